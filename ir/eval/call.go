@@ -1,0 +1,162 @@
+package eval
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// opKey names an operator.
+type opKey struct{ domain, op string }
+
+// opFunc computes a node's outputs. It stops with fail when the node cannot be computed.
+type opFunc func(c *call) []*ir.Tensor
+
+// call is one evaluation of a node. Operators read attributes through the embedded node.
+type call struct {
+	*ir.Node
+	run   *runner
+	scope *scope
+	in    []*ir.Tensor
+}
+
+// NodeError is an error of one node; errors within subgraphs nest.
+type NodeError struct {
+	Node   string // as in the graph, "" when it has no name
+	Op     string
+	Domain string
+	Origin []ir.Origin
+	Err    error
+}
+
+func (e *NodeError) Error() string {
+	op := e.Op
+	if e.Domain != "" {
+		op = e.Domain + "." + op
+	}
+	if e.Node == "" {
+		return fmt.Sprintf("node (%s): %v", op, e.Err)
+	}
+	return fmt.Sprintf("node %q (%s): %v", e.Node, op, e.Err)
+}
+
+func (e *NodeError) Unwrap() error { return e.Err }
+
+func nodeError(n *ir.Node, err error) error {
+	return &NodeError{Node: n.Name, Op: n.Op, Domain: n.Domain, Origin: n.Origins, Err: err}
+}
+
+// failure carries an error from where an operator finds it to call.do. Operators nest deeply (iterators,
+// index arithmetic), and every one of them can meet data that makes no sense; panicking with a failure
+// keeps them readable. It never leaves the package.
+type failure struct{ err error }
+
+func fail(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
+
+// do runs f and turns a failure into an error.
+func (c *call) do(f opFunc) (outs []*ir.Tensor, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			fl, ok := p.(failure)
+			if !ok {
+				panic(p)
+			}
+			outs, err = nil, fl.err
+		}
+	}()
+	return f(c), nil
+}
+
+// arg returns input i, which must be there.
+func (c *call) arg(i int) *ir.Tensor {
+	if t := c.opt(i); t != nil {
+		return t
+	}
+	fail("input %d is missing", i)
+	return nil
+}
+
+// opt returns input i or nil.
+func (c *call) opt(i int) *ir.Tensor {
+	if i < len(c.in) {
+		return c.in[i]
+	}
+	return nil
+}
+
+// args returns the inputs that are there, at least one.
+func (c *call) args() []*ir.Tensor {
+	var ts []*ir.Tensor
+	for _, t := range c.in {
+		if t != nil {
+			ts = append(ts, t)
+		}
+	}
+	if len(ts) == 0 {
+		fail("needs at least one input")
+	}
+	return ts
+}
+
+// wants reports whether somebody uses output i.
+func (c *call) wants(i int) bool { return c.Output(i) != nil }
+
+// alloc makes a zero tensor within the memory limit.
+func (c *call) alloc(d ir.DType, dims []int64) *ir.Tensor {
+	c.checkSize(d, dims)
+	return ir.NewTensor(d, dims...)
+}
+
+func (c *call) checkSize(d ir.DType, dims []int64) {
+	n := int64(max(d.Size(), 1))
+	for _, e := range dims {
+		if e < 0 {
+			fail("negative extent in dims %v", dims)
+		}
+	}
+	for _, e := range dims {
+		if e == 0 {
+			return
+		}
+		if n > c.run.opt.MaxBytes/e {
+			fail("a %v tensor of dims %v is larger than the limit of %d bytes", d, dims, c.run.opt.MaxBytes)
+		}
+		n *= e
+	}
+}
+
+// parallel calls f for every i in [0, n) from at most Workers goroutines and passes on a failure or panic.
+func (c *call) parallel(n int, f func(i int)) {
+	workers := min(c.run.opt.Workers, n)
+	if workers <= 1 {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	var once sync.Once
+	var panicked any
+	for range workers {
+		wg.Go(func() {
+			defer func() {
+				if p := recover(); p != nil {
+					once.Do(func() { panicked = p })
+				}
+			}()
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+	if panicked != nil {
+		panic(panicked)
+	}
+}
+
+// one is the result of an operator with a single output.
+func one(t *ir.Tensor) []*ir.Tensor { return []*ir.Tensor{t} }

@@ -1,0 +1,194 @@
+package eval
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// runner is the state of one run.
+type runner struct {
+	opt      Options
+	ops      map[opKey]opFunc // here, not used directly: If and Loop would make the table refer to itself
+	plans    map[*ir.Graph]*plan
+	progress func(done, total int) // of the outermost graph; taken by the first graph that runs
+}
+
+// scope holds the values of a graph that is running; parent is the graph around it.
+type scope struct {
+	parent *scope
+	vals   map[*ir.Value]*ir.Tensor
+	dims   map[string]int64 // extents of symbolic dims
+}
+
+// lookup finds v, nil when it is not (or no longer) there.
+func (s *scope) lookup(v *ir.Value) *ir.Tensor {
+	if v.Const != nil {
+		return v.Const
+	}
+	for ; s != nil; s = s.parent {
+		if t := s.vals[v]; t != nil {
+			return t
+		}
+	}
+	return nil
+}
+
+// plan says which values of a graph die with which of its nodes, so that memory holds live values only.
+type plan struct {
+	dead [][]*ir.Value // by node index
+}
+
+func (r *runner) planOf(g *ir.Graph) *plan {
+	p := r.plans[g]
+	if p == nil {
+		p = newPlan(g)
+		r.plans[g] = p
+	}
+	return p
+}
+
+func newPlan(g *ir.Graph) *plan {
+	last := map[*ir.Value]int{}
+	var order []*ir.Value // keeps dead lists free of map order
+	use := func(v *ir.Value, node int) {
+		if _, seen := last[v]; !seen {
+			order = append(order, v)
+		}
+		last[v] = node
+	}
+	for _, v := range g.Inputs {
+		use(v, 0)
+	}
+	for i, n := range g.Nodes {
+		for _, v := range n.Outputs {
+			if v != nil {
+				use(v, i)
+			}
+		}
+		eachUse(n, func(v *ir.Value) {
+			if _, own := last[v]; own {
+				use(v, i)
+			}
+		})
+	}
+	p := &plan{dead: make([][]*ir.Value, len(g.Nodes))}
+	for _, v := range order {
+		if i := last[v]; i < len(g.Nodes) && !slices.Contains(g.Outputs, v) {
+			p.dead[i] = append(p.dead[i], v)
+		}
+	}
+	return p
+}
+
+// eachUse calls f for every value n reads, values that its subgraphs capture or define included.
+func eachUse(n *ir.Node, f func(v *ir.Value)) {
+	for _, v := range n.Inputs {
+		if v != nil {
+			f(v)
+		}
+	}
+	for _, a := range n.Attrs {
+		if a.G == nil {
+			continue
+		}
+		for _, m := range a.G.Nodes {
+			eachUse(m, f)
+		}
+		for _, v := range a.G.Outputs {
+			f(v)
+		}
+	}
+}
+
+// graph runs g in s with the given tensors as its inputs and returns its outputs in order.
+func (r *runner) graph(g *ir.Graph, s *scope, in []*ir.Tensor) ([]*ir.Tensor, error) {
+	progress := r.progress
+	r.progress = nil
+	if len(in) != len(g.Inputs) {
+		return nil, fmt.Errorf("graph %q takes %d inputs, got %d", g.Name, len(g.Inputs), len(in))
+	}
+	for i, v := range g.Inputs {
+		s.vals[v] = in[i]
+	}
+	p := r.planOf(g)
+	for i, n := range g.Nodes {
+		if err := r.step(n, s); err != nil {
+			return nil, err
+		}
+		for _, v := range p.dead[i] {
+			delete(s.vals, v)
+		}
+		if progress != nil {
+			progress(i+1, len(g.Nodes))
+		}
+	}
+	outs := make([]*ir.Tensor, len(g.Outputs))
+	for i, v := range g.Outputs {
+		if outs[i] = s.lookup(v); outs[i] == nil {
+			return nil, fmt.Errorf("output %q of graph %q is never computed", v.Name, g.Name)
+		}
+	}
+	return outs, nil
+}
+
+// subgraph runs g, which is an attribute of a node that runs in outer.
+func (r *runner) subgraph(g *ir.Graph, outer *scope, in []*ir.Tensor) ([]*ir.Tensor, error) {
+	s := &scope{parent: outer, vals: map[*ir.Value]*ir.Tensor{}, dims: outer.dims}
+	return r.graph(g, s, in)
+}
+
+// step runs one node: its inputs come from s, its outputs go there.
+func (r *runner) step(n *ir.Node, s *scope) error {
+	in := make([]*ir.Tensor, len(n.Inputs))
+	for i, v := range n.Inputs {
+		if v == nil {
+			continue
+		}
+		if in[i] = s.lookup(v); in[i] == nil {
+			return nodeError(n, fmt.Errorf("input %d (%s) has no value yet", i, v.Name))
+		}
+	}
+	outs, err := r.node(n, s, in)
+	if err != nil {
+		return err
+	}
+	for i, v := range n.Outputs {
+		if v == nil {
+			continue
+		}
+		s.vals[v] = outs[i]
+		if r.opt.Observe != nil {
+			r.opt.Observe(v, outs[i])
+		}
+	}
+	return nil
+}
+
+// node computes n and checks its outputs against what their values promise.
+func (r *runner) node(n *ir.Node, s *scope, in []*ir.Tensor) ([]*ir.Tensor, error) {
+	f := r.ops[opKey{n.Domain, n.Op}]
+	if f == nil {
+		return nil, nodeError(n, fmt.Errorf("the operator has no evaluator"))
+	}
+	c := &call{Node: n, run: r, scope: s, in: in}
+	outs, err := c.do(f)
+	if err != nil {
+		return nil, nodeError(n, err)
+	}
+	res := make([]*ir.Tensor, len(n.Outputs))
+	for i, v := range n.Outputs {
+		if v == nil {
+			continue
+		}
+		if i >= len(outs) || outs[i] == nil {
+			return nil, nodeError(n, fmt.Errorf("output %d (%s) is not computed", i, v.Name))
+		}
+		if err := matches(v, outs[i], s.dims); err != nil {
+			return nil, nodeError(n, fmt.Errorf("output %d (%s): %w", i, v.Name, err))
+		}
+		res[i] = outs[i]
+	}
+	return res, nil
+}
