@@ -1,0 +1,380 @@
+package ir
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// Dim is one extent of a shape: a constant or an expression over named symbols. Expressions are kept
+// as a polynomial with integer coefficients whose atoms are symbols, floor quotients, maxima and
+// minima, so that equal extents compare equal whatever way they were computed in. Dims are immutable;
+// the zero Dim is the constant 0.
+type Dim struct {
+	n int64  // the constant, or the constant term when terms is not empty
+	t []term // sorted by key, no zero coefficients
+}
+
+type term struct {
+	coef  int64
+	atoms []*atom // sorted by key; at least one
+	key   string
+}
+
+type atom struct {
+	op   string // "" symbol, "div" floor(a/b), "max", "min"
+	name string
+	a, b Dim
+	key  string
+}
+
+// D is the constant dim n.
+func D(n int64) Dim { return Dim{n: n} }
+
+// Sym is the symbolic dim called name.
+func Sym(name string) Dim {
+	a := &atom{name: name, key: symbolText(name)}
+	return Dim{t: []term{{1, []*atom{a}, a.key}}}
+}
+
+// Dims turns constants into a Shape.
+func Dims(n ...int64) Shape {
+	s := make(Shape, len(n))
+	for i, v := range n {
+		s[i] = D(v)
+	}
+	return s
+}
+
+// symbolText quotes names that are not plain identifiers.
+func symbolText(name string) string {
+	for i, r := range name {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') && r != '.' {
+			return strconv.Quote(name)
+		}
+	}
+	if name == "" || name == "max" || name == "min" {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// Const returns the value of a constant dim.
+func (d Dim) Const() (int64, bool) { return d.n, len(d.t) == 0 }
+
+// Equal reports whether the two expressions are the same polynomial.
+func (d Dim) Equal(o Dim) bool {
+	if d.n != o.n || len(d.t) != len(o.t) {
+		return false
+	}
+	for i := range d.t {
+		if d.t[i].coef != o.t[i].coef || d.t[i].key != o.t[i].key {
+			return false
+		}
+	}
+	return true
+}
+
+// Add returns d + o. Coefficients saturate instead of overflowing; a saturated extent is refused by Verify.
+func (d Dim) Add(o Dim) Dim {
+	r := Dim{n: satAdd(d.n, o.n)}
+	i, j := 0, 0
+	for i < len(d.t) || j < len(o.t) {
+		switch {
+		case j == len(o.t) || i < len(d.t) && d.t[i].key < o.t[j].key:
+			r.t = append(r.t, d.t[i])
+			i++
+		case i == len(d.t) || o.t[j].key < d.t[i].key:
+			r.t = append(r.t, o.t[j])
+			j++
+		default:
+			if c := satAdd(d.t[i].coef, o.t[j].coef); c != 0 {
+				r.t = append(r.t, term{c, d.t[i].atoms, d.t[i].key})
+			}
+			i++
+			j++
+		}
+	}
+	return r
+}
+
+// Neg returns -d.
+func (d Dim) Neg() Dim { return d.Mul(D(-1)) }
+
+// Sub returns d - o.
+func (d Dim) Sub(o Dim) Dim { return d.Add(o.Neg()) }
+
+// Mul returns d · o.
+func (d Dim) Mul(o Dim) Dim {
+	r := Dim{n: satMul(d.n, o.n)}
+	for _, t := range d.t {
+		if o.n != 0 {
+			r = r.Add(Dim{t: []term{{satMul(t.coef, o.n), t.atoms, t.key}}})
+		}
+		for _, u := range o.t {
+			atoms := append(append([]*atom{}, t.atoms...), u.atoms...)
+			sort.SliceStable(atoms, func(i, j int) bool { return atoms[i].key < atoms[j].key })
+			keys := make([]string, len(atoms))
+			for i, a := range atoms {
+				keys[i] = a.key
+			}
+			r = r.Add(Dim{t: []term{{satMul(t.coef, u.coef), atoms, strings.Join(keys, "*")}}})
+		}
+	}
+	if d.n != 0 {
+		for _, u := range o.t {
+			r = r.Add(Dim{t: []term{{satMul(u.coef, d.n), u.atoms, u.key}}})
+		}
+	}
+	return r
+}
+
+// FloorDiv returns ⌊d / o⌋; a constant divisor that divides every coefficient divides exactly.
+// Dividing by the constant 0 gives 0; callers report it.
+func (d Dim) FloorDiv(o Dim) Dim {
+	if c, ok := o.Const(); ok {
+		if c == 0 {
+			return Dim{}
+		}
+		if n, ok := d.Const(); ok {
+			return D(floorDiv(n, c))
+		}
+		if c == 1 {
+			return d
+		}
+		r := Dim{}
+		exact := c > 0
+		for _, t := range d.t {
+			exact = exact && t.coef%c == 0
+		}
+		if exact { // ⌊(c·x + n)/c⌋ = x + ⌊n/c⌋ for whole x
+			r.n = floorDiv(d.n, c)
+			for _, t := range d.t {
+				r.t = append(r.t, term{t.coef / c, t.atoms, t.key})
+			}
+			return r
+		}
+	}
+	if d.Equal(o) {
+		return D(1)
+	}
+	if q, ok := d.divideTerms(o); ok {
+		return q
+	}
+	return compound("div", d, o)
+}
+
+// divideTerms divides by a single term when every term of d contains it.
+func (d Dim) divideTerms(o Dim) (Dim, bool) {
+	if o.n != 0 || len(o.t) != 1 || d.n != 0 {
+		return Dim{}, false
+	}
+	r := Dim{}
+	for _, t := range d.t {
+		if t.coef%o.t[0].coef != 0 {
+			return Dim{}, false
+		}
+		rest := append([]*atom{}, t.atoms...)
+		for _, a := range o.t[0].atoms {
+			found := false
+			for i, b := range rest {
+				if a.key == b.key {
+					rest = append(rest[:i], rest[i+1:]...)
+					found = true
+					break
+				}
+			}
+			if !found {
+				return Dim{}, false
+			}
+		}
+		q := D(t.coef / o.t[0].coef)
+		for _, a := range rest {
+			q = q.Mul(Dim{t: []term{{1, []*atom{a}, a.key}}})
+		}
+		r = r.Add(q)
+	}
+	return r, true
+}
+
+// CeilDiv returns ⌈d / o⌉.
+func (d Dim) CeilDiv(o Dim) Dim { return d.Add(o).Sub(D(1)).FloorDiv(o) }
+
+// Max returns the larger of the two.
+func (d Dim) Max(o Dim) Dim { return extreme("max", d, o) }
+
+// Min returns the smaller of the two.
+func (d Dim) Min(o Dim) Dim { return extreme("min", d, o) }
+
+func extreme(op string, d, o Dim) Dim {
+	if n, ok := d.Sub(o).Const(); ok {
+		if (n >= 0) == (op == "max") {
+			return d
+		}
+		return o
+	}
+	if o.String() < d.String() {
+		d, o = o, d
+	}
+	return compound(op, d, o)
+}
+
+func compound(op string, a, b Dim) Dim {
+	x := &atom{op: op, a: a, b: b}
+	if op == "div" {
+		x.key = "(" + a.String() + ")/(" + b.String() + ")"
+	} else {
+		x.key = op + "(" + a.String() + "," + b.String() + ")"
+	}
+	return Dim{t: []term{{1, []*atom{x}, x.key}}}
+}
+
+// Bind replaces the symbols that bind names by constants.
+func (d Dim) Bind(bind map[string]int64) Dim {
+	r := D(d.n)
+	for _, t := range d.t {
+		p := D(t.coef)
+		for _, a := range t.atoms {
+			p = p.Mul(a.bind(bind))
+		}
+		r = r.Add(p)
+	}
+	return r
+}
+
+func (a *atom) bind(bind map[string]int64) Dim {
+	switch a.op {
+	case "":
+		if v, ok := bind[a.name]; ok {
+			return D(v)
+		}
+		return Dim{t: []term{{1, []*atom{a}, a.key}}}
+	case "div":
+		return a.a.Bind(bind).FloorDiv(a.b.Bind(bind))
+	}
+	return extreme(a.op, a.a.Bind(bind), a.b.Bind(bind))
+}
+
+// Symbols adds the names of all symbols in d to set.
+func (d Dim) Symbols(set map[string]bool) {
+	for _, t := range d.t {
+		for _, a := range t.atoms {
+			if a.op == "" {
+				set[a.name] = true
+			} else {
+				a.a.Symbols(set)
+				a.b.Symbols(set)
+			}
+		}
+	}
+}
+
+// String prints the expression without spaces, e.g. "2*batch+1" or "(seq+3)/(4)"; ParseDim reads it back.
+func (d Dim) String() string {
+	if len(d.t) == 0 {
+		return strconv.FormatInt(d.n, 10)
+	}
+	var b strings.Builder
+	for i, t := range d.t {
+		c := t.coef
+		if c < 0 {
+			b.WriteByte('-')
+		} else if i > 0 {
+			b.WriteByte('+')
+		}
+		if c != 1 && c != -1 {
+			fmt.Fprintf(&b, "%s*", strings.TrimPrefix(strconv.FormatInt(c, 10), "-"))
+		}
+		b.WriteString(t.key)
+	}
+	if d.n != 0 {
+		fmt.Fprintf(&b, "%+d", d.n)
+	}
+	return b.String()
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b != 0 && (a < 0) != (b < 0) {
+		q--
+	}
+	return q
+}
+
+func satAdd(a, b int64) int64 {
+	s := a + b
+	if (a > 0) == (b > 0) && (s > 0) != (a > 0) && a != 0 && b != 0 {
+		if a > 0 {
+			return math.MaxInt64
+		}
+		return math.MinInt64
+	}
+	return s
+}
+
+func satMul(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	p := a * b
+	if p/b != a || a == -1 && b == math.MinInt64 || b == -1 && a == math.MinInt64 {
+		if (a > 0) == (b > 0) {
+			return math.MaxInt64
+		}
+		return math.MinInt64
+	}
+	return p
+}
+
+// Consts returns the extents when all of them are constants.
+func (s Shape) Consts() ([]int64, bool) {
+	if s == nil {
+		return nil, false
+	}
+	out := make([]int64, len(s))
+	for i, d := range s {
+		n, ok := d.Const()
+		if !ok {
+			return nil, false
+		}
+		out[i] = n
+	}
+	return out, true
+}
+
+// MustConsts is Consts for stages that run after all dims are bound.
+func (s Shape) MustConsts() []int64 {
+	c, ok := s.Consts()
+	if !ok {
+		panic("BUG: shape " + s.String() + " is not constant")
+	}
+	return c
+}
+
+// Equal reports equal rank and extents; two unknown shapes are equal.
+func (s Shape) Equal(o Shape) bool {
+	if (s == nil) != (o == nil) || len(s) != len(o) {
+		return false
+	}
+	for i := range s {
+		if !s[i].Equal(o[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// String prints "[1,3,224,224]", "[batch,10]", "[]" for a scalar, "?" for an unknown rank.
+func (s Shape) String() string {
+	if s == nil {
+		return "?"
+	}
+	parts := make([]string, len(s))
+	for i, d := range s {
+		parts[i] = d.String()
+	}
+	return "[" + strings.Join(parts, ",") + "]"
+}

@@ -1,0 +1,147 @@
+package ir
+
+import "slices"
+
+// Ops is the operator table: every operator a Node can have, by category. Importer checks, the
+// verifier, shape inference and the documentation all read these rows. A row's ports and attributes
+// are those of ai.onnx opset ReferenceOpset; the importer rewrites what older opsets say otherwise.
+//
+// To add an operator, add a row to the category's file (ops_*.go) with the Infer function beside it.
+var Ops = slices.Concat(
+	elementwiseOps,
+	contractionOps,
+	convOps,
+	normOps,
+	reduceOps,
+	shapeOps,
+	indexedOps,
+	recurrentOps,
+	controlOps,
+	internalOps,
+)
+
+var opIndex = indexOps(Ops)
+
+type opKey struct{ domain, name string }
+
+func indexOps(ops []Op) map[opKey]*Op {
+	index := make(map[opKey]*Op, len(ops))
+	for i := range ops {
+		key := opKey{ops[i].Domain, ops[i].Name}
+		if index[key] != nil {
+			panic("BUG: operator " + key.name + " has two rows")
+		}
+		index[key] = &ops[i]
+	}
+	return index
+}
+
+// LookupOp finds the row of an operator, nil when there is none.
+func LookupOp(domain, name string) *Op { return opIndex[opKey{domain, name}] }
+
+// Attr returns the row's description of an attribute, nil when the operator has none of that name.
+func (o *Op) Attr(name string) *AttrSpec {
+	for i := range o.Attrs {
+		if o.Attrs[i].Name == name {
+			return &o.Attrs[i]
+		}
+	}
+	return nil
+}
+
+// InputPort returns the port that input i belongs to, nil when there are fewer.
+func (o *Op) InputPort(i int) *Port { return portAt(o.Inputs, i) }
+
+// OutputPort returns the port that output i belongs to, nil when there are fewer.
+func (o *Op) OutputPort(i int) *Port { return portAt(o.Outputs, i) }
+
+func portAt(ports []Port, i int) *Port {
+	last := len(ports) - 1
+	switch {
+	case i <= last:
+		return &ports[i]
+	case last >= 0 && ports[last].Variadic:
+		return &ports[last]
+	}
+	return nil
+}
+
+// MinInputs returns how many inputs a node must have at least, trailing optional ones left out.
+func (o *Op) MinInputs() int {
+	for i := len(o.Inputs); i > 0; i-- {
+		if !o.Inputs[i-1].Optional {
+			return i
+		}
+	}
+	return 0
+}
+
+// Attr returns n's attribute name or, when n leaves it out, the default of the operator's row; the
+// zero Attr when there is neither.
+func (n *Node) Attr(name string) Attr {
+	if a, ok := n.Attrs[name]; ok {
+		return a
+	}
+	if op := LookupOp(n.Domain, n.Op); op != nil {
+		if spec := op.Attr(name); spec != nil {
+			return spec.Default
+		}
+	}
+	return Attr{}
+}
+
+// HasAttr reports whether n itself sets the attribute.
+func (n *Node) HasAttr(name string) bool {
+	_, ok := n.Attrs[name]
+	return ok
+}
+
+// Sets of element types that ports allow.
+var (
+	floatTypes    = []DType{Float32, Float64, Float16, BFloat16}
+	signedTypes   = []DType{Float32, Float64, Float16, BFloat16, Int8, Int16, Int32, Int64}
+	integerTypes  = []DType{Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64}
+	unsignedTypes = []DType{Uint8, Uint16, Uint32, Uint64}
+	numericTypes  = []DType{
+		Float32, Float64, Float16, BFloat16, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64,
+	}
+	boolType  = []DType{Bool}
+	int64Type = []DType{Int64}
+	int32Type = []DType{Int32}
+	indexType = []DType{Int32, Int64}
+	anyType   []DType // all numeric ones and bool
+)
+
+func port(name, typeVar string, types []DType) Port {
+	return Port{Name: name, Var: typeVar, Types: types}
+}
+
+func optional(name, typeVar string, types []DType) Port {
+	return Port{Name: name, Var: typeVar, Types: types, Optional: true}
+}
+
+func variadic(name, typeVar string, types []DType) Port {
+	return Port{Name: name, Var: typeVar, Types: types, Variadic: true}
+}
+
+func intAttr(name string, def int64) AttrSpec {
+	return AttrSpec{Name: name, Kind: AttrInt, Default: IntAttr(def)}
+}
+
+// floatAttr rounds the default to float32, which is what a model file holds.
+func floatAttr(name string, def float32) AttrSpec {
+	return AttrSpec{Name: name, Kind: AttrFloat, Default: FloatAttr(float64(def))}
+}
+
+// enumAttr is a string attribute whose first value is the default.
+func enumAttr(name string, values ...string) AttrSpec {
+	return AttrSpec{Name: name, Kind: AttrString, Default: StringAttr(values[0]), Values: values}
+}
+
+// required is an attribute that every node must have.
+func required(name string, kind AttrKind, values ...string) AttrSpec {
+	return AttrSpec{Name: name, Kind: kind, Required: true, Values: values}
+}
+
+// absent is an attribute that a node may leave out and that has no default.
+func absent(name string, kind AttrKind) AttrSpec { return AttrSpec{Name: name, Kind: kind} }

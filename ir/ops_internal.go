@@ -1,0 +1,86 @@
+package ir
+
+import "slices"
+
+// Operators of InternalDomain. No model has them; passes create them.
+var internalOps = []Op{
+	// View's addresses count elements of x in row-major order. Every address must lie inside x,
+	// which shape inference checks once x's shape is constant. An empty output has no addresses.
+	{
+		Domain: InternalDomain, Name: "View", Since: 1, Kind: KindView, Infer: inferView,
+		Inputs:  []Port{port("x", "T", anyType)},
+		Outputs: []Port{port("out", "T", anyType)},
+		Attrs: []AttrSpec{
+			intAttr("offset", 0), required("shape", AttrInts), required("strides", AttrInts),
+		},
+		Doc: "out[i…] = flat(x)[offset + Σ i_d·strides_d]; strides count elements and may be 0 or negative",
+	},
+	// The body has as many inputs and outputs as the node and captures nothing. anchor is "map" when
+	// all its nodes are elementwise, else the name of the one node that is not.
+	{
+		Domain: InternalDomain, Name: "Fused", Since: 1, Kind: KindFused, Infer: inferFused,
+		Inputs:  []Port{{Name: "inputs", Optional: true, Variadic: true}},
+		Outputs: []Port{variadic("outputs", "", anyType)},
+		Attrs:   []AttrSpec{required("anchor", AttrString), required("body", AttrGraph)},
+		Doc:     "the body as one unit of work around its anchor",
+	},
+	// One step of one direction of LSTM. Where step >= seq_len[b] the state stays and y is 0.
+	{
+		Domain: InternalDomain, Name: "LSTMCell", Since: 1, Kind: KindRecurrent, Infer: inferCell,
+		Inputs: []Port{
+			port("x", "T", floatTypes), port("h", "T", floatTypes), port("c", "T", floatTypes),
+			port("W", "T", floatTypes), port("R", "T", floatTypes), optional("B", "T", floatTypes),
+			optional("P", "T", floatTypes), optional("seq_len", "", int32Type),
+		},
+		Outputs: []Port{
+			port("h_next", "T", floatTypes), port("c_next", "T", floatTypes), optional("y", "T", floatTypes),
+		},
+		Attrs: cellAttrs([]string{"Sigmoid", "Tanh", "Tanh"}, intAttr("input_forget", 0)),
+		Doc: "one LSTM step of x[B,I], h[B,H], c[B,H] with W[4H,I], R[4H,H], B[8H], P[3H], seq_len[B]; gates iofc; " +
+			"y = h_next, but 0 where step >= seq_len, where h_next = h and c_next = c",
+	},
+	// One step of one direction of GRU.
+	{
+		Domain: InternalDomain, Name: "GRUCell", Since: 1, Kind: KindRecurrent, Infer: inferCell,
+		Inputs:  simpleCellInputs,
+		Outputs: []Port{port("h_next", "T", floatTypes), optional("y", "T", floatTypes)},
+		Attrs:   cellAttrs([]string{"Sigmoid", "Tanh"}, intAttr("linear_before_reset", 0)),
+		Doc: "one GRU step of x[B,I], h[B,H] with W[3H,I], R[3H,H], B[6H], seq_len[B]; gates zrh; " +
+			"y = h_next, but 0 where step >= seq_len, where h_next = h",
+	},
+	// One step of one direction of RNN.
+	{
+		Domain: InternalDomain, Name: "RNNCell", Since: 1, Kind: KindRecurrent, Infer: inferCell,
+		Inputs:  simpleCellInputs,
+		Outputs: []Port{port("h_next", "T", floatTypes), optional("y", "T", floatTypes)},
+		Attrs:   cellAttrs([]string{"Tanh"}),
+		Doc: "one RNN step of x[B,I], h[B,H] with W[H,I], R[H,H], B[2H], seq_len[B]; " +
+			"y = h_next, but 0 where step >= seq_len, where h_next = h",
+	},
+	{
+		Domain: InternalDomain, Name: "Attention", Since: 1, Kind: KindContraction, Infer: inferAttention,
+		Inputs: []Port{
+			port("q", "T", floatTypes), port("k", "T", floatTypes), port("v", "T", floatTypes),
+			optional("mask", "T", floatTypes),
+		},
+		Outputs: []Port{port("out", "T", floatTypes)},
+		Attrs:   []AttrSpec{intAttr("nan_to_zero", 0), floatAttr("scale", 1)},
+		Doc: "softmax(scale·q·kᵀ + mask)·v of q[…,Lq,D], k[…,Lk,D], v[…,Lk,Dv], mask broadcast to […,Lq,Lk]; " +
+			"nan_to_zero: rows whose softmax is NaN give 0",
+	},
+}
+
+var simpleCellInputs = []Port{
+	port("x", "T", floatTypes), port("h", "T", floatTypes), port("W", "T", floatTypes),
+	port("R", "T", floatTypes), optional("B", "T", floatTypes), optional("seq_len", "", int32Type),
+}
+
+// cellAttrs are what the cells share. clip absent means no clipping; activation_alpha and
+// activation_beta are those of LSTM, GRU and RNN.
+func cellAttrs(activations []string, extra ...AttrSpec) []AttrSpec {
+	return slices.Concat([]AttrSpec{
+		absent("activation_alpha", AttrFloats), absent("activation_beta", AttrFloats),
+		{Name: "activations", Kind: AttrStrings, Default: StringsAttr(activations...)},
+		absent("clip", AttrFloat), intAttr("step", 0),
+	}, extra)
+}
