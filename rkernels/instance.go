@@ -1,0 +1,162 @@
+package rkernels
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Functor is a piece of generated C++ that a kernel takes as a template argument: an epilogue, a
+// prologue or the body of a map. Body is the text between the braces of `struct NAME { … };` and must
+// not contain the functor's name; two functors with equal bodies are one.
+type Functor struct {
+	Body string
+	Note string // ONNX nodes it stands for; becomes a comment above the struct, does not count for identity
+}
+
+// Instance is a Kernel with every template parameter bound.
+type Instance struct {
+	Kernel *Kernel
+	Values []Value // one per Kernel.Params, in order
+}
+
+// Value binds one template parameter.
+type Value struct {
+	Int     int64    // for parameters of kind int (and bool: 0 or 1)
+	Text    string   // for parameters of kind type: a C++ type such as "float"
+	Functor *Functor // for parameters of kind functor
+}
+
+// Key identifies the instance: equal keys mean equal code.
+func (in *Instance) Key() string {
+	var b strings.Builder
+	b.WriteString(in.Kernel.Name)
+	for i, p := range in.Kernel.Params {
+		v := in.Values[i]
+		switch p.Kind {
+		case ParamFunctor:
+			fmt.Fprintf(&b, "|%s", v.Functor.Body)
+		case ParamType:
+			fmt.Fprintf(&b, "|%s", v.Text)
+		default:
+			fmt.Fprintf(&b, "|%d", v.Int)
+		}
+	}
+	return b.String()
+}
+
+// Name spells the kernel and every int and type parameter, e.g. "gemm_tiled_BM64_BN64_BK16".
+// Functors do not show: several instances may share a Name, none a Key.
+func (in *Instance) Name() string {
+	parts := []string{in.Kernel.Name}
+	for i, p := range in.Kernel.Params {
+		switch p.Kind {
+		case ParamInt:
+			parts = append(parts, fmt.Sprintf("%s%d", p.Name, in.Values[i].Int))
+		case ParamType:
+			parts = append(parts, in.Values[i].Text)
+		}
+	}
+	return strings.Join(parts, "_")
+}
+
+// CppType spells the C++ type of the instance; functorName gives each functor's struct name.
+func (in *Instance) CppType(functorName func(*Functor) string) string {
+	if len(in.Kernel.Params) == 0 {
+		return in.Kernel.Type
+	}
+	parts := make([]string, len(in.Kernel.Params))
+	for i, p := range in.Kernel.Params {
+		v := in.Values[i]
+		switch p.Kind {
+		case ParamFunctor:
+			parts[i] = functorName(v.Functor)
+		case ParamType:
+			parts[i] = v.Text
+		default:
+			parts[i] = fmt.Sprint(v.Int)
+		}
+	}
+	return in.Kernel.Type + "<" + strings.Join(parts, ", ") + ">"
+}
+
+// Functors lists the functors among the parameters, in order.
+func (in *Instance) Functors() []*Functor {
+	var out []*Functor
+	for _, v := range in.Values {
+		if v.Functor != nil {
+			out = append(out, v.Functor)
+		}
+	}
+	return out
+}
+
+// Int returns the bound value of the int parameter name.
+func (in *Instance) Int(name string) int64 {
+	for i, p := range in.Kernel.Params {
+		if p.Name == name {
+			return in.Values[i].Int
+		}
+	}
+	panic("BUG: " + in.Kernel.Name + " has no parameter " + name)
+}
+
+// Threads is the number of threads one rTask uses.
+func (in *Instance) Threads() int { return int(in.formula(in.Kernel.threads)) }
+
+// Shared is the bytes of shared memory one rTask uses.
+func (in *Instance) Shared() int { return int(in.formula(in.Kernel.shared)) }
+
+// Registers is the manifest's estimate of registers a thread needs; nvcc has the last word.
+func (in *Instance) Registers() int { return int(in.formula(in.Kernel.registers)) }
+
+func (in *Instance) formula(f *Formula) int64 {
+	env := map[string]int64{}
+	for i, p := range in.Kernel.Params {
+		if p.Kind == ParamInt {
+			env[p.Name] = in.Values[i].Int
+		}
+	}
+	n, err := f.Eval(env)
+	if err != nil {
+		panic("BUG: manifest of " + in.Kernel.Name + ": " + err.Error())
+	}
+	return n
+}
+
+// Field is one member of an rKernel's Args struct in a designated initialiser.
+type Field struct {
+	Name  string
+	Value ArgValue
+}
+
+// ArgValue is Int, Float, Ref, List or Struct.
+type ArgValue interface{ argValue() }
+
+type (
+	// Int initialises an int32_t or int64_t member.
+	Int int64
+	// Float initialises a float member.
+	Float float32
+	// Ref is an rt::Ref: bytes into a buffer of the rOperator graph. Code generation resolves it once
+	// the arena is laid out.
+	Ref struct {
+		Buffer int   // roperator.Buffer.ID
+		Offset int64 // bytes
+	}
+	// List initialises an array member.
+	List []ArgValue
+	// Struct initialises a nested struct member.
+	Struct []Field
+)
+
+func (Int) argValue()    {}
+func (Float) argValue()  {}
+func (Ref) argValue()    {}
+func (List) argValue()   {}
+func (Struct) argValue() {}
+
+// SortInstances orders instances by Key, for deterministic emission.
+func SortInstances(in []*Instance) {
+	sort.Slice(in, func(i, j int) bool { return in[i].Key() < in[j].Key() })
+}

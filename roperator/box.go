@@ -1,0 +1,280 @@
+package roperator
+
+import (
+	"fmt"
+	"sort"
+)
+
+// MaxDims bounds the coordinates of a box; buffers whose views need more are compared more coarsely.
+const MaxDims = 8
+
+// Box is a set of elements of a buffer: those whose coordinates, in the mixed radix system of
+// Buffer.Canon, lie in [Lo, Hi).
+type Box struct {
+	Buf    int32
+	N      int8 // how many coordinates count
+	Lo, Hi [MaxDims]int32
+}
+
+// Overlaps reports a common element.
+func (a *Box) Overlaps(b *Box) bool {
+	if a.Buf != b.Buf {
+		return false
+	}
+	for i := int8(0); i < a.N; i++ {
+		if a.Lo[i] >= b.Hi[i] || b.Lo[i] >= a.Hi[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Volume is the number of elements in the box.
+func (a *Box) Volume() int64 {
+	n := int64(1)
+	for i := int8(0); i < a.N; i++ {
+		n *= int64(a.Hi[i] - a.Lo[i])
+	}
+	return n
+}
+
+func (a Box) String() string {
+	s := fmt.Sprintf("b%d", a.Buf)
+	for i := int8(0); i < a.N; i++ {
+		s += fmt.Sprintf("[%d:%d]", a.Lo[i], a.Hi[i])
+	}
+	return s
+}
+
+// AppendReads appends the boxes task reads.
+func (c *Candidate) AppendReads(dst []Box, task int) []Box { return appendAll(dst, c.Reads, task) }
+
+// AppendWrites appends the boxes task writes.
+func (c *Candidate) AppendWrites(dst []Box, task int) []Box { return appendAll(dst, c.Writes, task) }
+
+func appendAll(dst []Box, accesses []Access, task int) []Box {
+	for i := range accesses {
+		dst, _ = accesses[i].appendBoxes(dst, task)
+	}
+	return dst
+}
+
+func (a *Access) appendBoxes(dst []Box, task int) ([]Box, bool) {
+	var loBuf, hiBuf [16]int64
+	lo, hi := loBuf[:len(a.View.Shape)], hiBuf[:len(a.View.Shape)]
+	if a.Box == nil {
+		copy(hi, a.View.Shape)
+	} else {
+		a.Box(task, lo, hi)
+	}
+	return a.View.appendBoxes(dst, lo, hi)
+}
+
+// dimRange is a view dim inside a box: n elements stride apart.
+type dimRange struct{ stride, n int64 }
+
+// appendBoxes covers the view's box [lo, hi) by boxes of the buffer. The second result says whether
+// they hold exactly the addressed elements; otherwise they hold more.
+func (v View) appendBoxes(dst []Box, lo, hi []int64) ([]Box, bool) {
+	var rangeBuf [16]dimRange
+	ranges := rangeBuf[:0]
+	base := v.Offset
+	for d := range v.Shape {
+		n := hi[d] - lo[d]
+		if n <= 0 {
+			return dst, true
+		}
+		base += lo[d] * v.Strides[d]
+		switch {
+		case n == 1 || v.Strides[d] == 0:
+		case v.Strides[d] < 0:
+			base += (n - 1) * v.Strides[d]
+			ranges = append(ranges, dimRange{-v.Strides[d], n})
+		default:
+			ranges = append(ranges, dimRange{v.Strides[d], n})
+		}
+	}
+	sort.Slice(ranges, func(i, j int) bool { return ranges[i].stride < ranges[j].stride })
+	ranges = mergeRanges(ranges)
+	start := len(dst)
+	dst, exact := v.Buf.place(dst, base, ranges)
+	if exact {
+		return dst, true
+	}
+	end := base + 1
+	for _, r := range ranges {
+		end += r.stride * (r.n - 1)
+	}
+	return v.Buf.interval(dst[:start], base, end), false
+}
+
+// mergeRanges joins dims that continue each other: stride·n of the inner one is the outer one's stride.
+func mergeRanges(r []dimRange) []dimRange {
+	out := r[:0]
+	for _, x := range r {
+		if k := len(out) - 1; k >= 0 && out[k].stride*out[k].n == x.stride {
+			out[k].n *= x.n
+			continue
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// place puts ranges (ascending, merged) at base. It fails when a stride is not a canonical one or two
+// ranges meet in one coordinate.
+func (b *Buffer) place(dst []Box, base int64, ranges []dimRange) ([]Box, bool) {
+	var digits [MaxDims]int64
+	b.split(base, &digits)
+	box := Box{Buf: int32(b.ID), N: int8(len(b.Canon))}
+	for i := range b.Canon {
+		box.Lo[i], box.Hi[i] = int32(digits[i]), int32(digits[i])+1
+	}
+	return b.placeRest(dst, box, ranges)
+}
+
+// placeRest widens box by the ranges, outermost last, splitting where a range carries over into the
+// next coordinate.
+func (b *Buffer) placeRest(dst []Box, box Box, ranges []dimRange) ([]Box, bool) {
+	if len(ranges) == 0 {
+		return append(dst, box), true
+	}
+	r := ranges[len(ranges)-1]
+	j := -1
+	for i, s := range b.Canon {
+		if s == r.stride {
+			j = i
+		}
+	}
+	if j < 0 || box.Hi[j]-box.Lo[j] != 1 {
+		return dst, false
+	}
+	return b.carry(dst, box, j, r.n, ranges[:len(ranges)-1])
+}
+
+// carry covers n consecutive steps of coordinate j, which may run over into coordinates j-1, j-2, ….
+func (b *Buffer) carry(dst []Box, box Box, j int, n int64, rest []dimRange) ([]Box, bool) {
+	for n > 0 {
+		extent := int64(1) << 62
+		if j > 0 {
+			extent = b.Canon[j-1] / b.Canon[j]
+		}
+		first := int64(box.Lo[j])
+		if j == 0 || first+n <= extent { // fits this coordinate
+			part := box
+			part.Hi[j] = int32(first + n)
+			return b.placeRest(dst, part, rest)
+		}
+		if j > 0 && box.Hi[j-1]-box.Lo[j-1] != 1 {
+			return dst, false // an outer range has widened the coordinate this one carries into
+		}
+		if first == 0 { // whole rows of this coordinate, then a shorter tail
+			part := box
+			part.Hi[j] = int32(extent)
+			rows := n / extent
+			var ok bool
+			if dst, ok = b.carryWhole(dst, part, j-1, rows, rest); !ok {
+				return dst, false
+			}
+			n -= rows * extent
+			b.advance(&box, j-1, rows)
+			continue
+		}
+		part := box
+		part.Hi[j] = int32(extent)
+		var ok bool
+		if dst, ok = b.placeRest(dst, part, rest); !ok {
+			return dst, false
+		}
+		n -= extent - first
+		box.Lo[j], box.Hi[j] = 0, 1
+		b.advance(&box, j-1, 1)
+	}
+	return dst, true
+}
+
+// carryWhole is carry for n steps of coordinate j with the coordinates below it already wide.
+func (b *Buffer) carryWhole(dst []Box, box Box, j int, n int64, rest []dimRange) ([]Box, bool) {
+	return b.carry(dst, box, j, n, rest)
+}
+
+// advance adds n to coordinate j with carry.
+func (b *Buffer) advance(box *Box, j int, n int64) {
+	for ; j >= 0 && n > 0; j-- {
+		x := int64(box.Lo[j]) + n
+		n = 0
+		if j > 0 {
+			extent := b.Canon[j-1] / b.Canon[j]
+			n, x = x/extent, x%extent
+		}
+		box.Lo[j], box.Hi[j] = int32(x), int32(x)+1
+	}
+}
+
+// interval covers the addresses [from, to).
+func (b *Buffer) interval(dst []Box, from, to int64) []Box {
+	var ok bool
+	if dst, ok = b.place(dst, from, []dimRange{{1, to - from}}[:min(1, int(to-from))]); !ok {
+		panic("BUG: an interval of addresses has no exact boxes")
+	}
+	return dst
+}
+
+// split writes the mixed radix digits of address a.
+func (b *Buffer) split(a int64, digits *[MaxDims]int64) {
+	for i, s := range b.Canon {
+		digits[i] = a / s
+		a %= s
+	}
+}
+
+// canonise computes Canon from the strides of all views on the buffer, the writers' first: a stride is
+// kept when it forms a divisor chain with those kept so far, as long as MaxDims allows.
+func (b *Buffer) canonise(writes, reads []View) {
+	kept := []int64{1}
+	for _, views := range [][]View{writes, reads} {
+		for _, s := range stridesOf(views) {
+			if len(kept) < MaxDims && s < b.Elems && fits(kept, s) {
+				kept = append(kept, s)
+			}
+		}
+	}
+	sort.Slice(kept, func(i, j int) bool { return kept[i] > kept[j] })
+	b.Canon = kept
+}
+
+// stridesOf lists the distinct strides above 1 that separate more than one element, most frequent
+// first, then larger first.
+func stridesOf(views []View) []int64 {
+	count := map[int64]int{}
+	for _, v := range views {
+		for d, s := range v.Strides {
+			if s < 0 {
+				s = -s
+			}
+			if s > 1 && v.Shape[d] > 1 {
+				count[s]++
+			}
+		}
+	}
+	out := make([]int64, 0, len(count))
+	for s := range count {
+		out = append(out, s)
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if count[out[i]] != count[out[j]] {
+			return count[out[i]] > count[out[j]]
+		}
+		return out[i] > out[j]
+	})
+	return out
+}
+
+func fits(kept []int64, s int64) bool {
+	for _, k := range kept {
+		if k == s || k%s != 0 && s%k != 0 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,131 @@
+package roperator
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/internal/diag"
+)
+
+// Verify checks that every candidate's write boxes stay inside their buffers and tile its outputs
+// exactly once, that rOperators read only what the caller gave or earlier ones wrote, and that views
+// stay inside their buffers. Any finding is a defect of a lowering.
+func Verify(g *Graph) error {
+	var l diag.List
+	written := make([]bool, len(g.Buffers))
+	for _, b := range g.Buffers {
+		written[b.ID] = b.Kind == Input || b.Kind == Const
+	}
+	for i, op := range g.Ops {
+		if op.ID != i {
+			l.Add(opDiag(op, fmt.Sprintf("ID is %d, want %d", op.ID, i)))
+		}
+		for _, c := range op.Candidates {
+			verifyCandidate(&l, op, c, written)
+		}
+		for _, a := range op.Candidates[0].Writes {
+			written[a.View.Buf.ID] = true
+		}
+	}
+	return l.Err()
+}
+
+func opDiag(op *ROperator, msg string) *diag.Diagnostic {
+	return &diag.Diagnostic{ID: "roperator-verify", Node: op.Name, Op: op.Kind, Message: msg}
+}
+
+func verifyCandidate(l *diag.List, op *ROperator, c *Candidate, written []bool) {
+	name := c.Inst.Name()
+	if c.Tasks < 1 {
+		l.Add(opDiag(op, name+" has no rTasks"))
+		return
+	}
+	for _, a := range c.Reads {
+		if a.View.Buf.Kind == Const {
+			l.Add(opDiag(op, name+" lists a constant as a read"))
+		}
+		if !written[a.View.Buf.ID] {
+			l.Add(opDiag(op, fmt.Sprintf("%s reads %s, which nothing wrote before", name, a.View.Buf.Name)))
+		}
+		verifyBounds(l, op, name, a.View)
+	}
+	for _, a := range c.Writes {
+		if k := a.View.Buf.Kind; k == Input || k == Const {
+			l.Add(opDiag(op, fmt.Sprintf("%s writes %s, a %v buffer", name, a.View.Buf.Name, k)))
+		}
+		verifyBounds(l, op, name, a.View)
+		verifyTiling(l, op, c, a)
+	}
+}
+
+func verifyBounds(l *diag.List, op *ROperator, name string, v View) {
+	lo, hi := v.Offset, v.Offset
+	for d := range v.Shape {
+		if v.Shape[d] == 0 {
+			return
+		}
+		if s := v.Strides[d] * (v.Shape[d] - 1); s > 0 {
+			hi += s
+		} else {
+			lo += s
+		}
+	}
+	if lo < 0 || hi >= v.Buf.Elems {
+		l.Add(opDiag(op, fmt.Sprintf("%s: view of %s covers elements %d…%d of %d", name, v.Buf.Name, lo, hi, v.Buf.Elems)))
+	}
+}
+
+// verifyTiling checks with one bit an element that the boxes are disjoint and cover the whole view.
+func verifyTiling(l *diag.List, op *ROperator, c *Candidate, a Access) {
+	seen := make([]uint64, (a.View.Buf.Elems+63)/64)
+	total := int64(0)
+	var boxes []Box
+	for t := 0; t < c.Tasks; t++ {
+		var exact bool
+		if boxes, exact = a.appendBoxes(boxes[:0], t); !exact {
+			l.Add(opDiag(op, fmt.Sprintf("%s: rTask %d writes elements of %s that no exact boxes describe", c.Inst.Name(), t, a.View.Buf.Name)))
+			return
+		}
+		for i := range boxes {
+			total += boxes[i].Volume()
+			if again := a.View.Buf.mark(seen, &boxes[i]); again {
+				l.Add(opDiag(op, fmt.Sprintf("%s: rTask %d writes %v of %s again", c.Inst.Name(), t, boxes[i], a.View.Buf.Name)))
+				return
+			}
+		}
+	}
+	if want := a.View.Count(); total != want {
+		l.Add(opDiag(op, fmt.Sprintf("%s: rTasks write %d elements of %s, want %d", c.Inst.Name(), total, a.View.Buf.Name, want)))
+	}
+}
+
+// mark sets the box's bits and reports whether one was set before.
+func (b *Buffer) mark(seen []uint64, x *Box) bool {
+	again := false
+	var at [MaxDims]int32
+	copy(at[:], x.Lo[:])
+	last := int(x.N) - 1
+	for {
+		base := int64(0)
+		for i := 0; i < last; i++ {
+			base += int64(at[i]) * b.Canon[i]
+		}
+		for j := int64(x.Lo[last]); j < int64(x.Hi[last]); j++ {
+			e := base + j
+			if e >= b.Elems {
+				return true
+			}
+			again = again || seen[e/64]&(1<<(e%64)) != 0
+			seen[e/64] |= 1 << (e % 64)
+		}
+		d := last - 1
+		for ; d >= 0; d-- {
+			if at[d]++; at[d] < x.Hi[d] {
+				break
+			}
+			at[d] = x.Lo[d]
+		}
+		if d < 0 {
+			return again
+		}
+	}
+}

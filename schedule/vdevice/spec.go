@@ -1,0 +1,35 @@
+package vdevice
+
+// Spec describes a device as the scheduler sees it. It is read from a YAML device file; `rammerc
+// calibrate` will write one for the GPU at hand.
+type Spec struct {
+	Name         string `yaml:"name"`    // "h200"
+	Product      string `yaml:"product"` // "NVIDIA H200"
+	Arch         string `yaml:"arch"`    // "sm_90", or "emu"
+	SMs          int    `yaml:"sms"`
+	VEUsPerSM    int    `yaml:"veus_per_sm"`
+	Threads      int    `yaml:"max_threads"`    // per vEU
+	Shared       int    `yaml:"shared_bytes"`   // per SM, usable by its vEUs together
+	SharedPerVEU int    `yaml:"shared_per_veu"` // most one vEU may ask for
+	Registers    int    `yaml:"registers"`      // per SM
+	L2Bytes      int64  `yaml:"l2_bytes"`
+	Memory       int64  `yaml:"memory_bytes"`
+
+	Cost Cost `yaml:"cost"`
+}
+
+// Cost holds what things take on the device; times in nanoseconds, bandwidths in bytes per nanosecond.
+type Cost struct {
+	Launch     float64 `yaml:"launch_ns"`       // a dependent kernel launch
+	Hop        float64 `yaml:"hop_ns"`          // flag written on one SM and seen on another
+	WaitEach   float64 `yaml:"wait_each_ns"`    // more for each further flag waited for
+	Step       float64 `yaml:"step_ns"`         // dispatch of one step
+	L2PerSM    float64 `yaml:"l2_bytes_per_ns"` // one SM reading from L2
+	L2Total    float64 `yaml:"l2_total_bytes_per_ns"`
+	DRAM       float64 `yaml:"dram_bytes_per_ns"` // the whole device
+	FlopsPerSM float64 `yaml:"fp32_flops_per_ns"` // one SM, fp32
+	Source     string  `yaml:"source"`            // where the figures come from
+}
+
+// VEUs is the number of vEUs of the device.
+func (s *Spec) VEUs() int { return s.SMs * s.VEUsPerSM }
