@@ -150,8 +150,8 @@ func (p *parser) oneGraph() *Graph {
 // graph reads a graph that sees the values of the graphs around it. Only the outermost graph recovers
 // from errors at its statements: inside a nested one the end of the statement is hard to tell.
 func (p *parser) graph(outermost bool) *Graph {
-	if len(p.scopes) >= maxNesting {
-		p.fail("graphs are nested deeper than %d", maxNesting)
+	if len(p.scopes) >= maxTextDepth {
+		p.fail("graphs are nested deeper than %d", maxTextDepth)
 	}
 	depth := len(p.scopes)
 	p.scopes = append(p.scopes, &scope{values: map[string]*Value{}})

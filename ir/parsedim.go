@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	maxNesting  = 100 // parentheses in dims, graphs in graphs
-	maxDimTerms = 256 // keeps the polynomial arithmetic on hostile input cheap
+	maxTextDepth   = 100 // parentheses in dims, graphs in graphs
+	maxParsedTerms = 256 // keeps the polynomial arithmetic on hostile input cheap
 )
 
 // ParseDim reads the form that Dim.String prints: sums of products of integers, symbols, quoted
@@ -67,8 +67,8 @@ func (p *dimParser) expect(c byte) {
 func (p *dimParser) sum() Dim {
 	p.depth++
 	defer func() { p.depth-- }()
-	if p.depth > maxNesting {
-		return p.fail("nested deeper than %d", maxNesting)
+	if p.depth > maxTextDepth {
+		return p.fail("nested deeper than %d", maxTextDepth)
 	}
 	d := p.product(p.accept('-'))
 	for p.err == nil {
@@ -100,8 +100,8 @@ func (p *dimParser) product(negative bool) Dim {
 }
 
 func (p *dimParser) factor() Dim {
-	if p.terms++; p.terms > maxDimTerms {
-		return p.fail("more than %d terms", maxDimTerms)
+	if p.terms++; p.terms > maxParsedTerms {
+		return p.fail("more than %d terms", maxParsedTerms)
 	}
 	switch c := p.peek(); {
 	case isDigit(c):

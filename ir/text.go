@@ -71,8 +71,8 @@ func (p *printer) line() {
 }
 
 func (p *printer) graph(g *Graph) {
-	if g == nil || p.depth >= maxNesting {
-		p.fail("a graph is nil or nested deeper than %d", maxNesting)
+	if g == nil || p.depth >= maxTextDepth {
+		p.fail("a graph is nil or nested deeper than %d", maxTextDepth)
 		return
 	}
 	p.str("graph " + strconv.Quote(g.Name) + " (")
