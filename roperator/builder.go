@@ -75,33 +75,65 @@ func (b *Builder) placeOutputs(g *ir.Graph) {
 	}
 }
 
-// placeConcats resolves Concat nodes marked in_place: their inputs' producers write into slices of the
-// result. Outer concats come first, so that concats of concats nest.
+// placeConcats walks backwards and hands the place a value must be written to on to where it comes
+// from: the inputs of a Concat marked in_place are written into slices of its result, and what a dense
+// view shows is written where the view has to be. Outer concats come first, so concats of concats nest.
 func (b *Builder) placeConcats(g *ir.Graph) {
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
 		n := g.Nodes[i]
-		flags := n.Ints("in_place")
-		if !n.Is("Concat") || flags == nil {
-			continue
-		}
-		out := b.Out(n.Outputs[0])
-		axis := n.Int("axis", 0)
-		if axis < 0 {
-			axis += int64(len(out.Shape))
-		}
-		at := int64(0)
-		for k, v := range n.Inputs {
-			part := out.Slice(int(axis), at, v.Shape.MustConsts()[axis])
-			at += part.Shape[axis]
-			if flags[k] == 0 {
+		switch {
+		case n.Is("Concat") && n.Ints("in_place") != nil:
+			b.placeParts(n)
+		case isDenseView(n):
+			home, ok := b.homes[n.Outputs[0]]
+			if !ok {
 				continue
 			}
-			if _, taken := b.homes[v]; taken || v.Def == nil {
-				continue
+			if v, ok := home.Reshape(n.Inputs[0].Shape.MustConsts()); ok {
+				b.place(n.Inputs[0], v)
 			}
-			b.homes[v] = part
 		}
 	}
+}
+
+func (b *Builder) placeParts(n *ir.Node) {
+	out, ok := b.homes[n.Outputs[0]]
+	if !ok {
+		dims := n.Outputs[0].Shape.MustConsts()
+		out = contiguous(b.newBuffer(n.Outputs[0].Name, Arena, n.Outputs[0].DType, dims), dims)
+		b.homes[n.Outputs[0]] = out
+	}
+	axis := n.Int("axis", 0)
+	if axis < 0 {
+		axis += int64(len(out.Shape))
+	}
+	at := int64(0)
+	for k, v := range n.Inputs {
+		part := out.Slice(int(axis), at, v.Shape.MustConsts()[axis])
+		at += part.Shape[axis]
+		if n.Ints("in_place")[k] != 0 {
+			b.place(v, part)
+		}
+	}
+}
+
+// place makes v's producer write to home, unless v is written elsewhere already or by nobody.
+func (b *Builder) place(v *ir.Value, home View) {
+	if _, taken := b.homes[v]; !taken && v.Def != nil {
+		b.homes[v] = home
+	}
+}
+
+// isDenseView reports a node that shows all its input's elements in their order.
+func isDenseView(n *ir.Node) bool {
+	switch {
+	case n.Domain == "" && (n.Op == "Reshape" || n.Op == "Flatten" || n.Op == "Squeeze" || n.Op == "Unsqueeze"):
+		return true
+	case n.IsInternal("View"):
+		v := ir.ViewOf(n)
+		return v.Offset == 0 && v.IsDense() && ir.Count(v.Shape) == ir.Count(n.Inputs[0].Shape.MustConsts())
+	}
+	return false
 }
 
 // copyOutputs copies values that are outputs but were not written to their output buffer: views of
@@ -189,13 +221,16 @@ func (b *Builder) Out(v *ir.Value) View {
 // a concat or output), the data is copied there.
 func (b *Builder) Alias(v *ir.Value, view View) {
 	home, ok := b.homes[v]
-	if !ok || home.Buf.Kind == Output {
+	if !ok || sameView(home, view) || home.Buf.Kind == Output && isWhole(home) {
 		b.views[v] = view // copyOutputs moves it if it has to
 		return
 	}
 	b.views[v] = home
 	b.Copy(home, view)
 }
+
+// isWhole reports a view of its whole buffer.
+func isWhole(v View) bool { return v.IsContiguous() && v.Count() == v.Buf.Elems }
 
 // Temp makes an arena buffer for something between two rOperators of one node.
 func (b *Builder) Temp(what string, d ir.DType, dims []int64) View {

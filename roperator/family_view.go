@@ -25,17 +25,15 @@ var viewLowerings = []loweringRow{
 	{"", "Constant", lowerConstant},
 }
 
+// lowerView composes the node's window with the view its input has.
 func lowerView(b *Builder, g *Group) error {
-	n := g.Anchor
-	src := b.In(n.Inputs[0])
-	if !src.IsContiguous() {
+	src := b.In(g.Anchor.Inputs[0])
+	s, ok := ir.ViewOf(g.Anchor).Compose(src.Strided())
+	if !ok {
 		src = b.Contiguous(src)
+		s, _ = ir.ViewOf(g.Anchor).Compose(src.Strided())
 	}
-	v := View{
-		Buf: src.Buf, Offset: src.Offset + n.Int("offset", 0),
-		Shape: append([]int64{}, n.Ints("shape")...), Strides: append([]int64{}, n.Ints("strides")...),
-	}
-	b.Alias(n.Outputs[0], v)
+	b.Alias(g.Outputs[0], viewOn(src.Buf, s))
 	return nil
 }
 
@@ -91,7 +89,7 @@ func lowerSlice(b *Builder, g *Group) error {
 			return err
 		}
 	}
-	w := v.clone()
+	w := v.Strided()
 	out := g.Outputs[0].Shape.MustConsts()
 	for i, a := range axes {
 		if a < 0 {
@@ -106,12 +104,9 @@ func lowerSlice(b *Builder, g *Group) error {
 		} else {
 			start = min(max(start, 0), size-1)
 		}
-		if out[a] > 0 {
-			w.Offset += start * v.Strides[a]
-		}
-		w.Shape[a], w.Strides[a] = out[a], v.Strides[a]*steps[i]
+		w = w.Slice(int(a), start, out[a], steps[i])
 	}
-	b.Alias(g.Outputs[0], w)
+	b.Alias(g.Outputs[0], viewOn(v.Buf, w))
 	return nil
 }
 
@@ -160,18 +155,6 @@ func lowerConcat(b *Builder, g *Group) error {
 
 func lowerConstant(b *Builder, g *Group) error {
 	return fmt.Errorf("a Constant node must have become a constant value in import")
-}
-
-func sameView(a, c View) bool {
-	if a.Buf != c.Buf || a.Offset != c.Offset || len(a.Shape) != len(c.Shape) {
-		return false
-	}
-	for i := range a.Shape {
-		if a.Shape[i] != c.Shape[i] || a.Strides[i] != c.Strides[i] && a.Shape[i] != 1 {
-			return false
-		}
-	}
-	return true
 }
 
 // constInts reads the constant integer input i of n.

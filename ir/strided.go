@@ -1,0 +1,240 @@
+package ir
+
+// Strided is a window on a flat sequence of elements: element (i…) is at Offset + Σ i_d·Strides[d].
+// It is what the internal operator View carries and what rOperators see of a buffer.
+type Strided struct {
+	Offset  int64
+	Shape   []int64
+	Strides []int64
+}
+
+// Dense is the row-major window of a whole tensor.
+func Dense(dims []int64) Strided {
+	s := Strided{Shape: append([]int64{}, dims...), Strides: make([]int64, len(dims))}
+	n := int64(1)
+	for i := len(dims) - 1; i >= 0; i-- {
+		s.Strides[i] = n
+		n *= max(dims[i], 1)
+	}
+	return s
+}
+
+// ViewOf reads the attributes of a View node.
+func ViewOf(n *Node) Strided {
+	return Strided{n.Int("offset", 0), n.Ints("shape"), n.Ints("strides")}
+}
+
+// IsDense reports row-major order without gaps, wherever it starts.
+func (v Strided) IsDense() bool {
+	n := int64(1)
+	for i := len(v.Shape) - 1; i >= 0; i-- {
+		if v.Shape[i] != 1 && v.Strides[i] != n {
+			return false
+		}
+		n *= v.Shape[i]
+	}
+	return true
+}
+
+func (v Strided) clone() Strided {
+	return Strided{v.Offset, append([]int64{}, v.Shape...), append([]int64{}, v.Strides...)}
+}
+
+// Slice narrows dim d to n elements from, from+step, ….
+func (v Strided) Slice(d int, from, n, step int64) Strided {
+	w := v.clone()
+	if n > 0 {
+		w.Offset += from * v.Strides[d]
+	}
+	w.Shape[d] = n
+	w.Strides[d] *= step
+	return w
+}
+
+// Permute reorders the dims: dim i of the result is dim perm[i] of v.
+func (v Strided) Permute(perm []int64) Strided {
+	w := v.clone()
+	for i, p := range perm {
+		w.Shape[i], w.Strides[i] = v.Shape[p], v.Strides[p]
+	}
+	return w
+}
+
+// Broadcast stretches v to shape by ONNX's multidirectional rule; v must be broadcastable to it.
+func (v Strided) Broadcast(shape []int64) Strided {
+	w := Strided{v.Offset, append([]int64{}, shape...), make([]int64, len(shape))}
+	lead := len(shape) - len(v.Shape)
+	for i := range v.Shape {
+		if v.Shape[i] != 1 {
+			w.Strides[lead+i] = v.Strides[i]
+		}
+	}
+	return w
+}
+
+// Reshape gives v another shape of as many elements, when strides can express it.
+func (v Strided) Reshape(dims []int64) (Strided, bool) {
+	w := Strided{v.Offset, append([]int64{}, dims...), make([]int64, len(dims))}
+	if Count(v.Shape) == 0 {
+		w.Strides = Dense(dims).Strides
+		return w, true
+	}
+	i, j := 0, 0
+	for i < len(v.Shape) || j < len(dims) {
+		i0, j0 := i, j
+		i, j = v.nextRun(dims, i, j)
+		stride, ok := v.runStride(i0, i)
+		if !ok {
+			return Strided{}, false
+		}
+		for k := j - 1; k >= j0; k-- {
+			w.Strides[k] = stride
+			stride *= dims[k]
+		}
+	}
+	return w, true
+}
+
+// nextRun advances to the end of the shortest runs v.Shape[i:] and dims[j:] of equal size, with the
+// ones that follow.
+func (v Strided) nextRun(dims []int64, i, j int) (int, int) {
+	a, b := int64(1), int64(1)
+	for first := true; first || a != b; first = false {
+		if a <= b && i < len(v.Shape) || j == len(dims) {
+			a *= v.Shape[i]
+			i++
+		} else {
+			b *= dims[j]
+			j++
+		}
+	}
+	for i < len(v.Shape) && v.Shape[i] == 1 {
+		i++
+	}
+	for j < len(dims) && dims[j] == 1 {
+		j++
+	}
+	return i, j
+}
+
+// runStride is the innermost stride of dims [i0, i1) when they form one run.
+func (v Strided) runStride(i0, i1 int) (int64, bool) {
+	inner, next := int64(1), int64(0)
+	seen := false
+	for k := i1 - 1; k >= i0; k-- {
+		if v.Shape[k] == 1 {
+			continue
+		}
+		if !seen {
+			inner, next, seen = v.Strides[k], v.Strides[k]*v.Shape[k], true
+			continue
+		}
+		if v.Strides[k] != next {
+			return 0, false
+		}
+		next *= v.Shape[k]
+	}
+	return inner, true
+}
+
+// Collapse merges dims into groups: cuts[k] is the first dim of group k+1. It fails when a group's
+// dims are not one run. Collapse(1, 2) of [N,C,H,W] is [N,C,H·W].
+func (v Strided) Collapse(cuts ...int) (Strided, bool) {
+	w := Strided{Offset: v.Offset}
+	from := 0
+	for _, to := range append(append([]int{}, cuts...), len(v.Shape)) {
+		stride, ok := v.runStride(from, to)
+		if !ok {
+			return Strided{}, false
+		}
+		w.Shape = append(w.Shape, Count(v.Shape[from:to]))
+		w.Strides = append(w.Strides, stride)
+		from = to
+	}
+	return w, true
+}
+
+// Compose expresses a window on the row-major contents of base as a window on what base itself is a
+// window on. It fails when strides cannot express that.
+func (v Strided) Compose(base Strided) (Strided, bool) {
+	w := Strided{base.Offset, append([]int64{}, v.Shape...), make([]int64, len(v.Shape))}
+	if Count(v.Shape) == 0 {
+		return w, true
+	}
+	runs := base.runs()
+	if len(runs) == 0 { // base is one element
+		w.Offset = base.Offset
+		return w, true
+	}
+	at := make([]int64, len(runs)) // coordinates of v's first element
+	rest := v.Offset
+	for k, r := range runs {
+		at[k] = rest / r.flat % r.n
+		w.Offset += at[k] * r.stride
+	}
+	last := append([]int64{}, at...)
+	for d, n := range v.Shape {
+		if n == 1 || v.Strides[d] == 0 {
+			continue
+		}
+		k, ok := runOf(runs, v.Strides[d])
+		if !ok {
+			return Strided{}, false
+		}
+		steps := v.Strides[d] / runs[k].flat
+		w.Strides[d] = steps * runs[k].stride
+		if steps > 0 {
+			last[k] += steps * (n - 1)
+		} else {
+			at[k] += steps * (n - 1)
+		}
+	}
+	for k, r := range runs {
+		if at[k] < 0 || last[k] >= r.n {
+			return Strided{}, false // a dim of v carries over from one run into the next
+		}
+	}
+	return w, true
+}
+
+// run is a maximal group of dims that one stride walks through.
+type run struct {
+	n      int64 // elements
+	stride int64 // in base's addresses
+	flat   int64 // in base's row-major order
+}
+
+// runs merges adjacent dims, outermost first; dims of one element vanish.
+func (v Strided) runs() []run {
+	var out []run
+	flat := int64(1)
+	for d := len(v.Shape) - 1; d >= 0; d-- {
+		n := v.Shape[d]
+		if n == 1 {
+			continue
+		}
+		if k := len(out) - 1; k >= 0 && v.Strides[d] == out[k].stride*out[k].n {
+			out[k].n *= n
+		} else {
+			out = append(out, run{n, v.Strides[d], flat})
+		}
+		flat *= n
+	}
+	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
+		out[i], out[j] = out[j], out[i]
+	}
+	return out
+}
+
+// runOf finds the run that a row-major stride stays in.
+func runOf(runs []run, stride int64) (int, bool) {
+	if stride < 0 {
+		stride = -stride
+	}
+	for k, r := range runs {
+		if stride%r.flat == 0 && stride < r.flat*r.n {
+			return k, true
+		}
+	}
+	return 0, false
+}
