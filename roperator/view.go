@@ -8,13 +8,17 @@ func contiguous(buf *Buffer, dims []int64) View { return viewOn(buf, ir.Dense(di
 func viewOn(buf *Buffer, s ir.Strided) View { return View{buf, s.Offset, s.Shape, s.Strides} }
 
 // Strided is the view without its buffer.
-func (v View) Strided() ir.Strided { return ir.Strided{Offset: v.Offset, Shape: v.Shape, Strides: v.Strides} }
+func (v View) Strided() ir.Strided {
+	return ir.Strided{Offset: v.Offset, Shape: v.Shape, Strides: v.Strides}
+}
 
 // IsContiguous reports a row-major view without gaps.
 func (v View) IsContiguous() bool { return v.Strided().IsDense() }
 
 // Slice narrows dim d to [from, from+n).
-func (v View) Slice(d int, from, n int64) View { return viewOn(v.Buf, v.Strided().Slice(d, from, n, 1)) }
+func (v View) Slice(d int, from, n int64) View {
+	return viewOn(v.Buf, v.Strided().Slice(d, from, n, 1))
+}
 
 // Permute reorders the dims: dim i of the result is dim perm[i] of v.
 func (v View) Permute(perm []int64) View { return viewOn(v.Buf, v.Strided().Permute(perm)) }
