@@ -1,0 +1,39 @@
+# Everyday targets. CI runs .ci/run, which calls `check` and `test` among others.
+GO ?= go
+FUZZTIME ?= 10m
+
+.PHONY: check test race fuzz replay gpu generate fmt
+
+## check: formatting, vet, staticcheck, generated files up to date, clean module file
+check:
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run: make fmt'; exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) mod tidy -diff
+	$(GO) generate ./... && git diff --exit-code
+
+## test: every test that this machine can run
+test:
+	$(GO) test ./...
+
+## race: the race detector over the packages that start goroutines
+race:
+	$(GO) test -race ./ir/eval ./schedule/... ./internal/driver ./internal/runner
+
+## fuzz: each fuzz target for FUZZTIME
+fuzz:
+	./scripts/fuzz.sh $(FUZZTIME)
+
+## replay: differences of emitted sources and plans against REV for every bundled model
+replay:
+	./scripts/replay.sh $(REV)
+
+## gpu: build, correctness, compute-sanitizer, timing and peers on the GPU of this machine
+gpu:
+	./scripts/gpu_check.sh
+
+generate:
+	$(GO) generate ./...
+
+fmt:
+	gofmt -w $$(git ls-files '*.go' | grep -v pb.go)

@@ -1,0 +1,105 @@
+package rammerc_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/rammerc/rammerc/"
+
+// allowed lists, per package, the project packages it may import directly: the arrows of ARCHITECTURE.md.
+// "*" allows all.
+var allowed = map[string]string{
+	"internal/diag":      "",
+	"internal/dump":      "",
+	"internal/npy":       "",
+	"internal/toolchain": "",
+	"codegen/abi":        "",
+	"ir/onnx/onnxpb":     "",
+	"ir":                 "internal/diag",
+	"ir/onnx":            "ir ir/onnx/onnxpb internal/diag internal/npy",
+	"ir/eval":            "ir",
+	"graphopt":           "ir ir/eval internal/diag internal/dump",
+	"rkernels":           "ir internal/diag",
+	"roperator":          "ir rkernels internal/diag",
+	"profiler":           "ir rkernels roperator internal/diag schedule/vdevice",
+	"profiler/model":     "profiler ir rkernels roperator internal/diag schedule/vdevice",
+	"schedule/vdevice":   "rkernels roperator internal/diag",
+	"schedule":           "roperator profiler schedule/vdevice internal/diag internal/dump",
+	"codegen":            "ir rkernels roperator schedule/vdevice codegen/abi codegen/rt internal/diag internal/dump internal/toolchain",
+	"codegen/rt":         "codegen/abi",
+	"codegen/cudaemu":    "codegen/abi codegen/rt internal/toolchain",
+	"internal/runner":    "codegen/abi internal/toolchain internal/diag",
+	"internal/driver":    "*",
+	"cmd/rammerc":        "internal/driver internal/diag",
+	// Test-only packages; nothing imports them (see forbidden).
+	"internal/golden":   "*",
+	"internal/difftest": "*",
+}
+
+// forbidden are reachabilities that must not exist even through other packages.
+var forbidden = [][2]string{
+	{"codegen", "schedule"}, {"codegen", "profiler"}, {"codegen", "graphopt"},
+	{"rkernels", "roperator"},
+	{"schedule/vdevice", "schedule"}, {"schedule/vdevice", "profiler"},
+	{"internal/driver", "internal/golden"}, {"internal/driver", "internal/difftest"},
+	{"cmd/rammerc", "internal/golden"}, {"cmd/rammerc", "internal/difftest"},
+}
+
+type pkg struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func list(t *testing.T) map[string]pkg {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", "./...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	pkgs := map[string]pkg{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		var p pkg
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		pkgs[strings.TrimPrefix(p.ImportPath, module)] = p
+	}
+	return pkgs
+}
+
+func TestImportArrows(t *testing.T) {
+	for name, p := range list(t) {
+		rule, known := allowed[name]
+		if !known {
+			if !strings.HasPrefix(name, "github.com/") { // the root has tests only
+				t.Errorf("package %s is in no row of the import table", name)
+			}
+			continue
+		}
+		ok := map[string]bool{}
+		for _, a := range strings.Fields(rule) {
+			ok[a] = true
+		}
+		for _, imp := range p.Imports {
+			local, isLocal := strings.CutPrefix(imp, module)
+			if isLocal && !ok[local] && !ok["*"] {
+				t.Errorf("%s imports %s; it may import: %s", name, local, rule)
+			}
+		}
+	}
+}
+
+func TestForbiddenReach(t *testing.T) {
+	pkgs := list(t)
+	for _, f := range forbidden {
+		for _, dep := range pkgs[f[0]].Deps {
+			if dep == module+f[1] {
+				t.Errorf("%s reaches %s", f[0], f[1])
+			}
+		}
+	}
+}
