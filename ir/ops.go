@@ -79,15 +79,10 @@ func (o *Op) MinInputs() int {
 // Attr returns n's attribute name or, when n leaves it out, the default of the operator's row; the
 // zero Attr when there is neither.
 func (n *Node) Attr(name string) Attr {
-	if a, ok := n.Attrs[name]; ok {
-		return a
-	}
 	if op := LookupOp(n.Domain, n.Op); op != nil {
-		if spec := op.Attr(name); spec != nil {
-			return spec.Default
-		}
+		return op.resolve(n, name)
 	}
-	return Attr{}
+	return n.Attrs[name]
 }
 
 // HasAttr reports whether n itself sets the attribute.

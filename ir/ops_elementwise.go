@@ -68,8 +68,13 @@ var binaryOps = []Op{
 	pairwise("Sub", 1, numericTypes, "a - b"),
 	pairwise("Mul", 1, numericTypes, "a·b"),
 	pairwise("Div", 1, numericTypes, "a/b; integers truncate"),
-	pairwise("Mod", 10, numericTypes, "remainder with the divisor's sign, or with fmod the dividend's",
-		intAttr("fmod", 0)),
+	{
+		Name: "Mod", Since: 10, Kind: KindElementwise, Infer: inferMod,
+		Inputs:  []Port{port("A", "T", numericTypes), port("B", "T", numericTypes)},
+		Outputs: []Port{port("C", "T", numericTypes)},
+		Attrs:   []AttrSpec{intAttr("fmod", 0)},
+		Doc:     "remainder with the divisor's sign, or with fmod the dividend's; floats need fmod",
+	},
 	{
 		Name: "Pow", Since: 1, Kind: KindElementwise, Infer: inferBroadcast,
 		Inputs:  []Port{port("X", "T", numericTypes), port("Y", "", numericTypes)},
@@ -97,7 +102,7 @@ var binaryOps = []Op{
 
 var selectOps = []Op{
 	{
-		Name: "Where", Since: 9, Kind: KindElementwise, Infer: inferWhere,
+		Name: "Where", Since: 9, Kind: KindElementwise, Infer: inferBroadcast,
 		Inputs:  []Port{port("condition", "", boolType), port("X", "T", anyType), port("Y", "T", anyType)},
 		Outputs: []Port{port("output", "T", anyType)},
 		Doc:     "x where the condition holds, else y",
@@ -118,7 +123,7 @@ var selectOps = []Op{
 		Doc:     "x converted to the element type whose ONNX number is to (DTypeOfONNX)",
 	},
 	{
-		Name: "CastLike", Since: 15, Kind: KindElementwise, Infer: inferCastLike,
+		Name: "CastLike", Since: 15, Kind: KindElementwise, Infer: inferSame,
 		Inputs:  []Port{port("input", "", anyType), port("target_type", "T", anyType)},
 		Outputs: []Port{port("output", "T", anyType)},
 		Attrs:   []AttrSpec{intAttr("saturate", 1)},

@@ -1,0 +1,294 @@
+package ir
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/internal/diag"
+)
+
+// body infers a graph that an attribute of the node holds and reports graphs nested too deeply.
+func (c *InferContext) body(attr string, g *Graph) bool {
+	if c.in.depth == maxNesting {
+		return c.badAttr(attr, "the graphs are nested more than %d deep", maxNesting)
+	}
+	c.in.depth++
+	c.in.graph(g)
+	c.in.depth--
+	return true
+}
+
+// setFrom gives output i the type, shape and elements of a body's output.
+func (c *InferContext) setFrom(i int, v *Value) {
+	c.setType(i, v.DType)
+	c.set(i, v.Shape)
+	c.setElems(i, knownElems(v))
+}
+
+// inferIf: where the branches differ, extents become fresh and ranks unknown.
+func inferIf(c *InferContext) {
+	c.wantOne(0)
+	then, other := c.attr("then_branch").G, c.attr("else_branch").G
+	ok := true
+	for _, b := range []struct {
+		attr string
+		g    *Graph
+	}{{"then_branch", then}, {"else_branch", other}} {
+		ok = c.body(b.attr, b.g) && ok
+		if len(b.g.Inputs) != 0 {
+			ok = c.badAttr(b.attr, "the graph has %d inputs, wanted none", len(b.g.Inputs))
+		}
+		if len(b.g.Outputs) < len(c.Node.Outputs) || len(b.g.Outputs) != len(then.Outputs) {
+			ok = c.badAttr(b.attr, "the graph has %d outputs, the node %d", len(b.g.Outputs), len(c.Node.Outputs))
+		}
+	}
+	if !ok {
+		return
+	}
+	for i, v := range then.Outputs {
+		w := other.Outputs[i]
+		if v.DType != w.DType && v.DType != Invalid && w.DType != Invalid {
+			c.Report("bad-type", c.outputPlace(i), "the branches give %v and %v", v.DType, w.DType)
+			continue
+		}
+		c.setType(i, v.DType)
+		c.set(i, c.in.unite(v.Shape, w.Shape))
+	}
+}
+
+// unite is a shape that covers both: fresh where extents differ, nil where ranks do.
+func (in *inferrer) unite(a, b Shape) Shape {
+	if a == nil || b == nil || len(a) != len(b) {
+		return nil
+	}
+	out := slices.Clone(a)
+	for i := range out {
+		if !a[i].Equal(b[i]) {
+			out[i] = in.fresh()
+		}
+	}
+	return out
+}
+
+// loopBody is a body that carries values from one run to the next.
+type loopBody struct {
+	graph        *Graph
+	first        int // body input of the first carried value
+	firstOut     int // body output of the first carried value
+	initial      []*Value
+	initialPlace func(i int) string
+}
+
+// carry infers the body with the carried values' initial shapes, then with shapes that cover what the
+// body gives back, until nothing changes: at the latest when ranks that still change are unknown.
+// Loops deep inside others start with unknown ranks, or the rounds would multiply without bound.
+func (c *InferContext) carry(l loopBody) bool {
+	shapes := make([]Shape, len(l.initial))
+	for i, v := range l.initial {
+		if c.in.loops < maxLoops {
+			shapes[i] = v.Shape
+		}
+	}
+	c.in.loops++
+	defer func() { c.in.loops-- }()
+	const rounds = 3
+	for round := 1; ; round++ {
+		for i, v := range l.initial {
+			in := l.graph.Inputs[l.first+i]
+			in.DType, in.Shape, in.Elems = v.DType, shapes[i], nil
+		}
+		diags := c.in.diags
+		c.in.diags = &diag.List{}
+		ok := c.body("body", l.graph)
+		stable := true
+		for i := range shapes {
+			given := l.graph.Outputs[l.firstOut+i].Shape
+			if shapes[i] == nil || shapes[i].Equal(given) {
+				continue
+			}
+			next := c.in.widen(shapes[i], given)
+			if round == rounds-1 {
+				next = nil
+			}
+			if next == nil || !next.Equal(shapes[i]) {
+				shapes[i], stable = next, false
+			}
+		}
+		found := c.in.diags
+		c.in.diags = diags
+		if !ok || stable || round == rounds {
+			for _, d := range found.Items {
+				c.in.diags.Add(d)
+			}
+			return ok && c.wantCarried(l)
+		}
+	}
+}
+
+// widen is unite, but keeps the extents of a that are symbols of this inference already.
+func (in *inferrer) widen(a, b Shape) Shape {
+	out := in.unite(a, b)
+	for i := range out {
+		if in.isFresh(a[i]) {
+			out[i] = a[i]
+		}
+	}
+	return out
+}
+
+// isFresh reports a dim that is one symbol which this inference made.
+func (in *inferrer) isFresh(d Dim) bool {
+	if d.n != 0 || len(d.t) != 1 || d.t[0].coef != 1 || len(d.t[0].atoms) != 1 || d.t[0].atoms[0].op != "" {
+		return false
+	}
+	return !in.used[d.t[0].atoms[0].name]
+}
+
+// wantCarried reports carried values whose element type the body changes.
+func (c *InferContext) wantCarried(l loopBody) bool {
+	ok := true
+	for i, v := range l.initial {
+		out := l.graph.Outputs[l.firstOut+i]
+		if v.DType != Invalid && out.DType != Invalid && v.DType != out.DType {
+			ok = c.Report("bad-type", l.initialPlace(i), "the element type is %v, the body gives %v", v.DType, out.DType)
+		}
+	}
+	return ok
+}
+
+// inferLoop: the body takes (iteration, condition, carried…) and gives (condition, carried…, scans…);
+// the node gives the last carried values and the scans stacked along a new first axis.
+func inferLoop(c *InferContext) {
+	c.wantOne(0)
+	c.wantOne(1)
+	body := c.attr("body").G
+	var initial []*Value
+	if len(c.Node.Inputs) > 2 {
+		initial = c.Node.Inputs[2:]
+	}
+	carried := len(initial)
+	if len(body.Inputs) != 2+carried {
+		c.badAttr("body", "the graph has %d inputs, wanted %d: iteration, condition and the carried values", len(body.Inputs), 2+carried)
+		return
+	}
+	if len(body.Outputs) < 1+carried || len(body.Outputs)-1 < len(c.Node.Outputs) {
+		c.badAttr("body", "the graph has %d outputs, wanted %d: condition, carried values and scans", len(body.Outputs), 1+max(carried, len(c.Node.Outputs)))
+		return
+	}
+	setScalar(body.Inputs[0], Int64)
+	setScalar(body.Inputs[1], Bool)
+	if !c.carry(loopBody{body, 2, 1, initial, func(i int) string { return c.inputPlace(2 + i) }}) {
+		return
+	}
+	if d := body.Outputs[0].DType; d != Bool && d != Invalid {
+		c.badAttr("body", "the condition is of type %v, wanted bool", d)
+	}
+	trips := c.in.fresh() // a condition may end the loop early
+	for i, v := range body.Outputs[1:] {
+		c.setType(i, v.DType)
+		switch {
+		case i < carried:
+			c.set(i, c.in.unite(body.Inputs[2+i].Shape, v.Shape))
+		case v.Shape != nil:
+			c.set(i, slices.Concat(Shape{trips}, v.Shape))
+		}
+	}
+}
+
+func setScalar(v *Value, d DType) { v.DType, v.Shape, v.Elems = d, Shape{}, nil }
+
+// inferScan: the body takes (states…, slices of the scan inputs…) and gives (states…, scans…); the
+// node gives the last states and the scans stacked along scan_output_axes.
+func inferScan(c *InferContext) {
+	body := c.attr("body").G
+	scans := c.int("num_scan_inputs")
+	if scans < 1 || scans > int64(len(c.Node.Inputs)) {
+		c.badAttr("num_scan_inputs", "the value is %d, the node has %d inputs", scans, len(c.Node.Inputs))
+		return
+	}
+	states := len(c.Node.Inputs) - int(scans)
+	if len(body.Inputs) != len(c.Node.Inputs) {
+		c.badAttr("body", "the graph has %d inputs, the node %d", len(body.Inputs), len(c.Node.Inputs))
+		return
+	}
+	if len(body.Outputs) < max(states, len(c.Node.Outputs)) {
+		c.badAttr("body", "the graph has %d outputs, the node %d, of which %d are states", len(body.Outputs), len(c.Node.Outputs), states)
+		return
+	}
+	okIn := c.wantScanLists("scan_input_axes", "scan_input_directions", int(scans))
+	okOut := c.wantScanLists("scan_output_axes", "scan_output_directions", len(body.Outputs)-states)
+	if !okIn || !okOut {
+		return
+	}
+	trips, ok := c.scanInputs(body, states)
+	if !ok {
+		return
+	}
+	place := func(i int) string { return c.inputPlace(i) }
+	if c.carry(loopBody{body, 0, 0, c.Node.Inputs[:states], place}) {
+		c.scanOutputs(body, states, trips)
+	}
+}
+
+// wantScanLists checks the lengths of two attributes and that directions are 0 or 1.
+func (c *InferContext) wantScanLists(axes, directions string, count int) bool {
+	for _, name := range []string{axes, directions} {
+		if n := len(c.ints(name)); n != 0 && n != count {
+			return c.badAttr(name, "there are %d values, wanted %d", n, count)
+		}
+	}
+	for _, d := range c.ints(directions) {
+		if d != 0 && d != 1 {
+			return c.badAttr(directions, "the value is %d, wanted 0 or 1", d)
+		}
+	}
+	return true
+}
+
+// scanAxis is entry i of a list of axes, 0 by default.
+func (c *InferContext) scanAxis(name string, i, rank int) (int, bool) {
+	axis := int64(0)
+	if list := c.ints(name); len(list) > 0 {
+		axis = list[i]
+	}
+	return c.axis("attribute "+name, axis, rank)
+}
+
+// scanInputs gives the body's inputs behind the states their slices and returns the number of runs.
+func (c *InferContext) scanInputs(body *Graph, states int) (Dim, bool) {
+	trips := c.in.fresh()
+	for i, v := range c.Node.Inputs[states:] {
+		in := body.Inputs[states+i]
+		in.DType, in.Shape, in.Elems = v.DType, nil, nil
+		if v.Shape == nil {
+			continue
+		}
+		axis, ok := c.scanAxis("scan_input_axes", i, len(v.Shape))
+		if !ok {
+			return Dim{}, false
+		}
+		if i == 0 || c.in.isFresh(trips) {
+			trips = v.Shape[axis]
+		}
+		if trips, ok = mergeDim(trips, v.Shape[axis]); !ok {
+			return Dim{}, c.badInput("bad-shape", states+i, "the scanned axis has extent %v, wanted %v as before", v.Shape[axis], trips)
+		}
+		in.Shape = slices.Delete(slices.Clone(v.Shape), axis, axis+1)
+	}
+	return trips, true
+}
+
+func (c *InferContext) scanOutputs(body *Graph, states int, trips Dim) {
+	for i, v := range body.Outputs {
+		c.setType(i, v.DType)
+		if i < states {
+			c.set(i, c.in.unite(body.Inputs[i].Shape, v.Shape))
+			continue
+		}
+		if v.Shape == nil {
+			continue
+		}
+		if axis, ok := c.scanAxis("scan_output_axes", i-states, len(v.Shape)+1); ok {
+			c.set(i, slices.Insert(slices.Clone(v.Shape), axis, trips))
+		}
+	}
+}

@@ -1,0 +1,368 @@
+package ir
+
+import "math"
+
+// knownElems returns what is known of v's elements: a constant's integers, or what inference found.
+func knownElems(v *Value) []Dim {
+	switch {
+	case v == nil:
+		return nil
+	case v.Const != nil:
+		return constElems(v.Const)
+	}
+	return v.Elems
+}
+
+// constElems returns the elements of a small integer or bool tensor, nil for others.
+func constElems(t *Tensor) []Dim {
+	if boundedCount(t.Dims) > maxElems || !wellFormed(t) {
+		return nil
+	}
+	switch data := t.Data.(type) {
+	case []int64:
+		return dimsOf(data)
+	case []int32:
+		return dimsOf(data)
+	case []int16:
+		return dimsOf(data)
+	case []int8:
+		return dimsOf(data)
+	case []uint8:
+		return dimsOf(data)
+	case []uint32:
+		return dimsOf(data)
+	case []uint16:
+		if t.DType == Uint16 {
+			return dimsOf(data)
+		}
+	case []bool:
+		out := make([]Dim, len(data))
+		for i, b := range data {
+			out[i] = boolDim(b)
+		}
+		return out
+	}
+	return nil
+}
+
+func dimsOf[T int8 | int16 | int32 | int64 | uint8 | uint16 | uint32](data []T) []Dim {
+	out := make([]Dim, len(data))
+	for i, v := range data {
+		out[i] = D(int64(v))
+	}
+	return out
+}
+
+func boolDim(b bool) Dim {
+	if b {
+		return D(1)
+	}
+	return D(0)
+}
+
+// wellFormed reports whether t's data has the Go type and length that its dtype and dims say.
+func wellFormed(t *Tensor) bool {
+	if t == nil {
+		return false
+	}
+	n := -1
+	switch data := t.Data.(type) {
+	case []float32:
+		n = lenIf(t.DType == Float32, data)
+	case []float64:
+		n = lenIf(t.DType == Float64, data)
+	case []uint16:
+		n = lenIf(t.DType == Uint16 || t.DType == Float16 || t.DType == BFloat16, data)
+	case []int8:
+		n = lenIf(t.DType == Int8, data)
+	case []int16:
+		n = lenIf(t.DType == Int16, data)
+	case []int32:
+		n = lenIf(t.DType == Int32, data)
+	case []int64:
+		n = lenIf(t.DType == Int64, data)
+	case []uint8:
+		n = lenIf(t.DType == Uint8, data)
+	case []uint32:
+		n = lenIf(t.DType == Uint32, data)
+	case []uint64:
+		n = lenIf(t.DType == Uint64, data)
+	case []bool:
+		n = lenIf(t.DType == Bool, data)
+	case []string:
+		n = lenIf(t.DType == String, data)
+	}
+	for _, d := range t.Dims {
+		if d < 0 {
+			return false
+		}
+	}
+	return n >= 0 && boundedCount(t.Dims) == int64(n)
+}
+
+func lenIf[T any](ok bool, data []T) int {
+	if ok {
+		return len(data)
+	}
+	return -1
+}
+
+// elemRule computes one element from one element of each input; ok is false when it is not known.
+type elemRule func(c *InferContext, x []Dim) (d Dim, ok bool)
+
+// elemRules are the elementwise operators that shape computations use. Extents are not negative;
+// symbols for unknown elements may be.
+var elemRules = map[string]elemRule{
+	"Add": fold(Dim.Add),
+	"Sub": fold(Dim.Sub),
+	"Mul": func(c *InferContext, x []Dim) (Dim, bool) { return c.mul(x[0], x[1]), true },
+	"Div": elemDiv,
+	"Mod": elemMod,
+	"Min": fold(Dim.Min),
+	"Max": fold(Dim.Max),
+	"Neg": func(_ *InferContext, x []Dim) (Dim, bool) { return x[0].Neg(), true },
+	"Abs": elemAbs,
+
+	"Cast":     elemCast,
+	"CastLike": elemCast,
+
+	"Equal":          compareRule(func(order int) bool { return order == 0 }),
+	"Greater":        compareRule(func(order int) bool { return order > 0 }),
+	"GreaterOrEqual": compareRule(func(order int) bool { return order >= 0 }),
+	"Less":           compareRule(func(order int) bool { return order < 0 }),
+	"LessOrEqual":    compareRule(func(order int) bool { return order <= 0 }),
+
+	"And":   logicRule(func(a, b bool) bool { return a && b }),
+	"Or":    logicRule(func(a, b bool) bool { return a || b }),
+	"Xor":   logicRule(func(a, b bool) bool { return a != b }),
+	"Not":   elemNot,
+	"Where": elemWhere,
+}
+
+// inferElems fills in the elements of an elementwise node's output once its shape is known.
+func (c *InferContext) inferElems() {
+	rule := elemRules[c.Op.Name]
+	out := c.Node.Output(0)
+	if rule == nil || out == nil || !out.DType.IsInt() && out.DType != Bool {
+		return
+	}
+	dims, ok := out.Shape.Consts()
+	if !ok || boundedCount(dims) > maxElems {
+		return
+	}
+	inputs := make([][]Dim, len(c.Node.Inputs))
+	for i, v := range c.Node.Inputs {
+		if v != nil && (v.DType.IsInt() || v.DType == Bool) {
+			inputs[i] = broadcastElems(knownElems(v), v.Shape, dims)
+		}
+		if inputs[i] == nil && c.Op.Name != "CastLike" {
+			return
+		}
+	}
+	if inputs[0] != nil {
+		c.setElems(0, c.applyRule(rule, inputs, int(boundedCount(dims)), out.DType))
+	}
+}
+
+// applyRule computes count elements; those that are not known become fresh symbols. It returns nil
+// when none is known.
+func (c *InferContext) applyRule(rule elemRule, inputs [][]Dim, count int, d DType) []Dim {
+	elems := make([]Dim, count)
+	known := 0
+	for k := range elems {
+		x := make([]Dim, 0, len(inputs))
+		for _, e := range inputs {
+			if e != nil {
+				x = append(x, e[k])
+			}
+		}
+		e, ok := rule(c, x)
+		if ok && fits(e, d) {
+			elems[k] = e
+			known++
+		} else {
+			elems[k] = c.in.freshElem()
+		}
+	}
+	if known == 0 && count > 0 {
+		return nil
+	}
+	return elems
+}
+
+// broadcastElems repeats the elements of a tensor of shape s to shape dims; nil when not known.
+func broadcastElems(elems []Dim, s Shape, dims []int64) []Dim {
+	from, ok := s.Consts()
+	if elems == nil || !ok || len(from) > len(dims) || boundedCount(from) != int64(len(elems)) {
+		return nil
+	}
+	out := make([]Dim, boundedCount(dims))
+	for k := range out {
+		rest, at, step := int64(k), int64(0), int64(1)
+		for d := 1; d <= len(dims); d++ {
+			i := rest % dims[len(dims)-d]
+			rest /= dims[len(dims)-d]
+			if d > len(from) {
+				continue
+			}
+			n := from[len(from)-d]
+			if n != 1 {
+				at += i * step
+			}
+			step *= n
+		}
+		if at >= int64(len(elems)) {
+			return nil
+		}
+		out[k] = elems[at]
+	}
+	return out
+}
+
+// fits reports whether a known element is in d's range, so that no computation of it wrapped.
+func fits(e Dim, d DType) bool {
+	n, ok := e.Const()
+	if !ok {
+		return true
+	}
+	lo, hi := int64(math.MinInt64), int64(math.MaxInt64)
+	switch d {
+	case Bool:
+		lo, hi = 0, 1
+	case Int8, Int16, Int32:
+		hi = 1<<(8*d.Size()-1) - 1
+		lo = -hi - 1
+	case Uint8, Uint16, Uint32:
+		lo, hi = 0, 1<<(8*d.Size())-1
+	case Uint64:
+		lo = 0
+	}
+	// Dim arithmetic saturates at the ends of int64, so these may be wrong values.
+	return n >= lo && n <= hi && n != math.MinInt64 && n != math.MaxInt64
+}
+
+func fold(op func(a, b Dim) Dim) elemRule {
+	return func(_ *InferContext, x []Dim) (Dim, bool) {
+		r := x[0]
+		for _, d := range x[1:] {
+			r = op(r, d)
+		}
+		return r, true
+	}
+}
+
+// elemDiv truncates, which is flooring unless one operand is negative.
+func elemDiv(c *InferContext, x []Dim) (Dim, bool) {
+	a, aConst := x[0].Const()
+	b, bConst := x[1].Const()
+	switch {
+	case bConst && b == 0, aConst && bConst && b == -1 && a == math.MinInt64:
+		return Dim{}, false
+	case aConst && bConst:
+		return D(a / b), true
+	case c.in.notNegative(x[0]) && c.in.notNegative(x[1]):
+		return x[0].FloorDiv(x[1]), true
+	}
+	return Dim{}, false
+}
+
+// elemMod follows the divisor's sign; with fmod, the dividend's.
+func elemMod(c *InferContext, x []Dim) (Dim, bool) {
+	a, aConst := x[0].Const()
+	b, bConst := x[1].Const()
+	if !aConst || !bConst || b == 0 || b == -1 {
+		return Dim{}, bConst && b == -1
+	}
+	r := a % b
+	if r != 0 && (r < 0) != (b < 0) && c.int("fmod") == 0 {
+		r += b
+	}
+	return D(r), true
+}
+
+func elemAbs(c *InferContext, x []Dim) (Dim, bool) {
+	if n, ok := x[0].Const(); ok && n < 0 {
+		return x[0].Neg(), true
+	}
+	return x[0], c.in.notNegative(x[0])
+}
+
+// elemCast is between integers and bool; inferElems checks that the target type holds the value.
+func elemCast(c *InferContext, x []Dim) (Dim, bool) {
+	if c.Node.Output(0).DType != Bool {
+		return x[0], true
+	}
+	n, ok := x[0].Const()
+	return boolDim(n != 0), ok
+}
+
+func compareRule(holds func(order int) bool) elemRule {
+	return func(c *InferContext, x []Dim) (Dim, bool) {
+		diff := x[0].Sub(x[1])
+		n, ok := diff.Const()
+		switch {
+		case ok && n == 0:
+			return boolDim(holds(0)), true
+		case ok && n > 0 || !ok && c.in.positive(diff):
+			return boolDim(holds(1)), true
+		case ok || c.in.positive(diff.Neg()):
+			return boolDim(holds(-1)), true
+		}
+		return Dim{}, false
+	}
+}
+
+func logicRule(op func(a, b bool) bool) elemRule {
+	return func(_ *InferContext, x []Dim) (Dim, bool) {
+		a, aConst := x[0].Const()
+		b, bConst := x[1].Const()
+		return boolDim(op(a != 0, b != 0)), aConst && bConst
+	}
+}
+
+func elemNot(_ *InferContext, x []Dim) (Dim, bool) {
+	n, ok := x[0].Const()
+	return boolDim(n == 0), ok
+}
+
+func elemWhere(_ *InferContext, x []Dim) (Dim, bool) {
+	n, ok := x[0].Const()
+	switch {
+	case ok && n != 0:
+		return x[1], true
+	case ok:
+		return x[2], true
+	}
+	return x[1], x[1].Equal(x[2])
+}
+
+// notNegative reports that d is at least 0 because its symbols are extents and nothing is subtracted.
+func (in *inferrer) notNegative(d Dim) bool {
+	if d.n < 0 {
+		return false
+	}
+	for _, t := range d.t {
+		if t.coef < 0 {
+			return false
+		}
+		for _, a := range t.atoms {
+			if !in.atomNotNegative(a) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (in *inferrer) atomNotNegative(a *atom) bool {
+	switch a.op {
+	case "":
+		return !in.elemSymbols[a.name]
+	case "max":
+		return in.notNegative(a.a) || in.notNegative(a.b)
+	}
+	return in.notNegative(a.a) && in.notNegative(a.b)
+}
+
+// positive reports that d is at least 1 in the same way.
+func (in *inferrer) positive(d Dim) bool { return in.notNegative(d.Sub(D(1))) }

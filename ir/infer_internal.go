@@ -1,0 +1,58 @@
+package ir
+
+// inferView checks that every address lies inside x.
+func inferView(c *InferContext) {
+	shape, strides := c.ints("shape"), c.ints("strides")
+	if len(shape) != len(strides) {
+		c.badAttr("strides", "there are %d strides for %d extents", len(strides), len(shape))
+		return
+	}
+	out := Dims(shape...)
+	if !shapeFits(out) {
+		c.badAttr("shape", "the shape %v has negative or absurd extents", out)
+		return
+	}
+	lo, hi, empty := viewSpan(c.int("offset"), shape, strides)
+	if dims, ok := c.shape(0).Consts(); ok && !empty {
+		if n := boundedCount(dims); lo < 0 || hi >= n {
+			c.badAttr("strides", "the addresses %d to %d are not inside the %d elements of x", lo, hi, n)
+			return
+		}
+	}
+	c.set(0, out)
+}
+
+// viewSpan is the smallest and the largest address of a view; one without elements has none.
+func viewSpan(offset int64, shape, strides []int64) (lo, hi int64, empty bool) {
+	lo, hi = offset, offset
+	for i, n := range shape {
+		if n == 0 {
+			return 0, 0, true
+		}
+		if span := satMul(n-1, strides[i]); span < 0 {
+			lo = satAdd(lo, span)
+		} else {
+			hi = satAdd(hi, span)
+		}
+	}
+	return lo, hi, false
+}
+
+// inferFused infers the body from the inputs; the outputs are the body's.
+func inferFused(c *InferContext) {
+	body := c.attr("body").G
+	if len(body.Inputs) != len(c.Node.Inputs) || len(body.Outputs) != len(c.Node.Outputs) {
+		c.badAttr("body", "the graph has %d inputs and %d outputs, the node %d and %d",
+			len(body.Inputs), len(body.Outputs), len(c.Node.Inputs), len(c.Node.Outputs))
+		return
+	}
+	for i, v := range body.Inputs {
+		v.DType, v.Shape, v.Elems = c.dtype(i), c.shape(i), c.elems(i)
+	}
+	if !c.body("body", body) {
+		return
+	}
+	for i, v := range body.Outputs {
+		c.setFrom(i, v)
+	}
+}

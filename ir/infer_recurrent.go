@@ -1,0 +1,148 @@
+package ir
+
+import (
+	"slices"
+	"strings"
+)
+
+// recurrentKind is what LSTM, GRU and RNN (and their cells) differ in.
+type recurrentKind struct {
+	gates       int64    // rows of W and R, in hidden sizes
+	activations []string // of one direction, by default
+}
+
+var recurrentKinds = map[string]recurrentKind{
+	"LSTM": {4, []string{"Sigmoid", "Tanh", "Tanh"}},
+	"GRU":  {3, []string{"Sigmoid", "Tanh"}},
+	"RNN":  {1, []string{"Tanh"}},
+}
+
+// recurrentActivations are the functions that recurrent operators may name.
+var recurrentActivations = []string{
+	"Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh", "Sigmoid", "Softplus", "Softsign",
+	"Tanh", "ThresholdedRelu",
+}
+
+// RecurrentActivations returns the activations of a LSTM, GRU, RNN or a cell of these, those of each
+// direction after another, with defaults filled in.
+func RecurrentActivations(n *Node) []string {
+	if a := n.Attr("activations"); len(a.Strs) > 0 {
+		return a.Strs
+	}
+	kind := recurrentKinds[strings.TrimSuffix(n.Op, "Cell")]
+	if n.Attr("direction").S == "bidirectional" {
+		return slices.Concat(kind.activations, kind.activations)
+	}
+	return kind.activations
+}
+
+func (c *InferContext) wantActivations(kind recurrentKind, directions int) {
+	names := c.attr("activations").Strs
+	if want := directions * len(kind.activations); len(names) != 0 && len(names) != want {
+		c.badAttr("activations", "there are %d names, wanted %d", len(names), want)
+	}
+	for _, name := range names {
+		if !slices.Contains(recurrentActivations, name) {
+			c.badAttr("activations", "the function %q is unknown, wanted some of %q", name, recurrentActivations)
+		}
+	}
+}
+
+// inferRecurrent checks the shapes that ops_recurrent.go lists.
+func inferRecurrent(c *InferContext) {
+	kind := recurrentKinds[c.Op.Name]
+	directions := 1
+	if c.str("direction") == "bidirectional" {
+		directions = 2
+	}
+	c.wantActivations(kind, directions)
+	layout := c.int("layout")
+	if layout != 0 && layout != 1 {
+		c.badAttr("layout", "the value is %d, wanted 0 or 1", layout)
+		return
+	}
+	if okX, okW, okR := c.wantRank(0, 3, 3), c.wantRank(1, 3, 3), c.wantRank(2, 3, 3); !okX || !okW || !okR {
+		return
+	}
+	steps, batch, width := c.in.fresh(), c.in.fresh(), c.in.fresh()
+	if x := c.shape(0); x != nil {
+		steps, batch, width = x[0], x[1], x[2]
+	}
+	if layout == 1 {
+		steps, batch = batch, steps
+	}
+	hidden, ok := c.hiddenSize(c.shape(2), 2)
+	if !ok {
+		return
+	}
+	d, gates := D(int64(directions)), hidden.Mul(D(kind.gates))
+	c.wantShape(1, Shape{d, gates, width})
+	c.wantShape(2, Shape{d, gates, hidden})
+	c.wantShape(3, Shape{d, gates.Mul(D(2))})
+	c.wantShape(4, Shape{batch})
+	state, all := Shape{d, batch, hidden}, Shape{steps, d, batch, hidden}
+	if layout == 1 {
+		state, all = Shape{batch, d, hidden}, Shape{batch, steps, d, hidden}
+	}
+	c.wantShape(5, state)
+	c.wantShape(6, state)
+	c.wantShape(7, Shape{d, hidden.Mul(D(3))})
+	c.set(0, all)
+	c.set(1, state)
+	c.set(2, state)
+}
+
+// hiddenSize is the last extent of R, with which the attribute must agree.
+func (c *InferContext) hiddenSize(r Shape, axis int) (Dim, bool) {
+	given := c.Node.HasAttr("hidden_size")
+	size := c.int("hidden_size")
+	if given && (size < 1 || size > maxWindow) {
+		return Dim{}, c.badAttr("hidden_size", "the value is %d, wanted 1 to %d", size, maxWindow)
+	}
+	switch {
+	case r == nil && given:
+		return D(size), true
+	case r == nil:
+		return c.in.fresh(), true
+	case given && !mayEqual(r[axis], D(size)):
+		return Dim{}, c.badAttr("hidden_size", "the value is %d, the shape of R is %v", size, r)
+	}
+	return r[axis], true
+}
+
+// cellPorts says which inputs of a cell hold what; -1 where it has none.
+type cellPorts struct{ c, w, r, b, p, seqLen int }
+
+var cellInputs = map[string]cellPorts{
+	"LSTMCell": {c: 2, w: 3, r: 4, b: 5, p: 6, seqLen: 7},
+	"GRUCell":  {c: -1, w: 2, r: 3, b: 4, p: -1, seqLen: 5},
+	"RNNCell":  {c: -1, w: 2, r: 3, b: 4, p: -1, seqLen: 5},
+}
+
+// inferCell: every output has the state's shape.
+func inferCell(c *InferContext) {
+	kind := recurrentKinds[strings.TrimSuffix(c.Op.Name, "Cell")]
+	c.wantActivations(kind, 1)
+	if step := c.int("step"); step < 0 {
+		c.badAttr("step", "the value is %d, wanted at least 0", step)
+	}
+	if okX, okH := c.wantRank(0, 2, 2), c.wantRank(1, 2, 2); !okX || !okH {
+		return
+	}
+	x, h := c.shape(0), c.shape(1)
+	if x == nil || h == nil {
+		return
+	}
+	c.wantShape(1, Shape{x[0], h[1]})
+	ports := cellInputs[c.Op.Name]
+	gates := h[1].Mul(D(kind.gates))
+	c.wantShape(ports.c, h)
+	c.wantShape(ports.w, Shape{gates, x[1]})
+	c.wantShape(ports.r, Shape{gates, h[1]})
+	c.wantShape(ports.b, Shape{gates.Mul(D(2))})
+	c.wantShape(ports.p, Shape{h[1].Mul(D(3))})
+	c.wantShape(ports.seqLen, Shape{x[0]})
+	for i := range c.Node.Outputs {
+		c.set(i, h)
+	}
+}

@@ -1,0 +1,103 @@
+package ir
+
+import "slices"
+
+// inferReduce reduces over the input axes; without any it reduces all, or none on request.
+func inferReduce(c *InferContext) {
+	s := c.shape(0)
+	keep := c.int("keepdims") != 0
+	list, known, ok := c.axesInput(1)
+	if !ok || s == nil {
+		return
+	}
+	if !known {
+		c.reduceUnknown(s, keep)
+		return
+	}
+	if len(list) == 0 && c.int("noop_with_empty_axes") != 0 {
+		c.set(0, s)
+		c.setElems(0, c.reduceNothing())
+		return
+	}
+	axes, ok := c.axes(c.inputPlace(1), list, len(s))
+	if !ok {
+		return
+	}
+	c.set(0, reducedShape(s, axes, keep))
+	if len(list) == 0 || len(axes) == len(s) {
+		c.reduceElems()
+	}
+}
+
+// axesInput reads the optional input of axes; known is false when their values are not constant.
+func (c *InferContext) axesInput(i int) (list []int64, known, ok bool) {
+	if !c.has(i) {
+		return nil, true, true
+	}
+	elems, ok := c.list(i)
+	if !ok {
+		return nil, false, false
+	}
+	list, known = Shape(elems).Consts()
+	return list, known, true
+}
+
+func (c *InferContext) reduceUnknown(s Shape, keep bool) {
+	if keep {
+		c.set(0, c.in.freshShape(len(s)))
+	} else if n := c.listLen(1); n > 0 && n <= len(s) {
+		c.set(0, c.in.freshShape(len(s)-n))
+	}
+}
+
+// reducedShape removes axes (all when there are none) or makes them 1.
+func reducedShape(s Shape, axes []int, keep bool) Shape {
+	out := Shape{}
+	for i, d := range s {
+		switch {
+		case len(axes) > 0 && !slices.Contains(axes, i):
+			out = append(out, d)
+		case keep:
+			out = append(out, D(1))
+		}
+	}
+	return out
+}
+
+// reduceRules combine elements that shape computations reduce.
+var reduceRules = map[string]elemRule{
+	"ReduceSum":  fold(Dim.Add),
+	"ReduceMax":  fold(Dim.Max),
+	"ReduceMin":  fold(Dim.Min),
+	"ReduceProd": func(c *InferContext, x []Dim) (Dim, bool) { return c.product(x), true },
+}
+
+// reduceElems reduces all known elements of an integer tensor to one.
+func (c *InferContext) reduceElems() {
+	elems := c.elems(0)
+	rule := reduceRules[c.Op.Name]
+	if rule == nil || len(elems) == 0 {
+		return
+	}
+	if d, ok := rule(c, elems); ok && fits(d, c.dtype(0)) {
+		c.setElems(0, []Dim{d})
+	}
+}
+
+// reduceNothing returns the elements of a reduction over no axes where that changes nothing.
+func (c *InferContext) reduceNothing() []Dim {
+	if reduceRules[c.Op.Name] == nil {
+		return nil
+	}
+	return c.elems(0)
+}
+
+func inferArgReduce(c *InferContext) {
+	s := c.shape(0)
+	if s == nil {
+		return
+	}
+	if axis, ok := c.axisAttr(len(s)); ok {
+		c.set(0, reducedShape(s, []int{axis}, c.int("keepdims") != 0))
+	}
+}

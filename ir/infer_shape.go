@@ -1,0 +1,406 @@
+package ir
+
+import (
+	"slices"
+)
+
+func inferConcat(c *InferContext) {
+	var out Shape
+	rank := -1
+	for i := range c.Node.Inputs {
+		s := c.shape(i)
+		if s == nil {
+			continue
+		}
+		if rank < 0 {
+			rank, out = len(s), slices.Clone(s)
+		} else if len(s) != rank {
+			c.badInput("bad-rank", i, "the shape %v has rank %d, wanted %d as before", s, len(s), rank)
+			return
+		}
+	}
+	if rank < 0 {
+		return
+	}
+	axis, ok := c.axisAttr(rank)
+	if !ok {
+		return
+	}
+	total := Dim{}
+	for i := range c.Node.Inputs {
+		s := c.shape(i)
+		if s == nil {
+			total = total.Add(c.in.fresh())
+			continue
+		}
+		total = total.Add(s[axis])
+		for d := range s {
+			if d == axis {
+				continue
+			}
+			if out[d], ok = mergeDim(out[d], s[d]); !ok {
+				c.badInput("bad-shape", i, "the shape %v has another extent of axis %d than the inputs before", s, d)
+				return
+			}
+		}
+	}
+	out[axis] = total
+	c.set(0, out)
+	if rank == 1 {
+		c.concatElems()
+	}
+}
+
+// concatElems joins lists of integers; elements that are not known become fresh symbols.
+func (c *InferContext) concatElems() {
+	elems := []Dim{}
+	anyKnown := false
+	for i, v := range c.Node.Inputs {
+		if !v.DType.IsInt() && v.DType != Bool {
+			return
+		}
+		e := c.elems(i)
+		anyKnown = anyKnown || len(e) > 0
+		if e == nil {
+			n := c.listLen(i)
+			if n < 0 {
+				return
+			}
+			for range n {
+				e = append(e, c.in.freshElem())
+			}
+		}
+		elems = append(elems, e...)
+		if len(elems) > maxElems {
+			return
+		}
+	}
+	if anyKnown {
+		c.setElems(0, elems)
+	}
+}
+
+func inferSplit(c *InferContext) {
+	s := c.shape(0)
+	if s == nil {
+		return
+	}
+	axis, ok := c.axisAttr(len(s))
+	if !ok {
+		return
+	}
+	sizes, ok := c.splitSizes(s[axis])
+	if !ok {
+		return
+	}
+	at := Dim{}
+	for i, size := range sizes {
+		out := slices.Clone(s)
+		out[axis] = size
+		c.set(i, out)
+		if len(s) == 1 {
+			c.setElems(i, cut(c.elems(0), at, at.Add(size)))
+		}
+		at = at.Add(size)
+	}
+}
+
+// cut returns elems[from:to] when the bounds are constants inside it, nil otherwise.
+func cut(elems []Dim, from, to Dim) []Dim {
+	a, aConst := from.Const()
+	b, bConst := to.Const()
+	if elems == nil || !aConst || !bConst || a < 0 || b < a || b > int64(len(elems)) {
+		return nil
+	}
+	return slices.Clone(elems[a:b])
+}
+
+// splitSizes are the extents of the pieces of an axis of extent total.
+func (c *InferContext) splitSizes(total Dim) ([]Dim, bool) {
+	count := int64(len(c.Node.Outputs))
+	if c.has(1) {
+		if c.Node.HasAttr("num_outputs") {
+			return nil, c.badAttr("num_outputs", "the input split is given as well, wanted one of the two")
+		}
+		sizes, ok := c.list(1)
+		if !ok || sizes == nil {
+			return nil, false
+		}
+		if int64(len(sizes)) != count {
+			return nil, c.badInput("bad-shape", 1, "there are %d extents for %d outputs", len(sizes), count)
+		}
+		if sum := sumDims(sizes); !mayEqual(sum, total) {
+			return nil, c.badInput("bad-shape", 1, "the extents add up to %v, the axis has %v", sum, total)
+		}
+		return sizes, true
+	}
+	if n := c.int("num_outputs"); c.Node.HasAttr("num_outputs") && n != count {
+		return nil, c.badAttr("num_outputs", "the value is %d, the node has %d outputs", n, count)
+	}
+	if count == 0 {
+		return nil, true
+	}
+	each := total.CeilDiv(D(count))
+	sizes := make([]Dim, count)
+	for i := range sizes {
+		sizes[i] = each
+	}
+	sizes[count-1] = total.Sub(each.Mul(D(count - 1)))
+	return sizes, true
+}
+
+func sumDims(dims []Dim) Dim {
+	sum := Dim{}
+	for _, d := range dims {
+		sum = sum.Add(d)
+	}
+	return sum
+}
+
+func inferReshape(c *InferContext) {
+	target, ok := c.list(1)
+	if !ok || target == nil {
+		return
+	}
+	from := c.shape(0)
+	out, ok := c.reshapeTarget(from, target)
+	if !ok {
+		return
+	}
+	if from != nil && !mayEqual(c.product(from), c.product(out)) {
+		c.badInput("bad-shape", 1, "the shape %v of data has %v elements, the wanted shape %v has %v",
+			from, c.product(from), out, c.product(out))
+		return
+	}
+	c.set(0, out)
+	c.setElems(0, c.elems(0))
+}
+
+// reshapeTarget resolves 0 and -1.
+func (c *InferContext) reshapeTarget(from Shape, target []Dim) (Shape, bool) {
+	allowZero := c.int("allowzero") != 0
+	out := slices.Clone(Shape(target))
+	rest := -1
+	for i, d := range target {
+		n, ok := d.Const()
+		switch {
+		case !ok:
+		case n < -1:
+			return nil, c.badInput("bad-shape", 1, "the wanted shape %v has the extent %d", Shape(target), n)
+		case n == -1 && rest >= 0:
+			return nil, c.badInput("bad-shape", 1, "the wanted shape %v has more than one -1", Shape(target))
+		case n == -1:
+			rest = i
+		case n == 0 && !allowZero && from == nil:
+			out[i] = c.in.fresh()
+		case n == 0 && !allowZero && i >= len(from):
+			return nil, c.badInput("bad-shape", 1, "the wanted shape %v copies axis %d, data has the shape %v", Shape(target), i, from)
+		case n == 0 && !allowZero:
+			out[i] = from[i]
+		}
+	}
+	if rest < 0 {
+		return out, true
+	}
+	others := slices.Concat(out[:rest], out[rest+1:])
+	if slices.ContainsFunc(others, isZero) {
+		return nil, c.badInput("bad-shape", 1, "the wanted shape %v has -1 beside an extent 0", Shape(target))
+	}
+	out[rest] = c.in.fresh()
+	if from != nil {
+		d, ok := c.quotient(from, others)
+		if !ok {
+			return nil, c.badInput("bad-shape", 1, "the shape %v of data does not divide into %v", from, Shape(target))
+		}
+		out[rest] = d
+	}
+	return out, true
+}
+
+// quotient divides the product of extents by the product of others; ok is false when constants show
+// that the division is not exact. Equal extents cancel first, which keeps symbols whole.
+func (c *InferContext) quotient(extents, others []Dim) (Dim, bool) {
+	left := slices.Clone(extents)
+	right := []Dim{}
+	for _, d := range others {
+		if k := slices.IndexFunc(left, d.Equal); k >= 0 {
+			left = slices.Delete(left, k, k+1)
+		} else {
+			right = append(right, d)
+		}
+	}
+	a, b := c.product(left), c.product(right)
+	m, aConst := a.Const()
+	n, bConst := b.Const()
+	if aConst && bConst && (n == 0 || m%n != 0) {
+		return Dim{}, false
+	}
+	return a.FloorDiv(b), true
+}
+
+func inferFlatten(c *InferContext) {
+	s := c.shape(0)
+	if s == nil {
+		return
+	}
+	axis := c.int("axis")
+	if axis < 0 {
+		axis += int64(len(s))
+	}
+	if axis < 0 || axis > int64(len(s)) {
+		c.badAttr("axis", "the axis %d is outside rank %d", c.int("axis"), len(s))
+		return
+	}
+	c.set(0, Shape{c.product(s[:axis]), c.product(s[axis:])})
+	c.setElems(0, c.elems(0))
+}
+
+func inferSqueeze(c *InferContext) {
+	s := c.shape(0)
+	list, known, ok := c.axesInput(1)
+	if s == nil || !ok {
+		return
+	}
+	if !known {
+		if n := c.listLen(1); n >= 0 && n <= len(s) {
+			c.set(0, c.in.freshShape(len(s)-n))
+		}
+		return
+	}
+	axes, ok := c.axes(c.inputPlace(1), list, len(s))
+	if !ok {
+		return
+	}
+	if !c.has(1) {
+		if axes, ok = onesOf(s); !ok {
+			return
+		}
+	}
+	out := Shape{}
+	for i, d := range s {
+		if !slices.Contains(axes, i) {
+			out = append(out, d)
+		} else if !mayEqual(d, D(1)) {
+			c.badInput("bad-shape", 0, "the extent of axis %d is %v, wanted 1", i, d)
+			return
+		}
+	}
+	c.set(0, out)
+	c.setElems(0, c.elems(0))
+}
+
+// onesOf lists the axes of extent 1; ok is false when a symbol may be 1.
+func onesOf(s Shape) (axes []int, ok bool) {
+	dims, ok := s.Consts()
+	for i, n := range dims {
+		if n == 1 {
+			axes = append(axes, i)
+		}
+	}
+	return axes, ok
+}
+
+func inferUnsqueeze(c *InferContext) {
+	s := c.shape(0)
+	list, known, ok := c.axesInput(1)
+	if s == nil || !ok {
+		return
+	}
+	if !known {
+		if n := c.listLen(1); n >= 0 {
+			c.set(0, c.in.freshShape(len(s)+n))
+		}
+		return
+	}
+	if len(s)+len(list) > maxRank {
+		c.badInput("bad-rank", 1, "the rank would be %d, at most %d is supported", len(s)+len(list), maxRank)
+		return
+	}
+	axes, ok := c.axes(c.inputPlace(1), list, len(s)+len(list))
+	if !ok {
+		return
+	}
+	out := make(Shape, 0, len(s)+len(list))
+	next := 0
+	for i := range cap(out) {
+		if slices.Contains(axes, i) {
+			out = append(out, D(1))
+		} else {
+			out = append(out, s[next])
+			next++
+		}
+	}
+	c.set(0, out)
+	c.setElems(0, c.elems(0))
+}
+
+func inferTranspose(c *InferContext) {
+	s := c.shape(0)
+	if s == nil {
+		return
+	}
+	perm := c.ints("perm")
+	if !c.Node.HasAttr("perm") {
+		for i := range s {
+			perm = append(perm, int64(len(s)-1-i))
+		}
+	}
+	if len(perm) != len(s) {
+		c.badAttr("perm", "there are %d axes, data has the shape %v", len(perm), s)
+		return
+	}
+	out := make(Shape, len(s))
+	seen := make([]bool, len(s))
+	for i, p := range perm {
+		if p < 0 || p >= int64(len(s)) || seen[p] {
+			c.badAttr("perm", "%v is not a permutation of %d axes", perm, len(s))
+			return
+		}
+		seen[p] = true
+		out[i] = s[p]
+	}
+	c.set(0, out)
+	if len(s) <= 1 {
+		c.setElems(0, c.elems(0))
+	}
+}
+
+func inferExpand(c *InferContext) {
+	target, ok := c.list(1)
+	if !ok || target == nil || c.shape(0) == nil {
+		return
+	}
+	for _, d := range target {
+		if n, ok := d.Const(); ok && n < 0 {
+			c.badInput("bad-shape", 1, "the wanted shape %v has the extent %d", Shape(target), n)
+			return
+		}
+	}
+	out, err := BroadcastShapes(c.shape(0), target)
+	if err != nil {
+		c.badInput("bad-shape", 1, "%v", err)
+		return
+	}
+	c.set(0, out)
+	if dims, ok := out.Consts(); ok && boundedCount(dims) <= maxElems && shapeFits(out) {
+		c.setElems(0, broadcastElems(c.elems(0), c.shape(0), dims))
+	}
+}
+
+func shapeFits(s Shape) bool {
+	_, message := shapeProblem(s)
+	return message == ""
+}
+
+func inferIdentity(c *InferContext) {
+	c.set(0, c.shape(0))
+	c.setElems(0, c.elems(0))
+}
+
+func inferDropout(c *InferContext) {
+	if e := c.elems(2); len(e) == 1 && !isZero(e[0]) {
+		c.badInput("bad-shape", 2, "training is not supported")
+	}
+	c.set(0, c.shape(0))
+	c.set(1, c.shape(0))
+}

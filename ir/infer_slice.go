@@ -1,0 +1,184 @@
+package ir
+
+import (
+	"math"
+	"slices"
+)
+
+// inferSlice: bounds that are not known leave their axis with a fresh extent.
+func inferSlice(c *InferContext) {
+	s := c.shape(0)
+	p, ok := c.sliceParams()
+	if s == nil || !ok {
+		return
+	}
+	if !p.axesKnown {
+		c.set(0, c.in.freshShape(len(s)))
+		return
+	}
+	place := "" // without the input, the axes are 0, 1, …
+	if c.has(3) {
+		place = c.inputPlace(3)
+	}
+	axes, ok := c.axes(place, p.axes, len(s))
+	if !ok {
+		return
+	}
+	out := slices.Clone(s)
+	for i, axis := range axes {
+		out[axis] = c.in.fresh()
+		if p.starts != nil && p.ends != nil {
+			if n, ok := p.steps[i].Const(); ok {
+				out[axis] = sliceExtent(s[axis], p.starts[i], p.ends[i], n)
+			}
+		}
+	}
+	c.set(0, out)
+	if len(s) == 1 && len(axes) == 1 && p.starts != nil && p.ends != nil {
+		c.setElems(0, sliceElems(c.elems(0), p.starts[0], p.ends[0], p.steps[0]))
+	}
+}
+
+// sliceParams are Slice's inputs with defaults; starts and ends are nil when not even their number is
+// known.
+type sliceParams struct {
+	starts, ends, steps []Dim
+	axes                []int64
+	axesKnown           bool
+}
+
+func (c *InferContext) sliceParams() (p sliceParams, ok bool) {
+	var okStarts, okEnds, okAxes bool
+	p.starts, okStarts = c.list(1)
+	p.ends, okEnds = c.list(2)
+	p.axes, p.axesKnown, okAxes = c.axesInput(3)
+	if !okStarts || !okEnds || !okAxes {
+		return p, false
+	}
+	count := max(len(p.starts), len(p.ends))
+	if !c.has(3) {
+		if p.starts == nil && p.ends == nil {
+			p.axesKnown = false
+			return p, true
+		}
+		p.axes = nil
+		for i := range count {
+			p.axes = append(p.axes, int64(i))
+		}
+	}
+	if p.axesKnown {
+		count = len(p.axes)
+	}
+	for i, list := range [][]Dim{p.starts, p.ends} {
+		if list != nil && len(list) != count {
+			return p, c.badInput("bad-shape", i+1, "there are %d values for %d axes", len(list), count)
+		}
+	}
+	return p, c.sliceSteps(&p, count)
+}
+
+func (c *InferContext) sliceSteps(p *sliceParams, count int) bool {
+	p.steps = make([]Dim, count)
+	for i := range p.steps {
+		p.steps[i] = D(1)
+		if c.has(4) {
+			p.steps[i] = c.in.freshElem()
+		}
+	}
+	steps, ok := c.list(4)
+	if !ok || steps == nil {
+		return ok
+	}
+	if len(steps) != count {
+		return c.badInput("bad-shape", 4, "there are %d values for %d axes", len(steps), count)
+	}
+	if slices.ContainsFunc(steps, isZero) {
+		return c.badInput("bad-shape", 4, "a step is 0")
+	}
+	p.steps = steps
+	return true
+}
+
+// farAway is where bounds start that exporters write for "to the end".
+const farAway = math.MaxInt32
+
+// sliceExtent is the number of elements from start to end by step on an axis of extent n. Constants
+// are exact; offsets into a symbolic axis are taken to lie inside it.
+func sliceExtent(n, start, end Dim, step int64) Dim {
+	if step == math.MinInt64 {
+		step++
+	}
+	var from, to Dim
+	if step > 0 {
+		from, to = sliceBound(n, start, Dim{}, n, false), sliceBound(n, end, Dim{}, n, true)
+		if step == 1 {
+			return atLeastZero(to.Sub(from))
+		}
+		return atLeastZero(to.Sub(from).CeilDiv(D(step)))
+	}
+	last := n.Sub(D(1))
+	from, to = sliceBound(n, start, D(0), last, false), sliceBound(n, end, D(-1), last, true)
+	return atLeastZero(from.Sub(to).CeilDiv(D(-step)))
+}
+
+func atLeastZero(d Dim) Dim {
+	if n, ok := d.Const(); ok && n < 0 {
+		return D(0)
+	}
+	return d
+}
+
+// sliceBound resolves a bound that may count from the end and clamps it to [lo, hi].
+func sliceBound(n, bound, lo, hi Dim, isEnd bool) Dim {
+	b, bConst := bound.Const()
+	extent, nConst := n.Const()
+	if bConst && nConst {
+		if b < 0 {
+			b = satAdd(b, extent)
+		}
+		low, _ := lo.Const()
+		high, _ := hi.Const()
+		return D(max(low, min(b, high)))
+	}
+	if !bConst {
+		if beyond, ok := bound.Sub(hi).Const(); ok && beyond >= 0 {
+			return hi
+		}
+		return bound
+	}
+	switch {
+	case b >= farAway:
+		return hi
+	case b <= -farAway:
+		return lo
+	case b < 0:
+		return n.Add(D(b))
+	case isEnd && b > 0:
+		return D(b).Min(hi)
+	}
+	return D(b)
+}
+
+// sliceElems picks elements by constant bounds.
+func sliceElems(elems []Dim, start, end, step Dim) []Dim {
+	s, ok := step.Const()
+	if _, a := start.Const(); elems == nil || !ok || !a || s == 0 {
+		return nil
+	}
+	if _, b := end.Const(); !b {
+		return nil
+	}
+	n := D(int64(len(elems)))
+	count, _ := sliceExtent(n, start, end, s).Const()
+	hi := n
+	if s < 0 {
+		hi = n.Sub(D(1))
+	}
+	at, _ := sliceBound(n, start, D(0), hi, false).Const()
+	out := []Dim{}
+	for range count {
+		out = append(out, elems[at])
+		at += s
+	}
+	return out
+}
