@@ -1,0 +1,165 @@
+package onnx
+
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// littleEndian tells whether raw tensor data can be used as it is.
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// newRaw allocates n elements of d and returns the tensor data with a view of its bytes, into which
+// little-endian data may be read; settle must be called afterwards. Bool has no such view: not every
+// byte is a bool.
+func newRaw(d ir.DType, n int64) (data any, view []byte) {
+	switch d {
+	case ir.Float32:
+		return viewed(make([]float32, n))
+	case ir.Float64:
+		return viewed(make([]float64, n))
+	case ir.Float16, ir.BFloat16, ir.Uint16:
+		return viewed(make([]uint16, n))
+	case ir.Int8:
+		return viewed(make([]int8, n))
+	case ir.Int16:
+		return viewed(make([]int16, n))
+	case ir.Int32:
+		return viewed(make([]int32, n))
+	case ir.Int64:
+		return viewed(make([]int64, n))
+	case ir.Uint8:
+		return viewed(make([]uint8, n))
+	case ir.Uint32:
+		return viewed(make([]uint32, n))
+	case ir.Uint64:
+		return viewed(make([]uint64, n))
+	}
+	panic("BUG: no raw view of " + d.String())
+}
+
+func viewed[T ir.Elem](s []T) (any, []byte) {
+	var zero T
+	return s, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero)))
+}
+
+// aliasRaw reinterprets little-endian bytes as elements of d without a copy where the machine's byte
+// order and the alignment allow it.
+func aliasRaw(d ir.DType, raw []byte) (any, bool) {
+	size := uintptr(d.Size())
+	if !littleEndian || d == ir.Bool || len(raw) == 0 || uintptr(unsafe.Pointer(&raw[0]))%size != 0 {
+		return nil, false
+	}
+	p, n := unsafe.Pointer(&raw[0]), len(raw)/int(size)
+	switch d {
+	case ir.Float32:
+		return unsafe.Slice((*float32)(p), n), true
+	case ir.Float64:
+		return unsafe.Slice((*float64)(p), n), true
+	case ir.Float16, ir.BFloat16, ir.Uint16:
+		return unsafe.Slice((*uint16)(p), n), true
+	case ir.Int8:
+		return unsafe.Slice((*int8)(p), n), true
+	case ir.Int16:
+		return unsafe.Slice((*int16)(p), n), true
+	case ir.Int32:
+		return unsafe.Slice((*int32)(p), n), true
+	case ir.Int64:
+		return unsafe.Slice((*int64)(p), n), true
+	case ir.Uint8:
+		return raw, true
+	case ir.Uint32:
+		return unsafe.Slice((*uint32)(p), n), true
+	case ir.Uint64:
+		return unsafe.Slice((*uint64)(p), n), true
+	}
+	return nil, false
+}
+
+// settle turns little-endian bytes in view into the machine's order.
+func settle(view []byte, size int) {
+	if littleEndian || size == 1 {
+		return
+	}
+	for i := 0; i+size <= len(view); i += size {
+		for a, b := i, i+size-1; a < b; a, b = a+1, b-1 {
+			view[a], view[b] = view[b], view[a]
+		}
+	}
+}
+
+// fromRaw decodes little-endian raw data. raw may be kept by the result.
+func fromRaw(d ir.DType, raw []byte) any {
+	if d == ir.Bool {
+		return bools(raw)
+	}
+	if data, ok := aliasRaw(d, raw); ok {
+		return data
+	}
+	data, view := newRaw(d, int64(len(raw)/d.Size()))
+	copy(view, raw)
+	settle(view, d.Size())
+	return data
+}
+
+func bools(raw []byte) []bool {
+	out := make([]bool, len(raw))
+	for i, b := range raw {
+		out[i] = b != 0
+	}
+	return out
+}
+
+// viewOf returns the bytes of t's elements in the machine's order; t is no bool or string tensor.
+func viewOf(t *ir.Tensor) []byte {
+	var b []byte
+	switch s := t.Data.(type) {
+	case []float32:
+		_, b = viewed(s)
+	case []float64:
+		_, b = viewed(s)
+	case []uint16:
+		_, b = viewed(s)
+	case []int8:
+		_, b = viewed(s)
+	case []int16:
+		_, b = viewed(s)
+	case []int32:
+		_, b = viewed(s)
+	case []int64:
+		_, b = viewed(s)
+	case []uint8:
+		_, b = viewed(s)
+	case []uint32:
+		_, b = viewed(s)
+	case []uint64:
+		_, b = viewed(s)
+	default:
+		panic("BUG: no bytes of " + t.DType.String())
+	}
+	return b
+}
+
+// bits16 rounds x to the nearest float16 or bfloat16, halves to even.
+func bits16(d ir.DType, x float32) uint16 {
+	b := math.Float32bits(x)
+	if d == ir.BFloat16 {
+		if x != x {
+			return 0x7fc0
+		}
+		return uint16((b + 0x7fff + b>>16&1) >> 16)
+	}
+	sign := uint16(b >> 16 & 0x8000)
+	switch a := math.Abs(float64(x)); {
+	case x != x:
+		return 0x7e00
+	case a >= 65520: // halfway to the number after the largest one
+		return sign | 0x7c00
+	case a < 0x1p-14: // subnormal: a multiple of 2^-24
+		return sign | uint16(math.RoundToEven(a*0x1p24))
+	}
+	b = b&0x7fffffff + 0xfff + b>>13&1
+	return sign | uint16((b-112<<23)>>13)
+}

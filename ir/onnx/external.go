@@ -1,0 +1,232 @@
+package onnx
+
+import (
+	"crypto/sha1" // the checksum that the ONNX specification names
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
+)
+
+// external reads tensors out of the files beside a model. Every file is opened through an os.Root on
+// the model's folder, so neither "..", absolute names nor symbolic links lead out of it.
+type external struct {
+	dir    string
+	root   *os.Root
+	rootEr error
+	files  map[string]*dataFile
+	cache  map[extKey]any
+}
+
+// dataFile is an open file of external data, or the reason why it could not be opened.
+type dataFile struct {
+	f    *os.File
+	size int64
+	read int64 // bytes handed out so far
+	sum  string
+	err  error
+}
+
+// extKey identifies a read range; tensors over the same range share their elements.
+type extKey struct {
+	location string
+	offset   int64
+	dtype    ir.DType
+	n        int64
+}
+
+// maxOverlap is how often the bytes of one file may be handed out. Sharing a whole tensor costs
+// nothing; distinct overlapping ranges do, and no exporter writes many of them.
+const maxOverlap = 4
+
+func newExternal(dir string) *external {
+	return &external{dir: dir, files: map[string]*dataFile{}, cache: map[extKey]any{}}
+}
+
+func (e *external) close() {
+	for _, f := range e.files {
+		if f.f != nil {
+			f.f.Close()
+		}
+	}
+	if e.root != nil {
+		e.root.Close()
+	}
+}
+
+// extEntry is the parsed external_data of a tensor.
+type extEntry struct {
+	location string
+	offset   int64
+	length   int64 // -1: not given
+	checksum string
+}
+
+func parseExternal(kv []*onnxpb.StringStringEntryProto) (extEntry, error) {
+	e := extEntry{length: -1}
+	for _, p := range kv {
+		var err error
+		switch v := p.GetValue(); p.GetKey() {
+		case "location":
+			e.location = v
+		case "offset":
+			e.offset, err = parseExtent("offset", v)
+		case "length":
+			e.length, err = parseExtent("length", v)
+		case "checksum":
+			e.checksum = strings.ToLower(v)
+		}
+		if err != nil {
+			return e, err
+		}
+	}
+	if e.location == "" {
+		return e, errors.New("external data without a location")
+	}
+	return e, nil
+}
+
+func parseExtent(key, v string) (int64, error) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("external data: %s %q is not a byte count", key, v)
+	}
+	return n, nil
+}
+
+// read returns the n elements of d that kv points at.
+func (e *external) read(kv []*onnxpb.StringStringEntryProto, d ir.DType, n int64) (any, error) {
+	x, err := parseExternal(kv)
+	if err != nil {
+		return nil, err
+	}
+	want := n * int64(d.Size())
+	if x.length >= 0 && x.length != want {
+		return nil, fmt.Errorf("external data %q: length is %d bytes, the tensor takes %d", x.location, x.length, want)
+	}
+	f := e.open(x.location)
+	if f.err != nil {
+		return nil, f.err
+	}
+	if x.offset > f.size || want > f.size-x.offset {
+		return nil, fmt.Errorf("external data %q is too short: bytes %d to %d are wanted, the file has %d",
+			x.location, x.offset, x.offset+want, f.size)
+	}
+	if err := f.verify(x); err != nil {
+		return nil, err
+	}
+	key := extKey{x.location, x.offset, d, n}
+	if data, ok := e.cache[key]; ok {
+		return data, nil
+	}
+	if f.read += want; f.read > maxOverlap*f.size {
+		return nil, fmt.Errorf("external data %q: the tensors overlap so much that they are more than %d times the file",
+			x.location, maxOverlap)
+	}
+	data, err := f.elems(x.offset, d, n)
+	if err != nil {
+		return nil, fmt.Errorf("external data %q: %w", x.location, bareError(err))
+	}
+	e.cache[key] = data
+	return data, nil
+}
+
+// elems reads straight into the slice that the tensor keeps.
+func (f *dataFile) elems(offset int64, d ir.DType, n int64) (any, error) {
+	src := io.NewSectionReader(f.f, offset, n*int64(d.Size()))
+	if d == ir.Bool {
+		raw := make([]byte, n)
+		if _, err := io.ReadFull(src, raw); err != nil {
+			return nil, err
+		}
+		return bools(raw), nil
+	}
+	data, view := newRaw(d, n)
+	if _, err := io.ReadFull(src, view); err != nil && len(view) > 0 {
+		return nil, err
+	}
+	settle(view, d.Size())
+	return data, nil
+}
+
+// open opens a file of the model's folder once.
+func (e *external) open(location string) *dataFile {
+	if f, ok := e.files[location]; ok {
+		return f
+	}
+	f := &dataFile{}
+	e.files[location] = f
+	if f.f, f.err = e.openFile(location); f.err != nil {
+		return f
+	}
+	info, err := f.f.Stat()
+	if err != nil {
+		f.err = fmt.Errorf("external data %q: %w", location, bareError(err))
+		return f
+	}
+	f.size = info.Size()
+	return f
+}
+
+func (e *external) openFile(location string) (*os.File, error) {
+	if e.dir == "" {
+		return nil, fmt.Errorf("external data %q: the model was not read from a folder", location)
+	}
+	if !filepath.IsLocal(filepath.FromSlash(location)) {
+		return nil, fmt.Errorf("external data %q leaves the model's folder", location)
+	}
+	if e.root == nil && e.rootEr == nil {
+		e.root, e.rootEr = os.OpenRoot(e.dir)
+	}
+	if e.rootEr != nil {
+		return nil, fmt.Errorf("external data %q: the model's folder: %w", location, bareError(e.rootEr))
+	}
+	name := filepath.Clean(filepath.FromSlash(location))
+	info, err := e.root.Stat(name) // before opening: opening a pipe would wait for its writer
+	if err != nil {
+		return nil, e.explain(location, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("external data %q is not a regular file", location)
+	}
+	f, err := e.root.Open(name)
+	if err != nil {
+		return nil, e.explain(location, err)
+	}
+	return f, nil
+}
+
+func (e *external) explain(location string, err error) error {
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("external data %q: there is no such file beside the model", location)
+	}
+	if strings.Contains(err.Error(), "escapes") {
+		return fmt.Errorf("external data %q leaves the model's folder by a symbolic link", location)
+	}
+	return fmt.Errorf("external data %q: %w", location, bareError(err))
+}
+
+// verify compares the file's SHA-1 with the checksum of an entry that has one.
+func (f *dataFile) verify(x extEntry) error {
+	if x.checksum == "" {
+		return nil
+	}
+	if f.sum == "" {
+		h := sha1.New()
+		if _, err := io.Copy(h, io.NewSectionReader(f.f, 0, f.size)); err != nil {
+			return fmt.Errorf("external data %q: %w", x.location, bareError(err))
+		}
+		f.sum = hex.EncodeToString(h.Sum(nil))
+	}
+	if f.sum != x.checksum {
+		return fmt.Errorf("external data %q: the file's SHA-1 is %s, the model says %s", x.location, f.sum, x.checksum)
+	}
+	return nil
+}

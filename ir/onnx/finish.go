@@ -1,0 +1,73 @@
+package onnx
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/ir"
+)
+
+// finish infers the types of the whole graph, merges what that finds wrong, and compares the outputs
+// with their declarations.
+func (im *importer) finish() {
+	g := im.model.Graph
+	found := ir.InferShapes(g)
+	for _, d := range found.Items {
+		im.add(im.locate(d))
+	}
+	if im.diags.Errors() == 0 {
+		for _, d := range im.later {
+			im.add(d)
+		}
+	}
+	if im.diags.Errors() > 0 {
+		return
+	}
+	for _, v := range g.Outputs {
+		im.checkDeclared(v)
+	}
+}
+
+// locate names the ONNX operator in a diagnostic about the node that was made of it.
+func (im *importer) locate(d *diag.Diagnostic) *diag.Diagnostic {
+	p := im.places[d.Node]
+	if p == nil {
+		return d
+	}
+	c := *d
+	if p.op != d.Op {
+		c.Message += fmt.Sprintf(" (rewritten as %s)", d.Op)
+	}
+	c.Op, c.Domain, c.Opset = p.op, p.domain, int(p.opset)
+	return &c
+}
+
+// checkDeclared warns about an output whose declared type contradicts the inferred one.
+func (im *importer) checkDeclared(v *ir.Value) {
+	want, ok := im.declared[v]
+	if !ok {
+		return
+	}
+	port := fmt.Sprintf("output %q", v.Name)
+	warn := func(format string, args ...any) {
+		im.add(&diag.Diagnostic{
+			Severity: diag.Warning, ID: "declared-type", Port: port, Message: fmt.Sprintf(format, args...),
+			Help: "the declaration is ignored",
+		})
+	}
+	if want.dtype != ir.Invalid && v.DType != ir.Invalid && want.dtype != v.DType {
+		warn("the model declares %v, but the node computes %v", want.dtype, v.DType)
+	}
+	if want.shape == nil || v.Shape == nil {
+		return
+	}
+	clash := len(want.shape) != len(v.Shape)
+	for i := 0; !clash && i < len(v.Shape); i++ {
+		a, aok := want.shape[i].Const()
+		b, bok := v.Shape[i].Const()
+		clash = aok && bok && a != b
+	}
+	if clash {
+		warn("the model declares the shape %v, but the node computes %v", want.shape, v.Shape)
+	}
+}

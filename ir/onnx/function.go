@@ -1,0 +1,158 @@
+package onnx
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
+)
+
+// functionKey identifies a model-local function.
+type functionKey struct{ domain, name, overload string }
+
+type function struct {
+	key     functionKey
+	pb      *onnxpb.FunctionProto
+	opsets  map[string]int64
+	checked bool // its opsets have been checked
+	ok      bool // its opsets can be read
+	calls   int
+}
+
+func keyOf(n *onnxpb.NodeProto) functionKey {
+	return functionKey{canonicalDomain(n.GetDomain()), n.GetOpType(), n.GetOverload()}
+}
+
+func (k functionKey) String() string {
+	s := domainName(k.domain) + "." + k.name
+	if k.overload != "" {
+		s += ":" + k.overload
+	}
+	return s
+}
+
+func (im *importer) collectFunctions() {
+	for _, f := range im.pb.Functions {
+		key := functionKey{canonicalDomain(f.GetDomain()), f.GetName(), f.GetOverload()}
+		if im.functions[key] != nil {
+			im.errorf("duplicate-name", "", "function %v is defined twice", key)
+			continue
+		}
+		im.functions[key] = &function{key: key, pb: f}
+	}
+}
+
+func (im *importer) describe(pb *onnxpb.FunctionProto) Function {
+	key := functionKey{canonicalDomain(pb.GetDomain()), pb.GetName(), pb.GetOverload()}
+	return Function{Domain: key.domain, Name: key.name, Overload: key.overload, Calls: im.functions[key].calls}
+}
+
+// boundAttr is an attribute with the scope that its graphs belong to: a function passes on the
+// attributes of its caller.
+type boundAttr struct {
+	name string
+	pb   *onnxpb.AttributeProto
+	s    *scope
+}
+
+// call inlines a call of a function at p.
+func (s *scope) call(p *place, f *function, pb *onnxpb.NodeProto) {
+	inputs, outputs := s.inputs(p, pb), trim(s.defineOutputs(p, pb))
+	if !s.callable(p, f, inputs, outputs) {
+		s.refuse(outputs)
+		return
+	}
+	attrs, ok := s.actualAttributes(p, f, pb)
+	if !ok {
+		s.refuse(outputs)
+		return
+	}
+	inner := &scope{
+		im: s.im, b: s.b, names: map[string]*ir.Value{}, preset: map[string]*ir.Value{},
+		opsets: f.opsets, attrs: attrs, path: p.name + "/",
+	}
+	inner.readHints(f.pb.ValueInfo)
+	for i, name := range f.pb.Input {
+		var v *ir.Value
+		if i < len(inputs) {
+			v = inputs[i]
+		}
+		if !inner.define(name, v) {
+			p.report("duplicate-name", "", "", fmt.Sprintf("function %v has two inputs %q", f.key, name))
+		}
+	}
+	for i, v := range outputs {
+		if name := f.pb.Output[i]; v != nil && inner.preset[name] == nil {
+			inner.preset[name] = v
+		}
+	}
+	f.calls++
+	s.im.calls = append(s.im.calls, f)
+	inner.nodes(f.pb.Node)
+	s.im.calls = s.im.calls[:len(s.im.calls)-1]
+	inner.results(p, f, outputs)
+}
+
+// callable checks a call's numbers of inputs and outputs, the opsets of f, and recursion.
+func (s *scope) callable(p *place, f *function, inputs, outputs []*ir.Value) bool {
+	if slices.Contains(s.im.calls, f) || len(s.im.calls) >= maxCallDepth {
+		var names []string
+		for _, c := range append(s.im.calls, f) {
+			names = append(names, c.key.String())
+		}
+		p.report("recursive-function", "", "", "functions may not call themselves: "+strings.Join(names, " → "))
+		return false
+	}
+	if len(inputs) > len(f.pb.Input) || len(outputs) > len(f.pb.Output) {
+		p.report("wrong-arity", "", "", fmt.Sprintf("%d inputs and %d outputs, but function %v has %d and %d",
+			len(inputs), len(outputs), f.key, len(f.pb.Input), len(f.pb.Output)))
+		return false
+	}
+	if !f.checked {
+		f.checked = true
+		where := fmt.Sprintf("function %v: ", f.key)
+		f.opsets = s.im.readOpsets(f.pb.OpsetImport, where)
+		f.ok = s.im.checkOpset(f.opsets, where)
+	}
+	return f.ok
+}
+
+// actualAttributes binds the attribute parameters of f.
+func (s *scope) actualAttributes(p *place, f *function, pb *onnxpb.NodeProto) (map[string]boundAttr, bool) {
+	given, ok := s.bindAttributes(p, pb)
+	actual := map[string]boundAttr{}
+	for _, a := range f.pb.AttributeProto {
+		actual[a.GetName()] = boundAttr{a.GetName(), a, s}
+	}
+	for _, a := range given {
+		if _, hasDefault := actual[a.name]; !hasDefault && !slices.Contains(f.pb.Attribute, a.name) {
+			p.report("unknown-attribute", "attribute "+a.name, "", fmt.Sprintf("function %v has no such attribute", f.key))
+			ok = false
+		}
+		actual[a.name] = a
+	}
+	return actual, ok
+}
+
+// results hands the outputs of an inlined body to the caller's values.
+func (s *scope) results(p *place, f *function, outputs []*ir.Value) {
+	for i, out := range outputs {
+		if out == nil {
+			continue
+		}
+		v, ok := s.lookup(f.pb.Output[i])
+		switch {
+		case v == out:
+		case !ok || v == nil:
+			p.report("unresolved-name", fmt.Sprintf("output %d", i), "",
+				fmt.Sprintf("function %v does not define its output %q", f.key, f.pb.Output[i]))
+			s.refuse([]*ir.Value{out})
+		default:
+			s.emit(&ir.Node{
+				Op: "Identity", Name: p.name, Inputs: []*ir.Value{v}, Outputs: []*ir.Value{out}, Origins: p.origin(),
+			})
+		}
+	}
+}

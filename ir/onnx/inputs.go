@@ -1,0 +1,298 @@
+package onnx
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
+)
+
+// typeOf reads a declared tensor type. What it finds is usable even when it returns an error; a type
+// that is left out altogether is none.
+func typeOf(pb *onnxpb.TypeProto) (t declared, err error) {
+	switch v := pb.GetValue().(type) {
+	case nil:
+		return declared{}, nil
+	case *onnxpb.TypeProto_TensorType:
+		t.dtype, err = parseDType(v.TensorType.GetElemType())
+		if v.TensorType.Shape != nil {
+			var shapeErr error
+			if t.shape, shapeErr = parseShape(v.TensorType.Shape); err == nil {
+				err = shapeErr
+			}
+		}
+		return t, err
+	case *onnxpb.TypeProto_SequenceType:
+		return declared{}, errDType{"sequence"}
+	case *onnxpb.TypeProto_MapType:
+		return declared{}, errDType{"map"}
+	case *onnxpb.TypeProto_OptionalType:
+		return declared{}, errDType{"optional"}
+	case *onnxpb.TypeProto_SparseTensorType:
+		return declared{}, errDType{"sparse tensor"}
+	}
+	return declared{}, errDType{"opaque"}
+}
+
+// unnamed marks an extent that the model leaves open; nameDims replaces it.
+var unnamed = ir.Sym("")
+
+func parseShape(pb *onnxpb.TensorShapeProto) (ir.Shape, error) {
+	s := make(ir.Shape, len(pb.Dim))
+	consts := []int64{}
+	for i, d := range pb.Dim {
+		switch v := d.GetValue().(type) {
+		case *onnxpb.TensorShapeProto_Dimension_DimValue:
+			s[i] = ir.D(v.DimValue)
+			consts = append(consts, v.DimValue)
+		case *onnxpb.TensorShapeProto_Dimension_DimParam:
+			s[i] = ir.Sym(v.DimParam)
+		default:
+			s[i] = unnamed
+		}
+	}
+	_, err := countElems(consts)
+	return s, err
+}
+
+// nameDims names the open extents of an input after it: x_dim_0.
+func nameDims(s ir.Shape, input string) {
+	for i, d := range s {
+		if d.Equal(unnamed) {
+			s[i] = ir.Sym(fmt.Sprintf("%s_dim_%d", input, i))
+		}
+	}
+}
+
+// plainSymbol returns the name of a dim that is just a symbol.
+func plainSymbol(d ir.Dim) (string, bool) {
+	set := map[string]bool{}
+	d.Symbols(set)
+	if len(set) != 1 {
+		return "", false
+	}
+	name := sortedKeys(set)[0]
+	return name, d.Equal(ir.Sym(name))
+}
+
+// resolveExpressions turns extents that exporters write as text, like "2*seq + 1", into expressions
+// where all their symbols are extents of inputs; "batch-size" stays a name.
+func resolveExpressions(s ir.Shape, symbols map[string]bool) {
+	for i, d := range s {
+		name, ok := plainSymbol(d)
+		if !ok || symbols[name] {
+			continue
+		}
+		e, err := ir.ParseDim(strings.ReplaceAll(name, " ", ""))
+		if err != nil {
+			continue
+		}
+		used := map[string]bool{}
+		e.Symbols(used)
+		known := len(used) > 0
+		for u := range used {
+			known = known && symbols[u]
+		}
+		if known {
+			s[i] = e
+		}
+	}
+}
+
+// modelInput is an input of the main graph that is no initializer.
+type modelInput struct {
+	name string
+	typ  declared
+	bad  bool // its type was refused; it is imported with what is known
+}
+
+// readInputs reads the types of the main graph's inputs and applies the options to them.
+func (im *importer) readInputs(pb *onnxpb.GraphProto, initialized map[string]bool) []modelInput {
+	var list []modelInput
+	for _, v := range pb.Input {
+		if initialized[v.GetName()] {
+			continue
+		}
+		in := modelInput{name: v.GetName()}
+		var err error
+		if in.typ, err = typeOf(v.Type); err == nil && in.typ.dtype == ir.Invalid {
+			err = fmt.Errorf("its type is missing")
+		}
+		if err != nil {
+			in.bad = true
+			im.portf(typeID(err), inputPort(in.name), "", "%v", err)
+		}
+		nameDims(in.typ.shape, in.name)
+		list = append(list, in)
+	}
+	symbols := map[string]bool{}
+	for _, in := range list {
+		for _, d := range in.typ.shape {
+			if name, ok := plainSymbol(d); ok && isSymbolName(name) {
+				symbols[name] = true
+			}
+		}
+	}
+	for _, in := range list {
+		resolveExpressions(in.typ.shape, symbols)
+	}
+	im.applyShapes(list)
+	im.applyDims(list)
+	im.requireStatic(list)
+	return list
+}
+
+// isSymbolName reports names that may be symbols of expressions.
+func isSymbolName(name string) bool { return ir.Sym(name).String() == name }
+
+func inputPort(name string) string { return fmt.Sprintf("input %q", name) }
+
+// typeID is the diagnostic's id for an error of typeOf or tensorReader.read.
+func typeID(err error) string {
+	if _, ok := err.(errDType); ok {
+		return "unsupported-dtype"
+	}
+	return "bad-type"
+}
+
+// applyShapes applies Options.Shapes. An extent given for a symbol binds the symbol everywhere.
+func (im *importer) applyShapes(list []modelInput) {
+	for _, name := range sortedKeys(im.opts.Shapes) {
+		var in *modelInput
+		var valid []string
+		for i := range list {
+			valid = append(valid, list[i].name)
+			if list[i].name == name {
+				in = &list[i]
+			}
+		}
+		if in == nil {
+			im.portf("unknown-input", inputPort(name), "the inputs are: "+orNone(valid), "the model has no such input")
+			continue
+		}
+		im.applyShape(in, im.opts.Shapes[name])
+	}
+}
+
+func (im *importer) applyShape(in *modelInput, want []int64) {
+	if in.typ.shape == nil {
+		in.typ.shape = make(ir.Shape, len(want))
+		for i := range want {
+			in.typ.shape[i] = unnamed
+		}
+		nameDims(in.typ.shape, in.name)
+	}
+	if len(want) != len(in.typ.shape) {
+		im.portf("bad-shape", inputPort(in.name), "", "the shape %v has rank %d, the model wants %v", want, len(want), in.typ.shape)
+		return
+	}
+	if _, err := countElems(replaceOpen(want)); err != nil {
+		im.portf("bad-shape", inputPort(in.name), "", "the shape %v: %v", want, err)
+		return
+	}
+	for i, n := range want {
+		if n < 0 {
+			continue
+		}
+		name, ok := plainSymbol(in.typ.shape[i])
+		if !ok {
+			in.typ.shape[i] = ir.D(n)
+			continue
+		}
+		if old, bound := im.bind[name]; bound && old != n {
+			im.portf("dim-conflict", inputPort(in.name), "", "dim %d is %q, which is %d already and cannot be %d, too", i, name, old, n)
+			continue
+		}
+		im.bind[name] = n
+	}
+}
+
+// replaceOpen makes -1 a countable extent.
+func replaceOpen(dims []int64) []int64 {
+	out := append([]int64{}, dims...)
+	for i, d := range out {
+		if d == -1 {
+			out[i] = 1
+		}
+	}
+	return out
+}
+
+// applyDims applies Options.Dims, and everything bound so far, to the inputs.
+func (im *importer) applyDims(list []modelInput) {
+	symbols := map[string]bool{}
+	for _, in := range list {
+		for _, d := range in.typ.shape {
+			d.Symbols(symbols)
+		}
+	}
+	im.model.Dims = sortedKeys(symbols)
+	for _, name := range sortedKeys(im.opts.Dims) {
+		n := im.opts.Dims[name]
+		old, bound := im.bind[name]
+		switch {
+		case !symbols[name]:
+			im.errorf("unknown-dim", "its dims are: "+orNone(im.model.Dims), "the inputs of the model have no symbolic dim %q", name)
+		case n < 0 || n > maxDim:
+			im.errorf("bad-dim", "", "dim %q cannot be %d", name, n)
+		case bound && old != n:
+			im.errorf("dim-conflict", "", "dim %q is bound to %d, but an input's shape makes it %d", name, n, old)
+		default:
+			im.bind[name] = n
+		}
+	}
+	for _, in := range list {
+		im.bindShape(in.typ.shape)
+		if consts, ok := in.typ.shape.Consts(); ok {
+			if _, err := countElems(consts); err != nil && !in.bad {
+				im.portf("bad-shape", inputPort(in.name), "", "with the dims bound: %v", err)
+			}
+		}
+	}
+}
+
+func (im *importer) bindShape(s ir.Shape) {
+	for i, d := range s {
+		s[i] = d.Bind(im.bind)
+	}
+}
+
+// requireStatic reports the dims that are still open, when none may be.
+func (im *importer) requireStatic(list []modelInput) {
+	if !im.opts.RequireStatic {
+		return
+	}
+	users := map[string][]string{}
+	for _, in := range list {
+		if in.typ.shape == nil && !in.bad {
+			im.portf("unknown-rank", inputPort(in.name), "give its shape, e.g. --shape "+in.name+"=1x3x224x224",
+				"the model does not say the rank of this input")
+		}
+		symbols := map[string]bool{}
+		for _, d := range in.typ.shape {
+			d.Symbols(symbols)
+		}
+		for _, s := range sortedKeys(symbols) {
+			users[s] = append(users[s], fmt.Sprintf("%s%v", in.name, in.typ.shape))
+		}
+	}
+	for _, s := range sortedKeys(users) {
+		im.add(&diag.Diagnostic{
+			ID: "unbound-dim", Message: fmt.Sprintf("the symbolic dim %q of %s is not bound", s, strings.Join(users[s], ", ")),
+			Help: fmt.Sprintf("bind it, e.g. --dim %s=1", s),
+		})
+	}
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	const most = 20
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,238 @@
+package onnx
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
+)
+
+// place is where a node is, for messages and provenance.
+type place struct {
+	im     *importer
+	name   string // with the calls it is inlined into: "caller/inner"
+	op     string
+	domain string
+	opset  int64
+}
+
+func (p *place) diagnostic(id, port, help, message string) *diag.Diagnostic {
+	return &diag.Diagnostic{
+		ID: id, Node: p.name, Op: p.op, Domain: p.domain, Opset: int(p.opset), Port: port, Message: message, Help: help,
+	}
+}
+
+func (p *place) report(id, port, help, message string) {
+	p.im.add(p.diagnostic(id, port, help, message))
+}
+
+func (p *place) origin() []ir.Origin { return []ir.Origin{{Name: p.name, OpType: p.op}} }
+
+func (s *scope) place(pb *onnxpb.NodeProto, index int) *place {
+	domain := canonicalDomain(pb.GetDomain())
+	return &place{im: s.im, name: s.nodeName(pb, index), op: pb.GetOpType(), domain: domain, opset: s.opsets[domain]}
+}
+
+// node imports one node; the nodes that define its inputs are there already.
+func (s *scope) node(pb *onnxpb.NodeProto, index int) {
+	p := s.place(pb, index)
+	if !s.withinBudget(p) {
+		s.refuse(s.defineOutputs(p, pb))
+		return
+	}
+	if f := s.im.functions[keyOf(pb)]; f != nil {
+		s.call(p, f, pb)
+		return
+	}
+	s.operator(p, pb)
+}
+
+// withinBudget counts the nodes that come out of function bodies.
+func (s *scope) withinBudget(p *place) bool {
+	if len(s.im.calls) == 0 {
+		return true
+	}
+	s.im.inlined++
+	if s.im.inlined <= maxInlined {
+		return true
+	}
+	if s.im.once("inlined") {
+		p.report("function-too-large", "", "", fmt.Sprintf("inlining the model's functions makes more than %d nodes", maxInlined))
+	}
+	return false
+}
+
+// operator imports a node that is no function call.
+func (s *scope) operator(p *place, pb *onnxpb.NodeProto) {
+	s.im.places[p.name] = p
+	inputs := s.inputs(p, pb)
+	attrs, attrsOK := s.attributes(p, pb)
+	outputs := s.defineOutputs(p, pb)
+	if row := ir.LookupOp(p.domain, p.op); row == nil || !endsVariadic(row.Outputs) {
+		outputs = trim(outputs) // the number of outputs of Split and its like means something
+	}
+	n := &ir.Node{Op: p.op, Domain: p.domain, Name: p.name, Inputs: inputs, Outputs: outputs, Attrs: attrs, Origins: p.origin()}
+	if !s.supported(p, n) || !attrsOK {
+		s.refuse(outputs)
+		return
+	}
+	if n.Op == "Constant" {
+		s.constant(p, n, pb)
+		return
+	}
+	c := &rewriting{s: s, p: p, n: n}
+	c.run()
+	if c.refused {
+		s.refuse(outputs)
+		return
+	}
+	if !c.dropped {
+		s.emit(n)
+	}
+}
+
+// emit appends n to the graph.
+func (s *scope) emit(n *ir.Node) {
+	for _, v := range n.Outputs {
+		if v != nil {
+			v.Def = n
+		}
+	}
+	s.b.g.Nodes = append(s.b.g.Nodes, n)
+}
+
+// refuse marks the outputs of a node that was reported.
+func (s *scope) refuse(outputs []*ir.Value) {
+	s.b.refused = true
+	for _, v := range outputs {
+		s.im.poison(v)
+	}
+}
+
+// inputs resolves the inputs of a node; absent ones are nil, those at the end are left out.
+func (s *scope) inputs(p *place, pb *onnxpb.NodeProto) []*ir.Value {
+	var out []*ir.Value
+	for i, name := range pb.Input {
+		if name == "" {
+			out = append(out, nil)
+			continue
+		}
+		v, ok := s.lookup(name)
+		if !ok {
+			p.report("unresolved-name", fmt.Sprintf("input %d", i), "", fmt.Sprintf("no node, input or initializer defines %q", name))
+			v = &ir.Value{Name: name}
+			s.im.poison(v)
+			s.names[name] = v // reported once
+			s.b.refused = true
+		}
+		out = append(out, v)
+	}
+	return trim(out)
+}
+
+func (s *scope) defineOutputs(p *place, pb *onnxpb.NodeProto) []*ir.Value {
+	var out []*ir.Value
+	for i, name := range pb.Output {
+		if name == "" {
+			out = append(out, nil)
+			continue
+		}
+		v := s.newValue(name)
+		if !s.define(name, v) {
+			p.report("duplicate-name", fmt.Sprintf("output %d", i), "", fmt.Sprintf("%q is defined already", name))
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func endsVariadic(ports []ir.Port) bool { return len(ports) > 0 && ports[len(ports)-1].Variadic }
+
+func trim(list []*ir.Value) []*ir.Value {
+	for len(list) > 0 && list[len(list)-1] == nil {
+		list = list[:len(list)-1]
+	}
+	return list
+}
+
+// supported reports operators that do not exist or cannot be imported.
+func (s *scope) supported(p *place, n *ir.Node) bool {
+	if _, ok := s.opsets[p.domain]; !ok && s.im.once("opset "+p.domain) {
+		s.im.errorf("bad-opset", "", "the nodes of domain %s, e.g. %q, need an opset import of that domain", domainName(p.domain), p.name)
+	}
+	row := ir.LookupOp("", n.Op)
+	switch {
+	case p.domain == ir.InternalDomain || p.domain != "":
+		s.unsupported(p, n, fmt.Sprintf("operators of domain %s are not supported", p.domain), domainHelp(p.domain))
+	case row == nil && !hasRules(n.Op):
+		s.unsupported(p, n, "the operator is not supported", "see the supported operators with rammerc ops, or replace it in the model")
+	case row != nil && p.opset < int64(row.Since) && p.opset > 0:
+		s.unsupported(p, n, fmt.Sprintf("the operator exists from opset %d on", row.Since), "declare the opset that the model was written in")
+	default:
+		return true
+	}
+	return false
+}
+
+func domainHelp(domain string) string {
+	switch domain {
+	case "com.microsoft":
+		return "export the model without optimising it for ONNX Runtime"
+	case "ai.onnx.ml":
+		return "classical machine learning is out of scope; export only the neural network"
+	}
+	return "export the model with standard operators, or with the operator as a model-local function"
+}
+
+// unsupported reports an operator with the element type it is used with.
+func (s *scope) unsupported(p *place, n *ir.Node, message, help string) {
+	d := p.diagnostic("unsupported-op", "", help, message)
+	for _, v := range n.Inputs {
+		if v == nil {
+			continue
+		}
+		if t := s.typeOf(v).dtype; t != ir.Invalid {
+			d.DType = t.String()
+			break
+		}
+	}
+	s.im.add(d)
+}
+
+// typeOf returns what is known about the type of v so far.
+func (s *scope) typeOf(v *ir.Value) declared {
+	if v.DType == ir.Invalid && !s.im.poisoned[v] {
+		s.b.infer()
+	}
+	t := declared{v.DType, v.Shape}
+	hint := s.im.declared[v]
+	if t.dtype == ir.Invalid {
+		t.dtype = hint.dtype
+	}
+	if t.shape == nil {
+		t.shape = hint.shape
+	}
+	return t
+}
+
+// infer infers the types of the nodes that are new since the last call. What it finds wrong is not
+// reported: the finished graph is inferred as a whole.
+func (b *builder) infer() {
+	if b.outer != nil {
+		b.outer.infer()
+	}
+	g := &ir.Graph{Nodes: b.g.Nodes[b.inferred:]}
+	b.inferred = len(b.g.Nodes)
+	if len(g.Nodes) == 0 {
+		return
+	}
+	for _, v := range ir.Captured(g) {
+		if v.Const != nil {
+			g.Consts = append(g.Consts, v)
+		} else {
+			g.Inputs = append(g.Inputs, v)
+		}
+	}
+	ir.InferShapes(g)
+}

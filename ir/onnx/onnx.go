@@ -1,0 +1,176 @@
+// Package onnx reads ONNX models into ir graphs.
+//
+// The graph that Load returns has the semantics of ir.ReferenceOpset whatever opset the model was
+// written in: older forms are rewritten (rewrite.go lists the rules), model-local functions are
+// inlined, Constant nodes and initializers become constants, and inference-time no-ops disappear.
+//
+// A model is untrusted input. Everything wrong with it is reported at once as a *diag.List with the
+// place of each problem; reading never panics, never allocates more than the file justifies and never
+// follows external data out of the model's folder.
+package onnx
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
+)
+
+// Options say how to specialise a model while it is read.
+type Options struct {
+	// Shapes overrides the declared shape of inputs by name; an extent of -1 keeps the declared one.
+	Shapes map[string][]int64
+	// Dims binds symbolic dims of the inputs by name.
+	Dims map[string]int64
+	// RequireStatic makes every symbolic dim of an input that is left unbound an error.
+	RequireStatic bool
+}
+
+// Model is an imported model.
+type Model struct {
+	Graph *ir.Graph
+
+	IRVersion       int64
+	Opsets          map[string]int64 // domain → version; "" is ai.onnx
+	Producer        string
+	ProducerVersion string
+	Domain          string
+	Version         int64
+	Doc             string
+	Metadata        map[string]string
+	Functions       []Function // model-local functions, in file order
+	Dims            []string   // symbolic dims of the inputs as declared, sorted; what Options.Dims may bind
+
+	Warnings []*diag.Diagnostic
+}
+
+// Function describes a model-local function; its calls are inlined in Model.Graph.
+type Function struct {
+	Domain, Name, Overload string
+	Calls                  int // how often its body was inlined
+}
+
+const (
+	// maxFile is the most a protobuf message may measure by its specification.
+	maxFile = 1<<31 - 1
+	// maxNesting bounds the nesting of protobuf messages, three of which make one level of subgraphs.
+	maxNesting = 300
+)
+
+// Load reads the model at path. External data is looked for in the folder of path.
+// The error is a *diag.List.
+func Load(path string, opts Options) (*Model, error) {
+	data, err := readModel(path)
+	if err != nil {
+		return nil, failure(path, "cannot-read", err.Error(), "")
+	}
+	return Parse(path, data, filepath.Dir(path), opts)
+}
+
+// Parse imports the model in data; name names it in messages, and dir is the folder of its external
+// data ("" when there is none). The error is a *diag.List. Parse may keep references to data.
+func Parse(name string, data []byte, dir string, opts Options) (*Model, error) {
+	if int64(len(data)) > maxFile {
+		return nil, failure(name, "bad-file", "not an ONNX model: a protobuf message has at most 2 GiB",
+			"store the weights as external data")
+	}
+	pb, err := decode(name, data)
+	if err != nil {
+		return nil, err
+	}
+	im := newImporter(name, pb, dir, int64(len(data)), opts)
+	defer im.ext.close()
+	return im.run()
+}
+
+func readModel(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, bareError(err)
+	}
+	if info.IsDir() {
+		return nil, errors.New("is a folder, an ONNX file is wanted")
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("is not a regular file")
+	}
+	if info.Size() > maxFile {
+		return nil, fmt.Errorf("has %d bytes, more than the 2 GiB of a protobuf message", info.Size())
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, bareError(err)
+	}
+	defer f.Close()
+	data := make([]byte, info.Size())
+	n, err := io.ReadFull(f, data)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return nil, bareError(err)
+	}
+	return data[:n], nil
+}
+
+// bareError takes the path out of an error of package os, since every message names the file already.
+func bareError(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+func failure(file, id, message, help string) error {
+	return &diag.List{Items: []*diag.Diagnostic{{ID: id, File: file, Message: message, Help: help}}}
+}
+
+func decode(name string, data []byte) (*onnxpb.ModelProto, error) {
+	pb := &onnxpb.ModelProto{}
+	err := proto.UnmarshalOptions{RecursionLimit: maxNesting, AllowPartial: true}.Unmarshal(data, pb)
+	if err == nil && pb.Graph != nil {
+		return pb, nil
+	}
+	what, help := sniff(data)
+	switch {
+	case what != "":
+	case err != nil:
+		what, help = explainDamage(data), "export or download the file again"
+	default:
+		what = "the protobuf message has no graph"
+		help = "a TensorFlow graph or a tensor has to be converted to an ONNX model first"
+	}
+	return nil, failure(name, "bad-file", "not an ONNX model: "+what, help)
+}
+
+// explainDamage says where data stops being a protobuf message.
+func explainDamage(data []byte) string {
+	rest := data
+	for len(rest) > 0 {
+		at := len(data) - len(rest)
+		num, typ, n := protowire.ConsumeTag(rest)
+		if n < 0 {
+			return fmt.Sprintf("the bytes at offset %d start no protobuf field", at)
+		}
+		m := protowire.ConsumeFieldValue(num, typ, rest[n:])
+		if m >= 0 {
+			rest = rest[n+m:]
+			continue
+		}
+		if typ == protowire.BytesType {
+			if want, k := protowire.ConsumeVarint(rest[n:]); k > 0 && want > uint64(len(rest)-n-k) {
+				return fmt.Sprintf("truncated or damaged: field %d at offset %d wants %d bytes, the file has %d left",
+					num, at, want, len(rest)-n-k)
+			}
+		}
+		return fmt.Sprintf("truncated or damaged: field %d at offset %d cannot be read", num, at)
+	}
+	return fmt.Sprintf("its messages are damaged or nested more than %d deep", maxNesting)
+}

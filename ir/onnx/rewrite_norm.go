@@ -1,0 +1,284 @@
+package onnx
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// dropout is the identity in inference, with a mask full of ones.
+func dropout(c *rewriting) {
+	if c.p.opset >= 12 && !c.isFalse(c.n.Input(2)) {
+		c.refuse("training-mode", "input 2 (training_mode)", "export the model for inference", "only inference is supported")
+		return
+	}
+	x := c.n.Input(0)
+	if mask := c.n.Output(1); mask != nil {
+		value, ok := c.maskValue(x)
+		if !ok {
+			return
+		}
+		c.emitTo(mask, "ConstantOfShape", ir.Attrs{"value": ir.TensorAttr(value)}, c.shapeValue(x))
+	}
+	c.n.Outputs = trim(c.n.Outputs[:min(1, len(c.n.Outputs))])
+	c.dropped = len(c.n.Outputs) == 0
+	c.become("Identity", nil, x)
+}
+
+// maskValue is the 1 of Dropout's mask, which is boolean from opset 10 on.
+func (c *rewriting) maskValue(x *ir.Value) (*ir.Tensor, bool) {
+	if c.p.opset >= 10 {
+		return ir.FromSlice(ir.Bool, []bool{true}, 1), true
+	}
+	d, ok := c.dtypeOf(x)
+	if !ok {
+		return nil, false
+	}
+	t, ok := fill(d, 1, []int64{1})
+	if !ok {
+		c.refuse("bad-type", "input 0 (data)", "", "the element type %v is not supported here", d)
+	}
+	return t, ok
+}
+
+// isFalse reports an absent or constant false boolean.
+func (c *rewriting) isFalse(v *ir.Value) bool {
+	if v == nil {
+		return true
+	}
+	if v.Const == nil || v.DType != ir.Bool || v.Const.Len() != 1 {
+		return false
+	}
+	return !ir.Slice[bool](v.Const)[0]
+}
+
+const trainingHelp = "export the model for inference"
+
+func batchNormOutputs(c *rewriting) {
+	if len(c.n.Outputs) > 1 {
+		c.refuse("training-mode", "", trainingHelp, "with %d outputs the operator trains; only inference is supported", len(c.n.Outputs))
+	}
+}
+
+func batchNormTraining(c *rewriting) {
+	if c.takeInt("training_mode", 0) != 0 || len(c.n.Outputs) > 1 {
+		c.refuse("training-mode", "attribute training_mode", trainingHelp, "only inference is supported")
+	}
+}
+
+func batchNormSpatial(c *rewriting) {
+	if c.takeInt("spatial", 1) != 0 {
+		return
+	}
+	batchNormOutputs(c)
+	variance := c.n.Input(4)
+	eps := c.scalar("epsilon", c.takeFloat("epsilon", 1e-5), variance)
+	if c.refused {
+		return
+	}
+	centred := c.emit("Sub", nil, c.n.Input(0), c.n.Input(3))
+	deviation := c.emit("Sqrt", nil, c.emit("Add", nil, variance, eps))
+	scaled := c.emit("Mul", nil, c.emit("Div", nil, centred, deviation), c.n.Input(1))
+	c.become("Add", nil, scaled, c.n.Input(2))
+}
+
+// matrixSoftmax rewrites Softmax and LogSoftmax of opsets before 13, which joined the axes from axis
+// on to the columns of a matrix.
+func matrixSoftmax(c *rewriting) {
+	axis, x := c.takeInt("axis", 1), c.n.Input(0)
+	last := ir.Attrs{"axis": ir.IntAttr(-1)}
+	if x == nil || c.isLastAxis(x, axis) {
+		c.n.Attrs = last
+		return
+	}
+	y := c.emit(c.n.Op, last, c.emit("Flatten", ir.Attrs{"axis": ir.IntAttr(axis)}, x))
+	c.become("Reshape", nil, y, c.shapeValue(x))
+}
+
+// isLastAxis reports that only one axis starts at axis, as far as the rank is known.
+func (c *rewriting) isLastAxis(x *ir.Value, axis int64) bool {
+	rank := int64(len(c.inferredShape(x)))
+	return axis == -1 || rank > 0 && axis == rank-1
+}
+
+// hardmax is a one-hot vector at the first maximum along axis; before opset 13 of a matrix, as for
+// Softmax.
+func hardmax(c *rewriting) {
+	x := c.n.Input(0)
+	d, ok := c.dtypeOf(x)
+	if !ok {
+		return
+	}
+	values, ok := zeroOne(d)
+	if !ok {
+		c.refuse("bad-type", "input 0 (input)", "", "the element type %v is not supported here", d)
+		return
+	}
+	if c.p.opset >= 13 {
+		axis := c.takeInt("axis", -1)
+		c.become("OneHot", axisAttr(axis), c.argMax(x, axis), c.extent(x, axis), c.constant("values", values))
+		return
+	}
+	axis := c.takeInt("axis", 1)
+	if c.isLastAxis(x, axis) {
+		c.become("OneHot", axisAttr(-1), c.argMax(x, -1), c.extent(x, -1), c.constant("values", values))
+		return
+	}
+	m := c.emit("Flatten", axisAttr(axis), x)
+	y := c.emit("OneHot", axisAttr(-1), c.argMax(m, -1), c.extent(m, -1), c.constant("values", values))
+	c.become("Reshape", nil, y, c.shapeValue(x))
+}
+
+func axisAttr(axis int64) ir.Attrs { return ir.Attrs{"axis": ir.IntAttr(axis)} }
+
+// zeroOne is the list 0, 1.
+func zeroOne(d ir.DType) (*ir.Tensor, bool) {
+	t, ok := fill(d, 1, []int64{2})
+	if !ok {
+		return nil, false
+	}
+	switch s := t.Data.(type) {
+	case []float32:
+		s[0] = 0
+	case []float64:
+		s[0] = 0
+	case []uint16:
+		s[0] = 0
+	}
+	return t, true
+}
+
+func (c *rewriting) argMax(x *ir.Value, axis int64) *ir.Value {
+	return c.emit("ArgMax", ir.Attrs{"axis": ir.IntAttr(axis), "keepdims": ir.IntAttr(0)}, x)
+}
+
+// extent is the extent of x along axis, a list of one.
+func (c *rewriting) extent(x *ir.Value, axis int64) *ir.Value {
+	attrs := ir.Attrs{"start": ir.IntAttr(axis)}
+	if axis != -1 {
+		attrs["end"] = ir.IntAttr(axis + 1)
+	}
+	return c.emit("Shape", attrs, x)
+}
+
+// lpNorm divides by the norm along axis.
+func lpNorm(c *rewriting) {
+	axis, p := c.takeInt("axis", -1), c.takeInt("p", 2)
+	if p != 1 && p != 2 {
+		c.refuse("bad-attribute", "attribute p", "", "%d is not supported; possible values: 1, 2", p)
+		return
+	}
+	x := c.n.Input(0)
+	norm := c.emit(fmt.Sprintf("ReduceL%d", p), nil, x, c.ints("axes", axis))
+	c.become("Div", nil, x, norm)
+}
+
+// meanVarianceNorm is (x - mean)/(deviation + 1e-9) over axes.
+func meanVarianceNorm(c *rewriting) {
+	list := []int64{0, 2, 3}
+	if a, ok := c.take("axes", ir.AttrInts); ok {
+		list = a.Ints
+	}
+	x := c.n.Input(0)
+	tiny := c.scalar("epsilon", 1e-9, x)
+	if c.refused {
+		return
+	}
+	axes := c.ints("axes", list...)
+	centred := c.emit("Sub", nil, x, c.emit("ReduceMean", nil, x, axes))
+	variance := c.emit("ReduceMean", nil, c.emit("Mul", nil, centred, centred), axes)
+	c.become("Div", nil, centred, c.emit("Add", nil, c.emit("Sqrt", nil, variance), tiny))
+}
+
+// groupNorm normalises groups of channels as the channels of an InstanceNormalization. Scale and bias
+// belong to the groups in opset 18 and to the channels from opset 21 on.
+func groupNorm(c *rewriting) {
+	x, scale, bias := c.n.Input(0), c.n.Input(1), c.n.Input(2)
+	groups := c.takeInt("num_groups", 0)
+	if groups < 1 || groups > 1<<20 {
+		c.refuse("bad-attribute", "attribute num_groups", "", "%d groups are not possible", groups)
+		return
+	}
+	attrs := ir.Attrs{"epsilon": ir.FloatAttr(c.takeFloat("epsilon", float64(float32(1e-5))))}
+	shape, ok := c.shapeOf(x)
+	if !ok {
+		return
+	}
+	grouped := c.emit("Reshape", nil, x, c.ints("groups", 0, groups, -1))
+	if c.p.opset < 21 {
+		c.become("Reshape", nil, c.emit("InstanceNormalization", attrs, grouped, scale, bias), c.shapeValue(x))
+		return
+	}
+	one, zero := c.filled("one", 1, x, groups), c.filled("zero", 0, x, groups)
+	if c.refused {
+		return
+	}
+	y := c.emit("Reshape", nil, c.emit("InstanceNormalization", attrs, grouped, one, zero), c.shapeValue(x))
+	if len(shape) > 2 {
+		axes := c.ints("axes", upTo(1, int64(len(shape))-1)...)
+		scale, bias = c.emit("Unsqueeze", nil, scale, axes), c.emit("Unsqueeze", nil, bias, axes)
+	}
+	c.become("Add", nil, c.emit("Mul", nil, y, scale), bias)
+}
+
+// upTo lists the integers from low to below high.
+func upTo(low, high int64) []int64 {
+	var out []int64
+	for i := low; i < high; i++ {
+		out = append(out, i)
+	}
+	return out
+}
+
+// rmsNorm is x/sqrt(mean of squares + epsilon)·scale over the axes from axis on. 16-bit floats are
+// normalised in float32, as stash_type 1 says.
+func rmsNorm(c *rewriting) {
+	x, axis := c.n.Input(0), c.takeInt("axis", -1)
+	d, ok := c.dtypeOf(x)
+	shape, ok2 := c.shapeOf(x)
+	if !ok || !ok2 {
+		return
+	}
+	rank := int64(len(shape))
+	if axis < -rank || axis >= rank {
+		c.refuse("bad-attribute", "attribute axis", "", "the axis %d is outside rank %d", axis, rank)
+		return
+	}
+	narrow := d == ir.Float16 || d == ir.BFloat16
+	wide := x
+	if narrow {
+		wide = c.emit("Cast", ir.Attrs{"to": ir.IntAttr(ir.Float32.ONNX())}, x)
+	}
+	eps := c.scalar("epsilon", c.takeFloat("epsilon", float64(float32(1e-5))), wide)
+	if c.refused {
+		return
+	}
+	if axis < 0 {
+		axis += rank
+	}
+	mean := c.emit("ReduceMean", nil, c.emit("Mul", nil, wide, wide), c.ints("axes", upTo(axis, rank)...))
+	y := c.emit("Div", nil, wide, c.emit("Sqrt", nil, c.emit("Add", nil, mean, eps)))
+	if narrow {
+		y = c.emit("Cast", ir.Attrs{"to": ir.IntAttr(d.ONNX())}, y)
+	}
+	c.become("Mul", nil, y, c.n.Input(1))
+}
+
+// swish is x·sigmoid(alpha·x).
+func swish(c *rewriting) {
+	x, alpha := c.n.Input(0), c.takeFloat("alpha", 1)
+	inner := x
+	if alpha != 1 {
+		a := c.scalar("alpha", alpha, x)
+		if c.refused {
+			return
+		}
+		inner = c.emit("Mul", nil, x, a)
+	}
+	c.become("Mul", nil, x, c.emit("Sigmoid", nil, inner))
+}
+
+func scan8(c *rewriting) {
+	c.refuse("unsupported-op", "", "convert the model to opset 9 or later with onnx.version_converter",
+		"the Scan of opset 8, which has a batch axis, is not supported")
+}

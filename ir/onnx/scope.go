@@ -1,0 +1,254 @@
+package onnx
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
+)
+
+// builder collects the nodes of one ir.Graph. Bodies of inlined functions share their caller's.
+type builder struct {
+	g        *ir.Graph
+	outer    *builder // of the graph around g
+	inferred int      // nodes of g whose outputs have been inferred
+	refused  bool     // a node of g was refused
+}
+
+// scope resolves the names of one GraphProto or FunctionProto.
+type scope struct {
+	im     *importer
+	b      *builder
+	outer  *scope               // where names that are not found here are looked up; nil for functions
+	names  map[string]*ir.Value // nil values are absent optional inputs of a function
+	preset map[string]*ir.Value // outputs of a function call, by formal name
+	hints  map[string]declared  // value_info and declared outputs
+	opsets map[string]int64     //
+	attrs  map[string]boundAttr // actual attributes of the function call; nil outside functions
+	path   string               // prefix of the names of values and nodes: "caller/"
+	main   bool                 // names of the main graph are kept as they are
+}
+
+func (s *scope) lookup(name string) (*ir.Value, bool) {
+	for ; s != nil; s = s.outer {
+		if v, ok := s.names[name]; ok {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// newValue makes the value that name stands for in s.
+func (s *scope) newValue(name string) *ir.Value {
+	if v := s.preset[name]; v != nil {
+		delete(s.preset, name)
+		return v
+	}
+	v := &ir.Value{Name: s.path + name}
+	if !s.main {
+		v.Name = s.im.namer.Fresh(v.Name)
+	}
+	if h, ok := s.hints[name]; ok {
+		s.im.declared[v] = h
+	}
+	return v
+}
+
+// define makes name stand for v and reports whether it was free.
+func (s *scope) define(name string, v *ir.Value) bool {
+	if _, taken := s.names[name]; taken {
+		return false
+	}
+	s.names[name] = v
+	return true
+}
+
+// readHints collects the declared types of a graph's values. Mistakes in them are no errors: nothing
+// depends on them but better messages and names.
+func (s *scope) readHints(lists ...[]*onnxpb.ValueInfoProto) {
+	s.hints = map[string]declared{}
+	for _, list := range lists {
+		for _, v := range list {
+			t, err := typeOf(v.Type)
+			if err != nil {
+				t.shape = nil
+			}
+			for _, d := range t.shape {
+				if d.Equal(unnamed) {
+					t.shape = nil
+					break
+				}
+			}
+			s.im.bindShape(t.shape)
+			s.hints[v.GetName()] = t
+		}
+	}
+}
+
+// mainGraph imports the model's graph.
+func (im *importer) mainGraph(opsets map[string]int64) *ir.Graph {
+	pb := im.pb.Graph
+	g := &ir.Graph{Name: pb.GetName()}
+	s := &scope{im: im, b: &builder{g: g}, names: map[string]*ir.Value{}, opsets: opsets, main: true}
+	im.reserveNames(pb)
+	initialized := initializerNames(pb)
+	inputs := im.readInputs(pb, initialized)
+	im.warnOverridable(pb, initialized)
+	s.readHints(pb.ValueInfo, pb.Output)
+	s.initializers(pb)
+	for _, in := range inputs {
+		v := &ir.Value{Name: in.name, DType: in.typ.dtype, Shape: in.typ.shape}
+		if in.bad {
+			im.poison(v)
+		}
+		s.addInput(in.name, v, "")
+	}
+	s.nodes(pb.Node)
+	s.outputs(pb)
+	return g
+}
+
+// reserveNames keeps the names of the main graph from being given to values of functions and subgraphs.
+func (im *importer) reserveNames(pb *onnxpb.GraphProto) {
+	seen := map[string]bool{}
+	reserve := func(name string) {
+		if name != "" && !seen[name] {
+			seen[name] = true
+			im.namer.Fresh(name)
+		}
+	}
+	for _, v := range pb.Input {
+		reserve(v.GetName())
+	}
+	for name := range initializerNames(pb) {
+		reserve(name)
+	}
+	for _, n := range pb.Node {
+		for _, name := range n.Output {
+			reserve(name)
+		}
+	}
+}
+
+func (s *scope) addInput(name string, v *ir.Value, node string) {
+	if name == "" {
+		s.im.add(&diag.Diagnostic{ID: "bad-name", Node: node, Port: fmt.Sprintf("input %d", len(s.b.g.Inputs)), Message: "it has no name"})
+		v.Name = s.im.namer.Fresh("input")
+	} else if !s.define(name, v) {
+		s.im.add(&diag.Diagnostic{ID: "duplicate-name", Node: node, Port: inputPort(name), Message: "the name is used already"})
+	}
+	s.b.g.Inputs = append(s.b.g.Inputs, v)
+}
+
+// outputs resolves the declared outputs of the graph.
+func (s *scope) outputs(pb *onnxpb.GraphProto) {
+	seen := map[string]bool{}
+	for _, o := range pb.Output {
+		name := o.GetName()
+		port := fmt.Sprintf("output %q", name)
+		v, ok := s.lookup(name)
+		switch {
+		case !ok || v == nil:
+			s.im.portf("unresolved-name", port, "", "no node, input or initializer of graph %q defines it", pb.GetName())
+			s.b.refused = true
+			continue
+		case s.main && seen[name]:
+			s.im.portf("duplicate-name", port, "", "it is listed twice")
+			continue
+		}
+		seen[name] = true
+		if s.main {
+			if _, err := typeOf(o.Type); err != nil && typeID(err) == "unsupported-dtype" {
+				s.im.portf("unsupported-dtype", port, "", "%v", err)
+			}
+		}
+		s.b.g.Outputs = append(s.b.g.Outputs, v)
+	}
+	if s.main && len(pb.Output) == 0 {
+		s.im.errorf("no-output", "", "the graph has no outputs")
+	}
+}
+
+// subgraph imports a graph attribute of the node at p. It returns nil when a node in it is refused.
+func (s *scope) subgraph(p *place, pb *onnxpb.GraphProto) *ir.Graph {
+	name := pb.GetName()
+	if name == "" {
+		name = p.name
+	}
+	g := &ir.Graph{Name: name}
+	inner := &scope{
+		im: s.im, b: &builder{g: g, outer: s.b}, outer: s, names: map[string]*ir.Value{},
+		opsets: s.opsets, attrs: s.attrs, path: p.name + "/",
+	}
+	inner.readHints(pb.ValueInfo, pb.Output)
+	initialized := initializerNames(pb)
+	inner.initializers(pb)
+	for _, in := range pb.Input {
+		if initialized[in.GetName()] {
+			continue
+		}
+		v := inner.newValue(in.GetName())
+		v.DType, v.Shape = inner.bodyInputType(p, in)
+		inner.addInput(in.GetName(), v, p.name)
+	}
+	inner.nodes(pb.Node)
+	inner.outputs(pb)
+	if inner.b.refused {
+		return nil
+	}
+	return g
+}
+
+// bodyInputType reads the type of a subgraph's input. Shapes are left to inference, which knows what
+// the node around the subgraph passes; only ranks that follow from the declaration alone are kept.
+func (s *scope) bodyInputType(p *place, in *onnxpb.ValueInfoProto) (ir.DType, ir.Shape) {
+	t, err := typeOf(in.Type)
+	if err != nil {
+		p.report(typeID(err), inputPort(in.GetName()), "", err.Error())
+		s.b.refused = true
+	}
+	for _, d := range t.shape {
+		if _, ok := d.Const(); !ok {
+			return t.dtype, nil
+		}
+	}
+	return t.dtype, t.shape
+}
+
+// nodes imports nodes in topological order.
+func (s *scope) nodes(list []*onnxpb.NodeProto) {
+	order, cycle := s.im.sortNodes(list)
+	if len(cycle) > 0 {
+		s.b.refused = true
+		names := make([]string, len(cycle))
+		for i, n := range cycle {
+			names[i] = fmt.Sprintf("%q (%s)", s.nodeName(list[n], n), list[n].GetOpType())
+		}
+		s.im.errorf("cyclic-graph", "", "the nodes form a cycle: %s → %s", strings.Join(names, " → "), names[0])
+	}
+	placed := make([]bool, len(list))
+	for _, i := range order {
+		placed[i] = true
+		s.node(list[i], i)
+	}
+	for i, n := range list {
+		if !placed[i] { // behind or on a cycle, which is reported
+			for _, name := range n.Output {
+				if name != "" {
+					v := s.newValue(name)
+					s.im.poison(v)
+					s.define(name, v)
+				}
+			}
+		}
+	}
+}
+
+func (s *scope) nodeName(n *onnxpb.NodeProto, index int) string {
+	if n.GetName() != "" {
+		return s.path + n.GetName()
+	}
+	return fmt.Sprintf("%s#%d", s.path, index)
+}
