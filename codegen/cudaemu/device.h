@@ -1,0 +1,83 @@
+// The emulator's side of rt/device.cuh.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "cudaemu/block.h"
+
+namespace rt::detail {
+
+inline char* global(char* p) { return p; }
+
+RT_EMU_QUIET inline int thread_index() { return emu::running_block->thread_index(); }
+RT_EMU_QUIET inline int block_index() { return emu::running_block->index(); }
+RT_EMU_QUIET inline int block_threads() { return emu::running_block->threads(); }
+RT_EMU_QUIET inline char* shared_base() { return emu::running_block->shared(); }
+
+RT_EMU_QUIET inline void block_barrier() { emu::running_block->barrier(0, emu::running_block->threads()); }
+RT_EMU_QUIET inline void rtask_barrier(int threads) { emu::running_block->barrier(1, threads); }
+
+// ThreadSanitizer knows no fences; there the flags' own accesses carry the order.
+#if defined(RT_EMU_TSAN)
+inline void fence_acq_rel_gpu() {}
+inline uint64_t load_relaxed_gpu(const uint64_t* p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+inline void store_relaxed_gpu(uint64_t* p, uint64_t v) {
+  __atomic_store_n(p, v, __ATOMIC_RELEASE);
+  emu::running_block->grid()->publish();
+}
+#else
+inline void fence_acq_rel_gpu() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
+inline uint64_t load_relaxed_gpu(const uint64_t* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+inline void store_relaxed_gpu(uint64_t* p, uint64_t v) {
+  __atomic_store_n(p, v, __ATOMIC_RELAXED);
+  emu::running_block->grid()->publish();
+}
+#endif
+
+RT_EMU_QUIET inline bool all_lanes(bool predicate) { return emu::running_block->all_lanes(predicate); }
+RT_EMU_QUIET inline void sync_warp() { emu::running_block->warp_barrier(); }
+
+template <class T>
+inline T ld_const(const T* p) {
+  return *p;
+}
+
+template <class T>
+inline T exchange(T v, int from_lane) {
+  static_assert(sizeof(T) <= 16, "a warp exchange moves at most 16 bytes");
+  uint64_t in[2] = {0, 0}, out[2];
+  std::memcpy(in, &v, sizeof(T));
+  emu::running_block->exchange(in, from_lane, out);
+  std::memcpy(&v, out, sizeof(T));
+  return v;
+}
+
+template <class T>
+inline T shfl_xor(T v, int mask) {
+  return exchange(v, (thread_index() % emu::kWarp) ^ mask);
+}
+template <class T>
+inline T shfl_down(T v, int delta) {
+  const int lane = thread_index() % emu::kWarp;
+  return exchange(v, lane + delta < emu::kWarp ? lane + delta : lane);
+}
+template <class T>
+inline T shfl(T v, int lane) {
+  return exchange(v, lane & (emu::kWarp - 1));
+}
+
+template <int Bytes>
+inline void cp_async(void* smem, const void* gmem) {
+  if ((reinterpret_cast<uintptr_t>(smem) | reinterpret_cast<uintptr_t>(gmem)) % Bytes != 0) {
+    emu::running_block->fail("cp.async of an address that is not aligned to its size");
+  }
+  emu::running_block->add_copy(smem, gmem, Bytes);
+}
+inline void cp_async_commit() { emu::running_block->commit_copies(); }
+template <int N>
+inline void cp_async_wait() {
+  emu::running_block->finish_copies(N);
+}
+
+}  // namespace rt::detail

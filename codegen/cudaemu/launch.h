@@ -1,0 +1,148 @@
+// Launches on the emulator: one OS thread per block when the blocks wait for each other, a few OS
+// threads that take blocks in turn when they do not.
+#pragma once
+
+#include <atomic>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "cudaemu/block.h"
+
+namespace rt::emu {
+
+// More co-resident blocks than this are refused: a GPU would refuse them too, and each costs an OS thread.
+constexpr int kDefaultMaxResident = 256;
+
+struct Launch {
+  int grid = 1;
+  int threads = 32;
+  size_t shared = 0;
+  bool cooperative = false;  // blocks wait for each other: all must be resident
+  int max_resident = kDefaultMaxResident;
+  uint64_t seed = 1;
+};
+
+struct Failure {
+  char text[256] = "";
+  WaitNote note;
+};
+
+// Blocks are kept for the next launch: their stacks are warm.
+class BlockPool {
+ public:
+  std::unique_ptr<Block> take(int threads, size_t shared) {
+    {
+      std::lock_guard<std::mutex> hold(mutex_);
+      for (size_t i = 0; i < free_.size(); ++i) {
+        if (free_[i]->threads() != threads || free_[i]->shared_bytes() != shared) continue;
+        std::unique_ptr<Block> b = std::move(free_[i]);
+        free_[i] = std::move(free_.back());
+        free_.pop_back();
+        return b;
+      }
+    }
+    auto b = std::make_unique<Block>(threads, shared);
+    return b->ok() ? std::move(b) : nullptr;
+  }
+  void give(std::unique_ptr<Block> b) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    if (free_.size() < kKept) free_.push_back(std::move(b));
+  }
+
+ private:
+  static constexpr size_t kKept = 256;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Block>> free_;
+};
+
+inline BlockPool& block_pool() {
+  static BlockPool pool;
+  return pool;
+}
+
+class Launcher {
+ public:
+  Launcher(const Launch& l, void (*entry)(void*), void* param)
+      : launch_(l), entry_(entry), param_(param), grid_(l.grid) {}
+
+  bool run(Failure* f) {
+    failure_ = f;
+    std::vector<std::thread> threads;
+    const int workers = launch_.cooperative ? launch_.grid : few_workers();
+    try {
+      for (int i = 0; i < workers; ++i) threads.emplace_back([this, i] { work(i); });
+    } catch (const std::system_error&) {
+      report("the system gives no more threads", nullptr);
+      grid_.fail();
+    }
+    for (std::thread& t : threads) t.join();
+    return failure_->text[0] == 0;
+  }
+
+ private:
+  int few_workers() const {
+    const int cores = static_cast<int>(std::thread::hardware_concurrency());
+    return cores < 1 ? 1 : cores < launch_.grid ? cores : launch_.grid;
+  }
+
+  void work(int worker) {
+    std::unique_ptr<Block> b = block_pool().take(launch_.threads, launch_.shared);
+    if (!b) {
+      report("no memory for the stacks of a block", nullptr);
+      grid_.fail();
+      return;
+    }
+    bool ok = true;
+    if (launch_.cooperative) {
+      ok = run_block(*b, worker);
+    } else {
+      for (int i; ok && (i = next_.fetch_add(1)) < launch_.grid;) ok = run_block(*b, i);
+    }
+    if (ok) block_pool().give(std::move(b));
+  }
+
+  bool run_block(Block& b, int index) {
+    if (b.run(&grid_, index, launch_.seed, entry_, param_)) {
+      grid_.finish();
+      return true;
+    }
+    report(b.error(), b.note().set ? &b.note() : nullptr);
+    grid_.fail();
+    return false;
+  }
+
+  // Keeps the first report that says why; of stuck blocks the first with a note.
+  void report(const char* text, const WaitNote* note) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    if (failure_->text[0] == 0) std::snprintf(failure_->text, sizeof failure_->text, "%s", text);
+    if (note && !failure_->note.set) failure_->note = *note;
+  }
+
+  Launch launch_;
+  void (*entry_)(void*);
+  void* param_;
+  Grid grid_;
+  std::atomic<int> next_{0};
+  std::mutex mutex_;
+  Failure* failure_ = nullptr;
+};
+
+// Runs entry(param) on launch.grid × launch.threads threads and waits for their end.
+inline bool run_launch(const Launch& l, void (*entry)(void*), void* param, Failure* f) {
+  if (l.threads < 1 || l.threads > 1024 || l.grid < 1) {
+    std::snprintf(f->text, sizeof f->text, "a launch of %d blocks of %d threads is impossible", l.grid, l.threads);
+    return false;
+  }
+  if (l.cooperative && l.grid > l.max_resident) {
+    std::snprintf(f->text, sizeof f->text, "a grid of %d blocks is larger than the %d that are resident at once",
+                  l.grid, l.max_resident);
+    return false;
+  }
+  return Launcher(l, entry, param).run(f);
+}
+
+}  // namespace rt::emu

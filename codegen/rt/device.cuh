@@ -1,0 +1,103 @@
+// The device interface that rKernels and the executor are written against. nvcc compiles it to CUDA;
+// any other C++20 compiler gets the emulator's twin of the same names (cudaemu/), in which one OS
+// thread is a thread block and one fibre a CUDA thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__CUDACC__)
+#define RT_DEVICE __device__ __forceinline__
+#define RT_NOINLINE_DEVICE __device__ __noinline__
+#define RT_UNROLL _Pragma("unroll")
+#else
+#define RT_DEVICE inline
+#define RT_NOINLINE_DEVICE __attribute__((noinline)) inline
+#define RT_UNROLL
+#endif
+
+namespace rt {
+
+// A reference to bytes of a buffer: the top 8 bits name the space, the rest is a byte offset in it.
+struct Ref {
+  uint64_t bits;
+};
+
+// Spaces: the arena, the weights, then every input and output of the model has one of its own.
+enum Space : uint64_t { kArenaSpace = 0, kWeightsSpace = 1, kFirstPortSpace = 2, kMaxSpaces = 256 };
+constexpr uint64_t kRefOffsetMask = (uint64_t{1} << 56) - 1;
+
+#define RT_REF(space, offset) ((static_cast<uint64_t>(space) << 56) | static_cast<uint64_t>(offset))
+#define RT_ARENA(offset) RT_REF(rt::kArenaSpace, offset)
+#define RT_WEIGHTS(offset) RT_REF(rt::kWeightsSpace, offset)
+
+// An operand seen as [i0][i1][i2], with element strides; a stride of 0 broadcasts.
+struct Operand3 {
+  Ref ref;
+  int64_t s0, s1, s2;
+};
+
+struct alignas(16) float4v {
+  float x, y, z, w;
+};
+
+}  // namespace rt
+
+#if defined(__CUDACC__)
+#include "rt/device_cuda.cuh"
+#else
+#include "cudaemu/device.h"
+#endif
+
+namespace rt {
+
+// What an rTask knows about where it runs.
+struct Task {
+  int tid;             // thread within the rTask: 0 … kThreads-1
+  char* smem;          // kShared bytes, 128-byte aligned, contents undefined
+  char* const* bases;  // address of every space
+  int threads;         // kThreads
+
+  template <class T>
+  RT_DEVICE T* ptr(Ref r) const {
+    return reinterpret_cast<T*>(detail::global(bases[r.bits >> 56] + (r.bits & kRefOffsetMask)));
+  }
+
+  // Barrier over the kThreads threads of this rTask; the vEU's other threads do not take part.
+  RT_DEVICE void sync() const { detail::rtask_barrier(threads); }
+};
+
+// ld_const reads weights, and only weights: data that the program produces may be stale on this path.
+template <class T>
+RT_DEVICE T ld_const(const T* p) {
+  static_assert(sizeof(T) <= 16, "ld_const loads at most 16 bytes");
+  return detail::ld_const(p);
+}
+
+// Warp collectives: all 32 lanes of a warp call them together.
+template <class T>
+RT_DEVICE T shfl_xor(const Task&, T v, int mask) {
+  return detail::shfl_xor(v, mask);
+}
+template <class T>
+RT_DEVICE T shfl_down(const Task&, T v, int delta) {
+  return detail::shfl_down(v, delta);
+}
+template <class T>
+RT_DEVICE T shfl(const Task&, T v, int lane) {
+  return detail::shfl(v, lane);
+}
+RT_DEVICE void sync_warp(const Task&) { detail::sync_warp(); }
+
+// Asynchronous copies into shared memory. A thread's copies are there for itself after
+// cp_async_wait<n> (all but its n latest commits), for others after the next barrier.
+RT_DEVICE void cp_async16(void* smem, const void* gmem) { detail::cp_async<16>(smem, gmem); }
+RT_DEVICE void cp_async4(void* smem, const void* gmem) { detail::cp_async<4>(smem, gmem); }
+RT_DEVICE void cp_async_commit() { detail::cp_async_commit(); }
+template <int N>
+RT_DEVICE void cp_async_wait() {
+  detail::cp_async_wait<N>();
+}
+
+}  // namespace rt

@@ -1,0 +1,125 @@
+// The CUDA side of rt/device.cuh. Bare PTX stands here and nowhere else.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace rt::detail {
+
+// Buffers live in global memory; saying so turns generic loads and stores into global ones.
+RT_DEVICE char* global(char* p) {
+  __builtin_assume(__isGlobal(p));
+  return p;
+}
+
+RT_DEVICE int thread_index() { return static_cast<int>(threadIdx.x); }
+RT_DEVICE int block_index() { return static_cast<int>(blockIdx.x); }
+RT_DEVICE int block_threads() { return static_cast<int>(blockDim.x); }
+
+RT_DEVICE char* shared_base() {
+  extern __shared__ __align__(128) char rt_shared_memory[];
+  return rt_shared_memory;
+}
+
+// Barrier 0 is the whole block's, barrier 1 the running rTask's.
+RT_DEVICE void block_barrier() { __syncthreads(); }
+RT_DEVICE void rtask_barrier(int threads) { asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory"); }
+
+// PTX ISA, memory consistency model: a fence between relaxed accesses to the flag and the data it
+// guards orders them for the whole GPU; the block barrier before it makes it cover all threads' writes.
+RT_DEVICE void fence_acq_rel_gpu() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
+
+RT_DEVICE uint64_t load_relaxed_gpu(const uint64_t* p) {
+  uint64_t v;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+}
+
+RT_DEVICE void store_relaxed_gpu(uint64_t* p, uint64_t v) {
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+
+RT_DEVICE bool all_lanes(bool predicate) { return __all_sync(0xffffffffu, predicate) != 0; }
+RT_DEVICE void sync_warp() { __syncwarp(); }
+
+template <class T>
+RT_DEVICE T ld_const(const T* p) {
+  T v;
+  if constexpr (sizeof(T) == 16 && alignof(T) == 16) {
+    const uint4 u = __ldg(reinterpret_cast<const uint4*>(p));
+    memcpy(&v, &u, 16);
+  } else if constexpr (sizeof(T) == 8 && alignof(T) == 8) {
+    const uint2 u = __ldg(reinterpret_cast<const uint2*>(p));
+    memcpy(&v, &u, 8);
+  } else if constexpr (sizeof(T) == 4 && alignof(T) == 4) {
+    const unsigned u = __ldg(reinterpret_cast<const unsigned*>(p));
+    memcpy(&v, &u, 4);
+  } else if constexpr (sizeof(T) == 2 && alignof(T) == 2) {
+    const unsigned short u = __ldg(reinterpret_cast<const unsigned short*>(p));
+    memcpy(&v, &u, 2);
+  } else if constexpr (sizeof(T) == 1) {
+    const unsigned char u = __ldg(reinterpret_cast<const unsigned char*>(p));
+    memcpy(&v, &u, 1);
+  } else {
+    v = *p;
+  }
+  return v;
+}
+
+// Moves v through op, one 32-bit word at a time.
+template <class T, class Op>
+RT_DEVICE T by_words(T v, Op op) {
+  constexpr int kWords = (sizeof(T) + 3) / 4;
+  unsigned w[kWords] = {};
+  memcpy(w, &v, sizeof(T));
+  RT_UNROLL
+  for (int i = 0; i < kWords; ++i) w[i] = op(w[i]);
+  memcpy(&v, w, sizeof(T));
+  return v;
+}
+
+template <class T>
+RT_DEVICE T shfl_xor(T v, int mask) {
+  return by_words(v, [mask](unsigned w) { return __shfl_xor_sync(0xffffffffu, w, mask); });
+}
+template <class T>
+RT_DEVICE T shfl_down(T v, int delta) {
+  return by_words(v, [delta](unsigned w) { return __shfl_down_sync(0xffffffffu, w, delta); });
+}
+template <class T>
+RT_DEVICE T shfl(T v, int lane) {
+  return by_words(v, [lane](unsigned w) { return __shfl_sync(0xffffffffu, w, lane); });
+}
+
+template <int Bytes>
+RT_DEVICE void cp_async(void* smem, const void* gmem) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(smem));
+  const size_t from = __cvta_generic_to_global(gmem);
+  if constexpr (Bytes == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(from), "n"(Bytes) : "memory");
+  }
+#else
+  if constexpr (Bytes == 16) {
+    *static_cast<uint4*>(smem) = *static_cast<const uint4*>(gmem);
+  } else {
+    *static_cast<unsigned*>(smem) = *static_cast<const unsigned*>(gmem);
+  }
+#endif
+}
+
+RT_DEVICE void cp_async_commit() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+template <int N>
+RT_DEVICE void cp_async_wait() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
+
+}  // namespace rt::detail
