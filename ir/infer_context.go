@@ -290,3 +290,12 @@ func (c *InferContext) product(dims []Dim) Dim {
 	}
 	return p
 }
+
+// joinShapes puts axes after axes; the result is never nil, which would say that the rank is unknown.
+func joinShapes(parts ...Shape) Shape {
+	out := Shape{}
+	for _, s := range parts {
+		out = append(out, s...)
+	}
+	return out
+}

@@ -189,7 +189,7 @@ func inferLoop(c *InferContext) {
 		case i < carried:
 			c.set(i, c.in.unite(body.Inputs[2+i].Shape, v.Shape))
 		case v.Shape != nil:
-			c.set(i, slices.Concat(Shape{trips}, v.Shape))
+			c.set(i, joinShapes(Shape{trips}, v.Shape))
 		}
 	}
 }

@@ -11,7 +11,7 @@ func inferGather(c *InferContext) {
 	if !ok || !c.wantIndices(data[axis]) {
 		return
 	}
-	c.set(0, slices.Concat(data[:axis], indices, data[axis+1:]))
+	c.set(0, joinShapes(data[:axis], indices, data[axis+1:]))
 	if elems := c.elems(0); elems != nil && len(data) == 1 {
 		c.setElems(0, c.gatherElems(elems))
 	}
@@ -96,7 +96,7 @@ func inferGatherND(c *InferContext) {
 	}
 	tuple, ok := c.tupleLen(indices, len(data)-int(batch))
 	if ok {
-		c.set(0, slices.Concat(indices[:len(indices)-1], data[int(batch)+tuple:]))
+		c.set(0, joinShapes(indices[:len(indices)-1], data[int(batch)+tuple:]))
 	}
 }
 
@@ -127,7 +127,7 @@ func inferScatterND(c *InferContext) {
 		return
 	}
 	if tuple, ok := c.tupleLen(indices, len(data)); ok {
-		c.wantShape(2, slices.Concat(indices[:len(indices)-1], data[tuple:]))
+		c.wantShape(2, joinShapes(indices[:len(indices)-1], data[tuple:]))
 	}
 }
 
@@ -261,7 +261,7 @@ func inferOneHot(c *InferContext) {
 		return
 	}
 	if axis, ok := c.axisAttr(len(s) + 1); ok {
-		c.set(0, slices.Concat(s[:axis], Shape{depth}, s[axis:]))
+		c.set(0, joinShapes(s[:axis], Shape{depth}, s[axis:]))
 	}
 }
 
