@@ -366,3 +366,15 @@ func (in *inferrer) atomNotNegative(a *atom) bool {
 
 // positive reports that d is at least 1 in the same way.
 func (in *inferrer) positive(d Dim) bool { return in.notNegative(d.Sub(D(1))) }
+
+// hasUnknown reports that d depends on an element that is not known.
+func (in *inferrer) hasUnknown(d Dim) bool {
+	set := map[string]bool{}
+	d.Symbols(set)
+	for name := range set {
+		if in.elemSymbols[name] {
+			return true
+		}
+	}
+	return false
+}

@@ -184,6 +184,8 @@ func (c *InferContext) reshapeTarget(from Shape, target []Dim) (Shape, bool) {
 	for i, d := range target {
 		n, ok := d.Const()
 		switch {
+		case !ok && c.in.hasUnknown(d): // may stand for -1 or 0
+			out[i] = c.in.fresh()
 		case !ok:
 		case n < -1:
 			return nil, c.badInput("bad-shape", 1, "the wanted shape %v has the extent %d", Shape(target), n)

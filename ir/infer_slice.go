@@ -28,7 +28,7 @@ func inferSlice(c *InferContext) {
 	for i, axis := range axes {
 		out[axis] = c.in.fresh()
 		if p.starts != nil && p.ends != nil {
-			if n, ok := p.steps[i].Const(); ok {
+			if n, ok := p.steps[i].Const(); ok && !c.in.hasUnknown(p.starts[i]) && !c.in.hasUnknown(p.ends[i]) {
 				out[axis] = sliceExtent(s[axis], p.starts[i], p.ends[i], n)
 			}
 		}

@@ -112,7 +112,8 @@ func inferRange(c *InferContext) {
 		return
 	}
 	switch {
-	case !c.dtype(0).IsFloat() && okStart && okLimit && okDelta && stepConst:
+	case !c.dtype(0).IsFloat() && okStart && okLimit && okDelta && stepConst &&
+		!c.in.hasUnknown(start) && !c.in.hasUnknown(limit):
 		c.intRange(start, limit, step)
 	case c.dtype(0).IsFloat():
 		c.floatRange()
