@@ -1,0 +1,148 @@
+// Package npy reads and writes NumPy's .npy arrays and .npz archives.
+//
+// Arrays of bool, integers of 8 to 64 bits and floats of 16 to 64 bits are understood, of either byte
+// order and in C or Fortran order; in memory they are always in C order. The format is NEP 1 and
+// numpy.lib.format. Files are untrusted: nothing is allocated that the file's size does not justify.
+package npy
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+)
+
+// Array is an n-dimensional array in row-major order. Data is a slice whose element type follows
+// DType: []float32 for "float32" and so on, []bool for "bool", and []uint16 holding the bits for
+// "float16".
+type Array struct {
+	DType string
+	Shape []int64 // empty for a scalar
+	Data  any
+}
+
+// kind is an element type: its name, NumPy's code for it, and slices of it.
+type kind struct {
+	name string
+	code string // without the byte order
+	size int64
+	make func(n int64) any
+}
+
+var kinds = []kind{
+	{"bool", "b1", 1, func(n int64) any { return make([]bool, n) }},
+	{"int8", "i1", 1, func(n int64) any { return make([]int8, n) }},
+	{"int16", "i2", 2, func(n int64) any { return make([]int16, n) }},
+	{"int32", "i4", 4, func(n int64) any { return make([]int32, n) }},
+	{"int64", "i8", 8, func(n int64) any { return make([]int64, n) }},
+	{"uint8", "u1", 1, func(n int64) any { return make([]uint8, n) }},
+	{"uint16", "u2", 2, func(n int64) any { return make([]uint16, n) }},
+	{"uint32", "u4", 4, func(n int64) any { return make([]uint32, n) }},
+	{"uint64", "u8", 8, func(n int64) any { return make([]uint64, n) }},
+	{"float16", "f2", 2, func(n int64) any { return make([]uint16, n) }},
+	{"float32", "f4", 4, func(n int64) any { return make([]float32, n) }},
+	{"float64", "f8", 8, func(n int64) any { return make([]float64, n) }},
+}
+
+func kindNamed(name string) (kind, bool) {
+	for _, k := range kinds {
+		if k.name == name {
+			return k, true
+		}
+	}
+	return kind{}, false
+}
+
+// New allocates a zero array. It panics when dtype is not one that the package knows.
+func New(dtype string, shape ...int64) *Array {
+	k, ok := kindNamed(dtype)
+	if !ok {
+		panic("BUG: npy has no element type " + dtype)
+	}
+	n := int64(1)
+	for _, d := range shape {
+		n *= d
+	}
+	return &Array{DType: dtype, Shape: append([]int64{}, shape...), Data: k.make(n)}
+}
+
+// ReadFile reads a .npy file.
+func ReadFile(path string) (*Array, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(data)
+}
+
+// Parse decodes the bytes of a .npy file.
+func Parse(data []byte) (*Array, error) {
+	h, body, err := parseHeader(data)
+	if err != nil {
+		return nil, err
+	}
+	n, err := count(h.shape)
+	if err != nil {
+		return nil, err
+	}
+	hi, want := bits.Mul64(uint64(n), uint64(h.kind.size))
+	if hi != 0 || want != uint64(len(body)) {
+		return nil, fmt.Errorf("not a NumPy array: %s%v does not fit the %d bytes behind the header", h.kind.name, h.shape, len(body))
+	}
+	a := &Array{DType: h.kind.name, Shape: h.shape, Data: h.kind.make(n)}
+	if n > 0 {
+		if _, err := binary.Decode(body, h.order, a.Data); err != nil {
+			panic("BUG: " + err.Error()) // the length has been checked
+		}
+	}
+	if h.fortran {
+		a.Data = rowMajor(a.Data, a.Shape)
+	}
+	return a, nil
+}
+
+// count multiplies extents and refuses negative and overflowing ones.
+func count(shape []int64) (int64, error) {
+	n := uint64(1)
+	for _, d := range shape {
+		if d < 0 {
+			return 0, fmt.Errorf("not a NumPy array: the shape %v has a negative extent", shape)
+		}
+		hi, lo := bits.Mul64(n, uint64(d))
+		if hi != 0 || lo > 1<<62 {
+			return 0, fmt.Errorf("not a NumPy array: the shape %v is too large", shape)
+		}
+		n = lo
+	}
+	return int64(n), nil
+}
+
+// Write encodes a as a .npy file of version 1.0 in little-endian C order.
+func Write(w io.Writer, a *Array) error {
+	k, ok := kindNamed(a.DType)
+	if !ok {
+		return fmt.Errorf("a .npy file cannot hold %s", a.DType)
+	}
+	n, err := count(a.Shape)
+	if err != nil {
+		return err
+	}
+	if binary.Size(a.Data) != int(n*k.size) {
+		return fmt.Errorf("%d bytes of data do not fit %s%v", binary.Size(a.Data), a.DType, a.Shape)
+	}
+	if _, err := w.Write(header(k, a.Shape)); err != nil {
+		return err
+	}
+	return binary.Write(w, binary.LittleEndian, a.Data)
+}
+
+// WriteFile writes a .npy file.
+func WriteFile(path string, a *Array) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(Write(f, a), f.Close())
+}

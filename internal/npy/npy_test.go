@@ -1,0 +1,181 @@
+package npy
+
+import (
+	"bytes"
+	"encoding/base64"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func sample(k kind) *Array {
+	a := New(k.name, 2, 3)
+	v := reflect.ValueOf(a.Data)
+	for i := range v.Len() {
+		switch e := v.Index(i); {
+		case e.CanInt():
+			e.SetInt(int64(i) - 2)
+		case e.CanUint():
+			e.SetUint(uint64(i) * 7)
+		case e.CanFloat():
+			e.SetFloat(float64(i) / 4)
+		default:
+			e.SetBool(i%2 == 1)
+		}
+	}
+	return a
+}
+
+func TestRoundTrip(t *testing.T) {
+	var members []Member
+	for _, k := range kinds {
+		a := sample(k)
+		var b bytes.Buffer
+		if err := Write(&b, a); err != nil {
+			t.Fatal(err)
+		}
+		if (b.Len()-6*int(k.size))%64 != 0 {
+			t.Errorf("%s: the elements start at %d, which is not aligned", k.name, b.Len()-6*int(k.size))
+		}
+		got, err := Parse(b.Bytes())
+		if err != nil || !reflect.DeepEqual(got, a) {
+			t.Errorf("%s: got %v, %v, want %v", k.name, got, err, a)
+		}
+		members = append(members, Member{k.name, a})
+	}
+	members = append(members, Member{"scalar", New("float32")}, Member{"empty", New("int64", 0, 5)})
+	var b, again bytes.Buffer
+	for _, w := range []*bytes.Buffer{&b, &again} {
+		if err := WriteZip(w, members); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(b.Bytes(), again.Bytes()) {
+		t.Error("two archives of the same arrays differ")
+	}
+	got, err := ParseZip(b.Bytes())
+	if err != nil || !reflect.DeepEqual(got, members) {
+		t.Errorf("archive: got %v, %v", got, err)
+	}
+}
+
+// raw builds a file with the header dict as given.
+func raw(dict string, data ...byte) []byte {
+	out := append([]byte(magic), 1, 0, byte(len(dict)), byte(len(dict)>>8))
+	return append(append(out, dict...), data...)
+}
+
+func TestOrders(t *testing.T) {
+	big := raw("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", 1, 2, 3, 4)
+	fortran := raw("{'shape': (2, 3), 'fortran_order': True, 'descr': '|u1'}", 0, 3, 1, 4, 2, 5)
+	for _, c := range []struct {
+		data []byte
+		want *Array
+	}{
+		{big, &Array{"int16", []int64{2}, []int16{0x102, 0x304}}},
+		{fortran, &Array{"uint8", []int64{2, 3}, []uint8{0, 1, 2, 3, 4, 5}}},
+	} {
+		if got, err := Parse(c.data); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("got %v, %v, want %v", got, err, c.want)
+		}
+	}
+}
+
+func TestMalformed(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"empty", nil, "does not start like"},
+		{"other", []byte("PK\x03\x04xxxxxxxxxxx"), "does not start like"},
+		{"version", []byte(magic + "\x09\x00\x00\x00"), "version 9.0"},
+		{"header", []byte(magic + "\x01\x00\xff\x00{"), "truncated"},
+		{"object", raw("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"), "not supported"},
+		{"record", raw("{'descr': [('a','<f4')], 'fortran_order': False, 'shape': (1,), }"), "records"},
+		{"huge", raw("{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904,4), }"), "too large"},
+		{"short", raw("{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296,), }", 1, 2), "does not fit"},
+		{"negative", raw("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }"), "extent"},
+		{"unclosed", raw("{'descr': '<f4"), "not closed"},
+		{"key", raw("{'x': 1}"), "unknown key"},
+		{"missing", raw("{'descr': '<f4'}"), "wanted"},
+	} {
+		if _, err := Parse(c.data); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.want)
+		}
+	}
+	if _, err := ParseZip([]byte("PK")); err == nil {
+		t.Error("a broken archive was read")
+	}
+}
+
+// TestNumPy exchanges arrays with NumPy itself, when it is there.
+func TestNumPy(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil || exec.Command(python, "-c", "import numpy").Run() != nil {
+		t.Skip("python3 with numpy is not installed")
+	}
+	dir := t.TempDir()
+	var members []Member
+	for _, k := range kinds {
+		members = append(members, Member{k.name, sample(k)})
+	}
+	var b bytes.Buffer
+	if err := WriteZip(&b, members); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.npz"), b.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	script := `import numpy
+a = numpy.load("a.npz")
+assert all(a[k].dtype == k for k in a), {k: a[k].dtype for k in a}
+numpy.savez_compressed("b.npz", **{k: numpy.asfortranarray(a[k]) for k in a})`
+	cmd := exec.Command(python, "-c", script)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	got, err := ReadZip(filepath.Join(dir, "b.npz"))
+	if err != nil || !reflect.DeepEqual(got, members) {
+		t.Errorf("got %v, %v, want %v", got, err, members)
+	}
+	one, err := ReadZipMember(filepath.Join(dir, "b.npz"), "int32")
+	if err != nil || one.DType != "int32" {
+		t.Errorf("member: %v, %v", one, err)
+	}
+	if _, err := ReadZipMember(filepath.Join(dir, "b.npz"), "nope"); err == nil || !strings.Contains(err.Error(), "float16") {
+		t.Errorf("missing member: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	var b bytes.Buffer
+	for _, k := range kinds[:3] {
+		b.Reset()
+		if err := Write(&b, sample(k)); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(bytes.Clone(b.Bytes()))
+	}
+	zipped, _ := base64.StdEncoding.DecodeString("UEsFBgAAAAAAAAAAAAAAAAAAAAAAAA==")
+	f.Add(zipped)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, err := Parse(data)
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := Write(&b, a); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse(b.Bytes())
+		if err != nil || !reflect.DeepEqual(again.Shape, a.Shape) {
+			t.Fatalf("%v does not read back: %v", a.Shape, err)
+		}
+		_, _ = ParseZip(data)
+	})
+}

@@ -1,0 +1,124 @@
+// Package tensorio reads and writes the tensor files of the command line: NumPy's .npy and .npz, and
+// serialised ONNX tensors (.pb).
+package tensorio
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rammerc/rammerc/internal/npy"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/onnx"
+)
+
+// Read reads the tensor in a .npy or .pb file or one array of an .npz archive, written FILE.npz:ARRAY.
+// Without ARRAY the archive's array called name is read, or its only one.
+func Read(path, name string) (*ir.Tensor, error) {
+	if file, member, ok := splitMember(path); ok {
+		return convert(npy.ReadZipMember(file, member))
+	}
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".npy":
+		return convert(npy.ReadFile(path))
+	case ".npz":
+		return readArchive(path, name)
+	case ".pb":
+		return readPB(path)
+	}
+	return nil, errors.New("the file name must end in .npy, .npz or .pb")
+}
+
+// splitMember splits FILE.npz:ARRAY.
+func splitMember(path string) (file, member string, ok bool) {
+	i := strings.LastIndex(strings.ToLower(path), ".npz:")
+	if i < 0 {
+		return "", "", false
+	}
+	return path[:i+4], path[i+5:], true
+}
+
+func readArchive(path, name string) (*ir.Tensor, error) {
+	members, err := npy.ReadZip(path)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, m := range members {
+		if m.Name == name || len(members) == 1 {
+			return FromArray(m.Array)
+		}
+		names = append(names, m.Name)
+	}
+	return nil, fmt.Errorf("the archive has no array %q; write %s:ARRAY with one of: %s", name, path, strings.Join(names, ", "))
+}
+
+func readPB(path string) (*ir.Tensor, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	_, t, err := onnx.ReadTensorPB(data)
+	return t, err
+}
+
+func convert(a *npy.Array, err error) (*ir.Tensor, error) {
+	if err != nil {
+		return nil, err
+	}
+	return FromArray(a)
+}
+
+// ReadAll reads every array of an .npz archive by name.
+func ReadAll(path string) (map[string]*ir.Tensor, error) {
+	members, err := npy.ReadZip(path)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]*ir.Tensor{}
+	for _, m := range members {
+		t, err := FromArray(m.Array)
+		if err != nil {
+			return nil, fmt.Errorf("array %q: %w", m.Name, err)
+		}
+		out[m.Name] = t
+	}
+	return out, nil
+}
+
+// WriteNPY writes t as a .npy file. NumPy has no bfloat16: such tensors are written as float32, which
+// holds every one of them.
+func WriteNPY(path string, t *ir.Tensor) error {
+	a, err := ToArray(t)
+	if err != nil {
+		return err
+	}
+	return npy.WriteFile(path, a)
+}
+
+// FromArray converts an array to a tensor, which shares its elements.
+func FromArray(a *npy.Array) (*ir.Tensor, error) {
+	d, ok := ir.ParseDType(a.DType)
+	if !ok {
+		return nil, fmt.Errorf("element type %s is not supported", a.DType)
+	}
+	return &ir.Tensor{DType: d, Dims: a.Shape, Data: a.Data}, nil
+}
+
+// ToArray is the inverse of FromArray, but for bfloat16, which becomes float32.
+func ToArray(t *ir.Tensor) (*npy.Array, error) {
+	switch t.DType {
+	case ir.BFloat16:
+		wide := make([]float32, t.Len())
+		for i, b := range ir.Slice[uint16](t) {
+			wide[i] = math.Float32frombits(uint32(b) << 16)
+		}
+		return &npy.Array{DType: "float32", Shape: t.Dims, Data: wide}, nil
+	case ir.String, ir.Invalid:
+		return nil, fmt.Errorf("a .npy file cannot hold elements of type %v", t.DType)
+	}
+	return &npy.Array{DType: t.DType.String(), Shape: t.Dims, Data: t.Data}, nil
+}
