@@ -1,0 +1,96 @@
+package eval
+
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// view reads flat(x) with any strides.
+func view(c *call) []*ir.Tensor {
+	return one(viewOf(c, c.arg(0), c.Attr("offset").I, c.Attr("shape").Ints, c.Attr("strides").Ints))
+}
+
+// fused runs its body.
+func fused(c *call) []*ir.Tensor { return c.body(c.Attr("body").G, c.in) }
+
+// attention computes softmax(scale·q·kᵀ + mask)·v without rounding in between.
+func attention(c *call) []*ir.Tensor {
+	q, k, v := c.arg(0), c.arg(1), c.arg(2)
+	sameType(q, k, v)
+	for _, t := range []*ir.Tensor{q, k, v} {
+		if len(t.Dims) < 2 || !t.DType.IsFloat() {
+			fail("dims %v of %v where float matrices are wanted", t.Dims, t.DType)
+		}
+	}
+	lead := func(t *ir.Tensor) []int64 { return t.Dims[:len(t.Dims)-2] }
+	rows := func(t *ir.Tensor) int64 { return t.Dims[len(t.Dims)-2] }
+	cols := func(t *ir.Tensor) int64 { return t.Dims[len(t.Dims)-1] }
+	if cols(q) != cols(k) || rows(k) != rows(v) {
+		fail("dims %v, %v and %v do not fit together", q.Dims, k.Dims, v.Dims)
+	}
+	batch := broadcastDims(lead(q), lead(k), lead(v))
+	h := head{
+		lq: int(rows(q)), lk: int(rows(k)), d: int(cols(q)), dv: int(cols(v)),
+		scale: c.Attr("scale").F, nanToZero: c.Attr("nan_to_zero").I != 0,
+	}
+	spread := func(t *ir.Tensor, r, n int) []float64 {
+		return floats(broadcastTo(c, t, append(append([]int64{}, batch...), int64(r), int64(n))))
+	}
+	qs, ks, vs := spread(q, h.lq, h.d), spread(k, h.lk, h.d), spread(v, h.lk, h.dv)
+	var mask []float64
+	if m := c.opt(3); m != nil {
+		mask = spread(m, h.lq, h.lk)
+	}
+	out := c.alloc(q.DType, append(append([]int64{}, batch...), int64(h.lq), int64(h.dv)))
+	c.parallel(int(ir.Count(batch)), func(b int) {
+		res := make([]float64, h.lq*h.dv)
+		for i := range h.lq {
+			w := make([]float64, h.lk)
+			if mask != nil {
+				copy(w, mask[(b*h.lq+i)*h.lk:])
+			}
+			h.row(res[i*h.dv:][:h.dv], qs[(b*h.lq+i)*h.d:][:h.d], ks[b*h.lk*h.d:], vs[b*h.lk*h.dv:], w)
+		}
+		store(out, b*h.lq*h.dv, res)
+	})
+	return one(out)
+}
+
+type head struct {
+	lq, lk, d, dv int
+	scale         float64
+	nanToZero     bool
+}
+
+// row computes one output row; w starts out as the mask and becomes the softmax.
+func (h head) row(res, q, k, v, w []float64) {
+	for j := range w {
+		w[j] += h.scale * dot(q, k[j*h.d:(j+1)*h.d])
+	}
+	softmaxLine(w)
+	for j, x := range w {
+		if h.nanToZero && math.IsNaN(x) {
+			continue
+		}
+		for i, y := range v[j*h.dv : (j+1)*h.dv] {
+			res[i] += x * y
+		}
+	}
+}
+
+// dot sums in four chains, whose order depends on the length only.
+func dot[T float32 | float64](x []float64, y []T) float64 {
+	var s0, s1, s2, s3 float64
+	for len(x) >= 4 && len(y) >= 4 {
+		s0 += x[0] * float64(y[0])
+		s1 += x[1] * float64(y[1])
+		s2 += x[2] * float64(y[2])
+		s3 += x[3] * float64(y[3])
+		x, y = x[4:], y[4:]
+	}
+	for i, v := range x {
+		s0 += v * float64(y[i])
+	}
+	return s0 + s1 + (s2 + s3)
+}

@@ -1,0 +1,316 @@
+package eval
+
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// sampler says which elements of one axis make an output element, and with which weights.
+type sampler struct {
+	axis    int
+	index   [][]int // by output place
+	weight  [][]float64
+	outside []bool // the place lies outside of X and becomes extrapolation_value (tf_crop_and_resize)
+}
+
+// resize samples X anew, one axis after the other; intermediate values are not rounded.
+func resize(c *call) []*ir.Tensor {
+	t := c.arg(0)
+	samplers := resizeSamplers(c, t)
+	outside := ir.NewTensor(ir.Float64, 1)
+	outside.Data = []float64{c.Attr("extrapolation_value").F}
+	if c.Attr("mode").S == "nearest" {
+		fill := mustElems(castTo(c, outside, t.DType))
+		for _, s := range samplers {
+			index := make([]int, len(s.index))
+			for i := range index {
+				index[i] = s.index[i][0]
+				if s.outside[i] {
+					index[i] = -1
+				}
+			}
+			t = takeAxis(c, t, s.axis, index, fill)
+		}
+		return one(t)
+	}
+	wide := castTo(c, t, ir.Float64)
+	for _, s := range samplers {
+		wide = s.blend(c, wide)
+	}
+	for _, s := range samplers { // after all axes: no weight may touch it
+		index := make([]int, len(s.index))
+		for i := range index {
+			index[i] = i
+			if s.outside[i] {
+				index[i] = -1
+			}
+		}
+		wide = takeAxis(c, wide, s.axis, index, mustElems(outside))
+	}
+	return one(castTo(c, wide, t.DType))
+}
+
+// takeAxis reads the slices at index along axis; -1 reads fill.
+func takeAxis(c *call, t *ir.Tensor, axis int, index []int, fill elems) *ir.Tensor {
+	outer, n, inner := split3(t.Dims, axis)
+	dims := append([]int64{}, t.Dims...)
+	dims[axis] = int64(len(index))
+	c.checkSize(ir.Int64, dims)
+	flat := make([]int, 0, ir.Count(dims))
+	for o := range outer {
+		for _, s := range index {
+			for i := range inner {
+				if s < 0 {
+					flat = append(flat, -1)
+				} else {
+					flat = append(flat, (o*n+s)*inner+i)
+				}
+			}
+		}
+	}
+	return with(t, mustElems(t).take(flat, fill), dims)
+}
+
+// blend replaces the axis by weighted sums of float64 elements.
+func (s sampler) blend(c *call, t *ir.Tensor) *ir.Tensor {
+	outer, n, inner := split3(t.Dims, s.axis)
+	dims := append([]int64{}, t.Dims...)
+	dims[s.axis] = int64(len(s.index))
+	out := c.alloc(ir.Float64, dims)
+	from, to := ir.Slice[float64](t), ir.Slice[float64](out)
+	for o := range outer {
+		for p := range s.index {
+			row := to[(o*len(s.index)+p)*inner:][:inner]
+			for j, x := range s.index[p] {
+				w := s.weight[p][j]
+				for i, v := range from[(o*n+x)*inner:][:inner] {
+					row[i] += w * v
+				}
+			}
+		}
+	}
+	return out
+}
+
+// resizeSamplers resolves scales or sizes; axes that keep everything as it is have no sampler.
+func resizeSamplers(c *call, t *ir.Tensor) []sampler {
+	axes := make([]int64, len(t.Dims))
+	for i := range axes {
+		axes[i] = int64(i)
+	}
+	if a := c.Attr("axes"); a.Kind != 0 {
+		axes = a.Ints
+	}
+	list := axesOf(axes, len(t.Dims))
+	scales, sizes := resizeExtents(c, t, list)
+	roi := cropRegion(c, len(list))
+	var out []sampler
+	for i, axis := range list {
+		n := t.Dims[axis]
+		if sizes[i] == n && scales[i] == 1 && roi[i] == 0 && roi[len(list)+i] == 1 {
+			continue
+		}
+		dims := append([]int64{}, t.Dims...)
+		dims[axis] = sizes[i]
+		c.checkSize(t.DType, dims)
+		if n == 0 && sizes[i] > 0 {
+			fail("axis %d has no elements to sample", axis)
+		}
+		a := resampled{n: float64(n), size: float64(sizes[i]), scale: scales[i], from: roi[i], to: roi[len(list)+i]}
+		out = append(out, a.sampler(c, axis))
+	}
+	return out
+}
+
+// resizeExtents returns scale and output extent of each axis.
+func resizeExtents(c *call, t *ir.Tensor, axes []int) (scales []float64, sizes []int64) {
+	given := c.opt(2)
+	if given != nil && given.Len() > 0 {
+		scales = floats(given)
+		if len(scales) != len(axes) {
+			fail("%d scales for %d axes", len(scales), len(axes))
+		}
+		for i, axis := range axes {
+			// float32, as the standard's reference multiplies
+			out := math.Floor(float64(float32(t.Dims[axis]) * float32(scales[i])))
+			if !(scales[i] > 0) || out > maxWindow {
+				fail("scale %v for %d elements", scales[i], t.Dims[axis])
+			}
+			sizes = append(sizes, int64(out))
+		}
+		return scales, sizes
+	}
+	if c.opt(3) == nil || c.opt(3).Len() != int64(len(axes)) {
+		fail("neither scales nor sizes has one value for each of %d axes", len(axes))
+	}
+	sizes = append(sizes, ints(c.opt(3))...)
+	for i, axis := range axes {
+		if sizes[i] < 0 || sizes[i] > maxWindow {
+			fail("size %d", sizes[i])
+		}
+		scales = append(scales, float64(sizes[i])/float64(max(t.Dims[axis], 1)))
+	}
+	keepAspect(c, t, axes, scales, sizes)
+	return scales, sizes
+}
+
+// keepAspect replaces the scales by one that all axes share, unless the policy is to stretch.
+func keepAspect(c *call, t *ir.Tensor, axes []int, scales []float64, sizes []int64) {
+	var s float64
+	switch c.Attr("keep_aspect_ratio_policy").S {
+	case "not_larger":
+		s = minFloat(scales)
+	case "not_smaller":
+		s = maxOf(scales)
+	default:
+		return
+	}
+	for i, axis := range axes {
+		scales[i], sizes[i] = s, int64(math.Floor(s*float64(t.Dims[axis])+0.5))
+	}
+}
+
+// cropRegion is the roi of tf_crop_and_resize: starts, then ends; the whole input in all other modes.
+func cropRegion(c *call, axes int) []float64 {
+	if c.Attr("coordinate_transformation_mode").S == "tf_crop_and_resize" {
+		roi := c.arg(1)
+		if roi.Len() != int64(2*axes) {
+			fail("roi has %d values for %d axes", roi.Len(), axes)
+		}
+		return floats(roi)
+	}
+	roi := make([]float64, 2*axes)
+	for i := range axes {
+		roi[axes+i] = 1
+	}
+	return roi
+}
+
+// resampled is an axis of n elements on the way to size; scale·n may have a fraction that size has not.
+type resampled struct{ n, size, scale, from, to float64 }
+
+// source is the place in the input that output place x comes from.
+func (a resampled) source(x float64, mode string) float64 {
+	length := a.scale * a.n
+	switch mode {
+	case "align_corners":
+		if length == 1 {
+			return 0
+		}
+		return x * (a.n - 1) / (length - 1)
+	case "asymmetric":
+		return x / a.scale
+	case "tf_crop_and_resize":
+		if length == 1 {
+			return (a.to + a.from) * (a.n - 1) / 2
+		}
+		return a.from*(a.n-1) + x*(a.to-a.from)*(a.n-1)/(length-1)
+	case "pytorch_half_pixel":
+		if length == 1 {
+			return 0
+		}
+	case "half_pixel_symmetric":
+		return a.n/2*(1-a.size/length) + (x+0.5)/a.scale - 0.5
+	}
+	return (x+0.5)/a.scale - 0.5
+}
+
+// sampler makes the index and weights of every output place. Places left and right of the input read
+// its first and last element, or nothing with exclude_outside.
+func (a resampled) sampler(c *call, axis int) sampler {
+	s := sampler{axis: axis}
+	mode, crop := c.Attr("coordinate_transformation_mode").S, c.Attr("coordinate_transformation_mode").S == "tf_crop_and_resize"
+	exclude := c.Attr("exclude_outside").I != 0
+	f := filterOf(c, a.scale)
+	for x := range int(a.size) {
+		at := a.source(float64(x), mode)
+		at = min(max(at, -maxWindow), 2*maxWindow)
+		index, weight := f(at)
+		if exclude {
+			dropOutside(index, weight, int(a.n))
+		}
+		for i := range index {
+			index[i] = min(max(index[i], 0), int(a.n)-1)
+		}
+		s.index, s.weight = append(s.index, index), append(s.weight, weight)
+		s.outside = append(s.outside, crop && !(at >= 0 && at <= a.n-1))
+	}
+	return s
+}
+
+func dropOutside(index []int, weight []float64, n int) {
+	for i, x := range index {
+		if x < 0 || x >= n {
+			weight[i] = 0
+		}
+	}
+	if sum := sumOf(weight); sum != 0 {
+		for i := range weight {
+			weight[i] /= sum
+		}
+	}
+}
+
+// filterOf returns the elements around a place and their weights. With antialias, a filter that shrinks
+// its input is stretched to see all of it.
+func filterOf(c *call, scale float64) func(at float64) ([]int, []float64) {
+	kernel, radius := triangle, 1.0
+	switch c.Attr("mode").S {
+	case "nearest":
+		round := nearestOf(c.Attr("nearest_mode").S)
+		return func(at float64) ([]int, []float64) { return []int{int(round(at))}, []float64{1} }
+	case "cubic":
+		kernel, radius = cubicKernel(c.Attr("cubic_coeff_a").F), 2
+	}
+	antialias := c.Attr("antialias").I != 0
+	if !antialias {
+		scale = 1
+	}
+	scale = min(scale, 1)
+	first := math.Floor(-radius/scale) + 1
+	if first < -1<<24 {
+		fail("scale %v is too small", scale)
+	}
+	return func(at float64) (index []int, weight []float64) {
+		base := math.Ceil(at) - 1 // the last whole place before at
+		for i := first; i <= 1-first; i++ {
+			index = append(index, int(base+i))
+			weight = append(weight, kernel(scale*(base+i-at)))
+		}
+		if sum := sumOf(weight); antialias {
+			for i := range weight {
+				weight[i] /= sum
+			}
+		}
+		return index, weight
+	}
+}
+
+func nearestOf(mode string) func(x float64) float64 {
+	switch mode {
+	case "floor":
+		return math.Floor
+	case "ceil":
+		return math.Ceil
+	case "round_prefer_ceil":
+		return func(x float64) float64 { return math.Floor(x + 0.5) }
+	}
+	return func(x float64) float64 { return math.Ceil(x - 0.5) }
+}
+
+func triangle(x float64) float64 { return max(0, 1-math.Abs(x)) }
+
+// cubicKernel is Keys' cubic convolution kernel.
+func cubicKernel(a float64) func(x float64) float64 {
+	return func(x float64) float64 {
+		x = math.Abs(x)
+		switch {
+		case x <= 1:
+			return ((a+2)*x-(a+3))*x*x + 1
+		case x < 2:
+			return a * (((x-5)*x+8)*x - 4)
+		}
+		return 0
+	}
+}

@@ -1,0 +1,214 @@
+package eval
+
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// floatMap is an operator on one float tensor.
+func floatMap(f func(x float64) float64) opFunc {
+	return func(c *call) []*ir.Tensor {
+		x := c.arg(0)
+		if !x.DType.IsFloat() {
+			fail("not defined for element type %v", x.DType)
+		}
+		out := c.alloc(x.DType, x.Dims)
+		mapped(x, out, f)
+		return one(out)
+	}
+}
+
+// floatMapWith is floatMap with a function that depends on the node's attributes.
+func floatMapWith(f func(c *call) func(x float64) float64) opFunc {
+	return func(c *call) []*ir.Tensor { return floatMap(f(c))(c) }
+}
+
+// numberMap is an operator on one tensor of any numeric type that f or i is given for.
+func numberMap(f func(x float64) float64, i func(x int64) int64, u func(x uint64) uint64) opFunc {
+	return func(c *call) []*ir.Tensor {
+		x := c.arg(0)
+		out := c.alloc(x.DType, x.Dims)
+		d := domainOf(x.DType)
+		switch {
+		case d == floatDomain && f != nil:
+			mapped(x, out, f)
+		case d == intDomain && i != nil:
+			mapped(x, out, i)
+		case d == uintDomain && u != nil:
+			mapped(x, out, u)
+		default:
+			fail("not defined for element type %v", x.DType)
+		}
+		return one(out)
+	}
+}
+
+// test is a question about each element of a float tensor.
+func test(q func(c *call) func(x float64) bool) opFunc {
+	return func(c *call) []*ir.Tensor {
+		x := c.arg(0)
+		if !x.DType.IsFloat() {
+			fail("not defined for element type %v", x.DType)
+		}
+		f := q(c)
+		out := c.alloc(ir.Bool, x.Dims)
+		mapped(x, out, func(v float64) int64 { return truth(f(v)) })
+		return one(out)
+	}
+}
+
+func isNaN(*call) func(x float64) bool { return math.IsNaN }
+
+func isInf(c *call) func(x float64) bool {
+	neg, pos := c.Attr("detect_negative").I != 0, c.Attr("detect_positive").I != 0
+	return func(x float64) bool { return neg && math.IsInf(x, -1) || pos && math.IsInf(x, 1) }
+}
+
+func not(c *call) []*ir.Tensor {
+	x := c.arg(0)
+	if x.DType != ir.Bool {
+		fail("not defined for element type %v", x.DType)
+	}
+	out := c.alloc(ir.Bool, x.Dims)
+	mapped(x, out, func(v int64) int64 { return 1 - v })
+	return one(out)
+}
+
+func negFloat(x float64) float64 { return -x }
+func absInt(x int64) int64       { return max(x, -x) }
+func negInt(x int64) int64       { return -x }
+func reluInt(x int64) int64      { return max(x, 0) }
+func signUint(x uint64) uint64   { return min(x, 1) }
+
+func signInt(x int64) int64 { return truth(x > 0) - truth(x < 0) }
+
+func same[N number](x N) N { return x }
+
+func signFloat(x float64) float64 {
+	switch {
+	case x > 0:
+		return 1
+	case x < 0:
+		return -1
+	}
+	return x // keeps NaN and the zeros
+}
+
+func reciprocal(x float64) float64 { return 1 / x }
+func relu(x float64) float64       { return max(x, 0) }
+func sigmoid(x float64) float64    { return 1 / (1 + math.Exp(-x)) }
+func softsign(x float64) float64   { return x / (1 + math.Abs(x)) }
+func mish(x float64) float64       { return x * math.Tanh(softplus(x)) }
+
+// softplus is log(1 + e^x) without overflow.
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
+
+func hardSwish(x float64) float64 { return x * max(0, min(1, x/6+0.5)) }
+
+func leakyRelu(c *call) func(x float64) float64 {
+	alpha := c.Attr("alpha").F
+	return func(x float64) float64 { return leak(x, alpha) }
+}
+
+func elu(c *call) func(x float64) float64 {
+	alpha := c.Attr("alpha").F
+	return func(x float64) float64 { return eluOf(x, alpha) }
+}
+
+func eluOf(x, alpha float64) float64 {
+	if x < 0 {
+		return alpha * math.Expm1(x)
+	}
+	return x
+}
+
+func selu(c *call) func(x float64) float64 {
+	alpha, gamma := c.Attr("alpha").F, c.Attr("gamma").F
+	return func(x float64) float64 { return gamma * eluOf(x, alpha) }
+}
+
+func celu(c *call) func(x float64) float64 {
+	alpha := c.Attr("alpha").F
+	return func(x float64) float64 { return max(x, 0) + min(0, alpha*math.Expm1(x/alpha)) }
+}
+
+func hardSigmoid(c *call) func(x float64) float64 {
+	alpha, beta := c.Attr("alpha").F, c.Attr("beta").F
+	return func(x float64) float64 { return max(0, min(1, alpha*x+beta)) }
+}
+
+func thresholdedRelu(c *call) func(x float64) float64 {
+	alpha := c.Attr("alpha").F
+	return func(x float64) float64 { return thresholded(x, alpha) }
+}
+
+func thresholded(x, alpha float64) float64 {
+	if x <= alpha {
+		return 0
+	}
+	return x
+}
+
+func gelu(c *call) func(x float64) float64 {
+	if c.Attr("approximate").S == "tanh" {
+		return func(x float64) float64 {
+			return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x)))
+		}
+	}
+	return func(x float64) float64 { return 0.5 * x * math.Erfc(-x/math.Sqrt2) }
+}
+
+// shrink computes in floats even on integers: bias and lambd are floats.
+func shrink(c *call) []*ir.Tensor {
+	x := c.arg(0)
+	bias, lambd := c.Attr("bias").F, c.Attr("lambd").F
+	f := func(v float64) float64 {
+		switch {
+		case v < -lambd:
+			return v + bias
+		case v > lambd:
+			return v - bias
+		case math.IsNaN(v):
+			return v
+		}
+		return 0
+	}
+	out := c.alloc(ir.Float64, x.Dims)
+	mapped(x, out, f)
+	return one(castTo(c, out, x.DType))
+}
+
+// cast is ONNX Cast; saturate concerns 8-bit floats only, which are not among the element types.
+func cast(c *call) []*ir.Tensor {
+	to, ok := ir.DTypeOfONNX(c.Attr("to").I)
+	if !ok || to == ir.String {
+		fail("attribute to: %d is no element type that can be cast to", c.Attr("to").I)
+	}
+	return one(castTo(c, c.arg(0), to))
+}
+
+func castLike(c *call) []*ir.Tensor { return one(castTo(c, c.arg(0), c.arg(1).DType)) }
+
+// castTo converts elements. Floats become integers by cutting off the fraction and saturating (NaN gives
+// 0); integers wrap around; anything but 0 becomes true.
+func castTo(c *call, t *ir.Tensor, to ir.DType) *ir.Tensor {
+	if t.DType == to {
+		return t
+	}
+	out := c.alloc(to, t.Dims)
+	from := domainOf(t.DType)
+	switch dest := domainOf(to); {
+	case from == floatDomain && dest == intDomain:
+		mapped(t, out, func(x float64) int64 { return toInt64(saturate(x, to)) })
+	case from == floatDomain && dest == uintDomain:
+		mapped(t, out, func(x float64) uint64 { return toUint64(saturate(x, to)) })
+	case from == floatDomain:
+		mapped(t, out, same[float64])
+	case from == uintDomain:
+		mapped(t, out, same[uint64])
+	default:
+		mapped(t, out, same[int64])
+	}
+	return out
+}
