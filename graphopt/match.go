@@ -1,0 +1,164 @@
+package graphopt
+
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/eval"
+)
+
+// definedBy returns the node that defines v when it is the ai.onnx operator op.
+func definedBy(v *ir.Value, op string) *ir.Node {
+	if v == nil || v.Def == nil || !v.Def.Is(op) {
+		return nil
+	}
+	return v.Def
+}
+
+// constOf returns v's constant elements, nil when v is absent or computed.
+func constOf(v *ir.Value) *ir.Tensor {
+	if v == nil {
+		return nil
+	}
+	return v.Const
+}
+
+// scalar returns the value of a constant with one element of any numeric type.
+func scalar(v *ir.Value) (float64, bool) {
+	t := constOf(v)
+	if t == nil || t.Len() != 1 || t.DType == ir.Bool || t.DType == ir.String {
+		return 0, false
+	}
+	return numbers(t)[0], true
+}
+
+// numbers returns t's elements as float64; exact for all types but 64-bit integers beyond 2^53.
+func numbers(t *ir.Tensor) []float64 { return ir.Slice[float64](widen(t)) }
+
+// integers returns the elements of an int32 or int64 constant.
+func integers(v *ir.Value) ([]int64, bool) {
+	t := constOf(v)
+	if t == nil {
+		return nil, false
+	}
+	switch data := t.Data.(type) {
+	case []int64:
+		return data, true
+	case []int32:
+		out := make([]int64, len(data))
+		for i, d := range data {
+			out[i] = int64(d)
+		}
+		return out, true
+	}
+	return nil, false
+}
+
+// near reports whether a constant of a model is the number want up to float32 rounding.
+func near(got, want float64) bool { return math.Abs(got-want) <= 1e-6*math.Abs(want) }
+
+// isScalar reports whether v is a constant of one element near want.
+func isScalar(v *ir.Value, want float64) bool {
+	got, ok := scalar(v)
+	return ok && near(got, want)
+}
+
+// isExactly reports whether all elements of the constant v equal want.
+func isExactly(v *ir.Value, want float64) bool {
+	t := constOf(v)
+	if t == nil || t.Len() == 0 || t.DType == ir.Bool || t.DType == ir.String {
+		return false
+	}
+	for _, x := range numbers(t) {
+		if x != want {
+			return false
+		}
+	}
+	return true
+}
+
+// constantSide splits a node with two inputs into the computed and the constant one; rule says
+// whether the constant may be on the left.
+func constantSide(n *ir.Node, either bool) (x, constant *ir.Value) {
+	if len(n.Inputs) != 2 {
+		return nil, nil
+	}
+	a, b := n.Inputs[0], n.Inputs[1]
+	switch {
+	case constOf(a) == nil && constOf(b) != nil:
+		return a, b
+	case either && constOf(a) != nil && constOf(b) == nil:
+		return b, a
+	}
+	return nil, nil
+}
+
+// otherInput returns the input of a binary node that is not v, nil when v is none of them.
+func otherInput(n *ir.Node, v *ir.Value) *ir.Value {
+	if n == nil || len(n.Inputs) != 2 {
+		return nil
+	}
+	switch v {
+	case n.Inputs[0]:
+		return n.Inputs[1]
+	case n.Inputs[1]:
+		return n.Inputs[0]
+	}
+	return nil
+}
+
+// sameType reports equal element type and known, equal shape.
+func sameType(a, b *ir.Value) bool {
+	return a.DType == b.DType && a.Shape != nil && b.Shape != nil && a.Shape.Equal(b.Shape)
+}
+
+// normalAxis makes an axis non-negative.
+func normalAxis(axis int64, rank int) int {
+	if axis < 0 {
+		axis += int64(rank)
+	}
+	return int(axis)
+}
+
+// compute applies an operator to constants. The operators and operands are the passes' own, so that a
+// failure is a bug.
+func compute(op string, attrs ir.Attrs, in ...*ir.Tensor) *ir.Tensor {
+	n := &ir.Node{Op: op, Attrs: attrs, Outputs: []*ir.Value{{Name: "out"}}}
+	for _, t := range in {
+		n.Inputs = append(n.Inputs, &ir.Value{Name: "in", DType: t.DType, Shape: ir.Dims(t.Dims...), Const: t})
+	}
+	out, err := eval.Node(n, in)
+	if err != nil {
+		panic("BUG: computing with constants: " + err.Error())
+	}
+	return out[0]
+}
+
+// widen converts to float64, so that chains of operations round once, in narrow.
+func widen(t *ir.Tensor) *ir.Tensor { return convert(t, ir.Float64) }
+
+func narrow(t *ir.Tensor, d ir.DType) *ir.Tensor { return convert(t, d) }
+
+func convert(t *ir.Tensor, d ir.DType) *ir.Tensor {
+	if t.DType == d {
+		return t
+	}
+	return compute("Cast", ir.Attrs{"to": ir.IntAttr(d.ONNX())}, t)
+}
+
+// reshaped is t with other dims of the same product; the elements are shared.
+func reshaped(t *ir.Tensor, dims ...int64) *ir.Tensor {
+	if ir.Count(dims) != t.Len() {
+		panic("BUG: reshaping a constant to another number of elements")
+	}
+	return &ir.Tensor{DType: t.DType, Dims: append([]int64{}, dims...), Data: t.Data}
+}
+
+// filled is a constant of which all elements are v.
+func filled(d ir.DType, v float64, dims ...int64) *ir.Tensor {
+	data := make([]float64, ir.Count(dims))
+	for i := range data {
+		data[i] = v
+	}
+	return narrow(ir.FromSlice(ir.Float64, data, dims...), d)
+}

@@ -1,0 +1,77 @@
+package graphopt
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// deadCode removes nodes and constants that no output depends on, and optional results nobody uses.
+//
+// Requires: nothing. Leaves: every node, constant and optional result used.
+func deadCode(c *Context, g *ir.Graph) (bool, error) {
+	if g != c.Root {
+		return false, nil // removeDead walks the graphs inside the root itself
+	}
+	return removeDead(g), nil
+}
+
+// removeDead is deadCode for g and all graphs inside it.
+func removeDead(g *ir.Graph) bool {
+	l := &liveness{live: map[*ir.Value]bool{}}
+	l.graph(g)
+	return l.changed
+}
+
+type liveness struct {
+	live    map[*ir.Value]bool
+	changed bool
+}
+
+// graph goes backwards: when it comes to a node, all users of its results have been seen.
+func (l *liveness) graph(g *ir.Graph) {
+	l.mark(g.Outputs)
+	kept := make([]*ir.Node, 0, len(g.Nodes))
+	for _, n := range slices.Backward(g.Nodes) {
+		if !slices.ContainsFunc(n.Outputs, func(v *ir.Value) bool { return l.live[v] }) {
+			l.changed = true
+			continue
+		}
+		l.dropOptional(n)
+		l.mark(n.Inputs)
+		for _, sub := range n.Subgraphs() {
+			l.graph(sub)
+		}
+		kept = append(kept, n)
+	}
+	slices.Reverse(kept)
+	g.Nodes = kept
+	consts := slices.DeleteFunc(slices.Clone(g.Consts), func(v *ir.Value) bool { return !l.live[v] })
+	l.changed = l.changed || len(consts) < len(g.Consts)
+	g.Consts = consts
+}
+
+func (l *liveness) mark(list []*ir.Value) {
+	for _, v := range list {
+		if v != nil {
+			l.live[v] = true
+		}
+	}
+}
+
+// dropOptional makes unused optional results absent.
+func (l *liveness) dropOptional(n *ir.Node) {
+	op := ir.LookupOp(n.Domain, n.Op)
+	if op == nil {
+		return
+	}
+	for i, v := range n.Outputs {
+		if p := op.OutputPort(i); v != nil && !l.live[v] && p != nil && p.Optional && !p.Variadic {
+			n.Outputs[i] = nil
+			l.changed = true
+		}
+	}
+	for len(n.Outputs) > 1 && n.Outputs[len(n.Outputs)-1] == nil {
+		n.Outputs = n.Outputs[:len(n.Outputs)-1]
+	}
+}

@@ -1,0 +1,263 @@
+package graphopt
+
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// foldAffine moves constant factors and terms per output channel into the weights and bias of the
+// Conv, ConvTranspose, Gemm or MatMul before them, and scalar factors of an operand into the weights
+// it meets. It also moves Gemm's alpha and beta into its constants.
+//
+// Weights with another user are left alone: folding would double them. A bias is copied.
+//
+// Requires: BatchNormalization written as product and sum; dead nodes removed. Leaves: products are
+// computed in float64 and rounded once.
+func foldAffine(c *Context, g *ir.Graph) (bool, error) {
+	return c.sweepAll(g, func(s *sweep, n *ir.Node) {
+		switch {
+		case n.Is("Mul") || n.Is("Div"):
+			s.foldScale(n)
+		case n.Is("Add") || n.Is("Sub"):
+			s.foldShift(n)
+		case n.Is("Gemm"):
+			s.foldGemmFactors(n)
+		}
+		if n.Is("MatMul") || n.Is("Gemm") || n.Is("Conv") || n.Is("ConvTranspose") {
+			s.foldOperandScale(n)
+		}
+	}), nil
+}
+
+// linear describes a node that is linear in its second input, the weight.
+type linear struct {
+	node     *ir.Node
+	weight   *ir.Value
+	channels int64 // extent of the output's channel axis
+	axis     int   // channel axis of the output
+	rank     int   // of the output
+	biasAt   int   // input that is added per channel; 0 for MatMul, which has none
+}
+
+// linearOf describes v's producer when v has no other use, so that the producer may change.
+func (s *sweep) linearOf(v *ir.Value) (linear, bool) {
+	if v == nil || v.Def == nil || !s.single(v) {
+		return linear{}, false
+	}
+	return describe(v.Def)
+}
+
+// ownsWeight reports a constant weight without another user.
+func (s *sweep) ownsWeight(l linear) bool { return constOf(l.weight) != nil && s.single(l.weight) }
+
+func describe(n *ir.Node) (linear, bool) {
+	if n.Domain != "" || len(n.Inputs) < 2 {
+		return linear{}, false
+	}
+	w, rank := n.Inputs[1], len(n.Outputs[0].Shape)
+	l := linear{node: n, weight: w, rank: rank, axis: rank - 1}
+	switch n.Op {
+	case "Conv", "ConvTranspose":
+		l.axis, l.biasAt = 1, 2
+	case "Gemm":
+		l.biasAt = 2
+	case "MatMul":
+		if len(w.Shape) < 2 || len(n.Inputs[0].Shape) < 2 {
+			return linear{}, false
+		}
+	default:
+		return linear{}, false
+	}
+	if !w.DType.IsFloat() || rank <= l.axis {
+		return linear{}, false
+	}
+	var ok bool
+	l.channels, ok = n.Outputs[0].Shape[l.axis].Const()
+	return l, ok
+}
+
+// vector returns c's elements per output channel in float64, nil when c varies along other axes.
+func (l linear) vector(c *ir.Tensor) *ir.Tensor {
+	if len(c.Dims) > l.rank || c.DType == ir.String {
+		return nil
+	}
+	lead := l.rank - len(c.Dims)
+	for i, d := range c.Dims {
+		if d != 1 && (lead+i != l.axis || d != l.channels) {
+			return nil
+		}
+	}
+	t := widen(c)
+	if t.Len() == l.channels {
+		return reshaped(t, l.channels)
+	}
+	return compute("Expand", nil, reshaped(t, 1), ir.FromSlice(ir.Int64, []int64{l.channels}, 1))
+}
+
+// alongWeight gives a vector over output channels the dims in which it broadcasts to the weight; w is
+// the weight in dims that have an axis of groups where it matters.
+func (l linear) alongWeight(vec *ir.Tensor) (w, factors *ir.Tensor) {
+	t := l.weight.Const
+	dims := append([]int64{}, t.Dims...)
+	shape := make([]int64, len(dims))
+	for i := range shape {
+		shape[i] = 1
+	}
+	switch {
+	case l.node.Op == "Conv", l.node.Op == "Gemm" && l.node.Int("transB", 0) != 0:
+		shape[0] = l.channels
+	case l.node.Op == "ConvTranspose": // [C, M/group, …]: as [group, C/group, M/group, …]
+		group := l.node.Int("group", 1)
+		dims = append([]int64{group, dims[0] / group}, dims[1:]...)
+		shape = append([]int64{group, 1, l.channels / group}, shape[2:]...)
+	default:
+		shape[len(shape)-1] = l.channels
+	}
+	return reshaped(t, dims...), reshaped(vec, shape...)
+}
+
+// scaled is the weight with each output channel multiplied by an element of vec.
+func (l linear) scaled(vec *ir.Tensor) *ir.Tensor {
+	w, factors := l.alongWeight(vec)
+	t := l.weight.Const
+	return reshaped(narrow(compute("Mul", nil, widen(w), factors), t.DType), t.Dims...)
+}
+
+// foldScale folds a product, or a quotient by a constant, into the weight and bias before it.
+func (s *sweep) foldScale(n *ir.Node) {
+	x, c := constantSide(n, n.Op == "Mul")
+	l, ok := s.linearOf(x)
+	if !ok || !s.ownsWeight(l) || !sameType(x, n.Outputs[0]) {
+		return
+	}
+	vec := l.vector(c.Const)
+	if vec == nil {
+		return
+	}
+	if n.Op == "Div" {
+		vec = compute("Reciprocal", nil, vec)
+	}
+	if !allFinite(vec) {
+		return
+	}
+	in := []*ir.Value{l.node.Inputs[0], nil}
+	if bias := l.node.Input(2); bias != nil {
+		b := constOf(bias)
+		if b == nil {
+			return
+		}
+		// Gemm's C may have any shape that broadcasts to the result: the product then has that of both.
+		in = append(in, s.constant(bias.Name, narrow(compute("Mul", nil, widen(b), vec), b.DType)))
+	}
+	w := l.scaled(vec)
+	if !allFinite(widen(w)) {
+		return
+	}
+	in[1] = s.constant(l.weight.Name, w)
+	s.become(l.node.Op, l.node.Attrs, in, l.node)
+}
+
+func allFinite(t *ir.Tensor) bool {
+	for _, x := range ir.Slice[float64](t) {
+		if math.IsInf(x, 0) || math.IsNaN(x) {
+			return false
+		}
+	}
+	return true
+}
+
+// foldShift folds a constant term per channel into the bias before it.
+func (s *sweep) foldShift(n *ir.Node) {
+	x, c := constantSide(n, n.Op == "Add")
+	l, ok := s.linearOf(x)
+	if !ok || !sameType(x, n.Outputs[0]) {
+		return
+	}
+	vec := l.vector(c.Const)
+	if vec == nil {
+		return
+	}
+	if n.Op == "Sub" {
+		vec = compute("Neg", nil, vec)
+	}
+	attrs := l.node.Attrs
+	op := l.node.Op
+	if bias := l.node.Input(l.biasAt); l.biasAt > 0 && bias != nil {
+		if constOf(bias) == nil {
+			return
+		}
+		vec = compute("Add", nil, compute("Mul", nil, widen(bias.Const), filled(ir.Float64, l.beta())), vec)
+	}
+	switch {
+	case op == "MatMul" && len(l.node.Inputs[0].Shape) == 2 && l.rank == 2:
+		op = "Gemm"
+	case op == "MatMul":
+		return
+	case op == "Gemm":
+		attrs = attrs.Clone()
+		delete(attrs, "beta")
+	}
+	bias := s.constant(c.Name, narrow(vec, x.DType))
+	s.become(op, attrs, []*ir.Value{l.node.Inputs[0], l.weight, bias}, l.node)
+}
+
+// beta is what multiplies the bias input.
+func (l linear) beta() float64 {
+	if l.node.Op == "Gemm" {
+		return l.node.Float("beta", 1)
+	}
+	return 1
+}
+
+// foldGemmFactors moves alpha into B and beta into C where these are constants.
+func (s *sweep) foldGemmFactors(n *ir.Node) {
+	alpha, beta := n.Float("alpha", 1), n.Float("beta", 1)
+	l, ok := describe(n)
+	in := []*ir.Value{n.Inputs[0], n.Inputs[1]}
+	if ok && s.ownsWeight(l) && alpha != 1 {
+		in[1] = s.constant(l.weight.Name, times(l.weight.Const, alpha))
+		alpha = 1
+	}
+	if bias := n.Input(2); bias != nil {
+		if b := constOf(bias); b != nil && b.DType.IsFloat() && beta != 1 {
+			bias = s.constant(bias.Name, times(b, beta))
+			beta = 1
+		}
+		in = append(in, bias)
+	}
+	if alpha == n.Float("alpha", 1) && beta == n.Float("beta", 1) {
+		return
+	}
+	attrs := n.Attrs.Clone()
+	attrs["alpha"], attrs["beta"] = ir.FloatAttr(alpha), ir.FloatAttr(beta)
+	s.become("Gemm", attrs, in)
+}
+
+// times is t with every element multiplied by f and rounded once.
+func times(t *ir.Tensor, f float64) *ir.Tensor {
+	return narrow(compute("Mul", nil, widen(t), filled(ir.Float64, f)), t.DType)
+}
+
+// foldOperandScale moves a scalar factor of the other operand into the weight.
+func (s *sweep) foldOperandScale(n *ir.Node) {
+	l, ok := describe(n)
+	x := n.Inputs[0]
+	if !ok || !s.ownsWeight(l) || !s.single(x) || x.Def == nil || !x.Def.Is("Mul") && !x.Def.Is("Div") {
+		return
+	}
+	y, c := constantSide(x.Def, x.Def.Op == "Mul")
+	factor, ok := scalar(c)
+	if !ok || !sameType(x, y) {
+		return
+	}
+	if x.Def.Op == "Div" {
+		factor = 1 / factor
+	}
+	w := times(l.weight.Const, factor)
+	if factor == 0 || !allFinite(widen(w)) {
+		return
+	}
+	in := append([]*ir.Value{y, s.constant(l.weight.Name, w)}, n.Inputs[2:]...)
+	s.become(n.Op, n.Attrs, in, x.Def)
+}

@@ -1,0 +1,267 @@
+package graphopt
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// recognizeAttention finds softmax(scale·q·kᵀ + mask)·v around each MatMul of a Softmax and makes it
+// the internal operator Attention. The scale may multiply the scores, q, kᵀ or several of them; the
+// mask may be a term or a Where with an additive equivalent; a guard that turns NaN into 0 between
+// Softmax and v becomes the attribute nan_to_zero.
+//
+// Requires: constants folded, identities removed, Softmax recognised, shapes inferred; run before
+// scales are merged elsewhere. Leaves: k with its last axes not transposed, behind a Transpose of its
+// own where it was produced transposed.
+func recognizeAttention(c *Context, g *ir.Graph) (bool, error) {
+	return c.sweepOnce(g, func(s *sweep, n *ir.Node) {
+		if n.Is("MatMul") {
+			s.attention(n)
+		}
+	}), nil
+}
+
+// attentionMatch is what is known of a match so far.
+type attentionMatch struct {
+	q, kt, v, mask *ir.Value
+	scale          float64
+	nanToZero      bool
+	absorbed       []*ir.Node
+	condition      *ir.Value // of a Where that masks: mask is 0 where it is whenKept, else masked
+	masked         float64
+	whenKept       bool
+}
+
+func (s *sweep) attention(n *ir.Node) {
+	m := &attentionMatch{scale: 1, v: n.Inputs[1]}
+	scores := s.softmaxInput(n.Inputs[0], m)
+	if scores == nil {
+		return
+	}
+	product := s.scoresProduct(s.peelMask(scores, m), m)
+	if product == nil {
+		return
+	}
+	m.q, m.kt = product.Inputs[0], product.Inputs[1]
+	m.q = peelScale(m.q, m)
+	m.kt = peelScale(m.kt, m)
+	if !m.shapesFit(scores) {
+		return
+	}
+	m.absorbed = append(m.absorbed, product)
+	if m.condition != nil {
+		m.mask = s.additiveMask(m)
+	}
+	s.emitAttention(n, m)
+}
+
+func (s *sweep) emitAttention(n *ir.Node, m *attentionMatch) {
+	in := []*ir.Value{m.q, s.untransposed(m), m.v}
+	if m.mask != nil {
+		in = append(in, m.mask)
+	}
+	attrs := ir.Attrs{"scale": ir.FloatAttr(float64(float32(m.scale)))}
+	if m.nanToZero {
+		attrs["nan_to_zero"] = ir.IntAttr(1)
+	}
+	s.become("Attention", attrs, in, m.absorbed...)
+	n.Domain = ir.InternalDomain
+}
+
+// softmaxInput matches Softmax along the last axis, bare or under Where(IsNaN(p), 0, p).
+func (s *sweep) softmaxInput(p *ir.Value, m *attentionMatch) *ir.Value {
+	uses := 1
+	if where := definedBy(p, "Where"); where != nil {
+		isNaN := definedBy(where.Inputs[0], "IsNaN")
+		if isNaN == nil || isNaN.Inputs[0] != where.Inputs[2] || !isExactly(where.Inputs[1], 0) || !s.single(p) {
+			return nil
+		}
+		m.absorbed = append(m.absorbed, isNaN, where)
+		m.nanToZero = true
+		p, uses = where.Inputs[2], 2
+	}
+	softmax := definedBy(p, "Softmax")
+	if softmax == nil || s.uses[p] != uses || s.output[p] {
+		return nil
+	}
+	x := softmax.Inputs[0]
+	if x.Shape == nil || normalAxis(softmax.Int("axis", -1), len(x.Shape)) != len(x.Shape)-1 {
+		return nil
+	}
+	m.absorbed = append(m.absorbed, softmax)
+	return x
+}
+
+// peelMask takes an added mask, or a masking Where, off the scores.
+func (s *sweep) peelMask(scores *ir.Value, m *attentionMatch) *ir.Value {
+	if !s.single(scores) {
+		return scores
+	}
+	if add := definedBy(scores, "Add"); add != nil {
+		for i, x := range add.Inputs {
+			if s.scoresProduct(x, &attentionMatch{}) != nil && sameType(x, scores) {
+				m.mask = add.Inputs[1-i]
+				m.absorbed = append(m.absorbed, add)
+				return x
+			}
+		}
+	}
+	where := definedBy(scores, "Where")
+	if where == nil {
+		return scores
+	}
+	for i := 1; i <= 2; i++ { // i is the branch that keeps the score
+		x := where.Inputs[i]
+		value, ok := scalar(where.Inputs[3-i])
+		// Adding such a number to any score that means something gives the number itself.
+		if ok && value < -1e30 && s.scoresProduct(x, &attentionMatch{}) != nil && sameType(x, scores) {
+			m.condition, m.masked, m.whenKept = where.Inputs[0], value, i == 1
+			m.absorbed = append(m.absorbed, where)
+			return x
+		}
+	}
+	return scores
+}
+
+// additiveMask makes the term that a masking Where amounts to.
+func (s *sweep) additiveMask(m *attentionMatch) *ir.Value {
+	d, base := m.q.DType, s.node.Outputs[0].Name
+	kept := s.constant(base+".kept", filled(d, 0))
+	masked := s.constant(base+".masked", filled(d, m.masked))
+	x, y := masked, kept
+	if m.whenKept {
+		x, y = kept, masked
+	}
+	return s.add("Where", nil, mergeOrigins(m.absorbed...), d, m.condition.Shape, base+".mask", m.condition, x, y)
+}
+
+// scoresProduct finds the MatMul under scalar factors and divisors, which go into the scale.
+func (s *sweep) scoresProduct(v *ir.Value, m *attentionMatch) *ir.Node {
+	if !s.single(v) {
+		return nil
+	}
+	under := peelScale(v, m)
+	if under != v && !s.single(under) {
+		return nil
+	}
+	return definedBy(under, "MatMul")
+}
+
+// peelScale takes scalar factors and divisors off v.
+func peelScale(v *ir.Value, m *attentionMatch) *ir.Value {
+	for {
+		n := v.Def
+		if n == nil || !n.Is("Mul") && !n.Is("Div") {
+			return v
+		}
+		x, c := constantSide(n, n.Op == "Mul")
+		factor, ok := scalar(c)
+		if !ok || factor == 0 || !sameType(x, v) {
+			return v
+		}
+		if n.Op == "Mul" {
+			m.scale *= factor
+		} else {
+			m.scale /= factor
+		}
+		m.absorbed = append(m.absorbed, n)
+		v = x
+	}
+}
+
+// shapesFit checks that q, kᵀ and v have equal axes before the last two, and that the mask and the
+// condition do not broadcast the scores to more.
+func (m *attentionMatch) shapesFit(scores *ir.Value) bool {
+	rank := len(m.q.Shape)
+	if rank < 2 || len(m.kt.Shape) != rank || len(m.v.Shape) != rank || !m.q.DType.IsFloat() {
+		return false
+	}
+	batch := m.q.Shape[:rank-2]
+	if !batch.Equal(m.kt.Shape[:rank-2]) || !batch.Equal(m.v.Shape[:rank-2]) {
+		return false
+	}
+	for _, v := range []*ir.Value{m.mask, m.condition} {
+		if v != nil && (v.Shape == nil || len(v.Shape) > rank) {
+			return false
+		}
+	}
+	return len(scores.Shape) == rank
+}
+
+// untransposed returns k, given kᵀ: the value before a transposition of the last axes, alone or
+// between reshapes that only join and split the axes before them, or a new Transpose.
+func (s *sweep) untransposed(m *attentionMatch) *ir.Value {
+	rank := len(m.kt.Shape)
+	swapped := slices.Clone(m.kt.Shape)
+	swapped[rank-2], swapped[rank-1] = swapped[rank-1], swapped[rank-2]
+	if k := betweenReshapes(m.kt, swapped); k != nil {
+		return k
+	}
+	x, perm := m.kt, make([]int64, rank)
+	for i := range perm {
+		perm[i] = int64(i)
+	}
+	if t := definedBy(m.kt, "Transpose"); t != nil {
+		x, perm = t.Inputs[0], permutation(t, rank)
+		m.absorbed = append(m.absorbed, t)
+	}
+	perm[rank-2], perm[rank-1] = perm[rank-1], perm[rank-2]
+	if slices.IsSorted(perm) {
+		return x
+	}
+	var origins []ir.Origin
+	if m.kt.Def != nil {
+		origins = m.kt.Def.Origins
+	}
+	attrs := ir.Attrs{"perm": ir.IntsAttr(perm...)}
+	return s.add("Transpose", attrs, origins, x.DType, swapped, s.node.Outputs[0].Name+".k", x)
+}
+
+// betweenReshapes matches kᵀ = Reshape(Transpose(Reshape(k))) where the reshapes change only axes
+// before the last two and the Transpose swaps those two; swapped is the shape that k must have.
+func betweenReshapes(kt *ir.Value, swapped ir.Shape) *ir.Value {
+	after := definedBy(kt, "Reshape")
+	if after == nil {
+		return nil
+	}
+	t := definedBy(after.Inputs[0], "Transpose")
+	if t == nil || !swapsLastTwo(permutation(t, len(t.Inputs[0].Shape))) {
+		return nil
+	}
+	before := definedBy(t.Inputs[0], "Reshape")
+	if before == nil {
+		return nil
+	}
+	k, joined := before.Inputs[0], t.Inputs[0].Shape
+	rank, r := len(swapped), len(joined)
+	if !k.Shape.Equal(swapped) || r < 2 || !joined[r-2:].Equal(swapped[rank-2:]) {
+		return nil
+	}
+	return k
+}
+
+// permutation returns a copy of a Transpose's perm; absent, it reverses the axes.
+func permutation(t *ir.Node, rank int) []int64 {
+	if perm := t.Ints("perm"); perm != nil {
+		return slices.Clone(perm)
+	}
+	perm := make([]int64, rank)
+	for i := range perm {
+		perm[i] = int64(rank - 1 - i)
+	}
+	return perm
+}
+
+func swapsLastTwo(perm []int64) bool {
+	n := len(perm)
+	if n < 2 || perm[n-1] != int64(n-2) || perm[n-2] != int64(n-1) {
+		return false
+	}
+	for i, p := range perm[:n-2] {
+		if p != int64(i) {
+			return false
+		}
+	}
+	return true
+}

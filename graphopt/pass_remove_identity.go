@@ -1,0 +1,157 @@
+package graphopt
+
+import (
+	"math"
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// removeIdentity removes nodes whose result is their input: Identity, Dropout at inference, casts to
+// the same type and back from a wider one, and moves, joins and reductions that change nothing.
+//
+// Requires: shapes inferred. Leaves: such nodes only where a model output has no other name.
+func removeIdentity(c *Context, g *ir.Graph) (bool, error) {
+	return c.sweepAll(g, func(s *sweep, n *ir.Node) {
+		if v := unchanged(n); v != nil && s.forward(v) {
+			return
+		}
+		s.simplifyCast(n)
+	}), nil
+}
+
+// unchanged returns the input that n's first result always equals, nil when there is none.
+func unchanged(n *ir.Node) *ir.Value {
+	x, out := n.Input(0), n.Output(0)
+	if n.Domain != "" || x == nil || out == nil {
+		return nil
+	}
+	switch n.Op {
+	case "Identity", "Dropout": // training mode is refused by inference
+		return x
+	case "Sum", "Mean", "Max", "Min", "Concat":
+		if len(n.Inputs) == 1 {
+			return x
+		}
+	case "Cast", "CastLike":
+		if x.DType == out.DType {
+			return x
+		}
+		return castBack(n)
+	}
+	if sameType(x, out) && keepsElements(n, x) {
+		return x
+	}
+	return nil
+}
+
+// keepsElements reports whether n, whose result has the type of its input x, keeps all elements in place.
+func keepsElements(n *ir.Node, x *ir.Value) bool {
+	switch n.Op {
+	case "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand":
+		return true
+	case "Transpose":
+		return orderKept(n.Ints("perm"), x.Shape)
+	case "Slice":
+		return n.Input(4) == nil || isExactly(n.Input(4), 1)
+	case "Tile":
+		return isExactly(n.Input(1), 1)
+	case "Pad":
+		pads, ok := integers(n.Input(1))
+		return ok && !slices.ContainsFunc(pads, func(p int64) bool { return p != 0 })
+	case "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd":
+		return n.Int("keepdims", 1) == 1 // the same shape: all reduced extents are 1
+	case "Split":
+		return len(n.Outputs) == 1
+	}
+	return false
+}
+
+// orderKept reports whether perm leaves the axes longer than 1 in their order.
+func orderKept(perm []int64, shape ir.Shape) bool {
+	if perm == nil {
+		return len(shape) < 2
+	}
+	last := int64(-1)
+	for _, p := range perm {
+		if n, ok := shape[p].Const(); ok && n == 1 {
+			continue
+		}
+		if p < last {
+			return false
+		}
+		last = p
+	}
+	return true
+}
+
+// castBack returns y where n casts back what was cast from y to a type that holds all of y's values.
+func castBack(n *ir.Node) *ir.Value {
+	inner := n.Inputs[0].Def
+	if inner == nil || inner.Domain != "" || inner.Op != "Cast" && inner.Op != "CastLike" {
+		return nil
+	}
+	y := inner.Inputs[0]
+	if y != nil && y.DType == n.Outputs[0].DType && holdsAll(inner.Outputs[0].DType, y.DType) {
+		return y
+	}
+	return nil
+}
+
+// holdsAll reports whether every value of type d is exactly one of type wide.
+func holdsAll(wide, d ir.DType) bool {
+	if wide == d {
+		return true
+	}
+	if d == ir.Bool {
+		return wide.IsInt() || wide.IsFloat()
+	}
+	lo, hi, mantissa := capacity(wide)
+	l, h, m := capacity(d)
+	if d.IsFloat() && !wide.IsFloat() {
+		return false
+	}
+	return lo <= l && hi >= h && mantissa >= m
+}
+
+// capacity gives the exponents of 2 that bound a numeric type's values below (negated: 0 for none)
+// and above, and the bits of precision. float16 and bfloat16 do not contain each other.
+func capacity(d ir.DType) (lo, hi, mantissa int) {
+	switch d {
+	case ir.Float64:
+		return -1024, 1024, 53
+	case ir.Float32:
+		return -128, 128, 24
+	case ir.BFloat16:
+		return -128, 128, 8
+	case ir.Float16:
+		return -16, 16, 11
+	case ir.Int8, ir.Int16, ir.Int32, ir.Int64:
+		bits := 8*d.Size() - 1
+		return -bits, bits, bits
+	case ir.Uint8, ir.Uint16, ir.Uint32, ir.Uint64:
+		return 0, 8 * d.Size(), 8 * d.Size()
+	}
+	return math.MaxInt, math.MinInt, 0
+}
+
+// simplifyCast turns CastLike into Cast, and skips a cast between that loses nothing.
+func (s *sweep) simplifyCast(n *ir.Node) {
+	if n.Is("CastLike") {
+		attrs := ir.Attrs{"to": ir.IntAttr(n.Outputs[0].DType.ONNX())}
+		if a, ok := n.Attrs["saturate"]; ok {
+			attrs["saturate"] = a
+		}
+		s.become("Cast", attrs, n.Inputs[:1:1])
+	}
+	if !n.Is("Cast") {
+		return
+	}
+	inner := definedBy(n.Inputs[0], "Cast")
+	if inner == nil || inner.Inputs[0].DType == ir.Bool || n.Outputs[0].DType == ir.Bool {
+		return
+	}
+	if y := inner.Inputs[0]; holdsAll(inner.Outputs[0].DType, y.DType) && y.DType != n.Outputs[0].DType {
+		s.become("Cast", n.Attrs, []*ir.Value{y}, inner)
+	}
+}

@@ -1,0 +1,192 @@
+package graphopt
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// Context is what passes share during one Run.
+type Context struct {
+	Root  *ir.Graph
+	Opts  Options
+	names *ir.Namer
+}
+
+func newContext(g *ir.Graph, opts Options) *Context {
+	if opts.FoldLimit == 0 {
+		opts.FoldLimit = DefaultFoldLimit
+	}
+	return &Context{Root: g, Opts: opts, names: ir.NewNamer(g)}
+}
+
+// Name returns an unused value name made from base.
+func (c *Context) Name(base string) string { return c.names.Fresh(base) }
+
+// sweep visits the nodes of one graph in order and lets a rule rewrite each. Nodes that the rule adds
+// come before the visited node. A rule sees its node's inputs as replaced so far.
+type sweep struct {
+	c       *Context
+	g       *ir.Graph
+	uses    map[*ir.Value]int // uses in the whole graph, those as outputs included
+	output  map[*ir.Value]bool
+	by      map[*ir.Value]*ir.Value
+	nodes   []*ir.Node
+	node    *ir.Node // being visited
+	drop    bool     // node goes away
+	changed bool
+}
+
+// sweepOnce applies rule to every node of g once and reports whether anything changed.
+func (c *Context) sweepOnce(g *ir.Graph, rule func(s *sweep, n *ir.Node)) bool {
+	s := &sweep{c: c, g: g, uses: map[*ir.Value]int{}, output: map[*ir.Value]bool{}, by: map[*ir.Value]*ir.Value{}}
+	for v, list := range ir.Uses(c.Root) {
+		s.uses[v] = len(list)
+	}
+	for _, v := range c.Root.Outputs {
+		s.output[v] = true
+	}
+	s.nodes = make([]*ir.Node, 0, len(g.Nodes))
+	for _, n := range g.Nodes {
+		s.node, s.drop = n, false
+		s.resolve(n.Inputs)
+		rule(s, n)
+		if !s.drop {
+			s.nodes = append(s.nodes, n)
+		}
+	}
+	g.Nodes = s.nodes
+	ir.ReplaceMany(c.Root, s.by)
+	return s.changed
+}
+
+// sweepAll repeats sweepOnce, with dead nodes removed in between, until nothing changes. Rules that
+// shrink the graph end after few rounds; the bound is there so that a mistake shows as a bug.
+func (c *Context) sweepAll(g *ir.Graph, rule func(s *sweep, n *ir.Node)) bool {
+	const most = 100
+	for round := range most {
+		if !c.sweepOnce(g, rule) {
+			return round > 0
+		}
+		removeDead(c.Root)
+	}
+	panic("BUG: a rewriting rule does not come to an end")
+}
+
+func (s *sweep) resolve(list []*ir.Value) {
+	for i, v := range list {
+		for v != nil && s.by[v] != nil {
+			v = s.by[v]
+		}
+		list[i] = v
+	}
+}
+
+// single reports whether v has one use only and is no output of the model, so that its node can be
+// absorbed into that use.
+func (s *sweep) single(v *ir.Value) bool { return s.uses[v] == 1 && !s.output[v] }
+
+// add inserts a new node before the visited one and returns its result, which is typed as told.
+func (s *sweep) add(op string, attrs ir.Attrs, origins []ir.Origin, d ir.DType, shape ir.Shape, base string, in ...*ir.Value) *ir.Value {
+	v := &ir.Value{Name: s.c.Name(base), DType: d, Shape: slices.Clone(shape)}
+	v.Def = &ir.Node{Op: op, Name: s.node.Name, Inputs: in, Outputs: []*ir.Value{v}, Attrs: attrs, Origins: origins}
+	s.count(in, 1)
+	s.nodes = append(s.nodes, v.Def)
+	s.changed = true
+	return v
+}
+
+func (s *sweep) count(list []*ir.Value, by int) {
+	for _, v := range list {
+		if v != nil {
+			s.uses[v] += by
+		}
+	}
+}
+
+// constant adds a constant to the graph.
+func (s *sweep) constant(base string, t *ir.Tensor) *ir.Value {
+	v := &ir.Value{Name: s.c.Name(base), DType: t.DType, Shape: ir.Dims(t.Dims...), Const: t}
+	s.g.Consts = append(s.g.Consts, v)
+	return v
+}
+
+// become makes the visited node apply another ai.onnx operator to other inputs; its results stay.
+// The origins of the absorbed nodes join its own.
+func (s *sweep) become(op string, attrs ir.Attrs, in []*ir.Value, absorbed ...*ir.Node) {
+	n := s.node
+	s.count(n.Inputs, -1)
+	s.count(in, 1)
+	n.Op, n.Domain, n.Attrs, n.Inputs = op, "", attrs, in
+	n.Origins = mergeOrigins(append([]*ir.Node{n}, absorbed...)...)
+	s.changed = true
+}
+
+// forward replaces the visited node's only result by v and drops the node. It reports false, and does
+// nothing, when the result is an output of the model and v cannot take over its name.
+func (s *sweep) forward(v *ir.Value) bool {
+	n := s.node
+	old := n.Outputs[0]
+	for i, out := range n.Outputs {
+		if i > 0 && out != nil {
+			return false
+		}
+	}
+	if old == v {
+		return false
+	}
+	if s.output[old] && !s.takeOutput(old, v) {
+		return false
+	}
+	s.by[old] = v
+	s.uses[v] += s.uses[old]
+	s.uses[old] = 0
+	s.count(n.Inputs, -1)
+	if v.Def != nil {
+		v.Def.Origins = mergeOrigins(v.Def, n)
+	}
+	s.drop, s.changed = true, true
+	return true
+}
+
+// takeOutput lets v become the model output that old is: the name is part of the model's interface.
+func (s *sweep) takeOutput(old, v *ir.Value) bool {
+	if s.output[v] || slices.Contains(s.c.Root.Inputs, v) {
+		return false
+	}
+	v.Name, old.Name = old.Name, v.Name
+	s.output[v] = true
+	return true
+}
+
+// fold makes the visited node's results constants and drops the node.
+func (s *sweep) fold(results []*ir.Tensor) {
+	for i, v := range s.node.Outputs {
+		if v == nil {
+			continue
+		}
+		v.Def, v.Const, v.Elems = nil, results[i], nil
+		v.DType, v.Shape = results[i].DType, ir.Dims(results[i].Dims...)
+		s.g.Consts = append(s.g.Consts, v)
+	}
+	s.count(s.node.Inputs, -1)
+	s.drop, s.changed = true, true
+}
+
+// mergeOrigins joins the nodes' origins, each once, in order of first appearance.
+func mergeOrigins(nodes ...*ir.Node) []ir.Origin {
+	var out []ir.Origin
+	seen := map[ir.Origin]bool{}
+	for _, n := range nodes {
+		if n == nil {
+			continue
+		}
+		for _, o := range n.Origins {
+			if !seen[o] {
+				seen[o] = true
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
