@@ -31,6 +31,8 @@ func toHalf(f float64) uint16 {
 	switch {
 	case math.IsNaN(f):
 		return sign | 0x7e00
+	case f == 0:
+		return sign
 	case f >= 65520: // halfway between the largest float16 and the next power of two
 		return sign | 0x7c00
 	}
