@@ -15,6 +15,7 @@ var allowed = map[string]string{
 	"internal/diag":      "",
 	"internal/dump":      "",
 	"internal/npy":       "",
+	"internal/tensorio":  "ir ir/onnx internal/npy",
 	"internal/toolchain": "",
 	"codegen/abi":        "",
 	"ir/onnx/onnxpb":     "",
