@@ -206,8 +206,8 @@ func (c *InferContext) checkAttr(name string, a Attr) bool {
 		c.Report("bad-attribute", place, "the attribute holds %s, wanted %s", a.Kind, spec.Kind)
 	case a.Kind == AttrTensor && !wellFormed(a.T):
 		c.Report("bad-attribute", place, "the tensor's elements do not fit its element type and shape")
-	case a.Kind == AttrGraph && a.G == nil:
-		c.Report("bad-attribute", place, "the graph is absent")
+	case a.Kind == AttrGraph && (a.G == nil || slices.Contains(a.G.Inputs, nil) || slices.Contains(a.G.Outputs, nil)):
+		c.Report("bad-attribute", place, "the graph or one of its inputs or outputs is absent")
 	case spec.Values != nil && !slices.Contains(spec.Values, a.S):
 		c.Report("bad-attribute", place, "the value %q is unknown, wanted one of %q", a.S, spec.Values)
 	default:

@@ -115,10 +115,10 @@ func (c *InferContext) setType(i int, d DType) {
 // setElems gives output i its elements when they are integers that fit its shape.
 func (c *InferContext) setElems(i int, elems []Dim) {
 	v := c.Node.Output(i)
-	if v == nil || elems == nil || !v.DType.IsInt() && v.DType != Bool || len(elems) > maxElems {
+	if v == nil || elems == nil || !v.DType.IsInt() && v.DType != Bool {
 		return
 	}
-	if dims, ok := v.Shape.Consts(); ok && boundedCount(dims) == int64(len(elems)) {
+	if _, count := trackable(v.Shape); count == len(elems) {
 		v.Elems = elems
 	}
 }

@@ -106,12 +106,13 @@ func (c *InferContext) carry(l loopBody) bool {
 				continue
 			}
 			next := c.in.widen(shapes[i], given)
+			if next.Equal(shapes[i]) {
+				continue
+			}
 			if round == rounds-1 {
 				next = nil
 			}
-			if next == nil || !next.Equal(shapes[i]) {
-				shapes[i], stable = next, false
-			}
+			shapes[i], stable = next, false
 		}
 		found := c.in.diags
 		c.in.diags = diags

@@ -146,8 +146,8 @@ func (c *InferContext) inferElems() {
 	if rule == nil || out == nil || !out.DType.IsInt() && out.DType != Bool {
 		return
 	}
-	dims, ok := out.Shape.Consts()
-	if !ok || boundedCount(dims) > maxElems {
+	dims, count := trackable(out.Shape)
+	if count < 0 {
 		return
 	}
 	inputs := make([][]Dim, len(c.Node.Inputs))
@@ -160,8 +160,18 @@ func (c *InferContext) inferElems() {
 		}
 	}
 	if inputs[0] != nil {
-		c.setElems(0, c.applyRule(rule, inputs, int(boundedCount(dims)), out.DType))
+		c.setElems(0, c.applyRule(rule, inputs, count, out.DType))
 	}
+}
+
+// trackable returns the constant extents and the number of elements of a shape whose elements
+// inference may track, -1 for others.
+func trackable(s Shape) (dims []int64, count int) {
+	dims, ok := s.Consts()
+	if !ok || !shapeFits(s) || boundedCount(dims) > maxElems {
+		return nil, -1
+	}
+	return dims, int(boundedCount(dims))
 }
 
 // applyRule computes count elements; those that are not known become fresh symbols. It returns nil
@@ -190,7 +200,7 @@ func (c *InferContext) applyRule(rule elemRule, inputs [][]Dim, count int, d DTy
 	return elems
 }
 
-// broadcastElems repeats the elements of a tensor of shape s to shape dims; nil when not known.
+// broadcastElems repeats the elements of a tensor of shape s to a trackable shape; nil when not known.
 func broadcastElems(elems []Dim, s Shape, dims []int64) []Dim {
 	from, ok := s.Consts()
 	if elems == nil || !ok || len(from) > len(dims) || boundedCount(from) != int64(len(elems)) {

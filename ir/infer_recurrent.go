@@ -110,13 +110,16 @@ func (c *InferContext) hiddenSize(r Shape, axis int) (Dim, bool) {
 	return r[axis], true
 }
 
-// cellPorts says which inputs of a cell hold what; -1 where it has none.
+// noPort is an input that no node has.
+const noPort = 1 << 30
+
+// cellPorts says which inputs of a cell hold what.
 type cellPorts struct{ c, w, r, b, p, seqLen int }
 
 var cellInputs = map[string]cellPorts{
 	"LSTMCell": {c: 2, w: 3, r: 4, b: 5, p: 6, seqLen: 7},
-	"GRUCell":  {c: -1, w: 2, r: 3, b: 4, p: -1, seqLen: 5},
-	"RNNCell":  {c: -1, w: 2, r: 3, b: 4, p: -1, seqLen: 5},
+	"GRUCell":  {c: noPort, w: 2, r: 3, b: 4, p: noPort, seqLen: 5},
+	"RNNCell":  {c: noPort, w: 2, r: 3, b: 4, p: noPort, seqLen: 5},
 }
 
 // inferCell: every output has the state's shape.

@@ -384,7 +384,7 @@ func inferExpand(c *InferContext) {
 		return
 	}
 	c.set(0, out)
-	if dims, ok := out.Consts(); ok && boundedCount(dims) <= maxElems && shapeFits(out) {
+	if dims, count := trackable(out); count >= 0 {
 		c.setElems(0, broadcastElems(c.elems(0), c.shape(0), dims))
 	}
 }

@@ -89,12 +89,12 @@ func inferConstantOfShape(c *InferContext) {
 		return
 	}
 	c.set(0, target)
-	dims, ok := Shape(target).Consts()
-	if value == nil || !ok || !shapeFits(target) || boundedCount(dims) > maxElems {
+	_, count := trackable(target)
+	if value == nil || count < 0 {
 		return
 	}
 	if one := constElems(value); len(one) == 1 {
-		elems := make([]Dim, boundedCount(dims))
+		elems := make([]Dim, count)
 		for i := range elems {
 			elems[i] = one[0]
 		}
