@@ -230,8 +230,16 @@ func (s *sweep) foldGemmFactors(n *ir.Node) {
 		return
 	}
 	attrs := n.Attrs.Clone()
-	attrs["alpha"], attrs["beta"] = ir.FloatAttr(alpha), ir.FloatAttr(beta)
+	setFactor(attrs, "alpha", alpha)
+	setFactor(attrs, "beta", beta)
 	s.become("Gemm", attrs, in)
+}
+
+// setFactor leaves out a factor of 1, the default.
+func setFactor(attrs ir.Attrs, name string, f float64) {
+	if delete(attrs, name); f != 1 {
+		attrs[name] = ir.FloatAttr(f)
+	}
 }
 
 // times is t with every element multiplied by f and rounded once.

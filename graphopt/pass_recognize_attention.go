@@ -195,7 +195,8 @@ func (s *sweep) untransposed(m *attentionMatch) *ir.Value {
 	rank := len(m.kt.Shape)
 	swapped := slices.Clone(m.kt.Shape)
 	swapped[rank-2], swapped[rank-1] = swapped[rank-1], swapped[rank-2]
-	if k := betweenReshapes(m.kt, swapped); k != nil {
+	if k, nodes := betweenReshapes(m.kt, swapped); k != nil {
+		m.absorbed = append(m.absorbed, nodes...)
 		return k
 	}
 	x, perm := m.kt, make([]int64, rank)
@@ -220,25 +221,25 @@ func (s *sweep) untransposed(m *attentionMatch) *ir.Value {
 
 // betweenReshapes matches kᵀ = Reshape(Transpose(Reshape(k))) where the reshapes change only axes
 // before the last two and the Transpose swaps those two; swapped is the shape that k must have.
-func betweenReshapes(kt *ir.Value, swapped ir.Shape) *ir.Value {
+func betweenReshapes(kt *ir.Value, swapped ir.Shape) (k *ir.Value, nodes []*ir.Node) {
 	after := definedBy(kt, "Reshape")
 	if after == nil {
-		return nil
+		return nil, nil
 	}
 	t := definedBy(after.Inputs[0], "Transpose")
 	if t == nil || !swapsLastTwo(permutation(t, len(t.Inputs[0].Shape))) {
-		return nil
+		return nil, nil
 	}
 	before := definedBy(t.Inputs[0], "Reshape")
 	if before == nil {
-		return nil
+		return nil, nil
 	}
 	k, joined := before.Inputs[0], t.Inputs[0].Shape
 	rank, r := len(swapped), len(joined)
 	if !k.Shape.Equal(swapped) || r < 2 || !joined[r-2:].Equal(swapped[rank-2:]) {
-		return nil
+		return nil, nil
 	}
-	return k
+	return k, []*ir.Node{before, t, after}
 }
 
 // permutation returns a copy of a Transpose's perm; absent, it reverses the axes.

@@ -1,0 +1,211 @@
+package graphopt
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/eval"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected graphs in testdata")
+
+func TestConstraints(t *testing.T) {
+	first := map[string]int{}
+	for i, p := range Passes {
+		if p.Fn == nil || p.Why == "" {
+			t.Errorf("pass %q has no function or no reason", p.Name)
+		}
+		if _, seen := first[p.Name]; !seen {
+			first[p.Name] = i
+		}
+	}
+	for _, c := range Constraints {
+		before, ok1 := first[c.Before]
+		after, ok2 := first[c.After]
+		switch {
+		case !ok1 || !ok2:
+			t.Errorf("constraint %q before %q names an unknown pass", c.Before, c.After)
+		case before >= after:
+			t.Errorf("%q must come before %q: %s", c.Before, c.After, c.Why)
+		}
+	}
+}
+
+func passNamed(name string) *Pass {
+	i := slices.IndexFunc(Passes, func(p Pass) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &Passes[i]
+}
+
+// TestPassFiles runs the pass that names the folder on each text file in it, checks the result against
+// the file, and that both graphs compute the same.
+func TestPassFiles(t *testing.T) {
+	files, err := filepath.Glob("testdata/*/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no test files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.ToSlash(strings.TrimPrefix(file, "testdata")), func(t *testing.T) {
+			pass := passNamed(filepath.Base(filepath.Dir(file)))
+			if pass == nil || filepath.Ext(file) != ".txtar" {
+				t.Fatalf("no pass owns this file")
+			}
+			testPassFile(t, file, pass)
+		})
+	}
+}
+
+func testPassFile(t *testing.T, file string, pass *Pass) {
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, out := section(archive, "in.rir"), section(archive, "out.rir")
+	if in == nil || out == nil && !*update {
+		t.Fatal("the file needs the sections in.rir and out.rir")
+	}
+	before, err := ir.ParseText(file, in.Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ir.InferShapes(before).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ir.Verify(before); err != nil {
+		t.Fatal(err)
+	}
+	after := ir.Clone(before)
+	if err := runPasses(after, []Pass{*pass}, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := ir.Verify(after); err != nil {
+		t.Errorf("the pass left an invalid graph: %v", err)
+	}
+	sameResults(t, before, after, 1, 2e-5)
+	text := printed(t, after)
+	if *update {
+		rewrite(t, file, archive, text)
+		return
+	}
+	if text != string(out.Data) {
+		t.Errorf("got:\n%s\nwant:\n%s", text, out.Data)
+	}
+}
+
+func section(a *txtar.Archive, name string) *txtar.File {
+	for i := range a.Files {
+		if a.Files[i].Name == name {
+			return &a.Files[i]
+		}
+	}
+	return nil
+}
+
+func rewrite(t *testing.T, file string, a *txtar.Archive, out string) {
+	t.Helper()
+	if f := section(a, "out.rir"); f != nil {
+		f.Data = []byte(out)
+	} else {
+		a.Files = append(a.Files, txtar.File{Name: "out.rir", Data: []byte(out)})
+	}
+	if err := os.WriteFile(file, txtar.Format(a), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func printed(t *testing.T, g *ir.Graph) string {
+	t.Helper()
+	var b strings.Builder
+	if err := ir.Print(&b, g); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// sameResults evaluates both graphs on the same random inputs, with symbols bound to small extents.
+func sameResults(t *testing.T, before, after *ir.Graph, seed uint64, tolerance float64) {
+	t.Helper()
+	inputs := randomInputs(before, rand.New(rand.NewPCG(seed, 7)))
+	want, err := eval.Run(before, inputs)
+	if err != nil {
+		t.Fatalf("evaluating the graph before: %v", err)
+	}
+	got, err := eval.Run(after, inputs)
+	if err != nil {
+		t.Fatalf("evaluating the graph after: %v\n%s", err, after)
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d outputs, want %d", len(got), len(want))
+	}
+	for i, v := range before.Outputs {
+		if diff := tensorDiff(got[v.Name], want[v.Name], tolerance); diff != "" {
+			t.Errorf("output %d (%%%s): %s", i, v.Name, diff)
+		}
+	}
+}
+
+func randomInputs(g *ir.Graph, random *rand.Rand) map[string]*ir.Tensor {
+	bind := map[string]int64{}
+	for i, name := range ir.Symbols(g) {
+		bind[name] = int64(2 + i%3)
+	}
+	inputs := map[string]*ir.Tensor{}
+	for _, v := range g.Inputs {
+		var dims []int64
+		for _, d := range v.Shape {
+			n, _ := d.Bind(bind).Const()
+			dims = append(dims, n)
+		}
+		inputs[v.Name] = randomTensor(v.DType, dims, random)
+	}
+	return inputs
+}
+
+// randomTensor draws floats around 0 and, for other types, small non-negative numbers.
+func randomTensor(d ir.DType, dims []int64, random *rand.Rand) *ir.Tensor {
+	data := make([]float64, ir.Count(dims))
+	for i := range data {
+		if d.IsFloat() {
+			data[i] = random.NormFloat64()
+		} else {
+			data[i] = float64(random.IntN(2))
+		}
+	}
+	return narrow(ir.FromSlice(ir.Float64, data, dims...), d)
+}
+
+// tensorDiff compares element by element, relative to the largest finite one.
+func tensorDiff(got, want *ir.Tensor, tolerance float64) string {
+	if got == nil || want == nil {
+		return "an output is missing"
+	}
+	if got.DType != want.DType || !slices.Equal(got.Dims, want.Dims) {
+		return fmt.Sprintf("type %v%v, want %v%v", got.DType, got.Dims, want.DType, want.Dims)
+	}
+	a, b := numbers(got), numbers(want)
+	scale := 1e-3
+	for _, x := range b {
+		if !math.IsInf(x, 0) && !math.IsNaN(x) {
+			scale = max(scale, math.Abs(x))
+		}
+	}
+	for i := range a {
+		same := a[i] == b[i] || math.IsNaN(a[i]) && math.IsNaN(b[i]) || math.Abs(a[i]-b[i]) <= tolerance*scale
+		if !same {
+			return fmt.Sprintf("element %d is %v, want %v", i, a[i], b[i])
+		}
+	}
+	return ""
+}
