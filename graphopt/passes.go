@@ -41,7 +41,13 @@ var Passes = []Pass{
 	{"fold-affine", foldAffine, "constant scales and shifts disappear in the weights and bias before them"},
 	{"simplify-algebra", simplifyAlgebra, "folding leaves chains of constants"},
 	{"fold-constants", foldConstants, "what the passes above made constant"},
+	{"expand-recurrent", expandRecurrent, "steps of different layers and directions can run side by side once they are nodes"},
+	{"extract-views", extractViews, "operators that only rename elements need no kernel"},
 	{"common-subexpressions", commonSubexpressions, "what the passes above made equal"},
+	{"sink-views", sinkViews, "a reshape between a contraction and what follows keeps them from fusing"},
+	{"extract-views", extractViews, "sunk views meet other views"},
+	{"fuse", fuse, "elementwise chains before and after a contraction cost no memory pass of their own"},
+	{"concat-in-place", concatInPlace, "producers can write straight into the result of a Concat"},
 }
 
 // Constraint says that the first row of Before comes ahead of the first row of After.
@@ -56,6 +62,12 @@ var Constraints = []Constraint{
 	{"recognize-softmax", "recognize-attention", "attention is recognised around Softmax"},
 	{"recognize-gelu", "simplify-algebra", "simplification merges Gelu's constant factors"},
 	{"recognize-attention", "simplify-algebra", "simplification merges the scales of q and k"},
+	{"recognize-attention", "extract-views", "attention is recognised by its Transpose nodes"},
+	{"fold-affine", "fuse", "what folds into weights needs no epilogue"},
+	{"expand-recurrent", "extract-views", "the cells' slices become views of views"},
+	{"extract-views", "sink-views", "sinking looks for View nodes"},
+	{"sink-views", "fuse", "fusion looks at direct users only"},
+	{"fuse", "concat-in-place", "a value inside a fused group has no place of its own"},
 	{"fold-batch-norm", "fold-affine", "the scale and shift of a BatchNormalization fold into weights as any other"},
 }
 

@@ -15,6 +15,14 @@ var internalOps = []Op{
 		},
 		Doc: "out[i…] = flat(x)[offset + Σ i_d·strides_d]; strides count elements and may be 0 or negative",
 	},
+	// in_place has a 1 for each input that its producer writes straight into the result.
+	{
+		Domain: InternalDomain, Name: "Concat", Since: 1, Kind: KindConcat, Infer: inferConcat,
+		Inputs:  []Port{variadic("inputs", "T", anyType)},
+		Outputs: []Port{port("concat_result", "T", anyType)},
+		Attrs:   []AttrSpec{required("axis", AttrInt), required("in_place", AttrInts)},
+		Doc:     "Concat some of whose inputs are written in place",
+	},
 	// The body has as many inputs and outputs as the node and captures nothing. anchor is "map" when
 	// all its nodes are elementwise, else the name of the one node that is not.
 	{

@@ -76,13 +76,13 @@ func (b *Builder) placeOutputs(g *ir.Graph) {
 }
 
 // placeConcats walks backwards and hands the place a value must be written to on to where it comes
-// from: the inputs of a Concat marked in_place are written into slices of its result, and what a dense
+// from: the inputs that a rammer.Concat marks in_place are written into slices of its result, and what a dense
 // view shows is written where the view has to be. Outer concats come first, so concats of concats nest.
 func (b *Builder) placeConcats(g *ir.Graph) {
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
 		n := g.Nodes[i]
 		switch {
-		case n.Is("Concat") && n.Ints("in_place") != nil:
+		case n.IsInternal("Concat"):
 			b.placeParts(n)
 		case isDenseView(n):
 			home, ok := b.homes[n.Outputs[0]]

@@ -22,6 +22,7 @@ var viewLowerings = []loweringRow{
 	{"", "Split", lowerSplit},
 	{"", "Expand", lowerExpand},
 	{"", "Concat", lowerConcat},
+	{ir.InternalDomain, "Concat", lowerConcat},
 	{"", "Constant", lowerConstant},
 }
 

@@ -1,0 +1,73 @@
+package graphopt
+
+import (
+	"github.com/rammerc/rammerc/ir"
+)
+
+// maker appends new nodes to a list, with the origins of the node they replace.
+type maker struct {
+	g       *ir.Graph
+	names   *ir.Namer
+	nodes   []*ir.Node
+	base    string // prefix of the new names
+	origins []ir.Origin
+}
+
+func newMaker(g *ir.Graph, names *ir.Namer, from *ir.Node) *maker {
+	base := from.Name
+	if base == "" {
+		base = from.Op
+	}
+	return &maker{g: g, names: names, base: base, origins: from.Origins}
+}
+
+func (m *maker) value(what string, d ir.DType, shape ir.Shape) *ir.Value {
+	return &ir.Value{Name: m.names.Fresh(m.base + "." + what), DType: d, Shape: shape}
+}
+
+// constant adds a constant to the graph.
+func (m *maker) constant(what string, t *ir.Tensor) *ir.Value {
+	v := m.value(what, t.DType, ir.Dims(t.Dims...))
+	v.Const = t
+	m.g.Consts = append(m.g.Consts, v)
+	return v
+}
+
+// node appends a node that defines outputs.
+func (m *maker) node(what, domain, op string, attrs ir.Attrs, inputs, outputs []*ir.Value) *ir.Node {
+	n := &ir.Node{
+		Op: op, Domain: domain, Name: m.base + "." + what, Inputs: inputs, Outputs: outputs,
+		Attrs: attrs, Origins: m.origins,
+	}
+	for _, v := range outputs {
+		if v != nil {
+			v.Def = n
+		}
+	}
+	m.nodes = append(m.nodes, n)
+	return n
+}
+
+// view appends a rammer.View of v.
+func (m *maker) view(what string, v *ir.Value, offset int64, shape, strides []int64) *ir.Value {
+	out := m.value(what, v.DType, ir.Dims(shape...))
+	m.node(what, ir.InternalDomain, "View", viewAttrs(offset, shape, strides), []*ir.Value{v}, []*ir.Value{out})
+	return out
+}
+
+func viewAttrs(offset int64, shape, strides []int64) ir.Attrs {
+	return ir.Attrs{
+		"offset": ir.IntAttr(offset), "shape": ir.IntsAttr(shape...), "strides": ir.IntsAttr(strides...),
+	}
+}
+
+// rowMajor are the strides of a dense tensor; extents of 0 count as 1.
+func rowMajor(dims []int64) []int64 {
+	s := make([]int64, len(dims))
+	n := int64(1)
+	for i := len(dims) - 1; i >= 0; i-- {
+		s[i] = n
+		n *= max(dims[i], 1)
+	}
+	return s
+}

@@ -1,0 +1,310 @@
+package graphopt
+
+import "github.com/rammerc/rammerc/ir"
+
+// takesEpilogue lists the anchors whose rKernels apply an elementwise chain to their result before they
+// store it.
+var takesEpilogue = map[string]bool{"Conv": true, "ConvTranspose": true, "MatMul": true, "Gemm": true}
+
+// takesPrologue lists the anchors whose rKernels apply a cheap unary chain to input 0 as they load it.
+var takesPrologue = map[string]bool{"Conv": true, "MatMul": true, "Gemm": true}
+
+// cheapUnary lists activations worth computing again for each rTask that loads the element.
+var cheapUnary = map[string]bool{"Relu": true, "LeakyRelu": true, "Clip": true, "Neg": true, "Abs": true}
+
+const (
+	maxEpilogue = 12 // elementwise operators in one group
+	maxOperands = 6  // values a group reads besides its anchor's
+)
+
+// fuse groups each contraction or convolution with the elementwise operators before and after it, and
+// groups what elementwise operators are left, into Fused nodes.
+//
+// Requires: views extracted and sunk; constant shapes. Leaves: Fused nodes with an anchor (or "map")
+// of which one value is used outside. A group's extra operands are its inputs; scalars live in its body.
+func fuse(c *Context, g *ir.Graph) (bool, error) {
+	f := newFuser(c, g)
+	for _, n := range g.Nodes {
+		if n.Domain == "" && takesEpilogue[n.Op] && floatResult(n) && constantShapes(n) {
+			f.grow(n)
+		}
+	}
+	f.prologues()
+	for _, n := range g.Nodes {
+		if isElementwise(n) && f.group[n] == nil && constantShapes(n) && len(n.Outputs) == 1 {
+			f.grow(n)
+		}
+	}
+	return f.rewrite(), nil
+}
+
+func floatResult(n *ir.Node) bool { return n.Outputs[0].DType == ir.Float32 }
+
+// fuser collects groups before it rewrites.
+type fuser struct {
+	c       *Context
+	g       *ir.Graph
+	order   map[*ir.Node]int
+	users   map[*ir.Value][]*ir.Node // within g; nil for uses as an output or in a subgraph
+	group   map[*ir.Node]*fusion
+	fusions []*fusion
+}
+
+// fusion is a group being formed: nodes in order, the last one's output leaves it.
+type fusion struct {
+	anchor *ir.Node // nil for maps
+	nodes  []*ir.Node
+	result *ir.Value
+}
+
+func newFuser(c *Context, g *ir.Graph) *fuser {
+	f := &fuser{
+		c: c, g: g, order: map[*ir.Node]int{}, users: map[*ir.Value][]*ir.Node{}, group: map[*ir.Node]*fusion{},
+	}
+	for i, n := range g.Nodes {
+		f.order[n] = i
+		for _, v := range n.Inputs {
+			if v != nil {
+				f.users[v] = append(f.users[v], n)
+			}
+		}
+		for _, sub := range n.Subgraphs() {
+			for _, v := range ir.Captured(sub) {
+				f.users[v] = append(f.users[v], nil)
+			}
+		}
+	}
+	for _, v := range g.Outputs {
+		f.users[v] = append(f.users[v], nil)
+	}
+	return f
+}
+
+// grow forms the largest group that starts at n: whenever all users of the values that leave the group
+// are elementwise operators of the same shape, they join; a state in which one value leaves is kept.
+func (f *fuser) grow(n *ir.Node) {
+	set := map[*ir.Node]bool{n: true}
+	nodes := []*ir.Node{n}
+	best, result := 1, n.Outputs[0]
+	for len(nodes) <= maxEpilogue {
+		next := f.frontier(nodes, set, n.Outputs[0].Shape)
+		if next == nil {
+			break
+		}
+		for _, m := range next {
+			set[m] = true
+			nodes = append(nodes, m)
+		}
+		if len(nodes)-1 > maxEpilogue || f.operands(nodes, set) > maxOperands {
+			break
+		}
+		if out := f.leaving(nodes, set); len(out) == 1 && (isElementwise(n) || out[0].DType == ir.Float32) {
+			best, result = len(nodes), out[0]
+		}
+	}
+	fu := &fusion{nodes: nodes[:best:best], result: result}
+	if !isElementwise(n) {
+		fu.anchor = n
+	}
+	f.fusions = append(f.fusions, fu)
+	for _, m := range fu.nodes {
+		f.group[m] = fu
+	}
+}
+
+// frontier lists, in order, all users of the group's leaving values when every one can join.
+func (f *fuser) frontier(nodes []*ir.Node, set map[*ir.Node]bool, shape ir.Shape) []*ir.Node {
+	var next []*ir.Node
+	seen := map[*ir.Node]bool{}
+	for _, v := range f.leaving(nodes, set) {
+		for _, u := range f.users[v] {
+			if u == nil || f.group[u] != nil || !isElementwise(u) || len(u.Outputs) != 1 ||
+				!u.Outputs[0].Shape.Equal(shape) || !v.Shape.Equal(shape) || !computable(u) {
+				continue // stays outside; v leaves the group
+			}
+			if !set[u] && !seen[u] {
+				seen[u] = true
+				next = append(next, u)
+			}
+		}
+	}
+	return next
+}
+
+// computable reports an elementwise node on the types kernels compute with.
+func computable(n *ir.Node) bool {
+	for _, v := range n.Inputs {
+		if v != nil && v.DType == ir.String {
+			return false
+		}
+	}
+	return n.Outputs[0].DType != ir.String
+}
+
+// leaving lists the values of the group that are used outside of it.
+func (f *fuser) leaving(nodes []*ir.Node, set map[*ir.Node]bool) []*ir.Value {
+	var out []*ir.Value
+	for _, n := range nodes {
+		v := n.Outputs[0]
+		outside := len(f.users[v]) == 0
+		for _, u := range f.users[v] {
+			outside = outside || u == nil || !set[u]
+		}
+		if outside {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// operands counts the distinct values the group reads that are neither scalars nor its own.
+func (f *fuser) operands(nodes []*ir.Node, set map[*ir.Node]bool) int {
+	seen := map[*ir.Value]bool{}
+	for _, n := range nodes {
+		for _, v := range n.Inputs {
+			if v != nil && !isScalarConst(v) && (v.Def == nil || !set[v.Def]) {
+				seen[v] = true
+			}
+		}
+	}
+	return len(seen)
+}
+
+func isScalarConst(v *ir.Value) bool { return v.Const != nil && v.Const.Len() == 1 }
+
+// prologues moves a cheap unary operator into all its users' groups when every user can take it.
+func (f *fuser) prologues() {
+	for i := len(f.g.Nodes) - 1; i >= 0; i-- {
+		n := f.g.Nodes[i]
+		if n.Domain != "" || !cheapUnary[n.Op] || f.group[n] != nil || !floatResult(n) || !unary(n) {
+			continue
+		}
+		users := f.users[n.Outputs[0]]
+		ok := len(users) > 0
+		for _, u := range users {
+			ok = ok && u != nil && f.takes(u, n.Outputs[0])
+		}
+		if !ok {
+			continue
+		}
+		for _, u := range users {
+			fu := f.group[u]
+			fu.nodes = append([]*ir.Node{n}, fu.nodes...)
+		}
+		f.group[n] = f.group[users[0]]
+	}
+}
+
+// unary reports a node whose operands but the first are scalars.
+func unary(n *ir.Node) bool {
+	for _, v := range n.Inputs[1:] {
+		if v != nil && !isScalarConst(v) {
+			return false
+		}
+	}
+	return n.Inputs[0] != nil && n.Inputs[0].Shape.Equal(n.Outputs[0].Shape) && n.Inputs[0].Const == nil
+}
+
+// takes reports an anchor that uses v as input 0 only.
+func (f *fuser) takes(u *ir.Node, v *ir.Value) bool {
+	fu := f.group[u]
+	if fu == nil || fu.anchor != u || !takesPrologue[u.Op] || u.Inputs[0] != v {
+		return false
+	}
+	for _, m := range fu.nodes {
+		for i, in := range m.Inputs {
+			if in == v && (m != u || i != 0) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// rewrite replaces every group of more than one node by a Fused node where its last node stood.
+func (f *fuser) rewrite() bool {
+	last := map[*ir.Node]*fusion{} // by the node that defines the result
+	gone := map[*ir.Node]bool{}
+	for _, fu := range f.fusions {
+		if len(fu.nodes) == 1 {
+			continue
+		}
+		last[fu.result.Def] = fu
+		for _, n := range fu.nodes {
+			gone[n] = true
+		}
+	}
+	var out []*ir.Node
+	for _, n := range f.g.Nodes {
+		if fu := last[n]; fu != nil {
+			out = append(out, f.fusedNode(fu))
+		} else if !gone[n] {
+			out = append(out, n)
+		}
+	}
+	f.g.Nodes = out
+	return len(last) > 0
+}
+
+// fusedNode builds the node and its body.
+func (f *fuser) fusedNode(fu *fusion) *ir.Node {
+	body := &ir.Graph{Name: "body"}
+	inner := map[*ir.Value]*ir.Value{}
+	node := &ir.Node{Op: "Fused", Domain: ir.InternalDomain, Outputs: []*ir.Value{fu.result}, Origins: mergeOrigins(fu.nodes...)}
+	define := func(v *ir.Value) *ir.Value {
+		w := &ir.Value{Name: f.c.Name(v.Name), DType: v.DType, Shape: v.Shape}
+		inner[v] = w
+		return w
+	}
+	own := map[*ir.Value]bool{}
+	for _, n := range fu.nodes {
+		own[n.Outputs[0]] = true
+	}
+	use := func(v *ir.Value) *ir.Value {
+		if v == nil || inner[v] != nil {
+			return inner[v]
+		}
+		w := define(v)
+		switch {
+		case own[v]:
+			panic("BUG: a fused group is not in topological order")
+		case isScalarConst(v):
+			w.Const = v.Const
+			body.Consts = append(body.Consts, w)
+		default:
+			body.Inputs = append(body.Inputs, w)
+			node.Inputs = append(node.Inputs, v)
+		}
+		return w
+	}
+	for _, n := range f.inOrder(fu.nodes) {
+		m := &ir.Node{Op: n.Op, Domain: n.Domain, Name: n.Name, Attrs: n.Attrs, Origins: n.Origins}
+		for _, v := range n.Inputs {
+			m.Inputs = append(m.Inputs, use(v))
+		}
+		w := define(n.Outputs[0])
+		w.Def = m
+		m.Outputs = []*ir.Value{w}
+		body.Nodes = append(body.Nodes, m)
+	}
+	body.Outputs = []*ir.Value{inner[fu.result]}
+	anchor := "map"
+	node.Name = fu.result.Def.Name
+	if fu.anchor != nil {
+		anchor, node.Name = fu.anchor.Op, fu.anchor.Name
+	}
+	node.Attrs = ir.Attrs{"anchor": ir.StringAttr(anchor), "body": ir.GraphAttr(body)}
+	fu.result.Def = node
+	return node
+}
+
+// inOrder sorts the group's nodes as the graph has them.
+func (f *fuser) inOrder(nodes []*ir.Node) []*ir.Node {
+	out := append([]*ir.Node{}, nodes...)
+	for i := 1; i < len(out); i++ {
+		for j := i; j > 0 && f.order[out[j]] < f.order[out[j-1]]; j-- {
+			out[j], out[j-1] = out[j-1], out[j]
+		}
+	}
+	return out
+}
