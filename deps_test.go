@@ -36,8 +36,9 @@ var allowed = map[string]string{
 	"internal/driver":    "*",
 	"cmd/rammerc":        "internal/driver internal/diag",
 	// Test-only packages; nothing imports them (see forbidden).
-	"internal/golden":   "*",
-	"internal/difftest": "*",
+	"internal/golden":              "*",
+	"internal/difftest":            "*",
+	"schedule/vdevice/vdevicetest": "*",
 }
 
 // forbidden are reachabilities that must not exist even through other packages.
@@ -46,6 +47,7 @@ var forbidden = [][2]string{
 	{"rkernels", "roperator"},
 	{"schedule/vdevice", "schedule"}, {"schedule/vdevice", "profiler"},
 	{"internal/driver", "internal/golden"}, {"internal/driver", "internal/difftest"},
+	{"internal/driver", "schedule/vdevice/vdevicetest"},
 	{"cmd/rammerc", "internal/golden"}, {"cmd/rammerc", "internal/difftest"},
 }
 

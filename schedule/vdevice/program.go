@@ -1,5 +1,8 @@
 // Package vdevice is the mechanism of scheduling: the virtual device, its programs, and what makes a
 // program legal (Rammer §3.2, §3.3). Policies live in package schedule.
+//
+// A Builder makes programs by Append and Wait; Verify says whether a plan is legal, Simulate how long
+// it takes, LayoutArena where its buffers live, and FormatPlan and ParsePlan are its text form.
 package vdevice
 
 import "github.com/rammerc/rammerc/roperator"
@@ -20,7 +23,7 @@ type Step struct {
 	Signal bool
 }
 
-// Program is an rProgram: prog[vEU][order] on a device, for a contiguous range of rOperators.
+// Program is an rProgram: prog[vEU][order] on a device, for some of the graph's rOperators.
 type Program struct {
 	Spec  *Spec
 	Ops   []*roperator.ROperator // all of the graph's; Steps refer to them by ID
@@ -34,12 +37,21 @@ func (p *Program) Candidate(op int32) *roperator.Candidate {
 	return p.Ops[op].Candidates[p.Pick[op]]
 }
 
+// Len is the number of steps.
+func (p *Program) Len() int {
+	n := 0
+	for _, steps := range p.Steps {
+		n += len(steps)
+	}
+	return n
+}
+
 // SegmentKind says how a segment of a plan is launched.
 type SegmentKind uint8
 
 const (
 	RProgram SegmentKind = iota // one persistent kernel
-	Waves                       // one launch per wave, same tables
+	Waves                       // one launch per wave, same tables; waits are implied by the launches
 )
 
 func (k SegmentKind) String() string { return [...]string{"rprogram", "waves"}[k] }

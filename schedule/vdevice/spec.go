@@ -24,6 +24,7 @@ type Cost struct {
 	Hop        float64 `yaml:"hop_ns"`          // flag written on one SM and seen on another
 	WaitEach   float64 `yaml:"wait_each_ns"`    // more for each further flag waited for
 	Step       float64 `yaml:"step_ns"`         // dispatch of one step
+	Latency    float64 `yaml:"latency_ns"`      // an rTask's first load and last store, which nothing hides
 	L2PerSM    float64 `yaml:"l2_bytes_per_ns"` // one SM reading from L2
 	L2Total    float64 `yaml:"l2_total_bytes_per_ns"`
 	DRAM       float64 `yaml:"dram_bytes_per_ns"` // the whole device
@@ -31,5 +32,28 @@ type Cost struct {
 	Source     string  `yaml:"source"`            // where the figures come from
 }
 
+// MaxRegisters is the most registers a thread can address on the GPUs rammerc knows.
+const MaxRegisters = 255
+
 // VEUs is the number of vEUs of the device.
 func (s *Spec) VEUs() int { return s.SMs * s.VEUsPerSM }
+
+// RegisterBound is how many registers a thread may have when every vEU has the given threads and all
+// vEUs of an SM are resident at once. Registers are handed out in eights.
+func (s *Spec) RegisterBound(threads int) int {
+	if threads <= 0 {
+		return MaxRegisters
+	}
+	return min(s.Registers/(threads*s.VEUsPerSM)/8*8, MaxRegisters)
+}
+
+// SharedBound is how much shared memory a vEU may have with all vEUs of an SM resident at once.
+func (s *Spec) SharedBound() int { return min(s.SharedPerVEU, s.Shared/s.VEUsPerSM) }
+
+// WaitTime is what waiting for n flags that another vEU sets costs, from the moment the last is set.
+func (s *Spec) WaitTime(n int) float64 {
+	if n == 0 {
+		return 0
+	}
+	return s.Cost.Hop + float64(n-1)*s.Cost.WaitEach
+}

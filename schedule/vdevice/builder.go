@@ -1,0 +1,238 @@
+package vdevice
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Builder makes a program by the two calls of Rammer §3.3: Append puts an rTask at the end of a vEU's
+// sequence, Wait makes one wait for others. It leaves out every wait that program order or an earlier
+// wait implies already, and asks only those steps for a signal that somebody still waits for.
+//
+// Misuse (an rTask twice, a wait for an rTask that is not there) is a defect of the policy and panics.
+type Builder struct {
+	p        *Program
+	at       [][]At // per rOperator, per rTask; order -1 for rTasks not appended yet
+	wave     int32  // no step appended from now on is in an earlier one
+	pending  map[Task][]*Front
+	row      [][]int32 // [veu][order]: the clock of the step
+	clocks   []int32   // rows of one entry per vEU: how many of its steps are complete
+	need     []int32   // scratch: per vEU, order+1 of the last step to wait for
+	needVEUs []int32
+}
+
+// Front is a set of appended rTasks to wait for, reduced to the last on each vEU. Waiting for the same
+// Front again is cheap.
+type Front struct {
+	at   []At    // one per vEU
+	join []int32 // what all of them know, themselves included; computed when first needed
+}
+
+// NewBuilder starts an empty program for rOperators of g on every vEU of spec.
+func NewBuilder(spec *Spec, g *roperator.Graph) *Builder {
+	n := spec.VEUs()
+	b := &Builder{
+		p:       &Program{Spec: spec, Ops: g.Ops, Pick: make([]int, len(g.Ops)), Steps: make([][]Step, n)},
+		at:      make([][]At, len(g.Ops)),
+		pending: map[Task][]*Front{},
+		row:     make([][]int32, n), clocks: make([]int32, n), need: make([]int32, n),
+	}
+	for i := range b.p.Pick {
+		b.p.Pick[i] = -1
+	}
+	return b
+}
+
+// Pick takes the rOperator into the program, carried out by the given candidate. Its rTasks can be
+// appended from then on.
+func (b *Builder) Pick(op int32, candidate int) {
+	if b.p.Pick[op] >= 0 {
+		panic(fmt.Sprintf("BUG: rOperator %d picked twice", op))
+	}
+	b.p.Pick[op] = candidate
+	b.at[op] = make([]At, b.p.Candidate(op).Tasks)
+	for i := range b.at[op] {
+		b.at[op][i].Order = -1
+	}
+}
+
+// Has reports whether the rOperator is in the program.
+func (b *Builder) Has(op int32) bool { return b.p.Pick[op] >= 0 }
+
+// At is where an appended rTask is.
+func (b *Builder) At(t Task) At { return b.at[t.Op][t.Index] }
+
+// NextWave opens a wave: steps appended from now on run, in the launch-per-wave form, after all steps
+// appended before. Without it a step is in the earliest wave that its waits allow.
+func (b *Builder) NextWave() {
+	if b.p.Waves > 0 {
+		b.wave = int32(b.p.Waves)
+	}
+}
+
+// Wait makes t, which is appended later, wait for all of tasks.
+func (b *Builder) Wait(t Task, tasks []Task) { b.WaitFront(t, b.Front(tasks)) }
+
+// WaitFront is Wait for a Front.
+func (b *Builder) WaitFront(t Task, f *Front) {
+	if b.at[t.Op][t.Index].Order >= 0 {
+		panic(fmt.Sprintf("BUG: %v waits after it was appended", t))
+	}
+	if len(f.at) > 0 {
+		b.pending[t] = append(b.pending[t], f)
+	}
+}
+
+// Front reduces tasks to the last on each vEU.
+func (b *Builder) Front(tasks []Task) *Front {
+	for _, t := range tasks {
+		at := b.at[t.Op][t.Index]
+		if at.Order < 0 {
+			panic(fmt.Sprintf("BUG: wait for %v, which was not appended", t))
+		}
+		b.require(at)
+	}
+	f := &Front{at: make([]At, 0, len(b.needVEUs))}
+	for _, v := range b.needVEUs {
+		f.at = append(f.at, At{v, b.need[v] - 1})
+	}
+	b.forget()
+	return f
+}
+
+func (b *Builder) require(at At) {
+	if b.need[at.VEU] == 0 {
+		b.needVEUs = append(b.needVEUs, at.VEU)
+	}
+	b.need[at.VEU] = max(b.need[at.VEU], at.Order+1)
+}
+
+func (b *Builder) forget() {
+	for _, v := range b.needVEUs {
+		b.need[v] = 0
+	}
+	b.needVEUs = b.needVEUs[:0]
+}
+
+// Append puts t at the end of the vEU's sequence, after the waits asked for.
+func (b *Builder) Append(t Task, veu int32) {
+	if b.at[t.Op][t.Index].Order >= 0 {
+		panic(fmt.Sprintf("BUG: %v appended twice", t))
+	}
+	at := At{veu, int32(len(b.p.Steps[veu]))}
+	step := Step{Task: t, Wave: b.wave}
+	row := int32(0)
+	if at.Order > 0 {
+		step.Wave = max(step.Wave, b.p.Steps[veu][at.Order-1].Wave)
+		row = b.row[veu][at.Order-1]
+	}
+	if fronts := b.pending[t]; len(fronts) > 0 {
+		delete(b.pending, t)
+		step.Waits = b.reduce(veu, row, fronts)
+		for _, w := range step.Waits {
+			waited := &b.p.Steps[w.VEU][w.Order]
+			waited.Signal = true
+			step.Wave = max(step.Wave, waited.Wave+1)
+		}
+		if len(step.Waits) > 0 {
+			row = b.advance(veu, row, fronts)
+		}
+	}
+	b.at[t.Op][t.Index] = at
+	b.row[veu] = append(b.row[veu], row)
+	b.p.Steps[veu] = append(b.p.Steps[veu], step)
+	b.p.Waves = max(b.p.Waves, int(step.Wave)+1)
+}
+
+// reduce lists, sorted by vEU, the waits that the vEU's clock and the other waits do not imply.
+func (b *Builder) reduce(veu, row int32, fronts []*Front) []At {
+	knows := b.clock(row)
+	for _, f := range fronts {
+		for _, at := range f.at {
+			if at.VEU != veu && at.Order >= knows[at.VEU] {
+				b.require(at)
+			}
+		}
+	}
+	var waits []At
+	n := len(b.needVEUs)
+	if n > 0 {
+		waits = make([]At, 0, n)
+		lo, hi := b.waveRange()
+		for v, need := range b.need {
+			if at := (At{int32(v), need - 1}); need > 0 && (lo == hi || !b.implied(at)) {
+				waits = append(waits, at)
+			}
+		}
+	}
+	b.forget()
+	return waits
+}
+
+// waveRange is the lowest and highest wave among the required steps.
+func (b *Builder) waveRange() (lo, hi int32) {
+	lo, hi = int32(b.p.Waves), -1
+	for _, v := range b.needVEUs {
+		w := b.p.Steps[v][b.need[v]-1].Wave
+		lo, hi = min(lo, w), max(hi, w)
+	}
+	return lo, hi
+}
+
+// implied reports that another required step comes after the one at at. On another vEU that takes a
+// later wave, which most others are not in.
+func (b *Builder) implied(at At) bool {
+	wave := b.p.Steps[at.VEU][at.Order].Wave
+	for _, v := range b.needVEUs {
+		if v == at.VEU {
+			continue
+		}
+		o := b.need[v] - 1
+		if b.p.Steps[v][o].Wave > wave && b.clock(b.row[v][o])[at.VEU] > at.Order {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Builder) clock(row int32) []int32 {
+	n := len(b.need)
+	return b.clocks[int(row)*n : (int(row)+1)*n]
+}
+
+// advance makes a clock that knows row and all of fronts. The entry of the vEU itself may fall behind;
+// nobody asks for it.
+func (b *Builder) advance(veu, row int32, fronts []*Front) int32 {
+	n := len(b.need)
+	at := len(b.clocks)
+	b.clocks = append(b.clocks, b.clock(row)...)
+	for _, f := range fronts {
+		b.joinFront(f)
+		maxInto(b.clocks[at:], f.join)
+	}
+	b.clocks[at+int(veu)] = 0
+	return int32(at / n)
+}
+
+func (b *Builder) joinFront(f *Front) {
+	if f.join != nil {
+		return
+	}
+	f.join = make([]int32, len(b.need))
+	for _, at := range f.at {
+		maxInto(f.join, b.clock(b.row[at.VEU][at.Order]))
+	}
+	for _, at := range f.at {
+		f.join[at.VEU] = max(f.join[at.VEU], at.Order+1)
+	}
+}
+
+// Program ends the building. Every rTask of every picked rOperator must have been appended, which
+// Verify checks.
+func (b *Builder) Program() *Program {
+	if len(b.pending) > 0 {
+		panic("BUG: waits of rTasks that were never appended")
+	}
+	return b.p
+}

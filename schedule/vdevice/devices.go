@@ -1,0 +1,224 @@
+package vdevice
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/rammerc/rammerc/internal/diag"
+)
+
+//go:embed devices/*.yaml
+var deviceFiles embed.FS
+
+var builtin = sync.OnceValue(func() []*Spec {
+	names, err := fs.Glob(deviceFiles, "devices/*.yaml")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	var out []*Spec
+	for _, n := range names {
+		data, err := deviceFiles.ReadFile(n)
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		s, err := ParseSpec(path.Base(n), data)
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		out = append(out, s)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Name < out[j].Name })
+	return out
+})
+
+// Devices lists the devices rammerc knows, sorted by name. The specs are the caller's own copies.
+func Devices() []*Spec {
+	var out []*Spec
+	for _, s := range builtin() {
+		c := *s
+		out = append(out, &c)
+	}
+	return out
+}
+
+// maxDeviceFile bounds a device file; real ones have 1 KB.
+const maxDeviceFile = 1 << 20
+
+// FindDevice returns the built-in device of that name, or reads a device file.
+func FindDevice(nameOrFile string) (*Spec, error) {
+	var names []string
+	for _, s := range Devices() {
+		if s.Name == nameOrFile {
+			return s, nil
+		}
+		names = append(names, s.Name)
+	}
+	if filepath.Ext(nameOrFile) == "" && filepath.Base(nameOrFile) == nameOrFile {
+		return nil, &diag.Diagnostic{
+			ID: "unknown-device", Message: fmt.Sprintf("there is no device called %q", nameOrFile),
+			Help: "known devices are " + strings.Join(names, ", ") + "; a device file ends in .yaml",
+		}
+	}
+	data, err := readLimited(nameOrFile, maxDeviceFile)
+	if err != nil {
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return nil, &diag.Diagnostic{ID: "bad-device-file", File: nameOrFile, Message: "cannot read the device file: " + err.Error()}
+	}
+	return ParseSpec(nameOrFile, data)
+}
+
+func readLimited(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("it has more than %d bytes", limit)
+	}
+	return data, err
+}
+
+// ParseSpec reads a device file. Every field must be there and no other; file is for messages only.
+func ParseSpec(file string, data []byte) (*Spec, error) {
+	var l diag.List
+	lines := keyLines(data)
+	s := &Spec{}
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.KnownFields(true)
+	if err := dec.Decode(s); err != nil {
+		addYAMLErrors(&l, file, err)
+		return nil, l.Err()
+	}
+	if err := dec.Decode(new(yaml.Node)); err != io.EOF {
+		l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Message: "want one YAML document, found more"})
+	}
+	for _, r := range specRules(s) {
+		line, present := lines[r.key]
+		switch {
+		case !present:
+			l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Message: r.key + " is missing", Help: "want " + r.want})
+		case !r.ok:
+			l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Line: line, Message: fmt.Sprintf("%s is %v, want %s", r.key, r.got, r.want)})
+		}
+	}
+	if err := l.Err(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// addYAMLErrors splits the decoder's error into one diagnostic a line.
+func addYAMLErrors(l *diag.List, file string, err error) {
+	texts := []string{strings.TrimPrefix(err.Error(), "yaml: ")}
+	var te *yaml.TypeError
+	if errors.As(err, &te) {
+		texts = te.Errors
+	}
+	if err == io.EOF {
+		texts = []string{"the file is empty"}
+	}
+	for _, t := range texts {
+		d := &diag.Diagnostic{ID: "bad-device-file", File: file, Message: t}
+		if m := yamlLine.FindStringSubmatch(t); m != nil {
+			d.Line, _ = strconv.Atoi(m[1])
+			d.Message = t[len(m[0]):]
+		}
+		d.Message = strings.NewReplacer("vdevice.Spec", "a device", "vdevice.Cost", "its cost").Replace(d.Message)
+		l.Add(d)
+	}
+}
+
+var yamlLine = regexp.MustCompile(`^line (\d+): `)
+
+// keyLines maps "sms", "cost.hop_ns", … to the line each stands on. Files the decoder refuses are
+// reported there.
+func keyLines(data []byte) map[string]int {
+	lines := map[string]int{}
+	var doc yaml.Node
+	if yaml.Unmarshal(data, &doc) != nil || len(doc.Content) == 0 {
+		return lines
+	}
+	addKeyLines(lines, "", doc.Content[0])
+	return lines
+}
+
+func addKeyLines(lines map[string]int, prefix string, n *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := prefix + n.Content[i].Value
+		lines[key] = n.Content[i].Line
+		if prefix == "" {
+			addKeyLines(lines, key+".", n.Content[i+1])
+		}
+	}
+}
+
+type specRule struct {
+	key  string
+	got  any
+	ok   bool
+	want string
+}
+
+var (
+	specName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	specArch = regexp.MustCompile(`^(emu|sm_[0-9]{2,3}[af]?)$`)
+)
+
+func specRules(s *Spec) []specRule {
+	c := &s.Cost
+	return []specRule{
+		{"name", s.Name, specName.MatchString(s.Name), "letters, digits, dots, dashes and underscores"},
+		{"product", s.Product, s.Product != "", "the product's name"},
+		{"arch", s.Arch, specArch.MatchString(s.Arch), "sm_NN or emu"},
+		intRule("sms", s.SMs, 1, 4096),
+		intRule("veus_per_sm", s.VEUsPerSM, 1, 32),
+		{"max_threads", s.Threads, s.Threads >= 32 && s.Threads <= 1024 && s.Threads%32 == 0, "a multiple of 32 up to 1024"},
+		intRule("shared_bytes", s.Shared, 1<<10, 1<<24),
+		{"shared_per_veu", s.SharedPerVEU, s.SharedPerVEU >= 1<<10 && s.SharedPerVEU <= s.Shared, "at least 1024 and at most shared_bytes"},
+		intRule("registers", s.Registers, 1<<10, 1<<24),
+		{"l2_bytes", s.L2Bytes, s.L2Bytes > 0, "a positive number"},
+		{"memory_bytes", s.Memory, s.Memory > 0, "a positive number"},
+		costRule("launch_ns", c.Launch, true), costRule("hop_ns", c.Hop, true),
+		costRule("wait_each_ns", c.WaitEach, true), costRule("step_ns", c.Step, true),
+		costRule("latency_ns", c.Latency, true),
+		costRule("l2_bytes_per_ns", c.L2PerSM, false), costRule("l2_total_bytes_per_ns", c.L2Total, false),
+		costRule("dram_bytes_per_ns", c.DRAM, false), costRule("fp32_flops_per_ns", c.FlopsPerSM, false),
+		{"cost.source", c.Source, c.Source != "", "words saying where the figures come from"},
+	}
+}
+
+func intRule(key string, got, lo, hi int) specRule {
+	return specRule{key, got, got >= lo && got <= hi, fmt.Sprintf("a number from %d to %d", lo, hi)}
+}
+
+func costRule(key string, got float64, zero bool) specRule {
+	want := "a positive number"
+	if zero {
+		want = "a number not below 0"
+	}
+	ok := !math.IsNaN(got) && !math.IsInf(got, 0) && (got > 0 || zero && got == 0)
+	return specRule{"cost." + key, got, ok, want}
+}

@@ -1,0 +1,188 @@
+package vdevice
+
+import "sort"
+
+// order is the happens-before relation of one segment: what is known to be complete when a step starts.
+//
+// For a persistent program that follows from program order and waits, kept as vector clocks: for every
+// step, how many steps of each vEU come before it. A step without waits knows what the step before it
+// on its vEU knew, so clocks are stored for waiting steps only. The waves fall-back orders steps by
+// their waves instead; a segment must be right both ways, so known takes the weaker of the two.
+type order struct {
+	p          *Program
+	kind       SegmentKind
+	veus       int
+	base       []int   // id of a step is base[VEU]+Order
+	row        []int32 // per step id: which clock
+	clocks     []int32 // rows of veus entries; the entry of a step's own vEU does not count
+	topo       []At    // every step after all that it waits for
+	waveStarts []int32 // [veu][wave]: order of the first step of that wave or a later one
+	waves      int
+}
+
+// newOrder computes the relation. Waits must point at existing steps, on other vEUs. When the waits are
+// circular it returns a cycle instead: each step waits for the next one's completion or follows it on
+// its vEU.
+func newOrder(p *Program, kind SegmentKind) (*order, []At) {
+	h := &order{p: p, kind: kind, veus: len(p.Steps), waves: p.Waves}
+	h.base = make([]int, h.veus)
+	n := 0
+	for v, steps := range p.Steps {
+		h.base[v] = n
+		n += len(steps)
+	}
+	h.row = make([]int32, n)
+	h.topo = make([]At, 0, n)
+	h.clocks = make([]int32, h.veus) // row 0: nothing is known
+	if cycle := h.walk(); cycle != nil {
+		return nil, cycle
+	}
+	h.startWaves()
+	return h, nil
+}
+
+// walk runs the program as the device would, every vEU until it has to wait.
+func (h *order) walk() []At {
+	next := make([]int32, h.veus)     // first step not yet done
+	cursor := make([]int, h.veus)     // which of its waits is looked at
+	asleep := make([][]int32, h.veus) // vEUs that wait for a step of this one
+	ready := make([]int32, 0, h.veus) // stack of vEUs that may go on
+	wakeAt := make([]int32, h.veus)   // the order a sleeping vEU waits for
+	current := make([]int32, h.veus)  // its clock so far
+	var awake []int32
+	for v := h.veus - 1; v >= 0; v-- {
+		ready = append(ready, int32(v))
+	}
+	for len(ready) > 0 {
+		v := ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		for int(next[v]) < len(h.p.Steps[v]) {
+			s := &h.p.Steps[v][next[v]]
+			if on := h.blocked(s, next, &cursor[v]); on != nil {
+				asleep[on.VEU] = append(asleep[on.VEU], v)
+				wakeAt[v] = on.Order
+				break
+			}
+			if h.kind == RProgram {
+				current[v] = h.clockOf(s, current[v])
+			}
+			h.row[h.base[v]+int(next[v])] = current[v]
+			h.topo = append(h.topo, At{v, next[v]})
+			next[v]++
+			cursor[v] = 0
+			asleep[v], awake = wake(asleep[v], wakeAt, next[v], awake[:0])
+			ready = append(ready, awake...)
+		}
+	}
+	return h.cycle(next, cursor)
+}
+
+// blocked returns the first wait of s that is not satisfied yet.
+func (h *order) blocked(s *Step, next []int32, cursor *int) *At {
+	if h.kind == Waves {
+		return nil
+	}
+	for ; *cursor < len(s.Waits); *cursor++ {
+		w := &s.Waits[*cursor]
+		if next[w.VEU] <= w.Order {
+			return w
+		}
+	}
+	return nil
+}
+
+// wake splits the sleepers of a vEU into those that still sleep and those whose step is done.
+func wake(sleepers, wakeAt []int32, done int32, awake []int32) (still, woken []int32) {
+	still = sleepers[:0]
+	for _, v := range sleepers {
+		if wakeAt[v] < done {
+			awake = append(awake, v)
+		} else {
+			still = append(still, v)
+		}
+	}
+	return still, awake
+}
+
+// clockOf merges what the waited-for steps know into the clock row of the vEU.
+func (h *order) clockOf(s *Step, row int32) int32 {
+	if len(s.Waits) == 0 {
+		return row
+	}
+	at := len(h.clocks)
+	h.clocks = append(h.clocks, h.clocks[int(row)*h.veus:(int(row)+1)*h.veus]...)
+	mine := h.clocks[at:]
+	for _, w := range s.Waits {
+		r := int(h.row[h.base[w.VEU]+int(w.Order)])
+		maxInto(mine, h.clocks[r*h.veus:(r+1)*h.veus])
+		mine[w.VEU] = max(mine[w.VEU], w.Order+1)
+	}
+	return int32(at / h.veus)
+}
+
+func maxInto(dst, src []int32) {
+	src = src[:len(dst)]
+	for i, x := range src {
+		dst[i] = max(dst[i], x)
+	}
+}
+
+// cycle follows each blocked vEU to the one it waits for until a vEU comes up again.
+func (h *order) cycle(next []int32, cursor []int) []At {
+	start := -1
+	for v := range next {
+		if int(next[v]) < len(h.p.Steps[v]) {
+			start = v
+			break
+		}
+	}
+	if start < 0 {
+		return nil
+	}
+	seen := make([]int, h.veus)
+	var path []At
+	for v := int32(start); ; {
+		if k := seen[v]; k > 0 {
+			return path[k-1:]
+		}
+		at := At{v, next[v]}
+		path = append(path, at)
+		seen[v] = len(path)
+		v = h.p.Steps[v][at.Order].Waits[cursor[v]].VEU
+	}
+}
+
+func (h *order) startWaves() {
+	h.waveStarts = make([]int32, h.veus*(h.waves+1))
+	for v, steps := range h.p.Steps {
+		starts := h.waveStarts[v*(h.waves+1) : (v+1)*(h.waves+1)]
+		for w := range starts {
+			starts[w] = int32(sort.Search(len(steps), func(i int) bool { return steps[i].Wave >= int32(w) }))
+		}
+	}
+}
+
+// byWaits is how many steps of vEU v are complete when the step at y starts, by program order and waits.
+func (h *order) byWaits(y At, v int32) int32 {
+	if y.VEU == v {
+		return y.Order
+	}
+	return h.clocks[int(h.row[h.base[y.VEU]+int(y.Order)])*h.veus+int(v)]
+}
+
+// byWaves is byWaits for the launch-per-wave form.
+func (h *order) byWaves(y At, v int32) int32 {
+	if y.VEU == v {
+		return y.Order
+	}
+	return h.waveStarts[int(v)*(h.waves+1)+int(h.p.Steps[y.VEU][y.Order].Wave)]
+}
+
+// known is how many steps of vEU v are complete when the step at y starts, however the segment runs.
+func (h *order) known(y At, v int32) int32 {
+	n := h.byWaves(y, v)
+	if h.kind == RProgram {
+		n = min(n, h.byWaits(y, v))
+	}
+	return n
+}

@@ -1,0 +1,142 @@
+package vdevice
+
+// Timeline says when a program's steps run, in nanoseconds from its start.
+type Timeline struct {
+	Start, End [][]float64 // [vEU][order]; Start is after the waits, before the step's dispatch
+	Makespan   float64
+	Busy       []float64 // per vEU: time spent in steps
+	Critical   []At      // the chain of steps that determines Makespan, first to last
+}
+
+// Utilisation is the part of all vEUs' time that is spent in steps.
+func (t *Timeline) Utilisation() float64 {
+	if t.Makespan == 0 {
+		return 0
+	}
+	sum := 0.0
+	for _, b := range t.Busy {
+		sum += b
+	}
+	return sum / (t.Makespan * float64(len(t.Busy)))
+}
+
+// Simulate runs p on the model of its device as a persistent program: a step starts when the one before
+// it on its vEU has ended and the steps it waits for have ended and been seen. cost is what an rTask
+// takes, in nanoseconds. A program whose waits are circular gives an error that shows the circle.
+func Simulate(p *Program, cost func(Task) float64) (*Timeline, error) {
+	return simulate(p, RProgram, cost)
+}
+
+// SimulateWaves is Simulate for the launch-per-wave form.
+func SimulateWaves(p *Program, cost func(Task) float64) (*Timeline, error) {
+	return simulate(p, Waves, cost)
+}
+
+// PlanTime is what the plan's segments take one after another, launches included.
+func PlanTime(plan *Plan, cost func(Task) float64) (float64, error) {
+	sum := 0.0
+	for _, s := range plan.Segments {
+		t, err := simulate(s.Program, s.Kind, cost)
+		if err != nil {
+			return 0, err
+		}
+		sum += plan.Spec.Cost.Launch + t.Makespan
+	}
+	return sum, nil
+}
+
+func simulate(p *Program, kind SegmentKind, cost func(Task) float64) (*Timeline, error) {
+	h, cycle := newOrder(p, kind)
+	if cycle != nil {
+		return nil, cycleDiag(p, cycle)
+	}
+	s := &simulation{h: h, cost: cost, t: &Timeline{Busy: make([]float64, h.veus)}, why: make([]At, len(h.topo))}
+	for _, steps := range p.Steps {
+		s.t.Start = append(s.t.Start, make([]float64, len(steps)))
+		s.t.End = append(s.t.End, make([]float64, len(steps)))
+	}
+	if kind == Waves {
+		s.byWaves()
+	} else {
+		s.byWaits()
+	}
+	s.critical()
+	return s.t, nil
+}
+
+type simulation struct {
+	h    *order
+	cost func(Task) float64
+	t    *Timeline
+	why  []At // per step id: the step whose end let it start; VEU -1 for none
+}
+
+func (s *simulation) byWaits() {
+	for _, at := range s.h.topo {
+		step := &s.h.p.Steps[at.VEU][at.Order]
+		start, why := s.previous(at)
+		for _, w := range step.Waits {
+			if seen := s.t.End[w.VEU][w.Order] + s.h.p.Spec.WaitTime(len(step.Waits)); seen > start {
+				start, why = seen, w
+			}
+		}
+		s.run(at, start, why)
+	}
+}
+
+// byWaves starts the steps of a wave when all of the wave before have ended and the next launch is on.
+func (s *simulation) byWaves() {
+	next := make([]int32, s.h.veus)
+	open, opener := 0.0, At{-1, -1}
+	for w := int32(0); w < int32(s.h.waves); w++ {
+		end, last := open, opener
+		for v, steps := range s.h.p.Steps {
+			for ; int(next[v]) < len(steps) && steps[next[v]].Wave == w; next[v]++ {
+				at := At{int32(v), next[v]}
+				start, why := s.previous(at)
+				if start <= open {
+					start, why = open, opener
+				}
+				s.run(at, start, why)
+				if e := s.t.End[v][next[v]]; e > end {
+					end, last = e, at
+				}
+			}
+		}
+		open, opener = end+s.h.p.Spec.Cost.Launch, last
+	}
+}
+
+// previous is when the step before at on its vEU ends.
+func (s *simulation) previous(at At) (float64, At) {
+	if at.Order == 0 {
+		return 0, At{-1, -1}
+	}
+	return s.t.End[at.VEU][at.Order-1], At{at.VEU, at.Order - 1}
+}
+
+func (s *simulation) run(at At, start float64, why At) {
+	end := start + s.h.p.Spec.Cost.Step + s.cost(s.h.p.Steps[at.VEU][at.Order].Task)
+	s.t.Start[at.VEU][at.Order], s.t.End[at.VEU][at.Order] = start, end
+	s.t.Busy[at.VEU] += end - start
+	s.t.Makespan = max(s.t.Makespan, end)
+	s.why[s.h.base[at.VEU]+int(at.Order)] = why
+}
+
+// critical follows the reasons back from the step that ends last.
+func (s *simulation) critical() {
+	at := At{-1, -1}
+	for v, ends := range s.t.End {
+		if n := len(ends); n > 0 && ends[n-1] == s.t.Makespan {
+			at = At{int32(v), int32(n - 1)}
+			break
+		}
+	}
+	var path []At
+	for ; at.VEU >= 0; at = s.why[s.h.base[at.VEU]+int(at.Order)] {
+		path = append(path, at)
+	}
+	for i := len(path) - 1; i >= 0; i-- {
+		s.t.Critical = append(s.t.Critical, path[i])
+	}
+}

@@ -1,0 +1,80 @@
+package vdevice
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Stats summarises a plan.
+type Stats struct {
+	ROperators int   `json:"roperators"`
+	RTasks     int   `json:"rtasks"`
+	Segments   int   `json:"segments"`
+	RPrograms  int   `json:"rprograms"` // segments that are persistent
+	Waves      int   `json:"waves"`
+	Launches   int   `json:"launches"` // kernel launches of one inference
+	Waits      int   `json:"waits"`    // (vEU, order) pairs waited for
+	Waiting    int   `json:"waiting"`  // steps that wait
+	MaxWaits   int   `json:"max_waits"`
+	Signals    int   `json:"signals"`
+	Longest    int   `json:"longest"` // most steps of one vEU in all segments
+	ArenaBytes int64 `json:"arena_bytes"`
+	Instances  int   `json:"instances"` // distinct rKernel instances
+}
+
+// Stats counts.
+func (plan *Plan) Stats() Stats {
+	s := Stats{Segments: len(plan.Segments), ArenaBytes: plan.ArenaLen}
+	keys := map[string]bool{}
+	var length []int
+	for _, seg := range plan.Segments {
+		p := seg.Program
+		for id, c := range p.Pick {
+			if c >= 0 {
+				s.ROperators++
+				keys[p.Candidate(int32(id)).Inst.Key()] = true
+			}
+		}
+		s.Waves += p.Waves
+		s.Launches += p.Waves
+		if seg.Kind == RProgram {
+			s.RPrograms++
+			s.Launches += 1 - p.Waves
+		}
+		for v, steps := range p.Steps {
+			if v == len(length) {
+				length = append(length, 0)
+			}
+			length[v] += len(steps)
+			s.Longest = max(s.Longest, length[v])
+			s.addSteps(steps)
+		}
+	}
+	s.Instances = len(keys)
+	return s
+}
+
+func (s *Stats) addSteps(steps []Step) {
+	s.RTasks += len(steps)
+	for i := range steps {
+		n := len(steps[i].Waits)
+		s.Waits += n
+		s.MaxWaits = max(s.MaxWaits, n)
+		if n > 0 {
+			s.Waiting++
+		}
+		if steps[i].Signal {
+			s.Signals++
+		}
+	}
+}
+
+// String is a few lines for people.
+func (s Stats) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d rOperators, %d rTasks of %d rKernel instances\n", s.ROperators, s.RTasks, s.Instances)
+	fmt.Fprintf(&b, "%d segments (%d persistent), %d waves, %d launches\n", s.Segments, s.RPrograms, s.Waves, s.Launches)
+	fmt.Fprintf(&b, "%d steps wait for %d others (at most %d each), %d signals, longest vEU %d steps\n", s.Waiting, s.Waits, s.MaxWaits, s.Signals, s.Longest)
+	fmt.Fprintf(&b, "arena %d bytes\n", s.ArenaBytes)
+	return b.String()
+}

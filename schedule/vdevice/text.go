@@ -1,0 +1,78 @@
+package vdevice
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+// The text form of a plan, .rprog, has one statement a line; # starts a comment:
+//
+//	rprogram 1
+//	graph "digits" ops 4 buffers 9
+//	device "emu4"
+//	arena 4096
+//	buffer 3 at 256 "conv1_out"
+//	segment rprogram veus 4 waves 2
+//	op 0 pick 1 rtasks 8 "conv1" "Conv+Relu" "conv_direct_BM32"
+//	veu 0
+//	0.5 wave 0 signal
+//	1.0 wave 1 wait 1:0 3:2
+//
+// A step is ROPERATOR.RTASK; its waits are VEU:ORDER. What an rTask computes is not in the text: it is
+// read back against the rOperator graph it was made for, and names must agree.
+
+// FormatPlan prints the plan.
+func FormatPlan(plan *Plan) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "rprogram 1\ngraph %q ops %d buffers %d\ndevice %q\narena %d\n",
+		plan.Graph.Name, len(plan.Graph.Ops), len(plan.Graph.Buffers), plan.Spec.Name, plan.ArenaLen)
+	for id, off := range plan.Arena {
+		if off >= 0 {
+			fmt.Fprintf(&b, "buffer %d at %d %q\n", id, off, plan.Graph.Buffers[id].Name)
+		}
+	}
+	for _, s := range plan.Segments {
+		fmt.Fprintf(&b, "segment %v veus %d waves %d\n", s.Kind, len(s.Program.Steps), s.Program.Waves)
+		formatProgram(&b, s.Program)
+	}
+	return b.Bytes()
+}
+
+func formatProgram(b *bytes.Buffer, p *Program) {
+	for id, c := range p.Pick {
+		if c >= 0 {
+			op, cand := p.Ops[id], p.Candidate(int32(id))
+			fmt.Fprintf(b, "op %d pick %d rtasks %d %q %q %q\n", id, c, cand.Tasks, op.Name, op.Kind, cand.Inst.Name())
+		}
+	}
+	for v, steps := range p.Steps {
+		fmt.Fprintf(b, "veu %d\n", v)
+		for i := range steps {
+			formatStep(b, p, &steps[i])
+		}
+	}
+}
+
+func formatStep(b *bytes.Buffer, p *Program, s *Step) {
+	num := func(before string, n int32) {
+		b.WriteString(before)
+		b.Write(strconv.AppendInt(b.AvailableBuffer(), int64(n), 10))
+	}
+	num("", s.Task.Op)
+	num(".", s.Task.Index)
+	num(" wave ", s.Wave)
+	if len(s.Waits) > 0 {
+		b.WriteString(" wait")
+		for _, w := range s.Waits {
+			num(" ", w.VEU)
+			num(":", w.Order)
+		}
+	}
+	if s.Signal {
+		b.WriteString(" signal")
+	}
+	b.WriteString(" # ")
+	b.WriteString(strconv.Quote(p.Ops[s.Task.Op].Name))
+	b.WriteByte('\n')
+}

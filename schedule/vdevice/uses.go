@@ -1,0 +1,97 @@
+package vdevice
+
+import "github.com/rammerc/rammerc/roperator"
+
+// use says when the rTasks of a plan access a buffer: where each vEU does so first in the first segment
+// that has any, and last in the last one.
+type use struct {
+	firstSeg, lastSeg int32 // -1 when nothing accesses it
+	first, last       []touch
+}
+
+// bufferUses finds the uses of every arena buffer. All rTasks of an rOperator count as accessing all
+// the buffers that any of them accesses. at says where they are, seg in which segment.
+func bufferUses(plan *Plan, at [][]At, seg []int32, veus int) []use {
+	uses := make([]use, len(plan.Graph.Buffers))
+	for i := range uses {
+		uses[i] = use{firstSeg: -1, lastSeg: -1}
+	}
+	f := newFrontier(veus)
+	for id, op := range plan.Graph.Ops {
+		if seg[id] < 0 {
+			continue
+		}
+		for _, a := range at[id] {
+			f.add(a.VEU, a.Order, a.Order)
+		}
+		touches := f.take()
+		for _, buf := range arenaBuffers(op.Candidates[plan.Pick[id]]) {
+			uses[buf].add(seg[id], touches, f)
+		}
+	}
+	return uses
+}
+
+// arenaBuffers lists the arena buffers a candidate accesses, each once.
+func arenaBuffers(c *roperator.Candidate) []int {
+	var out []int
+	for _, side := range [][]roperator.Access{c.Reads, c.Writes} {
+	accesses:
+		for i := range side {
+			b := side[i].View.Buf
+			if b.Kind != roperator.Arena {
+				continue
+			}
+			for _, x := range out {
+				if x == b.ID {
+					continue accesses
+				}
+			}
+			out = append(out, b.ID)
+		}
+	}
+	return out
+}
+
+func (u *use) add(seg int32, touches []touch, f *frontier) {
+	if u.firstSeg < 0 || seg < u.firstSeg {
+		u.firstSeg, u.first = seg, touches
+	} else if seg == u.firstSeg {
+		u.first = mergeTouches(u.first, touches, f)
+	}
+	if u.lastSeg < 0 || seg > u.lastSeg {
+		u.lastSeg, u.last = seg, touches
+	} else if seg == u.lastSeg {
+		u.last = mergeTouches(u.last, touches, f)
+	}
+}
+
+func mergeTouches(a, b []touch, f *frontier) []touch {
+	f.raise(a)
+	f.raise(b)
+	return f.take()
+}
+
+// places finds where each rTask of the plan is, and which segment each rOperator is in (-1 for none).
+// The plan must be complete.
+func places(plan *Plan) (at [][]At, seg []int32) {
+	at, seg = make([][]At, len(plan.Graph.Ops)), make([]int32, len(plan.Graph.Ops))
+	for i := range seg {
+		seg[i] = -1
+	}
+	for i, s := range plan.Segments {
+		for id, c := range s.Program.Pick {
+			if c >= 0 {
+				seg[id] = int32(i)
+				at[id] = make([]At, s.Program.Candidate(int32(id)).Tasks)
+			}
+		}
+		for veu, steps := range s.Program.Steps {
+			for o := range steps {
+				t := steps[o].Task
+				at[t.Op][t.Index] = At{int32(veu), int32(o)}
+			}
+		}
+	}
+	return at, seg
+}

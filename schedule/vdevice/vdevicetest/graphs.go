@@ -1,0 +1,128 @@
+// Package vdevicetest makes rOperator graphs for tests of schedules: by hand, at random, and large.
+// Their rKernel exists by its manifest only; nothing can be emitted from them. Other packages import
+// it from tests.
+package vdevicetest
+
+import (
+	"fmt"
+	"testing/fstest"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+const manifest = `
+name: test_kernel
+family: test
+type: rk::TestKernel
+doc: stands for any rKernel in tests of schedules
+serves: [Test]
+params:
+  - {name: THREADS, kind: int, doc: threads of an rTask}
+  - {name: SHARED, kind: int, doc: bytes of shared memory}
+  - {name: REGISTERS, kind: int, doc: registers a thread}
+threads: THREADS
+shared: SHARED
+registers: REGISTERS
+`
+
+// Instance is an instance of the test kernel that needs the given resources.
+func Instance(threads, shared, registers int) *rkernels.Instance {
+	kernels, err := rkernels.Load(fstest.MapFS{"test/k.yaml": {Data: []byte(manifest)}, "test/k.cuh": {}})
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return kernels[0].Bind(threads, shared, registers)
+}
+
+// Maker builds a graph.
+type Maker struct {
+	G    *roperator.Graph
+	inst *rkernels.Instance
+}
+
+// New starts a graph.
+func New(name string) *Maker {
+	return &Maker{G: &roperator.Graph{Name: name}, inst: Instance(128, 1024, 64)}
+}
+
+// Buffer adds a dense float32 buffer and returns the view of all of it.
+func (m *Maker) Buffer(kind roperator.BufferKind, dims ...int64) roperator.View {
+	id := len(m.G.Buffers)
+	b := &roperator.Buffer{ID: id, Name: fmt.Sprintf("v%d", id), Kind: kind, DType: ir.Float32, Elems: ir.Count(dims), Index: -1}
+	v := roperator.View{Buf: b, Shape: dims, Strides: make([]int64, len(dims))}
+	n := int64(1)
+	b.Canon = []int64{1}
+	for d := len(dims) - 1; d >= 0; d-- {
+		v.Strides[d] = n
+		if n > b.Canon[0] {
+			b.Canon = append([]int64{n}, b.Canon...)
+		}
+		n *= dims[d]
+	}
+	m.G.Buffers = append(m.G.Buffers, b)
+	switch port := (roperator.Port{Name: b.Name, DType: b.DType, Dims: dims, Buffer: id}); kind {
+	case roperator.Input:
+		b.Index = len(m.G.Inputs)
+		m.G.Inputs = append(m.G.Inputs, port)
+	case roperator.Output:
+		b.Index = len(m.G.Outputs)
+		m.G.Outputs = append(m.G.Outputs, port)
+	}
+	return v
+}
+
+// Op adds an rOperator.
+func (m *Maker) Op(candidates ...*roperator.Candidate) *roperator.ROperator {
+	id := len(m.G.Ops)
+	name := fmt.Sprintf("op%d", id)
+	op := &roperator.ROperator{
+		ID: id, Name: name, Kind: "Test", Candidates: candidates,
+		Origins: []ir.Origin{{Name: name + "_node", OpType: "Test"}},
+	}
+	m.G.Ops = append(m.G.Ops, op)
+	return op
+}
+
+// Candidate is a candidate of the test kernel; flops is the work of each rTask.
+func (m *Maker) Candidate(tasks int, flops float64, reads, writes []roperator.Access) *roperator.Candidate {
+	return &roperator.Candidate{
+		Inst: m.inst, Tasks: tasks, Reads: reads, Writes: writes,
+		Work: roperator.Work{Flops: flops, ReadBytes: 1024, WriteBytes: 1024},
+	}
+}
+
+// Grid cuts the dims of a shape into tiles; rTasks number them in row-major order.
+type Grid struct {
+	Shape, Tile []int64
+}
+
+// Tasks is the number of tiles.
+func (g Grid) Tasks() int {
+	n := int64(1)
+	for d := range g.Shape {
+		n *= (g.Shape[d] + g.Tile[d] - 1) / g.Tile[d]
+	}
+	return int(n)
+}
+
+// Of is the access of each rTask to its own tile of v, which has the grid's shape.
+func (g Grid) Of(v roperator.View) roperator.Access { return g.Halo(v, make([]int64, len(g.Shape))...) }
+
+// Halo is Of with tiles grown by so many elements on every side of each dim; what is grown beyond the
+// view is cut off. A large halo makes an rTask read a dim whole.
+func (g Grid) Halo(v roperator.View, halo ...int64) roperator.Access {
+	return roperator.Access{View: v, Box: func(task int, lo, hi []int64) {
+		for d := len(g.Shape) - 1; d >= 0; d-- {
+			tiles := (g.Shape[d] + g.Tile[d] - 1) / g.Tile[d]
+			i := int64(task) % tiles
+			task /= int(tiles)
+			lo[d] = max(i*g.Tile[d]-halo[d], 0)
+			hi[d] = min(min((i+1)*g.Tile[d], g.Shape[d])+halo[d], v.Shape[d])
+		}
+	}}
+}
+
+// Whole is an access to all of v by every rTask.
+func Whole(v roperator.View) roperator.Access { return roperator.Access{View: v} }

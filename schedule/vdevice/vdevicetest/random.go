@@ -1,0 +1,132 @@
+package vdevicetest
+
+import (
+	"math/rand/v2"
+
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Random makes a graph of so many rOperators, with what makes dependencies hard: tiles of several
+// sizes, halos, dense reads, slices of shared buffers, values written again in place, several
+// candidates. The same seed gives the same graph.
+func Random(seed uint64, ops int) *roperator.Graph {
+	r := &randomizer{Rand: rand.New(rand.NewPCG(seed, 1)), Maker: New("random")}
+	r.values = append(r.values, r.Buffer(roperator.Input, r.dims()...))
+	for i := range ops {
+		r.op(i == ops-1)
+	}
+	return r.G
+}
+
+type randomizer struct {
+	*rand.Rand
+	*Maker
+	values []roperator.View
+}
+
+func (r *randomizer) dims() []int64 { return []int64{r.Int64N(12) + 1, r.Int64N(24) + 1} }
+
+// op adds an rOperator that reads one to three values and writes a new one, a slice of a new one, or
+// an old one again.
+func (r *randomizer) op(last bool) {
+	out := r.target(last)
+	var reads []roperator.View
+	for range r.IntN(3) + 1 {
+		if v := r.values[r.IntN(len(r.values))]; v.Buf != out.Buf {
+			reads = append(reads, v)
+		}
+	}
+	var candidates []*roperator.Candidate
+	kinds := make([]int, len(reads))
+	for i := range kinds {
+		kinds[i] = r.IntN(4)
+	}
+	for range r.IntN(2) + 1 {
+		g := Grid{Shape: out.Shape, Tile: []int64{r.Int64N(out.Shape[0]) + 1, r.Int64N(out.Shape[1]) + 1}}
+		var acc []roperator.Access
+		for i, v := range reads {
+			acc = append(acc, r.read(g, v, kinds[i]))
+		}
+		flops := float64(r.IntN(200_000) + 1)
+		candidates = append(candidates, r.Candidate(g.Tasks(), flops, acc, []roperator.Access{g.Of(out)}))
+	}
+	r.Op(candidates...)
+	r.values = append(r.values, out)
+}
+
+func (r *randomizer) target(last bool) roperator.View {
+	switch k := r.IntN(10); {
+	case last:
+		return r.Buffer(roperator.Output, r.dims()...)
+	case k == 0: // write an old value again
+		if v := r.values[r.IntN(len(r.values))]; v.Buf.Kind == roperator.Arena {
+			return v
+		}
+	case k <= 2: // one half of a buffer whose other half somebody else may write
+		d := r.dims()
+		d[1] *= 2
+		whole := r.Buffer(roperator.Arena, d...)
+		r.Op(r.Candidate(1, 100, nil, []roperator.Access{Whole(whole.Slice(1, d[1]/2, d[1]/2))}))
+		r.values = append(r.values, whole.Slice(1, d[1]/2, d[1]/2))
+		return whole.Slice(1, 0, d[1]/2)
+	}
+	return r.Buffer(roperator.Arena, r.dims()...)
+}
+
+func (r *randomizer) read(g Grid, v roperator.View, kind int) roperator.Access {
+	if kind == 0 || v.Shape[0] < g.Shape[0] || v.Shape[1] < g.Shape[1] {
+		return Whole(v)
+	}
+	halo := [][]int64{{0, 0}, {1, 1}, {0, 1 << 20}}[kind-1]
+	return g.Halo(v, halo...)
+}
+
+// Layers makes a chain of layers over [rows, cols] values cut into tiles; dense layers read whole rows
+// of tiles' neighbourhood, others a tile with a halo of one. It stands for a convolutional network.
+func Layers(layers int, rows, cols, tileRows, tileCols int64, dense bool) *roperator.Graph {
+	m := New("layers")
+	in := m.Buffer(roperator.Input, rows, cols)
+	g := Grid{Shape: []int64{rows, cols}, Tile: []int64{tileRows, tileCols}}
+	for i := range layers {
+		kind := roperator.Arena
+		if i == layers-1 {
+			kind = roperator.Output
+		}
+		out := m.Buffer(kind, rows, cols)
+		halo := []int64{1, 1}
+		if dense {
+			halo = []int64{1, cols}
+		}
+		m.Op(m.Candidate(g.Tasks(), 1e5, []roperator.Access{g.Halo(in, halo...)}, []roperator.Access{g.Of(out)}))
+		in = out
+	}
+	return m.G
+}
+
+// Recurrent makes layers × steps small cells, each reading the cell below and the one before it, like
+// an unrolled stack of LSTMs; tasks is the number of rTasks of each.
+func Recurrent(layers, steps int, width int64, tasks int64) *roperator.Graph {
+	m := New("recurrent")
+	below := m.Buffer(roperator.Input, int64(steps), width)
+	outs := make([]roperator.View, layers)
+	for l := range outs {
+		kind := roperator.Arena
+		if l == layers-1 {
+			kind = roperator.Output
+		}
+		outs[l] = m.Buffer(kind, int64(steps), width)
+	}
+	g := Grid{Shape: []int64{1, width}, Tile: []int64{1, width / tasks}}
+	for s := range int64(steps) {
+		in := below
+		for _, out := range outs {
+			reads := []roperator.Access{Whole(in.Slice(0, s, 1))}
+			if s > 0 {
+				reads = append(reads, Whole(out.Slice(0, s-1, 1)))
+			}
+			m.Op(m.Candidate(g.Tasks(), 3e4, reads, []roperator.Access{g.Of(out.Slice(0, s, 1))}))
+			in = out
+		}
+	}
+	return m.G
+}

@@ -1,0 +1,330 @@
+package vdevice
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Ids of what Verify finds.
+const (
+	badPlan        = "bad-plan"         // the plan does not fit its graph
+	missingRTask   = "missing-rtask"    // an rTask is nowhere
+	repeatedRTask  = "repeated-rtask"   // an rTask is in two places
+	badWait        = "bad-wait"         // a wait for nothing, for oneself, out of order, or without signal
+	waitCycle      = "wait-cycle"       // the program would never end
+	badWave        = "bad-wave"         // waves decrease, or the launch-per-wave form would be wrong
+	unordered      = "unordered-access" // two accesses of which one writes, in no order or the wrong one
+	doesNotFit     = "does-not-fit"     // threads, shared memory, registers or number of vEUs
+	badArena       = "bad-arena"        // placement of buffers
+	arenaUnordered = "arena-reuse"      // a buffer's bytes are used again before its last access
+)
+
+// Verify checks a plan without sampling, from nothing but the boxes that candidates state and the
+// program text: every rTask of every rOperator is there once; accesses to overlapping boxes of which
+// one writes, and accesses to buffers that share arena bytes, happen in the order of the rOperator
+// graph, by program order, waits or launch boundaries; waits are not circular; every program is legal
+// wave by wave too; and vEUs fit the device, all at once. Findings name rTasks and ONNX nodes.
+func Verify(plan *Plan) error {
+	v := &verifier{plan: plan, veus: 1}
+	if !v.shape() {
+		return v.l.Err()
+	}
+	v.programs()
+	v.complete()
+	if v.l.Errors() > 0 || !v.relate() {
+		return v.l.Err()
+	}
+	v.memory()
+	v.arena()
+	return v.l.Err()
+}
+
+// VerifyProgram is Verify for one program: the rOperators it picks, and no arena.
+func VerifyProgram(p *Program, g *roperator.Graph) error {
+	plan := &Plan{Spec: p.Spec, Graph: g, Pick: p.Pick, Segments: []Segment{{RProgram, p}}}
+	v := &verifier{plan: plan, veus: 1}
+	if !v.shape() {
+		return v.l.Err()
+	}
+	v.programs()
+	if v.l.Errors() > 0 || !v.relate() {
+		return v.l.Err()
+	}
+	v.memory()
+	return v.l.Err()
+}
+
+type verifier struct {
+	plan   *Plan
+	l      diag.List
+	veus   int      // most vEUs of any program
+	at     [][]At   // per rOperator, per rTask; order -1 for rTasks not found
+	seg    []int32  // per rOperator: its segment, -1 for none
+	orders []*order // per segment
+	found  findings
+}
+
+// shape checks that the plan can be walked at all.
+func (v *verifier) shape() bool {
+	ops, bad := v.plan.Graph.Ops, false
+	report := func(format string, args ...any) {
+		bad = true
+		v.l.Add(&diag.Diagnostic{ID: badPlan, Message: fmt.Sprintf(format, args...)})
+	}
+	if len(v.plan.Pick) != len(ops) {
+		report("the plan picks candidates for %d rOperators, the graph has %d", len(v.plan.Pick), len(ops))
+		return false
+	}
+	for i, s := range v.plan.Segments {
+		p := s.Program
+		if s.Kind > Waves {
+			report("segment %d is of an unknown kind", i)
+		}
+		if len(p.Pick) != len(ops) || len(p.Ops) != len(ops) {
+			report("segment %d picks candidates for %d rOperators, the graph has %d", i, len(p.Pick), len(ops))
+			continue
+		}
+		for id, c := range p.Pick {
+			if c < -1 || c >= len(ops[id].Candidates) || p.Ops[id] != ops[id] {
+				report("segment %d picks candidate %d of rOperator %d, which is not there", i, c, id)
+			}
+		}
+		if p.Waves < 0 || p.Waves > p.Len() {
+			report("segment %d has %d waves for %d steps", i, p.Waves, p.Len())
+		}
+		v.veus = max(v.veus, len(p.Steps))
+	}
+	return !bad
+}
+
+// programs checks what concerns one step or one program alone, and finds where each rTask is.
+func (v *verifier) programs() {
+	v.at = make([][]At, len(v.plan.Graph.Ops))
+	v.seg = make([]int32, len(v.plan.Graph.Ops))
+	for i := range v.seg {
+		v.seg[i] = -1
+	}
+	for i, s := range v.plan.Segments {
+		v.claim(i, s.Program)
+		v.place(i, s.Program)
+		v.missing(i, s.Program)
+		v.waits(s.Program)
+		v.fits(i, s.Program)
+	}
+}
+
+// claim notes which segment each rOperator is in.
+func (v *verifier) claim(segment int, p *Program) {
+	for id, c := range p.Pick {
+		if c < 0 {
+			continue
+		}
+		if v.seg[id] >= 0 {
+			v.l.Add(v.opDiag(repeatedRTask, int32(id), "it is in segment %d and in segment %d", v.seg[id], segment))
+			continue
+		}
+		if c != v.plan.Pick[id] {
+			v.l.Add(v.opDiag(badPlan, int32(id), "segment %d uses candidate %d, the plan says %d", segment, c, v.plan.Pick[id]))
+		}
+		v.seg[id] = int32(segment)
+		v.at[id] = make([]At, p.Candidate(int32(id)).Tasks)
+		for t := range v.at[id] {
+			v.at[id][t].Order = -1
+		}
+	}
+}
+
+// place fills in where each rTask is, and checks waves along the way.
+func (v *verifier) place(segment int, p *Program) {
+	for veu, steps := range p.Steps {
+		wave := int32(0)
+		for o := range steps {
+			s, here := &steps[o], At{int32(veu), int32(o)}
+			if s.Wave < wave || int(s.Wave) >= p.Waves {
+				v.l.Add(&diag.Diagnostic{ID: badWave, Message: fmt.Sprintf("segment %d, %v is in wave %d; want %d … %d", segment, here, s.Wave, wave, p.Waves-1)})
+			}
+			wave = max(wave, s.Wave)
+			op := s.Task.Op
+			if op < 0 || int(op) >= len(v.at) || p.Pick[op] < 0 || v.seg[op] != int32(segment) ||
+				s.Task.Index < 0 || int(s.Task.Index) >= len(v.at[op]) {
+				v.l.Add(&diag.Diagnostic{ID: badPlan, Message: fmt.Sprintf("segment %d, %v runs rTask %d of rOperator %d, which is not there", segment, here, s.Task.Index, op)})
+				continue
+			}
+			if at := &v.at[op][s.Task.Index]; at.Order < 0 {
+				*at = here
+			} else {
+				v.l.Add(v.opDiag(repeatedRTask, op, "rTask %d is at %v and again at %v", s.Task.Index, *at, here))
+			}
+		}
+	}
+}
+
+// missing reports rTasks of picked rOperators that no step runs, one finding an rOperator.
+func (v *verifier) missing(segment int, p *Program) {
+	for id, c := range p.Pick {
+		if c < 0 || v.seg[id] != int32(segment) {
+			continue
+		}
+		n, first := 0, 0
+		for t, at := range v.at[id] {
+			if at.Order < 0 {
+				if n == 0 {
+					first = t
+				}
+				n++
+			}
+		}
+		if n > 0 {
+			v.l.Add(v.opDiag(missingRTask, int32(id), "%d of its %d rTasks are in no step, the first is rTask %d", n, len(v.at[id]), first))
+		}
+	}
+}
+
+// complete reports rOperators of the graph that no segment has.
+func (v *verifier) complete() {
+	for id, s := range v.seg {
+		if s < 0 {
+			v.l.Add(v.opDiag(missingRTask, int32(id), "it is in no segment"))
+		}
+	}
+}
+
+// waits checks the form of waits and signals.
+func (v *verifier) waits(p *Program) {
+	waited := make([][]bool, len(p.Steps))
+	for u, steps := range p.Steps {
+		waited[u] = make([]bool, len(steps))
+	}
+	for u, steps := range p.Steps {
+		for o := range steps {
+			last := int32(-1)
+			for _, w := range steps[o].Waits {
+				why := ""
+				switch {
+				case w.VEU < 0 || int(w.VEU) >= len(p.Steps) || w.Order < 0 || int(w.Order) >= len(p.Steps[w.VEU]):
+					why = "which is not there"
+				case int(w.VEU) == u:
+					why = "on its own vEU"
+				case w.VEU <= last:
+					why = "out of order: waits are sorted by vEU, one for each"
+				}
+				if why != "" {
+					v.l.Add(&diag.Diagnostic{ID: badWait, Message: fmt.Sprintf("%s waits for %v, %s", v.step(p, At{int32(u), int32(o)}), w, why)})
+					continue
+				}
+				last = w.VEU
+				waited[w.VEU][w.Order] = true
+			}
+		}
+	}
+	for u, steps := range p.Steps {
+		for o := range steps {
+			if steps[o].Signal != waited[u][o] {
+				v.l.Add(&diag.Diagnostic{ID: badWait, Message: fmt.Sprintf("%s: signal is %v, somebody waits is %v", v.step(p, At{int32(u), int32(o)}), steps[o].Signal, waited[u][o])})
+			}
+		}
+	}
+}
+
+// relate computes happens-before of every segment.
+func (v *verifier) relate() bool {
+	v.orders = make([]*order, len(v.plan.Segments))
+	for i, s := range v.plan.Segments {
+		h, cycle := newOrder(s.Program, s.Kind)
+		if cycle != nil {
+			v.l.Add(cycleDiag(s.Program, cycle))
+		}
+		v.orders[i] = h
+	}
+	return v.l.Errors() == 0
+}
+
+func cycleDiag(p *Program, cycle []At) *diag.Diagnostic {
+	parts := make([]string, 0, len(cycle)+1)
+	for _, at := range append(append([]At{}, cycle...), cycle[0]) {
+		parts = append(parts, stepName(p, at))
+	}
+	return &diag.Diagnostic{ID: waitCycle, Message: "steps wait for each other in a circle: " + strings.Join(parts, " waits for a step of the vEU of ")}
+}
+
+func (v *verifier) step(p *Program, at At) string { return stepName(p, at) }
+
+// stepName is how findings speak of a step.
+func stepName(p *Program, at At) string {
+	t := p.Steps[at.VEU][at.Order].Task
+	if t.Op < 0 || int(t.Op) >= len(p.Ops) {
+		return fmt.Sprintf("the step at %v", at)
+	}
+	return fmt.Sprintf("rTask %d of %s at %v", t.Index, opName(p.Ops[t.Op]), at)
+}
+
+// opName is how findings speak of an rOperator: its name, and the ONNX nodes it comes from.
+func opName(op *roperator.ROperator) string {
+	var nodes []string
+	for _, o := range op.Origins {
+		if o.Name != op.Name {
+			nodes = append(nodes, o.Name)
+		}
+	}
+	if len(nodes) == 0 {
+		return fmt.Sprintf("%q", op.Name)
+	}
+	return fmt.Sprintf("%q (ONNX nodes %s)", op.Name, strings.Join(nodes, ", "))
+}
+
+// String is prog[vEU][order].
+func (a At) String() string { return fmt.Sprintf("prog[%d][%d]", a.VEU, a.Order) }
+
+func (v *verifier) opDiag(id string, op int32, format string, args ...any) *diag.Diagnostic {
+	o := v.plan.Graph.Ops[op]
+	return &diag.Diagnostic{ID: id, Node: o.Name, Op: o.Kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// findings joins findings of one kind between the same two rOperators over the same buffer.
+type findings struct {
+	index map[findingKey]int
+	list  []finding
+}
+
+type findingKey struct {
+	id, what  string
+	from, to  int32 // rOperators
+	buf, buf2 int32
+}
+
+type finding struct {
+	key   findingKey
+	text  string // of the first
+	count int
+}
+
+func (f *findings) add(k findingKey, text func() string) {
+	if f.index == nil {
+		f.index = map[findingKey]int{}
+	}
+	i, ok := f.index[k]
+	if !ok {
+		i = len(f.list)
+		f.index[k] = i
+		f.list = append(f.list, finding{key: k, text: text()})
+	}
+	f.list[i].count++
+}
+
+// flush reports what was found, in the order of the later rOperators.
+func (v *verifier) flush() {
+	list := v.found.list
+	sort.SliceStable(list, func(i, j int) bool { return list[i].key.to < list[j].key.to })
+	for _, f := range list {
+		text := f.text
+		if f.count > 1 {
+			text += fmt.Sprintf(" (and %d more such)", f.count-1)
+		}
+		v.l.Add(v.opDiag(f.key.id, f.key.to, "%s", text))
+	}
+	v.found = findings{}
+}

@@ -1,0 +1,136 @@
+package vdevice
+
+import (
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// arena checks that every buffer accessed has its place, and that bytes pass from one buffer to the
+// next only once the former's accesses are all complete.
+func (v *verifier) arena() {
+	plan := v.plan
+	if len(plan.Arena) != len(plan.Graph.Buffers) {
+		v.l.Add(&diag.Diagnostic{ID: badArena, Message: fmt.Sprintf("the plan places %d buffers, the graph has %d", len(plan.Arena), len(plan.Graph.Buffers))})
+		return
+	}
+	uses := bufferUses(plan, v.at, v.seg, v.veus)
+	var live []int
+	for id, b := range plan.Graph.Buffers {
+		if why := v.badPlace(b, &uses[id]); why != "" {
+			v.l.Add(&diag.Diagnostic{ID: badArena, Message: fmt.Sprintf("buffer %d (%q) %s", id, b.Name, why)})
+		} else if uses[id].firstSeg >= 0 && b.Bytes() > 0 {
+			live = append(live, id)
+		}
+	}
+	if v.l.Errors() == 0 {
+		v.succession(live, uses)
+		v.flush()
+	}
+}
+
+func (v *verifier) badPlace(b *roperator.Buffer, u *use) string {
+	off := v.plan.Arena[b.ID]
+	switch {
+	case b.Kind != roperator.Arena && off != -1:
+		return fmt.Sprintf("is of kind %v and must not be in the arena", b.Kind)
+	case b.Kind == roperator.Arena && u.firstSeg >= 0 && off < 0:
+		return "is accessed but has no place in the arena"
+	case off < -1 || off >= 0 && (off%ArenaAlign != 0 || off > v.plan.ArenaLen-b.Bytes()):
+		return fmt.Sprintf("of %d bytes is at %d; want a multiple of %d inside the arena of %d bytes", b.Bytes(), off, ArenaAlign, v.plan.ArenaLen)
+	}
+	return ""
+}
+
+// span is a run of arena bytes and the buffer that had it last.
+type span struct {
+	from, to int64
+	buf      int
+}
+
+// succession goes through the buffers as they come to life and compares each with those that had its
+// bytes just before. Whoever had them earlier still is ordered before those, and so before it.
+func (v *verifier) succession(live []int, uses []use) {
+	starts := v.starts(live, uses)
+	sort.SliceStable(live, func(i, j int) bool { return starts[live[i]] < starts[live[j]] })
+	var owners []span // disjoint, ascending
+	for _, id := range live {
+		from := v.plan.Arena[id]
+		to := from + v.plan.Graph.Buffers[id].Bytes()
+		lo := sort.Search(len(owners), func(i int) bool { return owners[i].to > from })
+		hi := lo
+		var parts []span
+		seen := map[int]bool{}
+		for ; hi < len(owners) && owners[hi].from < to; hi++ {
+			o := owners[hi]
+			if !seen[o.buf] {
+				seen[o.buf] = true
+				v.succeeds(o.buf, id, uses)
+			}
+			if o.from < from {
+				parts = append(parts, span{o.from, from, o.buf})
+			}
+			if o.to > to {
+				parts = append(parts, span{to, o.to, o.buf})
+			}
+		}
+		parts = append(parts, span{from, to, id})
+		sort.Slice(parts, func(i, j int) bool { return parts[i].from < parts[j].from })
+		owners = append(owners[:lo], append(parts, owners[hi:]...)...)
+	}
+}
+
+// starts numbers the first access of each buffer in a sequence that agrees with happens-before.
+func (v *verifier) starts(live []int, uses []use) map[int]int {
+	positions := make([][]int, len(v.orders))
+	n := 0
+	for i, h := range v.orders {
+		positions[i] = h.positions(n)
+		n += len(h.topo)
+	}
+	out := map[int]int{}
+	for _, id := range live {
+		u, first := &uses[id], math.MaxInt
+		h := v.orders[u.firstSeg]
+		for _, t := range u.first {
+			first = min(first, positions[u.firstSeg][h.base[t.veu]+int(t.first)])
+		}
+		out[id] = first
+	}
+	return out
+}
+
+// succeeds reports accesses of old that may come after one of next.
+func (v *verifier) succeeds(old, next int, uses []use) {
+	a, b := &uses[old], &uses[next]
+	if a.lastSeg < b.firstSeg {
+		return
+	}
+	k := findingKey{id: arenaUnordered, buf: int32(old), buf2: int32(next)}
+	h := v.orders[b.firstSeg]
+	if a.lastSeg > b.firstSeg {
+		k.to = h.p.Steps[b.first[0].veu][b.first[0].first].Task.Op
+		v.found.add(k, func() string {
+			return fmt.Sprintf("buffer %q takes bytes of %q in segment %d, which is accessed until segment %d", v.name(next), v.name(old), b.firstSeg, a.lastSeg)
+		})
+		return
+	}
+	for _, y := range b.first {
+		here := At{y.veu, y.first}
+		for _, x := range a.last {
+			if h.known(here, x.veu) > x.last {
+				continue
+			}
+			k.to = h.p.Steps[y.veu][y.first].Task.Op
+			k.from = h.p.Steps[x.veu][x.last].Task.Op
+			v.found.add(k, func() string {
+				return fmt.Sprintf("buffer %q takes bytes of %q, but %s may run before %s has", v.name(next), v.name(old), stepName(h.p, here), stepName(h.p, At{x.veu, x.last}))
+			})
+		}
+	}
+}
+
+func (v *verifier) name(buf int) string { return v.plan.Graph.Buffers[buf].Name }

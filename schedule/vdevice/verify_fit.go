@@ -1,0 +1,59 @@
+package vdevice
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/internal/diag"
+)
+
+// Needs is what a vEU must have to run a program's rTasks.
+type Needs struct {
+	Threads   int // of the rTask with the most
+	Shared    int // bytes
+	Registers int // a thread
+}
+
+// Add raises the needs to those of another rTask.
+func (n *Needs) Add(threads, shared, registers int) {
+	n.Threads, n.Shared, n.Registers = max(n.Threads, threads), max(n.Shared, shared), max(n.Registers, registers)
+}
+
+// Needs computes what the program's vEUs must have.
+func (p *Program) Needs() Needs {
+	var n Needs
+	for id, c := range p.Pick {
+		if c >= 0 {
+			in := p.Ops[id].Candidates[c].Inst
+			n.Add(in.Threads(), in.Shared(), in.Registers())
+		}
+	}
+	return n
+}
+
+// Fit lists what of n a vEU of the device cannot offer while all vEUs are resident; nothing if it can.
+func (s *Spec) Fit(n Needs) []string {
+	var out []string
+	if n.Threads > s.Threads {
+		out = append(out, fmt.Sprintf("%d threads, a vEU of %s has %d", n.Threads, s.Name, s.Threads))
+	}
+	if n.Shared > s.SharedBound() {
+		out = append(out, fmt.Sprintf("%d bytes of shared memory, a vEU of %s has %d", n.Shared, s.Name, s.SharedBound()))
+	}
+	if bound := s.RegisterBound(n.Threads); n.Registers > bound {
+		out = append(out, fmt.Sprintf("%d registers a thread, a vEU of %s with %d threads has %d", n.Registers, s.Name, n.Threads, bound))
+	}
+	return out
+}
+
+// fits checks that the program's vEUs can be resident all at once.
+func (v *verifier) fits(segment int, p *Program) {
+	report := func(format string, args ...any) {
+		v.l.Add(&diag.Diagnostic{ID: doesNotFit, Message: fmt.Sprintf("segment %d %s", segment, fmt.Sprintf(format, args...))})
+	}
+	if n := len(p.Steps); n > v.plan.Spec.VEUs() {
+		report("uses %d vEUs, %s has %d", n, v.plan.Spec.Name, v.plan.Spec.VEUs())
+	}
+	for _, lack := range v.plan.Spec.Fit(p.Needs()) {
+		report("needs %s", lack)
+	}
+}
