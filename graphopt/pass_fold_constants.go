@@ -69,19 +69,15 @@ func (s *sweep) foldable(n *ir.Node) []*ir.Tensor {
 		return nil
 	}
 	in := make([]*ir.Tensor, len(n.Inputs))
-	limit := s.c.Opts.FoldLimit
 	for i, v := range n.Inputs {
 		if v == nil {
 			continue
 		}
-		if v.Const == nil {
+		if in[i] = v.Const; in[i] == nil {
 			return nil
 		}
-		in[i] = v.Const
-		if s.uses[v] == 1 { // its bytes go away
-			limit += v.Const.Bytes()
-		}
 	}
+	limit, freed := s.foldLimit(n)
 	if !fits(n, limit) {
 		return nil
 	}
@@ -89,7 +85,29 @@ func (s *sweep) foldable(n *ir.Node) []*ir.Tensor {
 	if err != nil {
 		return nil
 	}
+	s.c.foldBudget += freed
+	for _, t := range results {
+		if t != nil {
+			s.c.foldBudget -= t.Bytes()
+		}
+	}
 	return results
+}
+
+// foldLimit returns how many bytes n's results may have, and how many its inputs give back because
+// they go away with n. The budget of the run keeps chains of nodes from doubling constants over and over.
+func (s *sweep) foldLimit(n *ir.Node) (limit, freed int64) {
+	limit = s.c.Opts.FoldLimit
+	for i, v := range n.Inputs {
+		if v == nil || slices.Contains(n.Inputs[:i], v) {
+			continue
+		}
+		limit += v.Const.Bytes()
+		if s.uses[v] == 1 {
+			freed += v.Const.Bytes()
+		}
+	}
+	return min(limit, s.c.foldBudget+freed), freed
 }
 
 // fits reports whether the results' sizes are known and, together, within limit bytes.

@@ -11,13 +11,24 @@ type Context struct {
 	Root  *ir.Graph
 	Opts  Options
 	names *ir.Namer
+	// foldBudget is how many bytes of constants folding may still add, see foldLimit.
+	foldBudget int64
 }
+
+// foldSlack is what folding may add to a model's constants beyond doubling them.
+const foldSlack = 64 << 20
 
 func newContext(g *ir.Graph, opts Options) *Context {
 	if opts.FoldLimit == 0 {
 		opts.FoldLimit = DefaultFoldLimit
 	}
-	return &Context{Root: g, Opts: opts, names: ir.NewNamer(g)}
+	c := &Context{Root: g, Opts: opts, names: ir.NewNamer(g), foldBudget: foldSlack}
+	for _, g := range c.graphs() {
+		for _, v := range g.Consts {
+			c.foldBudget += v.Const.Bytes()
+		}
+	}
+	return c
 }
 
 // Name returns an unused value name made from base.
