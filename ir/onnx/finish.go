@@ -24,6 +24,9 @@ func (im *importer) finish() {
 		return
 	}
 	for _, v := range g.Outputs {
+		if v.DType == ir.Invalid {
+			im.portf("unknown-type", fmt.Sprintf("output %q", v.Name), "", "its element type cannot be inferred")
+		}
 		im.checkDeclared(v)
 	}
 }

@@ -60,7 +60,7 @@ type boundAttr struct {
 // call inlines a call of a function at p.
 func (s *scope) call(p *place, f *function, pb *onnxpb.NodeProto) {
 	inputs, outputs := s.inputs(p, pb), trim(s.defineOutputs(p, pb))
-	if !s.callable(p, f, inputs, outputs) {
+	if !s.callable(p, f, inputs, outputs) || !s.withinBudget(p, len(f.pb.Input)+len(f.pb.Output)+len(f.pb.ValueInfo)) {
 		s.refuse(outputs)
 		return
 	}

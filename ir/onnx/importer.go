@@ -13,8 +13,9 @@ import (
 const (
 	// maxDiags bounds the messages about one model.
 	maxDiags = 1000
-	// maxInlined bounds the nodes that inlining functions may add; calls of calls multiply.
-	maxInlined = 1 << 18
+	// maxInlined bounds what inlining functions may add, calls of calls multiplying it: some 200,000
+	// nodes. scope.withinBudget counts.
+	maxInlined = 1 << 21
 	// maxCallDepth bounds calls of functions inside functions.
 	maxCallDepth = 64
 )

@@ -53,8 +53,10 @@ func parseShape(pb *onnxpb.TensorShapeProto) (ir.Shape, error) {
 			s[i] = unnamed
 		}
 	}
-	_, err := countElems(consts)
-	return s, err
+	if _, err := countElems(consts); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // nameDims names the open extents of an input after it: x_dim_0.

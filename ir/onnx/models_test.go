@@ -1,4 +1,4 @@
-package onnx
+package onnx_test
 
 import (
 	"os"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/onnx"
 )
 
 const digitsDir = "../../testdata/models"
@@ -33,7 +34,7 @@ func realModels(t *testing.T) []string {
 func TestRealModels(t *testing.T) {
 	for _, path := range realModels(t) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			m, err := Load(path, Options{})
+			m, err := onnx.Load(path, onnx.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,8 +45,51 @@ func TestRealModels(t *testing.T) {
 				t.Error(err)
 			}
 			for _, v := range m.Graph.Outputs {
-				t.Log(v.Name, v.DType, v.Shape, len(m.Graph.Nodes), m.Dims)
+				if v.DType != ir.Float32 || v.Shape == nil {
+					t.Errorf("output %s is %v%v", v.Name, v.DType, v.Shape)
+				}
 			}
 		})
+	}
+}
+
+// TestDynamicDigits binds the batch in the three ways there are.
+func TestDynamicDigits(t *testing.T) {
+	for _, model := range []string{"attention", "branchy", "lstm"} {
+		path := filepath.Join(digitsDir, "digits_"+model+"_dyn.onnx")
+		for name, c := range map[string]struct {
+			opts onnx.Options
+			want string
+		}{
+			"free":  {onnx.Options{}, "[batch,10]"},
+			"dim":   {onnx.Options{Dims: map[string]int64{"batch": 4}, RequireStatic: true}, "[4,10]"},
+			"shape": {onnx.Options{Shapes: map[string][]int64{"image": {4, 1, 8, 8}}, RequireStatic: true}, "[4,10]"},
+			"open":  {onnx.Options{Shapes: map[string][]int64{"image": {2, -1, -1, 8}}, RequireStatic: true}, "[2,10]"},
+		} {
+			m, err := onnx.Load(path, c.opts)
+			if err != nil {
+				t.Errorf("%s, %s: %v", model, name, err)
+				continue
+			}
+			if got := m.Graph.Outputs[0].Shape.String(); got != c.want {
+				t.Errorf("%s, %s: the output is %s, want %s", model, name, got, c.want)
+			}
+			if len(m.Warnings) != 0 {
+				t.Errorf("%s, %s: %v", model, name, m.Warnings)
+			}
+		}
+	}
+}
+
+func TestModelFacts(t *testing.T) {
+	m, err := onnx.Load(filepath.Join(digitsDir, "digits_branchy_dyn.onnx"), onnx.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.IRVersion != 10 || m.Opsets[""] != 20 || m.Producer != "pytorch" || len(m.Dims) != 1 || m.Dims[0] != "batch" {
+		t.Errorf("got IR version %d, opsets %v, producer %q, dims %v", m.IRVersion, m.Opsets, m.Producer, m.Dims)
+	}
+	if n := m.Graph.Nodes[0]; len(n.Origins) != 1 || n.Origins[0].Name == "" || n.Origins[0].OpType != "Conv" {
+		t.Errorf("the first node comes from %v", n.Origins)
 	}
 }

@@ -37,7 +37,7 @@ func (s *scope) place(pb *onnxpb.NodeProto, index int) *place {
 // node imports one node; the nodes that define its inputs are there already.
 func (s *scope) node(pb *onnxpb.NodeProto, index int) {
 	p := s.place(pb, index)
-	if !s.withinBudget(p) {
+	if !s.withinBudget(p, nodeCost(pb)) {
 		s.refuse(s.defineOutputs(p, pb))
 		return
 	}
@@ -48,19 +48,27 @@ func (s *scope) node(pb *onnxpb.NodeProto, index int) {
 	s.operator(p, pb)
 }
 
-// withinBudget counts the nodes that come out of function bodies.
-func (s *scope) withinBudget(p *place) bool {
+// withinBudget counts what comes out of function bodies, in names, nodes and numbers.
+func (s *scope) withinBudget(p *place, cost int) bool {
 	if len(s.im.calls) == 0 {
 		return true
 	}
-	s.im.inlined++
+	s.im.inlined += cost
 	if s.im.inlined <= maxInlined {
 		return true
 	}
 	if s.im.once("inlined") {
-		p.report("function-too-large", "", "", fmt.Sprintf("inlining the model's functions makes more than %d nodes", maxInlined))
+		p.report("function-too-large", "", "", "inlining the model's functions makes it too large")
 	}
 	return false
+}
+
+func nodeCost(pb *onnxpb.NodeProto) int {
+	n := 4 + len(pb.Input) + len(pb.Output)
+	for _, a := range pb.Attribute {
+		n += 1 + len(a.Floats) + len(a.Strings)
+	}
+	return n
 }
 
 // operator imports a node that is no function call.
@@ -158,12 +166,12 @@ func trim(list []*ir.Value) []*ir.Value {
 
 // supported reports operators that do not exist or cannot be imported.
 func (s *scope) supported(p *place, n *ir.Node) bool {
-	if _, ok := s.opsets[p.domain]; !ok && s.im.once("opset "+p.domain) {
-		s.im.errorf("bad-opset", "", "the nodes of domain %s, e.g. %q, need an opset import of that domain", domainName(p.domain), p.name)
+	if _, ok := s.opsets[""]; !ok && p.domain == "" && s.im.once("no opset") {
+		s.im.errorf("bad-opset", "", "there are nodes of domain %s, e.g. %q, but no opset import for it", standard, p.name)
 	}
 	row := ir.LookupOp("", n.Op)
 	switch {
-	case p.domain == ir.InternalDomain || p.domain != "":
+	case p.domain != "":
 		s.unsupported(p, n, fmt.Sprintf("operators of domain %s are not supported", p.domain), domainHelp(p.domain))
 	case row == nil && !hasRules(n.Op):
 		s.unsupported(p, n, "the operator is not supported", "see the supported operators with rammerc ops, or replace it in the model")

@@ -77,7 +77,7 @@ func Load(path string, opts Options) (*Model, error) {
 }
 
 // Parse imports the model in data; name names it in messages, and dir is the folder of its external
-// data ("" when there is none). The error is a *diag.List. Parse may keep references to data.
+// data ("" when there is none). The error is a *diag.List.
 func Parse(name string, data []byte, dir string, opts Options) (*Model, error) {
 	if int64(len(data)) > maxFile {
 		return nil, failure(name, "bad-file", "not an ONNX model: a protobuf message has at most 2 GiB",
@@ -133,6 +133,9 @@ func failure(file, id, message, help string) error {
 }
 
 func decode(name string, data []byte) (*onnxpb.ModelProto, error) {
+	if !plausible(data) {
+		return nil, failure(name, "bad-file", "not an ONNX model: it consists of too many empty parts", "")
+	}
 	pb := &onnxpb.ModelProto{}
 	err := proto.UnmarshalOptions{RecursionLimit: maxNesting, AllowPartial: true}.Unmarshal(data, pb)
 	if err == nil && pb.Graph != nil {

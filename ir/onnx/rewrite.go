@@ -25,6 +25,7 @@ var rules = []rule{
 	{"BatchNormalization", minOpset, 9, batchNormSpatial, "spatial=0 normalises every position by statistics of its own"},
 	{"BatchNormalization", minOpset, 14, batchNormOutputs, "more than one output asked for training"},
 	{"BatchNormalization", 14, always, batchNormTraining, "only inference is supported"},
+	{"Cast", minOpset, always, castTarget, "element types that are not supported are named"},
 	{"Cast", minOpset, always, dropAttr("round_mode"), "rounding to float8e8m0 only"},
 	{"Clip", minOpset, 11, clipBounds, "the bounds were attributes"},
 	{"Dropout", minOpset, always, dropout, "the identity in inference"},
@@ -61,6 +62,25 @@ var rules = []rule{
 	{"Unsqueeze", minOpset, 13, axesInput, "axes were an attribute"},
 	{"Upsample", minOpset, 9, upsampleScales, "the scales were an attribute"},
 	{"Upsample", minOpset, 10, upsample, "Resize sampled from the corner, and floored"},
+}
+
+// Rewrite describes one rule of the importer, for documentation.
+type Rewrite struct {
+	Op           string
+	From, Before int64 // the opsets it applies to; Before is 0 when it applies to all later ones
+	Why          string
+}
+
+// Rewrites lists what the importer rewrites, sorted by operator.
+func Rewrites() []Rewrite {
+	out := make([]Rewrite, len(rules))
+	for i, r := range rules {
+		out[i] = Rewrite{r.op, r.from, r.before, r.why}
+		if r.before == always {
+			out[i].Before = 0
+		}
+	}
+	return out
 }
 
 func hasRules(op string) bool {

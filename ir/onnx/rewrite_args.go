@@ -86,3 +86,14 @@ func upsampleScales(c *rewriting) {
 	}
 	c.setInput(1, c.floats("scales", scales.Floats...))
 }
+
+// castTarget names an element type that ONNX has and rammerc has not.
+func castTarget(c *rewriting) {
+	to, ok := c.n.Attrs["to"]
+	if !ok || to.Kind != ir.AttrInt || to.I != int64(int32(to.I)) {
+		return
+	}
+	if _, err := parseDType(int32(to.I)); err != nil {
+		c.refuse(typeID(err), "attribute to", "", "%v", err)
+	}
+}

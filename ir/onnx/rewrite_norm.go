@@ -161,7 +161,7 @@ func (c *rewriting) extent(x *ir.Value, axis int64) *ir.Value {
 	return c.emit("Shape", attrs, x)
 }
 
-// lpNorm divides by the norm along axis.
+// lpNorm divides by the norm along axis, where that is not 0.
 func lpNorm(c *rewriting) {
 	axis, p := c.takeInt("axis", -1), c.takeInt("p", 2)
 	if p != 1 && p != 2 {
@@ -169,8 +169,13 @@ func lpNorm(c *rewriting) {
 		return
 	}
 	x := c.n.Input(0)
+	one, zero := c.scalar("one", 1, x), c.scalar("zero", 0, x)
+	if c.refused {
+		return
+	}
 	norm := c.emit(fmt.Sprintf("ReduceL%d", p), nil, x, c.ints("axes", axis))
-	c.become("Div", nil, x, norm)
+	safe := c.emit("Where", nil, c.emit("Equal", nil, norm, zero), one, norm)
+	c.become("Div", nil, x, safe)
 }
 
 // meanVarianceNorm is (x - mean)/(deviation + 1e-9) over axes.

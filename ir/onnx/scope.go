@@ -173,6 +173,9 @@ func (s *scope) outputs(pb *onnxpb.GraphProto) {
 
 // subgraph imports a graph attribute of the node at p. It returns nil when a node in it is refused.
 func (s *scope) subgraph(p *place, pb *onnxpb.GraphProto) *ir.Graph {
+	if !s.withinBudget(p, len(pb.Input)+len(pb.Initializer)+len(pb.ValueInfo)+len(pb.Output)) {
+		return nil
+	}
 	name := pb.GetName()
 	if name == "" {
 		name = p.name

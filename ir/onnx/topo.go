@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"container/heap"
+	"slices"
 
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
@@ -142,10 +143,10 @@ func findCycle(deps [][]int, waits []int) []int {
 			}
 		}
 	}
+	slices.Reverse(path)
+	first := slices.Index(path, slices.Min(path))
+	path = append(path[first:], path[:first]...)
 	const most = 20
-	for i, j := 0, len(path)-1; i < j; i, j = i+1, j-1 {
-		path[i], path[j] = path[j], path[i]
-	}
 	return path[:min(len(path), most)]
 }
 
