@@ -1,0 +1,161 @@
+// The inner part of all tiled contractions: a BM×BN tile of C += A·B, fed through a ring of ST stages
+// in shared memory. A stage holds BM rows of A, BK long (padded against bank conflicts), and BK rows of
+// B, BN long. Who fills a stage is a loader's business (loaders.cuh); who takes the result, a sink's.
+#pragma once
+
+#include "rt/device.cuh"
+
+#if defined(__CUDACC__)
+#define RK_PRAGMA(text) _Pragma(#text)
+#define RK_UNROLL(n) RK_PRAGMA(unroll n)
+#else
+#define RK_UNROLL(n)
+#endif
+
+namespace rk {
+
+using rt::float4v;
+
+RT_DEVICE constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+// Each thread owns TM×TN elements of the tile: rows ty + i·TY, columns in runs of up to 4. KG groups of
+// threads share the tile's k range; their sums meet in shared memory.
+template <int BM_, int BN_, int BK_, int TM_, int TN_, int KG_, int ST_>
+struct Tile {
+  static constexpr int BM = BM_, BN = BN_, BK = BK_, TM = TM_, TN = TN_, KG = KG_, ST = ST_;
+  static constexpr int TX = BN / TN, TY = BM / TM;
+  static constexpr int kGroup = TX * TY;
+  static constexpr int kThreads = kGroup * KG;
+  static constexpr int LDA = BK + 4;
+  static constexpr int kStageA = BM * LDA, kStageB = BK * BN;
+  static constexpr int kRing = ST * (kStageA + kStageB);
+  static constexpr int kSums = KG * BM * BN;
+  static constexpr int kShared = 4 * (kRing > kSums ? kRing : kSums);
+  static constexpr int kVec = TN < 4 ? TN : 4;
+  static constexpr int kSlice = BK / KG;
+  static_assert(TX % 8 == 0 && TY % 4 == 0 && kGroup % 32 == 0, "a warp covers 8 by 4 threads");
+  static_assert(kSlice % 4 == 0 && TN % kVec == 0 && (kVec == 4 || TN == kVec), "vector widths");
+};
+
+// Where a thread stands in its group: warps are 8 wide and 4 high, so that one warp's reads of A and of
+// B touch few rows and whole lines.
+template <class T>
+struct Place {
+  int tx, ty, group;
+  RT_DEVICE explicit Place(int tid) {
+    const int lane = tid % 32, warp = tid % T::kGroup / 32;
+    group = tid / T::kGroup;
+    tx = warp % (T::TX / 8) * 8 + lane % 8;
+    ty = warp / (T::TX / 8) * 4 + lane / 8;
+  }
+  RT_DEVICE int row(int i) const { return ty + i * T::TY; }
+  RT_DEVICE int col(int j) const { return j / T::kVec * (T::TX * T::kVec) + tx * T::kVec + j % T::kVec; }
+};
+
+template <int N>
+RT_DEVICE void load_run(float* dst, const float* src) {
+  if constexpr (N == 4) {
+    const float4v v = *reinterpret_cast<const float4v*>(src);
+    dst[0] = v.x, dst[1] = v.y, dst[2] = v.z, dst[3] = v.w;
+  } else {
+    RT_UNROLL
+    for (int i = 0; i < N; ++i) dst[i] = src[i];
+  }
+}
+
+// acc += A·B of one stage, this group's share of k.
+template <class T>
+RT_DEVICE void multiply_stage(const Place<T>& at, const float* sa, const float* sb, float (&acc)[T::TM][T::TN]) {
+  sa += at.ty * T::LDA + at.group * T::kSlice;
+  sb += at.group * T::kSlice * T::BN + at.tx * T::kVec;
+  RK_UNROLL(T::TM * T::TN >= 32 ? 1 : 2)
+  for (int k = 0; k < T::kSlice; k += 4) {
+    float a[T::TM][4];
+    RT_UNROLL
+    for (int i = 0; i < T::TM; ++i) load_run<4>(a[i], sa + i * T::TY * T::LDA + k);
+    RT_UNROLL
+    for (int kk = 0; kk < 4; ++kk) {
+      float b[T::TN];
+      RT_UNROLL
+      for (int j = 0; j < T::TN; j += T::kVec) {
+        load_run<T::kVec>(b + j, sb + (k + kk) * T::BN + j / T::kVec * (T::TX * T::kVec));
+      }
+      RT_UNROLL
+      for (int i = 0; i < T::TM; ++i) {
+        RT_UNROLL
+        for (int j = 0; j < T::TN; ++j) acc[i][j] += a[i][kk] * b[j];
+      }
+    }
+  }
+}
+
+// Runs k tiles [0, count) through the ring. LoadA and LoadB have issue(stage, k_tile), called by all
+// threads; what a thread copies is its own until the barrier after cp_async_wait.
+template <class T, class LoadA, class LoadB>
+RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, int count,
+                              float (&acc)[T::TM][T::TN]) {
+  float* ring = reinterpret_cast<float*>(t.smem);
+  const Place<T> at(t.tid);
+  int fill = 0, slot = 0;  // stages to fill and to multiply next
+  RK_UNROLL(1)
+  for (int k_tile = 1 - T::ST; k_tile < count; ++k_tile) {
+    if (k_tile >= 0) {
+      rt::cp_async_wait<T::ST - 2>();
+      t.sync();
+    }
+    if (k_tile + T::ST - 1 < count) {
+      load_a.issue(ring + fill * T::kStageA, k_tile + T::ST - 1);
+      load_b.issue(ring + T::ST * T::kStageA + fill * T::kStageB, k_tile + T::ST - 1);
+    }
+    rt::cp_async_commit();
+    fill = fill + 1 == T::ST ? 0 : fill + 1;
+    if (k_tile >= 0) {
+      multiply_stage<T>(at, ring + slot * T::kStageA, ring + T::ST * T::kStageA + slot * T::kStageB, acc);
+      slot = slot + 1 == T::ST ? 0 : slot + 1;
+    }
+  }
+  rt::cp_async_wait<0>();
+}
+
+// Hands every element of the tile, summed over the groups in a fixed order, to sink(row, col, sum).
+// Going through shared memory makes lanes neighbours in n, whatever the tile's shape, and keeps the
+// epilogue's code to a few copies.
+template <class T, class Sink>
+RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], const Sink& sink) {
+  float* sums = reinterpret_cast<float*>(t.smem);
+  const Place<T> at(t.tid);
+  t.sync();
+  RT_UNROLL
+  for (int i = 0; i < T::TM; ++i) {
+    float* row = sums + (at.group * T::BM + at.row(i)) * T::BN;
+    RT_UNROLL
+    for (int j = 0; j < T::TN; j += T::kVec) {
+      if constexpr (T::kVec == 4) {
+        *reinterpret_cast<float4v*>(row + at.col(j)) =
+            float4v{acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]};
+      } else {
+        RT_UNROLL
+        for (int v = 0; v < T::kVec; ++v) row[at.col(j) + v] = acc[i][j + v];
+      }
+    }
+  }
+  t.sync();
+  RK_UNROLL(2)
+  for (int e = t.tid; e < T::BM * T::BN; e += T::kThreads) {
+    float sum = sums[e];
+    RT_UNROLL
+    for (int g = 1; g < T::KG; ++g) sum += sums[g * T::BM * T::BN + e];
+    sink(e / T::BN, e % T::BN, sum);
+  }
+}
+
+// Stores one element of the result through the epilogue; (i0, i1, i2) are its coordinates.
+template <class Epi>
+RT_DEVICE void store(const rt::Task& t, const rt::Operand3& out, const typename Epi::Args& epi, float x, int i0,
+                     int i1, int i2) {
+  using Out = typename Epi::Out;
+  t.template ptr<Out>(out.ref)[i0 * out.s0 + i1 * out.s1 + i2 * out.s2] =
+      Epi::apply(t, epi, static_cast<typename Epi::In>(x), i0, i1, i2);
+}
+
+}  // namespace rk

@@ -1,0 +1,57 @@
+// Pointwise convolution without stride or padding is a plain GEMM whose constant operand stands on the
+// left: out[n][c][p] = epilogue(Σ_k W[c][k] · prologue(X[n][k][p])).
+#pragma once
+
+#include "common/loaders.cuh"
+#include "common/tile.cuh"
+#include "rt/device.cuh"
+
+namespace rk {
+
+// Mode is kVec4, kByCol (lanes along p) or kByRow (lanes along k).
+template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, class Epi, class Pro>
+struct ConvPointwise {
+  using T = Tile<BM, BN, BK, TM, TN, KG, ST>;
+  static constexpr int kThreads = T::kThreads;
+  static constexpr int kShared = T::kShared;
+
+  struct Args {
+    rt::Ref x, w;
+    rt::Operand3 out;  // [image·split][channel][position]
+    int32_t groups;
+    int32_t out_channels, in_channels;  // of a group
+    int32_t positions;
+    int32_t tiles_m, tiles_n;
+    int32_t tiles_k, split_k, splits;
+    int64_t step_n, step_c, step_p;  // element strides of the input
+    typename Epi::Args epi;
+    typename Pro::Args pro;
+  };
+
+  // rTasks count as those of ConvTiled.
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    const int nt = rtask % a.tiles_n, mt = rtask / a.tiles_n % a.tiles_m;
+    const int rest = rtask / a.tiles_n / a.tiles_m, group = rest % a.groups, i0 = rest / a.groups;
+    const int image = i0 / a.splits, split = i0 % a.splits;
+    const int m0 = mt * BM, p0 = nt * BN, kt0 = split * a.split_k;
+    const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
+
+    const PackedLoader<kThreads, BM, BK, T::LDA> load_w{
+        t.template ptr<const float>(a.w) +
+            (static_cast<int64_t>(group * a.tiles_m + mt) * a.tiles_k + kt0) * (BM * BK),
+        t.tid};
+    const float* x = t.template ptr<const float>(a.x) + image * a.step_n +
+                     (group * static_cast<int64_t>(a.in_channels) + kt0 * BK) * a.step_c + p0 * a.step_p;
+    const StridedLoader<kThreads, BK, BN, BN, false, Mode, Pro> load_x{
+        x, a.step_c, a.step_p, a.in_channels - kt0 * BK, a.positions - p0, t.tid, a.pro};
+    float acc[TM][TN] = {};
+    multiply_tiles<T>(t, load_w, load_x, count, acc);
+    drain_tile<T>(t, acc, [&](int m, int p, float v) {
+      if (m0 + m < a.out_channels && p0 + p < a.positions) {
+        store<Epi>(t, a.out, a.epi, v, i0, group * a.out_channels + m0 + m, p0 + p);
+      }
+    });
+  }
+};
+
+}  // namespace rk

@@ -1,0 +1,59 @@
+// Convolution as implicit GEMM in float32: out[n][c][p] = epilogue(Σ_k W[c][k] · prologue(X[n][k at p])),
+// a tile of BM output channels by BN output positions an rTask. Any rank up to three, stride, dilation,
+// padding and group; and transposed convolution in gather form.
+#pragma once
+
+#include "common/loaders.cuh"
+#include "common/tile.cuh"
+#include "conv/gather.cuh"
+#include "rt/device.cuh"
+
+namespace rk {
+
+template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, class Epi, class Pro>
+struct ConvTiled {
+  using T = Tile<BM, BN, BK, TM, TN, KG, ST>;
+  static constexpr int kThreads = T::kThreads;
+  static constexpr int kShared = T::kShared;
+
+  struct Args {
+    rt::Ref x, w, steps;
+    rt::Operand3 out;     // [image·split][channel][position]
+    int32_t groups;
+    int32_t out_channels, in_channels;  // of a group
+    int32_t positions;    // of one image
+    int32_t tiles_m, tiles_n;
+    int32_t tiles_k, split_k, splits;  // k tiles of the whole sum, of one split; number of splits
+    Window win;
+    typename Epi::Args epi;
+    typename Pro::Args pro;
+  };
+
+  // rTasks count (image, split, group, channel tile, position tile), the last one fastest: those that
+  // share weights run together.
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    const int nt = rtask % a.tiles_n, mt = rtask / a.tiles_n % a.tiles_m;
+    const int rest = rtask / a.tiles_n / a.tiles_m, group = rest % a.groups, i0 = rest / a.groups;
+    const int image = i0 / a.splits, split = i0 % a.splits;
+    const int m0 = mt * BM, p0 = nt * BN, kt0 = split * a.split_k;
+    const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
+
+    const PackedLoader<kThreads, BM, BK, T::LDA> load_w{
+        t.template ptr<const float>(a.w) +
+            (static_cast<int64_t>(group * a.tiles_m + mt) * a.tiles_k + kt0) * (BM * BK),
+        t.tid};
+    const float* x = t.template ptr<const float>(a.x) + image * a.win.step_n +
+                     group * static_cast<int64_t>(a.in_channels) * a.win.step_c;
+    const Step* steps = t.template ptr<const Step>(a.steps) + kt0 * (Mode == kTap ? 1 : BK);
+    const GatherLoader<kThreads, BK, BN, Mode, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, a.pro);
+    float acc[TM][TN] = {};
+    multiply_tiles<T>(t, load_w, load_x, count, acc);
+    drain_tile<T>(t, acc, [&](int m, int p, float v) {
+      if (m0 + m < a.out_channels && p0 + p < a.positions) {
+        store<Epi>(t, a.out, a.epi, v, i0, group * a.out_channels + m0 + m, p0 + p);
+      }
+    });
+  }
+};
+
+}  // namespace rk

@@ -1,0 +1,60 @@
+// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]) in float32, one BM×BN tile an rTask.
+#pragma once
+
+#include "common/loaders.cuh"
+#include "common/tile.cuh"
+#include "rt/device.cuh"
+
+namespace rk {
+
+// ModeA is kVec4, kByCol (lanes along k) or kByRow (lanes along m); ModeB is kVec4, kByCol (along n),
+// kByRow (along k) or kPacked. With splits > 1 rTasks take turns in k and i0 counts (split, batch).
+template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int ModeA, int ModeB, class Epi, class Pro>
+struct GemmTiled {
+  using T = Tile<BM, BN, BK, TM, TN, KG, ST>;
+  static constexpr int kThreads = T::kThreads;
+  static constexpr int kShared = T::kShared;
+
+  struct Args {
+    rt::Ref a, b;
+    rt::Operand3 out;  // [split·batch][m][n]
+    int32_t M, N, K;
+    int32_t tiles_m, tiles_n;  // k tiles of the whole contraction and of one split follow
+    int32_t tiles_k, split_k, splits;
+    int32_t batch1, batch2;      // batch = (b0·batch1 + b1)·batch2 + b2
+    int64_t a0, a1, a2, am, ak;  // element strides of A over b0, b1, b2, m, k
+    int64_t b0, b1, b2, bk, bn;  // of B; a packed B has one block of tiles_n·tiles_k tiles a batch
+    typename Epi::Args epi;
+    typename Pro::Args pro;
+  };
+
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    const int mt = rtask % a.tiles_m, nt = rtask / a.tiles_m % a.tiles_n;
+    const int i0 = rtask / a.tiles_m / a.tiles_n, batch = i0 / a.splits, split = i0 % a.splits;
+    const int b2 = batch % a.batch2, b1 = batch / a.batch2 % a.batch1, b0 = batch / a.batch2 / a.batch1;
+    const int m0 = mt * BM, n0 = nt * BN, kt0 = split * a.split_k;
+    const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
+
+    const float* pa = t.template ptr<const float>(a.a) + b0 * a.a0 + b1 * a.a1 + b2 * a.a2 + m0 * a.am +
+                      static_cast<int64_t>(kt0) * BK * a.ak;
+    const StridedLoader<kThreads, BM, BK, T::LDA, true, ModeA, Pro> load_a{
+        pa, a.am, a.ak, a.M - m0, a.K - kt0 * BK, t.tid, a.pro};
+    const float* pb = t.template ptr<const float>(a.b) + b0 * a.b0 + b1 * a.b1 + b2 * a.b2;
+    float acc[TM][TN] = {};
+    if constexpr (ModeB == kPacked) {
+      const PackedLoader<kThreads, BK, BN, BN> load_b{
+          pb + (static_cast<int64_t>(nt) * a.tiles_k + kt0) * (BK * BN), t.tid};
+      multiply_tiles<T>(t, load_a, load_b, count, acc);
+    } else {
+      const NoPrologue::Args none{};
+      const StridedLoader<kThreads, BK, BN, BN, false, ModeB, NoPrologue> load_b{
+          pb + static_cast<int64_t>(kt0) * BK * a.bk + n0 * a.bn, a.bk, a.bn, a.K - kt0 * BK, a.N - n0, t.tid, none};
+      multiply_tiles<T>(t, load_a, load_b, count, acc);
+    }
+    drain_tile<T>(t, acc, [&](int m, int n, float x) {
+      if (m0 + m < a.M && n0 + n < a.N) store<Epi>(t, a.out, a.epi, x, i0, m0 + m, n0 + n);
+    });
+  }
+};
+
+}  // namespace rk

@@ -1,0 +1,126 @@
+// One step of a recurrent cell in float32. An rTask computes a slice of hidden units for up to MB rows of
+// the batch: all their gates as one matrix-vector product of [x, h] with packed [W, R], then the
+// pointwise part.
+#pragma once
+
+#include "common/gemv.cuh"
+#include "common/tile.cuh"
+#include "rt/device.cuh"
+
+namespace rk {
+
+// What the rows of a unit are, in order: RNN, one gate; LSTM, i o f c; GRU with linear_before_reset, z, r,
+// the candidate's input half and its hidden half. GRU without it needs r of all units before the
+// candidate, hence two rOperators: kGruGates leaves z and r·h, kGruState takes them.
+enum CellKind { kRnn = 0, kLstm = 1, kGruLinear = 2, kGruGates = 3, kGruState = 4 };
+
+// A matrix [batch][unit] with element strides.
+struct CellMatrix {
+  rt::Ref ref;
+  int64_t row, col;
+
+  RT_DEVICE float read(const rt::Task& t, int b, int j) const {
+    return t.template ptr<const float>(ref)[b * row + j * col];
+  }
+  RT_DEVICE void write(const rt::Task& t, int b, int j, float x) const {
+    t.template ptr<float>(ref)[b * row + j * col] = x;
+  }
+};
+
+// F, G and H are the activations f, g, h of the ONNX formulas, clipping included.
+template <int Kind, int MB, int C, int LK, int WK, class F, class G, class H>
+struct Cell {
+  using Product = Gemv<MB, C, LK, WK>;
+  static constexpr int kThreads = Product::kThreads;
+  static constexpr int kShared = Product::kShared;
+  static constexpr int kRows = Kind == kLstm || Kind == kGruLinear ? 4 : Kind == kGruGates ? 2 : 1;
+  static constexpr int kUnits = Product::BN / kRows;
+  static_assert(kUnits > 0 && Product::BN % kRows == 0, "an rTask has whole units");
+
+  struct Args {
+    CellMatrix x, h;   // what the product reads; under kGruState h is r·h
+    CellMatrix state;  // previous c (LSTM) or h (GRU)
+    CellMatrix gate;   // z, under kGruState
+    rt::Ref w, bias;   // packed; bias is W's and R's together where the formulas allow
+    rt::Ref peep;      // [unit][i, o, f], if has_peep
+    rt::Ref lens;      // seq_len, if has_lens
+    CellMatrix out0;   // next h; z under kGruGates
+    CellMatrix out1;   // next c (LSTM), r·h (kGruGates)
+    CellMatrix y;      // if has_y
+    int32_t batch, inputs, hidden, contracted;  // contracted: elements of h that the product reads
+    int32_t tiles;                              // slices of units
+    int32_t step;
+    int32_t has_peep, has_lens, has_y, input_forget;
+    typename F::Args f;
+    typename G::Args g;
+    typename H::Args act_h;
+  };
+
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    const int tile = rtask % a.tiles, b0 = rtask / a.tiles * MB;
+    const int K = a.inputs + a.contracted;
+    const float* x = t.template ptr<const float>(a.x.ref);
+    const float* h = t.template ptr<const float>(a.h.ref);
+    const int64_t block = static_cast<int64_t>(ceil_div(K, Product::kStep)) * Product::kStep * Product::BN;
+    typename Product::Sums sums = {};
+    Product::accumulate(t, t.template ptr<const float>(a.w) + tile * block, K, [&](int m, int k) {
+      if (b0 + m >= a.batch) return 0.0f;
+      return k < a.inputs ? x[(b0 + m) * a.x.row + k * a.x.col]
+                          : h[(b0 + m) * a.h.row + (k - a.inputs) * a.h.col];
+    }, sums);
+    const float* total = Product::total(t, sums);
+    const float* bias = t.template ptr<const float>(a.bias) + tile * Product::BN;
+    RK_UNROLL(1)
+    for (int e = t.tid; e < MB * kUnits; e += kThreads) {
+      const int m = e / kUnits, u = e % kUnits, unit = tile * kUnits + u;
+      if (b0 + m >= a.batch || unit >= a.hidden) continue;
+      float s[kRows];
+      RT_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        s[r] = total[m * Product::BN + u * kRows + r] + rt::ld_const(bias + u * kRows + r);
+      }
+      finish_unit(t, a, b0 + m, unit, s);
+    }
+  }
+
+ private:
+  static RT_DEVICE void finish_unit(const rt::Task& t, const Args& a, int b, int j, const float (&s)[kRows]) {
+    const bool live = !a.has_lens || a.step < t.template ptr<const int32_t>(a.lens)[b];
+    float h;
+    if constexpr (Kind == kRnn) {
+      h = live ? F::apply(a.f, s[0]) : a.h.read(t, b, j);
+    } else if constexpr (Kind == kLstm) {
+      const float c0 = a.state.read(t, b, j);
+      float pi = 0, po = 0, pf = 0;
+      if (a.has_peep) {
+        const float* p = t.template ptr<const float>(a.peep) + 3 * j;
+        pi = rt::ld_const(p), po = rt::ld_const(p + 1), pf = rt::ld_const(p + 2);
+      }
+      const float i = F::apply(a.f, s[0] + pi * c0);
+      const float f = a.input_forget ? 1.0f - i : F::apply(a.f, s[2] + pf * c0);
+      const float c = f * c0 + i * G::apply(a.g, s[3]);
+      const float o = F::apply(a.f, s[1] + po * c);
+      h = live ? o * H::apply(a.act_h, c) : a.h.read(t, b, j);
+      a.out1.write(t, b, j, live ? c : c0);
+    } else if constexpr (Kind == kGruGates) {
+      a.out1.write(t, b, j, F::apply(a.f, s[1]) * a.state.read(t, b, j));
+      a.out0.write(t, b, j, F::apply(a.f, s[0]));
+      return;
+    } else {
+      const float h0 = a.state.read(t, b, j);
+      float z, candidate;
+      if constexpr (Kind == kGruLinear) {
+        z = F::apply(a.f, s[0]);
+        candidate = s[2] + F::apply(a.f, s[1]) * s[3];
+      } else {
+        z = a.gate.read(t, b, j);
+        candidate = s[0];
+      }
+      h = live ? (1.0f - z) * G::apply(a.g, candidate) + z * h0 : h0;
+    }
+    a.out0.write(t, b, j, h);
+    if (a.has_y) a.y.write(t, b, j, live ? h : 0.0f);
+  }
+};
+
+}  // namespace rk
