@@ -8,27 +8,27 @@ var elementwiseOps = slices.Concat(unaryOps, activationOps, binaryOps, selectOps
 var unaryOps = []Op{
 	unary("Abs", 1, numericTypes, "|x|"),
 	unary("Neg", 1, signedTypes, "-x"),
-	unary("Exp", 1, floatTypes, "e^x"),
-	unary("Log", 1, floatTypes, "natural logarithm"),
+	function("Exp", 1, floatTypes, "e^x"),
+	function("Log", 1, floatTypes, "natural logarithm"),
 	unary("Sqrt", 1, floatTypes, "square root"),
 	unary("Reciprocal", 1, floatTypes, "1/x"),
 	unary("Floor", 1, floatTypes, "largest integer not above x"),
 	unary("Ceil", 1, floatTypes, "smallest integer not below x"),
 	unary("Round", 11, floatTypes, "nearest integer, halves to even"),
-	unary("Sign", 9, numericTypes, "-1, 0 or 1 by the sign of x"),
-	unary("Sin", 7, floatTypes, "sine"),
-	unary("Cos", 7, floatTypes, "cosine"),
-	unary("Tan", 7, floatTypes, "tangent"),
-	unary("Asin", 7, floatTypes, "inverse sine"),
-	unary("Acos", 7, floatTypes, "inverse cosine"),
-	unary("Atan", 7, floatTypes, "inverse tangent"),
-	unary("Sinh", 9, floatTypes, "hyperbolic sine"),
-	unary("Cosh", 9, floatTypes, "hyperbolic cosine"),
-	unary("Tanh", 1, floatTypes, "hyperbolic tangent"),
-	unary("Asinh", 9, floatTypes, "inverse hyperbolic sine"),
-	unary("Acosh", 9, floatTypes, "inverse hyperbolic cosine"),
-	unary("Atanh", 9, floatTypes, "inverse hyperbolic tangent"),
-	unary("Erf", 9, floatTypes, "Gauss error function"),
+	function("Sign", 9, numericTypes, "-1, 0 or 1 by the sign of x"),
+	function("Sin", 7, floatTypes, "sine"),
+	function("Cos", 7, floatTypes, "cosine"),
+	function("Tan", 7, floatTypes, "tangent"),
+	function("Asin", 7, floatTypes, "inverse sine"),
+	function("Acos", 7, floatTypes, "inverse cosine"),
+	function("Atan", 7, floatTypes, "inverse tangent"),
+	function("Sinh", 9, floatTypes, "hyperbolic sine"),
+	function("Cosh", 9, floatTypes, "hyperbolic cosine"),
+	function("Tanh", 1, floatTypes, "hyperbolic tangent"),
+	function("Asinh", 9, floatTypes, "inverse hyperbolic sine"),
+	function("Acosh", 9, floatTypes, "inverse hyperbolic cosine"),
+	function("Atanh", 9, floatTypes, "inverse hyperbolic tangent"),
+	function("Erf", 9, floatTypes, "Gauss error function"),
 	unary("Not", 1, boolType, "logical negation"),
 	unary("BitwiseNot", 18, integerTypes, "bitwise negation"),
 	predicate("IsNaN", 9, "whether x is not a number"),
@@ -48,12 +48,12 @@ var activationOps = []Op{
 		floatAttr("alpha", 0.2), floatAttr("beta", 0.5)),
 	unary("HardSwish", 14, floatTypes, "x·max(0, min(1, x/6 + 1/2))"),
 	unary("Softplus", 1, floatTypes, "log(1 + e^x)"),
-	unary("Softsign", 1, floatTypes, "x/(1 + |x|)"),
+	function("Softsign", 1, floatTypes, "x/(1 + |x|)"),
 	unary("ThresholdedRelu", 10, floatTypes, "x where x > alpha, else 0", floatAttr("alpha", 1)),
 	unary("Mish", 18, floatTypes, "x·tanh(log(1 + e^x))"),
 	unary("Gelu", 20, floatTypes, "x·Φ(x), exactly by erf or approximated by tanh",
 		enumAttr("approximate", "none", "tanh")),
-	unary("Shrink", 9, numericTypes, "x + bias where x < -lambd, x - bias where x > lambd, else 0",
+	function("Shrink", 9, numericTypes, "x + bias where x < -lambd, x - bias where x > lambd, else 0",
 		floatAttr("bias", 0), floatAttr("lambd", 0.5)),
 	{
 		Name: "PRelu", Since: 1, Kind: KindElementwise, Infer: inferPRelu,
@@ -84,8 +84,13 @@ var binaryOps = []Op{
 	pairwise("BitwiseAnd", 18, integerTypes, "bitwise and"),
 	pairwise("BitwiseOr", 18, integerTypes, "bitwise or"),
 	pairwise("BitwiseXor", 18, integerTypes, "bitwise exclusive or"),
-	pairwise("BitShift", 11, unsignedTypes, "x shifted by y bits",
-		required("direction", AttrString, "LEFT", "RIGHT")),
+	{
+		Name: "BitShift", Since: 11, Kind: KindElementwise, Infer: inferBroadcast,
+		Inputs:  []Port{port("X", "T", unsignedTypes), port("Y", "T", unsignedTypes)},
+		Outputs: []Port{port("Z", "T", unsignedTypes)},
+		Attrs:   []AttrSpec{required("direction", AttrString, "LEFT", "RIGHT")},
+		Doc:     "x shifted by y bits",
+	},
 	pairwise("And", 1, boolType, "logical and"),
 	pairwise("Or", 1, boolType, "logical or"),
 	pairwise("Xor", 1, boolType, "logical exclusive or"),
@@ -138,6 +143,13 @@ func unary(name string, since int, types []DType, doc string, attrs ...AttrSpec)
 	}
 }
 
+// function is unary with the port names of later opsets.
+func function(name string, since int, types []DType, doc string, attrs ...AttrSpec) Op {
+	op := unary(name, since, types, doc, attrs...)
+	op.Inputs[0].Name, op.Outputs[0].Name = "input", "output"
+	return op
+}
+
 func predicate(name string, since int, doc string, attrs ...AttrSpec) Op {
 	return Op{
 		Name: name, Since: since, Kind: KindElementwise, Infer: inferSame, Attrs: attrs, Doc: doc,
@@ -161,6 +173,6 @@ func comparison(name string, since int, types []DType, doc string) Op {
 func nary(name string, since int, types []DType, doc string) Op {
 	op := unary(name, since, types, doc)
 	op.Infer = inferBroadcast
-	op.Inputs = []Port{variadic("data", "T", types)}
+	op.Inputs = []Port{variadic("data_0", "T", types)}
 	return op
 }
