@@ -183,7 +183,7 @@ func inferLoop(c *InferContext) {
 	if d := body.Outputs[0].DType; d != Bool && d != Invalid {
 		c.badAttr("body", "the condition is of type %v, wanted bool", d)
 	}
-	trips := c.in.fresh() // a condition may end the loop early
+	trips := c.trips(body)
 	for i, v := range body.Outputs[1:] {
 		c.setType(i, v.DType)
 		switch {
@@ -194,6 +194,19 @@ func inferLoop(c *InferContext) {
 		}
 	}
 }
+
+// trips is how often a loop runs: M when no condition can end it early, else a fresh symbol.
+func (c *InferContext) trips(body *Graph) Dim {
+	m := c.elems(0)
+	always := !c.has(1) || isTrue(c.elems(1))
+	kept := body.Outputs[0] == body.Inputs[1] || isTrue(knownElems(body.Outputs[0]))
+	if len(m) != 1 || !always || !kept || c.in.hasUnknown(m[0]) {
+		return c.in.fresh()
+	}
+	return atLeastZero(m[0])
+}
+
+func isTrue(elems []Dim) bool { return len(elems) == 1 && elems[0].Equal(D(1)) }
 
 func setScalar(v *Value, d DType) { v.DType, v.Shape, v.Elems = d, Shape{}, nil }
 

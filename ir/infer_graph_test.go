@@ -80,6 +80,17 @@ var inferGraphs = map[string]string{
   return %grown
 }
 `,
+	"loop with a known count": `graph "g" (%x: float32[n,3]) {
+  %zero = const int64[] {0}
+  %shape: int64[2] = Shape(%x)
+  %m: int64[] = Gather(%shape, %zero)
+  %rows: float32[n,3] = Loop(%m, _) {body = graph "body" (%i: int64[], %go: bool[]) {
+    %row: float32[3] = Gather(%x, %i)
+    return %go, %row
+  }}
+  return %rows
+}
+`,
 	"loop that changes the rank": `graph "g" (%m: int64[], %c: bool[], %x: float32[3]) {
   %a0 = const int64[1] {0}
   %last: float32? = Loop(%m, %c, %x) {body = graph "body" (%i: int64[], %go: bool[], %v: float32?) {
