@@ -1,0 +1,338 @@
+package graphopt
+
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// recipes are the ways a random graph grows at a value. None of them is discontinuous or amplifies
+// much: folded weights are rounded differently.
+var recipes = []func(r *generator, x *ir.Value){
+	unaryRecipe, unaryRecipe, constantRecipe, constantRecipe, constantRecipe, pairRecipe,
+	clipRecipe, castRecipe, matMulRecipe, gemmRecipe, convRecipe, convRecipe, batchNormRecipe,
+	softmaxRecipe, layerNormRecipe, geluRecipe, attentionRecipe, attentionRecipe, reshapeRecipe, transposeRecipe,
+	whereRecipe, reduceRecipe, repeatRecipe, ifRecipe, sliceRecipe, concatRecipe, sunkRecipe,
+}
+
+func unaryRecipe(r *generator, x *ir.Value) {
+	ops := []string{"Relu", "Sigmoid", "Tanh", "Neg", "Abs", "Identity", "Dropout", "Erf", "HardSigmoid"}
+	v := r.node(ops[r.random.IntN(len(ops))], nil, x)
+	if r.random.IntN(3) == 0 {
+		v = r.node(v.Def.Op, nil, v)
+	}
+	r.keep(v)
+}
+
+// constantRecipe combines x with neutral and other constants that do not change its shape.
+func constantRecipe(r *generator, x *ir.Value) {
+	values := []float64{0, 1, 2, 0.5, -1.5, 0.25}
+	c := r.number(values[r.random.IntN(len(values))])
+	rank := len(x.Shape)
+	if n, ok := extent(x, 1); ok && r.random.IntN(2) == 0 {
+		dims := make([]int64, rank-1)
+		for i := range dims {
+			dims[i] = 1
+		}
+		dims[0] = n
+		c = r.weights(dims...)
+	} else if n, ok := extent(x, -1); ok && r.random.IntN(3) == 0 {
+		c = r.weights(n)
+	}
+	if len(c.Shape) > rank {
+		return
+	}
+	switch op := []string{"Add", "Mul", "Sub", "Div", "Pow"}[r.random.IntN(5)]; op {
+	case "Add", "Mul":
+		r.keep(r.either(op, x, c))
+	case "Sub":
+		r.keep(r.node(op, nil, x, c))
+	case "Div":
+		r.keep(r.node(op, nil, x, r.number([]float64{1, 2, 4, 3, -0.5}[r.random.IntN(5)])))
+	case "Pow":
+		r.keep(r.node(op, nil, r.node("Tanh", nil, x), r.number(float64(1+r.random.IntN(3)))))
+	}
+}
+
+func pairRecipe(r *generator, x *ir.Value) {
+	y := r.pick()
+	if sameType(x, y) {
+		ops := []string{"Add", "Sub", "Mul", "Sum", "Max", "Min"}
+		r.keep(r.node(ops[r.random.IntN(len(ops))], nil, r.node("Tanh", nil, x), y))
+	}
+}
+
+func clipRecipe(r *generator, x *ir.Value) {
+	in := []*ir.Value{x, nil, nil}
+	if r.random.IntN(3) > 0 {
+		in[1] = r.constant(filled(ir.Float32, float64(r.random.IntN(3)-1)))
+	}
+	if r.random.IntN(3) > 0 {
+		in[2] = r.constant(filled(ir.Float32, float64(r.random.IntN(3)+1)))
+	}
+	r.keep(r.node("Clip", nil, in...))
+}
+
+func castRecipe(r *generator, x *ir.Value) {
+	wide := r.node("Cast", ir.Attrs{"to": ir.IntAttr(ir.Float64.ONNX())}, x)
+	r.keep(r.node("Cast", ir.Attrs{"to": ir.IntAttr(ir.Float32.ONNX())}, wide))
+}
+
+// affineTail puts a product and a sum with constants per last axis behind v.
+func (r *generator) affineTail(v *ir.Value) {
+	n, ok := extent(v, -1)
+	if ok && r.random.IntN(2) == 0 {
+		v = r.either("Mul", v, r.weights(n))
+	}
+	if ok && r.random.IntN(2) == 0 {
+		v = r.either("Add", v, r.weights(n))
+	}
+	r.keep(v)
+}
+
+func matMulRecipe(r *generator, x *ir.Value) {
+	if k, ok := extent(x, -1); ok && len(x.Shape) >= 2 {
+		if r.random.IntN(3) == 0 {
+			x = r.either("Mul", x, r.number(0.5))
+		}
+		r.affineTail(r.node("MatMul", nil, x, r.weights(k, 5)))
+	}
+}
+
+func gemmRecipe(r *generator, x *ir.Value) {
+	k, ok := extent(x, -1)
+	if !ok || len(x.Shape) != 2 {
+		return
+	}
+	attrs := ir.Attrs{"alpha": ir.FloatAttr(0.5), "beta": ir.FloatAttr(float64(r.random.IntN(3)))}
+	w := r.weights(k, 4)
+	if r.random.IntN(2) == 0 {
+		attrs["transB"] = ir.IntAttr(1)
+		w = r.weights(4, k)
+	}
+	in := []*ir.Value{x, w}
+	if r.random.IntN(2) == 0 {
+		in = append(in, r.weights([][]int64{{4}, {1, 4}, {1}}[r.random.IntN(3)]...))
+	}
+	r.affineTail(r.node("Gemm", attrs, in...))
+}
+
+func convRecipe(r *generator, x *ir.Value) {
+	c, ok := extent(x, 1)
+	if !ok || len(x.Shape) < 3 {
+		return
+	}
+	spatial := len(x.Shape) - 2
+	kernel := make([]int64, spatial)
+	pads := make([]int64, 2*spatial)
+	for i := range kernel {
+		kernel[i] = 1
+	}
+	group := int64(1)
+	if r.random.IntN(3) == 0 {
+		group = c
+	}
+	op, dims := "Conv", append([]int64{c, c / group}, kernel...)
+	if r.random.IntN(3) == 0 {
+		op = "ConvTranspose"
+	}
+	in := []*ir.Value{x, r.weights(dims...)}
+	if r.random.IntN(2) == 0 {
+		in = append(in, r.weights(c))
+	}
+	v := r.node(op, ir.Attrs{"group": ir.IntAttr(group), "pads": ir.IntsAttr(pads...)}, in...)
+	switch r.random.IntN(3) {
+	case 0:
+		batchNormRecipe(r, v)
+	case 1:
+		constantRecipe(r, v)
+	}
+	r.keep(v)
+}
+
+func batchNormRecipe(r *generator, x *ir.Value) {
+	if c, ok := extent(x, 1); ok && c <= 16 {
+		variance := r.constant(compute("Abs", nil, r.weights(c).Const))
+		r.keep(r.node("BatchNormalization", ir.Attrs{"epsilon": ir.FloatAttr(0.5)},
+			x, r.weights(c), r.weights(c), r.weights(c), variance))
+	}
+}
+
+func softmaxRecipe(r *generator, x *ir.Value) {
+	axes := r.ints(int64(r.random.IntN(len(x.Shape))))
+	z := r.node("Sub", nil, x, r.node("ReduceMax", nil, x, axes))
+	e := r.node("Exp", nil, z)
+	s := r.node("ReduceSum", nil, e, axes)
+	if r.random.IntN(3) == 0 {
+		r.keep(r.node("Sub", nil, z, r.node("Log", nil, s)))
+		return
+	}
+	r.keep(r.node("Div", nil, e, s))
+}
+
+func layerNormRecipe(r *generator, x *ir.Value) {
+	n, ok := extent(x, -1)
+	if !ok {
+		return
+	}
+	axes := r.ints(-1)
+	dev := r.node("Sub", nil, x, r.node("ReduceMean", nil, x, axes))
+	square := r.node("Mul", nil, dev, dev)
+	if r.random.IntN(2) == 0 {
+		square = r.node("Pow", nil, dev, r.number(2))
+	}
+	sum := r.either("Add", r.node("ReduceMean", nil, square, axes), r.constant(filled(ir.Float32, 0.25)))
+	v := r.node("Div", nil, dev, r.node("Sqrt", nil, sum))
+	if r.random.IntN(2) == 0 {
+		v = r.either("Mul", v, r.weights(n))
+	}
+	if r.random.IntN(2) == 0 {
+		v = r.either("Add", v, r.weights(n))
+	}
+	r.keep(v)
+}
+
+func geluRecipe(r *generator, x *ir.Value) {
+	var f *ir.Value
+	if r.random.IntN(2) == 0 {
+		f = r.node("Erf", nil, r.node("Div", nil, x, r.number(math.Sqrt2)))
+	} else {
+		x = r.node("Tanh", nil, x)
+		cube := r.either("Mul", r.node("Pow", nil, x, r.number(3)), r.number(0.044715))
+		f = r.node("Tanh", nil, r.either("Mul", r.either("Add", x, cube), r.number(math.Sqrt(2/math.Pi))))
+	}
+	sum := r.either("Add", f, r.number(1))
+	if r.random.IntN(2) == 0 {
+		r.keep(r.either("Mul", r.either("Mul", x, sum), r.number(0.5)))
+		return
+	}
+	r.keep(r.either("Mul", r.either("Mul", x, r.number(0.5)), sum))
+}
+
+func attentionRecipe(r *generator, x *ir.Value) {
+	rank := len(x.Shape)
+	length, ok1 := extent(x, -2)
+	depth, ok2 := extent(x, -1)
+	if rank < 3 || !ok1 || !ok2 {
+		return
+	}
+	perm := make([]int64, rank)
+	for i := range perm {
+		perm[i] = int64(i)
+	}
+	perm[rank-1], perm[rank-2] = perm[rank-2], perm[rank-1]
+	k := r.node("Tanh", nil, x)
+	kt := r.node("Transpose", ir.Attrs{"perm": ir.IntsAttr(perm...)}, k)
+	q := x
+	if r.random.IntN(2) == 0 {
+		q, kt = r.either("Mul", q, r.number(0.5)), r.either("Mul", kt, r.number(0.5))
+	}
+	s := r.node("MatMul", nil, q, kt)
+	if r.random.IntN(2) == 0 {
+		s = r.node("Div", nil, s, r.number(math.Sqrt(float64(depth))))
+	}
+	switch r.random.IntN(3) {
+	case 0:
+		s = r.either("Add", s, r.weights(length, length))
+	case 1:
+		s = r.node("Where", nil, r.constant(randomTensor(ir.Bool, []int64{length, length}, r.random)), s, r.number(-math.MaxFloat32))
+	}
+	p := r.node("Softmax", nil, s)
+	if r.random.IntN(2) == 0 {
+		p = r.node("Where", nil, r.node("IsNaN", nil, p), r.number(0), p)
+	}
+	r.keep(r.node("MatMul", nil, p, r.pickShaped(x)))
+}
+
+// pickShaped returns a value of x's type.
+func (r *generator) pickShaped(x *ir.Value) *ir.Value {
+	if y := r.pick(); sameType(x, y) {
+		return y
+	}
+	return x
+}
+
+// reshapeRecipe joins the axes behind the first, with a shape computed as exporters do.
+func reshapeRecipe(r *generator, x *ir.Value) {
+	first := r.node("Gather", nil, r.node("Shape", nil, x), r.ints(0))
+	to := r.node("Concat", ir.Attrs{"axis": ir.IntAttr(0)}, first, r.ints(-1))
+	v := r.node("Reshape", nil, x, to)
+	if r.random.IntN(2) == 0 {
+		v = r.node("Reshape", nil, v, r.node("Shape", nil, x))
+	}
+	r.keep(v)
+}
+
+func transposeRecipe(r *generator, x *ir.Value) {
+	perm := []int64{0} // the first axis may be a symbol
+	for _, p := range r.random.Perm(len(x.Shape) - 1) {
+		perm = append(perm, int64(p+1))
+	}
+	r.keep(r.node("Transpose", ir.Attrs{"perm": ir.IntsAttr(perm...)}, x))
+}
+
+func whereRecipe(r *generator, x *ir.Value) {
+	cond := r.flag
+	if r.random.IntN(2) == 0 {
+		cond = r.constant(randomTensor(ir.Bool, []int64{1}, r.random))
+	}
+	r.keep(r.node("Where", nil, cond, x, r.pickShaped(x)))
+}
+
+func reduceRecipe(r *generator, x *ir.Value) {
+	op := []string{"ReduceMean", "ReduceSum", "ReduceMax"}[r.random.IntN(3)]
+	if len(x.Shape) > 2 {
+		r.keep(r.node(op, ir.Attrs{"keepdims": ir.IntAttr(int64(r.random.IntN(2)))}, x, r.ints(-1)))
+	}
+}
+
+// repeatRecipe computes once more what an earlier node computes.
+func repeatRecipe(r *generator, x *ir.Value) {
+	if x.Def != nil && len(x.Def.Attrs.Names()) == 0 {
+		r.keep(r.node(x.Def.Op, nil, x.Def.Inputs...))
+	}
+}
+
+// ifRecipe captures x in both branches.
+func ifRecipe(r *generator, x *ir.Value) {
+	branch := func(name string, ops ...string) ir.Attr {
+		g := &ir.Graph{Name: name}
+		v := x
+		for _, op := range ops {
+			n := &ir.Node{Op: op, Inputs: []*ir.Value{v}}
+			v = &ir.Value{Name: r.name("b"), Def: n}
+			n.Outputs = []*ir.Value{v}
+			g.Nodes = append(g.Nodes, n)
+		}
+		g.Outputs = []*ir.Value{v}
+		return ir.GraphAttr(g)
+	}
+	r.keep(r.node("If", ir.Attrs{
+		"then_branch": branch("then", "Identity", "Relu", "Relu"), "else_branch": branch("else", "Neg", "Neg", "Identity"),
+	}, r.flag))
+}
+
+func sliceRecipe(r *generator, x *ir.Value) {
+	if n, ok := extent(x, -1); ok && n > 1 {
+		from := int64(r.random.IntN(2))
+		r.keep(r.node("Slice", nil, x, r.ints(from), r.ints(math.MaxInt64), r.ints(-1), r.ints(1)))
+	}
+}
+
+func concatRecipe(r *generator, x *ir.Value) {
+	y := r.pickShaped(x)
+	r.keep(r.node("Concat", ir.Attrs{"axis": ir.IntAttr(-1)}, x, y))
+}
+
+// sunkRecipe puts a reshape between a contraction and elementwise operators.
+func sunkRecipe(r *generator, x *ir.Value) {
+	k, ok := extent(x, -1)
+	if !ok || len(x.Shape) < 2 {
+		return
+	}
+	v := r.node("Reshape", nil, r.node("MatMul", nil, x, r.weights(k, 5)), r.ints(0, -1))
+	if n, ok := extent(v, -1); ok {
+		v = r.either("Add", v, r.weights(n))
+	}
+	r.keep(r.node("Sigmoid", nil, v))
+}
