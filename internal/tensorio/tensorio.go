@@ -5,9 +5,11 @@ package tensorio
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rammerc/rammerc/internal/npy"
@@ -121,4 +123,21 @@ func ToArray(t *ir.Tensor) (*npy.Array, error) {
 		return nil, fmt.Errorf("a .npy file cannot hold elements of type %v", t.DType)
 	}
 	return &npy.Array{DType: t.DType.String(), Shape: t.Dims, Data: t.Data}, nil
+}
+
+// WriteNPZ writes tensors as an .npz archive, sorted by name; see WriteNPY about bfloat16.
+func WriteNPZ(path string, tensors map[string]*ir.Tensor) error {
+	var members []npy.Member
+	for _, name := range slices.Sorted(maps.Keys(tensors)) {
+		a, err := ToArray(tensors[name])
+		if err != nil {
+			return fmt.Errorf("array %q: %w", name, err)
+		}
+		members = append(members, npy.Member{Name: name, Array: a})
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(npy.WriteZip(f, members), f.Close())
 }
