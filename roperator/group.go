@@ -13,6 +13,11 @@ func newGroup(n *ir.Node) (*Group, error) {
 	}
 	if isElementwise(n) {
 		eb := newExprBuilder()
+		for _, v := range n.Inputs { // it ends here: what computes the inputs are other groups
+			if v != nil && v.Def != nil && eb.done[v] == nil {
+				eb.leaf(v)
+			}
+		}
 		g := &Group{Node: n, Outputs: n.Outputs}
 		for _, v := range n.Outputs {
 			g.Maps = append(g.Maps, eb.expr(v))

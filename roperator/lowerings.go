@@ -27,6 +27,7 @@ func findLowering(domain, op string, isMap bool) Lowering {
 // lowerings lists the tables of all families.
 var lowerings = [][]loweringRow{
 	viewLowerings,
+	reduceLowerings,
 }
 
 // Supported reports whether an operator has a compiled form; elementwise operators all have.

@@ -245,8 +245,7 @@ RK_ANY R PRelu(T operand, S slope) {
     const Calc<R> x = Calc<R>(operand);
     return R(x < Calc<R>(0) ? Calc<R>(slope) * x : x);
   } else {
-    return Calc<R>(operand) < Calc<R>(0) ? detail::wrap<R>(uint64_t(operand) * uint64_t(slope))
-                                         : R(operand);
+    return Calc<R>(operand) < Calc<R>(0) ? detail::wrap<R>(uint64_t(operand) * uint64_t(slope)) : R(operand);
   }
 }
 
@@ -380,8 +379,7 @@ RK_ANY R Mod(T a, U b, int truncated) {
 template <class R, class T, class U>
 RK_ANY R Pow(T x, U y) {
   if constexpr (is_float<R>) {
-    using C = std::conditional_t<(sizeof(U) >= 4 && !is_float<U>) || std::is_same_v<U, double>,
-                                 double, Calc<R>>;
+    using C = std::conditional_t<(sizeof(U) >= 4 && !is_float<U>) || std::is_same_v<U, double>, double, Calc<R>>;
     return R(Calc<R>(real::pow(C(Calc<T>(x)), C(Calc<U>(y)))));
   } else if constexpr (is_float<U>) {
     return Cast<R>(real::pow(double(x), double(Calc<U>(y))));

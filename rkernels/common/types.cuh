@@ -11,8 +11,10 @@
 
 #if defined(__CUDACC__)
 #define RK_ANY __host__ __device__ __forceinline__
+#define RK_NO_UNROLL _Pragma("unroll 1")
 #else
 #define RK_ANY inline
+#define RK_NO_UNROLL
 #endif
 
 namespace rk {

@@ -1,0 +1,237 @@
+package golden
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/rammerc/rammerc/internal/tolerance"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/eval"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Check proves all cases; they are compiled together.
+func Check(t *testing.T, cases []Case) {
+	t.Helper()
+	if compiler() == "" {
+		t.Skip("no C++ compiler")
+	}
+	src := newSource()
+	var ready []*prepared
+	for i := range cases {
+		p, err := prepare(&cases[i], src)
+		if err != nil {
+			t.Errorf("%s: %v", cases[i].Name, err)
+			continue
+		}
+		ready = append(ready, p)
+	}
+	program, err := build(t.TempDir(), "golden", src.text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := start(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { srv.stop() }()
+	for _, p := range ready {
+		if err := p.check(srv); err != nil {
+			t.Errorf("%s: %v", p.c.Name, err)
+			srv.stop()
+			if srv, err = start(program); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+const (
+	align = 256 // bytes between buffers' beginnings
+	guard = 64  // bytes behind each buffer that nobody may change
+)
+
+// prepared is a case lowered and emitted.
+type prepared struct {
+	c       *Case
+	g       *roperator.Graph
+	in      map[string]*ir.Tensor
+	want    map[string]*ir.Tensor
+	offsets []int64 // of each buffer
+	size    int64
+	ids     [][]int // number of each candidate of each rOperator
+}
+
+func prepare(c *Case, src *source) (*prepared, error) {
+	g, err := c.Graph()
+	if err != nil {
+		return nil, err
+	}
+	p := &prepared{c: c, in: c.Inputs(g, 1)}
+	if p.want, err = eval.Run(g, p.in); err != nil {
+		return nil, err
+	}
+	if p.g, err = roperator.Lower(g); err != nil {
+		return nil, err
+	}
+	if err := roperator.Verify(p.g); err != nil {
+		return nil, err
+	}
+	for _, b := range p.g.Buffers {
+		p.offsets = append(p.offsets, p.size)
+		p.size += (b.Bytes() + guard + align - 1) / align * align
+	}
+	for _, op := range p.g.Ops {
+		var ids []int
+		for _, cand := range op.Candidates {
+			ids = append(ids, src.add(cand, p.offsets))
+		}
+		p.ids = append(p.ids, ids)
+	}
+	return p, nil
+}
+
+const poison = 0xff // as a float NaN, as an index out of range
+
+// memory holds inputs and constants, everything else is poisoned.
+func (p *prepared) memory() []byte {
+	mem := bytes.Repeat([]byte{poison}, int(p.size))
+	for _, b := range p.g.Buffers {
+		switch b.Kind {
+		case roperator.Const:
+			copy(mem[p.offsets[b.ID]:], b.Data())
+		case roperator.Input:
+			copy(mem[p.offsets[b.ID]:], encode(p.in[p.g.Inputs[b.Index].Name]))
+		}
+	}
+	return mem
+}
+
+// check runs the graph with the first candidates, the second ones and so on.
+func (p *prepared) check(srv *server) error {
+	most := 0
+	for _, ids := range p.ids {
+		most = max(most, len(ids))
+	}
+	for v := range max(most, 1) {
+		mem := p.memory()
+		for i, ids := range p.ids {
+			k := min(v, len(ids)-1)
+			op := p.g.Ops[i]
+			where := func(err error) error {
+				return fmt.Errorf("rOperator %s (%s), candidate %d, %s: %w", op.Name, op.Kind, k, op.Candidates[k].Inst.Name(), err)
+			}
+			after, err := srv.run(ids[k], -1, mem)
+			if err != nil {
+				return where(err)
+			}
+			if err := p.checkTasks(srv, op.Candidates[k], ids[k], mem, after); err != nil {
+				return where(err)
+			}
+			mem = after
+		}
+		if err := p.compare(mem); err != nil {
+			return fmt.Errorf("candidates %d: %w", v, err)
+		}
+	}
+	return nil
+}
+
+func (p *prepared) compare(mem []byte) error {
+	for _, port := range p.g.Outputs {
+		at := p.offsets[port.Buffer]
+		got := decode(port.DType, port.Dims, mem[at:at+p.g.Buffers[port.Buffer].Bytes()])
+		d := tolerance.Compare(port.Name, got, p.want[port.Name])
+		if !withinTight(d, port.DType) {
+			return fmt.Errorf("%+v\n got %v\nwant %v", d, short(got), short(p.want[port.Name]))
+		}
+	}
+	return nil
+}
+
+// withinTight holds single operators to more than whole models: relative error 1e-5 in fp32.
+func withinTight(d tolerance.Difference, t ir.DType) bool {
+	limit := map[ir.DType]float64{ir.Float32: 1e-5, ir.Float64: 1e-12, ir.Float16: 2e-3, ir.BFloat16: 1.6e-2}[t]
+	return d.Problem == "" && d.Special == 0 && (d.RelL2 <= limit || d.MaxAbs <= limit*1e-2)
+}
+
+func short(t *ir.Tensor) string {
+	s := fmt.Sprint(t.Data)
+	if len(s) > 600 {
+		s = s[:600] + "…"
+	}
+	return s
+}
+
+// checkTasks runs single rTasks: what one needs must be in its read boxes, what it changes in its write
+// boxes.
+func (p *prepared) checkTasks(srv *server, c *roperator.Candidate, id int, before, after []byte) error {
+	step := max(1, c.Tasks/4)
+	for task := 0; task < c.Tasks; task += step {
+		mem := bytes.Repeat([]byte{poison}, len(before))
+		for _, b := range p.g.Buffers {
+			if b.Kind == roperator.Const {
+				at := p.offsets[b.ID]
+				copy(mem[at:at+b.Bytes()], before[at:])
+			}
+		}
+		for _, a := range c.Reads {
+			p.eachElement(a, task, func(at, size int64) { copy(mem[at:at+size], before[at:at+size]) })
+		}
+		got, err := srv.run(id, task, mem)
+		if err != nil {
+			return fmt.Errorf("rTask %d alone: %w", task, err)
+		}
+		wrong := 0
+		for _, a := range c.Writes {
+			p.eachElement(a, task, func(at, size int64) {
+				if !bytes.Equal(got[at:at+size], after[at:at+size]) {
+					wrong++
+				}
+				copy(mem[at:at+size], got[at:at+size])
+			})
+		}
+		if wrong > 0 {
+			return fmt.Errorf("rTask %d alone, with the rest poisoned, gets %d other elements", task, wrong)
+		}
+		if !bytes.Equal(got, mem) {
+			return fmt.Errorf("rTask %d writes outside its boxes", task)
+		}
+	}
+	return nil
+}
+
+// eachElement visits the bytes of every element of an rTask's access.
+func (p *prepared) eachElement(a roperator.Access, task int, f func(at, size int64)) {
+	v := a.View
+	rank := len(v.Shape)
+	lo, hi := make([]int64, rank), append([]int64{}, v.Shape...)
+	if a.Box != nil {
+		a.Box(task, lo, hi)
+	}
+	at := append([]int64{}, lo...)
+	for d := range rank {
+		if lo[d] >= hi[d] {
+			return
+		}
+	}
+	size := int64(v.DType().Size())
+	for {
+		e := v.Offset
+		for d := range rank {
+			e += at[d] * v.Strides[d]
+		}
+		f(p.offsets[v.Buf.ID]+e*size, size)
+		d := rank - 1
+		for ; d >= 0; d-- {
+			if at[d]++; at[d] < hi[d] {
+				break
+			}
+			at[d] = lo[d]
+		}
+		if d < 0 {
+			return
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package golden
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// source collects the C++ of many candidates: every distinct functor and instance once, and for each
+// candidate a function that runs all or one of its rTasks.
+type source struct {
+	includes  map[string]bool
+	functors  map[string]string // body → struct name
+	instances map[string]string // key → alias
+	decls     strings.Builder
+	runs      strings.Builder
+	count     int
+}
+
+func newSource() *source {
+	return &source{includes: map[string]bool{}, functors: map[string]string{}, instances: map[string]string{}}
+}
+
+// add emits a candidate whose buffers lie at the given offsets of one block of memory, and returns the
+// number by which it is run.
+func (s *source) add(c *roperator.Candidate, offsets []int64) int {
+	alias := s.instance(c.Inst)
+	id := s.count
+	s.count++
+	fmt.Fprintf(&s.runs, "static bool run%d(char* mem, int task) {\n", id)
+	fmt.Fprintf(&s.runs, "  static const %s::Args args = {%s};\n", alias, fields(c.Args, offsets))
+	fmt.Fprintf(&s.runs, "  return run<%s>(args, %d, mem, task);\n}\n", alias, c.Tasks)
+	return id
+}
+
+func (s *source) instance(in *rkernels.Instance) string {
+	if alias, ok := s.instances[in.Key()]; ok {
+		return alias
+	}
+	s.includes[in.Kernel.Source] = true
+	alias := fmt.Sprintf("K%d", len(s.instances))
+	s.instances[in.Key()] = alias
+	typ := in.CppType(s.functor)
+	fmt.Fprintf(&s.decls, "using %s = %s;  // %s\n", alias, typ, in.Name())
+	fmt.Fprintf(&s.decls, "static_assert(%s::kThreads == %d && %s::kShared == %d, \"the manifest of %s\");\n",
+		alias, in.Threads(), alias, in.Shared(), in.Kernel.Name)
+	fmt.Fprintf(&s.decls, "static_assert(sizeof(%s::Args) <= 1024, \"arguments of %s\");\n", alias, in.Kernel.Name)
+	return alias
+}
+
+func (s *source) functor(f *rkernels.Functor) string {
+	if name, ok := s.functors[f.Body]; ok {
+		return name
+	}
+	name := fmt.Sprintf("F%d", len(s.functors))
+	s.functors[f.Body] = name
+	fmt.Fprintf(&s.decls, "struct %s {  // %s\n%s};\n", name, strings.ReplaceAll(f.Note, "\n", " "), f.Body)
+	return name
+}
+
+func fields(list []rkernels.Field, offsets []int64) string {
+	parts := make([]string, len(list))
+	for i, f := range list {
+		parts[i] = "." + f.Name + " = " + argument(f.Value, offsets)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func argument(v rkernels.ArgValue, offsets []int64) string {
+	switch v := v.(type) {
+	case rkernels.Int:
+		if int64(v) == math.MinInt64 {
+			return "INT64_MIN"
+		}
+		return fmt.Sprint(int64(v))
+	case rkernels.Float:
+		return fmt.Sprintf("rk::bit_cast<float>(uint32_t(%d))", math.Float32bits(float32(v)))
+	case rkernels.Ref:
+		return fmt.Sprintf("rt::Ref{RT_ARENA(%d)}", offsets[v.Buffer]+v.Offset)
+	case rkernels.List:
+		parts := make([]string, len(v))
+		for i, e := range v {
+			parts[i] = argument(e, offsets)
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case rkernels.Struct:
+		return "{" + fields(v, offsets) + "}"
+	}
+	panic(fmt.Sprintf("BUG: argument of type %T", v))
+}
+
+// text is the whole program: a server that reads requests (candidate, rTask or -1, size, memory) and
+// answers with the memory afterwards.
+func (s *source) text() string {
+	var b strings.Builder
+	b.WriteString("#include \"rt/harness.cuh\"\n#include \"common/math.cuh\"\n#include \"common/operand.cuh\"\n")
+	var names []string
+	for n := range s.includes {
+		names = append(names, n)
+	}
+	sort.Strings(names)
+	for _, n := range names {
+		fmt.Fprintf(&b, "#include %q\n", n)
+	}
+	b.WriteString(serverHead)
+	b.WriteString(s.decls.String())
+	b.WriteString(s.runs.String())
+	b.WriteString("static bool (*const kRuns[])(char*, int) = {\n")
+	for i := range s.count {
+		fmt.Fprintf(&b, "  run%d,\n", i)
+	}
+	b.WriteString("};\n" + serverMain)
+	return b.String()
+}
+
+const serverHead = `
+#include <cstdio>
+#include <cstdlib>
+
+// One rTask of K as a kernel of its own.
+template <class K>
+struct One {
+  struct Args {
+    const typename K::Args* all;
+    int task;
+  };
+  static constexpr int kThreads = K::kThreads, kShared = K::kShared;
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int) { K::compute_rtask(t, *a.all, a.task); }
+};
+
+static int seed = 1;
+
+template <class K>
+static bool run(const typename K::Args& args, int tasks, char* mem, int task) {
+  rt::harness::Bases bases{};
+  bases.at[0] = mem;
+  const rt::harness::Result r = task < 0 ? rt::harness::run<K>(args, tasks, bases, ++seed)
+                                         : rt::harness::run<One<K>>({&args, task}, 1, bases, ++seed);
+  if (!r.ok) std::fprintf(stderr, "%s\n", r.error);
+  return r.ok;
+}
+`
+
+const serverMain = `
+int main() {
+  struct {
+    int run, task;
+    long long size;
+  } request;
+  while (std::fread(&request, sizeof request, 1, stdin) == 1) {
+    char* mem = static_cast<char*>(std::aligned_alloc(256, (request.size + 255) / 256 * 256));
+    if (std::fread(mem, 1, request.size, stdin) != size_t(request.size)) return 1;
+    const char ok = kRuns[request.run](mem, request.task);
+    std::fwrite(&ok, 1, 1, stdout);
+    std::fwrite(mem, 1, request.size, stdout);
+    std::fflush(stdout);
+    std::free(mem);
+  }
+  return 0;
+}
+`
