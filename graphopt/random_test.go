@@ -1,6 +1,7 @@
 package graphopt
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,15 +10,13 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
+var seeds = flag.Uint64("seeds", 300, "how many random graphs to try")
+
 // TestRandomGraphs runs all passes on random graphs, which contain the expanded forms that the passes
 // look for, and compares the results after every pass.
 func TestRandomGraphs(t *testing.T) {
-	seeds := uint64(300)
-	if testing.Short() {
-		seeds = 40
-	}
 	changes := map[string]int{}
-	for seed := range seeds {
+	for seed := range *seeds {
 		if !t.Run(fmt.Sprint("seed", seed), func(t *testing.T) { testRandomGraph(t, seed, changes) }) {
 			return
 		}

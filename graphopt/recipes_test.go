@@ -331,7 +331,7 @@ func sunkRecipe(r *generator, x *ir.Value) {
 		return
 	}
 	v := r.node("Reshape", nil, r.node("MatMul", nil, x, r.weights(k, 5)), r.ints(0, -1))
-	if n, ok := extent(v, -1); ok {
+	if n, ok := extent(v, -1); ok && r.random.IntN(2) == 0 {
 		v = r.either("Add", v, r.weights(n))
 	}
 	r.keep(r.node("Sigmoid", nil, v))
