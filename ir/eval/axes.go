@@ -75,6 +75,9 @@ func viewOf(c *call, t *ir.Tensor, offset int64, dims, strides []int64) *ir.Tens
 		fail("%d strides for %d dims", len(strides), len(dims))
 	}
 	if ir.Count(dims) > 0 {
+		if offset < 0 || offset >= t.Len() {
+			fail("view begins at element %d of %d", offset, t.Len())
+		}
 		lo, hi := offset, offset
 		for i, n := range dims {
 			s := strides[i]

@@ -55,7 +55,7 @@ type failure struct{ err error }
 
 func fail(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
 
-// do runs f and turns a failure into an error.
+// do checks the call, runs f and turns a failure into an error.
 func (c *call) do(f opFunc) (outs []*ir.Tensor, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -66,6 +66,7 @@ func (c *call) do(f opFunc) (outs []*ir.Tensor, err error) {
 			outs, err = nil, fl.err
 		}
 	}()
+	c.check()
 	return f(c), nil
 }
 
@@ -117,9 +118,7 @@ func (c *call) checkSize(d ir.DType, dims []int64) {
 		}
 	}
 	for _, e := range dims {
-		if e == 0 {
-			return
-		}
+		e = max(e, 1) // empty tensors obey as well: loops over their other axes must end
 		if n > c.run.opt.MaxBytes/e {
 			fail("a %v tensor of dims %v is larger than the limit of %d bytes", d, dims, c.run.opt.MaxBytes)
 		}

@@ -17,7 +17,6 @@ const ellipsis label = 1 << 16 // + place from the right
 // operand has are summed as early as possible.
 func einsum(c *call) []*ir.Tensor {
 	ts := c.args()
-	sameType(ts...)
 	operands, output := parseEinsum(c.Attr("equation").S, ts)
 	to := ts[0].DType
 	acc := term{ts[0], operands[0]}

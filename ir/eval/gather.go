@@ -127,7 +127,6 @@ func scatterND(c *call) []*ir.Tensor {
 // scatter writes runs of size elements of updates to places in a copy of data, or reduces them into it,
 // in order.
 func scatter(c *call, data, updates *ir.Tensor, places []int, size int) *ir.Tensor {
-	sameType(data, updates)
 	e := mustElems(data)
 	to := e.fresh(e.len())
 	to.copyAt(0, e, 0, e.len())

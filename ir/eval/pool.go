@@ -46,11 +46,12 @@ func maxPoolOf[N number](c *call, x *ir.Tensor, least N) []*ir.Tensor {
 				}
 			}
 			best[i] = least
-			if at >= 0 {
-				best[i] = plane[at]
+			if at < 0 {
+				continue
 			}
+			best[i] = plane[at]
 			if index != nil {
-				ir.Slice[int64](index)[p*n+i] = int64(p*size + order(max(at, 0)))
+				ir.Slice[int64](index)[p*n+i] = int64(p*size + order(at))
 			}
 		}
 		store(out, p*n, best)
@@ -114,8 +115,8 @@ func poolPlanes(c *call, x, out *ir.Tensor, t taps, f func(i int, v []float64) f
 func globalPool(r reducer) opFunc {
 	return func(c *call) []*ir.Tensor {
 		x := c.arg(0)
-		if len(x.Dims) < 2 || !x.DType.IsFloat() {
-			fail("X has dims %v and element type %v, want floats with batch and channel axes", x.Dims, x.DType)
+		if len(x.Dims) < 2 {
+			fail("X has dims %v, want batch and channel axes", x.Dims)
 		}
 		var axes []int
 		for i := 2; i < len(x.Dims); i++ {

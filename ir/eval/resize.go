@@ -162,12 +162,16 @@ func keepAspect(c *call, t *ir.Tensor, axes []int, scales []float64, sizes []int
 	case "not_larger":
 		s = minFloat(scales)
 	case "not_smaller":
-		s = maxOf(scales)
+		s = maxFloat(scales)
 	default:
 		return
 	}
 	for i, axis := range axes {
-		scales[i], sizes[i] = s, int64(math.Floor(s*float64(t.Dims[axis])+0.5))
+		size := math.Floor(s*float64(t.Dims[axis]) + 0.5)
+		if size > maxWindow {
+			fail("size %v", size)
+		}
+		scales[i], sizes[i] = s, int64(size)
 	}
 }
 
