@@ -196,3 +196,5 @@ func TestSubgraphNames(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestFuzzSeed(t *testing.T) { fuzzModel().mustParse(t) }
