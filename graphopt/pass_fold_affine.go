@@ -184,10 +184,10 @@ func (s *sweep) foldShift(n *ir.Node) {
 	attrs := l.node.Attrs
 	op := l.node.Op
 	if bias := l.node.Input(l.biasAt); l.biasAt > 0 && bias != nil {
-		if constOf(bias) == nil {
+		if constOf(bias) == nil || l.node.Float("beta", 1) != 1 { // foldGemmFactors makes beta 1
 			return
 		}
-		vec = compute("Add", nil, compute("Mul", nil, widen(bias.Const), filled(ir.Float64, l.beta())), vec)
+		vec = compute("Add", nil, widen(bias.Const), vec)
 	}
 	switch {
 	case op == "MatMul" && len(l.node.Inputs[0].Shape) == 2 && l.rank == 2:
@@ -200,14 +200,6 @@ func (s *sweep) foldShift(n *ir.Node) {
 	}
 	bias := s.constant(c.Name, narrow(vec, x.DType))
 	s.become(op, attrs, []*ir.Value{l.node.Inputs[0], l.weight, bias}, l.node)
-}
-
-// beta is what multiplies the bias input.
-func (l linear) beta() float64 {
-	if l.node.Op == "Gemm" {
-		return l.node.Float("beta", 1)
-	}
-	return 1
 }
 
 // foldGemmFactors moves alpha into B and beta into C where these are constants.
