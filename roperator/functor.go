@@ -23,8 +23,9 @@ type tail struct {
 // tailSpec describes a kernel's result to newTail.
 type tailSpec struct {
 	dtype ir.DType // of the kernel's result
-	shape []int64  // of the group's output
+	shape []int64  // of the group's output, its dims in the order perm
 	cuts  [2]int   // i0 is dims [0, cuts[0]), i1 is dims [cuts[0], cuts[1]), i2 the rest
+	perm  []int64  // nil when the dims keep their order
 	// own is the kernel's last arithmetic on leaf 0, its result, and leaves 1…, elements of operands
 	// broadcast to shape; nil for none.
 	own      *Expr
@@ -51,14 +52,26 @@ func (b *Builder) newTail(g *Group, s tailSpec) *tail {
 		t.operands = append(t.operands, b.asCube(v, s))
 	}
 	t.functor, t.args = epilogueFunctor(s.dtype, root, t.operands)
-	t.placeOut(b, b.Out(g.Outputs[0]), s)
+	t.placeOut(b, s.arrange(b.Out(g.Outputs[0])), s)
 	return t
+}
+
+// arrange broadcasts v to the output and puts its dims in the kernel's order.
+func (s *tailSpec) arrange(v View) View {
+	if s.perm == nil {
+		return v.Broadcast(s.shape)
+	}
+	shape := make([]int64, len(s.shape))
+	for i, d := range s.perm {
+		shape[d] = s.shape[i]
+	}
+	return v.Broadcast(shape).Permute(s.perm)
 }
 
 // asCube shows operand v, broadcast to the output, as [i0][i1][i2]; a broadcast that lies inside a
 // merged dim is carried out in memory.
 func (b *Builder) asCube(v View, s tailSpec) View {
-	v = v.Broadcast(s.shape)
+	v = s.arrange(v)
 	if c, ok := v.Collapse(s.cuts[0], s.cuts[1]); ok {
 		return c
 	}

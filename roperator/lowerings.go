@@ -28,6 +28,8 @@ func findLowering(domain, op string, isMap bool) Lowering {
 var lowerings = [][]loweringRow{
 	viewLowerings,
 	reduceLowerings,
+	gemmLowerings,
+	convLowerings,
 }
 
 // Supported reports whether an operator has a compiled form; elementwise operators all have.

@@ -1,0 +1,102 @@
+package roperator
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// packFilter packs W for conv_tiled: [group][channel tile][k tile][bm][bk].
+func (b *Builder) packFilter(c *convolution, s tileShape, k gatherK) View {
+	w := c.w
+	tm := tileCount(c.outC, s.bm)
+	elems := c.groups * tm * k.tiles * s.bm * s.bk
+	name := fmt.Sprintf("%s.filter%dx%d", w.Buf.Name, s.bm, s.bk)
+	return b.Packed(name, ir.Float32, elems, func() []byte {
+		pk := newPacker(w, elems)
+		for g := range c.groups {
+			for m := range c.outC {
+				row := w.Offset + g*w.Strides[0] + m*w.Strides[1]
+				for ch := range c.inC {
+					for tap := range k.taps {
+						d, h, x := c.tap(tap)
+						from := row + ch*w.Strides[2] + d*w.Strides[3] + h*w.Strides[4] + x*w.Strides[5]
+						pk.put(s.rowPlace(k.tiles, g*tm*s.bm+m, k.at(ch, tap)), from)
+					}
+				}
+			}
+		}
+		return pk.dst
+	})
+}
+
+// packRows packs W for conv_pointwise: [group][channel tile][k tile][bm][bk].
+func (b *Builder) packRows(c *pointwise, s tileShape) View {
+	w := c.w
+	tm, tk := tileCount(c.outC, s.bm), tileCount(c.inC, s.bk)
+	elems := c.groups * tm * tk * s.bm * s.bk
+	name := fmt.Sprintf("%s.rows%dx%d", w.Buf.Name, s.bm, s.bk)
+	return b.Packed(name, ir.Float32, elems, func() []byte {
+		pk := newPacker(w, elems)
+		for g := range c.groups {
+			for m := range c.outC {
+				for k := range c.inC {
+					from := w.Offset + g*w.Strides[0] + m*w.Strides[1] + k*w.Strides[2]
+					pk.put(s.rowPlace(tk, g*tm*s.bm+m, k), from)
+				}
+			}
+		}
+		return pk.dst
+	})
+}
+
+// rowPlace is where element (row, k) stands in packed row tiles of tk k tiles each.
+func (s tileShape) rowPlace(tk, row, k int64) int64 {
+	return ((row/s.bm*tk+k/s.bk)*s.bm+row%s.bm)*s.bk + k%s.bk
+}
+
+// tap splits the number of a filter element into its coordinates.
+func (c *convolution) tap(i int64) (d, h, w int64) {
+	return i / c.kernel[2] / c.kernel[1], i / c.kernel[2] % c.kernel[1], i % c.kernel[2]
+}
+
+// nowhere is a step out of every input.
+const nowhere = 1 << 29
+
+// packSteps is the table of rk::Step that conv_tiled reads along k.
+func (b *Builder) packSteps(c *convolution, k gatherK) View {
+	rows := k.tiles
+	if k.mode != gatherTap {
+		rows *= k.bk
+	}
+	name := fmt.Sprintf("%s.steps%d", c.w.Buf.Name, k.bk)
+	return b.Packed(name, ir.Int32, 4*rows, func() []byte {
+		out := make([]byte, 0, 16*rows)
+		for i := range rows {
+			for _, x := range c.step(k, i) {
+				out = binary.LittleEndian.AppendUint32(out, uint32(int32(x)))
+			}
+		}
+		return out
+	})
+}
+
+// step is (offset, depth, height, width) of row i of the table.
+func (c *convolution) step(k gatherK, i int64) [4]int64 {
+	channel, tap, upper := i/k.taps, i%k.taps, int64(0)
+	if k.mode == gatherTap {
+		tap = i / k.channelTiles
+		channel = i % k.channelTiles * k.bk
+		upper = min(k.bk, c.inC-channel) << 16
+	} else if channel >= c.inC {
+		return [4]int64{0, 0, nowhere, 0}
+	}
+	d, h, w := c.tap(tap)
+	d, h, w = d*c.dilation[0], h*c.dilation[1], w*c.dilation[2]
+	offset := channel * c.x.Strides[1]
+	if k.mode != gatherTransposed {
+		offset += d*c.x.Strides[2] + h*c.x.Strides[3] + w*c.x.Strides[4]
+	}
+	return [4]int64{offset, d | upper, h, w}
+}
