@@ -28,6 +28,7 @@ func findLowering(domain, op string, isMap bool) Lowering {
 var lowerings = [][]loweringRow{
 	viewLowerings,
 	reduceLowerings,
+	normLowerings,
 	gemmLowerings,
 	convLowerings,
 }

@@ -15,3 +15,6 @@ func inf() float64 { return math.Inf(1) }
 func fused(anchor, in, body, out, args string) string {
 	return fmt.Sprintf("%%y = rammer.Fused(%s) {anchor = %q, body = graph \"body\" (%s) {\n%s\nreturn %s\n}}", args, anchor, in, body, out)
 }
+
+// lastDim is the last of comma-separated dims.
+func lastDim(dims string) string { return dims[strings.LastIndex(dims, ",")+1:] }

@@ -1,0 +1,113 @@
+// (x - mean) / sqrt(variance + epsilon) along the last axis of a cube [i0][i1][n], with the line's own
+// statistics; scale and bias are the epilogue's business. Threads and registers as in softmax.cuh.
+#pragma once
+
+#include "common/lines.cuh"
+#include "common/math.cuh"
+#include "common/operand.cuh"
+#include "common/tiles.cuh"
+#include "rt/device.cuh"
+
+namespace rk {
+
+// STATS has bit 0 set when the mean, bit 1 when 1/sqrt(variance + epsilon) of each line is stored too.
+template <class T, class Stat, int PER, int LINES, int STATS, class Pro, class Epi>
+struct Normalize {
+  struct Args {
+    Tiles<2> tiles;  // of the lines [i0][i1]
+    int32_t n;
+    float epsilon;
+    Strided<3> src, dst;
+    typename Pro::Args pro;
+    typename Epi::Args epi;
+    Strided<2> mean, inverse;
+  };
+  using Threads = LineThreads<LINES, false>;
+  using F = Real<decltype(Pro::apply(std::declval<const typename Pro::Args&>(), std::declval<T>()))>;
+  static constexpr int kThreads = Threads::kThreads;
+  static constexpr int kShared = Threads::kSlots * 8;
+  static constexpr int kStep = Threads::kPerLine;
+  static constexpr int kBlock = 16;
+
+  struct Line {
+    const Args& a;
+    const rt::Task& t;
+    const Threads& threads;
+    F* scratch;
+    const T* src;
+    int i0, i1, n;
+
+    RT_DEVICE F load(int k) const { return F(Calc<T>(Pro::apply(a.pro, src[k * a.src.s[2]]))); }
+
+    // The sum over the line of what term gives for each element that this thread is in charge of.
+    template <class Term>
+    RT_DEVICE F sum(Term term) const {
+      F s = F(0);
+      if constexpr (PER > 0) {
+        RT_UNROLL
+        for (int u = 0; u < PER; ++u) {
+          if (threads.part + u * kStep < n) s += term(u, 0);
+        }
+      } else {
+        for (int first = threads.part; first < n; first += kBlock * kStep) {
+          F block = F(0);
+          for (int k = first; k < n && k < first + kBlock * kStep; k += kStep) block += term(0, k);
+          s += block;
+        }
+      }
+      return threads.all(t, scratch, s, [](F x, F y) { return x + y; });
+    }
+
+    RT_DEVICE void store(int k, F y) const {
+      const int at[3] = {i0, i1, k};
+      const auto z = Epi::apply(t, a.epi, fn::Cast<typename Epi::In>(y), i0, i1, k);
+      rk::store<typename Epi::Out>(t, a.dst, at, z);
+    }
+  };
+
+  RT_DEVICE static void normalize(const Line& line) {
+    const Args& a = line.a;
+    const int part = line.threads.part;
+    F x[PER > 0 ? PER : 1];
+    if constexpr (PER > 0) {
+      RT_UNROLL
+      for (int u = 0; u < PER; ++u) x[u] = part + u * kStep < line.n ? line.load(part + u * kStep) : F(0);
+    }
+    const auto element = [&](int u, int k) { return PER > 0 ? x[u] : line.load(k); };
+    const F mean = line.sum(element) / F(a.n);
+    const F variance = line.sum([&](int u, int k) {
+      const F d = element(u, k) - mean;
+      return d * d;
+    }) / F(a.n);
+    const F inverse = F(1) / fn::real::sqrt(variance + F(a.epsilon));
+    if constexpr (PER > 0) {
+      RT_UNROLL
+      for (int u = 0; u < PER; ++u) {
+        if (part + u * kStep < line.n) line.store(part + u * kStep, (x[u] - mean) * inverse);
+      }
+    } else {
+      for (int k = part; k < line.n; k += kStep) line.store(k, (line.load(k) - mean) * inverse);
+    }
+    if constexpr (STATS != 0) {
+      const int at[2] = {line.i0, line.i1};
+      if (part == 0 && line.n > 0) {
+        if constexpr ((STATS & 1) != 0) rk::store<Stat>(line.t, a.mean, at, fn::Cast<Stat>(mean));
+        if constexpr ((STATS & 2) != 0) rk::store<Stat>(line.t, a.inverse, at, fn::Cast<Stat>(inverse));
+      }
+    }
+  }
+
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    const auto tile = a.tiles.tile(rtask);
+    const Threads threads(t.tid);
+    for (int base = 0; base < tile.size; base += LINES) {
+      const int e = base + threads.line;
+      const Coordinates<2> c(a.tiles, tile, e < tile.size ? e : 0);
+      const int at[3] = {c.at[0], c.at[1], 0};
+      normalize(Line{a, t, threads, reinterpret_cast<F*>(t.smem), t.ptr<const T>(a.src.ref) + a.src.offset(at), c.at[0],
+                     c.at[1], e < tile.size ? a.n : 0});
+    }
+  }
+};
+
+}  // namespace rk
