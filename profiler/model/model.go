@@ -1,0 +1,137 @@
+// Package model estimates what rTasks cost from the work their candidates state and the figures of a
+// device file. It needs no device and gives the same numbers everywhere.
+package model
+
+import (
+	"sync"
+
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// Costs models rTasks on one device. It implements profiler.Costs.
+type Costs struct {
+	spec     *vdevice.Spec
+	graph    *roperator.Graph
+	streamed bool     // the weights do not stay in L2 from one inference to the next
+	threads  sync.Map // *rkernels.Instance → int
+}
+
+// l2Share is how much of L2 weights can keep between two inferences, beside what the program produces.
+const l2Share = 0.8
+
+// New models g's candidates on spec. Weights that fit L2 are taken to be there already when an
+// inference starts, more of them come from DRAM.
+func New(spec *vdevice.Spec, g *roperator.Graph) *Costs {
+	m := &Costs{spec: spec, graph: g}
+	seen := map[int]bool{}
+	total := int64(0)
+	for _, op := range g.Ops {
+		total += m.constants(op.Candidates[0], seen)
+	}
+	m.streamed = float64(total) > l2Share*float64(spec.L2Bytes)
+	return m
+}
+
+// arithmeticShare is the part of an SM's peak that hand-written fp32 kernels reach, by the threads of an
+// rTask: few warps cannot hide the latency of their own instructions.
+var arithmeticShare = []struct {
+	threads int
+	share   float64
+}{{512, 0.75}, {256, 0.65}, {128, 0.45}, {64, 0.25}, {0, 0.125}}
+
+// bytesInFlight is how much one thread has on its way from memory at a time.
+const bytesInFlight = 128
+
+// TaskTime is the larger of arithmetic and memory traffic, and what neither hides: the latency of the
+// first load and the last store.
+func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
+	threads := m.instThreads(c.Inst)
+	return m.spec.Cost.Latency + max(m.arithmetic(c, threads), m.traffic(c, threads))
+}
+
+func (m *Costs) arithmetic(c *roperator.Candidate, threads int) float64 {
+	share := 0.0
+	for _, a := range arithmeticShare {
+		if threads >= a.threads {
+			share = a.share
+			break
+		}
+	}
+	return c.Work.Flops / (m.spec.Cost.FlopsPerSM / m.perSM(c) * share)
+}
+
+// traffic is the time to move what the rTask reads and writes. Its bandwidth is bounded by its share of
+// the SM's and of the device's, and by how much its threads keep in flight.
+func (m *Costs) traffic(c *roperator.Candidate, threads int) float64 {
+	cost := &m.spec.Cost
+	active := float64(m.active(c))
+	l2 := min(cost.L2PerSM/m.perSM(c), cost.L2Total/active)
+	if cost.Latency > 0 {
+		l2 = min(l2, float64(threads*bytesInFlight)/cost.Latency)
+	}
+	constants := l2
+	if m.streamed {
+		constants = min(l2, cost.DRAM/active*m.reuse(c))
+	}
+	return c.Work.ConstBytes/constants + (c.Work.ReadBytes+c.Work.WriteBytes)/l2
+}
+
+// active is how many of c's rTasks run at once, perSM how many of those share an SM.
+func (m *Costs) active(c *roperator.Candidate) int { return max(1, min(c.Tasks, m.spec.VEUs())) }
+
+func (m *Costs) perSM(c *roperator.Candidate) float64 {
+	return max(1, float64(m.active(c))/float64(m.spec.SMs))
+}
+
+// reuse is how often the constants that come from DRAM once are read by rTasks running at once.
+func (m *Costs) reuse(c *roperator.Candidate) float64 {
+	held := m.constants(c, map[int]bool{})
+	if held == 0 {
+		return 1
+	}
+	return max(1, c.Work.ConstBytes*float64(m.active(c))/float64(held))
+}
+
+// constants sums up the constant buffers that c's arguments refer to and that were not seen before.
+func (m *Costs) constants(c *roperator.Candidate, seen map[int]bool) int64 {
+	sum := int64(0)
+	for _, f := range c.Args {
+		sum += m.constantsOf(f.Value, seen)
+	}
+	return sum
+}
+
+func (m *Costs) constantsOf(v rkernels.ArgValue, seen map[int]bool) int64 {
+	sum := int64(0)
+	switch v := v.(type) {
+	case rkernels.Ref:
+		if v.Buffer < 0 || v.Buffer >= len(m.graph.Buffers) || seen[v.Buffer] {
+			return 0
+		}
+		if b := m.graph.Buffers[v.Buffer]; b.Kind == roperator.Const {
+			seen[v.Buffer] = true
+			return b.Bytes()
+		}
+	case rkernels.List:
+		for _, x := range v {
+			sum += m.constantsOf(x, seen)
+		}
+	case rkernels.Struct:
+		for _, x := range v {
+			sum += m.constantsOf(x.Value, seen)
+		}
+	}
+	return sum
+}
+
+// instThreads evaluates the manifest's formula once for each instance.
+func (m *Costs) instThreads(in *rkernels.Instance) int {
+	if n, ok := m.threads.Load(in); ok {
+		return n.(int)
+	}
+	n := in.Threads()
+	m.threads.Store(in, n)
+	return n
+}

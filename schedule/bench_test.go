@@ -1,0 +1,58 @@
+package schedule
+
+import (
+	"testing"
+
+	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+)
+
+// benchmarks have about 100,000 rTasks each.
+var benchmarks = []struct {
+	name string
+	make func() *roperator.Graph
+}{
+	{"local", func() *roperator.Graph { return vdevicetest.Layers(100, 512, 512, 16, 16, false) }},
+	{"dense", func() *roperator.Graph { return vdevicetest.Layers(250, 320, 320, 16, 16, true) }},
+	{"fine", func() *roperator.Graph { return vdevicetest.Layers(4, 2560, 2560, 16, 16, false) }},
+	{"recurrent", func() *roperator.Graph { return vdevicetest.Recurrent(10, 600, 256, 16) }},
+	{"inception", func() *roperator.Graph { return vdevicetest.Layers(100, 96, 96, 6, 6, true) }},
+}
+
+func BenchmarkSchedule(b *testing.B) {
+	for _, c := range benchmarks {
+		g := c.make()
+		spec := device(b, "h200")
+		for _, kind := range Plans() {
+			b.Run(c.name+"/"+kind, func(b *testing.B) {
+				for range b.N {
+					if _, err := Schedule(g, spec, model.New(spec, g), Options{Plan: kind}); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkVerify(b *testing.B) {
+	for _, c := range benchmarks {
+		g := c.make()
+		spec := device(b, "h200")
+		plan, err := Schedule(g, spec, model.New(spec, g), Options{Plan: PlanRProgram})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(c.name, func(b *testing.B) {
+			for range b.N {
+				if err := vdevice.Verify(plan); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(plan.Stats().RTasks), "rtasks")
+			b.ReportMetric(float64(plan.Stats().Waits), "waits")
+		})
+	}
+}

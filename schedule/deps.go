@@ -1,0 +1,157 @@
+package schedule
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// taskSet is what rTasks with an access in common depend on through it.
+type taskSet struct {
+	tasks []vdevice.Task
+	users int // how many rTasks wait for it
+}
+
+// deps says what the rTasks of one rOperator depend on. Rtasks with the same accesses share a combo,
+// and combos share sets.
+type deps struct {
+	sets   []taskSet
+	combos [][]int32 // per combo: its sets; combo 0 has none
+	of     []int32   // per rTask: its combo
+}
+
+// none is the deps of n rTasks that depend on nothing.
+func none(n int) *deps { return &deps{combos: [][]int32{nil}, of: make([]int32, n)} }
+
+// tileCache keeps the tile indexes of placed rOperators.
+type tileCache struct {
+	reads, writes []map[int32]*tileIndex // per rOperator
+}
+
+func newTileCache(ops int) *tileCache {
+	return &tileCache{make([]map[int32]*tileIndex, ops), make([]map[int32]*tileIndex, ops)}
+}
+
+func (t *tileCache) readsOf(op int32, c *roperator.Candidate) map[int32]*tileIndex {
+	if t.reads[op] == nil {
+		t.reads[op] = newTileIndexes(c.Tasks, c.AppendReads)
+	}
+	return t.reads[op]
+}
+
+func (t *tileCache) writesOf(op int32, c *roperator.Candidate) map[int32]*tileIndex {
+	if t.writes[op] == nil {
+		t.writes[op] = newTileIndexes(c.Tasks, c.AppendWrites)
+	}
+	return t.writes[op]
+}
+
+// producer is an rOperator in the current rProgram that others may depend on.
+type producer struct {
+	op int32
+	c  *roperator.Candidate
+}
+
+// depFinder computes the deps of one candidate.
+type depFinder struct {
+	cache  *tileCache
+	g      *roperator.Graph
+	preds  []producer
+	d      *deps
+	boxSet map[boxSide]int32  // the set of a box, -1 for none
+	folded map[[2]int32]int32 // combo and set → combo
+}
+
+type boxSide struct {
+	box   roperator.Box
+	write bool
+}
+
+// findDeps intersects what c's rTasks access with what the rTasks of preds do.
+func findDeps(g *roperator.Graph, cache *tileCache, preds []producer, c *roperator.Candidate) *deps {
+	d := none(c.Tasks)
+	if len(preds) == 0 {
+		return d
+	}
+	f := &depFinder{
+		cache: cache, g: g, preds: preds, d: d,
+		boxSet: map[boxSide]int32{}, folded: map[[2]int32]int32{},
+	}
+	var boxes []roperator.Box
+	for t := range c.Tasks {
+		boxes = c.AppendReads(boxes[:0], t)
+		f.addBoxes(t, boxes, false)
+		boxes = c.AppendWrites(boxes[:0], t)
+		f.addBoxes(t, boxes, true)
+		for _, s := range d.combos[d.of[t]] {
+			d.sets[s].users++
+		}
+	}
+	return d
+}
+
+func (f *depFinder) addBoxes(task int, boxes []roperator.Box, write bool) {
+	for i := range boxes {
+		if f.g.Buffers[boxes[i].Buf].Kind == roperator.Const {
+			continue
+		}
+		if s := f.setOf(boxSide{boxes[i], write}); s >= 0 {
+			f.d.of[task] = f.fold(f.d.of[task], s)
+		}
+	}
+}
+
+// fold returns the combo that has one more set.
+func (f *depFinder) fold(combo, set int32) int32 {
+	key := [2]int32{combo, set}
+	if c, ok := f.folded[key]; ok {
+		return c
+	}
+	c := combo
+	if sets := f.d.combos[combo]; !slices.Contains(sets, set) {
+		c = int32(len(f.d.combos))
+		f.d.combos = append(f.d.combos, append(slices.Clone(sets), set))
+	}
+	f.folded[key] = c
+	return c
+}
+
+// setOf finds the rTasks that an access to the box conflicts with: earlier writes, and for a write
+// earlier reads.
+func (f *depFinder) setOf(b boxSide) int32 {
+	if s, ok := f.boxSet[b]; ok {
+		return s
+	}
+	var set taskSet
+	for _, p := range f.preds {
+		from := len(set.tasks)
+		collect := func(tasks []int32) {
+			for _, t := range tasks {
+				set.tasks = append(set.tasks, vdevice.Task{Op: p.op, Index: t})
+			}
+		}
+		if x := f.cache.writesOf(p.op, p.c)[b.box.Buf]; x != nil {
+			x.find(&b.box, collect)
+		}
+		if b.write {
+			if x := f.cache.readsOf(p.op, p.c)[b.box.Buf]; x != nil {
+				x.find(&b.box, collect)
+			}
+		}
+		set.tasks = append(set.tasks[:from], distinct(set.tasks[from:])...)
+	}
+	s := int32(-1)
+	if len(set.tasks) > 0 {
+		s = int32(len(f.d.sets))
+		f.d.sets = append(f.d.sets, set)
+	}
+	f.boxSet[b] = s
+	return s
+}
+
+// distinct sorts tasks of one rOperator and removes repetitions.
+func distinct(tasks []vdevice.Task) []vdevice.Task {
+	slices.SortFunc(tasks, func(a, b vdevice.Task) int { return int(a.Index - b.Index) })
+	return slices.Compact(tasks)
+}

@@ -1,0 +1,97 @@
+package schedule
+
+import "github.com/rammerc/rammerc/roperator"
+
+// opGraph says which rOperators depend on which, whatever candidates are chosen.
+type opGraph struct {
+	g     *roperator.Graph
+	preds [][]int32 // per rOperator: earlier ones whose accesses conflict with its own, ascending
+}
+
+// opAccess is a box that some candidate of an rOperator accesses.
+type opAccess struct {
+	op    int32
+	write bool
+	box   roperator.Box
+}
+
+func newOpGraph(g *roperator.Graph) *opGraph {
+	o := &opGraph{g: g, preds: make([][]int32, len(g.Ops))}
+	past := make([][]opAccess, len(g.Buffers))
+	stamp := make([]int32, len(g.Ops)) // last rOperator that noted this one as a predecessor, plus one
+	for id, op := range g.Ops {
+		mine := opAccesses(op)
+		for i := range mine {
+			for j := range past[mine[i].box.Buf] {
+				x := &past[mine[i].box.Buf][j]
+				if stamp[x.op] != int32(id)+1 && (x.write || mine[i].write) && x.box.Overlaps(&mine[i].box) {
+					stamp[x.op] = int32(id) + 1
+				}
+			}
+		}
+		for p := range id {
+			if stamp[p] == int32(id)+1 {
+				o.preds[id] = append(o.preds[id], int32(p))
+			}
+		}
+		for _, a := range mine {
+			past[a.box.Buf] = append(past[a.box.Buf], a)
+		}
+	}
+	return o
+}
+
+// opAccesses covers what any candidate's rTasks access by the boxes of their views, each box once.
+func opAccesses(op *roperator.ROperator) []opAccess {
+	var out []opAccess
+	for _, c := range op.Candidates {
+		out = addViews(out, op.ID, c.Reads, false)
+		out = addViews(out, op.ID, c.Writes, true)
+	}
+	return out
+}
+
+func addViews(out []opAccess, op int, accesses []roperator.Access, write bool) []opAccess {
+	for _, a := range accesses {
+		if a.View.Buf.Kind == roperator.Const {
+			continue
+		}
+		whole := roperator.Candidate{Reads: []roperator.Access{{View: a.View}}}
+	boxes:
+		for _, b := range whole.AppendReads(nil, 0) {
+			for i := range out {
+				if out[i].write == write && out[i].box == b {
+					continue boxes
+				}
+			}
+			out = append(out, opAccess{int32(op), write, b})
+		}
+	}
+	return out
+}
+
+// wavefronts are the fringes of a breadth-first search: a wave holds the rOperators all of whose
+// predecessors are in earlier waves.
+func (o *opGraph) wavefronts() [][]int32 {
+	level := make([]int, len(o.preds))
+	var waves [][]int32
+	for id, preds := range o.preds {
+		for _, p := range preds {
+			level[id] = max(level[id], level[p]+1)
+		}
+		if level[id] == len(waves) {
+			waves = append(waves, nil)
+		}
+		waves[level[id]] = append(waves[level[id]], int32(id))
+	}
+	return waves
+}
+
+// sequence has every rOperator in a wave of its own.
+func (o *opGraph) sequence() [][]int32 {
+	waves := make([][]int32, len(o.preds))
+	for id := range waves {
+		waves[id] = []int32{int32(id)}
+	}
+	return waves
+}

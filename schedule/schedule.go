@@ -1,0 +1,95 @@
+// Package schedule holds the scheduling policies: which rKernel carries out each rOperator, which vEU
+// runs each rTask and when, and which waves form one rProgram (Rammer §3.3, Algorithm 1).
+//
+// A policy decides in which waves rOperators are taken up; what follows is common to all: candidates
+// are selected wave by wave, rTasks go to the vEU that can start them first, waits follow from the
+// boxes that rTasks access. To add a policy, write a function and a row of the table below.
+package schedule
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/profiler"
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// Policy is a way to cut the rOperator graph into waves.
+type Policy struct {
+	Name, Doc string
+	// waves lists every rOperator once. An rOperator comes in a later wave than those it depends on.
+	waves func(*opGraph) [][]int32
+}
+
+// Policies lists the policies; the first is the default.
+func Policies() []Policy {
+	return []Policy{
+		{"wavefront", "Rammer's Algorithm 1: all rOperators whose inputs are ready form a wave", (*opGraph).wavefronts},
+		{"sequential", "RammerBase: every rOperator is a wave of its own, in the order of the graph", (*opGraph).sequence},
+	}
+}
+
+// Kinds of plan.
+const (
+	PlanAuto     = "auto"     // Algorithm 1 decides from costs which waves form an rProgram
+	PlanRProgram = "rprogram" // all waves in one persistent rProgram
+	PlanWaves    = "waves"    // one launch per wave
+)
+
+// Plans lists the kinds of plan; the first is the default.
+func Plans() []string { return []string{PlanAuto, PlanRProgram, PlanWaves} }
+
+// Options are the user's choices. Empty fields mean the default.
+type Options struct {
+	Policy string
+	Plan   string
+}
+
+// Schedule makes a plan for g on spec and places its buffers. The result depends on nothing but the
+// arguments. Errors are rOperators none of whose candidates fits the device, and unknown options.
+func Schedule(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, opt Options) (*vdevice.Plan, error) {
+	policy, err := findPolicy(opt.Policy)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := findPlan(opt.Plan)
+	if err != nil {
+		return nil, err
+	}
+	s := &scheduler{g: g, spec: spec, ops: newOpGraph(g)}
+	if s.choices, err = admit(g, spec, costs); err != nil {
+		return nil, err
+	}
+	plan := s.plan(policy.waves(s.ops), kind)
+	vdevice.LayoutArena(plan)
+	return plan, nil
+}
+
+func findPolicy(name string) (Policy, error) {
+	var names []string
+	for _, p := range Policies() {
+		if p.Name == name || name == "" {
+			return p, nil
+		}
+		names = append(names, p.Name)
+	}
+	return Policy{}, unknownOption("policy", name, names)
+}
+
+func findPlan(name string) (string, error) {
+	for _, p := range Plans() {
+		if p == name || name == "" {
+			return p, nil
+		}
+	}
+	return "", unknownOption("plan", name, Plans())
+}
+
+func unknownOption(what, name string, known []string) error {
+	return &diag.Diagnostic{
+		ID: "unknown-" + what, Message: fmt.Sprintf("there is no %s called %q", what, name),
+		Help: "known are " + strings.Join(known, ", "),
+	}
+}

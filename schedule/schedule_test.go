@@ -1,0 +1,389 @@
+package schedule
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+)
+
+func device(t testing.TB, name string) *vdevice.Spec {
+	t.Helper()
+	s, err := vdevice.FindDevice(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func mustSchedule(t testing.TB, g *roperator.Graph, spec *vdevice.Spec, opt Options) *vdevice.Plan {
+	t.Helper()
+	plan, err := Schedule(g, spec, model.New(spec, g), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+// everyOption calls f with each policy and kind of plan.
+func everyOption(f func(Options)) {
+	for _, p := range Policies() {
+		for _, k := range Plans() {
+			f(Options{Policy: p.Name, Plan: k})
+		}
+	}
+}
+
+func TestPlansAreLegal(t *testing.T) {
+	for seed := range uint64(25) {
+		g := vdevicetest.Random(seed, 25)
+		if err := roperator.Verify(g); err != nil {
+			t.Fatalf("seed %d makes a bad graph: %v", seed, err)
+		}
+		for _, name := range []string{"emu4", "h200"} {
+			everyOption(func(o Options) {
+				if err := vdevice.Verify(mustSchedule(t, g, device(t, name), o)); err != nil {
+					t.Fatalf("seed %d on %s with %+v: %v", seed, name, o, err)
+				}
+			})
+		}
+	}
+}
+
+func TestTypicalNetworks(t *testing.T) {
+	for name, g := range map[string]*roperator.Graph{
+		"local":     vdevicetest.Layers(20, 64, 64, 8, 8, false),
+		"dense":     vdevicetest.Layers(20, 64, 64, 8, 8, true),
+		"recurrent": vdevicetest.Recurrent(4, 20, 64, 8),
+	} {
+		everyOption(func(o Options) {
+			for _, d := range vdevice.Devices() {
+				plan := mustSchedule(t, g, d, o)
+				if err := vdevice.Verify(plan); err != nil {
+					t.Fatalf("%s on %s with %+v: %v", name, d.Name, o, err)
+				}
+			}
+		})
+	}
+}
+
+// The same arguments give the same bytes, however many processors there are.
+func TestDeterminism(t *testing.T) {
+	text := func() []byte {
+		var b bytes.Buffer
+		for seed := range uint64(5) {
+			everyOption(func(o Options) {
+				b.Write(vdevice.FormatPlan(mustSchedule(t, vdevicetest.Random(seed, 30), device(t, "h200"), o)))
+			})
+		}
+		return b.Bytes()
+	}
+	first := text()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if !bytes.Equal(first, text()) {
+		t.Error("two runs differ")
+	}
+}
+
+// Every wait that the policy's programs keep is needed: its intersection of regions finds no more
+// dependencies than there are, and the builder leaves no wait that others imply.
+func TestNoWaitIsInVain(t *testing.T) {
+	tried := 0
+	for seed := range uint64(8) {
+		g := vdevicetest.Random(seed, 10)
+		plan := mustSchedule(t, g, device(t, "emu4"), Options{Plan: PlanRProgram})
+		p := plan.Segments[0].Program
+		for v, steps := range p.Steps {
+			for o := range steps {
+				waits := steps[o].Waits
+				for w := range waits {
+					steps[o].Waits = append(append([]vdevice.At{}, waits[:w]...), waits[w+1:]...)
+					resignal(p)
+					if vdevice.VerifyProgram(p, g) == nil {
+						t.Fatalf("seed %d: prog[%d][%d] waits for %v in vain", seed, v, o, waits[w])
+					}
+					tried++
+				}
+				steps[o].Waits = waits
+			}
+		}
+	}
+	if tried < 30 {
+		t.Errorf("only %d waits were tried", tried)
+	}
+}
+
+func resignal(p *vdevice.Program) {
+	for _, steps := range p.Steps {
+		for o := range steps {
+			steps[o].Signal = false
+		}
+	}
+	for _, steps := range p.Steps {
+		for o := range steps {
+			for _, w := range steps[o].Waits {
+				p.Steps[w.VEU][w.Order].Signal = true
+			}
+		}
+	}
+}
+
+// table costs rTasks by their candidates.
+type table map[*roperator.Candidate]float64
+
+func (t table) TaskTime(c *roperator.Candidate) float64 { return t[c] }
+
+// oneOp is a graph of independent rOperators, each with a fine and a coarse candidate.
+func oneOp(m *vdevicetest.Maker, fine, coarse int64) [2]*roperator.Candidate {
+	out := m.Buffer(roperator.Output, fine)
+	var c [2]*roperator.Candidate
+	for i, tasks := range []int64{fine, coarse} {
+		g := vdevicetest.Grid{Shape: []int64{fine}, Tile: []int64{fine / tasks}}
+		c[i] = m.Candidate(int(tasks), 0, nil, []roperator.Access{g.Of(out)})
+	}
+	m.Op(c[:]...)
+	return c
+}
+
+// SelectRKernels: alone, the fine tiling is faster and the device not full; with many such rOperators
+// in the wave the efficient one wins (paper §3.3).
+func TestSelectRKernels(t *testing.T) {
+	spec := device(t, "emu4")
+	spec.Cost.Step = 0
+	for _, c := range []struct{ ops, want int }{{1, 0}, {8, 1}} {
+		m, costs := vdevicetest.New("select"), table{}
+		for range c.ops {
+			x := oneOp(m, 4, 1)
+			costs[x[0]], costs[x[1]] = 100, 250
+		}
+		plan, err := Schedule(m.G, spec, costs, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for op, pick := range plan.Pick {
+			if pick != c.want {
+				t.Errorf("%d rOperators: picked %d for rOperator %d, want %d", c.ops, pick, op, c.want)
+			}
+		}
+	}
+}
+
+// chain is a chain of rOperators of one rTask each, or of two chains side by side.
+func chain(length, beside int) *roperator.Graph {
+	m := vdevicetest.New("chain")
+	for range beside {
+		in := m.Buffer(roperator.Input, 8)
+		for i := range length {
+			kind := roperator.Arena
+			if i == length-1 {
+				kind = roperator.Output
+			}
+			out := m.Buffer(kind, 8)
+			m.Op(m.Candidate(1, 1000, []roperator.Access{vdevicetest.Whole(in)}, []roperator.Access{vdevicetest.Whole(out)}))
+			in = out
+		}
+	}
+	return m.G
+}
+
+// Independent chains stay on a vEU each: no waits, and one rProgram since launches cost more.
+func TestChainsStayOnTheirVEU(t *testing.T) {
+	plan := mustSchedule(t, chain(6, 3), device(t, "emu4"), Options{})
+	s := plan.Stats()
+	if s.Segments != 1 || s.RPrograms != 1 || s.Waits != 0 || s.Longest != 6 {
+		t.Errorf("want one rProgram without waits and 6 steps on each of 3 vEUs, got\n%v", s)
+	}
+}
+
+// Algorithm 1 merges waves while a launch costs more than waiting in the program, and not otherwise.
+func TestMergingFollowsCosts(t *testing.T) {
+	g := vdevicetest.Layers(6, 16, 16, 4, 4, true)
+	spec := device(t, "h200")
+	spec.Cost.Launch, spec.Cost.Hop, spec.Cost.WaitEach = 5000, 500, 0
+	if s := mustSchedule(t, g, spec, Options{}).Stats(); s.Segments != 1 || s.RPrograms != 1 {
+		t.Errorf("launches are dear, want one rProgram, got\n%v", s)
+	}
+	spec.Cost.Launch, spec.Cost.Hop = 500, 5000
+	if s := mustSchedule(t, g, spec, Options{}).Stats(); s.Segments != 1 || s.RPrograms != 0 || s.Launches != 6 {
+		t.Errorf("waiting is dear, want one launch a wave, got\n%v", s)
+	}
+}
+
+// What Algorithm 1 chooses is not slower, by the simulator, than either extreme.
+func TestAutoIsBest(t *testing.T) {
+	for name, g := range map[string]*roperator.Graph{
+		"dense": vdevicetest.Layers(12, 64, 64, 8, 8, true), "recurrent": vdevicetest.Recurrent(4, 20, 64, 8), "chains": chain(30, 5),
+	} {
+		spec := device(t, "h200")
+		costs := model.New(spec, g)
+		times := map[string]float64{}
+		for _, kind := range Plans() {
+			plan := mustSchedule(t, g, spec, Options{Plan: kind})
+			ns, err := vdevice.PlanTime(plan, func(x vdevice.Task) float64 {
+				return costs.TaskTime(g.Ops[x.Op].Candidates[plan.Pick[x.Op]])
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			times[kind] = ns
+		}
+		if best := min(times[PlanRProgram], times[PlanWaves]); times[PlanAuto] > 1.05*best {
+			t.Errorf("%s: auto takes %.0f ns, the better extreme %.0f", name, times[PlanAuto], best)
+		}
+	}
+}
+
+// The placer keeps time as the simulator does, except that it counts waits which elision removes and
+// not that an rTask with several inputs waits for more flags at once.
+func TestPlacerTimeBoundsSimulation(t *testing.T) {
+	for seed := range uint64(20) {
+		g := vdevicetest.Random(seed, 20)
+		spec := device(t, "emu4")
+		costs := model.New(spec, g)
+		s := &scheduler{g: g, spec: spec, ops: newOpGraph(g)}
+		var err error
+		if s.choices, err = admit(g, spec, costs); err != nil {
+			t.Fatal(err)
+		}
+		cur := s.newCurrent(vdevice.RProgram)
+		for _, w := range s.ops.wavefronts() {
+			cur.commit(s.scheduleWave(w, cur, cur.placer))
+		}
+		p := s.build(cur.group, make([]int, len(g.Ops)))
+		tl, err := vdevice.Simulate(p, func(x vdevice.Task) float64 { return costs.TaskTime(p.Candidate(x.Op)) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := cur.placer.makespan(); tl.Makespan > 1.01*want || tl.Makespan < 0.5*want {
+			t.Errorf("seed %d: simulated %v ns, the placer has %v", seed, tl.Makespan, want)
+		}
+	}
+}
+
+func TestMisfits(t *testing.T) {
+	m := vdevicetest.New("misfit")
+	for _, need := range [][3]int{{512, 0, 32}, {128, 1 << 20, 32}, {128, 0, 32}} {
+		c := oneOp(m, 4, 1)
+		for _, x := range c {
+			x.Inst = vdevicetest.Instance(need[0], need[1], need[2])
+		}
+	}
+	spec := device(t, "emu4")
+	_, err := Schedule(m.G, spec, model.New(spec, m.G), Options{})
+	ds := diag.All(err)
+	if len(ds) != 2 || ds[0].Node != "op0_node" || ds[1].Node != "op1_node" || !strings.Contains(ds[0].Message, "512 threads") {
+		t.Errorf("want op0 and op1 reported, got %v", err)
+	}
+}
+
+// A candidate with few threads and many registers cannot share a kernel with one of many threads; a
+// plan must leave one of them out.
+func TestThreadsBoundRegisters(t *testing.T) {
+	m := vdevicetest.New("registers")
+	costs := table{}
+	for range 2 {
+		c := oneOp(m, 4, 1)
+		c[0].Inst, c[1].Inst = vdevicetest.Instance(1024, 0, 64), vdevicetest.Instance(256, 0, 200)
+		costs[c[0]], costs[c[1]] = 500, 100
+	}
+	last := oneOp(m, 4, 1)
+	for _, c := range last {
+		c.Inst = vdevicetest.Instance(256, 0, 200)
+		costs[c] = 100
+	}
+	spec := device(t, "h200")
+	plan, err := Schedule(m.G, spec, costs, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := vdevice.Verify(plan); err != nil {
+		t.Error(err)
+	}
+	if got := fmt.Sprint(plan.Pick[:2]); got != "[1 1]" {
+		t.Errorf("picked %s, want the candidates of 256 threads", got)
+	}
+}
+
+func TestUnknownOptions(t *testing.T) {
+	g := chain(1, 1)
+	spec := device(t, "emu4")
+	for _, o := range []Options{{Policy: "best"}, {Plan: "graph"}} {
+		_, err := Schedule(g, spec, model.New(spec, g), o)
+		if ds := diag.All(err); len(ds) != 1 || !strings.Contains(ds[0].Help, "wave") {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+func TestEmptyGraph(t *testing.T) {
+	everyOption(func(o Options) {
+		plan := mustSchedule(t, &roperator.Graph{Name: "empty"}, device(t, "emu4"), o)
+		if err := vdevice.Verify(plan); err != nil || len(plan.Segments) != 0 {
+			t.Errorf("%+v: %d segments, %v", o, len(plan.Segments), err)
+		}
+	})
+}
+
+// deps agree with a comparison of every pair of rTasks.
+func TestDepsAgreeWithDefinition(t *testing.T) {
+	for seed := range uint64(12) {
+		g := vdevicetest.Random(seed, 12)
+		cache := newTileCache(len(g.Ops))
+		var preds []producer
+		for id, op := range g.Ops {
+			c := op.Candidates[0]
+			d := findDeps(g, cache, preds, c)
+			for task := range c.Tasks {
+				got := map[vdevice.Task]bool{}
+				for _, s := range d.combos[d.of[task]] {
+					for _, x := range d.sets[s].tasks {
+						got[x] = true
+					}
+				}
+				for _, p := range preds {
+					for i := range p.c.Tasks {
+						x := vdevice.Task{Op: p.op, Index: int32(i)}
+						if want := conflict(p.c, i, c, task); got[x] != want {
+							t.Fatalf("seed %d: rTask %d of op%d depends on %v: %v, want %v", seed, task, id, x, got[x], want)
+						}
+					}
+				}
+			}
+			preds = append(preds, producer{int32(id), c})
+		}
+	}
+}
+
+func conflict(a *roperator.Candidate, i int, b *roperator.Candidate, j int) bool {
+	ar, aw := a.AppendReads(nil, i), a.AppendWrites(nil, i)
+	br, bw := b.AppendReads(nil, j), b.AppendWrites(nil, j)
+	any := func(x, y []roperator.Box) bool {
+		for i := range x {
+			for j := range y {
+				if x[i].Overlaps(&y[j]) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return any(aw, br) || any(aw, bw) || any(ar, bw)
+}
+
+// WaitTime of nothing is nothing: a vEU that made all inputs itself starts at once.
+func TestProducerStartsAtOnce(t *testing.T) {
+	spec := device(t, "h200")
+	p := newPlacer(spec, 1)
+	p.placed[0] = &placedOp{veu: []int32{3, 3}, end: []float64{10, 20}}
+	f := p.front(&taskSet{tasks: []vdevice.Task{{Op: 0, Index: 0}, {Op: 0, Index: 1}}, users: 2})
+	if f.known[3] != 20 || f.known[2] != 20+spec.Cost.Hop {
+		t.Errorf("known to the producer at %v and to others at %v", f.known[3], f.known[2])
+	}
+}

@@ -1,0 +1,220 @@
+package schedule
+
+import (
+	"sort"
+
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// scheduler carries out Algorithm 1 of the paper.
+type scheduler struct {
+	g       *roperator.Graph
+	spec    *vdevice.Spec
+	ops     *opGraph
+	choices [][]choice // per rOperator: what may be picked
+}
+
+// group is a segment in the making: its waves with their rTasks placed.
+type group struct {
+	kind  vdevice.SegmentKind
+	waves [][]*placedOp
+}
+
+// current is the rProgram that waves are added to (P_curr).
+type current struct {
+	group  *group
+	placer *placer
+	cache  *tileCache
+}
+
+func (s *scheduler) newCurrent(kind vdevice.SegmentKind) *current {
+	return &current{&group{kind: kind}, newPlacer(s.spec, len(s.g.Ops)), newTileCache(len(s.g.Ops))}
+}
+
+// trial is a wave placed at the end of a current rProgram, not yet taken over.
+type trial struct {
+	placer *placer
+	ops    []*placedOp
+}
+
+// time is what the rProgram takes with the trial's wave, launch included.
+func (t *trial) time(spec *vdevice.Spec) float64 { return spec.Cost.Launch + t.placer.makespan() }
+
+func (c *current) commit(t *trial) {
+	c.placer = t.placer
+	for _, o := range t.ops {
+		c.placer.placed[o.op] = o
+	}
+	c.group.waves = append(c.group.waves, t.ops)
+}
+
+// plan places all waves and builds the programs.
+func (s *scheduler) plan(waves [][]int32, kind string) *vdevice.Plan {
+	var groups []*group
+	switch kind {
+	case PlanRProgram:
+		groups = s.single(waves, vdevice.RProgram)
+	case PlanWaves:
+		groups = s.single(waves, vdevice.Waves)
+	default:
+		groups = joinLaunches(s.algorithm1(waves))
+	}
+	plan := &vdevice.Plan{Spec: s.spec, Graph: s.g, Pick: make([]int, len(s.g.Ops))}
+	for _, g := range groups {
+		plan.Segments = append(plan.Segments, vdevice.Segment{Kind: g.kind, Program: s.build(g, plan.Pick)})
+	}
+	return plan
+}
+
+// single puts all waves in one group.
+func (s *scheduler) single(waves [][]int32, kind vdevice.SegmentKind) []*group {
+	cur := s.newCurrent(kind)
+	for i, w := range waves {
+		base := cur.placer
+		if kind == vdevice.Waves && i > 0 {
+			base = base.fork()
+			base.launch()
+		}
+		cur.commit(s.scheduleWave(w, cur, base))
+	}
+	if len(waves) == 0 {
+		return nil
+	}
+	return []*group{cur.group}
+}
+
+// algorithm1 adds each wave to the current rProgram or starts another with it, whichever takes less.
+func (s *scheduler) algorithm1(waves [][]int32) []*group {
+	var done []*group
+	var cur *current
+	for _, w := range waves {
+		fresh := s.newCurrent(vdevice.RProgram)
+		p2 := s.scheduleWave(w, fresh, fresh.placer)
+		if cur != nil {
+			p1 := s.scheduleWave(w, cur, cur.placer)
+			before := s.spec.Cost.Launch + cur.placer.makespan()
+			if p1.time(s.spec) <= before+p2.time(s.spec) {
+				cur.commit(p1)
+				continue
+			}
+			done = append(done, cur.group)
+		}
+		cur = fresh
+		cur.commit(p2)
+	}
+	if cur != nil {
+		done = append(done, cur.group)
+	}
+	return done
+}
+
+// joinLaunches makes one launch-per-wave segment of successive rPrograms of one wave each: the same
+// launches, with one set of tables.
+func joinLaunches(groups []*group) []*group {
+	var out []*group
+	for _, g := range groups {
+		if k := len(out) - 1; k >= 0 && len(g.waves) == 1 && (out[k].kind == vdevice.Waves || len(out[k].waves) == 1) {
+			out[k].kind = vdevice.Waves
+			out[k].waves = append(out[k].waves, g.waves[0])
+			continue
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// scheduleWave selects candidates for the wave's rOperators and places their rTasks after base, which
+// has cur's earlier waves: the fastest candidates if their rTasks do not fill the device, otherwise the
+// faster of the fastest and the most efficient ones, by trying both.
+func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *trial {
+	found := map[*choice]*deps{}
+	fast, tasks := s.pick(wave, fastest)
+	best := s.try(fast, cur, base, found)
+	if tasks < s.spec.VEUs() {
+		return best
+	}
+	slim, _ := s.pick(wave, efficient)
+	for i := range slim {
+		if slim[i] != fast[i] {
+			if t := s.try(slim, cur, base, found); t.placer.makespan() < best.placer.makespan() {
+				return t
+			}
+			break
+		}
+	}
+	return best
+}
+
+// picked is a wave's rOperator with the candidate that would carry it out.
+type picked struct {
+	op     int32
+	choice *choice
+}
+
+func (s *scheduler) pick(wave []int32, by func([]choice) *choice) (out []picked, tasks int) {
+	for _, op := range wave {
+		ch := by(s.choices[op])
+		out = append(out, picked{op, ch})
+		tasks += ch.c.Tasks
+	}
+	return out, tasks
+}
+
+// try places a wave with the given candidates, the longest rTasks first.
+func (s *scheduler) try(wave []picked, cur *current, base *placer, found map[*choice]*deps) *trial {
+	order := append([]picked{}, wave...)
+	sort.SliceStable(order, func(i, j int) bool { return order[i].choice.taskTime > order[j].choice.taskTime })
+	t := &trial{placer: base.fork()}
+	for _, x := range order {
+		d := found[x.choice]
+		if d == nil {
+			d = s.depsOf(x, cur)
+			found[x.choice] = d
+		}
+		t.ops = append(t.ops, t.placer.place(x.op, x.choice, d))
+	}
+	return t
+}
+
+// depsOf finds what the rTasks depend on within the current rProgram. Across launches nothing is left to
+// wait for.
+func (s *scheduler) depsOf(x picked, cur *current) *deps {
+	var preds []producer
+	if cur.group.kind == vdevice.RProgram {
+		for _, p := range s.ops.preds[x.op] {
+			if o := cur.placer.placed[p]; o != nil {
+				preds = append(preds, producer{p, o.choice.c})
+			}
+		}
+	}
+	return findDeps(s.g, cur.cache, preds, x.choice.c)
+}
+
+// build turns a group into a program by Wait and Append.
+func (s *scheduler) build(g *group, pick []int) *vdevice.Program {
+	b := vdevice.NewBuilder(s.spec, s.g)
+	for _, wave := range g.waves {
+		b.NextWave()
+		for _, o := range wave {
+			pick[o.op] = o.choice.index
+			b.Pick(o.op, o.choice.index)
+			appendOp(b, o)
+		}
+	}
+	return b.Program()
+}
+
+func appendOp(b *vdevice.Builder, o *placedOp) {
+	fronts := make([]*vdevice.Front, len(o.deps.sets))
+	for t, combo := range o.deps.of {
+		task := vdevice.Task{Op: o.op, Index: int32(t)}
+		for _, set := range o.deps.combos[combo] {
+			if fronts[set] == nil {
+				fronts[set] = b.Front(o.deps.sets[set].tasks)
+			}
+			b.WaitFront(task, fronts[set])
+		}
+		b.Append(task, o.veu[t])
+	}
+}
