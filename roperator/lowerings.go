@@ -29,6 +29,7 @@ var lowerings = [][]loweringRow{
 	viewLowerings,
 	reduceLowerings,
 	normLowerings,
+	poolLowerings,
 	gemmLowerings,
 	convLowerings,
 }

@@ -25,6 +25,8 @@ type Case struct {
 	Range map[string][2]float64
 	// Set gives elements of inputs in place of the first random ones.
 	Set map[string][]float64
+	// InPlace marks all inputs of all Concat nodes for being written in place.
+	InPlace bool
 }
 
 // untyped finds results without a type.
@@ -51,7 +53,19 @@ func (c *Case) Graph() (*ir.Graph, error) {
 			n.Name = fmt.Sprintf("n%d", i)
 		}
 	}
-	return g, ir.InferShapes(g).Err()
+	if err := ir.InferShapes(g).Err(); err != nil {
+		return nil, err
+	}
+	for _, n := range g.Nodes {
+		if c.InPlace && n.Is("Concat") {
+			flags := make([]int64, len(n.Inputs))
+			for i := range flags {
+				flags[i] = 1
+			}
+			n.Attrs["in_place"] = ir.IntsAttr(flags...)
+		}
+	}
+	return g, nil
 }
 
 // Inputs draws the case's inputs; the same seed gives the same ones.

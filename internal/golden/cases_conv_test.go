@@ -1,0 +1,91 @@
+package golden
+
+import (
+	"fmt"
+	"testing"
+)
+
+// convCase is a convolution of x with constant weights, with a constant bias if bias is its length.
+func convCase(op, x string, w []int, bias int, attrs string) Case {
+	c := Case{Name: fmt.Sprintf("%s %s %v %s", op, x, w, attrs), In: "%x: float32[" + x + "]", Out: "%y"}
+	args := "%x, %w"
+	c.Body = weights("w", w...)
+	if bias > 0 {
+		c.Body += weights("b", bias)
+		args += ", %b"
+	}
+	c.Body += fmt.Sprintf("%%y = %s(%s) {%s}", op, args, attrs)
+	return c
+}
+
+func TestConv(t *testing.T) {
+	conv := func(x string, w []int, bias int, attrs string) Case { return convCase("Conv", x, w, bias, attrs) }
+	cases := []Case{
+		conv("1,3,17,19", []int{20, 3, 3, 3}, 20, "pads = [1, 1, 1, 1]"),
+		conv("1,3,33,30", []int{24, 3, 7, 7}, 24, "pads = [3, 3, 3, 3], strides = [2, 2]"),
+		conv("2,32,14,14", []int{40, 32, 3, 3}, 40, "pads = [1, 1, 1, 1]"),
+		conv("1,64,9,9", []int{70, 64, 3, 3}, 0, "pads = [0, 1, 2, 3], strides = [2, 1]"),
+		conv("1,16,12,12", []int{16, 16, 3, 3}, 16, "dilations = [2, 3], auto_pad = \"SAME_UPPER\""),
+		conv("1,16,12,13", []int{16, 16, 4, 3}, 16, "auto_pad = \"SAME_LOWER\", strides = [2, 2]"),
+		conv("1,16,12,13", []int{16, 16, 4, 3}, 16, "auto_pad = \"VALID\""),
+		conv("1,128,7,7", []int{64, 128, 3, 3}, 64, "pads = [1, 1, 1, 1]"), // split
+		conv("1,40,11,11", []int{33, 40, 1, 1}, 33, ""),
+		conv("2,64,8,8", []int{96, 64, 1, 1}, 96, ""),
+		conv("1,600,5,5", []int{40, 600, 1, 1}, 40, ""), // split
+		conv("1,48,10,10", []int{33, 48, 1, 1}, 33, "strides = [2, 2]"),
+		conv("1,48,10,10", []int{33, 48, 1, 1}, 33, "pads = [1, 0, 0, 1]"),
+		conv("3,20,40", []int{24, 20, 5}, 24, "pads = [2, 2], strides = [2]"),
+		conv("1,4,6,7,8", []int{16, 4, 3, 2, 3}, 16, "pads = [1, 0, 1, 1, 1, 0], strides = [1, 2, 1]"),
+		conv("1,32,5,6,7", []int{16, 32, 3, 3, 3}, 16, "pads = [1, 1, 1, 1, 1, 1]"),
+		conv("1,64,9,9", []int{64, 16, 3, 3}, 64, "group = 4, pads = [1, 1, 1, 1]"),
+		conv("1,48,9,9", []int{24, 12, 1, 1}, 24, "group = 4"),
+		conv("2,32,9,10", []int{32, 8, 3, 3}, 32, "group = 4, pads = [1, 1, 1, 1]"),
+		conv("1,24,15,16", []int{24, 1, 3, 3}, 24, "group = 24, pads = [1, 1, 1, 1]"),
+		conv("2,24,15,16", []int{24, 1, 5, 5}, 24, "group = 24, pads = [2, 2, 2, 2], strides = [2, 2]"),
+		conv("1,10,15,16", []int{30, 1, 3, 7}, 30, "group = 10"),
+		conv("1,16,15,16", []int{16, 4, 3, 3}, 16, "group = 4, pads = [1, 1, 1, 1], dilations = [2, 2]"),
+		conv("1,8,30", []int{8, 1, 3}, 8, "group = 8"),
+		conv("2,32,4,4", []int{50, 32, 4, 4}, 50, ""),    // one position that sees everything
+		conv("1,100,1,1", []int{60, 100, 1, 1}, 60, ""),  // squeeze and excitation
+		conv("20,100,1,1", []int{60, 100, 1, 1}, 60, ""), // the same for a batch
+		conv("1,3,5,5", []int{6, 3, 2, 2}, 6, "pads = [1, 1, 1, 1]"),
+		{Name: "produced weights", In: "%x: float32[1,6,9,9], %w: float32[10,6,3,3], %b: float32[10]", Body: "%y = Conv(%x, %w, %b)", Out: "%y"},
+		{Name: "double", In: "%x: float64[1,6,9,9], %w: float64[10,6,3,3]", Body: "%y = Conv(%x, %w)", Out: "%y"},
+		{Name: "half", In: "%x: float16[1,6,9,9], %w: float16[10,6,3,3], %b: float16[10]", Body: "%y = Conv(%x, %w, %b)", Out: "%y"},
+		{Name: "transposed input", In: "%p: float32[1,11,12,16]", Body: weights("w", 16, 16, 3, 3) +
+			"%x = Transpose(%p) {perm = [0, 3, 1, 2]}\n%y = Conv(%x, %w) {pads = [1, 1, 1, 1]}", Out: "%y"},
+		{Name: "transposed pointwise input", In: "%p: float32[1,11,12,16]", Body: weights("w", 40, 16, 1, 1) +
+			"%x = Transpose(%p) {perm = [0, 3, 1, 2]}\n%y = Conv(%x, %w)", Out: "%y"},
+		{Name: "residual", In: "%x: float32[1,32,14,14], %r: float32[1,40,14,14]", Body: weights("w", 40, 32, 3, 3) + weights("b", 40) + fused("Conv",
+			"%px: float32[1,32,14,14], %pw: float32[40,32,3,3], %pb: float32[40], %pr: float32[1,40,14,14]",
+			"%a = Relu(%px)\n%m = Conv(%a, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z", "%x, %w, %b, %r"), Out: "%y"},
+		{Name: "prologue that moves zero", In: "%x: float32[1,3,14,14]", Body: weights("w", 40, 3, 3, 3) + fused("Conv",
+			"%px: float32[1,3,14,14], %pw: float32[40,3,3,3]",
+			"%a = Cos(%px)\n%m = Conv(%a, %pw) {pads = [1, 1, 1, 1]}\n%z = Tanh(%m)", "%z", "%x, %w"), Out: "%y"},
+		{Name: "depthwise with row gate", In: "%x: float32[1,12,9,9], %r: float32[1,12,1,9]", Body: weights("w", 12, 1, 3, 3) + fused("Conv",
+			"%px: float32[1,12,9,9], %pw: float32[12,1,3,3], %pr: float32[1,12,1,9]",
+			"%a = Cos(%px)\n%m = Conv(%a, %pw) {pads = [1, 1, 1, 1], group = 12}\n%z = Mul(%m, %pr)", "%z", "%x, %w, %r"), Out: "%y"},
+	}
+	Check(t, cases)
+}
+
+func TestConvTranspose(t *testing.T) {
+	conv := func(x string, w []int, bias int, attrs string) Case {
+		return convCase("ConvTranspose", x, w, bias, attrs)
+	}
+	Check(t, []Case{
+		conv("1,20,9,9", []int{20, 24, 3, 3}, 24, ""),
+		conv("2,20,9,9", []int{20, 24, 4, 4}, 24, "strides = [2, 2], pads = [1, 1, 1, 1]"),
+		conv("1,20,5,6", []int{20, 16, 3, 3}, 16, "strides = [3, 2], output_padding = [1, 1]"),
+		conv("1,20,5,6", []int{20, 16, 3, 3}, 0, "strides = [3, 2], output_shape = [14, 13]"),
+		conv("1,20,5,6", []int{20, 16, 3, 3}, 0, "strides = [2, 2], auto_pad = \"SAME_UPPER\""),
+		conv("1,20,5,6", []int{20, 16, 3, 3}, 0, "strides = [2, 2], auto_pad = \"SAME_LOWER\""),
+		conv("1,16,5,6", []int{16, 12, 3, 3}, 24, "group = 2, dilations = [2, 2], pads = [1, 0, 2, 1]"),
+		conv("1,6,5,6", []int{6, 1, 3, 3}, 6, "group = 6, strides = [2, 2]"),
+		conv("2,20,15", []int{20, 16, 5}, 16, "strides = [2]"),
+		conv("1,4,3,4,5", []int{4, 16, 2, 3, 2}, 16, "strides = [2, 1, 2]"),
+		conv("1,20,9,9", []int{20, 24, 1, 1}, 24, ""),
+		{Name: "double", In: "%x: float64[1,6,5,5], %w: float64[6,10,3,3]", Body: "%y = ConvTranspose(%x, %w) {strides = [2, 2]}", Out: "%y"},
+		{Name: "produced weights", In: "%x: float32[1,6,5,5], %w: float32[6,10,3,3]", Body: "%y = ConvTranspose(%x, %w) {strides = [2, 2]}", Out: "%y"},
+	})
+}

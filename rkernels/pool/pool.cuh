@@ -1,0 +1,125 @@
+// MaxPool and AveragePool over up to three spatial axes (missing ones in front have extent 1). One
+// thread an output; neighbouring outputs share what their windows see through the cache.
+#pragma once
+
+#include "common/math.cuh"
+#include "common/operand.cuh"
+#include "common/tiles.cuh"
+#include "rt/device.cuh"
+
+namespace rk {
+
+template <bool MAX, bool INDICES, class T, class Pro, class Epi>
+struct Pool {
+  struct Axis {
+    int32_t in, kernel, stride, dilation;
+    int32_t before;      // padding
+    int32_t limit;       // the first place behind input and padding, counted from the input's beginning
+    int32_t index_step;  // what a place counts in Indices
+  };
+  struct Args {
+    Tiles<5> tiles;  // of the output [N][C][D][H][W]
+    Strided<5> src;
+    Axis axes[3];
+    int32_t count_padding;
+    Strided<3> dst;  // [N][C][D·H·W]
+    typename Pro::Args pro;
+    typename Epi::Args epi;
+    Strided<3> indices;
+    int64_t plane;  // elements of the input for each batch and channel
+  };
+  using Element = decltype(Pro::apply(std::declval<const typename Pro::Args&>(), std::declval<T>()));
+  using C = Calc<Element>;
+  static constexpr int kThreads = 256;
+  static constexpr int kShared = 0;
+
+  // What a window has seen so far.
+  struct Seen {
+    C value;          // extreme, or sum
+    int count = 0;    // elements
+    int64_t at = -1;  // index of the extreme
+  };
+
+  RT_DEVICE static C least() {
+    if constexpr (is_float<Element>)
+      return C(-fn::inf_f());
+    else
+      return C(std::numeric_limits<Element>::min());
+  }
+
+  RT_DEVICE static void see(Seen& s, C x, int64_t at) {
+    if constexpr (MAX) {
+      // The first of equal elements, and the first NaN, stays.
+      if (s.count == 0 || x > s.value || (!(x == x) && s.value == s.value)) s.value = x, s.at = at;
+    } else {
+      s.value += x;
+    }
+    ++s.count;
+  }
+
+  // The places of a window along an axis that lie in the input: begin + k·dilation for k in [from, to).
+  struct Range {
+    int begin, from, to;
+  };
+
+  RT_DEVICE static Range range(const Axis& x, int out) {
+    Range r;
+    r.begin = out * x.stride - x.before;
+    r.from = r.begin < 0 ? (-r.begin + x.dilation - 1) / x.dilation : 0;
+    const int room = x.in - r.begin;
+    const int fit = room <= 0 ? 0 : (room + x.dilation - 1) / x.dilation;
+    r.to = fit < x.kernel ? fit : x.kernel;
+    return r;
+  }
+
+  // How many places of a window along an axis lie in the input or its padding.
+  RT_DEVICE static int padded(const Axis& x, int out) {
+    const int room = x.limit - (out * x.stride - x.before);
+    const int fit = room <= 0 ? 0 : (room + x.dilation - 1) / x.dilation;
+    return fit < x.kernel ? fit : x.kernel;
+  }
+
+  RT_DEVICE static void compute_one(const rt::Task& t, const Args& a, const int (&at)[5]) {
+    const Axis &ax = a.axes[0], &ay = a.axes[1], &az = a.axes[2];
+    const Range x = range(ax, at[2]), y = range(ay, at[3]), z = range(az, at[4]);
+    const T* src = t.ptr<const T>(a.src.ref) + at[0] * a.src.s[0] + at[1] * a.src.s[1];
+    Seen seen;
+    seen.value = MAX ? least() : C(0);
+    for (int i = x.from; i < x.to; ++i) {
+      const int px = x.begin + i * ax.dilation;
+      for (int j = y.from; j < y.to; ++j) {
+        const int py = y.begin + j * ay.dilation;
+        const T* row = src + px * a.src.s[2] + py * a.src.s[3];
+        const int64_t row_at = int64_t(px) * ax.index_step + int64_t(py) * ay.index_step;
+        for (int k = z.from; k < z.to; ++k) {
+          const int pz = z.begin + k * az.dilation;
+          see(seen, C(Pro::apply(a.pro, row[pz * a.src.s[4]])), row_at + int64_t(pz) * az.index_step);
+        }
+      }
+    }
+    C result = seen.value;
+    if constexpr (!MAX) {
+      const int n = a.count_padding ? padded(ax, at[2]) * padded(ay, at[3]) * padded(az, at[4]) : seen.count;
+      result = result / C(n);
+    }
+    const int place = (at[2] * a.tiles.dims[3] + at[3]) * a.tiles.dims[4] + at[4];
+    const int cube[3] = {at[0], at[1], place};
+    const auto out = Epi::apply(t, a.epi, fn::Cast<typename Epi::In>(result), at[0], at[1], place);
+    store<typename Epi::Out>(t, a.dst, cube, out);
+    if constexpr (INDICES) {
+      const int64_t base = (int64_t(at[0]) * a.tiles.dims[1] + at[1]) * a.plane;
+      store<int64_t>(t, a.indices, cube, seen.count == 0 ? 0 : base + seen.at);
+    }
+  }
+
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    const auto tile = a.tiles.tile(rtask);
+    RK_NO_UNROLL
+    for (int e = t.tid; e < tile.size; e += kThreads) {
+      const Coordinates<5> c(a.tiles, tile, e);
+      compute_one(t, a, c.at);
+    }
+  }
+};
+
+}  // namespace rk
