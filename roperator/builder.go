@@ -242,7 +242,7 @@ func (b *Builder) Constant(name string, t *ir.Tensor) View {
 	buf, ok := b.consts[t]
 	if !ok {
 		buf = b.newBuffer(name, Const, t.DType, t.Dims)
-		buf.Data = func() []byte { return tensorBytes(t) }
+		buf.Data = func() []byte { return t.LittleEndian() }
 		b.consts[t] = buf
 	}
 	return contiguous(buf, t.Dims)
