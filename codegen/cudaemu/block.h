@@ -50,7 +50,7 @@ struct Warp {
 
 // What a waiting vEU waits for; reported when it never comes.
 struct WaitNote {
-  uint32_t veu = 0, step = 0, on_veu = 0, on_step = 0;
+  uint32_t veu = 0, step = 0, on_veu = 0, on_order = 0, op = 0, rtask = 0;
   uint64_t expected = 0, seen = 0;
   bool set = false;
 };
@@ -80,8 +80,9 @@ class Block {
   RT_EMU_QUIET char* shared() const { return shared_; }
   RT_EMU_QUIET Grid* grid() const { return grid_; }
   RT_EMU_QUIET void set_note(const WaitNote& n) {
-    note_.veu = n.veu, note_.step = n.step, note_.on_veu = n.on_veu, note_.on_step = n.on_step;
-    note_.expected = n.expected, note_.seen = n.seen, note_.set = true;
+    note_.veu = n.veu, note_.step = n.step, note_.on_veu = n.on_veu, note_.on_order = n.on_order;
+    note_.op = n.op, note_.rtask = n.rtask, note_.expected = n.expected, note_.seen = n.seen;
+    note_.set = true;
   }
   RT_EMU_QUIET void barrier(int id, int expected) { wait_at(barriers_[id], expected); }
   RT_EMU_QUIET void warp_barrier() { wait_at(warps_[current_->tid / kWarp].barrier, lanes(current_->tid / kWarp)); }

@@ -35,6 +35,28 @@ inline void store_relaxed_gpu(uint64_t* p, uint64_t v) {
 }
 #endif
 
+// What an rTask finds in shared memory is undefined: all ones, a NaN in every float type.
+inline void poison(char* smem, int bytes) {
+  const int tid = thread_index(), threads = block_threads();
+  const int share = (bytes + threads - 1) / threads;
+  const int from = tid * share, to = from + share < bytes ? from + share : bytes;
+  if (from < to) std::memset(smem + from, 0xFF, static_cast<size_t>(to - from));
+  block_barrier();
+}
+
+// Between two looks at a flag: leaves a note of what is waited for and gives way.
+class Patience {
+ public:
+  explicit Patience(uint64_t) {}
+  template <class Report>
+  void spent(bool waits, Report*, const Report& r) {
+    if (waits) {
+      emu::running_block->set_note({r.veu, r.step, r.on_veu, r.on_order, r.op, r.rtask, r.expected, r.seen, true});
+    }
+    emu::running_block->pause();
+  }
+};
+
 RT_EMU_QUIET inline bool all_lanes(bool predicate) { return emu::running_block->all_lanes(predicate); }
 RT_EMU_QUIET inline void sync_warp() { emu::running_block->warp_barrier(); }
 

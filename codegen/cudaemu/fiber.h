@@ -12,27 +12,24 @@
 #include <ucontext.h>
 #endif
 
-#if defined(__SANITIZE_THREAD__)
-#define RT_EMU_TSAN 1
-#elif defined(__has_feature)
+#if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define RT_EMU_TSAN 1
-#endif
-#endif
-
-#if defined(__SANITIZE_ADDRESS__)
-#define RT_EMU_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define RT_EMU_ASAN 1
-#endif
-#endif
-
-#if defined(RT_EMU_TSAN)
 #include <sanitizer/tsan_interface.h>
 #endif
-#if defined(RT_EMU_ASAN)
+#if __has_feature(address_sanitizer)
+#define RT_EMU_ASAN 1
 #include <sanitizer/common_interface_defs.h>
+#endif
+#else
+#if defined(__SANITIZE_THREAD__)
+#define RT_EMU_TSAN 1
+#include <sanitizer/tsan_interface.h>
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define RT_EMU_ASAN 1
+#include <sanitizer/common_interface_defs.h>
+#endif
 #endif
 
 // The scheduler's own data is shared by fibres that nothing orders in ThreadSanitizer's eyes, so its

@@ -110,7 +110,7 @@ class Launcher {
       grid_.finish();
       return true;
     }
-    report(b.error(), b.note().set ? &b.note() : nullptr);
+    report(b.error(), b.stuck() && b.note().set ? &b.note() : nullptr);
     grid_.fail();
     return false;
   }

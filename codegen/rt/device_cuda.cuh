@@ -38,6 +38,39 @@ RT_DEVICE void store_relaxed_gpu(uint64_t* p, uint64_t v) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 
+// Shared memory keeps what the last rTask left; the emulator makes that visible.
+RT_DEVICE void poison(char*, int) {}
+
+// A debug build's watchdog: a wait that takes longer than it may is reported and ends the launch.
+class Patience {
+ public:
+#if defined(RT_DEBUG)
+  RT_DEVICE explicit Patience(uint64_t ns) : end_(now() + ns) {}
+  template <class Report>
+  RT_DEVICE void spent(bool waits, Report* to, const Report& r) {
+    if (now() < end_) return;
+    if (waits && atomicExch(&to->set, 1u) == 0) {
+      *to = r;
+      __threadfence_system();
+    }
+    __nanosleep(1000000);
+    if (now() > end_ + 10000000) __trap();
+  }
+
+ private:
+  RT_DEVICE static uint64_t now() {
+    uint64_t t;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
+    return t;
+  }
+  uint64_t end_;
+#else
+  RT_DEVICE explicit Patience(uint64_t) {}
+  template <class Report>
+  RT_DEVICE void spent(bool, Report*, const Report&) {}
+#endif
+};
+
 RT_DEVICE bool all_lanes(bool predicate) { return __all_sync(0xffffffffu, predicate) != 0; }
 RT_DEVICE void sync_warp() { __syncwarp(); }
 

@@ -8,5 +8,5 @@ import "embed"
 
 // Files holds the sources. They include each other as "rt/NAME", the emulator's as "cudaemu/NAME".
 //
-//go:embed *.cuh
+//go:embed *.cuh *.h
 var Files embed.FS

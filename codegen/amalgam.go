@@ -1,0 +1,187 @@
+package codegen
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/rammerc/rammerc/codegen/cudaemu"
+	"github.com/rammerc/rammerc/codegen/rt"
+)
+
+// amalgam joins header files into one text for use inside a namespace: project includes are replaced by
+// the files, each once; system includes are hoisted, under the conditions they stood under. The
+// emulator's headers stay includes, of files that are written beside the program.
+type amalgam struct {
+	kernels fs.FS
+	seen    map[string]bool
+	system  []string // hoisted includes, with their conditions
+	hoist   map[string]bool
+	body    strings.Builder
+}
+
+func newAmalgam(kernels fs.FS) *amalgam {
+	return &amalgam{kernels: kernels, seen: map[string]bool{}, hoist: map[string]bool{}}
+}
+
+var (
+	includeLine   = regexp.MustCompile(`^\s*#\s*include\s*([<"])([^>"]+)[>"]`)
+	conditionLine = regexp.MustCompile(`^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)$`)
+	pragmaOnce    = regexp.MustCompile(`^\s*#\s*pragma\s+once\b`)
+)
+
+// open finds a header by the name it is included with.
+func (a *amalgam) open(name string) ([]byte, error) {
+	switch {
+	case strings.HasPrefix(name, "rt/"):
+		return fs.ReadFile(rt.Files, strings.TrimPrefix(name, "rt/"))
+	case strings.HasPrefix(name, "cudaemu/"):
+		return fs.ReadFile(cudaemu.Files, strings.TrimPrefix(name, "cudaemu/"))
+	}
+	return fs.ReadFile(a.kernels, name)
+}
+
+// add appends the file called name, and before it what it includes. It is included under the conditions
+// around.
+func (a *amalgam) add(name string, around conditions) error {
+	if a.seen[name] {
+		return nil
+	}
+	a.seen[name] = true
+	data, err := a.open(name)
+	if err != nil {
+		return fmt.Errorf("BUG: %s is included but not there: %v", name, err)
+	}
+	emulator := strings.HasPrefix(name, "cudaemu/")
+	if !emulator {
+		fmt.Fprintf(&a.body, "// ---- %s ----\n", name)
+	}
+	conds := slices.Clone(around)
+	for _, line := range strings.Split(strings.TrimRight(string(data), "\n"), "\n") {
+		if pragmaOnce.MatchString(line) {
+			continue
+		}
+		if m := includeLine.FindStringSubmatch(line); m != nil {
+			if m[1] == "<" {
+				a.hoistInclude(line, conds)
+				continue
+			}
+			if len(around) > 0 && !emulator && !a.seen[m[2]] {
+				return fmt.Errorf("BUG: %s, which is included under a condition, would take %s with it", name, m[2])
+			}
+			if err := a.include(name, m[2], emulator, conds); err != nil {
+				return err
+			}
+			continue
+		}
+		conds.read(line)
+		if !emulator {
+			a.body.WriteString(line + "\n")
+		}
+	}
+	if !emulator {
+		a.body.WriteString("\n")
+	}
+	return nil
+}
+
+// include follows a project include of file from. Emulator headers become one include each, at the place
+// where the first file of the program's own asks for them; below them only system includes count.
+func (a *amalgam) include(from, name string, emulator bool, conds conditions) error {
+	if !strings.Contains(name, "/") {
+		name = path.Join(path.Dir(from), name)
+	}
+	if strings.HasPrefix(name, "cudaemu/") && !emulator {
+		fmt.Fprintf(&a.body, "#include \"%s\"\n", name)
+	}
+	if emulator && !strings.HasPrefix(name, "cudaemu/") {
+		return nil
+	}
+	return a.add(name, conds)
+}
+
+func (a *amalgam) hoistInclude(line string, conds conditions) {
+	line = strings.TrimSpace(line)
+	var b strings.Builder
+	for _, c := range conds {
+		b.WriteString("#if " + c + "\n")
+	}
+	b.WriteString(line + "\n")
+	for range conds {
+		b.WriteString("#endif\n")
+	}
+	if text := b.String(); !a.hoist[text] {
+		a.hoist[text] = true
+		a.system = append(a.system, text)
+	}
+}
+
+// conditions is the stack of #if conditions around a line.
+type conditions []string
+
+func (c *conditions) read(line string) {
+	m := conditionLine.FindStringSubmatch(line)
+	if m == nil {
+		return
+	}
+	rest, _, _ := strings.Cut(strings.TrimSpace(m[2]), "//")
+	rest = strings.TrimSpace(rest)
+	switch m[1] {
+	case "if":
+		*c = append(*c, rest)
+	case "ifdef":
+		*c = append(*c, "defined("+rest+")")
+	case "ifndef":
+		*c = append(*c, "!defined("+rest+")")
+	case "else":
+		c.replace("!(" + c.top() + ")")
+	case "elif":
+		c.replace("!(" + c.top() + ") && (" + rest + ")")
+	case "endif":
+		if len(*c) > 0 {
+			*c = (*c)[:len(*c)-1]
+		}
+	}
+}
+
+func (c conditions) top() string {
+	if len(c) == 0 {
+		return "1"
+	}
+	return c[len(c)-1]
+}
+
+func (c conditions) replace(cond string) {
+	if len(c) > 0 {
+		c[len(c)-1] = cond
+	}
+}
+
+// emulatorFiles are the emulator's headers as they stand beside an emitted program, which brings the
+// rest of the run time itself.
+func emulatorFiles() []string {
+	entries, err := fs.ReadDir(cudaemu.Files, ".")
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, "cudaemu/"+e.Name())
+	}
+	return names
+}
+
+var runtimeInclude = regexp.MustCompile(`(?m)^#include "rt/[^"]*"\n`)
+
+func emulatorFile(name string) []byte {
+	data, err := fs.ReadFile(cudaemu.Files, strings.TrimPrefix(name, "cudaemu/"))
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	data = runtimeInclude.ReplaceAll(data, nil)
+	return bytes.ReplaceAll(data, []byte(`#include "cudaemu/`), []byte(`#include "`))
+}

@@ -1,0 +1,83 @@
+package codegen
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/toolchain"
+)
+
+// emitStencil writes the plan's library into a folder.
+func emitStencil(t testing.TB, s *stencilPlan, opt Options) string {
+	t.Helper()
+	dir := t.TempDir()
+	if opt.Name == "" {
+		opt.Name = "stencil"
+	}
+	opt.Version, opt.Model = "test", "stencil.onnx"
+	if err := emit(s.plan, opt, Dir(dir), os.DirFS("testdata/kernels")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// buildEmulated compiles NAME.cu in dir for the emulator; tests without a C++ compiler are skipped.
+func buildEmulated(t testing.TB, dir, name string, flags ...string) string {
+	t.Helper()
+	cxx, err := toolchain.FindCxx("")
+	if toolchain.IsMissing(err) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cxx.BuildLibrary(context.Background(), dir, name, flags...); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "lib"+name+".so")
+}
+
+func openLib(t testing.TB, lib string, opt runner.Options) *runner.Lib {
+	t.Helper()
+	l, err := runner.Open(context.Background(), lib, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// mismatches runs the stencil once and counts the elements that differ from the formula's.
+func (s *stencilPlan) mismatches(t testing.TB, l *runner.Lib) int {
+	t.Helper()
+	x := testInput(s.veus * s.tile)
+	out, err := l.Run([][]byte{floatBytes(x)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, want := 0, s.expect(x)
+	for i, y := range bytesFloat(out[0]) {
+		if d := y - want[i]; !(d < 1e-5 && d > -1e-5) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestEmulatedProgram(t *testing.T) {
+	s := newStencilPlan(t, 4, 7, 256)
+	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
+	for seed := uint64(1); seed <= 3; seed++ {
+		for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
+			l := openLib(t, lib, runner.Options{Mode: mode, Seed: seed})
+			for range 3 { // epochs go on from run to run
+				if n := s.mismatches(t, l); n > 0 {
+					t.Errorf("mode %s, seed %d: %d elements are wrong", l.Launch.Mode, seed, n)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,117 @@
+// Package codegen turns a vdevice.Plan into the sources of a library: one self-contained .cu file with
+// the rKernels, the arguments of every rOperator and the executor; its C header; the weights file with
+// the constants and the program tables; and what other build systems and languages need to use it.
+//
+// The emitted .cu is CUDA for nvcc and C++20 for any other compiler, where the emulator's headers in
+// its folder cudaemu stand in for the GPU (see codegen/cudaemu).
+package codegen
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// Options say what to emit.
+type Options struct {
+	Name     string // prefix of all symbols and files; Emit makes it an identifier
+	Version  string // of rammerc
+	Model    string // file name of the model, without folders
+	Unrolled bool   // also print each vEU's steps as straight-line code (Rammer, Figure 9)
+}
+
+// UnrolledLimit is the most rTasks a program may have to be printed unrolled.
+const UnrolledLimit = 2000
+
+// A Sink takes the emitted files. Names may contain folders, separated by slashes.
+type Sink interface {
+	Create(name string) (io.WriteCloser, error)
+}
+
+// Emit writes all files of the library. Findings about the model are diagnostics; other errors are the
+// sink's.
+func Emit(plan *vdevice.Plan, opt Options, sink Sink) error {
+	return emit(plan, opt, sink, rkernels.Files)
+}
+
+func emit(plan *vdevice.Plan, opt Options, sink Sink, kernels fs.FS) error {
+	opt.Name = abi.Identifier(opt.Name)
+	l, err := newLayout(plan, opt, kernels)
+	if err != nil {
+		return err
+	}
+	hash, err := writeFile(sink, opt.Name+".weights", l.writeWeights)
+	if err != nil {
+		return err
+	}
+	l.hash = hash
+	for _, f := range files(l) {
+		_, err := writeFile(sink, f.name, func(w io.Writer) (uint64, error) { return 0, f.write(w) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFile(sink Sink, name string, write func(io.Writer) (uint64, error)) (uint64, error) {
+	w, err := sink.Create(name)
+	if err != nil {
+		return 0, err
+	}
+	hash, err := write(w)
+	if cerr := w.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return hash, nil
+}
+
+// Dir is a Sink that writes below a folder.
+type Dir string
+
+// Create makes the file and the folders above it.
+func (d Dir) Create(name string) (io.WriteCloser, error) {
+	p := filepath.Join(string(d), filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(p), 0o777); err != nil {
+		return nil, err
+	}
+	return os.Create(p)
+}
+
+// Memory is a Sink that keeps the files.
+type Memory map[string][]byte
+
+// Create keeps what is written when it is closed.
+func (m Memory) Create(name string) (io.WriteCloser, error) {
+	return &memoryFile{name: name, in: m}, nil
+}
+
+type memoryFile struct {
+	name string
+	in   Memory
+	data []byte
+}
+
+func (f *memoryFile) Write(p []byte) (int, error) {
+	f.data = append(f.data, p...)
+	return len(p), nil
+}
+
+func (f *memoryFile) Close() error {
+	f.in[f.name] = f.data
+	return nil
+}
+
+func problem(id, format string, args ...any) error {
+	return &diag.Diagnostic{ID: id, Message: fmt.Sprintf(format, args...)}
+}

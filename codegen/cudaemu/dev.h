@@ -1,0 +1,111 @@
+// What the host run time needs of a device, on the emulator: device memory is host memory, and a launch
+// is over when it returns.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "cudaemu/launch.h"
+#include "rt/executor.cuh"
+#include "rt/model.h"
+
+namespace rt {
+
+template <class Program>
+void vdevice_run(void* p) {
+  const auto& l = *static_cast<const LaunchArgs<Program::kSpaces>*>(p);
+  VEU<Program> veu(l);
+  Program::run(veu, l.persistent != 0);
+}
+
+namespace dev {
+
+using Stream = void*;
+#define RT_ENGINE "emulator"
+
+inline int current_device() { return 0; }
+
+class DeviceScope {
+ public:
+  explicit DeviceScope(int device) {
+    if (device != 0) throw Error{kDeviceUnfit, "the emulator is device 0; there is no device " + std::to_string(device)};
+  }
+};
+
+inline void* allocate(size_t bytes) {
+  void* p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (!p) throw Error{kOutOfMemory, "no memory for " + std::to_string(bytes) + " bytes"};
+  return p;
+}
+inline void release(void* p) { std::free(p); }
+inline void upload(void* to, const void* from, size_t n) {
+  if (n > 0) std::memcpy(to, from, n);
+}
+inline void upload_async(void* to, const void* from, size_t n, Stream) { upload(to, from, n); }
+inline void download_async(void* to, const void* from, size_t n, Stream) { upload(to, from, n); }
+inline void clear(void* p, size_t n) { std::memset(p, 0, n); }
+inline Stream make_stream() { return nullptr; }
+inline void drop_stream(Stream) {}
+inline void wait_for(Stream) {}
+inline bool capturing(Stream) { return false; }
+
+class Fence {
+ public:
+  void set(Stream) {}
+  void join(Stream) {}
+};
+
+inline Report* make_report() { return new Report{}; }
+inline void drop_report(Report* r) { delete r; }
+inline std::string describe(int) { return "CPU emulator"; }
+
+// An option given in the environment, for programs that do not set it.
+inline uint64_t environment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  if (!text || !*text) return otherwise;
+  char* end = nullptr;
+  const uint64_t v = std::strtoull(text, &end, 0);
+  if (*end) throw Error{kBadArgument, std::string("environment variable ") + name + ": want a number, found " + text};
+  return v;
+}
+
+template <class Program>
+constexpr size_t shared_bytes() {
+  return sizeof(typename VEU<Program>::ControlBlock) + static_cast<size_t>(Program::kShared);
+}
+
+template <class Program>
+int resident_veus(int, const Options& o) {
+  if (o.max_resident > 0) return o.max_resident;
+  return static_cast<int>(environment("RAMMER_EMU_MAX_BLOCKS", emu::kDefaultMaxResident));
+}
+
+// What the watchdog of a GPU's debug build reports, the emulator always knows.
+inline Report to_report(const emu::WaitNote& n) {
+  return Report{1, n.veu, n.step, n.on_veu, n.on_order, n.op, n.rtask, n.expected, n.seen};
+}
+
+
+template <class Program>
+void launch(int grid, bool cooperative, const LaunchArgs<Program::kSpaces>& args, Stream, const Options& o) {
+  LaunchArgs<Program::kSpaces> copy = args;
+  emu::Launch l;
+  l.grid = grid, l.threads = Program::kThreads, l.shared = shared_bytes<Program>();
+  l.cooperative = cooperative;
+  l.max_resident = resident_veus<Program>(0, o);
+  l.seed = o.seed ? o.seed : environment("RAMMER_EMU_SEED", 1);
+  emu::Failure f;
+  if (emu::run_launch(l, vdevice_run<Program>, &copy, &f)) return;
+  if (f.note.set) *copy.report = to_report(f.note);
+  throw Error{kRunFailed, f.text};
+}
+
+// Every byte of memory with undefined contents becomes 0xFF, in floats a NaN, so that reading too early
+// shows.
+inline void poison(void* p, size_t n) {
+  if (n > 0) std::memset(p, 0xFF, n);
+}
+
+}  // namespace dev
+}  // namespace rt

@@ -1,0 +1,120 @@
+package codegen
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// buildInfo is what NAME_build_info tells; the compiler that builds the library adds its part by macros.
+func (l *layout) buildInfo() string {
+	kinds := make([]string, len(l.segments))
+	for i, t := range l.segments {
+		kinds[i] = t.kind.String()
+	}
+	data, err := json.Marshal(struct {
+		Schema    int      `json:"schema"`
+		Name      string   `json:"name"`
+		Model     string   `json:"model"`
+		Version   string   `json:"rammerc"`
+		Device    string   `json:"device"`
+		Segments  []string `json:"segments"`
+		ROps      int      `json:"roperators"`
+		RTasks    int      `json:"rtasks"`
+		Instances int      `json:"instances"`
+		Weights   int64    `json:"weights_bytes"`
+		Arena     int64    `json:"arena_bytes"`
+	}{1, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, kinds, len(l.ops), l.steps(), len(l.instances),
+		l.weightBytes, l.plan.ArenaLen})
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return string(data)
+}
+
+// interfaceCode writes the functions of the C interface over rt::Context.
+func (s *source) interfaceCode() {
+	info := strings.TrimSuffix(s.buildInfo(), "}")
+	s.printf("%s", strings.NewReplacer(
+		"@NAME@", s.opt.Name,
+		"@BUILD_INFO@", quote(info),
+	).Replace(interfaceText))
+}
+
+const interfaceText = `// The C interface of @NAME@.h. No exception leaves it.
+namespace {
+
+using Context = rt::Context<Program>;
+thread_local std::string create_error;
+
+const char build_info[] = @BUILD_INFO@
+#if defined(RT_DEBUG)
+    ",\"debug\":true"
+#else
+    ",\"debug\":false"
+#endif
+    ",\"engine\":\"" RT_ENGINE "\"}";
+
+const @NAME@_io io = {model.input_count, input_tensors, model.output_count, output_tensors};
+
+rt::Options options_of(const @NAME@_options* o) {
+  rt::Options r;
+  if (!o) return r;
+  if (o->size != sizeof *o) throw rt::Error{rt::kBadArgument, "options.size is not sizeof(@NAME@_options)"};
+  if (o->mode < rt::kAutoMode || o->mode > rt::kWavesMode) throw rt::Error{rt::kBadArgument, "options.mode is unknown"};
+  r.weights_path = o->weights_path;
+  r.device = o->device - 1;
+  r.mode = o->mode;
+  r.seed = o->emu_seed;
+  r.max_resident = o->emu_max_blocks;
+  r.patience_ns = o->watchdog_ns;
+  return r;
+}
+
+Context& context_of(const @NAME@_ctx* ctx) {
+  return *reinterpret_cast<Context*>(const_cast<@NAME@_ctx*>(ctx));
+}
+
+}  // namespace
+
+extern "C" {
+
+int @NAME@_create(const @NAME@_options* options, @NAME@_ctx** ctx) {
+  if (ctx) *ctx = nullptr;
+  return rt::guarded(
+      [&] {
+        if (!ctx) throw rt::Error{rt::kBadArgument, "ctx is a null pointer"};
+        *ctx = reinterpret_cast<@NAME@_ctx*>(new Context(model, options_of(options)));
+      },
+      [](const std::string& text) { create_error = text; });
+}
+
+int @NAME@_run(@NAME@_ctx* ctx, const void* const in[], void* const out[], @NAME@_memory memory) {
+  if (!ctx) return @NAME@_BAD_ARGUMENT;
+  return rt::guarded(
+      [&] {
+        if (memory != @NAME@_HOST && memory != @NAME@_DEVICE) throw rt::Error{rt::kBadArgument, "memory is unknown"};
+        context_of(ctx).run(in, out, memory == @NAME@_HOST);
+      },
+      [ctx](const std::string& text) { context_of(ctx).set_error(text); });
+}
+
+int @NAME@_run_async(@NAME@_ctx* ctx, void* stream, const void* const in[], void* const out[]) {
+  if (!ctx) return @NAME@_BAD_ARGUMENT;
+  return rt::guarded([&] { context_of(ctx).run_async(static_cast<rt::dev::Stream>(stream), in, out); },
+                     [ctx](const std::string& text) { context_of(ctx).set_error(text); });
+}
+
+void @NAME@_destroy(@NAME@_ctx* ctx) {
+  if (ctx) delete &context_of(ctx);
+}
+
+const char* @NAME@_last_error(const @NAME@_ctx* ctx) { return ctx ? context_of(ctx).error() : create_error.c_str(); }
+
+const @NAME@_io* @NAME@_io_info(void) { return &io; }
+
+const char* @NAME@_build_info(void) { return build_info; }
+
+const char* @NAME@_run_info(const @NAME@_ctx* ctx) { return ctx ? context_of(ctx).info() : "{}"; }
+
+}  // extern "C"
+`

@@ -1,0 +1,224 @@
+package codegen
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// layout is the plan as the emitted program numbers it: only chosen candidates count, rOperators and
+// instances are dense, constants have their places in the weights file.
+type layout struct {
+	plan    *vdevice.Plan
+	opt     Options
+	kernels fs.FS  // where the instances' sources are
+	hash    uint64 // of the weights file, known once it is written
+
+	ops       []usedOp
+	opIndex   map[int32]int // rOperator ID → index in ops
+	instances []instance    // by Key
+	functors  []functor
+
+	consts      []*roperator.Buffer // in the order of the weights file
+	constAt     map[int]int64       // Buffer.ID → offset
+	weightBytes int64
+
+	segments   []segmentTables
+	tableBytes int64
+
+	inputs, outputs []port
+}
+
+type usedOp struct {
+	op       *roperator.ROperator
+	cand     *roperator.Candidate
+	instance int // index in layout.instances
+	row      int // index in the instance's array of arguments
+}
+
+type instance struct {
+	inst  *rkernels.Instance
+	alias string // C++ name
+	ops   []int  // indices in layout.ops
+}
+
+type functor struct {
+	body  string
+	name  string
+	notes []string
+}
+
+type port struct {
+	roperator.Port
+	space string // C++ enumerator
+	bytes int64
+}
+
+func newLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) {
+	l := &layout{plan: plan, opt: opt, kernels: kernels, opIndex: map[int32]int{}, constAt: map[int]int64{}}
+	g := plan.Graph
+	if n := len(g.Inputs) + len(g.Outputs); n > abi.MaxSpaces-abi.FirstPortSpace {
+		return nil, problem("too-many-ports", "the model has %d inputs and outputs, a program takes %d at most",
+			n, abi.MaxSpaces-abi.FirstPortSpace)
+	}
+	l.collectOps()
+	l.collectInstances()
+	l.collectConstants()
+	l.namePorts()
+	for _, seg := range plan.Segments {
+		if err := l.addSegment(seg); err != nil {
+			return nil, err
+		}
+	}
+	if opt.Unrolled && l.steps() > UnrolledLimit {
+		return nil, problem("unrolled-too-large", "the program has %d rTasks; printed unrolled it may have %d", l.steps(), UnrolledLimit)
+	}
+	return l, nil
+}
+
+func (l *layout) collectOps() {
+	for _, seg := range l.plan.Segments {
+		for id, pick := range seg.Program.Pick {
+			if pick < 0 {
+				continue
+			}
+			if _, twice := l.opIndex[int32(id)]; twice {
+				panic(fmt.Sprintf("BUG: rOperator %d is in two segments", id))
+			}
+			op := l.plan.Graph.Ops[id]
+			l.opIndex[int32(id)] = len(l.ops)
+			l.ops = append(l.ops, usedOp{op: op, cand: op.Candidates[pick]})
+		}
+	}
+}
+
+// collectInstances numbers the distinct instances by Key and gives them and their functors names.
+func (l *layout) collectInstances() {
+	byKey := map[string]*rkernels.Instance{}
+	for _, u := range l.ops {
+		byKey[u.cand.Inst.Key()] = u.cand.Inst
+	}
+	sorted := make([]*rkernels.Instance, 0, len(byKey))
+	for _, in := range byKey {
+		sorted = append(sorted, in)
+	}
+	rkernels.SortInstances(sorted)
+	at := map[string]int{}
+	taken := map[string]int{}
+	for i, in := range sorted {
+		at[in.Key()] = i
+		l.instances = append(l.instances, instance{inst: in, alias: unique(taken, abi.Identifier(in.Name()))})
+	}
+	for i := range l.ops {
+		k := at[l.ops[i].cand.Inst.Key()]
+		l.ops[i].instance = k
+		l.ops[i].row = len(l.instances[k].ops)
+		l.instances[k].ops = append(l.instances[k].ops, i)
+	}
+	l.collectFunctors()
+}
+
+// collectFunctors lists the functors of all instances; the notes of every rOperator that uses one are
+// kept, whichever of the equal functors it brought.
+func (l *layout) collectFunctors() {
+	at := map[string]int{}
+	for _, in := range l.instances {
+		for _, i := range in.ops {
+			for _, f := range l.ops[i].cand.Inst.Functors() {
+				k, ok := at[f.Body]
+				if !ok {
+					k = len(l.functors)
+					at[f.Body] = k
+					l.functors = append(l.functors, functor{body: f.Body, name: fmt.Sprintf("functor_%d", k)})
+				}
+				if f.Note != "" && !slices.Contains(l.functors[k].notes, f.Note) {
+					l.functors[k].notes = append(l.functors[k].notes, f.Note)
+				}
+			}
+		}
+	}
+}
+
+func (l *layout) functorName(f *rkernels.Functor) string {
+	for _, g := range l.functors {
+		if g.body == f.Body {
+			return "rk::" + g.name
+		}
+	}
+	panic("BUG: functor of no instance")
+}
+
+// collectConstants gives every constant that a chosen candidate's arguments mention its place.
+func (l *layout) collectConstants() {
+	used := map[int]bool{}
+	for _, u := range l.ops {
+		for _, f := range u.cand.Args {
+			walkRefs(f.Value, func(r rkernels.Ref) { used[r.Buffer] = true })
+		}
+	}
+	at := int64(0)
+	for _, b := range l.plan.Graph.Buffers {
+		if b.Kind != roperator.Const || !used[b.ID] {
+			continue
+		}
+		l.consts = append(l.consts, b)
+		l.constAt[b.ID] = at
+		at = alignUp(at+b.Bytes(), abi.ConstantAlign)
+	}
+	l.weightBytes = at
+}
+
+func walkRefs(v rkernels.ArgValue, visit func(rkernels.Ref)) {
+	switch v := v.(type) {
+	case rkernels.Ref:
+		visit(v)
+	case rkernels.List:
+		for _, e := range v {
+			walkRefs(e, visit)
+		}
+	case rkernels.Struct:
+		for _, f := range v {
+			walkRefs(f.Value, visit)
+		}
+	}
+}
+
+func (l *layout) namePorts() {
+	taken := map[string]int{}
+	name := func(prefix string, ps []roperator.Port) []port {
+		out := make([]port, len(ps))
+		for i, p := range ps {
+			b := l.plan.Graph.Buffers[p.Buffer]
+			out[i] = port{Port: p, space: unique(taken, prefix+abi.Identifier(p.Name)), bytes: b.Bytes()}
+		}
+		return out
+	}
+	l.inputs = name("in_", l.plan.Graph.Inputs)
+	l.outputs = name("out_", l.plan.Graph.Outputs)
+}
+
+// unique returns name, with a number behind it when it was given before.
+func unique(taken map[string]int, name string) string {
+	taken[name]++
+	if n := taken[name]; n > 1 {
+		return unique(taken, fmt.Sprintf("%s_%d", name, n))
+	}
+	return name
+}
+
+func (l *layout) steps() int {
+	n := 0
+	for _, s := range l.segments {
+		n += s.stepCount
+	}
+	return n
+}
+
+func (l *layout) spaces() int { return abi.FirstPortSpace + len(l.inputs) + len(l.outputs) }
+
+func alignUp(n, to int64) int64 { return (n + to - 1) / to * to }

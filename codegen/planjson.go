@@ -1,0 +1,92 @@
+package codegen
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+type planOp struct {
+	ID       int      `json:"id"`
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	Instance string   `json:"instance"`
+	Tasks    int      `json:"rtasks"`
+	Threads  int      `json:"threads"`
+	Shared   int      `json:"shared_bytes"`
+	Nodes    []string `json:"nodes"`
+}
+
+// writePlan writes NAME.plan.json: which rTask of which rOperator, so of which ONNX nodes, runs where
+// and when. steps[vEU][order] is [index in ops, rTask, wave, signal, vEU and order of each wait …].
+func (l *layout) writePlan(w io.Writer) error {
+	b := bufio.NewWriterSize(w, 1<<18)
+	head, err := json.Marshal(struct {
+		Schema  int    `json:"schema"`
+		Name    string `json:"name"`
+		Model   string `json:"model"`
+		Version string `json:"rammerc"`
+		Device  string `json:"device"`
+		Weights int64  `json:"weights_bytes"`
+		Arena   int64  `json:"arena_bytes"`
+		ROps    int    `json:"roperators"`
+		RTasks  int    `json:"rtasks"`
+	}{1, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps()})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "%s,\n \"ops\": [", head[:len(head)-1])
+	for i, u := range l.ops {
+		line, err := json.Marshal(planOp{u.op.ID, u.op.Name, u.op.Kind, l.instances[u.instance].alias, u.cand.Tasks,
+			u.cand.Inst.Threads(), u.cand.Inst.Shared(), originNames(u.op.Origins)})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(b, "%s\n  %s", comma(i), line)
+	}
+	fmt.Fprint(b, "],\n \"segments\": [")
+	for i, seg := range l.plan.Segments {
+		fmt.Fprintf(b, "%s\n  {\"kind\": %q, \"veus\": %d, \"waves\": %d, \"steps\": [", comma(i), seg.Kind, len(seg.Program.Steps), seg.Program.Waves)
+		l.writeSteps(b, seg.Program)
+		fmt.Fprint(b, "]}")
+	}
+	fmt.Fprint(b, "]}\n")
+	return b.Flush()
+}
+
+func (l *layout) writeSteps(b *bufio.Writer, p *vdevice.Program) {
+	for v, steps := range p.Steps {
+		fmt.Fprintf(b, "%s\n   [", comma(v))
+		for i, s := range steps {
+			signal := 0
+			if s.Signal {
+				signal = 1
+			}
+			fmt.Fprintf(b, "%s[%d,%d,%d,%d", comma(i), l.opIndex[s.Task.Op], s.Task.Index, s.Wave, signal)
+			for _, w := range s.Waits {
+				fmt.Fprintf(b, ",%d,%d", w.VEU, w.Order)
+			}
+			fmt.Fprint(b, "]")
+		}
+		fmt.Fprint(b, "]")
+	}
+}
+
+func comma(i int) string {
+	if i == 0 {
+		return ""
+	}
+	return ","
+}
+
+func originNames(origins []ir.Origin) []string {
+	names := make([]string, len(origins))
+	for i, o := range origins {
+		names[i] = o.Name
+	}
+	return names
+}

@@ -1,0 +1,293 @@
+// A context: one independent instance of the program, with its arena, its barrier flags and its place on
+// a device. The C interface is a thin skin over it.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "rt/executor.cuh"
+#include "rt/model.h"
+
+#if defined(__CUDACC__)
+#include "rt/dev_cuda.cuh"
+#else
+#include "cudaemu/dev.h"
+#endif
+#include "rt/weights.h"
+
+namespace rt {
+
+template <class Program>
+class Context {
+ public:
+  Context(const Model& m, const Options& o)
+      : model_(m), options_(o), device_(o.device < 0 ? dev::current_device() : o.device), scope_(device_) {
+    if (options_.patience_ns == 0) options_.patience_ns = 10'000'000'000;
+    choose_mode();
+    const std::string path = o.weights_path ? o.weights_path : library_folder() + "/" + m.weights_file;
+    weights_ = share_weights(m, path, device_);
+    arena_ = DeviceBuffer(m.arena_bytes);
+    const size_t flags = sizeof(uint64_t) * kFlagStride * static_cast<size_t>(most_veus());
+    flags_ = DeviceBuffer(flags);
+    dev::clear(flags_.get(), flags);
+    report_.reset(dev::make_report());
+    stream_.reset(new OwnStream);
+    fence_.reset(new dev::Fence);
+    scope_.reset();
+  }
+
+  ~Context() {
+    try {
+      dev::DeviceScope scope(device_);
+      dev::wait_for(stream_->get());
+      release();
+    } catch (const Error&) {
+      release();  // a device that failed holds nothing worth waiting for
+    }
+  }
+
+  // Puts one inference on the stream. Pointers are the device's.
+  void run_async(dev::Stream stream, const void* const* in, void* const* out) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    dev::DeviceScope scope(device_);
+    check_pointers(in, out, true);
+    enqueue(stream, in, out);
+  }
+
+  void run(const void* const* in, void* const* out, bool on_host) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    dev::DeviceScope scope(device_);
+    check_pointers(in, out, !on_host);
+    const dev::Stream s = stream_->get();
+    if (!on_host) {
+      enqueue(s, in, out);
+      return finish(s);
+    }
+    make_staging();
+    for (int i = 0; i < model_.input_count; ++i) dev::upload_async(staged_in_[i], in[i], model_.inputs[i].bytes, s);
+    enqueue(s, staged_in_.data(), staged_out_.data());
+    for (int i = 0; i < model_.output_count; ++i) dev::download_async(out[i], staged_out_[i], model_.outputs[i].bytes, s);
+    finish(s);
+  }
+
+  const char* info() const { return info_.c_str(); }
+
+  void set_error(const std::string& text) {
+    std::lock_guard<std::mutex> hold(error_mutex_);
+    error_ = text;
+  }
+  // The text stays valid until the next failing call with this context.
+  const char* error() const { return error_.c_str(); }
+
+ private:
+  using Args = LaunchArgs<Program::kSpaces>;
+
+  class OwnStream {
+   public:
+    OwnStream() : s_(dev::make_stream()) {}
+    ~OwnStream() { dev::drop_stream(s_); }
+    dev::Stream get() const { return s_; }
+
+   private:
+    dev::Stream s_;
+  };
+  struct DropReport {
+    void operator()(Report* r) const { dev::drop_report(r); }
+  };
+
+  // The constructor's device scope, which must not outlive it.
+  class EarlyScope {
+   public:
+    explicit EarlyScope(int device) : scope_(new dev::DeviceScope(device)) {}
+    void reset() { scope_.reset(); }
+
+   private:
+    std::unique_ptr<dev::DeviceScope> scope_;
+  };
+
+  int most_veus() const {
+    int most = 1;
+    for (int i = 0; i < model_.segment_count; ++i) {
+      if (model_.segments[i].veus > most) most = model_.segments[i].veus;
+    }
+    return most;
+  }
+
+  // An rProgram needs all its vEUs resident; where they are not, its waves run one launch each.
+  void choose_mode() {
+    const int resident = dev::resident_veus<Program>(device_, options_);
+    int wanted = 0;
+    for (int i = 0; i < model_.segment_count; ++i) {
+      const SegmentRow& seg = model_.segments[i];
+      if (seg.persistent && seg.veus > wanted) wanted = seg.veus;
+    }
+    const bool fits = wanted <= resident;
+    const std::string count = std::to_string(wanted) + " vEUs, the device holds " + std::to_string(resident) + " at once";
+    if (!fits && options_.mode == kRProgramMode) {
+      throw Error{kNotResident, "the rProgram has " + count + " (" + dev::describe(device_) + ")"};
+    }
+    persistent_ = fits && options_.mode != kWavesMode;
+    std::string why = "the plan";
+    if (options_.mode == kWavesMode) why = "asked for";
+    if (!fits) why = "the rProgram has " + count;
+    info_ = std::string("{\"schema\":1,\"device\":\"") + dev::describe(device_) + "\",\"mode\":\"" +
+            (persistent_ && wanted > 0 ? "rprogram" : "waves") + "\",\"reason\":\"" + why + "\"}";
+  }
+
+  // Kernels load vectors, so what is used in place has to be aligned.
+  void check_pointers(const void* const* in, void* const* out, bool in_place) const {
+    for (int i = 0; i < model_.input_count; ++i) {
+      check_pointer("input ", model_.inputs[i], in ? in[i] : nullptr, in_place);
+    }
+    for (int i = 0; i < model_.output_count; ++i) {
+      check_pointer("output ", model_.outputs[i], out ? out[i] : nullptr, in_place);
+    }
+  }
+
+  static void check_pointer(const char* side, const PortRow& port, const void* p, bool in_place) {
+    if (!p && port.bytes > 0) throw Error{kBadArgument, std::string(side) + port.name + " is a null pointer"};
+    if (in_place && reinterpret_cast<uintptr_t>(p) % 16 != 0) {
+      throw Error{kBadArgument, std::string(side) + port.name + " is not aligned to 16 bytes"};
+    }
+  }
+
+  void make_staging() {
+    if (!staging_.empty()) return;
+    auto add = [this](const PortRow& p) {
+      staging_.emplace_back(static_cast<size_t>(p.bytes));
+      return staging_.back().get();
+    };
+    for (int i = 0; i < model_.input_count; ++i) staged_in_.push_back(add(model_.inputs[i]));
+    for (int i = 0; i < model_.output_count; ++i) staged_out_.push_back(add(model_.outputs[i]));
+  }
+
+  void enqueue(dev::Stream stream, const void* const* in, void* const* out) {
+    // A captured launch is replayed with the same epoch, which its flags have passed already; waves need none.
+    const bool captured = dev::capturing(stream);
+    if (!captured && used_) fence_->join(stream);
+    Args args = {};
+    args.args = weights_->args();
+    args.flags = reinterpret_cast<uint64_t*>(flags_.get());
+    args.report = report_.get();
+    args.patience_ns = options_.patience_ns;
+    args.bases[kArenaSpace] = arena_.get();
+    args.bases[kWeightsSpace] = weights_->constants();
+    for (int i = 0; i < model_.input_count; ++i) {
+      args.bases[kFirstPortSpace + i] = static_cast<char*>(const_cast<void*>(in[i]));
+    }
+    for (int i = 0; i < model_.output_count; ++i) {
+      args.bases[kFirstPortSpace + model_.input_count + i] = static_cast<char*>(out[i]);
+      dev::poison(out[i], model_.outputs[i].bytes);
+    }
+    dev::poison(arena_.get(), model_.arena_bytes);
+    for (int i = 0; i < model_.segment_count; ++i) {
+      args.segment = static_cast<uint32_t>(i);
+      launch(model_.segments[i], args, stream, captured);
+    }
+    used_ = used_ || !captured;
+    if (!captured) fence_->set(stream);
+  }
+
+  void launch(const SegmentRow& seg, Args& args, dev::Stream stream, bool captured) {
+    const char* tables = weights_->tables();
+    args.steps = reinterpret_cast<const Step*>(tables + seg.steps);
+    args.waits = reinterpret_cast<const Wait*>(tables + seg.waits);
+    try {
+      if (seg.persistent && persistent_ && !captured) {
+        args.persistent = 1, args.stride = 1, args.at = 0;
+        args.begin = reinterpret_cast<const uint32_t*>(tables + seg.begin);
+        args.epoch = epoch_;
+        epoch_ += seg.max_steps;
+        dev::launch<Program>(seg.veus, true, args, stream, options_);
+        return;
+      }
+      args.persistent = 0, args.stride = static_cast<uint32_t>(seg.waves) + 1;
+      args.begin = reinterpret_cast<const uint32_t*>(tables + seg.wave_begin);
+      for (int w = 0; w < seg.waves; ++w) {
+        args.at = static_cast<uint32_t>(w);
+        dev::launch<Program>(seg.veus, false, args, stream, options_);
+      }
+    } catch (Error& e) {
+      explain(e);
+      throw;
+    }
+  }
+
+  void finish(dev::Stream s) {
+    try {
+      dev::wait_for(s);
+    } catch (Error& e) {
+      explain(e);
+      throw;
+    }
+  }
+
+  // Adds what the watchdog saw.
+  void explain(Error& e) {
+    const Report r = *report_;
+    if (!r.set || r.op >= static_cast<uint32_t>(model_.op_count)) return;
+    *report_ = Report{};
+    const OpRow& op = model_.ops[r.op];
+    char text[256];
+    std::snprintf(text, sizeof text, "vEU %u, step %u waits for vEU %u, step %u: expected flag %llu, seen %llu; its rTask is %u of ",
+                  r.veu, r.step, r.on_veu, r.on_order, static_cast<unsigned long long>(r.expected),
+                  static_cast<unsigned long long>(r.seen), r.rtask);
+    e.text += std::string(": ") + text + op.name + " (" + op.kind + "; ONNX nodes: " + op.nodes + ")";
+  }
+
+  void release() {
+    fence_.reset();
+    stream_.reset();
+    report_.reset();
+    staging_.clear();
+    arena_ = DeviceBuffer();
+    flags_ = DeviceBuffer();
+    weights_.reset();
+  }
+
+  const Model& model_;
+  Options options_;
+  int device_;
+  EarlyScope scope_;
+  std::shared_ptr<Weights> weights_;
+  DeviceBuffer arena_, flags_;
+  std::unique_ptr<Report, DropReport> report_;
+  std::unique_ptr<OwnStream> stream_;
+  std::unique_ptr<dev::Fence> fence_;
+  std::vector<DeviceBuffer> staging_;
+  std::vector<void*> staged_in_, staged_out_;
+  uint64_t epoch_ = 0;
+  bool persistent_ = false, used_ = false;
+  std::string info_;
+  std::mutex mutex_, error_mutex_;
+  std::string error_;
+};
+
+// Runs body and turns what it throws into a status; say keeps the message.
+template <class Body, class Say>
+int guarded(Body body, Say say) noexcept {
+  Error failure{kInternal, {}};
+  try {
+    body();
+    return kOk;
+  } catch (Error& e) {
+    failure.code = e.code;
+    failure.text.swap(e.text);
+  } catch (const std::bad_alloc&) {
+    failure.code = kOutOfMemory;
+  } catch (...) {
+  }
+  try {
+    say(failure.text.empty() ? (failure.code == kOutOfMemory ? "out of host memory" : "an unexpected exception")
+                             : failure.text);
+  } catch (...) {
+    // Without memory for the message the status alone must do.
+  }
+  return failure.code;
+}
+
+}  // namespace rt

@@ -1,0 +1,172 @@
+// What the host run time needs of a device, on CUDA. The emulator has a twin of the same names.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include <cuda_runtime.h>
+
+#include "rt/executor.cuh"
+#include "rt/model.h"
+
+namespace rt {
+
+template <class Program>
+__global__ void __launch_bounds__(Program::kThreads, Program::kVEUsPerSM)
+    vdevice_run(const __grid_constant__ LaunchArgs<Program::kSpaces> l) {
+  VEU<Program> veu(l);
+  Program::run(veu, l.persistent != 0);
+}
+
+namespace dev {
+
+using Stream = cudaStream_t;
+
+inline void check(cudaError_t e, const char* what) {
+  if (e == cudaSuccess) return;
+  cudaGetLastError();  // an error that is not sticky must not reach the caller's next call
+  throw Error{e == cudaErrorMemoryAllocation ? kOutOfMemory : kRunFailed,
+              std::string(what) + ": " + cudaGetErrorString(e)};
+}
+
+inline int current_device() {
+  int count = 0, device = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
+    cudaGetLastError();
+    throw Error{kDeviceUnfit, "no CUDA device can be used"};
+  }
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  return device;
+}
+
+// Makes a device current for as long as it lives; the caller's comes back afterwards.
+class DeviceScope {
+ public:
+  explicit DeviceScope(int device) {
+    check(cudaGetDevice(&outer_), "cudaGetDevice");
+    if (outer_ == device) return;
+    const cudaError_t e = cudaSetDevice(device);
+    if (e == cudaSuccess) return;
+    cudaGetLastError();
+    throw Error{kDeviceUnfit, "CUDA device " + std::to_string(device) + ": " + cudaGetErrorString(e)};
+  }
+  ~DeviceScope() { cudaSetDevice(outer_); }
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  int outer_ = 0;
+};
+
+inline void* allocate(size_t bytes) {
+  void* p = nullptr;
+  check(cudaMalloc(&p, bytes), "cudaMalloc");
+  return p;
+}
+inline void release(void* p) { cudaFree(p); }
+inline void upload(void* to, const void* from, size_t n) {
+  if (n > 0) check(cudaMemcpy(to, from, n, cudaMemcpyHostToDevice), "copy to the device");
+}
+inline void upload_async(void* to, const void* from, size_t n, Stream s) {
+  if (n > 0) check(cudaMemcpyAsync(to, from, n, cudaMemcpyHostToDevice, s), "copy to the device");
+}
+inline void download_async(void* to, const void* from, size_t n, Stream s) {
+  if (n > 0) check(cudaMemcpyAsync(to, from, n, cudaMemcpyDeviceToHost, s), "copy from the device");
+}
+inline void clear(void* p, size_t n) { check(cudaMemset(p, 0, n), "cudaMemset"); }
+
+inline Stream make_stream() {
+  Stream s = nullptr;
+  check(cudaStreamCreate(&s), "cudaStreamCreate");
+  return s;
+}
+inline void drop_stream(Stream s) { cudaStreamDestroy(s); }
+inline void wait_for(Stream s) { check(cudaStreamSynchronize(s), "the program"); }
+inline bool capturing(Stream s) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(s, &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
+
+// Orders runs of one context that the caller puts on different streams.
+class Fence {
+ public:
+  Fence() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"); }
+  ~Fence() { cudaEventDestroy(event_); }
+  Fence(const Fence&) = delete;
+  Fence& operator=(const Fence&) = delete;
+  void set(Stream s) { check(cudaEventRecord(event_, s), "cudaEventRecord"); }
+  void join(Stream s) { check(cudaStreamWaitEvent(s, event_, 0), "cudaStreamWaitEvent"); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// Memory that the device writes and the host can read after the program has died.
+inline Report* make_report() {
+  void* p = nullptr;
+  check(cudaHostAlloc(&p, sizeof(Report), cudaHostAllocMapped), "cudaHostAlloc");
+  *static_cast<Report*>(p) = Report{};
+  return static_cast<Report*>(p);
+}
+inline void drop_report(Report* r) { cudaFreeHost(r); }
+
+#define RT_TEXT_OF(...) #__VA_ARGS__
+#define RT_TEXT(...) RT_TEXT_OF(__VA_ARGS__)
+#define RT_ENGINE "cuda " RT_TEXT(__CUDA_ARCH_LIST__)
+
+inline std::string describe(int device) {
+  cudaDeviceProp p;
+  check(cudaGetDeviceProperties(&p, device), "cudaGetDeviceProperties");
+  return std::string(p.name) + ", compute capability " + std::to_string(p.major) + "." + std::to_string(p.minor);
+}
+
+template <class Program>
+constexpr size_t shared_bytes() {
+  return sizeof(typename VEU<Program>::ControlBlock) + static_cast<size_t>(Program::kShared);
+}
+
+// How many vEUs of the program the device holds at once. Throws when its code does not run there.
+template <class Program>
+int resident_veus(int device, const Options&) {
+  cudaFuncAttributes attributes;
+  cudaError_t e = cudaFuncGetAttributes(&attributes, vdevice_run<Program>);
+  if (e != cudaSuccess) {
+    cudaGetLastError();
+    throw Error{kDeviceUnfit, "the library holds code for compute capability × 100 = " RT_TEXT(__CUDA_ARCH_LIST__) "; device " +
+                                  std::to_string(device) + " is " + describe(device) + " (" + cudaGetErrorString(e) + ")"};
+  }
+  constexpr size_t shared = shared_bytes<Program>();
+  e = cudaFuncSetAttribute(vdevice_run<Program>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+  if (e != cudaSuccess) {
+    cudaGetLastError();
+    throw Error{kDeviceUnfit, "a vEU needs " + std::to_string(shared) + " bytes of shared memory; device " +
+                                  std::to_string(device) + ", " + describe(device) + ", has less"};
+  }
+  int per_sm = 0, sms = 0, cooperative = 0;
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, vdevice_run<Program>, Program::kThreads, shared), "occupancy");
+  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  check(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device), "cudaDeviceGetAttribute");
+  return cooperative ? per_sm * sms : 0;
+}
+
+template <class Program>
+void launch(int grid, bool cooperative, const LaunchArgs<Program::kSpaces>& args, Stream s, const Options&) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(grid));
+  config.blockDim = dim3(Program::kThreads);
+  config.dynamicSmemBytes = shared_bytes<Program>();
+  config.stream = s;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeCooperative;
+  attribute.val.cooperative = 1;
+  config.attrs = &attribute;
+  config.numAttrs = cooperative ? 1 : 0;
+  check(cudaLaunchKernelEx(&config, vdevice_run<Program>, args), "launch");
+}
+
+// Undefined contents stay what they are; the emulator makes them visible.
+inline void poison(void*, size_t) {}
+
+}  // namespace dev
+}  // namespace rt

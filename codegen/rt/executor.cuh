@@ -1,0 +1,236 @@
+// The executor: runs prog[vEU][order] from tables. A thread block is a vEU; it walks its steps, waits for
+// the steps they name, computes their rTasks and publishes those somebody waits for.
+#pragma once
+
+#include "rt/device.cuh"
+
+namespace rt {
+
+// One entry of prog[vEU]. The tables lie in the weights file in this form.
+struct alignas(16) Step {
+  uint32_t op;          // rOperator, as a row of the program's arguments
+  uint32_t rtask;       // its rTask
+  uint32_t args;        // byte offset of the rOperator's Args; filled in when the tables are loaded
+  uint32_t wait_begin;  // first of its waits; even, so that pairs are 16-byte aligned
+  uint16_t wait_count;
+  uint16_t instance;    // case of the switch over rKernel instances
+  uint16_t args_words;  // 16-byte words of its Args; filled in when the tables are loaded
+  uint16_t signal;      // somebody waits for this step
+  uint32_t unused[2];
+};
+static_assert(sizeof(Step) == 32);
+
+// The step at which prog[veu][order] must be complete.
+struct Wait {
+  uint32_t veu, order;
+};
+static_assert(sizeof(Wait) == 8);
+
+// Every vEU's flag has a 128-byte line of its own.
+constexpr uint32_t kFlagStride = 16;
+constexpr uint32_t kStagedWaits = 32;
+constexpr uint32_t kMaxArgsBytes = 1024;
+
+// Where a program stood when the watchdog lost patience.
+struct Report {
+  uint32_t set;
+  uint32_t veu, step;         // who waits
+  uint32_t on_veu, on_order;  // for whom
+  uint32_t op, rtask;         // what it would run
+  uint64_t expected, seen;
+};
+
+// The kernel's parameter.
+template <int Spaces>
+struct LaunchArgs {
+  const Step* steps;
+  const Wait* waits;
+  const char* args;
+  const uint32_t* begin;  // vEU v runs steps begin[v * stride + at] up to begin[v * stride + at + 1]
+  uint32_t stride, at;
+  uint32_t persistent;  // an rProgram with waits; 0: one wave of it, ordered by launches
+  uint32_t segment;
+  uint64_t* flags;         // step array: kFlagStride words a vEU
+  uint64_t epoch;          // greater than or equal to everything published before this launch
+  Report* report;          // debug builds
+  uint64_t patience_ns;    // debug builds: how long a wait may take
+  char* bases[Spaces];
+};
+
+// The executor's own shared memory, in front of the rTask's.
+template <int Spaces, int ArgsBytes>
+struct alignas(128) Control {
+  char* bases[Spaces];
+  Step ring[4];
+  alignas(16) char args[2][ArgsBytes];
+  alignas(16) Wait waits[2][kStagedWaits];
+};
+
+template <class... Kernels>
+constexpr int max_args_bytes() {
+  size_t most = 16;
+  ((most = sizeof(typename Kernels::Args) > most ? sizeof(typename Kernels::Args) : most), ...);
+  return static_cast<int>((most + 15) / 16 * 16);
+}
+template <class... Kernels>
+constexpr int max_threads() {
+  int most = 32;
+  ((most = Kernels::kThreads > most ? Kernels::kThreads : most), ...);
+  return most;
+}
+template <class... Kernels>
+constexpr int max_shared() {
+  int most = 0;
+  ((most = Kernels::kShared > most ? Kernels::kShared : most), ...);
+  return most;
+}
+
+// Where a vEU stands, for reports.
+struct Place {
+  uint32_t order, op, rtask;
+};
+
+// One thread's view of the vEU it belongs to.
+template <class Program>
+class VEU {
+ public:
+  using Args = LaunchArgs<Program::kSpaces>;
+  using ControlBlock = Control<Program::kSpaces, Program::kArgsBytes>;
+
+  RT_DEVICE explicit VEU(const Args& l)
+      : l_(l),
+        c_(*reinterpret_cast<ControlBlock*>(detail::shared_base())),
+        smem_(detail::shared_base() + sizeof(ControlBlock)),
+        tid_(detail::thread_index()),
+        threads_(detail::block_threads()),
+        veu_(static_cast<uint32_t>(detail::block_index())) {
+    for (int i = tid_; i < Program::kSpaces; i += threads_) c_.bases[i] = l_.bases[i];
+  }
+
+  // Walks the vEU's steps. Descriptors arrive two steps ahead and arguments and waits one step ahead, by
+  // asynchronous copies that overlap the wait and the rTask.
+  RT_DEVICE void run() {
+    const uint32_t row = veu_ * l_.stride + l_.at;
+    const uint32_t first = l_.begin[row], last = l_.begin[row + 1];
+    if (first == last) return;
+    fetch_step(first);
+    if (first + 1 < last) fetch_step(first + 1);
+    settle();
+    fetch_operands(first);
+    settle();
+    for (uint32_t i = first; i < last; ++i) {
+      if (i + 1 < last) fetch_operands(i + 1);
+      if (i + 2 < last) fetch_step(i + 2);
+      cp_async_commit();
+      const Step& s = c_.ring[i % 4];
+      const uint32_t order = i - first;
+      if (l_.persistent && s.wait_count > 0) {
+        wait(c_.waits[i % 2], l_.waits + s.wait_begin, s.wait_count, Place{order, s.op, s.rtask});
+      }
+      detail::poison(smem_, Program::kShared);
+      Program::compute(*this, s.instance, c_.args[i % 2], static_cast<int>(s.rtask));
+      const bool signal = l_.persistent && s.signal;
+      settle();
+      if (signal) publish(order);
+    }
+  }
+
+  // For programs printed step by step (Rammer, Figure 9): a barrier-rTask, and a step.
+  template <int N>
+  RT_DEVICE void barrier(const Wait (&waits)[N], Place p) {
+    wait(waits, waits, N, p);
+  }
+  template <class K>
+  RT_DEVICE void step(const typename K::Args& args, int rtask) {
+    detail::poison(smem_, Program::kShared);
+    compute<K>(&args, rtask);
+    settle();
+  }
+
+  // Runs one rTask of K on the vEU's first K::kThreads threads.
+  template <class K>
+  RT_DEVICE void compute(const void* args, int rtask) {
+    static_assert(K::kThreads % 32 == 0 && K::kThreads <= Program::kThreads && K::kShared <= Program::kShared);
+    static_assert(sizeof(typename K::Args) <= kMaxArgsBytes, "an rKernel's Args take at most 1 KB");
+    if (tid_ >= K::kThreads) return;
+    const Task t{tid_, smem_, c_.bases, K::kThreads};
+    K::compute_rtask(t, *static_cast<const typename K::Args*>(args), rtask);
+  }
+
+  // The first warp polls up to 32 flags at a time; one fence after the last of them orders everything the
+  // producers wrote before what this thread block reads after the barrier.
+  RT_DEVICE void wait(const Wait* staged, const Wait* all, uint32_t count, Place p) {
+    if (tid_ < 32) {
+      for (uint32_t first = 0; first < count; first += 32) {
+        const uint32_t n = first + static_cast<uint32_t>(tid_);
+        Wait w{0, 0};
+        if (n < count) w = n < kStagedWaits ? staged[n] : all[n];
+        poll(n < count, w, p);
+      }
+      detail::fence_acq_rel_gpu();
+    }
+    detail::block_barrier();
+  }
+
+  // A block barrier stands before this. The vEU's last warp publishes: the first one may be polling for
+  // the next step already.
+  RT_DEVICE void publish(uint32_t order) {
+    if (tid_ != threads_ - 32) return;
+    detail::fence_acq_rel_gpu();
+    detail::store_relaxed_gpu(l_.flags + veu_ * kFlagStride, l_.epoch + order + 1);
+  }
+
+  // Ends a step: all copies have landed, all threads are done, shared memory is free.
+  RT_DEVICE void settle() {
+    cp_async_wait<0>();
+    detail::block_barrier();
+  }
+
+  RT_DEVICE uint32_t index() const { return veu_; }
+  RT_DEVICE uint32_t segment() const { return l_.segment; }
+
+ private:
+  RT_DEVICE void fetch_step(uint32_t i) {
+    if (tid_ < 2) {
+      cp_async16(reinterpret_cast<char*>(&c_.ring[i % 4]) + 16 * tid_,
+                 reinterpret_cast<const char*>(l_.steps + i) + 16 * tid_);
+    }
+    cp_async_commit();
+  }
+
+  RT_DEVICE void fetch_operands(uint32_t i) {
+    const Step& s = c_.ring[i % 4];
+    for (int w = tid_; w < s.args_words; w += threads_) {
+      cp_async16(c_.args[i % 2] + 16 * w, l_.args + s.args + 16 * w);
+    }
+    if (l_.persistent) {
+      const int pairs = (min_waits(s.wait_count) + 1) / 2;
+      for (int w = tid_; w < pairs; w += threads_) {
+        cp_async16(&c_.waits[i % 2][2 * w], l_.waits + s.wait_begin + 2 * w);
+      }
+    }
+    cp_async_commit();
+  }
+
+  RT_DEVICE static int min_waits(uint32_t n) { return static_cast<int>(n < kStagedWaits ? n : kStagedWaits); }
+
+  // All lanes leave together, when every lane's flag has come.
+  RT_DEVICE void poll(bool mine, Wait w, Place p) {
+    const uint64_t* flag = l_.flags + w.veu * kFlagStride;
+    const uint64_t target = l_.epoch + w.order + 1;
+    detail::Patience patience(l_.patience_ns);
+    for (;;) {
+      const uint64_t seen = mine ? detail::load_relaxed_gpu(flag) : target;
+      if (detail::all_lanes(seen >= target)) return;
+      patience.spent(seen < target, l_.report, Report{1, veu_, p.order, w.veu, w.order, p.op, p.rtask, target, seen});
+    }
+  }
+
+  const Args& l_;
+  ControlBlock& c_;
+  char* smem_;
+  int tid_, threads_;
+  uint32_t veu_;
+};
+
+}  // namespace rt

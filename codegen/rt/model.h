@@ -1,0 +1,84 @@
+// What the host run time knows about the program it belongs to: constant tables that code generation
+// writes, and the status codes of the C interface.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace rt {
+
+// The values of NAME_status in the generated header.
+enum StatusCode : int {
+  kOk = 0,
+  kBadArgument = 1,
+  kWeightsMissing = 2,
+  kWeightsMismatch = 3,
+  kDeviceUnfit = 4,
+  kOutOfMemory = 5,
+  kRunFailed = 6,
+  kNotResident = 7,
+  kInternal = 8,
+};
+
+// Thrown inside the library; the C interface turns it into a status and a message.
+struct Error {
+  int code;
+  std::string text;
+};
+
+// One row for each rOperator of the program.
+struct OpRow {
+  const void* args;
+  uint32_t args_bytes;
+  const char* name;
+  const char* kind;
+  const char* nodes;  // the ONNX nodes it carries out
+};
+
+// Tables are byte offsets in the tables part of the weights file.
+struct SegmentRow {
+  bool persistent;  // an rProgram; otherwise always launched wave by wave
+  int veus;
+  int waves;
+  uint32_t max_steps;  // of any vEU
+  uint64_t steps, step_count;
+  uint64_t waits, wait_count;
+  uint64_t begin;       // uint32_t[veus + 1]
+  uint64_t wave_begin;  // uint32_t[veus][waves + 1]
+};
+
+struct PortRow {
+  const char* name;
+  uint64_t bytes;
+};
+
+struct Model {
+  const char* name;
+  const char* weights_file;
+  uint64_t weights_hash;
+  uint64_t weights_bytes;  // constants, from the start of the payload
+  uint64_t tables_bytes;   // program tables, behind them
+  uint64_t arena_bytes;
+  const OpRow* ops;
+  int op_count;
+  const SegmentRow* segments;
+  int segment_count;
+  const PortRow* inputs;
+  int input_count;
+  const PortRow* outputs;
+  int output_count;
+};
+
+enum Mode : int { kAutoMode = 0, kRProgramMode = 1, kWavesMode = 2 };
+
+struct Options {
+  const char* weights_path = nullptr;  // null: beside the library
+  int device = -1;                     // -1: the current one
+  int mode = kAutoMode;
+  uint64_t seed = 0;        // emulator: order of threads; 0 asks the environment
+  int max_resident = 0;     // emulator: co-resident blocks; 0 asks the environment
+  uint64_t patience_ns = 0;  // debug builds: how long a wait may take; 0 is ten seconds
+};
+
+}  // namespace rt

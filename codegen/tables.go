@@ -1,0 +1,98 @@
+package codegen
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// segmentTables are a segment's program tables, in the form the executor reads (rt/executor.cuh), and
+// where they stand in the tables part of the weights file.
+type segmentTables struct {
+	kind                           vdevice.SegmentKind
+	veus, waves                    int
+	maxSteps, stepCount, waitCount int
+	begin, waveBegin, steps, waits int64 // offsets
+	data                           []byte
+	at                             int64 // offset of data
+}
+
+func (l *layout) addSegment(seg vdevice.Segment) error {
+	p := seg.Program
+	t := segmentTables{kind: seg.Kind, veus: len(p.Steps), waves: p.Waves, at: l.tableBytes}
+	for _, steps := range p.Steps {
+		t.stepCount += len(steps)
+		t.maxSteps = max(t.maxSteps, len(steps))
+	}
+	var steps, waits, begin, waveBegin []byte
+	le := binary.LittleEndian
+	first := uint32(0)
+	for _, vs := range p.Steps {
+		begin = le.AppendUint32(begin, first)
+		waveBegin = appendWaves(waveBegin, vs, first, p.Waves)
+		for _, s := range vs {
+			waits = padTo(waits, 16) // the executor copies waits in pairs
+			if len(s.Waits) > math.MaxUint16 {
+				return problem("too-many-waits", "a step waits for %d others, the program tables hold %d", len(s.Waits), math.MaxUint16)
+			}
+			steps = l.appendStep(steps, s, len(waits)/abi.WaitBytes)
+			for _, w := range s.Waits {
+				waits = le.AppendUint32(le.AppendUint32(waits, uint32(w.VEU)), uint32(w.Order))
+			}
+		}
+		first += uint32(len(vs))
+	}
+	begin = le.AppendUint32(begin, first)
+	waits = padTo(append(waits, make([]byte, 16)...), 16)
+	t.waitCount = len(waits) / abi.WaitBytes
+	put := func(b []byte) int64 {
+		t.data = padTo(t.data, 16)
+		at := t.at + int64(len(t.data))
+		t.data = append(t.data, b...)
+		return at
+	}
+	t.begin, t.waveBegin, t.steps, t.waits = put(begin), put(waveBegin), put(steps), put(waits)
+	t.data = padTo(t.data, 16)
+	l.tableBytes += int64(len(t.data))
+	l.segments = append(l.segments, t)
+	return nil
+}
+
+// appendWaves appends the first step of every wave, and the end.
+func appendWaves(b []byte, steps []vdevice.Step, first uint32, waves int) []byte {
+	i := 0
+	for w := 0; w < waves; w++ {
+		for i < len(steps) && int(steps[i].Wave) < w {
+			i++
+		}
+		b = binary.LittleEndian.AppendUint32(b, first+uint32(i))
+	}
+	return binary.LittleEndian.AppendUint32(b, first+uint32(len(steps)))
+}
+
+func (l *layout) appendStep(b []byte, s vdevice.Step, waitBegin int) []byte {
+	le := binary.LittleEndian
+	op := l.opIndex[s.Task.Op]
+	b = le.AppendUint32(b, uint32(op))
+	b = le.AppendUint32(b, uint32(s.Task.Index))
+	b = le.AppendUint32(b, 0) // args, at load
+	b = le.AppendUint32(b, uint32(waitBegin))
+	b = le.AppendUint16(b, uint16(len(s.Waits)))
+	b = le.AppendUint16(b, uint16(l.ops[op].instance))
+	b = le.AppendUint16(b, 0) // args_words, at load
+	signal := uint16(0)
+	if s.Signal {
+		signal = 1
+	}
+	b = le.AppendUint16(b, signal)
+	return append(b, make([]byte, abi.StepBytes-24)...)
+}
+
+func padTo(b []byte, align int) []byte {
+	for len(b)%align != 0 {
+		b = append(b, 0)
+	}
+	return b
+}

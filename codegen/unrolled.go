@@ -1,0 +1,48 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// unrolled prints the program as the paper's Figure 9 does: a branch for each vEU with its steps in
+// sequence. It is for reading and for comparison; the tables say the same in less code.
+func (s *source) unrolled() {
+	s.printf("\n  // The same program, spelled out.\n  template <class VEU>\n  RT_DEVICE static void unrolled(VEU& veu) {\n    veu.settle();\n")
+	for i, seg := range s.plan.Segments {
+		if seg.Kind != vdevice.RProgram {
+			continue
+		}
+		for v, steps := range seg.Program.Steps {
+			if len(steps) == 0 {
+				continue
+			}
+			s.printf("    if (veu.segment() == %d && veu.index() == %d) {\n", i, v)
+			for order, st := range steps {
+				s.unrolledStep(order, st)
+			}
+			s.printf("      return;\n    }\n")
+		}
+	}
+	s.printf("  }\n")
+}
+
+func (s *source) unrolledStep(order int, st vdevice.Step) {
+	op := s.opIndex[st.Task.Op]
+	u := s.ops[op]
+	in := s.instances[u.instance]
+	if len(st.Waits) > 0 {
+		waits := make([]string, len(st.Waits))
+		for i, w := range st.Waits {
+			waits[i] = fmt.Sprintf("{%d, %d}", w.VEU, w.Order)
+		}
+		s.printf("      veu.barrier({%s}, {%d, %d, %d});\n", strings.Join(waits, ", "), order, op, st.Task.Index)
+	}
+	s.printf("      veu.template step<kernels::%s>(device_%s[%d], %d);  // %s\n", in.alias, argsName(in), u.row,
+		st.Task.Index, comment(u.op.Name))
+	if st.Signal {
+		s.printf("      veu.publish(%d);\n", order)
+	}
+}

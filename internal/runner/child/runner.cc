@@ -1,0 +1,345 @@
+// Runs an emitted library in a process of its own and serves one client over stdin and stdout.
+//
+// usage: runner LIBRARY PREFIX [key=value …]
+//
+// All integers are little-endian. The runner first sends a greeting, then answers each request with one
+// reply: int32 status (of the C interface, or -1 for its own failures), uint64 length, that many bytes:
+// the message when the status is not 0. A request is uint32 kind, uint32 a, uint32 b, then the bytes of
+// all inputs:
+//   0  end
+//   1  run: the reply holds all outputs
+//   2  bench: a warm-up runs, then b runs; the reply holds b doubles, milliseconds
+//   3  repeat: a runs; the reply holds uint32 count of runs whose outputs differ from the first one's
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model.h"
+
+namespace {
+
+struct Failure {
+  int status;
+  std::string text;
+};
+
+// The functions of the C interface, whatever their prefix.
+struct Library {
+  decltype(&model_create) create;
+  decltype(&model_run) run;
+  decltype(&model_run_async) run_async;
+  decltype(&model_destroy) destroy;
+  decltype(&model_last_error) last_error;
+  decltype(&model_io_info) io_info;
+  decltype(&model_build_info) build_info;
+  decltype(&model_run_info) run_info;
+
+  Library(const char* path, const std::string& prefix) {
+    void* lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!lib) throw Failure{-1, dlerror()};
+    auto find = [&](auto& to, const char* name) {
+      void* f = dlsym(lib, (prefix + name).c_str());
+      if (!f) throw Failure{-1, std::string(path) + " has no function " + prefix + name};
+      to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(f);
+    };
+    find(create, "_create"), find(run, "_run"), find(run_async, "_run_async"), find(destroy, "_destroy");
+    find(last_error, "_last_error"), find(io_info, "_io_info");
+    find(build_info, "_build_info"), find(run_info, "_run_info");
+  }
+};
+
+// The CUDA driver, found at run time so that this program builds without CUDA. Null where there is none.
+class Driver {
+ public:
+  explicit Driver(int device) {
+    void* lib = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!lib) throw Failure{-1, "no CUDA driver on this machine"};
+    auto find = [&](auto& to, const char* name) {
+      to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(dlsym(lib, name));
+      if (!to) throw Failure{-1, std::string("the CUDA driver has no ") + name};
+    };
+    int (*init)(unsigned) = nullptr;
+    int (*retain)(void**, int) = nullptr;
+    int (*set_current)(void*) = nullptr;
+    find(init, "cuInit"), find(retain, "cuDevicePrimaryCtxRetain"), find(set_current, "cuCtxSetCurrent");
+    find(alloc_, "cuMemAlloc_v2"), find(to_device_, "cuMemcpyHtoD_v2"), find(to_host_, "cuMemcpyDtoH_v2");
+    find(make_stream_, "cuStreamCreate"), find(sync_, "cuStreamSynchronize"), find(make_event_, "cuEventCreate");
+    find(record_, "cuEventRecord"), find(elapsed_, "cuEventElapsedTime"), find(event_sync_, "cuEventSynchronize");
+    void* context = nullptr;
+    check(init(0), "cuInit");
+    check(retain(&context, device), "cuDevicePrimaryCtxRetain");
+    check(set_current(context), "cuCtxSetCurrent");
+    check(make_stream_(&stream, 1), "cuStreamCreate");  // 1: not ordered with the default stream
+  }
+
+  char* alloc(size_t n) {
+    unsigned long long p = 0;
+    check(alloc_(&p, n < 256 ? 256 : n), "cuMemAlloc");
+    return reinterpret_cast<char*>(p);
+  }
+  void to_device(void* to, const void* from, size_t n) {
+    if (n > 0) check(to_device_(reinterpret_cast<unsigned long long>(to), from, n), "cuMemcpyHtoD");
+  }
+  void to_host(void* to, const void* from, size_t n) {
+    if (n > 0) check(to_host_(to, reinterpret_cast<unsigned long long>(from), n), "cuMemcpyDtoH");
+  }
+  void* event() {
+    void* e = nullptr;
+    check(make_event_(&e, 0), "cuEventCreate");
+    return e;
+  }
+  void record(void* e) { check(record_(e, stream), "cuEventRecord"); }
+  float elapsed(void* from, void* to) {
+    float ms = 0;
+    check(event_sync_(to), "cuEventSynchronize");
+    check(elapsed_(&ms, from, to), "cuEventElapsedTime");
+    return ms;
+  }
+  void sync() { check(sync_(stream), "cuStreamSynchronize"); }
+
+  void* stream = nullptr;
+
+ private:
+  static void check(int code, const char* what) {
+    if (code != 0) throw Failure{-1, std::string(what) + ": CUDA driver error " + std::to_string(code)};
+  }
+  int (*alloc_)(unsigned long long*, size_t);
+  int (*to_device_)(unsigned long long, const void*, size_t);
+  int (*to_host_)(void*, unsigned long long, size_t);
+  int (*make_stream_)(void**, unsigned);
+  int (*sync_)(void*);
+  int (*make_event_)(void**, unsigned);
+  int (*record_)(void*, void*);
+  int (*elapsed_)(float*, void*, void*);
+  int (*event_sync_)(void*);
+};
+
+using Buffers = std::vector<std::vector<char>>;
+
+std::vector<void*> pointers(Buffers& b) {
+  std::vector<void*> p;
+  for (auto& x : b) p.push_back(x.data());
+  return p;
+}
+
+class Session {
+ public:
+  Session(const Library& lib, std::map<std::string, std::string> options) : lib_(lib) {
+    auto number = [&](const char* key) { return std::strtoull(options[key].c_str(), nullptr, 0); };
+    on_device_ = number("on_device") != 0;
+    if (on_device_) driver_ = new Driver(static_cast<int>(number("device")) > 0 ? static_cast<int>(number("device")) - 1 : 0);
+    model_options o = {};
+    o.size = sizeof o;
+    if (!options["weights"].empty()) o.weights_path = options["weights"].c_str();
+    o.device = static_cast<int>(number("device"));
+    o.mode = static_cast<int>(number("mode"));
+    o.watchdog_ns = number("watchdog_ns");
+    o.emu_seed = number("seed");
+    o.emu_max_blocks = static_cast<int>(number("max_blocks"));
+    const int status = lib_.create(&o, &ctx_);
+    if (status != 0) throw Failure{status, lib_.last_error(nullptr)};
+    io_ = lib_.io_info();
+    for (int i = 0; i < io_->input_count; ++i) in_.emplace_back(io_->inputs[i].bytes + 1);
+    for (int i = 0; i < io_->output_count; ++i) out_.emplace_back(io_->outputs[i].bytes + 1);
+    if (on_device_) {
+      for (int i = 0; i < io_->input_count; ++i) device_in_.push_back(driver_->alloc(io_->inputs[i].bytes));
+      for (int i = 0; i < io_->output_count; ++i) device_out_.push_back(driver_->alloc(io_->outputs[i].bytes));
+    }
+  }
+  ~Session() { lib_.destroy(ctx_); }
+
+  std::string greeting() const {
+    std::string s = "{\"inputs\":[";
+    tensors(s, io_->inputs, io_->input_count);
+    s += "],\"outputs\":[";
+    tensors(s, io_->outputs, io_->output_count);
+    return s + "],\"build\":" + lib_.build_info() + ",\"run\":" + lib_.run_info(ctx_) + "}";
+  }
+
+  void read_inputs() {
+    for (int i = 0; i < io_->input_count; ++i) read_all(in_[i].data(), io_->inputs[i].bytes);
+    if (!on_device_) return;
+    for (int i = 0; i < io_->input_count; ++i) driver_->to_device(device_in_[i], in_[i].data(), io_->inputs[i].bytes);
+  }
+
+  // Fills out_.
+  void run() {
+    run_in_place();
+    if (!on_device_) return;
+    for (int i = 0; i < io_->output_count; ++i) driver_->to_host(out_[i].data(), device_out_[i], io_->outputs[i].bytes);
+  }
+
+  std::string outputs() const {
+    std::string s;
+    for (int i = 0; i < io_->output_count; ++i) s.append(out_[i].data(), io_->outputs[i].bytes);
+    return s;
+  }
+
+  std::vector<double> bench(uint32_t warm_up, uint32_t runs) {
+    for (uint32_t i = 0; i < warm_up; ++i) run_in_place();
+    return on_device_ ? device_times(runs) : host_times(runs);
+  }
+
+  static void read_all(void* to, size_t n) {
+    char* p = static_cast<char*>(to);
+    while (n > 0) {
+      const ssize_t k = ::read(0, p, n);
+      if (k <= 0) std::exit(0);  // the client is gone
+      p += k, n -= static_cast<size_t>(k);
+    }
+  }
+
+ private:
+  void check(int status) {
+    if (status != 0) throw Failure{status, lib_.last_error(ctx_)};
+  }
+
+  void run_in_place() {
+    std::vector<void*> in = on_device_ ? device_in_ : pointers(in_), out = on_device_ ? device_out_ : pointers(out_);
+    check(lib_.run(ctx_, in.data(), out.data(), on_device_ ? model_DEVICE : model_HOST));
+  }
+
+  std::vector<double> host_times(uint32_t runs) {
+    std::vector<double> ms;
+    for (uint32_t i = 0; i < runs; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      run_in_place();
+      ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    }
+    return ms;
+  }
+
+  // Device events around each run, all of them queued at once.
+  std::vector<double> device_times(uint32_t runs) {
+    std::vector<void*> from, to;
+    for (uint32_t i = 0; i < runs; ++i) from.push_back(driver_->event()), to.push_back(driver_->event());
+    for (uint32_t i = 0; i < runs; ++i) {
+      driver_->record(from[i]);
+      check(lib_.run_async(ctx_, driver_->stream, device_in_.data(), device_out_.data()));
+      driver_->record(to[i]);
+    }
+    driver_->sync();
+    std::vector<double> ms;
+    for (uint32_t i = 0; i < runs; ++i) ms.push_back(driver_->elapsed(from[i], to[i]));
+    return ms;
+  }
+
+  static void quote(std::string& s, const char* text) {
+    s += '"';
+    for (; *text; ++text) {
+      const unsigned char c = static_cast<unsigned char>(*text);
+      char escaped[8];
+      if (c < ' ' || c == '"' || c == '\\') {
+        std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
+        s += escaped;
+      } else {
+        s += *text;
+      }
+    }
+    s += '"';
+  }
+
+  static void tensors(std::string& s, const model_tensor* t, int count) {
+    for (int i = 0; i < count; ++i) {
+      s += i ? ",{\"name\":" : "{\"name\":";
+      quote(s, t[i].name);
+      s += ",\"dtype\":" + std::to_string(t[i].dtype) + ",\"bytes\":" + std::to_string(t[i].bytes) + ",\"dims\":[";
+      for (int d = 0; d < t[i].rank; ++d) s += (d ? "," : "") + std::to_string(t[i].dims[d]);
+      s += "]}";
+    }
+  }
+
+  const Library& lib_;
+  Driver* driver_ = nullptr;
+  bool on_device_ = false;
+  model_ctx* ctx_ = nullptr;
+  const model_io* io_ = nullptr;
+  Buffers in_, out_;
+  std::vector<void*> device_in_, device_out_;
+};
+
+int reply_fd = 1;
+
+void write_all(const void* from, size_t n) {
+  const char* p = static_cast<const char*>(from);
+  while (n > 0) {
+    const ssize_t k = ::write(reply_fd, p, n);
+    if (k <= 0) std::exit(0);
+    p += k, n -= static_cast<size_t>(k);
+  }
+}
+
+void reply(int32_t status, const std::string& payload) {
+  const uint64_t n = payload.size();
+  write_all(&status, sizeof status);
+  write_all(&n, sizeof n);
+  write_all(payload.data(), n);
+}
+
+std::string serve(Session& s, const uint32_t request[3]) {
+  s.read_inputs();
+  switch (request[0]) {
+    case 1:
+      s.run();
+      return s.outputs();
+    case 2: {
+      const std::vector<double> ms = s.bench(request[1], request[2]);
+      return std::string(reinterpret_cast<const char*>(ms.data()), ms.size() * sizeof(double));
+    }
+    case 3: {
+      s.run();
+      const std::string first = s.outputs();
+      uint32_t different = 0;
+      for (uint32_t i = 1; i < request[1]; ++i) {
+        s.run();
+        different += s.outputs() != first;
+      }
+      return std::string(reinterpret_cast<const char*>(&different), sizeof different);
+    }
+  }
+  throw Failure{-1, "unknown request"};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: runner LIBRARY PREFIX [key=value …]\n");
+    return 2;
+  }
+  // Whatever the library prints must not get between the replies.
+  reply_fd = dup(1);
+  dup2(2, 1);
+  std::map<std::string, std::string> options;
+  for (int i = 3; i < argc; ++i) {
+    const std::string arg = argv[i];
+    const size_t eq = arg.find('=');
+    if (eq != std::string::npos) options[arg.substr(0, eq)] = arg.substr(eq + 1);
+  }
+  try {
+    Library lib(argv[1], argv[2]);
+    Session session(lib, options);
+    reply(0, session.greeting());
+    for (;;) {
+      uint32_t request[3];
+      Session::read_all(request, sizeof request);
+      if (request[0] == 0) return 0;
+      try {
+        reply(0, serve(session, request));
+      } catch (const Failure& f) {
+        reply(f.status ? f.status : -1, f.text);
+      }
+    }
+  } catch (const Failure& f) {
+    reply(f.status ? f.status : -1, f.text);
+    return 1;
+  }
+}

@@ -1,0 +1,82 @@
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/internal/toolchain"
+)
+
+//go:embed child/runner.cc
+var runnerSource string
+
+var building sync.Mutex
+
+// cachedProgram compiles the runner into the user's cache folder, or takes it from there.
+func cachedProgram(ctx context.Context, cxx *toolchain.Cxx, flags []string) (string, error) {
+	building.Lock()
+	defer building.Unlock()
+	version, err := cxx.Version(ctx)
+	if err != nil {
+		return "", err
+	}
+	header := abi.Header("model")
+	key := sha256.Sum256([]byte(strings.Join(append([]string{cxx.Path, version, header, runnerSource}, flags...), "\x00")))
+	dir, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	exe := filepath.Join(dir, fmt.Sprintf("runner-%x", key[:12]))
+	if _, err := os.Stat(exe); err == nil {
+		return exe, nil
+	}
+	tmp, err := os.MkdirTemp(dir, "build-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	for name, text := range map[string]string{"model.h": header, "runner.cc": runnerSource} {
+		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o666); err != nil {
+			return "", err
+		}
+	}
+	if _, err := cxx.BuildProgram(ctx, tmp, "runner", []string{"runner.cc"}, flags...); err != nil {
+		return "", err
+	}
+	return exe, os.Rename(filepath.Join(tmp, "runner"), exe) // another process may have been first: its file is the same
+}
+
+// cacheDir is a folder of the user's own; without one a temporary folder must do.
+func cacheDir() (string, error) {
+	base, err := os.UserCacheDir()
+	if err == nil {
+		dir := filepath.Join(base, "rammerc")
+		if err := os.MkdirAll(dir, 0o700); err == nil {
+			return dir, nil
+		}
+	}
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("rammerc-%d", os.Getuid()))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return dir, ownDir(dir)
+}
+
+// ownDir makes sure that nobody else could have put a program there.
+func ownDir(dir string) error {
+	st, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !st.IsDir() || st.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s is open to other users; remove it", dir)
+	}
+	return nil
+}

@@ -1,0 +1,305 @@
+// Package runner runs built libraries in a child process, so that whatever happens in one cannot harm
+// the caller: tensors go in and come out as bytes, times are measured in the child.
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/internal/toolchain"
+)
+
+// Mode says how the program is launched; the zero value leaves it to the plan.
+type Mode int
+
+// The modes of the C interface.
+const (
+	Auto     Mode = 0
+	RProgram Mode = 1
+	Waves    Mode = 2
+)
+
+// Options say how to open a library. The zero value runs it as its users would.
+type Options struct {
+	Name       string   // prefix of its functions; "" takes it from the file name libNAME.so
+	Weights    string   // weights file; "" is NAME.weights beside the library
+	Mode       Mode     // how it is launched
+	Device     int      // CUDA device + 1; 0 for the current one
+	OnDevice   bool     // GPU: inputs and outputs in device memory, times by device events
+	Seed       uint64   // emulator: draws the order of threads
+	MaxBlocks  int      // emulator: most co-resident blocks
+	WatchdogNS uint64   // debug builds: how long a wait may take
+	Env        []string // more environment, NAME=VALUE
+	Cxx        string   // compiler for the runner; "" looks for one
+	Flags      []string // for that compiler, such as -fsanitize=thread to match the library's
+}
+
+// Tensor describes an input or output.
+type Tensor struct {
+	Name  string  `json:"name"`
+	DType int     `json:"dtype"` // ONNX TensorProto.DataType
+	Bytes int     `json:"bytes"`
+	Dims  []int64 `json:"dims"`
+}
+
+// Info is what the library tells about itself and how it is run.
+type Info struct {
+	Inputs  []Tensor        `json:"inputs"`
+	Outputs []Tensor        `json:"outputs"`
+	Build   json.RawMessage `json:"build"`
+	Launch  RunInfo         `json:"run"`
+}
+
+// RunInfo says how the context runs.
+type RunInfo struct {
+	Device string `json:"device"`
+	Mode   string `json:"mode"` // "rprogram" or "waves"
+	Reason string `json:"reason"`
+}
+
+// StatusError is a failure that the library reported.
+type StatusError struct {
+	Code int // of codegen/abi; -1 for the runner's own
+	Text string
+}
+
+func (e *StatusError) Error() string {
+	if e.Code < 0 {
+		return e.Text
+	}
+	return fmt.Sprintf("%s: %s", abi.StatusText(e.Code), e.Text)
+}
+
+// Crash is the end of the child process.
+type Crash struct {
+	State  string // "signal: segmentation fault", "exit status 66"
+	Stderr string // the end of what it printed
+}
+
+func (e *Crash) Error() string {
+	s := "the library's process ended: " + e.State
+	if e.Stderr != "" {
+		s += "\n" + e.Stderr
+	}
+	return s
+}
+
+// Lib is an opened library. Its methods may be called from one goroutine at a time.
+type Lib struct {
+	Info
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    io.Reader
+	stderr *tail
+	wait   sync.Once
+	end    error
+}
+
+// Open starts the child, which loads the library and makes a context. Cancelling ctx ends the child.
+func Open(ctx context.Context, lib string, opt Options) (*Lib, error) {
+	exe, err := program(ctx, opt)
+	if err != nil {
+		return nil, err
+	}
+	lib, err = filepath.Abs(lib)
+	if err != nil {
+		return nil, err
+	}
+	if opt.Name == "" {
+		opt.Name = strings.TrimSuffix(strings.TrimPrefix(filepath.Base(lib), "lib"), filepath.Ext(lib))
+	}
+	l := &Lib{cmd: exec.CommandContext(ctx, exe, append([]string{lib, opt.Name}, opt.arguments()...)...), stderr: &tail{}}
+	l.cmd.Env = append(os.Environ(), opt.Env...)
+	l.cmd.Stderr = l.stderr
+	if l.in, err = l.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if l.out, err = l.cmd.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	if err := l.cmd.Start(); err != nil {
+		return nil, err
+	}
+	greeting, err := l.reply()
+	if err == nil {
+		err = json.Unmarshal(greeting, &l.Info)
+	}
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (o *Options) arguments() []string {
+	args := []string{fmt.Sprintf("mode=%d", o.Mode)}
+	if o.Weights != "" {
+		args = append(args, "weights="+o.Weights)
+	}
+	if o.OnDevice {
+		args = append(args, "on_device=1")
+	}
+	for _, a := range []struct {
+		key   string
+		value uint64
+	}{{"device", uint64(o.Device)}, {"seed", o.Seed}, {"max_blocks", uint64(o.MaxBlocks)}, {"watchdog_ns", o.WatchdogNS}} {
+		if a.value != 0 {
+			args = append(args, fmt.Sprintf("%s=%d", a.key, a.value))
+		}
+	}
+	return args
+}
+
+// Run is one inference: the bytes of every input, in order, to those of every output.
+func (l *Lib) Run(inputs [][]byte) ([][]byte, error) {
+	data, err := l.request(1, 0, 0, inputs)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]byte, len(l.Outputs))
+	for i, t := range l.Outputs {
+		if len(data) < t.Bytes {
+			return nil, errors.New("BUG: the runner sent too little")
+		}
+		out[i], data = data[:t.Bytes:t.Bytes], data[t.Bytes:]
+	}
+	return out, nil
+}
+
+// Bench runs warmUp times, then runs times, and returns the latter's times in milliseconds: by device
+// events when OnDevice is set, otherwise by the host's clock with transfers.
+func (l *Lib) Bench(inputs [][]byte, warmUp, runs int) ([]float64, error) {
+	data, err := l.request(2, uint32(warmUp), uint32(runs), inputs)
+	if err != nil {
+		return nil, err
+	}
+	ms := make([]float64, len(data)/8)
+	for i := range ms {
+		ms[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
+	}
+	return ms, nil
+}
+
+// Repeat runs n times with the same inputs and returns how many runs differed from the first in any bit.
+func (l *Lib) Repeat(inputs [][]byte, n int) (int, error) {
+	data, err := l.request(3, uint32(n), 0, inputs)
+	if err != nil {
+		return 0, err
+	}
+	return int(binary.LittleEndian.Uint32(data)), nil
+}
+
+func (l *Lib) request(kind, a, b uint32, inputs [][]byte) ([]byte, error) {
+	if len(inputs) != len(l.Inputs) {
+		return nil, fmt.Errorf("the model has %d inputs, got %d", len(l.Inputs), len(inputs))
+	}
+	head := binary.LittleEndian.AppendUint32(nil, kind)
+	head = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(head, a), b)
+	parts := [][]byte{head}
+	for i, t := range l.Inputs {
+		if len(inputs[i]) != t.Bytes {
+			return nil, fmt.Errorf("input %s has %d bytes, want %d", t.Name, len(inputs[i]), t.Bytes)
+		}
+		parts = append(parts, inputs[i])
+	}
+	for _, p := range parts {
+		if _, err := l.in.Write(p); err != nil {
+			return nil, l.crash()
+		}
+	}
+	return l.reply()
+}
+
+func (l *Lib) reply() ([]byte, error) {
+	var head [12]byte
+	if _, err := io.ReadFull(l.out, head[:]); err != nil {
+		return nil, l.crash()
+	}
+	status := int32(binary.LittleEndian.Uint32(head[:]))
+	var data bytes.Buffer
+	n := binary.LittleEndian.Uint64(head[4:])
+	if _, err := io.CopyN(&data, l.out, int64(n)); err != nil {
+		return nil, l.crash()
+	}
+	if status != 0 {
+		return nil, &StatusError{int(status), data.String()}
+	}
+	return data.Bytes(), nil
+}
+
+// crash waits for the child, which closed its side, and says how it ended.
+func (l *Lib) crash() error {
+	l.finish()
+	state := "without a reply"
+	if l.cmd.ProcessState != nil {
+		state = l.cmd.ProcessState.String()
+	}
+	return &Crash{state, l.stderr.String()}
+}
+
+func (l *Lib) finish() error {
+	l.wait.Do(func() {
+		l.in.Close()
+		l.end = l.cmd.Wait()
+	})
+	return l.end
+}
+
+// Close ends the child. A sanitizer's findings at exit come back as a *Crash.
+func (l *Lib) Close() error {
+	if _, err := l.in.Write(make([]byte, 12)); err != nil {
+		return l.crash()
+	}
+	if err := l.finish(); err != nil {
+		return &Crash{l.cmd.ProcessState.String(), l.stderr.String()}
+	}
+	return nil
+}
+
+// Stderr is the end of what the child has printed so far.
+func (l *Lib) Stderr() string { return l.stderr.String() }
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	data []byte
+}
+
+const tailBytes = 64 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.data = append(t.data, p...)
+	if over := len(t.data) - tailBytes; over > 0 {
+		t.data = append(t.data[:0], t.data[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.data)
+}
+
+// program returns the runner, compiled once for each compiler and set of flags.
+func program(ctx context.Context, opt Options) (string, error) {
+	cxx, err := toolchain.FindCxx(opt.Cxx)
+	if err != nil {
+		return "", err
+	}
+	return cachedProgram(ctx, cxx, opt.Flags)
+}

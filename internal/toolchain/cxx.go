@@ -1,0 +1,74 @@
+package toolchain
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Cxx is a C++20 compiler for the host.
+type Cxx struct {
+	Path  string
+	extra []string // arguments that came with $CXX
+}
+
+// FindCxx finds the compiler: flag, $CXX, then c++, g++, clang++ in PATH.
+func FindCxx(flag string) (*Cxx, error) {
+	p, err := chosen("a C++ compiler", flag, "CXX")
+	if err != nil {
+		return nil, err
+	}
+	if p != "" {
+		name := flag
+		if name == "" {
+			name = os.Getenv("CXX")
+		}
+		return &Cxx{p, strings.Fields(name)[1:]}, nil
+	}
+	if p = lookAll([]string{"c++", "g++", "clang++"}); p == "" {
+		return nil, &Missing{"a C++ compiler", "install g++ or clang++ (C++20), or set CXX"}
+	}
+	return &Cxx{Path: p}, nil
+}
+
+// Version is the first line of --version.
+func (c *Cxx) Version(ctx context.Context) (string, error) {
+	r, err := run(ctx, "", append([]string{c.Path}, append(c.extra, "--version")...)...)
+	if err != nil {
+		return "", err
+	}
+	line, _, _ := strings.Cut(r.Output, "\n")
+	return strings.TrimSpace(line), nil
+}
+
+// BuildLibrary compiles NAME.cu in dir for the emulator into libNAME.so. More flags, such as
+// -fsanitize=thread or -DRT_DEBUG, come behind the usual ones.
+func (c *Cxx) BuildLibrary(ctx context.Context, dir, name string, flags ...string) (*Run, error) {
+	args := append([]string{c.Path}, c.extra...)
+	args = append(args, "-std=c++20", "-O2", "-fPIC", "-shared", "-pthread")
+	if runtime.GOOS == "linux" {
+		if _, err := os.Stat(filepath.Join(dir, name+".map")); err == nil {
+			args = append(args, "-Wl,--version-script="+name+".map")
+		}
+	}
+	args = append(args, flags...)
+	args = append(args, "-x", "c++", name+".cu", "-o", "lib"+name+".so")
+	if runtime.GOOS == "linux" {
+		args = append(args, "-x", "none", "-ldl")
+	}
+	return run(ctx, dir, args...)
+}
+
+// BuildProgram compiles C++ sources in dir into an executable.
+func (c *Cxx) BuildProgram(ctx context.Context, dir, out string, sources []string, flags ...string) (*Run, error) {
+	args := append([]string{c.Path}, c.extra...)
+	args = append(args, "-std=c++20", "-O2", "-pthread")
+	args = append(args, flags...)
+	args = append(append(args, sources...), "-o", out)
+	if runtime.GOOS == "linux" {
+		args = append(args, "-ldl")
+	}
+	return run(ctx, dir, args...)
+}

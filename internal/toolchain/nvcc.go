@@ -1,0 +1,216 @@
+package toolchain
+
+import (
+	"context"
+	"debug/elf"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// NVCC is CUDA's compiler.
+type NVCC struct {
+	Path string
+}
+
+// FindNVCC finds nvcc: flag, $NVCC, $CUDA_HOME and $CUDA_PATH, PATH, the usual folder, and the packages
+// that pip installs into the active virtual environment.
+func FindNVCC(flag string) (*NVCC, error) {
+	p, err := chosen("nvcc", flag, "NVCC")
+	if err != nil {
+		return nil, err
+	}
+	if p != "" {
+		return &NVCC{p}, nil
+	}
+	var places []string
+	for _, v := range []string{"CUDA_HOME", "CUDA_PATH"} {
+		if home := os.Getenv(v); home != "" {
+			places = append(places, filepath.Join(home, "bin", "nvcc"))
+		}
+	}
+	places = append(places, "nvcc", "/usr/local/cuda/bin/nvcc")
+	if venv := os.Getenv("VIRTUAL_ENV"); venv != "" {
+		for _, pattern := range []string{"cu*", "cuda_nvcc"} {
+			found, _ := filepath.Glob(filepath.Join(venv, "lib", "python*", "site-packages", "nvidia", pattern, "bin", "nvcc"))
+			places = append(places, found...)
+		}
+	}
+	if p = lookAll(places); p == "" {
+		return nil, &Missing{"nvcc", "install the CUDA toolkit and set CUDA_HOME, or name nvcc in NVCC"}
+	}
+	return &NVCC{p}, nil
+}
+
+var releaseText = regexp.MustCompile(`release (\d+\.\d+)`)
+
+// Version is nvcc's release, such as "13.0".
+func (n *NVCC) Version(ctx context.Context) (string, error) {
+	r, err := run(ctx, "", n.Path, "--version")
+	if err != nil {
+		return "", err
+	}
+	m := releaseText.FindStringSubmatch(r.Output)
+	if m == nil {
+		return "", fmt.Errorf("%s --version does not tell its release", n.Path)
+	}
+	return m[1], nil
+}
+
+// libraryFlags tell the linker where CUDA's run-time library is: the toolkit keeps it in lib64, pip's
+// packages in lib, and some have only the shared one.
+func (n *NVCC) libraryFlags() []string {
+	real := n.Path
+	if p, err := filepath.EvalSymlinks(n.Path); err == nil {
+		real = p
+	}
+	root := filepath.Dir(filepath.Dir(real))
+	for _, lib := range []string{"lib64", "lib", filepath.Join("targets", "x86_64-linux", "lib")} {
+		dir := filepath.Join(root, lib)
+		if _, err := os.Stat(filepath.Join(dir, "libcudart_static.a")); err == nil {
+			return []string{"-L" + dir}
+		}
+	}
+	for _, lib := range []string{"lib64", "lib"} {
+		dir := filepath.Join(root, lib)
+		if found, _ := filepath.Glob(filepath.Join(dir, "libcudart.so*")); len(found) > 0 {
+			return []string{"-L" + dir, "-cudart", "shared", "-Xlinker", "-rpath," + dir}
+		}
+	}
+	return nil
+}
+
+// ArchFlags turns "sm_90" and the like into code generation flags. There is no PTX among them: on a GPU
+// they do not fit a library fails to open, instead of running a plan that was made for another.
+func ArchFlags(archs []string) ([]string, error) {
+	var flags []string
+	for _, a := range archs {
+		num := strings.TrimPrefix(a, "sm_")
+		if num == a || !archNumber.MatchString(num) {
+			return nil, fmt.Errorf("target %q is no GPU architecture; want sm_80, sm_90, …", a)
+		}
+		flags = append(flags, "-gencode", "arch=compute_"+num+",code=sm_"+num)
+	}
+	return flags, nil
+}
+
+var archNumber = regexp.MustCompile(`^\d{2,3}[af]?$`)
+
+// Build is what a GPU build tells about its result; Runs are its commands.
+type Build struct {
+	Compiler string   `json:"compiler"`
+	Flags    []string `json:"flags"`
+	Archs    []string `json:"archs"`
+	Kernels  []Kernel `json:"kernels"`
+	Runs     []*Run   `json:"-"`
+}
+
+// Kernel is what ptxas says of one kernel on one architecture.
+type Kernel struct {
+	Name        string `json:"name"`
+	Arch        string `json:"arch"`
+	Registers   int    `json:"registers"`
+	StackBytes  int    `json:"stack_bytes"`
+	SpillStores int    `json:"spill_store_bytes"`
+	SpillLoads  int    `json:"spill_load_bytes"`
+	CodeBytes   int64  `json:"code_bytes"`
+}
+
+// BuildLibrary compiles NAME.cu in dir for the given architectures into libNAME.so and libNAME.a.
+func (n *NVCC) BuildLibrary(ctx context.Context, dir, name string, archs []string, flags ...string) (*Build, error) {
+	arch, err := ArchFlags(archs)
+	if err != nil {
+		return nil, err
+	}
+	version, err := n.Version(ctx)
+	if err != nil {
+		return nil, err
+	}
+	keep, err := os.MkdirTemp("", "rammerc-nvcc-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(keep)
+	common := append([]string{"-std=c++20", "-O3"}, flags...)
+	b := &Build{Compiler: "nvcc " + version, Flags: common, Archs: archs}
+	object := filepath.Join(keep, name+".o")
+	compile := append([]string{n.Path}, common...)
+	compile = append(compile, arch...)
+	compile = append(compile, "-Xptxas", "-v", "-Xcompiler", "-fPIC", "-Xcompiler", "-fvisibility=hidden",
+		"--keep", "--keep-dir", keep, "-c", name+".cu", "-o", object)
+	link := append([]string{n.Path, "-shared", "-Xcompiler", "-fPIC", "-Xlinker", "--version-script=" + name + ".map"}, arch...)
+	link = append(append(link, object, "-o", "lib"+name+".so"), n.libraryFlags()...)
+	if err := b.run(ctx, dir, compile); err != nil {
+		return b, err
+	}
+	b.Kernels = readKernels(b.Runs[0].Output)
+	b.readCode(keep)
+	if err := b.run(ctx, dir, link); err != nil {
+		return b, err
+	}
+	return b, b.run(ctx, dir, []string{n.Path, "-lib", object, "-o", "lib" + name + ".a"})
+}
+
+func (b *Build) run(ctx context.Context, dir string, command []string) error {
+	r, err := run(ctx, dir, command...)
+	b.Runs = append(b.Runs, r)
+	return err
+}
+
+var (
+	entryText = regexp.MustCompile(`Compiling entry function '([^']+)' for '([^']+)'`)
+	stackText = regexp.MustCompile(`(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads`)
+	usedText  = regexp.MustCompile(`Used (\d+) registers`)
+)
+
+// readKernels reads what ptxas -v printed.
+func readKernels(output string) []Kernel {
+	var ks []Kernel
+	for _, line := range strings.Split(output, "\n") {
+		if m := entryText.FindStringSubmatch(line); m != nil {
+			ks = append(ks, Kernel{Name: m[1], Arch: m[2]})
+			continue
+		}
+		if len(ks) == 0 {
+			continue
+		}
+		k := &ks[len(ks)-1]
+		if m := stackText.FindStringSubmatch(line); m != nil {
+			k.StackBytes, k.SpillStores, k.SpillLoads = atoi(m[1]), atoi(m[2]), atoi(m[3])
+		}
+		if m := usedText.FindStringSubmatch(line); m != nil {
+			k.Registers = atoi(m[1])
+		}
+	}
+	sort.Slice(ks, func(i, j int) bool {
+		return ks[i].Arch < ks[j].Arch || ks[i].Arch == ks[j].Arch && ks[i].Name < ks[j].Name
+	})
+	return ks
+}
+
+func atoi(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}
+
+// readCode adds the size of the machine code, which is a section of the cubin files nvcc kept.
+func (b *Build) readCode(keep string) {
+	cubins, _ := filepath.Glob(filepath.Join(keep, "*.cubin"))
+	for _, p := range cubins {
+		f, err := elf.Open(p)
+		if err != nil {
+			continue
+		}
+		for i := range b.Kernels {
+			k := &b.Kernels[i]
+			if s := f.Section(".text." + k.Name); s != nil && strings.Contains(filepath.Base(p), k.Arch) {
+				k.CodeBytes = int64(s.Size)
+			}
+		}
+		f.Close()
+	}
+}

@@ -1,0 +1,108 @@
+// Package toolchain finds and runs the compilers that build emitted libraries: nvcc for GPUs, any C++20
+// compiler for the CPU emulator. They are child processes; their output is captured.
+package toolchain
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Missing is the error of a tool that is not on this machine.
+type Missing struct {
+	Tool string // "nvcc", "a C++ compiler"
+	Help string // what to install or set
+}
+
+func (m *Missing) Error() string { return m.Tool + " was not found; " + m.Help }
+
+// IsMissing reports whether err says that a tool is missing.
+func IsMissing(err error) bool {
+	var m *Missing
+	return errors.As(err, &m)
+}
+
+// Failed is the error of a tool that ran and did not succeed.
+type Failed struct {
+	Command []string
+	Output  string // stdout and stderr together
+	Err     error
+}
+
+func (f *Failed) Error() string {
+	const most = 4000
+	out := strings.TrimSpace(f.Output)
+	if len(out) > most {
+		out = out[:most] + "\n… and more"
+	}
+	return fmt.Sprintf("%s: %v\n%s", strings.Join(f.Command, " "), f.Err, out)
+}
+
+func (f *Failed) Unwrap() error { return f.Err }
+
+// Run is one finished command.
+type Run struct {
+	Command []string
+	Output  string
+	Took    time.Duration
+}
+
+// run executes a command in dir and waits for it.
+func run(ctx context.Context, dir string, command ...string) (*Run, error) {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.WaitDelay = 5 * time.Second
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	start := time.Now()
+	err := cmd.Run()
+	r := &Run{Command: command, Output: out.String(), Took: time.Since(start)}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return r, &Failed{Command: command, Output: r.Output, Err: err}
+	}
+	return r, nil
+}
+
+// lookAll returns the first of the candidates that is an executable; those without a slash are looked up
+// in PATH.
+func lookAll(candidates []string) string {
+	for _, c := range candidates {
+		if c == "" {
+			continue
+		}
+		if p, err := exec.LookPath(c); err == nil {
+			if abs, err := filepath.Abs(p); err == nil {
+				return abs
+			}
+			return p
+		}
+	}
+	return ""
+}
+
+// chosen finds the tool the user named by flag or variable; naming one that is not there is an error
+// rather than a reason to take another.
+func chosen(what, flag, variable string) (string, error) {
+	name, from := flag, "the flag"
+	if name == "" {
+		name, from = os.Getenv(variable), "$"+variable
+	}
+	if name == "" {
+		return "", nil
+	}
+	p := lookAll([]string{strings.Fields(name + " ")[0]})
+	if p == "" {
+		return "", &Missing{what, fmt.Sprintf("%s names %q, which is no program", from, name)}
+	}
+	return p, nil
+}
