@@ -97,10 +97,18 @@ func (c *choices) attrs(op string) []*onnxpb.AttributeProto {
 		specs = row.Attrs
 	}
 	specs = append(specs[:len(specs):len(specs)], []ir.AttrSpec{
-		{Name: "axes", Kind: ir.AttrInts}, {Name: "axis", Kind: ir.AttrInt}, {Name: "pads", Kind: ir.AttrInts},
-		{Name: "starts", Kind: ir.AttrInts}, {Name: "ends", Kind: ir.AttrInts}, {Name: "split", Kind: ir.AttrInts},
-		{Name: "k", Kind: ir.AttrInt}, {Name: "value", Kind: ir.AttrFloat}, {Name: "scales", Kind: ir.AttrFloats},
-		{Name: "num_groups", Kind: ir.AttrInt}, {Name: "spatial", Kind: ir.AttrInt}, {Name: "p", Kind: ir.AttrInt},
+		{Name: "axes", Kind: ir.AttrInts},
+		{Name: "axis", Kind: ir.AttrInt},
+		{Name: "pads", Kind: ir.AttrInts},
+		{Name: "starts", Kind: ir.AttrInts},
+		{Name: "ends", Kind: ir.AttrInts},
+		{Name: "split", Kind: ir.AttrInts},
+		{Name: "k", Kind: ir.AttrInt},
+		{Name: "value", Kind: ir.AttrFloat},
+		{Name: "scales", Kind: ir.AttrFloats},
+		{Name: "num_groups", Kind: ir.AttrInt},
+		{Name: "spatial", Kind: ir.AttrInt},
+		{Name: "p", Kind: ir.AttrInt},
 	}[:c.pick(13)]...)
 	var out []*onnxpb.AttributeProto
 	for _, s := range specs {

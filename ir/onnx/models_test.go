@@ -5,8 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx"
+	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
 const digitsDir = "../../testdata/models"
@@ -91,5 +94,34 @@ func TestModelFacts(t *testing.T) {
 	}
 	if n := m.Graph.Nodes[0]; len(n.Origins) != 1 || n.Origins[0].Name == "" || n.Origins[0].OpType != "Conv" {
 		t.Errorf("the first node comes from %v", n.Origins)
+	}
+}
+
+// TestOpsetRange declares a model whose operators have not changed from opset 7 to 17 in each of these
+// opsets; what is imported must not differ.
+func TestOpsetRange(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(digitsDir, "digits_branchy.onnx"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pb := &onnxpb.ModelProto{}
+	if err := proto.Unmarshal(data, pb); err != nil {
+		t.Fatal(err)
+	}
+	want := ""
+	for opset := int64(17); opset >= 7; opset-- {
+		pb.OpsetImport[0].Version = &opset
+		if got := text(builder{pb}.mustParse(t).Graph); want == "" {
+			want = got
+		} else if got != want {
+			t.Errorf("opset %d: got\n%s\nwant\n%s", opset, got, want)
+		}
+	}
+}
+
+func TestNewerOpset(t *testing.T) {
+	m := newModel(25).in("x float32[2]").out("y").node("y = Relu(x)").mustParse(t)
+	if len(m.Warnings) != 1 || m.Warnings[0].ID != "new-opset" {
+		t.Errorf("got %v", m.Warnings)
 	}
 }

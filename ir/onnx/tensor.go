@@ -12,24 +12,6 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// dtypes maps TensorProto.DataType to element types; dtypes that are missing here are refused by name.
-var dtypes = map[int32]ir.DType{
-	int32(onnxpb.TensorProto_FLOAT):    ir.Float32,
-	int32(onnxpb.TensorProto_DOUBLE):   ir.Float64,
-	int32(onnxpb.TensorProto_FLOAT16):  ir.Float16,
-	int32(onnxpb.TensorProto_BFLOAT16): ir.BFloat16,
-	int32(onnxpb.TensorProto_INT8):     ir.Int8,
-	int32(onnxpb.TensorProto_INT16):    ir.Int16,
-	int32(onnxpb.TensorProto_INT32):    ir.Int32,
-	int32(onnxpb.TensorProto_INT64):    ir.Int64,
-	int32(onnxpb.TensorProto_UINT8):    ir.Uint8,
-	int32(onnxpb.TensorProto_UINT16):   ir.Uint16,
-	int32(onnxpb.TensorProto_UINT32):   ir.Uint32,
-	int32(onnxpb.TensorProto_UINT64):   ir.Uint64,
-	int32(onnxpb.TensorProto_BOOL):     ir.Bool,
-	int32(onnxpb.TensorProto_STRING):   ir.String,
-}
-
 // errDType marks errors about element types that rammerc has no representation for.
 type errDType struct{ name string }
 
@@ -39,7 +21,7 @@ func (e errDType) Error() string {
 
 // parseDType turns a TensorProto.DataType into an element type.
 func parseDType(code int32) (ir.DType, error) {
-	if d, ok := dtypes[code]; ok {
+	if d, ok := ir.DTypeOfONNX(int64(code)); ok {
 		return d, nil
 	}
 	if name, ok := onnxpb.TensorProto_DataType_name[code]; ok && code != 0 {
@@ -244,12 +226,7 @@ func ReadTensorPB(data []byte) (string, *ir.Tensor, error) {
 
 // MarshalTensorPB is the inverse of ReadTensorPB.
 func MarshalTensorPB(name string, t *ir.Tensor) ([]byte, error) {
-	pb := &onnxpb.TensorProto{Name: proto.String(name), Dims: t.Dims}
-	for code, d := range dtypes {
-		if d == t.DType {
-			pb.DataType = proto.Int32(code)
-		}
-	}
+	pb := &onnxpb.TensorProto{Name: proto.String(name), Dims: t.Dims, DataType: proto.Int32(int32(t.DType.ONNX()))}
 	if t.DType == ir.String {
 		for _, s := range ir.Slice[string](t) {
 			pb.StringData = append(pb.StringData, []byte(s))
