@@ -32,6 +32,8 @@ var lowerings = [][]loweringRow{
 	poolLowerings,
 	gemmLowerings,
 	convLowerings,
+	recurrentLowerings,
+	attentionLowerings,
 }
 
 // Supported reports whether an operator has a compiled form; elementwise operators all have.

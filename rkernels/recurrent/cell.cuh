@@ -47,8 +47,8 @@ struct Cell {
     CellMatrix out0;   // next h; z under kGruGates
     CellMatrix out1;   // next c (LSTM), r·h (kGruGates)
     CellMatrix y;      // if has_y
-    int32_t batch, inputs, hidden, contracted;  // contracted: elements of h that the product reads
-    int32_t tiles;                              // slices of units
+    int32_t batch, inputs, hidden;
+    int32_t tiles;  // slices of units
     int32_t step;
     int32_t has_peep, has_lens, has_y, input_forget;
     typename F::Args f;
@@ -58,7 +58,7 @@ struct Cell {
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     const int tile = rtask % a.tiles, b0 = rtask / a.tiles * MB;
-    const int K = a.inputs + a.contracted;
+    const int K = a.inputs + a.hidden;
     const float* x = t.template ptr<const float>(a.x.ref);
     const float* h = t.template ptr<const float>(a.h.ref);
     const int64_t block = static_cast<int64_t>(ceil_div(K, Product::kStep)) * Product::kStep * Product::BN;
@@ -86,7 +86,7 @@ struct Cell {
  private:
   static RT_DEVICE void finish_unit(const rt::Task& t, const Args& a, int b, int j, const float (&s)[kRows]) {
     const bool live = !a.has_lens || a.step < t.template ptr<const int32_t>(a.lens)[b];
-    float h;
+    float h = 0.0f;
     if constexpr (Kind == kRnn) {
       h = live ? F::apply(a.f, s[0]) : a.h.read(t, b, j);
     } else if constexpr (Kind == kLstm) {

@@ -1,0 +1,408 @@
+package roperator
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/rkernels"
+)
+
+var recurrentLowerings = []loweringRow{
+	{ir.InternalDomain, "LSTMCell", lowerLSTMCell},
+	{ir.InternalDomain, "GRUCell", lowerGRUCell},
+	{ir.InternalDomain, "RNNCell", lowerRNNCell},
+}
+
+// What a cell rOperator computes; the numbers are those of enum CellKind in recurrent/cell.cuh.
+const (
+	cellRNN       = 0
+	cellLSTM      = 1
+	cellGRULinear = 2
+	cellGRUGates  = 3
+	cellGRUState  = 4
+)
+
+// gateRow is a row of a unit in the packed weights: which gate's row of W and of R it holds, -1 for zeros.
+type gateRow struct{ w, r int64 }
+
+// cellRows are the rows of a unit, by kind, in the order in which the kernel expects their sums.
+var cellRows = [][]gateRow{
+	cellRNN:       {{0, 0}},
+	cellLSTM:      {{0, 0}, {1, 1}, {2, 2}, {3, 3}},
+	cellGRULinear: {{0, 0}, {1, 1}, {2, -1}, {-1, 2}},
+	cellGRUGates:  {{0, 0}, {1, 1}},
+	cellGRUState:  {{2, 2}},
+}
+
+// cell is one rOperator of a recurrent cell.
+type cell struct {
+	kind                  int64
+	batch, inputs, hidden int64
+	x, h, state, gate     View // [batch][…]; gate and state where the kind has them
+	out0, out1, y         View // y.Buf is nil when nobody asks for it
+	lens                  View // lens.Buf likewise
+	w, r, bias, peep      View // constants as ONNX has them; bias and peep may be absent
+	step, inputForget     int64
+	f, g, act             *Expr
+}
+
+// cellPorts are input numbers of the cell operators; c and peep are LSTM's alone.
+type cellPorts struct{ c, w, r, bias, peep, lens int }
+
+var (
+	lstmPorts   = cellPorts{c: 2, w: 3, r: 4, bias: 5, peep: 6, lens: 7}
+	simplePorts = cellPorts{c: -1, w: 2, r: 3, bias: 4, peep: -1, lens: 5}
+)
+
+func lowerLSTMCell(b *Builder, g *Group) error {
+	c, err := b.readCell(g, lstmPorts, []string{"Sigmoid", "Tanh", "Tanh"})
+	if err != nil || c.isEmpty() {
+		return err
+	}
+	c.kind, c.inputForget = cellLSTM, g.Anchor.Int("input_forget", 0)
+	c.out1 = b.cellOut(g, 1, "c")
+	b.addCell(g, c)
+	return nil
+}
+
+func lowerRNNCell(b *Builder, g *Group) error {
+	c, err := b.readCell(g, simplePorts, []string{"Tanh"})
+	if err != nil || c.isEmpty() {
+		return err
+	}
+	c.kind = cellRNN
+	b.addCell(g, c)
+	return nil
+}
+
+// lowerGRUCell takes two rOperators where the reset gate comes before the product, since then every unit
+// needs the reset gates of all.
+func lowerGRUCell(b *Builder, g *Group) error {
+	c, err := b.readCell(g, simplePorts, []string{"Sigmoid", "Tanh"})
+	if err != nil || c.isEmpty() {
+		return err
+	}
+	if g.Anchor.Int("linear_before_reset", 0) != 0 {
+		c.kind = cellGRULinear
+		b.addCell(g, c)
+		return nil
+	}
+	gates := *c
+	gates.kind, gates.y, gates.lens = cellGRUGates, View{}, View{}
+	gates.out0 = b.Temp("z", ir.Float32, []int64{c.batch, c.hidden})
+	gates.out1 = b.Temp("reset", ir.Float32, []int64{c.batch, c.hidden})
+	b.addCell(g, &gates)
+	c.kind, c.h, c.gate = cellGRUState, gates.out1, gates.out0
+	b.addCell(g, c)
+	return nil
+}
+
+func (c *cell) isEmpty() bool { return c.batch == 0 || c.hidden == 0 }
+
+// readCell reads what the cells share.
+func (b *Builder) readCell(g *Group, p cellPorts, activations []string) (*cell, error) {
+	n := g.Anchor
+	if d := n.Outputs[0].DType; d != ir.Float32 {
+		return nil, unsupportedType(d)
+	}
+	if g.Epilogue != nil {
+		panic("BUG: an epilogue on a recurrent cell")
+	}
+	in := make([]View, len(g.Inputs))
+	for i, v := range g.Inputs {
+		if v == nil {
+			continue
+		}
+		var err error
+		if in[i], err = b.mapped(g.Prologue[i], v); err != nil {
+			return nil, err
+		}
+	}
+	at := func(i int) View {
+		if i < 0 || i >= len(in) {
+			return View{}
+		}
+		return in[i]
+	}
+	op := ir.LookupOp(n.Domain, n.Op)
+	for _, i := range []int{p.w, p.r, p.bias, p.peep} {
+		if v := at(i); v.Buf != nil && v.Buf.Kind != Const {
+			return nil, fmt.Errorf("input %d (%s) must be constant: recurrent weights are packed at compile time", i, op.Inputs[i].Name)
+		}
+	}
+	c := &cell{
+		x: at(0), h: at(1), state: at(1), w: at(p.w), r: at(p.r), bias: at(p.bias), peep: at(p.peep), lens: at(p.lens),
+		step: n.Int("step", 0),
+	}
+	if c.lens.Buf != nil {
+		c.lens = b.Contiguous(c.lens)
+	}
+	if p.c >= 0 {
+		c.state = at(p.c)
+	}
+	c.batch, c.inputs, c.hidden = c.x.Shape[0], c.x.Shape[1], c.h.Shape[1]
+	if err := c.readActivations(n, activations); err != nil {
+		return nil, err
+	}
+	b.placeHidden(g, c)
+	return c, nil
+}
+
+// placeHidden decides where the next h and y go. Without sequence lengths they are equal, and one of
+// them suffices where no two destinations ask for it.
+func (b *Builder) placeHidden(g *Group, c *cell) {
+	last := len(ir.LookupOp(g.Anchor.Domain, g.Anchor.Op).Outputs) - 1
+	h, y := g.Outputs[0], (*ir.Value)(nil)
+	if last < len(g.Outputs) {
+		y = g.Outputs[last]
+	}
+	switch {
+	case y == nil:
+		c.out0 = b.cellOut(g, 0, "h")
+	case h == nil && c.lens.Buf == nil:
+		c.out0 = b.Out(y)
+	case c.lens.Buf == nil && !b.hasHome(h):
+		c.out0 = b.Out(y)
+		b.views[h] = c.out0
+	case c.lens.Buf == nil && !b.hasHome(y):
+		c.out0 = b.Out(h)
+		b.views[y] = c.out0
+	default:
+		c.out0, c.y = b.cellOut(g, 0, "h"), b.Out(y)
+	}
+}
+
+func (b *Builder) hasHome(v *ir.Value) bool {
+	_, ok := b.homes[v]
+	return ok
+}
+
+// cellOut is where output i goes, a temporary when nobody asks for it.
+func (b *Builder) cellOut(g *Group, i int, what string) View {
+	if i < len(g.Outputs) && g.Outputs[i] != nil {
+		return b.Out(g.Outputs[i])
+	}
+	return b.Temp(what, ir.Float32, g.Inputs[1].Shape.MustConsts())
+}
+
+// cellActivation says what an activation is made of; alpha and beta are defaults, NaN for none.
+type cellActivation struct {
+	alpha, beta float64
+	expr        func(x *Expr, alpha, beta float64) *Expr
+}
+
+var none = math.NaN()
+
+// cellActivations are the activations of ONNX's recurrent operators, by lower-case name.
+var cellActivations = map[string]cellActivation{
+	"relu":     {none, none, plain("Relu")},
+	"tanh":     {none, none, plain("Tanh")},
+	"sigmoid":  {none, none, plain("Sigmoid")},
+	"softsign": {none, none, plain("Softsign")},
+	"softplus": {none, none, plain("Softplus")},
+	"affine": {1, 0, func(x *Expr, a, b float64) *Expr {
+		return opExpr("Add", opExpr("Mul", x, scalarExpr(ir.Float32, a)), scalarExpr(ir.Float32, b))
+	}},
+	"scaledtanh": {1, 1, func(x *Expr, a, b float64) *Expr {
+		return opExpr("Mul", opExpr("Tanh", opExpr("Mul", x, scalarExpr(ir.Float32, b))), scalarExpr(ir.Float32, a))
+	}},
+	"hardsigmoid":     {0.2, 0.5, withAttrs("HardSigmoid")},
+	"leakyrelu":       {0.01, none, withAttrs("LeakyRelu")},
+	"elu":             {1, none, withAttrs("Elu")},
+	"thresholdedrelu": {1, none, withAttrs("ThresholdedRelu")},
+}
+
+func plain(op string) func(x *Expr, alpha, beta float64) *Expr {
+	return func(x *Expr, _, _ float64) *Expr { return opExpr(op, x) }
+}
+
+// withAttrs is an operator that takes alpha, and beta if the activation has one, as attributes.
+func withAttrs(op string) func(x *Expr, alpha, beta float64) *Expr {
+	return func(x *Expr, alpha, beta float64) *Expr {
+		e := opExpr(op, x)
+		e.Node.Attrs = ir.Attrs{"alpha": ir.FloatAttr(alpha)}
+		if !math.IsNaN(beta) {
+			e.Node.Attrs["beta"] = ir.FloatAttr(beta)
+		}
+		return e
+	}
+}
+
+// readActivations resolves the activations f, g and h; each of the lists activation_alpha and
+// activation_beta is used up in order by those that take one. Clipping precedes every activation.
+func (c *cell) readActivations(n *ir.Node, defaults []string) error {
+	names := n.Attrs["activations"].Strs
+	if len(names) == 0 {
+		names = defaults
+	}
+	if len(names) != len(defaults) {
+		return fmt.Errorf("attribute activations lists %d functions, want %d", len(names), len(defaults))
+	}
+	alphas, betas := n.Attrs["activation_alpha"].Floats, n.Attrs["activation_beta"].Floats
+	next := func(def float64, list *[]float64) float64 {
+		if math.IsNaN(def) || len(*list) == 0 {
+			return def
+		}
+		x := (*list)[0]
+		*list = (*list)[1:]
+		return x
+	}
+	exprs := make([]*Expr, 3)
+	for i, name := range names {
+		a, ok := cellActivations[strings.ToLower(name)]
+		if !ok {
+			return fmt.Errorf("attribute activations: %q is not an activation of recurrent operators", name)
+		}
+		x := leafExpr(ir.Float32, 0)
+		if clip := n.Float("clip", 0); clip > 0 {
+			x = opExpr("Clip", x, scalarExpr(ir.Float32, -clip), scalarExpr(ir.Float32, clip))
+		}
+		exprs[i] = a.expr(x, next(a.alpha, &alphas), next(a.beta, &betas))
+	}
+	c.f, c.g, c.act = exprs[0], exprs[1], exprs[2]
+	return nil
+}
+
+// addCell adds the rOperator of c.
+func (b *Builder) addCell(g *Group, c *cell) {
+	var candidates []*Candidate
+	for _, s := range cellShapes(c.batch, c.inputs+c.hidden, int64(len(cellRows[c.kind]))) {
+		candidates = append(candidates, b.cellCandidate(c, s))
+	}
+	b.Add(g.Kind(), candidates...)
+}
+
+// cellShapes are the widths of slices worth trying, the widest first; rows is how many a unit has.
+func cellShapes(batch, k, rows int64) []gemvShape {
+	mb := int64(1)
+	for mb < batch && mb < gemvRows {
+		mb *= 2
+	}
+	if k < 96 {
+		return []gemvShape{{mb, 2, 8, 1}, {mb, 1, 8, 1}}
+	}
+	shapes := []gemvShape{{mb, 4, 32, 1}, {mb, 2, 32, 1}}
+	if mb < 8 {
+		shapes = append(shapes, gemvShape{mb, 1, 32, 1})
+	}
+	if s := (gemvShape{mb, 1, 32, 2}); mb < 8 && s.columns() >= rows {
+		shapes = append(shapes, s)
+	}
+	return shapes
+}
+
+func (b *Builder) cellCandidate(c *cell, s gemvShape) *Candidate {
+	rows := cellRows[c.kind]
+	units := s.columns() / int64(len(rows))
+	tiles, blocks := tileCount(c.hidden, units), tileCount(c.batch, s.mb)
+	k := c.inputs + c.hidden
+	values := []any{c.kind, s.mb, s.c, s.lk, s.wk}
+	var actArgs []rkernels.Struct
+	for _, e := range []*Expr{c.f, c.g, c.act} {
+		f, args := prologueFunctor(ir.Float32, e)
+		values, actArgs = append(values, f), append(actArgs, args)
+	}
+	boxes := cellBoxes{batch: c.batch, hidden: c.hidden, mb: s.mb, units: units, tiles: tiles}
+	reads := appendRead(nil, c.x, boxes.rows(c.inputs))
+	reads = appendRead(reads, c.h, boxes.rows(c.hidden))
+	var writes []Access
+	for _, v := range []View{c.state, c.gate} {
+		if v.Buf != nil {
+			reads = appendRead(reads, v, boxes.slice)
+		}
+	}
+	if c.lens.Buf != nil {
+		reads = appendRead(reads, c.lens, boxes.entries)
+		if c.kind != cellGRUGates {
+			reads = appendRead(reads, c.previous(), boxes.slice)
+		}
+	}
+	for _, v := range []View{c.out0, c.out1, c.y} {
+		if v.Buf != nil {
+			writes = append(writes, Access{View: v, Box: boxes.slice})
+		}
+	}
+	mb := float64(min(s.mb, c.batch))
+	return &Candidate{
+		Inst: rkernels.Find("recurrent_cell").Bind(values...), Tasks: int(tiles * blocks),
+		Args: b.cellArgs(c, s, tiles, actArgs), Reads: reads, Writes: writes,
+		Work: Work{
+			Flops:      2*mb*float64(s.blockElems(k)) + 40*mb*float64(s.columns()),
+			ConstBytes: 4 * float64(s.blockElems(k)),
+			ReadBytes:  4*mb*float64(k) + 8*mb*float64(units),
+			WriteBytes: 4 * mb * float64(units) * float64(len(writes)),
+		},
+	}
+}
+
+// previous is the h that units beyond their sequence's end keep.
+func (c *cell) previous() View {
+	if c.kind == cellGRULinear || c.kind == cellGRUState {
+		return c.state
+	}
+	return c.h
+}
+
+func (b *Builder) cellArgs(c *cell, s gemvShape, tiles int64, act []rkernels.Struct) []rkernels.Field {
+	w, bias := b.packCell(c, s), b.packCellBias(c, s)
+	optional := func(v View) rkernels.Ref {
+		if v.Buf == nil {
+			return bias.Ref()
+		}
+		return v.Ref()
+	}
+	peep := View{}
+	if c.peep.Buf != nil && c.kind == cellLSTM {
+		peep = b.packPeepholes(c)
+	}
+	flag := func(v View) rkernels.Int {
+		if v.Buf == nil {
+			return 0
+		}
+		return 1
+	}
+	return []rkernels.Field{
+		{Name: "x", Value: cellMatrix(c.x, c.x)}, {Name: "h", Value: cellMatrix(c.h, c.x)},
+		{Name: "state", Value: cellMatrix(c.state, c.x)}, {Name: "gate", Value: cellMatrix(c.gate, c.x)},
+		refArg("w", w), refArg("bias", bias), {Name: "peep", Value: optional(peep)}, {Name: "lens", Value: optional(c.lens)},
+		{Name: "out0", Value: cellMatrix(c.out0, c.x)}, {Name: "out1", Value: cellMatrix(c.out1, c.x)},
+		{Name: "y", Value: cellMatrix(c.y, c.x)},
+		intArg("batch", c.batch), intArg("inputs", c.inputs), intArg("hidden", c.hidden),
+		intArg("tiles", tiles), intArg("step", c.step),
+		{Name: "has_peep", Value: flag(peep)}, {Name: "has_lens", Value: flag(c.lens)}, {Name: "has_y", Value: flag(c.y)},
+		intArg("input_forget", c.inputForget),
+		{Name: "f", Value: act[0]}, {Name: "g", Value: act[1]}, {Name: "act_h", Value: act[2]},
+	}
+}
+
+// cellMatrix is a view [batch][unit] as an rk::CellMatrix; what is absent points at stand-in, unread.
+func cellMatrix(v, standIn View) rkernels.Struct {
+	if v.Buf == nil {
+		return rkernels.Struct{refArg("ref", standIn), intArg("row", 0), intArg("col", 0)}
+	}
+	return rkernels.Struct{refArg("ref", v), intArg("row", stepOf(v, 0)), intArg("col", stepOf(v, 1))}
+}
+
+// cellBoxes maps rTask numbers of a cell to boxes: (rows of the batch, slice of units), the last fastest.
+type cellBoxes struct{ batch, hidden, mb, units, tiles int64 }
+
+func (at *cellBoxes) entries(task int, lo, hi []int64) {
+	b0 := int64(task) / at.tiles * at.mb
+	lo[0], hi[0] = b0, min(b0+at.mb, at.batch)
+}
+
+func (at *cellBoxes) slice(task int, lo, hi []int64) {
+	at.entries(task, lo, hi)
+	u0 := int64(task) % at.tiles * at.units
+	lo[1], hi[1] = u0, min(u0+at.units, at.hidden)
+}
+
+// rows are whole rows, of n elements, of a matrix that an rTask contracts.
+func (at *cellBoxes) rows(n int64) func(task int, lo, hi []int64) {
+	return func(task int, lo, hi []int64) {
+		at.entries(task, lo, hi)
+		lo[1], hi[1] = 0, n
+	}
+}
