@@ -71,7 +71,7 @@ func (s *scope) call(p *place, f *function, pb *onnxpb.NodeProto) {
 	}
 	inner := &scope{
 		im: s.im, b: s.b, names: map[string]*ir.Value{}, preset: map[string]*ir.Value{},
-		opsets: f.opsets, attrs: attrs, path: p.name + "/",
+		opsets: f.opsets, attrs: attrs, path: clip(p.name, maxPath) + "/",
 	}
 	inner.readHints(f.pb.ValueInfo)
 	for i, name := range f.pb.Input {

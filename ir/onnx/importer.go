@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
@@ -16,6 +17,9 @@ const (
 	// maxInlined bounds what inlining functions may add, calls of calls multiplying it: some 200,000
 	// nodes. scope.withinBudget counts.
 	maxInlined = 1 << 21
+	// maxShown bounds each part of a message, maxPath the prefix of names in subgraphs and functions.
+	maxShown = 2000
+	maxPath  = 200
 	// maxCallDepth bounds calls of functions inside functions.
 	maxCallDepth = 64
 )
@@ -123,7 +127,20 @@ func (im *importer) add(d *diag.Diagnostic) {
 	if d.File == "" {
 		d.File = im.file
 	}
+	d.Node, d.Op, d.Domain, d.Port = clip(d.Node, maxShown), clip(d.Op, maxShown), clip(d.Domain, maxShown), clip(d.Port, maxShown)
+	d.Message, d.Help = clip(d.Message, maxShown), clip(d.Help, maxShown)
 	im.diags.Add(d)
+}
+
+// clip shortens names that only a hostile file has, so that repeating them stays cheap.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	for most > 0 && !utf8.RuneStart(s[most]) {
+		most--
+	}
+	return s[:most] + "…"
 }
 
 // errorf reports a problem of the model as a whole.

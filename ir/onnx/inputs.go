@@ -40,6 +40,9 @@ func typeOf(pb *onnxpb.TypeProto) (t declared, err error) {
 var unnamed = ir.Sym("")
 
 func parseShape(pb *onnxpb.TensorShapeProto) (ir.Shape, error) {
+	if len(pb.Dim) > maxRank {
+		return nil, fmt.Errorf("the rank is %d, at most %d is supported", len(pb.Dim), maxRank)
+	}
 	s := make(ir.Shape, len(pb.Dim))
 	consts := []int64{}
 	for i, d := range pb.Dim {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -169,6 +170,7 @@ func TestProblems(t *testing.T) {
 		{"old IR", ir2, "unsupported-ir-version", "IR version 2"},
 		{"absurd dims", huge, "bad-type", "absurdly"},
 		{"negative dim", newModel(17).in("x float32[-2,3]").out("y").node("y = Relu(x)"), "bad-type", "negative"},
+		{"absurd rank", newModel(17).in("x float32[" + strings.Repeat("n,", 99) + "n]").out("y").node("y = Relu(x)"), "bad-type", "rank is 100"},
 		{"no type", newModel(17).in("x").out("y").node("y = Relu(x)"), "bad-type", "missing"},
 		{"sequence", sequence, "unsupported-dtype", "sequence"},
 		{"float8", fp8, "unsupported-dtype", "float8e4m3fn"},
@@ -212,6 +214,21 @@ func TestManyProblems(t *testing.T) {
 	_, err := m.parse(t, onnx.Options{})
 	if n := len(diag.All(err)); n > 1100 || !strings.Contains(err.Error(), "more problems") {
 		t.Errorf("%d diagnostics", n)
+	}
+}
+
+// TestLongNames keeps names from multiplying: nodes of a subgraph carry the name of the node around it.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("ü", 1<<16)
+	branch := &onnxpb.GraphProto{Output: []*onnxpb.ValueInfoProto{info("y0")}}
+	for i := range 2000 {
+		branch.Node = append(branch.Node, node(fmt.Sprintf("y%d = Nope(x)", i)))
+	}
+	m := newModel(17).in("x float32[2]", "c bool").out("y").
+		node(long+": y = If(c)", attr("then_branch", branch), attr("else_branch", branch))
+	_, err := m.parse(t, onnx.Options{})
+	if n := len(err.Error()); n > 1<<20 || !utf8.ValidString(err.Error()) {
+		t.Errorf("the messages have %d bytes", n)
 	}
 }
 

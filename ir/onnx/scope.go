@@ -183,7 +183,7 @@ func (s *scope) subgraph(p *place, pb *onnxpb.GraphProto) *ir.Graph {
 	g := &ir.Graph{Name: name}
 	inner := &scope{
 		im: s.im, b: &builder{g: g, outer: s.b}, outer: s, names: map[string]*ir.Value{},
-		opsets: s.opsets, attrs: s.attrs, path: p.name + "/",
+		opsets: s.opsets, attrs: s.attrs, path: clip(p.name, maxPath) + "/",
 	}
 	inner.readHints(pb.ValueInfo, pb.Output)
 	initialized := initializerNames(pb)

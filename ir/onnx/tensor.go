@@ -43,15 +43,19 @@ func lower(s string) string {
 	return string(b)
 }
 
-// Extents beyond these can only be mistakes: they address more than any machine has, and products of
-// them overflow.
+// Shapes beyond these can only be mistakes: they address more than any machine has, and products of
+// extents overflow.
 const (
 	maxDim   = 1 << 40
 	maxElems = 1 << 44
+	maxRank  = 64
 )
 
 // countElems multiplies extents and refuses negative and absurd ones.
 func countElems(dims []int64) (int64, error) {
+	if len(dims) > maxRank {
+		return 0, fmt.Errorf("the rank is %d, at most %d is supported", len(dims), maxRank)
+	}
 	n := uint64(1)
 	zero := false
 	for i, d := range dims {
