@@ -30,6 +30,7 @@ type Pass struct {
 var Passes = []Pass{
 	{"dead-code", deadCode, "importers leave unused initializers and branches; later passes count uses"},
 	{"fold-constants", foldConstants, "exporters compute shapes and scales with nodes; patterns need to see them as constants"},
+	{"inline-branches", inlineBranches, "with extents bound, the conditions that exporters write are constants"},
 	{"remove-identity", removeIdentity, "Identity, Dropout and casts to the same type hide patterns"},
 	{"common-subexpressions", commonSubexpressions, "exporters repeat scalar and mask computations for each layer"},
 	{"recognize-layer-norm", recognizeLayerNorm, "exporters before opset 17 write LayerNormalization as nine nodes"},
@@ -56,6 +57,8 @@ type Constraint struct{ Before, After, Why string }
 // Constraints are the orders between passes that matter.
 var Constraints = []Constraint{
 	{"dead-code", "recognize-attention", "single-use checks must not count dead users"},
+	{"fold-constants", "inline-branches", "conditions must be constants"},
+	{"inline-branches", "common-subexpressions", "nodes of a branch merge with those around it"},
 	{"fold-constants", "recognize-layer-norm", "epsilon, axes and exponents must be constants"},
 	{"fold-constants", "recognize-gelu", "the factors must be constants"},
 	{"remove-identity", "recognize-layer-norm", "a cast inside the pattern hides it"},
@@ -154,12 +157,13 @@ func disabled(names []string, passes []Pass) (map[string]bool, error) {
 // apply runs p on every graph, then removes what it left unused and infers types again.
 func (c *Context) apply(p *Pass) (bool, error) {
 	changed := false
-	for _, g := range c.graphs() {
-		ch, err := p.Fn(c, g)
+	for queue := []*ir.Graph{c.Root}; len(queue) > 0; queue = queue[1:] {
+		ch, err := p.Fn(c, queue[0])
 		if err != nil {
 			return changed, err
 		}
 		changed = changed || ch
+		queue = append(queue, innerGraphs(queue[0])...) // those that are left
 	}
 	if !changed {
 		return false, nil
@@ -171,14 +175,12 @@ func (c *Context) apply(p *Pass) (bool, error) {
 	return true, nil
 }
 
-// graphs lists the root and the graphs inside it except bodies of Fused nodes, outermost first.
-func (c *Context) graphs() []*ir.Graph {
-	list := []*ir.Graph{c.Root}
-	for i := 0; i < len(list); i++ {
-		for _, n := range list[i].Nodes {
-			if !n.IsInternal("Fused") {
-				list = append(list, n.Subgraphs()...)
-			}
+// innerGraphs lists the graphs directly inside g, without the bodies of Fused nodes.
+func innerGraphs(g *ir.Graph) []*ir.Graph {
+	var list []*ir.Graph
+	for _, n := range g.Nodes {
+		if !n.IsInternal("Fused") {
+			list = append(list, n.Subgraphs()...)
 		}
 	}
 	return list

@@ -195,7 +195,7 @@ func tensorDiff(got, want *ir.Tensor, tolerance float64) string {
 		return fmt.Sprintf("type %v%v, want %v%v", got.DType, got.Dims, want.DType, want.Dims)
 	}
 	a, b := numbers(got), numbers(want)
-	scale := 1e-3
+	scale := 1e-2
 	for _, x := range b {
 		if !math.IsInf(x, 0) && !math.IsNaN(x) {
 			scale = max(scale, math.Abs(x))

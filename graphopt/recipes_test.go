@@ -307,9 +307,13 @@ func ifRecipe(r *generator, x *ir.Value) {
 		g.Outputs = []*ir.Value{v}
 		return ir.GraphAttr(g)
 	}
+	cond := r.flag
+	if r.random.IntN(2) == 0 {
+		cond = r.constant(randomTensor(ir.Bool, nil, r.random))
+	}
 	r.keep(r.node("If", ir.Attrs{
 		"then_branch": branch("then", "Identity", "Relu", "Relu"), "else_branch": branch("else", "Neg", "Neg", "Identity"),
-	}, r.flag))
+	}, cond))
 }
 
 func sliceRecipe(r *generator, x *ir.Value) {

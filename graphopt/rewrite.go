@@ -23,11 +23,11 @@ func newContext(g *ir.Graph, opts Options) *Context {
 		opts.FoldLimit = DefaultFoldLimit
 	}
 	c := &Context{Root: g, Opts: opts, names: ir.NewNamer(g), foldBudget: foldSlack}
-	for _, g := range c.graphs() {
+	ir.EachGraph(g, func(g *ir.Graph) {
 		for _, v := range g.Consts {
 			c.foldBudget += v.Const.Bytes()
 		}
-	}
+	})
 	return c
 }
 
@@ -162,13 +162,16 @@ func (s *sweep) forward(v *ir.Value) bool {
 
 // takeOutput lets v become the model output that old is: the name is part of the model's interface.
 func (s *sweep) takeOutput(old, v *ir.Value) bool {
-	if s.output[v] || slices.Contains(s.c.Root.Inputs, v) {
+	if s.output[v] || s.isInput(v) {
 		return false
 	}
 	v.Name, old.Name = old.Name, v.Name
 	s.output[v] = true
 	return true
 }
+
+// isInput reports an input of the model.
+func (s *sweep) isInput(v *ir.Value) bool { return slices.Contains(s.c.Root.Inputs, v) }
 
 // fold makes the visited node's results constants and drops the node.
 func (s *sweep) fold(results []*ir.Tensor) {
