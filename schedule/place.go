@@ -7,8 +7,9 @@ type placedOp struct {
 	op     int32
 	choice *choice
 	deps   *deps
-	veu    []int32
-	end    []float64
+	veu    []int32   // per rTask
+	end    []float64 // per rTask
+	order  []int32   // rTasks in the order of placing
 }
 
 // placer assigns the rTasks of a wave to vEUs, keeping time as the simulator would. What came before is
@@ -23,11 +24,14 @@ type placer struct {
 
 // placerScratch is memory used within one call, per vEU.
 type placerScratch struct {
-	ready  []float64 // when it could start the rTask at hand
+	flags  []int32   // how many flags it would poll before the rTask at hand
+	set    []float64 // when the last of them is set
 	near   []bool    // whether it produced an input of the rTask at hand
-	known  []float64 // when it knows a front to be done
 	latest []float64 // the latest end of a front's rTasks on it
 	in     []bool    // whether it is in a front
+
+	oneFlags []int32 // of a front that only one rTask waits for
+	oneSet   []float64
 }
 
 func newPlacer(spec *vdevice.Spec, ops int) *placer {
@@ -35,8 +39,9 @@ func newPlacer(spec *vdevice.Spec, ops int) *placer {
 	return &placer{
 		spec: spec, placed: make([]*placedOp, ops), busy: make([]float64, n),
 		placerScratch: &placerScratch{
-			ready: make([]float64, n), near: make([]bool, n), known: make([]float64, n),
+			flags: make([]int32, n), set: make([]float64, n), near: make([]bool, n),
 			latest: make([]float64, n), in: make([]bool, n),
+			oneFlags: make([]int32, n), oneSet: make([]float64, n),
 		},
 	}
 }
@@ -71,7 +76,10 @@ type front struct {
 	// The latest end, its vEU, and the latest end on any other vEU.
 	last, others float64
 	lastVEU      int32
-	known        []float64 // per vEU, kept when the set has several users: see knownTo
+	// Per vEU, kept when the set has several users: how many flags it has to poll to know the front to
+	// be done, 0 once it does, and when the last of them is set.
+	flags []int32
+	set   []float64
 }
 
 func (p *placer) front(s *taskSet) *front {
@@ -94,60 +102,72 @@ func (p *placer) front(s *taskSet) *front {
 		}
 	}
 	if s.users > 1 {
-		f.known = make([]float64, len(p.busy))
-		p.knownTo(f, f.known)
+		f.flags, f.set = make([]int32, len(p.busy)), make([]float64, len(p.busy))
+		f.fill(f.flags, f.set)
 	}
 	return f
 }
 
-// knownTo computes when each vEU knows the front to be done: at the end of its own rTasks, and a hop
-// after those of others.
-func (p *placer) knownTo(f *front, known []float64) {
-	n := len(f.veus)
-	outside, inside := f.last+p.spec.WaitTime(n), f.last+p.spec.WaitTime(n-1)
-	for v := range known {
-		known[v] = outside
+// fill computes what each vEU has to poll. Its own rTasks have no flags for it.
+func (f *front) fill(flags []int32, set []float64) {
+	n := int32(len(f.veus))
+	for v := range flags {
+		flags[v], set[v] = n, f.last
 	}
 	for _, v := range f.veus {
-		known[v] = inside
+		flags[v] = n - 1
 	}
-	if n > 1 {
-		known[f.lastVEU] = max(f.last, f.others+p.spec.WaitTime(n-1))
-	}
+	set[f.lastVEU] = f.others
 }
 
 // place puts an rOperator's rTasks on vEUs: each goes to the vEU that can start it first (it takes
 // equally long on all), of equals to one that produced one of its inputs, of equals to the first.
+// Where each vEU will have several, neighbours are placed far apart in time: then the later ones find
+// a vEU that has waited for the same inputs already.
 func (p *placer) place(op int32, ch *choice, d *deps) *placedOp {
-	o := &placedOp{op: op, choice: ch, deps: d, veu: make([]int32, ch.c.Tasks), end: make([]float64, ch.c.Tasks)}
+	n := len(d.of)
+	o := &placedOp{op: op, choice: ch, deps: d, veu: make([]int32, n), end: make([]float64, n), order: make([]int32, 0, n)}
 	fronts := make([]*front, len(d.sets))
-	for t, combo := range d.of {
-		clear(p.ready)
-		for _, s := range d.combos[combo] {
-			if fronts[s] == nil {
-				fronts[s] = p.front(&d.sets[s])
-			}
-			p.consider(fronts[s])
-		}
-		v := p.earliest()
-		p.busy[v] = max(p.busy[v], p.ready[v]) + ch.taskTime
-		o.veu[t], o.end[t] = v, p.busy[v]
-		for _, s := range d.combos[combo] {
-			p.leave(fronts[s], v)
+	rounds := (n + len(p.busy) - 1) / len(p.busy)
+	for first := range rounds {
+		for t := first; t < n; t += rounds {
+			o.order = append(o.order, int32(t))
+			p.placeTask(o, t, fronts)
 		}
 	}
 	return o
 }
 
+func (p *placer) placeTask(o *placedOp, t int, fronts []*front) {
+	sets := o.deps.combos[o.deps.of[t]]
+	clear(p.flags)
+	clear(p.set)
+	for _, s := range sets {
+		if fronts[s] == nil {
+			fronts[s] = p.front(&o.deps.sets[s])
+		}
+		p.consider(fronts[s])
+	}
+	v := p.earliest()
+	p.busy[v] = p.start(v) + o.choice.taskTime
+	o.veu[t], o.end[t] = v, p.busy[v]
+	for _, s := range sets {
+		p.leave(fronts[s], v)
+	}
+}
+
 // consider makes the rTask at hand wait for the front.
 func (p *placer) consider(f *front) {
-	known := f.known
-	if known == nil {
-		known = p.known
-		p.knownTo(f, known)
+	flags, set := f.flags, f.set
+	if flags == nil {
+		flags, set = p.oneFlags, p.oneSet
+		f.fill(flags, set)
 	}
-	for v, t := range known {
-		p.ready[v] = max(p.ready[v], t)
+	for v, n := range flags {
+		if n > 0 {
+			p.flags[v] += n
+			p.set[v] = max(p.set[v], set[v])
+		}
 	}
 	for _, v := range f.veus {
 		p.near[v] = true
@@ -156,21 +176,26 @@ func (p *placer) consider(f *front) {
 
 // leave is called once the rTask is on vEU v, which knows the front from now on.
 func (p *placer) leave(f *front, v int32) {
-	if f.known != nil {
-		f.known[v] = 0
+	if f.flags != nil {
+		f.flags[v] = 0
 	}
 	for _, u := range f.veus {
 		p.near[u] = false
 	}
 }
 
+// start is when vEU v could start the rTask at hand.
+func (p *placer) start(v int32) float64 {
+	return p.spec.StartTime(p.busy[v], p.set[v], int(p.flags[v]))
+}
+
 // earliest is the vEU that can start the rTask at hand first.
 func (p *placer) earliest() int32 {
-	best, start := int32(0), max(p.busy[0], p.ready[0])
-	for v := 1; v < len(p.busy); v++ {
-		s := max(p.busy[v], p.ready[v])
+	best, start := int32(0), p.start(0)
+	for v := int32(1); int(v) < len(p.busy); v++ {
+		s := p.start(v)
 		if s < start || s == start && p.near[v] && !p.near[best] {
-			best, start = int32(v), s
+			best, start = v, s
 		}
 	}
 	return best

@@ -377,13 +377,14 @@ func conflict(a *roperator.Candidate, i int, b *roperator.Candidate, j int) bool
 	return any(aw, br) || any(aw, bw) || any(ar, bw)
 }
 
-// WaitTime of nothing is nothing: a vEU that made all inputs itself starts at once.
+// A vEU that made all inputs itself starts at once, others a hop later.
 func TestProducerStartsAtOnce(t *testing.T) {
 	spec := device(t, "h200")
 	p := newPlacer(spec, 1)
 	p.placed[0] = &placedOp{veu: []int32{3, 3}, end: []float64{10, 20}}
-	f := p.front(&taskSet{tasks: []vdevice.Task{{Op: 0, Index: 0}, {Op: 0, Index: 1}}, users: 2})
-	if f.known[3] != 20 || f.known[2] != 20+spec.Cost.Hop {
-		t.Errorf("known to the producer at %v and to others at %v", f.known[3], f.known[2])
+	p.busy[3] = 20
+	p.consider(p.front(&taskSet{tasks: []vdevice.Task{{Op: 0, Index: 0}, {Op: 0, Index: 1}}, users: 2}))
+	if p.start(3) != 20 || p.start(2) != 20+spec.Cost.Hop || p.earliest() != 3 {
+		t.Errorf("the producer starts at %v, others at %v, chosen is %d", p.start(3), p.start(2), p.earliest())
 	}
 }

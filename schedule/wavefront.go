@@ -207,9 +207,9 @@ func (s *scheduler) build(g *group, pick []int) *vdevice.Program {
 
 func appendOp(b *vdevice.Builder, o *placedOp) {
 	fronts := make([]*vdevice.Front, len(o.deps.sets))
-	for t, combo := range o.deps.of {
-		task := vdevice.Task{Op: o.op, Index: int32(t)}
-		for _, set := range o.deps.combos[combo] {
+	for _, t := range o.order {
+		task := vdevice.Task{Op: o.op, Index: t}
+		for _, set := range o.deps.combos[o.deps.of[t]] {
 			if fronts[set] == nil {
 				fronts[set] = b.Front(o.deps.sets[set].tasks)
 			}

@@ -17,8 +17,8 @@ type Builder struct {
 	wave     int32  // no step appended from now on is in an earlier one
 	pending  map[Task][]*Front
 	row      [][]int32 // [veu][order]: the clock of the step
-	clocks   []int32   // rows of one entry per vEU: how many of its steps are complete
-	need     []int32   // scratch: per vEU, order+1 of the last step to wait for
+	clocks   *clocks
+	need     []int32 // scratch: per vEU, order+1 of the last step to wait for
 	needVEUs []int32
 }
 
@@ -36,7 +36,7 @@ func NewBuilder(spec *Spec, g *roperator.Graph) *Builder {
 		p:       &Program{Spec: spec, Ops: g.Ops, Pick: make([]int, len(g.Ops)), Steps: make([][]Step, n)},
 		at:      make([][]At, len(g.Ops)),
 		pending: map[Task][]*Front{},
-		row:     make([][]int32, n), clocks: make([]int32, n), need: make([]int32, n),
+		row:     make([][]int32, n), clocks: newClocks(n), need: make([]int32, n),
 	}
 	for i := range b.p.Pick {
 		b.p.Pick[i] = -1
@@ -147,7 +147,7 @@ func (b *Builder) Append(t Task, veu int32) {
 
 // reduce lists, sorted by vEU, the waits that the vEU's clock and the other waits do not imply.
 func (b *Builder) reduce(veu, row int32, fronts []*Front) []At {
-	knows := b.clock(row)
+	knows := b.clocks.row(row)
 	for _, f := range fronts {
 		for _, at := range f.at {
 			if at.VEU != veu && at.Order >= knows[at.VEU] {
@@ -189,30 +189,24 @@ func (b *Builder) implied(at At) bool {
 			continue
 		}
 		o := b.need[v] - 1
-		if b.p.Steps[v][o].Wave > wave && b.clock(b.row[v][o])[at.VEU] > at.Order {
+		if b.p.Steps[v][o].Wave > wave && b.clocks.row(b.row[v][o])[at.VEU] > at.Order {
 			return true
 		}
 	}
 	return false
 }
 
-func (b *Builder) clock(row int32) []int32 {
-	n := len(b.need)
-	return b.clocks[int(row)*n : (int(row)+1)*n]
-}
-
 // advance makes a clock that knows row and all of fronts. The entry of the vEU itself may fall behind;
 // nobody asks for it.
 func (b *Builder) advance(veu, row int32, fronts []*Front) int32 {
-	n := len(b.need)
-	at := len(b.clocks)
-	b.clocks = append(b.clocks, b.clock(row)...)
+	row = b.clocks.copyOf(row)
+	mine := b.clocks.row(row)
 	for _, f := range fronts {
 		b.joinFront(f)
-		maxInto(b.clocks[at:], f.join)
+		maxInto(mine, f.join)
 	}
-	b.clocks[at+int(veu)] = 0
-	return int32(at / n)
+	mine[veu] = 0
+	return row
 }
 
 func (b *Builder) joinFront(f *Front) {
@@ -221,7 +215,7 @@ func (b *Builder) joinFront(f *Front) {
 	}
 	f.join = make([]int32, len(b.need))
 	for _, at := range f.at {
-		maxInto(f.join, b.clock(b.row[at.VEU][at.Order]))
+		maxInto(f.join, b.clocks.row(b.row[at.VEU][at.Order]))
 	}
 	for _, at := range f.at {
 		f.join[at.VEU] = max(f.join[at.VEU], at.Order+1)

@@ -14,7 +14,7 @@ type order struct {
 	veus       int
 	base       []int   // id of a step is base[VEU]+Order
 	row        []int32 // per step id: which clock
-	clocks     []int32 // rows of veus entries; the entry of a step's own vEU does not count
+	clocks     *clocks // the entry of a step's own vEU does not count
 	topo       []At    // every step after all that it waits for
 	waveStarts []int32 // [veu][wave]: order of the first step of that wave or a later one
 	waves      int
@@ -33,7 +33,7 @@ func newOrder(p *Program, kind SegmentKind) (*order, []At) {
 	}
 	h.row = make([]int32, n)
 	h.topo = make([]At, 0, n)
-	h.clocks = make([]int32, h.veus) // row 0: nothing is known
+	h.clocks = newClocks(h.veus)
 	if cycle := h.walk(); cycle != nil {
 		return nil, cycle
 	}
@@ -109,15 +109,13 @@ func (h *order) clockOf(s *Step, row int32) int32 {
 	if len(s.Waits) == 0 {
 		return row
 	}
-	at := len(h.clocks)
-	h.clocks = append(h.clocks, h.clocks[int(row)*h.veus:(int(row)+1)*h.veus]...)
-	mine := h.clocks[at:]
+	row = h.clocks.copyOf(row)
+	mine := h.clocks.row(row)
 	for _, w := range s.Waits {
-		r := int(h.row[h.base[w.VEU]+int(w.Order)])
-		maxInto(mine, h.clocks[r*h.veus:(r+1)*h.veus])
+		maxInto(mine, h.clocks.row(h.row[h.base[w.VEU]+int(w.Order)]))
 		mine[w.VEU] = max(mine[w.VEU], w.Order+1)
 	}
-	return int32(at / h.veus)
+	return row
 }
 
 func maxInto(dst, src []int32) {
@@ -167,7 +165,7 @@ func (h *order) byWaits(y At, v int32) int32 {
 	if y.VEU == v {
 		return y.Order
 	}
-	return h.clocks[int(h.row[h.base[y.VEU]+int(y.Order)])*h.veus+int(v)]
+	return h.clocks.row(h.row[h.base[y.VEU]+int(y.Order)])[v]
 }
 
 // byWaves is byWaits for the launch-per-wave form.

@@ -21,7 +21,7 @@ func (t *Timeline) Utilisation() float64 {
 }
 
 // Simulate runs p on the model of its device as a persistent program: a step starts when the one before
-// it on its vEU has ended and the steps it waits for have ended and been seen. cost is what an rTask
+// it on its vEU has ended and the steps it waits for have ended and been seen (Spec.StartTime). cost is what an rTask
 // takes, in nanoseconds. A program whose waits are circular gives an error that shows the circle.
 func Simulate(p *Program, cost func(Task) float64) (*Timeline, error) {
 	return simulate(p, RProgram, cost)
@@ -74,11 +74,16 @@ type simulation struct {
 func (s *simulation) byWaits() {
 	for _, at := range s.h.topo {
 		step := &s.h.p.Steps[at.VEU][at.Order]
-		start, why := s.previous(at)
+		free, why := s.previous(at)
+		set, last := 0.0, At{-1, -1}
 		for _, w := range step.Waits {
-			if seen := s.t.End[w.VEU][w.Order] + s.h.p.Spec.WaitTime(len(step.Waits)); seen > start {
-				start, why = seen, w
+			if end := s.t.End[w.VEU][w.Order]; end > set || last.VEU < 0 {
+				set, last = end, w
 			}
+		}
+		start := s.h.p.Spec.StartTime(free, set, len(step.Waits))
+		if len(step.Waits) > 0 && start > s.h.p.Spec.StartTime(free, 0, len(step.Waits)) {
+			why = last
 		}
 		s.run(at, start, why)
 	}

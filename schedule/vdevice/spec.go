@@ -50,10 +50,11 @@ func (s *Spec) RegisterBound(threads int) int {
 // SharedBound is how much shared memory a vEU may have with all vEUs of an SM resident at once.
 func (s *Spec) SharedBound() int { return min(s.SharedPerVEU, s.Shared/s.VEUsPerSM) }
 
-// WaitTime is what waiting for n flags that another vEU sets costs, from the moment the last is set.
-func (s *Spec) WaitTime(n int) float64 {
+// StartTime is when a vEU that is free at free can start a step that polls n flags of other vEUs, the
+// last of which is set at set. Flags that were set long ago cost a round trip too, half a hop.
+func (s *Spec) StartTime(free, set float64, n int) float64 {
 	if n == 0 {
-		return 0
+		return free
 	}
-	return s.Cost.Hop + float64(n-1)*s.Cost.WaitEach
+	return max(free+s.Cost.Hop/2, set+s.Cost.Hop) + float64(n-1)*s.Cost.WaitEach
 }
