@@ -1,0 +1,121 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/driver"
+)
+
+// modelFlags adds the flags that specialise a model.
+func modelFlags(cmd *cobra.Command, o *driver.ModelOptions) {
+	cmd.Flags().StringArrayVar(&o.Shapes, "shape", nil, "shape of an input, NAME=1x3x224x224 (repeatable)")
+	cmd.Flags().StringArrayVar(&o.Dims, "dim", nil, "value of a symbolic dim, NAME=N (repeatable)")
+}
+
+func newCheck() *cobra.Command {
+	var o driver.ModelOptions
+	cmd := &cobra.Command{
+		Use:   "check MODEL",
+		Short: "List everything that stands in the way of compiling a model",
+		Long: `check reads the model, runs the passes and looks for a kernel for every operator. All problems are listed
+at once, grouped, with the nodes they concern. Exit status 2 when there are any.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Path = args[0]
+			quiet := ui(cmd)
+			quiet.Quiet = true
+			r, err := driver.Check(quiet, o)
+			if err != nil {
+				return err
+			}
+			emit(cmd, r, r.Text)
+			if len(r.Rows) > 0 {
+				return silent{&diag.Diagnostic{ID: "check-failed", File: o.Path, Message: "cannot be compiled as it stands"}}
+			}
+			return nil
+		},
+	}
+	modelFlags(cmd, &o)
+	return cmd
+}
+
+func newInspect() *cobra.Command {
+	var o driver.ModelOptions
+	cmd := &cobra.Command{
+		Use:   "inspect MODEL",
+		Short: "Show inputs, outputs, dims, operators, parameters, arithmetic, and what the passes leave",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Path = args[0]
+			quiet := ui(cmd)
+			quiet.Quiet = true
+			r, err := driver.Inspect(quiet, o)
+			if err != nil {
+				return err
+			}
+			emit(cmd, r, r.Text)
+			return nil
+		},
+	}
+	modelFlags(cmd, &o)
+	return cmd
+}
+
+func newOps() *cobra.Command {
+	var internal, markdown bool
+	cmd := &cobra.Command{
+		Use:   "ops",
+		Short: "List the supported operators",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ops := driver.Ops(internal)
+			result := struct {
+				Schema string          `json:"schema"`
+				Ops    []driver.OpInfo `json:"operators"`
+			}{"rammerc/ops/v1", ops}
+			emit(cmd, result, func(w io.Writer) {
+				if markdown {
+					driver.OpsMarkdown(w, ops)
+					return
+				}
+				driver.OpsText(w, ops)
+			})
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&internal, "internal", false, "also the operators that only passes create")
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "as docs/OPS.md")
+	return cmd
+}
+
+func newDevices() *cobra.Command {
+	return &cobra.Command{
+		Use:   "devices",
+		Short: "List the known devices and what the scheduler believes of them",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := driver.Devices()
+			if err != nil {
+				return err
+			}
+			emit(cmd, r, r.Text)
+			return nil
+		},
+	}
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print build information",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r := driver.Version()
+			emit(cmd, r, r.Text)
+			return nil
+		},
+	}
+}

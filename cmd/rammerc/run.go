@@ -1,0 +1,90 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/rammerc/rammerc/internal/driver"
+)
+
+// subjectFlags are shared by the commands that run a model or a library directory.
+func subjectFlags(cmd *cobra.Command, o *driver.SubjectOptions) {
+	modelFlags(cmd, &o.ModelOptions)
+	compileFlags(cmd, &o.CompileOptions)
+	f := cmd.Flags()
+	f.StringVar(&o.Engine, "engine", "", "eval, emu or gpu (default: the best at hand)")
+	f.BoolVar(&o.Waves, "waves", false, "run the library one launch a wave instead of as an rProgram")
+	f.Uint64Var(&o.EmuSeed, "emu-seed", 0, "order in which the emulator runs threads")
+}
+
+func newRun() *cobra.Command {
+	var o driver.RunOptions
+	cmd := &cobra.Command{
+		Use:   "run MODEL|LIBDIR",
+		Short: "Run one inference",
+		Long: `run carries out one inference of a model, which it compiles on the way unless the engine is eval, or of a
+library directory that compile made.`,
+		Example: `  rammerc run model.onnx --input image=digit.npy -o results
+  rammerc run out --random 1`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Path = args[0]
+			o.Random = cmd.Flags().Changed("random")
+			r, err := driver.Run(ui(cmd), o)
+			if err != nil {
+				return err
+			}
+			emit(cmd, r, r.Text)
+			return nil
+		},
+	}
+	subjectFlags(cmd, &o.SubjectOptions)
+	f := cmd.Flags()
+	f.StringArrayVar(&o.Inputs, "input", nil, "value of an input, NAME=FILE: .npy, .pb, .npz or FILE.npz:MEMBER (repeatable)")
+	f.Uint64Var(&o.RandomSeed, "random", 0, "draw the inputs that no --input gives from this seed")
+	f.Int64Var(&o.RandomMax, "random-max", 100, "integers are drawn from [0, N)")
+	f.StringVarP(&o.OutDir, "out", "o", "", "write NAME.npy for each output into this directory")
+	return cmd
+}
+
+func newVerify() *cobra.Command {
+	var o driver.VerifyOptions
+	cmd := &cobra.Command{
+		Use:   "verify MODEL|LIBDIR",
+		Short: "Compare an engine with the evaluator or with expected outputs",
+		Long: `verify runs an engine and compares its outputs with the evaluator's, or with expected ones. Files given
+with --input and --expect may hold many samples along the first axis; they are run one batch after another.
+Exit status 3 when a difference is larger than the tolerance.`,
+		Example: `  rammerc verify digits.onnx --input image=test.npz:images --expect logits=logits.npy
+  rammerc verify out --model model.onnx --random 7 --samples 3`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Path = args[0]
+			r, err := driver.Verify(ui(cmd), o)
+			if r != nil {
+				emit(cmd, r, r.Text)
+			}
+			if r != nil && err != nil {
+				return silent{err}
+			}
+			return err
+		},
+	}
+	subjectFlags(cmd, &o.SubjectOptions)
+	f := cmd.Flags()
+	f.StringVar(&o.Model, "model", "", "reference model of a library directory")
+	f.StringArrayVar(&o.Inputs, "input", nil, "samples of an input, NAME=FILE (repeatable)")
+	f.StringArrayVar(&o.Expect, "expect", nil, "expected samples of an output, NAME=FILE (repeatable)")
+	f.StringVar(&o.Data, "data", "", "folder with test_data_set_* folders of input_N.pb and output_N.pb")
+	f.Uint64Var(&o.RandomSeed, "random", 1, "seed of random inputs when no data is given")
+	f.Int64Var(&o.RandomMax, "random-max", 100, "integers are drawn from [0, N)")
+	f.IntVar(&o.Samples, "samples", 1, "number of random samples")
+	f.Float64Var(&o.Limit, "limit", 0, "largest relative L2 error in place of the tolerance table's")
+	f.BoolVar(&o.Bisect, "bisect", false, "find the first node that differs")
+	f.BoolVar(&o.Sanitize, "tsan", false, "build the emulated library with ThreadSanitizer")
+	return cmd
+}
+
+// silent is an error whose report has been printed as the command's result.
+type silent struct{ error }
+
+func (s silent) Unwrap() error { return s.error }

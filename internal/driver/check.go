@@ -1,0 +1,143 @@
+package driver
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rammerc/rammerc/graphopt"
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// CheckReport is what `rammerc check` shows: everything that stands in the way of compiling.
+type CheckReport struct {
+	Schema string `json:"schema"`
+	Model  string `json:"model"`
+	// Rows group the problems by what is wrong.
+	Rows     []CheckRow         `json:"problems"`
+	Warnings []*diag.Diagnostic `json:"warnings,omitempty"`
+}
+
+// CheckRow is one kind of problem.
+type CheckRow struct {
+	ID     string   `json:"id"`
+	Op     string   `json:"op,omitempty"`
+	Domain string   `json:"domain,omitempty"`
+	Opset  int      `json:"opset,omitempty"`
+	DType  string   `json:"dtype,omitempty"`
+	Reason string   `json:"reason"`
+	Help   string   `json:"help,omitempty"`
+	Count  int      `json:"count"`
+	Nodes  []string `json:"nodes,omitempty"`
+}
+
+// Check goes through every stage that can refuse a model, up to the choice of kernels, and reports all
+// that it finds. The error is for flags that make no sense.
+func Check(ui *UI, o ModelOptions) (*CheckReport, error) {
+	if _, err := o.onnxOptions(true); err != nil {
+		return nil, err
+	}
+	r := &CheckReport{Schema: "rammerc/check/v1", Model: o.Path, Rows: []CheckRow{}}
+	m, err := load(ui, o, true)
+	if err == nil {
+		r.Warnings = m.Warnings
+		err = graphopt.Run(m.Graph, graphopt.Options{})
+	}
+	if err == nil {
+		_, err = roperator.Lower(m.Graph)
+	}
+	if err == nil {
+		return r, nil
+	}
+	found := diag.All(err)
+	if len(found) == 0 {
+		return nil, err
+	}
+	r.group(found)
+	return r, nil
+}
+
+// group collects equal problems of several nodes in one row, in the order of first appearance.
+func (r *CheckReport) group(found []*diag.Diagnostic) {
+	index := map[checkKey]int{}
+	for _, d := range found {
+		if d.Severity == diag.Warning {
+			r.Warnings = append(r.Warnings, d)
+			continue
+		}
+		reason := d.Message
+		if d.Port != "" {
+			reason = d.Port + ": " + reason
+		}
+		k := checkKey{d.ID, d.Domain, d.Op, d.DType, reason}
+		i, ok := index[k]
+		if !ok {
+			i = len(r.Rows)
+			index[k] = i
+			r.Rows = append(r.Rows, CheckRow{ID: d.ID, Op: d.Op, Domain: d.Domain, Opset: d.Opset, DType: d.DType, Reason: reason, Help: d.Help})
+		}
+		r.Rows[i].Count++
+		if d.Node != "" {
+			r.Rows[i].Nodes = append(r.Rows[i].Nodes, d.Node)
+		}
+	}
+}
+
+// checkKey identifies a row of a CheckReport.
+type checkKey struct{ id, domain, op, dtype, reason string }
+
+// Problems is the number of problems in all rows.
+func (r *CheckReport) Problems() int {
+	n := 0
+	for _, row := range r.Rows {
+		n += row.Count
+	}
+	return n
+}
+
+// Text prints the table.
+func (r *CheckReport) Text(w io.Writer) {
+	for _, d := range r.Warnings {
+		fmt.Fprintf(w, "warning: %v\n", d)
+	}
+	if len(r.Rows) == 0 {
+		fmt.Fprintf(w, "%s: nothing stands in the way of compiling\n", r.Model)
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "COUNT\tOPERATOR\tOPSET\tDTYPE\tREASON\tNODES")
+	for _, row := range r.Rows {
+		op, opset := row.Op, ""
+		if row.Domain != "" {
+			op = row.Domain + "." + op
+		}
+		if row.Opset > 0 {
+			opset = fmt.Sprint(row.Opset)
+		}
+		reason := row.Reason
+		if row.Help != "" {
+			reason += "; " + row.Help
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", row.Count, dash(op), dash(opset), dash(row.DType), reason, dash(nodeList(row.Nodes)))
+	}
+	t.Flush()
+	fmt.Fprintf(w, "%d problems stand in the way of compiling %s\n", r.Problems(), r.Model)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+// nodeList names the first nodes and counts the rest; JSON has them all.
+func nodeList(nodes []string) string {
+	const most = 4
+	if len(nodes) <= most {
+		return strings.Join(nodes, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:most], ", "), len(nodes)-most)
+}

@@ -1,0 +1,78 @@
+package driver
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"text/tabwriter"
+
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// DeviceList is what `rammerc devices` shows.
+type DeviceList struct {
+	Schema  string          `json:"schema"`
+	Devices []*vdevice.Spec `json:"devices"`
+}
+
+// Devices lists the known devices.
+func Devices() (*DeviceList, error) {
+	return &DeviceList{"rammerc/devices/v1", vdevice.Devices()}, nil
+}
+
+// Text prints the list.
+func (l *DeviceList) Text(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "DEVICE\tPRODUCT\tARCH\tSMS\tVEUS\tTHREADS\tSHARED\tHOP\tDRAM\tFIGURES")
+	for _, s := range l.Devices {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%.0f ns\t%.0f GB/s\t%s\n", s.Name, s.Product, s.Arch, s.SMs, s.VEUs(),
+			s.Threads, byteCount(int64(s.SharedPerVEU)), s.Cost.Hop, s.Cost.DRAM, s.Cost.Source)
+	}
+	t.Flush()
+}
+
+// VersionInfo is what `rammerc version` shows.
+type VersionInfo struct {
+	Schema  string `json:"schema"`
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+	Dirty   bool   `json:"dirty,omitempty"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
+// Version reads the build information of the running binary.
+func Version() VersionInfo {
+	v := VersionInfo{Schema: "rammerc/version/v1", Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return v
+	}
+	if info.Main.Version != "" {
+		v.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			v.Commit = s.Value
+		case "vcs.modified":
+			v.Dirty = s.Value == "true"
+		}
+	}
+	return v
+}
+
+// Text prints the version.
+func (v VersionInfo) Text(w io.Writer) {
+	fmt.Fprintf(w, "rammerc %s", v.Version)
+	if v.Commit != "" {
+		fmt.Fprintf(w, " (%.12s", v.Commit)
+		if v.Dirty {
+			fmt.Fprint(w, ", modified")
+		}
+		fmt.Fprint(w, ")")
+	}
+	fmt.Fprintf(w, " %s %s/%s\n", v.Go, v.OS, v.Arch)
+}

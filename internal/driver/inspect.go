@@ -1,0 +1,234 @@
+package driver
+
+import (
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rammerc/rammerc/graphopt"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/onnx"
+)
+
+// Inspection is what `rammerc inspect` shows.
+type Inspection struct {
+	Schema     string            `json:"schema"`
+	Model      string            `json:"model"`
+	IRVersion  int64             `json:"ir_version"`
+	Opsets     map[string]int64  `json:"opsets"`
+	Producer   string            `json:"producer"`
+	Inputs     []PortInfo        `json:"inputs"`
+	Outputs    []PortInfo        `json:"outputs"`
+	Dims       []string          `json:"dims"`
+	Functions  []string          `json:"functions,omitempty"`
+	Operators  []OpCount         `json:"operators"`
+	Nodes      int               `json:"nodes"`
+	Parameters int64             `json:"parameters"`
+	ConstBytes int64             `json:"constant_bytes"`
+	Flops      int64             `json:"flops,omitempty"` // multiply and add count as two; 0 when dims are open
+	ValueBytes int64             `json:"value_bytes,omitempty"`
+	Passes     []PassCount       `json:"passes,omitempty"`
+	Metadata   map[string]string `json:"metadata,omitempty"`
+	After      []OpCount         `json:"operators_after,omitempty"`
+}
+
+// PortInfo describes an input or output.
+type PortInfo struct {
+	Name  string `json:"name"`
+	DType string `json:"dtype"`
+	Shape string `json:"shape"`
+}
+
+// OpCount counts an operator.
+type OpCount struct {
+	Op    string `json:"op"`
+	Count int    `json:"count"`
+}
+
+// PassCount is the size of the graph after a pass that changed it.
+type PassCount struct {
+	Pass  string `json:"pass"`
+	Nodes int    `json:"nodes"`
+}
+
+// Inspect reads a model and says what is in it. When all dims are bound it also runs the passes.
+func Inspect(ui *UI, o ModelOptions) (*Inspection, error) {
+	m, err := load(ui, o, false)
+	if err != nil {
+		return nil, err
+	}
+	g := m.Graph
+	r := &Inspection{
+		Schema: "rammerc/inspect/v1", Model: g.Name, IRVersion: m.IRVersion, Opsets: m.Opsets,
+		Producer: strings.TrimSpace(m.Producer + " " + m.ProducerVersion), Dims: ir.Symbols(g),
+		Inputs: portInfos(g.Inputs), Outputs: portInfos(g.Outputs), Operators: countOps(g),
+		Nodes: len(g.Nodes), ConstBytes: constBytes(g), Metadata: m.Metadata, Functions: functionNames(m),
+	}
+	for _, v := range g.Consts {
+		if v.DType.IsFloat() {
+			r.Parameters += v.Const.Len()
+		}
+	}
+	if len(r.Dims) > 0 {
+		return r, nil
+	}
+	r.Flops, r.ValueBytes = graphWork(g)
+	err = graphopt.Run(g, graphopt.Options{After: func(s graphopt.Step) error {
+		if s.Changed {
+			r.Passes = append(r.Passes, PassCount{s.Pass.Name, len(s.Graph.Nodes)})
+		}
+		return nil
+	}})
+	r.After = countOps(g)
+	return r, err
+}
+
+func portInfos(vs []*ir.Value) []PortInfo {
+	out := make([]PortInfo, len(vs))
+	for i, v := range vs {
+		out[i] = PortInfo{v.Name, v.DType.String(), v.Shape.String()}
+	}
+	return out
+}
+
+func functionNames(m *onnx.Model) []string {
+	var out []string
+	for _, f := range m.Functions {
+		out = append(out, f.Domain+"."+f.Name)
+	}
+	return out
+}
+
+// countOps counts the nodes of g by operator, most frequent first; fused groups by their anchor.
+func countOps(g *ir.Graph) []OpCount {
+	count := map[string]int{}
+	for _, n := range g.Nodes {
+		name := n.Op
+		if n.IsInternal("Fused") {
+			name = "Fused " + n.Str("anchor", "")
+		}
+		count[name]++
+	}
+	out := make([]OpCount, 0, len(count))
+	for op, n := range count {
+		out = append(out, OpCount{op, n})
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].Count != out[j].Count {
+			return out[i].Count > out[j].Count
+		}
+		return out[i].Op < out[j].Op
+	})
+	return out
+}
+
+// graphWork adds up the arithmetic of g's nodes and the bytes of the values they define.
+func graphWork(g *ir.Graph) (flops, bytes int64) {
+	for _, n := range g.Nodes {
+		flops += nodeFlops(n)
+		for _, v := range n.Outputs {
+			if v == nil {
+				continue
+			}
+			if dims, ok := v.Shape.Consts(); ok {
+				bytes += ir.Count(dims) * int64(v.DType.Size())
+			}
+		}
+	}
+	return flops, bytes
+}
+
+// nodeFlops counts a multiply-add as two operations, any other element computed as one.
+func nodeFlops(n *ir.Node) int64 {
+	if len(n.Outputs) == 0 || n.Outputs[0] == nil {
+		return 0
+	}
+	out, ok := n.Outputs[0].Shape.Consts()
+	if !ok {
+		return 0
+	}
+	dims := func(i int) []int64 {
+		if v := n.Input(i); v != nil {
+			if d, ok := v.Shape.Consts(); ok {
+				return d
+			}
+		}
+		return nil
+	}
+	op := ir.LookupOp(n.Domain, n.Op)
+	switch {
+	case n.Is("Conv"):
+		if w := dims(1); len(w) > 1 {
+			return 2 * ir.Count(out) * ir.Count(w[1:])
+		}
+	case n.Is("ConvTranspose"):
+		if w := dims(1); len(w) > 1 {
+			return 2 * ir.Count(dims(0)) * ir.Count(w[1:])
+		}
+	case n.Is("MatMul"), n.Is("Gemm"):
+		if a := dims(0); len(a) > 0 {
+			k := a[len(a)-1]
+			if n.Int("transA", 0) == 1 {
+				k = a[0]
+			}
+			return 2 * ir.Count(out) * k
+		}
+	case op != nil && op.Kind == ir.KindRecurrent:
+		if x := dims(0); len(x) == 3 {
+			return 2 * x[0] * x[1] * (ir.Count(dims(1)) + ir.Count(dims(2)))
+		}
+	case op != nil && (op.Kind == ir.KindView || op.Kind == ir.KindShape || op.Kind == ir.KindConcat):
+		return 0
+	}
+	return ir.Count(out)
+}
+
+// Text prints the inspection for people.
+func (r *Inspection) Text(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "model\t%s\n", r.Model)
+	fmt.Fprintf(t, "written by\t%s, IR version %d, %s\n", r.Producer, r.IRVersion, opsetText(r.Opsets))
+	for _, p := range r.Inputs {
+		fmt.Fprintf(t, "input\t%s  %s%s\n", p.Name, p.DType, p.Shape)
+	}
+	for _, p := range r.Outputs {
+		fmt.Fprintf(t, "output\t%s  %s%s\n", p.Name, p.DType, p.Shape)
+	}
+	if len(r.Dims) > 0 {
+		fmt.Fprintf(t, "open dims\t%s  (bind with --dim NAME=N)\n", strings.Join(r.Dims, ", "))
+	}
+	fmt.Fprintf(t, "parameters\t%d (%s of constants)\n", r.Parameters, byteCount(r.ConstBytes))
+	if r.Flops > 0 {
+		fmt.Fprintf(t, "arithmetic\t%.3f GFLOP, %s of intermediate values\n", float64(r.Flops)/1e9, byteCount(r.ValueBytes))
+	}
+	fmt.Fprintf(t, "operators\t%d: %s\n", r.Nodes, opText(r.Operators))
+	for _, p := range r.Passes {
+		fmt.Fprintf(t, "after %s\t%d nodes\n", p.Pass, p.Nodes)
+	}
+	if len(r.After) > 0 {
+		fmt.Fprintf(t, "left\t%s\n", opText(r.After))
+	}
+	t.Flush()
+}
+
+func opsetText(opsets map[string]int64) string {
+	var parts []string
+	for d, v := range opsets {
+		if d == "" {
+			d = "ai.onnx"
+		}
+		parts = append(parts, fmt.Sprintf("%s %d", d, v))
+	}
+	sort.Strings(parts)
+	return strings.Join(parts, ", ")
+}
+
+func opText(ops []OpCount) string {
+	parts := make([]string, len(ops))
+	for i, o := range ops {
+		parts[i] = fmt.Sprintf("%d %s", o.Count, o.Op)
+	}
+	return strings.Join(parts, ", ")
+}

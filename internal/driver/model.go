@@ -1,0 +1,132 @@
+package driver
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/rammerc/rammerc/graphopt"
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/dump"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/onnx"
+)
+
+// ModelOptions say which model, and how it is specialised.
+type ModelOptions struct {
+	Path   string
+	Shapes []string // "input=1x3x224x224"
+	Dims   []string // "batch=1"
+}
+
+// onnxOptions parses the flags; all that is wrong with them is reported at once.
+func (o *ModelOptions) onnxOptions(static bool) (onnx.Options, error) {
+	opt := onnx.Options{Shapes: map[string][]int64{}, Dims: map[string]int64{}, RequireStatic: static}
+	var l diag.List
+	for _, s := range o.Shapes {
+		name, text, ok := cutLast(s, "=")
+		dims, err := parseShape(text)
+		if !ok || err != nil {
+			l.Add(&diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--shape %q: want NAME=1x3x224x224", s)})
+			continue
+		}
+		opt.Shapes[name] = dims
+	}
+	for _, s := range o.Dims {
+		name, text, ok := cutLast(s, "=")
+		n, err := strconv.ParseInt(text, 10, 64)
+		if !ok || err != nil || n < 0 {
+			l.Add(&diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--dim %q: want NAME=NUMBER", s)})
+			continue
+		}
+		if _, twice := opt.Dims[name]; twice {
+			l.Add(&diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--dim %s is given twice", name)})
+		}
+		opt.Dims[name] = n
+	}
+	return opt, l.Err()
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+func parseShape(s string) ([]int64, error) {
+	if s == "" {
+		return []int64{}, nil
+	}
+	var dims []int64
+	for _, f := range strings.FieldsFunc(s, func(r rune) bool { return r == 'x' || r == ',' }) {
+		n, err := strconv.ParseInt(f, 10, 64)
+		if err != nil || n < 0 {
+			return nil, fmt.Errorf("bad extent %q", f)
+		}
+		dims = append(dims, n)
+	}
+	return dims, nil
+}
+
+// load imports the model; static asks for constant input shapes.
+func load(ui *UI, o ModelOptions, static bool) (*onnx.Model, error) {
+	opt, err := o.onnxOptions(static)
+	if err != nil {
+		return nil, err
+	}
+	done := ui.Stage("import")
+	m, err := onnx.Load(o.Path, opt)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range m.Warnings {
+		ui.Printf("%v: %v\n", w.Severity, w)
+	}
+	done("%d nodes, %d constants (%s), opset %s", len(m.Graph.Nodes), len(m.Graph.Consts),
+		byteCount(constBytes(m.Graph)), opsets(m))
+	return m, nil
+}
+
+func opsets(m *onnx.Model) string {
+	var parts []string
+	for domain, v := range m.Opsets {
+		if domain == "" {
+			parts = append(parts, fmt.Sprint(v))
+		} else {
+			parts = append(parts, fmt.Sprintf("%s %d", domain, v))
+		}
+	}
+	sort.Strings(parts)
+	return strings.Join(parts, ", ")
+}
+
+func constBytes(g *ir.Graph) int64 {
+	total := int64(0)
+	for _, v := range g.Consts {
+		total += v.Const.Bytes()
+	}
+	return total
+}
+
+// optimise runs graphopt in place, dumping after each pass.
+func optimise(ui *UI, g *ir.Graph, d *dump.Dir, check bool, seed uint64) error {
+	done := ui.Stage("optimise")
+	before := len(g.Nodes)
+	err := graphopt.Run(g, graphopt.Options{
+		Check: check, Seed: seed,
+		After: func(s graphopt.Step) error {
+			if !s.Changed {
+				return d.Unchanged("graphopt", s.Pass.Name, "rir")
+			}
+			return d.Write("graphopt", s.Pass.Name, "rir", []byte(s.Graph.String()))
+		},
+	})
+	if err != nil {
+		return err
+	}
+	done("%d → %d nodes", before, len(g.Nodes))
+	return nil
+}

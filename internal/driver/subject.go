@@ -1,0 +1,171 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/ir"
+)
+
+// SubjectOptions say what `run` and `verify` work on: a model, compiled on the way unless the engine is
+// eval, or a library directory.
+type SubjectOptions struct {
+	CompileOptions        // of a model; Path is MODEL or LIBDIR
+	Engine         string // eval, emu, gpu; empty: the best at hand
+	Waves          bool   // run the library one launch a wave
+	EmuSeed        uint64 // order of the emulator's threads
+}
+
+// subject is something to run.
+type subject struct {
+	engine  engine
+	inputs  []port
+	outputs []port
+	model   *ir.Graph // as imported; nil for a library directory
+	cleanup func()
+}
+
+func (s *subject) close() error {
+	err := s.engine.close()
+	s.cleanup()
+	return err
+}
+
+// openSubject compiles what has to be compiled and opens the engine.
+func openSubject(ui *UI, o SubjectOptions) (*subject, error) {
+	if err := checkEngine(o.Engine); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(o.Path)
+	if err != nil {
+		return nil, &diag.Diagnostic{ID: "cannot-read", File: o.Path, Message: "there is no such model or library directory"}
+	}
+	if info.IsDir() {
+		return openDir(o)
+	}
+	if o.Engine == "" {
+		o.Engine = bestEngine()
+	}
+	m, err := load(ui, o.ModelOptions, true)
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{model: m.Graph, inputs: graphPorts(m.Graph.Inputs), outputs: graphPorts(m.Graph.Outputs), cleanup: func() {}}
+	if o.Engine == EngineEval {
+		s.engine = &evaluator{m.Graph, ui}
+		return s, nil
+	}
+	return s, s.compile(ui, o)
+}
+
+// compile builds the model in a temporary folder and opens the library.
+func (s *subject) compile(ui *UI, o SubjectOptions) error {
+	c, err := o.emitting()
+	if err != nil {
+		return err
+	}
+	planned, err := plan(ui, c)
+	if err != nil {
+		return err
+	}
+	return s.build(ui, o, planned)
+}
+
+// emitting are the options for a compilation on the way to an engine.
+func (o *SubjectOptions) emitting() (CompileOptions, error) {
+	c := o.CompileOptions
+	c.Emit = "lib"
+	if c.Target == "" && c.Device == "" {
+		c.Target = "emu"
+		if o.Engine == EngineGPU {
+			if c.Target = toolchain.LocalArch(context.Background()); c.Target == "" {
+				return c, &toolchain.Missing{Tool: "a GPU", Help: "use --engine emu or eval"}
+			}
+		}
+	}
+	return c, nil
+}
+
+func (s *subject) build(ui *UI, o SubjectOptions, planned *compilation) error {
+	tmp, err := os.MkdirTemp("", "rammerc-")
+	if err != nil {
+		return err
+	}
+	s.cleanup = func() { os.RemoveAll(tmp) }
+	planned.opt.Out = filepath.Join(tmp, "lib")
+	r, err := planned.write(ui, &outDir{final: planned.opt.Out, made: true})
+	if err == nil {
+		s.engine, err = openLibrary(r.Library, o.runnerOptions())
+	}
+	if err != nil {
+		s.cleanup()
+	}
+	return err
+}
+
+// openGraph compiles a graph that is optimised already.
+func openGraph(ui *UI, o SubjectOptions, g *ir.Graph) (*subject, error) {
+	opt, err := o.emitting()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := opt.spec()
+	if err != nil {
+		return nil, err
+	}
+	c := &compilation{opt: opt, spec: spec, graph: g}
+	if err := c.schedule(ui, nil); err != nil {
+		return nil, err
+	}
+	s := &subject{inputs: graphPorts(g.Inputs), outputs: graphPorts(g.Outputs)}
+	return s, s.build(ui, o, c)
+}
+
+func (o *SubjectOptions) runnerOptions() runner.Options {
+	opt := runner.Options{Seed: o.EmuSeed}
+	if o.Waves {
+		opt.Mode = runner.Waves
+	}
+	if o.Sanitize {
+		opt.Flags = []string{"-fsanitize=thread"}
+	}
+	return opt
+}
+
+// openDir opens the library of a directory that compile made.
+func openDir(o SubjectOptions) (*subject, error) {
+	plans, _ := filepath.Glob(filepath.Join(o.Path, "*.plan.json"))
+	if len(plans) != 1 {
+		return nil, &diag.Diagnostic{ID: "not-a-library", File: o.Path, Message: "is no library directory: it holds " + fmt.Sprint(len(plans)) + " .plan.json files, want one"}
+	}
+	if o.Engine == EngineEval {
+		return nil, usage("bad-flag", "--engine eval needs the model, not a library directory")
+	}
+	name := strings.TrimSuffix(filepath.Base(plans[0]), ".plan.json")
+	lib := filepath.Join(o.Path, "lib"+name+".so")
+	if _, err := os.Stat(lib); err != nil {
+		return nil, &diag.Diagnostic{ID: "not-built", File: lib, Message: "the library is not built", Help: "compile with --emit all where nvcc or a C++ compiler is at hand"}
+	}
+	e, err := openLibrary(lib, o.runnerOptions())
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{engine: e, cleanup: func() {}}
+	if s.inputs, err = ports(e.lib.Inputs); err == nil {
+		s.outputs, err = ports(e.lib.Outputs)
+	}
+	if err == nil && o.Engine != "" && e.describe() != o.Engine {
+		err = usage("bad-flag", "--engine %s: the library was built for %s", o.Engine, e.describe())
+	}
+	if err != nil {
+		e.close()
+		return nil, err
+	}
+	return s, nil
+}
