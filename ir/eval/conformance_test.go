@@ -41,8 +41,13 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			reason, err := conform(path)
 			switch {
+			case err != nil && refused[name] != "":
+				skipped[refused[name]]++
+				t.Skip(refused[name], err)
 			case err != nil:
 				t.Error(err)
+			case refused[name] != "":
+				t.Errorf("passes now, although it is listed as refused: %s", refused[name])
 			case reason != "":
 				skipped[reason]++
 				t.Skip(reason)
@@ -58,6 +63,14 @@ func TestConformance(t *testing.T) {
 	sort.Strings(lines)
 	t.Logf("%d passed\n%s", passed, strings.Join(lines, "\n"))
 }
+
+// refused lists models of known operators that are rightly refused, and why.
+var refused = map[string]string{
+	"test_affine_grid_3d_expanded":               deadSplit,
+	"test_affine_grid_3d_align_corners_expanded": deadSplit,
+}
+
+const deadSplit = "a branch that is never taken splits 5 elements into 4 equal pieces"
 
 // conform runs a model on all its data sets. It returns a reason for skipping when the importer
 // refuses the model with located errors.

@@ -194,28 +194,28 @@ func cropRegion(c *call, axes int) []float64 {
 // resampled is an axis of n elements on the way to size; scale·n may have a fraction that size has not.
 type resampled struct{ n, size, scale, from, to float64 }
 
-// source is the place in the input that output place x comes from.
+// source is the place in the input that output place x comes from. As in ONNX's reference and node
+// tests, align_corners goes by the length with its fraction.
 func (a resampled) source(x float64, mode string) float64 {
-	length := a.scale * a.n
 	switch mode {
 	case "align_corners":
-		if length == 1 {
+		if a.size == 1 {
 			return 0
 		}
-		return x * (a.n - 1) / (length - 1)
+		return x * (a.n - 1) / (a.scale*a.n - 1)
 	case "asymmetric":
 		return x / a.scale
 	case "tf_crop_and_resize":
-		if length == 1 {
+		if a.size == 1 {
 			return (a.to + a.from) * (a.n - 1) / 2
 		}
-		return a.from*(a.n-1) + x*(a.to-a.from)*(a.n-1)/(length-1)
+		return (a.n - 1) * (a.from + x*(a.to-a.from)/(a.size-1))
 	case "pytorch_half_pixel":
-		if length == 1 {
+		if a.size == 1 {
 			return 0
 		}
 	case "half_pixel_symmetric":
-		return a.n/2*(1-a.size/length) + (x+0.5)/a.scale - 0.5
+		return a.n/2*(1-a.size/(a.scale*a.n)) + (x+0.5)/a.scale - 0.5
 	}
 	return (x+0.5)/a.scale - 0.5
 }

@@ -100,8 +100,8 @@ func listAttr(name string, v []int64, n int, least int64) []int64 {
 	return v
 }
 
-// windows resolves padding and output extents of convolutions and pools; ceil rounds the extents up,
-// but no window may begin behind the input and its front padding.
+// windows resolves padding and output extents of convolutions and pools. With explicit padding, ceil
+// rounds the extents up, but no window may begin behind the input and its front padding.
 func (g geometry) windows(in []int64, ceil bool) []window {
 	ws := make([]window, g.rank)
 	for i := range ws {
@@ -110,7 +110,7 @@ func (g geometry) windows(in []int64, ceil bool) []window {
 		before, behind := g.pads[i], g.pads[g.rank+i]
 		switch g.auto {
 		case "VALID":
-			before, behind = 0, 0
+			before, behind, ceil = 0, 0, false
 		case "SAME_UPPER", "SAME_LOWER":
 			total := max(((in[i]+s-1)/s-1)*s+reach-in[i], 0)
 			before, behind = halves(total, g.auto == "SAME_UPPER")
