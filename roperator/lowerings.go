@@ -30,6 +30,8 @@ var lowerings = [][]loweringRow{
 	reduceLowerings,
 	normLowerings,
 	poolLowerings,
+	indexedLowerings,
+	sourceLowerings,
 	gemmLowerings,
 	convLowerings,
 	recurrentLowerings,
