@@ -20,7 +20,7 @@ func (c *call) check() {
 }
 
 func (c *call) checkInputs(op *ir.Op) {
-	for i := len(c.in); i < op.MinInputs(); i++ {
+	if i := len(c.in); i < op.MinInputs() {
 		fail("input %d (%s) is missing", i, op.InputPort(i).Name)
 	}
 	vars := map[string]ir.DType{}

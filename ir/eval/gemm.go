@@ -133,24 +133,3 @@ func packPanels[T float32 | float64](dst []float64, src []T, lane, depth, n, d, 
 		}
 	}
 }
-
-// plainProduct is one float product of row-major matrices, the second one transposed when transB.
-func plainProduct(c *call, a []float64, m, k int, b []float64, n int, transB bool) []float64 {
-	zero := func(int) int { return 0 }
-	mb := matrix{f64: b, off: zero, lane: 1, depth: n}
-	if transB {
-		mb.lane, mb.depth = k, 1
-	}
-	out := make([]float64, m*n)
-	p := product{
-		batch: 1, m: m, n: n, k: k,
-		packA: matrix{f64: a, off: zero, lane: k, depth: 1}.pack(panelRows), packB: mb.pack(panelCols),
-		done: func(_, i, j, rows, cols int, acc []float64) {
-			for r := range rows {
-				copy(out[(i+r)*n+j:], acc[r*cols:(r+1)*cols])
-			}
-		},
-	}
-	p.run(c)
-	return out
-}
