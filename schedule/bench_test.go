@@ -18,6 +18,7 @@ var benchmarks = []struct {
 	{"dense", func() *roperator.Graph { return vdevicetest.Layers(250, 320, 320, 16, 16, true) }},
 	{"fine", func() *roperator.Graph { return vdevicetest.Layers(4, 2560, 2560, 16, 16, false) }},
 	{"recurrent", func() *roperator.Graph { return vdevicetest.Recurrent(10, 600, 256, 16) }},
+	{"deep", func() *roperator.Graph { return vdevicetest.Layers(6000, 64, 64, 16, 16, false) }},
 	{"inception", func() *roperator.Graph { return vdevicetest.Layers(100, 96, 96, 6, 6, true) }},
 }
 

@@ -3,37 +3,97 @@ package dump
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
-func TestFilesAreNumbered(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "d")
-	d, err := Open(dir)
+func text(s string) func() ([]byte, error) { return func() ([]byte, error) { return []byte(s), nil } }
+
+func read(t *testing.T, dir, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, err := range []error{
-		d.Write("import", "model", "rir", []byte("x")), d.Unchanged("graphopt", "fold", "rir"), d.Script([]string{"a b", "it's"}),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, want := range map[string]string{
-		"000_import_model.rir": "x", "001_graphopt_fold.rir": "(unchanged)\n", "repro.sh": "#!/bin/sh\n'a b' 'it'\\''s'\n",
-	} {
-		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
-			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
-		}
+	return string(data)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
-func TestNilWritesNothing(t *testing.T) {
-	d, err := Open("")
-	if err != nil || d != nil {
-		t.Fatalf("got %v, %v", d, err)
+func TestWrite(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	d, err := Create(dir)
+	must(t, err)
+	must(t, d.Write("import", "", "rir", text("one")))
+	must(t, d.Write("graphopt", "fold-constants", "rir", text("one")))
+	must(t, d.Write("graphopt", "cse", "rir", text("two")))
+	must(t, d.Write("schedule", "wavefront", "rprog", text("two")))
+	must(t, d.WriteNamed("repro.sh", []byte("#!/bin/sh\n")))
+	want := "rammerc dump 1\n000_import.rir\n001_graphopt_fold-constants.rir (unchanged)\n002_graphopt_cse.rir\n003_schedule_wavefront.rprog\n"
+	if got := read(t, dir, "index.txt"); got != want {
+		t.Errorf("index is\n%s", got)
 	}
-	if err := d.Write("a", "b", "c", nil); err != nil {
-		t.Error(err)
+	if got := read(t, dir, "001_graphopt_fold-constants.rir"); got != "(unchanged) since 000_import.rir\n" {
+		t.Errorf("unchanged file says %q", got)
+	}
+	if got := read(t, dir, "002_graphopt_cse.rir"); got != "two" {
+		t.Errorf("%q", got)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "repro.sh")); err != nil || info.Mode()&0o100 == 0 {
+		t.Errorf("repro.sh cannot be executed: %v", err)
+	}
+}
+
+// Another dump into the same directory replaces the numbered files and nothing else.
+func TestCreateAgain(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"mine.txt", "000_mine.txt"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o666))
+	}
+	d, err := Create(dir)
+	must(t, err)
+	must(t, d.Write("a", "b", "rir", text("x")))
+	_, err = Create(dir)
+	must(t, err)
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	must(t, err)
+	for i := range left {
+		left[i] = filepath.Base(left[i])
+	}
+	if got := strings.Join(left, " "); got != "000_mine.txt index.txt mine.txt" {
+		t.Errorf("left are %s", got)
+	}
+}
+
+func TestNamesStayInside(t *testing.T) {
+	dir := t.TempDir()
+	d, err := Create(filepath.Join(dir, "in"))
+	must(t, err)
+	must(t, d.Write("../../x", "/etc/é\x00", "../r", text("x")))
+	must(t, d.WriteNamed("../up", []byte("x")))
+	must(t, d.Write("s", strings.Repeat("n", 10_000), "rir", text("x")))
+	if names, _ := filepath.Glob(filepath.Join(dir, "*")); len(names) != 1 {
+		t.Errorf("written outside: %v", names)
+	}
+	if names, _ := filepath.Glob(filepath.Join(dir, "in", "*")); len(names) != 4 {
+		t.Errorf("files are %v", names)
+	}
+}
+
+// Without a dump nothing is printed, so it costs nothing.
+func TestNil(t *testing.T) {
+	var d *Dir
+	must(t, d.Write("a", "b", "c", func() ([]byte, error) {
+		t.Error("content was asked for")
+		return nil, nil
+	}))
+	must(t, d.WriteNamed("x", nil))
+	if d.Path() != "" {
+		t.Error(d.Path())
 	}
 }

@@ -1,0 +1,94 @@
+package model
+
+import (
+	"testing"
+
+	"github.com/rammerc/rammerc/profiler"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+)
+
+var _ profiler.Costs = (*Costs)(nil)
+
+func h200(t *testing.T) *vdevice.Spec {
+	t.Helper()
+	s, err := vdevice.FindDevice("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// candidate has an argument that refers to a constant of so many bytes.
+func candidate(m *vdevicetest.Maker, tasks, threads int, w roperator.Work, constBytes int64) *roperator.Candidate {
+	c := m.Candidate(tasks, 0, nil, nil)
+	c.Inst, c.Work = vdevicetest.Instance(threads, 0, 32), w
+	if constBytes > 0 {
+		ref := m.Buffer(roperator.Const, constBytes/4).Ref()
+		c.Args = []rkernels.Field{{Name: "epi", Value: rkernels.Struct{{Name: "op", Value: rkernels.List{ref, ref}}}}}
+	}
+	m.Op(c)
+	return c
+}
+
+func TestTaskTime(t *testing.T) {
+	spec := h200(t)
+	for _, c := range []struct {
+		name           string
+		tasks, threads int
+		w              roperator.Work
+		constBytes     int64
+		want           float64 // beyond the latency
+	}{
+		{"nothing", 1, 256, roperator.Work{}, 0, 0},
+		{"arithmetic", 132, 256, roperator.Work{Flops: 1e6}, 0, 1e6 / (507 * 0.65)},
+		{"few threads", 132, 32, roperator.Work{Flops: 1e6}, 0, 1e6 / (507 * 0.125)},
+		{"one rTask reads at the SM's rate", 1, 1024, roperator.Work{ReadBytes: 45e3}, 0, 1e3},
+		{"few threads have little in flight", 1, 32, roperator.Work{ReadBytes: 1024, WriteBytes: 1024}, 0, 2048 / (32 * 128 / 800.0)},
+		{"all share L2", 132, 1024, roperator.Work{WriteBytes: 1e6}, 0, 1e6 / (5900.0 / 132)},
+		{"small weights are in L2", 132, 1024, roperator.Work{ConstBytes: 1e6}, 1 << 20, 1e6 / (5900.0 / 132)},
+		{"large weights come from DRAM once", 132, 1024, roperator.Work{ConstBytes: 1e6}, 132e6, 1e6 / (4500.0 / 132)},
+		{"the larger of both", 132, 256, roperator.Work{Flops: 1e6, ReadBytes: 4}, 0, 1e6 / (507 * 0.65)},
+	} {
+		m := vdevicetest.New("model")
+		cand := candidate(m, c.tasks, c.threads, c.w, c.constBytes)
+		got := New(spec, m.G).TaskTime(cand) - spec.Cost.Latency
+		if diff := got - c.want; diff > 1e-6*c.want+1e-6 || -diff > 1e-6*c.want+1e-6 {
+			t.Errorf("%s: %v ns, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// Two vEUs on one SM share it when both are busy.
+func TestSharedSM(t *testing.T) {
+	spec := h200(t)
+	spec.VEUsPerSM = 2
+	m := vdevicetest.New("model")
+	w := roperator.Work{Flops: 1e6}
+	few, many := candidate(m, 132, 256, w, 0), candidate(m, 264, 256, w, 0)
+	costs := New(spec, m.G)
+	a, b := costs.TaskTime(few)-spec.Cost.Latency, costs.TaskTime(many)-spec.Cost.Latency
+	if b < 1.99*a || b > 2.01*a {
+		t.Errorf("%v ns alone on the SM, %v ns with another", a, b)
+	}
+}
+
+// What is measured is preferred to what is modelled.
+func TestPrefer(t *testing.T) {
+	m := vdevicetest.New("model")
+	known, unknown := candidate(m, 1, 32, roperator.Work{}, 0), candidate(m, 1, 32, roperator.Work{}, 0)
+	model := New(h200(t), m.G)
+	costs := profiler.Prefer(measured{known: 7}, model)
+	if costs.TaskTime(known) != 7 || costs.TaskTime(unknown) != model.TaskTime(unknown) {
+		t.Errorf("%v, %v", costs.TaskTime(known), costs.TaskTime(unknown))
+	}
+}
+
+type measured map[*roperator.Candidate]float64
+
+func (m measured) TaskTime(c *roperator.Candidate) (float64, bool) {
+	ns, ok := m[c]
+	return ns, ok
+}

@@ -1,0 +1,139 @@
+package vdevice
+
+import (
+	"testing"
+
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+)
+
+// Buffers that share bytes are ordered by definition: every access of one before every of the other,
+// both by waits and by waves. Inputs and outputs are not in the arena.
+func TestArenaByDefinition(t *testing.T) {
+	shared, pairs := 0, 0
+	for seed := range uint64(15) {
+		g := vdevicetest.Random(seed, 12)
+		p := naive(testSpec(t, 3), g, seed, true)
+		plan := planOf(g, p)
+		users := map[int][]At{}
+		for v, steps := range p.Steps {
+			for o := range steps {
+				for _, b := range arenaBuffers(p.Candidate(steps[o].Task.Op)) {
+					users[b] = append(users[b], At{int32(v), int32(o)})
+				}
+			}
+		}
+		byWaits, byWaves := reach(p, RProgram), reach(p, Waves)
+		all := func(a, b int) bool {
+			for _, x := range users[a] {
+				for _, y := range users[b] {
+					if !byWaits[x][y] || !byWaves[x][y] {
+						return false
+					}
+				}
+			}
+			return true
+		}
+		for i, a := range g.Buffers {
+			if (plan.Arena[i] >= 0) != (a.Kind == roperator.Arena && len(users[i]) > 0) {
+				t.Fatalf("seed %d: buffer %d of kind %v is at %d", seed, i, a.Kind, plan.Arena[i])
+			}
+			if plan.Arena[i]%ArenaAlign != 0 && plan.Arena[i] >= 0 || plan.Arena[i]+a.Bytes() > plan.ArenaLen {
+				t.Fatalf("seed %d: buffer %d is at %d of %d", seed, i, plan.Arena[i], plan.ArenaLen)
+			}
+			for j := range i {
+				b := g.Buffers[j]
+				if plan.Arena[i] < 0 || plan.Arena[j] < 0 {
+					continue
+				}
+				pairs++
+				if plan.Arena[i] >= plan.Arena[j]+b.Bytes() || plan.Arena[j] >= plan.Arena[i]+a.Bytes() {
+					continue
+				}
+				shared++
+				if !all(i, j) && !all(j, i) {
+					t.Fatalf("seed %d: buffers %d and %d share bytes", seed, i, j)
+				}
+			}
+		}
+	}
+	if shared == 0 || shared == pairs {
+		t.Errorf("%d of %d pairs share bytes", shared, pairs)
+	}
+}
+
+// Moving any buffer onto another is found unless the definition allows it.
+func TestVerifyFindsArenaFaults(t *testing.T) {
+	found, allowed := 0, 0
+	for seed := range uint64(12) {
+		g := vdevicetest.Random(seed, 10)
+		plan := planOf(g, naive(testSpec(t, 2), g, seed, true))
+		at, seg := places(plan)
+		l := newLayout(plan, at, seg)
+		good := append([]int64{}, plan.Arena...)
+		for i := range good {
+			for j := range good {
+				if good[i] < 0 || good[j] < 0 || i == j {
+					continue
+				}
+				copy(plan.Arena, good)
+				plan.Arena[i] = good[j]
+				if plan.Arena[i]+g.Buffers[i].Bytes() > plan.ArenaLen {
+					continue
+				}
+				want := true
+				for k := range good {
+					if good[k] >= 0 && k != i && plan.Arena[i] < good[k]+g.Buffers[k].Bytes() && good[k] < plan.Arena[i]+g.Buffers[i].Bytes() {
+						want = want && (l.lives[i].before(&l.lives[k]) || l.lives[k].before(&l.lives[i]))
+					}
+				}
+				if err := Verify(plan); (err == nil) != want {
+					t.Fatalf("seed %d: buffer %d at the place of %d: want legal %v, got %v", seed, i, j, want, err)
+				}
+				if want {
+					allowed++
+				} else {
+					found++
+				}
+			}
+		}
+	}
+	if found < 50 || allowed < 5 {
+		t.Errorf("%d faults and %d legal moves are too few", found, allowed)
+	}
+}
+
+// A chain needs two buffers at a time, whatever its length.
+func TestArenaOfChainIsSmall(t *testing.T) {
+	size := func(layers int) int64 {
+		g := vdevicetest.Layers(layers, 32, 32, 32, 32, true)
+		return planOf(g, naive(testSpec(t, 2), g, 1, true)).ArenaLen
+	}
+	if a, b := size(4), size(20); a != b || a != 2*32*32*4 {
+		t.Errorf("4 layers take %d bytes, 20 take %d; want 2 buffers", a, b)
+	}
+}
+
+// Across launches everything is ordered, so waits do not matter for reuse.
+func TestArenaAcrossSegments(t *testing.T) {
+	g := vdevicetest.Layers(6, 16, 16, 4, 4, false)
+	spec := testSpec(t, 4)
+	plan := &Plan{Spec: spec, Graph: g, Pick: make([]int, len(g.Ops))}
+	for op := range g.Ops {
+		b := NewBuilder(spec, g)
+		b.Pick(int32(op), 0)
+		for i := range g.Ops[op].Candidates[0].Tasks {
+			b.Append(Task{int32(op), int32(i)}, int32(i%4))
+		}
+		plan.Segments = append(plan.Segments, Segment{Waves, b.Program()})
+	}
+	LayoutArena(plan)
+	if err := Verify(plan); err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(2 * 16 * 16 * 4); plan.ArenaLen != want {
+		t.Errorf("arena has %d bytes, want %d", plan.ArenaLen, want)
+	}
+	plan.Arena[1], plan.Arena[2] = 0, 0
+	wantIDs(t, Verify(plan), arenaUnordered)
+}

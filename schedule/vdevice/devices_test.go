@@ -1,0 +1,94 @@
+package vdevice
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rammerc/rammerc/internal/diag"
+)
+
+func TestDevices(t *testing.T) {
+	var names []string
+	for _, s := range Devices() {
+		names = append(names, s.Name)
+		if !strings.Contains(s.Cost.Source, "measured") && s.Name != "emu4" {
+			t.Errorf("%s does not say what is measured: %q", s.Name, s.Cost.Source)
+		}
+	}
+	if d := cmp.Diff([]string{"a100", "emu4", "h100", "h200", "rtx4090", "v100"}, names); d != "" {
+		t.Error(d)
+	}
+	Devices()[0].SMs = 1
+	if Devices()[0].SMs == 1 {
+		t.Error("Devices hands out its own copy")
+	}
+}
+
+func TestFindDevice(t *testing.T) {
+	data, err := deviceFiles.ReadFile("devices/emu4.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(string(data), "sms: 4", "sms: 9", 1)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := FindDevice(file); err != nil || s.VEUs() != 9 {
+		t.Errorf("%v, %v", s, err)
+	}
+	for _, c := range []struct{ name, want string }{
+		{"h300", "h200, rtx4090"},
+		{filepath.Join(t.TempDir(), "none.yaml"), "no such file"},
+	} {
+		if _, err := FindDevice(c.name); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestBadDeviceFiles(t *testing.T) {
+	data, err := deviceFiles.ReadFile("devices/h200.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := string(data)
+	lineOf := func(part string) int {
+		i := strings.Index(good, part)
+		if i < 0 {
+			t.Fatalf("no %q", part)
+		}
+		return 1 + strings.Count(good[:i], "\n")
+	}
+	for _, c := range []struct{ old, new, want string }{
+		{"sms: 132", "sms: 0", "sms is 0, want a number from 1 to 4096"},
+		{"sms: 132", "sms: many", "cannot unmarshal"},
+		{"sms: 132", "sms: 99999999999999999999", "cannot unmarshal"},
+		{"sms: 132", "smms: 132", "field smms not found in type a device"},
+		{"hop_ns: 580", "hop_ns: .nan", "cost.hop_ns is NaN"},
+		{"hop_ns: 580", "hop_ns: -1", "want a number not below 0"},
+		{"dram_bytes_per_ns: 4500", "dram_bytes_per_ns: 0", "want a positive number"},
+		{"arch: sm_90", "arch: gfx90a", "want sm_NN or emu"},
+		{"max_threads: 1024", "max_threads: 100", "want a multiple of 32"},
+		{"shared_per_veu: 232448", "shared_per_veu: 999999", "at most shared_bytes"},
+		{"name: h200", "name: ../x", "want letters"},
+	} {
+		_, err := ParseSpec("d.yaml", []byte(strings.Replace(good, c.old, c.new, 1)))
+		ds := diag.All(err)
+		if len(ds) != 1 || !strings.Contains(ds[0].Message, c.want) || ds[0].Line != lineOf(c.old) || ds[0].File != "d.yaml" {
+			t.Errorf("%s: want %q on line %d, got %v", c.new, c.want, lineOf(c.old), err)
+		}
+	}
+	_, err = ParseSpec("d.yaml", []byte("name: x\nsms: 0\n"))
+	if ds := diag.All(err); len(ds) != len(specRules(&Spec{}))-1 {
+		t.Errorf("want all that is missing or wrong, got %v", err)
+	}
+	for _, text := range []string{"", "[]", "\x00", "a: &a [*a]", strings.Repeat("[", 10_000), "name: x\n---\nname: y\n"} {
+		if _, err := ParseSpec("d.yaml", []byte(text)); err == nil {
+			t.Errorf("%.20q is taken for a device", text)
+		}
+	}
+}
