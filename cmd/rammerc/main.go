@@ -94,7 +94,7 @@ Flags win over rammerc.yaml (in the current folder, or --config), which wins ove
 	root.PersistentFlags().String("config", "", "configuration file (default: rammerc.yaml when there is one)")
 	root.PersistentFlags().Bool("print-config", false, "print the flags in force, as a configuration file, and stop")
 	root.AddCommand(
-		newCompile(), newRun(), newVerify(), newCheck(), newInspect(), newOps(), newDevices(), newVersion(),
+		newCompile(), newRun(), newVerify(), newBench(), newCheck(), newInspect(), newOps(), newDevices(), newVersion(),
 	)
 	for _, c := range root.Commands() {
 		c.Args = usageArgs(c.Args)

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rammerc/rammerc/internal/driver"
@@ -80,7 +82,48 @@ Exit status 3 when a difference is larger than the tolerance.`,
 	f.IntVar(&o.Samples, "samples", 1, "number of random samples")
 	f.Float64Var(&o.Limit, "limit", 0, "largest relative L2 error in place of the tolerance table's")
 	f.BoolVar(&o.Bisect, "bisect", false, "find the first node that differs")
+	f.IntVar(&o.Repeat, "repeat", 0, "also run the first sample this many times and compare bits")
 	f.BoolVar(&o.Sanitize, "tsan", false, "build the emulated library with ThreadSanitizer")
+	return cmd
+}
+
+func newBench() *cobra.Command {
+	var o driver.BenchOptions
+	var format string
+	cmd := &cobra.Command{
+		Use:   "bench LIBDIR…",
+		Short: "Measure the latency of compiled libraries",
+		Long: `bench runs each library on random inputs and prints min, p50, p90, p99 and max of the latency. On a GPU
+inputs and outputs are resident and times are device events'; with --transfers the host's clock times the
+whole call with its copies.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Dirs = args
+			r, err := driver.RunBench(ui(cmd), o)
+			if err != nil {
+				return err
+			}
+			switch format {
+			case "text":
+				emit(cmd, r, r.Text)
+			case "json":
+				printJSON(cmd.OutOrStdout(), r)
+			case "gobench":
+				emit(cmd, r, r.GoBench)
+			default:
+				return usageError{fmt.Errorf("--format %q: want text, json or gobench", format)}
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.Runs, "runs", 300, "timed runs")
+	f.IntVar(&o.WarmUp, "warm-up", 50, "runs before them")
+	f.Uint64Var(&o.RandomSeed, "random", 1, "seed of the inputs")
+	f.Int64Var(&o.RandomMax, "random-max", 100, "integers are drawn from [0, N)")
+	f.BoolVar(&o.Transfers, "transfers", false, "inputs and outputs in host memory")
+	f.BoolVar(&o.Waves, "waves", false, "run one launch a wave instead of as an rProgram")
+	f.StringVar(&format, "format", "text", "text, json or gobench")
 	return cmd
 }
 

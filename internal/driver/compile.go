@@ -98,16 +98,18 @@ func plan(ui *UI, opt CompileOptions) (*compilation, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := dump.Open(opt.Dump)
-	if err != nil {
-		return nil, &diag.Diagnostic{ID: "cannot-write", File: opt.Dump, Message: err.Error()}
+	var d *dump.Dir // nil writes nothing
+	if opt.Dump != "" {
+		if d, err = dump.Create(opt.Dump); err != nil {
+			return nil, &diag.Diagnostic{ID: "cannot-write", File: opt.Dump, Message: err.Error()}
+		}
 	}
 	c := &compilation{opt: opt, spec: spec}
 	if c.model, err = load(ui, opt.ModelOptions, true); err != nil {
 		return nil, err
 	}
 	c.graph = c.model.Graph
-	if err := d.Write("import", "model", "rir", []byte(c.graph.String())); err != nil {
+	if err := d.Write("import", "model", "rir", graphText(c.graph)); err != nil {
 		return nil, err
 	}
 	if err := optimise(ui, c.graph, d, opt.Check, opt.Seed); err != nil {
@@ -134,7 +136,7 @@ func (c *compilation) schedule(ui *UI, d *dump.Dir) error {
 	})
 	done("%d rTasks on %d vEUs, %d waits, %d segments, %.1f µs predicted", c.summary.RTasks, c.summary.VEUs,
 		c.summary.Waits, c.summary.Segments, c.summary.PredictedUS)
-	if err := d.Write("schedule", opt.Policy, "rprog", vdevice.FormatPlan(c.plan)); err != nil {
+	if err := d.Write("schedule", opt.Policy, "rprog", func() ([]byte, error) { return vdevice.FormatPlan(c.plan), nil }); err != nil {
 		return err
 	}
 	done = ui.Stage("verify")

@@ -94,7 +94,8 @@ func ports(ts []runner.Tensor) ([]port, error) {
 	return out, nil
 }
 
-func (l *library) run(in map[string]*ir.Tensor) (map[string]*ir.Tensor, error) {
+// raw are the bytes of the inputs, in the library's order.
+func (l *library) raw(in map[string]*ir.Tensor) ([][]byte, error) {
 	var raw [][]byte
 	for _, p := range l.lib.Inputs {
 		t := in[p.Name]
@@ -102,6 +103,14 @@ func (l *library) run(in map[string]*ir.Tensor) (map[string]*ir.Tensor, error) {
 			return nil, fmt.Errorf("input %s has no value", p.Name)
 		}
 		raw = append(raw, t.LittleEndian())
+	}
+	return raw, nil
+}
+
+func (l *library) run(in map[string]*ir.Tensor) (map[string]*ir.Tensor, error) {
+	raw, err := l.raw(in)
+	if err != nil {
+		return nil, err
 	}
 	res, err := l.lib.Run(raw)
 	if err != nil {

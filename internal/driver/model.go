@@ -111,6 +111,11 @@ func constBytes(g *ir.Graph) int64 {
 	return total
 }
 
+// graphText yields a graph's text form for a dump; large constants are left out.
+func graphText(g *ir.Graph) func() ([]byte, error) {
+	return func() ([]byte, error) { return []byte(g.String()), nil }
+}
+
 // optimise runs graphopt in place, dumping after each pass.
 func optimise(ui *UI, g *ir.Graph, d *dump.Dir, check bool, seed uint64) error {
 	done := ui.Stage("optimise")
@@ -118,10 +123,7 @@ func optimise(ui *UI, g *ir.Graph, d *dump.Dir, check bool, seed uint64) error {
 	err := graphopt.Run(g, graphopt.Options{
 		Check: check, Seed: seed,
 		After: func(s graphopt.Step) error {
-			if !s.Changed {
-				return d.Unchanged("graphopt", s.Pass.Name, "rir")
-			}
-			return d.Write("graphopt", s.Pass.Name, "rir", []byte(s.Graph.String()))
+			return d.Write("graphopt", s.Pass.Name, "rir", graphText(s.Graph))
 		},
 	})
 	if err != nil {

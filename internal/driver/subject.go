@@ -20,6 +20,7 @@ type SubjectOptions struct {
 	Engine         string // eval, emu, gpu; empty: the best at hand
 	Waves          bool   // run the library one launch a wave
 	EmuSeed        uint64 // order of the emulator's threads
+	OnDevice       bool   // GPU: inputs and outputs in device memory
 }
 
 // subject is something to run.
@@ -128,7 +129,7 @@ func openGraph(ui *UI, o SubjectOptions, g *ir.Graph) (*subject, error) {
 }
 
 func (o *SubjectOptions) runnerOptions() runner.Options {
-	opt := runner.Options{Seed: o.EmuSeed}
+	opt := runner.Options{Seed: o.EmuSeed, OnDevice: o.OnDevice}
 	if o.Waves {
 		opt.Mode = runner.Waves
 	}

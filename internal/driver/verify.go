@@ -28,6 +28,7 @@ type VerifyOptions struct {
 	Samples    int     // random samples when no data is given
 	Limit      float64 // relative L2 limit in place of the table's
 	Bisect     bool
+	Repeat     int // run the first sample this many times and compare bits
 }
 
 // VerifyResult is what `rammerc verify` reports.
@@ -38,6 +39,8 @@ type VerifyResult struct {
 	Samples   int          `json:"samples"`
 	Outputs   []OutputDiff `json:"outputs"`
 	OK        bool         `json:"ok"`
+	Repeats   int          `json:"repeats,omitempty"`
+	Differing int          `json:"repeats_differing"` // runs whose result has other bits than the first
 	FirstBad  *NodeDiff    `json:"first_difference,omitempty"`
 }
 
@@ -83,6 +86,11 @@ func Verify(ui *UI, o VerifyOptions) (*VerifyResult, error) {
 		return nil, err
 	}
 	done("%d samples", r.Samples)
+	if o.Repeat > 0 {
+		if err := r.repeat(ui, s, samples[0], o.Repeat); err != nil {
+			return nil, err
+		}
+	}
 	if !r.OK && o.Bisect && s.model != nil {
 		if r.FirstBad, err = bisect(ui, o.SubjectOptions, samples[0].in); err != nil {
 			return nil, err
@@ -92,6 +100,26 @@ func Verify(ui *UI, o VerifyOptions) (*VerifyResult, error) {
 		return r, &CheckError{fmt.Sprintf("%s differs from %s by more than the tolerance", r.Engine, r.Reference)}
 	}
 	return r, nil
+}
+
+// repeat runs one sample n times more; a result with other bits is a failure.
+func (r *VerifyResult) repeat(ui *UI, s *subject, x sample, n int) error {
+	l, ok := s.engine.(*library)
+	if !ok {
+		return usage("bad-flag", "--repeat needs the engine emu or gpu")
+	}
+	raw, err := l.raw(x.in)
+	if err != nil {
+		return err
+	}
+	done := ui.Stage("repeat")
+	if r.Differing, err = l.lib.Repeat(raw, n); err != nil {
+		return err
+	}
+	r.Repeats = n
+	r.OK = r.OK && r.Differing == 0
+	done("%d of %d runs differ in some bit", r.Differing, n)
+	return nil
 }
 
 // sample is an inference with what should come out; want is nil when ir/eval is to say. keep, when
@@ -387,6 +415,9 @@ func (r *VerifyResult) Text(w io.Writer) {
 		fmt.Fprintf(t, "%s\t%s\t%.3g\t%.3g\t%.4g\t%.3g\t%s\t%s\t%s\n", o.Name, o.DType, o.MaxAbs, o.MaxRel, o.MaxULP, o.RelL2, o.Passing, classes, result)
 	}
 	t.Flush()
+	if r.Repeats > 0 {
+		fmt.Fprintf(w, "%d of %d repeated runs differ in some bit\n", r.Differing, r.Repeats)
+	}
 	if r.FirstBad != nil {
 		fmt.Fprintf(w, "first difference: %s\n", r.FirstBad)
 	}

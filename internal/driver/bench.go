@@ -1,0 +1,111 @@
+package driver
+
+import (
+	"fmt"
+	"io"
+	"sort"
+)
+
+// BenchOptions are the flags of `rammerc bench`.
+type BenchOptions struct {
+	SubjectOptions
+	Dirs       []string
+	Runs       int
+	WarmUp     int
+	RandomSeed uint64
+	RandomMax  int64
+	Transfers  bool // inputs and outputs in host memory: times include the copies
+}
+
+// BenchResult is what `rammerc bench` reports.
+type BenchResult struct {
+	Schema    string  `json:"schema"`
+	Libraries []Bench `json:"libraries"`
+}
+
+// Bench is the latency of one library in milliseconds: by device events with inputs and outputs resident
+// in device memory, or with Transfers by the host's clock around the call.
+type Bench struct {
+	Dir       string  `json:"dir"`
+	Device    string  `json:"device"`
+	Mode      string  `json:"mode"`
+	Reason    string  `json:"reason,omitempty"`
+	Transfers bool    `json:"transfers"`
+	WarmUp    int     `json:"warm_up"`
+	N         int     `json:"n"`
+	Min       float64 `json:"min_ms"`
+	P50       float64 `json:"p50_ms"`
+	P90       float64 `json:"p90_ms"`
+	P99       float64 `json:"p99_ms"`
+	Max       float64 `json:"max_ms"`
+}
+
+// RunBench times libraries one after another.
+func RunBench(ui *UI, o BenchOptions) (*BenchResult, error) {
+	r := &BenchResult{Schema: "rammerc/bench/v1", Libraries: []Bench{}}
+	for _, dir := range o.Dirs {
+		b, err := o.bench(ui, dir)
+		if err != nil {
+			return nil, err
+		}
+		r.Libraries = append(r.Libraries, *b)
+	}
+	return r, nil
+}
+
+func (o *BenchOptions) bench(ui *UI, dir string) (*Bench, error) {
+	sub := o.SubjectOptions
+	sub.Path, sub.OnDevice = dir, !o.Transfers
+	s, err := openSubject(ui, sub)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	l, ok := s.engine.(*library)
+	if !ok {
+		return nil, usage("bad-flag", "bench takes library directories")
+	}
+	raw, err := l.raw(randomInputs(s.inputs, o.RandomSeed, max(o.RandomMax, 1)))
+	if err != nil {
+		return nil, err
+	}
+	done := ui.Stage("bench")
+	ms, err := l.lib.Bench(raw, o.WarmUp, o.Runs)
+	if err != nil {
+		return nil, err
+	}
+	sort.Float64s(ms)
+	at := func(q float64) float64 { return ms[min(len(ms)-1, int(q*float64(len(ms))))] }
+	b := &Bench{
+		Dir: dir, Device: l.lib.Launch.Device, Mode: l.lib.Launch.Mode, Reason: l.lib.Launch.Reason, Transfers: o.Transfers,
+		WarmUp: o.WarmUp, N: len(ms), Min: ms[0], P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: ms[len(ms)-1],
+	}
+	done("%s: p50 %.4f ms", dir, b.P50)
+	return b, nil
+}
+
+// Text prints one line a library.
+func (r *BenchResult) Text(w io.Writer) {
+	for _, b := range r.Libraries {
+		fmt.Fprintf(w, "%s  %s, %s: min %.4f  p50 %.4f  p90 %.4f  p99 %.4f  max %.4f ms  (n %d after %d)\n",
+			b.Dir, b.Device, b.Mode, b.Min, b.P50, b.P90, b.P99, b.Max, b.N, b.WarmUp)
+	}
+}
+
+// GoBench prints the medians in the format of Go's benchmarks, which benchstat reads.
+func (r *BenchResult) GoBench(w io.Writer) {
+	for _, b := range r.Libraries {
+		fmt.Fprintf(w, "Benchmark%s %d %.0f ns/op\n", benchName(b.Dir), b.N, b.P50*1e6)
+	}
+}
+
+func benchName(dir string) string {
+	out := []rune{}
+	for _, r := range dir {
+		if r == ' ' || r == '\t' {
+			r = '_'
+		}
+		out = append(out, r)
+	}
+	return "/" + string(out)
+}
