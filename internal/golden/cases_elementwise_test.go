@@ -1,0 +1,135 @@
+package golden
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// elementTypes are all element types that operators compute with.
+var elementTypes = []ir.DType{
+	ir.Float32, ir.Float64, ir.Float16, ir.BFloat16, ir.Int8, ir.Int16, ir.Int32, ir.Int64,
+	ir.Uint8, ir.Uint16, ir.Uint32, ir.Uint64, ir.Bool,
+}
+
+// special are elements that operators treat in their own way.
+var special = []float64{0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, nan(), inf(), -inf(), 3, -3, 100, -100}
+
+// statement applies an elementwise operator to operands %px, %py, %pz of the type under test.
+func statement(op *ir.Op, k int) string {
+	args, attrs := []string{"%px", "%py", "%pz"}[:max(len(op.Inputs), 1)], ""
+	switch op.Name {
+	case "Where":
+		args = []string{"%pc", "%px", "%py"}
+	case "Clip":
+		args = []string{"%px", "%lo", "%hi"}
+	case "Min", "Max", "Sum", "Mean":
+		args = []string{"%px", "%py", "%pz"}
+	case "Div", "Mod":
+		args = []string{"%px", "%pz"} // no zeros
+	case "BitShift":
+		attrs = []string{` {direction = "LEFT"}`, ` {direction = "RIGHT"}`}[k%2]
+	case "Gelu":
+		attrs = []string{"", ` {approximate = "tanh"}`}[k%2]
+	case "IsInf":
+		attrs = fmt.Sprintf(" {detect_negative = %d}", k%2)
+	}
+	if op.Name == "Mod" && k%2 == 1 {
+		attrs = " {fmod = 1}"
+	}
+	return fmt.Sprintf("%%%s%d = %s(%s)%s", strings.ToLower(op.Name), k, op.Name, strings.Join(args, ", "), attrs)
+}
+
+// TestElementwise computes every elementwise operator in every element type it allows, many of them in
+// one map with as many outputs.
+func TestElementwise(t *testing.T) {
+	var cases []Case
+	for _, d := range elementTypes {
+		var lines, outs []string
+		flush := func() {
+			if len(lines) == 0 {
+				return
+			}
+			cases = append(cases, elementwiseCase(d, lines, outs))
+			lines, outs = nil, nil
+		}
+		for i := range ir.Ops {
+			op := &ir.Ops[i]
+			if op.Kind != ir.KindElementwise || op.Name == "Cast" || op.Name == "CastLike" {
+				continue
+			}
+			p := op.Inputs[len(op.Inputs)-1]
+			if p.Types != nil && !slices.Contains(p.Types, d) {
+				continue
+			}
+			variants := 1
+			if slices.Contains([]string{"BitShift", "Gelu", "IsInf"}, op.Name) || op.Name == "Mod" {
+				variants = 2
+			}
+			if op.Name == "Mod" && d.IsFloat() {
+				lines, outs = append(lines, statement(op, 1)), append(outs, "%mod1")
+				continue
+			}
+			for k := range variants {
+				lines, outs = append(lines, statement(op, k)), append(outs, fmt.Sprintf("%%%s%d", strings.ToLower(op.Name), k))
+			}
+			if len(lines) >= 12 {
+				flush()
+			}
+		}
+		flush()
+	}
+	Check(t, cases)
+}
+
+// elementwiseCase fuses statements; odd extents at the end keep some of them from moving in packs.
+func elementwiseCase(d ir.DType, lines, outs []string) Case {
+	shape := "5,16"
+	if len(lines)%2 == 1 {
+		shape = "5,15"
+	}
+	in := fmt.Sprintf("%%x: %v[%s], %%y: %[1]v[%s], %%z: %[1]v[%s], %%c: bool[%[2]s]", d, shape, shape[2:], shape)
+	body := fmt.Sprintf("%%px: %v[%s], %%py: %[1]v[%s], %%pz: %[1]v[%s], %%pc: bool[%[2]s]", d, shape, shape[2:], shape)
+	text := strings.Join(lines, "\n")
+	if strings.Contains(text, "Clip") {
+		text = fmt.Sprintf("%%lo = const %v[] {1}\n%%hi = const %[1]v[] {3}\n", d) + text
+		if d == ir.Float16 || d == ir.BFloat16 {
+			text = strings.NewReplacer("{1}", "{0x3c00}", "{3}", "{0x4200}").Replace(text)
+		}
+	}
+	results := make([]string, len(outs))
+	for i := range outs {
+		results[i] = fmt.Sprintf("%%r%d", i)
+	}
+	c := Case{
+		Name: fmt.Sprintf("%v %s", d, text), In: in, Out: strings.Join(results, ", "),
+		Body: fmt.Sprintf("%s = rammer.Fused(%%x, %%y, %%z, %%c) {anchor = \"map\", body = graph \"body\" (%s) {\n%s\nreturn %s\n}}",
+			strings.Join(results, ", "), body, text, strings.Join(outs, ", ")),
+		Range: map[string][2]float64{"z": {1, 4}}, Set: map[string][]float64{},
+	}
+	if d.IsFloat() {
+		c.Set["x"] = special
+	}
+	return c
+}
+
+// TestCast converts every element type to every other one.
+func TestCast(t *testing.T) {
+	var cases []Case
+	for _, from := range elementTypes {
+		var lines, outs []string
+		for _, to := range elementTypes {
+			lines = append(lines, fmt.Sprintf("%%%v = Cast(%%px) {to = %d}", to, to.ONNX()))
+			outs = append(outs, fmt.Sprintf("%%%v", to))
+		}
+		c := elementwiseCase(from, lines, outs)
+		if c.Set["x"] = append(c.Set["x"], 255.7, -129, 70000, -70000); from.IsFloat() {
+			c.Set["x"] = append(c.Set["x"], 3e9, -3e9, 5e9, 1e19, -1e19, 3e19)
+		}
+		cases = append(cases, c)
+	}
+	Check(t, cases)
+}
