@@ -10,13 +10,14 @@ type placedOp struct {
 	veu    []int32   // per rTask
 	end    []float64 // per rTask
 	order  []int32   // rTasks in the order of placing
+	group  *group    // once committed
 }
 
 // placer assigns the rTasks of a wave to vEUs, keeping time as the simulator would. What came before is
 // only read, so a fork of it can be thrown away.
 type placer struct {
 	spec   *vdevice.Spec
-	placed []*placedOp // per rOperator: in the current rProgram, nil if not
+	placed []*placedOp // per rOperator: those of earlier waves; the scheduler's
 	busy   []float64   // per vEU: when its last rTask ends
 
 	*placerScratch
@@ -34,10 +35,10 @@ type placerScratch struct {
 	oneSet   []float64
 }
 
-func newPlacer(spec *vdevice.Spec, ops int) *placer {
+func newPlacer(spec *vdevice.Spec, placed []*placedOp) *placer {
 	n := spec.VEUs()
 	return &placer{
-		spec: spec, placed: make([]*placedOp, ops), busy: make([]float64, n),
+		spec: spec, placed: placed, busy: make([]float64, n),
 		placerScratch: &placerScratch{
 			flags: make([]int32, n), set: make([]float64, n), near: make([]bool, n),
 			latest: make([]float64, n), in: make([]bool, n),

@@ -58,10 +58,11 @@ func Schedule(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, opt 
 	if err != nil {
 		return nil, err
 	}
-	s := &scheduler{g: g, spec: spec, ops: newOpGraph(g)}
-	if s.choices, err = admit(g, spec, costs); err != nil {
+	choices, err := admit(g, spec, costs)
+	if err != nil {
 		return nil, err
 	}
+	s := newScheduler(g, spec, choices)
 	plan := s.plan(policy.waves(s.ops), kind)
 	vdevice.LayoutArena(plan)
 	return plan, nil

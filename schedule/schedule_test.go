@@ -247,14 +247,14 @@ func TestPlacerTimeBoundsSimulation(t *testing.T) {
 		g := vdevicetest.Random(seed, 20)
 		spec := device(t, "emu4")
 		costs := model.New(spec, g)
-		s := &scheduler{g: g, spec: spec, ops: newOpGraph(g)}
-		var err error
-		if s.choices, err = admit(g, spec, costs); err != nil {
+		choices, err := admit(g, spec, costs)
+		if err != nil {
 			t.Fatal(err)
 		}
+		s := newScheduler(g, spec, choices)
 		cur := s.newCurrent(vdevice.RProgram)
 		for _, w := range s.ops.wavefronts() {
-			cur.commit(s.scheduleWave(w, cur, cur.placer))
+			s.commit(cur, s.scheduleWave(w, cur, cur.placer))
 		}
 		p := s.build(cur.group, make([]int, len(g.Ops)))
 		tl, err := vdevice.Simulate(p, func(x vdevice.Task) float64 { return costs.TaskTime(p.Candidate(x.Op)) })
@@ -380,7 +380,7 @@ func conflict(a *roperator.Candidate, i int, b *roperator.Candidate, j int) bool
 // A vEU that made all inputs itself starts at once, others a hop later.
 func TestProducerStartsAtOnce(t *testing.T) {
 	spec := device(t, "h200")
-	p := newPlacer(spec, 1)
+	p := newPlacer(spec, make([]*placedOp, 1))
 	p.placed[0] = &placedOp{veu: []int32{3, 3}, end: []float64{10, 20}}
 	p.busy[3] = 20
 	p.consider(p.front(&taskSet{tasks: []vdevice.Task{{Op: 0, Index: 0}, {Op: 0, Index: 1}}, users: 2}))

@@ -13,6 +13,14 @@ type scheduler struct {
 	spec    *vdevice.Spec
 	ops     *opGraph
 	choices [][]choice // per rOperator: what may be picked
+
+	placed []*placedOp // per rOperator: nil until its wave is committed
+	cache  *tileCache
+}
+
+func newScheduler(g *roperator.Graph, spec *vdevice.Spec, choices [][]choice) *scheduler {
+	n := len(g.Ops)
+	return &scheduler{g: g, spec: spec, ops: newOpGraph(g), choices: choices, placed: make([]*placedOp, n), cache: newTileCache(n)}
 }
 
 // group is a segment in the making: its waves with their rTasks placed.
@@ -25,11 +33,10 @@ type group struct {
 type current struct {
 	group  *group
 	placer *placer
-	cache  *tileCache
 }
 
 func (s *scheduler) newCurrent(kind vdevice.SegmentKind) *current {
-	return &current{&group{kind: kind}, newPlacer(s.spec, len(s.g.Ops)), newTileCache(len(s.g.Ops))}
+	return &current{&group{kind: kind}, newPlacer(s.spec, s.placed)}
 }
 
 // trial is a wave placed at the end of a current rProgram, not yet taken over.
@@ -41,10 +48,11 @@ type trial struct {
 // time is what the rProgram takes with the trial's wave, launch included.
 func (t *trial) time(spec *vdevice.Spec) float64 { return spec.Cost.Launch + t.placer.makespan() }
 
-func (c *current) commit(t *trial) {
+func (s *scheduler) commit(c *current, t *trial) {
 	c.placer = t.placer
 	for _, o := range t.ops {
-		c.placer.placed[o.op] = o
+		o.group = c.group
+		s.placed[o.op] = o
 	}
 	c.group.waves = append(c.group.waves, t.ops)
 }
@@ -76,7 +84,7 @@ func (s *scheduler) single(waves [][]int32, kind vdevice.SegmentKind) []*group {
 			base = base.fork()
 			base.launch()
 		}
-		cur.commit(s.scheduleWave(w, cur, base))
+		s.commit(cur, s.scheduleWave(w, cur, base))
 	}
 	if len(waves) == 0 {
 		return nil
@@ -95,13 +103,13 @@ func (s *scheduler) algorithm1(waves [][]int32) []*group {
 			p1 := s.scheduleWave(w, cur, cur.placer)
 			before := s.spec.Cost.Launch + cur.placer.makespan()
 			if p1.time(s.spec) <= before+p2.time(s.spec) {
-				cur.commit(p1)
+				s.commit(cur, p1)
 				continue
 			}
 			done = append(done, cur.group)
 		}
 		cur = fresh
-		cur.commit(p2)
+		s.commit(cur, p2)
 	}
 	if cur != nil {
 		done = append(done, cur.group)
@@ -183,12 +191,12 @@ func (s *scheduler) depsOf(x picked, cur *current) *deps {
 	var preds []producer
 	if cur.group.kind == vdevice.RProgram {
 		for _, p := range s.ops.preds[x.op] {
-			if o := cur.placer.placed[p]; o != nil {
+			if o := s.placed[p]; o != nil && o.group == cur.group {
 				preds = append(preds, producer{p, o.choice.c})
 			}
 		}
 	}
-	return findDeps(s.g, cur.cache, preds, x.choice.c)
+	return findDeps(s.g, s.cache, preds, x.choice.c)
 }
 
 // build turns a group into a program by Wait and Append.
