@@ -135,7 +135,7 @@ func (a *attention) candidate(bq int64, t *tail) *Candidate {
 			{Name: "q", Value: headMatrix(a.q)}, {Name: "k", Value: headMatrix(a.k)}, {Name: "v", Value: headMatrix(a.v)},
 			{Name: "mask", Value: headMatrix(mask)}, {Name: "out", Value: operand3(t.out)},
 			intArg("queries", a.queries), intArg("keys", a.keys), intArg("depth", a.depth), intArg("columns", a.cols),
-			intArg("tiles", tiles), intArg("batch1", batch[1]), intArg("batch2", batch[2]),
+			divField("tiles", tiles), divField("batch1", batch[1]), divField("batch2", batch[2]),
 			intArg("has_mask", hasMask), intArg("nan_to_zero", a.nanToZero),
 			{Name: "scale", Value: rkernels.Float(a.scale)}, {Name: "epi", Value: t.args},
 		},

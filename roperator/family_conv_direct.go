@@ -14,6 +14,9 @@ func (b *Builder) addDirect(g *Group, c *convolution) error {
 	if !ok {
 		return unsupportedType(c.tail.dtype)
 	}
+	if err := c.checkRange(); err != nil {
+		return err
+	}
 	t := b.newTail(g, c.tail)
 	pro, proArgs := prologueFunctor(c.x.DType(), c.prologue)
 	var candidates []*Candidate
@@ -80,9 +83,9 @@ func (c *convolution) directCandidate(elems int64, acc ir.DType, t *tail, pro *r
 		Tasks: int(c.images * tc * tp),
 		Args: []rkernels.Field{
 			refArg("x", c.x), refArg("w", c.w), {Name: "out", Value: operand3(t.out)},
-			intArg("out_channels", c.outC), intArg("in_channels", c.inC), intArg("channels", channels),
-			intArg("positions", positions), intArg("tile_c", tileC), intArg("tile_p", tileP),
-			intArg("tiles_c", tc), intArg("tiles_p", tp),
+			divField("out_channels", c.outC), intArg("in_channels", c.inC), intArg("channels", channels),
+			intArg("positions", positions), intArg("tile_c", tileC), divField("tile_p", tileP),
+			divField("tiles_c", tc), divField("tiles_p", tp),
 			intArg("filter_d", c.kernel[0]), intArg("filter_h", c.kernel[1]), intArg("filter_w", c.kernel[2]),
 			intArg("dilation_d", c.dilation[0]), intArg("dilation_h", c.dilation[1]), intArg("dilation_w", c.dilation[2]),
 			intArg("w_m", stepOf(c.w, 1)), intArg("w_c", stepOf(c.w, 2)), intArg("w_d", stepOf(c.w, 3)),

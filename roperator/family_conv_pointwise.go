@@ -86,9 +86,9 @@ func (c *pointwise) candidate(s tileShape, t *tail, splits int64, w View) *Candi
 		Tasks: int(c.images * splits * c.groups * tm * tn),
 		Args: []rkernels.Field{
 			refArg("x", c.x), refArg("w", w), {Name: "out", Value: operand3(t.out)},
-			intArg("groups", c.groups), intArg("out_channels", c.outC), intArg("in_channels", c.inC),
-			intArg("positions", c.positions), intArg("tiles_m", tm), intArg("tiles_n", tn),
-			intArg("tiles_k", tk), intArg("split_k", splitK), intArg("splits", splits),
+			divField("groups", c.groups), intArg("out_channels", c.outC), intArg("in_channels", c.inC),
+			intArg("positions", c.positions), divField("tiles_m", tm), divField("tiles_n", tn),
+			intArg("tiles_k", tk), intArg("split_k", splitK), divField("splits", splits),
 			intArg("step_n", stepOf(c.x, 0)), intArg("step_c", stepOf(c.x, 1)), intArg("step_p", stepOf(c.x, 2)),
 			{Name: "epi", Value: t.args}, {Name: "pro", Value: proArgs},
 		},

@@ -133,9 +133,9 @@ func (c *convolution) tiledCandidate(s tileShape, k gatherK, t *tail, splits int
 		Tasks: int(c.images * splits * c.groups * tm * tn),
 		Args: []rkernels.Field{
 			refArg("x", c.x), refArg("w", w), refArg("steps", steps), {Name: "out", Value: operand3(t.out)},
-			intArg("groups", c.groups), intArg("out_channels", c.outC), intArg("in_channels", c.inC),
-			intArg("positions", c.positions()), intArg("tiles_m", tm), intArg("tiles_n", tn),
-			intArg("tiles_k", k.tiles), intArg("split_k", splitK), intArg("splits", splits),
+			divField("groups", c.groups), intArg("out_channels", c.outC), intArg("in_channels", c.inC),
+			intArg("positions", c.positions()), divField("tiles_m", tm), divField("tiles_n", tn),
+			intArg("tiles_k", k.tiles), intArg("split_k", splitK), divField("splits", splits),
 			{Name: "win", Value: c.window()}, {Name: "epi", Value: t.args}, {Name: "pro", Value: proArgs},
 		},
 		Reads:  append(appendRead(nil, c.x, readBox), t.reads(at.outBox)...),
@@ -170,7 +170,7 @@ func tileWork(s tileShape, m, n, depth int64, t *tail, readBytes float64) Work {
 func (c *convolution) window() rkernels.Struct {
 	return rkernels.Struct{
 		intArg("in_d", c.in[0]), intArg("in_h", c.in[1]), intArg("in_w", c.in[2]),
-		intArg("out_h", c.out[1]), intArg("out_w", c.out[2]),
+		divField("out_h", c.out[1]), divField("out_w", c.out[2]),
 		intArg("stride_d", c.stride[0]), intArg("stride_h", c.stride[1]), intArg("stride_w", c.stride[2]),
 		intArg("pad_d", c.pad[0]), intArg("pad_h", c.pad[1]), intArg("pad_w", c.pad[2]),
 		intArg("step_n", stepOf(c.x, 0)), intArg("step_c", stepOf(c.x, 1)),

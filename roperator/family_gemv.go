@@ -64,8 +64,8 @@ func (b *Builder) gemvCandidate(p product, s gemvShape, t *tail, pro *rkernels.F
 		Tasks: int(ir.Count(p.batch) * tiles),
 		Args: []rkernels.Field{
 			refArg("a", p.a), refArg("b", packed), {Name: "out", Value: operand3(t.out)},
-			intArg("M", p.m), intArg("N", p.n), intArg("K", p.k), intArg("tiles_n", tiles),
-			intArg("batch1", p.batch[1]), intArg("batch2", p.batch[2]),
+			intArg("M", p.m), intArg("N", p.n), intArg("K", p.k), divField("tiles_n", tiles),
+			divField("batch1", p.batch[1]), divField("batch2", p.batch[2]),
 			intArg("a0", stepOf(p.a, 0)), intArg("a1", stepOf(p.a, 1)), intArg("a2", stepOf(p.a, 2)),
 			intArg("am", stepOf(p.a, 3)), intArg("ak", stepOf(p.a, 4)),
 			intArg("b0", batchStep[0]), intArg("b1", batchStep[1]), intArg("b2", batchStep[2]),

@@ -370,7 +370,7 @@ func (b *Builder) cellArgs(c *cell, s gemvShape, tiles int64, act []rkernels.Str
 		{Name: "out0", Value: cellMatrix(c.out0, c.x)}, {Name: "out1", Value: cellMatrix(c.out1, c.x)},
 		{Name: "y", Value: cellMatrix(c.y, c.x)},
 		intArg("batch", c.batch), intArg("inputs", c.inputs), intArg("hidden", c.hidden),
-		intArg("tiles", tiles), intArg("step", c.step),
+		divField("tiles", tiles), intArg("step", c.step),
 		{Name: "has_peep", Value: flag(peep)}, {Name: "has_lens", Value: flag(c.lens)}, {Name: "has_y", Value: flag(c.y)},
 		intArg("input_forget", c.inputForget),
 		{Name: "f", Value: act[0]}, {Name: "g", Value: act[1]}, {Name: "act_h", Value: act[2]},

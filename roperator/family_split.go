@@ -8,7 +8,7 @@ import (
 // splitSums are candidates that add up the partial results part[i0·splits + s][i1][i2] into t.out.
 func splitSums(part View, t *tail, splits int64) []*Candidate {
 	var out []*Candidate
-	for _, target := range []int64{1024, 4096} {
+	for _, target := range []int64{256, 1024} {
 		out = append(out, splitSum(part, t, splits, target))
 	}
 	return out
@@ -33,8 +33,8 @@ func splitSum(part View, t *tail, splits, target int64) *Candidate {
 	}
 	args := []rkernels.Field{
 		refArg("part", part), {Name: "out", Value: operand3(t.out)}, intArg("d1", d1), intArg("d2", d2),
-		intArg("splits", splits), intArg("rows", rows), intArg("cols", cols),
-		intArg("tiles1", t1), intArg("tiles2", t2), {Name: "epi", Value: t.args},
+		intArg("splits", splits), intArg("rows", rows), divField("cols", cols),
+		divField("tiles1", t1), divField("tiles2", t2), {Name: "epi", Value: t.args},
 	}
 	elems := float64(rows * cols)
 	return &Candidate{
@@ -70,8 +70,8 @@ func (b *Builder) lowerTypedProduct(g *Group, p product) error {
 		Tasks: int(ir.Count(p.batch) * tm * tn),
 		Args: []rkernels.Field{
 			refArg("a", p.a), refArg("b", p.b), {Name: "out", Value: operand3(t.out)},
-			intArg("M", p.m), intArg("N", p.n), intArg("K", p.k), intArg("tiles_m", tm), intArg("tiles_n", tn),
-			intArg("batch1", p.batch[1]), intArg("batch2", p.batch[2]),
+			intArg("M", p.m), intArg("N", p.n), intArg("K", p.k), divField("tiles_m", tm), divField("tiles_n", tn),
+			divField("batch1", p.batch[1]), divField("batch2", p.batch[2]),
 			intArg("a0", stepOf(p.a, 0)), intArg("a1", stepOf(p.a, 1)), intArg("a2", stepOf(p.a, 2)),
 			intArg("am", stepOf(p.a, 3)), intArg("ak", stepOf(p.a, 4)),
 			intArg("b0", stepOf(p.b, 0)), intArg("b1", stepOf(p.b, 1)), intArg("b2", stepOf(p.b, 2)),

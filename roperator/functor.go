@@ -261,6 +261,11 @@ func intArg(name string, x int64) rkernels.Field {
 	return rkernels.Field{Name: name, Value: rkernels.Int(x)}
 }
 
+// divField is an rk::Div member.
+func divField(name string, x int64) rkernels.Field {
+	return rkernels.Field{Name: name, Value: divArg(x)}
+}
+
 // exprNote names the nodes of an expression in the order in which they are computed.
 func exprNote(e *Expr) string {
 	var parts []string

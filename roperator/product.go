@@ -181,9 +181,9 @@ func (c *gemmCandidate) build(pro *rkernels.Functor, proArgs rkernels.Struct) *C
 	}
 	args := []rkernels.Field{
 		refArg("a", p.a), refArg("b", c.b), {Name: "out", Value: operand3(c.tail.out)},
-		intArg("M", p.m), intArg("N", p.n), intArg("K", p.k), intArg("tiles_m", tm), intArg("tiles_n", tn),
-		intArg("tiles_k", tk), intArg("split_k", splitK), intArg("splits", c.splits),
-		intArg("batch1", p.batch[1]), intArg("batch2", p.batch[2]),
+		intArg("M", p.m), intArg("N", p.n), intArg("K", p.k), divField("tiles_m", tm), divField("tiles_n", tn),
+		intArg("tiles_k", tk), intArg("split_k", splitK), divField("splits", c.splits),
+		divField("batch1", p.batch[1]), divField("batch2", p.batch[2]),
 		intArg("a0", stepOf(p.a, 0)), intArg("a1", stepOf(p.a, 1)), intArg("a2", stepOf(p.a, 2)),
 		intArg("am", stepOf(p.a, 3)), intArg("ak", stepOf(p.a, 4)),
 		intArg("b0", bStrides[0]), intArg("b1", bStrides[1]), intArg("b2", bStrides[2]),

@@ -36,8 +36,8 @@ struct Attention {
     HeadMatrix q, k, v, mask;
     rt::Operand3 out;  // [batch][query][column]
     int32_t queries, keys, depth, columns;
-    int32_t tiles;           // of queries
-    int32_t batch1, batch2;  // batch = (b0·batch1 + b1)·batch2 + b2
+    Div tiles;           // of queries
+    Div batch1, batch2;  // batch = (b0·batch1 + b1)·batch2 + b2
     int32_t has_mask, nan_to_zero;
     float scale;
     typename Epi::Args epi;
@@ -49,8 +49,9 @@ struct Attention {
   };
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
-    const int tile = rtask % a.tiles, batch = rtask / a.tiles;
-    const int b2 = batch % a.batch2, b1 = batch / a.batch2 % a.batch1, b0 = batch / a.batch2 / a.batch1;
+    int b0 = rtask;
+    const int tile = take_digit(b0, a.tiles), batch = b0;
+    const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
     const int q0 = tile * BQ, warp = t.tid / 32, lane = t.tid % 32;
     float* sq = reinterpret_cast<float*>(t.smem);
     float* sk = sq + BQ * LD;

@@ -23,6 +23,7 @@ struct Gemv {
   static constexpr int kSums = WK * MB * BN;
   static constexpr int kShared = 4 * (MB * kChunk > kSums ? MB * kChunk : kSums);
   static_assert(kChunk % (kStep * WK) == 0, "a chunk is whole steps of all warps");
+  static_assert(LK >= 2 && (MB & (MB - 1)) == 0 && (C & (C - 1)) == 0, "powers of two");
 
   using Sums = float[MB][C];
 
@@ -40,43 +41,56 @@ struct Gemv {
     for (int k0 = 0; k0 < K; k0 += kChunk) {
       const int first = k0 / kStep;
       const int last = first + kChunk / kStep < steps ? first + kChunk / kStep : steps;
-      float4v now[kBatch][C];
-      load_batch(w, first + wk, last, now);
+      float4v w_now[kBatch][C];
+      RT_UNROLL
+      for (int b = 0; b < kBatch; ++b) load_step(w, first + wk + b * WK, last, w_now[b]);
       t.sync();
       stage(t, staged, k0, last * kStep - k0, K, input);
       t.sync();
       RK_UNROLL(1)
       for (int s = first + wk; s < last; s += kBatch * WK) {
-        float4v next[kBatch][C];
-        load_batch(w, s + kBatch * WK, last, next);
         RT_UNROLL
         for (int b = 0; b < kBatch; ++b) {
-          if (s + b * WK < last) multiply(staged + (s + b * WK - first) * kStep + kl, now[b], sums);
-        }
-        RT_UNROLL
-        for (int b = 0; b < kBatch; ++b) {
-          RT_UNROLL
-          for (int c = 0; c < C; ++c) now[b][c] = next[b][c];
+          if (s + b * WK < last) multiply(staged + (s + b * WK - first) * kStep + kl, w_now[b], sums);
+          load_step(w, s + (b + kBatch) * WK, last, w_now[b]);
         }
       }
     }
   }
 
   // Adds the lanes' and warps' shares and leaves the result at total[m·BN + column] of shared memory,
-  // for all threads to read.
+  // for all threads to read. Lanes halve the values among them while they add: after log2(LK) exchanges
+  // each lane has the sums of its own share of the values.
   static RT_DEVICE const float* total(const rt::Task& t, Sums& sums) {
     float* shared = reinterpret_cast<float*>(t.smem);
     const int lane = t.tid % 32, warp = t.tid / 32;
     const int wk = warp % WK, wc = warp / WK;
-    t.sync();
+    float v[MB * C];
     RT_UNROLL
-    for (int m = 0; m < MB; ++m) {
+    for (int i = 0; i < MB * C; ++i) v[i] = sums[i / C][i % C];
+    int first = 0, n = MB * C;
+    RT_UNROLL
+    for (int d = LK / 2; d > 0; d /= 2) {
+      if (n == 1) {
+        v[0] += rt::shfl_xor(t, v[0], d);
+        continue;
+      }
+      n /= 2;
+      const bool upper = (lane & d) != 0;
+      first += upper ? n : 0;
       RT_UNROLL
-      for (int c = 0; c < C; ++c) {
-        float x = sums[m][c];
-        RT_UNROLL
-        for (int d = LK / 2; d > 0; d /= 2) x += rt::shfl_xor(t, x, d);
-        if (lane % LK == 0) shared[(wk * MB + m) * BN + (wc * C + c) * LC + lane / LK] = x;
+      for (int i = 0; i < n; ++i) {
+        const float give = upper ? v[i] : v[i + n], keep = upper ? v[i + n] : v[i];
+        v[i] = keep + rt::shfl_xor(t, give, d);
+      }
+    }
+    constexpr int kLeft = MB * C > LK ? MB * C / LK : 1, kSame = LK > MB * C ? LK / (MB * C) : 1;
+    t.sync();
+    if (lane % kSame == 0) {
+      RT_UNROLL
+      for (int i = 0; i < kLeft; ++i) {
+        const int m = (first + i) / C, c = (first + i) % C;
+        shared[(wk * MB + m) * BN + (wc * C + c) * LC + lane / LK] = v[i];
       }
     }
     t.sync();
@@ -94,23 +108,19 @@ struct Gemv {
   }
 
  private:
-  static RT_DEVICE void load_batch(const float4v* w, int step, int last, float4v (&out)[kBatch][C]) {
+  // The weights of a step; there is nothing behind the last one, and nobody multiplies it.
+  static RT_DEVICE void load_step(const float4v* w, int step, int last, float4v (&out)[C]) {
+    if (step >= last) return;
+    const float4v* p = w + step * static_cast<int64_t>(WC * C * 32);
     RT_UNROLL
-    for (int b = 0; b < kBatch; ++b) {
-      const int s = step + b * WK;
-      RT_UNROLL
-      for (int c = 0; c < C; ++c) {
-        out[b][c] = float4v{0, 0, 0, 0};
-        if (s < last) out[b][c] = rt::ld_const(w + (static_cast<int64_t>(s) * WC * C + c) * 32);
-      }
-    }
+    for (int c = 0; c < C; ++c) out[c] = rt::ld_const(p + c * 32);
   }
 
   template <class Input>
   static RT_DEVICE void stage(const rt::Task& t, float* staged, int k0, int count, int K, const Input& input) {
-    RT_UNROLL
+    RK_UNROLL(1)
     for (int m = 0; m < MB; ++m) {
-      RK_UNROLL(MB == 1 ? 4 : 1)
+      RK_UNROLL(4)
       for (int k = t.tid; k < count; k += kThreads) staged[m * kChunk + k] = k0 + k < K ? input(m, k0 + k) : 0.0f;
     }
   }

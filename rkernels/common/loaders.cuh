@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/tile.cuh"
+#include "rt/cp_async_zero.cuh"
 #include "rt/device.cuh"
 
 namespace rk {
@@ -18,11 +19,7 @@ struct NoPrologue {
 template <class Pro>
 RT_DEVICE void put1(float* dst, const float* src, bool ok, const typename Pro::Args& pro) {
   if constexpr (Pro::kIdentity) {
-    if (ok) {
-      rt::cp_async4(dst, src);
-    } else {
-      *dst = 0.0f;
-    }
+    rt::cp_async_or_zero<4>(dst, src, ok);
   } else {
     *dst = ok ? Pro::apply(pro, *src) : 0.0f;
   }
@@ -32,11 +29,7 @@ RT_DEVICE void put1(float* dst, const float* src, bool ok, const typename Pro::A
 template <class Pro>
 RT_DEVICE void put4(float* dst, const float* src, bool ok, const typename Pro::Args& pro) {
   if constexpr (Pro::kIdentity) {
-    if (ok) {
-      rt::cp_async16(dst, src);
-    } else {
-      *reinterpret_cast<float4v*>(dst) = float4v{0, 0, 0, 0};
-    }
+    rt::cp_async_or_zero<16>(dst, src, ok);
   } else {
     float4v v = {0, 0, 0, 0};
     if (ok) {

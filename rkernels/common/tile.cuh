@@ -3,6 +3,8 @@
 // B, BN long. Who fills a stage is a loader's business (loaders.cuh); who takes the result, a sink's.
 #pragma once
 
+#include "common/operand.cuh"
+#include "common/tiles.cuh"
 #include "rt/device.cuh"
 
 #if defined(__CUDACC__)
@@ -17,6 +19,13 @@ namespace rk {
 using rt::float4v;
 
 RT_DEVICE constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+// Takes the last digit, of base d, off n.
+RT_DEVICE int take_digit(int& n, const Div& d) {
+  const int q = d.quotient(n), digit = n - q * static_cast<int>(d.d);
+  n = q;
+  return digit;
+}
 
 // Each thread owns TM×TN elements of the tile: rows ty + i·TY, columns in runs of up to 4. KG groups of
 // threads share the tile's k range; their sums meet in shared memory.
@@ -117,11 +126,22 @@ RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, i
   rt::cp_async_wait<0>();
 }
 
-// Hands every element of the tile, summed over the groups in a fixed order, to sink(row, col, sum).
-// Going through shared memory makes lanes neighbours in n, whatever the tile's shape, and keeps the
-// epilogue's code to a few copies.
-template <class T, class Sink>
-RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], const Sink& sink) {
+// Where a tile lies in the result [i0][i1][i2]: its corner, and the ends of i1 and i2.
+struct TilePlace {
+  int i0, i1, i2;
+  int end1, end2;
+};
+
+// Stores every element of the tile, summed over the groups in a fixed order, through the epilogue. Going
+// through shared memory makes lanes neighbours along i2, whatever the tile's shape. Four elements at a
+// time: their operands are on the way together, since no store stands between the loads. Elements
+// outside the result read a neighbour's operands instead of branching.
+template <class T, class Epi>
+RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], const rt::Operand3& out,
+                          const typename Epi::Args& epi, const TilePlace& place) {
+  using Out = typename Epi::Out;
+  constexpr int kBatch = 4;
+  static_assert(T::BM * T::BN % (kBatch * T::kThreads) == 0, "a tile is whole batches");
   float* sums = reinterpret_cast<float*>(t.smem);
   const Place<T> at(t.tid);
   t.sync();
@@ -140,12 +160,26 @@ RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], c
     }
   }
   t.sync();
-  RK_UNROLL(2)
-  for (int e = t.tid; e < T::BM * T::BN; e += T::kThreads) {
-    float sum = sums[e];
+  Out* dst = t.template ptr<Out>(out.ref);
+  RK_UNROLL(1)
+  for (int e0 = t.tid; e0 < T::BM * T::BN; e0 += kBatch * T::kThreads) {
+    Out result[kBatch];
     RT_UNROLL
-    for (int g = 1; g < T::KG; ++g) sum += sums[g * T::BM * T::BN + e];
-    sink(e / T::BN, e % T::BN, sum);
+    for (int b = 0; b < kBatch; ++b) {
+      const int e = e0 + b * T::kThreads;
+      float sum = sums[e];
+      RT_UNROLL
+      for (int g = 1; g < T::KG; ++g) sum += sums[g * T::BM * T::BN + e];
+      const int i1 = place.i1 + e / T::BN, i2 = place.i2 + e % T::BN;
+      result[b] = Epi::apply(t, epi, static_cast<typename Epi::In>(sum), place.i0,
+                             i1 < place.end1 ? i1 : place.end1 - 1, i2 < place.end2 ? i2 : place.end2 - 1);
+    }
+    RT_UNROLL
+    for (int b = 0; b < kBatch; ++b) {
+      const int e = e0 + b * T::kThreads;
+      const int i1 = place.i1 + e / T::BN, i2 = place.i2 + e % T::BN;
+      if (i1 < place.end1 && i2 < place.end2) dst[element(out, place.i0, i1, i2)] = result[b];
+    }
   }
 }
 
@@ -154,7 +188,7 @@ template <class Epi>
 RT_DEVICE void store(const rt::Task& t, const rt::Operand3& out, const typename Epi::Args& epi, float x, int i0,
                      int i1, int i2) {
   using Out = typename Epi::Out;
-  t.template ptr<Out>(out.ref)[i0 * out.s0 + i1 * out.s1 + i2 * out.s2] =
+  t.template ptr<Out>(out.ref)[element(out, i0, i1, i2)] =
       Epi::apply(t, epi, static_cast<typename Epi::In>(x), i0, i1, i2);
 }
 

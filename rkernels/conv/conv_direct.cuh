@@ -19,11 +19,13 @@ struct ConvDirect {
   struct Args {
     rt::Ref x, w;
     rt::Operand3 out;  // [image][channel][position]
-    int32_t out_channels, in_channels;  // of a group
-    int32_t channels;                   // of the output
+    Div out_channels;     // of a group
+    int32_t in_channels;  // of a group
+    int32_t channels;     // of the output
     int32_t positions;
-    int32_t tile_c, tile_p;  // output channels and positions of an rTask
-    int32_t tiles_c, tiles_p;
+    int32_t tile_c;  // output channels of an rTask
+    Div tile_p;      // output positions of an rTask
+    Div tiles_c, tiles_p;
     int32_t filter_d, filter_h, filter_w;
     int32_t dilation_d, dilation_h, dilation_w;
     int64_t w_m, w_c, w_d, w_h, w_w;  // element strides of W over output channel (of the group when
@@ -34,9 +36,10 @@ struct ConvDirect {
   };
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
-    const int tp = rtask % a.tiles_p, tc = rtask / a.tiles_p % a.tiles_c, image = rtask / a.tiles_p / a.tiles_c;
-    const int c0 = tc * a.tile_c, p0 = tp * a.tile_p;
-    const int count = a.tile_c * a.tile_p;
+    int image = rtask;
+    const int p0 = take_digit(image, a.tiles_p) * static_cast<int>(a.tile_p.d);
+    const int c0 = take_digit(image, a.tiles_c) * a.tile_c;
+    const int count = a.tile_c * static_cast<int>(a.tile_p.d);
     RK_UNROLL(1)
     for (int e0 = t.tid; e0 < count; e0 += kThreads * V) {
       Acc sum[V] = {};
@@ -44,14 +47,16 @@ struct ConvDirect {
       RT_UNROLL
       for (int v = 0; v < V; ++v) {
         const int e = e0 + v * kThreads;
-        channel[v] = c0 + e / a.tile_p, position[v] = p0 + e % a.tile_p;
+        channel[v] = e;
+        position[v] = p0 + take_digit(channel[v], a.tile_p);
+        channel[v] += c0;
         if (e >= count || channel[v] >= a.channels || position[v] >= a.positions) channel[v] = -1;
       }
       sum_windows(t, a, image, channel, position, sum);
       RT_UNROLL
       for (int v = 0; v < V; ++v) {
         if (channel[v] >= 0) {
-          t.template ptr<typename Epi::Out>(a.out.ref)[image * a.out.s0 + channel[v] * a.out.s1 + position[v] * a.out.s2] =
+          t.template ptr<typename Epi::Out>(a.out.ref)[element(a.out, image, channel[v], position[v])] =
               Epi::apply(t, a.epi, static_cast<typename Epi::In>(sum[v]), image, channel[v], position[v]);
         }
       }
@@ -79,13 +84,13 @@ struct ConvDirect {
     int od[V], oh[V], ow[V];
     RT_UNROLL
     for (int v = 0; v < V; ++v) {
-      const int c = channel[v] < 0 ? 0 : channel[v];
-      const int group = c / a.out_channels;
+      int group = channel[v] < 0 ? 0 : channel[v];
+      const int c = take_digit(group, a.out_channels);
       x[v] = t.template ptr<const E>(a.x) + image * win.step_n + group * a.in_channels * win.step_c;
-      w[v] = t.template ptr<const E>(a.w) + group * a.w_g + c % a.out_channels * a.w_m;
-      ow[v] = position[v] % win.out_w;
-      oh[v] = position[v] / win.out_w % win.out_h;
-      od[v] = position[v] / win.out_w / win.out_h;
+      w[v] = t.template ptr<const E>(a.w) + group * a.w_g + c * a.w_m;
+      od[v] = position[v];
+      ow[v] = take_digit(od[v], win.out_w);
+      oh[v] = take_digit(od[v], win.out_h);
     }
     RK_UNROLL(1)
     for (int ci = 0; ci < a.in_channels; ++ci) {
@@ -102,30 +107,41 @@ struct ConvDirect {
     }
   }
 
-  // One row of the filter, for all positions of the thread.
+  // One row of the filter, for all positions of the thread. All its loads are on the way before the first
+  // product; offsets within an image fit 32 bits.
   static RT_DEVICE void sum_row(const Args& a, int ci, int fd, int fh, int width, const E* const (&x)[V],
                                 const E* const (&w)[V], const int (&od)[V], const int (&oh)[V], const int (&ow)[V],
                                 const int (&channel)[V], Acc (&sum)[V]) {
     const Window& win = a.win;
+    constexpr int kOnce = FW > 0 ? FW : 1;
+    const int x_channel = ci * static_cast<int>(win.step_c);
+    const int w_row = ci * static_cast<int>(a.w_c) + fd * static_cast<int>(a.w_d) + fh * static_cast<int>(a.w_h);
+    int row[V];
+    bool inside[V];
     RT_UNROLL
     for (int v = 0; v < V; ++v) {
       const int id = meet(od[v], fd * a.dilation_d, win.stride_d, win.pad_d, win.in_d);
       const int ih = meet(oh[v], fh * a.dilation_h, win.stride_h, win.pad_h, win.in_h);
-      const E* row = x[v] + ci * win.step_c + id * win.step_d + ih * win.step_h;
-      const E* taps = w[v] + ci * a.w_c + fd * a.w_d + fh * a.w_h;
-      const bool ok = channel[v] >= 0 && id >= 0 && ih >= 0;
-      const auto add = [&](int fw) {
-        const int iw = meet(ow[v], fw * a.dilation_w, win.stride_w, win.pad_w, win.in_w);
-        if (ok && iw >= 0) {
-          sum[v] += static_cast<Acc>(Pro::apply(a.pro, row[iw * win.step_w])) * static_cast<Acc>(taps[fw * a.w_w]);
-        }
-      };
-      if constexpr (FW > 0) {
+      row[v] = x_channel + id * static_cast<int>(win.step_d) + ih * static_cast<int>(win.step_h);
+      inside[v] = channel[v] >= 0 && id >= 0 && ih >= 0;
+    }
+    RK_UNROLL(1)
+    for (int f0 = 0; f0 < width; f0 += kOnce) {
+      Acc xs[V][kOnce], ws[V][kOnce];
+      RT_UNROLL
+      for (int v = 0; v < V; ++v) {
         RT_UNROLL
-        for (int fw = 0; fw < FW; ++fw) add(fw);
-      } else {
-        RK_UNROLL(1)
-        for (int fw = 0; fw < width; ++fw) add(fw);
+        for (int f = 0; f < kOnce; ++f) {
+          const int iw = meet(ow[v], (f0 + f) * a.dilation_w, win.stride_w, win.pad_w, win.in_w);
+          const bool ok = inside[v] && iw >= 0;
+          xs[v][f] = ok ? static_cast<Acc>(Pro::apply(a.pro, x[v][row[v] + iw * static_cast<int>(win.step_w)])) : Acc(0);
+          ws[v][f] = static_cast<Acc>(w[v][w_row + (f0 + f) * static_cast<int>(a.w_w)]);
+        }
+      }
+      RT_UNROLL
+      for (int v = 0; v < V; ++v) {
+        RT_UNROLL
+        for (int f = 0; f < kOnce; ++f) sum[v] += xs[v][f] * ws[v][f];
       }
     }
   }

@@ -18,11 +18,12 @@ struct ConvPointwise {
   struct Args {
     rt::Ref x, w;
     rt::Operand3 out;  // [image·split][channel][position]
-    int32_t groups;
+    Div groups;
     int32_t out_channels, in_channels;  // of a group
     int32_t positions;
-    int32_t tiles_m, tiles_n;
-    int32_t tiles_k, split_k, splits;
+    Div tiles_m, tiles_n;
+    int32_t tiles_k, split_k;  // k tiles of the whole sum and of one split
+    Div splits;
     int64_t step_n, step_c, step_p;  // element strides of the input
     typename Epi::Args epi;
     typename Pro::Args pro;
@@ -30,15 +31,15 @@ struct ConvPointwise {
 
   // rTasks count as those of ConvTiled.
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
-    const int nt = rtask % a.tiles_n, mt = rtask / a.tiles_n % a.tiles_m;
-    const int rest = rtask / a.tiles_n / a.tiles_m, group = rest % a.groups, i0 = rest / a.groups;
-    const int image = i0 / a.splits, split = i0 % a.splits;
+    int image = rtask;
+    const int nt = take_digit(image, a.tiles_n), mt = take_digit(image, a.tiles_m);
+    const int group = take_digit(image, a.groups), i0 = image, split = take_digit(image, a.splits);
     const int m0 = mt * BM, p0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
     const PackedLoader<kThreads, BM, BK, T::LDA> load_w{
         t.template ptr<const float>(a.w) +
-            (static_cast<int64_t>(group * a.tiles_m + mt) * a.tiles_k + kt0) * (BM * BK),
+            (static_cast<int64_t>(group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0) * (BM * BK),
         t.tid};
     const float* x = t.template ptr<const float>(a.x) + image * a.step_n +
                      (group * static_cast<int64_t>(a.in_channels) + kt0 * BK) * a.step_c + p0 * a.step_p;
@@ -46,11 +47,8 @@ struct ConvPointwise {
         x, a.step_c, a.step_p, a.in_channels - kt0 * BK, a.positions - p0, t.tid, a.pro};
     float acc[TM][TN] = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
-    drain_tile<T>(t, acc, [&](int m, int p, float v) {
-      if (m0 + m < a.out_channels && p0 + p < a.positions) {
-        store<Epi>(t, a.out, a.epi, v, i0, group * a.out_channels + m0 + m, p0 + p);
-      }
-    });
+    const int c0 = group * a.out_channels;
+    drain_tile<T, Epi>(t, acc, a.out, a.epi, {i0, c0 + m0, p0, c0 + a.out_channels, a.positions});
   }
 };
 

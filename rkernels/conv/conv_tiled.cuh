@@ -19,11 +19,12 @@ struct ConvTiled {
   struct Args {
     rt::Ref x, w, steps;
     rt::Operand3 out;     // [image·split][channel][position]
-    int32_t groups;
+    Div groups;
     int32_t out_channels, in_channels;  // of a group
     int32_t positions;    // of one image
-    int32_t tiles_m, tiles_n;
-    int32_t tiles_k, split_k, splits;  // k tiles of the whole sum, of one split; number of splits
+    Div tiles_m, tiles_n;
+    int32_t tiles_k, split_k;  // k tiles of the whole sum and of one split
+    Div splits;
     Window win;
     typename Epi::Args epi;
     typename Pro::Args pro;
@@ -32,15 +33,15 @@ struct ConvTiled {
   // rTasks count (image, split, group, channel tile, position tile), the last one fastest: those that
   // share weights run together.
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
-    const int nt = rtask % a.tiles_n, mt = rtask / a.tiles_n % a.tiles_m;
-    const int rest = rtask / a.tiles_n / a.tiles_m, group = rest % a.groups, i0 = rest / a.groups;
-    const int image = i0 / a.splits, split = i0 % a.splits;
+    int image = rtask;
+    const int nt = take_digit(image, a.tiles_n), mt = take_digit(image, a.tiles_m);
+    const int group = take_digit(image, a.groups), i0 = image, split = take_digit(image, a.splits);
     const int m0 = mt * BM, p0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
     const PackedLoader<kThreads, BM, BK, T::LDA> load_w{
         t.template ptr<const float>(a.w) +
-            (static_cast<int64_t>(group * a.tiles_m + mt) * a.tiles_k + kt0) * (BM * BK),
+            (static_cast<int64_t>(group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0) * (BM * BK),
         t.tid};
     const float* x = t.template ptr<const float>(a.x) + image * a.win.step_n +
                      group * static_cast<int64_t>(a.in_channels) * a.win.step_c;
@@ -48,11 +49,8 @@ struct ConvTiled {
     const GatherLoader<kThreads, BK, BN, Mode, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, a.pro);
     float acc[TM][TN] = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
-    drain_tile<T>(t, acc, [&](int m, int p, float v) {
-      if (m0 + m < a.out_channels && p0 + p < a.positions) {
-        store<Epi>(t, a.out, a.epi, v, i0, group * a.out_channels + m0 + m, p0 + p);
-      }
-    });
+    const int c0 = group * a.out_channels;
+    drain_tile<T, Epi>(t, acc, a.out, a.epi, {i0, c0 + m0, p0, c0 + a.out_channels, a.positions});
   }
 };
 

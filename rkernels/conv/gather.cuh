@@ -22,7 +22,7 @@ enum GatherMode { kTap = 0, kTable = 1, kTransposed = 2 };
 // (o + pad - step)/stride where that division has no remainder.
 struct Window {
   int32_t in_d, in_h, in_w;
-  int32_t out_h, out_w;  // p = (d·out_h + h)·out_w + w
+  Div out_h, out_w;  // p = (d·out_h + h)·out_w + w
   int32_t stride_d, stride_h, stride_w;
   int32_t pad_d, pad_h, pad_w;
   int64_t step_n, step_c, step_d, step_h, step_w;  // element strides of the input
@@ -44,9 +44,9 @@ struct GatherLoader {
   RT_DEVICE GatherLoader(const rt::Task& t, const float* image, const Step* s, const Window& v, int p, int positions,
                          const typename Pro::Args& prologue)
       : base(image), steps(s), win(v), inside(p < positions), tid(t.tid), pro(prologue) {
-    w = p % v.out_w;
-    h = p / v.out_w % v.out_h;
-    d = p / v.out_w / v.out_h;
+    d = p;
+    w = take_digit(d, v.out_w);
+    h = take_digit(d, v.out_h);
     if constexpr (Mode == kTransposed) {
       d += v.pad_d, h += v.pad_h, w += v.pad_w;
     } else {

@@ -19,9 +19,10 @@ struct GemmTiled {
     rt::Ref a, b;
     rt::Operand3 out;  // [split·batch][m][n]
     int32_t M, N, K;
-    int32_t tiles_m, tiles_n;  // k tiles of the whole contraction and of one split follow
-    int32_t tiles_k, split_k, splits;
-    int32_t batch1, batch2;      // batch = (b0·batch1 + b1)·batch2 + b2
+    Div tiles_m, tiles_n;
+    int32_t tiles_k, split_k;  // k tiles of the whole contraction and of one split
+    Div splits;
+    Div batch1, batch2;          // batch = (b0·batch1 + b1)·batch2 + b2
     int64_t a0, a1, a2, am, ak;  // element strides of A over b0, b1, b2, m, k
     int64_t b0, b1, b2, bk, bn;  // of B; a packed B has one block of tiles_n·tiles_k tiles a batch
     typename Epi::Args epi;
@@ -29,9 +30,10 @@ struct GemmTiled {
   };
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
-    const int mt = rtask % a.tiles_m, nt = rtask / a.tiles_m % a.tiles_n;
-    const int i0 = rtask / a.tiles_m / a.tiles_n, batch = i0 / a.splits, split = i0 % a.splits;
-    const int b2 = batch % a.batch2, b1 = batch / a.batch2 % a.batch1, b0 = batch / a.batch2 / a.batch1;
+    int batch = rtask;
+    const int mt = take_digit(batch, a.tiles_m), nt = take_digit(batch, a.tiles_n), i0 = batch;
+    const int split = take_digit(batch, a.splits);
+    const int b2 = take_digit(batch, a.batch2), b1 = take_digit(batch, a.batch1), b0 = batch;
     const int m0 = mt * BM, n0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
@@ -51,9 +53,7 @@ struct GemmTiled {
           pb + static_cast<int64_t>(kt0) * BK * a.bk + n0 * a.bn, a.bk, a.bn, a.K - kt0 * BK, a.N - n0, t.tid, none};
       multiply_tiles<T>(t, load_a, load_b, count, acc);
     }
-    drain_tile<T>(t, acc, [&](int m, int n, float x) {
-      if (m0 + m < a.M && n0 + n < a.N) store<Epi>(t, a.out, a.epi, x, i0, m0 + m, n0 + n);
-    });
+    drain_tile<T, Epi>(t, acc, a.out, a.epi, {i0, m0, nt * BN, a.M, a.N});
   }
 };
 

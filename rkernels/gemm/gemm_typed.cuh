@@ -18,16 +18,17 @@ struct GemmTyped {
     rt::Ref a, b;
     rt::Operand3 out;  // [batch][m][n]
     int32_t M, N, K;
-    int32_t tiles_m, tiles_n;
-    int32_t batch1, batch2;      // batch = (b0·batch1 + b1)·batch2 + b2
+    Div tiles_m, tiles_n;
+    Div batch1, batch2;          // batch = (b0·batch1 + b1)·batch2 + b2
     int64_t a0, a1, a2, am, ak;  // element strides of A over b0, b1, b2, m, k
     int64_t b0, b1, b2, bk, bn;
     typename Epi::Args epi;
   };
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
-    const int mt = rtask % a.tiles_m, nt = rtask / a.tiles_m % a.tiles_n, batch = rtask / a.tiles_m / a.tiles_n;
-    const int b2 = batch % a.batch2, b1 = batch / a.batch2 % a.batch1, b0 = batch / a.batch2 / a.batch1;
+    int b0 = rtask;
+    const int mt = take_digit(b0, a.tiles_m), nt = take_digit(b0, a.tiles_n), batch = b0;
+    const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
     const E* pa = t.template ptr<const E>(a.a) + b0 * a.a0 + b1 * a.a1 + b2 * a.a2;
     const E* pb = t.template ptr<const E>(a.b) + b0 * a.b0 + b1 * a.b1 + b2 * a.b2;
     Acc* sa = reinterpret_cast<Acc*>(t.smem);  // [depth][m], one column more against bank conflicts
@@ -58,7 +59,7 @@ struct GemmTyped {
     for (int i = 0; i < 4; ++i) {
       const int m = mt * kTile + row + 8 * i, n = nt * kTile + col;
       if (m < a.M && n < a.N) {
-        t.template ptr<typename Epi::Out>(a.out.ref)[batch * a.out.s0 + m * a.out.s1 + n * a.out.s2] =
+        t.template ptr<typename Epi::Out>(a.out.ref)[element(a.out, batch, m, n)] =
             Epi::apply(t, a.epi, static_cast<typename Epi::In>(sum[i]), batch, m, n);
       }
     }

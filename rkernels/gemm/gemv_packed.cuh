@@ -18,8 +18,8 @@ struct GemvPacked {
     rt::Ref a, b;
     rt::Operand3 out;  // [batch][m][n]
     int32_t M, N, K;
-    int32_t tiles_n;
-    int32_t batch1, batch2;      // batch = (b0·batch1 + b1)·batch2 + b2
+    Div tiles_n;
+    Div batch1, batch2;          // batch = (b0·batch1 + b1)·batch2 + b2
     int64_t a0, a1, a2, am, ak;  // element strides of A over b0, b1, b2, m, k
     int64_t b0, b1, b2;          // of the packed B, a batch being tiles_n blocks
     typename Epi::Args epi;
@@ -27,8 +27,9 @@ struct GemvPacked {
   };
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
-    const int nt = rtask % a.tiles_n, batch = rtask / a.tiles_n;
-    const int b2 = batch % a.batch2, b1 = batch / a.batch2 % a.batch1, b0 = batch / a.batch2 / a.batch1;
+    int b0 = rtask;
+    const int nt = take_digit(b0, a.tiles_n), batch = b0;
+    const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
     const float* x = t.template ptr<const float>(a.a) + b0 * a.a0 + b1 * a.a1 + b2 * a.a2;
     const int64_t block = static_cast<int64_t>(ceil_div(a.K, G::kStep)) * G::kStep * G::BN;
     const float* w = t.template ptr<const float>(a.b) + b0 * a.b0 + b1 * a.b1 + b2 * a.b2 + nt * block;

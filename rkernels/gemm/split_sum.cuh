@@ -17,22 +17,26 @@ struct SplitSum {
     rt::Operand3 out;
     int32_t d1, d2;              // extents of i1 and i2
     int32_t splits;
-    int32_t rows, cols;          // of the (i1, i2) tile of an rTask
-    int32_t tiles1, tiles2;
+    int32_t rows;                // of the (i1, i2) tile of an rTask
+    Div cols;
+    Div tiles1, tiles2;
     typename Epi::Args epi;
   };
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
-    const int t2 = rtask % a.tiles2, t1 = rtask / a.tiles2 % a.tiles1, i0 = rtask / a.tiles2 / a.tiles1;
+    int i0 = rtask;
+    const int c0 = take_digit(i0, a.tiles2) * static_cast<int>(a.cols.d), r0 = take_digit(i0, a.tiles1) * a.rows;
     const int64_t plane = static_cast<int64_t>(a.d1) * a.d2;
     const float* part = t.template ptr<const float>(a.part) + i0 * a.splits * plane;
     RK_UNROLL(1)
-    for (int e = t.tid; e < a.rows * a.cols; e += kThreads) {
-      const int i1 = t1 * a.rows + e / a.cols, i2 = t2 * a.cols + e % a.cols;
+    for (int e = t.tid; e < a.rows * static_cast<int>(a.cols.d); e += kThreads) {
+      int i1 = e;
+      const int i2 = c0 + take_digit(i1, a.cols);
+      i1 += r0;
       if (i1 >= a.d1 || i2 >= a.d2) continue;
       const float* src = part + static_cast<int64_t>(i1) * a.d2 + i2;
       float sum = 0.0f;
-      RK_UNROLL(4)
+      RK_UNROLL(8)
       for (int s = 0; s < a.splits; ++s) sum += src[s * plane];
       store<Epi>(t, a.out, a.epi, sum, i0, i1, i2);
     }

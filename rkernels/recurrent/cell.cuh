@@ -48,7 +48,7 @@ struct Cell {
     CellMatrix out1;   // next c (LSTM), r·h (kGruGates)
     CellMatrix y;      // if has_y
     int32_t batch, inputs, hidden;
-    int32_t tiles;  // slices of units
+    Div tiles;  // slices of units
     int32_t step;
     int32_t has_peep, has_lens, has_y, input_forget;
     typename F::Args f;
@@ -57,7 +57,9 @@ struct Cell {
   };
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
-    const int tile = rtask % a.tiles, b0 = rtask / a.tiles * MB;
+    int b0 = rtask;
+    const int tile = take_digit(b0, a.tiles);
+    b0 *= MB;
     const int K = a.inputs + a.hidden;
     const float* x = t.template ptr<const float>(a.x.ref);
     const float* h = t.template ptr<const float>(a.h.ref);
