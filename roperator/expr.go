@@ -56,7 +56,7 @@ func (b *exprBuilder) expr(v *ir.Value) *Expr {
 		return b.leaf(v)
 	}
 	e := &Expr{Op: v.Def.Op, DType: v.DType, Node: v.Def}
-	for _, in := range v.Def.Inputs {
+	for _, in := range operands(v.Def) {
 		if in == nil {
 			e.In = append(e.In, nil)
 			continue
@@ -65,6 +65,14 @@ func (b *exprBuilder) expr(v *ir.Value) *Expr {
 	}
 	b.done[v] = e
 	return e
+}
+
+// operands are the inputs whose elements n computes with; of CastLike's second one only the type counts.
+func operands(n *ir.Node) []*ir.Value {
+	if n.Is("CastLike") {
+		return n.Inputs[:1]
+	}
+	return n.Inputs
 }
 
 // cppTypes are the C++ types of tensor elements; float16 and bfloat16 are storage types with
@@ -172,9 +180,6 @@ func (c *exprCode) call(e *Expr) string {
 			text = fmt.Sprintf("rk::fn::Div<%s>(%s, %s(%d))", out, text, out, len(args))
 		}
 		return text
-	}
-	if e.Op == "CastLike" {
-		args = args[:1]
 	}
 	op := ir.LookupOp(e.Node.Domain, e.Op)
 	for _, name := range exprAttrs[e.Op] {

@@ -13,7 +13,7 @@ func newGroup(n *ir.Node) (*Group, error) {
 	}
 	if isElementwise(n) {
 		eb := newExprBuilder()
-		for _, v := range n.Inputs { // it ends here: what computes the inputs are other groups
+		for _, v := range operands(n) { // it ends here: what computes the inputs are other groups
 			if v != nil && v.Def != nil && eb.done[v] == nil {
 				eb.leaf(v)
 			}

@@ -1,0 +1,237 @@
+package difftest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"testing"
+	"time"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// seeds is how many graphs a run of TestGraphs takes; DIFFTEST_SEEDS=FROM:TO asks for others.
+func seeds(t *testing.T) (from, to uint64) {
+	to = 400
+	if testing.Short() {
+		to = 60
+	}
+	if text := os.Getenv("DIFFTEST_SEEDS"); text != "" {
+		if n, err := fmt.Sscanf(text, "%d:%d", &from, &to); n != 2 || err != nil {
+			t.Fatalf("DIFFTEST_SEEDS is %q, want FROM:TO", text)
+		}
+	}
+	return from, to
+}
+
+// TestGraphs compares all engines on random graphs.
+func TestGraphs(t *testing.T) {
+	from, to := seeds(t)
+	var cases []*Case
+	for seed := from; seed < to; seed++ {
+		cases = append(cases, Generate(seed))
+	}
+	compare(t, cases)
+}
+
+// TestReproducers compares all engines on the graphs that once made a difference.
+func TestReproducers(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.rir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []*Case
+	for _, file := range files {
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Parse(filepath.Base(file), src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cases = append(cases, c)
+	}
+	compare(t, cases)
+}
+
+// compare runs all engines, reports shrunk differences and logs what could not be compared.
+func compare(t *testing.T, cases []*Case) {
+	for _, e := range Engines {
+		t.Run(e.Name, func(t *testing.T) {
+			skips := map[string]int{}
+			for i, res := range e.Run(cases) {
+				v := Judge(cases[i], res)
+				if v.Failure != nil {
+					t.Error(report(cases[i], e, v.Failure))
+				}
+				if v.Skip != "" {
+					skips[v.Skip]++
+				}
+			}
+			logCounts(t, len(cases), skips)
+		})
+	}
+}
+
+func logCounts(t *testing.T, cases int, skips map[string]int) {
+	total := 0
+	var lines []string
+	for why, n := range skips {
+		total += n
+		lines = append(lines, fmt.Sprintf("%6d %s", n, why))
+	}
+	sort.Sort(sort.Reverse(sort.StringSlice(lines)))
+	t.Logf("%d of %d cases judged", cases-total, cases)
+	for _, line := range lines {
+		t.Log(line)
+	}
+}
+
+// report shrinks a failing case and prints it as a file for testdata.
+func report(c *Case, e Engine, failure error) string {
+	fails := func(c *Case) bool { return Judge(c, e.Run([]*Case{c})[0]).Failure != nil }
+	small := Shrink(c, fails, time.Now().Add(20*time.Second))
+	why := Judge(small, e.Run([]*Case{small})[0]).Failure
+	if why == nil {
+		why = failure
+	}
+	return fmt.Sprintf("%s: %s\n%s", c.Name, clip(why.Error()), small.Text())
+}
+
+func clip(s string) string {
+	if len(s) > 2500 {
+		return s[:2500] + "…"
+	}
+	return s
+}
+
+// FuzzGraphs compares the engines that need no other program.
+func FuzzGraphs(f *testing.F) {
+	for seed := range uint64(4) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		c := Generate(seed)
+		for _, e := range Engines {
+			if v := Judge(c, e.Run([]*Case{c})[0]); v.Failure != nil {
+				t.Errorf("%s: %s", e.Name, report(c, e, v.Failure))
+			}
+		}
+	})
+}
+
+// TestGenerateIsDeterministic compares the text of two runs.
+func TestGenerateIsDeterministic(t *testing.T) {
+	for seed := range uint64(40) {
+		if a, b := Generate(seed).Text(), Generate(seed).Text(); a != b {
+			t.Fatalf("seed %d gives two graphs:\n%s\n%s", seed, a, b)
+		}
+	}
+}
+
+// TestCoverage wants every operator of the table in some graph, valid and evaluated.
+func TestCoverage(t *testing.T) {
+	found := map[string]int{}
+	for seed := range uint64(1500) {
+		for _, n := range Generate(seed).Graph.Nodes {
+			found[n.Domain+"."+n.Op]++
+		}
+	}
+	for _, op := range ir.Ops {
+		switch name := op.Domain + "." + op.Name; {
+		case op.Kind == ir.KindFused, op.Domain == ir.InternalDomain && op.Kind == ir.KindConcat: // passes make them
+		case found[name] == 0:
+			t.Errorf("no random graph has %s", name)
+		}
+	}
+	if len(growers) != len(ir.Ops)-2 {
+		t.Errorf("%d operators can grow, the table has %d", len(growers), len(ir.Ops))
+	}
+	r := newGenerator(1)
+	for _, i := range idioms {
+		ok := false
+		for range 40 {
+			ok = r.attempt(i.grow) || ok
+		}
+		if !ok {
+			t.Errorf("the idiom %q never fits: %v", i.name, r.refused)
+		}
+	}
+}
+
+// TestText reads back what is printed, inputs included.
+func TestText(t *testing.T) {
+	for seed := range uint64(60) {
+		c := Generate(seed)
+		d, err := Parse("case.rir", []byte(c.Text()))
+		if err != nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, c.Text())
+		}
+		if c.Text() != d.Text() {
+			t.Errorf("seed %d: the text changes:\n%s\n%s", seed, c.Text(), d.Text())
+		}
+	}
+}
+
+// TestShrink plants a fault in an engine and wants little more than the faulty operator to be left.
+func TestShrink(t *testing.T) {
+	fails := func(c *Case) bool {
+		return slices.ContainsFunc(c.Graph.Nodes, func(n *ir.Node) bool { return n.Is("Softmax") })
+	}
+	seen := 0
+	for seed := uint64(0); seen < 8; seed++ {
+		c := Generate(seed)
+		if !fails(c) {
+			continue
+		}
+		seen++
+		small := Shrink(c, fails, time.Now().Add(time.Minute))
+		if len(small.Graph.Nodes) != 1 || !fails(small) {
+			t.Errorf("seed %d shrinks to\n%s", seed, small.Text())
+		}
+	}
+}
+
+// TestNoise: cases that rounding decides are told from others.
+func TestNoise(t *testing.T) {
+	for _, test := range []struct {
+		body      string
+		got       float32
+		sensitive bool
+	}{
+		{"%y: float32[1] = Floor(%x)", 2, true}, // x is 3
+		{"%h: float32[1] = Mul(%x, %x)\n%y: float32[1] = Floor(%h)", 8, true},
+		{"%y: float32[1] = Sub(%x, %x)", 1e-3, false},
+		{"%y: float32[1] = Neg(%x)", -3.01, false},
+		{"%k = const float32[1] {3}\n%y: float32[1] = Sub(%x, %k)", 1e-6, true},
+	} {
+		src := "//input %x = const float32[1] {3}\ngraph \"g\" (%x: float32[1]) {\n" + test.body + "\nreturn %y\n}\n"
+		c, err := Parse("test.rir", []byte(src))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]*ir.Tensor{"y": ir.FromSlice(ir.Float32, []float32{test.got}, 1)}
+		v := Judge(c, Result{Outputs: got})
+		if sensitive := v.Failure == nil; sensitive != test.sensitive {
+			t.Errorf("%s = %v: %+v", test.body, test.got, v)
+		}
+	}
+}
+
+// TestJudge accepts the reference and nothing less.
+func TestJudge(t *testing.T) {
+	c := Generate(3)
+	want, err := c.Want()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := Judge(c, Result{Outputs: want}); v.Failure != nil || v.Skip != "" {
+		t.Errorf("the reference differs from itself: %+v", v)
+	}
+	if v := Judge(c, Result{Outputs: map[string]*ir.Tensor{}}); v.Failure == nil {
+		t.Error("missing outputs are no difference")
+	}
+}

@@ -1,0 +1,216 @@
+package difftest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/rammerc/rammerc/graphopt"
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Engines are compared with ir/eval on the graph as it is.
+var Engines = []Engine{
+	{"inference", each(runInference)},
+	{"text", each(runText)},
+	{"graphopt", each(runOptimized)},
+	{"graphopt twice", each(runOptimizedTwice)},
+	{"lower", each(runLower)},
+}
+
+// runInference holds what shape inference says against what is computed.
+func runInference(c *Case) Result {
+	if err := ir.Verify(c.Graph); err != nil {
+		return Result{Err: err}
+	}
+	if _, err := c.Want(); err != nil {
+		return Result{Err: err}
+	}
+	dims := bindings(c)
+	bound := ir.Clone(c.Graph)
+	if err := ir.BindDims(bound, dims).Err(); err != nil {
+		return Result{Err: fmt.Errorf("BindDims: %w", err)}
+	}
+	for i, n := range c.Graph.Nodes {
+		for k, v := range n.Outputs {
+			t := c.values[v]
+			if t == nil {
+				continue
+			}
+			for _, w := range []*ir.Value{v, bound.Nodes[i].Outputs[k]} {
+				if err := agree(w, t, dims); err != nil {
+					return Result{Err: fmt.Errorf("%s: %%%s: %w", n.Op, v.Name, err)}
+				}
+			}
+		}
+	}
+	return Result{}
+}
+
+// bindings are the extents of the inputs' symbols.
+func bindings(c *Case) map[string]int64 {
+	dims := map[string]int64{}
+	for _, v := range c.Graph.Inputs {
+		for i, d := range v.Shape {
+			for _, name := range ir.Symbols(c.Graph) {
+				if d.Equal(ir.Sym(name)) {
+					dims[name] = c.Inputs[v.Name].Dims[i]
+				}
+			}
+		}
+	}
+	return dims
+}
+
+// agree compares v's type, shape and known elements, as far as they are known once dims are bound.
+func agree(v *ir.Value, t *ir.Tensor, dims map[string]int64) error {
+	if v.DType != t.DType {
+		return fmt.Errorf("inferred type %v, computed %v", v.DType, t.DType)
+	}
+	if v.Shape != nil && len(v.Shape) != len(t.Dims) {
+		return fmt.Errorf("inferred shape %v, computed %v", v.Shape, t.Dims)
+	}
+	for i, d := range v.Shape {
+		if n, ok := d.Bind(dims).Const(); ok && n != t.Dims[i] {
+			return fmt.Errorf("inferred shape %v, computed %v", v.Shape, t.Dims)
+		}
+	}
+	if v.Elems == nil {
+		return nil
+	}
+	if int64(len(v.Elems)) != t.Len() {
+		return fmt.Errorf("inferred elements %v, computed %s", v.Elems, brief(t))
+	}
+	whole := ir.Slice[int64](convert(t, ir.Int64))
+	for i, d := range v.Elems {
+		if n, ok := d.Bind(dims).Const(); ok && n != whole[i] {
+			return fmt.Errorf("inferred elements %v, computed %s", v.Elems, brief(t))
+		}
+	}
+	return nil
+}
+
+// runText prints, parses, prints again and evaluates what was parsed.
+func runText(c *Case) Result {
+	var first, second bytes.Buffer
+	if err := ir.Print(&first, c.Graph); err != nil {
+		return Result{Err: err}
+	}
+	g, err := ir.ParseText("case.rir", first.Bytes())
+	if err != nil {
+		return Result{Err: err}
+	}
+	if err := ir.Print(&second, g); err != nil {
+		return Result{Err: err}
+	}
+	if !bytes.Equal(first.Bytes(), second.Bytes()) {
+		return Result{Err: fmt.Errorf("the text changes:\n%s\n%s", first.Bytes(), second.Bytes())}
+	}
+	if err := ir.InferShapes(g).Err(); err != nil {
+		return Result{Err: err}
+	}
+	return c.result(g)
+}
+
+func (c *Case) result(g *ir.Graph) Result {
+	out, err := c.evaluate(g)
+	if err != nil {
+		return Result{Err: fmt.Errorf("%w\n%s", err, g)}
+	}
+	return Result{Outputs: out}
+}
+
+// optimized is what graphopt makes of g, with nodes shuffled before each pass.
+func (c *Case) optimized(g *ir.Graph) (*ir.Graph, error) {
+	h := ir.Clone(g)
+	if err := graphopt.Run(h, graphopt.Options{Check: true, Seed: c.Seed}); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+func runOptimized(c *Case) Result {
+	g, err := c.optimized(c.Graph)
+	if err != nil {
+		return Result{Err: err}
+	}
+	return c.result(g)
+}
+
+// runOptimizedTwice optimises what came out once more: a dump is an input.
+func runOptimizedTwice(c *Case) Result {
+	g, err := c.optimized(c.Graph)
+	if err != nil {
+		return Result{Err: err}
+	}
+	if g, err = c.optimized(g); err != nil {
+		return Result{Err: err}
+	}
+	return c.result(g)
+}
+
+// static is the case's graph with its symbols bound.
+func (c *Case) static() (*ir.Graph, error) {
+	g := ir.Clone(c.Graph)
+	return g, ir.BindDims(g, bindings(c)).Err()
+}
+
+// lowered is the rOperator graph of the case, as it is and optimised.
+func (c *Case) lowered(optimise bool) (*roperator.Graph, error) {
+	g, err := c.static()
+	if err != nil {
+		return nil, err
+	}
+	if optimise {
+		if g, err = c.optimized(g); err != nil {
+			return nil, err
+		}
+	}
+	for _, n := range g.Nodes {
+		for _, v := range n.Outputs {
+			if v == nil {
+				continue
+			}
+			if _, ok := v.Shape.Consts(); !ok {
+				return nil, &diag.Diagnostic{ID: "unsupported-op", Node: n.Name, Op: n.Op, Message: "its shape depends on data"}
+			}
+		}
+	}
+	return roperator.Lower(g)
+}
+
+// runLower checks the structure of what both forms are lowered to.
+func runLower(c *Case) Result {
+	skip := ""
+	for _, optimise := range []bool{true, false} {
+		g, err := c.lowered(optimise)
+		if err != nil {
+			if skip = unsupported(err); skip == "" {
+				return Result{Err: err}
+			}
+			continue
+		}
+		if err := roperator.Verify(g); err != nil {
+			return Result{Err: fmt.Errorf("optimised %v: %w", optimise, err)}
+		}
+	}
+	return Result{Skip: skip}
+}
+
+// unsupported says what a model has that cannot be compiled, "" when err is something else.
+func unsupported(err error) string {
+	for _, d := range diag.All(err) {
+		if d.ID != "unsupported-op" {
+			return ""
+		}
+	}
+	var d *diag.Diagnostic
+	if all := diag.All(err); len(all) > 0 {
+		d = all[0]
+	} else if !errors.As(err, &d) {
+		return ""
+	}
+	return d.Op + ": " + d.Message
+}

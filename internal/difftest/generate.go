@@ -1,0 +1,282 @@
+package difftest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/eval"
+)
+
+// generator grows a graph. Every value in pool has a constant shape and its tensor in vals, so that a
+// node whose result would be undefined, absurd or large is seen and refused when it is added.
+type generator struct {
+	*rand.Rand
+	g      *ir.Graph
+	pool   []*ir.Value
+	vals   map[*ir.Value]*ir.Tensor
+	inputs map[string]*ir.Tensor
+
+	palette []ir.DType // float types, the preferred one first
+	exotic  bool       // all operators and integer types, not only what models use most
+	wild    bool
+	names   int
+	refused map[string]int // reasons, for those who work on the generator
+}
+
+// Generate makes the case of a seed; the same seed gives the same case.
+func Generate(seed uint64) *Case {
+	r := newGenerator(seed)
+	for range 2 + r.IntN(2) {
+		r.input(r.palette[0], r.dims(1+r.IntN(4)))
+	}
+	steps := 3 + r.IntN(14)
+	for tries := 0; len(r.g.Nodes) < steps && tries < 6*steps; tries++ {
+		r.attempt(r.choose())
+	}
+	return r.finish(seed)
+}
+
+func newGenerator(seed uint64) *generator {
+	r := &generator{
+		Rand: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), g: &ir.Graph{Name: "random"},
+		vals: map[*ir.Value]*ir.Tensor{}, inputs: map[string]*ir.Tensor{}, refused: map[string]int{},
+	}
+	r.palette = []ir.DType{ir.Float32}
+	if r.IntN(4) == 0 {
+		floats := []ir.DType{ir.Float32, ir.Float64, ir.Float16, ir.BFloat16}
+		r.palette = []ir.DType{floats[r.IntN(4)], floats[r.IntN(4)]}
+	}
+	r.exotic = r.IntN(2) == 0
+	r.wild = r.IntN(7) == 0
+	return r
+}
+
+// choose picks an idiom, an operator that models use, or any operator.
+func (r *generator) choose() func(*generator) {
+	switch n := r.IntN(10); {
+	case n < 3:
+		return idioms[r.IntN(len(idioms))].grow
+	case n < 6 || !r.exotic:
+		return growerOf(common[r.IntN(len(common))])
+	}
+	return growers[r.IntN(len(growers))].grow
+}
+
+// common are the operators that most models consist of.
+var common = []string{
+	"Conv", "Conv", "MatMul", "MatMul", "Gemm", "Relu", "Sigmoid", "Add", "Add", "Mul", "Mul", "Sub", "Div", "MaxPool",
+	"AveragePool", "GlobalAveragePool", "BatchNormalization", "Softmax", "LayerNormalization", "Concat", "Concat",
+	"Reshape", "Reshape", "Transpose", "Transpose", "Slice", "Split", "Squeeze", "Unsqueeze", "Flatten", "Gather",
+	"ReduceMean", "ReduceSum", "ReduceMax", "Clip", "Where", "Pad", "Resize", "Expand", "Tanh", "Gelu", "Identity", "Cast",
+	"ConvTranspose", "Einsum", "ArgMax", "Erf", "Pow", "Sqrt", "HardSwish", "LeakyRelu", "Max", "Min", "Sum", "Exp",
+}
+
+// refusal unwinds a grower whose node cannot be added.
+type refusal struct{ why string }
+
+func (r *generator) refuse(why string) { panic(refusal{why}) }
+
+// attempt grows the graph, or leaves it as it was when something is refused.
+func (r *generator) attempt(grow func(*generator)) (ok bool) {
+	nodes, consts, inputs, pool := len(r.g.Nodes), len(r.g.Consts), len(r.g.Inputs), len(r.pool)
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case refusal:
+			r.refused[p.why]++
+			for _, v := range r.g.Inputs[inputs:] {
+				delete(r.inputs, v.Name)
+			}
+			r.g.Nodes, r.g.Consts, r.g.Inputs, r.pool = r.g.Nodes[:nodes], r.g.Consts[:consts], r.g.Inputs[:inputs], r.pool[:pool]
+			ok = false
+		default:
+			panic(p)
+		}
+	}()
+	grow(r)
+	return true
+}
+
+// finish chooses outputs and makes some extents symbols.
+func (r *generator) finish(seed uint64) *Case {
+	if len(r.g.Nodes) == 0 {
+		r.node("Identity", nil, r.pool[0])
+	}
+	r.chooseOutputs()
+	r.attempt((*generator).relax)
+	if err := ir.InferShapes(r.g).Err(); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	r.dropUnused()
+	return &Case{Name: fmt.Sprintf("seed-%d", seed), Seed: seed, Graph: r.g, Inputs: r.inputs, Wild: r.wild}
+}
+
+// chooseOutputs takes most values nobody uses and a few that somebody does.
+func (r *generator) chooseOutputs() {
+	uses := ir.Uses(r.g)
+	for _, v := range r.pool {
+		if v.Def == nil && r.IntN(40) != 0 {
+			continue
+		}
+		if used := len(uses[v]) > 0; used && r.IntN(6) == 0 || !used && r.IntN(8) != 0 {
+			r.g.Outputs = append(r.g.Outputs, v)
+		}
+	}
+	last := r.g.Nodes[len(r.g.Nodes)-1].Outputs
+	for _, v := range last {
+		if len(r.g.Outputs) == 0 && v != nil {
+			r.g.Outputs = append(r.g.Outputs, v)
+		}
+	}
+	r.Shuffle(len(r.g.Outputs), func(i, j int) {
+		r.g.Outputs[i], r.g.Outputs[j] = r.g.Outputs[j], r.g.Outputs[i]
+	})
+}
+
+// relax makes one extent of the inputs, wherever it occurs or in one place, a symbol.
+func (r *generator) relax() {
+	if r.IntN(3) != 0 {
+		return
+	}
+	v := r.g.Inputs[r.IntN(len(r.g.Inputs))]
+	if len(v.Shape) == 0 {
+		return
+	}
+	axis := r.IntN(len(v.Shape))
+	n, everywhere := r.inputs[v.Name].Dims[axis], r.IntN(2) == 0
+	saved := map[*ir.Value]ir.Shape{}
+	for _, w := range r.g.Inputs {
+		saved[w] = w.Shape
+		w.Shape = slices.Clone(w.Shape)
+		for i, extent := range r.inputs[w.Name].Dims {
+			if extent == n && (everywhere || w == v && i == axis) {
+				w.Shape[i] = ir.Sym("n")
+			}
+		}
+	}
+	if ir.InferShapes(r.g).Err() != nil || ir.Verify(r.g) != nil {
+		for w, s := range saved {
+			w.Shape = s
+		}
+		r.refuse("no symbol fits")
+	}
+}
+
+// dropUnused removes inputs that nothing reads, most of the time, and constants, always.
+func (r *generator) dropUnused() {
+	uses := ir.Uses(r.g)
+	unused := func(v *ir.Value) bool { return len(uses[v]) == 0 }
+	r.g.Consts = slices.DeleteFunc(r.g.Consts, unused)
+	if r.IntN(10) == 0 {
+		return
+	}
+	r.g.Inputs = slices.DeleteFunc(r.g.Inputs, func(v *ir.Value) bool {
+		if unused(v) {
+			delete(r.inputs, v.Name)
+		}
+		return unused(v)
+	})
+}
+
+func (r *generator) name(base string) string {
+	r.names++
+	return fmt.Sprint(base, r.names)
+}
+
+// input adds a graph input with random elements.
+func (r *generator) input(d ir.DType, dims []int64) *ir.Value {
+	return r.inputOf(r.tensor(d, dims, r.wild))
+}
+
+func (r *generator) inputOf(t *ir.Tensor) *ir.Value {
+	v := &ir.Value{Name: r.name("x"), DType: t.DType, Shape: ir.Dims(t.Dims...)}
+	r.g.Inputs = append(r.g.Inputs, v)
+	r.inputs[v.Name], r.vals[v] = t, t
+	r.pool = append(r.pool, v)
+	return v
+}
+
+// constant adds a constant.
+func (r *generator) constant(t *ir.Tensor) *ir.Value {
+	v := &ir.Value{Name: r.name("c"), DType: t.DType, Shape: ir.Dims(t.Dims...), Const: t}
+	r.g.Consts = append(r.g.Consts, v)
+	r.vals[v] = t
+	return v
+}
+
+func (r *generator) ints(v ...int64) *ir.Value {
+	return r.constant(ir.FromSlice(ir.Int64, slices.Clone(v), int64(len(v))))
+}
+
+// node adds a node and returns its first output.
+func (r *generator) node(op string, attrs ir.Attrs, in ...*ir.Value) *ir.Value {
+	return r.nodes("", op, 1, attrs, in...)[0]
+}
+
+// nodes adds a node with the given number of outputs. It refuses what is not valid or not tame.
+func (r *generator) nodes(domain, op string, outs int, attrs ir.Attrs, in ...*ir.Value) []*ir.Value {
+	n := &ir.Node{Op: op, Domain: domain, Name: r.name("n"), Attrs: attrs, Inputs: in}
+	n.Origins = []ir.Origin{{Name: n.Name, OpType: op}}
+	for range outs {
+		n.Outputs = append(n.Outputs, &ir.Value{Name: r.name("v"), Def: n})
+	}
+	return r.addNode(n)
+}
+
+func (r *generator) addNode(n *ir.Node) []*ir.Value {
+	r.g.Nodes = append(r.g.Nodes, n)
+	if err := ir.InferShapes(r.g).Err(); err != nil {
+		r.refuse(n.Op + ": " + err.Error())
+	}
+	outs, err := r.compute(n)
+	if err != nil {
+		r.refuse(n.Op + ": eval: " + err.Error())
+	}
+	in := make([]*ir.Tensor, len(n.Inputs))
+	for i, v := range n.Inputs {
+		in[i] = r.vals[v]
+	}
+	if undefined(n, in) {
+		r.refuse(n.Op + ": undefined")
+	}
+	for i, v := range n.Outputs {
+		if v == nil {
+			continue
+		}
+		if outs[i].Len() > maxElems {
+			r.refuse("large")
+		}
+		if !r.wild && !tame(n.Op, outs[i]) {
+			r.refuse(n.Op + ": not tame")
+		}
+		r.vals[v] = outs[i]
+		if _, fixed := v.Shape.Consts(); fixed {
+			r.pool = append(r.pool, v)
+		}
+	}
+	return n.Outputs
+}
+
+// compute evaluates the node that was added last.
+func (r *generator) compute(n *ir.Node) ([]*ir.Tensor, error) {
+	opts := eval.Options{Workers: 1, MaxBytes: maxEvalBytes}
+	if len(n.Subgraphs()) == 0 {
+		in := make([]*ir.Tensor, len(n.Inputs))
+		for i, v := range n.Inputs {
+			in[i] = r.vals[v]
+		}
+		return eval.NodeWith(n, in, opts)
+	}
+	got := map[*ir.Value]*ir.Tensor{} // the graphs inside may use any value
+	opts.Observe = func(v *ir.Value, t *ir.Tensor) { got[v] = t }
+	if _, err := eval.RunWith(r.g, r.inputs, opts); err != nil {
+		return nil, err
+	}
+	outs := make([]*ir.Tensor, len(n.Outputs))
+	for i, v := range n.Outputs {
+		outs[i] = got[v]
+	}
+	return outs, nil
+}

@@ -1,0 +1,177 @@
+package difftest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+var contractionGrowers = []grower{
+	{"MatMul", growMatMul}, {"Gemm", growGemm}, {"Einsum", growEinsum},
+}
+
+// productType is mostly a float type.
+func (r *generator) productType() ir.DType {
+	if r.exotic && r.one(6) {
+		return oneOf(r, ir.Int32, ir.Int64, ir.Uint32, ir.Uint64)
+	}
+	return r.float()
+}
+
+// operand is a constant with the magnitude of weights, or a value.
+func (r *generator) operand(d ir.DType, fan int64, dims ...int64) *ir.Value {
+	if r.one(3) {
+		return r.shaped(d, dims...)
+	}
+	if !d.IsFloat() {
+		return r.source(d, dims)
+	}
+	return r.constant(r.weights(d, fan, dims...))
+}
+
+func growMatMul(r *generator) {
+	x := r.value(r.productType(), 1, 4)
+	dims := dimsOf(x)
+	k, n := dims[len(dims)-1], r.extent()
+	other := []int64{k, n}
+	switch r.IntN(5) {
+	case 0:
+		other = []int64{k}
+	case 1: // its own batch
+		if len(dims) > 2 {
+			batch := slices.Clone(dims[:len(dims)-2])
+			for i := range batch {
+				if r.one(3) {
+					batch[i] = 1
+				}
+			}
+			other = append(batch[r.IntN(len(batch)+1):], k, n)
+		} else {
+			other = []int64{r.extent(), k, n}
+		}
+	}
+	y := r.operand(x.DType, k, other...)
+	if len(other) > 1 && len(dims) > 1 && r.one(5) { // the other way round, by transposing both
+		r.node("MatMul", nil, r.swapLast(y), r.swapLast(x))
+		return
+	}
+	r.node("MatMul", nil, x, y)
+}
+
+// swapLast transposes the last two axes.
+func (r *generator) swapLast(x *ir.Value) *ir.Value {
+	perm := identityPerm(rankOf(x))
+	n := len(perm)
+	perm[n-1], perm[n-2] = perm[n-2], perm[n-1]
+	return r.node("Transpose", ir.Attrs{"perm": ir.IntsAttr(perm...)}, x)
+}
+
+func identityPerm(rank int) []int64 {
+	perm := make([]int64, rank)
+	for i := range perm {
+		perm[i] = int64(i)
+	}
+	return perm
+}
+
+func growGemm(r *generator) {
+	x := r.value(r.productType(), 2, 2)
+	dims := dimsOf(x)
+	m, k, n := dims[0], dims[1], r.extent()
+	attrs := ir.Attrs{}
+	if r.one(3) {
+		attrs["transA"] = ir.IntAttr(1)
+		m, k = k, m
+	}
+	w := []int64{k, n}
+	if r.one(2) {
+		attrs["transB"] = ir.IntAttr(1)
+		w = []int64{n, k}
+	}
+	for _, name := range []string{"alpha", "beta"} {
+		if x.DType.IsFloat() && r.one(4) {
+			attrs[name] = ir.FloatAttr(oneOf(r, 0, 0.5, 2, -1.25))
+		}
+	}
+	in := []*ir.Value{x, r.operand(x.DType, k, w...)}
+	if !r.one(3) {
+		in = append(in, r.operand(x.DType, 1, oneOf(r, []int64{n}, []int64{m, n}, []int64{1, n}, []int64{m, 1}, []int64{1}, nil)...))
+	}
+	r.node("Gemm", attrs, in...)
+}
+
+var equations = []string{
+	"ij,jk->ik", "ij,kj->ik", "bij,bjk->bik", "bij,jk", "bhid,bhjd->bhij", "bhij,bhjd->bihd", "i,j->ij", "i,i->", "ij->ji",
+	"ij->", "ij->j", "ii->i", "ii", "iij->j", "...ij,...jk->...ik", "...ij->...ji", "b...,b...->b", "ij,ij->ij", "ij,ij->i",
+	"bij,bkj,bl->bikl", "ij,jk,kl->il", "bnct,cd->bntd", "abc,cd->adb", "i->", "ijk->kji", "bqhd,bkhd->bhqk", "ij,j", "...,...",
+	"bi,ij,bj->b", "aij,bjk->abik",
+}
+
+func growEinsum(r *generator) {
+	equation := oneOf(r, equations...)
+	left, _, _ := strings.Cut(equation, "->")
+	d := r.productType()
+	extents := map[rune]int64{}
+	hidden := r.dims(r.IntN(3))
+	var in []*ir.Value
+	for i, term := range strings.Split(left, ",") {
+		in = append(in, r.einsumOperand(d, term, hidden, extents, i == 0))
+	}
+	if r.one(3) {
+		equation = strings.ReplaceAll(equation, ",", " , ")
+	}
+	r.node("Einsum", ir.Attrs{"equation": ir.StringAttr(equation)}, in...)
+}
+
+// einsumOperand finds or makes an operand; the first one binds its letters to a value's extents.
+func (r *generator) einsumOperand(d ir.DType, term string, hidden []int64, extents map[rune]int64, first bool) *ir.Value {
+	letters := strings.ReplaceAll(term, "...", "")
+	if first && letters == term && len(letters) > 0 {
+		if v := r.find(func(v *ir.Value) bool {
+			return v.DType == d && rankOf(v) == len(letters) && fitsLetters(letters, dimsOf(v))
+		}); v != nil {
+			for i, letter := range letters {
+				extents[letter] = dimsOf(v)[i]
+			}
+			return v
+		}
+	}
+	var dims []int64
+	for i, letter := range term {
+		switch {
+		case letter == '.' && i > 0 && term[i-1] == '.' && (i < 2 || term[i-2] != '.'):
+			dims = append(dims, r.hiddenAxes(hidden)...)
+		case letter != '.':
+			if _, ok := extents[letter]; !ok {
+				extents[letter] = r.extent()
+			}
+			dims = append(dims, extents[letter])
+		}
+	}
+	return r.operand(d, 4, dims...)
+}
+
+// hiddenAxes are what an ellipsis stands for in one operand.
+func (r *generator) hiddenAxes(hidden []int64) []int64 {
+	out := slices.Clone(hidden)
+	if r.one(3) && len(out) > 0 {
+		out = out[1:]
+	}
+	for i := range out {
+		if r.one(4) {
+			out[i] = 1
+		}
+	}
+	return out
+}
+
+// fitsLetters reports equal extents for equal letters.
+func fitsLetters(letters string, dims []int64) bool {
+	for i := range letters {
+		if j := strings.IndexByte(letters, letters[i]); dims[j] != dims[i] {
+			return false
+		}
+	}
+	return true
+}

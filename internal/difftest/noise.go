@@ -1,0 +1,125 @@
+package difftest
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/rammerc/rammerc/internal/tolerance"
+	"github.com/rammerc/rammerc/ir"
+)
+
+// noise is the relative error put on every value, about two units in the last place.
+var noise = map[ir.DType]float64{
+	ir.Float64: 1.0 / (1 << 51), ir.Float32: 1.0 / (1 << 22), ir.Float16: 1.0 / (1 << 9), ir.BFloat16: 1.0 / (1 << 6),
+}
+
+const (
+	noisyRuns = 6
+	slack     = 32 // how much larger a difference may be than what noise makes
+)
+
+// sensitive reports whether rounding alone explains the difference d of an output: with noise on all
+// values, ir/eval itself comes to a difference of its order.
+func (c *Case) sensitive(output string, d tolerance.Difference) bool {
+	var worst tolerance.Difference
+	for run := range noisyRuns {
+		got, err := c.evaluate(c.noisy(uint64(run)))
+		if err != nil { // an index or an extent changed
+			return true
+		}
+		e := tolerance.Compare(output, got[output], c.want[output])
+		if e.Problem != "" {
+			return true
+		}
+		worst.Special += e.Special
+		worst.MaxAbs, worst.RelL2 = max(worst.MaxAbs, e.MaxAbs), max(worst.RelL2, e.RelL2)
+	}
+	if d.Special > 0 {
+		return worst.Special > 0
+	}
+	return d.MaxAbs <= slack*worst.MaxAbs || d.RelL2 <= slack*worst.RelL2
+}
+
+// noisy is the case's graph with each float value multiplied by noise before it is used.
+func (c *Case) noisy(seed uint64) *ir.Graph {
+	g, copies := ir.CloneMap(c.Graph)
+	r := rand.New(rand.NewPCG(seed, 2))
+	names := ir.NewNamer(g)
+	by := map[*ir.Value]*ir.Value{} // a value and what replaces it
+	var nodes []*ir.Node
+	disturb := func(original *ir.Value) {
+		t := c.values[original]
+		if t == nil || noise[t.DType] == 0 {
+			return
+		}
+		v := copies[original]
+		k := &ir.Value{Name: names.Fresh("noise"), DType: t.DType, Shape: ir.Dims(t.Dims...), Const: noiseTensor(r, t)}
+		g.Consts = append(g.Consts, k)
+		w := &ir.Value{Name: names.Fresh(v.Name), DType: v.DType, Shape: v.Shape}
+		w.Def = &ir.Node{Op: "Mul", Inputs: []*ir.Value{v, k}, Outputs: []*ir.Value{w}}
+		nodes = append(nodes, w.Def)
+		by[v] = w
+	}
+	for _, v := range c.Graph.Inputs {
+		disturb(v)
+	}
+	for _, v := range c.Graph.Consts {
+		if !parameterOnly(c.Graph, v) {
+			disturb(v)
+		}
+	}
+	for i, n := range c.Graph.Nodes {
+		nodes = append(nodes, g.Nodes[i])
+		for _, v := range n.Outputs {
+			if v != nil {
+				disturb(v)
+			}
+		}
+	}
+	outputs := append([]*ir.Value{}, g.Outputs...)
+	products := map[*ir.Node]*ir.Value{} // their first inputs stay
+	for v, w := range by {
+		products[w.Def] = v
+	}
+	g.Nodes = nodes
+	ir.ReplaceMany(g, by)
+	for n, v := range products {
+		n.Inputs[0] = v
+	}
+	for i, v := range outputs { // under their names
+		switch w := g.Outputs[i]; {
+		case v.Def == nil: // an input or constant keeps its name
+			g.Outputs[i] = v
+		case w != v:
+			v.Name, w.Name = w.Name, v.Name
+		}
+	}
+	return g
+}
+
+func noiseTensor(r *rand.Rand, t *ir.Tensor) *ir.Tensor {
+	f := ir.NewTensor(ir.Float64, t.Dims...)
+	data := ir.Slice[float64](f)
+	for i := range data {
+		data[i] = 1 + noise[t.DType]*(2*r.Float64()-1)
+		if t.DType == ir.Float16 || t.DType == ir.BFloat16 { // or it rounds to 1
+			data[i] = 1 + math.Copysign(noise[t.DType]/2, data[i]-1)
+		}
+	}
+	return convert(f, t.DType)
+}
+
+// parameterOnly reports constants that are no data: noise on them would change extents.
+func parameterOnly(g *ir.Graph, v *ir.Value) bool {
+	for _, u := range ir.Uses(g)[v] {
+		if u.Node == nil {
+			return false
+		}
+		switch {
+		case u.Node.Is("Resize") && u.Index > 0, u.Node.Is("Range"), u.Node.Is("OneHot") && u.Index < 2:
+		default:
+			return false
+		}
+	}
+	return true
+}

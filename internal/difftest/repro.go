@@ -1,0 +1,61 @@
+package difftest
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// inputMark starts the lines that hold the inputs' elements; to the text form they are comments.
+const inputMark = "//input "
+
+// Text is the case in the text form, with the elements of its inputs in comments in front. Parse reads
+// it back.
+func (c *Case) Text() string {
+	var b strings.Builder
+	for _, v := range c.Graph.Inputs {
+		t := c.Inputs[v.Name]
+		line := &ir.Graph{Consts: []*ir.Value{{Name: v.Name, DType: t.DType, Shape: ir.Dims(t.Dims...), Const: t}}}
+		var text bytes.Buffer
+		if err := ir.Print(&text, line); err != nil {
+			panic("BUG: " + err.Error())
+		}
+		b.WriteString(inputMark + strings.TrimSpace(strings.Split(text.String(), "\n")[1]) + "\n")
+	}
+	if err := ir.Print(&b, c.Graph); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return b.String()
+}
+
+// Parse reads what Text writes. Comments may stand in front of it.
+func Parse(file string, src []byte) (*Case, error) {
+	g, err := ir.ParseText(file, src)
+	if err != nil {
+		return nil, err
+	}
+	if err := ir.InferShapes(g).Err(); err != nil {
+		return nil, err
+	}
+	var lines []string
+	for scan := bufio.NewScanner(bytes.NewReader(src)); scan.Scan(); {
+		if line, ok := strings.CutPrefix(scan.Text(), inputMark); ok {
+			lines = append(lines, line)
+		}
+	}
+	in, err := ir.ParseText(file+" (inputs)", []byte("graph \"inputs\" () {\n"+strings.Join(lines, "\n")+"\nreturn\n}\n"))
+	if err != nil {
+		return nil, err
+	}
+	c := &Case{Name: file, Graph: g, Inputs: map[string]*ir.Tensor{}}
+	for _, v := range in.Consts {
+		c.Inputs[v.Name] = v.Const
+	}
+	if len(c.Inputs) != len(g.Inputs) {
+		return nil, fmt.Errorf("%s: %d inputs have elements, the graph has %d", file, len(c.Inputs), len(g.Inputs))
+	}
+	return c, nil
+}

@@ -1,0 +1,198 @@
+package difftest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// Shrink makes c smaller as long as it fails: it drops outputs, replaces nodes by inputs that hold what
+// they compute or by their own operands, makes inputs constant, and simplifies elements. It stops at
+// the deadline at the latest.
+func Shrink(c *Case, fails func(*Case) bool, deadline time.Time) *Case {
+	s := &shrinker{best: c, fails: fails, deadline: deadline}
+	if _, err := c.Want(); err != nil {
+		return c
+	}
+	for again := true; again; {
+		again = s.outputs() || s.cut() || s.bypass() || s.fix() || s.calm()
+	}
+	return s.best
+}
+
+type shrinker struct {
+	best     *Case
+	fails    func(*Case) bool
+	deadline time.Time
+}
+
+// try takes the case over when it is valid and still fails.
+func (s *shrinker) try(g *ir.Graph, inputs map[string]*ir.Tensor) bool {
+	if time.Now().After(s.deadline) {
+		return false
+	}
+	if !tidy(g, inputs) {
+		return false
+	}
+	c := &Case{Name: s.best.Name, Seed: s.best.Seed, Graph: g, Inputs: inputs, Wild: s.best.Wild}
+	if _, err := c.Want(); err != nil || !s.fails(c) {
+		return false
+	}
+	s.best = c
+	return true
+}
+
+// tidy removes what g does not need and infers again; false means that g is not valid.
+func tidy(g *ir.Graph, inputs map[string]*ir.Tensor) bool {
+	if len(g.Outputs) == 0 {
+		return false
+	}
+	for changed := true; changed; {
+		uses := ir.Uses(g)
+		used := func(v *ir.Value) bool { return v != nil && len(uses[v]) > 0 }
+		before := len(g.Nodes)
+		g.Nodes = slices.DeleteFunc(g.Nodes, func(n *ir.Node) bool { return !slices.ContainsFunc(n.Outputs, used) })
+		changed = len(g.Nodes) < before
+	}
+	uses := ir.Uses(g)
+	unused := func(v *ir.Value) bool { return len(uses[v]) == 0 }
+	g.Consts = slices.DeleteFunc(g.Consts, unused)
+	g.Inputs = slices.DeleteFunc(g.Inputs, unused)
+	for name := range inputs {
+		if !slices.ContainsFunc(g.Inputs, func(v *ir.Value) bool { return v.Name == name }) {
+			delete(inputs, name)
+		}
+	}
+	return ir.InferShapes(g).Err() == nil && ir.Verify(g) == nil
+}
+
+// copied is the best case's graph and inputs, to be changed, and the copies of its values.
+func (s *shrinker) copied() (*ir.Graph, map[string]*ir.Tensor, map[*ir.Value]*ir.Value) {
+	g, copies := ir.CloneMap(s.best.Graph)
+	inputs := map[string]*ir.Tensor{}
+	for name, t := range s.best.Inputs {
+		inputs[name] = t
+	}
+	return g, inputs, copies
+}
+
+// outputs tries each output alone, then without each.
+func (s *shrinker) outputs() bool {
+	changed := false
+	for i := 0; i < len(s.best.Graph.Outputs) && len(s.best.Graph.Outputs) > 1; i++ {
+		g, inputs, _ := s.copied()
+		g.Outputs = []*ir.Value{g.Outputs[i]}
+		if s.try(g, inputs) {
+			return true
+		}
+	}
+	for i := 0; i < len(s.best.Graph.Outputs) && len(s.best.Graph.Outputs) > 1; i++ {
+		g, inputs, _ := s.copied()
+		g.Outputs = slices.Delete(g.Outputs, i, i+1)
+		if s.try(g, inputs) {
+			changed = true
+			i--
+		}
+	}
+	return changed
+}
+
+// cut replaces values by inputs, those computed last first.
+func (s *shrinker) cut() bool {
+	changed := false
+	for i := 0; i < len(s.best.Graph.Nodes); i++ {
+		for _, v := range s.best.Graph.Nodes[i].Outputs {
+			if v == nil || slices.Contains(s.best.Graph.Outputs, v) {
+				continue
+			}
+			g, inputs, copies := s.copied()
+			replaceByInput(g, copies[v], s.best.values[v], inputs)
+			if s.try(g, inputs) {
+				changed = true
+				i = -1
+				break
+			}
+		}
+	}
+	return changed
+}
+
+func replaceByInput(g *ir.Graph, v *ir.Value, t *ir.Tensor, inputs map[string]*ir.Tensor) {
+	x := &ir.Value{Name: ir.NewNamer(g).Fresh(v.Name), DType: t.DType, Shape: ir.Dims(t.Dims...)}
+	g.Inputs = append(g.Inputs, x)
+	inputs[x.Name] = t
+	ir.ReplaceAll(g, v, x)
+}
+
+// bypass replaces a value by an operand of its node that has the same type, or makes another value of
+// the graph the output.
+func (s *shrinker) bypass() bool {
+	changed := false
+	for i := len(s.best.Graph.Nodes) - 1; i >= 0; i-- {
+		if i >= len(s.best.Graph.Nodes) {
+			continue
+		}
+		n := s.best.Graph.Nodes[i]
+		for _, v := range n.Outputs {
+			for _, x := range n.Inputs {
+				if v == nil || x == nil || v.DType != x.DType {
+					continue
+				}
+				g, inputs, copies := s.copied()
+				ir.ReplaceAll(g, copies[v], copies[x])
+				if len(g.Outputs) == 1 && g.Outputs[0].Def == nil {
+					continue
+				}
+				if s.try(g, inputs) {
+					return true
+				}
+			}
+		}
+	}
+	return changed
+}
+
+// fix makes symbols numbers and inputs constants.
+func (s *shrinker) fix() bool {
+	changed := false
+	if dims := bindings(s.best); len(dims) > 0 {
+		g, inputs, _ := s.copied()
+		if ir.BindDims(g, dims).Err() == nil {
+			changed = s.try(g, inputs)
+		}
+	}
+	return changed
+}
+
+// calm replaces the elements of inputs by small whole numbers.
+func (s *shrinker) calm() bool {
+	changed := false
+	for _, v := range s.best.Graph.Inputs {
+		t := s.best.Inputs[v.Name]
+		for _, simple := range []*ir.Tensor{filled(t.DType, 1, t.Dims...), counting(t.DType, t.Dims)} {
+			if t.DType == ir.Bool || string(simple.LittleEndian()) == string(t.LittleEndian()) || isCounting(t) {
+				break
+			}
+			g, inputs, _ := s.copied()
+			inputs[v.Name] = simple
+			if s.try(g, inputs) {
+				changed = true
+				break
+			}
+		}
+	}
+	return changed
+}
+
+func counting(d ir.DType, dims []int64) *ir.Tensor {
+	t := ir.NewTensor(ir.Int64, dims...)
+	for i := range ir.Slice[int64](t) {
+		ir.Slice[int64](t)[i] = int64(i%7) + 1
+	}
+	return convert(t, d)
+}
+
+func isCounting(t *ir.Tensor) bool {
+	return string(counting(t.DType, t.Dims).LittleEndian()) == string(t.LittleEndian())
+}
