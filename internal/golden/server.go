@@ -16,6 +16,9 @@ import (
 	"github.com/rammerc/rammerc/rkernels"
 )
 
+// nvccVariable names nvcc: with it set, the tests run on this machine's GPU instead of the emulator.
+const nvccVariable = "RAMMER_GOLDEN_NVCC"
+
 // compiler finds a C++ compiler, "" when there is none.
 func compiler() string {
 	for _, name := range []string{os.Getenv("CXX"), "g++", "c++", "clang++"} {
@@ -42,13 +45,16 @@ func build(dir, name, text string) (program string, err error) {
 			return "", err
 		}
 	}
-	src := filepath.Join(dir, name+".cc")
+	src := filepath.Join(dir, name+".cc") // one source for either compiler
 	if err := os.WriteFile(src, []byte(text), 0o644); err != nil {
 		return "", err
 	}
 	program = filepath.Join(dir, name)
-	cmd := exec.Command(compiler(), "-std=c++20", "-O1", "-w", "-pthread", "-fno-strict-aliasing",
-		"-I", filepath.Join(dir, "include"), src, "-o", program)
+	cmd := exec.Command(compiler(), "-O1", "-pthread", "-fno-strict-aliasing")
+	if nvcc := os.Getenv(nvccVariable); nvcc != "" {
+		cmd = exec.Command(nvcc, "-arch=native", "-x", "cu")
+	}
+	cmd.Args = append(cmd.Args, "-std=c++20", "-w", "-I", filepath.Join(dir, "include"), src, "-o", program)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, firstLines(string(out), 60))
 	}

@@ -125,11 +125,11 @@ const serverHead = `
 template <class K>
 struct One {
   struct Args {
-    const typename K::Args* all;
+    typename K::Args all;
     int task;
   };
   static constexpr int kThreads = K::kThreads, kShared = K::kShared;
-  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int) { K::compute_rtask(t, *a.all, a.task); }
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int) { K::compute_rtask(t, a.all, a.task); }
 };
 
 static int seed = 1;
@@ -139,13 +139,27 @@ static bool run(const typename K::Args& args, int tasks, char* mem, int task) {
   rt::harness::Bases bases{};
   bases.at[0] = mem;
   const rt::harness::Result r = task < 0 ? rt::harness::run<K>(args, tasks, bases, ++seed)
-                                         : rt::harness::run<One<K>>({&args, task}, 1, bases, ++seed);
+                                         : rt::harness::run<One<K>>({args, task}, 1, bases, ++seed);
   if (!r.ok) std::fprintf(stderr, "%s\n", r.error);
   return r.ok;
 }
 `
 
+// On a GPU the memory of a request is copied to the device and back.
 const serverMain = `
+#if defined(__CUDACC__)
+static bool run_request(int id, int task, char* mem, size_t size) {
+  char* device = nullptr;
+  if (cudaMalloc(&device, size) != cudaSuccess) return false;
+  cudaMemcpy(device, mem, size, cudaMemcpyHostToDevice);
+  const bool ok = kRuns[id](device, task) && cudaMemcpy(mem, device, size, cudaMemcpyDeviceToHost) == cudaSuccess;
+  cudaFree(device);
+  return ok;
+}
+#else
+static bool run_request(int id, int task, char* mem, size_t) { return kRuns[id](mem, task); }
+#endif
+
 int main() {
   struct {
     int run, task;
@@ -154,7 +168,7 @@ int main() {
   while (std::fread(&request, sizeof request, 1, stdin) == 1) {
     char* mem = static_cast<char*>(std::aligned_alloc(256, (request.size + 255) / 256 * 256));
     if (std::fread(mem, 1, request.size, stdin) != size_t(request.size)) return 1;
-    const char ok = kRuns[request.run](mem, request.task);
+    const char ok = run_request(request.run, request.task, mem, request.size);
     std::fwrite(&ok, 1, 1, stdout);
     std::fwrite(mem, 1, request.size, stdout);
     std::fflush(stdout);
