@@ -13,6 +13,7 @@ type Builder struct {
 	views  map[*ir.Value]View
 	homes  map[*ir.Value]View // where a value must be written: graph outputs, concats in place
 	consts map[*ir.Tensor]*Buffer
+	packed map[string]*Buffer // by layout and sources
 	names  map[string]int
 	diags  diag.List
 	group  *Group // being lowered, for names and origins
@@ -41,7 +42,7 @@ type Group struct {
 func Lower(g *ir.Graph) (*Graph, error) {
 	b := &Builder{
 		g: &Graph{Name: g.Name}, views: map[*ir.Value]View{}, homes: map[*ir.Value]View{},
-		consts: map[*ir.Tensor]*Buffer{}, names: map[string]int{},
+		consts: map[*ir.Tensor]*Buffer{}, packed: map[string]*Buffer{}, names: map[string]int{},
 	}
 	for i, v := range g.Inputs {
 		buf := b.newBuffer(v.Name, Input, v.DType, v.Shape.MustConsts())
@@ -248,10 +249,29 @@ func (b *Builder) Constant(name string, t *ir.Tensor) View {
 	return contiguous(buf, t.Dims)
 }
 
-// Packed makes a constant buffer whose bytes pack computes when (and only when) it is chosen.
-func (b *Builder) Packed(name string, d ir.DType, elems int64, pack func() []byte) View {
+// Packed makes a constant buffer whose bytes pack computes when (and only when) it is chosen. When
+// sources are given, name must spell the layout: a buffer of the same name made from the same sources
+// is shared, so that the steps of a recurrence do not each have weights of their own.
+func (b *Builder) Packed(name string, d ir.DType, elems int64, pack func() []byte, sources ...View) View {
+	key := ""
+	if len(sources) > 0 {
+		key = fmt.Sprint(name, elems)
+		for _, v := range sources {
+			id := -1
+			if v.Buf != nil {
+				id = v.Buf.ID
+			}
+			key += fmt.Sprint(id, v.Strided())
+		}
+		if buf, ok := b.packed[key]; ok {
+			return contiguous(buf, []int64{elems})
+		}
+	}
 	buf := b.newBuffer(name, Const, d, []int64{elems})
 	buf.Data = pack
+	if key != "" {
+		b.packed[key] = buf
+	}
 	return contiguous(buf, []int64{elems})
 }
 

@@ -85,7 +85,7 @@ func (b *Builder) packColumns(p product, s tileShape) View {
 			}
 		})
 		return pk.dst
-	})
+	}, v)
 }
 
 // packGemv packs B[batch][k][n] for the matrix-vector kernels: per column tile
@@ -104,7 +104,7 @@ func (b *Builder) packGemv(v View, k, n int64, s gemvShape) View {
 			}
 		})
 		return pk.dst
-	})
+	}, v)
 }
 
 // place is where value (i, j) of a k×n matrix stands among the packed tiles.

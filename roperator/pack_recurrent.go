@@ -35,7 +35,7 @@ func (b *Builder) packCell(c *cell, s gemvShape) View {
 			}
 		}
 		return pk.dst
-	})
+	}, c.w, c.r)
 }
 
 // packCellBias adds W's and R's biases, in the order of packCell's columns; zeros when there are none.
@@ -65,7 +65,7 @@ func (b *Builder) packCellBias(c *cell, s gemvShape) View {
 			binary.LittleEndian.PutUint32(out[j*packedSize:], math.Float32bits(sum))
 		}
 		return out
-	})
+	}, c.w, c.bias)
 }
 
 // packPeepholes puts P, [i o f][unit], as [unit][i o f].
@@ -77,5 +77,5 @@ func (b *Builder) packPeepholes(c *cell) View {
 			pk.put(i, c.peep.Offset+(i%3*c.hidden+i/3)*c.peep.Strides[0])
 		}
 		return pk.dst
-	})
+	}, c.peep)
 }
