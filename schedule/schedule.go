@@ -27,7 +27,7 @@ type Policy struct {
 func Policies() []Policy {
 	return []Policy{
 		{"wavefront", "Rammer's Algorithm 1: all rOperators whose inputs are ready form a wave", (*opGraph).wavefronts},
-		{"sequential", "RammerBase: every rOperator is a wave of its own, in the order of the graph", (*opGraph).sequence},
+		{"sequential", "every rOperator is a wave of its own, in the order of the graph", (*opGraph).sequence},
 	}
 }
 
@@ -36,10 +36,11 @@ const (
 	PlanAuto     = "auto"     // Algorithm 1 decides from costs which waves form an rProgram
 	PlanRProgram = "rprogram" // all waves in one persistent rProgram
 	PlanWaves    = "waves"    // one launch per wave
+	PlanBase     = "base"     // RammerBase: one launch per rOperator, in sequence, whatever the policy
 )
 
 // Plans lists the kinds of plan; the first is the default.
-func Plans() []string { return []string{PlanAuto, PlanRProgram, PlanWaves} }
+func Plans() []string { return []string{PlanAuto, PlanRProgram, PlanWaves, PlanBase} }
 
 // Options are the user's choices. Empty fields mean the default.
 type Options struct {
@@ -57,6 +58,9 @@ func Schedule(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, opt 
 	kind, err := findPlan(opt.Plan)
 	if err != nil {
 		return nil, err
+	}
+	if kind == PlanBase {
+		kind, policy.waves = PlanWaves, (*opGraph).sequence
 	}
 	choices, err := admit(g, spec, costs)
 	if err != nil {

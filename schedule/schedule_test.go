@@ -3,6 +3,7 @@ package schedule
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -89,6 +90,44 @@ func TestDeterminism(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	if !bytes.Equal(first, text()) {
 		t.Error("two runs differ")
+	}
+}
+
+// Nothing is sampled: one wait missing among many thousand rTasks is found.
+func TestOneFaultInALargeProgram(t *testing.T) {
+	g := vdevicetest.Layers(30, 256, 256, 16, 8, false)
+	p := mustSchedule(t, g, device(t, "h200"), Options{Plan: PlanRProgram}).Segments[0].Program
+	if err := vdevice.VerifyProgram(p, g); err != nil || p.Len() < 15_000 {
+		t.Fatalf("%d steps: %v", p.Len(), err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for tried := 0; tried < 4; {
+		steps := p.Steps[r.IntN(len(p.Steps))]
+		s := &steps[r.IntN(len(steps))]
+		if len(s.Waits) == 0 {
+			continue
+		}
+		tried++
+		waits, w := s.Waits, r.IntN(len(s.Waits))
+		s.Waits = append(append([]vdevice.At{}, waits[:w]...), waits[w+1:]...)
+		resignal(p)
+		err := vdevice.VerifyProgram(p, g)
+		if ds := diag.All(err); len(ds) == 0 || ds[0].ID != "unordered-access" {
+			t.Errorf("rTask %v without a wait for %v: %v", s.Task, waits[w], err)
+		}
+		s.Waits = waits
+	}
+}
+
+// RammerBase runs one rOperator after another.
+func TestBase(t *testing.T) {
+	g := vdevicetest.Random(3, 20)
+	plan := mustSchedule(t, g, device(t, "h200"), Options{Plan: PlanBase})
+	if err := vdevice.Verify(plan); err != nil {
+		t.Fatal(err)
+	}
+	if s := plan.Stats(); s.Launches != len(g.Ops) || s.RPrograms != 0 {
+		t.Errorf("%d rOperators, but\n%v", len(g.Ops), s)
 	}
 }
 

@@ -57,9 +57,6 @@ func (b *Builder) Pick(op int32, candidate int) {
 	}
 }
 
-// Has reports whether the rOperator is in the program.
-func (b *Builder) Has(op int32) bool { return b.p.Pick[op] >= 0 }
-
 // At is where an appended rTask is.
 func (b *Builder) At(t Task) At { return b.at[t.Op][t.Index] }
 

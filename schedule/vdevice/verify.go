@@ -213,7 +213,7 @@ func (v *verifier) waits(p *Program) {
 					why = "out of order: waits are sorted by vEU, one for each"
 				}
 				if why != "" {
-					v.l.Add(&diag.Diagnostic{ID: badWait, Message: fmt.Sprintf("%s waits for %v, %s", v.step(p, At{int32(u), int32(o)}), w, why)})
+					v.l.Add(&diag.Diagnostic{ID: badWait, Message: fmt.Sprintf("%s waits for %v, %s", stepName(p, At{int32(u), int32(o)}), w, why)})
 					continue
 				}
 				last = w.VEU
@@ -224,7 +224,7 @@ func (v *verifier) waits(p *Program) {
 	for u, steps := range p.Steps {
 		for o := range steps {
 			if steps[o].Signal != waited[u][o] {
-				v.l.Add(&diag.Diagnostic{ID: badWait, Message: fmt.Sprintf("%s: signal is %v, somebody waits is %v", v.step(p, At{int32(u), int32(o)}), steps[o].Signal, waited[u][o])})
+				v.l.Add(&diag.Diagnostic{ID: badWait, Message: fmt.Sprintf("%s: signal is %v, somebody waits is %v", stepName(p, At{int32(u), int32(o)}), steps[o].Signal, waited[u][o])})
 			}
 		}
 	}
@@ -250,8 +250,6 @@ func cycleDiag(p *Program, cycle []At) *diag.Diagnostic {
 	}
 	return &diag.Diagnostic{ID: waitCycle, Message: "steps wait for each other in a circle: " + strings.Join(parts, " waits for a step of the vEU of ")}
 }
-
-func (v *verifier) step(p *Program, at At) string { return stepName(p, at) }
 
 // stepName is how findings speak of a step.
 func stepName(p *Program, at At) string {
