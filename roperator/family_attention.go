@@ -35,6 +35,7 @@ func lowerAttention(b *Builder, g *Group) error {
 		return err
 	}
 	rank := len(shape)
+	b.interleaveHeads(g.Outputs[0])
 	t := b.newTail(g, tailSpec{dtype: ir.Float32, shape: shape, cuts: [2]int{rank - 2, rank - 1}})
 	var candidates []*Candidate
 	for _, bq := range []int64{16, 8, 32} {
@@ -45,6 +46,23 @@ func lowerAttention(b *Builder, g *Group) error {
 	b.Add(g.Kind(), candidates...)
 	t.finish(b)
 	return nil
+}
+
+// interleaveHeads lays an output [1…][head][row][column] out with the heads of a row side by side, unless
+// it is destined for elsewhere: models join the heads next, which then moves nothing.
+func (b *Builder) interleaveHeads(v *ir.Value) {
+	dims := v.Shape.MustConsts()
+	h := len(dims) - 3
+	if h < 0 || b.hasHome(v) || ir.Count(dims[:h]) != 1 {
+		return
+	}
+	perm := make([]int64, len(dims))
+	for i := range perm {
+		perm[i] = int64(i)
+	}
+	perm[h], perm[h+1] = int64(h+1), int64(h)
+	dims[h], dims[h+1] = dims[h+1], dims[h]
+	b.views[v] = contiguous(b.newBuffer(v.Name, Arena, v.DType, dims), dims).Permute(perm)
 }
 
 func (b *Builder) readAttention(g *Group) (*attention, error) {
