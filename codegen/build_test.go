@@ -81,3 +81,5 @@ func TestEmulatedProgram(t *testing.T) {
 		}
 	}
 }
+
+func runnerOptions(name string) runner.Options { return runner.Options{Name: name} }

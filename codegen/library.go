@@ -1,9 +1,14 @@
 package codegen
 
 import (
+	"embed"
 	"fmt"
 	"io"
+	"strings"
 )
+
+//go:embed templates/*
+var templates embed.FS
 
 type file struct {
 	name  string
@@ -18,6 +23,12 @@ func files(l *layout) []file {
 		{n + ".h", text(l.header())},
 		{n + ".plan.json", l.writePlan},
 		{n + ".map", text(fmt.Sprintf("{ global: %s_*; local: *; };\n", n))},
+		{"README.md", l.template("readme.md.in")},
+		{"python/" + n + ".py", l.template("module.py.in")},
+		{"go/" + n + ".go", l.template("module.go.in")},
+		{"go/go.mod", text(fmt.Sprintf("module %s\n\ngo 1.21\n", n))},
+		{"cmake/" + n + "-config.cmake", l.template("config.cmake.in")},
+		{"pkgconfig/" + n + ".pc", l.template("pkgconfig.pc.in")},
 	}
 	for _, name := range emulatorFiles() {
 		out = append(out, file{name, text(string(emulatorFile(name)))})
@@ -30,4 +41,48 @@ func text(s string) func(io.Writer) error {
 		_, err := io.WriteString(w, s)
 		return err
 	}
+}
+
+// template fills in one of the templates.
+func (l *layout) template(name string) func(io.Writer) error {
+	data, err := templates.ReadFile("templates/" + name)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	arch := l.plan.Spec.Arch
+	if !strings.HasPrefix(arch, "sm_") {
+		arch = "native"
+	}
+	return text(strings.NewReplacer(
+		"@NAME@", l.opt.Name,
+		"@MODEL@", plain(l.opt.Model),
+		"@VERSION@", plain(l.opt.Version),
+		"@DEVICE@", plain(deviceName(l.plan.Spec)),
+		"@ARCH@", arch,
+		"@PORTS@", l.portList(),
+	).Replace(string(data)))
+}
+
+// plain keeps what is harmless in the prose, comments and docstrings of all languages.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '.' || r == '-' || r == '_' || r == ' ' || r == '(' || r == ')' || r == '+' ||
+			r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+func (l *layout) portList() string {
+	var b strings.Builder
+	for _, side := range []struct {
+		what  string
+		ports []port
+	}{{"input", l.inputs}, {"output", l.outputs}} {
+		for i, p := range side.ports {
+			fmt.Fprintf(&b, "- %s %d: `%s`, %s%v\n", side.what, i, strings.ReplaceAll(comment(p.Name), "`", "'"), p.DType, p.Dims)
+		}
+	}
+	return b.String()
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"io/fs"
 	"sort"
 	"strings"
 
@@ -44,9 +45,19 @@ func (l *layout) writeSource(w io.Writer) error {
 	return s.w.Flush()
 }
 
+// functorHeaders declare what generated functors call.
+var functorHeaders = []string{"common/math.cuh", "common/operand.cuh"}
+
 // amalgamate joins the run time and the headers of the used rKernels.
 func (l *layout) amalgamate() (*amalgam, error) {
 	names := []string{"rt/device.cuh", "rt/context.h"}
+	if len(l.functors) > 0 {
+		for _, h := range functorHeaders {
+			if _, err := fs.Stat(l.kernels, h); err == nil { // a set of kernels may do without
+				names = append(names, h)
+			}
+		}
+	}
 	for _, in := range l.instances {
 		names = append(names, in.inst.Kernel.Source)
 	}

@@ -12,21 +12,20 @@
 #include <ucontext.h>
 #endif
 
-#if defined(__has_feature)
+#if defined(__SANITIZE_THREAD__)
+#define RT_EMU_TSAN 1
+#include <sanitizer/tsan_interface.h>
+#elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define RT_EMU_TSAN 1
 #include <sanitizer/tsan_interface.h>
 #endif
-#if __has_feature(address_sanitizer)
-#define RT_EMU_ASAN 1
-#include <sanitizer/common_interface_defs.h>
-#endif
-#else
-#if defined(__SANITIZE_THREAD__)
-#define RT_EMU_TSAN 1
-#include <sanitizer/tsan_interface.h>
 #endif
 #if defined(__SANITIZE_ADDRESS__)
+#define RT_EMU_ASAN 1
+#include <sanitizer/common_interface_defs.h>
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
 #define RT_EMU_ASAN 1
 #include <sanitizer/common_interface_defs.h>
 #endif

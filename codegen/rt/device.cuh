@@ -11,10 +11,12 @@
 #define RT_DEVICE __device__ __forceinline__
 #define RT_NOINLINE_DEVICE __device__ __noinline__
 #define RT_UNROLL _Pragma("unroll")
+#define RT_NO_UNROLL _Pragma("unroll 1")
 #else
 #define RT_DEVICE inline
 #define RT_NOINLINE_DEVICE __attribute__((noinline)) inline
 #define RT_UNROLL
+#define RT_NO_UNROLL
 #endif
 
 namespace rt {

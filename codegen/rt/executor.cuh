@@ -104,6 +104,7 @@ class VEU {
         tid_(detail::thread_index()),
         threads_(detail::block_threads()),
         veu_(static_cast<uint32_t>(detail::block_index())) {
+    RT_NO_UNROLL
     for (int i = tid_; i < Program::kSpaces; i += threads_) c_.bases[i] = l_.bases[i];
   }
 
@@ -118,6 +119,7 @@ class VEU {
     settle();
     fetch_operands(first);
     settle();
+    RT_NO_UNROLL
     for (uint32_t i = first; i < last; ++i) {
       if (i + 1 < last) fetch_operands(i + 1);
       if (i + 2 < last) fetch_step(i + 2);
@@ -161,6 +163,7 @@ class VEU {
   // producers wrote before what this thread block reads after the barrier.
   RT_DEVICE void wait(const Wait* staged, const Wait* all, uint32_t count, Place p) {
     if (tid_ < 32) {
+      RT_NO_UNROLL
       for (uint32_t first = 0; first < count; first += 32) {
         const uint32_t n = first + static_cast<uint32_t>(tid_);
         Wait w{0, 0};
@@ -200,11 +203,13 @@ class VEU {
 
   RT_DEVICE void fetch_operands(uint32_t i) {
     const Step& s = c_.ring[i % 4];
+    RT_NO_UNROLL
     for (int w = tid_; w < s.args_words; w += threads_) {
       cp_async16(c_.args[i % 2] + 16 * w, l_.args + s.args + 16 * w);
     }
     if (l_.persistent) {
       const int pairs = (min_waits(s.wait_count) + 1) / 2;
+      RT_NO_UNROLL
       for (int w = tid_; w < pairs; w += threads_) {
         cp_async16(&c_.waits[i % 2][2 * w], l_.waits + s.wait_begin + 2 * w);
       }

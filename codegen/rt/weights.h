@@ -164,14 +164,35 @@ class Weights {
   DeviceBuffer constants_, tables_, args_;
 };
 
-// The weights of a device, loaded by the first context and released by the last.
+// Throws unless the file at path is the program's.
+inline void check_weights(const Model& m, const std::string& path) {
+  WeightsReader in(m, path);
+  std::vector<char> chunk(size_t{1} << 20);
+  for (uint64_t left = m.weights_bytes + m.tables_bytes; left > 0;) {
+    const size_t n = static_cast<size_t>(left < chunk.size() ? left : chunk.size());
+    in.read(chunk.data(), n);
+    left -= n;
+  }
+  in.check();
+}
+
+// The weights of a device, loaded by the first context and released by the last. A context that names
+// another file shares them too, if it holds the same.
 inline std::shared_ptr<Weights> share_weights(const Model& m, const std::string& path, int device) {
+  struct Entry {
+    std::weak_ptr<Weights> weights;
+    std::string path;
+  };
   static std::mutex mutex;
-  static std::map<int, std::weak_ptr<Weights>> loaded;
+  static std::map<int, Entry> loaded;
   std::lock_guard<std::mutex> hold(mutex);
-  if (std::shared_ptr<Weights> w = loaded[device].lock()) return w;
+  Entry& e = loaded[device];
+  if (std::shared_ptr<Weights> w = e.weights.lock()) {
+    if (path != e.path) check_weights(m, path);
+    return w;
+  }
   auto w = std::make_shared<Weights>(m, path);
-  loaded[device] = w;
+  e = Entry{w, path};
   return w;
 }
 

@@ -207,7 +207,7 @@ func (b *Build) readCode(keep string) {
 		}
 		for i := range b.Kernels {
 			k := &b.Kernels[i]
-			if s := f.Section(".text." + k.Name); s != nil && strings.Contains(filepath.Base(p), k.Arch) {
+			if s := f.Section(".text." + k.Name); s != nil && strings.Contains(filepath.Base(p), "_"+strings.TrimPrefix(k.Arch, "sm_")+".") {
 				k.CodeBytes = int64(s.Size)
 			}
 		}

@@ -1,0 +1,79 @@
+package abi
+
+import (
+	"go/token"
+	"math/rand"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Values of the XXH64 specification's test programs.
+func TestHashVectors(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want uint64
+	}{
+		{"", 0xEF46DB3751D8E999}, {"a", 0xD24EC4F1A98C6E5B}, {"abc", 0x44BC2CF5AD770999},
+		{"Nobody inspects the spammish repetition", 0xFBCEA83C8A378BF1},
+	} {
+		h := NewHash()
+		h.Write([]byte(c.text))
+		if got := h.Sum64(); got != c.want {
+			t.Errorf("%q hashes to %016x, want %016x", c.text, got, c.want)
+		}
+	}
+}
+
+func TestHashDoesNotDependOnCuts(t *testing.T) {
+	rng := rand.New(rand.NewSource(1))
+	data := make([]byte, 1000)
+	rng.Read(data)
+	whole := NewHash()
+	whole.Write(data)
+	for range 50 {
+		h := NewHash()
+		for rest := data; len(rest) > 0; {
+			n := min(1+rng.Intn(70), len(rest))
+			h.Write(rest[:n])
+			rest = rest[n:]
+		}
+		if h.Sum64() != whole.Sum64() {
+			t.Fatal("cuts change the hash")
+		}
+	}
+}
+
+func FuzzIdentifier(f *testing.F) {
+	for _, s := range []string{"", "resnet50-v1.7", "7zip", "класс", "class", "a b\n", "_x", "int", "type"} {
+		f.Add(s)
+	}
+	ok := regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
+	f.Fuzz(func(t *testing.T, s string) {
+		id := Identifier(s)
+		if !ok.MatchString(id) || reserved[id] || token.IsKeyword(id) {
+			t.Errorf("%q becomes %q", s, id)
+		}
+		if Identifier(id) != id {
+			t.Errorf("%q becomes %q, which becomes %q", s, id, Identifier(id))
+		}
+	})
+}
+
+func TestHeaderNamesOnlyItsPrefix(t *testing.T) {
+	h := Header("net")
+	if strings.Contains(h, "@") {
+		t.Error("a placeholder is left")
+	}
+	for code, name := range map[int]string{
+		OK: "OK", BadArgument: "BAD_ARGUMENT", WeightsMissing: "WEIGHTS_MISSING", WeightsMismatch: "WEIGHTS_MISMATCH",
+		DeviceUnfit: "DEVICE_UNFIT", OutOfMemory: "OUT_OF_MEMORY", RunFailed: "RUN_FAILED", NotResident: "NOT_RESIDENT", Internal: "INTERNAL",
+	} {
+		if !regexp.MustCompile(`\bnet_` + name + ` = ` + string(rune('0'+code)) + `\b`).MatchString(h) {
+			t.Errorf("the header does not give net_%s the value %d", name, code)
+		}
+		if StatusText(code) == StatusText(99) {
+			t.Errorf("status %d has no text", code)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package codegen
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// userFolder is a library folder with the library built, and the expected output beside it.
+func userFolder(t *testing.T) (dir string, s *stencilPlan) {
+	t.Helper()
+	s = newStencilPlan(t, 2, 3, 64)
+	dir = emitStencil(t, s, Options{})
+	buildEmulated(t, dir, "stencil", "-O1")
+	x := testInput(128)
+	for name, data := range map[string][]float32{"x": x, "want": s.expect(x)} {
+		if err := os.WriteFile(filepath.Join(dir, name), floatBytes(data), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir, s
+}
+
+func need(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+		t.Skipf("%v: %v %s", args, err, out)
+	}
+}
+
+func TestPython(t *testing.T) {
+	need(t, "python3", "-c", "import numpy")
+	dir, _ := userFolder(t)
+	script := `
+import sys, numpy as np
+sys.path.insert(0, "python")
+import stencil
+x, want = np.fromfile("x", np.float32), np.fromfile("want", np.float32)
+class Foreign:  # another framework's tensor on the CPU
+    def __dlpack__(self, **kw): return x.__dlpack__(**kw)
+    def __dlpack_device__(self): return x.__dlpack_device__()
+with stencil.Model() as m:
+    assert [t.name for t in m.inputs] == ["x"] and m.inputs[0].shape == (128,), m.inputs
+    for given in ([x], {"x": x}, [Foreign()]):
+        np.testing.assert_allclose(m(given)[0], want, atol=1e-5)
+    into = [np.zeros(128, np.float32)]
+    m([x], out=into)
+    np.testing.assert_allclose(into[0], want, atol=1e-5)
+    for bad in ([x[:5]], [x.astype(np.float64)], {"y": x}, []):
+        try: m(bad)
+        except ValueError: pass
+        else: raise AssertionError(f"{bad} was taken")
+try: stencil.Model(weights="none")
+except stencil.Error as e: assert e.status == 2, e.status
+else: raise AssertionError("no weights were taken")
+print("fine")
+`
+	if out := command(t, dir, "python3", "-c", script); out != "fine\n" {
+		t.Error(out)
+	}
+}
+
+func TestGoPackage(t *testing.T) {
+	need(t, "go", "version")
+	need(t, "cc", "--version")
+	dir, s := userFolder(t)
+	main := `package main
+
+import (
+	"fmt"
+	"os"
+
+	"stencil"
+)
+
+func main() {
+	x, _ := os.ReadFile("../x")
+	m, err := stencil.Open(stencil.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer m.Close()
+	out, err := m.Run([][]byte{x})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(m.Inputs[0].Name, m.Outputs[0].Dims)
+	os.WriteFile("got", out[0], 0o666)
+	_, err = stencil.Open(stencil.Options{Weights: "none"})
+	fmt.Println(err.(*stencil.Error).Status)
+}
+`
+	user := filepath.Join(dir, "user")
+	for name, text := range map[string]string{
+		"main.go": main,
+		"go.mod":  "module user\n\ngo 1.21\n\nrequire stencil v0.0.0\n\nreplace stencil => ../go\n",
+	} {
+		if err := os.MkdirAll(user, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(user, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("CGO_ENABLED", "1")
+	t.Setenv("GOFLAGS", "-mod=mod")
+	t.Setenv("GOWORK", "off")
+	if out := command(t, user, "go", "run", "."); out != "x [128]\n2\n" {
+		t.Error(out)
+	}
+	got, err := os.ReadFile(filepath.Join(user, "got"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range s.expect(testInput(128)) {
+		if d := bytesFloat(got)[i] - want; d > 1e-5 || d < -1e-5 {
+			t.Fatalf("element %d is %v, want %v", i, bytesFloat(got)[i], want)
+		}
+	}
+}
+
+func TestBuildSystems(t *testing.T) {
+	dir, _ := userFolder(t)
+	main := "#include <stencil.h>\nint main(void) {\n  stencil_ctx *c;\n  return stencil_create(0, &c);\n}\n"
+	if err := os.WriteFile(filepath.Join(dir, "main.c"), []byte(main), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("pkg-config", func(t *testing.T) {
+		need(t, "pkg-config", "--version")
+		need(t, "cc", "--version")
+		command(t, dir, "sh", "-c", "PKG_CONFIG_PATH=pkgconfig cc main.c $(PKG_CONFIG_PATH=pkgconfig pkg-config --cflags --libs stencil) -o user && ./user")
+	})
+	t.Run("cmake", func(t *testing.T) {
+		need(t, "cmake", "--version")
+		lists := fmt.Sprintf("cmake_minimum_required(VERSION 3.10)\nproject(user C)\nfind_package(stencil REQUIRED CONFIG PATHS %s/cmake)\n"+
+			"add_executable(user main.c)\ntarget_link_libraries(user stencil::stencil)\n", dir)
+		if err := os.WriteFile(filepath.Join(dir, "CMakeLists.txt"), []byte(lists), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		command(t, dir, "sh", "-c", "cmake -B build . && cmake --build build && build/user")
+	})
+}

@@ -1,0 +1,187 @@
+package codegen
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/internal/runner"
+)
+
+// plantMissingWait drops the waits of one step for its neighbours' tiles.
+func (s *stencilPlan) plantMissingWait() {
+	for _, steps := range s.plan.Segments[0].Program.Steps {
+		for i := range steps {
+			steps[i].Waits = nil
+		}
+	}
+}
+
+func TestMissingWaitShows(t *testing.T) {
+	s := newStencilPlan(t, 4, 7, 256)
+	s.plantMissingWait()
+	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
+	for seed := uint64(1); seed <= 20; seed++ {
+		if s.mismatches(t, openLib(t, lib, runner.Options{Seed: seed})) > 0 {
+			return
+		}
+	}
+	t.Error("a program without waits gave right results with twenty seeds")
+}
+
+func TestThreadSanitizer(t *testing.T) {
+	flags := []string{"-fsanitize=thread", "-g", "-O1"}
+	run := func(s *stencilPlan, dir string) string {
+		lib := buildEmulated(t, dir, "stencil", flags...)
+		l, err := runner.Open(t.Context(), lib, runner.Options{Flags: flags, Env: []string{"TSAN_OPTIONS=halt_on_error=0 exitcode=66"}})
+		if err != nil {
+			if strings.Contains(err.Error(), "ThreadSanitizer: unexpected memory mapping") || strings.Contains(err.Error(), "-ltsan") {
+				t.Skip("ThreadSanitizer does not run here: " + err.Error())
+			}
+			t.Fatal(err)
+		}
+		_, err = l.Run([][]byte{floatBytes(testInput(s.veus * s.tile))})
+		if cerr := l.Close(); err == nil {
+			err = cerr
+		}
+		if err == nil {
+			return ""
+		}
+		return err.Error()
+	}
+	s := newStencilPlan(t, 3, 4, 64)
+	if report := run(s, emitStencil(t, s, Options{})); report != "" {
+		t.Errorf("a correct program is not clean: %s", report)
+	}
+	s.plantMissingWait()
+	if report := run(s, emitStencil(t, s, Options{})); !strings.Contains(report, "data race") {
+		t.Errorf("a missing wait was not reported: %q", report)
+	}
+	s = newStencilPlan(t, 3, 4, 64)
+	dir := emitStencil(t, s, Options{})
+	replaceIn(t, filepath.Join(dir, "stencil.cu"), "    t.sync();\n", "")
+	if report := run(s, dir); !strings.Contains(report, "data race") {
+		t.Errorf("a missing barrier inside an rTask was not reported: %q", report)
+	}
+}
+
+func replaceIn(t *testing.T, path, old, with string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), old) {
+		t.Fatalf("%s does not contain %q", path, old)
+	}
+	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(data), old, with)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDeadlockIsReported(t *testing.T) {
+	s := newStencilPlan(t, 4, 7, 256)
+	for order := 3; order < 7; order++ { // a later signal would do for an earlier one
+		s.plan.Segments[0].Program.Steps[2][order].Signal = false
+	}
+	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
+	l := openLib(t, lib, runner.Options{})
+	_, err := l.Run([][]byte{floatBytes(testInput(1024))})
+	var status *runner.StatusError
+	if !errors.As(err, &status) || status.Code != abi.RunFailed {
+		t.Fatalf("got %v, want run failed", err)
+	}
+	for _, want := range []string{"waits for vEU 2, step 3", "expected flag 4, seen 3", "ONNX nodes: node_4"} {
+		if !strings.Contains(status.Text, want) {
+			t.Errorf("the report lacks %q: %s", want, status.Text)
+		}
+	}
+}
+
+// A barrier that only some threads of an rTask reach must be reported too.
+func TestDivergentBarrierIsReported(t *testing.T) {
+	s := newStencilPlan(t, 2, 2, 64)
+	dir := emitStencil(t, s, Options{})
+	replaceIn(t, filepath.Join(dir, "stencil.cu"), "    t.sync();\n", "    if (t.tid != 5) t.sync();\n")
+	l := openLib(t, buildEmulated(t, dir, "stencil"), runner.Options{})
+	_, err := l.Run([][]byte{floatBytes(testInput(128))})
+	if err == nil || !strings.Contains(err.Error(), "threads wait at barrier") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOversizedGrid(t *testing.T) {
+	s := newStencilPlan(t, 8, 3, 64)
+	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
+	_, err := runner.Open(t.Context(), lib, runner.Options{Mode: runner.RProgram, MaxBlocks: 7})
+	var status *runner.StatusError
+	if !errors.As(err, &status) || status.Code != abi.NotResident || !strings.Contains(status.Text, "8 vEUs, the device holds 7") {
+		t.Errorf("got %v, want not resident", err)
+	}
+	l := openLib(t, lib, runner.Options{MaxBlocks: 7})
+	if l.Launch.Mode != "waves" || !strings.Contains(l.Launch.Reason, "8 vEUs") {
+		t.Errorf("the fall-back says %+v", l.Launch)
+	}
+	if n := s.mismatches(t, l); n > 0 {
+		t.Errorf("in waves %d elements are wrong", n)
+	}
+}
+
+func TestWeightsFile(t *testing.T) {
+	s := newStencilPlan(t, 2, 2, 64)
+	dir := emitStencil(t, s, Options{})
+	lib := buildEmulated(t, dir, "stencil")
+	good, err := os.ReadFile(filepath.Join(dir, "stencil.weights"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.coef[7] = 3 // another model of the same sizes
+	other, err := os.ReadFile(filepath.Join(emitStencil(t, s, Options{}), "stencil.weights"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := append([]byte{}, good...)
+	flipped[300] ^= 1
+	for _, c := range []struct {
+		name string
+		data []byte
+		code int
+		want string
+	}{
+		{"other", other, abi.WeightsMismatch, "belongs to another program"},
+		{"flipped", flipped, abi.WeightsMismatch, "is damaged"},
+		{"short", good[:len(good)-20], abi.WeightsMismatch, "is cut short"},
+		{"empty", nil, abi.WeightsMismatch, "is not a weights file"},
+		{"foreign", []byte(strings.Repeat("hello ", 100)), abi.WeightsMismatch, "is not a weights file"},
+	} {
+		path := filepath.Join(t.TempDir(), c.name)
+		if err := os.WriteFile(path, c.data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		_, err := runner.Open(t.Context(), lib, runner.Options{Weights: path})
+		var status *runner.StatusError
+		if !errors.As(err, &status) || status.Code != c.code || !strings.Contains(status.Text, c.want) {
+			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+		}
+	}
+	_, err = runner.Open(t.Context(), lib, runner.Options{Weights: filepath.Join(dir, "none")})
+	var status *runner.StatusError
+	if !errors.As(err, &status) || status.Code != abi.WeightsMissing {
+		t.Errorf("no file: got %v", err)
+	}
+}
+
+func TestCrashIsReported(t *testing.T) {
+	s := newStencilPlan(t, 2, 2, 64)
+	dir := emitStencil(t, s, Options{})
+	replaceIn(t, filepath.Join(dir, "stencil.cu"), "    t.sync();\n", "    t.sync();\n    *(volatile int*)8 = 1;\n")
+	l := openLib(t, buildEmulated(t, dir, "stencil"), runner.Options{})
+	_, err := l.Run([][]byte{floatBytes(testInput(128))})
+	var crash *runner.Crash
+	if !errors.As(err, &crash) || !strings.Contains(crash.State, "segmentation fault") {
+		t.Errorf("got %v, want a crash", err)
+	}
+}

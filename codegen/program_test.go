@@ -1,0 +1,193 @@
+package codegen
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/internal/toolchain"
+)
+
+// twoModels emits two libraries side by side, with what the C program expects of them.
+func twoModels(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	x := testInput(512)
+	write := func(name string, data []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("x", floatBytes(x))
+	for i, name := range []string{"first", "second"} {
+		s := newStencilPlan(t, 4, 3+2*i, 128)
+		if err := emit(s.plan, Options{Name: name, Version: "test"}, Dir(filepath.Join(dir, name)), os.DirFS("testdata/kernels")); err != nil {
+			t.Fatal(err)
+		}
+		write("want_"+name, floatBytes(s.expect(x)))
+	}
+	source, err := os.ReadFile("testdata/two_models.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("two_models.c", source)
+	return dir
+}
+
+func command(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func TestTwoModelsInOneProgram(t *testing.T) {
+	cxx, err := toolchain.FindCxx("")
+	if err != nil {
+		t.Skip(err)
+	}
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: ", err)
+	}
+	dir := twoModels(t)
+	for _, name := range []string{"first", "second"} { // linked statically: symbols must not meet
+		command(t, dir, cxx.Path, "-std=c++20", "-O1", "-x", "c++", "-c", name+"/"+name+".cu", "-o", name+".o")
+	}
+	command(t, dir, cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-Ifirst", "-Isecond", "-c", "two_models.c")
+	command(t, dir, cxx.Path, "two_models.o", "first.o", "second.o", "-pthread", "-ldl", "-o", "two_models")
+	if out := command(t, dir, "./two_models"); out != "0 failures\n" {
+		t.Error(out)
+	}
+}
+
+// The same program on a GPU, with shared libraries; without one only the compiler's part is tested.
+func TestTwoModelsOnGPU(t *testing.T) {
+	nvcc, err := toolchain.FindNVCC("")
+	if err != nil {
+		t.Skip(err)
+	}
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: ", err)
+	}
+	dir := twoModels(t)
+	args := []string{cc, "-std=c99", "-Ifirst", "-Isecond", "two_models.c", "-pthread", "-lm"}
+	for _, name := range []string{"first", "second"} {
+		b, err := nvcc.BuildLibrary(t.Context(), filepath.Join(dir, name), name, []string{"sm_80", "sm_90"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(b.Kernels) != 2 {
+			t.Errorf("ptxas reported on %d kernels, want one for each architecture", len(b.Kernels))
+		}
+		for _, k := range b.Kernels {
+			if k.SpillStores > 0 || k.Registers == 0 || k.CodeBytes == 0 {
+				t.Errorf("%s: %+v", name, k)
+			}
+		}
+		args = append(args, name+"/lib"+name+".so", "-Wl,-rpath,"+filepath.Join(dir, name))
+	}
+	command(t, dir, append(args, "-o", "two_models")...)
+	if _, err := os.Stat("/dev/nvidia0"); err != nil {
+		t.Skip("compiled and linked; there is no GPU to run it")
+	}
+	if out := command(t, dir, "./two_models"); out != "0 failures\n" {
+		t.Error(out)
+	}
+}
+
+// Nothing but the C interface may be visible.
+func TestSymbols(t *testing.T) {
+	if _, err := exec.LookPath("nm"); err != nil {
+		t.Skip(err)
+	}
+	s := newStencilPlan(t, 2, 2, 64)
+	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil", "-O0")
+	for _, line := range strings.Split(strings.TrimSpace(command(t, ".", "nm", "-D", "--defined-only", lib)), "\n") {
+		f := strings.Fields(line)
+		if name := f[len(f)-1]; !strings.HasPrefix(name, "stencil_") {
+			t.Errorf("the library exports %s", name)
+		}
+	}
+}
+
+func TestEmitIsDeterministic(t *testing.T) {
+	var first Memory
+	for range 3 {
+		files := Memory{}
+		s := newStencilPlan(t, 5, 9, 64)
+		if err := emit(s.plan, Options{Name: "stencil", Version: "test"}, files, os.DirFS("testdata/kernels")); err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = files
+			continue
+		}
+		if len(files) != len(first) {
+			t.Fatalf("%d files, then %d", len(first), len(files))
+		}
+		for name, data := range files {
+			if !bytes.Equal(data, first[name]) {
+				t.Errorf("%s differs between two compilations", name)
+			}
+		}
+	}
+}
+
+// Names come from the model, which may be hostile; they must not reach the code.
+func TestHostileNames(t *testing.T) {
+	s := newStencilPlan(t, 2, 2, 64)
+	evil := "x\n#error injected\r\\\n*/ \"quoted\" ??/\n\u2028%s \xff $(id)\\"
+	g := s.plan.Graph
+	g.Inputs[0].Name, g.Outputs[0].Name = evil, evil+"2"
+	for _, op := range g.Ops {
+		op.Name, op.Kind = evil, evil
+		op.Origins[0].Name = evil
+		op.Candidates[0].Inst.Values[2].Functor.Note = evil
+	}
+	dir := t.TempDir()
+	if err := emit(s.plan, Options{Name: evil, Version: "test", Model: evil}, Dir(dir), os.DirFS("testdata/kernels")); err != nil {
+		t.Fatal(err)
+	}
+	name := abi.Identifier(evil)
+	lib := buildEmulated(t, dir, name, "-O0", "-Wall", "-Werror", "-Wno-unused")
+	l := openLib(t, lib, runnerOptions(name))
+	if got := l.Inputs[0].Name; got != strings.ToValidUTF8(evil, "\ufffd") {
+		t.Errorf("the input's name is %q", got)
+	}
+	if n := s.mismatches(t, l); n > 0 {
+		t.Errorf("%d elements are wrong", n)
+	}
+}
+
+func TestUnrolled(t *testing.T) {
+	s := newStencilPlan(t, 3, 4, 64)
+	dir := emitStencil(t, s, Options{Unrolled: true})
+	source, err := os.ReadFile(filepath.Join(dir, "stencil.cu"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), "veu.template step<"); n != 12 {
+		t.Errorf("%d steps are spelled out, want 12", n)
+	}
+	l := openLib(t, buildEmulated(t, dir, "stencil"), runnerOptions(""))
+	for range 2 {
+		if n := s.mismatches(t, l); n > 0 {
+			t.Errorf("%d elements are wrong", n)
+		}
+	}
+	if nvcc, err := toolchain.FindNVCC(""); err == nil {
+		if _, err := nvcc.BuildLibrary(t.Context(), dir, "stencil", []string{"sm_90"}); err != nil {
+			t.Error(err)
+		}
+	}
+}
