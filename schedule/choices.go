@@ -139,4 +139,18 @@ func efficient(choices []choice) *choice {
 	return best
 }
 
+// fastestOn is the choice with the smallest run time on so many vEUs.
+func fastestOn(veus int, choices []choice) *choice {
+	best, least := &choices[0], 0.0
+	for i := range choices {
+		c := &choices[i]
+		time := c.taskTime * float64((c.c.Tasks+veus-1)/veus)
+		if i == 0 || time < least || time == least && c.work() < best.work() {
+			best, least = c, time
+		}
+	}
+	return best
+}
+
+// work is the time that all rTasks take together.
 func (c *choice) work() float64 { return c.taskTime * float64(c.c.Tasks) }

@@ -214,6 +214,34 @@ func TestSelectRKernels(t *testing.T) {
 	}
 }
 
+// Beside the extremes, SelectRKernels finds candidates that share the device: four rOperators on eight
+// vEUs want two rTasks each, neither eight nor one.
+func TestCandidatesForAShareOfTheDevice(t *testing.T) {
+	spec := device(t, "emu4")
+	spec.Cost.Step, spec.SMs = 0, 8
+	m, costs := vdevicetest.New("share"), table{}
+	for range 4 {
+		out := m.Buffer(roperator.Output, 8)
+		var cs []*roperator.Candidate
+		for _, c := range []struct {
+			tasks int64
+			time  float64
+		}{{8, 100}, {2, 200}, {1, 390}} {
+			g := vdevicetest.Grid{Shape: []int64{8}, Tile: []int64{8 / c.tasks}}
+			cs = append(cs, m.Candidate(int(c.tasks), 0, nil, []roperator.Access{g.Of(out)}))
+			costs[cs[len(cs)-1]] = c.time
+		}
+		m.Op(cs...)
+	}
+	plan, err := Schedule(m.G, spec, costs, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(plan.Pick); got != "[1 1 1 1]" {
+		t.Errorf("picked %s", got)
+	}
+}
+
 // chain is a chain of rOperators of one rTask each, or of two chains side by side.
 func chain(length, beside int) *roperator.Graph {
 	m := vdevicetest.New("chain")

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/rammerc/rammerc/roperator"
@@ -134,7 +135,8 @@ func joinLaunches(groups []*group) []*group {
 
 // scheduleWave selects candidates for the wave's rOperators and places their rTasks after base, which
 // has cur's earlier waves: the fastest candidates if their rTasks do not fill the device, otherwise the
-// faster of the fastest and the most efficient ones, by trying both.
+// best by trying those, the most efficient ones, and (beyond the paper) those that are fastest on the
+// share of the device that each rOperator can expect.
 func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *trial {
 	found := map[*choice]*deps{}
 	fast, tasks := s.pick(wave, fastest)
@@ -143,15 +145,34 @@ func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *tria
 		return best
 	}
 	slim, _ := s.pick(wave, efficient)
-	for i := range slim {
-		if slim[i] != fast[i] {
-			if t := s.try(slim, cur, base, found); t.placer.makespan() < best.placer.makespan() {
-				return t
-			}
-			break
+	tried := [][]picked{fast}
+	for _, other := range [][]picked{slim, s.fitting(wave)} {
+		if slices.ContainsFunc(tried, func(x []picked) bool { return slices.Equal(x, other) }) {
+			continue
+		}
+		tried = append(tried, other)
+		if t := s.try(other, cur, base, found); t.placer.makespan() < best.placer.makespan() {
+			best = t
 		}
 	}
 	return best
+}
+
+// fitting picks for each rOperator what is fastest on its share of the vEUs, by its work.
+func (s *scheduler) fitting(wave []int32) []picked {
+	total := 0.0
+	for _, op := range wave {
+		total += efficient(s.choices[op]).work()
+	}
+	out := make([]picked, len(wave))
+	for i, op := range wave {
+		share := 1
+		if total > 0 {
+			share = max(1, int(float64(s.spec.VEUs())*efficient(s.choices[op]).work()/total))
+		}
+		out[i] = picked{op, fastestOn(share, s.choices[op])}
+	}
+	return out
 }
 
 // picked is a wave's rOperator with the candidate that would carry it out.
