@@ -34,8 +34,7 @@ func concatInPlace(_ *Context, g *ir.Graph) (bool, error) {
 // writtenBy is the value a node computes that v shows in full and in order, or nil.
 func writtenBy(v *ir.Value) *ir.Value {
 	for v.Def != nil && v.Def.IsInternal("View") {
-		w := ir.ViewOf(v.Def)
-		if w.Offset != 0 || !w.IsDense() || ir.Count(w.Shape) != ir.Count(v.Def.Inputs[0].Shape.MustConsts()) {
+		if !isReshape(v.Def) {
 			return nil
 		}
 		v = v.Def.Inputs[0]

@@ -8,7 +8,7 @@ import (
 
 // expandRecurrent replaces LSTM, GRU and RNN by one cell per direction and time step.
 //
-// Requires: constant shapes. Leaves: cells whose steps are independent nodes, so that layers and
+// Requires: constant shapes; an empty X is left alone. Leaves: cells whose steps are independent nodes, so that layers and
 // directions can run side by side; Y as a Concat of the steps. Nothing is computed twice: a cell reads
 // its time step as a View of X.
 func expandRecurrent(c *Context, g *ir.Graph) (bool, error) {
@@ -16,7 +16,7 @@ func expandRecurrent(c *Context, g *ir.Graph) (bool, error) {
 	changed := false
 	for _, n := range g.Nodes {
 		spec, ok := recurrentSpecs[n.Op]
-		if !ok || n.Domain != "" || !constantShapes(n) {
+		if !ok || n.Domain != "" || !constantShapes(n) || ir.Count(n.Inputs[0].Shape.MustConsts()) == 0 {
 			out = append(out, n)
 			continue
 		}

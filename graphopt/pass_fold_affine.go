@@ -52,7 +52,7 @@ func (s *sweep) linearOf(v *ir.Value) (linear, bool) {
 func (s *sweep) ownsWeight(l linear) bool { return constOf(l.weight) != nil && s.single(l.weight) }
 
 func describe(n *ir.Node) (linear, bool) {
-	if n.Domain != "" || len(n.Inputs) < 2 {
+	if n.Domain != "" || len(n.Inputs) < 2 || n.Output(0) == nil {
 		return linear{}, false
 	}
 	w, rank := n.Inputs[1], len(n.Outputs[0].Shape)

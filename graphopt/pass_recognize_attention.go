@@ -61,7 +61,11 @@ func (s *sweep) emitAttention(n *ir.Node, m *attentionMatch) {
 	if m.mask != nil {
 		in = append(in, m.mask)
 	}
-	attrs := ir.Attrs{"scale": ir.FloatAttr(float64(float32(m.scale)))}
+	scale := m.scale
+	if m.q.DType != ir.Float64 {
+		scale = float64(float32(scale))
+	}
+	attrs := ir.Attrs{"scale": ir.FloatAttr(scale)}
 	if m.nanToZero {
 		attrs["nan_to_zero"] = ir.IntAttr(1)
 	}

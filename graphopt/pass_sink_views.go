@@ -91,8 +91,10 @@ func (s *sinker) behind(m *maker, view *ir.Node, v *ir.Value, root, shape []int6
 		}
 		return v, true
 	}
-	dims := v.Shape.MustConsts()
+	dims, ok := v.Shape.Consts()
 	switch {
+	case !ok:
+		return nil, false
 	case ir.Count(dims) == 1 && len(dims) <= len(root):
 		return v, true
 	case len(dims) > 0 && ir.Count(dims) == dims[len(dims)-1] && len(root) > 0 &&
@@ -144,7 +146,8 @@ func isReshape(n *ir.Node) bool {
 		return false
 	}
 	v := ir.ViewOf(n)
-	return v.Offset == 0 && v.IsDense() && ir.Count(v.Shape) == ir.Count(n.Inputs[0].Shape.MustConsts())
+	dims, ok := n.Inputs[0].Shape.Consts()
+	return ok && v.Offset == 0 && v.IsDense() && ir.Count(v.Shape) == ir.Count(dims)
 }
 
 func isElementwise(n *ir.Node) bool {
