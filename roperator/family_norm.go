@@ -32,13 +32,13 @@ func newLineShape(n, count int64, across bool) lineShape {
 	switch {
 	case across:
 		s.lines, s.across = 32, true
-	case n <= 256 || n <= 1024 && count >= 16:
+	case n <= 256 || n <= 512 && count >= 16:
 		s.lines = 8
 	}
 	threads := 256 / s.lines
 	for s.per = 1; s.per*threads < n; s.per *= 2 {
 	}
-	if s.per > 32 {
+	if s.per > 16 { // more would take too many registers
 		s.per = 0
 	}
 	return s

@@ -77,8 +77,7 @@ RK_ANY R wrap(uint64_t x) {
 
 template <class R, class F>
 RK_ANY R saturate(F x) {
-  using L = std::numeric_limits<R>;
-  constexpr R least = L::min(), most = L::max();
+  constexpr R least = kLowest<R>, most = kHighest<R>;
   constexpr F above = F(most / 2 + 1) * F(2);  // the power of two behind the largest value
   if (!(x == x)) return R(0);
   if (x <= F(least)) return least;
@@ -86,9 +85,18 @@ RK_ANY R saturate(F x) {
   return R(x);
 }
 
+template <class C>
+RK_ANY bool negative(C x) {
+  if constexpr (std::is_unsigned_v<C>) {
+    return false;
+  } else {
+    return x < C(0);
+  }
+}
+
 template <class R>
 RK_ANY Calc<R> floor_mod(Calc<R> b, Calc<R> m) {
-  return m != Calc<R>(0) && (m < Calc<R>(0)) != (b < Calc<R>(0)) ? m + b : m;
+  return m != Calc<R>(0) && negative(m) != negative(b) ? m + b : m;
 }
 
 // a/b and the remainder, cut off towards zero, without the cases that C++ leaves undefined.
@@ -215,7 +223,7 @@ RK_ANY R Abs(T x) {
   if constexpr (is_float<R>)
     return R(real::abs(Calc<R>(x)));
   else
-    return Calc<R>(x) < Calc<R>(0) ? detail::wrap<R>(0 - uint64_t(x)) : R(x);
+    return detail::negative(Calc<R>(x)) ? detail::wrap<R>(0 - uint64_t(x)) : R(x);
 }
 
 template <class R, class T>
@@ -230,7 +238,7 @@ template <class R, class T>
 RK_ANY R Sign(T operand) {
   const Calc<R> x = Calc<R>(operand), zero = Calc<R>(0);
   if (x > zero) return R(1);
-  if (x < zero) return R(-1);
+  if (detail::negative(x)) return R(-1);
   return R(x);  // keeps NaN and the zeros
 }
 
@@ -245,7 +253,7 @@ RK_ANY R PRelu(T operand, S slope) {
     const Calc<R> x = Calc<R>(operand);
     return R(x < Calc<R>(0) ? Calc<R>(slope) * x : x);
   } else {
-    return Calc<R>(operand) < Calc<R>(0) ? detail::wrap<R>(uint64_t(operand) * uint64_t(slope)) : R(operand);
+    return detail::negative(Calc<R>(operand)) ? detail::wrap<R>(uint64_t(operand) * uint64_t(slope)) : R(operand);
   }
 }
 

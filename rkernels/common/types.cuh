@@ -131,6 +131,12 @@ using Calc = typename CalcOf<T>::type;
 template <class T>
 using Real = std::conditional_t<std::is_same_v<Calc<T>, float>, float, double>;
 
+// The ends of an integer type's range; bool counts as 0 and 1.
+template <class T>
+inline constexpr T kLowest = std::numeric_limits<T>::min();
+template <class T>
+inline constexpr T kHighest = std::numeric_limits<T>::max();
+
 template <class T>
 inline constexpr bool is_float = std::is_floating_point_v<Calc<T>>;
 

@@ -73,7 +73,13 @@ struct Normalize {
       RT_UNROLL
       for (int u = 0; u < PER; ++u) x[u] = part + u * kStep < line.n ? line.load(part + u * kStep) : F(0);
     }
-    const auto element = [&](int u, int k) { return PER > 0 ? x[u] : line.load(k); };
+    const auto element = [&](int u, int k) {
+      if constexpr (PER > 0) {
+        return x[u];
+      } else {
+        return line.load(k);
+      }
+    };
     const F mean = line.sum(element) / F(a.n);
     const F variance = line.sum([&](int u, int k) {
       const F d = element(u, k) - mean;

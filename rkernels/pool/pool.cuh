@@ -44,7 +44,7 @@ struct Pool {
     if constexpr (is_float<Element>)
       return C(-fn::inf_f());
     else
-      return C(std::numeric_limits<Element>::min());
+      return C(kLowest<Element>);
   }
 
   RT_DEVICE static void see(Seen& s, C x, int64_t at) {

@@ -83,7 +83,7 @@ struct ReduceMax {
     if constexpr (is_float<In>)
       return State(-fn::inf_f());
     else
-      return State(std::numeric_limits<In>::min());
+      return State(kLowest<In>);
   }
   static RK_ANY State of(In x, int) { return State(x); }
   static RK_ANY State merge(State a, State b) { return fn::Max<State>(a, b); }
@@ -97,7 +97,7 @@ struct ReduceMin {
     if constexpr (is_float<In>)
       return State(fn::inf_f());
     else
-      return State(std::numeric_limits<In>::max());
+      return State(kHighest<In>);
   }
   static RK_ANY State of(In x, int) { return State(x); }
   static RK_ANY State merge(State a, State b) { return fn::Min<State>(a, b); }
