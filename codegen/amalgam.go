@@ -7,6 +7,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/rammerc/rammerc/codegen/cudaemu"
@@ -19,13 +20,15 @@ import (
 type amalgam struct {
 	kernels fs.FS
 	seen    map[string]bool
-	system  []string // hoisted includes, with their conditions
-	hoist   map[string]bool
+	system  []hoisted
 	body    strings.Builder
 }
 
+// hoisted is a system include and the stack of conditions it stands under, one a line.
+type hoisted struct{ line, conds string }
+
 func newAmalgam(kernels fs.FS) *amalgam {
-	return &amalgam{kernels: kernels, seen: map[string]bool{}, hoist: map[string]bool{}}
+	return &amalgam{kernels: kernels, seen: map[string]bool{}}
 }
 
 var (
@@ -105,19 +108,42 @@ func (a *amalgam) include(from, name string, emulator bool, conds conditions) er
 }
 
 func (a *amalgam) hoistInclude(line string, conds conditions) {
-	line = strings.TrimSpace(line)
+	inc := hoisted{strings.Join(strings.Fields(line), " "), strings.Join(conds, "\n")}
+	if !slices.Contains(a.system, inc) {
+		a.system = append(a.system, inc)
+	}
+}
+
+// includes are the hoisted system includes: first those without conditions, then one group for each
+// distinct stack of conditions, without what is there already.
+func (a *amalgam) includes() string {
+	var groups []string
+	lines := map[string][]string{}
+	for _, inc := range a.system {
+		if inc.conds != "" && slices.Contains(a.system, hoisted{inc.line, ""}) {
+			continue
+		}
+		if lines[inc.conds] == nil && inc.conds != "" {
+			groups = append(groups, inc.conds)
+		}
+		lines[inc.conds] = append(lines[inc.conds], inc.line)
+	}
 	var b strings.Builder
-	for _, c := range conds {
-		b.WriteString("#if " + c + "\n")
+	for _, g := range append([]string{""}, groups...) {
+		conds := strings.Split(g, "\n")
+		if g == "" {
+			conds = nil
+		}
+		for _, c := range conds {
+			b.WriteString("#if " + c + "\n")
+		}
+		sort.Strings(lines[g])
+		for _, line := range lines[g] {
+			b.WriteString(line + "\n")
+		}
+		b.WriteString(strings.Repeat("#endif\n", len(conds)))
 	}
-	b.WriteString(line + "\n")
-	for range conds {
-		b.WriteString("#endif\n")
-	}
-	if text := b.String(); !a.hoist[text] {
-		a.hoist[text] = true
-		a.system = append(a.system, text)
-	}
+	return b.String()
 }
 
 // conditions is the stack of #if conditions around a line.

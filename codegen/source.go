@@ -28,9 +28,7 @@ func (l *layout) writeSource(w io.Writer) error {
 	}
 	s.opening()
 	s.printf("#include \"%s.h\"\n\n", l.opt.Name)
-	for _, inc := range run.system {
-		s.printf("%s", inc)
-	}
+	s.printf("%s", run.includes())
 	s.printf("\n#if defined(__CUDACC__)\n#pragma nv_diag_suppress 177  // the run time has functions that this program does not use\n#endif\n\n")
 	s.printf("// Two libraries made like this one can be linked into one program: all but the C interface is internal.\nnamespace {\n\n")
 	s.printf("%s", run.body.String())
@@ -180,11 +178,7 @@ func (s *source) argumentArrays(data, prefix string) {
 		for _, i := range in.ops {
 			u := s.ops[i]
 			s.printf("    // %s\n", comment(s.opTitle(u)))
-			if parts := s.designators(u.cand.Args); len(parts) > 0 {
-				s.printf("    {%s},\n", wrap(parts, 5))
-			} else {
-				s.printf("    {},\n")
-			}
+			s.printf("    %s,\n", s.block(u.cand.Args, 4))
 		}
 		s.printf("};\n\n")
 	}
@@ -203,12 +197,8 @@ func (s *source) program() {
 	for i, in := range s.instances {
 		aliases[i] = "kernels::" + in.alias
 	}
-	list := wrap(aliases, 6)
-	s.printf("// The program, as the executor sees it.\nstruct Program {\n")
+	s.printf("// The program, as the executor sees it.\nstruct Program : rt::Needs<\n                     %s> {\n", wrap(aliases, 21))
 	s.printf("  static constexpr int kSpaces = %d;\n", s.spaces())
-	s.printf("  static constexpr int kThreads = rt::max_threads<\n      %s>();\n", list)
-	s.printf("  static constexpr int kShared = rt::max_shared<\n      %s>();\n", list)
-	s.printf("  static constexpr int kArgsBytes = rt::max_args_bytes<\n      %s>();\n", list)
 	s.printf("  static constexpr int kVEUsPerSM = %d;\n\n", max(1, s.plan.Spec.VEUsPerSM))
 	s.printf("  template <class VEU>\n  RT_DEVICE static void run(VEU& veu, bool persistent) {\n")
 	if s.opt.Unrolled {
@@ -234,7 +224,7 @@ func (s *source) model() {
 	s.printf("const rt::OpRow op_rows[] = {\n")
 	for _, u := range s.ops {
 		in := s.instances[u.instance]
-		s.printf("    {&%s[%d], sizeof(kernels::%s::Args), %s, %s,\n     %s},\n", argsName(in), u.row, in.alias,
+		s.printf("    rt::op_row(%s[%d],\n               %s, %s, %s),\n", argsName(in), u.row,
 			quote(u.op.Name), quote(u.op.Kind), quote(nodeNames(u.op.Origins)))
 	}
 	s.printf("    {nullptr, 0, \"\", \"\", \"\"},\n};\n\n")

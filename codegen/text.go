@@ -62,17 +62,18 @@ func nodeNames(origins []ir.Origin) string {
 	return strings.Join(parts, ", ")
 }
 
-// initialiser spells fields as a designated initialiser on one line.
-func (l *layout) initialiser(fields []rkernels.Field) string {
-	return "{" + strings.Join(l.designators(fields), ", ") + "}"
-}
-
-func (l *layout) designators(fields []rkernels.Field) []string {
+// block spells fields as a designated initialiser that starts after indent columns; where a line would
+// grow too long it goes on below, indented by one more.
+func (l *layout) block(fields []rkernels.Field, indent int) string {
 	parts := make([]string, len(fields))
 	for i, f := range fields {
 		parts[i] = "." + f.Name + " = " + l.value(f.Value)
+		if nested, ok := f.Value.(rkernels.Struct); ok && indent+2+len(parts[i]) > lineWidth {
+			head := "." + f.Name + " = "
+			parts[i] = head + l.block(nested, indent+1+len(head))
+		}
 	}
-	return parts
+	return "{" + wrap(parts, indent+1) + "}"
 }
 
 func (l *layout) value(v rkernels.ArgValue) string {
@@ -90,7 +91,11 @@ func (l *layout) value(v rkernels.ArgValue) string {
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	case rkernels.Struct:
-		return l.initialiser(v)
+		parts := make([]string, len(v))
+		for i, f := range v {
+			parts[i] = "." + f.Name + " = " + l.value(f.Value)
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
 	}
 	panic(fmt.Sprintf("BUG: argument value %T", v))
 }
@@ -145,7 +150,7 @@ func floatLiteral(f float32) string {
 }
 
 // wrap joins parts with commas, breaking lines that would grow too long; the first line starts after
-// indent columns, the others are indented by indent.
+// indent columns, the others are indented by indent. Parts may have lines of their own.
 func wrap(parts []string, indent int) string {
 	var b strings.Builder
 	col := indent
@@ -154,7 +159,8 @@ func wrap(parts []string, indent int) string {
 			p += ","
 		}
 		if i > 0 {
-			if col+1+len(p) > lineWidth {
+			first, _, _ := strings.Cut(p, "\n")
+			if col+1+len(first) > lineWidth {
 				b.WriteString("\n" + strings.Repeat(" ", indent))
 				col = indent
 			} else {
@@ -163,7 +169,11 @@ func wrap(parts []string, indent int) string {
 			}
 		}
 		b.WriteString(p)
-		col += len(p)
+		if at := strings.LastIndexByte(p, '\n'); at >= 0 {
+			col = len(p) - at - 1
+		} else {
+			col += len(p)
+		}
 	}
 	return b.String()
 }

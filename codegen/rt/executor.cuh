@@ -2,6 +2,8 @@
 // the steps they name, computes their rTasks and publishes those somebody waits for.
 #pragma once
 
+#include <initializer_list>
+
 #include "rt/device.cuh"
 
 namespace rt {
@@ -66,24 +68,17 @@ struct alignas(128) Control {
   alignas(16) Wait waits[2][kStagedWaits];
 };
 
+// What the rKernel instances of a program need at most; an emitted Program derives from it.
 template <class... Kernels>
-constexpr int max_args_bytes() {
-  size_t most = 16;
-  ((most = sizeof(typename Kernels::Args) > most ? sizeof(typename Kernels::Args) : most), ...);
-  return static_cast<int>((most + 15) / 16 * 16);
-}
-template <class... Kernels>
-constexpr int max_threads() {
-  int most = 32;
-  ((most = Kernels::kThreads > most ? Kernels::kThreads : most), ...);
-  return most;
-}
-template <class... Kernels>
-constexpr int max_shared() {
-  int most = 0;
-  ((most = Kernels::kShared > most ? Kernels::kShared : most), ...);
-  return most;
-}
+struct Needs {
+  static constexpr int most(int least, std::initializer_list<int> all) {
+    for (const int n : all) least = n > least ? n : least;
+    return least;
+  }
+  static constexpr int kThreads = most(32, {Kernels::kThreads...});
+  static constexpr int kShared = most(0, {Kernels::kShared...});
+  static constexpr int kArgsBytes = (most(16, {static_cast<int>(sizeof(typename Kernels::Args))...}) + 15) / 16 * 16;
+};
 
 // Where a vEU stands, for reports.
 struct Place {

@@ -36,6 +36,11 @@ struct OpRow {
   const char* nodes;  // the ONNX nodes it carries out
 };
 
+template <class Args>
+constexpr OpRow op_row(const Args& args, const char* name, const char* kind, const char* nodes) {
+  return {&args, sizeof(Args), name, kind, nodes};
+}
+
 // Tables are byte offsets in the tables part of the weights file.
 struct SegmentRow {
   bool persistent;  // an rProgram; otherwise always launched wave by wave
