@@ -15,48 +15,50 @@ func modelFlags(cmd *cobra.Command, o *driver.ModelOptions) {
 	cmd.Flags().StringArrayVar(&o.Dims, "dim", nil, "value of a symbolic dim, NAME=N (repeatable)")
 }
 
-func newCheck() *cobra.Command {
-	var o driver.ModelOptions
+func (a *app) checkCommand() *cobra.Command {
+	var o driver.CompileOptions
 	cmd := &cobra.Command{
 		Use:   "check MODEL",
 		Short: "List everything that stands in the way of compiling a model",
-		Long: `check reads the model, runs the passes and looks for a kernel for every operator. All problems are listed
-at once, grouped, with the nodes they concern. Exit status 2 when there are any.`,
+		Long: `check reads the model, runs the passes and looks for an rKernel that fits the device for every operator.
+All problems that a stage finds are listed at once, grouped, with the nodes they concern. Exit status 2
+when there are any.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Path = args[0]
-			quiet := ui(cmd)
-			quiet.Quiet = true
-			r, err := driver.Check(quiet, o)
+			a.ui.Quiet = true
+			r, err := driver.Check(a.ui, o)
 			if err != nil {
 				return err
 			}
-			emit(cmd, r, r.Text)
+			a.emit(cmd, r, r.Text)
 			if len(r.Rows) > 0 {
-				return silent{&diag.Diagnostic{ID: "check-failed", File: o.Path, Message: "cannot be compiled as it stands"}}
+				return shown{&diag.Diagnostic{ID: "check-failed", File: o.Path, Message: "cannot be compiled as it stands"}}
 			}
 			return nil
 		},
 	}
-	modelFlags(cmd, &o)
+	modelFlags(cmd, &o.ModelOptions)
+	deviceFlags(cmd, &o)
 	return cmd
 }
 
-func newInspect() *cobra.Command {
+func (a *app) inspectCommand() *cobra.Command {
 	var o driver.ModelOptions
 	cmd := &cobra.Command{
 		Use:   "inspect MODEL",
 		Short: "Show inputs, outputs, dims, operators, parameters, arithmetic, and what the passes leave",
-		Args:  cobra.ExactArgs(1),
+		Long: `inspect reads the model and says what is in it. Dims may be open; when all are bound it also runs the
+passes and shows what each leaves.`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Path = args[0]
-			quiet := ui(cmd)
-			quiet.Quiet = true
-			r, err := driver.Inspect(quiet, o)
+			a.ui.Quiet = true
+			r, err := driver.Inspect(a.ui, o)
 			if err != nil {
 				return err
 			}
-			emit(cmd, r, r.Text)
+			a.emit(cmd, r, r.Text)
 			return nil
 		},
 	}
@@ -64,7 +66,7 @@ func newInspect() *cobra.Command {
 	return cmd
 }
 
-func newOps() *cobra.Command {
+func (a *app) opsCommand() *cobra.Command {
 	var internal, markdown bool
 	cmd := &cobra.Command{
 		Use:   "ops",
@@ -76,7 +78,7 @@ func newOps() *cobra.Command {
 				Schema string          `json:"schema"`
 				Ops    []driver.OpInfo `json:"operators"`
 			}{"rammerc/ops/v1", ops}
-			emit(cmd, result, func(w io.Writer) {
+			a.emit(cmd, result, func(w io.Writer) {
 				if markdown {
 					driver.OpsMarkdown(w, ops)
 					return
@@ -91,7 +93,7 @@ func newOps() *cobra.Command {
 	return cmd
 }
 
-func newDevices() *cobra.Command {
+func (a *app) devicesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "devices",
 		Short: "List the known devices and what the scheduler believes of them",
@@ -101,20 +103,20 @@ func newDevices() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			emit(cmd, r, r.Text)
+			a.emit(cmd, r, r.Text)
 			return nil
 		},
 	}
 }
 
-func newVersion() *cobra.Command {
+func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print build information",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := driver.Version()
-			emit(cmd, r, r.Text)
+			a.emit(cmd, r, r.Text)
 			return nil
 		},
 	}

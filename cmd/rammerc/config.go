@@ -25,14 +25,15 @@ const defaultConfig = "rammerc.yaml"
 //	compile:
 //	  target: sm_90
 //	  dim: [batch=1]
-func withConfig(runE func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+func (a *app) withConfig(runE func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := applyConfig(cmd); err != nil {
 			return err
 		}
 		if show, _ := cmd.Flags().GetBool("print-config"); show {
-			return printConfig(cmd)
+			return a.printConfig(cmd)
 		}
+		a.ui.Quiet, _ = cmd.Flags().GetBool("quiet")
 		return runE(cmd, args)
 	}
 }
@@ -48,6 +49,10 @@ func applyConfig(cmd *cobra.Command) error {
 		return nil
 	}
 	if err != nil {
+		var p *fs.PathError
+		if errors.As(err, &p) {
+			err = p.Err
+		}
 		return &diag.Diagnostic{ID: "bad-config", File: file, Message: "cannot read the configuration: " + err.Error()}
 	}
 	var sections map[string]map[string]yaml.Node
@@ -57,7 +62,7 @@ func applyConfig(cmd *cobra.Command) error {
 	var l diag.List
 	for _, name := range sortedKeys(sections) {
 		if !isCommand(cmd.Root(), name) {
-			l.Add(&diag.Diagnostic{ID: "bad-config", File: file, Message: fmt.Sprintf("%q is no command", name)})
+			l.Add(&diag.Diagnostic{ID: "bad-config", File: file, Message: fmt.Sprintf("%q is no command", name), Help: "map command names to flags"})
 		}
 	}
 	for _, key := range sortedKeys(sections[cmd.Name()]) {
@@ -81,14 +86,19 @@ func isCommand(root *cobra.Command, name string) bool {
 // setFlag sets a flag that the command line left alone; lists set it once an element.
 func setFlag(flags *pflag.FlagSet, key string, node *yaml.Node) error {
 	f := flags.Lookup(key)
-	if f == nil {
+	if f == nil || unconfigurable[key] {
 		var names []string
-		flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		return fmt.Errorf("there is no flag %q; there are %s", key, strings.Join(names, ", "))
+		flags.VisitAll(func(f *pflag.Flag) {
+			if !unconfigurable[f.Name] {
+				names = append(names, f.Name)
+			}
+		})
+		return fmt.Errorf("there is no flag %q to configure; there are %s", key, strings.Join(names, ", "))
 	}
 	if f.Changed {
 		return nil
 	}
+	f.Annotations = map[string][]string{fromConfig: {"true"}}
 	values := []*yaml.Node{node}
 	if node.Kind == yaml.SequenceNode {
 		values = node.Content
@@ -104,22 +114,46 @@ func setFlag(flags *pflag.FlagSet, key string, node *yaml.Node) error {
 	return nil
 }
 
-func printConfig(cmd *cobra.Command) error {
+// unconfigurable flags say what to do with the configuration.
+var unconfigurable = map[string]bool{"config": true, "print-config": true, "help": true}
+
+// fromConfig annotates flags that the configuration file set.
+const fromConfig = "from-config"
+
+// given reports whether the command line itself sets a flag.
+func given(cmd *cobra.Command, name string) bool {
+	f := cmd.Flags().Lookup(name)
+	return f != nil && f.Changed && f.Annotations[fromConfig] == nil
+}
+
+// printConfig prints the flags in force in the form that applyConfig reads.
+func (a *app) printConfig(cmd *cobra.Command) error {
 	values := map[string]any{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		switch f.Name {
-		case "config", "print-config", "help":
-			return
+		if !unconfigurable[f.Name] {
+			values[f.Name] = flagValue(f)
 		}
-		if s, ok := f.Value.(pflag.SliceValue); ok {
-			values[f.Name] = s.GetSlice()
-			return
-		}
-		values[f.Name] = f.Value.String()
 	})
-	enc := yaml.NewEncoder(cmd.OutOrStdout())
+	section := map[string]any{cmd.Name(): values}
+	if a.wantsJSON(cmd) {
+		printJSON(a.stdout, map[string]any{"schema": "rammerc/config/v1", "config": section})
+		return nil
+	}
+	enc := yaml.NewEncoder(a.stdout)
 	enc.SetIndent(2)
-	return enc.Encode(map[string]any{cmd.Name(): values})
+	return enc.Encode(section)
+}
+
+// flagValue is a flag's value in the type that YAML and JSON have for it.
+func flagValue(f *pflag.Flag) any {
+	if s, ok := f.Value.(pflag.SliceValue); ok {
+		return s.GetSlice()
+	}
+	var v any
+	if f.Value.Type() != "string" && yaml.Unmarshal([]byte(f.Value.String()), &v) == nil {
+		return v
+	}
+	return f.Value.String()
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"slices"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -14,69 +17,100 @@ import (
 	"github.com/rammerc/rammerc/internal/driver"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+// exitInterrupted is the exit status of a command that the user stopped.
+const exitInterrupted = 130
+
+func main() {
+	a := newApp(os.Args[1:], os.Stdout, os.Stderr)
+	a.ui = driver.NewUI(os.Stderr)
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-interrupted
+		a.ui.Abandon()
+		os.Exit(exitInterrupted)
+	}()
+	os.Exit(a.run())
+}
+
+// app is one invocation of the command.
+type app struct {
+	args           []string // as typed, without the program's name
+	stdout, stderr io.Writer
+	ui             *driver.UI
+	started        bool // the command line was understood
+}
+
+func newApp(args []string, stdout, stderr io.Writer) *app {
+	return &app{args: args, stdout: stdout, stderr: stderr, ui: &driver.UI{W: stderr}}
+}
+
+// command is the whole command line, for scripts that repeat it.
+func (a *app) command() []string { return append([]string{"rammerc"}, a.args...) }
 
 // run executes the command line and returns the exit status.
-func run(args []string, stdout, stderr io.Writer) int {
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+func (a *app) run() int {
+	root := a.root()
+	root.SetArgs(a.args)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
 	cmd, err := root.ExecuteC()
 	if err == nil {
 		return driver.ExitOK
 	}
 	code := driver.ExitCode(err)
-	if isUsage(err) {
+	if !a.started {
 		code = driver.ExitInput
 	}
-	if !errors.As(err, new(silent)) {
-		report(cmd, err, code, stdout, stderr)
+	if !errors.As(err, new(shown)) {
+		a.report(cmd, err, code)
 	}
 	return code
 }
 
-// usageError marks an error of the command line itself.
-type usageError struct{ error }
+// shown is an error whose report has been printed as the command's result.
+type shown struct{ error }
 
-func isUsage(err error) bool {
-	_, ok := err.(usageError)
-	return ok
-}
+func (s shown) Unwrap() error { return s.error }
 
 // report prints err: as lines on stderr, and with --json as an object on stdout too.
-func report(cmd *cobra.Command, err error, code int, stdout, stderr io.Writer) {
+func (a *app) report(cmd *cobra.Command, err error, code int) {
 	list := diag.All(err)
-	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
-		printJSON(stdout, struct {
+	if a.wantsJSON(cmd) {
+		printJSON(a.stdout, struct {
 			Schema      string             `json:"schema"`
 			ExitCode    int                `json:"exit_code"`
 			Error       string             `json:"error"`
 			Diagnostics []*diag.Diagnostic `json:"diagnostics,omitempty"`
 		}{"rammerc/error/v1", code, err.Error(), list})
 	}
-	if len(list) > 0 {
-		for _, d := range list {
-			fmt.Fprintf(stderr, "%v: %v\n", d.Severity, d)
-		}
-		return
+	if len(list) == 0 {
+		fmt.Fprintf(a.stderr, "error: %v\n", err)
 	}
-	fmt.Fprintf(stderr, "error: %v\n", err)
-	if isUsage(err) {
-		fmt.Fprintf(stderr, "run '%s --help' for the manual\n", cmd.CommandPath())
+	for _, d := range list {
+		fmt.Fprintf(a.stderr, "%v: %v\n", d.Severity, d)
 	}
+	if !a.started {
+		fmt.Fprintf(a.stderr, "run '%s --help' for the manual\n", cmd.CommandPath())
+	}
+}
+
+// wantsJSON also looks at the words of a command line that was not understood.
+func (a *app) wantsJSON(cmd *cobra.Command) bool {
+	asJSON, _ := cmd.Flags().GetBool("json")
+	return asJSON || !a.started && slices.Contains(a.args, "--json")
 }
 
 func printJSON(w io.Writer, v any) {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	if err := enc.Encode(v); err != nil && errors.As(err, new(*json.UnsupportedValueError)) {
 		panic("BUG: " + err.Error())
 	}
 }
 
-func newRoot() *cobra.Command {
+func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "rammerc",
 		Short: "Compile ONNX models into one persistent program for a whole GPU",
@@ -84,49 +118,47 @@ func newRoot() *cobra.Command {
 into rTasks, and a schedule made at compile time places every rTask on a virtual execution unit.
 
 Exit status: 0 ok, 1 internal error, 2 wrong input, 3 a check failed, 4 a tool is missing.
-Flags win over rammerc.yaml (in the current folder, or --config), which wins over defaults.`,
+Flags win over rammerc.yaml (in the current folder, or --config), which wins over defaults.
+Results go to standard output, progress and messages to standard error.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+			a.started = true
+			a.ui.Quiet, _ = cmd.Flags().GetBool("quiet")
+		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.PersistentFlags().Bool("json", false, "print the result as JSON on standard output")
 	root.PersistentFlags().BoolP("quiet", "q", false, "no progress on standard error")
 	root.PersistentFlags().String("config", "", "configuration file (default: rammerc.yaml when there is one)")
 	root.PersistentFlags().Bool("print-config", false, "print the flags in force, as a configuration file, and stop")
 	root.AddCommand(
-		newCompile(), newRun(), newVerify(), newBench(), newCheck(), newInspect(), newOps(), newDevices(), newVersion(),
+		a.compileCommand(), a.runCommand(), a.verifyCommand(), a.benchCommand(), a.checkCommand(), a.inspectCommand(),
+		a.opsCommand(), a.devicesCommand(), a.versionCommand(), a.manCommand(),
 	)
 	for _, c := range root.Commands() {
-		c.Args = usageArgs(c.Args)
-		c.RunE = withConfig(c.RunE)
+		c.Args = argsUnlessConfig(c.Args)
+		c.RunE = a.withConfig(c.RunE)
 	}
+	completeFlags(root)
+	addCompletion(root)
 	return root
 }
 
-// usageArgs marks errors of positional arguments as the user's.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+// argsUnlessConfig checks positional arguments, which --print-config does without.
+func argsUnlessConfig(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
+		if show, _ := cmd.Flags().GetBool("print-config"); show {
+			return nil
 		}
-		return nil
+		return check(cmd, args)
 	}
-}
-
-// ui is the progress display of a command.
-func ui(cmd *cobra.Command) *driver.UI {
-	quiet, _ := cmd.Flags().GetBool("quiet")
-	if f, ok := cmd.ErrOrStderr().(*os.File); ok {
-		return driver.NewUI(f, quiet)
-	}
-	return &driver.UI{W: cmd.ErrOrStderr(), Quiet: quiet}
 }
 
 // emit prints a command's result: v as JSON with --json, otherwise what text writes.
-func emit(cmd *cobra.Command, v any, text func(w io.Writer)) {
-	if asJSON, _ := cmd.Flags().GetBool("json"); asJSON {
-		printJSON(cmd.OutOrStdout(), v)
+func (a *app) emit(cmd *cobra.Command, v any, text func(w io.Writer)) {
+	if a.wantsJSON(cmd) {
+		printJSON(a.stdout, v)
 		return
 	}
-	text(cmd.OutOrStdout())
+	text(a.stdout)
 }

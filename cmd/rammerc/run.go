@@ -2,9 +2,13 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 )
 
@@ -18,7 +22,23 @@ func subjectFlags(cmd *cobra.Command, o *driver.SubjectOptions) {
 	f.Uint64Var(&o.EmuSeed, "emu-seed", 0, "order in which the emulator runs threads")
 }
 
-func newRun() *cobra.Command {
+// rejectCompileFlags refuses flags that change how a model is compiled when path is a library directory,
+// where they could have no effect. What the configuration file says for models is no mistake.
+func rejectCompileFlags(cmd *cobra.Command, path string) error {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return nil
+	}
+	var l diag.List
+	for _, name := range []string{"target", "device", "offline", "plan", "policy", "check", "check-seed", "dump", "debug", "tsan"} {
+		if given(cmd, name) {
+			l.Add(&diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--%s is for models; %s is a library directory, compiled already", name, path)})
+		}
+	}
+	return l.Err()
+}
+
+func (a *app) runCommand() *cobra.Command {
 	var o driver.RunOptions
 	cmd := &cobra.Command{
 		Use:   "run MODEL|LIBDIR",
@@ -29,13 +49,16 @@ library directory that compile made.`,
   rammerc run out --random 1`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Path = args[0]
+			o.Path, o.Command = args[0], a.command()
+			if err := rejectCompileFlags(cmd, args[0]); err != nil {
+				return err
+			}
 			o.Random = cmd.Flags().Changed("random")
-			r, err := driver.Run(ui(cmd), o)
+			r, err := driver.Run(a.ui, o)
 			if err != nil {
 				return err
 			}
-			emit(cmd, r, r.Text)
+			a.emit(cmd, r, r.Text)
 			return nil
 		},
 	}
@@ -48,7 +71,7 @@ library directory that compile made.`,
 	return cmd
 }
 
-func newVerify() *cobra.Command {
+func (a *app) verifyCommand() *cobra.Command {
 	var o driver.VerifyOptions
 	cmd := &cobra.Command{
 		Use:   "verify MODEL|LIBDIR",
@@ -60,15 +83,20 @@ Exit status 3 when a difference is larger than the tolerance.`,
   rammerc verify out --model model.onnx --random 7 --samples 3`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Path = args[0]
-			r, err := driver.Verify(ui(cmd), o)
-			if r != nil {
-				emit(cmd, r, r.Text)
+			o.Path, o.Command = args[0], a.command()
+			if err := rejectCompileFlags(cmd, args[0]); err != nil {
+				return err
 			}
-			if r != nil && err != nil {
-				return silent{err}
+			r, err := driver.Verify(a.ui, o)
+			if r == nil {
+				return err
 			}
-			return err
+			a.emit(cmd, r, r.Text)
+			if err != nil {
+				a.ui.Printf("error: %v\n", err)
+				return shown{err}
+			}
+			return nil
 		},
 	}
 	subjectFlags(cmd, &o.SubjectOptions)
@@ -87,7 +115,10 @@ Exit status 3 when a difference is larger than the tolerance.`,
 	return cmd
 }
 
-func newBench() *cobra.Command {
+// benchFormats are the values of bench --format.
+var benchFormats = []string{"text", "json", "gobench"}
+
+func (a *app) benchCommand() *cobra.Command {
 	var o driver.BenchOptions
 	var format string
 	cmd := &cobra.Command{
@@ -99,19 +130,20 @@ whole call with its copies.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Dirs = args
-			r, err := driver.RunBench(ui(cmd), o)
+			if !slices.Contains(benchFormats, format) {
+				return &diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--format %q: want one of %s", format, strings.Join(benchFormats, ", "))}
+			}
+			r, err := driver.RunBench(a.ui, o)
 			if err != nil {
 				return err
 			}
 			switch format {
 			case "text":
-				emit(cmd, r, r.Text)
+				a.emit(cmd, r, r.Text)
 			case "json":
-				printJSON(cmd.OutOrStdout(), r)
+				printJSON(a.stdout, r)
 			case "gobench":
-				emit(cmd, r, r.GoBench)
-			default:
-				return usageError{fmt.Errorf("--format %q: want text, json or gobench", format)}
+				a.emit(cmd, r, r.GoBench)
 			}
 			return nil
 		},
@@ -126,8 +158,3 @@ whole call with its copies.`,
 	f.StringVar(&format, "format", "text", "text, json or gobench")
 	return cmd
 }
-
-// silent is an error whose report has been printed as the command's result.
-type silent struct{ error }
-
-func (s silent) Unwrap() error { return s.error }

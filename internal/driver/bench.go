@@ -41,8 +41,12 @@ type Bench struct {
 }
 
 // RunBench times libraries one after another.
-func RunBench(ui *UI, o BenchOptions) (*BenchResult, error) {
-	r := &BenchResult{Schema: "rammerc/bench/v1", Libraries: []Bench{}}
+func RunBench(ui *UI, o BenchOptions) (r *BenchResult, err error) {
+	defer ui.guard(&err)
+	if o.Runs < 1 || o.WarmUp < 0 {
+		return nil, usage("bad-flag", "--runs %d --warm-up %d: want at least one run and no negative number", o.Runs, o.WarmUp)
+	}
+	r = &BenchResult{Schema: "rammerc/bench/v1", Libraries: []Bench{}}
 	for _, dir := range o.Dirs {
 		b, err := o.bench(ui, dir)
 		if err != nil {

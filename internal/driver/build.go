@@ -9,16 +9,23 @@ import (
 
 // defaultTarget is where the result is to run: the GPU at hand, else the emulator. Offline compilation
 // never looks for a GPU.
-func defaultTarget(offline bool) string {
+func defaultTarget(ui *UI, offline bool) string {
 	if offline {
-		return "emu"
+		return TargetEmu
 	}
-	if arch := toolchain.LocalArch(context.Background()); targetDevices[arch] != "" {
-		if _, err := toolchain.FindNVCC(""); err == nil {
-			return arch
-		}
+	arch := toolchain.LocalArch(context.Background())
+	if arch == "" {
+		return TargetEmu
 	}
-	return "emu"
+	if targetDevices[arch] == "" {
+		ui.Printf("  the GPU at hand is %s, which no known device is: compiling for the emulator; --device FILE describes others\n", arch)
+		return TargetEmu
+	}
+	if _, err := toolchain.FindNVCC(""); err != nil {
+		ui.Printf("  there is a GPU (%s) but no nvcc: compiling for the emulator\n", arch)
+		return TargetEmu
+	}
+	return arch
 }
 
 // build compiles the emitted sources in dir. Without the compiler the sources alone are a result,
@@ -28,19 +35,21 @@ func (c *compilation) build(ui *UI, dir string, r *Compiled) error {
 	if c.opt.Debug {
 		flags = append(flags, "-DRT_DEBUG")
 	}
-	if c.spec.Arch == "emu" {
+	if c.spec.Arch == TargetEmu {
 		return c.buildEmulated(ui, dir, r, flags)
 	}
 	nvcc, err := toolchain.FindNVCC("")
 	if err != nil {
-		if c.opt.Emit == "lib" || c.opt.Verify {
+		if c.opt.Emit == EmitLibrary {
 			return err
 		}
 		ui.Printf("  nvcc is not at hand: sources only\n")
 		return nil
 	}
 	done := ui.Stage("nvcc")
+	end := ui.Waiting("nvcc")
 	b, err := nvcc.BuildLibrary(context.Background(), dir, r.Name, []string{c.spec.Arch}, flags...)
+	end()
 	if err != nil {
 		return err
 	}
@@ -56,7 +65,7 @@ func (c *compilation) build(ui *UI, dir string, r *Compiled) error {
 func (c *compilation) buildEmulated(ui *UI, dir string, r *Compiled, flags []string) error {
 	cxx, err := toolchain.FindCxx("")
 	if err != nil {
-		if c.opt.Emit == "lib" || c.opt.Verify {
+		if c.opt.Emit == EmitLibrary || c.opt.Verify {
 			return err
 		}
 		ui.Printf("  no C++ compiler is at hand: sources only\n")
@@ -66,7 +75,10 @@ func (c *compilation) buildEmulated(ui *UI, dir string, r *Compiled, flags []str
 		flags = append(flags, "-fsanitize=thread", "-g")
 	}
 	done := ui.Stage("c++")
-	if _, err := cxx.BuildLibrary(context.Background(), dir, r.Name, flags...); err != nil {
+	end := ui.Waiting("c++")
+	_, err = cxx.BuildLibrary(context.Background(), dir, r.Name, flags...)
+	end()
+	if err != nil {
 		return err
 	}
 	r.Library = filepath.Join(dir, "lib"+r.Name+".so")

@@ -6,15 +6,17 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/rammerc/rammerc/graphopt"
 	"github.com/rammerc/rammerc/internal/diag"
-	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/schedule"
+	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
 // CheckReport is what `rammerc check` shows: everything that stands in the way of compiling.
 type CheckReport struct {
 	Schema string `json:"schema"`
 	Model  string `json:"model"`
+	Device string `json:"device"`
 	// Rows group the problems by what is wrong.
 	Rows     []CheckRow         `json:"problems"`
 	Warnings []*diag.Diagnostic `json:"warnings,omitempty"`
@@ -33,30 +35,44 @@ type CheckRow struct {
 	Nodes  []string `json:"nodes,omitempty"`
 }
 
-// Check goes through every stage that can refuse a model, up to the choice of kernels, and reports all
-// that it finds. The error is for flags that make no sense.
-func Check(ui *UI, o ModelOptions) (*CheckReport, error) {
-	if _, err := o.onnxOptions(true); err != nil {
+// Check goes through every stage that can refuse a model, up to the choice of rKernels for the device,
+// and reports all that it finds. The error is for flags that make no sense.
+func Check(ui *UI, o CompileOptions) (r *CheckReport, err error) {
+	defer ui.guard(&err)
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	r := &CheckReport{Schema: "rammerc/check/v1", Model: o.Path, Rows: []CheckRow{}}
-	m, err := load(ui, o, true)
-	if err == nil {
-		r.Warnings = m.Warnings
-		err = graphopt.Run(m.Graph, graphopt.Options{})
+	spec, err := o.spec(ui)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		_, err = roperator.Lower(m.Graph)
-	}
-	if err == nil {
-		return r, nil
-	}
+	r = &CheckReport{Schema: "rammerc/check/v1", Model: o.Path, Device: spec.Name, Rows: []CheckRow{}}
+	err = refusal(ui, o, spec)
+	r.Warnings = ui.Warnings
 	found := diag.All(err)
-	if len(found) == 0 {
+	if err != nil && len(found) == 0 {
 		return nil, err
 	}
 	r.group(found)
 	return r, nil
+}
+
+// refusal runs the stages that can refuse a model.
+func refusal(ui *UI, o CompileOptions, spec *vdevice.Spec) error {
+	m, err := load(ui, o.ModelOptions, true)
+	if err != nil {
+		return err
+	}
+	if err := optimise(ui, m.Graph, nil, o.Check, o.Seed); err != nil {
+		return err
+	}
+	ops, err := lower(ui, m.Graph, o)
+	if err != nil {
+		return err
+	}
+	ui.Stage("schedule")
+	_, err = schedule.Schedule(ops, spec, model.New(spec, ops), schedule.Options{Plan: o.Plan, Policy: o.Policy})
+	return err
 }
 
 // group collects equal problems of several nodes in one row, in the order of first appearance.
@@ -99,11 +115,8 @@ func (r *CheckReport) Problems() int {
 
 // Text prints the table.
 func (r *CheckReport) Text(w io.Writer) {
-	for _, d := range r.Warnings {
-		fmt.Fprintf(w, "warning: %v\n", d)
-	}
 	if len(r.Rows) == 0 {
-		fmt.Fprintf(w, "%s: nothing stands in the way of compiling\n", r.Model)
+		fmt.Fprintf(w, "%s: nothing stands in the way of compiling for %s\n", r.Model, r.Device)
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -123,7 +136,11 @@ func (r *CheckReport) Text(w io.Writer) {
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", row.Count, dash(op), dash(opset), dash(row.DType), reason, dash(nodeList(row.Nodes)))
 	}
 	t.Flush()
-	fmt.Fprintf(w, "%d problems stand in the way of compiling %s\n", r.Problems(), r.Model)
+	if n := r.Problems(); n == 1 {
+		fmt.Fprintf(w, "1 problem stands in the way of compiling %s\n", r.Model)
+	} else {
+		fmt.Fprintf(w, "%d problems stand in the way of compiling %s\n", n, r.Model)
+	}
 }
 
 func dash(s string) string {

@@ -27,29 +27,31 @@ type CompileOptions struct {
 	Device   string // device name or file; default: by target
 	Plan     string // auto, rprogram, waves
 	Policy   string
-	Emit     string // cu, lib, all
-	Style    string // table, unrolled
-	Offline  bool   // no GPU is asked
-	Verify   bool   // run the result against ir/eval before saying success
-	Check    bool   // verifiers between all stages
-	Seed     uint64 // shuffles node order under Check
-	Dump     string // directory for every stage's text form
-	Debug    bool   // build with the watchdog
-	Sanitize bool   // build the emulated library with ThreadSanitizer
+	Emit     string   // EmitAll, EmitSources, EmitLibrary
+	Style    string   // StyleTable, StyleUnrolled
+	Offline  bool     // no GPU is asked
+	Verify   bool     // run the result against ir/eval before saying success
+	Check    bool     // verifiers between all stages
+	Seed     uint64   // shuffles node order under Check
+	Dump     string   // directory for every stage's text form
+	Debug    bool     // build with the watchdog
+	Sanitize bool     // build the emulated library with ThreadSanitizer
+	Command  []string // command line, kept in the dump
 }
 
 // Compiled is what `rammerc compile` reports.
 type Compiled struct {
-	Schema    string   `json:"schema"`
-	Name      string   `json:"name"`
-	Dir       string   `json:"dir"`
-	Target    string   `json:"target"`
-	Device    string   `json:"device"`
-	Artefacts []string `json:"artefacts"`
-	Summary   Summary  `json:"summary"`
-	Timings   []Timing `json:"timings"`
-	Verified  string   `json:"verified,omitempty"` // the engine that --verify compared with ir/eval
-	Library   string   `json:"library,omitempty"`
+	Schema    string             `json:"schema"`
+	Name      string             `json:"name"`
+	Dir       string             `json:"dir"`
+	Target    string             `json:"target"`
+	Device    string             `json:"device"`
+	Artefacts []string           `json:"artefacts"`
+	Summary   Summary            `json:"summary"`
+	Timings   []Timing           `json:"timings"`
+	Warnings  []*diag.Diagnostic `json:"warnings,omitempty"`
+	Verified  string             `json:"verified,omitempty"` // the engine that --verify compared with ir/eval
+	Library   string             `json:"library,omitempty"`
 }
 
 // Summary is what the program is made of.
@@ -62,6 +64,7 @@ type Summary struct {
 	Instances   int     `json:"instances"`
 	PredictedUS float64 `json:"predicted_us"`
 	ArenaBytes  int64   `json:"arena_bytes"`
+	SourceBytes int64   `json:"source_bytes"`
 	WeightBytes int64   `json:"weight_bytes"`
 	CodeBytes   int64   `json:"code_bytes,omitempty"`
 	Registers   int     `json:"registers,omitempty"`
@@ -75,11 +78,16 @@ type compilation struct {
 	plan    *vdevice.Plan
 	spec    *vdevice.Spec
 	summary Summary
+	dump    *dump.Dir
 }
 
 // Compile is the main job: model → library directory. Nothing is written into it before every stage
 // that can refuse the model has passed.
-func Compile(ui *UI, opt CompileOptions) (*Compiled, error) {
+func Compile(ui *UI, opt CompileOptions) (r *Compiled, err error) {
+	defer ui.guard(&err)
+	if err := opt.validate(); err != nil {
+		return nil, err
+	}
 	ui.Printf("%s\n", opt.Path)
 	out, err := checkOut(opt.Out, opt.name())
 	if err != nil {
@@ -94,32 +102,61 @@ func Compile(ui *UI, opt CompileOptions) (*Compiled, error) {
 
 // plan runs the stages from the model to the schedule.
 func plan(ui *UI, opt CompileOptions) (*compilation, error) {
-	spec, err := opt.spec()
+	spec, err := opt.spec(ui)
 	if err != nil {
 		return nil, err
-	}
-	var d *dump.Dir // nil writes nothing
-	if opt.Dump != "" {
-		if d, err = dump.Create(opt.Dump); err != nil {
-			return nil, &diag.Diagnostic{ID: "cannot-write", File: opt.Dump, Message: err.Error()}
-		}
 	}
 	c := &compilation{opt: opt, spec: spec}
 	if c.model, err = load(ui, opt.ModelOptions, true); err != nil {
 		return nil, err
 	}
 	c.graph = c.model.Graph
-	if err := d.Write("import", "model", "rir", graphText(c.graph)); err != nil {
+	if c.dump, err = openDump(ui, opt); err != nil {
 		return nil, err
 	}
-	if err := optimise(ui, c.graph, d, opt.Check, opt.Seed); err != nil {
+	if err := c.dump.Write("import", "model", "rir", graphText(c.graph)); err != nil {
 		return nil, err
 	}
-	return c, c.schedule(ui, d)
+	if err := optimise(ui, c.graph, c.dump, opt.Check, opt.Seed); err != nil {
+		return nil, locate(err, opt.Path)
+	}
+	return c, c.schedule(ui)
+}
+
+// openDump opens the directory of --dump and puts the command line there; without --dump it gives nil,
+// which writes nothing.
+func openDump(ui *UI, opt CompileOptions) (*dump.Dir, error) {
+	if opt.Dump == "" {
+		return nil, nil
+	}
+	d, err := dump.Create(opt.Dump)
+	if err == nil {
+		err = d.WriteNamed("repro.sh", []byte(script(opt.Command)))
+	}
+	if err != nil {
+		return nil, &diag.Diagnostic{ID: "cannot-write", File: opt.Dump, Message: bare(err).Error(), Help: "choose another directory with --dump"}
+	}
+	ui.dump = opt.Dump
+	return d, nil
+}
+
+// script is a shell script that runs command where it was run before.
+func script(command []string) string {
+	var b strings.Builder
+	v := Version()
+	fmt.Fprintf(&b, "#!/bin/sh\n# Repeats the compilation; paths are as given. Made by rammerc %s %s.\n", v.Version, v.Commit)
+	for i, a := range command {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString("'" + strings.ReplaceAll(a, "'", `'\''`) + "'")
+	}
+	b.WriteByte('\n')
+	return b.String()
 }
 
 // schedule runs the stages from the optimised graph to the verified plan.
-func (c *compilation) schedule(ui *UI, d *dump.Dir) error {
+func (c *compilation) schedule(ui *UI) error {
 	opt, spec := c.opt, c.spec
 	ops, err := lower(ui, c.graph, opt)
 	if err != nil {
@@ -136,12 +173,13 @@ func (c *compilation) schedule(ui *UI, d *dump.Dir) error {
 	})
 	done("%d rTasks on %d vEUs, %d waits, %d segments, %.1f µs predicted", c.summary.RTasks, c.summary.VEUs,
 		c.summary.Waits, c.summary.Segments, c.summary.PredictedUS)
-	if err := d.Write("schedule", opt.Policy, "rprog", func() ([]byte, error) { return vdevice.FormatPlan(c.plan), nil }); err != nil {
+	text := func() ([]byte, error) { return vdevice.FormatPlan(c.plan), nil }
+	if err := c.dump.Write("schedule", opt.Policy, "rprog", text); err != nil {
 		return err
 	}
 	done = ui.Stage("verify")
 	if err := vdevice.Verify(c.plan); err != nil {
-		return fmt.Errorf("the schedule breaks its own rules: %w", err)
+		panic("BUG: the schedule breaks its own rules: " + err.Error())
 	}
 	done("every read-after-write, write-after-read and write-after-write is ordered")
 	return nil
@@ -167,53 +205,75 @@ func lower(ui *UI, g *ir.Graph, opt CompileOptions) (*roperator.Graph, error) {
 	return ops, nil
 }
 
-// locate puts the model's file name into diagnostics that lack one.
-func locate(err error, file string) error {
-	for _, d := range diag.All(err) {
-		if d.File == "" {
-			d.File = file
-		}
-	}
-	return err
-}
-
-// write emits the library into a folder beside the final one, builds it, and moves the files over.
+// write emits the library into a working folder, builds it, and moves the files over.
 func (c *compilation) write(ui *UI, out *outDir) (*Compiled, error) {
-	if err := out.begin(); err != nil {
+	if err := out.begin(ui); err != nil {
 		return nil, err
 	}
 	defer out.discard()
-	done := ui.Stage("emit")
-	err := codegen.Emit(c.plan, codegen.Options{
-		Name: c.opt.name(), Version: Version().Version, Model: filepath.Base(c.opt.Path), Unrolled: c.opt.Style == "unrolled",
-	}, codegen.Dir(out.work))
-	if err != nil {
-		return nil, err
-	}
 	r := &Compiled{
 		Schema: "rammerc/compile/v1", Name: abi.Identifier(c.opt.name()), Dir: c.opt.Out, Target: c.spec.Arch,
 		Device: c.spec.Name, Summary: c.summary,
 	}
-	r.Summary.WeightBytes = fileSize(filepath.Join(out.work, r.Name+".weights"))
-	done("%s of weights", byteCount(r.Summary.WeightBytes))
-	if c.opt.Emit != "cu" {
+	if err := c.emit(ui, out.work, r); err != nil {
+		return nil, err
+	}
+	if c.opt.Emit != EmitSources {
 		if err := c.build(ui, out.work, r); err != nil {
 			return nil, err
 		}
 	}
 	if c.opt.Verify {
-		if r.Verified, err = c.verifyBuilt(ui, r); err != nil {
+		var err error
+		if r.Verified, err = c.verifyBuilt(ui, out.work, r); err != nil {
 			return nil, err
 		}
 	}
+	if c.opt.Emit == EmitLibrary {
+		if err := removeSources(out.work, r.Name); err != nil {
+			return nil, err
+		}
+	}
+	var err error
 	if r.Artefacts, err = out.commit(); err != nil {
 		return nil, err
 	}
 	if r.Library != "" {
 		r.Library = filepath.Join(c.opt.Out, filepath.Base(r.Library))
 	}
-	r.Timings = ui.Timings
+	r.Timings, r.Warnings = ui.Timings, ui.Warnings
 	return r, nil
+}
+
+// emit writes sources, header and weights into dir.
+func (c *compilation) emit(ui *UI, dir string, r *Compiled) error {
+	done := ui.Stage("emit")
+	err := codegen.Emit(c.plan, codegen.Options{
+		Name: c.opt.name(), Version: Version().Version, Model: filepath.Base(c.opt.Path), Unrolled: c.opt.Style == StyleUnrolled,
+	}, codegen.Dir(dir))
+	if err != nil {
+		return locate(err, c.opt.Path)
+	}
+	for _, ext := range []string{"cu", "plan.json"} {
+		read := func() ([]byte, error) { return os.ReadFile(filepath.Join(dir, r.Name+"."+ext)) }
+		if err := c.dump.Write("emit", r.Name, ext, read); err != nil {
+			return err
+		}
+	}
+	r.Summary.SourceBytes = fileSize(filepath.Join(dir, r.Name+".cu"))
+	r.Summary.WeightBytes = fileSize(filepath.Join(dir, r.Name+".weights"))
+	done("%s of source, %s of weights", byteCount(r.Summary.SourceBytes), byteCount(r.Summary.WeightBytes))
+	return nil
+}
+
+// removeSources leaves what is needed to use the built library.
+func removeSources(dir, name string) error {
+	for _, f := range []string{name + ".cu", name + ".map", "cudaemu"} {
+		if err := os.RemoveAll(filepath.Join(dir, f)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func fileSize(path string) int64 {
@@ -222,39 +282,4 @@ func fileSize(path string) int64 {
 		return 0
 	}
 	return info.Size()
-}
-
-// name is the symbol prefix: --name, or the model's file name.
-func (o *CompileOptions) name() string {
-	if o.Name != "" {
-		return o.Name
-	}
-	return strings.TrimSuffix(filepath.Base(o.Path), filepath.Ext(o.Path))
-}
-
-// spec finds the device to schedule for: --device, or the first known one of the target's architecture.
-func (o *CompileOptions) spec() (*vdevice.Spec, error) {
-	if o.Device != "" {
-		s, err := vdevice.FindDevice(o.Device)
-		if err != nil {
-			return nil, err
-		}
-		if o.Target != "" && s.Arch != o.Target {
-			return nil, usage("bad-flag", "--device %s is %s, --target is %s", o.Device, s.Arch, o.Target)
-		}
-		return s, nil
-	}
-	target := o.Target
-	if target == "" {
-		target = defaultTarget(o.Offline)
-	}
-	if name, ok := targetDevices[target]; ok {
-		return vdevice.FindDevice(name)
-	}
-	return nil, usage("bad-flag", "--target %q: want one of %s", target, strings.Join(sortedNames(targetDevices), ", "))
-}
-
-// targetDevices is the device that stands for an architecture when --device names none.
-var targetDevices = map[string]string{
-	"sm_70": "v100", "sm_80": "a100", "sm_89": "rtx4090", "sm_90": "h200", "emu": "emu4",
 }

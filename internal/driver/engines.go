@@ -40,22 +40,16 @@ func bestEngine() string {
 	return EngineEval
 }
 
-func checkEngine(name string) error {
-	switch name {
-	case "", EngineEval, EngineEmu, EngineGPU:
-		return nil
-	}
-	return usage("bad-flag", "--engine %q: want eval, emu or gpu", name)
-}
-
 // evaluator is the engine eval.
 type evaluator struct {
-	g  *ir.Graph
-	ui *UI
+	g    *ir.Graph
+	file string // the model's
+	ui   *UI
 }
 
 func (e *evaluator) run(in map[string]*ir.Tensor) (map[string]*ir.Tensor, error) {
-	return eval.RunWith(e.g, in, eval.Options{Progress: e.ui.Progress("evaluating")})
+	out, err := eval.RunWith(e.g, in, eval.Options{Progress: e.ui.Progress("evaluating")})
+	return out, evalError(err, e.file)
 }
 
 func (e *evaluator) describe() string { return EngineEval }

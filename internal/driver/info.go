@@ -37,6 +37,7 @@ type VersionInfo struct {
 	Schema  string `json:"schema"`
 	Version string `json:"version"`
 	Commit  string `json:"commit,omitempty"`
+	Time    string `json:"time,omitempty"` // of the commit, RFC 3339
 	Dirty   bool   `json:"dirty,omitempty"`
 	Go      string `json:"go"`
 	OS      string `json:"os"`
@@ -57,6 +58,8 @@ func Version() VersionInfo {
 		switch s.Key {
 		case "vcs.revision":
 			v.Commit = s.Value
+		case "vcs.time":
+			v.Time = s.Value
 		case "vcs.modified":
 			v.Dirty = s.Value == "true"
 		}

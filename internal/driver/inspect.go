@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/rammerc/rammerc/graphopt"
+	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx"
 )
@@ -32,6 +33,8 @@ type Inspection struct {
 	Passes     []PassCount       `json:"passes,omitempty"`
 	Metadata   map[string]string `json:"metadata,omitempty"`
 	After      []OpCount         `json:"operators_after,omitempty"`
+
+	Warnings []*diag.Diagnostic `json:"warnings,omitempty"`
 }
 
 // PortInfo describes an input or output.
@@ -54,17 +57,19 @@ type PassCount struct {
 }
 
 // Inspect reads a model and says what is in it. When all dims are bound it also runs the passes.
-func Inspect(ui *UI, o ModelOptions) (*Inspection, error) {
+func Inspect(ui *UI, o ModelOptions) (r *Inspection, err error) {
+	defer ui.guard(&err)
 	m, err := load(ui, o, false)
 	if err != nil {
 		return nil, err
 	}
 	g := m.Graph
-	r := &Inspection{
+	r = &Inspection{
 		Schema: "rammerc/inspect/v1", Model: g.Name, IRVersion: m.IRVersion, Opsets: m.Opsets,
 		Producer: strings.TrimSpace(m.Producer + " " + m.ProducerVersion), Dims: ir.Symbols(g),
 		Inputs: portInfos(g.Inputs), Outputs: portInfos(g.Outputs), Operators: countOps(g),
 		Nodes: len(g.Nodes), ConstBytes: constBytes(g), Metadata: m.Metadata, Functions: functionNames(m),
+		Warnings: m.Warnings,
 	}
 	for _, v := range g.Consts {
 		if v.DType.IsFloat() {

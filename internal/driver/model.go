@@ -28,8 +28,11 @@ func (o *ModelOptions) onnxOptions(static bool) (onnx.Options, error) {
 		name, text, ok := cutLast(s, "=")
 		dims, err := parseShape(text)
 		if !ok || err != nil {
-			l.Add(&diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--shape %q: want NAME=1x3x224x224", s)})
+			l.Add(usage("bad-flag", "--shape %q: want NAME=1x3x224x224", s))
 			continue
+		}
+		if _, twice := opt.Shapes[name]; twice {
+			l.Add(usage("bad-flag", "--shape %s is given twice", name))
 		}
 		opt.Shapes[name] = dims
 	}
@@ -37,11 +40,11 @@ func (o *ModelOptions) onnxOptions(static bool) (onnx.Options, error) {
 		name, text, ok := cutLast(s, "=")
 		n, err := strconv.ParseInt(text, 10, 64)
 		if !ok || err != nil || n < 0 {
-			l.Add(&diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--dim %q: want NAME=NUMBER", s)})
+			l.Add(usage("bad-flag", "--dim %q: want NAME=NUMBER", s))
 			continue
 		}
 		if _, twice := opt.Dims[name]; twice {
-			l.Add(&diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--dim %s is given twice", name)})
+			l.Add(usage("bad-flag", "--dim %s is given twice", name))
 		}
 		opt.Dims[name] = n
 	}
@@ -56,12 +59,13 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 	return s[:i], s[i+len(sep):], true
 }
 
+// parseShape reads extents separated by x or commas; "" is a scalar's shape.
 func parseShape(s string) ([]int64, error) {
 	if s == "" {
 		return []int64{}, nil
 	}
 	var dims []int64
-	for _, f := range strings.FieldsFunc(s, func(r rune) bool { return r == 'x' || r == ',' }) {
+	for _, f := range strings.Split(strings.ReplaceAll(s, ",", "x"), "x") {
 		n, err := strconv.ParseInt(f, 10, 64)
 		if err != nil || n < 0 {
 			return nil, fmt.Errorf("bad extent %q", f)
@@ -82,9 +86,7 @@ func load(ui *UI, o ModelOptions, static bool) (*onnx.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range m.Warnings {
-		ui.Printf("%v: %v\n", w.Severity, w)
-	}
+	ui.Warn(m.Warnings)
 	done("%d nodes, %d constants (%s), opset %s", len(m.Graph.Nodes), len(m.Graph.Consts),
 		byteCount(constBytes(m.Graph)), opsets(m))
 	return m, nil
@@ -131,4 +133,26 @@ func optimise(ui *UI, g *ir.Graph, d *dump.Dir, check bool, seed uint64) error {
 	}
 	done("%d → %d nodes", before, len(g.Nodes))
 	return nil
+}
+
+// DeclaredDims lists the symbolic dims of a model's inputs, for completion.
+func DeclaredDims(path string) []string {
+	m, err := onnx.Load(path, onnx.Options{})
+	if err != nil {
+		return nil
+	}
+	return m.Dims
+}
+
+// DeclaredInputs lists the names of a model's inputs, for completion.
+func DeclaredInputs(path string) []string {
+	m, err := onnx.Load(path, onnx.Options{})
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, v := range m.Graph.Inputs {
+		out = append(out, v.Name)
+	}
+	return out
 }

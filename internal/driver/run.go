@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/rammerc/rammerc/internal/tolerance"
 	"github.com/rammerc/rammerc/ir"
@@ -42,7 +43,8 @@ type OutputInfo struct {
 }
 
 // Run is one inference.
-func Run(ui *UI, o RunOptions) (*RunResult, error) {
+func Run(ui *UI, o RunOptions) (r *RunResult, err error) {
+	defer ui.guard(&err)
 	s, err := openSubject(ui, o.SubjectOptions)
 	if err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func Run(ui *UI, o RunOptions) (*RunResult, error) {
 		return nil, err
 	}
 	done("%s", s.engine.describe())
-	r := &RunResult{Schema: "rammerc/run/v1", Engine: s.engine.describe()}
+	r = &RunResult{Schema: "rammerc/run/v1", Engine: s.engine.describe()}
 	for _, p := range s.outputs {
 		r.Outputs = append(r.Outputs, describeOutput(p.name, out[p.name]))
 	}
@@ -79,7 +81,7 @@ func (o *RunOptions) inputs(ports []port) (map[string]*ir.Tensor, error) {
 	var given []port // drawn inputs stand in for those that no --input names
 	for _, p := range ports {
 		for _, s := range o.Inputs {
-			if name, _, _ := cutLast(s, "="); name == p.name {
+			if name, _, _ := strings.Cut(s, "="); name == p.name {
 				given = append(given, p)
 			}
 		}
@@ -112,8 +114,10 @@ func describeOutput(name string, t *ir.Tensor) OutputInfo {
 		}
 	}
 	if n > 0 {
-		mean := sum / float64(n)
-		o.Min, o.Max, o.Mean = &lo, &hi, &mean
+		o.Min, o.Max = &lo, &hi
+		if mean := sum / float64(n); !math.IsInf(mean, 0) { // JSON has no infinities
+			o.Mean = &mean
+		}
 	}
 	return o
 }
@@ -129,7 +133,10 @@ func (r *RunResult) Text(w io.Writer) {
 	for _, o := range r.Outputs {
 		fmt.Fprintf(w, "%s  %s%v", o.Name, o.DType, ir.Dims(o.Dims...))
 		if o.Min != nil {
-			fmt.Fprintf(w, "  min %.6g  max %.6g  mean %.6g", *o.Min, *o.Max, *o.Mean)
+			fmt.Fprintf(w, "  min %.6g  max %.6g", *o.Min, *o.Max)
+		}
+		if o.Mean != nil {
+			fmt.Fprintf(w, "  mean %.6g", *o.Mean)
 		}
 		if o.NaNs+o.Infs > 0 {
 			fmt.Fprintf(w, "  %d NaN, %d infinite", o.NaNs, o.Infs)

@@ -40,12 +40,12 @@ func (s *subject) close() error {
 
 // openSubject compiles what has to be compiled and opens the engine.
 func openSubject(ui *UI, o SubjectOptions) (*subject, error) {
-	if err := checkEngine(o.Engine); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	info, err := os.Stat(o.Path)
 	if err != nil {
-		return nil, &diag.Diagnostic{ID: "cannot-read", File: o.Path, Message: "there is no such model or library directory"}
+		return nil, &diag.Diagnostic{ID: "cannot-read", File: o.Path, Message: bare(err).Error(), Help: "a model or a library directory is wanted"}
 	}
 	if info.IsDir() {
 		return openDir(o)
@@ -59,7 +59,7 @@ func openSubject(ui *UI, o SubjectOptions) (*subject, error) {
 	}
 	s := &subject{model: m.Graph, inputs: graphPorts(m.Graph.Inputs), outputs: graphPorts(m.Graph.Outputs), cleanup: func() {}}
 	if o.Engine == EngineEval {
-		s.engine = &evaluator{m.Graph, ui}
+		s.engine = &evaluator{m.Graph, o.Path, ui}
 		return s, nil
 	}
 	return s, s.compile(ui, o)
@@ -81,9 +81,9 @@ func (s *subject) compile(ui *UI, o SubjectOptions) error {
 // emitting are the options for a compilation on the way to an engine.
 func (o *SubjectOptions) emitting() (CompileOptions, error) {
 	c := o.CompileOptions
-	c.Emit = "lib"
+	c.Emit = EmitLibrary
 	if c.Target == "" && c.Device == "" {
-		c.Target = "emu"
+		c.Target = TargetEmu
 		if o.Engine == EngineGPU {
 			if c.Target = toolchain.LocalArch(context.Background()); c.Target == "" {
 				return c, &toolchain.Missing{Tool: "a GPU", Help: "use --engine emu or eval"}
@@ -94,13 +94,13 @@ func (o *SubjectOptions) emitting() (CompileOptions, error) {
 }
 
 func (s *subject) build(ui *UI, o SubjectOptions, planned *compilation) error {
-	tmp, err := os.MkdirTemp("", "rammerc-")
+	tmp, remove, err := ui.tempDir("", "rammerc-")
 	if err != nil {
 		return err
 	}
-	s.cleanup = func() { os.RemoveAll(tmp) }
+	s.cleanup = remove
 	planned.opt.Out = filepath.Join(tmp, "lib")
-	r, err := planned.write(ui, &outDir{final: planned.opt.Out, made: true})
+	r, err := planned.write(ui, &outDir{final: planned.opt.Out})
 	if err == nil {
 		s.engine, err = openLibrary(r.Library, o.runnerOptions())
 	}
@@ -116,12 +116,12 @@ func openGraph(ui *UI, o SubjectOptions, g *ir.Graph) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := opt.spec()
+	spec, err := opt.spec(ui)
 	if err != nil {
 		return nil, err
 	}
 	c := &compilation{opt: opt, spec: spec, graph: g}
-	if err := c.schedule(ui, nil); err != nil {
+	if err := c.schedule(ui); err != nil {
 		return nil, err
 	}
 	s := &subject{inputs: graphPorts(g.Inputs), outputs: graphPorts(g.Outputs)}

@@ -1,6 +1,10 @@
 package driver
 
-import "github.com/rammerc/rammerc/schedule/vdevice"
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
 
 // summarise counts what a plan is made of; cost is a modelled rTask's time in nanoseconds.
 func summarise(p *vdevice.Plan, cost func(vdevice.Task) float64) Summary {
@@ -13,4 +17,22 @@ func summarise(p *vdevice.Plan, cost func(vdevice.Task) float64) Summary {
 		s.PredictedUS = ns / 1000
 	}
 	return s
+}
+
+// SummaryLines tells people what was made.
+func (r *Compiled) SummaryLines() []string {
+	s := r.Summary
+	lines := []string{
+		fmt.Sprintf("%s for %s (%s): %d rOperators, %d rTasks on %d vEUs, %d segments, %d waits; %.1f µs predicted",
+			r.Name, r.Target, r.Device, s.ROperators, s.RTasks, s.VEUs, s.Segments, s.Waits, s.PredictedUS),
+	}
+	code := fmt.Sprintf("%d kernel instances", s.Instances)
+	if s.CodeBytes > 0 {
+		code += fmt.Sprintf(", %s of machine code, %d registers", byteCount(s.CodeBytes), s.Registers)
+	}
+	lines = append(lines, fmt.Sprintf("%s; %s of weights, %s of activations", code, byteCount(s.WeightBytes), byteCount(s.ArenaBytes)))
+	if r.Verified != "" {
+		lines = append(lines, fmt.Sprintf("verified on the %s engine against the evaluator", r.Verified))
+	}
+	return lines
 }

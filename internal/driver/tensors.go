@@ -2,9 +2,11 @@ package driver
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -36,7 +38,11 @@ func readInputs(ports []port, specs []string) (map[string]*ir.Tensor, error) {
 	for _, s := range specs {
 		name, file, ok := strings.Cut(s, "=")
 		if !ok {
-			l.Add(&diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--input %q: want NAME=FILE", s)})
+			l.Add(usage("bad-flag", "--input %q: want NAME=FILE", s))
+			continue
+		}
+		if in[name] != nil {
+			l.Add(usage("bad-flag", "--input %s is given twice", name))
 			continue
 		}
 		p := findPort(ports, name)
@@ -49,7 +55,7 @@ func readInputs(ports []port, specs []string) (map[string]*ir.Tensor, error) {
 			err = fits(p, t)
 		}
 		if err != nil {
-			l.Add(&diag.Diagnostic{ID: "bad-input", File: file, Port: "input " + name, Message: err.Error()})
+			l.Add(&diag.Diagnostic{ID: "bad-input", File: file, Port: "input " + name, Message: bare(err).Error()})
 			continue
 		}
 		in[name] = t
@@ -126,17 +132,17 @@ func fillRandom(t *ir.Tensor, r *rand.Rand, limit int64) {
 			d[i] = r.IntN(2) == 1
 		}
 	case []int8:
-		fillInts(d, r, limit)
+		fillInts(d, r, min(limit, math.MaxInt8))
 	case []int16:
-		fillInts(d, r, limit)
+		fillInts(d, r, min(limit, math.MaxInt16))
 	case []int32:
-		fillInts(d, r, limit)
+		fillInts(d, r, min(limit, math.MaxInt32))
 	case []int64:
 		fillInts(d, r, limit)
 	case []uint8:
-		fillInts(d, r, limit)
+		fillInts(d, r, min(limit, math.MaxUint8))
 	case []uint32:
-		fillInts(d, r, limit)
+		fillInts(d, r, min(limit, math.MaxUint32))
 	case []uint64:
 		fillInts(d, r, limit)
 	}
@@ -155,20 +161,24 @@ func randomBits(t ir.DType, r *rand.Rand, limit int64) uint16 {
 
 func fillInts[T int8 | int16 | int32 | int64 | uint8 | uint32 | uint64](d []T, r *rand.Rand, limit int64) {
 	for i := range d {
-		d[i] = T(r.Int64N(min(limit, 100)))
+		d[i] = T(r.Int64N(limit))
 	}
 }
 
-// writeTensors writes NAME.npy for each tensor into dir, which is made when missing, and returns the paths.
+// writeTensors writes NAME.npy for each tensor into dir, which is made when missing, and returns the
+// paths in order. Names that make the same file name get a number.
 func writeTensors(dir string, tensors map[string]*ir.Tensor) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, &diag.Diagnostic{ID: "cannot-write", File: dir, Message: err.Error()}
+		return nil, &diag.Diagnostic{ID: "cannot-write", File: dir, Message: bare(err).Error()}
 	}
 	var paths []string
 	for _, name := range sortedNames(tensors) {
 		path := filepath.Join(dir, fileName(name)+".npy")
+		for i := 2; slices.Contains(paths, path); i++ {
+			path = filepath.Join(dir, fmt.Sprintf("%s-%d.npy", fileName(name), i))
+		}
 		if err := tensorio.WriteNPY(path, tensors[name]); err != nil {
-			return nil, &diag.Diagnostic{ID: "cannot-write", File: path, Message: err.Error()}
+			return nil, &diag.Diagnostic{ID: "cannot-write", File: path, Message: bare(err).Error()}
 		}
 		paths = append(paths, path)
 	}

@@ -4,19 +4,29 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"github.com/rammerc/rammerc/internal/diag"
 )
 
-// UI shows progress on standard error; results go to standard output elsewhere.
+// UI shows progress on standard error; results go to standard output elsewhere. The zero value shows
+// nothing. Only Abandon may be called from another goroutine.
 type UI struct {
 	W     io.Writer // nil shows nothing
 	TTY   bool      // progress bars instead of plain lines
-	Quiet bool
-	// Timings are the finished stages, for machine-readable reports.
-	Timings []Timing
+	Quiet bool      // warnings only
+	// Timings are the finished stages, Warnings what was warned of: for machine-readable reports.
+	Timings  []Timing
+	Warnings []*diag.Diagnostic
+
+	stage string // that runs
+	dump  string // directory of --dump once it is open
+	mu    sync.Mutex
+	temps map[string]bool // folders to remove when the user interrupts
 }
 
 // Timing is a finished stage.
@@ -27,19 +37,29 @@ type Timing struct {
 }
 
 // NewUI shows on f, with bars when f is a terminal.
-func NewUI(f *os.File, quiet bool) *UI {
-	return &UI{W: f, TTY: term.IsTerminal(int(f.Fd())), Quiet: quiet}
+func NewUI(f *os.File) *UI {
+	return &UI{W: f, TTY: term.IsTerminal(int(f.Fd()))}
 }
 
 // Stage starts a stage; the result ends it with a line "  name  time  detail".
 func (u *UI) Stage(name string) (done func(format string, args ...any)) {
 	start := time.Now()
+	u.stage = name
 	return func(format string, args ...any) {
 		d := time.Since(start)
 		detail := fmt.Sprintf(format, args...)
+		u.stage = ""
 		u.Timings = append(u.Timings, Timing{name, d.Seconds(), detail})
 		u.Printf("  %-9s %8s  %s\n", name, shortDuration(d), detail)
 	}
+}
+
+// running names the stage that has begun and not ended, else the last that ended.
+func (u *UI) running() string {
+	if u.stage == "" && len(u.Timings) > 0 {
+		return "after " + u.Timings[len(u.Timings)-1].Stage
+	}
+	return u.stage
 }
 
 // Printf writes to standard error unless quiet.
@@ -48,6 +68,19 @@ func (u *UI) Printf(format string, args ...any) {
 		fmt.Fprintf(u.W, format, args...)
 	}
 }
+
+// Warn shows warnings, quiet or not, and keeps them for the report.
+func (u *UI) Warn(ws []*diag.Diagnostic) {
+	u.Warnings = append(u.Warnings, ws...)
+	for _, w := range ws {
+		if u.W != nil {
+			fmt.Fprintf(u.W, "%v: %v\n", w.Severity, w)
+		}
+	}
+}
+
+// progressEvery is how often long work shows that it lives where there is no terminal.
+const progressEvery = 10 * time.Second
 
 // Progress returns a function to call as work proceeds: a bar on a terminal; elsewhere a line every
 // ten seconds, so that logs of long work show that it lives.
@@ -58,7 +91,7 @@ func (u *UI) Progress(what string) func(done, total int) {
 	if !u.TTY {
 		last := time.Now()
 		return func(done, total int) {
-			if time.Since(last) > 10*time.Second {
+			if time.Since(last) > progressEvery {
 				last = time.Now()
 				u.Printf("  %s %d of %d\n", what, done, total)
 			}
@@ -67,14 +100,83 @@ func (u *UI) Progress(what string) func(done, total int) {
 	var bar *progressbar.ProgressBar
 	return func(done, total int) {
 		if bar == nil {
-			bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(u.W),
-				progressbar.OptionSetDescription("  "+what), progressbar.OptionClearOnFinish(),
-				progressbar.OptionSetWidth(30), progressbar.OptionShowCount(),
-				progressbar.OptionThrottle(100*time.Millisecond))
+			bar = progressbar.NewOptions(total, append(barOptions(u.W, what),
+				progressbar.OptionSetWidth(30), progressbar.OptionShowCount())...)
 		}
 		_ = bar.Set(done)
 	}
 }
+
+// Waiting shows that work of unknown length goes on, such as another program's; end stops it.
+func (u *UI) Waiting(what string) (end func()) {
+	if u.W == nil || u.Quiet {
+		return func() {}
+	}
+	every, tick := progressEvery, func(d time.Duration) { fmt.Fprintf(u.W, "  %s: %.0f s so far\n", what, d.Seconds()) }
+	clear := func() {}
+	if u.TTY {
+		bar := progressbar.NewOptions(-1, append(barOptions(u.W, what),
+			progressbar.OptionSpinnerType(14), progressbar.OptionSetElapsedTime(true))...)
+		every, tick, clear = 100*time.Millisecond, func(time.Duration) { _ = bar.Add(1) }, func() { _ = bar.Finish() }
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	start := time.Now()
+	go func() {
+		defer close(stopped)
+		t := time.NewTicker(every)
+		defer t.Stop()
+		for {
+			select {
+			case <-stop:
+				clear()
+				return
+			case <-t.C:
+				tick(time.Since(start))
+			}
+		}
+	}()
+	return func() { close(stop); <-stopped }
+}
+
+func barOptions(w io.Writer, what string) []progressbar.Option {
+	return []progressbar.Option{
+		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription("  " + what),
+		progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100 * time.Millisecond),
+	}
+}
+
+// tempDir makes a folder that is removed when the user interrupts the command, or by remove.
+func (u *UI) tempDir(parent, pattern string) (dir string, remove func(), err error) {
+	if dir, err = os.MkdirTemp(parent, pattern); err != nil {
+		return "", func() {}, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.temps == nil {
+		u.temps = map[string]bool{}
+	}
+	u.temps[dir] = true
+	return dir, func() { u.removeTemp(dir) }, nil
+}
+
+func (u *UI) removeTemp(dir string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.temps, dir)
+	os.RemoveAll(dir)
+}
+
+// Abandon removes unfinished work; the process is to end next. Stages that still run cannot make more
+// folders afterwards.
+func (u *UI) Abandon() {
+	u.mu.Lock() // and never unlocked
+	for dir := range u.temps {
+		os.RemoveAll(dir)
+	}
+}
+
+// NoText is the text of results that have none.
+func NoText(io.Writer) {}
 
 func shortDuration(d time.Duration) string {
 	switch {

@@ -1,19 +1,20 @@
 package driver
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
-	"path/filepath"
-	"sort"
 	"text/tabwriter"
 
 	"github.com/rammerc/rammerc/internal/diag"
-	"github.com/rammerc/rammerc/internal/tensorio"
+	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/tolerance"
+	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
-	"github.com/rammerc/rammerc/ir/onnx"
 )
 
 // VerifyOptions are the flags of `rammerc verify`.
@@ -59,22 +60,37 @@ type Classes struct {
 	Rows int `json:"rows"`
 }
 
-// Verify compares an engine with the evaluator or with expected outputs. The error is a *CheckError
-// when they differ by more than the tolerance.
-func Verify(ui *UI, o VerifyOptions) (*VerifyResult, error) {
+// Verify compares an engine with the evaluator or with expected outputs. When they differ by more than
+// the tolerance there is a result, and the error is a *CheckError.
+func Verify(ui *UI, o VerifyOptions) (r *VerifyResult, err error) {
+	defer ui.guard(&err)
 	s, err := openSubject(ui, o.SubjectOptions)
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
-	if s.model == nil && o.Model != "" {
-		m := o.ModelOptions
-		m.Path = o.Model
-		ref, err := load(ui, m, true)
-		if err != nil {
-			return nil, err
-		}
-		s.model = ref.Graph
+	r, err = o.verify(ui, s)
+	if closed := s.close(); err == nil && closed != nil {
+		err = closingError(closed, o.Sanitize)
+	}
+	if err == nil && !r.OK {
+		err = &CheckError{fmt.Sprintf("%s differs from %s by more than the tolerance", r.Engine, r.Reference)}
+	}
+	return r, err
+}
+
+// closingError is how a library's process ended after it had answered everything. ThreadSanitizer
+// reports what it found that way.
+func closingError(err error, sanitized bool) error {
+	var crash *runner.Crash
+	if sanitized && errors.As(err, &crash) {
+		return &CheckError{"ThreadSanitizer found data races: " + crash.Error()}
+	}
+	return err
+}
+
+func (o *VerifyOptions) verify(ui *UI, s *subject) (*VerifyResult, error) {
+	if err := o.reference(ui, s); err != nil {
+		return nil, err
 	}
 	samples, err := o.samples(s)
 	if err != nil {
@@ -87,19 +103,59 @@ func Verify(ui *UI, o VerifyOptions) (*VerifyResult, error) {
 	}
 	done("%d samples", r.Samples)
 	if o.Repeat > 0 {
-		if err := r.repeat(ui, s, samples[0], o.Repeat); err != nil {
+		if err := r.repeat(ui, s, samples.at(0), o.Repeat); err != nil {
 			return nil, err
 		}
 	}
-	if !r.OK && o.Bisect && s.model != nil {
-		if r.FirstBad, err = bisect(ui, o.SubjectOptions, samples[0].in); err != nil {
-			return nil, err
+	if !r.OK && o.Bisect {
+		r.FirstBad, err = bisect(ui, o.SubjectOptions, samples.at(0).in)
+	}
+	return r, err
+}
+
+// reference loads --model for a library directory.
+func (o *VerifyOptions) reference(ui *UI, s *subject) error {
+	if s.model != nil {
+		if o.Model != "" {
+			return usage("bad-flag", "--model is the reference of a library directory; %s is a model itself", o.Path)
+		}
+		return nil
+	}
+	if o.Model == "" {
+		if o.Bisect {
+			return usage("bad-flag", "--bisect on a library directory needs --model MODEL")
+		}
+		return nil
+	}
+	o.ModelOptions.Path = o.Model // from here on for bisect too
+	ref, err := load(ui, o.ModelOptions, true)
+	if err != nil {
+		return err
+	}
+	s.model = ref.Graph
+	return samePorts(o.Model, s)
+}
+
+// samePorts checks that the reference has the library's inputs and outputs.
+func samePorts(file string, s *subject) error {
+	var l diag.List
+	for _, side := range []struct {
+		what string
+		lib  []port
+		ref  []port
+	}{{"input", s.inputs, graphPorts(s.model.Inputs)}, {"output", s.outputs, graphPorts(s.model.Outputs)}} {
+		for _, p := range side.lib {
+			m := findPort(side.ref, p.name)
+			if m == nil || m.dtype != p.dtype || !ir.Dims(m.dims...).Equal(ir.Dims(p.dims...)) {
+				l.Add(&diag.Diagnostic{
+					ID: "other-model", File: file, Port: side.what + " " + p.name,
+					Message: fmt.Sprintf("the library has %v%v, the model has %s", p.dtype, ir.Dims(p.dims...), portList(side.ref)),
+					Help:    "give the model, --dim and --shape that the library was compiled from",
+				})
+			}
 		}
 	}
-	if !r.OK {
-		return r, &CheckError{fmt.Sprintf("%s differs from %s by more than the tolerance", r.Engine, r.Reference)}
-	}
-	return r, nil
+	return l.Err()
 }
 
 // repeat runs one sample n times more; a result with other bits is a failure.
@@ -122,187 +178,13 @@ func (r *VerifyResult) repeat(ui *UI, s *subject, x sample, n int) error {
 	return nil
 }
 
-// sample is an inference with what should come out; want is nil when ir/eval is to say. keep, when
-// not 0, is how many rows along the first axis count: the rest pads the last batch of a series.
-type sample struct {
-	in, want map[string]*ir.Tensor
-	keep     int64
-}
-
-// samples collects inferences from --data, from --input, or at random.
-func (o *VerifyOptions) samples(s *subject) ([]sample, error) {
-	var out []sample
-	var err error
-	switch {
-	case o.Data != "":
-		out, err = dataSets(o.Data, s)
-	case len(o.Inputs) > 0:
-		out, err = series(s, o.Inputs, o.Expect)
-	default:
-		for i := range max(o.Samples, 1) {
-			out = append(out, sample{in: randomInputs(s.inputs, o.RandomSeed+uint64(i), max(o.RandomMax, 1))})
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, x := range out {
-		if x.want == nil && s.model == nil {
-			return nil, usage("missing-reference", "nothing to compare with: give --model MODEL, --expect NAME=FILE or --data DIR")
-		}
-	}
-	return out, nil
-}
-
-// dataSets reads ONNX test data: input_0.pb … and output_0.pb … in test_data_set_* folders.
-func dataSets(dir string, s *subject) ([]sample, error) {
-	sets, _ := filepath.Glob(filepath.Join(dir, "test_data_set_*"))
-	if len(sets) == 0 {
-		sets = []string{dir}
-	}
-	sort.Strings(sets)
-	var out []sample
-	for _, set := range sets {
-		x := sample{in: map[string]*ir.Tensor{}, want: map[string]*ir.Tensor{}}
-		for _, side := range []struct {
-			prefix string
-			ports  []port
-			dst    map[string]*ir.Tensor
-		}{{"input", s.inputs, x.in}, {"output", s.outputs, x.want}} {
-			for i, p := range side.ports {
-				file := filepath.Join(set, fmt.Sprintf("%s_%d.pb", side.prefix, i))
-				data, err := os.ReadFile(file)
-				if err != nil {
-					return nil, &diag.Diagnostic{ID: "cannot-read", File: file, Port: side.prefix + " " + p.name, Message: "cannot be read"}
-				}
-				_, t, err := onnx.ReadTensorPB(data)
-				if err == nil {
-					err = fits(&p, t)
-				}
-				if err != nil {
-					return nil, &diag.Diagnostic{ID: "bad-input", File: file, Port: side.prefix + " " + p.name, Message: err.Error()}
-				}
-				side.dst[p.name] = t
-			}
-		}
-		out = append(out, x)
-	}
-	return out, nil
-}
-
-// series cuts files with many samples along the first axis into inferences.
-func series(s *subject, inputs, expect []string) ([]sample, error) {
-	in, n, err := readSeries(s.inputs, inputs, "input")
-	if err != nil {
-		return nil, err
-	}
-	want, m, err := readSeries(s.outputs, expect, "output")
-	if err != nil {
-		return nil, err
-	}
-	if len(expect) > 0 && m != n {
-		return nil, usage("bad-input", "--input has %d samples, --expect %d", n, m)
-	}
-	batch := int64(1)
-	if len(s.inputs) > 0 && len(s.inputs[0].dims) > 0 {
-		batch = s.inputs[0].dims[0]
-	}
-	var out []sample
-	for at := int64(0); at < n; at += batch {
-		x := sample{in: cutRows(in, s.inputs, at), keep: min(batch, n-at)}
-		if len(expect) > 0 {
-			x.want = cutRows(want, s.outputs, at)
-		}
-		if n == batch {
-			x.keep = 0
-		}
-		out = append(out, x)
-	}
-	return out, nil
-}
-
-// readSeries reads NAME=FILE flags; every file has the port's shape but for its first dim, n in all.
-func readSeries(ports []port, specs []string, what string) (map[string]*ir.Tensor, int64, error) {
-	if len(specs) == 0 {
-		return nil, 0, nil
-	}
-	out := map[string]*ir.Tensor{}
-	n := int64(-1)
-	var l diag.List
-	for _, spec := range specs {
-		name, file, _ := cutFirst(spec)
-		p := findPort(ports, name)
-		if p == nil {
-			l.Add(&diag.Diagnostic{ID: "unknown-" + what, Message: fmt.Sprintf("there is no %s %q", what, name), Help: what + "s are " + portList(ports)})
-			continue
-		}
-		t, err := tensorio.Read(file, name)
-		switch {
-		case err != nil:
-		case t.DType != p.dtype || len(t.Dims) != len(p.dims) || len(t.Dims) > 0 && !ir.Dims(t.Dims[1:]...).Equal(ir.Dims(p.dims[1:]...)):
-			err = fmt.Errorf("is %v%v, want %v%v or more samples along the first axis", t.DType, ir.Dims(t.Dims...), p.dtype, ir.Dims(p.dims...))
-		case len(t.Dims) > 0 && n >= 0 && t.Dims[0] != n:
-			err = fmt.Errorf("has %d samples, another file %d", t.Dims[0], n)
-		case len(t.Dims) > 0:
-			n = t.Dims[0]
-		}
-		if err != nil {
-			l.Add(&diag.Diagnostic{ID: "bad-input", File: file, Port: what + " " + name, Message: err.Error()})
-			continue
-		}
-		out[name] = t
-	}
-	for _, p := range ports {
-		if what == "input" && out[p.name] == nil && l.Errors() == 0 {
-			l.Add(&diag.Diagnostic{ID: "missing-input", Port: "input " + p.name, Message: "has no value", Help: "give --input " + p.name + "=FILE"})
-		}
-	}
-	return out, max(n, 1), l.Err()
-}
-
-// cutRows takes each port's rows from at on; where the file ends, its last row repeats.
-func cutRows(all map[string]*ir.Tensor, ports []port, at int64) map[string]*ir.Tensor {
-	out := map[string]*ir.Tensor{}
-	for _, p := range ports {
-		t := all[p.name]
-		if t == nil {
-			continue
-		}
-		if len(p.dims) == 0 {
-			out[p.name] = t
-			continue
-		}
-		raw := t.LittleEndian()
-		row := len(raw) / int(max(t.Dims[0], 1))
-		var cut []byte
-		for i := at; i < at+p.dims[0]; i++ {
-			k := int(min(i, t.Dims[0]-1))
-			cut = append(cut, raw[k*row:(k+1)*row]...)
-		}
-		piece, err := ir.TensorFromBytes(p.dtype, p.dims, cut)
-		if err != nil {
-			panic("BUG: " + err.Error())
-		}
-		out[p.name] = piece
-	}
-	return out
-}
-
-func cutFirst(spec string) (name, file string, ok bool) {
-	for i := range spec {
-		if spec[i] == '=' {
-			return spec[:i], spec[i+1:], true
-		}
-	}
-	return spec, "", false
-}
-
 // compare runs all samples through the engine and keeps the worst difference of each output.
-func compare(ui *UI, s *subject, samples []sample, limit float64) (*VerifyResult, error) {
+func compare(ui *UI, s *subject, samples *sampleSet, limit float64) (*VerifyResult, error) {
 	r := &VerifyResult{Schema: "rammerc/verify/v1", Engine: s.engine.describe(), Reference: "expected outputs", OK: true}
 	worst := map[string]*OutputDiff{}
 	progress := ui.Progress("comparing")
-	for i, x := range samples {
+	for i := range samples.n {
+		x := samples.at(i)
 		got, err := s.engine.run(x.in)
 		if err != nil {
 			return nil, err
@@ -311,7 +193,7 @@ func compare(ui *UI, s *subject, samples []sample, limit float64) (*VerifyResult
 		if want == nil {
 			r.Reference = EngineEval
 			if want, err = eval.RunWith(s.model, x.in, eval.Options{}); err != nil {
-				return nil, err
+				return nil, evalError(err, "")
 			}
 		}
 		for _, p := range s.outputs {
@@ -320,7 +202,7 @@ func compare(ui *UI, s *subject, samples []sample, limit float64) (*VerifyResult
 			}
 		}
 		r.Samples++
-		progress(i+1, len(samples))
+		progress(i+1, samples.n)
 	}
 	for _, p := range s.outputs {
 		if d := worst[p.name]; d != nil {
@@ -330,19 +212,6 @@ func compare(ui *UI, s *subject, samples []sample, limit float64) (*VerifyResult
 		}
 	}
 	return r, nil
-}
-
-func keepRows(t *ir.Tensor, keep int64) *ir.Tensor {
-	if keep == 0 || t == nil || len(t.Dims) == 0 || keep >= t.Dims[0] {
-		return t
-	}
-	raw := t.LittleEndian()
-	dims := append([]int64{keep}, t.Dims[1:]...)
-	cut, err := ir.TensorFromBytes(t.DType, dims, raw[:int64(len(raw))/t.Dims[0]*keep])
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	return cut
 }
 
 func worsen(worst map[string]*OutputDiff, p port, got, want *ir.Tensor, limit float64) {
@@ -372,8 +241,11 @@ func worsen(worst map[string]*OutputDiff, p port, got, want *ir.Tensor, limit fl
 	if d.MaxAbs > w.MaxAbs {
 		w.MaxAbs, w.At = d.MaxAbs, d.At
 	}
-	w.MaxRel, w.MaxULP, w.RelL2 = max(w.MaxRel, d.MaxRel), max(w.MaxULP, d.MaxULP), max(w.RelL2, d.RelL2)
+	w.MaxRel, w.MaxULP, w.RelL2 = larger(w.MaxRel, d.MaxRel), larger(w.MaxULP, d.MaxULP), larger(w.RelL2, d.RelL2)
 }
+
+// larger is max, finite: JSON has no infinities.
+func larger(a, b float64) float64 { return min(max(a, b), math.MaxFloat64) }
 
 func sameClass(got, want *ir.Tensor) (same, rows int) {
 	classes := want.Dims[1]
@@ -423,20 +295,27 @@ func (r *VerifyResult) Text(w io.Writer) {
 	}
 }
 
-// verifyBuilt is compile --verify: the library in dir against ir/eval on the model as imported.
-func (c *compilation) verifyBuilt(ui *UI, r *Compiled) (string, error) {
+// verifyBuilt is compile --verify: what was emitted into dir against ir/eval on the model as imported.
+// Sources for a GPU that is not at hand are run on the emulator.
+func (c *compilation) verifyBuilt(ui *UI, dir string, r *Compiled) (string, error) {
 	m, err := load(&UI{}, c.opt.ModelOptions, true)
 	if err != nil {
 		return "", err
 	}
-	e, err := openLibrary(r.Library, (&SubjectOptions{CompileOptions: c.opt}).runnerOptions())
+	lib, remove, err := c.runnable(ui, dir, r)
+	defer remove()
+	if err != nil {
+		return "", err
+	}
+	e, err := openLibrary(lib, (&SubjectOptions{CompileOptions: c.opt}).runnerOptions())
 	if err != nil {
 		return "", err
 	}
 	s := &subject{engine: e, model: m.Graph, inputs: graphPorts(m.Graph.Inputs), outputs: graphPorts(m.Graph.Outputs), cleanup: func() {}}
 	defer s.close()
 	done := ui.Stage("compare")
-	res, err := compare(ui, s, []sample{{in: randomInputs(s.inputs, 1, 2)}, {in: randomInputs(s.inputs, 2, 2)}}, 0)
+	o := VerifyOptions{RandomSeed: 1, RandomMax: 2, Samples: 2}
+	res, err := compare(ui, s, o.random(s), 0)
 	if err != nil {
 		return "", err
 	}
@@ -444,9 +323,27 @@ func (c *compilation) verifyBuilt(ui *UI, r *Compiled) (string, error) {
 	for _, o := range res.Outputs {
 		worst = max(worst, o.RelL2)
 	}
-	done("%s engine against the evaluator, 2 samples, rel L2 ≤ %.1e", res.Engine, worst)
+	done("%s engine against the evaluator, %d samples, rel L2 ≤ %.1e", res.Engine, res.Samples, worst)
 	if !res.OK {
 		return "", &CheckError{"the library differs from the evaluator by more than the tolerance; run 'rammerc verify --bisect'"}
 	}
 	return res.Engine, nil
+}
+
+// runnable is the built library where this machine can run it, else the same sources built for the
+// emulator in a temporary folder.
+func (c *compilation) runnable(ui *UI, dir string, r *Compiled) (lib string, remove func(), err error) {
+	if c.spec.Arch == TargetEmu || r.Library != "" && toolchain.LocalArch(context.Background()) == c.spec.Arch {
+		return r.Library, func() {}, nil
+	}
+	tmp, remove, err := ui.tempDir("", "rammerc-")
+	if err == nil {
+		err = os.CopyFS(tmp, os.DirFS(dir))
+	}
+	if err != nil {
+		return "", remove, err
+	}
+	emulated := &Compiled{Name: r.Name}
+	err = c.buildEmulated(ui, tmp, emulated, nil)
+	return emulated.Library, remove, err
 }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/driver"
+)
+
+// completeFlags registers what shells offer for flags and arguments, on every command that has them.
+func completeFlags(root *cobra.Command) {
+	fixed := map[string][]string{
+		"target": driver.Targets(), "device": driver.DeviceNames(), "plan": driver.Plans(), "policy": driver.PolicyNames(),
+		"emit": driver.Emits(), "emit-style": driver.Styles(), "engine": driver.Engines(), "format": benchFormats,
+	}
+	fromModel := map[string]func(model string) []string{
+		"dim": driver.DeclaredDims, "shape": driver.DeclaredInputs, "input": driver.DeclaredInputs,
+	}
+	for _, cmd := range root.Commands() {
+		for flag, values := range fixed {
+			if cmd.Flags().Lookup(flag) != nil {
+				_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+			}
+		}
+		for flag, names := range fromModel {
+			if cmd.Flags().Lookup(flag) != nil {
+				_ = cmd.RegisterFlagCompletionFunc(flag, completeNames(names))
+			}
+		}
+		if strings.Contains(cmd.Use, "MODEL") {
+			cmd.ValidArgsFunction = completeModel
+		}
+	}
+}
+
+// addCompletion adds cobra's command, which by itself takes a shell that does not exist for a request
+// for help.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() != "completion" {
+			continue
+		}
+		c.RunE = func(_ *cobra.Command, args []string) error {
+			return &diag.Diagnostic{ID: "bad-shell", Message: fmt.Sprintf("no known shell among %q", args), Help: "shells are bash, fish, powershell, zsh"}
+		}
+		c.Args = cobra.ArbitraryArgs
+	}
+}
+
+// completeNames offers NAME= for the names found in the model that is the first argument.
+func completeNames(names func(model string) []string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 || strings.Contains(word, "=") {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		var out []string
+		for _, n := range names(args[0]) {
+			out = append(out, n+"=")
+		}
+		return out, cobra.ShellCompDirectiveNoSpace
+	}
+}
+
+func completeModel(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return []string{"onnx"}, cobra.ShellCompDirectiveFilterFileExt
+}
