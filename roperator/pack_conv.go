@@ -12,23 +12,20 @@ func (b *Builder) packFilter(c *convolution, s tileShape, k gatherK) View {
 	w := c.w
 	tm := tileCount(c.outC, s.bm)
 	elems := c.groups * tm * k.tiles * s.bm * s.bk
-	name := fmt.Sprintf("%s.filter%dx%d", w.Buf.Name, s.bm, s.bk)
+	name := fmt.Sprintf("%s.filter%dx%d.%d", w.Buf.Name, s.bm, s.bk, k.mode)
 	return b.Packed(name, ir.Float32, elems, func() []byte {
 		pk := newPacker(w, elems)
+		rows := newAxis(c.outC, func(m int64) (int64, int64) { return m * w.Strides[1], s.rowPlace(k.tiles, m, 0) })
+		cols := newAxis(c.inC*k.taps, func(i int64) (int64, int64) {
+			ch, tap := i/k.taps, i%k.taps
+			d, h, x := c.tap(tap)
+			return ch*w.Strides[2] + d*w.Strides[3] + h*w.Strides[4] + x*w.Strides[5], s.rowPlace(k.tiles, 0, k.at(ch, tap))
+		})
 		for g := range c.groups {
-			for m := range c.outC {
-				row := w.Offset + g*w.Strides[0] + m*w.Strides[1]
-				for ch := range c.inC {
-					for tap := range k.taps {
-						d, h, x := c.tap(tap)
-						from := row + ch*w.Strides[2] + d*w.Strides[3] + h*w.Strides[4] + x*w.Strides[5]
-						pk.put(s.rowPlace(k.tiles, g*tm*s.bm+m, k.at(ch, tap)), from)
-					}
-				}
-			}
+			pk.put(w.Offset+g*w.Strides[0], s.rowPlace(k.tiles, g*tm*s.bm, 0), rows, cols)
 		}
 		return pk.dst
-	})
+	}, w)
 }
 
 // packRows packs W for conv_pointwise: [group][channel tile][k tile][bm][bk].
@@ -39,19 +36,17 @@ func (b *Builder) packRows(c *pointwise, s tileShape) View {
 	name := fmt.Sprintf("%s.rows%dx%d", w.Buf.Name, s.bm, s.bk)
 	return b.Packed(name, ir.Float32, elems, func() []byte {
 		pk := newPacker(w, elems)
+		rows := newAxis(c.outC, func(m int64) (int64, int64) { return m * w.Strides[1], s.rowPlace(tk, m, 0) })
+		cols := newAxis(c.inC, func(k int64) (int64, int64) { return k * w.Strides[2], s.rowPlace(tk, 0, k) })
 		for g := range c.groups {
-			for m := range c.outC {
-				for k := range c.inC {
-					from := w.Offset + g*w.Strides[0] + m*w.Strides[1] + k*w.Strides[2]
-					pk.put(s.rowPlace(tk, g*tm*s.bm+m, k), from)
-				}
-			}
+			pk.put(w.Offset+g*w.Strides[0], s.rowPlace(tk, g*tm*s.bm, 0), rows, cols)
 		}
 		return pk.dst
-	})
+	}, w)
 }
 
-// rowPlace is where element (row, k) stands in packed row tiles of tk k tiles each.
+// rowPlace is where element (row, k) stands in packed row tiles of tk k tiles each: rowPlace(row, 0) +
+// rowPlace(0, k).
 func (s tileShape) rowPlace(tk, row, k int64) int64 {
 	return ((row/s.bm*tk+k/s.bk)*s.bm+row%s.bm)*s.bk + k%s.bk
 }
@@ -70,7 +65,7 @@ func (b *Builder) packSteps(c *convolution, k gatherK) View {
 	if k.mode != gatherTap {
 		rows *= k.bk
 	}
-	name := fmt.Sprintf("%s.steps%d", c.w.Buf.Name, k.bk)
+	name := fmt.Sprintf("steps%d.%d channels.kernel%v.dilation%v.strides%v.%d", k.mode, k.channels, c.kernel, c.dilation, c.x.Strides[1:], k.bk)
 	return b.Packed(name, ir.Int32, 4*rows, func() []byte {
 		out := make([]byte, 0, 16*rows)
 		for i := range rows {
@@ -79,7 +74,7 @@ func (b *Builder) packSteps(c *convolution, k gatherK) View {
 			}
 		}
 		return out
-	})
+	}, View{}) // the name says what it depends on
 }
 
 // step is (offset, depth, height, width) of row i of the table.

@@ -17,23 +17,21 @@ func (b *Builder) packCell(c *cell, s gemvShape) View {
 	name := fmt.Sprintf("%s.cell%d.slices%dx%dx%dx%d", c.w.Buf.Name, c.kind, s.columns(), s.c, s.lk, s.wk)
 	return b.Packed(name, ir.Float32, elems, func() []byte {
 		pk := newPacker(c.w, elems)
-		put := func(v View, gate, first, count int64, j int64) {
-			row := v.Offset + (gate*c.hidden+j/int64(len(rows)))*v.Strides[0]
-			for i := range count {
-				pk.put(s.place(k, first+i, j), row+i*v.Strides[1])
+		put := func(v View, first, count int64, gate func(r gateRow) int64) {
+			ks := newAxis(count, func(i int64) (int64, int64) { return i * v.Strides[1], s.place(k, first+i, 0) })
+			for q, row := range rows {
+				if gate(row) < 0 {
+					continue
+				}
+				units := newAxis(c.hidden, func(u int64) (int64, int64) {
+					return (gate(row)*c.hidden + u) * v.Strides[0], s.place(k, 0, u*int64(len(rows))+int64(q))
+				})
+				pk.put(v.Offset, 0, units, ks)
 			}
 		}
-		for j := range n {
-			if r := rows[j%int64(len(rows))]; r.w >= 0 {
-				put(c.w, r.w, 0, c.inputs, j)
-			}
-		}
+		put(c.w, 0, c.inputs, func(r gateRow) int64 { return r.w })
 		pk.src = c.r.Buf.Data()
-		for j := range n {
-			if r := rows[j%int64(len(rows))]; r.r >= 0 {
-				put(c.r, r.r, c.inputs, c.hidden, j)
-			}
-		}
+		put(c.r, c.inputs, c.hidden, func(r gateRow) int64 { return r.r })
 		return pk.dst
 	}, c.w, c.r)
 }
@@ -73,9 +71,9 @@ func (b *Builder) packPeepholes(c *cell) View {
 	elems := 3 * c.hidden
 	return b.Packed(c.peep.Buf.Name+".units", ir.Float32, elems, func() []byte {
 		pk := newPacker(c.peep, elems)
-		for i := range elems {
-			pk.put(i, c.peep.Offset+(i%3*c.hidden+i/3)*c.peep.Strides[0])
-		}
+		units := newAxis(c.hidden, func(u int64) (int64, int64) { return u * c.peep.Strides[0], 3 * u })
+		gates := newAxis(3, func(g int64) (int64, int64) { return g * c.hidden * c.peep.Strides[0], g })
+		pk.put(c.peep.Offset, 0, units, gates)
 		return pk.dst
 	}, c.peep)
 }
