@@ -136,8 +136,8 @@ func (p *pool) candidate(t tiling) *Candidate {
 	for _, x := range p.axes {
 		window *= x.kernel
 		axes = append(axes, rkernels.Struct{
-			intArg("in", x.in), intArg("kernel", x.kernel), intArg("stride", x.stride), intArg("dilation", x.dilation),
-			intArg("before", x.before), intArg("limit", x.limit), intArg("index_step", x.step),
+			intArg("in", x.in), intArg("kernel", x.kernel), intArg("stride", x.stride),
+			{Name: "dilation", Value: divArg(x.dilation)}, intArg("before", x.before), intArg("limit", x.limit), intArg("index_step", x.step),
 		})
 	}
 	in, out := p.inputBox(t), p.outputBox(t)

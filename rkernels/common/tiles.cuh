@@ -28,11 +28,12 @@ struct Tiles {
     int lo[RANK];  // first coordinates
     int n[RANK];   // extents
     int size;      // product of n
+    int span;      // product of the extents
   };
 
   RT_DEVICE Tile tile(int rtask) const {
     Tile t;
-    t.size = 1;
+    t.size = t.span = 1;
     RT_UNROLL
     for (int d = RANK - 1; d >= 0; --d) {
       const int rest = d > 0 ? counts[d].quotient(rtask) : 0;
@@ -40,28 +41,36 @@ struct Tiles {
       t.lo[d] = (rtask - rest * int(counts[d].d)) * extent_d;
       t.n[d] = dims[d] - t.lo[d] < extent_d ? dims[d] - t.lo[d] : extent_d;
       t.size *= t.n[d];
+      t.span *= extent_d;
       rtask = rest;
     }
     return t;
   }
 };
 
-// The coordinates of element e of a tile in row-major order.
+// The coordinates of element e of a tile in row-major order of the tiles' common extents. In a tile that
+// is smaller than others these are right for e < size when only its outermost dim of more than one
+// element is cut short, which is so for tiles that are chunks of one dim with whole dims behind it;
+// others count to span and ask inside.
 template <int RANK>
 struct Coordinates {
   int at[RANK];
 
-  // A tile that is smaller than the others is smaller along its dim everywhere, so only whole tiles'
-  // extents may stand for divisors: the general case divides by the tile's own.
   RT_DEVICE Coordinates(const Tiles<RANK>& tiles, const typename Tiles<RANK>::Tile& tile, int e) {
     RT_UNROLL
     for (int d = RANK - 1; d > 0; --d) {
-      const bool whole = tile.n[d] == int(tiles.extent[d].d);
-      const int rest = whole ? tiles.extent[d].quotient(e) : e / tile.n[d];
-      at[d] = tile.lo[d] + e - rest * tile.n[d];
+      const int rest = tiles.extent[d].quotient(e);
+      at[d] = tile.lo[d] + e - rest * int(tiles.extent[d].d);
       e = rest;
     }
     at[0] = tile.lo[0] + e;
+  }
+
+  RT_DEVICE bool inside(const typename Tiles<RANK>::Tile& tile) const {
+    bool in = true;
+    RT_UNROLL
+    for (int d = 0; d < RANK; ++d) in = in && at[d] < tile.lo[d] + tile.n[d];
+    return in;
   }
 };
 

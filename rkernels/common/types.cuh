@@ -12,9 +12,11 @@
 #if defined(__CUDACC__)
 #define RK_ANY __host__ __device__ __forceinline__
 #define RK_NO_UNROLL _Pragma("unroll 1")
+#define RK_UNROLL_4 _Pragma("unroll 4")
 #else
 #define RK_ANY inline
 #define RK_NO_UNROLL
+#define RK_UNROLL_4
 #endif
 
 namespace rk {

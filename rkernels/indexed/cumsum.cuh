@@ -70,6 +70,7 @@ struct CumSum {
 
   RT_DEVICE static void scan(const rt::Task& t, const Args& a, const Line& l) {
     Acc carry = Acc(0);
+    RK_NO_UNROLL
     for (int first = 0; first < a.n; first += kTile) {
       const int mine = first + t.tid * kEach;
       Acc x[kEach], sum = Acc(0);
@@ -92,6 +93,7 @@ struct CumSum {
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     const auto tile = a.tiles.tile(rtask);
+    RK_NO_UNROLL
     for (int e = ACROSS ? t.tid : 0; e < tile.size; e += ACROSS ? kThreads : 1) {
       const Coordinates<2> c(a.tiles, tile, e);
       const Line l = line(t, a, c.at[0], c.at[1]);

@@ -43,11 +43,14 @@ struct Resample {
     if (x.from(0) < 0 || y.from(0) < 0 || z.from(0) < 0) return F(a.extrapolation);
     const T* src = t.ptr<const T>(a.src.ref) + at[0] * a.src.s[0] + at[1] * a.src.s[1];
     F sum = F(0);
+    RK_NO_UNROLL
     for (int k = 0; k < z.n; ++k) {
       F plane = F(0);
+      RK_NO_UNROLL
       for (int j = 0; j < y.n; ++j) {
         const T* row = src + y.from(j) * a.src.s[3] + z.from(k) * a.src.s[4];
         F line = F(0);
+        RK_NO_UNROLL
         for (int i = 0; i < x.n; ++i) line += x.by(i) * F(Calc<T>(row[x.from(i) * a.src.s[2]]));
         plane += y.by(j) * line;
       }

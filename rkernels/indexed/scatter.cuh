@@ -81,14 +81,17 @@ struct Scatter {
     T* dst = t.ptr<T>(a.dst);
     int* places = reinterpret_cast<int*>(t.smem);
     for (int e = lo + t.tid; e < hi; e += kThreads) dst[e] = src[e];
+    RK_NO_UNROLL
     for (int base = 0; base < a.count; base += kThreads) {
       if (base + t.tid < a.count) places[t.tid] = a.places.place(index, base + t.tid);
       t.sync();
       const int n = a.count - base < kThreads ? a.count - base : kThreads;
+      RK_NO_UNROLL
       for (int j = 0; j < n; ++j) {
         const int p = places[j];
         const int from = p < lo ? lo : p, to = p + a.size < hi ? p + a.size : hi;
         const int mine = from + ((t.tid - (from - lo)) & (kThreads - 1));
+        RK_NO_UNROLL
         for (int e = mine; e < to; e += kThreads) {
           dst[e] = Reduction::template apply<T>(dst[e], updates[int64_t(base + j) * a.size + (e - p)]);
         }

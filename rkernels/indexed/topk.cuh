@@ -61,9 +61,12 @@ struct TopKSort {
 
   // Batcher's bitonic sort of all slots.
   RT_DEVICE static void sort(const rt::Task& t, const Slots& s) {
+    RK_NO_UNROLL
     for (int run = 2; run <= kSlots; run *= 2) {
+      RK_NO_UNROLL
       for (int gap = run / 2; gap > 0; gap /= 2) {
         t.sync();
+        RK_NO_UNROLL
         for (int p = t.tid; p < KEEP; p += kThreads) {
           const int a = 2 * p - (p & (gap - 1)), b = a + gap;
           const bool ascending = (a & run) == 0;
@@ -78,12 +81,15 @@ struct TopKSort {
     const auto tile = a.tiles.tile(rtask);
     C* value = reinterpret_cast<C*>(t.smem);
     const Slots s{value, reinterpret_cast<int*>(value + kSlots), {a.largest}};
+    RK_NO_UNROLL
     for (int e = 0; e < tile.size; ++e) {
       const Coordinates<2> c(a.tiles, tile, e);
       const int first[3] = {c.at[0], 0, c.at[1]};
       const T* src = t.ptr<const T>(a.src.ref) + a.src.offset(first);
+      RK_NO_UNROLL
       for (int base = 0; base == 0 || base < a.n; base += base == 0 ? kSlots : KEEP) {
         t.sync();
+        RK_NO_UNROLL
         for (int i = t.tid; i < (base == 0 ? kSlots : KEEP); i += kThreads) {
           const int slot = base == 0 ? i : KEEP + i, k = base + i;
           s.index[slot] = k < a.n ? k : kNothing;
@@ -91,6 +97,7 @@ struct TopKSort {
         }
         sort(t, s);
       }
+      RK_NO_UNROLL
       for (int i = t.tid; i < a.k; i += kThreads) {
         const int at[3] = {c.at[0], i, c.at[1]};
         store<T>(t, a.values, at, fn::Cast<T>(s.value[i]));
@@ -111,13 +118,16 @@ struct TopKRank {
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     const auto tile = a.tiles.tile(rtask);
     const TopKOrder<C> order{a.largest};
+    RK_NO_UNROLL
     for (int e = 0; e < tile.size; ++e) {
       const Coordinates<2> c(a.tiles, tile, e);
       const int first[3] = {c.at[0], 0, c.at[1]};
       const T* src = t.ptr<const T>(a.src.ref) + a.src.offset(first);
+      RK_NO_UNROLL
       for (int i = t.tid; i < a.n; i += kThreads) {
         const C x = C(src[i * a.src.s[1]]);
         int rank = 0;
+        RK_UNROLL_4
         for (int j = 0; j < a.n && rank < a.k; ++j) rank += order.before(C(src[j * a.src.s[1]]), j, x, i) ? 1 : 0;
         if (rank >= a.k) continue;
         const int at[3] = {c.at[0], rank, c.at[1]};

@@ -20,9 +20,9 @@ struct Map {
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     const auto tile = a.tiles.tile(rtask);
     RK_NO_UNROLL
-    for (int e = t.tid; e < tile.size; e += kThreads) {
+    for (int e = t.tid; e < tile.span; e += kThreads) {
       const Coordinates<RANK> c(a.tiles, tile, e);
-      Body::apply(t, a.body, c.at);
+      if (c.inside(tile)) Body::apply(t, a.body, c.at);
     }
   }
 };

@@ -31,6 +31,7 @@ struct Lrn {
       const int from = c.at[1] < a.before ? -c.at[1] : -a.before;
       const int room = a.channels - c.at[1], behind = a.size - a.before;
       F squares = F(0);
+      RK_NO_UNROLL
       for (int k = from; k < (behind < room ? behind : room); ++k) {
         const F v = F(Calc<T>(Pro::apply(a.pro, x[k * a.src.s[1]])));
         squares += v * v;

@@ -49,6 +49,7 @@ struct Normalize {
           if (threads.part + u * kStep < n) s += term(u, 0);
         }
       } else {
+        RK_NO_UNROLL
         for (int first = threads.part; first < n; first += kBlock * kStep) {
           F block = F(0);
           for (int k = first; k < n && k < first + kBlock * kStep; k += kStep) block += term(0, k);
@@ -92,6 +93,7 @@ struct Normalize {
         if (part + u * kStep < line.n) line.store(part + u * kStep, (x[u] - mean) * inverse);
       }
     } else {
+      RK_NO_UNROLL
       for (int k = part; k < line.n; k += kStep) line.store(k, (line.load(k) - mean) * inverse);
     }
     if constexpr (STATS != 0) {
@@ -106,6 +108,7 @@ struct Normalize {
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     const auto tile = a.tiles.tile(rtask);
     const Threads threads(t.tid);
+    RK_NO_UNROLL
     for (int base = 0; base < tile.size; base += LINES) {
       const int e = base + threads.line;
       const Coordinates<2> c(a.tiles, tile, e < tile.size ? e : 0);

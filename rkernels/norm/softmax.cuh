@@ -76,6 +76,7 @@ struct Softmax {
     for (int k = threads.part; k < line.n; k += kStep) m = most(m, line.load(k));
     m = threads.all(line.t, scratch, m, most);
     F s = F(0);
+    RK_NO_UNROLL
     for (int first = threads.part; first < line.n; first += kBlock * kStep) {
       F block = F(0);
       for (int k = first; k < line.n && k < first + kBlock * kStep; k += kStep)
@@ -84,6 +85,7 @@ struct Softmax {
     }
     s = threads.all(line.t, scratch, s, sum);
     const F by = LOG ? fn::real::log(s) : s;
+    RK_NO_UNROLL
     for (int k = threads.part; k < line.n; k += kStep) {
       const F x = line.load(k) - m;
       line.store(k, LOG ? x - by : fn::real::exp(x) / by);
@@ -94,6 +96,7 @@ struct Softmax {
     const auto tile = a.tiles.tile(rtask);
     const Threads threads(t.tid);
     F* scratch = reinterpret_cast<F*>(t.smem);
+    RK_NO_UNROLL
     for (int base = 0; base < tile.size; base += LINES) {
       const int e = base + threads.line;
       const Coordinates<2> c(a.tiles, tile, e < tile.size ? e : 0);

@@ -12,7 +12,8 @@ namespace rk {
 template <bool MAX, bool INDICES, class T, class Pro, class Epi>
 struct Pool {
   struct Axis {
-    int32_t in, kernel, stride, dilation;
+    int32_t in, kernel, stride;
+    Div dilation;
     int32_t before;      // padding
     int32_t limit;       // the first place behind input and padding, counted from the input's beginning
     int32_t index_step;  // what a place counts in Indices
@@ -62,22 +63,19 @@ struct Pool {
     int begin, from, to;
   };
 
+  // How many steps of the dilation it takes to cover n places, but no more than the kernel has.
+  RT_DEVICE static int steps(const Axis& x, int n) {
+    const int k = n <= 0 ? 0 : x.dilation.quotient(n + int(x.dilation.d) - 1);
+    return k < x.kernel ? k : x.kernel;
+  }
+
   RT_DEVICE static Range range(const Axis& x, int out) {
-    Range r;
-    r.begin = out * x.stride - x.before;
-    r.from = r.begin < 0 ? (-r.begin + x.dilation - 1) / x.dilation : 0;
-    const int room = x.in - r.begin;
-    const int fit = room <= 0 ? 0 : (room + x.dilation - 1) / x.dilation;
-    r.to = fit < x.kernel ? fit : x.kernel;
-    return r;
+    const int begin = out * x.stride - x.before;
+    return {begin, steps(x, -begin), steps(x, x.in - begin)};
   }
 
   // How many places of a window along an axis lie in the input or its padding.
-  RT_DEVICE static int padded(const Axis& x, int out) {
-    const int room = x.limit - (out * x.stride - x.before);
-    const int fit = room <= 0 ? 0 : (room + x.dilation - 1) / x.dilation;
-    return fit < x.kernel ? fit : x.kernel;
-  }
+  RT_DEVICE static int padded(const Axis& x, int out) { return steps(x, x.limit - (out * x.stride - x.before)); }
 
   RT_DEVICE static void compute_one(const rt::Task& t, const Args& a, const int (&at)[5]) {
     const Axis &ax = a.axes[0], &ay = a.axes[1], &az = a.axes[2];
@@ -85,14 +83,16 @@ struct Pool {
     const T* src = t.ptr<const T>(a.src.ref) + at[0] * a.src.s[0] + at[1] * a.src.s[1];
     Seen seen;
     seen.value = MAX ? least() : C(0);
+    RK_NO_UNROLL
     for (int i = x.from; i < x.to; ++i) {
-      const int px = x.begin + i * ax.dilation;
+      const int px = x.begin + i * int(ax.dilation.d);
+      RK_NO_UNROLL
       for (int j = y.from; j < y.to; ++j) {
-        const int py = y.begin + j * ay.dilation;
+        const int py = y.begin + j * int(ay.dilation.d);
         const T* row = src + px * a.src.s[2] + py * a.src.s[3];
         const int64_t row_at = int64_t(px) * ax.index_step + int64_t(py) * ay.index_step;
         for (int k = z.from; k < z.to; ++k) {
-          const int pz = z.begin + k * az.dilation;
+          const int pz = z.begin + k * int(az.dilation.d);
           see(seen, C(Pro::apply(a.pro, row[pz * a.src.s[4]])), row_at + int64_t(pz) * az.index_step);
         }
       }

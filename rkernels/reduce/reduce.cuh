@@ -47,8 +47,10 @@ struct Reduce {
 
   RT_DEVICE static State reduce(const Args& a, const In* src, int part) {
     State all = Op::none();
+    RK_NO_UNROLL
     for (int first = part; first < a.count; first += kBlock * Threads::kPerLine) {
       State block = Op::none();
+      RK_UNROLL_4
       for (int i = 0; i < kBlock; ++i) {
         const int r = first + i * Threads::kPerLine;
         if (r < a.count) block = Op::merge(block, Op::of(Pro::apply(a.pro, src[offset(a, r)]), r));
@@ -61,6 +63,7 @@ struct Reduce {
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     const auto tile = a.tiles.tile(rtask);
     const Threads threads(t.tid);
+    RK_NO_UNROLL
     for (int base = 0; base < tile.size; base += LINES) {
       const int e = base + threads.line;
       const Coordinates<3> c(a.tiles, tile, e < tile.size ? e : 0);
