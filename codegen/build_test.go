@@ -8,6 +8,7 @@ import (
 
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
 // emitStencil writes the plan's library into a folder.
@@ -83,3 +84,61 @@ func TestEmulatedProgram(t *testing.T) {
 }
 
 func runnerOptions(name string) runner.Options { return runner.Options{Name: name} }
+
+// Segments of both kinds, on different numbers of vEUs, share a context's step array.
+func TestSeveralSegments(t *testing.T) {
+	s := newStencilPlan(t, 4, 6, 64)
+	whole := s.plan.Segments[0].Program
+	s.plan.Segments = nil
+	for i, kind := range []vdevice.SegmentKind{vdevice.RProgram, vdevice.Waves, vdevice.RProgram} {
+		p := *whole
+		p.Pick = []int{-1, -1, -1, -1, -1, -1}
+		p.Pick[2*i], p.Pick[2*i+1] = 0, 0
+		p.Steps = make([][]vdevice.Step, 4)
+		p.Waves = 2
+		for v, steps := range whole.Steps {
+			for order, st := range steps[2*i : 2*i+2] {
+				st.Wave = int32(order)
+				if order == 0 {
+					st.Waits = nil
+				}
+				waits := st.Waits
+				st.Waits = nil
+				for _, w := range waits {
+					st.Waits = append(st.Waits, vdevice.At{VEU: w.VEU, Order: 0})
+				}
+				st.Signal = order == 0
+				p.Steps[v] = append(p.Steps[v], st)
+			}
+		}
+		if i == 2 { // all of the last segment on one vEU
+			p.Steps = [][]vdevice.Step{oneVEU(p.Steps)}
+		}
+		s.plan.Segments = append(s.plan.Segments, vdevice.Segment{Kind: kind, Program: &p})
+	}
+	l := openLib(t, buildEmulated(t, emitStencil(t, s, Options{}), "stencil"), runner.Options{})
+	for range 4 {
+		if n := s.mismatches(t, l); n > 0 {
+			t.Errorf("%d elements are wrong", n)
+		}
+	}
+	if n, err := l.Repeat([][]byte{floatBytes(testInput(256))}, 20); err != nil || n != 0 {
+		t.Errorf("%d of 20 runs differ, %v", n, err)
+	}
+	if ms, err := l.Bench([][]byte{floatBytes(testInput(256))}, 1, 5); err != nil || len(ms) != 5 || ms[0] <= 0 {
+		t.Errorf("times %v, %v", ms, err)
+	}
+}
+
+// oneVEU lines up the steps of all vEUs, wave by wave.
+func oneVEU(all [][]vdevice.Step) []vdevice.Step {
+	var out []vdevice.Step
+	for order := range all[0] {
+		for _, steps := range all {
+			st := steps[order]
+			st.Waits, st.Signal = nil, false
+			out = append(out, st)
+		}
+	}
+	return out
+}

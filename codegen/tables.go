@@ -21,15 +21,18 @@ type segmentTables struct {
 
 func (l *layout) addSegment(seg vdevice.Segment) error {
 	p := seg.Program
-	t := segmentTables{kind: seg.Kind, veus: len(p.Steps), waves: p.Waves, at: l.tableBytes}
-	for _, steps := range p.Steps {
+	// Every launch has the same grid, so that all vEUs go from epoch to epoch together.
+	rows := make([][]vdevice.Step, l.mostVEUs())
+	copy(rows, p.Steps)
+	t := segmentTables{kind: seg.Kind, veus: len(rows), waves: p.Waves, at: l.tableBytes}
+	for _, steps := range rows {
 		t.stepCount += len(steps)
 		t.maxSteps = max(t.maxSteps, len(steps))
 	}
 	var steps, waits, begin, waveBegin []byte
 	le := binary.LittleEndian
 	first := uint32(0)
-	for _, vs := range p.Steps {
+	for _, vs := range rows {
 		begin = le.AppendUint32(begin, first)
 		waveBegin = appendWaves(waveBegin, vs, first, p.Waves)
 		for _, s := range vs {
@@ -58,6 +61,14 @@ func (l *layout) addSegment(seg vdevice.Segment) error {
 	l.tableBytes += int64(len(t.data))
 	l.segments = append(l.segments, t)
 	return nil
+}
+
+func (l *layout) mostVEUs() int {
+	n := 1
+	for _, seg := range l.plan.Segments {
+		n = max(n, len(seg.Program.Steps))
+	}
+	return n
 }
 
 // appendWaves appends the first step of every wave, and the end.

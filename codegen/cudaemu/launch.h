@@ -115,11 +115,13 @@ class Launcher {
     return false;
   }
 
-  // Keeps the first report that says why; of stuck blocks the first with a note.
+  // Keeps the first text that says why. Of the blocks that are stuck, the one at the earliest step is
+  // nearest to the cause: the others wait for it, or for what it would have done.
   void report(const char* text, const WaitNote* note) {
     std::lock_guard<std::mutex> hold(mutex_);
     if (failure_->text[0] == 0) std::snprintf(failure_->text, sizeof failure_->text, "%s", text);
-    if (note && !failure_->note.set) failure_->note = *note;
+    WaitNote& kept = failure_->note;
+    if (note && (!kept.set || note->step < kept.step || (note->step == kept.step && note->veu < kept.veu))) kept = *note;
   }
 
   Launch launch_;

@@ -31,9 +31,8 @@ class Context {
     const std::string path = o.weights_path ? o.weights_path : library_folder() + "/" + m.weights_file;
     weights_ = share_weights(m, path, device_);
     arena_ = DeviceBuffer(m.arena_bytes);
-    const size_t flags = sizeof(uint64_t) * kFlagStride * static_cast<size_t>(most_veus());
-    flags_ = DeviceBuffer(flags);
-    dev::clear(flags_.get(), flags);
+    flags_ = DeviceBuffer(flag_bytes());
+    dev::clear(flags_.get(), flag_bytes());
     report_.reset(dev::make_report());
     stream_.reset(new OwnStream);
     fence_.reset(new dev::Fence);
@@ -95,6 +94,13 @@ class Context {
    private:
     dev::Stream s_;
   };
+  // A graph is made when its pointers come for the second time.
+  struct Recorded {
+    std::vector<const void*> key;
+    std::unique_ptr<dev::Graph> graph;
+  };
+  static constexpr size_t kRecorded = 8;
+
   struct DropReport {
     void operator()(Report* r) const { dev::drop_report(r); }
   };
@@ -117,6 +123,8 @@ class Context {
     return most;
   }
 
+  size_t flag_bytes() const { return sizeof(uint64_t) * kFlagStride * static_cast<size_t>(most_veus()); }
+
   // An rProgram needs all its vEUs resident; where they are not, its waves run one launch each.
   void choose_mode() {
     const int resident = dev::resident_veus<Program>(device_, options_);
@@ -131,6 +139,9 @@ class Context {
       throw Error{kNotResident, "the rProgram has " + count + " (" + dev::describe(device_) + ")"};
     }
     persistent_ = fits && options_.mode != kWavesMode;
+    for (int i = 0; i < model_.segment_count; ++i) {
+      launches_ += model_.segments[i].persistent && persistent_ ? 1 : model_.segments[i].waves;
+    }
     std::string why = "the plan";
     if (options_.mode == kWavesMode) why = "asked for";
     if (!fits) why = "the rProgram has " + count;
@@ -166,9 +177,38 @@ class Context {
   }
 
   void enqueue(dev::Stream stream, const void* const* in, void* const* out) {
-    // A captured launch is replayed with the same epoch, which its flags have passed already; waves need none.
+    // A stream under capture records the launches themselves.
     const bool captured = dev::capturing(stream);
     if (!captured && used_) fence_->join(stream);
+    try {
+      if (captured || !launch_graph(stream, in, out)) launch_all(stream, in, out);
+    } catch (Error& e) {
+      explain(e);
+      throw;
+    }
+    if (captured) return;
+    used_ = true;
+    fence_->set(stream);
+  }
+
+  // Launches the inference as a CUDA graph when it takes several launches and these pointers were given
+  // before. False: not this time.
+  bool launch_graph(dev::Stream stream, const void* const* in, void* const* out) {
+    if (!dev::kHasGraphs || launches_ < 2) return false;
+    std::vector<const void*> key(in, in + model_.input_count);
+    key.insert(key.end(), out, out + model_.output_count);
+    for (Recorded& r : recorded_) {
+      if (r.key != key) continue;
+      if (!r.graph) r.graph.reset(new dev::Graph(stream_->get(), [&] { launch_all(stream_->get(), in, out); }));
+      r.graph->launch(stream);
+      return true;
+    }
+    if (recorded_.size() == kRecorded) recorded_.erase(recorded_.begin());
+    recorded_.push_back(Recorded{std::move(key), nullptr});
+    return false;
+  }
+
+  void launch_all(dev::Stream stream, const void* const* in, void* const* out) {
     Args args = {};
     args.args = weights_->args();
     args.flags = reinterpret_cast<uint64_t*>(flags_.get());
@@ -186,34 +226,26 @@ class Context {
     dev::poison(arena_.get(), model_.arena_bytes);
     for (int i = 0; i < model_.segment_count; ++i) {
       args.segment = static_cast<uint32_t>(i);
-      launch(model_.segments[i], args, stream, captured);
+      launch(model_.segments[i], args, stream);
     }
-    used_ = used_ || !captured;
-    if (!captured) fence_->set(stream);
   }
 
-  void launch(const SegmentRow& seg, Args& args, dev::Stream stream, bool captured) {
+  void launch(const SegmentRow& seg, Args& args, dev::Stream stream) {
     const char* tables = weights_->tables();
     args.steps = reinterpret_cast<const Step*>(tables + seg.steps);
     args.waits = reinterpret_cast<const Wait*>(tables + seg.waits);
-    try {
-      if (seg.persistent && persistent_ && !captured) {
-        args.persistent = 1, args.stride = 1, args.at = 0;
-        args.begin = reinterpret_cast<const uint32_t*>(tables + seg.begin);
-        args.epoch = epoch_;
-        epoch_ += seg.max_steps;
-        dev::launch<Program>(seg.veus, true, args, stream, options_);
-        return;
-      }
-      args.persistent = 0, args.stride = static_cast<uint32_t>(seg.waves) + 1;
-      args.begin = reinterpret_cast<const uint32_t*>(tables + seg.wave_begin);
-      for (int w = 0; w < seg.waves; ++w) {
-        args.at = static_cast<uint32_t>(w);
-        dev::launch<Program>(seg.veus, false, args, stream, options_);
-      }
-    } catch (Error& e) {
-      explain(e);
-      throw;
+    if (seg.persistent && persistent_) {
+      args.persistent = 1, args.stride = 1, args.at = 0;
+      args.begin = reinterpret_cast<const uint32_t*>(tables + seg.begin);
+      args.max_steps = seg.max_steps;
+      dev::launch<Program>(seg.veus, true, args, stream, options_);
+      return;
+    }
+    args.persistent = 0, args.stride = static_cast<uint32_t>(seg.waves) + 1;
+    args.begin = reinterpret_cast<const uint32_t*>(tables + seg.wave_begin);
+    for (int w = 0; w < seg.waves; ++w) {
+      args.at = static_cast<uint32_t>(w);
+      dev::launch<Program>(seg.veus, false, args, stream, options_);
     }
   }
 
@@ -226,8 +258,13 @@ class Context {
     }
   }
 
-  // Adds what the watchdog saw.
+  // Adds what the watchdog saw. A launch that ended early leaves the vEUs at different epochs.
   void explain(Error& e) {
+    try {
+      dev::clear(flags_.get(), flag_bytes());
+    } catch (const Error&) {
+      // The device is lost; so is the context.
+    }
     const Report r = *report_;
     if (!r.set || r.op >= static_cast<uint32_t>(model_.op_count)) return;
     *report_ = Report{};
@@ -240,6 +277,7 @@ class Context {
   }
 
   void release() {
+    recorded_.clear();
     fence_.reset();
     stream_.reset();
     report_.reset();
@@ -260,7 +298,8 @@ class Context {
   std::unique_ptr<dev::Fence> fence_;
   std::vector<DeviceBuffer> staging_;
   std::vector<void*> staged_in_, staged_out_;
-  uint64_t epoch_ = 0;
+  std::vector<Recorded> recorded_;
+  int launches_ = 0;
   bool persistent_ = false, used_ = false;
   std::string info_;
   std::mutex mutex_, error_mutex_;

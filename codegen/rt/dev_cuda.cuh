@@ -16,6 +16,7 @@ __global__ void __launch_bounds__(Program::kThreads, Program::kVEUsPerSM)
     vdevice_run(const __grid_constant__ LaunchArgs<Program::kSpaces> l) {
   VEU<Program> veu(l);
   Program::run(veu, l.persistent != 0);
+  veu.finish();
 }
 
 namespace dev {
@@ -101,6 +102,36 @@ class Fence {
  private:
   cudaEvent_t event_ = nullptr;
 };
+
+// The launches of an inference with certain pointers, as one CUDA graph: one launch for all of them.
+class Graph {
+ public:
+  template <class Enqueue>
+  Graph(Stream s, Enqueue enqueue) {
+    check(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+    cudaGraph_t graph = nullptr;
+    try {
+      enqueue();
+    } catch (...) {
+      cudaStreamEndCapture(s, &graph);
+      if (graph) cudaGraphDestroy(graph);
+      cudaGetLastError();
+      throw;
+    }
+    check(cudaStreamEndCapture(s, &graph), "cudaStreamEndCapture");
+    const cudaError_t e = cudaGraphInstantiate(&graph_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(e, "cudaGraphInstantiate");
+  }
+  ~Graph() { cudaGraphExecDestroy(graph_); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void launch(Stream s) { check(cudaGraphLaunch(graph_, s), "launch"); }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+};
+constexpr bool kHasGraphs = true;
 
 // Memory that the device writes and the host can read after the program has died.
 inline Report* make_report() {

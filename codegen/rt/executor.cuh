@@ -28,8 +28,11 @@ struct Wait {
 };
 static_assert(sizeof(Wait) == 8);
 
-// Every vEU's flag has a 128-byte line of its own.
+// Every vEU has a 128-byte line of its own in the step array: its flag, which others poll, and the epoch
+// of its next launch, which only it touches. Both only grow. The epoch is in memory, not in the launch's
+// arguments, so that a launch captured into a CUDA graph can be replayed.
 constexpr uint32_t kFlagStride = 16;
+constexpr uint32_t kEpochWord = 1;
 constexpr uint32_t kStagedWaits = 32;
 constexpr uint32_t kMaxArgsBytes = 1024;
 
@@ -53,7 +56,7 @@ struct LaunchArgs {
   uint32_t persistent;  // an rProgram with waits; 0: one wave of it, ordered by launches
   uint32_t segment;
   uint64_t* flags;         // step array: kFlagStride words a vEU
-  uint64_t epoch;          // greater than or equal to everything published before this launch
+  uint64_t max_steps;      // of any vEU: by this much the epoch grows
   Report* report;          // debug builds
   uint64_t patience_ns;    // debug builds: how long a wait may take
   char* bases[Spaces];
@@ -98,7 +101,8 @@ class VEU {
         smem_(detail::shared_base() + sizeof(ControlBlock)),
         tid_(detail::thread_index()),
         threads_(detail::block_threads()),
-        veu_(static_cast<uint32_t>(detail::block_index())) {
+        veu_(static_cast<uint32_t>(detail::block_index())),
+        epoch_(l.persistent ? l.flags[veu_ * kFlagStride + kEpochWord] : 0) {
     RT_NO_UNROLL
     for (int i = tid_; i < Program::kSpaces; i += threads_) c_.bases[i] = l_.bases[i];
   }
@@ -144,6 +148,13 @@ class VEU {
     settle();
   }
 
+  // The end of a launch: all vEUs, also those without steps, go on to the next epoch.
+  RT_DEVICE void finish() {
+    if (!l_.persistent) return;
+    detail::block_barrier();  // everybody has read the old one
+    if (tid_ == threads_ - 32) l_.flags[veu_ * kFlagStride + kEpochWord] = epoch_ + l_.max_steps;
+  }
+
   // Runs one rTask of K on the vEU's first K::kThreads threads.
   template <class K>
   RT_DEVICE void compute(const void* args, int rtask) {
@@ -175,7 +186,7 @@ class VEU {
   RT_DEVICE void publish(uint32_t order) {
     if (tid_ != threads_ - 32) return;
     detail::fence_acq_rel_gpu();
-    detail::store_relaxed_gpu(l_.flags + veu_ * kFlagStride, l_.epoch + order + 1);
+    detail::store_relaxed_gpu(l_.flags + veu_ * kFlagStride, epoch_ + order + 1);
   }
 
   // Ends a step: all copies have landed, all threads are done, shared memory is free.
@@ -217,7 +228,7 @@ class VEU {
   // All lanes leave together, when every lane's flag has come.
   RT_DEVICE void poll(bool mine, Wait w, Place p) {
     const uint64_t* flag = l_.flags + w.veu * kFlagStride;
-    const uint64_t target = l_.epoch + w.order + 1;
+    const uint64_t target = epoch_ + w.order + 1;
     detail::Patience patience(l_.patience_ns);
     for (;;) {
       const uint64_t seen = mine ? detail::load_relaxed_gpu(flag) : target;
@@ -231,6 +242,7 @@ class VEU {
   char* smem_;
   int tid_, threads_;
   uint32_t veu_;
+  uint64_t epoch_;  // nobody has published more before this launch
 };
 
 }  // namespace rt

@@ -1,0 +1,131 @@
+package codegen
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/toolchain"
+)
+
+// needGPU skips tests that run emitted programs on a GPU where there is none.
+func needGPU(t *testing.T) *toolchain.NVCC {
+	t.Helper()
+	nvcc, err := toolchain.FindNVCC("")
+	if err != nil {
+		t.Skip(err)
+	}
+	if _, err := os.Stat("/dev/nvidia0"); err != nil {
+		t.Skip("no GPU: ", err)
+	}
+	return nvcc
+}
+
+// gpuArch is the architecture of the GPU at hand.
+func gpuArch(t *testing.T) string {
+	out, err := exec.Command("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader").Output()
+	if err != nil {
+		t.Skip("nvidia-smi: ", err)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	return "sm_" + strings.ReplaceAll(strings.TrimSpace(line), ".", "")
+}
+
+func buildGPU(t *testing.T, nvcc *toolchain.NVCC, dir, arch string, flags ...string) string {
+	t.Helper()
+	if _, err := nvcc.BuildLibrary(t.Context(), dir, "stencil", []string{arch}, flags...); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "libstencil.so")
+}
+
+func TestGPUProgram(t *testing.T) {
+	nvcc := needGPU(t)
+	s := newStencilPlan(t, 100, 12, 256)
+	dir := emitStencil(t, s, Options{})
+	lib := buildGPU(t, nvcc, dir, gpuArch(t))
+	x := floatBytes(testInput(100 * 256))
+	for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
+		for _, onDevice := range []bool{false, true} {
+			l := openLib(t, lib, runner.Options{Mode: mode, OnDevice: onDevice})
+			for range 5 {
+				if n := s.mismatches(t, l); n > 0 {
+					t.Errorf("%s, on device %t: %d elements are wrong", l.Launch.Mode, onDevice, n)
+				}
+			}
+			if n, err := l.Repeat([][]byte{x}, 1000); err != nil || n != 0 {
+				t.Errorf("%s: %d of 1000 runs differ, %v", l.Launch.Mode, n, err)
+			}
+			ms, err := l.Bench([][]byte{x}, 20, 200)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sort.Float64s(ms)
+			t.Logf("%s, on device %t: %.4f ms (median), %.4f (least) for %d dependent stages", l.Launch.Mode, onDevice,
+				ms[len(ms)/2], ms[0], s.stages)
+		}
+	}
+	want := s.expect(testInput(100 * 256))
+	for name, data := range map[string][]float32{"x": testInput(100 * 256), "want": want} {
+		if err := os.WriteFile(filepath.Join(dir, name), floatBytes(data), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source, err := filepath.Abs("testdata/capture.cu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, dir, nvcc.Path, "-std=c++20", "-I.", source, lib, "-Xlinker", "-rpath,"+dir, "-o", "capture")
+	if out := command(t, dir, "./capture"); out != "0 failures\n" {
+		t.Error(out)
+	}
+	if tool, err := exec.LookPath("compute-sanitizer"); err == nil {
+		for _, check := range []string{"memcheck", "racecheck", "synccheck"} {
+			command(t, dir, tool, "--tool", check, "--error-exitcode", "9", "./capture")
+		}
+	}
+}
+
+func TestGPUUnrolled(t *testing.T) {
+	nvcc := needGPU(t)
+	s := newStencilPlan(t, 3, 4, 64)
+	l := openLib(t, buildGPU(t, nvcc, emitStencil(t, s, Options{Unrolled: true}), gpuArch(t)), runner.Options{Mode: runner.RProgram})
+	for range 5 {
+		if n := s.mismatches(t, l); n > 0 {
+			t.Errorf("%d elements are wrong", n)
+		}
+	}
+}
+
+// The debug build reports a wait that never ends; a library for another GPU does not open.
+func TestGPUFaults(t *testing.T) {
+	nvcc := needGPU(t)
+	s := newStencilPlan(t, 4, 7, 256)
+	for order := 3; order < 7; order++ {
+		s.plan.Segments[0].Program.Steps[2][order].Signal = false
+	}
+	lib := buildGPU(t, nvcc, emitStencil(t, s, Options{}), gpuArch(t), "-DRT_DEBUG")
+	l := openLib(t, lib, runner.Options{WatchdogNS: uint64(200 * time.Millisecond)})
+	_, err := l.Run([][]byte{floatBytes(testInput(1024))})
+	var status *runner.StatusError
+	if !errors.As(err, &status) || status.Code != abi.RunFailed || !strings.Contains(status.Text, "waits for vEU 2, step 3") ||
+		!strings.Contains(status.Text, "node_4") {
+		t.Errorf("deadlock: got %v", err)
+	}
+	other := "sm_80"
+	if gpuArch(t) == other {
+		other = "sm_90"
+	}
+	lib = buildGPU(t, nvcc, emitStencil(t, newStencilPlan(t, 2, 2, 64), Options{}), other)
+	_, err = runner.Open(t.Context(), lib, runner.Options{})
+	if !errors.As(err, &status) || status.Code != abi.DeviceUnfit || !strings.Contains(status.Text, strings.TrimPrefix(other, "sm_")) {
+		t.Errorf("a library for another GPU: got %v", err)
+	}
+}
