@@ -65,13 +65,13 @@ struct ConvDirect {
 
  private:
   // Coordinate of the input under tap step (already dilated), or -1.
-  static RT_DEVICE int meet(int o, int step, int stride, int pad, int extent) {
+  static RT_DEVICE int meet(int o, int step, const Div& stride, int pad, int extent) {
     if constexpr (Transposed) {
-      const int v = o + pad - step;
-      const int i = v / stride;
-      return v >= 0 && i * stride == v && i < extent ? i : -1;
+      int i = o + pad - step;
+      if (i < 0 || take_digit(i, stride) != 0) return -1;
+      return i < extent ? i : -1;
     } else {
-      const int i = o * stride - pad + step;
+      const int i = o * static_cast<int>(stride.d) - pad + step;
       return i < extent ? i : -1;
     }
   }

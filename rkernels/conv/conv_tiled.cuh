@@ -45,8 +45,8 @@ struct ConvTiled {
         t.tid};
     const float* x = t.template ptr<const float>(a.x) + image * a.win.step_n +
                      group * static_cast<int64_t>(a.in_channels) * a.win.step_c;
-    const Step* steps = t.template ptr<const Step>(a.steps) + kt0 * (Mode == kTap ? 1 : BK);
-    const GatherLoader<kThreads, BK, BN, Mode, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, a.pro);
+    const Step* steps = t.template ptr<const Step>(a.steps) + (count > 0 ? kt0 : 0) * (Mode == kTap ? 1 : BK);
+    GatherLoader<kThreads, BK, BN, Mode, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, count, a.pro);
     float acc[TM][TN] = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
     const int c0 = group * a.out_channels;

@@ -23,7 +23,7 @@ enum GatherMode { kTap = 0, kTable = 1, kTransposed = 2 };
 struct Window {
   int32_t in_d, in_h, in_w;
   Div out_h, out_w;  // p = (d·out_h + h)·out_w + w
-  int32_t stride_d, stride_h, stride_w;
+  Div stride_d, stride_h, stride_w;
   int32_t pad_d, pad_h, pad_w;
   int64_t step_n, step_c, step_d, step_h, step_w;  // element strides of the input
 };
@@ -36,23 +36,28 @@ struct GatherLoader {
   int d, h, w;  // of the window's first element; under transposition o + pad
   bool inside;  // p exists
   int tid;
+  int last;    // k tile
+  Step ahead;  // under kTap: that of the next k tile, on its way while this one is multiplied
   const typename Pro::Args& pro;
 
   static constexpr int kRowsAtOnce = Threads / BN;
   static_assert(Threads % BN == 0 && BK % kRowsAtOnce == 0, "threads cover whole rows of the stage");
 
   RT_DEVICE GatherLoader(const rt::Task& t, const float* image, const Step* s, const Window& v, int p, int positions,
-                         const typename Pro::Args& prologue)
-      : base(image), steps(s), win(v), inside(p < positions), tid(t.tid), pro(prologue) {
+                         int k_tiles, const typename Pro::Args& prologue)
+      : base(image), steps(s), win(v), inside(p < positions), tid(t.tid), last(k_tiles - 1), pro(prologue) {
     d = p;
     w = take_digit(d, v.out_w);
     h = take_digit(d, v.out_h);
     if constexpr (Mode == kTransposed) {
       d += v.pad_d, h += v.pad_h, w += v.pad_w;
     } else {
-      d = d * v.stride_d - v.pad_d, h = h * v.stride_h - v.pad_h, w = w * v.stride_w - v.pad_w;
+      d = d * static_cast<int>(v.stride_d.d) - v.pad_d;
+      h = h * static_cast<int>(v.stride_h.d) - v.pad_h;
+      w = w * static_cast<int>(v.stride_w.d) - v.pad_w;
       base += d * v.step_d + h * v.step_h + w * v.step_w;
     }
+    if constexpr (Mode == kTap) ahead = rt::ld_const(steps);
   }
 
   RT_DEVICE bool within(int id, int ih, int iw) const {
@@ -61,13 +66,12 @@ struct GatherLoader {
            static_cast<unsigned>(iw) < static_cast<unsigned>(win.in_w);
   }
 
-  static RT_DEVICE Step step_at(const Step* s) { return rt::ld_const(s); }
-
-  RT_DEVICE void issue(float* stage, int k_tile) const {
+  RT_DEVICE void issue(float* stage, int k_tile) {
     const int col = tid % BN, r0 = tid / BN;
     float* dst = stage + r0 * BN + col;
     if constexpr (Mode == kTap) {
-      const Step s = step_at(steps + k_tile);
+      const Step s = ahead;
+      ahead = rt::ld_const(steps + (k_tile < last ? k_tile + 1 : k_tile));
       const int channels = s.depth >> 16;
       const bool ok = within(d + (s.depth & 0xffff), h + s.height, w + s.width);
       const float* src = base + s.offset + r0 * win.step_c;
@@ -78,21 +82,27 @@ struct GatherLoader {
         src += kRowsAtOnce * win.step_c;
       }
     } else {
-      RK_UNROLL(4)
-      for (int i = 0; i < BK / kRowsAtOnce; ++i) {
-        const Step s = step_at(steps + k_tile * BK + r0 + i * kRowsAtOnce);
-        bool ok;
-        const float* src = base + s.offset;
-        if constexpr (Mode == kTable) {
-          ok = within(d + s.depth, h + s.height, w + s.width);
-        } else {
-          const int vd = d - s.depth, vh = h - s.height, vw = w - s.width;
-          const int id = vd / win.stride_d, ih = vh / win.stride_h, iw = vw / win.stride_w;
-          ok = vd >= 0 && vh >= 0 && vw >= 0 && id * win.stride_d == vd && ih * win.stride_h == vh &&
-               iw * win.stride_w == vw && within(id, ih, iw);
-          src += id * win.step_d + ih * win.step_h + iw * win.step_w;
+      constexpr int kBatch = BK / kRowsAtOnce < 4 ? BK / kRowsAtOnce : 4;
+      RK_UNROLL(1)
+      for (int i = 0; i < BK / kRowsAtOnce; i += kBatch) {
+        Step s[kBatch];
+        RT_UNROLL
+        for (int b = 0; b < kBatch; ++b) s[b] = rt::ld_const(steps + k_tile * BK + r0 + (i + b) * kRowsAtOnce);
+        RT_UNROLL
+        for (int b = 0; b < kBatch; ++b) {
+          bool ok;
+          const float* src = base + s[b].offset;
+          if constexpr (Mode == kTable) {
+            ok = within(d + s[b].depth, h + s[b].height, w + s[b].width);
+          } else {
+            int id = d - s[b].depth, ih = h - s[b].height, iw = w - s[b].width;
+            ok = id >= 0 && ih >= 0 && iw >= 0;
+            const int rest = take_digit(id, win.stride_d) | take_digit(ih, win.stride_h) | take_digit(iw, win.stride_w);
+            ok = ok && rest == 0 && within(id, ih, iw);
+            src += id * win.step_d + ih * win.step_h + iw * win.step_w;
+          }
+          put1<Pro>(dst + (i + b) * kRowsAtOnce * BN, src, ok, pro);
         }
-        put1<Pro>(dst + i * kRowsAtOnce * BN, src, ok, pro);
       }
     }
   }
