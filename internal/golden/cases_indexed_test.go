@@ -44,7 +44,7 @@ func TestGatherScatter(t *testing.T) {
 			Body: "%a = Gather(%x, %i)\n%j = const int64[3,1] {4, 1, 1}\n%b = ScatterND(%x, %j, %u)\n%y = Concat(%a, %b) {axis = 0}"},
 		Case{Name: "in place beside", In: "%x: float32[5,7], %u: float32[3,7]", Out: "%y", InPlace: true,
 			Body: "%i = const int64[5] {4, 0, 1, 1, 2}\n%a = Gather(%x, %i)\n%j = const int64[3,1] {4, 1, 1}\n%b = ScatterND(%x, %j, %u)\n%y = Concat(%a, %b) {axis = 1}"})
-	Check(t, cases)
+	Check(t, WithLayouts(cases))
 }
 
 func TestMoves(t *testing.T) {
@@ -81,7 +81,7 @@ func TestMoves(t *testing.T) {
 		add(fmt.Sprint("one hot ", axis), "%i: int64[3,4], %v: float32[2]", fmt.Sprintf("%%d = const int64[] {5}\n%%y = OneHot(%%i, %%d, %%v) {axis = %d}", axis))
 	}
 	add("one hot of floats", "%i: float32[9], %v: int32[2]", "%d = const float32[] {4}\n%y = OneHot(%i, %d, %v)")
-	Check(t, cases)
+	Check(t, WithLayouts(cases))
 }
 
 func TestLines(t *testing.T) {
@@ -116,7 +116,7 @@ func TestLines(t *testing.T) {
 	cases = append(cases, Case{Name: "topk nan", In: "%x: float32[1,20]", Body: "%k = const int64[1] {6}\n%y, %i = TopK(%x, %k)", Out: "%y, %i",
 		Set: map[string][]float64{"x": {1, nan(), 3, inf(), nan(), -inf()}}})
 	add("topk values only", "%x: float16[3,20]", "%k = const int64[1] {6}\n%y, _ = TopK(%x, %k)", "%y")
-	Check(t, cases)
+	Check(t, WithLayouts(cases))
 }
 
 func TestResize(t *testing.T) {
@@ -146,5 +146,5 @@ func TestResize(t *testing.T) {
 	}
 	add("aspect", "%x: float32[4,6]", "%s = const int64[2] {8, 6}\n%y = Resize(%x, _, _, %s) {keep_aspect_ratio_policy = \"not_larger\", mode = \"linear\"}")
 	add("unchanged", "%x: float32[4,6]", "%s = const float32[2] {1, 1}\n%y = Resize(%x, _, %s) {mode = \"linear\"}")
-	Check(t, cases)
+	Check(t, WithLayouts(cases))
 }

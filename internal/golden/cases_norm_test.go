@@ -59,5 +59,5 @@ func TestNorm(t *testing.T) {
 		add(fmt.Sprint("lrn ", size), "%x: float32[2,9,5,6]", fmt.Sprintf("%%y = LRN(%%x) {size = %d, alpha = 0.3f, bias = 2f}", size))
 	}
 	add("lrn many channels", "%x: float32[1,64,8,8]", "%y = LRN(%x) {size = 5, alpha = 0.3f}")
-	Check(t, cases)
+	Check(t, WithLayouts(cases))
 }

@@ -49,5 +49,5 @@ func TestPool(t *testing.T) {
 			"%px: float32[2,3,9,9], %pb: float32[3,1,1]",
 			"%q = Relu(%px)\n%r = AveragePool(%q) {kernel_shape = [2, 3]}\n%s = Add(%r, %pb)\n%z = Sigmoid(%s)", "%z", "%x, %b"), Out: "%y"},
 	)
-	Check(t, cases)
+	Check(t, WithLayouts(cases))
 }

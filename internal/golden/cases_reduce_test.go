@@ -62,5 +62,5 @@ func TestReduce(t *testing.T) {
 		Case{Name: "two stages with epilogue", In: "%x: float32[2,64,1024], %b: float32[2,1,1]", Body: fused("ReduceMean",
 			"%px: float32[2,64,1024], %pb: float32[2,1,1]", "%a = const int64[2] {1, 2}\n%q = Exp(%px)\n%r = ReduceMean(%q, %a)\n%z = Sub(%r, %pb)", "%z", "%x, %b"), Out: "%y"},
 	)
-	Check(t, cases)
+	Check(t, WithLayouts(cases))
 }

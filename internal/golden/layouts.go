@@ -1,0 +1,74 @@
+package golden
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// WithLayouts adds, to cases whose input %x has at least two dims, one that reads %x transposed in memory,
+// and to cases whose first output is a float of at least one dim, one that writes it beside another value
+// in a concatenation: neither is dense then.
+func WithLayouts(cases []Case) []Case {
+	out := slices.Clone(cases)
+	for i := range cases {
+		g, err := cases[i].Graph()
+		if err != nil {
+			continue // Check reports it
+		}
+		if c, ok := cases[i].transposed(g); ok {
+			out = append(out, c)
+		}
+		if c, ok := cases[i].concatenated(g); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (c Case) transposed(g *ir.Graph) (Case, bool) {
+	for _, v := range g.Inputs {
+		dims := v.Shape.MustConsts()
+		if v.Name != "x" || len(dims) < 2 || ir.Count(dims) > 1<<16 {
+			continue
+		}
+		was := fmt.Sprintf("%%x: %v%v", v.DType, v.Shape)
+		slices.Reverse(dims)
+		now := fmt.Sprintf("%%xt: %v%v", v.DType, ir.Dims(dims...))
+		if !strings.Contains(c.In, was) {
+			continue
+		}
+		c.Name += ", input transposed"
+		c.In = strings.Replace(c.In, was, now, 1)
+		c.Body = "%x = Transpose(%xt)\n" + c.Body
+		c.Range, c.Set = renamed(c.Range), renamed(c.Set)
+		return c, true
+	}
+	return c, false
+}
+
+// renamed moves what is said of x to xt.
+func renamed[V any](m map[string]V) map[string]V {
+	out := map[string]V{}
+	for k, v := range m {
+		if k == "x" {
+			k = "xt"
+		}
+		out[k] = v
+	}
+	return out
+}
+
+func (c Case) concatenated(g *ir.Graph) (Case, bool) {
+	y := g.Outputs[0]
+	if !y.DType.IsFloat() || len(y.Shape) == 0 || ir.Count(y.Shape.MustConsts()) > 1<<16 || y.Def == nil {
+		return c, false
+	}
+	c.Name += ", output concatenated"
+	c.Body += fmt.Sprintf("\n%%neg = Neg(%%%s)\n%%cat = Concat(%%%[1]s, %%neg) {axis = -1}", y.Name)
+	c.Out = strings.Replace(c.Out, "%"+y.Name, "%cat", 1)
+	c.InPlace = true
+	return c, true
+}
