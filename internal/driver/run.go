@@ -49,7 +49,7 @@ func Run(ui *UI, o RunOptions) (r *RunResult, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
+	defer s.finish(&err)
 	in, err := o.inputs(s.inputs)
 	if err != nil {
 		return nil, err

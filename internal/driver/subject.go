@@ -20,6 +20,7 @@ type SubjectOptions struct {
 	Engine         string // eval, emu, gpu; empty: the best at hand
 	Waves          bool   // run the library one launch a wave
 	EmuSeed        uint64 // order of the emulator's threads
+	RunUnder       string // command line to run the library's process under, such as compute-sanitizer
 	OnDevice       bool   // GPU: inputs and outputs in device memory
 }
 
@@ -36,6 +37,13 @@ func (s *subject) close() error {
 	err := s.engine.close()
 	s.cleanup()
 	return err
+}
+
+// finish closes s; what a sanitizer says when the library's process ends is a failed check.
+func (s *subject) finish(err *error) {
+	if cerr := s.close(); cerr != nil && *err == nil {
+		*err = &CheckError{cerr.Error()}
+	}
 }
 
 // openSubject compiles what has to be compiled and opens the engine.
@@ -129,7 +137,7 @@ func openGraph(ui *UI, o SubjectOptions, g *ir.Graph) (*subject, error) {
 }
 
 func (o *SubjectOptions) runnerOptions() runner.Options {
-	opt := runner.Options{Seed: o.EmuSeed, OnDevice: o.OnDevice}
+	opt := runner.Options{Seed: o.EmuSeed, OnDevice: o.OnDevice, Under: strings.Fields(o.RunUnder)}
 	if o.Waves {
 		opt.Mode = runner.Waves
 	}

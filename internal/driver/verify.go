@@ -149,7 +149,7 @@ func samePorts(file string, s *subject) error {
 			if m == nil || m.dtype != p.dtype || !ir.Dims(m.dims...).Equal(ir.Dims(p.dims...)) {
 				l.Add(&diag.Diagnostic{
 					ID: "other-model", File: file, Port: side.what + " " + p.name,
-					Message: fmt.Sprintf("the library has %v%v, the model has %s", p.dtype, ir.Dims(p.dims...), portList(side.ref)),
+					Message: fmt.Sprintf("the library has %v%s, the model has %s", p.dtype, p.shape(), portList(side.ref)),
 					Help:    "give the model, --dim and --shape that the library was compiled from",
 				})
 			}
@@ -312,7 +312,7 @@ func (c *compilation) verifyBuilt(ui *UI, dir string, r *Compiled) (string, erro
 		return "", err
 	}
 	s := &subject{engine: e, model: m.Graph, inputs: graphPorts(m.Graph.Inputs), outputs: graphPorts(m.Graph.Outputs), cleanup: func() {}}
-	defer s.close()
+	defer s.finish(&err)
 	done := ui.Stage("compare")
 	o := VerifyOptions{RandomSeed: 1, RandomMax: 2, Samples: 2}
 	res, err := compare(ui, s, o.random(s), 0)

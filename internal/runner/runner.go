@@ -44,6 +44,7 @@ type Options struct {
 	Env        []string // more environment, NAME=VALUE
 	Cxx        string   // compiler for the runner; "" looks for one
 	Flags      []string // for that compiler, such as -fsanitize=thread to match the library's
+	Under      []string // a command to run the child under, such as compute-sanitizer and its flags; it must leave stdin and stdout alone
 }
 
 // Tensor describes an input or output.
@@ -120,7 +121,9 @@ func Open(ctx context.Context, lib string, opt Options) (*Lib, error) {
 	if opt.Name == "" {
 		opt.Name = strings.TrimSuffix(strings.TrimPrefix(filepath.Base(lib), "lib"), filepath.Ext(lib))
 	}
-	l := &Lib{cmd: exec.CommandContext(ctx, exe, append([]string{lib, opt.Name}, opt.arguments()...)...), stderr: &tail{}}
+	args := append(append([]string{}, opt.Under...), exe, lib, opt.Name)
+	args = append(args, opt.arguments()...)
+	l := &Lib{cmd: exec.CommandContext(ctx, args[0], args[1:]...), stderr: &tail{}}
 	l.cmd.Env = append(os.Environ(), opt.Env...)
 	l.cmd.Stderr = l.stderr
 	if l.in, err = l.cmd.StdinPipe(); err != nil {

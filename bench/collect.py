@@ -1,0 +1,83 @@
+"""Joins what scripts/gpu_check.sh left in a folder into summary.json, and prints it as a table.
+
+    python3 collect.py OUT [MODEL…]
+"""
+import json
+import os
+import subprocess
+import sys
+
+
+def load(path):
+    try:
+        with open(path) as f:
+            return json.load(f)
+    except (OSError, ValueError):
+        return None
+
+
+def shell(*command):
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def row(out, name, peers):
+    r = {}
+    c = load(f"{out}/{name}.compile.json")
+    if c and "summary" in c:
+        r["summary"] = c["summary"]
+        r["compile_seconds"] = {t["stage"]: round(t["seconds"], 3) for t in c["timings"]}
+    for tag in ("verify", "waves", "repeat"):
+        v = load(f"{out}/{name}.{tag}.json")
+        if v and "outputs" in v:
+            r[tag] = {"ok": v["ok"], "rel_l2": max((o["rel_l2"] for o in v["outputs"]), default=0), "samples": v["samples"]}
+            if v.get("repeats"):
+                r[tag].update(repeats=v["repeats"], differing=v["repeats_differing"])
+    for tag in ("bench", "bench-waves"):
+        b = load(f"{out}/{name}.{tag}.json")
+        if b and b.get("libraries"):
+            lib = b["libraries"][0]
+            r[tag] = {k: lib[k] for k in ("mode", "min_ms", "p50_ms", "p90_ms", "p99_ms", "max_ms", "n", "warm_up")}
+    peer = (peers or {}).get("models", {}).get(name)
+    if peer:
+        r["pytorch"] = peer
+        for precision in ("fp32", "tf32"):
+            if "bench" in r and precision + "_graph_ms" in peer:
+                r[f"speedup_over_pytorch_{precision}_graph"] = peer[precision + "_graph_ms"] / r["bench"]["p50_ms"]
+    return r
+
+
+def main():
+    out, names = sys.argv[1], sys.argv[2:]
+    peers = load(f"{out}/peers.json")
+    sanitize = []
+    if os.path.exists(f"{out}/sanitize.jsonl"):
+        with open(f"{out}/sanitize.jsonl") as f:
+            sanitize = [json.loads(line) for line in f if line.startswith("{")]
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    summary = {
+        "schema": "rammerc/gpu-check/v1",
+        "gpu": shell("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"),
+        "driver": shell("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
+        "nvcc": shell("nvcc", "--version").split("\n")[-1],
+        "torch": (peers or {}).get("torch"),
+        "cudnn": (peers or {}).get("cudnn"),
+        "commit": os.environ.get("COMMIT") or shell("git", "-C", root, "rev-parse", "HEAD"),
+        "models": {n: row(out, n, peers) for n in names},
+        "sanitize": sanitize,
+    }
+    with open(f"{out}/summary.json", "w") as f:
+        json.dump(summary, f, indent=1)
+    print(f"{'model':24} {'rel L2':>9} {'waves':>9} {'ours ms':>9} {'waves ms':>9} {'torch fp32':>10} {'ratio':>6}")
+    for n, r in summary["models"].items():
+        cell = lambda a, b, f: format(r[a][b], f) if r.get(a) and b in r[a] else "-"
+        print(
+            f"{n:24} {cell('verify', 'rel_l2', '.1e'):>9} {cell('waves', 'rel_l2', '.1e'):>9} {cell('bench', 'p50_ms', '.4f'):>9}"
+            f" {cell('bench-waves', 'p50_ms', '.4f'):>9} {cell('pytorch', 'fp32_graph_ms', '.4f'):>10}"
+            f" {r.get('speedup_over_pytorch_fp32_graph', 0):6.2f}"
+        )
+
+
+main()

@@ -1,0 +1,110 @@
+"""Latency of PyTorch on the models that gpu_check measures, batch 1, as JSON on standard output.
+
+Every model is replayed as a CUDA graph, inputs resident; the median of 300 replays by device events after
+50 of warm-up, in milliseconds. fp32 is strict (no tf32); tf32 is given beside it. A model whose package
+is missing is left out with the reason.
+"""
+import json
+import statistics
+import sys
+
+import torch
+
+RUNS, WARM_UP = 300, 50
+
+
+def vision(name, size=224):
+    import torchvision
+
+    kwargs = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
+    return getattr(torchvision.models, name)(weights=None, **kwargs), torch.randn(1, 3, size, size)
+
+
+class TimeMajorLSTM(torch.nn.Module):
+    def __init__(self, size, layers):
+        super().__init__()
+        self.lstm = torch.nn.LSTM(size, size, layers)
+
+    def forward(self, x):
+        return self.lstm(x)[0][-1]
+
+
+def bert(layers):
+    import transformers
+
+    config = transformers.BertConfig(num_hidden_layers=layers, attn_implementation="sdpa")
+    return transformers.BertModel(config, add_pooling_layer=False), torch.randint(0, 1000, (1, 32))
+
+
+def gpt2(layers):
+    import transformers
+
+    config = transformers.GPT2Config(n_layer=layers, use_cache=False)
+    return transformers.GPT2LMHeadModel(config), torch.randint(0, 1000, (1, 32))
+
+
+def vit():
+    import timm
+
+    return timm.create_model("vit_tiny_patch16_224"), torch.randn(1, 3, 224, 224)
+
+
+MODELS = {
+    "alexnet": lambda: vision("alexnet"),
+    "squeezenet1_1": lambda: vision("squeezenet1_1"),
+    "googlenet": lambda: vision("googlenet"),
+    "inception_v3": lambda: vision("inception_v3", 299),
+    "resnet18": lambda: vision("resnet18"),
+    "mobilenet_v3_small": lambda: vision("mobilenet_v3_small"),
+    "efficientnet_b0": lambda: vision("efficientnet_b0"),
+    "lstm_tc": lambda: (TimeMajorLSTM(256, 10), torch.randn(100, 1, 256)),
+    "bert_l4_s32": lambda: bert(4),
+    "bert_l2_legacy_dyn": lambda: bert(2),
+    "gpt2_l2": lambda: gpt2(2),
+    "vit_tiny_patch16_224": vit,
+}
+
+
+def time_graph(model, x):
+    stream = torch.cuda.Stream()
+    with torch.no_grad(), torch.cuda.stream(stream):
+        for _ in range(5):
+            model(x)
+        stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            model(x)
+        times = []
+        for i in range(WARM_UP + RUNS):
+            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            start.record(stream)
+            graph.replay()
+            end.record(stream)
+            end.synchronize()
+            if i >= WARM_UP:
+                times.append(start.elapsed_time(end))
+    return statistics.median(times)
+
+
+def main():
+    torch.backends.cudnn.benchmark = True
+    out = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "models": {}}
+    for name in sys.argv[1:] or MODELS:
+        if name not in MODELS:
+            continue
+        row = {}
+        for precision in ("fp32", "tf32"):
+            torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+            torch.backends.cudnn.allow_tf32 = precision == "tf32"
+            try:
+                torch.manual_seed(0)
+                model, x = MODELS[name]()
+                row[precision + "_graph_ms"] = time_graph(model.cuda().eval(), x.cuda())
+            except Exception as e:  # a peer that cannot run is a row without a time
+                row[precision + "_error"] = f"{type(e).__name__}: {e}"[:200]
+        out["models"][name] = row
+        print(name, row, file=sys.stderr)
+    json.dump(out, sys.stdout, indent=1)
+
+
+main()
