@@ -188,6 +188,9 @@ func (c *compilation) schedule(ui *UI) error {
 // lower cuts the graph into rOperators.
 func lower(ui *UI, g *ir.Graph, opt CompileOptions) (*roperator.Graph, error) {
 	done := ui.Stage("lower")
+	if err := constantShapes(g); err != nil {
+		return nil, locate(err, opt.Path)
+	}
 	ops, err := roperator.Lower(g)
 	if err != nil {
 		return nil, locate(err, opt.Path)
@@ -203,6 +206,45 @@ func lower(ui *UI, g *ir.Graph, opt CompileOptions) (*roperator.Graph, error) {
 	}
 	done("%d rOperators, %d candidates", len(ops.Ops), candidates)
 	return ops, nil
+}
+
+// constantShapes refuses values whose shape is only known when the model runs, at the nodes that make
+// them; what follows from those is not repeated.
+func constantShapes(g *ir.Graph) error {
+	var l diag.List
+	open := map[*ir.Value]bool{}
+	for _, n := range g.Nodes {
+		inherited := false
+		for _, v := range n.Inputs {
+			inherited = inherited || open[v]
+		}
+		for i, v := range n.Outputs {
+			if v == nil {
+				continue
+			}
+			if _, ok := v.Shape.Consts(); ok {
+				continue
+			}
+			open[v] = true
+			if !inherited {
+				d := atNode(n)
+				d.ID, d.Port = "data-dependent-shape", fmt.Sprintf("output %d", i)
+				d.Message = fmt.Sprintf("the shape %v depends on data", v.Shape)
+				d.Help = "rammerc compiles static shapes: make what determines it a constant of the model; the engine eval runs it as it is"
+				l.Add(d)
+			}
+		}
+	}
+	return l.Err()
+}
+
+// atNode is a diagnostic placed at the ONNX node that n came from.
+func atNode(n *ir.Node) *diag.Diagnostic {
+	d := &diag.Diagnostic{Node: n.Name, Op: n.Op, Domain: n.Domain}
+	if len(n.Origins) > 0 {
+		d.Node, d.Op, d.Domain = n.Origins[0].Name, n.Origins[0].OpType, ""
+	}
+	return d
 }
 
 // write emits the library into a working folder, builds it, and moves the files over.

@@ -178,7 +178,7 @@ func newColumn(p port, t *ir.Tensor) (*column, error) {
 	}
 	cuttable := len(p.dims) > 0 && p.dims[0] > 0 && len(t.Dims) == len(p.dims)
 	if !cuttable || t.DType != p.dtype || t.Dims[0] == 0 || !ir.Dims(t.Dims[1:]...).Equal(ir.Dims(p.dims[1:]...)) {
-		return nil, fmt.Errorf("is %v%v, want %v%v or more samples along the first axis", t.DType, ir.Dims(t.Dims...), p.dtype, ir.Dims(p.dims...))
+		return nil, fmt.Errorf("is %v%v, want %v%s or more samples along the first axis", t.DType, ir.Dims(t.Dims...), p.dtype, p.shape())
 	}
 	return &column{port: p, raw: t.LittleEndian(), rows: t.Dims[0]}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/rammerc/rammerc/internal/diag"
@@ -19,13 +20,24 @@ import (
 type port struct {
 	name  string
 	dtype ir.DType
-	dims  []int64
+	dims  []int64 // anyExtent for what only running tells, in outputs
 }
+
+// anyExtent is the extent of an output dim that depends on data.
+const anyExtent = -1
 
 func graphPorts(vs []*ir.Value) []port {
 	out := make([]port, len(vs))
 	for i, v := range vs {
-		out[i] = port{v.Name, v.DType, v.Shape.MustConsts()}
+		dims := make([]int64, len(v.Shape))
+		for k, d := range v.Shape {
+			n, ok := d.Const()
+			if !ok {
+				n = anyExtent
+			}
+			dims[k] = n
+		}
+		out[i] = port{v.Name, v.DType, dims}
 	}
 	return out
 }
@@ -80,14 +92,31 @@ func findPort(ports []port, name string) *port {
 func portList(ports []port) string {
 	names := make([]string, len(ports))
 	for i, p := range ports {
-		names[i] = fmt.Sprintf("%s (%v%v)", p.name, p.dtype, ir.Dims(p.dims...))
+		names[i] = fmt.Sprintf("%s (%v%s)", p.name, p.dtype, p.shape())
 	}
 	return strings.Join(names, ", ")
 }
 
+// shape prints the port's dims.
+func (p *port) shape() string {
+	parts := make([]string, len(p.dims))
+	for i, n := range p.dims {
+		parts[i] = strconv.FormatInt(n, 10)
+		if n == anyExtent {
+			parts[i] = "?"
+		}
+	}
+	return "[" + strings.Join(parts, ",") + "]"
+}
+
+// fits reports how t is not a value of p.
 func fits(p *port, t *ir.Tensor) error {
-	if t.DType != p.dtype || !ir.Dims(t.Dims...).Equal(ir.Dims(p.dims...)) {
-		return fmt.Errorf("is %v%v, want %v%v", t.DType, ir.Dims(t.Dims...), p.dtype, ir.Dims(p.dims...))
+	same := t.DType == p.dtype && len(t.Dims) == len(p.dims)
+	for i := 0; same && i < len(p.dims); i++ {
+		same = p.dims[i] == anyExtent || p.dims[i] == t.Dims[i]
+	}
+	if !same {
+		return fmt.Errorf("is %v%v, want %v%s", t.DType, ir.Dims(t.Dims...), p.dtype, p.shape())
 	}
 	return nil
 }
