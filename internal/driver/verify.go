@@ -312,7 +312,7 @@ func (c *compilation) verifyBuilt(ui *UI, dir string, r *Compiled) (string, erro
 		return "", err
 	}
 	s := &subject{engine: e, model: m.Graph, inputs: graphPorts(m.Graph.Inputs), outputs: graphPorts(m.Graph.Outputs), cleanup: func() {}}
-	defer s.finish(&err)
+	defer s.close()
 	done := ui.Stage("compare")
 	o := VerifyOptions{RandomSeed: 1, RandomMax: 2, Samples: 2}
 	res, err := compare(ui, s, o.random(s), 0)
