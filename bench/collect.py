@@ -25,17 +25,17 @@ def shell(*command):
 
 def row(out, name, peers):
     r = {}
-    c = load(f"{out}/{name}.compile.json")
+    c = load(f"{out}/{name}.lib.json")
     if c and "summary" in c:
         r["summary"] = c["summary"]
         r["compile_seconds"] = {t["stage"]: round(t["seconds"], 3) for t in c["timings"]}
-    for tag in ("verify", "waves", "repeat"):
+    for tag in ("verify", "persistent", "waves", "repeat"):
         v = load(f"{out}/{name}.{tag}.json")
         if v and "outputs" in v:
             r[tag] = {"ok": v["ok"], "rel_l2": max((o["rel_l2"] for o in v["outputs"]), default=0), "samples": v["samples"]}
             if v.get("repeats"):
                 r[tag].update(repeats=v["repeats"], differing=v["repeats_differing"])
-    for tag in ("bench", "bench-waves"):
+    for tag in ("bench", "bench-waves", "bench-persistent"):
         b = load(f"{out}/{name}.{tag}.json")
         if b and b.get("libraries"):
             lib = b["libraries"][0]
@@ -70,11 +70,12 @@ def main():
     }
     with open(f"{out}/summary.json", "w") as f:
         json.dump(summary, f, indent=1)
-    print(f"{'model':24} {'rel L2':>9} {'waves':>9} {'ours ms':>9} {'waves ms':>9} {'torch fp32':>10} {'ratio':>6}")
+    print(f"{'model':24} {'rel L2':>9} {'one prog':>9} {'waves':>9} {'ours ms':>9} {'one ms':>9} {'waves ms':>9} {'torch fp32':>10} {'ratio':>6}")
     for n, r in summary["models"].items():
         cell = lambda a, b, f: format(r[a][b], f) if r.get(a) and b in r[a] else "-"
         print(
-            f"{n:24} {cell('verify', 'rel_l2', '.1e'):>9} {cell('waves', 'rel_l2', '.1e'):>9} {cell('bench', 'p50_ms', '.4f'):>9}"
+            f"{n:24} {cell('verify', 'rel_l2', '.1e'):>9} {cell('persistent', 'rel_l2', '.1e'):>9} {cell('waves', 'rel_l2', '.1e'):>9}"
+            f" {cell('bench', 'p50_ms', '.4f'):>9} {cell('bench-persistent', 'p50_ms', '.4f'):>9}"
             f" {cell('bench-waves', 'p50_ms', '.4f'):>9} {cell('pytorch', 'fp32_graph_ms', '.4f'):>10}"
             f" {r.get('speedup_over_pytorch_fp32_graph', 0):6.2f}"
         )

@@ -5,13 +5,14 @@
 #   scripts/gpu_check.sh MODELS OUT [MODEL…]
 #
 # MODELS holds X.onnx files (with their weights) and OUT gets X.*.json, logs and summary.json. RAMMERC
-# names the binary (default: built with go). STEPS chooses among: build verify waves sanitize repeat bench peers.
+# names the binary (default: built with go). STEPS chooses among the steps below; persistent also
+# compiles every model as one rProgram and verifies that, cross compiles for sm_80.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 models=$1 out=$2
 shift 2
-steps=${STEPS:-build verify waves sanitize repeat bench peers}
-mkdir -p "$out/lib" "$out/log"
+steps=${STEPS:-build verify persistent waves cross cprogram sanitize repeat bench peers}
+mkdir -p "$out/lib" "$out/one" "$out/sm_80" "$out/log"
 if [ -z "${RAMMERC:-}" ]; then
   RAMMERC=$out/rammerc
   (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
@@ -26,6 +27,7 @@ if [ ${#names[@]} -eq 0 ]; then
 fi
 sanitized=${SANITIZED:-digits_branchy digits_lstm squeezenet1_1}
 repeated=${REPEATED:-squeezenet1_1}
+programs=${PROGRAMS:-digits_branchy}
 
 dims() { # the symbolic dims of a model, all bound to small numbers
   "$RAMMERC" inspect "$models/$1.onnx" --json 2>/dev/null | python3 -c '
@@ -35,34 +37,48 @@ for d in json.load(sys.stdin)["dims"] or []:
 }
 export -f dims
 
-build() {
+build() { # NAME DIR FLAGS…
+  local n=$1 dir=$2
+  shift 2
+  case " $* " in *" --target "*) ;; *) set -- --target "$arch" "$@" ;; esac
   # shellcheck disable=SC2046
-  timeout 500 "$RAMMERC" compile "$models/$1.onnx" $(dims "$1") --target "$arch" -o "$out/lib/$1" --json \
-    >"$out/$1.compile.json" 2>"$out/log/$1.compile" || echo "build FAILED: $1: $(tail -n 3 "$out/log/$1.compile")"
+  timeout 500 "$RAMMERC" compile "$models/$n.onnx" $(dims "$n") -o "$out/$dir/$n" --json "$@" \
+    >"$out/$n.$dir.json" 2>"$out/log/$n.$dir" || echo "build FAILED: $n: $(tail -n 3 "$out/log/$n.$dir")"
 }
 export -f build
 
-verify() { # NAME TAG FLAGS…
-  local n=$1 tag=$2
-  shift 2
-  [ -f "$out/lib/$n/lib$n.so" ] || return 0
+verify() { # NAME DIR TAG FLAGS…
+  local n=$1 dir=$2 tag=$3
+  shift 3
+  [ -f "$out/$dir/$n/lib$n.so" ] || return 0
   # shellcheck disable=SC2046
-  timeout 300 "$RAMMERC" verify "$out/lib/$n" --model "$models/$n.onnx" $(dims "$n") --json "$@" \
+  timeout 300 "$RAMMERC" verify "$out/$dir/$n" --model "$models/$n.onnx" $(dims "$n") --json "$@" \
     >"$out/$n.$tag.json" 2>"$out/log/$n.$tag" || echo "$tag FAILED: $n: $(tail -n 3 "$out/log/$n.$tag")"
 }
 
 for step in $steps; do
   start=$SECONDS
   case $step in
-    build) printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'build {}' ;;
-    verify) for n in "${names[@]}"; do verify "$n" verify --samples 2; done ;;
-    waves) for n in "${names[@]}"; do verify "$n" waves --waves; done ;;
-    repeat) for n in $repeated; do verify "$n" repeat --repeat 10000; done ;;
+    build) printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'build {} lib' ;;
+    verify) for n in "${names[@]}"; do verify "$n" lib verify --samples 2; done ;;
+    persistent)
+      printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'build {} one --plan rprogram'
+      for n in "${names[@]}"; do verify "$n" one persistent; done
+      ;;
+    waves) for n in "${names[@]}"; do verify "$n" lib waves --waves; done ;;
+    cross) printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'build {} sm_80 --target sm_80 --offline' ;;
+    cprogram)
+      for n in $programs; do
+        cc -O2 -I"$out/lib/$n" "$root/testdata/cprogram/main.c" -o "$out/cprogram" -L"$out/lib/$n" -l"$n" -lpthread -lm \
+          -Wl,-rpath,"$out/lib/$n" && "$out/cprogram" && echo "C program on $n: ok" || echo "C program FAILED on $n"
+      done
+      ;;
+    repeat) for n in $repeated; do verify "$n" lib repeat --repeat 10000; done ;;
     sanitize)
       for n in $sanitized; do
         for tool in memcheck racecheck synccheck; do
-          timeout 300 compute-sanitizer --target-processes all --tool $tool --error-exitcode 9 \
-            "$RAMMERC" run "$out/lib/$n" --random 1 >"$out/log/$n.$tool" 2>&1
+          timeout 60 "$RAMMERC" run "$out/lib/$n" --random 1 -q \
+            --run-under "compute-sanitizer --tool $tool --error-exitcode 9 --log-file $out/log/$n.$tool" >"$out/log/$n.$tool.run" 2>&1
           echo "{\"model\": \"$n\", \"tool\": \"$tool\", \"exit\": $?, \"summary\": \"$(grep -h 'ERROR SUMMARY\|RACECHECK SUMMARY' "$out/log/$n.$tool" | tail -n 1 | tr -d '"')\"}"
         done
       done | tee "$out/sanitize.jsonl"
@@ -72,6 +88,7 @@ for step in $steps; do
         [ -f "$out/lib/$n/lib$n.so" ] || continue
         timeout 120 "$RAMMERC" bench "$out/lib/$n" --json >"$out/$n.bench.json" 2>"$out/log/$n.bench" || echo "bench FAILED: $n: $(tail -n 2 "$out/log/$n.bench")"
         timeout 120 "$RAMMERC" bench --waves "$out/lib/$n" --json >"$out/$n.bench-waves.json" 2>"$out/log/$n.bench-waves"
+        [ -d "$out/one/$n" ] && timeout 120 "$RAMMERC" bench "$out/one/$n" --json >"$out/$n.bench-persistent.json" 2>"$out/log/$n.bench-persistent"
       done
       ;;
     peers) timeout 400 python3 "$root/bench/peers.py" "${names[@]}" >"$out/peers.json" 2>"$out/log/peers" ;;
