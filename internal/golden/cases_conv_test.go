@@ -66,14 +66,14 @@ func TestConv(t *testing.T) {
 			"%px: float32[1,12,9,9], %pw: float32[12,1,3,3], %pr: float32[1,12,1,9]",
 			"%a = Cos(%px)\n%m = Conv(%a, %pw) {pads = [1, 1, 1, 1], group = 12}\n%z = Mul(%m, %pr)", "%z", "%x, %w, %r"), Out: "%y"},
 	}
-	Check(t, cases)
+	Check(t, WithLayouts(cases))
 }
 
 func TestConvTranspose(t *testing.T) {
 	conv := func(x string, w []int, bias int, attrs string) Case {
 		return convCase("ConvTranspose", x, w, bias, attrs)
 	}
-	Check(t, []Case{
+	Check(t, WithLayouts([]Case{
 		conv("1,20,9,9", []int{20, 24, 3, 3}, 24, ""),
 		conv("2,20,9,9", []int{20, 24, 4, 4}, 24, "strides = [2, 2], pads = [1, 1, 1, 1]"),
 		conv("1,20,5,6", []int{20, 16, 3, 3}, 16, "strides = [3, 2], output_padding = [1, 1]"),
@@ -87,5 +87,5 @@ func TestConvTranspose(t *testing.T) {
 		conv("1,20,9,9", []int{20, 24, 1, 1}, 24, ""),
 		{Name: "double", In: "%x: float64[1,6,5,5], %w: float64[6,10,3,3]", Body: "%y = ConvTranspose(%x, %w) {strides = [2, 2]}", Out: "%y"},
 		{Name: "produced weights", In: "%x: float32[1,6,5,5], %w: float32[6,10,3,3]", Body: "%y = ConvTranspose(%x, %w) {strides = [2, 2]}", Out: "%y"},
-	})
+	}))
 }

@@ -27,36 +27,36 @@ func TestMatMul(t *testing.T) {
 	add := func(name, in, body string) {
 		cases = append(cases, Case{Name: name, In: in, Body: body, Out: "%y"})
 	}
-	matmul := "%y = MatMul(%a, %b)"
-	add("produced", "%a: float32[70,50], %b: float32[50,90]", matmul)
-	add("produced aligned", "%a: float32[128,64], %b: float32[64,128]", matmul)
-	add("row", "%a: float32[1,50], %b: float32[50,9]", matmul)
-	add("column", "%a: float32[50,9], %b: float32[9,1]", matmul)
-	add("vectors", "%a: float32[50], %b: float32[50]", matmul)
-	add("vector matrix", "%a: float32[20], %b: float32[3,20,30]", matmul)
-	add("matrix vector", "%a: float32[3,30,20], %b: float32[20]", matmul)
-	add("batch", "%a: float32[2,3,17,20], %b: float32[2,3,20,33]", matmul)
-	add("batch broadcast", "%a: float32[2,1,17,20], %b: float32[3,20,33]", matmul)
-	add("batch of four dims", "%a: float32[2,1,2,1,9,8], %b: float32[1,3,1,2,8,7]", matmul)
-	add("folded batch", "%a: float32[5,7,20], %b: float32[20,33]", matmul)
-	add("nothing to sum", "%a: float32[5,0], %b: float32[0,33]", matmul)
-	add("transposed", "%p: float32[50,70], %q: float32[90,50]", "%a = Transpose(%p)\n%b = Transpose(%q)\n"+matmul)
-	add("heads", "%p: float32[20,3,16], %q: float32[20,3,16]", "%a = Transpose(%p) {perm = [1, 0, 2]}\n%b = Transpose(%q) {perm = [1, 2, 0]}\n"+matmul)
-	add("split sum", "%a: float32[33,1100], %b: float32[1100,40]", matmul)
-	add("constant", "%a: float32[70,50]", weights("b", 50, 90)+matmul)
-	add("constant aligned", "%a: float32[130,64]", weights("b", 64, 128)+matmul)
-	add("constant few rows", "%a: float32[12,64]", weights("b", 64, 70)+matmul)
-	add("constant batch", "%a: float32[3,20,32]", weights("b", 3, 32, 40)+matmul)
-	add("constant batch broadcast", "%a: float32[2,3,20,32]", weights("b", 3, 32, 40)+matmul)
-	add("constant on the left", "%b: float32[2,50,90]", weights("a", 70, 50)+matmul)
-	add("vector of constant", "%a: float32[1,100]", weights("b", 100, 70)+matmul)
-	add("short vector of constant", "%a: float32[1,30]", weights("b", 30, 70)+matmul)
-	add("two rows of constant", "%a: float32[2,100]", weights("b", 100, 70)+matmul)
-	add("five rows of constant", "%a: float32[5,100]", weights("b", 100, 70)+matmul)
-	add("batched vector of constant", "%a: float32[3,1,100]", weights("b", 3, 100, 20)+matmul)
-	add("long vector of constant", "%a: float32[1,9000]", weights("b", 9000, 5)+matmul)
+	matmul := "%y = MatMul(%x, %b)"
+	add("produced", "%x: float32[70,50], %b: float32[50,90]", matmul)
+	add("produced aligned", "%x: float32[128,64], %b: float32[64,128]", matmul)
+	add("row", "%x: float32[1,50], %b: float32[50,9]", matmul)
+	add("column", "%x: float32[50,9], %b: float32[9,1]", matmul)
+	add("vectors", "%x: float32[50], %b: float32[50]", matmul)
+	add("vector matrix", "%x: float32[20], %b: float32[3,20,30]", matmul)
+	add("matrix vector", "%x: float32[3,30,20], %b: float32[20]", matmul)
+	add("batch", "%x: float32[2,3,17,20], %b: float32[2,3,20,33]", matmul)
+	add("batch broadcast", "%x: float32[2,1,17,20], %b: float32[3,20,33]", matmul)
+	add("batch of four dims", "%x: float32[2,1,2,1,9,8], %b: float32[1,3,1,2,8,7]", matmul)
+	add("folded batch", "%x: float32[5,7,20], %b: float32[20,33]", matmul)
+	add("nothing to sum", "%x: float32[5,0], %b: float32[0,33]", matmul)
+	add("transposed", "%p: float32[50,70], %q: float32[90,50]", "%x = Transpose(%p)\n%b = Transpose(%q)\n"+matmul)
+	add("heads", "%p: float32[20,3,16], %q: float32[20,3,16]", "%x = Transpose(%p) {perm = [1, 0, 2]}\n%b = Transpose(%q) {perm = [1, 2, 0]}\n"+matmul)
+	add("split sum", "%x: float32[33,1100], %b: float32[1100,40]", matmul)
+	add("constant", "%x: float32[70,50]", weights("b", 50, 90)+matmul)
+	add("constant aligned", "%x: float32[130,64]", weights("b", 64, 128)+matmul)
+	add("constant few rows", "%x: float32[12,64]", weights("b", 64, 70)+matmul)
+	add("constant batch", "%x: float32[3,20,32]", weights("b", 3, 32, 40)+matmul)
+	add("constant batch broadcast", "%x: float32[2,3,20,32]", weights("b", 3, 32, 40)+matmul)
+	add("constant on the left", "%b: float32[2,50,90]", weights("x", 70, 50)+matmul)
+	add("vector of constant", "%x: float32[1,100]", weights("b", 100, 70)+matmul)
+	add("short vector of constant", "%x: float32[1,30]", weights("b", 30, 70)+matmul)
+	add("two rows of constant", "%x: float32[2,100]", weights("b", 100, 70)+matmul)
+	add("five rows of constant", "%x: float32[5,100]", weights("b", 100, 70)+matmul)
+	add("batched vector of constant", "%x: float32[3,1,100]", weights("b", 3, 100, 20)+matmul)
+	add("long vector of constant", "%x: float32[1,9000]", weights("b", 9000, 5)+matmul)
 	for _, d := range []string{"float64", "float16", "int32", "int64", "uint32", "uint64", "bfloat16"} {
-		add(d, fmt.Sprintf("%%a: %s[3,33,20], %%b: %s[20,40]", d, d), matmul)
+		add(d, fmt.Sprintf("%%x: %s[3,33,20], %%b: %s[20,40]", d, d), matmul)
 	}
 	add("epilogue", "%x: float32[33,64], %r: float32[33,70]", weights("b", 64, 70)+weights("c", 70)+fused("MatMul",
 		"%px: float32[33,64], %pb: float32[64,70], %pc: float32[70], %pr: float32[33,70]",
@@ -70,7 +70,7 @@ func TestMatMul(t *testing.T) {
 	add("epilogue broadcast inside the batch", "%a: float32[2,3,20,8], %b: float32[2,3,8,16], %r: float32[2,1,1,16]", fused("MatMul",
 		"%pa: float32[2,3,20,8], %pb: float32[2,3,8,16], %pr: float32[2,1,1,16]",
 		"%m = MatMul(%pa, %pb)\n%z = Add(%m, %pr)", "%z", "%a, %b, %r"))
-	Check(t, cases)
+	Check(t, WithLayouts(cases))
 }
 
 func TestGemm(t *testing.T) {
@@ -85,8 +85,8 @@ func TestGemm(t *testing.T) {
 				if tb == 1 {
 					b[0], b[1] = b[1], b[0]
 				}
-				in := fmt.Sprintf("%%a: float32[%d,%d], %%c: float32[30]", a[0], a[1])
-				body := fmt.Sprintf("%%y = Gemm(%%a, %%b, %%c) {alpha = 0.5, beta = 2.0, transA = %d, transB = %d}", ta, tb)
+				in := fmt.Sprintf("%%x: float32[%d,%d], %%c: float32[30]", a[0], a[1])
+				body := fmt.Sprintf("%%y = Gemm(%%x, %%b, %%c) {alpha = 0.5, beta = 2.0, transA = %d, transB = %d}", ta, tb)
 				if constant {
 					body = weights("b", b...) + body
 				} else {
@@ -97,13 +97,13 @@ func TestGemm(t *testing.T) {
 		}
 	}
 	cases = append(cases,
-		Case{Name: "vector", In: "%a: float32[1,200]", Body: weights("b", 77, 200) + weights("c", 77) + "%y = Gemm(%a, %b, %c) {transB = 1}", Out: "%y"},
-		Case{Name: "scalar bias", In: "%a: float32[9,20], %b: float32[20,8], %c: float32[1]", Body: "%y = Gemm(%a, %b, %c)", Out: "%y"},
-		Case{Name: "column bias", In: "%a: float32[9,20], %b: float32[20,8], %c: float32[9,1]", Body: "%y = Gemm(%a, %b, %c)", Out: "%y"},
-		Case{Name: "beta 0", In: "%a: float32[9,20], %b: float32[20,8], %c: float32[9,1]", Body: "%y = Gemm(%a, %b, %c) {beta = 0.0}", Out: "%y"},
-		Case{Name: "integers", In: "%a: int32[9,20], %b: int32[20,8], %c: int32[8]", Body: "%y = Gemm(%a, %b, %c) {alpha = 3.0}", Out: "%y"},
+		Case{Name: "vector", In: "%x: float32[1,200]", Body: weights("b", 77, 200) + weights("c", 77) + "%y = Gemm(%x, %b, %c) {transB = 1}", Out: "%y"},
+		Case{Name: "scalar bias", In: "%x: float32[9,20], %b: float32[20,8], %c: float32[1]", Body: "%y = Gemm(%x, %b, %c)", Out: "%y"},
+		Case{Name: "column bias", In: "%x: float32[9,20], %b: float32[20,8], %c: float32[9,1]", Body: "%y = Gemm(%x, %b, %c)", Out: "%y"},
+		Case{Name: "beta 0", In: "%x: float32[9,20], %b: float32[20,8], %c: float32[9,1]", Body: "%y = Gemm(%x, %b, %c) {beta = 0.0}", Out: "%y"},
+		Case{Name: "integers", In: "%x: int32[9,20], %b: int32[20,8], %c: int32[8]", Body: "%y = Gemm(%x, %b, %c) {alpha = 3.0}", Out: "%y"},
 	)
-	Check(t, cases)
+	Check(t, WithLayouts(cases))
 }
 
 func TestEinsum(t *testing.T) {
@@ -111,8 +111,8 @@ func TestEinsum(t *testing.T) {
 	add := func(equation, in, args string) {
 		cases = append(cases, Case{Name: equation, In: in, Body: fmt.Sprintf("%%y = Einsum(%s) {equation = %q}", args, equation), Out: "%y"})
 	}
-	one := func(equation, dims string) { add(equation, "%a: float32["+dims+"]", "%a") }
-	two := func(equation, a, b string) { add(equation, "%a: float32["+a+"], %b: float32["+b+"]", "%a, %b") }
+	one := func(equation, dims string) { add(equation, "%x: float32["+dims+"]", "%x") }
+	two := func(equation, a, b string) { add(equation, "%x: float32["+a+"], %b: float32["+b+"]", "%x, %b") }
 	one("ij->ji", "5,7")
 	one("ij->i", "5,7")
 	one("ij->", "5,7")
@@ -134,9 +134,9 @@ func TestEinsum(t *testing.T) {
 	two("...ij,...jk->...ik", "2,1,5,6", "3,6,7")
 	two("ij,jk", "5,6", "6,7")
 	two("abc,cd->dba", "4,5,6", "6,3")
-	add("ij,jk->ik double", "%a: float64[9,20], %b: float64[20,11]", "%a, %b")
+	add("ij,jk->ik double", "%x: float64[9,20], %b: float64[20,11]", "%x, %b")
 	for i := range cases {
 		cases[i].Body = strings.ReplaceAll(cases[i].Body, " double", "")
 	}
-	Check(t, cases)
+	Check(t, WithLayouts(cases))
 }

@@ -94,7 +94,7 @@ func TestRecurrentCells(t *testing.T) {
 		rnn.attrs = fmt.Sprintf("activations = [%q], activation_alpha = [0.2]", a)
 		cases = append(cases, rnn.build())
 	}
-	Check(t, cases)
+	Check(t, WithLayouts(cases))
 }
 
 func TestAttention(t *testing.T) {
@@ -131,5 +131,5 @@ func TestAttention(t *testing.T) {
 		c.Set = map[string][]float64{"m": mask}
 		cases = append(cases, c)
 	}
-	Check(t, cases)
+	Check(t, WithLayouts(cases))
 }
