@@ -24,7 +24,7 @@ type BenchResult struct {
 }
 
 // Bench is the latency of one library in milliseconds: by device events with inputs and outputs resident
-// in device memory, or with Transfers by the host's clock around the call.
+// in device memory, or with Transfers (always so on the emulator) by the host's clock around the call.
 type Bench struct {
 	Dir       string  `json:"dir"`
 	Device    string  `json:"device"`
@@ -58,17 +58,11 @@ func RunBench(ui *UI, o BenchOptions) (r *BenchResult, err error) {
 }
 
 func (o *BenchOptions) bench(ui *UI, dir string) (*Bench, error) {
-	sub := o.SubjectOptions
-	sub.Path, sub.OnDevice = dir, !o.Transfers
-	s, err := openSubject(ui, sub)
+	s, l, err := o.open(ui, dir)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	l, ok := s.engine.(*library)
-	if !ok {
-		return nil, usage("bad-flag", "bench takes library directories")
-	}
 	raw, err := l.raw(randomInputs(s.inputs, o.RandomSeed, max(o.RandomMax, 1)))
 	if err != nil {
 		return nil, err
@@ -81,11 +75,34 @@ func (o *BenchOptions) bench(ui *UI, dir string) (*Bench, error) {
 	sort.Float64s(ms)
 	at := func(q float64) float64 { return ms[min(len(ms)-1, int(q*float64(len(ms))))] }
 	b := &Bench{
-		Dir: dir, Device: l.lib.Launch.Device, Mode: l.lib.Launch.Mode, Reason: l.lib.Launch.Reason, Transfers: o.Transfers,
+		Dir: dir, Device: l.lib.Launch.Device, Mode: l.lib.Launch.Mode, Reason: l.lib.Launch.Reason, Transfers: !l.onDevice,
 		WarmUp: o.WarmUp, N: len(ms), Min: ms[0], P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: ms[len(ms)-1],
 	}
 	done("%s: p50 %.4f ms", dir, b.P50)
 	return b, nil
+}
+
+// open opens a library directory, on a GPU with inputs and outputs on the device unless transfers are to
+// be timed too. What the library was built for shows only once it is open.
+func (o *BenchOptions) open(ui *UI, dir string) (*subject, *library, error) {
+	sub := o.SubjectOptions
+	sub.Path = dir
+	for {
+		s, err := openSubject(ui, sub)
+		if err != nil {
+			return nil, nil, err
+		}
+		l, ok := s.engine.(*library)
+		switch {
+		case !ok:
+			s.close()
+			return nil, nil, usage("bad-flag", "%s: bench takes library directories", dir)
+		case sub.OnDevice || o.Transfers || l.describe() == EngineEmu:
+			return s, l, nil
+		}
+		s.close()
+		sub.OnDevice = true
+	}
 }
 
 // Text prints one line a library.

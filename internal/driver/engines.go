@@ -57,7 +57,8 @@ func (e *evaluator) close() error     { return nil }
 
 // library is a built library in a child process: the engines emu and gpu.
 type library struct {
-	lib *runner.Lib
+	lib      *runner.Lib
+	onDevice bool // inputs and outputs stay in the GPU's memory
 }
 
 func openLibrary(path string, opt runner.Options) (*library, error) {
@@ -65,7 +66,7 @@ func openLibrary(path string, opt runner.Options) (*library, error) {
 	if err != nil {
 		return nil, libraryError(path, err)
 	}
-	return &library{lib}, nil
+	return &library{lib, opt.OnDevice}, nil
 }
 
 // libraryError turns what a library reports about the user's files into diagnostics.
