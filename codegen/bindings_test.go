@@ -13,7 +13,7 @@ func userFolder(t *testing.T) (dir string, s *stencilPlan) {
 	t.Helper()
 	s = newStencilPlan(t, 2, 3, 64)
 	dir = emitStencil(t, s, Options{})
-	buildEmulated(t, dir, "stencil", "-O1")
+	buildEmulated(t, dir, "stencil")
 	x := testInput(128)
 	for name, data := range map[string][]float32{"x": x, "want": s.expect(x)} {
 		if err := os.WriteFile(filepath.Join(dir, name), floatBytes(data), 0o666); err != nil {
@@ -31,6 +31,7 @@ func need(t *testing.T, args ...string) {
 }
 
 func TestPython(t *testing.T) {
+	t.Parallel()
 	need(t, "python3", "-c", "import numpy")
 	dir, _ := userFolder(t)
 	script := `
@@ -122,6 +123,7 @@ func main() {
 }
 
 func TestBuildSystems(t *testing.T) {
+	t.Parallel()
 	dir, _ := userFolder(t)
 	main := "#include <stencil.h>\nint main(void) {\n  stencil_ctx *c;\n  return stencil_create(0, &c);\n}\n"
 	if err := os.WriteFile(filepath.Join(dir, "main.c"), []byte(main), 0o666); err != nil {

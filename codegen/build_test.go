@@ -25,7 +25,8 @@ func emitStencil(t testing.TB, s *stencilPlan, opt Options) string {
 	return dir
 }
 
-// buildEmulated compiles NAME.cu in dir for the emulator; tests without a C++ compiler are skipped.
+// buildEmulated compiles NAME.cu in dir for the emulator, by default without optimisation, which saves
+// the tests' time; tests without a C++ compiler are skipped.
 func buildEmulated(t testing.TB, dir, name string, flags ...string) string {
 	t.Helper()
 	cxx, err := toolchain.FindCxx("")
@@ -35,7 +36,7 @@ func buildEmulated(t testing.TB, dir, name string, flags ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cxx.BuildLibrary(context.Background(), dir, name, flags...); err != nil {
+	if _, err := cxx.BuildLibrary(context.Background(), dir, name, append([]string{"-O0"}, flags...)...); err != nil {
 		t.Fatal(err)
 	}
 	return filepath.Join(dir, "lib"+name+".so")
@@ -69,8 +70,9 @@ func (s *stencilPlan) mismatches(t testing.TB, l *runner.Lib) int {
 }
 
 func TestEmulatedProgram(t *testing.T) {
+	t.Parallel()
 	s := newStencilPlan(t, 4, 7, 256)
-	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
+	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil", "-O2")
 	for seed := uint64(1); seed <= 3; seed++ {
 		for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
 			l := openLib(t, lib, runner.Options{Mode: mode, Seed: seed})
@@ -87,6 +89,7 @@ func runnerOptions(name string) runner.Options { return runner.Options{Name: nam
 
 // Segments of both kinds, on different numbers of vEUs, share a context's step array.
 func TestSeveralSegments(t *testing.T) {
+	t.Parallel()
 	s := newStencilPlan(t, 4, 6, 64)
 	whole := s.plan.Segments[0].Program
 	s.plan.Segments = nil

@@ -21,6 +21,7 @@ func (s *stencilPlan) plantMissingWait() {
 }
 
 func TestMissingWaitShows(t *testing.T) {
+	t.Parallel()
 	s := newStencilPlan(t, 4, 7, 256)
 	s.plantMissingWait()
 	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
@@ -33,7 +34,8 @@ func TestMissingWaitShows(t *testing.T) {
 }
 
 func TestThreadSanitizer(t *testing.T) {
-	flags := []string{"-fsanitize=thread", "-g", "-O1"}
+	t.Parallel()
+	flags := []string{"-fsanitize=thread", "-g"}
 	run := func(s *stencilPlan, dir string) string {
 		lib := buildEmulated(t, dir, "stencil", flags...)
 		l, err := runner.Open(t.Context(), lib, runner.Options{Flags: flags, Env: []string{"TSAN_OPTIONS=halt_on_error=0 exitcode=66"}})
@@ -83,6 +85,7 @@ func replaceIn(t *testing.T, path, old, with string) {
 }
 
 func TestDeadlockIsReported(t *testing.T) {
+	t.Parallel()
 	s := newStencilPlan(t, 4, 7, 256)
 	for order := 3; order < 7; order++ { // a later signal would do for an earlier one
 		s.plan.Segments[0].Program.Steps[2][order].Signal = false
@@ -103,6 +106,7 @@ func TestDeadlockIsReported(t *testing.T) {
 
 // A barrier that only some threads of an rTask reach must be reported too.
 func TestDivergentBarrierIsReported(t *testing.T) {
+	t.Parallel()
 	s := newStencilPlan(t, 2, 2, 64)
 	dir := emitStencil(t, s, Options{})
 	replaceIn(t, filepath.Join(dir, "stencil.cu"), "    t.sync();\n", "    if (t.tid != 5) t.sync();\n")
@@ -114,6 +118,7 @@ func TestDivergentBarrierIsReported(t *testing.T) {
 }
 
 func TestOversizedGrid(t *testing.T) {
+	t.Parallel()
 	s := newStencilPlan(t, 8, 3, 64)
 	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
 	_, err := runner.Open(t.Context(), lib, runner.Options{Mode: runner.RProgram, MaxBlocks: 7})
@@ -131,6 +136,7 @@ func TestOversizedGrid(t *testing.T) {
 }
 
 func TestWeightsFile(t *testing.T) {
+	t.Parallel()
 	s := newStencilPlan(t, 2, 2, 64)
 	dir := emitStencil(t, s, Options{})
 	lib := buildEmulated(t, dir, "stencil")
@@ -175,6 +181,7 @@ func TestWeightsFile(t *testing.T) {
 }
 
 func TestCrashIsReported(t *testing.T) {
+	t.Parallel()
 	s := newStencilPlan(t, 2, 2, 64)
 	dir := emitStencil(t, s, Options{})
 	replaceIn(t, filepath.Join(dir, "stencil.cu"), "    t.sync();\n", "    t.sync();\n    *(volatile int*)8 = 1;\n")

@@ -16,8 +16,10 @@ import (
 type layout struct {
 	plan    *vdevice.Plan
 	opt     Options
-	kernels fs.FS  // where the instances' sources are
-	hash    uint64 // of the weights file, known once it is written
+	kernels fs.FS     // where the instances' sources are
+	hash    uint64    // of the weights file, known once it is written
+	parts   []*layout // of a bundle: the models that share this program
+	part    bool      // shares the program of a bundle, which has no C interface
 
 	ops       []usedOp
 	opIndex   map[int32]int // rOperator ID → index in ops
@@ -60,6 +62,15 @@ type port struct {
 }
 
 func newLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) {
+	l, err := beginLayout(plan, opt, kernels)
+	if err != nil {
+		return nil, err
+	}
+	return l, l.finish(distinctInstances([]*layout{l}), distinctFunctors([]*layout{l}))
+}
+
+// beginLayout collects what the plan uses; the numbers of instances and functors are still open.
+func beginLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) {
 	l := &layout{plan: plan, opt: opt, kernels: kernels, opIndex: map[int32]int{}, constAt: map[int]int64{}}
 	g := plan.Graph
 	if n := len(g.Inputs) + len(g.Outputs); n > abi.MaxSpaces-abi.FirstPortSpace {
@@ -67,18 +78,24 @@ func newLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) 
 			n, abi.MaxSpaces-abi.FirstPortSpace)
 	}
 	l.collectOps()
-	l.collectInstances()
 	l.collectConstants()
 	l.namePorts()
-	for _, seg := range plan.Segments {
+	return l, nil
+}
+
+// finish numbers the rOperators by the given instances and makes the program tables.
+func (l *layout) finish(instances []instance, functors []functor) error {
+	l.functors = functors
+	l.useInstances(instances)
+	for _, seg := range l.plan.Segments {
 		if err := l.addSegment(seg); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if opt.Unrolled && l.steps() > UnrolledLimit {
-		return nil, problem("unrolled-too-large", "the program has %d rTasks; printed unrolled it may have %d", l.steps(), UnrolledLimit)
+	if l.opt.Unrolled && l.steps() > UnrolledLimit {
+		return problem("unrolled-too-large", "the program has %d rTasks; printed unrolled it may have %d", l.steps(), UnrolledLimit)
 	}
-	return l, nil
+	return nil
 }
 
 func (l *layout) collectOps() {
@@ -97,22 +114,34 @@ func (l *layout) collectOps() {
 	}
 }
 
-// collectInstances numbers the distinct instances by Key and gives them and their functors names.
-func (l *layout) collectInstances() {
+// distinctInstances lists the distinct instances that the layouts' rOperators use, in order, with a C++
+// name each.
+func distinctInstances(ls []*layout) []instance {
 	byKey := map[string]*rkernels.Instance{}
-	for _, u := range l.ops {
-		byKey[u.cand.Inst.Key()] = u.cand.Inst
+	for _, l := range ls {
+		for _, u := range l.ops {
+			byKey[u.cand.Inst.Key()] = u.cand.Inst
+		}
 	}
 	sorted := make([]*rkernels.Instance, 0, len(byKey))
 	for _, in := range byKey {
 		sorted = append(sorted, in)
 	}
 	rkernels.SortInstances(sorted)
-	at := map[string]int{}
 	taken := map[string]int{}
+	out := make([]instance, len(sorted))
 	for i, in := range sorted {
-		at[in.Key()] = i
-		l.instances = append(l.instances, instance{inst: in, alias: unique(taken, abi.Identifier(in.Name()))})
+		out[i] = instance{inst: in, alias: unique(taken, abi.Identifier(in.Name()))}
+	}
+	return out
+}
+
+// useInstances finds every rOperator its instance and its row of that instance's arguments.
+func (l *layout) useInstances(instances []instance) {
+	l.instances = slices.Clone(instances)
+	at := map[string]int{}
+	for i, in := range instances {
+		at[in.inst.Key()] = i
 	}
 	for i := range l.ops {
 		k := at[l.ops[i].cand.Inst.Key()]
@@ -120,28 +149,42 @@ func (l *layout) collectInstances() {
 		l.ops[i].row = len(l.instances[k].ops)
 		l.instances[k].ops = append(l.instances[k].ops, i)
 	}
-	l.collectFunctors()
 }
 
-// collectFunctors lists the functors of all instances; the notes of every rOperator that uses one are
+// distinctFunctors lists the functors of all instances; the notes of every rOperator that uses one are
 // kept, whichever of the equal functors it brought.
-func (l *layout) collectFunctors() {
+func distinctFunctors(ls []*layout) []functor {
+	var out []functor
 	at := map[string]int{}
-	for _, in := range l.instances {
-		for _, i := range in.ops {
-			for _, f := range l.ops[i].cand.Inst.Functors() {
-				k, ok := at[f.Body]
-				if !ok {
-					k = len(l.functors)
-					at[f.Body] = k
-					l.functors = append(l.functors, functor{body: f.Body, name: fmt.Sprintf("functor_%d", k)})
-				}
-				if f.Note != "" && !slices.Contains(l.functors[k].notes, f.Note) {
-					l.functors[k].notes = append(l.functors[k].notes, f.Note)
-				}
+	for _, c := range candidatesByInstance(ls) {
+		for _, f := range c.Inst.Functors() {
+			k, ok := at[f.Body]
+			if !ok {
+				k = len(out)
+				at[f.Body] = k
+				out = append(out, functor{body: f.Body, name: fmt.Sprintf("functor_%d", k)})
+			}
+			if f.Note != "" && !slices.Contains(out[k].notes, f.Note) {
+				out[k].notes = append(out[k].notes, f.Note)
 			}
 		}
 	}
+	return out
+}
+
+// candidatesByInstance lists the chosen candidates in the order of their instances.
+func candidatesByInstance(ls []*layout) []*roperator.Candidate {
+	byKey := map[string][]*roperator.Candidate{}
+	for _, l := range ls {
+		for _, u := range l.ops {
+			byKey[u.cand.Inst.Key()] = append(byKey[u.cand.Inst.Key()], u.cand)
+		}
+	}
+	var out []*roperator.Candidate
+	for _, in := range distinctInstances(ls) {
+		out = append(out, byKey[in.inst.Key()]...)
+	}
+	return out
 }
 
 func (l *layout) functorName(f *rkernels.Functor) string {
@@ -219,6 +262,13 @@ func (l *layout) steps() int {
 	return n
 }
 
-func (l *layout) spaces() int { return abi.FirstPortSpace + len(l.inputs) + len(l.outputs) }
+// spaces is how many address spaces the program has.
+func (l *layout) spaces() int {
+	n := abi.FirstPortSpace + len(l.inputs) + len(l.outputs)
+	for _, p := range l.parts {
+		n = max(n, p.spaces())
+	}
+	return n
+}
 
 func alignUp(n, to int64) int64 { return (n + to - 1) / to * to }

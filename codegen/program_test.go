@@ -50,6 +50,7 @@ func command(t *testing.T, dir string, args ...string) string {
 }
 
 func TestTwoModelsInOneProgram(t *testing.T) {
+	t.Parallel()
 	cxx, err := toolchain.FindCxx("")
 	if err != nil {
 		t.Skip(err)
@@ -60,7 +61,7 @@ func TestTwoModelsInOneProgram(t *testing.T) {
 	}
 	dir := twoModels(t)
 	for _, name := range []string{"first", "second"} { // linked statically: symbols must not meet
-		command(t, dir, cxx.Path, "-std=c++20", "-O1", "-x", "c++", "-c", name+"/"+name+".cu", "-o", name+".o")
+		command(t, dir, cxx.Path, "-std=c++20", "-x", "c++", "-c", name+"/"+name+".cu", "-o", name+".o")
 	}
 	command(t, dir, cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-Ifirst", "-Isecond", "-c", "two_models.c")
 	command(t, dir, cxx.Path, "two_models.o", "first.o", "second.o", "-pthread", "-ldl", "-o", "two_models")
@@ -71,6 +72,7 @@ func TestTwoModelsInOneProgram(t *testing.T) {
 
 // The same program on a GPU, with shared libraries; without one only the compiler's part is tested.
 func TestTwoModelsOnGPU(t *testing.T) {
+	t.Parallel()
 	nvcc, err := toolchain.FindNVCC("")
 	if err != nil {
 		t.Skip(err)
@@ -108,11 +110,12 @@ func TestTwoModelsOnGPU(t *testing.T) {
 
 // Nothing but the C interface may be visible.
 func TestSymbols(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("nm"); err != nil {
 		t.Skip(err)
 	}
 	s := newStencilPlan(t, 2, 2, 64)
-	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil", "-O0")
+	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
 	for _, line := range strings.Split(strings.TrimSpace(command(t, ".", "nm", "-D", "--defined-only", lib)), "\n") {
 		f := strings.Fields(line)
 		if name := f[len(f)-1]; !strings.HasPrefix(name, "stencil_") {
@@ -122,6 +125,7 @@ func TestSymbols(t *testing.T) {
 }
 
 func TestEmitIsDeterministic(t *testing.T) {
+	t.Parallel()
 	var first Memory
 	for range 3 {
 		files := Memory{}
@@ -146,6 +150,7 @@ func TestEmitIsDeterministic(t *testing.T) {
 
 // Names come from the model, which may be hostile; they must not reach the code.
 func TestHostileNames(t *testing.T) {
+	t.Parallel()
 	s := newStencilPlan(t, 2, 2, 64)
 	evil := "x\n#error injected\r\\\n*/ \"quoted\" ??/\n\u2028%s \xff $(id)\\"
 	g := s.plan.Graph
@@ -160,7 +165,7 @@ func TestHostileNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := abi.Identifier(evil)
-	lib := buildEmulated(t, dir, name, "-O0", "-Wall", "-Werror", "-Wno-unused")
+	lib := buildEmulated(t, dir, name, "-Wall", "-Werror", "-Wno-unused")
 	l := openLib(t, lib, runnerOptions(name))
 	if got := l.Inputs[0].Name; got != strings.ToValidUTF8(evil, "\ufffd") {
 		t.Errorf("the input's name is %q", got)
@@ -171,6 +176,7 @@ func TestHostileNames(t *testing.T) {
 }
 
 func TestUnrolled(t *testing.T) {
+	t.Parallel()
 	s := newStencilPlan(t, 3, 4, 64)
 	dir := emitStencil(t, s, Options{Unrolled: true})
 	source, err := os.ReadFile(filepath.Join(dir, "stencil.cu"))

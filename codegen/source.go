@@ -174,6 +174,9 @@ func (s *source) arguments() {
 
 func (s *source) argumentArrays(data, prefix string) {
 	for _, in := range s.instances {
+		if len(in.ops) == 0 { // another model of the bundle has it
+			continue
+		}
 		s.printf("%s kernels::%s::Args %s[] = {\n", data, in.alias, prefix+argsName(in))
 		for _, i := range in.ops {
 			u := s.ops[i]
@@ -199,6 +202,7 @@ func (s *source) program() {
 	}
 	s.printf("// The program, as the executor sees it.\nstruct Program : rt::Needs<\n                     %s> {\n", wrap(aliases, 21))
 	s.printf("  static constexpr int kSpaces = %d;\n", s.spaces())
+	s.printf("  static constexpr int kVEUs = %d;\n", s.mostVEUs())
 	s.printf("  static constexpr int kVEUsPerSM = %d;\n\n", max(1, s.plan.Spec.VEUsPerSM))
 	s.printf("  template <class VEU>\n  RT_DEVICE static void run(VEU& veu, bool persistent) {\n")
 	if s.opt.Unrolled {
@@ -235,8 +239,12 @@ func (s *source) model() {
 			t.maxSteps, t.steps, t.stepCount, t.waits, t.waitCount, t.begin, t.waveBegin)
 	}
 	s.printf("    {},\n};\n\n")
-	s.portTables("input", s.inputs)
-	s.portTables("output", s.outputs)
+	if !s.part {
+		s.portTensors("input", s.inputs)
+		s.portTensors("output", s.outputs)
+	}
+	s.portRows("input", s.inputs)
+	s.portRows("output", s.outputs)
 	s.printf("const rt::Model model = {\n    .name = \"%s\",\n    .weights_file = \"%s.weights\",\n    .weights_hash = 0x%016x,\n",
 		s.opt.Name, s.opt.Name, s.hash)
 	s.printf("    .weights_bytes = %d,\n    .tables_bytes = %d,\n    .arena_bytes = %d,\n", s.weightBytes, s.tableBytes, s.plan.ArenaLen)
@@ -245,7 +253,8 @@ func (s *source) model() {
 		len(s.inputs), len(s.outputs))
 }
 
-func (s *source) portTables(side string, ports []port) {
+// portTensors writes what the C interface tells of ports.
+func (s *source) portTensors(side string, ports []port) {
 	n := s.opt.Name
 	for i, p := range ports {
 		dims := make([]string, 0, len(p.Dims)+1)
@@ -258,7 +267,11 @@ func (s *source) portTables(side string, ports []port) {
 	for i, p := range ports {
 		s.printf("    {%s, %d, %d, %s_dims_%d, %d},\n", quote(p.Name), onnxType(p.DType), len(p.Dims), side, i, p.bytes)
 	}
-	s.printf("    {},\n};\nconst rt::PortRow %s_rows[] = {\n", side)
+	s.printf("    {},\n};\n")
+}
+
+func (s *source) portRows(side string, ports []port) {
+	s.printf("const rt::PortRow %s_rows[] = {\n", side)
 	for _, p := range ports {
 		s.printf("    {%s, %d},\n", quote(p.Name), p.bytes)
 	}

@@ -68,6 +68,9 @@ func (l *layout) mostVEUs() int {
 	for _, seg := range l.plan.Segments {
 		n = max(n, len(seg.Program.Steps))
 	}
+	for _, p := range l.parts {
+		n = max(n, p.mostVEUs())
+	}
 	return n
 }
 

@@ -86,7 +86,8 @@ constexpr size_t shared_bytes() {
 template <class Program>
 int resident_veus(int, const Options& o) {
   if (o.max_resident > 0) return o.max_resident;
-  return static_cast<int>(environment("RAMMER_EMU_MAX_BLOCKS", emu::kDefaultMaxResident));
+  const int usual = emu::kDefaultMaxResident > Program::kVEUs ? emu::kDefaultMaxResident : Program::kVEUs;
+  return static_cast<int>(environment("RAMMER_EMU_MAX_BLOCKS", static_cast<uint64_t>(usual)));
 }
 
 // What the watchdog of a GPU's debug build reports, the emulator always knows.
@@ -108,6 +109,9 @@ void launch(int grid, bool cooperative, const LaunchArgs<Program::kSpaces>& args
   if (f.note.set) *copy.report = to_report(f.note);
   throw Error{kRunFailed, f.text};
 }
+
+// A launch that ended early leaves flags and epochs of different runs; nothing is running any more.
+inline void after_failure(void* flags, size_t bytes) { clear(flags, bytes); }
 
 // Every byte of memory with undefined contents becomes 0xFF, in floats a NaN, so that reading too early
 // shows.

@@ -144,6 +144,14 @@ inline bool run_launch(const Launch& l, void (*entry)(void*), void* param, Failu
                   l.grid, l.max_resident);
     return false;
   }
+#if defined(RT_EMU_TSAN)
+  constexpr int kMostFibers = 6000;  // ThreadSanitizer counts fibres as threads and ends at 8128
+  if (l.cooperative && l.grid > kMostFibers / l.threads) {
+    std::snprintf(f->text, sizeof f->text,
+                  "%d blocks of %d threads are more than ThreadSanitizer can follow; plan for fewer vEUs", l.grid, l.threads);
+    return false;
+  }
+#endif
   return Launcher(l, entry, param).run(f);
 }
 

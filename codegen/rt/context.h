@@ -54,23 +54,21 @@ class Context {
     std::lock_guard<std::mutex> hold(mutex_);
     dev::DeviceScope scope(device_);
     check_pointers(in, out, true);
-    enqueue(stream, in, out);
+    explained([&] { enqueue(stream, in, out); });
   }
 
   void run(const void* const* in, void* const* out, bool on_host) {
     std::lock_guard<std::mutex> hold(mutex_);
     dev::DeviceScope scope(device_);
     check_pointers(in, out, !on_host);
-    const dev::Stream s = stream_->get();
-    if (!on_host) {
-      enqueue(s, in, out);
-      return finish(s);
-    }
-    make_staging();
-    for (int i = 0; i < model_.input_count; ++i) dev::upload_async(staged_in_[i], in[i], model_.inputs[i].bytes, s);
-    enqueue(s, staged_in_.data(), staged_out_.data());
-    for (int i = 0; i < model_.output_count; ++i) dev::download_async(out[i], staged_out_[i], model_.outputs[i].bytes, s);
-    finish(s);
+    explained([&] {
+      if (on_host) {
+        run_staged(in, out);
+      } else {
+        enqueue(stream_->get(), in, out);
+      }
+      dev::wait_for(stream_->get());
+    });
   }
 
   const char* info() const { return info_.c_str(); }
@@ -176,16 +174,19 @@ class Context {
     for (int i = 0; i < model_.output_count; ++i) staged_out_.push_back(add(model_.outputs[i]));
   }
 
+  void run_staged(const void* const* in, void* const* out) {
+    const dev::Stream s = stream_->get();
+    make_staging();
+    for (int i = 0; i < model_.input_count; ++i) dev::upload_async(staged_in_[i], in[i], model_.inputs[i].bytes, s);
+    enqueue(s, staged_in_.data(), staged_out_.data());
+    for (int i = 0; i < model_.output_count; ++i) dev::download_async(out[i], staged_out_[i], model_.outputs[i].bytes, s);
+  }
+
   void enqueue(dev::Stream stream, const void* const* in, void* const* out) {
     // A stream under capture records the launches themselves.
     const bool captured = dev::capturing(stream);
     if (!captured && used_) fence_->join(stream);
-    try {
-      if (captured || !launch_graph(stream, in, out)) launch_all(stream, in, out);
-    } catch (Error& e) {
-      explain(e);
-      throw;
-    }
+    if (captured || !launch_graph(stream, in, out)) launch_all(stream, in, out);
     if (captured) return;
     used_ = true;
     fence_->set(stream);
@@ -249,22 +250,19 @@ class Context {
     }
   }
 
-  void finish(dev::Stream s) {
+  template <class Body>
+  void explained(Body body) {
     try {
-      dev::wait_for(s);
+      body();
     } catch (Error& e) {
       explain(e);
       throw;
     }
   }
 
-  // Adds what the watchdog saw. A launch that ended early leaves the vEUs at different epochs.
+  // Adds what the watchdog saw.
   void explain(Error& e) {
-    try {
-      dev::clear(flags_.get(), flag_bytes());
-    } catch (const Error&) {
-      // The device is lost; so is the context.
-    }
+    dev::after_failure(flags_.get(), flag_bytes());
     const Report r = *report_;
     if (!r.set || r.op >= static_cast<uint32_t>(model_.op_count)) return;
     *report_ = Report{};

@@ -196,6 +196,9 @@ void launch(int grid, bool cooperative, const LaunchArgs<Program::kSpaces>& args
   check(cudaLaunchKernelEx(&config, vdevice_run<Program>, args), "launch");
 }
 
+// A launch that was refused has changed no flag, and after one that failed the device is lost.
+inline void after_failure(void*, size_t) {}
+
 // Undefined contents stay what they are; the emulator makes them visible.
 inline void poison(void*, size_t) {}
 
