@@ -1,0 +1,126 @@
+/* A program as a user of a compiled library would write it: two contexts in two threads classify the
+   digits of a file, each image by both, and compare.
+
+   usage: main IMAGES LOGITS
+   IMAGES has float32 images of 64 pixels each; the logits, 10 an image, are written to LOGITS. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "digits_branchy.h"
+
+enum { PIXELS = 64, CLASSES = 10 };
+
+struct worker {
+  const float *images;
+  size_t count;
+  float *logits;
+  int status;
+  char message[256];
+};
+
+/* classify runs every image in a context of its own. */
+static void *classify(void *argument) {
+  struct worker *w = argument;
+  digits_branchy_ctx *ctx = NULL;
+  w->status = digits_branchy_create(NULL, &ctx);
+  if (w->status != digits_branchy_OK) {
+    snprintf(w->message, sizeof w->message, "create: %s", digits_branchy_last_error(NULL));
+    return NULL;
+  }
+  for (size_t i = 0; i < w->count && w->status == digits_branchy_OK; i++) {
+    const void *in[1] = {w->images + i * PIXELS};
+    void *out[1] = {w->logits + i * CLASSES};
+    w->status = digits_branchy_run(ctx, in, out, digits_branchy_HOST);
+    if (w->status != digits_branchy_OK)
+      snprintf(w->message, sizeof w->message, "image %zu: %s", i, digits_branchy_last_error(ctx));
+  }
+  digits_branchy_destroy(ctx);
+  return NULL;
+}
+
+/* read_images reads a whole file; NULL when that fails. */
+static float *read_images(const char *path, size_t *count) {
+  FILE *f = fopen(path, "rb");
+  if (!f) return NULL;
+  float *data = NULL;
+  size_t used = 0, room = 0, n;
+  do {
+    if (used == room) {
+      room = room ? 2 * room : 1024 * PIXELS;
+      float *more = realloc(data, room * sizeof *data);
+      if (!more) {
+        free(data);
+        fclose(f);
+        return NULL;
+      }
+      data = more;
+    }
+    n = fread(data + used, sizeof *data, room - used, f);
+    used += n;
+  } while (n > 0);
+  fclose(f);
+  *count = used / PIXELS;
+  return data;
+}
+
+/* io_as_expected checks that the library is of the model this program was written for. */
+static int io_as_expected(void) {
+  const digits_branchy_io *io = digits_branchy_io_info();
+  return io->input_count == 1 && io->output_count == 1 && strcmp(io->inputs[0].name, "image") == 0 &&
+         io->inputs[0].bytes == PIXELS * sizeof(float) && io->outputs[0].bytes == CLASSES * sizeof(float);
+}
+
+int main(int argc, char **argv) {
+  size_t count = 0;
+  if (argc != 3) {
+    fprintf(stderr, "usage: %s IMAGES LOGITS\n", argv[0]);
+    return 2;
+  }
+  if (!io_as_expected()) {
+    fprintf(stderr, "the library has other inputs and outputs: %s\n", digits_branchy_build_info());
+    return 1;
+  }
+  float *images = read_images(argv[1], &count);
+  if (!images) {
+    perror(argv[1]);
+    return 1;
+  }
+  struct worker workers[2];
+  pthread_t threads[2];
+  memset(workers, 0, sizeof workers);
+  for (int i = 0; i < 2; i++) {
+    workers[i].images = images;
+    workers[i].count = count;
+    workers[i].logits = calloc(count, CLASSES * sizeof(float));
+    if (!workers[i].logits || pthread_create(&threads[i], NULL, classify, &workers[i]) != 0) {
+      fprintf(stderr, "cannot start thread %d\n", i);
+      return 1;
+    }
+  }
+  int failed = 0;
+  for (int i = 0; i < 2; i++) {
+    pthread_join(threads[i], NULL);
+    if (workers[i].status != digits_branchy_OK) {
+      fprintf(stderr, "context %d: status %d: %s\n", i, workers[i].status, workers[i].message);
+      failed = 1;
+    }
+  }
+  if (!failed && memcmp(workers[0].logits, workers[1].logits, count * CLASSES * sizeof(float)) != 0) {
+    fprintf(stderr, "the two contexts computed different bits\n");
+    failed = 1;
+  }
+  FILE *f = failed ? NULL : fopen(argv[2], "wb");
+  if (f) {
+    failed = fwrite(workers[0].logits, CLASSES * sizeof(float), count, f) != count;
+    failed |= fclose(f) != 0;
+    printf("%zu images, two contexts agree\n", count);
+  } else {
+    failed = 1;
+  }
+  free(images);
+  free(workers[0].logits);
+  free(workers[1].logits);
+  return failed;
+}
