@@ -13,6 +13,7 @@ import (
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
 // needGPU skips tests that run emitted programs on a GPU where there is none.
@@ -128,4 +129,28 @@ func TestGPUFaults(t *testing.T) {
 	if !errors.As(err, &status) || status.Code != abi.DeviceUnfit || !strings.Contains(status.Text, strings.TrimPrefix(other, "sm_")) {
 		t.Errorf("a library for another GPU: got %v", err)
 	}
+}
+
+// Neighbouring tiles are on different vEUs in every stage, so a wave that reads before the one before it
+// has ended shows; with fewer stages than waves some launches have nothing to do for most vEUs.
+func TestGPUWavesOverlap(t *testing.T) {
+	nvcc := needGPU(t)
+	s := newStencilPlan(t, 120, 30, 64)
+	s.plan.Segments[0].Kind = vdevice.Waves
+	l := openLib(t, buildGPU(t, nvcc, emitStencil(t, s, Options{}), gpuArch(t)), runner.Options{OnDevice: true})
+	x := floatBytes(testInput(120 * 64))
+	for range 3 {
+		if n := s.mismatches(t, l); n > 0 {
+			t.Errorf("%d elements are wrong", n)
+		}
+	}
+	if n, err := l.Repeat([][]byte{x}, 2000); err != nil || n != 0 {
+		t.Errorf("%d of 2000 runs differ, %v", n, err)
+	}
+	ms, err := l.Bench([][]byte{x}, 20, 200)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sort.Float64s(ms)
+	t.Logf("%.4f ms (median) for %d waves", ms[len(ms)/2], s.stages)
 }

@@ -97,11 +97,11 @@ inline Report to_report(const emu::WaitNote& n) {
 
 
 template <class Program>
-void launch(int grid, bool cooperative, const LaunchArgs<Program::kSpaces>& args, Stream, const Options& o) {
+void launch(int grid, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream, const Options& o) {
   LaunchArgs<Program::kSpaces> copy = args;
   emu::Launch l;
   l.grid = grid, l.threads = Program::kThreads, l.shared = shared_bytes<Program>();
-  l.cooperative = cooperative;
+  l.cooperative = kind == LaunchKind::kCooperative;
   l.max_resident = resident_veus<Program>(0, o);
   l.seed = o.seed ? o.seed : environment("RAMMER_EMU_SEED", 1);
   emu::Failure f;

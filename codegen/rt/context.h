@@ -239,14 +239,14 @@ class Context {
       args.persistent = 1, args.stride = 1, args.at = 0;
       args.begin = reinterpret_cast<const uint32_t*>(tables + seg.begin);
       args.max_steps = seg.max_steps;
-      dev::launch<Program>(seg.veus, true, args, stream, options_);
+      dev::launch<Program>(seg.veus, LaunchKind::kCooperative, args, stream, options_);
       return;
     }
     args.persistent = 0, args.stride = static_cast<uint32_t>(seg.waves) + 1;
     args.begin = reinterpret_cast<const uint32_t*>(tables + seg.wave_begin);
     for (int w = 0; w < seg.waves; ++w) {
       args.at = static_cast<uint32_t>(w);
-      dev::launch<Program>(seg.veus, false, args, stream, options_);
+      dev::launch<Program>(seg.veus, w == 0 ? LaunchKind::kWave : LaunchKind::kNextWave, args, stream, options_);
     }
   }
 

@@ -181,18 +181,31 @@ int resident_veus(int device, const Options&) {
   return cooperative ? per_sm * sms : 0;
 }
 
+// Programmatic dependent launch came with compute capability 9.0.
+inline bool launches_overlap() {
+  int device = 0, major = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+  return major >= 9;
+}
+
 template <class Program>
-void launch(int grid, bool cooperative, const LaunchArgs<Program::kSpaces>& args, Stream s, const Options&) {
+void launch(int grid, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream s, const Options&) {
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(grid));
   config.blockDim = dim3(Program::kThreads);
   config.dynamicSmemBytes = shared_bytes<Program>();
   config.stream = s;
   cudaLaunchAttribute attribute = {};
-  attribute.id = cudaLaunchAttributeCooperative;
-  attribute.val.cooperative = 1;
+  if (kind == LaunchKind::kCooperative) {
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+  } else {
+    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute.val.programmaticStreamSerializationAllowed = 1;
+  }
   config.attrs = &attribute;
-  config.numAttrs = cooperative ? 1 : 0;
+  config.numAttrs = kind == LaunchKind::kCooperative || (kind == LaunchKind::kNextWave && launches_overlap()) ? 1 : 0;
   check(cudaLaunchKernelEx(&config, vdevice_run<Program>, args), "launch");
 }
 

@@ -71,6 +71,21 @@ class Patience {
 #endif
 };
 
+// Programmatic dependent launch, where the launch asks for it: the next kernel's blocks may come as soon
+// as all of this one's have allowed it; the wait returns when the kernels before have ended and what they
+// wrote can be read. Every block must wait, also one without work: a kernel's end stands for the end of
+// all before it.
+RT_DEVICE void allow_next_launch() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+RT_DEVICE void wait_for_launches_before() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 RT_DEVICE bool all_lanes(bool predicate) { return __all_sync(0xffffffffu, predicate) != 0; }
 RT_DEVICE void sync_warp() { __syncwarp(); }
 

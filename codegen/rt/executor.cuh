@@ -110,14 +110,17 @@ class VEU {
   // Walks the vEU's steps. Descriptors arrive two steps ahead and arguments and waits one step ahead, by
   // asynchronous copies that overlap the wait and the rTask.
   RT_DEVICE void run() {
+    // A wave may start while the one before ends. Before the wait below only tables are read.
+    detail::allow_next_launch();
     const uint32_t row = veu_ * l_.stride + l_.at;
     const uint32_t first = l_.begin[row], last = l_.begin[row + 1];
-    if (first == last) return;
+    if (first == last) return detail::wait_for_launches_before();
     fetch_step(first);
     if (first + 1 < last) fetch_step(first + 1);
     settle();
     fetch_operands(first);
     settle();
+    detail::wait_for_launches_before();
     RT_NO_UNROLL
     for (uint32_t i = first; i < last; ++i) {
       if (i + 1 < last) fetch_operands(i + 1);

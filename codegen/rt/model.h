@@ -77,6 +77,13 @@ struct Model {
 
 enum Mode : int { kAutoMode = 0, kRProgramMode = 1, kWavesMode = 2 };
 
+// How a launch stands to the one before it in the stream.
+enum class LaunchKind {
+  kCooperative,  // an rProgram: all vEUs resident, after everything before
+  kWave,         // after everything before
+  kNextWave,     // follows a wave of the same program: may start while that one ends
+};
+
 struct Options {
   const char* weights_path = nullptr;  // null: beside the library
   int device = -1;                     // -1: the current one
