@@ -142,6 +142,9 @@ func isDenseView(n *ir.Node) bool {
 func (b *Builder) copyOutputs(g *ir.Graph) {
 	for i, v := range g.Outputs {
 		buf := b.g.Buffers[b.g.Outputs[i].Buffer]
+		if v.Const != nil {
+			b.views[v] = b.In(v)
+		}
 		src, ok := b.views[v]
 		if !ok || src.Buf == buf {
 			continue // not lowered because of an error, or in place

@@ -2,13 +2,15 @@ package roperator
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/rammerc/rammerc/internal/diag"
 )
 
 // Verify checks that every candidate's write boxes stay inside their buffers and tile its outputs
-// exactly once, that rOperators read only what the caller gave or earlier ones wrote, and that views
-// stay inside their buffers. Any finding is a defect of a lowering.
+// exactly once, that rOperators read only what the caller gave or earlier ones wrote, that views stay
+// inside their buffers, and that every element of the program's outputs is written. Any finding is a
+// defect of a lowering.
 func Verify(g *Graph) error {
 	var l diag.List
 	written := make([]bool, len(g.Buffers))
@@ -26,7 +28,40 @@ func Verify(g *Graph) error {
 			written[a.View.Buf.ID] = true
 		}
 	}
+	verifyOutputs(&l, g)
 	return l.Err()
+}
+
+// verifyOutputs looks for elements of output buffers that no rOperator writes.
+func verifyOutputs(l *diag.List, g *Graph) {
+	seen := map[*Buffer][]uint64{}
+	for _, b := range g.Buffers {
+		if b.Kind == Output {
+			seen[b] = make([]uint64, (b.Elems+63)/64)
+		}
+	}
+	for _, op := range g.Ops {
+		c := op.Candidates[0]
+		for _, a := range c.Writes {
+			words := seen[a.View.Buf]
+			for t := 0; words != nil && t < c.Tasks; t++ {
+				boxes, _ := a.appendBoxes(nil, t)
+				for i := range boxes {
+					a.View.Buf.mark(words, &boxes[i])
+				}
+			}
+		}
+	}
+	for _, p := range g.Outputs {
+		b, count := g.Buffers[p.Buffer], int64(0)
+		for _, word := range seen[b] {
+			count += int64(bits.OnesCount64(word))
+		}
+		if count != b.Elems {
+			l.Add(&diag.Diagnostic{ID: "roperator-verify", Port: "output " + p.Name,
+				Message: fmt.Sprintf("%d of %d elements are written", count, b.Elems)})
+		}
+	}
 }
 
 func opDiag(op *ROperator, msg string) *diag.Diagnostic {
