@@ -75,6 +75,8 @@ type Result struct {
 type Engine struct {
 	Name string
 	Run  func(cases []*Case) []Result
+	// Slow engines take the first cases of a normal test run only, and are not fuzzed.
+	Slow bool
 }
 
 // each makes an engine of a function for one case. A panic is an error of the case.

@@ -12,7 +12,10 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// seeds is how many graphs a run of TestGraphs takes; DIFFTEST_SEEDS=FROM:TO asks for others.
+// slowCases is how many of TestGraphs' cases slow engines take.
+const slowCases = 100
+
+// seeds are the graphs of TestGraphs; DIFFTEST_SEEDS=FROM:TO asks for others, and for all engines.
 func seeds(t *testing.T) (from, to uint64) {
 	to = 400
 	if testing.Short() {
@@ -60,7 +63,14 @@ func TestReproducers(t *testing.T) {
 // compare runs all engines, reports shrunk differences and logs what could not be compared.
 func compare(t *testing.T, cases []*Case) {
 	for _, e := range Engines {
+		cases := cases
+		if e.Slow && len(cases) > slowCases && os.Getenv("DIFFTEST_SEEDS") == "" {
+			cases = cases[:slowCases]
+		}
 		t.Run(e.Name, func(t *testing.T) {
+			if e.Slow && testing.Short() {
+				t.Skip("slow: compiles or starts other programs")
+			}
 			skips := map[string]int{}
 			for i, res := range e.Run(cases) {
 				v := Judge(cases[i], res)
@@ -90,10 +100,14 @@ func logCounts(t *testing.T, cases int, skips map[string]int) {
 	}
 }
 
-// report shrinks a failing case and prints it as a file for testdata.
+// report shrinks a failing case, for as long as DIFFTEST_SHRINK says, and prints it as a file for testdata.
 func report(c *Case, e Engine, failure error) string {
 	fails := func(c *Case) bool { return Judge(c, e.Run([]*Case{c})[0]).Failure != nil }
-	small := Shrink(c, fails, time.Now().Add(20*time.Second))
+	limit := 20 * time.Second
+	if d, err := time.ParseDuration(os.Getenv("DIFFTEST_SHRINK")); err == nil {
+		limit = d
+	}
+	small := Shrink(c, fails, time.Now().Add(limit))
 	why := Judge(small, e.Run([]*Case{small})[0]).Failure
 	if why == nil {
 		why = failure
@@ -108,7 +122,7 @@ func clip(s string) string {
 	return s
 }
 
-// FuzzGraphs compares the engines that need no other program.
+// FuzzGraphs compares the engines that need no other program on the graphs of any seed.
 func FuzzGraphs(f *testing.F) {
 	for seed := range uint64(4) {
 		f.Add(seed)
@@ -116,6 +130,9 @@ func FuzzGraphs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		c := Generate(seed)
 		for _, e := range Engines {
+			if e.Slow {
+				continue
+			}
 			if v := Judge(c, e.Run([]*Case{c})[0]); v.Failure != nil {
 				t.Errorf("%s: %s", e.Name, report(c, e, v.Failure))
 			}

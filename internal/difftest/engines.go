@@ -2,22 +2,23 @@ package difftest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 
 	"github.com/rammerc/rammerc/graphopt"
-	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
-	"github.com/rammerc/rammerc/roperator"
 )
 
 // Engines are compared with ir/eval on the graph as it is.
 var Engines = []Engine{
-	{"inference", each(runInference)},
-	{"text", each(runText)},
-	{"graphopt", each(runOptimized)},
-	{"graphopt twice", each(runOptimizedTwice)},
-	{"lower", each(runLower)},
+	{Name: "inference", Run: each(runInference)},
+	{Name: "text", Run: each(runText)},
+	{Name: "graphopt", Run: each(runOptimized)},
+	{Name: "graphopt twice", Run: each(runOptimizedTwice)},
+	{Name: "import", Run: each(runImport)},
+	{Name: "onnxruntime", Run: runRuntime, Slow: true},
+	{Name: "lower", Run: each(runLower)},
+	{Name: "schedule", Run: each(runSchedule)},
+	{Name: "emulator", Run: runEmulator, Slow: true},
 }
 
 // runInference holds what shape inference says against what is computed.
@@ -149,68 +150,4 @@ func runOptimizedTwice(c *Case) Result {
 		return Result{Err: err}
 	}
 	return c.result(g)
-}
-
-// static is the case's graph with its symbols bound.
-func (c *Case) static() (*ir.Graph, error) {
-	g := ir.Clone(c.Graph)
-	return g, ir.BindDims(g, bindings(c)).Err()
-}
-
-// lowered is the rOperator graph of the case, as it is and optimised.
-func (c *Case) lowered(optimise bool) (*roperator.Graph, error) {
-	g, err := c.static()
-	if err != nil {
-		return nil, err
-	}
-	if optimise {
-		if g, err = c.optimized(g); err != nil {
-			return nil, err
-		}
-	}
-	for _, n := range g.Nodes {
-		for _, v := range n.Outputs {
-			if v == nil {
-				continue
-			}
-			if _, ok := v.Shape.Consts(); !ok {
-				return nil, &diag.Diagnostic{ID: "unsupported-op", Node: n.Name, Op: n.Op, Message: "its shape depends on data"}
-			}
-		}
-	}
-	return roperator.Lower(g)
-}
-
-// runLower checks the structure of what both forms are lowered to.
-func runLower(c *Case) Result {
-	skip := ""
-	for _, optimise := range []bool{true, false} {
-		g, err := c.lowered(optimise)
-		if err != nil {
-			if skip = unsupported(err); skip == "" {
-				return Result{Err: err}
-			}
-			continue
-		}
-		if err := roperator.Verify(g); err != nil {
-			return Result{Err: fmt.Errorf("optimised %v: %w", optimise, err)}
-		}
-	}
-	return Result{Skip: skip}
-}
-
-// unsupported says what a model has that cannot be compiled, "" when err is something else.
-func unsupported(err error) string {
-	for _, d := range diag.All(err) {
-		if d.ID != "unsupported-op" {
-			return ""
-		}
-	}
-	var d *diag.Diagnostic
-	if all := diag.All(err); len(all) > 0 {
-		d = all[0]
-	} else if !errors.As(err, &d) {
-		return ""
-	}
-	return d.Op + ": " + d.Message
 }

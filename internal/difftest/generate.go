@@ -135,9 +135,11 @@ func (r *generator) chooseOutputs() {
 	})
 }
 
-// relax makes one extent of the inputs, wherever it occurs or in one place, a symbol.
+// relax makes one extent of the inputs, wherever it occurs or in one place, a symbol. Graphs with empty
+// values stay as they are: inference takes two symbols that broadcast to give the larger one, which is
+// not so for 0 and 1.
 func (r *generator) relax() {
-	if r.IntN(3) != 0 {
+	if r.IntN(3) != 0 || slices.ContainsFunc(r.pool, func(v *ir.Value) bool { return r.vals[v].Len() == 0 }) {
 		return
 	}
 	v := r.g.Inputs[r.IntN(len(r.g.Inputs))]

@@ -1,0 +1,42 @@
+package difftest
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// Without is the case with the nodes that drop names replaced by inputs, which hold what the nodes
+// compute; results that are outputs are no outputs any more. nil means that nothing is left.
+func (c *Case) Without(drop func(n *ir.Node) bool) *Case {
+	if _, err := c.Want(); err != nil {
+		return nil
+	}
+	g, copies := ir.CloneMap(c.Graph)
+	inputs := map[string]*ir.Tensor{}
+	for name, t := range c.Inputs {
+		inputs[name] = t
+	}
+	for _, n := range c.Graph.Nodes {
+		if !drop(n) {
+			continue
+		}
+		for _, v := range n.Outputs {
+			if v == nil {
+				continue
+			}
+			w := copies[v]
+			g.Outputs = slices.DeleteFunc(g.Outputs, func(o *ir.Value) bool { return o == w })
+			replaceByInput(g, w, c.values[v], inputs)
+		}
+	}
+	if !tidy(g, inputs) || len(g.Nodes) == 0 {
+		return nil
+	}
+	return &Case{Name: c.Name, Seed: c.Seed, Graph: g, Inputs: inputs, Wild: c.Wild}
+}
+
+// WithoutNamed is Without for nodes by name.
+func (c *Case) WithoutNamed(names ...string) *Case {
+	return c.Without(func(n *ir.Node) bool { return slices.Contains(names, n.Name) })
+}

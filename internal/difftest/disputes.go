@@ -1,0 +1,59 @@
+package difftest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// foreign says why onnxruntime is no judge of a case, "" when it is one.
+func foreign(c *Case) string {
+	if c.Wild {
+		return "special numbers: the standard leaves open what becomes of them"
+	}
+	return ""
+}
+
+// disputed reports nodes of which onnxruntime and the standard's text think differently; the table says
+// what each dispute is about.
+func disputed(n *ir.Node) bool {
+	for _, d := range disputes {
+		if slices.Contains(strings.Fields(d.ops), n.Op) && d.about(n) {
+			return true
+		}
+	}
+	return false
+}
+
+var disputes = []struct {
+	ops, why string
+	about    func(n *ir.Node) bool
+}{
+	{"ConvTranspose", "SAME with a window shorter than the stride: the output is the input times the stride", samePadded},
+	{"MaxPool AveragePool", "SAME pads as if there were no dilation", func(n *ir.Node) bool { return samePadded(n) && n.HasAttr("dilations") }},
+	{
+		"ReduceSum ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum ReduceLogSumExp ReduceMax ReduceMin",
+		"of nothing: keepdims is not heeded", emptyOperand,
+	},
+	{"ReduceLogSum ReduceLogSumExp", "logarithms rounded to integers", func(n *ir.Node) bool { return n.Inputs[0].DType.IsInt() }},
+	{"LSTM", "clip holds for the input of every activation, that of the cell's state too", func(n *ir.Node) bool { return n.HasAttr("clip") }},
+	{"LSTM GRU RNN", "a sequence of no steps keeps its initial state", mayBeEmptySequence},
+	{"Gelu", "constants of the approximation in float32", func(n *ir.Node) bool {
+		return n.Inputs[0].DType == ir.Float64 && n.Str("approximate", "") == "tanh"
+	}},
+	{"Resize", "align_corners by scales: the output's extent before it is rounded counts", func(n *ir.Node) bool {
+		return n.Str("coordinate_transformation_mode", "") == "align_corners" && n.Input(2) != nil
+	}},
+}
+
+func samePadded(n *ir.Node) bool { return strings.HasPrefix(n.Str("auto_pad", ""), "SAME") }
+
+func emptyOperand(n *ir.Node) bool {
+	return slices.ContainsFunc(n.Inputs[0].Shape, func(d ir.Dim) bool { return d.Equal(ir.D(0)) })
+}
+
+func mayBeEmptySequence(n *ir.Node) bool {
+	lens := n.Input(4)
+	return lens != nil && (lens.Const == nil || slices.Contains(ir.Slice[int32](lens.Const), 0))
+}

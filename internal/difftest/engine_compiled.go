@@ -1,0 +1,159 @@
+package difftest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schedule"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// static is the case's graph with its symbols bound.
+func (c *Case) static() (*ir.Graph, error) {
+	g := ir.Clone(c.Graph)
+	return g, ir.BindDims(g, bindings(c)).Err()
+}
+
+// lower is the rOperator graph of the case, optimised before or not.
+func (c *Case) lower(optimise bool) (*roperator.Graph, error) {
+	g, err := c.static()
+	if err != nil {
+		return nil, err
+	}
+	if optimise {
+		if g, err = c.optimized(g); err != nil {
+			return nil, err
+		}
+	}
+	if err := wantStatic(g); err != nil {
+		return nil, err
+	}
+	return roperator.Lower(g)
+}
+
+// wantStatic reports values whose extents depend on data: the driver refuses such graphs.
+func wantStatic(g *ir.Graph) error {
+	var l diag.List
+	for _, n := range g.Nodes {
+		for _, v := range n.Outputs {
+			if v == nil {
+				continue
+			}
+			if _, ok := v.Shape.Consts(); ok {
+				continue
+			}
+			d := &diag.Diagnostic{ID: unsupportedID, Node: n.Name, Op: n.Op, Message: "a shape depends on data"}
+			if len(n.Origins) > 0 {
+				d.Node = n.Origins[0].Name
+			}
+			l.Add(d)
+			break
+		}
+	}
+	return l.Err()
+}
+
+const unsupportedID = "unsupported-op"
+
+// unsupported lists the nodes that cannot be compiled and says why of the first; nothing when err is
+// about something else.
+func unsupported(err error) (nodes []string, why string) {
+	for _, d := range diag.All(err) {
+		if d.ID != unsupportedID {
+			return nil, ""
+		}
+		nodes = append(nodes, d.Node)
+		if why == "" {
+			why = d.Op + ": " + d.Message
+		}
+	}
+	return nodes, why
+}
+
+// errNothing: no part of a case can be compiled.
+var errNothing = errors.New("nothing is left")
+
+// compilable is the part of the case that can be compiled, lowered, and why it is not all of it.
+func (c *Case) compilable(optimise bool) (part *Case, g *roperator.Graph, why string, err error) {
+	for part = c; part != nil; {
+		g, err = part.lower(optimise)
+		if err == nil {
+			return part, g, why, nil
+		}
+		nodes, reason := unsupported(err)
+		if len(nodes) == 0 {
+			return nil, nil, "", err
+		}
+		if why == "" {
+			why = reason
+		}
+		less := part.WithoutNamed(nodes...)
+		if less != nil && len(less.Graph.Nodes) == len(part.Graph.Nodes) {
+			return nil, nil, "", fmt.Errorf("no node is called %q: %w", nodes, err)
+		}
+		part = less
+	}
+	return nil, nil, why, errNothing
+}
+
+// runLower checks the structure of what both forms are lowered to.
+func runLower(c *Case) Result {
+	skip := ""
+	for _, optimise := range []bool{true, false} {
+		_, g, why, err := c.compilable(optimise)
+		if optimise {
+			skip = why
+		}
+		if errors.Is(err, errNothing) {
+			continue
+		}
+		if err == nil {
+			err = roperator.Verify(g)
+		}
+		if err != nil {
+			return Result{Err: fmt.Errorf("optimised %v: %w", optimise, err)}
+		}
+	}
+	return Result{Skip: skip}
+}
+
+// runSchedule checks plans for a small and a large device; policy and kind of plan go by the seed.
+func runSchedule(c *Case) Result {
+	_, g, _, err := c.compilable(true)
+	if errors.Is(err, errNothing) {
+		return Result{Skip: err.Error()}
+	}
+	if err != nil {
+		return Result{Err: err}
+	}
+	for i, device := range []string{"emu4", "h200"} {
+		if _, err := planFor(g, device, c.Seed/uint64(1+i)); err != nil {
+			return Result{Err: fmt.Errorf("%s: %w", device, err)}
+		}
+	}
+	return Result{}
+}
+
+// planFor schedules g on a device and verifies the plan.
+func planFor(g *roperator.Graph, device string, seed uint64) (*vdevice.Plan, error) {
+	spec, err := vdevice.FindDevice(device)
+	if err != nil {
+		return nil, err
+	}
+	policies, plans := schedule.Policies(), schedule.Plans()
+	opt := schedule.Options{
+		Policy: policies[seed%uint64(len(policies))].Name, Plan: plans[seed/2%uint64(len(plans))],
+	}
+	plan, err := schedule.Schedule(g, spec, model.New(spec, g), opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := vdevice.Verify(plan); err != nil {
+		return nil, fmt.Errorf("%+v: %w", opt, err)
+	}
+	return plan, nil
+}
