@@ -1,0 +1,358 @@
+package onnx
+
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// attentionRule takes Attention apart into the products and the softmax that define it. Query heads that
+// share a head of keys and values become an axis of their own, along which these broadcast.
+type attentionRule struct {
+	*rewriting
+	q, k, v        *ir.Value // [batch][heads][length][size], with groups [batch][kv heads][group][length][size]
+	pastKey        *ir.Value
+	dtype          ir.DType // of q and k
+	flat           bool     // inputs and output have their heads side by side in the last axis
+	heads, kvHeads int64
+	group          int64 // query heads of a head of keys and values
+	causal         bool
+	scale, softcap float64
+	mode           int64
+	precision      ir.DType // of the softmax
+}
+
+func attention(c *rewriting) {
+	if !c.arity(3, 7) {
+		return
+	}
+	a := &attentionRule{rewriting: c}
+	if !a.readInputs() || !a.readAttributes() {
+		return
+	}
+	presentKey, presentValue := a.present()
+	if !a.formGroups() {
+		return
+	}
+	scores, probabilities := a.probabilities()
+	if c.refused {
+		return
+	}
+	v, ok := c.dtypeOf(a.v)
+	if !ok {
+		return
+	}
+	y := c.emit("MatMul", nil, c.cast(probabilities, v), a.v)
+	if a.group > 1 {
+		y = c.joinHeads(y, a.heads)
+	}
+	if a.flat {
+		y = c.reshape(c.transpose(y, 0, 2, 1, 3), 0, 0, -1)
+	}
+	c.finish(c.cast(y, a.dtype), presentKey, presentValue, scores)
+}
+
+func (a *attentionRule) readInputs() bool {
+	rank, ok := a.rankOf(0, 3, 4)
+	if !ok {
+		return false
+	}
+	for i := 1; i < 3; i++ {
+		if _, ok := a.rankOf(i, rank); !ok {
+			return false
+		}
+	}
+	a.q, a.k, a.v, a.pastKey = a.n.Input(0), a.n.Input(1), a.n.Input(2), a.n.Input(4)
+	a.flat = rank == 3
+	a.dtype, ok = a.dtypeOf(a.q)
+	if !ok {
+		return false
+	}
+	if !a.dtype.IsFloat() {
+		a.refuse("bad-type", "input 0 (Q)", "", "the element type %v is not supported here", a.dtype)
+		return false
+	}
+	if (a.pastKey == nil) != (a.n.Input(5) == nil) {
+		a.refuse("missing-input", "input 4 (past_key)", "", "past_key and past_value go together")
+		return false
+	}
+	return true
+}
+
+func (a *attentionRule) readAttributes() bool {
+	a.causal = a.takeInt("is_causal", 0) != 0
+	a.scale, a.softcap = a.takeFloat("scale", 0), a.takeFloat("softcap", 0)
+	a.mode = a.takeInt("qk_matmul_output_mode", 0)
+	a.precision = a.takeType("softmax_precision", a.dtype)
+	a.heads, a.kvHeads = a.takeInt("q_num_heads", 0), a.takeInt("kv_num_heads", 0)
+	switch {
+	case a.refused:
+	case !a.precision.IsFloat():
+		a.refuse("bad-attribute", "attribute softmax_precision", "", "%v is no floating-point type", a.precision)
+	case a.mode < 0 || a.mode > 3:
+		a.refuse("bad-attribute", "attribute qk_matmul_output_mode", "", "%d is unknown, wanted 0 to 3", a.mode)
+	case a.flat && (a.heads < 1 || a.kvHeads < 1 || a.heads > math.MaxInt32 || a.kvHeads > math.MaxInt32):
+		a.refuse("bad-attribute", "attribute q_num_heads", "", "%d query heads and %d heads of keys and values are not possible", a.heads, a.kvHeads)
+	case a.flat:
+		a.q, a.k, a.v = a.splitHeads(a.q, a.heads), a.splitHeads(a.k, a.kvHeads), a.splitHeads(a.v, a.kvHeads)
+	}
+	return !a.refused
+}
+
+// splitHeads brings heads that are side by side to an axis before the sequence.
+func (c *rewriting) splitHeads(x *ir.Value, heads int64) *ir.Value {
+	return c.transpose(c.reshape(x, 0, 0, heads, -1), 0, 2, 1, 3)
+}
+
+// joinHeads joins the axes of kv heads and their groups.
+func (c *rewriting) joinHeads(x *ir.Value, heads int64) *ir.Value {
+	length, size := c.extentOf(x, 3), c.extentOf(x, 4)
+	return c.emit("Reshape", nil, x, c.concat(0, c.ints("batch", 0), c.ints("heads", heads), length, size))
+}
+
+// present appends the new keys and values to the old ones.
+func (a *attentionRule) present() (key, value *ir.Value) {
+	if a.pastKey != nil {
+		a.k = a.concat(2, a.pastKey, a.k)
+		a.v = a.concat(2, a.n.Input(5), a.v)
+	}
+	return a.k, a.v
+}
+
+// formGroups finds out how many query heads share a head of keys and values.
+func (a *attentionRule) formGroups() bool {
+	q, okQ := a.dimOf(a.q, 1)
+	k, okK := a.dimOf(a.k, 1)
+	a.group = 1
+	if okQ && okK && q.Equal(k) {
+		return true
+	}
+	heads, constQ := q.Const()
+	kv, constK := k.Const()
+	if !okQ || !okK || !constQ || !constK {
+		a.later("unknown-extent", "the numbers of heads of queries and keys cannot be inferred, and the operator is rewritten by them")
+		return false
+	}
+	if kv < 1 || heads%kv != 0 {
+		a.refuse("bad-shape", "input 0 (Q)", "", "%d query heads are no multiple of the %d heads of keys and values", heads, kv)
+		return false
+	}
+	a.heads, a.kvHeads, a.group = heads, kv, heads/kv
+	a.q = a.splitGroups(a.q)
+	a.k, a.v = a.repeat(a.k), a.repeat(a.v)
+	return true
+}
+
+// splitGroups splits the axis of query heads into kv heads and their groups.
+func (a *attentionRule) splitGroups(x *ir.Value) *ir.Value {
+	length, size := a.extentOf(x, 2), a.extentOf(x, 3)
+	return a.emit("Reshape", nil, x, a.concat(0, a.ints("batch", 0), a.ints("heads", a.kvHeads, a.group), length, size))
+}
+
+// repeat shows keys or values to each query head of their group.
+func (a *attentionRule) repeat(x *ir.Value) *ir.Value {
+	return a.emit("Expand", nil, a.unsqueeze(x, 2), a.ints("group", 1, 1, a.group, 1, 1))
+}
+
+// probabilities are the softmax of the scores; scores is what qk_matmul_output_mode asks for.
+func (a *attentionRule) probabilities() (scores, p *ir.Value) {
+	rank := int64(4)
+	if a.group > 1 {
+		rank = 5
+	}
+	perm := upTo(0, rank)
+	perm[rank-1], perm[rank-2] = perm[rank-2], perm[rank-1]
+	root := a.rootOfScale()
+	kt := a.emit("Mul", nil, a.transpose(a.k, perm...), root)
+	x := a.emit("MatMul", nil, a.emit("Mul", nil, a.q, root), kt)
+	stages := [4]*ir.Value{x}
+	if a.softcap > 0 {
+		limit := a.number("softcap", a.softcap, a.dtype)
+		x = a.emit("Mul", nil, a.emit("Tanh", nil, a.emit("Div", nil, x, limit)), limit)
+	}
+	stages[1] = x
+	if bias := a.bias(); bias != nil {
+		x = a.emit("Add", nil, x, bias)
+	}
+	stages[2] = x
+	p = a.emit("Softmax", axisAttr(-1), a.cast(x, a.precision))
+	stages[3] = p
+	scores = a.cast(stages[a.mode], a.dtype)
+	if a.group > 1 && a.n.Output(3) != nil {
+		scores = a.joinHeads(scores, a.heads)
+	}
+	return scores, p
+}
+
+// rootOfScale is the square root of the scale, 1/sqrt(head size) by default: queries and keys take half of it each.
+func (a *attentionRule) rootOfScale() *ir.Value {
+	last := 3
+	if a.group > 1 {
+		last = 4
+	}
+	size, known := a.knownExtent(a.q, last)
+	switch {
+	case a.scale != 0:
+		return a.number("scale", math.Sqrt(a.scale), a.dtype)
+	case known:
+		return a.number("scale", 1/math.Sqrt(math.Sqrt(float64(size))), a.dtype)
+	}
+	root := a.emit("Sqrt", nil, a.emit("Sqrt", nil, a.cast(a.extent(a.q, int64(last)), ir.Float32)))
+	return a.cast(a.emit("Reciprocal", nil, root), a.dtype)
+}
+
+// bias is what masks add to the scores, nil when there is no mask.
+func (a *attentionRule) bias() *ir.Value {
+	var sum *ir.Value
+	for _, term := range []*ir.Value{a.maskBias(), a.causalBias(), a.paddingBias()} {
+		switch {
+		case term == nil:
+		case sum == nil:
+			sum = term
+		default:
+			sum = a.emit("Add", nil, sum, term)
+		}
+	}
+	return sum
+}
+
+func (a *attentionRule) masked(condition *ir.Value) *ir.Value {
+	zero, never := a.number("kept", 0, a.dtype), a.number("masked", math.Inf(-1), a.dtype)
+	return a.emit("Where", nil, condition, zero, never)
+}
+
+// total is the extent of keys, past ones included.
+func (a *attentionRule) total() *ir.Value { return a.extentOf(a.k, a.lengthAxis()) }
+
+func (a *attentionRule) lengthAxis() int {
+	if a.group > 1 {
+		return 3
+	}
+	return 2
+}
+
+// maskBias is the mask as a term, lengthened by masked keys where it is too short.
+func (a *attentionRule) maskBias() *ir.Value {
+	mask := a.n.Input(3)
+	if mask == nil {
+		return nil
+	}
+	d, ok := a.dtypeOf(mask)
+	rank, ok2 := a.rankOf(3, 1, 2, 3, 4)
+	if !ok || !ok2 {
+		return nil
+	}
+	if d == ir.Bool {
+		mask = a.masked(mask)
+	}
+	mask = a.lengthened(a.cast(mask, a.dtype), rank)
+	if a.group == 1 || rank < 3 {
+		return mask
+	}
+	heads, known := a.knownExtent(a.n.Input(3), rank-3)
+	switch {
+	case !known:
+		a.later("unknown-extent", "the number of heads of the mask cannot be inferred, and the operator is rewritten by it")
+		return nil
+	case heads == 1:
+		return a.unsqueeze(mask, int64(rank-3))
+	}
+	lead := []*ir.Value{a.ints("heads", a.kvHeads, a.group), a.extentOf(mask, rank-2), a.extentOf(mask, rank-1)}
+	if rank == 4 {
+		lead = append([]*ir.Value{a.ints("batch", 0)}, lead...)
+	}
+	return a.emit("Reshape", nil, mask, a.concat(0, lead...))
+}
+
+func (a *attentionRule) lengthened(mask *ir.Value, rank int) *ir.Value {
+	have, ok := a.dimOf(mask, rank-1)
+	want, ok2 := a.dimOf(a.k, a.lengthAxis())
+	if ok && ok2 && have.Equal(want) {
+		return mask
+	}
+	more := a.emit("Sub", nil, a.total(), a.extentOf(mask, rank-1))
+	none := a.ints("none", make([]int64, rank)...)
+	pads := []*ir.Value{none, more}
+	if rank > 1 {
+		pads = []*ir.Value{none, a.ints("none", make([]int64, rank-1)...), more}
+	}
+	return a.emit("Pad", nil, mask, a.concat(0, pads...), a.number("masked", math.Inf(-1), a.dtype))
+}
+
+// causalBias hides the keys behind each query, past keys being before all of them.
+func (a *attentionRule) causalBias() *ir.Value {
+	if !a.causal {
+		return nil
+	}
+	queries := a.countTo(a.extentOf(a.q, a.lengthAxis()))
+	if a.pastKey != nil {
+		queries = a.emit("Add", nil, queries, a.extentOf(a.pastKey, 2))
+	}
+	keys := a.countTo(a.total())
+	return a.masked(a.emit("LessOrEqual", nil, a.unsqueeze(keys, 0), a.unsqueeze(queries, 1)))
+}
+
+// paddingBias hides the keys that nonpad_kv_seqlen does not count.
+func (a *attentionRule) paddingBias() *ir.Value {
+	lengths := a.n.Input(6)
+	if lengths == nil {
+		return nil
+	}
+	axes := upTo(1, int64(a.lengthAxis())+2)
+	keys := a.countTo(a.total())
+	return a.masked(a.emit("Less", nil, keys, a.unsqueeze(lengths, axes...)))
+}
+
+// rotaryEmbedding rotates pairs of elements by angles that depend on the position.
+func rotaryEmbedding(c *rewriting) {
+	if !c.arity(3, 4) {
+		return
+	}
+	rank, ok := c.rankOf(0, 3, 4)
+	interleaved := c.takeInt("interleaved", 0) != 0
+	size, heads := c.takeInt("rotary_embedding_dim", 0), c.takeInt("num_heads", 0)
+	if !ok {
+		return
+	}
+	x, headAxis := c.n.Input(0), int64(1)
+	if rank == 3 {
+		if heads < 1 || heads > math.MaxInt32 {
+			c.refuse("bad-attribute", "attribute num_heads", "", "%d heads are not possible", heads)
+			return
+		}
+		x, headAxis = c.reshape(x, 0, 0, heads, -1), 2
+	}
+	cos, sin := c.n.Input(1), c.n.Input(2)
+	if ids := c.n.Input(3); ids != nil {
+		cos, sin = c.emit("Gather", axisAttr(0), cos, ids), c.emit("Gather", axisAttr(0), sin, ids)
+	}
+	cos, sin = c.unsqueeze(cos, headAxis), c.unsqueeze(sin, headAxis)
+	turned, rest := x, (*ir.Value)(nil)
+	if n, known := c.knownExtent(x, 3); size > 0 && (!known || n != size) {
+		turned, rest = c.slice(x, 3, 0, size), c.slice(x, 3, size, math.MaxInt64)
+	}
+	y := c.rotated(turned, cos, sin, interleaved)
+	if rest != nil {
+		y = c.concat(3, y, rest)
+	}
+	if rank == 3 {
+		y = c.reshape(y, 0, 0, -1)
+	}
+	c.finish(y)
+}
+
+// rotated turns pairs of elements, neighbours when interleaved, else those of the two halves.
+func (c *rewriting) rotated(x, cos, sin *ir.Value, interleaved bool) *ir.Value {
+	if interleaved {
+		x = c.reshape(x, 0, 0, 0, -1, 2)
+		cos, sin = c.unsqueeze(cos, 4), c.unsqueeze(sin, 4)
+	}
+	a, b := c.halves(x, -1)
+	re := c.emit("Sub", nil, c.emit("Mul", nil, cos, a), c.emit("Mul", nil, sin, b))
+	im := c.emit("Add", nil, c.emit("Mul", nil, sin, a), c.emit("Mul", nil, cos, b))
+	y := c.concat(-1, re, im)
+	if interleaved {
+		return c.reshape(y, 0, 0, 0, -1)
+	}
+	return y
+}

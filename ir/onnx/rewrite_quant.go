@@ -1,0 +1,284 @@
+package onnx
+
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// Rules for quantised operators: they become the arithmetic that defines them. Sums of products of
+// quantised numbers are exact: matrices are multiplied in int32, and convolutions in float64 or, where
+// all sums fit its 24 bits, in float32.
+
+// granularity says which scale belongs to an element.
+type granularity struct {
+	x           *ir.Value
+	axis, block int64
+}
+
+func (c *rewriting) granularity() granularity {
+	return granularity{x: c.n.Input(0), axis: c.takeInt("axis", 1), block: c.takeInt("block_size", 0)}
+}
+
+// aligned makes a scale or zero point broadcast against the elements of x.
+func (c *rewriting) aligned(v *ir.Value, g granularity) *ir.Value {
+	x, ok := c.shapeOf(g.x)
+	s, ok2 := c.shapeOf(v)
+	if !ok || !ok2 || len(s) == 0 {
+		return v
+	}
+	rank := int64(len(x))
+	axis, ok := ir.NormalizeAxis(g.axis, len(x))
+	if n, one := s[0].Const(); len(s) == 1 && (one && n == 1 || rank == 1) {
+		return v
+	}
+	switch {
+	case !ok:
+		c.refuse("bad-attribute", "attribute axis", "", "the axis %d is outside rank %d", g.axis, rank)
+	case len(s) == 1:
+		return c.unsqueeze(v, upTo(1, rank-int64(axis))...)
+	case int64(len(s)) != rank:
+		c.refuse("bad-rank", "input 1", "", "the scale has rank %d, wanted 0, 1 or the %d of x", len(s), rank)
+	case g.block < 1 || g.block > math.MaxInt32:
+		c.refuse("bad-attribute", "attribute block_size", "", "blocks of %d elements are not possible", g.block)
+	default:
+		place := c.countTo(c.extentOf(g.x, axis))
+		return c.emit("Gather", axisAttr(int64(axis)), v, c.emit("Div", nil, place, c.int64("block", g.block)))
+	}
+	return v
+}
+
+// quantized rounds the quotient x of a number and its scale, adds the zero point and brings the result
+// to the range of d. The zero point may be absent.
+func (c *rewriting) quantized(x, zero *ir.Value, d ir.DType) *ir.Value {
+	low, high, ok := integerRange(d)
+	if !ok {
+		c.refuse("bad-type", "output 0 (y)", "", "the element type %v is not supported here", d)
+	}
+	wide := c.s.typeOf(x).dtype
+	if wide == ir.Float16 || wide == ir.BFloat16 { // too narrow for the sum
+		wide = ir.Float32
+	}
+	y := c.cast(c.emit("Round", nil, x), wide)
+	if zero != nil {
+		y = c.emit("Add", nil, y, c.cast(zero, wide))
+	}
+	least, most := c.number("least", low, wide), c.number("most", high, wide)
+	if c.refused {
+		return nil
+	}
+	return c.cast(c.emit("Clip", nil, y, least, most), d)
+}
+
+// integerRange is the range of a type that quantised numbers have.
+func integerRange(d ir.DType) (low, high float64, ok bool) {
+	switch d {
+	case ir.Int8:
+		return math.MinInt8, math.MaxInt8, true
+	case ir.Uint8:
+		return 0, math.MaxUint8, true
+	case ir.Int16:
+		return math.MinInt16, math.MaxInt16, true
+	case ir.Uint16:
+		return 0, math.MaxUint16, true
+	}
+	return 0, 0, false
+}
+
+func quantizeLinear(c *rewriting) {
+	if !c.arity(2, 3) {
+		return
+	}
+	g := c.granularity()
+	delete(c.n.Attrs, "saturate") // concerns float8 only
+	x, scale, zero := c.n.Input(0), c.n.Input(1), c.n.Input(2)
+	scaleType, ok := c.dtypeOf(scale)
+	if !ok {
+		return
+	}
+	precision := c.takeType("precision", scaleType)
+	d := ir.Uint8
+	if zero != nil {
+		if d, ok = c.dtypeOf(zero); !ok {
+			return
+		}
+		zero = c.aligned(zero, g)
+	}
+	d = c.takeType("output_dtype", d)
+	if c.refused {
+		return
+	}
+	quotient := c.emit("Div", nil, c.cast(x, precision), c.cast(c.aligned(scale, g), precision))
+	c.finish(c.quantized(quotient, zero, d))
+}
+
+func dequantizeLinear(c *rewriting) {
+	if !c.arity(2, 3) {
+		return
+	}
+	g := c.granularity()
+	scale, zero := c.n.Input(1), c.n.Input(2)
+	d, ok := c.dtypeOf(scale)
+	if !ok {
+		return
+	}
+	wide := ir.Float32
+	if d == ir.Float64 {
+		wide = d
+	}
+	d = c.takeType("output_dtype", d)
+	y := c.cast(c.n.Input(0), wide)
+	if zero != nil {
+		y = c.emit("Sub", nil, y, c.cast(c.aligned(zero, g), wide))
+	}
+	y = c.emit("Mul", nil, y, c.cast(c.aligned(scale, g), wide))
+	c.finish(c.cast(y, d))
+}
+
+// dynamicQuantizeLinear derives scale and zero point of uint8 from the range of x, which 0 belongs to.
+func dynamicQuantizeLinear(c *rewriting) {
+	if !c.arity(1, 1) {
+		return
+	}
+	x := c.n.Input(0)
+	d, ok := c.dtypeOf(x)
+	if !ok {
+		return
+	}
+	zero, steps := c.number("zero", 0, d), c.number("steps", math.MaxUint8, d)
+	if c.refused {
+		return
+	}
+	whole := ir.Attrs{"keepdims": ir.IntAttr(0)}
+	high := c.emit("Max", nil, c.emit("ReduceMax", whole, x), zero)
+	low := c.emit("Min", nil, c.emit("ReduceMin", whole, x), zero)
+	scale := c.emit("Div", nil, c.emit("Sub", nil, high, low), steps)
+	point := c.quantized(c.emit("Div", nil, c.emit("Neg", nil, low), scale), nil, ir.Uint8)
+	y := c.quantized(c.emit("Div", nil, x, scale), point, ir.Uint8)
+	c.finish(y, scale, point)
+}
+
+// centred is a quantised number without its zero point, in type d.
+func (c *rewriting) centred(x, zero *ir.Value, d ir.DType) *ir.Value {
+	x = c.cast(x, d)
+	if zero == nil {
+		return x
+	}
+	return c.emit("Sub", nil, x, c.cast(zero, d))
+}
+
+// perRow makes a list of one number a row of matrix a broadcast against it.
+func (c *rewriting) perRow(v, a *ir.Value) *ir.Value {
+	if v == nil {
+		return nil
+	}
+	s, ok := c.shapeOf(v)
+	m, ok2 := c.shapeOf(a)
+	if !ok || !ok2 || len(s) != 1 || len(m) < 2 {
+		return v
+	}
+	return c.unsqueeze(v, 1)
+}
+
+func matMulInteger(c *rewriting) {
+	if !c.arity(2, 4) {
+		return
+	}
+	a, b := c.n.Input(0), c.n.Input(1)
+	left := c.centred(a, c.perRow(c.n.Input(2), a), ir.Int32)
+	right := c.centred(b, c.n.Input(3), ir.Int32)
+	if c.refused {
+		return
+	}
+	c.finish(c.emit("MatMul", nil, left, right))
+}
+
+func qlinearMatMul(c *rewriting) {
+	if !c.arity(8, 8) {
+		return
+	}
+	in := c.n.Inputs
+	left := c.centred(in[0], c.perRow(in[2], in[0]), ir.Int32)
+	right := c.centred(in[3], in[5], ir.Int32)
+	d, ok := c.dtypeOf(in[7])
+	if !ok || c.refused {
+		return
+	}
+	ratio := c.ratio(c.perRow(in[1], in[0]), in[4], c.perRow(in[6], in[0]))
+	sum := c.cast(c.emit("MatMul", nil, left, right), ir.Float32)
+	c.finish(c.quantized(c.emit("Mul", nil, sum, ratio), c.perRow(in[7], in[0]), d))
+}
+
+// ratio is a·b/y of three scales in float32.
+func (c *rewriting) ratio(a, b, y *ir.Value) *ir.Value {
+	product := c.emit("Mul", nil, c.cast(a, ir.Float32), c.cast(b, ir.Float32))
+	return c.emit("Div", nil, product, c.cast(y, ir.Float32))
+}
+
+// perChannel makes a list of one number an output channel of weights w broadcast against tensors of
+// w's rank whose channels are axis.
+func (c *rewriting) perChannel(v, w *ir.Value, axis int64) *ir.Value {
+	if v == nil {
+		return nil
+	}
+	s, ok := c.shapeOf(v)
+	m, ok2 := c.shapeOf(w)
+	if n, one := s.Consts(); !ok || !ok2 || len(s) != 1 || one && n[0] == 1 {
+		return v
+	}
+	return c.unsqueeze(v, upTo(1, int64(len(m))-axis)...)
+}
+
+// convolved is the convolution of x and w without their zero points, in int32.
+func (c *rewriting) convolved(x, xZero, w, wZero *ir.Value) *ir.Value {
+	d := c.exactConvType(x, w)
+	attrs := c.n.Attrs
+	c.n.Attrs = nil
+	y := c.emit("Conv", attrs, c.centred(x, xZero, d), c.centred(w, c.perChannel(wZero, w, 0), d))
+	return c.cast(y, ir.Int32)
+}
+
+// exactConvType is the narrowest type in which the sums of the products are exact.
+func (c *rewriting) exactConvType(x, w *ir.Value) ir.DType {
+	terms, ok := c.inferredShape(w).Consts()
+	if ok && len(terms) > 1 && c.s.typeOf(x).dtype.Size() == 1 && c.s.typeOf(w).dtype.Size() == 1 {
+		n := int64(1)
+		for _, e := range terms[1:] {
+			if e > 1<<24 || n > 1<<24 {
+				return ir.Float64
+			}
+			n *= e
+		}
+		if n*255*255 <= 1<<24 {
+			return ir.Float32
+		}
+	}
+	return ir.Float64
+}
+
+func convInteger(c *rewriting) {
+	if !c.arity(2, 4) {
+		return
+	}
+	y := c.convolved(c.n.Input(0), c.n.Input(2), c.n.Input(1), c.n.Input(3))
+	if !c.refused {
+		c.finish(y)
+	}
+}
+
+func qlinearConv(c *rewriting) {
+	if !c.arity(8, 9) {
+		return
+	}
+	x, w := c.n.Input(0), c.n.Input(3)
+	sum := c.convolved(x, c.n.Input(2), w, c.n.Input(5))
+	if bias := c.n.Input(8); bias != nil {
+		sum = c.emit("Add", nil, sum, c.perChannel(bias, w, 1))
+	}
+	d, ok := c.dtypeOf(c.n.Input(7))
+	if !ok || c.refused {
+		return
+	}
+	ratio := c.ratio(c.n.Input(1), c.perChannel(c.n.Input(4), w, 1), c.n.Input(6))
+	c.finish(c.quantized(c.emit("Mul", nil, c.cast(sum, ir.Float32), ratio), c.n.Input(7), d))
+}

@@ -1,0 +1,78 @@
+package onnx
+
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// Rules for operators that carry a state from call to call as inputs and outputs.
+
+// tensorScatter writes update into a cache, each batch from an index of its own on along axis.
+func tensorScatter(c *rewriting) {
+	if !c.arity(2, 3) {
+		return
+	}
+	cache, update, first := c.n.Input(0), c.n.Input(1), c.n.Input(2)
+	circular := c.takeString("mode", "linear", "linear", "circular") == "circular"
+	shape, ok := c.shapeOf(cache)
+	given := c.takeInt("axis", -2)
+	if !ok || c.refused {
+		return
+	}
+	axis, ok := ir.NormalizeAxis(given, len(shape))
+	if !ok || axis == 0 {
+		c.refuse("bad-attribute", "attribute axis", "", "the axis %d is outside rank %d, or that of the batch", given, len(shape))
+		return
+	}
+	rank := int64(len(shape))
+	places := c.unsqueeze(c.countTo(c.extentOf(update, axis)), upTo(1, rank-int64(axis))...)
+	if first != nil {
+		places = c.emit("Add", nil, places, c.unsqueeze(first, upTo(1, rank)...))
+	}
+	if circular {
+		places = c.emit("Mod", nil, places, c.extentOf(cache, axis))
+	}
+	places = c.emit("Expand", nil, places, c.shapeValue(update))
+	c.finish(c.emit("ScatterElements", axisAttr(int64(axis)), cache, places, update))
+}
+
+// causalConvWithState is a depthwise convolution of a sequence and what came before it.
+func causalConvWithState(c *rewriting) {
+	if !c.arity(2, 4) {
+		return
+	}
+	x, w, bias, past := c.n.Input(0), c.n.Input(1), c.n.Input(2), c.n.Input(3)
+	activation := c.takeString("activation", "none", "none", "silu", "swish")
+	_, ok := c.rankOf(0, 3)
+	d, ok2 := c.dtypeOf(x)
+	channels, known := c.knownExtent(w, 0)
+	kernel, known2 := c.knownExtent(w, 2)
+	if !ok || !ok2 || c.refused {
+		return
+	}
+	if !known || !known2 {
+		c.later("unknown-extent", "the shape of %q cannot be inferred, and the operator is rewritten by it", w.Name)
+		return
+	}
+	zero := c.number("zero", 0, d)
+	if c.refused {
+		return
+	}
+	all := x
+	switch {
+	case past != nil:
+		all = c.concat(2, past, x)
+	case kernel > 1:
+		all = c.emit("Pad", nil, x, c.ints("pads", 0, 0, kernel-1, 0, 0, 0), zero)
+	}
+	y := c.emit("Conv", ir.Attrs{"group": ir.IntAttr(channels)}, all, w, bias)
+	if activation != "none" {
+		y = c.emit("Mul", nil, y, c.emit("Sigmoid", nil, y))
+	}
+	state := c.slice(all, 2, math.MaxInt64, math.MaxInt64)
+	if kernel > 1 {
+		state = c.slice(all, 2, 1-kernel, math.MaxInt64)
+	}
+	c.finish(y, state)
+}
