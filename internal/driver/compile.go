@@ -171,8 +171,8 @@ func (c *compilation) schedule(ui *UI) error {
 	c.summary = summarise(c.plan, func(t vdevice.Task) float64 {
 		return costs.TaskTime(ops.Ops[t.Op].Candidates[c.plan.Pick[t.Op]])
 	})
-	done("%d rTasks on %d vEUs, %d waits, %d segments, %.1f µs predicted", c.summary.RTasks, c.summary.VEUs,
-		c.summary.Waits, c.summary.Segments, c.summary.PredictedUS)
+	done("%s on %s, %s, %s, %.1f µs predicted", count(c.summary.RTasks, "rTask"), count(c.summary.VEUs, "vEU"),
+		count(c.summary.Waits, "wait"), count(c.summary.Segments, "segment"), c.summary.PredictedUS)
 	text := func() ([]byte, error) { return vdevice.FormatPlan(c.plan), nil }
 	if err := c.dump.Write("schedule", opt.Policy, "rprog", text); err != nil {
 		return err

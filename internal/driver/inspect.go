@@ -206,7 +206,7 @@ func (r *Inspection) Text(w io.Writer) {
 	}
 	fmt.Fprintf(t, "parameters\t%d (%s of constants)\n", r.Parameters, byteCount(r.ConstBytes))
 	if r.Flops > 0 {
-		fmt.Fprintf(t, "arithmetic\t%.3f GFLOP, %s of intermediate values\n", float64(r.Flops)/1e9, byteCount(r.ValueBytes))
+		fmt.Fprintf(t, "arithmetic\t%s, %s of intermediate values\n", flopCount(r.Flops), byteCount(r.ValueBytes))
 	}
 	fmt.Fprintf(t, "operators\t%d: %s\n", r.Nodes, opText(r.Operators))
 	for _, p := range r.Passes {
@@ -216,6 +216,14 @@ func (r *Inspection) Text(w io.Writer) {
 		fmt.Fprintf(t, "left\t%s\n", opText(r.After))
 	}
 	t.Flush()
+}
+
+// flopCount prints n with a unit: "0.3 MFLOP", "11.4 GFLOP".
+func flopCount(n int64) string {
+	if n < 1e9 {
+		return fmt.Sprintf("%.1f MFLOP", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.1f GFLOP", float64(n)/1e9)
 }
 
 func opsetText(opsets map[string]int64) string {

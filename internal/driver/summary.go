@@ -23,10 +23,11 @@ func summarise(p *vdevice.Plan, cost func(vdevice.Task) float64) Summary {
 func (r *Compiled) SummaryLines() []string {
 	s := r.Summary
 	lines := []string{
-		fmt.Sprintf("%s for %s (%s): %d rOperators, %d rTasks on %d vEUs, %d segments, %d waits; %.1f µs predicted",
-			r.Name, r.Target, r.Device, s.ROperators, s.RTasks, s.VEUs, s.Segments, s.Waits, s.PredictedUS),
+		fmt.Sprintf("%s for %s (%s): %s, %s on %s, %s, %s; %.1f µs predicted",
+			r.Name, r.Target, r.Device, count(s.ROperators, "rOperator"), count(s.RTasks, "rTask"), count(s.VEUs, "vEU"),
+			count(s.Segments, "segment"), count(s.Waits, "wait"), s.PredictedUS),
 	}
-	code := fmt.Sprintf("%d kernel instances", s.Instances)
+	code := count(s.Instances, "kernel instance")
 	if s.CodeBytes > 0 {
 		code += fmt.Sprintf(", %s of machine code, %d registers", byteCount(s.CodeBytes), s.Registers)
 	}

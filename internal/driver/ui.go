@@ -188,6 +188,14 @@ func shortDuration(d time.Duration) string {
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
+// count prints "1 segment", "2 segments".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // byteCount prints n with a unit: "512 B", "21.3 KB", "97.5 MB".
 func byteCount(n int64) string {
 	switch {

@@ -101,7 +101,7 @@ func (o *VerifyOptions) verify(ui *UI, s *subject) (*VerifyResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	done("%d samples", r.Samples)
+	done("%s", count(r.Samples, "sample"))
 	if o.Repeat > 0 {
 		if err := r.repeat(ui, s, samples.at(0), o.Repeat); err != nil {
 			return nil, err
@@ -270,7 +270,7 @@ func argMax(t *ir.Tensor, from, n int64) int64 {
 
 // Text prints the differences as a table.
 func (r *VerifyResult) Text(w io.Writer) {
-	fmt.Fprintf(w, "%s against %s, %d samples\n", r.Engine, r.Reference, r.Samples)
+	fmt.Fprintf(w, "%s against %s, %s\n", r.Engine, r.Reference, count(r.Samples, "sample"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "OUTPUT\tDTYPE\tMAX ABS\tMAX REL\tMAX ULP\tREL L2\tWOULD PASS\tSAME CLASS\tRESULT")
 	for _, o := range r.Outputs {

@@ -1,8 +1,9 @@
 /* A program as a user of a compiled library would write it: two contexts in two threads classify the
-   digits of a file, each image by both, and compare.
+   same images of digits, and what they say is compared.
 
-   usage: main IMAGES LOGITS
-   IMAGES has float32 images of 64 pixels each; the logits, 10 an image, are written to LOGITS. */
+   usage: main [IMAGES LOGITS]
+   IMAGES has float32 images of 64 pixels each; the logits, 10 an image, are written to LOGITS. Without
+   arguments the images are noise. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,26 @@ static float *read_images(const char *path, size_t *count) {
   return data;
 }
 
+/* noise makes images of numbers in [0, 1). */
+static float *noise(size_t count) {
+  float *data = malloc(count * PIXELS * sizeof *data);
+  unsigned x = 1;
+  for (size_t i = 0; data && i < count * PIXELS; i++) {
+    x = x * 1664525u + 1013904223u;
+    data[i] = (float)(x >> 8) / (1 << 24);
+  }
+  return data;
+}
+
+/* save writes the logits; without a path there is nothing to do. */
+static int save(const char *path, const float *logits, size_t count) {
+  if (!path) return 1;
+  FILE *f = fopen(path, "wb");
+  if (!f) return 0;
+  size_t written = fwrite(logits, CLASSES * sizeof(float), count, f);
+  return fclose(f) == 0 && written == count;
+}
+
 /* io_as_expected checks that the library is of the model this program was written for. */
 static int io_as_expected(void) {
   const digits_branchy_io *io = digits_branchy_io_info();
@@ -73,18 +94,18 @@ static int io_as_expected(void) {
 }
 
 int main(int argc, char **argv) {
-  size_t count = 0;
-  if (argc != 3) {
-    fprintf(stderr, "usage: %s IMAGES LOGITS\n", argv[0]);
+  size_t count = 16;
+  if (argc != 1 && argc != 3) {
+    fprintf(stderr, "usage: %s [IMAGES LOGITS]\n", argv[0]);
     return 2;
   }
   if (!io_as_expected()) {
     fprintf(stderr, "the library has other inputs and outputs: %s\n", digits_branchy_build_info());
     return 1;
   }
-  float *images = read_images(argv[1], &count);
+  float *images = argc == 3 ? read_images(argv[1], &count) : noise(count);
   if (!images) {
-    perror(argv[1]);
+    perror(argc == 3 ? argv[1] : "images");
     return 1;
   }
   struct worker workers[2];
@@ -111,12 +132,9 @@ int main(int argc, char **argv) {
     fprintf(stderr, "the two contexts computed different bits\n");
     failed = 1;
   }
-  FILE *f = failed ? NULL : fopen(argv[2], "wb");
-  if (f) {
-    failed = fwrite(workers[0].logits, CLASSES * sizeof(float), count, f) != count;
-    failed |= fclose(f) != 0;
-    printf("%zu images, two contexts agree\n", count);
-  } else {
+  if (!failed) printf("%zu images, two contexts agree\n", count);
+  if (!failed && !save(argc == 3 ? argv[2] : NULL, workers[0].logits, count)) {
+    perror(argv[2]);
     failed = 1;
   }
   free(images);
