@@ -130,8 +130,7 @@ func (c *exprCode) emit(e *Expr) string {
 	case "scalar":
 		n = c.scalar(e)
 	default:
-		n = fmt.Sprintf("v%d", len(c.lines))
-		text := c.call(e)
+		text := c.call(e) // adds the lines of its operands first
 		n = fmt.Sprintf("v%d", len(c.lines))
 		c.lines = append(c.lines, fmt.Sprintf("const %s %s = %s;", CppType(e.DType), n, text))
 	}
