@@ -10,13 +10,12 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/codegen/rt"
 )
 
 // amalgam joins header files into one text for use inside a namespace: project includes are replaced by
 // the files, each once; system includes are hoisted, under the conditions they stood under. The
-// emulator's headers stay includes, of files that are written beside the program.
+// emulator's headers stay includes, of files that are written beside the program; theirs is hoisted as one.
 type amalgam struct {
 	kernels fs.FS
 	seen    map[string]bool
@@ -39,11 +38,8 @@ var (
 
 // open finds a header by the name it is included with.
 func (a *amalgam) open(name string) ([]byte, error) {
-	switch {
-	case strings.HasPrefix(name, "rt/"):
-		return fs.ReadFile(rt.Files, strings.TrimPrefix(name, "rt/"))
-	case strings.HasPrefix(name, "cudaemu/"):
-		return fs.ReadFile(cudaemu.Files, strings.TrimPrefix(name, "cudaemu/"))
+	if rest, ok := strings.CutPrefix(name, "rt/"); ok {
+		return fs.ReadFile(rt.Files, rest)
 	}
 	return fs.ReadFile(a.kernels, name)
 }
@@ -59,52 +55,40 @@ func (a *amalgam) add(name string, around conditions) error {
 	if err != nil {
 		return fmt.Errorf("BUG: %s is included but not there: %v", name, err)
 	}
-	emulator := strings.HasPrefix(name, "cudaemu/")
-	if !emulator {
-		fmt.Fprintf(&a.body, "// ---- %s ----\n", name)
-	}
+	fmt.Fprintf(&a.body, "// ---- %s ----\n", name)
 	conds := slices.Clone(around)
 	for _, line := range strings.Split(strings.TrimRight(string(data), "\n"), "\n") {
 		if pragmaOnce.MatchString(line) {
 			continue
 		}
-		if m := includeLine.FindStringSubmatch(line); m != nil {
-			if m[1] == "<" {
-				a.hoistInclude(line, conds)
-				continue
-			}
-			if len(around) > 0 && !emulator && !a.seen[m[2]] {
-				return fmt.Errorf("BUG: %s, which is included under a condition, would take %s with it", name, m[2])
-			}
-			if err := a.include(name, m[2], emulator, conds); err != nil {
+		m := includeLine.FindStringSubmatch(line)
+		switch {
+		case m == nil:
+			conds.read(line)
+			a.body.WriteString(line + "\n")
+		case m[1] == "<":
+			a.hoistInclude(line, conds)
+		case strings.HasPrefix(m[2], "cudaemu/"):
+			a.hoistInclude(`#include "cudaemu/system.h"`, conds)
+			a.body.WriteString(line + "\n")
+		case len(around) > 0 && !a.seen[m[2]]:
+			return fmt.Errorf("BUG: %s, which is included under a condition, would take %s with it", name, m[2])
+		default:
+			if err := a.add(resolve(name, m[2]), conds); err != nil {
 				return err
 			}
-			continue
-		}
-		conds.read(line)
-		if !emulator {
-			a.body.WriteString(line + "\n")
 		}
 	}
-	if !emulator {
-		a.body.WriteString("\n")
-	}
+	a.body.WriteString("\n")
 	return nil
 }
 
-// include follows a project include of file from. Emulator headers become one include each, at the place
-// where the first file of the program's own asks for them; below them only system includes count.
-func (a *amalgam) include(from, name string, emulator bool, conds conditions) error {
-	if !strings.Contains(name, "/") {
-		name = path.Join(path.Dir(from), name)
+// resolve is the name of a header that file from includes as name: without a folder it is from's neighbour.
+func resolve(from, name string) string {
+	if strings.Contains(name, "/") {
+		return name
 	}
-	if strings.HasPrefix(name, "cudaemu/") && !emulator {
-		fmt.Fprintf(&a.body, "#include \"%s\"\n", name)
-	}
-	if emulator && !strings.HasPrefix(name, "cudaemu/") {
-		return nil
-	}
-	return a.add(name, conds)
+	return path.Join(path.Dir(from), name)
 }
 
 func (a *amalgam) hoistInclude(line string, conds conditions) {
@@ -187,27 +171,27 @@ func (c conditions) replace(cond string) {
 	}
 }
 
-// emulatorFiles are the emulator's headers as they stand beside an emitted program, which brings the
+// emulatorHeaders are the emulator's headers as they stand beside an emitted program, which brings the
 // rest of the run time itself.
-func emulatorFiles() []string {
-	entries, err := fs.ReadDir(cudaemu.Files, ".")
+func emulatorHeaders(emulator fs.FS) []file {
+	if emulator == nil {
+		panic("BUG: codegen.Options.Emulator is not set; it is cudaemu.Files")
+	}
+	names, err := fs.Glob(emulator, "*.h")
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, "cudaemu/"+e.Name())
+	var out []file
+	for _, name := range names {
+		data, err := fs.ReadFile(emulator, name)
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		data = runtimeInclude.ReplaceAll(data, nil)
+		data = bytes.ReplaceAll(data, []byte(`#include "cudaemu/`), []byte(`#include "`))
+		out = append(out, file{"cudaemu/" + name, text(string(data))})
 	}
-	return names
+	return out
 }
 
 var runtimeInclude = regexp.MustCompile(`(?m)^#include "rt/[^"]*"\n`)
-
-func emulatorFile(name string) []byte {
-	data, err := fs.ReadFile(cudaemu.Files, strings.TrimPrefix(name, "cudaemu/"))
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
-	data = runtimeInclude.ReplaceAll(data, nil)
-	return bytes.ReplaceAll(data, []byte(`#include "cudaemu/`), []byte(`#include "`))
-}

@@ -31,10 +31,7 @@ func EmitBundle(plans []*vdevice.Plan, opt Options, sink Sink) error {
 			return err
 		}
 	}
-	list := []file{{opt.Name + ".cu", b.writeBundle}}
-	for _, name := range emulatorFiles() {
-		list = append(list, file{name, text(string(emulatorFile(name)))})
-	}
+	list := append(emulatorHeaders(opt.Emulator), file{opt.Name + ".cu", b.writeBundle})
 	for _, f := range list {
 		_, err := writeFile(sink, f.name, func(w io.Writer) (uint64, error) { return 0, f.write(w) })
 		if err != nil {

@@ -24,6 +24,7 @@ type Options struct {
 	Name     string // prefix of all symbols and files; Emit makes it an identifier
 	Version  string // of rammerc
 	Model    string // file name of the model, without folders
+	Emulator fs.FS  // the emulator's headers, cudaemu.Files: they go beside the program
 	Unrolled bool   // also print each vEU's steps as straight-line code (Rammer, Figure 9)
 }
 

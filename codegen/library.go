@@ -30,10 +30,7 @@ func files(l *layout) []file {
 		{"cmake/" + n + "-config.cmake", l.template("config.cmake.in")},
 		{"pkgconfig/" + n + ".pc", l.template("pkgconfig.pc.in")},
 	}
-	for _, name := range emulatorFiles() {
-		out = append(out, file{name, text(string(emulatorFile(name)))})
-	}
-	return out
+	return append(out, emulatorHeaders(l.opt.Emulator)...)
 }
 
 func text(s string) func(io.Writer) error {

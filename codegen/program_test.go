@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
@@ -25,7 +26,7 @@ func twoModels(t *testing.T) string {
 	write("x", floatBytes(x))
 	for i, name := range []string{"first", "second"} {
 		s := newStencilPlan(t, 4, 3+2*i, 128)
-		if err := emit(s.plan, Options{Name: name, Version: "test"}, Dir(filepath.Join(dir, name)), os.DirFS("testdata/kernels")); err != nil {
+		if err := emit(s.plan, Options{Name: name, Version: "test", Emulator: cudaemu.Files}, Dir(filepath.Join(dir, name)), os.DirFS("testdata/kernels")); err != nil {
 			t.Fatal(err)
 		}
 		write("want_"+name, floatBytes(s.expect(x)))
@@ -130,7 +131,7 @@ func TestEmitIsDeterministic(t *testing.T) {
 	for range 3 {
 		files := Memory{}
 		s := newStencilPlan(t, 5, 9, 64)
-		if err := emit(s.plan, Options{Name: "stencil", Version: "test"}, files, os.DirFS("testdata/kernels")); err != nil {
+		if err := emit(s.plan, Options{Name: "stencil", Version: "test", Emulator: cudaemu.Files}, files, os.DirFS("testdata/kernels")); err != nil {
 			t.Fatal(err)
 		}
 		if first == nil {
@@ -161,7 +162,7 @@ func TestHostileNames(t *testing.T) {
 		op.Candidates[0].Inst.Values[2].Functor.Note = evil
 	}
 	dir := t.TempDir()
-	if err := emit(s.plan, Options{Name: evil, Version: "test", Model: evil}, Dir(dir), os.DirFS("testdata/kernels")); err != nil {
+	if err := emit(s.plan, Options{Name: evil, Version: "test", Model: evil, Emulator: cudaemu.Files}, Dir(dir), os.DirFS("testdata/kernels")); err != nil {
 		t.Fatal(err)
 	}
 	name := abi.Identifier(evil)

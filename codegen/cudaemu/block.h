@@ -3,11 +3,6 @@
 // open depends on the seed and shows as a wrong result.
 #pragma once
 
-#include <cstdarg>
-#include <cstdio>
-#include <cstring>
-#include <new>
-
 #include "cudaemu/grid.h"
 
 namespace rt::emu {

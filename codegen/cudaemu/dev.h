@@ -2,10 +2,6 @@
 // is over when it returns.
 #pragma once
 
-#include <cstdlib>
-#include <cstring>
-#include <string>
-
 #include "cudaemu/launch.h"
 #include "rt/executor.cuh"
 #include "rt/model.h"

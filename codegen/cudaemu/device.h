@@ -1,9 +1,6 @@
 // The emulator's side of rt/device.cuh.
 #pragma once
 
-#include <cstdint>
-#include <cstring>
-
 #include "cudaemu/block.h"
 
 namespace rt::detail {

@@ -2,34 +2,7 @@
 // written by hand because ucontext makes a system call for each one.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-
-#include <sys/mman.h>
-
-#if !defined(__x86_64__)
-#include <ucontext.h>
-#endif
-
-#if defined(__SANITIZE_THREAD__)
-#define RT_EMU_TSAN 1
-#include <sanitizer/tsan_interface.h>
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define RT_EMU_TSAN 1
-#include <sanitizer/tsan_interface.h>
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__)
-#define RT_EMU_ASAN 1
-#include <sanitizer/common_interface_defs.h>
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define RT_EMU_ASAN 1
-#include <sanitizer/common_interface_defs.h>
-#endif
-#endif
+#include "cudaemu/system.h"
 
 // The scheduler's own data is shared by fibres that nothing orders in ThreadSanitizer's eyes, so its
 // functions stay out of the instrumentation. They must not call instrumented helpers.

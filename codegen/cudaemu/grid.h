@@ -2,16 +2,6 @@
 // the exact detection of a grid in which nobody can go on.
 #pragma once
 
-#include <climits>
-#include <cstdint>
-#include <ctime>
-
-#if defined(__linux__)
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
-
 #include "cudaemu/fiber.h"
 
 namespace rt::emu {

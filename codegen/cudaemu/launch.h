@@ -2,14 +2,6 @@
 // threads that take blocks in turn when they do not.
 #pragma once
 
-#include <atomic>
-#include <cstdio>
-#include <memory>
-#include <mutex>
-#include <system_error>
-#include <thread>
-#include <vector>
-
 #include "cudaemu/block.h"
 
 namespace rt::emu {
