@@ -2,6 +2,7 @@ package golden
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -76,6 +77,7 @@ func TestMoves(t *testing.T) {
 			add(fmt.Sprint("trilu ", k, upper), "%x: float32[2,5,8]", fmt.Sprintf("%%k = const int64[] {%d}\n%%y = Trilu(%%x, %%k) {upper = %d}", k, upper))
 		}
 	}
+	cases = append(cases, Case{Name: "dropout mask", In: "%x: float32[5,7]", Body: "%y, %m = Dropout(%x)", Out: "%y, %m"})
 	add("trilu bool", "%x: bool[5,7]", "%y = Trilu(%x)")
 	for axis := range 3 {
 		add(fmt.Sprint("one hot ", axis), "%i: int64[3,4], %v: float32[2]", fmt.Sprintf("%%d = const int64[] {5}\n%%y = OneHot(%%i, %%d, %%v) {axis = %d}", axis))
@@ -98,10 +100,15 @@ func TestLines(t *testing.T) {
 				attrs := fmt.Sprintf("{exclusive = %d, reverse = %d}", flags%2, flags/2)
 				body := fmt.Sprintf("%%a = const int64[] {%d}\n%%y = CumSum(%%x, %%a) %s", axis-1, attrs)
 				add("cumsum "+shape+body, "%x: float32["+shape+"]", body, "%y")
+				if product := strings.Replace(body, "CumSum", "CumProd", 1); axis == 1 {
+					cases = append(cases, Case{Name: "cumprod " + shape + body, In: "%x: float32[" + shape + "]", Body: product, Out: "%y",
+						Range: map[string][2]float64{"x": {0.9, 1.1}}})
+				}
 			}
 		}
 	}
 	add("cumsum int32", "%x: int32[3,50]", "%a = const int64[] {1}\n%y = CumSum(%x, %a)", "%y")
+	add("cumprod int32", "%x: int32[3,50]", "%a = const int64[] {1}\n%y = CumProd(%x, %a)", "%y")
 	add("cumsum half", "%x: float16[3,50]", "%a = const int32[] {1}\n%y = CumSum(%x, %a)", "%y")
 	for _, c := range []struct {
 		shape   string
