@@ -69,7 +69,7 @@ func describe(n *ir.Node) (linear, bool) {
 	default:
 		return linear{}, false
 	}
-	if !w.DType.IsFloat() || rank <= l.axis {
+	if !w.DType.IsFloat() || l.axis < 0 || rank <= l.axis { // an unknown rank is 0
 		return linear{}, false
 	}
 	var ok bool

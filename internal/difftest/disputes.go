@@ -37,8 +37,16 @@ var disputes = []struct {
 		"of nothing: keepdims is not heeded", emptyOperand,
 	},
 	{"ReduceLogSum ReduceLogSumExp", "logarithms rounded to integers", func(n *ir.Node) bool { return n.Inputs[0].DType.IsInt() }},
+	{"MaxPool AveragePool", "VALID leaves out windows that begin inside, whatever ceil_mode says", func(n *ir.Node) bool {
+		return n.Str("auto_pad", "") == "VALID" && n.Int("ceil_mode", 0) != 0
+	}},
+	{"Pad", "wrap takes what negative pads remove on the other side into account", func(n *ir.Node) bool {
+		return n.Str("mode", "") == "wrap" && n.Inputs[1].Const != nil && slices.Min(ir.Slice[int64](n.Inputs[1].Const)) < 0
+	}},
 	{"LSTM", "clip holds for the input of every activation, that of the cell's state too", func(n *ir.Node) bool { return n.HasAttr("clip") }},
 	{"LSTM GRU RNN", "a sequence of no steps keeps its initial state", mayBeEmptySequence},
+	{"Gemm", "beta counts when there is nothing to multiply", emptyOperand},
+	{"Shrink", "computed in float32", func(n *ir.Node) bool { return n.Inputs[0].DType == ir.Float64 }},
 	{"Gelu", "constants of the approximation in float32", func(n *ir.Node) bool {
 		return n.Inputs[0].DType == ir.Float64 && n.Str("approximate", "") == "tanh"
 	}},

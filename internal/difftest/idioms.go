@@ -156,7 +156,7 @@ func (r *generator) attend(q, k, v *ir.Value) *ir.Value {
 		s = r.node("Where", nil, mask, s, r.number(d, least))
 	}
 	p := r.node("Softmax", ir.Attrs{"axis": ir.IntAttr(oneOf(r, -1, int64(rankOf(s)-1)))}, s)
-	if r.one(4) {
+	if r.one(4) && !r.wild { // where attention has such a guard, 0·NaN is 0
 		p = r.node("Where", nil, r.node("IsNaN", nil, p), r.number(d, 0), p)
 	}
 	return r.node("MatMul", nil, p, v)
