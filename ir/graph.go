@@ -9,6 +9,10 @@ package ir
 // ReferenceOpset is the ai.onnx opset whose semantics every Node has.
 const ReferenceOpset = 22
 
+// NewestOpset is the last ai.onnx opset whose operators are known. Operators that came after
+// ReferenceOpset mean what they mean in the opset that introduced them.
+const NewestOpset = 27
+
 // InternalDomain is the domain of operators that only passes create: View, Fused, LSTMCell, …
 const InternalDomain = "rammer"
 

@@ -110,6 +110,13 @@ func inferPool(c *InferContext) {
 	c.set(1, out)
 }
 
+func inferLpPool(c *InferContext) {
+	if p := c.int("p"); p < 1 || p > maxWindow {
+		c.badAttr("p", "the value is %d, wanted 1 to %d", p, maxWindow)
+	}
+	inferPool(c)
+}
+
 func inferGlobalPool(c *InferContext) {
 	if c.shape(0) == nil || !c.wantRank(0, 2, -1) {
 		return

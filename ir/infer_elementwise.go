@@ -57,3 +57,17 @@ func inferCast(c *InferContext) {
 	c.setType(0, d)
 	inferSame(c)
 }
+
+func inferBitCast(c *InferContext) {
+	d, ok := DTypeOfONNX(c.int("to"))
+	switch in := c.dtype(0); {
+	case !ok || d == String:
+		c.badAttr("to", "the element type %d is not supported", c.int("to"))
+		return
+	case in != Invalid && in.Size() != d.Size():
+		c.badAttr("to", "an element of type %v has %d bytes, one of %v has %d", d, d.Size(), in, in.Size())
+		return
+	}
+	c.setType(0, d)
+	c.set(0, c.shape(0))
+}

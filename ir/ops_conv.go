@@ -46,6 +46,16 @@ var convOps = []Op{
 		},
 		Doc: "mean of each window, with the padding counted on request",
 	},
+	{
+		Name: "LpPool", Since: 1, Kind: KindPool, Infer: inferLpPool,
+		Inputs:  []Port{port("X", "T", floatTypes)},
+		Outputs: []Port{port("Y", "T", floatTypes)},
+		Attrs: []AttrSpec{
+			autoPad, intAttr("ceil_mode", 0), absent("dilations", AttrInts), required("kernel_shape", AttrInts),
+			intAttr("p", 2), absent("pads", AttrInts), absent("strides", AttrInts),
+		},
+		Doc: "p-norm of each window",
+	},
 	globalPool("GlobalAveragePool", "mean over all axes behind the channel, which become 1"),
 	globalPool("GlobalMaxPool", "maximum over all axes behind the channel, which become 1"),
 }

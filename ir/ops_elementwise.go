@@ -128,6 +128,13 @@ var selectOps = []Op{
 		Doc:     "x converted to the element type whose ONNX number is to (DTypeOfONNX)",
 	},
 	{
+		Name: "BitCast", Since: 26, Kind: KindElementwise, Infer: inferBitCast,
+		Inputs:  []Port{port("input", "", anyType)},
+		Outputs: []Port{port("output", "", anyType)},
+		Attrs:   []AttrSpec{required("to", AttrInt)},
+		Doc:     "x's bits read as the element type of the same size whose ONNX number is to",
+	},
+	{
 		Name: "CastLike", Since: 15, Kind: KindElementwise, Infer: inferSame,
 		Inputs:  []Port{port("input", "", anyType), port("target_type", "T", anyType)},
 		Outputs: []Port{port("output", "T", anyType)},

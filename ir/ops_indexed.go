@@ -97,6 +97,13 @@ var indexedOps = []Op{
 		Doc:     "sums of all elements up to each one along axis, itself left out when exclusive",
 	},
 	{
+		Name: "CumProd", Since: 26, Kind: KindIndexed, Infer: inferCumSum,
+		Inputs:  []Port{port("x", "T", numericTypes), port("axis", "", indexType)},
+		Outputs: []Port{port("y", "T", numericTypes)},
+		Attrs:   []AttrSpec{intAttr("exclusive", 0), intAttr("reverse", 0)},
+		Doc:     "products of all elements up to each one along axis, itself left out when exclusive",
+	},
+	{
 		Name: "Trilu", Since: 14, Kind: KindIndexed, Infer: inferTrilu,
 		Inputs:  []Port{port("input", "T", anyType), optional("k", "", int64Type)},
 		Outputs: []Port{port("output", "T", anyType)},

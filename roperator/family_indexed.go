@@ -22,6 +22,7 @@ var indexedLowerings = []loweringRow{
 	{"", "Trilu", lowerTrilu},
 	{"", "OneHot", lowerOneHot},
 	{"", "CumSum", lowerCumSum},
+	{"", "CumProd", lowerCumSum},
 	{"", "TopK", lowerTopK},
 }
 

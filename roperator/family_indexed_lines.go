@@ -7,7 +7,7 @@ import (
 	"github.com/rammerc/rammerc/rkernels"
 )
 
-// CumSum and TopK work on lines of a cube [outer][n][inner].
+// CumSum, CumProd and TopK work on lines of a cube [outer][n][inner].
 
 // cubeAlong is the shape of dims seen as [outer][n][inner] around axis.
 func cubeAlong(dims []int64, axis int) []int64 {
@@ -48,7 +48,7 @@ func lowerCumSum(b *Builder, g *Group) error {
 		}
 		box := lineBox(t, 1, n)
 		c := &Candidate{
-			Inst: rkernels.Find("cumsum").Bind(across, CppType(src.DType())), Tasks: t.tasks,
+			Inst: rkernels.Find("cumsum").Bind(across, p.node.Op == "CumProd", CppType(src.DType())), Tasks: t.tasks,
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: t.args()},
 				{Name: "src", Value: stridedArg(src, 1)}, {Name: "dst", Value: stridedArg(dst, 1)},

@@ -11,6 +11,7 @@ import (
 var poolLowerings = []loweringRow{
 	{"", "MaxPool", lowerPool},
 	{"", "AveragePool", lowerPool},
+	{"", "LpPool", lowerPool},
 }
 
 func lowerPool(b *Builder, g *Group) error {
@@ -34,8 +35,13 @@ func lowerPool(b *Builder, g *Group) error {
 	}
 	p := newPool(n, geometry, b.In(x))
 	p.out = append(append([]int64{}, shape[:2]...), p.spatial(geometry.Out, 1)...)
-	p.tail = b.newTail(g, tailSpec{dtype: anchorType(g), shape: shape, cuts: [2]int{1, 2}})
-	p.pro, p.proArgs = prologueFunctor(x.DType, g.Prologue[0])
+	spec := tailSpec{dtype: anchorType(g), shape: shape, cuts: [2]int{1, 2}}
+	prologue := g.Prologue[0]
+	if n.Op == "LpPool" {
+		prologue = p.asNorm(&spec, prologue, x.DType)
+	}
+	p.tail = b.newTail(g, spec)
+	p.pro, p.proArgs = prologueFunctor(x.DType, prologue)
 	if len(g.Outputs) > 1 && g.Outputs[1] != nil {
 		v, ok := b.Out(g.Outputs[1]).Collapse(1, 2)
 		if !ok {
@@ -82,6 +88,37 @@ func newPool(n *ir.Node, g *ir.Geometry, src View) *pool {
 	}
 	p.countSteps(n.Int("storage_order", 0) != 0)
 	return p
+}
+
+// asNorm makes a sum the p-norm: elements are raised to p when they are loaded, and the root is drawn
+// from the sum. Both happen in a type that has room for the powers.
+func (p *pool) asNorm(spec *tailSpec, prologue *Expr, x ir.DType) *Expr {
+	d := spec.dtype
+	if prologue == nil {
+		prologue = leafExpr(x, 0)
+	}
+	wide := realType(d)
+	spec.dtype = wide
+	size, sum := opExpr("Abs", castExpr(wide, prologue)), leafExpr(wide, 0)
+	switch power := p.node.Int("p", 2); power {
+	case 1:
+		spec.own = castExpr(d, sum)
+		return size
+	case 2:
+		spec.own = castExpr(d, opExpr("Sqrt", sum))
+		return opExpr("Mul", size, size)
+	default:
+		spec.own = castExpr(d, opExpr("Pow", sum, scalarExpr(wide, 1/float64(power))))
+		return opExpr("Pow", size, scalarExpr(wide, float64(power)))
+	}
+}
+
+// divisor is what the kernel divides sums by.
+func (p *pool) divisor() int64 {
+	if p.node.Op == "LpPool" {
+		return 2
+	}
+	return p.node.Int("count_include_pad", 0)
 }
 
 // spatial fills a list for the spatial axes up to three from the front.
@@ -147,7 +184,7 @@ func (p *pool) candidate(t tiling) *Candidate {
 			{Name: "tiles", Value: t.args()},
 			{Name: "src", Value: stridedArg(p.src, 1)},
 			{Name: "axes", Value: axes},
-			intArg("count_padding", p.node.Int("count_include_pad", 0)),
+			intArg("divisor", p.divisor()),
 			{Name: "dst", Value: stridedArg(p.tail.out, 1)},
 			{Name: "pro", Value: p.proArgs}, {Name: "epi", Value: p.tail.args},
 		},

@@ -58,7 +58,7 @@ func TestElementwise(t *testing.T) {
 		}
 		for i := range ir.Ops {
 			op := &ir.Ops[i]
-			if op.Kind != ir.KindElementwise || op.Name == "Cast" || op.Name == "CastLike" {
+			if op.Kind != ir.KindElementwise || strings.Contains(op.Name, "Cast") {
 				continue
 			}
 			p := op.Inputs[len(op.Inputs)-1]
@@ -130,6 +130,22 @@ func TestCast(t *testing.T) {
 			c.Set["x"] = append(c.Set["x"], 3e9, -3e9, 5e9, 1e19, -1e19, 3e19)
 		}
 		cases = append(cases, c)
+	}
+	Check(t, cases)
+}
+
+// TestBitCast reads the bits of every element type as every other one of the same size.
+func TestBitCast(t *testing.T) {
+	var cases []Case
+	for _, from := range elementTypes {
+		var lines, outs []string
+		for _, to := range elementTypes {
+			if to.Size() == from.Size() {
+				lines = append(lines, fmt.Sprintf("%%%v = BitCast(%%px) {to = %d}", to, to.ONNX()))
+				outs = append(outs, fmt.Sprintf("%%%v", to))
+			}
+		}
+		cases = append(cases, elementwiseCase(from, lines, outs))
 	}
 	Check(t, cases)
 }

@@ -140,37 +140,41 @@ func padSource(i, n int64, mode string) int64 {
 }
 
 // cumSum sums along an axis in the arithmetic type and rounds each sum once.
-func cumSum(c *call) []*ir.Tensor {
+func cumSum(c *call) []*ir.Tensor  { return cumulative(c, addition, 0) }
+func cumProd(c *call) []*ir.Tensor { return cumulative(c, multiplication, 1) }
+
+// cumulative combines the elements of each line up to each of them, from start on.
+func cumulative(c *call, op closed, start uint64) []*ir.Tensor {
 	t := c.arg(0)
 	axis := axisOf(scalarInt(c.arg(1)), len(t.Dims))
 	out := c.alloc(t.DType, t.Dims)
 	exclusive, reverse := c.Attr("exclusive").I != 0, c.Attr("reverse").I != 0
 	switch domainOf(t.DType) {
 	case floatDomain:
-		eachLane(t, out, axis, func(line []float64) { cumulate(line, exclusive, reverse) })
+		eachLane(t, out, axis, func(line []float64) { cumulate(line, op.f, float64(start), exclusive, reverse) })
 	case intDomain:
-		eachLane(t, out, axis, func(line []int64) { cumulate(line, exclusive, reverse) })
+		eachLane(t, out, axis, func(line []int64) { cumulate(line, op.i, int64(start), exclusive, reverse) })
 	case uintDomain:
-		eachLane(t, out, axis, func(line []uint64) { cumulate(line, exclusive, reverse) })
+		eachLane(t, out, axis, func(line []uint64) { cumulate(line, op.u, uint64(start), exclusive, reverse) })
 	default:
 		fail("not defined for element type %v", t.DType)
 	}
 	return one(out)
 }
 
-func cumulate[N number](line []N, exclusive, reverse bool) {
+func cumulate[N number](line []N, op func(a, b N) N, start N, exclusive, reverse bool) {
 	if reverse {
 		slices.Reverse(line)
 		defer slices.Reverse(line)
 	}
-	var sum N
+	acc := start
 	for i, v := range line {
 		if exclusive {
-			line[i] = sum
+			line[i] = acc
 		}
-		sum += v
+		acc = op(acc, v)
 		if !exclusive {
-			line[i] = sum
+			line[i] = acc
 		}
 	}
 }

@@ -92,6 +92,26 @@ func averagePool(c *call) []*ir.Tensor {
 	return one(out)
 }
 
+// lpPool computes the p-norm of each window; padding adds nothing to it.
+func lpPool(c *call) []*ir.Tensor {
+	x := c.arg(0)
+	_, _, in := spatial(x)
+	ws := geometryOf(c, len(in), nil).windows(in, c.Attr("ceil_mode").I != 0)
+	out := c.alloc(x.DType, outDims(x.Dims[:2], ws))
+	p := float64(c.Attr("p").I)
+	if p < 1 {
+		fail("attribute p: %g, want at least 1", p)
+	}
+	poolPlanes(c, x, out, tapsOf(ws), func(_ int, v []float64) float64 {
+		sum := 0.0
+		for _, e := range v {
+			sum += math.Pow(math.Abs(e), p)
+		}
+		return math.Pow(sum, 1/p)
+	})
+	return one(out)
+}
+
 // poolPlanes computes every output place i of every channel from the elements of its window.
 func poolPlanes(c *call, x, out *ir.Tensor, t taps, f func(i int, v []float64) float64) {
 	batch, channels, in := spatial(x)

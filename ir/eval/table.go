@@ -79,6 +79,7 @@ var evaluators = map[opKey]opFunc{
 	{"", "Clip"}:     clip,
 	{"", "Cast"}:     cast,
 	{"", "CastLike"}: castLike,
+	{"", "BitCast"}:  bitCast,
 
 	{"", "Conv"}:              conv,
 	{"", "ConvTranspose"}:     convTranspose,
@@ -87,6 +88,7 @@ var evaluators = map[opKey]opFunc{
 	{"", "MaxPool"}:           maxPool,
 	{"", "AveragePool"}:       averagePool,
 	{"", "GlobalAveragePool"}: globalPool(reduceMean),
+	{"", "LpPool"}:            lpPool,
 	{"", "GlobalMaxPool"}:     globalPool(reduceMax),
 
 	{"", "BatchNormalization"}:    batchNorm,
@@ -136,6 +138,7 @@ var evaluators = map[opKey]opFunc{
 	{"", "DepthToSpace"}:    depthToSpace,
 	{"", "SpaceToDepth"}:    spaceToDepth,
 	{"", "CumSum"}:          cumSum,
+	{"", "CumProd"}:         cumProd,
 	{"", "Trilu"}:           trilu,
 	{"", "OneHot"}:          oneHot,
 	{"", "TopK"}:            topK,

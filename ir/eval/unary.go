@@ -1,6 +1,8 @@
 package eval
 
 import (
+	"bytes"
+	endian "encoding/binary"
 	"math"
 
 	"github.com/rammerc/rammerc/ir"
@@ -202,4 +204,23 @@ func castTo(c *call, t *ir.Tensor, to ir.DType) *ir.Tensor {
 		mapped(t, out, same[int64])
 	}
 	return out
+}
+
+// bitCast reads the bytes of elements as another type of the same size.
+func bitCast(c *call) []*ir.Tensor {
+	t := c.arg(0)
+	to, ok := ir.DTypeOfONNX(c.Attr("to").I)
+	if !ok || to.Size() != t.DType.Size() {
+		fail("attribute to: %d is no element type of the size of %v", c.Attr("to").I, t.DType)
+	}
+	out := c.alloc(to, t.Dims)
+	var raw bytes.Buffer
+	must := func(err error) {
+		if err != nil {
+			fail("%v", err)
+		}
+	}
+	must(endian.Write(&raw, endian.LittleEndian, t.Data))
+	must(endian.Read(&raw, endian.LittleEndian, out.Data))
+	return one(out)
 }

@@ -12,7 +12,7 @@ import (
 // defaults and operators to the operators of ir.Ops, so that these mean the same.
 const (
 	minOpset = 7
-	maxOpset = 27
+	maxOpset = ir.NewestOpset
 )
 
 // The IR versions that the importer knows; version 3 is the first with opset imports.

@@ -150,6 +150,17 @@ RK_ANY R Cast(T x) {
   }
 }
 
+// The bits of x as another type of the same size.
+template <class R, class T>
+RK_ANY R BitCast(T x) {
+  static_assert(sizeof(R) == sizeof(T));
+  if constexpr (std::is_same_v<R, bool>) {
+    return __builtin_bit_cast(unsigned char, x) != 0;
+  } else {
+    return __builtin_bit_cast(R, x);
+  }
+}
+
 // Unary operators on floats.
 #define RK_UNARY(Name, expression)      \
   template <class R, class T>           \

@@ -1,5 +1,5 @@
-// Cumulative sums along the middle axis of a cube [outer][n][inner]. With ACROSS each thread walks a line
-// of its own; otherwise the threads scan one line together, kTile elements at a time.
+// Cumulative sums, with PRODUCT products, along the middle axis of a cube [outer][n][inner]. With ACROSS
+// each thread walks a line of its own; otherwise the threads scan one line together, kTile elements at a time.
 #pragma once
 
 #include "common/math.cuh"
@@ -8,14 +8,14 @@
 
 namespace rk {
 
-template <bool ACROSS, class T>
+template <bool ACROSS, bool PRODUCT, class T>
 struct CumSum {
   struct Args {
     Tiles<2> tiles;  // of the lines [outer][inner]
     Strided<3> src, dst;
     int32_t n, exclusive, reverse;
   };
-  // Sums of floats are kept in double: their rounding errors would add up along the line.
+  // Floats are combined in double: their rounding errors would add up along the line.
   using Acc = std::conditional_t<is_float<T>, double, Calc<T>>;
   static constexpr int kThreads = 256;
   static constexpr int kEach = 4;  // consecutive elements of a thread
@@ -34,10 +34,17 @@ struct CumSum {
             a.reverse ? -a.src.s[1] : a.src.s[1], a.reverse ? -a.dst.s[1] : a.dst.s[1]};
   }
 
-  RT_DEVICE static Acc plus(Acc a, Acc b) { return fn::Add<Acc>(a, b); }
+  RT_DEVICE static Acc plus(Acc a, Acc b) {
+    if constexpr (PRODUCT) {
+      return fn::Mul<Acc>(a, b);
+    } else {
+      return fn::Add<Acc>(a, b);
+    }
+  }
+  RT_DEVICE static Acc nothing() { return Acc(PRODUCT ? 1 : 0); }
 
   RT_DEVICE static void walk(const Args& a, const Line& l) {
-    Acc sum = Acc(0);
+    Acc sum = nothing();
     for (int k = 0; k < a.n; ++k) {
       const Acc next = plus(sum, Acc(Calc<T>(l.src[k * l.src_step])));
       l.dst[k * l.dst_step] = fn::Cast<T>(a.exclusive ? sum : next);
@@ -58,7 +65,7 @@ struct CumSum {
     const Acc left = rt::shfl(t, sum, lane > 0 ? lane - 1 : 0);
     if (lane == 31) totals[warp] = sum;
     t.sync();
-    Acc base = Acc(0), all = Acc(0);
+    Acc base = nothing(), all = nothing();
     for (int w = 0; w < kThreads / 32; ++w) {
       if (w == warp) base = all;
       all = plus(all, totals[w]);
@@ -69,14 +76,14 @@ struct CumSum {
   }
 
   RT_DEVICE static void scan(const rt::Task& t, const Args& a, const Line& l) {
-    Acc carry = Acc(0);
+    Acc carry = nothing();
     RK_NO_UNROLL
     for (int first = 0; first < a.n; first += kTile) {
       const int mine = first + t.tid * kEach;
-      Acc x[kEach], sum = Acc(0);
+      Acc x[kEach], sum = nothing();
       RT_UNROLL
       for (int i = 0; i < kEach; ++i) {
-        x[i] = mine + i < a.n ? Acc(Calc<T>(l.src[(mine + i) * l.src_step])) : Acc(0);
+        x[i] = mine + i < a.n ? Acc(Calc<T>(l.src[(mine + i) * l.src_step])) : nothing();
         sum = plus(sum, x[i]);
       }
       Acc whole;

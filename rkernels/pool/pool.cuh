@@ -1,4 +1,4 @@
-// MaxPool and AveragePool over up to three spatial axes (missing ones in front have extent 1). One
+// MaxPool, AveragePool and sums for LpPool over up to three spatial axes (missing ones in front have extent 1). One
 // thread an output; neighbouring outputs share what their windows see through the cache.
 #pragma once
 
@@ -22,7 +22,7 @@ struct Pool {
     Tiles<5> tiles;  // of the output [N][C][D][H][W]
     Strided<5> src;
     Axis axes[3];
-    int32_t count_padding;
+    int32_t divisor;  // of a sum: 0 the elements of the window, 1 those in the padding as well, 2 nothing
     Strided<3> dst;  // [N][C][D·H·W]
     typename Pro::Args pro;
     typename Epi::Args epi;
@@ -99,8 +99,8 @@ struct Pool {
     }
     C result = seen.value;
     if constexpr (!MAX) {
-      const int n = a.count_padding ? padded(ax, at[2]) * padded(ay, at[3]) * padded(az, at[4]) : seen.count;
-      result = result / C(n);
+      const int n = a.divisor == 1 ? padded(ax, at[2]) * padded(ay, at[3]) * padded(az, at[4]) : seen.count;
+      if (a.divisor != 2) result = result / C(n);
     }
     const int place = (at[2] * a.tiles.dims[3] + at[3]) * a.tiles.dims[4] + at[4];
     const int cube[3] = {at[0], at[1], place};
