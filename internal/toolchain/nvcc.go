@@ -214,3 +214,10 @@ func (b *Build) readCode(keep string) {
 		f.Close()
 	}
 }
+
+// BuildProgram compiles one source in dir into an executable for this machine's GPU.
+func (n *NVCC) BuildProgram(ctx context.Context, dir, out, source string, flags ...string) error {
+	command := append([]string{n.Path, "-std=c++20", "-arch=native", "-x", "cu"}, flags...)
+	_, err := run(ctx, dir, append(append(command, source, "-o", out), n.libraryFlags()...)...)
+	return err
+}

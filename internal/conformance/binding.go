@@ -1,0 +1,132 @@
+package conformance
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// shapePorts are the inputs of operators that determine shapes, or which of several bodies runs: a
+// compiled program needs to know them.
+var shapePorts = map[string][]int{
+	"AffineGrid":      {1},
+	"BlackmanWindow":  {0},
+	"CenterCropPad":   {1},
+	"Col2Im":          {1, 2},
+	"ConstantOfShape": {0},
+	"CumProd":         {1},
+	"CumSum":          {1},
+	"DFT":             {1, 2},
+	"Dropout":         {1, 2},
+	"Expand":          {1},
+	"HammingWindow":   {0},
+	"HannWindow":      {0},
+	"If":              {0},
+	"Loop":            {0, 1},
+	"MaxUnpool":       {2},
+	"MelWeightMatrix": {0, 1, 2, 3, 4},
+	"OneHot":          {1},
+	"Pad":             {1, 3},
+	"Range":           {0, 1, 2},
+	"ReduceL1":        {1},
+	"ReduceL2":        {1},
+	"ReduceLogSum":    {1},
+	"ReduceLogSumExp": {1},
+	"ReduceMax":       {1},
+	"ReduceMean":      {1},
+	"ReduceMin":       {1},
+	"ReduceProd":      {1},
+	"ReduceSum":       {1},
+	"ReduceSumSquare": {1},
+	"Reshape":         {1},
+	"Resize":          {1, 2, 3},
+	"STFT":            {1, 3},
+	"Slice":           {1, 2, 3, 4},
+	"Split":           {1},
+	"Squeeze":         {1},
+	"Tile":            {1},
+	"TopK":            {1},
+	"Trilu":           {1},
+	"Unsqueeze":       {1},
+	"Upsample":        {1},
+}
+
+// weightPorts are inputs whose constants the compiler packs: it takes no others.
+var weightPorts = map[string][]int{
+	"GRU":  {1, 2, 3},
+	"LSTM": {1, 2, 3, 7},
+	"RNN":  {1, 2, 3},
+}
+
+// mostBound is how many elements an input that determines shapes has at most; longer ones are data.
+const mostBound = 64
+
+// neededInputs lists the inputs of g that the compiler must know: those that shape ports are computed
+// from, and weights.
+func neededInputs(g *ir.Graph) []*ir.Value {
+	w := &shapeWalk{seen: map[*ir.Value]bool{}, weights: map[*ir.Value]bool{}}
+	w.graph(g)
+	var out []*ir.Value
+	for _, v := range g.Inputs {
+		dims, known := v.Shape.Consts()
+		if w.weights[v] || w.seen[v] && known && ir.Count(dims) <= mostBound {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+type shapeWalk struct{ seen, weights map[*ir.Value]bool }
+
+func (w *shapeWalk) graph(g *ir.Graph) {
+	for _, n := range g.Nodes {
+		for _, i := range shapePorts[n.Op] {
+			w.need(n.Input(i))
+		}
+		for _, i := range weightPorts[n.Op] {
+			w.weights[n.Input(i)] = true
+		}
+		for _, sub := range subgraphs(n) {
+			w.graph(sub)
+		}
+	}
+}
+
+// need marks what v is computed from; a shape comes from no elements.
+func (w *shapeWalk) need(v *ir.Value) {
+	if v == nil || v.Const != nil || w.seen[v] {
+		return
+	}
+	w.seen[v] = true
+	if v.Def == nil || v.Def.Is("Shape") || v.Def.Is("Size") {
+		return
+	}
+	for _, in := range v.Def.Inputs {
+		w.need(in)
+	}
+}
+
+func subgraphs(n *ir.Node) []*ir.Graph {
+	var keys []string
+	for k, a := range n.Attrs {
+		if a.G != nil {
+			keys = append(keys, k)
+		}
+	}
+	slices.Sort(keys)
+	var out []*ir.Graph
+	for _, k := range keys {
+		out = append(out, n.Attrs[k].G)
+	}
+	return out
+}
+
+// bind makes constants of inputs.
+func bind(g *ir.Graph, values []*ir.Value, to map[string]*ir.Tensor) {
+	for _, v := range values {
+		v.Const = to[v.Name]
+		v.Shape = ir.Dims(v.Const.Dims...)
+		g.Consts = append(g.Consts, v)
+	}
+	g.Inputs = slices.DeleteFunc(slices.Clone(g.Inputs), func(v *ir.Value) bool { return slices.Contains(values, v) })
+}

@@ -1,0 +1,65 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rammerc/rammerc/internal/tolerance"
+	"github.com/rammerc/rammerc/ir"
+)
+
+// limit is how far an element may be from the wanted one: abs + rel·|want|.
+type limit struct{ abs, rel float64 }
+
+// limits is the table, by element type. Those of float32 and float64 are what ONNX's own runner grants;
+// 16-bit floats may differ in their last two bits. Other types must be equal.
+var limits = map[ir.DType]limit{
+	ir.Float32:  {1e-7, 1e-3},
+	ir.Float64:  {1e-7, 1e-3},
+	ir.Float16:  {1e-4, 2e-3},
+	ir.BFloat16: {1e-3, 1.6e-2},
+}
+
+// cancellation is what engines that compute in float32 may be off where a sum of numbers of size 1 is
+// about 0; the evaluator computes in float64.
+const cancellation = 2e-6
+
+// compare checks all outputs of a run. With random models only types and shapes count.
+func (t *test) compare(got, want map[string]*ir.Tensor, order []string, slack float64) error {
+	var errs []error
+	for _, name := range order {
+		if err := t.compareOne(got[name], want[name], slack); err != nil {
+			errs = append(errs, fmt.Errorf("output %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (t *test) compareOne(got, want *ir.Tensor, slack float64) error {
+	d := tolerance.Compare("", got, want)
+	if d.Problem != "" {
+		return errors.New(d.Problem)
+	}
+	if t.traits.random {
+		return nil
+	}
+	l := limits[want.DType]
+	if want.DType.IsFloat() {
+		l.abs = max(l.abs, slack)
+	}
+	wrong, first := 0, ""
+	for i := range want.Len() {
+		g, w := tolerance.At(got, i), tolerance.At(want, i)
+		if g == w || math.IsNaN(g) && math.IsNaN(w) || math.Abs(g-w) <= l.abs+l.rel*math.Abs(w) && !math.IsInf(w, 0) {
+			continue
+		}
+		if wrong++; wrong == 1 {
+			first = fmt.Sprintf("element %d is %v, want %v", i, g, w)
+		}
+	}
+	if wrong > 0 {
+		return fmt.Errorf("%d of %d elements differ (%v%v): %s", wrong, want.Len(), want.DType, want.Dims, first)
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Document is docs/CONFORMANCE.md, from the lists of expected results of the evaluator and of the
+// compiled program.
+func Document(evaluated, compiled []Result) []byte {
+	var b bytes.Buffer
+	b.WriteString(documentHead)
+	e, c := Counts(evaluated), Counts(compiled)
+	b.WriteString("| engine | tests | passed | failed | skipped |\n| --- | ---: | ---: | ---: | ---: |\n")
+	fmt.Fprintf(&b, "| evaluator | %d | %d | %d | %d |\n", len(evaluated), e[Pass], e[Fail], e[Skip])
+	fmt.Fprintf(&b, "| compiled program | %d | %d | %d | %d |\n", len(compiled), c[Pass], c[Fail], c[Skip])
+	b.WriteString(boundText(compiled))
+	b.WriteString("\n## Skipped, and why\n\n| reason | evaluator | compiled program |\n| --- | ---: | ---: |\n")
+	for _, row := range reasonRows(evaluated, compiled) {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", row.reason, count(row.evaluated), count(row.compiled))
+	}
+	b.WriteString("\n## The skipped tests\n")
+	for _, row := range reasonRows(evaluated, compiled) {
+		fmt.Fprintf(&b, "\n**%s**", row.reason)
+		both := slices.Equal(row.evaluated, row.compiled)
+		if !both && len(row.evaluated) > 0 {
+			fmt.Fprintf(&b, "\n\nEvaluator: %s\n", testList(row.evaluated))
+		}
+		if len(row.compiled) > 0 {
+			side := "Compiled program: "
+			if both {
+				side = ""
+			}
+			fmt.Fprintf(&b, "\n\n%s%s\n", side, testList(row.compiled))
+		}
+	}
+	return b.Bytes()
+}
+
+const documentHead = `# Conformance
+
+Generated from internal/conformance/testdata by ` + "`go test ./internal/conformance -update`" + `; do not edit.
+
+The ONNX project publishes a test for nearly everything its operators can do: a model, inputs and the
+outputs that its reference implementation gives. These are the results with the tests of ONNX 1.22. The
+evaluator runs the imported graph. The compiled program went through every stage of the compiler, with
+verifiers between them, and runs on the emulator; a GPU has to give the same list.
+
+Float outputs may be off by 1e-3 of each element's value, as ONNX's own runner allows; float16 by 2e-3 and
+bfloat16 by 1.6e-2. Everything else must be equal. Of models that draw random numbers only types and shapes
+count.
+
+    RAMMER_ONNX_TESTS=FOLDER go test ./internal/conformance
+    go run ./internal/conformance/cmd/conformance -tests FOLDER -engine eval|emu|gpu
+
+`
+
+// boundText tells which inputs the compiler had to know.
+func boundText(compiled []Result) string {
+	passed := 0
+	for _, r := range compiled {
+		if r.Status == Pass && len(r.Bound) > 0 {
+			passed++
+		}
+	}
+	return fmt.Sprintf("\nA compiled program has static shapes. In %d of the tests it passes, inputs that determine shapes (axes,\n"+
+		"shape, k, …) or that it packs (weights of LSTM, GRU and RNN) were fixed to their values at compile time.\n", passed)
+}
+
+func count(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprint(len(names))
+}
+
+// testList joins the names of tests, without what all have in common.
+func testList(names []string) string {
+	short := make([]string, len(names))
+	for i, n := range names {
+		short[i] = "`" + strings.TrimPrefix(n, "test_") + "`"
+	}
+	return strings.Join(short, ", ")
+}
+
+type reasonRow struct {
+	reason              string
+	evaluated, compiled []string
+}
+
+// reasonRows joins the reasons of both engines, the most frequent one first.
+func reasonRows(evaluated, compiled []Result) []reasonRow {
+	var rows []reasonRow
+	for _, g := range byReason(append(slices.Clone(evaluated), compiled...)) {
+		row := reasonRow{reason: g.reason}
+		for _, r := range evaluated {
+			if r.Status == Skip && r.Reason == g.reason {
+				row.evaluated = append(row.evaluated, r.Name)
+			}
+		}
+		for _, r := range compiled {
+			if r.Status == Skip && r.Reason == g.reason {
+				row.compiled = append(row.compiled, r.Name)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

@@ -1,0 +1,255 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/codegen/cudaemu"
+	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// Options tune Run; the zero value will do.
+type Options struct {
+	Shards   int    // programs to build; 0: by the engine
+	Jobs     int    // compilers at once; 0: GOMAXPROCS
+	Keep     string // folder in which sources and programs stay; "": a temporary one
+	Device   string // planned for; "": emu4 or h200
+	Plan     string // kind of plan; "": auto
+	Optimize string // optimisation flag; "": -O1 for the emulator, -O3 for nvcc
+	Progress func(format string, args ...any)
+}
+
+// compiledEngine is what differs between engines that run compiled programs.
+type compiledEngine struct {
+	device  string
+	shards  int
+	servers int // programs that run at once
+	build   func(ctx context.Context, dir, optimize string) error
+}
+
+// Run runs the cases by the engine eval, emu or gpu.
+func Run(ctx context.Context, engine string, cases []Case, opt Options) ([]Result, error) {
+	if opt.Progress == nil {
+		opt.Progress = func(string, ...any) {}
+	}
+	if opt.Jobs <= 0 {
+		opt.Jobs = runtime.GOMAXPROCS(0)
+	}
+	var e *compiledEngine
+	var err error
+	switch engine {
+	case "eval":
+		return RunEval(cases), nil
+	case "emu":
+		e, err = emulator(opt)
+	case "gpu":
+		e, err = gpu()
+	default:
+		return nil, fmt.Errorf("engine %q: want eval, emu or gpu", engine)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if opt.Device != "" {
+		e.device = opt.Device
+	}
+	if opt.Shards > 0 {
+		e.shards = opt.Shards
+	}
+	return e.run(ctx, cases, opt)
+}
+
+func emulator(opt Options) (*compiledEngine, error) {
+	cxx, err := toolchain.FindCxx("")
+	if err != nil {
+		return nil, err
+	}
+	build := func(ctx context.Context, dir, optimize string) error {
+		if optimize == "" {
+			optimize = "-O1"
+		}
+		_, err := cxx.BuildProgram(ctx, dir, program, []string{serveSource}, optimize, "-w")
+		return err
+	}
+	return &compiledEngine{"emu4", 4 * opt.Jobs, opt.Jobs, build}, nil
+}
+
+func gpu() (*compiledEngine, error) {
+	nvcc, err := toolchain.FindNVCC("")
+	if err != nil {
+		return nil, err
+	}
+	build := func(ctx context.Context, dir, optimize string) error {
+		if optimize == "" {
+			optimize = "-O3"
+		}
+		return nvcc.BuildProgram(ctx, dir, program, serveSource, optimize, "-w")
+	}
+	return &compiledEngine{"h200", 64, 2, build}, nil
+}
+
+// run plans all cases, builds the programs and runs them.
+func (e *compiledEngine) run(ctx context.Context, cases []Case, opt Options) ([]Result, error) {
+	spec, err := vdevice.FindDevice(e.device)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]Result, len(cases))
+	jobs := plans(cases, results, target{spec, opt.Plan})
+	opt.Progress("%d of %d cases compile to %d plans", len(cases)-Counts(results)[Skip]-Counts(results)[Fail], len(cases), len(jobs))
+	dir := opt.Keep
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "conformance-"); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
+	}
+	shards := split(jobs, e.shards)
+	built := make([]error, len(shards))
+	forEach(len(shards), opt.Jobs, func(i int) {
+		shards[i].dir = filepath.Join(dir, fmt.Sprintf("shard_%02d", i))
+		if built[i] = shards[i].emit(); built[i] == nil {
+			built[i] = e.build(ctx, shards[i].dir, opt.Optimize)
+		}
+		opt.Progress("program %d of %d is built: %d models, %d rKernel instances", i, len(shards), len(shards[i].jobs), shards[i].instances)
+	})
+	if err := errors.Join(built...); err != nil {
+		return nil, err
+	}
+	forEach(len(shards), e.servers, func(i int) {
+		shards[i].run(results)
+		opt.Progress("program %d of %d has run", i, len(shards))
+	})
+	return results, nil
+}
+
+// job is one plan to run: a data set of a case.
+type job struct {
+	*compiled
+	index int // of the case
+}
+
+// plans compiles all data sets of all cases and fills in the results of those that need no running.
+func plans(cases []Case, results []Result, to target) []job {
+	perCase := make([][]job, len(cases))
+	forEach(len(cases), runtime.GOMAXPROCS(0), func(i int) {
+		results[i] = guarded(cases[i], func() Result {
+			t, err := read(cases[i])
+			if err != nil {
+				return failed(cases[i], err)
+			}
+			for _, dir := range t.sets {
+				c, r := t.compile(dir, to)
+				if c == nil {
+					perCase[i] = nil
+					return r
+				}
+				perCase[i] = append(perCase[i], job{c, i})
+			}
+			return Result{Name: t.Name, Status: Pass, Bound: perCase[i][0].bound}
+		})
+	})
+	var jobs []job
+	for _, js := range perCase {
+		jobs = append(jobs, js...)
+	}
+	return jobs
+}
+
+// shard is the models of one program.
+type shard struct {
+	jobs      []job
+	dir       string
+	instances int
+}
+
+// split cuts the jobs into runs of neighbours that bring about as many distinct rKernel instances each.
+func split(jobs []job, n int) []*shard {
+	all := map[string]bool{}
+	for _, j := range jobs {
+		j.eachInstance(func(key string) { all[key] = true })
+	}
+	most := len(all)/n + 1
+	var out []*shard
+	var seen map[string]bool
+	for _, j := range jobs {
+		if len(out) == 0 || len(seen) >= most {
+			out = append(out, &shard{})
+			seen = map[string]bool{}
+		}
+		s := out[len(out)-1]
+		s.jobs = append(s.jobs, j)
+		j.eachInstance(func(key string) { seen[key] = true })
+		s.instances = len(seen)
+	}
+	return out
+}
+
+func (c *compiled) eachInstance(f func(key string)) {
+	for id, pick := range c.plan.Pick {
+		if pick >= 0 {
+			f(c.plan.Graph.Ops[id].Candidates[pick].Inst.Key())
+		}
+	}
+}
+
+const (
+	suite       = "suite"    // name of the emitted program
+	serveSource = "serve.cc" // its main program
+	program     = "serve"
+)
+
+// emit writes the sources of the shard's program.
+func (s *shard) emit() error {
+	list := make([]*vdevice.Plan, len(s.jobs))
+	for i, j := range s.jobs {
+		list[i] = j.plan
+		list[i].Graph.Name = j.t.Name
+	}
+	if err := codegen.EmitBundle(list, codegen.Options{Name: suite, Version: "test", Emulator: cudaemu.Files}, codegen.Dir(s.dir)); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(s.dir, serveSource), []byte(serveText), 0o644)
+}
+
+// run runs all of the shard's models and fills in the results of those that fail.
+func (s *shard) run(results []Result) {
+	srv := &server{dir: s.dir}
+	defer srv.stop()
+	for i, j := range s.jobs {
+		if err := j.check(srv, i); err != nil {
+			results[j.index] = failed(j.t.Case, err)
+		}
+	}
+}
+
+// check runs the model as number i of the program.
+func (j job) check(srv *server, i int) error {
+	var in []byte
+	for _, p := range j.plan.Graph.Inputs {
+		in = append(in, j.set.in[p.Name].LittleEndian()...)
+	}
+	data, err := srv.request(i, in)
+	if err != nil {
+		return err
+	}
+	got := map[string]*ir.Tensor{}
+	for _, p := range j.plan.Graph.Outputs {
+		n := ir.Count(p.Dims) * int64(p.DType.Size())
+		if n > int64(len(data)) {
+			return errors.New("the program gave too few bytes")
+		}
+		if got[p.Name], err = ir.TensorFromBytes(p.DType, p.Dims, data[:n]); err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return j.t.compare(got, j.set.want, j.outputs, cancellation)
+}

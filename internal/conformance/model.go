@@ -1,0 +1,247 @@
+package conformance
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/onnx"
+	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
+)
+
+// test is a case read from its files.
+type test struct {
+	Case
+	data   []byte // of the model
+	traits traits
+	sets   []string // folders of data sets
+}
+
+func read(c Case) (*test, error) {
+	t := &test{Case: c}
+	var err error
+	if t.data, err = os.ReadFile(filepath.Join(c.Dir, "model.onnx")); err != nil {
+		return nil, err
+	}
+	pb := &onnxpb.ModelProto{}
+	if err := (proto.UnmarshalOptions{AllowPartial: true}).Unmarshal(t.data, pb); err != nil {
+		return nil, err
+	}
+	t.traits = scan(pb)
+	if t.sets, err = filepath.Glob(filepath.Join(c.Dir, "test_data_set_*")); err != nil || len(t.sets) == 0 {
+		return nil, fmt.Errorf("no data sets: %v", err)
+	}
+	sort.Strings(t.sets)
+	return t, nil
+}
+
+func (t *test) load(opt onnx.Options) (*onnx.Model, error) {
+	return onnx.Parse("model.onnx", t.data, t.Dir, opt)
+}
+
+// Stages that can refuse a model, and what it means for an operator.
+const (
+	importing = "unsupported operator"
+	compiling = "no compiled form"
+)
+
+// refused tells what it means that a stage refuses the model: outside of what rammerc takes, or an error.
+func (t *test) refused(stage string, err error) Result {
+	items := diag.All(err)
+	if len(items) == 0 {
+		return failed(t.Case, err)
+	}
+	if t.traits.outside != "" {
+		return Result{Name: t.Name, Status: Skip, Reason: t.traits.outside}
+	}
+	for _, d := range items {
+		reason := skipReasons[d.ID]
+		if d.Severity != diag.Error || reason == "" {
+			continue
+		}
+		if d.ID == "unsupported-op" {
+			reason = stage + ": " + operator(stage, d)
+		}
+		return Result{Name: t.Name, Status: Skip, Reason: reason, Detail: d.Error()}
+	}
+	return failed(t.Case, err)
+}
+
+// operator names the operator at fault; the compiler may have one form for each element type.
+func operator(stage string, d *diag.Diagnostic) string {
+	op := d.Op
+	if d.Domain != "" {
+		op = d.Domain + "." + op
+	}
+	if stage == compiling && d.DType != "" {
+		op += " of " + d.DType
+	}
+	return op
+}
+
+// skipReasons are the diagnostics that say that a right model is more than rammerc takes.
+var skipReasons = map[string]string{
+	"unsupported-op":       importing,
+	"unsupported-dtype":    "element type of an operator",
+	"unsupported-opset":    "operator set",
+	"data-dependent-shape": "data-dependent shape",
+	"training-mode":        "training",
+}
+
+// dataSet is the inputs and outputs of one run, by name.
+type dataSet struct {
+	in, want map[string]*ir.Tensor
+}
+
+// readSet reads a data set for a graph whose inputs and outputs are as the model declares them.
+func readSet(dir string, inputs, outputs []string) (*dataSet, error) {
+	in, err := readTensors(dir, "input", inputs)
+	if err != nil {
+		return nil, err
+	}
+	want, err := readTensors(dir, "output", outputs)
+	return &dataSet{in, want}, err
+}
+
+// readTensors reads input_0.pb, … in the order of names.
+func readTensors(dir, kind string, names []string) (map[string]*ir.Tensor, error) {
+	out := map[string]*ir.Tensor{}
+	for i, name := range names {
+		data, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("%s_%d.pb", kind, i)))
+		if err != nil {
+			return nil, err
+		}
+		_, t, err := onnx.ReadTensorPB(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s_%d.pb: %w", kind, i, err)
+		}
+		out[name] = t
+	}
+	return out, nil
+}
+
+func names(values []*ir.Value) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = v.Name
+	}
+	return out
+}
+
+// traits are what can be seen of a model without understanding it.
+type traits struct {
+	outside string // what it uses that rammerc leaves out; "" for nothing
+	random  bool   // draws random numbers: values of outputs mean nothing
+}
+
+// leftOut are element types that rammerc leaves out, by ONNX's number.
+var leftOut = map[int32]string{
+	8: "strings", 14: "complex numbers", 15: "complex numbers",
+	17: "float8", 18: "float8", 19: "float8", 20: "float8", 24: "float8",
+	21: "int4", 22: "int4", 23: "float4", 25: "int2", 26: "int2",
+}
+
+// randomOps draw random numbers.
+var randomOps = []string{
+	"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
+}
+
+// typeAttrs are attributes that hold an element type.
+var typeAttrs = []string{"to", "dtype", "output_dtype", "output_datatype", "precision", "stash_type", "softmax_precision"}
+
+// scanner walks a model.
+type scanner struct {
+	found  map[string]bool
+	random bool
+}
+
+func scan(m *onnxpb.ModelProto) traits {
+	s := &scanner{found: map[string]bool{}}
+	s.graph(m.GetGraph())
+	for _, f := range m.GetFunctions() {
+		s.nodes(f.GetNode())
+	}
+	t := traits{random: s.random}
+	for _, what := range []string{"training", "optionals", "sequences", "maps", "strings", "complex numbers", "float8", "float4", "int4", "int2"} {
+		if s.found[what] {
+			t.outside = what
+			break
+		}
+	}
+	return t
+}
+
+func (s *scanner) graph(g *onnxpb.GraphProto) {
+	for _, list := range [][]*onnxpb.ValueInfoProto{g.GetInput(), g.GetOutput(), g.GetValueInfo()} {
+		for _, v := range list {
+			s.typ(v.GetType())
+		}
+	}
+	for _, t := range g.GetInitializer() {
+		s.dtype(t.GetDataType())
+	}
+	s.nodes(g.GetNode())
+}
+
+func (s *scanner) typ(t *onnxpb.TypeProto) {
+	switch {
+	case t.GetTensorType() != nil:
+		s.dtype(t.GetTensorType().GetElemType())
+	case t.GetSequenceType() != nil:
+		s.found["sequences"] = true
+		s.typ(t.GetSequenceType().GetElemType())
+	case t.GetOptionalType() != nil:
+		s.found["optionals"] = true
+		s.typ(t.GetOptionalType().GetElemType())
+	case t.GetMapType() != nil:
+		s.found["maps"] = true
+	}
+}
+
+func (s *scanner) dtype(n int32) {
+	if what := leftOut[n]; what != "" {
+		s.found[what] = true
+	}
+}
+
+func (s *scanner) nodes(list []*onnxpb.NodeProto) {
+	for _, n := range list {
+		if n.GetDomain() == "ai.onnx.preview.training" || n.GetDomain() == "ai.onnx.training" {
+			s.found["training"] = true
+		}
+		if slices.Contains(sequenceOps, n.GetOpType()) {
+			s.found["sequences"] = true
+		}
+		s.random = s.random || slices.Contains(randomOps, n.GetOpType())
+		for _, a := range n.GetAttribute() {
+			if slices.Contains(typeAttrs, a.GetName()) && a.GetType() == onnxpb.AttributeProto_INT {
+				s.dtype(int32(a.GetI()))
+			}
+			if a.GetT() != nil {
+				s.dtype(a.GetT().GetDataType())
+			}
+			if a.GetG() != nil {
+				s.graph(a.GetG())
+			}
+			s.training(n, a)
+		}
+	}
+}
+
+var sequenceOps = []string{
+	"SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
+	"SequenceMap", "SplitToSequence", "ConcatFromSequence",
+}
+
+// training finds BatchNormalization's mode; Dropout's is an input, which the importer looks at.
+func (s *scanner) training(n *onnxpb.NodeProto, a *onnxpb.AttributeProto) {
+	if n.GetOpType() == "BatchNormalization" && a.GetName() == "training_mode" && a.GetI() != 0 {
+		s.found["training"] = true
+	}
+}
