@@ -197,7 +197,8 @@ func atoi(s string) int {
 	return n
 }
 
-// readCode adds the size of the machine code, which is a section of the cubin files nvcc kept.
+// readCode adds the size of the machine code, which is a section of the cubin files nvcc kept. Their
+// names tell the architecture only where there are several.
 func (b *Build) readCode(keep string) {
 	cubins, _ := filepath.Glob(filepath.Join(keep, "*.cubin"))
 	for _, p := range cubins {
@@ -207,7 +208,8 @@ func (b *Build) readCode(keep string) {
 		}
 		for i := range b.Kernels {
 			k := &b.Kernels[i]
-			if s := f.Section(".text." + k.Name); s != nil && strings.Contains(filepath.Base(p), "_"+strings.TrimPrefix(k.Arch, "sm_")+".") {
+			named := strings.Contains(filepath.Base(p), "_"+strings.TrimPrefix(k.Arch, "sm_")+".")
+			if s := f.Section(".text." + k.Name); s != nil && (named || len(cubins) == 1) {
 				k.CodeBytes = int64(s.Size)
 			}
 		}
