@@ -72,7 +72,7 @@ func (b *Builder) written(v View, shape []int64) (w View, done func()) {
 	return w, func() { b.Copy(v, t) }
 }
 
-// dense shows v, or a dense copy, in another shape.
+// reshaped shows v, or a dense copy, in another shape.
 func (b *Builder) reshaped(v View, shape []int64) View {
 	w, ok := v.Reshape(shape)
 	if !ok {
