@@ -143,6 +143,37 @@ var evaluators = map[opKey]opFunc{
 	{"", "OneHot"}:          oneHot,
 	{"", "TopK"}:            topK,
 
+	{"", "GridSample"}:    gridSample,
+	{"", "AffineGrid"}:    affineGrid,
+	{"", "RoiAlign"}:      roiAlign,
+	{"", "MaxRoiPool"}:    maxRoiPool,
+	{"", "MaxUnpool"}:     maxUnpool,
+	{"", "Col2Im"}:        col2Im,
+	{"", "CenterCropPad"}: centerCropPad,
+	{"", "DeformConv"}:    deformConv,
+
+	{"", "NonZero"}:           nonZero,
+	{"", "Compress"}:          compress,
+	{"", "Unique"}:            unique,
+	{"", "NonMaxSuppression"}: nonMaxSuppression,
+	{"", "ReverseSequence"}:   reverseSequence,
+	{"", "EyeLike"}:           eyeLike,
+	{"", "Det"}:               det,
+
+	{"", "DFT"}:             dft,
+	{"", "STFT"}:            stft,
+	{"", "HannWindow"}:      windowFunction(hann),
+	{"", "HammingWindow"}:   windowFunction(hamming),
+	{"", "BlackmanWindow"}:  windowFunction(blackman),
+	{"", "MelWeightMatrix"}: melWeightMatrix,
+
+	{"", "RandomNormal"}:      randomNormal,
+	{"", "RandomUniform"}:     randomUniform,
+	{"", "RandomNormalLike"}:  randomNormal,
+	{"", "RandomUniformLike"}: randomUniform,
+	{"", "Bernoulli"}:         bernoulli,
+	{"", "Multinomial"}:       multinomial,
+
 	{"", "Resize"}: resize,
 	{"", "Einsum"}: einsum,
 

@@ -137,7 +137,7 @@ func TestProblems(t *testing.T) {
 		ids   string
 		text  string
 	}{
-		{"unsupported operator", x(17).node("n: y = NonMaxSuppression(x,x)"), "unsupported-op", `node "n" (NonMaxSuppression, opset 17, float32)`},
+		{"unsupported operator", x(17).node("n: y = SplitToSequence(x)"), "unsupported-op", `node "n" (SplitToSequence, opset 17, float32)`},
 		{"made-up operator", x(17).node("y = Relux(x)"), "unsupported-op", `node "#0" (Relux, opset 17`},
 		{"microsoft", x(17).node("y = com.microsoft::Gelu(x)"), "unsupported-op", "without optimising"},
 		{"ml", x(17).node("y = ai.onnx.ml::Scaler(x)"), "unsupported-op", "classical"},
@@ -193,7 +193,7 @@ func TestProblems(t *testing.T) {
 func TestAllProblems(t *testing.T) {
 	m := newModel(17).in("x float32[2,3]", "i int64[2]").out("y", "gone").
 		init(&onnxpb.TensorProto{Name: proto.String("w"), DataType: proto.Int32(1), Dims: []int64{5}}).
-		node("a: t = NonMaxSuppression(x,x)").
+		node("a: t = SplitToSequence(x)").
 		node("b: u = Add(t,nowhere)").
 		node("c: v = Exp(i)").
 		node("d: s = Mul(v,w)").

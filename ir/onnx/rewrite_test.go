@@ -103,6 +103,18 @@ func rewriteCases() []rewriteCase {
 	add("RMSNormalization", x(23, "y = RMSNormalization(x,s)").init(channels("s", 4)), "Mul ReduceMean Add Sqrt Div Mul")
 	add("Swish", x(24, "y = Swish(x)", attr("alpha", 0.5)), "Mul Sigmoid Mul")
 	cases[len(cases)-1].noORT = "opset 24 is new"
+	add("GridSample 16", img(16, "y = GridSample(x,g)", attr("mode", "bicubic")).init(grid("g")), "GridSample")
+	add("RoiAlign 10", img(10, "y = RoiAlign(x,r,b)", attr("output_height", 2), attr("output_width", 3), attr("sampling_ratio", 2)).
+		init(tensor("r", []float32{0, 1, 4, 5}, 1, 4), tensor("b", list(0))), "RoiAlign")
+	add("DFT 17", one(17, "x float32[2,5,1]", "y float32", "y = DFT(x)", attr("onesided", 1)), "DFT")
+	for _, call := range []string{"Bernoulli(x)", "Multinomial(x)", "RandomNormalLike(x)", "RandomUniformLike(x)"} {
+		add(call, one(15, "x float32[2,3]", "y float32", "y = "+call), call[:len(call)-3])
+		cases[len(cases)-1].noORT = "it draws other numbers"
+	}
+	for _, op := range []string{"RandomNormal", "RandomUniform"} {
+		add(op, newModel(15).out("y").node("y = "+op+"()", attr("shape", list(2, 3))), op)
+		cases[len(cases)-1].noORT = "it draws other numbers"
+	}
 	add("Range 27", newModel(27).out("y").init(tensor("a", list(0), []int64{}...), tensor("b", list(5)), tensor("c", list(2))).
 		node("y = Range(a,b,c)", attr("stash_type", 1)), "Range")
 	for _, w := range cases[len(cases)-1].model.Graph.Initializer {
@@ -124,6 +136,11 @@ func positions(name string) *onnxpb.TensorProto {
 	t := channels(name, 12)
 	t.Dims = []int64{3, 4}
 	return t
+}
+
+// grid has places for two rows of three samples, some of them outside.
+func grid(name string) *onnxpb.TensorProto {
+	return tensor(name, []float32{-1, -1, -0.3, 0.2, 0.9, -0.4, 0.1, 1.2, -1.5, 0.6, 1, 1}, 1, 2, 3, 2)
 }
 
 // TestRewrites checks what older forms become.
