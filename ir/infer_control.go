@@ -24,16 +24,23 @@ func (c *InferContext) setFrom(i int, v *Value) {
 	c.setElems(i, knownElems(v))
 }
 
-// inferIf: where the branches differ, extents become fresh and ranks unknown.
+// inferIf: where the branches differ, extents become fresh and ranks unknown. A branch that a known
+// condition excludes may be wrong for the shapes at hand, and its outputs do not count: that is how
+// exporters choose between ranks.
 func inferIf(c *InferContext) {
 	c.wantOne(0)
 	then, other := c.attr("then_branch").G, c.attr("else_branch").G
+	excluded := c.excludedBranch()
 	ok := true
 	for _, b := range []struct {
 		attr string
 		g    *Graph
 	}{{"then_branch", then}, {"else_branch", other}} {
-		ok = c.body(b.attr, b.g) && ok
+		if b.attr == excluded {
+			ok = c.unchecked(func() bool { return c.body(b.attr, b.g) }) && ok
+		} else {
+			ok = c.body(b.attr, b.g) && ok
+		}
 		if len(b.g.Inputs) != 0 {
 			ok = c.badAttr(b.attr, "the graph has %d inputs, wanted none", len(b.g.Inputs))
 		}
@@ -50,9 +57,40 @@ func inferIf(c *InferContext) {
 			c.Report("bad-type", c.outputPlace(i), "the branches give %v and %v", v.DType, w.DType)
 			continue
 		}
-		c.setType(i, v.DType)
-		c.set(i, c.in.unite(v.Shape, w.Shape))
+		switch excluded {
+		case "then_branch":
+			c.setFrom(i, w)
+		case "else_branch":
+			c.setFrom(i, v)
+		default:
+			c.setType(i, v.DType)
+			c.set(i, c.in.unite(v.Shape, w.Shape))
+		}
 	}
+}
+
+// excludedBranch is the branch of an If that its condition excludes, "" when the condition is not known.
+func (c *InferContext) excludedBranch() string {
+	elems := c.elems(0)
+	if len(elems) != 1 {
+		return ""
+	}
+	cond, known := elems[0].Const()
+	switch {
+	case !known:
+		return ""
+	case cond != 0:
+		return "else_branch"
+	}
+	return "then_branch"
+}
+
+// unchecked runs f and drops what it reports.
+func (c *InferContext) unchecked(f func() bool) bool {
+	kept := c.in.diags
+	defer func() { c.in.diags = kept }()
+	c.in.diags = &diag.List{}
+	return f()
 }
 
 // unite is a shape that covers both: fresh where extents differ, nil where ranks do.
