@@ -168,12 +168,13 @@ func tileWork(s tileShape, m, n, depth int64, t *tail, readBytes float64) Work {
 
 // window is the rk::Window of the convolution.
 func (c *convolution) window() rkernels.Struct {
+	steps := c.inputSteps()
 	return rkernels.Struct{
 		intArg("in_d", c.in[0]), intArg("in_h", c.in[1]), intArg("in_w", c.in[2]),
 		divField("out_h", c.out[1]), divField("out_w", c.out[2]),
 		divField("stride_d", c.stride[0]), divField("stride_h", c.stride[1]), divField("stride_w", c.stride[2]),
 		intArg("pad_d", c.pad[0]), intArg("pad_h", c.pad[1]), intArg("pad_w", c.pad[2]),
-		intArg("step_n", stepOf(c.x, 0)), intArg("step_c", stepOf(c.x, 1)),
-		intArg("step_d", stepOf(c.x, 2)), intArg("step_h", stepOf(c.x, 3)), intArg("step_w", stepOf(c.x, 4)),
+		intArg("step_n", stepOf(c.x, 0)), intArg("step_c", steps[0]),
+		intArg("step_d", steps[1]), intArg("step_h", steps[2]), intArg("step_w", steps[3]),
 	}
 }

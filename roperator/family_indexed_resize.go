@@ -136,18 +136,18 @@ func resizeRegion(n *ir.Node, axes int) ([]float64, error) {
 // place is where output place x lies in the input.
 func (a *resizeAxis) place(x float64, mode string) float64 {
 	length := a.scale * float64(a.in) // the output's extent before it was rounded
-	last := float64(a.in - 1)
+	last, single := float64(a.in-1), a.out == 1
 	switch {
 	case mode == "asymmetric":
 		return x / a.scale
-	case mode == "align_corners" && length == 1, mode == "pytorch_half_pixel" && length == 1:
+	case single && (mode == "align_corners" || mode == "pytorch_half_pixel"):
 		return 0
 	case mode == "align_corners":
 		return x * last / (length - 1)
-	case mode == "tf_crop_and_resize" && length == 1:
+	case mode == "tf_crop_and_resize" && single:
 		return (a.from + a.to) * last / 2
 	case mode == "tf_crop_and_resize":
-		return a.from*last + x*(a.to-a.from)*last/(length-1)
+		return a.from*last + x*(a.to-a.from)*last/float64(a.out-1)
 	}
 	half := (x+0.5)/a.scale - 0.5
 	if mode == "half_pixel_symmetric" {

@@ -65,7 +65,7 @@ func (b *Builder) packSteps(c *convolution, k gatherK) View {
 	if k.mode != gatherTap {
 		rows *= k.bk
 	}
-	name := fmt.Sprintf("steps%d.%d channels.kernel%v.dilation%v.strides%v.%d", k.mode, k.channels, c.kernel, c.dilation, c.x.Strides[1:], k.bk)
+	name := fmt.Sprintf("steps%d.%d channels.kernel%v.dilation%v.strides%v.%d", k.mode, k.channels, c.kernel, c.dilation, c.inputSteps(), k.bk)
 	return b.Packed(name, ir.Int32, 4*rows, func() []byte {
 		out := make([]byte, 0, 16*rows)
 		for i := range rows {
@@ -75,6 +75,11 @@ func (b *Builder) packSteps(c *convolution, k gatherK) View {
 		}
 		return out
 	}, View{}) // the name says what it depends on
+}
+
+// inputSteps are the strides of the input over channel, d, h and w, from which rk::Window, too, counts.
+func (c *convolution) inputSteps() [4]int64 {
+	return [4]int64{stepOf(c.x, 1), stepOf(c.x, 2), stepOf(c.x, 3), stepOf(c.x, 4)}
 }
 
 // step is (offset, depth, height, width) of row i of the table.
@@ -89,9 +94,10 @@ func (c *convolution) step(k gatherK, i int64) [4]int64 {
 	}
 	d, h, w := c.tap(tap)
 	d, h, w = d*c.dilation[0], h*c.dilation[1], w*c.dilation[2]
-	offset := channel * c.x.Strides[1]
+	steps := c.inputSteps()
+	offset := channel * steps[0]
 	if k.mode != gatherTransposed {
-		offset += d*c.x.Strides[2] + h*c.x.Strides[3] + w*c.x.Strides[4]
+		offset += d*steps[1] + h*steps[2] + w*steps[3]
 	}
 	return [4]int64{offset, d | upper, h, w}
 }

@@ -3,9 +3,12 @@ package difftest
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"math"
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
@@ -138,6 +141,19 @@ func runSchedule(c *Case) Result {
 	return Result{}
 }
 
+// moodyCosts makes schedules choose candidates that they would not by themselves.
+type moodyCosts struct {
+	profiler.Costs
+	seed uint64
+}
+
+// TaskTime is up to 64 times more or less than it should be.
+func (m moodyCosts) TaskTime(c *roperator.Candidate) float64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %s %d", m.seed, c.Inst.Name(), c.Tasks)
+	return m.Costs.TaskTime(c) * math.Exp2(float64(h.Sum64()>>32%13)-6)
+}
+
 // planFor schedules g on a device and verifies the plan.
 func planFor(g *roperator.Graph, device string, seed uint64) (*vdevice.Plan, error) {
 	spec, err := vdevice.FindDevice(device)
@@ -148,7 +164,11 @@ func planFor(g *roperator.Graph, device string, seed uint64) (*vdevice.Plan, err
 	opt := schedule.Options{
 		Policy: policies[seed%uint64(len(policies))].Name, Plan: plans[seed/2%uint64(len(plans))],
 	}
-	plan, err := schedule.Schedule(g, spec, model.New(spec, g), opt)
+	costs := profiler.Costs(model.New(spec, g))
+	if seed/6%2 == 1 {
+		costs = moodyCosts{costs, seed}
+	}
+	plan, err := schedule.Schedule(g, spec, costs, opt)
 	if err != nil {
 		return nil, err
 	}
