@@ -50,7 +50,7 @@ func Run(ctx context.Context, engine string, cases []Case, opt Options) ([]Resul
 	case "emu":
 		e, err = emulator(opt)
 	case "gpu":
-		e, err = gpu()
+		e, err = gpu(opt)
 	default:
 		return nil, fmt.Errorf("engine %q: want eval, emu or gpu", engine)
 	}
@@ -81,7 +81,7 @@ func emulator(opt Options) (*compiledEngine, error) {
 	return &compiledEngine{"emu4", 4 * opt.Jobs, opt.Jobs, build}, nil
 }
 
-func gpu() (*compiledEngine, error) {
+func gpu(opt Options) (*compiledEngine, error) {
 	nvcc, err := toolchain.FindNVCC("")
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func gpu() (*compiledEngine, error) {
 		}
 		return nvcc.BuildProgram(ctx, dir, program, serveSource, optimize, "-w")
 	}
-	return &compiledEngine{"h200", 64, 2, build}, nil
+	return &compiledEngine{"h200", 2 * opt.Jobs, 2, build}, nil
 }
 
 // run plans all cases, builds the programs and runs them.
@@ -112,22 +112,26 @@ func (e *compiledEngine) run(ctx context.Context, cases []Case, opt Options) ([]
 		defer os.RemoveAll(dir)
 	}
 	shards := split(jobs, e.shards)
-	built := make([]error, len(shards))
 	forEach(len(shards), opt.Jobs, func(i int) {
-		shards[i].dir = filepath.Join(dir, fmt.Sprintf("shard_%02d", i))
-		if built[i] = shards[i].emit(); built[i] == nil {
-			built[i] = e.build(ctx, shards[i].dir, opt.Optimize)
+		s := shards[i]
+		s.dir = filepath.Join(dir, fmt.Sprintf("shard_%02d", i))
+		if s.err = s.emit(); s.err == nil {
+			s.err = e.build(ctx, s.dir, opt.Optimize)
 		}
-		opt.Progress("program %d of %d is built: %d models, %d rKernel instances", i, len(shards), len(shards[i].jobs), shards[i].instances)
+		opt.Progress("program %d of %d: %d models, %d rKernel instances, %s", i, len(shards), len(s.jobs), s.instances, outcomeOf(s.err))
 	})
-	if err := errors.Join(built...); err != nil {
-		return nil, err
-	}
 	forEach(len(shards), e.servers, func(i int) {
 		shards[i].run(results)
 		opt.Progress("program %d of %d has run", i, len(shards))
 	})
 	return results, nil
+}
+
+func outcomeOf(build error) string {
+	if build != nil {
+		return "not built"
+	}
+	return "built"
 }
 
 // job is one plan to run: a data set of a case.
@@ -168,6 +172,7 @@ type shard struct {
 	jobs      []job
 	dir       string
 	instances int
+	err       error // of building it
 }
 
 // split cuts the jobs into runs of neighbours that bring about as many distinct rKernel instances each.
@@ -224,7 +229,11 @@ func (s *shard) run(results []Result) {
 	srv := &server{dir: s.dir}
 	defer srv.stop()
 	for i, j := range s.jobs {
-		if err := j.check(srv, i); err != nil {
+		err := s.err
+		if err == nil {
+			err = j.check(srv, i)
+		}
+		if err != nil {
 			results[j.index] = failed(j.t.Case, err)
 		}
 	}
@@ -251,5 +260,5 @@ func (j job) check(srv *server, i int) error {
 		}
 		data = data[n:]
 	}
-	return j.t.compare(got, j.set.want, j.outputs, cancellation)
+	return j.t.compare(got, j.set.want, j.outputs)
 }

@@ -44,7 +44,7 @@ func evaluate(c Case) Result {
 			}
 			return failed(c, err)
 		}
-		if err := t.compare(got, set.want, names(m.Graph.Outputs), 0); err != nil {
+		if err := t.compare(got, set.want, names(m.Graph.Outputs)); err != nil {
 			return failed(c, fmt.Errorf("%s: %w", filepath.Base(dir), err))
 		}
 	}

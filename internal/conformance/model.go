@@ -215,8 +215,8 @@ func (s *scanner) nodes(list []*onnxpb.NodeProto) {
 		if n.GetDomain() == "ai.onnx.preview.training" || n.GetDomain() == "ai.onnx.training" {
 			s.found["training"] = true
 		}
-		if slices.Contains(sequenceOps, n.GetOpType()) {
-			s.found["sequences"] = true
+		if what := leftOutOps[n.GetOpType()]; what != "" {
+			s.found[what] = true
 		}
 		s.random = s.random || slices.Contains(randomOps, n.GetOpType())
 		for _, a := range n.GetAttribute() {
@@ -234,9 +234,12 @@ func (s *scanner) nodes(list []*onnxpb.NodeProto) {
 	}
 }
 
-var sequenceOps = []string{
-	"SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
-	"SequenceMap", "SplitToSequence", "ConcatFromSequence",
+// leftOutOps are operators on what rammerc leaves out, by name; their inputs may be absent.
+var leftOutOps = map[string]string{
+	"ConcatFromSequence": "sequences", "SequenceAt": "sequences", "SequenceConstruct": "sequences",
+	"SequenceEmpty": "sequences", "SequenceErase": "sequences", "SequenceInsert": "sequences",
+	"SequenceLength": "sequences", "SequenceMap": "sequences", "SplitToSequence": "sequences",
+	"Optional": "optionals", "OptionalGetElement": "optionals", "OptionalHasElement": "optionals",
 }
 
 // training finds BatchNormalization's mode; Dropout's is an input, which the importer looks at.
