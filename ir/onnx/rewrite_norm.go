@@ -178,6 +178,31 @@ func lpNorm(c *rewriting) {
 	c.become("Div", nil, x, safe)
 }
 
+// globalLpPool is the p-norm over all axes behind the channel.
+func globalLpPool(c *rewriting) {
+	x, p := c.n.Input(0), c.takeInt("p", 2)
+	shape, ok := c.shapeOf(x)
+	if !ok {
+		return
+	}
+	if p < 1 {
+		c.refuse("bad-attribute", "attribute p", "", "%d is not possible, wanted at least 1", p)
+		return
+	}
+	axes := c.ints("axes", upTo(2, int64(len(shape)))...)
+	exact := ir.Attrs{"noop_with_empty_axes": ir.IntAttr(1)}
+	if p <= 2 && len(shape) > 2 {
+		c.become(fmt.Sprintf("ReduceL%d", p), exact, x, axes)
+		return
+	}
+	power, root := c.scalar("power", float64(p), x), c.scalar("root", 1/float64(p), x)
+	if c.refused {
+		return
+	}
+	sum := c.emit("ReduceSum", exact, c.emit("Pow", nil, c.emit("Abs", nil, x), power), axes)
+	c.become("Pow", nil, sum, root)
+}
+
 // meanVarianceNorm is (x - mean)/(deviation + 1e-9) over axes.
 func meanVarianceNorm(c *rewriting) {
 	list := []int64{0, 2, 3}

@@ -1,0 +1,161 @@
+package onnx
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// maxUnrolled bounds the steps of a recurrence that is written out: a prompt is cut into pieces of about
+// this length, a decoder makes one step.
+const maxUnrolled = 256
+
+// linearAttentionRule writes out the steps of LinearAttention. The state [batch][kv heads][dk][dv] is a
+// sum of products of keys and values; queries read from it. Steps compute in float32 at least.
+type linearAttentionRule struct {
+	*rewriting
+	q            *ir.Value // [batch][kv heads][group][time][dk], scaled
+	k, v         *ir.Value // [batch][kv heads][time][dk or dv]
+	decay        *ir.Value // factors of the state [batch][kv heads][time][dk or 1], nil without gate
+	beta         *ir.Value // [batch][kv heads or 1][time][1], nil without correction
+	state        *ir.Value // nil is 0
+	steps        int64
+	heads, kv    int64
+	dtype, stype ir.DType // of the outputs
+	wide         ir.DType
+}
+
+func linearAttention(c *rewriting) {
+	if !c.arity(3, 6) {
+		return
+	}
+	a := &linearAttentionRule{rewriting: c}
+	c.takeInt("chunk_size", 0) // a hint
+	rule := c.takeString("update_rule", "gated_delta", "linear", "gated", "delta", "gated_delta")
+	scale := c.takeFloat("scale", 0)
+	a.heads, a.kv = c.takeInt("q_num_heads", 0), c.takeInt("kv_num_heads", 0)
+	if c.refused || !a.checkHeads() || !a.checkInputs(rule) || !a.readTypes() || !a.readLength() {
+		return
+	}
+	size, known := c.knownExtent(c.n.Input(0), 2)
+	switch {
+	case scale != 0:
+	case known && size >= a.heads:
+		scale = 1 / math.Sqrt(float64(size/a.heads))
+	default:
+		c.later("unknown-extent", "the head size cannot be inferred, and the operator is rewritten by it")
+		return
+	}
+	a.spread(scale)
+	outs := make([]*ir.Value, a.steps)
+	for t := range a.steps {
+		outs[t] = c.reshape(a.step(t), 0, 1, -1)
+	}
+	y := outs[0]
+	if a.steps > 1 {
+		y = c.concat(1, outs...)
+	}
+	c.finish(c.cast(y, a.dtype), c.cast(a.state, a.stype))
+}
+
+func (a *linearAttentionRule) checkHeads() bool {
+	if a.kv < 1 || a.heads < a.kv || a.heads > math.MaxInt32 || a.heads%a.kv != 0 {
+		a.refuse("bad-attribute", "attribute q_num_heads", "", "%d query heads are no multiple of %d heads of keys and values", a.heads, a.kv)
+		return false
+	}
+	return true
+}
+
+// checkInputs wants the inputs that the update rule has and no others.
+func (a *linearAttentionRule) checkInputs(rule string) bool {
+	for _, in := range []struct {
+		index int
+		name  string
+		rules []string
+	}{{4, "decay", []string{"gated", "gated_delta"}}, {5, "beta", []string{"delta", "gated_delta"}}} {
+		place, there := fmt.Sprintf("input %d (%s)", in.index, in.name), a.n.Input(in.index) != nil
+		switch wanted := slices.Contains(in.rules, rule); {
+		case wanted && !there:
+			a.refuse("missing-input", place, "", "the input is absent, update_rule %q needs it", rule)
+		case !wanted && there:
+			a.refuse("bad-arity", place, "", "update_rule %q has no such input", rule)
+		}
+	}
+	for i := range 3 {
+		a.rankOf(i, 3)
+	}
+	return !a.refused
+}
+
+func (a *linearAttentionRule) readTypes() bool {
+	var ok bool
+	if a.dtype, ok = a.dtypeOf(a.n.Input(0)); !ok {
+		return false
+	}
+	a.stype = a.dtype
+	if past := a.n.Input(3); past != nil {
+		if a.stype, ok = a.dtypeOf(past); !ok {
+			return false
+		}
+	}
+	a.wide = ir.Float32
+	if a.dtype == ir.Float64 {
+		a.wide = ir.Float64
+	}
+	return true
+}
+
+func (a *linearAttentionRule) readLength() bool {
+	n, known := a.knownExtent(a.n.Input(0), 1)
+	switch {
+	case !known:
+		a.later("unknown-extent", "the length of the sequence cannot be inferred, and the operator is written out step by step")
+	case n < 1 || n > maxUnrolled:
+		a.refuse("unsupported-op", "", fmt.Sprintf("feed the sequence in pieces of at most %d", maxUnrolled),
+			"a sequence of length %d is not supported", n)
+	}
+	a.steps = n
+	return !a.refused
+}
+
+// spread brings the inputs to the shapes that the steps slice.
+func (a *linearAttentionRule) spread(scale float64) {
+	wide := func(i int) *ir.Value { return a.cast(a.n.Input(i), a.wide) }
+	q := a.emit("Mul", nil, wide(0), a.number("scale", scale, a.wide))
+	a.q = a.transpose(a.reshape(q, 0, 0, a.kv, a.heads/a.kv, -1), 0, 2, 3, 1, 4)
+	a.k, a.v = a.splitHeads(wide(1), a.kv), a.splitHeads(wide(2), a.kv)
+	if a.n.Input(3) != nil {
+		a.state = wide(3)
+	}
+	if a.n.Input(4) != nil {
+		a.decay = a.emit("Exp", nil, a.splitHeads(wide(4), a.kv))
+	}
+	if a.n.Input(5) != nil {
+		a.beta = a.unsqueeze(a.transpose(wide(5), 0, 2, 1), 3)
+	}
+}
+
+// step updates the state and returns what the queries [batch][kv heads][group][dv] read from it.
+func (a *linearAttentionRule) step(t int64) *ir.Value {
+	at := func(x *ir.Value, axis int64) *ir.Value { return a.slice(x, axis, t, t+1) }
+	k, v := at(a.k, 2), at(a.v, 2)
+	column := a.transpose(k, 0, 1, 3, 2)
+	if a.decay != nil && a.state != nil {
+		a.state = a.emit("Mul", nil, a.state, a.transpose(at(a.decay, 2), 0, 1, 3, 2))
+	}
+	if a.beta != nil {
+		if a.state != nil {
+			v = a.emit("Sub", nil, v, a.emit("MatMul", nil, k, a.state))
+		}
+		v = a.emit("Mul", nil, v, at(a.beta, 2))
+	}
+	update := a.emit("Mul", nil, column, v)
+	if a.state == nil {
+		a.state = update
+	} else {
+		a.state = a.emit("Add", nil, a.state, update)
+	}
+	return a.emit("MatMul", nil, a.squeeze(at(a.q, 3), 3), a.state)
+}
