@@ -175,10 +175,11 @@ func peelScale(v *ir.Value, m *attentionMatch) *ir.Value {
 }
 
 // shapesFit checks that q, kᵀ and v have equal axes before the last two, and that the mask and the
-// condition do not broadcast the scores to more.
+// condition do not broadcast the scores to more. Attention computes in float32, so that of float64 stays
+// as it is.
 func (m *attentionMatch) shapesFit(scores *ir.Value) bool {
 	rank := len(m.q.Shape)
-	if rank < 2 || len(m.kt.Shape) != rank || len(m.v.Shape) != rank || !m.q.DType.IsFloat() {
+	if rank < 2 || len(m.kt.Shape) != rank || len(m.v.Shape) != rank || !m.q.DType.IsFloat() || m.q.DType == ir.Float64 {
 		return false
 	}
 	batch := m.q.Shape[:rank-2]

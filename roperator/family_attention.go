@@ -22,7 +22,8 @@ type attention struct {
 
 func lowerAttention(b *Builder, g *Group) error {
 	n := g.Anchor
-	if d := n.Outputs[0].DType; d != ir.Float32 {
+	d := n.Outputs[0].DType
+	if realType(d) != ir.Float32 {
 		return unsupportedType(d)
 	}
 	shape := g.Outputs[0].Shape.MustConsts()
@@ -36,7 +37,11 @@ func lowerAttention(b *Builder, g *Group) error {
 	}
 	rank := len(shape)
 	b.interleaveHeads(g.Outputs[0])
-	t := b.newTail(g, tailSpec{dtype: ir.Float32, shape: shape, cuts: [2]int{rank - 2, rank - 1}})
+	spec := tailSpec{dtype: ir.Float32, shape: shape, cuts: [2]int{rank - 2, rank - 1}}
+	if d != ir.Float32 {
+		spec.own = castExpr(d, leafExpr(ir.Float32, 0))
+	}
+	t := b.newTail(g, spec)
 	var candidates []*Candidate
 	for _, bq := range []int64{16, 8, 32} {
 		if bq == 16 || bq == 8 && a.depth <= 128 || bq == 32 && a.queries > 16 && a.size() <= 64 {
@@ -71,8 +76,15 @@ func (b *Builder) readAttention(g *Group) (*attention, error) {
 		if v == nil {
 			continue
 		}
+		e := g.Prologue[i]
+		if v.DType != ir.Float32 { // the kernel reads float32: 16-bit operands are widened before it
+			if e == nil {
+				e = leafExpr(v.DType, 0)
+			}
+			e = castExpr(ir.Float32, e)
+		}
 		var err error
-		if in[i], err = b.mapped(g.Prologue[i], v); err != nil {
+		if in[i], err = b.mapped(e, v); err != nil {
 			return nil, err
 		}
 	}

@@ -105,6 +105,8 @@ func TestAttention(t *testing.T) {
 		return fmt.Sprintf("%%q: float32[%s%d,%d], %%k: float32[%s%d,%d], %%v: float32[%s%d,%d]", b, lq, d, b, lk, d, b, lk, dv)
 	}
 	cases := []Case{
+		attention("halves", "%q: float16[2,9,16], %k: float16[2,11,16], %v: float16[2,11,8], %m: float16[9,11]", "%q, %k, %v, %m", "scale = 0.25"),
+		attention("bfloat16", "%q: bfloat16[2,9,16], %k: bfloat16[2,11,16], %v: bfloat16[2,11,8]", "%q, %k, %v", "scale = 0.25"),
 		attention("one head", qkv("", 20, 70, 16, 16), "%q, %k, %v", "scale = 0.25"),
 		attention("heads", qkv("2,3,", 33, 40, 32, 32), "%q, %k, %v", "scale = 0.25"),
 		attention("odd sizes", qkv("2,", 9, 5, 7, 13), "%q, %k, %v", "scale = 0.5"),
