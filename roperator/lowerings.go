@@ -31,6 +31,7 @@ var lowerings = [][]loweringRow{
 	normLowerings,
 	poolLowerings,
 	indexedLowerings,
+	samplingLowerings,
 	sourceLowerings,
 	gemmLowerings,
 	convLowerings,
