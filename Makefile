@@ -10,7 +10,7 @@ check:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) mod tidy -diff
-	$(GO) generate ./... && git diff --exit-code
+	$(GO) test ./internal/driver ./scripts/... -run Generated -count=1
 
 ## test: every test that this machine can run
 test:
@@ -30,7 +30,7 @@ replay:
 
 ## gpu: build, correctness, compute-sanitizer, timing and peers on the GPU of this machine
 gpu:
-	./scripts/gpu_check.sh
+	./scripts/gpu_check.sh $(or $(MODELS),testdata/models) $(or $(OUT),.gpu)
 
 generate:
 	$(GO) generate ./...

@@ -1,21 +1,55 @@
 #!/usr/bin/env bash
-# Installs what tests use beyond Go and a C++ compiler into the folder given: nvcc (to compile emitted
-# sources; no GPU needed) and onnxruntime (an oracle). Both are optional: tests that lack them skip.
+# Installs what tests use beyond Go into the folder given: nvcc (to compile emitted sources; no GPU needed)
+# and onnxruntime (an oracle). Both are optional: tests that lack them skip, with the reason. A C++
+# compiler is installed too where there is none, if the machine lets us; without one this fails.
+#
+# After it, NVCC is DIR/nvcc/nvidia/cu13/bin/nvcc, and DIR/oracle/bin/python3 is a Python with onnxruntime.
 set -uo pipefail
 dir=$1
 mkdir -p "$dir"
 cuda=13.0
+pip=(python3 -m pip install -q --no-warn-script-location --disable-pip-version-check --root-user-action=ignore)
 
-if [ ! -x "$dir/nvcc/nvidia/cu13/bin/nvcc" ]; then
-  python3 -m pip install -q --no-warn-script-location --disable-pip-version-check --root-user-action=ignore \
-    --target "$dir/nvcc" \
+quietly_apt() {
+  command -v apt-get >/dev/null || return 1
+  local sudo=()
+  [ "$(id -u)" = 0 ] || sudo=(sudo -n)
+  "${sudo[@]}" apt-get update -qq >/dev/null && "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null
+}
+
+install_nvcc() {
+  "${pip[@]}" --target "$dir/nvcc" \
     "nvidia-cuda-nvcc==$cuda.*" "nvidia-cuda-crt==$cuda.*" "nvidia-cuda-runtime==$cuda.*" \
-    "nvidia-cuda-cccl==$cuda.*" "nvidia-nvvm==$cuda.*" || echo "nvcc could not be installed"
+    "nvidia-cuda-cccl==$cuda.*" "nvidia-nvvm==$cuda.*"
+}
+
+# A virtual environment where python3 can make one, otherwise a folder of packages and a wrapper.
+install_oracle() {
+  local packages=(numpy onnx onnxruntime)
+  if python3 -m venv "$dir/oracle" 2>/dev/null &&
+    "$dir/oracle/bin/python3" -m pip install -q --disable-pip-version-check "${packages[@]}"; then
+    return 0
+  fi
+  rm -rf "$dir/oracle"
+  mkdir -p "$dir/oracle/bin"
+  "${pip[@]}" --target "$dir/oracle/packages" "${packages[@]}" || return 1
+  printf '#!/bin/sh\nPYTHONPATH="%s${PYTHONPATH:+:$PYTHONPATH}" exec python3 "$@"\n' "$dir/oracle/packages" >"$dir/oracle/bin/python3"
+  chmod +x "$dir/oracle/bin/python3"
+}
+
+works() { "$dir/oracle/bin/python3" -c 'import onnx, onnxruntime' 2>/dev/null; }
+
+command -v c++ >/dev/null || quietly_apt g++ || echo "g++ could not be installed"
+if command -v python3 >/dev/null && ! python3 -m pip --version >/dev/null 2>&1; then
+  quietly_apt python3-pip || echo "pip could not be installed"
 fi
-if [ ! -x "$dir/oracle/bin/python3" ]; then
-  python3 -m venv "$dir/oracle" &&
-    "$dir/oracle/bin/python3" -m pip install -q --disable-pip-version-check numpy onnx onnxruntime ||
+if [ ! -x "$dir/nvcc/nvidia/cu13/bin/nvcc" ]; then
+  install_nvcc || echo "nvcc could not be installed"
+fi
+if ! works; then
+  install_oracle && works || {
+    rm -rf "$dir/oracle"
     echo "onnxruntime could not be installed"
+  }
 fi
-command -v c++ >/dev/null || { apt-get update -qq && apt-get install -y -qq g++; }
 command -v c++ >/dev/null

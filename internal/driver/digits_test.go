@@ -126,12 +126,24 @@ func TestDigitsUnderThreadSanitizer(t *testing.T) {
 // TestSameBytes compiles twice: names and times of temporary folders and files must not reach what is
 // made, the built library included.
 func TestSameBytes(t *testing.T) {
-	needCxx(t)
+	for _, target := range []string{TargetEmu, "sm_90"} {
+		t.Run(target, func(t *testing.T) {
+			if target == TargetEmu {
+				needCxx(t)
+			} else if _, err := toolchain.FindNVCC(""); err != nil {
+				t.Skipf("needs nvcc: %v", err)
+			}
+			sameBytes(t, target)
+		})
+	}
+}
+
+func sameBytes(t *testing.T, target string) {
 	dir := t.TempDir()
 	var files [2][]string
 	for i := range files {
-		o := CompileOptions{Out: filepath.Join(dir, fmt.Sprint(i), "out"), Emit: EmitAll}
-		o.Path, o.Target = models+"digits_attention.onnx", TargetEmu
+		o := CompileOptions{Out: filepath.Join(dir, fmt.Sprint(i), "out"), Emit: EmitAll, Offline: true}
+		o.Path, o.Target = models+"digits_attention.onnx", target
 		r, err := Compile(&UI{}, o)
 		if err != nil {
 			t.Fatal(err)

@@ -2,8 +2,11 @@ package toolchain
 
 import (
 	"context"
+	"crypto/sha256"
 	"debug/elf"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -130,7 +133,7 @@ func (n *NVCC) BuildLibrary(ctx context.Context, dir, name string, archs []strin
 	if err != nil {
 		return nil, err
 	}
-	keep, err := os.MkdirTemp("", "rammerc-nvcc-")
+	keep, err := buildFolder(dir, name, append(append([]string{version}, arch...), flags...))
 	if err != nil {
 		return nil, err
 	}
@@ -141,10 +144,10 @@ func (n *NVCC) BuildLibrary(ctx context.Context, dir, name string, archs []strin
 	compile := append([]string{n.Path}, common...)
 	compile = append(compile, arch...)
 	compile = append(compile, "-Xptxas", "-v", "-Xcompiler", "-fPIC", "-Xcompiler", "-fvisibility=hidden",
-		"--keep", "--keep-dir", keep, "-c", name+".cu", "-o", object)
+		"-frandom-seed="+name, "--keep", "--keep-dir", keep, "-c", name+".cu", "-o", object)
 	link := append([]string{n.Path, "-shared", "-Xcompiler", "-fPIC", "-Xlinker", "--version-script=" + name + ".map"}, arch...)
 	link = append(append(link, object, "-o", "lib"+name+".so"), n.libraryFlags()...)
-	if err := b.run(ctx, dir, compile); err != nil {
+	if err := b.run(ctx, keep, compile); err != nil {
 		return b, err
 	}
 	b.Kernels = readKernels(b.Runs[0].Output)
@@ -153,6 +156,40 @@ func (n *NVCC) BuildLibrary(ctx context.Context, dir, name string, archs []strin
 		return b, err
 	}
 	return b, b.run(ctx, dir, []string{n.Path, "-lib", object, "-o", "lib" + name + ".a"})
+}
+
+// buildFolder is a temporary folder with copies of the sources. nvcc makes symbols from the path of what
+// it compiles, so the folder's name follows from the content: the same sources give the same bytes. While
+// another build of the same sources is under way, any name must do.
+func buildFolder(dir, name string, flags []string) (string, error) {
+	hash := sha256.New()
+	fmt.Fprintln(hash, flags)
+	files := map[string][]byte{}
+	for _, ext := range []string{".cu", ".h"} {
+		data, err := os.ReadFile(filepath.Join(dir, name+ext))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // nvcc says so if it is needed
+		}
+		if err != nil {
+			return "", err
+		}
+		files[name+ext] = data
+		fmt.Fprintf(hash, "%d\n%s", len(data), data)
+	}
+	folder := filepath.Join(os.TempDir(), fmt.Sprintf("rammerc-nvcc-%x", hash.Sum(nil)[:8]))
+	err := os.Mkdir(folder, 0o700)
+	if err != nil {
+		if folder, err = os.MkdirTemp("", "rammerc-nvcc-"); err != nil {
+			return "", err
+		}
+	}
+	for file, data := range files {
+		if err := os.WriteFile(filepath.Join(folder, file), data, 0o666); err != nil {
+			os.RemoveAll(folder)
+			return "", err
+		}
+	}
+	return folder, nil
 }
 
 func (b *Build) run(ctx context.Context, dir string, command []string) error {
