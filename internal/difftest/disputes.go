@@ -45,6 +45,13 @@ var disputes = []struct {
 	}},
 	{"LSTM", "clip holds for the input of every activation, that of the cell's state too", func(n *ir.Node) bool { return n.HasAttr("clip") }},
 	{"LSTM GRU RNN", "a sequence of no steps keeps its initial state", mayBeEmptySequence},
+	{
+		"RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial",
+		"the standard names no generator", func(*ir.Node) bool { return true },
+	},
+	{"AffineGrid", "align_corners of one element, whose corners are both borders", func(n *ir.Node) bool {
+		return n.Int("align_corners", 0) != 0 && n.Inputs[1].Const != nil && slices.Contains(ir.Slice[int64](n.Inputs[1].Const)[2:], 1)
+	}},
 	{"Gemm", "beta counts when there is nothing to multiply", emptyOperand},
 	{"Shrink", "computed in float32", func(n *ir.Node) bool { return n.Inputs[0].DType == ir.Float64 }},
 	{"Gelu", "constants of the approximation in float32", func(n *ir.Node) bool {

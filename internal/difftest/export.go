@@ -9,16 +9,24 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// Export writes g as an ONNX model of the reference opset. Operators that passes make have no ONNX form.
+// Export writes g as an ONNX model of the reference opset, or of a newer one that an operator needs. Operators that passes make have no ONNX form.
 func Export(g *ir.Graph) ([]byte, error) {
 	graph, err := exportGraph(g, true)
 	if err != nil {
 		return nil, err
 	}
+	opset := int64(ir.ReferenceOpset)
+	ir.EachGraph(g, func(g *ir.Graph) {
+		for _, n := range g.Nodes {
+			if op := ir.LookupOp(n.Domain, n.Op); op != nil {
+				opset = max(opset, int64(op.Since))
+			}
+		}
+	})
 	m := &onnxpb.ModelProto{
 		IrVersion:    proto.Int64(10),
 		ProducerName: proto.String("difftest"),
-		OpsetImport:  []*onnxpb.OperatorSetIdProto{{Domain: proto.String(""), Version: proto.Int64(ir.ReferenceOpset)}},
+		OpsetImport:  []*onnxpb.OperatorSetIdProto{{Domain: proto.String(""), Version: proto.Int64(opset)}},
 		Graph:        graph,
 	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)

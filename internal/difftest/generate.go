@@ -15,6 +15,7 @@ type generator struct {
 	*rand.Rand
 	g      *ir.Graph
 	pool   []*ir.Value
+	loose  []*ir.Value // values whose extents depend on data: they can be outputs only
 	vals   map[*ir.Value]*ir.Tensor
 	inputs map[string]*ir.Tensor
 
@@ -80,7 +81,7 @@ func (r *generator) refuse(why string) { panic(refusal{why}) }
 
 // attempt grows the graph, or leaves it as it was when something is refused.
 func (r *generator) attempt(grow func(*generator)) (ok bool) {
-	nodes, consts, inputs, pool := len(r.g.Nodes), len(r.g.Consts), len(r.g.Inputs), len(r.pool)
+	nodes, consts, inputs, pool, loose := len(r.g.Nodes), len(r.g.Consts), len(r.g.Inputs), len(r.pool), len(r.loose)
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
@@ -90,6 +91,7 @@ func (r *generator) attempt(grow func(*generator)) (ok bool) {
 				delete(r.inputs, v.Name)
 			}
 			r.g.Nodes, r.g.Consts, r.g.Inputs, r.pool = r.g.Nodes[:nodes], r.g.Consts[:consts], r.g.Inputs[:inputs], r.pool[:pool]
+			r.loose = r.loose[:loose]
 			ok = false
 		default:
 			panic(p)
@@ -121,6 +123,11 @@ func (r *generator) chooseOutputs() {
 			continue
 		}
 		if used := len(uses[v]) > 0; used && r.IntN(6) == 0 || !used && r.IntN(8) != 0 {
+			r.g.Outputs = append(r.g.Outputs, v)
+		}
+	}
+	for _, v := range r.loose {
+		if r.one(2) {
 			r.g.Outputs = append(r.g.Outputs, v)
 		}
 	}
@@ -256,6 +263,8 @@ func (r *generator) addNode(n *ir.Node) []*ir.Value {
 		r.vals[v] = outs[i]
 		if _, fixed := v.Shape.Consts(); fixed {
 			r.pool = append(r.pool, v)
+		} else if v.Shape != nil {
+			r.loose = append(r.loose, v)
 		}
 	}
 	return n.Outputs

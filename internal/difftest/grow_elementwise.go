@@ -22,6 +22,10 @@ var growers = slices.Concat(
 	reduceGrowers(),
 	shapeGrowers,
 	indexedGrowers,
+	samplingGrowers,
+	selectionGrowers,
+	signalGrowers,
+	randomGrowers,
 	recurrentGrowers,
 	controlGrowers,
 	internalGrowers,
@@ -40,6 +44,7 @@ func growerOf(op string) func(*generator) {
 var specialElementwise = map[string]func(*generator){
 	"Cast": growCast, "CastLike": growCastLike, "Clip": growClip, "PRelu": growPRelu, "Mod": growMod, "Pow": growPow,
 	"Where": growWhere, "Div": growDiv, "BitShift": growBitShift, "Celu": growCelu,
+	"BitCast": growBitCast,
 }
 
 func elementwiseGrowers() []grower {
@@ -120,6 +125,18 @@ func growCast(r *generator) {
 		x = r.node(oneOf(r, "Floor", "Round", "Ceil"), nil, x)
 	}
 	r.node("Cast", ir.Attrs{"to": ir.IntAttr(to.ONNX())}, x)
+}
+
+// growBitCast makes integers of floats; the other way round would make NaNs, whose bits nobody keeps.
+func growBitCast(r *generator) {
+	x := r.of(nil, 0, 4)
+	same := map[int][]ir.DType{
+		1: {ir.Int8, ir.Uint8}, 2: {ir.Int16, ir.Uint16}, 4: {ir.Int32, ir.Uint32}, 8: {ir.Int64, ir.Uint64},
+	}[x.DType.Size()]
+	if x.DType == ir.Bool {
+		r.refuse("a bool has one bit")
+	}
+	r.node("BitCast", ir.Attrs{"to": ir.IntAttr(oneOf(r, same...).ONNX())}, x)
 }
 
 func growCastLike(r *generator) {

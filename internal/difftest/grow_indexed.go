@@ -18,7 +18,8 @@ var indexedGrowers = []grower{
 	{"Resize", growResize},
 	{"DepthToSpace", growDepthToSpace},
 	{"SpaceToDepth", growSpaceToDepth},
-	{"CumSum", growCumSum},
+	{"CumSum", func(r *generator) { growCumulative(r, "CumSum") }},
+	{"CumProd", func(r *generator) { growCumulative(r, "CumProd") }},
 	{"Trilu", growTrilu},
 	{"OneHot", growOneHot},
 	{"TopK", growTopK},
@@ -269,15 +270,15 @@ func growSpaceToDepth(r *generator) {
 	r.node("SpaceToDepth", ir.Attrs{"blocksize": ir.IntAttr(b)}, x)
 }
 
-func growCumSum(r *generator) {
-	x := r.of(ir.LookupOp("", "CumSum").Inputs[0].Types, 1, 4)
+func growCumulative(r *generator, op string) {
+	x := r.of(ir.LookupOp("", op).Inputs[0].Types, 1, 4)
 	attrs := ir.Attrs{}
 	for _, name := range []string{"exclusive", "reverse"} {
 		if r.one(3) {
 			attrs[name] = ir.IntAttr(1)
 		}
 	}
-	r.node("CumSum", attrs, x, r.scalar(oneOf(r, indexes...), float64(r.axis(rankOf(x)))))
+	r.node(op, attrs, x, r.scalar(oneOf(r, indexes...), float64(r.axis(rankOf(x)))))
 }
 
 func growTrilu(r *generator) {

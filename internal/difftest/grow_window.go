@@ -11,6 +11,7 @@ var windowGrowers = []grower{
 	{"ConvTranspose", growConvTranspose},
 	{"MaxPool", growMaxPool},
 	{"AveragePool", growAveragePool},
+	{"LpPool", growLpPool},
 	{"GlobalAveragePool", func(r *generator) { r.node("GlobalAveragePool", nil, r.value(r.float(), 2, 5)) }},
 	{"GlobalMaxPool", func(r *generator) { r.node("GlobalMaxPool", nil, r.value(r.float(), 2, 5)) }},
 }
@@ -181,7 +182,17 @@ func growMaxPool(r *generator) {
 	r.nodes("", "MaxPool", outs, attrs, x)
 }
 
+func growLpPool(r *generator) {
+	x := r.image()
+	attrs := r.poolAttrs("LpPool", x)
+	if r.one(2) {
+		attrs["p"] = ir.IntAttr(int64(1 + r.IntN(3)))
+	}
+	r.node("LpPool", attrs, x)
+}
+
 func growAveragePool(r *generator) {
 	x := r.image()
 	r.node("AveragePool", r.poolAttrs("AveragePool", x), x)
 }
+
