@@ -171,9 +171,11 @@ func (s *scope) supported(p *place, n *ir.Node) bool {
 	}
 	row := ir.LookupOp("", n.Op)
 	switch {
-	case p.domain != "":
+	case p.domain != "" && !hasRules(p.domain, p.op):
 		s.unsupported(p, n, fmt.Sprintf("operators of domain %s are not supported", p.domain), domainHelp(p.domain))
-	case row == nil && !hasRules(n.Op):
+	case p.domain != "":
+		return true
+	case row == nil && !hasRules("", n.Op):
 		s.unsupported(p, n, "the operator is not supported", "see the supported operators with rammerc ops, or replace it in the model")
 	case row != nil && p.opset < int64(row.Since) && p.opset > 0:
 		s.unsupported(p, n, fmt.Sprintf("the operator exists from opset %d on", row.Since), "declare the opset that the model was written in")

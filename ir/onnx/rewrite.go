@@ -88,6 +88,24 @@ var rules = []rule{
 	{"Upsample", minOpset, 10, upsample, "Resize sampled from the corner, and floored"},
 }
 
+// previewDomain has operators that ONNX tries out; previewRules are all that is known of it.
+const previewDomain = "ai.onnx.preview"
+
+var previewRules = []rule{
+	{"FlexAttention", 1, always, flexAttention, "two products around a softmax and the subgraphs that change it"},
+}
+
+// rulesOf are the rules for operators of a domain.
+func rulesOf(domain string) []rule {
+	switch domain {
+	case "":
+		return rules
+	case previewDomain:
+		return previewRules
+	}
+	return nil
+}
+
 // Rewrite describes one rule of the importer, for documentation.
 type Rewrite struct {
 	Op           string
@@ -95,10 +113,11 @@ type Rewrite struct {
 	Why          string
 }
 
-// Rewrites lists what the importer rewrites, sorted by operator.
+// Rewrites lists what the importer rewrites, sorted by domain and operator.
 func Rewrites() []Rewrite {
-	out := make([]Rewrite, len(rules))
-	for i, r := range rules {
+	all := slices.Concat(rules, previewRules)
+	out := make([]Rewrite, len(all))
+	for i, r := range all {
 		out[i] = Rewrite{r.op, r.from, r.before, r.why}
 		if r.before == always {
 			out[i].Before = 0
@@ -107,8 +126,8 @@ func Rewrites() []Rewrite {
 	return out
 }
 
-func hasRules(op string) bool {
-	return slices.ContainsFunc(rules, func(r rule) bool { return r.op == op })
+func hasRules(domain, op string) bool {
+	return slices.ContainsFunc(rulesOf(domain), func(r rule) bool { return r.op == op })
 }
 
 // rewriting is the application of rules to one node.
@@ -123,7 +142,7 @@ type rewriting struct {
 func (c *rewriting) run() {
 	op := c.n.Op
 	applied := false
-	for _, r := range rules {
+	for _, r := range rulesOf(c.p.domain) {
 		if r.op == op && c.p.opset >= r.from && c.p.opset < r.before && !c.refused {
 			applied = true
 			r.do(c)

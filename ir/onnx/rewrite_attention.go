@@ -156,15 +156,7 @@ func (a *attentionRule) repeat(x *ir.Value) *ir.Value {
 
 // probabilities are the softmax of the scores; scores is what qk_matmul_output_mode asks for.
 func (a *attentionRule) probabilities() (scores, p *ir.Value) {
-	rank := int64(4)
-	if a.group > 1 {
-		rank = 5
-	}
-	perm := upTo(0, rank)
-	perm[rank-1], perm[rank-2] = perm[rank-2], perm[rank-1]
-	root := a.rootOfScale()
-	kt := a.emit("Mul", nil, a.transpose(a.k, perm...), root)
-	x := a.emit("MatMul", nil, a.emit("Mul", nil, a.q, root), kt)
+	x := a.scores(a.rootOfScale())
 	stages := [4]*ir.Value{x}
 	if a.softcap > 0 {
 		limit := a.number("softcap", a.softcap, a.dtype)
@@ -182,6 +174,18 @@ func (a *attentionRule) probabilities() (scores, p *ir.Value) {
 		scores = a.joinHeads(scores, a.heads)
 	}
 	return scores, p
+}
+
+// scores are the products of queries and keys, each times root.
+func (a *attentionRule) scores(root *ir.Value) *ir.Value {
+	rank := int64(4)
+	if a.group > 1 {
+		rank = 5
+	}
+	perm := upTo(0, rank)
+	perm[rank-1], perm[rank-2] = perm[rank-2], perm[rank-1]
+	kt := a.emit("Mul", nil, a.transpose(a.k, perm...), root)
+	return a.emit("MatMul", nil, a.emit("Mul", nil, a.q, root), kt)
 }
 
 // rootOfScale is the square root of the scale, 1/sqrt(head size) by default: queries and keys take half of it each.
@@ -301,6 +305,66 @@ func (a *attentionRule) paddingBias() *ir.Value {
 	axes := upTo(1, int64(a.lengthAxis())+2)
 	keys := a.countTo(a.total())
 	return a.masked(a.emit("Less", nil, keys, a.unsqueeze(lengths, axes...)))
+}
+
+// flexAttention is Attention whose masks and the like are subgraphs: score_mod changes the scores of all
+// query heads, prob_mod the probabilities.
+func flexAttention(c *rewriting) {
+	if !c.arity(3, 3) {
+		return
+	}
+	a := &attentionRule{rewriting: c}
+	if _, ok := a.rankOf(0, 4); !ok || !a.readInputs() {
+		return
+	}
+	standard := ir.Float32
+	if a.dtype == ir.Float64 {
+		standard = ir.Float64
+	}
+	a.scale, a.precision = a.takeFloat("scale", 0), a.takeType("softmax_precision", standard)
+	if !a.precision.IsFloat() {
+		a.refuse("bad-attribute", "attribute softmax_precision", "", "%v is no floating-point type", a.precision)
+	}
+	if a.refused || !a.formGroups() {
+		return
+	}
+	p := a.cast(a.scores(a.rootOfScale()), a.precision)
+	p = a.emit("Softmax", axisAttr(-1), a.modified(p, "score_mod"))
+	y := a.emit("MatMul", nil, a.cast(a.modified(p, "prob_mod"), a.dtype), a.v)
+	if a.group > 1 {
+		y = a.joinHeads(y, a.heads)
+	}
+	c.finish(y)
+}
+
+// modified applies a subgraph of one input and one output to x, in which query heads are one axis.
+func (a *attentionRule) modified(x *ir.Value, attr string) *ir.Value {
+	g, ok := a.take(attr, ir.AttrGraph)
+	if !ok {
+		return x
+	}
+	if len(g.G.Inputs) != 1 || len(g.G.Outputs) != 1 {
+		a.refuse("bad-attribute", "attribute "+attr, "", "the graph has %d inputs and %d outputs, wanted one of each", len(g.G.Inputs), len(g.G.Outputs))
+		return x
+	}
+	if a.group > 1 {
+		x = a.joinHeads(x, a.heads)
+	}
+	y := a.inline(g.G, x)
+	if a.group > 1 {
+		y = a.splitGroups(y)
+	}
+	return y
+}
+
+// inline moves the nodes of a subgraph of one input and one output to before the node.
+func (c *rewriting) inline(g *ir.Graph, x *ir.Value) *ir.Value {
+	ir.ReplaceAll(g, g.Inputs[0], x)
+	c.s.b.g.Consts = append(c.s.b.g.Consts, g.Consts...)
+	for _, n := range g.Nodes {
+		c.s.emit(n)
+	}
+	return g.Outputs[0]
 }
 
 // rotaryEmbedding rotates pairs of elements by angles that depend on the position.

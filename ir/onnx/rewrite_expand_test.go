@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
@@ -38,6 +40,10 @@ func expansionCases() []rewriteCase {
 	add("LinearAttention", 27, []string{"x float32[2,3,8]", "k float32[2,3,4]", "v float32[2,3,6]"},
 		"y float32; t float32", "y,t = LinearAttention(x,k,v)", newOp,
 		attr("q_num_heads", 4), attr("kv_num_heads", 2), attr("update_rule", "linear"))
+
+	add("FlexAttention", 26, qkv("[2,6,4,8]", "[2,3,5,8]", "[2,3,5,6]"), "y float32", "y = ai.onnx.preview::FlexAttention(x,k,v)", newOp)
+	cases[len(cases)-1].model.OpsetImport = append(cases[len(cases)-1].model.OpsetImport,
+		&onnxpb.OperatorSetIdProto{Domain: proto.String("ai.onnx.preview"), Version: proto.Int64(1)})
 
 	add("LpPool", 18, []string{"x float32[2,3,7,8]"}, "y float32", "y = LpPool(x)", "", attr("kernel_shape", []int64{2, 3}),
 		attr("pads", []int64{0, 1, 1, 1}), attr("strides", []int64{1, 2}), attr("p", 3))
@@ -75,10 +81,10 @@ func expansionCases() []rewriteCase {
 	cases[len(cases)-1].model.init(scales()...)
 	add("QLinearConv", 10, []string{"x uint8[1,2,5,5]", "w int8[3,2,3,3]", "p uint8[]", "r uint8[]"}, "y uint8",
 		"y = QLinearConv(x,xs,p,w,ws,q,ys,r,b)", "")
-	zero := &onnxpb.TensorProto{Name: new(string), DataType: new(int32), Dims: []int64{3}, RawData: make([]byte, 3)}
-	*zero.Name, *zero.DataType = "q", int32(ir.Int8.ONNX())
-	bias := &onnxpb.TensorProto{Name: new(string), DataType: new(int32), Dims: []int64{3}, Int32Data: []int32{100, -2000, 7}}
-	*bias.Name, *bias.DataType = "b", int32(ir.Int32.ONNX())
+	zero := &onnxpb.TensorProto{Name: proto.String("q"), DataType: proto.Int32(int32(ir.Int8.ONNX())), Dims: []int64{3}, RawData: make([]byte, 3)}
+	bias := &onnxpb.TensorProto{
+		Name: proto.String("b"), DataType: proto.Int32(int32(ir.Int32.ONNX())), Dims: []int64{3}, Int32Data: []int32{100, -2000, 7},
+	}
 	cases[len(cases)-1].model.init(append(scales(0.01, 0.03, 0.02), zero, bias)...)
 
 	targets := []*onnxpb.TensorProto{tensor("t", []int64{0, 2, 4, 1, 3, 2}, 2, 3), tensor("w", []float32{0.5, 1, 2, 0.25, 3})}
