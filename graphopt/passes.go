@@ -31,6 +31,8 @@ var Passes = []Pass{
 	{"dead-code", deadCode, "importers leave unused initializers and branches; later passes count uses"},
 	{"fold-constants", foldConstants, "exporters compute shapes and scales with nodes; patterns need to see them as constants"},
 	{"inline-branches", inlineBranches, "with extents bound, the conditions that exporters write are constants"},
+	{"decompose", decompose, "later passes see the products and moves that transforms, grids and windows are made of"},
+	{"fold-constants", foldConstants, "what decomposed operators compute from constants"},
 	{"remove-identity", removeIdentity, "Identity, Dropout and casts to the same type hide patterns"},
 	{"common-subexpressions", commonSubexpressions, "exporters repeat scalar and mask computations for each layer"},
 	{"recognize-layer-norm", recognizeLayerNorm, "exporters before opset 17 write LayerNormalization as nine nodes"},
@@ -58,6 +60,8 @@ type Constraint struct{ Before, After, Why string }
 var Constraints = []Constraint{
 	{"dead-code", "recognize-attention", "single-use checks must not count dead users"},
 	{"fold-constants", "inline-branches", "conditions must be constants"},
+	{"fold-constants", "decompose", "lengths, axes and shapes must be constants"},
+	{"decompose", "common-subexpressions", "equal matrices and indices of several nodes become one"},
 	{"inline-branches", "common-subexpressions", "nodes of a branch merge with those around it"},
 	{"fold-constants", "recognize-layer-norm", "epsilon, axes and exponents must be constants"},
 	{"fold-constants", "recognize-gelu", "the factors must be constants"},

@@ -13,6 +13,7 @@ var recipes = []func(r *generator, x *ir.Value){
 	clipRecipe, castRecipe, matMulRecipe, gemmRecipe, convRecipe, convRecipe, batchNormRecipe,
 	softmaxRecipe, layerNormRecipe, geluRecipe, attentionRecipe, attentionRecipe, reshapeRecipe, transposeRecipe,
 	whereRecipe, reduceRecipe, repeatRecipe, ifRecipe, sliceRecipe, concatRecipe, sunkRecipe,
+	spectrumRecipe,
 }
 
 func unaryRecipe(r *generator, x *ir.Value) {
@@ -339,4 +340,15 @@ func sunkRecipe(r *generator, x *ir.Value) {
 		v = r.either("Add", v, r.weights(n))
 	}
 	r.keep(r.node("Sigmoid", nil, v))
+}
+
+// spectrumRecipe transforms the last axis but keeps the size of the numbers.
+func spectrumRecipe(r *generator, x *ir.Value) {
+	n, ok := extent(x, -1)
+	if !ok || len(x.Shape) < 2 {
+		return
+	}
+	v := r.node("DFT", nil, r.node("Unsqueeze", nil, r.node("Tanh", nil, x), r.ints(-1)))
+	v = r.node("Mul", nil, v, r.number(1/math.Sqrt(float64(n))))
+	r.keep(r.node("ReduceSum", ir.Attrs{"keepdims": ir.IntAttr(0)}, v, r.ints(-1)))
 }
