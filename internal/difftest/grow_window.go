@@ -195,4 +195,3 @@ func growAveragePool(r *generator) {
 	x := r.image()
 	r.node("AveragePool", r.poolAttrs("AveragePool", x), x)
 }
-
