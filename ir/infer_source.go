@@ -165,7 +165,7 @@ func (c *InferContext) floatRange() {
 	c.set(0, Dims(int64(max(n, 0))))
 }
 
-// constFloat returns the only element of a constant of type float32 or float64.
+// constFloat returns the only element of a constant of a float type.
 func constFloat(v *Value) (float64, bool) {
 	if v == nil || v.Const == nil || !wellFormed(v.Const) || v.Const.Len() != 1 {
 		return 0, false
@@ -175,6 +175,13 @@ func constFloat(v *Value) (float64, bool) {
 		return float64(data[0]), true
 	case []float64:
 		return data[0], true
+	case []uint16:
+		switch v.Const.DType {
+		case Float16:
+			return FromFloat16(data[0]), true
+		case BFloat16:
+			return FromBFloat16(data[0]), true
+		}
 	}
 	return 0, false
 }
