@@ -104,6 +104,11 @@ func (w *shapeWalk) need(v *ir.Value) {
 	for _, in := range v.Def.Inputs {
 		w.need(in)
 	}
+	for _, sub := range subgraphs(v.Def) {
+		for _, out := range sub.Outputs {
+			w.need(out)
+		}
+	}
 }
 
 func subgraphs(n *ir.Node) []*ir.Graph {
