@@ -9,7 +9,8 @@ import (
 
 // The versions of ai.onnx that the importer knows. Opsets from minOpset to ir.ReferenceOpset are
 // rewritten to ir.ReferenceOpset. Later ones up to maxOpset only add element types, attributes with
-// defaults and operators to the operators of ir.Ops, so that these mean the same.
+// defaults and operators to those of ir.ReferenceOpset, so that these mean the same; what they add is
+// read as they say.
 const (
 	minOpset = 7
 	maxOpset = ir.NewestOpset
@@ -82,7 +83,7 @@ func (im *importer) checkOpset(opsets map[string]int64, where string) bool {
 			"%sopset %d is newer than %d, the newest one known", where, v, maxOpset)
 		return false
 	case v > ir.ReferenceOpset && im.once("new-opset"):
-		im.warnf("new-opset", "", "%sopset %d is read as opset %d: up to opset %d the supported operators only gain element types and options",
+		im.warnf("new-opset", "", "%sopset %d is read as opset %d with what opsets up to %d add: operators, element types and options",
 			where, v, ir.ReferenceOpset, maxOpset)
 	}
 	return true
