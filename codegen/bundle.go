@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/rammerc/rammerc/codegen/abi"
@@ -21,8 +22,12 @@ import (
 // and there is no C interface: it is meant to be included by a program that runs rt::Context<Program> on
 // the models, such as one that tests them all. All plans are for the same device.
 func EmitBundle(plans []*vdevice.Plan, opt Options, sink Sink) error {
+	return emitBundle(plans, opt, sink, rkernels.Files)
+}
+
+func emitBundle(plans []*vdevice.Plan, opt Options, sink Sink, kernels fs.FS) error {
 	opt.Name = abi.Identifier(opt.Name)
-	b, err := newBundle(plans, opt)
+	b, err := newBundle(plans, opt, kernels)
 	if err != nil {
 		return err
 	}
@@ -42,16 +47,16 @@ func EmitBundle(plans []*vdevice.Plan, opt Options, sink Sink) error {
 }
 
 // newBundle lays the models out; the layout it returns is that of the shared program.
-func newBundle(plans []*vdevice.Plan, opt Options) (*layout, error) {
+func newBundle(plans []*vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) {
 	if len(plans) == 0 {
 		panic("BUG: a bundle of no models")
 	}
 	opt.Unrolled = false
-	b := &layout{plan: &vdevice.Plan{Spec: plans[0].Spec}, opt: opt, kernels: rkernels.Files}
+	b := &layout{plan: &vdevice.Plan{Spec: plans[0].Spec}, opt: opt, kernels: kernels}
 	for i, plan := range plans {
 		partOpt := opt
 		partOpt.Name = fmt.Sprintf("%s_%d", opt.Name, i)
-		p, err := beginLayout(plan, partOpt, rkernels.Files)
+		p, err := beginLayout(plan, partOpt, kernels)
 		if err != nil {
 			return nil, err
 		}
@@ -62,6 +67,9 @@ func newBundle(plans []*vdevice.Plan, opt Options) (*layout, error) {
 	for _, p := range b.parts {
 		if err := p.finish(b.instances, b.functors); err != nil {
 			return nil, err
+		}
+		for i, in := range p.instances {
+			b.instances[i].ops = append(b.instances[i].ops, in.ops...) // only their number counts
 		}
 	}
 	return b, nil

@@ -1,0 +1,80 @@
+package codegen
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/codegen/cudaemu"
+	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// bundleMain runs all models in order: the input of each comes from stdin, its output goes to stdout.
+const bundleMain = `#include "two.cu"
+#include <cstdio>
+int main(int, char** argv) {
+  for (int i = 0; i < model_count; ++i) {
+    const rt::Model& m = *models[i];
+    std::vector<char> in(m.inputs[0].bytes), out(m.outputs[0].bytes);
+    if (std::fread(in.data(), 1, in.size(), stdin) != in.size()) return 1;
+    const std::string weights = std::string(argv[1]) + "/" + m.weights_file;
+    rt::Options options;
+    options.weights_path = weights.c_str();
+    rt::Context<Program> context(m, options);
+    const void* from[] = {in.data()};
+    void* to[] = {out.data()};
+    context.run(from, to, true);
+    std::fwrite(out.data(), 1, out.size(), stdout);
+  }
+}
+`
+
+// TestBundle runs two models of different sizes, which share an rKernel instance, from one program.
+func TestBundle(t *testing.T) {
+	stencils := []*stencilPlan{newStencilPlan(t, 4, 3, 32), newStencilPlan(t, 2, 5, 32)}
+	plans := []*vdevice.Plan{stencils[0].plan, stencils[1].plan}
+	opt := Options{Name: "two", Version: "test", Emulator: cudaemu.Files}
+	kernels := os.DirFS("testdata/kernels")
+	dir := t.TempDir()
+	if err := emitBundle(plans, opt, Dir(dir), kernels); err != nil {
+		t.Fatal(err)
+	}
+	again := Memory{}
+	if err := emitBundle(plans, opt, again, kernels); err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(filepath.Join(dir, "two.cu"))
+	if err != nil || !bytes.Equal(source, again["two.cu"]) {
+		t.Errorf("emitted twice, the source differs (%v)", err)
+	}
+	if !strings.Contains(string(source), "2 models in one program, with 1 distinct rKernel instances") ||
+		!strings.Contains(string(source), "// 8 rOperators") {
+		t.Error("the models' 3 and 5 rOperators do not share one instance")
+	}
+	var in, want []byte
+	for _, s := range stencils {
+		x := testInput(s.veus * s.tile)
+		in = append(in, floatBytes(x)...)
+		want = append(want, floatBytes(s.expect(x))...)
+	}
+	cxx, err := toolchain.FindCxx("")
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "main.cc"), []byte(bundleMain), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cxx.BuildProgram(t.Context(), dir, "main", []string{"main.cc"}, "-O1", "-w"); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(dir, "main"), dir)
+	cmd.Stdin = bytes.NewReader(in)
+	got, err := cmd.Output()
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes (%v) that differ from the expected %d", len(got), err, len(want))
+	}
+}
