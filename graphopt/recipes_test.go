@@ -13,7 +13,7 @@ var recipes = []func(r *generator, x *ir.Value){
 	clipRecipe, castRecipe, matMulRecipe, gemmRecipe, convRecipe, convRecipe, batchNormRecipe,
 	softmaxRecipe, layerNormRecipe, geluRecipe, attentionRecipe, attentionRecipe, reshapeRecipe, transposeRecipe,
 	whereRecipe, reduceRecipe, repeatRecipe, ifRecipe, sliceRecipe, concatRecipe, sunkRecipe,
-	spectrumRecipe,
+	spectrumRecipe, loopRecipe,
 }
 
 func unaryRecipe(r *generator, x *ir.Value) {
@@ -351,4 +351,37 @@ func spectrumRecipe(r *generator, x *ir.Value) {
 	v := r.node("DFT", nil, r.node("Unsqueeze", nil, r.node("Tanh", nil, x), r.ints(-1)))
 	v = r.node("Mul", nil, v, r.number(1/math.Sqrt(float64(n))))
 	r.keep(r.node("ReduceSum", ir.Attrs{"keepdims": ir.IntAttr(0)}, v, r.ints(-1)))
+}
+
+// loopRecipe runs Tanh a few times, ends early on request, and sums what each run gives.
+func loopRecipe(r *generator, x *ir.Value) {
+	body := &ir.Graph{Name: "body"}
+	add := func(op string, in ...*ir.Value) *ir.Value {
+		v := &ir.Value{Name: r.name("b")}
+		v.Def = &ir.Node{Op: op, Inputs: in, Outputs: []*ir.Value{v}}
+		body.Nodes = append(body.Nodes, v.Def)
+		return v
+	}
+	counter := &ir.Value{Name: r.name("i"), DType: ir.Int64, Shape: ir.Shape{}}
+	cond := &ir.Value{Name: r.name("c"), DType: ir.Bool, Shape: ir.Shape{}}
+	carried := &ir.Value{Name: r.name("v"), DType: x.DType, Shape: x.Shape}
+	body.Inputs = []*ir.Value{counter, cond, carried}
+	next := add("Tanh", carried)
+	keep := add("Identity", cond)
+	if r.random.IntN(2) == 0 {
+		most := &ir.Value{Name: r.name("k"), DType: ir.Int64, Shape: ir.Shape{}, Const: ir.FromSlice(ir.Int64, []int64{1})}
+		body.Consts = append(body.Consts, most)
+		keep = add("Less", counter, most)
+	}
+	body.Outputs = []*ir.Value{keep, next, add("Neg", next)}
+	trips := r.constant(ir.FromSlice(ir.Int64, []int64{int64(1 + r.random.IntN(4))}))
+	yes := r.constant(ir.FromSlice(ir.Bool, []bool{true}))
+	n := &ir.Node{Op: "Loop", Name: r.name("loop"), Inputs: []*ir.Value{trips, yes, x}, Attrs: ir.Attrs{"body": ir.GraphAttr(body)}}
+	last, all := &ir.Value{Name: r.name("last"), Def: n}, &ir.Value{Name: r.name("all"), Def: n}
+	n.Outputs = []*ir.Value{last, all}
+	r.g.Nodes = append(r.g.Nodes, n)
+	if ir.InferShapes(r.g).Err() != nil {
+		panic("BUG: the loop has no types")
+	}
+	r.keep(r.either("Add", last, r.node("ReduceSum", ir.Attrs{"keepdims": ir.IntAttr(0)}, all, r.ints(0))))
 }
