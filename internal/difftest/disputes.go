@@ -33,7 +33,7 @@ var disputes = []struct {
 	{"ConvTranspose", "SAME with a window shorter than the stride: the output is the input times the stride", samePadded},
 	{"MaxPool AveragePool", "SAME pads as if there were no dilation", func(n *ir.Node) bool { return samePadded(n) && n.HasAttr("dilations") }},
 	{
-		"ReduceSum ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum ReduceLogSumExp ReduceMax ReduceMin",
+		"ReduceSum ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum ReduceLogSumExp ReduceMax ReduceMin ArgMax ArgMin",
 		"of nothing: keepdims is not heeded", emptyOperand,
 	},
 	{"ReduceLogSum ReduceLogSumExp", "logarithms rounded to integers", func(n *ir.Node) bool { return n.Inputs[0].DType.IsInt() }},
@@ -52,6 +52,14 @@ var disputes = []struct {
 	{"AffineGrid", "align_corners of one element, whose corners are both borders", func(n *ir.Node) bool {
 		return n.Int("align_corners", 0) != 0 && n.Inputs[1].Const != nil && slices.Contains(ir.Slice[int64](n.Inputs[1].Const)[2:], 1)
 	}},
+	{"GridSample", "cubic with border: a place outside is brought to the border first", func(n *ir.Node) bool {
+		return n.Str("mode", "") == "cubic" && n.Str("padding_mode", "") == "border"
+	}},
+	{"AveragePool MaxPool LpPool", "SAME with a window shorter than the stride begins at the first element", func(n *ir.Node) bool {
+		return samePadded(n) && n.HasAttr("strides")
+	}},
+	{"Col2Im", "dilations along one axis", func(n *ir.Node) bool { return len(n.Ints("dilations")) == 1 }},
+	{"HannWindow HammingWindow BlackmanWindow", "computed in float32", func(n *ir.Node) bool { return n.Outputs[0].DType == ir.Float64 }},
 	{"Gemm", "beta counts when there is nothing to multiply", emptyOperand},
 	{"Shrink", "computed in float32", func(n *ir.Node) bool { return n.Inputs[0].DType == ir.Float64 }},
 	{"Gelu", "constants of the approximation in float32", func(n *ir.Node) bool {

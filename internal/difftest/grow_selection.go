@@ -126,7 +126,7 @@ func growWindow(r *generator, op string) {
 	if r.one(2) {
 		attrs["output_datatype"] = ir.IntAttr(r.float().ONNX())
 	}
-	r.node(op, attrs, r.scalar(oneOf(r, indexes...), float64(1+r.IntN(12))))
+	r.node(op, attrs, r.scalar(oneOf(r, indexes...), float64(2+r.IntN(12)))) // one element alone divides by 0
 }
 
 func growMelWeightMatrix(r *generator) {
