@@ -68,6 +68,8 @@ func newBundle(plans []*vdevice.Plan, opt Options, kernels fs.FS) (*layout, erro
 		if err := p.finish(b.instances, b.functors); err != nil {
 			return nil, err
 		}
+	}
+	for _, p := range b.parts {
 		for i, in := range p.instances {
 			b.instances[i].ops = append(b.instances[i].ops, in.ops...) // only their number counts
 		}
