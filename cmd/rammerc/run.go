@@ -110,7 +110,7 @@ Exit status 3 when a difference is larger than the tolerance.`,
 	f.Int64Var(&o.RandomMax, "random-max", 100, "integers are drawn from [0, N)")
 	f.IntVar(&o.Samples, "samples", 1, "number of random samples")
 	f.Float64Var(&o.Limit, "limit", 0, "largest relative L2 error in place of the tolerance table's")
-	f.BoolVar(&o.Bisect, "bisect", false, "find the first node that differs")
+	f.BoolVar(&o.Bisect, "bisect", false, "where they differ, find the first node that does")
 	f.IntVar(&o.Repeat, "repeat", 0, "also run the first sample this many times and compare bits")
 	f.BoolVar(&o.Sanitize, "tsan", false, "build the emulated library with ThreadSanitizer")
 	return cmd

@@ -30,8 +30,9 @@ func (d *NodeDiff) String() string {
 
 // bisect finds the first node that differs. Values that keep their name through the passes are compared
 // with the imported graph's first; then the optimised graph is compiled with every value as an output,
-// and the engine's values are compared with the evaluator's, in order.
-func bisect(ui *UI, o SubjectOptions, in map[string]*ir.Tensor) (*NodeDiff, error) {
+// and the engine's values are compared with the evaluator's, in order. nil: no node differs by itself,
+// small differences add up.
+func bisect(ui *UI, o SubjectOptions, in map[string]*ir.Tensor, limit float64) (*NodeDiff, error) {
 	imported, err := load(&UI{}, o.ModelOptions, true)
 	if err != nil {
 		return nil, err
@@ -47,7 +48,7 @@ func bisect(ui *UI, o SubjectOptions, in map[string]*ir.Tensor) (*NodeDiff, erro
 	}
 	after := observe(g, in)
 	for _, n := range g.Nodes {
-		if d := firstDiff(n, after, want, "optimise"); d != nil {
+		if d := firstDiff(n, after, want, limit, "optimise"); d != nil {
 			return d, nil
 		}
 	}
@@ -62,7 +63,7 @@ func bisect(ui *UI, o SubjectOptions, in map[string]*ir.Tensor) (*NodeDiff, erro
 		return nil, err
 	}
 	for _, n := range g.Nodes {
-		if d := firstDiff(n, got, after, s.engine.describe()); d != nil {
+		if d := firstDiff(n, got, after, limit, s.engine.describe()); d != nil {
 			return d, nil
 		}
 	}
@@ -77,13 +78,13 @@ func observe(g *ir.Graph, in map[string]*ir.Tensor) map[string]*ir.Tensor {
 	return all
 }
 
-func firstDiff(n *ir.Node, got, want map[string]*ir.Tensor, stage string) *NodeDiff {
+func firstDiff(n *ir.Node, got, want map[string]*ir.Tensor, limit float64, stage string) *NodeDiff {
 	for _, v := range n.Outputs {
 		if v == nil || got[v.Name] == nil || want[v.Name] == nil {
 			continue
 		}
 		d := tolerance.Compare(v.Name, got[v.Name], want[v.Name])
-		if !d.Within(tolerance.LimitFor(v.DType)) {
+		if !d.Within(limitFor(v.DType, limit)) {
 			return &NodeDiff{v.Name, n.Op, n.Origins, stage, d}
 		}
 	}

@@ -42,7 +42,8 @@ type VerifyResult struct {
 	OK        bool         `json:"ok"`
 	Repeats   int          `json:"repeats,omitempty"`
 	Differing int          `json:"repeats_differing"` // runs whose result has other bits than the first
-	FirstBad  *NodeDiff    `json:"first_difference,omitempty"`
+	Bisected  bool         `json:"bisected,omitempty"`
+	FirstBad  *NodeDiff    `json:"first_difference,omitempty"` // nil although bisected: no node differs by itself
 }
 
 // OutputDiff is the largest difference of an output over all samples.
@@ -108,7 +109,8 @@ func (o *VerifyOptions) verify(ui *UI, s *subject) (*VerifyResult, error) {
 		}
 	}
 	if !r.OK && o.Bisect {
-		r.FirstBad, err = bisect(ui, o.SubjectOptions, samples.at(0).in)
+		r.Bisected = true
+		r.FirstBad, err = bisect(ui, o.SubjectOptions, samples.at(0).in, o.Limit)
 	}
 	return r, err
 }
@@ -214,12 +216,17 @@ func compare(ui *UI, s *subject, samples *sampleSet, limit float64) (*VerifyResu
 	return r, nil
 }
 
+// limitFor is the tolerance table's limit, or the relative L2 error that --limit names.
+func limitFor(d ir.DType, l2 float64) tolerance.Limit {
+	if l2 > 0 {
+		return tolerance.Limit{L2: l2}
+	}
+	return tolerance.LimitFor(d)
+}
+
 func worsen(worst map[string]*OutputDiff, p port, got, want *ir.Tensor, limit float64) {
 	d := tolerance.Compare(p.name, got, want)
-	l := tolerance.LimitFor(p.dtype)
-	if limit > 0 {
-		l = tolerance.Limit{L2: limit}
-	}
+	l := limitFor(p.dtype, limit)
 	w := worst[p.name]
 	if w == nil {
 		w = &OutputDiff{Difference: d, Limit: l, OK: true}
@@ -290,8 +297,11 @@ func (r *VerifyResult) Text(w io.Writer) {
 	if r.Repeats > 0 {
 		fmt.Fprintf(w, "%d of %d repeated runs differ in some bit\n", r.Differing, r.Repeats)
 	}
-	if r.FirstBad != nil {
+	switch {
+	case r.FirstBad != nil:
 		fmt.Fprintf(w, "first difference: %s\n", r.FirstBad)
+	case r.Bisected:
+		fmt.Fprintln(w, "no node differs by more than the tolerance by itself: small differences add up")
 	}
 }
 
