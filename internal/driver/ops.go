@@ -8,6 +8,7 @@ import (
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
+	"github.com/rammerc/rammerc/ir/onnx"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -21,10 +22,12 @@ type OpInfo struct {
 	Attrs     []string `json:"attributes,omitempty"`
 	Evaluated bool     `json:"evaluated"`
 	Compiled  bool     `json:"compiled"`
+	Becomes   bool     `json:"becomes_others,omitempty"` // the importer makes other operators of it
 	Doc       string   `json:"doc"`
 }
 
-// Ops lists the operator table: ai.onnx first, internal operators only when asked for.
+// Ops lists the operator table: ai.onnx first, internal operators only when asked for, then what the
+// importer makes of operators that the table has not.
 func Ops(internal bool) []OpInfo {
 	var out []OpInfo
 	for i := range ir.Ops {
@@ -36,6 +39,24 @@ func Ops(internal bool) []OpInfo {
 			Op: op.Name, Domain: op.Domain, Since: op.Since, Inputs: portNames(op.Inputs), Outputs: portNames(op.Outputs),
 			Attrs: attrNames(op.Attrs), Evaluated: eval.Supports(op.Domain, op.Name), Compiled: compiles(op), Doc: op.Doc,
 		})
+	}
+	return append(out, importedOps()...)
+}
+
+// importedOps are the operators of which the importer makes others.
+func importedOps() []OpInfo {
+	var out []OpInfo
+	for _, r := range onnx.Rewrites() {
+		switch {
+		case ir.LookupOp(r.Domain, r.Op) != nil:
+		case len(out) > 0 && out[len(out)-1].Op == r.Op: // the last rule has the last word
+			out[len(out)-1].Doc = "becomes others: " + r.Why
+		default:
+			out = append(out, OpInfo{
+				Op: r.Op, Domain: r.Domain, Since: int(r.From), Inputs: []string{}, Outputs: []string{},
+				Evaluated: true, Compiled: true, Becomes: true, Doc: "becomes others: " + r.Why,
+			})
+		}
 	}
 	return out
 }
@@ -93,8 +114,17 @@ func OpsMarkdown(w io.Writer, ops []OpInfo) {
 		"| operator | since | inputs | outputs | attributes | compiled | evaluated | what it computes |\n"+
 		"|---|---|---|---|---|---|---|---|\n")
 	for _, o := range ops {
+		if o.Becomes {
+			continue
+		}
 		fmt.Fprintf(w, "| %s | %d | %s | %s | %s | %s | %s | %s |\n", qualified(o), o.Since, strings.Join(o.Inputs, ", "),
 			strings.Join(o.Outputs, ", "), strings.Join(o.Attrs, ", "), yes(o.Compiled), yes(o.Evaluated), strings.ReplaceAll(o.Doc, "|", "\\|"))
+	}
+	fmt.Fprint(w, "\n## Operators that become others on import\n\n| operator | from opset | what it becomes |\n|---|---|---|\n")
+	for _, o := range ops {
+		if o.Becomes {
+			fmt.Fprintf(w, "| %s | %d | %s |\n", qualified(o), o.Since, strings.TrimPrefix(o.Doc, "becomes others: "))
+		}
 	}
 }
 

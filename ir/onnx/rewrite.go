@@ -73,7 +73,7 @@ var rules = []rule{
 	{"RoiAlign", 10, 16, roiAlign10, "places were not shifted by half an element"},
 	{"RotaryEmbedding", 23, always, rotaryEmbedding, "the formula that defines it"},
 	{"Scan", 8, 9, scan8, "had a batch axis"},
-	{"Scatter", 9, 11, rename("ScatterElements"), "renamed"},
+	{"Scatter", 9, 11, rename("ScatterElements"), "ScatterElements"},
 	{"Slice", minOpset, 10, sliceInputs, "starts, ends and axes were attributes"},
 	{"Softmax", minOpset, 13, matrixSoftmax, "worked on a matrix, axis being where the columns start"},
 	{"SoftmaxCrossEntropyLoss", 12, always, softmaxCrossEntropyLoss, "LogSoftmax and NegativeLogLikelihoodLoss"},
@@ -108,19 +108,21 @@ func rulesOf(domain string) []rule {
 
 // Rewrite describes one rule of the importer, for documentation.
 type Rewrite struct {
-	Op           string
+	Domain, Op   string
 	From, Before int64 // the opsets it applies to; Before is 0 when it applies to all later ones
 	Why          string
 }
 
 // Rewrites lists what the importer rewrites, sorted by domain and operator.
 func Rewrites() []Rewrite {
-	all := slices.Concat(rules, previewRules)
-	out := make([]Rewrite, len(all))
-	for i, r := range all {
-		out[i] = Rewrite{r.op, r.from, r.before, r.why}
-		if r.before == always {
-			out[i].Before = 0
+	var out []Rewrite
+	for _, domain := range []string{"", previewDomain} {
+		for _, r := range rulesOf(domain) {
+			w := Rewrite{domain, r.op, r.from, r.before, r.why}
+			if r.before == always {
+				w.Before = 0
+			}
+			out = append(out, w)
 		}
 	}
 	return out
