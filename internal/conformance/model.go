@@ -91,6 +91,7 @@ var skipReasons = map[string]string{
 	"unsupported-dtype":    "element type of an operator",
 	"unsupported-opset":    "operator set",
 	"data-dependent-shape": "data-dependent shape",
+	"not-constant":         "input that is not constant",
 	"training-mode":        "training",
 }
 
