@@ -95,6 +95,9 @@ func (b *Builder) readAttention(g *Group) (*attention, error) {
 		queries: last(in[0], 2), keys: last(in[1], 2), depth: last(in[0], 1), cols: last(in[2], 1),
 		scale: float32(g.Anchor.Float("scale", 1)), nanToZero: g.Anchor.Int("nan_to_zero", 0),
 	}
+	if a.keys == 0 {
+		a.nanToZero = 1 // a sum of nothing
+	}
 	if a.depth > maxHead || a.cols > maxHead {
 		return nil, fmt.Errorf("its heads have %d and %d columns; at most %d have a compiled form", a.depth, a.cols, maxHead)
 	}
