@@ -8,6 +8,7 @@ import (
 
 // decompose replaces operators without an rKernel of their own by operators that have one: transforms by
 // products with constant matrices, moves by gathers with constant indices, random numbers by constants.
+// Pools lose axes that they have too many of.
 //
 // Requires: constant shapes, and constants where a row reads axes, lengths or shapes; other nodes are left
 // alone. Leaves: none of the operators of decompositions that meet this.
@@ -23,6 +24,7 @@ func decompose(c *Context, g *ir.Graph) (bool, error) {
 // there.
 var decompositions = map[string]func(d *decomposer){
 	"AffineGrid":        (*decomposer).affineGrid,
+	"AveragePool":       (*decomposer).pool,
 	"Bernoulli":         (*decomposer).bernoulli,
 	"CenterCropPad":     (*decomposer).centerCropPad,
 	"Col2Im":            (*decomposer).col2Im,
@@ -30,6 +32,8 @@ var decompositions = map[string]func(d *decomposer){
 	"DFT":               (*decomposer).dft,
 	"DeformConv":        (*decomposer).deformConv,
 	"Det":               (*decomposer).det,
+	"LpPool":            (*decomposer).pool,
+	"MaxPool":           (*decomposer).pool,
 	"MaxUnpool":         (*decomposer).maxUnpool,
 	"Multinomial":       (*decomposer).multinomial,
 	"RandomNormal":      (*decomposer).random,
@@ -38,6 +42,15 @@ var decompositions = map[string]func(d *decomposer){
 	"RandomUniformLike": (*decomposer).random,
 	"ReverseSequence":   (*decomposer).reverseSequence,
 	"STFT":              (*decomposer).stft,
+}
+
+// controlFlow are the operators that disappear where conditions and numbers of runs are constants.
+var controlFlow = map[string]bool{"If": true, "Loop": true, "Scan": true}
+
+// Replaces reports whether passes make other operators of this one, where shapes and what else it needs
+// are constants.
+func Replaces(domain, op string) bool {
+	return domain == "" && (decompositions[op] != nil || controlFlow[op])
 }
 
 // decomposer replaces one node.
