@@ -99,14 +99,11 @@ func (o *CompileOptions) problems(l *diag.List) {
 			l.Add(usage("bad-flag", "--device %s is of %s, --target is %s", o.Device, s.Arch, o.Target))
 		}
 	}
-	for _, err := range []error{second(o.onnxOptions(true))} {
-		for _, d := range diag.All(err) {
-			l.Add(d)
-		}
+	_, err := o.onnxOptions(true)
+	for _, d := range diag.All(err) {
+		l.Add(d)
 	}
 }
-
-func second[T any](_ T, err error) error { return err }
 
 // validate reports every flag of `run` and `verify` that makes no sense.
 func (o *SubjectOptions) validate() error {
