@@ -1,6 +1,7 @@
 package roperator
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rammerc/rammerc/internal/diag"
@@ -170,10 +171,24 @@ func (b *Builder) lowerNode(n *ir.Node) {
 	}
 	low := findLowering(key[0], key[1], grp.Anchor == nil)
 	if low == nil {
-		b.diags.Add(nodeDiag(n, "unsupported-op", "operator "+key[1]+" has no compiled form"))
+		b.reportMissing(n, key[1])
 		return
 	}
-	if err := low(b, grp); err != nil {
+	b.reportError(n, low(b, grp))
+}
+
+// reportError reports what a lowering of n refuses.
+func (b *Builder) reportError(n *ir.Node, err error) {
+	var missing *notConstant
+	switch {
+	case errors.As(err, &missing):
+		d := nodeDiag(n, "not-constant", err.Error())
+		d.Help = BindHelp(missing.node.Input(missing.input))
+		if b.group != nil && missing.node == b.group.Anchor {
+			d.Help = BindHelp(b.group.Inputs[missing.input]) // outside of a fused body
+		}
+		b.diags.Add(d)
+	case err != nil:
 		b.diags.Add(nodeDiag(n, "unsupported-op", err.Error()))
 	}
 }

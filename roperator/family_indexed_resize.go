@@ -78,7 +78,7 @@ func resizeAxes(n *ir.Node, in, out []int64) ([]resizeAxis, error) {
 // resizeScales are the given scales, or those that the sizes make.
 func resizeScales(n *ir.Node, axes, in []int64) ([]float64, error) {
 	if v := n.Input(2); v != nil && v.Const == nil {
-		return nil, fmt.Errorf("input 2 (scales) must be constant at compile time; bind it")
+		return nil, &notConstant{n, 2, "scales"}
 	} else if v != nil && v.Const.Len() > 0 {
 		scales := make([]float64, len(axes))
 		for i, s := range ir.Slice[float32](v.Const) {
@@ -118,7 +118,7 @@ func resizeRegion(n *ir.Node, axes int) ([]float64, error) {
 	}
 	v := n.Input(1)
 	if v == nil || v.Const == nil {
-		return nil, fmt.Errorf("input 1 (roi) must be constant at compile time; bind it")
+		return nil, &notConstant{n, 1, "roi"}
 	}
 	switch d := v.Const.Data.(type) {
 	case []float32:

@@ -76,7 +76,7 @@ func lowerConstantOfShape(b *Builder, g *Group) error {
 func lowerRange(b *Builder, g *Group) error {
 	for i, name := range []string{"start", "limit", "delta"} {
 		if v := g.Anchor.Input(i); v == nil || v.Const == nil {
-			return fmt.Errorf("input %d (%s) must be constant at compile time; bind it", i, name)
+			return &notConstant{g.Anchor, i, name}
 		}
 	}
 	result := g.Anchor.Outputs[0]

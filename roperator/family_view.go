@@ -167,7 +167,7 @@ func lowerConstant(b *Builder, g *Group) error {
 func constInts(n *ir.Node, i int, name string) ([]int64, error) {
 	v := n.Input(i)
 	if v == nil || v.Const == nil {
-		return nil, fmt.Errorf("input %d (%s) must be constant at compile time; bind it", i, name)
+		return nil, &notConstant{n, i, name}
 	}
 	switch d := v.Const.Data.(type) {
 	case []int64:

@@ -66,7 +66,7 @@ const unsupportedID = "unsupported-op"
 // about something else.
 func unsupported(err error) (nodes []string, why string) {
 	for _, d := range diag.All(err) {
-		if d.ID != unsupportedID {
+		if d.ID != unsupportedID && d.ID != "not-constant" {
 			return nil, ""
 		}
 		nodes = append(nodes, d.Node)

@@ -232,6 +232,9 @@ func constantShapes(g *ir.Graph) error {
 				d.ID, d.Port = "data-dependent-shape", fmt.Sprintf("output %d", i)
 				d.Message = fmt.Sprintf("the shape %v depends on data", v.Shape)
 				d.Help = "rammerc compiles static shapes: make what determines it a constant of the model; the engine eval runs it as it is"
+				if help := roperator.BindHelp(n.Inputs...); help != "" {
+					d.Help = help
+				}
 				l.Add(d)
 			}
 		}

@@ -18,6 +18,7 @@ type ModelOptions struct {
 	Path   string
 	Shapes []string // "input=1x3x224x224"
 	Dims   []string // "batch=1"
+	Binds  []string // "shape=[1,2]", "axes=@file.pb"
 }
 
 // onnxOptions parses the flags; all that is wrong with them is reported at once.
@@ -48,6 +49,7 @@ func (o *ModelOptions) onnxOptions(static bool) (onnx.Options, error) {
 		}
 		opt.Dims[name] = n
 	}
+	opt.Bind = o.bound(&l)
 	return opt, l.Err()
 }
 

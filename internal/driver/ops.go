@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/rammerc/rammerc/graphopt"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
 	"github.com/rammerc/rammerc/ir/onnx"
@@ -71,7 +72,7 @@ func compiles(op *ir.Op) bool {
 	case ir.KindRecurrent:
 		return true // becomes cells
 	}
-	return roperator.Supported(op.Domain, op.Name)
+	return roperator.Supported(op.Domain, op.Name) || graphopt.Replaces(op.Domain, op.Name)
 }
 
 func portNames(ports []ir.Port) []string {

@@ -111,6 +111,8 @@ type modelInput struct {
 	name string
 	typ  declared
 	bad  bool // its type was refused; it is imported with what is known
+	// value is what the input is bound to; it is no input of the graph then.
+	value *ir.Tensor
 }
 
 // readInputs reads the types of the main graph's inputs and applies the options to them.
@@ -143,6 +145,7 @@ func (im *importer) readInputs(pb *onnxpb.GraphProto, initialized map[string]boo
 	for _, in := range list {
 		resolveExpressions(in.typ.shape, symbols)
 	}
+	im.applyBind(list)
 	im.applyShapes(list)
 	im.applyDims(list)
 	im.requireStatic(list)

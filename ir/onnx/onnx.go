@@ -31,6 +31,9 @@ type Options struct {
 	Shapes map[string][]int64
 	// Dims binds symbolic dims of the inputs by name.
 	Dims map[string]int64
+	// Bind makes inputs constants, by name. Numbers of type int64 and float64 convert to the input's
+	// element type when they fit, and a single number to its rank.
+	Bind map[string]*ir.Tensor
 	// RequireStatic makes every symbolic dim of an input that is left unbound an error.
 	RequireStatic bool
 }

@@ -103,6 +103,10 @@ func (im *importer) mainGraph(opsets map[string]int64) *ir.Graph {
 		if in.bad {
 			im.poison(v)
 		}
+		if in.value != nil && s.define(in.name, v) {
+			s.b.addConst(v, in.value)
+			continue
+		}
 		s.addInput(in.name, v, "")
 	}
 	s.nodes(pb.Node)
