@@ -62,14 +62,13 @@ var weightPorts = map[string][]int{
 const mostBound = 64
 
 // neededInputs lists the inputs of g that the compiler must know: those that shape ports are computed
-// from, and weights.
-func neededInputs(g *ir.Graph) []*ir.Value {
+// from, and weights. in holds their values.
+func neededInputs(g *ir.Graph, in map[string]*ir.Tensor) []*ir.Value {
 	w := &shapeWalk{seen: map[*ir.Value]bool{}, weights: map[*ir.Value]bool{}}
 	w.graph(g)
 	var out []*ir.Value
 	for _, v := range g.Inputs {
-		dims, known := v.Shape.Consts()
-		if w.weights[v] || w.seen[v] && known && ir.Count(dims) <= mostBound {
+		if w.weights[v] || w.seen[v] && in[v.Name].Len() <= mostBound {
 			out = append(out, v)
 		}
 	}
@@ -124,14 +123,4 @@ func subgraphs(n *ir.Node) []*ir.Graph {
 		out = append(out, n.Attrs[k].G)
 	}
 	return out
-}
-
-// bind makes constants of inputs.
-func bind(g *ir.Graph, values []*ir.Value, to map[string]*ir.Tensor) {
-	for _, v := range values {
-		v.Const = to[v.Name]
-		v.Shape = ir.Dims(v.Const.Dims...)
-		g.Consts = append(g.Consts, v)
-	}
-	g.Inputs = slices.DeleteFunc(slices.Clone(g.Inputs), func(v *ir.Value) bool { return slices.Contains(values, v) })
 }

@@ -31,53 +31,51 @@ type target struct {
 // compile plans the case's data set; shapes are those of its inputs. Where the compiler must know an
 // input, the input is bound to its value, and the second attempt counts.
 func (t *test) compile(dir string, to target) (*compiled, Result) {
-	first, refusal := t.attempt(dir, to, false)
-	if first != nil || refusal.Status == Fail {
-		return first, refusal
-	}
-	if second, r := t.attempt(dir, to, true); second != nil || r.Status != "" {
-		return second, r
-	}
-	return nil, refusal
-}
-
-// attempt is compile with or without bound inputs. It gives neither a plan nor a status when there is
-// no input to bind.
-func (t *test) attempt(dir string, to target, binding bool) (*compiled, Result) {
 	m, err := t.load(onnx.Options{})
 	if err != nil {
 		return nil, t.refused(importing, err)
 	}
-	g := m.Graph
-	c := &compiled{t: t, outputs: names(g.Outputs)}
-	if c.set, err = readSet(dir, names(g.Inputs), c.outputs); err != nil {
+	c := &compiled{t: t, outputs: names(m.Graph.Outputs)}
+	if c.set, err = readSet(dir, names(m.Graph.Inputs), c.outputs); err != nil {
 		if t.traits.outside != "" {
 			return nil, Result{Name: t.Name, Status: Skip, Reason: t.traits.outside}
 		}
 		return nil, failed(t.Case, err)
 	}
-	for _, v := range g.Inputs {
-		v.Shape = ir.Dims(c.set.in[v.Name].Dims...)
+	refusal := c.attempt(to)
+	if refusal.Status != Skip {
+		return c, refusal
 	}
-	if binding {
-		values := neededInputs(g)
-		if len(values) == 0 {
-			return nil, Result{}
-		}
-		c.bound = names(values)
-		bind(g, values, c.set.in)
+	for _, v := range neededInputs(m.Graph, c.set.in) {
+		c.bound = append(c.bound, v.Name)
 	}
-	if err := ir.InferShapes(g).Err(); err != nil {
-		return nil, t.refused(compiling, err)
+	if len(c.bound) > 0 {
+		refusal = c.attempt(to)
 	}
-	if err := graphopt.Run(g, graphopt.Options{Check: true, Seed: uint64(len(t.data))}); err != nil {
-		return nil, t.refused(compiling, err)
+	return c, refusal
+}
+
+// attempt plans with the inputs bound so far; without a plan it says why.
+func (c *compiled) attempt(to target) Result {
+	opt := onnx.Options{Shapes: map[string][]int64{}, Bind: map[string]*ir.Tensor{}, RequireStatic: true}
+	for name, x := range c.set.in {
+		opt.Shapes[name] = x.Dims
 	}
-	c.plan, err = planFor(g, to)
+	for _, name := range c.bound {
+		opt.Bind[name] = c.set.in[name]
+		delete(opt.Shapes, name)
+	}
+	m, err := c.t.load(opt)
 	if err != nil {
-		return nil, t.refused(compiling, err)
+		return c.t.refused(importing, err)
 	}
-	return c, Result{}
+	if err := graphopt.Run(m.Graph, graphopt.Options{Check: true, Seed: uint64(len(c.t.data))}); err != nil {
+		return c.t.refused(compiling, err)
+	}
+	if c.plan, err = planFor(m.Graph, to); err != nil {
+		return c.t.refused(compiling, err)
+	}
+	return Result{}
 }
 
 // planFor lowers and schedules g, and verifies both.

@@ -49,11 +49,15 @@ evaluator runs the imported graph. The compiled program went through every stage
 verifiers between them, and runs on the emulator; a GPU has to give the same list.
 
 Float outputs may be off by 1e-3 of each element's value, as ONNX's own runner allows, or by 2e-6; float16 by
-2e-3 and bfloat16 by 1.6e-2. Everything else must be equal. Of models that draw random numbers only types and shapes
-count.
+2e-3 and bfloat16 by 1.6e-2. Everything else must be equal. Of models that draw random numbers only types and
+shapes count. Every compiled program runs twice, and the second run counts.
 
     RAMMER_ONNX_TESTS=FOLDER go test ./internal/conformance
     go run ./internal/conformance/cmd/conformance -tests FOLDER -engine eval|emu|gpu
+
+The command is one static binary: with the tests' folder it can be carried to a machine that has a GPU and
+nvcc but no Go. -expected internal/conformance/testdata/expected_emu.txt names what changed there; -plan
+rprogram, waves or base makes programs of another kind.
 
 `
 

@@ -151,7 +151,7 @@ func plans(cases []Case, results []Result, to target) []job {
 			}
 			for _, dir := range t.sets {
 				c, r := t.compile(dir, to)
-				if c == nil {
+				if r.Status != "" {
 					perCase[i] = nil
 					return r
 				}
