@@ -178,7 +178,7 @@ func TestProblems(t *testing.T) {
 		{"element type", newModel(17).in("x int64[2]").out("y").node("y = Exp(x)"), "bad-type", "int64"},
 		{"training", x(13).node("y,a,b,c,d = BatchNormalization(x,x,x,x,x)"), "training-mode", "trains"},
 		{"empty constant", x(17).node("y = Constant()"), "bad-attribute", "exactly one"},
-		{"scan of opset 8", x(8).node("y = Scan(,x)", attr("body", &onnxpb.GraphProto{}), attr("num_scan_inputs", 1)), "unsupported-op", "batch axis"},
+		{"scan of opset 8", x(8).node("y = Scan(x,x)", attr("body", &onnxpb.GraphProto{}), attr("num_scan_inputs", 1)), "unsupported-op", "different lengths"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := c.model.parse(t, onnx.Options{})

@@ -307,8 +307,3 @@ func swish(c *rewriting) {
 	}
 	c.become("Mul", nil, x, c.emit("Sigmoid", nil, inner))
 }
-
-func scan8(c *rewriting) {
-	c.refuse("unsupported-op", "", "convert the model to opset 9 or later with onnx.version_converter",
-		"the Scan of opset 8, which has a batch axis, is not supported")
-}
