@@ -9,7 +9,11 @@ import (
 	"github.com/rammerc/rammerc/ir/eval"
 )
 
-const maxElems = 4096 // of one tensor
+// Elements of one tensor; large cases cross the tiles of rKernels.
+const (
+	maxElems      = 4096
+	maxElemsLarge = 1 << 15
+)
 
 // dims draws a shape: small, sometimes with ones and zeros, sometimes with one longer axis.
 func (r *generator) dims(rank int) []int64 {
@@ -17,18 +21,34 @@ func (r *generator) dims(rank int) []int64 {
 	for i := range d {
 		d[i] = r.extent()
 	}
-	if rank > 0 && r.IntN(6) == 0 {
-		d[r.IntN(rank)] = []int64{9, 16, 17, 33, 40}[r.IntN(5)]
+	if rank > 0 && r.one(6) {
+		d[r.IntN(rank)] = oneOf[int64](r, 9, 16, 17, 33, 40)
 	}
-	for ir.Count(d) > maxElems/4 {
+	if rank > 0 && r.large && r.one(2) {
+		d[r.IntN(rank)] = r.wide()
+	}
+	for ir.Count(d) > r.limit()/4 {
 		d[r.IntN(rank)] = 2
 	}
 	return d
 }
 
+func (r *generator) limit() int64 {
+	if r.large {
+		return maxElemsLarge
+	}
+	return maxElems
+}
+
+// wide is an extent around those of tiles.
+func (r *generator) wide() int64 { return oneOf[int64](r, 63, 64, 65, 100, 127, 128, 130, 200, 257) }
+
 func (r *generator) extent() int64 {
-	if r.IntN(60) == 0 {
+	if r.one(60) {
 		return 0
+	}
+	if r.large && r.one(6) {
+		return r.wide()
 	}
 	return []int64{1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8}[r.IntN(12)]
 }

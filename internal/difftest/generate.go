@@ -22,6 +22,7 @@ type generator struct {
 	palette []ir.DType // float types, the preferred one first
 	exotic  bool       // all operators and integer types, not only what models use most
 	wild    bool
+	large   bool // some extents go beyond the tiles of rKernels
 	names   int
 	refused map[string]int // reasons, for those who work on the generator
 }
@@ -50,7 +51,7 @@ func newGenerator(seed uint64) *generator {
 		r.palette = []ir.DType{floats[r.IntN(4)], floats[r.IntN(4)]}
 	}
 	r.exotic = r.IntN(2) == 0
-	r.wild = r.IntN(7) == 0
+	r.wild, r.large = r.IntN(7) == 0, r.IntN(12) == 0
 	return r
 }
 
@@ -254,7 +255,7 @@ func (r *generator) addNode(n *ir.Node) []*ir.Value {
 		if v == nil {
 			continue
 		}
-		if outs[i].Len() > maxElems {
+		if outs[i].Len() > r.limit() {
 			r.refuse("large")
 		}
 		if !r.wild && !tame(n.Op, outs[i]) {

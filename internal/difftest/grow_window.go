@@ -27,6 +27,9 @@ func (r *generator) image() *ir.Value {
 	for range oneOf(r, 1, 2, 2, 2, 3) {
 		dims = append(dims, 2+int64(r.IntN(7)))
 	}
+	if r.large {
+		dims[r.IntN(len(dims))] = oneOf[int64](r, 16, 17, 32, 65)
+	}
 	return r.source(d, dims)
 }
 
@@ -95,6 +98,9 @@ func (r *generator) conv(x *ir.Value) *ir.Value {
 	dims := dimsOf(x)
 	group := r.groups(dims[1])
 	out := group * (1 + int64(r.IntN(4)))
+	if r.large && r.one(2) {
+		out = group * (1 + r.wide()/group)
+	}
 	w := r.window(dims[2:])
 	attrs := w.attrs(r)
 	if group != 1 || r.one(4) {
