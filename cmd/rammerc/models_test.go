@@ -19,6 +19,7 @@ var modelKinds = map[string]func() []byte{
 	"negative":      func() []byte { return encode(reluModel(fixed(-3, 4))) },
 	"cycle":         cycleModel,
 	"unsupported":   unsupportedModel,
+	"five":          fiveModel,
 	"wrong-rank":    wrongRankModel,
 	"no-data":       func() []byte { return encode(externalModel("weights.bin")) },
 	"escape":        func() []byte { return encode(externalModel("../secret.bin")) },
@@ -119,6 +120,30 @@ func unsupportedModel() []byte {
 		node("five", "Softmax", []string{"nowhere"}, []string{"f"}),
 		node("sum", "Sum", []string{"a", "b", "c", "e", "f"}, []string{"y"}))
 	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: proto.String("com.example"), Version: proto.Int64(1)})
+	return encode(m)
+}
+
+// fiveModel has a problem of each of five kinds, which different stages find: an unknown operator, one of
+// another domain, an element type that an operator does not take, a shape that depends on data, an
+// operator without a compiled form. What depends on one of them is no problem of its own.
+func fiveModel() []byte {
+	d := fixed(1, 4)
+	custom := node("mine", "FusedMatMul", []string{"x", "x"}, []string{"b"})
+	custom.Domain = proto.String("com.microsoft")
+	pool := node("pool", "MaxPool", []string{"w"}, []string{"p"}, &onnxpb.AttributeProto{
+		Name: proto.String("kernel_shape"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: []int64{2, 2, 2, 2},
+	})
+	m := model(ports(port("x", float32s, d...), port("i", int64s, d...), port("w", float32s, fixed(1, 1, 2, 2, 2, 2)...)),
+		ports(port("e", float32s, d...), port("b", float32s, d...), port("c", int64s, d...), port("n", int64s, named("r"), named("k")),
+			port("p", float32s, fixed(1, 1, 1, 1, 1, 1)...)),
+		node("unknown", "Frobnicate", []string{"x"}, []string{"a"}),
+		custom,
+		node("after", "Neg", []string{"a"}, []string{"e"}),
+		node("type", "Softmax", []string{"i"}, []string{"c"}),
+		node("before", "Sqrt", []string{"x"}, []string{"s"}),
+		node("places", "NonZero", []string{"s"}, []string{"n"}),
+		pool)
+	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: proto.String("com.microsoft"), Version: proto.Int64(1)})
 	return encode(m)
 }
 

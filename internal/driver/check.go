@@ -57,22 +57,45 @@ func Check(ui *UI, o CompileOptions) (r *CheckReport, err error) {
 	return r, nil
 }
 
-// refusal runs the stages that can refuse a model.
+// refusal runs the stages that can refuse a model. Where one does, the next looks at what is left, so
+// that its problems show as well.
 func refusal(ui *UI, o CompileOptions, spec *vdevice.Spec) error {
-	m, err := load(ui, o.ModelOptions, true)
-	if err != nil {
+	var l diag.List
+	m, err := loadPartly(ui, o.ModelOptions)
+	if m == nil || err != nil && len(diag.All(err)) == 0 {
 		return err
 	}
-	if err := optimise(ui, m.Graph, nil, o.Check, o.Seed); err != nil {
-		return err
-	}
-	ops, err := lower(ui, m.Graph, o)
+	g := m.Graph
 	if err != nil {
-		return err
+		l.Items = append(l.Items, diag.All(err)...)
+		if g = readable(m, l.Items); g == nil {
+			return &l
+		}
+	}
+	if err := optimise(ui, g, nil, o.Check, o.Seed); err != nil {
+		return joinProblems(&l, explain(locate(err, o.Path), m))
+	}
+	if err := constantShapes(g); err != nil {
+		l.Items = append(l.Items, diag.All(explain(locate(err, o.Path), m))...)
+		g = staticPart(g)
+	}
+	ops, err := lower(ui, g, o)
+	if err != nil || l.Errors() > 0 {
+		return joinProblems(&l, explain(err, m))
 	}
 	ui.Stage("schedule")
 	_, err = schedule.Schedule(ops, spec, model.New(spec, ops), schedule.Options{Plan: o.Plan, Policy: o.Policy})
 	return err
+}
+
+// joinProblems adds err to the problems so far; what is no list of problems comes alone.
+func joinProblems(l *diag.List, err error) error {
+	found := diag.All(err)
+	if err != nil && len(found) == 0 {
+		return err
+	}
+	l.Items = append(l.Items, found...)
+	return l.Err()
 }
 
 // group collects equal problems of several nodes in one row, in the order of first appearance.

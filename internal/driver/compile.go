@@ -161,7 +161,7 @@ func (c *compilation) schedule(ui *UI) error {
 	opt, spec := c.opt, c.spec
 	ops, err := lower(ui, c.graph, opt)
 	if err != nil {
-		return err
+		return explain(err, c.model)
 	}
 	done := ui.Stage("schedule")
 	costs := model.New(spec, ops)
@@ -230,6 +230,9 @@ func constantShapes(g *ir.Graph) error {
 			if !inherited {
 				d := atNode(n)
 				d.ID, d.Port = "data-dependent-shape", fmt.Sprintf("output %d", i)
+				if in := n.Input(0); in != nil {
+					d.DType = in.DType.String()
+				}
 				d.Message = fmt.Sprintf("the shape %v depends on data", v.Shape)
 				d.Help = "rammerc compiles static shapes: make what determines it a constant of the model; the engine eval runs it as it is"
 				if help := roperator.BindHelp(n.Inputs...); help != "" {

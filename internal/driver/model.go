@@ -83,10 +83,24 @@ func load(ui *UI, o ModelOptions, static bool) (*onnx.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	done := ui.Stage("import")
-	m, err := onnx.Load(o.Path, opt)
+	return importModel(ui, o.Path, opt)
+}
+
+// loadPartly is load of a model to be compiled, which gives what was read of it along with the error.
+func loadPartly(ui *UI, o ModelOptions) (*onnx.Model, error) {
+	opt, err := o.onnxOptions(true)
 	if err != nil {
 		return nil, err
+	}
+	opt.Partial = true
+	return importModel(ui, o.Path, opt)
+}
+
+func importModel(ui *UI, path string, opt onnx.Options) (*onnx.Model, error) {
+	done := ui.Stage("import")
+	m, err := onnx.Load(path, opt)
+	if err != nil {
+		return m, err
 	}
 	ui.Warn(m.Warnings)
 	done("%d nodes, %d constants (%s), opset %s", len(m.Graph.Nodes), len(m.Graph.Consts),

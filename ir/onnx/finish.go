@@ -42,6 +42,9 @@ func (im *importer) locate(d *diag.Diagnostic) *diag.Diagnostic {
 		c.Message += fmt.Sprintf(" (rewritten as %s)", d.Op)
 	}
 	c.Op, c.Domain, c.Opset = p.op, p.domain, int(p.opset)
+	if c.ID == "bad-type" && c.DType != "" && c.Help == "" {
+		c.Help = "put a Cast in front of it"
+	}
 	return &c
 }
 

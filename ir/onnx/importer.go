@@ -86,6 +86,9 @@ func (im *importer) run() (*Model, error) {
 		im.model.Functions = append(im.model.Functions, im.describe(f))
 	}
 	if err := im.result(); err != nil {
+		if im.opts.Partial {
+			return im.model, err
+		}
 		return nil, err
 	}
 	im.model.Warnings = im.diags.Items

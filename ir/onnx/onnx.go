@@ -36,6 +36,9 @@ type Options struct {
 	Bind map[string]*ir.Tensor
 	// RequireStatic makes every symbolic dim of an input that is left unbound an error.
 	RequireStatic bool
+	// Partial makes the import give the model, as far as it was read, along with the error: refused nodes
+	// are missing from its graph, and values may lack types.
+	Partial bool
 }
 
 // Model is an imported model.
