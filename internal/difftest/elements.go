@@ -164,6 +164,8 @@ func undefined(n *ir.Node, in []*ir.Tensor) bool {
 		return someElement(in[1], func(x float64) bool { return x >= width })
 	case "ReduceMean", "ReduceMax", "ReduceMin":
 		return in[0].Len() == 0
+	case "Shrink":
+		return !in[0].DType.IsFloat() && n.Float("bias", 0) != 0
 	case "OneHot":
 		return someElement(in[0], func(x float64) bool { return x != math.Floor(x) })
 	}
