@@ -35,7 +35,7 @@ func axisOf(n *ir.Node, def int64, rank int) int {
 	return axis
 }
 
-// indexBox widens dim d of the boxes of t to whole.
+// wholeDim widens dim d of the boxes of t to whole.
 func wholeDim(t tiling, d int, extent int64) func(task int, lo, hi []int64) {
 	return func(task int, lo, hi []int64) {
 		t.box(task, lo, hi)
