@@ -211,10 +211,14 @@ func (b *Builder) perChannel(v *ir.Value, rank int) View {
 func (b *Builder) lowerNormalize(g *Group, cuts [2]int, shape []int64, operands []View) error {
 	x := g.Inputs[0]
 	if ir.Count(shape) == 0 {
-		for _, v := range g.Outputs {
-			if v != nil {
-				b.Out(v)
+		for i, v := range g.Outputs {
+			if v == nil {
+				continue
 			}
+			if ir.Count(v.Shape.MustConsts()) > 0 {
+				return fmt.Errorf("output %d, statistics of nothing, has no compiled form", i)
+			}
+			b.Out(v)
 		}
 		return nil
 	}
@@ -249,15 +253,19 @@ func (b *Builder) lowerNormalize(g *Group, cuts [2]int, shape []int64, operands 
 	}
 	b.Add(g.Kind(), candidates...)
 	k.tail.finish(b)
+	for _, c := range stats.copies {
+		b.Copy(c[0], c[1])
+	}
 	return nil
 }
 
 // lineStats are the optional outputs Mean and InvStdDev of LayerNormalization.
 type lineStats struct {
-	bits  int
-	dtype ir.DType
-	names []string
-	views []View // of the lines' shape
+	bits   int
+	dtype  ir.DType
+	names  []string
+	views  []View    // of the lines' shape
+	copies [][2]View // where to and where from: what lines cannot be laid over is written elsewhere first
 }
 
 func (b *Builder) statistics(g *Group, cube []int64) lineStats {
@@ -271,7 +279,9 @@ func (b *Builder) statistics(g *Group, cube []int64) lineStats {
 		v := b.Out(g.Outputs[i+1])
 		lines, ok := v.Reshape(cube[:2])
 		if !ok {
-			panic("BUG: " + g.Outputs[i+1].Name + " is written into a place that its dims do not fit")
+			lines = b.Temp(name, s.dtype, cube[:2])
+			dense, _ := lines.Reshape(v.Shape)
+			s.copies = append(s.copies, [2]View{v, dense})
 		}
 		s.names, s.views = append(s.names, name), append(s.views, lines)
 	}
