@@ -59,7 +59,7 @@ var disputes = []struct {
 		return samePadded(n) && n.HasAttr("strides")
 	}},
 	{"Col2Im", "dilations along one axis", func(n *ir.Node) bool { return len(n.Ints("dilations")) == 1 }},
-	{"HannWindow HammingWindow BlackmanWindow", "computed in float32", func(n *ir.Node) bool { return n.Outputs[0].DType == ir.Float64 }},
+	{"HannWindow HammingWindow BlackmanWindow DFT STFT", "computed in float32", func(n *ir.Node) bool { return n.Outputs[0].DType == ir.Float64 }},
 	{"MatMul Gemm Conv ConvTranspose", "where there is nothing to multiply the sum is 0 or the bias", emptyOperand},
 	{"Shrink", "computed in float32", func(n *ir.Node) bool { return n.Inputs[0].DType == ir.Float64 }},
 	{"Gelu", "constants of the approximation in float32", func(n *ir.Node) bool {
