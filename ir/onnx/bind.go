@@ -12,19 +12,9 @@ import (
 // Options.Shapes do.
 func (im *importer) applyBind(list []modelInput) {
 	for _, name := range sortedKeys(im.opts.Bind) {
-		var in *modelInput
-		var valid []string
-		for i := range list {
-			valid = append(valid, list[i].name)
-			if list[i].name == name {
-				in = &list[i]
-			}
+		if in := im.inputNamed(list, name, "the model has no such input to bind"); in != nil {
+			im.bindInput(in, im.opts.Bind[name])
 		}
-		if in == nil {
-			im.portf("unknown-input", inputPort(name), "the inputs are: "+orNone(valid), "the model has no such input to bind")
-			continue
-		}
-		im.bindInput(in, im.opts.Bind[name])
 	}
 }
 

@@ -168,20 +168,24 @@ func typeID(err error) string {
 // applyShapes applies Options.Shapes. An extent given for a symbol binds the symbol everywhere.
 func (im *importer) applyShapes(list []modelInput) {
 	for _, name := range sortedKeys(im.opts.Shapes) {
-		var in *modelInput
-		var valid []string
-		for i := range list {
-			valid = append(valid, list[i].name)
-			if list[i].name == name {
-				in = &list[i]
-			}
+		if in := im.inputNamed(list, name, "the model has no such input"); in != nil {
+			im.applyShape(in, im.opts.Shapes[name])
 		}
-		if in == nil {
-			im.portf("unknown-input", inputPort(name), "the inputs are: "+orNone(valid), "the model has no such input")
-			continue
-		}
-		im.applyShape(in, im.opts.Shapes[name])
 	}
+}
+
+// inputNamed finds the input that an option names. When there is none it reports problem, with the
+// names that are valid, and returns nil.
+func (im *importer) inputNamed(list []modelInput, name, problem string) *modelInput {
+	var valid []string
+	for i := range list {
+		if list[i].name == name {
+			return &list[i]
+		}
+		valid = append(valid, list[i].name)
+	}
+	im.portf("unknown-input", inputPort(name), "the inputs are: "+orNone(valid), "%s", problem)
+	return nil
 }
 
 func (im *importer) applyShape(in *modelInput, want []int64) {
