@@ -233,7 +233,7 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		g, err := ParseText("fuzz.rir", []byte(text))
 		if err != nil {
-			t.Skip()
+			return // refused text has nothing to print
 		}
 		once := printed(t, g)
 		back, err := ParseText("printed.rir", []byte(once))
