@@ -32,6 +32,7 @@ type layout struct {
 
 	segments   []segmentTables
 	tableBytes int64
+	lines      int // of the step arrays of all segments
 
 	inputs, outputs []port
 }

@@ -11,25 +11,25 @@ import (
 // segmentTables are a segment's program tables, in the form the executor reads (rt/executor.cuh), and
 // where they stand in the tables part of the weights file.
 type segmentTables struct {
-	kind                           vdevice.SegmentKind
-	veus, waves                    int
-	maxSteps, stepCount, waitCount int
-	begin, waveBegin, steps, waits int64 // offsets
-	data                           []byte
-	at                             int64 // offset of data
+	kind                                      vdevice.SegmentKind
+	veus, waves                               int
+	counters, firstLine                       int
+	maxSteps, stepCount, waitCount, moveCount int
+	begin, waveBegin, steps, waits, moves     int64 // offsets
+	data                                      []byte
+	at                                        int64 // offset of data
 }
 
 func (l *layout) addSegment(seg vdevice.Segment) error {
 	p := seg.Program
-	// Every launch has the same grid, so that all vEUs go from epoch to epoch together.
-	rows := make([][]vdevice.Step, l.mostVEUs())
-	copy(rows, p.Steps)
-	t := segmentTables{kind: seg.Kind, veus: len(rows), waves: p.Waves, at: l.tableBytes}
+	rows := usedVEUs(p)
+	t := segmentTables{kind: seg.Kind, veus: len(rows), waves: p.Waves, at: l.tableBytes, firstLine: l.lines}
+	l.lines += t.veus + t.counters
 	for _, steps := range rows {
 		t.stepCount += len(steps)
 		t.maxSteps = max(t.maxSteps, len(steps))
 	}
-	var steps, waits, begin, waveBegin []byte
+	var steps, waits, moves, begin, waveBegin []byte
 	le := binary.LittleEndian
 	first := uint32(0)
 	for _, vs := range rows {
@@ -56,17 +56,30 @@ func (l *layout) addSegment(seg vdevice.Segment) error {
 		t.data = append(t.data, b...)
 		return at
 	}
-	t.begin, t.waveBegin, t.steps, t.waits = put(begin), put(waveBegin), put(steps), put(waits)
+	t.begin, t.waveBegin, t.steps, t.waits, t.moves = put(begin), put(waveBegin), put(steps), put(waits), put(moves)
+	t.moveCount = len(moves) / abi.MoveBytes
 	t.data = padTo(t.data, 16)
 	l.tableBytes += int64(len(t.data))
 	l.segments = append(l.segments, t)
 	return nil
 }
 
+// usedVEUs are the program's vEUs up to the last that has steps, at least one.
+func usedVEUs(p *vdevice.Program) [][]vdevice.Step {
+	n := len(p.Steps)
+	for n > 1 && len(p.Steps[n-1]) == 0 {
+		n--
+	}
+	if n == 0 {
+		return make([][]vdevice.Step, 1)
+	}
+	return p.Steps[:n]
+}
+
 func (l *layout) mostVEUs() int {
 	n := 1
 	for _, seg := range l.plan.Segments {
-		n = max(n, len(seg.Program.Steps))
+		n = max(n, len(usedVEUs(seg.Program)))
 	}
 	for _, p := range l.parts {
 		n = max(n, p.mostVEUs())
@@ -101,7 +114,13 @@ func (l *layout) appendStep(b []byte, s vdevice.Step, waitBegin int) []byte {
 		signal = 1
 	}
 	b = le.AppendUint16(b, signal)
-	return append(b, make([]byte, abi.StepBytes-24)...)
+	b = le.AppendUint32(b, 0)                     // stream
+	b = le.AppendUint32(b, 0)                     // stream_words
+	b = le.AppendUint32(b, 0)                     // move_begin
+	b = le.AppendUint16(le.AppendUint16(b, 0), 0) // imports, exports
+	b = le.AppendUint32(b, 1)                     // run
+	b = le.AppendUint32(b, 0)                     // add
+	return append(b, make([]byte, abi.StepBytes-48)...)
 }
 
 func padTo(b []byte, align int) []byte {

@@ -45,8 +45,9 @@ const (
 
 // Sizes of the program tables' entries.
 const (
-	StepBytes = 32
+	StepBytes = 64
 	WaitBytes = 8
+	MoveBytes = 16
 )
 
 // Address spaces of an rt::Ref: its top 8 bits.

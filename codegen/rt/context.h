@@ -33,6 +33,9 @@ class Context {
     arena_ = DeviceBuffer(m.arena_bytes);
     flags_ = DeviceBuffer(flag_bytes());
     dev::clear(flags_.get(), flag_bytes());
+    // No word of another program may look like one of this one's.
+    tagged_ = DeviceBuffer(m.tagged_bytes);
+    dev::clear(tagged_.get(), m.tagged_bytes);
     report_.reset(dev::make_report());
     stream_.reset(new OwnStream);
     fence_.reset(new dev::Fence);
@@ -113,15 +116,12 @@ class Context {
     std::unique_ptr<dev::DeviceScope> scope_;
   };
 
-  int most_veus() const {
-    int most = 1;
-    for (int i = 0; i < model_.segment_count; ++i) {
-      if (model_.segments[i].veus > most) most = model_.segments[i].veus;
-    }
-    return most;
+  // The step arrays of all segments, one behind the other.
+  size_t flag_bytes() const {
+    int lines = 0;
+    for (int i = 0; i < model_.segment_count; ++i) lines += model_.segments[i].veus + model_.segments[i].counters;
+    return sizeof(uint64_t) * kFlagStride * static_cast<size_t>(lines);
   }
-
-  size_t flag_bytes() const { return sizeof(uint64_t) * kFlagStride * static_cast<size_t>(most_veus()); }
 
   // An rProgram needs all its vEUs resident; where they are not, its waves run one launch each.
   void choose_mode() {
@@ -212,7 +212,7 @@ class Context {
   void launch_all(dev::Stream stream, const void* const* in, void* const* out) {
     Args args = {};
     args.args = weights_->args();
-    args.flags = reinterpret_cast<uint64_t*>(flags_.get());
+    args.tagged = reinterpret_cast<uint64_t*>(tagged_.get());
     args.report = report_.get();
     args.patience_ns = options_.patience_ns;
     args.bases[kArenaSpace] = arena_.get();
@@ -235,6 +235,8 @@ class Context {
     const char* tables = weights_->tables();
     args.steps = reinterpret_cast<const Step*>(tables + seg.steps);
     args.waits = reinterpret_cast<const Wait*>(tables + seg.waits);
+    args.moves = reinterpret_cast<const Move*>(tables + seg.moves);
+    args.flags = reinterpret_cast<uint64_t*>(flags_.get()) + kFlagStride * static_cast<size_t>(seg.first_line);
     if (seg.persistent && persistent_) {
       args.persistent = 1, args.stride = 1, args.at = 0;
       args.begin = reinterpret_cast<const uint32_t*>(tables + seg.begin);
@@ -282,6 +284,7 @@ class Context {
     staging_.clear();
     arena_ = DeviceBuffer();
     flags_ = DeviceBuffer();
+    tagged_ = DeviceBuffer();
     weights_.reset();
   }
 
@@ -290,7 +293,7 @@ class Context {
   int device_;
   EarlyScope scope_;
   std::shared_ptr<Weights> weights_;
-  DeviceBuffer arena_, flags_;
+  DeviceBuffer arena_, flags_, tagged_;
   std::unique_ptr<Report, DropReport> report_;
   std::unique_ptr<OwnStream> stream_;
   std::unique_ptr<dev::Fence> fence_;

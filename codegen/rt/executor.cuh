@@ -5,62 +5,9 @@
 #include <initializer_list>
 
 #include "rt/device.cuh"
+#include "rt/tables.cuh"
 
 namespace rt {
-
-// One entry of prog[vEU]. The tables lie in the weights file in this form.
-struct alignas(16) Step {
-  uint32_t op;          // rOperator, as a row of the program's arguments
-  uint32_t rtask;       // its rTask
-  uint32_t args;        // byte offset of the rOperator's Args; filled in when the tables are loaded
-  uint32_t wait_begin;  // first of its waits; even, so that pairs are 16-byte aligned
-  uint16_t wait_count;
-  uint16_t instance;    // case of the switch over rKernel instances
-  uint16_t args_words;  // 16-byte words of its Args; filled in when the tables are loaded
-  uint16_t signal;      // somebody waits for this step
-  uint32_t unused[2];
-};
-static_assert(sizeof(Step) == 32);
-
-// The step at which prog[veu][order] must be complete.
-struct Wait {
-  uint32_t veu, order;
-};
-static_assert(sizeof(Wait) == 8);
-
-// Every vEU has a 128-byte line of its own in the step array: its flag, which others poll, and the epoch
-// of its next launch, which only it touches. Both only grow. The epoch is in memory, not in the launch's
-// arguments, so that a launch captured into a CUDA graph can be replayed.
-constexpr uint32_t kFlagStride = 16;
-constexpr uint32_t kEpochWord = 1;
-constexpr uint32_t kStagedWaits = 32;
-constexpr uint32_t kMaxArgsBytes = 1024;
-
-// Where a program stood when the watchdog lost patience.
-struct Report {
-  uint32_t set;
-  uint32_t veu, step;         // who waits
-  uint32_t on_veu, on_order;  // for whom
-  uint32_t op, rtask;         // what it would run
-  uint64_t expected, seen;
-};
-
-// The kernel's parameter.
-template <int Spaces>
-struct LaunchArgs {
-  const Step* steps;
-  const Wait* waits;
-  const char* args;
-  const uint32_t* begin;  // vEU v runs steps begin[v * stride + at] up to begin[v * stride + at + 1]
-  uint32_t stride, at;
-  uint32_t persistent;  // an rProgram with waits; 0: one wave of it, ordered by launches
-  uint32_t segment;
-  uint64_t* flags;         // step array: kFlagStride words a vEU
-  uint64_t max_steps;      // of any vEU: by this much the epoch grows
-  Report* report;          // debug builds
-  uint64_t patience_ns;    // debug builds: how long a wait may take
-  char* bases[Spaces];
-};
 
 // The executor's own shared memory, in front of the rTask's.
 template <int Spaces, int ArgsBytes>
@@ -102,7 +49,8 @@ class VEU {
         tid_(detail::thread_index()),
         threads_(detail::block_threads()),
         veu_(static_cast<uint32_t>(detail::block_index())),
-        epoch_(l.persistent ? l.flags[veu_ * kFlagStride + kEpochWord] : 0) {
+        epoch_(l.persistent ? l.flags[veu_ * kFlagStride + kEpochWord] : 0),
+        launches_(l.persistent ? l.flags[veu_ * kFlagStride + kLaunchesWord] : 0) {
     RT_NO_UNROLL
     for (int i = tid_; i < Program::kSpaces; i += threads_) c_.bases[i] = l_.bases[i];
   }
@@ -155,7 +103,9 @@ class VEU {
   RT_DEVICE void finish() {
     if (!l_.persistent) return;
     detail::block_barrier();  // everybody has read the old one
-    if (tid_ == threads_ - 32) l_.flags[veu_ * kFlagStride + kEpochWord] = epoch_ + l_.max_steps;
+    if (tid_ != threads_ - 32) return;
+    l_.flags[veu_ * kFlagStride + kEpochWord] = epoch_ + l_.max_steps;
+    l_.flags[veu_ * kFlagStride + kLaunchesWord] = launches_ + 1;
   }
 
   // Runs one rTask of K on the vEU's first K::kThreads threads.
@@ -203,7 +153,7 @@ class VEU {
 
  private:
   RT_DEVICE void fetch_step(uint32_t i) {
-    if (tid_ < 2) {
+    if (tid_ < static_cast<int>(sizeof(Step) / 16)) {
       cp_async16(reinterpret_cast<char*>(&c_.ring[i % 4]) + 16 * tid_,
                  reinterpret_cast<const char*>(l_.steps + i) + 16 * tid_);
     }
@@ -245,7 +195,8 @@ class VEU {
   char* smem_;
   int tid_, threads_;
   uint32_t veu_;
-  uint64_t epoch_;  // nobody has published more before this launch
+  uint64_t epoch_;     // nobody has published more before this launch
+  uint64_t launches_;  // so many before this one
 };
 
 }  // namespace rt

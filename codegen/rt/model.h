@@ -45,10 +45,13 @@ constexpr OpRow op_row(const Args& args, const char* name, const char* kind, con
 struct SegmentRow {
   bool persistent;  // an rProgram; otherwise always launched wave by wave
   int veus;
+  int counters;
+  int first_line;  // of its step array, among all lines of a context
   int waves;
   uint32_t max_steps;  // of any vEU
   uint64_t steps, step_count;
   uint64_t waits, wait_count;
+  uint64_t moves, move_count;
   uint64_t begin;       // uint32_t[veus + 1]
   uint64_t wave_begin;  // uint32_t[veus][waves + 1]
 };
@@ -65,6 +68,7 @@ struct Model {
   uint64_t weights_bytes;  // constants, from the start of the payload
   uint64_t tables_bytes;   // program tables, behind them
   uint64_t arena_bytes;
+  uint64_t tagged_bytes;
   const OpRow* ops;
   int op_count;
   const SegmentRow* segments;

@@ -1,0 +1,90 @@
+// The program tables as the executor reads them, and what a launch is told. Code generation writes the
+// tables into the weights file in this form (codegen/tables.go).
+#pragma once
+
+#include "rt/device.cuh"
+
+namespace rt {
+
+// One entry of prog[vEU].
+struct alignas(16) Step {
+  uint32_t op;           // rOperator, as a row of the program's arguments
+  uint32_t rtask;        // its rTask
+  uint32_t args;         // byte offset of the rOperator's Args; filled in when the tables are loaded
+  uint32_t wait_begin;   // first of its waits; even, so that pairs are 16-byte aligned
+  uint16_t wait_count;
+  uint16_t instance;     // case of the switch over rKernel instances
+  uint16_t args_words;   // 16-byte words of its Args; filled in when the tables are loaded
+  uint16_t signal;       // somebody waits for this step
+  uint32_t stream;       // its weight block in the weights space, in units of 16 bytes
+  uint32_t stream_words;  // length of the block in units of 16 bytes; 0: the rTask streams nothing
+  uint32_t move_begin;   // its imports, then its exports
+  uint16_t imports, exports;
+  uint32_t run;          // this many steps from here on share what their instance keeps on chip
+  uint32_t add;          // completion adds one to counter add-1; 0: to none
+  uint32_t unused[4];
+};
+static_assert(sizeof(Step) == 64);
+
+// The step at which prog[veu][order] must be complete. With kCounterWait set in veu: the counter
+// numbered by the rest must have got order additions in this launch.
+struct Wait {
+  uint32_t veu, order;
+};
+static_assert(sizeof(Wait) == 8);
+constexpr uint32_t kCounterWait = 0x80000000u;
+
+// Moves operands that an rKernel wants in shared memory (Task::staged) there before its rTask, and back
+// afterwards: count elements of 4 bytes.
+struct alignas(16) Move {
+  uint64_t at;      // what kind says
+  uint32_t staged;  // first element in the staging area
+  uint16_t count;
+  uint16_t kind;
+};
+static_assert(sizeof(Move) == 16);
+
+enum MoveKind : uint16_t {
+  kPlainMove = 0,   // at: a Ref to elements in global memory
+  kTaggedMove = 1,  // at: the number of the first tagged word
+};
+
+// Every segment has a step array of its own: a 128-byte line for each vEU and behind them one for each
+// counter. A vEU's line holds its flag, which others poll, and what only it touches: the epoch of its
+// next launch and how many launches there were. All of them only grow. They are in memory, not in the
+// launch's arguments, so that a launch captured into a CUDA graph can be replayed.
+constexpr uint32_t kFlagStride = 16;
+constexpr uint32_t kEpochWord = 1;
+constexpr uint32_t kLaunchesWord = 2;
+constexpr uint32_t kStagedWaits = 32;
+constexpr uint32_t kMaxArgsBytes = 1024;
+
+// Where a program stood when the watchdog lost patience.
+struct Report {
+  uint32_t set;
+  uint32_t veu, step;         // who waits
+  uint32_t on_veu, on_order;  // for whom
+  uint32_t op, rtask;         // what it would run
+  uint64_t expected, seen;
+};
+
+// The kernel's parameter.
+template <int Spaces>
+struct LaunchArgs {
+  const Step* steps;
+  const Wait* waits;
+  const Move* moves;
+  const char* args;
+  const uint32_t* begin;  // vEU v runs steps begin[v * stride + at] up to begin[v * stride + at + 1]
+  uint32_t stride, at;
+  uint32_t persistent;  // an rProgram with waits; 0: one wave of it, ordered by launches
+  uint32_t segment;
+  uint64_t* flags;         // the segment's step array: kFlagStride words a line
+  uint64_t* tagged;        // tagged words
+  uint64_t max_steps;      // of any vEU: by this much the epoch grows
+  Report* report;          // debug builds
+  uint64_t patience_ns;    // debug builds: how long a wait may take
+  char* bases[Spaces];
+};
+
+}  // namespace rt
