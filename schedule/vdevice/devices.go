@@ -98,7 +98,8 @@ func readLimited(name string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// ParseSpec reads a device file. Every field must be there and no other; file is for messages only.
+// ParseSpec reads a device file. Every field that is not optional must be there and no other; file is for
+// messages only.
 func ParseSpec(file string, data []byte) (*Spec, error) {
 	var l diag.List
 	lines := keyLines(data)
@@ -112,9 +113,17 @@ func ParseSpec(file string, data []byte) (*Spec, error) {
 	if err := dec.Decode(new(yaml.Node)); err != io.EOF {
 		l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Message: "want one YAML document, found more"})
 	}
+	optional := map[string]bool{} // and not there
+	for _, d := range costDefaults {
+		if _, present := lines["cost."+d.key]; !present {
+			*d.at(&s.Cost) = d.value(&s.Cost)
+			optional["cost."+d.key] = true
+		}
+	}
 	for _, r := range specRules(s) {
 		line, present := lines[r.key]
 		switch {
+		case optional[r.key]:
 		case !present:
 			l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Message: r.key + " is missing", Help: "want " + r.want})
 		case !r.ok:
@@ -201,9 +210,11 @@ func specRules(s *Spec) []specRule {
 		intRule("registers", s.Registers, 1<<10, 1<<24),
 		{"l2_bytes", s.L2Bytes, s.L2Bytes > 0, "a positive number"},
 		{"memory_bytes", s.Memory, s.Memory > 0, "a positive number"},
-		costRule("launch_ns", c.Launch, true), costRule("hop_ns", c.Hop, true),
-		costRule("wait_each_ns", c.WaitEach, true), costRule("step_ns", c.Step, true),
-		costRule("latency_ns", c.Latency, true),
+		costRule("launch_ns", c.Launch, true), costRule("node_ns", c.Node, true), costRule("pdl_ns", c.PDL, true),
+		costRule("hop_ns", c.Hop, true), costRule("wait_each_ns", c.WaitEach, true),
+		costRule("barrier_ns", c.Barrier, true), costRule("counter_ns", c.Counter, true),
+		costRule("tagged_ns", c.Tagged, true), costRule("cluster_ns", c.Cluster, true),
+		costRule("step_ns", c.Step, true), costRule("latency_ns", c.Latency, true),
 		costRule("l2_bytes_per_ns", c.L2PerSM, false), costRule("l2_total_bytes_per_ns", c.L2Total, false),
 		costRule("dram_bytes_per_ns", c.DRAM, false), costRule("fp32_flops_per_ns", c.FlopsPerSM, false),
 		{"cost.source", c.Source, c.Source != "", "words saying where the figures come from"},

@@ -3,6 +3,7 @@ package vdevice
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,12 +84,43 @@ func TestBadDeviceFiles(t *testing.T) {
 		}
 	}
 	_, err = ParseSpec("d.yaml", []byte("name: x\nsms: 0\n"))
-	if ds := diag.All(err); len(ds) != len(specRules(&Spec{}))-1 {
+	if ds := diag.All(err); len(ds) != len(specRules(&Spec{}))-len(costDefaults)-1 {
 		t.Errorf("want all that is missing or wrong, got %v", err)
 	}
 	for _, text := range []string{"", "[]", "\x00", "a: &a [*a]", strings.Repeat("[", 10_000), "name: x\n---\nname: y\n"} {
 		if _, err := ParseSpec("d.yaml", []byte(text)); err == nil {
 			t.Errorf("%.20q is taken for a device", text)
 		}
+	}
+}
+
+// A device file of when launches of all kinds had one cost still means that, and costs of edges follow
+// from the hop.
+func TestOptionalCosts(t *testing.T) {
+	data, err := deviceFiles.ReadFile("devices/h200.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var old []string
+	for _, line := range strings.Split(string(data), "\n") {
+		key, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if !slices.ContainsFunc(costDefaults, func(d costDefault) bool { return d.key == key }) {
+			old = append(old, line)
+		}
+	}
+	s, err := ParseSpec("old.yaml", []byte(strings.Join(old, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.Cost
+	if c.Node != c.Launch || c.PDL != c.Launch {
+		t.Errorf("launches of all kinds cost %v ns, got %v and %v", c.Launch, c.Node, c.PDL)
+	}
+	if !(c.Tagged < c.Hop && c.Cluster < c.Hop && c.Hop < c.Counter && c.Hop < c.Barrier) {
+		t.Errorf("edges out of proportion: %+v", c)
+	}
+	_, err = ParseSpec("bad.yaml", []byte(strings.Replace(string(data), "  pdl_ns: ", "  pdl_ns: -", 1)))
+	if err == nil || !strings.Contains(err.Error(), "cost.pdl_ns is -") {
+		t.Errorf("want pdl_ns refused, got %v", err)
 	}
 }
