@@ -232,12 +232,15 @@ func (s *source) model() {
 			quote(u.op.Name), quote(u.op.Kind), quote(nodeNames(u.op.Origins)))
 	}
 	s.printf("    {nullptr, 0, \"\", \"\", \"\"},\n};\n\n")
+	s.launchRows()
 	s.printf("const rt::SegmentRow segment_rows[] = {\n")
+	first := 0
 	for _, t := range s.segments {
-		s.printf("    {.persistent = %t, .veus = %d, .counters = %d, .first_line = %d, .waves = %d, .max_steps = %d,\n"+
-			"     .steps = %d, .step_count = %d, .waits = %d, .wait_count = %d, .moves = %d, .move_count = %d,\n"+
-			"     .begin = %d, .wave_begin = %d},\n", t.kind == vdevice.RProgram, t.veus, t.counters, t.firstLine, t.waves, t.maxSteps,
-			t.steps, t.stepCount, t.waits, t.waitCount, t.moves, t.moveCount, t.begin, t.waveBegin)
+		s.printf("    {.persistent = %t, .veus = %d, .counters = %d, .first_line = %d,\n"+
+			"     .first_launch = %d, .launches = %d, .max_steps = %d, .steps = %d, .step_count = %d,\n"+
+			"     .waits = %d, .wait_count = %d, .moves = %d, .move_count = %d},\n", t.kind == vdevice.RProgram, t.veus, t.counters, t.firstLine,
+			first, len(t.launches), t.maxSteps, t.steps, t.stepCount, t.waits, t.waitCount, t.moves, t.moveCount)
+		first += len(t.launches)
 	}
 	s.printf("    {},\n};\n\n")
 	if !s.part {
@@ -249,9 +252,20 @@ func (s *source) model() {
 	s.printf("const rt::Model model = {\n    .name = \"%s\",\n    .weights_file = \"%s.weights\",\n    .weights_hash = 0x%016x,\n",
 		s.opt.Name, s.opt.Name, s.hash)
 	s.printf("    .weights_bytes = %d,\n    .tables_bytes = %d,\n    .arena_bytes = %d,\n    .tagged_bytes = %d,\n", s.weightBytes, s.tableBytes, s.plan.ArenaLen, 0)
-	s.printf("    .ops = op_rows,\n    .op_count = %d,\n    .segments = segment_rows,\n    .segment_count = %d,\n", len(s.ops), len(s.segments))
+	s.printf("    .ops = op_rows,\n    .op_count = %d,\n    .segments = segment_rows,\n    .segment_count = %d,\n    .launches = launch_rows,\n", len(s.ops), len(s.segments))
 	s.printf("    .inputs = input_rows,\n    .input_count = %d,\n    .outputs = output_rows,\n    .output_count = %d,\n};\n\n",
 		len(s.inputs), len(s.outputs))
+}
+
+// launchRows writes the launches of all segments, one behind the other.
+func (s *source) launchRows() {
+	s.printf("const rt::LaunchRow launch_rows[] = {  // grid, threads, shared, overlap, ranges\n")
+	for _, t := range s.segments {
+		for _, x := range t.launches {
+			s.printf("    {%d, %d, %d, %t, %d},\n", x.grid, x.threads, x.shared, x.overlap, x.ranges)
+		}
+	}
+	s.printf("    {},\n};\n\n")
 }
 
 // portTensors writes what the C interface tells of ports.

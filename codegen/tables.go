@@ -15,9 +15,17 @@ type segmentTables struct {
 	veus, waves                               int
 	counters, firstLine                       int
 	maxSteps, stepCount, waitCount, moveCount int
-	begin, waveBegin, steps, waits, moves     int64 // offsets
+	steps, waits, moves                       int64 // offsets
+	launches                                  []launch
 	data                                      []byte
 	at                                        int64 // offset of data
+}
+
+// launch is a kernel launch, as rt::LaunchRow tells it.
+type launch struct {
+	grid, threads, shared int
+	overlap               bool
+	ranges                int64 // offset of a StepRange a block
 }
 
 func (l *layout) addSegment(seg vdevice.Segment) error {
@@ -29,12 +37,9 @@ func (l *layout) addSegment(seg vdevice.Segment) error {
 		t.stepCount += len(steps)
 		t.maxSteps = max(t.maxSteps, len(steps))
 	}
-	var steps, waits, moves, begin, waveBegin []byte
+	var steps, waits, moves []byte
 	le := binary.LittleEndian
-	first := uint32(0)
 	for _, vs := range rows {
-		begin = le.AppendUint32(begin, first)
-		waveBegin = appendWaves(waveBegin, vs, first, p.Waves)
 		for _, s := range vs {
 			waits = padTo(waits, 16) // the executor copies waits in pairs
 			if len(s.Waits) > math.MaxUint16 {
@@ -45,9 +50,7 @@ func (l *layout) addSegment(seg vdevice.Segment) error {
 				waits = le.AppendUint32(le.AppendUint32(waits, uint32(w.VEU)), uint32(w.Order))
 			}
 		}
-		first += uint32(len(vs))
 	}
-	begin = le.AppendUint32(begin, first)
 	waits = padTo(append(waits, make([]byte, 16)...), 16)
 	t.waitCount = len(waits) / abi.WaitBytes
 	put := func(b []byte) int64 {
@@ -56,7 +59,12 @@ func (l *layout) addSegment(seg vdevice.Segment) error {
 		t.data = append(t.data, b...)
 		return at
 	}
-	t.begin, t.waveBegin, t.steps, t.waits, t.moves = put(begin), put(waveBegin), put(steps), put(waits), put(moves)
+	t.steps, t.waits, t.moves = put(steps), put(waits), put(moves)
+	for _, d := range dispatches(seg.Kind, p, rows) {
+		x := d.launch
+		x.ranges = put(d.ranges)
+		t.launches = append(t.launches, x)
+	}
 	t.moveCount = len(moves) / abi.MoveBytes
 	t.data = padTo(t.data, 16)
 	l.tableBytes += int64(len(t.data))
@@ -85,18 +93,6 @@ func (l *layout) mostVEUs() int {
 		n = max(n, p.mostVEUs())
 	}
 	return n
-}
-
-// appendWaves appends the first step of every wave, and the end.
-func appendWaves(b []byte, steps []vdevice.Step, first uint32, waves int) []byte {
-	i := 0
-	for w := 0; w < waves; w++ {
-		for i < len(steps) && int(steps[i].Wave) < w {
-			i++
-		}
-		b = binary.LittleEndian.AppendUint32(b, first+uint32(i))
-	}
-	return binary.LittleEndian.AppendUint32(b, first+uint32(len(steps)))
 }
 
 func (l *layout) appendStep(b []byte, s vdevice.Step, waitBegin int) []byte {

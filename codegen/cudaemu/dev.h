@@ -74,9 +74,10 @@ inline uint64_t environment(const char* name, uint64_t otherwise) {
   return v;
 }
 
+// What a vEU needs whose rTasks need so much.
 template <class Program>
-constexpr size_t shared_bytes() {
-  return sizeof(typename VEU<Program>::ControlBlock) + static_cast<size_t>(Program::kShared);
+constexpr size_t shared_bytes(int rtask) {
+  return sizeof(typename VEU<Program>::ControlBlock) + static_cast<size_t>(rtask);
 }
 
 template <class Program>
@@ -93,10 +94,10 @@ inline Report to_report(const emu::WaitNote& n) {
 
 
 template <class Program>
-void launch(int grid, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream, const Options& o) {
+void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream, const Options& o) {
   LaunchArgs<Program::kSpaces> copy = args;
   emu::Launch l;
-  l.grid = grid, l.threads = Program::kThreads, l.shared = shared_bytes<Program>();
+  l.grid = row.grid, l.threads = row.threads, l.shared = shared_bytes<Program>(row.shared);
   l.cooperative = kind == LaunchKind::kCooperative;
   l.max_resident = resident_veus<Program>(0, o);
   l.seed = o.seed ? o.seed : environment("RAMMER_EMU_SEED", 1);

@@ -138,7 +138,8 @@ class Context {
     }
     persistent_ = fits && options_.mode != kWavesMode;
     for (int i = 0; i < model_.segment_count; ++i) {
-      launches_ += model_.segments[i].persistent && persistent_ ? 1 : model_.segments[i].waves;
+      const SegmentRow& seg = model_.segments[i];
+      launches_ += seg.persistent ? (persistent_ ? 1 : seg.launches - 1) : seg.launches;
     }
     std::string why = "the plan";
     if (options_.mode == kWavesMode) why = "asked for";
@@ -237,18 +238,17 @@ class Context {
     args.waits = reinterpret_cast<const Wait*>(tables + seg.waits);
     args.moves = reinterpret_cast<const Move*>(tables + seg.moves);
     args.flags = reinterpret_cast<uint64_t*>(flags_.get()) + kFlagStride * static_cast<size_t>(seg.first_line);
-    if (seg.persistent && persistent_) {
-      args.persistent = 1, args.stride = 1, args.at = 0;
-      args.begin = reinterpret_cast<const uint32_t*>(tables + seg.begin);
-      args.max_steps = seg.max_steps;
-      dev::launch<Program>(seg.veus, LaunchKind::kCooperative, args, stream, options_);
-      return;
-    }
-    args.persistent = 0, args.stride = static_cast<uint32_t>(seg.waves) + 1;
-    args.begin = reinterpret_cast<const uint32_t*>(tables + seg.wave_begin);
-    for (int w = 0; w < seg.waves; ++w) {
-      args.at = static_cast<uint32_t>(w);
-      dev::launch<Program>(seg.veus, w == 0 ? LaunchKind::kWave : LaunchKind::kNextWave, args, stream, options_);
+    const bool persistent = seg.persistent && persistent_;
+    const int first = seg.persistent && !persistent ? 1 : 0;
+    args.persistent = persistent ? 1 : 0;
+    args.max_steps = seg.max_steps;
+    for (int i = first; i < (persistent ? 1 : seg.launches); ++i) {
+      const LaunchRow& row = model_.launches[seg.first_launch + i];
+      args.ranges = reinterpret_cast<const StepRange*>(tables + row.ranges);
+      args.launch = static_cast<uint32_t>(i);
+      args.shared = static_cast<uint32_t>(row.shared);
+      const LaunchKind apart = row.overlap ? LaunchKind::kOverlapping : LaunchKind::kDependent;
+      dev::launch<Program>(row, persistent ? LaunchKind::kCooperative : apart, args, stream, options_);
     }
   }
 

@@ -152,9 +152,10 @@ inline std::string describe(int device) {
   return std::string(p.name) + ", compute capability " + std::to_string(p.major) + "." + std::to_string(p.minor);
 }
 
+// What a vEU needs whose rTasks need so much.
 template <class Program>
-constexpr size_t shared_bytes() {
-  return sizeof(typename VEU<Program>::ControlBlock) + static_cast<size_t>(Program::kShared);
+constexpr size_t shared_bytes(int rtask) {
+  return sizeof(typename VEU<Program>::ControlBlock) + static_cast<size_t>(rtask);
 }
 
 // How many vEUs of the program the device holds at once. Throws when its code does not run there.
@@ -167,13 +168,21 @@ int resident_veus(int device, const Options&) {
     throw Error{kDeviceUnfit, "the library holds code for compute capability × 100 = " RT_TEXT(__CUDA_ARCH_LIST__) "; device " +
                                   std::to_string(device) + " is " + describe(device) + " (" + cudaGetErrorString(e) + ")"};
   }
-  constexpr size_t shared = shared_bytes<Program>();
+  constexpr size_t shared = shared_bytes<Program>(Program::kShared);
   e = cudaFuncSetAttribute(vdevice_run<Program>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
   if (e != cudaSuccess) {
     cudaGetLastError();
     throw Error{kDeviceUnfit, "a vEU needs " + std::to_string(shared) + " bytes of shared memory; device " +
                                   std::to_string(device) + ", " + describe(device) + ", has less"};
   }
+  // All launches want the same split of an SM's memory between caches and shared memory, however little
+  // of the latter they use: launches that differ in it do not run side by side.
+  int most = 1;
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device), "cudaDeviceGetAttribute");
+  const size_t percent = (shared * Program::kVEUsPerSM * 100 + static_cast<size_t>(most) - 1) / static_cast<size_t>(most);
+  check(cudaFuncSetAttribute(vdevice_run<Program>, cudaFuncAttributePreferredSharedMemoryCarveout,
+                             percent < 100 ? static_cast<int>(percent) : 100),
+        "cudaFuncSetAttribute");
   int per_sm = 0, sms = 0, cooperative = 0;
   check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, vdevice_run<Program>, Program::kThreads, shared), "occupancy");
   check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
@@ -190,11 +199,11 @@ inline bool launches_overlap() {
 }
 
 template <class Program>
-void launch(int grid, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream s, const Options&) {
+void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream s, const Options&) {
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(static_cast<unsigned>(grid));
-  config.blockDim = dim3(Program::kThreads);
-  config.dynamicSmemBytes = shared_bytes<Program>();
+  config.gridDim = dim3(static_cast<unsigned>(row.grid));
+  config.blockDim = dim3(static_cast<unsigned>(row.threads));
+  config.dynamicSmemBytes = shared_bytes<Program>(row.shared);
   config.stream = s;
   cudaLaunchAttribute attribute = {};
   if (kind == LaunchKind::kCooperative) {
@@ -205,7 +214,7 @@ void launch(int grid, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args,
     attribute.val.programmaticStreamSerializationAllowed = 1;
   }
   config.attrs = &attribute;
-  config.numAttrs = kind == LaunchKind::kCooperative || (kind == LaunchKind::kNextWave && launches_overlap()) ? 1 : 0;
+  config.numAttrs = kind == LaunchKind::kCooperative || (kind == LaunchKind::kOverlapping && launches_overlap()) ? 1 : 0;
   check(cudaLaunchKernelEx(&config, vdevice_run<Program>, args), "launch");
 }
 

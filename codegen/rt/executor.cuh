@@ -60,8 +60,8 @@ class VEU {
   RT_DEVICE void run() {
     // A wave may start while the one before ends. Before the wait below only tables are read.
     detail::allow_next_launch();
-    const uint32_t row = veu_ * l_.stride + l_.at;
-    const uint32_t first = l_.begin[row], last = l_.begin[row + 1];
+    const StepRange mine = l_.ranges[veu_];
+    const uint32_t first = mine.first, last = mine.last;
     if (first == last) return detail::wait_for_launches_before();
     fetch_step(first);
     if (first + 1 < last) fetch_step(first + 1);
@@ -79,7 +79,7 @@ class VEU {
       if (l_.persistent && s.wait_count > 0) {
         wait(c_.waits[i % 2], l_.waits + s.wait_begin, s.wait_count, Place{order, s.op, s.rtask});
       }
-      detail::poison(smem_, Program::kShared);
+      detail::poison(smem_, static_cast<int>(l_.shared));
       Program::compute(*this, s.instance, c_.args[i % 2], static_cast<int>(s.rtask));
       const bool signal = l_.persistent && s.signal;
       settle();
@@ -94,7 +94,7 @@ class VEU {
   }
   template <class K>
   RT_DEVICE void step(const typename K::Args& args, int rtask) {
-    detail::poison(smem_, Program::kShared);
+    detail::poison(smem_, static_cast<int>(l_.shared));
     compute<K>(&args, rtask);
     settle();
   }

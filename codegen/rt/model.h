@@ -41,19 +41,27 @@ constexpr OpRow op_row(const Args& args, const char* name, const char* kind, con
   return {&args, sizeof(Args), name, kind, nodes};
 }
 
+// A kernel launch: no more blocks, threads and shared memory than its rTasks need.
+struct LaunchRow {
+  int grid, threads;
+  int shared;       // bytes for an rTask, beside what the executor needs
+  bool overlap;     // may start while the launch before it ends
+  uint64_t ranges;  // StepRange[grid], an offset in the tables
+};
+
 // Tables are byte offsets in the tables part of the weights file.
 struct SegmentRow {
-  bool persistent;  // an rProgram; otherwise always launched wave by wave
+  // An rProgram: the first of its launches is persistent, the others are its waves. Other segments only
+  // have the latter.
+  bool persistent;
   int veus;
   int counters;
   int first_line;  // of its step array, among all lines of a context
-  int waves;
+  int first_launch, launches;  // rows of the model's launches
   uint32_t max_steps;  // of any vEU
   uint64_t steps, step_count;
   uint64_t waits, wait_count;
   uint64_t moves, move_count;
-  uint64_t begin;       // uint32_t[veus + 1]
-  uint64_t wave_begin;  // uint32_t[veus][waves + 1]
 };
 
 struct PortRow {
@@ -73,6 +81,7 @@ struct Model {
   int op_count;
   const SegmentRow* segments;
   int segment_count;
+  const LaunchRow* launches;
   const PortRow* inputs;
   int input_count;
   const PortRow* outputs;
@@ -84,8 +93,8 @@ enum Mode : int { kAutoMode = 0, kRProgramMode = 1, kWavesMode = 2 };
 // How a launch stands to the one before it in the stream.
 enum class LaunchKind {
   kCooperative,  // an rProgram: all vEUs resident, after everything before
-  kWave,         // after everything before
-  kNextWave,     // follows a wave of the same program: may start while that one ends
+  kDependent,    // after everything before
+  kOverlapping,  // after everything before, but its blocks may come while the launch before it ends
 };
 
 struct Options {

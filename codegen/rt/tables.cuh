@@ -49,6 +49,12 @@ enum MoveKind : uint16_t {
   kTaggedMove = 1,  // at: the number of the first tagged word
 };
 
+// The steps that a block of a launch runs: first up to last.
+struct StepRange {
+  uint32_t first, last;
+};
+static_assert(sizeof(StepRange) == 8);
+
 // Every segment has a step array of its own: a 128-byte line for each vEU and behind them one for each
 // counter. A vEU's line holds its flag, which others poll, and what only it touches: the epoch of its
 // next launch and how many launches there were. All of them only grow. They are in memory, not in the
@@ -75,10 +81,11 @@ struct LaunchArgs {
   const Wait* waits;
   const Move* moves;
   const char* args;
-  const uint32_t* begin;  // vEU v runs steps begin[v * stride + at] up to begin[v * stride + at + 1]
-  uint32_t stride, at;
-  uint32_t persistent;  // an rProgram with waits; 0: one wave of it, ordered by launches
+  const StepRange* ranges;  // what each block runs
+  uint32_t persistent;      // an rProgram with waits; 0: ordered by launches
   uint32_t segment;
+  uint32_t launch;  // among the segment's
+  uint32_t shared;  // bytes of shared memory for an rTask
   uint64_t* flags;         // the segment's step array: kFlagStride words a line
   uint64_t* tagged;        // tagged words
   uint64_t max_steps;      // of any vEU: by this much the epoch grows
