@@ -13,7 +13,7 @@ var recipes = []func(r *generator, x *ir.Value){
 	clipRecipe, castRecipe, matMulRecipe, gemmRecipe, convRecipe, convRecipe, batchNormRecipe,
 	softmaxRecipe, layerNormRecipe, geluRecipe, attentionRecipe, attentionRecipe, reshapeRecipe, transposeRecipe,
 	whereRecipe, reduceRecipe, repeatRecipe, ifRecipe, sliceRecipe, concatRecipe, sunkRecipe,
-	spectrumRecipe, loopRecipe,
+	spectrumRecipe, loopRecipe, cellRecipe,
 }
 
 func unaryRecipe(r *generator, x *ir.Value) {
@@ -384,4 +384,43 @@ func loopRecipe(r *generator, x *ir.Value) {
 		panic("BUG: the loop has no types")
 	}
 	r.keep(r.either("Add", last, r.node("ReduceSum", ir.Attrs{"keepdims": ir.IntAttr(0)}, all, r.ints(0))))
+}
+
+// cellRecipe writes out two steps of an LSTM, GRU or RNN.
+func cellRecipe(r *generator, x *ir.Value) {
+	k, ok := extent(x, -1)
+	if !ok || len(x.Shape) != 2 {
+		return
+	}
+	kind, hidden := r.random.IntN(3), int64(3)
+	gates := []int64{4, 3, 1}[kind]
+	w, u, b := r.weights(k, gates*hidden), r.weights(hidden, gates*hidden), r.weights(gates*hidden)
+	h := r.node("Tanh", nil, r.node("MatMul", nil, x, r.weights(k, hidden)))
+	c := h
+	for range 2 {
+		h, c = r.cell(kind, hidden, r.either("Add", r.node("MatMul", nil, x, w), b), r.node("MatMul", nil, h, u), h, c)
+		x = r.node("Tanh", nil, x)
+	}
+	r.keep(h)
+}
+
+// cell is a step from the products with x and h on.
+func (r *generator) cell(kind int, hidden int64, px, ph, h, c *ir.Value) (*ir.Value, *ir.Value) {
+	part := func(v *ir.Value, gate int64) *ir.Value {
+		return r.node("Slice", nil, v, r.ints(gate*hidden), r.ints((gate+1)*hidden), r.ints(1))
+	}
+	gate := func(op string, q int64) *ir.Value {
+		return r.node(op, nil, r.either("Add", part(px, q), part(ph, q)))
+	}
+	switch kind {
+	case 0:
+		i, f, g, o := gate("Sigmoid", 0), gate("Sigmoid", 1), gate("Tanh", 2), gate("Sigmoid", 3)
+		c = r.either("Add", r.either("Mul", f, c), r.either("Mul", i, g))
+		return r.either("Mul", o, r.node("Tanh", nil, c)), c
+	case 1:
+		reset, z := gate("Sigmoid", 0), gate("Sigmoid", 1)
+		n := r.node("Tanh", nil, r.either("Add", part(px, 2), r.either("Mul", reset, part(ph, 2))))
+		return r.either("Add", n, r.either("Mul", z, r.node("Sub", nil, h, n))), c
+	}
+	return r.node("Tanh", nil, r.either("Add", px, ph)), c
 }

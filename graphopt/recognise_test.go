@@ -20,6 +20,7 @@ var recognised = []struct {
 	{"bert_l4_s32.onnx", map[string]int{"Attention": 4, "Gelu": 4, "Softmax": 0, "Where": 0, "IsNaN": 0}},
 	{"gpt2_l2.onnx", map[string]int{"Attention": 2, "Gelu": 2, "Tanh": 0, "Softmax": 0, "Transpose": 0}},
 	{"vit_tiny_patch16_224.onnx", map[string]int{"Attention": 12, "Gelu": 12, "Softmax": 0}},
+	{"seq2seq.onnx", map[string]int{"LSTMCell": 920, "Gemm": 0, "Sigmoid": 0, "Tanh": 0, "Fused": 0}},
 	{"deepspeech2.onnx", map[string]int{"BatchNormalization": 0}},
 	{"nasnet_cifar.onnx", map[string]int{"BatchNormalization": 0}},
 }

@@ -40,6 +40,7 @@ var idioms = []idiom{
 	{"pool and flatten", growHead},
 	{"padded conv", growPaddedConv},
 	{"shared weights", growShared},
+	{"unrolled recurrence", growUnrolled},
 }
 
 // features is a value of the preferred type and of rank lo or more.

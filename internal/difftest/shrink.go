@@ -16,7 +16,7 @@ func Shrink(c *Case, fails func(*Case) bool, deadline time.Time) *Case {
 		return c
 	}
 	for again := true; again; {
-		again = s.outputs() || s.cut() || s.bypass() || s.fix() || s.calm()
+		again = s.outputs() || s.cut() || s.bypass() || s.earlier() || s.fix() || s.calm()
 	}
 	return s.best
 }
@@ -125,8 +125,7 @@ func replaceByInput(g *ir.Graph, v *ir.Value, t *ir.Tensor, inputs map[string]*i
 	ir.ReplaceAll(g, v, x)
 }
 
-// bypass replaces a value by an operand of its node that has the same type, or makes another value of
-// the graph the output.
+// bypass replaces a value by an operand of its node that has the same type.
 func (s *shrinker) bypass() bool {
 	changed := false
 	for i := len(s.best.Graph.Nodes) - 1; i >= 0; i-- {
@@ -151,6 +150,25 @@ func (s *shrinker) bypass() bool {
 		}
 	}
 	return changed
+}
+
+// earlier makes an operand of the node that defines the only output the output.
+func (s *shrinker) earlier() bool {
+	last := s.best.Graph.Outputs[0]
+	if len(s.best.Graph.Outputs) > 1 || last.Def == nil {
+		return false
+	}
+	for _, x := range last.Def.Inputs {
+		if x == nil || x.Def == nil {
+			continue
+		}
+		g, inputs, copies := s.copied()
+		g.Outputs = []*ir.Value{copies[x]}
+		if s.try(g, inputs) {
+			return true
+		}
+	}
+	return false
 }
 
 // fix makes symbols numbers and inputs constants.

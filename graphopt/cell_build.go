@@ -1,0 +1,151 @@
+package graphopt
+
+import (
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// cellBuilder makes cells of matches; equal weights are one constant.
+type cellBuilder struct {
+	finder    *cellFinder
+	constants map[string]*ir.Value
+	nodes     []*ir.Node
+}
+
+// cellGates is the number of gates by operator.
+var cellGates = map[string]int64{"LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}
+
+// replace makes m's root the cell. It reports false where a state would have to be made for an open batch.
+func (b *cellBuilder) replace(m *cellMatch, s cellState) bool {
+	n := m.root
+	h, ok := b.state(m, s)
+	if !ok {
+		return false
+	}
+	x, blocks := b.joined(m, s)
+	in := []*ir.Value{x, h}
+	outs := []*ir.Value{n.Outputs[0]}
+	if m.c != nil {
+		in, outs = append(in, m.c), append(outs, m.cNext)
+		m.cNext.Def = n
+	}
+	in = append(in, b.weights(n, "W", blocks), b.weights(n, "R", [][]block{s.blocks}), b.bias(m))
+	n.Attrs = activationAttrs(m.acts)
+	if m.inputForget {
+		n.Attrs["input_forget"] = ir.IntAttr(1)
+	}
+	if m.linear {
+		n.Attrs["linear_before_reset"] = ir.IntAttr(1)
+	}
+	n.Origins = mergeOrigins(append([]*ir.Node{n}, m.nodes.list...)...)
+	n.Op, n.Domain, n.Inputs, n.Outputs = m.op, ir.InternalDomain, in, outs
+	return true
+}
+
+// state is the h that m's cell reads.
+func (b *cellBuilder) state(m *cellMatch, s cellState) (*ir.Value, bool) {
+	if s.input >= 0 {
+		return m.inputs[s.input].x, true
+	}
+	if m.h != nil {
+		return m.h, true
+	}
+	dims, ok := m.root.Outputs[0].Shape.Consts()
+	if !ok {
+		return nil, false
+	}
+	return b.constant(m.root, "h", ir.NewTensor(ir.Float32, dims...)), true
+}
+
+// joined is the cell's x: the inputs that are not its state, side by side.
+func (b *cellBuilder) joined(m *cellMatch, s cellState) (*ir.Value, [][]block) {
+	var parts []*ir.Value
+	var blocks [][]block
+	width := int64(0)
+	for i, in := range m.inputs {
+		if i == s.input {
+			continue
+		}
+		parts, blocks = append(parts, in.x), append(blocks, in.blocks)
+		width += in.blocks[0].k
+	}
+	if len(parts) == 1 {
+		return parts[0], blocks
+	}
+	x := &ir.Value{
+		Name: b.finder.c.Name(m.root.Outputs[0].Name + ".x"), DType: ir.Float32,
+		Shape: ir.Shape{m.root.Outputs[0].Shape[0], ir.D(width)},
+	}
+	x.Def = &ir.Node{
+		Op: "Concat", Name: m.root.Name, Inputs: parts, Outputs: []*ir.Value{x},
+		Attrs: ir.Attrs{"axis": ir.IntAttr(1)}, Origins: m.root.Origins,
+	}
+	b.nodes = append(b.nodes, x.Def)
+	return x, blocks
+}
+
+// weights stacks the gates' rows; the lists of blocks stand side by side.
+func (b *cellBuilder) weights(n *ir.Node, what string, lists [][]block) *ir.Value {
+	var keys []string
+	width := int64(0)
+	for _, l := range lists {
+		keys = append(keys, blocksKey(l))
+		width += l[0].k
+	}
+	key := strings.Join(keys, "|")
+	if v := b.constants[key]; v != nil {
+		return v
+	}
+	hidden, gates := lists[0][0].n, int64(len(lists[0]))
+	out := make([]float32, 0, gates*hidden*width)
+	for q := range gates {
+		for j := range hidden {
+			for _, l := range lists {
+				data := ir.Slice[float32](l[q].w.Const)
+				for k := range l[q].k {
+					out = append(out, l[q].at(data, j, k))
+				}
+			}
+		}
+	}
+	v := b.constant(n, what, ir.FromSlice(ir.Float32, out, gates*hidden, width))
+	b.constants[key] = v
+	return v
+}
+
+// bias is W's and R's biases, nil for zeros.
+func (b *cellBuilder) bias(m *cellMatch) *ir.Value {
+	hidden := m.inputs[0].blocks[0].n
+	gates := cellGates[m.op]
+	out := make([]float32, 2*gates*hidden)
+	zero := true
+	for q, pair := range m.biases {
+		for half, list := range pair {
+			for j, x := range list {
+				out[(int64(half)*gates+int64(q))*hidden+int64(j)] = float32(x)
+				zero = zero && x == 0
+			}
+		}
+	}
+	if zero {
+		return nil
+	}
+	return b.constant(m.root, "B", ir.FromSlice(ir.Float32, out, int64(len(out))))
+}
+
+// constant adds t to the graph, once for all equal ones.
+func (b *cellBuilder) constant(n *ir.Node, what string, t *ir.Tensor) *ir.Value {
+	id := what + " " + t.Hash()
+	if v := b.constants[id]; v != nil {
+		return v
+	}
+	base := n.Name
+	if base == "" {
+		base = n.Outputs[0].Name
+	}
+	v := &ir.Value{Name: b.finder.c.Name(base + "." + what), DType: t.DType, Shape: ir.Dims(t.Dims...), Const: t}
+	b.finder.g.Consts = append(b.finder.g.Consts, v)
+	b.constants[id] = v
+	return v
+}

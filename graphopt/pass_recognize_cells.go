@@ -1,0 +1,232 @@
+package graphopt
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// recognizeCells finds steps of LSTM, GRU and RNN that are written out in products with constant matrices, slices
+// and activations, as exporters write LSTMCell, GRUCell and RNNCell, and makes each a cell. The products
+// may be MatMul or Gemm, of x and h apart or joined; gates may be computed together or one by one.
+//
+// Requires: constants folded and equal ones merged, identities removed; run before sums and products are
+// rearranged. Leaves: cells whose equal weights are one constant. What RNN computes is so common that it
+// is a cell only where one step's result enters the next with the same weights.
+func recognizeCells(c *Context, g *ir.Graph) (bool, error) {
+	f := newCellFinder(c, g)
+	for _, n := range g.Nodes {
+		f.try(n, f.lstmMatch, f.gruMatch)
+	}
+	for _, n := range g.Nodes {
+		f.try(n, f.rnnMatch)
+	}
+	f.findStates()
+	b := cellBuilder{finder: f, constants: map[string]*ir.Value{}}
+	drop := map[*ir.Node]bool{}
+	for _, m := range f.matches {
+		if h, ok := f.stateOf(m); ok && b.replace(m, h) {
+			for _, n := range m.nodes.list {
+				drop[n] = n != m.root
+			}
+		}
+	}
+	if len(drop) == 0 {
+		return false, nil
+	}
+	g.Nodes = slices.DeleteFunc(slices.Concat(b.nodes, g.Nodes), func(n *ir.Node) bool { return drop[n] })
+	if err := ir.TopoSort(g); err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return true, nil
+}
+
+// cellMatch is a step of a recurrent layer.
+type cellMatch struct {
+	op          string
+	root        *ir.Node // defines the next h
+	nodes       absorbed
+	inputs      []cellInput // what is multiplied: h among them, except where it is a folded constant 0
+	biases      [][2][]float64
+	acts        []cellActivation
+	h           *ir.Value // known from the start only of GRU
+	c, cNext    *ir.Value // of LSTM
+	inputForget bool      // LSTM's attributes input_forget, GRU's linear_before_reset
+	linear      bool
+}
+
+// cellInput is a matrix that a cell multiplies, with its weights by gate.
+type cellInput struct {
+	x      *ir.Value
+	blocks []block
+}
+
+// cellFinder finds the cells of one graph.
+type cellFinder struct {
+	c       *Context
+	g       *ir.Graph
+	uses    map[*ir.Value][]ir.Use
+	here    map[*ir.Node]bool
+	claimed map[*ir.Node]bool
+	matches []*cellMatch
+	byOut   map[*ir.Value]*cellMatch // by the next h
+	byC     map[*ir.Value]*cellMatch // by the next c
+	// isR has the weights that multiply a state. partner tells them by the weights of a cell's other input.
+	isR     map[string]bool
+	partner map[string][]block
+}
+
+func newCellFinder(c *Context, g *ir.Graph) *cellFinder {
+	f := &cellFinder{
+		c: c, g: g, uses: ir.Uses(c.Root), here: map[*ir.Node]bool{}, claimed: map[*ir.Node]bool{},
+		byOut: map[*ir.Value]*cellMatch{}, byC: map[*ir.Value]*cellMatch{}, isR: map[string]bool{}, partner: map[string][]block{},
+	}
+	for _, n := range g.Nodes {
+		f.here[n] = true
+	}
+	return f
+}
+
+// try records the first match at n.
+func (f *cellFinder) try(n *ir.Node, rules ...func(*ir.Node) *cellMatch) {
+	for _, rule := range rules {
+		m := rule(n)
+		if m == nil {
+			continue
+		}
+		for _, inner := range m.nodes.list {
+			f.claimed[inner] = true
+		}
+		f.matches = append(f.matches, m)
+		f.byOut[n.Outputs[0]] = m
+		if m.cNext != nil {
+			f.byC[m.cNext] = m
+		}
+		return
+	}
+}
+
+// fits checks that nothing in m is broadcast but biases.
+func (m *cellMatch) fits() bool {
+	out := m.root.Outputs[0].Shape
+	if len(out) != 2 {
+		return false
+	}
+	for _, in := range m.inputs {
+		for _, b := range in.blocks {
+			if !in.x.Shape[0].Equal(out[0]) || !out[1].Equal(ir.D(b.n)) {
+				return false
+			}
+		}
+	}
+	return m.cNext == nil || m.cNext.Shape.Equal(out)
+}
+
+// selfContained reports whether nothing outside m uses what m computes on the way.
+func (f *cellFinder) selfContained(m *cellMatch) bool {
+	if !m.fits() {
+		return false
+	}
+	for _, n := range m.nodes.list {
+		if !f.here[n] || f.claimed[n] {
+			return false
+		}
+		for _, v := range n.Outputs {
+			if v == nil || v == m.cNext || v == m.root.Outputs[0] {
+				continue
+			}
+			if slices.ContainsFunc(f.uses[v], func(u ir.Use) bool { return !m.nodes.seen[u.Node] }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// findStates learns from steps that follow each other which weights multiply the state.
+func (f *cellFinder) findStates() {
+	for _, m := range f.matches {
+		i := -1
+		switch {
+		case m.h != nil:
+			i = m.input(m.h)
+		case m.c != nil:
+			if before := f.byC[m.c]; before != nil {
+				i = m.input(before.root.Outputs[0])
+			}
+		default:
+			i = slices.IndexFunc(m.inputs, func(in cellInput) bool { return f.follows(in, m) })
+		}
+		if i >= 0 && m.isSquare(i) {
+			f.learn(m, i)
+		}
+	}
+}
+
+// follows reports whether in is the state of a step of the same layer as the RNN step m.
+func (f *cellFinder) follows(in cellInput, m *cellMatch) bool {
+	before := f.byOut[in.x]
+	if before == nil || before.op != m.op {
+		return false
+	}
+	return slices.ContainsFunc(before.inputs, func(other cellInput) bool {
+		return slices.ContainsFunc(m.inputs, func(mine cellInput) bool { return blocksKey(mine.blocks) == blocksKey(other.blocks) })
+	})
+}
+
+func (f *cellFinder) learn(m *cellMatch, state int) {
+	f.isR[blocksKey(m.inputs[state].blocks)] = true
+	for i, in := range m.inputs {
+		if i != state {
+			f.partner[blocksKey(in.blocks)] = m.inputs[state].blocks
+		}
+	}
+}
+
+// input is the number of the input x, -1 where there is none.
+func (m *cellMatch) input(x *ir.Value) int {
+	return slices.IndexFunc(m.inputs, func(in cellInput) bool { return in.x == x })
+}
+
+// isSquare reports whether input i can be a state.
+func (m *cellMatch) isSquare(i int) bool {
+	in := m.inputs[i]
+	return sameType(in.x, m.root.Outputs[0]) && in.blocks[0].k == in.blocks[0].n
+}
+
+// cellState is the state that a step takes; input is -1 where it is a constant 0 whose product was folded.
+type cellState struct {
+	input  int
+	blocks []block
+}
+
+// stateOf decides which of m's inputs is the state.
+func (f *cellFinder) stateOf(m *cellMatch) (cellState, bool) {
+	at := func(i int) (cellState, bool) {
+		if i < 0 || !m.isSquare(i) || len(m.inputs) < 2 {
+			return cellState{}, false
+		}
+		return cellState{i, m.inputs[i].blocks}, true
+	}
+	if m.h != nil && m.input(m.h) >= 0 {
+		return at(m.input(m.h))
+	}
+	for i, in := range m.inputs {
+		if m.h == nil && f.isR[blocksKey(in.blocks)] && m.isSquare(i) {
+			return at(i)
+		}
+	}
+	if len(m.inputs) == 1 {
+		blocks, ok := f.partner[blocksKey(m.inputs[0].blocks)]
+		return cellState{-1, blocks}, ok
+	}
+	if m.op != "LSTMCell" {
+		return cellState{}, false
+	}
+	for i := range m.inputs {
+		if s, ok := at(i); ok {
+			return s, true
+		}
+	}
+	return cellState{}, false
+}
