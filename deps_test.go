@@ -33,6 +33,7 @@ var allowed = map[string]string{
 	"codegen/rt":         "codegen/abi",
 	"codegen/cudaemu":    "codegen/abi codegen/rt internal/toolchain",
 	"internal/runner":    "codegen/abi internal/toolchain internal/diag",
+	"internal/calibrate": "codegen/rt internal/toolchain schedule/vdevice",
 	"internal/driver":    "*",
 	"cmd/rammerc":        "internal/driver internal/diag",
 	"internal/tolerance": "ir",

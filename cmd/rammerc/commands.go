@@ -110,6 +110,40 @@ func (a *app) devicesCommand() *cobra.Command {
 	}
 }
 
+func (a *app) calibrateCommand() *cobra.Command {
+	var o driver.CalibrateOptions
+	cmd := &cobra.Command{
+		Use:   "calibrate",
+		Short: "Measure the GPU at hand and write a device file of it",
+		Long: `calibrate compiles a program that measures the GPU of this machine, with nvcc, runs it, and writes a
+device file that --device takes: what launches, flags, counters, tagged words, clusters and the steps of
+an rProgram take, bandwidths of L2 and device memory, and fp32. It takes about a minute; nothing else
+should use the GPU meanwhile.`,
+		Example: `  rammerc calibrate -o mine.yaml
+  rammerc compile model.onnx --device mine.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			r, err := driver.Calibrate(a.ui, o)
+			if err != nil {
+				return err
+			}
+			a.emit(cmd, r, func(w io.Writer) {
+				for _, line := range r.Lines() {
+					a.ui.Printf("%s\n", line)
+				}
+				r.Text(w)
+			})
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.Out, "out", "o", "device.yaml", "device file to write")
+	f.StringVar(&o.Base, "base", "", "device to take the name and the vEUs of an SM from, which are not measured: a name that 'rammerc devices' lists, or a YAML file")
+	f.StringVar(&o.Raw, "raw", "", "also write every sample of every measurement into this file, as JSON")
+	f.BoolVar(&o.Force, "force", false, "replace files that are there")
+	return cmd
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",

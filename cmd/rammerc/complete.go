@@ -15,6 +15,7 @@ func completeFlags(root *cobra.Command) {
 	fixed := map[string][]string{
 		"target": driver.Targets(), "device": driver.DeviceNames(), "plan": driver.Plans(), "policy": driver.PolicyNames(),
 		"emit": driver.Emits(), "emit-style": driver.Styles(), "engine": driver.Engines(), "format": benchFormats,
+		"base": driver.DeviceNames(),
 	}
 	fromModel := map[string]func(model string) []string{
 		"dim": driver.DeclaredDims, "shape": driver.DeclaredInputs, "input": driver.DeclaredInputs,

@@ -13,6 +13,9 @@ func LocalArch(ctx context.Context) string {
 // LocalGPU is the name of this machine's first GPU, such as "NVIDIA H200"; empty when there is none.
 func LocalGPU(ctx context.Context) string { return query(ctx, "name") }
 
+// LocalDriver is the version of the GPU driver, such as "580.95.05"; empty when there is none.
+func LocalDriver(ctx context.Context) string { return query(ctx, "driver_version") }
+
 // query asks the driver's own tool, which is there wherever a driver is.
 func query(ctx context.Context, field string) string {
 	r, err := run(ctx, "", "nvidia-smi", "--query-gpu="+field, "--format=csv,noheader")

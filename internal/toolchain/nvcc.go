@@ -256,7 +256,21 @@ func (b *Build) readCode(keep string) {
 
 // BuildProgram compiles one source in dir into an executable for this machine's GPU.
 func (n *NVCC) BuildProgram(ctx context.Context, dir, out, source string, flags ...string) error {
-	command := append([]string{n.Path, "-std=c++20", "-arch=native", "-x", "cu"}, flags...)
-	_, err := run(ctx, dir, append(append(command, source, "-o", out), n.libraryFlags()...)...)
+	return n.buildProgram(ctx, dir, out, source, []string{"-arch=native"}, flags)
+}
+
+// BuildProgramFor compiles one source in dir into an executable for an architecture, "sm_90".
+func (n *NVCC) BuildProgramFor(ctx context.Context, dir, out, source, arch string, flags ...string) error {
+	archFlags, err := ArchFlags([]string{arch})
+	if err != nil {
+		return err
+	}
+	return n.buildProgram(ctx, dir, out, source, archFlags, flags)
+}
+
+func (n *NVCC) buildProgram(ctx context.Context, dir, out, source string, arch, flags []string) error {
+	command := append([]string{n.Path, "-std=c++20", "-x", "cu"}, arch...)
+	command = append(append(command, flags...), source, "-o", out)
+	_, err := run(ctx, dir, append(command, n.libraryFlags()...)...)
 	return err
 }

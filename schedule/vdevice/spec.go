@@ -1,7 +1,7 @@
 package vdevice
 
 // Spec describes a device as the scheduler sees it. It is read from a YAML device file; `rammerc
-// calibrate` will write one for the GPU at hand.
+// calibrate` writes one for the GPU at hand.
 type Spec struct {
 	Name         string `yaml:"name"`    // "h200"
 	Product      string `yaml:"product"` // "NVIDIA H200"

@@ -1,0 +1,170 @@
+// How fast data and arithmetic are: latencies, bandwidths of L2, DRAM and shared memory, fp32.
+#pragma once
+
+#include "edges.cuh"
+#include "lab.cuh"
+
+namespace memory {
+
+using lab::kThreads;
+using lab::Lab;
+using lab::Samples;
+
+constexpr int kWide = 1024;  // threads of a block that is to keep an SM busy
+constexpr int kInFlight = 8;
+
+// A chain of loads, each of which tells where the next one is; past the first-level cache. It goes on
+// where the launch before it stopped.
+__global__ void chase(const uint32_t* next, int steps, uint32_t* place) {
+  uint32_t at = *place;
+  for (int i = 0; i < steps; ++i) at = __ldcg(next + at);
+  *place = at;
+}
+
+// One cycle through all lines of a buffer, in the order of a full-period congruential generator.
+__global__ void make_chain(uint32_t* next, uint32_t lines) {
+  constexpr uint32_t kWords = 32;  // of a 128-byte line
+  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < lines; i += gridDim.x * blockDim.x) {
+    next[i * kWords] = ((i * 1664525u + 1013904223u) & (lines - 1)) * kWords;
+  }
+}
+
+// lines is a power of two.
+inline Samples chased(Lab& l, uint32_t lines, int steps) {
+  uint32_t *next = l.zeroed<uint32_t>(size_t{lines} * 32), *place = l.zeroed<uint32_t>(1);
+  make_chain<<<l.sms() * 4, kThreads, 0, l.stream()>>>(next, lines);
+  LAB_CHECK(cudaGetLastError());
+  Samples s = l.times(steps, [&] { l.launch(chase, 1, 1, 0, cudaLaunchAttributeIgnore, 0, next, steps, place); });
+  LAB_CHECK(cudaFree(next));
+  return s;
+}
+
+inline Samples latency_l2(Lab& l) { return chased(l, 1u << 14, 1 << 14); }    // 2 MB, all of it in every run
+inline Samples latency_dram(Lab& l) { return chased(l, 1u << 23, 1 << 13); }  // 1 GB, another MB of it in every run
+
+// Steps between neighbours in a ring that hand over one value a thread, with the executor's edges: what
+// the first load and the last store add to the same steps without data.
+__global__ void ring_of_values(uint64_t* flags, float* values, uint64_t epoch) {
+  const int me = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x),
+            tid = static_cast<int>(threadIdx.x);
+  const int from = (me + 1) % blocks;
+  for (int i = 1; i <= edges::kSteps; ++i) {
+    // Neighbours are at most one ring apart; as many slots as blocks keep them out of each other's way.
+    float* slot = values + static_cast<size_t>(i % blocks) * blocks * kThreads;
+    const float* last = values + static_cast<size_t>((i + blocks - 1) % blocks) * blocks * kThreads;
+    const float v = __ldcg(last + from * kThreads + tid);
+    slot[me * kThreads + tid] = 0.5f * v + 0.25f;
+    __syncthreads();
+    edges::publish(flags + me * edges::kLine, epoch + i);
+    edges::wait(flags, blocks, from, 1, 1, epoch + i);
+  }
+}
+
+inline Samples ring_step(Lab& l) {
+  uint64_t* flags = l.zeroed<uint64_t>(static_cast<size_t>(l.sms()) * edges::kLine);
+  float* values = l.random(static_cast<size_t>(l.sms()) * l.sms() * kThreads);
+  uint64_t epoch = 0;
+  return l.times(edges::kSteps, [&] {
+    l.resident(ring_of_values, l.sms(), kThreads, flags, values, epoch);
+    epoch += edges::kSteps;
+  });
+}
+
+// Reads a buffer of 2^n vectors of 16 bytes again and again, until so many were read; each thread has
+// kInFlight loads under way.
+__global__ void __launch_bounds__(kWide) read_all(const float4* p, size_t vectors, size_t reads, float* never) {
+  const size_t all = size_t{gridDim.x} * blockDim.x;
+  float sum = 0;
+  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < reads; i += kInFlight * all) {
+    float4 v[kInFlight];
+#pragma unroll
+    for (int k = 0; k < kInFlight; ++k) v[k] = __ldcg(p + ((i + k * all) & (vectors - 1)));
+#pragma unroll
+    for (int k = 0; k < kInFlight; ++k) sum += v[k].x + v[k].y + v[k].z + v[k].w;
+  }
+  if (sum == 1e30f) *never = sum;
+}
+
+inline size_t power_of_two_within(size_t n) {
+  size_t p = 1;
+  while (2 * p <= n) p *= 2;
+  return p;
+}
+
+inline Samples reads(Lab& l, size_t buffer, double bytes, int blocks) {
+  const size_t size = power_of_two_within(buffer), turn = size_t{kInFlight} * static_cast<size_t>(blocks) * kWide;
+  const size_t count = (static_cast<size_t>(bytes) / sizeof(float4) + turn - 1) / turn * turn;
+  float *p = l.random(size / sizeof(float)), *never = l.zeroed<float>(1);
+  Samples s = l.rates(static_cast<double>(count * sizeof(float4)), [&] {
+    l.launch(read_all, blocks, kWide, 0, cudaLaunchAttributeIgnore, 0, reinterpret_cast<const float4*>(p),
+             size / sizeof(float4), count, never);
+  });
+  LAB_CHECK(cudaFree(p));
+  return s;
+}
+
+// Half of L2, so that all of it stays there.
+inline size_t cached(const Lab& l) { return static_cast<size_t>(l.props().l2CacheSize) / 2; }
+
+inline Samples l2_of_one(Lab& l) { return reads(l, cached(l), 64e6, 1); }
+inline Samples l2_of_all(Lab& l) { return reads(l, cached(l), 4e9, 2 * l.sms()); }
+
+// Far more than L2 holds, and not more than there is room for.
+inline Samples dram(Lab& l) {
+  size_t free_bytes = 0, total = 0;
+  LAB_CHECK(cudaMemGetInfo(&free_bytes, &total));
+  const size_t buffer = std::min(size_t{4} << 30, free_bytes / 2);
+  return reads(l, buffer, static_cast<double>(power_of_two_within(buffer)), 2 * l.sms());
+}
+
+constexpr int kChains = 8;
+constexpr int kTurns = 16384;
+
+__global__ void __launch_bounds__(kWide) multiply_add(const float* in, float* out) {
+  const int at = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const float a = in[at], b = in[at + 1];
+  float v[kChains];
+#pragma unroll
+  for (int k = 0; k < kChains; ++k) v[k] = in[at + k];
+#pragma unroll 4
+  for (int i = 0; i < kTurns; ++i) {
+#pragma unroll
+    for (int k = 0; k < kChains; ++k) v[k] = fmaf(v[k], a, b);
+  }
+  float sum = 0;
+#pragma unroll
+  for (int k = 0; k < kChains; ++k) sum += v[k];
+  out[at] = sum;
+}
+
+// Of one SM while all of them work.
+inline Samples fp32(Lab& l) {
+  const size_t count = static_cast<size_t>(l.sms()) * kWide;
+  float *in = l.random(count + kChains), *out = l.zeroed<float>(count);
+  return l.rates(2.0 * kChains * kTurns * kWide,
+                 [&] { l.launch(multiply_add, l.sms(), kWide, l.alone(), cudaLaunchAttributeIgnore, 0, in, out); });
+}
+
+constexpr int kSharedVectors = 2048;
+
+__global__ void __launch_bounds__(kWide) read_shared(const float4* in, float4* out) {
+  __shared__ float4 held[kSharedVectors];
+  for (int i = static_cast<int>(threadIdx.x); i < kSharedVectors; i += kWide) held[i] = in[i];
+  __syncthreads();
+  float4 sum = {0, 0, 0, 0};
+#pragma unroll 4
+  for (int i = 0; i < kTurns; ++i) {
+    const float4 v = held[(threadIdx.x + static_cast<unsigned>(i) * 32) % kSharedVectors];
+    sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+  }
+  out[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+
+inline Samples shared(Lab& l) {
+  auto* in = reinterpret_cast<const float4*>(l.random(4 * kSharedVectors));
+  float4* out = l.zeroed<float4>(static_cast<size_t>(l.sms()) * kWide);
+  return l.rates(static_cast<double>(kTurns) * kWide * sizeof(float4),
+                 [&] { l.launch(read_shared, l.sms(), kWide, 0, cudaLaunchAttributeIgnore, 0, in, out); });
+}
+
+}  // namespace memory

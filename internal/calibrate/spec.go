@@ -1,0 +1,147 @@
+package calibrate
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// figure says how a cost of the device file follows from medians. The first way whose measurements are
+// all there is taken: older architectures lack some.
+type figure struct {
+	key  string
+	at   func(*vdevice.Cost) *float64
+	ways []way
+}
+
+type way struct {
+	needs []string
+	value func(v []float64) float64 // of needs, in their order
+}
+
+func same(v []float64) float64 { return v[0] }
+
+func least(v []float64) float64 { return min(v[0], v[1]) }
+
+func more(v []float64) float64 { return max(0, v[0]-v[1]) }
+
+// eachOf is the slope through waits for 1, 8, 16 and 32 flags: what one flag more takes.
+func eachOf(v []float64) float64 {
+	counts := []float64{1, 8, 16, 32}
+	var sx, sy, sxx, sxy float64
+	for i, x := range counts {
+		sx, sy, sxx, sxy = sx+x, sy+v[i], sxx+x*x, sxy+x*v[i]
+	}
+	n := float64(len(counts))
+	return max(0, (n*sxy-sx*sy)/(n*sxx-sx*sx))
+}
+
+// figures lists the costs in the order of the device file. A launch of an rProgram is one inside a CUDA
+// graph, where a model's launches are.
+var figures = []figure{
+	{"launch_ns", func(c *vdevice.Cost) *float64 { return &c.Launch }, []way{{[]string{"node_cooperative"}, same}}},
+	{"node_ns", func(c *vdevice.Cost) *float64 { return &c.Node }, []way{{[]string{"node_all"}, same}}},
+	{"pdl_ns", func(c *vdevice.Cost) *float64 { return &c.PDL }, []way{{[]string{"pdl_all"}, same}, {[]string{"node_all"}, same}}},
+	{"hop_ns", func(c *vdevice.Cost) *float64 { return &c.Hop }, []way{{[]string{"hop"}, same}}},
+	{"wait_each_ns", func(c *vdevice.Cost) *float64 { return &c.WaitEach }, []way{{[]string{"wait_1", "wait_8", "wait_16", "wait_32"}, eachOf}}},
+	{"barrier_ns", func(c *vdevice.Cost) *float64 { return &c.Barrier }, []way{{[]string{"wait_all", "barrier_counter"}, least}}},
+	{"counter_ns", func(c *vdevice.Cost) *float64 { return &c.Counter }, []way{{[]string{"counter_32"}, same}}},
+	{"tagged_ns", func(c *vdevice.Cost) *float64 { return &c.Tagged }, []way{{[]string{"tagged_1"}, same}}},
+	{"cluster_ns", func(c *vdevice.Cost) *float64 { return &c.Cluster }, []way{{[]string{"cluster_8"}, same}, {[]string{"tagged_1"}, same}}},
+	{"step_ns", func(c *vdevice.Cost) *float64 { return &c.Step }, []way{{[]string{"step"}, same}}},
+	{"latency_ns", func(c *vdevice.Cost) *float64 { return &c.Latency }, []way{{[]string{"ring_values", "wait_1"}, more}}},
+	{"l2_bytes_per_ns", func(c *vdevice.Cost) *float64 { return &c.L2PerSM }, []way{{[]string{"l2_one"}, same}}},
+	{"l2_total_bytes_per_ns", func(c *vdevice.Cost) *float64 { return &c.L2Total }, []way{{[]string{"l2_all"}, same}}},
+	{"dram_bytes_per_ns", func(c *vdevice.Cost) *float64 { return &c.DRAM }, []way{{[]string{"dram"}, same}}},
+	{"fp32_flops_per_ns", func(c *vdevice.Cost) *float64 { return &c.FlopsPerSM }, []way{{[]string{"fp32"}, same}}},
+}
+
+// Spec makes a device of what was measured. base gives its name and the vEUs of an SM, which are chosen,
+// not measured; without base the name follows from the product and an SM is one vEU. driver is the
+// version of the GPU's driver, "" when it is not known.
+func Spec(r *Result, base *vdevice.Spec, driver string) (*vdevice.Spec, error) {
+	d := &r.Device
+	s := &vdevice.Spec{
+		Name: shortName(d.Product), Product: d.Product, Arch: d.Arch(), SMs: d.SMs, VEUsPerSM: 1, Threads: d.MaxThreads,
+		Shared: d.SharedBytes, SharedPerVEU: d.SharedPerBlock, Registers: d.Registers, L2Bytes: d.L2Bytes, Memory: d.MemoryBytes,
+	}
+	if base != nil {
+		s.Name, s.VEUsPerSM = base.Name, base.VEUsPerSM
+	}
+	medians := map[string]float64{}
+	for i := range r.Measurements {
+		medians[r.Measurements[i].Name] = r.Measurements[i].Median()
+	}
+	for _, f := range figures {
+		v, ok := f.value(medians)
+		if !ok {
+			return nil, fmt.Errorf("%s cannot be told: %s was not measured", f.key, strings.Join(f.ways[0].needs, " or "))
+		}
+		*f.at(&s.Cost) = rounded(v)
+	}
+	s.Cost.Source = source(r, base, driver)
+	return s, nil
+}
+
+func (f *figure) value(medians map[string]float64) (float64, bool) {
+	for _, w := range f.ways {
+		v := make([]float64, 0, len(w.needs))
+		for _, n := range w.needs {
+			if m, ok := medians[n]; ok {
+				v = append(v, m)
+			}
+		}
+		if len(v) == len(w.needs) {
+			return w.value(v), true
+		}
+	}
+	return 0, false
+}
+
+// rounded keeps three digits: runs differ in the third.
+func rounded(v float64) float64 {
+	if v == 0 {
+		return 0
+	}
+	unit := math.Pow(10, math.Floor(math.Log10(v))-2)
+	if unit < 1 { // so that the result is the float nearest to a short decimal
+		return math.Round(v/unit) / math.Round(1/unit)
+	}
+	return math.Round(v/unit) * unit
+}
+
+var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
+
+// shortName makes "geforce-rtx-4090" of "NVIDIA GeForce RTX 4090".
+func shortName(product string) string {
+	name := strings.TrimPrefix(strings.ToLower(product), "nvidia ")
+	name = strings.Trim(notInNames.ReplaceAllString(name, "-"), "-")
+	if name == "" {
+		return "gpu"
+	}
+	return name
+}
+
+// source says where the figures come from, without a date: the same machine gives the same words.
+func source(r *Result, base *vdevice.Spec, driver string) string {
+	d := &r.Device
+	var b strings.Builder
+	fmt.Fprintf(&b, "measured by rammerc calibrate on one %s (", d.Product)
+	if driver != "" {
+		fmt.Fprintf(&b, "driver %s, ", driver)
+	}
+	fmt.Fprintf(&b, "CUDA %d.%d)", d.CUDARuntime/1000, d.CUDARuntime%1000/10)
+	runs := 0
+	for i := range r.Measurements {
+		runs = max(runs, len(r.Measurements[i].Samples))
+	}
+	fmt.Fprintf(&b, ": medians of %d runs on random data; launch, node and pdl are nodes of a CUDA graph on all SMs", runs)
+	b.WriteString(", latency is what a value handed to a neighbour adds to a step")
+	if base != nil {
+		fmt.Fprintf(&b, "; name and veus_per_sm are those of %s", base.Name)
+	}
+	return b.String()
+}

@@ -1,0 +1,84 @@
+package calibrate
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// sourceWidth is how wide the lines of the source's text are at most.
+const sourceWidth = 108
+
+// YAML is the device file of s, which vdevice.ParseSpec reads.
+func YAML(s *vdevice.Spec) ([]byte, error) {
+	bare := *s
+	bare.Cost.Source = ""
+	var n yaml.Node
+	if err := n.Encode(&bare); err != nil {
+		return nil, err
+	}
+	if cost := child(&n, "cost"); cost == nil || !dropKey(cost, "source") {
+		panic("BUG: a device has no cost.source")
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# %s.\n", s.Product)
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(&n); err != nil {
+		return nil, err
+	}
+	if err := enc.Close(); err != nil {
+		return nil, err
+	}
+	// A long text over several lines, which the encoder would not write; cost is the last of the keys.
+	b.WriteString("  source: >-\n")
+	for _, line := range wrapped(s.Cost.Source, sourceWidth-4) {
+		fmt.Fprintf(&b, "    %s\n", line)
+	}
+	if back, err := vdevice.ParseSpec("the measured device", b.Bytes()); err != nil {
+		return nil, err
+	} else if *back != *s {
+		return nil, fmt.Errorf("BUG: the device file says %+v, not %+v", *back, *s)
+	}
+	return b.Bytes(), nil
+}
+
+// child is the value of a key of a mapping.
+func child(n *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+func dropKey(n *yaml.Node, key string) bool {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			n.Content = append(n.Content[:i], n.Content[i+2:]...)
+			return true
+		}
+	}
+	return false
+}
+
+func wrapped(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
+}
