@@ -15,8 +15,7 @@ const ArenaAlign = 256
 // the other, both by waits and by waves. Inputs and outputs of the program are never in the arena.
 // Large buffers are placed first, each as low as it can be.
 func LayoutArena(plan *Plan) {
-	at, seg := places(plan)
-	l := newLayout(plan, at, seg)
+	l := newLayout(plan)
 	plan.Arena = make([]int64, len(plan.Graph.Buffers))
 	plan.ArenaLen = 0
 	for i := range plan.Arena {
@@ -42,7 +41,7 @@ type layout struct {
 type life struct {
 	use
 	start, end int     // in a sequence that every legal run agrees with
-	known      []int32 // per vEU: how many of the first segment's steps precede every access
+	known      []int32 // per lane: how many of the first segment's places precede every access
 }
 
 type placement struct {
@@ -50,15 +49,12 @@ type placement struct {
 	id       int
 }
 
-func newLayout(plan *Plan, at [][]At, seg []int32) *layout {
-	veus := 1
-	for _, s := range plan.Segments {
-		veus = max(veus, len(s.Program.Steps))
-	}
+func newLayout(plan *Plan) *layout {
+	at, seg := places(plan)
 	l := &layout{plan: plan, lives: make([]life, len(plan.Graph.Buffers))}
 	orders := make([]*order, len(plan.Segments))
 	positions := make([][]int, len(plan.Segments))
-	at0 := 0
+	at0, lanes := 0, 1
 	for i, s := range plan.Segments {
 		h, cycle := newOrder(s.Program, s.Kind)
 		if cycle != nil {
@@ -66,8 +62,10 @@ func newLayout(plan *Plan, at [][]At, seg []int32) *layout {
 		}
 		orders[i], positions[i] = h, h.positions(at0)
 		at0 += len(h.topo)
+		lanes = max(lanes, h.lanes())
 	}
-	for id, u := range bufferUses(plan, at, seg, veus) {
+	toPlaces(at, seg, orders)
+	for id, u := range bufferUses(plan, at, seg, lanes) {
 		l.lives[id] = life{use: u}
 		if u.firstSeg >= 0 {
 			l.lives[id].measure(orders[u.firstSeg], positions[u.firstSeg], orders[u.lastSeg], positions[u.lastSeg])
@@ -76,10 +74,17 @@ func newLayout(plan *Plan, at [][]At, seg []int32) *layout {
 	return l
 }
 
-// positions numbers the steps, by id, in topological order from n on. For the launch-per-wave form the
-// order is wave by wave.
+// positions numbers the places, by id, in topological order from n on, by no more than there are steps.
+// For the launch-per-wave form the order is wave by wave.
 func (h *order) positions(n int) []int {
 	topo := h.topo
+	if h.nodes != nil {
+		pos := make([]int, h.waves)
+		for w := range pos {
+			pos[w] = n + w
+		}
+		return pos
+	}
 	if h.kind == Waves {
 		topo = append([]At{}, topo...)
 		sort.SliceStable(topo, func(i, j int) bool { return h.waveOf(topo[i]) < h.waveOf(topo[j]) })
@@ -96,12 +101,12 @@ func (h *order) waveOf(at At) int32 { return h.p.Steps[at.VEU][at.Order].Wave }
 func (l *life) measure(first *order, firstPos []int, last *order, lastPos []int) {
 	l.start, l.end = math.MaxInt, -1
 	for _, t := range l.first {
-		l.start = min(l.start, firstPos[first.base[t.veu]+int(t.first)])
+		l.start = min(l.start, firstPos[first.id(At{t.veu, t.first})])
 	}
 	for _, t := range l.last {
-		l.end = max(l.end, lastPos[last.base[t.veu]+int(t.last)])
+		l.end = max(l.end, lastPos[last.id(At{t.veu, t.last})])
 	}
-	l.known = make([]int32, first.veus)
+	l.known = make([]int32, first.lanes())
 	for v := range l.known {
 		l.known[v] = math.MaxInt32
 		for _, t := range l.first {

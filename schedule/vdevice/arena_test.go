@@ -68,8 +68,7 @@ func TestVerifyFindsArenaFaults(t *testing.T) {
 	for seed := range uint64(12) {
 		g := vdevicetest.Random(seed, 10)
 		plan := planOf(g, naive(testSpec(t, 2), g, seed, true))
-		at, seg := places(plan)
-		l := newLayout(plan, at, seg)
+		l := newLayout(plan)
 		good := append([]int64{}, plan.Arena...)
 		for i := range good {
 			for j := range good {
@@ -125,7 +124,7 @@ func TestArenaAcrossSegments(t *testing.T) {
 		for i := range g.Ops[op].Candidates[0].Tasks {
 			b.Append(Task{int32(op), int32(i)}, int32(i%4))
 		}
-		plan.Segments = append(plan.Segments, Segment{Waves, b.Program()})
+		plan.Segments = append(plan.Segments, Segment{Kind: Waves, Program: b.Program()})
 	}
 	LayoutArena(plan)
 	if err := Verify(plan); err != nil {

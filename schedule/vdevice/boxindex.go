@@ -2,7 +2,7 @@ package vdevice
 
 import "github.com/rammerc/rammerc/roperator"
 
-// touch says that a vEU accesses something, first and last at the given orders.
+// touch says that a lane accesses something, first and last at the given orders.
 type touch struct{ veu, first, last int32 }
 
 // region is a box that rTasks of one rOperator access.

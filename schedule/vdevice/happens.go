@@ -8,6 +8,9 @@ import "sort"
 // step, how many steps of each vEU come before it. A step without waits knows what the step before it
 // on its vEU knew, so clocks are stored for waiting steps only. The waves fall-back orders steps by
 // their waves instead; a segment must be right both ways, so known takes the weaker of the two.
+//
+// Accesses are compared place by place. A place is the nth thing on a lane, whose things run one after
+// another: the steps of a vEU, or, where every launch is of one rOperator, the launches of a stream.
 type order struct {
 	p          *Program
 	kind       SegmentKind
@@ -18,6 +21,7 @@ type order struct {
 	topo       []At    // every step after all that it waits for
 	waveStarts []int32 // [veu][wave]: order of the first step of that wave or a later one
 	waves      int
+	nodes      *nodeOrder // of launches of one rOperator each, otherwise nil
 }
 
 // newOrder computes the relation. Waits must point at existing steps, on other vEUs. When the waits are
@@ -33,12 +37,59 @@ func newOrder(p *Program, kind SegmentKind) (*order, []At) {
 	}
 	h.row = make([]int32, n)
 	h.topo = make([]At, 0, n)
-	h.clocks = newClocks(h.veus)
+	if kind == RProgram {
+		h.clocks = newClocks(h.veus)
+	}
 	if cycle := h.walk(); cycle != nil {
 		return nil, cycle
 	}
-	h.startWaves()
+	if kind.byNodes() {
+		h.nodes = newNodeOrder(p)
+	} else {
+		h.startWaves()
+	}
 	return h, nil
+}
+
+// lanes is how many lanes there are.
+func (h *order) lanes() int {
+	if h.nodes != nil {
+		return len(h.nodes.on)
+	}
+	return h.veus
+}
+
+// place is where the step at at is among the lanes.
+func (h *order) place(at At) At {
+	if h.nodes != nil {
+		return h.nodes.place[h.p.Steps[at.VEU][at.Order].Wave]
+	}
+	return at
+}
+
+// step is a step at a place.
+func (h *order) step(place At) At {
+	if h.nodes != nil {
+		return h.nodes.first[h.nodes.on[place.VEU][place.Order]]
+	}
+	return place
+}
+
+// task is the rTask of a step at a place.
+func (h *order) task(place At) Task {
+	at := h.step(place)
+	return h.p.Steps[at.VEU][at.Order].Task
+}
+
+// name is how findings speak of a place.
+func (h *order) name(place At) string { return stepName(h.p, h.step(place)) }
+
+// id numbers the places.
+func (h *order) id(place At) int {
+	if h.nodes != nil {
+		return int(h.nodes.on[place.VEU][place.Order])
+	}
+	return h.base[place.VEU] + int(place.Order)
 }
 
 // walk runs the program as the device would, every vEU until it has to wait.
@@ -79,7 +130,7 @@ func (h *order) walk() []At {
 
 // blocked returns the first wait of s that is not satisfied yet.
 func (h *order) blocked(s *Step, next []int32, cursor *int) *At {
-	if h.kind == Waves {
+	if h.kind.byLaunches() {
 		return nil
 	}
 	for ; *cursor < len(s.Waits); *cursor++ {
@@ -176,8 +227,11 @@ func (h *order) byWaves(y At, v int32) int32 {
 	return h.waveStarts[int(v)*(h.waves+1)+int(h.p.Steps[y.VEU][y.Order].Wave)]
 }
 
-// known is how many steps of vEU v are complete when the step at y starts, however the segment runs.
+// known is how many places of a lane are complete when the one at y starts, however the segment runs.
 func (h *order) known(y At, v int32) int32 {
+	if h.nodes != nil {
+		return h.nodes.known(y, v)
+	}
 	n := h.byWaves(y, v)
 	if h.kind == RProgram {
 		n = min(n, h.byWaits(y, v))

@@ -70,7 +70,7 @@ func overlap(a, b []roperator.Box) bool {
 }
 
 func planOf(g *roperator.Graph, p *Program) *Plan {
-	plan := &Plan{Spec: p.Spec, Graph: g, Pick: p.Pick, Segments: []Segment{{RProgram, p}}}
+	plan := &Plan{Spec: p.Spec, Graph: g, Pick: p.Pick, Segments: []Segment{{Kind: RProgram, Program: p}}}
 	LayoutArena(plan)
 	return plan
 }

@@ -106,6 +106,8 @@ func (p *planParser) keywordStatement(word string) {
 		p.segment()
 	case "op":
 		p.op()
+	case "node":
+		p.node()
 	case "veu":
 		p.startVEU()
 	default:
@@ -160,16 +162,13 @@ func (p *planParser) buffer() {
 }
 
 func (p *planParser) segment() {
-	kind := RProgram
-	switch w := p.word(); w {
-	case RProgram.String():
-	case Waves.String():
-		kind = Waves
-	default:
-		p.fail("unknown kind of segment %.20q, want rprogram or waves", w)
-	}
+	kind := p.segmentKind()
 	p.keyword("veus")
-	veus := p.number(1, int64(p.plan.Spec.VEUs()))
+	most := int64(p.plan.Spec.VEUs())
+	if kind == Parallel {
+		most *= int64(max(1, len(p.plan.Graph.Ops))) // a stream for each
+	}
+	veus := p.number(1, most)
 	p.keyword("waves")
 	waves := p.number(0, math.MaxInt32)
 	if p.bad {
@@ -182,8 +181,65 @@ func (p *planParser) segment() {
 	for i := range prog.Pick {
 		prog.Pick[i] = -1
 	}
-	p.plan.Segments = append(p.plan.Segments, Segment{kind, prog})
+	s := Segment{Kind: kind, Program: prog}
+	switch w := p.word(); w {
+	case "":
+	case "serial":
+		s.Serial = true
+	default:
+		p.fail("want serial or the end of the line, found %.20q", w)
+	}
+	p.plan.Segments = append(p.plan.Segments, s)
 	p.veu = -1
+}
+
+func (p *planParser) segmentKind() SegmentKind {
+	w := p.word()
+	for k, name := range segmentKinds {
+		if w == name {
+			return SegmentKind(k)
+		}
+	}
+	p.fail("unknown kind of segment %.20q, want one of %s", w, strings.Join(segmentKinds[:], ", "))
+	return RProgram
+}
+
+// node reads what a parallel segment says of a launch.
+func (p *planParser) node() {
+	prog := p.program()
+	if p.bad {
+		return
+	}
+	if kind := p.plan.Segments[len(p.plan.Segments)-1].Kind; kind != Parallel {
+		p.fail("a %v segment has no nodes", kind)
+		return
+	}
+	if got, want := p.number(0, math.MaxInt32), len(prog.Nodes); int(got) != want {
+		p.fail("node %d comes where node %d is due", got, want)
+	}
+	p.keyword("stream")
+	n := Node{Stream: int32(p.number(0, int64(max(1, len(p.plan.Graph.Ops))-1)))}
+	switch w := p.word(); w {
+	case "":
+	case "after":
+		n.After = p.nodeNumbers()
+	default:
+		p.fail("want after or the end of the line, found %.20q", w)
+	}
+	if !p.bad {
+		prog.Nodes = append(prog.Nodes, n)
+	}
+}
+
+func (p *planParser) nodeNumbers() []int32 {
+	var out []int32
+	for p.space(); !p.bad && p.rest != ""; p.space() {
+		out = append(out, int32(p.number(0, math.MaxInt32)))
+	}
+	if len(out) == 0 {
+		p.fail("after names no node")
+	}
+	return out
 }
 
 func (p *planParser) program() *Program {

@@ -17,7 +17,7 @@ type At struct{ VEU, Order int32 }
 // A step with waits is the paper's barrier-rTask and the rTask in one.
 type Step struct {
 	Task  Task
-	Wave  int32 // launch-per-wave fall-back: waves run one after another; non-decreasing along a vEU
+	Wave  int32 // where the program is launched in parts: which launch; non-decreasing along a vEU
 	Waits []At  // sorted by VEU, at most one per vEU, never the step's own vEU
 	// Signal says that somebody waits for this step, so its completion must be published.
 	Signal bool
@@ -30,6 +30,14 @@ type Program struct {
 	Pick  []int                  // per rOperator ID: index of the chosen candidate, -1 if not in this program
 	Steps [][]Step               // [vEU][order]
 	Waves int                    // number of waves
+	Nodes []Node                 // of a Parallel segment: what it says of each wave; otherwise empty
+}
+
+// Node is a launch of a Parallel segment; it is a wave of the program. Stream s has the vEUs from
+// s·Spec.VEUs() on: they are names for blocks, any number of which are on the device at once.
+type Node struct {
+	Stream int32   // nodes of one stream run one after another
+	After  []int32 // earlier nodes of other streams that end before this one starts, ascending
 }
 
 // Candidate is the chosen candidate of the rOperator with the given ID.
@@ -52,14 +60,37 @@ type SegmentKind uint8
 const (
 	RProgram SegmentKind = iota // one persistent kernel
 	Waves                       // one launch per wave, same tables; waits are implied by the launches
+	Graph                       // one launch per rOperator, one after another: waves of one rOperator each
+	Parallel                    // one launch per rOperator, on several streams
 )
 
-func (k SegmentKind) String() string { return [...]string{"rprogram", "waves"}[k] }
+var segmentKinds = [...]string{"rprogram", "waves", "graph", "parallel"}
+
+func (k SegmentKind) String() string { return segmentKinds[k] }
+
+// byLaunches reports that steps are ordered by the launches they are in and not by waits.
+func (k SegmentKind) byLaunches() bool { return k != RProgram }
+
+// byNodes reports that every launch is of one rOperator.
+func (k SegmentKind) byNodes() bool { return k == Graph || k == Parallel }
 
 // Segment is a part of a plan.
 type Segment struct {
 	Kind    SegmentKind
 	Program *Program
+	// Serial says that no launch of the segment may start while the one before it ends: there is no
+	// programmatic dependent launch. An rProgram has such launches where it falls back on waves.
+	Serial bool
+}
+
+// Overlaps reports that the first launch of segment i may come while the last one of the segment before
+// it ends: both are launches in the plan's own stream, and neither needs the whole device.
+func (plan *Plan) Overlaps(i int) bool {
+	if i == 0 || plan.Segments[i].Serial {
+		return false
+	}
+	ordinary := func(k SegmentKind) bool { return k == Waves || k == Graph }
+	return ordinary(plan.Segments[i-1].Kind) && ordinary(plan.Segments[i].Kind)
 }
 
 // Plan is what code generation emits: segments that run one after another, and where every arena

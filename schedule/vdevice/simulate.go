@@ -6,6 +6,7 @@ type Timeline struct {
 	Makespan   float64
 	Busy       []float64 // per vEU: time spent in steps
 	Critical   []At      // the chain of steps that determines Makespan, first to last
+	VEUs       int       // how many vEUs run at once; where launches are on several streams, Busy has more
 }
 
 // Utilisation is the part of all vEUs' time that is spent in steps.
@@ -17,48 +18,67 @@ func (t *Timeline) Utilisation() float64 {
 	for _, b := range t.Busy {
 		sum += b
 	}
-	return sum / (t.Makespan * float64(len(t.Busy)))
+	return sum / (t.Makespan * float64(t.VEUs))
 }
 
 // Simulate runs p on the model of its device as a persistent program: a step starts when the one before
 // it on its vEU has ended and the steps it waits for have ended and been seen (Spec.StartTime). cost is what an rTask
 // takes, in nanoseconds. A program whose waits are circular gives an error that shows the circle.
 func Simulate(p *Program, cost func(Task) float64) (*Timeline, error) {
-	return simulate(p, RProgram, cost)
+	return SimulateSegment(Segment{Kind: RProgram, Program: p}, cost)
 }
 
 // SimulateWaves is Simulate for the launch-per-wave form.
 func SimulateWaves(p *Program, cost func(Task) float64) (*Timeline, error) {
-	return simulate(p, Waves, cost)
+	return SimulateSegment(Segment{Kind: Waves, Program: p}, cost)
 }
 
 // PlanTime is what the plan's segments take one after another, launches included.
 func PlanTime(plan *Plan, cost func(Task) float64) (float64, error) {
 	sum := 0.0
-	for _, s := range plan.Segments {
-		t, err := simulate(s.Program, s.Kind, cost)
+	for i, s := range plan.Segments {
+		t, err := SimulateSegment(s, cost)
 		if err != nil {
 			return 0, err
 		}
-		sum += plan.Spec.Cost.Launch + t.Makespan
+		sum += plan.Spec.Cost.launch(s.Kind, plan.Overlaps(i)) + t.Makespan
 	}
 	return sum, nil
 }
 
-func simulate(p *Program, kind SegmentKind, cost func(Task) float64) (*Timeline, error) {
-	h, cycle := newOrder(p, kind)
+// launch is what a launch costs, from the end of what it depends on to its first step.
+func (c *Cost) launch(kind SegmentKind, overlaps bool) float64 {
+	switch {
+	case kind == RProgram:
+		return c.Launch
+	case overlaps:
+		return c.PDL
+	}
+	return c.Node
+}
+
+// SimulateSegment is Simulate for a segment of any kind: from the start of its first step.
+func SimulateSegment(seg Segment, cost func(Task) float64) (*Timeline, error) {
+	p := seg.Program
+	h, cycle := newOrder(p, seg.Kind)
 	if cycle != nil {
 		return nil, cycleDiag(p, cycle)
 	}
-	s := &simulation{h: h, cost: cost, t: &Timeline{Busy: make([]float64, h.veus)}, why: make([]At, len(h.topo))}
+	s := &simulation{
+		h: h, cost: cost, why: make([]At, len(h.topo)), between: p.Spec.Cost.launch(Waves, !seg.Serial),
+		t: &Timeline{Busy: make([]float64, h.veus), VEUs: min(h.veus, p.Spec.VEUs())},
+	}
 	for _, steps := range p.Steps {
 		s.t.Start = append(s.t.Start, make([]float64, len(steps)))
 		s.t.End = append(s.t.End, make([]float64, len(steps)))
 	}
-	if kind == Waves {
-		s.byWaves()
-	} else {
+	switch seg.Kind {
+	case RProgram:
 		s.byWaits()
+	case Parallel:
+		s.byNodes()
+	default:
+		s.byWaves()
 	}
 	s.critical()
 	return s.t, nil
@@ -69,6 +89,8 @@ type simulation struct {
 	cost func(Task) float64
 	t    *Timeline
 	why  []At // per step id: the step whose end let it start; VEU -1 for none
+
+	between float64 // from one launch of a stream to the next
 }
 
 func (s *simulation) byWaits() {
@@ -108,7 +130,7 @@ func (s *simulation) byWaves() {
 				}
 			}
 		}
-		open, opener = end+s.h.p.Spec.Cost.Launch, last
+		open, opener = end+s.between, last
 	}
 }
 

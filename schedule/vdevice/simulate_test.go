@@ -130,15 +130,15 @@ func TestSimulateWaves(t *testing.T) {
 				longest = max(longest, sum)
 			}
 			if w > 0 {
-				want += p.Spec.Cost.Launch
+				want += p.Spec.Cost.PDL
 			}
 			want += longest
 		}
 		if math.Abs(tl.Makespan-want) > 1e-6*want {
 			t.Errorf("seed %d: makespan %v, want %v", seed, tl.Makespan, want)
 		}
-		plan := &Plan{Spec: p.Spec, Segments: []Segment{{Waves, p}, {Waves, p}}}
-		if ns, err := PlanTime(plan, cost); err != nil || math.Abs(ns-2*(want+p.Spec.Cost.Launch)) > 1e-6*ns {
+		plan := &Plan{Spec: p.Spec, Segments: []Segment{{Kind: Waves, Program: p}, {Kind: Waves, Program: p}}}
+		if ns, err := PlanTime(plan, cost); err != nil || math.Abs(ns-2*want-p.Spec.Cost.Node-p.Spec.Cost.PDL) > 1e-6*ns {
 			t.Errorf("seed %d: plan takes %v, %v", seed, ns, err)
 		}
 	}

@@ -12,6 +12,7 @@ type Stats struct {
 	Segments   int   `json:"segments"`
 	RPrograms  int   `json:"rprograms"` // segments that are persistent
 	Waves      int   `json:"waves"`
+	Streams    int   `json:"streams"`  // most of any segment
 	Launches   int   `json:"launches"` // kernel launches of one inference
 	Waits      int   `json:"waits"`    // (vEU, order) pairs waited for
 	Waiting    int   `json:"waiting"`  // steps that wait
@@ -36,6 +37,7 @@ func (plan *Plan) Stats() Stats {
 			}
 		}
 		s.Waves += p.Waves
+		s.Streams = max(s.Streams, p.streams())
 		s.Launches += p.Waves
 		if seg.Kind == RProgram {
 			s.RPrograms++
@@ -73,7 +75,7 @@ func (s *Stats) addSteps(steps []Step) {
 func (s Stats) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d rOperators, %d rTasks of %d rKernel instances\n", s.ROperators, s.RTasks, s.Instances)
-	fmt.Fprintf(&b, "%d segments (%d persistent), %d waves, %d launches\n", s.Segments, s.RPrograms, s.Waves, s.Launches)
+	fmt.Fprintf(&b, "%d segments (%d persistent), %d waves, %d launches on %d streams\n", s.Segments, s.RPrograms, s.Waves, s.Launches, s.Streams)
 	fmt.Fprintf(&b, "%d steps wait for %d others (at most %d each), %d signals, longest vEU %d steps\n", s.Waiting, s.Waits, s.MaxWaits, s.Signals, s.Longest)
 	fmt.Fprintf(&b, "arena %d bytes\n", s.ArenaBytes)
 	return b.String()

@@ -19,6 +19,11 @@ import (
 //	0.5 wave 0 signal
 //	1.0 wave 1 wait 1:0 3:2
 //
+// The segment line ends in "serial" where launches do not overlap. A parallel segment says of each of its
+// launches, which are its waves, on which stream it is and after which launches of other streams:
+//
+//	node 7 stream 2 after 3 5
+//
 // A step is ROPERATOR.RTASK; its waits are VEU:ORDER. What an rTask computes is not in the text: it is
 // read back against the rOperator graph it was made for, and names must agree.
 
@@ -33,7 +38,11 @@ func FormatPlan(plan *Plan) []byte {
 		}
 	}
 	for _, s := range plan.Segments {
-		fmt.Fprintf(&b, "segment %v veus %d waves %d\n", s.Kind, len(s.Program.Steps), s.Program.Waves)
+		fmt.Fprintf(&b, "segment %v veus %d waves %d", s.Kind, len(s.Program.Steps), s.Program.Waves)
+		if s.Serial {
+			b.WriteString(" serial")
+		}
+		b.WriteByte('\n')
 		formatProgram(&b, s.Program)
 	}
 	return b.Bytes()
@@ -46,7 +55,20 @@ func formatProgram(b *bytes.Buffer, p *Program) {
 			fmt.Fprintf(b, "op %d pick %d rtasks %d %q %q %q\n", id, c, cand.Tasks, op.Name, op.Kind, cand.Inst.Name())
 		}
 	}
+	for w, n := range p.Nodes {
+		fmt.Fprintf(b, "node %d stream %d", w, n.Stream)
+		for i, x := range n.After {
+			if i == 0 {
+				b.WriteString(" after")
+			}
+			fmt.Fprintf(b, " %d", x)
+		}
+		b.WriteByte('\n')
+	}
 	for v, steps := range p.Steps {
+		if len(p.Nodes) > 0 && len(steps) == 0 {
+			continue // few launches of a stream have blocks for all its vEUs
+		}
 		fmt.Fprintf(b, "veu %d\n", v)
 		for i := range steps {
 			formatStep(b, p, &steps[i])

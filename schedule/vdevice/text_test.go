@@ -62,7 +62,7 @@ func TestTextErrors(t *testing.T) {
 		{"device", `"emu4"`, `"h200"`, 3, "device is"},
 		{"unclosed", `"emu4"`, `"emu4`, 3, "quoted name"},
 		{"arena", "arena 0", "arena 99999999999999999999", 4, "out of range"},
-		{"kind", "segment rprogram", "segment graph", 5, "unknown kind"},
+		{"kind", "segment rprogram", "segment grape", 5, "unknown kind"},
 		{"vEUs", "veus 2", "veus 3000000", 5, "out of range"},
 		{"candidate", "pick 0", "pick 1", 6, "out of range"},
 		{"instance", `"test_kernel_THREADS128_SHARED1024_REGISTERS64"`, `"k"`, 6, "rKernel is"},
@@ -95,6 +95,7 @@ func TestTextErrors(t *testing.T) {
 func FuzzParsePlan(f *testing.F) {
 	plan := textPlan(f, 2)
 	f.Add(FormatPlan(plan))
+	f.Add(FormatPlan(parallelPlan(plan.Graph, randomNodes(plan.Spec, plan.Graph, 2, 1))))
 	f.Add(FormatPlan(&Plan{Spec: plan.Spec, Graph: plan.Graph}))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		a, err := ParsePlan("fuzz", text, plan.Graph, plan.Spec)

@@ -2,7 +2,7 @@ package vdevice
 
 import "github.com/rammerc/rammerc/roperator"
 
-// use says when the rTasks of a plan access a buffer: where each vEU does so first in the first segment
+// use says when the rTasks of a plan access a buffer: where each lane does so first in the first segment
 // that has any, and last in the last one.
 type use struct {
 	firstSeg, lastSeg int32 // -1 when nothing accesses it
@@ -10,13 +10,13 @@ type use struct {
 }
 
 // bufferUses finds the uses of every arena buffer. All rTasks of an rOperator count as accessing all
-// the buffers that any of them accesses. at says where they are, seg in which segment.
-func bufferUses(plan *Plan, at [][]At, seg []int32, veus int) []use {
+// the buffers that any of them accesses. at says their places, seg in which segment they are.
+func bufferUses(plan *Plan, at [][]At, seg []int32, lanes int) []use {
 	uses := make([]use, len(plan.Graph.Buffers))
 	for i := range uses {
 		uses[i] = use{firstSeg: -1, lastSeg: -1}
 	}
-	f := newFrontier(veus)
+	f := newFrontier(lanes)
 	for id, op := range plan.Graph.Ops {
 		if seg[id] < 0 {
 			continue
@@ -70,6 +70,18 @@ func mergeTouches(a, b []touch, f *frontier) []touch {
 	f.raise(a)
 	f.raise(b)
 	return f.take()
+}
+
+// toPlaces turns where rTasks are in their programs into their places among the lanes.
+func toPlaces(at [][]At, seg []int32, orders []*order) {
+	for id, tasks := range at {
+		if seg[id] < 0 {
+			continue
+		}
+		for t := range tasks {
+			tasks[t] = orders[seg[id]].place(tasks[t])
+		}
+	}
 }
 
 // places finds where each rTask of the plan is, and which segment each rOperator is in (-1 for none).

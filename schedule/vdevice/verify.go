@@ -19,6 +19,7 @@ const (
 	badWave        = "bad-wave"         // waves decrease, or the launch-per-wave form would be wrong
 	unordered      = "unordered-access" // two accesses of which one writes, in no order or the wrong one
 	doesNotFit     = "does-not-fit"     // threads, shared memory, registers or number of vEUs
+	badNode        = "bad-node"         // launches of one rOperator each that are not, or streams
 	badArena       = "bad-arena"        // placement of buffers
 	arenaUnordered = "arena-reuse"      // a buffer's bytes are used again before its last access
 )
@@ -29,7 +30,7 @@ const (
 // graph, by program order, waits or launch boundaries; waits are not circular; every program is legal
 // wave by wave too; and vEUs fit the device, all at once. Findings name rTasks and ONNX nodes.
 func Verify(plan *Plan) error {
-	v := &verifier{plan: plan, veus: 1}
+	v := &verifier{plan: plan}
 	if !v.shape() {
 		return v.l.Err()
 	}
@@ -45,8 +46,8 @@ func Verify(plan *Plan) error {
 
 // VerifyProgram is Verify for one program: the rOperators it picks, and no arena.
 func VerifyProgram(p *Program, g *roperator.Graph) error {
-	plan := &Plan{Spec: p.Spec, Graph: g, Pick: p.Pick, Segments: []Segment{{RProgram, p}}}
-	v := &verifier{plan: plan, veus: 1}
+	plan := &Plan{Spec: p.Spec, Graph: g, Pick: p.Pick, Segments: []Segment{{Kind: RProgram, Program: p}}}
+	v := &verifier{plan: plan}
 	if !v.shape() {
 		return v.l.Err()
 	}
@@ -61,8 +62,8 @@ func VerifyProgram(p *Program, g *roperator.Graph) error {
 type verifier struct {
 	plan   *Plan
 	l      diag.List
-	veus   int      // most vEUs of any program
-	at     [][]At   // per rOperator, per rTask; order -1 for rTasks not found
+	lanes  int      // most of any segment
+	at     [][]At   // per rOperator, per rTask: where it is, order -1 for rTasks not found; once related, its place
 	seg    []int32  // per rOperator: its segment, -1 for none
 	orders []*order // per segment
 	found  findings
@@ -81,8 +82,9 @@ func (v *verifier) shape() bool {
 	}
 	for i, s := range v.plan.Segments {
 		p := s.Program
-		if s.Kind > Waves {
+		if int(s.Kind) >= len(segmentKinds) {
 			report("segment %d is of an unknown kind", i)
+			continue
 		}
 		if len(p.Pick) != len(ops) || len(p.Ops) != len(ops) {
 			report("segment %d picks candidates for %d rOperators, the graph has %d", i, len(p.Pick), len(ops))
@@ -96,7 +98,6 @@ func (v *verifier) shape() bool {
 		if p.Waves < 0 || p.Waves > p.Len() {
 			report("segment %d has %d waves for %d steps", i, p.Waves, p.Len())
 		}
-		v.veus = max(v.veus, len(p.Steps))
 	}
 	return !bad
 }
@@ -113,7 +114,8 @@ func (v *verifier) programs() {
 		v.place(i, s.Program)
 		v.missing(i, s.Program)
 		v.waits(s.Program)
-		v.fits(i, s.Program)
+		v.nodes(i, s)
+		v.fits(i, s)
 	}
 }
 
@@ -230,8 +232,9 @@ func (v *verifier) waits(p *Program) {
 	}
 }
 
-// relate computes happens-before of every segment.
+// relate computes happens-before of every segment, and the places of rTasks.
 func (v *verifier) relate() bool {
+	v.lanes = 1
 	v.orders = make([]*order, len(v.plan.Segments))
 	for i, s := range v.plan.Segments {
 		h, cycle := newOrder(s.Program, s.Kind)
@@ -239,8 +242,15 @@ func (v *verifier) relate() bool {
 			v.l.Add(cycleDiag(s.Program, cycle))
 		}
 		v.orders[i] = h
+		if h != nil {
+			v.lanes = max(v.lanes, h.lanes())
+		}
 	}
-	return v.l.Errors() == 0
+	if v.l.Errors() > 0 {
+		return false
+	}
+	toPlaces(v.at, v.seg, v.orders)
+	return true
 }
 
 func cycleDiag(p *Program, cycle []At) *diag.Diagnostic {

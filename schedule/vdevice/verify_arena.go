@@ -17,7 +17,7 @@ func (v *verifier) arena() {
 		v.l.Add(&diag.Diagnostic{ID: badArena, Message: fmt.Sprintf("the plan places %d buffers, the graph has %d", len(plan.Arena), len(plan.Graph.Buffers))})
 		return
 	}
-	uses := bufferUses(plan, v.at, v.seg, v.veus)
+	uses := bufferUses(plan, v.at, v.seg, v.lanes)
 	var live []int
 	for id, b := range plan.Graph.Buffers {
 		if why := v.badPlace(b, &uses[id]); why != "" {
@@ -96,7 +96,7 @@ func (v *verifier) starts(live []int, uses []use) map[int]int {
 		u, first := &uses[id], math.MaxInt
 		h := v.orders[u.firstSeg]
 		for _, t := range u.first {
-			first = min(first, positions[u.firstSeg][h.base[t.veu]+int(t.first)])
+			first = min(first, positions[u.firstSeg][h.id(At{t.veu, t.first})])
 		}
 		out[id] = first
 	}
@@ -112,7 +112,7 @@ func (v *verifier) succeeds(old, next int, uses []use) {
 	k := findingKey{id: arenaUnordered, buf: int32(old), buf2: int32(next)}
 	h := v.orders[b.firstSeg]
 	if a.lastSeg > b.firstSeg {
-		k.to = h.p.Steps[b.first[0].veu][b.first[0].first].Task.Op
+		k.to = h.task(At{b.first[0].veu, b.first[0].first}).Op
 		v.found.add(k, func() string {
 			return fmt.Sprintf("buffer %q takes bytes of %q in segment %d, which is accessed until segment %d", v.name(next), v.name(old), b.firstSeg, a.lastSeg)
 		})
@@ -124,10 +124,9 @@ func (v *verifier) succeeds(old, next int, uses []use) {
 			if h.known(here, x.veu) > x.last {
 				continue
 			}
-			k.to = h.p.Steps[y.veu][y.first].Task.Op
-			k.from = h.p.Steps[x.veu][x.last].Task.Op
+			k.to, k.from = h.task(here).Op, h.task(At{x.veu, x.last}).Op
 			v.found.add(k, func() string {
-				return fmt.Sprintf("buffer %q takes bytes of %q, but %s may run before %s has", v.name(next), v.name(old), stepName(h.p, here), stepName(h.p, At{x.veu, x.last}))
+				return fmt.Sprintf("buffer %q takes bytes of %q, but %s may run before %s has", v.name(next), v.name(old), h.name(here), h.name(At{x.veu, x.last}))
 			})
 		}
 	}

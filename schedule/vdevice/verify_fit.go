@@ -46,12 +46,18 @@ func (s *Spec) Fit(n Needs) []string {
 }
 
 // fits checks that the program's vEUs can be resident all at once.
-func (v *verifier) fits(segment int, p *Program) {
+func (v *verifier) fits(segment int, s Segment) {
+	p := s.Program
 	report := func(format string, args ...any) {
 		v.l.Add(&diag.Diagnostic{ID: doesNotFit, Message: fmt.Sprintf("segment %d %s", segment, fmt.Sprintf(format, args...))})
 	}
-	if n := len(p.Steps); n > v.plan.Spec.VEUs() {
-		report("uses %d vEUs, %s has %d", n, v.plan.Spec.Name, v.plan.Spec.VEUs())
+	have, most := "", v.plan.Spec.VEUs()
+	if s.Kind == Parallel { // streams have vEUs of their own, by name
+		most *= p.streams()
+		have = fmt.Sprintf(" for each of %d streams", p.streams())
+	}
+	if n := len(p.Steps); n > most {
+		report("uses %d vEUs, %s has %d%s", n, v.plan.Spec.Name, v.plan.Spec.VEUs(), have)
 	}
 	for _, lack := range v.plan.Spec.Fit(p.Needs()) {
 		report("needs %s", lack)

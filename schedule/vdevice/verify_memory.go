@@ -27,7 +27,7 @@ func (h *history) of(segment int32) *historyPart {
 // memory walks the rOperators in the order of the graph, which is the meaning of the program, and
 // compares each access with every earlier one to the same elements.
 func (v *verifier) memory() {
-	m := &memoryCheck{verifier: v, past: make([]history, len(v.plan.Graph.Buffers)), regions: newRegioner(v.veus), f: newFrontier(v.veus)}
+	m := &memoryCheck{verifier: v, past: make([]history, len(v.plan.Graph.Buffers)), regions: newRegioner(v.lanes), f: newFrontier(v.lanes)}
 	for id := range v.plan.Graph.Ops {
 		if v.seg[id] >= 0 {
 			m.op(int32(id))
@@ -100,27 +100,29 @@ func (m *memoryCheck) laterSegment(id int32, r *region, index *boxIndex, hazard 
 	})
 }
 
-// ordered compares the frontier of earlier accesses with what each of r's vEUs knows. The first step of
-// a vEU that accesses r speaks for its later ones.
+// ordered compares the frontier of earlier accesses with what each of r's lanes knows. The first place of
+// a lane that accesses r speaks for its later ones.
 func (m *memoryCheck) ordered(id int32, r *region, verb, hazard string) {
 	h := m.orders[m.seg[id]]
 	for _, t := range r.touches {
 		here := At{t.veu, t.first}
-		for _, veu := range m.f.veus {
-			need := m.f.last[veu]
-			if h.known(here, veu) >= need {
+		for _, lane := range m.f.veus {
+			need := m.f.last[lane]
+			if h.known(here, lane) >= need {
 				continue
 			}
-			from := At{veu, need - 1}
-			first := h.p.Steps[veu][need-1].Task.Op
-			k := findingKey{unordered, hazard, first, id, r.box.Buf, -1}
+			from := At{lane, need - 1}
+			k := findingKey{unordered, hazard, h.task(from).Op, id, r.box.Buf, -1}
 			why := "no wait or program order puts it first"
-			if h.kind == Waves || h.byWaits(here, veu) >= need {
+			switch {
+			case h.nodes != nil:
+				why = "nothing orders their launches so"
+			case h.kind == Waves || h.byWaits(here, lane) >= need:
 				k.id, why = badWave, "it is in no earlier wave"
 			}
 			m.found.add(k, func() string {
 				return fmt.Sprintf("%s: %s %s %v of %q after %s, but %s",
-					hazard, stepName(h.p, here), verb, r.box, m.buffer(r.box.Buf), stepName(h.p, from), why)
+					hazard, h.name(here), verb, r.box, m.buffer(r.box.Buf), h.name(from), why)
 			})
 		}
 	}

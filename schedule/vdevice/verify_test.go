@@ -116,7 +116,9 @@ func TestPlantedFaults(t *testing.T) {
 		{"unknown rTask", func(_ *Plan, p *Program) { p.Steps[0][0].Task.Index = 99 }, badPlan},
 		{"unknown rOperator", func(_ *Plan, p *Program) { p.Steps[0][0].Task.Op = -7 }, badPlan},
 		{"rOperator in no segment", func(_ *Plan, p *Program) { p.Pick[3] = -1 }, missingRTask},
-		{"two segments", func(plan *Plan, p *Program) { plan.Segments = append(plan.Segments, Segment{RProgram, p}) }, repeatedRTask},
+		{"two segments", func(plan *Plan, p *Program) {
+			plan.Segments = append(plan.Segments, Segment{Kind: RProgram, Program: p})
+		}, repeatedRTask},
 		{"wait for nothing", func(_ *Plan, p *Program) { p.Steps[0][0].Waits = []At{{1, 1 << 20}} }, badWait},
 		{"wait for oneself", func(_ *Plan, p *Program) { p.Steps[0][1].Waits = []At{{0, 0}} }, badWait},
 		{"waits out of order", func(_ *Plan, p *Program) { p.Steps[0][1].Waits = []At{{2, 0}, {1, 0}} }, badWait},
@@ -239,7 +241,7 @@ func TestSegmentsInWrongOrder(t *testing.T) {
 		for i := range g.Ops[op].Candidates[0].Tasks {
 			b.Append(Task{op, int32(i)}, int32(i%2))
 		}
-		plan.Segments = append(plan.Segments, Segment{RProgram, b.Program()})
+		plan.Segments = append(plan.Segments, Segment{Kind: RProgram, Program: b.Program()})
 	}
 	LayoutArena(plan)
 	wantIDs(t, Verify(plan), unordered)
