@@ -33,6 +33,7 @@ type layout struct {
 	segments   []segmentTables
 	tableBytes int64
 	lines      int // of the step arrays of all segments
+	staging    staging
 
 	inputs, outputs []port
 }
@@ -111,6 +112,7 @@ func (l *layout) collectOps() {
 			op := l.plan.Graph.Ops[id]
 			l.opIndex[int32(id)] = len(l.ops)
 			l.ops = append(l.ops, usedOp{op: op, cand: op.Candidates[pick]})
+			l.addStaging(op.Candidates[pick])
 		}
 	}
 }
@@ -203,6 +205,9 @@ func (l *layout) collectConstants() {
 	for _, u := range l.ops {
 		for _, f := range u.cand.Args {
 			walkRefs(f.Value, func(r rkernels.Ref) { used[r.Buffer] = true })
+		}
+		for i := range u.cand.Imports {
+			used[u.cand.Imports[i].Access.View.Buf.ID] = true
 		}
 	}
 	at := int64(0)

@@ -203,6 +203,10 @@ func (s *source) program() {
 	s.printf("// The program, as the executor sees it.\nstruct Program : rt::Needs<\n                     %s> {\n", wrap(aliases, 21))
 	s.printf("  static constexpr int kSpaces = %d;\n", s.spaces())
 	s.printf("  static constexpr int kVEUs = %d;\n", s.mostVEUs())
+	st := s.allStaging()
+	s.printf("  static constexpr int kMoves = %d;\n  static constexpr int kImports = %d;\n  static constexpr int kExports = %d;\n",
+		st.moves, st.imports, st.exports)
+	s.printf("  static constexpr bool kHasResident = %t;\n", st.resident)
 	s.printf("  static constexpr int kVEUsPerSM = %d;\n\n", max(1, s.plan.Spec.VEUsPerSM))
 	s.printf("  template <class VEU>\n  RT_DEVICE static void run(VEU& veu, bool persistent) {\n")
 	if s.opt.Unrolled {
@@ -214,9 +218,19 @@ func (s *source) program() {
 	s.printf("  // One case for each instance: code size follows the number of distinct instances.\n")
 	s.printf("  template <class VEU>\n  RT_DEVICE static void compute(VEU& veu, int instance, const void* args, int rtask) {\n    switch (instance) {\n")
 	for i, in := range s.instances {
-		s.printf("      case %d: return veu.template compute<kernels::%s>(args, rtask);\n", i, in.alias)
+		if !in.inst.Kernel.Resident {
+			s.printf("      case %d: return veu.template compute<kernels::%s>(args, rtask);\n", i, in.alias)
+		}
 	}
 	s.printf("    }\n  }\n")
+	s.printf("\n  // The same for instances that keep operands on chip from step to step.\n")
+	s.printf("  template <class VEU>\n  RT_DEVICE static uint32_t run(VEU& veu, int instance, uint32_t step) {\n    switch (instance) {\n")
+	for i, in := range s.instances {
+		if in.inst.Kernel.Resident {
+			s.printf("      case %d: return veu.template run_resident<kernels::%s>(step);\n", i, in.alias)
+		}
+	}
+	s.printf("    }\n    return step + 1;\n  }\n")
 	if s.opt.Unrolled {
 		s.unrolled()
 	}
@@ -251,7 +265,7 @@ func (s *source) model() {
 	s.portRows("output", s.outputs)
 	s.printf("const rt::Model model = {\n    .name = \"%s\",\n    .weights_file = \"%s.weights\",\n    .weights_hash = 0x%016x,\n",
 		s.opt.Name, s.opt.Name, s.hash)
-	s.printf("    .weights_bytes = %d,\n    .tables_bytes = %d,\n    .arena_bytes = %d,\n    .tagged_bytes = %d,\n", s.weightBytes, s.tableBytes, s.plan.ArenaLen, 0)
+	s.printf("    .weights_bytes = %d,\n    .tables_bytes = %d,\n    .arena_bytes = %d,\n    .tagged_bytes = %d,\n", s.weightBytes, s.tableBytes, s.plan.ArenaLen, 8*s.plan.WordsLen)
 	s.printf("    .ops = op_rows,\n    .op_count = %d,\n    .segments = segment_rows,\n    .segment_count = %d,\n    .launches = launch_rows,\n", len(s.ops), len(s.segments))
 	s.printf("    .inputs = input_rows,\n    .input_count = %d,\n    .outputs = output_rows,\n    .output_count = %d,\n};\n\n",
 		len(s.inputs), len(s.outputs))

@@ -39,13 +39,25 @@ func (l *layout) addSegment(seg vdevice.Segment) error {
 	}
 	var steps, waits, moves []byte
 	le := binary.LittleEndian
-	for _, vs := range rows {
-		for _, s := range vs {
+	for v, vs := range rows {
+		runs := p.Runs(v)
+		for i, s := range vs {
 			waits = padTo(waits, 16) // the executor copies waits in pairs
 			if len(s.Waits) > math.MaxUint16 {
 				return problem("too-many-waits", "a step waits for %d others, the program tables hold %d", len(s.Waits), math.MaxUint16)
 			}
-			steps = l.appendStep(steps, s, len(waits)/abi.WaitBytes)
+			imports, exports, plainExports := l.stepMoves(p, s.Task)
+			l.staging.moves = max(l.staging.moves, len(imports)+len(exports))
+			steps = l.appendStep(steps, s, stepPlace{
+				wait: len(waits) / abi.WaitBytes, move: len(moves) / abi.MoveBytes,
+				imports: len(imports), exports: len(exports), plainExports: plainExports, run: runs[i],
+			})
+			for _, m := range imports {
+				moves = m.append(moves)
+			}
+			for _, m := range exports {
+				moves = m.append(moves)
+			}
 			for _, w := range s.Waits {
 				waits = le.AppendUint32(le.AppendUint32(waits, uint32(w.VEU)), uint32(w.Order))
 			}
@@ -95,27 +107,38 @@ func (l *layout) mostVEUs() int {
 	return n
 }
 
-func (l *layout) appendStep(b []byte, s vdevice.Step, waitBegin int) []byte {
+// stepPlace is what a step's entry says beside the step itself.
+type stepPlace struct {
+	wait, move       int // first of its waits and moves
+	imports, exports int
+	plainExports     bool
+	run              int32
+}
+
+func (l *layout) appendStep(b []byte, s vdevice.Step, at stepPlace) []byte {
 	le := binary.LittleEndian
 	op := l.opIndex[s.Task.Op]
 	b = le.AppendUint32(b, uint32(op))
 	b = le.AppendUint32(b, uint32(s.Task.Index))
 	b = le.AppendUint32(b, 0) // args, at load
-	b = le.AppendUint32(b, uint32(waitBegin))
+	b = le.AppendUint32(b, uint32(at.wait))
 	b = le.AppendUint16(b, uint16(len(s.Waits)))
 	b = le.AppendUint16(b, uint16(l.ops[op].instance))
 	b = le.AppendUint16(b, 0) // args_words, at load
 	signal := uint16(0)
 	if s.Signal {
-		signal = 1
+		signal |= signalBit
+	}
+	if at.plainExports {
+		signal |= plainExportsBit
 	}
 	b = le.AppendUint16(b, signal)
-	b = le.AppendUint32(b, 0)                     // stream
-	b = le.AppendUint32(b, 0)                     // stream_words
-	b = le.AppendUint32(b, 0)                     // move_begin
-	b = le.AppendUint16(le.AppendUint16(b, 0), 0) // imports, exports
-	b = le.AppendUint32(b, 1)                     // run
-	b = le.AppendUint32(b, 0)                     // add
+	b = le.AppendUint32(b, 0) // stream
+	b = le.AppendUint32(b, 0) // stream_words
+	b = le.AppendUint32(b, uint32(at.move))
+	b = le.AppendUint16(le.AppendUint16(b, uint16(at.imports)), uint16(at.exports))
+	b = le.AppendUint32(b, uint32(at.run))
+	b = le.AppendUint32(b, 0) // add
 	return append(b, make([]byte, abi.StepBytes-48)...)
 }
 

@@ -56,6 +56,9 @@ type Kernel struct {
 	ThreadsText   string `yaml:"threads"`
 	SharedText    string `yaml:"shared"`
 	RegistersText string `yaml:"registers"`
+	// Resident says that the rKernel keeps its rTask's block of a packed constant on chip over a run of
+	// steps: its class has a struct Resident, load() and compute_rtask() with it (rt/executor.cuh).
+	Resident bool `yaml:"resident,omitempty"`
 	// Packing names how constant operands are re-ordered, in words; the code is beside the lowering.
 	Packing string `yaml:"packing,omitempty"`
 

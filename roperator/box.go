@@ -52,6 +52,16 @@ func (c *Candidate) AppendReads(dst []Box, task int) []Box { return appendAll(ds
 // AppendWrites appends the boxes task writes.
 func (c *Candidate) AppendWrites(dst []Box, task int) []Box { return appendAll(dst, c.Writes, task) }
 
+// AppendReadsOf is AppendReads for the accesses, by index in Reads, that want keeps.
+func (c *Candidate) AppendReadsOf(dst []Box, task int, want func(access int) bool) []Box {
+	for i := range c.Reads {
+		if want(i) {
+			dst, _ = c.Reads[i].appendBoxes(dst, task)
+		}
+	}
+	return dst
+}
+
 func appendAll(dst []Box, accesses []Access, task int) []Box {
 	for i := range accesses {
 		dst, _ = accesses[i].appendBoxes(dst, task)

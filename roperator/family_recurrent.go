@@ -271,6 +271,7 @@ func (b *Builder) addCell(g *Group, c *cell) {
 	for _, s := range cellShapes(c.batch, c.inputs+c.hidden, int64(len(cellRows[c.kind]))) {
 		candidates = append(candidates, b.cellCandidate(c, s))
 	}
+	candidates = append(candidates, b.residentCandidates(c)...)
 	b.Add(g.Kind(), candidates...)
 }
 

@@ -90,6 +90,12 @@ type Candidate struct {
 	Reads  []Access         // produced data only; constants are not dependencies
 	Writes []Access
 	Work   Work
+	// Imports are the reads, Exports the writes that go through shared memory.
+	Imports, Exports []Staged
+	// Resident is the packed constant of which every rTask keeps its own block on chip, nil for none.
+	// Steps that follow each other on a vEU and run the same rTask of candidates with the same instance
+	// and the same Resident load it once.
+	Resident *Buffer
 }
 
 // ROperator is a node of the rOperator graph.

@@ -9,8 +9,9 @@ import (
 
 // taskSet is what rTasks with an access in common depend on through it.
 type taskSet struct {
-	tasks []vdevice.Task
-	users int // how many rTasks wait for it
+	tasks  []vdevice.Task
+	users  int  // how many rTasks wait for it
+	tagged bool // the data are polled, not their producers' flags
 }
 
 // deps says what the rTasks of one rOperator depend on. Rtasks with the same accesses share a combo,
@@ -59,31 +60,36 @@ type depFinder struct {
 	g      *roperator.Graph
 	preds  []producer
 	d      *deps
+	tagged map[int]bool       // buffers whose importers poll
 	boxSet map[boxSide]int32  // the set of a box, -1 for none
 	folded map[[2]int32]int32 // combo and set → combo
 }
 
 type boxSide struct {
-	box   roperator.Box
-	write bool
+	box            roperator.Box
+	write, imports bool
 }
 
 // findDeps intersects what c's rTasks access with what the rTasks of preds do.
-func findDeps(g *roperator.Graph, cache *tileCache, preds []producer, c *roperator.Candidate) *deps {
+func findDeps(g *roperator.Graph, cache *tileCache, preds []producer, c *roperator.Candidate, tagged map[int]bool) *deps {
 	d := none(c.Tasks)
 	if len(preds) == 0 {
 		return d
 	}
 	f := &depFinder{
-		cache: cache, g: g, preds: preds, d: d,
+		cache: cache, g: g, preds: preds, d: d, tagged: tagged,
 		boxSet: map[boxSide]int32{}, folded: map[[2]int32]int32{},
 	}
 	var boxes []roperator.Box
+	imported := c.Imported()
+	polls := func(i int) bool { return imported != nil && imported[i] && tagged[c.Reads[i].View.Buf.ID] }
 	for t := range c.Tasks {
-		boxes = c.AppendReads(boxes[:0], t)
-		f.addBoxes(t, boxes, false)
+		boxes = c.AppendReadsOf(boxes[:0], t, func(i int) bool { return !polls(i) })
+		f.addBoxes(t, boxes, false, false)
+		boxes = c.AppendReadsOf(boxes[:0], t, polls)
+		f.addBoxes(t, boxes, false, true)
 		boxes = c.AppendWrites(boxes[:0], t)
-		f.addBoxes(t, boxes, true)
+		f.addBoxes(t, boxes, true, false)
 		for _, s := range d.combos[d.of[t]] {
 			d.sets[s].users++
 		}
@@ -91,12 +97,12 @@ func findDeps(g *roperator.Graph, cache *tileCache, preds []producer, c *roperat
 	return d
 }
 
-func (f *depFinder) addBoxes(task int, boxes []roperator.Box, write bool) {
+func (f *depFinder) addBoxes(task int, boxes []roperator.Box, write, imports bool) {
 	for i := range boxes {
 		if f.g.Buffers[boxes[i].Buf].Kind == roperator.Const {
 			continue
 		}
-		if s := f.setOf(boxSide{boxes[i], write}); s >= 0 {
+		if s := f.setOf(boxSide{boxes[i], write, imports}); s >= 0 {
 			f.d.of[task] = f.fold(f.d.of[task], s)
 		}
 	}
@@ -123,7 +129,7 @@ func (f *depFinder) setOf(b boxSide) int32 {
 	if s, ok := f.boxSet[b]; ok {
 		return s
 	}
-	var set taskSet
+	set := taskSet{tagged: b.imports}
 	for _, p := range f.preds {
 		from := len(set.tasks)
 		collect := func(tasks []int32) {

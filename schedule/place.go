@@ -19,6 +19,8 @@ type placer struct {
 	spec   *vdevice.Spec
 	placed []*placedOp // per rOperator: those of earlier waves; the scheduler's
 	busy   []float64   // per vEU: when its last rTask ends
+	stays  *residence
+	wave   int // being placed
 
 	*placerScratch
 }
@@ -28,6 +30,7 @@ type placerScratch struct {
 	flags  []int32   // how many flags it would poll before the rTask at hand
 	set    []float64 // when the last of them is set
 	near   []bool    // whether it produced an input of the rTask at hand
+	polled float64   // when the last of its tagged data are there
 	latest []float64 // the latest end of a front's rTasks on it
 	in     []bool    // whether it is in a front
 
@@ -35,10 +38,10 @@ type placerScratch struct {
 	oneSet   []float64
 }
 
-func newPlacer(spec *vdevice.Spec, placed []*placedOp) *placer {
+func newPlacer(spec *vdevice.Spec, placed []*placedOp, stays *residence) *placer {
 	n := spec.VEUs()
 	return &placer{
-		spec: spec, placed: placed, busy: make([]float64, n),
+		spec: spec, placed: placed, stays: stays, busy: make([]float64, n),
 		placerScratch: &placerScratch{
 			flags: make([]int32, n), set: make([]float64, n), near: make([]bool, n),
 			latest: make([]float64, n), in: make([]bool, n),
@@ -143,17 +146,27 @@ func (p *placer) placeTask(o *placedOp, t int, fronts []*front) {
 	sets := o.deps.combos[o.deps.of[t]]
 	clear(p.flags)
 	clear(p.set)
+	p.polled = 0
 	for _, s := range sets {
 		if fronts[s] == nil {
 			fronts[s] = p.front(&o.deps.sets[s])
 		}
+		if o.deps.sets[s].tagged {
+			p.polled = max(p.polled, fronts[s].last+p.spec.Cost.Tagged)
+			continue
+		}
 		p.consider(fronts[s])
 	}
-	v := p.earliest()
+	v := p.home(o.op, t)
+	if v < 0 {
+		v = p.earliest()
+	}
 	p.busy[v] = p.start(v) + o.choice.taskTime
 	o.veu[t], o.end[t] = v, p.busy[v]
 	for _, s := range sets {
-		p.leave(fronts[s], v)
+		if !o.deps.sets[s].tagged {
+			p.leave(fronts[s], v)
+		}
 	}
 }
 
@@ -187,15 +200,40 @@ func (p *placer) leave(f *front, v int32) {
 
 // start is when vEU v could start the rTask at hand.
 func (p *placer) start(v int32) float64 {
-	return p.spec.StartTime(p.busy[v], p.set[v], int(p.flags[v]))
+	return max(p.spec.StartTime(p.busy[v], p.set[v], int(p.flags[v])), p.polled)
 }
 
-// earliest is the vEU that can start the rTask at hand first.
+// home is the vEU that holds what the rTask keeps on chip, -1 for rTasks that keep nothing.
+func (p *placer) home(op int32, task int) int32 {
+	if g := p.stays.group[op]; g != nil {
+		return g.veus[task]
+	}
+	return -1
+}
+
+// earliest is the vEU that can start the rTask at hand first. Those that hold something for this wave are
+// left to it, unless there are no others.
 func (p *placer) earliest() int32 {
-	best, start := int32(0), p.start(0)
-	for v := int32(1); int(v) < len(p.busy); v++ {
+	var free []bool
+	if p.wave < len(p.stays.free) {
+		free = p.stays.free[p.wave]
+	}
+	best, start := int32(-1), 0.0
+	for v := range int32(len(p.busy)) {
+		if free != nil && !free[v] {
+			continue
+		}
 		s := p.start(v)
-		if s < start || s == start && p.near[v] && !p.near[best] {
+		if best < 0 || s < start || s == start && p.near[v] && !p.near[best] {
+			best, start = v, s
+		}
+	}
+	if best >= 0 {
+		return best
+	}
+	best, start = 0, p.start(0)
+	for v := int32(1); int(v) < len(p.busy); v++ {
+		if s := p.start(v); s < start {
 			best, start = v, s
 		}
 	}

@@ -66,8 +66,13 @@ func Schedule(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, opt 
 	if err != nil {
 		return nil, err
 	}
-	s := newScheduler(g, spec, choices)
-	plan := s.plan(policy.waves(s.ops), kind)
+	plain, resident := splitResident(choices)
+	s := newScheduler(g, spec, plain)
+	waves := policy.waves(s.ops)
+	if kind == PlanAuto || kind == PlanRProgram {
+		s.stays = newResidence(g, resident, waves, spec.VEUs())
+	}
+	plan := s.plan(waves, kind)
 	vdevice.LayoutArena(plan)
 	return plan, nil
 }

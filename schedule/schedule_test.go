@@ -406,7 +406,7 @@ func TestDepsAgreeWithDefinition(t *testing.T) {
 		var preds []producer
 		for id, op := range g.Ops {
 			c := op.Candidates[0]
-			d := findDeps(g, cache, preds, c)
+			d := findDeps(g, cache, preds, c, nil)
 			for task := range c.Tasks {
 				got := map[vdevice.Task]bool{}
 				for _, s := range d.combos[d.of[task]] {
@@ -447,7 +447,7 @@ func conflict(a *roperator.Candidate, i int, b *roperator.Candidate, j int) bool
 // A vEU that made all inputs itself starts at once, others a hop later.
 func TestProducerStartsAtOnce(t *testing.T) {
 	spec := device(t, "h200")
-	p := newPlacer(spec, make([]*placedOp, 1))
+	p := newPlacer(spec, make([]*placedOp, 1), &residence{})
 	p.placed[0] = &placedOp{veu: []int32{3, 3}, end: []float64{10, 20}}
 	p.busy[3] = 20
 	p.consider(p.front(&taskSet{tasks: []vdevice.Task{{Op: 0, Index: 0}, {Op: 0, Index: 1}}, users: 2}))

@@ -14,6 +14,7 @@ type scheduler struct {
 	spec    *vdevice.Spec
 	ops     *opGraph
 	choices [][]choice // per rOperator: what may be picked
+	stays   *residence
 
 	placed []*placedOp // per rOperator: nil until its wave is committed
 	cache  *tileCache
@@ -21,7 +22,10 @@ type scheduler struct {
 
 func newScheduler(g *roperator.Graph, spec *vdevice.Spec, choices [][]choice) *scheduler {
 	n := len(g.Ops)
-	return &scheduler{g: g, spec: spec, ops: newOpGraph(g), choices: choices, placed: make([]*placedOp, n), cache: newTileCache(n)}
+	return &scheduler{
+		g: g, spec: spec, ops: newOpGraph(g), choices: choices, stays: &residence{},
+		placed: make([]*placedOp, n), cache: newTileCache(n),
+	}
 }
 
 // group is a segment in the making: its waves with their rTasks placed.
@@ -37,7 +41,7 @@ type current struct {
 }
 
 func (s *scheduler) newCurrent(kind vdevice.SegmentKind) *current {
-	return &current{&group{kind: kind}, newPlacer(s.spec, s.placed)}
+	return &current{&group{kind: kind}, newPlacer(s.spec, s.placed, s.stays)}
 }
 
 // trial is a wave placed at the end of a current rProgram, not yet taken over.
@@ -80,6 +84,7 @@ func (s *scheduler) plan(waves [][]int32, kind string) *vdevice.Plan {
 func (s *scheduler) single(waves [][]int32, kind vdevice.SegmentKind) []*group {
 	cur := s.newCurrent(kind)
 	for i, w := range waves {
+		cur.placer.wave = i
 		base := cur.placer
 		if kind == vdevice.Waves && i > 0 {
 			base = base.fork()
@@ -97,10 +102,17 @@ func (s *scheduler) single(waves [][]int32, kind vdevice.SegmentKind) []*group {
 func (s *scheduler) algorithm1(waves [][]int32) []*group {
 	var done []*group
 	var cur *current
-	for _, w := range waves {
+	for i, w := range waves {
+		if cur != nil && s.continues(w, cur) {
+			cur.placer.wave = i
+			s.commit(cur, s.scheduleWave(w, cur, cur.placer))
+			continue
+		}
 		fresh := s.newCurrent(vdevice.RProgram)
+		fresh.placer.wave = i
 		p2 := s.scheduleWave(w, fresh, fresh.placer)
 		if cur != nil {
+			cur.placer.wave = i
 			p1 := s.scheduleWave(w, cur, cur.placer)
 			before := s.spec.Cost.Launch + cur.placer.makespan()
 			if p1.time(s.spec) <= before+p2.time(s.spec) {
@@ -116,6 +128,18 @@ func (s *scheduler) algorithm1(waves [][]int32) []*group {
 		done = append(done, cur.group)
 	}
 	return done
+}
+
+// continues reports whether the wave goes on with weights that vEUs hold in the current rProgram.
+func (s *scheduler) continues(wave []int32, cur *current) bool {
+	for _, op := range wave {
+		if g := s.stays.group[op]; g != nil && g.ops[0] != op {
+			if o := s.placed[g.ops[0]]; o != nil && o.group == cur.group {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // joinLaunches makes one launch-per-wave segment of successive rPrograms of one wave each: the same
@@ -162,15 +186,15 @@ func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *tria
 func (s *scheduler) fitting(wave []int32) []picked {
 	total := 0.0
 	for _, op := range wave {
-		total += efficient(s.choices[op]).work()
+		total += s.pickOne(op, efficient).work()
 	}
 	out := make([]picked, len(wave))
 	for i, op := range wave {
 		share := 1
 		if total > 0 {
-			share = max(1, int(float64(s.spec.VEUs())*efficient(s.choices[op]).work()/total))
+			share = max(1, int(float64(s.spec.VEUs())*s.pickOne(op, efficient).work()/total))
 		}
-		out[i] = picked{op, fastestOn(share, s.choices[op])}
+		out[i] = picked{op, s.pickOne(op, func(choices []choice) *choice { return fastestOn(share, choices) })}
 	}
 	return out
 }
@@ -183,11 +207,19 @@ type picked struct {
 
 func (s *scheduler) pick(wave []int32, by func([]choice) *choice) (out []picked, tasks int) {
 	for _, op := range wave {
-		ch := by(s.choices[op])
+		ch := s.pickOne(op, by)
 		out = append(out, picked{op, ch})
 		tasks += ch.c.Tasks
 	}
 	return out, tasks
+}
+
+// pickOne is the choice that is best by the given measure; what stays on chip has been decided.
+func (s *scheduler) pickOne(op int32, by func([]choice) *choice) *choice {
+	if ch := s.stays.choice[op]; ch != nil {
+		return ch
+	}
+	return by(s.choices[op])
 }
 
 // try places a wave with the given candidates, the longest rTasks first.
@@ -217,7 +249,7 @@ func (s *scheduler) depsOf(x picked, cur *current) *deps {
 			}
 		}
 	}
-	return findDeps(s.g, s.cache, preds, x.choice.c)
+	return findDeps(s.g, s.cache, preds, x.choice.c, s.stays.tagged)
 }
 
 // build turns a group into a program by Wait and Append.
@@ -231,7 +263,37 @@ func (s *scheduler) build(g *group, pick []int) *vdevice.Program {
 			appendOp(b, o)
 		}
 	}
+	s.carry(b, g)
 	return b.Program()
+}
+
+// carry says which of the buffers that the group's rTasks write travel with tags, and whether somebody
+// needs them in plain memory, too.
+func (s *scheduler) carry(b *vdevice.Builder, g *group) {
+	plain := map[int]bool{}
+	for id := range s.g.Ops {
+		o := s.placed[id]
+		imported := o.choice.c.Imported()
+		for i, a := range o.choice.c.Reads {
+			if imported == nil || !imported[i] || o.group != g {
+				plain[a.View.Buf.ID] = true
+			}
+		}
+	}
+	for _, wave := range g.waves {
+		for _, o := range wave {
+			for _, a := range o.choice.c.Writes {
+				buf := a.View.Buf
+				switch {
+				case !s.stays.tagged[buf.ID]:
+				case plain[buf.ID] || buf.Kind == roperator.Output:
+					b.Carry(buf.ID, vdevice.TaggedAndPlain, len(s.g.Buffers))
+				default:
+					b.Carry(buf.ID, vdevice.Tagged, len(s.g.Buffers))
+				}
+			}
+		}
+	}
 }
 
 func appendOp(b *vdevice.Builder, o *placedOp) {
@@ -242,7 +304,11 @@ func appendOp(b *vdevice.Builder, o *placedOp) {
 			if fronts[set] == nil {
 				fronts[set] = b.Front(o.deps.sets[set].tasks)
 			}
-			b.WaitFront(task, fronts[set])
+			if o.deps.sets[set].tagged {
+				b.FollowFront(task, fronts[set])
+			} else {
+				b.WaitFront(task, fronts[set])
+			}
 		}
 		b.Append(task, o.veu[t])
 	}

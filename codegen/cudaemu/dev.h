@@ -77,7 +77,7 @@ inline uint64_t environment(const char* name, uint64_t otherwise) {
 // What a vEU needs whose rTasks need so much.
 template <class Program>
 constexpr size_t shared_bytes(int rtask) {
-  return sizeof(typename VEU<Program>::ControlBlock) + static_cast<size_t>(rtask);
+  return SharedLayout<Program>::kTask + static_cast<size_t>(rtask);
 }
 
 template <class Program>

@@ -32,6 +32,13 @@ inline void store_relaxed_gpu(uint64_t* p, uint64_t v) {
 }
 #endif
 
+// Tagged words carry nothing but themselves, also for ThreadSanitizer.
+inline uint64_t load_word(const uint64_t* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+inline void store_word(uint64_t* p, uint64_t v) {
+  __atomic_store_n(p, v, __ATOMIC_RELAXED);
+  emu::running_block->grid()->publish();
+}
+
 // What an rTask finds in shared memory is undefined: all ones, a NaN in every float type.
 inline void poison(char* smem, int bytes) {
   const int tid = thread_index(), threads = block_threads();

@@ -155,7 +155,7 @@ inline std::string describe(int device) {
 // What a vEU needs whose rTasks need so much.
 template <class Program>
 constexpr size_t shared_bytes(int rtask) {
-  return sizeof(typename VEU<Program>::ControlBlock) + static_cast<size_t>(rtask);
+  return SharedLayout<Program>::kTask + static_cast<size_t>(rtask);
 }
 
 // How many vEUs of the program the device holds at once. Throws when its code does not run there.

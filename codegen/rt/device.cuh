@@ -60,6 +60,8 @@ struct Task {
   char* smem;          // kShared bytes, 128-byte aligned, contents undefined
   char* const* bases;  // address of every space
   int threads;         // kThreads
+  const float* in;     // import area: operands that the executor brought (Candidate.Imports)
+  float* out;          // export area: results that the executor takes away (Candidate.Exports)
 
   template <class T>
   RT_DEVICE T* ptr(Ref r) const {

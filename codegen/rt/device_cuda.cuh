@@ -38,6 +38,10 @@ RT_DEVICE void store_relaxed_gpu(uint64_t* p, uint64_t v) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 
+// Tagged words: payload and tag travel in one 64-bit access, which orders nothing else.
+RT_DEVICE uint64_t load_word(const uint64_t* p) { return load_relaxed_gpu(p); }
+RT_DEVICE void store_word(uint64_t* p, uint64_t v) { store_relaxed_gpu(p, v); }
+
 // Shared memory keeps what the last rTask left; the emulator makes that visible.
 RT_DEVICE void poison(char*, int) {}
 

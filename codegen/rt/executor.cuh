@@ -9,13 +9,25 @@
 
 namespace rt {
 
-// The executor's own shared memory, in front of the rTask's.
-template <int Spaces, int ArgsBytes>
+// The executor's own shared memory. Moves are read until all of a step's results are out, when the
+// operands of the step after the next are on their way already.
+template <int Spaces, int ArgsBytes, int Moves>
 struct alignas(128) Control {
   char* bases[Spaces];
   Step ring[4];
   alignas(16) char args[2][ArgsBytes];
   alignas(16) Wait waits[2][kStagedWaits];
+  Move moves[4][Moves > 0 ? Moves : 1];
+};
+
+// A vEU's shared memory: the executor's, the import and export areas, the rTask's.
+template <class Program>
+struct SharedLayout {
+  using ControlBlock = Control<Program::kSpaces, Program::kArgsBytes, Program::kMoves>;
+  static constexpr size_t area(int floats) { return (4 * static_cast<size_t>(floats) + 127) / 128 * 128; }
+  static constexpr size_t kImports = sizeof(ControlBlock);
+  static constexpr size_t kExports = kImports + area(Program::kImports);
+  static constexpr size_t kTask = kExports + area(Program::kExports);
 };
 
 // What the rKernel instances of a program need at most; an emitted Program derives from it.
@@ -40,12 +52,13 @@ template <class Program>
 class VEU {
  public:
   using Args = LaunchArgs<Program::kSpaces>;
-  using ControlBlock = Control<Program::kSpaces, Program::kArgsBytes>;
+  using Layout = SharedLayout<Program>;
+  using ControlBlock = typename Layout::ControlBlock;
 
   RT_DEVICE explicit VEU(const Args& l)
       : l_(l),
         c_(*reinterpret_cast<ControlBlock*>(detail::shared_base())),
-        smem_(detail::shared_base() + sizeof(ControlBlock)),
+        smem_(detail::shared_base() + Layout::kTask),
         tid_(detail::thread_index()),
         threads_(detail::block_threads()),
         veu_(static_cast<uint32_t>(detail::block_index())),
@@ -69,22 +82,48 @@ class VEU {
     fetch_operands(first);
     settle();
     detail::wait_for_launches_before();
+    first_ = first, last_ = last;
     RT_NO_UNROLL
-    for (uint32_t i = first; i < last; ++i) {
-      if (i + 1 < last) fetch_operands(i + 1);
-      if (i + 2 < last) fetch_step(i + 2);
-      cp_async_commit();
+    for (uint32_t i = first; i < last;) {
       const Step& s = c_.ring[i % 4];
-      const uint32_t order = i - first;
-      if (l_.persistent && s.wait_count > 0) {
-        wait(c_.waits[i % 2], l_.waits + s.wait_begin, s.wait_count, Place{order, s.op, s.rtask});
+      if constexpr (Program::kHasResident) {
+        if (s.run > 0) {
+          i = Program::run(*this, s.instance, i);
+          continue;
+        }
       }
+      prefetch(i);
       detail::poison(smem_, static_cast<int>(l_.shared));
+      begin(i);
       Program::compute(*this, s.instance, c_.args[i % 2], static_cast<int>(s.rtask));
-      const bool signal = l_.persistent && s.signal;
-      settle();
-      if (signal) publish(order);
+      end(i);
+      ++i;
     }
+  }
+
+  // Runs the steps from i on that share what K keeps on chip as one loop, and returns the step behind them.
+  template <class K>
+  RT_DEVICE uint32_t run_resident(uint32_t i) {
+    static_assert(K::kThreads % 32 == 0 && K::kThreads <= Program::kThreads && K::kShared <= Program::kShared);
+    const uint32_t left = last_ - i, n = c_.ring[i % 4].run;
+    const uint32_t stop = i + (n < left ? n : left);
+    const Task t = task<K>();
+    typename K::Resident kept;
+    detail::poison(smem_, static_cast<int>(l_.shared));
+    if (tid_ < K::kThreads) {
+      K::load(t, *reinterpret_cast<const typename K::Args*>(c_.args[i % 2]), static_cast<int>(c_.ring[i % 4].rtask), kept);
+    }
+    RT_NO_UNROLL
+    for (; i < stop; ++i) {
+      prefetch(i);
+      begin(i);
+      if (tid_ < K::kThreads) {
+        K::compute_rtask(t, *reinterpret_cast<const typename K::Args*>(c_.args[i % 2]),
+                         static_cast<int>(c_.ring[i % 4].rtask), kept);
+      }
+      end(i);
+    }
+    return i;
   }
 
   // For programs printed step by step (Rammer, Figure 9): a barrier-rTask, and a step.
@@ -114,8 +153,7 @@ class VEU {
     static_assert(K::kThreads % 32 == 0 && K::kThreads <= Program::kThreads && K::kShared <= Program::kShared);
     static_assert(sizeof(typename K::Args) <= kMaxArgsBytes, "an rKernel's Args take at most 1 KB");
     if (tid_ >= K::kThreads) return;
-    const Task t{tid_, smem_, c_.bases, K::kThreads};
-    K::compute_rtask(t, *static_cast<const typename K::Args*>(args), rtask);
+    K::compute_rtask(task<K>(), *static_cast<const typename K::Args*>(args), rtask);
   }
 
   // The first warp polls up to 32 flags at a time; one fence after the last of them orders everything the
@@ -152,6 +190,122 @@ class VEU {
   RT_DEVICE uint32_t segment() const { return l_.segment; }
 
  private:
+  template <class K>
+  RT_DEVICE Task task() const {
+    return Task{tid_, smem_, c_.bases, K::kThreads, area(Layout::kImports), area(Layout::kExports)};
+  }
+  RT_DEVICE float* area(size_t offset) const {
+    return reinterpret_cast<float*>(reinterpret_cast<char*>(&c_) + offset);
+  }
+
+  // Starts the copies of what the steps after i need.
+  RT_DEVICE void prefetch(uint32_t i) {
+    if (i + 1 < last_) fetch_operands(i + 1);
+    if (i + 2 < last_) fetch_step(i + 2);
+    cp_async_commit();
+  }
+
+  // Everything that has to happen before a step's rTask.
+  RT_DEVICE void begin(uint32_t i) {
+    const Step& s = c_.ring[i % 4];
+    const Place p{i - first_, s.op, s.rtask};
+    if (l_.persistent && s.wait_count > 0) wait(c_.waits[i % 2], l_.waits + s.wait_begin, s.wait_count, p);
+    if constexpr (Program::kMoves > 0) {
+      if (s.imports > 0) {
+        each_move(c_.moves[i % 4], s.imports, [&](const Move& m, uint32_t at, uint32_t stride) {
+          if (m.kind == kTaggedMove) {
+            import_tagged(m, at, stride, p);
+          } else {
+            import_plain(m, at, stride);
+          }
+        });
+        detail::block_barrier();
+      }
+    }
+  }
+
+  // Everything that has to happen after it.
+  RT_DEVICE void end(uint32_t i) {
+    const Step& s = c_.ring[i % 4];
+    const bool signal = l_.persistent && (s.signal & kSignal) != 0;
+    settle();
+    if constexpr (Program::kMoves > 0) {
+      if (s.exports > 0) {
+        each_move(c_.moves[i % 4] + s.imports, s.exports,
+                  [&](const Move& m, uint32_t at, uint32_t stride) { export_move(m, at, stride); });
+        // What went to plain memory may be read by the next step, or be published.
+        if ((s.signal & kPlainExports) != 0) detail::block_barrier();
+      }
+    }
+    if (signal) publish(i - first_);
+  }
+
+  // Deals the moves to the warps; body(move, at, stride) takes the elements at, at + stride, …
+  template <class Body>
+  RT_DEVICE void each_move(const Move* moves, uint32_t n, Body body) {
+    const uint32_t warps = static_cast<uint32_t>(threads_) / 32, warp = static_cast<uint32_t>(tid_) / 32;
+    const uint32_t lane = static_cast<uint32_t>(tid_) % 32;
+    const uint32_t teams = n < warps ? n : warps;
+    const uint32_t team = warp % teams, member = warp / teams, members = (warps - team + teams - 1) / teams;
+    RT_NO_UNROLL
+    for (uint32_t m = team; m < n; m += teams) body(moves[m], member * 32 + lane, members * 32);
+  }
+
+  // Polls the words themselves, four at a time.
+  RT_DEVICE void import_tagged(const Move& m, uint32_t at, uint32_t stride, Place p) {
+    const uint64_t* words = l_.tagged + m.at;
+    uint32_t* to = reinterpret_cast<uint32_t*>(area(Layout::kImports)) + m.staged;
+    const uint32_t tag = this->tag();
+    RT_NO_UNROLL
+    for (; at < m.count; at += 4 * stride) {
+      uint64_t v[4] = {};
+      detail::Patience patience(l_.patience_ns);
+      for (;;) {
+        bool all = true;
+        RT_UNROLL
+        for (uint32_t k = 0; k < 4; ++k) {
+          if (at + k * stride < m.count) {
+            v[k] = detail::load_word(words + at + k * stride);
+            all = all && static_cast<uint32_t>(v[k] >> 32) == tag;
+          }
+        }
+        if (all || !l_.persistent) break;
+        patience.spent(true, l_.report, Report{2, veu_, p.order, 0, static_cast<uint32_t>(m.at + at), p.op, p.rtask, tag, v[0] >> 32});
+      }
+      RT_UNROLL
+      for (uint32_t k = 0; k < 4; ++k) {
+        if (at + k * stride < m.count) to[at + k * stride] = static_cast<uint32_t>(v[k]);
+      }
+    }
+  }
+
+  RT_DEVICE void import_plain(const Move& m, uint32_t at, uint32_t stride) {
+    const uint32_t* from = plain(m);
+    uint32_t* to = reinterpret_cast<uint32_t*>(area(Layout::kImports)) + m.staged;
+    RT_NO_UNROLL
+    for (; at < m.count; at += stride) to[at] = from[at];
+  }
+
+  RT_DEVICE void export_move(const Move& m, uint32_t at, uint32_t stride) {
+    const uint32_t* from = reinterpret_cast<const uint32_t*>(area(Layout::kExports)) + m.staged;
+    const uint64_t tag = static_cast<uint64_t>(this->tag()) << 32;
+    RT_NO_UNROLL
+    for (; at < m.count; at += stride) {
+      if (m.kind == kTaggedMove) {
+        detail::store_word(l_.tagged + m.at + at, tag | from[at]);
+      } else {
+        plain(m)[at] = from[at];
+      }
+    }
+  }
+
+  RT_DEVICE uint32_t* plain(const Move& m) const {
+    return reinterpret_cast<uint32_t*>(detail::global(c_.bases[m.at >> 56] + (m.at & kRefOffsetMask)));
+  }
+
+  // The tag of this launch: none before had it, and words start as zeros.
+  RT_DEVICE uint32_t tag() const { return static_cast<uint32_t>(launches_) + 1; }
+
   RT_DEVICE void fetch_step(uint32_t i) {
     if (tid_ < static_cast<int>(sizeof(Step) / 16)) {
       cp_async16(reinterpret_cast<char*>(&c_.ring[i % 4]) + 16 * tid_,
@@ -165,6 +319,12 @@ class VEU {
     RT_NO_UNROLL
     for (int w = tid_; w < s.args_words; w += threads_) {
       cp_async16(c_.args[i % 2] + 16 * w, l_.args + s.args + 16 * w);
+    }
+    if constexpr (Program::kMoves > 0) {
+      RT_NO_UNROLL
+      for (int w = tid_; w < s.imports + s.exports; w += threads_) {
+        cp_async16(&c_.moves[i % 4][w], l_.moves + s.move_begin + w);
+      }
     }
     if (l_.persistent) {
       const int pairs = (min_waits(s.wait_count) + 1) / 2;
@@ -194,6 +354,7 @@ class VEU {
   ControlBlock& c_;
   char* smem_;
   int tid_, threads_;
+  uint32_t first_ = 0, last_ = 0;  // its steps in this launch
   uint32_t veu_;
   uint64_t epoch_;     // nobody has published more before this launch
   uint64_t launches_;  // so many before this one

@@ -15,16 +15,21 @@ struct alignas(16) Step {
   uint16_t wait_count;
   uint16_t instance;     // case of the switch over rKernel instances
   uint16_t args_words;   // 16-byte words of its Args; filled in when the tables are loaded
-  uint16_t signal;       // somebody waits for this step
+  uint16_t signal;       // StepSignal
   uint32_t stream;       // its weight block in the weights space, in units of 16 bytes
   uint32_t stream_words;  // length of the block in units of 16 bytes; 0: the rTask streams nothing
   uint32_t move_begin;   // its imports, then its exports
   uint16_t imports, exports;
-  uint32_t run;          // this many steps from here on share what their instance keeps on chip
+  uint32_t run;          // this many steps from here on share what their instance keeps on chip; 0: it keeps nothing
   uint32_t add;          // completion adds one to counter add-1; 0: to none
   uint32_t unused[4];
 };
 static_assert(sizeof(Step) == 64);
+
+enum StepSignal : uint16_t {
+  kSignal = 1,        // somebody waits for this step
+  kPlainExports = 2,  // some of its exports go to plain memory
+};
 
 // The step at which prog[veu][order] must be complete. With kCounterWait set in veu: the counter
 // numbered by the rest must have got order additions in this launch.

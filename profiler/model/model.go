@@ -48,6 +48,10 @@ const bytesInFlight = 128
 // first load and the last store.
 func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
 	threads := m.instThreads(c.Inst)
+	if c.Resident != nil {
+		// Weights are on chip and operands in shared memory when it starts.
+		return max(m.arithmetic(c, threads), m.shared(c)) + m.spec.Cost.Latency/4
+	}
 	return m.spec.Cost.Latency + max(m.arithmetic(c, threads), m.traffic(c, threads))
 }
 
@@ -60,6 +64,12 @@ func (m *Costs) arithmetic(c *roperator.Candidate, threads int) float64 {
 		}
 	}
 	return c.Work.Flops / (m.spec.Cost.FlopsPerSM / m.perSM(c) * share)
+}
+
+// shared is the time to read an rTask's operands from shared memory, which every SM does about as fast as
+// three times what it gets from L2.
+func (m *Costs) shared(c *roperator.Candidate) float64 {
+	return c.Work.ReadBytes * float64(m.instThreads(c.Inst)) / 32 / (3 * m.spec.Cost.L2PerSM)
 }
 
 // traffic is the time to move what the rTask reads and writes. Its bandwidth is bounded by its share of

@@ -5,27 +5,10 @@
 
 #include "common/gemv.cuh"
 #include "common/tile.cuh"
+#include "recurrent/cell_kinds.cuh"
 #include "rt/device.cuh"
 
 namespace rk {
-
-// What the rows of a unit are, in order: RNN, one gate; LSTM, i o f c; GRU with linear_before_reset, z, r,
-// the candidate's input half and its hidden half. GRU without it needs r of all units before the
-// candidate, hence two rOperators: kGruGates leaves z and r·h, kGruState takes them.
-enum CellKind { kRnn = 0, kLstm = 1, kGruLinear = 2, kGruGates = 3, kGruState = 4 };
-
-// A matrix [batch][unit] with element strides.
-struct CellMatrix {
-  rt::Ref ref;
-  int64_t row, col;
-
-  RT_DEVICE float read(const rt::Task& t, int b, int j) const {
-    return t.template ptr<const float>(ref)[b * row + j * col];
-  }
-  RT_DEVICE void write(const rt::Task& t, int b, int j, float x) const {
-    t.template ptr<float>(ref)[b * row + j * col] = x;
-  }
-};
 
 // F, G and H are the activations f, g, h of the ONNX formulas, clipping included.
 template <int Kind, int MB, int C, int LK, int WK, class F, class G, class H>
@@ -33,7 +16,7 @@ struct Cell {
   using Product = Gemv<MB, C, LK, WK>;
   static constexpr int kThreads = Product::kThreads;
   static constexpr int kShared = Product::kShared;
-  static constexpr int kRows = Kind == kLstm || Kind == kGruLinear ? 4 : Kind == kGruGates ? 2 : 1;
+  static constexpr int kRows = kCellRows<Kind>;
   static constexpr int kUnits = Product::BN / kRows;
   static_assert(kUnits > 0 && Product::BN % kRows == 0, "an rTask has whole units");
 

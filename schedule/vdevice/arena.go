@@ -21,6 +21,7 @@ func LayoutArena(plan *Plan) {
 	for i := range plan.Arena {
 		plan.Arena[i] = -1
 	}
+	plan.layoutWords()
 	for _, id := range l.bySize() {
 		size := alignUp(plan.Graph.Buffers[id].Bytes())
 		off := l.place(id, size)
@@ -30,6 +31,21 @@ func LayoutArena(plan *Plan) {
 }
 
 func alignUp(n int64) int64 { return (n + ArenaAlign - 1) / ArenaAlign * ArenaAlign }
+
+// layoutWords gives tagged buffers their words. None is used again within a launch, so that nothing has
+// to wait for its last reader.
+func (plan *Plan) layoutWords() {
+	plan.Words, plan.WordsLen = make([]int64, len(plan.Graph.Buffers)), 0
+	for buf := range plan.Words {
+		plan.Words[buf] = -1
+		for _, s := range plan.Segments {
+			if s.Program.CarryOf(buf).HasTags() {
+				plan.Words[buf] = plan.WordsLen
+				plan.WordsLen += (plan.Graph.Buffers[buf].Elems + 15) / 16 * 16 // lines of their own
+			}
+		}
+	}
+}
 
 type layout struct {
 	plan   *Plan
@@ -135,7 +151,7 @@ func (a *life) before(b *life) bool {
 func (l *layout) bySize() []int {
 	var ids []int
 	for id, b := range l.plan.Graph.Buffers {
-		if b.Kind == roperator.Arena && l.lives[id].firstSeg >= 0 {
+		if b.Kind == roperator.Arena && l.lives[id].firstSeg >= 0 && l.plan.HasPlain(id) {
 			ids = append(ids, id)
 		}
 	}

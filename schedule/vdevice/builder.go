@@ -2,6 +2,7 @@ package vdevice
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rammerc/rammerc/roperator"
 )
@@ -16,6 +17,7 @@ type Builder struct {
 	at       [][]At // per rOperator, per rTask; order -1 for rTasks not appended yet
 	wave     int32  // no step appended from now on is in an earlier one
 	pending  map[Task][]*Front
+	follows  map[Task][]*Front
 	row      [][]int32 // [veu][order]: the clock of the step
 	clocks   *clocks
 	need     []int32 // scratch: per vEU, order+1 of the last step to wait for
@@ -35,8 +37,8 @@ func NewBuilder(spec *Spec, g *roperator.Graph) *Builder {
 	b := &Builder{
 		p:       &Program{Spec: spec, Ops: g.Ops, Pick: make([]int, len(g.Ops)), Steps: make([][]Step, n)},
 		at:      make([][]At, len(g.Ops)),
-		pending: map[Task][]*Front{},
-		row:     make([][]int32, n), clocks: newClocks(n), need: make([]int32, n),
+		pending: map[Task][]*Front{}, follows: map[Task][]*Front{},
+		row: make([][]int32, n), clocks: newClocks(n), need: make([]int32, n),
 	}
 	for i := range b.p.Pick {
 		b.p.Pick[i] = -1
@@ -79,6 +81,24 @@ func (b *Builder) WaitFront(t Task, f *Front) {
 	if len(f.at) > 0 {
 		b.pending[t] = append(b.pending[t], f)
 	}
+}
+
+// FollowFront makes t, which is appended later, an importer of tagged data that the Front's rTasks write.
+func (b *Builder) FollowFront(t Task, f *Front) {
+	if b.at[t.Op][t.Index].Order >= 0 {
+		panic(fmt.Sprintf("BUG: %v follows after it was appended", t))
+	}
+	if len(f.at) > 0 {
+		b.follows[t] = append(b.follows[t], f)
+	}
+}
+
+// Carry says how the data of a buffer travel.
+func (b *Builder) Carry(buf int, c Carry, buffers int) {
+	if b.p.Carry == nil {
+		b.p.Carry = make([]Carry, buffers)
+	}
+	b.p.Carry[buf] = c
 }
 
 // Front reduces tasks to the last on each vEU.
@@ -136,6 +156,10 @@ func (b *Builder) Append(t Task, veu int32) {
 			row = b.advance(veu, row, fronts)
 		}
 	}
+	if fronts := b.follows[t]; len(fronts) > 0 {
+		delete(b.follows, t)
+		step.Follows = b.followed(veu, fronts, &step.Wave)
+	}
 	b.at[t.Op][t.Index] = at
 	b.row[veu] = append(b.row[veu], row)
 	b.p.Steps[veu] = append(b.p.Steps[veu], step)
@@ -165,6 +189,25 @@ func (b *Builder) reduce(veu, row int32, fronts []*Front) []At {
 	}
 	b.forget()
 	return waits
+}
+
+// followed lists the producers of tagged data on other vEUs, and raises the wave above that of all.
+func (b *Builder) followed(veu int32, fronts []*Front, wave *int32) []At {
+	for _, f := range fronts {
+		for _, at := range f.at {
+			*wave = max(*wave, b.p.Steps[at.VEU][at.Order].Wave+1)
+			if at.VEU != veu {
+				b.require(at)
+			}
+		}
+	}
+	slices.Sort(b.needVEUs)
+	out := make([]At, 0, len(b.needVEUs))
+	for _, v := range b.needVEUs {
+		out = append(out, At{v, b.need[v] - 1})
+	}
+	b.forget()
+	return out
 }
 
 // waveRange is the lowest and highest wave among the required steps.
@@ -222,7 +265,7 @@ func (b *Builder) joinFront(f *Front) {
 // Program ends the building. Every rTask of every picked rOperator must have been appended, which
 // Verify checks.
 func (b *Builder) Program() *Program {
-	if len(b.pending) > 0 {
+	if len(b.pending)+len(b.follows) > 0 {
 		panic("BUG: waits of rTasks that were never appended")
 	}
 	return b.p

@@ -133,13 +133,20 @@ func (h *order) blocked(s *Step, next []int32, cursor *int) *At {
 	if h.kind.byLaunches() {
 		return nil
 	}
-	for ; *cursor < len(s.Waits); *cursor++ {
-		w := &s.Waits[*cursor]
-		if next[w.VEU] <= w.Order {
+	for ; *cursor < len(s.Waits)+len(s.Follows); *cursor++ {
+		if w := s.on(*cursor); next[w.VEU] <= w.Order {
 			return w
 		}
 	}
 	return nil
+}
+
+// on is what the step waits for: first its waits, then the producers of its tagged data.
+func (s *Step) on(i int) *At {
+	if i < len(s.Waits) {
+		return &s.Waits[i]
+	}
+	return &s.Follows[i-len(s.Waits)]
 }
 
 // wake splits the sleepers of a vEU into those that still sleep and those whose step is done.
@@ -197,7 +204,7 @@ func (h *order) cycle(next []int32, cursor []int) []At {
 		at := At{v, next[v]}
 		path = append(path, at)
 		seen[v] = len(path)
-		v = h.p.Steps[v][at.Order].Waits[cursor[v]].VEU
+		v = h.p.Steps[v][at.Order].on(cursor[v]).VEU
 	}
 }
 

@@ -20,12 +20,12 @@ const (
 // the plan is legal. file is for messages only.
 func ParsePlan(file string, text []byte, g *roperator.Graph, spec *Spec) (*Plan, error) {
 	p := &planParser{file: file, plan: &Plan{Spec: spec, Graph: g}, seen: map[string]bool{}, veu: -1}
-	p.plan.Pick, p.plan.Arena = make([]int, len(g.Ops)), make([]int64, len(g.Buffers))
+	p.plan.Pick, p.plan.Arena, p.plan.Words = make([]int, len(g.Ops)), make([]int64, len(g.Buffers)), make([]int64, len(g.Buffers))
 	for i := range p.plan.Pick {
 		p.plan.Pick[i] = -1
 	}
 	for i := range p.plan.Arena {
-		p.plan.Arena[i] = -1
+		p.plan.Arena[i], p.plan.Words[i] = -1, -1
 	}
 	for len(text) > 0 && p.l.Errors() < maxParseErrors {
 		line := text
@@ -100,8 +100,15 @@ func (p *planParser) keywordStatement(word string) {
 	case "arena":
 		p.once(word)
 		p.plan.ArenaLen = p.number(0, math.MaxInt64)
+	case "words":
+		p.once(word)
+		p.plan.WordsLen = p.number(0, math.MaxInt64)
 	case "buffer":
-		p.buffer()
+		p.buffer(p.plan.Arena)
+	case "tagged":
+		p.buffer(p.plan.Words)
+	case "carry":
+		p.carry()
 	case "segment":
 		p.segment()
 	case "op":
@@ -145,8 +152,9 @@ func (p *planParser) device() {
 	p.agree("the device is", p.quoted(), p.plan.Spec.Name)
 }
 
-func (p *planParser) buffer() {
-	id := p.number(0, int64(len(p.plan.Arena))-1)
+// buffer reads where a buffer is, in the arena or among the tagged words.
+func (p *planParser) buffer(places []int64) {
+	id := p.number(0, int64(len(places))-1)
 	p.keyword("at")
 	off := p.number(0, math.MaxInt64)
 	name := p.quoted()
@@ -154,11 +162,35 @@ func (p *planParser) buffer() {
 		return
 	}
 	p.agree("the buffer is called", name, p.plan.Graph.Buffers[id].Name)
-	if p.plan.Arena[id] >= 0 {
+	if places[id] >= 0 {
 		p.fail("buffer %d comes twice", id)
 		return
 	}
-	p.plan.Arena[id] = off
+	places[id] = off
+}
+
+func (p *planParser) carry() {
+	prog := p.program()
+	id := p.number(0, int64(len(p.plan.Arena))-1)
+	word := p.word()
+	for p.rest != "" && p.rest[0] == '-' {
+		p.rest = p.rest[1:]
+		word += "-" + p.word()
+	}
+	if p.bad {
+		return
+	}
+	if prog.Carry == nil {
+		prog.Carry = make([]Carry, len(p.plan.Arena))
+	}
+	switch word {
+	case Tagged.String():
+		prog.Carry[id] = Tagged
+	case TaggedAndPlain.String():
+		prog.Carry[id] = TaggedAndPlain
+	default:
+		p.fail("unknown way to travel %.20q, want %v or %v", word, Tagged, TaggedAndPlain)
+	}
 }
 
 func (p *planParser) segment() {
@@ -308,10 +340,14 @@ func (p *planParser) step() {
 		s.Waits = p.waits()
 		word = p.word()
 	}
+	if word == "follow" {
+		s.Follows = p.waits()
+		word = p.word()
+	}
 	if word == "signal" {
 		s.Signal = true
 	} else if word != "" {
-		p.fail("want wait or signal, found %.20q", word)
+		p.fail("want wait, follow or signal, found %.20q", word)
 	}
 	if !p.bad {
 		prog.Steps[p.veu] = append(prog.Steps[p.veu], s)
@@ -326,7 +362,7 @@ func (p *planParser) waits() []At {
 		out = append(out, At{int32(v), int32(p.number(0, math.MaxInt32))})
 	}
 	if len(out) == 0 {
-		p.fail("wait names no step")
+		p.fail("no step is named")
 	}
 	return out
 }

@@ -19,6 +19,10 @@ type Step struct {
 	Task  Task
 	Wave  int32 // where the program is launched in parts: which launch; non-decreasing along a vEU
 	Waits []At  // sorted by VEU, at most one per vEU, never the step's own vEU
+	// Follows are the steps that write the tagged data this step imports, sorted by vEU, the last on
+	// each. The step polls the data itself, so they are complete when it computes, but of what else they
+	// wrote nothing is known.
+	Follows []At
 	// Signal says that somebody waits for this step, so its completion must be published.
 	Signal bool
 }
@@ -31,6 +35,34 @@ type Program struct {
 	Steps [][]Step               // [vEU][order]
 	Waves int                    // number of waves
 	Nodes []Node                 // of a Parallel segment: what it says of each wave; otherwise empty
+	// Carry says, per Buffer.ID, how what the program's rTasks write to a buffer reaches those that
+	// import it; nil: everything is plain.
+	Carry []Carry
+}
+
+// Carry is how a buffer's data travel inside a program.
+type Carry uint8
+
+const (
+	Plain          Carry = iota // in memory, ordered by program order, waits or launches
+	Tagged                      // in words with tags that importers poll; there is no plain copy
+	TaggedAndPlain              // both: others read the plain copy
+)
+
+func (c Carry) String() string { return [...]string{"plain", "tagged", "tagged-and-plain"}[c] }
+
+// HasTags reports whether importers poll the data.
+func (c Carry) HasTags() bool { return c != Plain }
+
+// HasPlain reports whether the data are in memory as usual.
+func (c Carry) HasPlain() bool { return c != Tagged }
+
+// CarryOf is how the data of the buffer with the given ID travel.
+func (p *Program) CarryOf(buf int) Carry {
+	if buf >= len(p.Carry) {
+		return Plain
+	}
+	return p.Carry[buf]
 }
 
 // Node is a launch of a Parallel segment; it is a wave of the program. Stream s has the vEUs from
@@ -102,4 +134,16 @@ type Plan struct {
 	Pick     []int   // per rOperator ID: the chosen candidate
 	Arena    []int64 // per Buffer.ID: byte offset in the arena, -1 for buffers that are not in it
 	ArenaLen int64   // bytes
+	Words    []int64 // per Buffer.ID: its first tagged word, -1 for buffers without tags
+	WordsLen int64   // number of tagged words
+}
+
+// HasPlain reports whether the buffer with the given ID is in plain memory.
+func (plan *Plan) HasPlain(buf int) bool {
+	for _, s := range plan.Segments {
+		if !s.Program.CarryOf(buf).HasPlain() {
+			return false
+		}
+	}
+	return true
 }

@@ -107,6 +107,11 @@ func (s *simulation) byWaits() {
 		if len(step.Waits) > 0 && start > s.h.p.Spec.StartTime(free, 0, len(step.Waits)) {
 			why = last
 		}
+		for _, f := range step.Follows {
+			if seen := s.t.End[f.VEU][f.Order] + s.h.p.Spec.Cost.Tagged; seen > start {
+				start, why = seen, f
+			}
+		}
 		s.run(at, start, why)
 	}
 }

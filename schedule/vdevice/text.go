@@ -12,19 +12,23 @@ import (
 //	graph "digits" ops 4 buffers 9
 //	device "emu4"
 //	arena 4096
+//	words 512
 //	buffer 3 at 256 "conv1_out"
+//	tagged 5 at 0 "h1"
 //	segment rprogram veus 4 waves 2
+//	carry 5 tagged
 //	op 0 pick 1 rtasks 8 "conv1" "Conv+Relu" "conv_direct_BM32"
 //	veu 0
 //	0.5 wave 0 signal
-//	1.0 wave 1 wait 1:0 3:2
+//	1.0 wave 1 wait 1:0 3:2 follow 2:1
 //
 // The segment line ends in "serial" where launches do not overlap. A parallel segment says of each of its
 // launches, which are its waves, on which stream it is and after which launches of other streams:
 //
 //	node 7 stream 2 after 3 5
 //
-// A step is ROPERATOR.RTASK; its waits are VEU:ORDER. What an rTask computes is not in the text: it is
+// A step is ROPERATOR.RTASK; its waits, and the producers of its tagged data, are VEU:ORDER. What an
+// rTask computes is not in the text: it is
 // read back against the rOperator graph it was made for, and names must agree.
 
 // FormatPlan prints the plan.
@@ -35,6 +39,14 @@ func FormatPlan(plan *Plan) []byte {
 	for id, off := range plan.Arena {
 		if off >= 0 {
 			fmt.Fprintf(&b, "buffer %d at %d %q\n", id, off, plan.Graph.Buffers[id].Name)
+		}
+	}
+	if plan.WordsLen > 0 {
+		fmt.Fprintf(&b, "words %d\n", plan.WordsLen)
+	}
+	for id, at := range plan.Words {
+		if at >= 0 {
+			fmt.Fprintf(&b, "tagged %d at %d %q\n", id, at, plan.Graph.Buffers[id].Name)
 		}
 	}
 	for _, s := range plan.Segments {
@@ -49,6 +61,11 @@ func FormatPlan(plan *Plan) []byte {
 }
 
 func formatProgram(b *bytes.Buffer, p *Program) {
+	for buf, c := range p.Carry {
+		if c != Plain {
+			fmt.Fprintf(b, "carry %d %v\n", buf, c)
+		}
+	}
 	for id, c := range p.Pick {
 		if c >= 0 {
 			op, cand := p.Ops[id], p.Candidate(int32(id))
@@ -89,6 +106,13 @@ func formatStep(b *bytes.Buffer, p *Program, s *Step) {
 		for _, w := range s.Waits {
 			num(" ", w.VEU)
 			num(":", w.Order)
+		}
+	}
+	if len(s.Follows) > 0 {
+		b.WriteString(" follow")
+		for _, f := range s.Follows {
+			num(" ", f.VEU)
+			num(":", f.Order)
 		}
 	}
 	if s.Signal {

@@ -21,6 +21,7 @@ const (
 	doesNotFit     = "does-not-fit"     // threads, shared memory, registers or number of vEUs
 	badNode        = "bad-node"         // launches of one rOperator each that are not, or streams
 	badArena       = "bad-arena"        // placement of buffers
+	badCarry       = "bad-carry"        // tagged data that somebody cannot have, or that are not one program's
 	arenaUnordered = "arena-reuse"      // a buffer's bytes are used again before its last access
 )
 
@@ -36,6 +37,7 @@ func Verify(plan *Plan) error {
 	}
 	v.programs()
 	v.complete()
+	v.carries()
 	if v.l.Errors() > 0 || !v.relate() {
 		return v.l.Err()
 	}
@@ -47,11 +49,12 @@ func Verify(plan *Plan) error {
 // VerifyProgram is Verify for one program: the rOperators it picks, and no arena.
 func VerifyProgram(p *Program, g *roperator.Graph) error {
 	plan := &Plan{Spec: p.Spec, Graph: g, Pick: p.Pick, Segments: []Segment{{Kind: RProgram, Program: p}}}
-	v := &verifier{plan: plan}
+	v := &verifier{plan: plan, programOnly: true}
 	if !v.shape() {
 		return v.l.Err()
 	}
 	v.programs()
+	v.carries()
 	if v.l.Errors() > 0 || !v.relate() {
 		return v.l.Err()
 	}
@@ -67,6 +70,8 @@ type verifier struct {
 	seg    []int32  // per rOperator: its segment, -1 for none
 	orders []*order // per segment
 	found  findings
+
+	programOnly bool // there is no arena
 }
 
 // shape checks that the plan can be walked at all.
@@ -203,22 +208,9 @@ func (v *verifier) waits(p *Program) {
 	}
 	for u, steps := range p.Steps {
 		for o := range steps {
-			last := int32(-1)
-			for _, w := range steps[o].Waits {
-				why := ""
-				switch {
-				case w.VEU < 0 || int(w.VEU) >= len(p.Steps) || w.Order < 0 || int(w.Order) >= len(p.Steps[w.VEU]):
-					why = "which is not there"
-				case int(w.VEU) == u:
-					why = "on its own vEU"
-				case w.VEU <= last:
-					why = "out of order: waits are sorted by vEU, one for each"
-				}
-				if why != "" {
-					v.l.Add(&diag.Diagnostic{ID: badWait, Message: fmt.Sprintf("%s waits for %v, %s", stepName(p, At{int32(u), int32(o)}), w, why)})
-					continue
-				}
-				last = w.VEU
+			here := At{int32(u), int32(o)}
+			v.named(p, here, steps[o].Follows, "follows")
+			for _, w := range v.named(p, here, steps[o].Waits, "waits for") {
 				waited[w.VEU][w.Order] = true
 			}
 		}
@@ -230,6 +222,32 @@ func (v *verifier) waits(p *Program) {
 			}
 		}
 	}
+}
+
+// named checks a list of steps of other vEUs, and returns it, or nothing when it is not in form.
+func (v *verifier) named(p *Program, here At, list []At, verb string) []At {
+	last, ok := int32(-1), true
+	for _, w := range list {
+		why := ""
+		switch {
+		case w.VEU < 0 || int(w.VEU) >= len(p.Steps) || w.Order < 0 || int(w.Order) >= len(p.Steps[w.VEU]):
+			why = "which is not there"
+		case w.VEU == here.VEU:
+			why = "on its own vEU"
+		case w.VEU <= last:
+			why = "out of order: they are sorted by vEU, one for each"
+		}
+		if why != "" {
+			v.l.Add(&diag.Diagnostic{ID: badWait, Message: fmt.Sprintf("%s %s %v, %s", stepName(p, here), verb, w, why)})
+			ok = false
+			continue
+		}
+		last = w.VEU
+	}
+	if !ok {
+		return nil
+	}
+	return list
 }
 
 // relate computes happens-before of every segment, and the places of rTasks.

@@ -22,7 +22,7 @@ func (v *verifier) arena() {
 	for id, b := range plan.Graph.Buffers {
 		if why := v.badPlace(b, &uses[id]); why != "" {
 			v.l.Add(&diag.Diagnostic{ID: badArena, Message: fmt.Sprintf("buffer %d (%q) %s", id, b.Name, why)})
-		} else if uses[id].firstSeg >= 0 && b.Bytes() > 0 {
+		} else if uses[id].firstSeg >= 0 && b.Bytes() > 0 && v.plan.Arena[id] >= 0 {
 			live = append(live, id)
 		}
 	}
@@ -37,7 +37,7 @@ func (v *verifier) badPlace(b *roperator.Buffer, u *use) string {
 	switch {
 	case b.Kind != roperator.Arena && off != -1:
 		return fmt.Sprintf("is of kind %v and must not be in the arena", b.Kind)
-	case b.Kind == roperator.Arena && u.firstSeg >= 0 && off < 0:
+	case b.Kind == roperator.Arena && u.firstSeg >= 0 && off < 0 && v.plan.HasPlain(b.ID):
 		return "is accessed but has no place in the arena"
 	case off < -1 || off >= 0 && (off%ArenaAlign != 0 || off > v.plan.ArenaLen-b.Bytes()):
 		return fmt.Sprintf("of %d bytes is at %d; want a multiple of %d inside the arena of %d bytes", b.Bytes(), off, ArenaAlign, v.plan.ArenaLen)

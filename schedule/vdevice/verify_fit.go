@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/roperator"
 )
 
 // Needs is what a vEU must have to run a program's rTasks.
@@ -11,6 +12,8 @@ type Needs struct {
 	Threads   int // of the rTask with the most
 	Shared    int // bytes
 	Registers int // a thread
+	// Imports and Exports are the areas for staged operands, in elements of 4 bytes.
+	Imports, Exports int64
 }
 
 // Add raises the needs to those of another rTask.
@@ -18,13 +21,24 @@ func (n *Needs) Add(threads, shared, registers int) {
 	n.Threads, n.Shared, n.Registers = max(n.Threads, threads), max(n.Shared, shared), max(n.Registers, registers)
 }
 
+// AddCandidate raises the needs to those of the candidate's rTasks.
+func (n *Needs) AddCandidate(c *roperator.Candidate) {
+	n.Add(c.Inst.Threads(), c.Inst.Shared(), c.Inst.Registers())
+	if len(c.Imports)+len(c.Exports) > 0 {
+		imports, exports := c.Areas()
+		n.Imports, n.Exports = max(n.Imports, imports), max(n.Exports, exports)
+	}
+}
+
+// SharedBytes is the shared memory of a vEU: the rTasks', the areas and the executor's own.
+func (n *Needs) SharedBytes() int { return n.Shared + int(4*(n.Imports+n.Exports)) }
+
 // Needs computes what the program's vEUs must have.
 func (p *Program) Needs() Needs {
 	var n Needs
 	for id, c := range p.Pick {
 		if c >= 0 {
-			in := p.Ops[id].Candidates[c].Inst
-			n.Add(in.Threads(), in.Shared(), in.Registers())
+			n.AddCandidate(p.Ops[id].Candidates[c])
 		}
 	}
 	return n
@@ -36,8 +50,8 @@ func (s *Spec) Fit(n Needs) []string {
 	if n.Threads > s.Threads {
 		out = append(out, fmt.Sprintf("%d threads, a vEU of %s has %d", n.Threads, s.Name, s.Threads))
 	}
-	if n.Shared > s.SharedBound() {
-		out = append(out, fmt.Sprintf("%d bytes of shared memory, a vEU of %s has %d", n.Shared, s.Name, s.SharedBound()))
+	if shared := n.SharedBytes(); shared > s.SharedBound() {
+		out = append(out, fmt.Sprintf("%d bytes of shared memory, a vEU of %s has %d", shared, s.Name, s.SharedBound()))
 	}
 	if bound := s.RegisterBound(n.Threads); n.Registers > bound {
 		out = append(out, fmt.Sprintf("%d registers a thread, a vEU of %s with %d threads has %d", n.Registers, s.Name, n.Threads, bound))

@@ -45,13 +45,26 @@ type memoryCheck struct {
 
 func (m *memoryCheck) op(id int32) {
 	c := m.plan.Segments[m.seg[id]].Program.Candidate(id)
-	reads := m.regions.list(id, m.at[id], c.AppendReads)
+	p, imported := m.plan.Segments[m.seg[id]].Program, c.Imported()
+	reads := m.regions.list(id, m.at[id], func(dst []roperator.Box, task int) []roperator.Box {
+		return c.AppendReadsOf(dst, task, func(i int) bool { return !p.importsTagged(c, imported, i) })
+	})
+	var tagged []region
+	if p.Carry != nil && imported != nil {
+		tagged = m.regions.list(id, m.at[id], func(dst []roperator.Box, task int) []roperator.Box {
+			return c.AppendReadsOf(dst, task, func(i int) bool { return p.importsTagged(c, imported, i) })
+		})
+	}
 	writes := m.regions.list(id, m.at[id], c.AppendWrites)
 	reads = m.withoutConstants(reads)
 	for i := range reads {
 		m.compare(id, &reads[i], "reads", "read-after-write")
 	}
+	for i := range tagged {
+		m.tagged(id, &tagged[i])
+	}
 	for i := range writes {
+		m.onceTagged(id, &writes[i])
 		m.compare(id, &writes[i], "writes", "write-after-write")
 		m.compare(id, &writes[i], "writes", "write-after-read")
 	}

@@ -1,0 +1,196 @@
+package roperator
+
+import (
+	"github.com/rammerc/rammerc/rkernels"
+)
+
+// Limits of what an rTask of recurrent_cell_resident keeps on chip: weights in a thread's registers,
+// beside which it needs about fifty for itself, and bytes of shared memory.
+const (
+	residentRegisters = 160
+	residentShared    = 180 << 10
+)
+
+// residentShapes are rows of a slice and how lanes divide them (C, LK), the narrowest slice first.
+var residentShapes = []struct{ c, lk int64 }{
+	{1, 32}, {1, 16}, {1, 8}, {3, 16}, {2, 8}, {5, 16}, {3, 8}, {4, 8},
+}
+
+// residentCell is a slice of a cell whose weights stay on chip.
+type residentCell struct {
+	gemvShape          // how the weights are packed
+	regs, shared int64 // steps of k in registers and in shared memory
+	units        int64
+}
+
+// residentCells lists the slices that fit, for a cell whose inputs have k values.
+func residentCells(c *cell, k int64) []residentCell {
+	rows := int64(len(cellRows[c.kind]))
+	mb := int64(1)
+	for mb < c.batch && mb < gemvRows {
+		mb *= 2
+	}
+	var out []residentCell
+	for _, s := range residentShapes {
+		r := residentCell{gemvShape: gemvShape{mb: mb, c: s.c, lk: s.lk, wk: 1}}
+		if r.columns()%rows != 0 {
+			continue
+		}
+		r.units = r.columns() / rows
+		steps := tileCount(k, r.step())
+		r.regs = min(steps, residentRegisters/(4*s.c))
+		r.shared = steps - r.regs
+		if mb*r.units > 256 || mb*s.c > 16 || r.shared*s.c*4096 > residentShared {
+			continue
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// residentCandidates are the candidates of a cell that keep their weights on chip, for cells whose
+// operands can go through the import area in quads.
+func (b *Builder) residentCandidates(c *cell) []*Candidate {
+	if c.inputs%4 != 0 || c.hidden%4 != 0 || !c.stageable() {
+		return nil
+	}
+	var out []*Candidate
+	for _, r := range residentCells(c, c.inputs+c.hidden) {
+		out = append(out, b.residentCandidate(c, r))
+	}
+	return out
+}
+
+// stageable reports whether the cell's operands have contiguous rows.
+func (c *cell) stageable() bool {
+	for _, v := range []View{c.x, c.h, c.state, c.gate, c.out0, c.out1, c.y} {
+		if v.Buf != nil && v.Shape[1] > 1 && v.Strides[1] != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// stagedArea lays operands out one after the other in an area.
+type stagedArea struct {
+	staged []Staged
+	end    int64
+}
+
+// matrix adds a [rows][cols] box, and returns its place.
+func (a *stagedArea) matrix(x Access, index int, rows, cols int64) int64 {
+	at := a.end
+	a.staged = append(a.staged, Staged{Access: x, Index: index, At: at, Pitch: []int64{cols, 1}})
+	a.end += (rows*cols + 3) / 4 * 4
+	return at
+}
+
+func (b *Builder) residentCandidate(c *cell, r residentCell) *Candidate {
+	rows := cellRows[c.kind]
+	tiles, blocks := tileCount(c.hidden, r.units), tileCount(c.batch, r.mb)
+	k := c.inputs + c.hidden
+	values := []any{c.kind, r.mb, r.c, r.lk, r.regs, r.shared}
+	var actArgs []rkernels.Struct
+	for _, e := range []*Expr{c.f, c.g, c.act} {
+		f, args := prologueFunctor(c.x.DType(), e)
+		values, actArgs = append(values, f), append(actArgs, args)
+	}
+	at := cellBoxes{batch: c.batch, hidden: c.hidden, mb: r.mb, units: r.units, tiles: tiles}
+	cand := &Candidate{Inst: rkernels.Find("recurrent_cell_resident").Bind(values...), Tasks: int(tiles * blocks)}
+	read := func(v View, box func(task int, lo, hi []int64)) (Access, int) {
+		n := len(cand.Reads)
+		if cand.Reads = appendRead(cand.Reads, v, box); len(cand.Reads) == n {
+			return Access{View: v, Box: box}, -1
+		}
+		return cand.Reads[n], n
+	}
+	write := func(v View) (Access, int) {
+		cand.Writes = append(cand.Writes, Access{View: v, Box: at.slice})
+		return cand.Writes[len(cand.Writes)-1], len(cand.Writes) - 1
+	}
+	// x and h are the two parts of the rows that the product takes.
+	in := stagedArea{end: r.mb * k}
+	row := func(v View, n, first int64) {
+		x, i := read(v, at.rows(n))
+		in.staged = append(in.staged, Staged{Access: x, Index: i, At: first, Pitch: []int64{k, 1}})
+	}
+	slice := func(v View) int64 {
+		x, i := read(v, at.slice)
+		return in.matrix(x, i, r.mb, r.units)
+	}
+	var out stagedArea
+	result := func(v View) int64 {
+		x, i := write(v)
+		return out.matrix(x, i, r.mb, r.units)
+	}
+	row(c.x, c.inputs, 0)
+	row(c.h, c.hidden, c.inputs)
+	var h0, gate, outR, y int64
+	lstm := c.kind == cellLSTM
+	switch {
+	case lstm:
+		read(c.state, at.slice)
+	case c.kind != cellRNN:
+		h0 = slice(c.state)
+	}
+	if c.gate.Buf != nil {
+		gate = slice(c.gate)
+	}
+	if c.lens.Buf != nil {
+		read(c.lens, at.entries)
+	}
+	out0 := result(c.out0)
+	switch {
+	case lstm:
+		write(c.out1)
+	case c.out1.Buf != nil:
+		outR = result(c.out1)
+	}
+	if c.y.Buf != nil {
+		y = result(c.y)
+	}
+	cand.Imports, cand.Exports = in.staged, out.staged
+
+	w, bias := b.packCell(c, r.gemvShape), b.packCellBias(c, r.gemvShape)
+	cand.Resident = w.Buf
+	optional := func(v View) rkernels.Ref {
+		if v.Buf == nil {
+			return bias.Ref()
+		}
+		return v.Ref()
+	}
+	peep := View{}
+	if c.peep.Buf != nil && lstm {
+		peep = b.packPeepholes(c)
+	}
+	flag := func(v View) rkernels.Int {
+		if v.Buf == nil {
+			return 0
+		}
+		return 1
+	}
+	state, out1 := View{}, View{}
+	if lstm {
+		state, out1 = c.state, c.out1
+	}
+	cand.Args = []rkernels.Field{
+		{Name: "state", Value: cellMatrix(state, bias)}, {Name: "out1", Value: cellMatrix(out1, bias)},
+		refArg("w", w), refArg("bias", bias), {Name: "peep", Value: optional(peep)}, {Name: "lens", Value: optional(c.lens)},
+		intArg("x", 0), intArg("h0", h0), intArg("gate", gate),
+		intArg("out0", out0), intArg("out_r", outR), intArg("y", y),
+		intArg("batch", c.batch), intArg("inputs", c.inputs), intArg("hidden", c.hidden),
+		divField("tiles", tiles), intArg("step", c.step),
+		{Name: "has_peep", Value: flag(peep)}, {Name: "has_lens", Value: flag(c.lens)}, {Name: "has_y", Value: flag(c.y)},
+		intArg("input_forget", c.inputForget),
+		{Name: "f", Value: actArgs[0]}, {Name: "g", Value: actArgs[1]}, {Name: "act_h", Value: actArgs[2]},
+	}
+	mb := float64(min(r.mb, c.batch))
+	columns := float64(r.units * int64(len(rows)))
+	cand.Work = Work{
+		Flops:      2*mb*float64(k)*columns + 40*mb*columns,
+		ConstBytes: 4 * float64(k) * columns,
+		ReadBytes:  4*mb*float64(k) + 8*mb*float64(r.units),
+		WriteBytes: 4 * mb * float64(r.units) * float64(len(cand.Writes)),
+	}
+	return cand
+}

@@ -1,0 +1,186 @@
+package schedule
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// stationary is a group of rOperators that use the same weights in successive waves, such as the steps
+// of a recurrent layer. Each of their rTasks has a vEU of its own from the first wave to the last, which
+// keeps the rTask's block of the weights on chip.
+type stationary struct {
+	ops         []int32
+	first, last int        // waves
+	widths      [][]choice // per op: its resident candidates, most rTasks first
+	width       int        // the one taken
+	veus        []int32    // per rTask
+}
+
+func (g *stationary) tasks() int { return g.widths[0][g.width].c.Tasks }
+
+// residence says which rOperators stay where, and which buffers travel with tags. The zero value is for
+// plans in which nothing stays.
+type residence struct {
+	group  map[int32]*stationary // by rOperator
+	choice map[int32]*choice
+	tagged map[int]bool // by Buffer.ID
+	groups []*stationary
+	free   [][]bool // per wave: vEUs that no group holds; nil where none does
+}
+
+// splitResident takes the resident candidates out of the choices; what is not in a group does without.
+func splitResident(all [][]choice) (plain, resident [][]choice) {
+	plain, resident = make([][]choice, len(all)), make([][]choice, len(all))
+	for op, choices := range all {
+		for _, ch := range choices {
+			if ch.c.Resident != nil {
+				resident[op] = append(resident[op], ch)
+			} else {
+				plain[op] = append(plain[op], ch)
+			}
+		}
+		sort.SliceStable(resident[op], func(i, j int) bool { return resident[op][i].c.Tasks > resident[op][j].c.Tasks })
+	}
+	return plain, resident
+}
+
+// newResidence finds the groups, takes for each the narrowest slices with which all that overlap in time
+// find room, and gives their rTasks vEUs.
+func newResidence(g *roperator.Graph, resident [][]choice, waves [][]int32, veus int) *residence {
+	r := &residence{group: map[int32]*stationary{}, choice: map[int32]*choice{}, tagged: map[int]bool{}}
+	r.groups = findGroups(resident, waves)
+	r.narrow(len(waves), veus)
+	r.assign(len(waves), veus)
+	for _, s := range r.groups {
+		for i, op := range s.ops {
+			r.group[op], r.choice[op] = s, &s.widths[i][s.width]
+		}
+	}
+	r.tag(g)
+	return r
+}
+
+// findGroups joins rOperators whose resident candidates have the same constants.
+func findGroups(resident [][]choice, waves [][]int32) []*stationary {
+	byKey := map[string]*stationary{}
+	var groups []*stationary
+	for w, wave := range waves {
+		for _, op := range wave {
+			if len(resident[op]) == 0 {
+				continue
+			}
+			key := ""
+			for _, ch := range resident[op] {
+				key += fmt.Sprintf("%d/%s ", ch.c.Resident.ID, ch.c.Inst.Key())
+			}
+			s := byKey[key]
+			if s == nil {
+				s = &stationary{first: w}
+				byKey[key] = s
+				groups = append(groups, s)
+			}
+			s.last = w
+			s.ops, s.widths = append(s.ops, op), append(s.widths, resident[op])
+		}
+	}
+	out := groups[:0]
+	for _, s := range groups {
+		if len(s.ops) > 1 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// narrow widens the slices of the group with the most rTasks until no wave asks for more vEUs than there
+// are. A group that cannot be had even so does without.
+func (r *residence) narrow(waves, veus int) {
+	for {
+		demand := make([]int, waves)
+		worst := 0
+		for _, s := range r.groups {
+			for w := s.first; w <= s.last; w++ {
+				if demand[w] += s.tasks(); demand[w] > demand[worst] {
+					worst = w
+				}
+			}
+		}
+		if waves == 0 || demand[worst] <= veus {
+			return
+		}
+		widest := -1
+		for i, s := range r.groups {
+			if s.first <= worst && worst <= s.last && (widest < 0 || s.tasks() > r.groups[widest].tasks()) {
+				widest = i
+			}
+		}
+		if s := r.groups[widest]; s.width+1 < len(s.widths[0]) {
+			s.width++
+		} else {
+			r.groups = append(r.groups[:widest], r.groups[widest+1:]...)
+		}
+	}
+}
+
+// assign gives every rTask of a group the lowest vEU that is free for all of the group's waves.
+func (r *residence) assign(waves, veus int) {
+	sort.SliceStable(r.groups, func(i, j int) bool { return r.groups[i].first < r.groups[j].first })
+	until := make([]int, veus) // first wave that a vEU is free in
+	r.free = make([][]bool, waves)
+	for _, s := range r.groups {
+		s.veus = s.veus[:0]
+		for v := range until {
+			if len(s.veus) < s.tasks() && until[v] <= s.first {
+				s.veus = append(s.veus, int32(v))
+				until[v] = s.last + 1
+			}
+		}
+		for w := s.first; w <= s.last; w++ {
+			if r.free[w] == nil {
+				r.free[w] = make([]bool, veus)
+				for v := range r.free[w] {
+					r.free[w][v] = true
+				}
+			}
+			for _, v := range s.veus {
+				r.free[w][v] = false
+			}
+		}
+	}
+}
+
+// tag finds the buffers that may travel with tags: every writer is of one group and exports them, and
+// some member of a group imports them.
+func (r *residence) tag(g *roperator.Graph) {
+	writer := make([]*stationary, len(g.Buffers))
+	bad := make([]bool, len(g.Buffers))
+	imported := make([]bool, len(g.Buffers))
+	for id, op := range g.Ops {
+		ch := r.choice[int32(id)]
+		if ch == nil {
+			for _, a := range op.Candidates[0].Writes {
+				bad[a.View.Buf.ID] = true
+			}
+			continue
+		}
+		exported := ch.c.Exported()
+		for i, a := range ch.c.Writes {
+			buf := a.View.Buf
+			s := r.group[int32(id)]
+			if exported == nil || !exported[i] || buf.DType.Size() != 4 || writer[buf.ID] != nil && writer[buf.ID] != s {
+				bad[buf.ID] = true
+			}
+			writer[buf.ID] = s
+		}
+		for i := range ch.c.Imports {
+			imported[ch.c.Imports[i].Access.View.Buf.ID] = true
+		}
+	}
+	for buf := range g.Buffers {
+		if writer[buf] != nil && imported[buf] && !bad[buf] {
+			r.tagged[buf] = true
+		}
+	}
+}
