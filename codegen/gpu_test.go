@@ -73,8 +73,13 @@ func TestGPUProgram(t *testing.T) {
 				ms[len(ms)/2], ms[0], s.stages)
 		}
 	}
-	want := s.expect(testInput(100 * 256))
-	for name, data := range map[string][]float32{"x": testInput(100 * 256), "want": want} {
+	captured(t, nvcc, dir, lib, testInput(100*256), s.expect(testInput(100*256)))
+}
+
+// captured runs a user's program that captures inferences into a CUDA graph of its own.
+func captured(t *testing.T, nvcc *toolchain.NVCC, dir, lib string, x, want []float32) {
+	t.Helper()
+	for name, data := range map[string][]float32{"x": x, "want": want} {
 		if err := os.WriteFile(filepath.Join(dir, name), floatBytes(data), 0o666); err != nil {
 			t.Fatal(err)
 		}
@@ -92,6 +97,32 @@ func TestGPUProgram(t *testing.T) {
 			command(t, dir, tool, "--tool", check, "--error-exitcode", "9", "./capture")
 		}
 	}
+}
+
+// Launches on several streams: put there one by one, captured by the context and captured by the caller.
+func TestGPUParallel(t *testing.T) {
+	nvcc := needGPU(t)
+	s := forkPlan(t, 40, 256)
+	s.forked()
+	dir := emitStencil(t, s, Options{})
+	lib := buildGPU(t, nvcc, dir, gpuArch(t))
+	x := testInput(40 * 256)
+	for _, onDevice := range []bool{false, true} {
+		l := openLib(t, lib, runner.Options{OnDevice: onDevice})
+		for range 5 {
+			if n := s.forkMismatches(t, l); n > 0 {
+				t.Errorf("on device %t: %d elements are wrong", onDevice, n)
+			}
+		}
+		if n, err := l.Repeat([][]byte{floatBytes(x)}, 2000); err != nil || n != 0 {
+			t.Errorf("%d of 2000 runs differ, %v", n, err)
+		}
+	}
+	want := x
+	for _, stage := range []int{0, 1, 3, 4} {
+		want = s.expectStage(want, stage)
+	}
+	captured(t, nvcc, dir, lib, x, want)
 }
 
 func TestGPUUnrolled(t *testing.T) {

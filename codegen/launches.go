@@ -6,33 +6,57 @@ import (
 	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
+// launch is a kernel launch, as rt::LaunchRow tells it.
+type launch struct {
+	grid, threads, shared int
+	overlap               bool
+	firstVEU              int   // the vEU of block 0
+	ranges                int64 // offset of a StepRange a block
+
+	stream  int
+	after   []int32 // launches of the segment, on other streams
+	awaited bool    // by a launch on another stream
+}
+
 // dispatch is a launch with the steps of its blocks.
 type dispatch struct {
 	launch
 	ranges []byte // StepRange of each block
 }
 
-// dispatches lists a segment's launches: of an rProgram the persistent one, then one a wave, which are
-// its fall-back. rows are the steps of the vEUs, one vEU behind the other in the step table. A wave gets
-// as many blocks as the highest vEU that it uses asks for, and threads and shared memory for its own
-// rTasks only: blocks of waves that overlap have to find room beside each other.
-func dispatches(kind vdevice.SegmentKind, p *vdevice.Program, rows [][]vdevice.Step) []dispatch {
+// dispatches lists the launches of a plan's segment: of an rProgram the persistent one, then one a wave,
+// which are its fall-back. rows are the steps of the vEUs, one vEU behind the other in the step table. A
+// wave gets as many blocks as the highest vEU that it uses asks for, and threads and shared memory for its
+// own rTasks only: blocks of launches that overlap have to find room beside each other.
+func dispatches(plan *vdevice.Plan, segment int, rows [][]vdevice.Step) []dispatch {
+	seg := plan.Segments[segment]
 	var out []dispatch
-	if kind == vdevice.RProgram {
+	if seg.Kind == vdevice.RProgram {
 		d := dispatch{launch: launch{grid: len(rows)}}
 		first := 0
 		for _, steps := range rows {
-			d.add(p, steps, first)
+			d.add(seg.Program, steps, first)
 			first += len(steps)
 		}
 		out = append(out, d)
 	}
-	return append(out, waves(p, rows)...)
+	parts := waves(seg.Program, rows)
+	if seg.Kind == vdevice.Parallel {
+		onStreams(parts, seg)
+	} else {
+		for w := range parts {
+			parts[w].overlap = w > 0 && !seg.Serial || w == 0 && plan.Overlaps(segment)
+		}
+	}
+	return append(out, parts...)
 }
 
 // waves lists one launch a wave.
 func waves(p *vdevice.Program, rows [][]vdevice.Step) []dispatch {
 	out := make([]dispatch, p.Waves)
+	for w, n := range p.Nodes {
+		out[w].firstVEU = int(n.Stream) * p.Spec.VEUs()
+	}
 	first := 0
 	for v, steps := range rows {
 		for from := 0; from < len(steps); {
@@ -42,7 +66,7 @@ func waves(p *vdevice.Program, rows [][]vdevice.Step) []dispatch {
 				to++
 			}
 			d := &out[wave]
-			for d.grid < v { // vEUs that the wave does not use
+			for d.firstVEU+d.grid < v { // vEUs that the wave does not use
 				d.add(p, nil, 0)
 				d.grid++
 			}
@@ -53,13 +77,27 @@ func waves(p *vdevice.Program, rows [][]vdevice.Step) []dispatch {
 		first += len(steps)
 	}
 	for w := range out {
-		out[w].overlap = w > 0
 		if out[w].grid == 0 { // a wave of no steps
 			out[w].grid = 1
 			out[w].add(p, nil, 0)
 		}
 	}
 	return out
+}
+
+// onStreams puts the launches on their streams. One that waits for nothing but the one before it on its
+// stream may come while that one ends.
+func onStreams(parts []dispatch, seg vdevice.Segment) {
+	begun := map[int32]bool{}
+	for w, n := range seg.Program.Nodes {
+		d := &parts[w]
+		d.stream, d.after = int(n.Stream), n.After
+		d.overlap = !seg.Serial && begun[n.Stream] && len(n.After) == 0
+		begun[n.Stream] = true
+		for _, x := range n.After {
+			parts[x].awaited = true
+		}
+	}
 }
 
 // add appends a block that runs steps, the first of which is so far into the step table.

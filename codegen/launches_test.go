@@ -3,8 +3,6 @@ package codegen
 import (
 	"encoding/binary"
 	"testing"
-
-	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
 // A wave's launch has no block beyond the last vEU it uses, and no thread that none of its rTasks needs;
@@ -16,7 +14,7 @@ func TestWaveLaunches(t *testing.T) {
 	p.Steps[3][last].Waits = nil
 	p.Steps[1] = append(p.Steps[1], p.Steps[3][last]) // the last wave leaves vEU 3 alone
 	p.Steps[3] = p.Steps[3][:last]
-	wide := dispatches(vdevice.RProgram, p, usedVEUs(p))
+	wide := dispatches(s.plan, 0, usedVEUs(p))
 	want := []launch{{grid: 4, threads: 128}, {grid: 4, threads: 64}, {grid: 4, threads: 128}, {grid: 3, threads: 64}}
 	if len(wide) != len(want) {
 		t.Fatalf("%d launches, want the rProgram's and %d waves", len(wide), p.Waves)

@@ -89,8 +89,8 @@ func beginLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error
 func (l *layout) finish(instances []instance, functors []functor) error {
 	l.functors = functors
 	l.useInstances(instances)
-	for _, seg := range l.plan.Segments {
-		if err := l.addSegment(seg); err != nil {
+	for i := range l.plan.Segments {
+		if err := l.addSegment(i); err != nil {
 			return err
 		}
 	}

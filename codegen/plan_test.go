@@ -133,16 +133,20 @@ func (s *stencilPlan) shift(stage int) float32 { return float32(stage) / 16 }
 
 // expect computes what the program must yield, with the kernel's own order of operations.
 func (s *stencilPlan) expect(x []float32) []float32 {
-	n := len(x)
 	for st := range s.stages {
-		y := make([]float32, n)
-		for i := range y {
-			v := float32(0.25)*x[(i+n-1)%n] + float32(float32(0.5)*x[i])*s.coef[i] + float32(0.25)*x[(i+1)%n]
-			y[i] = v + s.shift(st)
-		}
-		x = y
+		x = s.expectStage(x, st)
 	}
 	return x
+}
+
+func (s *stencilPlan) expectStage(x []float32, stage int) []float32 {
+	n := len(x)
+	y := make([]float32, n)
+	for i := range y {
+		v := float32(0.25)*x[(i+n-1)%n] + float32(float32(0.5)*x[i])*s.coef[i] + float32(0.25)*x[(i+1)%n]
+		y[i] = v + s.shift(stage)
+	}
+	return y
 }
 
 func testInput(n int) []float32 {

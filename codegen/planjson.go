@@ -22,7 +22,8 @@ type planOp struct {
 }
 
 // writePlan writes NAME.plan.json: which rTask of which rOperator, so of which ONNX nodes, runs where
-// and when. steps[vEU][order] is [index in ops, rTask, wave, signal, vEU and order of each wait …].
+// and when. steps[vEU][order] is [index in ops, rTask, wave, signal, vEU and order of each wait …]; the
+// waves of a parallel graph are its nodes, whose stream s has the vEUs from s·vEUs of the device on.
 func (l *layout) writePlan(w io.Writer) error {
 	b := bufio.NewWriterSize(w, 1<<18)
 	head, err := json.Marshal(struct {
@@ -50,12 +51,37 @@ func (l *layout) writePlan(w io.Writer) error {
 	}
 	fmt.Fprint(b, "],\n \"segments\": [")
 	for i, seg := range l.plan.Segments {
-		fmt.Fprintf(b, "%s\n  {\"kind\": %q, \"veus\": %d, \"waves\": %d, \"steps\": [", comma(i), seg.Kind, len(seg.Program.Steps), seg.Program.Waves)
+		fmt.Fprintf(b, "%s\n  {\"kind\": %q, \"veus\": %d, \"waves\": %d, \"serial\": %t,", comma(i), seg.Kind, len(seg.Program.Steps),
+			seg.Program.Waves, seg.Serial)
+		l.writeNodes(b, seg)
+		fmt.Fprint(b, " \"steps\": [")
 		l.writeSteps(b, seg.Program)
 		fmt.Fprint(b, "]}")
 	}
 	fmt.Fprint(b, "]}\n")
 	return b.Flush()
+}
+
+// writeNodes writes what the launches of a parallel graph are and wait for.
+func (l *layout) writeNodes(b *bufio.Writer, seg vdevice.Segment) {
+	if seg.Kind != vdevice.Parallel {
+		return
+	}
+	ops := make([]int, len(seg.Program.Nodes))
+	for _, steps := range seg.Program.Steps {
+		for _, s := range steps {
+			ops[s.Wave] = l.opIndex[s.Task.Op]
+		}
+	}
+	fmt.Fprint(b, " \"nodes\": [")
+	for w, n := range seg.Program.Nodes {
+		fmt.Fprintf(b, "%s\n   {\"op\": %d, \"stream\": %d, \"after\": [", comma(w), ops[w], n.Stream)
+		for i, x := range n.After {
+			fmt.Fprintf(b, "%s%d", comma(i), x)
+		}
+		fmt.Fprint(b, "]}")
+	}
+	fmt.Fprint(b, "],")
 }
 
 func (l *layout) writeSteps(b *bufio.Writer, p *vdevice.Program) {

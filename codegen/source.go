@@ -79,8 +79,7 @@ func (s *source) opening() {
 	s.printf("// %d rOperators with %d rTasks, %d distinct rKernel instances; %d bytes of weights, %d bytes of arena.\n",
 		len(s.ops), s.steps(), len(s.instances), s.weightBytes, s.plan.ArenaLen)
 	for i, t := range s.segments {
-		s.printf("// Segment %d: %s of %d steps on %d vEUs (at most %d on one), %d waves.\n",
-			i, segmentKind(t.kind), t.stepCount, t.veus, t.maxSteps, t.waves)
+		s.printf("// Segment %d: %s\n", i, t.describe())
 	}
 	s.printf("//\n// On the GPU:  nvcc -std=c++20 -O3 -arch=ARCH -shared -Xcompiler -fPIC %s.cu -o lib%s.so\n", s.opt.Name, s.opt.Name)
 	s.printf("// On the CPU:  c++ -std=c++20 -O2 -shared -fPIC -pthread -x c++ %s.cu -o lib%s.so\n\n", s.opt.Name, s.opt.Name)
@@ -93,11 +92,16 @@ func deviceName(spec *vdevice.Spec) string {
 	return fmt.Sprintf("%s (%s)", spec.Product, spec.Name)
 }
 
-func segmentKind(k vdevice.SegmentKind) string {
-	if k == vdevice.RProgram {
-		return "rProgram"
+// describe says what a segment is, for readers of the source.
+func (t *segmentTables) describe() string {
+	switch t.kind {
+	case vdevice.Graph:
+		return fmt.Sprintf("graph of %d launches with %d steps.", t.waves, t.stepCount)
+	case vdevice.Parallel:
+		return fmt.Sprintf("parallel graph of %d launches on %d streams, with %d steps.", t.waves, t.streams, t.stepCount)
 	}
-	return "waves"
+	name := map[vdevice.SegmentKind]string{vdevice.RProgram: "rProgram", vdevice.Waves: "waves"}[t.kind]
+	return fmt.Sprintf("%s of %d steps on %d vEUs (at most %d on one), %d waves.", name, t.stepCount, t.veus, t.maxSteps, t.waves)
 }
 
 func (s *source) ports() {
@@ -250,9 +254,9 @@ func (s *source) model() {
 	s.printf("const rt::SegmentRow segment_rows[] = {\n")
 	first := 0
 	for _, t := range s.segments {
-		s.printf("    {.persistent = %t, .veus = %d, .counters = %d, .first_line = %d,\n"+
+		s.printf("    {.kind = rt::%s, .veus = %d, .streams = %d, .counters = %d, .first_line = %d,\n"+
 			"     .first_launch = %d, .launches = %d, .max_steps = %d, .steps = %d, .step_count = %d,\n"+
-			"     .waits = %d, .wait_count = %d, .moves = %d, .move_count = %d},\n", t.kind == vdevice.RProgram, t.veus, t.counters, t.firstLine,
+			"     .waits = %d, .wait_count = %d, .moves = %d, .move_count = %d},\n", rtKinds[t.kind], t.veus, t.streams, t.counters, t.firstLine,
 			first, len(t.launches), t.maxSteps, t.steps, t.stepCount, t.waits, t.waitCount, t.moves, t.moveCount)
 		first += len(t.launches)
 	}
@@ -266,20 +270,32 @@ func (s *source) model() {
 	s.printf("const rt::Model model = {\n    .name = \"%s\",\n    .weights_file = \"%s.weights\",\n    .weights_hash = 0x%016x,\n",
 		s.opt.Name, s.opt.Name, s.hash)
 	s.printf("    .weights_bytes = %d,\n    .tables_bytes = %d,\n    .arena_bytes = %d,\n    .tagged_bytes = %d,\n", s.weightBytes, s.tableBytes, s.plan.ArenaLen, 8*s.plan.WordsLen)
-	s.printf("    .ops = op_rows,\n    .op_count = %d,\n    .segments = segment_rows,\n    .segment_count = %d,\n    .launches = launch_rows,\n", len(s.ops), len(s.segments))
+	s.printf("    .ops = op_rows,\n    .op_count = %d,\n    .segments = segment_rows,\n    .segment_count = %d,\n    .launches = launch_rows,\n    .launch_waits = launch_waits,\n", len(s.ops), len(s.segments))
 	s.printf("    .inputs = input_rows,\n    .input_count = %d,\n    .outputs = output_rows,\n    .output_count = %d,\n};\n\n",
 		len(s.inputs), len(s.outputs))
 }
 
+// rtKinds are the names of rt::SegmentKind.
+var rtKinds = map[vdevice.SegmentKind]string{
+	vdevice.RProgram: "kRProgram", vdevice.Waves: "kWaves", vdevice.Graph: "kGraph", vdevice.Parallel: "kParallel",
+}
+
 // launchRows writes the launches of all segments, one behind the other.
 func (s *source) launchRows() {
-	s.printf("const rt::LaunchRow launch_rows[] = {  // grid, threads, shared, overlap, ranges\n")
+	var waits []string
+	s.printf("// grid, threads, shared, overlap, first_veu, ranges, stream, wait_begin, wait_count, awaited\n")
+	s.printf("const rt::LaunchRow launch_rows[] = {\n")
 	for _, t := range s.segments {
 		for _, x := range t.launches {
-			s.printf("    {%d, %d, %d, %t, %d},\n", x.grid, x.threads, x.shared, x.overlap, x.ranges)
+			s.printf("    {%d, %d, %d, %t, %d, %d, %d, %d, %d, %t},\n", x.grid, x.threads, x.shared, x.overlap, x.firstVEU, x.ranges,
+				x.stream, len(waits), len(x.after), x.awaited)
+			for _, w := range x.after {
+				waits = append(waits, fmt.Sprint(w))
+			}
 		}
 	}
-	s.printf("    {},\n};\n\n")
+	s.printf("    {},\n};\n\n// For each launch, those of its segment that it waits for.\nconst int launch_waits[] = {\n    %s};\n\n",
+		wrap(append(waits, "0"), 4))
 }
 
 // portTensors writes what the C interface tells of ports.

@@ -12,7 +12,7 @@ import (
 // where they stand in the tables part of the weights file.
 type segmentTables struct {
 	kind                                      vdevice.SegmentKind
-	veus, waves                               int
+	veus, waves, streams                      int
 	counters, firstLine                       int
 	maxSteps, stepCount, waitCount, moveCount int
 	steps, waits, moves                       int64 // offsets
@@ -21,18 +21,16 @@ type segmentTables struct {
 	at                                        int64 // offset of data
 }
 
-// launch is a kernel launch, as rt::LaunchRow tells it.
-type launch struct {
-	grid, threads, shared int
-	overlap               bool
-	ranges                int64 // offset of a StepRange a block
-}
-
-func (l *layout) addSegment(seg vdevice.Segment) error {
+func (l *layout) addSegment(segment int) error {
+	seg := l.plan.Segments[segment]
 	p := seg.Program
 	rows := usedVEUs(p)
-	t := segmentTables{kind: seg.Kind, veus: len(rows), waves: p.Waves, at: l.tableBytes, firstLine: l.lines}
-	l.lines += t.veus + t.counters
+	t := segmentTables{
+		kind: seg.Kind, veus: len(rows), waves: p.Waves, streams: seg.Streams(), at: l.tableBytes, firstLine: l.lines,
+	}
+	if seg.Kind == vdevice.RProgram { // others need no step array
+		l.lines += t.veus + t.counters
+	}
 	for _, steps := range rows {
 		t.stepCount += len(steps)
 		t.maxSteps = max(t.maxSteps, len(steps))
@@ -72,7 +70,7 @@ func (l *layout) addSegment(seg vdevice.Segment) error {
 		return at
 	}
 	t.steps, t.waits, t.moves = put(steps), put(waits), put(moves)
-	for _, d := range dispatches(seg.Kind, p, rows) {
+	for _, d := range dispatches(l.plan, segment, rows) {
 		x := d.launch
 		x.ranges = put(d.ranges)
 		t.launches = append(t.launches, x)
@@ -96,10 +94,13 @@ func usedVEUs(p *vdevice.Program) [][]vdevice.Step {
 	return p.Steps[:n]
 }
 
+// mostVEUs is the most vEUs that have to be on the device at once.
 func (l *layout) mostVEUs() int {
 	n := 1
 	for _, seg := range l.plan.Segments {
-		n = max(n, len(usedVEUs(seg.Program)))
+		if seg.Kind == vdevice.RProgram {
+			n = max(n, len(usedVEUs(seg.Program)))
+		}
 	}
 	for _, p := range l.parts {
 		n = max(n, p.mostVEUs())

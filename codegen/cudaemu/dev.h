@@ -43,6 +43,7 @@ inline void upload_async(void* to, const void* from, size_t n, Stream) { upload(
 inline void download_async(void* to, const void* from, size_t n, Stream) { upload(to, from, n); }
 inline void clear(void* p, size_t n) { std::memset(p, 0, n); }
 inline Stream make_stream() { return nullptr; }
+inline Stream make_side_stream() { return nullptr; }
 inline void drop_stream(Stream) {}
 inline void wait_for(Stream) {}
 inline bool capturing(Stream) { return false; }
@@ -92,6 +93,38 @@ inline Report to_report(const emu::WaitNote& n) {
   return Report{1, n.veu, n.step, n.on_veu, n.on_order, n.op, n.rtask, n.expected, n.seen};
 }
 
+// Calls body(i) for all launches of a segment, in an order that their streams and waits allow, drawn from
+// the seed and different every time: a wait that is missing shows as a wrong result.
+template <class Body>
+void each_launch(const LaunchRow* rows, int count, const int* waits, const Options& o, Body body) {
+  static std::atomic<uint64_t> calls{0};
+  const uint64_t seed = o.seed ? o.seed : environment("RAMMER_EMU_SEED", 1);
+  uint64_t state = (seed + (calls++ << 32)) * 0x9E3779B97F4A7C15ull | 1;
+  std::vector<int> open, before(static_cast<size_t>(count), 0), last;
+  std::vector<std::vector<int>> behind(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    const LaunchRow& row = rows[i];
+    auto after = [&](int x) {
+      behind[static_cast<size_t>(x)].push_back(i);
+      ++before[static_cast<size_t>(i)];
+    };
+    if (static_cast<size_t>(row.stream) >= last.size()) last.resize(static_cast<size_t>(row.stream) + 1, -1);
+    if (last[static_cast<size_t>(row.stream)] >= 0) after(last[static_cast<size_t>(row.stream)]);
+    last[static_cast<size_t>(row.stream)] = i;
+    for (int w = 0; w < row.wait_count; ++w) after(waits[row.wait_begin + w]);
+    if (before[static_cast<size_t>(i)] == 0) open.push_back(i);
+  }
+  while (!open.empty()) {
+    state ^= state >> 12, state ^= state << 25, state ^= state >> 27;  // xorshift64*
+    const size_t k = static_cast<size_t>((state * 0x2545F4914F6CDD1Dull >> 32) % open.size());
+    const int i = open[k];
+    open.erase(open.begin() + static_cast<std::ptrdiff_t>(k));
+    body(i);
+    for (const int x : behind[static_cast<size_t>(i)]) {
+      if (--before[static_cast<size_t>(x)] == 0) open.push_back(x);
+    }
+  }
+}
 
 template <class Program>
 void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream, const Options& o) {

@@ -17,6 +17,7 @@
 #else
 #include "cudaemu/dev.h"
 #endif
+#include "rt/streams.h"
 #include "rt/weights.h"
 
 namespace rt {
@@ -37,7 +38,8 @@ class Context {
     tagged_ = DeviceBuffer(m.tagged_bytes);
     dev::clear(tagged_.get(), m.tagged_bytes);
     report_.reset(dev::make_report());
-    stream_.reset(new OwnStream);
+    stream_.reset(new OwnStream(dev::make_stream()));
+    streams_.reset(new SideStreams(m));
     fence_.reset(new dev::Fence);
     scope_.reset();
   }
@@ -86,15 +88,6 @@ class Context {
  private:
   using Args = LaunchArgs<Program::kSpaces>;
 
-  class OwnStream {
-   public:
-    OwnStream() : s_(dev::make_stream()) {}
-    ~OwnStream() { dev::drop_stream(s_); }
-    dev::Stream get() const { return s_; }
-
-   private:
-    dev::Stream s_;
-  };
   // A graph is made when its pointers come for the second time.
   struct Recorded {
     std::vector<const void*> key;
@@ -119,8 +112,28 @@ class Context {
   // The step arrays of all segments, one behind the other.
   size_t flag_bytes() const {
     int lines = 0;
-    for (int i = 0; i < model_.segment_count; ++i) lines += model_.segments[i].veus + model_.segments[i].counters;
+    for (int i = 0; i < model_.segment_count; ++i) {
+      const SegmentRow& seg = model_.segments[i];
+      if (seg.kind == kRProgram) lines += seg.veus + seg.counters;
+    }
     return sizeof(uint64_t) * kFlagStride * static_cast<size_t>(lines);
+  }
+
+  // Launches of a segment where it is not one persistent launch start behind that.
+  static int first_launch(const SegmentRow& seg) { return seg.kind == kRProgram ? 1 : 0; }
+
+  // The kinds of segments that run, each once: "waves", "rprogram+graph".
+  std::string kinds() const {
+    static const char* const names[] = {"rprogram", "waves", "graph", "parallel"};
+    bool seen[4] = {};
+    std::string text;
+    for (int i = 0; i < model_.segment_count; ++i) {
+      SegmentKind k = model_.segments[i].kind;
+      if (k == kRProgram && !persistent_) k = kWaves;
+      if (!seen[k]) text += std::string(text.empty() ? "" : "+") + names[k];
+      seen[k] = true;
+    }
+    return text.empty() ? "waves" : text;
   }
 
   // An rProgram needs all its vEUs resident; where they are not, its waves run one launch each.
@@ -129,7 +142,7 @@ class Context {
     int wanted = 0;
     for (int i = 0; i < model_.segment_count; ++i) {
       const SegmentRow& seg = model_.segments[i];
-      if (seg.persistent && seg.veus > wanted) wanted = seg.veus;
+      if (seg.kind == kRProgram && seg.veus > wanted) wanted = seg.veus;
     }
     const bool fits = wanted <= resident;
     const std::string count = std::to_string(wanted) + " vEUs, the device holds " + std::to_string(resident) + " at once";
@@ -139,13 +152,13 @@ class Context {
     persistent_ = fits && options_.mode != kWavesMode;
     for (int i = 0; i < model_.segment_count; ++i) {
       const SegmentRow& seg = model_.segments[i];
-      launches_ += seg.persistent ? (persistent_ ? 1 : seg.launches - 1) : seg.launches;
+      launches_ += seg.kind == kRProgram && persistent_ ? 1 : seg.launches - first_launch(seg);
     }
     std::string why = "the plan";
     if (options_.mode == kWavesMode) why = "asked for";
     if (!fits) why = "the rProgram has " + count;
     info_ = std::string("{\"schema\":1,\"device\":\"") + dev::describe(device_) + "\",\"mode\":\"" +
-            (persistent_ && wanted > 0 ? "rprogram" : "waves") + "\",\"reason\":\"" + why + "\"}";
+            kinds() + "\",\"reason\":\"" + why + "\"}";
   }
 
   // Kernels load vectors, so what is used in place has to be aligned.
@@ -238,18 +251,24 @@ class Context {
     args.waits = reinterpret_cast<const Wait*>(tables + seg.waits);
     args.moves = reinterpret_cast<const Move*>(tables + seg.moves);
     args.flags = reinterpret_cast<uint64_t*>(flags_.get()) + kFlagStride * static_cast<size_t>(seg.first_line);
-    const bool persistent = seg.persistent && persistent_;
-    const int first = seg.persistent && !persistent ? 1 : 0;
-    args.persistent = persistent ? 1 : 0;
+    args.persistent = seg.kind == kRProgram && persistent_ ? 1 : 0;
     args.max_steps = seg.max_steps;
-    for (int i = first; i < (persistent ? 1 : seg.launches); ++i) {
-      const LaunchRow& row = model_.launches[seg.first_launch + i];
-      args.ranges = reinterpret_cast<const StepRange*>(tables + row.ranges);
-      args.launch = static_cast<uint32_t>(i);
-      args.shared = static_cast<uint32_t>(row.shared);
-      const LaunchKind apart = row.overlap ? LaunchKind::kOverlapping : LaunchKind::kDependent;
-      dev::launch<Program>(row, persistent ? LaunchKind::kCooperative : apart, args, stream, options_);
+    if (seg.kind == kParallel) {
+      streams_->run(model_, seg, stream, options_, [&](int i, dev::Stream s) { launch(seg, i, args, s); });
+      return;
     }
+    if (args.persistent) return launch(seg, 0, args, stream);
+    for (int i = first_launch(seg); i < seg.launches; ++i) launch(seg, i, args, stream);
+  }
+
+  void launch(const SegmentRow& seg, int i, Args& args, dev::Stream stream) {
+    const LaunchRow& row = model_.launches[seg.first_launch + i];
+    args.ranges = reinterpret_cast<const StepRange*>(weights_->tables() + row.ranges);
+    args.launch = static_cast<uint32_t>(i);
+    args.first_veu = static_cast<uint32_t>(row.first_veu);
+    args.shared = static_cast<uint32_t>(row.shared);
+    const LaunchKind apart = row.overlap ? LaunchKind::kOverlapping : LaunchKind::kDependent;
+    dev::launch<Program>(row, args.persistent ? LaunchKind::kCooperative : apart, args, stream, options_);
   }
 
   template <class Body>
@@ -279,6 +298,7 @@ class Context {
   void release() {
     recorded_.clear();
     fence_.reset();
+    streams_.reset();
     stream_.reset();
     report_.reset();
     staging_.clear();
@@ -297,6 +317,7 @@ class Context {
   std::unique_ptr<Report, DropReport> report_;
   std::unique_ptr<OwnStream> stream_;
   std::unique_ptr<dev::Fence> fence_;
+  std::unique_ptr<SideStreams> streams_;
   std::vector<DeviceBuffer> staging_;
   std::vector<void*> staged_in_, staged_out_;
   std::vector<Recorded> recorded_;

@@ -81,6 +81,16 @@ inline Stream make_stream() {
   check(cudaStreamCreate(&s), "cudaStreamCreate");
   return s;
 }
+// A stream that only its context uses; making one is allowed also while the caller captures.
+inline Stream make_side_stream() {
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+  Stream s = nullptr;
+  const cudaError_t e = cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+  check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+  check(e, "cudaStreamCreate");
+  return s;
+}
 inline void drop_stream(Stream s) { cudaStreamDestroy(s); }
 inline void wait_for(Stream s) { check(cudaStreamSynchronize(s), "the program"); }
 inline bool capturing(Stream s) {
@@ -89,7 +99,7 @@ inline bool capturing(Stream s) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-// Orders runs of one context that the caller puts on different streams.
+// Orders what is put on different streams: runs of one context, launches of one run.
 class Fence {
  public:
   Fence() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"); }
@@ -196,6 +206,12 @@ inline bool launches_overlap() {
   check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
   return major >= 9;
+}
+
+// Calls body(i) for all launches of a segment, in their order.
+template <class Body>
+void each_launch(const LaunchRow*, int count, const int*, const Options&, Body body) {
+  for (int i = 0; i < count; ++i) body(i);
 }
 
 template <class Program>

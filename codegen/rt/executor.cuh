@@ -61,7 +61,7 @@ class VEU {
         smem_(detail::shared_base() + Layout::kTask),
         tid_(detail::thread_index()),
         threads_(detail::block_threads()),
-        veu_(static_cast<uint32_t>(detail::block_index())),
+        veu_(l.first_veu + static_cast<uint32_t>(detail::block_index())),
         epoch_(l.persistent ? l.flags[veu_ * kFlagStride + kEpochWord] : 0),
         launches_(l.persistent ? l.flags[veu_ * kFlagStride + kLaunchesWord] : 0) {
     RT_NO_UNROLL
@@ -73,7 +73,7 @@ class VEU {
   RT_DEVICE void run() {
     // A wave may start while the one before ends. Before the wait below only tables are read.
     detail::allow_next_launch();
-    const StepRange mine = l_.ranges[veu_];
+    const StepRange mine = l_.ranges[detail::block_index()];
     const uint32_t first = mine.first, last = mine.last;
     if (first == last) return detail::wait_for_launches_before();
     fetch_step(first);

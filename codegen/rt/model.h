@@ -45,18 +45,27 @@ constexpr OpRow op_row(const Args& args, const char* name, const char* kind, con
 struct LaunchRow {
   int grid, threads;
   int shared;       // bytes for an rTask, beside what the executor needs
-  bool overlap;     // may start while the launch before it ends
+  bool overlap;     // may start while the launch before it on its stream ends
+  int first_veu;    // the vEU of block 0
   uint64_t ranges;  // StepRange[grid], an offset in the tables
+  int stream;       // of the segment; 0 is the one that the inference is put on
+  int wait_begin, wait_count;  // of the model's launch_waits: earlier launches of the segment on other streams
+  bool awaited;                // by such a launch
+};
+
+enum SegmentKind {
+  kRProgram,  // one persistent launch; further ones are its waves, for devices that do not hold it
+  kWaves,     // a launch for each wave
+  kGraph,     // a launch for each rOperator, one after another
+  kParallel,  // a launch for each rOperator, on several streams
 };
 
 // Tables are byte offsets in the tables part of the weights file.
 struct SegmentRow {
-  // An rProgram: the first of its launches is persistent, the others are its waves. Other segments only
-  // have the latter.
-  bool persistent;
-  int veus;
+  SegmentKind kind;
+  int veus, streams;
   int counters;
-  int first_line;  // of its step array, among all lines of a context
+  int first_line;  // of an rProgram's step array, among all lines of a context
   int first_launch, launches;  // rows of the model's launches
   uint32_t max_steps;  // of any vEU
   uint64_t steps, step_count;
@@ -82,6 +91,7 @@ struct Model {
   const SegmentRow* segments;
   int segment_count;
   const LaunchRow* launches;
+  const int* launch_waits;
   const PortRow* inputs;
   int input_count;
   const PortRow* outputs;

@@ -89,7 +89,8 @@ struct LaunchArgs {
   const StepRange* ranges;  // what each block runs
   uint32_t persistent;      // an rProgram with waits; 0: ordered by launches
   uint32_t segment;
-  uint32_t launch;  // among the segment's
+  uint32_t launch;     // among the segment's
+  uint32_t first_veu;  // the vEU of block 0
   uint32_t shared;  // bytes of shared memory for an rTask
   uint64_t* flags;         // the segment's step array: kFlagStride words a line
   uint64_t* tagged;        // tagged words

@@ -20,12 +20,13 @@ int main() {
   std::vector<float> y(want.size());
   stencil_ctx* ctx = nullptr;
   if (stencil_create(nullptr, &ctx) != stencil_OK) return std::printf("%s\n", stencil_last_error(nullptr)), 1;
-  float *in = nullptr, *out = nullptr;
+  float* in = nullptr;
   cudaMalloc(&in, x.size() * sizeof(float));
-  cudaMalloc(&out, y.size() * sizeof(float));
   cudaMemcpy(in, x.data(), x.size() * sizeof(float), cudaMemcpyHostToDevice);
   const void* ins[] = {in};
-  void* outs[] = {out};
+  std::vector<void*> outs(stencil_io_info()->output_count);  // all as large; the first is checked
+  for (void*& o : outs) cudaMalloc(&o, y.size() * sizeof(float));
+  void* const out = outs[0];
   cudaStream_t s;
   cudaStreamCreate(&s);
   int failures = 0;
@@ -37,21 +38,21 @@ int main() {
     cudaDeviceSynchronize();
   };
   cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal);
-  if (stencil_run_async(ctx, s, ins, outs) != stencil_OK) return std::printf("capture: %s\n", stencil_last_error(ctx)), 1;
+  if (stencil_run_async(ctx, s, ins, outs.data()) != stencil_OK) return std::printf("capture: %s\n", stencil_last_error(ctx)), 1;
   cudaGraph_t graph;
   cudaGraphExec_t exec;
   cudaStreamEndCapture(s, &graph);
   if (cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess) return std::printf("no graph\n"), 1;
   for (int i = 0; i < 20; ++i) {
     if (i % 3 == 2) {  // replays and plain runs take turns
-      failures += stencil_run_async(ctx, s, ins, outs) != stencil_OK;
+      failures += stencil_run_async(ctx, s, ins, outs.data()) != stencil_OK;
     } else {
       failures += cudaGraphLaunch(exec, s) != cudaSuccess;
     }
     check();
   }
   ins[0] = reinterpret_cast<const char*>(in) + 4;
-  failures += stencil_run_async(ctx, s, ins, outs) != stencil_BAD_ARGUMENT;
+  failures += stencil_run_async(ctx, s, ins, outs.data()) != stencil_BAD_ARGUMENT;
   stencil_destroy(ctx);
   std::printf("%d failures\n", failures);
   return failures != 0;
