@@ -119,14 +119,14 @@ func (r *recurrence) direction(d int64, attrs ir.Attrs) {
 		if d == 1 || n.Str("direction", "forward") == "reverse" {
 			t = r.steps - 1 - s
 		}
-		h, c = r.cell(d, t, attrs, w, rr, bias, h, c, peephole)
+		h, c = r.cell(d, t, s == r.steps-1, attrs, w, rr, bias, h, c, peephole)
 	}
 	r.lastH, r.lastC = append(r.lastH, h), append(r.lastC, c)
 }
 
-// cell emits time step t. The reverse direction meets a short sequence's padding first; its state
+// cell emits time step t; last says that its state is the layer's result. The reverse direction meets a short sequence's padding first; its state
 // stays as it was until step t < sequence_lens, so the same rule serves both directions.
-func (r *recurrence) cell(d, t int64, attrs ir.Attrs, w, rr, bias, h, c, peephole *ir.Value) (*ir.Value, *ir.Value) {
+func (r *recurrence) cell(d, t int64, last bool, attrs ir.Attrs, w, rr, bias, h, c, peephole *ir.Value) (*ir.Value, *ir.Value) {
 	x := r.step(t)
 	attrs = attrs.Clone()
 	attrs["step"] = ir.IntAttr(t)
@@ -135,8 +135,10 @@ func (r *recurrence) cell(d, t int64, attrs ir.Attrs, w, rr, bias, h, c, peephol
 	shape := []int64{r.batch, r.hidden}
 	lens := r.n.Input(4)
 	next := r.value(name+".h", dt, ir.Dims(shape...))
+	// Y's row and the next state differ where sequences have ended. Where both leave the layer they are two
+	// values even if they are equal, so that the cell can write both in place.
 	var y *ir.Value
-	if lens != nil && r.n.Output(0) != nil {
+	if r.n.Output(0) != nil && (lens != nil || last && r.n.Output(1) != nil) {
 		y = r.value(name+".y", dt, ir.Dims(shape...))
 	}
 	r.y[t][d] = next
