@@ -9,13 +9,10 @@ import (
 	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
-// Kinds of moves and bits of a step's signal, as in rt/tables.cuh.
+// Kinds of moves, as in rt/device.cuh.
 const (
 	plainMove  = 0
 	taggedMove = 1
-
-	signalBit       = 1
-	plainExportsBit = 2
 )
 
 // move is an entry of the program tables: count elements between the staged element and where at says.
@@ -34,7 +31,7 @@ func (m move) append(b []byte) []byte {
 }
 
 // stepMoves lists the moves of a step: its imports, then its exports.
-func (l *layout) stepMoves(p *vdevice.Program, t vdevice.Task) (imports, exports []move, plainExports bool) {
+func (l *layout) stepMoves(p *vdevice.Program, t vdevice.Task) (imports, exports []move) {
 	c := p.Candidate(t.Op)
 	var runs []roperator.Run
 	for i := range c.Imports {
@@ -57,10 +54,9 @@ func (l *layout) stepMoves(p *vdevice.Program, t vdevice.Task) (imports, exports
 		}
 		if carry.HasPlain() {
 			exports = l.appendPlain(exports, buf, runs)
-			plainExports = true
 		}
 	}
-	return imports, exports, plainExports
+	return imports, exports
 }
 
 func (l *layout) appendTagged(moves []move, buf *roperator.Buffer, runs []roperator.Run) []move {
@@ -100,25 +96,21 @@ func (l *layout) refBits(buf *roperator.Buffer, offset int64) uint64 {
 	return space<<56 | uint64(offset)
 }
 
-// staging is what the program's vEUs need for staged operands: moves a step, elements of the areas, and
-// whether an instance keeps operands on chip.
+// staging is what the program's vEUs need for staged operands: moves a step, elements of the import area,
+// and whether an instance keeps operands on chip.
 type staging struct {
-	moves            int
-	imports, exports int64
-	resident         bool
+	moves    int
+	imports  int64
+	resident bool
 }
 
 func (s *staging) raise(o staging) {
-	s.moves, s.imports, s.exports = max(s.moves, o.moves), max(s.imports, o.imports), max(s.exports, o.exports)
+	s.moves, s.imports = max(s.moves, o.moves), max(s.imports, o.imports)
 	s.resident = s.resident || o.resident
 }
 
 func (l *layout) addStaging(c *roperator.Candidate) {
-	s := staging{resident: c.Resident != nil}
-	if len(c.Imports)+len(c.Exports) > 0 {
-		s.imports, s.exports = c.Areas()
-	}
-	l.staging.raise(s)
+	l.staging.raise(staging{imports: c.ImportArea(), resident: c.Resident != nil})
 }
 
 // allStaging covers the models of a bundle.

@@ -208,8 +208,8 @@ func (s *source) program() {
 	s.printf("  static constexpr int kSpaces = %d;\n", s.spaces())
 	s.printf("  static constexpr int kVEUs = %d;\n", s.mostVEUs())
 	st := s.allStaging()
-	s.printf("  static constexpr int kMoves = %d;\n  static constexpr int kImports = %d;\n  static constexpr int kExports = %d;\n",
-		st.moves, st.imports, st.exports)
+	s.printf("  static constexpr int kMoves = %d;\n  static constexpr int kImports = %d;\n",
+		st.moves, st.imports)
 	s.printf("  static constexpr bool kHasResident = %t;\n", st.resident)
 	s.printf("  static constexpr int kVEUsPerSM = %d;\n\n", max(1, s.plan.Spec.VEUsPerSM))
 	s.printf("  template <class VEU>\n  RT_DEVICE static void run(VEU& veu, bool persistent) {\n")

@@ -44,11 +44,11 @@ func (l *layout) addSegment(segment int) error {
 			if len(s.Waits) > math.MaxUint16 {
 				return problem("too-many-waits", "a step waits for %d others, the program tables hold %d", len(s.Waits), math.MaxUint16)
 			}
-			imports, exports, plainExports := l.stepMoves(p, s.Task)
+			imports, exports := l.stepMoves(p, s.Task)
 			l.staging.moves = max(l.staging.moves, len(imports)+len(exports))
 			steps = l.appendStep(steps, s, stepPlace{
 				wait: len(waits) / abi.WaitBytes, move: len(moves) / abi.MoveBytes,
-				imports: len(imports), exports: len(exports), plainExports: plainExports, run: runs[i],
+				imports: len(imports), exports: len(exports), run: runs[i],
 			})
 			for _, m := range imports {
 				moves = m.append(moves)
@@ -112,7 +112,6 @@ func (l *layout) mostVEUs() int {
 type stepPlace struct {
 	wait, move       int // first of its waits and moves
 	imports, exports int
-	plainExports     bool
 	run              int32
 }
 
@@ -128,10 +127,7 @@ func (l *layout) appendStep(b []byte, s vdevice.Step, at stepPlace) []byte {
 	b = le.AppendUint16(b, 0) // args_words, at load
 	signal := uint16(0)
 	if s.Signal {
-		signal |= signalBit
-	}
-	if at.plainExports {
-		signal |= plainExportsBit
+		signal = 1
 	}
 	b = le.AppendUint16(b, signal)
 	b = le.AppendUint32(b, 0) // stream

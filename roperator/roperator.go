@@ -90,7 +90,7 @@ type Candidate struct {
 	Reads  []Access         // produced data only; constants are not dependencies
 	Writes []Access
 	Work   Work
-	// Imports are the reads, Exports the writes that go through shared memory.
+	// Imports are the reads, Exports the writes that the executor carries out.
 	Imports, Exports []Staged
 	// Resident is the packed constant of which every rTask keeps its own block on chip, nil for none.
 	// Steps that follow each other on a vEU and run the same rTask of candidates with the same instance

@@ -1,39 +1,36 @@
 package roperator
 
-// Staged says that an rKernel wants an access in shared memory. The executor copies the box of an
-// import there before the rTask and that of an export from there afterwards, from and to wherever the
-// program keeps the buffer: plain memory, or words that carry tags. So the data of an edge can travel
-// in whatever way the schedule chooses, and the rKernel does not know. Elements have 4 bytes.
+// Staged says that an rKernel leaves it to the executor where an access goes. The box of an import is in
+// shared memory when the rTask starts; the elements of an export are given away one by one, by number.
+// The program may keep the buffer in plain memory or in words that carry tags: the data of an edge travel
+// as the schedule chooses, and the rKernel does not know. Elements have 4 bytes.
 type Staged struct {
 	Access Access
 	Index  int     // of the access in Reads or Writes, -1 for constants, which are no dependency
-	At     int64   // element of the import or export area that the box's first element goes to
-	Pitch  []int64 // per dim of the view: elements of the area from one index to the next
+	At     int64   // element of the import area, or number, of the box's first element
+	Pitch  []int64 // per dim of the view: how many further the next index is
 }
 
 // Run is a piece of a staged box that is contiguous on both sides.
 type Run struct {
 	Elem  int64 // first element in the buffer
-	At    int64 // first element in the area
+	At    int64 // its element of the import area, or number
 	Count int64
 }
 
-// Areas are the sizes of the import and export area that c's rTasks use, in elements.
-func (c *Candidate) Areas() (imports, exports int64) {
+// ImportArea is the size of the import area that c's rTasks use, in elements.
+func (c *Candidate) ImportArea() int64 {
+	most := int64(0)
 	var runs []Run
-	extent := func(list []Staged) int64 {
-		most := int64(0)
-		for i := range list {
-			for task := range c.Tasks {
-				runs = list[i].AppendRuns(runs[:0], task)
-				for _, r := range runs {
-					most = max(most, r.At+r.Count)
-				}
+	for i := range c.Imports {
+		for task := range c.Tasks {
+			runs = c.Imports[i].AppendRuns(runs[:0], task)
+			for _, r := range runs {
+				most = max(most, r.At+r.Count)
 			}
 		}
-		return most
 	}
-	return extent(c.Imports), extent(c.Exports)
+	return most
 }
 
 // AppendRuns cuts the box of rTask task into runs, as long as they can be.

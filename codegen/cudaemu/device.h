@@ -34,6 +34,10 @@ inline void store_relaxed_gpu(uint64_t* p, uint64_t v) {
 
 // Tagged words carry nothing but themselves, also for ThreadSanitizer.
 inline uint64_t load_word(const uint64_t* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+inline void load_words(const uint64_t* p, uint64_t (&v)[2]) {
+  if (reinterpret_cast<uintptr_t>(p) % 16 != 0) emu::running_block->fail("a pair of tagged words that is not aligned");
+  v[0] = load_word(p), v[1] = load_word(p + 1);
+}
 inline void store_word(uint64_t* p, uint64_t v) {
   __atomic_store_n(p, v, __ATOMIC_RELAXED);
   emu::running_block->grid()->publish();

@@ -40,6 +40,27 @@ struct Operand3 {
   int64_t s0, s1, s2;
 };
 
+// Where count elements of 4 bytes are that an rKernel takes from the import area (Task::in), where the
+// executor brings them before the rTask, or gives away by number (Task::put).
+struct alignas(16) Move {
+  uint64_t at;      // what kind says
+  uint32_t staged;  // first element in the import area, or the number of the first result
+  uint16_t count;
+  uint16_t kind;
+};
+static_assert(sizeof(Move) == 16);
+
+enum MoveKind : uint16_t {
+  kPlainMove = 0,   // at: a Ref to elements in global memory
+  kTaggedMove = 1,  // at: the number of the first tagged word
+};
+
+// The steps that a block of a launch runs: first up to last.
+struct StepRange {
+  uint32_t first, last;
+};
+static_assert(sizeof(StepRange) == 8);
+
 struct alignas(16) float4v {
   float x, y, z, w;
 };
@@ -61,11 +82,31 @@ struct Task {
   char* const* bases;  // address of every space
   int threads;         // kThreads
   const float* in;     // import area: operands that the executor brought (Candidate.Imports)
-  float* out;          // export area: results that the executor takes away (Candidate.Exports)
+  const Move* exports;  // where results go that are given away by number (Candidate.Exports)
+  int export_count;
+  uint32_t tag;  // of this launch
+  uint64_t* tagged;
 
   template <class T>
   RT_DEVICE T* ptr(Ref r) const {
     return reinterpret_cast<T*>(detail::global(bases[r.bits >> 56] + (r.bits & kRefOffsetMask)));
+  }
+
+  // Gives away result number at: to whoever polls it, to plain memory, or both.
+  RT_DEVICE void put(int at, float x) const {
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    RT_NO_UNROLL
+    for (int k = 0; k < export_count; ++k) {
+      const Move& m = exports[k];
+      const uint32_t i = static_cast<uint32_t>(at) - m.staged;
+      if (i >= m.count) continue;
+      if (m.kind == kTaggedMove) {
+        detail::store_word(tagged + m.at + i, static_cast<uint64_t>(tag) << 32 | bits);
+      } else {
+        ptr<uint32_t>(Ref{m.at})[i] = bits;
+      }
+    }
   }
 
   // Barrier over the kThreads threads of this rTask; the vEU's other threads do not take part.

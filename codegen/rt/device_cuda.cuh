@@ -42,6 +42,11 @@ RT_DEVICE void store_relaxed_gpu(uint64_t* p, uint64_t v) {
 RT_DEVICE uint64_t load_word(const uint64_t* p) { return load_relaxed_gpu(p); }
 RT_DEVICE void store_word(uint64_t* p, uint64_t v) { store_relaxed_gpu(p, v); }
 
+// Two neighbours at once, the first at a multiple of 16 bytes; each is a single access for itself.
+RT_DEVICE void load_words(const uint64_t* p, uint64_t (&v)[2]) {
+  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(v[0]), "=l"(v[1]) : "l"(p) : "memory");
+}
+
 // Shared memory keeps what the last rTask left; the emulator makes that visible.
 RT_DEVICE void poison(char*, int) {}
 

@@ -9,25 +9,23 @@
 
 namespace rt {
 
-// The executor's own shared memory. Moves are read until all of a step's results are out, when the
-// operands of the step after the next are on their way already.
+// The executor's own shared memory.
 template <int Spaces, int ArgsBytes, int Moves>
 struct alignas(128) Control {
   char* bases[Spaces];
   Step ring[4];
   alignas(16) char args[2][ArgsBytes];
   alignas(16) Wait waits[2][kStagedWaits];
-  Move moves[4][Moves > 0 ? Moves : 1];
+  Move moves[2][Moves > 0 ? Moves : 1];
 };
 
-// A vEU's shared memory: the executor's, the import and export areas, the rTask's.
+// A vEU's shared memory: the executor's, the import area, the rTask's.
 template <class Program>
 struct SharedLayout {
   using ControlBlock = Control<Program::kSpaces, Program::kArgsBytes, Program::kMoves>;
   static constexpr size_t area(int floats) { return (4 * static_cast<size_t>(floats) + 127) / 128 * 128; }
   static constexpr size_t kImports = sizeof(ControlBlock);
-  static constexpr size_t kExports = kImports + area(Program::kImports);
-  static constexpr size_t kTask = kExports + area(Program::kExports);
+  static constexpr size_t kTask = kImports + area(Program::kImports);
 };
 
 // What the rKernel instances of a program need at most; an emitted Program derives from it.
@@ -107,18 +105,18 @@ class VEU {
     static_assert(K::kThreads % 32 == 0 && K::kThreads <= Program::kThreads && K::kShared <= Program::kShared);
     const uint32_t left = last_ - i, n = c_.ring[i % 4].run;
     const uint32_t stop = i + (n < left ? n : left);
-    const Task t = task<K>();
     typename K::Resident kept;
+    now_ = i;
     detail::poison(smem_, static_cast<int>(l_.shared));
     if (tid_ < K::kThreads) {
-      K::load(t, *reinterpret_cast<const typename K::Args*>(c_.args[i % 2]), static_cast<int>(c_.ring[i % 4].rtask), kept);
+      K::load(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % 2]), static_cast<int>(c_.ring[i % 4].rtask), kept);
     }
     RT_NO_UNROLL
     for (; i < stop; ++i) {
       prefetch(i);
       begin(i);
       if (tid_ < K::kThreads) {
-        K::compute_rtask(t, *reinterpret_cast<const typename K::Args*>(c_.args[i % 2]),
+        K::compute_rtask(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % 2]),
                          static_cast<int>(c_.ring[i % 4].rtask), kept);
       }
       end(i);
@@ -190,16 +188,23 @@ class VEU {
   RT_DEVICE uint32_t segment() const { return l_.segment; }
 
  private:
+  // What the rTask of the current step is told.
   template <class K>
   RT_DEVICE Task task() const {
-    return Task{tid_, smem_, c_.bases, K::kThreads, area(Layout::kImports), area(Layout::kExports)};
+    if constexpr (Program::kMoves > 0) {
+      const Step& s = c_.ring[now_ % 4];
+      return Task{tid_, smem_, c_.bases, K::kThreads, imports(), c_.moves[now_ % 2] + s.imports, s.exports, tag(), l_.tagged};
+    } else {
+      return Task{tid_, smem_, c_.bases, K::kThreads, nullptr, nullptr, 0, 0, nullptr};
+    }
   }
-  RT_DEVICE float* area(size_t offset) const {
-    return reinterpret_cast<float*>(reinterpret_cast<char*>(&c_) + offset);
+  RT_DEVICE float* imports() const {
+    return reinterpret_cast<float*>(reinterpret_cast<char*>(&c_) + Layout::kImports);
   }
 
-  // Starts the copies of what the steps after i need.
+  // Makes i the current step and starts the copies of what those after it need.
   RT_DEVICE void prefetch(uint32_t i) {
+    now_ = i;
     if (i + 1 < last_) fetch_operands(i + 1);
     if (i + 2 < last_) fetch_step(i + 2);
     cp_async_commit();
@@ -212,7 +217,7 @@ class VEU {
     if (l_.persistent && s.wait_count > 0) wait(c_.waits[i % 2], l_.waits + s.wait_begin, s.wait_count, p);
     if constexpr (Program::kMoves > 0) {
       if (s.imports > 0) {
-        each_move(c_.moves[i % 4], s.imports, [&](const Move& m, uint32_t at, uint32_t stride) {
+        each_move(c_.moves[i % 2], s.imports, [&](const Move& m, uint32_t at, uint32_t stride) {
           if (m.kind == kTaggedMove) {
             import_tagged(m, at, stride, p);
           } else {
@@ -226,17 +231,8 @@ class VEU {
 
   // Everything that has to happen after it.
   RT_DEVICE void end(uint32_t i) {
-    const Step& s = c_.ring[i % 4];
-    const bool signal = l_.persistent && (s.signal & kSignal) != 0;
+    const bool signal = l_.persistent && c_.ring[i % 4].signal;
     settle();
-    if constexpr (Program::kMoves > 0) {
-      if (s.exports > 0) {
-        each_move(c_.moves[i % 4] + s.imports, s.exports,
-                  [&](const Move& m, uint32_t at, uint32_t stride) { export_move(m, at, stride); });
-        // What went to plain memory may be read by the next step, or be published.
-        if ((s.signal & kPlainExports) != 0) detail::block_barrier();
-      }
-    }
     if (signal) publish(i - first_);
   }
 
@@ -251,52 +247,50 @@ class VEU {
     for (uint32_t m = team; m < n; m += teams) body(moves[m], member * 32 + lane, members * 32);
   }
 
-  // Polls the words themselves, four at a time.
+  // Polls the words themselves, two pairs at a time.
   RT_DEVICE void import_tagged(const Move& m, uint32_t at, uint32_t stride, Place p) {
     const uint64_t* words = l_.tagged + m.at;
-    uint32_t* to = reinterpret_cast<uint32_t*>(area(Layout::kImports)) + m.staged;
+    uint32_t* to = reinterpret_cast<uint32_t*>(imports()) + m.staged;
+    const bool pairs = (m.at | m.count) % 2 == 0;
+    const uint32_t wide = pairs ? 2 : 1, count = m.count / wide;
     const uint32_t tag = this->tag();
     RT_NO_UNROLL
-    for (; at < m.count; at += 4 * stride) {
-      uint64_t v[4] = {};
+    for (; at < count; at += 2 * stride) {
+      uint64_t v[2][2] = {};
       detail::Patience patience(l_.patience_ns);
       for (;;) {
         bool all = true;
         RT_UNROLL
-        for (uint32_t k = 0; k < 4; ++k) {
-          if (at + k * stride < m.count) {
-            v[k] = detail::load_word(words + at + k * stride);
-            all = all && static_cast<uint32_t>(v[k] >> 32) == tag;
+        for (uint32_t k = 0; k < 2; ++k) {
+          const uint32_t i = at + k * stride;
+          if (i >= count) continue;
+          if (pairs) {
+            detail::load_words(words + 2 * i, v[k]);
+            all = all && static_cast<uint32_t>(v[k][0] >> 32) == tag && static_cast<uint32_t>(v[k][1] >> 32) == tag;
+          } else {
+            v[k][0] = detail::load_word(words + i);
+            all = all && static_cast<uint32_t>(v[k][0] >> 32) == tag;
           }
         }
         if (all || !l_.persistent) break;
-        patience.spent(true, l_.report, Report{2, veu_, p.order, 0, static_cast<uint32_t>(m.at + at), p.op, p.rtask, tag, v[0] >> 32});
+        patience.spent(true, l_.report,
+                       Report{2, veu_, p.order, 0, static_cast<uint32_t>(m.at + wide * at), p.op, p.rtask, tag, v[0][0] >> 32});
       }
       RT_UNROLL
-      for (uint32_t k = 0; k < 4; ++k) {
-        if (at + k * stride < m.count) to[at + k * stride] = static_cast<uint32_t>(v[k]);
+      for (uint32_t k = 0; k < 2; ++k) {
+        const uint32_t i = at + k * stride;
+        if (i >= count) continue;
+        to[wide * i] = static_cast<uint32_t>(v[k][0]);
+        if (pairs) to[2 * i + 1] = static_cast<uint32_t>(v[k][1]);
       }
     }
   }
 
   RT_DEVICE void import_plain(const Move& m, uint32_t at, uint32_t stride) {
     const uint32_t* from = plain(m);
-    uint32_t* to = reinterpret_cast<uint32_t*>(area(Layout::kImports)) + m.staged;
+    uint32_t* to = reinterpret_cast<uint32_t*>(imports()) + m.staged;
     RT_NO_UNROLL
     for (; at < m.count; at += stride) to[at] = from[at];
-  }
-
-  RT_DEVICE void export_move(const Move& m, uint32_t at, uint32_t stride) {
-    const uint32_t* from = reinterpret_cast<const uint32_t*>(area(Layout::kExports)) + m.staged;
-    const uint64_t tag = static_cast<uint64_t>(this->tag()) << 32;
-    RT_NO_UNROLL
-    for (; at < m.count; at += stride) {
-      if (m.kind == kTaggedMove) {
-        detail::store_word(l_.tagged + m.at + at, tag | from[at]);
-      } else {
-        plain(m)[at] = from[at];
-      }
-    }
   }
 
   RT_DEVICE uint32_t* plain(const Move& m) const {
@@ -323,7 +317,7 @@ class VEU {
     if constexpr (Program::kMoves > 0) {
       RT_NO_UNROLL
       for (int w = tid_; w < s.imports + s.exports; w += threads_) {
-        cp_async16(&c_.moves[i % 4][w], l_.moves + s.move_begin + w);
+        cp_async16(&c_.moves[i % 2][w], l_.moves + s.move_begin + w);
       }
     }
     if (l_.persistent) {
@@ -354,7 +348,7 @@ class VEU {
   ControlBlock& c_;
   char* smem_;
   int tid_, threads_;
-  uint32_t first_ = 0, last_ = 0;  // its steps in this launch
+  uint32_t first_ = 0, last_ = 0, now_ = 0;  // its steps in this launch, and the current one
   uint32_t veu_;
   uint64_t epoch_;     // nobody has published more before this launch
   uint64_t launches_;  // so many before this one

@@ -15,7 +15,7 @@ struct alignas(16) Step {
   uint16_t wait_count;
   uint16_t instance;     // case of the switch over rKernel instances
   uint16_t args_words;   // 16-byte words of its Args; filled in when the tables are loaded
-  uint16_t signal;       // StepSignal
+  uint16_t signal;       // somebody waits for this step
   uint32_t stream;       // its weight block in the weights space, in units of 16 bytes
   uint32_t stream_words;  // length of the block in units of 16 bytes; 0: the rTask streams nothing
   uint32_t move_begin;   // its imports, then its exports
@@ -26,11 +26,6 @@ struct alignas(16) Step {
 };
 static_assert(sizeof(Step) == 64);
 
-enum StepSignal : uint16_t {
-  kSignal = 1,        // somebody waits for this step
-  kPlainExports = 2,  // some of its exports go to plain memory
-};
-
 // The step at which prog[veu][order] must be complete. With kCounterWait set in veu: the counter
 // numbered by the rest must have got order additions in this launch.
 struct Wait {
@@ -38,27 +33,6 @@ struct Wait {
 };
 static_assert(sizeof(Wait) == 8);
 constexpr uint32_t kCounterWait = 0x80000000u;
-
-// Moves operands that an rKernel wants in shared memory (Task::staged) there before its rTask, and back
-// afterwards: count elements of 4 bytes.
-struct alignas(16) Move {
-  uint64_t at;      // what kind says
-  uint32_t staged;  // first element in the staging area
-  uint16_t count;
-  uint16_t kind;
-};
-static_assert(sizeof(Move) == 16);
-
-enum MoveKind : uint16_t {
-  kPlainMove = 0,   // at: a Ref to elements in global memory
-  kTaggedMove = 1,  // at: the number of the first tagged word
-};
-
-// The steps that a block of a launch runs: first up to last.
-struct StepRange {
-  uint32_t first, last;
-};
-static_assert(sizeof(StepRange) == 8);
 
 // Every segment has a step array of its own: a 128-byte line for each vEU and behind them one for each
 // counter. A vEU's line holds its flag, which others poll, and what only it touches: the epoch of its

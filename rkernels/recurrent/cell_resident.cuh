@@ -1,7 +1,7 @@
 // Cell (cell.cuh) for runs of steps with the same weights: an rTask's block of the packed [W, R] is loaded
 // once and stays in registers and, what does not fit there, in shared memory. Inputs come through the
-// import area and the new state leaves through the export area, so that what travels between vEUs may
-// be tagged data.
+// import area and the new state is given away by number, so that what travels between vEUs may be tagged
+// data.
 #pragma once
 
 #include "common/tile.cuh"
@@ -33,7 +33,7 @@ struct CellResident {
     rt::Ref lens;            // seq_len, if has_lens
     int32_t x;               // import area: [MB][inputs + hidden], x and h; under kGruState h is r·h
     int32_t h0, gate;        // import area: [MB][kUnits] previous h (GRU) and z (kGruState)
-    int32_t out0, out_r, y;  // export area: [MB][kUnits] next h or z, r·h (kGruGates), y if has_y
+    int32_t out0, out_r, y;  // numbers of results: [MB][kUnits] next h or z, r·h (kGruGates), y if has_y
     int32_t batch, inputs, hidden;
     Div tiles;  // slices of units
     int32_t step;
@@ -188,8 +188,8 @@ struct CellResident {
       h = live ? o * H::apply(a.act_h, c) : t.in[a.x + m * K + a.inputs + unit];
       a.out1.write(t, b0 + m, unit, live ? c : c0);
     } else if constexpr (Kind == kGruGates) {
-      t.out[a.out_r + at] = F::apply(a.f, s[1]) * t.in[a.h0 + at];
-      t.out[a.out0 + at] = F::apply(a.f, s[0]);
+      t.put(a.out_r + at, F::apply(a.f, s[1]) * t.in[a.h0 + at]);
+      t.put(a.out0 + at, F::apply(a.f, s[0]));
       return;
     } else {
       const float h0 = t.in[a.h0 + at];
@@ -203,8 +203,8 @@ struct CellResident {
       }
       h = live ? (1.0f - z) * G::apply(a.g, candidate) + z * h0 : h0;
     }
-    t.out[a.out0 + at] = h;
-    if (a.has_y) t.out[a.y + at] = live ? h : 0.0f;
+    t.put(a.out0 + at, h);
+    if (a.has_y) t.put(a.y + at, live ? h : 0.0f);
   }
 };
 

@@ -9,11 +9,10 @@ import (
 
 // Needs is what a vEU must have to run a program's rTasks.
 type Needs struct {
-	Threads   int // of the rTask with the most
-	Shared    int // bytes
-	Registers int // a thread
-	// Imports and Exports are the areas for staged operands, in elements of 4 bytes.
-	Imports, Exports int64
+	Threads   int   // of the rTask with the most
+	Shared    int   // bytes
+	Registers int   // a thread
+	Imports   int64 // size of the import area, in elements of 4 bytes
 }
 
 // Add raises the needs to those of another rTask.
@@ -24,14 +23,11 @@ func (n *Needs) Add(threads, shared, registers int) {
 // AddCandidate raises the needs to those of the candidate's rTasks.
 func (n *Needs) AddCandidate(c *roperator.Candidate) {
 	n.Add(c.Inst.Threads(), c.Inst.Shared(), c.Inst.Registers())
-	if len(c.Imports)+len(c.Exports) > 0 {
-		imports, exports := c.Areas()
-		n.Imports, n.Exports = max(n.Imports, imports), max(n.Exports, exports)
-	}
+	n.Imports = max(n.Imports, c.ImportArea())
 }
 
-// SharedBytes is the shared memory of a vEU: the rTasks', the areas and the executor's own.
-func (n *Needs) SharedBytes() int { return n.Shared + int(4*(n.Imports+n.Exports)) }
+// SharedBytes is the shared memory of a vEU: the rTasks' and the import area.
+func (n *Needs) SharedBytes() int { return n.Shared + int(4*n.Imports) }
 
 // Needs computes what the program's vEUs must have.
 func (p *Program) Needs() Needs {
