@@ -86,6 +86,30 @@ func TestEmulatedProgram(t *testing.T) {
 	}
 }
 
+// Counters grow from launch to launch, beside flags.
+func TestCounters(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		every    int
+		unrolled bool
+	}{{1, false}, {2, false}, {2, true}} {
+		s := newStencilPlan(t, 4, 8, 64)
+		s.count(c.every)
+		lib := buildEmulated(t, emitStencil(t, s, Options{Unrolled: c.unrolled}), "stencil", "-O1")
+		for seed := uint64(1); seed <= 3; seed++ {
+			l := openLib(t, lib, runner.Options{Seed: seed})
+			for range 4 {
+				if n := s.mismatches(t, l); n > 0 {
+					t.Errorf("%+v, seed %d: %d elements are wrong", c, seed, n)
+				}
+			}
+		}
+		if n := s.mismatches(t, openLib(t, lib, runner.Options{Mode: runner.Waves})); n > 0 {
+			t.Errorf("%+v in waves: %d elements are wrong", c, n)
+		}
+	}
+}
+
 func runnerOptions(name string) runner.Options { return runner.Options{Name: name} }
 
 // Segments of both kinds, on different numbers of vEUs, share a context's step array.

@@ -58,6 +58,10 @@ func TestThreadSanitizer(t *testing.T) {
 	if report := run(s, emitStencil(t, s, Options{})); report != "" {
 		t.Errorf("a correct program is not clean: %s", report)
 	}
+	s.count(2)
+	if report := run(s, emitStencil(t, s, Options{})); report != "" {
+		t.Errorf("a correct program with counters is not clean: %s", report)
+	}
 	s.plantMissingWait()
 	if report := run(s, emitStencil(t, s, Options{})); !strings.Contains(report, "data race") {
 		t.Errorf("a missing wait was not reported: %q", report)
@@ -97,9 +101,32 @@ func TestDeadlockIsReported(t *testing.T) {
 	if !errors.As(err, &status) || status.Code != abi.RunFailed {
 		t.Fatalf("got %v, want run failed", err)
 	}
-	for _, want := range []string{"waits for vEU 2, step 3", "expected flag 4, seen 3", "ONNX nodes: node_4"} {
+	for _, want := range []string{"segment 0", "waits for vEU 2, step 3", "expected flag 4, seen 3", "ONNX nodes: node_4"} {
 		if !strings.Contains(status.Text, want) {
 			t.Errorf("the report lacks %q: %s", want, status.Text)
+		}
+	}
+}
+
+// An addition left out never lets those go on who wait for the counter.
+func TestMissingAdditionIsReported(t *testing.T) {
+	t.Parallel()
+	s := newStencilPlan(t, 4, 7, 256)
+	s.count(1)
+	dir := emitStencil(t, s, Options{})
+	// In the tables the step still counts among those to wait for: what is left out is the addition.
+	replaceIn(t, filepath.Join(dir, "stencil.cu"), "if (add) detail", "if (add && !(veu_ == 2 && order == 3)) detail")
+	l := openLib(t, buildEmulated(t, dir, "stencil"), runner.Options{})
+	for range 2 {
+		_, err := l.Run([][]byte{floatBytes(testInput(1024))})
+		var status *runner.StatusError
+		if !errors.As(err, &status) || status.Code != abi.RunFailed {
+			t.Fatalf("got %v, want run failed", err)
+		}
+		for _, want := range []string{"waits for counter 3 of 4 additions", "expected 4, seen 3", "ONNX nodes: node_4"} {
+			if !strings.Contains(status.Text, want) {
+				t.Errorf("the report lacks %q: %s", want, status.Text)
+			}
 		}
 	}
 }

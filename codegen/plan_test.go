@@ -81,6 +81,20 @@ func newStencilPlan(t testing.TB, veus, stages, tile int) *stencilPlan {
 	return s
 }
 
+// count puts a counter in the place of the flags of every so manieth stage: whoever waits for some tiles of
+// the stage then waits for all.
+func (s *stencilPlan) count(every int) {
+	p := s.plan.Segments[0].Program
+	for st := 0; st < s.stages-1; st += every {
+		c := int32(p.Counters)
+		p.Counters++
+		for _, steps := range p.Steps {
+			steps[st].Adds, steps[st].Signal = c+1, false
+			steps[st+1].Waits, steps[st+1].Counters = nil, []int32{c}
+		}
+	}
+}
+
 // place is the vEU of tile k in a stage.
 func (s *stencilPlan) place(k, stage int) int { return ((k+stage)%s.veus + s.veus) % s.veus }
 

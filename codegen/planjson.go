@@ -22,8 +22,9 @@ type planOp struct {
 }
 
 // writePlan writes NAME.plan.json: which rTask of which rOperator, so of which ONNX nodes, runs where
-// and when. steps[vEU][order] is [index in ops, rTask, wave, signal, vEU and order of each wait …]; the
-// waves of a parallel graph are its nodes, whose stream s has the vEUs from s·vEUs of the device on.
+// and when. steps[vEU][order] is [index in ops, rTask, wave, signal, counter it adds to, vEU and order of
+// each wait …]. A wait for counter c is -1-c and the number of its additions; -1 is no counter to add to.
+// The waves of a parallel graph are its nodes, whose stream s has the vEUs from s·vEUs of the device on.
 func (l *layout) writePlan(w io.Writer) error {
 	b := bufio.NewWriterSize(w, 1<<18)
 	head, err := json.Marshal(struct {
@@ -36,7 +37,7 @@ func (l *layout) writePlan(w io.Writer) error {
 		Arena   int64  `json:"arena_bytes"`
 		ROps    int    `json:"roperators"`
 		RTasks  int    `json:"rtasks"`
-	}{1, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps()})
+	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps()})
 	if err != nil {
 		return err
 	}
@@ -51,8 +52,8 @@ func (l *layout) writePlan(w io.Writer) error {
 	}
 	fmt.Fprint(b, "],\n \"segments\": [")
 	for i, seg := range l.plan.Segments {
-		fmt.Fprintf(b, "%s\n  {\"kind\": %q, \"veus\": %d, \"waves\": %d, \"serial\": %t,", comma(i), seg.Kind, len(seg.Program.Steps),
-			seg.Program.Waves, seg.Serial)
+		fmt.Fprintf(b, "%s\n  {\"kind\": %q, \"veus\": %d, \"waves\": %d, \"counters\": %d, \"serial\": %t,", comma(i), seg.Kind,
+			len(seg.Program.Steps), seg.Program.Waves, seg.Program.Counters, seg.Serial)
 		l.writeNodes(b, seg)
 		fmt.Fprint(b, " \"steps\": [")
 		l.writeSteps(b, seg.Program)
@@ -85,6 +86,7 @@ func (l *layout) writeNodes(b *bufio.Writer, seg vdevice.Segment) {
 }
 
 func (l *layout) writeSteps(b *bufio.Writer, p *vdevice.Program) {
+	additions := p.Contributors()
 	for v, steps := range p.Steps {
 		fmt.Fprintf(b, "%s\n   [", comma(v))
 		for i, s := range steps {
@@ -92,9 +94,12 @@ func (l *layout) writeSteps(b *bufio.Writer, p *vdevice.Program) {
 			if s.Signal {
 				signal = 1
 			}
-			fmt.Fprintf(b, "%s[%d,%d,%d,%d", comma(i), l.opIndex[s.Task.Op], s.Task.Index, s.Wave, signal)
+			fmt.Fprintf(b, "%s[%d,%d,%d,%d,%d", comma(i), l.opIndex[s.Task.Op], s.Task.Index, s.Wave, signal, s.Adds-1)
 			for _, w := range s.Waits {
 				fmt.Fprintf(b, ",%d,%d", w.VEU, w.Order)
+			}
+			for _, c := range s.Counters {
+				fmt.Fprintf(b, ",%d,%d", -1-c, len(additions[c]))
 			}
 			fmt.Fprint(b, "]")
 		}

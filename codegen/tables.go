@@ -29,26 +29,28 @@ func (l *layout) addSegment(segment int) error {
 		kind: seg.Kind, veus: len(rows), waves: p.Waves, streams: seg.Streams(), at: l.tableBytes, firstLine: l.lines,
 	}
 	if seg.Kind == vdevice.RProgram { // others need no step array
+		t.counters = p.Counters
 		l.lines += t.veus + t.counters
 	}
 	for _, steps := range rows {
 		t.stepCount += len(steps)
 		t.maxSteps = max(t.maxSteps, len(steps))
 	}
+	additions := p.Contributors()
 	var steps, waits, moves []byte
 	le := binary.LittleEndian
 	for v, vs := range rows {
 		runs := p.Runs(v)
 		for i, s := range vs {
 			waits = padTo(waits, 16) // the executor copies waits in pairs
-			if len(s.Waits) > math.MaxUint16 {
-				return problem("too-many-waits", "a step waits for %d others, the program tables hold %d", len(s.Waits), math.MaxUint16)
+			if n := len(s.Waits) + len(s.Counters); n > math.MaxUint16 {
+				return problem("too-many-waits", "a step waits for %d others, the program tables hold %d", n, math.MaxUint16)
 			}
 			imports, exports := l.stepMoves(p, s.Task)
 			l.staging.moves = max(l.staging.moves, len(imports)+len(exports))
 			steps = l.appendStep(steps, s, stepPlace{
 				wait: len(waits) / abi.WaitBytes, move: len(moves) / abi.MoveBytes,
-				imports: len(imports), exports: len(exports), run: runs[i],
+				imports: len(imports), exports: len(exports), run: runs[i], counters: t.veus,
 			})
 			for _, m := range imports {
 				moves = m.append(moves)
@@ -58,6 +60,9 @@ func (l *layout) addSegment(segment int) error {
 			}
 			for _, w := range s.Waits {
 				waits = le.AppendUint32(le.AppendUint32(waits, uint32(w.VEU)), uint32(w.Order))
+			}
+			for _, c := range s.Counters {
+				waits = le.AppendUint32(le.AppendUint32(waits, abi.CounterWait|uint32(t.veus)+uint32(c)), uint32(len(additions[c])))
 			}
 		}
 	}
@@ -113,6 +118,7 @@ type stepPlace struct {
 	wait, move       int // first of its waits and moves
 	imports, exports int
 	run              int32
+	counters         int // line of the first counter, behind the vEUs'
 }
 
 func (l *layout) appendStep(b []byte, s vdevice.Step, at stepPlace) []byte {
@@ -122,7 +128,7 @@ func (l *layout) appendStep(b []byte, s vdevice.Step, at stepPlace) []byte {
 	b = le.AppendUint32(b, uint32(s.Task.Index))
 	b = le.AppendUint32(b, 0) // args, at load
 	b = le.AppendUint32(b, uint32(at.wait))
-	b = le.AppendUint16(b, uint16(len(s.Waits)))
+	b = le.AppendUint16(b, uint16(len(s.Waits)+len(s.Counters)))
 	b = le.AppendUint16(b, uint16(l.ops[op].instance))
 	b = le.AppendUint16(b, 0) // args_words, at load
 	signal := uint16(0)
@@ -135,7 +141,11 @@ func (l *layout) appendStep(b []byte, s vdevice.Step, at stepPlace) []byte {
 	b = le.AppendUint32(b, uint32(at.move))
 	b = le.AppendUint16(le.AppendUint16(b, uint16(at.imports)), uint16(at.exports))
 	b = le.AppendUint32(b, uint32(at.run))
-	b = le.AppendUint32(b, 0) // add
+	add := uint32(0)
+	if s.Adds > 0 {
+		add = uint32(at.counters) + uint32(s.Adds) - 1
+	}
+	b = le.AppendUint32(b, add)
 	return append(b, make([]byte, abi.StepBytes-48)...)
 }
 

@@ -15,13 +15,14 @@ func (s *source) unrolled() {
 		if seg.Kind != vdevice.RProgram {
 			continue
 		}
+		u := unrolledSegment{s, s.segments[i].veus, seg.Program.Contributors()}
 		for v, steps := range seg.Program.Steps {
 			if len(steps) == 0 {
 				continue
 			}
 			s.printf("    if (veu.segment() == %d && veu.index() == %d) {\n", i, v)
 			for order, st := range steps {
-				s.unrolledStep(order, st)
+				u.step(order, st)
 			}
 			s.printf("      return;\n    }\n")
 		}
@@ -29,20 +30,33 @@ func (s *source) unrolled() {
 	s.printf("  }\n")
 }
 
-func (s *source) unrolledStep(order int, st vdevice.Step) {
+type unrolledSegment struct {
+	*source
+	veus      int
+	additions [][]vdevice.At // per counter
+}
+
+func (s *unrolledSegment) step(order int, st vdevice.Step) {
 	op := s.opIndex[st.Task.Op]
 	u := s.ops[op]
 	in := s.instances[u.instance]
-	if len(st.Waits) > 0 {
-		waits := make([]string, len(st.Waits))
-		for i, w := range st.Waits {
-			waits[i] = fmt.Sprintf("{%d, %d}", w.VEU, w.Order)
-		}
+	var waits []string
+	for _, w := range st.Waits {
+		waits = append(waits, fmt.Sprintf("{%d, %d}", w.VEU, w.Order))
+	}
+	for _, c := range st.Counters {
+		waits = append(waits, fmt.Sprintf("{rt::kCounterWait | %d, %d}", s.veus+int(c), len(s.additions[c])))
+	}
+	if len(waits) > 0 {
 		s.printf("      veu.barrier({%s}, {%d, %d, %d});\n", strings.Join(waits, ", "), order, op, st.Task.Index)
 	}
 	s.printf("      veu.template step<kernels::%s>(device_%s[%d], %d);  // %s\n", in.alias, argsName(in), u.row,
 		st.Task.Index, comment(u.op.Name))
-	if st.Signal {
-		s.printf("      veu.publish(%d);\n", order)
+	add := 0
+	if st.Adds > 0 {
+		add = s.veus + int(st.Adds) - 1
+	}
+	if st.Signal || add > 0 {
+		s.printf("      veu.publish(%d, %t, %d);\n", order, st.Signal, add)
 	}
 }

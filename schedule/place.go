@@ -80,8 +80,12 @@ type front struct {
 	// The latest end, its vEU, and the latest end on any other vEU.
 	last, others float64
 	lastVEU      int32
-	// Per vEU, kept when the set has several users: how many flags it has to poll to know the front to
-	// be done, 0 once it does, and when the last of them is set.
+	// How many flags or counters stand for the front, and how much later than the rTasks' ends they are
+	// set.
+	polled int32
+	later  float64
+	// Per vEU, kept when the set has several users: how many of them it has to poll to know the front to
+	// be done, 0 once it does, and when the last is set.
 	flags []int32
 	set   []float64
 }
@@ -105,6 +109,8 @@ func (p *placer) front(s *taskSet) *front {
 			f.others = max(f.others, end)
 		}
 	}
+	polled, later := p.spec.WaitFor(len(f.veus))
+	f.polled, f.later = int32(polled), later
 	if s.users > 1 {
 		f.flags, f.set = make([]int32, len(p.busy)), make([]float64, len(p.busy))
 		f.fill(f.flags, f.set)
@@ -114,9 +120,12 @@ func (p *placer) front(s *taskSet) *front {
 
 // fill computes what each vEU has to poll. Its own rTasks have no flags for it.
 func (f *front) fill(flags []int32, set []float64) {
-	n := int32(len(f.veus))
 	for v := range flags {
-		flags[v], set[v] = n, f.last
+		flags[v], set[v] = f.polled, f.last+f.later
+	}
+	n := int32(len(f.veus))
+	if f.polled < n {
+		return // a counter counts the vEU's own rTasks too
 	}
 	for _, v := range f.veus {
 		flags[v] = n - 1

@@ -50,6 +50,9 @@ const (
 	MoveBytes = 16
 )
 
+// CounterWait, in a wait's first word, says that the rest is the line of a counter.
+const CounterWait = 1 << 31
+
 // Address spaces of an rt::Ref: its top 8 bits.
 const (
 	ArenaSpace     = 0

@@ -45,9 +45,8 @@ struct Warp {
 
 // What a waiting vEU waits for; reported when it never comes.
 struct WaitNote {
-  uint32_t veu = 0, step = 0, on_veu = 0, on_order = 0, op = 0, rtask = 0;
+  uint32_t set = 0, segment = 0, veu = 0, step = 0, on_veu = 0, on_order = 0, op = 0, rtask = 0;
   uint64_t expected = 0, seen = 0;
-  bool set = false;
 };
 
 class Block;
@@ -75,9 +74,9 @@ class Block {
   RT_EMU_QUIET char* shared() const { return shared_; }
   RT_EMU_QUIET Grid* grid() const { return grid_; }
   RT_EMU_QUIET void set_note(const WaitNote& n) {
-    note_.veu = n.veu, note_.step = n.step, note_.on_veu = n.on_veu, note_.on_order = n.on_order;
+    note_.set = n.set, note_.segment = n.segment, note_.veu = n.veu, note_.step = n.step;
+    note_.on_veu = n.on_veu, note_.on_order = n.on_order;
     note_.op = n.op, note_.rtask = n.rtask, note_.expected = n.expected, note_.seen = n.seen;
-    note_.set = true;
   }
   RT_EMU_QUIET void barrier(int id, int expected) { wait_at(barriers_[id], expected); }
   RT_EMU_QUIET void warp_barrier() { wait_at(warps_[current_->tid / kWarp].barrier, lanes(current_->tid / kWarp)); }
@@ -200,7 +199,7 @@ inline void Block::reset(Grid* grid, int index, uint64_t seed) {
     ready_[i] = i;
   }
   ready_count_ = threads_, polling_count_ = finished_ = 0;
-  current_ = nullptr, aborted_ = stuck_ = false, note_.set = false, error_[0] = 0;
+  current_ = nullptr, aborted_ = stuck_ = false, note_.set = 0, error_[0] = 0;
   seen_version_ = grid->version();
 }
 

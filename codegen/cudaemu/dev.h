@@ -90,7 +90,7 @@ int resident_veus(int, const Options& o) {
 
 // What the watchdog of a GPU's debug build reports, the emulator always knows.
 inline Report to_report(const emu::WaitNote& n) {
-  return Report{1, n.veu, n.step, n.on_veu, n.on_order, n.op, n.rtask, n.expected, n.seen};
+  return Report{n.set, n.segment, n.veu, n.step, n.on_veu, n.on_order, n.op, n.rtask, n.expected, n.seen};
 }
 
 // Calls body(i) for all launches of a segment, in an order that their streams and waits allow, drawn from
@@ -140,7 +140,7 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
   throw Error{kRunFailed, f.text};
 }
 
-// A launch that ended early leaves flags and epochs of different runs; nothing is running any more.
+// A launch that ended early leaves flags, epochs and tags of different runs; nothing is running any more.
 inline void after_failure(void* flags, size_t bytes) { clear(flags, bytes); }
 
 // Every byte of memory with undefined contents becomes 0xFF, in floats a NaN, so that reading too early

@@ -23,11 +23,19 @@ inline void store_relaxed_gpu(uint64_t* p, uint64_t v) {
   __atomic_store_n(p, v, __ATOMIC_RELEASE);
   emu::running_block->grid()->publish();
 }
+inline void add_relaxed_gpu(uint64_t* p) {
+  __atomic_fetch_add(p, 1, __ATOMIC_RELEASE);
+  emu::running_block->grid()->publish();
+}
 #else
 inline void fence_acq_rel_gpu() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
 inline uint64_t load_relaxed_gpu(const uint64_t* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 inline void store_relaxed_gpu(uint64_t* p, uint64_t v) {
   __atomic_store_n(p, v, __ATOMIC_RELAXED);
+  emu::running_block->grid()->publish();
+}
+inline void add_relaxed_gpu(uint64_t* p) {
+  __atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
   emu::running_block->grid()->publish();
 }
 #endif
@@ -59,7 +67,7 @@ class Patience {
   template <class Report>
   void spent(bool waits, Report*, const Report& r) {
     if (waits) {
-      emu::running_block->set_note({r.veu, r.step, r.on_veu, r.on_order, r.op, r.rtask, r.expected, r.seen, true});
+      emu::running_block->set_note({r.set, r.segment, r.veu, r.step, r.on_veu, r.on_order, r.op, r.rtask, r.expected, r.seen});
     }
     emu::running_block->pause();
   }

@@ -284,14 +284,23 @@ class Context {
   // Adds what the watchdog saw.
   void explain(Error& e) {
     dev::after_failure(flags_.get(), flag_bytes());
+    dev::after_failure(tagged_.get(), model_.tagged_bytes);
     const Report r = *report_;
     if (!r.set || r.op >= static_cast<uint32_t>(model_.op_count)) return;
     *report_ = Report{};
     const OpRow& op = model_.ops[r.op];
-    char text[256];
-    std::snprintf(text, sizeof text, "vEU %u, step %u waits for vEU %u, step %u: expected flag %llu, seen %llu; its rTask is %u of ",
-                  r.veu, r.step, r.on_veu, r.on_order, static_cast<unsigned long long>(r.expected),
-                  static_cast<unsigned long long>(r.seen), r.rtask);
+    char on[64], text[256];
+    if (r.set == kTaggedReport) {
+      std::snprintf(on, sizeof on, "tagged word %u: expected tag", r.on_order);
+    } else if (r.on_veu & kCounterWait) {
+      const uint32_t veus = static_cast<uint32_t>(model_.segments[r.segment].veus);
+      std::snprintf(on, sizeof on, "counter %u of %u additions: expected", (r.on_veu & ~kCounterWait) - veus, r.on_order);
+    } else {
+      std::snprintf(on, sizeof on, "vEU %u, step %u: expected flag", r.on_veu, r.on_order);
+    }
+    std::snprintf(text, sizeof text, "segment %u, vEU %u, step %u waits for %s %llu, seen %llu; its rTask is %u of ", r.segment,
+                  r.veu, r.step, on, static_cast<unsigned long long>(r.expected), static_cast<unsigned long long>(r.seen),
+                  r.rtask);
     e.text += std::string(": ") + text + op.name + " (" + op.kind + "; ONNX nodes: " + op.nodes + ")";
   }
 

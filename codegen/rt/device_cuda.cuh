@@ -38,6 +38,12 @@ RT_DEVICE void store_relaxed_gpu(uint64_t* p, uint64_t v) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 
+// Adds one. Additions of several threads form one chain in the memory model: a load that sees the last
+// of them synchronises with the fences before all of them.
+RT_DEVICE void add_relaxed_gpu(uint64_t* p) {
+  asm volatile("red.relaxed.gpu.global.add.u64 [%0], 1;" ::"l"(p) : "memory");
+}
+
 // Tagged words: payload and tag travel in one 64-bit access, which orders nothing else.
 RT_DEVICE uint64_t load_word(const uint64_t* p) { return load_relaxed_gpu(p); }
 RT_DEVICE void store_word(uint64_t* p, uint64_t v) { store_relaxed_gpu(p, v); }

@@ -154,8 +154,8 @@ class VEU {
     K::compute_rtask(task<K>(), *static_cast<const typename K::Args*>(args), rtask);
   }
 
-  // The first warp polls up to 32 flags at a time; one fence after the last of them orders everything the
-  // producers wrote before what this thread block reads after the barrier.
+  // The first warp polls up to 32 flags and counters at a time; one fence after the last of them orders
+  // everything the producers wrote before what this thread block reads after the barrier.
   RT_DEVICE void wait(const Wait* staged, const Wait* all, uint32_t count, Place p) {
     if (tid_ < 32) {
       RT_NO_UNROLL
@@ -171,11 +171,14 @@ class VEU {
   }
 
   // A block barrier stands before this. The vEU's last warp publishes: the first one may be polling for
-  // the next step already.
-  RT_DEVICE void publish(uint32_t order) {
+  // the next step already. The fence makes both a release of what all threads wrote: the flag's store,
+  // and the addition to the counter on line add, unless that is 0. Whoever sees the last of several
+  // additions has seen them all.
+  RT_DEVICE void publish(uint32_t order, bool signal, uint32_t add) {
     if (tid_ != threads_ - 32) return;
     detail::fence_acq_rel_gpu();
-    detail::store_relaxed_gpu(l_.flags + veu_ * kFlagStride, epoch_ + order + 1);
+    if (signal) detail::store_relaxed_gpu(l_.flags + veu_ * kFlagStride, epoch_ + order + 1);
+    if (add) detail::add_relaxed_gpu(l_.flags + add * kFlagStride);
   }
 
   // Ends a step: all copies have landed, all threads are done, shared memory is free.
@@ -231,9 +234,11 @@ class VEU {
 
   // Everything that has to happen after it.
   RT_DEVICE void end(uint32_t i) {
-    const bool signal = l_.persistent && c_.ring[i % 4].signal;
+    const Step& s = c_.ring[i % 4];
+    const bool signal = l_.persistent && s.signal;
+    const uint32_t add = l_.persistent ? s.add : 0;
     settle();
-    if (signal) publish(i - first_);
+    if (signal || add) publish(i - first_, signal, add);
   }
 
   // Deals the moves to the warps; body(move, at, stride) takes the elements at, at + stride, …
@@ -274,7 +279,8 @@ class VEU {
         }
         if (all || !l_.persistent) break;
         patience.spent(true, l_.report,
-                       Report{2, veu_, p.order, 0, static_cast<uint32_t>(m.at + wide * at), p.op, p.rtask, tag, v[0][0] >> 32});
+                       Report{kTaggedReport, l_.segment, veu_, p.order, 0, static_cast<uint32_t>(m.at + wide * at), p.op, p.rtask,
+                              tag, v[0][0] >> 32});
       }
       RT_UNROLL
       for (uint32_t k = 0; k < 2; ++k) {
@@ -332,15 +338,15 @@ class VEU {
 
   RT_DEVICE static int min_waits(uint32_t n) { return static_cast<int>(n < kStagedWaits ? n : kStagedWaits); }
 
-  // All lanes leave together, when every lane's flag has come.
+  // All lanes leave together, when every lane's flag or counter has come.
   RT_DEVICE void poll(bool mine, Wait w, Place p) {
-    const uint64_t* flag = l_.flags + w.veu * kFlagStride;
-    const uint64_t target = epoch_ + w.order + 1;
+    const uint64_t* flag = l_.flags + (w.veu & ~kCounterWait) * kFlagStride;
+    const uint64_t target = w.veu & kCounterWait ? (launches_ + 1) * w.order : epoch_ + w.order + 1;
     detail::Patience patience(l_.patience_ns);
     for (;;) {
       const uint64_t seen = mine ? detail::load_relaxed_gpu(flag) : target;
       if (detail::all_lanes(seen >= target)) return;
-      patience.spent(seen < target, l_.report, Report{1, veu_, p.order, w.veu, w.order, p.op, p.rtask, target, seen});
+      patience.spent(seen < target, l_.report, Report{kWaitReport, l_.segment, veu_, p.order, w.veu, w.order, p.op, p.rtask, target, seen});
     }
   }
 

@@ -21,13 +21,13 @@ struct alignas(16) Step {
   uint32_t move_begin;   // its imports, then its exports
   uint16_t imports, exports;
   uint32_t run;          // this many steps from here on share what their instance keeps on chip; 0: it keeps nothing
-  uint32_t add;          // completion adds one to counter add-1; 0: to none
+  uint32_t add;          // line of the counter that its completion adds one to; 0: it adds to none
   uint32_t unused[4];
 };
 static_assert(sizeof(Step) == 64);
 
-// The step at which prog[veu][order] must be complete. With kCounterWait set in veu: the counter
-// numbered by the rest must have got order additions in this launch.
+// The step prog[veu][order] must be complete. With kCounterWait set in veu, the rest is a line of the step
+// array, and the counter there must have got order additions in this launch.
 struct Wait {
   uint32_t veu, order;
 };
@@ -46,11 +46,16 @@ constexpr uint32_t kMaxArgsBytes = 1024;
 
 // Where a program stood when the watchdog lost patience.
 struct Report {
-  uint32_t set;
-  uint32_t veu, step;         // who waits
-  uint32_t on_veu, on_order;  // for whom
+  uint32_t set;  // a ReportKind; 0: nothing to report
+  uint32_t segment, veu, step;  // who waits
+  uint32_t on_veu, on_order;    // for whom, as in Wait
   uint32_t op, rtask;         // what it would run
   uint64_t expected, seen;
+};
+
+enum ReportKind : uint32_t {
+  kWaitReport = 1,    // for a step or a counter
+  kTaggedReport = 2,  // for the tagged word numbered on_order
 };
 
 // The kernel's parameter.

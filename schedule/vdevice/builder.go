@@ -9,7 +9,8 @@ import (
 
 // Builder makes a program by the two calls of Rammer §3.3: Append puts an rTask at the end of a vEU's
 // sequence, Wait makes one wait for others. It leaves out every wait that program order or an earlier
-// wait implies already, and asks only those steps for a signal that somebody still waits for.
+// wait implies already, and asks only those steps for a signal that somebody still waits for. Where
+// several rTasks wait for the same many, they may get a counter (counters.go).
 //
 // Misuse (an rTask twice, a wait for an rTask that is not there) is a defect of the policy and panics.
 type Builder struct {
@@ -22,6 +23,7 @@ type Builder struct {
 	clocks   *clocks
 	need     []int32 // scratch: per vEU, order+1 of the last step to wait for
 	needVEUs []int32
+	groups   counterGroups
 }
 
 // Front is a set of appended rTasks to wait for, reduced to the last on each vEU. Waiting for the same
@@ -29,6 +31,8 @@ type Builder struct {
 type Front struct {
 	at   []At    // one per vEU
 	join []int32 // what all of them know, themselves included; computed when first needed
+
+	group int32 // of counterGroups; -1 for one too small
 }
 
 // NewBuilder starts an empty program for rOperators of g on every vEU of spec.
@@ -114,6 +118,8 @@ func (b *Builder) Front(tasks []Task) *Front {
 	for _, v := range b.needVEUs {
 		f.at = append(f.at, At{v, b.need[v] - 1})
 	}
+	slices.SortFunc(f.at, func(a, b At) int { return int(a.VEU - b.VEU) })
+	f.group = b.groups.of(f.at)
 	b.forget()
 	return f
 }
@@ -154,6 +160,7 @@ func (b *Builder) Append(t Task, veu int32) {
 		}
 		if len(step.Waits) > 0 {
 			row = b.advance(veu, row, fronts)
+			b.groups.use(at, fronts)
 		}
 	}
 	if fronts := b.follows[t]; len(fronts) > 0 {
@@ -268,5 +275,7 @@ func (b *Builder) Program() *Program {
 	if len(b.pending)+len(b.follows) > 0 {
 		panic("BUG: waits of rTasks that were never appended")
 	}
+	b.groups.count(b.p)
+	b.groups = counterGroups{}
 	return b.p
 }

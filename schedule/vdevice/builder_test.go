@@ -20,7 +20,7 @@ func builderGraph(n int) *roperator.Graph {
 
 // The cases of Rammer §3.3: program order, the last of several on a vEU, what earlier waits imply.
 func TestElision(t *testing.T) {
-	b := NewBuilder(testSpec(t, 4), builderGraph(4))
+	b := NewBuilder(flagSpec(t, 4), builderGraph(4))
 	for op := range int32(4) {
 		b.Pick(op, 0)
 	}
@@ -85,11 +85,15 @@ func TestStats(t *testing.T) {
 	g := vdevicetest.Layers(3, 8, 8, 4, 4, false)
 	plan := planOf(g, naive(testSpec(t, 4), g, 1, false))
 	s := plan.Stats()
-	waits := 0
+	waits, additions := 0, 0
 	for _, steps := range plan.Segments[0].Program.Steps {
 		for _, st := range steps {
-			waits += len(st.Waits)
+			waits += len(st.Waits) + len(st.Counters)
+			additions += min(int(st.Adds), 1)
 		}
+	}
+	if n := plan.Segments[0].Program.Counters; n == 0 || s.Counters != n || s.Additions != additions {
+		t.Errorf("%d counters with %d additions: %+v", n, additions, s)
 	}
 	if s.ROperators != 3 || s.RTasks != 12 || s.Segments != 1 || s.RPrograms != 1 || s.Launches != 1 || s.Instances != 1 || s.Waits != waits || s.ArenaBytes != plan.ArenaLen {
 		t.Errorf("%+v", s)

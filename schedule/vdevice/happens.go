@@ -22,6 +22,15 @@ type order struct {
 	waveStarts []int32 // [veu][wave]: order of the first step of that wave or a later one
 	waves      int
 	nodes      *nodeOrder // of launches of one rOperator each, otherwise nil
+	counters   []counterState
+}
+
+// counterState is a counter while the program is walked.
+type counterState struct {
+	at     []At    // the steps that add to it
+	left   int     // of them not done yet
+	clock  int32   // row: what those done know, themselves included
+	asleep []int32 // vEUs that wait for it
 }
 
 // newOrder computes the relation. Waits must point at existing steps, on other vEUs. When the waits are
@@ -39,6 +48,9 @@ func newOrder(p *Program, kind SegmentKind) (*order, []At) {
 	h.topo = make([]At, 0, n)
 	if kind == RProgram {
 		h.clocks = newClocks(h.veus)
+		for _, at := range p.Contributors() {
+			h.counters = append(h.counters, counterState{at: at, left: len(at), clock: h.clocks.add()})
+		}
 	}
 	if cycle := h.walk(); cycle != nil {
 		return nil, cycle
@@ -109,7 +121,10 @@ func (h *order) walk() []At {
 		ready = ready[:len(ready)-1]
 		for int(next[v]) < len(h.p.Steps[v]) {
 			s := &h.p.Steps[v][next[v]]
-			if on := h.blocked(s, next, &cursor[v]); on != nil {
+			if on, counter := h.blocked(s, next, &cursor[v]); counter != nil {
+				counter.asleep = append(counter.asleep, v)
+				break
+			} else if on != nil {
 				asleep[on.VEU] = append(asleep[on.VEU], v)
 				wakeAt[v] = on.Order
 				break
@@ -118,35 +133,60 @@ func (h *order) walk() []At {
 				current[v] = h.clockOf(s, current[v])
 			}
 			h.row[h.base[v]+int(next[v])] = current[v]
-			h.topo = append(h.topo, At{v, next[v]})
+			at := At{v, next[v]}
+			h.topo = append(h.topo, at)
 			next[v]++
 			cursor[v] = 0
 			asleep[v], awake = wake(asleep[v], wakeAt, next[v], awake[:0])
-			ready = append(ready, awake...)
+			ready = append(append(ready, awake...), h.add(s, at, current[v])...)
 		}
 	}
 	return h.cycle(next, cursor)
 }
 
-// blocked returns the first wait of s that is not satisfied yet.
-func (h *order) blocked(s *Step, next []int32, cursor *int) *At {
+// blocked returns the first wait of s that is not satisfied yet: a step or a counter. The cursor goes
+// over both.
+func (h *order) blocked(s *Step, next []int32, cursor *int) (*At, *counterState) {
 	if h.kind.byLaunches() {
-		return nil
+		return nil, nil
 	}
-	for ; *cursor < len(s.Waits)+len(s.Follows); *cursor++ {
+	steps := len(s.Waits) + len(s.Follows)
+	for ; *cursor < steps; *cursor++ {
 		if w := s.on(*cursor); next[w.VEU] <= w.Order {
-			return w
+			return w, nil
 		}
 	}
-	return nil
+	for ; *cursor < steps+len(s.Counters); *cursor++ {
+		if c := &h.counters[s.Counters[*cursor-steps]]; c.left > 0 {
+			return nil, c
+		}
+	}
+	return nil, nil
 }
 
-// on is what the step waits for: first its waits, then the producers of its tagged data.
+// on is a step that s waits for: first come its waits, then the producers of its tagged data.
 func (s *Step) on(i int) *At {
 	if i < len(s.Waits) {
 		return &s.Waits[i]
 	}
 	return &s.Follows[i-len(s.Waits)]
+}
+
+// add notes that the step at a place is complete, with its clock, for the counter it adds to. When that
+// was the last addition, the vEUs that wait for the counter may go on.
+func (h *order) add(s *Step, at At, row int32) (awake []int32) {
+	if s.Adds == 0 || h.kind.byLaunches() {
+		return nil
+	}
+	c := &h.counters[s.Adds-1]
+	clock := h.clocks.row(c.clock)
+	maxInto(clock, h.clocks.row(row))
+	clock[at.VEU] = max(clock[at.VEU], at.Order+1)
+	if c.left--; c.left > 0 {
+		return nil
+	}
+	awake, c.asleep = c.asleep, nil
+	return awake
 }
 
 // wake splits the sleepers of a vEU into those that still sleep and those whose step is done.
@@ -164,7 +204,7 @@ func wake(sleepers, wakeAt []int32, done int32, awake []int32) (still, woken []i
 
 // clockOf merges what the waited-for steps know into the clock row of the vEU.
 func (h *order) clockOf(s *Step, row int32) int32 {
-	if len(s.Waits) == 0 {
+	if !s.waiting() {
 		return row
 	}
 	row = h.clocks.copyOf(row)
@@ -172,6 +212,9 @@ func (h *order) clockOf(s *Step, row int32) int32 {
 	for _, w := range s.Waits {
 		maxInto(mine, h.clocks.row(h.row[h.base[w.VEU]+int(w.Order)]))
 		mine[w.VEU] = max(mine[w.VEU], w.Order+1)
+	}
+	for _, c := range s.Counters {
+		maxInto(mine, h.clocks.row(h.counters[c].clock))
 	}
 	return row
 }
@@ -204,8 +247,23 @@ func (h *order) cycle(next []int32, cursor []int) []At {
 		at := At{v, next[v]}
 		path = append(path, at)
 		seen[v] = len(path)
-		v = h.p.Steps[v][at.Order].on(cursor[v]).VEU
+		v = h.awaited(&h.p.Steps[v][at.Order], cursor[v], next)
 	}
+}
+
+// awaited is the vEU that the step's wait at the cursor is for; of a counter, the first vEU that has yet
+// to add to it.
+func (h *order) awaited(s *Step, cursor int, next []int32) int32 {
+	steps := len(s.Waits) + len(s.Follows)
+	if cursor < steps {
+		return s.on(cursor).VEU
+	}
+	for _, at := range h.counters[s.Counters[cursor-steps]].at {
+		if next[at.VEU] <= at.Order {
+			return at.VEU
+		}
+	}
+	panic("BUG: a step waits for a counter that is complete")
 }
 
 func (h *order) startWaves() {

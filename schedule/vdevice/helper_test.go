@@ -84,6 +84,7 @@ func reach(p *Program, kind SegmentKind) map[At]map[At]bool {
 		}
 	}
 	next := map[At][]At{}
+	additions := p.Contributors()
 	for _, y := range all {
 		if y.Order > 0 {
 			x := At{y.VEU, y.Order - 1}
@@ -92,6 +93,11 @@ func reach(p *Program, kind SegmentKind) map[At]map[At]bool {
 		if kind == RProgram {
 			for _, w := range p.Steps[y.VEU][y.Order].Waits {
 				next[w] = append(next[w], y)
+			}
+			for _, c := range p.Steps[y.VEU][y.Order].Counters {
+				for _, x := range additions[c] {
+					next[x] = append(next[x], y)
+				}
 			}
 			continue
 		}
@@ -162,6 +168,7 @@ func clone(p *Program) *Program {
 		c.Steps[v] = append([]Step{}, steps...)
 		for o := range steps {
 			c.Steps[v][o].Waits = append([]At{}, steps[o].Waits...)
+			c.Steps[v][o].Counters = append([]int32{}, steps[o].Counters...)
 		}
 	}
 	return &c

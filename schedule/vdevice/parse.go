@@ -202,13 +202,16 @@ func (p *planParser) segment() {
 	}
 	veus := p.number(1, most)
 	p.keyword("waves")
-	waves := p.number(0, math.MaxInt32)
+	waves, counters := p.number(0, math.MaxInt32), int64(0)
+	if p.optional("counters") {
+		counters = p.number(0, math.MaxInt32)
+	}
 	if p.bad {
-		veus, waves = 1, 0 // what follows still has a place
+		veus, waves, counters = 1, 0, 0 // what follows still has a place
 	}
 	prog := &Program{
 		Spec: p.plan.Spec, Ops: p.plan.Graph.Ops,
-		Pick: make([]int, len(p.plan.Pick)), Steps: make([][]Step, veus), Waves: int(waves),
+		Pick: make([]int, len(p.plan.Pick)), Steps: make([][]Step, veus), Waves: int(waves), Counters: int(counters),
 	}
 	for i := range prog.Pick {
 		prog.Pick[i] = -1
@@ -335,19 +338,21 @@ func (p *planParser) step() {
 	}
 	p.keyword("wave")
 	s.Wave = int32(p.number(0, math.MaxInt32))
-	word := p.word()
-	if word == "wait" {
+	if p.optional("wait") {
 		s.Waits = p.waits()
-		word = p.word()
 	}
-	if word == "follow" {
+	if p.optional("follow") {
 		s.Follows = p.waits()
-		word = p.word()
 	}
-	if word == "signal" {
-		s.Signal = true
-	} else if word != "" {
-		p.fail("want wait, follow or signal, found %.20q", word)
+	if p.optional("counters") {
+		s.Counters = p.counters()
+	}
+	if p.optional("adds") {
+		s.Adds = int32(p.number(0, int64(prog.Counters)-1)) + 1
+	}
+	s.Signal = p.optional("signal")
+	if word := p.word(); word != "" {
+		p.fail("want wait, follow, counters, adds or signal, found %.20q", word)
 	}
 	if !p.bad {
 		prog.Steps[p.veu] = append(prog.Steps[p.veu], s)
@@ -363,6 +368,17 @@ func (p *planParser) waits() []At {
 	}
 	if len(out) == 0 {
 		p.fail("no step is named")
+	}
+	return out
+}
+
+func (p *planParser) counters() []int32 {
+	var out []int32
+	for p.space(); !p.bad && p.rest != "" && p.rest[0] >= '0' && p.rest[0] <= '9'; p.space() {
+		out = append(out, int32(p.number(0, math.MaxInt32)))
+	}
+	if len(out) == 0 {
+		p.fail("counters names no counter")
 	}
 	return out
 }
@@ -383,6 +399,16 @@ func (p *planParser) word() string {
 	w := p.rest[:n]
 	p.rest = p.rest[n:]
 	return w
+}
+
+// optional skips the word if it comes next.
+func (p *planParser) optional(want string) bool {
+	rest := p.rest
+	if !p.bad && p.word() == want {
+		return true
+	}
+	p.rest = rest
+	return false
 }
 
 func (p *planParser) keyword(want string) {

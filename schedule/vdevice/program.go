@@ -25,7 +25,14 @@ type Step struct {
 	Follows []At
 	// Signal says that somebody waits for this step, so its completion must be published.
 	Signal bool
+	// Counters are waited for too, ascending: all steps that add to them must be complete.
+	Counters []int32
+	// Adds is the counter that the step's completion adds one to, plus one; 0 for none.
+	Adds int32
 }
+
+// waiting reports that the step waits for anything.
+func (s *Step) waiting() bool { return len(s.Waits)+len(s.Counters) > 0 }
 
 // Program is an rProgram: prog[vEU][order] on a device, for some of the graph's rOperators.
 type Program struct {
@@ -34,7 +41,10 @@ type Program struct {
 	Pick  []int                  // per rOperator ID: index of the chosen candidate, -1 if not in this program
 	Steps [][]Step               // [vEU][order]
 	Waves int                    // number of waves
-	Nodes []Node                 // of a Parallel segment: what it says of each wave; otherwise empty
+	// Counters is the number of counters. A counter is an edge of many producers and several consumers:
+	// waiting for it means waiting for every step that adds to it.
+	Counters int
+	Nodes    []Node // of a Parallel segment: what it says of each wave; otherwise empty
 	// Carry says, per Buffer.ID, how what the program's rTasks write to a buffer reaches those that
 	// import it; nil: everything is plain.
 	Carry []Carry
@@ -75,6 +85,19 @@ type Node struct {
 // Candidate is the chosen candidate of the rOperator with the given ID.
 func (p *Program) Candidate(op int32) *roperator.Candidate {
 	return p.Ops[op].Candidates[p.Pick[op]]
+}
+
+// Contributors lists, for each counter, the steps that add to it, by vEU and order.
+func (p *Program) Contributors() [][]At {
+	out := make([][]At, p.Counters)
+	for v, steps := range p.Steps {
+		for o := range steps {
+			if c := steps[o].Adds - 1; c >= 0 {
+				out[c] = append(out[c], At{int32(v), int32(o)})
+			}
+		}
+	}
+	return out
 }
 
 // Len is the number of steps.

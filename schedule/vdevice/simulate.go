@@ -68,6 +68,7 @@ func SimulateSegment(seg Segment, cost func(Task) float64) (*Timeline, error) {
 		h: h, cost: cost, why: make([]At, len(h.topo)), between: p.Spec.Cost.launch(Waves, !seg.Serial),
 		t: &Timeline{Busy: make([]float64, h.veus), VEUs: min(h.veus, p.Spec.VEUs())},
 	}
+	s.counters = make([]lastAddition, p.Counters)
 	for _, steps := range p.Steps {
 		s.t.Start = append(s.t.Start, make([]float64, len(steps)))
 		s.t.End = append(s.t.End, make([]float64, len(steps)))
@@ -90,21 +91,24 @@ type simulation struct {
 	t    *Timeline
 	why  []At // per step id: the step whose end let it start; VEU -1 for none
 
-	between float64 // from one launch of a stream to the next
+	between  float64 // from one launch of a stream to the next
+	counters []lastAddition
+}
+
+// lastAddition is when the last of the steps that add to a counter ends, and which it is.
+type lastAddition struct {
+	end float64
+	at  At
 }
 
 func (s *simulation) byWaits() {
 	for _, at := range s.h.topo {
 		step := &s.h.p.Steps[at.VEU][at.Order]
 		free, why := s.previous(at)
-		set, last := 0.0, At{-1, -1}
-		for _, w := range step.Waits {
-			if end := s.t.End[w.VEU][w.Order]; end > set || last.VEU < 0 {
-				set, last = end, w
-			}
-		}
-		start := s.h.p.Spec.StartTime(free, set, len(step.Waits))
-		if len(step.Waits) > 0 && start > s.h.p.Spec.StartTime(free, 0, len(step.Waits)) {
+		set, last := s.set(step)
+		n := len(step.Waits) + len(step.Counters)
+		start := s.h.p.Spec.StartTime(free, set, n)
+		if n > 0 && start > s.h.p.Spec.StartTime(free, 0, n) {
 			why = last
 		}
 		for _, f := range step.Follows {
@@ -113,7 +117,29 @@ func (s *simulation) byWaits() {
 			}
 		}
 		s.run(at, start, why)
+		if c := step.Adds - 1; c >= 0 {
+			if end := s.t.End[at.VEU][at.Order]; end >= s.counters[c].end {
+				s.counters[c] = lastAddition{end, at}
+			}
+		}
 	}
+}
+
+// set is when the last of the flags and counters that the step waits for is set, and by which step.
+func (s *simulation) set(step *Step) (set float64, last At) {
+	last = At{-1, -1}
+	for _, w := range step.Waits {
+		if end := s.t.End[w.VEU][w.Order]; end > set || last.VEU < 0 {
+			set, last = end, w
+		}
+	}
+	for _, c := range step.Counters {
+		queue := s.h.p.Spec.AddTime(len(s.h.counters[c].at))
+		if end := s.counters[c].end + queue; end > set || last.VEU < 0 {
+			set, last = end, s.counters[c].at
+		}
+	}
+	return set, last
 }
 
 // byWaves starts the steps of a wave when all of the wave before have ended and the next launch is on.

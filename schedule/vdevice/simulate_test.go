@@ -12,6 +12,7 @@ import (
 // slowSimulate applies the definition until nothing changes.
 func slowSimulate(p *Program, cost func(Task) float64) map[At]float64 {
 	end := map[At]float64{}
+	additions := p.Contributors()
 	for changed := true; changed; {
 		changed = false
 		for v, steps := range p.Steps {
@@ -24,8 +25,15 @@ func slowSimulate(p *Program, cost func(Task) float64) map[At]float64 {
 				for _, w := range s.Waits {
 					set = max(set, end[w])
 				}
+				for _, c := range s.Counters {
+					last := 0.0
+					for _, x := range additions[c] {
+						last = max(last, end[x])
+					}
+					set = max(set, last+(p.Spec.Cost.Counter-p.Spec.Cost.Hop)*float64(len(additions[c]))/float64(p.Spec.VEUs()))
+				}
 				start := free
-				if n := len(s.Waits); n > 0 {
+				if n := len(s.Waits) + len(s.Counters); n > 0 {
 					c := p.Spec.Cost
 					start = max(free+c.Hop/2, set+c.Hop) + c.WaitEach*float64(n-1)
 				}
@@ -85,7 +93,7 @@ func checkCritical(t *testing.T, p *Program, tl *Timeline, cost func(Task) float
 		start := tl.Start[at.VEU][at.Order]
 		if i == 0 {
 			// Nothing but its own poll holds up the first.
-			if limit := p.Spec.StartTime(0, 0, len(s.Waits)); start > limit {
+			if limit := p.Spec.StartTime(0, 0, len(s.Waits)+len(s.Counters)); start > limit {
 				t.Errorf("the critical path starts at %v", start)
 			}
 			sum = start
@@ -96,7 +104,14 @@ func checkCritical(t *testing.T, p *Program, tl *Timeline, cost func(Task) float
 			for _, w := range s.Waits {
 				waits = waits || w == prev
 			}
-			if !waits || gap < 0 || gap > p.Spec.Cost.Hop+p.Spec.Cost.WaitEach*float64(len(s.Waits)) {
+			limit := p.Spec.Cost.Hop + p.Spec.Cost.WaitEach*float64(len(s.Waits)+len(s.Counters))
+			for _, c := range s.Counters {
+				if p.Steps[prev.VEU][prev.Order].Adds == c+1 {
+					waits = true
+					limit += p.Spec.Cost.Counter - p.Spec.Cost.Hop
+				}
+			}
+			if !waits || gap < 0 || gap > limit {
 				t.Errorf("%v does not follow %v on the critical path", at, prev)
 			}
 			sum += gap

@@ -81,11 +81,32 @@ func (s *Spec) RegisterBound(threads int) int {
 // SharedBound is how much shared memory a vEU may have with all vEUs of an SM resident at once.
 func (s *Spec) SharedBound() int { return min(s.SharedPerVEU, s.Shared/s.VEUsPerSM) }
 
-// StartTime is when a vEU that is free at free can start a step that polls n flags of other vEUs, the
+// StartTime is when a vEU that is free at free can start a step that polls n flags or counters, the
 // last of which is set at set. Flags that were set long ago cost a round trip too, half a hop.
 func (s *Spec) StartTime(free, set float64, n int) float64 {
 	if n == 0 {
 		return free
 	}
 	return max(free+s.Cost.Hop/2, set+s.Cost.Hop) + float64(n-1)*s.Cost.WaitEach
+}
+
+// AddTime is how much later than a step's flag a counter that n steps add to is set. Additions to one
+// counter queue up: Cost.Counter was measured with all vEUs adding at once.
+func (s *Spec) AddTime(n int) float64 {
+	return max(0, s.Cost.Counter-s.Cost.Hop) * float64(n) / float64(s.VEUs())
+}
+
+// WaitFor says how a Builder makes a step wait for n others that it does not know to be complete: how
+// many words it polls, and how much later than the last flag the last word is set.
+func (s *Spec) WaitFor(n int) (polled int, later float64) {
+	if n >= smallestGroup && s.counterSaves(n, n) > 0 {
+		return 1, s.AddTime(n)
+	}
+	return n, 0
+}
+
+// counterSaves is how much less time a step takes to wait for one counter that adders steps add to than
+// for flags of those.
+func (s *Spec) counterSaves(flags, adders int) float64 {
+	return float64(flags-1)*s.Cost.WaitEach - s.AddTime(adders)
 }

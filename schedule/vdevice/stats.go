@@ -14,11 +14,13 @@ type Stats struct {
 	Waves      int   `json:"waves"`
 	Streams    int   `json:"streams"`  // most of any segment
 	Launches   int   `json:"launches"` // kernel launches of one inference
-	Waits      int   `json:"waits"`    // (vEU, order) pairs waited for
+	Waits      int   `json:"waits"`    // flags and counters waited for
 	Waiting    int   `json:"waiting"`  // steps that wait
 	MaxWaits   int   `json:"max_waits"`
 	Signals    int   `json:"signals"`
-	Longest    int   `json:"longest"` // most steps of one vEU in all segments
+	Counters   int   `json:"counters"`
+	Additions  int   `json:"additions"` // to counters
+	Longest    int   `json:"longest"`   // most steps of one vEU in all segments
 	ArenaBytes int64 `json:"arena_bytes"`
 	Instances  int   `json:"instances"` // distinct rKernel instances
 }
@@ -38,6 +40,7 @@ func (plan *Plan) Stats() Stats {
 		}
 		s.Waves += p.Waves
 		s.Streams = max(s.Streams, p.streams())
+		s.Counters += p.Counters
 		s.Launches += p.Waves
 		if seg.Kind == RProgram {
 			s.RPrograms++
@@ -59,7 +62,7 @@ func (plan *Plan) Stats() Stats {
 func (s *Stats) addSteps(steps []Step) {
 	s.RTasks += len(steps)
 	for i := range steps {
-		n := len(steps[i].Waits)
+		n := len(steps[i].Waits) + len(steps[i].Counters)
 		s.Waits += n
 		s.MaxWaits = max(s.MaxWaits, n)
 		if n > 0 {
@@ -67,6 +70,9 @@ func (s *Stats) addSteps(steps []Step) {
 		}
 		if steps[i].Signal {
 			s.Signals++
+		}
+		if steps[i].Adds > 0 {
+			s.Additions++
 		}
 	}
 }
@@ -77,6 +83,9 @@ func (s Stats) String() string {
 	fmt.Fprintf(&b, "%d rOperators, %d rTasks of %d rKernel instances\n", s.ROperators, s.RTasks, s.Instances)
 	fmt.Fprintf(&b, "%d segments (%d persistent), %d waves, %d launches on %d streams\n", s.Segments, s.RPrograms, s.Waves, s.Launches, s.Streams)
 	fmt.Fprintf(&b, "%d steps wait for %d others (at most %d each), %d signals, longest vEU %d steps\n", s.Waiting, s.Waits, s.MaxWaits, s.Signals, s.Longest)
+	if s.Counters > 0 {
+		fmt.Fprintf(&b, "%d counters with %d additions\n", s.Counters, s.Additions)
+	}
 	fmt.Fprintf(&b, "arena %d bytes\n", s.ArenaBytes)
 	return b.String()
 }

@@ -27,8 +27,9 @@ import (
 //
 //	node 7 stream 2 after 3 5
 //
-// A step is ROPERATOR.RTASK; its waits, and the producers of its tagged data, are VEU:ORDER. What an
-// rTask computes is not in the text: it is
+// A step is ROPERATOR.RTASK; its waits, and the producers of its tagged data, are VEU:ORDER. A program with
+// counters says how many on its segment line ("counters 2"); behind those stand the counters that a step
+// waits for ("counters 0 1") and the one it adds to ("adds 1"). What an rTask computes is not in the text: it is
 // read back against the rOperator graph it was made for, and names must agree.
 
 // FormatPlan prints the plan.
@@ -51,6 +52,9 @@ func FormatPlan(plan *Plan) []byte {
 	}
 	for _, s := range plan.Segments {
 		fmt.Fprintf(&b, "segment %v veus %d waves %d", s.Kind, len(s.Program.Steps), s.Program.Waves)
+		if n := s.Program.Counters; n > 0 {
+			fmt.Fprintf(&b, " counters %d", n)
+		}
 		if s.Serial {
 			b.WriteString(" serial")
 		}
@@ -114,6 +118,15 @@ func formatStep(b *bytes.Buffer, p *Program, s *Step) {
 			num(" ", f.VEU)
 			num(":", f.Order)
 		}
+	}
+	if len(s.Counters) > 0 {
+		b.WriteString(" counters")
+		for _, c := range s.Counters {
+			num(" ", c)
+		}
+	}
+	if s.Adds > 0 {
+		num(" adds ", s.Adds-1)
 	}
 	if s.Signal {
 		b.WriteString(" signal")

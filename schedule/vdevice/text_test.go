@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/roperator"
@@ -14,14 +15,16 @@ import (
 
 func textPlan(t testing.TB, seed uint64) *Plan {
 	g := vdevicetest.Random(seed, 8)
-	plan := planOf(g, naive(testSpec(t, 3), g, seed, true))
+	plan := planOf(g, naive(testSpec(t, 5), g, seed, true))
 	plan.Segments[0].Kind = SegmentKind(seed % 2)
 	return plan
 }
 
 func TestTextRoundTrip(t *testing.T) {
+	counters := 0
 	for seed := range uint64(20) {
 		plan := textPlan(t, seed)
+		counters += plan.Segments[0].Program.Counters
 		text := FormatPlan(plan)
 		back, err := ParsePlan("x.rprog", text, plan.Graph, plan.Spec)
 		if err != nil {
@@ -29,7 +32,7 @@ func TestTextRoundTrip(t *testing.T) {
 		}
 		same := cmp.Comparer(func(a, b *roperator.ROperator) bool { return a == b })
 		for _, d := range []string{
-			cmp.Diff(plan.Segments, back.Segments, same, cmp.Comparer(func(a, b []At) bool { return len(a) == 0 && len(b) == 0 || cmp.Equal(a, b) })),
+			cmp.Diff(plan.Segments, back.Segments, same, cmpopts.EquateEmpty()),
 			cmp.Diff(plan.Arena, back.Arena), cmp.Diff(plan.Pick, back.Pick), cmp.Diff(plan.ArenaLen, back.ArenaLen),
 		} {
 			if d != "" {
@@ -39,6 +42,9 @@ func TestTextRoundTrip(t *testing.T) {
 		if err := Verify(back); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
+	}
+	if counters == 0 {
+		t.Error("no plan has counters")
 	}
 }
 
@@ -68,8 +74,11 @@ func TestTextErrors(t *testing.T) {
 		{"instance", `"test_kernel_THREADS128_SHARED1024_REGISTERS64"`, `"k"`, 6, "rKernel is"},
 		{"rTask", "\n0.1 wave", "\n0.2 wave", 0, "out of range"},
 		{"rOperator", "\n0.1 wave", "\n3.1 wave", 0, "out of range"},
-		{"word", " wave 0 #", " wave 0 signals", 0, "want wait, follow or signal"},
+		{"word", " wave 0 #", " wave 0 signals", 0, "want wait, follow, counters, adds or signal"},
 		{"empty wait", " wave 0 #", " wave 0 wait signal", 0, "no step is named"},
+		{"counter of none", " wave 0 #", " wave 0 adds 0 #", 0, "out of range"},
+		{"empty counters", " wave 0 #", " wave 0 counters #", 0, "counters names no counter"},
+		{"counters", "waves 1", "waves 1 counters -1", 5, "want a number"},
 		{"rest", " wave 0 #", " wave 0 7", 0, "too much"},
 		{"statement", "arena 0", "arenas 0", 4, "unknown statement"},
 		{"twice", "arena 0", "arena 0\narena 0", 5, "comes twice"},

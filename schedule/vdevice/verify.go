@@ -15,6 +15,7 @@ const (
 	missingRTask   = "missing-rtask"    // an rTask is nowhere
 	repeatedRTask  = "repeated-rtask"   // an rTask is in two places
 	badWait        = "bad-wait"         // a wait for nothing, for oneself, out of order, or without signal
+	badCounter     = "bad-counter"      // a counter that is not there, without additions or without waiters
 	waitCycle      = "wait-cycle"       // the program would never end
 	badWave        = "bad-wave"         // waves decrease, or the launch-per-wave form would be wrong
 	unordered      = "unordered-access" // two accesses of which one writes, in no order or the wrong one
@@ -103,6 +104,9 @@ func (v *verifier) shape() bool {
 		if p.Waves < 0 || p.Waves > p.Len() {
 			report("segment %d has %d waves for %d steps", i, p.Waves, p.Len())
 		}
+		if p.Counters < 0 || p.Counters > p.Len() {
+			report("segment %d has %d counters for %d steps", i, p.Counters, p.Len())
+		}
 	}
 	return !bad
 }
@@ -119,6 +123,7 @@ func (v *verifier) programs() {
 		v.place(i, s.Program)
 		v.missing(i, s.Program)
 		v.waits(s.Program)
+		v.counters(i, s.Program)
 		v.nodes(i, s)
 		v.fits(i, s)
 	}

@@ -1,0 +1,213 @@
+package vdevice
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// counterGroups decides which waits become counters. A Front that several rTasks wait for is a group of
+// steps that could add to one counter. A step can add to one counter only, so groups are served in the
+// order of the time they save; the next takes what steps are left.
+//
+// By the model of Spec, polling n flags takes WaitEach for all but one of them, a counter AddTime for
+// all that add to it: what matters is how many flags each rTask is still to poll, since others of the
+// group may be implied by what its vEU knows.
+type counterGroups struct {
+	index  map[string]int32
+	groups []counterGroup
+	users  []groupUser
+}
+
+// counterGroup is a set of steps that rTasks wait for.
+type counterGroup struct {
+	at       []At    // sorted
+	saved    float64 // time of all users together, if it had a counter of its own
+	counters []int32 // all of whose additions are in the group
+}
+
+// groupUser is a step that waits for groups.
+type groupUser struct {
+	at     At
+	groups []int32
+}
+
+// smallestGroup is the fewest steps that may share a counter.
+const smallestGroup = 3
+
+// of returns the number of the group of steps at at, -1 if it is too small for one.
+func (g *counterGroups) of(at []At) int32 {
+	if len(at) < smallestGroup {
+		return -1
+	}
+	key := make([]byte, 0, 8*len(at))
+	for _, a := range at {
+		key = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(key, uint32(a.VEU)), uint32(a.Order))
+	}
+	if id, ok := g.index[string(key)]; ok {
+		return id
+	}
+	if g.index == nil {
+		g.index = map[string]int32{}
+	}
+	id := int32(len(g.groups))
+	g.index[string(key)] = id
+	g.groups = append(g.groups, counterGroup{at: at})
+	return id
+}
+
+// use notes that the step at at waits for the fronts.
+func (g *counterGroups) use(at At, fronts []*Front) {
+	u := groupUser{at: at}
+	for _, f := range fronts {
+		if f.group >= 0 && !slices.Contains(u.groups, f.group) {
+			u.groups = append(u.groups, f.group)
+		}
+	}
+	if len(u.groups) > 0 {
+		g.users = append(g.users, u)
+	}
+}
+
+// count gives counters to the groups that save time and replaces the waits that they stand for.
+func (g *counterGroups) count(p *Program) {
+	for i := range g.users {
+		waits := p.stepAt(g.users[i].at).Waits
+		for _, id := range g.users[i].groups {
+			group := &g.groups[id]
+			group.saved += max(0, p.Spec.counterSaves(covered(waits, group.at), len(group.at)))
+		}
+	}
+	var order []int32
+	for id := range g.groups {
+		if g.groups[id].saved > 0 {
+			order = append(order, int32(id))
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int32) int {
+		switch x, y := g.groups[a].saved, g.groups[b].saved; {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	adders := g.assign(p, order)
+	for i := range g.users {
+		g.replace(p, &g.users[i], adders)
+	}
+	p.settleCounters()
+}
+
+// assign makes the steps of each group add to a counter, as far as they add to none yet. It returns how
+// many steps add to each counter.
+func (g *counterGroups) assign(p *Program, order []int32) []int {
+	var adders []int
+	mine := map[int32]int{}
+	for _, id := range order {
+		group := &g.groups[id]
+		var free []*Step
+		clear(mine)
+		for _, at := range group.at {
+			if s := p.stepAt(at); s.Adds > 0 {
+				mine[s.Adds-1]++
+			} else {
+				free = append(free, s)
+			}
+		}
+		if len(free) >= smallestGroup {
+			c := int32(len(adders))
+			for _, s := range free {
+				s.Adds = c + 1
+			}
+			adders = append(adders, len(free))
+			mine[c] = len(free)
+		}
+		for c, n := range mine {
+			if n == adders[c] {
+				group.counters = append(group.counters, c)
+			}
+		}
+		slices.Sort(group.counters)
+	}
+	return adders
+}
+
+// replace puts counters in the place of the waits of a user where that saves time.
+func (g *counterGroups) replace(p *Program, u *groupUser, adders []int) {
+	s := p.stepAt(u.at)
+	for _, id := range u.groups {
+		for _, c := range g.groups[id].counters {
+			n := 0
+			for _, w := range s.Waits {
+				if p.stepAt(w).Adds == c+1 {
+					n++
+				}
+			}
+			if p.Spec.counterSaves(n, adders[c]) <= 0 {
+				continue
+			}
+			s.Counters = append(s.Counters, c)
+			s.Waits = slices.DeleteFunc(s.Waits, func(w At) bool { return p.stepAt(w).Adds == c+1 })
+		}
+	}
+	slices.Sort(s.Counters)
+}
+
+// covered counts the waits that are in at; both are sorted by vEU, with one for each.
+func covered(waits, at []At) int {
+	n, k := 0, 0
+	for _, w := range waits {
+		for k < len(at) && at[k].VEU < w.VEU {
+			k++
+		}
+		if k < len(at) && at[k] == w {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *Program) stepAt(at At) *Step { return &p.Steps[at.VEU][at.Order] }
+
+// settleCounters drops counters that nobody waits for, numbers the others in the order of their first
+// additions, and sets the signals that are still needed.
+func (p *Program) settleCounters() {
+	waited := map[int32]bool{}
+	for _, steps := range p.Steps {
+		for o := range steps {
+			steps[o].Signal = false
+			for _, c := range steps[o].Counters {
+				waited[c] = true
+			}
+		}
+	}
+	number := map[int32]int32{}
+	for _, steps := range p.Steps {
+		for o := range steps {
+			s := &steps[o]
+			for _, w := range s.Waits {
+				p.stepAt(w).Signal = true
+			}
+			c := s.Adds - 1
+			if c < 0 {
+				continue
+			}
+			if s.Adds = 0; waited[c] {
+				if _, ok := number[c]; !ok {
+					number[c] = int32(len(number))
+				}
+				s.Adds = number[c] + 1
+			}
+		}
+	}
+	for _, steps := range p.Steps {
+		for o := range steps {
+			for i, c := range steps[o].Counters {
+				steps[o].Counters[i] = number[c]
+			}
+			slices.Sort(steps[o].Counters)
+		}
+	}
+	p.Counters = len(number)
+}
