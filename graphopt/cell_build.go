@@ -16,14 +16,11 @@ type cellBuilder struct {
 // cellGates is the number of gates by operator.
 var cellGates = map[string]int64{"LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}
 
-// replace makes m's root the cell. It reports false where a state would have to be made for an open batch.
-func (b *cellBuilder) replace(m *cellMatch, s cellState) bool {
-	n := m.root
-	h, ok := b.state(m, s)
-	if !ok {
-		return false
-	}
+// replace makes m's root the cell.
+func (b *cellBuilder) replace(m *cellMatch) {
+	n, s := m.root, m.state
 	x, blocks := b.joined(m, s)
+	h := b.hidden(m)
 	in := []*ir.Value{x, h}
 	outs := []*ir.Value{n.Outputs[0]}
 	if m.c != nil {
@@ -40,22 +37,17 @@ func (b *cellBuilder) replace(m *cellMatch, s cellState) bool {
 	}
 	n.Origins = mergeOrigins(append([]*ir.Node{n}, m.nodes.list...)...)
 	n.Op, n.Domain, n.Inputs, n.Outputs = m.op, ir.InternalDomain, in, outs
-	return true
 }
 
-// state is the h that m's cell reads.
-func (b *cellBuilder) state(m *cellMatch, s cellState) (*ir.Value, bool) {
-	if s.input >= 0 {
-		return m.inputs[s.input].x, true
+// hidden is the h that m's cell reads.
+func (b *cellBuilder) hidden(m *cellMatch) *ir.Value {
+	switch {
+	case m.state.input >= 0:
+		return m.inputs[m.state.input].x
+	case m.h != nil:
+		return m.h
 	}
-	if m.h != nil {
-		return m.h, true
-	}
-	dims, ok := m.root.Outputs[0].Shape.Consts()
-	if !ok {
-		return nil, false
-	}
-	return b.constant(m.root, "h", ir.NewTensor(ir.Float32, dims...)), true
+	return b.constant(m.root, "h", ir.NewTensor(ir.Float32, m.root.Outputs[0].Shape.MustConsts()...))
 }
 
 // joined is the cell's x: the inputs that are not its state, side by side.

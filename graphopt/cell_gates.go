@@ -120,7 +120,7 @@ func (f *cellFinder) lstmMatch(n *ir.Node) *cellMatch {
 					for _, inner := range []*ir.Node{n, squash, sum, keep, fresh} {
 						m.nodes.add(inner)
 					}
-					if m.lstm([4]*ir.Value{i[0], top[0], k[0], i[1]}, act) && f.selfContained(m) {
+					if m.lstm([4]*ir.Value{i[0], top[0], k[0], i[1]}, act) && f.fits(m) {
 						return m
 					}
 				}
@@ -165,7 +165,7 @@ func (f *cellFinder) rnnMatch(n *ir.Node) *cellMatch {
 	m := &cellMatch{op: "RNNCell", root: n}
 	g, ok := m.gate(n.Outputs[0])
 	m.acts = []cellActivation{g.act}
-	if !ok || len(g.gated) > 0 || !m.shareTerms([]gate{g}) || !f.selfContained(m) {
+	if !ok || len(g.gated) > 0 || !m.shareTerms([]gate{g}) || !f.fits(m) {
 		return nil
 	}
 	return m

@@ -85,7 +85,7 @@ func (f *cellFinder) gruMatch(n *ir.Node) *cellMatch {
 			for _, inner := range b.nodes {
 				m.nodes.add(inner)
 			}
-			if m.gru(b.z, fresh, exchanged) && f.selfContained(m) {
+			if m.gru(b.z, fresh, exchanged) && f.fits(m) {
 				return m
 			}
 		}

@@ -19,20 +19,25 @@ func recognizeCells(c *Context, g *ir.Graph) (bool, error) {
 		f.try(n, f.lstmMatch, f.gruMatch)
 	}
 	for _, n := range g.Nodes {
-		f.try(n, f.rnnMatch)
+		if !f.claimed[n] {
+			f.try(n, f.rnnMatch)
+		}
 	}
 	f.findStates()
+	f.settle()
+	if len(f.matches) == 0 {
+		return false, nil
+	}
 	b := cellBuilder{finder: f, constants: map[string]*ir.Value{}}
 	drop := map[*ir.Node]bool{}
 	for _, m := range f.matches {
-		if h, ok := f.stateOf(m); ok && b.replace(m, h) {
-			for _, n := range m.nodes.list {
-				drop[n] = n != m.root
-			}
+		for _, n := range m.nodes.list {
+			drop[n] = true
 		}
 	}
-	if len(drop) == 0 {
-		return false, nil
+	for _, m := range f.matches {
+		b.replace(m)
+		drop[m.root] = false
 	}
 	g.Nodes = slices.DeleteFunc(slices.Concat(b.nodes, g.Nodes), func(n *ir.Node) bool { return drop[n] })
 	if err := ir.TopoSort(g); err != nil {
@@ -51,7 +56,8 @@ type cellMatch struct {
 	acts        []cellActivation
 	h           *ir.Value // known from the start only of GRU
 	c, cNext    *ir.Value // of LSTM
-	inputForget bool      // LSTM's attributes input_forget, GRU's linear_before_reset
+	state       cellState
+	inputForget bool // LSTM's attributes input_forget, GRU's linear_before_reset
 	linear      bool
 }
 
@@ -106,8 +112,11 @@ func (f *cellFinder) try(n *ir.Node, rules ...func(*ir.Node) *cellMatch) {
 	}
 }
 
-// fits checks that nothing in m is broadcast but biases.
-func (m *cellMatch) fits() bool {
+// fits checks that all of m is in this graph, and that nothing is broadcast but biases.
+func (f *cellFinder) fits(m *cellMatch) bool {
+	if slices.ContainsFunc(m.nodes.list, func(n *ir.Node) bool { return !f.here[n] }) {
+		return false
+	}
 	out := m.root.Outputs[0].Shape
 	if len(out) != 2 {
 		return false
@@ -122,25 +131,39 @@ func (m *cellMatch) fits() bool {
 	return m.cNext == nil || m.cNext.Shape.Equal(out)
 }
 
-// selfContained reports whether nothing outside m uses what m computes on the way.
-func (f *cellFinder) selfContained(m *cellMatch) bool {
-	if !m.fits() {
-		return false
-	}
-	for _, n := range m.nodes.list {
-		if !f.here[n] || f.claimed[n] {
-			return false
+// settle keeps the matches whose state is known and of whose nodes nothing else needs a result. What
+// several steps share, as the product of an x that is the same for all, belongs to each of them.
+func (f *cellFinder) settle() {
+	f.matches = slices.DeleteFunc(f.matches, func(m *cellMatch) bool {
+		var ok bool
+		m.state, ok = f.stateOf(m)
+		return !ok
+	})
+	for before := -1; before != len(f.matches); {
+		before = len(f.matches)
+		inside := map[*ir.Node]bool{}
+		for _, m := range f.matches {
+			for _, n := range m.nodes.list {
+				inside[n] = true
+			}
 		}
+		f.matches = slices.DeleteFunc(f.matches, func(m *cellMatch) bool { return f.isNeeded(m, inside) })
+	}
+}
+
+// isNeeded reports whether a node that is not inside any match uses what m computes on the way.
+func (f *cellFinder) isNeeded(m *cellMatch, inside map[*ir.Node]bool) bool {
+	for _, n := range m.nodes.list {
 		for _, v := range n.Outputs {
 			if v == nil || v == m.cNext || v == m.root.Outputs[0] {
 				continue
 			}
-			if slices.ContainsFunc(f.uses[v], func(u ir.Use) bool { return !m.nodes.seen[u.Node] }) {
-				return false
+			if slices.ContainsFunc(f.uses[v], func(u ir.Use) bool { return !inside[u.Node] }) {
+				return true
 			}
 		}
 	}
-	return true
+	return false
 }
 
 // findStates learns from steps that follow each other which weights multiply the state.
@@ -218,6 +241,9 @@ func (f *cellFinder) stateOf(m *cellMatch) (cellState, bool) {
 	}
 	if len(m.inputs) == 1 {
 		blocks, ok := f.partner[blocksKey(m.inputs[0].blocks)]
+		if _, known := m.root.Outputs[0].Shape.Consts(); !known && m.h == nil {
+			return cellState{}, false // the zeros would have to be made
+		}
 		return cellState{-1, blocks}, ok
 	}
 	if m.op != "LSTMCell" {

@@ -386,7 +386,7 @@ func loopRecipe(r *generator, x *ir.Value) {
 	r.keep(r.either("Add", last, r.node("ReduceSum", ir.Attrs{"keepdims": ir.IntAttr(0)}, all, r.ints(0))))
 }
 
-// cellRecipe writes out two steps of an LSTM, GRU or RNN.
+// cellRecipe writes out steps of an LSTM, GRU or RNN.
 func cellRecipe(r *generator, x *ir.Value) {
 	k, ok := extent(x, -1)
 	if !ok || len(x.Shape) != 2 {
@@ -397,7 +397,7 @@ func cellRecipe(r *generator, x *ir.Value) {
 	w, u, b := r.weights(k, gates*hidden), r.weights(hidden, gates*hidden), r.weights(gates*hidden)
 	h := r.node("Tanh", nil, r.node("MatMul", nil, x, r.weights(k, hidden)))
 	c := h
-	for range 2 {
+	for range 2 + 2*r.random.IntN(2) {
 		h, c = r.cell(kind, hidden, r.either("Add", r.node("MatMul", nil, x, w), b), r.node("MatMul", nil, h, u), h, c)
 		x = r.node("Tanh", nil, x)
 	}

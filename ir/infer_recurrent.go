@@ -122,7 +122,7 @@ var cellInputs = map[string]cellPorts{
 	"RNNCell":  {c: noPort, w: 2, r: 3, b: 4, p: noPort, seqLen: 5},
 }
 
-// inferCell: every output has the state's shape.
+// inferCell: every output has the state's shape. Without W, x has a column for each gate of each unit.
 func inferCell(c *InferContext) {
 	kind := recurrentKinds[strings.TrimSuffix(c.Op.Name, "Cell")]
 	c.wantActivations(kind, 1)
@@ -140,6 +140,9 @@ func inferCell(c *InferContext) {
 	ports := cellInputs[c.Op.Name]
 	gates := h[1].Mul(D(kind.gates))
 	c.wantShape(ports.c, h)
+	if c.Node.Input(ports.w) == nil {
+		c.wantShape(0, Shape{x[0], gates})
+	}
 	c.wantShape(ports.w, Shape{gates, x[1]})
 	c.wantShape(ports.r, Shape{gates, h[1]})
 	c.wantShape(ports.b, Shape{gates.Mul(D(2))})

@@ -227,6 +227,8 @@ RNN float32[s,b,4] float32[1,5,4] float32[1,5,5] {activations=["Relu"]} -> float
 rammer.LSTMCell float32[b,4] float32[b,5] float32[b,5] float32[20,4] float32[20,5] float32[40] float32[15] int32[b] -> float32[b,5] float32[b,5] float32[b,5]
 rammer.GRUCell float32[b,4] float32[b,5] float32[15,4] float32[15,5] -> float32[b,5] float32[b,5]
 rammer.RNNCell float32[b,4] float32[b,5] float32[5,4] float32[5,6] -> !bad-shape wanted [5,5]
+rammer.LSTMCell float32[b,20] float32[b,5] float32[b,5] _ float32[20,5] float32[40] -> float32[b,5] float32[b,5] float32[b,5]
+rammer.GRUCell float32[b,12] float32[b,5] _ float32[15,5] -> !bad-shape wanted [b,15]
 
 rammer.View float32[2,3] {shape=[3,2],strides=[1,3]} -> float32[3,2]
 rammer.View float32[2,3] {offset=5,shape=[6],strides=[-1]} -> float32[6]

@@ -32,12 +32,14 @@ var internalOps = []Op{
 		Attrs:   []AttrSpec{required("anchor", AttrString), required("body", AttrGraph)},
 		Doc:     "the body as one unit of work around its anchor",
 	},
-	// One step of one direction of LSTM. Where step >= seq_len[b] the state stays and y is 0.
+	// One step of one direction of LSTM. Where step >= seq_len[b] the state stays and y is 0. Where W is
+	// absent, here and in the cells below, x is the product with W already, [B, gates·H], the gates of a
+	// unit side by side: column unit·gates + gate. B counts as ever.
 	{
 		Domain: InternalDomain, Name: "LSTMCell", Since: 1, Kind: KindRecurrent, Infer: inferCell,
 		Inputs: []Port{
 			port("x", "T", floatTypes), port("h", "T", floatTypes), port("c", "T", floatTypes),
-			port("W", "T", floatTypes), port("R", "T", floatTypes), optional("B", "T", floatTypes),
+			optional("W", "T", floatTypes), port("R", "T", floatTypes), optional("B", "T", floatTypes),
 			optional("P", "T", floatTypes), optional("seq_len", "", int32Type),
 		},
 		Outputs: []Port{
@@ -45,7 +47,7 @@ var internalOps = []Op{
 		},
 		Attrs: cellAttrs([]string{"Sigmoid", "Tanh", "Tanh"}, intAttr("input_forget", 0)),
 		Doc: "one LSTM step of x[B,I], h[B,H], c[B,H] with W[4H,I], R[4H,H], B[8H], P[3H], seq_len[B]; gates iofc; " +
-			"y = h_next, but 0 where step >= seq_len, where h_next = h and c_next = c",
+			"y = h_next, but 0 where step >= seq_len, where h_next = h and c_next = c; without W, x[B,4H] is x·Wᵀ, [unit][gate]",
 	},
 	// One step of one direction of GRU.
 	{
@@ -54,7 +56,7 @@ var internalOps = []Op{
 		Outputs: []Port{port("h_next", "T", floatTypes), optional("y", "T", floatTypes)},
 		Attrs:   cellAttrs([]string{"Sigmoid", "Tanh"}, intAttr("linear_before_reset", 0)),
 		Doc: "one GRU step of x[B,I], h[B,H] with W[3H,I], R[3H,H], B[6H], seq_len[B]; gates zrh; " +
-			"y = h_next, but 0 where step >= seq_len, where h_next = h",
+			"y = h_next, but 0 where step >= seq_len, where h_next = h; without W, x[B,3H] is x·Wᵀ, [unit][gate]",
 	},
 	// One step of one direction of RNN.
 	{
@@ -63,7 +65,7 @@ var internalOps = []Op{
 		Outputs: []Port{port("h_next", "T", floatTypes), optional("y", "T", floatTypes)},
 		Attrs:   cellAttrs([]string{"Tanh"}),
 		Doc: "one RNN step of x[B,I], h[B,H] with W[H,I], R[H,H], B[2H], seq_len[B]; " +
-			"y = h_next, but 0 where step >= seq_len, where h_next = h",
+			"y = h_next, but 0 where step >= seq_len, where h_next = h; without W, x[B,H] is x·Wᵀ",
 	},
 	{
 		Domain: InternalDomain, Name: "Attention", Since: 1, Kind: KindContraction, Infer: inferAttention,
@@ -79,7 +81,7 @@ var internalOps = []Op{
 }
 
 var simpleCellInputs = []Port{
-	port("x", "T", floatTypes), port("h", "T", floatTypes), port("W", "T", floatTypes),
+	port("x", "T", floatTypes), port("h", "T", floatTypes), optional("W", "T", floatTypes),
 	port("R", "T", floatTypes), optional("B", "T", floatTypes), optional("seq_len", "", int32Type),
 }
 

@@ -39,11 +39,13 @@ var cellRows = [][]gateRow{
 // cell is one rOperator of a recurrent cell.
 type cell struct {
 	kind                  int64
-	batch, inputs, hidden int64
-	x, h, state, gate     View // [batch][…]; gate and state where the kind has them
-	out0, out1, y         View // y.Buf is nil when nobody asks for it
-	lens                  View // lens.Buf likewise
-	w, r, bias, peep      View // constants as ONNX has them; bias and peep may be absent
+	batch, inputs, hidden int64 // inputs are the columns of x that are multiplied, none if projected
+	gates                 int64 // of the operator, whatever the kind takes
+	projected             bool  // x is the product with W, [batch][unit][gate]; w is absent
+	x, h, state, gate     View  // [batch][…]; gate and state where the kind has them
+	out0, out1, y         View  // y.Buf is nil when nobody asks for it
+	lens                  View  // lens.Buf likewise
+	w, r, bias, peep      View  // constants as ONNX has them; w, bias and peep may be absent
 	step, inputForget     int64
 	f, g, act             *Expr
 }
@@ -143,6 +145,12 @@ func (b *Builder) readCell(g *Group, p cellPorts, activations []string) (*cell, 
 		c.state = at(p.c)
 	}
 	c.batch, c.inputs, c.hidden = c.x.Shape[0], c.x.Shape[1], c.h.Shape[1]
+	if c.hidden > 0 {
+		c.gates = c.r.Shape[0] / c.hidden
+	}
+	if c.projected = c.w.Buf == nil; c.projected {
+		c.inputs = 0
+	}
 	if err := c.readActivations(n, activations); err != nil {
 		return nil, err
 	}
@@ -307,6 +315,9 @@ func (b *Builder) cellCandidate(c *cell, s gemvShape) *Candidate {
 	}
 	boxes := cellBoxes{batch: c.batch, hidden: c.hidden, mb: s.mb, units: units, tiles: tiles}
 	reads := appendRead(nil, c.x, boxes.rows(c.inputs))
+	if c.projected {
+		reads = appendRead(nil, c.x, boxes.gates(c.gates))
+	}
 	reads = appendRead(reads, c.h, boxes.rows(c.hidden))
 	var writes []Access
 	for _, v := range []View{c.state, c.gate} {
@@ -332,10 +343,18 @@ func (b *Builder) cellCandidate(c *cell, s gemvShape) *Candidate {
 		Work: Work{
 			Flops:      2*mb*float64(s.blockElems(k)) + 40*mb*float64(s.columns()),
 			ConstBytes: 4 * float64(s.blockElems(k)),
-			ReadBytes:  4*mb*float64(k) + 8*mb*float64(units),
+			ReadBytes:  4*mb*float64(k) + 8*mb*float64(units) + 4*mb*float64(c.projections()*units),
 			WriteBytes: 4 * mb * float64(units) * float64(len(writes)),
 		},
 	}
+}
+
+// projections is how many columns of x are added for a unit.
+func (c *cell) projections() int64 {
+	if c.projected {
+		return c.gates
+	}
+	return 0
 }
 
 // previous is the h that units beyond their sequence's end keep.
@@ -370,7 +389,7 @@ func (b *Builder) cellArgs(c *cell, s gemvShape, tiles int64, act []rkernels.Str
 		refArg("w", w), refArg("bias", bias), {Name: "peep", Value: optional(peep)}, {Name: "lens", Value: optional(c.lens)},
 		{Name: "out0", Value: cellMatrix(c.out0, c.x)}, {Name: "out1", Value: cellMatrix(c.out1, c.x)},
 		{Name: "y", Value: cellMatrix(c.y, c.x)},
-		intArg("batch", c.batch), intArg("inputs", c.inputs), intArg("hidden", c.hidden),
+		intArg("batch", c.batch), intArg("inputs", c.inputs), intArg("hidden", c.hidden), intArg("gates", c.projections()),
 		divField("tiles", tiles), intArg("step", c.step),
 		{Name: "has_peep", Value: flag(peep)}, {Name: "has_lens", Value: flag(c.lens)}, {Name: "has_y", Value: flag(c.y)},
 		intArg("input_forget", c.inputForget),
@@ -398,6 +417,14 @@ func (at *cellBoxes) slice(task int, lo, hi []int64) {
 	at.entries(task, lo, hi)
 	u0 := int64(task) % at.tiles * at.units
 	lo[1], hi[1] = u0, min(u0+at.units, at.hidden)
+}
+
+// gates are the columns that hold n gates for each unit of the slice.
+func (at *cellBoxes) gates(n int64) func(task int, lo, hi []int64) {
+	return func(task int, lo, hi []int64) {
+		at.slice(task, lo, hi)
+		lo[1], hi[1] = lo[1]*n, hi[1]*n
+	}
 }
 
 // rows are whole rows, of n elements, of a matrix that an rTask contracts.

@@ -9,14 +9,14 @@ import (
 )
 
 // packCell packs [W, R] for recurrent_cell: column unit·rows + row of the packed product is the unit's
-// row of the gate, its first part along k from W, the rest from R.
+// row of the gate, its first part along k from W, if there is one, the rest from R.
 func (b *Builder) packCell(c *cell, s gemvShape) View {
 	rows := cellRows[c.kind]
 	k, n := c.inputs+c.hidden, c.hidden*int64(len(rows))
 	elems := tileCount(n, s.columns()) * s.blockElems(k)
-	name := fmt.Sprintf("%s.cell%d.slices%dx%dx%dx%d", c.w.Buf.Name, c.kind, s.columns(), s.c, s.lk, s.wk)
+	name := fmt.Sprintf("%s.cell%d.slices%dx%dx%dx%d", c.weightName(), c.kind, s.columns(), s.c, s.lk, s.wk)
 	return b.Packed(name, ir.Float32, elems, func() []byte {
-		pk := newPacker(c.w, elems)
+		pk := newPacker(c.r, elems)
 		put := func(v View, first, count int64, gate func(r gateRow) int64) {
 			ks := newAxis(count, func(i int64) (int64, int64) { return i * v.Strides[1], s.place(k, first+i, 0) })
 			for q, row := range rows {
@@ -29,9 +29,11 @@ func (b *Builder) packCell(c *cell, s gemvShape) View {
 				pk.put(v.Offset, 0, units, ks)
 			}
 		}
-		put(c.w, 0, c.inputs, func(r gateRow) int64 { return r.w })
-		pk.src = c.r.Buf.Data()
 		put(c.r, c.inputs, c.hidden, func(r gateRow) int64 { return r.r })
+		if !c.projected {
+			pk.src = c.w.Buf.Data()
+			put(c.w, 0, c.inputs, func(r gateRow) int64 { return r.w })
+		}
 		return pk.dst
 	}, c.w, c.r)
 }
@@ -41,8 +43,7 @@ func (b *Builder) packCellBias(c *cell, s gemvShape) View {
 	rows := cellRows[c.kind]
 	n := c.hidden * int64(len(rows))
 	elems := tileCount(n, s.columns()) * s.columns()
-	gates := c.w.Shape[0] / c.hidden
-	return b.Packed(fmt.Sprintf("%s.cell%d.bias%d", c.w.Buf.Name, c.kind, s.columns()), ir.Float32, elems, func() []byte {
+	return b.Packed(fmt.Sprintf("%s.cell%d.bias%d", c.weightName(), c.kind, s.columns()), ir.Float32, elems, func() []byte {
 		out := make([]byte, elems*packedSize)
 		if c.bias.Buf == nil {
 			return out
@@ -58,12 +59,20 @@ func (b *Builder) packCellBias(c *cell, s gemvShape) View {
 				sum += at(r.w*c.hidden + unit)
 			}
 			if r.r >= 0 {
-				sum += at((gates+r.r)*c.hidden + unit)
+				sum += at((c.gates+r.r)*c.hidden + unit)
 			}
 			binary.LittleEndian.PutUint32(out[j*packedSize:], math.Float32bits(sum))
 		}
 		return out
-	}, c.w, c.bias)
+	}, c.w, c.r, c.bias)
+}
+
+// weightName names what the packed weights are made of.
+func (c *cell) weightName() string {
+	if c.projected {
+		return c.r.Buf.Name
+	}
+	return c.w.Buf.Name
 }
 
 // packPeepholes puts P, [i o f][unit], as [unit][i o f].

@@ -67,7 +67,11 @@ func growCell(r *generator, op string, gates int64, kinds int) {
 	if op == "LSTMCell" {
 		in = append(in, r.shaped(x.DType, batch, hidden))
 	}
-	in = append(in, weights(gates*hidden, width), weights(gates*hidden, hidden), nil)
+	w := weights(gates*hidden, width)
+	if r.one(4) { // x is the product with W
+		in[0], w = r.shaped(x.DType, batch, gates*hidden), nil
+	}
+	in = append(in, w, weights(gates*hidden, hidden), nil)
 	if r.one(2) {
 		in[len(in)-1] = weights(2 * gates * hidden)
 	}

@@ -11,12 +11,17 @@ type cellCase struct {
 	gates                 int
 	batch, inputs, hidden int
 	bias, peep, lens      bool
+	projected             bool // no W: x is the product with it
 	attrs                 string
 	outs                  string
 }
 
 func (c cellCase) build() Case {
 	state := fmt.Sprintf("float32[%d,%d]", c.batch, c.hidden)
+	body, w := weights("w", c.gates*c.hidden, c.inputs), "%w"
+	if c.projected {
+		body, w, c.inputs = "", "_", c.gates*c.hidden
+	}
 	in := fmt.Sprintf("%%x: float32[%d,%d], %%h: %s", c.batch, c.inputs, state)
 	args, results := "%x, %h", "%hn"
 	if c.op == "LSTMCell" {
@@ -24,8 +29,8 @@ func (c cellCase) build() Case {
 		args += ", %c"
 		results += ", %cn"
 	}
-	body := weights("w", c.gates*c.hidden, c.inputs) + weights("r", c.gates*c.hidden, c.hidden)
-	args += ", %w, %r"
+	body += weights("r", c.gates*c.hidden, c.hidden)
+	args += ", " + w + ", %r"
 	if c.bias {
 		body += weights("b", 2*c.gates*c.hidden)
 		args += ", %b"
@@ -76,7 +81,9 @@ func TestRecurrentCells(t *testing.T) {
 		wide.inputs, wide.hidden = 60, 70
 		clipped := c
 		clipped.attrs = "clip = 0.5"
-		cases = append(cases, c.build(), plain.build(), batch.build(), large.build(), wide.build(), clipped.build())
+		projected, many := c, large
+		projected.projected, many.projected = true, true
+		cases = append(cases, c.build(), plain.build(), batch.build(), large.build(), wide.build(), clipped.build(), projected.build(), many.build())
 	}
 	lstm.peep, lstm.batch, lstm.lens = true, 2, true
 	cases = append(cases, lstm.build())
@@ -88,6 +95,9 @@ func TestRecurrentCells(t *testing.T) {
 	cases = append(cases, lstm.build())
 	gru.attrs = "linear_before_reset = 1"
 	cases = append(cases, gru.build())
+	gru.projected = true
+	cases = append(cases, gru.build())
+	gru.projected = false
 	gru.batch, gru.lens, gru.inputs, gru.hidden = 3, true, 70, 50
 	cases = append(cases, gru.build())
 	for _, a := range []string{"Relu", "Softsign", "Softplus", "LeakyRelu", "Elu", "ThresholdedRelu"} {

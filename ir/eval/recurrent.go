@@ -12,7 +12,7 @@ import (
 type recurrence struct {
 	kind                           *recurrentKind
 	input, hidden                  int
-	w, r                           *ir.Tensor // [gates·hidden, input], [gates·hidden, hidden]
+	w, r                           *ir.Tensor // [gates·hidden, input], nil where x is the product with it; [gates·hidden, hidden]
 	bias, peep                     []float64  // [2·gates·hidden], [3·hidden]; nil when absent
 	acts                           []func(x float64) float64
 	inputForget, linearBeforeReset bool
@@ -99,14 +99,20 @@ func (rc *recurrence) addHidden(x []float64, lo, hi int, h []float64) {
 	}
 }
 
-// gateInputs is W·x + Wb for all gates.
+// gateInputs is W·x + Wb for all gates. Without W, x is W·x, the gates of a unit side by side.
 func (rc *recurrence) gateInputs(x []float64) []float64 {
 	rows := rc.kind.gates * rc.hidden
 	out := make([]float64, rows)
 	if rc.bias != nil {
 		copy(out, rc.bias[:rows])
 	}
-	rc.addRows(out, 0, rows, rc.w, x)
+	if rc.w != nil {
+		rc.addRows(out, 0, rows, rc.w, x)
+		return out
+	}
+	for i, v := range x {
+		out[i%rc.kind.gates*rc.hidden+i/rc.kind.gates] += v
+	}
 	return out
 }
 

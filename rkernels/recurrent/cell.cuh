@@ -1,6 +1,6 @@
 // One step of a recurrent cell in float32. An rTask computes a slice of hidden units for up to MB rows of
 // the batch: all their gates as one matrix-vector product of [x, h] with packed [W, R], then the
-// pointwise part.
+// pointwise part. Where x is the product with W already, only h is multiplied and x added.
 #pragma once
 
 #include "common/gemv.cuh"
@@ -21,7 +21,7 @@ struct Cell {
   static_assert(kUnits > 0 && Product::BN % kRows == 0, "an rTask has whole units");
 
   struct Args {
-    CellMatrix x, h;   // what the product reads; under kGruState h is r·h
+    CellMatrix x, h;   // what the product reads; under kGruState h is r·h. If gates, x is [unit][gate]
     CellMatrix state;  // previous c (LSTM) or h (GRU)
     CellMatrix gate;   // z, under kGruState
     rt::Ref w, bias;   // packed; bias is W's and R's together where the formulas allow
@@ -30,7 +30,7 @@ struct Cell {
     CellMatrix out0;   // next h; z under kGruGates
     CellMatrix out1;   // next c (LSTM), r·h (kGruGates)
     CellMatrix y;      // if has_y
-    int32_t batch, inputs, hidden;
+    int32_t batch, inputs, hidden, gates;
     Div tiles;  // slices of units
     int32_t step;
     int32_t has_peep, has_lens, has_y, input_forget;
@@ -47,6 +47,8 @@ struct Cell {
     const float* x = t.template ptr<const float>(a.x.ref);
     const float* h = t.template ptr<const float>(a.h.ref);
     const int64_t block = static_cast<int64_t>(ceil_div(K, Product::kStep)) * Product::kStep * Product::BN;
+    float added[kRows];  // of the first unit, asked for before the product so as not to wait after it
+    read_projection(t, a, b0 + t.tid / kUnits, tile * kUnits + t.tid % kUnits, added);
     typename Product::Sums sums = {};
     Product::accumulate(t, t.template ptr<const float>(a.w) + tile * block, K, [&](int m, int k) {
       if (b0 + m >= a.batch) return 0.0f;
@@ -59,16 +61,32 @@ struct Cell {
     for (int e = t.tid; e < MB * kUnits; e += kThreads) {
       const int m = e / kUnits, u = e % kUnits, unit = tile * kUnits + u;
       if (b0 + m >= a.batch || unit >= a.hidden) continue;
+      if (e >= kThreads) read_projection(t, a, b0 + m, unit, added);
       float s[kRows];
       RT_UNROLL
       for (int r = 0; r < kRows; ++r) {
-        s[r] = total[m * Product::BN + u * kRows + r] + rt::ld_const(bias + u * kRows + r);
+        s[r] = total[m * Product::BN + u * kRows + r] + rt::ld_const(bias + u * kRows + r) + added[r];
       }
       finish_unit(t, a, b0 + m, unit, s);
     }
   }
 
  private:
+  // The gate of each of a unit's rows whose product with W x holds, -1 for a row that has none.
+  static constexpr RT_DEVICE int gate_of(int row) {
+    if (Kind == kGruState) return 2;
+    return Kind == kGruLinear && row == 3 ? -1 : row;
+  }
+
+  // What x adds to the rows of unit j: zeros unless it is the product with W.
+  static RT_DEVICE void read_projection(const rt::Task& t, const Args& a, int b, int j, float (&out)[kRows]) {
+    const bool there = a.gates != 0 && b < a.batch && j < a.hidden;
+    RT_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      out[r] = there && gate_of(r) >= 0 ? a.x.read(t, b, j * a.gates + gate_of(r)) : 0.0f;
+    }
+  }
+
   static RT_DEVICE void finish_unit(const rt::Task& t, const Args& a, int b, int j, const float (&s)[kRows]) {
     const bool live = !a.has_lens || a.step < t.template ptr<const int32_t>(a.lens)[b];
     float h = 0.0f;
