@@ -34,6 +34,7 @@ var allowed = map[string]string{
 	"codegen/cudaemu":    "codegen/abi codegen/rt internal/toolchain",
 	"internal/runner":    "codegen/abi internal/toolchain internal/diag",
 	"internal/calibrate": "codegen/rt internal/toolchain schedule/vdevice",
+	"internal/trace":     "",
 	"internal/driver":    "*",
 	"cmd/rammerc":        "internal/driver internal/diag",
 	"internal/tolerance": "ir",

@@ -16,6 +16,7 @@ import (
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
@@ -25,7 +26,9 @@ type Options struct {
 	Version  string // of rammerc
 	Model    string // file name of the model, without folders
 	Emulator fs.FS  // the emulator's headers, cudaemu.Files: they go beside the program
-	Unrolled bool   // also print each vEU's steps as straight-line code (Rammer, Figure 9)
+	// Cost is what one rTask takes by the model, in nanoseconds, for NAME.plan.json; nil leaves it out.
+	Cost     func(*roperator.Candidate) float64
+	Unrolled bool // also print each vEU's steps as straight-line code (Rammer, Figure 9)
 }
 
 // UnrolledLimit is the most rTasks a program may have to be printed unrolled.

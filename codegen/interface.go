@@ -52,6 +52,11 @@ const char build_info[] = @BUILD_INFO@
 #else
     ",\"debug\":false"
 #endif
+#if defined(RT_TRACE)
+    ",\"trace\":true"
+#else
+    ",\"trace\":false"
+#endif
     ",\"engine\":\"" RT_ENGINE "\"}";
 
 const @NAME@_io io = {model.input_count, input_tensors, model.output_count, output_tensors};
@@ -115,6 +120,12 @@ const @NAME@_io* @NAME@_io_info(void) { return &io; }
 const char* @NAME@_build_info(void) { return build_info; }
 
 const char* @NAME@_run_info(const @NAME@_ctx* ctx) { return ctx ? context_of(ctx).info() : "{}"; }
+
+int @NAME@_trace(@NAME@_ctx* ctx, void* buffer, size_t* bytes) {
+  if (!ctx || !bytes) return @NAME@_BAD_ARGUMENT;
+  return rt::guarded([&] { context_of(ctx).trace(buffer, bytes); },
+                     [ctx](const std::string& text) { context_of(ctx).set_error(text); });
+}
 
 }  // extern "C"
 `

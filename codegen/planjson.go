@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/schedule/vdevice"
@@ -18,6 +19,7 @@ type planOp struct {
 	Tasks    int      `json:"rtasks"`
 	Threads  int      `json:"threads"`
 	Shared   int      `json:"shared_bytes"`
+	Modelled float64  `json:"modelled_ns,omitempty"` // of one rTask
 	Nodes    []string `json:"nodes"`
 }
 
@@ -25,6 +27,7 @@ type planOp struct {
 // and when. steps[vEU][order] is [index in ops, rTask, wave, signal, counter it adds to, vEU and order of
 // each wait …]. A wait for counter c is -1-c and the number of its additions; -1 is no counter to add to.
 // The waves of a parallel graph are its nodes, whose stream s has the vEUs from s·vEUs of the device on.
+// follows are the steps that poll tagged data, see writeFollows.
 func (l *layout) writePlan(w io.Writer) error {
 	b := bufio.NewWriterSize(w, 1<<18)
 	head, err := json.Marshal(struct {
@@ -33,18 +36,19 @@ func (l *layout) writePlan(w io.Writer) error {
 		Model   string `json:"model"`
 		Version string `json:"rammerc"`
 		Device  string `json:"device"`
+		Arch    string `json:"arch"`
 		Weights int64  `json:"weights_bytes"`
 		Arena   int64  `json:"arena_bytes"`
 		ROps    int    `json:"roperators"`
 		RTasks  int    `json:"rtasks"`
-	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps()})
+	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps()})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(b, "%s,\n \"ops\": [", head[:len(head)-1])
 	for i, u := range l.ops {
 		line, err := json.Marshal(planOp{u.op.ID, u.op.Name, u.op.Kind, l.instances[u.instance].alias, u.cand.Tasks,
-			u.cand.Inst.Threads(), u.cand.Inst.Shared(), originNames(u.op.Origins)})
+			u.cand.Inst.Threads(), u.cand.Inst.Shared(), l.modelled(u), originNames(u.op.Origins)})
 		if err != nil {
 			return err
 		}
@@ -57,6 +61,8 @@ func (l *layout) writePlan(w io.Writer) error {
 		l.writeNodes(b, seg)
 		fmt.Fprint(b, " \"steps\": [")
 		l.writeSteps(b, seg.Program)
+		fmt.Fprint(b, "],\n   \"follows\": [")
+		writeFollows(b, seg.Program)
 		fmt.Fprint(b, "]}")
 	}
 	fmt.Fprint(b, "]}\n")
@@ -85,6 +91,14 @@ func (l *layout) writeNodes(b *bufio.Writer, seg vdevice.Segment) {
 	fmt.Fprint(b, "],")
 }
 
+// modelled is what the cost model says of one of u's rTasks, in nanoseconds; 0 when it was not asked.
+func (l *layout) modelled(u usedOp) float64 {
+	if l.opt.Cost == nil {
+		return 0
+	}
+	return math.Round(10*l.opt.Cost(u.cand)) / 10
+}
+
 func (l *layout) writeSteps(b *bufio.Writer, p *vdevice.Program) {
 	additions := p.Contributors()
 	for v, steps := range p.Steps {
@@ -104,6 +118,24 @@ func (l *layout) writeSteps(b *bufio.Writer, p *vdevice.Program) {
 			fmt.Fprint(b, "]")
 		}
 		fmt.Fprint(b, "]")
+	}
+}
+
+// writeFollows lists the steps that poll the tagged data of others: vEU, order, vEU and order of each of those.
+func writeFollows(b *bufio.Writer, p *vdevice.Program) {
+	n := 0
+	for v, steps := range p.Steps {
+		for order, s := range steps {
+			if len(s.Follows) == 0 {
+				continue
+			}
+			fmt.Fprintf(b, "%s[%d,%d", comma(n), v, order)
+			n++
+			for _, f := range s.Follows {
+				fmt.Fprintf(b, ",%d,%d", f.VEU, f.Order)
+			}
+			fmt.Fprint(b, "]")
+		}
 	}
 }
 

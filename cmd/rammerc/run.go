@@ -116,6 +116,46 @@ Exit status 3 when a difference is larger than the tolerance.`,
 	return cmd
 }
 
+func (a *app) profileCommand() *cobra.Command {
+	var o driver.ProfileOptions
+	cmd := &cobra.Command{
+		Use:   "profile MODEL|LIBDIR",
+		Short: "Say where the time of an inference goes, by rOperator and vEU",
+		Long: `profile builds a model, or the sources of a library directory once more, so that every vEU records what it
+does; runs it, first to warm up and then the run that counts; and says what each rOperator, the critical path
+and each vEU took, beside what the cost model says. On the emulator the clock is the host's: what waits for
+what is right, how long it takes says nothing about a GPU.
+
+--perfetto writes the trace-event form, which ui.perfetto.dev and chrome://tracing show; --html a page that
+needs nothing else.`,
+		Example: `  rammerc profile model.onnx --html profile.html
+  rammerc profile out --warm-up 20 --top 30 --perfetto trace.json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Path, o.Command = args[0], a.command()
+			if err := rejectCompileFlags(cmd, args[0]); err != nil {
+				return err
+			}
+			r, err := driver.RunProfile(a.ui, o)
+			if err != nil {
+				return err
+			}
+			a.emit(cmd, r, r.Text)
+			return nil
+		},
+	}
+	subjectFlags(cmd, &o.SubjectOptions)
+	f := cmd.Flags()
+	f.StringArrayVar(&o.Inputs, "input", nil, "value of an input, NAME=FILE: .npy, .pb, .npz or FILE.npz:MEMBER (repeatable)")
+	f.Uint64Var(&o.RandomSeed, "random", 1, "draw the inputs that no --input gives from this seed")
+	f.Int64Var(&o.RandomMax, "random-max", 100, "integers are drawn from [0, N)")
+	f.IntVar(&o.WarmUp, "warm-up", 10, "runs before the one that counts")
+	f.IntVar(&o.Top, "top", 15, "rows of each table; 0 shows all")
+	f.StringVar(&o.Perfetto, "perfetto", "", "write the timeline in the trace-event form into this file")
+	f.StringVar(&o.HTML, "html", "", "write a page with timeline and tables into this file")
+	return cmd
+}
+
 // benchFormats are the values of bench --format.
 var benchFormats = []string{"text", "json", "gobench"}
 

@@ -39,6 +39,7 @@ inline void release(void* p) { std::free(p); }
 inline void upload(void* to, const void* from, size_t n) {
   if (n > 0) std::memcpy(to, from, n);
 }
+inline void download(void* to, const void* from, size_t n) { upload(to, from, n); }
 inline void upload_async(void* to, const void* from, size_t n, Stream) { upload(to, from, n); }
 inline void download_async(void* to, const void* from, size_t n, Stream) { upload(to, from, n); }
 inline void clear(void* p, size_t n) { std::memset(p, 0, n); }
@@ -52,6 +53,7 @@ class Fence {
  public:
   void set(Stream) {}
   void join(Stream) {}
+  void wait() {}
 };
 
 struct Graph {

@@ -51,6 +51,16 @@ inline void store_word(uint64_t* p, uint64_t v) {
   emu::running_block->grid()->publish();
 }
 
+// A block is a multiprocessor here; both clocks are the host's.
+inline uint64_t clock_nanoseconds() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+inline uint64_t clock_cycles() { return clock_nanoseconds(); }
+inline void both_clocks(uint64_t* cycles, uint64_t* nanoseconds) { *cycles = *nanoseconds = clock_nanoseconds(); }
+inline uint32_t multiprocessor() { return static_cast<uint32_t>(block_index()); }
+
 // What an rTask finds in shared memory is undefined: all ones, a NaN in every float type.
 inline void poison(char* smem, int bytes) {
   const int tid = thread_index(), threads = block_threads();

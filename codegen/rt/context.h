@@ -18,6 +18,7 @@
 #include "cudaemu/dev.h"
 #endif
 #include "rt/streams.h"
+#include "rt/trace.h"
 #include "rt/weights.h"
 
 namespace rt {
@@ -37,6 +38,7 @@ class Context {
     // No word of another program may look like one of this one's.
     tagged_ = DeviceBuffer(m.tagged_bytes);
     dev::clear(tagged_.get(), m.tagged_bytes);
+    trace_.reset(new TraceBuffers(m, persistent_));
     report_.reset(dev::make_report());
     stream_.reset(new OwnStream(dev::make_stream()));
     streams_.reset(new SideStreams(m));
@@ -74,6 +76,18 @@ class Context {
       }
       dev::wait_for(stream_->get());
     });
+  }
+
+  // Copies what the latest inference recorded; with a null pointer only tells its size.
+  void trace(void* to, size_t* bytes) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    dev::DeviceScope scope(device_);
+    const size_t size = trace_->size();
+    if (to && *bytes < size) throw Error{kBadArgument, "the trace takes " + std::to_string(size) + " bytes"};
+    *bytes = size;
+    if (!to) return;
+    fence_->wait();
+    trace_->read(static_cast<char*>(to));
   }
 
   const char* info() const { return info_.c_str(); }
@@ -267,6 +281,7 @@ class Context {
     args.launch = static_cast<uint32_t>(i);
     args.first_veu = static_cast<uint32_t>(row.first_veu);
     args.shared = static_cast<uint32_t>(row.shared);
+    trace_->place(args.segment, seg.first_launch + i, args);
     const LaunchKind apart = row.overlap ? LaunchKind::kOverlapping : LaunchKind::kDependent;
     dev::launch<Program>(row, args.persistent ? LaunchKind::kCooperative : apart, args, stream, options_);
   }
@@ -310,6 +325,7 @@ class Context {
     streams_.reset();
     stream_.reset();
     report_.reset();
+    trace_.reset();
     staging_.clear();
     arena_ = DeviceBuffer();
     flags_ = DeviceBuffer();
@@ -323,6 +339,7 @@ class Context {
   EarlyScope scope_;
   std::shared_ptr<Weights> weights_;
   DeviceBuffer arena_, flags_, tagged_;
+  std::unique_ptr<TraceBuffers> trace_;
   std::unique_ptr<Report, DropReport> report_;
   std::unique_ptr<OwnStream> stream_;
   std::unique_ptr<dev::Fence> fence_;

@@ -68,6 +68,9 @@ inline void release(void* p) { cudaFree(p); }
 inline void upload(void* to, const void* from, size_t n) {
   if (n > 0) check(cudaMemcpy(to, from, n, cudaMemcpyHostToDevice), "copy to the device");
 }
+inline void download(void* to, const void* from, size_t n) {
+  if (n > 0) check(cudaMemcpy(to, from, n, cudaMemcpyDeviceToHost), "copy from the device");
+}
 inline void upload_async(void* to, const void* from, size_t n, Stream s) {
   if (n > 0) check(cudaMemcpyAsync(to, from, n, cudaMemcpyHostToDevice, s), "copy to the device");
 }
@@ -108,6 +111,7 @@ class Fence {
   Fence& operator=(const Fence&) = delete;
   void set(Stream s) { check(cudaEventRecord(event_, s), "cudaEventRecord"); }
   void join(Stream s) { check(cudaStreamWaitEvent(s, event_, 0), "cudaStreamWaitEvent"); }
+  void wait() { check(cudaEventSynchronize(event_), "the program"); }
 
  private:
   cudaEvent_t event_ = nullptr;

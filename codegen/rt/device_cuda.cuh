@@ -53,6 +53,26 @@ RT_DEVICE void load_words(const uint64_t* p, uint64_t (&v)[2]) {
   asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(v[0]), "=l"(v[1]) : "l"(p) : "memory");
 }
 
+// The multiprocessor's clock, the device's, and which multiprocessor this is. In order with what stands around.
+RT_DEVICE uint64_t clock_cycles() {
+  uint64_t t;
+  asm volatile("mov.u64 %0, %clock64;" : "=l"(t)::"memory");
+  return t;
+}
+RT_DEVICE uint64_t clock_nanoseconds() {
+  uint64_t t;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t)::"memory");
+  return t;
+}
+RT_DEVICE void both_clocks(uint64_t* cycles, uint64_t* nanoseconds) {
+  *cycles = clock_cycles(), *nanoseconds = clock_nanoseconds();
+}
+RT_DEVICE uint32_t multiprocessor() {
+  uint32_t n;
+  asm volatile("mov.u32 %0, %smid;" : "=r"(n));
+  return n;
+}
+
 // Shared memory keeps what the last rTask left; the emulator makes that visible.
 RT_DEVICE void poison(char*, int) {}
 
@@ -60,24 +80,19 @@ RT_DEVICE void poison(char*, int) {}
 class Patience {
  public:
 #if defined(RT_DEBUG)
-  RT_DEVICE explicit Patience(uint64_t ns) : end_(now() + ns) {}
+  RT_DEVICE explicit Patience(uint64_t ns) : end_(clock_nanoseconds() + ns) {}
   template <class Report>
   RT_DEVICE void spent(bool waits, Report* to, const Report& r) {
-    if (now() < end_) return;
+    if (clock_nanoseconds() < end_) return;
     if (waits && atomicExch(&to->set, 1u) == 0) {
       *to = r;
       __threadfence_system();
     }
     __nanosleep(1000000);
-    if (now() > end_ + 10000000) __trap();
+    if (clock_nanoseconds() > end_ + 10000000) __trap();
   }
 
  private:
-  RT_DEVICE static uint64_t now() {
-    uint64_t t;
-    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
-    return t;
-  }
   uint64_t end_;
 #else
   RT_DEVICE explicit Patience(uint64_t) {}

@@ -61,7 +61,8 @@ class VEU {
         threads_(detail::block_threads()),
         veu_(l.first_veu + static_cast<uint32_t>(detail::block_index())),
         epoch_(l.persistent ? l.flags[veu_ * kFlagStride + kEpochWord] : 0),
-        launches_(l.persistent ? l.flags[veu_ * kFlagStride + kLaunchesWord] : 0) {
+        launches_(l.persistent ? l.flags[veu_ * kFlagStride + kLaunchesWord] : 0),
+        trace_(l, tid_ == threads_ - 32) {
     RT_NO_UNROLL
     for (int i = tid_; i < Program::kSpaces; i += threads_) c_.bases[i] = l_.bases[i];
   }
@@ -73,7 +74,11 @@ class VEU {
     detail::allow_next_launch();
     const StepRange mine = l_.ranges[detail::block_index()];
     const uint32_t first = mine.first, last = mine.last;
-    if (first == last) return detail::wait_for_launches_before();
+    if (first == last) {
+      detail::wait_for_launches_before();
+      trace_.ready();
+      return;
+    }
     fetch_step(first);
     if (first + 1 < last) fetch_step(first + 1);
     settle();
@@ -81,6 +86,7 @@ class VEU {
     settle();
     detail::wait_for_launches_before();
     first_ = first, last_ = last;
+    trace_.ready();
     RT_NO_UNROLL
     for (uint32_t i = first; i < last;) {
       const Step& s = c_.ring[i % 4];
@@ -108,9 +114,11 @@ class VEU {
     typename K::Resident kept;
     now_ = i;
     detail::poison(smem_, static_cast<int>(l_.shared));
+    trace_.begin(i - first_, c_.ring[i % 4].op, c_.ring[i % 4].rtask);
     if (tid_ < K::kThreads) {
       K::load(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % 2]), static_cast<int>(c_.ring[i % 4].rtask), kept);
     }
+    trace_.mark(i - first_, kLoaded);
     RT_NO_UNROLL
     for (; i < stop; ++i) {
       prefetch(i);
@@ -127,17 +135,23 @@ class VEU {
   // For programs printed step by step (Rammer, Figure 9): a barrier-rTask, and a step.
   template <int N>
   RT_DEVICE void barrier(const Wait (&waits)[N], Place p) {
+    trace_.begin(p.order, p.op, p.rtask);
     wait(waits, waits, N, p);
+    trace_.mark(p.order, kReady);
   }
   template <class K>
-  RT_DEVICE void step(const typename K::Args& args, int rtask) {
+  RT_DEVICE void step(const typename K::Args& args, Place p) {
+    trace_.begin(p.order, p.op, p.rtask);
     detail::poison(smem_, static_cast<int>(l_.shared));
-    compute<K>(&args, rtask);
+    trace_.mark(p.order, kStarted);
+    compute<K>(&args, static_cast<int>(p.rtask));
     settle();
+    trace_.mark(p.order, kComputed);
   }
 
   // The end of a launch: all vEUs, also those without steps, go on to the next epoch.
   RT_DEVICE void finish() {
+    trace_.end();
     if (!l_.persistent) return;
     detail::block_barrier();  // everybody has read the old one
     if (tid_ != threads_ - 32) return;
@@ -179,6 +193,7 @@ class VEU {
     detail::fence_acq_rel_gpu();
     if (signal) detail::store_relaxed_gpu(l_.flags + veu_ * kFlagStride, epoch_ + order + 1);
     if (add) detail::add_relaxed_gpu(l_.flags + add * kFlagStride);
+    trace_.mark(order, kPublished);
   }
 
   // Ends a step: all copies have landed, all threads are done, shared memory is free.
@@ -217,7 +232,9 @@ class VEU {
   RT_DEVICE void begin(uint32_t i) {
     const Step& s = c_.ring[i % 4];
     const Place p{i - first_, s.op, s.rtask};
+    trace_.begin(p.order, p.op, p.rtask);
     if (l_.persistent && s.wait_count > 0) wait(c_.waits[i % 2], l_.waits + s.wait_begin, s.wait_count, p);
+    trace_.mark(p.order, kReady);
     if constexpr (Program::kMoves > 0) {
       if (s.imports > 0) {
         each_move(c_.moves[i % 2], s.imports, [&](const Move& m, uint32_t at, uint32_t stride) {
@@ -230,6 +247,7 @@ class VEU {
         detail::block_barrier();
       }
     }
+    trace_.mark(p.order, kStarted);
   }
 
   // Everything that has to happen after it.
@@ -238,6 +256,7 @@ class VEU {
     const bool signal = l_.persistent && s.signal;
     const uint32_t add = l_.persistent ? s.add : 0;
     settle();
+    trace_.mark(i - first_, kComputed);
     if (signal || add) publish(i - first_, signal, add);
   }
 
@@ -358,6 +377,7 @@ class VEU {
   uint32_t veu_;
   uint64_t epoch_;     // nobody has published more before this launch
   uint64_t launches_;  // so many before this one
+  Tracer trace_;
 };
 
 }  // namespace rt

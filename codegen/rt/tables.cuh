@@ -3,6 +3,7 @@
 #pragma once
 
 #include "rt/device.cuh"
+#include "rt/trace.cuh"
 
 namespace rt {
 
@@ -60,7 +61,7 @@ enum ReportKind : uint32_t {
 
 // The kernel's parameter.
 template <int Spaces>
-struct LaunchArgs {
+struct LaunchArgs : TraceArgs {
   const Step* steps;
   const Wait* waits;
   const Move* moves;

@@ -36,6 +36,7 @@ type CompileOptions struct {
 	Seed     uint64   // shuffles node order under Check
 	Dump     string   // directory for every stage's text form
 	Debug    bool     // build with the watchdog
+	Trace    bool     // build so that every vEU records what it does
 	Sanitize bool     // build the emulated library with ThreadSanitizer
 	Command  []string // command line, kept in the dump
 }
@@ -79,6 +80,7 @@ type compilation struct {
 	plan    *vdevice.Plan
 	spec    *vdevice.Spec
 	summary Summary
+	cost    func(*roperator.Candidate) float64 // of one rTask, in nanoseconds
 	dump    *dump.Dir
 }
 
@@ -165,6 +167,7 @@ func (c *compilation) schedule(ui *UI) error {
 	}
 	done := ui.Stage("schedule")
 	costs := model.New(spec, ops)
+	c.cost = costs.TaskTime
 	c.plan, err = schedule.Schedule(ops, spec, costs, schedule.Options{Plan: opt.Plan, Policy: opt.Policy})
 	if err != nil {
 		return locate(err, opt.Path)
@@ -299,7 +302,7 @@ func (c *compilation) emit(ui *UI, dir string, r *Compiled) error {
 	done := ui.Stage("emit")
 	err := codegen.Emit(c.plan, codegen.Options{
 		Name: c.opt.name(), Version: Version().Version, Model: filepath.Base(c.opt.Path), Unrolled: c.opt.Style == StyleUnrolled,
-		Emulator: cudaemu.Files,
+		Emulator: cudaemu.Files, Cost: c.cost,
 	}, codegen.Dir(dir))
 	if err != nil {
 		return locate(err, c.opt.Path)

@@ -30,6 +30,7 @@ type subject struct {
 	inputs  []port
 	outputs []port
 	model   *ir.Graph // as imported; nil for a library directory
+	dir     string    // of the library, if there is one
 	cleanup func()
 }
 
@@ -110,6 +111,7 @@ func (s *subject) build(ui *UI, o SubjectOptions, planned *compilation) error {
 	planned.opt.Out = filepath.Join(tmp, "lib")
 	r, err := planned.write(ui, &outDir{final: planned.opt.Out})
 	if err == nil {
+		s.dir = planned.opt.Out
 		s.engine, err = openLibrary(r.Library, o.runnerOptions())
 	}
 	if err != nil {
@@ -147,30 +149,49 @@ func (o *SubjectOptions) runnerOptions() runner.Options {
 	return opt
 }
 
+// planFile is the plan of a library directory.
+func planFile(dir string) (string, error) {
+	plans, _ := filepath.Glob(filepath.Join(dir, "*.plan.json"))
+	if len(plans) != 1 {
+		return "", &diag.Diagnostic{ID: "not-a-library", File: dir, Message: "is no library directory: it holds " + fmt.Sprint(len(plans)) + " .plan.json files, want one"}
+	}
+	return plans[0], nil
+}
+
 // openDir opens the library of a directory that compile made.
 func openDir(o SubjectOptions) (*subject, error) {
-	plans, _ := filepath.Glob(filepath.Join(o.Path, "*.plan.json"))
-	if len(plans) != 1 {
-		return nil, &diag.Diagnostic{ID: "not-a-library", File: o.Path, Message: "is no library directory: it holds " + fmt.Sprint(len(plans)) + " .plan.json files, want one"}
+	plan, err := planFile(o.Path)
+	if err != nil {
+		return nil, err
 	}
 	if o.Engine == EngineEval {
 		return nil, usage("bad-flag", "--engine eval needs the model, not a library directory")
 	}
-	name := strings.TrimSuffix(filepath.Base(plans[0]), ".plan.json")
+	name := strings.TrimSuffix(filepath.Base(plan), ".plan.json")
 	lib := filepath.Join(o.Path, "lib"+name+".so")
 	if _, err := os.Stat(lib); err != nil {
 		return nil, &diag.Diagnostic{ID: "not-built", File: lib, Message: "the library is not built", Help: "compile with --emit all where nvcc or a C++ compiler is at hand"}
 	}
-	e, err := openLibrary(lib, o.runnerOptions())
+	s, err := openBuilt(lib, o.Path, o.runnerOptions())
+	if err == nil && o.Engine != "" && s.engine.describe() != o.Engine {
+		err = usage("bad-flag", "--engine %s: the library was built for %s", o.Engine, s.engine.describe())
+		s.close()
+	}
 	if err != nil {
 		return nil, err
 	}
-	s := &subject{engine: e, cleanup: func() {}}
+	return s, nil
+}
+
+// openBuilt opens a built library as a subject; dir is where its plan is.
+func openBuilt(lib, dir string, opt runner.Options) (*subject, error) {
+	e, err := openLibrary(lib, opt)
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{engine: e, dir: dir, cleanup: func() {}}
 	if s.inputs, err = ports(e.lib.Inputs); err == nil {
 		s.outputs, err = ports(e.lib.Outputs)
-	}
-	if err == nil && o.Engine != "" && e.describe() != o.Engine {
-		err = usage("bad-flag", "--engine %s: the library was built for %s", o.Engine, e.describe())
 	}
 	if err != nil {
 		e.close()

@@ -204,6 +204,12 @@ func (l *Lib) Repeat(inputs [][]byte, n int) (int, error) {
 	return int(binary.LittleEndian.Uint32(data)), nil
 }
 
+// Trace runs warmUp times and once more, and returns what the last run recorded: the rows that NAME_trace
+// gives. The library must be built with RT_TRACE.
+func (l *Lib) Trace(inputs [][]byte, warmUp int) ([]byte, error) {
+	return l.request(4, uint32(warmUp), 0, inputs)
+}
+
 func (l *Lib) request(kind, a, b uint32, inputs [][]byte) ([]byte, error) {
 	if len(inputs) != len(l.Inputs) {
 		return nil, fmt.Errorf("the model has %d inputs, got %d", len(l.Inputs), len(inputs))

@@ -52,6 +52,11 @@ const char* fake_last_error(const fake_ctx* c) { return c ? c->error : "not this
 const fake_io* fake_io_info(void) { return &io; }
 const char* fake_build_info(void) { return "{\"fake\":true}"; }
 const char* fake_run_info(const fake_ctx*) { return "{\"mode\":\"waves\",\"reason\":\"test\"}"; }
+int fake_trace(fake_ctx* c, void* to, size_t* bytes) {
+  if (!to) *bytes = sizeof c->runs;
+  else std::memcpy(to, &c->runs, *bytes);
+  return c->runs > 100 ? fake_BAD_ARGUMENT : fake_OK;
+}
 }
 `
 
@@ -106,6 +111,17 @@ func TestProtocol(t *testing.T) {
 	}
 	if ms, err := l.Bench([][]byte{{1, 2, 3, 4}, {0}}, 2, 3); err != nil || len(ms) != 3 {
 		t.Errorf("%v, %v", ms, err)
+	}
+	before, err := l.Trace([][]byte{{1, 2, 3, 4}, {0}}, 0)
+	if err != nil || len(before) != 4 {
+		t.Fatalf("%v, %v", before, err)
+	}
+	if after, err := l.Trace([][]byte{{1, 2, 3, 4}, {0}}, 4); err != nil || after[0] != before[0]+5 {
+		t.Errorf("the trace is of run %d, then with four warm-ups of run %d, %v", before[0], after[0], err)
+	}
+	var status *StatusError
+	if _, err := l.Trace([][]byte{{1, 2, 3, 4}, {0}}, 100); !errors.As(err, &status) || status.Code != abi.BadArgument {
+		t.Errorf("a refused trace: %v", err)
 	}
 	if _, err := l.Run([][]byte{{1}, {2}}); err == nil || !strings.Contains(err.Error(), "has 1 bytes, want 4") {
 		t.Errorf("a short input: %v", err)

@@ -10,6 +10,7 @@
 //   1  run: the reply holds all outputs
 //   2  bench: a warm-up runs, then b runs; the reply holds b doubles, milliseconds
 //   3  repeat: a runs; the reply holds uint32 count of runs whose outputs differ from the first one's
+//   4  trace: a warm-up runs, then one more; the reply holds what that one recorded
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -41,6 +42,7 @@ struct Library {
   decltype(&model_io_info) io_info;
   decltype(&model_build_info) build_info;
   decltype(&model_run_info) run_info;
+  decltype(&model_trace) trace;
 
   Library(const char* path, const std::string& prefix) {
     void* lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -52,7 +54,7 @@ struct Library {
     };
     find(create, "_create"), find(run, "_run"), find(run_async, "_run_async"), find(destroy, "_destroy");
     find(last_error, "_last_error"), find(io_info, "_io_info");
-    find(build_info, "_build_info"), find(run_info, "_run_info");
+    find(build_info, "_build_info"), find(run_info, "_run_info"), find(trace, "_trace");
   }
 };
 
@@ -188,6 +190,15 @@ class Session {
     return on_device_ ? device_times(runs) : host_times(runs);
   }
 
+  std::string trace(uint32_t warm_up) {
+    for (uint32_t i = 0; i <= warm_up; ++i) run_in_place();
+    size_t bytes = 0;
+    check(lib_.trace(ctx_, nullptr, &bytes));
+    std::string rows(bytes, 0);
+    check(lib_.trace(ctx_, rows.data(), &bytes));
+    return rows;
+  }
+
   static void read_all(void* to, size_t n) {
     char* p = static_cast<char*>(to);
     while (n > 0) {
@@ -304,6 +315,8 @@ std::string serve(Session& s, const uint32_t request[3]) {
       }
       return std::string(reinterpret_cast<const char*>(&different), sizeof different);
     }
+    case 4:
+      return s.trace(request[1]);
   }
   throw Failure{-1, "unknown request"};
 }

@@ -1,0 +1,139 @@
+package codegen
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/trace"
+)
+
+// traced runs the stencil's library and gives its timeline.
+func (s *stencilPlan) traced(t *testing.T, dir, lib string, opt runner.Options) *trace.Timeline {
+	t.Helper()
+	l := openLib(t, lib, opt)
+	data, err := l.Trace([][]byte{floatBytes(testInput(s.veus * s.tile))}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := trace.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "stencil.plan.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := trace.ReadPlan(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl, err := trace.Join(raw, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tl
+}
+
+// checkOrder compares a timeline with the rules of its plan.
+func (s *stencilPlan) checkOrder(t *testing.T, tl *trace.Timeline) {
+	t.Helper()
+	at := map[[2]int]*trace.Run{}
+	for i := range tl.Runs {
+		r := &tl.Runs[i]
+		at[[2]int{r.VEU, r.Order}] = r
+		if !(0 <= r.Begun && r.Begun <= r.Ready && r.Ready <= r.Started && r.Started < r.Computed && r.Computed <= tl.Span) {
+			t.Errorf("vEU %d, step %d: times are out of order: %+v", r.VEU, r.Order, *r)
+		}
+		if signals := r.Order < s.stages-1 && tl.Launches[0].Kind == "rprogram"; signals != (r.Published > 0) {
+			t.Errorf("vEU %d, step %d is published at %f", r.VEU, r.Order, r.Published)
+		}
+	}
+	if len(at) != s.veus*s.stages || len(tl.Runs) != len(at) || tl.Dropped != 0 {
+		t.Errorf("%d different steps in %d rows, %d dropped; want %d", len(at), len(tl.Runs), tl.Dropped, s.veus*s.stages)
+	}
+	for i := range tl.Runs {
+		r := &tl.Runs[i]
+		for _, w := range tl.Plan.Segments[0].Steps[r.VEU][r.Order].Needs {
+			if p := at[[2]int{w.VEU, w.Order}]; p == nil || p.Computed > r.Ready {
+				t.Errorf("vEU %d, step %d is ready before the step %d of vEU %d that it waits for", r.VEU, r.Order, w.Order, w.VEU)
+			}
+		}
+		if p := at[[2]int{r.VEU, r.Order - 1}]; p != nil && p.Computed > r.Begun {
+			t.Errorf("vEU %d, step %d begins before the one before it is done", r.VEU, r.Order)
+		}
+	}
+}
+
+func TestTrace(t *testing.T) {
+	t.Parallel()
+	s := newStencilPlan(t, 4, 7, 64)
+	for _, unrolled := range []bool{false, true} {
+		dir := emitStencil(t, s, Options{Unrolled: unrolled})
+		lib := buildEmulated(t, dir, "stencil", "-DRT_TRACE")
+		for _, c := range []struct {
+			mode     runner.Mode
+			launches int
+		}{{runner.RProgram, 1}, {runner.Waves, s.stages}} {
+			t.Run(fmt.Sprintf("unrolled=%t,mode=%d", unrolled, c.mode), func(t *testing.T) {
+				tl := s.traced(t, dir, lib, runner.Options{Mode: c.mode})
+				s.checkOrder(t, tl)
+				for i, l := range tl.Launches {
+					if (l.Kind == "rprogram") != (c.mode == runner.RProgram) || l.Wave != i {
+						t.Errorf("launch %d is wave %d, %s", i, l.Wave, l.Kind)
+					}
+				}
+				if len(tl.Launches) != c.launches {
+					t.Errorf("%d launches, want %d", len(tl.Launches), c.launches)
+				}
+				path := tl.Critical()
+				if len(path) != s.stages {
+					t.Errorf("the critical path has %d steps, want one of each of the %d stages", len(path), s.stages)
+				}
+				for i, l := range path {
+					if tl.Runs[l.Run].Op != i {
+						t.Errorf("step %d of the critical path is of stage %d", i, tl.Runs[l.Run].Op)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestTraceOverflows(t *testing.T) {
+	t.Parallel()
+	s := newStencilPlan(t, 4, 7, 64)
+	dir := emitStencil(t, s, Options{})
+	lib := buildEmulated(t, dir, "stencil", "-DRT_TRACE", "-DRT_TRACE_STEPS=10")
+	for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
+		tl := s.traced(t, dir, lib, runner.Options{Mode: mode})
+		if len(tl.Runs) != 10 || tl.Dropped != 18 {
+			t.Errorf("mode %d: %d steps are recorded and %d counted as dropped, want 10 and 18", mode, len(tl.Runs), tl.Dropped)
+		}
+		if r := tl.Report(); r.Dropped != 18 || r.RTasks != 10 {
+			t.Errorf("mode %d: the report says %d and %d", mode, r.RTasks, r.Dropped)
+		}
+		if n := s.mismatches(t, openLib(t, lib, runner.Options{Mode: mode})); n > 0 {
+			t.Errorf("mode %d: %d elements are wrong", mode, n)
+		}
+	}
+}
+
+func TestNoTrace(t *testing.T) {
+	t.Parallel()
+	s := newStencilPlan(t, 2, 2, 64)
+	l := openLib(t, buildEmulated(t, emitStencil(t, s, Options{}), "stencil"), runner.Options{})
+	_, err := l.Trace([][]byte{floatBytes(testInput(128))}, 0)
+	var status *runner.StatusError
+	if !errors.As(err, &status) || status.Code != abi.BadArgument || !strings.Contains(status.Text, "without RT_TRACE") {
+		t.Errorf("got %v", err)
+	}
+	if !strings.Contains(string(l.Build), `"trace":false`) {
+		t.Errorf("build information is %s", l.Build)
+	}
+}

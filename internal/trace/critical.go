@@ -1,0 +1,175 @@
+package trace
+
+// What let a step on the critical path start.
+const (
+	ByStart  = "start"  // nothing before it
+	ByLaunch = "launch" // the launches before its own
+	ByOrder  = "order"  // the step before it on its vEU
+	ByWait   = "wait"   // a step of another vEU
+)
+
+// Link is a step on the critical path.
+type Link struct {
+	Run int     // index in Timeline.Runs
+	By  string  // what let it start
+	Gap float64 // nanoseconds since the step before on the path was computed
+}
+
+// edges finds the runs that a run waits for.
+type edges struct {
+	t     *Timeline
+	index [][]map[int]int // [segment][vEU] order → run
+}
+
+func newEdges(t *Timeline) *edges {
+	e := &edges{t: t}
+	for _, s := range t.Plan.Segments {
+		e.index = append(e.index, make([]map[int]int, len(s.Steps)))
+	}
+	for i := range t.Runs {
+		r := &t.Runs[i]
+		if e.index[r.Segment][r.VEU] == nil {
+			e.index[r.Segment][r.VEU] = map[int]int{}
+		}
+		e.index[r.Segment][r.VEU][r.Order] = i
+	}
+	return e
+}
+
+// last is the run that run i waits for which was known last, -1 for none.
+func (e *edges) last(i int) int {
+	r := &e.t.Runs[i]
+	if e.t.Launches[r.Launch].Kind != "rprogram" {
+		return -1
+	}
+	best := -1
+	for _, w := range e.t.Plan.Segments[r.Segment].Steps[r.VEU][r.Order].Needs {
+		p, ok := e.index[r.Segment][w.VEU][w.Order]
+		if ok && (best < 0 || known(&e.t.Runs[p]) > known(&e.t.Runs[best])) {
+			best = p
+		}
+	}
+	return best
+}
+
+// known is when others can know that a step is done.
+func known(r *Run) float64 { return max(r.Computed, r.Published) }
+
+// Critical is the chain of steps that determined when the last one ended, first to last: back from there,
+// each step's reason is the producer it really waited for, else the step before it on its vEU, else the last
+// step of the launches before.
+func (t *Timeline) Critical() []Link {
+	if len(t.Runs) == 0 {
+		return nil
+	}
+	e := newEdges(t)
+	before := t.lastBefore()
+	at := 0
+	for i := range t.Runs {
+		if t.Runs[i].Computed > t.Runs[at].Computed {
+			at = i
+		}
+	}
+	var path []Link
+	for at >= 0 {
+		from, by := t.reason(e, before, at)
+		if from >= 0 && t.Runs[from].Computed >= t.Runs[at].Computed { // clocks of two multiprocessors disagree
+			from, by = t.previous(at), ByOrder
+		}
+		l := Link{Run: at, By: by, Gap: t.Runs[at].Started}
+		if from < 0 {
+			l.By = ByStart
+		} else {
+			l.Gap = max(0, l.Gap-t.Runs[from].Computed)
+		}
+		path = append(path, l)
+		at = from
+	}
+	for i, j := 0, len(path)-1; i < j; i, j = i+1, j-1 {
+		path[i], path[j] = path[j], path[i]
+	}
+	return path
+}
+
+// reason is the run that let run i start.
+func (t *Timeline) reason(e *edges, before []int, i int) (from int, by string) {
+	r := &t.Runs[i]
+	previous := t.previous(i)
+	if p := e.last(i); p >= 0 && (previous < 0 || known(&t.Runs[p]) > r.Begun) {
+		return p, ByWait
+	}
+	if previous >= 0 {
+		return previous, ByOrder
+	}
+	return before[r.Launch], ByLaunch
+}
+
+// previous is the run before run i on its vEU in the same launch, -1 for none. Runs are sorted by vEU.
+func (t *Timeline) previous(i int) int {
+	if i > 0 && t.Runs[i-1].VEU == t.Runs[i].VEU && t.Runs[i-1].Launch == t.Runs[i].Launch {
+		return i - 1
+	}
+	return -1
+}
+
+// lastBefore is, for every launch, the run that ended last of the launches that it came after, -1 for none.
+func (t *Timeline) lastBefore() []int {
+	last := make([]int, len(t.Launches)) // of the launch itself
+	for i := range last {
+		last[i] = -1
+	}
+	for i := range t.Runs {
+		l := t.Runs[i].Launch
+		last[l] = t.later(last[l], i)
+	}
+	before := make([]int, len(t.Launches))
+	for l := range before {
+		before[l] = -1
+		for _, p := range t.launchesBefore(l) {
+			before[l] = t.later(before[l], last[p])
+		}
+		if last[l] < 0 { // without steps it passes on what it came after
+			last[l] = before[l]
+		}
+	}
+	return before
+}
+
+// later is the one of two runs that ended later; -1 is no run.
+func (t *Timeline) later(a, b int) int {
+	if a < 0 || b >= 0 && t.Runs[b].Computed > t.Runs[a].Computed {
+		return b
+	}
+	return a
+}
+
+// launchesBefore are the launches whose end launch l came after: what the plan says inside a parallel graph,
+// otherwise all of the segment before and the one before in its own.
+func (t *Timeline) launchesBefore(l int) []int {
+	this := &t.Launches[l]
+	first := l
+	for first > 0 && t.Launches[first-1].Segment == this.Segment {
+		first--
+	}
+	var out []int
+	if nodes := t.Plan.Segments[this.Segment].Nodes; this.Wave < len(nodes) {
+		for _, w := range nodes[this.Wave].After {
+			out = append(out, first+w)
+		}
+		for w := this.Wave - 1; w >= 0; w-- {
+			if nodes[w].Stream == nodes[this.Wave].Stream {
+				out = append(out, first+w)
+				break
+			}
+		}
+	} else if l > first {
+		out = append(out, l-1)
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for p := first - 1; p >= 0 && t.Launches[p].Segment == t.Launches[first-1].Segment; p-- {
+		out = append(out, p)
+	}
+	return out
+}

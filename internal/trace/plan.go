@@ -1,0 +1,151 @@
+package trace
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Plan is what NAME.plan.json says of a library.
+type Plan struct {
+	Schema   int       `json:"schema"`
+	Name     string    `json:"name"`
+	Model    string    `json:"model"`
+	Device   string    `json:"device"`
+	Arch     string    `json:"arch"`
+	Ops      []Op      `json:"ops"`
+	Segments []Segment `json:"segments"`
+}
+
+// Op is an rOperator.
+type Op struct {
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	Instance string   `json:"instance"`
+	RTasks   int      `json:"rtasks"`
+	Modelled float64  `json:"modelled_ns"` // of one rTask; 0: not known
+	Nodes    []string `json:"nodes"`
+}
+
+// Segment is a part of the program.
+type Segment struct {
+	Kind  string   `json:"kind"`
+	Waves int      `json:"waves"`
+	Nodes []Node   `json:"nodes"` // of a parallel graph: its launches
+	Steps [][]Step `json:"-"`     // [vEU][order]
+
+	Rows     [][][]int `json:"steps"`
+	Follows  [][]int   `json:"follows"`
+	Counters int       `json:"counters"`
+}
+
+// Node is a launch of a parallel graph.
+type Node struct {
+	Stream int   `json:"stream"`
+	After  []int `json:"after"` // earlier nodes of other streams that it waits for
+}
+
+// Step is an rTask and the steps whose results it needs before it starts, whichever way they tell: by flags,
+// counters or tagged data.
+type Step struct {
+	Op, RTask, Wave int
+	Needs           []At
+}
+
+// At is a place in a segment's program.
+type At struct{ VEU, Order int }
+
+// ReadPlan reads NAME.plan.json.
+func ReadPlan(data []byte) (*Plan, error) {
+	var p Plan
+	if err := json.Unmarshal(data, &p); err != nil {
+		return nil, err
+	}
+	for i := range p.Segments {
+		r := segmentReader{plan: &p, seg: &p.Segments[i], fixed: 4}
+		if p.Schema >= 2 {
+			r.fixed = 5
+		}
+		if err := r.read(); err != nil {
+			return nil, fmt.Errorf("segment %d: %w", i, err)
+		}
+	}
+	return &p, nil
+}
+
+// segmentReader turns the rows of numbers into steps.
+type segmentReader struct {
+	plan  *Plan
+	seg   *Segment
+	fixed int // numbers before the waits: rOperator, rTask, wave, signal, and from schema 2 on the counter added to
+	adds  [][]At
+}
+
+func (r *segmentReader) read() error {
+	if r.seg.Counters < 0 || r.seg.Counters > 1<<24 {
+		return fmt.Errorf("it has %d counters", r.seg.Counters)
+	}
+	for i, n := range r.seg.Nodes {
+		for _, a := range n.After {
+			if a < 0 || a >= i {
+				return fmt.Errorf("node %d comes after node %d", i, a)
+			}
+		}
+	}
+	r.adds = make([][]At, r.seg.Counters)
+	for v, rows := range r.seg.Rows {
+		r.seg.Steps = append(r.seg.Steps, make([]Step, len(rows)))
+		for order, n := range rows {
+			if len(n) < r.fixed || (len(n)-r.fixed)%2 != 0 {
+				return fmt.Errorf("step %d of vEU %d has %d numbers", order, v, len(n))
+			}
+			if n[0] < 0 || n[0] >= len(r.plan.Ops) {
+				return fmt.Errorf("there is no rOperator %d", n[0])
+			}
+			r.seg.Steps[v][order] = Step{Op: n[0], RTask: n[1], Wave: n[2]}
+			if r.fixed > 4 && n[4] >= 0 {
+				if n[4] >= len(r.adds) {
+					return fmt.Errorf("there is no counter %d", n[4])
+				}
+				r.adds[n[4]] = append(r.adds[n[4]], At{v, order})
+			}
+		}
+	}
+	for v, rows := range r.seg.Rows {
+		for order, n := range rows {
+			if err := r.needs(v, order, n[r.fixed:]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, n := range r.seg.Follows {
+		if len(n) < 2 || len(n)%2 != 0 || !r.exists(At{n[0], n[1]}) {
+			return fmt.Errorf("a follower is %v", n)
+		}
+		if err := r.needs(n[0], n[1], n[2:]); err != nil {
+			return err
+		}
+	}
+	r.seg.Rows, r.seg.Follows = nil, nil
+	return nil
+}
+
+// needs reads pairs of vEU and order, or of -1-counter and the number of its additions.
+func (r *segmentReader) needs(v, order int, pairs []int) error {
+	s := &r.seg.Steps[v][order]
+	for ; len(pairs) > 0; pairs = pairs[2:] {
+		at := At{pairs[0], pairs[1]}
+		switch {
+		case at.VEU < 0 && -1-at.VEU < len(r.adds):
+			s.Needs = append(s.Needs, r.adds[-1-at.VEU]...)
+		case r.exists(at):
+			s.Needs = append(s.Needs, at)
+		default:
+			return fmt.Errorf("step %d of vEU %d waits for step %d of vEU %d, which does not exist", order, v, at.Order, at.VEU)
+		}
+	}
+	return nil
+}
+
+func (r *segmentReader) exists(at At) bool {
+	return at.VEU >= 0 && at.VEU < len(r.seg.Steps) && at.Order >= 0 && at.Order < len(r.seg.Steps[at.VEU])
+}

@@ -1,0 +1,233 @@
+package trace
+
+import "sort"
+
+// Report is what a traced inference took where. Times are microseconds unless their names say otherwise.
+type Report struct {
+	Schema   string  `json:"schema"`
+	Name     string  `json:"name"`
+	Model    string  `json:"model"`
+	Engine   string  `json:"engine"`
+	Device   string  `json:"device"` // that ran it
+	Planned  string  `json:"planned_for"`
+	WarmUp   int     `json:"warm_up"`
+	Span     float64 `json:"span_us"` // from the first launch's first instruction to the last one's last
+	VEUs     int     `json:"veus"`
+	SMs      int     `json:"sms"`
+	RTasks   int     `json:"rtasks"`
+	Launched int     `json:"launches"`
+	Dropped  int     `json:"dropped_steps"` // that found no room in the trace
+
+	Shares   Shares     `json:"shares"`
+	Path     Path       `json:"critical_path"`
+	Ops      []OpTime   `json:"roperators"` // by time
+	PerVEU   []VEUTime  `json:"per_veu"`
+	Launches []LaunchAt `json:"launch_list"`
+}
+
+// Shares are parts of all vEUs' time.
+type Shares struct {
+	Compute float64 `json:"compute"`
+	Load    float64 `json:"load"`   // weights that stay on chip for several steps
+	Wait    float64 `json:"wait"`   // for steps of other vEUs
+	Import  float64 `json:"import"` // bringing operands to where the rTask wants them, waiting for tagged ones
+	Idle    float64 `json:"idle"`   // outside of steps: before a launch, between steps, after the last one
+}
+
+// Path is the chain of steps that determined when the inference ended.
+type Path struct {
+	Compute float64    `json:"compute_us"`
+	Wait    float64    `json:"wait_us"`   // between steps of different vEUs
+	Order   float64    `json:"order_us"`  // between steps of one vEU
+	Launch  float64    `json:"launch_us"` // between launches, and before the first step
+	Length  int        `json:"length"`
+	Steps   []PathStep `json:"steps"`
+}
+
+// PathStep is a step on the path.
+type PathStep struct {
+	Op      string  `json:"roperator"`
+	RTask   int     `json:"rtask"`
+	Segment int     `json:"segment"`
+	VEU     int     `json:"veu"`
+	Order   int     `json:"order"`
+	By      string  `json:"by"`     // what let it start: start, launch, order, wait
+	Gap     float64 `json:"gap_us"` // since the step before was computed
+	Start   float64 `json:"start_us"`
+	Compute float64 `json:"compute_us"`
+}
+
+// OpTime is an rOperator.
+type OpTime struct {
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	Instance string   `json:"instance"`
+	Nodes    []string `json:"nodes"`
+	RTasks   int      `json:"rtasks"`
+	Compute  float64  `json:"compute_us"` // of all its rTasks
+	Mean     float64  `json:"mean_us"`
+	Max      float64  `json:"max_us"`
+	Load     float64  `json:"load_us"`
+	Wait     float64  `json:"wait_us"`
+	Import   float64  `json:"import_us"`
+	Critical float64  `json:"critical_us"` // compute on the critical path
+	Share    float64  `json:"critical_share"`
+	Modelled float64  `json:"modelled_us,omitempty"` // what the cost model says of all its rTasks
+	Ratio    float64  `json:"measured_by_modelled,omitempty"`
+}
+
+// VEUTime is a vEU.
+type VEUTime struct {
+	VEU         int     `json:"veu"`
+	SM          int     `json:"sm"` // of its last launch
+	Steps       int     `json:"steps"`
+	Compute     float64 `json:"compute_us"`
+	Load        float64 `json:"load_us"`
+	Wait        float64 `json:"wait_us"`
+	Import      float64 `json:"import_us"`
+	Utilisation float64 `json:"utilisation"` // compute by span
+}
+
+// LaunchAt is a launch.
+type LaunchAt struct {
+	Segment int     `json:"segment"`
+	Wave    int     `json:"wave"`
+	Kind    string  `json:"kind"`
+	VEUs    int     `json:"veus"`
+	Begin   float64 `json:"begin_us"`
+	End     float64 `json:"end_us"`
+}
+
+const us = 1e-3 // microseconds in a nanosecond
+
+// Report adds up the timeline.
+func (t *Timeline) Report() *Report {
+	r := &Report{
+		Schema: "rammerc/profile/v1", Name: t.Plan.Name, Model: t.Plan.Model, Planned: t.Plan.Device,
+		Span: t.Span * us, RTasks: len(t.Runs), Launched: len(t.Launches), Dropped: t.Dropped,
+		Ops: []OpTime{}, PerVEU: t.perVEU(), Launches: []LaunchAt{},
+	}
+	r.VEUs = len(r.PerVEU)
+	sms := map[int]bool{}
+	for _, l := range t.Launches {
+		r.Launches = append(r.Launches, LaunchAt{l.Segment, l.Wave, l.Kind, len(l.VEUs), l.Begin * us, l.End * us})
+		for _, v := range l.VEUs {
+			sms[v.SM] = true
+		}
+	}
+	r.SMs = len(sms)
+	r.Shares = shares(r.PerVEU, r.Span)
+	path := t.Critical()
+	r.Path = t.pathReport(path)
+	r.Ops = t.perOp(path)
+	return r
+}
+
+func shares(veus []VEUTime, span float64) Shares {
+	var s Shares
+	if len(veus) == 0 || span == 0 {
+		return s
+	}
+	for _, v := range veus {
+		s.Compute += v.Compute
+		s.Load += v.Load
+		s.Wait += v.Wait
+		s.Import += v.Import
+	}
+	all := span * float64(len(veus))
+	s.Compute, s.Load, s.Wait, s.Import = s.Compute/all, s.Load/all, s.Wait/all, s.Import/all
+	s.Idle = max(0, 1-s.Compute-s.Load-s.Wait-s.Import)
+	return s
+}
+
+func (t *Timeline) perVEU() []VEUTime {
+	n := 0
+	for _, l := range t.Launches {
+		for _, v := range l.VEUs {
+			n = max(n, v.VEU+1)
+		}
+	}
+	out := make([]VEUTime, n)
+	for i := range out {
+		out[i].VEU = i
+	}
+	for _, l := range t.Launches {
+		for _, v := range l.VEUs {
+			out[v.VEU].SM = v.SM
+		}
+	}
+	for i := range t.Runs {
+		x := &t.Runs[i]
+		v := &out[x.VEU]
+		v.Steps++
+		v.Compute += x.Compute() * us
+		v.Load += x.Load() * us
+		v.Wait += x.Wait() * us
+		v.Import += x.Import() * us
+	}
+	for i := range out {
+		if t.Span > 0 {
+			out[i].Utilisation = out[i].Compute / (t.Span * us)
+		}
+	}
+	return out
+}
+
+func (t *Timeline) pathReport(path []Link) Path {
+	p := Path{Length: len(path), Steps: []PathStep{}}
+	for _, l := range path {
+		x := &t.Runs[l.Run]
+		gap := &p.Launch
+		switch l.By {
+		case ByWait:
+			gap = &p.Wait
+		case ByOrder:
+			gap = &p.Order
+		}
+		*gap += l.Gap * us
+		p.Compute += x.Compute() * us
+		p.Steps = append(p.Steps, PathStep{
+			t.Plan.Ops[x.Op].Name, x.RTask, x.Segment, x.VEU, x.Order, l.By, l.Gap * us, x.Started * us, x.Compute() * us,
+		})
+	}
+	return p
+}
+
+// perOp lists the rOperators that ran, those that took most time first.
+func (t *Timeline) perOp(path []Link) []OpTime {
+	all := make([]OpTime, len(t.Plan.Ops))
+	for i := range t.Runs {
+		x := &t.Runs[i]
+		o := &all[x.Op]
+		o.RTasks++
+		c := x.Compute() * us
+		o.Compute += c
+		o.Max = max(o.Max, c)
+		o.Load += x.Load() * us
+		o.Wait += x.Wait() * us
+		o.Import += x.Import() * us
+	}
+	for _, l := range path {
+		x := &t.Runs[l.Run]
+		all[x.Op].Critical += x.Compute() * us
+	}
+	out := []OpTime{}
+	for i, o := range all {
+		if o.RTasks == 0 {
+			continue
+		}
+		p := &t.Plan.Ops[i]
+		o.Name, o.Kind, o.Instance, o.Nodes = p.Name, p.Kind, p.Instance, p.Nodes
+		o.Mean = o.Compute / float64(o.RTasks)
+		o.Modelled = p.Modelled * float64(o.RTasks) * us
+		if o.Modelled > 0 {
+			o.Ratio = o.Compute / o.Modelled
+		}
+		if t.Span > 0 {
+			o.Share = o.Critical / (t.Span * us)
+		}
+		out = append(out, o)
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Compute > out[j].Compute })
+	return out
+}

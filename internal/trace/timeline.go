@@ -1,0 +1,175 @@
+package trace
+
+import (
+	"fmt"
+	"sort"
+)
+
+// Timeline is a traced inference: what ran where and when. Times are nanoseconds from the first launch's
+// begin.
+type Timeline struct {
+	Plan     *Plan
+	Runs     []Run    // by vEU, then in order
+	Launches []Launch // in order
+	Span     float64  // when the last vEU ended its last launch
+	Dropped  int      // steps that were not recorded
+}
+
+// Run is a step that ran.
+type Run struct {
+	Segment, Launch, VEU, Order int
+	SM                          int
+	Op, RTask                   int
+	// Begun ≤ Loaded ≤ Ready ≤ Started ≤ Computed. Published is 0 where nobody waits for the step.
+	Begun, Loaded, Ready, Started, Computed, Published float64
+}
+
+// Load is the time until what it keeps on chip for the steps that follow was there.
+func (r *Run) Load() float64 { return r.Loaded - r.Begun }
+
+// Wait is the time until all that it waits for had come.
+func (r *Run) Wait() float64 { return r.Ready - r.Loaded }
+
+// Import is the time until its operands were where it wants them.
+func (r *Run) Import() float64 { return r.Started - r.Ready }
+
+// Compute is the time of the rTask itself.
+func (r *Run) Compute() float64 { return r.Computed - r.Started }
+
+// Launch is one kernel launch.
+type Launch struct {
+	Segment, Wave int
+	Kind          string // "rprogram", "wave" or "node"
+	Begin, End    float64
+	VEUs          []LaunchVEU // that took part
+}
+
+func (l *Launch) name() string {
+	if l.Kind == "rprogram" {
+		return fmt.Sprintf("segment %d, rProgram", l.Segment)
+	}
+	return fmt.Sprintf("segment %d, %s %d", l.Segment, l.Kind, l.Wave)
+}
+
+// LaunchVEU is a launch as one vEU saw it.
+type LaunchVEU struct {
+	VEU, SM             int
+	Begun, Ready, Ended float64
+}
+
+// Join makes the timeline of what a library made from plan recorded.
+func Join(raw *Raw, plan *Plan) (*Timeline, error) {
+	t := &Timeline{Plan: plan}
+	if len(raw.Launches) == 0 {
+		return nil, fmt.Errorf("the trace is empty")
+	}
+	c := fitClocks(raw)
+	origin := raw.Launches[0].BegunTime
+	first := c.at(raw.Launches[0].SM, raw.Launches[0].Begun, origin)
+	for _, l := range raw.Launches {
+		first = min(first, c.at(l.SM, l.Begun, origin))
+	}
+	at := func(sm uint32, clock uint64) float64 { return max(0, c.at(sm, clock, origin)-first) }
+	if err := t.addLaunches(raw, at); err != nil {
+		return nil, err
+	}
+	if err := t.addRuns(raw, at); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *Timeline) addLaunches(raw *Raw, at func(sm uint32, clock uint64) float64) error {
+	byNumber := map[uint32]*Launch{}
+	for _, row := range raw.Launches {
+		if int(row.Segment) >= len(t.Plan.Segments) {
+			return mismatch("launch %d is of segment %d", row.Launch, row.Segment)
+		}
+		l := byNumber[row.Launch]
+		if l == nil {
+			l = &Launch{Segment: int(row.Segment), Wave: int(row.InSegment), Kind: "wave", Begin: at(row.SM, row.Begun)}
+			switch t.Plan.Segments[row.Segment].Kind {
+			case "rprogram": // its first launch is persistent, the others are its waves
+				l.Wave--
+				if row.InSegment == 0 {
+					l.Kind, l.Wave = "rprogram", 0
+				}
+			case "graph", "parallel":
+				l.Kind = "node"
+			}
+			byNumber[row.Launch] = l
+		}
+		v := LaunchVEU{int(row.VEU), int(row.SM), at(row.SM, row.Begun), at(row.SM, row.Ready), at(row.SM, row.Ended)}
+		l.Begin, l.End = min(l.Begin, v.Begun), max(l.End, v.Ended)
+		l.VEUs = append(l.VEUs, v)
+		t.Dropped += int(row.Dropped)
+		t.Span = max(t.Span, l.End)
+	}
+	for n := range uint32(len(byNumber)) {
+		l := byNumber[n]
+		if l == nil {
+			return mismatch("launch %d of %d is missing", n, len(byNumber))
+		}
+		t.Launches = append(t.Launches, *l)
+	}
+	return nil
+}
+
+func (t *Timeline) addRuns(raw *Raw, at func(sm uint32, clock uint64) float64) error {
+	places := make([][]At, len(t.Plan.Segments))
+	for i, s := range t.Plan.Segments {
+		for v, steps := range s.Steps {
+			for order := range steps {
+				places[i] = append(places[i], At{v, order})
+			}
+		}
+	}
+	for i := range raw.Steps {
+		row := &raw.Steps[i]
+		if int(row.Segment) >= len(places) || int(row.Step) >= len(places[row.Segment]) || int(row.Launch) >= len(t.Launches) {
+			return mismatch("it has step %d of segment %d", row.Step, row.Segment)
+		}
+		p := places[row.Segment][row.Step]
+		if s := &t.Plan.Segments[row.Segment].Steps[p.VEU][p.Order]; s.Op != int(row.Op) || s.RTask != int(row.RTask) {
+			return mismatch("vEU %d ran rTask %d of rOperator %d as step %d, planned is %d of %d", p.VEU, row.RTask, row.Op, p.Order, s.RTask, s.Op)
+		}
+		t.Runs = append(t.Runs, makeRun(row, p, at))
+	}
+	sort.SliceStable(t.Runs, func(i, j int) bool {
+		a, b := &t.Runs[i], &t.Runs[j]
+		if a.VEU != b.VEU {
+			return a.VEU < b.VEU
+		}
+		if a.Launch != b.Launch {
+			return a.Launch < b.Launch
+		}
+		return a.Order < b.Order
+	})
+	return nil
+}
+
+// makeRun translates a row. Points that did not occur fall together with the one before.
+func makeRun(row *StepRow, p At, at func(sm uint32, clock uint64) float64) Run {
+	r := Run{
+		Segment: int(row.Segment), Launch: int(row.Launch), VEU: p.VEU, Order: p.Order, SM: int(row.SM),
+		Op: int(row.Op), RTask: int(row.RTask), Begun: at(row.SM, row.Clock[begun]),
+	}
+	last := r.Begun
+	for _, x := range []struct {
+		point int
+		to    *float64
+	}{{loaded, &r.Loaded}, {ready, &r.Ready}, {started, &r.Started}, {computed, &r.Computed}} {
+		if clock := row.Clock[x.point]; clock >= row.Clock[begun] {
+			last = max(last, at(row.SM, clock))
+		}
+		*x.to = last
+	}
+	if clock := row.Clock[published]; clock >= row.Clock[begun] && clock > 0 {
+		r.Published = max(r.Computed, at(row.SM, clock))
+	}
+	return r
+}
+
+func mismatch(format string, args ...any) error {
+	return fmt.Errorf("the trace does not fit the plan: "+format, args...)
+}
