@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,6 +42,9 @@ func RunProfile(ui *UI, o ProfileOptions) (p *Profile, err error) {
 	}
 	if o.Engine == EngineEval {
 		return nil, usage("bad-flag", "--engine eval runs no program that could be traced")
+	}
+	if err := o.checkFiles(); err != nil {
+		return nil, err
 	}
 	o.Random, o.Trace = true, true
 	s, err := openTraced(ui, o.SubjectOptions)
@@ -230,6 +234,27 @@ func copySources(from, to, name string) error {
 		}
 	}
 	return nil
+}
+
+// checkFiles finds out before the work whether the results will have a place.
+func (o *ProfileOptions) checkFiles() error {
+	var l diag.List
+	for _, path := range []string{o.Perfetto, o.HTML} {
+		if path == "" {
+			continue
+		}
+		info, err := os.Stat(filepath.Dir(path))
+		if err == nil && !info.IsDir() {
+			err = errors.New("its folder is a file")
+		}
+		if info, ferr := os.Stat(path); err == nil && ferr == nil && info.IsDir() {
+			err = errors.New("is a folder, a file is wanted")
+		}
+		if err != nil {
+			l.Add(&diag.Diagnostic{ID: "cannot-write", File: path, Message: bare(err).Error()})
+		}
+	}
+	return l.Err()
 }
 
 // writeFiles writes the forms that flags ask for.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -188,10 +189,13 @@ func shortDuration(d time.Duration) string {
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
-// count prints "1 segment", "2 segments".
+// count prints "1 segment", "2 segments", "2 launches".
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
+	}
+	if strings.HasSuffix(what, "ch") {
+		what += "e"
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

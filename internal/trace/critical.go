@@ -73,8 +73,11 @@ func (t *Timeline) Critical() []Link {
 	var path []Link
 	for at >= 0 {
 		from, by := t.reason(e, before, at)
-		if from >= 0 && t.Runs[from].Computed >= t.Runs[at].Computed { // clocks of two multiprocessors disagree
+		if from >= 0 && by != ByOrder && t.Runs[from].Computed >= t.Runs[at].Computed { // clocks of two multiprocessors disagree
 			from, by = t.previous(at), ByOrder
+		}
+		if from >= 0 && t.Runs[from].Computed > t.Runs[at].Computed {
+			from = -1
 		}
 		l := Link{Run: at, By: by, Gap: t.Runs[at].Started}
 		if from < 0 {

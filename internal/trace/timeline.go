@@ -82,8 +82,8 @@ func Join(raw *Raw, plan *Plan) (*Timeline, error) {
 func (t *Timeline) addLaunches(raw *Raw, at func(sm uint32, clock uint64) float64) error {
 	byNumber := map[uint32]*Launch{}
 	for _, row := range raw.Launches {
-		if int(row.Segment) >= len(t.Plan.Segments) {
-			return mismatch("launch %d is of segment %d", row.Launch, row.Segment)
+		if int(row.Segment) >= len(t.Plan.Segments) || int(row.VEU) >= len(raw.Launches) {
+			return mismatch("launch %d is of segment %d and vEU %d", row.Launch, row.Segment, row.VEU)
 		}
 		l := byNumber[row.Launch]
 		if l == nil {

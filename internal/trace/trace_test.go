@@ -1,0 +1,356 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// chainPlan has two vEUs: steps a, c on vEU 0 and b, d on vEU 1; c waits for b, d for a and so does the second
+// segment, in waves, for all of them.
+const chainPlan = `{"name":"chain","model":"chain.onnx","device":"emu4","arch":"emu",
+ "ops":[{"name":"a","kind":"K","rtasks":1,"modelled_ns":100,"nodes":["na"]},{"name":"b","kind":"K","rtasks":1,"nodes":["nb"]},
+        {"name":"c </script>","kind":"K","rtasks":1,"nodes":[]},{"name":"d","kind":"K","rtasks":1,"nodes":["nd"]},{"name":"e","kind":"K","rtasks":2,"nodes":["ne"]}],
+ "segments":[{"kind":"rprogram","veus":2,"waves":2,"steps":[[[0,0,0,1],[2,0,1,0,1,0]],[[1,0,0,1],[3,0,1,0,0,0]]]},
+             {"kind":"waves","veus":2,"waves":1,"steps":[[[4,0,0,0]],[[4,1,0,0]]]}]}`
+
+// machine makes rows with clocks as a GPU has them: each multiprocessor counts from somewhere of its own, and
+// the device's time stands still for a while.
+type machine struct {
+	rate  float64 // cycles a nanosecond
+	grain uint64  // nanoseconds
+	start map[uint32]uint64
+}
+
+func (m *machine) clock(sm uint32, ns float64) uint64 {
+	return m.start[sm] + uint64(math.Round(ns*m.rate))
+}
+
+func (m *machine) time(ns float64) uint64 { return (5_000_000_000 + uint64(ns)) / m.grain * m.grain }
+
+func (m *machine) step(sm, launch, segment, step, op, rtask uint32, at ...float64) StepRow {
+	r := StepRow{Time: m.time(at[0]), SM: sm, Launch: launch + 1, Segment: segment, Step: step, Op: op, RTask: rtask}
+	for i, ns := range at {
+		if ns >= 0 {
+			r.Clock[i] = m.clock(sm, ns)
+		}
+	}
+	return r
+}
+
+func (m *machine) launch(sm, launch, segment, veu uint32, begin, end float64) LaunchRow {
+	return LaunchRow{
+		Begun: m.clock(sm, begin), Ready: m.clock(sm, begin+10), Ended: m.clock(sm, end), BegunTime: m.time(begin), EndedTime: m.time(end),
+		SM: sm, Launch: launch + 1, Segment: segment, VEU: veu,
+	}
+}
+
+// chain is a run of chainPlan in which b is slow, so that c waits for it and d for nothing.
+func (m *machine) chain() ([]StepRow, []LaunchRow) {
+	return []StepRow{
+			m.step(7, 0, 0, 0, 0, 0, 100, 100, 110, 1110, -1, 1200),
+			m.step(7, 0, 0, 1, 2, 0, 1210, 5600, 5650, 7650, 7750),
+			m.step(3, 0, 0, 2, 1, 0, 150, 150, 150, 5000, -1, 5100),
+			m.step(3, 0, 0, 3, 3, 0, 5110, 5600, 5600, 5700),
+			m.step(3, 1, 1, 0, 4, 0, 9000, 9000, 9000, 9500),
+			m.step(7, 1, 1, 1, 4, 1, 9000, 9000, 9000, 9900),
+		}, []LaunchRow{
+			m.launch(7, 0, 0, 0, 0, 8000), m.launch(3, 0, 0, 1, 50, 6000),
+			m.launch(3, 1, 1, 0, 8900, 9600), m.launch(7, 1, 1, 1, 8900, 10000),
+		}
+}
+
+func encode(steps []StepRow, launches []LaunchRow) []byte {
+	h := header{Version: version, HeaderBytes: headerBytes, StepBytes: stepBytes, LaunchBytes: launchBytes, Steps: uint64(len(steps)), Launches: uint64(len(launches))}
+	copy(h.Magic[:], magic)
+	var b bytes.Buffer
+	for _, part := range []any{h, steps, launches} {
+		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
+			panic(err)
+		}
+	}
+	return b.Bytes()
+}
+
+func chainTimeline(t *testing.T, m *machine) *Timeline {
+	t.Helper()
+	raw, err := Decode(encode(m.chain()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := ReadPlan([]byte(chainPlan))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl, err := Join(raw, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tl
+}
+
+var exact = &machine{rate: 1, grain: 1, start: map[uint32]uint64{7: 5_000_000_000, 3: 5_000_000_000}}
+
+func TestTimeline(t *testing.T) {
+	tl := chainTimeline(t, exact)
+	if len(tl.Runs) != 6 || len(tl.Launches) != 2 || tl.Span != 10000 {
+		t.Fatalf("%d runs, %d launches, span %f", len(tl.Runs), len(tl.Launches), tl.Span)
+	}
+	c := tl.Runs[1]
+	want := Run{Segment: 0, Launch: 0, VEU: 0, Order: 1, SM: 7, Op: 2, RTask: 0, Begun: 1210, Ready: 5600, Started: 5650, Computed: 7650, Exported: 7750}
+	if c != want {
+		t.Errorf("got  %+v\nwant %+v", c, want)
+	}
+	if l := tl.Launches[1]; l.Kind != "wave" || l.Begin != 8900 || l.End != 10000 || tl.Launches[0].Kind != "rprogram" {
+		t.Errorf("%+v", tl.Launches)
+	}
+}
+
+// Clocks that run at 1.755 GHz from different starts, beside a time that stands still for 32 ns, give the
+// same timeline to within the grain.
+func TestClocksOfMultiprocessors(t *testing.T) {
+	m := &machine{rate: 1.755, grain: 32, start: map[uint32]uint64{7: 987_654_321_000, 3: 12_345}}
+	want, got := chainTimeline(t, exact), chainTimeline(t, m)
+	for i := range want.Runs {
+		a, b := want.Runs[i], got.Runs[i]
+		for _, d := range []float64{a.Begun - b.Begun, a.Started - b.Started, a.Computed - b.Computed} {
+			if math.Abs(d) > 40 {
+				t.Errorf("vEU %d, step %d: got %+v, want %+v", a.VEU, a.Order, b, a)
+			}
+		}
+		if d := a.Compute() - b.Compute(); math.Abs(d) > 0.02*a.Compute() {
+			t.Errorf("vEU %d, step %d computes for %f ns, want %f", a.VEU, a.Order, b.Compute(), a.Compute())
+		}
+	}
+}
+
+func TestCriticalPath(t *testing.T) {
+	tl := chainTimeline(t, exact)
+	type link struct {
+		op, by string
+		gap    float64
+	}
+	var got []link
+	for _, l := range tl.Critical() {
+		got = append(got, link{tl.Plan.Ops[tl.Runs[l.Run].Op].Name, l.By, l.Gap})
+	}
+	want := []link{{"b", ByStart, 150}, {"c </script>", ByWait, 650}, {"e", ByLaunch, 1350}}
+	if len(got) != len(want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	}
+	r := tl.Report()
+	// The path covers the time up to the end of the last rTask.
+	if sum := r.Path.Compute + r.Path.Wait + r.Path.Order + r.Path.Launch; math.Abs(sum-9.9) > 1e-9 {
+		t.Errorf("the critical path sums up to %f µs, want 9.9: %+v", sum, r.Path)
+	}
+}
+
+func TestReport(t *testing.T) {
+	r := chainTimeline(t, exact).Report()
+	if r.Span != 10 || r.RTasks != 6 || r.Launched != 2 || r.VEUs != 2 || r.SMs != 2 {
+		t.Errorf("%+v", r)
+	}
+	var names []string
+	for _, o := range r.Ops {
+		names = append(names, o.Name[:1])
+	}
+	if got := strings.Join(names, ""); got != "bcead" {
+		t.Errorf("rOperators by time: %s", got)
+	}
+	near := func(what string, got, want float64) {
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s is %f, want %f", what, got, want)
+		}
+	}
+	e, a := r.Ops[2], r.Ops[3]
+	near("compute of e", e.Compute, 1.4)
+	near("mean of e", e.Mean, 0.7)
+	near("maximum of e", e.Max, 0.9)
+	near("critical share of e", e.Share, 0.09)
+	near("modelled time of a", a.Modelled, 0.1)
+	near("ratio of a", a.Ratio, 10)
+	near("wait of c", r.Ops[1].Wait, 4.39)
+	near("import of c", r.Ops[1].Import, 0.05)
+	near("export of c", r.Ops[1].Export, 0.1)
+	if e.Modelled != 0 || e.Ratio != 0 {
+		t.Errorf("e has no modelled time, the report says %f", e.Modelled)
+	}
+	near("use of vEU 1", r.PerVEU[1].Utilisation, (4.85+0.1+0.9)/10)
+	s := r.Shares
+	near("all shares", s.Compute+s.Wait+s.Import+s.Export+s.Idle, 1)
+}
+
+func TestPerfetto(t *testing.T) {
+	var b bytes.Buffer
+	if err := chainTimeline(t, exact).WritePerfetto(&b); err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Events []event `json:"traceEvents"`
+	}
+	if err := json.Unmarshal(b.Bytes(), &file); err != nil {
+		t.Fatal(err)
+	}
+	slices, arrows, threads := map[string]int{}, map[string]int{}, map[[2]int]bool{}
+	for _, e := range file.Events {
+		switch e.Phase {
+		case "X":
+			slices[e.Name]++
+			if *e.Dur <= 0 {
+				t.Errorf("slice %s lasts %f", e.Name, *e.Dur)
+			}
+			if !threads[[2]int{e.PID, e.TID}] {
+				t.Errorf("slice %s is on a thread without a name", e.Name)
+			}
+		case "s", "f":
+			arrows[e.Phase]++
+		case "M":
+			threads[[2]int{e.PID, e.TID}] = true
+		}
+	}
+	for name, want := range map[string]int{"a": 1, "e": 2, "wait": 2, "import": 2, "export": 1, "segment 0, rProgram": 1, "segment 1, wave 0": 1} {
+		if slices[name] != want {
+			t.Errorf("%d slices are called %s, want %d", slices[name], name, want)
+		}
+	}
+	if arrows["s"] != 2 || arrows["f"] != 2 {
+		t.Errorf("%v arrows, want two from c and d", arrows)
+	}
+}
+
+// The page's data must survive names that look like markup, and the page must need nothing else.
+func TestHTML(t *testing.T) {
+	var b bytes.Buffer
+	tl := chainTimeline(t, exact)
+	if err := tl.WriteHTML(&b, tl.Report()); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	for _, foreign := range []string{"http:", "https:", "src=", "@DATA@", "@TITLE@"} {
+		if strings.Contains(text, foreign) {
+			t.Errorf("the page contains %q", foreign)
+		}
+	}
+	_, rest, _ := strings.Cut(text, `<script type="application/json" id="data">`)
+	data, _, found := strings.Cut(rest, "</script>")
+	if !found {
+		t.Fatal("the page has no data")
+	}
+	var d pageData
+	if err := json.Unmarshal([]byte(data), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Ops[2].Name != "c </script>" || len(d.Runs.VEU) != 6 || d.Runs.From[1] != 3 || d.Runs.Computed[5] != 9900 || len(d.Critical) != 3 {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestDroppedSteps(t *testing.T) {
+	steps, launches := exact.chain()
+	launches[0].Dropped = 1
+	plan, _ := ReadPlan([]byte(chainPlan))
+	raw, err := Decode(encode(append(steps[:1], steps[2:]...), launches))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl, err := Join(raw, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tl.Dropped != 1 || len(tl.Runs) != 5 || len(tl.Critical()) == 0 {
+		t.Errorf("%d runs, %d dropped", len(tl.Runs), tl.Dropped)
+	}
+}
+
+func TestMismatches(t *testing.T) {
+	good := func() ([]StepRow, []LaunchRow) { return exact.chain() }
+	for name, c := range map[string]struct {
+		spoil func(s []StepRow, l []LaunchRow)
+		want  string
+	}{
+		"segment":       {func(s []StepRow, _ []LaunchRow) { s[0].Segment = 2 }, "step 0 of segment 2"},
+		"step":          {func(s []StepRow, _ []LaunchRow) { s[0].Step = 4 }, "step 4 of segment 0"},
+		"launch":        {func(s []StepRow, _ []LaunchRow) { s[0].Launch = 9 }, "step 0 of segment 0"},
+		"rTask":         {func(s []StepRow, _ []LaunchRow) { s[1].RTask = 3 }, "ran rTask 3 of rOperator 2"},
+		"launch's own":  {func(_ []StepRow, l []LaunchRow) { l[0].Segment = 7 }, "is of segment 7"},
+		"vEU":           {func(_ []StepRow, l []LaunchRow) { l[0].VEU = 1 << 31 }, "is of segment 0 and vEU 2147483648"},
+		"lost launches": {func(_ []StepRow, l []LaunchRow) { l[2].Launch, l[3].Launch = 5, 5 }, "launch 1 of 2 is missing"},
+		"nothing":       {func(_ []StepRow, l []LaunchRow) { clear(l) }, "is empty"},
+	} {
+		s, l := good()
+		c.spoil(s, l)
+		raw, err := Decode(encode(s, l))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, _ := ReadPlan([]byte(chainPlan))
+		if _, err := Join(raw, plan); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+	}
+	for _, bad := range []string{`{`, `{"segments":[{"steps":[[[0,0,0]]]}]}`, `{"segments":[{"steps":[[[0,0,0,0]]]}]}`,
+		`{"ops":[{}],"segments":[{"steps":[[[0,0,0,0,1,0]]]}]}`, `{"ops":[{}],"segments":[{"steps":[[[0,0,0,0,0,5]]]}]}`} {
+		if _, err := ReadPlan([]byte(bad)); err == nil {
+			t.Errorf("the plan %s was taken", bad)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	whole := encode(exact.chain())
+	f.Add(whole)
+	f.Add(whole[:70])
+	f.Add([]byte(magic))
+	plan, err := ReadPlan([]byte(chainPlan))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		raw, err := Decode(data)
+		if err != nil {
+			return
+		}
+		tl, err := Join(raw, plan)
+		if err != nil {
+			return
+		}
+		if err := tl.WritePerfetto(&bytes.Buffer{}); err != nil {
+			t.Error(err)
+		}
+		tl.Report()
+	})
+}
+
+// Damaged rows must not hang the search for the critical path: each of its steps was computed before the next.
+func TestCriticalPathEnds(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		s, l := exact.chain()
+		for i := range s {
+			for k := range s[i].Clock {
+				s[i].Clock[k] = 5_000_000_000 + uint64(r.IntN(10000))
+			}
+		}
+		raw, err := Decode(encode(s, l))
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, _ := ReadPlan([]byte(chainPlan))
+		tl, err := Join(raw, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if path := tl.Critical(); len(path) > len(tl.Runs) {
+			t.Fatalf("%d steps on the path", len(path))
+		}
+	}
+}
