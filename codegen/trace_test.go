@@ -47,7 +47,7 @@ func (s *stencilPlan) checkOrder(t *testing.T, tl *trace.Timeline) {
 	for i := range tl.Runs {
 		r := &tl.Runs[i]
 		at[[2]int{r.VEU, r.Order}] = r
-		if !(0 <= r.Begun && r.Begun <= r.Ready && r.Ready <= r.Started && r.Started < r.Computed && r.Computed <= tl.Span) {
+		if !(0 <= r.Begun && r.Begun <= r.Loaded && r.Loaded <= r.Ready && r.Ready <= r.Started && r.Started < r.Computed && r.Computed <= tl.Span) {
 			t.Errorf("vEU %d, step %d: times are out of order: %+v", r.VEU, r.Order, *r)
 		}
 		if signals := r.Order < s.stages-1 && tl.Launches[0].Kind == "rprogram"; signals != (r.Published > 0) {

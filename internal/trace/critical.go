@@ -1,5 +1,7 @@
 package trace
 
+import "slices"
+
 // What let a step on the critical path start.
 const (
 	ByStart  = "start"  // nothing before it
@@ -156,13 +158,16 @@ func (t *Timeline) launchesBefore(l int) []int {
 	}
 	var out []int
 	if nodes := t.Plan.Segments[this.Segment].Nodes; this.Wave < len(nodes) {
-		for _, w := range nodes[this.Wave].After {
-			out = append(out, first+w)
-		}
+		after := nodes[this.Wave].After
 		for w := this.Wave - 1; w >= 0; w-- {
 			if nodes[w].Stream == nodes[this.Wave].Stream {
-				out = append(out, first+w)
+				after = append(slices.Clone(after), w)
 				break
+			}
+		}
+		for _, w := range after {
+			if first+w < l { // the trace might say otherwise
+				out = append(out, first+w)
 			}
 		}
 	} else if l > first {

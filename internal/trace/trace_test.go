@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -52,12 +53,12 @@ func (m *machine) launch(sm, launch, segment, veu uint32, begin, end float64) La
 // chain is a run of chainPlan in which b is slow, so that c waits for it and d for nothing.
 func (m *machine) chain() ([]StepRow, []LaunchRow) {
 	return []StepRow{
-			m.step(7, 0, 0, 0, 0, 0, 100, 100, 110, 1110, -1, 1200),
-			m.step(7, 0, 0, 1, 2, 0, 1210, 5600, 5650, 7650, 7750),
-			m.step(3, 0, 0, 2, 1, 0, 150, 150, 150, 5000, -1, 5100),
-			m.step(3, 0, 0, 3, 3, 0, 5110, 5600, 5600, 5700),
-			m.step(3, 1, 1, 0, 4, 0, 9000, 9000, 9000, 9500),
-			m.step(7, 1, 1, 1, 4, 1, 9000, 9000, 9000, 9900),
+			m.step(7, 0, 0, 0, 0, 0, 100, -1, 100, 110, 1110, 1200),
+			m.step(7, 0, 0, 1, 2, 0, 1210, 1310, 5600, 5650, 7650),
+			m.step(3, 0, 0, 2, 1, 0, 150, -1, 150, 150, 5000, 5100),
+			m.step(3, 0, 0, 3, 3, 0, 5110, -1, 5600, 5600, 5700),
+			m.step(3, 1, 1, 0, 4, 0, 9000, -1, 9000, 9000, 9500),
+			m.step(7, 1, 1, 1, 4, 1, 9000, -1, 9000, 9000, 9900),
 		}, []LaunchRow{
 			m.launch(7, 0, 0, 0, 0, 8000), m.launch(3, 0, 0, 1, 50, 6000),
 			m.launch(3, 1, 1, 0, 8900, 9600), m.launch(7, 1, 1, 1, 8900, 10000),
@@ -101,7 +102,7 @@ func TestTimeline(t *testing.T) {
 		t.Fatalf("%d runs, %d launches, span %f", len(tl.Runs), len(tl.Launches), tl.Span)
 	}
 	c := tl.Runs[1]
-	want := Run{Segment: 0, Launch: 0, VEU: 0, Order: 1, SM: 7, Op: 2, RTask: 0, Begun: 1210, Ready: 5600, Started: 5650, Computed: 7650, Exported: 7750}
+	want := Run{Segment: 0, Launch: 0, VEU: 0, Order: 1, SM: 7, Op: 2, RTask: 0, Begun: 1210, Loaded: 1310, Ready: 5600, Started: 5650, Computed: 7650}
 	if c != want {
 		t.Errorf("got  %+v\nwant %+v", c, want)
 	}
@@ -178,15 +179,15 @@ func TestReport(t *testing.T) {
 	near("critical share of e", e.Share, 0.09)
 	near("modelled time of a", a.Modelled, 0.1)
 	near("ratio of a", a.Ratio, 10)
-	near("wait of c", r.Ops[1].Wait, 4.39)
+	near("wait of c", r.Ops[1].Wait, 4.29)
 	near("import of c", r.Ops[1].Import, 0.05)
-	near("export of c", r.Ops[1].Export, 0.1)
+	near("load of c", r.Ops[1].Load, 0.1)
 	if e.Modelled != 0 || e.Ratio != 0 {
 		t.Errorf("e has no modelled time, the report says %f", e.Modelled)
 	}
 	near("use of vEU 1", r.PerVEU[1].Utilisation, (4.85+0.1+0.9)/10)
 	s := r.Shares
-	near("all shares", s.Compute+s.Wait+s.Import+s.Export+s.Idle, 1)
+	near("all shares", s.Compute+s.Load+s.Wait+s.Import+s.Idle, 1)
 }
 
 func TestPerfetto(t *testing.T) {
@@ -217,7 +218,7 @@ func TestPerfetto(t *testing.T) {
 			threads[[2]int{e.PID, e.TID}] = true
 		}
 	}
-	for name, want := range map[string]int{"a": 1, "e": 2, "wait": 2, "import": 2, "export": 1, "segment 0, rProgram": 1, "segment 1, wave 0": 1} {
+	for name, want := range map[string]int{"a": 1, "e": 2, "wait": 2, "import": 2, "load": 1, "segment 0, rProgram": 1, "segment 1, wave 0": 1} {
 		if slices[name] != want {
 			t.Errorf("%d slices are called %s, want %d", slices[name], name, want)
 		}
@@ -298,7 +299,9 @@ func TestMismatches(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{`{`, `{"segments":[{"steps":[[[0,0,0]]]}]}`, `{"segments":[{"steps":[[[0,0,0,0]]]}]}`,
-		`{"ops":[{}],"segments":[{"steps":[[[0,0,0,0,1,0]]]}]}`, `{"ops":[{}],"segments":[{"steps":[[[0,0,0,0,0,5]]]}]}`} {
+		`{"ops":[{}],"segments":[{"steps":[[[0,0,0,0,1,0]]]}]}`, `{"ops":[{}],"segments":[{"steps":[[[0,0,0,0,0,5]]]}]}`,
+		`{"ops":[{}],"segments":[{"steps":[[[0,0,0,0]]],"follows":[[0,0,0]]}]}`, `{"ops":[{}],"segments":[{"steps":[[[0,0,0,0]]],"follows":[[0,1,0,0]]}]}`,
+		`{"schema":2,"ops":[{}],"segments":[{"counters":1,"steps":[[[0,0,0,0,1]]]}]}`, `{"ops":[{}],"segments":[{"steps":[],"nodes":[{"after":[0]}]}]}`} {
 		if _, err := ReadPlan([]byte(bad)); err == nil {
 			t.Errorf("the plan %s was taken", bad)
 		}
@@ -328,6 +331,69 @@ func FuzzDecode(f *testing.F) {
 		}
 		tl.Report()
 	})
+}
+
+// In a parallel graph a launch comes after what its stream and other streams ran before it, not after all that
+// ended earlier.
+func TestParallelLaunches(t *testing.T) {
+	plan, err := ReadPlan([]byte(`{"ops":[{"name":"a"},{"name":"b"},{"name":"c"},{"name":"d"},{"name":"e"}],"segments":[
+	 {"kind":"waves","waves":1,"steps":[[[4,0,0,0]]]},
+	 {"kind":"parallel","waves":4,"nodes":[{"stream":0,"after":[]},{"stream":1,"after":[]},{"stream":1,"after":[]},{"stream":0,"after":[2]}],
+	  "steps":[[[0,0,0,0],[3,0,3,0]],[[1,0,1,0],[2,0,2,0]]]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := []float64{500, 9000, 2000, 4000, 9900}
+	var steps []StepRow
+	var launches []LaunchRow
+	for i, end := range ends {
+		segment, in, op, row := uint32(1), uint32(i-1), uint32(i-1), []uint32{0, 0, 2, 3, 1}[i]
+		if i == 0 {
+			segment, in, op = 0, 0, 4
+		}
+		steps = append(steps, exact.step(uint32(3), uint32(i), segment, row, op, 0, end-400, -1, end-400, end-400, end))
+		l := exact.launch(3, uint32(i), segment, 0, end-450, end+50)
+		l.InSegment = in
+		launches = append(launches, l)
+	}
+	raw, err := Decode(encode(steps, launches))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tl, err := Join(raw, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[int]string{0: "", 1: "e", 2: "e", 3: "b", 4: "a"} // d comes after a and c, a ended later
+	for l, before := range tl.lastBefore() {
+		name := ""
+		if before >= 0 {
+			name = plan.Ops[tl.Runs[before].Op].Name
+		}
+		if name != want[l] {
+			t.Errorf("launch %d comes after %q, want %q", l, name, want[l])
+		}
+	}
+}
+
+// Counters and tagged data are edges too.
+func TestPlanEdges(t *testing.T) {
+	plan, err := ReadPlan([]byte(`{"schema":2,"ops":[{},{}],"segments":[{"kind":"rprogram","counters":1,
+	 "steps":[[[0,0,0,1,0],[1,0,1,0,-1,-1,2]],[[0,1,0,1,0],[1,1,1,0,-1,0,0,-1,2]],[[1,2,1,0,-1]]],"follows":[[2,0,1,0,0,1]]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := plan.Segments[0].Steps
+	for _, c := range []struct {
+		step Step
+		want []At
+	}{
+		{s[0][0], nil}, {s[0][1], []At{{0, 0}, {1, 0}}}, {s[1][1], []At{{0, 0}, {0, 0}, {1, 0}}}, {s[2][0], []At{{1, 0}, {0, 1}}},
+	} {
+		if !slices.Equal(c.step.Needs, c.want) {
+			t.Errorf("got %v, want %v", c.step.Needs, c.want)
+		}
+	}
 }
 
 // Damaged rows must not hang the search for the critical path: each of its steps was computed before the next.
