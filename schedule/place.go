@@ -68,7 +68,7 @@ func (p *placer) makespan() float64 {
 
 // launch makes all vEUs go on together, after another launch.
 func (p *placer) launch() {
-	t := p.makespan() + p.spec.Cost.Launch
+	t := p.makespan() + p.spec.Cost.PDL
 	for v := range p.busy {
 		p.busy[v] = t
 	}

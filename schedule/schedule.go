@@ -33,14 +33,18 @@ func Policies() []Policy {
 
 // Kinds of plan.
 const (
-	PlanAuto     = "auto"     // Algorithm 1 decides from costs which waves form an rProgram
+	PlanAuto     = "auto"     // costs decide which waves form an rProgram (Algorithm 1) and how others are launched
 	PlanRProgram = "rprogram" // all waves in one persistent rProgram
 	PlanWaves    = "waves"    // one launch per wave
-	PlanBase     = "base"     // RammerBase: one launch per rOperator, in sequence, whatever the policy
+	PlanGraph    = "graph"    // one launch per rOperator, in sequence, whatever the policy
+	PlanParallel = "parallel" // one launch per rOperator on several streams, as Opara does
+	PlanBase     = "base"     // RammerBase: as graph, and no launch comes before the one before it has ended
 )
 
 // Plans lists the kinds of plan; the first is the default.
-func Plans() []string { return []string{PlanAuto, PlanRProgram, PlanWaves, PlanBase} }
+func Plans() []string {
+	return []string{PlanAuto, PlanRProgram, PlanWaves, PlanGraph, PlanParallel, PlanBase}
+}
 
 // Options are the user's choices. Empty fields mean the default.
 type Options struct {
@@ -59,20 +63,11 @@ func Schedule(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, opt 
 	if err != nil {
 		return nil, err
 	}
-	if kind == PlanBase {
-		kind, policy.waves = PlanWaves, (*opGraph).sequence
-	}
-	choices, err := admit(g, spec, costs)
+	all, err := newPlanner(g, spec, costs, policy)
 	if err != nil {
 		return nil, err
 	}
-	plain, resident := splitResident(choices)
-	s := newScheduler(g, spec, plain)
-	waves := policy.waves(s.ops)
-	if kind == PlanAuto || kind == PlanRProgram {
-		s.stays = newResidence(g, resident, waves, spec.VEUs())
-	}
-	plan := s.plan(waves, kind)
+	plan := all.plan(kind)
 	vdevice.LayoutArena(plan)
 	return plan, nil
 }

@@ -273,11 +273,14 @@ func TestChainsStayOnTheirVEU(t *testing.T) {
 func TestMergingFollowsCosts(t *testing.T) {
 	g := vdevicetest.Layers(6, 16, 16, 4, 4, true)
 	spec := device(t, "h200")
-	spec.Cost.Launch, spec.Cost.Hop, spec.Cost.WaitEach = 5000, 500, 0
+	launches := func(ns float64) { spec.Cost.Launch, spec.Cost.Node, spec.Cost.PDL = ns, ns, ns }
+	launches(5000)
+	spec.Cost.Hop, spec.Cost.WaitEach = 500, 0
 	if s := mustSchedule(t, g, spec, Options{}).Stats(); s.Segments != 1 || s.RPrograms != 1 {
 		t.Errorf("launches are dear, want one rProgram, got\n%v", s)
 	}
-	spec.Cost.Launch, spec.Cost.Hop = 500, 5000
+	launches(500)
+	spec.Cost.Hop = 5000
 	if s := mustSchedule(t, g, spec, Options{}).Stats(); s.Segments != 1 || s.RPrograms != 0 || s.Launches != 6 {
 		t.Errorf("waiting is dear, want one launch a wave, got\n%v", s)
 	}
@@ -318,7 +321,7 @@ func TestPlacerTimeBoundsSimulation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newScheduler(g, spec, choices)
+		s := newScheduler(g, spec, newOpGraph(g), choices)
 		cur := s.newCurrent(vdevice.RProgram)
 		for _, w := range s.ops.wavefronts() {
 			s.commit(cur, s.scheduleWave(w, cur, cur.placer))
@@ -381,7 +384,7 @@ func TestThreadsBoundRegisters(t *testing.T) {
 func TestUnknownOptions(t *testing.T) {
 	g := chain(1, 1)
 	spec := device(t, "emu4")
-	for _, o := range []Options{{Policy: "best"}, {Plan: "graph"}} {
+	for _, o := range []Options{{Policy: "best"}, {Plan: "grape"}} {
 		_, err := Schedule(g, spec, model.New(spec, g), o)
 		if ds := diag.All(err); len(ds) != 1 || !strings.Contains(ds[0].Help, "wave") {
 			t.Errorf("%+v: %v", o, err)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule/vdevice"
 )
@@ -15,15 +16,17 @@ type scheduler struct {
 	ops     *opGraph
 	choices [][]choice // per rOperator: what may be picked
 	stays   *residence
+	costs   profiler.Costs
+	dearer  float64 // launches count so many times in Algorithm 1; 0 is 1
 
 	placed []*placedOp // per rOperator: nil until its wave is committed
 	cache  *tileCache
 }
 
-func newScheduler(g *roperator.Graph, spec *vdevice.Spec, choices [][]choice) *scheduler {
+func newScheduler(g *roperator.Graph, spec *vdevice.Spec, ops *opGraph, choices [][]choice) *scheduler {
 	n := len(g.Ops)
 	return &scheduler{
-		g: g, spec: spec, ops: newOpGraph(g), choices: choices, stays: &residence{},
+		g: g, spec: spec, ops: ops, choices: choices, stays: &residence{},
 		placed: make([]*placedOp, n), cache: newTileCache(n),
 	}
 }
@@ -50,9 +53,6 @@ type trial struct {
 	ops    []*placedOp
 }
 
-// time is what the rProgram takes with the trial's wave, launch included.
-func (t *trial) time(spec *vdevice.Spec) float64 { return spec.Cost.Launch + t.placer.makespan() }
-
 func (s *scheduler) commit(c *current, t *trial) {
 	c.placer = t.placer
 	for _, o := range t.ops {
@@ -62,22 +62,17 @@ func (s *scheduler) commit(c *current, t *trial) {
 	c.group.waves = append(c.group.waves, t.ops)
 }
 
-// plan places all waves and builds the programs.
-func (s *scheduler) plan(waves [][]int32, kind string) *vdevice.Plan {
-	var groups []*group
-	switch kind {
-	case PlanRProgram:
-		groups = s.single(waves, vdevice.RProgram)
-	case PlanWaves:
-		groups = s.single(waves, vdevice.Waves)
-	default:
-		groups = joinLaunches(s.algorithm1(waves))
-	}
-	plan := &vdevice.Plan{Spec: s.spec, Graph: s.g, Pick: make([]int, len(s.g.Ops))}
+// segments builds the groups' programs.
+func (s *scheduler) segments(groups []*group) *vdevice.Plan {
+	plan := s.newPlan()
 	for _, g := range groups {
 		plan.Segments = append(plan.Segments, vdevice.Segment{Kind: g.kind, Program: s.build(g, plan.Pick)})
 	}
 	return plan
+}
+
+func (s *scheduler) newPlan() *vdevice.Plan {
+	return &vdevice.Plan{Spec: s.spec, Graph: s.g, Pick: make([]int, len(s.g.Ops))}
 }
 
 // single puts all waves in one group.
@@ -114,8 +109,10 @@ func (s *scheduler) algorithm1(waves [][]int32) []*group {
 		if cur != nil {
 			cur.placer.wave = i
 			p1 := s.scheduleWave(w, cur, cur.placer)
-			before := s.spec.Cost.Launch + cur.placer.makespan()
-			if p1.time(s.spec) <= before+p2.time(s.spec) {
+			waves, follows := len(cur.group.waves), len(done) > 0 && len(done[len(done)-1].waves) == 1
+			joined := s.launchTime(waves+1, follows) + p1.placer.makespan()
+			apart := s.launchTime(waves, follows) + cur.placer.makespan() + s.launchTime(1, waves == 1) + p2.placer.makespan()
+			if joined <= apart {
 				s.commit(cur, p1)
 				continue
 			}
@@ -128,6 +125,22 @@ func (s *scheduler) algorithm1(waves [][]int32) []*group {
 		done = append(done, cur.group)
 	}
 	return done
+}
+
+// launchTime is what the launch of a group of so many waves costs. A single wave ends up as an ordinary
+// launch, which may come early when it follows another.
+func (s *scheduler) launchTime(waves int, followsWave bool) float64 {
+	ns := s.spec.Cost.Launch
+	switch {
+	case waves == 1 && followsWave:
+		ns = s.spec.Cost.PDL
+	case waves == 1:
+		ns = s.spec.Cost.Node
+	}
+	if s.dearer > 0 {
+		ns *= s.dearer
+	}
+	return ns
 }
 
 // continues reports whether the wave goes on with weights that vEUs hold in the current rProgram.
@@ -143,12 +156,16 @@ func (s *scheduler) continues(wave []int32, cur *current) bool {
 }
 
 // joinLaunches makes one launch-per-wave segment of successive rPrograms of one wave each: the same
-// launches, with one set of tables.
+// launches, but not cooperative ones, with one set of tables.
 func joinLaunches(groups []*group) []*group {
 	var out []*group
 	for _, g := range groups {
-		if k := len(out) - 1; k >= 0 && len(g.waves) == 1 && (out[k].kind == vdevice.Waves || len(out[k].waves) == 1) {
-			out[k].kind = vdevice.Waves
+		if len(g.waves) > 1 {
+			out = append(out, g)
+			continue
+		}
+		g.kind = vdevice.Waves
+		if k := len(out) - 1; k >= 0 && out[k].kind == vdevice.Waves {
 			out[k].waves = append(out[k].waves, g.waves[0])
 			continue
 		}
@@ -263,7 +280,9 @@ func (s *scheduler) build(g *group, pick []int) *vdevice.Program {
 			appendOp(b, o)
 		}
 	}
-	s.carry(b, g)
+	if g.kind == vdevice.RProgram {
+		s.carry(b, g)
+	}
 	return b.Program()
 }
 

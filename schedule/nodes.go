@@ -1,0 +1,91 @@
+package schedule
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// nodes makes a segment with a launch for each of ops, which are ascending; chosen is by rOperator.
+func (s *scheduler) nodes(kind vdevice.SegmentKind, ops []int32, chosen []*choice) vdevice.Segment {
+	within := make([]int32, len(s.g.Ops)) // place in ops plus one
+	for i, op := range ops {
+		within[op] = int32(i) + 1
+	}
+	preds, mine := make([][]int32, len(ops)), make([]*choice, len(ops))
+	for i, op := range ops {
+		mine[i] = chosen[op]
+		for _, p := range s.ops.preds[op] {
+			if within[p] > 0 {
+				preds[i] = append(preds[i], within[p]-1)
+			}
+		}
+	}
+	launches := make([]vdevice.Launch, len(ops))
+	for i, op := range ops {
+		launches[i] = vdevice.Launch{Op: op, Candidate: mine[i].index}
+	}
+	if kind == vdevice.Parallel {
+		launches = s.onStreams(launches, mine, preds)
+	}
+	return vdevice.Segment{Kind: kind, Program: vdevice.NodeProgram(s.spec, s.g, kind, launches)}
+}
+
+// onStreams gives the launches streams and brings them into the order of launching.
+func (s *scheduler) onStreams(launches []vdevice.Launch, chosen []*choice, preds [][]int32) []vdevice.Launch {
+	streams := allocateStreams(preds)
+	order := launchOrder(oparaNodes(s.spec, chosen, preds), preds)
+	at := make([]int32, len(order))
+	for i, v := range order {
+		at[v] = int32(i)
+	}
+	out, deps := make([]vdevice.Launch, len(order)), make([][]int32, len(order))
+	for i, v := range order {
+		out[i] = launches[v]
+		out[i].Node.Stream = streams[v]
+		for _, p := range preds[v] {
+			deps[i] = append(deps[i], at[p])
+		}
+	}
+	vdevice.Reduce(out, deps)
+	return out
+}
+
+// ofNodes is a plan of nothing but the segment.
+func (s *scheduler) ofNodes(seg vdevice.Segment, chosen []*choice) *vdevice.Plan {
+	plan := s.newPlan()
+	for op, ch := range chosen {
+		plan.Pick[op] = ch.index
+	}
+	if len(chosen) > 0 {
+		plan.Segments = []vdevice.Segment{seg}
+	}
+	return plan
+}
+
+// faster is the segment, which has the group's waves, or its rOperators as a parallel graph if that is
+// clearly faster by the model.
+func (s *scheduler) faster(seg vdevice.Segment, g *group) vdevice.Segment {
+	var ops []int32
+	chosen := make([]*choice, len(s.g.Ops))
+	for _, wave := range g.waves {
+		for _, o := range wave {
+			ops = append(ops, o.op)
+			chosen[o.op] = o.choice
+		}
+	}
+	slices.Sort(ops)
+	other := s.nodes(vdevice.Parallel, ops, chosen)
+	if s.makespan(other) < clearly*s.makespan(seg) {
+		return other
+	}
+	return seg
+}
+
+func (s *scheduler) makespan(seg vdevice.Segment) float64 {
+	t, err := vdevice.SimulateSegment(seg, func(t vdevice.Task) float64 { return s.costs.TaskTime(seg.Program.Candidate(t.Op)) })
+	if err != nil {
+		panic("BUG: launches that wait for each other: " + err.Error())
+	}
+	return t.Makespan
+}
