@@ -246,7 +246,7 @@ func (s *source) model() {
 	s.printf("const rt::OpRow op_rows[] = {\n")
 	for _, u := range s.ops {
 		in := s.instances[u.instance]
-		s.printf("    rt::op_row(%s[%d],\n               %s, %s, %s),\n", argsName(in), u.row,
+		s.printf("    {&%[1]s[%[2]d], sizeof %[1]s[0], %[3]s, %[4]s, %[5]s},\n", argsName(in), u.row,
 			quote(u.op.Name), quote(u.op.Kind), quote(nodeNames(u.op.Origins)))
 	}
 	s.printf("    {nullptr, 0, \"\", \"\", \"\"},\n};\n\n")

@@ -36,11 +36,6 @@ struct OpRow {
   const char* nodes;  // the ONNX nodes it carries out
 };
 
-template <class Args>
-constexpr OpRow op_row(const Args& args, const char* name, const char* kind, const char* nodes) {
-  return {&args, sizeof(Args), name, kind, nodes};
-}
-
 // A kernel launch: no more blocks, threads and shared memory than its rTasks need.
 struct LaunchRow {
   int grid, threads;
