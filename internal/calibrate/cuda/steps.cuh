@@ -27,6 +27,9 @@ struct Little {
 struct Program : rt::Needs<Little<0>, Little<1>, Little<2>, Little<3>, Little<4>, Little<5>, Little<6>, Little<7>> {
   static constexpr int kSpaces = 2;
   static constexpr int kVEUsPerSM = 1;
+  static constexpr int kMoves = 0;
+  static constexpr int kImports = 0;
+  static constexpr bool kHasResident = false;
   static constexpr int kInstances = 8;
 
   template <class VEU>
@@ -72,7 +75,7 @@ inline rt::LaunchArgs<Program::kSpaces> tables(Lab& l, bool waits) {
   const uint32_t veus = static_cast<uint32_t>(l.sms());
   std::vector<rt::Step> steps;
   std::vector<rt::Wait> wait_rows;
-  std::vector<uint32_t> begin = {0};
+  std::vector<rt::StepRange> ranges;
   for (uint32_t v = 0; v < veus; ++v) {
     for (uint32_t i = 0; i < kSteps; ++i) {
       rt::Step s = {};
@@ -88,16 +91,16 @@ inline rt::LaunchArgs<Program::kSpaces> tables(Lab& l, bool waits) {
       }
       steps.push_back(s);
     }
-    begin.push_back(static_cast<uint32_t>(steps.size()));
+    ranges.push_back({v * kSteps, (v + 1) * kSteps});
   }
   wait_rows.resize(wait_rows.size() + 2);
   rt::LaunchArgs<Program::kSpaces> args = {};
   args.steps = upload(steps);
   args.waits = upload(wait_rows);
   args.args = reinterpret_cast<const char*>(l.random(64));
-  args.begin = upload(begin);
-  args.stride = 1;
+  args.ranges = upload(ranges);
   args.persistent = 1;
+  args.shared = Program::kShared;
   args.flags = l.zeroed<uint64_t>(static_cast<size_t>(veus) * rt::kFlagStride);
   args.max_steps = kSteps;
   return args;
@@ -106,13 +109,10 @@ inline rt::LaunchArgs<Program::kSpaces> tables(Lab& l, bool waits) {
 template <bool Waits>
 Samples program(Lab& l) {
   const auto args = tables(l, Waits);
-  const rt::Options options;
-  if (rt::dev::resident_veus<Program>(0, options) < l.sms()) {
-    std::fprintf(stderr, "the executor's blocks do not fit the device all at once\n");
-    std::exit(1);
-  }
-  return l.times(kSteps,
-                 [&] { rt::dev::launch<Program>(l.sms(), rt::LaunchKind::kCooperative, args, l.stream(), options); });
+  const size_t shared = rt::dev::shared_bytes<Program>(Program::kShared);
+  return l.times(kSteps, [&] {
+    l.launch(rt::vdevice_run<Program>, l.sms(), Program::kThreads, shared, cudaLaunchAttributeCooperative, 1, args);
+  });
 }
 
 }  // namespace steps
