@@ -123,7 +123,13 @@ func (b *Builder) residentCandidate(c *cell, r residentCell) *Candidate {
 		x, i := write(v)
 		return out.matrix(x, i, r.mb, r.units)
 	}
-	row(c.x, c.inputs, 0)
+	projection := View{}
+	if c.projected {
+		projection = c.x
+		read(c.x, at.gates(c.gates))
+	} else {
+		row(c.x, c.inputs, 0)
+	}
 	row(c.h, c.hidden, c.inputs)
 	var h0, gate, outR, y int64
 	lstm := c.kind == cellLSTM
@@ -175,10 +181,11 @@ func (b *Builder) residentCandidate(c *cell, r residentCell) *Candidate {
 	}
 	cand.Args = []rkernels.Field{
 		{Name: "state", Value: cellMatrix(state, bias)}, {Name: "out1", Value: cellMatrix(out1, bias)},
+		{Name: "projection", Value: cellMatrix(projection, bias)},
 		refArg("w", w), refArg("bias", bias), {Name: "peep", Value: optional(peep)}, {Name: "lens", Value: optional(c.lens)},
 		intArg("x", 0), intArg("h0", h0), intArg("gate", gate),
 		intArg("out0", out0), intArg("out_r", outR), intArg("y", y),
-		intArg("batch", c.batch), intArg("inputs", c.inputs), intArg("hidden", c.hidden),
+		intArg("batch", c.batch), intArg("inputs", c.inputs), intArg("hidden", c.hidden), intArg("gates", c.projections()),
 		divField("tiles", tiles), intArg("step", c.step),
 		{Name: "has_peep", Value: flag(peep)}, {Name: "has_lens", Value: flag(c.lens)}, {Name: "has_y", Value: flag(c.y)},
 		intArg("input_forget", c.inputForget),
@@ -189,7 +196,7 @@ func (b *Builder) residentCandidate(c *cell, r residentCell) *Candidate {
 	cand.Work = Work{
 		Flops:      2*mb*float64(k)*columns + 40*mb*columns,
 		ConstBytes: 4 * float64(k) * columns,
-		ReadBytes:  4*mb*float64(k) + 8*mb*float64(r.units),
+		ReadBytes:  4*mb*float64(k) + 8*mb*float64(r.units) + 4*mb*float64(c.projections()*r.units),
 		WriteBytes: 4 * mb * float64(r.units) * float64(len(cand.Writes)),
 	}
 	return cand

@@ -48,7 +48,7 @@ struct Cell {
     const float* h = t.template ptr<const float>(a.h.ref);
     const int64_t block = static_cast<int64_t>(ceil_div(K, Product::kStep)) * Product::kStep * Product::BN;
     float added[kRows];  // of the first unit, asked for before the product so as not to wait after it
-    read_projection(t, a, b0 + t.tid / kUnits, tile * kUnits + t.tid % kUnits, added);
+    projection(t, a, b0 + t.tid / kUnits, tile * kUnits + t.tid % kUnits, added);
     typename Product::Sums sums = {};
     Product::accumulate(t, t.template ptr<const float>(a.w) + tile * block, K, [&](int m, int k) {
       if (b0 + m >= a.batch) return 0.0f;
@@ -61,7 +61,7 @@ struct Cell {
     for (int e = t.tid; e < MB * kUnits; e += kThreads) {
       const int m = e / kUnits, u = e % kUnits, unit = tile * kUnits + u;
       if (b0 + m >= a.batch || unit >= a.hidden) continue;
-      if (e >= kThreads) read_projection(t, a, b0 + m, unit, added);
+      if (e >= kThreads) projection(t, a, b0 + m, unit, added);
       float s[kRows];
       RT_UNROLL
       for (int r = 0; r < kRows; ++r) {
@@ -72,19 +72,8 @@ struct Cell {
   }
 
  private:
-  // The gate of each of a unit's rows whose product with W x holds, -1 for a row that has none.
-  static constexpr RT_DEVICE int gate_of(int row) {
-    if (Kind == kGruState) return 2;
-    return Kind == kGruLinear && row == 3 ? -1 : row;
-  }
-
-  // What x adds to the rows of unit j: zeros unless it is the product with W.
-  static RT_DEVICE void read_projection(const rt::Task& t, const Args& a, int b, int j, float (&out)[kRows]) {
-    const bool there = a.gates != 0 && b < a.batch && j < a.hidden;
-    RT_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      out[r] = there && gate_of(r) >= 0 ? a.x.read(t, b, j * a.gates + gate_of(r)) : 0.0f;
-    }
+  static RT_DEVICE void projection(const rt::Task& t, const Args& a, int b, int j, float (&out)[kRows]) {
+    read_projection<Kind>(t, a.x, b < a.batch && j < a.hidden ? a.gates : 0, b, j, out);
   }
 
   static RT_DEVICE void finish_unit(const rt::Task& t, const Args& a, int b, int j, const float (&s)[kRows]) {

@@ -13,6 +13,14 @@ enum CellKind { kRnn = 0, kLstm = 1, kGruLinear = 2, kGruGates = 3, kGruState = 
 template <int Kind>
 constexpr int kCellRows = Kind == kLstm || Kind == kGruLinear ? 4 : Kind == kGruGates ? 2 : 1;
 
+// The gate of one of a unit's rows whose product with W an x that is that product holds, -1 for a row that
+// has none.
+template <int Kind>
+constexpr int cell_gate(int row) {
+  if (Kind == kGruState) return 2;
+  return Kind == kGruLinear && row == 3 ? -1 : row;
+}
+
 // A matrix [batch][unit] with element strides.
 struct CellMatrix {
   rt::Ref ref;
@@ -25,5 +33,14 @@ struct CellMatrix {
     t.template ptr<float>(ref)[b * row + j * col] = x;
   }
 };
+
+// What x, [unit][gate], adds to the rows of unit j: zeros unless there are gates.
+template <int Kind>
+RT_DEVICE void read_projection(const rt::Task& t, const CellMatrix& x, int gates, int b, int j, float (&out)[kCellRows<Kind>]) {
+  RT_UNROLL
+  for (int r = 0; r < kCellRows<Kind>; ++r) {
+    out[r] = gates != 0 && cell_gate<Kind>(r) >= 0 ? x.read(t, b, j * gates + cell_gate<Kind>(r)) : 0.0f;
+  }
+}
 
 }  // namespace rk

@@ -28,13 +28,14 @@ struct CellResident {
 
   struct Args {
     CellMatrix state, out1;  // LSTM: previous and next c, in plain memory
+    CellMatrix projection;   // if gates, x·Wᵀ as [unit][gate], in plain memory; inputs is 0 then
     rt::Ref w, bias;         // packed; bias is W's and R's together where the formulas allow
     rt::Ref peep;            // [unit][i, o, f], if has_peep
     rt::Ref lens;            // seq_len, if has_lens
     int32_t x;               // import area: [MB][inputs + hidden], x and h; under kGruState h is r·h
     int32_t h0, gate;        // import area: [MB][kUnits] previous h (GRU) and z (kGruState)
     int32_t out0, out_r, y;  // numbers of results: [MB][kUnits] next h or z, r·h (kGruGates), y if has_y
-    int32_t batch, inputs, hidden;
+    int32_t batch, inputs, hidden, gates;
     Div tiles;  // slices of units
     int32_t step;
     int32_t has_peep, has_lens, has_y, input_forget;
@@ -83,13 +84,15 @@ struct CellResident {
     const bool mine = m < MB && b0 + m < a.batch && unit < a.hidden;
     // On its way while the product is made.
     const float c0 = Kind == kLstm && mine ? a.state.read(t, b0 + m, unit) : 0.0f;
+    float added[kRows];
+    read_projection<Kind>(t, a.projection, mine ? a.gates : 0, b0 + m, unit, added);
     float sums[MB][C] = {};
     multiply(t, a, r, sums);
     const float* total = add_up(t, sums);
     if (!mine) return;
     float s[kRows];
     RT_UNROLL
-    for (int k = 0; k < kRows; ++k) s[k] = total[m * BN + u * kRows + k] + r.bias[k];
+    for (int k = 0; k < kRows; ++k) s[k] = total[m * BN + u * kRows + k] + r.bias[k] + added[k];
     finish_unit(t, a, r, b0, m, u, unit, c0, s);
   }
 
