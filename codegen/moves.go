@@ -15,10 +15,11 @@ const (
 	taggedMove = 1
 )
 
-// move is an entry of the program tables: count elements between the staged element and where at says.
+// move is an entry of the program tables: count elements from the staged one on, step apart where at says.
 type move struct {
 	at     uint64
 	staged uint32
+	step   uint32
 	count  uint16
 	kind   uint16
 }
@@ -26,8 +27,9 @@ type move struct {
 func (m move) append(b []byte) []byte {
 	le := binary.LittleEndian
 	b = le.AppendUint64(b, m.at)
-	b = le.AppendUint32(b, m.staged)
-	return le.AppendUint16(le.AppendUint16(b, m.count), m.kind)
+	b = le.AppendUint32(le.AppendUint32(b, m.staged), m.step)
+	b = le.AppendUint16(le.AppendUint16(b, m.count), m.kind)
+	return append(b, make([]byte, abi.MoveBytes-20)...)
 }
 
 // stepMoves lists the moves of a step: its imports, then its exports.
@@ -72,7 +74,7 @@ func appendMoves(moves []move, kind uint16, runs []roperator.Run, at func(elem i
 	for _, r := range runs {
 		for done := int64(0); done < r.Count; {
 			n := min(r.Count-done, math.MaxUint16)
-			moves = append(moves, move{at(r.Elem + done), uint32(r.At + done), uint16(n), kind})
+			moves = append(moves, move{at(r.Elem + done*r.Step), uint32(r.At + done), uint32(r.Step), uint16(n), kind})
 			done += n
 		}
 	}

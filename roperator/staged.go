@@ -11,11 +11,13 @@ type Staged struct {
 	Pitch  []int64 // per dim of the view: how many further the next index is
 }
 
-// Run is a piece of a staged box that is contiguous on both sides.
+// Run is a piece of a staged box: elements that follow each other in the import area, or by number, and
+// lie Step apart in the buffer.
 type Run struct {
 	Elem  int64 // first element in the buffer
 	At    int64 // its element of the import area, or number
 	Count int64
+	Step  int64
 }
 
 // ImportArea is the size of the import area that c's rTasks use, in elements.
@@ -51,21 +53,25 @@ func (s *Staged) AppendRuns(dst []Run, task int) []Run {
 		}
 		elem += lo[d] * a.View.Strides[d]
 	}
-	// Inner dims that are contiguous on both sides make up one run.
-	inner, count := n, int64(1)
+	// Inner dims that continue each other on both sides make up one run.
+	inner, count, step := n, int64(1), int64(0)
 	for inner > 0 {
 		d := inner - 1
 		if extent := hi[d] - lo[d]; extent > 1 {
-			if a.View.Strides[d] != count || s.Pitch[d] != count {
+			if step == 0 && a.View.Strides[d] > 0 {
+				step = a.View.Strides[d]
+			}
+			if s.Pitch[d] != count || a.View.Strides[d] != step*count || step == 0 {
 				break
 			}
 			count *= extent
 		}
 		inner--
 	}
+	step = max(step, 1)
 	var idx [16]int64
 	for {
-		r := Run{Elem: elem, At: at, Count: count}
+		r := Run{Elem: elem, At: at, Count: count, Step: step}
 		for d := range inner {
 			r.Elem += idx[d] * a.View.Strides[d]
 			r.At += idx[d] * s.Pitch[d]

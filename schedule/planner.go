@@ -12,12 +12,12 @@ import (
 
 // planner makes plans of all kinds for one graph on one device.
 type planner struct {
-	g               *roperator.Graph
-	spec            *vdevice.Spec
-	costs           profiler.Costs
-	ops             *opGraph
-	plain, resident [][]choice // per rOperator
-	waves           [][]int32  // of the policy
+	g                       *roperator.Graph
+	spec                    *vdevice.Spec
+	costs                   profiler.Costs
+	ops                     *opGraph
+	plain, resident, staged [][]choice // per rOperator
+	waves                   [][]int32  // of the policy
 }
 
 func newPlanner(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, policy Policy) (*planner, error) {
@@ -26,7 +26,7 @@ func newPlanner(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, po
 		return nil, err
 	}
 	p := &planner{g: g, spec: spec, costs: costs, ops: newOpGraph(g)}
-	p.plain, p.resident = splitResident(choices)
+	p.plain, p.resident, p.staged = splitChoices(choices)
 	p.waves = policy.waves(p.ops)
 	return p, nil
 }
@@ -36,7 +36,7 @@ func (p *planner) scheduler(stays bool) *scheduler {
 	s := newScheduler(p.g, p.spec, p.ops, p.plain)
 	s.costs = p.costs
 	if stays {
-		s.stays = newResidence(p.g, p.resident, p.waves, p.spec.VEUs())
+		s.stays = newResidence(p.g, p.resident, p.staged, p.waves, p.spec.VEUs())
 	}
 	return s
 }

@@ -25,31 +25,36 @@ func (g *stationary) tasks() int { return g.widths[0][g.width].c.Tasks }
 type residence struct {
 	group  map[int32]*stationary // by rOperator
 	choice map[int32]*choice
-	tagged map[int]bool // by Buffer.ID
+	handed map[int32]bool // rOperators that hand data over with tags though nothing stays
+	tagged map[int]bool   // by Buffer.ID
 	groups []*stationary
 	free   [][]bool // per wave: vEUs that no group holds; nil where none does
 }
 
-// splitResident takes the resident candidates out of the choices; what is not in a group does without.
-func splitResident(all [][]choice) (plain, resident [][]choice) {
-	plain, resident = make([][]choice, len(all)), make([][]choice, len(all))
+// splitChoices takes those candidates out that are for special use: what is in no group does without
+// resident ones, and staged ones are for data that travel with tags.
+func splitChoices(all [][]choice) (plain, resident, staged [][]choice) {
+	plain, resident, staged = make([][]choice, len(all)), make([][]choice, len(all)), make([][]choice, len(all))
 	for op, choices := range all {
 		for _, ch := range choices {
-			if ch.c.Resident != nil {
+			switch {
+			case ch.c.Resident != nil:
 				resident[op] = append(resident[op], ch)
-			} else {
+			case len(ch.c.Exports) > 0:
+				staged[op] = append(staged[op], ch)
+			default:
 				plain[op] = append(plain[op], ch)
 			}
 		}
 		sort.SliceStable(resident[op], func(i, j int) bool { return resident[op][i].c.Tasks > resident[op][j].c.Tasks })
 	}
-	return plain, resident
+	return plain, resident, staged
 }
 
 // newResidence finds the groups, takes for each the narrowest slices with which all that overlap in time
 // find room, and gives their rTasks vEUs.
-func newResidence(g *roperator.Graph, resident [][]choice, waves [][]int32, veus int) *residence {
-	r := &residence{group: map[int32]*stationary{}, choice: map[int32]*choice{}, tagged: map[int]bool{}}
+func newResidence(g *roperator.Graph, resident, staged [][]choice, waves [][]int32, veus int) *residence {
+	r := &residence{group: map[int32]*stationary{}, choice: map[int32]*choice{}, handed: map[int32]bool{}, tagged: map[int]bool{}}
 	r.groups = findGroups(resident, waves)
 	r.narrow(len(waves), veus)
 	r.assign(len(waves), veus)
@@ -58,6 +63,7 @@ func newResidence(g *roperator.Graph, resident [][]choice, waves [][]int32, veus
 			r.group[op], r.choice[op] = s, &s.widths[i][s.width]
 		}
 	}
+	r.handOff(g, staged, veus)
 	r.tag(g)
 	return r
 }
@@ -151,10 +157,10 @@ func (r *residence) assign(waves, veus int) {
 	}
 }
 
-// tag finds the buffers that may travel with tags: every writer is of one group and exports them, and
-// some member of a group imports them.
+// tag finds the buffers that may travel with tags: their writers are the members of one group, or a
+// single rOperator, and export them, and somebody imports them.
 func (r *residence) tag(g *roperator.Graph) {
-	writer := make([]*stationary, len(g.Buffers))
+	writer := make([]any, len(g.Buffers)) // a group, or the ID of an rOperator
 	bad := make([]bool, len(g.Buffers))
 	imported := make([]bool, len(g.Buffers))
 	for id, op := range g.Ops {
@@ -168,7 +174,10 @@ func (r *residence) tag(g *roperator.Graph) {
 		exported := ch.c.Exported()
 		for i, a := range ch.c.Writes {
 			buf := a.View.Buf
-			s := r.group[int32(id)]
+			var s any = int32(id)
+			if group := r.group[int32(id)]; group != nil {
+				s = group
+			}
 			if exported == nil || !exported[i] || buf.DType.Size() != 4 || writer[buf.ID] != nil && writer[buf.ID] != s {
 				bad[buf.ID] = true
 			}

@@ -143,11 +143,20 @@ func (s *scheduler) launchTime(waves int, followsWave bool) float64 {
 	return ns
 }
 
-// continues reports whether the wave goes on with weights that vEUs hold in the current rProgram.
+// continues reports whether the wave goes on with weights that vEUs hold in the current rProgram, or
+// takes data that only travel inside it.
 func (s *scheduler) continues(wave []int32, cur *current) bool {
 	for _, op := range wave {
 		if g := s.stays.group[op]; g != nil && g.ops[0] != op {
 			if o := s.placed[g.ops[0]]; o != nil && o.group == cur.group {
+				return true
+			}
+		}
+		if !s.stays.handed[op] {
+			continue
+		}
+		for _, p := range s.ops.preds[op] {
+			if o := s.placed[p]; o != nil && s.stays.handed[p] && o.group == cur.group {
 				return true
 			}
 		}

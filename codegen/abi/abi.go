@@ -47,7 +47,7 @@ const (
 const (
 	StepBytes = 64
 	WaitBytes = 8
-	MoveBytes = 16
+	MoveBytes = 32
 )
 
 // CounterWait, in a wait's first word, says that the rest is the line of a counter.

@@ -45,10 +45,12 @@ struct Operand3 {
 struct alignas(16) Move {
   uint64_t at;      // what kind says
   uint32_t staged;  // first element in the import area, or the number of the first result
+  uint32_t step;    // from one element or word to the next
   uint16_t count;
   uint16_t kind;
+  uint32_t unused[3];
 };
-static_assert(sizeof(Move) == 16);
+static_assert(sizeof(Move) == 32);
 
 enum MoveKind : uint16_t {
   kPlainMove = 0,   // at: a Ref to elements in global memory
@@ -102,9 +104,9 @@ struct Task {
       const uint32_t i = static_cast<uint32_t>(at) - m.staged;
       if (i >= m.count) continue;
       if (m.kind == kTaggedMove) {
-        detail::store_word(tagged + m.at + i, static_cast<uint64_t>(tag) << 32 | bits);
+        detail::store_word(tagged + m.at + static_cast<size_t>(i) * m.step, static_cast<uint64_t>(tag) << 32 | bits);
       } else {
-        ptr<uint32_t>(Ref{m.at})[i] = bits;
+        ptr<uint32_t>(Ref{m.at})[static_cast<size_t>(i) * m.step] = bits;
       }
     }
   }

@@ -275,7 +275,7 @@ class VEU {
   RT_DEVICE void import_tagged(const Move& m, uint32_t at, uint32_t stride, Place p) {
     const uint64_t* words = l_.tagged + m.at;
     uint32_t* to = reinterpret_cast<uint32_t*>(imports()) + m.staged;
-    const bool pairs = (m.at | m.count) % 2 == 0;
+    const bool pairs = (m.at | m.count) % 2 == 0 && m.step == 1;
     const uint32_t wide = pairs ? 2 : 1, count = m.count / wide;
     const uint32_t tag = this->tag();
     RT_NO_UNROLL
@@ -292,7 +292,7 @@ class VEU {
             detail::load_words(words + 2 * i, v[k]);
             all = all && static_cast<uint32_t>(v[k][0] >> 32) == tag && static_cast<uint32_t>(v[k][1] >> 32) == tag;
           } else {
-            v[k][0] = detail::load_word(words + i);
+            v[k][0] = detail::load_word(words + static_cast<size_t>(i) * m.step);
             all = all && static_cast<uint32_t>(v[k][0] >> 32) == tag;
           }
         }
@@ -315,7 +315,7 @@ class VEU {
     const uint32_t* from = plain(m);
     uint32_t* to = reinterpret_cast<uint32_t*>(imports()) + m.staged;
     RT_NO_UNROLL
-    for (; at < m.count; at += stride) to[at] = from[at];
+    for (; at < m.count; at += stride) to[at] = from[static_cast<size_t>(at) * m.step];
   }
 
   RT_DEVICE uint32_t* plain(const Move& m) const {
@@ -341,8 +341,9 @@ class VEU {
     }
     if constexpr (Program::kMoves > 0) {
       RT_NO_UNROLL
-      for (int w = tid_; w < s.imports + s.exports; w += threads_) {
-        cp_async16(&c_.moves[i % 2][w], l_.moves + s.move_begin + w);
+      for (int w = tid_; w < 2 * (s.imports + s.exports); w += threads_) {
+        cp_async16(reinterpret_cast<char*>(c_.moves[i % 2]) + 16 * w,
+                   reinterpret_cast<const char*>(l_.moves + s.move_begin) + 16 * w);
       }
     }
     if (l_.persistent) {

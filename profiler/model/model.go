@@ -48,7 +48,7 @@ const bytesInFlight = 128
 // first load and the last store.
 func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
 	threads := m.instThreads(c.Inst)
-	if c.Resident != nil {
+	if len(c.Exports) > 0 {
 		// Weights are on chip and operands in shared memory when it starts.
 		return max(m.arithmetic(c, threads), m.shared(c)) + m.spec.Cost.Latency/4
 	}

@@ -1,0 +1,149 @@
+package roperator
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/rkernels"
+)
+
+// Limits of a staged map: elements that an rTask takes, and rTasks; with more of either, launches and
+// plain memory serve better.
+const (
+	stagedElems = 256
+	stagedTasks = 2 * wideDevice
+)
+
+// stagedMap is a map whose rTasks take pieces of the last dim.
+type stagedMap struct {
+	*mapLayout
+	dims   []int64
+	chunk  int64
+	chunks int64
+}
+
+// stagedCandidate is the map's candidate whose operands go through the executor; nil where elements have
+// other than 4 bytes, run backwards, or are too many.
+func (l *mapLayout) stagedCandidate(m mapSpec) *Candidate {
+	dims := l.outs[0].Shape
+	last := len(dims) - 1
+	if l.coordinates || ir.Count(dims) > stagedElems*stagedTasks {
+		return nil
+	}
+	for _, v := range append(append([]View{}, l.outs...), l.ins...) {
+		if v.DType() != ir.Float32 || v.Strides[last] < 0 {
+			return nil
+		}
+	}
+	s := &stagedMap{mapLayout: l, dims: dims, chunk: min(dims[last], stagedElems)}
+	s.chunks = tileCount(dims[last], s.chunk)
+	tasks := ir.Count(dims[:last]) * s.chunks
+	if tasks > stagedTasks {
+		return nil
+	}
+	return s.candidate(int(tasks), m)
+}
+
+// box is the piece that an rTask takes: a row of the other dims, a chunk of the last.
+func (s *stagedMap) box(task int, lo, hi []int64) {
+	last := len(s.dims) - 1
+	row := int64(task) / s.chunks
+	lo[last] = int64(task) % s.chunks * s.chunk
+	hi[last] = min(lo[last]+s.chunk, s.dims[last])
+	for d := last - 1; d >= 0; d-- {
+		lo[d] = row % s.dims[d]
+		hi[d] = lo[d] + 1
+		row /= s.dims[d]
+	}
+}
+
+// first is the box's first element alone, of operands that are the same along the last dim.
+func (s *stagedMap) first(task int, lo, hi []int64) {
+	s.box(task, lo, hi)
+	last := len(s.dims) - 1
+	hi[last] = lo[last] + 1
+}
+
+func (s *stagedMap) candidate(tasks int, m mapSpec) *Candidate {
+	last := len(s.dims) - 1
+	threads := int64(32)
+	for threads < s.chunk {
+		threads *= 2
+	}
+	c := &Candidate{Tasks: tasks}
+	pitch := make([]int64, len(s.dims))
+	pitch[last] = 1
+	var at, steps rkernels.List
+	end := int64(0)
+	for _, v := range s.ins {
+		n, box := s.chunk, s.box
+		if v.Strides[last] == 0 {
+			n, box = 1, s.first
+		}
+		k := len(c.Reads)
+		c.Reads = appendRead(c.Reads, v, box)
+		if len(c.Reads) == k {
+			k = -1
+		}
+		c.Imports = append(c.Imports, Staged{Access: Access{View: v, Box: box}, Index: k, At: end, Pitch: pitch})
+		at, steps = append(at, rkernels.Int(end)), append(steps, rkernels.Int(min(n-1, 1)))
+		end += (n + 3) / 4 * 4
+		c.Work.ReadBytes += float64(4 * n)
+	}
+	for i, v := range s.outs {
+		a := Access{View: v, Box: s.box}
+		c.Writes = append(c.Writes, a)
+		c.Exports = append(c.Exports, Staged{Access: a, Index: i, At: int64(i) * s.chunk, Pitch: pitch})
+		c.Work.WriteBytes += float64(4 * s.chunk)
+	}
+	functor, scalars := s.functor(m)
+	body := rkernels.Struct{}
+	if len(s.ins) > 0 {
+		body = append(body, rkernels.Field{Name: "in", Value: at}, rkernels.Field{Name: "step", Value: steps})
+	}
+	if len(scalars) > 0 {
+		list := rkernels.List{}
+		for _, x := range scalars {
+			list = append(list, rkernels.Float(x))
+		}
+		body = append(body, rkernels.Field{Name: "s", Value: list})
+	}
+	c.Inst = rkernels.Find("map_staged").Bind(threads, functor)
+	c.Args = []rkernels.Field{
+		intArg("columns", s.dims[last]), intArg("chunk", s.chunk), divField("chunks", s.chunks), {Name: "body", Value: body},
+	}
+	c.Work.Flops = float64(s.chunk * exprFlops(m.roots))
+	return c
+}
+
+// functor spells the body: what stands at element e of an rTask.
+func (s *stagedMap) functor(m mapSpec) (*rkernels.Functor, []float32) {
+	lines, results, scalars := emitExprs(m.roots, func(k int) string { return fmt.Sprintf("x%d", k) })
+	var b strings.Builder
+	b.WriteString("struct Args {")
+	if n := len(s.ins); n > 0 {
+		fmt.Fprintf(&b, " int32_t in[%d], step[%d];", n, n)
+	}
+	if len(scalars) > 0 {
+		fmt.Fprintf(&b, " float s[%d];", len(scalars))
+	}
+	b.WriteString(" };\nstatic RT_DEVICE void apply(const rt::Task& t, const Args& a, int e) {\n")
+	for i := range s.ins {
+		fmt.Fprintf(&b, "  const float x%d = t.in[a.in[%d] + e * a.step[%[2]d]];\n", s.leaf[i], i)
+	}
+	for _, line := range lines {
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	for i, r := range results {
+		fmt.Fprintf(&b, "  t.put(%d + e, %s);\n", int64(i)*s.chunk, r)
+	}
+	b.WriteString("}\n")
+	var notes []string
+	for _, r := range m.roots {
+		if n := exprNote(r); n != "" {
+			notes = append(notes, n)
+		}
+	}
+	return &rkernels.Functor{Body: b.String(), Note: strings.Join(notes, "; ")}, scalars
+}
