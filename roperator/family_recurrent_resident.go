@@ -13,7 +13,7 @@ const (
 
 // residentShapes are rows of a slice and how lanes divide them (C, LK), the narrowest slice first.
 var residentShapes = []struct{ c, lk int64 }{
-	{1, 32}, {1, 16}, {1, 8}, {3, 16}, {2, 8}, {5, 16}, {3, 8}, {4, 8},
+	{1, 32}, {1, 16}, {1, 8}, {2, 8}, {5, 16}, {4, 8},
 }
 
 // residentCell is a slice of a cell whose weights stay on chip.

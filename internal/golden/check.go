@@ -66,6 +66,7 @@ type prepared struct {
 	offsets []int64 // of each buffer
 	size    int64
 	ids     [][]int // number of each candidate of each rOperator
+	tables  []moveTable
 }
 
 func prepare(c *Case, src *source) (*prepared, error) {
@@ -90,7 +91,13 @@ func prepare(c *Case, src *source) (*prepared, error) {
 	for _, op := range p.g.Ops {
 		var ids []int
 		for _, cand := range op.Candidates {
-			ids = append(ids, src.add(cand, p.offsets))
+			var t *moveTable
+			if len(cand.Exports) > 0 {
+				t = newMoveTable(cand, p.offsets, p.size)
+				p.tables = append(p.tables, *t)
+				p.size += (int64(len(t.data)) + align - 1) / align * align
+			}
+			ids = append(ids, src.add(cand, p.offsets, t))
 		}
 		p.ids = append(p.ids, ids)
 	}
@@ -109,6 +116,9 @@ func (p *prepared) memory() []byte {
 		case roperator.Input:
 			copy(mem[p.offsets[b.ID]:], encode(p.in[p.g.Inputs[b.Index].Name]))
 		}
+	}
+	for _, t := range p.tables {
+		copy(mem[t.at:], t.data)
 	}
 	return mem
 }
@@ -180,6 +190,9 @@ func (p *prepared) checkTasks(srv *server, c *roperator.Candidate, id int, befor
 				at := p.offsets[b.ID]
 				copy(mem[at:at+b.Bytes()], before[at:])
 			}
+		}
+		for _, t := range p.tables {
+			copy(mem[t.at:], t.data)
 		}
 		for _, a := range c.Reads {
 			p.eachElement(a, task, func(at, size int64) { copy(mem[at:at+size], before[at:at+size]) })

@@ -26,12 +26,16 @@ func newSource() *source {
 }
 
 // add emits a candidate whose buffers lie at the given offsets of one block of memory, and returns the
-// number by which it is run.
-func (s *source) add(c *roperator.Candidate, offsets []int64) int {
+// number by which it is run; t are its moves, if it has any.
+func (s *source) add(c *roperator.Candidate, offsets []int64, t *moveTable) int {
 	alias := s.instance(c.Inst)
 	id := s.count
 	s.count++
 	fmt.Fprintf(&s.runs, "static bool run%d(char* mem, int task) {\n", id)
+	if t != nil {
+		s.runStaged(c, alias, offsets, t)
+		return id
+	}
 	fmt.Fprintf(&s.runs, "  static const %s::Args args = {%s};\n", alias, fields(c.Args, offsets))
 	fmt.Fprintf(&s.runs, "  return run<%s>(args, %d, mem, task);\n}\n", alias, c.Tasks)
 	return id
@@ -107,6 +111,7 @@ func (s *source) text() string {
 		fmt.Fprintf(&b, "#include %q\n", n)
 	}
 	b.WriteString(serverHead)
+	b.WriteString(stagedHead)
 	b.WriteString(s.decls.String())
 	b.WriteString(s.runs.String())
 	b.WriteString("static bool (*const kRuns[])(char*, int) = {\n")
