@@ -150,7 +150,7 @@ func TestSeveralSegments(t *testing.T) {
 			t.Errorf("%d elements are wrong", n)
 		}
 	}
-	if n, err := l.Repeat([][]byte{floatBytes(testInput(256))}, 20); err != nil || n != 0 {
+	if n, err := l.Repeat([][]byte{floatBytes(testInput(256))}, 20, nil); err != nil || n != 0 {
 		t.Errorf("%d of 20 runs differ, %v", n, err)
 	}
 	if ms, err := l.Bench([][]byte{floatBytes(testInput(256))}, 1, 5); err != nil || len(ms) != 5 || ms[0] <= 0 {

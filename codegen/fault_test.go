@@ -108,6 +108,29 @@ func TestDeadlockIsReported(t *testing.T) {
 	}
 }
 
+// Random sleeps change no result of a correct program; builds that cannot sleep say so.
+func TestDelays(t *testing.T) {
+	t.Parallel()
+	s := newStencilPlan(t, 4, 6, 64)
+	s.count(2)
+	dir := emitStencil(t, s, Options{})
+	lib := buildEmulated(t, dir, "stencil", "-DRT_DEBUG")
+	for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
+		l := openLib(t, lib, runner.Options{Mode: mode, Delays: 3})
+		if n := s.mismatches(t, l); n > 0 {
+			t.Errorf("mode %s: %d elements are wrong", l.Launch.Mode, n)
+		}
+		if n, err := l.Repeat([][]byte{floatBytes(testInput(256))}, 20, nil); err != nil || n != 0 {
+			t.Errorf("mode %s: %d of 20 runs differ, %v", l.Launch.Mode, n, err)
+		}
+	}
+	_, err := runner.Open(t.Context(), buildEmulated(t, dir, "stencil"), runner.Options{Delays: 3})
+	var status *runner.StatusError
+	if !errors.As(err, &status) || status.Code != abi.BadArgument || !strings.Contains(status.Text, "debug builds") {
+		t.Errorf("got %v, want delays refused", err)
+	}
+}
+
 // An addition left out never lets those go on who wait for the counter.
 func TestMissingAdditionIsReported(t *testing.T) {
 	t.Parallel()

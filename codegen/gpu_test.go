@@ -61,7 +61,7 @@ func TestGPUProgram(t *testing.T) {
 					t.Errorf("%s, on device %t: %d elements are wrong", l.Launch.Mode, onDevice, n)
 				}
 			}
-			if n, err := l.Repeat([][]byte{x}, 1000); err != nil || n != 0 {
+			if n, err := l.Repeat([][]byte{x}, 1000, nil); err != nil || n != 0 {
 				t.Errorf("%s: %d of 1000 runs differ, %v", l.Launch.Mode, n, err)
 			}
 			ms, err := l.Bench([][]byte{x}, 20, 200)
@@ -114,7 +114,7 @@ func TestGPUParallel(t *testing.T) {
 				t.Errorf("on device %t: %d elements are wrong", onDevice, n)
 			}
 		}
-		if n, err := l.Repeat([][]byte{floatBytes(x)}, 2000); err != nil || n != 0 {
+		if n, err := l.Repeat([][]byte{floatBytes(x)}, 2000, nil); err != nil || n != 0 {
 			t.Errorf("%d of 2000 runs differ, %v", n, err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestGPUWavesOverlap(t *testing.T) {
 			t.Errorf("%d elements are wrong", n)
 		}
 	}
-	if n, err := l.Repeat([][]byte{x}, 2000); err != nil || n != 0 {
+	if n, err := l.Repeat([][]byte{x}, 2000, nil); err != nil || n != 0 {
 		t.Errorf("%d of 2000 runs differ, %v", n, err)
 	}
 	ms, err := l.Bench([][]byte{x}, 20, 200)

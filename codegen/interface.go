@@ -72,6 +72,10 @@ rt::Options options_of(const @NAME@_options* o) {
   r.seed = o->emu_seed;
   r.max_resident = o->emu_max_blocks;
   r.patience_ns = o->watchdog_ns;
+  r.delays = o->delay_seed;
+#if !defined(RT_DEBUG)
+  if (r.delays) throw rt::Error{rt::kBadArgument, "options.delay_seed is for debug builds, which are made with -DRT_DEBUG"};
+#endif
   return r;
 }
 

@@ -20,6 +20,7 @@ func subjectFlags(cmd *cobra.Command, o *driver.SubjectOptions) {
 	f.StringVar(&o.Engine, "engine", "", "eval, emu or gpu (default: the best at hand)")
 	f.BoolVar(&o.Waves, "waves", false, "run the library one launch a wave instead of as an rProgram")
 	f.StringVar(&o.RunUnder, "run-under", "", "run the library's process under this command, e.g. 'compute-sanitizer --log-file log'")
+	f.Uint64Var(&o.Delays, "delays", 0, "make vEUs sleep at random, as drawn from this seed, in a library built with --debug")
 	f.Uint64Var(&o.EmuSeed, "emu-seed", 0, "order in which the emulator runs threads")
 }
 

@@ -70,6 +70,13 @@ inline void poison(char* smem, int bytes) {
   block_barrier();
 }
 
+// Sleeps about so long; one lane does for its warp, and with it the block's whole OS thread.
+inline void nap(uint32_t ns) {
+  if (thread_index() % emu::kWarp != 0) return;
+  const timespec t{0, static_cast<long>(ns)};
+  nanosleep(&t, nullptr);
+}
+
 // Between two looks at a flag: leaves a note of what is waited for and gives way.
 class Patience {
  public:

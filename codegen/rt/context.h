@@ -223,7 +223,8 @@ class Context {
   // Launches the inference as a CUDA graph when it takes several launches and these pointers were given
   // before. False: not this time.
   bool launch_graph(dev::Stream stream, const void* const* in, void* const* out) {
-    if (!dev::kHasGraphs || launches_ < 2) return false;
+    // Every inference draws delays of its own, so none is replayed.
+    if (!dev::kHasGraphs || launches_ < 2 || options_.delays) return false;
     std::vector<const void*> key(in, in + model_.input_count);
     key.insert(key.end(), out, out + model_.output_count);
     for (Recorded& r : recorded_) {
@@ -243,6 +244,7 @@ class Context {
     args.tagged = reinterpret_cast<uint64_t*>(tagged_.get());
     args.report = report_.get();
     args.patience_ns = options_.patience_ns;
+    if (options_.delays) args.delays = options_.delays + ++delayed_;
     args.bases[kArenaSpace] = arena_.get();
     args.bases[kWeightsSpace] = weights_->constants();
     for (int i = 0; i < model_.input_count; ++i) {
@@ -348,6 +350,7 @@ class Context {
   std::vector<void*> staged_in_, staged_out_;
   std::vector<Recorded> recorded_;
   int launches_ = 0;
+  uint64_t delayed_ = 0;  // inferences with random sleeps so far
   bool persistent_ = false, used_ = false;
   std::string info_;
   std::mutex mutex_, error_mutex_;

@@ -76,6 +76,9 @@ RT_DEVICE uint32_t multiprocessor() {
 // Shared memory keeps what the last rTask left; the emulator makes that visible.
 RT_DEVICE void poison(char*, int) {}
 
+// Sleeps about so long.
+RT_DEVICE void nap(uint32_t ns) { __nanosleep(ns); }
+
 // A debug build's watchdog: a wait that takes longer than it may is reported and ends the launch.
 class Patience {
  public:

@@ -40,6 +40,9 @@ struct Needs {
   static constexpr int kArgsBytes = (most(16, {static_cast<int>(sizeof(typename Kernels::Args))...}) + 15) / 16 * 16;
 };
 
+// Where a debug build's random sleeps are.
+enum class Pause : uint32_t { kWait, kImport, kRTask, kPublish, kLoad };
+
 // Where a vEU stands, for reports.
 struct Place {
   uint32_t order, op, rtask;
@@ -172,6 +175,7 @@ class VEU {
   // everything the producers wrote before what this thread block reads after the barrier.
   RT_DEVICE void wait(const Wait* staged, const Wait* all, uint32_t count, Place p) {
     if (tid_ < 32) {
+      delay(Pause::kWait, p.order);
       RT_NO_UNROLL
       for (uint32_t first = 0; first < count; first += 32) {
         const uint32_t n = first + static_cast<uint32_t>(tid_);
@@ -190,6 +194,7 @@ class VEU {
   // additions has seen them all.
   RT_DEVICE void publish(uint32_t order, bool signal, uint32_t add) {
     if (tid_ != threads_ - 32) return;
+    delay(Pause::kPublish, order);
     detail::fence_acq_rel_gpu();
     if (signal) detail::store_relaxed_gpu(l_.flags + veu_ * kFlagStride, epoch_ + order + 1);
     if (add) detail::add_relaxed_gpu(l_.flags + add * kFlagStride);
@@ -200,6 +205,22 @@ class VEU {
   RT_DEVICE void settle() {
     cp_async_wait<0>();
     detail::block_barrier();
+  }
+
+  // Debug builds: sleeps up to 20 µs, mostly not at all, as drawn from the launch's seed. A wait or a
+  // barrier too few, which usual timing hides, then shows as a wrong result.
+  RT_DEVICE void delay(Pause where, uint32_t order) const {
+#if defined(RT_DEBUG)
+    if (l_.delays == 0) return;
+    uint64_t x = l_.delays * 0x9E3779B97F4A7C15ull + (static_cast<uint64_t>(veu_) << 40 | static_cast<uint64_t>(tid_ / 32) << 34) +
+                 (static_cast<uint64_t>(order) << 3 | static_cast<uint32_t>(where));
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBull;
+    x ^= x >> 31;
+    if ((x & 3) == 0) detail::nap(static_cast<uint32_t>((x >> 32) % 20000));
+#else
+    (void)where, (void)order;
+#endif
   }
 
   RT_DEVICE uint32_t index() const { return veu_; }
@@ -237,6 +258,7 @@ class VEU {
     trace_.mark(p.order, kReady);
     if constexpr (Program::kMoves > 0) {
       if (s.imports > 0) {
+        delay(Pause::kImport, p.order);
         each_move(c_.moves[i % 2], s.imports, [&](const Move& m, uint32_t at, uint32_t stride) {
           if (m.kind == kTaggedMove) {
             import_tagged(m, at, stride, p);
@@ -247,6 +269,7 @@ class VEU {
         detail::block_barrier();
       }
     }
+    delay(Pause::kRTask, p.order);
     trace_.mark(p.order, kStarted);
   }
 

@@ -77,6 +77,7 @@ struct LaunchArgs : TraceArgs {
   uint64_t max_steps;      // of any vEU: by this much the epoch grows
   Report* report;          // debug builds
   uint64_t patience_ns;    // debug builds: how long a wait may take
+  uint64_t delays;         // debug builds: seed of this launch's random sleeps; 0: none
   char* bases[Spaces];
 };
 

@@ -123,6 +123,9 @@ func (o *SubjectOptions) validate() error {
 	if o.Waves && o.Engine == EngineEval {
 		l.Add(usage("bad-flag", "--waves says how a library is launched; --engine eval launches none"))
 	}
+	if o.Delays != 0 && o.Engine == EngineEval {
+		l.Add(usage("bad-flag", "--delays are of a library's vEUs; --engine eval has none"))
+	}
 	return l.Err()
 }
 

@@ -20,6 +20,7 @@ type SubjectOptions struct {
 	Engine         string // eval, emu, gpu; empty: the best at hand
 	Waves          bool   // run the library one launch a wave
 	EmuSeed        uint64 // order of the emulator's threads
+	Delays         uint64 // seed of random sleeps in vEUs, which takes a debug build; 0 for none
 	RunUnder       string // command line to run the library's process under, such as compute-sanitizer
 	OnDevice       bool   // GPU: inputs and outputs in device memory
 }
@@ -91,6 +92,7 @@ func (s *subject) compile(ui *UI, o SubjectOptions) error {
 func (o *SubjectOptions) emitting() (CompileOptions, error) {
 	c := o.CompileOptions
 	c.Emit = EmitLibrary
+	c.Debug = c.Debug || o.Delays != 0
 	if c.Target == "" && c.Device == "" {
 		c.Target = TargetEmu
 		if o.Engine == EngineGPU {
@@ -139,7 +141,7 @@ func openGraph(ui *UI, o SubjectOptions, g *ir.Graph) (*subject, error) {
 }
 
 func (o *SubjectOptions) runnerOptions() runner.Options {
-	opt := runner.Options{Seed: o.EmuSeed, OnDevice: o.OnDevice, Under: strings.Fields(o.RunUnder)}
+	opt := runner.Options{Seed: o.EmuSeed, Delays: o.Delays, OnDevice: o.OnDevice, Under: strings.Fields(o.RunUnder)}
 	if o.Waves {
 		opt.Mode = runner.Waves
 	}

@@ -171,7 +171,7 @@ func (r *VerifyResult) repeat(ui *UI, s *subject, x sample, n int) error {
 		return err
 	}
 	done := ui.Stage("repeat")
-	if r.Differing, err = l.lib.Repeat(raw, n); err != nil {
+	if r.Differing, err = l.lib.Repeat(raw, n, ui.Progress("repeating")); err != nil {
 		return err
 	}
 	r.Repeats = n

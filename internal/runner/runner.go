@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/internal/toolchain"
@@ -41,6 +42,7 @@ type Options struct {
 	Seed       uint64   // emulator: draws the order of threads
 	MaxBlocks  int      // emulator: most co-resident blocks
 	WatchdogNS uint64   // debug builds: how long a wait may take
+	Delays     uint64   // debug builds: seed of random sleeps; 0 for none
 	Env        []string // more environment, NAME=VALUE
 	Cxx        string   // compiler for the runner; "" looks for one
 	Flags      []string // for that compiler, such as -fsanitize=thread to match the library's
@@ -157,7 +159,7 @@ func (o *Options) arguments() []string {
 	for _, a := range []struct {
 		key   string
 		value uint64
-	}{{"device", uint64(o.Device)}, {"seed", o.Seed}, {"max_blocks", uint64(o.MaxBlocks)}, {"watchdog_ns", o.WatchdogNS}} {
+	}{{"device", uint64(o.Device)}, {"seed", o.Seed}, {"max_blocks", uint64(o.MaxBlocks)}, {"watchdog_ns", o.WatchdogNS}, {"delays", o.Delays}} {
 		if a.value != 0 {
 			args = append(args, fmt.Sprintf("%s=%d", a.key, a.value))
 		}
@@ -195,13 +197,30 @@ func (l *Lib) Bench(inputs [][]byte, warmUp, runs int) ([]float64, error) {
 	return ms, nil
 }
 
+// repeatFor is how long the child repeats before it reports.
+const repeatFor = 300 * time.Millisecond
+
 // Repeat runs n times with the same inputs and returns how many runs differed from the first in any bit.
-func (l *Lib) Repeat(inputs [][]byte, n int) (int, error) {
-	data, err := l.request(3, uint32(n), 0, inputs)
-	if err != nil {
-		return 0, err
+// The child compares. progress, unless it is nil, is told now and then how many runs are done.
+func (l *Lib) Repeat(inputs [][]byte, n int, progress func(done, n int)) (int, error) {
+	different, part := 0, 1
+	for done := 0; done < n; {
+		part = min(part, n-done)
+		start := time.Now()
+		data, err := l.request(3, uint32(part), uint32(min(done, 1)), inputs)
+		if err != nil {
+			return different, err
+		}
+		different += int(binary.LittleEndian.Uint32(data))
+		done += part
+		if progress != nil {
+			progress(done, n)
+		}
+		if time.Since(start) < repeatFor {
+			part *= 2
+		}
 	}
-	return int(binary.LittleEndian.Uint32(data)), nil
+	return different, nil
 }
 
 // Trace runs warmUp times and once more, and returns what the last run recorded: the rows that NAME_trace

@@ -105,7 +105,7 @@ func TestProtocol(t *testing.T) {
 		b    byte
 		want int
 	}{{1, 0}, {102, 5}} {
-		if n, err := l.Repeat([][]byte{{1, 2, 3, 4}, {c.b}}, 10); err != nil || n != c.want {
+		if n, err := l.Repeat([][]byte{{1, 2, 3, 4}, {c.b}}, 10, nil); err != nil || n != c.want {
 			t.Errorf("%d runs differ, want %d; %v", n, c.want, err)
 		}
 	}

@@ -9,7 +9,8 @@
 //   0  end
 //   1  run: the reply holds all outputs
 //   2  bench: a warm-up runs, then b runs; the reply holds b doubles, milliseconds
-//   3  repeat: a runs; the reply holds uint32 count of runs whose outputs differ from the first one's
+//   3  repeat: a runs; the reply holds uint32 count of runs whose outputs differ from the first one's in any
+//      bit; with b = 1 the first one was that of an earlier request
 //   4  trace: a warm-up runs, then one more; the reply holds what that one recorded
 #include <dlfcn.h>
 #include <unistd.h>
@@ -146,6 +147,7 @@ class Session {
     o.watchdog_ns = number("watchdog_ns");
     o.emu_seed = number("seed");
     o.emu_max_blocks = static_cast<int>(number("max_blocks"));
+    o.delay_seed = number("delays");
     const int status = lib_.create(&o, &ctx_);
     if (status != 0) throw Failure{status, lib_.last_error(nullptr)};
     io_ = lib_.io_info();
@@ -183,6 +185,18 @@ class Session {
     std::string s;
     for (int i = 0; i < io_->output_count; ++i) s.append(out_[i].data(), io_->outputs[i].bytes);
     return s;
+  }
+
+  // Runs n times and counts the runs whose outputs differ from the first's, or from those of the request
+  // before.
+  uint32_t repeat(uint32_t n, bool go_on) {
+    uint32_t different = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      run();
+      if (i == 0 && !go_on) first_ = out_;
+      different += out_ != first_;
+    }
+    return different;
   }
 
   std::vector<double> bench(uint32_t warm_up, uint32_t runs) {
@@ -273,7 +287,7 @@ class Session {
   bool on_device_ = false;
   model_ctx* ctx_ = nullptr;
   const model_io* io_ = nullptr;
-  Buffers in_, out_;
+  Buffers in_, out_, first_;
   std::vector<void*> device_in_, device_out_;
 };
 
@@ -306,13 +320,7 @@ std::string serve(Session& s, const uint32_t request[3]) {
       return std::string(reinterpret_cast<const char*>(ms.data()), ms.size() * sizeof(double));
     }
     case 3: {
-      s.run();
-      const std::string first = s.outputs();
-      uint32_t different = 0;
-      for (uint32_t i = 1; i < request[1]; ++i) {
-        s.run();
-        different += s.outputs() != first;
-      }
+      const uint32_t different = s.repeat(request[1], request[2] != 0);
       return std::string(reinterpret_cast<const char*>(&different), sizeof different);
     }
     case 4:
