@@ -63,9 +63,9 @@ func newBundle(plans []*vdevice.Plan, opt Options, kernels fs.FS) (*layout, erro
 		p.part = true
 		b.parts = append(b.parts, p)
 	}
-	b.instances, b.functors = distinctInstances(b.parts), distinctFunctors(b.parts)
+	b.instances, b.functors, b.rings = distinctInstances(b.parts), distinctFunctors(b.parts), ring(b.parts)
 	for _, p := range b.parts {
-		if err := p.finish(b.instances, b.functors); err != nil {
+		if err := p.finish(b.parts); err != nil {
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 // launch is a kernel launch, as rt::LaunchRow tells it.
 type launch struct {
 	grid, threads, shared int
+	chunks                int // of streamed weights: the most of any block
 	overlap               bool
 	firstVEU              int   // the vEU of block 0
 	ranges                int64 // offset of a StepRange a block
@@ -21,7 +22,8 @@ type launch struct {
 // dispatch is a launch with the steps of its blocks.
 type dispatch struct {
 	launch
-	ranges []byte // StepRange of each block
+	ranges  []byte    // StepRange of each block
+	streams [][]int64 // for each block that streams weights: the bytes of its blocks of weights
 }
 
 // dispatches lists the launches of a plan's segment: of an rProgram the persistent one, then one a wave,
@@ -104,9 +106,30 @@ func onStreams(parts []dispatch, seg vdevice.Segment) {
 func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 	le := binary.LittleEndian
 	d.ranges = le.AppendUint32(le.AppendUint32(d.ranges, uint32(first)), uint32(first+len(steps)))
+	var streamed []int64
 	for _, s := range steps {
-		in := p.Candidate(s.Task.Op).Inst
+		c := p.Candidate(s.Task.Op)
+		in := c.Inst
+		if n := c.StreamBytes(int(s.Task.Index)); n > 0 {
+			streamed = append(streamed, n)
+		}
 		d.threads, d.shared = max(d.threads, in.Threads()), max(d.shared, in.Shared())
 	}
 	d.threads = max(d.threads, 32)
+	if streamed != nil {
+		d.streams = append(d.streams, streamed)
+	}
+}
+
+// mostChunks is the most chunks, of stage bytes at most, that a block streams.
+func (d *dispatch) mostChunks(stage int) int {
+	most := int64(0)
+	for _, blocks := range d.streams {
+		n := int64(0)
+		for _, bytes := range blocks {
+			n += (bytes + int64(stage) - 1) / int64(stage)
+		}
+		most = max(most, n)
+	}
+	return int(most)
 }

@@ -32,7 +32,8 @@ type layout struct {
 
 	segments   []segmentTables
 	tableBytes int64
-	lines      int // of the step arrays of all segments
+	lines      int          // of the step arrays of all segments
+	rings      vdevice.Ring // of the program's
 	staging    staging
 
 	inputs, outputs []port
@@ -68,7 +69,7 @@ func newLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) 
 	if err != nil {
 		return nil, err
 	}
-	return l, l.finish(distinctInstances([]*layout{l}), distinctFunctors([]*layout{l}))
+	return l, l.finish([]*layout{l})
 }
 
 // beginLayout collects what the plan uses; the numbers of instances and functors are still open.
@@ -86,9 +87,9 @@ func beginLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error
 }
 
 // finish numbers the rOperators by the given instances and makes the program tables.
-func (l *layout) finish(instances []instance, functors []functor) error {
-	l.functors = functors
-	l.useInstances(instances)
+func (l *layout) finish(program []*layout) error {
+	l.functors, l.rings = distinctFunctors(program), ring(program)
+	l.useInstances(distinctInstances(program))
 	for i := range l.plan.Segments {
 		if err := l.addSegment(i); err != nil {
 			return err
@@ -275,6 +276,16 @@ func (l *layout) spaces() int {
 		n = max(n, p.spaces())
 	}
 	return n
+}
+
+// ring chooses the ring of weights that the models share.
+func ring(ls []*layout) vdevice.Ring {
+	all := *ls[0].plan
+	all.Segments = nil
+	for _, l := range ls {
+		all.Segments = append(all.Segments, l.plan.Segments...)
+	}
+	return all.Ring()
 }
 
 func alignUp(n, to int64) int64 { return (n + to - 1) / to * to }

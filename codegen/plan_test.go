@@ -20,16 +20,29 @@ type stencilPlan struct {
 	coef               []float32
 }
 
-func testKernel(t testing.TB) *rkernels.Kernel {
+func testKernel(t testing.TB, name string) *rkernels.Kernel {
 	t.Helper()
 	ks, err := rkernels.Load(os.DirFS("testdata/kernels"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return ks[0]
+	for _, k := range ks {
+		if k.Name == name {
+			return k
+		}
+	}
+	t.Fatalf("no kernel %s", name)
+	return nil
 }
 
 func newStencilPlan(t testing.TB, veus, stages, tile int) *stencilPlan {
+	t.Helper()
+	return makeStencilPlan(t, veus, stages, tile, func(int) string { return "test_stencil" })
+}
+
+// makeStencilPlan carries out each stage with the kernel of the given name.
+func makeStencilPlan(t testing.TB, veus, stages, tile int, kernel func(stage int) string) *stencilPlan {
+	t.Helper()
 	s := &stencilPlan{veus: veus, stages: stages, tile: tile}
 	n := int64(veus * tile)
 	s.coef = make([]float32, n)
@@ -48,7 +61,6 @@ func newStencilPlan(t testing.TB, veus, stages, tile int) *stencilPlan {
 	ping, pong := buffer("ping", roperator.Arena, -1), buffer("pong", roperator.Arena, -1)
 	g.Inputs = []roperator.Port{{Name: "x", DType: ir.Float32, Dims: []int64{n}, Buffer: in.ID}}
 	g.Outputs = []roperator.Port{{Name: "y", DType: ir.Float32, Dims: []int64{n}, Buffer: out.ID}}
-	kernel := testKernel(t)
 	pick := make([]int, stages)
 	for st := range stages {
 		from, to := ping, pong
@@ -61,7 +73,7 @@ func newStencilPlan(t testing.TB, veus, stages, tile int) *stencilPlan {
 		if st == stages-1 {
 			to = out
 		}
-		g.Ops = append(g.Ops, s.stage(kernel, st, from, to, coef))
+		g.Ops = append(g.Ops, s.stage(testKernel(t, kernel(st)), st, from, to, coef))
 	}
 	prog := &vdevice.Program{Ops: g.Ops, Pick: pick, Steps: make([][]vdevice.Step, veus), Waves: stages}
 	for st := range stages {
@@ -73,7 +85,7 @@ func newStencilPlan(t testing.TB, veus, stages, tile int) *stencilPlan {
 			})
 		}
 	}
-	prog.Spec = &vdevice.Spec{Name: "emu", Arch: "emu", SMs: veus, VEUsPerSM: 1, Threads: 1024}
+	prog.Spec = &vdevice.Spec{Name: "emu", Arch: "emu", SMs: veus, VEUsPerSM: 1, Threads: 1024, Shared: 32 << 10, SharedPerVEU: 32 << 10, Registers: 1 << 16}
 	s.plan = &vdevice.Plan{
 		Spec: prog.Spec, Graph: g, Segments: []vdevice.Segment{{Kind: vdevice.RProgram, Program: prog}},
 		Pick: pick, Arena: []int64{-1, -1, -1, 0, alignUp(4*n, 256)}, ArenaLen: 2 * alignUp(4*n, 256),
@@ -136,6 +148,11 @@ func (s *stencilPlan) stage(kernel *rkernels.Kernel, st int, from, to, coef *rop
 		Writes: []roperator.Access{{View: whole(to), Box: func(task int, lo, hi []int64) {
 			lo[0], hi[0] = int64(task)*tile, int64(task+1)*tile
 		}}},
+	}
+	if c.Inst.StreamStep() > 0 {
+		c.Stream = func(task int) (rkernels.Ref, int64) {
+			return rkernels.Ref{Buffer: coef.ID, Offset: 4 * int64(task) * tile}, 4 * tile
+		}
 	}
 	return &roperator.ROperator{
 		ID: st, Name: fmt.Sprintf("stage%d", st), Kind: "Stencil+Add",

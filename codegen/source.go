@@ -212,6 +212,10 @@ func (s *source) program() {
 		st.moves, st.imports)
 	s.printf("  static constexpr bool kHasResident = %t;\n", st.resident)
 	s.printf("  static constexpr int kVEUsPerSM = %d;\n\n", max(1, s.plan.Spec.VEUsPerSM))
+	r := s.rings
+	s.printf("  static constexpr int kBlocksPerSM = %d;  // of one launch, or of several that overlap\n\n", r.Blocks)
+	s.printf("  // The ring of streamed weights, and the shared memory of a block that has one.\n")
+	s.printf("  static constexpr int kStageBytes = %d, kSharedBudget = %d, kSideBudget = %d;\n\n", r.StageBytes, r.Shared, r.Side)
 	s.printf("  template <class VEU>\n  RT_DEVICE static void run(VEU& veu, bool persistent) {\n")
 	if s.opt.Unrolled {
 		s.printf("    if (persistent) return unrolled(veu);\n")
@@ -283,11 +287,11 @@ var rtKinds = map[vdevice.SegmentKind]string{
 // launchRows writes the launches of all segments, one behind the other.
 func (s *source) launchRows() {
 	var waits []string
-	s.printf("// grid, threads, shared, overlap, first_veu, ranges, stream, wait_begin, wait_count, awaited\n")
+	s.printf("// grid, threads, shared, chunks, overlap, first_veu, ranges, stream, wait_begin, wait_count, awaited\n")
 	s.printf("const rt::LaunchRow launch_rows[] = {\n")
 	for _, t := range s.segments {
 		for _, x := range t.launches {
-			s.printf("    {%d, %d, %d, %t, %d, %d, %d, %d, %d, %t},\n", x.grid, x.threads, x.shared, x.overlap, x.firstVEU, x.ranges,
+			s.printf("    {%d, %d, %d, %d, %t, %d, %d, %d, %d, %d, %t},\n", x.grid, x.threads, x.shared, x.chunks, x.overlap, x.firstVEU, x.ranges,
 				x.stream, len(waits), len(x.after), x.awaited)
 			for _, w := range x.after {
 				waits = append(waits, fmt.Sprint(w))

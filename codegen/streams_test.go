@@ -17,7 +17,7 @@ import (
 func forkPlan(t testing.TB, veus, tile int) *stencilPlan {
 	s := newStencilPlan(t, veus, 1, tile)
 	s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU, s.plan.Spec.Registers = 1<<16, 1<<16, 1<<16
-	g, kernel := s.plan.Graph, testKernel(t)
+	g, kernel := s.plan.Graph, testKernel(t, "test_stencil")
 	buffer := func(name string, kind roperator.BufferKind, index int) *roperator.Buffer {
 		b := *g.Buffers[0]
 		b.ID, b.Name, b.Kind, b.Index = len(g.Buffers), name, kind, index

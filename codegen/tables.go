@@ -22,6 +22,9 @@ type segmentTables struct {
 }
 
 func (l *layout) addSegment(segment int) error {
+	if l.weightBytes/abi.StreamUnit > math.MaxUint32 {
+		return problem("too-large", "the constants have %d bytes, the program tables can refer to %d", l.weightBytes, abi.StreamUnit*math.MaxUint32)
+	}
 	seg := l.plan.Segments[segment]
 	p := seg.Program
 	rows := usedVEUs(p)
@@ -77,7 +80,7 @@ func (l *layout) addSegment(segment int) error {
 	t.steps, t.waits, t.moves = put(steps), put(waits), put(moves)
 	for _, d := range dispatches(l.plan, segment, rows) {
 		x := d.launch
-		x.ranges = put(d.ranges)
+		x.ranges, x.chunks = put(d.ranges), d.mostChunks(l.rings.StageBytes)
 		t.launches = append(t.launches, x)
 	}
 	t.moveCount = len(moves) / abi.MoveBytes
@@ -136,8 +139,8 @@ func (l *layout) appendStep(b []byte, s vdevice.Step, at stepPlace) []byte {
 		signal = 1
 	}
 	b = le.AppendUint16(b, signal)
-	b = le.AppendUint32(b, 0) // stream
-	b = le.AppendUint32(b, 0) // stream_words
+	stream, words := l.stream(op, s.Task.Index)
+	b = le.AppendUint32(le.AppendUint32(b, stream), words)
 	b = le.AppendUint32(b, uint32(at.move))
 	b = le.AppendUint16(le.AppendUint16(b, uint16(at.imports)), uint16(at.exports))
 	b = le.AppendUint32(b, uint32(at.run))
@@ -147,6 +150,17 @@ func (l *layout) appendStep(b []byte, s vdevice.Step, at stepPlace) []byte {
 	}
 	b = le.AppendUint32(b, add)
 	return append(b, make([]byte, abi.StepBytes-48)...)
+}
+
+// stream is where the weight block of an rTask stands among the constants and how long it is, in units of
+// 16 bytes.
+func (l *layout) stream(op int, rtask int32) (at, words uint32) {
+	c := l.ops[op].cand
+	if c.Stream == nil {
+		return 0, 0
+	}
+	ref, n := c.Stream(int(rtask))
+	return uint32((l.constAt[ref.Buffer] + ref.Offset) / abi.StreamUnit), uint32(n / abi.StreamUnit)
 }
 
 func padTo(b []byte, align int) []byte {

@@ -110,6 +110,14 @@ func (in *Instance) Shared() int { return int(in.formula(in.Kernel.shared)) }
 // Registers is the manifest's estimate of registers a thread needs; nvcc has the last word.
 func (in *Instance) Registers() int { return int(in.formula(in.Kernel.registers)) }
 
+// StreamStep is how many bytes of streamed weights an rTask takes at a time; 0: it streams none.
+func (in *Instance) StreamStep() int {
+	if in.Kernel.streams == nil {
+		return 0
+	}
+	return int(in.formula(in.Kernel.streams))
+}
+
 func (in *Instance) formula(f *Formula) int64 {
 	env := map[string]int64{}
 	for i, p := range in.Kernel.Params {

@@ -59,11 +59,14 @@ type Kernel struct {
 	// Resident says that the rKernel keeps its rTask's block of a packed constant on chip over a run of
 	// steps: its class has a struct Resident, load() and compute_rtask() with it (rt/executor.cuh).
 	Resident bool `yaml:"resident,omitempty"`
+	// StreamsText, if there is one, says that the rKernel takes its packed weights from the vEU's ring
+	// (Task::stream), and how many bytes at a time: its kStreamStep, a formula like those above.
+	StreamsText string `yaml:"streams,omitempty"`
 	// Packing names how constant operands are re-ordered, in words; the code is beside the lowering.
 	Packing string `yaml:"packing,omitempty"`
 
-	Source                     string   `yaml:"-"` // path of the .cuh in Files
-	threads, shared, registers *Formula `yaml:"-"`
+	Source                              string   `yaml:"-"` // path of the .cuh in Files
+	threads, shared, registers, streams *Formula `yaml:"-"`
 }
 
 // Load parses every manifest of fsys, sorted by name.
@@ -106,7 +109,10 @@ func loadOne(fsys fs.FS, p string) (*Kernel, error) {
 	for _, f := range []struct {
 		text string
 		dst  **Formula
-	}{{k.ThreadsText, &k.threads}, {k.SharedText, &k.shared}, {k.RegistersText, &k.registers}} {
+	}{{k.ThreadsText, &k.threads}, {k.SharedText, &k.shared}, {k.RegistersText, &k.registers}, {k.StreamsText, &k.streams}} {
+		if f.text == "" && f.dst == &k.streams {
+			continue
+		}
 		if *f.dst, err = ParseFormula(f.text); err != nil {
 			return nil, fmt.Errorf("%s: %v", p, err)
 		}

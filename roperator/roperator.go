@@ -96,6 +96,19 @@ type Candidate struct {
 	// Steps that follow each other on a vEU and run the same rTask of candidates with the same instance
 	// and the same Resident load it once.
 	Resident *Buffer
+	// Stream is the weight block that each rTask takes from the vEU's ring: contiguous in a packed
+	// constant, on whole 16 bytes, in the order in which it is read. Instances that stream have it, others
+	// do not. The block must be among Args' references too.
+	Stream func(task int) (ref rkernels.Ref, bytes int64)
+}
+
+// StreamBytes is the length of the weight block of an rTask, 0 if c streams none.
+func (c *Candidate) StreamBytes(task int) int64 {
+	if c.Stream == nil {
+		return 0
+	}
+	_, n := c.Stream(task)
+	return n
 }
 
 // ROperator is a node of the rOperator graph.

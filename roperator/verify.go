@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/rkernels"
 )
 
 // Verify checks that every candidate's write boxes stay inside their buffers and tile its outputs
@@ -23,6 +24,7 @@ func Verify(g *Graph) error {
 		}
 		for _, c := range op.Candidates {
 			verifyCandidate(&l, op, c, written)
+			verifyStream(&l, g, op, c)
 		}
 		for _, a := range op.Candidates[0].Writes {
 			written[a.View.Buf.ID] = true
@@ -89,6 +91,59 @@ func verifyCandidate(l *diag.List, op *ROperator, c *Candidate, written []bool) 
 		}
 		verifyBounds(l, op, name, a.View)
 		verifyTiling(l, op, c, a)
+	}
+}
+
+// StreamAlign is what the bulk copies of weight blocks want of their places and lengths, in bytes.
+const StreamAlign = 16
+
+// verifyStream checks that the weight blocks of a candidate lie in constants that its arguments mention,
+// so that they are in the weights file.
+func verifyStream(l *diag.List, g *Graph, op *ROperator, c *Candidate) {
+	name, step := c.Inst.Name(), int64(c.Inst.StreamStep())
+	if (c.Stream != nil) != (step > 0) {
+		l.Add(opDiag(op, fmt.Sprintf("%s: the manifest says it takes %d streamed bytes at a time, the candidate streams: %v", name, step, c.Stream != nil)))
+		return
+	}
+	if c.Stream == nil {
+		return
+	}
+	used := map[int]bool{}
+	for _, f := range c.Args {
+		eachRef(f.Value, func(r rkernels.Ref) { used[r.Buffer] = true })
+	}
+	for t := range c.Tasks {
+		ref, n := c.Stream(t)
+		why := ""
+		switch {
+		case ref.Buffer < 0 || ref.Buffer >= len(g.Buffers) || g.Buffers[ref.Buffer].Kind != Const:
+			why = "is not in a constant"
+		case !used[ref.Buffer]:
+			why = "is in a constant that no argument mentions"
+		case ref.Offset < 0 || n <= 0 || ref.Offset+n > g.Buffers[ref.Buffer].Bytes():
+			why = "is not inside its constant"
+		case ref.Offset%StreamAlign != 0 || n%step != 0:
+			why = fmt.Sprintf("does not start at a multiple of %d or is no multiple of %d long", StreamAlign, step)
+		}
+		if why != "" {
+			l.Add(opDiag(op, fmt.Sprintf("%s: the weight block of rTask %d, %d bytes at %d, %s", name, t, n, ref.Offset, why)))
+			return
+		}
+	}
+}
+
+func eachRef(v rkernels.ArgValue, visit func(rkernels.Ref)) {
+	switch v := v.(type) {
+	case rkernels.Ref:
+		visit(v)
+	case rkernels.List:
+		for _, e := range v {
+			eachRef(e, visit)
+		}
+	case rkernels.Struct:
+		for _, f := range v {
+			eachRef(f.Value, visit)
+		}
 	}
 }
 

@@ -52,7 +52,7 @@ func newChoice(i int, c *roperator.Candidate, spec *vdevice.Spec, costs profiler
 	t := costs.TaskTime(c) + spec.Cost.Step
 	rounds := (c.Tasks + spec.VEUs() - 1) / spec.VEUs()
 	ch := choice{index: i, c: c, taskTime: t, opTime: t * float64(rounds)}
-	ch.needs.Add(c.Inst.Threads(), c.Inst.Shared(), c.Inst.Registers())
+	ch.needs.AddCandidate(c)
 	return ch
 }
 

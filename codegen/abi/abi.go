@@ -53,6 +53,9 @@ const (
 // CounterWait, in a wait's first word, says that the rest is the line of a counter.
 const CounterWait = 1 << 31
 
+// StreamUnit is the unit of places and lengths of streamed weight blocks in the tables, in bytes.
+const StreamUnit = 16
+
 // Address spaces of an rt::Ref: its top 8 bits.
 const (
 	ArenaSpace     = 0

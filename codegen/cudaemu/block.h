@@ -30,6 +30,8 @@ struct Fiber {
   Copy* copies = nullptr;  // asynchronous copies that have not happened yet
   int copy_count = 0, copy_capacity = 0;
   int open_group = 0;
+  const void* sleeps_on = nullptr;  // an mbarrier
+  uint32_t chunks = 0;              // of weights that its rTask has taken
 };
 
 struct Barrier {
@@ -37,6 +39,13 @@ struct Barrier {
   int first = kNone;
   char order[2] = {};  // addresses for ThreadSanitizer, one per parity of generation
 };
+
+// What an mbarrier's 64 bits hold.
+struct Mbarrier {
+  uint32_t completed;  // phases
+  uint16_t arrived, expected;
+};
+static_assert(sizeof(Mbarrier) == 8);
 
 struct Warp {
   Barrier barrier;
@@ -78,11 +87,22 @@ class Block {
     note_.on_veu = n.on_veu, note_.on_order = n.on_order;
     note_.op = n.op, note_.rtask = n.rtask, note_.expected = n.expected, note_.seen = n.seen;
   }
+  RT_EMU_QUIET void clear_note() { note_.set = 0; }
   RT_EMU_QUIET void barrier(int id, int expected) { wait_at(barriers_[id], expected); }
+  RT_EMU_QUIET void barrier_arrive(int id, int expected) { arrive_at(barriers_[id], expected, false); }
   RT_EMU_QUIET void warp_barrier() { wait_at(warps_[current_->tid / kWarp].barrier, lanes(current_->tid / kWarp)); }
   RT_EMU_QUIET void exchange(const uint64_t in[2], int from_lane, uint64_t out[2]);
   RT_EMU_QUIET bool all_lanes(bool predicate);
   RT_EMU_QUIET void pause();
+  RT_EMU_QUIET void maybe_lag();
+  RT_EMU_QUIET bool mbarrier_arrive(Mbarrier* m);
+  RT_EMU_QUIET bool mbarrier_done(const Mbarrier* m, uint32_t phase);
+  RT_EMU_QUIET void mbarrier_sleep(const Mbarrier* m);
+  RT_EMU_QUIET void note_chunk() { ++current_->chunks; }
+  RT_EMU_QUIET void expect_chunks(uint32_t n) {
+    if (current_->chunks != n) fail("an rTask does not take all chunks of its weights, or more");
+    current_->chunks = 0;
+  }
   void add_copy(void* to, const void* from, int bytes);
   RT_EMU_QUIET void commit_copies() { ++current_->open_group; }
   void finish_copies(int groups_left);
@@ -109,13 +129,16 @@ class Block {
     current_ = f;
     switch_context(from, f->context);
   }
+  RT_EMU_QUIET void wake_lagging();
   RT_EMU_QUIET void suspend() {  // the current fibre waits; it stands in some list
+    if (ready_count_ == 0) wake_lagging();
     if (ready_count_ > 0) return resume(take_ready());
     Fiber* f = current_;
     current_ = nullptr;
     switch_context(f->context, scheduler_);
   }
   RT_EMU_QUIET void wait_at(Barrier& b, int expected);
+  RT_EMU_QUIET void arrive_at(Barrier& b, int expected, bool waits);
   RT_EMU_QUIET void schedule();
   RT_EMU_QUIET bool wake_pollers();
   RT_EMU_QUIET void describe_barriers();
@@ -130,6 +153,8 @@ class Block {
   Warp* warps_;
   int* ready_;
   int* polling_;
+  int* asleep_;   // at mbarriers
+  int* lagging_;  // until others wait
   char* stacks_;
   void* shared_raw_ = nullptr;
   char* shared_ = nullptr;
@@ -137,7 +162,7 @@ class Block {
   Barrier barriers_[kBarriers];
   Context scheduler_;
   Fiber* current_ = nullptr;
-  int ready_count_ = 0, polling_count_ = 0, finished_ = 0;
+  int ready_count_ = 0, polling_count_ = 0, asleep_count_ = 0, lagging_count_ = 0, finished_ = 0;
   uint64_t rng_ = 1;
   uint32_t seen_version_ = 0;
   Grid* grid_ = nullptr;
@@ -157,6 +182,8 @@ inline Block::Block(int threads, size_t shared)
       warps_(new Warp[static_cast<size_t>((threads + kWarp - 1) / kWarp)]),
       ready_(new int[static_cast<size_t>(threads)]),
       polling_(new int[static_cast<size_t>(threads)]),
+      asleep_(new int[static_cast<size_t>(threads)]),
+      lagging_(new int[static_cast<size_t>(threads)]),
       stacks_(reserve_stacks(threads)) {
   const size_t bytes = (shared + 127) / 128 * 128 + 128;
   shared_raw_ = std::aligned_alloc(128, bytes);
@@ -183,6 +210,8 @@ inline Block::~Block() {
   delete[] warps_;
   delete[] ready_;
   delete[] polling_;
+  delete[] asleep_;
+  delete[] lagging_;
 }
 
 inline void Block::reset(Grid* grid, int index, uint64_t seed) {
@@ -193,12 +222,12 @@ inline void Block::reset(Grid* grid, int index, uint64_t seed) {
   for (int w = 0; w * kWarp < threads_; ++w) warps_[w].barrier.arrived = 0, warps_[w].barrier.first = kNone;
   for (int i = 0; i < threads_; ++i) {
     Fiber& f = fibers_[i];
-    f.next = kNone, f.parity = 0, f.copy_count = 0, f.open_group = 0;
+    f.next = kNone, f.parity = 0, f.copy_count = 0, f.open_group = 0, f.chunks = 0;
     *reinterpret_cast<uint64_t*>(f.stack) = kStackGuard;
     prepare_context(f.context, f.stack, kStackBytes, fiber_entry);
     ready_[i] = i;
   }
-  ready_count_ = threads_, polling_count_ = finished_ = 0;
+  ready_count_ = threads_, polling_count_ = asleep_count_ = lagging_count_ = finished_ = 0;
   current_ = nullptr, aborted_ = stuck_ = false, note_.set = 0, error_[0] = 0;
   seen_version_ = grid->version();
 }
@@ -245,6 +274,12 @@ inline bool Block::wake_pollers() {
 }
 
 inline void Block::describe_barriers() {
+  if (asleep_count_ > 0) {
+    stuck_ = true;
+    std::snprintf(error_, sizeof error_, "block %d: %d of %d threads wait at an mbarrier of the weights' ring for ever",
+                  index_, asleep_count_, threads_);
+    return;
+  }
   for (int i = 0; i < kBarriers; ++i) {
     const Barrier& b = barriers_[i];
     if (b.arrived == 0) continue;
@@ -275,18 +310,23 @@ inline void Block::end_fiber() {
 }
 
 inline void Block::wait_at(Barrier& b, int expected) {
-  if (b.arrived > 0 && b.expected != expected) fail("threads of one barrier disagree about how many they are");
   const int parity = b.generation & 1;
-  order_release(&b.order[parity]);
-  b.expected = expected;
-  current_->next = b.first;
-  b.first = current_->tid;
-  if (++b.arrived == expected) {
-    for (int i = b.first; i != kNone; i = fibers_[i].next) ready_[ready_count_++] = i;
-    b.arrived = 0, b.first = kNone, ++b.generation;
-  }
+  arrive_at(b, expected, true);
   suspend();
   order_acquire(&b.order[parity]);
+}
+
+inline void Block::arrive_at(Barrier& b, int expected, bool waits) {
+  if (b.arrived > 0 && b.expected != expected) fail("threads of one barrier disagree about how many they are");
+  order_release(&b.order[b.generation & 1]);
+  b.expected = expected;
+  if (waits) {
+    current_->next = b.first;
+    b.first = current_->tid;
+  }
+  if (++b.arrived < expected) return;
+  for (int i = b.first; i != kNone; i = fibers_[i].next) ready_[ready_count_++] = i;
+  b.arrived = 0, b.first = kNone, ++b.generation;
 }
 
 // One barrier an exchange is enough because the halves alternate: a lane cannot write a half again
@@ -317,6 +357,52 @@ inline bool Block::all_lanes(bool predicate) {
 // A poller that saw too little gives way until something was published.
 inline void Block::pause() {
   polling_[polling_count_++] = current_->tid;
+  suspend();
+}
+
+// For a thread that hardware promises nothing of: it goes on at once, or when others wait for it.
+inline void Block::maybe_lag() {
+  if (draw() >> 63) return;
+  lagging_[lagging_count_++] = current_->tid;
+  suspend();
+}
+
+inline void Block::wake_lagging() {
+  for (int i = 0; i < lagging_count_; ++i) ready_[ready_count_++] = lagging_[i];
+  lagging_count_ = 0;
+}
+
+// Reports whether this was the last arrival of a phase. It orders like the hardware's: what arriving
+// threads did comes before what those do that have seen the phase complete.
+inline bool Block::mbarrier_arrive(Mbarrier* m) {
+  order_release(m);
+  if (++m->arrived < m->expected) return false;
+  m->arrived = 0, ++m->completed;
+  int kept = 0;
+  for (int i = 0; i < asleep_count_; ++i) {
+    if (fibers_[asleep_[i]].sleeps_on == m) {
+      ready_[ready_count_++] = asleep_[i];
+    } else {
+      asleep_[kept++] = asleep_[i];
+    }
+  }
+  asleep_count_ = kept;
+  return true;
+}
+
+// The hardware tells phases apart by their parity alone, so a phase must be asked for while it is the
+// current one or the one before.
+inline bool Block::mbarrier_done(const Mbarrier* m, uint32_t phase) {
+  if (m->completed <= phase) return false;
+  if (m->completed > phase + 1) fail("an mbarrier is waited for when its phase is long over");
+  order_acquire(const_cast<Mbarrier*>(m));
+  return true;
+}
+
+inline void Block::mbarrier_sleep(const Mbarrier* m) {
+  wake_lagging();
+  current_->sleeps_on = m;
+  asleep_[asleep_count_++] = current_->tid;
   suspend();
 }
 

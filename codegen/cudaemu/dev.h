@@ -11,9 +11,7 @@ namespace rt {
 template <class Program>
 void vdevice_run(void* p) {
   const auto& l = *static_cast<const LaunchArgs<Program::kSpaces>*>(p);
-  VEU<Program> veu(l);
-  Program::run(veu, l.persistent != 0);
-  veu.finish();
+  run_thread<Program>(l);
 }
 
 namespace dev {
@@ -77,12 +75,6 @@ inline uint64_t environment(const char* name, uint64_t otherwise) {
   return v;
 }
 
-// What a vEU needs whose rTasks need so much.
-template <class Program>
-constexpr size_t shared_bytes(int rtask) {
-  return SharedLayout<Program>::kTask + static_cast<size_t>(rtask);
-}
-
 template <class Program>
 int resident_veus(int, const Options& o) {
   if (o.max_resident > 0) return o.max_resident;
@@ -132,7 +124,8 @@ template <class Program>
 void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream, const Options& o) {
   LaunchArgs<Program::kSpaces> copy = args;
   emu::Launch l;
-  l.grid = row.grid, l.threads = row.threads, l.shared = shared_bytes<Program>(row.shared);
+  l.grid = row.grid, l.threads = row.threads + (args.stages > 0 ? 32 : 0);
+  l.shared = SharedLayout<Program>::bytes(row.shared, static_cast<int>(args.stages));
   l.cooperative = kind == LaunchKind::kCooperative;
   l.max_resident = resident_veus<Program>(0, o);
   l.seed = o.seed ? o.seed : environment("RAMMER_EMU_SEED", 1);

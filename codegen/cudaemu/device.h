@@ -12,8 +12,10 @@ RT_EMU_QUIET inline int block_index() { return emu::running_block->index(); }
 RT_EMU_QUIET inline int block_threads() { return emu::running_block->threads(); }
 RT_EMU_QUIET inline char* shared_base() { return emu::running_block->shared(); }
 
-RT_EMU_QUIET inline void block_barrier() { emu::running_block->barrier(0, emu::running_block->threads()); }
+RT_EMU_QUIET inline void block_barrier(int threads) { emu::running_block->barrier(0, threads); }
 RT_EMU_QUIET inline void rtask_barrier(int threads) { emu::running_block->barrier(1, threads); }
+RT_EMU_QUIET inline void loader_ready(int threads) { emu::running_block->barrier_arrive(2, threads); }
+RT_EMU_QUIET inline void wait_for_loader(int threads) { emu::running_block->barrier(2, threads); }
 
 // ThreadSanitizer knows no fences; there the flags' own accesses carry the order.
 #if defined(RT_EMU_TSAN)
@@ -62,12 +64,12 @@ inline void both_clocks(uint64_t* cycles, uint64_t* nanoseconds) { *cycles = *na
 inline uint32_t multiprocessor() { return static_cast<uint32_t>(block_index()); }
 
 // What an rTask finds in shared memory is undefined: all ones, a NaN in every float type.
-inline void poison(char* smem, int bytes) {
-  const int tid = thread_index(), threads = block_threads();
+inline void poison(char* smem, int bytes, int threads) {
+  const int tid = thread_index();
   const int share = (bytes + threads - 1) / threads;
   const int from = tid * share, to = from + share < bytes ? from + share : bytes;
   if (from < to) std::memset(smem + from, 0xFF, static_cast<size_t>(to - from));
-  block_barrier();
+  block_barrier(threads);
 }
 
 // Sleeps about so long; one lane does for its warp, and with it the block's whole OS thread.
@@ -81,14 +83,63 @@ inline void nap(uint32_t ns) {
 class Patience {
  public:
   explicit Patience(uint64_t) {}
+  ~Patience() {
+    if (noted_) emu::running_block->clear_note();
+  }
   template <class Report>
   void spent(bool waits, Report*, const Report& r) {
-    if (waits) {
-      emu::running_block->set_note({r.set, r.segment, r.veu, r.step, r.on_veu, r.on_order, r.op, r.rtask, r.expected, r.seen});
-    }
+    if (waits) note(r);
     emu::running_block->pause();
   }
+  template <class Report>
+  void note(const Report& r) {
+    emu::running_block->set_note(
+        {r.set, r.segment, r.veu, r.step, r.on_veu, r.on_order, r.op, r.rtask, r.expected, r.seen});
+    noted_ = true;
+  }
+
+ private:
+  bool noted_ = false;
 };
+
+// Mbarriers. The loader's fibre copies itself, at once or after others have run; a stage that all warps
+// have given back is poisoned, unseen by ThreadSanitizer: the copy into it stands for the overwriting.
+constexpr int kFillArrivals = 1;
+
+RT_EMU_QUIET inline emu::Mbarrier* mbarrier(uint64_t* bar) { return reinterpret_cast<emu::Mbarrier*>(bar); }
+RT_EMU_QUIET inline void mbarrier_init(uint64_t* bar, int arrivals) {
+  emu::Mbarrier* m = mbarrier(bar);
+  m->completed = 0, m->arrived = 0, m->expected = static_cast<uint16_t>(arrivals);
+}
+inline void mbarrier_init_done() {}
+template <class Report>
+inline void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report*, const Report& r) {
+  Patience patience(patience_ns);
+  while (!emu::running_block->mbarrier_done(mbarrier(bar), phase)) {
+    if (r.set) patience.note(r);
+    emu::running_block->mbarrier_sleep(mbarrier(bar));
+  }
+}
+
+inline void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes) {
+  if (thread_index() % emu::kWarp != 0) return;
+  if ((reinterpret_cast<uintptr_t>(stage) | reinterpret_cast<uintptr_t>(from) | bytes) % 16 != 0) {
+    emu::running_block->fail("a bulk copy of what is not aligned to 16 bytes");
+  }
+  emu::running_block->maybe_lag();
+  std::memcpy(stage, from, bytes);
+  emu::running_block->mbarrier_arrive(mbarrier(full));
+}
+
+RT_EMU_QUIET inline void free_stage(char* stage, int bytes, uint64_t* empty) {
+  // A warp that comes late reads what the others' last arrival has poisoned.
+  if (!emu::running_block->mbarrier_arrive(mbarrier(empty))) return;
+  volatile char* p = stage;
+  for (int i = 0; i < bytes; ++i) p[i] = static_cast<char>(0xFF);
+}
+
+RT_EMU_QUIET inline void note_chunk() { emu::running_block->note_chunk(); }
+RT_EMU_QUIET inline void expect_chunks(uint32_t n) { emu::running_block->expect_chunks(n); }
 
 // Launches do not overlap here.
 inline void allow_next_launch() {}

@@ -283,6 +283,7 @@ class Context {
     args.launch = static_cast<uint32_t>(i);
     args.first_veu = static_cast<uint32_t>(row.first_veu);
     args.shared = static_cast<uint32_t>(row.shared);
+    args.stages = static_cast<uint32_t>(SharedLayout<Program>::stages(row.shared, row.chunks, args.persistent != 0));
     trace_->place(args.segment, seg.first_launch + i, args);
     const LaunchKind apart = row.overlap ? LaunchKind::kOverlapping : LaunchKind::kDependent;
     dev::launch<Program>(row, args.persistent ? LaunchKind::kCooperative : apart, args, stream, options_);
@@ -306,9 +307,11 @@ class Context {
     if (!r.set || r.op >= static_cast<uint32_t>(model_.op_count)) return;
     *report_ = Report{};
     const OpRow& op = model_.ops[r.op];
-    char on[64], text[256];
+    char on[80], text[256];
     if (r.set == kTaggedReport) {
       std::snprintf(on, sizeof on, "tagged word %u: expected tag", r.on_order);
+    } else if (r.set == kWeightsReport) {
+      std::snprintf(on, sizeof on, "its weights in stage %u of the ring: expected filling", r.on_order);
     } else if (r.on_veu & kCounterWait) {
       const uint32_t veus = static_cast<uint32_t>(model_.segments[r.segment].veus);
       std::snprintf(on, sizeof on, "counter %u of %u additions: expected", (r.on_veu & ~kCounterWait) - veus, r.on_order);

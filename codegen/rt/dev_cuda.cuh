@@ -12,11 +12,9 @@
 namespace rt {
 
 template <class Program>
-__global__ void __launch_bounds__(Program::kThreads, Program::kVEUsPerSM)
+__global__ void __launch_bounds__(SharedLayout<Program>::kMostThreads, Program::kBlocksPerSM)
     vdevice_run(const __grid_constant__ LaunchArgs<Program::kSpaces> l) {
-  VEU<Program> veu(l);
-  Program::run(veu, l.persistent != 0);
-  veu.finish();
+  run_thread<Program>(l);
 }
 
 namespace dev {
@@ -166,12 +164,6 @@ inline std::string describe(int device) {
   return std::string(p.name) + ", compute capability " + std::to_string(p.major) + "." + std::to_string(p.minor);
 }
 
-// What a vEU needs whose rTasks need so much.
-template <class Program>
-constexpr size_t shared_bytes(int rtask) {
-  return SharedLayout<Program>::kTask + static_cast<size_t>(rtask);
-}
-
 // How many vEUs of the program the device holds at once. Throws when its code does not run there.
 template <class Program>
 int resident_veus(int device, const Options&) {
@@ -182,7 +174,7 @@ int resident_veus(int device, const Options&) {
     throw Error{kDeviceUnfit, "the library holds code for compute capability × 100 = " RT_TEXT(__CUDA_ARCH_LIST__) "; device " +
                                   std::to_string(device) + " is " + describe(device) + " (" + cudaGetErrorString(e) + ")"};
   }
-  constexpr size_t shared = shared_bytes<Program>(Program::kShared);
+  constexpr size_t shared = SharedLayout<Program>::kMostBytes;
   e = cudaFuncSetAttribute(vdevice_run<Program>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
   if (e != cudaSuccess) {
     cudaGetLastError();
@@ -193,12 +185,14 @@ int resident_veus(int device, const Options&) {
   // of the latter they use: launches that differ in it do not run side by side.
   int most = 1;
   check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device), "cudaDeviceGetAttribute");
-  const size_t percent = (shared * Program::kVEUsPerSM * 100 + static_cast<size_t>(most) - 1) / static_cast<size_t>(most);
+  const size_t percent = (shared * Program::kBlocksPerSM * 100 + static_cast<size_t>(most) - 1) / static_cast<size_t>(most);
   check(cudaFuncSetAttribute(vdevice_run<Program>, cudaFuncAttributePreferredSharedMemoryCarveout,
                              percent < 100 ? static_cast<int>(percent) : 100),
         "cudaFuncSetAttribute");
   int per_sm = 0, sms = 0, cooperative = 0;
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, vdevice_run<Program>, Program::kThreads, shared), "occupancy");
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, vdevice_run<Program>,
+                                                      SharedLayout<Program>::kMostThreads, shared),
+        "occupancy");
   check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
   check(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device), "cudaDeviceGetAttribute");
   return cooperative ? per_sm * sms : 0;
@@ -222,8 +216,8 @@ template <class Program>
 void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream s, const Options&) {
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(row.grid));
-  config.blockDim = dim3(static_cast<unsigned>(row.threads));
-  config.dynamicSmemBytes = shared_bytes<Program>(row.shared);
+  config.blockDim = dim3(static_cast<unsigned>(row.threads) + (args.stages > 0 ? 32 : 0));
+  config.dynamicSmemBytes = SharedLayout<Program>::bytes(row.shared, static_cast<int>(args.stages));
   config.stream = s;
   cudaLaunchAttribute attribute = {};
   if (kind == LaunchKind::kCooperative) {

@@ -9,11 +9,13 @@
 
 #if defined(__CUDACC__)
 #define RT_DEVICE __device__ __forceinline__
+#define RT_HOST_DEVICE __host__ __device__ __forceinline__
 #define RT_NOINLINE_DEVICE __device__ __noinline__
 #define RT_UNROLL _Pragma("unroll")
 #define RT_NO_UNROLL _Pragma("unroll 1")
 #else
 #define RT_DEVICE inline
+#define RT_HOST_DEVICE inline
 #define RT_NOINLINE_DEVICE __attribute__((noinline)) inline
 #define RT_UNROLL
 #define RT_NO_UNROLL
@@ -75,6 +77,8 @@ struct alignas(16) float4v {
 #include "cudaemu/device.h"
 #endif
 
+#include "rt/stream.cuh"
+
 namespace rt {
 
 // What an rTask knows about where it runs.
@@ -88,6 +92,7 @@ struct Task {
   int export_count;
   uint32_t tag;  // of this launch
   uint64_t* tagged;
+  Stream stream = {};  // its weights, if its rKernel streams them
 
   template <class T>
   RT_DEVICE T* ptr(Ref r) const {

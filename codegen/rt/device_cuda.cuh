@@ -20,9 +20,12 @@ RT_DEVICE char* shared_base() {
   return rt_shared_memory;
 }
 
-// Barrier 0 is the whole block's, barrier 1 the running rTask's.
-RT_DEVICE void block_barrier() { __syncthreads(); }
+// Barrier 0 is the vEU's, of all threads that compute, barrier 1 the running rTask's, and barrier 2 is
+// where the loader tells the vEU that its ring is ready.
+RT_DEVICE void block_barrier(int threads) { asm volatile("bar.sync 0, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void rtask_barrier(int threads) { asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory"); }
+RT_DEVICE void loader_ready(int threads) { asm volatile("bar.arrive 2, %0;" ::"r"(threads) : "memory"); }
+RT_DEVICE void wait_for_loader(int threads) { asm volatile("bar.sync 2, %0;" ::"r"(threads) : "memory"); }
 
 // PTX ISA, memory consistency model: a fence between relaxed accesses to the flag and the data it
 // guards orders them for the whole GPU; the block barrier before it makes it cover all threads' writes.
@@ -74,7 +77,7 @@ RT_DEVICE uint32_t multiprocessor() {
 }
 
 // Shared memory keeps what the last rTask left; the emulator makes that visible.
-RT_DEVICE void poison(char*, int) {}
+RT_DEVICE void poison(char*, int, int) {}
 
 // Sleeps about so long.
 RT_DEVICE void nap(uint32_t ns) { __nanosleep(ns); }
@@ -103,6 +106,106 @@ class Patience {
   RT_DEVICE void spent(bool, Report*, const Report&) {}
 #endif
 };
+
+// Mbarriers and the copies that arrive at them (PTX ISA, parallel synchronization). A ring's full barrier
+// expects kFillArrivals arrivals from the loader's warp, its empty barrier one of every warp that computes.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+constexpr int kFillArrivals = 1;  // a bulk copy counts its own bytes
+#else
+constexpr int kFillArrivals = 32;  // every lane, for its own copies
+#endif
+
+RT_DEVICE unsigned shared_address(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+RT_DEVICE void mbarrier_init(uint64_t* bar, int arrivals) {
+  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(bar)), "r"(arrivals) : "memory");
+}
+// After the last of them, before anybody uses them.
+RT_DEVICE void mbarrier_init_done() {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  asm volatile("fence.mbarrier_init.release.cluster;\n\tfence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+RT_DEVICE void mbarrier_arrive(uint64_t* bar) {
+  asm volatile("{.reg .b64 state; mbarrier.arrive.shared.b64 state, [%0];}" ::"r"(shared_address(bar)) : "memory");
+}
+// Whether the barrier's phase of the given number is complete; it is the current one or the one before.
+RT_DEVICE bool mbarrier_done(uint64_t* bar, uint32_t phase) {
+  uint32_t done;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+               : "=r"(done)
+               : "r"(shared_address(bar)), "r"(phase & 1)
+               : "memory");
+#else
+  asm volatile("{.reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+               : "=r"(done)
+               : "r"(shared_address(bar)), "r"(phase & 1)
+               : "memory");
+#endif
+  return done != 0;
+}
+#else
+// Without mbarriers: arrivals so far in the low half, arrivals a phase in the high half.
+RT_DEVICE void mbarrier_init(uint64_t* bar, int arrivals) { *bar = static_cast<uint64_t>(arrivals) << 32; }
+RT_DEVICE void mbarrier_init_done() {}
+RT_DEVICE void mbarrier_arrive(uint64_t* bar) {
+  __threadfence_block();
+  atomicAdd(reinterpret_cast<unsigned*>(bar), 1u);
+}
+RT_DEVICE bool mbarrier_done(uint64_t* bar, uint32_t phase) {
+  const uint64_t v = *const_cast<volatile uint64_t*>(bar);
+  const unsigned target = (phase + 1) * static_cast<unsigned>(v >> 32);
+  const bool done = static_cast<int>(static_cast<unsigned>(v) - target) >= 0;
+  if (done) __threadfence_block();
+  return done;
+}
+#endif
+
+// Waits for a phase; the watchdog reports r if it takes too long.
+template <class Report>
+RT_DEVICE void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report* to, const Report& r) {
+  Patience patience(patience_ns);
+  while (!mbarrier_done(bar, phase)) patience.spent(true, to, r);
+}
+
+// Called by all lanes of a warp: copies bytes, a multiple of 16, into a stage of the ring, and completes a
+// phase of its full barrier when they are there.
+RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes) {
+  const uint32_t lane = threadIdx.x % 32;
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  if (lane != 0) return;
+  asm volatile("{.reg .b64 state; mbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;}" ::"r"(shared_address(full)),
+               "r"(bytes)
+               : "memory");
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                   shared_address(stage)),
+               "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(full))
+               : "memory");
+#elif __CUDA_ARCH__ >= 800
+  RT_NO_UNROLL
+  for (uint32_t at = 16 * lane; at < bytes; at += 16 * 32) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(stage + at)),
+                 "l"(__cvta_generic_to_global(from + at))
+                 : "memory");
+  }
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(full)) : "memory");
+#else
+  RT_NO_UNROLL
+  for (uint32_t at = 16 * lane; at < bytes; at += 16 * 32) {
+    *reinterpret_cast<uint4*>(stage + at) = __ldg(reinterpret_cast<const uint4*>(from + at));
+  }
+  mbarrier_arrive(full);
+#endif
+}
+
+// A warp is done with a stage. The emulator poisons it when the last one is.
+RT_DEVICE void free_stage(char*, int, uint64_t* empty) { mbarrier_arrive(empty); }
+
+// The emulator checks that an rTask takes all of its chunks.
+RT_DEVICE void note_chunk() {}
+RT_DEVICE void expect_chunks(uint32_t) {}
 
 // Programmatic dependent launch, where the launch asks for it: the next kernel's blocks may come as soon
 // as all of this one's have allowed it; the wait returns when the kernels before have ended and what they

@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "rt/device.cuh"
+#include "rt/ring.cuh"
 #include "rt/tables.cuh"
 
 namespace rt {
@@ -19,13 +20,35 @@ struct alignas(128) Control {
   Move moves[2][Moves > 0 ? Moves : 1];
 };
 
-// A vEU's shared memory: the executor's, the import area, the rTask's.
+// A vEU's shared memory: the executor's, the import area, the rTask's, the ring of weights.
 template <class Program>
 struct SharedLayout {
   using ControlBlock = Control<Program::kSpaces, Program::kArgsBytes, Program::kMoves>;
-  static constexpr size_t area(int floats) { return (4 * static_cast<size_t>(floats) + 127) / 128 * 128; }
+  static constexpr size_t aligned(size_t bytes) { return (bytes + 127) / 128 * 128; }
+  static constexpr size_t area(int floats) { return aligned(4 * static_cast<size_t>(floats)); }
   static constexpr size_t kImports = sizeof(ControlBlock);
   static constexpr size_t kTask = kImports + area(Program::kImports);
+
+  static constexpr bool kHasRing = Program::kStageBytes > 0;
+  using WeightRing = Ring<kHasRing ? Program::kStageBytes : 128>;
+  // Where rTasks need so much.
+  RT_HOST_DEVICE static constexpr size_t ring(size_t rtask) { return aligned(kTask + rtask); }
+  static constexpr size_t bytes(int rtask, int stages) {
+    const size_t task = static_cast<size_t>(rtask);
+    return stages > 0 ? ring(task) + WeightRing::bytes(stages) : kTask + task;
+  }
+  // Of any launch.
+  static constexpr int kMostThreads = Program::kThreads + (kHasRing ? 32 : 0);
+  static constexpr size_t kMostBytes = kHasRing && bytes(Program::kShared, 0) < size_t{Program::kSharedBudget}
+                                           ? size_t{Program::kSharedBudget}
+                                           : bytes(Program::kShared, 0);
+  // How many stages a launch has whose blocks stream so many chunks.
+  static constexpr int stages(int rtask, int chunks, bool persistent) {
+    const size_t budget = static_cast<size_t>(persistent ? Program::kSharedBudget : Program::kSideBudget);
+    int n = kHasRing ? chunks : 0;
+    while (n > 0 && bytes(rtask, n) > budget) --n;
+    return n;
+  }
 };
 
 // What the rKernel instances of a program need at most; an emitted Program derives from it.
@@ -61,13 +84,14 @@ class VEU {
         c_(*reinterpret_cast<ControlBlock*>(detail::shared_base())),
         smem_(detail::shared_base() + Layout::kTask),
         tid_(detail::thread_index()),
-        threads_(detail::block_threads()),
+        threads_(detail::block_threads() - (Layout::kHasRing && l.stages > 0 ? 32 : 0)),
         veu_(l.first_veu + static_cast<uint32_t>(detail::block_index())),
         epoch_(l.persistent ? l.flags[veu_ * kFlagStride + kEpochWord] : 0),
         launches_(l.persistent ? l.flags[veu_ * kFlagStride + kLaunchesWord] : 0),
         trace_(l, tid_ == threads_ - 32) {
     RT_NO_UNROLL
     for (int i = tid_; i < Program::kSpaces; i += threads_) c_.bases[i] = l_.bases[i];
+    if (Layout::kHasRing && l_.stages > 0) detail::wait_for_loader(detail::block_threads());
   }
 
   // Walks the vEU's steps. Descriptors arrive two steps ahead and arguments and waits one step ahead, by
@@ -100,8 +124,10 @@ class VEU {
         }
       }
       prefetch(i);
-      detail::poison(smem_, static_cast<int>(l_.shared));
+      detail::poison(smem_, static_cast<int>(l_.shared), threads_);
       begin(i);
+      place_ = Place{i - first_, s.op, s.rtask};
+      words_ = s.stream_words;
       Program::compute(*this, s.instance, c_.args[i % 2], static_cast<int>(s.rtask));
       end(i);
       ++i;
@@ -116,7 +142,7 @@ class VEU {
     const uint32_t stop = i + (n < left ? n : left);
     typename K::Resident kept;
     now_ = i;
-    detail::poison(smem_, static_cast<int>(l_.shared));
+    detail::poison(smem_, static_cast<int>(l_.shared), threads_);
     trace_.begin(i - first_, c_.ring[i % 4].op, c_.ring[i % 4].rtask);
     if (tid_ < K::kThreads) {
       K::load(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % 2]), static_cast<int>(c_.ring[i % 4].rtask), kept);
@@ -143,10 +169,11 @@ class VEU {
     trace_.mark(p.order, kReady);
   }
   template <class K>
-  RT_DEVICE void step(const typename K::Args& args, Place p) {
+  RT_DEVICE void step(const typename K::Args& args, Place p, uint32_t stream_words) {
     trace_.begin(p.order, p.op, p.rtask);
-    detail::poison(smem_, static_cast<int>(l_.shared));
+    detail::poison(smem_, static_cast<int>(l_.shared), threads_);
     trace_.mark(p.order, kStarted);
+    place_ = p, words_ = stream_words;
     compute<K>(&args, static_cast<int>(p.rtask));
     settle();
     trace_.mark(p.order, kComputed);
@@ -156,7 +183,7 @@ class VEU {
   RT_DEVICE void finish() {
     trace_.end();
     if (!l_.persistent) return;
-    detail::block_barrier();  // everybody has read the old one
+    detail::block_barrier(threads_);  // everybody has read the old one
     if (tid_ != threads_ - 32) return;
     l_.flags[veu_ * kFlagStride + kEpochWord] = epoch_ + l_.max_steps;
     l_.flags[veu_ * kFlagStride + kLaunchesWord] = launches_ + 1;
@@ -167,8 +194,22 @@ class VEU {
   RT_DEVICE void compute(const void* args, int rtask) {
     static_assert(K::kThreads % 32 == 0 && K::kThreads <= Program::kThreads && K::kShared <= Program::kShared);
     static_assert(sizeof(typename K::Args) <= kMaxArgsBytes, "an rKernel's Args take at most 1 KB");
-    if (tid_ >= K::kThreads) return;
-    K::compute_rtask(task<K>(), *static_cast<const typename K::Args*>(args), rtask);
+    const typename K::Args& a = *static_cast<const typename K::Args*>(args);
+    if constexpr (Streams<K>) {
+      static_assert(Layout::kHasRing && Program::kStageBytes % K::kStreamStep == 0);
+      const Stream stream = this->stream();
+      if (tid_ < K::kThreads) {
+        Task t = task<K>();
+        t.stream = stream;
+        K::compute_rtask(t, a, rtask);
+      } else {
+        Layout::WeightRing::skip(stream, words_);
+      }
+      detail::expect_chunks(Layout::WeightRing::chunks(words_));
+      next_.pass(Layout::WeightRing::chunks(words_), l_.stages);
+    } else if (tid_ < K::kThreads) {
+      K::compute_rtask(task<K>(), a, rtask);
+    }
   }
 
   // The first warp polls up to 32 flags and counters at a time; one fence after the last of them orders
@@ -185,7 +226,7 @@ class VEU {
       }
       detail::fence_acq_rel_gpu();
     }
-    detail::block_barrier();
+    detail::block_barrier(threads_);
   }
 
   // A block barrier stands before this. The vEU's last warp publishes: the first one may be polling for
@@ -204,7 +245,7 @@ class VEU {
   // Ends a step: all copies have landed, all threads are done, shared memory is free.
   RT_DEVICE void settle() {
     cp_async_wait<0>();
-    detail::block_barrier();
+    detail::block_barrier(threads_);
   }
 
   // Debug builds: sleeps up to 20 µs, mostly not at all, as drawn from the launch's seed. A wait or a
@@ -266,7 +307,7 @@ class VEU {
             import_plain(m, at, stride);
           }
         });
-        detail::block_barrier();
+        detail::block_barrier(threads_);
       }
     }
     delay(Pause::kRTask, p.order);
@@ -379,6 +420,13 @@ class VEU {
     cp_async_commit();
   }
 
+  // The stream of the step at hand.
+  RT_DEVICE Stream stream() const {
+    const Report r{kWeightsReport, l_.segment, veu_, place_.order, 0, 0, place_.op, place_.rtask, 0, 0};
+    typename Layout::WeightRing ring(detail::shared_base() + Layout::ring(l_.shared), l_.stages);
+    return ring.stream(next_, Watch{r, l_.report, l_.patience_ns});
+  }
+
   RT_DEVICE static int min_waits(uint32_t n) { return static_cast<int>(n < kStagedWaits ? n : kStagedWaits); }
 
   // All lanes leave together, when every lane's flag or counter has come.
@@ -402,6 +450,26 @@ class VEU {
   uint64_t epoch_;     // nobody has published more before this launch
   uint64_t launches_;  // so many before this one
   Tracer trace_;
+  Place place_ = {};     // of the step at hand
+  uint32_t words_ = 0;   // of its weights
+  RingPlace next_ = {};  // where they are
 };
+
+// One thread of a thread block: the vEU's, or its loader's.
+template <class Program>
+RT_DEVICE void run_thread(const LaunchArgs<Program::kSpaces>& l) {
+  using Layout = SharedLayout<Program>;
+  if (Layout::kHasRing && l.stages > 0 && detail::thread_index() >= detail::block_threads() - 32) {
+    typename Layout::WeightRing ring(detail::shared_base() + Layout::ring(l.shared), l.stages);
+    ring.open(detail::block_threads() - 32);
+    // The vEU's own waits are reported; the loader is only held up. It ends a launch that hangs later
+    // than they would, and says nothing.
+    const Watch watch{Report{}, l.report, 2 * l.patience_ns};
+    return load_weights(ring, l.steps, l.ranges[detail::block_index()], l.bases[kWeightsSpace], watch);
+  }
+  VEU<Program> veu(l);
+  Program::run(veu, l.persistent != 0);
+  veu.finish();
+}
 
 }  // namespace rt

@@ -40,6 +40,7 @@ struct OpRow {
 struct LaunchRow {
   int grid, threads;
   int shared;       // bytes for an rTask, beside what the executor needs
+  int chunks;       // of weights that a block streams, at most; 0: no block has a loader
   bool overlap;     // may start while the launch before it on its stream ends
   int first_veu;    // the vEU of block 0
   uint64_t ranges;  // StepRange[grid], an offset in the tables

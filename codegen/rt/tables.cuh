@@ -45,20 +45,6 @@ constexpr uint32_t kLaunchesWord = 2;
 constexpr uint32_t kStagedWaits = 32;
 constexpr uint32_t kMaxArgsBytes = 1024;
 
-// Where a program stood when the watchdog lost patience.
-struct Report {
-  uint32_t set;  // a ReportKind; 0: nothing to report
-  uint32_t segment, veu, step;  // who waits
-  uint32_t on_veu, on_order;    // for whom, as in Wait
-  uint32_t op, rtask;         // what it would run
-  uint64_t expected, seen;
-};
-
-enum ReportKind : uint32_t {
-  kWaitReport = 1,    // for a step or a counter
-  kTaggedReport = 2,  // for the tagged word numbered on_order
-};
-
 // The kernel's parameter.
 template <int Spaces>
 struct LaunchArgs : TraceArgs {
@@ -72,6 +58,7 @@ struct LaunchArgs : TraceArgs {
   uint32_t launch;     // among the segment's
   uint32_t first_veu;  // the vEU of block 0
   uint32_t shared;  // bytes of shared memory for an rTask
+  uint32_t stages;  // of the ring of weights, which is behind; 0: the block has no loader
   uint64_t* flags;         // the segment's step array: kFlagStride words a line
   uint64_t* tagged;        // tagged words
   uint64_t max_steps;      // of any vEU: by this much the epoch grows

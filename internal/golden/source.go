@@ -37,7 +37,17 @@ func (s *source) add(c *roperator.Candidate, offsets []int64, t *moveTable) int 
 		return id
 	}
 	fmt.Fprintf(&s.runs, "  static const %s::Args args = {%s};\n", alias, fields(c.Args, offsets))
-	fmt.Fprintf(&s.runs, "  return run<%s>(args, %d, mem, task);\n}\n", alias, c.Tasks)
+	blocks := "nullptr"
+	if c.Stream != nil {
+		blocks = "blocks"
+		fmt.Fprintf(&s.runs, "  static const rt::harness::Block blocks[] = {")
+		for t := range c.Tasks {
+			ref, n := c.Stream(t)
+			fmt.Fprintf(&s.runs, "{%s, %d}, ", argument(ref, offsets), n/roperator.StreamAlign)
+		}
+		s.runs.WriteString("};\n")
+	}
+	fmt.Fprintf(&s.runs, "  return run<%s>(args, %d, mem, task, %s);\n}\n", alias, c.Tasks, blocks)
 	return id
 }
 
@@ -52,6 +62,9 @@ func (s *source) instance(in *rkernels.Instance) string {
 	fmt.Fprintf(&s.decls, "using %s = %s;  // %s\n", alias, typ, in.Name())
 	fmt.Fprintf(&s.decls, "static_assert(%s::kThreads == %d && %s::kShared == %d, \"the manifest of %s\");\n",
 		alias, in.Threads(), alias, in.Shared(), in.Kernel.Name)
+	if step := in.StreamStep(); step > 0 {
+		fmt.Fprintf(&s.decls, "static_assert(%s::kStreamStep == %d, \"the manifest of %s\");\n", alias, step, in.Kernel.Name)
+	}
 	fmt.Fprintf(&s.decls, "static_assert(sizeof(%s::Args) <= 1024, \"arguments of %s\");\n", alias, in.Kernel.Name)
 	return alias
 }
@@ -128,7 +141,13 @@ const serverHead = `
 
 // One rTask of K as a kernel of its own.
 template <class K>
-struct One {
+struct Step {};
+template <rt::Streams K>
+struct Step<K> {
+  static constexpr int kStreamStep = K::kStreamStep;
+};
+template <class K>
+struct One : Step<K> {
   struct Args {
     typename K::Args all;
     int task;
@@ -140,11 +159,12 @@ struct One {
 static int seed = 1;
 
 template <class K>
-static bool run(const typename K::Args& args, int tasks, char* mem, int task) {
+static bool run(const typename K::Args& args, int tasks, char* mem, int task, const rt::harness::Block* blocks) {
   rt::harness::Bases bases{};
   bases.at[0] = mem;
-  const rt::harness::Result r = task < 0 ? rt::harness::run<K>(args, tasks, bases, ++seed)
-                                         : rt::harness::run<One<K>>({args, task}, 1, bases, ++seed);
+  const rt::harness::Result r =
+      task < 0 ? rt::harness::run<K>(args, tasks, bases, ++seed, blocks)
+               : rt::harness::run<One<K>>({args, task}, 1, bases, ++seed, blocks ? blocks + task : nullptr);
   if (!r.ok) std::fprintf(stderr, "%s\n", r.error);
   return r.ok;
 }

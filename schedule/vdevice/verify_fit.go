@@ -9,25 +9,57 @@ import (
 
 // Needs is what a vEU must have to run a program's rTasks.
 type Needs struct {
-	Threads   int   // of the rTask with the most
-	Shared    int   // bytes
-	Registers int   // a thread
-	Imports   int64 // size of the import area, in elements of 4 bytes
-}
-
-// Add raises the needs to those of another rTask.
-func (n *Needs) Add(threads, shared, registers int) {
-	n.Threads, n.Shared, n.Registers = max(n.Threads, threads), max(n.Shared, shared), max(n.Registers, registers)
+	Threads    int   // of the rTask with the most
+	Shared     int   // bytes of the rTask with the most
+	Registers  int   // a thread
+	Imports    int64 // size of the import area, in elements of 4 bytes
+	StreamStep int   // bytes: streamed weights come in multiples of it; 0: nothing streams
 }
 
 // AddCandidate raises the needs to those of the candidate's rTasks.
 func (n *Needs) AddCandidate(c *roperator.Candidate) {
-	n.Add(c.Inst.Threads(), c.Inst.Shared(), c.Inst.Registers())
-	n.Imports = max(n.Imports, c.ImportArea())
+	n.join(Needs{c.Inst.Threads(), c.Inst.Shared(), c.Inst.Registers(), c.ImportArea(), c.Inst.StreamStep()})
 }
 
-// SharedBytes is the shared memory of a vEU: the rTasks' and the import area.
+// join raises the needs to m.
+func (n *Needs) join(m Needs) {
+	n.Threads, n.Shared, n.Registers = max(n.Threads, m.Threads), max(n.Shared, m.Shared), max(n.Registers, m.Registers)
+	n.Imports = max(n.Imports, m.Imports)
+	switch {
+	case n.StreamStep == 0:
+		n.StreamStep = m.StreamStep
+	case m.StreamStep != 0:
+		n.StreamStep *= m.StreamStep / gcd(n.StreamStep, m.StreamStep)
+	}
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// blockThreads is how many threads the thread block of a vEU has: with weights to stream there is one more
+// warp, the loader.
+func (n *Needs) blockThreads() int {
+	if n.StreamStep > 0 {
+		return n.Threads + loaderThreads
+	}
+	return n.Threads
+}
+
+// SharedBytes is the shared memory of a vEU: the rTasks' and the import area. The ring of weights comes on
+// top.
 func (n *Needs) SharedBytes() int { return n.Shared + int(4*n.Imports) }
+
+// leastShared is SharedBytes with the smallest ring, if there is one.
+func (n *Needs) leastShared() int {
+	if n.StreamStep == 0 {
+		return n.SharedBytes()
+	}
+	return n.SharedBytes() + executorShared + leastRing*(n.StreamStep+mbarrierBytes)
+}
 
 // Needs computes what the program's vEUs must have.
 func (p *Program) Needs() Needs {
@@ -43,14 +75,15 @@ func (p *Program) Needs() Needs {
 // Fit lists what of n a vEU of the device cannot offer while all vEUs are resident; nothing if it can.
 func (s *Spec) Fit(n Needs) []string {
 	var out []string
-	if n.Threads > s.Threads {
-		out = append(out, fmt.Sprintf("%d threads, a vEU of %s has %d", n.Threads, s.Name, s.Threads))
+	threads := n.blockThreads()
+	if threads > s.Threads {
+		out = append(out, fmt.Sprintf("%d threads, a vEU of %s has %d", threads, s.Name, s.Threads))
 	}
-	if shared := n.SharedBytes(); shared > s.SharedBound() {
+	if shared := n.leastShared(); shared > s.SharedBound() {
 		out = append(out, fmt.Sprintf("%d bytes of shared memory, a vEU of %s has %d", shared, s.Name, s.SharedBound()))
 	}
-	if bound := s.RegisterBound(n.Threads); n.Registers > bound {
-		out = append(out, fmt.Sprintf("%d registers a thread, a vEU of %s with %d threads has %d", n.Registers, s.Name, n.Threads, bound))
+	if bound := s.RegisterBound(threads); n.Registers > bound {
+		out = append(out, fmt.Sprintf("%d registers a thread, a vEU of %s with %d threads has %d", n.Registers, s.Name, threads, bound))
 	}
 	return out
 }
@@ -69,7 +102,13 @@ func (v *verifier) fits(segment int, s Segment) {
 	if n := len(p.Steps); n > most {
 		report("uses %d vEUs, %s has %d%s", n, v.plan.Spec.Name, v.plan.Spec.VEUs(), have)
 	}
-	for _, lack := range v.plan.Spec.Fit(p.Needs()) {
+	// All segments run in one kernel, with stages of one size.
+	n, all := p.Needs(), v.plan.needs()
+	n.Threads, n.Registers = all.Threads, all.Registers
+	if n.StreamStep > 0 {
+		n.StreamStep = all.StreamStep
+	}
+	for _, lack := range v.plan.Spec.Fit(n) {
 		report("needs %s", lack)
 	}
 }

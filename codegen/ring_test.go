@@ -1,0 +1,211 @@
+package codegen
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/codegen/cudaemu"
+	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// streamedPlan has stages with and without streamed weights, of different numbers of threads.
+func streamedPlan(t testing.TB, veus, stages, tile int) *stencilPlan {
+	t.Helper()
+	return makeStencilPlan(t, veus, stages, tile, func(stage int) string {
+		if stage%3 == 2 {
+			return "test_stencil"
+		}
+		return "test_stencil_streamed"
+	})
+}
+
+// programConstant reads a constant of the emitted struct Program.
+func programConstant(t *testing.T, dir, name string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, "stencil.cu"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`\b` + name + ` = (\d+)`).FindSubmatch(text)
+	if m == nil {
+		t.Fatalf("the program has no %s", name)
+	}
+	n, _ := strconv.Atoi(string(m[1]))
+	return n
+}
+
+func TestRingOnEmulator(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name         string
+		tile, shared int
+		chunks       int // at least so many a block
+	}{
+		{"block and ring", 512, 32 << 10, 1},
+		{"block larger than the ring", 1536, 20 << 10, 3},
+	} {
+		s := streamedPlan(t, 4, 8, c.tile)
+		s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU = c.shared, c.shared
+		dir := emitStencil(t, s, Options{Unrolled: true})
+		stage := programConstant(t, dir, "kStageBytes")
+		if stage == 0 || 4*c.tile < (c.chunks-1)*stage+1 {
+			t.Errorf("%s: stages have %d bytes, want blocks of %d bytes in %d chunks", c.name, stage, 4*c.tile, c.chunks)
+		}
+		lib := buildEmulated(t, dir, "stencil", "-O1")
+		for seed := uint64(1); seed <= 3; seed++ {
+			for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
+				l := openLib(t, lib, runner.Options{Mode: mode, Seed: seed})
+				for range 2 {
+					if n := s.mismatches(t, l); n > 0 {
+						t.Errorf("%s, mode %s, seed %d: %d elements are wrong", c.name, l.Launch.Mode, seed, n)
+					}
+				}
+			}
+		}
+	}
+}
+
+// The tables, not the unrolled form.
+func TestRingFromTables(t *testing.T) {
+	t.Parallel()
+	s := streamedPlan(t, 3, 7, 1024)
+	l := openLib(t, buildEmulated(t, emitStencil(t, s, Options{}), "stencil"), runner.Options{})
+	for range 3 {
+		if n := s.mismatches(t, l); n > 0 {
+			t.Errorf("%d elements are wrong", n)
+		}
+	}
+	s.plan.Segments[0].Kind = vdevice.Waves
+	l = openLib(t, buildEmulated(t, emitStencil(t, s, Options{}), "stencil"), runner.Options{})
+	if n := s.mismatches(t, l); n > 0 {
+		t.Errorf("in waves %d elements are wrong", n)
+	}
+}
+
+// A program without streaming instances has neither ring nor loader.
+func TestNoRing(t *testing.T) {
+	t.Parallel()
+	dir := emitStencil(t, newStencilPlan(t, 2, 2, 64), Options{})
+	if n := programConstant(t, dir, "kStageBytes"); n != 0 {
+		t.Errorf("stages of %d bytes for nothing", n)
+	}
+}
+
+// ringFaults are planted into an emitted program, each behind an environment variable of its name.
+var ringFaults = []struct{ name, old, new string }{
+	{"NO_FULL_WAIT", "    detail::mbarrier_wait(full_ + next_.stage,", "    if (!FAULT) detail::mbarrier_wait(full_ + next_.stage,"},
+	{"NO_FREE_WAIT", "      if (at.phase > 0) detail::mbarrier_wait(", "      if (at.phase > 0 && !FAULT) detail::mbarrier_wait("},
+	{"FEW_CHUNKS", "      }\n      s.pop();\n", "      }\n      if (!FAULT || done > 0) s.pop();\n"},
+	{"LATE_READ", "const float* coef = reinterpret_cast<const float*>(s.front());", "const float* coef = reinterpret_cast<const float*>(s.front());\n" +
+		"      if (FAULT) { rt::Stream early = s; early.pop(); }"},
+	{"NO_LOADER", "  for (uint32_t i = mine.first; i < mine.last; i += 32) {\n", "  for (uint32_t i = mine.first; i < mine.last && !FAULT; i += 32) {\n"},
+}
+
+// emitFaulty emits a program that streams, with the faults.
+func emitFaulty(t *testing.T) (*stencilPlan, string) {
+	t.Helper()
+	s := streamedPlan(t, 2, 24, 256)
+	s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU = 14<<10, 14<<10
+	dir := emitStencil(t, s, Options{})
+	for _, f := range ringFaults {
+		replaceIn(t, filepath.Join(dir, "stencil.cu"), f.old, strings.ReplaceAll(f.new, "FAULT", fmt.Sprintf("std::getenv(%q)", f.name)))
+	}
+	return s, dir
+}
+
+// runFaulty runs the library once with the given fault, or none.
+func (s *stencilPlan) runFaulty(t *testing.T, lib, fault string, opt runner.Options) (wrong int, err error) {
+	t.Helper()
+	if fault != "" {
+		opt.Env = append(slices.Clip(opt.Env), fault+"=1")
+	}
+	l, err := runner.Open(t.Context(), lib, opt)
+	if err != nil {
+		if strings.Contains(err.Error(), "ThreadSanitizer: unexpected memory mapping") || strings.Contains(err.Error(), "-ltsan") {
+			t.Skip("ThreadSanitizer does not run here: " + err.Error())
+		}
+		t.Fatal(err)
+	}
+	x := testInput(s.veus * s.tile)
+	out, err := l.Run([][]byte{floatBytes(x)})
+	if cerr := l.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return 0, err
+	}
+	want := s.expect(x)
+	for i, y := range bytesFloat(out[0]) {
+		if d := y - want[i]; !(d < 1e-5 && d > -1e-5) {
+			wrong++
+		}
+	}
+	return wrong, nil
+}
+
+func TestRingFaults(t *testing.T) {
+	t.Parallel()
+	s, dir := emitFaulty(t)
+	lib := buildEmulated(t, dir, "stencil")
+	for _, c := range []struct{ fault, want string }{
+		{"NO_FULL_WAIT", ""}, {"NO_FREE_WAIT", ""}, {"LATE_READ", ""}, // wrong results will do
+		{"FEW_CHUNKS", "does not take all chunks of its weights"},
+		{"NO_LOADER", "step 0 waits for its weights in stage 0 of the ring: expected filling 1, seen 0; its rTask is "},
+	} {
+		shows := false
+		for seed := uint64(1); seed <= 20 && !shows; seed++ {
+			n, err := s.runFaulty(t, lib, c.fault, runner.Options{Seed: seed})
+			shows = n > 0 || err != nil
+			if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s: %d elements are wrong, %v; want %q", c.fault, n, err, c.want)
+			}
+		}
+		if !shows {
+			t.Errorf("%s: twenty seeds gave right results", c.fault)
+		}
+	}
+	if n, err := s.runFaulty(t, lib, "", runner.Options{}); err != nil || n > 0 {
+		t.Errorf("without faults %d elements are wrong, %v", n, err)
+	}
+}
+
+func TestRingUnderThreadSanitizer(t *testing.T) {
+	t.Parallel()
+	opt := runner.Options{Env: []string{"TSAN_OPTIONS=halt_on_error=0 exitcode=66"}, Flags: []string{"-fsanitize=thread", "-g"}}
+	s, dir := emitFaulty(t)
+	lib := buildEmulated(t, dir, "stencil", opt.Flags...)
+	if _, err := s.runFaulty(t, lib, "", opt); err != nil {
+		t.Errorf("a correct program is not clean: %v", err)
+	}
+	if _, err := s.runFaulty(t, lib, "NO_FULL_WAIT", opt); err == nil || !strings.Contains(err.Error(), "data race") {
+		t.Errorf("a missing wait for a chunk was not reported: %v", err)
+	}
+}
+
+// The three ways to fill a stage.
+func TestRingCompilesForGPUs(t *testing.T) {
+	t.Parallel()
+	nvcc, err := toolchain.FindNVCC("")
+	if err != nil {
+		t.Skip(err)
+	}
+	s := streamedPlan(t, 4, 6, 512)
+	dir := emitStencil(t, s, Options{Emulator: cudaemu.Files})
+	b, err := nvcc.BuildLibrary(t.Context(), dir, "stencil", []string{"sm_75", "sm_80", "sm_90"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range b.Kernels {
+		if k.SpillStores > 0 {
+			t.Errorf("%s: %+v", k.Name, k)
+		}
+	}
+}

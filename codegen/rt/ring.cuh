@@ -1,0 +1,109 @@
+// The weight loader. Which weights a vEU's steps read, and in which order, is known before the launch. So
+// one more warp of the thread block, the loader, walks the vEU's steps ahead of those that compute and
+// copies their weight blocks, cut into chunks, into a ring of stages in shared memory. It waits for free
+// stages and for nothing else: the stream of weights does not stop where steps wait for activations.
+#pragma once
+
+#include "rt/device.cuh"
+#include "rt/tables.cuh"
+
+namespace rt {
+
+// rKernels that take their weights from Task::stream, a multiple of kStreamStep bytes at a time.
+template <class K>
+concept Streams = requires { K::kStreamStep; };
+
+// A ring in shared memory. Every stage has a pair of mbarriers: full, when its chunk has arrived, and
+// empty, when all warps that compute have read it.
+template <int StageBytes>
+class Ring {
+ public:
+  static_assert(StageBytes >= 128 && StageBytes % 128 == 0, "stages are aligned");
+  static constexpr uint32_t kStageWords = StageBytes / 16;
+
+  static constexpr size_t bytes(int stages) {
+    return static_cast<size_t>(stages) * (StageBytes + 2 * sizeof(uint64_t));
+  }
+
+  // The chunks of a block of so many 16-byte words.
+  RT_DEVICE static uint32_t chunks(uint32_t words) { return (words + kStageWords - 1) / kStageWords; }
+
+  RT_DEVICE Ring(char* at, uint32_t stages)
+      : at_(at), full_(reinterpret_cast<uint64_t*>(at + stages * static_cast<size_t>(StageBytes))), count_(stages) {}
+
+  // Called by the loader's warp, before the vEU's threads, so many, may use the ring.
+  RT_DEVICE void open(int threads) {
+    if (detail::thread_index() % 32 == 0) {
+      RT_NO_UNROLL
+      for (uint32_t i = 0; i < count_; ++i) {
+        detail::mbarrier_init(full_ + i, detail::kFillArrivals);
+        detail::mbarrier_init(full_ + count_ + i, threads / 32);
+      }
+      detail::mbarrier_init_done();
+    }
+    detail::sync_warp();
+    detail::loader_ready(threads + 32);
+  }
+
+  // The stream of the rTask whose first chunk is at the given place.
+  RT_DEVICE Stream stream(RingPlace at, const Watch& w) const { return Stream(at_, full_, count_, StageBytes, at, w); }
+
+  // For warps that take no part in an rTask: gives all its chunks back.
+  RT_DEVICE static void skip(Stream s, uint32_t words) {
+    RT_NO_UNROLL
+    for (uint32_t n = chunks(words); n > 0; --n) {
+      s.front();
+      s.pop();
+    }
+  }
+
+  // Called by all lanes of the loader's warp: puts a block in, chunk by chunk, from the given place on.
+  RT_DEVICE void feed(RingPlace& at, const char* block, uint32_t words, const Watch& w) {
+    RT_NO_UNROLL
+    while (words > 0) {
+      const uint32_t n = words < kStageWords ? words : kStageWords;
+      uint64_t* full = full_ + at.stage;
+      // The first time round every stage is free.
+      if (at.phase > 0) detail::mbarrier_wait(full + count_, at.phase - 1, w.patience_ns, w.to, w.report);
+      detail::fill_stage(at_ + at.stage * static_cast<uint32_t>(StageBytes), full, block, 16 * n);
+      block += 16 * static_cast<size_t>(n);
+      words -= n;
+      if (++at.stage == count_) at.stage = 0, ++at.phase;
+    }
+  }
+
+ private:
+  char* at_;
+  uint64_t* full_;
+  uint32_t count_;
+};
+
+// Walks the weight blocks of a vEU's steps. The lanes hold those of the next 32 steps, and the 32 behind
+// them are on their way.
+template <class Ring>
+RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const char* weights, const Watch& watch) {
+  struct alignas(8) Block {
+    uint32_t at, words;
+  };
+  const uint32_t lane = static_cast<uint32_t>(detail::thread_index()) % 32;
+  auto fetch = [&](uint32_t i) {
+    Block b{0, 0};
+    if (i < mine.last) b = ld_const(reinterpret_cast<const Block*>(&steps[i].stream));
+    return b;
+  };
+  RingPlace at;
+  Block next = fetch(mine.first + lane);
+  RT_NO_UNROLL
+  for (uint32_t i = mine.first; i < mine.last; i += 32) {
+    const Block held = next;
+    next = fetch(i + 32 + lane);
+    const uint32_t n = mine.last - i < 32 ? mine.last - i : 32;
+    RT_NO_UNROLL
+    for (uint32_t k = 0; k < n; ++k) {
+      const Block b = detail::shfl(held, static_cast<int>(k));
+      ring.feed(at, weights + 16 * static_cast<size_t>(b.at), b.words, watch);
+    }
+  }
+}
+
+}  // namespace rt

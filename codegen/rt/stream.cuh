@@ -1,0 +1,82 @@
+// An rTask's weights as they arrive in shared memory: the consumer's side of the ring (ring.cuh).
+#pragma once
+
+#include "rt/device.cuh"
+
+namespace rt {
+
+// Where a program stood when the watchdog lost patience.
+struct Report {
+  uint32_t set;                 // a ReportKind; 0: nothing to report
+  uint32_t segment, veu, step;  // who waits
+  uint32_t on_veu, on_order;    // for whom, as in Wait
+  uint32_t op, rtask;           // what it would run
+  uint64_t expected, seen;
+};
+
+enum ReportKind : uint32_t {
+  kWaitReport = 1,     // for a step or a counter
+  kTaggedReport = 2,   // for the tagged word numbered on_order
+  kWeightsReport = 3,  // for stage on_order of the ring to be filled that often
+};
+
+// Whom a watchdog tells about a wait.
+struct Watch {
+  Report report = {};
+  Report* to = nullptr;
+  uint64_t patience_ns = 0;
+};
+
+// A place in a ring: where a chunk is, and how often that stage was filled before.
+struct RingPlace {
+  uint32_t stage = 0, phase = 0;
+
+  RT_DEVICE void pass(uint32_t chunks, uint32_t stages) {
+    stage += chunks;
+    RT_NO_UNROLL
+    while (stage >= stages) stage -= stages, ++phase;
+  }
+};
+
+// The chunks of an rTask's weights, one after another, in a ring of stages in shared memory. All but the
+// last have chunk_bytes. Every warp of the rTask takes every chunk, in its own time:
+//
+//   rt::Stream s = t.stream;
+//   … s.front() … s.pop(); …
+class Stream {
+ public:
+  Stream() = default;
+  RT_DEVICE Stream(char* stages, uint64_t* mbarriers, uint32_t count, int chunk_bytes, RingPlace next, const Watch& w)
+      : stages_(stages), full_(mbarriers), count_(count), bytes_(chunk_bytes), next_(next), watch_(w) {}
+
+  // A multiple of the rKernel's kStreamStep.
+  RT_DEVICE int chunk_bytes() const { return bytes_; }
+
+  // Waits until the next chunk is there.
+  RT_DEVICE const char* front() const {
+    Report r = watch_.report;
+    r.on_order = next_.stage, r.expected = next_.phase + 1, r.seen = next_.phase;
+    detail::mbarrier_wait(full_ + next_.stage, next_.phase, watch_.patience_ns, watch_.to, r);
+    return stage();
+  }
+
+  // Gives the chunk in front back: nothing of it may be read any more. All lanes of a warp call it.
+  RT_DEVICE void pop() {
+    detail::sync_warp();
+    detail::note_chunk();
+    if (detail::thread_index() % 32 == 0) detail::free_stage(stage(), bytes_, full_ + count_ + next_.stage);
+    if (++next_.stage == count_) next_.stage = 0, ++next_.phase;
+  }
+
+ private:
+  RT_DEVICE char* stage() const { return stages_ + next_.stage * static_cast<uint32_t>(bytes_); }
+
+  char* stages_ = nullptr;
+  uint64_t* full_ = nullptr;  // mbarriers: one of every stage, behind them as many for empty
+  uint32_t count_ = 0;
+  int bytes_ = 0;
+  RingPlace next_;
+  Watch watch_;
+};
+
+}  // namespace rt

@@ -1,0 +1,89 @@
+package vdevice
+
+// Ring is the shared memory through which the loaders of a plan's vEUs stream weights (rt/ring.cuh).
+//
+// It is legal whatever its size, from two stages on: the loader fills stages in the order in which the
+// vEU's steps read them, waits for nothing but a free one, and every step gives all of its stages back
+// before the next one takes any. So no step waits for a stage that only a later one would free.
+type Ring struct {
+	StageBytes int // 0: nothing streams
+	// Shared is how many bytes of shared memory a vEU of an rProgram may take, the ring included, Side how
+	// many a block of another launch may, which shares its multiprocessor with Blocks-1 blocks of others:
+	// while it computes, the loaders of the next launch fill their rings.
+	Shared, Side int
+	Blocks       int // thread blocks that must find room on a multiprocessor, by registers too
+}
+
+const (
+	usualStage    = 16 << 10 // bytes: enough that a chunk's costs, two mbarriers and a copy, do not show
+	leastRing     = 2        // stages
+	mbarrierBytes = 16       // a stage's two
+	// executorShared bounds what the executor takes of a vEU's shared memory for itself.
+	executorShared = 12 << 10
+	// overlapping is how many launches in a row share a multiprocessor.
+	overlapping   = 2
+	loaderThreads = 32
+)
+
+// Ring chooses the plan's ring.
+func (plan *Plan) Ring() Ring {
+	n, spec := plan.needs(), plan.Spec
+	perSM := max(1, spec.VEUsPerSM)
+	r := Ring{Blocks: perSM, Shared: spec.SharedBound(), Side: spec.SharedBound()}
+	if n.StreamStep == 0 {
+		return r
+	}
+	persistent, least := false, n.StreamStep
+	for _, s := range plan.Segments {
+		persistent = persistent || s.Kind == RProgram
+	}
+	if side := spec.sideShared(overlapping * perSM); spec.launchesOverlap() && plan.room(side, least) >= leastRing {
+		r.Side = side
+		// Only where no rProgram wants all registers for itself.
+		if !persistent && n.Registers <= spec.Registers/(n.blockThreads()*overlapping*perSM)/8*8 {
+			r.Blocks = overlapping * perSM
+		}
+	}
+	for r.StageBytes = ceilDiv(usualStage, least) * least; r.StageBytes > least; r.StageBytes -= least {
+		if plan.room(r.Side, r.StageBytes) >= leastRing {
+			break
+		}
+	}
+	return r
+}
+
+func ceilDiv(n, by int) int { return (n + by - 1) / by }
+
+// needs is what the plan's vEUs must have, whatever segment they run.
+func (plan *Plan) needs() Needs {
+	var n Needs
+	for _, s := range plan.Segments {
+		n.join(s.Program.Needs())
+	}
+	return n
+}
+
+// room is how many stages there is room for at least in every segment that streams.
+func (plan *Plan) room(shared, stage int) int {
+	least := -1
+	for _, s := range plan.Segments {
+		n := s.Program.Needs()
+		if n.StreamStep == 0 {
+			continue
+		}
+		room := max(0, shared-n.SharedBytes()-executorShared) / (stage + mbarrierBytes)
+		if least < 0 || room < least {
+			least = room
+		}
+	}
+	return least
+}
+
+// sideShared is what each of so many blocks on a multiprocessor may take. The system reserves some for
+// each of them.
+func (s *Spec) sideShared(blocks int) int {
+	return min(s.SharedPerVEU, s.Shared/blocks-max(0, s.Shared-s.SharedPerVEU))
+}
+
+// launchesOverlap reports whether the device has programmatic dependent launch.
+func (s *Spec) launchesOverlap() bool { return s.Cost.PDL < s.Cost.Node }
