@@ -92,23 +92,31 @@ func bestThreads(g *roperator.Graph, spec *vdevice.Spec, all [][]choice, sizes m
 	return best, nil
 }
 
+// special candidates are for data that travel with tags or operands that stay on chip; whether they are
+// used is decided later.
+func (c *choice) special() bool { return c.c.Resident != nil || len(c.c.Exports) > 0 }
+
 // restrict keeps the candidates that fit vEUs of n threads.
 func restrict(g *roperator.Graph, spec *vdevice.Spec, all [][]choice, n int) (some [][]choice, time float64, missing *diag.List) {
 	some, missing = make([][]choice, len(all)), &diag.List{}
 	bound := spec.RegisterBound(n)
 	for id, choices := range all {
-		least := 0.0
+		least, usable := 0.0, false
 		for _, ch := range choices {
 			if ch.needs.Threads > n || ch.needs.Registers > bound {
 				continue
 			}
-			if len(some[id]) == 0 || ch.opTime < least {
+			some[id] = append(some[id], ch)
+			if ch.special() {
+				continue
+			}
+			if !usable || ch.opTime < least {
 				least = ch.opTime
 			}
-			some[id] = append(some[id], ch)
+			usable = true
 		}
 		time += least
-		if len(some[id]) == 0 {
+		if !usable {
 			missing.Add(misfit(g.Ops[id], fmt.Sprintf("vEUs of %d threads have %d registers a thread", n, bound)))
 		}
 	}

@@ -16,7 +16,7 @@ constexpr int kCellRows = Kind == kLstm || Kind == kGruLinear ? 4 : Kind == kGru
 // The gate of one of a unit's rows whose product with W an x that is that product holds, -1 for a row that
 // has none.
 template <int Kind>
-constexpr int cell_gate(int row) {
+RT_DEVICE constexpr int cell_gate(int row) {
   if (Kind == kGruState) return 2;
   return Kind == kGruLinear && row == 3 ? -1 : row;
 }
