@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"regexp"
 	"sort"
 	"strings"
 
@@ -196,6 +197,18 @@ func argsName(in instance) string { return "args_" + in.alias }
 // opTitle says what an rOperator is and where it comes from.
 func (l *layout) opTitle(u usedOp) string {
 	return fmt.Sprintf("%s: %s, %d rTasks; ONNX nodes: %s", u.op.Name, u.op.Kind, u.cand.Tasks, nodeNames(u.op.Origins))
+}
+
+// instanceCall is how program and unrolled spell the call of an instance.
+var instanceCall = regexp.MustCompile(`\bveu\.template \w+<kernels::(\w+)>`)
+
+// InstanceAt is the C++ name of the rKernel instance that a line of NAME.cu runs, empty for other lines: code
+// that was inlined there belongs to it.
+func InstanceAt(line string) string {
+	if m := instanceCall.FindStringSubmatch(line); m != nil {
+		return m[1]
+	}
+	return ""
 }
 
 // program writes the struct that the executor is instantiated with.

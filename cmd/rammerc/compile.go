@@ -41,6 +41,7 @@ holds the same library or nothing.`,
 	compileFlags(cmd, &o)
 	f.StringVar(&o.Emit, "emit", driver.EmitAll, "what to produce: cu (sources), lib (the built library) or all; all makes do with sources where the compiler is missing")
 	f.StringVar(&o.Style, "emit-style", driver.StyleTable, "table, or unrolled: also print each vEU's steps as straight-line code")
+	f.BoolVar(&o.Code, "code", false, "say how much machine code each rKernel instance is; the library keeps line information, for profilers too")
 	f.BoolVar(&o.Verify, "verify", false, "run the result against the evaluator before saying success")
 	return cmd
 }

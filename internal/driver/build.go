@@ -41,9 +41,12 @@ func (c *compilation) build(ui *UI, dir string, r *Compiled) error {
 	if c.spec.Arch == TargetEmu {
 		return c.buildEmulated(ui, dir, r, flags)
 	}
+	if c.opt.Code {
+		flags = append(flags, toolchain.LineInfo)
+	}
 	nvcc, err := toolchain.FindNVCC("")
 	if err != nil {
-		if c.opt.Emit == EmitLibrary {
+		if c.opt.Emit == EmitLibrary || c.opt.Code {
 			return err
 		}
 		ui.Printf("  nvcc is not at hand: sources only\n")
@@ -62,6 +65,9 @@ func (c *compilation) build(ui *UI, dir string, r *Compiled) error {
 	}
 	r.Library = filepath.Join(dir, "lib"+r.Name+".so")
 	done("%s of code, %d registers", byteCount(r.Summary.CodeBytes), r.Summary.Registers)
+	if c.opt.Code {
+		return c.footprint(ui, dir, r, b.Spans)
+	}
 	return nil
 }
 

@@ -36,6 +36,7 @@ type CompileOptions struct {
 	Seed     uint64   // shuffles node order under Check
 	Dump     string   // directory for every stage's text form
 	Debug    bool     // build with the watchdog
+	Code     bool     // tell the machine code of each rKernel instance
 	Trace    bool     // build so that every vEU records what it does
 	Sanitize bool     // build the emulated library with ThreadSanitizer
 	Command  []string // command line, kept in the dump
@@ -50,6 +51,7 @@ type Compiled struct {
 	Device    string             `json:"device"`
 	Artefacts []string           `json:"artefacts"`
 	Summary   Summary            `json:"summary"`
+	Code      []InstanceCode     `json:"code,omitempty"` // with --code, the largest first
 	Timings   []Timing           `json:"timings"`
 	Warnings  []*diag.Diagnostic `json:"warnings,omitempty"`
 	Verified  string             `json:"verified,omitempty"` // the engine that --verify compared with ir/eval
@@ -108,6 +110,9 @@ func plan(ui *UI, opt CompileOptions) (*compilation, error) {
 	spec, err := opt.spec(ui)
 	if err != nil {
 		return nil, err
+	}
+	if opt.Code && spec.Arch == TargetEmu {
+		return nil, usage("bad-flag", "--code is about a GPU's machine code; give --target sm_90 or another GPU")
 	}
 	c := &compilation{opt: opt, spec: spec}
 	if c.model, err = load(ui, opt.ModelOptions, true); err != nil {

@@ -87,6 +87,9 @@ func (o *CompileOptions) problems(l *diag.List) {
 	choice(l, "policy", o.Policy, PolicyNames())
 	choice(l, "emit", o.Emit, Emits())
 	choice(l, "emit-style", o.Style, Styles())
+	if o.Code && o.Emit == EmitSources {
+		l.Add(usage("bad-flag", "--code measures the built library, and --emit %s makes none", o.Emit))
+	}
 	if o.Verify && o.Emit == EmitSources {
 		l.Add(usage("bad-flag", "--verify runs the library, and --emit %s makes none", o.Emit))
 	}

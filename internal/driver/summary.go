@@ -32,6 +32,9 @@ func (r *Compiled) SummaryLines() []string {
 		code += fmt.Sprintf(", %s of machine code, %d registers", byteCount(s.CodeBytes), s.Registers)
 	}
 	lines = append(lines, fmt.Sprintf("%s; %s of weights, %s of activations", code, byteCount(s.WeightBytes), byteCount(s.ArenaBytes)))
+	for _, k := range r.Code {
+		lines = append(lines, fmt.Sprintf("%9s  %s", byteCount(k.Bytes), k.Instance))
+	}
 	if r.Verified != "" {
 		lines = append(lines, fmt.Sprintf("verified on the %s engine against the evaluator", r.Verified))
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -103,12 +104,16 @@ func ArchFlags(archs []string) ([]string, error) {
 
 var archNumber = regexp.MustCompile(`^\d{2,3}[af]?$`)
 
+// LineInfo is the flag with which nvcc keeps where code comes from. The code stays the same.
+const LineInfo = "-lineinfo"
+
 // Build is what a GPU build tells about its result; Runs are its commands.
 type Build struct {
 	Compiler string   `json:"compiler"`
 	Flags    []string `json:"flags"`
 	Archs    []string `json:"archs"`
 	Kernels  []Kernel `json:"kernels"`
+	Spans    []Span   `json:"-"` // all code and where it comes from, with -lineinfo and one architecture
 	Runs     []*Run   `json:"-"`
 }
 
@@ -152,6 +157,11 @@ func (n *NVCC) BuildLibrary(ctx context.Context, dir, name string, archs []strin
 	}
 	b.Kernels = readKernels(b.Runs[0].Output)
 	b.readCode(keep)
+	if slices.Contains(flags, LineInfo) && len(archs) == 1 {
+		if b.Spans, err = spansIn(keep); err != nil {
+			return b, err
+		}
+	}
 	if err := b.run(ctx, dir, link); err != nil {
 		return b, err
 	}
@@ -252,6 +262,15 @@ func (b *Build) readCode(keep string) {
 		}
 		f.Close()
 	}
+}
+
+// spansIn reads where the code of the one cubin file in a folder comes from.
+func spansIn(keep string) ([]Span, error) {
+	cubins, _ := filepath.Glob(filepath.Join(keep, "*.cubin"))
+	if len(cubins) != 1 {
+		return nil, fmt.Errorf("nvcc left %d cubin files, want one", len(cubins))
+	}
+	return readSpans(cubins[0])
 }
 
 // BuildProgram compiles one source in dir into an executable for this machine's GPU.

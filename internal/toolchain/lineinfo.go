@@ -1,0 +1,302 @@
+package toolchain
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Span is machine code that comes from one place of the source, through the calls that were inlined there.
+type Span struct {
+	Section string // of the code, ".text.NAME"
+	Bytes   int64
+	Lines   []int // in the main source file, innermost first
+}
+
+// errLines is what a line table that cannot be read gives.
+var errLines = errors.New("the line table is damaged")
+
+// readSpans reads the line table of a cubin that nvcc made with -lineinfo: DWARF 2 with two opcodes of
+// NVIDIA's, which say that a row was inlined at an earlier row. Code without a place is not in the result.
+func readSpans(cubin string) ([]Span, error) {
+	f, err := elf.Open(cubin)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s := f.Section(".debug_line")
+	if s == nil {
+		return nil, fmt.Errorf("%s has no line table", cubin)
+	}
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	places, err := addressSections(f)
+	if err != nil {
+		return nil, err
+	}
+	return spansOf(data, places)
+}
+
+// spansOf reads a line table; places says for the offsets of addresses in it which section they are in.
+func spansOf(data []byte, places map[int]string) (spans []Span, err error) {
+	defer func() { // a reader that runs over the end
+		if r := recover(); r != nil {
+			spans, err = nil, errLines
+		}
+	}()
+	for at := 0; at < len(data); {
+		u := lineUnit{data: data, pos: at, sections: places}
+		more, err := u.read()
+		if err != nil {
+			return nil, err
+		}
+		spans = append(spans, more...)
+		at = u.end
+	}
+	return spans, nil
+}
+
+// addressSections says for the offsets of addresses in the line table which section they are in.
+func addressSections(f *elf.File) (map[int]string, error) {
+	out := map[int]string{}
+	s := f.Section(".rela.debug_line")
+	if s == nil {
+		return out, nil
+	}
+	data, err := s.Data()
+	if err != nil {
+		return nil, err
+	}
+	symbols, err := f.Symbols()
+	if err != nil {
+		return nil, err
+	}
+	for ; len(data) >= 24; data = data[24:] { // Elf64_Rela
+		at, sym := binary.LittleEndian.Uint64(data), int(binary.LittleEndian.Uint32(data[12:]))
+		if sym < 1 || sym > len(symbols) {
+			return nil, errLines
+		}
+		if n := int(symbols[sym-1].Section); n < len(f.Sections) {
+			out[int(at)] = f.Sections[n].Name
+		}
+	}
+	return out, nil
+}
+
+// lineUnit reads one unit of the table.
+type lineUnit struct {
+	data     []byte
+	pos, end int
+	sections map[int]string
+
+	lineBase          int8
+	lineRange, opBase int
+	minLength         uint64
+	operands          []byte // of the standard opcodes
+	main              int    // number of the main source file
+	rows              []lineRow
+	first             int // row of the sequence
+	address           uint64
+	file, line        int
+	inlinedAt         int // row, from 1; 0 for none
+	section           string
+	spans             []Span
+}
+
+// lineRow is a place in the source that code comes from.
+type lineRow struct {
+	address    uint64
+	file, line int
+	inlinedAt  int
+}
+
+// Opcodes of DWARF 2 (6.2.5) and NVIDIA's extension.
+const (
+	opCopy, opAdvancePC, opAdvanceLine, opSetFile = 1, 2, 3, 4
+	opConstAddPC, opFixedAdvancePC                = 8, 9
+	extEndSequence, extSetAddress                 = 1, 2
+	extInlinedCall                                = 0x90
+)
+
+func (u *lineUnit) read() ([]Span, error) {
+	length := int(u.u32())
+	u.end = u.pos + length
+	if version := u.u16(); version != 2 {
+		return nil, fmt.Errorf("the line table has version %d, want 2", version)
+	}
+	header := int(u.u32())
+	program := u.pos + header
+	if length < 1 || u.end > len(u.data) || program > u.end {
+		return nil, errLines
+	}
+	u.minLength = uint64(u.u8())
+	u.u8() // is_stmt
+	u.lineBase = int8(u.u8())
+	u.lineRange, u.opBase = int(u.u8()), int(u.u8())
+	if u.lineRange == 0 || u.opBase == 0 {
+		return nil, errLines
+	}
+	u.operands = u.data[u.pos : u.pos+u.opBase-1]
+	u.pos += u.opBase - 1
+	u.files()
+	u.pos = program
+	u.reset()
+	for u.pos < u.end {
+		u.step()
+	}
+	return u.spans, nil
+}
+
+// files finds the main source file, the .cu, among the folders and files that the header lists.
+func (u *lineUnit) files() {
+	for u.text() != "" {
+	}
+	for n := 1; ; n++ {
+		name := u.text()
+		if name == "" {
+			return
+		}
+		if u.main == 0 && strings.HasSuffix(name, ".cu") {
+			u.main = n
+		}
+		for range 3 { // folder, time, length
+			u.uleb()
+		}
+	}
+}
+
+func (u *lineUnit) text() string {
+	n := bytes.IndexByte(u.data[u.pos:], 0)
+	s := string(u.data[u.pos : u.pos+n])
+	u.pos += n + 1
+	return s
+}
+
+func (u *lineUnit) reset() {
+	u.address, u.file, u.line, u.inlinedAt = 0, 1, 1, 0
+	u.section = ""
+	u.first = len(u.rows)
+}
+
+func (u *lineUnit) step() {
+	op := int(u.u8())
+	switch {
+	case op >= u.opBase:
+		op -= u.opBase
+		u.address += uint64(op/u.lineRange) * u.minLength
+		u.line += int(u.lineBase) + op%u.lineRange
+		u.row()
+	case op == 0:
+		u.extended()
+	case op == opCopy:
+		u.row()
+	case op == opAdvancePC:
+		u.address += u.uleb() * u.minLength
+	case op == opAdvanceLine:
+		u.line += int(u.sleb())
+	case op == opSetFile:
+		u.file = int(u.uleb())
+	case op == opConstAddPC:
+		u.address += uint64((255-u.opBase)/u.lineRange) * u.minLength
+	case op == opFixedAdvancePC:
+		u.address += uint64(u.u16())
+	default:
+		for range u.operands[op-1] {
+			u.uleb()
+		}
+	}
+}
+
+func (u *lineUnit) extended() {
+	n := int(u.uleb())
+	next := u.pos + n
+	switch op := u.u8(); op {
+	case extSetAddress:
+		u.section = u.sections[u.pos]
+		u.address = binary.LittleEndian.Uint64(u.data[u.pos:])
+	case extInlinedCall:
+		u.inlinedAt = int(u.uleb())
+	case extEndSequence:
+		u.sequence()
+		u.reset()
+	}
+	u.pos = next
+}
+
+func (u *lineUnit) row() {
+	u.rows = append(u.rows, lineRow{u.address, u.file, u.line, u.inlinedAt})
+}
+
+// sequence turns the rows since the last one's end into spans.
+func (u *lineUnit) sequence() {
+	for i := u.first; i < len(u.rows); i++ {
+		r, next := u.rows[i], u.address
+		if i+1 < len(u.rows) {
+			next = u.rows[i+1].address
+		}
+		if next <= r.address {
+			continue
+		}
+		s := Span{Section: u.section, Bytes: int64(next - r.address)}
+		for at := i; at >= 0 && at < len(u.rows); {
+			if u.rows[at].file == u.main {
+				s.Lines = append(s.Lines, u.rows[at].line)
+			}
+			outer := u.rows[at].inlinedAt - 1
+			if outer >= at { // a call comes before what is inlined there
+				break
+			}
+			at = outer
+		}
+		u.spans = append(u.spans, s)
+	}
+}
+
+func (u *lineUnit) u8() byte {
+	b := u.data[u.pos]
+	u.pos++
+	return b
+}
+
+func (u *lineUnit) u16() uint16 {
+	u.pos += 2
+	return binary.LittleEndian.Uint16(u.data[u.pos-2:])
+}
+
+func (u *lineUnit) u32() uint32 {
+	u.pos += 4
+	return binary.LittleEndian.Uint32(u.data[u.pos-4:])
+}
+
+func (u *lineUnit) uleb() uint64 {
+	v, n := binary.Uvarint(u.data[u.pos:])
+	if n <= 0 {
+		panic(errLines)
+	}
+	u.pos += n
+	return v
+}
+
+func (u *lineUnit) sleb() int64 {
+	r := bytes.NewReader(u.data[u.pos:])
+	var v int64
+	for shift := uint(0); ; shift += 7 {
+		b, err := r.ReadByte()
+		if err != nil || shift > 63 {
+			panic(errLines)
+		}
+		u.pos++
+		v |= int64(b&0x7f) << shift
+		if b < 0x80 {
+			if b&0x40 != 0 && shift+7 < 64 {
+				v |= -1 << (shift + 7)
+			}
+			return v
+		}
+	}
+}
