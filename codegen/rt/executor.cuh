@@ -144,7 +144,7 @@ class VEU {
     now_ = i;
     detail::poison(smem_, static_cast<int>(l_.shared), threads_);
     trace_.begin(i - first_, c_.ring[i % 4].op, c_.ring[i % 4].rtask);
-    if (tid_ < K::kThreads) {
+    if (in<K>()) {
       K::load(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % 2]), static_cast<int>(c_.ring[i % 4].rtask), kept);
     }
     trace_.mark(i - first_, kLoaded);
@@ -152,7 +152,7 @@ class VEU {
     for (; i < stop; ++i) {
       prefetch(i);
       begin(i);
-      if (tid_ < K::kThreads) {
+      if (in<K>()) {
         K::compute_rtask(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % 2]),
                          static_cast<int>(c_.ring[i % 4].rtask), kept);
       }
@@ -268,6 +268,12 @@ class VEU {
   RT_DEVICE uint32_t segment() const { return l_.segment; }
 
  private:
+  // Whether the thread takes part in rTasks of K; where all do, no branch must be left of it.
+  template <class K>
+  RT_DEVICE bool in() const {
+    return K::kThreads == Program::kThreads || tid_ < K::kThreads;
+  }
+
   // What the rTask of the current step is told.
   template <class K>
   RT_DEVICE Task task() const {
