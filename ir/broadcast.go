@@ -14,8 +14,8 @@ func NormalizeAxis(axis int64, rank int) (a int, ok bool) {
 }
 
 // BroadcastShapes combines shapes as numpy does. The result is nil when one of them is of unknown
-// rank. Where a constant other than 1 meets a symbol it wins; two different symbols give their
-// maximum, since a legal model binds them to equal values or one of them to 1.
+// rank. Where a constant other than 1 meets a symbol it wins, since a legal model binds the symbol to
+// that value or to 1; what becomes of two different symbols is left open (Dim.Broadcast).
 func BroadcastShapes(shapes ...Shape) (Shape, error) {
 	rank := 0
 	for _, s := range shapes {
@@ -56,7 +56,7 @@ func broadcastDim(a, b Dim) (Dim, bool) {
 	case bConst:
 		return b, true
 	}
-	return a.Max(b), true
+	return a.Broadcast(b), true
 }
 
 // mayEqual reports whether the extents are equal for some values of their symbols.

@@ -9,8 +9,8 @@ import (
 )
 
 // Dim is one extent of a shape: a constant or an expression over named symbols. Expressions are kept
-// as a polynomial with integer coefficients whose atoms are symbols, floor quotients, maxima and
-// minima, so that equal extents compare equal whatever way they were computed in. Dims are immutable;
+// as a polynomial with integer coefficients whose atoms are symbols, floor quotients, maxima, minima
+// and broadcast extents, so that equal extents compare equal whatever way they were computed in. Dims are immutable;
 // the zero Dim is the constant 0.
 type Dim struct {
 	n int64  // the constant, or the constant term when terms is not empty
@@ -24,7 +24,7 @@ type term struct {
 }
 
 type atom struct {
-	op   string // "" symbol, "div" floor(a/b), "max", "min"
+	op   string // "" symbol, "div" floor(a/b), "max", "min", "broadcast"
 	name string
 	a, b Dim
 	key  string
@@ -56,10 +56,17 @@ func symbolText(name string) string {
 			return strconv.Quote(name)
 		}
 	}
-	if name == "" || name == "max" || name == "min" {
+	if name == "" || dimFunctions[name] != nil {
 		return strconv.Quote(name)
 	}
 	return name
+}
+
+// dimFunctions are the functions of two dims that the text form knows. They are no names of symbols.
+var dimFunctions map[string]func(a, b Dim) Dim
+
+func init() { // they print dims, whose names this map tells apart: a circle of variables otherwise
+	dimFunctions = map[string]func(a, b Dim) Dim{"max": Dim.Max, "min": Dim.Min, "broadcast": Dim.Broadcast}
 }
 
 // Const returns the value of a constant dim.
@@ -209,6 +216,42 @@ func (d Dim) Max(o Dim) Dim { return extreme("max", d, o) }
 // Min returns the smaller of the two.
 func (d Dim) Min(o Dim) Dim { return extreme("min", d, o) }
 
+// Broadcast is the extent in which two meet where one may be stretched from 1 to the other: the one that
+// is not 1. The maximum would be wrong for 0 and 1. Extents that do not meet give the larger constant.
+func (d Dim) Broadcast(o Dim) Dim {
+	parts := append(d.broadcastParts(nil), o.broadcastParts(nil)...)
+	sort.Slice(parts, func(i, j int) bool { return parts[i].String() < parts[j].String() })
+	known, other := D(1), []Dim(nil)
+	for i, p := range parts {
+		n, ok := p.Const()
+		m, _ := known.Const()
+		switch {
+		case ok && n != 1 && (m == 1 || n > m):
+			known = p
+		case !ok && (i == 0 || !p.Equal(parts[i-1])):
+			other = append(other, p)
+		}
+	}
+	if n, _ := known.Const(); n != 1 || len(other) == 0 {
+		return known
+	}
+	r := other[len(other)-1]
+	for i := len(other) - 2; i >= 0; i-- {
+		r = compound("broadcast", other[i], r)
+	}
+	return r
+}
+
+// broadcastParts appends the extents that meet in d.
+func (d Dim) broadcastParts(list []Dim) []Dim {
+	if d.n == 0 && len(d.t) == 1 && d.t[0].coef == 1 && len(d.t[0].atoms) == 1 {
+		if a := d.t[0].atoms[0]; a.op == "broadcast" {
+			return a.b.broadcastParts(a.a.broadcastParts(list))
+		}
+	}
+	return append(list, d)
+}
+
 func extreme(op string, d, o Dim) Dim {
 	if n, ok := d.Sub(o).Const(); ok {
 		if (n >= 0) == (op == "max") {
@@ -255,7 +298,7 @@ func (a *atom) bind(bind map[string]int64) Dim {
 	case "div":
 		return a.a.Bind(bind).FloorDiv(a.b.Bind(bind))
 	}
-	return extreme(a.op, a.a.Bind(bind), a.b.Bind(bind))
+	return dimFunctions[a.op](a.a.Bind(bind), a.b.Bind(bind))
 }
 
 // Symbols adds the names of all symbols in d to set.

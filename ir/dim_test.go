@@ -14,6 +14,11 @@ func TestDimCanonical(t *testing.T) {
 		{b.Mul(s).Mul(D(6)).FloorDiv(s.Mul(D(2))), "3*batch"},
 		{s.Sub(D(3)).FloorDiv(D(2)).Add(D(1)), "(seq-3)/(2)+1"},
 		{s.Max(s.Add(D(1))), "seq+1"},
+		{s.Broadcast(b), "broadcast(batch,seq)"},
+		{b.Broadcast(s).Broadcast(Sym("c")).Broadcast(s), "broadcast(batch,broadcast(c,seq))"},
+		{b.Broadcast(D(1)), "batch"},
+		{b.Broadcast(D(0)).Broadcast(s), "0"},
+		{Sym("broadcast"), `"broadcast"`},
 		{D(7).CeilDiv(D(2)), "4"},
 		{D(1 << 62).Mul(D(1 << 62)), "9223372036854775807"},
 	} {
@@ -23,5 +28,22 @@ func TestDimCanonical(t *testing.T) {
 	}
 	if got := s.Sub(D(3)).FloorDiv(D(2)).Bind(map[string]int64{"seq": 8}); !got.Equal(D(2)) {
 		t.Errorf("bound: got %s, want 2", got)
+	}
+}
+
+// TestBroadcastBound binds symbols to all extents that may meet.
+func TestBroadcastBound(t *testing.T) {
+	for _, c := range [][3]int64{{0, 0, 0}, {0, 1, 0}, {1, 0, 0}, {1, 1, 1}, {1, 7, 7}, {7, 1, 7}, {7, 7, 7}} {
+		shape, err := BroadcastShapes(Shape{Sym("a")}, Shape{Sym("b")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := ParseDim(shape[0].String())
+		if err != nil || !parsed.Equal(shape[0]) {
+			t.Fatalf("%s reads back as %s, %v", shape[0], parsed, err)
+		}
+		if got, ok := parsed.Bind(map[string]int64{"a": c[0], "b": c[1]}).Const(); !ok || got != c[2] {
+			t.Errorf("%d against %d gives %d, want %d", c[0], c[1], got, c[2])
+		}
 	}
 }

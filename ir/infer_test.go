@@ -16,7 +16,7 @@ Gelu float32[2] {approximate="cubic"} -> !bad-attribute "cubic"
 Relu float32[2] {alpha=1.0} -> !bad-attribute no attribute
 IsNaN float16[2,s] -> bool[2,s]
 Add float32[2,1,s] float32[3,1] -> float32[2,3,s]
-Add float32[a] float32[b] -> float32[max(a,b)]
+Add float32[a] float32[b] -> float32[broadcast(a,b)]
 Add float32[a] float32[7] -> float32[7]
 Add float32[2] float32[3] -> !bad-shape broadcast
 Add float32[2] int64[2] -> !bad-type float32

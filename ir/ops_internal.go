@@ -76,7 +76,7 @@ var internalOps = []Op{
 		Outputs: []Port{port("out", "T", floatTypes)},
 		Attrs:   []AttrSpec{intAttr("nan_to_zero", 0), floatAttr("scale", 1)},
 		Doc: "softmax(scale·q·kᵀ + mask)·v of q[…,Lq,D], k[…,Lk,D], v[…,Lk,Dv], mask broadcast to […,Lq,Lk]; " +
-			"nan_to_zero: rows whose softmax is NaN give 0",
+			"probabilities are rounded to T; nan_to_zero: rows whose softmax is NaN give 0",
 	},
 }
 

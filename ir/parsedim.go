@@ -169,12 +169,13 @@ func (p *dimParser) symbolOrCall() Dim {
 	}
 	name := p.src[start:p.pos]
 	if p.peek() != '(' {
-		if name == "max" || name == "min" {
+		if dimFunctions[name] != nil {
 			return p.fail("%s needs two arguments", name)
 		}
 		return Sym(name)
 	}
-	if name != "max" && name != "min" {
+	f := dimFunctions[name]
+	if f == nil {
 		return p.fail("unknown function %q", name)
 	}
 	p.pos++
@@ -185,5 +186,5 @@ func (p *dimParser) symbolOrCall() Dim {
 	if p.err != nil {
 		return Dim{}
 	}
-	return extreme(name, a, b)
+	return f(a, b)
 }

@@ -14,7 +14,9 @@ func view(c *call) []*ir.Tensor {
 // fused runs its body.
 func fused(c *call) []*ir.Tensor { return c.body(c.Attr("body").G, c.in) }
 
-// attention computes softmax(scale·q·kᵀ + mask)·v without rounding in between.
+// attention computes softmax(scale·q·kᵀ + mask)·v. In between only the probabilities are rounded, to the
+// elements' type, as they are where the operator is written out: one too small for it is 0, and 0 times
+// an infinite v is NaN.
 func attention(c *call) []*ir.Tensor {
 	q, k, v := c.arg(0), c.arg(1), c.arg(2)
 	for _, t := range []*ir.Tensor{q, k, v} {
@@ -44,6 +46,8 @@ func attention(c *call) []*ir.Tensor {
 	out := c.alloc(q.DType, append(append([]int64{}, batch...), int64(h.lq), int64(h.dv)))
 	c.parallel(int(ir.Count(batch)), func(b int) {
 		res := make([]float64, h.lq*h.dv)
+		h := h
+		h.stored = ir.NewTensor(q.DType, int64(h.lk))
 		for i := range h.lq {
 			w := make([]float64, h.lk)
 			if mask != nil {
@@ -60,6 +64,7 @@ type head struct {
 	lq, lk, d, dv int
 	scale         float64
 	nanToZero     bool
+	stored        *ir.Tensor // [lk], rounds probabilities
 }
 
 // row computes one output row; w starts out as the mask and becomes the softmax.
@@ -68,6 +73,8 @@ func (h head) row(res, q, k, v, w []float64) {
 		w[j] += h.scale * dot(q, k[j*h.d:(j+1)*h.d])
 	}
 	softmaxLine(w)
+	store(h.stored, 0, w)
+	load(w, h.stored, 0)
 	for j, x := range w {
 		if h.nanToZero && math.IsNaN(x) {
 			continue

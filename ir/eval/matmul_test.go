@@ -219,4 +219,10 @@ func TestAttention(t *testing.T) {
 	zero := apply1(t, "Where", nil, apply1(t, "IsNaN", nil, weights), f32([]float32{0}), weights)
 	near(t, "NaN to zero", applyIn(t, ir.InternalDomain, "Attention", attrs, 1, q, k, v, mask)[0],
 		apply1(t, "MatMul", nil, zero, v), 1e-5)
+	// A probability too small for the type is 0, and 0 times an infinite value NaN.
+	ir.Slice[float32](v)[0] = float32(math.Inf(-1))
+	attrs = ir.Attrs{"scale": ir.FloatAttr(500)}
+	steep := apply1(t, "Softmax", nil, apply1(t, "Mul", nil, apply1(t, "MatMul", nil, q, kT), f32([]float32{500})))
+	near(t, "infinite values", applyIn(t, ir.InternalDomain, "Attention", attrs, 1, q, k, v)[0],
+		apply1(t, "MatMul", nil, steep, v), 1e-5)
 }
