@@ -17,6 +17,7 @@ import (
 const bundleMain = `#include "two.cu"
 #include <cstdio>
 int main(int, char** argv) {
+  std::vector<std::unique_ptr<rt::Context<Program>>> open;  // at once: they share no weights
   for (int i = 0; i < model_count; ++i) {
     const rt::Model& m = *models[i];
     std::vector<char> in(m.inputs[0].bytes), out(m.outputs[0].bytes);
@@ -24,10 +25,10 @@ int main(int, char** argv) {
     const std::string weights = std::string(argv[1]) + "/" + m.weights_file;
     rt::Options options;
     options.weights_path = weights.c_str();
-    rt::Context<Program> context(m, options);
+    open.emplace_back(new rt::Context<Program>(m, options));
     const void* from[] = {in.data()};
     void* to[] = {out.data()};
-    context.run(from, to, true);
+    open.back()->run(from, to, true);
     std::fwrite(out.data(), 1, out.size(), stdout);
   }
 }

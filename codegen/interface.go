@@ -31,18 +31,23 @@ func (l *layout) buildInfo() string {
 	return string(data)
 }
 
-// interfaceCode writes the functions of the C interface over rt::Context.
+// interfaceCode writes the functions of the C interface over rt::Context. The model's tables are in the
+// unnamed namespace, or, where several share the program, in a namespace of their own in that one.
 func (s *source) interfaceCode() {
 	info := strings.TrimSuffix(s.buildInfo(), "}")
+	in, open, end := "", "", ""
+	if s.owner != nil {
+		in, open, end = s.opt.Name+"::", "namespace "+s.opt.Name+" {\n", "}  // namespace "+s.opt.Name+"\n"
+	}
 	s.printf("%s", strings.NewReplacer(
-		"@NAME@", s.opt.Name,
+		"@NAME@", s.opt.Name, "@IN@", in, "@OPEN@", open, "@CLOSE@", end,
 		"@BUILD_INFO@", quote(info),
 	).Replace(interfaceText))
 }
 
 const interfaceText = `// The C interface of @NAME@.h. No exception leaves it.
 namespace {
-
+@OPEN@
 using Context = rt::Context<Program>;
 thread_local std::string create_error;
 
@@ -83,7 +88,7 @@ Context& context_of(const @NAME@_ctx* ctx) {
   return *reinterpret_cast<Context*>(const_cast<@NAME@_ctx*>(ctx));
 }
 
-}  // namespace
+@CLOSE@}  // namespace
 
 extern "C" {
 
@@ -92,9 +97,9 @@ int @NAME@_create(const @NAME@_options* options, @NAME@_ctx** ctx) {
   return rt::guarded(
       [&] {
         if (!ctx) throw rt::Error{rt::kBadArgument, "ctx is a null pointer"};
-        *ctx = reinterpret_cast<@NAME@_ctx*>(new Context(model, options_of(options)));
+        *ctx = reinterpret_cast<@NAME@_ctx*>(new @IN@Context(@IN@model, @IN@options_of(options)));
       },
-      [](const std::string& text) { create_error = text; });
+      [](const std::string& text) { @IN@create_error = text; });
 }
 
 int @NAME@_run(@NAME@_ctx* ctx, const void* const in[], void* const out[], @NAME@_memory memory) {
@@ -102,33 +107,33 @@ int @NAME@_run(@NAME@_ctx* ctx, const void* const in[], void* const out[], @NAME
   return rt::guarded(
       [&] {
         if (memory != @NAME@_HOST && memory != @NAME@_DEVICE) throw rt::Error{rt::kBadArgument, "memory is unknown"};
-        context_of(ctx).run(in, out, memory == @NAME@_HOST);
+        @IN@context_of(ctx).run(in, out, memory == @NAME@_HOST);
       },
-      [ctx](const std::string& text) { context_of(ctx).set_error(text); });
+      [ctx](const std::string& text) { @IN@context_of(ctx).set_error(text); });
 }
 
 int @NAME@_run_async(@NAME@_ctx* ctx, void* stream, const void* const in[], void* const out[]) {
   if (!ctx) return @NAME@_BAD_ARGUMENT;
-  return rt::guarded([&] { context_of(ctx).run_async(static_cast<rt::dev::Stream>(stream), in, out); },
-                     [ctx](const std::string& text) { context_of(ctx).set_error(text); });
+  return rt::guarded([&] { @IN@context_of(ctx).run_async(static_cast<rt::dev::Stream>(stream), in, out); },
+                     [ctx](const std::string& text) { @IN@context_of(ctx).set_error(text); });
 }
 
 void @NAME@_destroy(@NAME@_ctx* ctx) {
-  if (ctx) delete &context_of(ctx);
+  if (ctx) delete &@IN@context_of(ctx);
 }
 
-const char* @NAME@_last_error(const @NAME@_ctx* ctx) { return ctx ? context_of(ctx).error() : create_error.c_str(); }
+const char* @NAME@_last_error(const @NAME@_ctx* ctx) { return ctx ? @IN@context_of(ctx).error() : @IN@create_error.c_str(); }
 
-const @NAME@_io* @NAME@_io_info(void) { return &io; }
+const @NAME@_io* @NAME@_io_info(void) { return &@IN@io; }
 
-const char* @NAME@_build_info(void) { return build_info; }
+const char* @NAME@_build_info(void) { return @IN@build_info; }
 
-const char* @NAME@_run_info(const @NAME@_ctx* ctx) { return ctx ? context_of(ctx).info() : "{}"; }
+const char* @NAME@_run_info(const @NAME@_ctx* ctx) { return ctx ? @IN@context_of(ctx).info() : "{}"; }
 
 int @NAME@_trace(@NAME@_ctx* ctx, void* buffer, size_t* bytes) {
   if (!ctx || !bytes) return @NAME@_BAD_ARGUMENT;
-  return rt::guarded([&] { context_of(ctx).trace(buffer, bytes); },
-                     [ctx](const std::string& text) { context_of(ctx).set_error(text); });
+  return rt::guarded([&] { @IN@context_of(ctx).trace(buffer, bytes); },
+                     [ctx](const std::string& text) { @IN@context_of(ctx).set_error(text); });
 }
 
 }  // extern "C"

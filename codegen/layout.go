@@ -20,6 +20,7 @@ type layout struct {
 	hash    uint64    // of the weights file, known once it is written
 	parts   []*layout // of a bundle: the models that share this program
 	part    bool      // shares the program of a bundle, which has no C interface
+	owner   *layout   // of variants: the layout whose weights file is theirs, too
 
 	ops       []usedOp
 	opIndex   map[int32]int // rOperator ID → index in ops
@@ -81,9 +82,17 @@ func beginLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error
 			n, abi.MaxSpaces-abi.FirstPortSpace)
 	}
 	l.collectOps()
-	l.collectConstants()
+	l.collectConstants(l.ops)
 	l.namePorts()
 	return l, nil
+}
+
+// file is the layout that the weights file is written from.
+func (l *layout) file() *layout {
+	if l.owner != nil {
+		return l.owner
+	}
+	return l
 }
 
 // finish numbers the rOperators by the given instances and makes the program tables.
@@ -200,10 +209,10 @@ func (l *layout) functorName(f *rkernels.Functor) string {
 	panic("BUG: functor of no instance")
 }
 
-// collectConstants gives every constant that a chosen candidate's arguments mention its place.
-func (l *layout) collectConstants() {
+// collectConstants gives every constant that the candidates of ops mention its place.
+func (l *layout) collectConstants(ops []usedOp) {
 	used := map[int]bool{}
-	for _, u := range l.ops {
+	for _, u := range ops {
 		for _, f := range u.cand.Args {
 			walkRefs(f.Value, func(r rkernels.Ref) { used[r.Buffer] = true })
 		}

@@ -22,7 +22,7 @@ func files(l *layout) []file {
 		{n + ".cu", l.writeSource},
 		{n + ".h", text(l.header())},
 		{n + ".plan.json", l.writePlan},
-		{n + ".map", text(fmt.Sprintf("{ global: %s_*; local: *; };\n", n))},
+		{n + ".map", text(exportMap(n))},
 		{"README.md", l.template("readme.md.in")},
 		{"python/" + n + ".py", l.template("module.py.in")},
 		{"go/" + n + ".go", l.template("module.go.in")},
@@ -32,6 +32,9 @@ func files(l *layout) []file {
 	}
 	return append(out, emulatorHeaders(l.opt.Emulator)...)
 }
+
+// exportMap lets nothing but the C interface out of a shared library.
+func exportMap(name string) string { return fmt.Sprintf("{ global: %s_*; local: *; };\n", name) }
 
 func text(s string) func(io.Writer) error {
 	return func(w io.Writer) error {

@@ -285,8 +285,8 @@ func (s *source) model() {
 	s.portRows("input", s.inputs)
 	s.portRows("output", s.outputs)
 	s.printf("const rt::Model model = {\n    .name = \"%s\",\n    .weights_file = \"%s.weights\",\n    .weights_hash = 0x%016x,\n",
-		s.opt.Name, s.opt.Name, s.hash)
-	s.printf("    .weights_bytes = %d,\n    .tables_bytes = %d,\n    .arena_bytes = %d,\n    .tagged_bytes = %d,\n", s.weightBytes, s.tableBytes, s.plan.ArenaLen, 8*s.plan.WordsLen)
+		s.opt.Name, s.file().opt.Name, s.file().hash)
+	s.printf("    .weights_bytes = %d,\n    .tables_bytes = %d,\n    .arena_bytes = %d,\n    .tagged_bytes = %d,\n", s.weightBytes, s.file().tableBytes, s.plan.ArenaLen, 8*s.plan.WordsLen)
 	s.printf("    .ops = op_rows,\n    .op_count = %d,\n    .segments = segment_rows,\n    .segment_count = %d,\n    .launches = launch_rows,\n    .launch_waits = launch_waits,\n", len(s.ops), len(s.segments))
 	s.printf("    .inputs = input_rows,\n    .input_count = %d,\n    .outputs = output_rows,\n    .output_count = %d,\n};\n\n",
 		len(s.inputs), len(s.outputs))

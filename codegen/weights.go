@@ -54,5 +54,12 @@ func (l *layout) writePayload(w io.Writer) error {
 			return err
 		}
 	}
+	for _, p := range l.parts {
+		for _, s := range p.segments {
+			if _, err := w.Write(s.data); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dlfcn.h>
@@ -176,7 +177,7 @@ inline void check_weights(const Model& m, const std::string& path) {
   in.check();
 }
 
-// The weights of a device, loaded by the first context and released by the last. A context that names
+// A model's weights on a device, loaded by the first context and released by the last. A context that names
 // another file shares them too, if it holds the same.
 inline std::shared_ptr<Weights> share_weights(const Model& m, const std::string& path, int device) {
   struct Entry {
@@ -184,9 +185,9 @@ inline std::shared_ptr<Weights> share_weights(const Model& m, const std::string&
     std::string path;
   };
   static std::mutex mutex;
-  static std::map<int, Entry> loaded;
+  static std::map<std::pair<const Model*, int>, Entry> loaded;
   std::lock_guard<std::mutex> hold(mutex);
-  Entry& e = loaded[device];
+  Entry& e = loaded[{&m, device}];
   if (std::shared_ptr<Weights> w = e.weights.lock()) {
     if (path != e.path) check_weights(m, path);
     return w;
