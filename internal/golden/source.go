@@ -159,7 +159,7 @@ struct One : Step<K> {
 static int seed = 1;
 
 template <class K>
-static bool run(const typename K::Args& args, int tasks, char* mem, int task, const rt::harness::Block* blocks) {
+static bool run(const typename K::Args& args, int tasks, char* mem, int task, const rt::harness::Block* blocks = nullptr) {
   rt::harness::Bases bases{};
   bases.at[0] = mem;
   const rt::harness::Result r =
