@@ -93,5 +93,5 @@ func (s *source) runStaged(c *roperator.Candidate, alias string, offsets []int64
 	kernel := fmt.Sprintf("Staged<%s, %t>", alias, c.Resident != nil)
 	fmt.Fprintf(&s.runs, "  static const %s::Args args = {{%s}, rt::Ref{RT_ARENA(%d)}, %d, %d};\n",
 		kernel, fields(c.Args, offsets), t.at, t.imports, t.exports)
-	fmt.Fprintf(&s.runs, "  return run<%s>(args, %d, mem, task);\n}\n", kernel, c.Tasks)
+	fmt.Fprintf(&s.runs, "  return run<%s>(args, %d, mem, task, nullptr);\n}\n", kernel, c.Tasks)
 }
