@@ -105,6 +105,41 @@ func TestTrace(t *testing.T) {
 	}
 }
 
+// Weights that stream: every chunk is there with its times, of a ring with fewer stages than chunks.
+func TestTraceOfRing(t *testing.T) {
+	t.Parallel()
+	s := streamedPlan(t, 2, 8, 1536)
+	s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU = 20<<10, 20<<10
+	dir := emitStencil(t, s, Options{})
+	lib := buildEmulated(t, dir, "stencil", "-DRT_TRACE")
+	for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
+		tl := s.traced(t, dir, lib, runner.Options{Mode: mode})
+		s.checkOrder(t, tl)
+		for i := range tl.Runs {
+			want := 4 * s.tile
+			if tl.Runs[i].Op%3 == 2 {
+				want = 0
+			}
+			if tl.Runs[i].Streamed != want {
+				t.Errorf("mode %d: a step of stage %d streams %d bytes, want %d", mode, tl.Runs[i].Op, tl.Runs[i].Streamed, want)
+			}
+		}
+		for _, c := range tl.Chunks {
+			r := tl.Runs[c.Run]
+			if !(c.Asked <= c.Issued && c.Issued <= c.Full && r.Started <= c.Wanted && c.Wanted <= c.Full && c.Full <= c.Freed && c.Freed <= r.Computed) {
+				t.Errorf("mode %d: times are out of order: %+v of %+v", mode, c, r)
+			}
+		}
+		if tl.DroppedChunks > 0 {
+			t.Errorf("mode %d: %d chunks have no row", mode, tl.DroppedChunks)
+		}
+	}
+	lib = buildEmulated(t, dir, "stencil", "-DRT_TRACE", "-DRT_TRACE_CHUNKS=7")
+	if tl := s.traced(t, dir, lib, runner.Options{}); len(tl.Chunks) != 6 || tl.DroppedChunks == 0 {
+		t.Errorf("with room for 3 chunks on each of two vEUs there are %d, %d dropped", len(tl.Chunks), tl.DroppedChunks)
+	}
+}
+
 func TestTraceOverflows(t *testing.T) {
 	t.Parallel()
 	s := newStencilPlan(t, 4, 7, 64)

@@ -430,7 +430,7 @@ class VEU {
   RT_DEVICE Stream stream() const {
     const Report r{kWeightsReport, l_.segment, veu_, place_.order, 0, 0, place_.op, place_.rtask, 0, 0};
     typename Layout::WeightRing ring(detail::shared_base() + Layout::ring(l_.shared), l_.stages);
-    return ring.stream(next_, Watch{r, l_.report, l_.patience_ns});
+    return ring.stream(next_, Watch{r, l_.report, l_.patience_ns, ChunkPen(l_)});
   }
 
   RT_DEVICE static int min_waits(uint32_t n) { return static_cast<int>(n < kStagedWaits ? n : kStagedWaits); }
@@ -470,7 +470,7 @@ RT_DEVICE void run_thread(const LaunchArgs<Program::kSpaces>& l) {
     ring.open(detail::block_threads() - 32);
     // The vEU's own waits are reported; the loader is only held up. It ends a launch that hangs later
     // than they would, and says nothing.
-    const Watch watch{Report{}, l.report, 2 * l.patience_ns};
+    Watch watch{Report{}, l.report, 2 * l.patience_ns, ChunkPen(l)};
     return load_weights(ring, l.steps, l.ranges[detail::block_index()], l.bases[kWeightsSpace], watch);
   }
   VEU<Program> veu(l);

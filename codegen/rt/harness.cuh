@@ -58,7 +58,8 @@ RT_DEVICE void run_thread(const typename K::Args& args, const Bases& bases, [[ma
     if (t.tid >= K::kThreads) {
       ring.open(K::kThreads);
       RingPlace first;
-      return ring.feed(first, t.template ptr<const char>(b.at), b.words, Watch{});
+      Watch nobody;
+      return ring.feed(first, t.template ptr<const char>(b.at), b.words, nobody);
     }
     detail::wait_for_loader(Layout<K>::kThreads);
     t.stream = ring.stream(RingPlace{}, Watch{});

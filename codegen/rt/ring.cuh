@@ -58,14 +58,17 @@ class Ring {
   }
 
   // Called by all lanes of the loader's warp: puts a block in, chunk by chunk, from the given place on.
-  RT_DEVICE void feed(RingPlace& at, const char* block, uint32_t words, const Watch& w) {
+  RT_DEVICE void feed(RingPlace& at, const char* block, uint32_t words, Watch& w) {
     RT_NO_UNROLL
     while (words > 0) {
       const uint32_t n = words < kStageWords ? words : kStageWords;
       uint64_t* full = full_ + at.stage;
+      const uint32_t number = at.phase * count_ + at.stage;
+      w.pen.asks(number, 16 * n);
       // The first time round every stage is free.
       if (at.phase > 0) detail::mbarrier_wait(full + count_, at.phase - 1, w.patience_ns, w.to, w.report);
       detail::fill_stage(at_ + at.stage * static_cast<uint32_t>(StageBytes), full, block, 16 * n);
+      w.pen.issues(number);
       block += 16 * static_cast<size_t>(n);
       words -= n;
       if (++at.stage == count_) at.stage = 0, ++at.phase;
@@ -81,7 +84,7 @@ class Ring {
 // Walks the weight blocks of a vEU's steps. The lanes hold those of the next 32 steps, and the 32 behind
 // them are on their way.
 template <class Ring>
-RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const char* weights, const Watch& watch) {
+RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const char* weights, Watch& watch) {
   struct alignas(8) Block {
     uint32_t at, words;
   };
@@ -101,9 +104,11 @@ RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const
     RT_NO_UNROLL
     for (uint32_t k = 0; k < n; ++k) {
       const Block b = detail::shfl(held, static_cast<int>(k));
+      watch.pen.turn(i + k);
       ring.feed(at, weights + 16 * static_cast<size_t>(b.at), b.words, watch);
     }
   }
+  watch.pen.ends();
 }
 
 }  // namespace rt

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "rt/device.cuh"
+#include "rt/trace.cuh"
 
 namespace rt {
 
@@ -25,6 +26,7 @@ struct Watch {
   Report report = {};
   Report* to = nullptr;
   uint64_t patience_ns = 0;
+  ChunkPen pen = {};
 };
 
 // A place in a ring: where a chunk is, and how often that stage was filled before.
@@ -56,7 +58,9 @@ class Stream {
   RT_DEVICE const char* front() const {
     Report r = watch_.report;
     r.on_order = next_.stage, r.expected = next_.phase + 1, r.seen = next_.phase;
+    watch_.pen.wants(number());
     detail::mbarrier_wait(full_ + next_.stage, next_.phase, watch_.patience_ns, watch_.to, r);
+    watch_.pen.has(number());
     return stage();
   }
 
@@ -64,11 +68,13 @@ class Stream {
   RT_DEVICE void pop() {
     detail::sync_warp();
     detail::note_chunk();
+    watch_.pen.frees(number());
     if (detail::thread_index() % 32 == 0) detail::free_stage(stage(), bytes_, full_ + count_ + next_.stage);
     if (++next_.stage == count_) next_.stage = 0, ++next_.phase;
   }
 
  private:
+  RT_DEVICE uint32_t number() const { return next_.phase * count_ + next_.stage; }
   RT_DEVICE char* stage() const { return stages_ + next_.stage * static_cast<uint32_t>(bytes_); }
 
   char* stages_ = nullptr;

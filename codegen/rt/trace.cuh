@@ -35,18 +35,85 @@ struct TraceLaunch {
   uint32_t sm, launch;  // as in TraceStep
   uint32_t segment, in_segment;  // number among the segment's launches
   uint32_t veu;
-  uint32_t dropped;  // steps that found no row
+  uint32_t dropped, dropped_chunks;  // steps and chunks that found no row
+  uint32_t unused;
 };
-static_assert(sizeof(TraceLaunch) == 64);
+static_assert(sizeof(TraceLaunch) == 72);
+
+// A chunk of streamed weights (ring.cuh), with the clocks of the vEU's multiprocessor.
+struct TraceChunk {
+  uint64_t asked, issued;        // by the loader: it wants a free stage, it has started the copy
+  uint64_t wanted, full, freed;  // by the rTask's first thread: it wants the chunk, has it, gives it back
+  uint32_t launch;               // as in TraceStep
+  uint32_t segment, step, veu;
+  uint32_t number, bytes;  // number among the vEU's in the launch
+};
+static_assert(sizeof(TraceChunk) == 64);
 
 #if defined(RT_TRACE)
 
 // Where a launch keeps its rows.
 struct TraceArgs {
   TraceStep* trace_steps;       // of the segment's first step
-  TraceLaunch* trace_launches;  // of vEU 0
+  TraceLaunch* trace_launches;  // of block 0
+  TraceChunk* trace_chunks;     // of block 0
   uint32_t trace_room;          // rows at trace_steps
+  uint32_t trace_chunk_room;    // rows at trace_chunks for each block
   uint32_t trace_launch;
+};
+
+// A thread's view of its vEU's chunks. The loader's first lane and the rTask's first thread write.
+class ChunkPen {
+ public:
+  ChunkPen() = default;
+  template <class Args>
+  RT_DEVICE explicit ChunkPen(const Args& l)
+      : rows_(l.trace_chunks + static_cast<size_t>(l.trace_chunk_room) * static_cast<size_t>(detail::block_index())),
+        row_(l.trace_launches + detail::block_index()),
+        room_(l.trace_chunk_room),
+        launch_(l.trace_launch + 1),
+        segment_(l.segment),
+        veu_(l.first_veu + static_cast<uint32_t>(detail::block_index())) {}
+
+  // The loader turns to a step's block.
+  RT_DEVICE void turn(uint32_t step) { step_ = step; }
+  RT_DEVICE void asks(uint32_t number, uint32_t bytes) {
+    if (detail::thread_index() % 32 != 0) return;
+    if (number >= room_) {
+      ++dropped_;
+      return;
+    }
+    TraceChunk& c = rows_[number];
+    c.launch = launch_, c.segment = segment_, c.step = step_, c.veu = veu_, c.number = number, c.bytes = bytes;
+    c.asked = detail::clock_cycles();
+  }
+  RT_DEVICE void issues(uint32_t number) {
+    if (detail::thread_index() % 32 == 0 && number < room_) rows_[number].issued = detail::clock_cycles();
+  }
+  RT_DEVICE void ends() {
+    if (detail::thread_index() % 32 == 0) row_->dropped_chunks = dropped_;
+  }
+
+  // The rTask looks at a chunk, perhaps several times.
+  RT_DEVICE void wants(uint32_t number) const {
+    if (mine(number) && number != last_) rows_[number].wanted = detail::clock_cycles();
+  }
+  RT_DEVICE void has(uint32_t number) const {
+    if (mine(number) && number != last_) rows_[number].full = detail::clock_cycles();
+    last_ = number;
+  }
+  RT_DEVICE void frees(uint32_t number) const {
+    if (mine(number)) rows_[number].freed = detail::clock_cycles();
+  }
+
+ private:
+  RT_DEVICE bool mine(uint32_t number) const { return detail::thread_index() == 0 && number < room_; }
+
+  TraceChunk* rows_ = nullptr;
+  TraceLaunch* row_ = nullptr;
+  uint32_t room_ = 0, launch_ = 0, segment_ = 0, veu_ = 0;
+  uint32_t step_ = 0, dropped_ = 0;
+  mutable uint32_t last_ = 0xffffffff;  // chunk that the rTask has
 };
 
 // One thread's view of the trace. The thread that publishes steps writes it: what it says is in its own order,
@@ -111,6 +178,20 @@ class Tracer {
 #else
 
 struct TraceArgs {};
+
+class ChunkPen {
+ public:
+  ChunkPen() = default;
+  template <class Args>
+  RT_DEVICE explicit ChunkPen(const Args&) {}
+  RT_DEVICE void turn(uint32_t) {}
+  RT_DEVICE void asks(uint32_t, uint32_t) {}
+  RT_DEVICE void issues(uint32_t) {}
+  RT_DEVICE void ends() {}
+  RT_DEVICE void wants(uint32_t) const {}
+  RT_DEVICE void has(uint32_t) const {}
+  RT_DEVICE void frees(uint32_t) const {}
+};
 
 class Tracer {
  public:

@@ -94,10 +94,11 @@ func (o *ProfileOptions) trace(ui *UI, s *subject) (*trace.Timeline, error) {
 		return nil, err
 	}
 	done("%s, %s after %d to warm up", count(len(t.Runs), "rTask"), count(len(t.Launches), "launch"), o.WarmUp)
-	if t.Dropped > 0 {
+	if t.Dropped+t.DroppedChunks > 0 {
 		ui.Warn([]*diag.Diagnostic{{
 			Severity: diag.Warning, ID: "trace-full", File: o.Path,
-			Message: fmt.Sprintf("the trace holds %d of %d steps: the sums below lack the others", len(t.Runs), len(t.Runs)+t.Dropped),
+			Message: fmt.Sprintf("the trace holds %d of %d steps and %d of %d chunks of weights: the sums lack the others", len(t.Runs),
+				len(t.Runs)+t.Dropped, len(t.Chunks), len(t.Chunks)+t.DroppedChunks),
 		}})
 	}
 	return t, nil
@@ -296,8 +297,8 @@ func (p *Profile) Text(w io.Writer) {
 	fmt.Fprintf(w, "%.1f µs from the first launch to the end of the last: %s, %s on %s of %s\n", p.Span,
 		count(p.Launched, "launch"), count(p.RTasks, "rTask"), count(p.VEUs, "vEU"), count(p.SMs, "SM"))
 	s := p.Shares
-	fmt.Fprintf(w, "vEUs compute %s, load %s, wait %s, import %s, are idle %s of the time\n",
-		percent(s.Compute), percent(s.Load), percent(s.Wait), percent(s.Import), percent(s.Idle))
+	fmt.Fprintf(w, "vEUs compute %s (of it %s waiting for streamed weights), load %s, wait %s, import %s, are idle %s of the time\n",
+		percent(s.Compute), percent(s.Stall), percent(s.Load), percent(s.Wait), percent(s.Import), percent(s.Idle))
 	fmt.Fprintf(w, "critical path: %s; %.1f µs compute, %.1f µs waits, %.1f µs between steps of a vEU, %.1f µs launches\n\n",
 		count(p.Path.Length, "rTask"), p.Path.Compute, p.Path.Wait, p.Path.Order, p.Path.Launch)
 	p.opTable(w)
@@ -310,13 +311,13 @@ func (p *Profile) Text(w io.Writer) {
 
 func (p *Profile) opTable(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "COMPUTE\tMEAN\tMAX\tLOAD\tWAIT\tIMPORT\tRTASKS\tCRITICAL\tMODELLED\tRATIO\t  ROPERATOR (ONNX NODES), TIMES IN µs")
+	fmt.Fprintln(t, "COMPUTE\tMEAN\tMAX\tLOAD\tWAIT\tIMPORT\tSTALL\tRTASKS\tCRITICAL\tMODELLED\tRATIO\t  ROPERATOR (ONNX NODES), TIMES IN µs")
 	for _, o := range p.Ops[:p.shown(len(p.Ops))] {
 		ratio, modelled := "–", "–"
 		if o.Modelled > 0 {
 			ratio, modelled = fmt.Sprintf("%.2f", o.Ratio), fmt.Sprintf("%.1f", o.Modelled)
 		}
-		fmt.Fprintf(t, "%.1f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%d\t%s\t%s\t%s\t  %s\n", o.Compute, o.Mean, o.Max, o.Load, o.Wait, o.Import,
+		fmt.Fprintf(t, "%.1f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t%s\t%s\t%s\t  %s\n", o.Compute, o.Mean, o.Max, o.Load, o.Wait, o.Import, o.Stall,
 			o.RTasks, percent(o.Share), modelled, ratio, opLabel(o))
 	}
 	t.Flush()
@@ -338,9 +339,9 @@ func opLabel(o trace.OpTime) string {
 
 func (p *Profile) veuTable(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "VEU\tSM\tSTEPS\tCOMPUTE\tLOAD\tWAIT\tIMPORT\tUSED\t")
+	fmt.Fprintln(t, "VEU\tSM\tSTEPS\tCOMPUTE\tLOAD\tWAIT\tIMPORT\tSTALL\tUSED\t")
 	for _, v := range p.PerVEU[:p.shown(len(p.PerVEU))] {
-		fmt.Fprintf(t, "%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%s\t\n", v.VEU, v.SM, v.Steps, v.Compute, v.Load, v.Wait, v.Import, percent(v.Utilisation))
+		fmt.Fprintf(t, "%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%s\t\n", v.VEU, v.SM, v.Steps, v.Compute, v.Load, v.Wait, v.Import, v.Stall, percent(v.Utilisation))
 	}
 	t.Flush()
 	p.more(w, len(p.PerVEU), "vEU")

@@ -20,6 +20,7 @@ type pageData struct {
 	Runs     pageRuns     `json:"runs"`
 	Launches []pageLaunch `json:"launches"`
 	Critical []int        `json:"critical"` // indices of runs
+	Chunks   pageChunks   `json:"chunks"`
 }
 
 type pageOp struct {
@@ -43,7 +44,17 @@ type pageRuns struct {
 	Started   []int `json:"started"`
 	Computed  []int `json:"computed"`
 	Published []int `json:"published"`
+	Stall     []int `json:"stall"`
+	Streamed  []int `json:"streamed"`
 	From      []int `json:"from"` // run that was waited for last, -1 for none
+}
+
+// pageChunks are copies of weights, by column.
+type pageChunks struct {
+	Run    []int `json:"run"`
+	Bytes  []int `json:"bytes"`
+	Issued []int `json:"issued"`
+	Full   []int `json:"full"`
 }
 
 type pageLaunch struct {
@@ -80,6 +91,12 @@ func (t *Timeline) pageData(r *Report) *pageData {
 	for _, l := range t.Critical() {
 		d.Critical = append(d.Critical, l.Run)
 	}
+	for i := range t.Chunks {
+		x := &t.Chunks[i]
+		k := &d.Chunks
+		k.Run, k.Bytes = append(k.Run, x.Run), append(k.Bytes, x.Bytes)
+		k.Issued, k.Full = append(k.Issued, ns(x.Issued)), append(k.Full, ns(x.Full))
+	}
 	e := newEdges(t)
 	c := &d.Runs
 	for i := range t.Runs {
@@ -90,7 +107,8 @@ func (t *Timeline) pageData(r *Report) *pageData {
 		}{
 			{&c.Segment, x.Segment}, {&c.Launch, x.Launch}, {&c.VEU, x.VEU}, {&c.Order, x.Order}, {&c.SM, x.SM}, {&c.Op, x.Op},
 			{&c.RTask, x.RTask}, {&c.Begun, ns(x.Begun)}, {&c.Loaded, ns(x.Loaded)}, {&c.Ready, ns(x.Ready)},
-			{&c.Started, ns(x.Started)}, {&c.Computed, ns(x.Computed)}, {&c.Published, ns(x.Published)}, {&c.From, e.last(i)},
+			{&c.Started, ns(x.Started)}, {&c.Computed, ns(x.Computed)}, {&c.Published, ns(x.Published)},
+			{&c.Stall, ns(x.Stall)}, {&c.Streamed, x.Streamed}, {&c.From, e.last(i)},
 		} {
 			*v.to = append(*v.to, v.v)
 		}

@@ -42,6 +42,9 @@ func (t *Timeline) WritePerfetto(w io.Writer) error {
 	for i := range t.Runs {
 		p.run(i)
 	}
+	for i := range t.Chunks {
+		p.chunk(i)
+	}
 	p.arrows()
 	fmt.Fprint(b, "\n]}\n")
 	if p.err != nil {
@@ -97,7 +100,7 @@ func (p *perfetto) names() {
 			named[[2]int{pid(x.Segment), 0}] = true
 			p.meta(pid(x.Segment), 0, "process", fmt.Sprintf("segment %d, %s", x.Segment, p.t.Plan.Segments[x.Segment].Kind), pid(x.Segment))
 		}
-		for track, has := range [tracks]bool{x.Wait() > 0, true, x.Load()+x.Import() > 0} {
+		for track, has := range [tracks]bool{x.Wait() > 0, true, x.Load()+x.Import() > 0 || x.Streamed > 0} {
 			key := [2]int{pid(x.Segment), tid(x.VEU, track)}
 			if has && !named[key] {
 				named[key] = true
@@ -128,6 +131,17 @@ func (p *perfetto) run(i int) {
 	p.slice(in, tid(x.VEU, trackCompute), op.Name, x.Started, x.Computed, map[string]any{
 		"rTask": x.RTask, "step": x.Order, "kind": op.Kind, "instance": op.Instance, "nodes": op.Nodes, "SM": x.SM, "launch": x.Launch,
 	})
+}
+
+// chunk draws a copy of weights. Copies of one vEU overlap, so they are events with beginning and end.
+func (p *perfetto) chunk(i int) {
+	c := &p.t.Chunks[i]
+	x := &p.t.Runs[c.Run]
+	e := event{Name: fmt.Sprintf("weights of vEU %d", x.VEU), Cat: "weights", Phase: "b", ID: i + 1, PID: pid(x.Segment), TID: tid(x.VEU, trackLoad), Time: c.Issued * us}
+	e.Args = map[string]any{"for": p.t.Plan.Ops[x.Op].Name, "step": x.Order, "chunk": c.Number, "bytes": c.Bytes}
+	p.add(e)
+	e.Phase, e.Time, e.Args = "e", c.Full*us, nil
+	p.add(e)
 }
 
 // arrows draws what steps waited for.

@@ -17,6 +17,7 @@ type Report struct {
 	RTasks   int     `json:"rtasks"`
 	Launched int     `json:"launches"`
 	Dropped  int     `json:"dropped_steps"` // that found no room in the trace
+	Lost     int     `json:"dropped_chunks,omitempty"`
 
 	Shares   Shares     `json:"shares"`
 	Path     Path       `json:"critical_path"`
@@ -30,6 +31,7 @@ type Shares struct {
 	Compute float64 `json:"compute"`
 	Load    float64 `json:"load"`   // weights that stay on chip for several steps
 	Wait    float64 `json:"wait"`   // for steps of other vEUs
+	Stall   float64 `json:"stall"`  // of compute: waiting for streamed weights
 	Import  float64 `json:"import"` // bringing operands to where the rTask wants them, waiting for tagged ones
 	Idle    float64 `json:"idle"`   // outside of steps: before a launch, between steps, after the last one
 }
@@ -70,7 +72,9 @@ type OpTime struct {
 	Load     float64  `json:"load_us"`
 	Wait     float64  `json:"wait_us"`
 	Import   float64  `json:"import_us"`
-	Critical float64  `json:"critical_us"` // compute on the critical path
+	Stall    float64  `json:"stall_us"`       // of compute: waiting for streamed weights
+	Streamed int64    `json:"streamed_bytes"` // of weights, through the ring
+	Critical float64  `json:"critical_us"`    // compute on the critical path
 	Share    float64  `json:"critical_share"`
 	Modelled float64  `json:"modelled_us,omitempty"` // what the cost model says of all its rTasks
 	Ratio    float64  `json:"measured_by_modelled,omitempty"`
@@ -85,6 +89,7 @@ type VEUTime struct {
 	Load        float64 `json:"load_us"`
 	Wait        float64 `json:"wait_us"`
 	Import      float64 `json:"import_us"`
+	Stall       float64 `json:"stall_us"`
 	Utilisation float64 `json:"utilisation"` // compute by span
 }
 
@@ -104,7 +109,7 @@ const us = 1e-3 // microseconds in a nanosecond
 func (t *Timeline) Report() *Report {
 	r := &Report{
 		Schema: "rammerc/profile/v1", Name: t.Plan.Name, Model: t.Plan.Model, Planned: t.Plan.Device,
-		Span: t.Span * us, RTasks: len(t.Runs), Launched: len(t.Launches), Dropped: t.Dropped,
+		Span: t.Span * us, RTasks: len(t.Runs), Launched: len(t.Launches), Dropped: t.Dropped, Lost: t.DroppedChunks,
 		Ops: []OpTime{}, PerVEU: t.perVEU(), Launches: []LaunchAt{},
 	}
 	r.VEUs = len(r.PerVEU)
@@ -133,9 +138,10 @@ func shares(veus []VEUTime, span float64) Shares {
 		s.Load += v.Load
 		s.Wait += v.Wait
 		s.Import += v.Import
+		s.Stall += v.Stall
 	}
 	all := span * float64(len(veus))
-	s.Compute, s.Load, s.Wait, s.Import = s.Compute/all, s.Load/all, s.Wait/all, s.Import/all
+	s.Compute, s.Load, s.Wait, s.Import, s.Stall = s.Compute/all, s.Load/all, s.Wait/all, s.Import/all, s.Stall/all
 	s.Idle = max(0, 1-s.Compute-s.Load-s.Wait-s.Import)
 	return s
 }
@@ -164,6 +170,7 @@ func (t *Timeline) perVEU() []VEUTime {
 		v.Load += x.Load() * us
 		v.Wait += x.Wait() * us
 		v.Import += x.Import() * us
+		v.Stall += x.Stall * us
 	}
 	for i := range out {
 		if t.Span > 0 {
@@ -206,6 +213,8 @@ func (t *Timeline) perOp(path []Link) []OpTime {
 		o.Load += x.Load() * us
 		o.Wait += x.Wait() * us
 		o.Import += x.Import() * us
+		o.Stall += x.Stall * us
+		o.Streamed += int64(x.Streamed)
 	}
 	for _, l := range path {
 		x := &t.Runs[l.Run]

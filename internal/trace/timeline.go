@@ -12,7 +12,10 @@ type Timeline struct {
 	Runs     []Run    // by vEU, then in order
 	Launches []Launch // in order
 	Span     float64  // when the last vEU ended its last launch
+	Chunks   []Chunk  // of streamed weights, by launch and vEU, then in order
 	Dropped  int      // steps that were not recorded
+	// DroppedChunks were not recorded.
+	DroppedChunks int
 }
 
 // Run is a step that ran.
@@ -22,6 +25,8 @@ type Run struct {
 	Op, RTask                   int
 	// Begun ≤ Loaded ≤ Ready ≤ Started ≤ Computed. Published is 0 where nobody waits for the step.
 	Begun, Loaded, Ready, Started, Computed, Published float64
+	Streamed                                           int     // bytes of weights that came through the ring
+	Stall                                              float64 // how long, while it computed, it waited for them
 }
 
 // Load is the time until what it keeps on chip for the steps that follow was there.
@@ -35,6 +40,13 @@ func (r *Run) Import() float64 { return r.Started - r.Ready }
 
 // Compute is the time of the rTask itself.
 func (r *Run) Compute() float64 { return r.Computed - r.Started }
+
+// Chunk is a piece of a step's weights on its way through the ring. Asked ≤ Issued ≤ Full ≤ Freed.
+type Chunk struct {
+	Run, Number, Bytes          int     // index in Timeline.Runs
+	Asked, Issued, Wanted, Full float64 // a free stage and then the copy; by the rTask, which has it at Full
+	Freed                       float64
+}
 
 // Launch is one kernel launch.
 type Launch struct {
@@ -76,7 +88,7 @@ func Join(raw *Raw, plan *Plan) (*Timeline, error) {
 	if err := t.addRuns(raw, at); err != nil {
 		return nil, err
 	}
-	return t, nil
+	return t, t.addChunks(raw, at)
 }
 
 func (t *Timeline) addLaunches(raw *Raw, at func(sm uint32, clock uint64) float64) error {
@@ -103,6 +115,7 @@ func (t *Timeline) addLaunches(raw *Raw, at func(sm uint32, clock uint64) float6
 		l.Begin, l.End = min(l.Begin, v.Begun), max(l.End, v.Ended)
 		l.VEUs = append(l.VEUs, v)
 		t.Dropped += int(row.Dropped)
+		t.DroppedChunks += int(row.DroppedChunks)
 		t.Span = max(t.Span, l.End)
 	}
 	for n := range uint32(len(byNumber)) {
@@ -145,6 +158,34 @@ func (t *Timeline) addRuns(raw *Raw, at func(sm uint32, clock uint64) float64) e
 		}
 		return a.Order < b.Order
 	})
+	return nil
+}
+
+// addChunks gives chunks to the steps whose weights they are; those of steps that were not recorded are left
+// out.
+func (t *Timeline) addChunks(raw *Raw, at func(sm uint32, clock uint64) float64) error {
+	byRow := map[[2]uint32]int{} // segment and row to run
+	for i := range t.Runs {
+		r := &t.Runs[i]
+		row := r.Order
+		for _, steps := range t.Plan.Segments[r.Segment].Steps[:r.VEU] {
+			row += len(steps)
+		}
+		byRow[[2]uint32{uint32(r.Segment), uint32(row)}] = i
+	}
+	for _, c := range raw.Chunks {
+		i, ok := byRow[[2]uint32{c.Segment, c.Step}]
+		if !ok || c.Issued < c.Asked || c.Full < c.Issued || c.Wanted > c.Full || c.Freed < c.Full {
+			t.DroppedChunks++
+			continue
+		}
+		r := &t.Runs[i]
+		sm := uint32(r.SM)
+		x := Chunk{i, int(c.Number), int(c.Bytes), at(sm, c.Asked), at(sm, c.Issued), at(sm, c.Wanted), at(sm, c.Full), at(sm, c.Freed)}
+		r.Streamed += x.Bytes
+		r.Stall += x.Full - x.Wanted
+		t.Chunks = append(t.Chunks, x)
+	}
 	return nil
 }
 

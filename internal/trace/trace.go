@@ -24,6 +24,7 @@ const (
 type Raw struct {
 	Steps    []StepRow
 	Launches []LaunchRow
+	Chunks   []ChunkRow
 }
 
 // StepRow is one step that ran.
@@ -46,6 +47,17 @@ type LaunchRow struct {
 	Segment, InSegment  uint32 // number among the segment's launches
 	VEU                 uint32
 	Dropped             uint32 // steps that found no row
+	DroppedChunks       uint32
+	Unused              uint32
+}
+
+// ChunkRow is a chunk of streamed weights, with the clocks of its vEU's multiprocessor.
+type ChunkRow struct {
+	Asked, Issued       uint64 // the loader wants a free stage, has started the copy
+	Wanted, Full, Freed uint64 // the rTask's first thread wants the chunk, has it, gives it back
+	Launch              uint32
+	Segment, Step, VEU  uint32
+	Number, Bytes       uint32 // number among the vEU's in the launch
 }
 
 // header is rt::TraceHeader.
@@ -53,16 +65,18 @@ type header struct {
 	Magic                  [8]byte
 	Version, HeaderBytes   uint32
 	StepBytes, LaunchBytes uint32
+	ChunkBytes, Unused     uint32
 	Steps, Launches        uint64
-	Unused                 [3]uint64
+	Chunks, UnusedToo      uint64
 }
 
 const (
 	magic       = "RMRTRACE"
-	version     = 1
+	version     = 2
 	headerBytes = 64
 	stepBytes   = 80
-	launchBytes = 64
+	launchBytes = 72
+	chunkBytes  = 64
 )
 
 // Decode reads the bytes of NAME_trace. Rows that nobody wrote are left out.
@@ -72,21 +86,24 @@ func Decode(data []byte) (*Raw, error) {
 	if err := binary.Read(r, binary.LittleEndian, &h); err != nil || string(h.Magic[:]) != magic {
 		return nil, fmt.Errorf("the library's trace has no header")
 	}
-	if h.Version != version || h.HeaderBytes != headerBytes || h.StepBytes != stepBytes || h.LaunchBytes != launchBytes {
+	if h.Version != version || h.HeaderBytes != headerBytes || h.StepBytes != stepBytes || h.LaunchBytes != launchBytes || h.ChunkBytes != chunkBytes {
 		return nil, fmt.Errorf("the library's trace has format version %d, want %d: compile the model again", h.Version, version)
 	}
 	left := uint64(len(data) - headerBytes)
-	if h.Steps > left/stepBytes || h.Launches > (left-h.Steps*stepBytes)/launchBytes || h.Steps*stepBytes+h.Launches*launchBytes != left {
-		return nil, fmt.Errorf("the library's trace is cut short")
+	for _, part := range [][2]uint64{{h.Steps, stepBytes}, {h.Launches, launchBytes}, {h.Chunks, chunkBytes}} {
+		if part[0] > left/part[1] {
+			return nil, fmt.Errorf("the library's trace is cut short")
+		}
+		left -= part[0] * part[1]
 	}
 	raw := &Raw{}
 	steps := make([]StepRow, h.Steps)
 	launches := make([]LaunchRow, h.Launches)
-	if err := binary.Read(r, binary.LittleEndian, steps); err != nil {
-		return nil, err
-	}
-	if err := binary.Read(r, binary.LittleEndian, launches); err != nil {
-		return nil, err
+	chunks := make([]ChunkRow, h.Chunks)
+	for _, rows := range []any{steps, launches, chunks} {
+		if err := binary.Read(r, binary.LittleEndian, rows); err != nil {
+			return nil, err
+		}
 	}
 	for _, s := range steps {
 		if s.Launch > 0 { // written as 1 more
@@ -98,6 +115,12 @@ func Decode(data []byte) (*Raw, error) {
 		if l.Launch > 0 {
 			l.Launch--
 			raw.Launches = append(raw.Launches, l)
+		}
+	}
+	for _, c := range chunks {
+		if c.Launch > 0 {
+			c.Launch--
+			raw.Chunks = append(raw.Chunks, c)
 		}
 	}
 	return raw, nil

@@ -65,11 +65,16 @@ func (m *machine) chain() ([]StepRow, []LaunchRow) {
 		}
 }
 
-func encode(steps []StepRow, launches []LaunchRow) []byte {
-	h := header{Version: version, HeaderBytes: headerBytes, StepBytes: stepBytes, LaunchBytes: launchBytes, Steps: uint64(len(steps)), Launches: uint64(len(launches))}
+func encode(steps []StepRow, launches []LaunchRow) []byte { return encodeAll(steps, launches, nil) }
+
+func encodeAll(steps []StepRow, launches []LaunchRow, chunks []ChunkRow) []byte {
+	h := header{
+		Version: version, HeaderBytes: headerBytes, StepBytes: stepBytes, LaunchBytes: launchBytes, ChunkBytes: chunkBytes,
+		Steps: uint64(len(steps)), Launches: uint64(len(launches)), Chunks: uint64(len(chunks)),
+	}
 	copy(h.Magic[:], magic)
 	var b bytes.Buffer
-	for _, part := range []any{h, steps, launches} {
+	for _, part := range []any{h, steps, launches, chunks} {
 		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
 			panic(err)
 		}
@@ -393,6 +398,39 @@ func TestPlanEdges(t *testing.T) {
 		if !slices.Equal(c.step.Needs, c.want) {
 			t.Errorf("got %v, want %v", c.step.Needs, c.want)
 		}
+	}
+}
+
+func TestChunks(t *testing.T) {
+	steps, launches := exact.chain()
+	c := func(ns float64) uint64 { return exact.clock(3, ns) }
+	launches[1].DroppedChunks = 4
+	chunks := []ChunkRow{
+		{c(60), c(80), c(160), c(460), c(900), 1, 0, 2, 1, 0, 4096},
+		{c(80), c(90), c(900), c(900), c(1000), 1, 0, 2, 1, 1, 1024},
+		{c(80), c(90), c(900), 0, 0, 1, 0, 2, 1, 2, 1024},            // not read: the plan and the program differ
+		{c(80), c(90), c(900), c(901), c(902), 1, 0, 77, 1, 2, 1024}, // of a step that was not recorded
+		{},
+	}
+	raw, err := Decode(encodeAll(steps, launches, chunks))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, _ := ReadPlan([]byte(chainPlan))
+	tl, err := Join(raw, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tl.Chunks) != 2 || tl.DroppedChunks != 6 {
+		t.Fatalf("%d chunks, %d dropped, want 2 and 6", len(tl.Chunks), tl.DroppedChunks)
+	}
+	r := tl.Report()
+	if b := r.Ops[0]; b.Name != "b" || b.Streamed != 5120 || math.Abs(b.Stall-0.3) > 1e-9 || r.Lost != 6 || math.Abs(r.PerVEU[1].Stall-0.3) > 1e-9 {
+		t.Errorf("%+v", r)
+	}
+	var b bytes.Buffer
+	if err := tl.WritePerfetto(&b); err != nil || strings.Count(b.String(), `"cat":"weights"`) != 4 {
+		t.Errorf("%v; %s", err, b.String())
 	}
 }
 
