@@ -24,7 +24,7 @@ struct alignas(128) Control {
 template <class Program>
 struct SharedLayout {
   using ControlBlock = Control<Program::kSpaces, Program::kArgsBytes, Program::kMoves>;
-  static constexpr size_t aligned(size_t bytes) { return (bytes + 127) / 128 * 128; }
+  RT_HOST_DEVICE static constexpr size_t aligned(size_t bytes) { return (bytes + 127) / 128 * 128; }
   static constexpr size_t area(int floats) { return aligned(4 * static_cast<size_t>(floats)); }
   static constexpr size_t kImports = sizeof(ControlBlock);
   static constexpr size_t kTask = kImports + area(Program::kImports);
