@@ -291,6 +291,7 @@ class VEU {
   // Makes i the current step and starts the copies of what those after it need.
   RT_DEVICE void prefetch(uint32_t i) {
     now_ = i;
+    if (!fetches()) return;
     if (i + 1 < last_) fetch_operands(i + 1);
     if (i + 2 < last_) fetch_step(i + 2);
     cp_async_commit();
@@ -330,13 +331,15 @@ class VEU {
     if (signal || add) publish(i - first_, signal, add);
   }
 
-  // Deals the moves to the warps; body(move, at, stride) takes the elements at, at + stride, …
+  // Deals the moves to the warps, in one, two or four teams; body(move, at, stride) takes the elements at,
+  // at + stride, …
   template <class Body>
   RT_DEVICE void each_move(const Move* moves, uint32_t n, Body body) {
-    const uint32_t warps = static_cast<uint32_t>(threads_) / 32, warp = static_cast<uint32_t>(tid_) / 32;
-    const uint32_t lane = static_cast<uint32_t>(tid_) % 32;
-    const uint32_t teams = n < warps ? n : warps;
-    const uint32_t team = warp % teams, member = warp / teams, members = (warps - team + teams - 1) / teams;
+    const uint32_t warp = static_cast<uint32_t>(tid_) / 32, lane = static_cast<uint32_t>(tid_) % 32;
+    const uint32_t warps = movers();
+    if (warp >= warps) return;
+    const uint32_t shift = warps >= 4 && n >= 4 ? 2 : warps >= 2 && n >= 2 ? 1 : 0, teams = 1u << shift;
+    const uint32_t team = warp & (teams - 1), member = warp >> shift, members = (warps - team + teams - 1) >> shift;
     RT_NO_UNROLL
     for (uint32_t m = team; m < n; m += teams) body(moves[m], member * 32 + lane, members * 32);
   }
@@ -395,23 +398,30 @@ class VEU {
   // The tag of this launch: none before had it, and words start as zeros.
   RT_DEVICE uint32_t tag() const { return static_cast<uint32_t>(launches_) + 1; }
 
+  // The last warp fetches. Where there are others, they bring operands meanwhile.
+  RT_DEVICE bool fetches() const { return tid_ >= threads_ - 32; }
+  RT_DEVICE uint32_t movers() const { return threads_ > 32 ? static_cast<uint32_t>(threads_) / 32 - 1 : 1; }
+
   RT_DEVICE void fetch_step(uint32_t i) {
-    if (tid_ < static_cast<int>(sizeof(Step) / 16)) {
-      cp_async16(reinterpret_cast<char*>(&c_.ring[i % 4]) + 16 * tid_,
-                 reinterpret_cast<const char*>(l_.steps + i) + 16 * tid_);
+    const int lane = tid_ % 32;
+    if (fetches() && lane < static_cast<int>(sizeof(Step) / 16)) {
+      cp_async16(reinterpret_cast<char*>(&c_.ring[i % 4]) + 16 * lane,
+                 reinterpret_cast<const char*>(l_.steps + i) + 16 * lane);
     }
     cp_async_commit();
   }
 
   RT_DEVICE void fetch_operands(uint32_t i) {
+    if (!fetches()) return;
+    const int lane = tid_ % 32;
     const Step& s = c_.ring[i % 4];
     RT_NO_UNROLL
-    for (int w = tid_; w < s.args_words; w += threads_) {
+    for (int w = lane; w < s.args_words; w += 32) {
       cp_async16(c_.args[i % 2] + 16 * w, l_.args + s.args + 16 * w);
     }
     if constexpr (Program::kMoves > 0) {
       RT_NO_UNROLL
-      for (int w = tid_; w < 2 * (s.imports + s.exports); w += threads_) {
+      for (int w = lane; w < 2 * (s.imports + s.exports); w += 32) {
         cp_async16(reinterpret_cast<char*>(c_.moves[i % 2]) + 16 * w,
                    reinterpret_cast<const char*>(l_.moves + s.move_begin) + 16 * w);
       }
@@ -419,7 +429,7 @@ class VEU {
     if (l_.persistent) {
       const int pairs = (min_waits(s.wait_count) + 1) / 2;
       RT_NO_UNROLL
-      for (int w = tid_; w < pairs; w += threads_) {
+      for (int w = lane; w < pairs; w += 32) {
         cp_async16(&c_.waits[i % 2][2 * w], l_.waits + s.wait_begin + 2 * w);
       }
     }

@@ -44,10 +44,17 @@ struct CellResident {
     typename H::Args act_h;
   };
 
-  // What a thread keeps from step to step.
+  // Where it can be, each of the four gates of an LSTM's unit is a lane's.
+  static constexpr bool kGateLanes = Kind == kLstm && MB * BN <= kThreads;
+
+  // What a thread keeps from step to step: weights; biases of its unit, or its gate's alone; the unit's c
+  // and where that is in memory.
   struct Resident {
     float4v w[SR > 0 ? SR : 1][C];
     float bias[kRows], peep[3];
+    float c;
+    uint64_t c_ref;
+    int64_t c_row;
   };
 
   RT_DEVICE static void load(const rt::Task& t, const Args& a, int rtask, Resident& r) {
@@ -67,6 +74,11 @@ struct CellResident {
       RT_UNROLL
       for (int c = 0; c < C; ++c) shared[(s * kWarps * C + c) * 32] = rt::ld_const(w + ((SR + s) * kWarps * C + c) * 32);
     }
+    r.c = 0.0f, r.c_ref = ~uint64_t{0}, r.c_row = 0;
+    if (by_gates(a)) {
+      r.bias[0] = rt::ld_const(t.template ptr<const float>(a.bias) + tile * BN + t.tid % BN);
+      return;
+    }
     const int u = t.tid % kUnits, unit = tile * kUnits + u;
     RT_UNROLL
     for (int k = 0; k < kRows; ++k) r.bias[k] = rt::ld_const(t.template ptr<const float>(a.bias) + tile * BN + u * kRows + k);
@@ -80,10 +92,13 @@ struct CellResident {
     int b0 = rtask;
     const int tile = take_digit(b0, a.tiles);
     b0 *= MB;
+    if constexpr (kGateLanes) {
+      if (by_gates(a)) return finish_gates(t, a, r, b0, tile);
+    }
     const int m = t.tid / kUnits, u = t.tid % kUnits, unit = tile * kUnits + u;
     const bool mine = m < MB && b0 + m < a.batch && unit < a.hidden;
     // On its way while the product is made.
-    const float c0 = Kind == kLstm && mine ? a.state.read(t, b0 + m, unit) : 0.0f;
+    const float c0 = Kind == kLstm && mine ? last_c(t, a, r, b0 + m, unit) : 0.0f;
     float added[kRows];
     read_projection<Kind>(t, a.projection, mine ? a.gates : 0, b0 + m, unit, added);
     float sums[MB][C] = {};
@@ -97,6 +112,41 @@ struct CellResident {
   }
 
  private:
+  // All threads of an rTask agree.
+  static RT_DEVICE bool by_gates(const Args& a) { return kGateLanes && !a.has_peep && !a.input_forget; }
+
+  // The state that the step before left, which this thread made itself if it was a step of the run.
+  static RT_DEVICE float last_c(const rt::Task& t, const Args& a, const Resident& r, int b, int unit) {
+    return a.state.ref.bits == r.c_ref && a.state.row == r.c_row ? r.c : a.state.read(t, b, unit);
+  }
+  static RT_DEVICE void next_c(const rt::Task& t, const Args& a, Resident& r, int b, int unit, float c) {
+    r.c = c, r.c_ref = a.out1.ref.bits, r.c_row = a.out1.row;
+    a.out1.write(t, b, unit, c);
+  }
+
+  // Four lanes a unit: each activates its gate, the first makes the state.
+  static RT_DEVICE void finish_gates(const rt::Task& t, const Args& a, Resident& r, int b0, int tile) {
+    const int m = t.tid / BN, row = t.tid % BN, u = row / 4, gate = row % 4, unit = tile * kUnits + u;
+    const bool mine = m < MB && b0 + m < a.batch && unit < a.hidden;
+    const float c0 = mine && gate == 0 ? last_c(t, a, r, b0 + m, unit) : 0.0f;
+    const float added = mine && a.gates != 0 ? a.projection.read(t, b0 + m, unit * a.gates + gate) : 0.0f;
+    float sums[MB][C] = {};
+    multiply(t, a, r, sums);
+    const float* total = add_up(t, sums);
+    if (t.tid / 32 * 32 >= MB * BN) return;  // whole warps
+    const float s = total[mine ? m * BN + row : 0] + r.bias[0] + added;
+    const float x = gate == 3 ? G::apply(a.g, s) : F::apply(a.f, s);
+    const int lane = t.tid % 32 / 4 * 4;
+    const float o = rt::shfl(t, x, lane + 1), f = rt::shfl(t, x, lane + 2), g = rt::shfl(t, x, lane + 3);
+    if (!mine || gate != 0) return;
+    const bool live = !a.has_lens || a.step < t.template ptr<const int32_t>(a.lens)[b0 + m];
+    const float c = f * c0 + x * g;
+    next_c(t, a, r, b0 + m, unit, live ? c : c0);
+    const float h = live ? o * H::apply(a.act_h, c) : t.in[a.x + m * (a.inputs + a.hidden) + a.inputs + unit];
+    t.put(a.out0 + m * kUnits + u, h);
+    if (a.has_y) t.put(a.y + m * kUnits + u, live ? h : 0.0f);
+  }
+
   static RT_DEVICE float4v* kept(const rt::Task& t) {
     return reinterpret_cast<float4v*>(t.smem + kSumBytes) + (t.tid / 32) * C * 32 + t.tid % 32;
   }
@@ -176,7 +226,7 @@ struct CellResident {
     return shared;
   }
 
-  static RT_DEVICE void finish_unit(const rt::Task& t, const Args& a, const Resident& r, int b0, int m, int u, int unit,
+  static RT_DEVICE void finish_unit(const rt::Task& t, const Args& a, Resident& r, int b0, int m, int u, int unit,
                                     float c0, const float (&s)[kRows]) {
     const bool live = !a.has_lens || a.step < t.template ptr<const int32_t>(a.lens)[b0 + m];
     const int K = a.inputs + a.hidden, at = m * kUnits + u;
@@ -189,7 +239,7 @@ struct CellResident {
       const float c = f * c0 + i * G::apply(a.g, s[3]);
       const float o = F::apply(a.f, s[1] + r.peep[1] * c);
       h = live ? o * H::apply(a.act_h, c) : t.in[a.x + m * K + a.inputs + unit];
-      a.out1.write(t, b0 + m, unit, live ? c : c0);
+      next_c(t, a, r, b0 + m, unit, live ? c : c0);
     } else if constexpr (Kind == kGruGates) {
       t.put(a.out_r + at, F::apply(a.f, s[1]) * t.in[a.h0 + at]);
       t.put(a.out0 + at, F::apply(a.f, s[0]));
