@@ -1,0 +1,66 @@
+// What bench/models.py is compared with: the same work written by hand and by cuBLAS, and what the
+// hardware takes at least. Standard output is JSON, an object a line, as of the measuring program of
+// `rammerc calibrate`, whose parts this uses:
+//
+//   nvcc -std=c++20 -O3 -arch=sm_90 -I../../internal/calibrate/cuda -I../../codegen peers.cu -lcublas
+//
+// Without cuBLAS's header its rows are left out. The numbers of steps are those of bench/models.py.
+#include "edges.cuh"
+#include "lab.cuh"
+#include "memory.cuh"
+#include "nodes.cuh"
+#include "products.cuh"
+
+namespace {
+
+using lab::Lab;
+
+const lab::Measurement kTable[] = {
+    // Steps, per node.
+    {"node_sparse_1", "ns", 9, nodes::sparse_step<1>},
+    {"node_sparse_8", "ns", 9, nodes::sparse_step<8>},
+    {"node_sparse_64", "ns", 9, nodes::sparse_step<64>},
+    {"node_dense", "ns", 9, nodes::dense_step},
+    {"node_group_8", "ns", 9, nodes::group_step},
+    // What edges take at least.
+    {"hop", "ns", 0, edges::hop},
+    {"hop_thread", "ns", 0, edges::hop_thread},
+    {"hop_ring", "ns", 0, edges::waits<1>},
+    {"tagged_1", "ns", 0, edges::tagged<1>},
+    {"tagged_8", "ns", 0, edges::tagged<8>},
+    {"tagged_64", "ns", 0, edges::tagged<64>},
+    {"cluster_8", "ns", 9, edges::cluster<8>},
+    {"dram", "B/ns", 0, memory::dram},
+    // Chains of products, per step. The ring is so deep that one block fits an SM, or two.
+    {"ring_deep_512", "ns", 9, products::by_ring<512, 64, 12>},
+    {"ring_deep_1024", "ns", 9, products::by_ring<1024, 64, 12>},
+    {"ring_deep_2048", "ns", 9, products::by_ring<2048, 24, 12>},
+    {"ring_deep_4096", "ns", 9, products::by_ring<4096, 12, 12>},
+    {"ring_half_2048", "ns", 9, products::by_ring<2048, 24, 6>},
+    {"ring_half_4096", "ns", 9, products::by_ring<4096, 12, 6>},
+#if HAVE_CUBLAS
+    {"cublas_rows_512", "ns", 0, products::by_cublas<512, 64, false>},
+    {"cublas_columns_512", "ns", 0, products::by_cublas<512, 64, true>},
+    {"cublas_rows_1024", "ns", 0, products::by_cublas<1024, 64, false>},
+    {"cublas_columns_1024", "ns", 0, products::by_cublas<1024, 64, true>},
+    {"cublas_rows_2048", "ns", 0, products::by_cublas<2048, 24, false>},
+    {"cublas_columns_2048", "ns", 0, products::by_cublas<2048, 24, true>},
+    {"cublas_rows_4096", "ns", 0, products::by_cublas<4096, 12, false>},
+    {"cublas_columns_4096", "ns", 0, products::by_cublas<4096, 12, true>},
+#endif
+};
+
+}  // namespace
+
+int main() {
+  Lab l;
+  int count = 0;
+  for (const lab::Measurement& m : kTable) count += l.props().major >= m.least_major;
+  std::printf("{\"device\": {\"product\": \"%s\", \"sms\": %d}, \"measurements\": %d}\n", l.props().name, l.sms(),
+              count);
+  for (int i = 0; i < 25; ++i) memory::fp32(l);  // until the clocks have come up
+  for (const lab::Measurement& m : kTable) {
+    if (l.props().major >= m.least_major) lab::print(m, m.run(l));
+  }
+  return 0;
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# What steps of emitted programs take on this machine's GPU, beside the same work written by hand and by
+# cuBLAS: bench/models.py compiled with every plan, verified and timed, and bench/micro.
+#
+#   scripts/gpu_micro.sh OUT [MODEL…]
+#
+# OUT gets micro.json (bench/collect_micro.py), logs, and all that led to it. MODEL is a name of
+# `bench/models.py --list`; without any all of them are taken. RAMMERC names the binary (default: built
+# with go), NVCC the compiler, PLANS and STEP_PLANS the plans of chains and of the others, DEVICE a device
+# file to plan for; STEPS chooses among the steps below. The exit status is 1 when a check fails. ARCH=emu
+# tries the script where there is no GPU; what it says then means nothing.
+set -uo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+out=$1
+shift
+steps=${STEPS:-calibrate models build verify bench peers}
+nvcc=${NVCC:-nvcc}
+mkdir -p "$out/models" "$out/lib" "$out/log"
+out=$(cd "$out" && pwd)
+if [ -z "${RAMMERC:-}" ]; then
+  RAMMERC=$out/rammerc
+  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
+fi
+arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
+export RAMMERC out arch
+export XDG_CACHE_HOME=$out/cache
+names=("$@")
+if [ ${#names[@]} -eq 0 ]; then
+  mapfile -t names < <(python3 "$root/bench/models.py" --list | python3 -c 'import json, sys; print(*json.load(sys.stdin), sep="\n")')
+fi
+
+plans() { # NAME: the plans to compile it with
+  case $1 in
+    chain_*) echo "${PLANS:-auto rprogram waves graph}" ;;
+    *) echo "${STEP_PLANS:-auto rprogram waves}" ;; # as a graph, every row would be a node
+  esac
+}
+
+each() { # every model with each of its plans, a pair a line
+  local n p
+  for n in "${names[@]}"; do
+    for p in $(plans "$n"); do echo "$n $p"; done
+  done
+}
+
+build() { # NAME PLAN
+  timeout 550 "$RAMMERC" compile "$out/models/$1.onnx" --target "$arch" ${DEVICE:+--device "$DEVICE"} --plan "$2" --emit lib \
+    -o "$out/lib/$1.$2" --json >"$out/$1.$2.compile.json" 2>"$out/log/$1.$2.compile" ||
+    echo "build FAILED: $1 $2: $(tail -n 2 "$out/log/$1.$2.compile")"
+}
+export -f build
+
+verify() { # NAME PLAN
+  [ -f "$out/lib/$1.$2/lib$1.so" ] || return 0
+  timeout 300 "$RAMMERC" verify "$out/lib/$1.$2" --model "$out/models/$1.onnx" --repeat 100 --json \
+    >"$out/$1.$2.verify.json" 2>"$out/log/$1.$2.verify" || echo "verify FAILED: $1 $2: $(tail -n 2 "$out/log/$1.$2.verify")"
+}
+
+bench() { # NAME PLAN
+  [ -f "$out/lib/$1.$2/lib$1.so" ] || return 0
+  timeout 120 "$RAMMERC" bench "$out/lib/$1.$2" --json >"$out/$1.$2.bench.json" 2>"$out/log/$1.$2.bench" ||
+    echo "bench FAILED: $1 $2: $(tail -n 2 "$out/log/$1.$2.bench")"
+}
+
+# cuBLAS comes with the toolkit, or with PyTorch's packages.
+build_peers() {
+  local flags=(-std=c++20 -O3 "-arch=$arch" -I"$root/internal/calibrate/cuda" -I"$root/codegen") cu
+  "$nvcc" "${flags[@]}" "$root/bench/micro/peers.cu" -lcublas -o "$out/peers" 2>"$out/log/peers.nvcc" && return
+  cu=$(python3 -c 'import glob, sys; print(*[d for p in sys.path for d in glob.glob(p + "/nvidia/cu*/include/cublas_v2.h")][:1])')
+  if [ -n "$cu" ]; then
+    cu=$(dirname "$(dirname "$cu")")
+    "$nvcc" "${flags[@]}" -I"$cu/include" "$root/bench/micro/peers.cu" "$(find "$cu/lib" -name 'libcublas.so.*' | head -1)" \
+      -Xlinker "-rpath,$cu/lib" -o "$out/peers" 2>>"$out/log/peers.nvcc" && return
+  fi
+  "$nvcc" "${flags[@]}" "$root/bench/micro/peers.cu" -o "$out/peers" 2>>"$out/log/peers.nvcc" ||
+    echo "peers FAILED: $(tail -n 3 "$out/log/peers.nvcc")"
+}
+
+for step in $steps; do
+  start=$SECONDS
+  case $step in
+    calibrate)
+      "$RAMMERC" calibrate -q --force -o "$out/device.yaml" --raw "$out/device.json" >/dev/null 2>"$out/log/calibrate" ||
+        echo "calibrate FAILED: $(tail -n 3 "$out/log/calibrate")"
+      ;;
+    models) python3 "$root/bench/models.py" "$out/models" "${names[@]}" || exit 1 ;;
+    build)
+      build_peers
+      each | xargs -P "$(nproc)" -L 1 bash -c 'build "$0" "$1"'
+      ;;
+    verify) while read -r n p; do verify "$n" "$p"; done < <(each) ;;
+    bench) while read -r n p; do bench "$n" "$p"; done < <(each) ;;
+    peers) timeout 120 "$out/peers" >"$out/peers.jsonl" 2>"$out/log/peers" || echo "peers FAILED: $(tail -n 3 "$out/log/peers")" ;;
+  esac
+  echo "== $step: $((SECONDS - start)) s"
+done
+python3 "$root/bench/collect_micro.py" "$out"
