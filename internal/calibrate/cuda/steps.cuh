@@ -26,10 +26,11 @@ struct Little {
 
 struct Program : rt::Needs<Little<0>, Little<1>, Little<2>, Little<3>, Little<4>, Little<5>, Little<6>, Little<7>> {
   static constexpr int kSpaces = 2;
-  static constexpr int kVEUsPerSM = 1;
-  static constexpr int kMoves = 0;
-  static constexpr int kImports = 0;
+  static constexpr int kBlocksPerSM = 1;
+  // Nothing is carried, kept on chip or streamed.
+  static constexpr int kMoves = 0, kImports = 0;
   static constexpr bool kHasResident = false;
+  static constexpr int kStageBytes = 0, kSharedBudget = 0, kSideBudget = 0;
   static constexpr int kInstances = 8;
 
   template <class VEU>
@@ -109,7 +110,7 @@ inline rt::LaunchArgs<Program::kSpaces> tables(Lab& l, bool waits) {
 template <bool Waits>
 Samples program(Lab& l) {
   const auto args = tables(l, Waits);
-  const size_t shared = rt::dev::shared_bytes<Program>(Program::kShared);
+  const size_t shared = rt::SharedLayout<Program>::bytes(Program::kShared, 0);
   return l.times(kSteps, [&] {
     l.launch(rt::vdevice_run<Program>, l.sms(), Program::kThreads, shared, cudaLaunchAttributeCooperative, 1, args);
   });
