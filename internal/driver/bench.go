@@ -38,6 +38,15 @@ type Bench struct {
 	P90       float64 `json:"p90_ms"`
 	P99       float64 `json:"p99_ms"`
 	Max       float64 `json:"max_ms"`
+	Cold      Cold    `json:"cold_start"`
+}
+
+// Cold is what a fresh process spends before it is as fast as later, in milliseconds of the host's clock.
+// The library's files may be in the system's cache.
+type Cold struct {
+	Load   float64 `json:"load_ms"`   // loading the library
+	Create float64 `json:"create_ms"` // making a context: the driver's start, the code's and the weights' upload
+	First  float64 `json:"first_ms"`  // the first run
 }
 
 // RunBench times libraries one after another.
@@ -68,6 +77,10 @@ func (o *BenchOptions) bench(ui *UI, dir string) (*Bench, error) {
 		return nil, err
 	}
 	done := ui.Stage("bench")
+	first, err := l.lib.Time(raw)
+	if err != nil {
+		return nil, err
+	}
 	ms, err := l.lib.Bench(raw, o.WarmUp, o.Runs)
 	if err != nil {
 		return nil, err
@@ -77,6 +90,7 @@ func (o *BenchOptions) bench(ui *UI, dir string) (*Bench, error) {
 	b := &Bench{
 		Dir: dir, Device: l.lib.Launch.Device, Mode: l.lib.Launch.Mode, Reason: l.lib.Launch.Reason, Transfers: !l.onDevice,
 		WarmUp: o.WarmUp, N: len(ms), Min: ms[0], P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: ms[len(ms)-1],
+		Cold: Cold{l.lib.Load, l.lib.Create, first},
 	}
 	done("%s: p50 %.4f ms", dir, b.P50)
 	return b, nil
@@ -105,11 +119,12 @@ func (o *BenchOptions) open(ui *UI, dir string) (*subject, *library, error) {
 	}
 }
 
-// Text prints one line a library.
+// Text prints two lines a library: the latency, and what a fresh process spends first.
 func (r *BenchResult) Text(w io.Writer) {
 	for _, b := range r.Libraries {
 		fmt.Fprintf(w, "%s  %s, %s: min %.4f  p50 %.4f  p90 %.4f  p99 %.4f  max %.4f ms  (n %d after %d)\n",
 			b.Dir, b.Device, b.Mode, b.Min, b.P50, b.P90, b.P99, b.Max, b.N, b.WarmUp)
+		fmt.Fprintf(w, "%s  cold start: library %.3f  context %.3f  first run %.3f ms\n", b.Dir, b.Cold.Load, b.Cold.Create, b.Cold.First)
 	}
 }
 

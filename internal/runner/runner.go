@@ -61,6 +61,8 @@ type Tensor struct {
 type Info struct {
 	Inputs  []Tensor        `json:"inputs"`
 	Outputs []Tensor        `json:"outputs"`
+	Load    float64         `json:"load_ms"`   // to load the library
+	Create  float64         `json:"create_ms"` // to make a context, with the driver's start and the weights' upload
 	Build   json.RawMessage `json:"build"`
 	Launch  RunInfo         `json:"run"`
 }
@@ -195,6 +197,16 @@ func (l *Lib) Bench(inputs [][]byte, warmUp, runs int) ([]float64, error) {
 		ms[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
 	}
 	return ms, nil
+}
+
+// Time runs once and returns the time in milliseconds by the host's clock, until the outputs are there; with
+// OnDevice without transfers. The first run of a child is a cold one.
+func (l *Lib) Time(inputs [][]byte) (float64, error) {
+	data, err := l.request(5, 0, 0, inputs)
+	if err != nil {
+		return 0, err
+	}
+	return math.Float64frombits(binary.LittleEndian.Uint64(data)), nil
 }
 
 // repeatFor is how long the child repeats before it reports.

@@ -112,6 +112,9 @@ func TestProtocol(t *testing.T) {
 	if ms, err := l.Bench([][]byte{{1, 2, 3, 4}, {0}}, 2, 3); err != nil || len(ms) != 3 {
 		t.Errorf("%v, %v", ms, err)
 	}
+	if ms, err := l.Time([][]byte{{1, 2, 3, 4}, {0}}); err != nil || ms <= 0 || l.Load <= 0 || l.Create <= 0 {
+		t.Errorf("a run takes %f ms, loading %f, making a context %f; %v", ms, l.Load, l.Create, err)
+	}
 	before, err := l.Trace([][]byte{{1, 2, 3, 4}, {0}}, 0)
 	if err != nil || len(before) != 4 {
 		t.Fatalf("%v, %v", before, err)

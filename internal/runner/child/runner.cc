@@ -12,6 +12,7 @@
 //   3  repeat: a runs; the reply holds uint32 count of runs whose outputs differ from the first one's in any
 //      bit; with b = 1 the first one was that of an earlier request
 //   4  trace: a warm-up runs, then one more; the reply holds what that one recorded
+//   5  one run; the reply holds a double, milliseconds by the host's clock
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -27,6 +28,12 @@
 #include "model.h"
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 struct Failure {
   int status;
@@ -45,7 +52,10 @@ struct Library {
   decltype(&model_run_info) run_info;
   decltype(&model_trace) trace;
 
+  double load_ms;  // how long it took to load
+
   Library(const char* path, const std::string& prefix) {
+    const Clock::time_point start = Clock::now();
     void* lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!lib) throw Failure{-1, dlerror()};
     auto find = [&](auto& to, const char* name) {
@@ -56,6 +66,7 @@ struct Library {
     find(create, "_create"), find(run, "_run"), find(run_async, "_run_async"), find(destroy, "_destroy");
     find(last_error, "_last_error"), find(io_info, "_io_info");
     find(build_info, "_build_info"), find(run_info, "_run_info"), find(trace, "_trace");
+    load_ms = milliseconds_since(start);
   }
 };
 
@@ -138,6 +149,7 @@ class Session {
   Session(const Library& lib, std::map<std::string, std::string> options) : lib_(lib) {
     auto number = [&](const char* key) { return std::strtoull(options[key].c_str(), nullptr, 0); };
     on_device_ = number("on_device") != 0;
+    const Clock::time_point start = Clock::now();
     if (on_device_) driver_ = new Driver(static_cast<int>(number("device")) > 0 ? static_cast<int>(number("device")) - 1 : 0);
     model_options o = {};
     o.size = sizeof o;
@@ -150,6 +162,7 @@ class Session {
     o.delay_seed = number("delays");
     const int status = lib_.create(&o, &ctx_);
     if (status != 0) throw Failure{status, lib_.last_error(nullptr)};
+    create_ms_ = milliseconds_since(start);
     io_ = lib_.io_info();
     for (int i = 0; i < io_->input_count; ++i) in_.emplace_back(io_->inputs[i].bytes + 1);
     for (int i = 0; i < io_->output_count; ++i) out_.emplace_back(io_->outputs[i].bytes + 1);
@@ -165,7 +178,9 @@ class Session {
     tensors(s, io_->inputs, io_->input_count);
     s += "],\"outputs\":[";
     tensors(s, io_->outputs, io_->output_count);
-    return s + "],\"build\":" + lib_.build_info() + ",\"run\":" + lib_.run_info(ctx_) + "}";
+    char times[100];
+    std::snprintf(times, sizeof times, "],\"load_ms\":%.6f,\"create_ms\":%.6f", lib_.load_ms, create_ms_);
+    return s + times + ",\"build\":" + lib_.build_info() + ",\"run\":" + lib_.run_info(ctx_) + "}";
   }
 
   void read_inputs() {
@@ -213,6 +228,16 @@ class Session {
     return rows;
   }
 
+  std::vector<double> host_times(uint32_t runs) {
+    std::vector<double> ms;
+    for (uint32_t i = 0; i < runs; ++i) {
+      const Clock::time_point start = Clock::now();
+      run_in_place();
+      ms.push_back(milliseconds_since(start));
+    }
+    return ms;
+  }
+
   static void read_all(void* to, size_t n) {
     char* p = static_cast<char*>(to);
     while (n > 0) {
@@ -230,16 +255,6 @@ class Session {
   void run_in_place() {
     std::vector<void*> in = on_device_ ? device_in_ : pointers(in_), out = on_device_ ? device_out_ : pointers(out_);
     check(lib_.run(ctx_, in.data(), out.data(), on_device_ ? model_DEVICE : model_HOST));
-  }
-
-  std::vector<double> host_times(uint32_t runs) {
-    std::vector<double> ms;
-    for (uint32_t i = 0; i < runs; ++i) {
-      const auto start = std::chrono::steady_clock::now();
-      run_in_place();
-      ms.push_back(std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-    }
-    return ms;
   }
 
   // Device events around each run, all of them queued at once.
@@ -285,6 +300,7 @@ class Session {
   const Library& lib_;
   Driver* driver_ = nullptr;
   bool on_device_ = false;
+  double create_ms_ = 0;
   model_ctx* ctx_ = nullptr;
   const model_io* io_ = nullptr;
   Buffers in_, out_, first_;
@@ -325,6 +341,10 @@ std::string serve(Session& s, const uint32_t request[3]) {
     }
     case 4:
       return s.trace(request[1]);
+    case 5: {
+      const double ms = s.host_times(1)[0];
+      return std::string(reinterpret_cast<const char*>(&ms), sizeof ms);
+    }
   }
   throw Failure{-1, "unknown request"};
 }
