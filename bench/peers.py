@@ -29,6 +29,50 @@ class TimeMajorLSTM(torch.nn.Module):
         return self.lstm(x)[0][-1]
 
 
+class EncoderDecoder(torch.nn.Module):
+    """A stack of LSTM layers reads a sequence; a smaller one goes on from its upper layers' last states,
+    and takes its own results as its inputs."""
+
+    def __init__(self, size, encoders, decoders, steps):
+        super().__init__()
+        self.encoder = torch.nn.LSTM(size, size, encoders)
+        self.decoder = torch.nn.ModuleList(torch.nn.LSTMCell(size, size) for _ in range(decoders))
+        self.steps = steps
+
+    def forward(self, x):
+        encoded, (hidden, cell) = self.encoder(x)
+        skipped = self.encoder.num_layers - len(self.decoder)
+        states = list(zip(hidden[skipped:], cell[skipped:]))
+        value, values = encoded[-1], []
+        for _ in range(self.steps):
+            for i, layer in enumerate(self.decoder):
+                states[i] = layer(value, states[i])
+                value = states[i][0]
+            values.append(value)
+        return torch.stack(values)
+
+
+class Speech(torch.nn.Module):
+    """Two convolutions over a spectrogram, then LSTM layers over time, then a label for every step."""
+
+    def __init__(self, layers, size, labels):
+        super().__init__()
+
+        def convolution(channels, kernel, stride):
+            padding = tuple(k // 2 for k in kernel)
+            conv = torch.nn.Conv2d(channels, 32, kernel, stride, padding, bias=False)
+            return torch.nn.Sequential(conv, torch.nn.ReLU6(), torch.nn.BatchNorm2d(32))
+
+        self.front = torch.nn.Sequential(convolution(1, (41, 11), (2, 2)), convolution(32, (21, 11), (2, 1)))
+        self.lstm = torch.nn.LSTM(32 * 81, size, layers)
+        self.head = torch.nn.Sequential(torch.nn.BatchNorm1d(size), torch.nn.Linear(size, labels))
+
+    def forward(self, x):
+        features = self.front(x)  # batch, channel, time, frequency
+        sequence, _ = self.lstm(features.permute(2, 0, 3, 1).flatten(2))
+        return self.head(sequence.flatten(0, 1))
+
+
 def bert(layers):
     import transformers
 
@@ -58,6 +102,8 @@ MODELS = {
     "mobilenet_v3_small": lambda: vision("mobilenet_v3_small"),
     "efficientnet_b0": lambda: vision("efficientnet_b0"),
     "lstm_tc": lambda: (TimeMajorLSTM(256, 10), torch.randn(100, 1, 256)),
+    "seq2seq": lambda: (EncoderDecoder(128, 8, 4, 30), torch.randn(100, 1, 128)),
+    "deepspeech2": lambda: (Speech(7, 256, 29), torch.randn(1, 1, 300, 161)),
     "bert_l4_s32": lambda: bert(4),
     "bert_l2_legacy_dyn": lambda: bert(2),
     "gpt2_l2": lambda: gpt2(2),

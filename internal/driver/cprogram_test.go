@@ -53,6 +53,10 @@ func runCProgram(t *testing.T, target string) {
 	if err != nil || !strings.Contains(string(out), "297 images, two contexts agree") {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	out, err = exec.Command(filepath.Join(dir, "main"), "-s", "0.2").CombinedOutput()
+	if err != nil || strings.Count(string(out), " rounds, 0 results differ") != 2 || !strings.Contains(string(out), "16 images, two contexts agree") {
+		t.Errorf("%v\n%s", err, out)
+	}
 	want, err := tensorio.Read(models+"digits_branchy_logits.npy", "")
 	if err != nil {
 		t.Fatal(err)

@@ -1,13 +1,15 @@
 /* A program as a user of a compiled library would write it: two contexts in two threads classify the
    same images of digits, and what they say is compared.
 
-   usage: main [IMAGES LOGITS]
+   usage: main [-s SECONDS] [IMAGES LOGITS]
    IMAGES has float32 images of 64 pixels each; the logits, 10 an image, are written to LOGITS. Without
-   arguments the images are noise. */
+   them the images are noise. With -s both contexts go on for so long, and every round must give the bits
+   of the first. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "digits_branchy.h"
 
@@ -17,9 +19,38 @@ struct worker {
   const float *images;
   size_t count;
   float *logits;
+  double seconds; /* to go on for after the first round */
+  size_t rounds, different; /* classified images whose logits were not those of the first round */
   int status;
   char message[256];
 };
+
+/* run classifies image i. */
+static void run(struct worker *w, digits_branchy_ctx *ctx, size_t i, float *logits) {
+  const void *in[1] = {w->images + i * PIXELS};
+  void *out[1] = {logits};
+  w->status = digits_branchy_run(ctx, in, out, digits_branchy_HOST);
+  if (w->status != digits_branchy_OK)
+    snprintf(w->message, sizeof w->message, "image %zu: %s", i, digits_branchy_last_error(ctx));
+}
+
+/* now is a time in seconds. */
+static double now(void) {
+  struct timespec t;
+  timespec_get(&t, TIME_UTC);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* again compares more rounds with the first. */
+static void again(struct worker *w, digits_branchy_ctx *ctx) {
+  float logits[CLASSES] = {0};
+  for (double end = now() + w->seconds; w->status == digits_branchy_OK && now() < end; w->rounds++) {
+    for (size_t i = 0; i < w->count && w->status == digits_branchy_OK; i++) {
+      run(w, ctx, i, logits);
+      w->different += memcmp(logits, w->logits + i * CLASSES, sizeof logits) != 0;
+    }
+  }
+}
 
 /* classify runs every image in a context of its own. */
 static void *classify(void *argument) {
@@ -30,13 +61,9 @@ static void *classify(void *argument) {
     snprintf(w->message, sizeof w->message, "create: %s", digits_branchy_last_error(NULL));
     return NULL;
   }
-  for (size_t i = 0; i < w->count && w->status == digits_branchy_OK; i++) {
-    const void *in[1] = {w->images + i * PIXELS};
-    void *out[1] = {w->logits + i * CLASSES};
-    w->status = digits_branchy_run(ctx, in, out, digits_branchy_HOST);
-    if (w->status != digits_branchy_OK)
-      snprintf(w->message, sizeof w->message, "image %zu: %s", i, digits_branchy_last_error(ctx));
-  }
+  for (size_t i = 0; i < w->count && w->status == digits_branchy_OK; i++) run(w, ctx, i, w->logits + i * CLASSES);
+  w->rounds = 1;
+  if (w->seconds > 0) again(w, ctx);
   digits_branchy_destroy(ctx);
   return NULL;
 }
@@ -95,8 +122,17 @@ static int io_as_expected(void) {
 
 int main(int argc, char **argv) {
   size_t count = 16;
+  double seconds = 0;
+  const char *program = argv[0];
+  if (argc > 2 && strcmp(argv[1], "-s") == 0) {
+    char *end;
+    seconds = strtod(argv[2], &end);
+    if (*end || !(seconds > 0)) argc = 0;
+    argc -= 2;
+    argv += 2;
+  }
   if (argc != 1 && argc != 3) {
-    fprintf(stderr, "usage: %s [IMAGES LOGITS]\n", argv[0]);
+    fprintf(stderr, "usage: %s [-s SECONDS] [IMAGES LOGITS]\n", program);
     return 2;
   }
   if (!io_as_expected()) {
@@ -114,6 +150,7 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 2; i++) {
     workers[i].images = images;
     workers[i].count = count;
+    workers[i].seconds = seconds;
     workers[i].logits = calloc(count, CLASSES * sizeof(float));
     if (!workers[i].logits || pthread_create(&threads[i], NULL, classify, &workers[i]) != 0) {
       fprintf(stderr, "cannot start thread %d\n", i);
@@ -127,6 +164,8 @@ int main(int argc, char **argv) {
       fprintf(stderr, "context %d: status %d: %s\n", i, workers[i].status, workers[i].message);
       failed = 1;
     }
+    if (seconds > 0) printf("context %d: %zu rounds, %zu results differ from the first\n", i, workers[i].rounds, workers[i].different);
+    if (workers[i].different) failed = 1;
   }
   if (!failed && memcmp(workers[0].logits, workers[1].logits, count * CLASSES * sizeof(float)) != 0) {
     fprintf(stderr, "the two contexts computed different bits\n");
