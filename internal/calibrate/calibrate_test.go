@@ -280,6 +280,26 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// What bench/micro compares with uses the program's parts, and must go on compiling; cuBLAS it can do
+// without.
+func TestPeersCompile(t *testing.T) {
+	t.Parallel()
+	nvcc, err := toolchain.FindNVCC("")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	if err := writeSources(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(dir, os.DirFS("../../bench/micro")); err != nil {
+		t.Fatal(err)
+	}
+	if err := nvcc.BuildProgramFor(t.Context(), dir, "peers.o", "peers.cu", "sm_90", "-O1", "-I.", "-c"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The program compiles for architectures with and without clusters; where there is a GPU, it runs.
 func TestBuild(t *testing.T) {
 	nvcc, err := toolchain.FindNVCC("")

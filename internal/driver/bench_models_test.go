@@ -1,0 +1,60 @@
+package driver
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestBenchModels compiles what bench/models.py writes: a step must be one rTask a row in the plan that is
+// judged, or what scripts/gpu_micro.sh compares with a step written by hand is something else.
+func TestBenchModels(t *testing.T) {
+	python := os.Getenv("RAMMER_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	const script = "../../bench/models.py"
+	if out, err := exec.Command(python, "-c", "import numpy, onnx").CombinedOutput(); err != nil {
+		t.Skipf("needs Python with onnx: %v %s", err, out)
+	}
+	list, err := exec.Command(python, script, "--list").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var models map[string]struct {
+		Kind, Length string
+		Steps, Rows  int
+	}
+	if err := json.Unmarshal(list, &models); err != nil {
+		t.Fatal(err)
+	}
+	dir, count := t.TempDir(), 0
+	for name, m := range models {
+		if m.Kind != "steps" || m.Length != "short" {
+			continue
+		}
+		count++
+		if out, err := exec.Command(python, script, dir, name).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v %s", name, err, out)
+		}
+		plan := "rprogram"
+		if strings.HasPrefix(name, "dense") {
+			plan = "waves"
+		}
+		o := CompileOptions{Out: filepath.Join(dir, name), Emit: EmitSources, Plan: plan, Offline: true}
+		o.Path, o.Target = filepath.Join(dir, name+".onnx"), "sm_90"
+		r, err := Compile(&UI{}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Summary.RTasks != m.Steps*m.Rows || r.Summary.Instances != 1 {
+			t.Errorf("%s, %s: %d rTasks of %d instances, want %d of 1", name, plan, r.Summary.RTasks, r.Summary.Instances, m.Steps*m.Rows)
+		}
+	}
+	if count == 0 {
+		t.Error("models.py lists no short models")
+	}
+}
