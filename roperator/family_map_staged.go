@@ -11,7 +11,7 @@ import (
 // Limits of a staged map: elements that an rTask takes, and rTasks; with more of either, launches and
 // plain memory serve better.
 const (
-	stagedElems = 256
+	stagedElems = 224 // beside the warp that fetches
 	stagedTasks = 2 * wideDevice
 )
 
@@ -67,8 +67,8 @@ func (s *stagedMap) first(task int, lo, hi []int64) {
 
 func (s *stagedMap) candidate(tasks int, m mapSpec) *Candidate {
 	last := len(s.dims) - 1
-	threads := int64(32)
-	for threads < s.chunk {
+	threads := int64(64) // one warp for the operands of the next step
+	for threads < s.chunk+32 {
 		threads *= 2
 	}
 	c := &Candidate{Tasks: tasks}
