@@ -10,14 +10,15 @@
 
 namespace rt {
 
-// The executor's own shared memory.
+// The executor's own shared memory: beside what the current step needs, what is on its way for later ones.
 template <int Spaces, int ArgsBytes, int Moves>
 struct alignas(128) Control {
+  static constexpr uint32_t kSteps = 8, kOperands = 4;
   char* bases[Spaces];
-  Step ring[4];
-  alignas(16) char args[2][ArgsBytes];
-  alignas(16) Wait waits[2][kStagedWaits];
-  Move moves[2][Moves > 0 ? Moves : 1];
+  Step ring[kSteps];
+  alignas(16) char args[kOperands][ArgsBytes];
+  alignas(16) Wait waits[kOperands][kStagedWaits];
+  Move moves[kOperands][Moves > 0 ? Moves : 1];
 };
 
 // A vEU's shared memory: the executor's, the import area, the rTask's, the ring of weights.
@@ -94,8 +95,8 @@ class VEU {
     if (Layout::kHasRing && l_.stages > 0) detail::wait_for_loader(detail::block_threads());
   }
 
-  // Walks the vEU's steps. Descriptors arrive two steps ahead and arguments and waits one step ahead, by
-  // asynchronous copies that overlap the wait and the rTask.
+  // Walks the vEU's steps. Asynchronous copies bring descriptors and then operands; they are asked for two
+  // steps before they are due, so that the copies of a whole step may be on their way.
   RT_DEVICE void run() {
     // A wave may start while the one before ends. Before the wait below only tables are read.
     detail::allow_next_launch();
@@ -106,17 +107,20 @@ class VEU {
       trace_.ready();
       return;
     }
-    fetch_step(first);
-    if (first + 1 < last) fetch_step(first + 1);
+    first_ = first, last_ = last;
+    RT_NO_UNROLL
+    for (uint32_t i = first; i < first + 4; ++i) fetch_step(i);
+    cp_async_commit();
     settle();
     fetch_operands(first);
+    fetch_operands(first + 1);
+    cp_async_commit();
     settle();
     detail::wait_for_launches_before();
-    first_ = first, last_ = last;
     trace_.ready();
     RT_NO_UNROLL
     for (uint32_t i = first; i < last;) {
-      const Step& s = c_.ring[i % 4];
+      const Step& s = c_.ring[i % c_.kSteps];
       if constexpr (Program::kHasResident) {
         if (s.run > 0) {
           i = Program::run(*this, s.instance, i);
@@ -128,7 +132,7 @@ class VEU {
       begin(i);
       place_ = Place{i - first_, s.op, s.rtask};
       words_ = s.stream_words;
-      Program::compute(*this, s.instance, c_.args[i % 2], static_cast<int>(s.rtask));
+      Program::compute(*this, s.instance, c_.args[i % c_.kOperands], static_cast<int>(s.rtask));
       end(i);
       ++i;
     }
@@ -138,14 +142,14 @@ class VEU {
   template <class K>
   RT_DEVICE uint32_t run_resident(uint32_t i) {
     static_assert(K::kThreads % 32 == 0 && K::kThreads <= Program::kThreads && K::kShared <= Program::kShared);
-    const uint32_t left = last_ - i, n = c_.ring[i % 4].run;
+    const uint32_t left = last_ - i, n = c_.ring[i % c_.kSteps].run;
     const uint32_t stop = i + (n < left ? n : left);
     typename K::Resident kept;
     now_ = i;
     detail::poison(smem_, static_cast<int>(l_.shared), threads_);
-    trace_.begin(i - first_, c_.ring[i % 4].op, c_.ring[i % 4].rtask);
+    trace_.begin(i - first_, c_.ring[i % c_.kSteps].op, c_.ring[i % c_.kSteps].rtask);
     if (in<K>()) {
-      K::load(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % 2]), static_cast<int>(c_.ring[i % 4].rtask), kept);
+      K::load(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]), static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
     }
     trace_.mark(i - first_, kLoaded);
     RT_NO_UNROLL
@@ -153,8 +157,8 @@ class VEU {
       prefetch(i);
       begin(i);
       if (in<K>()) {
-        K::compute_rtask(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % 2]),
-                         static_cast<int>(c_.ring[i % 4].rtask), kept);
+        K::compute_rtask(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
+                         static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
       }
       end(i);
     }
@@ -242,9 +246,10 @@ class VEU {
     trace_.mark(order, kPublished);
   }
 
-  // Ends a step: all copies have landed, all threads are done, shared memory is free.
+  // Ends a step: all copies but the Left latest have landed, all threads are done, shared memory is free.
+  template <int Left = 0>
   RT_DEVICE void settle() {
-    cp_async_wait<0>();
+    cp_async_wait<Left>();
     detail::block_barrier(threads_);
   }
 
@@ -278,8 +283,8 @@ class VEU {
   template <class K>
   RT_DEVICE Task task() const {
     if constexpr (Program::kMoves > 0) {
-      const Step& s = c_.ring[now_ % 4];
-      return Task{tid_, smem_, c_.bases, K::kThreads, imports(), c_.moves[now_ % 2] + s.imports, s.exports, tag(), l_.tagged};
+      const Step& s = c_.ring[now_ % c_.kSteps];
+      return Task{tid_, smem_, c_.bases, K::kThreads, imports(), c_.moves[now_ % c_.kOperands] + s.imports, s.exports, tag(), l_.tagged};
     } else {
       return Task{tid_, smem_, c_.bases, K::kThreads, nullptr, nullptr, 0, 0, nullptr};
     }
@@ -292,22 +297,22 @@ class VEU {
   RT_DEVICE void prefetch(uint32_t i) {
     now_ = i;
     if (!fetches()) return;
-    if (i + 1 < last_) fetch_operands(i + 1);
-    if (i + 2 < last_) fetch_step(i + 2);
+    fetch_operands(i + 2);
+    fetch_step(i + 4);
     cp_async_commit();
   }
 
   // Everything that has to happen before a step's rTask.
   RT_DEVICE void begin(uint32_t i) {
-    const Step& s = c_.ring[i % 4];
+    const Step& s = c_.ring[i % c_.kSteps];
     const Place p{i - first_, s.op, s.rtask};
     trace_.begin(p.order, p.op, p.rtask);
-    if (l_.persistent && s.wait_count > 0) wait(c_.waits[i % 2], l_.waits + s.wait_begin, s.wait_count, p);
+    if (l_.persistent && s.wait_count > 0) wait(c_.waits[i % c_.kOperands], l_.waits + s.wait_begin, s.wait_count, p);
     trace_.mark(p.order, kReady);
     if constexpr (Program::kMoves > 0) {
       if (s.imports > 0) {
         delay(Pause::kImport, p.order);
-        each_move(c_.moves[i % 2], s.imports, [&](const Move& m, uint32_t at, uint32_t stride) {
+        each_move(c_.moves[i % c_.kOperands], s.imports, [&](const Move& m, uint32_t at, uint32_t stride) {
           if (m.kind == kTaggedMove) {
             import_tagged(m, at, stride, p);
           } else {
@@ -323,10 +328,15 @@ class VEU {
 
   // Everything that has to happen after it.
   RT_DEVICE void end(uint32_t i) {
-    const Step& s = c_.ring[i % 4];
+    const Step& s = c_.ring[i % c_.kSteps];
     const bool signal = l_.persistent && s.signal;
     const uint32_t add = l_.persistent ? s.add : 0;
-    settle();
+    // rTasks whose operands the executor brings leave no copies of their own behind.
+    if (s.imports + s.exports > 0) {
+      settle<1>();  // for later steps
+    } else {
+      settle();
+    }
     trace_.mark(i - first_, kComputed);
     if (signal || add) publish(i - first_, signal, add);
   }
@@ -404,25 +414,24 @@ class VEU {
 
   RT_DEVICE void fetch_step(uint32_t i) {
     const int lane = tid_ % 32;
-    if (fetches() && lane < static_cast<int>(sizeof(Step) / 16)) {
-      cp_async16(reinterpret_cast<char*>(&c_.ring[i % 4]) + 16 * lane,
+    if (i < last_ && fetches() && lane < static_cast<int>(sizeof(Step) / 16)) {
+      cp_async16(reinterpret_cast<char*>(&c_.ring[i % c_.kSteps]) + 16 * lane,
                  reinterpret_cast<const char*>(l_.steps + i) + 16 * lane);
     }
-    cp_async_commit();
   }
 
   RT_DEVICE void fetch_operands(uint32_t i) {
-    if (!fetches()) return;
+    if (i >= last_ || !fetches()) return;
     const int lane = tid_ % 32;
-    const Step& s = c_.ring[i % 4];
+    const Step& s = c_.ring[i % c_.kSteps];
     RT_NO_UNROLL
     for (int w = lane; w < s.args_words; w += 32) {
-      cp_async16(c_.args[i % 2] + 16 * w, l_.args + s.args + 16 * w);
+      cp_async16(c_.args[i % c_.kOperands] + 16 * w, l_.args + s.args + 16 * w);
     }
     if constexpr (Program::kMoves > 0) {
       RT_NO_UNROLL
       for (int w = lane; w < 2 * (s.imports + s.exports); w += 32) {
-        cp_async16(reinterpret_cast<char*>(c_.moves[i % 2]) + 16 * w,
+        cp_async16(reinterpret_cast<char*>(c_.moves[i % c_.kOperands]) + 16 * w,
                    reinterpret_cast<const char*>(l_.moves + s.move_begin) + 16 * w);
       }
     }
@@ -430,10 +439,9 @@ class VEU {
       const int pairs = (min_waits(s.wait_count) + 1) / 2;
       RT_NO_UNROLL
       for (int w = lane; w < pairs; w += 32) {
-        cp_async16(&c_.waits[i % 2][2 * w], l_.waits + s.wait_begin + 2 * w);
+        cp_async16(&c_.waits[i % c_.kOperands][2 * w], l_.waits + s.wait_begin + 2 * w);
       }
     }
-    cp_async_commit();
   }
 
   // The stream of the step at hand.
