@@ -98,8 +98,8 @@ func TestDeadlockIsReported(t *testing.T) {
 	l := openLib(t, lib, runner.Options{})
 	_, err := l.Run([][]byte{floatBytes(testInput(1024))})
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != abi.RunFailed {
-		t.Fatalf("got %v, want run failed", err)
+	if !errors.As(err, &status) || status.Code != abi.Stuck {
+		t.Fatalf("got %v, want stuck", err)
 	}
 	for _, want := range []string{"segment 0", "waits for vEU 2, step 3", "expected flag 4, seen 3", "ONNX nodes: node_4"} {
 		if !strings.Contains(status.Text, want) {
@@ -143,8 +143,8 @@ func TestMissingAdditionIsReported(t *testing.T) {
 	for range 2 {
 		_, err := l.Run([][]byte{floatBytes(testInput(1024))})
 		var status *runner.StatusError
-		if !errors.As(err, &status) || status.Code != abi.RunFailed {
-			t.Fatalf("got %v, want run failed", err)
+		if !errors.As(err, &status) || status.Code != abi.Stuck {
+			t.Fatalf("got %v, want stuck", err)
 		}
 		for _, want := range []string{"waits for counter 3 of 4 additions", "expected 4, seen 3", "ONNX nodes: node_4"} {
 			if !strings.Contains(status.Text, want) {
@@ -182,6 +182,50 @@ func TestOversizedGrid(t *testing.T) {
 	}
 	if n := s.mismatches(t, l); n > 0 {
 		t.Errorf("in waves %d elements are wrong", n)
+	}
+}
+
+// Somebody else is on the device: fewer blocks than its occupancy promises find room.
+func TestTakenDevice(t *testing.T) {
+	t.Parallel()
+	s := newStencilPlan(t, 8, 4, 64)
+	s.count(2)
+	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
+	x := [][]byte{floatBytes(testInput(512))}
+	for _, c := range []struct {
+		env  []string
+		want string
+	}{
+		{[]string{"RAMMER_EMU_ROOM=5"}, "the device refused the rProgram: there is room for 5 of 8 blocks"},
+		{[]string{"RAMMER_EMU_ROOM=5", "RAMMER_EMU_COOPERATIVE=0"}, "of the rProgram's 8 vEUs only 5 were on the device at once"},
+	} {
+		l := openLib(t, lib, runner.Options{Env: c.env})
+		if l.Launch.Mode != "rprogram" {
+			t.Errorf("%v: before the first run it runs as %+v", c.env, l.Launch)
+		}
+		for range 3 {
+			if n := s.mismatches(t, l); n > 0 {
+				t.Errorf("%v: %d elements are wrong", c.env, n)
+			}
+			if l.Launch.Mode != "waves" || l.Launch.Reason != c.want {
+				t.Errorf("%v: it runs as %+v, want reason %q", c.env, l.Launch, c.want)
+			}
+		}
+		l = openLib(t, lib, runner.Options{Env: c.env, Mode: runner.RProgram})
+		for range 2 {
+			_, err := l.Run(x)
+			var status *runner.StatusError
+			if !errors.As(err, &status) || status.Code != abi.NotResident {
+				t.Errorf("%v: got %v, want not resident", c.env, err)
+			}
+		}
+	}
+	// The guard lets them pass when all come.
+	l := openLib(t, lib, runner.Options{Env: []string{"RAMMER_EMU_COOPERATIVE=0"}})
+	for range 3 {
+		if n := s.mismatches(t, l); n > 0 || l.Launch.Mode != "rprogram" {
+			t.Errorf("guarded: %d elements are wrong, it runs as %+v", n, l.Launch)
+		}
 	}
 }
 

@@ -99,6 +99,64 @@ func captured(t *testing.T, nvcc *toolchain.NVCC, dir, lib string, x, want []flo
 	}
 }
 
+// Counters beside flags, and random sleeps in a debug build.
+func TestGPUCounters(t *testing.T) {
+	nvcc := needGPU(t)
+	s := newStencilPlan(t, 100, 12, 256)
+	s.count(2)
+	dir := emitStencil(t, s, Options{})
+	x := floatBytes(testInput(100 * 256))
+	for _, c := range []struct {
+		flags  []string
+		delays uint64
+		runs   int
+	}{{nil, 0, 5000}, {[]string{"-DRT_DEBUG"}, 9, 2000}} {
+		l := openLib(t, buildGPU(t, nvcc, dir, gpuArch(t), c.flags...), runner.Options{Mode: runner.RProgram, OnDevice: true, Delays: c.delays})
+		if n := s.mismatches(t, l); n > 0 {
+			t.Errorf("%+v: %d elements are wrong", c, n)
+		}
+		if n, err := l.Repeat([][]byte{x}, c.runs, nil); err != nil || n != 0 {
+			t.Errorf("%+v: %d runs differ, %v", c, n, err)
+		}
+	}
+}
+
+// Several contexts in flight on streams of their own; without a GPU only the compiler's part is tested.
+func TestGPUContexts(t *testing.T) {
+	t.Parallel()
+	nvcc, err := toolchain.FindNVCC("")
+	if err != nil {
+		t.Skip(err)
+	}
+	s := newStencilPlan(t, 60, 12, 256)
+	dir := emitStencil(t, s, Options{})
+	_, noGPU := os.Stat("/dev/nvidia0")
+	arch := "sm_90"
+	if noGPU == nil {
+		arch = gpuArch(t)
+	}
+	lib := buildGPU(t, nvcc, dir, arch)
+	x := testInput(60 * 256)
+	for name, data := range map[string][]float32{"x": x, "want": s.expect(x)} {
+		if err := os.WriteFile(filepath.Join(dir, name), floatBytes(data), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source, err := filepath.Abs("testdata/contexts.cu")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if noGPU != nil {
+		command(t, dir, nvcc.Path, "-std=c++20", "-I.", "-c", source, "-o", "contexts.o")
+		t.Log("compiled; there is no GPU to run it")
+		return
+	}
+	command(t, dir, nvcc.Path, "-std=c++20", "-I.", source, lib, "-Xlinker", "-rpath,"+dir, "-o", "contexts")
+	if out := command(t, dir, "./contexts"); out != "0 failures\n" {
+		t.Error(out)
+	}
+}
+
 // Launches on several streams: put there one by one, captured by the context and captured by the caller.
 func TestGPUParallel(t *testing.T) {
 	nvcc := needGPU(t)
@@ -147,7 +205,7 @@ func TestGPUFaults(t *testing.T) {
 	l := openLib(t, lib, runner.Options{WatchdogNS: uint64(200 * time.Millisecond)})
 	_, err := l.Run([][]byte{floatBytes(testInput(1024))})
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != abi.RunFailed || !strings.Contains(status.Text, "waits for vEU 2, step 3") ||
+	if !errors.As(err, &status) || status.Code != abi.Stuck || !strings.Contains(status.Text, "waits for vEU 2, step 3") ||
 		!strings.Contains(status.Text, "node_4") {
 		t.Errorf("deadlock: got %v", err)
 	}

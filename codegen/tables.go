@@ -33,7 +33,7 @@ func (l *layout) addSegment(segment int) error {
 	}
 	if seg.Kind == vdevice.RProgram { // others need no step array
 		t.counters = p.Counters
-		l.lines += t.veus + t.counters
+		l.lines += t.veus + t.counters + 1 // the guard's
 	}
 	for _, steps := range rows {
 		t.stepCount += len(steps)

@@ -19,11 +19,15 @@ const (
 	RunFailed       = 6
 	NotResident     = 7
 	Internal        = 8
+	Stuck           = 9
+	DeviceLost      = 10
+	NoDevice        = 11
 )
 
 var statusNames = [...]string{
 	"ok", "bad argument", "weights file missing", "weights file does not match", "device unfit",
 	"out of memory", "run failed", "rProgram not resident", "internal error",
+	"stuck", "device lost", "no device",
 }
 
 // StatusText describes a status code.

@@ -4,6 +4,7 @@ import (
 	"go/token"
 	"math/rand"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -68,8 +69,9 @@ func TestHeaderNamesOnlyItsPrefix(t *testing.T) {
 	for code, name := range map[int]string{
 		OK: "OK", BadArgument: "BAD_ARGUMENT", WeightsMissing: "WEIGHTS_MISSING", WeightsMismatch: "WEIGHTS_MISMATCH",
 		DeviceUnfit: "DEVICE_UNFIT", OutOfMemory: "OUT_OF_MEMORY", RunFailed: "RUN_FAILED", NotResident: "NOT_RESIDENT", Internal: "INTERNAL",
+		Stuck: "STUCK", DeviceLost: "DEVICE_LOST", NoDevice: "NO_DEVICE",
 	} {
-		if !regexp.MustCompile(`\bnet_` + name + ` = ` + string(rune('0'+code)) + `\b`).MatchString(h) {
+		if !regexp.MustCompile(`\bnet_` + name + ` = ` + strconv.Itoa(code) + `\b`).MatchString(h) {
 			t.Errorf("the header does not give net_%s the value %d", name, code)
 		}
 		if StatusText(code) == StatusText(99) {

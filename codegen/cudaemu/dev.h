@@ -24,7 +24,7 @@ inline int current_device() { return 0; }
 class DeviceScope {
  public:
   explicit DeviceScope(int device) {
-    if (device != 0) throw Error{kDeviceUnfit, "the emulator is device 0; there is no device " + std::to_string(device)};
+    if (device != 0) throw Error{kNoDevice, "the emulator is device 0; there is no device " + std::to_string(device)};
   }
 };
 
@@ -75,11 +75,15 @@ inline uint64_t environment(const char* name, uint64_t otherwise) {
   return v;
 }
 
+// How many blocks there is room for, and whether a launch can ask for all of them or none, are for tests
+// of a device that others use too: RAMMER_EMU_ROOM, which occupancy knows nothing of, and
+// RAMMER_EMU_COOPERATIVE.
 template <class Program>
-int resident_veus(int, const Options& o) {
-  if (o.max_resident > 0) return o.max_resident;
+Residency residency(int, const Options& o) {
   const int usual = emu::kDefaultMaxResident > Program::kVEUs ? emu::kDefaultMaxResident : Program::kVEUs;
-  return static_cast<int>(environment("RAMMER_EMU_MAX_BLOCKS", static_cast<uint64_t>(usual)));
+  int veus = o.max_resident;
+  if (veus <= 0) veus = static_cast<int>(environment("RAMMER_EMU_MAX_BLOCKS", static_cast<uint64_t>(usual)));
+  return Residency{veus, environment("RAMMER_EMU_COOPERATIVE", 1) != 0, false};
 }
 
 // What the watchdog of a GPU's debug build reports, the emulator always knows.
@@ -126,8 +130,12 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
   emu::Launch l;
   l.grid = row.grid, l.threads = row.threads + (args.stages > 0 ? 32 : 0);
   l.shared = SharedLayout<Program>::bytes(row.shared, static_cast<int>(args.stages));
-  l.cooperative = kind == LaunchKind::kCooperative;
-  l.max_resident = resident_veus<Program>(0, o);
+  l.together = kind == LaunchKind::kCooperative || kind == LaunchKind::kGuarded;
+  l.max_resident = residency<Program>(0, o).veus;
+  l.room = static_cast<int>(environment("RAMMER_EMU_ROOM", static_cast<uint64_t>(l.grid)));
+  if (kind == LaunchKind::kCooperative && l.grid > l.room) {
+    throw Error{kNotResident, "there is room for " + std::to_string(l.room) + " of " + std::to_string(l.grid) + " blocks"};
+  }
   l.seed = o.seed ? o.seed : environment("RAMMER_EMU_SEED", 1);
   emu::Failure f;
   if (emu::run_launch(l, vdevice_run<Program>, &copy, &f)) return;

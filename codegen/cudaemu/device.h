@@ -72,6 +72,18 @@ inline void poison(char* smem, int bytes, int threads) {
   block_barrier(threads);
 }
 
+inline uint64_t add_gpu(uint64_t* p, uint64_t n) { return __atomic_fetch_add(p, n, __ATOMIC_RELAXED); }
+inline uint64_t compare_swap_gpu(uint64_t* p, uint64_t expected, uint64_t v) {
+  __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}
+// Lets other blocks' OS threads run; the block's other threads wait for this one.
+inline void relax() {
+  const timespec t{0, 50000};
+  nanosleep(&t, nullptr);
+}
+inline void fence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
 // Sleeps about so long; one lane does for its warp, and with it the block's whole OS thread.
 inline void nap(uint32_t ns) {
   if (thread_index() % emu::kWarp != 0) return;

@@ -13,8 +13,9 @@ struct Launch {
   int grid = 1;
   int threads = 32;
   size_t shared = 0;
-  bool cooperative = false;  // blocks wait for each other: all must be resident
+  bool together = false;  // blocks wait for each other: all must be resident
   int max_resident = kDefaultMaxResident;
+  int room = 1 << 30;  // blocks that find room at once; those beyond come when others have ended
   uint64_t seed = 1;
 };
 
@@ -64,9 +65,9 @@ class Launcher {
   bool run(Failure* f) {
     failure_ = f;
     std::vector<std::thread> threads;
-    const int workers = launch_.cooperative ? launch_.grid : few_workers();
+    const int workers = launch_.together ? (launch_.grid < launch_.room ? launch_.grid : launch_.room) : few_workers();
     try {
-      for (int i = 0; i < workers; ++i) threads.emplace_back([this, i] { work(i); });
+      for (int i = 0; i < workers; ++i) threads.emplace_back([this] { work(); });
     } catch (const std::system_error&) {
       report("the system gives no more threads", nullptr);
       grid_.fail();
@@ -81,7 +82,7 @@ class Launcher {
     return cores < 1 ? 1 : cores < launch_.grid ? cores : launch_.grid;
   }
 
-  void work(int worker) {
+  void work() {
     std::unique_ptr<Block> b = block_pool().take(launch_.threads, launch_.shared);
     if (!b) {
       report("no memory for the stacks of a block", nullptr);
@@ -89,11 +90,7 @@ class Launcher {
       return;
     }
     bool ok = true;
-    if (launch_.cooperative) {
-      ok = run_block(*b, worker);
-    } else {
-      for (int i; ok && (i = next_.fetch_add(1)) < launch_.grid;) ok = run_block(*b, i);
-    }
+    for (int i; ok && (i = next_.fetch_add(1)) < launch_.grid;) ok = run_block(*b, i);
     if (ok) block_pool().give(std::move(b));
   }
 
@@ -131,14 +128,14 @@ inline bool run_launch(const Launch& l, void (*entry)(void*), void* param, Failu
     std::snprintf(f->text, sizeof f->text, "a launch of %d blocks of %d threads is impossible", l.grid, l.threads);
     return false;
   }
-  if (l.cooperative && l.grid > l.max_resident) {
+  if (l.together && l.grid > l.max_resident) {
     std::snprintf(f->text, sizeof f->text, "a grid of %d blocks is larger than the %d that are resident at once",
                   l.grid, l.max_resident);
     return false;
   }
 #if defined(RT_EMU_TSAN)
   constexpr int kMostFibers = 6000;  // ThreadSanitizer counts fibres as threads and ends at 8128
-  if (l.cooperative && l.grid > kMostFibers / l.threads) {
+  if (l.together && l.grid > kMostFibers / l.threads) {
     std::snprintf(f->text, sizeof f->text,
                   "%d blocks of %d threads are more than ThreadSanitizer can follow; plan for fewer vEUs", l.grid, l.threads);
     return false;

@@ -2,6 +2,7 @@
 // a device. The C interface is a thin skin over it.
 #pragma once
 
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <mutex>
@@ -38,7 +39,7 @@ class Context {
     // No word of another program may look like one of this one's.
     tagged_ = DeviceBuffer(m.tagged_bytes);
     dev::clear(tagged_.get(), m.tagged_bytes);
-    trace_.reset(new TraceBuffers(m, persistent_));
+    trace_.reset(new TraceBuffers(m, persistent_, !persistent_ || !residency_.cooperative));
     report_.reset(dev::make_report());
     stream_.reset(new OwnStream(dev::make_stream()));
     streams_.reset(new SideStreams(m));
@@ -61,6 +62,7 @@ class Context {
     std::lock_guard<std::mutex> hold(mutex_);
     dev::DeviceScope scope(device_);
     check_pointers(in, out, true);
+    waited_for_ = false;
     explained([&] { enqueue(stream, in, out); });
   }
 
@@ -68,13 +70,11 @@ class Context {
     std::lock_guard<std::mutex> hold(mutex_);
     dev::DeviceScope scope(device_);
     check_pointers(in, out, !on_host);
+    waited_for_ = true;
     explained([&] {
-      if (on_host) {
-        run_staged(in, out);
-      } else {
-        enqueue(stream_->get(), in, out);
-      }
-      dev::wait_for(stream_->get());
+      run_once(in, out, on_host);
+      // Then nothing was computed, and in waves nobody has to be there.
+      if (gave_up()) run_once(in, out, on_host);
     });
   }
 
@@ -90,7 +90,7 @@ class Context {
     trace_->read(static_cast<char*>(to));
   }
 
-  const char* info() const { return info_.c_str(); }
+  const char* info() const { return info_.load()->c_str(); }
 
   void set_error(const std::string& text) {
     std::lock_guard<std::mutex> hold(error_mutex_);
@@ -108,6 +108,8 @@ class Context {
     std::unique_ptr<dev::Graph> graph;
   };
   static constexpr size_t kRecorded = 8;
+  // Blocks that find room come within microseconds; behind another's kernel they may have to wait.
+  static constexpr uint64_t kGuardNS = 200'000'000;
 
   struct DropReport {
     void operator()(Report* r) const { dev::drop_report(r); }
@@ -128,10 +130,12 @@ class Context {
     int lines = 0;
     for (int i = 0; i < model_.segment_count; ++i) {
       const SegmentRow& seg = model_.segments[i];
-      if (seg.kind == kRProgram) lines += seg.veus + seg.counters;
+      if (seg.kind == kRProgram) lines += guard_line(seg) + 1;
     }
     return sizeof(uint64_t) * kFlagStride * static_cast<size_t>(lines);
   }
+
+  static int guard_line(const SegmentRow& seg) { return seg.veus + seg.counters; }
 
   // Launches of a segment where it is not one persistent launch start behind that.
   static int first_launch(const SegmentRow& seg) { return seg.kind == kRProgram ? 1 : 0; }
@@ -152,27 +156,66 @@ class Context {
 
   // An rProgram needs all its vEUs resident; where they are not, its waves run one launch each.
   void choose_mode() {
-    const int resident = dev::resident_veus<Program>(device_, options_);
+    residency_ = dev::residency<Program>(device_, options_);
     int wanted = 0;
     for (int i = 0; i < model_.segment_count; ++i) {
       const SegmentRow& seg = model_.segments[i];
       if (seg.kind == kRProgram && seg.veus > wanted) wanted = seg.veus;
     }
-    const bool fits = wanted <= resident;
-    const std::string count = std::to_string(wanted) + " vEUs, the device holds " + std::to_string(resident) + " at once";
+    const bool fits = wanted <= residency_.veus;
+    const std::string count =
+        std::to_string(wanted) + " vEUs, the device holds " + std::to_string(residency_.veus) + " at once";
     if (!fits && options_.mode == kRProgramMode) {
       throw Error{kNotResident, "the rProgram has " + count + " (" + dev::describe(device_) + ")"};
-    }
-    persistent_ = fits && options_.mode != kWavesMode;
-    for (int i = 0; i < model_.segment_count; ++i) {
-      const SegmentRow& seg = model_.segments[i];
-      launches_ += seg.kind == kRProgram && persistent_ ? 1 : seg.launches - first_launch(seg);
     }
     std::string why = "the plan";
     if (options_.mode == kWavesMode) why = "asked for";
     if (!fits) why = "the rProgram has " + count;
-    info_ = std::string("{\"schema\":1,\"device\":\"") + dev::describe(device_) + "\",\"mode\":\"" +
-            kinds() + "\",\"reason\":\"" + why + "\"}";
+    set_mode(fits && options_.mode != kWavesMode, why);
+  }
+
+  void set_mode(bool persistent, const std::string& why) {
+    persistent_ = persistent;
+    launches_ = 0;
+    for (int i = 0; i < model_.segment_count; ++i) {
+      const SegmentRow& seg = model_.segments[i];
+      launches_ += seg.kind == kRProgram && persistent_ ? 1 : seg.launches - first_launch(seg);
+    }
+    infos_.emplace_back(new std::string("{\"schema\":1,\"device\":\"" + dev::describe(device_) + "\",\"mode\":\"" + kinds() +
+                                        "\",\"reason\":\"" + why + "\"}"));
+    info_ = infos_.back().get();
+  }
+
+  // Goes on in waves when the device turns out not to hold the rProgram. In a stream under capture it is too
+  // late for that, and who asked for the rProgram gets nothing else.
+  bool may_fall_back(const Error& e, dev::Stream stream) const {
+    return e.code == kNotResident && options_.mode != kRProgramMode && !dev::capturing(stream);
+  }
+
+  void fall_back(const std::string& why) {
+    if (used_) fence_->wait();
+    recorded_.clear();
+    set_mode(false, why);
+    trace_.reset(new TraceBuffers(model_, false, true));
+  }
+
+  // Launches that are not cooperative, or beside others' kernels, find out whether all vEUs are there. The
+  // host learns of it when it waits; where it does not, waves run in the place of the former.
+  bool guarded() const { return waited_for_ && (!residency_.cooperative || residency_.tenants); }
+
+  // Whether the guard of the latest inference gave up; then the context runs in waves from now on.
+  bool gave_up() {
+    const Report r = *report_;
+    if (r.set != kAbsentReport) return false;
+    *report_ = Report{};
+    // The guard's mark would stay, and counts and tags start from zeros together.
+    dev::clear(flags_.get(), flag_bytes());
+    dev::clear(tagged_.get(), model_.tagged_bytes);
+    const std::string why = "of the rProgram's " + std::to_string(r.expected) + " vEUs only " + std::to_string(r.seen) +
+                            " were on the device at once";
+    if (options_.mode == kRProgramMode) throw Error{kNotResident, why + " (" + dev::describe(device_) + ")"};
+    fall_back(why);
+    return true;
   }
 
   // Kernels load vectors, so what is used in place has to be aligned.
@@ -202,6 +245,15 @@ class Context {
     for (int i = 0; i < model_.output_count; ++i) staged_out_.push_back(add(model_.outputs[i]));
   }
 
+  void run_once(const void* const* in, void* const* out, bool on_host) {
+    if (on_host) {
+      run_staged(in, out);
+    } else {
+      enqueue(stream_->get(), in, out);
+    }
+    dev::wait_for(stream_->get());
+  }
+
   void run_staged(const void* const* in, void* const* out) {
     const dev::Stream s = stream_->get();
     make_staging();
@@ -224,14 +276,20 @@ class Context {
   // before. False: not this time.
   bool launch_graph(dev::Stream stream, const void* const* in, void* const* out) {
     // Every inference draws delays of its own, so none is replayed.
-    if (!dev::kHasGraphs || launches_ < 2 || options_.delays) return false;
+    if (!dev::kHasGraphs || launches_ < 2 || options_.delays || !residency_.cooperative || guarded()) return false;
     std::vector<const void*> key(in, in + model_.input_count);
     key.insert(key.end(), out, out + model_.output_count);
     for (Recorded& r : recorded_) {
       if (r.key != key) continue;
-      if (!r.graph) r.graph.reset(new dev::Graph(stream_->get(), [&] { launch_all(stream_->get(), in, out); }));
-      r.graph->launch(stream);
-      return true;
+      try {
+        if (!r.graph) r.graph.reset(new dev::Graph(stream_->get(), [&] { launch_all(stream_->get(), in, out); }));
+        r.graph->launch(stream);
+        return true;
+      } catch (const Error& e) {
+        if (!may_fall_back(e, stream)) throw;
+        fall_back(refused(e));
+        return false;
+      }
     }
     if (recorded_.size() == kRecorded) recorded_.erase(recorded_.begin());
     recorded_.push_back(Recorded{std::move(key), nullptr});
@@ -267,15 +325,34 @@ class Context {
     args.waits = reinterpret_cast<const Wait*>(tables + seg.waits);
     args.moves = reinterpret_cast<const Move*>(tables + seg.moves);
     args.flags = reinterpret_cast<uint64_t*>(flags_.get()) + kFlagStride * static_cast<size_t>(seg.first_line);
-    args.persistent = seg.kind == kRProgram && persistent_ ? 1 : 0;
+    const bool held = residency_.cooperative || guarded();
+    args.persistent = seg.kind == kRProgram && persistent_ && held ? 1 : 0;
     args.max_steps = seg.max_steps;
+    args.guard_ns = args.persistent && guarded() ? kGuardNS : 0;
+    args.guard_line = static_cast<uint32_t>(guard_line(seg));
+    args.guard_veus = static_cast<uint32_t>(seg.veus);
     if (seg.kind == kParallel) {
       streams_->run(model_, seg, stream, options_, [&](int i, dev::Stream s) { launch(seg, i, args, s); });
       return;
     }
-    if (args.persistent) return launch(seg, 0, args, stream);
+    if (args.persistent && launch_whole(seg, args, stream)) return;
     for (int i = first_launch(seg); i < seg.launches; ++i) launch(seg, i, args, stream);
   }
+
+  // Launches an rProgram. False: the device refused, and args are for its waves.
+  bool launch_whole(const SegmentRow& seg, Args& args, dev::Stream stream) {
+    try {
+      launch(seg, 0, args, stream);
+      return true;
+    } catch (const Error& e) {
+      if (!may_fall_back(e, stream)) throw;
+      fall_back(refused(e));
+    }
+    args.persistent = 0, args.guard_ns = 0;
+    return false;
+  }
+
+  static std::string refused(const Error& e) { return "the device refused the rProgram: " + e.text; }
 
   void launch(const SegmentRow& seg, int i, Args& args, dev::Stream stream) {
     const LaunchRow& row = model_.launches[seg.first_launch + i];
@@ -286,7 +363,8 @@ class Context {
     args.stages = static_cast<uint32_t>(SharedLayout<Program>::stages(row.shared, row.chunks, args.persistent != 0));
     trace_->place(args.segment, seg.first_launch + i, args);
     const LaunchKind apart = row.overlap ? LaunchKind::kOverlapping : LaunchKind::kDependent;
-    dev::launch<Program>(row, args.persistent ? LaunchKind::kCooperative : apart, args, stream, options_);
+    const LaunchKind whole = residency_.cooperative ? LaunchKind::kCooperative : LaunchKind::kGuarded;
+    dev::launch<Program>(row, args.persistent ? whole : apart, args, stream, options_);
   }
 
   template <class Body>
@@ -304,8 +382,9 @@ class Context {
     dev::after_failure(flags_.get(), flag_bytes());
     dev::after_failure(tagged_.get(), model_.tagged_bytes);
     const Report r = *report_;
-    if (!r.set || r.op >= static_cast<uint32_t>(model_.op_count)) return;
+    if (!r.set || r.set == kAbsentReport || r.op >= static_cast<uint32_t>(model_.op_count)) return;
     *report_ = Report{};
+    e.code = kStuck;
     const OpRow& op = model_.ops[r.op];
     char on[80], text[256];
     if (r.set == kTaggedReport) {
@@ -355,7 +434,10 @@ class Context {
   int launches_ = 0;
   uint64_t delayed_ = 0;  // inferences with random sleeps so far
   bool persistent_ = false, used_ = false;
-  std::string info_;
+  Residency residency_ = {};
+  bool waited_for_ = false;  // the host waits for the inference at hand
+  std::vector<std::unique_ptr<std::string>> infos_;  // callers may still look at an earlier one
+  std::atomic<const std::string*> info_{nullptr};
   std::mutex mutex_, error_mutex_;
   std::string error_;
 };

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include "rt/executor.cuh"
@@ -21,18 +22,47 @@ namespace dev {
 
 using Stream = cudaStream_t;
 
+// What an error of the run time means to the caller.
+inline int status_of(cudaError_t e) {
+  switch (e) {
+    case cudaErrorMemoryAllocation: return kOutOfMemory;
+    case cudaErrorCooperativeLaunchTooLarge: return kNotResident;
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorSystemNotReady:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorDeviceNotLicensed: return kNoDevice;
+    // After these the CUDA context is of no more use.
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+    case cudaErrorAssert:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContextIsDestroyed: return kDeviceLost;
+    default: return kRunFailed;
+  }
+}
+
 inline void check(cudaError_t e, const char* what) {
   if (e == cudaSuccess) return;
   cudaGetLastError();  // an error that is not sticky must not reach the caller's next call
-  throw Error{e == cudaErrorMemoryAllocation ? kOutOfMemory : kRunFailed,
-              std::string(what) + ": " + cudaGetErrorString(e)};
+  throw Error{status_of(e), std::string(what) + ": " + cudaGetErrorString(e)};
 }
 
 inline int current_device() {
   int count = 0, device = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
+  const cudaError_t e = cudaGetDeviceCount(&count);
+  if (e != cudaSuccess || count == 0) {
     cudaGetLastError();
-    throw Error{kDeviceUnfit, "no CUDA device can be used"};
+    throw Error{kNoDevice, std::string("no CUDA device can be used: ") + (e == cudaSuccess ? "there is none" : cudaGetErrorString(e))};
   }
   check(cudaGetDevice(&device), "cudaGetDevice");
   return device;
@@ -47,7 +77,7 @@ class DeviceScope {
     const cudaError_t e = cudaSetDevice(device);
     if (e == cudaSuccess) return;
     cudaGetLastError();
-    throw Error{kDeviceUnfit, "CUDA device " + std::to_string(device) + ": " + cudaGetErrorString(e)};
+    throw Error{kNoDevice, "CUDA device " + std::to_string(device) + ": " + cudaGetErrorString(e)};
   }
   ~DeviceScope() { cudaSetDevice(outer_); }
   DeviceScope(const DeviceScope&) = delete;
@@ -164,9 +194,46 @@ inline std::string describe(int device) {
   return std::string(p.name) + ", compute capability " + std::to_string(p.major) + "." + std::to_string(p.minor);
 }
 
-// How many vEUs of the program the device holds at once. Throws when its code does not run there.
+// A function of the driver, which programs are not linked with; null where the driver is older.
+template <class F>
+F driver_function(const char* name) {
+  void* f = nullptr;
+#if CUDART_VERSION >= 12050
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  const cudaError_t e = cudaGetDriverEntryPointByVersion(name, &f, 11040, cudaEnableDefault, &found);
+  if (e != cudaSuccess || found != cudaDriverEntryPointSuccess) f = nullptr;
+#elif CUDART_VERSION >= 12000
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  if (cudaGetDriverEntryPoint(name, &f, cudaEnableDefault, &found) != cudaSuccess) f = nullptr;
+#endif
+  cudaGetLastError();
+  return reinterpret_cast<F>(f);
+}
+
+// Under MPS, kernels of other processes run beside this one's, which may have a part of the
+// multiprocessors. The device's attribute tells of a part set by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, the
+// CUDA context's affinity of one given to that alone.
+inline bool has_tenants(int device) {
+  const auto support = driver_function<CUresult (*)(int*, CUexecAffinityType, CUdevice)>("cuDeviceGetExecAffinitySupport");
+  int yes = 0;
+  return support && support(&yes, CU_EXEC_AFFINITY_TYPE_SM_COUNT, device) == CUDA_SUCCESS && yes != 0;
+}
+
+inline int granted_multiprocessors(int device) {
+  int sms = 0;
+  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  const auto affinity = driver_function<CUresult (*)(CUexecAffinityParam*, CUexecAffinityType)>("cuCtxGetExecAffinity");
+  CUexecAffinityParam p = {};
+  if (affinity && affinity(&p, CU_EXEC_AFFINITY_TYPE_SM_COUNT) == CUDA_SUCCESS) {
+    const int granted = static_cast<int>(p.param.smCount.val);
+    if (granted > 0 && granted < sms) sms = granted;
+  }
+  return sms;
+}
+
+// How the program's vEUs can be on the device. Throws when its code does not run there.
 template <class Program>
-int resident_veus(int device, const Options&) {
+Residency residency(int device, const Options&) {
   cudaFuncAttributes attributes;
   cudaError_t e = cudaFuncGetAttributes(&attributes, vdevice_run<Program>);
   if (e != cudaSuccess) {
@@ -189,13 +256,12 @@ int resident_veus(int device, const Options&) {
   check(cudaFuncSetAttribute(vdevice_run<Program>, cudaFuncAttributePreferredSharedMemoryCarveout,
                              percent < 100 ? static_cast<int>(percent) : 100),
         "cudaFuncSetAttribute");
-  int per_sm = 0, sms = 0, cooperative = 0;
+  int per_sm = 0, cooperative = 0;
   check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, vdevice_run<Program>,
                                                       SharedLayout<Program>::kMostThreads, shared),
         "occupancy");
-  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
   check(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device), "cudaDeviceGetAttribute");
-  return cooperative ? per_sm * sms : 0;
+  return Residency{per_sm * granted_multiprocessors(device), cooperative != 0, has_tenants(device)};
 }
 
 // Programmatic dependent launch came with compute capability 9.0.

@@ -76,6 +76,18 @@ RT_DEVICE uint32_t multiprocessor() {
   return n;
 }
 
+// What the guard of a launch needs; nothing else is ordered by it. Both return what was there before.
+RT_DEVICE uint64_t add_gpu(uint64_t* p, uint64_t n) {
+  return atomicAdd(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(n));
+}
+RT_DEVICE uint64_t compare_swap_gpu(uint64_t* p, uint64_t expected, uint64_t v) {
+  return atomicCAS(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(expected),
+                   static_cast<unsigned long long>(v));
+}
+// Between two looks at something that others change.
+RT_DEVICE void relax() { __nanosleep(100); }
+RT_DEVICE void fence_system() { __threadfence_system(); }
+
 // Shared memory keeps what the last rTask left; the emulator makes that visible.
 RT_DEVICE void poison(char*, int, int) {}
 

@@ -4,7 +4,9 @@
 
 #include <initializer_list>
 
+#include "rt/delays.cuh"
 #include "rt/device.cuh"
+#include "rt/guard.cuh"
 #include "rt/ring.cuh"
 #include "rt/tables.cuh"
 
@@ -63,9 +65,6 @@ struct Needs {
   static constexpr int kShared = most(0, {Kernels::kShared...});
   static constexpr int kArgsBytes = (most(16, {static_cast<int>(sizeof(typename Kernels::Args))...}) + 15) / 16 * 16;
 };
-
-// Where a debug build's random sleeps are.
-enum class Pause : uint32_t { kWait, kImport, kRTask, kPublish, kLoad };
 
 // Where a vEU stands, for reports.
 struct Place {
@@ -253,21 +252,8 @@ class VEU {
     detail::block_barrier(threads_);
   }
 
-  // Debug builds: sleeps up to 20 µs, mostly not at all, as drawn from the launch's seed. A wait or a
-  // barrier too few, which usual timing hides, then shows as a wrong result.
-  RT_DEVICE void delay(Pause where, uint32_t order) const {
-#if defined(RT_DEBUG)
-    if (l_.delays == 0) return;
-    uint64_t x = l_.delays * 0x9E3779B97F4A7C15ull + (static_cast<uint64_t>(veu_) << 40 | static_cast<uint64_t>(tid_ / 32) << 34) +
-                 (static_cast<uint64_t>(order) << 3 | static_cast<uint32_t>(where));
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBull;
-    x ^= x >> 31;
-    if ((x & 3) == 0) detail::nap(static_cast<uint32_t>((x >> 32) % 20000));
-#else
-    (void)where, (void)order;
-#endif
-  }
+  // Debug builds: sleeps now and then.
+  RT_DEVICE void delay(Pause where, uint32_t order) const { random_pause(l_.delays, where, veu_, order); }
 
   RT_DEVICE uint32_t index() const { return veu_; }
   RT_DEVICE uint32_t segment() const { return l_.segment; }
@@ -405,8 +391,8 @@ class VEU {
     return reinterpret_cast<uint32_t*>(detail::global(c_.bases[m.at >> 56] + (m.at & kRefOffsetMask)));
   }
 
-  // The tag of this launch: none before had it, and words start as zeros.
-  RT_DEVICE uint32_t tag() const { return static_cast<uint32_t>(launches_) + 1; }
+  // The tag of this launch: none before had it, and words start as zeros. In waves nobody polls words.
+  RT_DEVICE uint32_t tag() const { return l_.persistent ? static_cast<uint32_t>(launches_) + 1 : 0; }
 
   // The last warp fetches. Where there are others, they bring operands meanwhile.
   RT_DEVICE bool fetches() const { return tid_ >= threads_ - 32; }
@@ -483,12 +469,14 @@ class VEU {
 template <class Program>
 RT_DEVICE void run_thread(const LaunchArgs<Program::kSpaces>& l) {
   using Layout = SharedLayout<Program>;
+  if (l.guard_ns > 0 && !all_here(l)) return;
   if (Layout::kHasRing && l.stages > 0 && detail::thread_index() >= detail::block_threads() - 32) {
     typename Layout::WeightRing ring(detail::shared_base() + Layout::ring(l.shared), l.stages);
     ring.open(detail::block_threads() - 32);
     // The vEU's own waits are reported; the loader is only held up. It ends a launch that hangs later
     // than they would, and says nothing.
-    Watch watch{Report{}, l.report, 2 * l.patience_ns, ChunkPen(l)};
+    const uint32_t block = static_cast<uint32_t>(detail::block_index());
+    Watch watch{Report{}, l.report, 2 * l.patience_ns, ChunkPen(l), l.delays, l.first_veu + block};
     return load_weights(ring, l.steps, l.ranges[detail::block_index()], l.bases[kWeightsSpace], watch);
   }
   VEU<Program> veu(l);

@@ -19,6 +19,9 @@ enum StatusCode : int {
   kRunFailed = 6,
   kNotResident = 7,
   kInternal = 8,
+  kStuck = 9,
+  kDeviceLost = 10,
+  kNoDevice = 11,
 };
 
 // Thrown inside the library; the C interface turns it into a status and a message.
@@ -98,9 +101,17 @@ enum Mode : int { kAutoMode = 0, kRProgramMode = 1, kWavesMode = 2 };
 
 // How a launch stands to the one before it in the stream.
 enum class LaunchKind {
-  kCooperative,  // an rProgram: all vEUs resident, after everything before
+  kCooperative,  // an rProgram, after everything before: the device starts all vEUs or none
+  kGuarded,      // an rProgram whose vEUs have to make sure that all are there
   kDependent,    // after everything before
   kOverlapping,  // after everything before, but its blocks may come while the launch before it ends
+};
+
+// How an rProgram can be on a device.
+struct Residency {
+  int veus;          // so many of its vEUs at once, on the multiprocessors that are this process's
+  bool cooperative;  // a cooperative launch starts all of them or none
+  bool tenants;      // kernels of other processes run beside this one's (MPS)
 };
 
 struct Options {

@@ -4,6 +4,7 @@
 // stages and for nothing else: the stream of weights does not stop where steps wait for activations.
 #pragma once
 
+#include "rt/delays.cuh"
 #include "rt/device.cuh"
 #include "rt/tables.cuh"
 
@@ -105,6 +106,7 @@ RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const
     for (uint32_t k = 0; k < n; ++k) {
       const Block b = detail::shfl(held, static_cast<int>(k));
       watch.pen.turn(i + k);
+      random_pause(watch.delays, Pause::kLoad, watch.veu, i + k);
       ring.feed(at, weights + 16 * static_cast<size_t>(b.at), b.words, watch);
     }
   }

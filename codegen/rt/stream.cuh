@@ -19,6 +19,7 @@ enum ReportKind : uint32_t {
   kWaitReport = 1,     // for a step or a counter
   kTaggedReport = 2,   // for the tagged word numbered on_order
   kWeightsReport = 3,  // for stage on_order of the ring to be filled that often
+  kAbsentReport = 4,   // no wait: of the expected vEUs only so many came (guard.cuh)
 };
 
 // Whom a watchdog tells about a wait.
@@ -27,6 +28,8 @@ struct Watch {
   Report* to = nullptr;
   uint64_t patience_ns = 0;
   ChunkPen pen = {};
+  uint64_t delays = 0;  // debug builds: seed of the loader's random sleeps
+  uint32_t veu = 0;
 };
 
 // A place in a ring: where a chunk is, and how often that stage was filled before.

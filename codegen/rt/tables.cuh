@@ -35,8 +35,8 @@ struct Wait {
 static_assert(sizeof(Wait) == 8);
 constexpr uint32_t kCounterWait = 0x80000000u;
 
-// Every segment has a step array of its own: a 128-byte line for each vEU and behind them one for each
-// counter. A vEU's line holds its flag, which others poll, and what only it touches: the epoch of its
+// Every rProgram has a step array of its own: a 128-byte line for each vEU, behind them one for each
+// counter, and the guard's. A vEU's line holds its flag, which others poll, and what only it touches: the epoch of its
 // next launch and how many launches there were. All of them only grow. They are in memory, not in the
 // launch's arguments, so that a launch captured into a CUDA graph can be replayed.
 constexpr uint32_t kFlagStride = 16;
@@ -64,6 +64,9 @@ struct LaunchArgs : TraceArgs {
   uint64_t max_steps;      // of any vEU: by this much the epoch grows
   Report* report;          // debug builds
   uint64_t patience_ns;    // debug builds: how long a wait may take
+  uint64_t guard_ns;       // how long the blocks wait for each other before they begin; 0: a cooperative launch needs no guard
+  uint32_t guard_line;     // of the step array
+  uint32_t guard_veus;     // blocks of the launch
   uint64_t delays;         // debug builds: seed of this launch's random sleeps; 0: none
   char* bases[Spaces];
 };

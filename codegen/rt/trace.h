@@ -35,15 +35,15 @@ constexpr uint64_t kMostTraceChunks = RT_TRACE_CHUNKS;
 
 class TraceBuffers {
  public:
-  TraceBuffers(const Model& m, bool persistent) {
+  // Rows for rPrograms' persistent launches, for those of their waves, or for both.
+  TraceBuffers(const Model& m, bool persistent, bool waves) {
     for (int i = 0; i < m.segment_count; ++i) {
       const SegmentRow& seg = m.segments[i];
       segments_.push_back({steps_, seg.step_count});
       launches_.resize(static_cast<size_t>(seg.first_launch + seg.launches));
       steps_ += seg.step_count;
-      const bool whole = seg.kind == kRProgram && persistent;
       for (int k = 0; k < seg.launches; ++k) {
-        if (seg.kind == kRProgram && (k == 0) != whole) continue;
+        if (seg.kind == kRProgram && !(k == 0 ? persistent : waves)) continue;
         const LaunchRow& row = m.launches[seg.first_launch + k];
         const uint64_t blocks = static_cast<uint64_t>(row.grid), left = (kMostTraceChunks - chunk_rows_) / blocks;
         const uint64_t room = static_cast<uint64_t>(row.chunks) < left ? static_cast<uint64_t>(row.chunks) : left;
@@ -102,7 +102,7 @@ class TraceBuffers {
 
 class TraceBuffers {
  public:
-  TraceBuffers(const Model&, bool) {}
+  TraceBuffers(const Model&, bool, bool) {}
   void place(uint32_t, int, TraceArgs&) const {}
   size_t size() const { throw Error{kBadArgument, "the library was built without RT_TRACE"}; }
   void read(char*) const {}

@@ -25,6 +25,8 @@ type RunOptions struct {
 type RunResult struct {
 	Schema  string       `json:"schema"`
 	Engine  string       `json:"engine"`
+	Mode    string       `json:"mode,omitempty"` // how a library's program ran, and why
+	Reason  string       `json:"reason,omitempty"`
 	Outputs []OutputInfo `json:"outputs"`
 	Files   []string     `json:"files,omitempty"`
 }
@@ -59,8 +61,9 @@ func Run(ui *UI, o RunOptions) (r *RunResult, err error) {
 	if err != nil {
 		return nil, err
 	}
-	done("%s", s.engine.describe())
 	r = &RunResult{Schema: "rammerc/run/v1", Engine: s.engine.describe()}
+	r.Mode, r.Reason = s.mode()
+	done("%s", s.how())
 	for _, p := range s.outputs {
 		r.Outputs = append(r.Outputs, describeOutput(p.name, out[p.name]))
 	}

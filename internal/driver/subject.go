@@ -35,6 +35,23 @@ type subject struct {
 	cleanup func()
 }
 
+// mode says how a library's program runs, and why; of other engines there is nothing to say.
+func (s *subject) mode() (mode, reason string) {
+	if l, ok := s.engine.(*library); ok {
+		return l.lib.Launch.Mode, l.lib.Launch.Reason
+	}
+	return "", ""
+}
+
+// how is the engine, with how its program runs.
+func (s *subject) how() string {
+	mode, reason := s.mode()
+	if mode == "" {
+		return s.engine.describe()
+	}
+	return fmt.Sprintf("%s, %s: %s", s.engine.describe(), mode, reason)
+}
+
 func (s *subject) close() error {
 	err := s.engine.close()
 	s.cleanup()

@@ -36,6 +36,8 @@ type VerifyOptions struct {
 type VerifyResult struct {
 	Schema    string       `json:"schema"`
 	Engine    string       `json:"engine"`
+	Mode      string       `json:"mode,omitempty"` // how a library's program ran, and why
+	Reason    string       `json:"reason,omitempty"`
 	Reference string       `json:"reference"`
 	Samples   int          `json:"samples"`
 	Outputs   []OutputDiff `json:"outputs"`
@@ -102,7 +104,8 @@ func (o *VerifyOptions) verify(ui *UI, s *subject) (*VerifyResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	done("%s", count(r.Samples, "sample"))
+	r.Mode, r.Reason = s.mode()
+	done("%s on %s", count(r.Samples, "sample"), s.how())
 	if o.Repeat > 0 {
 		if err := r.repeat(ui, s, samples.at(0), o.Repeat); err != nil {
 			return nil, err

@@ -64,10 +64,10 @@ type Info struct {
 	Load    float64         `json:"load_ms"`   // to load the library
 	Create  float64         `json:"create_ms"` // to make a context, with the driver's start and the weights' upload
 	Build   json.RawMessage `json:"build"`
-	Launch  RunInfo         `json:"run"`
+	Launch  RunInfo         `json:"run"` // after the latest call
 }
 
-// RunInfo says how the context runs.
+// RunInfo says how the context runs. That changes when a device refuses an rProgram.
 type RunInfo struct {
 	Device string `json:"device"`
 	Mode   string `json:"mode"` // "rprogram" or "waves"
@@ -254,6 +254,24 @@ func (l *Lib) request(kind, a, b uint32, inputs [][]byte) ([]byte, error) {
 		}
 		parts = append(parts, inputs[i])
 	}
+	data, err := l.call(parts)
+	if err != nil {
+		return nil, err
+	}
+	return data, l.refresh()
+}
+
+// refresh asks how the context runs by now.
+func (l *Lib) refresh() error {
+	head := binary.LittleEndian.AppendUint32(nil, 6)
+	info, err := l.call([][]byte{append(head, make([]byte, 8)...)})
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(info, &l.Launch)
+}
+
+func (l *Lib) call(parts [][]byte) ([]byte, error) {
 	for _, p := range parts {
 		if _, err := l.in.Write(p); err != nil {
 			return nil, l.crash()
