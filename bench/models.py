@@ -37,6 +37,7 @@ STEPS = {
     "sparse_1": (ROWS, 1, neighbour, False, (8, 32)),
     "sparse_8": (ROWS, 8, neighbour, False, (8, 32)),
     "sparse_64": (ROWS, 64, neighbour, False, (8, 32)),
+    "sparse_256": (ROWS, 256, neighbour, False, (8, 32)),
     "dense": (ROWS, 256, spread, False, (8, 32)),
     "group_8": (8, 256, lambda row: list(range(8)), True, (40, 160)),
 }

@@ -20,6 +20,7 @@ const lab::Measurement kTable[] = {
     {"node_sparse_1", "ns", 9, nodes::sparse_step<1>},
     {"node_sparse_8", "ns", 9, nodes::sparse_step<8>},
     {"node_sparse_64", "ns", 9, nodes::sparse_step<64>},
+    {"node_sparse_256", "ns", 9, nodes::sparse_step<256>},
     {"node_dense", "ns", 9, nodes::dense_step},
     {"node_group_8", "ns", 9, nodes::group_step},
     // What edges take at least.
@@ -29,6 +30,7 @@ const lab::Measurement kTable[] = {
     {"tagged_1", "ns", 0, edges::tagged<1>},
     {"tagged_8", "ns", 0, edges::tagged<8>},
     {"tagged_64", "ns", 0, edges::tagged<64>},
+    {"ring_values", "ns", 0, memory::ring_step},
     {"cluster_8", "ns", 9, edges::cluster<8>},
     {"dram", "B/ns", 0, memory::dram},
     // Chains of products, per step. The ring is so deep that one block fits an SM, or two.

@@ -182,8 +182,7 @@ inline void check(const Chain& c, const char* who, bool transposed) {
   std::exit(1);
 }
 
-// Captures a chain, checks it, and times it: nanoseconds a step, with the host in the way as it is when a
-// library is timed.
+// Captures a chain, checks it, and times it: nanoseconds a step.
 template <class Add>
 Samples timed(const Chain& c, const char* who, bool transposed, Add add) {
   Lab& l = c.lab;
@@ -196,7 +195,7 @@ Samples timed(const Chain& c, const char* who, bool transposed, Add add) {
   LAB_CHECK(cudaGraphLaunch(exec, l.stream()));
   LAB_CHECK(cudaStreamSynchronize(l.stream()));
   check(c, who, transposed);
-  Samples s = l.times(c.steps, [&] { LAB_CHECK(cudaGraphLaunch(exec, l.stream())); }, true);
+  Samples s = l.times(c.steps, [&] { LAB_CHECK(cudaGraphLaunch(exec, l.stream())); });
   LAB_CHECK(cudaGraphExecDestroy(exec));
   LAB_CHECK(cudaGraphDestroy(graph));
   return s;
