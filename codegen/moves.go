@@ -112,7 +112,7 @@ func (s *staging) raise(o staging) {
 }
 
 func (l *layout) addStaging(c *roperator.Candidate) {
-	l.staging.raise(staging{imports: c.ImportArea(), resident: c.Resident != nil})
+	l.staging.raise(staging{imports: c.ImportArea(), resident: c.Inst.Kernel.Resident})
 }
 
 // allStaging covers the models of a bundle.

@@ -56,8 +56,9 @@ type Kernel struct {
 	ThreadsText   string `yaml:"threads"`
 	SharedText    string `yaml:"shared"`
 	RegistersText string `yaml:"registers"`
-	// Resident says that the rKernel keeps its rTask's block of a packed constant on chip over a run of
-	// steps: its class has a struct Resident, load() and compute_rtask() with it (rt/executor.cuh).
+	// Resident says that steps of the rKernel on one vEU are run in a loop that keeps something on chip:
+	// its class has a struct Resident; load() at the start of a run; and for each step prepare(), before
+	// operands have come through the import area, and compute_rtask() (rt/executor.cuh).
 	Resident bool `yaml:"resident,omitempty"`
 	// StreamsText, if there is one, says that the rKernel takes its packed weights from the vEU's ring
 	// (Task::stream), and how many bytes at a time: its kStreamStep, a formula like those above.

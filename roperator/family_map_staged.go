@@ -117,7 +117,8 @@ func (s *stagedMap) candidate(tasks int, m mapSpec) *Candidate {
 	return c
 }
 
-// functor spells the body: what stands at element e of an rTask.
+// functor spells the body: where the operands and results of element e of an rTask are, and what stands
+// there.
 func (s *stagedMap) functor(m mapSpec) (*rkernels.Functor, []float32) {
 	lines, results, scalars := emitExprs(m.roots, func(k int) string { return fmt.Sprintf("x%d", k) })
 	var b strings.Builder
@@ -128,15 +129,27 @@ func (s *stagedMap) functor(m mapSpec) (*rkernels.Functor, []float32) {
 	if len(scalars) > 0 {
 		fmt.Fprintf(&b, " float s[%d];", len(scalars))
 	}
-	b.WriteString(" };\nstatic RT_DEVICE void apply(const rt::Task& t, const Args& a, int e) {\n")
-	for i := range s.ins {
-		fmt.Fprintf(&b, "  const float x%d = t.in[a.in[%d] + e * a.step[%[2]d]];\n", s.leaf[i], i)
+	b.WriteString(" };\nstruct Place {")
+	for _, k := range s.leaf {
+		fmt.Fprintf(&b, " const float* x%d;", k)
+	}
+	fmt.Fprintf(&b, " rt::Outlet out[%d]; };\n", len(s.outs))
+	b.WriteString("static RT_DEVICE void find(const rt::Task& t, const Args& a, int e, Place& p) {\n")
+	for i, k := range s.leaf {
+		fmt.Fprintf(&b, "  p.x%d = t.in + a.in[%d] + e * a.step[%[2]d];\n", k, i)
+	}
+	for i := range s.outs {
+		fmt.Fprintf(&b, "  p.out[%d] = t.outlet(%d + e);\n", i, int64(i)*s.chunk)
+	}
+	b.WriteString("}\nstatic RT_DEVICE void apply(const rt::Task& t, const Args& a, int e, const Place& p) {\n")
+	for _, k := range s.leaf {
+		fmt.Fprintf(&b, "  const float x%d = *p.x%[1]d;\n", k)
 	}
 	for _, line := range lines {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	for i, r := range results {
-		fmt.Fprintf(&b, "  t.put(%d + e, %s);\n", int64(i)*s.chunk, r)
+		fmt.Fprintf(&b, "  t.give(p.out[%d], %d + e, %s);\n", i, int64(i)*s.chunk, r)
 	}
 	b.WriteString("}\n")
 	var notes []string

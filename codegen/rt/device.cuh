@@ -81,6 +81,13 @@ struct alignas(16) float4v {
 
 namespace rt {
 
+// The address that a result is given away to; kind is a MoveKind or one of these.
+enum : uint32_t { kNoOutlet = 0x100, kSeveralOutlets = 0x101 };
+struct Outlet {
+  void* to;
+  uint32_t kind;
+};
+
 // What an rTask knows about where it runs.
 struct Task {
   int tid;             // thread within the rTask: 0 … kThreads-1
@@ -97,6 +104,36 @@ struct Task {
   template <class T>
   RT_DEVICE T* ptr(Ref r) const {
     return reinterpret_cast<T*>(detail::global(bases[r.bits >> 56] + (r.bits & kRefOffsetMask)));
+  }
+
+  // Where result number at goes, found before the result is there.
+  RT_DEVICE Outlet outlet(int at) const {
+    Outlet o{nullptr, kNoOutlet};
+    RT_NO_UNROLL
+    for (int k = 0; k < export_count; ++k) {
+      const Move& m = exports[k];
+      const uint32_t i = static_cast<uint32_t>(at) - m.staged;
+      if (i >= m.count) continue;
+      if (o.kind != kNoOutlet) {
+        o.kind = kSeveralOutlets;
+      } else if (m.kind == kTaggedMove) {
+        o = Outlet{tagged + m.at + static_cast<size_t>(i) * m.step, kTaggedMove};
+      } else {
+        o = Outlet{ptr<uint32_t>(Ref{m.at}) + static_cast<size_t>(i) * m.step, kPlainMove};
+      }
+    }
+    return o;
+  }
+  RT_DEVICE void give(const Outlet& o, int at, float x) const {
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    if (o.kind == kTaggedMove) {
+      detail::store_word(static_cast<uint64_t*>(o.to), static_cast<uint64_t>(tag) << 32 | bits);
+    } else if (o.kind == kPlainMove) {
+      *static_cast<uint32_t*>(o.to) = bits;
+    } else {
+      put(at, x);
+    }
   }
 
   // Gives away result number at: to whoever polls it, to plain memory, or both.

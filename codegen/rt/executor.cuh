@@ -154,7 +154,12 @@ class VEU {
     RT_NO_UNROLL
     for (; i < stop; ++i) {
       prefetch(i);
-      begin(i);
+      await(i);
+      if (in<K>()) {
+        K::prepare(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
+                   static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
+      }
+      import(i);
       if (in<K>()) {
         K::compute_rtask(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
                          static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
@@ -290,11 +295,23 @@ class VEU {
 
   // Everything that has to happen before a step's rTask.
   RT_DEVICE void begin(uint32_t i) {
-    const Step& s = c_.ring[i % c_.kSteps];
+    await(i);
+    import(i);
+  }
+
+  // Waits for the steps that step i waits for: what they wrote is there, and what it polls may not be.
+  RT_DEVICE void await(uint32_t i) {
+    const Step s = c_.ring[i % c_.kSteps];
     const Place p{i - first_, s.op, s.rtask};
     trace_.begin(p.order, p.op, p.rtask);
     if (l_.persistent && s.wait_count > 0) wait(c_.waits[i % c_.kOperands], l_.waits + s.wait_begin, s.wait_count, p);
     trace_.mark(p.order, kReady);
+  }
+
+  // Brings the operands that go through the import area.
+  RT_DEVICE void import(uint32_t i) {
+    const Step s = c_.ring[i % c_.kSteps];
+    const Place p{i - first_, s.op, s.rtask};
     if constexpr (Program::kMoves > 0) {
       if (s.imports > 0) {
         delay(Pause::kImport, p.order);
@@ -409,7 +426,7 @@ class VEU {
   RT_DEVICE void fetch_operands(uint32_t i) {
     if (i >= last_ || !fetches()) return;
     const int lane = tid_ % 32;
-    const Step& s = c_.ring[i % c_.kSteps];
+    const Step s = c_.ring[i % c_.kSteps];
     RT_NO_UNROLL
     for (int w = lane; w < s.args_words; w += 32) {
       cp_async16(c_.args[i % c_.kOperands] + 16 * w, l_.args + s.args + 16 * w);

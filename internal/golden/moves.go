@@ -76,6 +76,7 @@ struct Staged {
     if constexpr (kResident) {
       typename K::Resident kept;
       K::load(u, a.all, rtask, kept);
+      K::prepare(u, a.all, rtask, kept);
       t.sync();
       K::compute_rtask(u, a.all, rtask, kept);
     } else {
@@ -90,7 +91,7 @@ func (s *source) runStaged(c *roperator.Candidate, alias string, offsets []int64
 	if t.area > 8192 {
 		panic("BUG: a case with an import area that is too large for stagedHead")
 	}
-	kernel := fmt.Sprintf("Staged<%s, %t>", alias, c.Resident != nil)
+	kernel := fmt.Sprintf("Staged<%s, %t>", alias, c.Inst.Kernel.Resident)
 	fmt.Fprintf(&s.runs, "  static const %s::Args args = {{%s}, rt::Ref{RT_ARENA(%d)}, %d, %d};\n",
 		kernel, fields(c.Args, offsets), t.at, t.imports, t.exports)
 	fmt.Fprintf(&s.runs, "  return run<%s>(args, %d, mem, task, nullptr);\n}\n", kernel, c.Tasks)

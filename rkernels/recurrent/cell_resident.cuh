@@ -55,6 +55,8 @@ struct CellResident {
     float c;
     uint64_t c_ref;
     int64_t c_row;
+    rt::Outlet out;  // of the step's h, where gates have lanes
+    float added;     // the step's projection likewise
   };
 
   RT_DEVICE static void load(const rt::Task& t, const Args& a, int rtask, Resident& r) {
@@ -86,6 +88,17 @@ struct CellResident {
     for (int k = 0; k < 3; ++k) {
       r.peep[k] = a.has_peep && unit < a.hidden ? rt::ld_const(t.template ptr<const float>(a.peep) + 3 * unit + k) : 0.0f;
     }
+  }
+
+  RT_DEVICE static void prepare(const rt::Task& t, const Args& a, int rtask, Resident& r) {
+    if (!by_gates(a)) return;
+    int b0 = rtask;
+    const int tile = take_digit(b0, a.tiles);
+    b0 *= MB;
+    const int m = t.tid / BN, row = t.tid % BN, u = row / 4, gate = row % 4, unit = tile * kUnits + u;
+    const bool mine = m < MB && b0 + m < a.batch && unit < a.hidden;
+    r.added = mine && a.gates != 0 ? a.projection.read(t, b0 + m, unit * a.gates + gate) : 0.0f;
+    if (mine && gate == 0) r.out = t.outlet(a.out0 + m * kUnits + u);
   }
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask, Resident& r) {
@@ -129,21 +142,20 @@ struct CellResident {
     const int m = t.tid / BN, row = t.tid % BN, u = row / 4, gate = row % 4, unit = tile * kUnits + u;
     const bool mine = m < MB && b0 + m < a.batch && unit < a.hidden;
     const float c0 = mine && gate == 0 ? last_c(t, a, r, b0 + m, unit) : 0.0f;
-    const float added = mine && a.gates != 0 ? a.projection.read(t, b0 + m, unit * a.gates + gate) : 0.0f;
     float sums[MB][C] = {};
     multiply(t, a, r, sums);
     const float* total = add_up(t, sums);
     if (t.tid / 32 * 32 >= MB * BN) return;  // whole warps
-    const float s = total[mine ? m * BN + row : 0] + r.bias[0] + added;
+    const float s = total[mine ? m * BN + row : 0] + r.bias[0] + r.added;
     const float x = gate == 3 ? G::apply(a.g, s) : F::apply(a.f, s);
     const int lane = t.tid % 32 / 4 * 4;
     const float o = rt::shfl(t, x, lane + 1), f = rt::shfl(t, x, lane + 2), g = rt::shfl(t, x, lane + 3);
     if (!mine || gate != 0) return;
     const bool live = !a.has_lens || a.step < t.template ptr<const int32_t>(a.lens)[b0 + m];
     const float c = f * c0 + x * g;
-    next_c(t, a, r, b0 + m, unit, live ? c : c0);
     const float h = live ? o * H::apply(a.act_h, c) : t.in[a.x + m * (a.inputs + a.hidden) + a.inputs + unit];
-    t.put(a.out0 + m * kUnits + u, h);
+    t.give(r.out, a.out0 + m * kUnits + u, h);  // first, others wait for it
+    next_c(t, a, r, b0 + m, unit, live ? c : c0);
     if (a.has_y) t.put(a.y + m * kUnits + u, live ? h : 0.0f);
   }
 
