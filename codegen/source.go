@@ -164,17 +164,17 @@ func (s *source) instanceAliases() {
 	s.printf("\n}  // namespace kernels\n\n")
 }
 
-// arguments writes one array of Args for each instance, an element for each rOperator.
+// arguments writes one array of Args for each instance, an element for each rOperator. Those that the host
+// reads are not const: wherever the address of an element of a constant array is taken, nvcc's front end
+// looks at all of it, and thousands of rOperators would take minutes.
 func (s *source) arguments() {
-	data := "const"
 	if s.opt.Unrolled {
-		data = "RT_DEVICE_DATA const"
 		s.printf("#if defined(__CUDACC__)\n#define RT_DEVICE_DATA __device__\n#else\n#define RT_DEVICE_DATA static\n#endif\n\n")
 		s.printf("// Arguments of the rOperators, for the unrolled program.\n")
-		s.argumentArrays(data, "device_")
+		s.argumentArrays("RT_DEVICE_DATA const", "device_")
 	}
 	s.printf("// Arguments of the rOperators.\n")
-	s.argumentArrays("const", "")
+	s.argumentArrays("static", "")
 }
 
 func (s *source) argumentArrays(data, prefix string) {
