@@ -28,7 +28,17 @@ type Options struct {
 	Emulator fs.FS  // the emulator's headers, cudaemu.Files: they go beside the program
 	// Cost is what one rTask takes by the model, in nanoseconds, for NAME.plan.json; nil leaves it out.
 	Cost     func(*roperator.Candidate) float64
-	Unrolled bool // also print each vEU's steps as straight-line code (Rammer, Figure 9)
+	Tried    []Try // the plans that were compared before this one was chosen, for NAME.plan.json
+	Unrolled bool  // also print each vEU's steps as straight-line code (Rammer, Figure 9)
+}
+
+// Try is a plan that was compared with others.
+type Try struct {
+	Plan       string  `json:"plan"`                  // what kind of plan
+	ModelledUS float64 `json:"modelled_us"`           // by the cost model
+	MeasuredUS float64 `json:"measured_us,omitempty"` // median on the device; 0: it was not timed
+	Problem    string  `json:"problem,omitempty"`     // why not
+	Chosen     bool    `json:"chosen"`
 }
 
 // UnrolledLimit is the most rTasks a program may have to be printed unrolled.

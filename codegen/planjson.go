@@ -41,7 +41,8 @@ func (l *layout) writePlan(w io.Writer) error {
 		Arena   int64  `json:"arena_bytes"`
 		ROps    int    `json:"roperators"`
 		RTasks  int    `json:"rtasks"`
-	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps()})
+		Tried   []Try  `json:"tried,omitempty"`
+	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps(), l.opt.Tried})
 	if err != nil {
 		return err
 	}

@@ -146,16 +146,16 @@ func TestCandidates(t *testing.T) {
 	var names []string
 	texts := map[string]bool{}
 	for _, c := range all {
-		names = append(names, c.Name)
+		names = append(names, c.Kind)
 		if err := vdevice.Verify(c.Plan); err != nil {
-			t.Errorf("%s: %v", c.Name, err)
+			t.Errorf("%s: %v", c.Kind, err)
 		}
 		if texts[string(vdevice.FormatPlan(c.Plan))] {
-			t.Errorf("%s is there twice", c.Name)
+			t.Errorf("%s is there twice", c.Kind)
 		}
 		texts[string(vdevice.FormatPlan(c.Plan))] = true
 		if c.Modelled <= 0 {
-			t.Errorf("%s is modelled to take %v ns", c.Name, c.Modelled)
+			t.Errorf("%s is modelled to take %v ns", c.Kind, c.Modelled)
 		}
 	}
 	if !texts[string(vdevice.FormatPlan(mustSchedule(t, g, spec, Options{})))] || len(all) < 4 {
@@ -167,7 +167,7 @@ func TestCandidates(t *testing.T) {
 	if few, err := Candidates(g, spec, costs, Options{}, 3); err != nil || len(few) != 3 {
 		t.Errorf("%d plans of at most 3, %v", len(few), err)
 	}
-	if only, err := Candidates(g, spec, costs, Options{Plan: PlanWaves}, 8); err != nil || len(only) != 1 || only[0].Name != PlanWaves {
+	if only, err := Candidates(g, spec, costs, Options{Plan: PlanWaves}, 8); err != nil || len(only) != 1 || only[0].Kind != PlanWaves {
 		t.Errorf("%v, %v", only, err)
 	}
 	if !slices.Contains(names, PlanGraph) {
@@ -182,7 +182,7 @@ func TestDearerLaunchesMergeMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	launches := func(dearer float64) int { return p.mixed(dearer).Stats().Launches }
+	launches := func(dearer float64) int { return mixed(dearer)(p).Stats().Launches }
 	if few, many := launches(100), launches(0.01); few != 1 || many != 12 {
 		t.Errorf("%d launches where they are dear, %d where they are cheap", few, many)
 	}

@@ -2,7 +2,6 @@ package schedule
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
 	"github.com/rammerc/rammerc/profiler"
@@ -41,19 +40,28 @@ func (p *planner) scheduler(stays bool) *scheduler {
 	return s
 }
 
-// plan makes a plan of the given kind. The arena is still to be laid out.
-func (p *planner) plan(kind string) *vdevice.Plan {
-	switch kind {
-	case PlanRProgram:
-		return p.rprogram()
-	case PlanWaves:
-		return p.inWaves()
-	case PlanGraph, PlanBase:
-		return p.graph(kind == PlanBase)
-	case PlanParallel:
-		return p.parallel()
+// planKind is a kind of plan. To add one, write a function and a row of the table below.
+type planKind struct {
+	name, doc string
+	make      func(*planner) *vdevice.Plan // its arena is still to be laid out
+	try       int                          // when plans are timed, it is the so manieth to be tried; 0: never
+}
+
+var kinds []planKind
+
+func init() { // some kinds choose among others
+	kinds = []planKind{
+		{PlanAuto, "the fastest of the kinds below: timed where there is a GPU, else by the model", (*planner).best, 0},
+		{PlanRProgram, "all waves in one persistent rProgram", (*planner).rprogram, 4},
+		{PlanWaves, "one launch per wave", (*planner).inWaves, 3},
+		{PlanGraph, "one launch per rOperator, in sequence, whatever the policy", (*planner).graph, 2},
+		{PlanParallel, "one launch per rOperator on several streams, as Opara does", (*planner).parallel, 5},
+		{PlanBase, "RammerBase: as graph, and no launch comes before the one before it has ended", (*planner).base, 0},
+		{PlanMixed, "Algorithm 1: costs decide which waves form an rProgram, and how others are launched", mixed(1), 1},
+		{"mixed-2", "as mixed, where Algorithm 1 counts launches twice: close calls go to rPrograms", mixed(2), 6},
+		{"mixed-half", "as mixed, where Algorithm 1 counts launches half: close calls go to launches", mixed(0.5), 7},
+		{"mixed-4", "as mixed, where Algorithm 1 counts launches four times", mixed(4), 8},
 	}
-	return p.best()
 }
 
 func (p *planner) rprogram() *vdevice.Plan {
@@ -66,15 +74,21 @@ func (p *planner) inWaves() *vdevice.Plan {
 	return s.segments(s.single(p.waves, vdevice.Waves))
 }
 
-func (p *planner) graph(serial bool) *vdevice.Plan {
+func (p *planner) graph() *vdevice.Plan {
 	s := p.scheduler(false)
 	chosen := make([]*choice, len(p.g.Ops))
 	for op := range chosen {
 		chosen[op] = s.pickOne(int32(op), fastest)
 	}
-	seg := s.nodes(vdevice.Graph, allOps(p.g), chosen)
-	seg.Serial = serial
-	return s.ofNodes(seg, chosen)
+	return s.ofNodes(s.nodes(vdevice.Graph, allOps(p.g), chosen), chosen)
+}
+
+func (p *planner) base() *vdevice.Plan {
+	plan := p.graph()
+	for i := range plan.Segments {
+		plan.Segments[i].Serial = true
+	}
+	return plan
 }
 
 // parallel uses the candidates that rOperators have in waves, where they share the device, too.
@@ -90,17 +104,19 @@ func (p *planner) parallel() *vdevice.Plan {
 
 // mixed lets Algorithm 1 decide, launches being as many times as dear as the device's costs say, and
 // launches what it leaves in waves as a parallel graph where that is modelled to be faster.
-func (p *planner) mixed(dearer float64) *vdevice.Plan {
-	s := p.scheduler(true)
-	s.dearer = dearer
-	groups := joinLaunches(s.algorithm1(p.waves))
-	plan := s.segments(groups)
-	for i, g := range groups {
-		if g.kind == vdevice.Waves && len(g.waves) > 1 {
-			plan.Segments[i] = s.faster(plan.Segments[i], g)
+func mixed(dearer float64) func(*planner) *vdevice.Plan {
+	return func(p *planner) *vdevice.Plan {
+		s := p.scheduler(true)
+		s.dearer = dearer
+		groups := joinLaunches(s.algorithm1(p.waves))
+		plan := s.segments(groups)
+		for i, g := range groups {
+			if g.kind == vdevice.Waves && len(g.waves) > 1 {
+				plan.Segments[i] = s.faster(plan.Segments[i], g)
+			}
 		}
+		return plan
 	}
-	return plan
 }
 
 func allOps(g *roperator.Graph) []int32 {
@@ -117,10 +133,9 @@ const clearly = 0.95
 
 // best is the plan that the model prefers.
 func (p *planner) best() *vdevice.Plan {
-	best := p.mixed(1)
+	best := mixed(1)(p)
 	least := p.time(best) * clearly
-	for _, kind := range []string{PlanParallel, PlanGraph} {
-		other := p.plan(kind)
+	for _, other := range []*vdevice.Plan{p.parallel(), p.graph()} {
 		if t := p.time(other); t < least {
 			best, least = other, t
 		}
@@ -141,61 +156,55 @@ func (p *planner) time(plan *vdevice.Plan) float64 {
 
 // Candidate is a plan that may be the fastest.
 type Candidate struct {
-	Name     string // "mixed", "graph", …
+	Kind     string
 	Plan     *vdevice.Plan
 	Modelled float64 // ns
 }
 
-// variants are the plans to try, the most different first. The mixed ones differ in what Algorithm 1
-// decides where it is a close call: it merges waves as if launches were dearer or cheaper.
-var variants = []struct {
-	name string
-	make func(*planner) *vdevice.Plan
-}{
-	{"mixed", func(p *planner) *vdevice.Plan { return p.mixed(1) }},
-	{PlanGraph, func(p *planner) *vdevice.Plan { return p.graph(false) }},
-	{PlanWaves, (*planner).inWaves},
-	{PlanRProgram, (*planner).rprogram},
-	{PlanParallel, (*planner).parallel},
-	{"mixed, launches twice as dear", func(p *planner) *vdevice.Plan { return p.mixed(2) }},
-	{"mixed, launches half as dear", func(p *planner) *vdevice.Plan { return p.mixed(0.5) }},
-	{"mixed, launches four times as dear", func(p *planner) *vdevice.Plan { return p.mixed(4) }},
-}
-
-// Candidates makes up to most different plans to measure. The first is what Schedule makes for PlanAuto;
-// for another kind of plan in opt it is the only one.
+// Candidates makes up to most different plans to measure, the most different kinds first. The first is
+// what Schedule makes; for a kind of plan other than PlanAuto it is the only one. Errors are Schedule's.
 func Candidates(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, opt Options, most int) ([]Candidate, error) {
-	first, err := Schedule(g, spec, costs, opt)
+	p, kind, err := plannerFor(g, spec, costs, opt)
 	if err != nil {
 		return nil, err
 	}
-	policy, err := findPolicy(opt.Policy)
-	if err != nil {
-		return nil, err
+	first := p.laidOut(kind.make(p))
+	out := []Candidate{{Kind: kind.name, Plan: first, Modelled: p.time(first)}}
+	if kind.name != PlanAuto || most <= 1 {
+		return out, nil
 	}
-	p, err := newPlanner(g, spec, costs, policy)
-	if err != nil {
-		return nil, err
-	}
-	kind, err := findPlan(opt.Plan)
-	if err != nil {
-		return nil, err
-	}
-	out := []Candidate{{Name: kind, Plan: first, Modelled: p.time(first)}}
 	texts := [][]byte{vdevice.FormatPlan(first)}
-	for _, v := range variants {
-		if kind != PlanAuto || len(out) >= most {
+	for _, v := range toTry() {
+		if len(out) >= most {
 			break
 		}
-		plan := v.make(p)
-		vdevice.LayoutArena(plan)
+		plan := p.laidOut(v.make(p))
 		text := vdevice.FormatPlan(plan)
-		if k := slices.IndexFunc(texts, func(t []byte) bool { return bytes.Equal(t, text) }); k < 0 {
+		k := slices.IndexFunc(texts, func(t []byte) bool { return bytes.Equal(t, text) })
+		switch {
+		case k < 0:
 			texts = append(texts, text)
-			out = append(out, Candidate{Name: v.name, Plan: plan, Modelled: p.time(plan)})
-		} else if k == 0 && out[0].Name == PlanAuto {
-			out[0].Name = fmt.Sprintf("%s (%s)", v.name, PlanAuto)
+			out = append(out, Candidate{Kind: v.name, Plan: plan, Modelled: p.time(plan)})
+		case k == 0 && out[0].Kind == PlanAuto:
+			out[0].Kind = v.name
 		}
 	}
 	return out, nil
+}
+
+// toTry lists the kinds to measure, in their order.
+func toTry() []planKind {
+	var out []planKind
+	for _, k := range kinds {
+		if k.try > 0 {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b planKind) int { return a.try - b.try })
+	return out
+}
+
+func (p *planner) laidOut(plan *vdevice.Plan) *vdevice.Plan {
+	vdevice.LayoutArena(plan)
+	return plan
 }

@@ -31,19 +31,34 @@ func Policies() []Policy {
 	}
 }
 
-// Kinds of plan.
+// Kinds of plan that other packages name.
 const (
-	PlanAuto     = "auto"     // costs decide which waves form an rProgram (Algorithm 1) and how others are launched
-	PlanRProgram = "rprogram" // all waves in one persistent rProgram
-	PlanWaves    = "waves"    // one launch per wave
-	PlanGraph    = "graph"    // one launch per rOperator, in sequence, whatever the policy
-	PlanParallel = "parallel" // one launch per rOperator on several streams, as Opara does
-	PlanBase     = "base"     // RammerBase: as graph, and no launch comes before the one before it has ended
+	PlanAuto     = "auto"
+	PlanRProgram = "rprogram"
+	PlanWaves    = "waves"
+	PlanGraph    = "graph"
+	PlanParallel = "parallel"
+	PlanBase     = "base"
+	PlanMixed    = "mixed"
 )
 
 // Plans lists the kinds of plan; the first is the default.
 func Plans() []string {
-	return []string{PlanAuto, PlanRProgram, PlanWaves, PlanGraph, PlanParallel, PlanBase}
+	out := make([]string, len(kinds))
+	for i, k := range kinds {
+		out[i] = k.name
+	}
+	return out
+}
+
+// PlanDoc says what a kind of plan is.
+func PlanDoc(name string) string {
+	for _, k := range kinds {
+		if k.name == name {
+			return k.doc
+		}
+	}
+	return ""
 }
 
 // Options are the user's choices. Empty fields mean the default.
@@ -55,21 +70,25 @@ type Options struct {
 // Schedule makes a plan for g on spec and places its buffers. The result depends on nothing but the
 // arguments. Errors are rOperators none of whose candidates fits the device, and unknown options.
 func Schedule(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, opt Options) (*vdevice.Plan, error) {
-	policy, err := findPolicy(opt.Policy)
+	plans, err := Candidates(g, spec, costs, opt, 1)
 	if err != nil {
 		return nil, err
+	}
+	return plans[0].Plan, nil
+}
+
+// plannerFor looks up what opt names.
+func plannerFor(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, opt Options) (*planner, *planKind, error) {
+	policy, err := findPolicy(opt.Policy)
+	if err != nil {
+		return nil, nil, err
 	}
 	kind, err := findPlan(opt.Plan)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all, err := newPlanner(g, spec, costs, policy)
-	if err != nil {
-		return nil, err
-	}
-	plan := all.plan(kind)
-	vdevice.LayoutArena(plan)
-	return plan, nil
+	p, err := newPlanner(g, spec, costs, policy)
+	return p, kind, err
 }
 
 func findPolicy(name string) (Policy, error) {
@@ -83,13 +102,13 @@ func findPolicy(name string) (Policy, error) {
 	return Policy{}, unknownOption("policy", name, names)
 }
 
-func findPlan(name string) (string, error) {
-	for _, p := range Plans() {
-		if p == name || name == "" {
-			return p, nil
+func findPlan(name string) (*planKind, error) {
+	for i := range kinds {
+		if kinds[i].name == name || name == "" {
+			return &kinds[i], nil
 		}
 	}
-	return "", unknownOption("plan", name, Plans())
+	return nil, unknownOption("plan", name, Plans())
 }
 
 func unknownOption(what, name string, known []string) error {

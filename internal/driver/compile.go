@@ -30,6 +30,7 @@ type CompileOptions struct {
 	Policy   string
 	Emit     string   // EmitAll, EmitSources, EmitLibrary
 	Style    string   // StyleTable, StyleUnrolled
+	Tries    int      // most plans to build and time with PlanAuto and a GPU; below 2 the model decides
 	Offline  bool     // no GPU is asked
 	Verify   bool     // run the result against ir/eval before saying success
 	Check    bool     // verifiers between all stages
@@ -39,6 +40,7 @@ type CompileOptions struct {
 	Code     bool     // tell the machine code of each rKernel instance
 	Trace    bool     // build so that every vEU records what it does
 	Sanitize bool     // build the emulated library with ThreadSanitizer
+	lab      *bench   // times plans instead of the GPU at hand
 	Command  []string // command line, kept in the dump
 }
 
@@ -51,7 +53,8 @@ type Compiled struct {
 	Device    string             `json:"device"`
 	Artefacts []string           `json:"artefacts"`
 	Summary   Summary            `json:"summary"`
-	Code      []InstanceCode     `json:"code,omitempty"` // with --code, the largest first
+	Tried     []codegen.Try      `json:"tried,omitempty"` // plans that were timed to choose one
+	Code      []InstanceCode     `json:"code,omitempty"`  // with --code, the largest first
 	Timings   []Timing           `json:"timings"`
 	Warnings  []*diag.Diagnostic `json:"warnings,omitempty"`
 	Verified  string             `json:"verified,omitempty"` // the engine that --verify compared with ir/eval
@@ -83,6 +86,7 @@ type compilation struct {
 	spec    *vdevice.Spec
 	summary Summary
 	cost    func(*roperator.Candidate) float64 // of one rTask, in nanoseconds
+	tried   []codegen.Try
 	dump    *dump.Dir
 }
 
@@ -173,25 +177,49 @@ func (c *compilation) schedule(ui *UI) error {
 	done := ui.Stage("schedule")
 	costs := model.New(spec, ops)
 	c.cost = costs.TaskTime
-	c.plan, err = schedule.Schedule(ops, spec, costs, schedule.Options{Plan: opt.Plan, Policy: opt.Policy})
+	plans, bench, err := c.candidates(ops, costs)
 	if err != nil {
 		return locate(err, opt.Path)
 	}
-	c.summary = summarise(c.plan, func(t vdevice.Task) float64 {
-		return costs.TaskTime(ops.Ops[t.Op].Candidates[c.plan.Pick[t.Op]])
-	})
-	done("%s on %s, %s, %s, %.1f µs predicted", count(c.summary.RTasks, "rTask"), count(c.summary.VEUs, "vEU"),
-		count(c.summary.Waits, "wait"), count(c.summary.Segments, "segment"), c.summary.PredictedUS)
-	text := func() ([]byte, error) { return vdevice.FormatPlan(c.plan), nil }
-	if err := c.dump.Write("schedule", opt.Policy, "rprog", text); err != nil {
-		return err
+	c.choose(plans[0])
+	c.describe(done)
+	for i, p := range plans {
+		name := opt.Policy
+		if i > 0 {
+			name = p.Kind
+		}
+		text := func() ([]byte, error) { return vdevice.FormatPlan(p.Plan), nil }
+		if err := c.dump.Write("schedule", name, "rprog", text); err != nil {
+			return err
+		}
 	}
 	done = ui.Stage("verify")
-	if err := vdevice.Verify(c.plan); err != nil {
-		panic("BUG: the schedule breaks its own rules: " + err.Error())
+	for _, p := range plans {
+		if err := vdevice.Verify(p.Plan); err != nil {
+			panic("BUG: the schedule breaks its own rules: " + err.Error())
+		}
 	}
 	done("every read-after-write, write-after-read and write-after-write is ordered")
+	if len(plans) > 1 {
+		best, err := c.try(ui, bench, plans)
+		if err != nil {
+			return err
+		}
+		c.choose(plans[best])
+	}
 	return nil
+}
+
+// choose takes a plan.
+func (c *compilation) choose(p schedule.Candidate) {
+	c.plan = p.Plan
+	c.summary = summarise(c.plan, p.Modelled)
+}
+
+// describe ends the stage schedule.
+func (c *compilation) describe(done func(string, ...any)) {
+	done("%s on %s, %s, %s, %.1f µs predicted", count(c.summary.RTasks, "rTask"), count(c.summary.VEUs, "vEU"),
+		count(c.summary.Waits, "wait"), count(c.summary.Segments, "segment"), c.summary.PredictedUS)
 }
 
 // lower cuts the graph into rOperators.
@@ -298,7 +326,7 @@ func (c *compilation) write(ui *UI, out *outDir) (*Compiled, error) {
 	if r.Library != "" {
 		r.Library = filepath.Join(c.opt.Out, filepath.Base(r.Library))
 	}
-	r.Timings, r.Warnings = ui.Timings, ui.Warnings
+	r.Timings, r.Warnings, r.Tried = ui.Timings, ui.Warnings, c.tried
 	return r, nil
 }
 
@@ -307,7 +335,7 @@ func (c *compilation) emit(ui *UI, dir string, r *Compiled) error {
 	done := ui.Stage("emit")
 	err := codegen.Emit(c.plan, codegen.Options{
 		Name: c.opt.name(), Version: Version().Version, Model: filepath.Base(c.opt.Path), Unrolled: c.opt.Style == StyleUnrolled,
-		Emulator: cudaemu.Files, Cost: c.cost,
+		Emulator: cudaemu.Files, Tried: c.tried, Cost: c.cost,
 	}, codegen.Dir(dir))
 	if err != nil {
 		return locate(err, c.opt.Path)
