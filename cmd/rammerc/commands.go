@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -47,14 +48,23 @@ when there are any.`,
 func (a *app) inspectCommand() *cobra.Command {
 	var o driver.ModelOptions
 	cmd := &cobra.Command{
-		Use:   "inspect MODEL",
-		Short: "Show inputs, outputs, dims, operators, parameters, arithmetic, and what the passes leave",
-		Long: `inspect reads the model and says what is in it. Dims may be open; when all are bound it also runs the
-passes and shows what each leaves.`,
+		Use:   "inspect MODEL|LIBDIR",
+		Short: "Show what is in a model, or what a library's plan is made of",
+		Long: `inspect reads a model and shows inputs, outputs, dims, operators, parameters and arithmetic. Dims may be
+open; when all are bound it also runs the passes and shows what each leaves. Of a library directory it shows
+the segments of the plan, and which plans were timed before this one was chosen.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Path = args[0]
 			a.ui.Quiet = true
+			if info, err := os.Stat(o.Path); err == nil && info.IsDir() {
+				r, err := driver.InspectLibrary(a.ui, o.Path)
+				if err != nil {
+					return err
+				}
+				a.emit(cmd, r, r.Text)
+				return nil
+			}
 			r, err := driver.Inspect(a.ui, o)
 			if err != nil {
 				return err

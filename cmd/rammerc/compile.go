@@ -19,6 +19,8 @@ func (a *app) compileCommand() *cobra.Command {
 emits a library: NAME.cu, NAME.h, NAME.weights, bindings, and libNAME.so where nvcc (or, for --target emu,
 a C++20 compiler) is at hand.
 
+Kinds of plan (--plan):
+` + planKinds() + `
 Nothing is written when the model cannot be compiled. An existing directory is only written to when it
 holds the same library or nothing.`,
 		Example: `  rammerc compile model.onnx -o out --verify
@@ -45,6 +47,14 @@ holds the same library or nothing.`,
 	f.IntVar(&o.Tries, "tries", driver.DefaultTries, "with --plan auto and a GPU at hand: how many plans to build and time on it at most; 1 leaves the choice to the model")
 	f.BoolVar(&o.Verify, "verify", false, "run the result against the evaluator before saying success")
 	return cmd
+}
+
+func planKinds() string {
+	text := ""
+	for _, p := range driver.Plans() {
+		text += fmt.Sprintf("  %-11s %s\n", p, driver.PlanDoc(p))
+	}
+	return text
 }
 
 // deviceFlags say what to compile for.

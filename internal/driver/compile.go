@@ -66,6 +66,7 @@ type Summary struct {
 	ROperators  int     `json:"roperators"`
 	RTasks      int     `json:"rtasks"`
 	Segments    int     `json:"segments"`
+	Launches    int     `json:"launches"` // kernel launches of an inference
 	Waits       int     `json:"waits"`
 	VEUs        int     `json:"veus"`
 	Instances   int     `json:"instances"`
@@ -219,7 +220,7 @@ func (c *compilation) choose(p schedule.Candidate) {
 // describe ends the stage schedule.
 func (c *compilation) describe(done func(string, ...any)) {
 	done("%s on %s, %s, %s, %.1f µs predicted", count(c.summary.RTasks, "rTask"), count(c.summary.VEUs, "vEU"),
-		count(c.summary.Waits, "wait"), count(c.summary.Segments, "segment"), c.summary.PredictedUS)
+		count(c.summary.Waits, "wait"), segmentCount(c.summary), c.summary.PredictedUS)
 }
 
 // lower cuts the graph into rOperators.

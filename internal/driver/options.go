@@ -58,6 +58,9 @@ func PolicyNames() []string {
 // Plans lists the kinds of plan.
 func Plans() []string { return schedule.Plans() }
 
+// PlanDoc says what a kind of plan is.
+func PlanDoc(name string) string { return schedule.PlanDoc(name) }
+
 // Emits lists what compilation can produce.
 func Emits() []string { return []string{EmitAll, EmitSources, EmitLibrary} }
 

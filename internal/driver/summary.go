@@ -10,10 +10,19 @@ import (
 func summarise(p *vdevice.Plan, ns float64) Summary {
 	st := p.Stats()
 	return Summary{
-		ROperators: st.ROperators, RTasks: st.RTasks, Segments: st.Segments, Waits: st.Waits,
+		ROperators: st.ROperators, RTasks: st.RTasks, Segments: st.Segments, Launches: st.Launches, Waits: st.Waits,
 		VEUs: p.Spec.VEUs(), Instances: st.Instances, ArenaBytes: st.ArenaBytes,
 		PredictedUS: ns / 1000,
 	}
+}
+
+// segmentCount prints "1 segment" or "3 segments in 7 launches".
+func segmentCount(s Summary) string {
+	text := count(s.Segments, "segment")
+	if s.Launches > s.Segments {
+		text += " in " + launchCount(s.Launches)
+	}
+	return text
 }
 
 // SummaryLines tells people what was made.
@@ -22,7 +31,7 @@ func (r *Compiled) SummaryLines() []string {
 	lines := []string{
 		fmt.Sprintf("%s for %s (%s): %s, %s on %s, %s, %s; %.1f µs predicted",
 			r.Name, r.Target, r.Device, count(s.ROperators, "rOperator"), count(s.RTasks, "rTask"), count(s.VEUs, "vEU"),
-			count(s.Segments, "segment"), count(s.Waits, "wait"), s.PredictedUS),
+			segmentCount(s), count(s.Waits, "wait"), s.PredictedUS),
 	}
 	code := count(s.Instances, "kernel instance")
 	if s.CodeBytes > 0 {
