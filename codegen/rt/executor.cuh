@@ -153,13 +153,20 @@ class VEU {
     trace_.mark(i - first_, kLoaded);
     RT_NO_UNROLL
     for (; i < stop; ++i) {
-      prefetch(i);
-      await(i);
+      now_ = i;
+      // Where the last warp takes no part in rTasks, it fetches while the others are at the step.
+      constexpr bool kApart = K::kFreeWarp && !kTraced;
+      if (!kApart || c_.ring[i % c_.kSteps].wait_count > 0) await(i);
+      if (!kApart || fetches()) prefetch(i);
+      if (kApart && fetches()) {
+        end(i);
+        continue;
+      }
       if (in<K>()) {
         K::prepare(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
                    static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
       }
-      import(i);
+      import(i, kApart);
       if (in<K>()) {
         K::compute_rtask(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
                          static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
@@ -308,8 +315,8 @@ class VEU {
     trace_.mark(p.order, kReady);
   }
 
-  // Brings the operands that go through the import area.
-  RT_DEVICE void import(uint32_t i) {
+  // Brings the operands that go through the import area; apart: without the warp that fetches.
+  RT_DEVICE void import(uint32_t i, bool apart = false) {
     const Step s = c_.ring[i % c_.kSteps];
     const Place p{i - first_, s.op, s.rtask};
     if constexpr (Program::kMoves > 0) {
@@ -322,7 +329,11 @@ class VEU {
             import_plain(m, at, stride);
           }
         });
-        detail::block_barrier(threads_);
+        if (apart) {
+          detail::movers_barrier(threads_ - 32);
+        } else {
+          detail::block_barrier(threads_);
+        }
       }
     }
     delay(Pause::kRTask, p.order);

@@ -116,6 +116,13 @@ class ChunkPen {
   mutable uint32_t last_ = 0xffffffff;  // chunk that the rTask has
 };
 
+// The thread that writes the trace must come by at every step.
+#if defined(RT_TRACE)
+constexpr bool kTraced = true;
+#else
+constexpr bool kTraced = false;
+#endif
+
 // One thread's view of the trace. The thread that publishes steps writes it: what it says is in its own order,
 // and a step it calls computed nobody saw before.
 class Tracer {

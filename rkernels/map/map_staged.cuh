@@ -18,6 +18,7 @@ struct MapStaged {
   };
   static constexpr int kThreads = THREADS;
   static constexpr int kShared = 0;
+  static constexpr bool kFreeWarp = true;
 
   struct Resident {
     typename Body::Place place;

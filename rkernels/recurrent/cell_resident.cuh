@@ -16,6 +16,7 @@ namespace rk {
 template <int Kind, int MB, int C, int LK, int SR, int SS, class F, class G, class H>
 struct CellResident {
   static constexpr int kThreads = 256;
+  static constexpr bool kFreeWarp = false;
   static constexpr int kWarps = kThreads / 32, LC = 32 / LK, BN = kWarps * LC * C;
   static constexpr int kStep = LK * 4;
   static constexpr int kSumBytes = 4 * MB * BN;
@@ -55,8 +56,7 @@ struct CellResident {
     float c;
     uint64_t c_ref;
     int64_t c_row;
-    rt::Outlet out;  // of the step's h, where gates have lanes
-    float added;     // the step's projection likewise
+    float added;  // the step's projection, where gates have lanes
   };
 
   RT_DEVICE static void load(const rt::Task& t, const Args& a, int rtask, Resident& r) {
@@ -98,7 +98,6 @@ struct CellResident {
     const int m = t.tid / BN, row = t.tid % BN, u = row / 4, gate = row % 4, unit = tile * kUnits + u;
     const bool mine = m < MB && b0 + m < a.batch && unit < a.hidden;
     r.added = mine && a.gates != 0 ? a.projection.read(t, b0 + m, unit * a.gates + gate) : 0.0f;
-    if (mine && gate == 0) r.out = t.outlet(a.out0 + m * kUnits + u);
   }
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask, Resident& r) {
@@ -154,7 +153,7 @@ struct CellResident {
     const bool live = !a.has_lens || a.step < t.template ptr<const int32_t>(a.lens)[b0 + m];
     const float c = f * c0 + x * g;
     const float h = live ? o * H::apply(a.act_h, c) : t.in[a.x + m * (a.inputs + a.hidden) + a.inputs + unit];
-    t.give(r.out, a.out0 + m * kUnits + u, h);  // first, others wait for it
+    t.put(a.out0 + m * kUnits + u, h);  // first, others wait for it
     next_c(t, a, r, b0 + m, unit, live ? c : c0);
     if (a.has_y) t.put(a.y + m * kUnits + u, live ? h : 0.0f);
   }
