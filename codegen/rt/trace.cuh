@@ -50,6 +50,13 @@ struct TraceChunk {
 };
 static_assert(sizeof(TraceChunk) == 64);
 
+// The thread that writes the trace must come by at every step.
+#if defined(RT_TRACE)
+constexpr bool kTraced = true;
+#else
+constexpr bool kTraced = false;
+#endif
+
 #if defined(RT_TRACE)
 
 // Where a launch keeps its rows.
@@ -115,13 +122,6 @@ class ChunkPen {
   uint32_t step_ = 0, dropped_ = 0;
   mutable uint32_t last_ = 0xffffffff;  // chunk that the rTask has
 };
-
-// The thread that writes the trace must come by at every step.
-#if defined(RT_TRACE)
-constexpr bool kTraced = true;
-#else
-constexpr bool kTraced = false;
-#endif
 
 // One thread's view of the trace. The thread that publishes steps writes it: what it says is in its own order,
 // and a step it calls computed nobody saw before.
