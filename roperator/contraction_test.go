@@ -112,16 +112,34 @@ func TestPackedColumnsAreAPermutation(t *testing.T) {
 	}
 }
 
-func TestSplitsKeepTilesBusyOnly(t *testing.T) {
-	one := func(tileShape) int64 { return 1 }
-	many := func(tileShape) int64 { return 200 }
+// TestSplits: sums are split where that fills the rounds of a wide device, and not where little is left to
+// do between taking a tile up and adding it.
+func TestSplits(t *testing.T) {
 	for _, c := range []struct {
-		tasks func(tileShape) int64
-		k     int64
-		want  int64
-	}{{one, 4096, 32}, {one, 300, 1}, {many, 4096, 1}, {one, 1 << 20, 264}} {
-		if got := splitsFor(tileShapes, c.tasks, c.k); got != c.want {
-			t.Errorf("splits of k = %d: %d, want %d", c.k, got, c.want)
+		name       string
+		m, n, k    int64
+		split      bool
+		leastShare float64 // of the rounds, by the shape that fills them best
+	}{
+		{"one tile, a long sum", 16, 64, 1 << 16, true, 0.9},
+		{"one tile, a short sum", 16, 64, 300, false, 0},
+		{"many tiles", 2048, 2048, 4096, false, 0},
+		{"a round that is not full", 32, 6075, 7392, true, 0.9},
+		{"a matrix of many elements and a short sum", 96, 1024, 512, false, 0},
+	} {
+		shapes := usefulShapes(c.m, c.n)
+		tasks := func(s tileShape) int64 { return tileCount(c.m, s.bm) * tileCount(c.n, s.bn) }
+		splits := splitsFor(shapes, tasks, c.k, c.m*c.n)
+		if (splits > 1) != c.split {
+			t.Errorf("%s: %d splits", c.name, splits)
+		}
+		share := 0.0
+		for _, s := range shapes {
+			n := tasks(s) * splits
+			share = max(share, float64(n)/float64(tileCount(n, wideDevice)*wideDevice))
+		}
+		if share < c.leastShare {
+			t.Errorf("%s: %d splits fill %.2f of the rounds", c.name, splits, share)
 		}
 	}
 }

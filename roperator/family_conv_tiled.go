@@ -49,7 +49,7 @@ func (b *Builder) addImplicitGemm(g *Group, c *convolution) error {
 	tasks := func(s tileShape) int64 {
 		return c.images * c.groups * tileCount(c.outC, s.bm) * tileCount(c.positions(), s.bn)
 	}
-	splits := splitsFor(shapes, tasks, c.inC*c.taps())
+	splits := splitsFor(shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.shape))
 	b.addSplit(g, c.kind, c.tail, splits, func(t *tail, splits int64) []*Candidate {
 		var out []*Candidate
 		packed := map[[3]int64]View{}
@@ -158,7 +158,7 @@ func (c *convolution) inputBytes(box func(task int, lo, hi []int64)) float64 {
 // tileWork is the work of an rTask with packed constants on the left.
 func tileWork(s tileShape, m, n, depth int64, t *tail, readBytes float64) Work {
 	w := Work{
-		Flops:      2 * float64(s.bm*s.bn*depth),
+		Flops: 2 * float64(s.bm*s.bn*depth), SharedBytes: s.sharedBytes(depth),
 		ConstBytes: 4 * float64(s.bm*depth),
 		WriteBytes: 4 * float64(min(s.bm, m)*min(s.bn, n)),
 	}

@@ -134,7 +134,7 @@ func joins(views []View, from, d int) bool {
 // addGemm adds the tiled product, in two steps when too few rTasks would share a long sum.
 func (b *Builder) addGemm(g *Group, p product) {
 	tasks := func(s tileShape) int64 { return ir.Count(p.batch) * tileCount(p.m, s.bm) * tileCount(p.n, s.bn) }
-	splits := splitsFor(usefulShapes(p.m, p.n), tasks, p.k)
+	splits := splitsFor(usefulShapes(p.m, p.n), tasks, p.k, ir.Count(p.tail.shape))
 	b.addSplit(g, p.kind, p.tail, splits, func(t *tail, splits int64) []*Candidate {
 		return b.gemmCandidates(p, t, splits)
 	})
@@ -194,7 +194,7 @@ func (c *gemmCandidate) build(pro *rkernels.Functor, proArgs rkernels.Struct) *C
 		splits: c.splits, kSplit: splitK * s.bk}
 	depth := float64(min(splitK*s.bk, tk*s.bk))
 	work := Work{
-		Flops:      2 * float64(s.bm*s.bn) * depth,
+		Flops: 2 * float64(s.bm*s.bn) * depth, SharedBytes: s.sharedBytes(int64(depth)),
 		WriteBytes: 4 * float64(min(s.bm, p.m)*min(s.bn, p.n)),
 	}
 	work.ReadBytes = work.WriteBytes / 4 * c.tail.bytesPerElement()

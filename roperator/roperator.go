@@ -80,6 +80,8 @@ type Work struct {
 	ConstBytes float64 // constants one rTask reads
 	ReadBytes  float64 // produced data one rTask reads
 	WriteBytes float64
+	// SharedBytes is what its threads read of shared memory, each for itself; 0 where that bounds nothing.
+	SharedBytes float64
 }
 
 // Candidate is one way to carry out an rOperator: an rKernel instance with its arguments.

@@ -1,17 +1,30 @@
 package roperator
 
-import "github.com/rammerc/rammerc/ir"
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+)
 
 // tileShape binds the tile parameters that gemm_tiled, conv_tiled and conv_pointwise share.
 type tileShape struct{ bm, bn, bk, tm, tn, kg, st int64 }
 
-// tileShapes go from few rTasks to many. All have 256 threads and at most 48 KB of shared memory.
+// tileShapes go from few rTasks to many. All have 256 threads; those whose threads own 8×8 elements read
+// half as much of shared memory for each multiplication, and have up to 64 KB of it, the others 48.
 var tileShapes = []tileShape{
+	{128, 128, 16, 8, 8, 1, 3},
+	{64, 128, 16, 8, 8, 2, 3},
+	{32, 128, 32, 8, 8, 4, 3},
 	{64, 64, 16, 4, 4, 1, 4},
 	{128, 64, 16, 8, 4, 1, 3},
 	{32, 64, 32, 4, 4, 2, 3},
 	{32, 32, 32, 4, 4, 4, 4},
 	{16, 64, 32, 4, 4, 4, 4},
+}
+
+// sharedBytes is what the threads of an rTask read of shared memory to multiply k deep.
+func (s tileShape) sharedBytes(k int64) float64 {
+	return 4 * float64(s.bm*s.bn*k) * (1/float64(s.tm) + 1/float64(s.tn))
 }
 
 func (s tileShape) params() []any { return []any{s.bm, s.bn, s.bk, s.tm, s.tn, s.kg, s.st} }
@@ -61,25 +74,50 @@ func loadMode(v View, row, col int) int64 {
 	return loadByRow
 }
 
+// Whether a sum is worth splitting has to be settled before the device is known. So it is weighed for a
+// device with wideDevice rTasks at once, each of which multiplies wideRate pairs a nanosecond and reads so
+// many bytes of shared memory or of L2; about an H100.
 const (
-	// wideDevice is how many rTasks at once make a device busy. It decides only whether a sum is worth
-	// splitting, which has to be settled before the device is known.
 	wideDevice = 132
+	wideRate   = 165.0
+	wideShared = 225.0
+	wideL2     = 45.0
+	// wideStart is what an rTask takes beside, wideSum what another rOperator that adds up takes beside
+	// moving the partial sums; in nanoseconds.
+	wideStart, wideSum = 1000.0, 2000.0
 	// leastSplit is the shortest sum worth an rTask of its own.
 	leastSplit = 128
+	// leastGain is the part of its time that splitting must save.
+	leastGain = 0.1
 )
 
-// splitsFor decides over how many rTasks the sum of a tile is spread: one, unless even the finest shape
-// leaves half of a wide device idle over a long sum.
-func splitsFor(shapes []tileShape, tasks func(s tileShape) int64, k int64) int64 {
-	finest := int64(1)
+// splitsFor decides over how many rTasks the sum of a tile is spread: more than one where tiles are too few
+// for a wide device, or so few that its last round is half empty, and sums long enough to make up for
+// adding them up. results is the number of elements of the result.
+func splitsFor(shapes []tileShape, tasks func(s tileShape) int64, k, results int64) int64 {
+	best, least := int64(1), wideTime(shapes, tasks, k, results, 1)*(1-leastGain)
+	for n := int64(2); n <= min(k/leastSplit, 2*wideDevice); n++ {
+		if t := wideTime(shapes, tasks, k, results, n); t < least {
+			best, least = n, t
+		}
+	}
+	return best
+}
+
+// wideTime is how long the best shape takes on a wide device with so many splits.
+func wideTime(shapes []tileShape, tasks func(s tileShape) int64, k, results, splits int64) float64 {
+	least := math.Inf(1)
+	depth := tileCount(k, splits)
 	for _, s := range shapes {
-		finest = max(finest, tasks(s))
+		multiply := float64(s.bm*s.bn*depth) / wideRate
+		move := 4 * float64((s.bm+s.bn)*depth) / wideL2
+		t := wideStart + max(multiply, move, s.sharedBytes(depth)/wideShared)
+		least = min(least, t*float64(tileCount(tasks(s)*splits, wideDevice)))
 	}
-	if finest > wideDevice/2 || k < 4*leastSplit {
-		return 1
+	if splits > 1 {
+		least += wideSum + 8*float64(results*splits)/(wideDevice*wideL2)
 	}
-	return max(1, min(2*wideDevice/finest, k/leastSplit))
+	return least
 }
 
 // addSplit adds a contraction whose candidates make gives for a tail and a number of splits: directly,

@@ -44,7 +44,10 @@ var arithmeticShare = []struct {
 // bytesInFlight is how much one thread has on its way from memory at a time.
 const bytesInFlight = 128
 
-// TaskTime is the larger of arithmetic and memory traffic, and what neither hides: the latency of the
+// sharedOverL2 is how much more an SM reads of shared memory than of L2: 128 bytes a cycle.
+const sharedOverL2 = 5
+
+// TaskTime is the largest of arithmetic, its operands from shared memory and memory traffic, and what neither hides: the latency of the
 // first load and the last store.
 func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
 	threads := m.instThreads(c.Inst)
@@ -52,7 +55,8 @@ func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
 		// Weights are on chip and operands in shared memory when it starts.
 		return max(m.arithmetic(c, threads), m.shared(c)) + m.spec.Cost.Latency/4
 	}
-	return m.spec.Cost.Latency + max(m.arithmetic(c, threads), m.traffic(c, threads))
+	operands := c.Work.SharedBytes / (sharedOverL2 * m.spec.Cost.L2PerSM / m.perSM(c))
+	return m.spec.Cost.Latency + max(m.arithmetic(c, threads), operands, m.traffic(c, threads))
 }
 
 func (m *Costs) arithmetic(c *roperator.Candidate, threads int) float64 {

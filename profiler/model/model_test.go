@@ -44,6 +44,7 @@ func TestTaskTime(t *testing.T) {
 	}{
 		{"nothing", 1, 256, roperator.Work{}, 0, 0},
 		{"arithmetic", 132, 256, roperator.Work{Flops: 1e6}, 0, 1e6 / (507 * 0.65)},
+		{"operands from shared memory", 132, 256, roperator.Work{Flops: 1e6, SharedBytes: 1e6}, 0, 1e6 / (5 * 45)},
 		{"few threads", 132, 32, roperator.Work{Flops: 1e6}, 0, 1e6 / (507 * 0.125)},
 		{"one rTask reads at the SM's rate", 1, 1024, roperator.Work{ReadBytes: 45e3}, 0, 1e3},
 		{"few threads have little in flight", 1, 32, roperator.Work{ReadBytes: 1024, WriteBytes: 1024}, 0, 2048 / (32 * 128 / 800.0)},
