@@ -95,6 +95,7 @@ func TestHoistedStacks(t *testing.T) {
 		hoisted                      int
 	}{
 		{"same direction", "forward", "forward", "", 0, hoistSteps},
+		{"beside as wide a layer", "forward", "forward", "Concat", 0, 0},
 		{"element by element", "forward", "forward", "Relu", 0, hoistSteps},
 		{"reverse", "reverse", "reverse", "Relu", 0, hoistSteps},
 		{"opposite direction", "forward", "reverse", "", 0, 2 * hoistSteps},
@@ -117,6 +118,8 @@ func TestHoistedStacks(t *testing.T) {
 			switch c.between {
 			case "Relu":
 				y = r.node("Relu", nil, y)
+			case "Concat":
+				y = r.node("Concat", ir.Attrs{"axis": ir.IntAttr(-1)}, y, y)
 			case "CumSum":
 				y = r.node("CumSum", nil, y, r.constant(ir.FromSlice(ir.Int64, []int64{0})))
 			}

@@ -12,21 +12,27 @@ import (
 // in each step, where it would take part of the time between two states. Each cell takes its rows of it.
 //
 // A layer that reads another step by step is left alone: the two run side by side, which is worth more. So
-// is one with an x narrower than its state, or with few steps, for what the product takes before the first.
+// is one with an x narrower than its state, or with few steps, for what the product takes before the first;
+// and one beside another that keeps products as wide, whose steps it would still wait for.
 //
 // Requires: cells with constant weights, x as a view where it is part of a sequence. Leaves: cells without
 // W; the columns of the product are [unit][gate], so that what an rTask of a cell reads lies together.
 func hoistProjections(c *Context, g *ir.Graph) (bool, error) {
 	levels := newCellLevels(g)
-	changed := false
+	var early, others []*cellLayer
 	for _, layer := range cellLayers(g) {
-		if layer.isEarly(levels) {
-			layer.hoist(c, g)
-			changed = true
+		if layer.measure(levels); layer.isEarly() {
+			early = append(early, layer)
+		} else {
+			others = append(others, layer)
 		}
 	}
-	if !changed {
+	early = slices.DeleteFunc(early, func(l *cellLayer) bool { return slices.ContainsFunc(others, l.isHeldUpBy) })
+	if len(early) == 0 {
 		return false, nil
+	}
+	for _, layer := range early {
+		layer.hoist(c, g)
 	}
 	if err := ir.TopoSort(g); err != nil {
 		panic("BUG: " + err.Error())
@@ -44,6 +50,9 @@ var cellWeight = map[string]int{"LSTMCell": 3, "GRUCell": 2, "RNNCell": 2}
 type cellLayer struct {
 	cellLayerKey
 	cells []*ir.Node
+	// How many cells stand before the last x, and on the longest paths to the first and the last result,
+	// itself included.
+	input, first, last int
 }
 
 type cellLayerKey struct {
@@ -75,18 +84,30 @@ func cellLayers(g *ir.Graph) []*cellLayer {
 	return layers
 }
 
+func (l *cellLayer) measure(levels *cellLevels) {
+	l.first = levels.of[l.cells[0].Outputs[0]]
+	for _, n := range l.cells {
+		at := levels.of[n.Outputs[0]]
+		l.input, l.first, l.last = max(l.input, levels.of[n.Inputs[0]]), min(l.first, at), max(l.last, at)
+	}
+}
+
 // isEarly reports whether the layer is worth a product of its own, and no cell has to wait for it longer
 // than for what it waits for anyway.
-func (l *cellLayer) isEarly(levels cellLevels) bool {
+func (l *cellLayer) isEarly() bool {
 	rows, inputs := l.w.Const.Dims[0], l.w.Const.Dims[1]
-	if len(l.cells) < leastHoistedSteps || inputs < rows/cellGates[l.op] || l.batch == 0 || inputs == 0 {
-		return false
-	}
-	last, first := 0, levels[l.cells[0].Outputs[0]]
-	for _, n := range l.cells {
-		last, first = max(last, levels[n.Inputs[0]]), min(first, levels[n.Outputs[0]])
-	}
-	return last < first
+	return len(l.cells) >= leastHoistedSteps && inputs >= rows/cellGates[l.op] && l.batch > 0 && inputs > 0 && l.input < l.first
+}
+
+// isHeldUpBy reports whether a layer that keeps its products runs beside l and has as much to do in a step.
+func (l *cellLayer) isHeldUpBy(other *cellLayer) bool {
+	return other.work() >= l.work() && l.first <= other.last && other.first <= l.last
+}
+
+// work is how many products a step has.
+func (l *cellLayer) work() int64 {
+	rows, inputs := l.w.Const.Dims[0], l.w.Const.Dims[1]
+	return l.batch * rows * (inputs + rows/cellGates[l.op])
 }
 
 // hoist adds the product and makes the cells read it.
