@@ -93,6 +93,9 @@ func (o *CompileOptions) problems(l *diag.List) {
 	if o.Code && o.Emit == EmitSources {
 		l.Add(usage("bad-flag", "--code measures the built library, and --emit %s makes none", o.Emit))
 	}
+	if o.Tries < 0 {
+		l.Add(usage("bad-flag", "--tries %d: want a number of plans, not below 0", o.Tries))
+	}
 	if o.Verify && o.Emit == EmitSources {
 		l.Add(usage("bad-flag", "--verify runs the library, and --emit %s makes none", o.Emit))
 	}

@@ -70,7 +70,7 @@ type Info struct {
 // RunInfo says how the context runs. That changes when a device refuses an rProgram.
 type RunInfo struct {
 	Device string `json:"device"`
-	Mode   string `json:"mode"` // "rprogram" or "waves"
+	Mode   string `json:"mode"` // kinds of segments that run: "rprogram", "waves+parallel", …
 	Reason string `json:"reason"`
 }
 
