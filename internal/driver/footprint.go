@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sort"
 	"strings"
 
@@ -15,8 +16,11 @@ import (
 // LargeCode is how many bytes of machine code an rKernel instance may have without a warning.
 const LargeCode = 8 << 10
 
-// executorCode stands for the code of no instance.
-const executorCode = "(executor)"
+// Names for the code of no instance.
+const (
+	executorCode   = "(executor)"
+	arithmeticCode = "(arithmetic)" // routines that nvcc adds once, for rare cases of divisions and roots
+)
 
 // InstanceCode is the machine code that came from one rKernel instance, or from the executor.
 type InstanceCode struct {
@@ -34,7 +38,7 @@ func (c *compilation) footprint(ui *UI, dir string, r *Compiled, spans []toolcha
 	r.Code = codeByInstance(strings.Split(string(source), "\n"), spans)
 	var large []*diag.Diagnostic
 	for _, k := range r.Code {
-		if k.Bytes > LargeCode && k.Instance != executorCode {
+		if k.Bytes > LargeCode && k.Instance != executorCode && k.Instance != arithmeticCode {
 			large = append(large, &diag.Diagnostic{
 				Severity: diag.Warning, ID: "large-code", File: c.opt.Path,
 				Message: fmt.Sprintf("the rKernel instance %s is %s of machine code; where it runs once in an inference, fetching it takes longer than it should", k.Instance, byteCount(k.Bytes)),
@@ -45,17 +49,26 @@ func (c *compilation) footprint(ui *UI, dir string, r *Compiled, spans []toolcha
 	return nil
 }
 
-// codeByInstance adds up spans, the largest instance first.
+// codeByInstance adds up spans, the largest instance first. The executor calls all instances at one place of
+// its source, so that the line table does not say for certain through whose call code came; whose function it
+// is in, it does. Code that the compiler found twice and kept once counts for one of its instances.
 func codeByInstance(lines []string, spans []toolchain.Span) []InstanceCode {
+	called := callers(lines, spans)
 	sum := map[string]int64{}
 	for _, s := range spans {
 		name := executorCode
-		for _, line := range s.Lines {
-			if line < 1 || line > len(lines) {
-				continue
-			}
-			if in := codegen.InstanceAt(lines[line-1]); in != "" {
+		if s.Routine {
+			name = arithmeticCode
+		}
+		for i, f := range s.Frames {
+			if in := instanceAt(lines, f); in != "" {
 				name = in
+			}
+			if k := kernelOf(f.Function); k != "" && i+1 < len(s.Frames) {
+				if in := called.instance(k); in != "" {
+					name = in
+					break
+				}
 			}
 		}
 		sum[name] += s.Bytes
@@ -67,3 +80,58 @@ func codeByInstance(lines []string, spans []toolchain.Span) []InstanceCode {
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Bytes > out[j].Bytes })
 	return out
 }
+
+// instanceAt is the instance that a frame's line calls.
+func instanceAt(lines []string, f toolchain.Frame) string {
+	if f.Line < 1 || f.Line > len(lines) {
+		return ""
+	}
+	return codegen.InstanceAt(lines[f.Line-1])
+}
+
+// callerTable has the executor's functions that run an instance, and which: each is called at a line of its
+// own.
+type callerTable []struct{ function, instance string }
+
+func callers(lines []string, spans []toolchain.Span) callerTable {
+	found := map[string]string{}
+	for _, s := range spans {
+		for i := 1; i < len(s.Frames); i++ {
+			if in := instanceAt(lines, s.Frames[i]); in != "" {
+				found[withoutSubstitutions(s.Frames[i-1].Function)] = in
+			}
+		}
+	}
+	var t callerTable
+	for _, fn := range sortedNames(found) {
+		t = append(t, struct{ function, instance string }{fn, found[fn]})
+	}
+	return t
+}
+
+// instance is the one that a function runs whose template argument is the given kernel.
+func (t callerTable) instance(kernel string) string {
+	for _, c := range t {
+		if strings.Contains(c.function, kernel) {
+			return c.instance
+		}
+	}
+	return ""
+}
+
+// kernelOf is the class, with its arguments, whose member computes an rTask; empty for other functions.
+func kernelOf(function string) string {
+	before, _, ok := strings.Cut(function, "13compute_rtask")
+	if !ok {
+		return ""
+	}
+	if at := strings.LastIndex(before, "2rk"); at >= 0 { // the namespace
+		before = before[at:]
+	}
+	return withoutSubstitutions(before)
+}
+
+// substitution stands in mangled names for what was there before; its number depends on all of the name.
+var substitution = regexp.MustCompile(`S[0-9A-Z]*_`)
+
+func withoutSubstitutions(mangled string) string { return substitution.ReplaceAllString(mangled, "") }

@@ -13,7 +13,15 @@ import (
 type Span struct {
 	Section string // of the code, ".text.NAME"
 	Bytes   int64
-	Lines   []int // in the main source file, innermost first
+	Frames  []Frame // innermost first
+	Routine bool    // of nvcc's own: what rare cases of divisions and roots share; there are no Frames
+}
+
+// Frame is a function of the main source file that was inlined, and how far it had come. Code that the
+// compiler found twice and kept once has the frames of one of the places, or of several.
+type Frame struct {
+	Function string // as the linker sees it; empty for the kernel itself
+	Line     int
 }
 
 // errLines is what a line table that cannot be read gives.
@@ -35,22 +43,49 @@ func readSpans(cubin string) ([]Span, error) {
 	if err != nil {
 		return nil, err
 	}
-	places, err := addressSections(f)
+	var names []byte
+	if s := f.Section(".debug_str"); s != nil {
+		if names, err = s.Data(); err != nil {
+			return nil, err
+		}
+	}
+	symbols, err := f.Symbols()
 	if err != nil {
 		return nil, err
 	}
-	return spansOf(data, places)
+	places, err := addressSections(f, symbols)
+	if err != nil {
+		return nil, err
+	}
+	return spansOf(data, names, places, routines(f, symbols))
 }
 
-// spansOf reads a line table; places says for the offsets of addresses in it which section they are in.
-func spansOf(data []byte, places map[int]string) (spans []Span, err error) {
+// routine is a function of nvcc's own behind the code of a kernel, in whose line table it has no rows.
+type routine struct {
+	section  string
+	from, to uint64
+}
+
+func routines(f *elf.File, symbols []elf.Symbol) []routine {
+	var out []routine
+	for _, s := range symbols {
+		if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Value > 0 && int(s.Section) < len(f.Sections) {
+			out = append(out, routine{f.Sections[s.Section].Name, s.Value, s.Value + s.Size})
+		}
+	}
+	return out
+}
+
+// spansOf reads a line table; names are the functions', places says for the offsets of addresses in it which
+// section they are in.
+func spansOf(data, names []byte, places map[int]string, own []routine) (spans []Span, err error) {
 	defer func() { // a reader that runs over the end
 		if r := recover(); r != nil {
 			spans, err = nil, errLines
 		}
 	}()
 	for at := 0; at < len(data); {
-		u := lineUnit{data: data, pos: at, sections: places}
+		u := lineUnit{data: data, names: names, pos: at, sections: places, own: own}
 		more, err := u.read()
 		if err != nil {
 			return nil, err
@@ -62,17 +97,13 @@ func spansOf(data []byte, places map[int]string) (spans []Span, err error) {
 }
 
 // addressSections says for the offsets of addresses in the line table which section they are in.
-func addressSections(f *elf.File) (map[int]string, error) {
+func addressSections(f *elf.File, symbols []elf.Symbol) (map[int]string, error) {
 	out := map[int]string{}
 	s := f.Section(".rela.debug_line")
 	if s == nil {
 		return out, nil
 	}
 	data, err := s.Data()
-	if err != nil {
-		return nil, err
-	}
-	symbols, err := f.Symbols()
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +122,10 @@ func addressSections(f *elf.File) (map[int]string, error) {
 // lineUnit reads one unit of the table.
 type lineUnit struct {
 	data     []byte
+	names    []byte
 	pos, end int
 	sections map[int]string
+	own      []routine
 
 	lineBase          int8
 	lineRange, opBase int
@@ -104,6 +137,7 @@ type lineUnit struct {
 	address           uint64
 	file, line        int
 	inlinedAt         int // row, from 1; 0 for none
+	function          int // offset in names
 	section           string
 	spans             []Span
 }
@@ -113,6 +147,7 @@ type lineRow struct {
 	address    uint64
 	file, line int
 	inlinedAt  int
+	function   int
 }
 
 // Opcodes of DWARF 2 (6.2.5) and NVIDIA's extension.
@@ -178,7 +213,7 @@ func (u *lineUnit) text() string {
 }
 
 func (u *lineUnit) reset() {
-	u.address, u.file, u.line, u.inlinedAt = 0, 1, 1, 0
+	u.address, u.file, u.line, u.inlinedAt, u.function = 0, 1, 1, 0, 0
 	u.section = ""
 	u.first = len(u.rows)
 }
@@ -221,6 +256,7 @@ func (u *lineUnit) extended() {
 		u.address = binary.LittleEndian.Uint64(u.data[u.pos:])
 	case extInlinedCall:
 		u.inlinedAt = int(u.uleb())
+		u.function = int(u.uleb())
 	case extEndSequence:
 		u.sequence()
 		u.reset()
@@ -229,32 +265,58 @@ func (u *lineUnit) extended() {
 }
 
 func (u *lineUnit) row() {
-	u.rows = append(u.rows, lineRow{u.address, u.file, u.line, u.inlinedAt})
+	u.rows = append(u.rows, lineRow{u.address, u.file, u.line, u.inlinedAt, u.function})
 }
 
 // sequence turns the rows since the last one's end into spans.
 func (u *lineUnit) sequence() {
 	for i := u.first; i < len(u.rows); i++ {
-		r, next := u.rows[i], u.address
+		from, to := u.rows[i].address, u.address
 		if i+1 < len(u.rows) {
-			next = u.rows[i+1].address
+			to = u.rows[i+1].address
 		}
-		if next <= r.address {
+		if to <= from {
 			continue
 		}
-		s := Span{Section: u.section, Bytes: int64(next - r.address)}
-		for at := i; at >= 0 && at < len(u.rows); {
-			if u.rows[at].file == u.main {
-				s.Lines = append(s.Lines, u.rows[at].line)
+		bytes := int64(to - from)
+		for _, r := range u.own {
+			if lo, hi := max(from, r.from), min(to, r.to); r.section == u.section && lo < hi {
+				u.spans = append(u.spans, Span{Section: u.section, Bytes: int64(hi - lo), Routine: true})
+				bytes -= int64(hi - lo)
 			}
-			outer := u.rows[at].inlinedAt - 1
-			if outer >= at { // a call comes before what is inlined there
-				break
-			}
-			at = outer
 		}
-		u.spans = append(u.spans, s)
+		if bytes > 0 {
+			u.spans = append(u.spans, Span{Section: u.section, Bytes: bytes, Frames: u.frames(i)})
+		}
 	}
+}
+
+// frames are those of a row and of the calls it was inlined through.
+func (u *lineUnit) frames(at int) []Frame {
+	var out []Frame
+	for at >= 0 && at < len(u.rows) {
+		r := u.rows[at]
+		if r.file == u.main {
+			f := Frame{Line: r.line}
+			if r.inlinedAt > 0 {
+				f.Function = u.name(r.function)
+			}
+			out = append(out, f)
+		}
+		if r.inlinedAt > at { // a call comes before what is inlined there
+			break
+		}
+		at = r.inlinedAt - 1
+	}
+	return out
+}
+
+func (u *lineUnit) name(at int) string {
+	if at < 0 || at >= len(u.names) {
+		return ""
+	}
+	name, _, _ := bytes.Cut(u.names[at:], []byte{0})
+	return string(name)
 }
 
 func (u *lineUnit) u8() byte {
