@@ -6,6 +6,7 @@
 namespace rt::detail {
 
 inline char* global(char* p) { return p; }
+inline int64_t mad_wide(int a, int b, int64_t c) { return int64_t{a} * b + c; }
 
 RT_EMU_QUIET inline int thread_index() { return emu::running_block->thread_index(); }
 RT_EMU_QUIET inline int block_index() { return emu::running_block->index(); }

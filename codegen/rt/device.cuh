@@ -157,6 +157,9 @@ struct Task {
   RT_DEVICE void sync() const { detail::rtask_barrier(threads); }
 };
 
+// a·b + c: an element's place from a coordinate and a stride, both of which fit 32 bits.
+RT_DEVICE int64_t mad_wide(int a, int b, int64_t c) { return detail::mad_wide(a, b, c); }
+
 // ld_const reads weights, and only weights: data that the program produces may be stale on this path.
 template <class T>
 RT_DEVICE T ld_const(const T* p) {

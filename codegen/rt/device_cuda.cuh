@@ -11,7 +11,20 @@ RT_DEVICE char* global(char* p) {
   return p;
 }
 
-RT_DEVICE int thread_index() { return static_cast<int>(threadIdx.x); }
+// a·b + c in one instruction. The compiler makes several of it where it has moved an operand's extension
+// to 64 bits into another block.
+RT_DEVICE int64_t mad_wide(int a, int b, int64_t c) {
+  int64_t r;
+  asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(r) : "r"(a), "r"(b), "l"(c));
+  return r;
+}
+
+// Quotients and remainders of numbers that are not negative are shifts and masks.
+RT_DEVICE int thread_index() {
+  const int n = static_cast<int>(threadIdx.x);
+  __builtin_assume(n >= 0 && n < 1024);
+  return n;
+}
 RT_DEVICE int block_index() { return static_cast<int>(blockIdx.x); }
 RT_DEVICE int block_threads() { return static_cast<int>(blockDim.x); }
 

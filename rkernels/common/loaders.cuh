@@ -50,14 +50,18 @@ enum LoadMode { kVec4 = 0, kByCol = 1, kByRow = 2, kPacked = 3 };
 template <int Threads, int ROWS, int COLS, int LD, bool KCols, int Mode, class Pro>
 struct StridedLoader {
   const float* base;
-  int64_t row_step, col_step;
+  int64_t row_step, col_step;  // of 32 bits, as all strides
   int rows, cols;
   int tid;
   const typename Pro::Args& pro;
 
+  RT_DEVICE const float* at(const float* from, int r, int c) const {
+    return from + place(c, col_step, place(r, row_step));
+  }
+
   RT_DEVICE void issue(float* stage, int k_tile) const {
     const int r0 = KCols ? 0 : k_tile * ROWS, c0 = KCols ? k_tile * COLS : 0;
-    const float* src = base + r0 * row_step + c0 * col_step;
+    const float* src = at(base, r0, c0);
     const int left_rows = rows - r0, left_cols = cols - c0;
     if constexpr (Mode == kVec4) {
       constexpr int kQuads = COLS / 4, kCount = ROWS * kQuads;
@@ -65,7 +69,7 @@ struct StridedLoader {
       for (int i = 0; i < ceil_div(kCount, Threads); ++i) {
         const int e = tid + i * Threads, r = e / kQuads, c = e % kQuads * 4;
         if (kCount % Threads == 0 || e < kCount) {
-          put4<Pro>(stage + r * LD + c, src + r * row_step + c, r < left_rows && c < left_cols, pro);
+          put4<Pro>(stage + r * LD + c, src + place(r, row_step, c), r < left_rows && c < left_cols, pro);
         }
       }
     } else {
@@ -74,7 +78,7 @@ struct StridedLoader {
         const int e = tid + i * Threads;
         const int r = Mode == kByCol ? e / COLS : e % ROWS, c = Mode == kByCol ? e % COLS : e / ROWS;
         if (ROWS * COLS % Threads == 0 || e < ROWS * COLS) {
-          put1<Pro>(stage + r * LD + c, src + r * row_step + c * col_step, r < left_rows && c < left_cols, pro);
+          put1<Pro>(stage + r * LD + c, at(src, r, c), r < left_rows && c < left_cols, pro);
         }
       }
     }
@@ -89,7 +93,7 @@ struct PackedLoader {
 
   RT_DEVICE void issue(float* stage, int k_tile) const {
     constexpr int kQuads = COLS / 4, kCount = ROWS * kQuads;
-    const float* src = base + static_cast<int64_t>(k_tile) * (ROWS * COLS);
+    const float* src = base + place(k_tile, ROWS * COLS);
     RT_UNROLL
     for (int i = 0; i < ceil_div(kCount, Threads); ++i) {
       const int e = tid + i * Threads;

@@ -5,11 +5,14 @@
 
 namespace rk {
 
-// The element's place behind the operand's first. Coordinates and strides fit 32 bits (boxes rely on
-// that too), so each product is one wide multiplication.
+// Where coordinate i of an axis with the given stride is, behind from. Coordinates and strides fit 32 bits.
+RT_DEVICE int64_t place(int i, int64_t stride, int64_t from = 0) {
+  return rt::mad_wide(i, static_cast<int>(stride), from);
+}
+
+// The place of an element behind the operand's first.
 RT_DEVICE int64_t element(const rt::Operand3& o, int i0, int i1, int i2) {
-  return static_cast<int64_t>(i0) * static_cast<int32_t>(o.s0) + static_cast<int64_t>(i1) * static_cast<int32_t>(o.s1) +
-         static_cast<int64_t>(i2) * static_cast<int32_t>(o.s2);
+  return place(i2, o.s2, place(i1, o.s1, place(i0, o.s0)));
 }
 
 // Element (i0, i1, i2) of an operand that may have been produced inside the program.

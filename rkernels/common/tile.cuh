@@ -162,23 +162,25 @@ RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], c
   t.sync();
   Out* dst = t.template ptr<Out>(out.ref);
   RK_UNROLL(1)
-  for (int e0 = t.tid; e0 < T::BM * T::BN; e0 += kBatch * T::kThreads) {
+  for (unsigned e0 = static_cast<unsigned>(t.tid); e0 < T::BM * T::BN; e0 += kBatch * T::kThreads) {
     Out result[kBatch];
+    Out* to[kBatch];
+    bool inside[kBatch];
     RT_UNROLL
     for (int b = 0; b < kBatch; ++b) {
-      const int e = e0 + b * T::kThreads;
+      const unsigned e = e0 + static_cast<unsigned>(b * T::kThreads);
       float sum = sums[e];
       RT_UNROLL
       for (int g = 1; g < T::KG; ++g) sum += sums[g * T::BM * T::BN + e];
-      const int i1 = place.i1 + e / T::BN, i2 = place.i2 + e % T::BN;
+      const int i1 = place.i1 + static_cast<int>(e / T::BN), i2 = place.i2 + static_cast<int>(e % T::BN);
+      to[b] = dst + element(out, place.i0, i1, i2);
+      inside[b] = i1 < place.end1 && i2 < place.end2;
       result[b] = Epi::apply(t, epi, static_cast<typename Epi::In>(sum), place.i0,
                              i1 < place.end1 ? i1 : place.end1 - 1, i2 < place.end2 ? i2 : place.end2 - 1);
     }
     RT_UNROLL
     for (int b = 0; b < kBatch; ++b) {
-      const int e = e0 + b * T::kThreads;
-      const int i1 = place.i1 + e / T::BN, i2 = place.i2 + e % T::BN;
-      if (i1 < place.end1 && i2 < place.end2) dst[element(out, place.i0, i1, i2)] = result[b];
+      if (inside[b]) *to[b] = result[b];
     }
   }
 }

@@ -39,10 +39,10 @@ struct ConvPointwise {
 
     const PackedLoader<kThreads, BM, BK, T::LDA> load_w{
         t.template ptr<const float>(a.w) +
-            (static_cast<int64_t>(group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0) * (BM * BK),
+            place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, BM * BK),
         t.tid};
-    const float* x = t.template ptr<const float>(a.x) + image * a.step_n +
-                     (group * static_cast<int64_t>(a.in_channels) + kt0 * BK) * a.step_c + p0 * a.step_p;
+    const float* x = t.template ptr<const float>(a.x) +
+                     place(image, a.step_n, place(group * a.in_channels + kt0 * BK, a.step_c, place(p0, a.step_p)));
     const StridedLoader<kThreads, BK, BN, BN, false, Mode, Pro> load_x{
         x, a.step_c, a.step_p, a.in_channels - kt0 * BK, a.positions - p0, t.tid, a.pro};
     float acc[TM][TN] = {};

@@ -41,10 +41,9 @@ struct ConvTiled {
 
     const PackedLoader<kThreads, BM, BK, T::LDA> load_w{
         t.template ptr<const float>(a.w) +
-            (static_cast<int64_t>(group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0) * (BM * BK),
+            place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, BM * BK),
         t.tid};
-    const float* x = t.template ptr<const float>(a.x) + image * a.win.step_n +
-                     group * static_cast<int64_t>(a.in_channels) * a.win.step_c;
+    const float* x = t.template ptr<const float>(a.x) + place(image, a.win.step_n, place(group * a.in_channels, a.win.step_c));
     const Step* steps = t.template ptr<const Step>(a.steps) + (count > 0 ? kt0 : 0) * (Mode == kTap ? 1 : BK);
     GatherLoader<kThreads, BK, BN, Mode, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, count, a.pro);
     float acc[TM][TN] = {};

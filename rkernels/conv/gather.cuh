@@ -55,7 +55,7 @@ struct GatherLoader {
       d = d * static_cast<int>(v.stride_d.d) - v.pad_d;
       h = h * static_cast<int>(v.stride_h.d) - v.pad_h;
       w = w * static_cast<int>(v.stride_w.d) - v.pad_w;
-      base += d * v.step_d + h * v.step_h + w * v.step_w;
+      base += place(d, v.step_d, place(h, v.step_h, place(w, v.step_w)));
     }
     if constexpr (Mode == kTap) ahead = rt::ld_const(steps);
   }
@@ -74,7 +74,7 @@ struct GatherLoader {
       ahead = rt::ld_const(steps + (k_tile < last ? k_tile + 1 : k_tile));
       const int channels = s.depth >> 16;
       const bool ok = within(d + (s.depth & 0xffff), h + s.height, w + s.width);
-      const float* src = base + s.offset + r0 * win.step_c;
+      const float* src = base + place(r0, win.step_c, s.offset);
       RK_UNROLL(4)
       for (int i = 0; i < BK / kRowsAtOnce; ++i) {
         put1<Pro>(dst, src, ok && r0 + i * kRowsAtOnce < channels, pro);
@@ -99,7 +99,7 @@ struct GatherLoader {
             ok = id >= 0 && ih >= 0 && iw >= 0;
             const int rest = take_digit(id, win.stride_d) | take_digit(ih, win.stride_h) | take_digit(iw, win.stride_w);
             ok = ok && rest == 0 && within(id, ih, iw);
-            src += id * win.step_d + ih * win.step_h + iw * win.step_w;
+            src += place(id, win.step_d, place(ih, win.step_h, place(iw, win.step_w)));
           }
           put1<Pro>(dst + (i + b) * kRowsAtOnce * BN, src, ok, pro);
         }

@@ -59,9 +59,11 @@ struct Normalize {
       return threads.all(t, scratch, s, [](F x, F y) { return x + y; });
     }
 
-    RT_DEVICE void store(int k, F y) const {
+    RT_DEVICE typename Epi::Out result(int k, F y) const {
+      return Epi::apply(t, a.epi, fn::Cast<typename Epi::In>(y), i0, i1, k);
+    }
+    RT_DEVICE void store(int k, typename Epi::Out z) const {
       const int at[3] = {i0, i1, k};
-      const auto z = Epi::apply(t, a.epi, fn::Cast<typename Epi::In>(y), i0, i1, k);
       rk::store<typename Epi::Out>(t, a.dst, at, z);
     }
   };
@@ -88,13 +90,22 @@ struct Normalize {
     }) / F(a.n);
     const F inverse = F(1) / fn::real::sqrt(variance + F(a.epsilon));
     if constexpr (PER > 0) {
-      RT_UNROLL
-      for (int u = 0; u < PER; ++u) {
-        if (part + u * kStep < line.n) line.store(part + u * kStep, (x[u] - mean) * inverse);
+      // The operands of all elements are on the way together. Those behind the line read its last one's.
+      if (line.n > 0) {
+        typename Epi::Out z[PER];
+        RT_UNROLL
+        for (int u = 0; u < PER; ++u) {
+          const int k = part + u * kStep;
+          z[u] = line.result(k < line.n ? k : line.n - 1, (x[u] - mean) * inverse);
+        }
+        RT_UNROLL
+        for (int u = 0; u < PER; ++u) {
+          if (part + u * kStep < line.n) line.store(part + u * kStep, z[u]);
+        }
       }
     } else {
       RK_NO_UNROLL
-      for (int k = part; k < line.n; k += kStep) line.store(k, (line.load(k) - mean) * inverse);
+      for (int k = part; k < line.n; k += kStep) line.store(k, line.result(k, (line.load(k) - mean) * inverse));
     }
     if constexpr (STATS != 0) {
       const int at[2] = {line.i0, line.i1};

@@ -33,6 +33,7 @@ struct Pool {
   using C = Calc<Element>;
   static constexpr int kThreads = 256;
   static constexpr int kShared = 0;
+  static constexpr int kBatch = 4;  // elements of a window's row at a time
 
   // What a window has seen so far.
   struct Seen {
@@ -91,9 +92,20 @@ struct Pool {
         const int py = y.begin + j * int(ay.dilation.d);
         const T* row = src + px * a.src.s[2] + py * a.src.s[3];
         const int64_t row_at = int64_t(px) * ax.index_step + int64_t(py) * ay.index_step;
-        for (int k = z.from; k < z.to; ++k) {
-          const int pz = z.begin + k * int(az.dilation.d);
-          see(seen, C(Pro::apply(a.pro, row[pz * a.src.s[4]])), row_at + int64_t(pz) * az.index_step);
+        // Narrow windows are usual: all loads of a row are on the way together.
+        RK_NO_UNROLL
+        for (int k0 = z.from; k0 < z.to; k0 += kBatch) {
+          C x[kBatch];
+          RT_UNROLL
+          for (int b = 0; b < kBatch; ++b) {
+            const int k = k0 + b < z.to ? k0 + b : z.to - 1;
+            x[b] = C(Pro::apply(a.pro, row[(z.begin + k * int(az.dilation.d)) * a.src.s[4]]));
+          }
+          RT_UNROLL
+          for (int b = 0; b < kBatch; ++b) {
+            const int64_t pz = z.begin + (k0 + b) * int(az.dilation.d);
+            if (k0 + b < z.to) see(seen, x[b], row_at + pz * az.index_step);
+          }
         }
       }
     }
