@@ -1,8 +1,11 @@
 package difftest
 
 import (
+	"os"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/rammerc/rammerc/ir"
 )
@@ -61,6 +64,10 @@ var disputes = []struct {
 	{"Col2Im", "dilations along one axis", func(n *ir.Node) bool { return len(n.Ints("dilations")) == 1 }},
 	{"HannWindow HammingWindow BlackmanWindow DFT STFT", "computed in float32", func(n *ir.Node) bool { return n.Outputs[0].DType == ir.Float64 }},
 	{"MatMul Gemm Conv ConvTranspose", "where there is nothing to multiply the sum is 0 or the bias", emptyOperand},
+	{
+		"MatMulInteger ConvInteger QLinearMatMul QLinearConv", "pairs of uint8 · int8 are added in 16 bits, saturating, where the processor has no VNNI",
+		func(n *ir.Node) bool { return saturates() && slices.ContainsFunc(n.Inputs, isInt8) },
+	},
 	{"Shrink", "computed in float32", func(n *ir.Node) bool { return n.Inputs[0].DType == ir.Float64 }},
 	{"Gelu", "constants of the approximation in float32", func(n *ir.Node) bool {
 		return n.Inputs[0].DType == ir.Float64 && n.Str("approximate", "") == "tanh"
@@ -69,6 +76,14 @@ var disputes = []struct {
 		return n.Str("coordinate_transformation_mode", "") == "align_corners" && n.Input(2) != nil
 	}},
 }
+
+// saturates reports whether the processor lacks the instructions that add products of bytes in 32 bits.
+var saturates = sync.OnceValue(func() bool {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	return err == nil && runtime.GOARCH == "amd64" && !strings.Contains(string(info), "vnni")
+})
+
+func isInt8(v *ir.Value) bool { return v != nil && v.DType == ir.Int8 }
 
 func samePadded(n *ir.Node) bool { return strings.HasPrefix(n.Str("auto_pad", ""), "SAME") }
 
