@@ -1,6 +1,7 @@
 package difftest
 
 import (
+	"bytes"
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
@@ -174,7 +175,7 @@ func compareFiles(t *testing.T, cases []*Case, files [][]byte) {
 	}
 	defer s.stop()
 	for i, c := range cases {
-		if slices.ContainsFunc(c.Graph.Nodes, disputed) {
+		if saturates() && bytes.Contains(files[i], []byte("MatMulInteger")) { // the import writes it otherwise
 			t.Logf("%s: onnxruntime is no judge of it on this machine", c.Name)
 			continue
 		}
