@@ -23,7 +23,7 @@ type launch struct {
 type dispatch struct {
 	launch
 	ranges  []byte    // StepRange of each block
-	streams [][]int64 // for each block that streams weights: the bytes of its blocks of weights
+	streams [][]piece // for each block that streams weights: those of its rTasks
 }
 
 // dispatches lists the launches of a plan's segment: of an rProgram the persistent one, then one a wave,
@@ -106,12 +106,12 @@ func onStreams(parts []dispatch, seg vdevice.Segment) {
 func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 	le := binary.LittleEndian
 	d.ranges = le.AppendUint32(le.AppendUint32(d.ranges, uint32(first)), uint32(first+len(steps)))
-	var streamed []int64
+	var streamed []piece
 	for _, s := range steps {
 		c := p.Candidate(s.Task.Op)
 		in := c.Inst
 		if n := c.StreamBytes(int(s.Task.Index)); n > 0 {
-			streamed = append(streamed, n)
+			streamed = append(streamed, piece{n, in.StreamStep()})
 		}
 		d.threads, d.shared = max(d.threads, in.Threads()), max(d.shared, in.Shared())
 	}
@@ -121,13 +121,20 @@ func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 	}
 }
 
-// mostChunks is the most chunks, of stage bytes at most, that a block streams.
-func (d *dispatch) mostChunks(stage int) int {
+// piece is a weight block that an rTask streams, a number of steps.
+type piece struct {
+	bytes int64
+	step  int
+}
+
+// mostChunks is the most chunks that a block streams.
+func (d *dispatch) mostChunks(r vdevice.Ring) int {
 	most := int64(0)
 	for _, blocks := range d.streams {
 		n := int64(0)
-		for _, bytes := range blocks {
-			n += (bytes + int64(stage) - 1) / int64(stage)
+		for _, b := range blocks {
+			chunk := int64(r.Chunk(b.step))
+			n += (b.bytes + chunk - 1) / chunk
 		}
 		most = max(most, n)
 	}

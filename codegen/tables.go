@@ -80,7 +80,7 @@ func (l *layout) addSegment(segment int) error {
 	t.steps, t.waits, t.moves = put(steps), put(waits), put(moves)
 	for _, d := range dispatches(l.plan, segment, rows) {
 		x := d.launch
-		x.ranges, x.chunks = put(d.ranges), d.mostChunks(l.rings.StageBytes)
+		x.ranges, x.chunks = put(d.ranges), d.mostChunks(l.rings)
 		t.launches = append(t.launches, x)
 	}
 	t.moveCount = len(moves) / abi.MoveBytes
@@ -139,8 +139,8 @@ func (l *layout) appendStep(b []byte, s vdevice.Step, at stepPlace) []byte {
 		signal = 1
 	}
 	b = le.AppendUint16(b, signal)
-	stream, words := l.stream(op, s.Task.Index)
-	b = le.AppendUint32(le.AppendUint32(b, stream), words)
+	stream := l.stream(op, s.Task.Index)
+	b = le.AppendUint32(le.AppendUint32(b, stream.at), stream.words)
 	b = le.AppendUint32(b, uint32(at.move))
 	b = le.AppendUint16(le.AppendUint16(b, uint16(at.imports)), uint16(at.exports))
 	b = le.AppendUint32(b, uint32(at.run))
@@ -149,18 +149,25 @@ func (l *layout) appendStep(b []byte, s vdevice.Step, at stepPlace) []byte {
 		add = uint32(at.counters) + uint32(s.Adds) - 1
 	}
 	b = le.AppendUint32(b, add)
-	return append(b, make([]byte, abi.StepBytes-48)...)
+	b = le.AppendUint32(le.AppendUint32(b, stream.chunkWords), stream.chunks)
+	return append(b, make([]byte, abi.StepBytes-56)...)
 }
 
-// stream is where the weight block of an rTask stands among the constants and how long it is, in units of
-// 16 bytes.
-func (l *layout) stream(op int, rtask int32) (at, words uint32) {
+// weightBlock is what a step streams, in units of 16 bytes: where it stands among the constants, how long
+// it is, and in what chunks it comes.
+type weightBlock struct{ at, words, chunkWords, chunks uint32 }
+
+func (l *layout) stream(op int, rtask int32) weightBlock {
 	c := l.ops[op].cand
 	if c.Stream == nil {
-		return 0, 0
+		return weightBlock{}
 	}
 	ref, n := c.Stream(int(rtask))
-	return uint32((l.constAt[ref.Buffer] + ref.Offset) / abi.StreamUnit), uint32(n / abi.StreamUnit)
+	chunk := l.rings.Chunk(c.Inst.StreamStep())
+	return weightBlock{
+		at: uint32((l.constAt[ref.Buffer] + ref.Offset) / abi.StreamUnit), words: uint32(n / abi.StreamUnit),
+		chunkWords: uint32(chunk / abi.StreamUnit), chunks: uint32((n + int64(chunk) - 1) / int64(chunk)),
+	}
 }
 
 func padTo(b []byte, align int) []byte {

@@ -50,9 +50,9 @@ func (s *unrolledSegment) step(order int, st vdevice.Step) {
 	if len(waits) > 0 {
 		s.printf("      veu.barrier({%s}, {%d, %d, %d});\n", strings.Join(waits, ", "), order, op, st.Task.Index)
 	}
-	_, words := s.stream(op, st.Task.Index)
-	s.printf("      veu.template step<kernels::%s>(device_%s[%d], {%d, %d, %d}, %d);  // %s\n", in.alias, argsName(in), u.row,
-		order, op, st.Task.Index, words, comment(u.op.Name))
+	b := s.stream(op, st.Task.Index)
+	s.printf("      veu.template step<kernels::%s>(device_%s[%d], {%d, %d, %d}, {%d, %d});  // %s\n", in.alias, argsName(in), u.row,
+		order, op, st.Task.Index, b.chunkWords, b.chunks, comment(u.op.Name))
 	add := 0
 	if st.Adds > 0 {
 		add = s.veus + int(st.Adds) - 1

@@ -48,6 +48,11 @@ func (b *Builder) addGemv(g *Group, p product) {
 	for _, s := range gemvShapes(p.m, p.n, p.k) {
 		candidates = append(candidates, b.gemvCandidate(p, s, t, pro, proArgs))
 	}
+	if p.k > 0 {
+		for _, s := range streamShapes(&p) {
+			candidates = append(candidates, b.gemvStreamCandidate(p, s, t, pro, proArgs))
+		}
+	}
 	b.Add(g.Kind(), candidates...)
 	t.finish(b)
 }

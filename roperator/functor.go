@@ -176,20 +176,41 @@ func epilogueFunctor(in ir.DType, root *Expr, operands []View) (*rkernels.Functo
 	s.WriteString(argsStruct(len(operands), len(scalars)))
 	fmt.Fprintf(&s, "using In = %s;\nusing Out = %s;\n", CppType(in), CppType(root.DType))
 	fmt.Fprintf(&s, "static constexpr bool kIdentity = %t;\n", root.Op == "leaf" && root.Leaf == 0)
-	s.WriteString("static RT_DEVICE Out apply(const rt::Task& t, const Args& a, In x, int i0, int i1, int i2) {\n")
+	writeHold(&s, operands)
+	s.WriteString("static RT_DEVICE Out apply(const rt::Task& t, const Args& a, const Held& held, In x, int i0, int i1, int i2) {\n")
 	for i, v := range operands {
-		load := "operand"
-		if v.Buf.Kind == Const {
-			load = "const_operand"
+		value := fmt.Sprintf("held.x%d", i+1)
+		if v.Buf.Kind != Const {
+			value = loadOperand("operand", v, i)
 		}
-		fmt.Fprintf(&s, "  const %s x%d = rk::%s<%s>(t, a.op[%d], i0, i1, i2);\n",
-			CppType(v.DType()), i+1, load, CppType(v.DType()), i)
+		fmt.Fprintf(&s, "  const %s x%d = %s;\n", CppType(v.DType()), i+1, value)
 	}
 	for _, l := range lines {
 		fmt.Fprintf(&s, "  %s\n", l)
 	}
 	fmt.Fprintf(&s, "  return %s;\n}\n", results[0])
+	s.WriteString("static RT_DEVICE Out apply(const rt::Task& t, const Args& a, In x, int i0, int i1, int i2) {\n" +
+		"  return apply(t, a, hold(t, a, i0, i1, i2), x, i0, i1, i2);\n}\n")
 	return &rkernels.Functor{Body: s.String(), Note: exprNote(root)}, functorArgs(operands, scalars)
+}
+
+// writeHold writes what loads the constants among an epilogue's operands: a kernel can do that long before
+// it has a result.
+func writeHold(s *strings.Builder, operands []View) {
+	var members, loads []string
+	for i, v := range operands {
+		if v.Buf.Kind == Const {
+			members = append(members, fmt.Sprintf(" %s x%d;", CppType(v.DType()), i+1))
+			loads = append(loads, loadOperand("const_operand", v, i))
+		}
+	}
+	fmt.Fprintf(s, "struct Held {%s };\n", strings.Join(members, ""))
+	fmt.Fprintf(s, "static RT_DEVICE Held hold(const rt::Task& t, const Args& a, int i0, int i1, int i2) {\n  return {%s};\n}\n",
+		strings.Join(loads, ", "))
+}
+
+func loadOperand(load string, v View, i int) string {
+	return fmt.Sprintf("rk::%s<%s>(t, a.op[%d], i0, i1, i2)", load, CppType(v.DType()), i)
 }
 
 // prologueFunctor spells the functor that an input element goes through when it is loaded; nil is the

@@ -15,8 +15,10 @@ import (
 type choice struct {
 	index    int // among the rOperator's candidates
 	c        *roperator.Candidate
-	taskTime float64 // dispatch included
+	taskTime float64 // dispatch included, and the time that its weights take to stream, if that is more
 	opTime   float64 // of all its rTasks, alone on the device
+	ready    float64 // taskTime when its weights are there
+	rate     float64 // of its loaders, bytes per ns; 0: it streams nothing
 	needs    vdevice.Needs
 }
 
@@ -26,11 +28,11 @@ type choice struct {
 func admit(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs) ([][]choice, error) {
 	var l diag.List
 	all := make([][]choice, len(g.Ops))
-	sizes := map[int]bool{}
+	sizes, weights := map[int]bool{}, streamedWeights(g)
 	for id, op := range g.Ops {
 		var lacks []string
 		for i, c := range op.Candidates {
-			ch := newChoice(i, c, spec, costs)
+			ch := newChoice(i, c, spec, costs, weights)
 			if lack := spec.Fit(ch.needs); lack != nil {
 				lacks = append(lacks, fmt.Sprintf("%s needs %s", c.Inst.Name(), strings.Join(lack, " and ")))
 				continue
@@ -48,12 +50,31 @@ func admit(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs) ([][]ch
 	return bestThreads(g, spec, all, sizes)
 }
 
-func newChoice(i int, c *roperator.Candidate, spec *vdevice.Spec, costs profiler.Costs) choice {
+func newChoice(i int, c *roperator.Candidate, spec *vdevice.Spec, costs profiler.Costs, weights int64) choice {
 	t := costs.TaskTime(c) + spec.Cost.Step
+	ch := choice{index: i, c: c, taskTime: t, ready: t}
+	if c.Stream != nil {
+		ch.rate = spec.LoadRate(min(c.Tasks, spec.VEUs()), weights)
+		ch.taskTime = max(t, float64(c.StreamBytes(0))/ch.rate)
+	}
 	rounds := (c.Tasks + spec.VEUs() - 1) / spec.VEUs()
-	ch := choice{index: i, c: c, taskTime: t, opTime: t * float64(rounds)}
+	ch.opTime = ch.taskTime * float64(rounds)
 	ch.needs.AddCandidate(c)
 	return ch
+}
+
+// streamedWeights is how many bytes of weights a program streams whose rOperators all do that can.
+func streamedWeights(g *roperator.Graph) int64 {
+	sum := int64(0)
+	for _, op := range g.Ops {
+		for _, c := range op.Candidates {
+			if c.Stream != nil {
+				sum += c.StreamBytes(0) * int64(c.Tasks)
+				break
+			}
+		}
+	}
+	return sum
 }
 
 func misfit(op *roperator.ROperator, lacks string) *diag.Diagnostic {
@@ -64,7 +85,8 @@ func misfit(op *roperator.ROperator, lacks string) *diag.Diagnostic {
 	return d
 }
 
-// bestThreads tries every number of threads that some candidate needs.
+// bestThreads tries every number of threads that some candidate needs, each without and with candidates
+// that stream weights: for those all vEUs have one more warp, and a ring.
 func bestThreads(g *roperator.Graph, spec *vdevice.Spec, all [][]choice, sizes map[int]bool) ([][]choice, error) {
 	var threads []int
 	for n := range sizes {
@@ -74,8 +96,14 @@ func bestThreads(g *roperator.Graph, spec *vdevice.Spec, all [][]choice, sizes m
 	var best [][]choice
 	bestTime := 0.0
 	var lack *diag.List
-	for _, n := range threads {
-		some, time, missing := restrict(g, spec, all, n)
+	for i := range 2 * len(threads) {
+		step, n := 0, threads[i/2]
+		if i%2 == 1 {
+			if step = streamStep(all); step == 0 {
+				continue
+			}
+		}
+		some, time, missing := restrict(g, spec, all, vdevice.Needs{Threads: n, StreamStep: step})
 		if missing.Errors() > 0 {
 			if lack == nil || missing.Errors() < lack.Errors() {
 				lack = missing
@@ -96,14 +124,30 @@ func bestThreads(g *roperator.Graph, spec *vdevice.Spec, all [][]choice, sizes m
 // used is decided later.
 func (c *choice) special() bool { return c.c.Resident != nil || len(c.c.Exports) > 0 }
 
-// restrict keeps the candidates that fit vEUs of n threads.
-func restrict(g *roperator.Graph, spec *vdevice.Spec, all [][]choice, n int) (some [][]choice, time float64, missing *diag.List) {
+// streamStep is the most bytes that an rKernel takes from the stream at a time.
+func streamStep(all [][]choice) int {
+	var n vdevice.Needs
+	for _, choices := range all {
+		for i := range choices {
+			if choices[i].rate > 0 {
+				n.Join(choices[i].needs)
+			}
+		}
+	}
+	return n.StreamStep
+}
+
+// restrict keeps the candidates that fit vEUs of so many threads, with a ring or without.
+func restrict(g *roperator.Graph, spec *vdevice.Spec, all [][]choice, vEU vdevice.Needs) (some [][]choice, time float64, missing *diag.List) {
 	some, missing = make([][]choice, len(all)), &diag.List{}
-	bound := spec.RegisterBound(n)
 	for id, choices := range all {
 		least, usable := 0.0, false
 		for _, ch := range choices {
-			if ch.needs.Threads > n || ch.needs.Registers > bound {
+			if ch.needs.Threads > vEU.Threads || ch.needs.StreamStep > 0 && vEU.StreamStep == 0 {
+				continue
+			}
+			needs := vEU
+			if needs.Join(ch.needs); !spec.Fits(needs) {
 				continue
 			}
 			some[id] = append(some[id], ch)
@@ -117,7 +161,7 @@ func restrict(g *roperator.Graph, spec *vdevice.Spec, all [][]choice, n int) (so
 		}
 		time += least
 		if !usable {
-			missing.Add(misfit(g.Ops[id], fmt.Sprintf("vEUs of %d threads have %d registers a thread", n, bound)))
+			missing.Add(misfit(g.Ops[id], fmt.Sprintf("vEUs of %d threads have %d registers a thread", vEU.Threads, spec.RegisterBound(vEU.Threads))))
 		}
 	}
 	return some, time, missing

@@ -19,8 +19,12 @@ type placer struct {
 	spec   *vdevice.Spec
 	placed []*placedOp // per rOperator: those of earlier waves; the scheduler's
 	busy   []float64   // per vEU: when its last rTask ends
-	stays  *residence
-	wave   int // being placed
+	// Per vEU, nil until something streams.
+	loaders []vdevice.Loader
+	ring    int     // bytes
+	opened  float64 // when the launch before this one began, and with it this one's loaders
+	stays   *residence
+	wave    int // being placed
 
 	*placerScratch
 }
@@ -38,9 +42,10 @@ type placerScratch struct {
 	oneSet   []float64
 }
 
-func newPlacer(spec *vdevice.Spec, placed []*placedOp, stays *residence) *placer {
+func newPlacer(spec *vdevice.Spec, placed []*placedOp, stays *residence, kind vdevice.SegmentKind) *placer {
 	n := spec.VEUs()
 	return &placer{
+		ring: spec.UsualRing(kind),
 		spec: spec, placed: placed, stays: stays, busy: make([]float64, n),
 		placerScratch: &placerScratch{
 			flags: make([]int32, n), set: make([]float64, n), near: make([]bool, n),
@@ -54,6 +59,10 @@ func newPlacer(spec *vdevice.Spec, placed []*placedOp, stays *residence) *placer
 func (p *placer) fork() *placer {
 	q := *p
 	q.busy = append([]float64{}, p.busy...)
+	q.loaders = nil
+	for i := range p.loaders {
+		q.loaders = append(q.loaders, p.loaders[i].Fork())
+	}
 	return &q
 }
 
@@ -72,6 +81,10 @@ func (p *placer) launch() {
 	for v := range p.busy {
 		p.busy[v] = t
 	}
+	for v := range p.loaders {
+		p.loaders[v].Open(p.opened, p.spec.Cost.Latency)
+	}
+	p.opened = t
 }
 
 // front is a task set as the placer sees it: the vEUs its rTasks are on, and when they end there.
@@ -170,13 +183,33 @@ func (p *placer) placeTask(o *placedOp, t int, fronts []*front) {
 	if v < 0 {
 		v = p.earliest()
 	}
-	p.busy[v] = p.start(v) + o.choice.taskTime
+	p.busy[v] = p.run(v, o.choice, t)
 	o.veu[t], o.end[t] = v, p.busy[v]
 	for _, s := range sets {
 		if !o.deps.sets[s].tagged {
 			p.leave(fronts[s], v)
 		}
 	}
+}
+
+// run is when rTask t ends that vEU v runs next.
+func (p *placer) run(v int32, ch *choice, t int) float64 {
+	start := p.start(v)
+	end := start + ch.ready
+	if ch.rate == 0 {
+		return end
+	}
+	if p.loaders == nil {
+		p.loaders = make([]vdevice.Loader, len(p.busy))
+		for u := range p.loaders {
+			p.loaders[u].Open(0, p.spec.Cost.Latency)
+		}
+	}
+	bytes := float64(ch.c.StreamBytes(t))
+	ready := p.loaders[v].Ready(start, bytes, ch.rate, p.ring)
+	end = max(end, ready)
+	p.loaders[v].Take(start, end, ready, bytes)
+	return end
 }
 
 // consider makes the rTask at hand wait for the front.

@@ -453,7 +453,7 @@ func conflict(a *roperator.Candidate, i int, b *roperator.Candidate, j int) bool
 // A vEU that made all inputs itself starts at once, others a hop later.
 func TestProducerStartsAtOnce(t *testing.T) {
 	spec := device(t, "h200")
-	p := newPlacer(spec, make([]*placedOp, 1), &residence{})
+	p := newPlacer(spec, make([]*placedOp, 1), &residence{}, vdevice.RProgram)
 	p.placed[0] = &placedOp{veu: []int32{3, 3}, end: []float64{10, 20}}
 	p.busy[3] = 20
 	p.consider(p.front(&taskSet{tasks: []vdevice.Task{{Op: 0, Index: 0}, {Op: 0, Index: 1}}, users: 2}))

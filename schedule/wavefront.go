@@ -44,7 +44,7 @@ type current struct {
 }
 
 func (s *scheduler) newCurrent(kind vdevice.SegmentKind) *current {
-	return &current{&group{kind: kind}, newPlacer(s.spec, s.placed, s.stays)}
+	return &current{&group{kind: kind}, newPlacer(s.spec, s.placed, s.stays, kind)}
 }
 
 // trial is a wave placed at the end of a current rProgram, not yet taken over.

@@ -32,6 +32,7 @@ struct Fiber {
   int open_group = 0;
   const void* sleeps_on = nullptr;  // an mbarrier
   uint32_t chunks = 0;              // of weights that its rTask has taken
+  uint32_t inputs = 0;              // how often it has asked for its inputs
 };
 
 struct Barrier {
@@ -99,9 +100,12 @@ class Block {
   RT_EMU_QUIET bool mbarrier_done(const Mbarrier* m, uint32_t phase);
   RT_EMU_QUIET void mbarrier_sleep(const Mbarrier* m);
   RT_EMU_QUIET void note_chunk() { ++current_->chunks; }
-  RT_EMU_QUIET void expect_chunks(uint32_t n) {
-    if (current_->chunks != n) fail("an rTask does not take all chunks of its weights, or more");
-    current_->chunks = 0;
+  RT_EMU_QUIET void note_inputs() { ++current_->inputs; }
+  RT_EMU_QUIET void expect_streamed(uint32_t chunks, bool inputs) {
+    Fiber* f = current_;
+    if (f->chunks != chunks) fail("an rTask does not take all chunks of its weights, or more");
+    if (inputs && f->inputs == 0) fail("an rTask that streams weights does not ask for its inputs");
+    f->chunks = f->inputs = 0;
   }
   void add_copy(void* to, const void* from, int bytes);
   RT_EMU_QUIET void commit_copies() { ++current_->open_group; }
@@ -222,7 +226,7 @@ inline void Block::reset(Grid* grid, int index, uint64_t seed) {
   for (int w = 0; w * kWarp < threads_; ++w) warps_[w].barrier.arrived = 0, warps_[w].barrier.first = kNone;
   for (int i = 0; i < threads_; ++i) {
     Fiber& f = fibers_[i];
-    f.next = kNone, f.parity = 0, f.copy_count = 0, f.open_group = 0, f.chunks = 0;
+    f.next = kNone, f.parity = 0, f.copy_count = 0, f.open_group = 0, f.chunks = f.inputs = 0;
     *reinterpret_cast<uint64_t*>(f.stack) = kStackGuard;
     prepare_context(f.context, f.stack, kStackBytes, fiber_entry);
     ready_[i] = i;

@@ -153,11 +153,15 @@ RT_EMU_QUIET inline void free_stage(char* stage, int bytes, uint64_t* empty) {
 }
 
 RT_EMU_QUIET inline void note_chunk() { emu::running_block->note_chunk(); }
-RT_EMU_QUIET inline void expect_chunks(uint32_t n) { emu::running_block->expect_chunks(n); }
+RT_EMU_QUIET inline void note_inputs() { emu::running_block->note_inputs(); }
+RT_EMU_QUIET inline void expect_streamed(uint32_t chunks, bool inputs) {
+  emu::running_block->expect_streamed(chunks, inputs);
+}
 
 // Launches do not overlap here.
 inline void allow_next_launch() {}
 inline void wait_for_launches_before() {}
+inline const char* inputs(const char* p) { return p; }
 
 RT_EMU_QUIET inline bool all_lanes(bool predicate) { return emu::running_block->all_lanes(predicate); }
 RT_EMU_QUIET inline void sync_warp() { emu::running_block->warp_barrier(); }

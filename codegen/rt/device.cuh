@@ -90,11 +90,11 @@ struct Outlet {
 
 // What an rTask knows about where it runs.
 struct Task {
-  int tid;             // thread within the rTask: 0 … kThreads-1
-  char* smem;          // kShared bytes, 128-byte aligned, contents undefined
-  char* const* bases;  // address of every space
-  int threads;         // kThreads
-  const float* in;     // import area: operands that the executor brought (Candidate.Imports)
+  int tid;              // thread within the rTask: 0 … kThreads-1
+  char* smem;           // kShared bytes, 128-byte aligned, contents undefined
+  char* const* bases;   // address of every space
+  int threads;          // kThreads
+  const float* in;      // import area: operands that the executor brought (Candidate.Imports)
   const Move* exports;  // where results go that are given away by number (Candidate.Exports)
   int export_count;
   uint32_t tag;  // of this launch
@@ -104,6 +104,14 @@ struct Task {
   template <class T>
   RT_DEVICE T* ptr(Ref r) const {
     return reinterpret_cast<T*>(detail::global(bases[r.bits >> 56] + (r.bits & kRefOffsetMask)));
+  }
+
+  // rKernels that stream weights may start before the launches before them have ended. They call this
+  // once, before they touch anything that the program produces, and get p back; others need not.
+  template <class T>
+  RT_DEVICE const T* inputs(const T* p) const {
+    detail::note_inputs();
+    return reinterpret_cast<const T*>(detail::inputs(reinterpret_cast<const char*>(p)));
   }
 
   // Where result number at goes, found before the result is there.

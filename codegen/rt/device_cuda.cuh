@@ -229,9 +229,10 @@ RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_
 // A warp is done with a stage. The emulator poisons it when the last one is.
 RT_DEVICE void free_stage(char*, int, uint64_t* empty) { mbarrier_arrive(empty); }
 
-// The emulator checks that an rTask takes all of its chunks.
+// The emulator checks that an rTask takes all of its chunks, and asks for its inputs.
 RT_DEVICE void note_chunk() {}
-RT_DEVICE void expect_chunks(uint32_t) {}
+RT_DEVICE void note_inputs() {}
+RT_DEVICE void expect_streamed(uint32_t, bool) {}
 
 // Programmatic dependent launch, where the launch asks for it: the next kernel's blocks may come as soon
 // as all of this one's have allowed it; the wait returns when the kernels before have ended and what they
@@ -246,6 +247,14 @@ RT_DEVICE void wait_for_launches_before() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
+
+// The same, with a global address that is there before and not used until afterwards.
+RT_DEVICE const char* inputs(const char* p) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" : "+l"(p)::"memory");
+#endif
+  return global(const_cast<char*>(p));
 }
 
 RT_DEVICE bool all_lanes(bool predicate) { return __all_sync(0xffffffffu, predicate) != 0; }

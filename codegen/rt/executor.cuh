@@ -97,8 +97,6 @@ class VEU {
   // Walks the vEU's steps. Asynchronous copies bring descriptors and then operands; they are asked for two
   // steps before they are due, so that the copies of a whole step may be on their way.
   RT_DEVICE void run() {
-    // A wave may start while the one before ends. Before the wait below only tables are read.
-    detail::allow_next_launch();
     const StepRange mine = l_.ranges[detail::block_index()];
     const uint32_t first = mine.first, last = mine.last;
     if (first == last) {
@@ -115,8 +113,10 @@ class VEU {
     fetch_operands(first + 1);
     cp_async_commit();
     settle();
-    detail::wait_for_launches_before();
-    trace_.ready();
+    if constexpr (Tracer::kTraces) {
+      detail::wait_for_launches_before();
+      trace_.ready();
+    }
     RT_NO_UNROLL
     for (uint32_t i = first; i < last;) {
       const Step& s = c_.ring[i % c_.kSteps];
@@ -130,7 +130,7 @@ class VEU {
       detail::poison(smem_, static_cast<int>(l_.shared), threads_);
       begin(i);
       place_ = Place{i - first_, s.op, s.rtask};
-      words_ = s.stream_words;
+      chunks_ = Chunks{s.chunk_words, s.chunks};
       Program::compute(*this, s.instance, c_.args[i % c_.kOperands], static_cast<int>(s.rtask));
       end(i);
       ++i;
@@ -184,11 +184,11 @@ class VEU {
     trace_.mark(p.order, kReady);
   }
   template <class K>
-  RT_DEVICE void step(const typename K::Args& args, Place p, uint32_t stream_words) {
+  RT_DEVICE void step(const typename K::Args& args, Place p, Chunks chunks) {
     trace_.begin(p.order, p.op, p.rtask);
     detail::poison(smem_, static_cast<int>(l_.shared), threads_);
     trace_.mark(p.order, kStarted);
-    place_ = p, words_ = stream_words;
+    place_ = p, chunks_ = chunks;
     compute<K>(&args, static_cast<int>(p.rtask));
     settle();
     trace_.mark(p.order, kComputed);
@@ -211,17 +211,17 @@ class VEU {
     static_assert(sizeof(typename K::Args) <= kMaxArgsBytes, "an rKernel's Args take at most 1 KB");
     const typename K::Args& a = *static_cast<const typename K::Args*>(args);
     if constexpr (Streams<K>) {
-      static_assert(Layout::kHasRing && Program::kStageBytes % K::kStreamStep == 0);
+      static_assert(Layout::kHasRing && Program::kStageBytes >= K::kStreamStep);
       const Stream stream = this->stream();
-      if (tid_ < K::kThreads) {
+      if (K::kThreads == Program::kThreads || tid_ < K::kThreads) {
         Task t = task<K>();
         t.stream = stream;
         K::compute_rtask(t, a, rtask);
       } else {
-        Layout::WeightRing::skip(stream, words_);
+        Layout::WeightRing::skip(stream, chunks_);
       }
-      detail::expect_chunks(Layout::WeightRing::chunks(words_));
-      next_.pass(Layout::WeightRing::chunks(words_), l_.stages);
+      detail::expect_streamed(chunks_.count, tid_ < K::kThreads);
+      next_.pass(chunks_.count, l_.stages);
     } else if (tid_ < K::kThreads) {
       K::compute_rtask(task<K>(), a, rtask);
     }
@@ -311,6 +311,8 @@ class VEU {
     const Step s = c_.ring[i % c_.kSteps];
     const Place p{i - first_, s.op, s.rtask};
     trace_.begin(p.order, p.op, p.rtask);
+    // What streams weights asks for its inputs itself, when the weights have been turned to already.
+    if (!Layout::kHasRing || s.stream_words == 0 || s.imports > 0) detail::wait_for_launches_before();
     if (l_.persistent && s.wait_count > 0) wait(c_.waits[i % c_.kOperands], l_.waits + s.wait_begin, s.wait_count, p);
     trace_.mark(p.order, kReady);
   }
@@ -345,6 +347,7 @@ class VEU {
     const Step& s = c_.ring[i % c_.kSteps];
     const bool signal = l_.persistent && s.signal;
     const uint32_t add = l_.persistent ? s.add : 0;
+    if (!Tracer::kTraces && !l_.persistent && i + 1 == last_) return;  // the launch's end is enough
     // rTasks whose operands the executor brings leave no copies of their own behind.
     if (s.imports + s.exports > 0) {
       settle<1>();  // for later steps
@@ -462,7 +465,7 @@ class VEU {
   RT_DEVICE Stream stream() const {
     const Report r{kWeightsReport, l_.segment, veu_, place_.order, 0, 0, place_.op, place_.rtask, 0, 0};
     typename Layout::WeightRing ring(detail::shared_base() + Layout::ring(l_.shared), l_.stages);
-    return ring.stream(next_, Watch{r, l_.report, l_.patience_ns, ChunkPen(l_)});
+    return ring.stream(chunks_, next_, Watch{r, l_.report, l_.patience_ns, ChunkPen(l_)});
   }
 
   RT_DEVICE static int min_waits(uint32_t n) { return static_cast<int>(n < kStagedWaits ? n : kStagedWaits); }
@@ -489,7 +492,7 @@ class VEU {
   uint64_t launches_;  // so many before this one
   Tracer trace_;
   Place place_ = {};     // of the step at hand
-  uint32_t words_ = 0;   // of its weights
+  Chunks chunks_ = {};   // of its weights
   RingPlace next_ = {};  // where they are
 };
 
@@ -498,6 +501,9 @@ template <class Program>
 RT_DEVICE void run_thread(const LaunchArgs<Program::kSpaces>& l) {
   using Layout = SharedLayout<Program>;
   if (l.guard_ns > 0 && !all_here(l)) return;
+  // A launch may start while the one before it ends. Until a step asks for its inputs only tables and
+  // weights are read.
+  detail::allow_next_launch();
   if (Layout::kHasRing && l.stages > 0 && detail::thread_index() >= detail::block_threads() - 32) {
     typename Layout::WeightRing ring(detail::shared_base() + Layout::ring(l.shared), l.stages);
     ring.open(detail::block_threads() - 32);

@@ -54,17 +54,19 @@ RT_DEVICE void run_thread(const typename K::Args& args, const Bases& bases, [[ma
   if constexpr (Streams<K>) {
     using WeightRing = typename Layout<K>::WeightRing;
     WeightRing ring(t.smem + Layout<K>::kRing, Layout<K>::kStages);
+    constexpr uint32_t kChunk = K::kStreamStep / 16;
     const Block b = blocks[rtask];
+    const Chunks chunks{kChunk, b.words / kChunk};
     if (t.tid >= K::kThreads) {
       ring.open(K::kThreads);
       RingPlace first;
       Watch nobody;
-      return ring.feed(first, t.template ptr<const char>(b.at), b.words, nobody);
+      return ring.feed(first, t.template ptr<const char>(b.at), b.words, kChunk, nobody);
     }
     detail::wait_for_loader(Layout<K>::kThreads);
-    t.stream = ring.stream(RingPlace{}, Watch{});
+    t.stream = ring.stream(chunks, RingPlace{}, Watch{});
     K::compute_rtask(t, args, rtask);
-    detail::expect_chunks(WeightRing::chunks(b.words));
+    detail::expect_streamed(chunks.count, true);
   } else {
     K::compute_rtask(t, args, rtask);
   }

@@ -20,14 +20,9 @@ template <int StageBytes>
 class Ring {
  public:
   static_assert(StageBytes >= 128 && StageBytes % 128 == 0, "stages are aligned");
-  static constexpr uint32_t kStageWords = StageBytes / 16;
-
   static constexpr size_t bytes(int stages) {
     return static_cast<size_t>(stages) * (StageBytes + 2 * sizeof(uint64_t));
   }
-
-  // The chunks of a block of so many 16-byte words.
-  RT_DEVICE static uint32_t chunks(uint32_t words) { return (words + kStageWords - 1) / kStageWords; }
 
   RT_DEVICE Ring(char* at, uint32_t stages)
       : at_(at), full_(reinterpret_cast<uint64_t*>(at + stages * static_cast<size_t>(StageBytes))), count_(stages) {}
@@ -47,22 +42,25 @@ class Ring {
   }
 
   // The stream of the rTask whose first chunk is at the given place.
-  RT_DEVICE Stream stream(RingPlace at, const Watch& w) const { return Stream(at_, full_, count_, StageBytes, at, w); }
+  RT_DEVICE Stream stream(Chunks c, RingPlace at, const Watch& w) const {
+    return Stream(at_, full_, count_, StageBytes, c.words, at, w);
+  }
 
   // For warps that take no part in an rTask: gives all its chunks back.
-  RT_DEVICE static void skip(Stream s, uint32_t words) {
+  RT_DEVICE static void skip(Stream s, Chunks c) {
     RT_NO_UNROLL
-    for (uint32_t n = chunks(words); n > 0; --n) {
+    for (uint32_t n = c.count; n > 0; --n) {
       s.front();
       s.pop();
     }
   }
 
-  // Called by all lanes of the loader's warp: puts a block in, chunk by chunk, from the given place on.
-  RT_DEVICE void feed(RingPlace& at, const char* block, uint32_t words, Watch& w) {
+  // Called by all lanes of the loader's warp: puts a block in, so many words at a time, from the given
+  // place on.
+  RT_DEVICE void feed(RingPlace& at, const char* block, uint32_t words, uint32_t chunk_words, Watch& w) {
     RT_NO_UNROLL
     while (words > 0) {
-      const uint32_t n = words < kStageWords ? words : kStageWords;
+      const uint32_t n = words < chunk_words ? words : chunk_words;
       uint64_t* full = full_ + at.stage;
       const uint32_t number = at.phase * count_ + at.stage;
       w.pen.asks(number, 16 * n);
@@ -86,13 +84,16 @@ class Ring {
 // them are on their way.
 template <class Ring>
 RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const char* weights, Watch& watch) {
-  struct alignas(8) Block {
-    uint32_t at, words;
+  struct Block {
+    uint32_t at, words, chunk;
   };
   const uint32_t lane = static_cast<uint32_t>(detail::thread_index()) % 32;
   auto fetch = [&](uint32_t i) {
-    Block b{0, 0};
-    if (i < mine.last) b = ld_const(reinterpret_cast<const Block*>(&steps[i].stream));
+    Block b{0, 0, 0};
+    if (i < mine.last) {
+      const Step& s = steps[i];
+      b = Block{ld_const(&s.stream), ld_const(&s.stream_words), ld_const(&s.chunk_words)};
+    }
     return b;
   };
   RingPlace at;
@@ -107,7 +108,7 @@ RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const
       const Block b = detail::shfl(held, static_cast<int>(k));
       watch.pen.turn(i + k);
       random_pause(watch.delays, Pause::kLoad, watch.veu, i + k);
-      ring.feed(at, weights + 16 * static_cast<size_t>(b.at), b.words, watch);
+      ring.feed(at, weights + 16 * static_cast<size_t>(b.at), b.words, b.chunk, watch);
     }
   }
   watch.pen.ends();

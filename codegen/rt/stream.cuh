@@ -32,6 +32,11 @@ struct Watch {
   uint32_t veu = 0;
 };
 
+// How a weight block is cut into chunks: units of 16 bytes in all but the last, and their number.
+struct Chunks {
+  uint32_t words = 0, count = 0;
+};
+
 // A place in a ring: where a chunk is, and how often that stage was filled before.
 struct RingPlace {
   uint32_t stage = 0, phase = 0;
@@ -51,11 +56,18 @@ struct RingPlace {
 class Stream {
  public:
   Stream() = default;
-  RT_DEVICE Stream(char* stages, uint64_t* mbarriers, uint32_t count, int chunk_bytes, RingPlace next, const Watch& w)
-      : stages_(stages), full_(mbarriers), count_(count), bytes_(chunk_bytes), next_(next), watch_(w) {}
+  RT_DEVICE Stream(char* stages, uint64_t* mbarriers, uint32_t count, int stage_bytes, uint32_t chunk_words,
+                   RingPlace next, const Watch& w)
+      : stages_(stages),
+        full_(mbarriers),
+        count_(count),
+        stage_bytes_(stage_bytes),
+        chunk_bytes_(static_cast<int>(16 * chunk_words)),
+        next_(next),
+        watch_(w) {}
 
   // A multiple of the rKernel's kStreamStep.
-  RT_DEVICE int chunk_bytes() const { return bytes_; }
+  RT_DEVICE int chunk_bytes() const { return chunk_bytes_; }
 
   // Waits until the next chunk is there.
   RT_DEVICE const char* front() const {
@@ -72,18 +84,18 @@ class Stream {
     detail::sync_warp();
     detail::note_chunk();
     watch_.pen.frees(number());
-    if (detail::thread_index() % 32 == 0) detail::free_stage(stage(), bytes_, full_ + count_ + next_.stage);
+    if (detail::thread_index() % 32 == 0) detail::free_stage(stage(), stage_bytes_, full_ + count_ + next_.stage);
     if (++next_.stage == count_) next_.stage = 0, ++next_.phase;
   }
 
  private:
   RT_DEVICE uint32_t number() const { return next_.phase * count_ + next_.stage; }
-  RT_DEVICE char* stage() const { return stages_ + next_.stage * static_cast<uint32_t>(bytes_); }
+  RT_DEVICE char* stage() const { return stages_ + next_.stage * static_cast<uint32_t>(stage_bytes_); }
 
   char* stages_ = nullptr;
   uint64_t* full_ = nullptr;  // mbarriers: one of every stage, behind them as many for empty
   uint32_t count_ = 0;
-  int bytes_ = 0;
+  int stage_bytes_ = 0, chunk_bytes_ = 0;
   RingPlace next_;
   Watch watch_;
 };

@@ -23,7 +23,9 @@ struct alignas(16) Step {
   uint16_t imports, exports;
   uint32_t run;          // this many steps from here on share what their instance keeps on chip; 0: it keeps nothing
   uint32_t add;          // line of the counter that its completion adds one to; 0: it adds to none
-  uint32_t unused[4];
+  uint32_t chunk_words;  // into so many units of 16 bytes its weight block is cut at a time
+  uint32_t chunks;       // and so many there are
+  uint32_t unused[2];
 };
 static_assert(sizeof(Step) == 64);
 

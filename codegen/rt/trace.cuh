@@ -127,6 +127,7 @@ class ChunkPen {
 // and a step it calls computed nobody saw before.
 class Tracer {
  public:
+  static constexpr bool kTraces = true;
   template <class Args>
   RT_DEVICE Tracer(const Args& l, bool writes)
       : steps_(l.trace_steps),
@@ -202,6 +203,7 @@ class ChunkPen {
 
 class Tracer {
  public:
+  static constexpr bool kTraces = false;
   template <class Args>
   RT_DEVICE Tracer(const Args&, bool) {}
   RT_DEVICE void ready() {}

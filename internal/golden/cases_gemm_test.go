@@ -73,6 +73,38 @@ func TestMatMul(t *testing.T) {
 	Check(t, WithLayouts(cases))
 }
 
+// Few rows against constants: sums cut into spans and padded, odd extents, rTasks of several groups of
+// columns, and inputs that can be loaded in quads or not.
+func TestFewRows(t *testing.T) {
+	var cases []Case
+	add := func(m, k, n int) {
+		cases = append(cases, Case{
+			Name: fmt.Sprintf("%dx%dx%d", m, k, n), In: fmt.Sprintf("%%x: float32[%d,%d]", m, k),
+			Body: weights("b", k, n) + "%y = MatMul(%x, %b)", Out: "%y",
+		})
+	}
+	add(1, 1, 1)
+	add(1, 128, 33)
+	add(1, 333, 12)
+	add(1, 516, 7)
+	add(1, 64, 4300) // two groups an rTask, the last of which has one
+	add(1, 4200, 5)
+	add(2, 1030, 9)
+	add(3, 1028, 20)
+	add(4, 700, 11)
+	add(6, 516, 40)
+	add(8, 1300, 10)
+	add(8, 40, 3)
+	cases = append(cases,
+		Case{Name: "batch", In: "%x: float32[2,3,2,132]", Body: weights("b", 3, 132, 21) + "%y = MatMul(%x, %b)", Out: "%y"},
+		Case{Name: "transposed constant", In: "%x: float32[1,260]", Body: weights("b", 45, 260) + weights("c", 45) + "%y = Gemm(%x, %b, %c) {transB = 1, alpha = 0.5}", Out: "%y"},
+		Case{Name: "pro- and epilogue", In: "%x: float32[3,1100], %r: float32[3,20]", Body: weights("b", 1100, 20) + weights("c", 20) + fused("MatMul",
+			"%px: float32[3,1100], %pb: float32[1100,20], %pc: float32[20], %pr: float32[3,20]",
+			"%l = Exp(%px)\n%m = MatMul(%l, %pb)\n%s = Add(%m, %pc)\n%u = Sigmoid(%s)\n%z = Mul(%u, %pr)", "%z", "%x, %b, %c, %r"), Out: "%y"},
+	)
+	Check(t, WithLayouts(cases))
+}
+
 func TestGemm(t *testing.T) {
 	var cases []Case
 	for _, ta := range []int{0, 1} {

@@ -44,8 +44,12 @@ var arithmeticShare = []struct {
 // bytesInFlight is how much one thread has on its way from memory at a time.
 const bytesInFlight = 128
 
-// sharedOverL2 is how much more an SM reads of shared memory than of L2: 128 bytes a cycle.
-const sharedOverL2 = 5
+// sharedOverL2 is how much more an SM reads of shared memory than of L2: 128 bytes a cycle. Streamed
+// weights are read about ringOverL2 times faster than from L2: between units there are sums over lanes.
+const (
+	sharedOverL2 = 5
+	ringOverL2   = 2
+)
 
 // TaskTime is the largest of arithmetic, its operands from shared memory and memory traffic, and what neither hides: the latency of the
 // first load and the last store.
@@ -88,6 +92,9 @@ func (m *Costs) traffic(c *roperator.Candidate, threads int) float64 {
 	constants := l2
 	if m.streamed {
 		constants = min(l2, cost.DRAM/active*m.reuse(c))
+	}
+	if c.Stream != nil {
+		constants = ringOverL2 * cost.L2PerSM / m.perSM(c)
 	}
 	return c.Work.ConstBytes/constants + (c.Work.ReadBytes+c.Work.WriteBytes)/l2
 }

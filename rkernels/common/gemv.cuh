@@ -8,6 +8,36 @@
 
 namespace rk {
 
+// Adds N values of each of LK neighbouring lanes. Lanes halve the values among them while they add: after
+// log2(LK) exchanges each lane has the sums of its own share of the values, v[0] to v[kLeft-1].
+template <int N, int LK>
+struct LaneSums {
+  static constexpr int kLeft = N > LK ? N / LK : 1, kSame = LK > N ? LK / N : 1;
+  int first = 0;  // the number of the value whose sum is in v[0]
+  bool owns;      // of the lanes that have the same sums this one is the first
+
+  RT_DEVICE LaneSums(const rt::Task& t, float (&v)[N]) {
+    const int lane = t.tid % 32;
+    int n = N;
+    RT_UNROLL
+    for (int d = LK / 2; d > 0; d /= 2) {
+      if (n == 1) {
+        v[0] += rt::shfl_xor(t, v[0], d);
+        continue;
+      }
+      n /= 2;
+      const bool upper = (lane & d) != 0;
+      first += upper ? n : 0;
+      RT_UNROLL
+      for (int i = 0; i < n; ++i) {
+        const float give = upper ? v[i] : v[i + n], keep = upper ? v[i + n] : v[i];
+        v[i] = keep + rt::shfl_xor(t, give, d);
+      }
+    }
+    owns = lane % kSame == 0;
+  }
+};
+
 // LK lanes share a column's k in quads, 32/LK columns stand side by side in a warp, C such groups one
 // after another; WK of the 8 warps share the columns' k. Weights are packed as
 // [step][warp column][group][lane] of four floats; a step is LK·4 values of k.
@@ -59,8 +89,7 @@ struct Gemv {
   }
 
   // Adds the lanes' and warps' shares and leaves the result at total[m·BN + column] of shared memory,
-  // for all threads to read. Lanes halve the values among them while they add: after log2(LK) exchanges
-  // each lane has the sums of its own share of the values.
+  // for all threads to read.
   static RT_DEVICE const float* total(const rt::Task& t, Sums& sums) {
     float* shared = reinterpret_cast<float*>(t.smem);
     const int lane = t.tid % 32, warp = t.tid / 32;
@@ -68,28 +97,12 @@ struct Gemv {
     float v[MB * C];
     RT_UNROLL
     for (int i = 0; i < MB * C; ++i) v[i] = sums[i / C][i % C];
-    int first = 0, n = MB * C;
-    RT_UNROLL
-    for (int d = LK / 2; d > 0; d /= 2) {
-      if (n == 1) {
-        v[0] += rt::shfl_xor(t, v[0], d);
-        continue;
-      }
-      n /= 2;
-      const bool upper = (lane & d) != 0;
-      first += upper ? n : 0;
-      RT_UNROLL
-      for (int i = 0; i < n; ++i) {
-        const float give = upper ? v[i] : v[i + n], keep = upper ? v[i + n] : v[i];
-        v[i] = keep + rt::shfl_xor(t, give, d);
-      }
-    }
-    constexpr int kLeft = MB * C > LK ? MB * C / LK : 1, kSame = LK > MB * C ? LK / (MB * C) : 1;
+    const LaneSums<MB * C, LK> at(t, v);
     t.sync();
-    if (lane % kSame == 0) {
+    if (at.owns) {
       RT_UNROLL
-      for (int i = 0; i < kLeft; ++i) {
-        const int m = (first + i) / C, c = (first + i) % C;
+      for (int i = 0; i < at.kLeft; ++i) {
+        const int m = (at.first + i) / C, c = (at.first + i) % C;
         shared[(wk * MB + m) * BN + (wc * C + c) * LC + lane / LK] = v[i];
       }
     }

@@ -17,12 +17,15 @@ type Ring struct {
 const (
 	usualStage    = 16 << 10 // bytes: enough that a chunk's costs, two mbarriers and a copy, do not show
 	leastRing     = 2        // stages
+	stageAlign    = 128      // bytes
 	mbarrierBytes = 16       // a stage's two
 	// executorShared bounds what the executor takes of a vEU's shared memory for itself.
 	executorShared = 12 << 10
-	// overlapping is how many launches in a row share a multiprocessor.
-	overlapping   = 2
-	loaderThreads = 32
+	// overlapping is how many launches in a row share a multiprocessor with full rings; more do with small
+	// ones, up to mostOverlapping: then the way from a launch to its first weights is longer than a step.
+	overlapping     = 2
+	mostOverlapping = 3
+	loaderThreads   = 32
 )
 
 // Ring chooses the plan's ring.
@@ -33,18 +36,20 @@ func (plan *Plan) Ring() Ring {
 	if n.StreamStep == 0 {
 		return r
 	}
-	persistent, least := false, n.StreamStep
+	persistent, least := false, ceilDiv(n.StreamStep, stageAlign)*stageAlign
 	for _, s := range plan.Segments {
 		persistent = persistent || s.Kind == RProgram
 	}
 	if side := spec.sideShared(overlapping * perSM); spec.launchesOverlap() && plan.room(side, least) >= leastRing {
 		r.Side = side
 		// Only where no rProgram wants all registers for itself.
-		if !persistent && n.Registers <= spec.Registers/(n.blockThreads()*overlapping*perSM)/8*8 {
-			r.Blocks = overlapping * perSM
+		for b := mostOverlapping; b >= overlapping && !persistent && r.Blocks == perSM; b-- {
+			if n.Registers <= spec.registerBound(n.blockThreads(), b*perSM) {
+				r.Blocks = b * perSM
+			}
 		}
 	}
-	for r.StageBytes = ceilDiv(usualStage, least) * least; r.StageBytes > least; r.StageBytes -= least {
+	for r.StageBytes = max(usualStage, least); r.StageBytes > least; r.StageBytes = max(r.StageBytes/2, least) {
 		if plan.room(r.Side, r.StageBytes) >= leastRing {
 			break
 		}
@@ -52,13 +57,16 @@ func (plan *Plan) Ring() Ring {
 	return r
 }
 
+// Chunk is how many bytes of weights are in a stage at a time for an rKernel that takes so many together.
+func (r Ring) Chunk(step int) int { return r.StageBytes / step * step }
+
 func ceilDiv(n, by int) int { return (n + by - 1) / by }
 
 // needs is what the plan's vEUs must have, whatever segment they run.
 func (plan *Plan) needs() Needs {
 	var n Needs
 	for _, s := range plan.Segments {
-		n.join(s.Program.Needs())
+		n.Join(s.Program.Needs())
 	}
 	return n
 }

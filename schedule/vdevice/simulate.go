@@ -23,7 +23,8 @@ func (t *Timeline) Utilisation() float64 {
 
 // Simulate runs p on the model of its device as a persistent program: a step starts when the one before
 // it on its vEU has ended and the steps it waits for have ended and been seen (Spec.StartTime). cost is what an rTask
-// takes, in nanoseconds. A program whose waits are circular gives an error that shows the circle.
+// takes, in nanoseconds, with the weights there that it streams: the vEU's loader runs ahead of its steps by what the
+// ring holds, and a step ends when its last weights have come. A program whose waits are circular gives an error that shows the circle.
 func Simulate(p *Program, cost func(Task) float64) (*Timeline, error) {
 	return SimulateSegment(Segment{Kind: RProgram, Program: p}, cost)
 }
@@ -68,7 +69,7 @@ func SimulateSegment(seg Segment, cost func(Task) float64) (*Timeline, error) {
 		h: h, cost: cost, why: make([]At, len(h.topo)), between: p.Spec.Cost.launch(Waves, !seg.Serial),
 		t: &Timeline{Busy: make([]float64, h.veus), VEUs: min(h.veus, p.Spec.VEUs())},
 	}
-	s.counters = make([]lastAddition, p.Counters)
+	s.counters, s.streams = make([]lastAddition, p.Counters), newStreams(seg)
 	for _, steps := range p.Steps {
 		s.t.Start = append(s.t.Start, make([]float64, len(steps)))
 		s.t.End = append(s.t.End, make([]float64, len(steps)))
@@ -93,6 +94,7 @@ type simulation struct {
 
 	between  float64 // from one launch of a stream to the next
 	counters []lastAddition
+	streams  streams
 }
 
 // lastAddition is when the last of the steps that add to a counter ends, and which it is.
@@ -146,7 +148,9 @@ func (s *simulation) set(step *Step) (set float64, last At) {
 func (s *simulation) byWaves() {
 	next := make([]int32, s.h.veus)
 	open, opener := 0.0, At{-1, -1}
+	early := 0.0 // when the loaders of the wave's launch begin
 	for w := int32(0); w < int32(s.h.waves); w++ {
+		s.streams.open(early, s.h.p.Spec)
 		end, last := open, opener
 		for v, steps := range s.h.p.Steps {
 			for ; int(next[v]) < len(steps) && steps[next[v]].Wave == w; next[v]++ {
@@ -161,6 +165,10 @@ func (s *simulation) byWaves() {
 				}
 			}
 		}
+		early = end
+		if s.overlaps() {
+			early = open
+		}
 		open, opener = end+s.between, last
 	}
 }
@@ -173,8 +181,13 @@ func (s *simulation) previous(at At) (float64, At) {
 	return s.t.End[at.VEU][at.Order-1], At{at.VEU, at.Order - 1}
 }
 
+// overlaps reports that launches of a stream come while those before them end.
+func (s *simulation) overlaps() bool { return s.between < s.h.p.Spec.Cost.Node }
+
 func (s *simulation) run(at At, start float64, why At) {
-	end := start + s.h.p.Spec.Cost.Step + s.cost(s.h.p.Steps[at.VEU][at.Order].Task)
+	task := s.h.p.Steps[at.VEU][at.Order].Task
+	end := start + s.h.p.Spec.Cost.Step + s.cost(task)
+	end = s.streams.end(at.VEU, start, end, s.h.p.streamBytes(task))
 	s.t.Start[at.VEU][at.Order], s.t.End[at.VEU][at.Order] = start, end
 	s.t.Busy[at.VEU] += end - start
 	s.t.Makespan = max(s.t.Makespan, end)

@@ -71,7 +71,14 @@ func (n *nodeSimulation) after(w int, yield func(int32)) {
 }
 
 func (n *nodeSimulation) launch(w int32) {
+	early := n.ready[w] // when its loaders begin
+	if at := n.h.nodes.place[w]; at.Order > 0 && n.overlaps() && len(n.h.p.node(int(w)).After) == 0 {
+		early = n.ready[n.h.nodes.on[at.VEU][at.Order-1]]
+	}
 	for _, b := range n.blocks[w] {
+		if n.streams.loaders != nil {
+			n.streams.loaders[b.at.VEU].Open(early, n.h.p.Spec.Cost.Latency)
+		}
 		v := 0
 		for u := range n.free {
 			if n.free[u] < n.free[v] {

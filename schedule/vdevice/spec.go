@@ -70,12 +70,18 @@ const MaxRegisters = 255
 func (s *Spec) VEUs() int { return s.SMs * s.VEUsPerSM }
 
 // RegisterBound is how many registers a thread may have when every vEU has the given threads and all
-// vEUs of an SM are resident at once. Registers are handed out in eights.
-func (s *Spec) RegisterBound(threads int) int {
+// vEUs of an SM are resident at once.
+func (s *Spec) RegisterBound(threads int) int { return s.registerBound(threads, s.VEUsPerSM) }
+
+// registerBound is RegisterBound for so many thread blocks on an SM. Its registers are in four parts, of
+// which each warp has one, and are handed out in eights.
+func (s *Spec) registerBound(threads, blocks int) int {
 	if threads <= 0 {
 		return MaxRegisters
 	}
-	return min(s.Registers/(threads*s.VEUsPerSM)/8*8, MaxRegisters)
+	const parts, warp = 4, 32
+	warps := ceilDiv(threads, warp) * blocks
+	return min(s.Registers/(ceilDiv(warps, parts)*parts*warp)/8*8, MaxRegisters)
 }
 
 // SharedBound is how much shared memory a vEU may have with all vEUs of an SM resident at once.

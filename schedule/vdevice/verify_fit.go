@@ -13,31 +13,19 @@ type Needs struct {
 	Shared     int   // bytes of the rTask with the most
 	Registers  int   // a thread
 	Imports    int64 // size of the import area, in elements of 4 bytes
-	StreamStep int   // bytes: streamed weights come in multiples of it; 0: nothing streams
+	StreamStep int   // bytes that a stage of the ring of weights must hold; 0: nothing streams
 }
 
 // AddCandidate raises the needs to those of the candidate's rTasks.
 func (n *Needs) AddCandidate(c *roperator.Candidate) {
-	n.join(Needs{c.Inst.Threads(), c.Inst.Shared(), c.Inst.Registers(), c.ImportArea(), c.Inst.StreamStep()})
+	n.Join(Needs{c.Inst.Threads(), c.Inst.Shared(), c.Inst.Registers(), c.ImportArea(), c.Inst.StreamStep()})
 }
 
-// join raises the needs to m.
-func (n *Needs) join(m Needs) {
+// Join raises the needs to m.
+func (n *Needs) Join(m Needs) {
 	n.Threads, n.Shared, n.Registers = max(n.Threads, m.Threads), max(n.Shared, m.Shared), max(n.Registers, m.Registers)
 	n.Imports = max(n.Imports, m.Imports)
-	switch {
-	case n.StreamStep == 0:
-		n.StreamStep = m.StreamStep
-	case m.StreamStep != 0:
-		n.StreamStep *= m.StreamStep / gcd(n.StreamStep, m.StreamStep)
-	}
-}
-
-func gcd(a, b int) int {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
+	n.StreamStep = max(n.StreamStep, m.StreamStep)
 }
 
 // blockThreads is how many threads the thread block of a vEU has: with weights to stream there is one more
@@ -58,7 +46,7 @@ func (n *Needs) leastShared() int {
 	if n.StreamStep == 0 {
 		return n.SharedBytes()
 	}
-	return n.SharedBytes() + executorShared + leastRing*(n.StreamStep+mbarrierBytes)
+	return n.SharedBytes() + executorShared + leastRing*(n.StreamStep+stageAlign+mbarrierBytes)
 }
 
 // Needs computes what the program's vEUs must have.
@@ -70,6 +58,12 @@ func (p *Program) Needs() Needs {
 		}
 	}
 	return n
+}
+
+// Fits reports whether a vEU of the device offers n.
+func (s *Spec) Fits(n Needs) bool {
+	threads := n.blockThreads()
+	return threads <= s.Threads && n.leastShared() <= s.SharedBound() && n.Registers <= s.RegisterBound(threads)
 }
 
 // Fit lists what of n a vEU of the device cannot offer while all vEUs are resident; nothing if it can.

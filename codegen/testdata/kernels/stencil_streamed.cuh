@@ -1,5 +1,4 @@
-// A kernel of the tests: the stencil with coefficients that come through the ring, as many threads as a warp
-// of the vEU takes no part.
+// A kernel of the tests: the stencil with coefficients that come through the ring.
 #pragma once
 
 #include "rt/device.cuh"
@@ -18,7 +17,7 @@ struct StencilStreamed {
   static constexpr int kStreamStep = 128;
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
-    const float* in = t.ptr<float>(a.in);
+    const float* in = t.inputs(t.ptr<float>(a.in));
     float* tile = reinterpret_cast<float*>(t.smem);
     const int first = rtask * TILE;
     for (int i = t.tid; i < TILE + 2; i += kThreads) tile[i] = in[(first + i - 1 + a.n) % a.n];

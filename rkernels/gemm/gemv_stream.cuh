@@ -1,0 +1,201 @@
+// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]) in float32 for few rows (M ≤ MB) and a
+// constant B, packed and streamed: a loader brings B to shared memory ahead of time, so what counts here is
+// the way from the inputs to the outputs. Every warp keeps its share of A in registers and multiplies it
+// with column after column.
+#pragma once
+
+#include "common/gemv.cuh"
+#include "common/tile.cuh"
+#include "rt/device.cuh"
+
+namespace rk {
+
+// WK of the 8 warps share the columns' k; C columns of each of the 8/WK others make up a group. A lane has
+// KQ quads of k, 128·WK apart: a span. The stream comes in units: a span of a group. V is how many of a
+// quad's values one load of A brings.
+template <int MB, int C, int WK, int KQ, int V, class Epi, class Pro>
+struct GemvStream {
+  static constexpr int kThreads = 256;
+  static constexpr int WC = 8 / WK;
+  static constexpr int kColumns = WC * C;  // of a group
+  static constexpr int kQuad = 128 * WK;   // of k, by all lanes and warps
+  static constexpr int kSpan = KQ * kQuad;
+  static constexpr int kShared = 4 * WK * kThreads;           // partial sums [wk][m][column]
+  static constexpr int kStreamStep = KQ * C * 16 * kThreads;  // a unit
+  static constexpr int kChains = MB * C < 4 ? 4 / (MB * C) : 1;
+  static_assert(V == 1 || V == 4, "single values or quads");
+
+  struct Args {
+    rt::Ref a, b;
+    rt::Operand3 out;  // [batch][m][n]
+    int32_t M, N, K;
+    int32_t spans;
+    int32_t groups, all_groups;  // of an rTask, and of B
+    Div tiles_n;
+    Div batch1, batch2;          // batch = (b0·batch1 + b1)·batch2 + b2
+    int64_t a0, a1, a2, am, ak;  // element strides of A over b0, b1, b2, m, k
+    typename Epi::Args epi;
+    typename Pro::Args pro;
+  };
+
+  using Weights = rt::float4v[KQ][C];
+  using Input = float[MB][KQ][4];
+
+  // Takes units off the stream.
+  class Units {
+   public:
+    RT_DEVICE explicit Units(const rt::Task& t) : stream_(t.stream), tid_(t.tid) {}
+    RT_DEVICE void first(Weights& w) {
+      at_ = reinterpret_cast<const rt::float4v*>(stream_.front()) + tid_;
+      here_ = stream_.chunk_bytes() / kStreamStep;
+      load(w);
+    }
+    // The unit in w has been used; brings the one behind it.
+    RT_DEVICE void next(Weights& w) {
+      if (--here_ == 0) {
+        done();
+        return first(w);
+      }
+      load(w);
+    }
+    // The last unit has been used.
+    RT_DEVICE void done() { stream_.pop(); }
+
+   private:
+    RT_DEVICE void load(Weights& w) {
+      RT_UNROLL
+      for (int q = 0; q < KQ; ++q) {
+        RT_UNROLL
+        for (int c = 0; c < C; ++c) w[q][c] = at_[(q * C + c) * kThreads];
+      }
+      at_ += KQ * C * kThreads;
+    }
+
+    rt::Stream stream_;
+    const rt::float4v* at_ = nullptr;
+    int tid_;
+    int here_ = 0;  // units of the chunk in front, the current one included
+  };
+
+  // What a lane reads of A.
+  struct Rows {
+    const float* at;  // of the next span
+    int64_t am, ak;
+    int rows, left;  // values of k from at on
+
+    // Takes a span, with zeros where A ends.
+    RT_DEVICE void take(const typename Pro::Args& pro, Input& in) {
+      RT_UNROLL
+      for (int m = 0; m < MB; ++m) {
+        RT_UNROLL
+        for (int q = 0; q < KQ; ++q) {
+          const float* p = at + m * am + q * kQuad * (V == 4 ? 1 : ak);
+          const int count = values(m, q);
+          if constexpr (V == 4) {
+            rt::float4v v = {0, 0, 0, 0};
+            if (count > 0) v = *reinterpret_cast<const rt::float4v*>(p);
+            in[m][q][0] = v.x, in[m][q][1] = v.y, in[m][q][2] = v.z, in[m][q][3] = v.w;
+          } else {
+            RT_UNROLL
+            for (int i = 0; i < 4; ++i) in[m][q][i] = i < count ? p[i * ak] : 0.0f;
+          }
+        }
+      }
+      if constexpr (!Pro::kIdentity) {
+        RT_UNROLL
+        for (int m = 0; m < MB; ++m) {
+          RT_UNROLL
+          for (int q = 0; q < KQ; ++q) {
+            RT_UNROLL
+            for (int i = 0; i < 4; ++i) in[m][q][i] = i < values(m, q) ? Pro::apply(pro, in[m][q][i]) : 0.0f;
+          }
+        }
+      }
+      at += kSpan * (V == 4 ? 1 : ak), left -= kSpan;
+    }
+    // How many values quad q of row m has; with V = 4 all or none.
+    RT_DEVICE int values(int m, int q) const { return m == 0 || m < rows ? left - q * kQuad : 0; }
+  };
+
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    const int lane = t.tid % 32, warp = t.tid / 32;
+    const int wk = warp % WK, wc = warp / WK;
+    Units units(t);
+    Weights w;
+    units.first(w);
+    int b0 = rtask;
+    const int tile = take_digit(b0, a.tiles_n), batch = b0;
+    const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
+    const float* x = t.template ptr<const float>(a.a) + b0 * a.a0 + b1 * a.a1 + b2 * a.a2;
+    const int left = a.all_groups - tile * a.groups;
+    const int groups = a.spans > 1 || a.groups < left ? a.groups : left;
+    // The element of the output that this thread will write.
+    const int columns = groups * kColumns;
+    const int m = t.tid / columns, n = tile * a.groups * kColumns + t.tid % columns;
+    const bool writes = m < a.M && n < a.N;
+    typename Epi::Out* to = t.template ptr<typename Epi::Out>(a.out.ref) + (writes ? element(a.out, batch, m, n) : 0);
+    typename Epi::Held held = {};
+    if (writes) held = Epi::hold(t, a.epi, batch, m, n);
+    float* partial = reinterpret_cast<float*>(t.smem);
+    float* mine = partial + wk * MB * columns + wc * C;
+    const int k = wk * 128 + lane * 4, spans = a.spans;
+    Rows rows{x + k * a.ak, a.am, a.ak, a.M, a.K - k};
+    rows.at = t.inputs(rows.at);
+    RK_UNROLL(1)
+    for (int span = spans; span > 0; --span) {
+      Input in;
+      rows.take(a.pro, in);
+      RK_UNROLL(1)
+      for (int g = groups; g > 0; --g) {
+        float sums[MB * C];
+        multiply(in, w, sums);
+        if (span > 1 || g > 1) units.next(w);
+        const LaneSums<MB * C, 32> at(t, sums);
+        if (at.owns) {
+          RT_UNROLL
+          for (int i = 0; i < at.kLeft; ++i) {
+            float& sum = mine[(at.first + i) / C * columns + (groups - g) * kColumns + (at.first + i) % C];
+            sum = span < spans ? sum + sums[i] : sums[i];
+          }
+        }
+      }
+    }
+    t.sync();
+    if (writes) {
+      float sum = partial[t.tid];
+      RT_UNROLL
+      for (int i = 1; i < WK; ++i) sum += partial[i * MB * columns + t.tid];
+      *to = Epi::apply(t, a.epi, held, static_cast<typename Epi::In>(sum), batch, m, n);
+    }
+    units.done();
+  }
+
+ private:
+  // The lane's share of the sums. Few columns are summed up in several chains, which need not wait for
+  // each other.
+  static RT_DEVICE void multiply(const Input& in, const Weights& w, float (&sums)[MB * C]) {
+    float chains[MB * C][kChains] = {};
+    RT_UNROLL
+    for (int q = 0; q < KQ; ++q) {
+      RT_UNROLL
+      for (int m = 0; m < MB; ++m) {
+        RT_UNROLL
+        for (int c = 0; c < C; ++c) {
+          float* s = chains[m * C + c];
+          s[0] += in[m][q][0] * w[q][c].x;
+          s[1 % kChains] += in[m][q][1] * w[q][c].y;
+          s[2 % kChains] += in[m][q][2] * w[q][c].z;
+          s[3 % kChains] += in[m][q][3] * w[q][c].w;
+        }
+      }
+    }
+    RT_UNROLL
+    for (int i = 0; i < MB * C; ++i) {
+      sums[i] = chains[i][0];
+      RT_UNROLL
+      for (int j = 1; j < kChains; ++j) sums[i] += chains[i][j];
+    }
+  }
+};
+
+}  // namespace rk

@@ -1,0 +1,167 @@
+package roperator
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/rkernels"
+)
+
+// streamShape binds the parameters of gemv_stream: most rows, columns of a warp in a group, warps that share
+// a column's k, quads of k that a lane keeps, and values that a load of the input brings. k is cut into
+// spans; an rTask computes so many groups of columns.
+type streamShape struct {
+	mb, c, wk, kq, v int64
+
+	spans       int64
+	groups, all int64 // of an rTask, and of all columns
+}
+
+// streamThreads is how many threads gemv_stream has.
+const streamThreads = 256
+
+// columns is how many columns a group has.
+func (s *streamShape) columns() int64 { return 8 / s.wk * s.c }
+
+// quad is how many values of k the quads of all lanes and warps are.
+func (s *streamShape) quad() int64 { return 128 * s.wk }
+
+// unitElems is the size of a unit of the stream: a span of a group.
+func (s *streamShape) unitElems() int64 { return 4 * streamThreads * s.kq * s.c }
+
+// groupElems is the size of a group's weights.
+func (s *streamShape) groupElems() int64 { return s.spans * s.unitElems() }
+
+// tasks is how many rTasks the columns are.
+func (s *streamShape) tasks() int64 { return tileCount(s.all, s.groups) }
+
+// stored is how many groups the packed columns are: where k is cut into spans, all rTasks have the same
+// number, so that the places of k and column add up.
+func (s *streamShape) stored() int64 {
+	if s.spans > 1 {
+		return s.tasks() * s.groups
+	}
+	return s.all
+}
+
+// place is where value (i, j) of the matrix stands among the packed columns: place(i, 0) + place(0, j).
+func (s *streamShape) place(i, j int64) int64 {
+	unit, quad := s.unitElems(), i/s.quad()
+	wk, lane := i/128%s.wk, i%128/4
+	at := quad/s.kq*s.groups*unit + quad%s.kq*s.c*4*streamThreads + (wk*32+lane)*4 + i%4
+	group, in := j/s.columns(), j%s.columns()
+	wc, c := in/s.c, in%s.c
+	return at + group/s.groups*s.groups*s.groupElems() + group%s.groups*unit + c*4*streamThreads + wc*s.wk*128
+}
+
+// streamShapes are the shapes for a product of few rows: as much of the input in registers as fits there,
+// k shared by as many warps as waste little on padding, and widths with which the device has about one rTask
+// and a few rTasks a vEU.
+func streamShapes(p *product) []streamShape {
+	s := streamShape{mb: 1, v: 1}
+	for s.mb < p.m {
+		s.mb *= 2
+	}
+	most := min(4, 8/s.mb)
+	if p.prologue != nil { // its code is there once for each value of the input
+		most = 1
+	}
+	s.cutK(p.k, most)
+	// Four columns of few quads, so that sums over lanes and what each unit costs do not show.
+	s.c = max(1, 4/s.kq/max(1, s.mb/2))
+	if p.quadsOfInput() {
+		s.v = 4
+	}
+	s.all = tileCount(p.n, s.columns())
+	var out []streamShape
+	for _, perVEU := range []int64{1, 4} {
+		s.groups = min(tileCount(s.all, perVEU*wideDevice), streamThreads/s.mb/s.columns())
+		if n := len(out); n == 0 || out[n-1].groups != s.groups {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// cutK chooses how many warps share k, and into how many spans of up to so many quads it is cut: with the
+// least padding, then the fewest spans. Of equals the first: with four warps, neither loads of the input
+// nor sums over warps take long.
+func (s *streamShape) cutK(k, most int64) {
+	best := int64(-1)
+	for _, wk := range []int64{4, 8, 2, 1} {
+		quads := tileCount(k, 128*wk)
+		spans := tileCount(quads, most)
+		kq := tileCount(quads, spans)
+		if padded := spans * kq * 128 * wk; best < 0 || padded < best || padded == best && spans < s.spans {
+			best, s.wk, s.spans, s.kq = padded, wk, spans, kq
+		}
+	}
+}
+
+// quadsOfInput reports whether the input's rows can be loaded in aligned quads.
+func (p *product) quadsOfInput() bool {
+	if stepOf(p.a, 4) != 1 || p.k%4 != 0 || p.a.Offset%4 != 0 {
+		return false
+	}
+	for d := range 4 {
+		if stepOf(p.a, d)%4 != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *Builder) gemvStreamCandidate(p product, s streamShape, t *tail, pro *rkernels.Functor, proArgs rkernels.Struct) *Candidate {
+	packed := b.packStream(p.b, p.k, p.n, s)
+	batchStep := packedBatch(p.b, s.stored()*s.groupElems())
+	bn, tiles := s.groups*s.columns(), s.tasks()
+	at := productTiles{batch: p.batch, m: p.m, n: p.n, k: p.k, bm: p.m, bn: bn, tm: 1, tn: tiles, splits: 1, kSplit: p.k}
+	block := s.groups * s.groupElems()
+	out := 4 * float64(p.m*min(bn, p.n))
+	return &Candidate{
+		Inst:  rkernels.Find("gemv_stream").Bind(s.mb, s.c, s.wk, s.kq, s.v, t.functor, pro),
+		Tasks: int(ir.Count(p.batch) * tiles),
+		Args: []rkernels.Field{
+			refArg("a", p.a), refArg("b", packed), {Name: "out", Value: operand3(t.out)},
+			intArg("M", p.m), intArg("N", p.n), intArg("K", p.k), intArg("spans", s.spans),
+			intArg("groups", s.groups), intArg("all_groups", s.all), divField("tiles_n", tiles),
+			divField("batch1", p.batch[1]), divField("batch2", p.batch[2]),
+			intArg("a0", stepOf(p.a, 0)), intArg("a1", stepOf(p.a, 1)), intArg("a2", stepOf(p.a, 2)),
+			intArg("am", stepOf(p.a, 3)), intArg("ak", stepOf(p.a, 4)),
+			{Name: "epi", Value: t.args}, {Name: "pro", Value: proArgs},
+		},
+		Stream: func(task int) (rkernels.Ref, int64) {
+			tile, batch := int64(task)%tiles, int64(task)/tiles
+			b2, b1, b0 := batch%p.batch[2], batch/p.batch[2]%p.batch[1], batch/p.batch[2]/p.batch[1]
+			groups := min(s.groups, s.stored()-tile*s.groups)
+			first := b0*batchStep[0] + b1*batchStep[1] + b2*batchStep[2] + tile*block
+			return rkernels.Ref{Buffer: packed.Buf.ID, Offset: packedSize * first}, packedSize * groups * s.groupElems()
+		},
+		Reads:  append(at.reads(p.a, p.b), t.reads(at.outBox)...),
+		Writes: []Access{{View: t.out, Box: at.outBox}},
+		Work: Work{
+			Flops:      2 * float64(p.m*block),
+			ConstBytes: packedSize * float64(block),
+			ReadBytes:  4*float64(p.m*p.k) + out/4*t.bytesPerElement(),
+			WriteBytes: out,
+		},
+	}
+}
+
+// packStream packs B[batch][k][n] for gemv_stream, in the order in which rTasks take it from the stream:
+// [rTask][span][group][quad][c][warp][lane] of four values along k.
+func (b *Builder) packStream(v View, k, n int64, s streamShape) View {
+	block := s.stored() * s.groupElems()
+	elems := packedBatches(v) * block
+	name := fmt.Sprintf("%s.stream%dx%dx%dx%d", v.Buf.Name, s.c, s.wk, s.kq, s.spans)
+	if s.spans > 1 {
+		name += fmt.Sprintf("x%d", s.groups)
+	}
+	return b.Packed(name, ir.Float32, elems, func() []byte {
+		pk := newPacker(v, elems)
+		rows := newAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.place(i, 0) })
+		cols := newAxis(n, func(j int64) (int64, int64) { return j * v.Strides[4], s.place(0, j) })
+		eachBatch(v, func(offset, batch int64) { pk.put(offset, batch*block, rows, cols) })
+		return pk.dst
+	}, v)
+}

@@ -1,0 +1,138 @@
+package vdevice
+
+// l2Share is how much of L2 weights can keep from one inference to the next, beside what the program
+// produces.
+const l2Share = 0.8
+
+// LoadRate is how many bytes of weights a ns the loader of one vEU brings while active of them do, from
+// weights that are so many in all: those that do not fit L2 come from DRAM.
+func (s *Spec) LoadRate(active int, weights int64) float64 {
+	n := float64(max(1, active))
+	rate := min(s.Cost.L2PerSM/max(1, n/float64(s.SMs)), s.Cost.L2Total/n)
+	if float64(weights) > l2Share*float64(s.L2Bytes) {
+		rate = min(rate, s.Cost.DRAM/n)
+	}
+	return rate
+}
+
+// UsualRing is how many bytes of weights the rings of an rProgram's vEUs hold where nothing else is known,
+// and those of other launches, two of which share a multiprocessor where they overlap.
+func (s *Spec) UsualRing(kind SegmentKind) int {
+	const beside = 32 << 10 // for the rTasks and the executor
+	if kind != RProgram && s.launchesOverlap() {
+		return max(leastRing*usualStage, s.sideShared(overlapping*max(1, s.VEUsPerSM))-beside)
+	}
+	return max(leastRing*usualStage, s.SharedBound()-beside)
+}
+
+// Loader models the loader of one vEU: it brings the weight blocks of the steps one after another, running
+// ahead of them by what the ring holds. The zero Loader is that of a vEU that has streamed nothing.
+type Loader struct {
+	loaded float64 // when the last byte so far is there
+	taken  float64 // bytes of the blocks so far
+	steps  []taken // those whose blocks may still be in the ring, and some before
+}
+
+// taken is a step that has taken its block.
+type taken struct {
+	bytes      float64 // of it and all before
+	start, end float64
+}
+
+// Open is the start of a launch whose loaders may begin at the given time with empty rings: the first
+// bytes come after the latency.
+func (l *Loader) Open(at, latency float64) {
+	*l = Loader{loaded: max(l.loaded, at+latency)}
+}
+
+// Fork is a loader that goes on from here without changing this one.
+func (l *Loader) Fork() Loader {
+	f := *l
+	f.steps = f.steps[:len(f.steps):len(f.steps)]
+	return f
+}
+
+// Ready is when the last byte of the next step's block is there, if the step starts to take it at start,
+// the loader brings so many bytes a ns and the ring holds so many.
+func (l *Loader) Ready(start, bytes, rate float64, ring int) float64 {
+	ready := l.loaded + bytes/rate
+	// The last byte needs room: all but a ring full of those before must have been taken.
+	room := l.taken + bytes - float64(ring)
+	if room > l.taken {
+		return max(ready, start+(room-l.taken)/rate)
+	}
+	for i := len(l.steps) - 1; i >= 0; i-- {
+		s, before := l.steps[i], 0.0
+		if i > 0 {
+			before = l.steps[i-1].bytes
+		}
+		if room > before {
+			return max(ready, s.start+(s.end-s.start)*(room-before)/(s.bytes-before))
+		}
+	}
+	return ready
+}
+
+// Take notes that a step took its block from start to end, and that the last byte of it was there at ready.
+func (l *Loader) Take(start, end, ready, bytes float64) {
+	l.loaded, l.taken = ready, l.taken+bytes
+	l.steps = append(l.steps, taken{l.taken, start, end})
+}
+
+// streams is what a simulation knows of a program's streamed weights.
+type streams struct {
+	rate    float64
+	ring    int
+	loaders []Loader // per vEU; nil: nothing streams
+}
+
+func newStreams(seg Segment) streams {
+	p := seg.Program
+	plan := Plan{Spec: p.Spec, Segments: []Segment{seg}}
+	n := plan.needs()
+	if n.StreamStep == 0 {
+		return streams{}
+	}
+	r := plan.Ring()
+	shared := r.Side
+	if seg.Kind == RProgram {
+		shared = r.Shared
+	}
+	s := streams{ring: plan.room(shared, r.StageBytes) * r.StageBytes, loaders: make([]Loader, len(p.Steps))}
+	weights, active := int64(0), 0
+	for v := range p.Steps {
+		before := weights
+		for _, st := range p.Steps[v] {
+			weights += p.streamBytes(st.Task)
+		}
+		if weights > before {
+			active++
+		}
+	}
+	s.rate = p.Spec.LoadRate(min(active, p.Spec.VEUs()), weights)
+	s.open(0, p.Spec)
+	return s
+}
+
+// open starts a launch whose loaders begin at the given time.
+func (s *streams) open(at float64, spec *Spec) {
+	for v := range s.loaders {
+		s.loaders[v].Open(at, spec.Cost.Latency)
+	}
+}
+
+func (p *Program) streamBytes(t Task) int64 {
+	return p.Candidate(t.Op).StreamBytes(int(t.Index))
+}
+
+// end is when a step ends that starts at start and would end at end with its weights there.
+func (s *streams) end(veu int32, start, end float64, bytes int64) float64 {
+	if s.loaders == nil || bytes == 0 {
+		return end
+	}
+	l := &s.loaders[veu]
+	ready := l.Ready(start, float64(bytes), s.rate, s.ring)
+	end = max(end, ready)
+	l.Take(start, end, ready, float64(bytes))
+	return end
+}
