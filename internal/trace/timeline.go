@@ -2,6 +2,8 @@ package trace
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 )
 
@@ -16,6 +18,8 @@ type Timeline struct {
 	Dropped  int      // steps that were not recorded
 	// DroppedChunks were not recorded.
 	DroppedChunks int
+
+	number map[uint32]int // the library's number of a launch → index in Launches
 }
 
 // Run is a step that ran.
@@ -54,6 +58,8 @@ type Launch struct {
 	Kind          string // "rprogram", "wave" or "node"
 	Begin, End    float64
 	VEUs          []LaunchVEU // that took part
+
+	dropped, droppedChunks int
 }
 
 func (l *Launch) name() string {
@@ -99,33 +105,61 @@ func (t *Timeline) addLaunches(raw *Raw, at func(sm uint32, clock uint64) float6
 		}
 		l := byNumber[row.Launch]
 		if l == nil {
-			l = &Launch{Segment: int(row.Segment), Wave: int(row.InSegment), Kind: "wave", Begin: at(row.SM, row.Begun)}
-			switch t.Plan.Segments[row.Segment].Kind {
-			case "rprogram": // its first launch is persistent, the others are its waves
-				l.Wave--
-				if row.InSegment == 0 {
-					l.Kind, l.Wave = "rprogram", 0
-				}
-			case "graph", "parallel":
-				l.Kind = "node"
-			}
+			l = t.newLaunch(&row)
+			l.Begin = at(row.SM, row.Begun)
 			byNumber[row.Launch] = l
 		}
 		v := LaunchVEU{int(row.VEU), int(row.SM), at(row.SM, row.Begun), at(row.SM, row.Ready), at(row.SM, row.Ended)}
 		l.Begin, l.End = min(l.Begin, v.Begun), max(l.End, v.Ended)
 		l.VEUs = append(l.VEUs, v)
-		t.Dropped += int(row.Dropped)
-		t.DroppedChunks += int(row.DroppedChunks)
+		l.dropped += int(row.Dropped)
+		l.droppedChunks += int(row.DroppedChunks)
+	}
+	dropAbandoned(raw, byNumber)
+	numbers := slices.Sorted(maps.Keys(byNumber))
+	t.number = map[uint32]int{}
+	for i, n := range numbers {
+		l := byNumber[n]
+		t.number[n] = i
+		t.Launches = append(t.Launches, *l)
+		t.Dropped += l.dropped
+		t.DroppedChunks += l.droppedChunks
 		t.Span = max(t.Span, l.End)
 	}
-	for n := range uint32(len(byNumber)) {
-		l := byNumber[n]
-		if l == nil {
-			return mismatch("launch %d of %d is missing", n, len(byNumber))
-		}
-		t.Launches = append(t.Launches, *l)
-	}
 	return nil
+}
+
+// newLaunch says what kind of launch a row is of.
+func (t *Timeline) newLaunch(row *LaunchRow) *Launch {
+	l := &Launch{Segment: int(row.Segment), Wave: int(row.InSegment), Kind: "wave"}
+	switch t.Plan.Segments[row.Segment].Kind {
+	case "rprogram": // its first launch is persistent, the others are its waves
+		l.Wave--
+		if row.InSegment == 0 {
+			l.Kind, l.Wave = "rprogram", 0
+		}
+	case "graph", "parallel":
+		l.Kind = "node"
+	}
+	return l
+}
+
+// dropAbandoned leaves out the persistent launch of an rProgram that went on in waves, or ran in waves before:
+// whose rows the steps' latest are of says which it was.
+func dropAbandoned(raw *Raw, byNumber map[uint32]*Launch) {
+	ran := map[int]map[string]bool{} // segment to kinds of launch that have steps
+	for i := range raw.Steps {
+		if l := byNumber[raw.Steps[i].Launch]; l != nil {
+			if ran[l.Segment] == nil {
+				ran[l.Segment] = map[string]bool{}
+			}
+			ran[l.Segment][l.Kind] = true
+		}
+	}
+	maps.DeleteFunc(byNumber, func(_ uint32, l *Launch) bool {
+		kinds := ran[l.Segment]
+		return len(kinds) == 1 && !kinds[l.Kind]
+	})
 }
 
 func (t *Timeline) addRuns(raw *Raw, at func(sm uint32, clock uint64) float64) error {
@@ -139,14 +173,15 @@ func (t *Timeline) addRuns(raw *Raw, at func(sm uint32, clock uint64) float64) e
 	}
 	for i := range raw.Steps {
 		row := &raw.Steps[i]
-		if int(row.Segment) >= len(places) || int(row.Step) >= len(places[row.Segment]) || int(row.Launch) >= len(t.Launches) {
+		launch, ok := t.number[row.Launch]
+		if !ok || int(row.Segment) >= len(places) || int(row.Step) >= len(places[row.Segment]) {
 			return mismatch("it has step %d of segment %d", row.Step, row.Segment)
 		}
 		p := places[row.Segment][row.Step]
 		if s := &t.Plan.Segments[row.Segment].Steps[p.VEU][p.Order]; s.Op != int(row.Op) || s.RTask != int(row.RTask) {
 			return mismatch("vEU %d ran rTask %d of rOperator %d as step %d, planned is %d of %d", p.VEU, row.RTask, row.Op, p.Order, s.RTask, s.Op)
 		}
-		t.Runs = append(t.Runs, makeRun(row, p, at))
+		t.Runs = append(t.Runs, makeRun(row, launch, p, at))
 	}
 	sort.SliceStable(t.Runs, func(i, j int) bool {
 		a, b := &t.Runs[i], &t.Runs[j]
@@ -190,9 +225,9 @@ func (t *Timeline) addChunks(raw *Raw, at func(sm uint32, clock uint64) float64)
 }
 
 // makeRun translates a row. Points that did not occur fall together with the one before.
-func makeRun(row *StepRow, p At, at func(sm uint32, clock uint64) float64) Run {
+func makeRun(row *StepRow, launch int, p At, at func(sm uint32, clock uint64) float64) Run {
 	r := Run{
-		Segment: int(row.Segment), Launch: int(row.Launch), VEU: p.VEU, Order: p.Order, SM: int(row.SM),
+		Segment: int(row.Segment), Launch: launch, VEU: p.VEU, Order: p.Order, SM: int(row.SM),
 		Op: int(row.Op), RTask: int(row.RTask), Begun: at(row.SM, row.Clock[begun]),
 	}
 	last := r.Begun

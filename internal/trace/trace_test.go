@@ -289,7 +289,7 @@ func TestMismatches(t *testing.T) {
 		"rTask":         {func(s []StepRow, _ []LaunchRow) { s[1].RTask = 3 }, "ran rTask 3 of rOperator 2"},
 		"launch's own":  {func(_ []StepRow, l []LaunchRow) { l[0].Segment = 7 }, "is of segment 7"},
 		"vEU":           {func(_ []StepRow, l []LaunchRow) { l[0].VEU = 1 << 31 }, "is of segment 0 and vEU 2147483648"},
-		"lost launches": {func(_ []StepRow, l []LaunchRow) { l[2].Launch, l[3].Launch = 5, 5 }, "launch 1 of 2 is missing"},
+		"lost launches": {func(_ []StepRow, l []LaunchRow) { l[2].Launch, l[3].Launch = 5, 5 }, "step 0 of segment 1"},
 		"nothing":       {func(_ []StepRow, l []LaunchRow) { clear(l) }, "is empty"},
 	} {
 		s, l := good()
@@ -397,6 +397,45 @@ func TestPlanEdges(t *testing.T) {
 	} {
 		if !slices.Equal(c.step.Needs, c.want) {
 			t.Errorf("got %v, want %v", c.step.Needs, c.want)
+		}
+	}
+}
+
+// An rProgram that did not find room and went on in waves has rows of the launch that it gave up, and the
+// library's numbers of launches have gaps.
+func TestAbandonedLaunch(t *testing.T) {
+	steps, launches := exact.chain()
+	for i := range steps {
+		steps[i].Launch = 11
+		if i < 4 {
+			steps[i].Launch = 5 + uint32(i%2)
+		}
+	}
+	launches[2].Launch, launches[3].Launch = 11, 11
+	wave := exact.launch(7, 4, 0, 0, 8000, 8100)
+	for i := range uint32(2) {
+		wave.InSegment, wave.Launch = i+1, 5+i
+		launches = append(launches, wave)
+	}
+	raw, err := Decode(encode(steps, launches))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, _ := ReadPlan([]byte(chainPlan))
+	tl, err := Join(raw, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	for _, l := range tl.Launches {
+		kinds = append(kinds, l.name())
+	}
+	if got := strings.Join(kinds, "; "); got != "segment 0, wave 0; segment 0, wave 1; segment 1, wave 0" {
+		t.Errorf("launches are %s", got)
+	}
+	for _, r := range tl.Runs {
+		if r.Launch >= 3 || tl.Launches[r.Launch].Segment != r.Segment {
+			t.Errorf("a step of segment %d is of launch %d", r.Segment, r.Launch)
 		}
 	}
 }
