@@ -77,7 +77,7 @@ func TestSpec(t *testing.T) {
 		SharedPerVEU: 232448, Registers: 65536, L2Bytes: 62914560, Memory: 150754820096,
 		Cost: vdevice.Cost{
 			Launch: at["node_cooperative"], Node: at["node_all"], PDL: at["pdl_all"], Hop: at["hop"], Barrier: at["wait_all"],
-			Counter: at["counter_32"], Tagged: at["tagged_1"], Cluster: at["cluster_8"], Step: at["step"],
+			Counter: at["barrier_counter"], Tagged: at["tagged_1"], Cluster: at["cluster_8"], Step: at["step"],
 			Latency: at["ring_values"] - at["wait_1"], L2PerSM: at["l2_one"], L2Total: at["l2_all"], DRAM: at["dram"],
 			FlopsPerSM: at["fp32"], WaitEach: s.Cost.WaitEach, Source: s.Cost.Source,
 		},

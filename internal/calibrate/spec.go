@@ -48,7 +48,7 @@ var figures = []figure{
 	{"hop_ns", func(c *vdevice.Cost) *float64 { return &c.Hop }, []way{{[]string{"hop"}, same}}},
 	{"wait_each_ns", func(c *vdevice.Cost) *float64 { return &c.WaitEach }, []way{{[]string{"wait_1", "wait_8", "wait_16", "wait_32"}, eachOf}}},
 	{"barrier_ns", func(c *vdevice.Cost) *float64 { return &c.Barrier }, []way{{[]string{"wait_all", "barrier_counter"}, least}}},
-	{"counter_ns", func(c *vdevice.Cost) *float64 { return &c.Counter }, []way{{[]string{"counter_32"}, same}}},
+	{"counter_ns", func(c *vdevice.Cost) *float64 { return &c.Counter }, []way{{[]string{"barrier_counter"}, same}}},
 	{"tagged_ns", func(c *vdevice.Cost) *float64 { return &c.Tagged }, []way{{[]string{"tagged_1"}, same}}},
 	{"cluster_ns", func(c *vdevice.Cost) *float64 { return &c.Cluster }, []way{{[]string{"cluster_8"}, same}, {[]string{"tagged_1"}, same}}},
 	{"step_ns", func(c *vdevice.Cost) *float64 { return &c.Step }, []way{{[]string{"step"}, same}}},

@@ -32,7 +32,7 @@ type Cost struct {
 	Hop        float64 `yaml:"hop_ns"`                // flag written on one SM and seen on another
 	WaitEach   float64 `yaml:"wait_each_ns"`          // more for each further flag waited for
 	Barrier    float64 `yaml:"barrier_ns"`            // optional: of all vEUs, from the last arrival to the last departure
-	Counter    float64 `yaml:"counter_ns"`            // optional: last addition to a counter to seen by a waiter
+	Counter    float64 `yaml:"counter_ns"`            // optional: last addition to a counter to seen by a waiter, all vEUs adding
 	Tagged     float64 `yaml:"tagged_ns"`             // optional: tagged word written to payload in the reader's shared memory
 	Cluster    float64 `yaml:"cluster_ns"`            // optional: the same through distributed shared memory
 	Step       float64 `yaml:"step_ns"`               // dispatch of one step
