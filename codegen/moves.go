@@ -13,6 +13,8 @@ import (
 const (
 	plainMove  = 0
 	taggedMove = 1
+	slotMove   = 2
+	spareMove  = 3
 )
 
 // move is an entry of the program tables: count elements from the staged one on, step apart where at says.
@@ -22,6 +24,8 @@ type move struct {
 	step   uint32
 	count  uint16
 	kind   uint16
+
+	slot, tag, rank uint32 // of a slotMove
 }
 
 func (m move) append(b []byte) []byte {
@@ -29,37 +33,90 @@ func (m move) append(b []byte) []byte {
 	b = le.AppendUint64(b, m.at)
 	b = le.AppendUint32(le.AppendUint32(b, m.staged), m.step)
 	b = le.AppendUint16(le.AppendUint16(b, m.count), m.kind)
-	return append(b, make([]byte, abi.MoveBytes-20)...)
+	return le.AppendUint32(le.AppendUint32(le.AppendUint32(b, m.slot), m.tag), m.rank)
 }
 
-// stepMoves lists the moves of a step: its imports, then its exports.
-func (l *layout) stepMoves(p *vdevice.Program, t vdevice.Task) (imports, exports []move) {
-	c := p.Candidate(t.Op)
-	var runs []roperator.Run
+// mover lists the moves of a program's steps.
+type mover struct {
+	*layout
+	p      *vdevice.Program
+	polled map[int32]bool // tagged buffers that somebody takes from global memory
+	runs   []roperator.Run
+}
+
+func (l *layout) mover(p *vdevice.Program) *mover { return &mover{layout: l, p: p, polled: p.Polled()} }
+
+// of lists the moves of a step: its imports, then its exports.
+func (m *mover) of(t vdevice.Task, veu int) (imports, exports []move) {
+	c := m.p.Candidate(t.Op)
 	for i := range c.Imports {
 		s := &c.Imports[i]
 		buf := s.Access.View.Buf
-		runs = s.AppendRuns(runs[:0], int(t.Index))
-		if p.CarryOf(buf.ID).HasTags() {
-			imports = l.appendTagged(imports, buf, runs)
-		} else {
-			imports = l.appendPlain(imports, buf, runs)
+		m.runs = s.AppendRuns(m.runs[:0], int(t.Index))
+		if !m.p.CarryOf(buf.ID).HasTags() {
+			imports = m.appendPlain(imports, buf, m.runs)
+			continue
+		}
+		for k := range m.runs {
+			from := len(imports)
+			imports = m.appendTagged(imports, buf, m.runs[k:k+1])
+			m.inSlot(imports[from:], int32(veu), buf, m.runs[k].Elem)
 		}
 	}
 	for i := range c.Exports {
 		s := &c.Exports[i]
 		buf := s.Access.View.Buf
-		runs = s.AppendRuns(runs[:0], int(t.Index))
-		carry := p.CarryOf(buf.ID)
+		m.runs = s.AppendRuns(m.runs[:0], int(t.Index))
+		carry := m.p.CarryOf(buf.ID)
 		if carry.HasTags() {
-			exports = l.appendTagged(exports, buf, runs)
+			exports = m.toSlots(exports, int32(veu), buf)
+			from := len(exports)
+			exports = m.appendTagged(exports, buf, m.runs)
+			for k := from; k < len(exports) && !m.polled[int32(buf.ID)]; k++ {
+				exports[k].kind = spareMove
+			}
 		}
 		if carry.HasPlain() {
-			exports = l.appendPlain(exports, buf, runs)
+			exports = m.appendPlain(exports, buf, m.runs)
 		}
 	}
 	return imports, exports
 }
+
+// inSlot makes the imports of a run that starts at elem ones from the vEU's slot, if it has one.
+func (m *mover) inSlot(imports []move, veu int32, buf *roperator.Buffer, elem int64) {
+	i := m.p.FindSlot(veu, int32(buf.ID), elem)
+	if i < 0 {
+		return
+	}
+	slot := &m.p.Slots[i]
+	for k := range imports {
+		imports[k].kind, imports[k].tag = slotMove, slotTag(i)
+		imports[k].slot = uint32(int64(slot.At) + elem - slot.Lo)
+		elem += int64(imports[k].count)
+	}
+}
+
+// toSlots appends the exports of the runs into slots of the vEU's cluster.
+func (m *mover) toSlots(exports []move, veu int32, buf *roperator.Buffer) []move {
+	for _, r := range m.runs {
+		m.p.EachSlot(veu, int32(buf.ID), r.Elem, r.Elem+r.Count, func(i int) {
+			slot := &m.p.Slots[i]
+			lo, hi := max(r.Elem, slot.Lo), min(r.Elem+r.Count, slot.Hi)
+			from := len(exports)
+			part := roperator.Run{Elem: lo, At: r.At + lo - r.Elem, Count: hi - lo, Step: 1}
+			exports = m.appendTagged(exports, buf, []roperator.Run{part})
+			m.inSlot(exports[from:], slot.VEU, buf, lo)
+			for k := from; k < len(exports); k++ {
+				exports[k].rank = uint32(slot.VEU % int32(m.p.Cluster))
+			}
+		})
+	}
+	return exports
+}
+
+// slotTag is the tag of the words in a slot, which another use of the same words does not have.
+func slotTag(slot int) uint32 { return uint32(slot) + 1 }
 
 func (l *layout) appendTagged(moves []move, buf *roperator.Buffer, runs []roperator.Run) []move {
 	return appendMoves(moves, taggedMove, runs, func(elem int64) uint64 { return uint64(l.plan.Words[buf.ID] + elem) })
@@ -74,7 +131,9 @@ func appendMoves(moves []move, kind uint16, runs []roperator.Run, at func(elem i
 	for _, r := range runs {
 		for done := int64(0); done < r.Count; {
 			n := min(r.Count-done, math.MaxUint16)
-			moves = append(moves, move{at(r.Elem + done*r.Step), uint32(r.At + done), uint32(r.Step), uint16(n), kind})
+			moves = append(moves, move{
+				at: at(r.Elem + done*r.Step), staged: uint32(r.At + done), step: uint32(r.Step), count: uint16(n), kind: kind,
+			})
 			done += n
 		}
 	}
@@ -103,11 +162,12 @@ func (l *layout) refBits(buf *roperator.Buffer, offset int64) uint64 {
 type staging struct {
 	moves    int
 	imports  int64
+	slots    int // words
 	resident bool
 }
 
 func (s *staging) raise(o staging) {
-	s.moves, s.imports = max(s.moves, o.moves), max(s.imports, o.imports)
+	s.moves, s.imports, s.slots = max(s.moves, o.moves), max(s.imports, o.imports), max(s.slots, o.slots)
 	s.resident = s.resident || o.resident
 }
 

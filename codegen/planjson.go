@@ -57,8 +57,8 @@ func (l *layout) writePlan(w io.Writer) error {
 	}
 	fmt.Fprint(b, "],\n \"segments\": [")
 	for i, seg := range l.plan.Segments {
-		fmt.Fprintf(b, "%s\n  {\"kind\": %q, \"veus\": %d, \"waves\": %d, \"counters\": %d, \"serial\": %t,", comma(i), seg.Kind,
-			len(seg.Program.Steps), seg.Program.Waves, seg.Program.Counters, seg.Serial)
+		fmt.Fprintf(b, "%s\n  {\"kind\": %q, \"veus\": %d, \"waves\": %d, \"counters\": %d, \"cluster\": %d, \"serial\": %t,", comma(i), seg.Kind,
+			len(seg.Program.Steps), seg.Program.Waves, seg.Program.Counters, seg.Program.Cluster, seg.Serial)
 		l.writeNodes(b, seg)
 		fmt.Fprint(b, " \"steps\": [")
 		l.writeSteps(b, seg.Program)

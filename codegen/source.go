@@ -221,8 +221,8 @@ func (s *source) program() {
 	s.printf("  static constexpr int kSpaces = %d;\n", s.spaces())
 	s.printf("  static constexpr int kVEUs = %d;\n", s.mostVEUs())
 	st := s.allStaging()
-	s.printf("  static constexpr int kMoves = %d;\n  static constexpr int kImports = %d;\n",
-		st.moves, st.imports)
+	s.printf("  static constexpr int kMoves = %d;\n  static constexpr int kImports = %d;\n  static constexpr int kSlots = %d;\n",
+		st.moves, st.imports, st.slots)
 	s.printf("  static constexpr bool kHasResident = %t;\n", st.resident)
 	s.printf("  static constexpr int kVEUsPerSM = %d;\n\n", max(1, s.plan.Spec.VEUsPerSM))
 	r := s.rings
@@ -271,9 +271,9 @@ func (s *source) model() {
 	s.printf("const rt::SegmentRow segment_rows[] = {\n")
 	first := 0
 	for _, t := range s.segments {
-		s.printf("    {.kind = rt::%s, .veus = %d, .streams = %d, .counters = %d, .first_line = %d,\n"+
+		s.printf("    {.kind = rt::%s, .veus = %d, .streams = %d, .counters = %d, .cluster = %d, .first_line = %d,\n"+
 			"     .first_launch = %d, .launches = %d, .max_steps = %d, .steps = %d, .step_count = %d,\n"+
-			"     .waits = %d, .wait_count = %d, .moves = %d, .move_count = %d},\n", rtKinds[t.kind], t.veus, t.streams, t.counters, t.firstLine,
+			"     .waits = %d, .wait_count = %d, .moves = %d, .move_count = %d},\n", rtKinds[t.kind], t.veus, t.streams, t.counters, t.cluster, t.firstLine,
 			first, len(t.launches), t.maxSteps, t.steps, t.stepCount, t.waits, t.waitCount, t.moves, t.moveCount)
 		first += len(t.launches)
 	}

@@ -3,6 +3,7 @@ package codegen
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/schedule/vdevice"
@@ -13,7 +14,7 @@ import (
 type segmentTables struct {
 	kind                                      vdevice.SegmentKind
 	veus, waves, streams                      int
-	counters, firstLine                       int
+	counters, firstLine, cluster              int
 	maxSteps, stepCount, waitCount, moveCount int
 	steps, waits, moves                       int64 // offsets
 	launches                                  []launch
@@ -32,13 +33,15 @@ func (l *layout) addSegment(segment int) error {
 		kind: seg.Kind, veus: len(rows), waves: p.Waves, streams: seg.Streams(), at: l.tableBytes, firstLine: l.lines,
 	}
 	if seg.Kind == vdevice.RProgram { // others need no step array
-		t.counters = p.Counters
+		t.counters, t.cluster = p.Counters, p.Cluster
 		l.lines += t.veus + t.counters + 1 // the guard's
 	}
 	for _, steps := range rows {
 		t.stepCount += len(steps)
 		t.maxSteps = max(t.maxSteps, len(steps))
 	}
+	l.staging.raise(staging{slots: p.SlotWords()})
+	mover := l.mover(p)
 	additions := p.Contributors()
 	var steps, waits, moves []byte
 	le := binary.LittleEndian
@@ -49,7 +52,7 @@ func (l *layout) addSegment(segment int) error {
 			if n := len(s.Waits) + len(s.Counters); n > math.MaxUint16 {
 				return problem("too-many-waits", "a step waits for %d others, the program tables hold %d", n, math.MaxUint16)
 			}
-			imports, exports := l.stepMoves(p, s.Task)
+			imports, exports := mover.of(s.Task, v)
 			l.staging.moves = max(l.staging.moves, len(imports)+len(exports))
 			steps = l.appendStep(steps, s, stepPlace{
 				wait: len(waits) / abi.WaitBytes, move: len(moves) / abi.MoveBytes,
@@ -98,6 +101,10 @@ func usedVEUs(p *vdevice.Program) [][]vdevice.Step {
 	}
 	if n == 0 {
 		return make([][]vdevice.Step, 1)
+	}
+	if p.Cluster > 1 { // a launch is of whole clusters
+		n = (n + p.Cluster - 1) / p.Cluster * p.Cluster
+		return append(slices.Clone(p.Steps), make([][]vdevice.Step, p.Cluster)...)[:n]
 	}
 	return p.Steps[:n]
 }

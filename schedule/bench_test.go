@@ -26,7 +26,7 @@ func BenchmarkSchedule(b *testing.B) {
 	for _, c := range benchmarks {
 		g := c.make()
 		spec := device(b, "h200")
-		for _, kind := range Plans() {
+		for _, kind := range PlansFor(spec) {
 			b.Run(c.name+"/"+kind, func(b *testing.B) {
 				for range b.N {
 					if _, err := Schedule(g, spec, model.New(spec, g), Options{Plan: kind}); err != nil {

@@ -28,7 +28,7 @@ func (s *scheduler) nodes(kind vdevice.SegmentKind, ops []int32, chosen []*choic
 	if kind == vdevice.Parallel {
 		launches = s.onStreams(launches, mine, preds)
 	}
-	return vdevice.Segment{Kind: kind, Program: vdevice.NodeProgram(s.spec, s.g, kind, launches)}
+	return vdevice.Segment{Kind: kind, Program: vdevice.NodeProgram(s.device, s.g, kind, launches)}
 }
 
 // onStreams gives the launches streams and brings them into the order of launching.

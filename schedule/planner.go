@@ -17,6 +17,7 @@ type planner struct {
 	ops                     *opGraph
 	plain, resident, staged [][]choice // per rOperator
 	waves                   [][]int32  // of the policy
+	cluster                 int        // vEUs in a cluster of an rProgram; 0: there are none
 }
 
 func newPlanner(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, policy Policy) (*planner, error) {
@@ -35,7 +36,8 @@ func (p *planner) scheduler(stays bool) *scheduler {
 	s := newScheduler(p.g, p.spec, p.ops, p.plain)
 	s.costs = p.costs
 	if stays {
-		s.stays = newResidence(p.g, p.resident, p.staged, p.waves, p.spec.VEUs())
+		s.inClusters(p.cluster)
+		s.stays = newResidence(p.g, p.resident, p.staged, p.waves, s.spec.VEUs(), s.cluster)
 	}
 	return s
 }
@@ -45,28 +47,50 @@ type planKind struct {
 	name, doc string
 	make      func(*planner) *vdevice.Plan // its arena is still to be laid out
 	try       int                          // when plans are timed, it is the so manieth to be tried; 0: never
+	cluster   int                          // it takes clusters of so many vEUs; 0: none
+}
+
+// suits reports whether the device has what the kind takes.
+func (k *planKind) suits(spec *vdevice.Spec) bool {
+	return k.cluster == 0 || spec.Clusters.Of(k.cluster) > 0
 }
 
 var kinds []planKind
 
 func init() { // some kinds choose among others
 	kinds = []planKind{
-		{PlanAuto, "the fastest of the kinds below: timed where there is a GPU, else by the model", (*planner).best, 0},
-		{PlanRProgram, "all waves in one persistent rProgram", (*planner).rprogram, 4},
-		{PlanWaves, "one launch per wave", (*planner).inWaves, 3},
-		{PlanGraph, "one launch per rOperator, in sequence, whatever the policy", (*planner).graph, 2},
-		{PlanParallel, "one launch per rOperator on several streams, as Opara does", (*planner).parallel, 5},
-		{PlanBase, "RammerBase: as graph, and no launch comes before the one before it has ended", (*planner).base, 0},
-		{PlanMixed, "Algorithm 1: costs decide which waves form an rProgram, and how others are launched", mixed(1), 1},
-		{"mixed-2", "as mixed, where Algorithm 1 counts launches twice: close calls go to rPrograms", mixed(2), 6},
-		{"mixed-half", "as mixed, where Algorithm 1 counts launches half: close calls go to launches", mixed(0.5), 7},
-		{"mixed-4", "as mixed, where Algorithm 1 counts launches four times", mixed(4), 8},
+		{PlanAuto, "the fastest of the kinds below: timed where there is a GPU, else by the model", (*planner).best, 0, 0},
+		{PlanRProgram, "all waves in one persistent rProgram", (*planner).rprogram, 4, 0},
+		{PlanWaves, "one launch per wave", (*planner).inWaves, 3, 0},
+		{PlanGraph, "one launch per rOperator, in sequence, whatever the policy", (*planner).graph, 2, 0},
+		{PlanParallel, "one launch per rOperator on several streams, as Opara does", (*planner).parallel, 5, 0},
+		{PlanBase, "RammerBase: as graph, and no launch comes before the one before it has ended", (*planner).base, 0, 0},
+		{PlanMixed, "Algorithm 1: costs decide which waves form an rProgram, and how others are launched", mixed(1), 1, 0},
+		{"mixed-2", "as mixed, where Algorithm 1 counts launches twice: close calls go to rPrograms", mixed(2), 6, 0},
+		{"mixed-half", "as mixed, where Algorithm 1 counts launches half: close calls go to launches", mixed(0.5), 7, 0},
+		{"mixed-4", "as mixed, where Algorithm 1 counts launches four times", mixed(4), 8, 0},
+		{"clusters-8", "as rprogram, its vEUs in clusters of 8 that hand tagged data over in shared memory", clustered(8), 9, 8},
+		{"clusters-4", "the same in clusters of 4", clustered(4), 10, 4},
+		{"clusters-2", "the same in clusters of 2", clustered(2), 0, 2},
 	}
 }
 
 func (p *planner) rprogram() *vdevice.Plan {
 	s := p.scheduler(true)
 	return s.segments(s.single(p.waves, vdevice.RProgram))
+}
+
+// clustered makes rPrograms in clusters, of which the device must have some. Where no data stay in a
+// cluster there are none.
+func clustered(size int) func(*planner) *vdevice.Plan {
+	return func(p *planner) *vdevice.Plan {
+		q := *p
+		q.cluster = size
+		if plan := q.rprogram(); plan.Stats().Slots > 0 {
+			return plan
+		}
+		return p.rprogram()
+	}
 }
 
 func (p *planner) inWaves() *vdevice.Plan {
@@ -174,7 +198,7 @@ func Candidates(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, op
 		return out, nil
 	}
 	texts := [][]byte{vdevice.FormatPlan(first)}
-	for _, v := range toTry() {
+	for _, v := range toTry(spec) {
 		if len(out) >= most {
 			break
 		}
@@ -193,10 +217,10 @@ func Candidates(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, op
 }
 
 // toTry lists the kinds to measure, in their order.
-func toTry() []planKind {
+func toTry(spec *vdevice.Spec) []planKind {
 	var out []planKind
 	for _, k := range kinds {
-		if k.try > 0 {
+		if k.try > 0 && k.suits(spec) {
 			out = append(out, k)
 		}
 	}

@@ -51,6 +51,17 @@ func Plans() []string {
 	return out
 }
 
+// PlansFor lists the kinds of plan that the device has what it takes for.
+func PlansFor(spec *vdevice.Spec) []string {
+	var out []string
+	for i := range kinds {
+		if kinds[i].suits(spec) {
+			out = append(out, kinds[i].name)
+		}
+	}
+	return out
+}
+
 // PlanDoc says what a kind of plan is.
 func PlanDoc(name string) string {
 	for _, k := range kinds {
@@ -86,6 +97,9 @@ func plannerFor(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, op
 	kind, err := findPlan(opt.Plan)
 	if err != nil {
 		return nil, nil, err
+	}
+	if !kind.suits(spec) {
+		return nil, nil, noClusters(spec, kind.cluster)
 	}
 	p, err := newPlanner(g, spec, costs, policy)
 	return p, kind, err

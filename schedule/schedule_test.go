@@ -33,10 +33,10 @@ func mustSchedule(t testing.TB, g *roperator.Graph, spec *vdevice.Spec, opt Opti
 	return plan
 }
 
-// everyOption calls f with each policy and kind of plan, where the policy counts.
-func everyOption(f func(Options)) {
+// everyOption calls f with each policy and kind of plan for the device, where the policy counts.
+func everyOption(spec *vdevice.Spec, f func(Options)) {
 	for i, p := range Policies() {
-		for _, k := range Plans() {
+		for _, k := range PlansFor(spec) {
 			if i > 0 && (k == PlanGraph || k == PlanBase || strings.HasPrefix(k, "mixed")) {
 				continue // mixed plans are among what auto chooses from
 			}
@@ -52,7 +52,7 @@ func TestPlansAreLegal(t *testing.T) {
 			t.Fatalf("seed %d makes a bad graph: %v", seed, err)
 		}
 		for _, name := range []string{"emu4", "h200"} {
-			everyOption(func(o Options) {
+			everyOption(device(t, name), func(o Options) {
 				if err := vdevice.Verify(mustSchedule(t, g, device(t, name), o)); err != nil {
 					t.Fatalf("seed %d on %s with %+v: %v", seed, name, o, err)
 				}
@@ -67,14 +67,14 @@ func TestTypicalNetworks(t *testing.T) {
 		"dense":     vdevicetest.Layers(20, 64, 64, 8, 8, true),
 		"recurrent": vdevicetest.Recurrent(4, 20, 64, 8),
 	} {
-		everyOption(func(o Options) {
-			for _, d := range vdevice.Devices() {
+		for _, d := range vdevice.Devices() {
+			everyOption(d, func(o Options) {
 				plan := mustSchedule(t, g, d, o)
 				if err := vdevice.Verify(plan); err != nil {
 					t.Fatalf("%s on %s with %+v: %v", name, d.Name, o, err)
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -83,7 +83,7 @@ func TestDeterminism(t *testing.T) {
 	text := func() []byte {
 		var b bytes.Buffer
 		for seed := range uint64(5) {
-			everyOption(func(o Options) {
+			everyOption(device(t, "h200"), func(o Options) {
 				b.Write(vdevice.FormatPlan(mustSchedule(t, vdevicetest.Random(seed, 30), device(t, "h200"), o)))
 			})
 		}
@@ -297,7 +297,7 @@ func TestAutoIsBest(t *testing.T) {
 		spec := device(t, "h200")
 		costs := model.New(spec, g)
 		times := map[string]float64{}
-		for _, kind := range Plans() {
+		for _, kind := range PlansFor(spec) {
 			plan := mustSchedule(t, g, spec, Options{Plan: kind})
 			ns, err := vdevice.PlanTime(plan, func(x vdevice.Task) float64 {
 				return costs.TaskTime(g.Ops[x.Op].Candidates[plan.Pick[x.Op]])
@@ -396,7 +396,7 @@ func TestUnknownOptions(t *testing.T) {
 }
 
 func TestEmptyGraph(t *testing.T) {
-	everyOption(func(o Options) {
+	everyOption(device(t, "emu4"), func(o Options) {
 		plan := mustSchedule(t, &roperator.Graph{Name: "empty"}, device(t, "emu4"), o)
 		if err := vdevice.Verify(plan); err != nil || len(plan.Segments) != 0 {
 			t.Errorf("%+v: %d segments, %v", o, len(plan.Segments), err)

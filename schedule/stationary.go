@@ -29,6 +29,8 @@ type residence struct {
 	tagged map[int]bool   // by Buffer.ID
 	groups []*stationary
 	free   [][]bool // per wave: vEUs that no group holds; nil where none does
+
+	cluster int // vEUs in a cluster; 0: there are none
 }
 
 // splitChoices takes those candidates out that are for special use: what is in no group does without
@@ -53,9 +55,12 @@ func splitChoices(all [][]choice) (plain, resident, staged [][]choice) {
 
 // newResidence finds the groups, takes for each the narrowest slices with which all that overlap in time
 // find room, and gives their rTasks vEUs.
-func newResidence(g *roperator.Graph, resident, staged [][]choice, waves [][]int32, veus int) *residence {
-	r := &residence{group: map[int32]*stationary{}, choice: map[int32]*choice{}, handed: map[int32]bool{}, tagged: map[int]bool{}}
+func newResidence(g *roperator.Graph, resident, staged [][]choice, waves [][]int32, veus, cluster int) *residence {
+	r := &residence{
+		group: map[int32]*stationary{}, choice: map[int32]*choice{}, handed: map[int32]bool{}, tagged: map[int]bool{}, cluster: cluster,
+	}
 	r.groups = findGroups(resident, waves)
+	r.fitClusters()
 	r.narrow(len(waves), veus)
 	r.assign(len(waves), veus)
 	for _, s := range r.groups {
@@ -130,14 +135,16 @@ func (r *residence) narrow(waves, veus int) {
 	}
 }
 
-// assign gives every rTask of a group the lowest vEU that is free for all of the group's waves.
+// assign gives every rTask of a group the lowest vEU that is free for all of the group's waves, in one
+// cluster if that can be.
 func (r *residence) assign(waves, veus int) {
 	sort.SliceStable(r.groups, func(i, j int) bool { return r.groups[i].first < r.groups[j].first })
 	until := make([]int, veus) // first wave that a vEU is free in
 	r.free = make([][]bool, waves)
 	for _, s := range r.groups {
 		s.veus = s.veus[:0]
-		for v := range until {
+		from, to := r.nearby(s, until)
+		for v := from; v < to; v++ {
 			if len(s.veus) < s.tasks() && until[v] <= s.first {
 				s.veus = append(s.veus, int32(v))
 				until[v] = s.last + 1

@@ -12,11 +12,13 @@ import (
 // scheduler carries out Algorithm 1 of the paper.
 type scheduler struct {
 	g       *roperator.Graph
-	spec    *vdevice.Spec
+	device  *vdevice.Spec
+	spec    *vdevice.Spec // the device, as far as it is used
 	ops     *opGraph
 	choices [][]choice // per rOperator: what may be picked
 	stays   *residence
 	costs   profiler.Costs
+	cluster int     // vEUs in a cluster; 0: there are none
 	dearer  float64 // launches count so many times in Algorithm 1; 0 is 1
 
 	placed []*placedOp // per rOperator: nil until its wave is committed
@@ -26,7 +28,7 @@ type scheduler struct {
 func newScheduler(g *roperator.Graph, spec *vdevice.Spec, ops *opGraph, choices [][]choice) *scheduler {
 	n := len(g.Ops)
 	return &scheduler{
-		g: g, spec: spec, ops: ops, choices: choices, stays: &residence{},
+		g: g, device: spec, spec: spec, ops: ops, choices: choices, stays: &residence{},
 		placed: make([]*placedOp, n), cache: newTileCache(n),
 	}
 }
@@ -72,7 +74,7 @@ func (s *scheduler) segments(groups []*group) *vdevice.Plan {
 }
 
 func (s *scheduler) newPlan() *vdevice.Plan {
-	return &vdevice.Plan{Spec: s.spec, Graph: s.g, Pick: make([]int, len(s.g.Ops))}
+	return &vdevice.Plan{Spec: s.device, Graph: s.g, Pick: make([]int, len(s.g.Ops))}
 }
 
 // single puts all waves in one group.
@@ -292,7 +294,11 @@ func (s *scheduler) build(g *group, pick []int) *vdevice.Program {
 	if g.kind == vdevice.RProgram {
 		s.carry(b, g)
 	}
-	return b.Program()
+	p := b.Program()
+	if g.kind == vdevice.RProgram && s.cluster > 0 {
+		s.placeSlots(p)
+	}
+	return p
 }
 
 // carry says which of the buffers that the group's rTasks write travel with tags, and whether somebody

@@ -96,6 +96,8 @@ class Block {
   RT_EMU_QUIET bool all_lanes(bool predicate);
   RT_EMU_QUIET void pause();
   RT_EMU_QUIET void maybe_lag();
+  RT_EMU_QUIET void cluster_barrier();
+  RT_EMU_QUIET uint64_t* near(const uint64_t* p, uint32_t rank);
   RT_EMU_QUIET bool mbarrier_arrive(Mbarrier* m);
   RT_EMU_QUIET bool mbarrier_done(const Mbarrier* m, uint32_t phase);
   RT_EMU_QUIET void mbarrier_sleep(const Mbarrier* m);
@@ -169,6 +171,7 @@ class Block {
   int ready_count_ = 0, polling_count_ = 0, asleep_count_ = 0, lagging_count_ = 0, finished_ = 0;
   uint64_t rng_ = 1;
   uint32_t seen_version_ = 0;
+  uint32_t rounds_ = 0;  // of the cluster's barrier
   Grid* grid_ = nullptr;
   int index_ = 0;
   void (*entry_)(void*) = nullptr;
@@ -234,6 +237,8 @@ inline void Block::reset(Grid* grid, int index, uint64_t seed) {
   ready_count_ = threads_, polling_count_ = asleep_count_ = lagging_count_ = finished_ = 0;
   current_ = nullptr, aborted_ = stuck_ = false, note_.set = 0, error_[0] = 0;
   seen_version_ = grid->version();
+  rounds_ = 0;
+  grid->enter(index, shared_);
 }
 
 inline bool Block::run(Grid* grid, int index, uint64_t seed, void (*entry)(void*), void* param) {
@@ -331,6 +336,30 @@ inline void Block::arrive_at(Barrier& b, int expected, bool waits) {
   if (++b.arrived < expected) return;
   for (int i = b.first; i != kNone; i = fibers_[i].next) ready_[ready_count_++] = i;
   b.arrived = 0, b.first = kNone, ++b.generation;
+}
+
+constexpr int kClusterBarrier = kBarriers - 1;
+
+// All threads of the block, then all blocks of the cluster.
+inline void Block::cluster_barrier() {
+  order_release(grid_->order(index_));
+  barrier(kClusterBarrier, threads_);
+  if (current_->tid == 0) {
+    grid_->arrive(index_);
+    const uint32_t all = ++rounds_ * static_cast<uint32_t>(grid_->cluster());
+    while (grid_->arrived(index_) < all) pause();
+  }
+  barrier(kClusterBarrier, threads_);
+  order_acquire(grid_->order(index_));
+}
+
+// The same place in the shared memory of the cluster's block of the given rank.
+inline uint64_t* Block::near(const uint64_t* p, uint32_t rank) {
+  const int cluster = grid_->cluster();
+  if (rank >= static_cast<uint32_t>(cluster)) fail("a word for a block that is not in the cluster");
+  char* const base = grid_->shared(index_ / cluster * cluster + static_cast<int>(rank));
+  if (!base) fail("a word for a block that has not begun");
+  return reinterpret_cast<uint64_t*>(base + (reinterpret_cast<const char*>(p) - shared_));
 }
 
 // One barrier an exchange is enough because the halves alternate: a lane cannot write a half again

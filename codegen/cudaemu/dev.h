@@ -86,6 +86,12 @@ Residency residency(int, const Options& o) {
   return Residency{veus, environment("RAMMER_EMU_COOPERATIVE", 1) != 0, false};
 }
 
+// How many clusters of so many blocks there are at once.
+template <class Program>
+int resident_clusters(int device, int size, const Options& o) {
+  return residency<Program>(device, o).veus / size;
+}
+
 // What the watchdog of a GPU's debug build reports, the emulator always knows.
 inline Report to_report(const emu::WaitNote& n) {
   return Report{n.set, n.segment, n.veu, n.step, n.on_veu, n.on_order, n.op, n.rtask, n.expected, n.seen};
@@ -131,6 +137,7 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
   l.grid = row.grid, l.threads = row.threads + (args.stages > 0 ? 32 : 0);
   l.shared = SharedLayout<Program>::bytes(row.shared, static_cast<int>(args.stages));
   l.together = kind == LaunchKind::kCooperative || kind == LaunchKind::kGuarded;
+  l.cluster = static_cast<int>(args.cluster);
   l.max_resident = residency<Program>(0, o).veus;
   l.room = static_cast<int>(environment("RAMMER_EMU_ROOM", static_cast<uint64_t>(l.grid)));
   if (kind == LaunchKind::kCooperative && l.grid > l.room) {

@@ -55,6 +55,12 @@ inline void store_word(uint64_t* p, uint64_t v) {
   emu::running_block->grid()->publish();
 }
 
+// The same place in the shared memory of a block of the cluster.
+inline uint64_t load_own(const uint64_t* p) { return load_word(p); }
+inline void store_own(uint64_t* p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
+inline void store_near(uint64_t* p, uint32_t rank, uint64_t v) { store_word(emu::running_block->near(p, rank), v); }
+inline void cluster_barrier() { emu::running_block->cluster_barrier(); }
+
 // A block is a multiprocessor here; both clocks are the host's.
 inline uint64_t clock_nanoseconds() {
   timespec t;

@@ -11,7 +11,26 @@ namespace rt::emu {
 // change any more. Nothing here orders memory for ThreadSanitizer: that is the flags' task.
 class Grid {
  public:
-  explicit Grid(int blocks) : blocks_(blocks) {}
+  Grid(int blocks, int cluster)
+      : blocks_(blocks), cluster_(cluster > 0 ? cluster : 1), shared_(new char*[static_cast<size_t>(blocks)]()),
+        arrived_(new uint32_t[static_cast<size_t>(blocks)]()) {}
+  ~Grid() {
+    delete[] shared_;
+    delete[] arrived_;
+  }
+  Grid(const Grid&) = delete;
+  Grid& operator=(const Grid&) = delete;
+
+  // Clusters: where the shared memory of each block is, and how often blocks have come to a barrier.
+  RT_EMU_QUIET int cluster() const { return cluster_; }
+  RT_EMU_QUIET void enter(int block, char* shared) { __atomic_store_n(&shared_[block], shared, __ATOMIC_RELAXED); }
+  RT_EMU_QUIET char* shared(int block) const { return __atomic_load_n(&shared_[block], __ATOMIC_RELAXED); }
+  RT_EMU_QUIET void arrive(int block) {
+    __atomic_add_fetch(&arrived_[block / cluster_], 1, __ATOMIC_SEQ_CST);
+    publish();
+  }
+  RT_EMU_QUIET void* order(int block) const { return &shared_[block / cluster_ * cluster_]; }  // for ThreadSanitizer
+  RT_EMU_QUIET uint32_t arrived(int block) const { return __atomic_load_n(&arrived_[block / cluster_], __ATOMIC_SEQ_CST); }
 
   RT_EMU_QUIET uint32_t version() const {
     return static_cast<uint32_t>(__atomic_load_n(&state_, kLoadOrder));
@@ -85,6 +104,9 @@ class Grid {
   uint64_t state_ = 0;  // low half: publications; high half: blocks parked since the latest
   int finished_ = 0;
   int blocks_;
+  int cluster_;
+  char** shared_;
+  uint32_t* arrived_;
   bool failed_ = false;
 };
 

@@ -15,6 +15,7 @@ struct Launch {
   size_t shared = 0;
   bool together = false;  // blocks wait for each other: all must be resident
   int max_resident = kDefaultMaxResident;
+  int cluster = 0;     // blocks that reach each other's shared memory; 0: none do
   int room = 1 << 30;  // blocks that find room at once; those beyond come when others have ended
   uint64_t seed = 1;
 };
@@ -60,7 +61,7 @@ inline BlockPool& block_pool() {
 class Launcher {
  public:
   Launcher(const Launch& l, void (*entry)(void*), void* param)
-      : launch_(l), entry_(entry), param_(param), grid_(l.grid) {}
+      : launch_(l), entry_(entry), param_(param), grid_(l.grid, l.cluster) {}
 
   bool run(Failure* f) {
     failure_ = f;

@@ -157,20 +157,26 @@ class Context {
   // An rProgram needs all its vEUs resident; where they are not, its waves run one launch each.
   void choose_mode() {
     residency_ = dev::residency<Program>(device_, options_);
-    int wanted = 0;
-    for (int i = 0; i < model_.segment_count; ++i) {
+    // Of several rPrograms the first that does not fit says why.
+    std::string lack;
+    for (int i = 0; i < model_.segment_count && lack.empty(); ++i) {
       const SegmentRow& seg = model_.segments[i];
-      if (seg.kind == kRProgram && seg.veus > wanted) wanted = seg.veus;
+      if (seg.kind != kRProgram) continue;
+      int room = residency_.veus;
+      std::string kind = " vEUs";
+      if (seg.cluster > 1) {
+        room = dev::resident_clusters<Program>(device_, seg.cluster, options_) * seg.cluster;
+        kind += " in clusters of " + std::to_string(seg.cluster);
+      }
+      if (seg.veus > room) {
+        lack = "the rProgram has " + std::to_string(seg.veus) + kind + ", the device holds " + std::to_string(room) + " at once";
+      }
     }
-    const bool fits = wanted <= residency_.veus;
-    const std::string count =
-        std::to_string(wanted) + " vEUs, the device holds " + std::to_string(residency_.veus) + " at once";
-    if (!fits && options_.mode == kRProgramMode) {
-      throw Error{kNotResident, "the rProgram has " + count + " (" + dev::describe(device_) + ")"};
-    }
+    const bool fits = lack.empty();
+    if (!fits && options_.mode == kRProgramMode) throw Error{kNotResident, lack + " (" + dev::describe(device_) + ")"};
     std::string why = "the plan";
     if (options_.mode == kWavesMode) why = "asked for";
-    if (!fits) why = "the rProgram has " + count;
+    if (!fits) why = lack;
     set_mode(fits && options_.mode != kWavesMode, why);
   }
 
@@ -329,6 +335,7 @@ class Context {
     args.persistent = seg.kind == kRProgram && persistent_ && held ? 1 : 0;
     args.max_steps = seg.max_steps;
     args.guard_ns = args.persistent && guarded() ? kGuardNS : 0;
+    args.cluster = args.persistent ? static_cast<uint32_t>(seg.cluster) : 0;
     args.guard_line = static_cast<uint32_t>(guard_line(seg));
     args.guard_veus = static_cast<uint32_t>(seg.veus);
     if (seg.kind == kParallel) {
@@ -348,7 +355,7 @@ class Context {
       if (!may_fall_back(e, stream)) throw;
       fall_back(refused(e));
     }
-    args.persistent = 0, args.guard_ns = 0;
+    args.persistent = 0, args.guard_ns = 0, args.cluster = 0;
     return false;
   }
 
@@ -389,6 +396,8 @@ class Context {
     char on[80], text[256];
     if (r.set == kTaggedReport) {
       std::snprintf(on, sizeof on, "tagged word %u: expected tag", r.on_order);
+    } else if (r.set == kNearReport) {
+      std::snprintf(on, sizeof on, "word %u of its slots: expected tag", r.on_order);
     } else if (r.set == kWeightsReport) {
       std::snprintf(on, sizeof on, "its weights in stage %u of the ring: expected filling", r.on_order);
     } else if (r.on_veu & kCounterWait) {

@@ -264,6 +264,24 @@ Residency residency(int device, const Options&) {
   return Residency{per_sm * granted_multiprocessors(device), cooperative != 0, has_tenants(device)};
 }
 
+// How many clusters of so many blocks there are at once: none on devices without clusters.
+template <class Program>
+int resident_clusters(int, int size, const Options&) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(size));
+  config.blockDim = dim3(SharedLayout<Program>::kMostThreads);
+  config.dynamicSmemBytes = SharedLayout<Program>::kMostBytes;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {static_cast<unsigned>(size), 1, 1};
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  int n = 0;
+  if (cudaOccupancyMaxActiveClusters(&n, vdevice_run<Program>, &config) == cudaSuccess) return n;
+  cudaGetLastError();
+  return 0;
+}
+
 // Programmatic dependent launch came with compute capability 9.0.
 inline bool launches_overlap() {
   int device = 0, major = 0;
@@ -285,16 +303,19 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
   config.blockDim = dim3(static_cast<unsigned>(row.threads) + (args.stages > 0 ? 32 : 0));
   config.dynamicSmemBytes = SharedLayout<Program>::bytes(row.shared, static_cast<int>(args.stages));
   config.stream = s;
-  cudaLaunchAttribute attribute = {};
+  cudaLaunchAttribute attributes[2] = {};
+  config.attrs = attributes;
   if (kind == LaunchKind::kCooperative) {
-    attribute.id = cudaLaunchAttributeCooperative;
-    attribute.val.cooperative = 1;
-  } else {
-    attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute.val.programmaticStreamSerializationAllowed = 1;
+    attributes[config.numAttrs].id = cudaLaunchAttributeCooperative;
+    attributes[config.numAttrs++].val.cooperative = 1;
+  } else if (kind == LaunchKind::kOverlapping && launches_overlap()) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
   }
-  config.attrs = &attribute;
-  config.numAttrs = kind == LaunchKind::kCooperative || (kind == LaunchKind::kOverlapping && launches_overlap()) ? 1 : 0;
+  if (args.cluster > 1) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+    attributes[config.numAttrs++].val.clusterDim = {args.cluster, 1, 1};
+  }
   check(cudaLaunchKernelEx(&config, vdevice_run<Program>, args), "launch");
 }
 

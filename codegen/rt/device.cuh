@@ -50,13 +50,19 @@ struct alignas(16) Move {
   uint32_t step;    // from one element or word to the next
   uint16_t count;
   uint16_t kind;
-  uint32_t unused[3];
+  uint32_t slot;  // of a kSlotMove: the first word in shared memory
+  uint32_t tag;   // of these words
+  uint32_t rank;  // of the block in its cluster whose memory it is
 };
 static_assert(sizeof(Move) == 32);
 
 enum MoveKind : uint16_t {
   kPlainMove = 0,   // at: a Ref to elements in global memory
   kTaggedMove = 1,  // at: the number of the first tagged word
+  // From words in the vEU's own shared memory, or to those of a vEU of its cluster. Where the program runs in
+  // waves such words are in global memory, as for kTaggedMove.
+  kSlotMove = 2,
+  kSpareMove = 3,  // an export like kTaggedMove that only waves need
 };
 
 // The steps that a block of a launch runs: first up to last.
@@ -97,8 +103,9 @@ struct Task {
   const float* in;      // import area: operands that the executor brought (Candidate.Imports)
   const Move* exports;  // where results go that are given away by number (Candidate.Exports)
   int export_count;
-  uint32_t tag;  // of this launch
+  uint32_t tag;  // of this launch; 0 in waves
   uint64_t* tagged;
+  uint64_t* slots;  // the vEU's own, in shared memory
   Stream stream = {};  // its weights, if its rKernel streams them
 
   template <class T>
@@ -155,9 +162,20 @@ struct Task {
       if (i >= m.count) continue;
       if (m.kind == kTaggedMove) {
         detail::store_word(tagged + m.at + static_cast<size_t>(i) * m.step, static_cast<uint64_t>(tag) << 32 | bits);
-      } else {
+      } else if (m.kind == kPlainMove) {
         ptr<uint32_t>(Ref{m.at})[static_cast<size_t>(i) * m.step] = bits;
+      } else {
+        put_near(m, i, bits);
       }
+    }
+  }
+
+  // A word for a vEU of the cluster; in waves for global memory, once.
+  RT_DEVICE void put_near(const Move& m, uint32_t i, uint32_t bits) const {
+    if (tag != 0 && m.kind == kSlotMove) {
+      detail::store_near(slots + m.slot + i, m.rank, static_cast<uint64_t>(m.tag) << 32 | bits);
+    } else if (tag == 0 && m.kind == kSpareMove) {
+      detail::store_word(tagged + m.at + static_cast<size_t>(i) * m.step, bits);
     }
   }
 

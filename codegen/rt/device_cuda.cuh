@@ -70,6 +70,39 @@ RT_DEVICE void load_words(const uint64_t* p, uint64_t (&v)[2]) {
   asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(v[0]), "=l"(v[1]) : "l"(p) : "memory");
 }
 
+// Words in the shared memory of blocks of a cluster: own ones, and those at the same place in the block of
+// the given rank. As with tagged words, an access orders nothing else.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+RT_DEVICE uint64_t load_own(const uint64_t* p) {
+  uint64_t v;
+  asm volatile("ld.relaxed.cluster.shared::cta.u64 %0, [%1];"
+               : "=l"(v)
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(p)))
+               : "memory");
+  return v;
+}
+RT_DEVICE void store_own(uint64_t* p, uint64_t v) {
+  asm volatile("st.relaxed.cluster.shared::cta.u64 [%0], %1;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(p))), "l"(v)
+               : "memory");
+}
+RT_DEVICE void store_near(uint64_t* p, uint32_t rank, uint64_t v) {
+  unsigned to;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+               : "=r"(to)
+               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(p))), "r"(rank));
+  asm volatile("st.relaxed.cluster.shared::cluster.u64 [%0], %1;" ::"r"(to), "l"(v) : "memory");
+}
+// Of all threads of all blocks of a cluster.
+RT_DEVICE void cluster_barrier() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+#else
+RT_DEVICE uint64_t load_own(const uint64_t*) { __trap(); return 0; }  // no such device gets clusters
+RT_DEVICE void store_own(uint64_t*, uint64_t) { __trap(); }
+RT_DEVICE void store_near(uint64_t*, uint32_t, uint64_t) { __trap(); }
+RT_DEVICE void cluster_barrier() { __trap(); }
+#endif
+
 // The multiprocessor's clock, the device's, and which multiprocessor this is. In order with what stands around.
 RT_DEVICE uint64_t clock_cycles() {
   uint64_t t;

@@ -23,14 +23,15 @@ struct alignas(128) Control {
   Move moves[kOperands][Moves > 0 ? Moves : 1];
 };
 
-// A vEU's shared memory: the executor's, the import area, the rTask's, the ring of weights.
+// A vEU's shared memory: the executor's, the import area, the slots, the rTask's, the ring of weights.
 template <class Program>
 struct SharedLayout {
   using ControlBlock = Control<Program::kSpaces, Program::kArgsBytes, Program::kMoves>;
   RT_HOST_DEVICE static constexpr size_t aligned(size_t bytes) { return (bytes + 127) / 128 * 128; }
   static constexpr size_t area(int floats) { return aligned(4 * static_cast<size_t>(floats)); }
   static constexpr size_t kImports = sizeof(ControlBlock);
-  static constexpr size_t kTask = kImports + area(Program::kImports);
+  static constexpr size_t kSlots = kImports + area(Program::kImports);
+  static constexpr size_t kTask = kSlots + aligned(8 * static_cast<size_t>(Program::kSlots));
 
   static constexpr bool kHasRing = Program::kStageBytes > 0;
   using WeightRing = Ring<kHasRing ? Program::kStageBytes : 128>;
@@ -282,13 +283,18 @@ class VEU {
   RT_DEVICE Task task() const {
     if constexpr (Program::kMoves > 0) {
       const Step& s = c_.ring[now_ % c_.kSteps];
-      return Task{tid_, smem_, c_.bases, K::kThreads, imports(), c_.moves[now_ % c_.kOperands] + s.imports, s.exports, tag(), l_.tagged};
+      const Move* exports = c_.moves[now_ % c_.kOperands] + s.imports;
+      return Task{tid_, smem_, c_.bases, K::kThreads, imports(), exports, s.exports, tag(), l_.tagged, slots()};
     } else {
-      return Task{tid_, smem_, c_.bases, K::kThreads, nullptr, nullptr, 0, 0, nullptr};
+      return Task{tid_, smem_, c_.bases, K::kThreads, nullptr, nullptr, 0, 0, nullptr, nullptr};
     }
   }
   RT_DEVICE float* imports() const {
     return reinterpret_cast<float*>(reinterpret_cast<char*>(&c_) + Layout::kImports);
+  }
+
+  RT_DEVICE uint64_t* slots() const {
+    return reinterpret_cast<uint64_t*>(reinterpret_cast<char*>(&c_) + Layout::kSlots);
   }
 
   // Makes i the current step and starts the copies of what those after it need.
@@ -325,10 +331,12 @@ class VEU {
       if (s.imports > 0) {
         delay(Pause::kImport, p.order);
         each_move(c_.moves[i % c_.kOperands], s.imports, [&](const Move& m, uint32_t at, uint32_t stride) {
-          if (m.kind == kTaggedMove) {
-            import_tagged(m, at, stride, p);
-          } else {
+          if (Program::kSlots > 0 && m.kind == kSlotMove && l_.persistent) {
+            import_near(m, at, stride, p);
+          } else if (m.kind == kPlainMove) {
             import_plain(m, at, stride);
+          } else {
+            import_tagged(m, at, stride, p);
           }
         });
         if (apart) {
@@ -408,6 +416,23 @@ class VEU {
         to[wide * i] = static_cast<uint32_t>(v[k][0]);
         if (pairs) to[2 * i + 1] = static_cast<uint32_t>(v[k][1]);
       }
+    }
+  }
+
+  // Polls words in the vEU's own shared memory, where others of its cluster put them.
+  RT_DEVICE void import_near(const Move& m, uint32_t at, uint32_t stride, Place p) {
+    const uint64_t* words = slots() + m.slot;
+    uint32_t* to = reinterpret_cast<uint32_t*>(imports()) + m.staged;
+    RT_NO_UNROLL
+    for (; at < m.count; at += stride) {
+      detail::Patience patience(l_.patience_ns);
+      uint64_t v = detail::load_own(words + at);
+      while (static_cast<uint32_t>(v >> 32) != m.tag) {
+        patience.spent(true, l_.report,
+                       Report{kNearReport, l_.segment, veu_, p.order, 0, m.slot + at, p.op, p.rtask, m.tag, v >> 32});
+        v = detail::load_own(words + at);
+      }
+      to[at] = static_cast<uint32_t>(v);
     }
   }
 
@@ -496,14 +521,39 @@ class VEU {
   RingPlace next_ = {};  // where they are
 };
 
-// One thread of a thread block: the vEU's, or its loader's.
+// Empties a block's slots. When all of its cluster have, others' words may come.
+template <class Program>
+RT_DEVICE void open_slots() {
+  uint64_t* slots = reinterpret_cast<uint64_t*>(detail::shared_base() + SharedLayout<Program>::kSlots);
+  const int threads = detail::block_threads();
+  RT_NO_UNROLL
+  for (int i = detail::thread_index(); i < Program::kSlots; i += threads) detail::store_own(slots + i, 0);
+  detail::cluster_barrier();
+}
+
+template <class Program>
+RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l);
+
+// One thread of a thread block.
 template <class Program>
 RT_DEVICE void run_thread(const LaunchArgs<Program::kSpaces>& l) {
-  using Layout = SharedLayout<Program>;
   if (l.guard_ns > 0 && !all_here(l)) return;
   // A launch may start while the one before it ends. Until a step asks for its inputs only tables and
   // weights are read.
   detail::allow_next_launch();
+  if constexpr (Program::kSlots > 0) {
+    if (l.cluster > 1) open_slots<Program>();
+  }
+  run_role<Program>(l);
+  if constexpr (Program::kSlots > 0) {
+    if (l.cluster > 1) detail::cluster_barrier();  // no word comes for a block that has ended
+  }
+}
+
+// What the thread is: the vEU's, or its loader's.
+template <class Program>
+RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
+  using Layout = SharedLayout<Program>;
   if (Layout::kHasRing && l.stages > 0 && detail::thread_index() >= detail::block_threads() - 32) {
     typename Layout::WeightRing ring(detail::shared_base() + Layout::ring(l.shared), l.stages);
     ring.open(detail::block_threads() - 32);

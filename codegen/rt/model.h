@@ -64,6 +64,7 @@ struct SegmentRow {
   SegmentKind kind;
   int veus, streams;
   int counters;
+  int cluster;     // vEUs that make up a cluster in the rProgram; 0: none do
   int first_line;  // of an rProgram's step array, among all lines of a context
   int first_launch, launches;  // rows of the model's launches
   uint32_t max_steps;  // of any vEU

@@ -20,6 +20,7 @@ enum ReportKind : uint32_t {
   kTaggedReport = 2,   // for the tagged word numbered on_order
   kWeightsReport = 3,  // for stage on_order of the ring to be filled that often
   kAbsentReport = 4,   // no wait: of the expected vEUs only so many came (guard.cuh)
+  kNearReport = 5,     // for word on_order of its slots
 };
 
 // Whom a watchdog tells about a wait.

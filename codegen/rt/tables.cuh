@@ -59,6 +59,7 @@ struct LaunchArgs : TraceArgs {
   uint32_t segment;
   uint32_t launch;     // among the segment's
   uint32_t first_veu;  // the vEU of block 0
+  uint32_t cluster;    // blocks that reach each other's shared memory; 0: none do
   uint32_t shared;  // bytes of shared memory for an rTask
   uint32_t stages;  // of the ring of weights, which is behind; 0: the block has no loader
   uint64_t* flags;         // the segment's step array: kFlagStride words a line

@@ -75,6 +75,7 @@ func TestSpec(t *testing.T) {
 	want := &vdevice.Spec{
 		Name: "test-9", Product: "NVIDIA Test 9", Arch: "sm_90", SMs: 132, VEUsPerSM: 1, Threads: 1024, Shared: 233472,
 		SharedPerVEU: 232448, Registers: 65536, L2Bytes: 62914560, Memory: 150754820096,
+		Clusters: vdevice.Clusters{Of4: 30, Of8: 15},
 		Cost: vdevice.Cost{
 			Launch: at["node_cooperative"], Node: at["node_all"], PDL: at["pdl_all"], Hop: at["hop"], Barrier: at["wait_all"],
 			Counter: at["barrier_counter"], Tagged: at["tagged_1"], Cluster: at["cluster_8"], Step: at["step"],
@@ -96,6 +97,7 @@ func TestSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	want.Name, want.VEUsPerSM, want.Cost.Source = "mine", 2, b.Cost.Source
+	want.Clusters = vdevice.Clusters{} // a vEU is an SM there
 	if d := cmp.Diff(want, b); d != "" {
 		t.Error(d)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/rammerc/rammerc/schedule/vdevice"
@@ -71,6 +72,7 @@ func Spec(r *Result, base *vdevice.Spec, driver string) (*vdevice.Spec, error) {
 	if base != nil {
 		s.Name, s.VEUsPerSM = base.Name, base.VEUsPerSM
 	}
+	s.Clusters = clusters(d, s.VEUsPerSM)
 	medians := map[string]float64{}
 	for i := range r.Measurements {
 		medians[r.Measurements[i].Name] = r.Measurements[i].Median()
@@ -84,6 +86,15 @@ func Spec(r *Result, base *vdevice.Spec, driver string) (*vdevice.Spec, error) {
 	}
 	s.Cost.Source = source(r, base, driver)
 	return s, nil
+}
+
+// clusters are those that fit at once. An SM is one vEU there.
+func clusters(d *Device, veusPerSM int) vdevice.Clusters {
+	if veusPerSM != 1 {
+		return vdevice.Clusters{}
+	}
+	of := func(size int) int { return min(d.Clusters[strconv.Itoa(size)], d.SMs/size) }
+	return vdevice.Clusters{Of2: of(2), Of4: of(4), Of8: of(8)}
 }
 
 func (f *figure) value(medians map[string]float64) (float64, bool) {

@@ -160,7 +160,7 @@ func planFor(g *roperator.Graph, device string, seed uint64) (*vdevice.Plan, err
 	if err != nil {
 		return nil, err
 	}
-	policies, plans := schedule.Policies(), schedule.Plans()
+	policies, plans := schedule.Policies(), schedule.PlansFor(spec)
 	opt := schedule.Options{
 		Policy: policies[seed%uint64(len(policies))].Name, Plan: plans[seed/2%uint64(len(plans))],
 	}

@@ -120,6 +120,9 @@ func ParseSpec(file string, data []byte) (*Spec, error) {
 			optional["cost."+d.key] = true
 		}
 	}
+	if _, present := lines["clusters"]; !present {
+		optional["clusters"] = true
+	}
 	for _, r := range specRules(s) {
 		line, present := lines[r.key]
 		switch {
@@ -208,6 +211,7 @@ func specRules(s *Spec) []specRule {
 		intRule("shared_bytes", s.Shared, 1<<10, 1<<24),
 		{"shared_per_veu", s.SharedPerVEU, s.SharedPerVEU >= 1<<10 && s.SharedPerVEU <= s.Shared, "at least 1024 and at most shared_bytes"},
 		intRule("registers", s.Registers, 1<<10, 1<<24),
+		{"clusters", s.Clusters, s.clustersFit(), "no more than there are SMs, with one vEU on each"},
 		{"l2_bytes", s.L2Bytes, s.L2Bytes > 0, "a positive number"},
 		{"memory_bytes", s.Memory, s.Memory > 0, "a positive number"},
 		costRule("launch_ns", c.Launch, true), costRule("node_ns", c.Node, true), costRule("pdl_ns", c.PDL, true),
@@ -232,4 +236,13 @@ func costRule(key string, got float64, zero bool) specRule {
 	}
 	ok := !math.IsNaN(got) && !math.IsInf(got, 0) && (got > 0 || zero && got == 0)
 	return specRule{"cost." + key, got, ok, want}
+}
+
+func (s *Spec) clustersFit() bool {
+	for _, size := range ClusterSizes() {
+		if n := s.Clusters.Of(size); n < 0 || s.SMs > 0 && n > s.SMs/size {
+			return false
+		}
+	}
+	return s.VEUsPerSM <= 1 || s.Clusters == Clusters{}
 }

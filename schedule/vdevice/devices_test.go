@@ -66,6 +66,7 @@ func TestBadDeviceFiles(t *testing.T) {
 		return 1 + strings.Count(good[:i], "\n")
 	}
 	for _, c := range []struct{ old, new, want string }{
+		{"of_4: 1", "of_4: 2", "no more than there are SMs"},
 		{"sms: 4", "sms: 0", "sms is 0, want a number from 1 to 4096"},
 		{"sms: 4", "sms: many", "cannot unmarshal"},
 		{"sms: 4", "sms: 99999999999999999999", "cannot unmarshal"},
@@ -85,7 +86,7 @@ func TestBadDeviceFiles(t *testing.T) {
 		}
 	}
 	_, err = ParseSpec("d.yaml", []byte("name: x\nsms: 0\n"))
-	if ds := diag.All(err); len(ds) != len(specRules(&Spec{}))-len(costDefaults)-1 {
+	if ds := diag.All(err); len(ds) != len(specRules(&Spec{}))-len(costDefaults)-2 { // clusters, too, are optional
 		t.Errorf("want all that is missing or wrong, got %v", err)
 	}
 	for _, text := range []string{"", "[]", "\x00", "a: &a [*a]", strings.Repeat("[", 10_000), "name: x\n---\nname: y\n"} {

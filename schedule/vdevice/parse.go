@@ -113,6 +113,8 @@ func (p *planParser) keywordStatement(word string) {
 		p.segment()
 	case "op":
 		p.op()
+	case "slot":
+		p.slot()
 	case "node":
 		p.node()
 	case "veu":
@@ -206,12 +208,17 @@ func (p *planParser) segment() {
 	if p.optional("counters") {
 		counters = p.number(0, math.MaxInt32)
 	}
+	cluster := int64(0)
+	if p.optional("cluster") {
+		cluster = p.number(1, most)
+	}
 	if p.bad {
 		veus, waves, counters = 1, 0, 0 // what follows still has a place
 	}
 	prog := &Program{
 		Spec: p.plan.Spec, Ops: p.plan.Graph.Ops,
 		Pick: make([]int, len(p.plan.Pick)), Steps: make([][]Step, veus), Waves: int(waves), Counters: int(counters),
+		Cluster: int(cluster),
 	}
 	for i := range prog.Pick {
 		prog.Pick[i] = -1
@@ -237,6 +244,26 @@ func (p *planParser) segmentKind() SegmentKind {
 	}
 	p.fail("unknown kind of segment %.20q, want one of %s", w, strings.Join(segmentKinds[:], ", "))
 	return RProgram
+}
+
+// slot reads where in its shared memory a vEU takes elements.
+func (p *planParser) slot() {
+	prog := p.program()
+	if p.bad {
+		return
+	}
+	s := Slot{VEU: int32(p.number(0, int64(len(prog.Steps))-1))}
+	p.keyword("buffer")
+	s.Buf = int32(p.number(0, int64(len(p.plan.Arena))-1))
+	p.keyword("from")
+	s.Lo = p.number(0, math.MaxInt64)
+	p.keyword("to")
+	s.Hi = p.number(0, math.MaxInt64)
+	p.keyword("at")
+	s.At = int32(p.number(0, maxSlotWords))
+	if !p.bad {
+		prog.Slots = append(prog.Slots, s)
+	}
 }
 
 // node reads what a parallel segment says of a launch.

@@ -48,6 +48,30 @@ type Program struct {
 	// Carry says, per Buffer.ID, how what the program's rTasks write to a buffer reaches those that
 	// import it; nil: everything is plain.
 	Carry []Carry
+	// Cluster is how many vEUs make up a cluster, whose blocks reach each other's shared memory: those
+	// from k·Cluster on. 0 for none. Slots are where they find each other's tagged data, by vEU and buffer.
+	Cluster int
+	Slots   []Slot
+}
+
+// Slot is a place in a vEU's shared memory for tagged data that it imports: exporters of its cluster put
+// the words there, beside or instead of those in global memory, and it polls them there. Words are used
+// again once their readers are known to be done.
+type Slot struct {
+	VEU    int32
+	Buf    int32 // Buffer.ID
+	Lo, Hi int64 // elements
+	At     int32 // first word
+}
+
+// SlotWords is how many words of slots a vEU has.
+func (p *Program) SlotWords() int {
+	n := 0
+	for i := range p.Slots {
+		s := &p.Slots[i]
+		n = max(n, int(s.At)+int(s.Hi-s.Lo))
+	}
+	return n
 }
 
 // Carry is how a buffer's data travel inside a program.

@@ -114,7 +114,11 @@ func (s *simulation) byWaits() {
 			why = last
 		}
 		for _, f := range step.Follows {
-			if seen := s.t.End[f.VEU][f.Order] + s.h.p.Spec.Cost.Tagged; seen > start {
+			cost := s.h.p.Spec.Cost.Tagged
+			if s.h.p.slotted(at, f) {
+				cost = s.h.p.Spec.Cost.Cluster
+			}
+			if seen := s.t.End[f.VEU][f.Order] + cost; seen > start {
 				start, why = seen, f
 			}
 		}

@@ -15,7 +15,33 @@ type Spec struct {
 	L2Bytes      int64  `yaml:"l2_bytes"`
 	Memory       int64  `yaml:"memory_bytes"`
 
+	Clusters Clusters `yaml:"clusters,omitempty"` // optional: none
+
 	Cost Cost `yaml:"cost"`
+}
+
+// Clusters says how many clusters of so many vEUs are on the device at once, when a vEU is an SM and takes
+// nearly all of its shared memory.
+type Clusters struct {
+	Of2 int `yaml:"of_2,omitempty"`
+	Of4 int `yaml:"of_4,omitempty"`
+	Of8 int `yaml:"of_8,omitempty"`
+}
+
+// ClusterSizes are the sizes of clusters that programs can have.
+func ClusterSizes() []int { return []int{2, 4, 8} }
+
+// Of is how many clusters of the given size there are.
+func (c Clusters) Of(size int) int {
+	switch size {
+	case 2:
+		return c.Of2
+	case 4:
+		return c.Of4
+	case 8:
+		return c.Of8
+	}
+	return 0
 }
 
 // Cost holds what things take on the device; times in nanoseconds, bandwidths in bytes per nanosecond.

@@ -20,6 +20,7 @@ type Stats struct {
 	Signals    int   `json:"signals"`
 	Counters   int   `json:"counters"`
 	Additions  int   `json:"additions"` // to counters
+	Slots      int   `json:"slots"`     // pieces of data that are taken from a cluster's shared memory
 	Longest    int   `json:"longest"`   // most steps of one vEU in all segments
 	ArenaBytes int64 `json:"arena_bytes"`
 	Instances  int   `json:"instances"` // distinct rKernel instances
@@ -41,6 +42,7 @@ func (plan *Plan) Stats() Stats {
 		s.Waves += p.Waves
 		s.Streams = max(s.Streams, p.streams())
 		s.Counters += p.Counters
+		s.Slots += len(p.Slots)
 		s.Launches += p.Waves
 		if seg.Kind == RProgram {
 			s.RPrograms++
@@ -85,6 +87,9 @@ func (s Stats) String() string {
 	fmt.Fprintf(&b, "%d steps wait for %d others (at most %d each), %d signals, longest vEU %d steps\n", s.Waiting, s.Waits, s.MaxWaits, s.Signals, s.Longest)
 	if s.Counters > 0 {
 		fmt.Fprintf(&b, "%d counters with %d additions\n", s.Counters, s.Additions)
+	}
+	if s.Slots > 0 {
+		fmt.Fprintf(&b, "%d pieces of data through shared memory of clusters\n", s.Slots)
 	}
 	fmt.Fprintf(&b, "arena %d bytes\n", s.ArenaBytes)
 	return b.String()

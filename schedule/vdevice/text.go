@@ -27,6 +27,11 @@ import (
 //
 //	node 7 stream 2 after 3 5
 //
+// Where vEUs are in clusters the segment line says of how many ("cluster 8"), and words in shared memory
+// that a vEU takes tagged elements of a buffer in are
+//
+//	slot 3 buffer 5 from 0 to 256 at 512
+//
 // A step is ROPERATOR.RTASK; its waits, and the producers of its tagged data, are VEU:ORDER. A program with
 // counters says how many on its segment line ("counters 2"); behind those stand the counters that a step
 // waits for ("counters 0 1") and the one it adds to ("adds 1"). What an rTask computes is not in the text: it is
@@ -55,6 +60,9 @@ func FormatPlan(plan *Plan) []byte {
 		if n := s.Program.Counters; n > 0 {
 			fmt.Fprintf(&b, " counters %d", n)
 		}
+		if n := s.Program.Cluster; n > 0 {
+			fmt.Fprintf(&b, " cluster %d", n)
+		}
 		if s.Serial {
 			b.WriteString(" serial")
 		}
@@ -75,6 +83,9 @@ func formatProgram(b *bytes.Buffer, p *Program) {
 			op, cand := p.Ops[id], p.Candidate(int32(id))
 			fmt.Fprintf(b, "op %d pick %d rtasks %d %q %q %q\n", id, c, cand.Tasks, op.Name, op.Kind, cand.Inst.Name())
 		}
+	}
+	for _, s := range p.Slots {
+		fmt.Fprintf(b, "slot %d buffer %d from %d to %d at %d\n", s.VEU, s.Buf, s.Lo, s.Hi, s.At)
 	}
 	for w, n := range p.Nodes {
 		fmt.Fprintf(b, "node %d stream %d", w, n.Stream)

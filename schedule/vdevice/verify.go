@@ -15,6 +15,7 @@ const (
 	missingRTask   = "missing-rtask"    // an rTask is nowhere
 	repeatedRTask  = "repeated-rtask"   // an rTask is in two places
 	badWait        = "bad-wait"         // a wait for nothing, for oneself, out of order, or without signal
+	badCluster     = "bad-cluster"      // clusters that the device has not, or data that are not safe in them
 	badCounter     = "bad-counter"      // a counter that is not there, without additions or without waiters
 	waitCycle      = "wait-cycle"       // the program would never end
 	badWave        = "bad-wave"         // waves decrease, or the launch-per-wave form would be wrong
@@ -125,6 +126,7 @@ func (v *verifier) programs() {
 		v.waits(s.Program)
 		v.counters(i, s.Program)
 		v.nodes(i, s)
+		v.clusters(i, s)
 		v.fits(i, s)
 	}
 }
@@ -273,6 +275,9 @@ func (v *verifier) relate() bool {
 		return false
 	}
 	toPlaces(v.at, v.seg, v.orders)
+	for i, h := range v.orders {
+		v.slots(i, h)
+	}
 	return true
 }
 

@@ -13,18 +13,22 @@ type Needs struct {
 	Shared     int   // bytes of the rTask with the most
 	Registers  int   // a thread
 	Imports    int64 // size of the import area, in elements of 4 bytes
+	SlotWords  int   // for tagged data of a cluster
 	StreamStep int   // bytes that a stage of the ring of weights must hold; 0: nothing streams
 }
 
 // AddCandidate raises the needs to those of the candidate's rTasks.
 func (n *Needs) AddCandidate(c *roperator.Candidate) {
-	n.Join(Needs{c.Inst.Threads(), c.Inst.Shared(), c.Inst.Registers(), c.ImportArea(), c.Inst.StreamStep()})
+	n.Join(Needs{
+		Threads: c.Inst.Threads(), Shared: c.Inst.Shared(), Registers: c.Inst.Registers(), Imports: c.ImportArea(),
+		StreamStep: c.Inst.StreamStep(),
+	})
 }
 
 // Join raises the needs to m.
 func (n *Needs) Join(m Needs) {
 	n.Threads, n.Shared, n.Registers = max(n.Threads, m.Threads), max(n.Shared, m.Shared), max(n.Registers, m.Registers)
-	n.Imports = max(n.Imports, m.Imports)
+	n.Imports, n.SlotWords = max(n.Imports, m.Imports), max(n.SlotWords, m.SlotWords)
 	n.StreamStep = max(n.StreamStep, m.StreamStep)
 }
 
@@ -37,9 +41,9 @@ func (n *Needs) blockThreads() int {
 	return n.Threads
 }
 
-// SharedBytes is the shared memory of a vEU: the rTasks' and the import area. The ring of weights comes on
-// top.
-func (n *Needs) SharedBytes() int { return n.Shared + int(4*n.Imports) }
+// SharedBytes is the shared memory of a vEU: the rTasks', the import area and the slots. The ring of
+// weights comes on top.
+func (n *Needs) SharedBytes() int { return n.Shared + int(4*n.Imports) + 8*n.SlotWords }
 
 // leastShared is SharedBytes with the smallest ring, if there is one.
 func (n *Needs) leastShared() int {
@@ -49,9 +53,15 @@ func (n *Needs) leastShared() int {
 	return n.SharedBytes() + executorShared + leastRing*(n.StreamStep+stageAlign+mbarrierBytes)
 }
 
+// SlotRoom is how many words of slots fit beside what n says.
+func (s *Spec) SlotRoom(n Needs) int {
+	n.SlotWords = 0
+	return (s.SharedBound() - max(n.leastShared(), n.SharedBytes()+executorShared)) / 8 / 16 * 16
+}
+
 // Needs computes what the program's vEUs must have.
 func (p *Program) Needs() Needs {
-	var n Needs
+	n := Needs{SlotWords: p.SlotWords()}
 	for id, c := range p.Pick {
 		if c >= 0 {
 			n.AddCandidate(p.Ops[id].Candidates[c])

@@ -130,3 +130,30 @@ func Recurrent(layers, steps int, width int64, tasks int64) *roperator.Graph {
 	}
 	return m.G
 }
+
+// Exchange makes chains of steps in which every rTask imports all of the step before and exports its share
+// of the next: what recurrent layers do with their state. A chain's state is one buffer, step by step.
+func Exchange(chains, steps int, width, tasks int64) *roperator.Graph {
+	m := New("exchange")
+	in := m.Buffer(roperator.Input, width)
+	state := make([]roperator.View, chains)
+	for c := range state {
+		state[c] = m.Buffer(roperator.Output, int64(steps), width)
+	}
+	g := Grid{Shape: []int64{1, width}, Tile: []int64{1, width / tasks}}
+	for s := range int64(steps) {
+		for _, v := range state {
+			write := g.Of(v.Slice(0, s, 1))
+			read := Whole(in)
+			pitch := []int64{1}
+			if s > 0 {
+				read, pitch = Whole(v.Slice(0, s-1, 1)), []int64{width, 1}
+			}
+			c := m.Candidate(g.Tasks(), 1e4, []roperator.Access{read}, []roperator.Access{write})
+			c.Imports = []roperator.Staged{{Access: read, Pitch: pitch}}
+			c.Exports = []roperator.Staged{{Access: write, Pitch: []int64{width / tasks, 1}}}
+			m.Op(c)
+		}
+	}
+	return m.G
+}

@@ -1,0 +1,84 @@
+package schedule
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// mostSlotWords is how much of its shared memory a vEU gives for slots at most, in words of 8 bytes.
+const mostSlotWords = 4096
+
+func noClusters(spec *vdevice.Spec, size int) error {
+	d := &diag.Diagnostic{ID: "no-clusters", Message: fmt.Sprintf("%s has no clusters of %d vEUs", spec.Name, size)}
+	for _, n := range vdevice.ClusterSizes() {
+		if spec.Clusters.Of(n) == 0 {
+			continue
+		}
+		if d.Help == "" {
+			d.Help = "it has those of"
+		}
+		d.Help += fmt.Sprintf(" %d", n)
+	}
+	return d
+}
+
+// inClusters makes the scheduler plan for vEUs in clusters of the given size. They are fewer: clusters do
+// not fill a device.
+func (s *scheduler) inClusters(size int) {
+	if size == 0 {
+		return
+	}
+	spec := *s.spec
+	spec.SMs = size * spec.Clusters.Of(size)
+	s.spec, s.cluster = &spec, size
+}
+
+// placeSlots has tagged data travel through shared memory where they stay in a cluster, as far as that has
+// room beside the rTasks.
+func (s *scheduler) placeSlots(p *vdevice.Program) {
+	p.Cluster = s.cluster
+	needs := p.Needs()
+	if room := s.spec.SlotRoom(needs); room > 0 {
+		vdevice.PlaceSlots(p, min(room, mostSlotWords))
+	}
+	if len(p.Slots) == 0 {
+		p.Cluster = 0
+	}
+}
+
+// fitClusters takes, for each group, the narrowest slices of which there are no more than a cluster has
+// vEUs. Groups that are larger even so stay as they are.
+func (r *residence) fitClusters() {
+	if r.cluster == 0 {
+		return
+	}
+	for _, s := range r.groups {
+		for w, ch := range s.widths[0] {
+			if ch.c.Tasks <= r.cluster {
+				s.width = w
+				break
+			}
+		}
+	}
+}
+
+// nearby is the range of vEUs to look for room for a group in: the first cluster that has enough, else all.
+func (r *residence) nearby(s *stationary, until []int) (from, to int) {
+	if r.cluster == 0 {
+		return 0, len(until)
+	}
+	for from := 0; from+r.cluster <= len(until); from += r.cluster {
+		free := 0
+		for _, u := range until[from : from+r.cluster] {
+			if u <= s.first {
+				free++
+			}
+		}
+		if free >= s.tasks() {
+			return from, from + r.cluster
+		}
+	}
+	return 0, len(until)
+}

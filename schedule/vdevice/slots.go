@@ -1,0 +1,286 @@
+package vdevice
+
+import (
+	"math"
+	"slices"
+
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// piece is a run of elements of a tagged buffer that a step imports or exports.
+type piece struct {
+	at     At
+	lo, hi int64
+}
+
+// pieces lists what the program's steps import and export of tagged buffers, per Buffer.ID. Of a buffer
+// some of whose pieces are not contiguous nothing is listed.
+type pieces struct{ imports, exports map[int32][]piece }
+
+func (p *Program) pieces() pieces {
+	out := pieces{map[int32][]piece{}, map[int32][]piece{}}
+	strided := map[int32]bool{}
+	var runs []roperator.Run
+	for v, steps := range p.Steps {
+		for o := range steps {
+			t := steps[o].Task
+			c := p.Candidate(t.Op)
+			add := func(to map[int32][]piece, staged []roperator.Staged) {
+				for i := range staged {
+					buf := int32(staged[i].Access.View.Buf.ID)
+					if !p.CarryOf(int(buf)).HasTags() {
+						continue
+					}
+					runs = staged[i].AppendRuns(runs[:0], int(t.Index))
+					for _, r := range runs {
+						strided[buf] = strided[buf] || r.Step != 1 && r.Count > 1
+						to[buf] = append(to[buf], piece{At{int32(v), int32(o)}, r.Elem, r.Elem + r.Count})
+					}
+				}
+			}
+			add(out.imports, c.Imports)
+			add(out.exports, c.Exports)
+		}
+	}
+	for buf := range strided {
+		if strided[buf] {
+			delete(out.imports, buf)
+			delete(out.exports, buf)
+		}
+	}
+	return out
+}
+
+// slotted is a slot with those who use it.
+type slotted struct {
+	Slot
+	last    int32 // order of the last step of the vEU that reads it
+	writers []At
+}
+
+// slots lists the slots that the program could have: what a vEU imports, in pieces as they are imported,
+// where all who write them are in its cluster. Pieces that overlap are one.
+func (p *Program) slots() []slotted {
+	var out []slotted
+	all := p.pieces()
+	for _, buf := range sortedKeys(all.imports) {
+		exports := all.exports[buf]
+		slices.SortFunc(exports, func(a, b piece) int { return compare(a.lo, b.lo) })
+		longest := int64(0)
+		for _, e := range exports {
+			longest = max(longest, e.hi-e.lo)
+		}
+		byVEU := map[int32][]piece{}
+		for _, x := range all.imports[buf] {
+			byVEU[x.at.VEU] = append(byVEU[x.at.VEU], x)
+		}
+		for _, v := range sortedKeys(byVEU) {
+			for _, s := range joinPieces(buf, v, byVEU[v]) {
+				from, _ := slices.BinarySearchFunc(exports, s.Lo-longest, func(e piece, lo int64) int { return compare(e.lo, lo) })
+				near := true
+				for _, e := range exports[from:] {
+					if e.lo >= s.Hi {
+						break
+					}
+					if e.hi > s.Lo {
+						s.writers = append(s.writers, e.at)
+						near = near && int(e.at.VEU)/p.Cluster == int(v)/p.Cluster
+					}
+				}
+				if near && len(s.writers) > 0 {
+					out = append(out, s)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// joinPieces makes a slot of every run of overlapping pieces.
+func joinPieces(buf, veu int32, ps []piece) []slotted {
+	slices.SortFunc(ps, func(a, b piece) int { return compare(a.lo, b.lo) })
+	var out []slotted
+	for _, x := range ps {
+		if k := len(out) - 1; k >= 0 && x.lo < out[k].Hi {
+			out[k].Hi = max(out[k].Hi, x.hi)
+			out[k].last = max(out[k].last, x.at.Order)
+			continue
+		}
+		out = append(out, slotted{Slot: Slot{VEU: veu, Buf: buf, Lo: x.lo, Hi: x.hi}, last: x.at.Order})
+	}
+	return out
+}
+
+// PlaceSlots gives the vEUs of a program with clusters slots, as far as so many words reach. Data that
+// find no place go through global memory, as do those from other clusters.
+func PlaceSlots(p *Program, most int) {
+	p.Slots = nil
+	h, cycle := newOrder(p, RProgram)
+	if cycle != nil {
+		panic("BUG: the slots of a program with circular waits")
+	}
+	known := newSeen(h)
+	all := p.slots()
+	slices.SortStableFunc(all, func(a, b slotted) int {
+		if a.VEU != b.VEU {
+			return int(a.VEU - b.VEU)
+		}
+		return int(a.last - b.last)
+	})
+	owner := make([]int32, most) // per word: order of the last step that reads it
+	for i := range all {
+		s := &all[i]
+		if i == 0 || all[i-1].VEU != s.VEU {
+			for w := range owner {
+				owner[w] = -1
+			}
+		}
+		if s.At = firstFree(owner, int(s.Hi-s.Lo), known.since(s)); s.At < 0 {
+			continue
+		}
+		for w := s.At; w < s.At+int32(s.Hi-s.Lo); w++ {
+			owner[w] = s.last
+		}
+		p.Slots = append(p.Slots, s.Slot)
+	}
+	slices.SortFunc(p.Slots, compareSlots)
+}
+
+func compareSlots(a, b Slot) int {
+	if a.VEU != b.VEU {
+		return int(a.VEU - b.VEU)
+	}
+	if a.Buf != b.Buf {
+		return int(a.Buf - b.Buf)
+	}
+	return compare(a.Lo, b.Lo)
+}
+
+// since is how many steps of the slot's vEU have imported whenever one of its writers computes.
+func (s *seen) since(x *slotted) int32 {
+	least := int32(math.MaxInt32)
+	for _, w := range x.writers {
+		least = min(least, s.of(w, x.VEU))
+	}
+	return least
+}
+
+// firstFree finds n words whose last readers are among the first so many steps, -1 if there are none.
+func firstFree(owner []int32, n int, imported int32) int32 {
+	run := 0
+	for w, last := range owner {
+		if last >= imported {
+			run = 0
+			continue
+		}
+		if run++; run == n {
+			return int32(w - n + 1)
+		}
+	}
+	return -1
+}
+
+// FindSlot is the number of the slot in which the vEU takes the element, -1 if it comes through global
+// memory.
+func (p *Program) FindSlot(veu, buf int32, elem int64) int {
+	i, found := slices.BinarySearchFunc(p.Slots, Slot{VEU: veu, Buf: buf, Lo: elem}, compareSlots)
+	if !found {
+		i--
+	}
+	if i < 0 || p.Slots[i].VEU != veu || p.Slots[i].Buf != buf || elem >= p.Slots[i].Hi {
+		return -1
+	}
+	return i
+}
+
+// EachSlot calls yield with the numbers of the slots for any of the elements from lo up to hi that vEUs of
+// veu's cluster have.
+func (p *Program) EachSlot(veu, buf int32, lo, hi int64, yield func(slot int)) {
+	if len(p.Slots) == 0 {
+		return
+	}
+	first := veu / int32(p.Cluster) * int32(p.Cluster)
+	for v := first; v < first+int32(p.Cluster); v++ {
+		i, found := slices.BinarySearchFunc(p.Slots, Slot{VEU: v, Buf: buf, Lo: lo}, compareSlots)
+		if !found && i > 0 && p.Slots[i-1].VEU == v && p.Slots[i-1].Buf == buf && p.Slots[i-1].Hi > lo {
+			i--
+		}
+		for ; i < len(p.Slots) && p.Slots[i].VEU == v && p.Slots[i].Buf == buf && p.Slots[i].Lo < hi; i++ {
+			yield(i)
+		}
+	}
+}
+
+// Polled reports, for every tagged buffer, whether anybody takes any of it from global memory.
+func (p *Program) Polled() map[int32]bool {
+	out := map[int32]bool{}
+	var runs []roperator.Run
+	for v, steps := range p.Steps {
+		for o := range steps {
+			t := steps[o].Task
+			imports := p.Candidate(t.Op).Imports
+			for i := range imports {
+				buf := int32(imports[i].Access.View.Buf.ID)
+				if out[buf] || !p.CarryOf(int(buf)).HasTags() {
+					continue
+				}
+				runs = imports[i].AppendRuns(runs[:0], int(t.Index))
+				for _, r := range runs {
+					out[buf] = out[buf] || p.FindSlot(int32(v), buf, r.Elem) < 0
+				}
+			}
+		}
+	}
+	return out
+}
+
+// slotted reports whether the step at at takes all that the step at from gives it in slots.
+func (p *Program) slotted(at, from At) bool {
+	if len(p.Slots) == 0 || int(at.VEU)/p.Cluster != int(from.VEU)/p.Cluster {
+		return false
+	}
+	to, by := p.stepAt(at).Task, p.stepAt(from).Task
+	exports := p.Candidate(by.Op).Exports
+	var runs []roperator.Run
+	for i := range exports {
+		buf := exports[i].Access.View.Buf
+		if !importsFrom(p.Candidate(to.Op), buf) {
+			continue
+		}
+		runs = exports[i].AppendRuns(runs[:0], int(by.Index))
+		for _, r := range runs {
+			if p.FindSlot(at.VEU, int32(buf.ID), r.Elem) < 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func importsFrom(c *roperator.Candidate, buf *roperator.Buffer) bool {
+	for i := range c.Imports {
+		if c.Imports[i].Access.View.Buf == buf {
+			return true
+		}
+	}
+	return false
+}
+
+func compare(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func sortedKeys[T any](m map[int32]T) []int32 {
+	out := make([]int32, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,100 @@
+package vdevice
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rammerc/rammerc/internal/diag"
+)
+
+// clusters checks the form of what a program says of clusters.
+func (v *verifier) clusters(segment int, s Segment) {
+	p := s.Program
+	report := func(format string, args ...any) {
+		v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf("segment %d %s", segment, fmt.Sprintf(format, args...))})
+	}
+	if p.Cluster == 0 && len(p.Slots) == 0 {
+		return
+	}
+	switch most := v.plan.Spec.Clusters.Of(p.Cluster); {
+	case s.Kind != RProgram:
+		report("has clusters, but is no rProgram")
+	case most == 0:
+		report("has clusters of %d vEUs, %s has none of that size", p.Cluster, v.plan.Spec.Name)
+	case len(p.Steps) > most*p.Cluster:
+		report("has %d vEUs in clusters of %d, %s has %d such clusters at once", len(p.Steps), p.Cluster, v.plan.Spec.Name, most)
+	}
+	for i := range p.Slots {
+		x := &p.Slots[i]
+		switch {
+		case x.VEU < 0 || int(x.VEU) >= len(p.Steps) || x.Buf < 0 || int(x.Buf) >= len(v.plan.Graph.Buffers):
+			report("has a slot of vEU %d for buffer %d, which is not there", x.VEU, x.Buf)
+		case x.Lo < 0 || x.Hi <= x.Lo || x.Hi > v.plan.Graph.Buffers[x.Buf].Elems || x.At < 0 || x.Hi-x.Lo > maxSlotWords || x.At > maxSlotWords:
+			report("has a slot of vEU %d for elements %d … %d of buffer %d at %d, which is out of range", x.VEU, x.Lo, x.Hi, x.Buf, x.At)
+		case i > 0 && compareSlots(p.Slots[i-1], *x) >= 0:
+			report("has slots out of order: they are sorted by vEU, buffer and element")
+		}
+	}
+}
+
+// maxSlotWords bounds the words of slots that a vEU can have: no shared memory is larger.
+const maxSlotWords = 1 << 21
+
+// slots checks that every slot is for data that its vEU imports and only its cluster exports, and that
+// words are used again only by those who know that the readers before have taken theirs: else one would
+// wait for ever for what is overwritten.
+func (v *verifier) slots(segment int, h *order) {
+	p := h.p
+	if len(p.Slots) == 0 {
+		return
+	}
+	possible := map[Slot]*slotted{}
+	all := p.slots()
+	for i := range all {
+		possible[all[i].Slot] = &all[i]
+	}
+	var mine []slotted
+	for _, s := range p.Slots {
+		key := s
+		key.At = 0
+		x := possible[key]
+		if x == nil {
+			v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf("segment %d: the slot of vEU %d for elements %d … %d of %q is not for something that it imports in one piece from its own cluster",
+				segment, s.VEU, s.Lo, s.Hi, v.name(int(s.Buf)))})
+			continue
+		}
+		y := *x
+		y.At = s.At
+		mine = append(mine, y)
+	}
+	v.slotReuse(segment, newSeen(h), mine)
+}
+
+// slotReuse goes through the slots of each vEU in the order in which they are done with.
+func (v *verifier) slotReuse(segment int, known *seen, mine []slotted) {
+	slices.SortStableFunc(mine, func(a, b slotted) int {
+		if a.VEU != b.VEU {
+			return int(a.VEU - b.VEU)
+		}
+		return int(a.last - b.last)
+	})
+	owner := map[int32]*slotted{} // of a word
+	for i := range mine {
+		s := &mine[i]
+		if i == 0 || mine[i-1].VEU != s.VEU {
+			clear(owner)
+		}
+		since := known.since(s)
+		for w := s.At; w < s.At+int32(s.Hi-s.Lo); w++ {
+			if before := owner[w]; before != nil && before.last >= since {
+				v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf(
+					"segment %d: vEU %d takes elements %d … %d of %q in words that may still hold elements %d … %d of %q, which %s reads",
+					segment, s.VEU, s.Lo, s.Hi, v.name(int(s.Buf)), before.Lo, before.Hi, v.name(int(before.Buf)), stepName(known.h.p, At{s.VEU, before.last}))})
+				break
+			}
+		}
+		for w := s.At; w < s.At+int32(s.Hi-s.Lo); w++ {
+			owner[w] = s
+		}
+	}
+}
