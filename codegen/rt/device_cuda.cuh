@@ -94,7 +94,7 @@ RT_DEVICE void store_near(uint64_t* p, uint32_t rank, uint64_t v) {
 }
 // Of all threads of all blocks of a cluster.
 RT_DEVICE void cluster_barrier() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
 }
 #else
 RT_DEVICE uint64_t load_own(const uint64_t*) { __trap(); return 0; }  // no such device gets clusters

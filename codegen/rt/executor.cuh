@@ -531,25 +531,6 @@ RT_DEVICE void open_slots() {
   detail::cluster_barrier();
 }
 
-template <class Program>
-RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l);
-
-// One thread of a thread block.
-template <class Program>
-RT_DEVICE void run_thread(const LaunchArgs<Program::kSpaces>& l) {
-  if (l.guard_ns > 0 && !all_here(l)) return;
-  // A launch may start while the one before it ends. Until a step asks for its inputs only tables and
-  // weights are read.
-  detail::allow_next_launch();
-  if constexpr (Program::kSlots > 0) {
-    if (l.cluster > 1) open_slots<Program>();
-  }
-  run_role<Program>(l);
-  if constexpr (Program::kSlots > 0) {
-    if (l.cluster > 1) detail::cluster_barrier();  // no word comes for a block that has ended
-  }
-}
-
 // What the thread is: the vEU's, or its loader's.
 template <class Program>
 RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
@@ -566,6 +547,22 @@ RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
   VEU<Program> veu(l);
   Program::run(veu, l.persistent != 0);
   veu.finish();
+}
+
+// One thread of a thread block.
+template <class Program>
+RT_DEVICE void run_thread(const LaunchArgs<Program::kSpaces>& l) {
+  if (l.guard_ns > 0 && !all_here(l)) return;
+  // A launch may start while the one before it ends. Until a step asks for its inputs only tables and
+  // weights are read.
+  detail::allow_next_launch();
+  if constexpr (Program::kSlots > 0) {
+    if (l.cluster > 1) open_slots<Program>();
+  }
+  run_role<Program>(l);
+  if constexpr (Program::kSlots > 0) {
+    if (l.cluster > 1) detail::cluster_barrier();  // no word comes for a block that has ended
+  }
 }
 
 }  // namespace rt
