@@ -1,7 +1,6 @@
 package difftest
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"strings"
@@ -41,8 +40,8 @@ func Parse(file string, src []byte) (*Case, error) {
 		return nil, err
 	}
 	var lines []string
-	for scan := bufio.NewScanner(bytes.NewReader(src)); scan.Scan(); {
-		if line, ok := strings.CutPrefix(scan.Text(), inputMark); ok {
+	for line := range strings.Lines(string(src)) { // they may be long
+		if line, ok := strings.CutPrefix(line, inputMark); ok {
 			lines = append(lines, line)
 		}
 	}
