@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -187,6 +188,12 @@ for f in sorted(glob.glob("*.onnx")):
         open(f[:-5] + ".err", "w").write(str(e))
 `
 
+// saturates reports whether the processor lacks the instructions that add products of bytes in 32 bits.
+func saturates() bool {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	return err == nil && runtime.GOARCH == "amd64" && !strings.Contains(string(info), "vnni")
+}
+
 // TestRewritesAgainstONNXRuntime evaluates the rewritten graphs and compares them with ONNX Runtime on
 // the models as they were.
 func TestRewritesAgainstONNXRuntime(t *testing.T) {
@@ -220,6 +227,9 @@ func TestRewritesAgainstONNXRuntime(t *testing.T) {
 			continue // see TestRewriteFormulas
 		}
 		t.Run(c.name, func(t *testing.T) {
+			if saturates() && (c.name == "MatMulInteger" || c.name == "QLinearConv") {
+				t.Skip("ONNX Runtime adds pairs of uint8 · int8 in 16 bits, saturating, where the processor has no VNNI")
+			}
 			base := filepath.Join(dir, fmt.Sprintf("%03d", i))
 			if reason, err := os.ReadFile(base + ".err"); err == nil {
 				t.Fatalf("ONNX Runtime: %s", reason)
