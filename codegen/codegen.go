@@ -90,16 +90,22 @@ func writeFile(sink Sink, name string, write func(io.Writer) (uint64, error)) (u
 	return hash, nil
 }
 
-// Dir is a Sink that writes below a folder.
+// Dir is a Sink that writes below a folder. The folder must exist: when the user interrupts the command and
+// it is removed, nothing makes it again.
 type Dir string
 
-// Create makes the file and the folders above it.
+// Create makes the file and the folders between Dir and it.
 func (d Dir) Create(name string) (io.WriteCloser, error) {
-	p := filepath.Join(string(d), filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(p), 0o777); err != nil {
+	root, err := os.OpenRoot(string(d))
+	if err != nil {
 		return nil, err
 	}
-	return os.Create(p)
+	defer root.Close()
+	p := filepath.FromSlash(name)
+	if err := root.MkdirAll(filepath.Dir(p), 0o777); err != nil {
+		return nil, err
+	}
+	return root.Create(p)
 }
 
 // Memory is a Sink that keeps the files.

@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/diag"
@@ -118,6 +120,40 @@ func TestOutDirLeavesNothing(t *testing.T) {
 	}
 	ui.Abandon()
 	assertTree(t, root, ".", "a", "a/b")
+}
+
+// An interrupt may come while a folder is being made, and while something still writes into one.
+func TestAbandonIsFinal(t *testing.T) {
+	root := t.TempDir()
+	ui := &UI{}
+	first, _, err := ui.tempDir(root, "first-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	running.Add(1)
+	go func() { // writes as long as there is a folder to write into
+		running.Done()
+		for i := 0; os.WriteFile(filepath.Join(first, strconv.Itoa(i)), nil, 0o666) == nil; i++ {
+		}
+	}()
+	made := make(chan int, 1000)
+	running.Add(1)
+	go func() { // makes folders until Abandon stops it for good
+		running.Done()
+		for i := range cap(made) {
+			if _, _, err := ui.tempDir(root, "next-*"); err != nil {
+				t.Error(err)
+			}
+			made <- i
+		}
+	}()
+	running.Wait()
+	for range 3 {
+		<-made
+	}
+	ui.Abandon()
+	assertTree(t, root, ".")
 }
 
 func TestOutDirReplacesItsOwnOnly(t *testing.T) {

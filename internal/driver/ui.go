@@ -148,11 +148,11 @@ func barOptions(w io.Writer, what string) []progressbar.Option {
 
 // tempDir makes a folder that is removed when the user interrupts the command, or by remove.
 func (u *UI) tempDir(parent, pattern string) (dir string, remove func(), err error) {
+	u.mu.Lock() // before the folder exists: Abandon is to know of it, or to come before it
+	defer u.mu.Unlock()
 	if dir, err = os.MkdirTemp(parent, pattern); err != nil {
 		return "", func() {}, err
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	if u.temps == nil {
 		u.temps = map[string]bool{}
 	}
@@ -172,9 +172,19 @@ func (u *UI) removeTemp(dir string) {
 func (u *UI) Abandon() {
 	u.mu.Lock() // and never unlocked
 	for dir := range u.temps {
-		os.RemoveAll(dir)
+		// A stage or a compiler that still writes into the folder may put a file there between the removal
+		// of the others and that of the folder itself.
+		for range abandonTries {
+			if os.RemoveAll(dir) == nil {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 	}
 }
+
+// abandonTries bounds how often Abandon tries to remove a folder: a second in all.
+const abandonTries = 100
 
 // NoText is the text of results that have none.
 func NoText(io.Writer) {}
