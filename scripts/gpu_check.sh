@@ -8,6 +8,10 @@
 # names the binary (default: built with go). STEPS chooses among the steps below; persistent also
 # compiles every model as one rProgram and verifies that, cross compiles for sm_80. Models are built side by
 # side, so that no plan is timed: the model decides.
+#
+# nvcc needs no GPU: STEPS=build ARCH=sm_90 builds anywhere, and PREBUILT names the OUT of such a run of the
+# same commit, whose libraries are then taken instead of built again. Of that folder the files NAME.lib.json
+# and lib/NAME/libNAME.so suffice.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 models=$1 out=$2
@@ -20,7 +24,7 @@ if [ -z "${RAMMERC:-}" ]; then
 fi
 export RAMMERC models out
 export XDG_CACHE_HOME=$out/cache
-arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')
+arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
 export arch
 names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
@@ -42,9 +46,12 @@ build() { # NAME DIR FLAGS…
   local n=$1 dir=$2
   shift 2
   case " $* " in *" --target "*) ;; *) set -- --target "$arch" "$@" ;; esac
+  local ready=${PREBUILT:-}/$dir/$n/lib$n.so
+  [ -f "$ready" ] && set -- "$@" --emit cu
   # shellcheck disable=SC2046
   timeout 500 "$RAMMERC" compile "$models/$n.onnx" $(dims "$n") -o "$out/$dir/$n" --tries 1 --json "$@" \
     >"$out/$n.$dir.json" 2>"$out/log/$n.$dir" || echo "build FAILED: $n: $(tail -n 3 "$out/log/$n.$dir")"
+  if [ -f "$ready" ]; then cp "$ready" "$out/$dir/$n/" && cp "$PREBUILT/$n.$dir.json" "$out/"; fi
 }
 export -f build
 

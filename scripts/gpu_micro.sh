@@ -9,6 +9,10 @@
 # with go), NVCC the compiler, PLANS and STEP_PLANS the plans of chains and of the others, DEVICE a device
 # file to plan for; STEPS chooses among the steps below. The exit status is 1 when a check fails. ARCH=emu
 # tries the script where there is no GPU; what it says then means nothing.
+#
+# nvcc needs no GPU: STEPS="models build" ARCH=sm_90 builds anywhere, and PREBUILT names the OUT of such a run
+# of the same commit, whose libraries are then taken instead of built again. Of that folder the files
+# NAME.PLAN.compile.json and lib/NAME.PLAN/libNAME.so suffice.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 out=$1
@@ -44,9 +48,12 @@ each() { # every model with each of its plans, a pair a line
 }
 
 build() { # NAME PLAN
-  timeout 550 "$RAMMERC" compile "$out/models/$1.onnx" --target "$arch" ${DEVICE:+--device "$DEVICE"} --plan "$2" --emit lib \
+  local emit=lib ready=${PREBUILT:-}/lib/$1.$2/lib$1.so
+  [ -f "$ready" ] && emit=cu
+  timeout 550 "$RAMMERC" compile "$out/models/$1.onnx" --target "$arch" ${DEVICE:+--device "$DEVICE"} --plan "$2" --emit $emit \
     -o "$out/lib/$1.$2" --json >"$out/$1.$2.compile.json" 2>"$out/log/$1.$2.compile" ||
     echo "build FAILED: $1 $2: $(tail -n 2 "$out/log/$1.$2.compile")"
+  if [ $emit = cu ]; then cp "$ready" "$out/lib/$1.$2/" && cp "$PREBUILT/$1.$2.compile.json" "$out/"; fi
 }
 export -f build
 
