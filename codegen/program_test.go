@@ -26,7 +26,11 @@ func twoModels(t *testing.T) string {
 	write("x", floatBytes(x))
 	for i, name := range []string{"first", "second"} {
 		s := newStencilPlan(t, 4, 3+2*i, 128)
-		if err := emit(s.plan, Options{Name: name, Version: "test", Emulator: cudaemu.Files}, Dir(filepath.Join(dir, name)), os.DirFS("testdata/kernels")); err != nil {
+		out := filepath.Join(dir, name)
+		if err := os.Mkdir(out, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := emit(s.plan, Options{Name: name, Version: "test", Emulator: cudaemu.Files}, Dir(out), os.DirFS("testdata/kernels")); err != nil {
 			t.Fatal(err)
 		}
 		write("want_"+name, floatBytes(s.expect(x)))
