@@ -62,6 +62,10 @@ func TestThreadSanitizer(t *testing.T) {
 	if report := run(s, emitStencil(t, s, Options{})); report != "" {
 		t.Errorf("a correct program with counters is not clean: %s", report)
 	}
+	g := givenPlan(t, 4, 3, 64, 4)
+	if report := run(g, emitStencil(t, g, Options{})); report != "" {
+		t.Errorf("a correct program in a cluster is not clean: %s", report)
+	}
 	s.plantMissingWait()
 	if report := run(s, emitStencil(t, s, Options{})); !strings.Contains(report, "data race") {
 		t.Errorf("a missing wait was not reported: %q", report)

@@ -25,7 +25,7 @@ type move struct {
 	count  uint16
 	kind   uint16
 
-	slot, tag, rank uint32 // of a slotMove
+	slot, ranks uint32 // of a slotMove
 }
 
 func (m move) append(b []byte) []byte {
@@ -33,7 +33,7 @@ func (m move) append(b []byte) []byte {
 	b = le.AppendUint64(b, m.at)
 	b = le.AppendUint32(le.AppendUint32(b, m.staged), m.step)
 	b = le.AppendUint16(le.AppendUint16(b, m.count), m.kind)
-	return le.AppendUint32(le.AppendUint32(le.AppendUint32(b, m.slot), m.tag), m.rank)
+	return le.AppendUint32(le.AppendUint32(le.AppendUint32(b, m.slot), m.ranks), 0)
 }
 
 // mover lists the moves of a program's steps.
@@ -80,7 +80,40 @@ func (m *mover) of(t vdevice.Task, veu int) (imports, exports []move) {
 			exports = m.appendPlain(exports, buf, m.runs)
 		}
 	}
-	return imports, exports
+	return joinNear(imports), joinNear(exports)
+}
+
+// joinNear makes one of moves of the same words to several vEUs, and of moves whose words follow one another,
+// in global memory, too.
+func joinNear(moves []move) []move {
+	out := moves[:0]
+	for _, x := range moves {
+		if x.kind != slotMove || !joinedNear(out, x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// joinedNear adds x to one of the moves, if it goes with any.
+func joinedNear(moves []move, x move) bool {
+	for i := range moves {
+		m := &moves[i]
+		if m.kind != slotMove {
+			continue
+		}
+		if m.staged == x.staged && m.count == x.count && m.slot == x.slot {
+			m.ranks |= x.ranks
+			return true
+		}
+		n := uint32(m.count)
+		follows := m.staged+n == x.staged && m.slot+n == x.slot && m.at+uint64(n) == x.at
+		if i == len(moves)-1 && m.ranks == x.ranks && follows && n+uint32(x.count) <= math.MaxUint16 {
+			m.count += x.count
+			return true
+		}
+	}
+	return false
 }
 
 // inSlot makes the imports of a run that starts at elem ones from the vEU's slot, if it has one.
@@ -91,8 +124,7 @@ func (m *mover) inSlot(imports []move, veu int32, buf *roperator.Buffer, elem in
 	}
 	slot := &m.p.Slots[i]
 	for k := range imports {
-		imports[k].kind, imports[k].tag = slotMove, slotTag(i)
-		imports[k].slot = uint32(int64(slot.At) + elem - slot.Lo)
+		imports[k].kind, imports[k].slot = slotMove, uint32(int64(slot.At)+elem-slot.Lo)
 		elem += int64(imports[k].count)
 	}
 }
@@ -108,15 +140,12 @@ func (m *mover) toSlots(exports []move, veu int32, buf *roperator.Buffer) []move
 			exports = m.appendTagged(exports, buf, []roperator.Run{part})
 			m.inSlot(exports[from:], slot.VEU, buf, lo)
 			for k := from; k < len(exports); k++ {
-				exports[k].rank = uint32(slot.VEU % int32(m.p.Cluster))
+				exports[k].ranks = 1 << (slot.VEU % int32(m.p.Cluster))
 			}
 		})
 	}
 	return exports
 }
-
-// slotTag is the tag of the words in a slot, which another use of the same words does not have.
-func slotTag(slot int) uint32 { return uint32(slot) + 1 }
 
 func (l *layout) appendTagged(moves []move, buf *roperator.Buffer, runs []roperator.Run) []move {
 	return appendMoves(moves, taggedMove, runs, func(elem int64) uint64 { return uint64(l.plan.Words[buf.ID] + elem) })

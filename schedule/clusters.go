@@ -7,8 +7,8 @@ import (
 	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
-// mostSlotWords is how much of its shared memory a vEU gives for slots at most, in words of 8 bytes.
-const mostSlotWords = 4096
+// mostSlotWords is how much of its shared memory a vEU gives for slots at most, in words of 4 bytes.
+const mostSlotWords = 8192
 
 func noClusters(spec *vdevice.Spec, size int) error {
 	d := &diag.Diagnostic{ID: "no-clusters", Message: fmt.Sprintf("%s has no clusters of %d vEUs", spec.Name, size)}

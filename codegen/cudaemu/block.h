@@ -97,7 +97,7 @@ class Block {
   RT_EMU_QUIET void pause();
   RT_EMU_QUIET void maybe_lag();
   RT_EMU_QUIET void cluster_barrier();
-  RT_EMU_QUIET uint64_t* near(const uint64_t* p, uint32_t rank);
+  RT_EMU_QUIET uint32_t* near(const uint32_t* p, uint32_t rank);
   RT_EMU_QUIET bool mbarrier_arrive(Mbarrier* m);
   RT_EMU_QUIET bool mbarrier_done(const Mbarrier* m, uint32_t phase);
   RT_EMU_QUIET void mbarrier_sleep(const Mbarrier* m);
@@ -354,12 +354,12 @@ inline void Block::cluster_barrier() {
 }
 
 // The same place in the shared memory of the cluster's block of the given rank.
-inline uint64_t* Block::near(const uint64_t* p, uint32_t rank) {
+inline uint32_t* Block::near(const uint32_t* p, uint32_t rank) {
   const int cluster = grid_->cluster();
   if (rank >= static_cast<uint32_t>(cluster)) fail("a word for a block that is not in the cluster");
   char* const base = grid_->shared(index_ / cluster * cluster + static_cast<int>(rank));
   if (!base) fail("a word for a block that has not begun");
-  return reinterpret_cast<uint64_t*>(base + (reinterpret_cast<const char*>(p) - shared_));
+  return reinterpret_cast<uint32_t*>(base + (reinterpret_cast<const char*>(p) - shared_));
 }
 
 // One barrier an exchange is enough because the halves alternate: a lane cannot write a half again

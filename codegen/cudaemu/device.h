@@ -55,10 +55,23 @@ inline void store_word(uint64_t* p, uint64_t v) {
   emu::running_block->grid()->publish();
 }
 
-// The same place in the shared memory of a block of the cluster.
-inline uint64_t load_own(const uint64_t* p) { return load_word(p); }
-inline void store_own(uint64_t* p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
-inline void store_near(uint64_t* p, uint32_t rank, uint64_t v) { store_word(emu::running_block->near(p, rank), v); }
+// The same place in the shared memory of blocks of the cluster.
+inline void load_own(const uint32_t* p, uint32_t (&v)[4]) {
+  if (reinterpret_cast<uintptr_t>(p) % 16 != 0) emu::running_block->fail("four words in a slot that are not aligned");
+  for (int k = 0; k < 4; ++k) v[k] = __atomic_load_n(p + k, __ATOMIC_RELAXED);
+}
+inline void store_own(uint32_t* p, uint32_t v) {
+  for (int k = 0; k < 4; ++k) __atomic_store_n(p + k, v, __ATOMIC_RELAXED);
+}
+inline void store_near(uint32_t* p, uint32_t ranks, uint32_t v) {
+  for (uint32_t rank = 0; ranks >> rank != 0; ++rank) {
+    if ((ranks >> rank & 1) == 0) continue;
+    if (__atomic_exchange_n(emu::running_block->near(p, rank), v, __ATOMIC_RELAXED) != kEmptyWord) {
+      emu::running_block->fail("a word in a slot is used again before it has been taken");
+    }
+    emu::running_block->grid()->publish();
+  }
+}
 inline void cluster_barrier() { emu::running_block->cluster_barrier(); }
 
 // A block is a multiprocessor here; both clocks are the host's.

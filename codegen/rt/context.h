@@ -397,7 +397,7 @@ class Context {
     if (r.set == kTaggedReport) {
       std::snprintf(on, sizeof on, "tagged word %u: expected tag", r.on_order);
     } else if (r.set == kNearReport) {
-      std::snprintf(on, sizeof on, "word %u of its slots: expected tag", r.on_order);
+      std::snprintf(on, sizeof on, "word %u of its slots, filled: expected", r.on_order);
     } else if (r.set == kWeightsReport) {
       std::snprintf(on, sizeof on, "its weights in stage %u of the ring: expected filling", r.on_order);
     } else if (r.on_veu & kCounterWait) {

@@ -50,17 +50,22 @@ struct alignas(16) Move {
   uint32_t step;    // from one element or word to the next
   uint16_t count;
   uint16_t kind;
-  uint32_t slot;  // of a kSlotMove: the first word in shared memory
-  uint32_t tag;   // of these words
-  uint32_t rank;  // of the block in its cluster whose memory it is
+  uint32_t slot;   // of a kSlotMove: the first word in shared memory
+  uint32_t ranks;  // the blocks of the cluster, a bit each, whose memory an export goes to
+  uint32_t unused;
 };
 static_assert(sizeof(Move) == 32);
+
+// What a word in a slot holds until its value comes, and again when it has been taken. No value has these
+// bits: of one that would, which is a NaN, another NaN is given away.
+constexpr uint32_t kEmptyWord = 0xffffffff;
+RT_HOST_DEVICE constexpr uint32_t near_bits(uint32_t bits) { return bits == kEmptyWord ? 0x7fffffff : bits; }
 
 enum MoveKind : uint16_t {
   kPlainMove = 0,   // at: a Ref to elements in global memory
   kTaggedMove = 1,  // at: the number of the first tagged word
-  // From words in the vEU's own shared memory, or to those of a vEU of its cluster. Where the program runs in
-  // waves such words are in global memory, as for kTaggedMove.
+  // From words in the vEU's own shared memory, or to those of vEUs of its cluster. Where the program runs in
+  // waves such data are in global memory, as for kTaggedMove.
   kSlotMove = 2,
   kSpareMove = 3,  // an export like kTaggedMove that only waves need
 };
@@ -74,6 +79,8 @@ static_assert(sizeof(StepRange) == 8);
 struct alignas(16) float4v {
   float x, y, z, w;
 };
+
+constexpr uint32_t kMostRanks = 8;  // of a cluster
 
 }  // namespace rt
 
@@ -92,6 +99,7 @@ enum : uint32_t { kNoOutlet = 0x100, kSeveralOutlets = 0x101 };
 struct Outlet {
   void* to;
   uint32_t kind;
+  uint32_t ranks;  // of a kSlotMove
 };
 
 // What an rTask knows about where it runs.
@@ -105,7 +113,7 @@ struct Task {
   int export_count;
   uint32_t tag;  // of this launch; 0 in waves
   uint64_t* tagged;
-  uint64_t* slots;  // the vEU's own, in shared memory
+  uint32_t* slots;  // the vEU's own, in shared memory
   Stream stream = {};  // its weights, if its rKernel streams them
 
   template <class T>
@@ -123,18 +131,20 @@ struct Task {
 
   // Where result number at goes, found before the result is there.
   RT_DEVICE Outlet outlet(int at) const {
-    Outlet o{nullptr, kNoOutlet};
+    Outlet o{nullptr, kNoOutlet, 0};
     RT_NO_UNROLL
     for (int k = 0; k < export_count; ++k) {
       const Move& m = exports[k];
       const uint32_t i = static_cast<uint32_t>(at) - m.staged;
-      if (i >= m.count) continue;
+      if (i >= m.count || m.kind == (tag != 0 ? kSpareMove : kSlotMove)) continue;
       if (o.kind != kNoOutlet) {
         o.kind = kSeveralOutlets;
-      } else if (m.kind == kTaggedMove) {
-        o = Outlet{tagged + m.at + static_cast<size_t>(i) * m.step, kTaggedMove};
+      } else if (m.kind == kSlotMove) {
+        o = Outlet{slots + m.slot + i, kSlotMove, m.ranks};
+      } else if (m.kind == kPlainMove) {
+        o = Outlet{ptr<uint32_t>(Ref{m.at}) + static_cast<size_t>(i) * m.step, kPlainMove, 0};
       } else {
-        o = Outlet{ptr<uint32_t>(Ref{m.at}) + static_cast<size_t>(i) * m.step, kPlainMove};
+        o = Outlet{tagged + m.at + static_cast<size_t>(i) * m.step, kTaggedMove, 0};
       }
     }
     return o;
@@ -144,6 +154,8 @@ struct Task {
     memcpy(&bits, &x, 4);
     if (o.kind == kTaggedMove) {
       detail::store_word(static_cast<uint64_t*>(o.to), static_cast<uint64_t>(tag) << 32 | bits);
+    } else if (o.kind == kSlotMove) {
+      detail::store_near(static_cast<uint32_t*>(o.to), o.ranks, near_bits(bits));
     } else if (o.kind == kPlainMove) {
       *static_cast<uint32_t*>(o.to) = bits;
     } else {
@@ -170,10 +182,10 @@ struct Task {
     }
   }
 
-  // A word for a vEU of the cluster; in waves for global memory, once.
+  // For vEUs of the cluster; in waves for global memory, once.
   RT_DEVICE void put_near(const Move& m, uint32_t i, uint32_t bits) const {
     if (tag != 0 && m.kind == kSlotMove) {
-      detail::store_near(slots + m.slot + i, m.rank, static_cast<uint64_t>(m.tag) << 32 | bits);
+      detail::store_near(slots + m.slot + i, m.ranks, near_bits(bits));
     } else if (tag == 0 && m.kind == kSpareMove) {
       detail::store_word(tagged + m.at + static_cast<size_t>(i) * m.step, bits);
     }

@@ -70,36 +70,40 @@ RT_DEVICE void load_words(const uint64_t* p, uint64_t (&v)[2]) {
   asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(v[0]), "=l"(v[1]) : "l"(p) : "memory");
 }
 
-// Words in the shared memory of blocks of a cluster: own ones, and those at the same place in the block of
-// the given rank. As with tagged words, an access orders nothing else.
+// Words in the shared memory of blocks of a cluster: four own ones, and those at the same place in the
+// blocks whose ranks have a bit. As with tagged words, an access orders nothing else, and each word of four is
+// one for itself.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-RT_DEVICE uint64_t load_own(const uint64_t* p) {
-  uint64_t v;
-  asm volatile("ld.relaxed.cluster.shared::cta.u64 %0, [%1];"
-               : "=l"(v)
+RT_DEVICE void load_own(const uint32_t* p, uint32_t (&v)[4]) {
+  asm volatile("ld.relaxed.cluster.shared::cta.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
                : "r"(static_cast<unsigned>(__cvta_generic_to_shared(p)))
                : "memory");
-  return v;
 }
-RT_DEVICE void store_own(uint64_t* p, uint64_t v) {
-  asm volatile("st.relaxed.cluster.shared::cta.u64 [%0], %1;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(p))), "l"(v)
+RT_DEVICE void store_own(uint32_t* p, uint32_t v) {
+  asm volatile("st.relaxed.cluster.shared::cta.v4.u32 [%0], {%1, %1, %1, %1};" ::"r"(
+                   static_cast<unsigned>(__cvta_generic_to_shared(p))),
+               "r"(v)
                : "memory");
 }
-RT_DEVICE void store_near(uint64_t* p, uint32_t rank, uint64_t v) {
-  unsigned to;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
-               : "=r"(to)
-               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(p))), "r"(rank));
-  asm volatile("st.relaxed.cluster.shared::cluster.u64 [%0], %1;" ::"r"(to), "l"(v) : "memory");
+// Generic addresses: those of other blocks then differ in a byte alone.
+RT_DEVICE void store_near(uint32_t* p, uint32_t ranks, uint32_t v) {
+  RT_UNROLL
+  for (uint32_t rank = 0; rank < kMostRanks; ++rank) {
+    if ((ranks >> rank & 1) == 0) continue;
+    uint64_t to;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(to) : "l"(p), "r"(rank));
+    asm volatile("st.relaxed.cluster.u32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
+  }
 }
 // Of all threads of all blocks of a cluster.
 RT_DEVICE void cluster_barrier() {
   asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
 }
 #else
-RT_DEVICE uint64_t load_own(const uint64_t*) { __trap(); return 0; }  // no such device gets clusters
-RT_DEVICE void store_own(uint64_t*, uint64_t) { __trap(); }
-RT_DEVICE void store_near(uint64_t*, uint32_t, uint64_t) { __trap(); }
+RT_DEVICE void load_own(const uint32_t*, uint32_t (&)[4]) { __trap(); }  // no such device gets clusters
+RT_DEVICE void store_own(uint32_t*, uint32_t) { __trap(); }
+RT_DEVICE void store_near(uint32_t*, uint32_t, uint32_t) { __trap(); }
 RT_DEVICE void cluster_barrier() { __trap(); }
 #endif
 

@@ -31,7 +31,7 @@ struct SharedLayout {
   static constexpr size_t area(int floats) { return aligned(4 * static_cast<size_t>(floats)); }
   static constexpr size_t kImports = sizeof(ControlBlock);
   static constexpr size_t kSlots = kImports + area(Program::kImports);
-  static constexpr size_t kTask = kSlots + aligned(8 * static_cast<size_t>(Program::kSlots));
+  static constexpr size_t kTask = kSlots + aligned(4 * static_cast<size_t>(Program::kSlots));
 
   static constexpr bool kHasRing = Program::kStageBytes > 0;
   using WeightRing = Ring<kHasRing ? Program::kStageBytes : 128>;
@@ -293,8 +293,8 @@ class VEU {
     return reinterpret_cast<float*>(reinterpret_cast<char*>(&c_) + Layout::kImports);
   }
 
-  RT_DEVICE uint64_t* slots() const {
-    return reinterpret_cast<uint64_t*>(reinterpret_cast<char*>(&c_) + Layout::kSlots);
+  RT_DEVICE uint32_t* slots() const {
+    return reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(&c_) + Layout::kSlots);
   }
 
   // Makes i the current step and starts the copies of what those after it need.
@@ -419,20 +419,41 @@ class VEU {
     }
   }
 
-  // Polls words in the vEU's own shared memory, where others of its cluster put them.
+  // Polls words in the vEU's own shared memory, where others of its cluster put them, and empties them.
   RT_DEVICE void import_near(const Move& m, uint32_t at, uint32_t stride, Place p) {
-    const uint64_t* words = slots() + m.slot;
+    uint32_t* words = slots() + m.slot;
     uint32_t* to = reinterpret_cast<uint32_t*>(imports()) + m.staged;
+    constexpr uint32_t kFours = 4;
     RT_NO_UNROLL
-    for (; at < m.count; at += stride) {
+    for (; 4 * at < m.count; at += kFours * stride) {
+      uint32_t v[kFours][4] = {};
       detail::Patience patience(l_.patience_ns);
-      uint64_t v = detail::load_own(words + at);
-      while (static_cast<uint32_t>(v >> 32) != m.tag) {
+      for (;;) {
+        bool all = true;
+        RT_UNROLL
+        for (uint32_t k = 0; k < kFours; ++k) {
+          const uint32_t i = 4 * (at + k * stride);
+          if (i < m.count) detail::load_own(words + i, v[k]);
+        }
+        RT_UNROLL
+        for (uint32_t k = 0; k < kFours; ++k) {
+          const uint32_t i = 4 * (at + k * stride);
+          RT_UNROLL
+          for (uint32_t e = 0; e < 4; ++e) all = all && (i + e >= m.count || v[k][e] != kEmptyWord);
+        }
+        if (all) break;
         patience.spent(true, l_.report,
-                       Report{kNearReport, l_.segment, veu_, p.order, 0, m.slot + at, p.op, p.rtask, m.tag, v >> 32});
-        v = detail::load_own(words + at);
+                       Report{kNearReport, l_.segment, veu_, p.order, 0, m.slot + 4 * at, p.op, p.rtask, 1, 0});
       }
-      to[at] = static_cast<uint32_t>(v);
+      RT_UNROLL
+      for (uint32_t k = 0; k < kFours; ++k) {
+        const uint32_t i = 4 * (at + k * stride);
+        if (i < m.count) detail::store_own(words + i, kEmptyWord);
+        RT_UNROLL
+        for (uint32_t e = 0; e < 4; ++e) {
+          if (i + e < m.count) to[i + e] = v[k][e];
+        }
+      }
     }
   }
 
@@ -440,7 +461,19 @@ class VEU {
     const uint32_t* from = plain(m);
     uint32_t* to = reinterpret_cast<uint32_t*>(imports()) + m.staged;
     RT_NO_UNROLL
-    for (; at < m.count; at += stride) to[at] = from[static_cast<size_t>(at) * m.step];
+    for (; at < m.count; at += 4 * stride) {
+      uint32_t v[4];  // on their way at once
+      RT_UNROLL
+      for (uint32_t k = 0; k < 4; ++k) {
+        const uint32_t i = at + k * stride;
+        if (i < m.count) v[k] = from[static_cast<size_t>(i) * m.step];
+      }
+      RT_UNROLL
+      for (uint32_t k = 0; k < 4; ++k) {
+        const uint32_t i = at + k * stride;
+        if (i < m.count) to[i] = v[k];
+      }
+    }
   }
 
   RT_DEVICE uint32_t* plain(const Move& m) const {
@@ -524,10 +557,10 @@ class VEU {
 // Empties a block's slots. When all of its cluster have, others' words may come.
 template <class Program>
 RT_DEVICE void open_slots() {
-  uint64_t* slots = reinterpret_cast<uint64_t*>(detail::shared_base() + SharedLayout<Program>::kSlots);
+  uint32_t* slots = reinterpret_cast<uint32_t*>(detail::shared_base() + SharedLayout<Program>::kSlots);
   const int threads = detail::block_threads();
   RT_NO_UNROLL
-  for (int i = detail::thread_index(); i < Program::kSlots; i += threads) detail::store_own(slots + i, 0);
+  for (int i = 4 * detail::thread_index(); i < Program::kSlots; i += 4 * threads) detail::store_own(slots + i, kEmptyWord);
   detail::cluster_barrier();
 }
 

@@ -55,8 +55,8 @@ type Program struct {
 }
 
 // Slot is a place in a vEU's shared memory for tagged data that it imports: exporters of its cluster put
-// the words there, beside or instead of those in global memory, and it polls them there. Words are used
-// again once their readers are known to be done.
+// the values there, beside or instead of words in global memory. It polls them there, takes each once, and
+// leaves its word empty, which is used again once those who write to it know so.
 type Slot struct {
 	VEU    int32
 	Buf    int32 // Buffer.ID

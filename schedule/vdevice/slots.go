@@ -54,12 +54,13 @@ func (p *Program) pieces() pieces {
 // slotted is a slot with those who use it.
 type slotted struct {
 	Slot
-	last    int32 // order of the last step of the vEU that reads it
+	last    int32 // order of the step of the vEU that takes it
 	writers []At
 }
 
 // slots lists the slots that the program could have: what a vEU imports, in pieces as they are imported,
-// where all who write them are in its cluster. Pieces that overlap are one.
+// where all who write them are in its cluster. What is imported several times has none: a word in a slot is
+// taken once.
 func (p *Program) slots() []slotted {
 	var out []slotted
 	all := p.pieces()
@@ -75,7 +76,7 @@ func (p *Program) slots() []slotted {
 			byVEU[x.at.VEU] = append(byVEU[x.at.VEU], x)
 		}
 		for _, v := range sortedKeys(byVEU) {
-			for _, s := range joinPieces(buf, v, byVEU[v]) {
+			for _, s := range takenOnce(buf, v, byVEU[v]) {
 				from, _ := slices.BinarySearchFunc(exports, s.Lo-longest, func(e piece, lo int64) int { return compare(e.lo, lo) })
 				near := true
 				for _, e := range exports[from:] {
@@ -96,17 +97,16 @@ func (p *Program) slots() []slotted {
 	return out
 }
 
-// joinPieces makes a slot of every run of overlapping pieces.
-func joinPieces(buf, veu int32, ps []piece) []slotted {
+// takenOnce makes a slot of every piece that overlaps no other.
+func takenOnce(buf, veu int32, ps []piece) []slotted {
 	slices.SortFunc(ps, func(a, b piece) int { return compare(a.lo, b.lo) })
 	var out []slotted
-	for _, x := range ps {
-		if k := len(out) - 1; k >= 0 && x.lo < out[k].Hi {
-			out[k].Hi = max(out[k].Hi, x.hi)
-			out[k].last = max(out[k].last, x.at.Order)
-			continue
+	end := int64(0) // of the pieces so far
+	for i, x := range ps {
+		if x.lo >= end && (i+1 == len(ps) || ps[i+1].lo >= x.hi) {
+			out = append(out, slotted{Slot: Slot{VEU: veu, Buf: buf, Lo: x.lo, Hi: x.hi}, last: x.at.Order})
 		}
-		out = append(out, slotted{Slot: Slot{VEU: veu, Buf: buf, Lo: x.lo, Hi: x.hi}, last: x.at.Order})
+		end = max(end, x.hi)
 	}
 	return out
 }
@@ -127,7 +127,7 @@ func PlaceSlots(p *Program, most int) {
 		}
 		return int(a.last - b.last)
 	})
-	owner := make([]int32, most) // per word: order of the last step that reads it
+	owner := make([]int32, most) // per word: order of the step that took it last
 	for i := range all {
 		s := &all[i]
 		if i == 0 || all[i-1].VEU != s.VEU {
@@ -165,16 +165,18 @@ func (s *seen) since(x *slotted) int32 {
 	return least
 }
 
-// firstFree finds n words whose last readers are among the first so many steps, -1 if there are none.
+// slotAlign is what slots begin at multiples of: words are polled four at a time.
+const slotAlign = 4
+
+// firstFree finds n words whose readers are among the first so many steps, -1 if there are none.
 func firstFree(owner []int32, n int, imported int32) int32 {
-	run := 0
+	first := 0
 	for w, last := range owner {
-		if last >= imported {
-			run = 0
-			continue
-		}
-		if run++; run == n {
-			return int32(w - n + 1)
+		switch {
+		case last >= imported:
+			first = (w/slotAlign + 1) * slotAlign
+		case w-first+1 == n:
+			return int32(first)
 		}
 	}
 	return -1

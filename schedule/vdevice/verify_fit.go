@@ -43,7 +43,7 @@ func (n *Needs) blockThreads() int {
 
 // SharedBytes is the shared memory of a vEU: the rTasks', the import area and the slots. The ring of
 // weights comes on top.
-func (n *Needs) SharedBytes() int { return n.Shared + int(4*n.Imports) + 8*n.SlotWords }
+func (n *Needs) SharedBytes() int { return n.Shared + int(4*n.Imports) + 4*n.SlotWords }
 
 // leastShared is SharedBytes with the smallest ring, if there is one.
 func (n *Needs) leastShared() int {
@@ -56,7 +56,7 @@ func (n *Needs) leastShared() int {
 // SlotRoom is how many words of slots fit beside what n says.
 func (s *Spec) SlotRoom(n Needs) int {
 	n.SlotWords = 0
-	return (s.SharedBound() - max(n.leastShared(), n.SharedBytes()+executorShared)) / 8 / 16 * 16
+	return (s.SharedBound() - max(n.leastShared(), n.SharedBytes()+executorShared)) / 4 / 32 * 32
 }
 
 // Needs computes what the program's vEUs must have.

@@ -29,8 +29,8 @@ func (v *verifier) clusters(segment int, s Segment) {
 		switch {
 		case x.VEU < 0 || int(x.VEU) >= len(p.Steps) || x.Buf < 0 || int(x.Buf) >= len(v.plan.Graph.Buffers):
 			report("has a slot of vEU %d for buffer %d, which is not there", x.VEU, x.Buf)
-		case x.Lo < 0 || x.Hi <= x.Lo || x.Hi > v.plan.Graph.Buffers[x.Buf].Elems || x.At < 0 || x.Hi-x.Lo > maxSlotWords || x.At > maxSlotWords:
-			report("has a slot of vEU %d for elements %d … %d of buffer %d at %d, which is out of range", x.VEU, x.Lo, x.Hi, x.Buf, x.At)
+		case x.Lo < 0 || x.Hi <= x.Lo || x.Hi > v.plan.Graph.Buffers[x.Buf].Elems || x.At < 0 || x.At%slotAlign != 0 || x.Hi-x.Lo > maxSlotWords || x.At > maxSlotWords:
+			report("has a slot of vEU %d for elements %d … %d of buffer %d at %d, which is out of range or not a multiple of 4", x.VEU, x.Lo, x.Hi, x.Buf, x.At)
 		case i > 0 && compareSlots(p.Slots[i-1], *x) >= 0:
 			report("has slots out of order: they are sorted by vEU, buffer and element")
 		}
