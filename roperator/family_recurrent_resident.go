@@ -71,6 +71,18 @@ func (c *cell) stageable() bool {
 	return true
 }
 
+// has are the bits of enum CellHas in recurrent/cell_resident.cuh: what all steps of the cell have, so that
+// one instance runs them. Whether y is asked for differs between steps, and is an argument.
+func (c *cell) has() int64 {
+	bits := int64(0)
+	for i, has := range []bool{c.peep.Buf != nil && c.kind == cellLSTM, c.lens.Buf != nil, c.projected, c.inputForget != 0} {
+		if has {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}
+
 // stagedArea lays operands out one after the other in an area.
 type stagedArea struct {
 	staged []Staged
@@ -89,7 +101,7 @@ func (b *Builder) residentCandidate(c *cell, r residentCell) *Candidate {
 	rows := cellRows[c.kind]
 	tiles, blocks := tileCount(c.hidden, r.units), tileCount(c.batch, r.mb)
 	k := c.inputs + c.hidden
-	values := []any{c.kind, r.mb, r.c, r.lk, r.regs, r.shared}
+	values := []any{c.kind, r.mb, r.c, r.lk, r.regs, r.shared, c.has()}
 	var actArgs []rkernels.Struct
 	for _, e := range []*Expr{c.f, c.g, c.act} {
 		f, args := prologueFunctor(c.x.DType(), e)
@@ -169,11 +181,9 @@ func (b *Builder) residentCandidate(c *cell, r residentCell) *Candidate {
 	if c.peep.Buf != nil && lstm {
 		peep = b.packPeepholes(c)
 	}
-	flag := func(v View) rkernels.Int {
-		if v.Buf == nil {
-			return 0
-		}
-		return 1
+	hasY := int64(0)
+	if c.y.Buf != nil {
+		hasY = 1
 	}
 	state, out1 := View{}, View{}
 	if lstm {
@@ -186,9 +196,7 @@ func (b *Builder) residentCandidate(c *cell, r residentCell) *Candidate {
 		intArg("x", 0), intArg("h0", h0), intArg("gate", gate),
 		intArg("out0", out0), intArg("out_r", outR), intArg("y", y),
 		intArg("batch", c.batch), intArg("inputs", c.inputs), intArg("hidden", c.hidden), intArg("gates", c.projections()),
-		divField("tiles", tiles), intArg("step", c.step),
-		{Name: "has_peep", Value: flag(peep)}, {Name: "has_lens", Value: flag(c.lens)}, {Name: "has_y", Value: flag(c.y)},
-		intArg("input_forget", c.inputForget),
+		divField("tiles", tiles), intArg("step", c.step), intArg("has_y", hasY),
 		{Name: "f", Value: actArgs[0]}, {Name: "g", Value: actArgs[1]}, {Name: "act_h", Value: actArgs[2]},
 	}
 	mb := float64(min(r.mb, c.batch))

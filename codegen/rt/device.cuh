@@ -113,7 +113,7 @@ struct Task {
   int export_count;
   uint32_t tag;  // of this launch; 0 in waves
   uint64_t* tagged;
-  uint32_t* slots;  // the vEU's own, in shared memory
+  uint32_t* slots;  // the vEU's own, in shared memory; null in programs without clusters
   Stream stream = {};  // its weights, if its rKernel streams them
 
   template <class T>
@@ -184,6 +184,7 @@ struct Task {
 
   // For vEUs of the cluster; in waves for global memory, once.
   RT_DEVICE void put_near(const Move& m, uint32_t i, uint32_t bits) const {
+    if (slots == nullptr) return;
     if (tag != 0 && m.kind == kSlotMove) {
       detail::store_near(slots + m.slot + i, m.ranks, near_bits(bits));
     } else if (tag == 0 && m.kind == kSpareMove) {

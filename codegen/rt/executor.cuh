@@ -284,7 +284,7 @@ class VEU {
     if constexpr (Program::kMoves > 0) {
       const Step& s = c_.ring[now_ % c_.kSteps];
       const Move* exports = c_.moves[now_ % c_.kOperands] + s.imports;
-      return Task{tid_, smem_, c_.bases, K::kThreads, imports(), exports, s.exports, tag(), l_.tagged, slots()};
+      return Task{tid_, smem_, c_.bases, K::kThreads, imports(), exports, s.exports, tag(), l_.tagged, Program::kSlots > 0 ? slots() : nullptr};
     } else {
       return Task{tid_, smem_, c_.bases, K::kThreads, nullptr, nullptr, 0, 0, nullptr, nullptr};
     }

@@ -9,33 +9,43 @@
 namespace rk {
 
 // Adds N values of each of LK neighbouring lanes. Lanes halve the values among them while they add: after
-// log2(LK) exchanges each lane has the sums of its own share of the values, v[0] to v[kLeft-1].
+// log2(LK) exchanges each lane has the sums of its own share of the values, v[0] to v[kLeft-1]; of an odd
+// number of values one half has one less, and a value of nobody at the end.
 template <int N, int LK>
 struct LaneSums {
-  static constexpr int kLeft = N > LK ? N / LK : 1, kSame = LK > N ? LK / N : 1;
-  int first = 0;  // the number of the value whose sum is in v[0]
-  bool owns;      // of the lanes that have the same sums this one is the first
+  static constexpr int kLeft = (N + LK - 1) / LK;
+  static constexpr bool kEven = N % LK == 0 || LK % N == 0;
+  int first = 0, end = N;  // numbers of the value whose sum is in v[0], and behind that of the lane's last
+  bool owns;               // of the lanes that have the same sums this one is the first
 
   RT_DEVICE LaneSums(const rt::Task& t, float (&v)[N]) {
     const int lane = t.tid % 32;
-    int n = N;
+    int n = N, same = 1;
+    rt::sync_warp(t);  // else nvcc adds code to each exchange, for lanes that are not together
     RT_UNROLL
     for (int d = LK / 2; d > 0; d /= 2) {
       if (n == 1) {
         v[0] += rt::shfl_xor(t, v[0], d);
+        same *= 2;
         continue;
       }
-      n /= 2;
+      const int half = (n + 1) / 2;
       const bool upper = (lane & d) != 0;
-      first += upper ? n : 0;
+      if (!kEven && !upper) end = end < first + half ? end : first + half;
+      first += upper ? half : 0;
       RT_UNROLL
-      for (int i = 0; i < n; ++i) {
-        const float give = upper ? v[i] : v[i + n], keep = upper ? v[i + n] : v[i];
+      for (int i = 0; i < half; ++i) {
+        const float beyond = i + half < n ? v[i + half] : 0.0f;
+        const float give = upper ? v[i] : beyond, keep = upper ? beyond : v[i];
         v[i] = keep + rt::shfl_xor(t, give, d);
       }
+      n = half;
     }
-    owns = lane % kSame == 0;
+    owns = lane % same == 0;
   }
+
+  // Whether v[i] is a sum of the lane's.
+  RT_DEVICE bool has(int i) const { return kEven || first + i < end; }
 };
 
 // LK lanes share a column's k in quads, 32/LK columns stand side by side in a warp, C such groups one
