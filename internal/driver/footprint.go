@@ -22,6 +22,10 @@ const (
 	arithmeticCode = "(arithmetic)" // routines that nvcc adds once, for rare cases of divisions and roots
 )
 
+// runsOf names the executor's loop over runs of an instance's steps: it is compiled with each instance that
+// keeps something on chip, and is no part of the rKernel.
+func runsOf(instance string) string { return "(runs of " + instance + ")" }
+
 // InstanceCode is the machine code that came from one rKernel instance, or from the executor.
 type InstanceCode struct {
 	Instance string `json:"instance"`
@@ -38,7 +42,7 @@ func (c *compilation) footprint(ui *UI, dir string, r *Compiled, spans []toolcha
 	r.Code = codeByInstance(strings.Split(string(source), "\n"), spans)
 	var large []*diag.Diagnostic
 	for _, k := range r.Code {
-		if k.Bytes > LargeCode && k.Instance != executorCode && k.Instance != arithmeticCode {
+		if k.Bytes > LargeCode && !strings.HasPrefix(k.Instance, "(") {
 			large = append(large, &diag.Diagnostic{
 				Severity: diag.Warning, ID: "large-code", File: c.opt.Path,
 				Message: fmt.Sprintf("the rKernel instance %s is %s of machine code; where it runs once in an inference, fetching it takes longer than it should", k.Instance, byteCount(k.Bytes)),
@@ -63,6 +67,9 @@ func codeByInstance(lines []string, spans []toolchain.Span) []InstanceCode {
 		for i, f := range s.Frames {
 			if in := instanceAt(lines, f); in != "" {
 				name = in
+				if i > 0 && strings.Contains(s.Frames[i-1].Function, runFunction) {
+					name = runsOf(in)
+				}
 			}
 			if k := kernelOf(f.Function); k != "" && i+1 < len(s.Frames) {
 				if in := called.instance(k); in != "" {
@@ -119,16 +126,25 @@ func (t callerTable) instance(kernel string) string {
 	return ""
 }
 
-// kernelOf is the class, with its arguments, whose member computes an rTask; empty for other functions.
+// runFunction stands in the mangled name of the executor's loop over a run; kernelMembers end what comes before
+// the arguments in those of the functions that it calls of an rKernel.
+const runFunction = "12run_resident"
+
+var kernelMembers = []string{"13compute_rtaskE", "4loadE", "7prepareE"}
+
+// kernelOf is the class, with its arguments, whose member an rTask calls; empty for other functions.
 func kernelOf(function string) string {
-	before, _, ok := strings.Cut(function, "13compute_rtask")
-	if !ok {
-		return ""
+	for _, member := range kernelMembers {
+		before, _, ok := strings.Cut(function, "E"+member)
+		if !ok {
+			continue
+		}
+		if at := strings.LastIndex(before, "2rk"); at >= 0 { // the namespace
+			before = before[at:]
+		}
+		return withoutSubstitutions(before)
 	}
-	if at := strings.LastIndex(before, "2rk"); at >= 0 { // the namespace
-		before = before[at:]
-	}
-	return withoutSubstitutions(before)
+	return ""
 }
 
 // substitution stands in mangled names for what was there before; its number depends on all of the name.
