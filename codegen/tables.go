@@ -47,6 +47,7 @@ func (l *layout) addSegment(segment int) error {
 	le := binary.LittleEndian
 	for v, vs := range rows {
 		runs := p.Runs(v)
+		direct := p.Direct(v, runs)
 		for i, s := range vs {
 			waits = padTo(waits, 16) // the executor copies waits in pairs
 			if n := len(s.Waits) + len(s.Counters); n > math.MaxUint16 {
@@ -56,7 +57,7 @@ func (l *layout) addSegment(segment int) error {
 			l.staging.moves = max(l.staging.moves, len(imports)+len(exports))
 			steps = l.appendStep(steps, s, stepPlace{
 				wait: len(waits) / abi.WaitBytes, move: len(moves) / abi.MoveBytes,
-				imports: len(imports), exports: len(exports), run: runs[i], counters: t.veus,
+				imports: len(imports), exports: len(exports), run: runs[i], direct: direct[i], counters: t.veus,
 			})
 			for _, m := range imports {
 				moves = m.append(moves)
@@ -127,7 +128,7 @@ func (l *layout) mostVEUs() int {
 type stepPlace struct {
 	wait, move       int // first of its waits and moves
 	imports, exports int
-	run              int32
+	run, direct      int32
 	counters         int // line of the first counter, behind the vEUs'
 }
 
@@ -157,7 +158,8 @@ func (l *layout) appendStep(b []byte, s vdevice.Step, at stepPlace) []byte {
 	}
 	b = le.AppendUint32(b, add)
 	b = le.AppendUint32(le.AppendUint32(b, stream.chunkWords), stream.chunks)
-	return append(b, make([]byte, abi.StepBytes-56)...)
+	b = le.AppendUint32(b, uint32(at.direct))
+	return append(b, make([]byte, abi.StepBytes-60)...)
 }
 
 // weightBlock is what a step streams, in units of 16 bytes: where it stands among the constants, how long

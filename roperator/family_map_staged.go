@@ -98,10 +98,12 @@ func (s *stagedMap) candidate(tasks int, m mapSpec) *Candidate {
 		c.Work.WriteBytes += float64(4 * s.chunk)
 	}
 	functor, scalars := s.functor(m)
-	body := rkernels.Struct{}
+	c.Inst = rkernels.Find("map_staged").Bind(threads, functor)
+	c.Args = []rkernels.Field{intArg("columns", s.dims[last]), intArg("chunk", s.chunk), divField("chunks", s.chunks)}
 	if len(s.ins) > 0 {
-		body = append(body, rkernels.Field{Name: "in", Value: at}, rkernels.Field{Name: "step", Value: steps})
+		c.Args = append(c.Args, rkernels.Field{Name: "in", Value: at}, rkernels.Field{Name: "step", Value: steps})
 	}
+	body := rkernels.Struct{}
 	if len(scalars) > 0 {
 		list := rkernels.List{}
 		for _, x := range scalars {
@@ -109,47 +111,29 @@ func (s *stagedMap) candidate(tasks int, m mapSpec) *Candidate {
 		}
 		body = append(body, rkernels.Field{Name: "s", Value: list})
 	}
-	c.Inst = rkernels.Find("map_staged").Bind(threads, functor)
-	c.Args = []rkernels.Field{
-		intArg("columns", s.dims[last]), intArg("chunk", s.chunk), divField("chunks", s.chunks), {Name: "body", Value: body},
-	}
+	c.Args = append(c.Args, rkernels.Field{Name: "body", Value: body})
 	c.Work.Flops = float64(s.chunk * exprFlops(m.roots))
 	return c
 }
 
-// functor spells the body: where the operands and results of element e of an rTask are, and what stands
-// there.
+// functor spells the body: what an element of the results is, from those of the operands.
 func (s *stagedMap) functor(m mapSpec) (*rkernels.Functor, []float32) {
 	lines, results, scalars := emitExprs(m.roots, func(k int) string { return fmt.Sprintf("x%d", k) })
 	var b strings.Builder
 	b.WriteString("struct Args {")
-	if n := len(s.ins); n > 0 {
-		fmt.Fprintf(&b, " int32_t in[%d], step[%d];", n, n)
-	}
 	if len(scalars) > 0 {
 		fmt.Fprintf(&b, " float s[%d];", len(scalars))
 	}
-	b.WriteString(" };\nstruct Place {")
-	for _, k := range s.leaf {
-		fmt.Fprintf(&b, " const float* x%d;", k)
-	}
-	fmt.Fprintf(&b, " rt::Outlet out[%d]; };\n", len(s.outs))
-	b.WriteString("static RT_DEVICE void find(const rt::Task& t, const Args& a, int e, Place& p) {\n")
+	fmt.Fprintf(&b, " };\nstatic constexpr int kOperands = %d, kResults = %d;\n", len(s.ins), len(s.outs))
+	b.WriteString("static RT_DEVICE void apply(const Args& a, const float* x, float* y) {\n")
 	for i, k := range s.leaf {
-		fmt.Fprintf(&b, "  p.x%d = t.in + a.in[%d] + e * a.step[%[2]d];\n", k, i)
-	}
-	for i := range s.outs {
-		fmt.Fprintf(&b, "  p.out[%d] = t.outlet(%d + e);\n", i, int64(i)*s.chunk)
-	}
-	b.WriteString("}\nstatic RT_DEVICE void apply(const rt::Task& t, const Args& a, int e, const Place& p) {\n")
-	for _, k := range s.leaf {
-		fmt.Fprintf(&b, "  const float x%d = *p.x%[1]d;\n", k)
+		fmt.Fprintf(&b, "  const float x%d = x[%d];\n", k, i)
 	}
 	for _, line := range lines {
 		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	for i, r := range results {
-		fmt.Fprintf(&b, "  t.give(p.out[%d], %d + e, %s);\n", i, int64(i)*s.chunk, r)
+		fmt.Fprintf(&b, "  y[%d] = %s;\n", i, r)
 	}
 	b.WriteString("}\n")
 	var notes []string

@@ -16,6 +16,7 @@ RT_EMU_QUIET inline char* shared_base() { return emu::running_block->shared(); }
 RT_EMU_QUIET inline void block_barrier(int threads) { emu::running_block->barrier(0, threads); }
 RT_EMU_QUIET inline void rtask_barrier(int threads) { emu::running_block->barrier(1, threads); }
 RT_EMU_QUIET inline void movers_barrier(int threads) { emu::running_block->barrier(3, threads); }
+RT_EMU_QUIET inline void pace_barrier(int threads) { emu::running_block->barrier(4, threads); }
 RT_EMU_QUIET inline void loader_ready(int threads) { emu::running_block->barrier_arrive(2, threads); }
 RT_EMU_QUIET inline void wait_for_loader(int threads) { emu::running_block->barrier(2, threads); }
 
@@ -46,6 +47,7 @@ inline void add_relaxed_gpu(uint64_t* p) {
 
 // Tagged words carry nothing but themselves, also for ThreadSanitizer.
 inline uint64_t load_word(const uint64_t* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+inline uint64_t load_word_if(bool now, const uint64_t* p) { return now ? load_word(p) : 0; }
 inline void load_words(const uint64_t* p, uint64_t (&v)[2]) {
   if (reinterpret_cast<uintptr_t>(p) % 16 != 0) emu::running_block->fail("a pair of tagged words that is not aligned");
   v[0] = load_word(p), v[1] = load_word(p + 1);

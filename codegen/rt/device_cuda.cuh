@@ -33,11 +33,13 @@ RT_DEVICE char* shared_base() {
   return rt_shared_memory;
 }
 
-// Barrier 0 is the vEU's, of all threads that compute, barrier 1 the running rTask's, and barrier 2 is
-// where the loader tells the vEU that its ring is ready.
+// Barrier 0 is the vEU's, of all threads that compute, barrier 1 the running rTask's, barrier 2 is where
+// the loader tells the vEU that its ring is ready, barrier 3 where those who brought operands meet, and
+// barrier 4 where direct steps get their descriptors.
 RT_DEVICE void block_barrier(int threads) { asm volatile("bar.sync 0, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void rtask_barrier(int threads) { asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void movers_barrier(int threads) { asm volatile("bar.sync 3, %0;" ::"r"(threads) : "memory"); }
+RT_DEVICE void pace_barrier(int threads) { asm volatile("bar.sync 4, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void loader_ready(int threads) { asm volatile("bar.arrive 2, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void wait_for_loader(int threads) { asm volatile("bar.sync 2, %0;" ::"r"(threads) : "memory"); }
 
@@ -64,6 +66,16 @@ RT_DEVICE void add_relaxed_gpu(uint64_t* p) {
 // Tagged words: payload and tag travel in one 64-bit access, which orders nothing else.
 RT_DEVICE uint64_t load_word(const uint64_t* p) { return load_relaxed_gpu(p); }
 RT_DEVICE void store_word(uint64_t* p, uint64_t v) { store_relaxed_gpu(p, v); }
+
+// 0 instead, if not now.
+RT_DEVICE uint64_t load_word_if(bool now, const uint64_t* p) {
+  uint64_t v = 0;
+  asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; @p ld.relaxed.gpu.global.u64 %0, [%1];}"
+               : "+l"(v)
+               : "l"(p), "r"(static_cast<unsigned>(now))
+               : "memory");
+  return v;
+}
 
 // Two neighbours at once, the first at a multiple of 16 bytes; each is a single access for itself.
 RT_DEVICE void load_words(const uint64_t* p, uint64_t (&v)[2]) {

@@ -9,6 +9,7 @@
 #include "rt/guard.cuh"
 #include "rt/ring.cuh"
 #include "rt/tables.cuh"
+#include "rt/words.cuh"
 
 namespace rt {
 
@@ -153,7 +154,13 @@ class VEU {
     }
     trace_.mark(i - first_, kLoaded);
     RT_NO_UNROLL
-    for (; i < stop; ++i) {
+    while (i < stop) {
+      if constexpr (HasDirect<K> && kRoomForDirect) {
+        if (l_.persistent && c_.ring[i % c_.kSteps].direct > 0) {
+          i = run_direct<K>(i, stop);
+          continue;
+        }
+      }
       now_ = i;
       // Where the last warp takes no part in rTasks, it fetches while the others are at the step.
       constexpr bool kApart = K::kFreeWarp && !kTraced;
@@ -161,6 +168,7 @@ class VEU {
       if (!kApart || fetches()) prefetch(i);
       if (kApart && fetches()) {
         end(i);
+        ++i;
         continue;
       }
       if (in<K>()) {
@@ -173,6 +181,7 @@ class VEU {
                          static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
       }
       end(i);
+      ++i;
     }
     return i;
   }
@@ -272,6 +281,88 @@ class VEU {
   RT_DEVICE uint32_t segment() const { return l_.segment; }
 
  private:
+  // A thread keeps what two direct steps need in registers.
+  static constexpr bool kRoomForDirect = Program::kThreads <= 512;
+
+  // Runs direct steps from i on, up to stop at most, and returns the step behind them. Only the descriptors
+  // are shared: a barrier at each step, while words are on their way, says that those of the next one are
+  // there and those of the one before free. The vEU's last warp, which has no elements in rTasks of K,
+  // fetches; the others need not even be at the same step.
+  template <class K>
+  RT_DEVICE uint32_t run_direct(uint32_t i, uint32_t stop) {
+    const uint32_t n = c_.ring[i % c_.kSteps].direct;
+    stop = stop - i < n ? stop : i + n;
+    detail::wait_for_launches_before();
+    const int pace = (K::kThreads < threads_ ? K::kThreads : threads_ - 32) + 32;
+    if (fetches()) {
+      feed_direct(i, stop, pace);
+    } else if (in<K>()) {
+      typename K::Place here, next;
+      find_direct<K>(i, here);
+      RT_NO_UNROLL
+      for (uint32_t k = i; k < stop; ++k) {
+        step_direct<K>(k, pace, here, next);
+        here = next;
+      }
+    }
+    settle<1>();
+    trace_.mark(stop - 1 - first_, kComputed);
+    return stop;
+  }
+
+  RT_DEVICE void feed_direct(uint32_t i, uint32_t stop, int pace) {
+    RT_NO_UNROLL
+    for (uint32_t k = i; k < stop; ++k) {
+      prefetch(k);
+      cp_async_wait<1>();
+      detail::pace_barrier(pace);
+      if constexpr (Tracer::kTraces) {
+        const Step& s = c_.ring[k % c_.kSteps];
+        if (k > i) trace_.mark(k - 1 - first_, kComputed);
+        trace_.begin(k - first_, s.op, s.rtask);
+        trace_.mark(k - first_, kReady);
+      }
+    }
+  }
+
+  // Behind the last direct step, next is about what is there, and not used.
+  template <class K>
+  RT_DEVICE void step_direct(uint32_t i, int pace, const typename K::Place& here, typename K::Place& next) {
+    const uint32_t order = i - first_;
+    const auto meanwhile = [&] {
+      detail::pace_barrier(pace);
+      find_direct<K>(i + 1, next);
+      return next.count > 0;
+    };
+    delay(Pause::kImport, order);
+    if (tid_ / 32 * 32 >= here.count) {
+      meanwhile();
+      return;
+    }
+    float x[K::kOperands], y[K::kResults];
+    detail::Patience patience(l_.patience_ns);
+    take_words(here.from, tag(), x, meanwhile, [&](uint64_t seen) {
+      const Step& s = c_.ring[i % c_.kSteps];
+      patience.spent(static_cast<uint32_t>(seen >> 32) != tag(), l_.report,
+                     Report{kTaggedReport, l_.segment, veu_, order, 0, static_cast<uint32_t>(here.from[0] - l_.tagged), s.op,
+                            s.rtask, tag(), seen >> 32});
+    });
+    trace_.mark(order, kStarted, tid_ == 0);
+    delay(Pause::kRTask, order);
+    K::apply(here, x, y);
+    RT_UNROLL
+    for (int k = 0; k < K::kResults; ++k) {
+      if (tid_ < here.count) give_word(here.to[k], tag(), y[k]);
+    }
+  }
+
+  template <class K>
+  RT_DEVICE void find_direct(uint32_t i, typename K::Place& p) const {
+    const Step& s = c_.ring[i % c_.kSteps];
+    K::find(tid_, l_.tagged, c_.moves[i % c_.kOperands], *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
+            static_cast<int>(s.rtask), p);
+  }
+
   // Whether the thread takes part in rTasks of K; where all do, no branch must be left of it.
   template <class K>
   RT_DEVICE bool in() const {

@@ -25,7 +25,8 @@ struct alignas(16) Step {
   uint32_t add;          // line of the counter that its completion adds one to; 0: it adds to none
   uint32_t chunk_words;  // into so many units of 16 bytes its weight block is cut at a time
   uint32_t chunks;       // and so many there are
-  uint32_t unused[2];
+  uint32_t direct;       // so many steps of the run from here on take and give tagged words only (words.cuh)
+  uint32_t unused;
 };
 static_assert(sizeof(Step) == 64);
 

@@ -164,8 +164,10 @@ class Tracer {
   }
 
   // The vEU has passed the point of that step.
-  RT_DEVICE void mark(uint32_t order, TracePoint p) {
-    if (writes_ && from_ + order < room_) steps_[from_ + order].clock[p] = detail::clock_cycles();
+  RT_DEVICE void mark(uint32_t order, TracePoint p) { mark(order, p, writes_); }
+  // The same where the one thread that knows is another.
+  RT_DEVICE void mark(uint32_t order, TracePoint p, bool writes) {
+    if (writes && from_ + order < room_) steps_[from_ + order].clock[p] = detail::clock_cycles();
   }
 
   RT_DEVICE void end() {
@@ -209,6 +211,7 @@ class Tracer {
   RT_DEVICE void ready() {}
   RT_DEVICE void begin(uint32_t, uint32_t, uint32_t) {}
   RT_DEVICE void mark(uint32_t, TracePoint) {}
+  RT_DEVICE void mark(uint32_t, TracePoint, bool) {}
   RT_DEVICE void end() {}
 };
 

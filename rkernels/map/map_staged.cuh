@@ -1,6 +1,7 @@
 // Elementwise computation over runs of elements along the last dim: an rTask's operands are in the
 // import area when it starts, its results are given away as they are made. While the operands come,
-// every thread finds out where its own are and where its results go.
+// every thread finds out where its results go. In direct steps (rt/words.cuh) every thread polls its
+// operands and stores its results as words.
 #pragma once
 
 #include "common/math.cuh"
@@ -11,31 +12,74 @@ namespace rk {
 
 template <int THREADS, class Body>
 struct MapStaged {
+  static constexpr int kOperands = Body::kOperands, kResults = Body::kResults;
+
   struct Args {
     int32_t columns, chunk;  // of the last dim; elements an rTask takes of it, one a thread
     Div chunks;              // of the last dim
+    int32_t in[kOperands > 0 ? kOperands : 1];    // import area: the first element of each operand
+    int32_t step[kOperands > 0 ? kOperands : 1];  // from one element to the next
     typename Body::Args body;
   };
   static constexpr int kThreads = THREADS;
   static constexpr int kShared = 0;
+
   static constexpr bool kFreeWarp = true;
 
   struct Resident {
-    typename Body::Place place;
+    rt::Outlet out[kResults];
     bool mine;
   };
-
   RT_DEVICE static void load(const rt::Task&, const Args&, int, Resident&) {}
 
   RT_DEVICE static void prepare(const rt::Task& t, const Args& a, int rtask, Resident& r) {
-    int row = rtask;
-    const int first = take_digit(row, a.chunks) * a.chunk;
-    r.mine = t.tid < a.chunk && first + t.tid < a.columns;
-    if (r.mine) Body::find(t, a.body, t.tid, r.place);
+    r.mine = t.tid < count(a, rtask);
+    if (!r.mine) return;
+    RT_UNROLL
+    for (int k = 0; k < kResults; ++k) r.out[k] = t.outlet(k * a.chunk + t.tid);
   }
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int, Resident& r) {
-    if (r.mine) Body::apply(t, a.body, t.tid, r.place);
+    if (!r.mine) return;
+    float x[kOperands > 0 ? kOperands : 1], y[kResults];
+    RT_UNROLL
+    for (int k = 0; k < kOperands; ++k) x[k] = t.in[a.in[k] + t.tid * a.step[k]];
+    Body::apply(a.body, x, y);
+    RT_UNROLL
+    for (int k = 0; k < kResults; ++k) t.give(r.out[k], k * a.chunk + t.tid, y[k]);
+  }
+
+  // Every operand is one import, every result one export, of tagged words. Threads without an element
+  // look where the last one does.
+  struct Place {
+    const uint64_t* from[kOperands > 0 ? kOperands : 1];
+    uint64_t* to[kResults];
+    typename Body::Args body;
+    int count;
+  };
+
+  RT_DEVICE static void find(int tid, uint64_t* tagged, const rt::Move* moves, const Args& a, int rtask, Place& p) {
+    p.count = count(a, rtask);
+    const int e = tid < p.count ? tid : p.count - 1;
+    RT_UNROLL
+    for (int k = 0; k < kOperands; ++k) p.from[k] = word(tagged, moves[k], e * a.step[k]);
+    RT_UNROLL
+    for (int k = 0; k < kResults; ++k) p.to[k] = word(tagged, moves[kOperands + k], e);
+    p.body = a.body;
+  }
+  RT_DEVICE static void apply(const Place& p, const float (&x)[kOperands], float (&y)[kResults]) {
+    Body::apply(p.body, x, y);
+  }
+
+ private:
+  // Elements of an rTask.
+  static RT_DEVICE int count(const Args& a, int rtask) {
+    int row = rtask;
+    const int left = a.columns - take_digit(row, a.chunks) * a.chunk;
+    return left < a.chunk ? left : a.chunk;
+  }
+  static RT_DEVICE uint64_t* word(uint64_t* tagged, const rt::Move& m, int e) {
+    return tagged + rt::mad_wide(e, static_cast<int>(m.step), static_cast<int64_t>(m.at));
   }
 };
 
