@@ -328,7 +328,7 @@ class VEU {
   // Behind the last direct step, next is about what is there, and not used.
   template <class K>
   RT_DEVICE void step_direct(uint32_t i, int pace, const typename K::Place& here, typename K::Place& next) {
-    const uint32_t order = i - first_;
+    const uint32_t order = i - first_, tag = static_cast<uint32_t>(launches_) + 1;
     const auto meanwhile = [&] {
       detail::pace_barrier(pace);
       find_direct<K>(i + 1, next);
@@ -341,18 +341,18 @@ class VEU {
     }
     float x[K::kOperands], y[K::kResults];
     detail::Patience patience(l_.patience_ns);
-    take_words(here.from, tag(), x, meanwhile, [&](uint64_t seen) {
+    take_words(here.from, tag, x, meanwhile, [&](uint64_t seen) {
       const Step& s = c_.ring[i % c_.kSteps];
-      patience.spent(static_cast<uint32_t>(seen >> 32) != tag(), l_.report,
+      patience.spent(static_cast<uint32_t>(seen >> 32) != tag, l_.report,
                      Report{kTaggedReport, l_.segment, veu_, order, 0, static_cast<uint32_t>(here.from[0] - l_.tagged), s.op,
-                            s.rtask, tag(), seen >> 32});
+                            s.rtask, tag, seen >> 32});
     });
     trace_.mark(order, kStarted, tid_ == 0);
     delay(Pause::kRTask, order);
     K::apply(here, x, y);
     RT_UNROLL
     for (int k = 0; k < K::kResults; ++k) {
-      if (tid_ < here.count) give_word(here.to[k], tag(), y[k]);
+      if (tid_ < here.count) give_word(here.to[k], tag, y[k]);
     }
   }
 
