@@ -17,6 +17,10 @@ type launch struct {
 	stream  int
 	after   []int32 // launches of the segment, on other streams
 	awaited bool    // by a launch on another stream
+
+	// Where block b runs nothing but step first + b·stride of rOperator op; a stride of 0 says nothing.
+	first, stride uint32
+	op            int
 }
 
 // dispatch is a launch with the steps of its blocks.
@@ -24,6 +28,7 @@ type dispatch struct {
 	launch
 	ranges  []byte    // StepRange of each block
 	streams [][]piece // for each block that streams weights: those of its rTasks
+	ops     []int32   // of all steps, without repetitions in a row
 }
 
 // dispatches lists the launches of a plan's segment: of an rProgram the persistent one, then one a wave,
@@ -108,6 +113,9 @@ func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 	d.ranges = le.AppendUint32(le.AppendUint32(d.ranges, uint32(first)), uint32(first+len(steps)))
 	var streamed []piece
 	for _, s := range steps {
+		if n := len(d.ops); n == 0 || d.ops[n-1] != s.Task.Op {
+			d.ops = append(d.ops, s.Task.Op)
+		}
 		c := p.Candidate(s.Task.Op)
 		in := c.Inst
 		if n := c.StreamBytes(int(s.Task.Index)); n > 0 {
@@ -119,6 +127,35 @@ func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 	if streamed != nil {
 		d.streams = append(d.streams, streamed)
 	}
+}
+
+// regular finds the step of each block, if it is only one, all are of one rOperator and stand at equal
+// distances in the step table, and the rOperator has no operands to be brought.
+func (d *dispatch) regular(p *vdevice.Program) (op int32, ok bool) {
+	if len(d.ops) != 1 {
+		return 0, false
+	}
+	c := p.Candidate(d.ops[0])
+	if len(c.Imports)+len(c.Exports) > 0 || c.Resident != nil {
+		return 0, false
+	}
+	at := func(b int) (first, last uint32) {
+		le := binary.LittleEndian
+		return le.Uint32(d.ranges[8*b:]), le.Uint32(d.ranges[8*b+4:])
+	}
+	d.first, _ = at(0)
+	d.stride = 1
+	if d.grid > 1 {
+		second, _ := at(1)
+		d.stride = second - d.first
+	}
+	for b := range d.grid {
+		if first, last := at(b); last != first+1 || first != d.first+uint32(b)*d.stride {
+			d.first, d.stride = 0, 0
+			return 0, false
+		}
+	}
+	return d.ops[0], true
 }
 
 // piece is a weight block that an rTask streams, a number of steps.

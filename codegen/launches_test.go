@@ -47,3 +47,26 @@ func TestWaveLaunches(t *testing.T) {
 		}
 	}
 }
+
+// A launch whose blocks run one step each of one rOperator, at equal distances, says so.
+func TestRegularLaunches(t *testing.T) {
+	s := newStencilPlan(t, 4, 3, 64)
+	p := s.plan.Segments[0].Program
+	for i, d := range dispatches(s.plan, 0, usedVEUs(p))[1:] {
+		if op, ok := d.regular(p); !ok || int(op) != i || int(d.first) != i || d.stride != 3 {
+			t.Errorf("wave %d: rOperator %d, steps from %d in strides of %d, %v", i, op, d.first, d.stride, ok)
+		}
+	}
+	p.Steps[0][1].Wave = 0 // two steps on one vEU, and one vEU without
+	for i, d := range dispatches(s.plan, 0, usedVEUs(p))[1:3] {
+		if _, ok := d.regular(p); ok {
+			t.Errorf("wave %d is not regular", i)
+		}
+	}
+	s = newStencilPlan(t, 4, 1, 64)
+	p = s.plan.Segments[0].Program
+	p.Steps[2], p.Steps[3] = nil, append(p.Steps[3], p.Steps[2]...)
+	if _, ok := dispatches(s.plan, 0, usedVEUs(p))[1].regular(p); ok {
+		t.Error("blocks without and with several steps are regular")
+	}
+}

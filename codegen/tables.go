@@ -82,7 +82,12 @@ func (l *layout) addSegment(segment int) error {
 		return at
 	}
 	t.steps, t.waits, t.moves = put(steps), put(waits), put(moves)
-	for _, d := range dispatches(l.plan, segment, rows) {
+	for i, d := range dispatches(l.plan, segment, rows) {
+		if op, ok := d.regular(p); ok && (i > 0 || seg.Kind != vdevice.RProgram) {
+			d.op = l.opIndex[op]
+		} else {
+			d.first, d.stride = 0, 0
+		}
 		x := d.launch
 		x.ranges, x.chunks = put(d.ranges), d.mostChunks(l.rings)
 		t.launches = append(t.launches, x)

@@ -99,7 +99,7 @@ class VEU {
   // Walks the vEU's steps. Asynchronous copies bring descriptors and then operands; they are asked for two
   // steps before they are due, so that the copies of a whole step may be on their way.
   RT_DEVICE void run() {
-    const StepRange mine = l_.ranges[detail::block_index()];
+    const StepRange mine = own_steps(l_);
     const uint32_t first = mine.first, last = mine.last;
     if (first == last) {
       detail::wait_for_launches_before();
@@ -109,12 +109,15 @@ class VEU {
     first_ = first, last_ = last;
     RT_NO_UNROLL
     for (uint32_t i = first; i < first + 4; ++i) fetch_step(i);
+    if (l_.step_stride > 0) fetch_args(first, l_.op_args, l_.op_words);
     cp_async_commit();
     settle();
-    fetch_operands(first);
-    fetch_operands(first + 1);
-    cp_async_commit();
-    settle();
+    if (l_.step_stride == 0) {
+      fetch_operands(first);
+      fetch_operands(first + 1);
+      cp_async_commit();
+      settle();
+    }
     if constexpr (Tracer::kTraces) {
       detail::wait_for_launches_before();
       trace_.ready();
@@ -586,14 +589,19 @@ class VEU {
     }
   }
 
+  RT_DEVICE void fetch_args(uint32_t i, uint32_t at, uint32_t words) {
+    if (!fetches()) return;
+    RT_NO_UNROLL
+    for (uint32_t w = static_cast<uint32_t>(tid_) % 32; w < words; w += 32) {
+      cp_async16(c_.args[i % c_.kOperands] + 16 * w, l_.args + at + 16 * w);
+    }
+  }
+
   RT_DEVICE void fetch_operands(uint32_t i) {
     if (i >= last_ || !fetches()) return;
     const int lane = tid_ % 32;
     const Step s = c_.ring[i % c_.kSteps];
-    RT_NO_UNROLL
-    for (int w = lane; w < s.args_words; w += 32) {
-      cp_async16(c_.args[i % c_.kOperands] + 16 * w, l_.args + s.args + 16 * w);
-    }
+    fetch_args(i, s.args, s.args_words);
     if constexpr (Program::kMoves > 0) {
       RT_NO_UNROLL
       for (int w = lane; w < 2 * (s.imports + s.exports); w += 32) {
@@ -666,7 +674,7 @@ RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
     // than they would, and says nothing.
     const uint32_t block = static_cast<uint32_t>(detail::block_index());
     Watch watch{Report{}, l.report, 2 * l.patience_ns, ChunkPen(l), l.delays, l.first_veu + block};
-    return load_weights(ring, l.steps, l.ranges[detail::block_index()], l.bases[kWeightsSpace], watch);
+    return load_weights(ring, l.steps, own_steps(l), l.bases[kWeightsSpace], watch);
   }
   VEU<Program> veu(l);
   Program::run(veu, l.persistent != 0);

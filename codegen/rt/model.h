@@ -50,6 +50,10 @@ struct LaunchRow {
   int stream;       // of the segment; 0 is the one that the inference is put on
   int wait_begin, wait_count;  // of the model's launch_waits: earlier launches of the segment on other streams
   bool awaited;                // by such a launch
+  // Where block b runs nothing but step first_step + b·step_stride of rOperator op; a stride of 0 says
+  // nothing.
+  uint32_t first_step, step_stride;
+  int op;
 };
 
 enum SegmentKind {

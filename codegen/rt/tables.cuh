@@ -56,6 +56,9 @@ struct LaunchArgs : TraceArgs {
   const Move* moves;
   const char* args;
   const StepRange* ranges;  // what each block runs
+  // Where block b runs nothing but step first_step + b·step_stride, of an rOperator whose Args are op_words
+  // units of 16 bytes at op_args, it need not look that up. A stride of 0: it must.
+  uint32_t first_step, step_stride, op_args, op_words;
   uint32_t persistent;      // an rProgram with waits; 0: ordered by launches
   uint32_t segment;
   uint32_t launch;     // among the segment's
@@ -74,5 +77,14 @@ struct LaunchArgs : TraceArgs {
   uint64_t delays;         // debug builds: seed of this launch's random sleeps; 0: none
   char* bases[Spaces];
 };
+
+// The steps of the block that asks.
+template <class Args>
+RT_DEVICE StepRange own_steps(const Args& l) {
+  const uint32_t b = static_cast<uint32_t>(detail::block_index());
+  if (l.step_stride == 0) return l.ranges[b];
+  const uint32_t first = l.first_step + b * l.step_stride;
+  return StepRange{first, first + 1};
+}
 
 }  // namespace rt
