@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/rammerc/rammerc/schedule/vdevice"
 )
@@ -21,14 +22,18 @@ type launch struct {
 	// Where block b runs nothing but step first + b·stride of rOperator op; a stride of 0 says nothing.
 	first, stride uint32
 	op            int
+	weights       blockStream
 }
+
+// blockStream is what the blocks of such a launch stream, as rt::BlockStream tells it.
+type blockStream struct{ at, stride, words, chunkWords, last, lastWords uint32 }
 
 // dispatch is a launch with the steps of its blocks.
 type dispatch struct {
 	launch
 	ranges  []byte    // StepRange of each block
 	streams [][]piece // for each block that streams weights: those of its rTasks
-	ops     []int32   // of all steps, without repetitions in a row
+	tasks   []vdevice.Task
 }
 
 // dispatches lists the launches of a plan's segment: of an rProgram the persistent one, then one a wave,
@@ -113,9 +118,7 @@ func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 	d.ranges = le.AppendUint32(le.AppendUint32(d.ranges, uint32(first)), uint32(first+len(steps)))
 	var streamed []piece
 	for _, s := range steps {
-		if n := len(d.ops); n == 0 || d.ops[n-1] != s.Task.Op {
-			d.ops = append(d.ops, s.Task.Op)
-		}
+		d.tasks = append(d.tasks, s.Task)
 		c := p.Candidate(s.Task.Op)
 		in := c.Inst
 		if n := c.StreamBytes(int(s.Task.Index)); n > 0 {
@@ -132,10 +135,10 @@ func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 // regular finds the step of each block, if it is only one, all are of one rOperator and stand at equal
 // distances in the step table, and the rOperator has no operands to be brought.
 func (d *dispatch) regular(p *vdevice.Program) (op int32, ok bool) {
-	if len(d.ops) != 1 {
+	if len(d.tasks) != d.grid || slices.ContainsFunc(d.tasks, func(t vdevice.Task) bool { return t.Op != d.tasks[0].Op }) {
 		return 0, false
 	}
-	c := p.Candidate(d.ops[0])
+	c := p.Candidate(d.tasks[0].Op)
 	if len(c.Imports)+len(c.Exports) > 0 || c.Resident != nil {
 		return 0, false
 	}
@@ -155,7 +158,27 @@ func (d *dispatch) regular(p *vdevice.Program) (op int32, ok bool) {
 			return 0, false
 		}
 	}
-	return d.ops[0], true
+	return d.tasks[0].Op, true
+}
+
+// blockStreamOf finds the rule by which the blocks of a launch stream, one weight block each. There is none
+// where their places are not at equal distances, or others than the last differ in length.
+func blockStreamOf(blocks []weightBlock) blockStream {
+	first, last := blocks[0], blocks[len(blocks)-1]
+	s := blockStream{at: first.at, words: first.words, chunkWords: first.chunkWords, last: uint32(len(blocks) - 1), lastWords: last.words}
+	if len(blocks) > 1 {
+		s.stride = blocks[1].at - first.at // modulo 2³², as the device computes
+	}
+	for b, x := range blocks {
+		words := s.words
+		if uint32(b) == s.last {
+			words = s.lastWords
+		}
+		if x.at != s.at+uint32(b)*s.stride || x.words != words || x.words == 0 || x.chunkWords != s.chunkWords {
+			return blockStream{}
+		}
+	}
+	return s
 }
 
 // piece is a weight block that an rTask streams, a number of steps.

@@ -70,3 +70,50 @@ func TestRegularLaunches(t *testing.T) {
 		t.Error("blocks without and with several steps are regular")
 	}
 }
+
+// What all blocks of a launch stream is said by a rule where there is one, and block by block it says the same.
+func TestBlockStream(t *testing.T) {
+	even := func(blocks int, at, stride, words, last uint32) []weightBlock {
+		out := make([]weightBlock, blocks)
+		for b := range out {
+			out[b] = weightBlock{at: at + uint32(b)*stride, words: words, chunkWords: 64, chunks: (words + 63) / 64}
+		}
+		out[blocks-1].words = last
+		return out
+	}
+	moved, short, none, coarse := even(4, 0, 512, 512, 512), even(4, 0, 512, 512, 512), even(4, 0, 512, 512, 512), even(4, 0, 512, 512, 512)
+	moved[2].at++
+	short[1].words--
+	none[3].words = 0
+	coarse[2].chunkWords = 32
+	for _, c := range []struct {
+		name   string
+		blocks []weightBlock
+		rule   bool
+	}{
+		{"one", even(1, 7, 0, 512, 512), true},
+		{"equal", even(4, 7, 512, 512, 512), true},
+		{"the same weights", even(3, 7, 0, 512, 512), true},
+		{"backwards", even(3, 4096, ^uint32(511), 512, 512), true},
+		{"a shorter last", even(4, 7, 512, 512, 100), true},
+		{"moved", moved, false},
+		{"a shorter one", short, false},
+		{"nothing", none, false},
+		{"other chunks", coarse, false},
+		{"no streams", make([]weightBlock, 3), false},
+	} {
+		s := blockStreamOf(c.blocks)
+		if (s.words > 0) != c.rule {
+			t.Errorf("%s: the rule is %+v", c.name, s)
+		}
+		for b, want := range c.blocks {
+			got := weightBlock{at: s.at + uint32(b)*s.stride, words: s.words, chunkWords: s.chunkWords, chunks: want.chunks}
+			if uint32(b) == s.last {
+				got.words = s.lastWords
+			}
+			if c.rule && got != want {
+				t.Errorf("%s: block %d streams %+v, want %+v", c.name, b, got, want)
+			}
+		}
+	}
+}

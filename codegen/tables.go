@@ -85,6 +85,11 @@ func (l *layout) addSegment(segment int) error {
 	for i, d := range dispatches(l.plan, segment, rows) {
 		if op, ok := d.regular(p); ok && (i > 0 || seg.Kind != vdevice.RProgram) {
 			d.op = l.opIndex[op]
+			blocks := make([]weightBlock, d.grid)
+			for b, task := range d.tasks {
+				blocks[b] = l.stream(d.op, task.Index)
+			}
+			d.weights = blockStreamOf(blocks)
 		} else {
 			d.first, d.stride = 0, 0
 		}

@@ -674,7 +674,9 @@ RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
     // than they would, and says nothing.
     const uint32_t block = static_cast<uint32_t>(detail::block_index());
     Watch watch{Report{}, l.report, 2 * l.patience_ns, ChunkPen(l), l.delays, l.first_veu + block};
-    return load_weights(ring, l.steps, own_steps(l), l.bases[kWeightsSpace], watch);
+    const char* weights = l.bases[kWeightsSpace];
+    if (l.weights.words > 0) return load_block(ring, l.weights, own_steps(l).first, weights, watch);
+    return load_weights(ring, l.steps, own_steps(l), weights, watch);
   }
   VEU<Program> veu(l);
   Program::run(veu, l.persistent != 0);

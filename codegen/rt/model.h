@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "rt/tables.cuh"
+
 namespace rt {
 
 // The values of NAME_status in the generated header.
@@ -54,6 +56,7 @@ struct LaunchRow {
   // nothing.
   uint32_t first_step, step_stride;
   int op;
+  BlockStream weights;
 };
 
 enum SegmentKind {

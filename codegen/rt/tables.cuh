@@ -48,6 +48,13 @@ constexpr uint32_t kLaunchesWord = 2;
 constexpr uint32_t kStagedWaits = 32;
 constexpr uint32_t kMaxArgsBytes = 1024;
 
+// What the blocks of a launch stream, in units of 16 bytes: block b the weights from at + b·stride on, words
+// of them, block number last last_words. Words of 0 say nothing.
+struct BlockStream {
+  uint32_t at, stride, words, chunk_words;
+  uint32_t last, last_words;
+};
+
 // The kernel's parameter.
 template <int Spaces>
 struct LaunchArgs : TraceArgs {
@@ -59,6 +66,7 @@ struct LaunchArgs : TraceArgs {
   // Where block b runs nothing but step first_step + b·step_stride, of an rOperator whose Args are op_words
   // units of 16 bytes at op_args, it need not look that up. A stride of 0: it must.
   uint32_t first_step, step_stride, op_args, op_words;
+  BlockStream weights;
   uint32_t persistent;      // an rProgram with waits; 0: ordered by launches
   uint32_t segment;
   uint32_t launch;     // among the segment's
