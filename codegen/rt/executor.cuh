@@ -47,9 +47,11 @@ struct SharedLayout {
   static constexpr size_t kMostBytes = kHasRing && bytes(Program::kShared, 0) < size_t{Program::kSharedBudget}
                                            ? size_t{Program::kSharedBudget}
                                            : bytes(Program::kShared, 0);
-  // How many stages a launch has whose blocks stream so many chunks.
+  // How many stages a launch has whose blocks stream so many chunks. Blocks that stream more than any ring
+  // holds take the largest: bytes on their way count for more than room for the next launch's ring.
   static constexpr int stages(int rtask, int chunks, bool persistent) {
-    const size_t budget = static_cast<size_t>(persistent ? Program::kSharedBudget : Program::kSideBudget);
+    const bool largest = persistent || bytes(rtask, chunks) > static_cast<size_t>(Program::kSharedBudget);
+    const size_t budget = static_cast<size_t>(largest ? Program::kSharedBudget : Program::kSideBudget);
     int n = kHasRing ? chunks : 0;
     while (n > 0 && bytes(rtask, n) > budget) --n;
     return n;
