@@ -19,9 +19,9 @@ type launch struct {
 	after   []int32 // launches of the segment, on other streams
 	awaited bool    // by a launch on another stream
 
-	// Where block b runs nothing but step first + b·stride of rOperator op; a stride of 0 says nothing.
-	first, stride uint32
+	// Where every block runs one step, all of rOperator op; otherwise op is -1 and the rest says nothing.
 	op            int
+	first, stride uint32 // block b's step is first + b·stride, unless stride is 0
 	weights       blockStream
 }
 
@@ -132,33 +132,40 @@ func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 	}
 }
 
-// regular finds the step of each block, if it is only one, all are of one rOperator and stand at equal
-// distances in the step table, and the rOperator has no operands to be brought.
-func (d *dispatch) regular(p *vdevice.Program) (op int32, ok bool) {
+// only is the rOperator that the launch is of, if every block runs one step of it and it has no operands to
+// be brought.
+func (d *dispatch) only(p *vdevice.Program) (op int32, ok bool) {
 	if len(d.tasks) != d.grid || slices.ContainsFunc(d.tasks, func(t vdevice.Task) bool { return t.Op != d.tasks[0].Op }) {
 		return 0, false
 	}
-	c := p.Candidate(d.tasks[0].Op)
-	if len(c.Imports)+len(c.Exports) > 0 || c.Resident != nil {
-		return 0, false
-	}
-	at := func(b int) (first, last uint32) {
-		le := binary.LittleEndian
-		return le.Uint32(d.ranges[8*b:]), le.Uint32(d.ranges[8*b+4:])
-	}
-	d.first, _ = at(0)
-	d.stride = 1
-	if d.grid > 1 {
-		second, _ := at(1)
-		d.stride = second - d.first
-	}
 	for b := range d.grid {
-		if first, last := at(b); last != first+1 || first != d.first+uint32(b)*d.stride {
-			d.first, d.stride = 0, 0
+		if first, last := d.steps(b); last != first+1 {
 			return 0, false
 		}
 	}
-	return d.tasks[0].Op, true
+	c := p.Candidate(d.tasks[0].Op)
+	return d.tasks[0].Op, len(c.Imports)+len(c.Exports) == 0 && c.Resident == nil
+}
+
+// steps is the range of steps of a block.
+func (d *dispatch) steps(b int) (first, last uint32) {
+	return binary.LittleEndian.Uint32(d.ranges[8*b:]), binary.LittleEndian.Uint32(d.ranges[8*b+4:])
+}
+
+// strideOf finds the distance in the step table from a block's step to the next one's; 0: there are several.
+func (d *dispatch) strideOf() (first, stride uint32) {
+	first, _ = d.steps(0)
+	stride = 1
+	if d.grid > 1 {
+		second, _ := d.steps(1)
+		stride = second - first
+	}
+	for b := range d.grid {
+		if at, _ := d.steps(b); at != first+uint32(b)*stride {
+			return 0, 0
+		}
+	}
+	return first, stride
 }
 
 // blockStreamOf finds the rule by which the blocks of a launch stream, one weight block each. There is none

@@ -48,26 +48,35 @@ func TestWaveLaunches(t *testing.T) {
 	}
 }
 
-// A launch whose blocks run one step each of one rOperator, at equal distances, says so.
+// A launch whose blocks run one step each of one rOperator says so, and at which distances they stand.
 func TestRegularLaunches(t *testing.T) {
 	s := newStencilPlan(t, 4, 3, 64)
 	p := s.plan.Segments[0].Program
 	for i, d := range dispatches(s.plan, 0, usedVEUs(p))[1:] {
-		if op, ok := d.regular(p); !ok || int(op) != i || int(d.first) != i || d.stride != 3 {
-			t.Errorf("wave %d: rOperator %d, steps from %d in strides of %d, %v", i, op, d.first, d.stride, ok)
+		op, ok := d.only(p)
+		if first, stride := d.strideOf(); !ok || int(op) != i || int(first) != i || stride != 3 {
+			t.Errorf("wave %d: rOperator %d, steps from %d in strides of %d, %v", i, op, first, stride, ok)
 		}
+	}
+	p.Steps[3] = p.Steps[3][1:] // its other steps stand one earlier
+	d := dispatches(s.plan, 0, usedVEUs(p))[2]
+	if op, ok := d.only(p); !ok || op != 1 {
+		t.Errorf("where distances differ: rOperator %d, %v", op, ok)
+	}
+	if first, stride := d.strideOf(); stride != 0 {
+		t.Errorf("steps from %d in strides of %d, want none", first, stride)
 	}
 	p.Steps[0][1].Wave = 0 // two steps on one vEU, and one vEU without
 	for i, d := range dispatches(s.plan, 0, usedVEUs(p))[1:3] {
-		if _, ok := d.regular(p); ok {
-			t.Errorf("wave %d is not regular", i)
+		if _, ok := d.only(p); ok {
+			t.Errorf("wave %d is not of one step a block", i)
 		}
 	}
 	s = newStencilPlan(t, 4, 1, 64)
 	p = s.plan.Segments[0].Program
 	p.Steps[2], p.Steps[3] = nil, append(p.Steps[3], p.Steps[2]...)
-	if _, ok := dispatches(s.plan, 0, usedVEUs(p))[1].regular(p); ok {
-		t.Error("blocks without and with several steps are regular")
+	if _, ok := dispatches(s.plan, 0, usedVEUs(p))[1].only(p); ok {
+		t.Error("blocks without and with several steps count as one step each")
 	}
 }
 

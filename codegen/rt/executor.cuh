@@ -111,10 +111,10 @@ class VEU {
     first_ = first, last_ = last;
     RT_NO_UNROLL
     for (uint32_t i = first; i < first + 4; ++i) fetch_step(i);
-    if (l_.step_stride > 0) fetch_args(first, l_.op_args, l_.op_words);
+    if (l_.op_words > 0) fetch_args(first, l_.op_args, l_.op_words);
     cp_async_commit();
     settle();
-    if (l_.step_stride == 0) {
+    if (l_.op_words == 0) {
       fetch_operands(first);
       fetch_operands(first + 1);
       cp_async_commit();

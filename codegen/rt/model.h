@@ -52,10 +52,10 @@ struct LaunchRow {
   int stream;       // of the segment; 0 is the one that the inference is put on
   int wait_begin, wait_count;  // of the model's launch_waits: earlier launches of the segment on other streams
   bool awaited;                // by such a launch
-  // Where block b runs nothing but step first_step + b·step_stride of rOperator op; a stride of 0 says
-  // nothing.
-  uint32_t first_step, step_stride;
+  // Where every block runs one step, all of rOperator op; otherwise op is -1 and the rest says nothing. Block
+  // b's step is first_step + b·step_stride, unless the stride is 0.
   int op;
+  uint32_t first_step, step_stride;
   BlockStream weights;
 };
 

@@ -63,9 +63,10 @@ struct LaunchArgs : TraceArgs {
   const Move* moves;
   const char* args;
   const StepRange* ranges;  // what each block runs
-  // Where block b runs nothing but step first_step + b·step_stride, of an rOperator whose Args are op_words
-  // units of 16 bytes at op_args, it need not look that up. A stride of 0: it must.
-  uint32_t first_step, step_stride, op_args, op_words;
+  // What blocks that run one step each of one rOperator need not look up: its Args, op_words units of 16 bytes
+  // at op_args, if that is not 0; that block b's step is first_step + b·step_stride, if the stride is not 0;
+  // and what they stream.
+  uint32_t op_args, op_words, first_step, step_stride;
   BlockStream weights;
   uint32_t persistent;      // an rProgram with waits; 0: ordered by launches
   uint32_t segment;
