@@ -208,6 +208,11 @@ func TestRingCompilesForGPUs(t *testing.T) {
 			t.Errorf("%s: %+v", k.Name, k)
 		}
 	}
+	for _, r := range b.Runs {
+		if strings.Contains(r.Output, "warning") {
+			t.Errorf("nvcc warns:\n%s", r.Output)
+		}
+	}
 }
 
 // A launch takes as many stages as it has chunks, of half a multiprocessor's shared memory; blocks that

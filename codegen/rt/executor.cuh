@@ -180,7 +180,7 @@ class VEU {
         K::prepare(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
                    static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
       }
-      import(i, kApart);
+      bring(i, kApart);
       if (in<K>()) {
         K::compute_rtask(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
                          static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
@@ -405,7 +405,7 @@ class VEU {
   // Everything that has to happen before a step's rTask.
   RT_DEVICE void begin(uint32_t i) {
     await(i);
-    import(i);
+    bring(i);
   }
 
   // Waits for the steps that step i waits for: what they wrote is there, and what it polls may not be.
@@ -420,7 +420,7 @@ class VEU {
   }
 
   // Brings the operands that go through the import area; apart: without the warp that fetches.
-  RT_DEVICE void import(uint32_t i, bool apart = false) {
+  RT_DEVICE void bring(uint32_t i, bool apart = false) {
     const Step s = c_.ring[i % c_.kSteps];
     const Place p{i - first_, s.op, s.rtask};
     if constexpr (Program::kMoves > 0) {
