@@ -19,7 +19,8 @@ STEP_CHECKS = [
     ("sparse steps, 1 value, against a graph node", "rprogram", "sparse_1", "node_sparse_1", 0.7),
     ("sparse steps, 8 values, against a graph node", "rprogram", "sparse_8", "node_sparse_8", 0.7),
     ("sparse steps, 64 values, against a graph node", "rprogram", "sparse_64", "node_sparse_64", 0.7),
-    ("steps in a group of 8, against a graph node", "rprogram", "group_8", "node_group_8", 0.6),
+    ("steps in a group of 8, against a graph node", "clusters-8", "group_8", "node_group_8", 0.6),
+    ("steps in a group of 8, against a cluster by hand", "clusters-8", "group_8", "cluster_8", 1.1),
     ("steps between neighbours, against a hop", "rprogram", "sparse_1", "hop", 1.2),
     ("dense steps in waves, against a graph node", "waves", "dense", "node_dense", 1.05),
 ]

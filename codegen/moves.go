@@ -42,6 +42,7 @@ type mover struct {
 	p      *vdevice.Program
 	polled map[int32]bool // tagged buffers that somebody takes from global memory
 	runs   []roperator.Run
+	writes []int // buffers that the program writes, sorted; nil until somebody asks
 }
 
 func (l *layout) mover(p *vdevice.Program) *mover { return &mover{layout: l, p: p, polled: p.Polled()} }
@@ -80,11 +81,10 @@ func (m *mover) of(t vdevice.Task, veu int) (imports, exports []move) {
 			exports = m.appendPlain(exports, buf, m.runs)
 		}
 	}
-	return joinNear(imports), joinNear(exports)
+	return imports, joinNear(exports)
 }
 
-// joinNear makes one of moves of the same words to several vEUs, and of moves whose words follow one another,
-// in global memory, too.
+// joinNear makes one of moves of the same words to several vEUs.
 func joinNear(moves []move) []move {
 	out := moves[:0]
 	for _, x := range moves {
@@ -104,12 +104,6 @@ func joinedNear(moves []move, x move) bool {
 		}
 		if m.staged == x.staged && m.count == x.count && m.slot == x.slot {
 			m.ranks |= x.ranks
-			return true
-		}
-		n := uint32(m.count)
-		follows := m.staged+n == x.staged && m.slot+n == x.slot && m.at+uint64(n) == x.at
-		if i == len(moves)-1 && m.ranks == x.ranks && follows && n+uint32(x.count) <= math.MaxUint16 {
-			m.count += x.count
 			return true
 		}
 	}

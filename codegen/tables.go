@@ -47,7 +47,7 @@ func (l *layout) addSegment(segment int) error {
 	le := binary.LittleEndian
 	for v, vs := range rows {
 		runs := p.Runs(v)
-		direct := p.Direct(v, runs)
+		direct, near := p.Direct(v, runs), mover.near(v, vs, runs)
 		for i, s := range vs {
 			waits = padTo(waits, 16) // the executor copies waits in pairs
 			if n := len(s.Waits) + len(s.Counters); n > math.MaxUint16 {
@@ -57,7 +57,7 @@ func (l *layout) addSegment(segment int) error {
 			l.staging.moves = max(l.staging.moves, len(imports)+len(exports))
 			steps = l.appendStep(steps, s, stepPlace{
 				wait: len(waits) / abi.WaitBytes, move: len(moves) / abi.MoveBytes,
-				imports: len(imports), exports: len(exports), run: runs[i], direct: direct[i], counters: t.veus,
+				imports: len(imports), exports: len(exports), run: runs[i], direct: direct[i], near: near[i], counters: t.veus,
 			})
 			for _, m := range imports {
 				moves = m.append(moves)
@@ -82,17 +82,7 @@ func (l *layout) addSegment(segment int) error {
 		return at
 	}
 	t.steps, t.waits, t.moves = put(steps), put(waits), put(moves)
-	for i, d := range dispatches(l.plan, segment, rows) {
-		d.op = -1
-		if op, ok := d.only(p); ok && (i > 0 || seg.Kind != vdevice.RProgram) {
-			d.op = l.opIndex[op]
-			d.first, d.stride = d.strideOf()
-			blocks := make([]weightBlock, d.grid)
-			for b, task := range d.tasks {
-				blocks[b] = l.stream(d.op, task.Index)
-			}
-			d.weights = blockStreamOf(blocks)
-		}
+	for _, d := range dispatches(l.plan, segment, rows) {
 		x := d.launch
 		x.ranges, x.chunks = put(d.ranges), d.mostChunks(l.rings)
 		t.launches = append(t.launches, x)
@@ -138,7 +128,8 @@ func (l *layout) mostVEUs() int {
 type stepPlace struct {
 	wait, move       int // first of its waits and moves
 	imports, exports int
-	run, direct      int32
+	run              int32
+	direct, near     int32
 	counters         int // line of the first counter, behind the vEUs'
 }
 
@@ -168,8 +159,7 @@ func (l *layout) appendStep(b []byte, s vdevice.Step, at stepPlace) []byte {
 	}
 	b = le.AppendUint32(b, add)
 	b = le.AppendUint32(le.AppendUint32(b, stream.chunkWords), stream.chunks)
-	b = le.AppendUint32(b, uint32(at.direct))
-	return append(b, make([]byte, abi.StepBytes-60)...)
+	return le.AppendUint32(le.AppendUint32(b, uint32(at.direct)), uint32(at.near))
 }
 
 // weightBlock is what a step streams, in units of 16 bytes: where it stands among the constants, how long

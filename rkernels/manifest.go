@@ -60,6 +60,9 @@ type Kernel struct {
 	// its class has a struct Resident; load() at the start of a run; and for each step prepare(), before
 	// operands have come through the import area, and compute_rtask() (rt/executor.cuh).
 	Resident bool `yaml:"resident,omitempty"`
+	// Near says that the rKernel is for data that stay in a cluster: it is picked where its operands come
+	// through the shared memory of vEUs, whose threads take them from there (rt/near.cuh).
+	Near bool `yaml:"near,omitempty"`
 	// StreamsText, if there is one, says that the rKernel takes its packed weights from the vEU's ring
 	// (Task::stream), and how many bytes at a time: its kStreamStep, a formula like those above.
 	StreamsText string `yaml:"streams,omitempty"`

@@ -84,8 +84,10 @@ func (b *Builder) addMap(m mapSpec) error {
 		}
 		candidates = append(candidates, l.candidate(t, functor, scalars, m))
 	}
-	if c := l.stagedCandidate(m); c != nil {
-		candidates = append(candidates, c)
+	for _, c := range []*Candidate{l.stagedCandidate(m), l.nearCandidate(m)} {
+		if c != nil {
+			candidates = append(candidates, c)
+		}
 	}
 	b.Add(m.kind, candidates...)
 	return nil

@@ -66,11 +66,16 @@ func (s *stagedMap) first(task int, lo, hi []int64) {
 }
 
 func (s *stagedMap) candidate(tasks int, m mapSpec) *Candidate {
-	last := len(s.dims) - 1
 	threads := int64(64) // one warp for the operands of the next step
 	for threads < s.chunk+32 {
 		threads *= 2
 	}
+	return s.carriedOutBy("map_staged", threads, tasks, m)
+}
+
+// carriedOutBy makes a candidate of an rKernel for staged maps.
+func (s *stagedMap) carriedOutBy(kernel string, threads int64, tasks int, m mapSpec) *Candidate {
+	last := len(s.dims) - 1
 	c := &Candidate{Tasks: tasks}
 	pitch := make([]int64, len(s.dims))
 	pitch[last] = 1
@@ -98,7 +103,7 @@ func (s *stagedMap) candidate(tasks int, m mapSpec) *Candidate {
 		c.Work.WriteBytes += float64(4 * s.chunk)
 	}
 	functor, scalars := s.functor(m)
-	c.Inst = rkernels.Find("map_staged").Bind(threads, functor)
+	c.Inst = rkernels.Find(kernel).Bind(threads, functor)
 	c.Args = []rkernels.Field{intArg("columns", s.dims[last]), intArg("chunk", s.chunk), divField("chunks", s.chunks)}
 	if len(s.ins) > 0 {
 		c.Args = append(c.Args, rkernels.Field{Name: "in", Value: at}, rkernels.Field{Name: "step", Value: steps})

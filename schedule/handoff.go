@@ -10,33 +10,44 @@ const handOffWords = 256
 // most one rTask a vEU that take from, or give to, another such one.
 func (r *residence) handOff(g *roperator.Graph, staged [][]choice, veus int) {
 	best := make([]*choice, len(g.Ops))
-	writers := make([][]int32, len(g.Buffers))
-	for id, op := range g.Ops {
-		best[id] = handOffChoice(staged[id], veus)
-		for _, a := range op.Candidates[0].Writes {
-			writers[a.View.Buf.ID] = append(writers[a.View.Buf.ID], int32(id))
+	for id := range g.Ops {
+		if r.choice[int32(id)] == nil {
+			best[id] = handOffChoice(staged[id], veus, handOffWords)
 		}
 	}
+	handOffs(g, best, func(from, to int32) { r.handed[from], r.handed[to] = true, true })
 	for id := range g.Ops {
-		if r.choice[int32(id)] != nil || best[id] == nil {
-			continue
-		}
-		for _, s := range best[id].c.Imports {
-			w := writers[s.Access.View.Buf.ID]
-			if len(w) == 1 && best[w[0]] != nil && r.choice[w[0]] == nil {
-				r.handed[int32(id)], r.handed[w[0]] = true, true
-			}
-		}
-	}
-	for id := range g.Ops {
-		if r.handed[int32(id)] {
+		if best[id] != nil && r.handed[int32(id)] {
 			r.choice[int32(id)] = best[id]
 		}
 	}
 }
 
-// handOffChoice is the candidate to hand data over with, nil when there is none.
-func handOffChoice(staged []choice, veus int) *choice {
+// handOffs calls yield for every rOperator that takes what another one alone makes, both with one of the
+// given choices.
+func handOffs(g *roperator.Graph, choices []*choice, yield func(from, to int32)) {
+	writers := make([][]int32, len(g.Buffers))
+	for id, op := range g.Ops {
+		for _, a := range op.Candidates[0].Writes {
+			writers[a.View.Buf.ID] = append(writers[a.View.Buf.ID], int32(id))
+		}
+	}
+	for id, ch := range choices {
+		if ch == nil {
+			continue
+		}
+		for _, s := range ch.c.Imports {
+			w := writers[s.Access.View.Buf.ID]
+			if len(w) == 1 && choices[w[0]] != nil {
+				yield(w[0], int32(id))
+			}
+		}
+	}
+}
+
+// handOffChoice is the first candidate of the given ones that can hand data over, with so many words at
+// most; nil when there is none.
+func handOffChoice(staged []choice, veus int, most int64) *choice {
 	for i := range staged {
 		c := staged[i].c
 		words := int64(0)
@@ -47,7 +58,7 @@ func handOffChoice(staged []choice, veus int) *choice {
 				words += run.Count
 			}
 		}
-		if c.Tasks <= veus && words <= handOffWords {
+		if c.Tasks <= veus && words <= most {
 			return &staged[i]
 		}
 	}

@@ -245,10 +245,13 @@ func (p *placer) start(v int32) float64 {
 	return max(p.spec.StartTime(p.busy[v], p.set[v], int(p.flags[v])), p.polled)
 }
 
-// home is the vEU that holds what the rTask keeps on chip, -1 for rTasks that keep nothing.
+// home is the vEU that holds what the rTask keeps on chip, or that a chain has for it; -1 for other rTasks.
 func (p *placer) home(op int32, task int) int32 {
 	if g := p.stays.group[op]; g != nil {
 		return g.veus[task]
+	}
+	if homes := p.stays.homes[op]; homes != nil {
+		return homes[task]
 	}
 	return -1
 }

@@ -16,6 +16,7 @@ type planner struct {
 	costs                   profiler.Costs
 	ops                     *opGraph
 	plain, resident, staged [][]choice // per rOperator
+	near                    [][]choice // the same, for clusters
 	waves                   [][]int32  // of the policy
 	cluster                 int        // vEUs in a cluster of an rProgram; 0: there are none
 }
@@ -26,7 +27,7 @@ func newPlanner(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, po
 		return nil, err
 	}
 	p := &planner{g: g, spec: spec, costs: costs, ops: newOpGraph(g)}
-	p.plain, p.resident, p.staged = splitChoices(choices)
+	p.plain, p.resident, p.staged, p.near = splitChoices(choices)
 	p.waves = policy.waves(p.ops)
 	return p, nil
 }
@@ -37,7 +38,7 @@ func (p *planner) scheduler(stays bool) *scheduler {
 	s.costs = p.costs
 	if stays {
 		s.inClusters(p.cluster)
-		s.stays = newResidence(p.g, p.resident, p.staged, p.waves, s.spec.VEUs(), s.cluster)
+		s.stays = newResidence(p.g, p.resident, p.staged, p.near, p.waves, s.spec.VEUs(), s.cluster)
 	}
 	return s
 }

@@ -24,24 +24,29 @@ func (g *stationary) tasks() int { return g.widths[0][g.width].c.Tasks }
 // plans in which nothing stays.
 type residence struct {
 	group  map[int32]*stationary // by rOperator
+	homes  map[int32][]int32     // by rOperator of a chain in a cluster: a vEU for each rTask
 	choice map[int32]*choice
 	handed map[int32]bool // rOperators that hand data over with tags though nothing stays
 	tagged map[int]bool   // by Buffer.ID
 	groups []*stationary
 	free   [][]bool // per wave: vEUs that no group holds; nil where none does
 
+	veus    int
 	cluster int // vEUs in a cluster; 0: there are none
 }
 
 // splitChoices takes those candidates out that are for special use: what is in no group does without
-// resident ones, and staged ones are for data that travel with tags.
-func splitChoices(all [][]choice) (plain, resident, staged [][]choice) {
-	plain, resident, staged = make([][]choice, len(all)), make([][]choice, len(all)), make([][]choice, len(all))
+// resident ones, staged ones are for data that travel with tags, and near ones for data that stay in a cluster.
+func splitChoices(all [][]choice) (plain, resident, staged, near [][]choice) {
+	n := len(all)
+	plain, resident, staged, near = make([][]choice, n), make([][]choice, n), make([][]choice, n), make([][]choice, n)
 	for op, choices := range all {
 		for _, ch := range choices {
 			switch {
 			case ch.c.Resident != nil:
 				resident[op] = append(resident[op], ch)
+			case ch.c.Inst.Kernel.Near:
+				near[op] = append(near[op], ch)
 			case len(ch.c.Exports) > 0:
 				staged[op] = append(staged[op], ch)
 			default:
@@ -50,14 +55,14 @@ func splitChoices(all [][]choice) (plain, resident, staged [][]choice) {
 		}
 		sort.SliceStable(resident[op], func(i, j int) bool { return resident[op][i].c.Tasks > resident[op][j].c.Tasks })
 	}
-	return plain, resident, staged
+	return plain, resident, staged, near
 }
 
 // newResidence finds the groups, takes for each the narrowest slices with which all that overlap in time
 // find room, and gives their rTasks vEUs.
-func newResidence(g *roperator.Graph, resident, staged [][]choice, waves [][]int32, veus, cluster int) *residence {
+func newResidence(g *roperator.Graph, resident, staged, near [][]choice, waves [][]int32, veus, cluster int) *residence {
 	r := &residence{
-		group: map[int32]*stationary{}, choice: map[int32]*choice{}, handed: map[int32]bool{}, tagged: map[int]bool{}, cluster: cluster,
+		group: map[int32]*stationary{}, homes: map[int32][]int32{}, choice: map[int32]*choice{}, handed: map[int32]bool{}, tagged: map[int]bool{}, veus: veus, cluster: cluster,
 	}
 	r.groups = findGroups(resident, waves)
 	r.fitClusters()
@@ -68,6 +73,7 @@ func newResidence(g *roperator.Graph, resident, staged [][]choice, waves [][]int
 			r.group[op], r.choice[op] = s, &s.widths[i][s.width]
 		}
 	}
+	r.nearChains(g, near, waves)
 	r.handOff(g, staged, veus)
 	r.tag(g)
 	return r
@@ -151,14 +157,8 @@ func (r *residence) assign(waves, veus int) {
 			}
 		}
 		for w := s.first; w <= s.last; w++ {
-			if r.free[w] == nil {
-				r.free[w] = make([]bool, veus)
-				for v := range r.free[w] {
-					r.free[w][v] = true
-				}
-			}
 			for _, v := range s.veus {
-				r.free[w][v] = false
+				r.hold(w, int(v))
 			}
 		}
 	}

@@ -36,6 +36,12 @@ fi
 plans() { # NAME: the plans to compile it with
   case $1 in
     chain_*) echo "${PLANS:-auto rprogram waves graph}" ;;
+    group_*) # for devices with clusters
+      case $arch in
+        sm_9* | sm_1*) echo "${STEP_PLANS:-auto rprogram waves clusters-8}" ;;
+        *) echo "${STEP_PLANS:-auto rprogram waves}" ;;
+      esac
+      ;;
     *) echo "${STEP_PLANS:-auto rprogram waves}" ;; # as a graph, every row would be a node
   esac
 }

@@ -58,12 +58,12 @@ inline void store_word(uint64_t* p, uint64_t v) {
 }
 
 // The same place in the shared memory of blocks of the cluster.
-inline void load_own(const uint32_t* p, uint32_t (&v)[4]) {
-  if (reinterpret_cast<uintptr_t>(p) % 16 != 0) emu::running_block->fail("four words in a slot that are not aligned");
-  for (int k = 0; k < 4; ++k) v[k] = __atomic_load_n(p + k, __ATOMIC_RELAXED);
+inline void load_own(const uint32_t* p, uint32_t (&v)[2]) {
+  if (reinterpret_cast<uintptr_t>(p) % 8 != 0) emu::running_block->fail("two words in a slot that are not aligned");
+  for (int k = 0; k < 2; ++k) v[k] = __atomic_load_n(p + k, __ATOMIC_RELAXED);
 }
 inline void store_own(uint32_t* p, uint32_t v) {
-  for (int k = 0; k < 4; ++k) __atomic_store_n(p + k, v, __ATOMIC_RELAXED);
+  for (int k = 0; k < 2; ++k) __atomic_store_n(p + k, v, __ATOMIC_RELAXED);
 }
 inline void store_near(uint32_t* p, uint32_t ranks, uint32_t v) {
   for (uint32_t rank = 0; ranks >> rank != 0; ++rank) {
@@ -73,6 +73,11 @@ inline void store_near(uint32_t* p, uint32_t ranks, uint32_t v) {
     }
     emu::running_block->grid()->publish();
   }
+}
+inline void store_near(uint32_t* p, uint32_t ranks, uint32_t v, uint32_t w) {
+  if (reinterpret_cast<uintptr_t>(p) % 8 != 0) emu::running_block->fail("two words in a slot that are not aligned");
+  store_near(p, ranks, v);
+  store_near(p + 1, ranks, w);
 }
 inline void cluster_barrier() { emu::running_block->cluster_barrier(); }
 

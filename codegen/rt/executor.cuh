@@ -7,6 +7,7 @@
 #include "rt/delays.cuh"
 #include "rt/device.cuh"
 #include "rt/guard.cuh"
+#include "rt/near.cuh"
 #include "rt/ring.cuh"
 #include "rt/tables.cuh"
 #include "rt/words.cuh"
@@ -47,11 +48,9 @@ struct SharedLayout {
   static constexpr size_t kMostBytes = kHasRing && bytes(Program::kShared, 0) < size_t{Program::kSharedBudget}
                                            ? size_t{Program::kSharedBudget}
                                            : bytes(Program::kShared, 0);
-  // How many stages a launch has whose blocks stream so many chunks. Blocks that stream more than any ring
-  // holds take the largest: bytes on their way count for more than room for the next launch's ring.
+  // How many stages a launch has whose blocks stream so many chunks.
   static constexpr int stages(int rtask, int chunks, bool persistent) {
-    const bool largest = persistent || bytes(rtask, chunks) > static_cast<size_t>(Program::kSharedBudget);
-    const size_t budget = static_cast<size_t>(largest ? Program::kSharedBudget : Program::kSideBudget);
+    const size_t budget = static_cast<size_t>(persistent ? Program::kSharedBudget : Program::kSideBudget);
     int n = kHasRing ? chunks : 0;
     while (n > 0 && bytes(rtask, n) > budget) --n;
     return n;
@@ -101,7 +100,7 @@ class VEU {
   // Walks the vEU's steps. Asynchronous copies bring descriptors and then operands; they are asked for two
   // steps before they are due, so that the copies of a whole step may be on their way.
   RT_DEVICE void run() {
-    const StepRange mine = own_steps(l_);
+    const StepRange mine = l_.ranges[detail::block_index()];
     const uint32_t first = mine.first, last = mine.last;
     if (first == last) {
       detail::wait_for_launches_before();
@@ -111,15 +110,12 @@ class VEU {
     first_ = first, last_ = last;
     RT_NO_UNROLL
     for (uint32_t i = first; i < first + 4; ++i) fetch_step(i);
-    if (l_.op_words > 0) fetch_args(first, l_.op_args, l_.op_words);
     cp_async_commit();
     settle();
-    if (l_.op_words == 0) {
-      fetch_operands(first);
-      fetch_operands(first + 1);
-      cp_async_commit();
-      settle();
-    }
+    fetch_operands(first);
+    fetch_operands(first + 1);
+    cp_async_commit();
+    settle();
     if constexpr (Tracer::kTraces) {
       detail::wait_for_launches_before();
       trace_.ready();
@@ -166,6 +162,12 @@ class VEU {
           continue;
         }
       }
+      if constexpr (kHasNear<K>) {
+        if (l_.persistent && c_.ring[i % c_.kSteps].near > 0) {
+          i = run_near<K>(i, stop);
+          continue;
+        }
+      }
       now_ = i;
       // Where the last warp takes no part in rTasks, it fetches while the others are at the step.
       constexpr bool kApart = K::kFreeWarp && !kTraced;
@@ -180,7 +182,7 @@ class VEU {
         K::prepare(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
                    static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
       }
-      bring(i, kApart);
+      import(i, kApart);
       if (in<K>()) {
         K::compute_rtask(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
                          static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
@@ -368,6 +370,101 @@ class VEU {
             static_cast<int>(s.rtask), p);
   }
 
+  template <class K>
+  static constexpr bool kHasNear = HasNear<K> && Program::kSlots > 0;
+
+  // Runs near steps from i on, up to stop at most, and returns the step behind them. The vEU's last warp
+  // fetches; the barrier of each step also says that the descriptors of the next are there, and those of the
+  // one before it free.
+  template <class K>
+  RT_DEVICE uint32_t run_near(uint32_t i, uint32_t stop) {
+    const uint32_t n = c_.ring[i % c_.kSteps].near;
+    stop = stop - i < n ? stop : i + n;
+    detail::wait_for_launches_before();
+    if (fetches()) {
+      feed_near(i, stop, K::kThreads);
+    } else if (tid_ < K::kThreads - 32) {
+      NearPlace<K::kOperands> at;
+      find_near<K>(i, at);
+      RT_NO_UNROLL
+      for (uint32_t k = i; k < stop; ++k) {
+        step_near<K>(k, at);
+        if (k + 1 < stop) find_near<K>(k + 1, at);
+      }
+    }
+    settle<1>();
+    return stop;
+  }
+
+  RT_DEVICE void feed_near(uint32_t i, uint32_t stop, int pace) {
+    RT_NO_UNROLL
+    for (uint32_t k = i; k < stop; ++k) {
+      const Step& s = c_.ring[k % c_.kSteps];
+      trace_.begin(k - first_, s.op, s.rtask);
+      trace_.mark(k - first_, kReady);
+      prefetch(k);
+      cp_async_wait<1>();
+      detail::movers_barrier(pace);
+      trace_.mark(k - first_, kStarted);
+      trace_.mark(k - first_, kComputed);
+    }
+  }
+
+  template <class K>
+  RT_DEVICE void step_near(uint32_t i, NearPlace<K::kOperands>& at) {
+    const uint32_t order = i - first_;
+    delay(Pause::kImport, order);
+    if (at.mine && at.in_slots != 0) {
+      detail::Patience patience(l_.patience_ns);
+      take_near(slots(), at, [&] {
+        const Step& s = c_.ring[i % c_.kSteps];
+        patience.spent(true, l_.report, Report{kNearReport, l_.segment, veu_, order, 0, at.word[0], s.op, s.rtask, 1, 0});
+      });
+    }
+    const typename K::Args& a = *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]);
+    float y[2] = {};
+    RT_UNROLL
+    for (int e = 0; e < 2 && at.mine; ++e) {
+      float x[K::kOperands];
+      RT_UNROLL
+      for (int k = 0; k < K::kOperands; ++k) x[k] = at.x[k][e];
+      y[e] = K::apply(a, x);
+    }
+    detail::movers_barrier(K::kThreads);
+    delay(Pause::kRTask, order);
+    if (at.mine) give_near(at, y);
+  }
+
+  // Its imports are those of the operands, in their order, and their elements follow one another.
+  template <class K>
+  RT_DEVICE void find_near(uint32_t i, NearPlace<K::kOperands>& at) const {
+    const Step& s = c_.ring[i % c_.kSteps];
+    const Move* moves = c_.moves[i % c_.kOperands];
+    const uint32_t e = 2 * static_cast<uint32_t>(tid_);
+    at.mine = static_cast<int>(e) < K::count(*reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]), static_cast<int>(s.rtask));
+    at.in_slots = 0, at.to = nullptr, at.ranks = 0, at.plain = nullptr;
+    RT_UNROLL
+    for (int k = 0; k < K::kOperands; ++k) {
+      at.word[k] = moves[k].slot + e;
+      at.in_slots |= (moves[k].kind == kSlotMove ? 1u : 0u) << k;
+    }
+    RT_UNROLL
+    for (int k = 0; k < K::kOperands; ++k) {
+      if (!at.mine || (at.in_slots >> k & 1) != 0) continue;
+      const float* from = reinterpret_cast<const float*>(plain(moves[k])) + e;
+      at.x[k][0] = from[0], at.x[k][1] = from[1];
+    }
+    RT_NO_UNROLL
+    for (uint32_t k = s.imports; k < uint32_t{s.imports} + s.exports; ++k) {
+      const Move& m = moves[k];
+      if (m.kind == kSlotMove) {
+        at.to = slots() + m.slot + e, at.ranks = m.ranks;
+      } else if (m.kind == kPlainMove) {
+        at.plain = reinterpret_cast<float*>(plain(m)) + e;
+      }
+    }
+  }
+
   // Whether the thread takes part in rTasks of K; where all do, no branch must be left of it.
   template <class K>
   RT_DEVICE bool in() const {
@@ -405,7 +502,7 @@ class VEU {
   // Everything that has to happen before a step's rTask.
   RT_DEVICE void begin(uint32_t i) {
     await(i);
-    bring(i);
+    import(i);
   }
 
   // Waits for the steps that step i waits for: what they wrote is there, and what it polls may not be.
@@ -420,7 +517,7 @@ class VEU {
   }
 
   // Brings the operands that go through the import area; apart: without the warp that fetches.
-  RT_DEVICE void bring(uint32_t i, bool apart = false) {
+  RT_DEVICE void import(uint32_t i, bool apart = false) {
     const Step s = c_.ring[i % c_.kSteps];
     const Place p{i - first_, s.op, s.rtask};
     if constexpr (Program::kMoves > 0) {
@@ -517,39 +614,22 @@ class VEU {
 
   // Polls words in the vEU's own shared memory, where others of its cluster put them, and empties them.
   RT_DEVICE void import_near(const Move& m, uint32_t at, uint32_t stride, Place p) {
-    uint32_t* words = slots() + m.slot;
+    const uint32_t count = m.count, first = m.slot;
+    uint32_t* words = slots() + first;
     uint32_t* to = reinterpret_cast<uint32_t*>(imports()) + m.staged;
-    constexpr uint32_t kFours = 4;
     RT_NO_UNROLL
-    for (; 4 * at < m.count; at += kFours * stride) {
-      uint32_t v[kFours][4] = {};
+    for (at *= 2; at < count; at += 2 * stride) {
+      const bool single = at + 1 == count;
+      uint32_t v[2];
       detail::Patience patience(l_.patience_ns);
       for (;;) {
-        bool all = true;
-        RT_UNROLL
-        for (uint32_t k = 0; k < kFours; ++k) {
-          const uint32_t i = 4 * (at + k * stride);
-          if (i < m.count) detail::load_own(words + i, v[k]);
-        }
-        RT_UNROLL
-        for (uint32_t k = 0; k < kFours; ++k) {
-          const uint32_t i = 4 * (at + k * stride);
-          RT_UNROLL
-          for (uint32_t e = 0; e < 4; ++e) all = all && (i + e >= m.count || v[k][e] != kEmptyWord);
-        }
-        if (all) break;
-        patience.spent(true, l_.report,
-                       Report{kNearReport, l_.segment, veu_, p.order, 0, m.slot + 4 * at, p.op, p.rtask, 1, 0});
+        detail::load_own(words + at, v);
+        if (v[0] != kEmptyWord && (single || v[1] != kEmptyWord)) break;
+        patience.spent(true, l_.report, Report{kNearReport, l_.segment, veu_, p.order, 0, first + at, p.op, p.rtask, 1, 0});
       }
-      RT_UNROLL
-      for (uint32_t k = 0; k < kFours; ++k) {
-        const uint32_t i = 4 * (at + k * stride);
-        if (i < m.count) detail::store_own(words + i, kEmptyWord);
-        RT_UNROLL
-        for (uint32_t e = 0; e < 4; ++e) {
-          if (i + e < m.count) to[i + e] = v[k][e];
-        }
-      }
+      detail::store_own(words + at, kEmptyWord);
+      to[at] = v[0];
+      if (!single) to[at + 1] = v[1];
     }
   }
 
@@ -591,19 +671,14 @@ class VEU {
     }
   }
 
-  RT_DEVICE void fetch_args(uint32_t i, uint32_t at, uint32_t words) {
-    if (!fetches()) return;
-    RT_NO_UNROLL
-    for (uint32_t w = static_cast<uint32_t>(tid_) % 32; w < words; w += 32) {
-      cp_async16(c_.args[i % c_.kOperands] + 16 * w, l_.args + at + 16 * w);
-    }
-  }
-
   RT_DEVICE void fetch_operands(uint32_t i) {
     if (i >= last_ || !fetches()) return;
     const int lane = tid_ % 32;
     const Step s = c_.ring[i % c_.kSteps];
-    fetch_args(i, s.args, s.args_words);
+    RT_NO_UNROLL
+    for (int w = lane; w < s.args_words; w += 32) {
+      cp_async16(c_.args[i % c_.kOperands] + 16 * w, l_.args + s.args + 16 * w);
+    }
     if constexpr (Program::kMoves > 0) {
       RT_NO_UNROLL
       for (int w = lane; w < 2 * (s.imports + s.exports); w += 32) {
@@ -661,7 +736,7 @@ RT_DEVICE void open_slots() {
   uint32_t* slots = reinterpret_cast<uint32_t*>(detail::shared_base() + SharedLayout<Program>::kSlots);
   const int threads = detail::block_threads();
   RT_NO_UNROLL
-  for (int i = 4 * detail::thread_index(); i < Program::kSlots; i += 4 * threads) detail::store_own(slots + i, kEmptyWord);
+  for (int i = 2 * detail::thread_index(); i < Program::kSlots; i += 2 * threads) detail::store_own(slots + i, kEmptyWord);
   detail::cluster_barrier();
 }
 
@@ -676,9 +751,7 @@ RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
     // than they would, and says nothing.
     const uint32_t block = static_cast<uint32_t>(detail::block_index());
     Watch watch{Report{}, l.report, 2 * l.patience_ns, ChunkPen(l), l.delays, l.first_veu + block};
-    const char* weights = l.bases[kWeightsSpace];
-    if (l.weights.words > 0) return load_block(ring, l.weights, own_steps(l).first, weights, watch);
-    return load_weights(ring, l.steps, own_steps(l), weights, watch);
+    return load_weights(ring, l.steps, l.ranges[detail::block_index()], l.bases[kWeightsSpace], watch);
   }
   VEU<Program> veu(l);
   Program::run(veu, l.persistent != 0);

@@ -41,14 +41,20 @@ func TestBenchModels(t *testing.T) {
 			t.Fatalf("%s: %v %s", name, err, out)
 		}
 		plan := "rprogram"
-		if strings.HasPrefix(name, "dense") {
+		switch {
+		case strings.HasPrefix(name, "dense"):
 			plan = "waves"
+		case strings.HasPrefix(name, "group"):
+			plan = "clusters-8"
 		}
 		o := CompileOptions{Out: filepath.Join(dir, name), Emit: EmitSources, Plan: plan, Offline: true}
 		o.Path, o.Target = filepath.Join(dir, name+".onnx"), "sm_90"
 		r, err := Compile(&UI{}, o)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if plan == "clusters-8" && r.Summary.Waits > 0 {
+			t.Errorf("%s, %s: %d waits, want all rows to stay in a cluster", name, plan, r.Summary.Waits)
 		}
 		if r.Summary.RTasks != m.Steps*m.Rows || r.Summary.Instances != 1 {
 			t.Errorf("%s, %s: %d rTasks of %d instances, want %d of 1", name, plan, r.Summary.RTasks, r.Summary.Instances, m.Steps*m.Rows)

@@ -135,7 +135,7 @@ func PlaceSlots(p *Program, most int) {
 				owner[w] = -1
 			}
 		}
-		if s.At = firstFree(owner, int(s.Hi-s.Lo), known.since(s)); s.At < 0 {
+		if s.At = firstFree(owner, int(s.Hi-s.Lo), s.alike(known)); s.At < 0 {
 			continue
 		}
 		for w := s.At; w < s.At+int32(s.Hi-s.Lo); w++ {
@@ -161,6 +161,18 @@ func (s *seen) since(x *slotted) int32 {
 	least := int32(math.MaxInt32)
 	for _, w := range x.writers {
 		least = min(least, s.of(w, x.VEU))
+	}
+	return least
+}
+
+// alike is since as a vEU knows it that is not the slot's: what several vEUs import then has the same place
+// in all of them, and one move takes it there.
+func (x *slotted) alike(s *seen) int32 {
+	least := s.since(x)
+	for _, w := range x.writers {
+		if w.VEU == x.VEU {
+			least = min(least, w.Order)
+		}
 	}
 	return least
 }

@@ -1,0 +1,143 @@
+package difftest
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/codegen/cudaemu"
+	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/schedule"
+	"github.com/rammerc/rammerc/schedule/vdevice"
+)
+
+// exchangeCase has rows that each step makes anew from all rows and an operand of its own. Some elements
+// become the NaN that stands for an empty word.
+func exchangeCase(t *testing.T, rows, values, steps int) *Case {
+	t.Helper()
+	var b strings.Builder
+	at := func(s, r int) string { return fmt.Sprintf("%%v%d_%d", s, r) }
+	list := func(name func(k int) string, n int) string {
+		var all []string
+		for k := range n {
+			all = append(all, name(k))
+		}
+		return strings.Join(all, ", ")
+	}
+	u := func(k int) string { return fmt.Sprintf("%%u%d", k) }
+	row := fmt.Sprintf(": float32[1,%d]", values)
+	typed := func(name func(int) string) func(int) string { return func(k int) string { return name(k) + row } }
+	fmt.Fprintf(&b, "graph \"exchange\" (%%x: float32[%d,%d], %%u: float32[%d,%[2]d]) {\n", rows, values, rows*steps)
+	fmt.Fprintf(&b, "  %s = Split(%%x) {axis = 0, num_outputs = %d} name \"split_x\"\n", list(typed(func(k int) string { return at(0, k) }), rows), rows)
+	fmt.Fprintf(&b, "  %s = Split(%%u) {axis = 0, num_outputs = %d} name \"split_u\"\n", list(typed(u), rows*steps), rows*steps)
+	for s := range steps {
+		for r := range rows {
+			fmt.Fprintf(&b, "  %s = Mean(%s, %s) {} name \"n%d_%d\"\n", at(s+1, r)+row, list(func(k int) string { return at(s, k) }, rows), u(s*rows+r), s, r)
+		}
+	}
+	fmt.Fprintf(&b, "  %%y: float32[%d,%d] = Concat(%s) {axis = 0} name \"join\"\n  return %%y\n}\n", rows, values,
+		list(func(k int) string { return at(steps, k) }, rows))
+	g, err := ir.ParseText("exchange.rir", []byte(b.String()))
+	if err == nil {
+		err = ir.InferShapes(g).Err()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(uint64(values), 1))
+	tensor := func(n int) *ir.Tensor {
+		x := make([]float32, n*values)
+		for i := range x {
+			x[i] = random.Float32()
+		}
+		x[values/2] = math.Float32frombits(math.MaxUint32)
+		return ir.FromSlice(ir.Float32, x, int64(n), int64(values))
+	}
+	return &Case{Name: "exchange", Graph: g, Inputs: map[string]*ir.Tensor{"x": tensor(rows), "u": tensor(rows * steps)}}
+}
+
+// In a cluster rows are taken from shared memory by the threads that compute with them.
+func TestNearSteps(t *testing.T) {
+	t.Parallel()
+	cxx, err := toolchain.FindCxx("")
+	if err != nil {
+		t.Skip(err)
+	}
+	spec, err := vdevice.FindDevice("emu4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []struct {
+		values   int
+		old, new string
+		right    bool
+	}{
+		{200, "", "", true},
+		// That it was near steps shows when something is wrong with them.
+		{64, "near_bits(bits[0]), near_bits(bits[1])", "near_bits(bits[1]), near_bits(bits[0])", false},
+		{64, "at.x[k][0] = from[0]", "at.x[k][0] = from[1]", false},
+	} {
+		c := exchangeCase(t, 4, f.values, 6)
+		g, err := c.lower(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := schedule.Schedule(g, spec, model.New(spec, g), schedule.Options{Plan: "clusters-4"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := vdevice.Verify(plan); err != nil {
+			t.Fatal(err)
+		}
+		if got := plan.Stats().Slots; got != 4*4*5 {
+			t.Errorf("%+v: %d slots, want one for every row of five steps in each of four vEUs", f, got)
+		}
+		dir := t.TempDir()
+		if err := codegen.Emit(plan, codegen.Options{Name: "near", Version: "test", Model: "near", Emulator: cudaemu.Files}, codegen.Dir(dir)); err != nil {
+			t.Fatal(err)
+		}
+		replace(t, filepath.Join(dir, "near.cu"), f.old, f.new)
+		if _, err := cxx.BuildLibrary(t.Context(), dir, "near", "-O1", "-w"); err != nil {
+			t.Fatal(err)
+		}
+		for _, opt := range []runner.Options{{Seed: 1}, {Seed: 2}, {Seed: 3, Mode: runner.Waves}} {
+			lib, err := runner.Open(t.Context(), filepath.Join(dir, "libnear.so"), opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := runTwice(lib, c)
+			if closed := lib.Close(); err == nil {
+				err = closed
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := Judge(c, Result{Outputs: out}); (v.Failure == nil) != (f.right || opt.Mode == runner.Waves) {
+				t.Errorf("%+v, %+v: %v", f, opt, v.Failure)
+			}
+		}
+	}
+}
+
+func replace(t *testing.T, path, old, with string) {
+	t.Helper()
+	if old == "" {
+		return
+	}
+	text, err := os.ReadFile(path)
+	if err != nil || !bytes.Contains(text, []byte(old)) {
+		t.Fatalf("%s does not contain %q, %v", path, old, err)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte(old), []byte(with)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,130 @@
+package schedule
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// nearWords is the most elements that an rTask of a chain in a cluster may take: slots have room for those of
+// two steps.
+const nearWords = mostSlotWords / 2
+
+// nearChain is rOperators that hand data to each other and of which no wave has more rTasks than a cluster has
+// vEUs.
+type nearChain struct {
+	ops         []int32 // by wave
+	first, last int     // waves
+	wide        int     // the most rTasks of a wave
+}
+
+// nearChains gives chains that fit a cluster one for their waves: inside it they may hand over more than
+// through global memory. Those for which none is free do without.
+func (r *residence) nearChains(g *roperator.Graph, near [][]choice, waves [][]int32) {
+	if r.cluster == 0 {
+		return
+	}
+	picked := make([]*choice, len(g.Ops))
+	for id := range g.Ops {
+		if r.choice[int32(id)] == nil {
+			picked[id] = nearChoice(near[id], r.cluster)
+		}
+	}
+	for _, c := range findChains(g, picked, waves) {
+		if c.wide <= r.cluster {
+			r.house(c, picked, waves)
+		}
+	}
+}
+
+// nearChoice is the candidate for clusters, nil where it has more rTasks than a cluster has vEUs, or takes too
+// much.
+func nearChoice(near []choice, cluster int) *choice { return handOffChoice(near, cluster, nearWords) }
+
+// findChains joins rOperators that hand data to each other, in the order of their first waves.
+func findChains(g *roperator.Graph, picked []*choice, waves [][]int32) []*nearChain {
+	head := make([]int32, len(g.Ops)) // of the set that an rOperator is in
+	for id := range head {
+		head[id] = int32(id)
+	}
+	find := func(id int32) int32 {
+		for head[id] != id {
+			head[id] = head[head[id]]
+			id = head[id]
+		}
+		return id
+	}
+	handOffs(g, picked, func(from, to int32) { head[find(to)] = find(from) })
+	byHead := map[int32]*nearChain{}
+	var out []*nearChain
+	for w, wave := range waves {
+		wide := map[*nearChain]int{}
+		for _, op := range wave {
+			if picked[op] == nil {
+				continue
+			}
+			c := byHead[find(op)]
+			if c == nil {
+				c = &nearChain{first: w}
+				byHead[find(op)] = c
+				out = append(out, c)
+			}
+			c.ops, c.last = append(c.ops, op), w
+			wide[c] += picked[op].c.Tasks
+			c.wide = max(c.wide, wide[c])
+		}
+	}
+	return slices.DeleteFunc(out, func(c *nearChain) bool { return len(c.ops) < 2 })
+}
+
+// house gives the chain the first cluster whose vEUs nobody holds in any of its waves.
+func (r *residence) house(c *nearChain, picked []*choice, waves [][]int32) {
+	first := r.freeCluster(c)
+	if first < 0 {
+		return
+	}
+	next := map[int]int32{} // per wave: the next vEU
+	wave := c.first
+	for _, op := range c.ops {
+		for !slices.Contains(waves[wave], op) {
+			wave++
+		}
+		for range picked[op].c.Tasks {
+			r.homes[op] = append(r.homes[op], int32(first)+next[wave])
+			next[wave]++
+		}
+		r.choice[op], r.handed[op] = picked[op], true
+	}
+	for w := c.first; w <= c.last; w++ {
+		for v := first; v < first+c.wide; v++ {
+			r.hold(w, v)
+		}
+	}
+}
+
+// freeCluster is the first vEU of a cluster that is free in the chain's waves, -1 if there is none.
+func (r *residence) freeCluster(c *nearChain) int {
+	for first := 0; first+r.cluster <= r.veus; first += r.cluster {
+		free := true
+		for w := c.first; w <= c.last; w++ {
+			for v := first; v < first+r.cluster; v++ {
+				free = free && (r.free[w] == nil || r.free[w][v])
+			}
+		}
+		if free {
+			return first
+		}
+	}
+	return -1
+}
+
+// hold keeps others from a vEU in a wave.
+func (r *residence) hold(wave, veu int) {
+	if r.free[wave] == nil {
+		r.free[wave] = make([]bool, r.veus)
+		for v := range r.free[wave] {
+			r.free[wave][v] = true
+		}
+	}
+	r.free[wave][veu] = false
+}
