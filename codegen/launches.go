@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/rammerc/rammerc/schedule/vdevice"
 )
@@ -17,13 +18,22 @@ type launch struct {
 	stream  int
 	after   []int32 // launches of the segment, on other streams
 	awaited bool    // by a launch on another stream
+
+	// Where every block runs one step, all of rOperator op; otherwise op is -1 and the rest says nothing.
+	op            int
+	first, stride uint32 // block b's step is first + b·stride, unless stride is 0
+	weights       blockStream
 }
+
+// blockStream is what the blocks of such a launch stream, as rt::BlockStream tells it.
+type blockStream struct{ at, stride, words, chunkWords, last, lastWords uint32 }
 
 // dispatch is a launch with the steps of its blocks.
 type dispatch struct {
 	launch
 	ranges  []byte    // StepRange of each block
 	streams [][]piece // for each block that streams weights: those of its rTasks
+	tasks   []vdevice.Task
 }
 
 // dispatches lists the launches of a plan's segment: of an rProgram the persistent one, then one a wave,
@@ -108,6 +118,7 @@ func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 	d.ranges = le.AppendUint32(le.AppendUint32(d.ranges, uint32(first)), uint32(first+len(steps)))
 	var streamed []piece
 	for _, s := range steps {
+		d.tasks = append(d.tasks, s.Task)
 		c := p.Candidate(s.Task.Op)
 		in := c.Inst
 		if n := c.StreamBytes(int(s.Task.Index)); n > 0 {
@@ -119,6 +130,62 @@ func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 	if streamed != nil {
 		d.streams = append(d.streams, streamed)
 	}
+}
+
+// only is the rOperator that the launch is of, if every block runs one step of it and it has no operands to
+// be brought.
+func (d *dispatch) only(p *vdevice.Program) (op int32, ok bool) {
+	if len(d.tasks) != d.grid || slices.ContainsFunc(d.tasks, func(t vdevice.Task) bool { return t.Op != d.tasks[0].Op }) {
+		return 0, false
+	}
+	for b := range d.grid {
+		if first, last := d.steps(b); last != first+1 {
+			return 0, false
+		}
+	}
+	c := p.Candidate(d.tasks[0].Op)
+	return d.tasks[0].Op, len(c.Imports)+len(c.Exports) == 0 && c.Resident == nil
+}
+
+// steps is the range of steps of a block.
+func (d *dispatch) steps(b int) (first, last uint32) {
+	return binary.LittleEndian.Uint32(d.ranges[8*b:]), binary.LittleEndian.Uint32(d.ranges[8*b+4:])
+}
+
+// strideOf finds the distance in the step table from a block's step to the next one's; 0: there are several.
+func (d *dispatch) strideOf() (first, stride uint32) {
+	first, _ = d.steps(0)
+	stride = 1
+	if d.grid > 1 {
+		second, _ := d.steps(1)
+		stride = second - first
+	}
+	for b := range d.grid {
+		if at, _ := d.steps(b); at != first+uint32(b)*stride {
+			return 0, 0
+		}
+	}
+	return first, stride
+}
+
+// blockStreamOf finds the rule by which the blocks of a launch stream, one weight block each. There is none
+// where their places are not at equal distances, or others than the last differ in length.
+func blockStreamOf(blocks []weightBlock) blockStream {
+	first, last := blocks[0], blocks[len(blocks)-1]
+	s := blockStream{at: first.at, words: first.words, chunkWords: first.chunkWords, last: uint32(len(blocks) - 1), lastWords: last.words}
+	if len(blocks) > 1 {
+		s.stride = blocks[1].at - first.at // modulo 2³², as the device computes
+	}
+	for b, x := range blocks {
+		words := s.words
+		if uint32(b) == s.last {
+			words = s.lastWords
+		}
+		if x.at != s.at+uint32(b)*s.stride || x.words != words || x.words == 0 || x.chunkWords != s.chunkWords {
+			return blockStream{}
+		}
+	}
+	return s
 }
 
 // piece is a weight block that an rTask streams, a number of steps.

@@ -47,3 +47,82 @@ func TestWaveLaunches(t *testing.T) {
 		}
 	}
 }
+
+// A launch whose blocks run one step each of one rOperator says so, and at which distances they stand.
+func TestRegularLaunches(t *testing.T) {
+	s := newStencilPlan(t, 4, 3, 64)
+	p := s.plan.Segments[0].Program
+	for i, d := range dispatches(s.plan, 0, usedVEUs(p))[1:] {
+		op, ok := d.only(p)
+		if first, stride := d.strideOf(); !ok || int(op) != i || int(first) != i || stride != 3 {
+			t.Errorf("wave %d: rOperator %d, steps from %d in strides of %d, %v", i, op, first, stride, ok)
+		}
+	}
+	p.Steps[3] = p.Steps[3][1:] // its other steps stand one earlier
+	d := dispatches(s.plan, 0, usedVEUs(p))[2]
+	if op, ok := d.only(p); !ok || op != 1 {
+		t.Errorf("where distances differ: rOperator %d, %v", op, ok)
+	}
+	if first, stride := d.strideOf(); stride != 0 {
+		t.Errorf("steps from %d in strides of %d, want none", first, stride)
+	}
+	p.Steps[0][1].Wave = 0 // two steps on one vEU, and one vEU without
+	for i, d := range dispatches(s.plan, 0, usedVEUs(p))[1:3] {
+		if _, ok := d.only(p); ok {
+			t.Errorf("wave %d is not of one step a block", i)
+		}
+	}
+	s = newStencilPlan(t, 4, 1, 64)
+	p = s.plan.Segments[0].Program
+	p.Steps[2], p.Steps[3] = nil, append(p.Steps[3], p.Steps[2]...)
+	if _, ok := dispatches(s.plan, 0, usedVEUs(p))[1].only(p); ok {
+		t.Error("blocks without and with several steps count as one step each")
+	}
+}
+
+// What all blocks of a launch stream is said by a rule where there is one, and block by block it says the same.
+func TestBlockStream(t *testing.T) {
+	even := func(blocks int, at, stride, words, last uint32) []weightBlock {
+		out := make([]weightBlock, blocks)
+		for b := range out {
+			out[b] = weightBlock{at: at + uint32(b)*stride, words: words, chunkWords: 64, chunks: (words + 63) / 64}
+		}
+		out[blocks-1].words = last
+		return out
+	}
+	moved, short, none, coarse := even(4, 0, 512, 512, 512), even(4, 0, 512, 512, 512), even(4, 0, 512, 512, 512), even(4, 0, 512, 512, 512)
+	moved[2].at++
+	short[1].words--
+	none[3].words = 0
+	coarse[2].chunkWords = 32
+	for _, c := range []struct {
+		name   string
+		blocks []weightBlock
+		rule   bool
+	}{
+		{"one", even(1, 7, 0, 512, 512), true},
+		{"equal", even(4, 7, 512, 512, 512), true},
+		{"the same weights", even(3, 7, 0, 512, 512), true},
+		{"backwards", even(3, 4096, ^uint32(511), 512, 512), true},
+		{"a shorter last", even(4, 7, 512, 512, 100), true},
+		{"moved", moved, false},
+		{"a shorter one", short, false},
+		{"nothing", none, false},
+		{"other chunks", coarse, false},
+		{"no streams", make([]weightBlock, 3), false},
+	} {
+		s := blockStreamOf(c.blocks)
+		if (s.words > 0) != c.rule {
+			t.Errorf("%s: the rule is %+v", c.name, s)
+		}
+		for b, want := range c.blocks {
+			got := weightBlock{at: s.at + uint32(b)*s.stride, words: s.words, chunkWords: s.chunkWords, chunks: want.chunks}
+			if uint32(b) == s.last {
+				got.words = s.lastWords
+			}
+			if c.rule && got != want {
+				t.Errorf("%s: block %d streams %+v, want %+v", c.name, b, got, want)
+			}
+		}
+	}
+}

@@ -208,4 +208,43 @@ func TestRingCompilesForGPUs(t *testing.T) {
 			t.Errorf("%s: %+v", k.Name, k)
 		}
 	}
+	for _, r := range b.Runs {
+		if strings.Contains(r.Output, "warning") {
+			t.Errorf("nvcc warns:\n%s", r.Output)
+		}
+	}
+}
+
+// A launch takes as many stages as it has chunks, of half a multiprocessor's shared memory; blocks that
+// stream more than the whole holds take that.
+func TestStages(t *testing.T) {
+	t.Parallel()
+	s := streamedPlan(t, 2, 4, 512)
+	s.plan.Segments[0].Kind = vdevice.Waves
+	s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU = 101<<10, 100<<10
+	s.plan.Spec.Cost.PDL, s.plan.Spec.Cost.Node = 1, 2 // launches overlap
+	dir := emitStencil(t, s, Options{})
+	side, all := programConstant(t, dir, "kSideBudget"), programConstant(t, dir, "kSharedBudget")
+	if side >= all {
+		t.Fatalf("launches that overlap have %d bytes, others %d", side, all)
+	}
+	source := filepath.Join(dir, "stencil.cu")
+	text, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checks := `
+namespace {
+using Layout = rt::SharedLayout<Program>;
+constexpr int kAll = Layout::stages(0, 1000, true), kSide = Layout::stages(0, kAll, false);
+static_assert(Layout::stages(0, 1, false) == 1 && Layout::stages(0, 0, false) == 0);
+static_assert(2 <= kSide && kSide < kAll && Layout::bytes(0, kAll) <= Program::kSharedBudget);
+static_assert(Layout::bytes(0, kSide) <= Program::kSideBudget && Layout::bytes(0, kSide + 1) > Program::kSideBudget);
+static_assert(Layout::stages(0, kAll + 1, false) == kAll && Layout::stages(0, kSide + 1, false) == kSide);
+}
+`
+	if err := os.WriteFile(source, append(text, checks...), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	buildEmulated(t, dir, "stencil")
 }

@@ -300,12 +300,13 @@ var rtKinds = map[vdevice.SegmentKind]string{
 // launchRows writes the launches of all segments, one behind the other.
 func (s *source) launchRows() {
 	var waits []string
-	s.printf("// grid, threads, shared, chunks, overlap, first_veu, ranges, stream, wait_begin, wait_count, awaited\n")
+	s.printf("// grid, threads, shared, chunks, overlap, first_veu, ranges, stream, wait_begin, wait_count, awaited,\n// op, first_step, step_stride, weights\n")
 	s.printf("const rt::LaunchRow launch_rows[] = {\n")
 	for _, t := range s.segments {
 		for _, x := range t.launches {
-			s.printf("    {%d, %d, %d, %d, %t, %d, %d, %d, %d, %d, %t},\n", x.grid, x.threads, x.shared, x.chunks, x.overlap, x.firstVEU, x.ranges,
-				x.stream, len(waits), len(x.after), x.awaited)
+			s.printf("    {%d, %d, %d, %d, %t, %d, %d, %d, %d, %d, %t, %d, %d, %d,\n     {%d, %d, %d, %d, %d, %d}},\n", x.grid, x.threads, x.shared, x.chunks, x.overlap, x.firstVEU, x.ranges,
+				x.stream, len(waits), len(x.after), x.awaited, x.op, x.first, x.stride,
+				x.weights.at, x.weights.stride, x.weights.words, x.weights.chunkWords, x.weights.last, x.weights.lastWords)
 			for _, w := range x.after {
 				waits = append(waits, fmt.Sprint(w))
 			}

@@ -82,7 +82,17 @@ func (l *layout) addSegment(segment int) error {
 		return at
 	}
 	t.steps, t.waits, t.moves = put(steps), put(waits), put(moves)
-	for _, d := range dispatches(l.plan, segment, rows) {
+	for i, d := range dispatches(l.plan, segment, rows) {
+		d.op = -1
+		if op, ok := d.only(p); ok && (i > 0 || seg.Kind != vdevice.RProgram) {
+			d.op = l.opIndex[op]
+			d.first, d.stride = d.strideOf()
+			blocks := make([]weightBlock, d.grid)
+			for b, task := range d.tasks {
+				blocks[b] = l.stream(d.op, task.Index)
+			}
+			d.weights = blockStreamOf(blocks)
+		}
 		x := d.launch
 		x.ranges, x.chunks = put(d.ranges), d.mostChunks(l.rings)
 		t.launches = append(t.launches, x)

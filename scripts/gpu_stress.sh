@@ -75,13 +75,40 @@ contexts() { # PLAN
   result "{\"step\": \"contexts\", \"plan\": \"$1\", \"exit\": $status, \"says\": \"$(echo "$text" | tr '\n"' ';.')\", \"ok\": $([ $status = 0 ] && echo true || echo false)}"
 }
 
+# Libraries keep line information, so that a report says which two lines of source it is about. A ring of
+# weights has two mbarriers a stage, made in a loop; the tools must be told how many to expect.
+sanitizer="compute-sanitizer --print-limit 200 --num-cuda-barriers ${BARRIERS:-256}"
+lines=$([ "$arch" = emu ] || echo --code)
+
 sanitize() { # NAME TOOL
-  local dir=$out/lib/$1.rprogram.release log=$out/log/$1.$2 status
-  [ -d "$dir" ] || build "$1" rprogram release || { result "{\"step\": \"sanitize\", \"model\": \"$1\", \"tool\": \"$2\", \"ok\": false}"; return; }
+  local dir=$out/lib/$1.rprogram.lines log=$out/log/$1.$2 status
+  [ -d "$dir" ] || build "$1" rprogram lines $lines || { result "{\"step\": \"sanitize\", \"model\": \"$1\", \"tool\": \"$2\", \"ok\": false}"; return; }
   timeout 500 "$RAMMERC" run "$dir" --random 1 -q \
-    --run-under "compute-sanitizer --tool $2 --error-exitcode 9 --log-file $log" >"$log.run" 2>&1
+    --run-under "$sanitizer --tool $2 --error-exitcode 9 --log-file $log" >"$log.run" 2>&1
   status=$?
-  result "{\"step\": \"sanitize\", \"model\": \"$1\", \"tool\": \"$2\", \"exit\": $status, \"says\": \"$(grep -h 'SUMMARY' "$log" 2>/dev/null | tail -n 1 | tr -d '"=')\", \"ok\": $([ $status = 0 ] && echo true || echo false)}"
+  # The pairs of lines, and then the bytes and threads of each.
+  if [ "$2" = racecheck ] && [ $status != 0 ]; then
+    timeout 60 "$RAMMERC" run "$dir" --random 1 -q \
+      --run-under "$sanitizer --tool racecheck --racecheck-report hazard --launch-count 1 --log-file $log.hazards" >"$log.hazards.run" 2>&1
+  fi
+  result "$(python3 - "$log" "$1" "$2" "$status" <<'END'
+import json, os, sys
+log, model, tool, status = sys.argv[1:]
+
+def lines(file, most):
+    text = open(file, errors="replace").read().splitlines() if os.path.exists(file) else []
+    text = [line.lstrip("= ") for line in text if line.strip("= ")]
+    return text if len(text) <= most else text[:most] + [f"… and {len(text) - most} lines more"]
+
+said = lines(log, 300)
+row = {"step": "sanitize", "model": model, "tool": tool, "exit": int(status),
+       "says": next((line for line in reversed(said) if "SUMMARY" in line), ""), "ok": status == "0"}
+if status != "0" or any("Warning" in line for line in said):
+    row["log"] = said
+    row["hazards"] = lines(log + ".hazards", 60)
+print(json.dumps(row))
+END
+)"
 }
 
 for step in $steps; do
@@ -111,6 +138,7 @@ summary = {
     "schema": "rammerc/stress/v1",
     "gpu": shell("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"),
     "driver": shell("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
+    "sanitizer": " ".join(shell("compute-sanitizer", "--version").splitlines()[-1:]),
     "commit": os.environ.get("COMMIT") or shell("git", "-C", root, "rev-parse", "HEAD"),
     "ok": bool(rows) and all(r["ok"] for r in rows),
     "results": rows,

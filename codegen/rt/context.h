@@ -368,6 +368,9 @@ class Context {
     args.first_veu = static_cast<uint32_t>(row.first_veu);
     args.shared = static_cast<uint32_t>(row.shared);
     args.stages = static_cast<uint32_t>(SharedLayout<Program>::stages(row.shared, row.chunks, args.persistent != 0));
+    args.op_args = 0, args.op_words = 0;
+    if (row.op >= 0) args.op_args = weights_->args_of(row.op), args.op_words = (model_.ops[row.op].args_bytes + 15) / 16;
+    args.first_step = row.first_step, args.step_stride = row.step_stride, args.weights = row.weights;
     trace_->place(args.segment, seg.first_launch + i, args);
     const LaunchKind apart = row.overlap ? LaunchKind::kOverlapping : LaunchKind::kDependent;
     const LaunchKind whole = residency_.cooperative ? LaunchKind::kCooperative : LaunchKind::kGuarded;

@@ -48,9 +48,11 @@ struct SharedLayout {
   static constexpr size_t kMostBytes = kHasRing && bytes(Program::kShared, 0) < size_t{Program::kSharedBudget}
                                            ? size_t{Program::kSharedBudget}
                                            : bytes(Program::kShared, 0);
-  // How many stages a launch has whose blocks stream so many chunks.
+  // How many stages a launch has whose blocks stream so many chunks. Blocks that stream more than any ring
+  // holds take the largest: bytes on their way count for more than room for the next launch's ring.
   static constexpr int stages(int rtask, int chunks, bool persistent) {
-    const size_t budget = static_cast<size_t>(persistent ? Program::kSharedBudget : Program::kSideBudget);
+    const bool largest = persistent || bytes(rtask, chunks) > static_cast<size_t>(Program::kSharedBudget);
+    const size_t budget = static_cast<size_t>(largest ? Program::kSharedBudget : Program::kSideBudget);
     int n = kHasRing ? chunks : 0;
     while (n > 0 && bytes(rtask, n) > budget) --n;
     return n;
@@ -100,7 +102,7 @@ class VEU {
   // Walks the vEU's steps. Asynchronous copies bring descriptors and then operands; they are asked for two
   // steps before they are due, so that the copies of a whole step may be on their way.
   RT_DEVICE void run() {
-    const StepRange mine = l_.ranges[detail::block_index()];
+    const StepRange mine = own_steps(l_);
     const uint32_t first = mine.first, last = mine.last;
     if (first == last) {
       detail::wait_for_launches_before();
@@ -110,12 +112,15 @@ class VEU {
     first_ = first, last_ = last;
     RT_NO_UNROLL
     for (uint32_t i = first; i < first + 4; ++i) fetch_step(i);
+    if (l_.op_words > 0) fetch_args(first, l_.op_args, l_.op_words);
     cp_async_commit();
     settle();
-    fetch_operands(first);
-    fetch_operands(first + 1);
-    cp_async_commit();
-    settle();
+    if (l_.op_words == 0) {
+      fetch_operands(first);
+      fetch_operands(first + 1);
+      cp_async_commit();
+      settle();
+    }
     if constexpr (Tracer::kTraces) {
       detail::wait_for_launches_before();
       trace_.ready();
@@ -182,7 +187,7 @@ class VEU {
         K::prepare(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
                    static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
       }
-      import(i, kApart);
+      bring(i, kApart);
       if (in<K>()) {
         K::compute_rtask(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
                          static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
@@ -502,7 +507,7 @@ class VEU {
   // Everything that has to happen before a step's rTask.
   RT_DEVICE void begin(uint32_t i) {
     await(i);
-    import(i);
+    bring(i);
   }
 
   // Waits for the steps that step i waits for: what they wrote is there, and what it polls may not be.
@@ -517,7 +522,7 @@ class VEU {
   }
 
   // Brings the operands that go through the import area; apart: without the warp that fetches.
-  RT_DEVICE void import(uint32_t i, bool apart = false) {
+  RT_DEVICE void bring(uint32_t i, bool apart = false) {
     const Step s = c_.ring[i % c_.kSteps];
     const Place p{i - first_, s.op, s.rtask};
     if constexpr (Program::kMoves > 0) {
@@ -671,14 +676,19 @@ class VEU {
     }
   }
 
+  RT_DEVICE void fetch_args(uint32_t i, uint32_t at, uint32_t words) {
+    if (!fetches()) return;
+    RT_NO_UNROLL
+    for (uint32_t w = static_cast<uint32_t>(tid_) % 32; w < words; w += 32) {
+      cp_async16(c_.args[i % c_.kOperands] + 16 * w, l_.args + at + 16 * w);
+    }
+  }
+
   RT_DEVICE void fetch_operands(uint32_t i) {
     if (i >= last_ || !fetches()) return;
     const int lane = tid_ % 32;
     const Step s = c_.ring[i % c_.kSteps];
-    RT_NO_UNROLL
-    for (int w = lane; w < s.args_words; w += 32) {
-      cp_async16(c_.args[i % c_.kOperands] + 16 * w, l_.args + s.args + 16 * w);
-    }
+    fetch_args(i, s.args, s.args_words);
     if constexpr (Program::kMoves > 0) {
       RT_NO_UNROLL
       for (int w = lane; w < 2 * (s.imports + s.exports); w += 32) {
@@ -751,7 +761,9 @@ RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
     // than they would, and says nothing.
     const uint32_t block = static_cast<uint32_t>(detail::block_index());
     Watch watch{Report{}, l.report, 2 * l.patience_ns, ChunkPen(l), l.delays, l.first_veu + block};
-    return load_weights(ring, l.steps, l.ranges[detail::block_index()], l.bases[kWeightsSpace], watch);
+    const char* weights = l.bases[kWeightsSpace];
+    if (l.weights.words > 0) return load_block(ring, l.weights, own_steps(l).first, weights, watch);
+    return load_weights(ring, l.steps, own_steps(l), weights, watch);
   }
   VEU<Program> veu(l);
   Program::run(veu, l.persistent != 0);

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "rt/tables.cuh"
+
 namespace rt {
 
 // The values of NAME_status in the generated header.
@@ -50,6 +52,11 @@ struct LaunchRow {
   int stream;       // of the segment; 0 is the one that the inference is put on
   int wait_begin, wait_count;  // of the model's launch_waits: earlier launches of the segment on other streams
   bool awaited;                // by such a launch
+  // Where every block runs one step, all of rOperator op; otherwise op is -1 and the rest says nothing. Block
+  // b's step is first_step + b·step_stride, unless the stride is 0.
+  int op;
+  uint32_t first_step, step_stride;
+  BlockStream weights;
 };
 
 enum SegmentKind {

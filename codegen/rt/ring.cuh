@@ -80,6 +80,18 @@ class Ring {
   uint32_t count_;
 };
 
+// Brings the weight block of a thread block that runs one step, whose place follows from the block's number.
+template <class Ring>
+RT_DEVICE void load_block(Ring& ring, const BlockStream& s, uint32_t step, const char* weights, Watch& watch) {
+  const uint32_t b = static_cast<uint32_t>(detail::block_index());
+  const uint32_t words = b == s.last ? s.last_words : s.words;
+  RingPlace at;
+  watch.pen.turn(step);
+  random_pause(watch.delays, Pause::kLoad, watch.veu, step);
+  ring.feed(at, weights + 16 * static_cast<size_t>(s.at + b * s.stride), words, s.chunk_words, watch);
+  watch.pen.ends();
+}
+
 // Walks the weight blocks of a vEU's steps. The lanes hold those of the next 32 steps, and the 32 behind
 // them are on their way.
 template <class Ring>

@@ -48,6 +48,13 @@ constexpr uint32_t kLaunchesWord = 2;
 constexpr uint32_t kStagedWaits = 32;
 constexpr uint32_t kMaxArgsBytes = 1024;
 
+// What the blocks of a launch stream, in units of 16 bytes: block b the weights from at + b·stride on, words
+// of them, block number last last_words. Words of 0 say nothing.
+struct BlockStream {
+  uint32_t at, stride, words, chunk_words;
+  uint32_t last, last_words;
+};
+
 // The kernel's parameter.
 template <int Spaces>
 struct LaunchArgs : TraceArgs {
@@ -56,6 +63,11 @@ struct LaunchArgs : TraceArgs {
   const Move* moves;
   const char* args;
   const StepRange* ranges;  // what each block runs
+  // What blocks that run one step each of one rOperator need not look up: its Args, op_words units of 16 bytes
+  // at op_args, if that is not 0; that block b's step is first_step + b·step_stride, if the stride is not 0;
+  // and what they stream.
+  uint32_t op_args, op_words, first_step, step_stride;
+  BlockStream weights;
   uint32_t persistent;      // an rProgram with waits; 0: ordered by launches
   uint32_t segment;
   uint32_t launch;     // among the segment's
@@ -74,5 +86,14 @@ struct LaunchArgs : TraceArgs {
   uint64_t delays;         // debug builds: seed of this launch's random sleeps; 0: none
   char* bases[Spaces];
 };
+
+// The steps of the block that asks.
+template <class Args>
+RT_DEVICE StepRange own_steps(const Args& l) {
+  const uint32_t b = static_cast<uint32_t>(detail::block_index());
+  if (l.step_stride == 0) return l.ranges[b];
+  const uint32_t first = l.first_step + b * l.step_stride;
+  return StepRange{first, first + 1};
+}
 
 }  // namespace rt

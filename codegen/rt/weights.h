@@ -135,17 +135,18 @@ class Weights {
   char* constants() const { return constants_.get(); }
   char* tables() const { return tables_.get(); }
   char* args() const { return args_.get(); }
+  // Where the Args of an rOperator begin there.
+  uint32_t args_of(int op) const { return offsets_[static_cast<size_t>(op)]; }
 
  private:
   // Packs the rOperators' Args one behind the other and tells every step where its own are.
   void place_args(const Model& m, std::vector<char>& tables) {
-    std::vector<uint32_t> offset(static_cast<size_t>(m.op_count));
     std::vector<char> packed;
     for (int i = 0; i < m.op_count; ++i) {
       const OpRow& row = m.ops[i];
-      offset[static_cast<size_t>(i)] = static_cast<uint32_t>(packed.size());
+      offsets_.push_back(static_cast<uint32_t>(packed.size()));
       packed.resize(packed.size() + (row.args_bytes + 15) / 16 * 16);
-      std::memcpy(packed.data() + offset[static_cast<size_t>(i)], row.args, row.args_bytes);
+      std::memcpy(packed.data() + offsets_.back(), row.args, row.args_bytes);
     }
     for (int i = 0; i < m.segment_count; ++i) {
       const SegmentRow& seg = m.segments[i];
@@ -153,7 +154,7 @@ class Weights {
         Step s;
         char* at = tables.data() + seg.steps + k * sizeof(Step);
         std::memcpy(&s, at, sizeof s);
-        s.args = offset[s.op];
+        s.args = offsets_[s.op];
         s.args_words = static_cast<uint16_t>((m.ops[s.op].args_bytes + 15) / 16);
         std::memcpy(at, &s, sizeof s);
       }
@@ -163,6 +164,7 @@ class Weights {
   }
 
   DeviceBuffer constants_, tables_, args_;
+  std::vector<uint32_t> offsets_;  // of the rOperators' Args
 };
 
 // Throws unless the file at path is the program's.

@@ -65,6 +65,23 @@ func TestTaskTime(t *testing.T) {
 	}
 }
 
+// The way of streamed weights to shared memory is not the rTask's: with them there it takes less than one
+// that fetches them itself.
+func TestStreamedWeights(t *testing.T) {
+	spec := h200(t)
+	m := vdevicetest.New("model")
+	own, streamed := m.Candidate(132, 0, nil, nil), m.Candidate(132, 0, nil, nil)
+	own.Work = roperator.Work{ConstBytes: 1e6}
+	m.Stream(streamed, 1e6, 1000)
+	streamed.Work = own.Work
+	m.Op(own, streamed)
+	costs := New(spec, m.G)
+	fetched, taken := costs.TaskTime(own)-spec.Cost.Latency, costs.TaskTime(streamed)-spec.Cost.Latency
+	if taken != 1e6/(2*45.0) || fetched < 2*taken {
+		t.Errorf("%v ns with the weights there, %v ns without", taken, fetched)
+	}
+}
+
 // Two vEUs on one SM share it when both are busy.
 func TestSharedSM(t *testing.T) {
 	spec := h200(t)

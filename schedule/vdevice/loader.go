@@ -33,11 +33,8 @@ type Loader struct {
 	steps  []taken // those whose blocks may still be in the ring, and some before
 }
 
-// taken is a step that has taken its block.
-type taken struct {
-	bytes      float64 // of it and all before
-	start, end float64
-}
+// taken is a step that has taken its block: bytes from … to of the stream, between start and end.
+type taken struct{ from, to, start, end float64 }
 
 // Open is the start of a launch whose loaders may begin at the given time with empty rings: the first
 // bytes come after the latency.
@@ -54,20 +51,29 @@ func (l *Loader) Fork() Loader {
 
 // Ready is when the last byte of the next step's block is there, if the step starts to take it at start,
 // the loader brings so many bytes a ns and the ring holds so many.
+//
+// The loader stands still while the ring is full: a byte can come when the one a ring's size before it has
+// been taken. Steps take their blocks evenly, so the places where that may decide are their ends and the
+// last byte.
 func (l *Loader) Ready(start, bytes, rate float64, ring int) float64 {
+	end := l.taken + bytes
 	ready := l.loaded + bytes/rate
-	// The last byte needs room: all but a ring full of those before must have been taken.
-	room := l.taken + bytes - float64(ring)
-	if room > l.taken {
-		return max(ready, start+(room-l.taken)/rate)
-	}
-	for i := len(l.steps) - 1; i >= 0; i-- {
-		s, before := l.steps[i], 0.0
-		if i > 0 {
-			before = l.steps[i-1].bytes
+	// after says that the byte at place x can come at t.
+	after := func(x, t float64) {
+		if x >= l.taken && x < end {
+			ready = max(ready, t+(end-x)/rate)
 		}
-		if room > before {
-			return max(ready, s.start+(s.end-s.start)*(room-before)/(s.bytes-before))
+	}
+	room := float64(ring)
+	after(l.taken+room, start)
+	for len(l.steps) > 0 && l.steps[0].to+room < l.taken { // nor for later blocks
+		l.steps = l.steps[1:]
+	}
+	for _, s := range l.steps {
+		after(s.from+room, s.start)
+		after(s.to+room, s.end)
+		if x := end - room; x > s.from && x < s.to {
+			ready = max(ready, s.start+(s.end-s.start)*(x-s.from)/(s.to-s.from))
 		}
 	}
 	return ready
@@ -75,8 +81,8 @@ func (l *Loader) Ready(start, bytes, rate float64, ring int) float64 {
 
 // Take notes that a step took its block from start to end, and that the last byte of it was there at ready.
 func (l *Loader) Take(start, end, ready, bytes float64) {
+	l.steps = append(l.steps, taken{l.taken, l.taken + bytes, start, end})
 	l.loaded, l.taken = ready, l.taken+bytes
-	l.steps = append(l.steps, taken{l.taken, start, end})
 }
 
 // streams is what a simulation knows of a program's streamed weights.

@@ -9,7 +9,8 @@ type Ring struct {
 	StageBytes int // 0: nothing streams
 	// Shared is how many bytes of shared memory a vEU of an rProgram may take, the ring included, Side how
 	// many a block of another launch may, which shares its multiprocessor with Blocks-1 blocks of others:
-	// while it computes, the loaders of the next launch fill their rings.
+	// while it computes, the loaders of the next launch fill their rings. One that streams more than Shared
+	// holds takes Shared as well.
 	Shared, Side int
 	Blocks       int // thread blocks that must find room on a multiprocessor, by registers too
 }

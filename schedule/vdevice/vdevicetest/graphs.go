@@ -27,13 +27,52 @@ shared: SHARED
 registers: REGISTERS
 `
 
+// A kernel like that one, which streams STEP bytes of weights at a time.
+const streaming = `
+name: test_stream
+family: test
+type: rk::TestStream
+doc: stands for any rKernel that streams weights in tests of schedules
+serves: [Test]
+params:
+  - {name: THREADS, kind: int, doc: threads of an rTask}
+  - {name: SHARED, kind: int, doc: bytes of shared memory}
+  - {name: REGISTERS, kind: int, doc: registers a thread}
+  - {name: STEP, kind: int, doc: bytes}
+threads: THREADS
+shared: SHARED
+registers: REGISTERS
+streams: STEP
+`
+
 // Instance is an instance of the test kernel that needs the given resources.
 func Instance(threads, shared, registers int) *rkernels.Instance {
+	return kernel(manifest).Bind(threads, shared, registers)
+}
+
+// StreamInstance is an instance of a kernel that streams step bytes of weights at a time.
+func StreamInstance(threads, shared, registers, step int) *rkernels.Instance {
+	return kernel(streaming).Bind(threads, shared, registers, step)
+}
+
+func kernel(manifest string) *rkernels.Kernel {
 	kernels, err := rkernels.Load(fstest.MapFS{"test/k.yaml": {Data: []byte(manifest)}, "test/k.cuh": {}})
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	return kernels[0].Bind(threads, shared, registers)
+	return kernels[0]
+}
+
+// Stream makes every rTask of c stream a block of so many bytes of a constant, step at a time.
+func (m *Maker) Stream(c *roperator.Candidate, block, step int64) {
+	in := c.Inst
+	c.Inst = StreamInstance(in.Threads(), in.Shared(), in.Registers(), int(step))
+	w := m.Buffer(roperator.Const, int64(c.Tasks)*block/4)
+	c.Args = append(c.Args, rkernels.Field{Name: "b", Value: w.Ref()})
+	c.Stream = func(task int) (rkernels.Ref, int64) {
+		return rkernels.Ref{Buffer: w.Buf.ID, Offset: int64(task) * block}, block
+	}
+	c.Work.ConstBytes = float64(block)
 }
 
 // Maker builds a graph.

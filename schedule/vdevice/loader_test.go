@@ -1,0 +1,175 @@
+package vdevice
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+)
+
+// byteLoader is a loader by definition: every byte comes when the one before it is there and the one a
+// ring's size before it has been taken.
+type byteLoader struct {
+	come, taken []float64 // per byte
+}
+
+func (l *byteLoader) ready(start float64, bytes int, rate float64, ring int) float64 {
+	t := 0.0
+	if n := len(l.come); n > 0 {
+		t = l.come[n-1]
+	}
+	first := len(l.come)
+	for i := range bytes {
+		t += 1 / rate
+		if x := first + i - ring; x >= first {
+			t = max(t, start+float64(x-first+1)/rate)
+		} else if x >= 0 {
+			t = max(t, l.taken[x])
+		}
+		l.come = append(l.come, t)
+	}
+	return t
+}
+
+func (l *byteLoader) take(start, end float64, bytes int) {
+	for i := range bytes {
+		l.taken = append(l.taken, start+(end-start)*float64(i+1)/float64(bytes))
+	}
+}
+
+func TestLoaderAgreesWithDefinition(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		ring, rate := 20+r.IntN(300), 0.2+r.Float64()
+		var l Loader
+		var slow byteLoader
+		now := 0.0
+		for step := range 30 {
+			start, bytes := now+float64(r.IntN(3))*300*r.Float64(), 1+r.IntN(400)
+			got := l.Ready(start, float64(bytes), rate, ring)
+			want := slow.ready(start, bytes, rate, ring)
+			if tolerance := 4/rate + 2; math.Abs(got-want) > tolerance {
+				t.Fatalf("seed %d, step %d: ready at %v, want %v", seed, step, got, want)
+			}
+			end := max(start+20*r.Float64(), want)
+			l.Take(start, end, want, float64(bytes))
+			slow.take(start, end, bytes)
+			now = end
+		}
+	}
+}
+
+// streamed is a chain of rOperators of one rTask each; every rTask streams so many bytes.
+func streamed(ops int, bytes int64) *vdevicetest.Maker {
+	m := vdevicetest.New("streamed")
+	x := m.Buffer(roperator.Input, 1)
+	for i := range ops {
+		kind := roperator.Arena
+		if i == ops-1 {
+			kind = roperator.Output
+		}
+		y := m.Buffer(kind, 1)
+		c := m.Candidate(1, 0, []roperator.Access{{View: x}}, []roperator.Access{{View: y}})
+		m.Stream(c, bytes, 1024)
+		m.Op(c)
+		x = y
+	}
+	return m
+}
+
+// alternating runs the chain's rTasks on two vEUs in turn.
+func alternating(spec *Spec, g *roperator.Graph) *Program {
+	b := NewBuilder(spec, g)
+	for id := range g.Ops {
+		b.Pick(int32(id), 0)
+		if id > 0 {
+			b.Wait(Task{int32(id), 0}, []Task{{int32(id) - 1, 0}})
+		}
+		b.Append(Task{int32(id), 0}, int32(id%2))
+	}
+	return b.Program()
+}
+
+// While one vEU computes, the other's loader brings its next weights: with a ring for them the chain takes
+// what its steps take, without one what its weights take.
+func TestSimulateStreams(t *testing.T) {
+	spec := testSpec(t, 2)
+	spec.Cost.Hop, spec.Cost.Step, spec.Cost.Latency, spec.Cost.WaitEach = 10, 0, 100, 0
+	spec.Cost.L2PerSM, spec.Cost.L2Total = 10, 1000
+	const ops, bytes = 20, 64 << 10
+	m := streamed(ops, bytes)
+	cost := func(Task) float64 { return 2 * bytes / 10 }
+	p := alternating(spec, m.G)
+	line, err := Simulate(p, cost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := ops*cost(Task{}) + (ops-1)*10
+	if line.Makespan < steps || line.Makespan > steps+bytes/10+200 {
+		t.Errorf("with a large ring %v ns, the steps alone take %v", line.Makespan, steps)
+	}
+	if err := Verify(planOf(m.G, p)); err != nil {
+		t.Error(err)
+	}
+	waves, err := SimulateWaves(p, cost)
+	if err != nil || waves.Makespan < steps {
+		t.Errorf("in waves %v ns, %v", waves.Makespan, err)
+	}
+	spec.Shared, spec.SharedPerVEU = 20<<10, 20<<10 // room for a few KB of weights
+	small, err := Simulate(p, func(Task) float64 { return 1 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if least := float64(ops * (bytes - 20<<10) / 10); small.Makespan < least {
+		t.Errorf("with a small ring %v ns, the weights that it does not hold take %v", small.Makespan, least)
+	}
+}
+
+// A plan's ring has two stages at least, and leaves launches that overlap room beside each other.
+func TestRing(t *testing.T) {
+	spec, err := FindDevice("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := streamed(4, 64<<10)
+	p := alternating(spec, m.G)
+	plan := planOf(m.G, p)
+	if r := plan.Ring(); r.StageBytes < 1024 || r.Blocks != 1 || r.Shared != spec.SharedPerVEU || r.Side > spec.Shared/2 {
+		t.Errorf("an rProgram has the ring %+v", r)
+	}
+	plan.Segments[0].Kind = Waves
+	if r := plan.Ring(); r.Blocks < 2 || 2*(r.Side+spec.Shared-spec.SharedPerVEU) > spec.Shared {
+		t.Errorf("waves have the ring %+v", r)
+	}
+	plan.Spec.Cost.PDL = plan.Spec.Cost.Node
+	if r := plan.Ring(); r.Blocks != 1 || r.Side != r.Shared {
+		t.Errorf("launches that do not overlap have the ring %+v", r)
+	}
+	plain := vdevicetest.New("plain")
+	y := plain.Buffer(roperator.Output, 1)
+	plain.Op(plain.Candidate(1, 0, nil, []roperator.Access{{View: y}}))
+	q := NewBuilder(spec, plain.G)
+	q.Pick(0, 0)
+	q.Append(Task{0, 0}, 0)
+	if r := planOf(plain.G, q.Program()).Ring(); r.StageBytes != 0 {
+		t.Errorf("without streamed weights there is the ring %+v", r)
+	}
+}
+
+func TestRingMustFit(t *testing.T) {
+	spec := testSpec(t, 2)
+	m := streamed(2, 64<<10)
+	m.G.Ops[1].Candidates[0].Inst = vdevicetest.StreamInstance(128, 1024, 64, 64<<10)
+	err := Verify(planOf(m.G, alternating(spec, m.G)))
+	if err == nil || !strings.Contains(err.Error(), "bytes of shared memory") {
+		t.Errorf("two stages of 64 KB fit a vEU of %d bytes: %v", spec.SharedBound(), err)
+	}
+	spec.Threads = 128
+	m = streamed(2, 64<<10)
+	if err := Verify(planOf(m.G, alternating(spec, m.G))); err == nil || !strings.Contains(err.Error(), "160 threads") {
+		t.Errorf("the loader has no threads: %v", err)
+	}
+}
