@@ -6,8 +6,8 @@
 #
 # MODELS holds X.onnx files with their weights, OUT gets stress.json and logs. RAMMERC names the binary
 # (default: built with go). STEPS chooses among the steps below; DELAYED, SANITIZED and PLANS are the models
-# and plans they take, REPEATS how many launches, SECONDS_EACH how long the contexts run. The exit status is
-# 1 when something differs. ARCH=emu tries the script where there is no GPU.
+# and plans they take, TOOLS compute-sanitizer's, REPEATS how many launches, SECONDS_EACH how long the contexts
+# run. The exit status is 1 when something differs. ARCH=emu tries the script where there is no GPU.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 models=$1
@@ -122,7 +122,7 @@ for step in $steps; do
     contexts) for p in ${PLANS:-rprogram}; do contexts "$p"; done ;;
     sanitize) # a recurrent model and one that streams weights
       for n in ${SANITIZED:-digits_lstm chain_512}; do
-        for tool in memcheck racecheck synccheck; do sanitize "$n" "$tool"; done
+        for tool in ${TOOLS:-memcheck racecheck synccheck}; do sanitize "$n" "$tool"; done
       done
       ;;
   esac
