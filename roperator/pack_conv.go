@@ -61,19 +61,19 @@ const nowhere = 1 << 29
 
 // packSteps is the table of rk::Step that conv_tiled reads along k.
 func (b *Builder) packSteps(c *convolution, k gatherK) View {
-	rows := k.tiles
-	if k.mode != gatherTap {
-		rows *= k.bk
+	rows, behind := k.tiles*k.bk, int64(0)
+	if k.mode == gatherTap {
+		rows, behind = k.tiles, 1
 	}
 	name := fmt.Sprintf("steps%d.%d channels.kernel%v.dilation%v.strides%v.%d", k.mode, k.channels, c.kernel, c.dilation, c.inputSteps(), k.bk)
-	return b.Packed(name, ir.Int32, 4*rows, func() []byte {
-		out := make([]byte, 0, 16*rows)
+	return b.Packed(name, ir.Int32, 4*(rows+behind), func() []byte {
+		out := make([]byte, 0, 16*(rows+behind))
 		for i := range rows {
 			for _, x := range c.step(k, i) {
 				out = binary.LittleEndian.AppendUint32(out, uint32(int32(x)))
 			}
 		}
-		return out
+		return append(out, make([]byte, 16*behind)...)
 	}, View{}) // the name says what it depends on
 }
 

@@ -199,6 +199,13 @@ struct Task {
 // a·b + c: an element's place from a coordinate and a stride, both of which fit 32 bits.
 RT_DEVICE int64_t mad_wide(int a, int b, int64_t c) { return detail::mad_wide(a, b, c); }
 
+// An address in global memory as a number of bytes, and back.
+RT_DEVICE int64_t place_of(const void* p) { return static_cast<int64_t>(detail::global_place(p)); }
+template <class T>
+RT_DEVICE T* at_place(int64_t place) {
+  return static_cast<T*>(detail::global_at(static_cast<uint64_t>(place)));
+}
+
 // ld_const reads weights, and only weights: data that the program produces may be stale on this path.
 template <class T>
 RT_DEVICE T ld_const(const T* p) {

@@ -11,6 +11,10 @@ RT_DEVICE char* global(char* p) {
   return p;
 }
 
+// Through such a number, too, loads and stores stay global ones.
+RT_DEVICE uint64_t global_place(const void* p) { return __cvta_generic_to_global(p); }
+RT_DEVICE void* global_at(uint64_t place) { return __cvta_global_to_generic(place); }
+
 // a·b + c in one instruction. The compiler makes several of it where it has moved an operand's extension
 // to 64 bits into another block.
 RT_DEVICE int64_t mad_wide(int a, int b, int64_t c) {

@@ -64,15 +64,15 @@ struct Attention {
     const NoPrologue::Args none{};
     StridedLoader<kThreads, BQ, DM, LD, true, Mode, NoPrologue>{
         a.q.head(t, b0, b1, b2) + q0 * a.q.row, a.q.row, a.q.col, a.queries - q0, a.depth, t.tid, none}
-        .issue(sq, 0);
-    // Rows run along the keys, so that tile i of K and V is the loader's k tile i.
-    const StridedLoader<kThreads, kKeys, DM, LD, false, Mode, NoPrologue> load_k{
+        .issue(sq);
+    // Rows run along the keys, so that the tiles of K and V are the loader's k tiles.
+    StridedLoader<kThreads, kKeys, DM, LD, false, Mode, NoPrologue> load_k{
         k, a.k.row, a.k.col, a.keys, a.depth, t.tid, none};
-    const StridedLoader<kThreads, kKeys, DM, DM, false, Mode, NoPrologue> load_v{
+    StridedLoader<kThreads, kKeys, DM, DM, false, Mode, NoPrologue> load_v{
         v, a.v.row, a.v.col, a.keys, a.columns, t.tid, none};
-    load_k.issue(sk, 0);
+    load_k.issue(sk);
     rt::cp_async_commit();
-    load_v.issue(sv, 0);
+    load_v.issue(sv);
     rt::cp_async_commit();
 
     State s;
@@ -98,14 +98,14 @@ struct Attention {
         if (key >= a.keys) score[r] = -fn_infinity();
       }
       t.sync();
-      if (i + 1 < tiles) load_k.issue(sk, i + 1);
+      if (i + 1 < tiles) load_k.issue(sk);
       rt::cp_async_commit();
       weigh(t, score, s, sp, lane);
       rt::cp_async_wait<1>();
       t.sync();
       accumulate(sp, sv + lane * kVec, s);
       t.sync();
-      if (i + 1 < tiles) load_v.issue(sv, i + 1);
+      if (i + 1 < tiles) load_v.issue(sv);
       rt::cp_async_commit();
     }
     rt::cp_async_wait<0>();

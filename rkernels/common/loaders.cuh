@@ -46,61 +46,86 @@ enum LoadMode { kVec4 = 0, kByCol = 1, kByRow = 2, kPacked = 3 };
 
 // A ROWS×COLS window of a strided matrix, put at [row][col] with LD floats a row. k runs along the
 // columns for A (KCols) and along the rows for B. rows and cols are what is left of the matrix from the
-// window's corner at k = 0.
+// window's corner at k = 0. Every call of issue takes the next k tile: what a thread needs it keeps, since
+// arguments are read again after every copy.
 template <int Threads, int ROWS, int COLS, int LD, bool KCols, int Mode, class Pro>
 struct StridedLoader {
-  const float* base;
-  int64_t row_step, col_step;  // of 32 bits, as all strides
-  int rows, cols;
-  int tid;
+  // A thread's elements, or runs of four, are one below the other, with lanes along the columns; under kByRow
+  // beside each other.
+  static constexpr int kVec = Mode == kVec4 ? 4 : 1;
+  static constexpr int kAcross = Mode == kByRow ? ROWS : COLS / kVec;
+  static constexpr int kStep = Threads / kAcross, kCount = ROWS * COLS / kVec;
+  static constexpr bool kAlongRows = Mode != kByRow;
+  static constexpr int kPitch = kStep * (kAlongRows ? LD : 1);
+  static constexpr int kCopies = ceil_div(kCount, Threads), kBatch = kCopies < 4 ? kCopies : 4;  // in all, in a turn of a loop
+  static_assert(Threads % kAcross == 0 && (kCount % Threads == 0 || kCount < Threads), "threads cover whole lines of the window");
+
+  const float* next;
+  int row_step, col_step;
+  int left_along, left_across;  // of the matrix, from the thread's first element on
+  int to;  // where that is in a stage
+  bool mine;
   const typename Pro::Args& pro;
 
-  RT_DEVICE const float* at(const float* from, int r, int c) const {
-    return from + place(c, col_step, place(r, row_step));
+  RT_DEVICE StridedLoader(const float* base, int64_t to_row, int64_t to_col, int rows, int cols, int tid,
+                          const typename Pro::Args& prologue)
+      : row_step(static_cast<int>(to_row)), col_step(Mode == kVec4 ? 1 : static_cast<int>(to_col)), mine(kCount % Threads == 0 || tid < kCount), pro(prologue) {
+    const int across = tid % kAcross * kVec, along = tid / kAcross;
+    const int r = kAlongRows ? along : across, c = kAlongRows ? across : along;
+    next = base + place(r, row_step, place(c, col_step));
+    left_along = kAlongRows ? rows - r : cols - c;
+    left_across = kAlongRows ? cols - c : rows - r;
+    to = r * LD + c;
   }
 
-  RT_DEVICE void issue(float* stage, int k_tile) const {
-    const int r0 = KCols ? 0 : k_tile * ROWS, c0 = KCols ? k_tile * COLS : 0;
-    const float* src = at(base, r0, c0);
-    const int left_rows = rows - r0, left_cols = cols - c0;
-    if constexpr (Mode == kVec4) {
-      constexpr int kQuads = COLS / 4, kCount = ROWS * kQuads;
-      RT_UNROLL
-      for (int i = 0; i < ceil_div(kCount, Threads); ++i) {
-        const int e = tid + i * Threads, r = e / kQuads, c = e % kQuads * 4;
-        if (kCount % Threads == 0 || e < kCount) {
-          put4<Pro>(stage + r * LD + c, src + place(r, row_step, c), r < left_rows && c < left_cols, pro);
+  RT_DEVICE void issue(float* stage) {
+    int left = left_across > 0 ? left_along : 0;
+    const float* src = next;
+    float* dst = stage + to;
+    if (mine) {
+      RK_UNROLL(1)
+      for (int i = 0; i < kCopies; i += kBatch) {
+        RT_UNROLL
+        for (int b = 0; b < kBatch; ++b) {
+          if constexpr (Mode == kVec4) {
+            put4<Pro>(dst + b * kPitch, src, b * kStep < left, pro);
+          } else {
+            put1<Pro>(dst + b * kPitch, src, b * kStep < left, pro);
+          }
+          src = ahead(src, kStep, kAlongRows ? row_step : col_step);
         }
-      }
-    } else {
-      RK_UNROLL(4)
-      for (int i = 0; i < ceil_div(ROWS * COLS, Threads); ++i) {
-        const int e = tid + i * Threads;
-        const int r = Mode == kByCol ? e / COLS : e % ROWS, c = Mode == kByCol ? e % COLS : e / ROWS;
-        if (ROWS * COLS % Threads == 0 || e < ROWS * COLS) {
-          put1<Pro>(stage + r * LD + c, at(src, r, c), r < left_rows && c < left_cols, pro);
-        }
+        dst += kBatch * kPitch;
+        left -= kBatch * kStep;
       }
     }
+    next = KCols ? ahead(next, COLS, col_step) : ahead(next, ROWS, row_step);
+    (KCols == kAlongRows ? left_across : left_along) -= KCols ? COLS : ROWS;
   }
 };
 
 // Constants packed as one contiguous ROWS×COLS block for each k tile, padding included.
 template <int Threads, int ROWS, int COLS, int LD>
 struct PackedLoader {
-  const float* base;
-  int tid;
+  static constexpr int kQuads = COLS / 4, kCount = ROWS * kQuads;
+  static_assert(Threads % kQuads == 0, "threads cover whole rows of the block");
 
-  RT_DEVICE void issue(float* stage, int k_tile) const {
-    constexpr int kQuads = COLS / 4, kCount = ROWS * kQuads;
-    const float* src = base + place(k_tile, ROWS * COLS);
-    RT_UNROLL
-    for (int i = 0; i < ceil_div(kCount, Threads); ++i) {
-      const int e = tid + i * Threads;
-      if (kCount % Threads == 0 || e < kCount) {
-        rt::cp_async16(stage + e / kQuads * LD + e % kQuads * 4, src + e * 4);
+  const float* next;
+  int to;
+  bool mine;
+
+  RT_DEVICE PackedLoader(const float* blocks, int tid)
+      : next(blocks + 4 * tid), to(tid / kQuads * LD + tid % kQuads * 4), mine(kCount % Threads == 0 || tid < kCount) {
+    static_assert(kCount % Threads == 0 || kCount < Threads);
+  }
+
+  RT_DEVICE void issue(float* stage) {
+    if (mine) {
+      RT_UNROLL
+      for (int i = 0; i < ceil_div(kCount, Threads); ++i) {
+        rt::cp_async16(stage + to + i * (Threads / kQuads * LD), next + i * Threads * 4);
       }
     }
+    next += ROWS * COLS;
   }
 };
 

@@ -15,6 +15,12 @@ RT_DEVICE int64_t element(const rt::Operand3& o, int i0, int i1, int i2) {
   return place(i2, o.s2, place(i1, o.s1, place(i0, o.s0)));
 }
 
+// What is n strides behind p in global memory: one instruction where n is a constant.
+template <class T>
+RT_DEVICE T* ahead(T* p, int n, int stride) {
+  return rt::at_place<T>(rt::mad_wide(stride, n * static_cast<int>(sizeof(T)), rt::place_of(p)));
+}
+
 // Element (i0, i1, i2) of an operand that may have been produced inside the program.
 template <class T>
 RT_DEVICE T operand(const rt::Task& t, const rt::Operand3& o, int i0, int i1, int i2) {

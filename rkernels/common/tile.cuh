@@ -81,13 +81,13 @@ RT_DEVICE void multiply_stage(const Place<T>& at, const float* sa, const float* 
   for (int k = 0; k < T::kSlice; k += 4) {
     float a[T::TM][4];
     RT_UNROLL
-    for (int i = 0; i < T::TM; ++i) load_run<4>(a[i], sa + i * T::TY * T::LDA + k);
+    for (int i = 0; i < T::TM; ++i) load_run<4>(a[i], sa + i * T::TY * T::LDA);
     RT_UNROLL
     for (int kk = 0; kk < 4; ++kk) {
       float b[T::TN];
       RT_UNROLL
       for (int j = 0; j < T::TN; j += T::kVec) {
-        load_run<T::kVec>(b + j, sb + (k + kk) * T::BN + j / T::kVec * (T::TX * T::kVec));
+        load_run<T::kVec>(b + j, sb + kk * T::BN + j / T::kVec * (T::TX * T::kVec));
       }
       RT_UNROLL
       for (int i = 0; i < T::TM; ++i) {
@@ -95,17 +95,18 @@ RT_DEVICE void multiply_stage(const Place<T>& at, const float* sa, const float* 
         for (int j = 0; j < T::TN; ++j) acc[i][j] += a[i][kk] * b[j];
       }
     }
+    sa += 4, sb += 4 * T::BN;
   }
 }
 
-// Runs k tiles [0, count) through the ring. LoadA and LoadB have issue(stage, k_tile), called by all
-// threads; what a thread copies is its own until the barrier after cp_async_wait.
+// Runs count k tiles through the ring. LoadA and LoadB have issue(stage) for one k tile after the other,
+// called by all threads; what a thread copies is its own until the barrier after cp_async_wait.
 template <class T, class LoadA, class LoadB>
 RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, int count,
                               float (&acc)[T::TM][T::TN]) {
   float* ring = reinterpret_cast<float*>(t.smem);
   const Place<T> at(t.tid);
-  int fill = 0, slot = 0;  // stages to fill and to multiply next
+  int stage = 0;  // to fill next; the one behind it is the next to multiply
   RK_UNROLL(1)
   for (int k_tile = 1 - T::ST; k_tile < count; ++k_tile) {
     if (k_tile >= 0) {
@@ -113,15 +114,12 @@ RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, i
       t.sync();
     }
     if (k_tile + T::ST - 1 < count) {
-      load_a.issue(ring + fill * T::kStageA, k_tile + T::ST - 1);
-      load_b.issue(ring + T::ST * T::kStageA + fill * T::kStageB, k_tile + T::ST - 1);
+      load_a.issue(ring + stage * T::kStageA);
+      load_b.issue(ring + T::ST * T::kStageA + stage * T::kStageB);
     }
     rt::cp_async_commit();
-    fill = fill + 1 == T::ST ? 0 : fill + 1;
-    if (k_tile >= 0) {
-      multiply_stage<T>(at, ring + slot * T::kStageA, ring + T::ST * T::kStageA + slot * T::kStageB, acc);
-      slot = slot + 1 == T::ST ? 0 : slot + 1;
-    }
+    stage = stage + 1 == T::ST ? 0 : stage + 1;
+    if (k_tile >= 0) multiply_stage<T>(at, ring + stage * T::kStageA, ring + T::ST * T::kStageA + stage * T::kStageB, acc);
   }
   rt::cp_async_wait<0>();
 }
@@ -160,27 +158,34 @@ RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], c
     }
   }
   t.sync();
-  Out* dst = t.template ptr<Out>(out.ref);
+  // A thread's elements are one below the other.
+  constexpr int kRows = T::kThreads / T::BN;
+  static_assert(T::kThreads % T::BN == 0, "threads cover whole rows of the tile");
+  const int i2 = place.i2 + t.tid % T::BN;
+  const int near2 = i2 < place.end2 ? i2 : place.end2 - 1;
+  int i1 = place.i1 + t.tid / T::BN;
+  const int end1 = i2 < place.end2 ? place.end1 : 0;
+  const float* from = sums + t.tid;
+  Out* to = t.template ptr<Out>(out.ref) + element(out, place.i0, i1, i2);
+  const int step = static_cast<int>(out.s1);
   RK_UNROLL(1)
-  for (unsigned e0 = static_cast<unsigned>(t.tid); e0 < T::BM * T::BN; e0 += kBatch * T::kThreads) {
+  for (int r = 0; r < T::BM; r += kBatch * kRows) {
     Out result[kBatch];
-    Out* to[kBatch];
-    bool inside[kBatch];
     RT_UNROLL
     for (int b = 0; b < kBatch; ++b) {
-      const unsigned e = e0 + static_cast<unsigned>(b * T::kThreads);
-      float sum = sums[e];
+      float sum = *from;
       RT_UNROLL
-      for (int g = 1; g < T::KG; ++g) sum += sums[g * T::BM * T::BN + e];
-      const int i1 = place.i1 + static_cast<int>(e / T::BN), i2 = place.i2 + static_cast<int>(e % T::BN);
-      to[b] = dst + element(out, place.i0, i1, i2);
-      inside[b] = i1 < place.end1 && i2 < place.end2;
+      for (int g = 1; g < T::KG; ++g) sum += from[g * T::BM * T::BN];
+      const int row = i1 + b * kRows;
       result[b] = Epi::apply(t, epi, static_cast<typename Epi::In>(sum), place.i0,
-                             i1 < place.end1 ? i1 : place.end1 - 1, i2 < place.end2 ? i2 : place.end2 - 1);
+                             row < place.end1 ? row : place.end1 - 1, near2);
+      from += T::kThreads;
     }
     RT_UNROLL
     for (int b = 0; b < kBatch; ++b) {
-      if (inside[b]) *to[b] = result[b];
+      if (i1 < end1) *to = result[b];
+      i1 += kRows;
+      to = ahead(to, kRows, step);
     }
   }
 }

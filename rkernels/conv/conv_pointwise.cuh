@@ -37,13 +37,13 @@ struct ConvPointwise {
     const int m0 = mt * BM, p0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
-    const PackedLoader<kThreads, BM, BK, T::LDA> load_w{
+    PackedLoader<kThreads, BM, BK, T::LDA> load_w{
         t.template ptr<const float>(a.w) +
             place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, BM * BK),
         t.tid};
     const float* x = t.template ptr<const float>(a.x) +
                      place(image, a.step_n, place(group * a.in_channels + kt0 * BK, a.step_c, place(p0, a.step_p)));
-    const StridedLoader<kThreads, BK, BN, BN, false, Mode, Pro> load_x{
+    StridedLoader<kThreads, BK, BN, BN, false, Mode, Pro> load_x{
         x, a.step_c, a.step_p, a.in_channels - kt0 * BK, a.positions - p0, t.tid, a.pro};
     float acc[TM][TN] = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);

@@ -39,13 +39,13 @@ struct ConvTiled {
     const int m0 = mt * BM, p0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
-    const PackedLoader<kThreads, BM, BK, T::LDA> load_w{
+    PackedLoader<kThreads, BM, BK, T::LDA> load_w{
         t.template ptr<const float>(a.w) +
             place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, BM * BK),
         t.tid};
     const float* x = t.template ptr<const float>(a.x) + place(image, a.win.step_n, place(group * a.in_channels, a.win.step_c));
     const Step* steps = t.template ptr<const Step>(a.steps) + (count > 0 ? kt0 : 0) * (Mode == kTap ? 1 : BK);
-    GatherLoader<kThreads, BK, BN, Mode, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, count, a.pro);
+    GatherLoader<kThreads, BK, BN, Mode, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, a.pro);
     float acc[TM][TN] = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
     const int c0 = group * a.out_channels;

@@ -28,24 +28,29 @@ struct Window {
   int64_t step_n, step_c, step_d, step_h, step_w;  // element strides of the input
 };
 
+// Every call of issue takes the next k tile. What a thread needs it keeps, since arguments are read again
+// after every copy.
 template <int Threads, int BK, int BN, int Mode, class Pro>
 struct GatherLoader {
   const float* base;  // of the image and group; under transposition of coordinate 0, else of p's window
-  const Step* steps;
+  const Step* steps;  // of the next k tile, from the thread's first row on
   const Window& win;
-  int d, h, w;  // of the window's first element; under transposition o + pad
-  bool inside;  // p exists
-  int tid;
-  int last;    // k tile
-  Step ahead;  // under kTap: that of the next k tile, on its way while this one is multiplied
+  int d, h, w;           // of the window's first element; under transposition o + pad
+  int in_d, in_h, in_w;  // the input's extents; none if p does not exist
+  int to;                // the thread's first element in a stage
+  int row;      // under kTap: from a row to the next
+  Step coming;  // under kTap: that of the next k tile, on its way while this one is multiplied
   const typename Pro::Args& pro;
 
   static constexpr int kRowsAtOnce = Threads / BN;
+  static constexpr int kBatch = BK / kRowsAtOnce < 4 ? BK / kRowsAtOnce : 4;  // copies in a turn of a loop
   static_assert(Threads % BN == 0 && BK % kRowsAtOnce == 0, "threads cover whole rows of the stage");
 
   RT_DEVICE GatherLoader(const rt::Task& t, const float* image, const Step* s, const Window& v, int p, int positions,
-                         int k_tiles, const typename Pro::Args& prologue)
-      : base(image), steps(s), win(v), inside(p < positions), tid(t.tid), last(k_tiles - 1), pro(prologue) {
+                         const typename Pro::Args& prologue)
+      : base(image), steps(s), win(v), in_d(p < positions ? v.in_d : 0), in_h(v.in_h), in_w(v.in_w), to(t.tid),
+        row(0), pro(prologue) {
+    const int r0 = t.tid / BN;
     d = p;
     w = take_digit(d, v.out_w);
     h = take_digit(d, v.out_h);
@@ -55,43 +60,55 @@ struct GatherLoader {
       d = d * static_cast<int>(v.stride_d.d) - v.pad_d;
       h = h * static_cast<int>(v.stride_h.d) - v.pad_h;
       w = w * static_cast<int>(v.stride_w.d) - v.pad_w;
-      base += place(d, v.step_d, place(h, v.step_h, place(w, v.step_w)));
+      // Offsets within an image fit 32 bits.
+      int offset = d * static_cast<int>(v.step_d) + h * static_cast<int>(v.step_h) + w * static_cast<int>(v.step_w);
+      if (Mode == kTap) offset += r0 * static_cast<int>(v.step_c);
+      base = ahead(base, 1, offset);
     }
-    if constexpr (Mode == kTap) ahead = rt::ld_const(steps);
-  }
-
-  RT_DEVICE bool within(int id, int ih, int iw) const {
-    return inside && static_cast<unsigned>(id) < static_cast<unsigned>(win.in_d) &&
-           static_cast<unsigned>(ih) < static_cast<unsigned>(win.in_h) &&
-           static_cast<unsigned>(iw) < static_cast<unsigned>(win.in_w);
-  }
-
-  RT_DEVICE void issue(float* stage, int k_tile) {
-    const int col = tid % BN, r0 = tid / BN;
-    float* dst = stage + r0 * BN + col;
     if constexpr (Mode == kTap) {
-      const Step s = ahead;
-      ahead = rt::ld_const(steps + (k_tile < last ? k_tile + 1 : k_tile));
-      const int channels = s.depth >> 16;
-      const bool ok = within(d + (s.depth & 0xffff), h + s.height, w + s.width);
-      const float* src = base + place(r0, win.step_c, s.offset);
-      RK_UNROLL(4)
-      for (int i = 0; i < BK / kRowsAtOnce; ++i) {
-        put1<Pro>(dst, src, ok && r0 + i * kRowsAtOnce < channels, pro);
-        dst += kRowsAtOnce * BN;
-        src += kRowsAtOnce * win.step_c;
-      }
+      row = static_cast<int>(v.step_c);
+      coming = rt::ld_const(steps);
     } else {
-      constexpr int kBatch = BK / kRowsAtOnce < 4 ? BK / kRowsAtOnce : 4;
+      steps += r0;
+    }
+  }
+
+  // Without branches, which would cost more than what they save.
+  RT_DEVICE bool within(int id, int ih, int iw) const {
+    return (static_cast<unsigned>(id) < static_cast<unsigned>(in_d)) &
+           (static_cast<unsigned>(ih) < static_cast<unsigned>(in_h)) &
+           (static_cast<unsigned>(iw) < static_cast<unsigned>(in_w));
+  }
+
+  RT_DEVICE void issue(float* stage) {
+    float* dst = stage + to;
+    if constexpr (Mode == kTap) {
+      const Step s = coming;
+      const int channels = within(d + (s.depth & 0xffff), h + s.height, w + s.width) ? s.depth >> 16 : 0;
+      int mine = channels - to / BN;
+      const float* src = ahead(base, 1, s.offset);
+      RK_UNROLL(1)
+      for (int i = 0; i < BK / kRowsAtOnce; i += kBatch) {
+        RT_UNROLL
+        for (int b = 0; b < kBatch; ++b) {
+          put1<Pro>(dst + b * kRowsAtOnce * BN, src, b * kRowsAtOnce < mine, pro);
+          src = ahead(src, kRowsAtOnce, row);
+        }
+        dst += kBatch * kRowsAtOnce * BN;
+        mine -= kBatch * kRowsAtOnce;
+      }
+      coming = rt::ld_const(++steps);  // behind the last one there is another
+    } else {
+      const Step* step = steps;
       RK_UNROLL(1)
       for (int i = 0; i < BK / kRowsAtOnce; i += kBatch) {
         Step s[kBatch];
         RT_UNROLL
-        for (int b = 0; b < kBatch; ++b) s[b] = rt::ld_const(steps + k_tile * BK + r0 + (i + b) * kRowsAtOnce);
+        for (int b = 0; b < kBatch; ++b) s[b] = rt::ld_const(step + b * kRowsAtOnce);
         RT_UNROLL
         for (int b = 0; b < kBatch; ++b) {
           bool ok;
-          const float* src = base + s[b].offset;
+          const float* src = ahead(base, 1, s[b].offset);
           if constexpr (Mode == kTable) {
             ok = within(d + s[b].depth, h + s[b].height, w + s[b].width);
           } else {
@@ -101,9 +118,12 @@ struct GatherLoader {
             ok = ok && rest == 0 && within(id, ih, iw);
             src += place(id, win.step_d, place(ih, win.step_h, place(iw, win.step_w)));
           }
-          put1<Pro>(dst + (i + b) * kRowsAtOnce * BN, src, ok, pro);
+          put1<Pro>(dst + b * kRowsAtOnce * BN, src, ok, pro);
         }
+        step += kBatch * kRowsAtOnce;
+        dst += kBatch * kRowsAtOnce * BN;
       }
+      steps += BK;
     }
   }
 };

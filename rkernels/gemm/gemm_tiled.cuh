@@ -39,17 +39,17 @@ struct GemmTiled {
 
     const float* pa = t.template ptr<const float>(a.a) +
                       place(b0, a.a0, place(b1, a.a1, place(b2, a.a2, place(m0, a.am, place(kt0 * BK, a.ak)))));
-    const StridedLoader<kThreads, BM, BK, T::LDA, true, ModeA, Pro> load_a{
+    StridedLoader<kThreads, BM, BK, T::LDA, true, ModeA, Pro> load_a{
         pa, a.am, a.ak, a.M - m0, a.K - kt0 * BK, t.tid, a.pro};
     const float* pb = t.template ptr<const float>(a.b) + place(b0, a.b0, place(b1, a.b1, place(b2, a.b2)));
     float acc[TM][TN] = {};
     if constexpr (ModeB == kPacked) {
-      const PackedLoader<kThreads, BK, BN, BN> load_b{
+      PackedLoader<kThreads, BK, BN, BN> load_b{
           pb + place(nt * a.tiles_k + kt0, BK * BN), t.tid};
       multiply_tiles<T>(t, load_a, load_b, count, acc);
     } else {
       const NoPrologue::Args none{};
-      const StridedLoader<kThreads, BK, BN, BN, false, ModeB, NoPrologue> load_b{
+      StridedLoader<kThreads, BK, BN, BN, false, ModeB, NoPrologue> load_b{
           pb + place(kt0 * BK, a.bk, place(n0, a.bn)), a.bk, a.bn, a.K - kt0 * BK, a.N - n0, t.tid, none};
       multiply_tiles<T>(t, load_a, load_b, count, acc);
     }
