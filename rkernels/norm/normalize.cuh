@@ -35,9 +35,11 @@ struct Normalize {
     const Threads& threads;
     F* scratch;
     const T* src;
+    typename Epi::Out* dst;
     int i0, i1, n;
 
-    RT_DEVICE F load(int k) const { return F(Calc<T>(Pro::apply(a.pro, src[k * a.src.s[2]]))); }
+    RT_DEVICE F load(const T* from) const { return F(Calc<T>(Pro::apply(a.pro, *from))); }
+    RT_DEVICE F load(int k) const { return load(ahead(src, 1, k * a.src.s[2])); }
 
     // The sum over the line of what term gives for each element that this thread is in charge of.
     template <class Term>
@@ -46,7 +48,7 @@ struct Normalize {
       if constexpr (PER > 0) {
         RT_UNROLL
         for (int u = 0; u < PER; ++u) {
-          if (threads.part + u * kStep < n) s += term(u, 0);
+          if (u * kStep < n - threads.part) s += term(u, 0);
         }
       } else {
         RK_NO_UNROLL
@@ -62,10 +64,6 @@ struct Normalize {
     RT_DEVICE typename Epi::Out result(int k, F y) const {
       return Epi::apply(t, a.epi, fn::Cast<typename Epi::In>(y), i0, i1, k);
     }
-    RT_DEVICE void store(int k, typename Epi::Out z) const {
-      const int at[3] = {i0, i1, k};
-      rk::store<typename Epi::Out>(t, a.dst, at, z);
-    }
   };
 
   RT_DEVICE static void normalize(const Line& line) {
@@ -73,8 +71,12 @@ struct Normalize {
     const int part = line.threads.part;
     F x[PER > 0 ? PER : 1];
     if constexpr (PER > 0) {
+      const T* from = ahead(line.src, 1, part * a.src.s[2]);
       RT_UNROLL
-      for (int u = 0; u < PER; ++u) x[u] = part + u * kStep < line.n ? line.load(part + u * kStep) : F(0);
+      for (int u = 0; u < PER; ++u) {
+        x[u] = u * kStep < line.n - part ? line.load(from) : F(0);
+        from = ahead(from, kStep, a.src.s[2]);
+      }
     }
     const auto element = [&](int u, int k) {
       if constexpr (PER > 0) {
@@ -98,14 +100,19 @@ struct Normalize {
           const int k = part + u * kStep;
           z[u] = line.result(k < line.n ? k : line.n - 1, (x[u] - mean) * inverse);
         }
+        const int step = a.dst.s[2];
+        typename Epi::Out* to = ahead(line.dst, 1, part * step);
         RT_UNROLL
         for (int u = 0; u < PER; ++u) {
-          if (part + u * kStep < line.n) line.store(part + u * kStep, z[u]);
+          if (u * kStep < line.n - part) *to = z[u];
+          to = ahead(to, kStep, step);
         }
       }
     } else {
       RK_NO_UNROLL
-      for (int k = part; k < line.n; k += kStep) line.store(k, line.result(k, (line.load(k) - mean) * inverse));
+      for (int k = part; k < line.n; k += kStep) {
+        *ahead(line.dst, 1, k * a.dst.s[2]) = line.result(k, (line.load(k) - mean) * inverse);
+      }
     }
     if constexpr (STATS != 0) {
       const int at[2] = {line.i0, line.i1};
@@ -124,8 +131,8 @@ struct Normalize {
       const int e = base + threads.line;
       const Coordinates<2> c(a.tiles, tile, e < tile.size ? e : 0);
       const int at[3] = {c.at[0], c.at[1], 0};
-      normalize(Line{a, t, threads, reinterpret_cast<F*>(t.smem), t.ptr<const T>(a.src.ref) + a.src.offset(at), c.at[0],
-                     c.at[1], e < tile.size ? a.n : 0});
+      normalize(Line{a, t, threads, reinterpret_cast<F*>(t.smem), t.ptr<const T>(a.src.ref) + a.src.offset(at),
+                     t.ptr<typename Epi::Out>(a.dst.ref) + a.dst.offset(at), c.at[0], c.at[1], e < tile.size ? a.n : 0});
     }
   }
 };
