@@ -63,6 +63,9 @@ type Kernel struct {
 	// Near says that the rKernel is for data that stay in a cluster: it is picked where its operands come
 	// through the shared memory of vEUs, whose threads take them from there (rt/near.cuh).
 	Near bool `yaml:"near,omitempty"`
+	// Direct says that steps which hand over nothing but tagged data may be direct (rt/words.cuh): every
+	// thread polls its own operands, one element of up to so many. 0 for rKernels that have no such steps.
+	Direct int `yaml:"direct,omitempty"`
 	// StreamsText, if there is one, says that the rKernel takes its packed weights from the vEU's ring
 	// (Task::stream), and how many bytes at a time: its kStreamStep, a formula like those above.
 	StreamsText string `yaml:"streams,omitempty"`

@@ -11,7 +11,7 @@ import (
 // Limits of a staged map: elements that an rTask takes, and rTasks; with more of either, launches and
 // plain memory serve better.
 const (
-	stagedElems = 224 // beside the warp that fetches
+	stagedElems = 256
 	stagedTasks = 2 * wideDevice
 )
 
@@ -66,8 +66,8 @@ func (s *stagedMap) first(task int, lo, hi []int64) {
 }
 
 func (s *stagedMap) candidate(tasks int, m mapSpec) *Candidate {
-	threads := int64(64) // one warp for the operands of the next step
-	for threads < s.chunk+32 {
+	threads := int64(64) // with a warp for the operands of the next step, if that is not half a vEU more
+	for threads < min(s.chunk+32, stagedElems) {
 		threads *= 2
 	}
 	return s.carriedOutBy("map_staged", threads, tasks, m)

@@ -6,6 +6,10 @@ import "github.com/rammerc/rammerc/roperator"
 // reading plain memory.
 const handOffWords = 256
 
+// directWords is the most where each of many threads polls its own: the limit is what asking takes of the
+// way to memory.
+const directWords = 512
+
 // handOff picks the staged candidates of rOperators that hand little data to each other: those with at
 // most one rTask a vEU that take from, or give to, another such one.
 func (r *residence) handOff(g *roperator.Graph, staged [][]choice, veus int) {
@@ -46,11 +50,14 @@ func handOffs(g *roperator.Graph, choices []*choice, yield func(from, to int32))
 }
 
 // handOffChoice is the first candidate of the given ones that can hand data over, with so many words at
-// most; nil when there is none.
+// most, or as many as direct steps may have; nil when there is none.
 func handOffChoice(staged []choice, veus int, most int64) *choice {
 	for i := range staged {
 		c := staged[i].c
-		words := int64(0)
+		words, limit := int64(0), most
+		if len(c.Imports) <= c.Inst.Kernel.Direct {
+			limit = max(limit, directWords)
+		}
 		var runs []roperator.Run
 		for k := range c.Imports {
 			runs = c.Imports[k].AppendRuns(runs[:0], 0)
@@ -58,7 +65,7 @@ func handOffChoice(staged []choice, veus int, most int64) *choice {
 				words += run.Count
 			}
 		}
-		if c.Tasks <= veus && words <= most {
+		if c.Tasks <= veus && words <= limit {
 			return &staged[i]
 		}
 	}

@@ -298,22 +298,26 @@ class VEU {
 
   // Runs direct steps from i on, up to stop at most, and returns the step behind them. Only the descriptors
   // are shared: a barrier at each step, while words are on their way, says that those of the next one are
-  // there and those of the one before free. The vEU's last warp, which has no elements in rTasks of K,
-  // fetches; the others need not even be at the same step.
+  // there and those of the one before free. The vEU's last warp fetches, also where it has elements.
   template <class K>
   RT_DEVICE uint32_t run_direct(uint32_t i, uint32_t stop) {
     const uint32_t n = c_.ring[i % c_.kSteps].direct;
     stop = stop - i < n ? stop : i + n;
     detail::wait_for_launches_before();
     const int pace = (K::kThreads < threads_ ? K::kThreads : threads_ - 32) + 32;
-    if (fetches()) {
-      feed_direct(i, stop, pace);
+    if (fetches() && (K::kFreeWarp || !in<K>())) {
+      RT_NO_UNROLL
+      for (uint32_t k = i; k < stop; ++k) {
+        feed_direct(k);
+        turn_direct(k, i, pace);
+      }
     } else if (in<K>()) {
       typename K::Place here, next;
       find_direct<K>(i, here);
       RT_NO_UNROLL
       for (uint32_t k = i; k < stop; ++k) {
-        step_direct<K>(k, pace, here, next);
+        if (!K::kFreeWarp && fetches()) feed_direct(k);
+        step_direct<K>(k, i, pace, here, next);
         here = next;
       }
     }
@@ -322,27 +326,28 @@ class VEU {
     return stop;
   }
 
-  RT_DEVICE void feed_direct(uint32_t i, uint32_t stop, int pace) {
-    RT_NO_UNROLL
-    for (uint32_t k = i; k < stop; ++k) {
-      prefetch(k);
-      cp_async_wait<1>();
-      detail::pace_barrier(pace);
-      if constexpr (Tracer::kTraces) {
-        const Step& s = c_.ring[k % c_.kSteps];
-        if (k > i) trace_.mark(k - 1 - first_, kComputed);
-        trace_.begin(k - first_, s.op, s.rtask);
-        trace_.mark(k - first_, kReady);
-      }
+  // At step k, asks for what the one after the next needs; what the next one needs has landed.
+  RT_DEVICE void feed_direct(uint32_t k) {
+    prefetch(k);
+    cp_async_wait<1>();
+  }
+  // All threads have turned to step k of those from first on.
+  RT_DEVICE void turn_direct(uint32_t k, uint32_t first, int pace) {
+    detail::pace_barrier(pace);
+    if constexpr (Tracer::kTraces) {
+      const Step& s = c_.ring[k % c_.kSteps];
+      if (k > first) trace_.mark(k - 1 - first_, kComputed);
+      trace_.begin(k - first_, s.op, s.rtask);
+      trace_.mark(k - first_, kReady);
     }
   }
 
   // Behind the last direct step, next is about what is there, and not used.
   template <class K>
-  RT_DEVICE void step_direct(uint32_t i, int pace, const typename K::Place& here, typename K::Place& next) {
+  RT_DEVICE void step_direct(uint32_t i, uint32_t first, int pace, const typename K::Place& here, typename K::Place& next) {
     const uint32_t order = i - first_, tag = static_cast<uint32_t>(launches_) + 1;
     const auto meanwhile = [&] {
-      detail::pace_barrier(pace);
+      turn_direct(i, first, pace);
       find_direct<K>(i + 1, next);
       return next.count > 0;
     };

@@ -15,9 +15,9 @@
 
 namespace rt {
 
-// rKernels that have them, with few words at a time.
+// rKernels that have them, with few words at a time: as many as their manifests say.
 template <class K>
-concept HasDirect = requires { typename K::Place; } && K::kOperands > 0 && K::kOperands <= 4 && K::kResults <= 2;
+concept HasDirect = requires { typename K::Place; } && K::kOperands > 0 && K::kOperands <= K::kDirect && K::kResults <= 2;
 
 // One asking for N words. All lanes of a warp call the functions together.
 template <int N>

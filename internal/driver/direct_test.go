@@ -82,16 +82,18 @@ func sparseModel(t *testing.T, rows, values, steps int) string {
 func TestDirectSteps(t *testing.T) {
 	t.Parallel()
 	needCxx(t)
-	o := CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: TargetEmu, Plan: "rprogram", Debug: true}
-	o.Path = sparseModel(t, 6, 40, 7)
-	if _, err := Compile(&UI{}, o); err != nil {
-		t.Fatal(err)
-	}
-	for seed := range uint64(6) {
-		v := VerifyOptions{Model: o.Path, RandomSeed: seed, Samples: 2, Repeat: 3}
-		v.Path, v.Engine, v.EmuSeed, v.Delays, v.Waves = o.Out, EngineEmu, seed, seed, seed == 5
-		if r, err := Verify(&UI{}, v); err != nil || !r.OK {
-			t.Errorf("seed %d: %+v, %v", seed, r, err)
+	for _, values := range []int{40, 250} { // the warp that fetches has elements of its own, or not
+		o := CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: TargetEmu, Plan: "rprogram", Debug: true}
+		o.Path = sparseModel(t, 6, values, 7)
+		if _, err := Compile(&UI{}, o); err != nil {
+			t.Fatal(err)
+		}
+		for seed := range uint64(6) {
+			v := VerifyOptions{Model: o.Path, RandomSeed: seed, Samples: 2, Repeat: 3}
+			v.Path, v.Engine, v.EmuSeed, v.Delays, v.Waves = o.Out, EngineEmu, seed, seed, seed == 5
+			if r, err := Verify(&UI{}, v); err != nil || !r.OK {
+				t.Errorf("rows of %d, seed %d: %+v, %v", values, seed, r, err)
+			}
 		}
 	}
 }
@@ -100,7 +102,7 @@ func TestDirectStepsUnderThreadSanitizer(t *testing.T) {
 	t.Parallel()
 	needThreadSanitizer(t, needCxx(t))
 	v := VerifyOptions{RandomSeed: 1, Samples: 2}
-	v.Path, v.Engine, v.Sanitize, v.Plan = sparseModel(t, 6, 40, 7), EngineEmu, true, "rprogram"
+	v.Path, v.Engine, v.Sanitize, v.Plan = sparseModel(t, 5, 250, 4), EngineEmu, true, "rprogram"
 	if _, err := Verify(&UI{}, v); err != nil {
 		t.Error(err)
 	}
@@ -111,7 +113,7 @@ func TestDirectStepsUnderThreadSanitizer(t *testing.T) {
 func TestDirectFaults(t *testing.T) {
 	t.Parallel()
 	cxx := needCxx(t)
-	model := sparseModel(t, 6, 40, 7)
+	model := sparseModel(t, 6, 250, 7)
 	for _, c := range []struct {
 		old, new string
 		want     []string

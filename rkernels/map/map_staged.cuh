@@ -13,6 +13,7 @@ namespace rk {
 template <int THREADS, class Body>
 struct MapStaged {
   static constexpr int kOperands = Body::kOperands, kResults = Body::kResults;
+  static constexpr int kDirect = 4;
 
   struct Args {
     int32_t columns, chunk;  // of the last dim; elements an rTask takes of it, one a thread
@@ -24,7 +25,7 @@ struct MapStaged {
   static constexpr int kThreads = THREADS;
   static constexpr int kShared = 0;
 
-  static constexpr bool kFreeWarp = true;
+  static constexpr bool kFreeWarp = THREADS < 256;  // of more threads all may have elements
 
   struct Resident {
     rt::Outlet out[kResults];
