@@ -83,6 +83,7 @@ func TestSpec(t *testing.T) {
 			FlopsPerSM: at["fp32"], WaitEach: s.Cost.WaitEach, Source: s.Cost.Source,
 		},
 	}
+	want.Measured = want.Cost
 	if d := cmp.Diff(want, s); d != "" {
 		t.Error(d)
 	}
@@ -91,12 +92,14 @@ func TestSpec(t *testing.T) {
 			t.Errorf("the source does not say %q: %s", part, s.Cost.Source)
 		}
 	}
-	base := &vdevice.Spec{Name: "mine", Product: "another", Arch: "sm_80", SMs: 4, VEUsPerSM: 2, Cost: vdevice.Cost{Hop: 1}}
+	base := &vdevice.Spec{Name: "mine", Product: "another", Arch: "sm_80", SMs: 4, VEUsPerSM: 2, Cost: vdevice.Cost{Hop: 1}, Fitted: vdevice.Fit{"hop_ns": 2}}
 	b, err := Spec(r, base, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Name, want.VEUsPerSM, want.Cost.Source = "mine", 2, b.Cost.Source
+	want.Name, want.VEUsPerSM, want.Measured.Source, want.Fitted = "mine", 2, b.Cost.Source, base.Fitted
+	want.Cost = want.Measured
+	want.Cost.Hop *= 2
 	want.Clusters = vdevice.Clusters{} // a vEU is an SM there
 	if d := cmp.Diff(want, b); d != "" {
 		t.Error(d)
@@ -162,7 +165,7 @@ func TestFigures(t *testing.T) {
 	c.Source = "x"
 	text, err := YAML(&vdevice.Spec{
 		Name: "x", Product: "x", Arch: "sm_90", SMs: 1, VEUsPerSM: 1, Threads: 32, Shared: 1 << 10, SharedPerVEU: 1 << 10,
-		Registers: 1 << 10, L2Bytes: 1, Memory: 1, Cost: c,
+		Registers: 1 << 10, L2Bytes: 1, Memory: 1, Cost: c, Measured: c,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -60,8 +60,9 @@ var figures = []figure{
 	{"fp32_flops_per_ns", func(c *vdevice.Cost) *float64 { return &c.FlopsPerSM }, []way{{[]string{"fp32"}, same}}},
 }
 
-// Spec makes a device of what was measured. base gives its name and the vEUs of an SM, which are chosen,
-// not measured; without base the name follows from the product and an SM is one vEU. driver is the
+// Spec makes a device of what was measured. base gives its name, the vEUs of an SM and the fit, which are
+// chosen or come from whole models; without base the name follows from the product, an SM is one vEU, and the
+// fit is that of the known device of the same product. driver is the
 // version of the GPU's driver, "" when it is not known.
 func Spec(r *Result, base *vdevice.Spec, driver string) (*vdevice.Spec, error) {
 	d := &r.Device
@@ -69,8 +70,12 @@ func Spec(r *Result, base *vdevice.Spec, driver string) (*vdevice.Spec, error) {
 		Name: shortName(d.Product), Product: d.Product, Arch: d.Arch(), SMs: d.SMs, VEUsPerSM: 1, Threads: d.MaxThreads,
 		Shared: d.SharedBytes, SharedPerVEU: d.SharedPerBlock, Registers: d.Registers, L2Bytes: d.L2Bytes, Memory: d.MemoryBytes,
 	}
+	known := fitFor(s.Product)
+	if known != nil {
+		s.Fitted = known.Fitted
+	}
 	if base != nil {
-		s.Name, s.VEUsPerSM = base.Name, base.VEUsPerSM
+		s.Name, s.VEUsPerSM, s.Fitted = base.Name, base.VEUsPerSM, base.Fitted
 	}
 	s.Clusters = clusters(d, s.VEUsPerSM)
 	medians := map[string]float64{}
@@ -82,10 +87,21 @@ func Spec(r *Result, base *vdevice.Spec, driver string) (*vdevice.Spec, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s cannot be told: %s was not measured", f.key, strings.Join(f.ways[0].needs, " or "))
 		}
-		*f.at(&s.Cost) = rounded(v)
+		*f.at(&s.Measured) = rounded(v)
 	}
-	s.Cost.Source = source(r, base, driver)
+	s.Measured.Source = source(r, base, known, driver)
+	s.Cost = s.Fitted.Planned(s.Measured)
 	return s, nil
+}
+
+// fitFor is the known device of that product, if it has a fit.
+func fitFor(product string) *vdevice.Spec {
+	for _, s := range vdevice.Devices() {
+		if s.Product == product && len(s.Fitted) > 0 {
+			return s
+		}
+	}
+	return nil
 }
 
 // clusters are those that fit at once. An SM is one vEU there.
@@ -137,7 +153,7 @@ func shortName(product string) string {
 }
 
 // source says where the figures come from, without a date: the same machine gives the same words.
-func source(r *Result, base *vdevice.Spec, driver string) string {
+func source(r *Result, base, known *vdevice.Spec, driver string) string {
 	d := &r.Device
 	var b strings.Builder
 	fmt.Fprintf(&b, "measured by rammerc calibrate on one %s (", d.Product)
@@ -152,7 +168,9 @@ func source(r *Result, base *vdevice.Spec, driver string) string {
 	fmt.Fprintf(&b, ": medians of %d runs on random data; launch, node and pdl are nodes of a CUDA graph on all SMs", runs)
 	b.WriteString(", latency is what a value handed to a neighbour adds to a step")
 	if base != nil {
-		fmt.Fprintf(&b, "; name and veus_per_sm are those of %s", base.Name)
+		fmt.Fprintf(&b, "; name, veus_per_sm and fit are those of %s", base.Name)
+	} else if known != nil {
+		fmt.Fprintf(&b, "; fit is that of %s", known.Name)
 	}
 	return b.String()
 }

@@ -3,6 +3,7 @@ package calibrate
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -16,7 +17,7 @@ const sourceWidth = 108
 // YAML is the device file of s, which vdevice.ParseSpec reads.
 func YAML(s *vdevice.Spec) ([]byte, error) {
 	bare := *s
-	bare.Cost.Source = ""
+	bare.Cost, bare.Cost.Source = s.Measured, ""
 	var n yaml.Node
 	if err := n.Encode(&bare); err != nil {
 		return nil, err
@@ -36,12 +37,12 @@ func YAML(s *vdevice.Spec) ([]byte, error) {
 	}
 	// A long text over several lines, which the encoder would not write; cost is the last of the keys.
 	b.WriteString("  source: >-\n")
-	for _, line := range wrapped(s.Cost.Source, sourceWidth-4) {
+	for _, line := range wrapped(s.Measured.Source, sourceWidth-4) {
 		fmt.Fprintf(&b, "    %s\n", line)
 	}
 	if back, err := vdevice.ParseSpec("the measured device", b.Bytes()); err != nil {
 		return nil, err
-	} else if *back != *s {
+	} else if !reflect.DeepEqual(back, s) {
 		return nil, fmt.Errorf("BUG: the device file says %+v, not %+v", *back, *s)
 	}
 	return b.Bytes(), nil

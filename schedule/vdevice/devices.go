@@ -133,9 +133,11 @@ func ParseSpec(file string, data []byte) (*Spec, error) {
 			l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Line: line, Message: fmt.Sprintf("%s is %v, want %s", r.key, r.got, r.want)})
 		}
 	}
+	s.Fitted.check(&l, file, lines)
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
+	s.Measured, s.Cost = s.Cost, s.Fitted.Planned(s.Cost)
 	return s, nil
 }
 

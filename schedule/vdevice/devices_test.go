@@ -99,7 +99,7 @@ func TestBadDeviceFiles(t *testing.T) {
 // A device file of when launches of all kinds had one cost still means that, and costs of edges follow
 // from the hop.
 func TestOptionalCosts(t *testing.T) {
-	data, err := deviceFiles.ReadFile("devices/h200.yaml")
+	data, err := deviceFiles.ReadFile("devices/emu4.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,11 @@ type Spec struct {
 
 	Clusters Clusters `yaml:"clusters,omitempty"` // optional: none
 
-	Cost Cost `yaml:"cost"`
+	Fitted Fit `yaml:"fit,omitempty"` // optional: all are 1
+
+	// Cost is what plans are made with: Measured, which is what a device file has under cost, times Fitted.
+	Cost     Cost `yaml:"cost"`
+	Measured Cost `yaml:"-"`
 }
 
 // Clusters says how many clusters of so many vEUs are on the device at once, when a vEU is an SM and takes

@@ -1,0 +1,45 @@
+package vdevice
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// The built-in H200 says what was measured, and plans are made with the product.
+func TestFit(t *testing.T) {
+	s, err := FindDevice("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Fitted) == 0 || s.Cost != s.Fitted.Planned(s.Measured) || s.Cost == s.Measured {
+		t.Errorf("costs %+v of %+v by %v", s.Cost, s.Measured, s.Fitted)
+	}
+	var all Cost
+	for _, f := range costFields {
+		*f.at(&all) = 1
+	}
+	v := reflect.ValueOf(all)
+	for i := range v.NumField() {
+		if f := v.Type().Field(i); f.Type.Kind() == reflect.Float64 && v.Field(i).Float() != 1 {
+			t.Errorf("no fit can be given for %s", f.Tag.Get("yaml"))
+		}
+	}
+	if got := (Fit{"hop_ns": 0.5, "step_ns": 1.0 / 3}).Planned(Cost{Hop: 829, Step: 1, Node: 7}); got != (Cost{Hop: 415, Step: 0.333, Node: 7}) {
+		t.Errorf("got %+v", got)
+	}
+	data, err := deviceFiles.ReadFile("devices/emu4.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for fit, want := range map[string]string{
+		"hopp_ns: 1": "fit.hopp_ns: there is no such cost", "hop_ns: 0": "fit.hop_ns is 0, want a positive number",
+		"hop_ns: .inf": "fit.hop_ns is +Inf", "hop_ns: much": "cannot unmarshal",
+	} {
+		_, err := ParseSpec("d.yaml", []byte(fmt.Sprintf("fit: {%s}\n%s", fit, data)))
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "d.yaml:1") {
+			t.Errorf("%s: %v", fit, err)
+		}
+	}
+}
