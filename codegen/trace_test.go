@@ -124,11 +124,18 @@ func TestTraceOfRing(t *testing.T) {
 				t.Errorf("mode %d: a step of stage %d streams %d bytes, want %d", mode, tl.Runs[i].Op, tl.Runs[i].Streamed, want)
 			}
 		}
+		ahead := 0
 		for _, c := range tl.Chunks {
+			if c.Landed < c.Wanted {
+				ahead++
+			}
 			r := tl.Runs[c.Run]
-			if !(c.Asked <= c.Issued && c.Issued <= c.Full && r.Started <= c.Wanted && c.Wanted <= c.Full && c.Full <= c.Freed && c.Freed <= r.Computed) {
+			if !(c.Asked <= c.Issued && c.Issued <= c.Landed && c.Landed <= c.Full && r.Started <= c.Wanted && c.Wanted <= c.Full && c.Full <= c.Freed && c.Freed <= r.Computed) {
 				t.Errorf("mode %d: times are out of order: %+v of %+v", mode, c, r)
 			}
+		}
+		if ahead == 0 {
+			t.Errorf("mode %d: none of %d copies had landed when it was wanted", mode, len(tl.Chunks))
 		}
 		if tl.DroppedChunks > 0 {
 			t.Errorf("mode %d: %d chunks have no row", mode, tl.DroppedChunks)

@@ -163,6 +163,14 @@ inline void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, R
   }
 }
 
+RT_EMU_QUIET inline bool mbarrier_test(uint64_t* bar, uint32_t phase) {
+  return emu::running_block->mbarrier_done(mbarrier(bar), phase);
+}
+template <class Report, class Meanwhile>
+inline void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report* to, const Report& r, Meanwhile) {
+  mbarrier_wait(bar, phase, patience_ns, to, r);
+}
+
 inline void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes) {
   if (thread_index() % emu::kWarp != 0) return;
   if ((reinterpret_cast<uintptr_t>(stage) | reinterpret_cast<uintptr_t>(from) | bytes) % 16 != 0) {

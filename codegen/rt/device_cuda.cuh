@@ -235,6 +235,15 @@ RT_DEVICE bool mbarrier_done(uint64_t* bar, uint32_t phase) {
 #endif
   return done != 0;
 }
+// The same without waiting for it at all.
+RT_DEVICE bool mbarrier_test(uint64_t* bar, uint32_t phase) {
+  uint32_t done;
+  asm volatile("{.reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
+               : "=r"(done)
+               : "r"(shared_address(bar)), "r"(phase & 1)
+               : "memory");
+  return done != 0;
+}
 #else
 // Without mbarriers: arrivals so far in the low half, arrivals a phase in the high half.
 RT_DEVICE void mbarrier_init(uint64_t* bar, int arrivals) { *bar = static_cast<uint64_t>(arrivals) << 32; }
@@ -250,6 +259,7 @@ RT_DEVICE bool mbarrier_done(uint64_t* bar, uint32_t phase) {
   if (done) __threadfence_block();
   return done;
 }
+RT_DEVICE bool mbarrier_test(uint64_t* bar, uint32_t phase) { return mbarrier_done(bar, phase); }
 #endif
 
 // Waits for a phase; the watchdog reports r if it takes too long.
@@ -257,6 +267,16 @@ template <class Report>
 RT_DEVICE void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report* to, const Report& r) {
   Patience patience(patience_ns);
   while (!mbarrier_done(bar, phase)) patience.spent(true, to, r);
+}
+
+// The same; meanwhile is called again and again.
+template <class Report, class Meanwhile>
+RT_DEVICE void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report* to, const Report& r, Meanwhile meanwhile) {
+  Patience patience(patience_ns);
+  while (!mbarrier_test(bar, phase)) {
+    meanwhile();
+    patience.spent(true, to, r);
+  }
 }
 
 // Called by all lanes of a warp: copies bytes, a multiple of 16, into a stage of the ring, and completes a

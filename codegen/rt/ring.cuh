@@ -65,16 +65,39 @@ class Ring {
       const uint32_t number = at.phase * count_ + at.stage;
       w.pen.asks(number, 16 * n);
       // The first time round every stage is free.
-      if (at.phase > 0) detail::mbarrier_wait(full + count_, at.phase - 1, w.patience_ns, w.to, w.report);
-      detail::fill_stage(at_ + at.stage * static_cast<uint32_t>(StageBytes), full, block, 16 * n);
+      if (at.phase > 0) wait(full + count_, at.phase - 1, w);
       w.pen.issues(number);
+      detail::fill_stage(at_ + at.stage * static_cast<uint32_t>(StageBytes), full, block, 16 * n);
+      note_landed(w);
       block += 16 * static_cast<size_t>(n);
       words -= n;
       if (++at.stage == count_) at.stage = 0, ++at.phase;
     }
   }
 
+  // After the last block. A tracing build waits until all have landed.
+  RT_DEVICE void close(Watch& w) {
+    if constexpr (kTraced) {
+      while (w.pen.loads()) wait(full_ + w.pen.landed() % count_, w.pen.landed() / count_, w);
+    }
+    w.pen.ends();
+  }
+
  private:
+  // A tracing build's loader looks meanwhile which copies have landed: before a stage is filled again, that is
+  // noted of the copy before.
+  RT_DEVICE void wait(uint64_t* bar, uint32_t phase, Watch& w) const {
+    if constexpr (kTraced) {
+      detail::mbarrier_wait(bar, phase, w.patience_ns, w.to, w.report, [&] { note_landed(w); });
+      note_landed(w);
+    } else {
+      detail::mbarrier_wait(bar, phase, w.patience_ns, w.to, w.report);
+    }
+  }
+  RT_DEVICE void note_landed(Watch& w) const {
+    w.pen.lands([&](uint32_t number) { return detail::mbarrier_test(full_ + number % count_, number / count_); });
+  }
+
   char* at_;
   uint64_t* full_;
   uint32_t count_;
@@ -89,7 +112,7 @@ RT_DEVICE void load_block(Ring& ring, const BlockStream& s, uint32_t step, const
   watch.pen.turn(step);
   random_pause(watch.delays, Pause::kLoad, watch.veu, step);
   ring.feed(at, weights + 16 * static_cast<size_t>(s.at + b * s.stride), words, s.chunk_words, watch);
-  watch.pen.ends();
+  ring.close(watch);
 }
 
 // Walks the weight blocks of a vEU's steps. The lanes hold those of the next 32 steps, and the 32 behind
@@ -123,7 +146,7 @@ RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const
       ring.feed(at, weights + 16 * static_cast<size_t>(b.at), b.words, b.chunk, watch);
     }
   }
-  watch.pen.ends();
+  ring.close(watch);
 }
 
 }  // namespace rt

@@ -42,13 +42,13 @@ static_assert(sizeof(TraceLaunch) == 72);
 
 // A chunk of streamed weights (ring.cuh), with the clocks of the vEU's multiprocessor.
 struct TraceChunk {
-  uint64_t asked, issued;        // by the loader: it wants a free stage, it has started the copy
+  uint64_t asked, issued, landed;  // by the loader: it wants a free stage, starts the copy, sees that all is there
   uint64_t wanted, full, freed;  // by the rTask's first thread: it wants the chunk, has it, gives it back
   uint32_t launch;               // as in TraceStep
   uint32_t segment, step, veu;
   uint32_t number, bytes;  // number among the vEU's in the launch
 };
-static_assert(sizeof(TraceChunk) == 64);
+static_assert(sizeof(TraceChunk) == 72);
 
 // The thread that writes the trace must come by at every step.
 #if defined(RT_TRACE)
@@ -95,8 +95,19 @@ class ChunkPen {
     c.asked = detail::clock_cycles();
   }
   RT_DEVICE void issues(uint32_t number) {
+    issued_ = number + 1;
     if (detail::thread_index() % 32 == 0 && number < room_) rows_[number].issued = detail::clock_cycles();
   }
+  // Of the copies on their way, in order, those whose number is there have landed.
+  template <class There>
+  RT_DEVICE void lands(There there) {
+    if (detail::thread_index() % 32 != 0) return;
+    for (; landed_ < issued_ && there(landed_); ++landed_) {
+      if (landed_ < room_) rows_[landed_].landed = detail::clock_cycles();
+    }
+  }
+  RT_DEVICE bool loads() const { return detail::thread_index() % 32 == 0 && landed_ < issued_; }
+  RT_DEVICE uint32_t landed() const { return landed_; }
   RT_DEVICE void ends() {
     if (detail::thread_index() % 32 == 0) row_->dropped_chunks = dropped_;
   }
@@ -120,6 +131,7 @@ class ChunkPen {
   TraceLaunch* row_ = nullptr;
   uint32_t room_ = 0, launch_ = 0, segment_ = 0, veu_ = 0;
   uint32_t step_ = 0, dropped_ = 0;
+  uint32_t issued_ = 0, landed_ = 0;    // so many copies
   mutable uint32_t last_ = 0xffffffff;  // chunk that the rTask has
 };
 
@@ -197,6 +209,10 @@ class ChunkPen {
   RT_DEVICE void turn(uint32_t) {}
   RT_DEVICE void asks(uint32_t, uint32_t) {}
   RT_DEVICE void issues(uint32_t) {}
+  template <class There>
+  RT_DEVICE void lands(There) {}
+  RT_DEVICE bool loads() const { return false; }
+  RT_DEVICE uint32_t landed() const { return 0; }
   RT_DEVICE void ends() {}
   RT_DEVICE void wants(uint32_t) const {}
   RT_DEVICE void has(uint32_t) const {}

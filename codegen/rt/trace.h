@@ -75,7 +75,7 @@ class TraceBuffers {
 
   // Writes size() bytes.
   void read(char* to) const {
-    TraceHeader h = {{'R', 'M', 'R', 'T', 'R', 'A', 'C', 'E'}, 2, sizeof(TraceHeader), sizeof(TraceStep), sizeof(TraceLaunch),
+    TraceHeader h = {{'R', 'M', 'R', 'T', 'R', 'A', 'C', 'E'}, 3, sizeof(TraceHeader), sizeof(TraceStep), sizeof(TraceLaunch),
                      sizeof(TraceChunk), 0, steps_, launch_rows_, chunk_rows_, 0};
     std::memcpy(to, &h, sizeof h);
     dev::download(to + sizeof h, rows_.get(), bytes_);

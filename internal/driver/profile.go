@@ -299,6 +299,10 @@ func (p *Profile) Text(w io.Writer) {
 	s := p.Shares
 	fmt.Fprintf(w, "vEUs compute %s (of it %s waiting for streamed weights), load %s, wait %s, import %s, are idle %s of the time\n",
 		percent(s.Compute), percent(s.Stall), percent(s.Load), percent(s.Wait), percent(s.Import), percent(s.Idle))
+	if c := p.Weights; c != nil {
+		fmt.Fprintf(w, "streamed weights: %s, %.1f MB in all, each on its way for %.2f µs from %.2f µs before it is wanted; %s are there then\n",
+			count(c.Copies, "chunk"), float64(c.Bytes)/1e6, c.Copy, c.Ahead, percent(c.There))
+	}
 	fmt.Fprintf(w, "critical path: %s; %.1f µs compute, %.1f µs waits, %.1f µs between steps of a vEU, %.1f µs launches\n\n",
 		count(p.Path.Length, "rTask"), p.Path.Compute, p.Path.Wait, p.Path.Order, p.Path.Launch)
 	p.opTable(w)

@@ -54,7 +54,7 @@ type pageChunks struct {
 	Run    []int `json:"run"`
 	Bytes  []int `json:"bytes"`
 	Issued []int `json:"issued"`
-	Full   []int `json:"full"`
+	Landed []int `json:"landed"`
 }
 
 type pageLaunch struct {
@@ -95,7 +95,7 @@ func (t *Timeline) pageData(r *Report) *pageData {
 		x := &t.Chunks[i]
 		k := &d.Chunks
 		k.Run, k.Bytes = append(k.Run, x.Run), append(k.Bytes, x.Bytes)
-		k.Issued, k.Full = append(k.Issued, ns(x.Issued)), append(k.Full, ns(x.Full))
+		k.Issued, k.Landed = append(k.Issued, ns(x.Issued)), append(k.Landed, ns(x.Landed))
 	}
 	e := newEdges(t)
 	c := &d.Runs

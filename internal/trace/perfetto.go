@@ -2,12 +2,16 @@ package trace
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 )
 
-// Tracks of a vEU in Perfetto's view: thread 3·vEU + track + 1 of the segment's process.
+// Kinds of tracks of a vEU in Perfetto's view. A kind has several where its slices overlap: copies on their
+// way, or a launch's blocks that wait while those of the launch before do.
 const (
 	trackWait = iota
 	trackCompute
@@ -36,15 +40,16 @@ type event struct {
 // vEU, and an arrow to every step that waited from the one it waited for last.
 func (t *Timeline) WritePerfetto(w io.Writer) error {
 	b := bufio.NewWriterSize(w, 1<<16)
-	p := &perfetto{t: t, w: b}
+	p := &perfetto{t: t, w: b, tracks: map[track][]slice{}, computes: make([]int, len(t.Runs))}
 	fmt.Fprint(b, `{"displayTimeUnit":"ns","traceEvents":[`)
-	p.names()
+	p.launches()
 	for i := range t.Runs {
 		p.run(i)
 	}
 	for i := range t.Chunks {
 		p.chunk(i)
 	}
+	p.write()
 	p.arrows()
 	fmt.Fprint(b, "\n]}\n")
 	if p.err != nil {
@@ -53,11 +58,24 @@ func (t *Timeline) WritePerfetto(w io.Writer) error {
 	return b.Flush()
 }
 
+// track is what slices stand on: one thread of a segment's process, or several.
+type track struct{ segment, veu, kind int }
+
+type slice struct {
+	name     string
+	from, to float64
+	args     map[string]any
+	run      int // whose computation it is, or -1
+}
+
 type perfetto struct {
-	t   *Timeline
-	w   *bufio.Writer
-	n   int
-	err error
+	t        *Timeline
+	w        *bufio.Writer
+	n        int
+	err      error
+	threads  int
+	tracks   map[track][]slice
+	computes []int // threads that runs are on
 }
 
 func (p *perfetto) add(e event) {
@@ -79,69 +97,135 @@ const launchPID = 1
 
 func pid(segment int) int { return segment + 2 }
 
-func tid(veu, track int) int { return tracks*veu + track + 1 }
-
 func (p *perfetto) meta(pid, tid int, what, name string, order int) {
 	p.add(event{Name: what + "_name", Phase: "M", PID: pid, TID: tid, Args: map[string]any{"name": name}})
 	p.add(event{Name: what + "_sort_index", Phase: "M", PID: pid, TID: tid, Args: map[string]any{"sort_index": order}})
 }
 
-// names tells what processes and threads are called; only tracks that hold something are there.
-func (p *perfetto) names() {
-	p.meta(launchPID, 0, "process", "launches of "+p.t.Plan.Name, 0)
-	p.meta(launchPID, 1, "thread", "launches", 1)
-	for i, l := range p.t.Launches {
-		p.slice(launchPID, 1, l.name(), l.Begin, l.End, map[string]any{"launch": i, "vEUs": len(l.VEUs)})
+// thread makes the next thread. Its number is no process's, whose main thread it would be taken for.
+func (p *perfetto) thread(pid int, name string) int {
+	p.threads++
+	id := len(p.t.Plan.Segments) + launchPID + p.threads
+	p.meta(pid, id, "thread", name, id)
+	return id
+}
+
+// numbered is the name of the lane with the given index.
+func numbered(name string, lane int) string {
+	if lane == 0 {
+		return name
 	}
-	named := map[[2]int]bool{}
-	for i := range p.t.Runs {
-		x := &p.t.Runs[i]
-		if !named[[2]int{pid(x.Segment), 0}] {
-			named[[2]int{pid(x.Segment), 0}] = true
-			p.meta(pid(x.Segment), 0, "process", fmt.Sprintf("segment %d, %s", x.Segment, p.t.Plan.Segments[x.Segment].Kind), pid(x.Segment))
-		}
-		for track, has := range [tracks]bool{x.Wait() > 0, true, x.Load()+x.Import() > 0 || x.Streamed > 0} {
-			key := [2]int{pid(x.Segment), tid(x.VEU, track)}
-			if has && !named[key] {
-				named[key] = true
-				p.meta(key[0], key[1], "thread", fmt.Sprintf("vEU %d %s (SM %d)", x.VEU, trackNames[track], x.SM), key[1])
-			}
-		}
+	return fmt.Sprintf("%s %d", name, lane+1)
+}
+
+func (p *perfetto) slice(pid, tid int, s *slice) {
+	d := (s.to - s.from) * us
+	p.add(event{Name: s.name, Phase: "X", PID: pid, TID: tid, Time: s.from * us, Dur: &d, Args: s.args})
+}
+
+func (p *perfetto) put(segment, veu, kind int, s slice) {
+	if s.to > s.from || s.run >= 0 {
+		k := track{segment, veu, kind}
+		p.tracks[k] = append(p.tracks[k], s)
 	}
 }
 
-func (p *perfetto) slice(pid, tid int, name string, from, to float64, args map[string]any) {
-	d := (to - from) * us
-	p.add(event{Name: name, Phase: "X", PID: pid, TID: tid, Time: from * us, Dur: &d, Args: args})
+// launches draws the launches, and how long each vEU waited for those before. Launches that overlap stand
+// below each other.
+func (p *perfetto) launches() {
+	p.meta(launchPID, 0, "process", "launches of "+p.t.Plan.Name, 0)
+	var all []slice
+	for i := range p.t.Launches {
+		l := &p.t.Launches[i]
+		all = append(all, slice{l.name(), l.Begin, l.End, map[string]any{"launch": i, "vEUs": len(l.VEUs)}, -1})
+		for _, v := range l.VEUs {
+			p.put(l.Segment, v.VEU, trackWait, slice{"launches before", v.Begun, v.Ready, map[string]any{"launch": i, "SM": v.SM}, -1})
+		}
+	}
+	for i, lane := range lanes(all) {
+		id := p.thread(launchPID, numbered("launches", i))
+		for k := range lane {
+			p.slice(launchPID, id, &lane[k])
+		}
+	}
 }
 
 func (p *perfetto) run(i int) {
 	x := &p.t.Runs[i]
 	op := &p.t.Plan.Ops[x.Op]
-	in := pid(x.Segment)
-	for _, part := range []struct {
-		track    int
-		name     string
-		from, to float64
-	}{{trackLoad, "load", x.Begun, x.Loaded}, {trackWait, "wait", x.Loaded, x.Ready}, {trackLoad, "import", x.Ready, x.Started}} {
-		if part.to > part.from {
-			p.slice(in, tid(x.VEU, part.track), part.name, part.from, part.to, map[string]any{"for": op.Name, "step": x.Order})
-		}
-	}
-	p.slice(in, tid(x.VEU, trackCompute), op.Name, x.Started, x.Computed, map[string]any{
+	about := map[string]any{"for": op.Name, "step": x.Order}
+	p.put(x.Segment, x.VEU, trackLoad, slice{"load", x.Begun, x.Loaded, about, -1})
+	p.put(x.Segment, x.VEU, trackWait, slice{"wait", x.Loaded, x.Ready, about, -1})
+	p.put(x.Segment, x.VEU, trackCompute, slice{"import", x.Ready, x.Started, about, -1})
+	p.put(x.Segment, x.VEU, trackCompute, slice{op.Name, x.Started, x.Computed, map[string]any{
 		"rTask": x.RTask, "step": x.Order, "kind": op.Kind, "instance": op.Instance, "nodes": op.Nodes, "SM": x.SM, "launch": x.Launch,
-	})
+	}, i})
 }
 
-// chunk draws a copy of weights. Copies of one vEU overlap, so they are events with beginning and end.
+// chunk draws a copy of weights, from its start until it has landed.
 func (p *perfetto) chunk(i int) {
 	c := &p.t.Chunks[i]
 	x := &p.t.Runs[c.Run]
-	e := event{Name: fmt.Sprintf("weights of vEU %d", x.VEU), Cat: "weights", Phase: "b", ID: i + 1, PID: pid(x.Segment), TID: tid(x.VEU, trackLoad), Time: c.Issued * us}
-	e.Args = map[string]any{"for": p.t.Plan.Ops[x.Op].Name, "step": x.Order, "chunk": c.Number, "bytes": c.Bytes}
-	p.add(e)
-	e.Phase, e.Time, e.Args = "e", c.Full*us, nil
-	p.add(e)
+	name := p.t.Plan.Ops[x.Op].Name
+	p.put(x.Segment, x.VEU, trackLoad, slice{"weights of " + name, c.Issued, c.Landed, map[string]any{
+		"for": name, "step": x.Order, "chunk": c.Number, "bytes": c.Bytes, "wanted after us": (c.Wanted - c.Issued) * us,
+	}, -1})
+}
+
+// write puts out the tracks; only those that hold something are there.
+func (p *perfetto) write() {
+	keys := slices.SortedFunc(maps.Keys(p.tracks), func(a, b track) int {
+		return cmp.Or(a.segment-b.segment, a.veu-b.veu, a.kind-b.kind)
+	})
+	sms := p.sms()
+	last := -1
+	for _, k := range keys {
+		in := pid(k.segment)
+		if k.segment != last {
+			last = k.segment
+			p.meta(in, 0, "process", fmt.Sprintf("segment %d, %s", k.segment, p.t.Plan.Segments[k.segment].Kind), in)
+		}
+		for i, lane := range lanes(p.tracks[k]) {
+			name := numbered(fmt.Sprintf("vEU %d %s", k.veu, trackNames[k.kind]), i)
+			id := p.thread(in, name+sms[track{k.segment, k.veu, 0}])
+			for s := range lane {
+				p.slice(in, id, &lane[s])
+				if run := lane[s].run; run >= 0 {
+					p.computes[run] = id
+				}
+			}
+		}
+	}
+}
+
+// sms says on which multiprocessor vEUs were, where that is one.
+func (p *perfetto) sms() map[track]string {
+	out := map[track]string{}
+	for i := range p.t.Launches {
+		l := &p.t.Launches[i]
+		for _, v := range l.VEUs {
+			k, name := track{l.Segment, v.VEU, 0}, fmt.Sprintf(" (SM %d)", v.SM)
+			if was, ok := out[k]; ok && was != name {
+				name = ""
+			}
+			out[k] = name
+		}
+	}
+	return out
+}
+
+// lanes deals slices to as few lanes as there can be without overlaps, in each by time.
+func lanes(all []slice) [][]slice {
+	slices.SortStableFunc(all, func(a, b slice) int { return cmp.Compare(a.from, b.from) })
+	var out [][]slice
+	for _, s := range all {
+		free := slices.IndexFunc(out, func(lane []slice) bool { return lane[len(lane)-1].to <= s.from })
+		if free < 0 {
+			free, out = len(out), append(out, nil)
+		}
+		out[free] = append(out[free], s)
+	}
+	return out
 }
 
 // arrows draws what steps waited for.
@@ -154,7 +238,7 @@ func (p *perfetto) arrows() {
 		}
 		a, b := &p.t.Runs[from], &p.t.Runs[i]
 		leaves := a.Started + 0.99*a.Compute() // arrows belong to the slice that their end lies in
-		p.add(event{Name: "edge", Cat: "edge", Phase: "s", ID: i + 1, PID: pid(a.Segment), TID: tid(a.VEU, trackCompute), Time: leaves * us})
-		p.add(event{Name: "edge", Cat: "edge", Phase: "f", Bind: "e", ID: i + 1, PID: pid(b.Segment), TID: tid(b.VEU, trackCompute), Time: b.Started * us})
+		p.add(event{Name: "edge", Cat: "edge", Phase: "s", ID: i + 1, PID: pid(a.Segment), TID: p.computes[from], Time: leaves * us})
+		p.add(event{Name: "edge", Cat: "edge", Phase: "f", Bind: "e", ID: i + 1, PID: pid(b.Segment), TID: p.computes[i], Time: b.Started * us})
 	}
 }

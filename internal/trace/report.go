@@ -20,6 +20,7 @@ type Report struct {
 	Lost     int     `json:"dropped_chunks,omitempty"`
 
 	Shares   Shares     `json:"shares"`
+	Weights  *Weights   `json:"weights,omitempty"` // that came through rings
 	Path     Path       `json:"critical_path"`
 	Ops      []OpTime   `json:"roperators"` // by time
 	PerVEU   []VEUTime  `json:"per_veu"`
@@ -34,6 +35,15 @@ type Shares struct {
 	Stall   float64 `json:"stall"`  // of compute: waiting for streamed weights
 	Import  float64 `json:"import"` // bringing operands to where the rTask wants them, waiting for tagged ones
 	Idle    float64 `json:"idle"`   // outside of steps: before a launch, between steps, after the last one
+}
+
+// Weights are the copies of streamed weights.
+type Weights struct {
+	Copies int     `json:"copies"`
+	Bytes  int64   `json:"bytes"`
+	Copy   float64 `json:"copy_us"`  // from a copy's start until it has landed, on average
+	Ahead  float64 `json:"ahead_us"` // from its start until the rTask wants it, on average
+	There  float64 `json:"there"`    // part of the copies that had landed then
 }
 
 // Path is the chain of steps that determined when the inference ended.
@@ -125,7 +135,26 @@ func (t *Timeline) Report() *Report {
 	path := t.Critical()
 	r.Path = t.pathReport(path)
 	r.Ops = t.perOp(path)
+	r.Weights = t.weights()
 	return r
+}
+
+func (t *Timeline) weights() *Weights {
+	if len(t.Chunks) == 0 {
+		return nil
+	}
+	w := &Weights{Copies: len(t.Chunks)}
+	n := float64(w.Copies)
+	for i := range t.Chunks {
+		c := &t.Chunks[i]
+		w.Bytes += int64(c.Bytes)
+		w.Copy += (c.Landed - c.Issued) * us / n
+		w.Ahead += (c.Wanted - c.Issued) * us / n
+		if c.Landed <= c.Wanted {
+			w.There += 1 / n
+		}
+	}
+	return w
 }
 
 func shares(veus []VEUTime, span float64) Shares {

@@ -45,11 +45,11 @@ func (r *Run) Import() float64 { return r.Started - r.Ready }
 // Compute is the time of the rTask itself.
 func (r *Run) Compute() float64 { return r.Computed - r.Started }
 
-// Chunk is a piece of a step's weights on its way through the ring. Asked ≤ Issued ≤ Full ≤ Freed.
+// Chunk is a piece of a step's weights on its way through the ring. Asked ≤ Issued ≤ Landed ≤ Full ≤ Freed.
 type Chunk struct {
-	Run, Number, Bytes          int     // index in Timeline.Runs
-	Asked, Issued, Wanted, Full float64 // a free stage and then the copy; by the rTask, which has it at Full
-	Freed                       float64
+	Run, Number, Bytes    int     // index in Timeline.Runs
+	Asked, Issued, Landed float64 // by the loader: a free stage, then the copy, which has come
+	Wanted, Full, Freed   float64 // by the rTask, which has it at Full
 }
 
 // Launch is one kernel launch.
@@ -216,7 +216,13 @@ func (t *Timeline) addChunks(raw *Raw, at func(sm uint32, clock uint64) float64)
 		}
 		r := &t.Runs[i]
 		sm := uint32(r.SM)
-		x := Chunk{i, int(c.Number), int(c.Bytes), at(sm, c.Asked), at(sm, c.Issued), at(sm, c.Wanted), at(sm, c.Full), at(sm, c.Freed)}
+		if c.Landed < c.Issued || c.Landed > c.Full { // the rTask saw it first
+			c.Landed = c.Full
+		}
+		x := Chunk{
+			i, int(c.Number), int(c.Bytes),
+			at(sm, c.Asked), at(sm, c.Issued), at(sm, c.Landed), at(sm, c.Wanted), at(sm, c.Full), at(sm, c.Freed),
+		}
 		r.Streamed += x.Bytes
 		r.Stall += x.Full - x.Wanted
 		t.Chunks = append(t.Chunks, x)

@@ -53,7 +53,8 @@ type LaunchRow struct {
 
 // ChunkRow is a chunk of streamed weights, with the clocks of its vEU's multiprocessor.
 type ChunkRow struct {
-	Asked, Issued       uint64 // the loader wants a free stage, has started the copy
+	Asked, Issued       uint64 // the loader wants a free stage, starts the copy
+	Landed              uint64 // the loader has seen that all is there
 	Wanted, Full, Freed uint64 // the rTask's first thread wants the chunk, has it, gives it back
 	Launch              uint32
 	Segment, Step, VEU  uint32
@@ -72,11 +73,11 @@ type header struct {
 
 const (
 	magic       = "RMRTRACE"
-	version     = 2
+	version     = 3
 	headerBytes = 64
 	stepBytes   = 80
 	launchBytes = 72
-	chunkBytes  = 64
+	chunkBytes  = 72
 )
 
 // Decode reads the bytes of NAME_trace. Rows that nobody wrote are left out.

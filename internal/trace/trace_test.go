@@ -207,6 +207,7 @@ func TestPerfetto(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices, arrows, threads := map[string]int{}, map[string]int{}, map[[2]int]bool{}
+	ends := map[[2]int]float64{} // of the latest slice of a thread
 	for _, e := range file.Events {
 		switch e.Phase {
 		case "X":
@@ -214,16 +215,21 @@ func TestPerfetto(t *testing.T) {
 			if *e.Dur <= 0 {
 				t.Errorf("slice %s lasts %f", e.Name, *e.Dur)
 			}
-			if !threads[[2]int{e.PID, e.TID}] {
+			thread := [2]int{e.PID, e.TID}
+			if !threads[thread] {
 				t.Errorf("slice %s is on a thread without a name", e.Name)
 			}
+			if e.Time < ends[thread]-1e-9 {
+				t.Errorf("slice %s overlaps the one before it on its thread", e.Name)
+			}
+			ends[thread] = e.Time + *e.Dur
 		case "s", "f":
 			arrows[e.Phase]++
 		case "M":
 			threads[[2]int{e.PID, e.TID}] = true
 		}
 	}
-	for name, want := range map[string]int{"a": 1, "e": 2, "wait": 2, "import": 2, "load": 1, "segment 0, rProgram": 1, "segment 1, wave 0": 1} {
+	for name, want := range map[string]int{"a": 1, "e": 2, "wait": 2, "import": 2, "load": 1, "launches before": 4, "segment 0, rProgram": 1, "segment 1, wave 0": 1} {
 		if slices[name] != want {
 			t.Errorf("%d slices are called %s, want %d", slices[name], name, want)
 		}
@@ -445,10 +451,10 @@ func TestChunks(t *testing.T) {
 	c := func(ns float64) uint64 { return exact.clock(3, ns) }
 	launches[1].DroppedChunks = 4
 	chunks := []ChunkRow{
-		{c(60), c(80), c(160), c(460), c(900), 1, 0, 2, 1, 0, 4096},
-		{c(80), c(90), c(900), c(900), c(1000), 1, 0, 2, 1, 1, 1024},
-		{c(80), c(90), c(900), 0, 0, 1, 0, 2, 1, 2, 1024},            // not read: the plan and the program differ
-		{c(80), c(90), c(900), c(901), c(902), 1, 0, 77, 1, 2, 1024}, // of a step that was not recorded
+		{c(60), c(80), c(440), c(160), c(460), c(900), 1, 0, 2, 1, 0, 4096},
+		{c(80), c(90), 0, c(900), c(900), c(1000), 1, 0, 2, 1, 1, 1024},     // the loader had ended
+		{c(80), c(90), c(95), c(900), 0, 0, 1, 0, 2, 1, 2, 1024},            // not read: the plan and the program differ
+		{c(80), c(90), c(95), c(900), c(901), c(902), 1, 0, 77, 1, 2, 1024}, // of a step that was not recorded
 		{},
 	}
 	raw, err := Decode(encodeAll(steps, launches, chunks))
@@ -463,13 +469,23 @@ func TestChunks(t *testing.T) {
 	if len(tl.Chunks) != 2 || tl.DroppedChunks != 6 {
 		t.Fatalf("%d chunks, %d dropped, want 2 and 6", len(tl.Chunks), tl.DroppedChunks)
 	}
+	if a, b := tl.Chunks[0], tl.Chunks[1]; math.Abs(a.Landed-a.Issued-360) > 1e-6 || b.Landed != b.Full {
+		t.Errorf("copies have landed at %v and %v", a.Landed, b.Landed)
+	}
 	r := tl.Report()
 	if b := r.Ops[0]; b.Name != "b" || b.Streamed != 5120 || math.Abs(b.Stall-0.3) > 1e-9 || r.Lost != 6 || math.Abs(r.PerVEU[1].Stall-0.3) > 1e-9 {
 		t.Errorf("%+v", r)
 	}
 	var b bytes.Buffer
-	if err := tl.WritePerfetto(&b); err != nil || strings.Count(b.String(), `"cat":"weights"`) != 4 {
+	if w := r.Weights; w == nil || w.Copies != 2 || w.Bytes != 5120 || math.Abs(w.Copy-(0.36+0.81)/2) > 1e-9 ||
+		math.Abs(w.Ahead-(0.08+0.81)/2) > 1e-9 || w.There != 0.5 {
+		t.Errorf("copies of weights are %+v", r.Weights)
+	}
+	if err := tl.WritePerfetto(&b); err != nil || strings.Count(b.String(), `"weights of b"`) != 2 {
 		t.Errorf("%v; %s", err, b.String())
+	}
+	if !strings.Contains(b.String(), `"vEU 1 load 2 (SM 3)"`) {
+		t.Error("copies that overlap are on one track")
 	}
 }
 
