@@ -102,7 +102,7 @@ func TestNoRing(t *testing.T) {
 // ringFaults are planted into an emitted program, each behind an environment variable of its name.
 var ringFaults = []struct{ name, old, new string }{
 	{"NO_FULL_WAIT", "    detail::mbarrier_wait(full_ + next_.stage,", "    if (!FAULT) detail::mbarrier_wait(full_ + next_.stage,"},
-	{"NO_FREE_WAIT", "      if (at.phase > 0) detail::mbarrier_wait(", "      if (at.phase > 0 && !FAULT) detail::mbarrier_wait("},
+	{"NO_FREE_WAIT", "      if (at.phase > 0) wait(", "      if (at.phase > 0 && !FAULT) wait("},
 	{"FEW_CHUNKS", "      }\n      s.pop();\n", "      }\n      if (!FAULT || done > 0) s.pop();\n"},
 	{"LATE_READ", "const float* coef = reinterpret_cast<const float*>(s.front());", "const float* coef = reinterpret_cast<const float*>(s.front());\n" +
 		"      if (FAULT) { rt::Stream early = s; early.pop(); }"},
