@@ -18,6 +18,7 @@ type Builder struct {
 	names  map[string]int
 	diags  diag.List
 	group  *Group // being lowered, for names and origins
+	shares map[*ir.Node]float64
 }
 
 // Group is what one rOperator computes: an anchor node with what fusion put around it. Without
@@ -44,6 +45,7 @@ func Lower(g *ir.Graph) (*Graph, error) {
 	b := &Builder{
 		g: &Graph{Name: g.Name}, views: map[*ir.Value]View{}, homes: map[*ir.Value]View{},
 		consts: map[*ir.Tensor]*Buffer{}, packed: map[string]*Buffer{}, names: map[string]int{},
+		shares: shares(g),
 	}
 	for i, v := range g.Inputs {
 		buf := b.newBuffer(v.Name, Input, v.DType, v.Shape.MustConsts())

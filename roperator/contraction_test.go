@@ -118,18 +118,21 @@ func TestSplits(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		m, n, k    int64
+		share      float64 // of the device
 		split      bool
 		leastShare float64 // of the rounds, by the shape that fills them best
 	}{
-		{"one tile, a long sum", 16, 64, 1 << 16, true, 0.9},
-		{"one tile, a short sum", 16, 64, 300, false, 0},
-		{"many tiles", 2048, 2048, 4096, false, 0},
-		{"a round that is not full", 32, 6075, 7392, true, 0.9},
-		{"a matrix of many elements and a short sum", 96, 1024, 512, false, 0},
+		{"one tile, a long sum", 16, 64, 1 << 16, 1, true, 0.9},
+		{"one tile, a short sum", 16, 64, 300, 1, false, 0},
+		{"many tiles", 2048, 2048, 4096, 1, false, 0},
+		{"a round that is not full", 32, 6075, 7392, 1, true, 0.9},
+		{"a matrix of many elements and a short sum", 96, 1024, 512, 1, false, 0},
+		{"few tiles", 96, 196, 480, 1, true, 0.4},
+		{"few tiles beside others", 96, 196, 480, 0.2, false, 0},
 	} {
 		shapes := usefulShapes(c.m, c.n)
 		tasks := func(s tileShape) int64 { return tileCount(c.m, s.bm) * tileCount(c.n, s.bn) }
-		splits := splitsFor(shapes, tasks, c.k, c.m*c.n)
+		splits := splitsFor(shapes, tasks, c.k, c.m*c.n, c.share)
 		if (splits > 1) != c.split {
 			t.Errorf("%s: %d splits", c.name, splits)
 		}

@@ -53,7 +53,7 @@ func (b *Builder) addPointwise(g *Group, c *pointwise) {
 	tasks := func(s tileShape) int64 {
 		return c.images * c.groups * tileCount(c.outC, s.bm) * tileCount(c.positions, s.bn)
 	}
-	b.addSplit(g, c.kind, c.tail, splitsFor(shapes, tasks, c.inC, ir.Count(c.tail.shape)), func(t *tail, splits int64) []*Candidate {
+	b.addSplit(g, c.kind, c.tail, splitsFor(shapes, tasks, c.inC, ir.Count(c.tail.shape), b.shares[g.Node]), func(t *tail, splits int64) []*Candidate {
 		var out []*Candidate
 		packed := map[[2]int64]View{}
 		for _, s := range shapes {

@@ -49,7 +49,7 @@ func (b *Builder) addImplicitGemm(g *Group, c *convolution) error {
 	tasks := func(s tileShape) int64 {
 		return c.images * c.groups * tileCount(c.outC, s.bm) * tileCount(c.positions(), s.bn)
 	}
-	splits := splitsFor(shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.shape))
+	splits := splitsFor(shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.shape), b.shares[g.Node])
 	b.addSplit(g, c.kind, c.tail, splits, func(t *tail, splits int64) []*Candidate {
 		var out []*Candidate
 		packed := map[[3]int64]View{}

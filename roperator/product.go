@@ -134,7 +134,7 @@ func joins(views []View, from, d int) bool {
 // addGemm adds the tiled product, in two steps when too few rTasks would share a long sum.
 func (b *Builder) addGemm(g *Group, p product) {
 	tasks := func(s tileShape) int64 { return ir.Count(p.batch) * tileCount(p.m, s.bm) * tileCount(p.n, s.bn) }
-	splits := splitsFor(usefulShapes(p.m, p.n), tasks, p.k, ir.Count(p.tail.shape))
+	splits := splitsFor(usefulShapes(p.m, p.n), tasks, p.k, ir.Count(p.tail.shape), b.shares[g.Node])
 	b.addSplit(g, p.kind, p.tail, splits, func(t *tail, splits int64) []*Candidate {
 		return b.gemmCandidates(p, t, splits)
 	})

@@ -75,7 +75,7 @@ func loadMode(v View, row, col int) int64 {
 }
 
 // Whether a sum is worth splitting has to be settled before the device is known. So it is weighed for a
-// device with wideDevice rTasks at once, each of which multiplies wideRate pairs a nanosecond and reads so
+// device with wideDevice rTasks at once, shared with what is beside it, each of which multiplies wideRate pairs a nanosecond and reads so
 // many bytes of shared memory or of L2; about an H100.
 const (
 	wideDevice = 132
@@ -93,29 +93,31 @@ const (
 
 // splitsFor decides over how many rTasks the sum of a tile is spread: more than one where tiles are too few
 // for a wide device, or so few that its last round is half empty, and sums long enough to make up for
-// adding them up. results is the number of elements of the result.
-func splitsFor(shapes []tileShape, tasks func(s tileShape) int64, k, results int64) int64 {
-	best, least := int64(1), wideTime(shapes, tasks, k, results, 1)*(1-leastGain)
-	for n := int64(2); n <= min(k/leastSplit, 2*wideDevice); n++ {
-		if t := wideTime(shapes, tasks, k, results, n); t < least {
+// adding them up. results is the number of elements of the result, share the part of the device that others
+// leave to it.
+func splitsFor(shapes []tileShape, tasks func(s tileShape) int64, k, results int64, share float64) int64 {
+	device := max(1, int64(math.Round(share*wideDevice)))
+	best, least := int64(1), wideTime(shapes, tasks, k, results, 1, device)*(1-leastGain)
+	for n := int64(2); n <= min(k/leastSplit, 2*device); n++ {
+		if t := wideTime(shapes, tasks, k, results, n, device); t < least {
 			best, least = n, t
 		}
 	}
 	return best
 }
 
-// wideTime is how long the best shape takes on a wide device with so many splits.
-func wideTime(shapes []tileShape, tasks func(s tileShape) int64, k, results, splits int64) float64 {
+// wideTime is how long the best shape takes with so many splits on a device with so many rTasks at once.
+func wideTime(shapes []tileShape, tasks func(s tileShape) int64, k, results, splits, device int64) float64 {
 	least := math.Inf(1)
 	depth := tileCount(k, splits)
 	for _, s := range shapes {
 		multiply := float64(s.bm*s.bn*depth) / wideRate
 		move := 4 * float64((s.bm+s.bn)*depth) / wideL2
 		t := wideStart + max(multiply, move, s.sharedBytes(depth)/wideShared)
-		least = min(least, t*float64(tileCount(tasks(s)*splits, wideDevice)))
+		least = min(least, t*float64(tileCount(tasks(s)*splits, device)))
 	}
 	if splits > 1 {
-		least += wideSum + 8*float64(results*splits)/(wideDevice*wideL2)
+		least += wideSum + 8*float64(results*splits)/(float64(device)*wideL2)
 	}
 	return least
 }

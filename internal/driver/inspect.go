@@ -132,7 +132,7 @@ func countOps(g *ir.Graph) []OpCount {
 // graphWork adds up the arithmetic of g's nodes and the bytes of the values they define.
 func graphWork(g *ir.Graph) (flops, bytes int64) {
 	for _, n := range g.Nodes {
-		flops += nodeFlops(n)
+		flops += ir.Flops(n)
 		for _, v := range n.Outputs {
 			if v == nil {
 				continue
@@ -143,51 +143,6 @@ func graphWork(g *ir.Graph) (flops, bytes int64) {
 		}
 	}
 	return flops, bytes
-}
-
-// nodeFlops counts a multiply-add as two operations, any other element computed as one.
-func nodeFlops(n *ir.Node) int64 {
-	if len(n.Outputs) == 0 || n.Outputs[0] == nil {
-		return 0
-	}
-	out, ok := n.Outputs[0].Shape.Consts()
-	if !ok {
-		return 0
-	}
-	dims := func(i int) []int64 {
-		if v := n.Input(i); v != nil {
-			if d, ok := v.Shape.Consts(); ok {
-				return d
-			}
-		}
-		return nil
-	}
-	op := ir.LookupOp(n.Domain, n.Op)
-	switch {
-	case n.Is("Conv"):
-		if w := dims(1); len(w) > 1 {
-			return 2 * ir.Count(out) * ir.Count(w[1:])
-		}
-	case n.Is("ConvTranspose"):
-		if w := dims(1); len(w) > 1 {
-			return 2 * ir.Count(dims(0)) * ir.Count(w[1:])
-		}
-	case n.Is("MatMul"), n.Is("Gemm"):
-		if a := dims(0); len(a) > 0 {
-			k := a[len(a)-1]
-			if n.Int("transA", 0) == 1 {
-				k = a[0]
-			}
-			return 2 * ir.Count(out) * k
-		}
-	case op != nil && op.Kind == ir.KindRecurrent:
-		if x := dims(0); len(x) == 3 {
-			return 2 * x[0] * x[1] * (ir.Count(dims(1)) + ir.Count(dims(2)))
-		}
-	case op != nil && (op.Kind == ir.KindView || op.Kind == ir.KindShape || op.Kind == ir.KindConcat):
-		return 0
-	}
-	return ir.Count(out)
 }
 
 // Text prints the inspection for people.
