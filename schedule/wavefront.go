@@ -207,6 +207,48 @@ func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *tria
 			best = t
 		}
 	}
+	return s.refine(best, cur, base, found)
+}
+
+// leastRefinement is the part of a wave's time that another candidate must save: estimates are no better, and
+// another rKernel is code to fetch.
+const leastRefinement = 0.1
+
+// refine exchanges, where several rOperators share a wave, the candidate of the one that ends last for
+// whichever ends the wave soonest, until none does: candidates that suit the rOperators one by one may leave
+// most of the device waiting for a few long rTasks.
+func (s *scheduler) refine(best *trial, cur *current, base *placer, found map[*choice]*deps) *trial {
+	for range len(best.ops) {
+		if len(best.ops) < 2 {
+			break
+		}
+		last := best.ops[0]
+		for _, o := range best.ops {
+			if slices.Max(o.end) > slices.Max(last.end) {
+				last = o
+			}
+		}
+		better := best
+		if s.stays.choice[last.op] == nil {
+			for i := range s.choices[last.op] {
+				wave := make([]picked, len(best.ops))
+				for k, o := range best.ops {
+					wave[k] = picked{o.op, o.choice}
+					if o == last {
+						wave[k].choice = &s.choices[last.op][i]
+					}
+				}
+				if t := s.try(wave, cur, base, found); t.placer.makespan() < better.placer.makespan() {
+					better = t
+				}
+			}
+		}
+		start := base.makespan()
+		if better.placer.makespan()-start > (best.placer.makespan()-start)*(1-leastRefinement) {
+			break
+		}
+		best = better
+	}
 	return best
 }
 
