@@ -77,13 +77,13 @@ inline uint64_t environment(const char* name, uint64_t otherwise) {
 
 // How many blocks there is room for, and whether a launch can ask for all of them or none, are for tests
 // of a device that others use too: RAMMER_EMU_ROOM, which occupancy knows nothing of, and
-// RAMMER_EMU_COOPERATIVE.
+// RAMMER_EMU_COOPERATIVE; RAMMER_EMU_TENANTS puts others' kernels beside the program's.
 template <class Program>
 Residency residency(int, const Options& o) {
   const int usual = emu::kDefaultMaxResident > Program::kVEUs ? emu::kDefaultMaxResident : Program::kVEUs;
   int veus = o.max_resident;
   if (veus <= 0) veus = static_cast<int>(environment("RAMMER_EMU_MAX_BLOCKS", static_cast<uint64_t>(usual)));
-  return Residency{veus, environment("RAMMER_EMU_COOPERATIVE", 1) != 0, false};
+  return Residency{veus, environment("RAMMER_EMU_COOPERATIVE", 1) != 0, environment("RAMMER_EMU_TENANTS", 0) != 0};
 }
 
 // How many clusters of so many blocks there are at once.

@@ -75,16 +75,21 @@ class DeviceScope {
     check(cudaGetDevice(&outer_), "cudaGetDevice");
     if (outer_ == device) return;
     const cudaError_t e = cudaSetDevice(device);
-    if (e == cudaSuccess) return;
+    changed_ = e == cudaSuccess;
+    if (changed_) return;
     cudaGetLastError();
     throw Error{kNoDevice, "CUDA device " + std::to_string(device) + ": " + cudaGetErrorString(e)};
   }
-  ~DeviceScope() { cudaSetDevice(outer_); }
+  // Where the device was current already, the caller's CUDA context stays, which need not be the primary one.
+  ~DeviceScope() {
+    if (changed_) cudaSetDevice(outer_);
+  }
   DeviceScope(const DeviceScope&) = delete;
   DeviceScope& operator=(const DeviceScope&) = delete;
 
  private:
   int outer_ = 0;
+  bool changed_ = false;
 };
 
 inline void* allocate(size_t bytes) {

@@ -16,10 +16,10 @@ constexpr uint64_t kGivenUp = uint64_t{1} << 63;
 template <int Spaces>
 RT_DEVICE bool announce(const LaunchArgs<Spaces>& l) {
   uint64_t* const word = l.flags + static_cast<size_t>(l.guard_line) * kFlagStride;
-  const uint64_t launches = l.flags[static_cast<size_t>(detail::block_index()) * kFlagStride + kLaunchesWord];
-  const uint64_t all = (launches + 1) * l.guard_veus;
   const uint64_t end = detail::clock_nanoseconds() + l.guard_ns;
   uint64_t seen = detail::add_gpu(word, 1) + 1;
+  // Where nobody has given up, all of the guarded launches before have come. Others do not count here.
+  const uint64_t all = (seen + l.guard_veus - 1) / l.guard_veus * l.guard_veus;
   for (;;) {
     if (seen & kGivenUp) return false;
     if (seen >= all) return true;
