@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What would show a missing wait, barrier or fence on a machine with a GPU: many launches in which vEUs
-# sleep at random, two contexts on two streams for a while, and compute-sanitizer.
+# sleep at random, two contexts on two streams for a while, on two GPUs if there are, and
+# compute-sanitizer.
 #
 #   scripts/gpu_stress.sh MODELS OUT
 #
@@ -13,7 +14,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 models=$1
 mkdir -p "$2/lib" "$2/log" "$2/models"
 out=$(cd "$2" && pwd)
-steps=${STEPS:-delays contexts sanitize}
+steps=${STEPS:-delays contexts devices sanitize}
 repeats=${REPEATS:-100000}
 if [ -z "${RAMMERC:-}" ]; then
   RAMMERC=$out/rammerc
@@ -75,6 +76,19 @@ contexts() { # PLAN
   result "{\"step\": \"contexts\", \"plan\": \"$1\", \"exit\": $status, \"says\": \"$(echo "$text" | tr '\n"' ';.')\", \"ok\": $([ $status = 0 ] && echo true || echo false)}"
 }
 
+# The same program with its second context on another GPU, where there is one.
+devices() { # PLAN
+  local text status
+  if [ "$(nvidia-smi --list-gpus 2>/dev/null | wc -l)" -lt 2 ]; then
+    result "{\"step\": \"devices\", \"plan\": \"$1\", \"skipped\": \"one GPU\", \"ok\": true}"
+    return
+  fi
+  [ -x "$out/cprogram" ] || SECONDS_EACH=1 contexts "$1"
+  text=$(timeout 120 "$out/cprogram" -s 5 -d 2 2>&1)
+  status=$?
+  result "{\"step\": \"devices\", \"plan\": \"$1\", \"exit\": $status, \"says\": \"$(echo "$text" | tr '\n"' ';.')\", \"ok\": $([ $status = 0 ] && echo true || echo false)}"
+}
+
 # Libraries keep line information, so that a report says which two lines of source it is about. A ring of
 # weights has two mbarriers a stage, made in a loop; the tools must be told how many to expect.
 sanitizer="compute-sanitizer --print-limit 200 --num-cuda-barriers ${BARRIERS:-256}"
@@ -120,6 +134,7 @@ for step in $steps; do
       done
       ;;
     contexts) for p in ${PLANS:-rprogram}; do contexts "$p"; done ;;
+    devices) for p in ${PLANS:-rprogram}; do devices "$p"; done ;;
     sanitize) # a recurrent model and one that streams weights
       for n in ${SANITIZED:-digits_lstm chain_512}; do
         for tool in ${TOOLS:-memcheck racecheck synccheck}; do sanitize "$n" "$tool"; done

@@ -57,6 +57,15 @@ func runCProgram(t *testing.T, target string) {
 	if err != nil || strings.Count(string(out), " rounds, 0 results differ") != 2 || !strings.Contains(string(out), "16 images, two contexts agree") {
 		t.Errorf("%v\n%s", err, out)
 	}
+	out, err = exec.Command(filepath.Join(dir, "main"), "-d", "1").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "two contexts agree") {
+		t.Errorf("on device 0: %v\n%s", err, out)
+	}
+	out, err = exec.Command(filepath.Join(dir, "main"), "-d", "2").CombinedOutput()
+	agree, absent := strings.Contains(string(out), "two contexts agree"), strings.Contains(string(out), "context 1: status 11: create: ")
+	if agree == absent || agree != (err == nil) || agree && target == "emu" {
+		t.Errorf("on devices 0 and 1: %v\n%s", err, out)
+	}
 	want, err := tensorio.Read(models+"digits_branchy_logits.npy", "")
 	if err != nil {
 		t.Fatal(err)

@@ -1,10 +1,11 @@
 /* A program as a user of a compiled library would write it: two contexts in two threads classify the
    same images of digits, and what they say is compared.
 
-   usage: main [-s SECONDS] [IMAGES LOGITS]
+   usage: main [-s SECONDS] [-d DEVICES] [IMAGES LOGITS]
    IMAGES has float32 images of 64 pixels each; the logits, 10 an image, are written to LOGITS. Without
    them the images are noise. With -s both contexts go on for so long, and every round must give the bits
-   of the first. */
+   of the first. With -d 2 the second context is on device 1, with -d 1 both are on device 0; without it they
+   are on the current one. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ struct worker {
   size_t count;
   float *logits;
   double seconds; /* to go on for after the first round */
+  int device;     /* as in the options */
   size_t rounds, different; /* classified images whose logits were not those of the first round */
   int status;
   char message[256];
@@ -56,7 +58,10 @@ static void again(struct worker *w, digits_branchy_ctx *ctx) {
 static void *classify(void *argument) {
   struct worker *w = argument;
   digits_branchy_ctx *ctx = NULL;
-  w->status = digits_branchy_create(NULL, &ctx);
+  digits_branchy_options options = {0};
+  options.size = sizeof options;
+  options.device = w->device;
+  w->status = digits_branchy_create(&options, &ctx);
   if (w->status != digits_branchy_OK) {
     snprintf(w->message, sizeof w->message, "create: %s", digits_branchy_last_error(NULL));
     return NULL;
@@ -122,17 +127,18 @@ static int io_as_expected(void) {
 
 int main(int argc, char **argv) {
   size_t count = 16;
-  double seconds = 0;
+  double seconds = 0, devices = 0;
   const char *program = argv[0];
-  if (argc > 2 && strcmp(argv[1], "-s") == 0) {
+  while (argc > 2 && (strcmp(argv[1], "-s") == 0 || strcmp(argv[1], "-d") == 0)) {
     char *end;
-    seconds = strtod(argv[2], &end);
-    if (*end || !(seconds > 0)) argc = 0;
+    double *value = argv[1][1] == 's' ? &seconds : &devices;
+    *value = strtod(argv[2], &end);
+    if (*end || !(*value > 0)) argc = 0;
     argc -= 2;
     argv += 2;
   }
-  if (argc != 1 && argc != 3) {
-    fprintf(stderr, "usage: %s [-s SECONDS] [IMAGES LOGITS]\n", program);
+  if ((argc != 1 && argc != 3) || (devices != 0 && devices != 1 && devices != 2)) {
+    fprintf(stderr, "usage: %s [-s SECONDS] [-d DEVICES] [IMAGES LOGITS]\n", program);
     return 2;
   }
   if (!io_as_expected()) {
@@ -151,6 +157,7 @@ int main(int argc, char **argv) {
     workers[i].images = images;
     workers[i].count = count;
     workers[i].seconds = seconds;
+    workers[i].device = devices == 0 ? 0 : i % (int)devices + 1;
     workers[i].logits = calloc(count, CLASSES * sizeof(float));
     if (!workers[i].logits || pthread_create(&threads[i], NULL, classify, &workers[i]) != 0) {
       fprintf(stderr, "cannot start thread %d\n", i);
