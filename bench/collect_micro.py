@@ -24,6 +24,8 @@ STEP_CHECKS = [
     ("steps between neighbours, against a hop", "rprogram", "sparse_1", "hop", 1.2),
     ("dense steps in waves, against a graph node", "waves", "dense", "node_dense", 1.05),
 ]
+# What a step takes more when the one before it was on another vEU, against a hop between two.
+EDGE_CHECK = ("an edge of a step, against a hop", "edge", "hop", 1.2)
 # How much faster than cuBLAS a chain has to be, by N; the largest one's share of the bandwidth of DRAM.
 CHAIN_CHECKS = {512: 2.5, 1024: 1.7, 2048: 1.3, 4096: 1.1}
 DRAM_CHECK = (4096, 0.85)
@@ -116,6 +118,11 @@ def checks(steps, chains, rows, listing):
         theirs = median(rows, peer)
         ratios = {p: t * 1e3 / theirs for p, t in steps.get(pattern, {}).items()} if theirs else {}
         out.append(check(what, ratios, limit, False, plan, {"pattern": pattern, "peer": peer, "peer_ns": theirs}))
+    what, pattern, peer, limit = EDGE_CHECK
+    theirs, both = median(rows, peer), steps.get(pattern, {})
+    known = theirs and "one-veu" in both and "two-veus" in both
+    ratios = {"two-veus": (both["two-veus"] - both["one-veu"]) * 1e3 / theirs} if known else {}
+    out.append(check(what, ratios, limit, False, "two-veus", {"pattern": pattern, "peer": peer, "peer_ns": theirs}))
     for n, limit in CHAIN_CHECKS.items():
         theirs = median(rows, f"cublas_rows_{n}", f"cublas_columns_{n}")
         ratios = {p: theirs / (t * 1e3) for p, t in chains.get(f"chain_{n}", {}).items()} if theirs else {}

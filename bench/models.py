@@ -10,7 +10,9 @@ chain_N: dependent products of a vector with N×N float32 matrices, each with we
 
 The others are steps of a fixed pattern between rows, which are values of their own: a node makes a row
 from rows of the step before, so that a step is as many rTasks as there are rows. Each comes in two
-lengths, NAME_short and NAME_long; the difference is what steps take without what a launch takes.
+lengths, NAME_short and NAME_long; the difference is what steps take without what a launch takes. edge has
+a row a step, which the next one normalises again, so that no two of them become one: bench/place.py puts them on
+one vEU or on two in turn, and what the latter take more is what the edges take.
 Means keep values between the largest and the least; dense rows go on changing because the rows that
 they read fall into classes that take turns, the rows of a group because each step brings a new operand.
 """
@@ -33,6 +35,7 @@ def spread(row):
 
 
 # name → rows, values of a row, sources of a row, an operand of its own in each step, lengths
+EDGES = {"edge": (1, 64, (40, 160))}  # name → rows, values of a row, lengths
 STEPS = {
     "sparse_1": (ROWS, 1, neighbour, False, (8, 32)),
     "sparse_8": (ROWS, 8, neighbour, False, (8, 32)),
@@ -48,6 +51,11 @@ def listing():
     for n, steps in CHAINS.items():
         models[f"chain_{n}"] = {"kind": "chain", "n": n, "steps": steps, "bytes": 4 * n * n * steps}
     for name, (rows, values, sources, fed, lengths) in STEPS.items():
+        for length, steps in zip(("short", "long"), lengths):
+            models[f"{name}_{length}"] = {
+                "kind": "steps", "pattern": name, "length": length, "steps": steps, "rows": rows, "values": values,
+            }
+    for name, (rows, values, lengths) in EDGES.items():
         for length, steps in zip(("short", "long"), lengths):
             models[f"{name}_{length}"] = {
                 "kind": "steps", "pattern": name, "length": length, "steps": steps, "rows": rows, "values": values,
@@ -120,11 +128,21 @@ def steps_graph(out, name, rows, values, sources, fed, steps):
     save(out, name, nodes, inputs, {"y": [rows, values]})
 
 
+def edge_graph(out, name, values, steps):
+    from onnx import helper
+
+    nodes = [helper.make_node("LogSoftmax", [f"v{s}"], [f"v{s + 1}"], axis=1, name=f"step_{s}") for s in range(steps)]
+    nodes[0].input[0], nodes[-1].output[0] = "x", "y"
+    save(out, name, nodes, {"x": [1, values]}, {"y": [1, values]})
+
+
 def write(out, name, model):
     have = os.path.exists(os.path.join(out, name + ".onnx"))
     try:
         if model["kind"] == "chain":
             chain_graph(out, name, model["n"], model["steps"])
+        elif model["pattern"] in EDGES:
+            edge_graph(out, name, model["values"], model["steps"])
         else:
             rows, values, sources, fed, _ = STEPS[model["pattern"]]
             steps_graph(out, name, rows, values, sources, fed, model["steps"])

@@ -19,14 +19,14 @@ out=$1
 shift
 steps=${STEPS:-calibrate models build verify bench peers}
 nvcc=${NVCC:-nvcc}
-mkdir -p "$out/models" "$out/lib" "$out/log"
+mkdir -p "$out/models" "$out/lib" "$out/log" "$out/plans"
 out=$(cd "$out" && pwd)
 if [ -z "${RAMMERC:-}" ]; then
   RAMMERC=$out/rammerc
   (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
 fi
 arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
-export RAMMERC out arch
+export RAMMERC root out arch
 export XDG_CACHE_HOME=$out/cache
 names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
@@ -36,6 +36,7 @@ fi
 plans() { # NAME: the plans to compile it with
   case $1 in
     chain_*) echo "${PLANS:-auto rprogram waves graph}" ;;
+    edge_*) echo "one-veu two-veus" ;; # placed by bench/place.py
     group_*) # for devices with clusters
       case $arch in
         sm_9* | sm_1*) echo "${STEP_PLANS:-auto rprogram waves clusters-8}" ;;
@@ -53,10 +54,21 @@ each() { # every model with each of its plans, a pair a line
   done
 }
 
+place() { # NAME VEUS: a plan of the chain on so many vEUs
+  timeout 100 "$RAMMERC" compile "$out/models/$1.onnx" --target "$arch" ${DEVICE:+--device "$DEVICE"} --offline --plan waves \
+    --emit cu -o "$out/plans/$1.$2.lib" --dump "$out/plans/$1.$2" -q >/dev/null &&
+    python3 "$root/bench/place.py" "$out/plans/$1.$2/"*_schedule_*.rprog "$2" >"$out/plans/$1.$2.rprog"
+}
+export -f place
+
 build() { # NAME PLAN
-  local emit=lib ready=${PREBUILT:-}/lib/$1.$2/lib$1.so
+  local emit=lib ready=${PREBUILT:-}/lib/$1.$2/lib$1.so plan=$2
   [ -f "$ready" ] && emit=cu
-  timeout 550 "$RAMMERC" compile "$out/models/$1.onnx" --target "$arch" ${DEVICE:+--device "$DEVICE"} --plan "$2" --emit $emit \
+  case $2 in
+    one-veu) plan=$out/plans/$1.1.rprog && place "$1" 1 2>"$out/log/$1.$2.place" ;;
+    two-veus) plan=$out/plans/$1.2.rprog && place "$1" 2 2>"$out/log/$1.$2.place" ;;
+  esac
+  timeout 550 "$RAMMERC" compile "$out/models/$1.onnx" --target "$arch" ${DEVICE:+--device "$DEVICE"} --plan "$plan" --emit $emit \
     -o "$out/lib/$1.$2" --json >"$out/$1.$2.compile.json" 2>"$out/log/$1.$2.compile" ||
     echo "build FAILED: $1 $2: $(tail -n 2 "$out/log/$1.$2.compile")"
   if [ $emit = cu ]; then cp "$ready" "$out/lib/$1.$2/" && cp "$PREBUILT/$1.$2.compile.json" "$out/"; fi

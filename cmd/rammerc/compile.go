@@ -69,7 +69,7 @@ func deviceFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 	deviceFlags(cmd, o)
 	f := cmd.Flags()
-	f.StringVar(&o.Plan, "plan", driver.Plans()[0], strings.Join(driver.Plans(), ", "))
+	f.StringVar(&o.Plan, "plan", driver.Plans()[0], strings.Join(driver.Plans(), ", ")+", or a .rprog file as --dump writes it")
 	f.StringVar(&o.Policy, "policy", driver.PolicyNames()[0], "scheduling policy: "+strings.Join(driver.PolicyNames(), ", "))
 	f.BoolVar(&o.Check, "check", false, "run every stage's verifier and shuffle node order")
 	f.Uint64Var(&o.Seed, "check-seed", 1, "seed of the shuffling under --check")

@@ -41,6 +41,9 @@ func TestBenchModels(t *testing.T) {
 			t.Fatalf("%s: %v %s", name, err, out)
 		}
 		plan := "rprogram"
+		if strings.HasPrefix(name, "edge") { // bench/place.py makes its plans
+			plan = placed(t, python, filepath.Join(dir, name))
+		}
 		switch {
 		case strings.HasPrefix(name, "dense"):
 			plan = "waves"
@@ -63,4 +66,26 @@ func TestBenchModels(t *testing.T) {
 	if count == 0 {
 		t.Error("models.py lists no short models")
 	}
+}
+
+// placed is the chain's plan on two vEUs in turn.
+func placed(t *testing.T, python, model string) string {
+	t.Helper()
+	o := CompileOptions{Out: model + ".waves", Emit: EmitSources, Plan: "waves", Offline: true, Dump: model + ".dump"}
+	o.Path, o.Target = model+".onnx", "sm_90"
+	if _, err := Compile(&UI{}, o); err != nil {
+		t.Fatal(err)
+	}
+	plans, err := filepath.Glob(filepath.Join(o.Dump, "*.rprog"))
+	if err != nil || len(plans) != 1 {
+		t.Fatal(plans, err)
+	}
+	text, err := exec.Command(python, "../../bench/place.py", plans[0], "2").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(model+".rprog", text, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return model + ".rprog"
 }

@@ -84,7 +84,12 @@ func refusal(ui *UI, o CompileOptions, spec *vdevice.Spec) error {
 		return joinProblems(&l, explain(err, m))
 	}
 	ui.Stage("schedule")
-	_, err = schedule.Schedule(ops, spec, model.New(spec, ops), schedule.Options{Plan: o.Plan, Policy: o.Policy})
+	costs := model.New(spec, ops)
+	if isPlanText(o.Plan) {
+		_, err = readPlanText(o.Plan, ops, spec, costs)
+		return err
+	}
+	_, err = schedule.Schedule(ops, spec, costs, schedule.Options{Plan: o.Plan, Policy: o.Policy})
 	return err
 }
 

@@ -86,7 +86,9 @@ func (o *CompileOptions) validate() error {
 
 func (o *CompileOptions) problems(l *diag.List) {
 	choice(l, "target", o.Target, Targets())
-	choice(l, "plan", o.Plan, Plans())
+	if !isPlanText(o.Plan) {
+		choice(l, "plan", o.Plan, Plans())
+	}
 	choice(l, "policy", o.Policy, PolicyNames())
 	choice(l, "emit", o.Emit, Emits())
 	choice(l, "emit-style", o.Style, Styles())

@@ -76,6 +76,10 @@ func (o *CompileOptions) bench(arch string) *bench {
 
 // candidates are the plans to choose from: one, unless they can be timed.
 func (c *compilation) candidates(ops *roperator.Graph, costs profiler.Costs) ([]schedule.Candidate, *bench, error) {
+	if isPlanText(c.opt.Plan) {
+		p, err := readPlanText(c.opt.Plan, ops, c.spec, costs)
+		return []schedule.Candidate{p}, nil, err
+	}
 	most, b := 1, (*bench)(nil)
 	if c.opt.Plan == "" || c.opt.Plan == schedule.PlanAuto {
 		if c.opt.Tries > 1 {
