@@ -21,7 +21,6 @@ struct LaneSums {
   RT_DEVICE LaneSums(const rt::Task& t, float (&v)[N]) {
     const int lane = t.tid % 32;
     int n = N, same = 1;
-    rt::sync_warp(t);  // else nvcc adds code to each exchange, for lanes that are not together
     RT_UNROLL
     for (int d = LK / 2; d > 0; d /= 2) {
       if (n == 1) {
@@ -139,12 +138,22 @@ struct Gemv {
     for (int c = 0; c < C; ++c) out[c] = rt::ld_const(p + c * 32);
   }
 
+  static constexpr int kAtOnce = 4;  // elements that a thread has on their way
+
   template <class Input>
   static RT_DEVICE void stage(const rt::Task& t, float* staged, int k0, int count, int K, const Input& input) {
     RK_UNROLL(1)
     for (int m = 0; m < MB; ++m) {
-      RK_UNROLL(4)
-      for (int k = t.tid; k < count; k += kThreads) staged[m * kChunk + k] = k0 + k < K ? input(m, k0 + k) : 0.0f;
+      RK_UNROLL(1)
+      for (int k = t.tid; k < count; k += kAtOnce * kThreads) {
+        float x[kAtOnce];
+        RT_UNROLL
+        for (int b = 0; b < kAtOnce; ++b) x[b] = b * kThreads < K - k0 - k ? input(m, k0 + k + b * kThreads) : 0.0f;
+        RT_UNROLL
+        for (int b = 0; b < kAtOnce; ++b) {
+          if (b * kThreads < count - k) staged[m * kChunk + k + b * kThreads] = x[b];
+        }
+      }
     }
   }
 

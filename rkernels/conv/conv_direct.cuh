@@ -64,17 +64,21 @@ struct ConvDirect {
   }
 
  private:
-  // Coordinate of the input under tap step (already dilated), or -1.
-  static RT_DEVICE int meet(int o, int step, const Div& stride, int pad, int extent) {
+  // Where output coordinate o stands before its taps.
+  static RT_DEVICE int start(int o, const Div& stride, int pad) {
+    return Transposed ? o + pad : o * static_cast<int>(stride.d) - pad;
+  }
+
+  // Coordinate of the input under tap step (already dilated) from there, which may be outside of it.
+  static RT_DEVICE int meet(int from, int step, const Div& stride) {
     if constexpr (Transposed) {
-      int i = o + pad - step;
-      if (i < 0 || take_digit(i, stride) != 0) return -1;
-      return i < extent ? i : -1;
+      int i = from - step;
+      return i < 0 || take_digit(i, stride) != 0 ? -1 : i;
     } else {
-      const int i = o * static_cast<int>(stride.d) - pad + step;
-      return i < extent ? i : -1;
+      return from + step;
     }
   }
+  static RT_DEVICE bool within(int i, int extent) { return static_cast<unsigned>(i) < static_cast<unsigned>(extent); }
 
   static RT_DEVICE void sum_windows(const rt::Task& t, const Args& a, int image, const int (&channel)[V],
                                     const int (&position)[V], Acc (&sum)[V]) {
@@ -86,11 +90,14 @@ struct ConvDirect {
     for (int v = 0; v < V; ++v) {
       int group = channel[v] < 0 ? 0 : channel[v];
       const int c = take_digit(group, a.out_channels);
-      x[v] = t.template ptr<const E>(a.x) + image * win.step_n + group * a.in_channels * win.step_c;
-      w[v] = t.template ptr<const E>(a.w) + group * a.w_g + c * a.w_m;
+      x[v] = t.template ptr<const E>(a.x) + place(image, win.step_n, place(group * a.in_channels, win.step_c));
+      w[v] = t.template ptr<const E>(a.w) + place(group, a.w_g, place(c, a.w_m));
       od[v] = position[v];
       ow[v] = take_digit(od[v], win.out_w);
       oh[v] = take_digit(od[v], win.out_h);
+      od[v] = start(od[v], win.stride_d, win.pad_d);
+      oh[v] = start(oh[v], win.stride_h, win.pad_h);
+      ow[v] = start(ow[v], win.stride_w, win.pad_w);
     }
     RK_UNROLL(1)
     for (int ci = 0; ci < a.in_channels; ++ci) {
@@ -116,14 +123,13 @@ struct ConvDirect {
     constexpr int kOnce = FW > 0 ? FW : 1;
     const int x_channel = ci * static_cast<int>(win.step_c);
     const int w_row = ci * static_cast<int>(a.w_c) + fd * static_cast<int>(a.w_d) + fh * static_cast<int>(a.w_h);
-    int row[V];
-    bool inside[V];
+    int row[V], width_in[V];  // the input's, 0 where the row is outside
     RT_UNROLL
     for (int v = 0; v < V; ++v) {
-      const int id = meet(od[v], fd * a.dilation_d, win.stride_d, win.pad_d, win.in_d);
-      const int ih = meet(oh[v], fh * a.dilation_h, win.stride_h, win.pad_h, win.in_h);
+      const int id = meet(od[v], fd * a.dilation_d, win.stride_d);
+      const int ih = meet(oh[v], fh * a.dilation_h, win.stride_h);
       row[v] = x_channel + id * static_cast<int>(win.step_d) + ih * static_cast<int>(win.step_h);
-      inside[v] = channel[v] >= 0 && id >= 0 && ih >= 0;
+      width_in[v] = channel[v] >= 0 && within(id, win.in_d) && within(ih, win.in_h) ? win.in_w : 0;
     }
     RK_UNROLL(1)
     for (int f0 = 0; f0 < width; f0 += kOnce) {
@@ -132,10 +138,10 @@ struct ConvDirect {
       for (int v = 0; v < V; ++v) {
         RT_UNROLL
         for (int f = 0; f < kOnce; ++f) {
-          const int iw = meet(ow[v], (f0 + f) * a.dilation_w, win.stride_w, win.pad_w, win.in_w);
-          const bool ok = inside[v] && iw >= 0;
-          xs[v][f] = ok ? static_cast<Acc>(Pro::apply(a.pro, x[v][row[v] + iw * static_cast<int>(win.step_w)])) : Acc(0);
-          ws[v][f] = static_cast<Acc>(w[v][w_row + (f0 + f) * static_cast<int>(a.w_w)]);
+          const int iw = meet(ow[v], (f0 + f) * a.dilation_w, win.stride_w);
+          const E* from = ahead(x[v], 1, row[v] + iw * static_cast<int>(win.step_w));
+          xs[v][f] = within(iw, width_in[v]) ? static_cast<Acc>(Pro::apply(a.pro, *from)) : Acc(0);
+          ws[v][f] = static_cast<Acc>(*ahead(w[v], 1, w_row + (f0 + f) * static_cast<int>(a.w_w)));
         }
       }
       RT_UNROLL

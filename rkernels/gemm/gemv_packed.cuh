@@ -30,12 +30,12 @@ struct GemvPacked {
     int b0 = rtask;
     const int nt = take_digit(b0, a.tiles_n), batch = b0;
     const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
-    const float* x = t.template ptr<const float>(a.a) + b0 * a.a0 + b1 * a.a1 + b2 * a.a2;
+    const float* x = t.template ptr<const float>(a.a) + place(b0, a.a0, place(b1, a.a1, place(b2, a.a2)));
     const int64_t block = static_cast<int64_t>(ceil_div(a.K, G::kStep)) * G::kStep * G::BN;
-    const float* w = t.template ptr<const float>(a.b) + b0 * a.b0 + b1 * a.b1 + b2 * a.b2 + nt * block;
+    const float* w = t.template ptr<const float>(a.b) + place(b0, a.b0, place(b1, a.b1, place(b2, a.b2, nt * block)));
     typename G::Sums sums = {};
     G::accumulate(t, w, a.K, [&](int m, int k) {
-      return m < a.M ? Pro::apply(a.pro, x[m * a.am + k * a.ak]) : 0.0f;
+      return m < a.M ? Pro::apply(a.pro, x[place(m, a.am, place(k, a.ak))]) : 0.0f;
     }, sums);
     const float* total = G::total(t, sums);
     RK_UNROLL(1)

@@ -89,7 +89,7 @@ struct GemvStream {
       for (int m = 0; m < MB; ++m) {
         RT_UNROLL
         for (int q = 0; q < KQ; ++q) {
-          const float* p = at + m * am + q * kQuad * (V == 4 ? 1 : ak);
+          const float* p = ahead(at, m, static_cast<int>(am)) + q * kQuad * (V == 4 ? 1 : ak);
           const int count = values(m, q);
           if constexpr (V == 4) {
             rt::float4v v = {0, 0, 0, 0};
@@ -126,7 +126,7 @@ struct GemvStream {
     int b0 = rtask;
     const int tile = take_digit(b0, a.tiles_n), batch = b0;
     const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
-    const float* x = t.template ptr<const float>(a.a) + b0 * a.a0 + b1 * a.a1 + b2 * a.a2;
+    const float* x = t.template ptr<const float>(a.a) + place(b0, a.a0, place(b1, a.a1, place(b2, a.a2)));
     const int left = a.all_groups - tile * a.groups;
     const int groups = a.spans > 1 || a.groups < left ? a.groups : left;
     // The element of the output that this thread will write.

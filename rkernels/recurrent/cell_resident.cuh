@@ -237,6 +237,7 @@ struct CellResident {
   static RT_DEVICE const float* add_up(const rt::Task& t, float (&sums)[MB * C]) {
     float* shared = reinterpret_cast<float*>(t.smem);
     const int lane = t.tid % 32, warp = t.tid / 32;
+    rt::sync_warp(t);  // else nvcc adds code to each exchange, for lanes that are not together
     const LaneSums<MB * C, LK> at(t, sums);
     if (at.owns) {
       RT_UNROLL
