@@ -46,6 +46,14 @@ inline void add_relaxed_gpu(uint64_t* p) {
   emu::running_block->grid()->publish();
 }
 #endif
+inline void store_release_gpu(uint64_t* p, uint64_t v) {
+  __atomic_store_n(p, v, __ATOMIC_RELEASE);
+  emu::running_block->grid()->publish();
+}
+inline void add_release_gpu(uint64_t* p) {
+  __atomic_fetch_add(p, 1, __ATOMIC_RELEASE);
+  emu::running_block->grid()->publish();
+}
 
 // Tagged words carry nothing but themselves, also for ThreadSanitizer.
 inline uint64_t load_word(const uint64_t* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }

@@ -67,6 +67,15 @@ RT_DEVICE void add_relaxed_gpu(uint64_t* p) {
   asm volatile("red.relaxed.gpu.global.add.u64 [%0], 1;" ::"l"(p) : "memory");
 }
 
+// The same behind what the thread, and others before the last barrier, have written. Unlike the fence they leave
+// the multiprocessor's L1 alone.
+RT_DEVICE void store_release_gpu(uint64_t* p, uint64_t v) {
+  asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+RT_DEVICE void add_release_gpu(uint64_t* p) {
+  asm volatile("red.release.gpu.global.add.u64 [%0], 1;" ::"l"(p) : "memory");
+}
+
 // Tagged words: payload and tag travel in one 64-bit access, which orders nothing else.
 RT_DEVICE uint64_t load_word(const uint64_t* p) { return load_relaxed_gpu(p); }
 RT_DEVICE void store_word(uint64_t* p, uint64_t v) { store_relaxed_gpu(p, v); }

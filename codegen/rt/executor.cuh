@@ -267,15 +267,21 @@ class VEU {
   }
 
   // A block barrier stands before this. The vEU's last warp publishes: the first one may be polling for
-  // the next step already. The fence makes both a release of what all threads wrote: the flag's store,
-  // and the addition to the counter on line add, unless that is 0. Whoever sees the last of several
-  // additions has seen them all.
+  // the next step already. Both are releases of what all threads wrote: the flag's store, and the addition to
+  // the counter on line add, unless that is 0. Whoever sees the last of several additions has seen them all.
   RT_DEVICE void publish(uint32_t order, bool signal, uint32_t add) {
     if (tid_ != threads_ - 32) return;
     delay(Pause::kPublish, order);
-    detail::fence_acq_rel_gpu();
-    if (signal) detail::store_relaxed_gpu(l_.flags + veu_ * kFlagStride, epoch_ + order + 1);
-    if (add) detail::add_relaxed_gpu(l_.flags + add * kFlagStride);
+    uint64_t *const flag = l_.flags + veu_ * kFlagStride, *const counter = l_.flags + add * kFlagStride;
+    if (signal && add) {
+      detail::fence_acq_rel_gpu();
+      detail::store_relaxed_gpu(flag, epoch_ + order + 1);
+      detail::add_relaxed_gpu(counter);
+    } else if (signal) {
+      detail::store_release_gpu(flag, epoch_ + order + 1);
+    } else {
+      detail::add_release_gpu(counter);
+    }
     trace_.mark(order, kPublished);
   }
 

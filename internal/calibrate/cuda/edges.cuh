@@ -15,6 +15,7 @@ using lab::Samples;
 using rt::detail::fence_acq_rel_gpu;
 using rt::detail::load_relaxed_gpu;
 using rt::detail::store_relaxed_gpu;
+using rt::detail::store_release_gpu;
 
 constexpr int kLine = 16;  // 64-bit words of 128 bytes
 constexpr int kSteps = 2000;
@@ -23,8 +24,7 @@ constexpr int kMostWords = 256;
 
 __device__ inline void publish(uint64_t* flag, uint64_t value) {
   if (threadIdx.x != blockDim.x - 32) return;
-  fence_acq_rel_gpu();
-  store_relaxed_gpu(flag, value);
+  store_release_gpu(flag, value);
 }
 
 // The first warp waits for count flags, every stride-th from first on; then the whole block goes on.
