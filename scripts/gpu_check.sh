@@ -47,7 +47,7 @@ build() { # NAME DIR FLAGS…
   shift 2
   case " $* " in *" --target "*) ;; *) set -- --target "$arch" "$@" ;; esac
   local ready=${PREBUILT:-}/$dir/$n/lib$n.so
-  [ -f "$ready" ] && set -- "$@" --emit cu
+  [ -f "$ready" ] && set -- "$@" --emit cu --offline
   # shellcheck disable=SC2046
   timeout 500 "$RAMMERC" compile "$models/$n.onnx" $(dims "$n") -o "$out/$dir/$n" --tries 1 --json "$@" \
     >"$out/$n.$dir.json" 2>"$out/log/$n.$dir" || echo "build FAILED: $n: $(tail -n 3 "$out/log/$n.$dir")"

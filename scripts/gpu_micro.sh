@@ -62,13 +62,13 @@ place() { # NAME VEUS: a plan of the chain on so many vEUs
 export -f place
 
 build() { # NAME PLAN
-  local emit=lib ready=${PREBUILT:-}/lib/$1.$2/lib$1.so plan=$2
-  [ -f "$ready" ] && emit=cu
+  local emit=lib offline= ready=${PREBUILT:-}/lib/$1.$2/lib$1.so plan=$2
+  [ -f "$ready" ] && emit=cu offline=--offline # the plan that was built, not one that this GPU would choose
   case $2 in
     one-veu) plan=$out/plans/$1.1.rprog && place "$1" 1 2>"$out/log/$1.$2.place" ;;
     two-veus) plan=$out/plans/$1.2.rprog && place "$1" 2 2>"$out/log/$1.$2.place" ;;
   esac
-  timeout 550 "$RAMMERC" compile "$out/models/$1.onnx" --target "$arch" ${DEVICE:+--device "$DEVICE"} --plan "$plan" --emit $emit \
+  timeout 550 "$RAMMERC" compile "$out/models/$1.onnx" --target "$arch" ${DEVICE:+--device "$DEVICE"} --plan "$plan" --emit $emit $offline \
     -o "$out/lib/$1.$2" --json >"$out/$1.$2.compile.json" 2>"$out/log/$1.$2.compile" ||
     echo "build FAILED: $1 $2: $(tail -n 2 "$out/log/$1.$2.compile")"
   if [ $emit = cu ]; then cp "$ready" "$out/lib/$1.$2/" && cp "$PREBUILT/$1.$2.compile.json" "$out/"; fi
