@@ -130,7 +130,12 @@ func TestTraceOfRing(t *testing.T) {
 				ahead++
 			}
 			r := tl.Runs[c.Run]
-			if !(c.Asked <= c.Issued && c.Issued <= c.Landed && c.Landed <= c.Full && r.Started <= c.Wanted && c.Wanted <= c.Full && c.Full <= c.Freed && c.Freed <= r.Computed) {
+			// Another thread than the one that takes chunks says when steps start, perhaps later.
+			before := 0.0
+			if c.Run > 0 && tl.Runs[c.Run-1].VEU == r.VEU {
+				before = tl.Runs[c.Run-1].Started
+			}
+			if !(c.Asked <= c.Issued && c.Issued <= c.Landed && c.Landed <= c.Full && before <= c.Wanted && c.Wanted <= c.Full && c.Full <= c.Freed && c.Freed <= r.Computed) {
 				t.Errorf("mode %d: times are out of order: %+v of %+v", mode, c, r)
 			}
 		}
