@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -118,9 +119,12 @@ func numbered(name string, lane int) string {
 	return fmt.Sprintf("%s %d", name, lane+1)
 }
 
+// slice ends a nanosecond early: Perfetto counts in whole ones, whichever way it rounds, and drops a slice that
+// begins before the one in front of it has ended.
 func (p *perfetto) slice(pid, tid int, s *slice) {
-	d := (s.to - s.from) * us
-	p.add(event{Name: s.name, Phase: "X", PID: pid, TID: tid, Time: s.from * us, Dur: &d, Args: s.args})
+	from, to := math.Round(s.from), math.Round(s.to)
+	d := max(to-from-1, 0) * us
+	p.add(event{Name: s.name, Phase: "X", PID: pid, TID: tid, Time: from * us, Dur: &d, Args: s.args})
 }
 
 func (p *perfetto) put(segment, veu, kind int, s slice) {

@@ -1,9 +1,12 @@
 package trace
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -236,6 +239,38 @@ func TestPerfetto(t *testing.T) {
 	}
 	if arrows["s"] != 2 || arrows["f"] != 2 {
 		t.Errorf("%v arrows, want two from c and d", arrows)
+	}
+}
+
+// Perfetto drops slices that overlap by a nanosecond, after it has made whole ones of begin and duration.
+func TestPerfettoSlicesTouch(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	var b bytes.Buffer
+	p := &perfetto{w: bufio.NewWriter(&b)}
+	fmt.Fprint(p.w, "[")
+	at := 0.0 // nanoseconds
+	for range 1000 {
+		s := slice{"x", at, at + 3000*r.Float64(), nil, -1}
+		at = s.to
+		p.slice(1, 1, &s)
+	}
+	fmt.Fprint(p.w, "]")
+	var events []event
+	if err := errors.Join(p.err, p.w.Flush(), json.Unmarshal(b.Bytes(), &events)); err != nil || len(events) != 1000 {
+		t.Fatalf("%d events, %v", len(events), err)
+	}
+	for _, whole := range []func(float64) float64{math.Trunc, math.Round} {
+		end := 0.0
+		for i, e := range events {
+			if from := whole(e.Time * 1000); from < end {
+				t.Fatalf("slice %d begins %f ns before the one in front of it ends", i, end-from)
+			} else {
+				end = from + whole(*e.Dur*1000)
+			}
+		}
+		if math.Abs(end-at) > 3 {
+			t.Errorf("the last slice ends at %f ns, want %f", end, at)
+		}
 	}
 }
 
