@@ -7,57 +7,13 @@
 #include "rt/delays.cuh"
 #include "rt/device.cuh"
 #include "rt/guard.cuh"
+#include "rt/layout.cuh"
 #include "rt/near.cuh"
 #include "rt/ring.cuh"
 #include "rt/tables.cuh"
 #include "rt/words.cuh"
 
 namespace rt {
-
-// The executor's own shared memory: beside what the current step needs, what is on its way for later ones.
-template <int Spaces, int ArgsBytes, int Moves>
-struct alignas(128) Control {
-  static constexpr uint32_t kSteps = 8, kOperands = 4;
-  char* bases[Spaces];
-  Step ring[kSteps];
-  alignas(16) char args[kOperands][ArgsBytes];
-  alignas(16) Wait waits[kOperands][kStagedWaits];
-  Move moves[kOperands][Moves > 0 ? Moves : 1];
-};
-
-// A vEU's shared memory: the executor's, the import area, the slots, the rTask's, the ring of weights.
-template <class Program>
-struct SharedLayout {
-  using ControlBlock = Control<Program::kSpaces, Program::kArgsBytes, Program::kMoves>;
-  RT_HOST_DEVICE static constexpr size_t aligned(size_t bytes) { return (bytes + 127) / 128 * 128; }
-  static constexpr size_t area(int floats) { return aligned(4 * static_cast<size_t>(floats)); }
-  static constexpr size_t kImports = sizeof(ControlBlock);
-  static constexpr size_t kSlots = kImports + area(Program::kImports);
-  static constexpr size_t kTask = kSlots + aligned(4 * static_cast<size_t>(Program::kSlots));
-
-  static constexpr bool kHasRing = Program::kStageBytes > 0;
-  using WeightRing = Ring<kHasRing ? Program::kStageBytes : 128>;
-  // Where rTasks need so much.
-  RT_HOST_DEVICE static constexpr size_t ring(size_t rtask) { return aligned(kTask + rtask); }
-  static constexpr size_t bytes(int rtask, int stages) {
-    const size_t task = static_cast<size_t>(rtask);
-    return stages > 0 ? ring(task) + WeightRing::bytes(stages) : kTask + task;
-  }
-  // Of any launch.
-  static constexpr int kMostThreads = Program::kThreads + (kHasRing ? 32 : 0);
-  static constexpr size_t kMostBytes = kHasRing && bytes(Program::kShared, 0) < size_t{Program::kSharedBudget}
-                                           ? size_t{Program::kSharedBudget}
-                                           : bytes(Program::kShared, 0);
-  // How many stages a launch has whose blocks stream so many chunks. Blocks that stream more than any ring
-  // holds take the largest: bytes on their way count for more than room for the next launch's ring.
-  static constexpr int stages(int rtask, int chunks, bool persistent) {
-    const bool largest = persistent || bytes(rtask, chunks) > static_cast<size_t>(Program::kSharedBudget);
-    const size_t budget = static_cast<size_t>(largest ? Program::kSharedBudget : Program::kSideBudget);
-    int n = kHasRing ? chunks : 0;
-    while (n > 0 && bytes(rtask, n) > budget) --n;
-    return n;
-  }
-};
 
 // What the rKernel instances of a program need at most; an emitted Program derives from it.
 template <class... Kernels>
@@ -302,184 +258,31 @@ class VEU {
   // A thread keeps what two direct steps need in registers.
   static constexpr bool kRoomForDirect = Program::kThreads <= 512;
 
-  // Runs direct steps from i on, up to stop at most, and returns the step behind them. Only the descriptors
-  // are shared: a barrier at each step, while words are on their way, says that those of the next one are
-  // there and those of the one before free. The vEU's last warp fetches, also where it has elements.
   template <class K>
-  RT_DEVICE uint32_t run_direct(uint32_t i, uint32_t stop) {
-    const uint32_t n = c_.ring[i % c_.kSteps].direct;
-    stop = stop - i < n ? stop : i + n;
-    detail::wait_for_launches_before();
-    const int pace = (K::kThreads < threads_ ? K::kThreads : threads_ - 32) + 32;
-    if (fetches() && (K::kFreeWarp || !in<K>())) {
-      RT_NO_UNROLL
-      for (uint32_t k = i; k < stop; ++k) {
-        feed_direct(k);
-        turn_direct(k, i, pace);
-      }
-    } else if (in<K>()) {
-      typename K::Place here, next;
-      find_direct<K>(i, here);
-      RT_NO_UNROLL
-      for (uint32_t k = i; k < stop; ++k) {
-        if (!K::kFreeWarp && fetches()) feed_direct(k);
-        step_direct<K>(k, i, pace, here, next);
-        here = next;
-      }
-    }
-    settle<1>();
-    trace_.mark(stop - 1 - first_, kComputed);
-    return stop;
-  }
+  RT_DEVICE uint32_t run_direct(uint32_t i, uint32_t stop);
 
-  // At step k, asks for what the one after the next needs; what the next one needs has landed.
-  RT_DEVICE void feed_direct(uint32_t k) {
-    prefetch(k);
-    cp_async_wait<1>();
-  }
-  // All threads have turned to step k of those from first on.
-  RT_DEVICE void turn_direct(uint32_t k, uint32_t first, int pace) {
-    detail::pace_barrier(pace);
-    if constexpr (Tracer::kTraces) {
-      const Step& s = c_.ring[k % c_.kSteps];
-      if (k > first) trace_.mark(k - 1 - first_, kComputed);
-      trace_.begin(k - first_, s.op, s.rtask);
-      trace_.mark(k - first_, kReady);
-    }
-  }
-
-  // Behind the last direct step, next is about what is there, and not used.
-  template <class K>
-  RT_DEVICE void step_direct(uint32_t i, uint32_t first, int pace, const typename K::Place& here, typename K::Place& next) {
-    const uint32_t order = i - first_, tag = static_cast<uint32_t>(launches_) + 1;
-    const auto meanwhile = [&] {
-      turn_direct(i, first, pace);
-      find_direct<K>(i + 1, next);
-      return next.count > 0;
-    };
-    delay(Pause::kImport, order);
-    if (tid_ / 32 * 32 >= here.count) {
-      meanwhile();
-      return;
-    }
-    float x[K::kOperands], y[K::kResults];
-    detail::Patience patience(l_.patience_ns);
-    take_words(here.from, tag, x, meanwhile, [&](uint64_t seen) {
-      const Step& s = c_.ring[i % c_.kSteps];
-      patience.spent(static_cast<uint32_t>(seen >> 32) != tag, l_.report,
-                     Report{kTaggedReport, l_.segment, veu_, order, 0, static_cast<uint32_t>(here.from[0] - l_.tagged), s.op,
-                            s.rtask, tag, seen >> 32});
-    });
-    trace_.mark(order, kStarted, tid_ == 0);
-    delay(Pause::kRTask, order);
-    K::apply(here, x, y);
-    RT_UNROLL
-    for (int k = 0; k < K::kResults; ++k) {
-      if (tid_ < here.count) give_word(here.to[k], tag, y[k]);
-    }
-  }
+  RT_DEVICE void feed_direct(uint32_t k);
+  RT_DEVICE void turn_direct(uint32_t k, uint32_t first, int pace);
 
   template <class K>
-  RT_DEVICE void find_direct(uint32_t i, typename K::Place& p) const {
-    const Step& s = c_.ring[i % c_.kSteps];
-    K::find(tid_, l_.tagged, c_.moves[i % c_.kOperands], *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
-            static_cast<int>(s.rtask), p);
-  }
+  RT_DEVICE void step_direct(uint32_t i, uint32_t first, int pace, const typename K::Place& here, typename K::Place& next);
+
+  template <class K>
+  RT_DEVICE void find_direct(uint32_t i, typename K::Place& p) const;
 
   template <class K>
   static constexpr bool kHasNear = HasNear<K> && Program::kSlots > 0;
 
-  // Runs near steps from i on, up to stop at most, and returns the step behind them. The vEU's last warp
-  // fetches; the barrier of each step also says that the descriptors of the next are there, and those of the
-  // one before it free.
   template <class K>
-  RT_DEVICE uint32_t run_near(uint32_t i, uint32_t stop) {
-    const uint32_t n = c_.ring[i % c_.kSteps].near;
-    stop = stop - i < n ? stop : i + n;
-    detail::wait_for_launches_before();
-    if (fetches()) {
-      feed_near(i, stop, K::kThreads);
-    } else if (tid_ < K::kThreads - 32) {
-      NearPlace<K::kOperands> at;
-      find_near<K>(i, at);
-      RT_NO_UNROLL
-      for (uint32_t k = i; k < stop; ++k) {
-        step_near<K>(k, at);
-        if (k + 1 < stop) find_near<K>(k + 1, at);
-      }
-    }
-    settle<1>();
-    return stop;
-  }
+  RT_DEVICE uint32_t run_near(uint32_t i, uint32_t stop);
 
-  RT_DEVICE void feed_near(uint32_t i, uint32_t stop, int pace) {
-    RT_NO_UNROLL
-    for (uint32_t k = i; k < stop; ++k) {
-      const Step& s = c_.ring[k % c_.kSteps];
-      trace_.begin(k - first_, s.op, s.rtask);
-      trace_.mark(k - first_, kReady);
-      prefetch(k);
-      cp_async_wait<1>();
-      detail::movers_barrier(pace);
-      trace_.mark(k - first_, kStarted);
-      trace_.mark(k - first_, kComputed);
-    }
-  }
+  RT_DEVICE void feed_near(uint32_t i, uint32_t stop, int pace);
 
   template <class K>
-  RT_DEVICE void step_near(uint32_t i, NearPlace<K::kOperands>& at) {
-    const uint32_t order = i - first_;
-    delay(Pause::kImport, order);
-    if (at.mine && at.in_slots != 0) {
-      detail::Patience patience(l_.patience_ns);
-      take_near(slots(), at, [&] {
-        const Step& s = c_.ring[i % c_.kSteps];
-        patience.spent(true, l_.report, Report{kNearReport, l_.segment, veu_, order, 0, at.word[0], s.op, s.rtask, 1, 0});
-      });
-    }
-    const typename K::Args& a = *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]);
-    float y[2] = {};
-    RT_UNROLL
-    for (int e = 0; e < 2 && at.mine; ++e) {
-      float x[K::kOperands];
-      RT_UNROLL
-      for (int k = 0; k < K::kOperands; ++k) x[k] = at.x[k][e];
-      y[e] = K::apply(a, x);
-    }
-    detail::movers_barrier(K::kThreads);
-    delay(Pause::kRTask, order);
-    if (at.mine) give_near(at, y);
-  }
+  RT_DEVICE void step_near(uint32_t i, NearPlace<K::kOperands>& at);
 
-  // Its imports are those of the operands, in their order, and their elements follow one another.
   template <class K>
-  RT_DEVICE void find_near(uint32_t i, NearPlace<K::kOperands>& at) const {
-    const Step& s = c_.ring[i % c_.kSteps];
-    const Move* moves = c_.moves[i % c_.kOperands];
-    const uint32_t e = 2 * static_cast<uint32_t>(tid_);
-    at.mine = static_cast<int>(e) < K::count(*reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]), static_cast<int>(s.rtask));
-    at.in_slots = 0, at.to = nullptr, at.ranks = 0, at.plain = nullptr;
-    RT_UNROLL
-    for (int k = 0; k < K::kOperands; ++k) {
-      at.word[k] = moves[k].slot + e;
-      at.in_slots |= (moves[k].kind == kSlotMove ? 1u : 0u) << k;
-    }
-    RT_UNROLL
-    for (int k = 0; k < K::kOperands; ++k) {
-      if (!at.mine || (at.in_slots >> k & 1) != 0) continue;
-      const float* from = reinterpret_cast<const float*>(plain(moves[k])) + e;
-      at.x[k][0] = from[0], at.x[k][1] = from[1];
-    }
-    RT_NO_UNROLL
-    for (uint32_t k = s.imports; k < uint32_t{s.imports} + s.exports; ++k) {
-      const Move& m = moves[k];
-      if (m.kind == kSlotMove) {
-        at.to = slots() + m.slot + e, at.ranks = m.ranks;
-      } else if (m.kind == kPlainMove) {
-        at.plain = reinterpret_cast<float*>(plain(m)) + e;
-      }
-    }
-  }
+  RT_DEVICE void find_near(uint32_t i, NearPlace<K::kOperands>& at) const;
 
   // Whether the thread takes part in rTasks of K; where all do, no branch must be left of it.
   template <class K>
@@ -532,32 +335,7 @@ class VEU {
     trace_.mark(p.order, kReady);
   }
 
-  // Brings the operands that go through the import area; apart: without the warp that fetches.
-  RT_DEVICE void bring(uint32_t i, bool apart = false) {
-    const Step s = c_.ring[i % c_.kSteps];
-    const Place p{i - first_, s.op, s.rtask};
-    if constexpr (Program::kMoves > 0) {
-      if (s.imports > 0) {
-        delay(Pause::kImport, p.order);
-        each_move(c_.moves[i % c_.kOperands], s.imports, [&](const Move& m, uint32_t at, uint32_t stride) {
-          if (Program::kSlots > 0 && m.kind == kSlotMove && l_.persistent) {
-            import_near(m, at, stride, p);
-          } else if (m.kind == kPlainMove) {
-            import_plain(m, at, stride);
-          } else {
-            import_tagged(m, at, stride, p);
-          }
-        });
-        if (apart) {
-          detail::movers_barrier(threads_ - 32);
-        } else {
-          detail::block_barrier(threads_);
-        }
-      }
-    }
-    delay(Pause::kRTask, p.order);
-    trace_.mark(p.order, kStarted);
-  }
+  RT_DEVICE void bring(uint32_t i, bool apart = false);
 
   // Everything that has to happen after it.
   RT_DEVICE void end(uint32_t i) {
@@ -575,98 +353,14 @@ class VEU {
     if (signal || add) publish(i - first_, signal, add);
   }
 
-  // Deals the moves to the warps, in one, two or four teams; body(move, at, stride) takes the elements at,
-  // at + stride, …
   template <class Body>
-  RT_DEVICE void each_move(const Move* moves, uint32_t n, Body body) {
-    const uint32_t warp = static_cast<uint32_t>(tid_) / 32, lane = static_cast<uint32_t>(tid_) % 32;
-    const uint32_t warps = movers();
-    if (warp >= warps) return;
-    const uint32_t shift = warps >= 4 && n >= 4 ? 2 : warps >= 2 && n >= 2 ? 1 : 0, teams = 1u << shift;
-    const uint32_t team = warp & (teams - 1), member = warp >> shift, members = (warps - team + teams - 1) >> shift;
-    RT_NO_UNROLL
-    for (uint32_t m = team; m < n; m += teams) body(moves[m], member * 32 + lane, members * 32);
-  }
+  RT_DEVICE void each_move(const Move* moves, uint32_t n, Body body);
 
-  // Polls the words themselves, two pairs at a time.
-  RT_DEVICE void import_tagged(const Move& m, uint32_t at, uint32_t stride, Place p) {
-    const uint64_t* words = l_.tagged + m.at;
-    uint32_t* to = reinterpret_cast<uint32_t*>(imports()) + m.staged;
-    const bool pairs = (m.at | m.count) % 2 == 0 && m.step == 1;
-    const uint32_t wide = pairs ? 2 : 1, count = m.count / wide;
-    const uint32_t tag = this->tag();
-    RT_NO_UNROLL
-    for (; at < count; at += 2 * stride) {
-      uint64_t v[2][2] = {};
-      detail::Patience patience(l_.patience_ns);
-      for (;;) {
-        bool all = true;
-        RT_UNROLL
-        for (uint32_t k = 0; k < 2; ++k) {
-          const uint32_t i = at + k * stride;
-          if (i >= count) continue;
-          if (pairs) {
-            detail::load_words(words + 2 * i, v[k]);
-            all = all && static_cast<uint32_t>(v[k][0] >> 32) == tag && static_cast<uint32_t>(v[k][1] >> 32) == tag;
-          } else {
-            v[k][0] = detail::load_word(words + static_cast<size_t>(i) * m.step);
-            all = all && static_cast<uint32_t>(v[k][0] >> 32) == tag;
-          }
-        }
-        if (all || !l_.persistent) break;
-        patience.spent(true, l_.report,
-                       Report{kTaggedReport, l_.segment, veu_, p.order, 0, static_cast<uint32_t>(m.at + wide * at), p.op, p.rtask,
-                              tag, v[0][0] >> 32});
-      }
-      RT_UNROLL
-      for (uint32_t k = 0; k < 2; ++k) {
-        const uint32_t i = at + k * stride;
-        if (i >= count) continue;
-        to[wide * i] = static_cast<uint32_t>(v[k][0]);
-        if (pairs) to[2 * i + 1] = static_cast<uint32_t>(v[k][1]);
-      }
-    }
-  }
+  RT_DEVICE void import_tagged(const Move& m, uint32_t at, uint32_t stride, Place p);
 
-  // Polls words in the vEU's own shared memory, where others of its cluster put them, and empties them.
-  RT_DEVICE void import_near(const Move& m, uint32_t at, uint32_t stride, Place p) {
-    const uint32_t count = m.count, first = m.slot;
-    uint32_t* words = slots() + first;
-    uint32_t* to = reinterpret_cast<uint32_t*>(imports()) + m.staged;
-    RT_NO_UNROLL
-    for (at *= 2; at < count; at += 2 * stride) {
-      const bool single = at + 1 == count;
-      uint32_t v[2];
-      detail::Patience patience(l_.patience_ns);
-      for (;;) {
-        detail::load_own(words + at, v);
-        if (v[0] != kEmptyWord && (single || v[1] != kEmptyWord)) break;
-        patience.spent(true, l_.report, Report{kNearReport, l_.segment, veu_, p.order, 0, first + at, p.op, p.rtask, 1, 0});
-      }
-      detail::store_own(words + at, kEmptyWord);
-      to[at] = v[0];
-      if (!single) to[at + 1] = v[1];
-    }
-  }
+  RT_DEVICE void import_near(const Move& m, uint32_t at, uint32_t stride, Place p);
 
-  RT_DEVICE void import_plain(const Move& m, uint32_t at, uint32_t stride) {
-    const uint32_t* from = plain(m);
-    uint32_t* to = reinterpret_cast<uint32_t*>(imports()) + m.staged;
-    RT_NO_UNROLL
-    for (; at < m.count; at += 4 * stride) {
-      uint32_t v[4];  // on their way at once
-      RT_UNROLL
-      for (uint32_t k = 0; k < 4; ++k) {
-        const uint32_t i = at + k * stride;
-        if (i < m.count) v[k] = from[static_cast<size_t>(i) * m.step];
-      }
-      RT_UNROLL
-      for (uint32_t k = 0; k < 4; ++k) {
-        const uint32_t i = at + k * stride;
-        if (i < m.count) to[i] = v[k];
-      }
-    }
-  }
+  RT_DEVICE void import_plain(const Move& m, uint32_t at, uint32_t stride);
 
   RT_DEVICE uint32_t* plain(const Move& m) const {
     return reinterpret_cast<uint32_t*>(detail::global(c_.bases[m.at >> 56] + (m.at & kRefOffsetMask)));
@@ -750,6 +444,13 @@ class VEU {
   Chunks chunks_ = {};   // of its weights
   RingPlace next_ = {};  // where they are
 };
+
+}  // namespace rt
+
+#include "rt/direct.cuh"
+#include "rt/imports.cuh"
+
+namespace rt {
 
 // Empties a block's slots. When all of its cluster have, others' words may come.
 template <class Program>
