@@ -218,6 +218,9 @@ func (s *shard) emit() error {
 		list[i] = j.plan
 		list[i].Graph.Name = j.t.Name
 	}
+	if err := os.Mkdir(s.dir, 0o777); err != nil {
+		return err
+	}
 	if err := codegen.EmitBundle(list, codegen.Options{Name: suite, Version: "test", Emulator: cudaemu.Files}, codegen.Dir(s.dir)); err != nil {
 		return err
 	}
