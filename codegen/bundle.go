@@ -37,13 +37,7 @@ func emitBundle(plans []*vdevice.Plan, opt Options, sink Sink, kernels fs.FS) er
 		}
 	}
 	list := append(emulatorHeaders(opt.Emulator), file{opt.Name + ".cu", b.writeBundle})
-	for _, f := range list {
-		_, err := writeFile(sink, f.name, func(w io.Writer) (uint64, error) { return 0, f.write(w) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return writeFiles(sink, list)
 }
 
 // newBundle lays the models out; the layout it returns is that of the shared program.

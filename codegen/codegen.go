@@ -66,9 +66,12 @@ func emit(plan *vdevice.Plan, opt Options, sink Sink, kernels fs.FS) error {
 		return err
 	}
 	l.hash = hash
-	for _, f := range files(l) {
-		_, err := writeFile(sink, f.name, func(w io.Writer) (uint64, error) { return 0, f.write(w) })
-		if err != nil {
+	return writeFiles(sink, files(l))
+}
+
+func writeFiles(sink Sink, list []file) error {
+	for _, f := range list {
+		if _, err := writeFile(sink, f.name, func(w io.Writer) (uint64, error) { return 0, f.write(w) }); err != nil {
 			return err
 		}
 	}

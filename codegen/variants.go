@@ -39,13 +39,7 @@ func emitVariants(plans []*vdevice.Plan, opt Options, sink Sink, kernels fs.FS) 
 		file{opt.Name + ".cu", b.writeVariants},
 		file{opt.Name + ".h", text(strings.Join(headers, "\n"))},
 		file{opt.Name + ".map", text(exportMap(opt.Name))})
-	for _, f := range list {
-		_, err := writeFile(sink, f.name, func(w io.Writer) (uint64, error) { return 0, f.write(w) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return writeFiles(sink, list)
 }
 
 // newVariants lays the plans out. Constants have the same places for all; tables stand one behind the

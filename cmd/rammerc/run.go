@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
@@ -66,9 +67,7 @@ library directory that compile made.`,
 	}
 	subjectFlags(cmd, &o.SubjectOptions)
 	f := cmd.Flags()
-	f.StringArrayVar(&o.Inputs, "input", nil, "value of an input, NAME=FILE: .npy, .pb, .npz or FILE.npz:MEMBER (repeatable)")
-	f.Uint64Var(&o.RandomSeed, "random", 0, "draw the inputs that no --input gives from this seed")
-	f.Int64Var(&o.RandomMax, "random-max", 100, "integers are drawn from [0, N)")
+	valueFlags(f, &o.Inputs, &o.RandomSeed, 0, &o.RandomMax)
 	f.StringVarP(&o.OutDir, "out", "o", "", "write NAME.npy for each output into this directory")
 	return cmd
 }
@@ -108,7 +107,7 @@ Exit status 3 when a difference is larger than the tolerance.`,
 	f.StringArrayVar(&o.Expect, "expect", nil, "expected samples of an output, NAME=FILE (repeatable)")
 	f.StringVar(&o.Data, "data", "", "folder with test_data_set_* folders of input_N.pb and output_N.pb")
 	f.Uint64Var(&o.RandomSeed, "random", 1, "seed of random inputs when no data is given")
-	f.Int64Var(&o.RandomMax, "random-max", 100, "integers are drawn from [0, N)")
+	randomMaxFlag(f, &o.RandomMax)
 	f.IntVar(&o.Samples, "samples", 1, "number of random samples")
 	f.Float64Var(&o.Limit, "limit", 0, "largest relative L2 error in place of the tolerance table's")
 	f.BoolVar(&o.Bisect, "bisect", false, "where they differ, find the first node that does")
@@ -147,9 +146,7 @@ needs nothing else.`,
 	}
 	subjectFlags(cmd, &o.SubjectOptions)
 	f := cmd.Flags()
-	f.StringArrayVar(&o.Inputs, "input", nil, "value of an input, NAME=FILE: .npy, .pb, .npz or FILE.npz:MEMBER (repeatable)")
-	f.Uint64Var(&o.RandomSeed, "random", 1, "draw the inputs that no --input gives from this seed")
-	f.Int64Var(&o.RandomMax, "random-max", 100, "integers are drawn from [0, N)")
+	valueFlags(f, &o.Inputs, &o.RandomSeed, 1, &o.RandomMax)
 	f.IntVar(&o.WarmUp, "warm-up", 10, "runs before the one that counts")
 	f.IntVar(&o.Top, "top", 15, "rows of each table; 0 shows all")
 	f.StringVar(&o.Perfetto, "perfetto", "", "write the timeline in the trace-event form into this file")
@@ -195,9 +192,20 @@ the library, making a context, the first run.`,
 	f.IntVar(&o.Runs, "runs", 300, "timed runs")
 	f.IntVar(&o.WarmUp, "warm-up", 50, "runs before them")
 	f.Uint64Var(&o.RandomSeed, "random", 1, "seed of the inputs")
-	f.Int64Var(&o.RandomMax, "random-max", 100, "integers are drawn from [0, N)")
+	randomMaxFlag(f, &o.RandomMax)
 	f.BoolVar(&o.Transfers, "transfers", false, "inputs and outputs in host memory")
 	f.BoolVar(&o.Waves, "waves", false, "run one launch a wave instead of as an rProgram")
 	f.StringVar(&format, "format", "text", "text, json or gobench")
 	return cmd
+}
+
+// valueFlags say what one run's inputs hold.
+func valueFlags(f *pflag.FlagSet, inputs *[]string, seed *uint64, usual uint64, most *int64) {
+	f.StringArrayVar(inputs, "input", nil, "value of an input, NAME=FILE: .npy, .pb, .npz or FILE.npz:MEMBER (repeatable)")
+	f.Uint64Var(seed, "random", usual, "draw the inputs that no --input gives from this seed")
+	randomMaxFlag(f, most)
+}
+
+func randomMaxFlag(f *pflag.FlagSet, most *int64) {
+	f.Int64Var(most, "random-max", 100, "integers are drawn from [0, N)")
 }
