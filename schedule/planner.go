@@ -85,13 +85,28 @@ func (p *planner) rprogram() *vdevice.Plan {
 // cluster there are none.
 func clustered(size int) func(*planner) *vdevice.Plan {
 	return func(p *planner) *vdevice.Plan {
-		q := *p
-		q.cluster = size
-		if plan := q.rprogram(); plan.Stats().Slots > 0 {
+		if plan := p.tryClusters(size); plan != nil {
 			return plan
 		}
 		return p.rprogram()
 	}
+}
+
+// tryClusters is the rProgram in clusters of the given size; nil where there are no such clusters, or no data
+// stay in one.
+func (p *planner) tryClusters(size int) *vdevice.Plan {
+	handsOver := func(choices [][]choice) bool {
+		return slices.ContainsFunc(choices, func(c []choice) bool { return len(c) > 0 })
+	}
+	if p.spec.Clusters.Of(size) == 0 || !handsOver(p.near) && !handsOver(p.staged) && !handsOver(p.resident) {
+		return nil
+	}
+	q := *p
+	q.cluster = size
+	if plan := q.rprogram(); plan.Stats().Slots > 0 {
+		return plan
+	}
+	return nil
 }
 
 func (p *planner) inWaves() *vdevice.Plan {
@@ -160,7 +175,13 @@ const clearly = 0.95
 func (p *planner) best() *vdevice.Plan {
 	best := mixed(1)(p)
 	least := p.time(best) * clearly
-	for _, other := range []*vdevice.Plan{p.parallel(), p.graph()} {
+	others := []*vdevice.Plan{p.parallel(), p.graph()}
+	for _, size := range []int{8, 4} {
+		if plan := p.tryClusters(size); plan != nil {
+			others = append(others, plan)
+		}
+	}
+	for _, other := range others {
 		if t := p.time(other); t < least {
 			best, least = other, t
 		}

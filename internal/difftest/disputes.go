@@ -34,7 +34,7 @@ var disputes = []struct {
 	about    func(n *ir.Node) bool
 }{
 	{"ConvTranspose", "SAME with a window shorter than the stride: the output is the input times the stride", samePadded},
-	{"MaxPool AveragePool", "SAME pads as if there were no dilation", func(n *ir.Node) bool { return samePadded(n) && n.HasAttr("dilations") }},
+	{"MaxPool AveragePool LpPool", "SAME pads as if there were no dilation", func(n *ir.Node) bool { return samePadded(n) && n.HasAttr("dilations") }},
 	{
 		"ReduceSum ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum ReduceLogSumExp ReduceMax ReduceMin ArgMax ArgMin",
 		"of nothing: keepdims is not heeded", emptyOperand,

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -10,7 +11,8 @@ import (
 )
 
 // TestBenchModels compiles what bench/models.py writes: a step must be one rTask a row in the plan that is
-// judged, or what scripts/gpu_micro.sh compares with a step written by hand is something else.
+// judged, or what scripts/gpu_micro.sh compares with a step written by hand is something else. That plan was the
+// fastest on a GPU (bench/results), so the model must prefer it too.
 func TestBenchModels(t *testing.T) {
 	python := os.Getenv("RAMMER_PYTHON")
 	if python == "" {
@@ -62,6 +64,17 @@ func TestBenchModels(t *testing.T) {
 		if r.Summary.RTasks != m.Steps*m.Rows || r.Summary.Instances != 1 {
 			t.Errorf("%s, %s: %d rTasks of %d instances, want %d of 1", name, plan, r.Summary.RTasks, r.Summary.Instances, m.Steps*m.Rows)
 		}
+		if strings.HasSuffix(plan, ".rprog") {
+			continue
+		}
+		best := o
+		best.Out, best.Plan = filepath.Join(dir, name+"_auto"), "auto"
+		if _, err := Compile(&UI{}, best); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := writtenPlan(t, o.Out, name), writtenPlan(t, best.Out, name); !bytes.Equal(a, b) {
+			t.Errorf("%s: auto makes another plan than %s", name, plan)
+		}
 	}
 	if count == 0 {
 		t.Error("models.py lists no short models")
@@ -88,4 +101,14 @@ func placed(t *testing.T, python, model string) string {
 		t.Fatal(err)
 	}
 	return model + ".rprog"
+}
+
+// writtenPlan reads what a library directory says of its plan.
+func writtenPlan(t *testing.T, dir, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, name+".plan.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
