@@ -65,7 +65,7 @@ func parse(t *testing.T, text string) *Result {
 func TestSpec(t *testing.T) {
 	at := map[string]float64{}
 	for n, m := range table(t) {
-		at[m.Name] = rounded(float64(100*n + 100))
+		at[m.Name] = vdevice.ThreeDigits(float64(100*n + 100))
 	}
 	r := parse(t, output(t, 9))
 	s, err := Spec(r, nil, "580.1")
@@ -150,10 +150,10 @@ func TestFigures(t *testing.T) {
 	}
 	var c vdevice.Cost
 	for i, f := range figures {
-		if *f.at(&c) != 0 {
+		if *c.Field(f.key) != 0 {
 			t.Errorf("%s: another figure has its cost", f.key)
 		}
-		*f.at(&c) = float64(i + 1)
+		*c.Field(f.key) = float64(i + 1)
 		for _, w := range f.ways {
 			for _, n := range w.needs {
 				if !measured[n] {
@@ -215,7 +215,7 @@ func TestRounded(t *testing.T) {
 	for in, want := range map[float64]string{
 		0: "0", 580.4: "580", 1234.5: "1230", 44.949: "44.9", 6.0649: "6.06", 0.012345: "0.0123", 4512.9: "4510", 999.7: "1000",
 	} {
-		if got := fmt.Sprint(rounded(in)); got != want {
+		if got := fmt.Sprint(vdevice.ThreeDigits(in)); got != want {
 			t.Errorf("%v: got %s, want %s", in, got, want)
 		}
 	}

@@ -2,7 +2,6 @@ package calibrate
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,7 +13,6 @@ import (
 // all there is taken: older architectures lack some.
 type figure struct {
 	key  string
-	at   func(*vdevice.Cost) *float64
 	ways []way
 }
 
@@ -43,21 +41,21 @@ func eachOf(v []float64) float64 {
 // figures lists the costs in the order of the device file. A launch of an rProgram is one inside a CUDA
 // graph, where a model's launches are.
 var figures = []figure{
-	{"launch_ns", func(c *vdevice.Cost) *float64 { return &c.Launch }, []way{{[]string{"node_cooperative"}, same}}},
-	{"node_ns", func(c *vdevice.Cost) *float64 { return &c.Node }, []way{{[]string{"node_all"}, same}}},
-	{"pdl_ns", func(c *vdevice.Cost) *float64 { return &c.PDL }, []way{{[]string{"pdl_all"}, same}, {[]string{"node_all"}, same}}},
-	{"hop_ns", func(c *vdevice.Cost) *float64 { return &c.Hop }, []way{{[]string{"hop"}, same}}},
-	{"wait_each_ns", func(c *vdevice.Cost) *float64 { return &c.WaitEach }, []way{{[]string{"wait_1", "wait_8", "wait_16", "wait_32"}, eachOf}}},
-	{"barrier_ns", func(c *vdevice.Cost) *float64 { return &c.Barrier }, []way{{[]string{"wait_all", "barrier_counter"}, least}}},
-	{"counter_ns", func(c *vdevice.Cost) *float64 { return &c.Counter }, []way{{[]string{"barrier_counter"}, same}}},
-	{"tagged_ns", func(c *vdevice.Cost) *float64 { return &c.Tagged }, []way{{[]string{"tagged_1"}, same}}},
-	{"cluster_ns", func(c *vdevice.Cost) *float64 { return &c.Cluster }, []way{{[]string{"cluster_8"}, same}, {[]string{"tagged_1"}, same}}},
-	{"step_ns", func(c *vdevice.Cost) *float64 { return &c.Step }, []way{{[]string{"step"}, same}}},
-	{"latency_ns", func(c *vdevice.Cost) *float64 { return &c.Latency }, []way{{[]string{"ring_values", "wait_1"}, more}}},
-	{"l2_bytes_per_ns", func(c *vdevice.Cost) *float64 { return &c.L2PerSM }, []way{{[]string{"l2_one"}, same}}},
-	{"l2_total_bytes_per_ns", func(c *vdevice.Cost) *float64 { return &c.L2Total }, []way{{[]string{"l2_all"}, same}}},
-	{"dram_bytes_per_ns", func(c *vdevice.Cost) *float64 { return &c.DRAM }, []way{{[]string{"dram"}, same}}},
-	{"fp32_flops_per_ns", func(c *vdevice.Cost) *float64 { return &c.FlopsPerSM }, []way{{[]string{"fp32"}, same}}},
+	{"launch_ns", []way{{[]string{"node_cooperative"}, same}}},
+	{"node_ns", []way{{[]string{"node_all"}, same}}},
+	{"pdl_ns", []way{{[]string{"pdl_all"}, same}, {[]string{"node_all"}, same}}},
+	{"hop_ns", []way{{[]string{"hop"}, same}}},
+	{"wait_each_ns", []way{{[]string{"wait_1", "wait_8", "wait_16", "wait_32"}, eachOf}}},
+	{"barrier_ns", []way{{[]string{"wait_all", "barrier_counter"}, least}}},
+	{"counter_ns", []way{{[]string{"barrier_counter"}, same}}},
+	{"tagged_ns", []way{{[]string{"tagged_1"}, same}}},
+	{"cluster_ns", []way{{[]string{"cluster_8"}, same}, {[]string{"tagged_1"}, same}}},
+	{"step_ns", []way{{[]string{"step"}, same}}},
+	{"latency_ns", []way{{[]string{"ring_values", "wait_1"}, more}}},
+	{"l2_bytes_per_ns", []way{{[]string{"l2_one"}, same}}},
+	{"l2_total_bytes_per_ns", []way{{[]string{"l2_all"}, same}}},
+	{"dram_bytes_per_ns", []way{{[]string{"dram"}, same}}},
+	{"fp32_flops_per_ns", []way{{[]string{"fp32"}, same}}},
 }
 
 // Spec makes a device of what was measured. base gives its name, the vEUs of an SM and the fit, which are
@@ -87,7 +85,7 @@ func Spec(r *Result, base *vdevice.Spec, driver string) (*vdevice.Spec, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s cannot be told: %s was not measured", f.key, strings.Join(f.ways[0].needs, " or "))
 		}
-		*f.at(&s.Measured) = rounded(v)
+		*s.Measured.Field(f.key) = vdevice.ThreeDigits(v)
 	}
 	s.Measured.Source = source(r, base, known, driver)
 	s.Cost = s.Fitted.Planned(s.Measured)
@@ -126,18 +124,6 @@ func (f *figure) value(medians map[string]float64) (float64, bool) {
 		}
 	}
 	return 0, false
-}
-
-// rounded keeps three digits: runs differ in the third.
-func rounded(v float64) float64 {
-	if v == 0 {
-		return 0
-	}
-	unit := math.Pow(10, math.Floor(math.Log10(v))-2)
-	if unit < 1 { // so that the result is the float nearest to a short decimal
-		return math.Round(v/unit) / math.Round(1/unit)
-	}
-	return math.Round(v/unit) * unit
 }
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)

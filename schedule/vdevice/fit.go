@@ -33,6 +33,15 @@ var costFields = []costField{
 	{"fp32_flops_per_ns", func(c *Cost) *float64 { return &c.FlopsPerSM }},
 }
 
+// Field is the cost of that key in device files; it panics where there is none.
+func (c *Cost) Field(key string) *float64 {
+	i := slices.IndexFunc(costFields, func(x costField) bool { return x.key == key })
+	if i < 0 {
+		panic("BUG: no cost is called " + key)
+	}
+	return costFields[i].at(c)
+}
+
 // Fit says by how much the cost that plans are made with differs from the one that was measured alone, by
 // key: models have steps that overlap, and rTasks that a single measurement is not like. The factors are
 // those with which whole models came out best, and stay when the device is measured again.
@@ -43,13 +52,14 @@ func (f Fit) Planned(measured Cost) Cost {
 	c := measured
 	for _, x := range costFields {
 		if factor, ok := f[x.key]; ok {
-			*x.at(&c) = threeDigits(*x.at(&c) * factor)
+			*x.at(&c) = ThreeDigits(*x.at(&c) * factor)
 		}
 	}
 	return c
 }
 
-func threeDigits(v float64) float64 {
+// ThreeDigits rounds to as many: measurements differ in the third.
+func ThreeDigits(v float64) float64 {
 	if v == 0 {
 		return 0
 	}
