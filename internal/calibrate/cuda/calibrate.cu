@@ -6,6 +6,7 @@
 #include "lab.cuh"
 #include "launches.cuh"
 #include "memory.cuh"
+#include "reads.cuh"
 #include "steps.cuh"
 
 namespace {
@@ -51,10 +52,14 @@ const lab::Measurement kTable[] = {
     {"ring_values", "ns", 0, memory::ring_step},
     {"latency_l2", "ns", 0, memory::latency_l2},
     {"latency_dram", "ns", 0, memory::latency_dram},
-    {"l2_one", "B/ns", 0, memory::l2_of_one},
-    {"l2_all", "B/ns", 0, memory::l2_of_all},
-    {"dram", "B/ns", 0, memory::dram},
+    {"l2_one", "B/ns", 0, reads::l2_of_one},
+    {"l2_all", "B/ns", 0, reads::l2_of_all},
+    {"dram", "B/ns", 0, reads::dram},
     {"shared", "B/ns", 0, memory::shared},
+    {"latency_few", "ns", 0, memory::latency_few},
+    {"l2_clock", "B/clock", 0, reads::l2_by_clock},
+    {"bulk_one", "B/ns", 9, reads::bulk_of_one},
+    {"bulk_all", "B/ns", 9, reads::bulk_of_all},
 };
 
 void print_device(const Lab& l, int measurements) {

@@ -1,4 +1,4 @@
-// How fast data and arithmetic are: latencies, bandwidths of L2, DRAM and shared memory, fp32.
+// How fast data and arithmetic are: latencies, the bandwidth of shared memory, fp32.
 #pragma once
 
 #include "edges.cuh"
@@ -11,7 +11,6 @@ using lab::Lab;
 using lab::Samples;
 
 constexpr int kWide = 1024;  // threads of a block that is to keep an SM busy
-constexpr int kInFlight = 8;
 
 // A chain of loads, each of which tells where the next one is; past the first-level cache. It goes on
 // where the launch before it stopped.
@@ -40,6 +39,7 @@ inline Samples chased(Lab& l, uint32_t lines, int steps) {
 }
 
 inline Samples latency_l2(Lab& l) { return chased(l, 1u << 14, 1 << 14); }    // 2 MB, all of it in every run
+inline Samples latency_few(Lab& l) { return chased(l, 1u << 6, 1 << 14); }    // 8 KB: the same unless a cache is nearer
 inline Samples latency_dram(Lab& l) { return chased(l, 1u << 23, 1 << 13); }  // 1 GB, another MB of it in every run
 
 // Steps between neighbours in a ring that hand over one value a thread, with the executor's edges: what
@@ -68,53 +68,6 @@ inline Samples ring_step(Lab& l) {
     l.resident(ring_of_values, l.sms(), kThreads, flags, values, epoch);
     epoch += edges::kSteps;
   });
-}
-
-// Reads a buffer of 2^n vectors of 16 bytes again and again, until so many were read; each thread has
-// kInFlight loads under way.
-__global__ void __launch_bounds__(kWide) read_all(const float4* p, size_t vectors, size_t reads, float* never) {
-  const size_t all = size_t{gridDim.x} * blockDim.x;
-  float sum = 0;
-  for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < reads; i += kInFlight * all) {
-    float4 v[kInFlight];
-#pragma unroll
-    for (int k = 0; k < kInFlight; ++k) v[k] = __ldcg(p + ((i + k * all) & (vectors - 1)));
-#pragma unroll
-    for (int k = 0; k < kInFlight; ++k) sum += v[k].x + v[k].y + v[k].z + v[k].w;
-  }
-  if (sum == 1e30f) *never = sum;
-}
-
-inline size_t power_of_two_within(size_t n) {
-  size_t p = 1;
-  while (2 * p <= n) p *= 2;
-  return p;
-}
-
-inline Samples reads(Lab& l, size_t buffer, double bytes, int blocks) {
-  const size_t size = power_of_two_within(buffer), turn = size_t{kInFlight} * static_cast<size_t>(blocks) * kWide;
-  const size_t count = (static_cast<size_t>(bytes) / sizeof(float4) + turn - 1) / turn * turn;
-  float *p = l.random(size / sizeof(float)), *never = l.zeroed<float>(1);
-  Samples s = l.rates(static_cast<double>(count * sizeof(float4)), [&] {
-    l.launch(read_all, blocks, kWide, 0, cudaLaunchAttributeIgnore, 0, reinterpret_cast<const float4*>(p),
-             size / sizeof(float4), count, never);
-  });
-  LAB_CHECK(cudaFree(p));
-  return s;
-}
-
-// Half of L2, so that all of it stays there.
-inline size_t cached(const Lab& l) { return static_cast<size_t>(l.props().l2CacheSize) / 2; }
-
-inline Samples l2_of_one(Lab& l) { return reads(l, cached(l), 64e6, 1); }
-inline Samples l2_of_all(Lab& l) { return reads(l, cached(l), 4e9, 2 * l.sms()); }
-
-// Far more than L2 holds, and not more than there is room for.
-inline Samples dram(Lab& l) {
-  size_t free_bytes = 0, total = 0;
-  LAB_CHECK(cudaMemGetInfo(&free_bytes, &total));
-  const size_t buffer = std::min(size_t{4} << 30, free_bytes / 2);
-  return reads(l, buffer, static_cast<double>(power_of_two_within(buffer)), 2 * l.sms());
 }
 
 constexpr int kChains = 8;
