@@ -10,6 +10,7 @@
 #include "memory.cuh"
 #include "nodes.cuh"
 #include "products.cuh"
+#include "reads.cuh"
 
 namespace {
 
@@ -32,7 +33,7 @@ const lab::Measurement kTable[] = {
     {"tagged_64", "ns", 0, edges::tagged<64>},
     {"ring_values", "ns", 0, memory::ring_step},
     {"cluster_8", "ns", 9, edges::cluster<8>},
-    {"dram", "B/ns", 0, memory::dram},
+    {"dram", "B/ns", 0, reads::dram},
     // Chains of products, per step. The ring is so deep that one block fits an SM, or two.
     {"ring_deep_512", "ns", 9, products::by_ring<512, 64, 12>},
     {"ring_deep_1024", "ns", 9, products::by_ring<1024, 64, 12>},
