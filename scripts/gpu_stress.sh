@@ -1,164 +1,239 @@
 #!/usr/bin/env bash
 # What would show a missing wait, barrier or fence on a machine with a GPU: many launches in which vEUs
-# sleep at random, two contexts on two streams for a while, on two GPUs if there are, and
-# compute-sanitizer.
+# sleep at random, two contexts on two streams for a while, on two GPUs if there are, compute-sanitizer, and
+# two processes that share a GPU through MPS.
 #
 #   scripts/gpu_stress.sh MODELS OUT
 #
 # MODELS holds X.onnx files with their weights, OUT gets stress.json and logs. RAMMERC names the binary
-# (default: built with go). STEPS chooses among the steps below; DELAYED, SANITIZED and PLANS are the models
-# and plans they take, TOOLS compute-sanitizer's, REPEATS how many launches, SECONDS_EACH how long the contexts
-# run. The exit status is 1 when something differs. ARCH=emu tries the script where there is no GPU.
+# (default: built with go). STEPS chooses among delays, contexts, devices, sanitize and mps; nothing is timed, so all
+# but the last run at once, the sanitizer on the second GPU if there is one. DELAYED are NAME:PLAN:LAUNCHES, SANITIZED are
+# NAME:PLAN:BUILD, where BUILD is lines, or racecheck for `compile --racecheck` and that tool alone; SHARED are
+# NAME:PLAN. TOOLS are compute-sanitizer's. SECONDS_EACH says how long the contexts run, SECONDS_DELAYED after how
+# long no more launches are begun, SECONDS_TOOL how long a tool may take. The exit status is 1 when something
+# differs. ARCH=emu tries the script where there is no GPU.
+#
+# nvcc needs no GPU: STEPS=build ARCH=sm_90 builds anywhere, and PREBUILT names the OUT of such a run of the
+# same commit, whose libraries are then taken instead of built again. Of that folder the files
+# lib/NAME.PLAN.BUILD/{libNAME.so,sum} suffice.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-models=$1
-mkdir -p "$2/lib" "$2/log" "$2/models"
+models=$(cd "$1" && pwd)
+mkdir -p "$2/lib" "$2/log" "$2/models" "$2/rows"
 out=$(cd "$2" && pwd)
-steps=${STEPS:-delays contexts devices sanitize}
-repeats=${REPEATS:-100000}
+steps=${STEPS:-delays contexts devices sanitize mps}
+delayed=${DELAYED:-digits_lstm:rprogram:100000 sparse_8_short:rprogram:20000 group_8_short:clusters-8:20000}
+sanitized=${SANITIZED:-chain_512:rprogram:racecheck chain_512:rprogram:lines squeezenet1_1:rprogram:lines digits_lstm:rprogram:lines
+  sparse_8_short:rprogram:lines group_8_short:clusters-8:lines}
+shared=${SHARED:-chain_512:rprogram digits_branchy:rprogram}
+tools=${TOOLS:-memcheck racecheck synccheck}
+plans=${PLANS:-rprogram}
 if [ -z "${RAMMERC:-}" ]; then
   RAMMERC=$out/rammerc
   (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
 fi
 arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
+gpus=$(nvidia-smi --list-gpus 2>/dev/null | wc -l)
+export RAMMERC root models out arch
 export XDG_CACHE_HOME=$out/cache
-: >"$out/stress.jsonl"
+rm -f "$out"/rows/*
 
-model() { # NAME: the file, one of bench/models.py's is made
-  if [ -f "$models/$1.onnx" ]; then
-    echo "$models/$1.onnx"
-    return
-  fi
-  [ -f "$out/models/$1.onnx" ] || python3 "$root/bench/models.py" "$out/models" "$1" || return 1
-  echo "$out/models/$1.onnx"
+row() { # FILE STEP KEY=VALUE… [FILE…]: a row of stress.json, and of the output
+  local file=$out/rows/$1.json
+  shift
+  python3 "$root/bench/stress.py" "$@" >"$file" && python3 -c '
+import json, sys
+r = json.load(open(sys.argv[1]))
+print(json.dumps({k: v for k, v in r.items() if k not in ("log", "hazards")}))' "$file"
 }
 
-build() { # NAME PLAN TAG FLAGS…: a library in OUT/lib/NAME.PLAN.TAG
-  local name=$1 plan=$2 tag=$3 file
+model() { # NAME: the file; one of bench/models.py is there already
+  if [ -f "$models/$1.onnx" ]; then echo "$models/$1.onnx"; else echo "$out/models/$1.onnx"; fi
+}
+
+dir() { # NAME PLAN BUILD
+  echo "$out/lib/$1.$2.$3"
+}
+
+emit() { # NAME PLAN BUILD FLAGS…
+  local name=$1 plan=$2 build=$3
   shift 3
-  file=$(model "$name") || return 1
-  timeout 550 "$RAMMERC" compile "$file" --target "$arch" --plan "$plan" --emit lib -o "$out/lib/$name.$plan.$tag" "$@" -q \
-    >/dev/null 2>"$out/log/$name.$plan.$tag.compile" ||
-    { echo "build FAILED: $name $plan: $(tail -n 2 "$out/log/$name.$plan.$tag.compile")" && return 1; }
+  timeout 550 "$RAMMERC" compile "$(model "$name")" --target "$arch" --plan "$plan" -o "$(dir "$name" "$plan" "$build")" "$@" -q \
+    >/dev/null 2>"$out/log/$name.$plan.$build.compile"
 }
 
-result() { # a line of stress.jsonl, and of the output
-  echo "$1" | tee -a "$out/stress.jsonl"
+# Libraries for the sanitizer keep line information, so that a report says which two lines of source it is about.
+build() { # NAME PLAN BUILD
+  [ -f "$(model "$1")" ] || return 0
+  local flags='' here ready=${PREBUILT:-}/lib/$1.$2.$3
+  here=$(dir "$1" "$2" "$3")
+  case $3 in
+    debug) flags=--debug ;;
+    lines) flags=--code ;;
+    racecheck) flags='--code --racecheck' ;;
+  esac
+  [ "$arch" = emu ] && flags=${flags/--code/}
+  if [ -f "$ready/lib$1.so" ] && emit "$1" "$2" "$3" --emit cu --offline; then
+    cp "$ready/lib$1.so" "$here/"
+    (cd "$here" && sha256sum --check --status "$ready/sum") && return
+    echo "$1 $2 $3: other weights than those of the library at hand, building it"
+  fi
+  # shellcheck disable=SC2086
+  emit "$1" "$2" "$3" --emit lib $flags || { echo "build FAILED: $1 $2: $(tail -n 2 "$out/log/$1.$2.$3.compile")" && return 1; }
+  (cd "$here" && sha256sum "$1.weights" >sum)
+}
+export -f model dir emit build
+
+# What the chosen steps run, NAME PLAN BUILD a line.
+wanted() {
+  local x p
+  case " $steps " in *" delays "*) for x in $delayed; do IFS=: read -r n p _ <<<"$x" && echo "$n $p debug"; done ;; esac
+  case " $steps " in *" contexts "* | *" devices "*) for p in $plans; do echo "digits_branchy $p release"; done ;; esac
+  case " $steps " in *" sanitize "*) for x in $sanitized; do echo "${x//:/ }"; done ;; esac
+  case " $steps " in *" mps "*) for x in $shared; do echo "${x/:/ } release"; done ;; esac
 }
 
 # Every launch draws sleeps of its own; all of them must give the bits of the first.
-delays() { # NAME PLAN
-  local dir=$out/lib/$1.$2.debug log=$out/log/$1.$2.delays status start=$SECONDS
-  build "$1" "$2" debug --debug || { result "{\"step\": \"delays\", \"model\": \"$1\", \"plan\": \"$2\", \"ok\": false}"; return; }
-  timeout 1200 "$RAMMERC" verify "$dir" --model "$(model "$1")" --repeat "$repeats" --delays 1 --json >"$log.json" 2>"$log"
-  status=$?
-  result "$(python3 - "$log.json" "$1" "$2" "$status" $((SECONDS - start)) <<'END'
-import json, sys
-file, model, plan, status, seconds = sys.argv[1:]
-try:
-    r = json.load(open(file))
-except ValueError:
-    r = {}
-ok = status == "0" and r.get("repeats_differing") == 0
-print(json.dumps({"step": "delays", "model": model, "plan": plan, "launches": r.get("repeats"),
-                  "differing": r.get("repeats_differing"), "exit": int(status), "seconds": int(seconds), "ok": ok}))
-END
-)"
+delays() { # NAME PLAN LAUNCHES
+  local here log=$out/log/$1.$2.delays done=0 status=0 start=$SECONDS files=()
+  here=$(dir "$1" "$2" debug)
+  [ -d "$here" ] || { row "1.$1" delays model="$1" plan="$2" failed="not built" && return; }
+  while [ "$done" -lt "$3" ] && [ $status = 0 ] && [ $((SECONDS - start)) -lt "${SECONDS_DELAYED:-120}" ]; do
+    local n=$(($3 - done < 10000 ? $3 - done : 10000))
+    timeout 300 "$RAMMERC" verify "$here" --model "$(model "$1")" --repeat $n --delays $((done + 1)) --json >"$log.$done.json" 2>"$log"
+    status=$?
+    files+=("$log.$done.json")
+    done=$((done + n))
+  done
+  row "1.$1" delays model="$1" plan="$2" exit=$status seconds=$((SECONDS - start)) "${files[@]}"
 }
 
-# The C program runs digits_branchy in two threads, each with a context and a stream of its own.
-contexts() { # PLAN
-  local dir=$out/lib/digits_branchy.$1.release text status
-  build digits_branchy "$1" release || { result "{\"step\": \"contexts\", \"plan\": \"$1\", \"ok\": false}"; return; }
-  cc -O2 -I"$dir" "$root/testdata/cprogram/main.c" -o "$out/cprogram" -L"$dir" -ldigits_branchy -lpthread -lm "-Wl,-rpath,$dir" || return
-  text=$(timeout 600 "$out/cprogram" -s "${SECONDS_EACH:-60}" 2>&1)
-  status=$?
-  result "{\"step\": \"contexts\", \"plan\": \"$1\", \"exit\": $status, \"says\": \"$(echo "$text" | tr '\n"' ';.')\", \"ok\": $([ $status = 0 ] && echo true || echo false)}"
-}
-
-# The same program with its second context on another GPU, where there is one.
-devices() { # PLAN
-  local text status
-  if [ "$(nvidia-smi --list-gpus 2>/dev/null | wc -l)" -lt 2 ]; then
-    result "{\"step\": \"devices\", \"plan\": \"$1\", \"skipped\": \"one GPU\", \"ok\": true}"
+# The C program runs digits_branchy in two threads, each with a context and a stream of its own; devices gives
+# its second context another GPU, where there is one.
+contexts() { # PLAN STEP FLAGS…
+  local here text=$out/log/$2.$1 plan=$1 step=$2 status
+  here=$(dir digits_branchy "$1" release)
+  shift 2
+  if ! cc -O2 -I"$here" "$root/testdata/cprogram/main.c" -o "$out/$step.$plan" -L"$here" -ldigits_branchy -lpthread -lm \
+    "-Wl,-rpath,$here" 2>"$text"; then
+    row "2.$step.$plan" "$step" plan="$plan" failed="not built"
     return
   fi
-  [ -x "$out/cprogram" ] || SECONDS_EACH=1 contexts "$1"
-  text=$(timeout 120 "$out/cprogram" -s 5 -d 2 2>&1)
+  timeout 300 "$out/$step.$plan" "$@" >"$text" 2>&1
   status=$?
-  result "{\"step\": \"devices\", \"plan\": \"$1\", \"exit\": $status, \"says\": \"$(echo "$text" | tr '\n"' ';.')\", \"ok\": $([ $status = 0 ] && echo true || echo false)}"
+  row "2.$step.$plan" "$step" plan="$plan" exit=$status "$text"
 }
 
-# Libraries keep line information, so that a report says which two lines of source it is about. A ring of
-# weights has two mbarriers a stage, made in a loop; the tools must be told how many to expect.
-sanitizer="compute-sanitizer --print-limit 200 --num-cuda-barriers ${BARRIERS:-256}"
-lines=$([ "$arch" = emu ] || echo --code)
-
-sanitize() { # NAME TOOL
-  local dir=$out/lib/$1.rprogram.lines log=$out/log/$1.$2 status
-  [ -d "$dir" ] || build "$1" rprogram lines $lines || { result "{\"step\": \"sanitize\", \"model\": \"$1\", \"tool\": \"$2\", \"ok\": false}"; return; }
-  timeout 500 "$RAMMERC" run "$dir" --random 1 -q \
-    --run-under "$sanitizer --tool $2 --error-exitcode 9 --log-file $log" >"$log.run" 2>&1
+# A ring of weights has two mbarriers a stage, made in a loop; the tools must be told how many to expect.
+sanitize() { # NAME PLAN BUILD TOOL
+  local here log=$out/log/$1.$3.$4 status start=$SECONDS as="model=$1 plan=$2 build=$3 tool=$4"
+  local under="compute-sanitizer --print-limit 200 --num-cuda-barriers ${BARRIERS:-256}"
+  here=$(dir "$1" "$2" "$3")
+  # shellcheck disable=SC2086
+  [ -f "$(model "$1")" ] || { row "3.$1.$3.$4" sanitize $as skipped="there is no such model" && return; }
+  # shellcheck disable=SC2086
+  [ -d "$here" ] || { row "3.$1.$3.$4" sanitize $as failed="not built" && return; }
+  timeout -k 5 "${SECONDS_TOOL:-150}" "$RAMMERC" run "$here" --random 1 -q \
+    --run-under "$under --tool $4 --error-exitcode 9 --log-file $log" >"$log.run" 2>&1
   status=$?
   # The pairs of lines, and then the bytes and threads of each.
-  if [ "$2" = racecheck ] && [ $status != 0 ]; then
-    timeout 60 "$RAMMERC" run "$dir" --random 1 -q \
-      --run-under "$sanitizer --tool racecheck --racecheck-report hazard --launch-count 1 --log-file $log.hazards" >"$log.hazards.run" 2>&1
+  if [ "$4" = racecheck ] && [ $status != 0 ] && [ $status != 124 ]; then
+    timeout -k 5 60 "$RAMMERC" run "$here" --random 1 -q \
+      --run-under "$under --tool racecheck --racecheck-report hazard --launch-count 1 --log-file $log.hazards" >"$log.hazards.run" 2>&1
   fi
-  result "$(python3 - "$log" "$1" "$2" "$status" <<'END'
-import json, os, sys
-log, model, tool, status = sys.argv[1:]
-
-def lines(file, most):
-    text = open(file, errors="replace").read().splitlines() if os.path.exists(file) else []
-    text = [line.lstrip("= ") for line in text if line.strip("= ")]
-    return text if len(text) <= most else text[:most] + [f"… and {len(text) - most} lines more"]
-
-said = lines(log, 300)
-row = {"step": "sanitize", "model": model, "tool": tool, "exit": int(status),
-       "says": next((line for line in reversed(said) if "SUMMARY" in line), ""), "ok": status == "0"}
-if status != "0" or any("Warning" in line for line in said):
-    row["log"] = said
-    row["hazards"] = lines(log + ".hazards", 60)
-print(json.dumps(row))
-END
-)"
+  # shellcheck disable=SC2086
+  row "3.$1.$3.$4" sanitize $as exit=$status seconds=$((SECONDS - start)) "$log"
 }
+export -f row sanitize
+
+sanitize_all() {
+  local x n p b tool
+  command -v compute-sanitizer >/dev/null || { row 3 sanitize skipped="there is no compute-sanitizer" && return; }
+  [ "$gpus" -gt 1 ] && export CUDA_VISIBLE_DEVICES=1
+  for x in $sanitized; do
+    IFS=: read -r n p b <<<"$x"
+    for tool in $tools; do
+      if [ "$b" != racecheck ] || [ "$tool" = racecheck ]; then echo "$n $p $b $tool"; fi
+    done
+  done | xargs -P "${SANITIZE_AT_ONCE:-6}" -L 1 bash -c 'sanitize "$@"' _
+}
+
+# Processes under an MPS daemon of this script's own, in folders of its own: two with all of the GPU, then one of them
+# with half. An rProgram that does not find all of its vEUs a place has to say so and run waves, with the same results.
+mps() {
+  command -v nvidia-cuda-mps-control >/dev/null || { row 4 mps skipped="there is no nvidia-cuda-mps-control" && return; }
+  local private x said
+  private=$(mktemp -d /tmp/mps.XXXXXX) # short: sockets in it have short names
+  export CUDA_MPS_PIPE_DIRECTORY=$private CUDA_MPS_LOG_DIRECTORY=$private/log
+  mkdir "$private/log"
+  trap 'echo quit -t 5 | timeout 20 nvidia-cuda-mps-control >/dev/null 2>&1' EXIT
+  if ! said=$(timeout 20 nvidia-cuda-mps-control -d 2>&1); then
+    row 4 mps skipped="the daemon does not start: $said"
+    return
+  fi
+  # A first process has the daemon start its server.
+  x=${shared%% *}
+  if ! timeout -k 5 60 "$RAMMERC" run "$(dir "${x%:*}" "${x#*:}" release)" --random 1 -q >"$out/log/mps.first" 2>&1; then
+    row 4 mps skipped="no process runs under the daemon: $(tail -n 2 "$out/log/mps.first"); $(tail -n 3 "$private/log/server.log" 2>&1)"
+    return
+  fi
+  for x in $shared; do tenants "${x%:*}" "${x#*:}" 100 100 && tenants "${x%:*}" "${x#*:}" 100 50; done
+  echo quit -t 5 | timeout 20 nvidia-cuda-mps-control >"$out/log/mps.quit" 2>&1
+  said=$?
+  trap - EXIT
+  for x in "$out"/log/mps.*.pending; do
+    # shellcheck disable=SC2046
+    row "4.$(basename "$x" .pending)" mps ended=$([ $said = 0 ] && echo true || echo false) $(cat "$x")
+  done
+  cp -r "$private/log" "$out/log/mps"
+  rm -rf "$private"
+}
+
+tenants() { # NAME PLAN PERCENTAGE PERCENTAGE
+  local here file=$out/log/mps.$1.$2.$3.$4 i pids=() files=() percentage
+  here=$(dir "$1" "$2" release)
+  for percentage in "$3" "$4"; do
+    i=${#pids[@]}
+    CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=$percentage timeout -k 5 60 "$RAMMERC" verify "$here" --model "$(model "$1")" --repeat 3000 --json -q \
+      >"$file.$i.json" 2>"$file.$i.json.err" &
+    pids+=($!)
+    files+=("$percentage")
+  done
+  for i in 0 1; do
+    wait "${pids[$i]}"
+    files[i]="${files[$i]}:$?:$file.$i.json"
+  done
+  echo "model=$1 plan=$2 ${files[*]}" >"$file.pending"
+}
+
+made=$(python3 "$root/bench/models.py" --list | python3 -c 'import json, sys; print(*json.load(sys.stdin))')
+for n in $(wanted | cut -d' ' -f1 | sort -u); do
+  case " $made " in *" $n "*) [ -f "$models/$n.onnx" ] || python3 "$root/bench/models.py" "$out/models" "$n" >/dev/null || exit 1 ;; esac
+done
+wanted_all=$steps
+[ "$steps" = build ] && wanted_all="delays contexts devices sanitize mps"
+steps=$wanted_all wanted | sort -u | xargs -P "$(nproc)" -L 1 bash -c 'build "$@"' _
+echo "== build: $SECONDS s"
+[ "$steps" = build ] && exit
 
 for step in $steps; do
-  start=$SECONDS
   case $step in
-    delays)
-      for n in ${DELAYED:-digits_branchy digits_lstm sparse_8_short}; do
-        for p in ${PLANS:-rprogram}; do delays "$n" "$p"; done
+    delays) for x in $delayed; do IFS=: read -r n p k <<<"$x" && delays "$n" "$p" "$k" & done ;;
+    contexts) for p in $plans; do contexts "$p" contexts -s "${SECONDS_EACH:-60}" & done ;;
+    devices)
+      for p in $plans; do
+        if [ "$gpus" -lt 2 ]; then
+          row "2.devices.$p" devices plan="$p" skipped="one GPU"
+        else
+          contexts "$p" devices -s 10 -d 2 &
+        fi
       done
       ;;
-    contexts) for p in ${PLANS:-rprogram}; do contexts "$p"; done ;;
-    devices) for p in ${PLANS:-rprogram}; do devices "$p"; done ;;
-    sanitize) # a recurrent model and one that streams weights
-      for n in ${SANITIZED:-digits_lstm chain_512}; do
-        for tool in ${TOOLS:-memcheck racecheck synccheck}; do sanitize "$n" "$tool"; done
-      done
-      ;;
+    sanitize) sanitize_all & ;;
   esac
-  echo "== $step: $((SECONDS - start)) s"
 done
-python3 - "$out" "$root" <<'END'
-import json, os, sys
-out, root = sys.argv[1:]
-sys.path.insert(0, os.path.join(root, "bench"))
-from collect import shell
-rows = [json.loads(line) for line in open(f"{out}/stress.jsonl")]
-summary = {
-    "schema": "rammerc/stress/v1",
-    "gpu": shell("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"),
-    "driver": shell("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
-    "sanitizer": " ".join(shell("compute-sanitizer", "--version").splitlines()[-1:]),
-    "commit": os.environ.get("COMMIT") or shell("git", "-C", root, "rev-parse", "HEAD"),
-    "ok": bool(rows) and all(r["ok"] for r in rows),
-    "results": rows,
-}
-with open(f"{out}/stress.json", "w") as f:
-    json.dump(summary, f, indent=1)
-sys.exit(0 if summary["ok"] else 1)
-END
+wait
+echo "== at once: $SECONDS s"
+case " $steps " in *" mps "*) (mps) ;; esac
+echo "== all: $SECONDS s"
+TOOK=$SECONDS python3 "$root/bench/stress.py" collect "$out" "$root"
