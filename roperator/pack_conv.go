@@ -7,7 +7,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// packFilter packs W for conv_tiled: [group][channel tile][k tile][bm][bk].
+// packFilter packs W for conv_tiled: [group][channel tile][k tile][bk][bm].
 func (b *Builder) packFilter(c *convolution, s tileShape, k gatherK) View {
 	w := c.w
 	tm := tileCount(c.outC, s.bm)
@@ -28,7 +28,7 @@ func (b *Builder) packFilter(c *convolution, s tileShape, k gatherK) View {
 	}, w)
 }
 
-// packRows packs W for conv_pointwise: [group][channel tile][k tile][bm][bk].
+// packRows packs W for conv_pointwise: [group][channel tile][k tile][bk][bm].
 func (b *Builder) packRows(c *pointwise, s tileShape) View {
 	w := c.w
 	tm, tk := tileCount(c.outC, s.bm), tileCount(c.inC, s.bk)
@@ -48,7 +48,7 @@ func (b *Builder) packRows(c *pointwise, s tileShape) View {
 // rowPlace is where element (row, k) stands in packed row tiles of tk k tiles each: rowPlace(row, 0) +
 // rowPlace(0, k).
 func (s tileShape) rowPlace(tk, row, k int64) int64 {
-	return ((row/s.bm*tk+k/s.bk)*s.bm+row%s.bm)*s.bk + k%s.bk
+	return ((row/s.bm*tk+k/s.bk)*s.bk+k%s.bk)*s.bm + row%s.bm
 }
 
 // tap splits the number of a filter element into its coordinates.

@@ -1,6 +1,7 @@
 // The inner part of all tiled contractions: a BM×BN tile of C += A·B, fed through a ring of ST stages
-// in shared memory. A stage holds BM rows of A, BK long (padded against bank conflicts), and BK rows of
-// B, BN long. Who fills a stage is a loader's business (loaders.cuh); who takes the result, a sink's.
+// in shared memory. A stage holds BM rows of A, BK long (padded against bank conflicts), or BK columns of A,
+// BM long; and BK rows of B, BN long. Who fills a stage is a loader's business (loaders.cuh); who takes the
+// result, a sink's.
 #pragma once
 
 #include "common/operand.cuh"
@@ -27,23 +28,27 @@ RT_DEVICE int take_digit(int& n, const Div& d) {
   return digit;
 }
 
-// Each thread owns TM×TN elements of the tile: rows ty + i·TY, columns in runs of up to 4. KG groups of
-// threads share the tile's k range; their sums meet in shared memory.
-template <int BM_, int BN_, int BK_, int TM_, int TN_, int KG_, int ST_>
+// How a stage holds A: by rows as it comes from memory, or by columns as constants can be packed.
+enum StageOrder { kRows = 0, kColumns = 1 };
+
+// Each thread owns TM×TN elements of the tile: rows ty + i·TY, or in runs of 4 where A is held by columns,
+// and columns in runs of up to 4. KG groups of threads share the tile's k range; their sums meet in shared
+// memory.
+template <int BM_, int BN_, int BK_, int TM_, int TN_, int KG_, int ST_, int OrderA_>
 struct Tile {
-  static constexpr int BM = BM_, BN = BN_, BK = BK_, TM = TM_, TN = TN_, KG = KG_, ST = ST_;
+  static constexpr int BM = BM_, BN = BN_, BK = BK_, TM = TM_, TN = TN_, KG = KG_, ST = ST_, OrderA = OrderA_;
   static constexpr int TX = BN / TN, TY = BM / TM;
   static constexpr int kGroup = TX * TY;
   static constexpr int kThreads = kGroup * KG;
-  static constexpr int LDA = BK + 4;
-  static constexpr int kStageA = BM * LDA, kStageB = BK * BN;
+  static constexpr int LDA = OrderA == kRows ? BK + 4 : BM;
+  static constexpr int kStageA = (OrderA == kRows ? BM : BK) * LDA, kStageB = BK * BN;
   static constexpr int kRing = ST * (kStageA + kStageB);
   static constexpr int kSums = KG * BM * BN;
   static constexpr int kShared = 4 * (kRing > kSums ? kRing : kSums);
-  static constexpr int kVec = TN < 4 ? TN : 4;
+  static constexpr int kVec = TN < 4 ? TN : 4, kVecA = OrderA == kRows ? 1 : 4;
   static constexpr int kSlice = BK / KG;
   static_assert(TX % 8 == 0 && TY % 4 == 0 && kGroup % 32 == 0, "a warp covers 8 by 4 threads");
-  static_assert(kSlice % 4 == 0 && TN % kVec == 0 && (kVec == 4 || TN == kVec), "vector widths");
+  static_assert(kSlice % 4 == 0 && TM % kVecA == 0 && TN % kVec == 0 && (kVec == 4 || TN == kVec), "vector widths");
 };
 
 // Where a thread stands in its group: warps are 8 wide and 4 high, so that one warp's reads of A and of
@@ -57,7 +62,7 @@ struct Place {
     tx = warp % (T::TX / 8) * 8 + lane % 8;
     ty = warp / (T::TX / 8) * 4 + lane / 8;
   }
-  RT_DEVICE int row(int i) const { return ty + i * T::TY; }
+  RT_DEVICE int row(int i) const { return i / T::kVecA * (T::TY * T::kVecA) + ty * T::kVecA + i % T::kVecA; }
   RT_DEVICE int col(int j) const { return j / T::kVec * (T::TX * T::kVec) + tx * T::kVec + j % T::kVec; }
 };
 
@@ -72,9 +77,59 @@ RT_DEVICE void load_run(float* dst, const float* src) {
   }
 }
 
-// acc += A·B of one stage, this group's share of k.
+// acc += a·b.
+template <int TM, int TN>
+RT_DEVICE void multiply(const float (&a)[TM], const float (&b)[TN], float (&acc)[TM][TN]) {
+  RT_UNROLL
+  for (int i = 0; i < TM; ++i) {
+    RT_UNROLL
+    for (int j = 0; j < TN; ++j) acc[i][j] += a[i] * b[j];
+  }
+}
+
+// A thread's part of one row, of runs of V elements Step apart.
+template <int V, int Step, int N>
+RT_DEVICE void load_runs(float (&dst)[N], const float* src) {
+  RT_UNROLL
+  for (int j = 0; j < N; j += V) load_run<V>(dst + j, src + j / V * Step);
+}
+
+// acc += A·B of one stage, this group's share of k, where A is held by columns. What a thread needs of one k is
+// on its way while the one before is multiplied; behind the last one comes the first one again, which is less
+// code than a branch.
 template <class T>
-RT_DEVICE void multiply_stage(const Place<T>& at, const float* sa, const float* sb, float (&acc)[T::TM][T::TN]) {
+RT_DEVICE void multiply_columns(const Place<T>& at, const float* sa, const float* sb, float (&acc)[T::TM][T::TN]) {
+  constexpr int kTurn = 128 / (T::TM * T::TN);  // k deep
+  static_assert(kTurn % 2 == 0 && T::kSlice % kTurn == 0, "a slice is whole turns");
+  sa += at.group * T::kSlice * T::BM + at.ty * T::kVecA;
+  sb += at.group * T::kSlice * T::BN + at.tx * T::kVec;
+  float a[2][T::TM], b[2][T::TN];
+  const auto fetch = [&](int slot, const float* col, const float* row) {
+    load_runs<T::kVecA, T::TY * T::kVecA>(a[slot], col);
+    load_runs<T::kVec, T::TX * T::kVec>(b[slot], row);
+  };
+  fetch(0, sa, sb);
+  int k = 0;
+  RK_UNROLL(1)
+  do {
+    RT_UNROLL
+    for (int i = 1; i < kTurn; ++i) {
+      fetch(i % 2, sa + i * T::BM, sb + i * T::BN);
+      multiply(a[(i - 1) % 2], b[(i - 1) % 2], acc);
+    }
+    k += kTurn;
+    if constexpr (kTurn < T::kSlice) {
+      const int step = k < T::kSlice ? kTurn : kTurn - T::kSlice;
+      sa += step * T::BM, sb += step * T::BN;
+      fetch(0, sa, sb);
+    }
+    multiply(a[1], b[1], acc);
+  } while (k < T::kSlice);
+}
+
+// The same where A is held by rows.
+template <class T>
+RT_DEVICE void multiply_rows(const Place<T>& at, const float* sa, const float* sb, float (&acc)[T::TM][T::TN]) {
   sa += at.ty * T::LDA + at.group * T::kSlice;
   sb += at.group * T::kSlice * T::BN + at.tx * T::kVec;
   RK_UNROLL(T::TM * T::TN >= 32 ? 1 : 2)
@@ -85,10 +140,7 @@ RT_DEVICE void multiply_stage(const Place<T>& at, const float* sa, const float* 
     RT_UNROLL
     for (int kk = 0; kk < 4; ++kk) {
       float b[T::TN];
-      RT_UNROLL
-      for (int j = 0; j < T::TN; j += T::kVec) {
-        load_run<T::kVec>(b + j, sb + kk * T::BN + j / T::kVec * (T::TX * T::kVec));
-      }
+      load_runs<T::kVec, T::TX * T::kVec>(b, sb + kk * T::BN);
       RT_UNROLL
       for (int i = 0; i < T::TM; ++i) {
         RT_UNROLL
@@ -96,6 +148,15 @@ RT_DEVICE void multiply_stage(const Place<T>& at, const float* sa, const float* 
       }
     }
     sa += 4, sb += 4 * T::BN;
+  }
+}
+
+template <class T>
+RT_DEVICE void multiply_stage(const Place<T>& at, const float* sa, const float* sb, float (&acc)[T::TM][T::TN]) {
+  if constexpr (T::OrderA == kColumns) {
+    multiply_columns(at, sa, sb, acc);
+  } else {
+    multiply_rows(at, sa, sb, acc);
   }
 }
 

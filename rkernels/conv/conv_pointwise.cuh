@@ -11,7 +11,7 @@ namespace rk {
 // Mode is kVec4, kByCol (lanes along p) or kByRow (lanes along k).
 template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, class Epi, class Pro>
 struct ConvPointwise {
-  using T = Tile<BM, BN, BK, TM, TN, KG, ST>;
+  using T = Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
 
@@ -37,7 +37,7 @@ struct ConvPointwise {
     const int m0 = mt * BM, p0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
-    PackedLoader<kThreads, BM, BK, T::LDA> load_w{
+    PackedLoader<kThreads, BK, BM, BM> load_w{
         t.template ptr<const float>(a.w) +
             place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, BM * BK),
         t.tid};

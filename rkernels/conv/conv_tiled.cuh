@@ -12,7 +12,7 @@ namespace rk {
 
 template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, class Epi, class Pro>
 struct ConvTiled {
-  using T = Tile<BM, BN, BK, TM, TN, KG, ST>;
+  using T = Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
 
@@ -39,7 +39,7 @@ struct ConvTiled {
     const int m0 = mt * BM, p0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
-    PackedLoader<kThreads, BM, BK, T::LDA> load_w{
+    PackedLoader<kThreads, BK, BM, BM> load_w{
         t.template ptr<const float>(a.w) +
             place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, BM * BK),
         t.tid};

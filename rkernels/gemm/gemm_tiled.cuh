@@ -11,7 +11,7 @@ namespace rk {
 // kByRow (along k) or kPacked. With splits > 1 rTasks take turns in k and i0 counts (split, batch).
 template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int ModeA, int ModeB, class Epi, class Pro>
 struct GemmTiled {
-  using T = Tile<BM, BN, BK, TM, TN, KG, ST>;
+  using T = Tile<BM, BN, BK, TM, TN, KG, ST, kRows>;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
 
