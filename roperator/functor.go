@@ -176,6 +176,7 @@ func epilogueFunctor(in ir.DType, root *Expr, operands []View) (*rkernels.Functo
 	s.WriteString(argsStruct(len(operands), len(scalars)))
 	fmt.Fprintf(&s, "using In = %s;\nusing Out = %s;\n", CppType(in), CppType(root.DType))
 	fmt.Fprintf(&s, "static constexpr bool kIdentity = %t;\n", root.Op == "leaf" && root.Leaf == 0)
+	fmt.Fprintf(&s, "static constexpr int kFlops = %d;\n", exprFlops([]*Expr{root}))
 	writeHold(&s, operands)
 	s.WriteString("static RT_DEVICE Out apply(const rt::Task& t, const Args& a, const Held& held, In x, int i0, int i1, int i2) {\n")
 	for i, v := range operands {
