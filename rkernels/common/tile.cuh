@@ -71,6 +71,9 @@ RT_DEVICE void load_run(float* dst, const float* src) {
   if constexpr (N == 4) {
     const float4v v = *reinterpret_cast<const float4v*>(src);
     dst[0] = v.x, dst[1] = v.y, dst[2] = v.z, dst[3] = v.w;
+  } else if constexpr (N == 2) {
+    const Pack<float, 2> v = *reinterpret_cast<const Pack<float, 2>*>(src);
+    dst[0] = v.v[0], dst[1] = v.v[1];
   } else {
     RT_UNROLL
     for (int i = 0; i < N; ++i) dst[i] = src[i];
@@ -127,18 +130,20 @@ RT_DEVICE void multiply_columns(const Place<T>& at, const float* sa, const float
   } while (k < T::kSlice);
 }
 
-// The same where A is held by rows.
+// The same where A is held by rows, of which a thread reads two k at a time where it owns 8×8 elements, else
+// four.
 template <class T>
 RT_DEVICE void multiply_rows(const Place<T>& at, const float* sa, const float* sb, float (&acc)[T::TM][T::TN]) {
+  constexpr int kRun = T::TM * T::TN >= 64 ? 2 : 4;
   sa += at.ty * T::LDA + at.group * T::kSlice;
   sb += at.group * T::kSlice * T::BN + at.tx * T::kVec;
   RK_UNROLL(T::TM * T::TN >= 32 ? 1 : 2)
-  for (int k = 0; k < T::kSlice; k += 4) {
-    float a[T::TM][4];
+  for (int k = 0; k < T::kSlice; k += kRun) {
+    float a[T::TM][kRun];
     RT_UNROLL
-    for (int i = 0; i < T::TM; ++i) load_run<4>(a[i], sa + i * T::TY * T::LDA);
+    for (int i = 0; i < T::TM; ++i) load_run<kRun>(a[i], sa + i * T::TY * T::LDA);
     RT_UNROLL
-    for (int kk = 0; kk < 4; ++kk) {
+    for (int kk = 0; kk < kRun; ++kk) {
       float b[T::TN];
       load_runs<T::kVec, T::TX * T::kVec>(b, sb + kk * T::BN);
       RT_UNROLL
@@ -147,7 +152,7 @@ RT_DEVICE void multiply_rows(const Place<T>& at, const float* sa, const float* s
         for (int j = 0; j < T::TN; ++j) acc[i][j] += a[i][kk] * b[j];
       }
     }
-    sa += 4, sb += 4 * T::BN;
+    sa += kRun, sb += kRun * T::BN;
   }
 }
 
