@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -156,31 +157,33 @@ func TestClusterFaults(t *testing.T) {
 }
 
 func TestGPUClusters(t *testing.T) {
+	t.Parallel()
 	nvcc := needGPU(t)
 	arch := gpuArch(t)
 	if arch < "sm_90" {
 		t.Skip("no clusters on ", arch)
 	}
 	for _, cluster := range []int{4, 8} {
-		s := givenPlan(t, 64, 40, 64, cluster)
-		dir := emitStencil(t, s, Options{})
-		x := [][]byte{floatBytes(testInput(64 * 64))}
-		for _, c := range []struct {
+		for name, c := range map[string]struct {
 			flags  []string
 			delays uint64
 			runs   int
-		}{{nil, 0, 5000}, {[]string{"-DRT_DEBUG"}, 4, 1000}} {
-			lib := buildGPU(t, nvcc, dir, arch, c.flags...)
-			l := openLib(t, lib, runner.Options{Mode: runner.RProgram, OnDevice: true, Delays: c.delays})
-			if n := s.mismatches(t, l); n > 0 {
-				t.Errorf("clusters of %d, %+v: %d elements are wrong", cluster, c, n)
-			}
-			if n, err := l.Repeat(x, c.runs, nil); err != nil || n != 0 {
-				t.Errorf("clusters of %d, %+v: %d runs differ, %v", cluster, c, n, err)
-			}
-			if n := s.mismatches(t, openLib(t, lib, runner.Options{Mode: runner.Waves, OnDevice: true})); n > 0 {
-				t.Errorf("clusters of %d in waves: %d elements are wrong", cluster, n)
-			}
+		}{"release": {nil, 0, 5000}, "delays": {[]string{"-DRT_DEBUG"}, 4, 1000}} {
+			t.Run(fmt.Sprint(name, " ", cluster), func(t *testing.T) {
+				t.Parallel()
+				s := givenPlan(t, 64, 40, 64, cluster)
+				lib := buildGPU(t, nvcc, emitStencil(t, s, Options{}), arch, c.flags...)
+				l := openLib(t, lib, runner.Options{Mode: runner.RProgram, OnDevice: true, Delays: c.delays})
+				if n := s.mismatches(t, l); n > 0 {
+					t.Errorf("%d elements are wrong", n)
+				}
+				if n, err := l.Repeat([][]byte{floatBytes(testInput(64 * 64))}, c.runs, nil); err != nil || n != 0 {
+					t.Errorf("%d runs differ, %v", n, err)
+				}
+				if n := s.mismatches(t, openLib(t, lib, runner.Options{Mode: runner.Waves, OnDevice: true})); n > 0 {
+					t.Errorf("in waves %d elements are wrong", n)
+				}
+			})
 		}
 	}
 }

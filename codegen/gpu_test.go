@@ -48,6 +48,7 @@ func buildGPU(t *testing.T, nvcc *toolchain.NVCC, dir, arch string, flags ...str
 }
 
 func TestGPUProgram(t *testing.T) {
+	t.Parallel()
 	nvcc := needGPU(t)
 	s := newStencilPlan(t, 100, 12, 256)
 	dir := emitStencil(t, s, Options{})
@@ -94,30 +95,36 @@ func captured(t *testing.T, nvcc *toolchain.NVCC, dir, lib string, x, want []flo
 	}
 	if tool, err := exec.LookPath("compute-sanitizer"); err == nil {
 		for _, check := range []string{"memcheck", "racecheck", "synccheck"} {
-			command(t, dir, tool, "--tool", check, "--error-exitcode", "9", "./capture")
+			t.Run(check, func(t *testing.T) {
+				t.Parallel()
+				command(t, dir, tool, "--tool", check, "--error-exitcode", "9", "./capture")
+			})
 		}
 	}
 }
 
 // Counters beside flags, and random sleeps in a debug build.
 func TestGPUCounters(t *testing.T) {
+	t.Parallel()
 	nvcc := needGPU(t)
-	s := newStencilPlan(t, 100, 12, 256)
-	s.count(2)
-	dir := emitStencil(t, s, Options{})
-	x := floatBytes(testInput(100 * 256))
-	for _, c := range []struct {
+	for name, c := range map[string]struct {
 		flags  []string
 		delays uint64
 		runs   int
-	}{{nil, 0, 5000}, {[]string{"-DRT_DEBUG"}, 9, 2000}} {
-		l := openLib(t, buildGPU(t, nvcc, dir, gpuArch(t), c.flags...), runner.Options{Mode: runner.RProgram, OnDevice: true, Delays: c.delays})
-		if n := s.mismatches(t, l); n > 0 {
-			t.Errorf("%+v: %d elements are wrong", c, n)
-		}
-		if n, err := l.Repeat([][]byte{x}, c.runs, nil); err != nil || n != 0 {
-			t.Errorf("%+v: %d runs differ, %v", c, n, err)
-		}
+	}{"release": {nil, 0, 5000}, "delays": {[]string{"-DRT_DEBUG"}, 9, 2000}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStencilPlan(t, 100, 12, 256)
+			s.count(2)
+			lib := buildGPU(t, nvcc, emitStencil(t, s, Options{}), gpuArch(t), c.flags...)
+			l := openLib(t, lib, runner.Options{Mode: runner.RProgram, OnDevice: true, Delays: c.delays})
+			if n := s.mismatches(t, l); n > 0 {
+				t.Errorf("%d elements are wrong", n)
+			}
+			if n, err := l.Repeat([][]byte{floatBytes(testInput(100 * 256))}, c.runs, nil); err != nil || n != 0 {
+				t.Errorf("%d runs differ, %v", n, err)
+			}
+		})
 	}
 }
 
@@ -159,6 +166,7 @@ func TestGPUContexts(t *testing.T) {
 
 // Launches on several streams: put there one by one, captured by the context and captured by the caller.
 func TestGPUParallel(t *testing.T) {
+	t.Parallel()
 	nvcc := needGPU(t)
 	s := forkPlan(t, 40, 256)
 	s.forked()
@@ -184,6 +192,7 @@ func TestGPUParallel(t *testing.T) {
 }
 
 func TestGPUUnrolled(t *testing.T) {
+	t.Parallel()
 	nvcc := needGPU(t)
 	s := newStencilPlan(t, 3, 4, 64)
 	l := openLib(t, buildGPU(t, nvcc, emitStencil(t, s, Options{Unrolled: true}), gpuArch(t)), runner.Options{Mode: runner.RProgram})
@@ -196,33 +205,43 @@ func TestGPUUnrolled(t *testing.T) {
 
 // The debug build reports a wait that never ends; a library for another GPU does not open.
 func TestGPUFaults(t *testing.T) {
+	t.Parallel()
 	nvcc := needGPU(t)
-	s := newStencilPlan(t, 4, 7, 256)
-	for order := 3; order < 7; order++ {
-		s.plan.Segments[0].Program.Steps[2][order].Signal = false
-	}
-	lib := buildGPU(t, nvcc, emitStencil(t, s, Options{}), gpuArch(t), "-DRT_DEBUG")
-	l := openLib(t, lib, runner.Options{WatchdogNS: uint64(200 * time.Millisecond)})
-	_, err := l.Run([][]byte{floatBytes(testInput(1024))})
-	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != abi.Stuck || !strings.Contains(status.Text, "waits for vEU 2, step 3") ||
-		!strings.Contains(status.Text, "node_4") {
-		t.Errorf("deadlock: got %v", err)
-	}
-	other := "sm_80"
-	if gpuArch(t) == other {
-		other = "sm_90"
-	}
-	lib = buildGPU(t, nvcc, emitStencil(t, newStencilPlan(t, 2, 2, 64), Options{}), other)
-	_, err = runner.Open(t.Context(), lib, runner.Options{})
-	if !errors.As(err, &status) || status.Code != abi.DeviceUnfit || !strings.Contains(status.Text, strings.TrimPrefix(other, "sm_")) {
-		t.Errorf("a library for another GPU: got %v", err)
-	}
+	t.Run("deadlock", func(t *testing.T) {
+		t.Parallel()
+		s := newStencilPlan(t, 4, 7, 256)
+		for order := 3; order < 7; order++ {
+			s.plan.Segments[0].Program.Steps[2][order].Signal = false
+		}
+		lib := buildGPU(t, nvcc, emitStencil(t, s, Options{}), gpuArch(t), "-DRT_DEBUG")
+		// Other tests' kernels take turns with this one's; a wait that ends must have time to.
+		l := openLib(t, lib, runner.Options{WatchdogNS: uint64(3 * time.Second)})
+		_, err := l.Run([][]byte{floatBytes(testInput(1024))})
+		var status *runner.StatusError
+		if !errors.As(err, &status) || status.Code != abi.Stuck || !strings.Contains(status.Text, "waits for vEU 2, step 3") ||
+			!strings.Contains(status.Text, "node_4") {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("another GPU", func(t *testing.T) {
+		t.Parallel()
+		other := "sm_80"
+		if gpuArch(t) == other {
+			other = "sm_90"
+		}
+		lib := buildGPU(t, nvcc, emitStencil(t, newStencilPlan(t, 2, 2, 64), Options{}), other)
+		_, err := runner.Open(t.Context(), lib, runner.Options{})
+		var status *runner.StatusError
+		if !errors.As(err, &status) || status.Code != abi.DeviceUnfit || !strings.Contains(status.Text, strings.TrimPrefix(other, "sm_")) {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 // Neighbouring tiles are on different vEUs in every stage, so a wave that reads before the one before it
 // has ended shows; with fewer stages than waves some launches have nothing to do for most vEUs.
 func TestGPUWavesOverlap(t *testing.T) {
+	t.Parallel()
 	nvcc := needGPU(t)
 	s := newStencilPlan(t, 120, 30, 64)
 	s.plan.Segments[0].Kind = vdevice.Waves

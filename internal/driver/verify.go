@@ -178,6 +178,7 @@ func (r *VerifyResult) repeat(ui *UI, s *subject, x sample, n int) error {
 		return err
 	}
 	r.Repeats = n
+	r.Mode, r.Reason = s.mode() // a device may have refused the rProgram meanwhile
 	r.OK = r.OK && r.Differing == 0
 	done("%d of %d runs differ in some bit", r.Differing, n)
 	return nil
