@@ -83,11 +83,16 @@ func TestSpec(t *testing.T) {
 			FlopsPerSM: at["fp32"], WaitEach: s.Cost.WaitEach, Source: s.Cost.Source,
 		},
 	}
-	want.Measured = want.Cost
+	h200, err := vdevice.FindDevice("h200") // of the same architecture
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Measured, want.Fitted = want.Cost, h200.Fitted
+	want.Cost = want.Fitted.Planned(want.Measured)
 	if d := cmp.Diff(want, s); d != "" {
 		t.Error(d)
 	}
-	for _, part := range []string{"measured", "NVIDIA Test 9", "driver 580.1", "CUDA 12.8", "medians of 3 runs"} {
+	for _, part := range []string{"measured", "NVIDIA Test 9", "driver 580.1", "CUDA 12.8", "medians of 3 runs", "fit is that of h200"} {
 		if !strings.Contains(s.Cost.Source, part) {
 			t.Errorf("the source does not say %q: %s", part, s.Cost.Source)
 		}

@@ -60,7 +60,7 @@ var figures = []figure{
 
 // Spec makes a device of what was measured. base gives its name, the vEUs of an SM and the fit, which are
 // chosen or come from whole models; without base the name follows from the product, an SM is one vEU, and the
-// fit is that of the known device of the same product. driver is the
+// fit is that of the known device of the same product, else of the same architecture. driver is the
 // version of the GPU's driver, "" when it is not known.
 func Spec(r *Result, base *vdevice.Spec, driver string) (*vdevice.Spec, error) {
 	d := &r.Device
@@ -68,7 +68,7 @@ func Spec(r *Result, base *vdevice.Spec, driver string) (*vdevice.Spec, error) {
 		Name: shortName(d.Product), Product: d.Product, Arch: d.Arch(), SMs: d.SMs, VEUsPerSM: 1, Threads: d.MaxThreads,
 		Shared: d.SharedBytes, SharedPerVEU: d.SharedPerBlock, Registers: d.Registers, L2Bytes: d.L2Bytes, Memory: d.MemoryBytes,
 	}
-	known := fitFor(s.Product)
+	known := fitFor(s.Product, s.Arch)
 	if known != nil {
 		s.Fitted = known.Fitted
 	}
@@ -92,14 +92,20 @@ func Spec(r *Result, base *vdevice.Spec, driver string) (*vdevice.Spec, error) {
 	return s, nil
 }
 
-// fitFor is the known device of that product, if it has a fit.
-func fitFor(product string) *vdevice.Spec {
+// fitFor is the known device of that product, or else of that architecture, if it has a fit: how steps
+// overlap, and how little of a bandwidth an rTask asks for, follows from the architecture first.
+func fitFor(product, arch string) *vdevice.Spec {
+	var same *vdevice.Spec
 	for _, s := range vdevice.Devices() {
-		if s.Product == product && len(s.Fitted) > 0 {
+		switch {
+		case len(s.Fitted) == 0:
+		case s.Product == product:
 			return s
+		case s.Arch == arch && same == nil:
+			same = s
 		}
 	}
-	return nil
+	return same
 }
 
 // clusters are those that fit at once. An SM is one vEU there.
