@@ -101,7 +101,7 @@ def collect(out, root):
     explain(rows)
     summary = {
         "schema": "rammerc/stress/v1",
-        "gpu": shell("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"),
+        "gpu": shell("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").replace("\n", ", "),
         "driver": shell("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split("\n")[0],
         "sanitizer": " ".join(shell("compute-sanitizer", "--version").splitlines()[-1:]),
         "commit": os.environ.get("COMMIT") or shell("git", "-C", root, "rev-parse", "HEAD"),
