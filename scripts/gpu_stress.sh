@@ -23,8 +23,8 @@ mkdir -p "$2/lib" "$2/log" "$2/models" "$2/rows"
 out=$(cd "$2" && pwd)
 steps=${STEPS:-delays contexts devices sanitize mps}
 delayed=${DELAYED:-digits_lstm:rprogram:100000 sparse_8_short:rprogram:20000 group_8_short:clusters-8:20000}
-sanitized=${SANITIZED:-chain_512:rprogram:racecheck chain_512:rprogram:lines squeezenet1_1:rprogram:lines digits_lstm:rprogram:lines
-  sparse_8_short:rprogram:lines group_8_short:clusters-8:lines}
+sanitized=${SANITIZED:-chain_512:rprogram:racecheck chain_512:rprogram:lines squeezenet1_1:rprogram:lines digits_lstm:rprogram:lines}
+[ -n "${SANITIZED:-}" ] || sanitized+=" sparse_8_short:rprogram:lines group_8_short:clusters-8:lines"
 shared=${SHARED:-chain_512:rprogram digits_branchy:rprogram}
 tools=${TOOLS:-memcheck racecheck synccheck}
 plans=${PLANS:-rprogram}
@@ -136,14 +136,15 @@ sanitize() { # NAME PLAN BUILD TOOL
   timeout -k 5 "${SECONDS_TOOL:-150}" "$RAMMERC" run "$here" --random 1 -q \
     --run-under "$under --tool $4 --error-exitcode 9 --log-file $log" >"$log.run" 2>&1
   status=$?
-  # The pairs of lines, and then the bytes and threads of each.
-  if [ "$4" = racecheck ] && [ $status != 0 ] && [ $status != 124 ]; then
+  # The pairs of lines, and then the bytes and threads of each, unless the build for racecheck is there to tell more.
+  if [ "$4" = racecheck ] && [ $status != 0 ] && [ $status != 124 ] && [[ $3 = racecheck || " $sanitized " != *" $1:$2:racecheck "* ]]; then
     timeout -k 5 60 "$RAMMERC" run "$here" --random 1 -q \
       --run-under "$under --tool racecheck --racecheck-report hazard --launch-count 1 --log-file $log.hazards" >"$log.hazards.run" 2>&1
   fi
   # shellcheck disable=SC2086
   row "3.$1.$3.$4" sanitize $as exit=$status seconds=$((SECONDS - start)) "$log"
 }
+export sanitized
 export -f row sanitize
 
 sanitize_all() {

@@ -19,7 +19,8 @@ __device__ __forceinline__ uint32_t sum_of(uint4 v) { return v.x + v.y + v.z + v
 
 // Reads a buffer of 2^n vectors of 16 bytes again and again, until so many were read; each thread has
 // kInFlight loads under way, and leaves the sum of its words. cycles is what the first block took.
-__global__ void __launch_bounds__(kWide) read_all(const uint4* p, size_t vectors, size_t reads, uint32_t* sums, long long* cycles) {
+__global__ void __launch_bounds__(kWide)
+    read_all(const uint4* p, size_t vectors, size_t reads, uint32_t* sums, long long* cycles) {
   const long long begin = clock64();
   const size_t all = size_t{gridDim.x} * blockDim.x, me = blockIdx.x * size_t{blockDim.x} + threadIdx.x;
   uint32_t sum = 0;
@@ -167,8 +168,8 @@ inline Samples bulk(Lab& l, double bytes, int blocks) {
   const auto copies = static_cast<uint32_t>(bytes / blocks / kStageBytes);
   float* p = l.random(size / sizeof(float));
   Samples s = l.rates(static_cast<double>(copies) * blocks * kStageBytes, [&] {
-    l.launch(copy_all, blocks, 32, size_t{kStages} * kStageBytes, cudaLaunchAttributeIgnore, 0, reinterpret_cast<const char*>(p),
-             static_cast<uint32_t>(size / kStageBytes), copies);
+    l.launch(copy_all, blocks, 32, size_t{kStages} * kStageBytes, cudaLaunchAttributeIgnore, 0,
+             reinterpret_cast<const char*>(p), static_cast<uint32_t>(size / kStageBytes), copies);
   });
   LAB_CHECK(cudaFree(p));
   return s;
