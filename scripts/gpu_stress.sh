@@ -98,7 +98,7 @@ delays() { # NAME PLAN LAUNCHES
   local here log=$out/log/$1.$2.delays done=0 status=0 start=$SECONDS files=()
   here=$(dir "$1" "$2" debug)
   [ -d "$here" ] || { row "1.$1" delays model="$1" plan="$2" failed="not built" && return; }
-  while [ "$done" -lt "$3" ] && [ $status = 0 ] && [ $((SECONDS - start)) -lt "${SECONDS_DELAYED:-120}" ]; do
+  while [ "$done" -lt "$3" ] && [ $status = 0 ] && [ $((SECONDS - start)) -lt "${SECONDS_DELAYED:-150}" ]; do
     local n=$(($3 - done < 10000 ? $3 - done : 10000))
     timeout 300 "$RAMMERC" verify "$here" --model "$(model "$1")" --repeat $n --delays $((done + 1)) --json >"$log.$done.json" 2>"$log"
     status=$?
@@ -219,7 +219,14 @@ echo "== build: $SECONDS s"
 
 for step in $steps; do
   case $step in
-    delays) for x in $delayed; do IFS=: read -r n p k <<<"$x" && delays "$n" "$p" "$k" & done ;;
+    delays) # the first with the contexts, the others where the sanitizer is
+      device=0
+      for x in $delayed; do
+        IFS=: read -r n p k <<<"$x"
+        (if [ "$gpus" -gt 1 ]; then export CUDA_VISIBLE_DEVICES=$device; fi && delays "$n" "$p" "$k") &
+        device=1
+      done
+      ;;
     contexts) for p in $plans; do contexts "$p" contexts -s "${SECONDS_EACH:-60}" & done ;;
     devices)
       for p in $plans; do
