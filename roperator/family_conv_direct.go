@@ -28,10 +28,11 @@ func (b *Builder) addDirect(g *Group, c *convolution) error {
 	return nil
 }
 
-// directParams unrolls the common filters of float32 convolutions.
+// directParams unrolls the common filters of float32 convolutions, where their values are contiguous.
 func (c *convolution) directParams() (v, fh, fw int64) {
 	square := c.kernel[1] == c.kernel[2] && c.kernel[0] == 1
-	if c.tail.dtype != ir.Float32 || c.transposed || !square {
+	contiguous := c.w.Strides[5] == 1 && c.w.Strides[4] == c.kernel[2]
+	if c.tail.dtype != ir.Float32 || c.transposed || !square || !contiguous {
 		return 1, 0, 0
 	}
 	switch c.kernel[1] {

@@ -10,11 +10,13 @@
 namespace rk {
 
 // E is the element type, Acc that of the sums. FH and FW are the filter's height and width where they
-// are worth unrolling for, else 0. Transposed selects the gather form of ConvTranspose.
+// are worth unrolling for, else 0; such a filter's values are contiguous and its depth is 1. Transposed
+// selects the gather form of ConvTranspose.
 template <class E, class Acc, int V, int FH, int FW, bool Transposed, class Epi, class Pro>
 struct ConvDirect {
   static constexpr int kThreads = 256;
   static constexpr int kShared = 0;
+  static_assert((FH == 0) == (FW == 0) && !(FH > 0 && Transposed));
 
   struct Args {
     rt::Ref x, w;
@@ -99,28 +101,72 @@ struct ConvDirect {
       oh[v] = start(oh[v], win.stride_h, win.pad_h);
       ow[v] = start(ow[v], win.stride_w, win.pad_w);
     }
-    RK_UNROLL(1)
-    for (int ci = 0; ci < a.in_channels; ++ci) {
+    if constexpr (FH > 0) {
+      sum_filters(a, x, w, od, oh, ow, channel, sum);
+    } else {
       RK_UNROLL(1)
-      for (int fd = 0; fd < a.filter_d; ++fd) {
-        if constexpr (FH > 0) {
-          RT_UNROLL
-          for (int fh = 0; fh < FH; ++fh) sum_row(a, ci, fd, fh, FW, x, w, od, oh, ow, channel, sum);
-        } else {
+      for (int ci = 0; ci < a.in_channels; ++ci) {
+        RK_UNROLL(1)
+        for (int fd = 0; fd < a.filter_d; ++fd) {
           RK_UNROLL(1)
-          for (int fh = 0; fh < a.filter_h; ++fh) sum_row(a, ci, fd, fh, a.filter_w, x, w, od, oh, ow, channel, sum);
+          for (int fh = 0; fh < a.filter_h; ++fh) sum_row(a, ci, fd, fh, x, w, od, oh, ow, channel, sum);
         }
       }
     }
   }
 
-  // One row of the filter, for all positions of the thread. All its loads are on the way before the first
-  // product; offsets within an image fit 32 bits.
-  static RT_DEVICE void sum_row(const Args& a, int ci, int fd, int fh, int width, const E* const (&x)[V],
-                                const E* const (&w)[V], const int (&od)[V], const int (&oh)[V], const int (&ow)[V],
-                                const int (&channel)[V], Acc (&sum)[V]) {
+  // A filter whose size is known. Pointers move on with the taps, so that an address takes one instruction, and
+  // one of the weights none.
+  static RT_DEVICE void sum_filters(const Args& a, const E* (&x)[V], const E* (&w)[V], const int (&od)[V],
+                                    const int (&oh)[V], const int (&ow)[V], const int (&channel)[V], Acc (&sum)[V]) {
     const Window& win = a.win;
-    constexpr int kOnce = FW > 0 ? FW : 1;
+    const int down = a.dilation_h * static_cast<int>(win.step_h), along = a.dilation_w * static_cast<int>(win.step_w);
+    int height[V];  // the input's, 0 where the thread has no position
+    RT_UNROLL
+    for (int v = 0; v < V; ++v) {
+      height[v] = channel[v] >= 0 && within(od[v], win.in_d) ? win.in_h : 0;
+      x[v] = ahead(x[v], 1,
+                   od[v] * static_cast<int>(win.step_d) + oh[v] * static_cast<int>(win.step_h) + ow[v] * static_cast<int>(win.step_w));
+    }
+    RK_UNROLL(1)
+    for (int ci = 0; ci < a.in_channels; ++ci) {
+      const E* row[V];
+      RT_UNROLL
+      for (int v = 0; v < V; ++v) row[v] = x[v];
+      RT_UNROLL
+      for (int fh = 0; fh < FH; ++fh) {
+        Acc xs[V][FW], ws[V][FW];
+        RT_UNROLL
+        for (int v = 0; v < V; ++v) {
+          const int width = within(oh[v] + fh * a.dilation_h, height[v]) ? win.in_w : 0;
+          const E* from = row[v];
+          RT_UNROLL
+          for (int f = 0; f < FW; ++f) {
+            xs[v][f] = within(ow[v] + f * a.dilation_w, width) ? static_cast<Acc>(Pro::apply(a.pro, *from)) : Acc(0);
+            ws[v][f] = static_cast<Acc>(w[v][fh * FW + f]);
+            from = ahead(from, 1, along);
+          }
+          row[v] = ahead(row[v], 1, down);
+        }
+        RT_UNROLL
+        for (int v = 0; v < V; ++v) {
+          RT_UNROLL
+          for (int f = 0; f < FW; ++f) sum[v] += xs[v][f] * ws[v][f];
+        }
+      }
+      RT_UNROLL
+      for (int v = 0; v < V; ++v) {
+        x[v] = ahead(x[v], 1, static_cast<int>(win.step_c));
+        w[v] = ahead(w[v], 1, static_cast<int>(a.w_c));
+      }
+    }
+  }
+
+  // One row of a filter of any size, for all positions of the thread; offsets within an image fit 32 bits.
+  static RT_DEVICE void sum_row(const Args& a, int ci, int fd, int fh, const E* const (&x)[V], const E* const (&w)[V],
+                                const int (&od)[V], const int (&oh)[V], const int (&ow)[V], const int (&channel)[V],
+                                Acc (&sum)[V]) {
+    const Window& win = a.win;
     const int x_channel = ci * static_cast<int>(win.step_c);
     const int w_row = ci * static_cast<int>(a.w_c) + fd * static_cast<int>(a.w_d) + fh * static_cast<int>(a.w_h);
     int row[V], width_in[V];  // the input's, 0 where the row is outside
@@ -132,23 +178,17 @@ struct ConvDirect {
       width_in[v] = channel[v] >= 0 && within(id, win.in_d) && within(ih, win.in_h) ? win.in_w : 0;
     }
     RK_UNROLL(1)
-    for (int f0 = 0; f0 < width; f0 += kOnce) {
-      Acc xs[V][kOnce], ws[V][kOnce];
+    for (int f = 0; f < a.filter_w; ++f) {
+      Acc xs[V], ws[V];
       RT_UNROLL
       for (int v = 0; v < V; ++v) {
-        RT_UNROLL
-        for (int f = 0; f < kOnce; ++f) {
-          const int iw = meet(ow[v], (f0 + f) * a.dilation_w, win.stride_w);
-          const E* from = ahead(x[v], 1, row[v] + iw * static_cast<int>(win.step_w));
-          xs[v][f] = within(iw, width_in[v]) ? static_cast<Acc>(Pro::apply(a.pro, *from)) : Acc(0);
-          ws[v][f] = static_cast<Acc>(*ahead(w[v], 1, w_row + (f0 + f) * static_cast<int>(a.w_w)));
-        }
+        const int iw = meet(ow[v], f * a.dilation_w, win.stride_w);
+        const E* from = ahead(x[v], 1, row[v] + iw * static_cast<int>(win.step_w));
+        xs[v] = within(iw, width_in[v]) ? static_cast<Acc>(Pro::apply(a.pro, *from)) : Acc(0);
+        ws[v] = static_cast<Acc>(*ahead(w[v], 1, w_row + f * static_cast<int>(a.w_w)));
       }
       RT_UNROLL
-      for (int v = 0; v < V; ++v) {
-        RT_UNROLL
-        for (int f = 0; f < kOnce; ++f) sum[v] += xs[v][f] * ws[v][f];
-      }
+      for (int v = 0; v < V; ++v) sum[v] += xs[v] * ws[v];
     }
   }
 };
