@@ -59,6 +59,7 @@ struct CellResident {
     int batch, unit;  // of all
     int m, at, row, gate;
     bool any;
+    bool idle;  // no thread of its warp has any
   };
 
   // What a thread keeps from step to step: weights; biases of its unit, or its gate's alone; the unit's c
@@ -77,10 +78,14 @@ struct CellResident {
     int b0 = rtask;
     const int tile = take_digit(b0, a.tiles);
     constexpr int kLanes = kGateLanes ? kRows : 1;  // a unit's
-    const int m = t.tid / (kUnits * kLanes), u = t.tid % (kUnits * kLanes) / kLanes, gate = t.tid % kLanes;
+    const int own = t.tid / (kUnits * kLanes), u = t.tid % (kUnits * kLanes) / kLanes, gate = t.tid % kLanes;
+    const int m = MB > 1 ? own : 0;
     Mine& mine = r.mine;
-    mine = Mine{b0 * MB + m, tile * kUnits + u, m, m * kUnits + u, m * BN + u * kRows + gate, gate, false};
-    mine.any = m < MB && mine.batch < a.batch && mine.unit < a.hidden;
+    mine = Mine{b0 * MB + m, tile * kUnits + u, m, m * kUnits + u, m * BN + u * kRows + gate, gate, false, false};
+    // Of what a lane gives all of them nvcc knows that it is the same: where the warp leaves a step or goes on by
+    // it, exchanges behind that need no code for lanes that are not together.
+    mine.idle = rt::shfl(t, t.tid / 32 * 32, 0) >= MB * BN;
+    mine.any = (own < MB) & (mine.batch < a.batch) & (mine.unit < a.hidden);
     const int lane = t.tid % 32, warp = t.tid / 32;
     constexpr int kBlock = (SR + SS) * kStep * BN;
     const float4v* w =
@@ -131,7 +136,7 @@ struct CellResident {
     multiply(t, a, r, sums);
     const float* total = add_up(t, sums);
     if constexpr (kGateLanes) {
-      if (t.tid / 32 * 32 >= MB * BN) return;  // whole warps
+      if (mine.idle) return;
     } else {
       if (!mine.any) return;
     }
