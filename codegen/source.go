@@ -223,7 +223,9 @@ func (s *source) program() {
 	st := s.allStaging()
 	s.printf("  static constexpr int kMoves = %d;\n  static constexpr int kImports = %d;\n  static constexpr int kSlots = %d;\n",
 		st.moves, st.imports, st.slots)
-	s.printf("  static constexpr bool kHasResident = %t;\n", st.resident)
+	e := s.executorParts()
+	s.printf("  static constexpr bool kHasResident = %t, kPersistent = %t, kWalked = %t, kSingle = %t;\n",
+		st.resident, e.persistent, e.walked, e.single)
 	s.printf("  static constexpr int kVEUsPerSM = %d;\n\n", max(1, s.plan.Spec.VEUsPerSM))
 	r := s.rings
 	s.printf("  static constexpr int kBlocksPerSM = %d;  // of one launch, or of several that overlap\n\n", r.Blocks)

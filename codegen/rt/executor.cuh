@@ -15,7 +15,8 @@
 
 namespace rt {
 
-// What the rKernel instances of a program need at most; an emitted Program derives from it.
+// What the rKernel instances of a program need at most; an emitted Program derives from it, and says which parts
+// of the executor none of its launches uses: their code is left out.
 template <class... Kernels>
 struct Needs {
   static constexpr int most(int least, std::initializer_list<int> all) {
@@ -25,6 +26,9 @@ struct Needs {
   static constexpr int kThreads = most(32, {Kernels::kThreads...});
   static constexpr int kShared = most(0, {Kernels::kShared...});
   static constexpr int kArgsBytes = (most(16, {static_cast<int>(sizeof(typename Kernels::Args))...}) + 15) / 16 * 16;
+
+  static constexpr bool kPersistent = true;  // rPrograms
+  static constexpr bool kWalked = true, kSingle = true;  // loaders that walk steps, or bring each block's only one
 };
 
 // Where a vEU stands, for reports.
@@ -47,8 +51,8 @@ class VEU {
         tid_(detail::thread_index()),
         threads_(detail::block_threads() - (Layout::kHasRing && l.stages > 0 ? 32 : 0)),
         veu_(l.first_veu + static_cast<uint32_t>(detail::block_index())),
-        epoch_(l.persistent ? l.flags[veu_ * kFlagStride + kEpochWord] : 0),
-        launches_(l.persistent ? l.flags[veu_ * kFlagStride + kLaunchesWord] : 0),
+        epoch_(persistent() ? l.flags[veu_ * kFlagStride + kEpochWord] : 0),
+        launches_(persistent() ? l.flags[veu_ * kFlagStride + kLaunchesWord] : 0),
         trace_(l, tid_ == threads_ - 32) {
     RT_NO_UNROLL
     for (int i = tid_; i < Program::kSpaces; i += threads_) c_.bases[i] = l_.bases[i];
@@ -117,7 +121,7 @@ class VEU {
     trace_.mark(i - first_, kLoaded);
     RT_NO_UNROLL
     while (i < stop) {
-      if constexpr (HasDirect<K> && kRoomForDirect) {
+      if constexpr (HasDirect<K> && kRoomForDirect && Program::kPersistent) {
         if (l_.persistent && c_.ring[i % c_.kSteps].direct > 0) {
           i = run_direct<K>(i, stop);
           continue;
@@ -175,7 +179,7 @@ class VEU {
   // The end of a launch: all vEUs, also those without steps, go on to the next epoch.
   RT_DEVICE void finish() {
     trace_.end();
-    if (!l_.persistent) return;
+    if (!persistent()) return;
     detail::block_barrier(threads_);  // everybody has read the old one
     if (tid_ != threads_ - 32) return;
     l_.flags[veu_ * kFlagStride + kEpochWord] = epoch_ + l_.max_steps;
@@ -255,6 +259,9 @@ class VEU {
   RT_DEVICE uint32_t segment() const { return l_.segment; }
 
  private:
+  // Whether this launch is an rProgram with waits.
+  RT_DEVICE bool persistent() const { return Program::kPersistent && l_.persistent; }
+
   // A thread keeps what two direct steps need in registers.
   static constexpr bool kRoomForDirect = Program::kThreads <= 512;
 
@@ -271,7 +278,7 @@ class VEU {
   RT_DEVICE void find_direct(uint32_t i, typename K::Place& p) const;
 
   template <class K>
-  static constexpr bool kHasNear = HasNear<K> && Program::kSlots > 0;
+  static constexpr bool kHasNear = HasNear<K> && Program::kSlots > 0 && Program::kPersistent;
 
   template <class K>
   RT_DEVICE uint32_t run_near(uint32_t i, uint32_t stop);
@@ -331,7 +338,7 @@ class VEU {
     trace_.begin(p.order, p.op, p.rtask);
     // What streams weights asks for its inputs itself, when the weights have been turned to already.
     if (!Layout::kHasRing || s.stream_words == 0 || s.imports > 0) detail::wait_for_launches_before();
-    if (l_.persistent && s.wait_count > 0) wait(c_.waits[i % c_.kOperands], l_.waits + s.wait_begin, s.wait_count, p);
+    if (persistent() && s.wait_count > 0) wait(c_.waits[i % c_.kOperands], l_.waits + s.wait_begin, s.wait_count, p);
     trace_.mark(p.order, kReady);
   }
 
@@ -340,9 +347,9 @@ class VEU {
   // Everything that has to happen after it.
   RT_DEVICE void end(uint32_t i) {
     const Step& s = c_.ring[i % c_.kSteps];
-    const bool signal = l_.persistent && s.signal;
-    const uint32_t add = l_.persistent ? s.add : 0;
-    if (!Tracer::kTraces && !l_.persistent && i + 1 == last_) return;  // the launch's end is enough
+    const bool signal = persistent() && s.signal;
+    const uint32_t add = persistent() ? s.add : 0;
+    if (!Tracer::kTraces && !persistent() && i + 1 == last_) return;  // the launch's end is enough
     // rTasks whose operands the executor brings leave no copies of their own behind.
     if (s.imports + s.exports > 0) {
       settle<1>();  // for later steps
@@ -367,7 +374,7 @@ class VEU {
   }
 
   // The tag of this launch: none before had it, and words start as zeros. In waves nobody polls words.
-  RT_DEVICE uint32_t tag() const { return l_.persistent ? static_cast<uint32_t>(launches_) + 1 : 0; }
+  RT_DEVICE uint32_t tag() const { return persistent() ? static_cast<uint32_t>(launches_) + 1 : 0; }
 
   // The last warp fetches. Where there are others, they bring operands meanwhile.
   RT_DEVICE bool fetches() const { return tid_ >= threads_ - 32; }
@@ -401,7 +408,7 @@ class VEU {
                    reinterpret_cast<const char*>(l_.moves + s.move_begin) + 16 * w);
       }
     }
-    if (l_.persistent) {
+    if (persistent()) {
       const int pairs = (min_waits(s.wait_count) + 1) / 2;
       RT_NO_UNROLL
       for (int w = lane; w < pairs; w += 32) {
@@ -474,18 +481,22 @@ RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
     const uint32_t block = static_cast<uint32_t>(detail::block_index());
     Watch watch{Report{}, l.report, 2 * l.patience_ns, ChunkPen(l), l.delays, l.first_veu + block};
     const char* weights = l.bases[kWeightsSpace];
-    if (l.weights.words > 0) return load_block(ring, l.weights, own_steps(l).first, weights, watch);
-    return load_weights(ring, l.steps, own_steps(l), weights, watch);
+    if (Program::kSingle && (!Program::kWalked || l.weights.words > 0)) {
+      load_block(ring, l.weights, own_steps(l).first, weights, watch);
+    } else if constexpr (Program::kWalked) {
+      load_weights(ring, l.steps, own_steps(l), weights, watch);
+    }
+    return;
   }
   VEU<Program> veu(l);
-  Program::run(veu, l.persistent != 0);
+  Program::run(veu, Program::kPersistent && l.persistent != 0);
   veu.finish();
 }
 
 // One thread of a thread block.
 template <class Program>
 RT_DEVICE void run_thread(const LaunchArgs<Program::kSpaces>& l) {
-  if (l.guard_ns > 0 && !all_here(l)) return;
+  if (Program::kPersistent && l.guard_ns > 0 && !all_here(l)) return;
   // A launch may start while the one before it ends. Until a step asks for its inputs only tables and
   // weights are read.
   detail::allow_next_launch();

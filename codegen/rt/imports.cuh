@@ -13,7 +13,7 @@ RT_DEVICE void VEU<Program>::bring(uint32_t i, bool apart) {
     if (s.imports > 0) {
       delay(Pause::kImport, p.order);
       each_move(c_.moves[i % c_.kOperands], s.imports, [&](const Move& m, uint32_t at, uint32_t stride) {
-        if (Program::kSlots > 0 && m.kind == kSlotMove && l_.persistent) {
+        if (Program::kSlots > 0 && m.kind == kSlotMove && persistent()) {
           import_near(m, at, stride, p);
         } else if (m.kind == kPlainMove) {
           import_plain(m, at, stride);
@@ -72,7 +72,7 @@ RT_DEVICE void VEU<Program>::import_tagged(const Move& m, uint32_t at, uint32_t 
           all = all && static_cast<uint32_t>(v[k][0] >> 32) == tag;
         }
       }
-      if (all || !l_.persistent) break;
+      if (all || !persistent()) break;
       patience.spent(true, l_.report,
                      Report{kTaggedReport, l_.segment, veu_, p.order, 0, static_cast<uint32_t>(m.at + wide * at), p.op, p.rtask,
                             tag, v[0][0] >> 32});
