@@ -76,8 +76,8 @@ class VEU {
     cp_async_commit();
     settle();
     if (l_.op_words == 0) {
-      fetch_operands(first);
-      fetch_operands(first + 1);
+      RT_NO_UNROLL
+      for (uint32_t i = first; i < first + 2; ++i) fetch_operands(i);
       cp_async_commit();
       settle();
     }
