@@ -21,16 +21,23 @@ RT_DEVICE T* ahead(T* p, int n, int stride) {
   return rt::at_place<T>(rt::mad_wide(stride, n * static_cast<int>(sizeof(T)), rt::place_of(p)));
 }
 
+// Where element (i0, i1, i2) of an operand is. What rows have in common stands apart: tiles go along i1.
+template <class T>
+RT_DEVICE const T* place_in(const rt::Task& t, const rt::Operand3& o, int i0, int i1, int i2) {
+  const T* column = t.template ptr<const T>(o.ref) + place(i2, o.s2, place(i0, o.s0));
+  return column + place(i1, o.s1);
+}
+
 // Element (i0, i1, i2) of an operand that may have been produced inside the program.
 template <class T>
 RT_DEVICE T operand(const rt::Task& t, const rt::Operand3& o, int i0, int i1, int i2) {
-  return t.template ptr<const T>(o.ref)[element(o, i0, i1, i2)];
+  return *place_in<T>(t, o, i0, i1, i2);
 }
 
 // Element (i0, i1, i2) of a constant operand.
 template <class T>
 RT_DEVICE T const_operand(const rt::Task& t, const rt::Operand3& o, int i0, int i1, int i2) {
-  return rt::ld_const(t.template ptr<const T>(o.ref) + element(o, i0, i1, i2));
+  return rt::ld_const(place_in<T>(t, o, i0, i1, i2));
 }
 
 }  // namespace rk

@@ -229,11 +229,12 @@ RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], c
   constexpr int kRows = T::kThreads / T::BN;
   static_assert(T::kThreads % T::BN == 0, "threads cover whole rows of the tile");
   const int i2 = place.i2 + t.tid % T::BN;
-  const int near2 = i2 < place.end2 ? i2 : place.end2 - 1;
+  const int near2 = i2 < place.end2 ? i2 : place.end2 - 1, last1 = place.end1 - 1;
   int i1 = place.i1 + t.tid / T::BN;
-  const int end1 = i2 < place.end2 ? place.end1 : 0;
+  int left = i2 < place.end2 ? place.end1 - i1 : 0;
   const float* from = sums + t.tid;
-  Out* to = t.template ptr<Out>(out.ref) + element(out, place.i0, i1, i2);
+  // A number, so that the compiler sees at every store that it goes to global memory and changes no argument.
+  int64_t to = rt::place_of(t.template ptr<Out>(out.ref) + element(out, place.i0, i1, i2));
   const int step = static_cast<int>(out.s1);
   RK_UNROLL(1)
   for (int r = 0; r < T::BM; r += kBatch * kRows) {
@@ -244,16 +245,17 @@ RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], c
       RT_UNROLL
       for (int g = 1; g < T::KG; ++g) sum += from[g * T::BM * T::BN];
       const int row = i1 + b * kRows;
-      result[b] = Epi::apply(t, epi, static_cast<typename Epi::In>(sum), place.i0,
-                             row < place.end1 ? row : place.end1 - 1, near2);
+      result[b] =
+          Epi::apply(t, epi, static_cast<typename Epi::In>(sum), place.i0, row < last1 ? row : last1, near2);
       from += T::kThreads;
     }
     RT_UNROLL
     for (int b = 0; b < kBatch; ++b) {
-      if (i1 < end1) *to = result[b];
-      i1 += kRows;
-      to = ahead(to, kRows, step);
+      if (b * kRows < left) *rt::at_place<Out>(to) = result[b];
+      to = rt::mad_wide(step, kRows * static_cast<int>(sizeof(Out)), to);
     }
+    i1 += kBatch * kRows;
+    left -= kBatch * kRows;
   }
 }
 
