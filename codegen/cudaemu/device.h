@@ -9,6 +9,8 @@ inline char* global(char* p) { return p; }
 inline uint64_t global_place(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 inline void* global_at(uint64_t place) { return reinterpret_cast<void*>(static_cast<uintptr_t>(place)); }
 inline int64_t mad_wide(int a, int b, int64_t c) { return int64_t{a} * b + c; }
+inline int settled(int x) { return x; }
+inline float settled(float x) { return x; }
 
 RT_EMU_QUIET inline int thread_index() { return emu::running_block->thread_index(); }
 RT_EMU_QUIET inline int block_index() { return emu::running_block->index(); }

@@ -199,6 +199,15 @@ struct Task {
 // a·b + c: an element's place from a coordinate and a stride, both of which fit 32 bits.
 RT_DEVICE int64_t mad_wide(int a, int b, int64_t c) { return detail::mad_wide(a, b, c); }
 
+// x, computed here: neither only where some of the threads use it, nor again where it is used. Types that no
+// rKernel needs this for are left as they are.
+template <class T>
+RT_DEVICE T settled(T x) {
+  return x;
+}
+RT_DEVICE int settled(int x) { return detail::settled(x); }
+RT_DEVICE float settled(float x) { return detail::settled(x); }
+
 // An address in global memory as a number of bytes, and back.
 RT_DEVICE int64_t place_of(const void* p) { return static_cast<int64_t>(detail::global_place(p)); }
 template <class T>

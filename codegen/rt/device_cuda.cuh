@@ -23,6 +23,16 @@ RT_DEVICE int64_t mad_wide(int a, int b, int64_t c) {
   return r;
 }
 
+// The compiler takes it for a number that came from elsewhere.
+RT_DEVICE int settled(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+RT_DEVICE float settled(float x) {
+  asm volatile("" : "+f"(x));
+  return x;
+}
+
 // Quotients and remainders of numbers that are not negative are shifts and masks.
 RT_DEVICE int thread_index() {
   const int n = static_cast<int>(threadIdx.x);

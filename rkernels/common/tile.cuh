@@ -58,9 +58,9 @@ struct Place {
   int tx, ty, group;
   RT_DEVICE explicit Place(int tid) {
     const int lane = tid % 32, warp = tid % T::kGroup / 32;
-    group = tid / T::kGroup;
-    tx = warp % (T::TX / 8) * 8 + lane % 8;
-    ty = warp / (T::TX / 8) * 4 + lane / 8;
+    group = rt::settled(tid / T::kGroup);
+    tx = rt::settled(warp % (T::TX / 8) * 8 + lane % 8);
+    ty = rt::settled(warp / (T::TX / 8) * 4 + lane / 8);
   }
   RT_DEVICE int row(int i) const { return i / T::kVecA * (T::TY * T::kVecA) + ty * T::kVecA + i % T::kVecA; }
   RT_DEVICE int col(int j) const { return j / T::kVec * (T::TX * T::kVec) + tx * T::kVec + j % T::kVec; }
@@ -248,6 +248,10 @@ RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], c
       result[b] =
           Epi::apply(t, epi, static_cast<typename Epi::In>(sum), place.i0, row < last1 ? row : last1, near2);
       from += T::kThreads;
+    }
+    RT_UNROLL
+    for (int b = 0; b < kBatch; ++b) {
+      result[b] = rt::settled(result[b]);
     }
     RT_UNROLL
     for (int b = 0; b < kBatch; ++b) {
