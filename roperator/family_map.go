@@ -363,7 +363,10 @@ func (l *mapLayout) writePacks(s *strings.Builder, lines, results []string) {
 }
 
 // exprFlops counts operations of one element; functions of real numbers count as many.
-func exprFlops(roots []*Expr) int64 {
+func exprFlops(roots []*Expr) int64 { return exprSum(roots, opFlops) }
+
+// exprSum adds up what each operator counts for.
+func exprSum(roots []*Expr, count func(op string) int64) int64 {
 	n := int64(0)
 	seen := map[*Expr]bool{}
 	var walk func(e *Expr)
@@ -375,7 +378,7 @@ func exprFlops(roots []*Expr) int64 {
 		for _, in := range e.In {
 			walk(in)
 		}
-		n += opFlops(e.Op)
+		n += count(e.Op)
 	}
 	for _, r := range roots {
 		walk(r)

@@ -176,7 +176,7 @@ func epilogueFunctor(in ir.DType, root *Expr, operands []View) (*rkernels.Functo
 	s.WriteString(argsStruct(len(operands), len(scalars)))
 	fmt.Fprintf(&s, "using In = %s;\nusing Out = %s;\n", CppType(in), CppType(root.DType))
 	fmt.Fprintf(&s, "static constexpr bool kIdentity = %t;\n", root.Op == "leaf" && root.Leaf == 0)
-	fmt.Fprintf(&s, "static constexpr int kFlops = %d;\n", exprFlops([]*Expr{root}))
+	fmt.Fprintf(&s, "static constexpr int kLength = %d;\n", exprSum([]*Expr{root}, opLength))
 	writeHold(&s, operands)
 	s.WriteString("static RT_DEVICE Out apply(const rt::Task& t, const Args& a, const Held& held, In x, int i0, int i1, int i2) {\n")
 	for i, v := range operands {
@@ -194,6 +194,17 @@ func epilogueFunctor(in ir.DType, root *Expr, operands []View) (*rkernels.Functo
 		"  return apply(t, a, hold(t, a, i0, i1, i2), x, i0, i1, i2);\n}\n")
 	return &rkernels.Functor{Body: s.String(), Note: exprNote(root)}, functorArgs(operands, scalars)
 }
+
+// opLength is about how many instructions an operator is.
+func opLength(op string) int64 {
+	if n, ok := longOperators[op]; ok {
+		return n
+	}
+	return opFlops(op)
+}
+
+// longOperators are those of few operations and several instructions: comparisons that NaN passes, a quotient.
+var longOperators = map[string]int64{"Clip": 6, "HardSigmoid": 12, "HardSwish": 18}
 
 // writeHold writes what loads the constants among an epilogue's operands: a kernel can do that long before
 // it has a result.

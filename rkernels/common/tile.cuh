@@ -198,14 +198,14 @@ struct TilePlace {
 
 // Stores every element of the tile, summed over the groups in a fixed order, through the epilogue. Going
 // through shared memory makes lanes neighbours along i2, whatever the tile's shape. Four elements at a
-// time: their operands are on the way together, since no store stands between the loads. An epilogue with
-// functions of real numbers is long enough to fill the time with two. Elements outside the result read a
-// neighbour's operands instead of branching.
+// time: their operands are on the way together, since no store stands between the loads. What adds up many
+// groups and has a long epilogue fills the time with two. Elements outside the result read a neighbour's
+// operands instead of branching.
 template <class T, class Epi>
 RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], const rt::Operand3& out,
                           const typename Epi::Args& epi, const TilePlace& place) {
   using Out = typename Epi::Out;
-  constexpr int kBatch = Epi::kFlops < 12 ? 4 : 2;
+  constexpr int kBatch = 2 * T::KG + Epi::kLength < 14 ? 4 : 2;
   static_assert(T::BM * T::BN % (kBatch * T::kThreads) == 0, "a tile is whole batches");
   float* sums = reinterpret_cast<float*>(t.smem);
   const Place<T> at(t.tid);
