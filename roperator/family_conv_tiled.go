@@ -92,6 +92,14 @@ func (c *convolution) gatherK(bk int64) gatherK {
 	return k
 }
 
+// gatherRank is how many dims positions have to be looked at: 2 where there is one d, which nothing is behind.
+func (c *convolution) gatherRank() int64 {
+	if c.in[0] == 1 && c.out[0] == 1 && c.kernel[0] == 1 && c.pad[0] == 0 {
+		return 2
+	}
+	return 3
+}
+
 // at is where (channel, tap) stands along k.
 func (k *gatherK) at(channel, tap int64) int64 {
 	if k.mode == gatherTap {
@@ -129,7 +137,7 @@ func (c *convolution) tiledCandidate(s tileShape, k gatherK, t *tail, splits int
 		c.spatialBox(p.p0, p.p1, lo[2:], hi[2:])
 	}
 	return &Candidate{
-		Inst:  rkernels.Find("conv_tiled").Bind(append(s.params(), k.mode, t.functor, pro)...),
+		Inst:  rkernels.Find("conv_tiled").Bind(append(s.params(), k.mode, c.gatherRank(), t.functor, pro)...),
 		Tasks: int(c.images * splits * c.groups * tm * tn),
 		Args: []rkernels.Field{
 			refArg("x", c.x), refArg("w", w), refArg("steps", steps), {Name: "out", Value: operand3(t.out)},

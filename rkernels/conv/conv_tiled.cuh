@@ -10,7 +10,7 @@
 
 namespace rk {
 
-template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, class Epi, class Pro>
+template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, int RANK, class Epi, class Pro>
 struct ConvTiled {
   using T = Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>;
   static constexpr int kThreads = T::kThreads;
@@ -45,7 +45,7 @@ struct ConvTiled {
         t.tid};
     const float* x = t.template ptr<const float>(a.x) + place(image, a.win.step_n, place(group * a.in_channels, a.win.step_c));
     const Step* steps = t.template ptr<const Step>(a.steps) + (count > 0 ? kt0 : 0) * (Mode == kTap ? 1 : BK);
-    GatherLoader<kThreads, BK, BN, Mode, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, a.pro);
+    GatherLoader<kThreads, BK, BN, Mode, RANK, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, a.pro);
     float acc[TM][TN] = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
     const int c0 = group * a.out_channels;

@@ -29,8 +29,8 @@ struct Window {
 };
 
 // Every call of issue takes the next k tile. What a thread needs it keeps, since arguments are read again
-// after every copy.
-template <int Threads, int BK, int BN, int Mode, class Pro>
+// after every copy. RANK is 3, or 2 where input, output and filter are one deep and nothing is padded there.
+template <int Threads, int BK, int BN, int Mode, int RANK, class Pro>
 struct GatherLoader {
   const float* base;  // of the image and group; under transposition of coordinate 0, else of p's window
   const Step* steps;  // of the next k tile, from the thread's first row on
@@ -48,20 +48,26 @@ struct GatherLoader {
 
   RT_DEVICE GatherLoader(const rt::Task& t, const float* image, const Step* s, const Window& v, int p, int positions,
                          const typename Pro::Args& prologue)
-      : base(image), steps(s), win(v), in_d(p < positions ? v.in_d : 0), in_h(v.in_h), in_w(v.in_w), to(t.tid),
+      : base(image), steps(s), win(v), in_d(v.in_d), in_h(v.in_h), in_w(p < positions ? v.in_w : 0), to(t.tid),
         row(0), pro(prologue) {
     const int r0 = t.tid / BN;
-    d = p;
-    w = take_digit(d, v.out_w);
-    h = take_digit(d, v.out_h);
+    h = p;
+    w = take_digit(h, v.out_w);
+    d = 0;
+    if constexpr (RANK == 3) {
+      d = h;
+      h = take_digit(d, v.out_h);
+    }
     if constexpr (Mode == kTransposed) {
-      d += v.pad_d, h += v.pad_h, w += v.pad_w;
+      if constexpr (RANK == 3) d += v.pad_d;
+      h += v.pad_h, w += v.pad_w;
     } else {
-      d = d * static_cast<int>(v.stride_d.d) - v.pad_d;
+      if constexpr (RANK == 3) d = d * static_cast<int>(v.stride_d.d) - v.pad_d;
       h = h * static_cast<int>(v.stride_h.d) - v.pad_h;
       w = w * static_cast<int>(v.stride_w.d) - v.pad_w;
       // Offsets within an image fit 32 bits.
-      int offset = d * static_cast<int>(v.step_d) + h * static_cast<int>(v.step_h) + w * static_cast<int>(v.step_w);
+      int offset = h * static_cast<int>(v.step_h) + w * static_cast<int>(v.step_w);
+      if constexpr (RANK == 3) offset += d * static_cast<int>(v.step_d);
       if (Mode == kTap) offset += r0 * static_cast<int>(v.step_c);
       base = ahead(base, 1, offset);
     }
@@ -75,7 +81,7 @@ struct GatherLoader {
 
   // Without branches, which would cost more than what they save.
   RT_DEVICE bool within(int id, int ih, int iw) const {
-    return (static_cast<unsigned>(id) < static_cast<unsigned>(in_d)) &
+    return (RANK == 2 || static_cast<unsigned>(id) < static_cast<unsigned>(in_d)) &
            (static_cast<unsigned>(ih) < static_cast<unsigned>(in_h)) &
            (static_cast<unsigned>(iw) < static_cast<unsigned>(in_w));
   }
@@ -114,9 +120,11 @@ struct GatherLoader {
           } else {
             int id = d - s[b].depth, ih = h - s[b].height, iw = w - s[b].width;
             ok = id >= 0 && ih >= 0 && iw >= 0;
-            const int rest = take_digit(id, win.stride_d) | take_digit(ih, win.stride_h) | take_digit(iw, win.stride_w);
+            int rest = take_digit(ih, win.stride_h) | take_digit(iw, win.stride_w);
+            if constexpr (RANK == 3) rest |= take_digit(id, win.stride_d);
             ok = ok && rest == 0 && within(id, ih, iw);
-            src += place(id, win.step_d, place(ih, win.step_h, place(iw, win.step_w)));
+            src += place(ih, win.step_h, place(iw, win.step_w));
+            if constexpr (RANK == 3) src += place(id, win.step_d);
           }
           put1<Pro>(dst + b * kRowsAtOnce * BN, src, ok, pro);
         }
