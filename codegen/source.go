@@ -238,26 +238,43 @@ func (s *source) program() {
 		s.printf("    (void)persistent;\n")
 	}
 	s.printf("    veu.run();\n  }\n\n")
-	s.printf("  // One case for each instance: code size follows the number of distinct instances.\n")
-	s.printf("  template <class VEU>\n  RT_DEVICE static void compute(VEU& veu, int instance, const void* args, int rtask) {\n    switch (instance) {\n")
-	for i, in := range s.instances {
-		if !in.inst.Kernel.Resident {
-			s.printf("      case %d: return veu.template compute<kernels::%s>(args, rtask);\n", i, in.alias)
-		}
-	}
-	s.printf("    }\n  }\n")
-	s.printf("\n  // The same for instances that keep operands on chip from step to step.\n")
-	s.printf("  template <class VEU>\n  RT_DEVICE static uint32_t run(VEU& veu, int instance, uint32_t step) {\n    switch (instance) {\n")
-	for i, in := range s.instances {
-		if in.inst.Kernel.Resident {
-			s.printf("      case %d: return veu.template run_resident<kernels::%s>(step);\n", i, in.alias)
-		}
-	}
-	s.printf("    }\n    return step + 1;\n  }\n")
+	s.printf("  // One call for each instance: code size follows the number of distinct instances.\n")
+	s.printf("  template <class VEU>\n  RT_DEVICE static void compute(VEU& veu, [[maybe_unused]] int instance, const void* args, int rtask) {\n")
+	s.dispatch("compute", "args, rtask", "", func(in instance) bool { return !in.inst.Kernel.Resident })
+	s.printf("  }\n\n  // The same for instances that keep operands on chip from step to step.\n")
+	s.printf("  template <class VEU>\n  RT_DEVICE static uint32_t run(VEU& veu, [[maybe_unused]] int instance, [[maybe_unused]] uint32_t step) {\n")
+	s.dispatch("run_resident", "step", " step + 1", func(in instance) bool { return in.inst.Kernel.Resident })
+	s.printf("  }\n")
 	if s.opt.Unrolled {
 		s.unrolled()
 	}
 	s.printf("};\n\n")
+}
+
+// dispatch calls the member of the vEU that runs an instance, one of those that serve; no step names others. All
+// threads of a warp run the same, and where nvcc sees that, it makes a table of branches of a chain of
+// comparisons whose calls it may not expect, and bodies need no code for lanes that are not together. Of a
+// switch it makes a tree of comparisons that stand among the bodies, far from each other.
+func (s *source) dispatch(member, args, none string, serves func(instance) bool) {
+	var calls []string
+	var cases []int
+	for i, in := range s.instances {
+		if serves(in) {
+			calls = append(calls, fmt.Sprintf("return veu.template %s<kernels::%s>(%s);", member, in.alias, args))
+			cases = append(cases, i)
+		}
+	}
+	if len(calls) == 1 {
+		s.printf("    %s\n", calls[0])
+		return
+	}
+	if len(calls) > 1 {
+		s.printf("    instance = rt::detail::same_in_warp(instance);\n")
+	}
+	for i, c := range calls {
+		s.printf("    if (instance == %d) [[unlikely]] %s\n", cases[i], c)
+	}
+	s.printf("    return%s;\n", none)
 }
 
 // model writes the constant tables that the host run time works from.

@@ -227,6 +227,8 @@ inline T exchange(T v, int from_lane) {
   return v;
 }
 
+inline int same_in_warp(int v) { return v; }
+
 template <class T>
 inline T shfl_xor(T v, int mask) {
   return exchange(v, (thread_index() % emu::kWarp) ^ mask);

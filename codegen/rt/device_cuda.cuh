@@ -398,6 +398,9 @@ RT_DEVICE T by_words(T v, Op op) {
   return v;
 }
 
+// v, which all lanes of the warp have, so that compilers see that they have it: they branch by it together.
+RT_DEVICE int same_in_warp(int v) { return __shfl_sync(0xffffffffu, v, 0); }
+
 template <class T>
 RT_DEVICE T shfl_xor(T v, int mask) {
   return by_words(v, [mask](unsigned w) { return __shfl_xor_sync(0xffffffffu, w, mask); });
