@@ -473,7 +473,8 @@ RT_DEVICE void open_slots() {
 template <class Program>
 RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
   using Layout = SharedLayout<Program>;
-  if (Layout::kHasRing && l.stages > 0 && detail::thread_index() >= detail::block_threads() - 32) {
+  const int warp = Layout::kHasRing ? detail::same_in_warp(detail::thread_index() / 32) : 0;
+  if (Layout::kHasRing && l.stages > 0 && 32 * warp >= detail::block_threads() - 32) {
     typename Layout::WeightRing ring(detail::shared_base() + Layout::ring(l.shared), l.stages);
     ring.open(detail::block_threads() - 32);
     // The vEU's own waits are reported; the loader is only held up. It ends a launch that hangs later
