@@ -9,17 +9,7 @@ import (
 // near says, for every step of a vEU, how many steps of its run from it on are near ones, one after another
 // (rt/near.cuh).
 func (m *mover) near(veu int, steps []vdevice.Step, runs []int32) []int32 {
-	out := make([]int32, len(steps))
-	for i := len(steps) - 1; i >= 0; i-- {
-		if runs[i] == 0 || !m.isNear(&steps[i], veu) {
-			continue
-		}
-		out[i] = 1
-		if runs[i] > 1 {
-			out[i] += out[i+1]
-		}
-	}
-	return out
+	return vdevice.CountInRuns(runs, func(i int) bool { return m.isNear(&steps[i], veu) })
 }
 
 // isNear reports whether the step's operands are rows of an even number of elements that are in the vEU's

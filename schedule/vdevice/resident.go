@@ -36,13 +36,15 @@ func (p *Program) Runs(veu int) []int32 {
 // launch and constants, and their threads need no order but that of the words they poll. Where words are
 // in slots, which are used again, everything keeps to the program order that Verify counts on.
 func (p *Program) Direct(veu int, runs []int32) []int32 {
-	steps := p.Steps[veu]
-	out := make([]int32, len(steps))
-	if p.SlotWords() > 0 {
-		return out
-	}
-	for i := len(steps) - 1; i >= 0; i-- {
-		if runs[i] == 0 || !p.direct(&steps[i]) {
+	steps, slots := p.Steps[veu], p.SlotWords() > 0
+	return CountInRuns(runs, func(i int) bool { return !slots && p.direct(&steps[i]) })
+}
+
+// CountInRuns says, for every step, how many steps of its run from it on have a property, one after another.
+func CountInRuns(runs []int32, has func(i int) bool) []int32 {
+	out := make([]int32, len(runs))
+	for i := len(runs) - 1; i >= 0; i-- {
+		if runs[i] == 0 || !has(i) {
 			continue
 		}
 		out[i] = 1
