@@ -44,7 +44,9 @@ struct ConvTiled {
             place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, BM * BK),
         t.tid};
     const float* x = t.template ptr<const float>(a.x) + place(image, a.win.step_n, place(group * a.in_channels, a.win.step_c));
-    const Step* steps = t.template ptr<const Step>(a.steps) + (count > 0 ? kt0 : 0) * (Mode == kTap ? 1 : BK);
+    // By tap the first step is read at once, also for a split without any.
+    const int first = Mode != kTap ? kt0 * BK : count > 0 ? kt0 : 0;
+    const Step* steps = t.template ptr<const Step>(a.steps) + first;
     GatherLoader<kThreads, BK, BN, Mode, RANK, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, a.pro);
     float acc[TM][TN] = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
