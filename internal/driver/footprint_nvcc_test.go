@@ -18,7 +18,7 @@ func TestCodeOfDigitsIsSmall(t *testing.T) {
 	if v, err := nvcc.Version(t.Context()); err != nil || v != release {
 		t.Skipf("needs nvcc %s, this is %s (%v)", release, v, err)
 	}
-	for _, name := range []string{"digits_branchy", "digits_lstm"} {
+	for _, name := range []string{"digits_attention", "digits_branchy", "digits_lstm"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := CompileOptions{Out: t.TempDir(), Target: "sm_90", Offline: true, Emit: EmitLibrary, Code: true}
