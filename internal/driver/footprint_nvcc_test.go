@@ -1,16 +1,24 @@
 package driver
 
 import (
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// TestCodeOfDigitsIsSmall: what most code is, once an inference, it has to be fetched for. The plans are those
-// that a user gets without a GPU at hand.
-func TestCodeOfDigitsIsSmall(t *testing.T) {
-	const release = "13.0" // another one's code is of other sizes, which no change here need answer for
+// needMeasuredNVCC skips the test without the release of nvcc whose code was measured: another one's code is of
+// other sizes, which no change here need answer for.
+func needMeasuredNVCC(t *testing.T) {
+	t.Helper()
+	const release = "13.0"
 	nvcc, err := toolchain.FindNVCC("")
 	if err != nil {
 		t.Skipf("needs nvcc: %v", err)
@@ -18,28 +26,124 @@ func TestCodeOfDigitsIsSmall(t *testing.T) {
 	if v, err := nvcc.Version(t.Context()); err != nil || v != release {
 		t.Skipf("needs nvcc %s, this is %s (%v)", release, v, err)
 	}
+}
+
+// smallInstances compiles a model as a user without a GPU at hand does, and names its rKernel instances, of which
+// none may be large.
+func smallInstances(t *testing.T, path string) string {
+	t.Helper()
+	o := CompileOptions{Out: t.TempDir(), Target: "sm_90", Offline: true, Emit: EmitLibrary, Code: true}
+	o.Path = path
+	r, err := Compile(&UI{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, k := range r.Code {
+		if strings.HasPrefix(k.Instance, "(") {
+			continue
+		}
+		names = append(names, k.Instance)
+		if k.Bytes > LargeCode {
+			t.Errorf("%s is %d bytes, want at most %d", k.Instance, k.Bytes, LargeCode)
+		}
+	}
+	if names == nil {
+		t.Errorf("no instance among %v", r.Code)
+	}
+	return strings.Join(names, " ")
+}
+
+// TestCodeOfDigitsIsSmall: what most code is, once an inference, it has to be fetched for.
+func TestCodeOfDigitsIsSmall(t *testing.T) {
+	needMeasuredNVCC(t)
 	for _, name := range []string{"digits_attention", "digits_branchy", "digits_lstm"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := CompileOptions{Out: t.TempDir(), Target: "sm_90", Offline: true, Emit: EmitLibrary, Code: true}
-			o.Path = models + name + ".onnx"
-			r, err := Compile(&UI{}, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			instances := 0
-			for _, k := range r.Code {
-				if strings.HasPrefix(k.Instance, "(") {
-					continue
-				}
-				instances++
-				if k.Bytes > LargeCode {
-					t.Errorf("%s is %d bytes, want at most %d", k.Instance, k.Bytes, LargeCode)
-				}
-			}
-			if instances == 0 {
-				t.Errorf("no instance among %v", r.Code)
-			}
+			smallInstances(t, models+name+".onnx")
 		})
 	}
+}
+
+// TestCodeOfLargeTilesIsSmall: the same for the largest tiles, each behind a loader of its own; those of
+// convolutions have long epilogues.
+func TestCodeOfLargeTilesIsSmall(t *testing.T) {
+	needMeasuredNVCC(t)
+	t.Parallel()
+	names := smallInstances(t, largeTiles(t))
+	for _, tile := range []string{"conv_tiled", "conv_pointwise", "gemm_tiled"} {
+		if found := strings.Contains(names, tile) && strings.Contains(names, "TM8_TN8"); !found {
+			t.Errorf("no %s, or no tile of 8×8, among %s", tile, names)
+		}
+	}
+}
+
+// largeTiles is a model of an image's convolutions and of a wide product, with activations behind them.
+func largeTiles(t *testing.T) string {
+	t.Helper()
+	g := &onnxpb.GraphProto{Name: proto.String("tiles")}
+	tensor := func(name string, dims ...int64) *onnxpb.ValueInfoProto {
+		shape := &onnxpb.TensorShapeProto{}
+		for _, d := range dims {
+			shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{
+				Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d},
+			})
+		}
+		return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
+			TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape},
+		}}}
+	}
+	weights := func(name string, dims ...int64) {
+		n := int64(1)
+		for _, d := range dims {
+			n *= d
+		}
+		var raw []byte
+		for i := range n {
+			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(i%7-3)))
+		}
+		g.Initializer = append(g.Initializer, &onnxpb.TensorProto{
+			Name: proto.String(name), Dims: dims, DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), RawData: raw,
+		})
+	}
+	node := func(op, out string, in ...string) *onnxpb.NodeProto {
+		n := &onnxpb.NodeProto{OpType: proto.String(op), Name: proto.String(out), Input: in, Output: []string{out}}
+		g.Node = append(g.Node, n)
+		return n
+	}
+	ints := func(n *onnxpb.NodeProto, name string, x ...int64) {
+		n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: x})
+	}
+	g.Input = append(g.Input, tensor("image", 1, 3, 224, 224), tensor("rows", 128, 768))
+	weights("w1", 32, 3, 3, 3)
+	weights("w2", 192, 32, 3, 3)
+	weights("w3", 320, 192, 1, 1)
+	weights("w4", 768, 3072)
+	weights("bias", 3072)
+	first := node("Conv", "c1", "image", "w1")
+	ints(first, "strides", 2, 2)
+	ints(first, "pads", 1, 1, 1, 1)
+	node("Sigmoid", "s1", "c1")
+	node("Mul", "a1", "c1", "s1")
+	second := node("Conv", "c2", "a1", "w2")
+	ints(second, "pads", 1, 1, 1, 1)
+	ints(second, "strides", 2, 2)
+	node("HardSwish", "a2", "c2")
+	node("Conv", "c3", "a2", "w3")
+	node("Sigmoid", "s3", "c3")
+	node("Mul", "y1", "c3", "s3")
+	node("MatMul", "m", "rows", "w4")
+	node("Add", "b", "m", "bias")
+	node("Relu", "y2", "b")
+	g.Output = append(g.Output, tensor("y1", 1, 320, 56, 56), tensor("y2", 128, 3072))
+	m := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	data, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tiles.onnx")
+	if err := os.WriteFile(path, data, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
