@@ -49,7 +49,6 @@ class VEU {
         c_(*reinterpret_cast<ControlBlock*>(detail::shared_base())),
         smem_(detail::shared_base() + Layout::kTask),
         tid_(detail::thread_index()),
-        warp_at_(detail::same_in_warp(tid_ / 32 * 32)),
         threads_(detail::block_threads() - (Layout::kHasRing && l.stages > 0 ? 32 : 0)),
         veu_(l.first_veu + static_cast<uint32_t>(detail::block_index())),
         epoch_(persistent() ? l.flags[veu_ * kFlagStride + kEpochWord] : 0),
@@ -196,7 +195,7 @@ class VEU {
     if constexpr (Streams<K>) {
       static_assert(Layout::kHasRing && Program::kStageBytes >= K::kStreamStep);
       const Stream stream = this->stream();
-      if (K::kThreads == Program::kThreads || warp_at_ < K::kThreads) {
+      if (K::kThreads == Program::kThreads || tid_ < K::kThreads) {
         Task t = task<K>();
         t.stream = stream;
         K::compute_rtask(t, a, rtask);
@@ -205,7 +204,7 @@ class VEU {
       }
       detail::expect_streamed(chunks_.count, tid_ < K::kThreads);
       next_.pass(chunks_.count, l_.stages);
-    } else if (in<K>()) {
+    } else if (tid_ < K::kThreads) {
       K::compute_rtask(task<K>(), a, rtask);
     }
   }
@@ -213,7 +212,7 @@ class VEU {
   // The first warp polls up to 32 flags and counters at a time; one fence after the last of them orders
   // everything the producers wrote before what this thread block reads after the barrier.
   RT_DEVICE void wait(const Wait* staged, const Wait* all, uint32_t count, Place p) {
-    if (warp_at_ == 0) {
+    if (tid_ < 32) {
       delay(Pause::kWait, p.order);
       RT_NO_UNROLL
       for (uint32_t first = 0; first < count; first += 32) {
@@ -295,7 +294,7 @@ class VEU {
   // Whether the thread takes part in rTasks of K; where all do, no branch must be left of it.
   template <class K>
   RT_DEVICE bool in() const {
-    return K::kThreads == Program::kThreads || warp_at_ < K::kThreads;
+    return K::kThreads == Program::kThreads || tid_ < K::kThreads;
   }
 
   // What the rTask of the current step is told.
@@ -378,7 +377,7 @@ class VEU {
   RT_DEVICE uint32_t tag() const { return persistent() ? static_cast<uint32_t>(launches_) + 1 : 0; }
 
   // The last warp fetches. Where there are others, they bring operands meanwhile.
-  RT_DEVICE bool fetches() const { return warp_at_ >= threads_ - 32; }
+  RT_DEVICE bool fetches() const { return tid_ >= threads_ - 32; }
   RT_DEVICE uint32_t movers() const { return threads_ > 32 ? static_cast<uint32_t>(threads_) / 32 - 1 : 1; }
 
   RT_DEVICE void fetch_step(uint32_t i) {
@@ -442,9 +441,7 @@ class VEU {
   const Args& l_;
   ControlBlock& c_;
   char* smem_;
-  int tid_;
-  int warp_at_;  // the warp's first thread
-  int threads_;
+  int tid_, threads_;
   uint32_t first_ = 0, last_ = 0, now_ = 0;  // its steps in this launch, and the current one
   uint32_t veu_;
   uint64_t epoch_;     // nobody has published more before this launch
