@@ -228,6 +228,7 @@ inline T exchange(T v, int from_lane) {
 }
 
 inline int same_in_warp(int v) { return v; }
+inline int kept_thread_index() { return thread_index(); }
 
 template <class T>
 inline T shfl_xor(T v, int mask) {

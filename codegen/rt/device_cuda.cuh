@@ -401,6 +401,13 @@ RT_DEVICE T by_words(T v, Op op) {
 // v, which all lanes of the warp have, so that compilers see that they have it: they branch by it together.
 RT_DEVICE int same_in_warp(int v) { return __shfl_sync(0xffffffffu, v, 0); }
 
+// The thread's number, in a register: it is not read anew where it is needed, which takes longer.
+RT_DEVICE int kept_thread_index() {
+  const int t = __shfl_xor_sync(0xffffffffu, thread_index(), 0);
+  __builtin_assume(t >= 0 && t < 1024);
+  return t;
+}
+
 template <class T>
 RT_DEVICE T shfl_xor(T v, int mask) {
   return by_words(v, [mask](unsigned w) { return __shfl_xor_sync(0xffffffffu, w, mask); });
