@@ -41,40 +41,34 @@ struct GemvStream {
   using Weights = rt::float4v[KQ][C];
   using Input = float[MB][KQ][4];
 
-  // Takes units off the stream.
+  // Takes units off the stream. A chunk whose last unit is in registers goes back at once: the next one
+  // is then on its way while this one is used, or, before a launch's inputs are there, waits for them.
   class Units {
    public:
     RT_DEVICE explicit Units(const rt::Task& t) : stream_(t.stream), tid_(t.tid) {}
-    RT_DEVICE void first(Weights& w) {
-      at_ = reinterpret_cast<const rt::float4v*>(stream_.front()) + tid_;
-      here_ = stream_.chunk_bytes() / kStreamStep;
-      load(w);
-    }
-    // The unit in w has been used; brings the one behind it.
     RT_DEVICE void next(Weights& w) {
-      if (--here_ == 0) {
-        done();
-        return first(w);
+      if (here_ == 0) {
+        at_ = reinterpret_cast<const rt::float4v*>(stream_.front()) + tid_;
+        here_ = stream_.chunk_bytes() / kStreamStep;
       }
-      load(w);
-    }
-    // The last unit has been used.
-    RT_DEVICE void done() { stream_.pop(); }
-
-   private:
-    RT_DEVICE void load(Weights& w) {
       RT_UNROLL
       for (int q = 0; q < KQ; ++q) {
         RT_UNROLL
         for (int c = 0; c < C; ++c) w[q][c] = at_[(q * C + c) * kThreads];
       }
       at_ += KQ * C * kThreads;
+      if (--here_ == 0) stream_.pop();
+    }
+    // No unit is left. The last chunk of a block may be a part of one.
+    RT_DEVICE void done() {
+      if (here_ > 0) stream_.pop();
     }
 
+   private:
     rt::Stream stream_;
     const rt::float4v* at_ = nullptr;
     int tid_;
-    int here_ = 0;  // units of the chunk in front, the current one included
+    int here_ = 0;  // units left of the chunk in front
   };
 
   // What a lane reads of A.
@@ -122,7 +116,7 @@ struct GemvStream {
     const int wk = warp % WK, wc = warp / WK;
     Units units(t);
     Weights w;
-    units.first(w);
+    units.next(w);
     int b0 = rtask;
     const int tile = take_digit(b0, a.tiles_n), batch = b0;
     const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
@@ -160,6 +154,7 @@ struct GemvStream {
         }
       }
     }
+    units.done();
     t.sync();
     if (writes) {
       float sum = partial[t.tid];
@@ -167,7 +162,6 @@ struct GemvStream {
       for (int i = 1; i < WK; ++i) sum += partial[i * MB * columns + t.tid];
       *to = Epi::apply(t, a.epi, held, static_cast<typename Epi::In>(sum), batch, m, n);
     }
-    units.done();
   }
 
  private:
