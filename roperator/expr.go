@@ -175,7 +175,10 @@ func (c *exprCode) call(e *Expr) string {
 		for _, a := range args[1:] {
 			text = fmt.Sprintf("rk::fn::%s<%s>(%s, %s)", op, out, text, a)
 		}
-		if e.Op == "Mean" {
+		switch {
+		case e.Op == "Mean" && out == "float": // a quotient takes longer than the sum
+			text = fmt.Sprintf("rk::fn::Mul<%s>(%s, 1.0f / %d)", out, text, len(args))
+		case e.Op == "Mean":
 			text = fmt.Sprintf("rk::fn::Div<%s>(%s, %s(%d))", out, text, out, len(args))
 		}
 		return text
