@@ -145,7 +145,7 @@ func TestClusterFaults(t *testing.T) {
 	}
 	s = givenPlan(t, 4, 5, 64, 4)
 	dir := emitStencil(t, s, Options{})
-	replaceIn(t, filepath.Join(dir, "cudaemu", "device.h"), "if ((ranks >> rank & 1) == 0) continue;",
+	replaceIn(t, filepath.Join(dir, "cudaemu", "cluster.h"), "if ((ranks >> rank & 1) == 0) continue;",
 		"if ((ranks >> rank & 1) == 0 || rank == 2) continue;")
 	_, err := openLib(t, buildEmulated(t, dir, "stencil"), runner.Options{}).Run([][]byte{floatBytes(testInput(256))})
 	var status *runner.StatusError

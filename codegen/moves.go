@@ -3,6 +3,7 @@ package codegen
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/roperator"
@@ -15,6 +16,7 @@ const (
 	taggedMove = 1
 	slotMove   = 2
 	spareMove  = 3
+	keptMove   = 4
 )
 
 // move is an entry of the program tables: count elements from the staged one on, step apart where at says.
@@ -25,7 +27,7 @@ type move struct {
 	count  uint16
 	kind   uint16
 
-	slot, ranks uint32 // of a slotMove
+	slot, ranks, gate uint32 // of a slotMove
 }
 
 func (m move) append(b []byte) []byte {
@@ -33,7 +35,7 @@ func (m move) append(b []byte) []byte {
 	b = le.AppendUint64(b, m.at)
 	b = le.AppendUint32(le.AppendUint32(b, m.staged), m.step)
 	b = le.AppendUint16(le.AppendUint16(b, m.count), m.kind)
-	return le.AppendUint32(le.AppendUint32(le.AppendUint32(b, m.slot), m.ranks), 0)
+	return le.AppendUint32(le.AppendUint32(le.AppendUint32(b, m.slot), m.ranks), m.gate)
 }
 
 // mover lists the moves of a program's steps.
@@ -42,10 +44,19 @@ type mover struct {
 	p      *vdevice.Program
 	polled map[int32]bool // tagged buffers that somebody takes from global memory
 	runs   []roperator.Run
+	phases []int32 // of the gates of the program's slots
+
+	// Of near steps (near.go): whether there may be any, where the words behind the slots begin, and how many
+	// words of them a step needs.
+	apart       bool
+	kept, keeps int
+
 	writes []int // buffers that the program writes, sorted; nil until somebody asks
 }
 
-func (l *layout) mover(p *vdevice.Program) *mover { return &mover{layout: l, p: p, polled: p.Polled()} }
+func (l *layout) mover(p *vdevice.Program) *mover {
+	return &mover{layout: l, p: p, polled: p.Polled(), phases: p.GatePhases()}
+}
 
 // of lists the moves of a step: its imports, then its exports.
 func (m *mover) of(t vdevice.Task, veu int) (imports, exports []move) {
@@ -81,8 +92,13 @@ func (m *mover) of(t vdevice.Task, veu int) (imports, exports []move) {
 			exports = m.appendPlain(exports, buf, m.runs)
 		}
 	}
-	return imports, joinNear(exports)
+	exports = joinNear(exports)
+	// What near steps give comes first, that to slots before that to memory.
+	slices.SortStableFunc(exports, func(a, b move) int { return exportOrder[a.kind] - exportOrder[b.kind] })
+	return imports, exports
 }
+
+var exportOrder = [...]int{slotMove: 0, plainMove: 1, taggedMove: 2, spareMove: 3}
 
 // joinNear makes one of moves of the same words to several vEUs.
 func joinNear(moves []move) []move {
@@ -102,7 +118,7 @@ func joinedNear(moves []move, x move) bool {
 		if m.kind != slotMove {
 			continue
 		}
-		if m.staged == x.staged && m.count == x.count && m.slot == x.slot {
+		if m.staged == x.staged && m.count == x.count && m.slot == x.slot && m.gate == x.gate {
 			m.ranks |= x.ranks
 			return true
 		}
@@ -119,6 +135,7 @@ func (m *mover) inSlot(imports []move, veu int32, buf *roperator.Buffer, elem in
 	slot := &m.p.Slots[i]
 	for k := range imports {
 		imports[k].kind, imports[k].slot = slotMove, uint32(int64(slot.At)+elem-slot.Lo)
+		imports[k].gate = uint32(slot.Gate) | uint32(m.phases[i])<<8
 		elem += int64(imports[k].count)
 	}
 }
@@ -134,7 +151,9 @@ func (m *mover) toSlots(exports []move, veu int32, buf *roperator.Buffer) []move
 			exports = m.appendTagged(exports, buf, []roperator.Run{part})
 			m.inSlot(exports[from:], slot.VEU, buf, lo)
 			for k := from; k < len(exports); k++ {
-				exports[k].ranks = 1 << (slot.VEU % int32(m.p.Cluster))
+				x := &exports[k]
+				x.ranks = 1 << (slot.VEU % int32(m.p.Cluster))
+				x.gate = uint32(slot.Gate) | (x.slot-uint32(slot.At))<<8
 			}
 		})
 	}

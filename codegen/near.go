@@ -6,10 +6,133 @@ import (
 	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
-// near says, for every step of a vEU, how many steps of its run from it on are near ones, one after another
-// (rt/near.cuh).
-func (m *mover) near(veu int, steps []vdevice.Step, runs []int32) []int32 {
-	return vdevice.CountInRuns(runs, func(i int) bool { return m.isNear(&steps[i], veu) })
+// What Step::near holds beside the number of near steps (rt/tables.cuh).
+const (
+	nearCount = 1<<16 - 1
+	nearPlain = 16      // first bit of operands in memory
+	nearOut   = 1 << 31 // the result goes to memory
+
+	nearOperands = 15
+)
+
+// near says of every step of a vEU how many steps of its run from it on are near ones, one after another
+// (rt/near.cuh), which of its operands are in memory, and whether its result goes there.
+func (m *mover) near(veu int, steps []vdevice.Step, runs []int32) []uint32 {
+	out := make([]uint32, len(steps))
+	if !m.apart {
+		return out
+	}
+	for i, n := range vdevice.CountInRuns(runs, func(i int) bool { return m.isNear(&steps[i], veu) }) {
+		if n == 0 {
+			continue
+		}
+		out[i] = min(uint32(n), nearCount)
+		imports, exports := m.of(steps[i].Task, veu)
+		for k, x := range imports {
+			if x.kind == plainMove {
+				out[i] |= 1 << (nearPlain + k)
+			}
+		}
+		if countKind(exports, plainMove) > 0 {
+			out[i] |= nearOut
+		}
+	}
+	return out
+}
+
+// readied lists the moves of a near step, of the given order, as the executor wants them. All imports name the
+// step's gate. The first export goes to slots, if only to none. Then comes what is kept of operands in memory:
+// where it is, and words behind the slots, of which steps have parts in turn.
+func (m *mover) readied(imports, exports []move, order int) ([]move, []move) {
+	var to, gate move
+	rest := exports
+	if len(exports) > 0 && exports[0].kind == slotMove {
+		to, rest = exports[0], exports[1:]
+	} else {
+		to.kind = slotMove
+	}
+	for _, x := range imports {
+		if x.kind == slotMove {
+			gate = x
+		}
+	}
+	out := []move{to}
+	at := m.kept + order%vdevice.KeptParts*m.keeps
+	for k := range imports {
+		if x := &imports[k]; x.kind == plainMove {
+			x.slot, x.gate = uint32(at), gate.gate
+			at += int(x.count)
+			kept := *x
+			kept.kind = keptMove
+			out = append(out, kept)
+		}
+	}
+	return imports, append(out, rest...)
+}
+
+// findNear finds out whether the program may have near steps: a word of a slot is only ever stored by the warp
+// of the same number as the one that takes it, in all slots. What a warp knows of another vEU's is then enough
+// to use words again, for as far as a step follows from another, so does each warp's part of it. All slots must
+// be filled at once by what will be near steps and taken by such, be equally long, and share either all words
+// or none.
+func (m *mover) findNear(rows [][]vdevice.Step) {
+	if len(m.p.Slots) == 0 {
+		return
+	}
+	m.kept = (m.p.SlotWords() + 3) / 4 * 4
+	if !m.alike() {
+		return
+	}
+	length := m.p.Slots[0].Hi - m.p.Slots[0].Lo
+	for v, steps := range rows {
+		runs := m.p.Runs(v)
+		for i := range steps {
+			near := runs[i] > 0 && m.isNear(&steps[i], v)
+			imports, exports := m.of(steps[i].Task, v)
+			if near {
+				m.keeps = max(m.keeps, countKind(imports, plainMove)*int(imports[0].count))
+			} else if countKind(imports, slotMove)+countKind(exports, slotMove) > 0 {
+				return
+			}
+			for _, x := range exports {
+				if x.kind == slotMove && (int64(x.count) != length || x.gate>>8 != 0) {
+					return
+				}
+			}
+		}
+	}
+	m.apart = true
+}
+
+// alike reports whether all slots have the same length, and any two of them all words or none in common.
+func (m *mover) alike() bool {
+	length := m.p.Slots[0].Hi - m.p.Slots[0].Lo
+	var starts []int32
+	for i := range m.p.Slots {
+		s := &m.p.Slots[i]
+		if s.Hi-s.Lo != length {
+			return false
+		}
+		starts = append(starts, s.At)
+	}
+	slices.Sort(starts)
+	starts = slices.Compact(starts)
+	for i := 1; i < len(starts); i++ {
+		if int64(starts[i]-starts[i-1]) < length {
+			return false
+		}
+	}
+	return true
+}
+
+func countKind(moves []move, kind uint16) int {
+	n := 0
+	for i := range moves {
+		if moves[i].kind == kind {
+			n++
+		}
+	}
+	return n
 }
 
 // isNear reports whether the step's operands are rows of an even number of elements that are in the vEU's
@@ -21,25 +144,23 @@ func (m *mover) isNear(s *vdevice.Step, veu int) bool {
 		return false
 	}
 	imports, exports := m.of(s.Task, veu)
-	if len(imports) != len(c.Imports) || len(imports) == 0 {
+	if len(imports) != len(c.Imports) || len(imports) == 0 || len(imports) > nearOperands {
 		return false
 	}
 	n := imports[0].count
 	for i, x := range imports {
 		inSlot := x.kind == slotMove
 		fixed := x.kind == plainMove && x.step == 1 && !m.written(c.Imports[i].Access.View.Buf.ID)
-		if x.count != n || n%2 != 0 || !inSlot && !fixed {
+		if x.count != n || n%2 != 0 || !inSlot && !fixed || fixed && x.at%8 != 0 {
 			return false
 		}
 	}
-	var kinds [spareMove + 1]int
 	for _, x := range exports {
-		kinds[x.kind]++
 		if x.kind != spareMove && (x.count != n || x.staged != 0 || x.kind == plainMove && x.step != 1) {
 			return false
 		}
 	}
-	return kinds[taggedMove] == 0 && kinds[slotMove] <= 1 && kinds[plainMove] <= 1
+	return countKind(exports, taggedMove) == 0 && countKind(exports, slotMove) <= 1 && countKind(exports, plainMove) <= 1
 }
 
 // written reports whether the program's rTasks write to the buffer.

@@ -42,6 +42,10 @@ func (l *layout) addSegment(segment int) error {
 	}
 	l.staging.raise(staging{slots: p.SlotWords()})
 	mover := l.mover(p)
+	mover.findNear(rows)
+	if mover.apart {
+		l.staging.raise(staging{slots: mover.kept + vdevice.KeptParts*mover.keeps})
+	}
 	additions := p.Contributors()
 	var steps, waits, moves []byte
 	le := binary.LittleEndian
@@ -54,6 +58,9 @@ func (l *layout) addSegment(segment int) error {
 				return problem("too-many-waits", "a step waits for %d others, the program tables hold %d", n, math.MaxUint16)
 			}
 			imports, exports := mover.of(s.Task, v)
+			if near[i] > 0 {
+				imports, exports = mover.readied(imports, exports, i)
+			}
 			l.staging.moves = max(l.staging.moves, len(imports)+len(exports))
 			steps = l.appendStep(steps, s, stepPlace{
 				wait: len(waits) / abi.WaitBytes, move: len(moves) / abi.MoveBytes,
@@ -139,7 +146,8 @@ type stepPlace struct {
 	wait, move       int // first of its waits and moves
 	imports, exports int
 	run              int32
-	direct, near     int32
+	direct           int32
+	near             uint32
 	counters         int // line of the first counter, behind the vEUs'
 }
 
@@ -169,7 +177,7 @@ func (l *layout) appendStep(b []byte, s vdevice.Step, at stepPlace) []byte {
 	}
 	b = le.AppendUint32(b, add)
 	b = le.AppendUint32(le.AppendUint32(b, stream.chunkWords), stream.chunks)
-	return le.AppendUint32(le.AppendUint32(b, uint32(at.direct)), uint32(at.near))
+	return le.AppendUint32(le.AppendUint32(b, uint32(at.direct)), at.near)
 }
 
 // weightBlock is what a step streams, in units of 16 bytes: where it stands among the constants, how long

@@ -2,11 +2,11 @@ package roperator
 
 import "github.com/rammerc/rammerc/ir"
 
-// Limits of a map for clusters: threads of an rTask beside the warp that fetches, each with two elements;
+// Limits of a map for clusters: threads of an rTask beside the two warps that fetch, each with two elements;
 // operands, which a thread takes all at once.
 const (
-	nearThreads  = 224
-	nearOperands = 16
+	nearThreads  = 192
+	nearOperands = 15
 )
 
 // nearCandidate is the map's candidate for vEUs in clusters, one rTask a row; nil where elements are not
@@ -30,5 +30,5 @@ func (l *mapLayout) nearCandidate(m mapSpec) *Candidate {
 			threads = n
 		}
 	}
-	return s.carriedOutBy("map_near", threads+32, int(tasks), m)
+	return s.carriedOutBy("map_near", threads+64, int(tasks), m)
 }

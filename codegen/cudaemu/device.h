@@ -69,29 +69,8 @@ inline void store_word(uint64_t* p, uint64_t v) {
   emu::running_block->grid()->publish();
 }
 
-// The same place in the shared memory of blocks of the cluster.
-inline void load_own(const uint32_t* p, uint32_t (&v)[2]) {
-  if (reinterpret_cast<uintptr_t>(p) % 8 != 0) emu::running_block->fail("two words in a slot that are not aligned");
-  for (int k = 0; k < 2; ++k) v[k] = __atomic_load_n(p + k, __ATOMIC_RELAXED);
-}
-inline void store_own(uint32_t* p, uint32_t v) {
-  for (int k = 0; k < 2; ++k) __atomic_store_n(p + k, v, __ATOMIC_RELAXED);
-}
-inline void store_near(uint32_t* p, uint32_t ranks, uint32_t v) {
-  for (uint32_t rank = 0; ranks >> rank != 0; ++rank) {
-    if ((ranks >> rank & 1) == 0) continue;
-    if (__atomic_exchange_n(emu::running_block->near(p, rank), v, __ATOMIC_RELAXED) != kEmptyWord) {
-      emu::running_block->fail("a word in a slot is used again before it has been taken");
-    }
-    emu::running_block->grid()->publish();
-  }
-}
-inline void store_near(uint32_t* p, uint32_t ranks, uint32_t v, uint32_t w) {
-  if (reinterpret_cast<uintptr_t>(p) % 8 != 0) emu::running_block->fail("two words in a slot that are not aligned");
-  store_near(p, ranks, v);
-  store_near(p + 1, ranks, w);
-}
-inline void cluster_barrier() { emu::running_block->cluster_barrier(); }
+inline int lowest_bit(uint32_t v) { return v != 0 ? __builtin_ctz(v) : -1; }
+inline uint32_t bits(uint32_t v) { return static_cast<uint32_t>(__builtin_popcount(v)); }
 
 // A block is a multiprocessor here; both clocks are the host's.
 inline uint64_t clock_nanoseconds() {
@@ -164,6 +143,7 @@ RT_EMU_QUIET inline void mbarrier_init(uint64_t* bar, int arrivals) {
   m->completed = 0, m->arrived = 0, m->expected = static_cast<uint16_t>(arrivals);
 }
 inline void mbarrier_init_done() {}
+RT_EMU_QUIET inline void mbarrier_arrive(uint64_t* bar) { emu::running_block->mbarrier_arrive(mbarrier(bar)); }
 template <class Report>
 inline void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report*, const Report& r) {
   Patience patience(patience_ns);
@@ -258,3 +238,5 @@ inline void cp_async_wait() {
 }
 
 }  // namespace rt::detail
+
+#include "cudaemu/cluster.h"

@@ -50,16 +50,25 @@ struct alignas(16) Move {
   uint32_t step;    // from one element or word to the next
   uint16_t count;
   uint16_t kind;
-  uint32_t slot;   // of a kSlotMove: the first word in shared memory
+  uint32_t slot;   // the first word in shared memory, of a kSlotMove, or of an import of a near step
   uint32_t ranks;  // the blocks of the cluster, a bit each, whose memory an export goes to
-  uint32_t unused;
+  uint32_t gate;   // of a kSlotMove: a gate's number, and from bit 8 on the phase to wait for, or an export's first word in the slot
 };
 static_assert(sizeof(Move) == 32);
 
-// What a word in a slot holds until its value comes, and again when it has been taken. No value has these
-// bits: of one that would, which is a NaN, another NaN is given away.
-constexpr uint32_t kEmptyWord = 0xffffffff;
-RT_HOST_DEVICE constexpr uint32_t near_bits(uint32_t bits) { return bits == kEmptyWord ? 0x7fffffff : bits; }
+// Gates say that words have come: mbarriers beside a vEU's slots that count the bytes which others store there.
+// All that one step takes from slots comes through one gate. It has several mbarriers, for 64 words of each
+// slot in turn, so that a warp waits for what it takes and for nothing else.
+constexpr uint32_t kGates = 8, kGateParts = 8, kGateWords = 64;
+RT_HOST_DEVICE constexpr uint32_t gate_part(uint32_t gate, uint32_t word) {
+  return gate % 256 * kGateParts + word / kGateWords % kGateParts;
+}
+// Of count words, so many come through a part.
+RT_HOST_DEVICE constexpr uint32_t gate_words(uint32_t count, uint32_t part) {
+  const uint32_t round = kGateWords * kGateParts, rest = count % round, before = part * kGateWords;
+  const uint32_t last = rest <= before ? 0 : rest - before < kGateWords ? rest - before : kGateWords;
+  return count / round * kGateWords + last;
+}
 
 enum MoveKind : uint16_t {
   kPlainMove = 0,   // at: a Ref to elements in global memory
@@ -68,6 +77,7 @@ enum MoveKind : uint16_t {
   // waves such data are in global memory, as for kTaggedMove.
   kSlotMove = 2,
   kSpareMove = 3,  // an export like kTaggedMove that only waves need
+  kKeptMove = 4,   // none, but where a near step's operand in memory is, and the first of its words behind the slots
 };
 
 // The steps that a block of a launch runs: first up to last.
@@ -86,6 +96,7 @@ constexpr uint32_t kMostRanks = 8;  // of a cluster
 
 #if defined(__CUDACC__)
 #include "rt/device_cuda.cuh"
+#include "rt/cluster_cuda.cuh"
 #else
 #include "cudaemu/device.h"
 #endif
@@ -100,6 +111,7 @@ struct Outlet {
   void* to;
   uint32_t kind;
   uint32_t ranks;  // of a kSlotMove
+  uint64_t* gate;  // of a kSlotMove
 };
 
 // What an rTask knows about where it runs.
@@ -114,6 +126,7 @@ struct Task {
   uint32_t tag;  // of this launch; 0 in waves
   uint64_t* tagged;
   uint32_t* slots;  // the vEU's own, in shared memory; null in programs without clusters
+  uint64_t* gates;  // of the slots
   Stream stream = {};  // its weights, if its rKernel streams them
 
   template <class T>
@@ -131,7 +144,7 @@ struct Task {
 
   // Where result number at goes, found before the result is there.
   RT_DEVICE Outlet outlet(int at) const {
-    Outlet o{nullptr, kNoOutlet, 0};
+    Outlet o{nullptr, kNoOutlet, 0, nullptr};
     RT_NO_UNROLL
     for (int k = 0; k < export_count; ++k) {
       const Move& m = exports[k];
@@ -140,11 +153,11 @@ struct Task {
       if (o.kind != kNoOutlet) {
         o.kind = kSeveralOutlets;
       } else if (m.kind == kSlotMove) {
-        o = Outlet{slots + m.slot + i, kSlotMove, m.ranks};
+        o = Outlet{slots + m.slot + i, kSlotMove, m.ranks, gate(m, i)};
       } else if (m.kind == kPlainMove) {
-        o = Outlet{ptr<uint32_t>(Ref{m.at}) + static_cast<size_t>(i) * m.step, kPlainMove, 0};
+        o = Outlet{ptr<uint32_t>(Ref{m.at}) + static_cast<size_t>(i) * m.step, kPlainMove, 0, nullptr};
       } else {
-        o = Outlet{tagged + m.at + static_cast<size_t>(i) * m.step, kTaggedMove, 0};
+        o = Outlet{tagged + m.at + static_cast<size_t>(i) * m.step, kTaggedMove, 0, nullptr};
       }
     }
     return o;
@@ -155,7 +168,7 @@ struct Task {
     if (o.kind == kTaggedMove) {
       detail::store_word(static_cast<uint64_t*>(o.to), static_cast<uint64_t>(tag) << 32 | bits);
     } else if (o.kind == kSlotMove) {
-      detail::store_near(static_cast<uint32_t*>(o.to), o.ranks, near_bits(bits));
+      detail::store_near(static_cast<uint32_t*>(o.to), o.gate, o.ranks, detail::Ranks(), bits);
     } else if (o.kind == kPlainMove) {
       *static_cast<uint32_t*>(o.to) = bits;
     } else {
@@ -182,11 +195,14 @@ struct Task {
     }
   }
 
+  // Through which word i of an export to slots comes.
+  RT_DEVICE uint64_t* gate(const Move& m, uint32_t i) const { return gates + gate_part(m.gate, (m.gate >> 8) + i); }
+
   // For vEUs of the cluster; in waves for global memory, once.
   RT_DEVICE void put_near(const Move& m, uint32_t i, uint32_t bits) const {
     if (slots == nullptr) return;
     if (tag != 0 && m.kind == kSlotMove) {
-      detail::store_near(slots + m.slot + i, m.ranks, near_bits(bits));
+      detail::store_near(slots + m.slot + i, gate(m, i), m.ranks, detail::Ranks(), bits);
     } else if (tag == 0 && m.kind == kSpareMove) {
       detail::store_word(tagged + m.at + static_cast<size_t>(i) * m.step, bits);
     }
@@ -240,6 +256,7 @@ RT_DEVICE void sync_warp(const Task&) { detail::sync_warp(); }
 // Asynchronous copies into shared memory. A thread's copies are there for itself after
 // cp_async_wait<n> (all but its n latest commits), for others after the next barrier.
 RT_DEVICE void cp_async16(void* smem, const void* gmem) { detail::cp_async<16>(smem, gmem); }
+RT_DEVICE void cp_async8(void* smem, const void* gmem) { detail::cp_async<8>(smem, gmem); }
 RT_DEVICE void cp_async4(void* smem, const void* gmem) { detail::cp_async<4>(smem, gmem); }
 RT_DEVICE void cp_async_commit() { detail::cp_async_commit(); }
 template <int N>

@@ -105,52 +105,8 @@ RT_DEVICE void load_words(const uint64_t* p, uint64_t (&v)[2]) {
   asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];" : "=l"(v[0]), "=l"(v[1]) : "l"(p) : "memory");
 }
 
-// Words in the shared memory of blocks of a cluster: two own ones, and one or two at the same place in the
-// blocks whose ranks have a bit. As with tagged words, an access orders nothing else, and each of two words is
-// one for itself.
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-RT_DEVICE void load_own(const uint32_t* p, uint32_t (&v)[2]) {
-  asm volatile("ld.relaxed.cluster.shared::cta.v2.u32 {%0, %1}, [%2];"
-               : "=r"(v[0]), "=r"(v[1])
-               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(p)))
-               : "memory");
-}
-RT_DEVICE void store_own(uint32_t* p, uint32_t v) {
-  asm volatile("st.relaxed.cluster.shared::cta.v2.u32 [%0], {%1, %1};" ::"r"(
-                   static_cast<unsigned>(__cvta_generic_to_shared(p))),
-               "r"(v)
-               : "memory");
-}
-// Generic addresses: those of other blocks then differ in a byte alone.
-RT_DEVICE void store_near(uint32_t* p, uint32_t ranks, uint32_t v) {
-  RT_UNROLL
-  for (uint32_t rank = 0; rank < kMostRanks; ++rank) {
-    if ((ranks >> rank & 1) == 0) continue;
-    uint64_t to;
-    asm("mapa.u64 %0, %1, %2;" : "=l"(to) : "l"(p), "r"(rank));
-    asm volatile("st.relaxed.cluster.u32 [%0], %1;" ::"l"(to), "r"(v) : "memory");
-  }
-}
-RT_DEVICE void store_near(uint32_t* p, uint32_t ranks, uint32_t v, uint32_t w) {
-  RT_UNROLL
-  for (uint32_t rank = 0; rank < kMostRanks; ++rank) {
-    if ((ranks >> rank & 1) == 0) continue;
-    uint64_t to;
-    asm("mapa.u64 %0, %1, %2;" : "=l"(to) : "l"(p), "r"(rank));
-    asm volatile("st.relaxed.cluster.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(v), "r"(w) : "memory");
-  }
-}
-// Of all threads of all blocks of a cluster.
-RT_DEVICE void cluster_barrier() {
-  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
-}
-#else
-RT_DEVICE void load_own(const uint32_t*, uint32_t (&)[2]) { __trap(); }  // no such device gets clusters
-RT_DEVICE void store_own(uint32_t*, uint32_t) { __trap(); }
-RT_DEVICE void store_near(uint32_t*, uint32_t, uint32_t) { __trap(); }
-RT_DEVICE void store_near(uint32_t*, uint32_t, uint32_t, uint32_t) { __trap(); }
-RT_DEVICE void cluster_barrier() { __trap(); }
-#endif
+RT_DEVICE int lowest_bit(uint32_t v) { return __ffs(static_cast<int>(v)) - 1; }
+RT_DEVICE uint32_t bits(uint32_t v) { return static_cast<uint32_t>(__popc(v)); }
 
 // The multiprocessor's clock, the device's, and which multiprocessor this is. In order with what stands around.
 RT_DEVICE uint64_t clock_cycles() {

@@ -1,5 +1,5 @@
 // Steps whose threads take their own operands, of tagged words (direct) or of slots in a cluster (near): runs of
-// them, between which a vEU's threads meet for the descriptors alone. Parts of VEU; executor.cuh includes this
+// them, between which a vEU's threads meet for the descriptors alone, or not at all. Parts of VEU; executor.cuh includes this
 // behind the class.
 #pragma once
 
@@ -95,24 +95,33 @@ RT_DEVICE void VEU<Program>::find_direct(uint32_t i, typename K::Place& p) const
           static_cast<int>(s.rtask), p);
 }
 
-// Runs near steps from i on, up to stop at most, and returns the step behind them. The vEU's last warp
-// fetches; the barrier of each step also says that the descriptors of the next are there, and those of the
-// one before it free.
+// Runs near steps from i on, up to stop at most, and returns the step behind them. The vEU's last warp fetches
+// descriptors, and K's last but one what steps take from memory: the others have enough to do. Turns, mbarriers,
+// tell who computes that what a step needs is there, and those two that what the step before the last had is used:
+// warps need not be at the same step for that.
 template <class Program>
 template <class K>
 RT_DEVICE uint32_t VEU<Program>::run_near(uint32_t i, uint32_t stop) {
-  const uint32_t n = c_.ring[i % c_.kSteps].near;
+  const uint32_t n = c_.ring[i % c_.kSteps].near & kNearCount;
   stop = stop - i < n ? stop : i + n;
   detail::wait_for_launches_before();
   if (fetches()) {
-    feed_near(i, stop, K::kThreads);
-  } else if (tid_ < K::kThreads - 32) {
-    NearPlace<K::kOperands> at;
-    find_near<K>(i, at);
     RT_NO_UNROLL
-    for (uint32_t k = i; k < stop; ++k) {
-      step_near<K>(k, at);
-      if (k + 1 < stop) find_near<K>(k + 1, at);
+    for (uint32_t k = i; k < stop; ++k) feed_near(k);
+  } else {
+    const bool in = tid_ < K::kThreads - 64, keeps = !in && tid_ < K::kThreads - 32;
+    const detail::Ranks around;
+    if (keeps) keep_near<K>(i, turn_);
+    RT_NO_UNROLL
+    for (uint32_t k = i; k < stop; ++k, ++turn_) {
+      wait_turn(there(turn_), turn_);
+      if (in) {
+        step_near<K>(k, around);
+        detail::sync_warp();
+      } else if (keeps && k + 1 < stop) {
+        keep_near<K>(k + 1, turn_ + 1);
+      }
+      if (tid_ % 32 == 0) detail::mbarrier_arrive(used(turn_));
     }
   }
   settle<1>();
@@ -120,74 +129,108 @@ RT_DEVICE uint32_t VEU<Program>::run_near(uint32_t i, uint32_t stop) {
 }
 
 template <class Program>
-RT_DEVICE void VEU<Program>::feed_near(uint32_t i, uint32_t stop, int pace) {
+RT_DEVICE void VEU<Program>::wait_turn(uint64_t* bar, uint32_t turn) const {
+  detail::mbarrier_wait(bar, turn / c_.kOperands, 2 * l_.patience_ns, l_.report, Report{});
+}
+
+// At step k, asks for the descriptors of the one after the next; those of the next one have landed. Near steps wait
+// for no others.
+template <class Program>
+RT_DEVICE void VEU<Program>::feed_near(uint32_t k) {
+  const uint32_t next = k + 2, lane = static_cast<uint32_t>(tid_) % 32;
+  trace_.begin(k - first_, c_.ring[k % c_.kSteps].op, c_.ring[k % c_.kSteps].rtask);
+  trace_.mark(k - first_, kReady);
+  if (turn_ >= 2) wait_turn(used(turn_ - 2), turn_ - 2);
+  now_ = k;
+  if (next < last_) {
+    const Step& s = c_.ring[next % c_.kSteps];
+    if (s.wait_count > 0) {
+      fetch_operands(next);
+    } else {
+      const char* moves = reinterpret_cast<const char*>(l_.moves + s.move_begin);
+      const uint32_t words = 2 * (uint32_t{s.imports} + s.exports);
+      fetch_args(next, s.args, s.args_words);
+      RT_NO_UNROLL
+      for (uint32_t w = lane; w < words; w += 32) cp_async16(reinterpret_cast<char*>(c_.moves[next % c_.kOperands]) + 16 * w, moves + 16 * w);
+    }
+  }
+  fetch_step(k + 4);
+  cp_async_commit();
+  cp_async_wait<1>();
+  detail::sync_warp();  // lanes read what others have copied
+  if (lane == 0) detail::mbarrier_arrive(there(turn_));
+  trace_.mark(k - first_, kStarted);
+  trace_.mark(k - first_, kComputed);
+  ++turn_;
+}
+
+// Copies step i's operands that are in memory to words behind the slots. Steps have three parts of these in turn: the
+// step that had the same part is used.
+template <class Program>
+template <class K>
+RT_DEVICE void VEU<Program>::keep_near(uint32_t i, uint32_t turn) {
+  const Move* kept = c_.moves[i % c_.kOperands] + K::kOperands + 1;
+  const uint32_t n = detail::bits(c_.ring[i % c_.kSteps].near >> kNearPlain & kNearPlainBits);
   RT_NO_UNROLL
-  for (uint32_t k = i; k < stop; ++k) {
-    const Step& s = c_.ring[k % c_.kSteps];
-    trace_.begin(k - first_, s.op, s.rtask);
-    trace_.mark(k - first_, kReady);
-    prefetch(k);
-    cp_async_wait<1>();
-    detail::movers_barrier(pace);
-    trace_.mark(k - first_, kStarted);
-    trace_.mark(k - first_, kComputed);
+  for (uint32_t k = 0; k < n; ++k) {
+    const uint32_t* from = plain(kept[k]);
+    uint32_t* to = slots() + kept[k].slot;
+    RT_NO_UNROLL
+    for (uint32_t e = 2 * (static_cast<uint32_t>(tid_) % 32); e < kept[k].count; e += 64) cp_async8(to + e, from + e);
   }
+  detail::copies_arrive(kept_there(turn));
 }
 
+// A step's imports are those of the operands, in their order; all operands have as many elements as the result,
+// two for each thread, and these follow one another. The exports are what goes to slots, what is kept of the
+// operands in memory, and what goes to memory. What can be looked up is, all at once, while words are on their
+// way.
 template <class Program>
 template <class K>
-RT_DEVICE void VEU<Program>::step_near(uint32_t i, NearPlace<K::kOperands>& at) {
-  const uint32_t order = i - first_;
-  delay(Pause::kImport, order);
-  if (at.mine && at.in_slots != 0) {
-    detail::Patience patience(l_.patience_ns);
-    take_near(slots(), at, [&] {
-      const Step& s = c_.ring[i % c_.kSteps];
-      patience.spent(true, l_.report, Report{kNearReport, l_.segment, veu_, order, 0, at.word[0], s.op, s.rtask, 1, 0});
-    });
-  }
-  const typename K::Args& a = *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]);
-  float y[2] = {};
-  RT_UNROLL
-  for (int e = 0; e < 2 && at.mine; ++e) {
-    float x[K::kOperands];
-    RT_UNROLL
-    for (int k = 0; k < K::kOperands; ++k) x[k] = at.x[k][e];
-    y[e] = K::apply(a, x);
-  }
-  detail::movers_barrier(K::kThreads);
-  delay(Pause::kRTask, order);
-  if (at.mine) give_near(at, y);
-}
-
-// Its imports are those of the operands, in their order, and their elements follow one another.
-template <class Program>
-template <class K>
-RT_DEVICE void VEU<Program>::find_near(uint32_t i, NearPlace<K::kOperands>& at) const {
+RT_DEVICE void VEU<Program>::step_near(uint32_t i, const detail::Ranks& around) {
+  constexpr int kOperands = K::kOperands;
+  constexpr uint32_t kAll = (1u << kOperands) - 1;
+  static_assert(kOperands <= 15, "Step::near has a bit for each operand");
   const Step& s = c_.ring[i % c_.kSteps];
   const Move* moves = c_.moves[i % c_.kOperands];
-  const uint32_t e = 2 * static_cast<uint32_t>(tid_);
-  at.mine = static_cast<int>(e) < K::count(*reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]), static_cast<int>(s.rtask));
-  at.in_slots = 0, at.to = nullptr, at.ranks = 0, at.plain = nullptr;
+  const uint32_t e = 2 * static_cast<uint32_t>(tid_), warp = static_cast<uint32_t>(tid_) / 32, order = i - first_;
+  delay(Pause::kImport, order);
+  const uint32_t near = s.near;
+  uint32_t* const mine = slots() + e;
+  uint32_t* word[kOperands];
   RT_UNROLL
-  for (int k = 0; k < K::kOperands; ++k) {
-    at.word[k] = moves[k].slot + e;
-    at.in_slots |= (moves[k].kind == kSlotMove ? 1u : 0u) << k;
+  for (int k = 0; k < kOperands; ++k) word[k] = mine + moves[k].slot;
+  const SlotEnd from(moves[0]), to(moves[kOperands]);
+  if ((near >> kNearPlain & kNearPlainBits) != 0) wait_turn(kept_there(turn_), turn_);
+  const uint32_t count = from.count, slotted = detail::bits(~(near >> kNearPlain) & kAll);
+  uint64_t* const gate = gates() + from.gate % 256 * kGateParts + warp;
+  if (warp * kGateWords < count && slotted > 0) {
+    const uint32_t left = count - warp * kGateWords;
+    detail::gate_expect(gate, 4 * (left < kGateWords ? left : kGateWords) * slotted, tid_ % 32 == 0);
+    detail::gate_wait(gate, from.gate >> 8, l_.patience_ns, l_.report, Report{kNearReport, l_.segment, veu_, order, 0, moves[0].slot, s.op, s.rtask, 1, 0});
   }
+  delay(Pause::kRTask, order);
+  if (e >= count) return;
+  uint32_t in[kOperands][2];
   RT_UNROLL
-  for (int k = 0; k < K::kOperands; ++k) {
-    if (!at.mine || (at.in_slots >> k & 1) != 0) continue;
-    const float* from = reinterpret_cast<const float*>(plain(moves[k])) + e;
-    at.x[k][0] = from[0], at.x[k][1] = from[1];
+  for (int k = 0; k < kOperands; ++k) detail::take_pair(word[k], in[k]);
+  const typename K::Args& a = *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]);
+  float y[2];
+  RT_UNROLL
+  for (int h = 0; h < 2; ++h) {
+    float x[kOperands];
+    RT_UNROLL
+    for (int k = 0; k < kOperands; ++k) memcpy(&x[k], &in[k][h], 4);
+    y[h] = K::apply(a, x);
   }
-  RT_NO_UNROLL
-  for (uint32_t k = s.imports; k < uint32_t{s.imports} + s.exports; ++k) {
-    const Move& m = moves[k];
-    if (m.kind == kSlotMove) {
-      at.to = slots() + m.slot + e, at.ranks = m.ranks;
-    } else if (m.kind == kPlainMove) {
-      at.plain = reinterpret_cast<float*>(plain(m)) + e;
-    }
+  if (to.ranks != 0) {
+    uint32_t bits[2];
+    memcpy(bits, y, sizeof bits);
+    detail::store_near(mine + to.slot, gates() + to.gate % 256 * kGateParts + warp, to.ranks, around, bits[0], bits[1]);
+  }
+  if ((near & kNearToPlain) != 0) {
+    float* out = reinterpret_cast<float*>(plain(moves[kOperands + 1 + detail::bits(near >> kNearPlain & kNearPlainBits)])) + e;
+    out[0] = y[0], out[1] = y[1];
   }
 }
 

@@ -283,13 +283,20 @@ class VEU {
   template <class K>
   RT_DEVICE uint32_t run_near(uint32_t i, uint32_t stop);
 
-  RT_DEVICE void feed_near(uint32_t i, uint32_t stop, int pace);
+  RT_DEVICE void feed_near(uint32_t k);
 
   template <class K>
-  RT_DEVICE void step_near(uint32_t i, NearPlace<K::kOperands>& at);
+  RT_DEVICE void keep_near(uint32_t i, uint32_t turn);
 
   template <class K>
-  RT_DEVICE void find_near(uint32_t i, NearPlace<K::kOperands>& at) const;
+  RT_DEVICE void step_near(uint32_t i, const detail::Ranks& around);
+
+  // Turns of near steps: their descriptors are there, or used, and their operands from memory are there.
+  RT_DEVICE uint64_t* there(uint32_t turn) const { return turns() + turn % c_.kOperands; }
+  RT_DEVICE uint64_t* used(uint32_t turn) const { return turns() + c_.kOperands + turn % c_.kOperands; }
+  RT_DEVICE uint64_t* kept_there(uint32_t turn) const { return turns() + 2 * c_.kOperands + turn % c_.kOperands; }
+  RT_DEVICE uint64_t* turns() const { return reinterpret_cast<uint64_t*>(reinterpret_cast<char*>(&c_) + Layout::kTurns); }
+  RT_DEVICE void wait_turn(uint64_t* bar, uint32_t turn) const;
 
   // Whether the thread takes part in rTasks of K; where all do, no branch must be left of it.
   template <class K>
@@ -303,9 +310,9 @@ class VEU {
     if constexpr (Program::kMoves > 0) {
       const Step& s = c_.ring[now_ % c_.kSteps];
       const Move* exports = c_.moves[now_ % c_.kOperands] + s.imports;
-      return Task{tid_, smem_, c_.bases, K::kThreads, imports(), exports, s.exports, tag(), l_.tagged, Program::kSlots > 0 ? slots() : nullptr};
+      return Task{tid_, smem_, c_.bases, K::kThreads, imports(), exports, s.exports, tag(), l_.tagged, Program::kSlots > 0 ? slots() : nullptr, Program::kSlots > 0 ? gates() : nullptr};
     } else {
-      return Task{tid_, smem_, c_.bases, K::kThreads, nullptr, nullptr, 0, 0, nullptr, nullptr};
+      return Task{tid_, smem_, c_.bases, K::kThreads, nullptr, nullptr, 0, 0, nullptr, nullptr, nullptr};
     }
   }
   RT_DEVICE float* imports() const {
@@ -314,6 +321,9 @@ class VEU {
 
   RT_DEVICE uint32_t* slots() const {
     return reinterpret_cast<uint32_t*>(reinterpret_cast<char*>(&c_) + Layout::kSlots);
+  }
+  RT_DEVICE uint64_t* gates() const {
+    return reinterpret_cast<uint64_t*>(reinterpret_cast<char*>(&c_) + Layout::kGatesAt);
   }
 
   // Makes i the current step and starts the copies of what those after it need.
@@ -364,6 +374,8 @@ class VEU {
   RT_DEVICE void each_move(const Move* moves, uint32_t n, Body body);
 
   RT_DEVICE void import_tagged(const Move& m, uint32_t at, uint32_t stride, Place p);
+
+  RT_DEVICE void await_words(const Move* moves, uint32_t n);
 
   RT_DEVICE void import_near(const Move& m, uint32_t at, uint32_t stride, Place p);
 
@@ -450,6 +462,7 @@ class VEU {
   Place place_ = {};     // of the step at hand
   Chunks chunks_ = {};   // of its weights
   RingPlace next_ = {};  // where they are
+  uint32_t turn_ = 0;    // near steps so far
 };
 
 }  // namespace rt
@@ -459,13 +472,28 @@ class VEU {
 
 namespace rt {
 
-// Empties a block's slots. When all of its cluster have, others' words may come.
+// Makes a block's gates. When all of its cluster have, others' words may come.
 template <class Program>
-RT_DEVICE void open_slots() {
-  uint32_t* slots = reinterpret_cast<uint32_t*>(detail::shared_base() + SharedLayout<Program>::kSlots);
-  const int threads = detail::block_threads();
+RT_DEVICE void open_slots(bool loader) {
+  using Layout = SharedLayout<Program>;
+  constexpr uint32_t kTurns = Layout::ControlBlock::kOperands;
+  detail::note_free(reinterpret_cast<uint32_t*>(detail::shared_base() + Layout::kSlots), Program::kSlots);
+  uint64_t* gates = reinterpret_cast<uint64_t*>(detail::shared_base() + Layout::kGatesAt);
   RT_NO_UNROLL
-  for (int i = 2 * detail::thread_index(); i < Program::kSlots; i += 2 * threads) detail::store_own(slots + i, kEmptyWord);
+  for (uint32_t i = static_cast<uint32_t>(detail::thread_index()); i < kGates * kGateParts; i += static_cast<uint32_t>(detail::block_threads())) {
+    detail::gate_init(gates + i);
+  }
+  if (detail::thread_index() == 0) {
+    const int warps = detail::block_threads() / 32 - (loader ? 2 : 1);  // but the one that fetches
+    uint64_t* turns = reinterpret_cast<uint64_t*>(detail::shared_base() + Layout::kTurns);
+    RT_NO_UNROLL
+    for (uint32_t i = 0; i < kTurns; ++i) {
+      detail::mbarrier_init(turns + i, 1);
+      detail::mbarrier_init(turns + kTurns + i, warps > 0 ? warps : 1);
+      detail::mbarrier_init(turns + 2 * kTurns + i, 32);
+    }
+  }
+  detail::mbarrier_init_done();
   detail::cluster_barrier();
 }
 
@@ -502,7 +530,7 @@ RT_DEVICE void run_thread(const LaunchArgs<Program::kSpaces>& l) {
   // weights are read.
   detail::allow_next_launch();
   if constexpr (Program::kSlots > 0) {
-    if (l.cluster > 1) open_slots<Program>();
+    if (l.cluster > 1) open_slots<Program>(SharedLayout<Program>::kHasRing && l.stages > 0);
   }
   run_role<Program>(l);
   if constexpr (Program::kSlots > 0) {

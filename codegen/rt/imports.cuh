@@ -12,6 +12,9 @@ RT_DEVICE void VEU<Program>::bring(uint32_t i, bool apart) {
   if constexpr (Program::kMoves > 0) {
     if (s.imports > 0) {
       delay(Pause::kImport, p.order);
+      if constexpr (Program::kSlots > 0) {
+        if (l_.persistent && tid_ < static_cast<int>(kGateParts)) await_words(c_.moves[i % c_.kOperands], s.imports);
+      }
       each_move(c_.moves[i % c_.kOperands], s.imports, [&](const Move& m, uint32_t at, uint32_t stride) {
         if (Program::kSlots > 0 && m.kind == kSlotMove && persistent()) {
           import_near(m, at, stride, p);
@@ -87,7 +90,20 @@ RT_DEVICE void VEU<Program>::import_tagged(const Move& m, uint32_t at, uint32_t 
   }
 }
 
-// Polls words in the vEU's own shared memory, where others of its cluster put them, and empties them.
+// Tells each part of the step's gate how many bytes are to come; some may have come already.
+template <class Program>
+RT_DEVICE void VEU<Program>::await_words(const Move* moves, uint32_t n) {
+  const uint32_t part = static_cast<uint32_t>(tid_);
+  uint32_t bytes = 0, gate = kGates;
+  RT_NO_UNROLL
+  for (uint32_t m = 0; m < n; ++m) {
+    if (moves[m].kind != kSlotMove) continue;
+    bytes += 4 * gate_words(moves[m].count, part), gate = moves[m].gate % 256;
+  }
+  if (gate < kGates) detail::gate_expect(gates() + gate * kGateParts + part, bytes);
+}
+
+// Takes words in the vEU's own shared memory, where others of its cluster put them.
 template <class Program>
 RT_DEVICE void VEU<Program>::import_near(const Move& m, uint32_t at, uint32_t stride, Place p) {
   const uint32_t count = m.count, first = m.slot;
@@ -97,13 +113,9 @@ RT_DEVICE void VEU<Program>::import_near(const Move& m, uint32_t at, uint32_t st
   for (at *= 2; at < count; at += 2 * stride) {
     const bool single = at + 1 == count;
     uint32_t v[2];
-    detail::Patience patience(l_.patience_ns);
-    for (;;) {
-      detail::load_own(words + at, v);
-      if (v[0] != kEmptyWord && (single || v[1] != kEmptyWord)) break;
-      patience.spent(true, l_.report, Report{kNearReport, l_.segment, veu_, p.order, 0, first + at, p.op, p.rtask, 1, 0});
-    }
-    detail::store_own(words + at, kEmptyWord);
+    detail::gate_wait(gates() + gate_part(m.gate, at), m.gate >> 8, l_.patience_ns, l_.report,
+                      Report{kNearReport, l_.segment, veu_, p.order, 0, first + at, p.op, p.rtask, 1, 0});
+    detail::take_pair(words + at, v);
     to[at] = v[0];
     if (!single) to[at + 1] = v[1];
   }

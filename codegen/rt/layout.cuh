@@ -19,7 +19,7 @@ struct alignas(128) Control {
   Move moves[kOperands][Moves > 0 ? Moves : 1];
 };
 
-// A vEU's shared memory: the executor's, the import area, the slots, the rTask's, the ring of weights.
+// A vEU's shared memory: the executor's, the import area, the slots and their gates, the rTask's, the ring of weights.
 template <class Program>
 struct SharedLayout {
   using ControlBlock = Control<Program::kSpaces, Program::kArgsBytes, Program::kMoves>;
@@ -27,7 +27,10 @@ struct SharedLayout {
   static constexpr size_t area(int floats) { return aligned(4 * static_cast<size_t>(floats)); }
   static constexpr size_t kImports = sizeof(ControlBlock);
   static constexpr size_t kSlots = kImports + area(Program::kImports);
-  static constexpr size_t kTask = kSlots + aligned(4 * static_cast<size_t>(Program::kSlots));
+  static constexpr size_t kGatesAt = kSlots + aligned(4 * static_cast<size_t>(Program::kSlots));
+  // The gates, and the mbarriers of near steps' turns (executor.cuh).
+  static constexpr size_t kTurns = kGatesAt + 8 * kGates * kGateParts;
+  static constexpr size_t kTask = kGatesAt + (Program::kSlots > 0 ? aligned(8 * (kGates * kGateParts + 3 * ControlBlock::kOperands)) : 0);
 
   static constexpr bool kHasRing = Program::kStageBytes > 0;
   using WeightRing = Ring<kHasRing ? Program::kStageBytes : 128>;

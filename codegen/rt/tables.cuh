@@ -26,9 +26,11 @@ struct alignas(16) Step {
   uint32_t chunk_words;  // into so many units of 16 bytes its weight block is cut at a time
   uint32_t chunks;       // and so many there are
   uint32_t direct;       // so many steps of the run from here on take and give tagged words only (words.cuh)
-  uint32_t near;         // so many of it are near ones (near.cuh)
+  uint32_t near;         // of a near step (near.cuh): so many of the run are near ones, and more bits
 };
 static_assert(sizeof(Step) == 64);
+// Step::near: how many; a bit for each operand that is in memory; whether the result goes to memory, too or only.
+constexpr uint32_t kNearCount = 0xffff, kNearPlain = 16, kNearPlainBits = 0x7fff, kNearToPlain = 0x80000000u;
 
 // The step prog[veu][order] must be complete. With kCounterWait set in veu, the rest is a line of the step
 // array, and the counter there must have got order additions in this launch.

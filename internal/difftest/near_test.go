@@ -83,8 +83,8 @@ func TestNearSteps(t *testing.T) {
 	}{
 		{200, "", "", true},
 		// That it was near steps shows when something is wrong with them.
-		{64, "near_bits(bits[0]), near_bits(bits[1])", "near_bits(bits[1]), near_bits(bits[0])", false},
-		{64, "at.x[k][0] = from[0]", "at.x[k][0] = from[1]", false},
+		{64, "around, bits[0], bits[1]", "around, bits[1], bits[0]", false},
+		{64, "cp_async8(to + e, from + e)", "cp_async8(to + e, from + (e ^ 2))", false},
 	} {
 		c := exchangeCase(t, 4, f.values, 6)
 		g, err := c.lower(true)

@@ -20,7 +20,7 @@ struct MapNear {
     int32_t in[kOperands], step[kOperands];  // import area: an operand's first element, and on to the next
     typename Body::Args body;
   };
-  static constexpr int kThreads = THREADS;  // the last 32 have no elements
+  static constexpr int kThreads = THREADS;  // the last 64 have no elements in near steps
   static constexpr int kShared = 0;
   static constexpr bool kFreeWarp = true;
 

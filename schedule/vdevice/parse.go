@@ -261,6 +261,8 @@ func (p *planParser) slot() {
 	s.Hi = p.number(0, math.MaxInt64)
 	p.keyword("at")
 	s.At = int32(p.number(0, maxSlotWords))
+	p.keyword("gate")
+	s.Gate = int32(p.number(0, Gates-1))
 	if !p.bad {
 		prog.Slots = append(prog.Slots, s)
 	}

@@ -62,7 +62,11 @@ type Slot struct {
 	Buf    int32 // Buffer.ID
 	Lo, Hi int64 // elements
 	At     int32 // first word
+	Gate   int32 // through which all comes that the same step takes from slots
 }
+
+// Gates is how many gates a vEU has: what as many of its steps take from slots may be on its way at once.
+const Gates = 8
 
 // SlotWords is how many words of slots a vEU has.
 func (p *Program) SlotWords() int {

@@ -128,22 +128,79 @@ func PlaceSlots(p *Program, most int) {
 		return int(a.last - b.last)
 	})
 	owner := make([]int32, most) // per word: order of the step that took it last
-	for i := range all {
-		s := &all[i]
-		if i == 0 || all[i-1].VEU != s.VEU {
+	var gates [Gates]int32       // likewise
+	for first := 0; first < len(all); {
+		end := first + 1
+		for end < len(all) && all[end].VEU == all[first].VEU && all[end].last == all[first].last {
+			end++
+		}
+		if first == 0 || all[first-1].VEU != all[first].VEU {
 			for w := range owner {
 				owner[w] = -1
 			}
+			for g := range gates {
+				gates[g] = -1
+			}
 		}
+		p.placeStep(all[first:end], owner, &gates, known)
+		first = end
+	}
+	slices.SortFunc(p.Slots, compareSlots)
+}
+
+// placeStep gives slots to what one step takes, as far as there are words and a gate for it.
+func (p *Program) placeStep(taken []slotted, owner []int32, gates *[Gates]int32, known *seen) {
+	least := int32(math.MaxInt32)
+	for i := range taken {
+		least = min(least, taken[i].alike(known))
+	}
+	gate := slices.IndexFunc(gates[:], func(last int32) bool { return last < least })
+	if gate < 0 {
+		return
+	}
+	for i := range taken {
+		s := &taken[i]
 		if s.At = firstFree(owner, int(s.Hi-s.Lo), s.alike(known)); s.At < 0 {
 			continue
 		}
 		for w := s.At; w < s.At+int32(s.Hi-s.Lo); w++ {
 			owner[w] = s.last
 		}
+		gates[gate], s.Gate = s.last, int32(gate)
 		p.Slots = append(p.Slots, s.Slot)
 	}
-	slices.SortFunc(p.Slots, compareSlots)
+}
+
+// GatePhases says, for every slot, how many steps of its vEU have taken something through its gate before the
+// one that takes the slot.
+func (p *Program) GatePhases() []int32 {
+	out := make([]int32, len(p.Slots))
+	var runs []roperator.Run
+	for v, steps := range p.Steps {
+		var phases [Gates]int32
+		for o := range steps {
+			t := steps[o].Task
+			imports := p.Candidate(t.Op).Imports
+			gate := int32(-1)
+			for i := range imports {
+				buf := int32(imports[i].Access.View.Buf.ID)
+				if !p.CarryOf(int(buf)).HasTags() {
+					continue
+				}
+				runs = imports[i].AppendRuns(runs[:0], int(t.Index))
+				for _, r := range runs {
+					if at := p.FindSlot(int32(v), buf, r.Elem); at >= 0 {
+						gate = p.Slots[at].Gate
+						out[at] = phases[gate]
+					}
+				}
+			}
+			if gate >= 0 {
+				phases[gate]++
+			}
+		}
+	}
+	return out
 }
 
 func compareSlots(a, b Slot) int {

@@ -85,7 +85,7 @@ func formatProgram(b *bytes.Buffer, p *Program) {
 		}
 	}
 	for _, s := range p.Slots {
-		fmt.Fprintf(b, "slot %d buffer %d from %d to %d at %d\n", s.VEU, s.Buf, s.Lo, s.Hi, s.At)
+		fmt.Fprintf(b, "slot %d buffer %d from %d to %d at %d gate %d\n", s.VEU, s.Buf, s.Lo, s.Hi, s.At, s.Gate)
 	}
 	for w, n := range p.Nodes {
 		fmt.Fprintf(b, "node %d stream %d", w, n.Stream)

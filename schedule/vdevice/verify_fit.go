@@ -14,13 +14,19 @@ type Needs struct {
 	Registers  int   // a thread
 	Imports    int64 // size of the import area, in elements of 4 bytes
 	SlotWords  int   // for tagged data of a cluster
+	KeptWords  int   // behind the slots, where operands of near steps wait that come from memory
 	StreamStep int   // bytes that a stage of the ring of weights must hold; 0: nothing streams
 }
 
 // AddCandidate raises the needs to those of the candidate's rTasks.
 func (n *Needs) AddCandidate(c *roperator.Candidate) {
+	kept := 0
+	if c.Inst.Kernel.Near {
+		kept = KeptParts * int(c.ImportArea())
+	}
 	n.Join(Needs{
-		Threads: c.Inst.Threads(), Shared: c.Inst.Shared(), Registers: c.Inst.Registers(), Imports: c.ImportArea(),
+		KeptWords: kept,
+		Threads:   c.Inst.Threads(), Shared: c.Inst.Shared(), Registers: c.Inst.Registers(), Imports: c.ImportArea(),
 		StreamStep: c.Inst.StreamStep(),
 	})
 }
@@ -28,7 +34,7 @@ func (n *Needs) AddCandidate(c *roperator.Candidate) {
 // Join raises the needs to m.
 func (n *Needs) Join(m Needs) {
 	n.Threads, n.Shared, n.Registers = max(n.Threads, m.Threads), max(n.Shared, m.Shared), max(n.Registers, m.Registers)
-	n.Imports, n.SlotWords = max(n.Imports, m.Imports), max(n.SlotWords, m.SlotWords)
+	n.Imports, n.SlotWords, n.KeptWords = max(n.Imports, m.Imports), max(n.SlotWords, m.SlotWords), max(n.KeptWords, m.KeptWords)
 	n.StreamStep = max(n.StreamStep, m.StreamStep)
 }
 
@@ -41,9 +47,25 @@ func (n *Needs) blockThreads() int {
 	return n.Threads
 }
 
-// SharedBytes is the shared memory of a vEU: the rTasks', the import area and the slots. The ring of
+// SharedBytes is the shared memory of a vEU: the rTasks', the import area, the slots and their gates. The ring of
 // weights comes on top.
-func (n *Needs) SharedBytes() int { return n.Shared + int(4*n.Imports) + 4*n.SlotWords }
+func (n *Needs) SharedBytes() int {
+	bytes := n.Shared + int(4*n.Imports) + 4*n.SlotWords
+	if n.SlotWords > 0 {
+		bytes += n.besideSlots()
+	}
+	return bytes
+}
+
+// KeptParts is of how many steps a vEU keeps operands from memory behind its slots: one takes them while they are
+// copied for the next, and warps may be a step behind.
+const KeptParts = 3
+
+// besideSlots is what vEUs with slots have beside them: gates, and words behind the slots.
+func (n *Needs) besideSlots() int { return gateBytes + 4*n.KeptWords }
+
+// gateBytes is what gates take: rt/layout.cuh's, a multiple of 128.
+const gateBytes = 640
 
 // leastShared is SharedBytes with the smallest ring, if there is one.
 func (n *Needs) leastShared() int {
@@ -56,7 +78,7 @@ func (n *Needs) leastShared() int {
 // SlotRoom is how many words of slots fit beside what n says.
 func (s *Spec) SlotRoom(n Needs) int {
 	n.SlotWords = 0
-	return (s.SharedBound() - max(n.leastShared(), n.SharedBytes()+executorShared)) / 4 / 32 * 32
+	return (s.SharedBound() - n.besideSlots() - max(n.leastShared(), n.SharedBytes()+executorShared)) / 4 / 32 * 32
 }
 
 // Needs computes what the program's vEUs must have.

@@ -31,6 +31,8 @@ func (v *verifier) clusters(segment int, s Segment) {
 			report("has a slot of vEU %d for buffer %d, which is not there", x.VEU, x.Buf)
 		case x.Lo < 0 || x.Hi <= x.Lo || x.Hi > v.plan.Graph.Buffers[x.Buf].Elems || x.At < 0 || x.At%slotAlign != 0 || x.Hi-x.Lo > maxSlotWords || x.At > maxSlotWords:
 			report("has a slot of vEU %d for elements %d … %d of buffer %d at %d, which is out of range or not a multiple of 4", x.VEU, x.Lo, x.Hi, x.Buf, x.At)
+		case x.Gate < 0 || x.Gate >= Gates:
+			report("has a slot of vEU %d for elements %d … %d of buffer %d with gate %d, there are %d", x.VEU, x.Lo, x.Hi, x.Buf, x.Gate, Gates)
 		case i > 0 && compareSlots(p.Slots[i-1], *x) >= 0:
 			report("has slots out of order: they are sorted by vEU, buffer and element")
 		}
@@ -41,8 +43,8 @@ func (v *verifier) clusters(segment int, s Segment) {
 const maxSlotWords = 1 << 21
 
 // slots checks that every slot is for data that its vEU imports and only its cluster exports, and that
-// words are used again only by those who know that the readers before have taken theirs: else one would
-// wait for ever for what is overwritten.
+// words and gates are used again only by those who know that the readers before have taken theirs: else one
+// would compute with what overwrites them.
 func (v *verifier) slots(segment int, h *order) {
 	p := h.p
 	if len(p.Slots) == 0 {
@@ -56,7 +58,7 @@ func (v *verifier) slots(segment int, h *order) {
 	var mine []slotted
 	for _, s := range p.Slots {
 		key := s
-		key.At = 0
+		key.At, key.Gate = 0, 0
 		x := possible[key]
 		if x == nil {
 			v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf("segment %d: the slot of vEU %d for elements %d … %d of %q is not for something that it imports in one piece from its own cluster",
@@ -64,7 +66,7 @@ func (v *verifier) slots(segment int, h *order) {
 			continue
 		}
 		y := *x
-		y.At = s.At
+		y.At, y.Gate = s.At, s.Gate
 		mine = append(mine, y)
 	}
 	v.slotReuse(segment, newSeen(h), mine)
@@ -79,12 +81,24 @@ func (v *verifier) slotReuse(segment int, known *seen, mine []slotted) {
 		return int(a.last - b.last)
 	})
 	owner := map[int32]*slotted{} // of a word
+	var gates [Gates]*slotted
 	for i := range mine {
 		s := &mine[i]
 		if i == 0 || mine[i-1].VEU != s.VEU {
 			clear(owner)
+			gates = [Gates]*slotted{}
 		}
 		since := known.since(s)
+		if i > 0 && mine[i-1].VEU == s.VEU && mine[i-1].last == s.last && mine[i-1].Gate != s.Gate {
+			v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf("segment %d: %s takes slots through gates %d and %d",
+				segment, stepName(known.h.p, At{s.VEU, s.last}), mine[i-1].Gate, s.Gate)})
+		}
+		if before := gates[s.Gate]; before != nil && before.last != s.last && before.last >= since {
+			v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf(
+				"segment %d: elements %d … %d of %q may come through gate %d of vEU %d while %s still waits there",
+				segment, s.Lo, s.Hi, v.name(int(s.Buf)), s.Gate, s.VEU, stepName(known.h.p, At{s.VEU, before.last}))})
+		}
+		gates[s.Gate] = s
 		for w := s.At; w < s.At+int32(s.Hi-s.Lo); w++ {
 			if before := owner[w]; before != nil && before.last >= since {
 				v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf(
