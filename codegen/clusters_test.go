@@ -144,6 +144,11 @@ func TestClusterFaults(t *testing.T) {
 		t.Error("no word was used too early with twenty seeds")
 	}
 	s = givenPlan(t, 4, 5, 64, 4)
+	s.plan.Segments[0].Program.Slots[0].Gate = 7
+	if err := vdevice.Verify(s.plan); err == nil || !strings.Contains(err.Error(), "takes slots through gates") {
+		t.Errorf("a step that takes slots through two gates: got %v", err)
+	}
+	s = givenPlan(t, 4, 5, 64, 4)
 	dir := emitStencil(t, s, Options{})
 	replaceIn(t, filepath.Join(dir, "cudaemu", "cluster.h"), "if ((ranks >> rank & 1) == 0) continue;",
 		"if ((ranks >> rank & 1) == 0 || rank == 2) continue;")

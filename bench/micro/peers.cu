@@ -5,6 +5,7 @@
 //   nvcc -std=c++20 -O3 -arch=sm_90 -I../../internal/calibrate/cuda -I../../codegen peers.cu -lcublas
 //
 // Without cuBLAS's header its rows are left out. The numbers of steps are those of bench/models.py.
+#include "clusters.cuh"
 #include "edges.cuh"
 #include "lab.cuh"
 #include "memory.cuh"
@@ -33,6 +34,12 @@ const lab::Measurement kTable[] = {
     {"tagged_64", "ns", 0, edges::tagged<64>},
     {"ring_values", "ns", 0, memory::ring_step},
     {"cluster_8", "ns", 9, edges::cluster<8>},
+    {"cluster_8_pull", "ns", 9, clusters::step<clusters::Way::kPull>},
+    {"cluster_8_push", "ns", 9, clusters::step<clusters::Way::kPush>},
+    {"cluster_8_poll", "ns", 9, clusters::step<clusters::Way::kPoll>},
+    {"cluster_8_async", "ns", 9, clusters::step<clusters::Way::kAsync>},
+    {"cluster_8_async_meet", "ns", 9, clusters::step<clusters::Way::kAsyncMeet>},
+    {"cluster_8_bulk", "ns", 9, clusters::step<clusters::Way::kBulk>},
     {"dram", "B/ns", 0, reads::dram},
     // Chains of products, per step. The ring is so deep that one block fits an SM, or two.
     {"ring_deep_512", "ns", 9, products::by_ring<512, 64, 12>},

@@ -126,6 +126,12 @@ func TestPlantedSlotFaults(t *testing.T) {
 			}
 		}, "words that may still hold"},
 		{"overlap by four", func(_ *Plan, p *Program) { p.Slots[1].At = p.Slots[0].At + 12 }, "words that may still hold"},
+		{"a gate too early", func(_ *Plan, p *Program) {
+			for i := range p.Slots {
+				p.Slots[i].Gate = 0
+			}
+		}, "still waits there"},
+		{"no such gate", func(_ *Plan, p *Program) { p.Slots[0].Gate = Gates }, "with gate 8"},
 		{"no such import", func(_ *Plan, p *Program) { p.Slots[0].Hi-- }, "not for something that it imports"},
 		{"from another cluster", func(_ *Plan, p *Program) { p.Cluster = 2 }, "from its own cluster"},
 		{"no such clusters", func(_ *Plan, p *Program) { p.Cluster = 3 }, "none of that size"},
@@ -150,17 +156,20 @@ func TestPlantedSlotFaults(t *testing.T) {
 }
 
 // runs carries the program out in a random order, word by word, and reports whether everybody gets what
-// he imports.
+// he imports, and no word comes through a gate at which its vEU waits for others.
 func runs(p *Program, r *rand.Rand) bool {
 	words := make([]map[int32]int, len(p.Steps)) // per vEU: which slot's data a word holds
 	for v := range words {
 		words[v] = map[int32]int{}
 	}
+	phases := p.GatePhases()
+	passed := make([][Gates]int32, len(p.Steps)) // per vEU and gate: steps that have taken something through it
 	next := make([]int, len(p.Steps))
 	imported := make([]bool, len(p.Steps))
 	left := p.Len()
 	var parts []roperator.Run
-	for idle := 0; left > 0; {
+	early := false
+	for idle := 0; left > 0 && !early; {
 		v := r.IntN(len(p.Steps))
 		if next[v] == len(p.Steps[v]) {
 			continue
@@ -168,7 +177,7 @@ func runs(p *Program, r *rand.Rand) bool {
 		task := p.Steps[v][next[v]].Task
 		c := p.Candidate(task.Op)
 		if !imported[v] {
-			there := true
+			there, gate := true, int32(-1)
 			for i := range c.Imports {
 				parts = c.Imports[i].AppendRuns(parts[:0], int(task.Index))
 				for _, run := range parts {
@@ -176,12 +185,16 @@ func runs(p *Program, r *rand.Rand) bool {
 						if k := p.FindSlot(int32(v), int32(c.Imports[i].Access.View.Buf.ID), e); k >= 0 {
 							s := &p.Slots[k]
 							there = there && words[v][s.At+int32(e-s.Lo)] == k+1
+							gate = s.Gate
 						}
 					}
 				}
 			}
 			if imported[v] = there; there {
 				idle = 0
+				if gate >= 0 {
+					passed[v][gate]++
+				}
 			} else if idle++; idle > 2000 {
 				return false
 			}
@@ -196,6 +209,7 @@ func runs(p *Program, r *rand.Rand) bool {
 					for e := max(run.Elem, s.Lo); e < min(run.Elem+run.Count, s.Hi); e++ {
 						words[s.VEU][s.At+int32(e-s.Lo)] = k + 1
 					}
+					early = early || passed[s.VEU][s.Gate] < phases[k]
 				})
 			}
 		}
@@ -203,7 +217,7 @@ func runs(p *Program, r *rand.Rand) bool {
 		next[v]++
 		left--
 	}
-	return true
+	return !early
 }
 
 // What Verify lets pass never loses a word, in whatever order vEUs go on; what it refuses often does.
@@ -215,6 +229,14 @@ func TestVerifySlotsAgreesWithRuns(t *testing.T) {
 		PlaceSlots(p, 1000)
 		for range r.IntN(3) {
 			p.Slots[r.IntN(len(p.Slots))].At = int32(4 * r.IntN(12))
+		}
+		if r.IntN(4) == 0 { // a step takes a gate that may not be free
+			veu, from, to := int32(r.IntN(len(p.Steps))), int32(r.IntN(3)), int32(r.IntN(3))
+			for i := range p.Slots {
+				if s := &p.Slots[i]; s.VEU == veu && s.Gate == from {
+					s.Gate = to
+				}
+			}
 		}
 		err := Verify(laidOut(plan))
 		ok := true
