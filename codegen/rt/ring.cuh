@@ -27,6 +27,8 @@ class Ring {
   RT_DEVICE Ring(char* at, uint32_t stages)
       : at_(at), full_(reinterpret_cast<uint64_t*>(at + stages * static_cast<size_t>(StageBytes))), count_(stages) {}
 
+  RT_DEVICE uint32_t count() const { return count_; }
+
   // Called by the loader's warp, before the vEU's threads, so many, may use the ring.
   RT_DEVICE void open(int threads) {
     if (detail::thread_index() % 32 == 0) {
@@ -112,6 +114,7 @@ RT_DEVICE void load_block(Ring& ring, const BlockStream& s, uint32_t step, const
   watch.pen.turn(step);
   random_pause(watch.delays, Pause::kLoad, watch.veu, step);
   ring.feed(at, weights + 16 * static_cast<size_t>(s.at + b * s.stride), words, s.chunk_words, watch);
+  if (s.words > ring.count() * s.chunk_words) detail::allow_next_launch();
   ring.close(watch);
 }
 

@@ -43,7 +43,9 @@ struct GatherLoader {
   const typename Pro::Args& pro;
 
   static constexpr int kRowsAtOnce = Threads / BN;
-  static constexpr int kBatch = BK / kRowsAtOnce < 4 ? BK / kRowsAtOnce : 4;  // copies in a turn of a loop
+  // Copies in a turn of a loop: of tables fewer where the rest of the code is large, with tiles of 8×8 in groups.
+  static constexpr int kMost = Mode != kTap && BK * BN >= 4096 ? 2 : 4;
+  static constexpr int kBatch = BK / kRowsAtOnce < kMost ? BK / kRowsAtOnce : kMost;
   static_assert(Threads % BN == 0 && BK % kRowsAtOnce == 0, "threads cover whole rows of the stage");
 
   RT_DEVICE GatherLoader(const rt::Task& t, const float* image, const Step* s, const Window& v, int p, int positions,

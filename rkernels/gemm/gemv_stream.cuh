@@ -22,6 +22,7 @@ struct GemvStream {
   static constexpr int kSpan = KQ * kQuad;
   static constexpr int kShared = 4 * WK * kThreads;           // partial sums [wk][m][column]
   static constexpr int kStreamStep = KQ * C * 16 * kThreads;  // a unit
+  static constexpr bool kCompact = MB >= 8;  // one place for all units, the first one too: less code, and slower
   static constexpr int kChains = MB * C < 4 ? 4 / (MB * C) : 1;
   static_assert(V == 1 || V == 4, "single values or quads");
 
@@ -46,7 +47,8 @@ struct GemvStream {
   class Units {
    public:
     RT_DEVICE explicit Units(const rt::Task& t) : stream_(t.stream), tid_(t.tid) {}
-    RT_DEVICE void next(Weights& w) {
+    // The last chunk of a block may be a part of one.
+    RT_DEVICE void next(Weights& w, bool last) {
       if (here_ == 0) {
         at_ = reinterpret_cast<const rt::float4v*>(stream_.front()) + tid_;
         here_ = stream_.chunk_bytes() / kStreamStep;
@@ -57,9 +59,9 @@ struct GemvStream {
         for (int c = 0; c < C; ++c) w[q][c] = at_[(q * C + c) * kThreads];
       }
       at_ += KQ * C * kThreads;
-      if (--here_ == 0) stream_.pop();
+      if (--here_ == 0 || last) stream_.pop();
     }
-    // No unit is left. The last chunk of a block may be a part of one.
+    // The unit taken was the last one.
     RT_DEVICE void done() {
       if (here_ > 0) stream_.pop();
     }
@@ -116,7 +118,7 @@ struct GemvStream {
     const int wk = warp % WK, wc = warp / WK;
     Units units(t);
     Weights w;
-    units.next(w);
+    if constexpr (!kCompact) units.next(w, false);
     int b0 = rtask;
     const int tile = take_digit(b0, a.tiles_n), batch = b0;
     const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
@@ -134,16 +136,23 @@ struct GemvStream {
     float* mine = partial + wk * MB * columns + wc * C;
     const int k = wk * 128 + lane * 4, spans = a.spans;
     Rows rows{x + k * a.ak, a.am, a.ak, a.M, a.K - k};
-    rows.at = t.inputs(rows.at);
-    RK_UNROLL(1)
-    for (int span = spans; span > 0; --span) {
-      Input in;
+    Input in;
+    // The first unit is there, and the second on its way, before the inputs are waited for. Then a turn for each:
+    // it is multiplied, the next one takes its place, and the products are summed up.
+    int span = spans + 1, g = 1, left_units = spans * groups;
+    if constexpr (!kCompact) {
+      rows.at = t.inputs(rows.at);
       rows.take(a.pro, in);
-      RK_UNROLL(1)
-      for (int g = groups; g > 0; --g) {
-        float sums[MB * C];
-        multiply(in, w, sums);
-        if (span > 1 || g > 1) units.next(w);
+      span = spans, g = groups;
+      if (--left_units == 0) units.done();
+    }
+    RK_UNROLL(1)
+    do {
+      float sums[MB * C];
+      const bool first = kCompact && span > spans;
+      if (!first) multiply(in, w, sums);
+      if (left_units > 0) units.next(w, --left_units == 0);
+      if (!first) {
         const LaneSums<MB * C, 32> at(t, sums);
         if (at.owns) {
           RT_UNROLL
@@ -153,8 +162,12 @@ struct GemvStream {
           }
         }
       }
-    }
-    units.done();
+      if (--g == 0) {
+        if (first) rows.at = t.inputs(rows.at);
+        g = groups;
+        if (--span > 0) rows.take(a.pro, in);
+      }
+    } while (span > 0);
     t.sync();
     if (writes) {
       float sum = partial[t.tid];
