@@ -172,7 +172,7 @@ class Patience {
 };
 
 // Mbarriers and the copies that arrive at them (PTX ISA, parallel synchronization). A ring's full barrier
-// expects kFillArrivals arrivals from the loader's warp, its empty barrier kEmptyArrivals of every warp that computes.
+// expects kFillArrivals arrivals from the loader's warp, its empty barrier kWarpArrivals of every warp that computes.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 constexpr int kFillArrivals = 1;  // a bulk copy counts its own bytes
 #else

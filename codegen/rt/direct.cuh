@@ -121,7 +121,7 @@ RT_DEVICE uint32_t VEU<Program>::run_near(uint32_t i, uint32_t stop) {
       } else if (keeps && k + 1 < stop) {
         keep_near<K>(k + 1, turn_ + 1);
       }
-      if (tid_ % 32 == 0) detail::mbarrier_arrive(used(turn_));
+      if (tid_ % 32 < kWarpArrivals) detail::mbarrier_arrive(used(turn_));
     }
   }
   settle<1>();
@@ -158,7 +158,7 @@ RT_DEVICE void VEU<Program>::feed_near(uint32_t k) {
   cp_async_commit();
   cp_async_wait<1>();
   detail::sync_warp();  // lanes read what others have copied
-  if (lane == 0) detail::mbarrier_arrive(there(turn_));
+  if (lane < kWarpArrivals) detail::mbarrier_arrive(there(turn_));
   trace_.mark(k - first_, kStarted);
   trace_.mark(k - first_, kComputed);
   ++turn_;

@@ -138,17 +138,13 @@ class VEU {
       constexpr bool kApart = K::kFreeWarp && !kTraced;
       if (!kApart || c_.ring[i % c_.kSteps].wait_count > 0) await(i);
       if (!kApart || fetches()) prefetch(i);
-      if (kApart && fetches()) {
-        end(i);
-        ++i;
-        continue;
-      }
-      if (in<K>()) {
+      const bool fetching = kApart && fetches();
+      if (!fetching && in<K>()) {
         K::prepare(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
                    static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
       }
-      bring(i, kApart);
-      if (in<K>()) {
+      if (!fetching) bring(i, kApart);
+      if (!fetching && in<K>()) {
         K::compute_rtask(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
                          static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
       }
@@ -488,8 +484,8 @@ RT_DEVICE void open_slots(bool loader) {
     uint64_t* turns = reinterpret_cast<uint64_t*>(detail::shared_base() + Layout::kTurns);
     RT_NO_UNROLL
     for (uint32_t i = 0; i < kTurns; ++i) {
-      detail::mbarrier_init(turns + i, 1);
-      detail::mbarrier_init(turns + kTurns + i, warps > 0 ? warps : 1);
+      detail::mbarrier_init(turns + i, kWarpArrivals);
+      detail::mbarrier_init(turns + kTurns + i, kWarpArrivals * (warps > 0 ? warps : 1));
       detail::mbarrier_init(turns + 2 * kTurns + i, 32);
     }
   }

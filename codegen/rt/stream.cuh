@@ -6,12 +6,13 @@
 
 namespace rt {
 
-// How many lanes of a warp say that it has read a stage: one, behind a barrier of the warp. compute-sanitizer's
-// racecheck finds no order from the others' reads to that one's arrival; in builds for it all arrive.
+// How many lanes of a warp say that it has read or copied something, such as a stage: one, behind a barrier of the
+// warp. compute-sanitizer's racecheck finds no order from what the others did to that one's arrival; in builds for
+// it all arrive.
 #if defined(RT_RACECHECK)
-constexpr int kEmptyArrivals = 32;
+constexpr int kWarpArrivals = 32;
 #else
-constexpr int kEmptyArrivals = 1;
+constexpr int kWarpArrivals = 1;
 #endif
 
 // Where a program stood when the watchdog lost patience.
@@ -93,7 +94,7 @@ class Stream {
     detail::sync_warp();
     detail::note_chunk();
     watch_.pen.frees(number());
-    if (kEmptyArrivals == 32 || detail::thread_index() % 32 == 0) {
+    if (kWarpArrivals == 32 || detail::thread_index() % 32 == 0) {
       detail::free_stage(stage(), stage_bytes_, full_ + count_ + next_.stage);
     }
     if (++next_.stage == count_) next_.stage = 0, ++next_.phase;
