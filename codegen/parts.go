@@ -18,8 +18,8 @@ func (l *layout) executorParts() executorParts {
 			e.walked, e.single = e.walked || streams && !knows, e.single || streams && knows
 		}
 	}
-	// Chains of products take up to a tenth longer on an H200 without the parts that they do not use, for
-	// reasons unknown: what nvcc makes of the rest differs in its places, not in what happens.
+	// Chains of products were slower on an H200 without the parts that they do not use, for reasons unknown:
+	// what nvcc makes of the rest differs in its places, not in what happens.
 	if e.single && all {
 		e.persistent, e.walked = true, true
 	}
