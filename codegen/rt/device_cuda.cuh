@@ -48,14 +48,17 @@ RT_DEVICE char* shared_base() {
 }
 
 // Barrier 0 is the vEU's, of all threads that compute, barrier 1 the running rTask's, barrier 2 is where
-// the loader tells the vEU that its ring is ready, barrier 3 where those who brought operands meet, and
-// barrier 4 where direct steps get their descriptors.
+// the loader tells the vEU that its ring is ready, barrier 3 where those who brought operands meet. Of direct steps
+// barriers 4 and 5 say that descriptors are fetched, 6 and 7 that they are used; even and odd steps take turns.
 RT_DEVICE void block_barrier(int threads) { asm volatile("bar.sync 0, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void rtask_barrier(int threads) { asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void movers_barrier(int threads) { asm volatile("bar.sync 3, %0;" ::"r"(threads) : "memory"); }
-RT_DEVICE void pace_barrier(int threads) { asm volatile("bar.sync 4, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void loader_ready(int threads) { asm volatile("bar.arrive 2, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void wait_for_loader(int threads) { asm volatile("bar.sync 2, %0;" ::"r"(threads) : "memory"); }
+RT_DEVICE void tell_fetched(uint32_t odd, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(4 + odd), "r"(threads) : "memory"); }
+RT_DEVICE void wait_for_fetched(uint32_t odd, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(4 + odd), "r"(threads) : "memory"); }
+RT_DEVICE void tell_used(uint32_t odd, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(6 + odd), "r"(threads) : "memory"); }
+RT_DEVICE void wait_for_used(uint32_t odd, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(6 + odd), "r"(threads) : "memory"); }
 
 // PTX ISA, memory consistency model: a fence between relaxed accesses to the flag and the data it
 // guards orders them for the whole GPU; the block barrier before it makes it cover all threads' writes.

@@ -1,52 +1,68 @@
 // Steps whose threads take their own operands, of tagged words (direct) or of slots in a cluster (near): runs of
-// them, between which a vEU's threads meet for the descriptors alone, or not at all. Parts of VEU; executor.cuh includes this
-// behind the class.
+// them. The vEU's last warp fetches descriptors, up to two steps ahead of those who compute: they tell each other what is
+// there and what is used. Parts of VEU; executor.cuh includes this behind the class.
 #pragma once
 
 namespace rt {
 
-// Runs direct steps from i on, up to stop at most, and returns the step behind them. Only the descriptors
-// are shared: a barrier at each step, while words are on their way, says that those of the next one are
-// there and those of the one before free. The vEU's last warp fetches, also where it has elements.
+// Runs direct steps from i on, up to stop at most, and returns the step behind them. At each of them those who compute
+// meet, and the warp that fetches has said that the descriptors of the next one are there. Named barriers do that: to wait
+// for an mbarrier takes a branch, and beyond it nvcc knows words on their way by one scoreboard, early and late ones alike.
 template <class Program>
 template <class K>
 RT_DEVICE uint32_t VEU<Program>::run_direct(uint32_t i, uint32_t stop) {
   const uint32_t n = c_.ring[i % c_.kSteps].direct;
   stop = stop - i < n ? stop : i + n;
   detail::wait_for_launches_before();
-  const int pace = (K::kThreads < threads_ ? K::kThreads : threads_ - 32) + 32;
+  const int both = (K::kThreads < threads_ ? K::kThreads : threads_ - 32) + 32;
   if (fetches() && (K::kFreeWarp || !in<K>())) {
     RT_NO_UNROLL
     for (uint32_t k = i; k < stop; ++k) {
-      feed_direct(k);
-      turn_direct(k, i, pace);
+      feed_direct(k, i, both);
+      if constexpr (Tracer::kTraces) {
+        detail::wait_for_fetched(k % 2, both);
+        trace_direct(k, i);
+      } else {
+        detail::tell_fetched(k % 2, both);
+      }
     }
+    used_direct(stop, i, both);
   } else if (in<K>()) {
     typename K::Place here, next;
     find_direct<K>(i, here);
     RT_NO_UNROLL
     for (uint32_t k = i; k < stop; ++k) {
-      if (!K::kFreeWarp && fetches()) feed_direct(k);
-      step_direct<K>(k, i, pace, here, next);
+      if (!K::kFreeWarp && fetches()) feed_direct(k, i, both);
+      step_direct<K>(k, i, both, here, next);
       here = next;
     }
+    if (!K::kFreeWarp && fetches()) used_direct(stop, i, both);
   }
   settle<1>();
   trace_.mark(stop - 1 - first_, kComputed);
   return stop;
 }
 
-// At step k, asks for what the one after the next needs; what the next one needs has landed.
+// At step k of those from first on, asks for what the one after the next needs; what the next one needs has landed. All
+// have used what they were told two steps before.
 template <class Program>
-RT_DEVICE void VEU<Program>::feed_direct(uint32_t k) {
+RT_DEVICE void VEU<Program>::feed_direct(uint32_t k, uint32_t first, int both) {
+  if (k >= first + 2) detail::wait_for_used(k % 2, both);
   prefetch(k);
   cp_async_wait<1>();
+  detail::sync_warp();  // lanes tell what others have copied
 }
 
-// All threads have turned to step k of those from first on.
+// Behind the last step, two have not been waited for.
 template <class Program>
-RT_DEVICE void VEU<Program>::turn_direct(uint32_t k, uint32_t first, int pace) {
-  detail::pace_barrier(pace);
+RT_DEVICE void VEU<Program>::used_direct(uint32_t stop, uint32_t first, int both) {
+  if (stop >= first + 2) detail::wait_for_used(stop % 2, both);
+  detail::wait_for_used((stop + 1) % 2, both);
+}
+
+// All have come to step k.
+template <class Program>
+RT_DEVICE void VEU<Program>::trace_direct(uint32_t k, uint32_t first) {
   if constexpr (Tracer::kTraces) {
     const Step& s = c_.ring[k % c_.kSteps];
     if (k > first) trace_.mark(k - 1 - first_, kComputed);
@@ -55,24 +71,30 @@ RT_DEVICE void VEU<Program>::turn_direct(uint32_t k, uint32_t first, int pace) {
   }
 }
 
-// Behind the last direct step, next is about what is there, and not used.
+// Behind the last direct step, next is about what is there, and not used. Only what stands between the arrival of
+// words and the departure of results counts: all else is done while words are on their way.
 template <class Program>
 template <class K>
-RT_DEVICE void VEU<Program>::step_direct(uint32_t i, uint32_t first, int pace, const typename K::Place& here, typename K::Place& next) {
+RT_DEVICE void VEU<Program>::step_direct(uint32_t i, uint32_t first, int both, const typename K::Place& here, typename K::Place& next) {
   const uint32_t order = i - first_, tag = static_cast<uint32_t>(launches_) + 1;
   const auto meanwhile = [&] {
-    turn_direct(i, first, pace);
+    detail::wait_for_fetched(i % 2, both);
+    trace_direct(i, first);
     find_direct<K>(i + 1, next);
     return next.count > 0;
+  };
+  const auto afterwards = [&] {
+    if (K::kFreeWarp || !fetches()) detail::tell_used(i % 2, both);
   };
   delay(Pause::kImport, order);
   if (tid_ / 32 * 32 >= here.count) {
     meanwhile();
+    afterwards();
     return;
   }
   float x[K::kOperands], y[K::kResults];
   detail::Patience patience(l_.patience_ns);
-  take_words(here.from, tag, x, meanwhile, [&](uint64_t seen) {
+  take_words(here.from, tag, x, meanwhile, afterwards, [&](uint64_t seen) {
     const Step& s = c_.ring[i % c_.kSteps];
     patience.spent(static_cast<uint32_t>(seen >> 32) != tag, l_.report,
                    Report{kTaggedReport, l_.segment, veu_, order, 0, static_cast<uint32_t>(here.from[0] - l_.tagged), s.op,

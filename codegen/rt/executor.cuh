@@ -264,11 +264,12 @@ class VEU {
   template <class K>
   RT_DEVICE uint32_t run_direct(uint32_t i, uint32_t stop);
 
-  RT_DEVICE void feed_direct(uint32_t k);
-  RT_DEVICE void turn_direct(uint32_t k, uint32_t first, int pace);
+  RT_DEVICE void feed_direct(uint32_t k, uint32_t first, int both);
+  RT_DEVICE void used_direct(uint32_t stop, uint32_t first, int both);
+  RT_DEVICE void trace_direct(uint32_t k, uint32_t first);
 
   template <class K>
-  RT_DEVICE void step_direct(uint32_t i, uint32_t first, int pace, const typename K::Place& here, typename K::Place& next);
+  RT_DEVICE void step_direct(uint32_t i, uint32_t first, int both, const typename K::Place& here, typename K::Place& next);
 
   template <class K>
   RT_DEVICE void find_direct(uint32_t i, typename K::Place& p) const;

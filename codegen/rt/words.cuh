@@ -55,12 +55,15 @@ class Words {
 // Polls N words. Askings overlap, so that a word is seen soon after it has come and not only when the
 // next asking has been to memory and back: the first goes out at once after the step before, the second
 // when meanwhile() is done, which finds out things for the step after and returns true. That the second
-// depends on its result keeps compilers from sending both together.
-template <int N, class Meanwhile, class Spent>
-RT_DEVICE void take_words(const uint64_t* const (&from)[N], uint32_t tag, float (&x)[N], Meanwhile meanwhile, Spent spent) {
+// depends on its result keeps compilers from sending both together. No branch may stand between the first and
+// the check of it: waiting for loads across one, nvcc waits for all of them.
+template <int N, class Meanwhile, class Afterwards, class Spent>
+RT_DEVICE void take_words(const uint64_t* const (&from)[N], uint32_t tag, float (&x)[N], Meanwhile meanwhile, Afterwards afterwards,
+                          Spent spent) {
   Words<N> early, late;
   early.ask(from);
   late.ask_if(meanwhile(), from);
+  afterwards();
   if (early.here(tag)) return early.values(x);
   while (!late.here(tag)) {
     spent(late.first());
