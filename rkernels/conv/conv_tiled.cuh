@@ -47,7 +47,8 @@ struct ConvTiled {
     // By tap the first step is read at once, also for a split without any.
     const int first = Mode != kTap ? kt0 * BK : count > 0 ? kt0 : 0;
     const Step* steps = t.template ptr<const Step>(a.steps) + first;
-    GatherLoader<kThreads, BK, BN, Mode, RANK, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, a.pro);
+    constexpr int kCopies = Mode == kTap || Epi::kLength < 12 ? 4 : 2;  // a long epilogue is large code already
+    GatherLoader<kThreads, BK, BN, Mode, RANK, kCopies, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, a.pro);
     float acc[TM][TN] = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
     const int c0 = group * a.out_channels;

@@ -30,7 +30,8 @@ struct Window {
 
 // Every call of issue takes the next k tile. What a thread needs it keeps, since arguments are read again
 // after every copy. RANK is 3, or 2 where input, output and filter are one deep and nothing is padded there.
-template <int Threads, int BK, int BN, int Mode, int RANK, class Pro>
+// MOST is how many copies are in a turn of a loop.
+template <int Threads, int BK, int BN, int Mode, int RANK, int MOST, class Pro>
 struct GatherLoader {
   const float* base;  // of the image and group; under transposition of coordinate 0, else of p's window
   const Step* steps;  // of the next k tile, from the thread's first row on
@@ -43,9 +44,7 @@ struct GatherLoader {
   const typename Pro::Args& pro;
 
   static constexpr int kRowsAtOnce = Threads / BN;
-  // Copies in a turn of a loop: of tables fewer where the rest of the code is large, with tiles of 8×8 in groups.
-  static constexpr int kMost = Mode != kTap && BK * BN >= 4096 ? 2 : 4;
-  static constexpr int kBatch = BK / kRowsAtOnce < kMost ? BK / kRowsAtOnce : kMost;
+  static constexpr int kBatch = BK / kRowsAtOnce < MOST ? BK / kRowsAtOnce : MOST;
   static_assert(Threads % BN == 0 && BK % kRowsAtOnce == 0, "threads cover whole rows of the stage");
 
   RT_DEVICE GatherLoader(const rt::Task& t, const float* image, const Step* s, const Window& v, int p, int positions,
