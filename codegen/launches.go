@@ -12,6 +12,7 @@ type launch struct {
 	grid, threads, shared int
 	chunks                int // of streamed weights: the most of any block
 	overlap               bool
+	alone                 bool  // no more than VEUsPerSM of its blocks share a multiprocessor
 	firstVEU              int   // the vEU of block 0
 	ranges                int64 // offset of a StepRange a block
 
@@ -39,7 +40,8 @@ type dispatch struct {
 // dispatches lists the launches of a plan's segment: of an rProgram the persistent one, then one a wave,
 // which are its fall-back. rows are the steps of the vEUs, one vEU behind the other in the step table. A
 // wave gets as many blocks as the highest vEU that it uses asks for, and threads and shared memory for its
-// own rTasks only: blocks of launches that overlap have to find room beside each other.
+// own rTasks only: blocks that stream weights and those of launches on streams have to find room beside others.
+// All else is bound by what a multiprocessor computes, and alone on it.
 func dispatches(plan *vdevice.Plan, segment int, rows [][]vdevice.Step) []dispatch {
 	seg := plan.Segments[segment]
 	var out []dispatch
@@ -58,6 +60,7 @@ func dispatches(plan *vdevice.Plan, segment int, rows [][]vdevice.Step) []dispat
 	} else {
 		for w := range parts {
 			parts[w].overlap = w > 0 && !seg.Serial || w == 0 && plan.Overlaps(segment)
+			parts[w].alone = !seg.Serial && parts[w].streams == nil
 		}
 	}
 	return append(out, parts...)

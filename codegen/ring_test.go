@@ -247,6 +247,11 @@ func TestStages(t *testing.T) {
 	s.plan.Segments[0].Kind = vdevice.Waves
 	s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU = 101<<10, 100<<10
 	s.plan.Spec.Cost.PDL, s.plan.Spec.Cost.Node = 1, 2 // launches overlap
+	for i, d := range dispatches(s.plan, 0, usedVEUs(s.plan.Segments[0].Program)) {
+		if streams := i%3 != 2; d.alone == streams {
+			t.Errorf("launch %d: blocks alone %v, and streaming %v", i, d.alone, streams)
+		}
+	}
 	dir := emitStencil(t, s, Options{})
 	side, all := programConstant(t, dir, "kSideBudget"), programConstant(t, dir, "kSharedBudget")
 	if side >= all {
@@ -265,6 +270,10 @@ static_assert(Layout::stages(0, 1, false) == 1 && Layout::stages(0, 0, false) ==
 static_assert(2 <= kSide && kSide < kAll && Layout::bytes(0, kAll) <= Program::kSharedBudget);
 static_assert(Layout::bytes(0, kSide) <= Program::kSideBudget && Layout::bytes(0, kSide + 1) > Program::kSideBudget);
 static_assert(Layout::stages(0, kAll + 1, false) == kAll && Layout::stages(0, kSide + 1, false) == kSide);
+// Blocks that are alone find no room beside each other, but beside one with a ring.
+constexpr size_t kAlone = Layout::alone(Layout::bytes(0, 0)), kReserved = 1 << 10, kRoom = 101 << 10;
+static_assert(2 * (kAlone + kReserved) > kRoom && kAlone + kReserved + Program::kSideBudget + kReserved <= kRoom);
+static_assert(Layout::alone(kRoom) == kRoom);
 }
 `
 	if err := os.WriteFile(source, append(text, checks...), 0o666); err != nil {

@@ -228,7 +228,8 @@ func (s *source) program() {
 		st.resident, e.persistent, e.walked, e.single)
 	s.printf("  static constexpr int kVEUsPerSM = %d;\n\n", max(1, s.plan.Spec.VEUsPerSM))
 	r := s.rings
-	s.printf("  static constexpr int kBlocksPerSM = %d;  // of one launch, or of several that overlap\n\n", r.Blocks)
+	s.printf("  static constexpr int kBlocksPerSM = %d;  // of one launch, or of several that overlap\n", r.Blocks)
+	s.printf("  static constexpr int kAlone = %d;  // bytes of shared memory of a block that shares a multiprocessor with none of its kind\n\n", r.Alone)
 	s.printf("  // The ring of streamed weights, and the shared memory of a block that has one.\n")
 	s.printf("  static constexpr int kStageBytes = %d, kSharedBudget = %d, kSideBudget = %d;\n\n", r.StageBytes, r.Shared, r.Side)
 	s.printf("  template <class VEU>\n  RT_DEVICE static void run(VEU& veu, bool persistent) {\n")
@@ -319,11 +320,11 @@ var rtKinds = map[vdevice.SegmentKind]string{
 // launchRows writes the launches of all segments, one behind the other.
 func (s *source) launchRows() {
 	var waits []string
-	s.printf("// grid, threads, shared, chunks, overlap, first_veu, ranges, stream, wait_begin, wait_count, awaited,\n// op, first_step, step_stride, weights\n")
+	s.printf("// grid, threads, shared, chunks, overlap, alone, first_veu, ranges, stream, wait_begin, wait_count, awaited,\n// op, first_step, step_stride, weights\n")
 	s.printf("const rt::LaunchRow launch_rows[] = {\n")
 	for _, t := range s.segments {
 		for _, x := range t.launches {
-			s.printf("    {%d, %d, %d, %d, %t, %d, %d, %d, %d, %d, %t, %d, %d, %d,\n     {%d, %d, %d, %d, %d, %d}},\n", x.grid, x.threads, x.shared, x.chunks, x.overlap, x.firstVEU, x.ranges,
+			s.printf("    {%d, %d, %d, %d, %t, %t, %d, %d, %d, %d, %d, %t, %d, %d, %d,\n     {%d, %d, %d, %d, %d, %d}},\n", x.grid, x.threads, x.shared, x.chunks, x.overlap, x.alone, x.firstVEU, x.ranges,
 				x.stream, len(waits), len(x.after), x.awaited, x.op, x.first, x.stride,
 				x.weights.at, x.weights.stride, x.weights.words, x.weights.chunkWords, x.weights.last, x.weights.lastWords)
 			for _, w := range x.after {

@@ -165,7 +165,8 @@ func TestAllKindsInOnePlan(t *testing.T) {
 }
 
 // What overlaps follows from the kinds of segments: never the first launch of an inference, after a
-// persistent launch, across streams or where the segment is serial.
+// persistent launch, across streams or where the segment is serial. Blocks are alone on a multiprocessor in sequences
+// of overlapping launches.
 func TestOverlap(t *testing.T) {
 	s := forkPlan(t, 4, 64)
 	s.forked()
@@ -202,6 +203,12 @@ func TestOverlap(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%v after %v: launches overlap %s, want %s", c.seg.Kind, c.before.Kind, got, c.want)
+		}
+		for i, d := range dispatches(&plan, 1, usedVEUs(c.seg.Program)) {
+			persistent := c.seg.Kind == vdevice.RProgram && i == 0
+			if want := !persistent && !c.seg.Serial && c.seg.Kind != vdevice.Parallel; d.alone != want {
+				t.Errorf("%v, launch %d: alone %v, want %v", c.seg.Kind, i, d.alone, want)
+			}
 		}
 	}
 	if d := dispatches(&vdevice.Plan{Segments: []vdevice.Segment{graph}}, 0, usedVEUs(graph.Program)); d[0].overlap {

@@ -246,24 +246,26 @@ Residency residency(int device, const Options&) {
     throw Error{kDeviceUnfit, "the library holds code for compute capability × 100 = " RT_TEXT(__CUDA_ARCH_LIST__) "; device " +
                                   std::to_string(device) + " is " + describe(device) + " (" + cudaGetErrorString(e) + ")"};
   }
-  constexpr size_t shared = SharedLayout<Program>::kMostBytes;
-  e = cudaFuncSetAttribute(vdevice_run<Program>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+  using Layout = SharedLayout<Program>;
+  constexpr size_t shared = Layout::kMostBytes, alone = Layout::alone(shared);
+  e = cudaFuncSetAttribute(vdevice_run<Program>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(alone));
   if (e != cudaSuccess) {
     cudaGetLastError();
-    throw Error{kDeviceUnfit, "a vEU needs " + std::to_string(shared) + " bytes of shared memory; device " +
+    throw Error{kDeviceUnfit, "a vEU needs " + std::to_string(alone) + " bytes of shared memory; device " +
                                   std::to_string(device) + ", " + describe(device) + ", has less"};
   }
   // All launches want the same split of an SM's memory between caches and shared memory, however little
   // of the latter they use: launches that differ in it do not run side by side.
   int most = 1;
   check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device), "cudaDeviceGetAttribute");
-  const size_t percent = (shared * Program::kBlocksPerSM * 100 + static_cast<size_t>(most) - 1) / static_cast<size_t>(most);
+  constexpr size_t all = shared * Program::kBlocksPerSM > alone ? shared * Program::kBlocksPerSM : alone;
+  const size_t percent = (100 * all + static_cast<size_t>(most) - 1) / static_cast<size_t>(most);
   check(cudaFuncSetAttribute(vdevice_run<Program>, cudaFuncAttributePreferredSharedMemoryCarveout,
                              percent < 100 ? static_cast<int>(percent) : 100),
         "cudaFuncSetAttribute");
   int per_sm = 0, cooperative = 0;
   check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, vdevice_run<Program>,
-                                                      SharedLayout<Program>::kMostThreads, shared),
+                                                      Layout::kMostThreads, shared),
         "occupancy");
   check(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device), "cudaDeviceGetAttribute");
   return Residency{per_sm * granted_multiprocessors(device), cooperative != 0, has_tenants(device)};
@@ -306,7 +308,9 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(row.grid));
   config.blockDim = dim3(static_cast<unsigned>(row.threads) + (args.stages > 0 ? 32 : 0));
-  config.dynamicSmemBytes = SharedLayout<Program>::bytes(row.shared, static_cast<int>(args.stages));
+  using Layout = SharedLayout<Program>;
+  config.dynamicSmemBytes = Layout::bytes(row.shared, static_cast<int>(args.stages));
+  if (row.alone && kind == LaunchKind::kOverlapping) config.dynamicSmemBytes = Layout::alone(config.dynamicSmemBytes);
   config.stream = s;
   cudaLaunchAttribute attributes[2] = {};
   config.attrs = attributes;

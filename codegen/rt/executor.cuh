@@ -27,6 +27,7 @@ struct Needs {
   static constexpr int kShared = most(0, {Kernels::kShared...});
   static constexpr int kArgsBytes = (most(16, {static_cast<int>(sizeof(typename Kernels::Args))...}) + 15) / 16 * 16;
 
+  static constexpr int kAlone = 0;           // the least shared memory of a block that is alone on a multiprocessor
   static constexpr bool kPersistent = true;  // rPrograms
   static constexpr bool kWalked = true, kSingle = true;  // loaders that walk steps, or bring each block's only one
 };

@@ -45,6 +45,8 @@ struct SharedLayout {
   static constexpr size_t kMostBytes = kHasRing && bytes(Program::kShared, 0) < size_t{Program::kSharedBudget}
                                            ? size_t{Program::kSharedBudget}
                                            : bytes(Program::kShared, 0);
+  // What a block takes that shares a multiprocessor with none of its kind.
+  static constexpr size_t alone(size_t bytes) { return bytes < size_t{Program::kAlone} ? size_t{Program::kAlone} : bytes; }
   // How many stages a launch has whose blocks stream so many chunks. Blocks that stream more than any ring
   // holds take the largest: bytes on their way count for more than room for the next launch's ring.
   static constexpr int stages(int rtask, int chunks, bool persistent) {

@@ -41,12 +41,13 @@ struct OpRow {
   const char* nodes;  // the ONNX nodes it carries out
 };
 
-// A kernel launch: no more blocks, threads and shared memory than its rTasks need.
+// A kernel launch: no more blocks, threads and shared memory than its rTasks need, unless it says so.
 struct LaunchRow {
   int grid, threads;
   int shared;       // bytes for an rTask, beside what the executor needs
   int chunks;       // of weights that a block streams, at most; 0: no block has a loader
   bool overlap;     // may start while the launch before it on its stream ends
+  bool alone;       // where it overlaps, its blocks share no multiprocessor (Program::kAlone)
   int first_veu;    // the vEU of block 0
   uint64_t ranges;  // StepRange[grid], an offset in the tables
   int stream;       // of the segment; 0 is the one that the inference is put on

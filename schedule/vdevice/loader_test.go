@@ -144,8 +144,12 @@ func TestRing(t *testing.T) {
 	if r := plan.Ring(); r.Blocks < 2 || 2*(r.Side+spec.Shared-spec.SharedPerVEU) > spec.Shared {
 		t.Errorf("waves have the ring %+v", r)
 	}
+	reserved := spec.Shared - spec.SharedPerVEU
+	if r := plan.Ring(); 2*(r.Alone+reserved) <= spec.Shared || r.Alone+reserved+r.Side+reserved > spec.Shared {
+		t.Errorf("two blocks that should be alone fit beside each other, or none with a ring beside one: %+v", r)
+	}
 	plan.Spec.Cost.PDL = plan.Spec.Cost.Node
-	if r := plan.Ring(); r.Blocks != 1 || r.Side != r.Shared {
+	if r := plan.Ring(); r.Blocks != 1 || r.Side != r.Shared || r.Alone != 0 {
 		t.Errorf("launches that do not overlap have the ring %+v", r)
 	}
 	plain := vdevicetest.New("plain")

@@ -13,6 +13,11 @@ type Ring struct {
 	// holds takes Shared as well.
 	Shared, Side int
 	Blocks       int // thread blocks that must find room on a multiprocessor, by registers too
+	// Alone is how many bytes of shared memory a block must take for a multiprocessor to hold no more than
+	// VEUsPerSM of its kind; there is room for Side beside it. Blocks of a launch that comes while the one
+	// before runs would else go in pairs to where that one leaves room, and end later than one each on the
+	// multiprocessors that it frees. 0: launches do not overlap.
+	Alone int
 }
 
 const (
@@ -34,6 +39,9 @@ func (plan *Plan) Ring() Ring {
 	n, spec := plan.needs(), plan.Spec
 	perSM := max(1, spec.VEUsPerSM)
 	r := Ring{Blocks: perSM, Shared: spec.SharedBound(), Side: spec.SharedBound()}
+	if spec.launchesOverlap() {
+		r.Alone = spec.sideShared(perSM+1)/stageAlign*stageAlign + stageAlign
+	}
 	if n.StreamStep == 0 {
 		return r
 	}
@@ -41,7 +49,7 @@ func (plan *Plan) Ring() Ring {
 	for _, s := range plan.Segments {
 		persistent = persistent || s.Kind == RProgram
 	}
-	if side := spec.sideShared(overlapping * perSM); spec.launchesOverlap() && plan.room(side, least) >= leastRing {
+	if side := spec.sideShared(overlapping*perSM) - stageAlign; spec.launchesOverlap() && plan.room(side, least) >= leastRing {
 		r.Side = side
 		// Only where no rProgram wants all registers for itself.
 		for b := mostOverlapping; b >= overlapping && !persistent && r.Blocks == perSM; b-- {
