@@ -360,7 +360,8 @@ RT_DEVICE T by_words(T v, Op op) {
 // v, which all lanes of the warp have, so that compilers see that they have it: they branch by it together.
 RT_DEVICE int same_in_warp(int v) { return __shfl_sync(0xffffffffu, v, 0); }
 
-// The thread's number, in a register: it is not read anew where it is needed, which takes longer.
+// The thread's number, in a register: it is not read anew in the loops of bodies that stream weights, which are short. What is
+// computed of a number that it may read anew, nvcc does better elsewhere.
 RT_DEVICE int kept_thread_index() {
   const int t = __shfl_xor_sync(0xffffffffu, thread_index(), 0);
   __builtin_assume(t >= 0 && t < 1024);

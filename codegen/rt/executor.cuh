@@ -49,7 +49,7 @@ class VEU {
       : l_(l),
         c_(*reinterpret_cast<ControlBlock*>(detail::shared_base())),
         smem_(detail::shared_base() + Layout::kTask),
-        tid_(detail::kept_thread_index()),
+        tid_(Layout::kHasRing ? detail::kept_thread_index() : detail::thread_index()),
         threads_(detail::block_threads() - (Layout::kHasRing && l.stages > 0 ? 32 : 0)),
         veu_(l.first_veu + static_cast<uint32_t>(detail::block_index())),
         epoch_(persistent() ? l.flags[veu_ * kFlagStride + kEpochWord] : 0),
