@@ -103,7 +103,6 @@ func TestNoRing(t *testing.T) {
 var ringFaults = []struct{ name, old, new string }{
 	{"NO_FULL_WAIT", "    detail::mbarrier_wait(full_ + next_.stage,", "    if (!FAULT) detail::mbarrier_wait(full_ + next_.stage,"},
 	{"NO_FREE_WAIT", "      if (at.phase > 0) wait(", "      if (at.phase > 0 && !FAULT) wait("},
-	{"NO_WARP_BARRIER", "  RT_DEVICE void pop() {\n    detail::sync_warp();\n", "  RT_DEVICE void pop() {\n    if (!FAULT) detail::sync_warp();\n"},
 	{"FEW_CHUNKS", "      }\n      s.pop();\n", "      }\n      if (!FAULT || done > 0) s.pop();\n"},
 	{"LATE_READ", "const float* coef = reinterpret_cast<const float*>(s.front());", "const float* coef = reinterpret_cast<const float*>(s.front());\n" +
 		"      if (FAULT) { rt::Stream early = s; early.pop(); }"},
@@ -157,7 +156,7 @@ func TestRingFaults(t *testing.T) {
 	s, dir := emitFaulty(t)
 	lib := buildEmulated(t, dir, "stencil")
 	for _, c := range []struct{ fault, want string }{
-		{"NO_FULL_WAIT", ""}, {"NO_FREE_WAIT", ""}, {"NO_WARP_BARRIER", ""}, {"LATE_READ", ""}, // wrong results will do
+		{"NO_FULL_WAIT", ""}, {"NO_FREE_WAIT", ""}, {"LATE_READ", ""}, // wrong results will do
 		{"FEW_CHUNKS", "does not take all chunks of its weights"},
 		{"NO_LOADER", "step 0 waits for its weights in stage 0 of the ring: expected filling 1, seen 0; its rTask is "},
 	} {
@@ -188,29 +187,6 @@ func TestRingUnderThreadSanitizer(t *testing.T) {
 	}
 	if _, err := s.runFaulty(t, lib, "NO_FULL_WAIT", opt); err == nil || !strings.Contains(err.Error(), "data race") {
 		t.Errorf("a missing wait for a chunk was not reported: %v", err)
-	}
-}
-
-// In builds for racecheck every lane says itself that it has read a stage: they need no barrier of the warp, but all
-// else as before.
-func TestRingForRacecheck(t *testing.T) {
-	t.Parallel()
-	s, dir := emitFaulty(t)
-	lib := buildEmulated(t, dir, "stencil", "-DRT_RACECHECK")
-	for seed := uint64(1); seed <= 3; seed++ {
-		for _, fault := range []string{"", "NO_WARP_BARRIER"} {
-			if n, err := s.runFaulty(t, lib, fault, runner.Options{Seed: seed}); err != nil || n > 0 {
-				t.Errorf("fault %q, seed %d: %d elements are wrong, %v", fault, seed, n, err)
-			}
-		}
-	}
-	opt := runner.Options{Env: []string{"TSAN_OPTIONS=halt_on_error=0 exitcode=66"}, Flags: []string{"-fsanitize=thread", "-g"}}
-	lib = buildEmulated(t, dir, "stencil", append(slices.Clip(opt.Flags), "-DRT_RACECHECK")...)
-	for fault, races := range map[string]bool{"": false, "NO_WARP_BARRIER": false, "NO_FULL_WAIT": true} {
-		_, err := s.runFaulty(t, lib, fault, opt)
-		if got := err != nil && strings.Contains(err.Error(), "data race"); got != races || err != nil && !got {
-			t.Errorf("fault %q under ThreadSanitizer: %v, want races: %t", fault, err, races)
-		}
 	}
 }
 

@@ -7,10 +7,9 @@
 #
 # MODELS holds X.onnx files with their weights, OUT gets stress.json and logs. RAMMERC names the binary
 # (default: built with go). STEPS chooses among delays, contexts, devices, sanitize and mps; nothing is timed, so all
-# but the last run at once, the sanitizer on the second GPU if there is one. DELAYED are NAME:PLAN:LAUNCHES, SANITIZED are
-# NAME:PLAN:BUILD, where BUILD is lines, or racecheck for `compile --racecheck` and that tool alone; SHARED are
-# NAME:PLAN. TOOLS are compute-sanitizer's. SECONDS_EACH says how long the contexts run, SECONDS_DELAYED after how
-# long no more launches are begun, SECONDS_TOOL how long a tool may take. The exit status is 1 when something
+# but the last run at once, the sanitizer on the second GPU if there is one. DELAYED are NAME:PLAN:LAUNCHES, SANITIZED
+# and SHARED are NAME:PLAN. TOOLS are compute-sanitizer's. SECONDS_EACH says how long the contexts run, SECONDS_DELAYED
+# after how long no more launches are begun, SECONDS_TOOL how long a tool may take. The exit status is 1 when something
 # differs. ARCH=emu tries the script where there is no GPU.
 #
 # nvcc needs no GPU: STEPS=build ARCH=sm_90 builds anywhere, and PREBUILT names the OUT of such a run of the
@@ -23,8 +22,8 @@ mkdir -p "$2/lib" "$2/log" "$2/models" "$2/rows"
 out=$(cd "$2" && pwd)
 steps=${STEPS:-delays contexts devices sanitize mps}
 delayed=${DELAYED:-digits_lstm:rprogram:100000 sparse_8_short:rprogram:20000 group_8_short:clusters-8:20000}
-sanitized=${SANITIZED:-chain_512:rprogram:racecheck chain_512:rprogram:lines squeezenet1_1:rprogram:lines digits_lstm:rprogram:lines}
-[ -n "${SANITIZED:-}" ] || sanitized+=" sparse_8_short:rprogram:lines group_8_short:clusters-8:racecheck group_8_short:clusters-8:lines"
+sanitized=${SANITIZED:-chain_512:rprogram squeezenet1_1:rprogram digits_lstm:rprogram digits_attention:waves}
+[ -n "${SANITIZED:-}" ] || sanitized+=" sparse_8_short:rprogram group_8_short:clusters-8"
 shared=${SHARED:-chain_512:rprogram digits_branchy:rprogram}
 tools=${TOOLS:-memcheck racecheck synccheck}
 plans=${PLANS:-rprogram}
@@ -70,7 +69,6 @@ build() { # NAME PLAN BUILD
   case $3 in
     debug) flags=--debug ;;
     lines) flags=--code ;;
-    racecheck) flags='--code --racecheck' ;;
   esac
   [ "$arch" = emu ] && flags=${flags/--code/}
   if [ -f "$ready/lib$1.so" ] && emit "$1" "$2" "$3" --emit cu --offline; then
@@ -89,7 +87,7 @@ wanted() {
   local x p
   case " $steps " in *" delays "*) for x in $delayed; do IFS=: read -r n p _ <<<"$x" && echo "$n $p debug"; done ;; esac
   case " $steps " in *" contexts "* | *" devices "*) for p in $plans; do echo "digits_branchy $p release"; done ;; esac
-  case " $steps " in *" sanitize "*) for x in $sanitized; do echo "${x//:/ }"; done ;; esac
+  case " $steps " in *" sanitize "*) for x in $sanitized; do echo "${x/:/ } lines"; done ;; esac
   case " $steps " in *" mps "*) for x in $shared; do echo "${x/:/ } release"; done ;; esac
 }
 
@@ -125,37 +123,33 @@ contexts() { # PLAN STEP FLAGS…
 }
 
 # A ring of weights has two mbarriers a stage, made in a loop; the tools must be told how many to expect.
-sanitize() { # NAME PLAN BUILD TOOL
-  local here log=$out/log/$1.$3.$4 status start=$SECONDS as="model=$1 plan=$2 build=$3 tool=$4"
+sanitize() { # NAME PLAN TOOL
+  local here log=$out/log/$1.$3 status start=$SECONDS as="model=$1 plan=$2 tool=$3"
   local under="compute-sanitizer --print-limit 200 --num-cuda-barriers ${BARRIERS:-256}"
-  here=$(dir "$1" "$2" "$3")
+  here=$(dir "$1" "$2" lines)
   # shellcheck disable=SC2086
-  [ -f "$(model "$1")" ] || { row "3.$1.$3.$4" sanitize $as skipped="there is no such model" && return; }
+  [ -f "$(model "$1")" ] || { row "3.$1.$3" sanitize $as skipped="there is no such model" && return; }
   # shellcheck disable=SC2086
-  [ -d "$here" ] || { row "3.$1.$3.$4" sanitize $as failed="not built" && return; }
+  [ -d "$here" ] || { row "3.$1.$3" sanitize $as failed="not built" && return; }
   timeout -k 5 "${SECONDS_TOOL:-150}" "$RAMMERC" run "$here" --random 1 -q \
-    --run-under "$under --tool $4 --error-exitcode 9 --log-file $log" >"$log.run" 2>&1
+    --run-under "$under --tool $3 --error-exitcode 9 --log-file $log" >"$log.run" 2>&1
   status=$?
-  # The pairs of lines, and then the bytes and threads of each, unless the build for racecheck is there to tell more.
-  if [ "$4" = racecheck ] && [ $status != 0 ] && [ $status != 124 ] && [[ $3 = racecheck || " $sanitized " != *" $1:$2:racecheck "* ]]; then
+  # The pairs of lines, and then the bytes and threads of each.
+  if [ "$3" = racecheck ] && [ $status != 0 ] && [ $status != 124 ]; then
     timeout -k 5 60 "$RAMMERC" run "$here" --random 1 -q \
       --run-under "$under --tool racecheck --racecheck-report hazard --launch-count 1 --log-file $log.hazards" >"$log.hazards.run" 2>&1
   fi
   # shellcheck disable=SC2086
-  row "3.$1.$3.$4" sanitize $as exit=$status seconds=$((SECONDS - start)) "$log"
+  row "3.$1.$3" sanitize $as exit=$status seconds=$((SECONDS - start)) "$log"
 }
-export sanitized
 export -f row sanitize
 
 sanitize_all() {
-  local x n p b tool
+  local x tool
   command -v compute-sanitizer >/dev/null || { row 3 sanitize skipped="there is no compute-sanitizer" && return; }
   [ "$gpus" -gt 1 ] && export CUDA_VISIBLE_DEVICES=1
   for x in $sanitized; do
-    IFS=: read -r n p b <<<"$x"
-    for tool in $tools; do
-      if [ "$b" != racecheck ] || [ "$tool" = racecheck ]; then echo "$n $p $b $tool"; fi
-    done
+    for tool in $tools; do echo "${x/:/ } $tool"; done
   done | xargs -P "${SANITIZE_AT_ONCE:-6}" -L 1 bash -c 'sanitize "$@"' _
 }
 

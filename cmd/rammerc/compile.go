@@ -75,7 +75,6 @@ func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 	f.Uint64Var(&o.Seed, "check-seed", 1, "seed of the shuffling under --check")
 	f.StringVar(&o.Dump, "dump", "", "write every stage's text form into this directory")
 	f.BoolVar(&o.Debug, "debug", false, "build with the watchdog, which reports a wait that never ends")
-	f.BoolVar(&o.Racecheck, "racecheck", false, "build for compute-sanitizer's racecheck: all lanes say that they have read streamed weights, not one of each warp")
 }
 
 // printCompiled prints the paths of the artefacts, and the summary on stderr.

@@ -33,7 +33,7 @@ func rejectCompileFlags(cmd *cobra.Command, path string) error {
 		return nil
 	}
 	var l diag.List
-	for _, name := range []string{"target", "device", "offline", "plan", "policy", "check", "check-seed", "dump", "debug", "racecheck", "tsan"} {
+	for _, name := range []string{"target", "device", "offline", "plan", "policy", "check", "check-seed", "dump", "debug", "tsan"} {
 		if given(cmd, name) {
 			l.Add(&diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--%s is for models; %s is a library directory, compiled already", name, path)})
 		}

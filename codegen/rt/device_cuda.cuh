@@ -175,7 +175,7 @@ class Patience {
 };
 
 // Mbarriers and the copies that arrive at them (PTX ISA, parallel synchronization). A ring's full barrier
-// expects kFillArrivals arrivals from the loader's warp, its empty barrier kWarpArrivals of every warp that computes.
+// expects kFillArrivals arrivals from the loader's warp, its empty barrier one of every lane that computes.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 constexpr int kFillArrivals = 1;  // a bulk copy counts its own bytes
 #else
@@ -287,7 +287,7 @@ RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_
 #endif
 }
 
-// A warp is done with a stage. The emulator poisons it when the last one is.
+// A lane is done with a stage. The emulator poisons it when the last one is.
 RT_DEVICE void free_stage(char*, int, uint64_t* empty) { mbarrier_arrive(empty); }
 
 // The emulator checks that an rTask takes all of its chunks, and asks for its inputs.

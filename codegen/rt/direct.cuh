@@ -14,11 +14,12 @@ RT_DEVICE uint32_t VEU<Program>::run_direct(uint32_t i, uint32_t stop) {
   const uint32_t n = c_.ring[i % c_.kSteps].direct;
   stop = stop - i < n ? stop : i + n;
   detail::wait_for_launches_before();
-  const int both = (K::kThreads < threads_ ? K::kThreads : threads_ - 32) + 32;
-  if (fetches() && (K::kFreeWarp || !in<K>())) {
+  const int both = meeting<K>();
+  if (fetches() && fetches_apart<K>()) {
     RT_NO_UNROLL
     for (uint32_t k = i; k < stop; ++k) {
-      feed_direct(k, i, both);
+      if (k >= i + 2) detail::wait_for_used(k % 2, both);
+      feed_direct(k);
       if constexpr (Tracer::kTraces) {
         detail::wait_for_fetched(k % 2, both);
         trace_direct(k, i);
@@ -26,38 +27,30 @@ RT_DEVICE uint32_t VEU<Program>::run_direct(uint32_t i, uint32_t stop) {
         detail::tell_fetched(k % 2, both);
       }
     }
-    used_direct(stop, i, both);
+    if (stop >= i + 2) detail::wait_for_used(stop % 2, both);
+    detail::wait_for_used((stop + 1) % 2, both);
   } else if (in<K>()) {
     typename K::Place here, next;
     find_direct<K>(i, here);
     RT_NO_UNROLL
     for (uint32_t k = i; k < stop; ++k) {
-      if (!K::kFreeWarp && fetches()) feed_direct(k, i, both);
-      step_direct<K>(k, i, both, here, next);
+      if (!K::kFreeWarp && fetches()) feed_direct(k);
+      step_direct<K>(k, i, here, next);
       here = next;
     }
-    if (!K::kFreeWarp && fetches()) used_direct(stop, i, both);
   }
   settle<1>();
   trace_.mark(stop - 1 - first_, kComputed);
   return stop;
 }
 
-// At step k of those from first on, asks for what the one after the next needs; what the next one needs has landed. All
-// have used what they were told two steps before.
+// At step k, asks for what the one after the next needs, where that of step k - 2 was, which all have used; what the next
+// one needs has landed.
 template <class Program>
-RT_DEVICE void VEU<Program>::feed_direct(uint32_t k, uint32_t first, int both) {
-  if (k >= first + 2) detail::wait_for_used(k % 2, both);
+RT_DEVICE void VEU<Program>::feed_direct(uint32_t k) {
   prefetch(k);
   cp_async_wait<1>();
   detail::sync_warp();  // lanes tell what others have copied
-}
-
-// Behind the last step, two have not been waited for.
-template <class Program>
-RT_DEVICE void VEU<Program>::used_direct(uint32_t stop, uint32_t first, int both) {
-  if (stop >= first + 2) detail::wait_for_used(stop % 2, both);
-  detail::wait_for_used((stop + 1) % 2, both);
 }
 
 // All have come to step k.
@@ -75,16 +68,16 @@ RT_DEVICE void VEU<Program>::trace_direct(uint32_t k, uint32_t first) {
 // words and the departure of results counts: all else is done while words are on their way.
 template <class Program>
 template <class K>
-RT_DEVICE void VEU<Program>::step_direct(uint32_t i, uint32_t first, int both, const typename K::Place& here, typename K::Place& next) {
+RT_DEVICE void VEU<Program>::step_direct(uint32_t i, uint32_t first, const typename K::Place& here, typename K::Place& next) {
   const uint32_t order = i - first_, tag = static_cast<uint32_t>(launches_) + 1;
   const auto meanwhile = [&] {
-    detail::wait_for_fetched(i % 2, both);
+    detail::wait_for_fetched(i % 2, meeting<K>());
     trace_direct(i, first);
     find_direct<K>(i + 1, next);
     return next.count > 0;
   };
   const auto afterwards = [&] {
-    if (K::kFreeWarp || !fetches()) detail::tell_used(i % 2, both);
+    if (fetches_apart<K>()) detail::tell_used(i % 2, meeting<K>());
   };
   delay(Pause::kImport, order);
   if (tid_ / 32 * 32 >= here.count) {
@@ -143,7 +136,7 @@ RT_DEVICE uint32_t VEU<Program>::run_near(uint32_t i, uint32_t stop) {
       } else if (keeps && k + 1 < stop) {
         keep_near<K>(k + 1, turn_ + 1);
       }
-      if (tid_ % 32 < kWarpArrivals) detail::mbarrier_arrive(used(turn_));
+      detail::mbarrier_arrive(used(turn_));
     }
   }
   settle<1>();
@@ -180,7 +173,7 @@ RT_DEVICE void VEU<Program>::feed_near(uint32_t k) {
   cp_async_commit();
   cp_async_wait<1>();
   detail::sync_warp();  // lanes read what others have copied
-  if (lane < kWarpArrivals) detail::mbarrier_arrive(there(turn_));
+  detail::mbarrier_arrive(there(turn_));
   trace_.mark(k - first_, kStarted);
   trace_.mark(k - first_, kComputed);
   ++turn_;

@@ -265,12 +265,21 @@ class VEU {
   template <class K>
   RT_DEVICE uint32_t run_direct(uint32_t i, uint32_t stop);
 
-  RT_DEVICE void feed_direct(uint32_t k, uint32_t first, int both);
-  RT_DEVICE void used_direct(uint32_t stop, uint32_t first, int both);
+  // Whether the warp that fetches for K's direct steps has nothing to compute, and the threads of K and that warp.
+  template <class K>
+  RT_DEVICE bool fetches_apart() const {
+    return K::kFreeWarp || K::kThreads < threads_;
+  }
+  template <class K>
+  RT_DEVICE int meeting() const {
+    return (K::kThreads < threads_ ? K::kThreads : threads_ - 32) + 32;
+  }
+
+  RT_DEVICE void feed_direct(uint32_t k);
   RT_DEVICE void trace_direct(uint32_t k, uint32_t first);
 
   template <class K>
-  RT_DEVICE void step_direct(uint32_t i, uint32_t first, int both, const typename K::Place& here, typename K::Place& next);
+  RT_DEVICE void step_direct(uint32_t i, uint32_t first, const typename K::Place& here, typename K::Place& next);
 
   template <class K>
   RT_DEVICE void find_direct(uint32_t i, typename K::Place& p) const;
@@ -486,8 +495,8 @@ RT_DEVICE void open_slots(bool loader) {
     uint64_t* turns = reinterpret_cast<uint64_t*>(detail::shared_base() + Layout::kTurns);
     RT_NO_UNROLL
     for (uint32_t i = 0; i < kTurns; ++i) {
-      detail::mbarrier_init(turns + i, kWarpArrivals);
-      detail::mbarrier_init(turns + kTurns + i, kWarpArrivals * (warps > 0 ? warps : 1));
+      detail::mbarrier_init(turns + i, 32);
+      detail::mbarrier_init(turns + kTurns + i, 32 * (warps > 0 ? warps : 1));
       detail::mbarrier_init(turns + 2 * kTurns + i, 32);
     }
   }

@@ -35,7 +35,7 @@ class Ring {
       RT_NO_UNROLL
       for (uint32_t i = 0; i < count_; ++i) {
         detail::mbarrier_init(full_ + i, detail::kFillArrivals);
-        detail::mbarrier_init(full_ + count_ + i, threads / 32 * kWarpArrivals);
+        detail::mbarrier_init(full_ + count_ + i, threads);
       }
       detail::mbarrier_init_done();
     }

@@ -6,15 +6,6 @@
 
 namespace rt {
 
-// How many lanes of a warp say that it has read or copied something, such as a stage: one, behind a barrier of the
-// warp. compute-sanitizer's racecheck finds no order from what the others did to that one's arrival; in builds for
-// it all arrive.
-#if defined(RT_RACECHECK)
-constexpr int kWarpArrivals = 32;
-#else
-constexpr int kWarpArrivals = 1;
-#endif
-
 // Where a program stood when the watchdog lost patience.
 struct Report {
   uint32_t set;                 // a ReportKind; 0: nothing to report
@@ -91,12 +82,9 @@ class Stream {
 
   // Gives the chunk in front back: nothing of it may be read any more. All lanes of a warp call it.
   RT_DEVICE void pop() {
-    detail::sync_warp();
     detail::note_chunk();
     watch_.pen.frees(number());
-    if (kWarpArrivals == 32 || detail::thread_index() % 32 == 0) {
-      detail::free_stage(stage(), stage_bytes_, full_ + count_ + next_.stage);
-    }
+    detail::free_stage(stage(), stage_bytes_, full_ + count_ + next_.stage);
     if (++next_.stage == count_) next_.stage = 0, ++next_.phase;
   }
 

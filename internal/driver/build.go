@@ -35,9 +35,6 @@ func (c *compilation) build(ui *UI, dir string, r *Compiled) error {
 	if c.opt.Debug {
 		flags = append(flags, "-DRT_DEBUG")
 	}
-	if c.opt.Racecheck {
-		flags = append(flags, "-DRT_RACECHECK")
-	}
 	if c.opt.Trace {
 		flags = append(flags, traceFlag)
 	}

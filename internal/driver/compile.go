@@ -42,8 +42,6 @@ type CompileOptions struct {
 	Sanitize bool     // build the emulated library with ThreadSanitizer
 	lab      *bench   // times plans instead of the GPU at hand
 	Command  []string // command line, kept in the dump
-
-	Racecheck bool // build in the form that compute-sanitizer's racecheck understands
 }
 
 // Compiled is what `rammerc compile` reports.

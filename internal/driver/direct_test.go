@@ -15,7 +15,7 @@ import (
 
 // sparseModel is rows that are made from rows of the step before, step by step, each a node of its own: what
 // vEUs hand each other is little, and travels in words. Rows of an odd length leave threads without
-// elements; every other step has three operands, of which one is a single element.
+// elements. Five steps are of one kind, and make a run; the sixth has three operands, of which one is a single element.
 func sparseModel(t *testing.T, rows, values, steps int) string {
 	t.Helper()
 	text := func(s string) *string { return &s }
@@ -58,11 +58,11 @@ func sparseModel(t *testing.T, rows, values, steps int) string {
 		}
 		node("Tanh", scale, []string{last}, scale)
 		for r := range rows {
-			in := []string{at(s, r), at(s, r+1)}
-			if s%2 == 1 {
-				in = append(in, scale)
+			op, in := "Mean", []string{at(s, r), at(s, r+1)}
+			if s%6 == 5 {
+				op, in = "Max", append(in, scale)
 			}
-			node([]string{"Mean", "Max"}[s%2], at(s+1, r), in, at(s+1, r))
+			node(op, at(s+1, r), in, at(s+1, r))
 		}
 	}
 	axis(node("Concat", "join", all(steps), "y"))
@@ -108,12 +108,12 @@ func TestDirectStepsUnderThreadSanitizer(t *testing.T) {
 	}
 }
 
-// What is missing in direct steps shows: words that never come are reported, and without the barrier at
-// which descriptors change hands threads find those of another step.
+// What is missing in direct steps shows: words that never come are reported, and where those who compute do not wait
+// for descriptors, or the warp that fetches them not until they are used, threads find those of another step.
 func TestDirectFaults(t *testing.T) {
 	t.Parallel()
 	cxx := needCxx(t)
-	model := sparseModel(t, 6, 250, 7)
+	model := sparseModel(t, 6, 40, 10)
 	for _, c := range []struct {
 		old, new string
 		want     []string
@@ -122,7 +122,8 @@ func TestDirectFaults(t *testing.T) {
 			"if (tid_ < here.count) give_word(", "if (tid_ < here.count && veu_ != 1) give_word(",
 			[]string{"segment 0, vEU ", " step ", "waits for tagged word ", "expected tag 1, seen 0", "ONNX nodes: v"},
 		},
-		{"detail::pace_barrier(pace);", "", nil},
+		{"detail::wait_for_fetched(i % 2, meeting<K>());", ";", nil},
+		{"detail::wait_for_used(k % 2, both);", ";", nil},
 	} {
 		o := CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: TargetEmu, Plan: "rprogram", Emit: EmitSources}
 		o.Path = model
