@@ -34,14 +34,15 @@ type dispatch struct {
 	launch
 	ranges  []byte    // StepRange of each block
 	streams [][]piece // for each block that streams weights: those of its rTasks
+	busy    float64   // ns that the block with the most arithmetic takes for that alone, as modelled
 	tasks   []vdevice.Task
 }
 
 // dispatches lists the launches of a plan's segment: of an rProgram the persistent one, then one a wave,
 // which are its fall-back. rows are the steps of the vEUs, one vEU behind the other in the step table. A
 // wave gets as many blocks as the highest vEU that it uses asks for, and threads and shared memory for its
-// own rTasks only: blocks that stream weights and those of launches on streams have to find room beside others.
-// All else is bound by what a multiprocessor computes, and alone on it.
+// own rTasks only: blocks of launches that overlap have to find room beside each other. Those that compute for longer
+// than an overlapping launch takes to start are alone on a multiprocessor.
 func dispatches(plan *vdevice.Plan, segment int, rows [][]vdevice.Step) []dispatch {
 	seg := plan.Segments[segment]
 	var out []dispatch
@@ -60,7 +61,7 @@ func dispatches(plan *vdevice.Plan, segment int, rows [][]vdevice.Step) []dispat
 	} else {
 		for w := range parts {
 			parts[w].overlap = w > 0 && !seg.Serial || w == 0 && plan.Overlaps(segment)
-			parts[w].alone = !seg.Serial && parts[w].streams == nil
+			parts[w].alone = !seg.Serial && parts[w].streams == nil && parts[w].busy > seg.Program.Spec.Cost.PDL
 		}
 	}
 	return append(out, parts...)
@@ -120,6 +121,7 @@ func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 	le := binary.LittleEndian
 	d.ranges = le.AppendUint32(le.AppendUint32(d.ranges, uint32(first)), uint32(first+len(steps)))
 	var streamed []piece
+	busy := 0.0
 	for _, s := range steps {
 		d.tasks = append(d.tasks, s.Task)
 		c := p.Candidate(s.Task.Op)
@@ -128,7 +130,9 @@ func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 			streamed = append(streamed, piece{n, in.StreamStep()})
 		}
 		d.threads, d.shared = max(d.threads, in.Threads()), max(d.shared, in.Shared())
+		busy += c.Work.Flops / p.Spec.Cost.FlopsPerSM
 	}
+	d.busy = max(d.busy, busy)
 	d.threads = max(d.threads, 32)
 	if streamed != nil {
 		d.streams = append(d.streams, streamed)

@@ -223,6 +223,7 @@ func TestStages(t *testing.T) {
 	s.plan.Segments[0].Kind = vdevice.Waves
 	s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU = 101<<10, 100<<10
 	s.plan.Spec.Cost.PDL, s.plan.Spec.Cost.Node = 1, 2 // launches overlap
+	setWork(s.plan, true)
 	for i, d := range dispatches(s.plan, 0, usedVEUs(s.plan.Segments[0].Program)) {
 		if streams := i%3 != 2; d.alone == streams {
 			t.Errorf("launch %d: blocks alone %v, and streaming %v", i, d.alone, streams)
