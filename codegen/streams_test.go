@@ -166,9 +166,10 @@ func TestAllKindsInOnePlan(t *testing.T) {
 
 // setWork gives all rTasks a second of arithmetic each, or none.
 func setWork(p *vdevice.Plan, busy bool) {
+	p.Spec.Cost.FlopsPerSM = 1
 	flops := 0.0
 	if busy {
-		flops = 1e9 * p.Spec.Cost.FlopsPerSM
+		flops = 1e9
 	}
 	for _, op := range p.Graph.Ops {
 		for _, c := range op.Candidates {

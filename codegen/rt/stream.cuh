@@ -82,6 +82,7 @@ class Stream {
 
   // Gives the chunk in front back: nothing of it may be read any more. All lanes of a warp call it.
   RT_DEVICE void pop() {
+    detail::sync_warp();  // lanes that waited for the chunk by themselves go on together
     detail::note_chunk();
     watch_.pen.frees(number());
     detail::free_stage(stage(), stage_bytes_, full_ + count_ + next_.stage);
