@@ -33,6 +33,9 @@ def delays(row, *results):
     row["launches"] = sum(r.get("repeats", 0) for r in runs)
     row["differing"] = sum(r.get("repeats_differing", 0) for r in runs)
     row["ok"] = row["exit"] == 0 and row["launches"] > 0 and row["differing"] == 0 and all(r.get("ok") for r in runs)
+    errors = [r["error"] for r in runs if "error" in r]
+    if errors:
+        row["says"] = "; ".join(errors)
 
 
 def program(row, output):

@@ -392,7 +392,12 @@ class Context {
     dev::after_failure(flags_.get(), flag_bytes());
     dev::after_failure(tagged_.get(), model_.tagged_bytes);
     const Report r = *report_;
-    if (!r.set || r.set == kAbsentReport || r.op >= static_cast<uint32_t>(model_.op_count)) return;
+    if (!r.set || r.set == kAbsentReport || r.op >= static_cast<uint32_t>(model_.op_count)) {
+#if defined(RT_DEBUG)
+      if (e.code == kDeviceLost) e.text += "; no vEU waited longer than the watchdog allows";
+#endif
+      return;
+    }
     *report_ = Report{};
     e.code = kStuck;
     const OpRow& op = model_.ops[r.op];

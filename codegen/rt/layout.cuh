@@ -46,7 +46,7 @@ struct SharedLayout {
                                            ? size_t{Program::kSharedBudget}
                                            : bytes(Program::kShared, 0);
   // What a block takes that shares a multiprocessor with none of its kind.
-  static constexpr size_t alone(size_t bytes) { return bytes < size_t{Program::kAlone} ? size_t{Program::kAlone} : bytes; }
+  static constexpr size_t alone(size_t bytes) { return static_cast<int>(bytes) < Program::kAlone ? size_t{Program::kAlone} : bytes; }
   // How many stages a launch has whose blocks stream so many chunks. Blocks that stream more than any ring
   // holds take the largest: bytes on their way count for more than room for the next launch's ring.
   static constexpr int stages(int rtask, int chunks, bool persistent) {
