@@ -203,39 +203,49 @@ func TestGPUUnrolled(t *testing.T) {
 	}
 }
 
-// The debug build reports a wait that never ends; a library for another GPU does not open.
-func TestGPUFaults(t *testing.T) {
+// needGPUAlone skips while other processes use the GPU too: at times the driver ends their work together with that of a
+// process that traps (bench/results/h200-neighbours.json). Tests that call it do not run in parallel with others.
+func needGPUAlone(t *testing.T) *toolchain.NVCC {
+	t.Helper()
+	nvcc := needGPU(t)
+	out, err := exec.Command("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader").Output()
+	if err != nil || len(strings.TrimSpace(string(out))) > 0 {
+		t.Skip("other processes use the GPU, and this one traps: ", strings.Fields(string(out)), err)
+	}
+	return nvcc
+}
+
+// The debug build reports a wait that never ends, of all that wait the one at the earliest step.
+func TestGPUDeadlock(t *testing.T) {
+	nvcc := needGPUAlone(t)
+	s := newStencilPlan(t, 4, 7, 256)
+	for order := 3; order < 7; order++ {
+		s.plan.Segments[0].Program.Steps[2][order].Signal = false
+	}
+	lib := buildGPU(t, nvcc, emitStencil(t, s, Options{}), gpuArch(t), "-DRT_DEBUG")
+	l := openLib(t, lib, runner.Options{WatchdogNS: uint64(time.Second / 2)})
+	_, err := l.Run([][]byte{floatBytes(testInput(1024))})
+	var status *runner.StatusError
+	if !errors.As(err, &status) || status.Code != abi.Stuck || !strings.Contains(status.Text, "waits for vEU 2, step 3") ||
+		!strings.Contains(status.Text, "node_4") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A library for another GPU does not open.
+func TestGPUAnother(t *testing.T) {
 	t.Parallel()
 	nvcc := needGPU(t)
-	t.Run("deadlock", func(t *testing.T) {
-		t.Parallel()
-		s := newStencilPlan(t, 4, 7, 256)
-		for order := 3; order < 7; order++ {
-			s.plan.Segments[0].Program.Steps[2][order].Signal = false
-		}
-		lib := buildGPU(t, nvcc, emitStencil(t, s, Options{}), gpuArch(t), "-DRT_DEBUG")
-		// Other tests' kernels take turns with this one's; a wait that ends must have time to.
-		l := openLib(t, lib, runner.Options{WatchdogNS: uint64(3 * time.Second)})
-		_, err := l.Run([][]byte{floatBytes(testInput(1024))})
-		var status *runner.StatusError
-		if !errors.As(err, &status) || status.Code != abi.Stuck || !strings.Contains(status.Text, "waits for vEU 2, step 3") ||
-			!strings.Contains(status.Text, "node_4") {
-			t.Errorf("got %v", err)
-		}
-	})
-	t.Run("another GPU", func(t *testing.T) {
-		t.Parallel()
-		other := "sm_80"
-		if gpuArch(t) == other {
-			other = "sm_90"
-		}
-		lib := buildGPU(t, nvcc, emitStencil(t, newStencilPlan(t, 2, 2, 64), Options{}), other)
-		_, err := runner.Open(t.Context(), lib, runner.Options{})
-		var status *runner.StatusError
-		if !errors.As(err, &status) || status.Code != abi.DeviceUnfit || !strings.Contains(status.Text, strings.TrimPrefix(other, "sm_")) {
-			t.Errorf("got %v", err)
-		}
-	})
+	other := "sm_80"
+	if gpuArch(t) == other {
+		other = "sm_90"
+	}
+	lib := buildGPU(t, nvcc, emitStencil(t, newStencilPlan(t, 2, 2, 64), Options{}), other)
+	_, err := runner.Open(t.Context(), lib, runner.Options{})
+	var status *runner.StatusError
+	if !errors.As(err, &status) || status.Code != abi.DeviceUnfit || !strings.Contains(status.Text, strings.TrimPrefix(other, "sm_")) {
+		t.Errorf("got %v", err)
+	}
 }
 
 // Neighbouring tiles are on different vEUs in every stage, so a wave that reads before the one before it

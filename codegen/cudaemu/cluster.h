@@ -38,9 +38,9 @@ inline void gate_expect(uint64_t* gate, uint32_t bytes, bool now = true) {
   if (now) change_gate(gate, static_cast<int32_t>(bytes), true);
 }
 template <class Report>
-inline void gate_wait(uint64_t* gate, uint32_t phase, uint64_t patience_ns, Report* to, const Report& r) {
+inline void gate_wait(uint64_t* gate, uint32_t phase, uint64_t patience_ns, Report* notes, const Report& r) {
   Patience patience(patience_ns);
-  while (read_gate(gate).phases / 2 <= phase) patience.spent(true, to, r);
+  while (read_gate(gate).phases / 2 <= phase) patience.spent(true, notes, r);
   if (read_gate(gate).phases / 2 > phase + 1) emu::running_block->fail("a gate is waited for when its phase is long over");
   emu::order_acquire(gate);
 }

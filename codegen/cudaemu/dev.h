@@ -61,8 +61,8 @@ struct Graph {
 };
 constexpr bool kHasGraphs = false;
 
-inline Report* make_report() { return new Report{}; }
-inline void drop_report(Report* r) { delete r; }
+inline Report* make_reports(int count) { return new Report[static_cast<size_t>(count)]{}; }
+inline void drop_reports(Report* r) { delete[] r; }
 inline std::string describe(int) { return "CPU emulator"; }
 
 // An option given in the environment, for programs that do not set it.
@@ -146,7 +146,7 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
   l.seed = o.seed ? o.seed : environment("RAMMER_EMU_SEED", 1);
   emu::Failure f;
   if (emu::run_launch(l, vdevice_run<Program>, &copy, &f)) return;
-  if (f.note.set) *copy.report = to_report(f.note);
+  if (f.note.set) *copy.reports = to_report(f.note);
   throw Error{kRunFailed, f.text};
 }
 

@@ -160,8 +160,8 @@ RT_EMU_QUIET inline bool mbarrier_test(uint64_t* bar, uint32_t phase) {
   return emu::running_block->mbarrier_done(mbarrier(bar), phase);
 }
 template <class Report, class Meanwhile>
-inline void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report* to, const Report& r, Meanwhile) {
-  mbarrier_wait(bar, phase, patience_ns, to, r);
+inline void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report* notes, const Report& r, Meanwhile) {
+  mbarrier_wait(bar, phase, patience_ns, notes, r);
 }
 
 inline void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes) {

@@ -17,8 +17,8 @@ RT_DEVICE void gate_expect(uint64_t* gate, uint32_t bytes, bool now = true) {
 // What it lets through is in the block's own shared memory. An acquire at the scope of the cluster would throw away
 // the L1 cache too, and wait for all that is on its way there.
 template <class Report>
-RT_DEVICE void gate_wait(uint64_t* gate, uint32_t phase, uint64_t patience_ns, Report* to, const Report& r) {
-  mbarrier_wait(gate, phase, patience_ns, to, r);
+RT_DEVICE void gate_wait(uint64_t* gate, uint32_t phase, uint64_t patience_ns, Report* notes, const Report& r) {
+  mbarrier_wait(gate, phase, patience_ns, notes, r);
 }
 
 // Two words of one's own, behind the gate.

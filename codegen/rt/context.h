@@ -2,6 +2,7 @@
 // a device. The C interface is a thin skin over it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <memory>
@@ -40,7 +41,7 @@ class Context {
     tagged_ = DeviceBuffer(m.tagged_bytes);
     dev::clear(tagged_.get(), m.tagged_bytes);
     trace_.reset(new TraceBuffers(m, persistent_, !persistent_ || !residency_.cooperative));
-    report_.reset(dev::make_report());
+    reports_.reset(dev::make_reports(report_count()));
     stream_.reset(new OwnStream(dev::make_stream()));
     streams_.reset(new SideStreams(m));
     fence_.reset(new dev::Fence);
@@ -108,11 +109,16 @@ class Context {
     std::unique_ptr<dev::Graph> graph;
   };
   static constexpr size_t kRecorded = 8;
+#if defined(RT_DEBUG)
+  static constexpr bool kWatched = true;
+#else
+  static constexpr bool kWatched = false;
+#endif
   // Blocks that find room come within microseconds; behind another's kernel they may have to wait.
   static constexpr uint64_t kGuardNS = 200'000'000;
 
-  struct DropReport {
-    void operator()(Report* r) const { dev::drop_report(r); }
+  struct DropReports {
+    void operator()(Report* r) const { dev::drop_reports(r); }
   };
 
   // The constructor's device scope, which must not outlive it.
@@ -211,9 +217,9 @@ class Context {
 
   // Whether the guard of the latest inference gave up; then the context runs in waves from now on.
   bool gave_up() {
-    const Report r = *report_;
+    const Report r = reports_[0];
     if (r.set != kAbsentReport) return false;
-    *report_ = Report{};
+    reports_[0] = Report{};
     // The guard's mark would stay, and counts and tags start from zeros together.
     dev::clear(flags_.get(), flag_bytes());
     dev::clear(tagged_.get(), model_.tagged_bytes);
@@ -306,7 +312,7 @@ class Context {
     Args args = {};
     args.args = weights_->args();
     args.tagged = reinterpret_cast<uint64_t*>(tagged_.get());
-    args.report = report_.get();
+    args.reports = reports_.get();
     args.patience_ns = options_.patience_ns;
     if (options_.delays) args.delays = options_.delays + ++delayed_;
     args.bases[kArenaSpace] = arena_.get();
@@ -387,18 +393,40 @@ class Context {
     }
   }
 
+  // Blocks leave notes for the watchdog; the guard's report is a launch's only one.
+  int report_count() const {
+    int most = 1;
+    for (int s = 0; kWatched && s < model_.segment_count; ++s) {
+      const SegmentRow& seg = model_.segments[s];
+      for (int i = 0; i < seg.launches; ++i) most = std::max(most, model_.launches[seg.first_launch + i].grid);
+    }
+    return most;
+  }
+
+  // Of those that wait, the one at the earliest step is nearest to the cause: the others wait for it, or for what it
+  // would have done. Removes all notes.
+  Report first_waiting() {
+    Report first = {};
+    for (int i = 0; i < report_count(); ++i) {
+      const Report r = reports_[i];
+      reports_[i] = Report{};
+      if (!r.set || r.set == kAbsentReport) continue;
+      if (!first.set || r.segment < first.segment || (r.segment == first.segment && r.step < first.step)) first = r;
+    }
+    return first;
+  }
+
   // Adds what the watchdog saw.
   void explain(Error& e) {
     dev::after_failure(flags_.get(), flag_bytes());
     dev::after_failure(tagged_.get(), model_.tagged_bytes);
-    const Report r = *report_;
-    if (!r.set || r.set == kAbsentReport || r.op >= static_cast<uint32_t>(model_.op_count)) {
-#if defined(RT_DEBUG)
-      if (e.code == kDeviceLost) e.text += "; no vEU waited longer than the watchdog allows";
-#endif
+    const Report r = first_waiting();
+    if (!r.set || r.op >= static_cast<uint32_t>(model_.op_count)) {
+      if (kWatched && e.code == kDeviceLost) {
+        e.text += "; no vEU waited longer than the watchdog allows. Another process's failure on the device ends others' work at times";
+      }
       return;
     }
-    *report_ = Report{};
     e.code = kStuck;
     const OpRow& op = model_.ops[r.op];
     char on[80], text[256];
@@ -425,7 +453,7 @@ class Context {
     fence_.reset();
     streams_.reset();
     stream_.reset();
-    report_.reset();
+    reports_.reset();
     trace_.reset();
     staging_.clear();
     arena_ = DeviceBuffer();
@@ -441,7 +469,7 @@ class Context {
   std::shared_ptr<Weights> weights_;
   DeviceBuffer arena_, flags_, tagged_;
   std::unique_ptr<TraceBuffers> trace_;
-  std::unique_ptr<Report, DropReport> report_;
+  std::unique_ptr<Report[], DropReports> reports_;
   std::unique_ptr<OwnStream> stream_;
   std::unique_ptr<dev::Fence> fence_;
   std::unique_ptr<SideStreams> streams_;

@@ -181,13 +181,14 @@ class Graph {
 constexpr bool kHasGraphs = true;
 
 // Memory that the device writes and the host can read after the program has died.
-inline Report* make_report() {
+inline Report* make_reports(int count) {
   void* p = nullptr;
-  check(cudaHostAlloc(&p, sizeof(Report), cudaHostAllocMapped), "cudaHostAlloc");
-  *static_cast<Report*>(p) = Report{};
-  return static_cast<Report*>(p);
+  check(cudaHostAlloc(&p, sizeof(Report) * static_cast<size_t>(count), cudaHostAllocMapped), "cudaHostAlloc");
+  Report* const reports = static_cast<Report*>(p);
+  for (int i = 0; i < count; ++i) reports[i] = Report{};
+  return reports;
 }
-inline void drop_report(Report* r) { cudaFreeHost(r); }
+inline void drop_reports(Report* r) { cudaFreeHost(r); }
 
 #define RT_TEXT_OF(...) #__VA_ARGS__
 #define RT_TEXT(...) RT_TEXT_OF(__VA_ARGS__)

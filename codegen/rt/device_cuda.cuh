@@ -149,24 +149,31 @@ RT_DEVICE void poison(char*, int, int) {}
 // Sleeps about so long.
 RT_DEVICE void nap(uint32_t ns) { __nanosleep(ns); }
 
-// A debug build's watchdog: a wait that takes longer than it may is reported and ends the launch.
+// A debug build's watchdog. A wait that takes half of the time that it may leaves a note, one a block; the first
+// that takes all of it ends the launch. Notes are there by then of all that waits: what others wait for shows.
 class Patience {
  public:
 #if defined(RT_DEBUG)
-  RT_DEVICE explicit Patience(uint64_t ns) : end_(clock_nanoseconds() + ns) {}
+  RT_DEVICE explicit Patience(uint64_t ns) : half_(ns / 2), end_(clock_nanoseconds() + half_) {}
+  RT_DEVICE ~Patience() {
+    if (note_ != nullptr) *note_ = 0;
+  }
   template <class Report>
-  RT_DEVICE void spent(bool waits, Report* to, const Report& r) {
+  RT_DEVICE void spent(bool waits, Report* notes, const Report& r) {
     if (clock_nanoseconds() < end_) return;
-    if (waits && atomicExch(&to->set, 1u) == 0) {
-      *to = r;
+    Report* const mine = notes + blockIdx.x;
+    if (waits && r.set && note_ == nullptr && atomicExch(&mine->set, r.set) == 0) {
+      *mine = r, note_ = &mine->set;
       __threadfence_system();
     }
-    __nanosleep(1000000);
-    if (clock_nanoseconds() > end_ + 10000000) __trap();
+    if (late_) __trap();
+    late_ = true, end_ = clock_nanoseconds() + half_;
   }
 
  private:
-  uint64_t end_;
+  uint64_t half_, end_;
+  uint32_t* note_ = nullptr;
+  bool late_ = false;
 #else
   RT_DEVICE explicit Patience(uint64_t) {}
   template <class Report>
@@ -242,18 +249,18 @@ RT_DEVICE bool mbarrier_test(uint64_t* bar, uint32_t phase) { return mbarrier_do
 
 // Waits for a phase; the watchdog reports r if it takes too long.
 template <class Report>
-RT_DEVICE void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report* to, const Report& r) {
+RT_DEVICE void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report* notes, const Report& r) {
   Patience patience(patience_ns);
-  while (!mbarrier_done(bar, phase)) patience.spent(true, to, r);
+  while (!mbarrier_done(bar, phase)) patience.spent(true, notes, r);
 }
 
 // The same; meanwhile is called again and again.
 template <class Report, class Meanwhile>
-RT_DEVICE void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report* to, const Report& r, Meanwhile meanwhile) {
+RT_DEVICE void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report* notes, const Report& r, Meanwhile meanwhile) {
   Patience patience(patience_ns);
   while (!mbarrier_test(bar, phase)) {
     meanwhile();
-    patience.spent(true, to, r);
+    patience.spent(true, notes, r);
   }
 }
 

@@ -89,7 +89,7 @@ RT_DEVICE void VEU<Program>::step_direct(uint32_t i, uint32_t first, const typen
   detail::Patience patience(l_.patience_ns);
   take_words(here.from, tag, x, meanwhile, afterwards, [&](uint64_t seen) {
     const Step& s = c_.ring[i % c_.kSteps];
-    patience.spent(static_cast<uint32_t>(seen >> 32) != tag, l_.report,
+    patience.spent(static_cast<uint32_t>(seen >> 32) != tag, l_.reports,
                    Report{kTaggedReport, l_.segment, veu_, order, 0, static_cast<uint32_t>(here.from[0] - l_.tagged), s.op,
                           s.rtask, tag, seen >> 32});
   });
@@ -145,7 +145,7 @@ RT_DEVICE uint32_t VEU<Program>::run_near(uint32_t i, uint32_t stop) {
 
 template <class Program>
 RT_DEVICE void VEU<Program>::wait_turn(uint64_t* bar, uint32_t turn) const {
-  detail::mbarrier_wait(bar, turn / c_.kOperands, 2 * l_.patience_ns, l_.report, Report{});
+  detail::mbarrier_wait(bar, turn / c_.kOperands, 2 * l_.patience_ns, l_.reports, Report{});
 }
 
 // At step k, asks for the descriptors of the one after the next; those of the next one have landed. Near steps wait
@@ -222,7 +222,7 @@ RT_DEVICE void VEU<Program>::step_near(uint32_t i, const detail::Ranks& around) 
   if (warp * kGateWords < count && slotted > 0) {
     const uint32_t left = count - warp * kGateWords;
     detail::gate_expect(gate, 4 * (left < kGateWords ? left : kGateWords) * slotted, tid_ % 32 == 0);
-    detail::gate_wait(gate, from.gate >> 8, l_.patience_ns, l_.report, Report{kNearReport, l_.segment, veu_, order, 0, moves[0].slot, s.op, s.rtask, 1, 0});
+    detail::gate_wait(gate, from.gate >> 8, l_.patience_ns, l_.reports, Report{kNearReport, l_.segment, veu_, order, 0, moves[0].slot, s.op, s.rtask, 1, 0});
   }
   delay(Pause::kRTask, order);
   if (e >= count) return;

@@ -440,7 +440,7 @@ class VEU {
   RT_DEVICE Stream stream() const {
     const Report r{kWeightsReport, l_.segment, veu_, place_.order, 0, 0, place_.op, place_.rtask, 0, 0};
     typename Layout::WeightRing ring(detail::shared_base() + Layout::ring(l_.shared), l_.stages);
-    return ring.stream(chunks_, next_, Watch{r, l_.report, l_.patience_ns, ChunkPen(l_)});
+    return ring.stream(chunks_, next_, Watch{r, l_.reports, l_.patience_ns, ChunkPen(l_)});
   }
 
   RT_DEVICE static int min_waits(uint32_t n) { return static_cast<int>(n < kStagedWaits ? n : kStagedWaits); }
@@ -453,7 +453,7 @@ class VEU {
     for (;;) {
       const uint64_t seen = mine ? detail::load_relaxed_gpu(flag) : target;
       if (detail::all_lanes(seen >= target)) return;
-      patience.spent(seen < target, l_.report, Report{kWaitReport, l_.segment, veu_, p.order, w.veu, w.order, p.op, p.rtask, target, seen});
+      patience.spent(seen < target, l_.reports, Report{kWaitReport, l_.segment, veu_, p.order, w.veu, w.order, p.op, p.rtask, target, seen});
     }
   }
 
@@ -515,7 +515,7 @@ RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
     // The vEU's own waits are reported; the loader is only held up. It ends a launch that hangs later
     // than they would, and says nothing.
     const uint32_t block = static_cast<uint32_t>(detail::block_index());
-    Watch watch{Report{}, l.report, 2 * l.patience_ns, ChunkPen(l), l.delays, l.first_veu + block};
+    Watch watch{Report{}, l.reports, 2 * l.patience_ns, ChunkPen(l), l.delays, l.first_veu + block};
     const char* weights = l.bases[kWeightsSpace];
     if (Program::kSingle && (!Program::kWalked || l.weights.words > 0)) {
       load_block(ring, l.weights, own_steps(l).first, weights, watch);

@@ -30,7 +30,7 @@ RT_DEVICE bool announce(const LaunchArgs<Spaces>& l) {
     }
     const uint64_t before = detail::compare_swap_gpu(word, seen, seen | kGivenUp);
     if (before == seen) {
-      *l.report = Report{kAbsentReport, l.segment, static_cast<uint32_t>(detail::block_index()), 0, 0, 0, 0, 0, l.guard_veus,
+      *l.reports = Report{kAbsentReport, l.segment, static_cast<uint32_t>(detail::block_index()), 0, 0, 0, 0, 0, l.guard_veus,
                          l.guard_veus - (all - seen)};
       detail::fence_system();
       return false;

@@ -76,7 +76,7 @@ RT_DEVICE void VEU<Program>::import_tagged(const Move& m, uint32_t at, uint32_t 
         }
       }
       if (all || !persistent()) break;
-      patience.spent(true, l_.report,
+      patience.spent(true, l_.reports,
                      Report{kTaggedReport, l_.segment, veu_, p.order, 0, static_cast<uint32_t>(m.at + wide * at), p.op, p.rtask,
                             tag, v[0][0] >> 32});
     }
@@ -113,7 +113,7 @@ RT_DEVICE void VEU<Program>::import_near(const Move& m, uint32_t at, uint32_t st
   for (at *= 2; at < count; at += 2 * stride) {
     const bool single = at + 1 == count;
     uint32_t v[2];
-    detail::gate_wait(gates() + gate_part(m.gate, at), m.gate >> 8, l_.patience_ns, l_.report,
+    detail::gate_wait(gates() + gate_part(m.gate, at), m.gate >> 8, l_.patience_ns, l_.reports,
                       Report{kNearReport, l_.segment, veu_, p.order, 0, first + at, p.op, p.rtask, 1, 0});
     detail::take_pair(words + at, v);
     to[at] = v[0];

@@ -90,10 +90,10 @@ class Ring {
   // noted of the copy before.
   RT_DEVICE void wait(uint64_t* bar, uint32_t phase, Watch& w) const {
     if constexpr (kTraced) {
-      detail::mbarrier_wait(bar, phase, w.patience_ns, w.to, w.report, [&] { note_landed(w); });
+      detail::mbarrier_wait(bar, phase, w.patience_ns, w.notes, w.report, [&] { note_landed(w); });
       note_landed(w);
     } else {
-      detail::mbarrier_wait(bar, phase, w.patience_ns, w.to, w.report);
+      detail::mbarrier_wait(bar, phase, w.patience_ns, w.notes, w.report);
     }
   }
   RT_DEVICE void note_landed(Watch& w) const {

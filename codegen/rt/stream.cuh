@@ -26,7 +26,7 @@ enum ReportKind : uint32_t {
 // Whom a watchdog tells about a wait.
 struct Watch {
   Report report = {};
-  Report* to = nullptr;
+  Report* notes = nullptr;  // one for each block
   uint64_t patience_ns = 0;
   ChunkPen pen = {};
   uint64_t delays = 0;  // debug builds: seed of the loader's random sleeps
@@ -75,7 +75,7 @@ class Stream {
     Report r = watch_.report;
     r.on_order = next_.stage, r.expected = next_.phase + 1, r.seen = next_.phase;
     watch_.pen.wants(number());
-    detail::mbarrier_wait(full_ + next_.stage, next_.phase, watch_.patience_ns, watch_.to, r);
+    detail::mbarrier_wait(full_ + next_.stage, next_.phase, watch_.patience_ns, watch_.notes, r);
     watch_.pen.has(number());
     return stage();
   }

@@ -80,7 +80,7 @@ struct LaunchArgs : TraceArgs {
   uint64_t* flags;         // the segment's step array: kFlagStride words a line
   uint64_t* tagged;        // tagged words
   uint64_t max_steps;      // of any vEU: by this much the epoch grows
-  Report* report;          // debug builds
+  Report* reports;         // debug builds: the watchdog's notes, one of every block; else the guard's
   uint64_t patience_ns;    // debug builds: how long a wait may take
   uint64_t guard_ns;       // how long the blocks wait for each other before they begin; 0: a cooperative launch needs no guard
   uint32_t guard_line;     // of the step array
