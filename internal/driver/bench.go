@@ -76,6 +76,9 @@ func (o *BenchOptions) bench(ui *UI, dir string) (*Bench, error) {
 	if err != nil {
 		return nil, err
 	}
+	if l.describe() != EngineEmu {
+		defer ui.alone()()
+	}
 	done := ui.Stage("bench")
 	first, err := l.lib.Time(raw)
 	if err != nil {

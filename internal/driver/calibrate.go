@@ -192,6 +192,7 @@ func measure(ctx context.Context, ui *UI) (*calibrate.Result, error) {
 		return nil, err
 	}
 	done("the measuring program, for %s", arch)
+	defer ui.alone()()
 	done = ui.Stage("measure")
 	measured, err := calibrate.Run(ctx, program, ui.Progress("measure"))
 	if err != nil {

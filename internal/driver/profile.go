@@ -78,6 +78,9 @@ func (o *ProfileOptions) trace(ui *UI, s *subject) (*trace.Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
+	if l.describe() != EngineEmu {
+		defer ui.alone()()
+	}
 	done := ui.Stage("trace")
 	end := ui.Waiting("running")
 	data, err := l.lib.Trace(bytes, o.WarmUp)

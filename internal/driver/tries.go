@@ -265,6 +265,7 @@ func firstLine(err error) string {
 // time runs all plans that were built, in rounds, so that what the device does by the way hits all alike,
 // and compares what they compute after the first.
 func (t *tryout) time(ui *UI) error {
+	defer ui.alone()()
 	progress, n := ui.Progress("timing plans"), 0
 	t.outs = make([][]map[string]*ir.Tensor, len(t.plans))
 	for round := range rounds {

@@ -1,0 +1,24 @@
+package driver
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+)
+
+// timesAlone is the lock that who times on a GPU of this machine holds, one process at a time: two that time at once
+// measure each other.
+var timesAlone = filepath.Join(os.TempDir(), "rammerc-times.lock")
+
+// alone waits until no other rammerc of this machine times on a GPU, and keeps others from it until end is called. Where
+// nothing can be locked nobody waits.
+func (u *UI) alone() (end func()) {
+	lock := flock.New(timesAlone)
+	if got, err := lock.TryLock(); err == nil && !got {
+		done := u.Waiting("another rammerc is timing on this machine")
+		_ = lock.Lock()
+		done()
+	}
+	return func() { _ = lock.Close() }
+}
