@@ -29,6 +29,8 @@ EDGE_CHECK = ("an edge of a step, against a hop", "edge", "hop", 1.2)
 # How much faster than cuBLAS a chain has to be, by N; the largest one's share of the bandwidth of DRAM.
 CHAIN_CHECKS = {512: 2.5, 1024: 1.7, 2048: 1.3, 4096: 1.1}
 DRAM_CHECK = (4096, 0.85)
+# What auto takes may be so much slower than the fastest of the plans that were asked for by name: what medians vary by.
+AUTO_CHECK = 1.05
 
 
 def peers(out):
@@ -56,6 +58,8 @@ def library(out, name, plan):
         r["compile_seconds"] = {t["stage"]: round(t["seconds"], 3) for t in c["timings"]}
     elif c:
         r["error"] = c.get("error")
+    if c and c.get("tried"):
+        r["tried"] = c["tried"]
     v = load(f"{out}/{name}.{plan}.verify.json")
     if v and "outputs" in v:
         r["verify"] = {"ok": v["ok"], "rel_l2": max(o["rel_l2"] for o in v["outputs"]), "repeats": v.get("repeats"),
@@ -112,6 +116,20 @@ def median(rows, *names):
     return min((rows[n]["median"] for n in names if n in rows), default=None)
 
 
+def auto_checks(models):
+    """What auto takes beside each of the plans of the same model; of steps the long graphs count, which are all steps."""
+    out = []
+    for name, plans in models.items():
+        auto, others = p50_us(plans.get("auto")), {p: p50_us(r) for p, r in plans.items() if p != "auto" and p50_us(r)}
+        if auto is None or not others or name.endswith("_short"):
+            continue
+        best = min(others, key=others.get)
+        chosen = next((t["plan"] for t in plans["auto"].get("tried", []) if t["chosen"]), None)
+        out.append(check(f"auto takes {chosen} for {name}, against {best}", {"auto": auto / others[best]}, AUTO_CHECK, False, "auto",
+                         {"pattern": name, "peer": best, "peer_ns": others[best] * 1e3}))
+    return out
+
+
 def checks(steps, chains, rows, listing):
     out = []
     for what, plan, pattern, peer, limit in STEP_CHECKS:
@@ -147,7 +165,7 @@ def main():
         name, plan = os.path.basename(path).removesuffix(".compile.json").rsplit(".", 1)
         models.setdefault(name, {})[plan] = library(out, name, plan)
     rows, steps, chains = peers(out), step_times(models, listing), chain_times(models, listing)
-    found = checks(steps, chains, rows, listing)
+    found = checks(steps, chains, rows, listing) + auto_checks(models)
     wrong = [f"{n} {p}" for n, plans in models.items() for p, r in plans.items()
              if not r.get("verify", {}).get("ok") or r["verify"].get("differing")]
     summary = {

@@ -5,9 +5,11 @@ usage: stress.py STEP KEY=VALUE… [FILE…]   prints a row of that step
 
 Every row says what it is of, whether it is ok, and, where nothing was run, why ("skipped").
 """
+import collections
 import glob
 import json
 import os
+import re
 import sys
 
 from collect import shell
@@ -65,7 +67,37 @@ def mps(row, *processes):
     row["ok"] = row["ended"] and all(p["exit"] == 0 and p["ok"] and p["differing"] == 0 for p in row["processes"])
 
 
-STEPS = {"delays": delays, "contexts": program, "devices": program, "sanitize": sanitize, "mps": mps}
+def neighbours(row, *logs):
+    """A line a process: what the driver said to those that trap, to those that do not, and what `verify` printed."""
+    lines = {k: [line for f in logs if f".{k}." in f for line in said_in(f, 100000)] for k in ("trap", "wait", "delays")}
+    delayed = [json.loads(line) for line in lines["delays"] if line.startswith("{")]
+    row["traps"] = sum("launch failure" in line for line in lines["trap"])
+    row["processes"], row["ended"] = {}, {}
+    for what, errors in (("wait", [line if not line.endswith("no error") else "" for line in lines["wait"]]),
+                         ("delays", [r.get("error", "") for r in delayed])):
+        row["processes"][what] = len(errors)
+        row["ended"][what] = [e for e in errors if e]
+    row["differing"] = sum(r.get("repeats_differing", 0) for r in delayed)
+    row["ok"] = row["traps"] > 0 and row["differing"] == 0 and all(row["processes"].values())
+
+
+def kernel_log(since):
+    """What the driver wrote to the kernel's log of failures (Xid) after the machine had been up so many seconds, without
+    processes and channels, how often each; None where it cannot be read."""
+    log = shell("dmesg")
+    if not log:
+        return None
+    found = collections.Counter()
+    for line in log.splitlines():
+        m = re.match(r"\[ *([0-9.]+)\] NVRM: Xid \([^)]*\): (\d+), (.*)", line)
+        if m and float(m[1]) >= since:
+            name, error = re.search(r"name=([^,]*)", m[3]), re.search(r"errorString ([A-Z ]+)", m[3])
+            what = re.sub(r"-[0-9a-f]{6,}$", "", name[1]) if name else ""
+            found[" ".join(x for x in (f"Xid {m[2]}", error and error[1].strip(), what and f"of {what}") if x)] += 1
+    return dict(found)
+
+
+STEPS = {"delays": delays, "contexts": program, "devices": program, "sanitize": sanitize, "mps": mps, "neighbours": neighbours}
 
 
 def make_row(step, args):
@@ -97,6 +129,7 @@ def collect(out, root):
         "sanitizer": " ".join(shell("compute-sanitizer", "--version").splitlines()[-1:]),
         "commit": os.environ.get("COMMIT") or shell("git", "-C", root, "rev-parse", "HEAD"),
         "seconds": int(os.environ.get("TOOK", 0)),
+        "kernel_log": kernel_log(float(os.environ.get("UP", 0))),
         "ok": bool(rows) and all(r["ok"] for r in rows),
         "results": rows,
     }

@@ -7,7 +7,8 @@
 #
 # MODELS holds X.onnx files with their weights, OUT gets stress.json and logs. RAMMERC names the binary
 # (default: built with go). STEPS chooses among delays, contexts, devices, sanitize and mps; nothing is timed, so all
-# but the last run at once, the sanitizer on the second GPU if there is one. DELAYED are NAME:PLAN:LAUNCHES, SANITIZED
+# but the last run at once, the sanitizer on the second GPU if there is one. Only where STEPS names it: neighbours, which
+# has processes trap beside others that do nothing wrong, for SECONDS_EACH. No other work may be on that GPU. DELAYED are NAME:PLAN:LAUNCHES, SANITIZED
 # and SHARED are NAME:PLAN. TOOLS are compute-sanitizer's. SECONDS_EACH says how long the contexts run, SECONDS_DELAYED
 # after how long no more launches are begun, SECONDS_TOOL how long a tool may take. The exit status is 1 when something
 # differs. ARCH=emu tries the script where there is no GPU.
@@ -16,6 +17,7 @@
 # same commit, whose libraries are then taken instead of built again. Of that folder the files
 # lib/NAME.PLAN.BUILD/{libNAME.so,sum} suffice.
 set -uo pipefail
+read -r up _ </proc/uptime
 root=$(cd "$(dirname "$0")/.." && pwd)
 models=$(cd "$1" && pwd)
 mkdir -p "$2/lib" "$2/log" "$2/models" "$2/rows"
@@ -85,7 +87,7 @@ export -f model dir emit build
 # What the chosen steps run, NAME PLAN BUILD a line.
 wanted() {
   local x p
-  case " $steps " in *" delays "*) for x in $delayed; do IFS=: read -r n p _ <<<"$x" && echo "$n $p debug"; done ;; esac
+  case " $steps " in *" delays "* | *" neighbours "*) for x in $delayed; do IFS=: read -r n p _ <<<"$x" && echo "$n $p debug"; done ;; esac
   case " $steps " in *" contexts "* | *" devices "*) for p in $plans; do echo "digits_branchy $p release"; done ;; esac
   case " $steps " in *" sanitize "*) for x in $sanitized; do echo "${x/:/ } lines"; done ;; esac
   case " $steps " in *" mps "*) for x in $shared; do echo "${x/:/ } release"; done ;; esac
@@ -201,6 +203,33 @@ tenants() { # NAME PLAN PERCENTAGE PERCENTAGE
   echo "model=$1 plan=$2 ${files[*]}" >"$file.pending"
 }
 
+# Whether what a process does wrong ends others' work: four trap again and again, each time as a new process, beside
+# three that wait and three with delayed launches of the first of DELAYED.
+neighbours() {
+  local until=$((SECONDS + ${SECONDS_EACH:-60})) log=$out/log/neighbours n p here i pids=()
+  IFS=: read -r n p _ <<<"$delayed"
+  here=$(dir "$n" "$p" debug)
+  if ! ${NVCC:-nvcc} -O2 "-arch=$arch" "$root/bench/micro/neighbours.cu" -o "$out/neighbours" 2>"$log.nvcc"; then
+    row 5.neighbours neighbours failed="not built"
+    return
+  fi
+  for i in 1 2 3 4; do
+    while [ $SECONDS -lt $until ]; do "$out/neighbours" trap; done >"$log.trap.$i" 2>&1 &
+    pids+=($!)
+  done
+  for i in 1 2 3; do
+    while [ $SECONDS -lt $((until - 5)) ]; do "$out/neighbours" wait 5; done >"$log.wait.$i" 2>&1 &
+    pids+=($!)
+    for ((k = i * 100000; SECONDS < until - 5; k += 2000)); do
+      timeout 100 "$RAMMERC" verify "$here" --model "$(model "$n")" --repeat 2000 --delays $((k + 1)) --json -q 2>/dev/null | tr -d '\n'
+      echo
+    done >"$log.delays.$i" &
+    pids+=($!)
+  done
+  wait "${pids[@]}"
+  row 5.neighbours neighbours model="$n" plan="$p" "$log".{trap,wait,delays}.*
+}
+
 made=$(python3 "$root/bench/models.py" --list | python3 -c 'import json, sys; print(*json.load(sys.stdin))')
 for n in $(wanted | cut -d' ' -f1 | sort -u); do
   case " $made " in *" $n "*) [ -f "$models/$n.onnx" ] || python3 "$root/bench/models.py" "$out/models" "$n" >/dev/null || exit 1 ;; esac
@@ -232,10 +261,11 @@ for step in $steps; do
       done
       ;;
     sanitize) sanitize_all & ;;
+    neighbours) neighbours & ;;
   esac
 done
 wait
 echo "== at once: $SECONDS s"
 case " $steps " in *" mps "*) (mps) ;; esac
 echo "== all: $SECONDS s"
-TOOK=$SECONDS python3 "$root/bench/stress.py" collect "$out" "$root"
+UP=$up TOOK=$SECONDS python3 "$root/bench/stress.py" collect "$out" "$root"
