@@ -8,7 +8,8 @@
 # `bench/models.py --list`; without any all of them are taken. RAMMERC names the binary (default: built
 # with go), NVCC the compiler, PLANS and STEP_PLANS the plans of chains and of the others, DEVICE a device
 # file to plan for; STEPS chooses among the steps below. The exit status is 1 when a check fails. ARCH=emu
-# tries the script where there is no GPU; what it says then means nothing.
+# tries the script where there is no GPU; what it says then means nothing. Only where STEPS names it: trace, which profiles
+# TRACED, NAME:PLAN each, also of the folder MODELS, and leaves their totals in traces.json and their timelines for Perfetto.
 #
 # nvcc needs no GPU: STEPS="models build" ARCH=sm_90 builds anywhere, and PREBUILT names the OUT of such a run
 # of the same commit, whose libraries are then taken instead of built again. Of that folder the files
@@ -87,6 +88,14 @@ bench() { # NAME PLAN
     echo "bench FAILED: $1 $2: $(tail -n 2 "$out/log/$1.$2.bench")"
 }
 
+trace() { # NAME:PLAN
+  local name=${1%:*} plan=${1#*:} model=$out/models/${1%:*}.onnx
+  [ -f "$model" ] || model=${MODELS:-$out/models}/$name.onnx
+  timeout 200 "$RAMMERC" profile "$model" --target "$arch" --plan "$plan" --perfetto "$out/$name.$plan.perfetto.json" --json \
+    >"$out/$name.$plan.trace.json" 2>"$out/log/$name.$plan.trace" || echo "trace FAILED: $name $plan: $(tail -n 1 "$out/log/$name.$plan.trace")"
+}
+export -f trace
+
 # cuBLAS comes with the toolkit, or with PyTorch's packages.
 build_peers() {
   local flags=(-std=c++20 -O3 "-arch=$arch" -I"$root/internal/calibrate/cuda" -I"$root/codegen") cu
@@ -115,6 +124,12 @@ for step in $steps; do
       ;;
     verify) while read -r n p; do verify "$n" "$p"; done < <(each) ;;
     bench) while read -r n p; do bench "$n" "$p"; done < <(each) ;;
+    trace)
+      # shellcheck disable=SC2086
+      printf '%s\n' ${TRACED:-chain_1024:waves chain_1024:rprogram group_8_short:clusters-8 sparse_8_short:rprogram} |
+        xargs -P "$(nproc)" -I{} bash -c 'trace {}'
+      python3 "$root/bench/collect_traces.py" "$out"
+      ;;
     peers) timeout 120 "$out/peers" >"$out/peers.jsonl" 2>"$out/log/peers" || echo "peers FAILED: $(tail -n 3 "$out/log/peers")" ;;
   esac
   echo "== $step: $((SECONDS - start)) s"
