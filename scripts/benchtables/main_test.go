@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestGeneratedTables(t *testing.T) {
+	old, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := rewrite(string(old), "../../bench/results")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text != string(old) {
+		t.Error("README.md has other figures than bench/results: run go generate ./scripts/benchtables")
+	}
+}
+
+func TestRewrite(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(dir+"/"+name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("h200-models.json", `{"models": {
+		"b": {"bench": {"p50_ms": 2}, "pytorch": {"fp32_graph_ms": 5, "tf32_graph_ms": 3}},
+		"a": {"bench": {"p50_ms": 1}}}}`)
+	const begin, end = "before\n<!-- bench: models -->\n", "<!-- end -->\nafter\n"
+	got, err := rewrite(begin+"what was there"+end, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = begin + `
+| model | rammerc fp32, ms | PyTorch graph fp32, ms | ratio | ratio to tf32 |
+|---|---|---|---|---|
+| b | 2.000 | 5.000 | 2.50 | 1.50 |
+
+` + end
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if again, err := rewrite(got, dir); err != nil || again != got {
+		t.Errorf("a second time: %v\n%s", err, again)
+	}
+	for text, want := range map[string]string{
+		"<!-- bench: models -->\n":              "only 0 end",
+		"<!-- bench: none -->\n<!-- end -->\n":  `no table "none"`,
+		"<!-- bench: steps -->\n<!-- end -->\n": "h200-micro.json",
+	} {
+		if _, err := rewrite(text, dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	write("h200-models.json", `{"models": {"b": {"bench": {}, "pytorch": {"fp32_graph_ms": 5, "tf32_graph_ms": 3}}}}`)
+	if _, err := rewrite(begin+end, dir); err == nil || !strings.Contains(err.Error(), "lacks figures") {
+		t.Errorf("a figure is missing: %v", err)
+	}
+}
