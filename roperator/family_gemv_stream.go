@@ -7,11 +7,11 @@ import (
 	"github.com/rammerc/rammerc/rkernels"
 )
 
-// streamShape binds the parameters of gemv_stream: most rows, columns of a warp in a group, warps that share
-// a column's k, quads of k that a lane keeps, and values that a load of the input brings. k is cut into
+// streamShape binds the parameters of gemv_stream: most rows, columns of a warp in a group, units of a turn, warps
+// that share a column's k, quads of k that a lane keeps, and values that a load of the input brings. k is cut into
 // spans; an rTask computes so many groups of columns.
 type streamShape struct {
-	mb, c, wk, kq, v int64
+	mb, c, t, wk, kq, v int64
 
 	spans       int64
 	groups, all int64 // of an rTask, and of all columns
@@ -67,8 +67,12 @@ func streamShapes(p *product) []streamShape {
 		most = 1
 	}
 	s.cutK(p.k, most)
-	// Four columns of few quads, so that sums over lanes and what each unit costs do not show.
-	s.c = max(1, 4/s.kq/max(1, s.mb/2))
+	// Units of up to 32 KB, so that what each of them costs does not show; many rows have no registers for that.
+	quads := int64(8)
+	if s.mb > 2 {
+		quads = 4
+	}
+	s.c = min(4, max(1, quads/s.kq/max(1, s.mb/2)))
 	if p.quadsOfInput() {
 		s.v = 4
 	}
@@ -76,6 +80,10 @@ func streamShapes(p *product) []streamShape {
 	var out []streamShape
 	for _, perVEU := range []int64{1, 4} {
 		s.groups = min(tileCount(s.all, perVEU*wideDevice), streamThreads/s.mb/s.columns())
+		// Sums over lanes take as long for eight values as for one, nearly.
+		for s.t = 1; 2*s.t*s.mb*s.c <= 8 && s.t < s.groups; {
+			s.t *= 2
+		}
 		if n := len(out); n == 0 || out[n-1].groups != s.groups {
 			out = append(out, s)
 		}
@@ -119,7 +127,7 @@ func (b *Builder) gemvStreamCandidate(p product, s streamShape, t *tail, pro *rk
 	block := s.groups * s.groupElems()
 	out := 4 * float64(p.m*min(bn, p.n))
 	return &Candidate{
-		Inst:  rkernels.Find("gemv_stream").Bind(s.mb, s.c, s.wk, s.kq, s.v, t.functor, pro),
+		Inst:  rkernels.Find("gemv_stream").Bind(s.mb, s.c, s.t, s.wk, s.kq, s.v, t.functor, pro),
 		Tasks: int(ir.Count(p.batch) * tiles),
 		Args: []rkernels.Field{
 			refArg("a", p.a), refArg("b", packed), {Name: "out", Value: operand3(t.out)},

@@ -534,9 +534,9 @@ template <class Program>
 RT_DEVICE void run_thread(const LaunchArgs<Program::kSpaces>& l) {
   if (Program::kPersistent && l.guard_ns > 0 && !all_here(l)) return;
   // A launch may start while the one before it ends. Until a step asks for its inputs only tables and
-  // weights are read. Where a block streams more than its ring holds, its loader allows it: first weights of the
-  // next launch would come before the last of this one.
-  if (!SharedLayout<Program>::kHasRing || l.weights.words <= l.stages * l.weights.chunk_words) detail::allow_next_launch();
+  // weights are read. Where blocks stream one step's weights the loader allows it, when it has asked for what its ring
+  // holds: weights of the next launch would come before these.
+  if (!SharedLayout<Program>::kHasRing || l.weights.words == 0) detail::allow_next_launch();
   if constexpr (Program::kSlots > 0) {
     if (l.cluster > 1) open_slots<Program>(SharedLayout<Program>::kHasRing && l.stages > 0);
   }

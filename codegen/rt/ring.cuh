@@ -113,8 +113,11 @@ RT_DEVICE void load_block(Ring& ring, const BlockStream& s, uint32_t step, const
   RingPlace at;
   watch.pen.turn(step);
   random_pause(watch.delays, Pause::kLoad, watch.veu, step);
-  ring.feed(at, weights + 16 * static_cast<size_t>(s.at + b * s.stride), words, s.chunk_words, watch);
-  if (s.words > ring.count() * s.chunk_words) detail::allow_next_launch();
+  const char* block = weights + 16 * static_cast<size_t>(s.at + b * s.stride);
+  const uint32_t ringful = ring.count() * s.chunk_words, first = words < ringful ? words : ringful;
+  ring.feed(at, block, first, s.chunk_words, watch);
+  detail::allow_next_launch();  // what is left waits for the launch before
+  ring.feed(at, block + 16 * static_cast<size_t>(first), words - first, s.chunk_words, watch);
   ring.close(watch);
 }
 

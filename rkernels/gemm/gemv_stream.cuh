@@ -11,9 +11,9 @@
 namespace rk {
 
 // WK of the 8 warps share the columns' k; C columns of each of the 8/WK others make up a group. A lane has
-// KQ quads of k, 128·WK apart: a span. The stream comes in units: a span of a group. V is how many of a
-// quad's values one load of A brings.
-template <int MB, int C, int WK, int KQ, int V, class Epi, class Pro>
+// KQ quads of k, 128·WK apart: a span. The stream comes in units: a span of a group. T is how many units make a
+// turn, of which the lanes' products are summed up together. V is how many of a quad's values one load of A brings.
+template <int MB, int C, int T, int WK, int KQ, int V, class Epi, class Pro>
 struct GemvStream {
   static constexpr int kThreads = 256;
   static constexpr int WC = 8 / WK;
@@ -23,8 +23,10 @@ struct GemvStream {
   static constexpr int kShared = 4 * WK * kThreads;           // partial sums [wk][m][column]
   static constexpr int kStreamStep = KQ * C * 16 * kThreads;  // a unit
   static constexpr bool kCompact = MB >= 8;  // one place for all units, the first one too: less code, and slower
-  static constexpr int kChains = MB * C < 4 ? 4 / (MB * C) : 1;
+  static constexpr int kSums = MB * C;
+  static constexpr int kChains = kSums < 4 ? 4 / kSums : 1;
   static_assert(V == 1 || V == 4, "single values or quads");
+  static_assert(!kCompact || T == 1, "the first turn is none of several units");
 
   struct Args {
     rt::Ref a, b;
@@ -137,8 +139,8 @@ struct GemvStream {
     const int k = wk * 128 + lane * 4, spans = a.spans;
     Rows rows{x + k * a.ak, a.am, a.ak, a.M, a.K - k};
     Input in;
-    // The first unit is there, and the second on its way, before the inputs are waited for. Then a turn for each:
-    // it is multiplied, the next one takes its place, and the products are summed up.
+    // The first unit is there, and the second on its way, before the inputs are waited for. Then each is multiplied, and
+    // the next one takes its place; behind a turn of them the products are summed up.
     int span = spans + 1, g = 1, left_units = spans * groups;
     if constexpr (!kCompact) {
       rows.at = t.inputs(rows.at);
@@ -148,21 +150,38 @@ struct GemvStream {
     }
     RK_UNROLL(1)
     do {
-      float sums[MB * C];
+      // The latest unit's are the last, so that a loop can be one body and its places still known.
+      float sums[T * kSums] = {};
       const bool first = kCompact && span > spans;
-      if (!first) multiply(in, w, sums);
-      if (left_units > 0) units.next(w, --left_units == 0);
+      const int turn = T == 1 || T < g ? T : g;
+      const auto unit = [&] {
+        if (!first) multiply(in, w, sums + (T - 1) * kSums);
+        if (left_units > 0) units.next(w, --left_units == 0);
+      };
+      if constexpr (T == 1) {
+        unit();
+      } else {
+        RK_UNROLL(1)
+        for (int u = 0; u < turn; ++u) {
+          RT_UNROLL
+          for (int i = 0; i < (T - 1) * kSums; ++i) sums[i] = sums[i + kSums];
+          unit();
+        }
+      }
       if (!first) {
-        const LaneSums<MB * C, 32> at(t, sums);
+        const LaneSums<T * kSums, 32> at(t, sums);
         if (at.owns) {
           RT_UNROLL
           for (int i = 0; i < at.kLeft; ++i) {
-            float& sum = mine[(at.first + i) / C * columns + (groups - g) * kColumns + (at.first + i) % C];
+            const int s = at.first + i - (T - turn) * kSums;
+            if (T > 1 && s < 0) continue;
+            float& sum = mine[s % kSums / C * columns + (groups - g + s / kSums) * kColumns + s % C];
             sum = span < spans ? sum + sums[i] : sums[i];
           }
         }
       }
-      if (--g == 0) {
+      g -= turn;
+      if (g == 0) {
         if (first) rows.at = t.inputs(rows.at);
         g = groups;
         if (--span > 0) rows.take(a.pro, in);
@@ -180,8 +199,8 @@ struct GemvStream {
  private:
   // The lane's share of the sums. Few columns are summed up in several chains, which need not wait for
   // each other.
-  static RT_DEVICE void multiply(const Input& in, const Weights& w, float (&sums)[MB * C]) {
-    float chains[MB * C][kChains] = {};
+  static RT_DEVICE void multiply(const Input& in, const Weights& w, float* sums) {
+    float chains[kSums][kChains] = {};
     RT_UNROLL
     for (int q = 0; q < KQ; ++q) {
       RT_UNROLL
@@ -197,7 +216,7 @@ struct GemvStream {
       }
     }
     RT_UNROLL
-    for (int i = 0; i < MB * C; ++i) {
+    for (int i = 0; i < kSums; ++i) {
       sums[i] = chains[i][0];
       RT_UNROLL
       for (int j = 1; j < kChains; ++j) sums[i] += chains[i][j];
