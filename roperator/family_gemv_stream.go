@@ -67,14 +67,14 @@ func streamShapes(p *product) []streamShape {
 		most = 1
 	}
 	s.cutK(p.k, most)
-	// Units of up to 32 KB, so that what each of them costs does not show; many rows have no registers for that.
-	quads := int64(8)
-	if s.mb > 2 {
-		quads = 4
-	}
-	s.c = min(4, max(1, quads/s.kq/max(1, s.mb/2)))
+	// Four columns of few quads, so that sums over lanes and what each unit costs do not show.
+	s.c = max(1, 4/s.kq/max(1, s.mb/2))
 	if p.quadsOfInput() {
 		s.v = 4
+	}
+	// Units of twice that, 32 KB, where an rTask has several; many rows have no registers for them.
+	if s.mb <= 2 && s.c < 4 && tileCount(p.n, s.columns()) > wideDevice {
+		s.c *= 2
 	}
 	s.all = tileCount(p.n, s.columns())
 	var out []streamShape
