@@ -68,6 +68,7 @@ var disputes = []struct {
 		"MatMulInteger ConvInteger QLinearMatMul QLinearConv", "pairs of uint8 · int8 are added in 16 bits, saturating, where the processor has no VNNI",
 		func(n *ir.Node) bool { return saturates() && slices.ContainsFunc(n.Inputs, isInt8) },
 	},
+	{"NonZero", "the place of a scalar has a coordinate", func(n *ir.Node) bool { return len(n.Inputs[0].Shape) == 0 }},
 	{"Shrink", "computed in float32", func(n *ir.Node) bool { return n.Inputs[0].DType == ir.Float64 }},
 	{"Gelu", "constants of the approximation in float32", func(n *ir.Node) bool {
 		return n.Inputs[0].DType == ir.Float64 && n.Str("approximate", "") == "tanh"

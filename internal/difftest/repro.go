@@ -3,8 +3,10 @@ package difftest
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strings"
 
+	"github.com/rammerc/rammerc/internal/tolerance"
 	"github.com/rammerc/rammerc/ir"
 )
 
@@ -30,7 +32,7 @@ func (c *Case) Text() string {
 	return b.String()
 }
 
-// Parse reads what Text writes. Comments may stand in front of it.
+// Parse reads what Text writes. Comments may stand in front of it. A case with NaN or infinities among its inputs is Wild.
 func Parse(file string, src []byte) (*Case, error) {
 	g, err := ir.ParseText(file, src)
 	if err != nil {
@@ -52,9 +54,23 @@ func Parse(file string, src []byte) (*Case, error) {
 	c := &Case{Name: file, Graph: g, Inputs: map[string]*ir.Tensor{}}
 	for _, v := range in.Consts {
 		c.Inputs[v.Name] = v.Const
+		c.Wild = c.Wild || special(v.Const)
 	}
 	if len(c.Inputs) != len(g.Inputs) {
 		return nil, fmt.Errorf("%s: %d inputs have elements, the graph has %d", file, len(c.Inputs), len(g.Inputs))
 	}
 	return c, nil
+}
+
+// special reports whether a tensor has NaN or infinities.
+func special(t *ir.Tensor) bool {
+	if !t.DType.IsFloat() {
+		return false
+	}
+	for i := range t.Len() {
+		if x := tolerance.At(t, i); math.IsNaN(x) || math.IsInf(x, 0) {
+			return true
+		}
+	}
+	return false
 }

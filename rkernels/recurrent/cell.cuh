@@ -88,10 +88,12 @@ struct Cell {
         const float* p = t.template ptr<const float>(a.peep) + 3 * j;
         pi = rt::ld_const(p), po = rt::ld_const(p + 1), pf = rt::ld_const(p + 2);
       }
-      const float i = F::apply(a.f, s[0] + pi * c0);
-      const float f = a.input_forget ? 1.0f - i : F::apply(a.f, s[2] + pf * c0);
+      // A weight of 0 is another thing than none: the state may be infinite.
+      const auto peep = [&](float x, float weight, float state) { return a.has_peep ? x + weight * state : x; };
+      const float i = F::apply(a.f, peep(s[0], pi, c0));
+      const float f = a.input_forget ? 1.0f - i : F::apply(a.f, peep(s[2], pf, c0));
       const float c = f * c0 + i * G::apply(a.g, s[3]);
-      const float o = F::apply(a.f, s[1] + po * c);
+      const float o = F::apply(a.f, peep(s[1], po, c));
       h = live ? o * H::apply(a.act_h, c) : a.h.read(t, b, j);
       a.out1.write(t, b, j, live ? c : c0);
     } else if constexpr (Kind == kGruGates) {
