@@ -23,6 +23,17 @@ def shell(*command):
         return ""
 
 
+def made_with():
+    """The GPUs, driver and nvcc of this machine, and the commit that results are of."""
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    return {
+        "gpu": shell("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").replace("\n", ", "),
+        "driver": shell("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split("\n")[0],
+        "nvcc": shell(os.environ.get("NVCC") or "nvcc", "--version").split("\n")[-1],
+        "commit": os.environ.get("COMMIT") or shell("git", "-C", root, "rev-parse", "HEAD"),
+    }
+
+
 def row(out, name, peers):
     r = {}
     c = load(f"{out}/{name}.lib.json")
@@ -56,15 +67,11 @@ def main():
     if os.path.exists(f"{out}/sanitize.jsonl"):
         with open(f"{out}/sanitize.jsonl") as f:
             sanitize = [json.loads(line) for line in f if line.startswith("{")]
-    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
     summary = {
         "schema": "rammerc/gpu-check/v1",
-        "gpu": shell("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"),
-        "driver": shell("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
-        "nvcc": shell("nvcc", "--version").split("\n")[-1],
+        **made_with(),
         "torch": (peers or {}).get("torch"),
         "cudnn": (peers or {}).get("cudnn"),
-        "commit": os.environ.get("COMMIT") or shell("git", "-C", root, "rev-parse", "HEAD"),
         "models": {n: row(out, n, peers) for n in names},
         "sanitize": sanitize,
     }

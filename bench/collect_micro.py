@@ -9,7 +9,7 @@ import os
 import statistics
 import sys
 
-from collect import load, shell
+from collect import load, made_with, shell
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -158,7 +158,6 @@ def checks(steps, chains, rows, listing):
 
 def main():
     out = sys.argv[1]
-    root = os.path.join(HERE, "..")
     listing = json.loads(shell(sys.executable, os.path.join(HERE, "models.py"), "--list"))
     models = {}
     for path in sorted(glob.glob(f"{out}/*.compile.json")):
@@ -170,10 +169,7 @@ def main():
              if not r.get("verify", {}).get("ok") or r["verify"].get("differing")]
     summary = {
         "schema": "rammerc/micro/v1",
-        "gpu": shell("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"),
-        "driver": shell("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
-        "nvcc": shell(os.environ.get("NVCC") or "nvcc", "--version").split("\n")[-1],
-        "commit": os.environ.get("COMMIT") or shell("git", "-C", root, "rev-parse", "HEAD"),
+        **made_with(),
         "planned_for": os.environ.get("DEVICE") or "the known device of the architecture",
         "step_us": steps,
         "chain_step_us": chains,

@@ -8,14 +8,13 @@ import json
 import os
 import sys
 
-from collect import load, shell
+from collect import load, made_with
 
 TOTALS = ["span_us", "veus", "sms", "rtasks", "launches", "dropped_steps", "shares", "weights"]
 
 
 def main():
-    out, root = sys.argv[1], os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-    traces = []
+    out, traces = sys.argv[1], []
     for path in sorted(glob.glob(f"{out}/*.trace.json")):
         name, plan = os.path.basename(path).removesuffix(".trace.json").rsplit(".", 1)
         t = load(path)
@@ -25,10 +24,7 @@ def main():
             print(f"no trace: {name} {plan}", file=sys.stderr)
     summary = {
         "schema": "rammerc/profile-shares/v1",
-        "gpu": shell("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"),
-        "driver": shell("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"),
-        "nvcc": shell(os.environ.get("NVCC") or "nvcc", "--version").split("\n")[-1],
-        "commit": os.environ.get("COMMIT") or shell("git", "-C", root, "rev-parse", "HEAD"),
+        **made_with(),
         "traces": traces,
     }
     with open(f"{out}/traces.json", "w") as f:

@@ -1,7 +1,7 @@
 """Rows and summary of scripts/gpu_stress.sh.
 
 usage: stress.py STEP KEY=VALUE… [FILE…]   prints a row of that step
-       stress.py collect OUT ROOT          joins OUT/rows/*.json in OUT/stress.json; status 1 when one failed
+       stress.py collect OUT               joins OUT/rows/*.json in OUT/stress.json; status 1 when one failed
 
 Every row says what it is of, whether it is ok, and, where nothing was run, why ("skipped").
 """
@@ -12,7 +12,7 @@ import os
 import re
 import sys
 
-from collect import shell
+from collect import made_with, shell
 
 
 def read_json(path):
@@ -120,14 +120,12 @@ def make_row(step, args):
     return row
 
 
-def collect(out, root):
+def collect(out):
     rows = [json.load(open(f)) for f in sorted(glob.glob(f"{out}/rows/*.json"))]
     summary = {
         "schema": "rammerc/stress/v1",
-        "gpu": shell("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").replace("\n", ", "),
-        "driver": shell("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split("\n")[0],
+        **made_with(),
         "sanitizer": " ".join(shell("compute-sanitizer", "--version").splitlines()[-1:]),
-        "commit": os.environ.get("COMMIT") or shell("git", "-C", root, "rev-parse", "HEAD"),
         "seconds": int(os.environ.get("TOOK", 0)),
         "kernel_log": kernel_log(float(os.environ.get("UP", 0))),
         "ok": bool(rows) and all(r["ok"] for r in rows),
@@ -139,8 +137,8 @@ def collect(out, root):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4 and sys.argv[1] == "collect":
-        sys.exit(collect(sys.argv[2], sys.argv[3]))
+    if len(sys.argv) == 3 and sys.argv[1] == "collect":
+        sys.exit(collect(sys.argv[2]))
     if len(sys.argv) < 3 or sys.argv[1] not in STEPS:
         sys.exit(__doc__)
     print(json.dumps(make_row(sys.argv[1], sys.argv[2:])))

@@ -268,4 +268,4 @@ wait
 echo "== at once: $SECONDS s"
 case " $steps " in *" mps "*) (mps) ;; esac
 echo "== all: $SECONDS s"
-UP=$up TOOK=$SECONDS python3 "$root/bench/stress.py" collect "$out" "$root"
+UP=$up TOOK=$SECONDS python3 "$root/bench/stress.py" collect "$out"
