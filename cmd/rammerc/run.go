@@ -166,7 +166,7 @@ func (a *app) benchCommand() *cobra.Command {
 		Long: `bench runs each library on random inputs and prints min, p50, p90, p99 and max of the latency. On a GPU
 inputs and outputs are resident and times are device events'; with --transfers the host's clock times the
 whole call with its copies. Before that it times, by the host's clock, what a fresh process spends: loading
-the library, making a context, the first run. Of the processes on a machine that time on a GPU, one does at a time.`,
+the library, making a context, the first run. Of a user's processes that time on a machine's GPUs one does at a time.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Dirs = args

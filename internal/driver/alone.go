@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -8,10 +9,10 @@ import (
 )
 
 // timesAlone is the lock that who times on a GPU of this machine holds, one process at a time: two that time at once
-// measure each other.
-var timesAlone = filepath.Join(os.TempDir(), "rammerc-times.lock")
+// measure each other. Every user has one, since nobody may lock another's file.
+var timesAlone = filepath.Join(os.TempDir(), fmt.Sprintf("rammerc-times-%d.lock", os.Getuid()))
 
-// alone waits until no other rammerc of this machine times on a GPU, and keeps others from it until end is called. Where
+// alone waits until no other rammerc of this user times on a GPU, and keeps others from it until end is called. Where
 // nothing can be locked nobody waits.
 func (u *UI) alone() (end func()) {
 	lock := flock.New(timesAlone)
