@@ -209,8 +209,11 @@ func needGPUAlone(t *testing.T) *toolchain.NVCC {
 	t.Helper()
 	nvcc := needGPU(t)
 	out, err := exec.Command("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader").Output()
-	if err != nil || len(strings.TrimSpace(string(out))) > 0 {
-		t.Skip("other processes use the GPU, and this one traps: ", strings.Fields(string(out)), err)
+	if err != nil {
+		t.Skip("nvidia-smi: ", err)
+	}
+	if pids := strings.Fields(string(out)); len(pids) > 0 {
+		t.Skip("this test traps, and other processes use the GPU: ", pids)
 	}
 	return nvcc
 }

@@ -7,11 +7,13 @@
 #
 # MODELS holds X.onnx files with their weights, OUT gets stress.json and logs. RAMMERC names the binary
 # (default: built with go). STEPS chooses among delays, contexts, devices, sanitize and mps; nothing is timed, so all
-# but the last run at once, the sanitizer on the second GPU if there is one. Only where STEPS names it: neighbours, which
-# has processes trap beside others that do nothing wrong, for SECONDS_EACH. No other work may be on that GPU. DELAYED are NAME:PLAN:LAUNCHES, SANITIZED
+# but the last run at once, the sanitizer on the second GPU if there is one. DELAYED are NAME:PLAN:LAUNCHES, SANITIZED
 # and SHARED are NAME:PLAN. TOOLS are compute-sanitizer's. SECONDS_EACH says how long the contexts run, SECONDS_DELAYED
 # after how long no more launches are begun, SECONDS_TOOL how long a tool may take. The exit status is 1 when something
 # differs. ARCH=emu tries the script where there is no GPU.
+#
+# A step for itself, STEPS=neighbours, has processes trap for SECONDS_EACH beside others that do nothing wrong; no other
+# work may be on that GPU.
 #
 # nvcc needs no GPU: STEPS=build ARCH=sm_90 builds anywhere, and PREBUILT names the OUT of such a run of the
 # same commit, whose libraries are then taken instead of built again. Of that folder the files
@@ -206,7 +208,7 @@ tenants() { # NAME PLAN PERCENTAGE PERCENTAGE
 # Whether what a process does wrong ends others' work: four trap again and again, each time as a new process, beside
 # three that wait and three with delayed launches of the first of DELAYED.
 neighbours() {
-  local until=$((SECONDS + ${SECONDS_EACH:-60})) log=$out/log/neighbours n p here i pids=()
+  local until=$((SECONDS + ${SECONDS_EACH:-60})) log=$out/log/neighbours n p here i k pids=()
   IFS=: read -r n p _ <<<"$delayed"
   here=$(dir "$n" "$p" debug)
   if ! ${NVCC:-nvcc} -O2 "-arch=$arch" "$root/bench/micro/neighbours.cu" -o "$out/neighbours" 2>"$log.nvcc"; then

@@ -52,17 +52,17 @@ func rewrite(text, results string) (string, error) {
 	seen := 0
 	out := place.ReplaceAllStringFunc(text, func(s string) string {
 		m := place.FindStringSubmatch(s)
-		make, ok := tables[m[2]]
+		table, ok := tables[m[2]]
 		if !ok {
 			failed = cmp.Or(failed, fmt.Errorf("there is no table %q; tables are %s", m[2], strings.Join(slices.Sorted(maps.Keys(tables)), ", ")))
 			return s
 		}
 		seen++
-		table, err := make(results)
+		rows, err := table(results)
 		if err != nil {
 			failed = cmp.Or(failed, fmt.Errorf("table %s: %w", m[2], err))
 		}
-		return m[1] + "\n" + table + "\n" + m[3]
+		return m[1] + "\n" + rows + "\n" + m[3]
 	})
 	if begun := strings.Count(text, "<!-- bench: "); failed == nil && begun != seen {
 		failed = fmt.Errorf("of %d tables that begin only %d end", begun, seen)
@@ -103,7 +103,7 @@ func f(x float64, digits int) string {
 	return fmt.Sprintf("%.*f", digits, x)
 }
 
-// models is schema rammerc's h200-models.json, of which the table takes those with a peer.
+// models is schema rammerc/gpu-check/v1, of which the table takes those with a peer.
 type models struct {
 	Models map[string]struct {
 		Bench struct {
@@ -132,12 +132,7 @@ type micro struct {
 	StepUS  map[string]map[string]float64 `json:"step_us"`
 	ChainUS map[string]map[string]float64 `json:"chain_step_us"`
 	Peers   map[string]struct{ Median float64 }
-	Checks  []struct {
-		Pattern, Peer, Plan string
-		Value               float64
-		PeerNS              float64 `json:"peer_ns"`
-	}
-	Models map[string]map[string]struct {
+	Models  map[string]map[string]struct {
 		Bench struct {
 			P50 float64 `json:"p50_ms"`
 		}
