@@ -25,15 +25,16 @@ var allowed = map[string]string{
 	"graphopt":            "ir ir/eval internal/diag internal/dump",
 	"rkernels":            "ir internal/diag",
 	"roperator":           "ir rkernels internal/diag",
-	"profiler":            "ir rkernels roperator internal/diag schedule/vdevice",
-	"profiler/model":      "profiler ir rkernels roperator internal/diag schedule/vdevice",
-	"schedule/vdevice":    "rkernels roperator internal/diag",
-	"schedule":            "roperator profiler schedule/vdevice internal/diag internal/dump",
-	"codegen":             "ir rkernels roperator schedule/vdevice codegen/abi codegen/rt internal/diag internal/dump internal/toolchain",
+	"profiler":            "ir rkernels roperator device internal/diag",
+	"profiler/model":      "profiler ir rkernels roperator device internal/diag",
+	"device":              "internal/diag",
+	"vdevice":             "device rkernels roperator internal/diag",
+	"schedule":            "device roperator profiler vdevice internal/diag internal/dump",
+	"codegen":             "ir device rkernels roperator vdevice codegen/abi codegen/rt internal/diag internal/dump internal/toolchain",
 	"codegen/rt":          "codegen/abi",
 	"codegen/cudaemu":     "codegen/abi codegen/rt internal/toolchain",
 	"internal/runner":     "codegen/abi internal/toolchain internal/diag",
-	"internal/calibrate":  "codegen/rt internal/toolchain schedule/vdevice",
+	"internal/calibrate":  "codegen/rt internal/toolchain device",
 	"internal/trace":      "",
 	"internal/driver":     "*",
 	"cmd/rammerc":         "internal/driver internal/diag",
@@ -46,16 +47,16 @@ var allowed = map[string]string{
 	"internal/conformance": "*",
 	// The command is a test that runs on machines without Go.
 	"internal/conformance/cmd/conformance": "internal/conformance",
-	"schedule/vdevice/vdevicetest":         "*",
+	"vdevice/vdevicetest":                  "*",
 }
 
 // forbidden are reachabilities that must not exist even through other packages.
 var forbidden = [][2]string{
 	{"codegen", "schedule"}, {"codegen", "profiler"}, {"codegen", "graphopt"},
-	{"rkernels", "roperator"},
-	{"schedule/vdevice", "schedule"}, {"schedule/vdevice", "profiler"},
+	{"rkernels", "roperator"}, {"profiler", "vdevice"},
+	{"vdevice", "schedule"}, {"vdevice", "profiler"},
 	{"internal/driver", "internal/golden"}, {"internal/driver", "internal/difftest"},
-	{"internal/driver", "schedule/vdevice/vdevicetest"},
+	{"internal/driver", "vdevice/vdevicetest"},
 	{"cmd/rammerc", "internal/golden"}, {"cmd/rammerc", "internal/difftest"}, {"cmd/rammerc", "internal/conformance"},
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/rkernels"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // EmitBundle writes one program for many models: NAME.cu holds the run time and every distinct rKernel

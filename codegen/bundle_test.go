@@ -10,7 +10,7 @@ import (
 
 	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/internal/toolchain"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // bundleMain runs all models in order: the input of each comes from stdin, its output goes to stdout.

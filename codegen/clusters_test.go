@@ -8,9 +8,10 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // givenPlan has the stages of the stencil hand their tiles over as tagged data, from stage to stage in a
@@ -21,7 +22,7 @@ func givenPlan(t testing.TB, veus, stages, tile, cluster int) *stencilPlan {
 	s.stages = stages
 	spec := s.plan.Spec
 	spec.Shared, spec.SharedPerVEU, spec.Registers = 1<<16, 1<<16, 1<<16
-	spec.Clusters = vdevice.Clusters{Of4: veus / 4, Of8: veus / 8}
+	spec.Clusters = device.Clusters{Of4: veus / 4, Of8: veus / 8}
 	g, kernel := s.plan.Graph, testKernel(t, "test_stencil_given")
 	g.Buffers = g.Buffers[:3] // x, y, coef
 	from := g.Buffers[0]

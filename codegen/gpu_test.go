@@ -13,7 +13,7 @@ import (
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // needGPU skips tests that run emitted programs on a GPU where there is none.

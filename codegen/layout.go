@@ -8,7 +8,7 @@ import (
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // layout is the plan as the emitted program numbers it: only chosen candidates count, rOperators and

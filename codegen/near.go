@@ -3,7 +3,7 @@ package codegen
 import (
 	"slices"
 
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // What Step::near holds beside the number of near steps (rt/tables.cuh).

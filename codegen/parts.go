@@ -1,6 +1,6 @@
 package codegen
 
-import "github.com/rammerc/rammerc/schedule/vdevice"
+import "github.com/rammerc/rammerc/vdevice"
 
 // executorParts are parts of the executor that not every program has: rPrograms with waits, loaders that walk
 // a block's steps, loaders of blocks that run one step each.

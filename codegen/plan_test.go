@@ -6,10 +6,11 @@ import (
 	"os"
 	"testing"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // stencilPlan is a hand-made plan: stages of a stencil over a ring of tiles, each stage's tiles one vEU
@@ -85,7 +86,7 @@ func makeStencilPlan(t testing.TB, veus, stages, tile int, kernel func(stage int
 			})
 		}
 	}
-	prog.Spec = &vdevice.Spec{Name: "emu", Arch: "emu", SMs: veus, VEUsPerSM: 1, Threads: 1024, Shared: 32 << 10, SharedPerVEU: 32 << 10, Registers: 1 << 16}
+	prog.Spec = &device.Spec{Name: "emu", Arch: "emu", SMs: veus, VEUsPerSM: 1, Threads: 1024, Shared: 32 << 10, SharedPerVEU: 32 << 10, Registers: 1 << 16}
 	s.plan = &vdevice.Plan{
 		Spec: prog.Spec, Graph: g, Segments: []vdevice.Segment{{Kind: vdevice.RProgram, Program: prog}},
 		Pick: pick, Arena: []int64{-1, -1, -1, 0, alignUp(4*n, 256)}, ArenaLen: 2 * alignUp(4*n, 256),

@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"github.com/rammerc/rammerc/ir"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 type planOp struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // streamedPlan has stages with and without streamed weights, of different numbers of threads.

@@ -9,7 +9,8 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // source is the writer of NAME.cu; print errors surface when the buffer is flushed.
@@ -86,7 +87,7 @@ func (s *source) opening() {
 	s.printf("// On the CPU:  c++ -std=c++20 -O2 -shared -fPIC -pthread -x c++ %s.cu -o lib%s.so\n\n", s.opt.Name, s.opt.Name)
 }
 
-func deviceName(spec *vdevice.Spec) string {
+func deviceName(spec *device.Spec) string {
 	if spec.Product == "" {
 		return spec.Name
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // forkPlan has a chain of stages x → ping → pong → ping → y, and beside it ping → other → z, which reads

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/rammerc/rammerc/codegen/abi"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // segmentTables are a segment's program tables, in the form the executor reads (rt/executor.cuh), and

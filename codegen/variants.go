@@ -9,7 +9,7 @@ import (
 
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/rkernels"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // EmitVariants writes a library to compare several plans of one graph: one program, which one run of the

@@ -5,8 +5,8 @@ import (
 
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice"
-	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+	"github.com/rammerc/rammerc/vdevice"
+	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
 // benchmarks have about 100,000 rTasks each.
@@ -25,7 +25,7 @@ var benchmarks = []struct {
 func BenchmarkSchedule(b *testing.B) {
 	for _, c := range benchmarks {
 		g := c.make()
-		spec := device(b, "h200")
+		spec := deviceOf(b, "h200")
 		for _, kind := range PlansFor(spec) {
 			b.Run(c.name+"/"+kind, func(b *testing.B) {
 				for range b.N {
@@ -41,7 +41,7 @@ func BenchmarkSchedule(b *testing.B) {
 func BenchmarkVerify(b *testing.B) {
 	for _, c := range benchmarks {
 		g := c.make()
-		spec := device(b, "h200")
+		spec := deviceOf(b, "h200")
 		plan, err := Schedule(g, spec, model.New(spec, g), Options{Plan: PlanRProgram})
 		if err != nil {
 			b.Fatal(err)

@@ -5,10 +5,11 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // choice is a candidate that fits the device, with what it costs.
@@ -25,7 +26,7 @@ type choice struct {
 // admit lists, per rOperator, the candidates that can be used. All vEUs have as many threads as the
 // largest rTask of the plan needs, and that bounds the registers of all others; the number of threads is
 // chosen such that every rOperator has a candidate and the sum of their times is least.
-func admit(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs) ([][]choice, error) {
+func admit(g *roperator.Graph, spec *device.Spec, costs profiler.Costs) ([][]choice, error) {
 	var l diag.List
 	all := make([][]choice, len(g.Ops))
 	sizes, weights := map[int]bool{}, streamedWeights(g)
@@ -33,7 +34,7 @@ func admit(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs) ([][]ch
 		var lacks []string
 		for i, c := range op.Candidates {
 			ch := newChoice(i, c, spec, costs, weights)
-			if lack := spec.Fit(ch.needs); lack != nil {
+			if lack := ch.needs.LackingOn(spec); lack != nil {
 				lacks = append(lacks, fmt.Sprintf("%s needs %s", c.Inst.Name(), strings.Join(lack, " and ")))
 				continue
 			}
@@ -50,7 +51,7 @@ func admit(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs) ([][]ch
 	return bestThreads(g, spec, all, sizes)
 }
 
-func newChoice(i int, c *roperator.Candidate, spec *vdevice.Spec, costs profiler.Costs, weights int64) choice {
+func newChoice(i int, c *roperator.Candidate, spec *device.Spec, costs profiler.Costs, weights int64) choice {
 	t := costs.TaskTime(c) + spec.Cost.Step
 	ch := choice{index: i, c: c, taskTime: t, ready: t}
 	if c.Stream != nil {
@@ -87,7 +88,7 @@ func misfit(op *roperator.ROperator, lacks string) *diag.Diagnostic {
 
 // bestThreads tries every number of threads that some candidate needs, each without and with candidates
 // that stream weights: for those all vEUs have one more warp, and a ring.
-func bestThreads(g *roperator.Graph, spec *vdevice.Spec, all [][]choice, sizes map[int]bool) ([][]choice, error) {
+func bestThreads(g *roperator.Graph, spec *device.Spec, all [][]choice, sizes map[int]bool) ([][]choice, error) {
 	var threads []int
 	for n := range sizes {
 		threads = append(threads, n)
@@ -138,7 +139,7 @@ func streamStep(all [][]choice) int {
 }
 
 // restrict keeps the candidates that fit vEUs of so many threads, with a ring or without.
-func restrict(g *roperator.Graph, spec *vdevice.Spec, all [][]choice, vEU vdevice.Needs) (some [][]choice, time float64, missing *diag.List) {
+func restrict(g *roperator.Graph, spec *device.Spec, all [][]choice, vEU vdevice.Needs) (some [][]choice, time float64, missing *diag.List) {
 	some, missing = make([][]choice, len(all)), &diag.List{}
 	for id, choices := range all {
 		least, usable := 0.0, false
@@ -147,7 +148,7 @@ func restrict(g *roperator.Graph, spec *vdevice.Spec, all [][]choice, vEU vdevic
 				continue
 			}
 			needs := vEU
-			if needs.Join(ch.needs); !spec.Fits(needs) {
+			if needs.Join(ch.needs); !needs.FitsOn(spec) {
 				continue
 			}
 			some[id] = append(some[id], ch)

@@ -3,16 +3,17 @@ package schedule
 import (
 	"fmt"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // mostSlotWords is how much of its shared memory a vEU gives for slots at most, in words of 4 bytes.
 const mostSlotWords = 8192
 
-func noClusters(spec *vdevice.Spec, size int) error {
+func noClusters(spec *device.Spec, size int) error {
 	d := &diag.Diagnostic{ID: "no-clusters", Message: fmt.Sprintf("%s has no clusters of %d vEUs", spec.Name, size)}
-	for _, n := range vdevice.ClusterSizes() {
+	for _, n := range device.ClusterSizes() {
 		if spec.Clusters.Of(n) == 0 {
 			continue
 		}
@@ -40,7 +41,7 @@ func (s *scheduler) inClusters(size int) {
 func (s *scheduler) placeSlots(p *vdevice.Program) {
 	p.Cluster = s.cluster
 	needs := p.Needs()
-	if room := s.spec.SlotRoom(needs); room > 0 {
+	if room := needs.SlotRoom(s.spec); room > 0 {
 		vdevice.PlaceSlots(p, min(room, mostSlotWords))
 	}
 	if len(p.Slots) == 0 {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // taskSet is what rTasks with an access in common depend on through it.

@@ -3,7 +3,7 @@ package schedule
 import (
 	"slices"
 
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // nodes makes a segment with a launch for each of ops, which are ascending; chosen is by rOperator.

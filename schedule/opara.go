@@ -1,8 +1,6 @@
 package schedule
 
-import (
-	"github.com/rammerc/rammerc/schedule/vdevice"
-)
+import "github.com/rammerc/rammerc/device"
 
 // A parallel graph follows Opara (Chen and others, "Opara: Exploiting Operator Parallelism for Expediting
 // DNN Inference on GPUs"): chains of rOperators share a stream (its Algorithm 1), and launches are in an
@@ -123,7 +121,7 @@ func (a *oparaNode) before(b *oparaNode) bool {
 }
 
 // oparaNodes describes the rOperators as the given choices carry them out.
-func oparaNodes(spec *vdevice.Spec, chosen []*choice, preds [][]int32) []oparaNode {
+func oparaNodes(spec *device.Spec, chosen []*choice, preds [][]int32) []oparaNode {
 	out := make([]oparaNode, len(chosen))
 	for v, ch := range chosen {
 		out[v].memoryBound = ch.memoryBound(spec)
@@ -140,7 +138,7 @@ func oparaNodes(spec *vdevice.Spec, chosen []*choice, preds [][]int32) []oparaNo
 
 // demand is the part of the device that the rOperator's rTasks ask for at once: of its threads, shared
 // memory or registers, whichever is most.
-func (c *choice) demand(spec *vdevice.Spec) float64 {
+func (c *choice) demand(spec *device.Spec) float64 {
 	blocks := float64(min(c.c.Tasks, spec.VEUs())) / float64(spec.VEUs())
 	share := max(float64(c.needs.Threads)/float64(spec.Threads),
 		float64(c.needs.SharedBytes())/float64(spec.SharedBound()),
@@ -149,7 +147,7 @@ func (c *choice) demand(spec *vdevice.Spec) float64 {
 }
 
 // memoryBound reports that moving an rTask's operands takes longer than its arithmetic.
-func (c *choice) memoryBound(spec *vdevice.Spec) bool {
+func (c *choice) memoryBound(spec *device.Spec) bool {
 	w := &c.c.Work
 	active := float64(min(c.c.Tasks, spec.VEUs()))
 	bandwidth := min(spec.Cost.L2PerSM, spec.Cost.L2Total/active)

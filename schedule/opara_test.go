@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/profiler/model"
-	"github.com/rammerc/rammerc/schedule/vdevice"
-	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+	"github.com/rammerc/rammerc/vdevice"
+	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
 func TestStreams(t *testing.T) {
@@ -95,7 +95,7 @@ func TestLaunchOrder(t *testing.T) {
 // Chains side by side are streams side by side: the plan takes no longer than its longest chain, while in
 // sequence they add up. Launches ask for no more blocks than there are rTasks.
 func TestParallelPlan(t *testing.T) {
-	g, spec := chain(6, 3), device(t, "h200")
+	g, spec := chain(6, 3), deviceOf(t, "h200")
 	parallel := mustSchedule(t, g, spec, Options{Plan: PlanParallel})
 	graph := mustSchedule(t, g, spec, Options{Plan: PlanGraph})
 	one := mustSchedule(t, chain(6, 1), spec, Options{Plan: PlanGraph})
@@ -123,7 +123,7 @@ func TestParallelPlan(t *testing.T) {
 
 // RammerBase is the graph without overlap.
 func TestBaseIsSerial(t *testing.T) {
-	g, spec := vdevicetest.Random(3, 20), device(t, "h200")
+	g, spec := vdevicetest.Random(3, 20), deviceOf(t, "h200")
 	base := mustSchedule(t, g, spec, Options{Plan: PlanBase})
 	graph := mustSchedule(t, g, spec, Options{Plan: PlanGraph})
 	if !base.Segments[0].Serial || graph.Segments[0].Serial || base.Segments[0].Kind != vdevice.Graph {
@@ -137,7 +137,7 @@ func TestBaseIsSerial(t *testing.T) {
 
 // The plans to try are different, legal and no more than asked for; the first is what auto makes.
 func TestCandidates(t *testing.T) {
-	g, spec := vdevicetest.Random(5, 40), device(t, "h200")
+	g, spec := vdevicetest.Random(5, 40), deviceOf(t, "h200")
 	costs := model.New(spec, g)
 	all, err := Candidates(g, spec, costs, Options{}, 100)
 	if err != nil {
@@ -177,7 +177,7 @@ func TestCandidates(t *testing.T) {
 
 // Dearer launches make Algorithm 1 merge more waves.
 func TestDearerLaunchesMergeMore(t *testing.T) {
-	g, spec := vdevicetest.Layers(12, 64, 64, 8, 8, false), device(t, "h200")
+	g, spec := vdevicetest.Layers(12, 64, 64, 8, 8, false), deviceOf(t, "h200")
 	p, err := newPlanner(g, spec, model.New(spec, g), Policies()[0])
 	if err != nil {
 		t.Fatal(err)

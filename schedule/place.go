@@ -1,6 +1,9 @@
 package schedule
 
-import "github.com/rammerc/rammerc/schedule/vdevice"
+import (
+	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/vdevice"
+)
 
 // placedOp is where and when an rOperator's rTasks run. Times count from the start of its rProgram.
 type placedOp struct {
@@ -16,7 +19,7 @@ type placedOp struct {
 // placer assigns the rTasks of a wave to vEUs, keeping time as the simulator would. What came before is
 // only read, so a fork of it can be thrown away.
 type placer struct {
-	spec   *vdevice.Spec
+	spec   *device.Spec
 	placed []*placedOp // per rOperator: those of earlier waves; the scheduler's
 	busy   []float64   // per vEU: when its last rTask ends
 	// Per vEU, nil until something streams.
@@ -42,10 +45,10 @@ type placerScratch struct {
 	oneSet   []float64
 }
 
-func newPlacer(spec *vdevice.Spec, placed []*placedOp, stays *residence, kind vdevice.SegmentKind) *placer {
+func newPlacer(spec *device.Spec, placed []*placedOp, stays *residence, kind vdevice.SegmentKind) *placer {
 	n := spec.VEUs()
 	return &placer{
-		ring: spec.UsualRing(kind),
+		ring: vdevice.UsualRing(spec, kind),
 		spec: spec, placed: placed, stays: stays, busy: make([]float64, n),
 		placerScratch: &placerScratch{
 			flags: make([]int32, n), set: make([]float64, n), near: make([]bool, n),
@@ -122,7 +125,7 @@ func (p *placer) front(s *taskSet) *front {
 			f.others = max(f.others, end)
 		}
 	}
-	polled, later := p.spec.WaitFor(len(f.veus))
+	polled, later := vdevice.WaitFor(p.spec, len(f.veus))
 	f.polled, f.later = int32(polled), later
 	if s.users > 1 {
 		f.flags, f.set = make([]int32, len(p.busy)), make([]float64, len(p.busy))

@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"slices"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // planner makes plans of all kinds for one graph on one device.
 type planner struct {
 	g                       *roperator.Graph
-	spec                    *vdevice.Spec
+	spec                    *device.Spec
 	costs                   profiler.Costs
 	ops                     *opGraph
 	plain, resident, staged [][]choice // per rOperator
@@ -21,7 +22,7 @@ type planner struct {
 	cluster                 int        // vEUs in a cluster of an rProgram; 0: there are none
 }
 
-func newPlanner(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, policy Policy) (*planner, error) {
+func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, policy Policy) (*planner, error) {
 	choices, err := admit(g, spec, costs)
 	if err != nil {
 		return nil, err
@@ -52,7 +53,7 @@ type planKind struct {
 }
 
 // suits reports whether the device has what the kind takes.
-func (k *planKind) suits(spec *vdevice.Spec) bool {
+func (k *planKind) suits(spec *device.Spec) bool {
 	return k.cluster == 0 || spec.Clusters.Of(k.cluster) > 0
 }
 
@@ -209,7 +210,7 @@ type Candidate struct {
 
 // Candidates makes up to most different plans to measure, the most different kinds first. The first is
 // what Schedule makes; for a kind of plan other than PlanAuto it is the only one. Errors are Schedule's.
-func Candidates(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, opt Options, most int) ([]Candidate, error) {
+func Candidates(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, opt Options, most int) ([]Candidate, error) {
 	p, kind, err := plannerFor(g, spec, costs, opt)
 	if err != nil {
 		return nil, err
@@ -239,7 +240,7 @@ func Candidates(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, op
 }
 
 // toTry lists the kinds to measure, in their order.
-func toTry(spec *vdevice.Spec) []planKind {
+func toTry(spec *device.Spec) []planKind {
 	var out []planKind
 	for _, k := range kinds {
 		if k.try > 0 && k.suits(spec) {

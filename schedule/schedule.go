@@ -10,10 +10,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // Policy is a way to cut the rOperator graph into waves.
@@ -52,7 +53,7 @@ func Plans() []string {
 }
 
 // PlansFor lists the kinds of plan that the device has what it takes for.
-func PlansFor(spec *vdevice.Spec) []string {
+func PlansFor(spec *device.Spec) []string {
 	var out []string
 	for i := range kinds {
 		if kinds[i].suits(spec) {
@@ -80,7 +81,7 @@ type Options struct {
 
 // Schedule makes a plan for g on spec and places its buffers. The result depends on nothing but the
 // arguments. Errors are rOperators none of whose candidates fits the device, and unknown options.
-func Schedule(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, opt Options) (*vdevice.Plan, error) {
+func Schedule(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, opt Options) (*vdevice.Plan, error) {
 	plans, err := Candidates(g, spec, costs, opt, 1)
 	if err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func Schedule(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, opt 
 }
 
 // plannerFor looks up what opt names.
-func plannerFor(g *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs, opt Options) (*planner, *planKind, error) {
+func plannerFor(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, opt Options) (*planner, *planKind, error) {
 	policy, err := findPolicy(opt.Policy)
 	if err != nil {
 		return nil, nil, err

@@ -8,23 +8,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice"
-	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+	"github.com/rammerc/rammerc/vdevice"
+	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
-func device(t testing.TB, name string) *vdevice.Spec {
+func deviceOf(t testing.TB, name string) *device.Spec {
 	t.Helper()
-	s, err := vdevice.FindDevice(name)
+	s, err := device.Find(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func mustSchedule(t testing.TB, g *roperator.Graph, spec *vdevice.Spec, opt Options) *vdevice.Plan {
+func mustSchedule(t testing.TB, g *roperator.Graph, spec *device.Spec, opt Options) *vdevice.Plan {
 	t.Helper()
 	plan, err := Schedule(g, spec, model.New(spec, g), opt)
 	if err != nil {
@@ -34,7 +35,7 @@ func mustSchedule(t testing.TB, g *roperator.Graph, spec *vdevice.Spec, opt Opti
 }
 
 // everyOption calls f with each policy and kind of plan for the device, where the policy counts.
-func everyOption(spec *vdevice.Spec, f func(Options)) {
+func everyOption(spec *device.Spec, f func(Options)) {
 	for i, p := range Policies() {
 		for _, k := range PlansFor(spec) {
 			if i > 0 && (k == PlanGraph || k == PlanBase || strings.HasPrefix(k, "mixed")) {
@@ -52,8 +53,8 @@ func TestPlansAreLegal(t *testing.T) {
 			t.Fatalf("seed %d makes a bad graph: %v", seed, err)
 		}
 		for _, name := range []string{"emu4", "h200"} {
-			everyOption(device(t, name), func(o Options) {
-				if err := vdevice.Verify(mustSchedule(t, g, device(t, name), o)); err != nil {
+			everyOption(deviceOf(t, name), func(o Options) {
+				if err := vdevice.Verify(mustSchedule(t, g, deviceOf(t, name), o)); err != nil {
 					t.Fatalf("seed %d on %s with %+v: %v", seed, name, o, err)
 				}
 			})
@@ -67,7 +68,7 @@ func TestTypicalNetworks(t *testing.T) {
 		"dense":     vdevicetest.Layers(20, 64, 64, 8, 8, true),
 		"recurrent": vdevicetest.Recurrent(4, 20, 64, 8),
 	} {
-		for _, d := range vdevice.Devices() {
+		for _, d := range device.All() {
 			everyOption(d, func(o Options) {
 				plan := mustSchedule(t, g, d, o)
 				if err := vdevice.Verify(plan); err != nil {
@@ -83,8 +84,8 @@ func TestDeterminism(t *testing.T) {
 	text := func() []byte {
 		var b bytes.Buffer
 		for seed := range uint64(5) {
-			everyOption(device(t, "h200"), func(o Options) {
-				b.Write(vdevice.FormatPlan(mustSchedule(t, vdevicetest.Random(seed, 30), device(t, "h200"), o)))
+			everyOption(deviceOf(t, "h200"), func(o Options) {
+				b.Write(vdevice.FormatPlan(mustSchedule(t, vdevicetest.Random(seed, 30), deviceOf(t, "h200"), o)))
 			})
 		}
 		return b.Bytes()
@@ -99,7 +100,7 @@ func TestDeterminism(t *testing.T) {
 // Nothing is sampled: one wait missing among many thousand rTasks is found.
 func TestOneFaultInALargeProgram(t *testing.T) {
 	g := vdevicetest.Layers(30, 256, 256, 16, 8, false)
-	p := mustSchedule(t, g, device(t, "h200"), Options{Plan: PlanRProgram}).Segments[0].Program
+	p := mustSchedule(t, g, deviceOf(t, "h200"), Options{Plan: PlanRProgram}).Segments[0].Program
 	if err := vdevice.VerifyProgram(p, g); err != nil || p.Len() < 15_000 {
 		t.Fatalf("%d steps: %v", p.Len(), err)
 	}
@@ -125,7 +126,7 @@ func TestOneFaultInALargeProgram(t *testing.T) {
 // RammerBase runs one rOperator after another.
 func TestBase(t *testing.T) {
 	g := vdevicetest.Random(3, 20)
-	plan := mustSchedule(t, g, device(t, "h200"), Options{Plan: PlanBase})
+	plan := mustSchedule(t, g, deviceOf(t, "h200"), Options{Plan: PlanBase})
 	if err := vdevice.Verify(plan); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestNoWaitIsInVain(t *testing.T) {
 	tried := 0
 	for seed := range uint64(8) {
 		g := vdevicetest.Random(seed, 10)
-		plan := mustSchedule(t, g, device(t, "emu4"), Options{Plan: PlanRProgram})
+		plan := mustSchedule(t, g, deviceOf(t, "emu4"), Options{Plan: PlanRProgram})
 		p := plan.Segments[0].Program
 		for v, steps := range p.Steps {
 			for o := range steps {
@@ -197,7 +198,7 @@ func oneOp(m *vdevicetest.Maker, fine, coarse int64) [2]*roperator.Candidate {
 // SelectRKernels: alone, the fine tiling is faster and the device not full; with many such rOperators
 // in the wave the efficient one wins (paper §3.3).
 func TestSelectRKernels(t *testing.T) {
-	spec := device(t, "emu4")
+	spec := deviceOf(t, "emu4")
 	spec.Cost.Step = 0
 	for _, c := range []struct{ ops, want int }{{1, 0}, {8, 1}} {
 		m, costs := vdevicetest.New("select"), table{}
@@ -220,7 +221,7 @@ func TestSelectRKernels(t *testing.T) {
 // Beside the extremes, SelectRKernels finds candidates that share the device: four rOperators on eight
 // vEUs want two rTasks each, neither eight nor one.
 func TestCandidatesForAShareOfTheDevice(t *testing.T) {
-	spec := device(t, "emu4")
+	spec := deviceOf(t, "emu4")
 	spec.Cost.Step, spec.SMs = 0, 8
 	m, costs := vdevicetest.New("share"), table{}
 	for range 4 {
@@ -265,7 +266,7 @@ func chain(length, beside int) *roperator.Graph {
 
 // Independent chains stay on a vEU each: no waits, and one rProgram since launches cost more.
 func TestChainsStayOnTheirVEU(t *testing.T) {
-	plan := mustSchedule(t, chain(6, 3), device(t, "emu4"), Options{})
+	plan := mustSchedule(t, chain(6, 3), deviceOf(t, "emu4"), Options{})
 	s := plan.Stats()
 	if s.Segments != 1 || s.RPrograms != 1 || s.Waits != 0 || s.Longest != 6 {
 		t.Errorf("want one rProgram without waits and 6 steps on each of 3 vEUs, got\n%v", s)
@@ -275,7 +276,7 @@ func TestChainsStayOnTheirVEU(t *testing.T) {
 // Algorithm 1 merges waves while a launch costs more than waiting in the program, and not otherwise.
 func TestMergingFollowsCosts(t *testing.T) {
 	g := vdevicetest.Layers(6, 16, 16, 4, 4, true)
-	spec := device(t, "h200")
+	spec := deviceOf(t, "h200")
 	launches := func(ns float64) { spec.Cost.Launch, spec.Cost.Node, spec.Cost.PDL = ns, ns, ns }
 	launches(5000)
 	spec.Cost.Hop, spec.Cost.WaitEach = 500, 0
@@ -294,7 +295,7 @@ func TestAutoIsBest(t *testing.T) {
 	for name, g := range map[string]*roperator.Graph{
 		"dense": vdevicetest.Layers(12, 64, 64, 8, 8, true), "recurrent": vdevicetest.Recurrent(4, 20, 64, 8), "chains": chain(30, 5),
 	} {
-		spec := device(t, "h200")
+		spec := deviceOf(t, "h200")
 		costs := model.New(spec, g)
 		times := map[string]float64{}
 		for _, kind := range PlansFor(spec) {
@@ -318,7 +319,7 @@ func TestAutoIsBest(t *testing.T) {
 func TestPlacerTimeBoundsSimulation(t *testing.T) {
 	for seed := range uint64(20) {
 		g := vdevicetest.Random(seed, 20)
-		spec := device(t, "emu4")
+		spec := deviceOf(t, "emu4")
 		costs := model.New(spec, g)
 		choices, err := admit(g, spec, costs)
 		if err != nil {
@@ -348,7 +349,7 @@ func TestMisfits(t *testing.T) {
 			x.Inst = vdevicetest.Instance(need[0], need[1], need[2])
 		}
 	}
-	spec := device(t, "emu4")
+	spec := deviceOf(t, "emu4")
 	_, err := Schedule(m.G, spec, model.New(spec, m.G), Options{})
 	ds := diag.All(err)
 	if len(ds) != 2 || ds[0].Node != "op0_node" || ds[1].Node != "op1_node" || !strings.Contains(ds[0].Message, "512 threads") {
@@ -371,7 +372,7 @@ func TestThreadsBoundRegisters(t *testing.T) {
 		c.Inst = vdevicetest.Instance(256, 0, 200)
 		costs[c] = 100
 	}
-	spec := device(t, "h200")
+	spec := deviceOf(t, "h200")
 	plan, err := Schedule(m.G, spec, costs, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -386,7 +387,7 @@ func TestThreadsBoundRegisters(t *testing.T) {
 
 func TestUnknownOptions(t *testing.T) {
 	g := chain(1, 1)
-	spec := device(t, "emu4")
+	spec := deviceOf(t, "emu4")
 	for _, o := range []Options{{Policy: "best"}, {Plan: "grape"}} {
 		_, err := Schedule(g, spec, model.New(spec, g), o)
 		if ds := diag.All(err); len(ds) != 1 || !strings.Contains(ds[0].Help, "wave") {
@@ -396,8 +397,8 @@ func TestUnknownOptions(t *testing.T) {
 }
 
 func TestEmptyGraph(t *testing.T) {
-	everyOption(device(t, "emu4"), func(o Options) {
-		plan := mustSchedule(t, &roperator.Graph{Name: "empty"}, device(t, "emu4"), o)
+	everyOption(deviceOf(t, "emu4"), func(o Options) {
+		plan := mustSchedule(t, &roperator.Graph{Name: "empty"}, deviceOf(t, "emu4"), o)
 		if err := vdevice.Verify(plan); err != nil || len(plan.Segments) != 0 {
 			t.Errorf("%+v: %d segments, %v", o, len(plan.Segments), err)
 		}
@@ -452,7 +453,7 @@ func conflict(a *roperator.Candidate, i int, b *roperator.Candidate, j int) bool
 
 // A vEU that made all inputs itself starts at once, others a hop later.
 func TestProducerStartsAtOnce(t *testing.T) {
-	spec := device(t, "h200")
+	spec := deviceOf(t, "h200")
 	p := newPlacer(spec, make([]*placedOp, 1), &residence{}, vdevice.RProgram)
 	p.placed[0] = &placedOp{veu: []int32{3, 3}, end: []float64{10, 20}}
 	p.busy[3] = 20
@@ -494,7 +495,7 @@ func streamedChain(ops int, block int64, shared, beside int) *roperator.Graph {
 // Weights are streamed where that is faster, in every form, unless another rOperator of the program leaves
 // no room for the ring.
 func TestStreamedWeights(t *testing.T) {
-	spec, err := vdevice.FindDevice("h200")
+	spec, err := device.Find("h200")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,16 +4,17 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // scheduler carries out Algorithm 1 of the paper.
 type scheduler struct {
 	g       *roperator.Graph
-	device  *vdevice.Spec
-	spec    *vdevice.Spec // the device, as far as it is used
+	device  *device.Spec
+	spec    *device.Spec // the device, as far as it is used
 	ops     *opGraph
 	choices [][]choice // per rOperator: what may be picked
 	stays   *residence
@@ -25,7 +26,7 @@ type scheduler struct {
 	cache  *tileCache
 }
 
-func newScheduler(g *roperator.Graph, spec *vdevice.Spec, ops *opGraph, choices [][]choice) *scheduler {
+func newScheduler(g *roperator.Graph, spec *device.Spec, ops *opGraph, choices [][]choice) *scheduler {
 	n := len(g.Ops)
 	return &scheduler{
 		g: g, device: spec, spec: spec, ops: ops, choices: choices, stays: &residence{},

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/toolchain"
-	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
 // table reads the names, units and architectures of the measurements from the CUDA program.
@@ -65,25 +65,25 @@ func parse(t *testing.T, text string) *Result {
 func TestSpec(t *testing.T) {
 	at := map[string]float64{}
 	for n, m := range table(t) {
-		at[m.Name] = vdevice.ThreeDigits(float64(100*n + 100))
+		at[m.Name] = device.ThreeDigits(float64(100*n + 100))
 	}
 	r := parse(t, output(t, 9))
 	s, err := Spec(r, nil, "580.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &vdevice.Spec{
+	want := &device.Spec{
 		Name: "test-9", Product: "NVIDIA Test 9", Arch: "sm_90", SMs: 132, VEUsPerSM: 1, Threads: 1024, Shared: 233472,
 		SharedPerVEU: 232448, Registers: 65536, L2Bytes: 62914560, Memory: 150754820096,
-		Clusters: vdevice.Clusters{Of4: 30, Of8: 15},
-		Cost: vdevice.Cost{
+		Clusters: device.Clusters{Of4: 30, Of8: 15},
+		Cost: device.Cost{
 			Launch: at["node_cooperative"], Node: at["node_all"], PDL: at["pdl_all"], Hop: at["hop"], Barrier: at["wait_all"],
 			Counter: at["barrier_counter"], Tagged: at["tagged_1"], Cluster: at["cluster_8"], Step: at["step"],
 			Latency: at["ring_values"] - at["wait_1"], L2PerSM: at["l2_one"], L2Total: at["l2_all"], DRAM: at["dram"],
 			FlopsPerSM: at["fp32"], WaitEach: s.Cost.WaitEach, Source: s.Cost.Source,
 		},
 	}
-	h200, err := vdevice.FindDevice("h200") // of the same architecture
+	h200, err := device.Find("h200") // of the same architecture
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestSpec(t *testing.T) {
 			t.Errorf("the source does not say %q: %s", part, s.Cost.Source)
 		}
 	}
-	base := &vdevice.Spec{Name: "mine", Product: "another", Arch: "sm_80", SMs: 4, VEUsPerSM: 2, Cost: vdevice.Cost{Hop: 1}, Fitted: vdevice.Fit{"hop_ns": 2}}
+	base := &device.Spec{Name: "mine", Product: "another", Arch: "sm_80", SMs: 4, VEUsPerSM: 2, Cost: device.Cost{Hop: 1}, Fitted: device.Fit{"hop_ns": 2}}
 	b, err := Spec(r, base, "")
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestSpec(t *testing.T) {
 	want.Name, want.VEUsPerSM, want.Measured.Source, want.Fitted = "mine", 2, b.Cost.Source, base.Fitted
 	want.Cost = want.Measured
 	want.Cost.Hop *= 2
-	want.Clusters = vdevice.Clusters{} // a vEU is an SM there
+	want.Clusters = device.Clusters{} // a vEU is an SM there
 	if d := cmp.Diff(want, b); d != "" {
 		t.Error(d)
 	}
@@ -153,7 +153,7 @@ func TestFigures(t *testing.T) {
 	for _, m := range table(t) {
 		measured[m.Name] = true
 	}
-	var c vdevice.Cost
+	var c device.Cost
 	for i, f := range figures {
 		if *c.Field(f.key) != 0 {
 			t.Errorf("%s: another figure has its cost", f.key)
@@ -168,7 +168,7 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	c.Source = "x"
-	text, err := YAML(&vdevice.Spec{
+	text, err := YAML(&device.Spec{
 		Name: "x", Product: "x", Arch: "sm_90", SMs: 1, VEUsPerSM: 1, Threads: 32, Shared: 1 << 10, SharedPerVEU: 1 << 10,
 		Registers: 1 << 10, L2Bytes: 1, Memory: 1, Cost: c, Measured: c,
 	})
@@ -203,7 +203,7 @@ func TestYAML(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	back, err := vdevice.FindDevice(file)
+	back, err := device.Find(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestRounded(t *testing.T) {
 	for in, want := range map[float64]string{
 		0: "0", 580.4: "580", 1234.5: "1230", 44.949: "44.9", 6.0649: "6.06", 0.012345: "0.0123", 4512.9: "4510", 999.7: "1000",
 	} {
-		if got := fmt.Sprint(vdevice.ThreeDigits(in)); got != want {
+		if got := fmt.Sprint(device.ThreeDigits(in)); got != want {
 			t.Errorf("%v: got %s, want %s", in, got, want)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/device"
 )
 
 // figure says how a cost of the device file follows from medians. The first way whose measurements are
@@ -62,9 +62,9 @@ var figures = []figure{
 // chosen or come from whole models; without base the name follows from the product, an SM is one vEU, and the
 // fit is that of the known device of the same product, else of the same architecture. driver is the
 // version of the GPU's driver, "" when it is not known.
-func Spec(r *Result, base *vdevice.Spec, driver string) (*vdevice.Spec, error) {
+func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 	d := &r.Device
-	s := &vdevice.Spec{
+	s := &device.Spec{
 		Name: shortName(d.Product), Product: d.Product, Arch: d.Arch(), SMs: d.SMs, VEUsPerSM: 1, Threads: d.MaxThreads,
 		Shared: d.SharedBytes, SharedPerVEU: d.SharedPerBlock, Registers: d.Registers, L2Bytes: d.L2Bytes, Memory: d.MemoryBytes,
 	}
@@ -85,7 +85,7 @@ func Spec(r *Result, base *vdevice.Spec, driver string) (*vdevice.Spec, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s cannot be told: %s was not measured", f.key, strings.Join(f.ways[0].needs, " or "))
 		}
-		*s.Measured.Field(f.key) = vdevice.ThreeDigits(v)
+		*s.Measured.Field(f.key) = device.ThreeDigits(v)
 	}
 	s.Measured.Source = source(r, base, known, driver)
 	s.Cost = s.Fitted.Planned(s.Measured)
@@ -94,9 +94,9 @@ func Spec(r *Result, base *vdevice.Spec, driver string) (*vdevice.Spec, error) {
 
 // fitFor is the known device of that product, or else of that architecture, if it has a fit: how steps
 // overlap, and how little of a bandwidth an rTask asks for, follows from the architecture first.
-func fitFor(product, arch string) *vdevice.Spec {
-	var same *vdevice.Spec
-	for _, s := range vdevice.Devices() {
+func fitFor(product, arch string) *device.Spec {
+	var same *device.Spec
+	for _, s := range device.All() {
 		switch {
 		case len(s.Fitted) == 0:
 		case s.Product == product:
@@ -109,12 +109,12 @@ func fitFor(product, arch string) *vdevice.Spec {
 }
 
 // clusters are those that fit at once. An SM is one vEU there.
-func clusters(d *Device, veusPerSM int) vdevice.Clusters {
+func clusters(d *Device, veusPerSM int) device.Clusters {
 	if veusPerSM != 1 {
-		return vdevice.Clusters{}
+		return device.Clusters{}
 	}
 	of := func(size int) int { return min(d.Clusters[strconv.Itoa(size)], d.SMs/size) }
-	return vdevice.Clusters{Of2: of(2), Of4: of(4), Of8: of(8)}
+	return device.Clusters{Of2: of(2), Of4: of(4), Of8: of(8)}
 }
 
 func (f *figure) value(medians map[string]float64) (float64, bool) {
@@ -145,7 +145,7 @@ func shortName(product string) string {
 }
 
 // source says where the figures come from, without a date: the same machine gives the same words.
-func source(r *Result, base, known *vdevice.Spec, driver string) string {
+func source(r *Result, base, known *device.Spec, driver string) string {
 	d := &r.Device
 	var b strings.Builder
 	fmt.Fprintf(&b, "measured by rammerc calibrate on one %s (", d.Product)

@@ -8,14 +8,14 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/device"
 )
 
 // sourceWidth is how wide the lines of the source's text are at most.
 const sourceWidth = 108
 
-// YAML is the device file of s, which vdevice.ParseSpec reads.
-func YAML(s *vdevice.Spec) ([]byte, error) {
+// YAML is the device file of s, which device.Parse reads.
+func YAML(s *device.Spec) ([]byte, error) {
 	bare := *s
 	bare.Cost, bare.Cost.Source = s.Measured, ""
 	var n yaml.Node
@@ -40,7 +40,7 @@ func YAML(s *vdevice.Spec) ([]byte, error) {
 	for _, line := range wrapped(s.Measured.Source, sourceWidth-4) {
 		fmt.Fprintf(&b, "    %s\n", line)
 	}
-	if back, err := vdevice.ParseSpec("the measured device", b.Bytes()); err != nil {
+	if back, err := device.Parse("the measured device", b.Bytes()); err != nil {
 		return nil, err
 	} else if !reflect.DeepEqual(back, s) {
 		return nil, fmt.Errorf("BUG: the device file says %+v, not %+v", *back, *s)

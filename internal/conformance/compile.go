@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/graphopt"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
@@ -10,7 +11,7 @@ import (
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // compiled is a data set's plan, with what it is to be run on.
@@ -24,7 +25,7 @@ type compiled struct {
 
 // target says what to plan for.
 type target struct {
-	spec *vdevice.Spec
+	spec *device.Spec
 	plan string
 }
 

@@ -10,9 +10,10 @@ import (
 
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/codegen/cudaemu"
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/ir"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // Options tune Run; the zero value will do.
@@ -97,7 +98,7 @@ func gpu(opt Options) (*compiledEngine, error) {
 
 // run plans all cases, builds the programs and runs them.
 func (e *compiledEngine) run(ctx context.Context, cases []Case, opt Options) ([]Result, error) {
-	spec, err := vdevice.FindDevice(e.device)
+	spec, err := device.Find(e.device)
 	if err != nil {
 		return nil, err
 	}

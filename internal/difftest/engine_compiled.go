@@ -6,13 +6,14 @@ import (
 	"hash/fnv"
 	"math"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // static is the case's graph with its symbols bound.
@@ -155,8 +156,8 @@ func (m moodyCosts) TaskTime(c *roperator.Candidate) float64 {
 }
 
 // planFor schedules g on a device and verifies the plan.
-func planFor(g *roperator.Graph, device string, seed uint64) (*vdevice.Plan, error) {
-	spec, err := vdevice.FindDevice(device)
+func planFor(g *roperator.Graph, deviceName string, seed uint64) (*vdevice.Plan, error) {
+	spec, err := device.Find(deviceName)
 	if err != nil {
 		return nil, err
 	}

@@ -12,12 +12,13 @@ import (
 
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/codegen/cudaemu"
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/schedule"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // exchangeCase has rows that each step makes anew from all rows and an operand of its own. Some elements
@@ -72,7 +73,7 @@ func TestNearSteps(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	spec, err := vdevice.FindDevice("emu4")
+	spec, err := device.Find("emu4")
 	if err != nil {
 		t.Fatal(err)
 	}

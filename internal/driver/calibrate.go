@@ -10,10 +10,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/calibrate"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/toolchain"
-	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
 // CalibrateOptions are the flags of `rammerc calibrate`.
@@ -29,7 +29,7 @@ type Calibrated struct {
 	Schema       string           `json:"schema"`
 	File         string           `json:"file"`
 	Raw          string           `json:"raw,omitempty"`
-	Spec         *vdevice.Spec    `json:"spec"`
+	Spec         *device.Spec     `json:"spec"`
 	Device       calibrate.Device `json:"device"`
 	Measurements []Figure         `json:"measurements"`
 }
@@ -93,12 +93,12 @@ func Calibrate(ui *UI, o CalibrateOptions) (r *Calibrated, err error) {
 }
 
 // validate finds what is wrong before a minute is spent on measuring.
-func (o *CalibrateOptions) validate() (*vdevice.Spec, error) {
+func (o *CalibrateOptions) validate() (*device.Spec, error) {
 	var l diag.List
-	var base *vdevice.Spec
+	var base *device.Spec
 	if o.Base != "" {
 		var err error
-		if base, err = vdevice.FindDevice(o.Base); err != nil {
+		if base, err = device.Find(o.Base); err != nil {
 			for _, d := range diag.All(err) {
 				l.Add(d)
 			}

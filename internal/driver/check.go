@@ -6,10 +6,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/schedule"
-	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
 // CheckReport is what `rammerc check` shows: everything that stands in the way of compiling.
@@ -59,7 +59,7 @@ func Check(ui *UI, o CompileOptions) (r *CheckReport, err error) {
 
 // refusal runs the stages that can refuse a model. Where one does, the next looks at what is left, so
 // that its problems show as well.
-func refusal(ui *UI, o CompileOptions, spec *vdevice.Spec) error {
+func refusal(ui *UI, o CompileOptions, spec *device.Spec) error {
 	var l diag.List
 	m, err := loadPartly(ui, o.ModelOptions)
 	if m == nil || err != nil && len(diag.All(err)) == 0 {

@@ -9,6 +9,7 @@ import (
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/codegen/cudaemu"
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/dump"
 	"github.com/rammerc/rammerc/ir"
@@ -16,7 +17,7 @@ import (
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // CompileOptions are the flags of `rammerc compile`.
@@ -84,7 +85,7 @@ type compilation struct {
 	model   *onnx.Model
 	graph   *ir.Graph // optimised
 	plan    *vdevice.Plan
-	spec    *vdevice.Spec
+	spec    *device.Spec
 	summary Summary
 	cost    func(*roperator.Candidate) float64 // of one rTask, in nanoseconds
 	tried   []codegen.Try

@@ -7,18 +7,18 @@ import (
 	"runtime/debug"
 	"text/tabwriter"
 
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/device"
 )
 
 // DeviceList is what `rammerc devices` shows.
 type DeviceList struct {
-	Schema  string          `json:"schema"`
-	Devices []*vdevice.Spec `json:"devices"`
+	Schema  string         `json:"schema"`
+	Devices []*device.Spec `json:"devices"`
 }
 
 // Devices lists the known devices.
 func Devices() (*DeviceList, error) {
-	return &DeviceList{"rammerc/devices/v1", vdevice.Devices()}, nil
+	return &DeviceList{"rammerc/devices/v1", device.All()}, nil
 }
 
 // Text prints the list.

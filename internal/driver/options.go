@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/schedule"
-	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
 // What compilation produces.
@@ -40,7 +40,7 @@ func Targets() []string { return sortedNames(targetDevices) }
 // DeviceNames lists the built-in devices.
 func DeviceNames() []string {
 	var out []string
-	for _, s := range vdevice.Devices() {
+	for _, s := range device.All() {
 		out = append(out, s.Name)
 	}
 	return out
@@ -102,7 +102,7 @@ func (o *CompileOptions) problems(l *diag.List) {
 		l.Add(usage("bad-flag", "--verify runs the library, and --emit %s makes none", o.Emit))
 	}
 	if o.Device != "" {
-		if s, err := vdevice.FindDevice(o.Device); err != nil {
+		if s, err := device.Find(o.Device); err != nil {
 			for _, d := range diag.All(err) {
 				l.Add(d)
 			}
@@ -149,9 +149,9 @@ func (o *CompileOptions) name() string {
 }
 
 // spec finds the device to schedule for: --device, or the known one of the target's architecture.
-func (o *CompileOptions) spec(ui *UI) (*vdevice.Spec, error) {
+func (o *CompileOptions) spec(ui *UI) (*device.Spec, error) {
 	if o.Device != "" {
-		return vdevice.FindDevice(o.Device)
+		return device.Find(o.Device)
 	}
 	target := o.Target
 	if target == "" {
@@ -161,5 +161,5 @@ func (o *CompileOptions) spec(ui *UI) (*vdevice.Spec, error) {
 	if !ok {
 		panic(fmt.Sprintf("BUG: no device stands for target %q", target))
 	}
-	return vdevice.FindDevice(name)
+	return device.Find(name)
 }

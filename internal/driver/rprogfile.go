@@ -6,18 +6,19 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // isPlanText reports whether --plan names a plan's text form, as --dump writes it, and not a kind of plan.
 func isPlanText(plan string) bool { return filepath.Ext(plan) == ".rprog" }
 
 // readPlanText reads the plan of a file. Errors are what is wrong with its form, and what would make it illegal.
-func readPlanText(file string, ops *roperator.Graph, spec *vdevice.Spec, costs profiler.Costs) (schedule.Candidate, error) {
+func readPlanText(file string, ops *roperator.Graph, spec *device.Spec, costs profiler.Costs) (schedule.Candidate, error) {
 	none := schedule.Candidate{}
 	text, err := os.ReadFile(file)
 	if err != nil {

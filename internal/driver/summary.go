@@ -3,7 +3,7 @@ package driver
 import (
 	"fmt"
 
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // summarise counts what a plan is made of, which takes ns nanoseconds by the model.

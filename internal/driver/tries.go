@@ -20,7 +20,7 @@ import (
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
-	"github.com/rammerc/rammerc/schedule/vdevice"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 // DefaultTries is how many plans `compile --plan auto` times when --tries does not say.

@@ -5,14 +5,14 @@ package model
 import (
 	"sync"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice"
 )
 
 // Costs models rTasks on one device. It implements profiler.Costs.
 type Costs struct {
-	spec     *vdevice.Spec
+	spec     *device.Spec
 	graph    *roperator.Graph
 	streamed bool     // the weights do not stay in L2 from one inference to the next
 	threads  sync.Map // *rkernels.Instance → int
@@ -23,7 +23,7 @@ const l2Share = 0.8
 
 // New models g's candidates on spec. Weights that fit L2 are taken to be there already when an
 // inference starts, more of them come from DRAM.
-func New(spec *vdevice.Spec, g *roperator.Graph) *Costs {
+func New(spec *device.Spec, g *roperator.Graph) *Costs {
 	m := &Costs{spec: spec, graph: g}
 	seen := map[int]bool{}
 	total := int64(0)

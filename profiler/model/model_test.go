@@ -3,19 +3,19 @@ package model
 import (
 	"testing"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice"
-	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
 var _ profiler.Costs = (*Costs)(nil)
 
 // h200 has figures of its own: those of the device file are measured again from time to time.
-func h200(t *testing.T) *vdevice.Spec {
+func h200(t *testing.T) *device.Spec {
 	t.Helper()
-	s, err := vdevice.FindDevice("h200")
+	s, err := device.Find("h200")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/roperator"
 )
@@ -18,7 +19,7 @@ const (
 
 // ParsePlan reads the text form of a plan of g on spec. It checks form and names; Verify says whether
 // the plan is legal. file is for messages only.
-func ParsePlan(file string, text []byte, g *roperator.Graph, spec *Spec) (*Plan, error) {
+func ParsePlan(file string, text []byte, g *roperator.Graph, spec *device.Spec) (*Plan, error) {
 	p := &planParser{file: file, plan: &Plan{Spec: spec, Graph: g}, seen: map[string]bool{}, veu: -1}
 	p.plan.Pick, p.plan.Arena, p.plan.Words = make([]int, len(g.Ops)), make([]int64, len(g.Buffers)), make([]int64, len(g.Buffers))
 	for i := range p.plan.Pick {

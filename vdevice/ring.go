@@ -39,8 +39,8 @@ func (plan *Plan) Ring() Ring {
 	n, spec := plan.needs(), plan.Spec
 	perSM := max(1, spec.VEUsPerSM)
 	r := Ring{Blocks: perSM, Shared: spec.SharedBound(), Side: spec.SharedBound()}
-	if spec.launchesOverlap() {
-		r.Alone = spec.sideShared(perSM+1)/stageAlign*stageAlign + stageAlign
+	if spec.LaunchesOverlap() {
+		r.Alone = spec.SharedBeside(perSM+1)/stageAlign*stageAlign + stageAlign
 	}
 	if n.StreamStep == 0 {
 		return r
@@ -49,11 +49,11 @@ func (plan *Plan) Ring() Ring {
 	for _, s := range plan.Segments {
 		persistent = persistent || s.Kind == RProgram
 	}
-	if side := spec.sideShared(overlapping*perSM) - stageAlign; spec.launchesOverlap() && plan.room(side, least) >= leastRing {
+	if side := spec.SharedBeside(overlapping*perSM) - stageAlign; spec.LaunchesOverlap() && plan.room(side, least) >= leastRing {
 		r.Side = side
 		// Only where no rProgram wants all registers for itself.
 		for b := mostOverlapping; b >= overlapping && !persistent && r.Blocks == perSM; b-- {
-			if n.Registers <= spec.registerBound(n.blockThreads(), b*perSM) {
+			if n.Registers <= spec.RegisterBoundOf(n.blockThreads(), b*perSM) {
 				r.Blocks = b * perSM
 			}
 		}
@@ -95,12 +95,3 @@ func (plan *Plan) room(shared, stage int) int {
 	}
 	return least
 }
-
-// sideShared is what each of so many blocks on a multiprocessor may take. The system reserves some for
-// each of them.
-func (s *Spec) sideShared(blocks int) int {
-	return min(s.SharedPerVEU, s.Shared/blocks-max(0, s.Shared-s.SharedPerVEU))
-}
-
-// launchesOverlap reports whether the device has programmatic dependent launch.
-func (s *Spec) launchesOverlap() bool { return s.Cost.PDL < s.Cost.Node }

@@ -1,4 +1,6 @@
-package vdevice
+// Package device describes the devices that programs are planned for: what they have, and what things take on them.
+// A description is a YAML file; those of known devices are built in.
+package device
 
 // Spec describes a device as the scheduler sees it. It is read from a YAML device file; `rammerc
 // calibrate` writes one for the GPU at hand.
@@ -101,17 +103,17 @@ func (s *Spec) VEUs() int { return s.SMs * s.VEUsPerSM }
 
 // RegisterBound is how many registers a thread may have when every vEU has the given threads and all
 // vEUs of an SM are resident at once.
-func (s *Spec) RegisterBound(threads int) int { return s.registerBound(threads, s.VEUsPerSM) }
+func (s *Spec) RegisterBound(threads int) int { return s.RegisterBoundOf(threads, s.VEUsPerSM) }
 
-// registerBound is RegisterBound for so many thread blocks on an SM. Its registers are in four parts, of
-// which each warp has one, and are handed out in eights.
-func (s *Spec) registerBound(threads, blocks int) int {
+// RegisterBoundOf is RegisterBound for any number of thread blocks on an SM. The registers of an SM are in four
+// partitions, each warp belongs to one of them, and a warp gets its registers in multiples of eight a thread.
+func (s *Spec) RegisterBoundOf(threads, blocks int) int {
 	if threads <= 0 {
 		return MaxRegisters
 	}
 	const parts, warp = 4, 32
-	warps := ceilDiv(threads, warp) * blocks
-	return min(s.Registers/(ceilDiv(warps, parts)*parts*warp)/8*8, MaxRegisters)
+	warps := (threads + warp - 1) / warp * blocks
+	return min(s.Registers/(((warps+parts-1)/parts)*parts*warp)/8*8, MaxRegisters)
 }
 
 // SharedBound is how much shared memory a vEU may have with all vEUs of an SM resident at once.
@@ -132,17 +134,26 @@ func (s *Spec) AddTime(n int) float64 {
 	return max(0, s.Cost.Counter-s.Cost.Hop) * float64(n) / float64(s.VEUs())
 }
 
-// WaitFor says how a Builder makes a step wait for n others that it does not know to be complete: how
-// many words it polls, and how much later than the last flag the last word is set.
-func (s *Spec) WaitFor(n int) (polled int, later float64) {
-	if n >= smallestGroup && s.counterSaves(n, n) > 0 {
-		return 1, s.AddTime(n)
-	}
-	return n, 0
+// SharedBeside is how many bytes of shared memory each of so many thread blocks on one SM may take. The system
+// reserves some bytes for each of them.
+func (s *Spec) SharedBeside(blocks int) int {
+	return min(s.SharedPerVEU, s.Shared/blocks-max(0, s.Shared-s.SharedPerVEU))
 }
 
-// counterSaves is how much less time a step takes to wait for one counter that adders steps add to than
-// for flags of those.
-func (s *Spec) counterSaves(flags, adders int) float64 {
-	return float64(flags-1)*s.Cost.WaitEach - s.AddTime(adders)
+// LaunchesOverlap reports whether the device has programmatic dependent launch.
+func (s *Spec) LaunchesOverlap() bool { return s.Cost.PDL < s.Cost.Node }
+
+// l2Share is how much of L2 weights can keep from one inference to the next, beside what the program
+// produces.
+const l2Share = 0.8
+
+// LoadRate is how many bytes of weights a nanosecond the loader of one vEU brings while so many of them are active,
+// from weights that are so many bytes in all: those that do not fit L2 come from DRAM.
+func (s *Spec) LoadRate(active int, weights int64) float64 {
+	n := float64(max(1, active))
+	rate := min(s.Cost.L2PerSM/max(1, n/float64(s.SMs)), s.Cost.L2Total/n)
+	if float64(weights) > l2Share*float64(s.L2Bytes) {
+		rate = min(rate, s.Cost.DRAM/n)
+	}
+	return rate
 }

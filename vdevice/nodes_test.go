@@ -8,13 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
 // randomNodes launches g's rOperators in a random order that their accesses allow, on random streams,
 // with every dependency that a direct comparison of all boxes asks for.
-func randomNodes(spec *Spec, g *roperator.Graph, streams int, seed uint64) *Program {
+func randomNodes(spec *device.Spec, g *roperator.Graph, streams int, seed uint64) *Program {
 	r := rand.New(rand.NewPCG(seed, 5))
 	var all []access
 	for id, op := range g.Ops {

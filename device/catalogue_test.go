@@ -1,4 +1,4 @@
-package vdevice
+package device
 
 import (
 	"os"
@@ -14,7 +14,7 @@ import (
 
 func TestDevices(t *testing.T) {
 	var names []string
-	for _, s := range Devices() {
+	for _, s := range All() {
 		names = append(names, s.Name)
 		if !strings.Contains(s.Cost.Source, "measured") && s.Name != "emu4" {
 			t.Errorf("%s does not say what is measured: %q", s.Name, s.Cost.Source)
@@ -23,8 +23,8 @@ func TestDevices(t *testing.T) {
 	if d := cmp.Diff([]string{"a100", "emu4", "h100", "h200", "rtx4090", "v100"}, names); d != "" {
 		t.Error(d)
 	}
-	Devices()[0].SMs = 1
-	if Devices()[0].SMs == 1 {
+	All()[0].SMs = 1
+	if All()[0].SMs == 1 {
 		t.Error("Devices hands out its own copy")
 	}
 }
@@ -38,14 +38,14 @@ func TestFindDevice(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(string(data), "sms: 4", "sms: 9", 1)), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := FindDevice(file); err != nil || s.VEUs() != 9 {
+	if s, err := Find(file); err != nil || s.VEUs() != 9 {
 		t.Errorf("%v, %v", s, err)
 	}
 	for _, c := range []struct{ name, want string }{
 		{"h300", "h200, rtx4090"},
 		{filepath.Join(t.TempDir(), "none.yaml"), "no such file"},
 	} {
-		if _, err := FindDevice(c.name); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Find(c.name); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -79,18 +79,18 @@ func TestBadDeviceFiles(t *testing.T) {
 		{"shared_per_veu: 131072", "shared_per_veu: 999999", "at most shared_bytes"},
 		{"name: emu4", "name: ../x", "want letters"},
 	} {
-		_, err := ParseSpec("d.yaml", []byte(strings.Replace(good, c.old, c.new, 1)))
+		_, err := Parse("d.yaml", []byte(strings.Replace(good, c.old, c.new, 1)))
 		ds := diag.All(err)
 		if len(ds) != 1 || !strings.Contains(ds[0].Message, c.want) || ds[0].Line != lineOf(c.old) || ds[0].File != "d.yaml" {
 			t.Errorf("%s: want %q on line %d, got %v", c.new, c.want, lineOf(c.old), err)
 		}
 	}
-	_, err = ParseSpec("d.yaml", []byte("name: x\nsms: 0\n"))
+	_, err = Parse("d.yaml", []byte("name: x\nsms: 0\n"))
 	if ds := diag.All(err); len(ds) != len(specRules(&Spec{}))-len(costDefaults)-2 { // clusters, too, are optional
 		t.Errorf("want all that is missing or wrong, got %v", err)
 	}
 	for _, text := range []string{"", "[]", "\x00", "a: &a [*a]", strings.Repeat("[", 10_000), "name: x\n---\nname: y\n"} {
-		if _, err := ParseSpec("d.yaml", []byte(text)); err == nil {
+		if _, err := Parse("d.yaml", []byte(text)); err == nil {
 			t.Errorf("%.20q is taken for a device", text)
 		}
 	}
@@ -110,7 +110,7 @@ func TestOptionalCosts(t *testing.T) {
 			old = append(old, line)
 		}
 	}
-	s, err := ParseSpec("old.yaml", []byte(strings.Join(old, "\n")))
+	s, err := Parse("old.yaml", []byte(strings.Join(old, "\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestOptionalCosts(t *testing.T) {
 	if !(c.Tagged < c.Hop && c.Cluster < c.Hop && c.Hop < c.Counter && c.Hop < c.Barrier) {
 		t.Errorf("edges out of proportion: %+v", c)
 	}
-	_, err = ParseSpec("bad.yaml", []byte(strings.Replace(string(data), "  pdl_ns: ", "  pdl_ns: -", 1)))
+	_, err = Parse("bad.yaml", []byte(strings.Replace(string(data), "  pdl_ns: ", "  pdl_ns: -", 1)))
 	if err == nil || !strings.Contains(err.Error(), "cost.pdl_ns is -") {
 		t.Errorf("want pdl_ns refused, got %v", err)
 	}

@@ -8,8 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
 // exchange is a program of vdevicetest.Exchange: rTask t of chain c is on vEU c·tasks + t + shift.
@@ -17,7 +18,7 @@ func exchange(t testing.TB, chains, steps, tasks, shift, cluster int) (*Plan, *P
 	t.Helper()
 	g := vdevicetest.Exchange(chains, steps, int64(4*tasks), int64(tasks))
 	spec := testSpec(t, 8)
-	spec.Clusters = Clusters{Of2: 4, Of4: 2, Of8: 1}
+	spec.Clusters = device.Clusters{Of2: 4, Of4: 2, Of8: 1}
 	b := NewBuilder(spec, g)
 	for s := range steps {
 		for c := range chains {

@@ -4,13 +4,14 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/roperator"
 )
 
-func testSpec(t testing.TB, veus int) *Spec {
+func testSpec(t testing.TB, veus int) *device.Spec {
 	t.Helper()
-	s, err := FindDevice("emu4")
+	s, err := device.Find("emu4")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +20,7 @@ func testSpec(t testing.TB, veus int) *Spec {
 }
 
 // naive schedules g at random, with every wait that a direct comparison of all boxes asks for.
-func naive(spec *Spec, g *roperator.Graph, seed uint64, waves bool) *Program {
+func naive(spec *device.Spec, g *roperator.Graph, seed uint64, waves bool) *Program {
 	r := rand.New(rand.NewPCG(seed, 2))
 	b := NewBuilder(spec, g)
 	var done []access

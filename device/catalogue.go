@@ -1,4 +1,4 @@
-package vdevice
+package device
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ var builtin = sync.OnceValue(func() []*Spec {
 		if err != nil {
 			panic("BUG: " + err.Error())
 		}
-		s, err := ParseSpec(path.Base(n), data)
+		s, err := Parse(path.Base(n), data)
 		if err != nil {
 			panic("BUG: " + err.Error())
 		}
@@ -46,8 +46,8 @@ var builtin = sync.OnceValue(func() []*Spec {
 	return out
 })
 
-// Devices lists the devices rammerc knows, sorted by name. The specs are the caller's own copies.
-func Devices() []*Spec {
+// All lists the devices rammerc knows, sorted by name. The specs are the caller's own copies.
+func All() []*Spec {
 	var out []*Spec
 	for _, s := range builtin() {
 		c := *s
@@ -59,10 +59,10 @@ func Devices() []*Spec {
 // maxDeviceFile bounds a device file; real ones have 1 KB.
 const maxDeviceFile = 1 << 20
 
-// FindDevice returns the built-in device of that name, or reads a device file.
-func FindDevice(nameOrFile string) (*Spec, error) {
+// Find returns the built-in device of that name, or reads a device file.
+func Find(nameOrFile string) (*Spec, error) {
 	var names []string
-	for _, s := range Devices() {
+	for _, s := range All() {
 		if s.Name == nameOrFile {
 			return s, nil
 		}
@@ -82,7 +82,7 @@ func FindDevice(nameOrFile string) (*Spec, error) {
 		}
 		return nil, &diag.Diagnostic{ID: "bad-device-file", File: nameOrFile, Message: "cannot read the device file: " + err.Error()}
 	}
-	return ParseSpec(nameOrFile, data)
+	return Parse(nameOrFile, data)
 }
 
 func readLimited(name string, limit int64) ([]byte, error) {
@@ -98,9 +98,9 @@ func readLimited(name string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-// ParseSpec reads a device file. Every field that is not optional must be there and no other; file is for
+// Parse reads a device file. Every field that is not optional must be there and no other; file is for
 // messages only.
-func ParseSpec(file string, data []byte) (*Spec, error) {
+func Parse(file string, data []byte) (*Spec, error) {
 	var l diag.List
 	lines := keyLines(data)
 	s := &Spec{}
@@ -157,7 +157,7 @@ func addYAMLErrors(l *diag.List, file string, err error) {
 			d.Line, _ = strconv.Atoi(m[1])
 			d.Message = t[len(m[0]):]
 		}
-		d.Message = strings.NewReplacer("vdevice.Spec", "a device", "vdevice.Cost", "its cost").Replace(d.Message)
+		d.Message = strings.NewReplacer("device.Spec", "a device", "device.Cost", "its cost").Replace(d.Message)
 		l.Add(d)
 	}
 }

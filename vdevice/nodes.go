@@ -3,6 +3,7 @@ package vdevice
 import (
 	"slices"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -83,7 +84,7 @@ type Launch struct {
 // NodeProgram makes the program of a Graph segment, or with streams of a Parallel one, of launches in the
 // order given. A launch has as many blocks as its rOperator has rTasks, at most one a vEU of the device;
 // each block has neighbouring rTasks.
-func NodeProgram(spec *Spec, g *roperator.Graph, kind SegmentKind, launches []Launch) *Program {
+func NodeProgram(spec *device.Spec, g *roperator.Graph, kind SegmentKind, launches []Launch) *Program {
 	p := &Program{Spec: spec, Ops: g.Ops, Pick: make([]int, len(g.Ops)), Waves: len(launches)}
 	for i := range p.Pick {
 		p.Pick[i] = -1

@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
-	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
 // flagSpec is testSpec with counters too dear to be used.
-func flagSpec(t testing.TB, veus int) *Spec {
+func flagSpec(t testing.TB, veus int) *device.Spec {
 	s := testSpec(t, veus)
 	s.Cost.Counter = 1e9
 	return s

@@ -3,13 +3,15 @@ package vdevice
 import (
 	"encoding/binary"
 	"slices"
+
+	"github.com/rammerc/rammerc/device"
 )
 
 // counterGroups decides which waits become counters. A Front that several rTasks wait for is a group of
 // steps that could add to one counter. A step can add to one counter only, so groups are served in the
 // order of the time they save; the next takes what steps are left.
 //
-// By the model of Spec, polling n flags takes WaitEach for all but one of them, a counter AddTime for
+// By the model of device.Spec, polling n flags takes WaitEach for all but one of them, a counter AddTime for
 // all that add to it: what matters is how many flags each rTask is still to poll, since others of the
 // group may be implied by what its vEU knows.
 type counterGroups struct {
@@ -74,7 +76,7 @@ func (g *counterGroups) count(p *Program) {
 		waits := p.stepAt(g.users[i].at).Waits
 		for _, id := range g.users[i].groups {
 			group := &g.groups[id]
-			group.saved += max(0, p.Spec.counterSaves(covered(waits, group.at), len(group.at)))
+			group.saved += max(0, counterSaves(p.Spec, covered(waits, group.at), len(group.at)))
 		}
 	}
 	var order []int32
@@ -144,7 +146,7 @@ func (g *counterGroups) replace(p *Program, u *groupUser, adders []int) {
 					n++
 				}
 			}
-			if p.Spec.counterSaves(n, adders[c]) <= 0 {
+			if counterSaves(p.Spec, n, adders[c]) <= 0 {
 				continue
 			}
 			s.Counters = append(s.Counters, c)
@@ -210,4 +212,19 @@ func (p *Program) settleCounters() {
 		}
 	}
 	p.Counters = len(number)
+}
+
+// WaitFor says how a Builder makes a step wait for n others that it does not know to be complete: how
+// many words it polls, and how much later than the last flag the last word is set.
+func WaitFor(s *device.Spec, n int) (polled int, later float64) {
+	if n >= smallestGroup && counterSaves(s, n, n) > 0 {
+		return 1, s.AddTime(n)
+	}
+	return n, 0
+}
+
+// counterSaves is how much less time a step takes to wait for one counter that adders steps add to than
+// for flags of those.
+func counterSaves(s *device.Spec, flags, adders int) float64 {
+	return float64(flags-1)*s.Cost.WaitEach - s.AddTime(adders)
 }

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
 // byteLoader is a loader by definition: every byte comes when the one before it is there and the one a
@@ -81,7 +82,7 @@ func streamed(ops int, bytes int64) *vdevicetest.Maker {
 }
 
 // alternating runs the chain's rTasks on two vEUs in turn.
-func alternating(spec *Spec, g *roperator.Graph) *Program {
+func alternating(spec *device.Spec, g *roperator.Graph) *Program {
 	b := NewBuilder(spec, g)
 	for id := range g.Ops {
 		b.Pick(int32(id), 0)
@@ -130,7 +131,7 @@ func TestSimulateStreams(t *testing.T) {
 
 // A plan's ring has two stages at least, and leaves launches that overlap room beside each other.
 func TestRing(t *testing.T) {
-	spec, err := FindDevice("h200")
+	spec, err := device.Find("h200")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package vdevice
 import (
 	"fmt"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/roperator"
 )
@@ -76,7 +77,7 @@ func (n *Needs) leastShared() int {
 }
 
 // SlotRoom is how many words of slots fit beside what n says.
-func (s *Spec) SlotRoom(n Needs) int {
+func (n Needs) SlotRoom(s *device.Spec) int {
 	n.SlotWords = 0
 	return (s.SharedBound() - n.besideSlots() - max(n.leastShared(), n.SharedBytes()+executorShared)) / 4 / 32 * 32
 }
@@ -92,14 +93,14 @@ func (p *Program) Needs() Needs {
 	return n
 }
 
-// Fits reports whether a vEU of the device offers n.
-func (s *Spec) Fits(n Needs) bool {
+// FitsOn reports whether a vEU of the device offers n.
+func (n Needs) FitsOn(s *device.Spec) bool {
 	threads := n.blockThreads()
 	return threads <= s.Threads && n.leastShared() <= s.SharedBound() && n.Registers <= s.RegisterBound(threads)
 }
 
-// Fit lists what of n a vEU of the device cannot offer while all vEUs are resident; nothing if it can.
-func (s *Spec) Fit(n Needs) []string {
+// LackingOn lists what of n a vEU of the device cannot offer while all vEUs are resident; nothing if it can.
+func (n Needs) LackingOn(s *device.Spec) []string {
 	var out []string
 	threads := n.blockThreads()
 	if threads > s.Threads {
@@ -134,7 +135,7 @@ func (v *verifier) fits(segment int, s Segment) {
 	if n.StreamStep > 0 {
 		n.StreamStep = all.StreamStep
 	}
-	for _, lack := range v.plan.Spec.Fit(n) {
+	for _, lack := range n.LackingOn(v.plan.Spec) {
 		report("needs %s", lack)
 	}
 }

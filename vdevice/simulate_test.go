@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
 // slowSimulate applies the definition until nothing changes.

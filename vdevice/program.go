@@ -5,7 +5,10 @@
 // it takes, LayoutArena where its buffers live, and FormatPlan and ParsePlan are its text form.
 package vdevice
 
-import "github.com/rammerc/rammerc/roperator"
+import (
+	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/roperator"
+)
 
 // Task names an rTask: the rOperator's ID and the rTask's number in it.
 type Task struct{ Op, Index int32 }
@@ -36,7 +39,7 @@ func (s *Step) waiting() bool { return len(s.Waits)+len(s.Counters) > 0 }
 
 // Program is an rProgram: prog[vEU][order] on a device, for some of the graph's rOperators.
 type Program struct {
-	Spec  *Spec
+	Spec  *device.Spec
 	Ops   []*roperator.ROperator // all of the graph's; Steps refer to them by ID
 	Pick  []int                  // per rOperator ID: index of the chosen candidate, -1 if not in this program
 	Steps [][]Step               // [vEU][order]
@@ -179,7 +182,7 @@ func (plan *Plan) Overlaps(i int) bool {
 // Plan is what code generation emits: segments that run one after another, and where every arena
 // buffer lives.
 type Plan struct {
-	Spec     *Spec
+	Spec     *device.Spec
 	Graph    *roperator.Graph
 	Segments []Segment
 	Pick     []int   // per rOperator ID: the chosen candidate

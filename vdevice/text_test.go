@@ -10,7 +10,7 @@ import (
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
 func textPlan(t testing.TB, seed uint64) *Plan {

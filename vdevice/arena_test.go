@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
 // Buffers that share bytes are ordered by definition: every access of one before every of the other,

@@ -1,5 +1,7 @@
 package vdevice
 
+import "github.com/rammerc/rammerc/device"
+
 // Timeline says when a program's steps run, in nanoseconds from its start.
 type Timeline struct {
 	Start, End [][]float64 // [vEU][order]; Start is after the waits, before the step's dispatch
@@ -22,7 +24,7 @@ func (t *Timeline) Utilisation() float64 {
 }
 
 // Simulate runs p on the model of its device as a persistent program: a step starts when the one before
-// it on its vEU has ended and the steps it waits for have ended and been seen (Spec.StartTime). cost is what an rTask
+// it on its vEU has ended and the steps it waits for have ended and been seen (device.Spec.StartTime). cost is what an rTask
 // takes, in nanoseconds, with the weights there that it streams: the vEU's loader runs ahead of its steps by what the
 // ring holds, and a step ends when its last weights have come. A program whose waits are circular gives an error that shows the circle.
 func Simulate(p *Program, cost func(Task) float64) (*Timeline, error) {
@@ -42,13 +44,13 @@ func PlanTime(plan *Plan, cost func(Task) float64) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		sum += plan.Spec.Cost.launch(s.Kind, plan.Overlaps(i)) + t.Makespan
+		sum += launchCost(&plan.Spec.Cost, s.Kind, plan.Overlaps(i)) + t.Makespan
 	}
 	return sum, nil
 }
 
-// launch is what a launch costs, from the end of what it depends on to its first step.
-func (c *Cost) launch(kind SegmentKind, overlaps bool) float64 {
+// launchCost is what a launch costs, from the end of what it depends on to its first step.
+func launchCost(c *device.Cost, kind SegmentKind, overlaps bool) float64 {
 	switch {
 	case kind == RProgram:
 		return c.Launch
@@ -66,7 +68,7 @@ func SimulateSegment(seg Segment, cost func(Task) float64) (*Timeline, error) {
 		return nil, cycleDiag(p, cycle)
 	}
 	s := &simulation{
-		h: h, cost: cost, why: make([]At, len(h.topo)), between: p.Spec.Cost.launch(Waves, !seg.Serial),
+		h: h, cost: cost, why: make([]At, len(h.topo)), between: launchCost(&p.Spec.Cost, Waves, !seg.Serial),
 		t: &Timeline{Busy: make([]float64, h.veus), VEUs: min(h.veus, p.Spec.VEUs())},
 	}
 	s.counters, s.streams = make([]lastAddition, p.Counters), newStreams(seg)

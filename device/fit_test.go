@@ -1,4 +1,4 @@
-package vdevice
+package device
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 // The built-in H200 says what was measured, and plans are made with the product.
 func TestFit(t *testing.T) {
-	s, err := FindDevice("h200")
+	s, err := Find("h200")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestFit(t *testing.T) {
 		"hopp_ns: 1": "fit.hopp_ns: there is no such cost", "hop_ns: 0": "fit.hop_ns is 0, want a positive number",
 		"hop_ns: .inf": "fit.hop_ns is +Inf", "hop_ns: much": "cannot unmarshal",
 	} {
-		_, err := ParseSpec("d.yaml", []byte(fmt.Sprintf("fit: {%s}\n%s", fit, data)))
+		_, err := Parse("d.yaml", []byte(fmt.Sprintf("fit: {%s}\n%s", fit, data)))
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "d.yaml:1") {
 			t.Errorf("%s: %v", fit, err)
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schedule/vdevice/vdevicetest"
+	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
 func TestNaiveProgramsAreLegal(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -36,7 +37,7 @@ type Front struct {
 }
 
 // NewBuilder starts an empty program for rOperators of g on every vEU of spec.
-func NewBuilder(spec *Spec, g *roperator.Graph) *Builder {
+func NewBuilder(spec *device.Spec, g *roperator.Graph) *Builder {
 	n := spec.VEUs()
 	b := &Builder{
 		p:       &Program{Spec: spec, Ops: g.Ops, Pick: make([]int, len(g.Ops)), Steps: make([][]Step, n)},

@@ -1,26 +1,13 @@
 package vdevice
 
-// l2Share is how much of L2 weights can keep from one inference to the next, beside what the program
-// produces.
-const l2Share = 0.8
-
-// LoadRate is how many bytes of weights a ns the loader of one vEU brings while active of them do, from
-// weights that are so many in all: those that do not fit L2 come from DRAM.
-func (s *Spec) LoadRate(active int, weights int64) float64 {
-	n := float64(max(1, active))
-	rate := min(s.Cost.L2PerSM/max(1, n/float64(s.SMs)), s.Cost.L2Total/n)
-	if float64(weights) > l2Share*float64(s.L2Bytes) {
-		rate = min(rate, s.Cost.DRAM/n)
-	}
-	return rate
-}
+import "github.com/rammerc/rammerc/device"
 
 // UsualRing is how many bytes of weights the rings of an rProgram's vEUs hold where nothing else is known,
 // and those of other launches, two of which share a multiprocessor where they overlap.
-func (s *Spec) UsualRing(kind SegmentKind) int {
+func UsualRing(s *device.Spec, kind SegmentKind) int {
 	const beside = 32 << 10 // for the rTasks and the executor
-	if kind != RProgram && s.launchesOverlap() {
-		return max(leastRing*usualStage, s.sideShared(overlapping*max(1, s.VEUsPerSM))-beside)
+	if kind != RProgram && s.LaunchesOverlap() {
+		return max(leastRing*usualStage, s.SharedBeside(overlapping*max(1, s.VEUsPerSM))-beside)
 	}
 	return max(leastRing*usualStage, s.SharedBound()-beside)
 }
@@ -121,7 +108,7 @@ func newStreams(seg Segment) streams {
 }
 
 // open starts a launch whose loaders begin at the given time.
-func (s *streams) open(at float64, spec *Spec) {
+func (s *streams) open(at float64, spec *device.Spec) {
 	for v := range s.loaders {
 		s.loaders[v].Open(at, spec.Cost.Latency)
 	}
