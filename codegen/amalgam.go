@@ -10,12 +10,13 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/rammerc/rammerc/codegen/backend"
 	"github.com/rammerc/rammerc/codegen/rt"
 )
 
 // amalgam joins header files into one text for use inside a namespace: project includes are replaced by
-// the files, each once; system includes are hoisted, under the conditions they stood under. The
-// emulator's headers stay includes, of files that are written beside the program; theirs is hoisted as one.
+// the files, each once; system includes are hoisted, under the conditions they stood under. Headers of a back
+// end that stand beside the program stay includes; what those include of the system is hoisted as one header.
 type amalgam struct {
 	kernels fs.FS
 	seen    map[string]bool
@@ -41,6 +42,9 @@ func (a *amalgam) open(name string) ([]byte, error) {
 	if rest, ok := strings.CutPrefix(name, "rt/"); ok {
 		return fs.ReadFile(rt.Files, rest)
 	}
+	if rest, ok := strings.CutPrefix(name, "backend/"); ok {
+		return fs.ReadFile(backend.Files, rest)
+	}
 	return fs.ReadFile(a.kernels, name)
 }
 
@@ -62,15 +66,18 @@ func (a *amalgam) add(name string, around conditions) error {
 			continue
 		}
 		m := includeLine.FindStringSubmatch(line)
-		switch {
-		case m == nil:
+		if m == nil {
 			conds.read(line)
 			a.body.WriteString(line + "\n")
+			continue
+		}
+		beside, header := besideHeader(m[2])
+		switch {
 		case m[1] == "<":
 			a.hoistInclude(line, conds)
-		case strings.HasPrefix(m[2], "cudaemu/"):
-			a.hoistInclude(`#include "cudaemu/system.h"`, conds)
-			a.body.WriteString(line + "\n")
+		case beside != nil:
+			a.hoistInclude(includeOf(beside.Beside, beside.First), conds)
+			a.body.WriteString(includeOf(beside.Beside, header) + "\n")
 		case len(around) > 0 && !a.seen[m[2]]:
 			return fmt.Errorf("BUG: %s, which is included under a condition, would take %s with it", name, m[2])
 		default:
@@ -171,25 +178,41 @@ func (c conditions) replace(cond string) {
 	}
 }
 
-// emulatorHeaders are the emulator's headers as they stand beside an emitted program, which brings the
-// rest of the run time itself.
-func emulatorHeaders(emulator fs.FS) []file {
-	if emulator == nil {
-		panic("BUG: codegen.Options.Emulator is not set; it is cudaemu.Files")
+// besideHeader finds the back end of an included header that stands beside the program, and the header's own
+// name; nil for all others.
+func besideHeader(include string) (*backend.Backend, string) {
+	for i := range backend.All {
+		b := &backend.All[i]
+		if name, ok := strings.CutPrefix(include, "backend/"+b.Name+"/"); ok && b.Beside != "" {
+			return b, name
+		}
 	}
-	names, err := fs.Glob(emulator, "*.h")
-	if err != nil {
-		panic("BUG: " + err.Error())
-	}
+	return nil, ""
+}
+
+func includeOf(folder, name string) string { return fmt.Sprintf("#include %q", folder+"/"+name) }
+
+// besideHeaders are the headers of back ends as they stand beside an emitted program, which brings the rest of
+// the run time itself.
+func besideHeaders() []file {
 	var out []file
-	for _, name := range names {
-		data, err := fs.ReadFile(emulator, name)
+	for _, b := range backend.All {
+		if b.Beside == "" {
+			continue
+		}
+		names, err := fs.Glob(b.Sources(), "*")
 		if err != nil {
 			panic("BUG: " + err.Error())
 		}
-		data = runtimeInclude.ReplaceAll(data, nil)
-		data = bytes.ReplaceAll(data, []byte(`#include "cudaemu/`), []byte(`#include "`))
-		out = append(out, file{"cudaemu/" + name, text(string(data))})
+		for _, name := range names {
+			data, err := fs.ReadFile(b.Sources(), name)
+			if err != nil {
+				panic("BUG: " + err.Error())
+			}
+			data = runtimeInclude.ReplaceAll(data, nil)
+			data = bytes.ReplaceAll(data, []byte(`#include "backend/`+b.Name+`/`), []byte(`#include "`))
+			out = append(out, file{b.Beside + "/" + name, text(string(data))})
+		}
 	}
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/vdevice"
@@ -19,7 +18,7 @@ func emitStencil(t testing.TB, s *stencilPlan, opt Options) string {
 	if opt.Name == "" {
 		opt.Name = "stencil"
 	}
-	opt.Version, opt.Model, opt.Emulator = "test", "stencil.onnx", cudaemu.Files
+	opt.Version, opt.Model = "test", "stencil.onnx"
 	if err := emit(s.plan, opt, Dir(dir), os.DirFS("testdata/kernels")); err != nil {
 		t.Fatal(err)
 	}

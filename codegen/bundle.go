@@ -36,7 +36,7 @@ func emitBundle(plans []*vdevice.Plan, opt Options, sink Sink, kernels fs.FS) er
 			return err
 		}
 	}
-	list := append(emulatorHeaders(opt.Emulator), file{opt.Name + ".cu", b.writeBundle})
+	list := append(besideHeaders(), file{opt.Name + ".cu", b.writeBundle})
 	return writeFiles(sink, list)
 }
 

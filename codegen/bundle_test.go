@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/vdevice"
 )
@@ -38,7 +37,7 @@ int main(int, char** argv) {
 func TestBundle(t *testing.T) {
 	stencils := []*stencilPlan{newStencilPlan(t, 4, 3, 32), newStencilPlan(t, 2, 5, 32)}
 	plans := []*vdevice.Plan{stencils[0].plan, stencils[1].plan}
-	opt := Options{Name: "two", Version: "test", Emulator: cudaemu.Files}
+	opt := Options{Name: "two", Version: "test"}
 	kernels := os.DirFS("testdata/kernels")
 	dir := t.TempDir()
 	if err := emitBundle(plans, opt, Dir(dir), kernels); err != nil {

@@ -3,7 +3,7 @@
 // the constants and the program tables; and what other build systems and languages need to use it.
 //
 // The emitted .cu is CUDA for nvcc and C++20 for any other compiler, where the emulator's headers in
-// its folder cudaemu stand in for the GPU (see codegen/cudaemu).
+// its folder cudaemu stand in for the GPU (see codegen/backend).
 package codegen
 
 import (
@@ -22,10 +22,9 @@ import (
 
 // Options say what to emit.
 type Options struct {
-	Name     string // prefix of all symbols and files; Emit makes it an identifier
-	Version  string // of rammerc
-	Model    string // file name of the model, without folders
-	Emulator fs.FS  // the emulator's headers, cudaemu.Files: they go beside the program
+	Name    string // prefix of all symbols and files; Emit makes it an identifier
+	Version string // of rammerc
+	Model   string // file name of the model, without folders
 	// Cost is what one rTask takes by the model, in nanoseconds, for NAME.plan.json; nil leaves it out.
 	Cost     func(*roperator.Candidate) float64
 	Tried    []Try // the plans that were compared before this one was chosen, for NAME.plan.json

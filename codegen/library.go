@@ -30,7 +30,7 @@ func files(l *layout) []file {
 		{"cmake/" + n + "-config.cmake", l.template("config.cmake.in")},
 		{"pkgconfig/" + n + ".pc", l.template("pkgconfig.pc.in")},
 	}
-	return append(out, emulatorHeaders(l.opt.Emulator)...)
+	return append(out, besideHeaders()...)
 }
 
 // exportMap lets nothing but the C interface out of a shared library.

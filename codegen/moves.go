@@ -10,7 +10,7 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// Kinds of moves, as in rt/device.cuh.
+// Kinds of moves, as in rt/device/device.cuh.
 const (
 	plainMove  = 0
 	taggedMove = 1

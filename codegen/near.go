@@ -6,7 +6,7 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// What Step::near holds beside the number of near steps (rt/tables.cuh).
+// What Step::near holds beside the number of near steps (rt/exec/tables.cuh).
 const (
 	nearCount = 1<<16 - 1
 	nearPlain = 16      // first bit of operands in memory
@@ -16,7 +16,7 @@ const (
 )
 
 // near says of every step of a vEU how many steps of its run from it on are near ones, one after another
-// (rt/near.cuh), which of its operands are in memory, and whether its result goes there.
+// (rt/exec/near.cuh), which of its operands are in memory, and whether its result goes there.
 func (m *mover) near(veu int, steps []vdevice.Step, runs []int32) []uint32 {
 	out := make([]uint32, len(steps))
 	if !m.apart {

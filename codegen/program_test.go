@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/codegen/abi"
-	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
@@ -30,7 +29,7 @@ func twoModels(t *testing.T) string {
 		if err := os.Mkdir(out, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if err := emit(s.plan, Options{Name: name, Version: "test", Emulator: cudaemu.Files}, Dir(out), os.DirFS("testdata/kernels")); err != nil {
+		if err := emit(s.plan, Options{Name: name, Version: "test"}, Dir(out), os.DirFS("testdata/kernels")); err != nil {
 			t.Fatal(err)
 		}
 		write("want_"+name, floatBytes(s.expect(x)))
@@ -135,7 +134,7 @@ func TestEmitIsDeterministic(t *testing.T) {
 	for range 3 {
 		files := Memory{}
 		s := newStencilPlan(t, 5, 9, 64)
-		if err := emit(s.plan, Options{Name: "stencil", Version: "test", Emulator: cudaemu.Files}, files, os.DirFS("testdata/kernels")); err != nil {
+		if err := emit(s.plan, Options{Name: "stencil", Version: "test"}, files, os.DirFS("testdata/kernels")); err != nil {
 			t.Fatal(err)
 		}
 		if first == nil {
@@ -166,7 +165,7 @@ func TestHostileNames(t *testing.T) {
 		op.Candidates[0].Inst.Values[2].Functor.Note = evil
 	}
 	dir := t.TempDir()
-	if err := emit(s.plan, Options{Name: evil, Version: "test", Model: evil, Emulator: cudaemu.Files}, Dir(dir), os.DirFS("testdata/kernels")); err != nil {
+	if err := emit(s.plan, Options{Name: evil, Version: "test", Model: evil}, Dir(dir), os.DirFS("testdata/kernels")); err != nil {
 		t.Fatal(err)
 	}
 	name := abi.Identifier(evil)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/vdevice"
@@ -198,7 +197,7 @@ func TestRingCompilesForGPUs(t *testing.T) {
 		t.Skip(err)
 	}
 	s := streamedPlan(t, 4, 6, 512)
-	dir := emitStencil(t, s, Options{Emulator: cudaemu.Files})
+	dir := emitStencil(t, s, Options{})
 	b, err := nvcc.BuildLibrary(t.Context(), dir, "stencil", []string{"sm_75", "sm_80", "sm_90"})
 	if err != nil {
 		t.Fatal(err)

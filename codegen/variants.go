@@ -35,7 +35,7 @@ func emitVariants(plans []*vdevice.Plan, opt Options, sink Sink, kernels fs.FS) 
 	for i, p := range b.parts {
 		headers[i] = p.header()
 	}
-	list := append(emulatorHeaders(opt.Emulator),
+	list := append(besideHeaders(),
 		file{opt.Name + ".cu", b.writeVariants},
 		file{opt.Name + ".h", text(strings.Join(headers, "\n"))},
 		file{opt.Name + ".map", text(exportMap(opt.Name))})

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/vdevice"
@@ -46,7 +45,7 @@ func TestVariants(t *testing.T) {
 	t.Parallel()
 	s, plans := forkVariants(t)
 	dir := t.TempDir()
-	opt, kernels := Options{Name: "fork", Version: "test", Emulator: cudaemu.Files}, os.DirFS("testdata/kernels")
+	opt, kernels := Options{Name: "fork", Version: "test"}, os.DirFS("testdata/kernels")
 	if err := emitVariants(plans, opt, Dir(dir), kernels); err != nil {
 		t.Fatal(err)
 	}

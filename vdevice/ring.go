@@ -1,6 +1,6 @@
 package vdevice
 
-// Ring is the shared memory through which the loaders of a plan's vEUs stream weights (rt/ring.cuh).
+// Ring is the shared memory through which the loaders of a plan's vEUs stream weights (rt/exec/ring.cuh).
 //
 // It is legal whatever its size, from two stages on: the loader fills stages in the order in which the
 // vEU's steps read them, waits for nothing but a free one, and every step gives all of its stages back

@@ -65,7 +65,7 @@ const KeptParts = 3
 // besideSlots is what vEUs with slots have beside them: gates, and words behind the slots.
 func (n *Needs) besideSlots() int { return gateBytes + 4*n.KeptWords }
 
-// gateBytes is what gates take: rt/layout.cuh's, a multiple of 128.
+// gateBytes is what gates take: rt/exec/layout.cuh's, a multiple of 128.
 const gateBytes = 640
 
 // leastShared is SharedBytes with the smallest ring, if there is one.

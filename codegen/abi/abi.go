@@ -1,5 +1,5 @@
 // Package abi is what emitted libraries and those who call them agree on: the C interface, the names
-// in it and the layout of the weights file. The C++ side of the same facts is codegen/rt/model.h and
+// in it and the layout of the weights file. The C++ side of the same facts is codegen/rt/host/model.h and
 // weights.h; a test of codegen compares the two.
 package abi
 

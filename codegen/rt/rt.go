@@ -1,12 +1,19 @@
-// Package rt is the run time of emitted programs, as C++ sources: the device interface that rKernels are
-// written against (device.cuh), the executor of rPrograms, and the host side with the C ABI.
+// Package rt is the run time of emitted programs, as C++ sources in folders by role:
+//
+//	device  what rKernels are written against
+//	exec    the executor: it walks the steps of a vEU on the device
+//	host    the context behind the C interface: memory, weights, launches
+//	trace   what a tracing build records, and where
+//
+// None of them calls CUDA: that is the business of the back ends (codegen/backend).
 //
 // The sources are embedded; code generation copies what a program needs into its .cu file.
 package rt
 
 import "embed"
 
-// Files holds the sources. They include each other as "rt/NAME", the emulator's as "cudaemu/NAME".
+// Files holds the sources. They include each other as "rt/FOLDER/NAME", those of a back end as
+// "backend/BACKEND/NAME".
 //
-//go:embed *.cuh *.h
+//go:embed device exec host trace
 var Files embed.FS

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rammerc/rammerc/codegen/rt"
+	"github.com/rammerc/rammerc/codegen/backend"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
@@ -34,8 +34,7 @@ func Build(ctx context.Context, nvcc *toolchain.NVCC, dir, arch string) (string,
 	return filepath.Join(dir, "calibrate"), nil
 }
 
-// writeSources puts the program into dir, and the run time, whose edges and executor it measures, into
-// dir/rt.
+// writeSources puts the program into dir, and beside it the run time, whose edges and executor it measures.
 func writeSources(dir string) error {
 	cuda, err := fs.Sub(sources, "cuda")
 	if err != nil {
@@ -44,7 +43,7 @@ func writeSources(dir string) error {
 	if err := os.CopyFS(dir, cuda); err != nil {
 		return err
 	}
-	return os.CopyFS(filepath.Join(dir, "rt"), rt.Files)
+	return backend.CopySources(dir)
 }
 
 // patience is how long the program may take. It takes seconds; a device that hangs has to be left.

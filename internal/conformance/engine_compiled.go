@@ -9,7 +9,6 @@ import (
 	"runtime"
 
 	"github.com/rammerc/rammerc/codegen"
-	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/ir"
@@ -222,7 +221,7 @@ func (s *shard) emit() error {
 	if err := os.Mkdir(s.dir, 0o777); err != nil {
 		return err
 	}
-	if err := codegen.EmitBundle(list, codegen.Options{Name: suite, Version: "test", Emulator: cudaemu.Files}, codegen.Dir(s.dir)); err != nil {
+	if err := codegen.EmitBundle(list, codegen.Options{Name: suite, Version: "test"}, codegen.Dir(s.dir)); err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(s.dir, serveSource), []byte(serveText), 0o644)

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/rammerc/rammerc/codegen"
-	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/ir"
@@ -105,7 +104,7 @@ func emulate(cxx *toolchain.Cxx, batch []*batched) ([]map[string]*ir.Tensor, err
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := codegen.Emit(plan, codegen.Options{Name: "batch", Version: "test", Model: "batch", Emulator: cudaemu.Files}, codegen.Dir(dir)); err != nil {
+	if err := codegen.Emit(plan, codegen.Options{Name: "batch", Version: "test", Model: "batch"}, codegen.Dir(dir)); err != nil {
 		return nil, err
 	}
 	ctx := context.Background()

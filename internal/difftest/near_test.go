@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/codegen"
-	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
@@ -103,7 +102,7 @@ func TestNearSteps(t *testing.T) {
 			t.Errorf("%+v: %d slots, want one for every row of five steps in each of four vEUs", f, got)
 		}
 		dir := t.TempDir()
-		if err := codegen.Emit(plan, codegen.Options{Name: "near", Version: "test", Model: "near", Emulator: cudaemu.Files}, codegen.Dir(dir)); err != nil {
+		if err := codegen.Emit(plan, codegen.Options{Name: "near", Version: "test", Model: "near"}, codegen.Dir(dir)); err != nil {
 			t.Fatal(err)
 		}
 		replace(t, filepath.Join(dir, "near.cu"), f.old, f.new)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/codegen/abi"
-	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/dump"
@@ -337,7 +336,7 @@ func (c *compilation) emit(ui *UI, dir string, r *Compiled) error {
 	done := ui.Stage("emit")
 	err := codegen.Emit(c.plan, codegen.Options{
 		Name: c.opt.name(), Version: Version().Version, Model: filepath.Base(c.opt.Path), Unrolled: c.opt.Style == StyleUnrolled,
-		Emulator: cudaemu.Files, Tried: c.tried, Cost: c.cost,
+		Tried: c.tried, Cost: c.cost,
 	}, codegen.Dir(dir))
 	if err != nil {
 		return locate(err, c.opt.Path)

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/codegen"
-	"github.com/rammerc/rammerc/codegen/cudaemu"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/tolerance"
@@ -239,7 +238,7 @@ func (t *tryout) emit(s *sheaf) error {
 	for k, i := range s.plans {
 		plans[k] = t.plans[i].Plan
 	}
-	opt := codegen.Options{Name: s.name, Version: Version().Version, Model: filepath.Base(t.c.opt.Path), Emulator: cudaemu.Files}
+	opt := codegen.Options{Name: s.name, Version: Version().Version, Model: filepath.Base(t.c.opt.Path)}
 	return codegen.EmitVariants(plans, opt, codegen.Dir(dir))
 }
 

@@ -35,7 +35,7 @@ func newMoveTable(c *roperator.Candidate, offsets []int64, at int64) *moveTable 
 	return t
 }
 
-// plainMoves are entries as in rt/device.cuh, all of plain memory.
+// plainMoves are entries as in rt/device/device.cuh, all of plain memory.
 func plainMoves(list []roperator.Staged, offsets []int64, task int) [][]byte {
 	var out [][]byte
 	le := binary.LittleEndian

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/rammerc/rammerc/codegen/cudaemu"
+	"github.com/rammerc/rammerc/codegen/backend"
 	"github.com/rammerc/rammerc/codegen/rt"
 	"github.com/rammerc/rammerc/rkernels"
 )
@@ -40,7 +40,7 @@ type server struct {
 
 // build compiles the source in dir.
 func build(dir, name, text string) (program string, err error) {
-	for sub, files := range map[string]fs.FS{"rt": rt.Files, "cudaemu": cudaemu.Files, "": rkernels.Files} {
+	for sub, files := range map[string]fs.FS{"rt": rt.Files, "backend": backend.Files, "": rkernels.Files} {
 		if err := os.CopyFS(filepath.Join(dir, "include", sub), files); err != nil && !os.IsExist(err) {
 			return "", err
 		}

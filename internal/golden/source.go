@@ -114,7 +114,7 @@ func argument(v rkernels.ArgValue, offsets []int64) string {
 // answers with the memory afterwards.
 func (s *source) text() string {
 	var b strings.Builder
-	b.WriteString("#include \"rt/harness.cuh\"\n#include \"common/math.cuh\"\n#include \"common/operand.cuh\"\n")
+	b.WriteString("#include \"rt/host/harness.cuh\"\n#include \"common/math.cuh\"\n#include \"common/operand.cuh\"\n")
 	var names []string
 	for n := range s.includes {
 		names = append(names, n)

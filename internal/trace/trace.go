@@ -1,4 +1,4 @@
-// Package trace reads what libraries built with RT_TRACE record (codegen/rt/trace.cuh), joins it with the
+// Package trace reads what libraries built with RT_TRACE record (codegen/rt/trace/trace.cuh), joins it with the
 // plan they were made from, and turns it into a timeline, a report, a trace for Perfetto and a web page.
 package trace
 
@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// Points in the life of a step, as in codegen/rt/trace.cuh.
+// Points in the life of a step, as in codegen/rt/trace/trace.cuh.
 const (
 	begun     = 0 // the vEU turns to it
 	loaded    = 1 // what it keeps on chip for the steps that follow is there

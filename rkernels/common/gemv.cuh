@@ -4,7 +4,7 @@
 #pragma once
 
 #include "common/tile.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

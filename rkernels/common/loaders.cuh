@@ -3,8 +3,8 @@
 #pragma once
 
 #include "common/tile.cuh"
-#include "rt/cp_async_zero.cuh"
-#include "rt/device.cuh"
+#include "rt/device/cp_async_zero.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

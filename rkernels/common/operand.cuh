@@ -1,7 +1,7 @@
 // Operands of epilogues and maps: tensors seen as [i0][i1][i2] through element strides.
 #pragma once
 
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

@@ -6,7 +6,7 @@
 
 #include "common/operand.cuh"
 #include "common/tiles.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 #if defined(__CUDACC__)
 #define RK_PRAGMA(text) _Pragma(#text)

@@ -5,7 +5,7 @@
 
 #include "common/tile.cuh"
 #include "conv/gather.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

@@ -6,7 +6,7 @@
 #include "common/loaders.cuh"
 #include "common/tile.cuh"
 #include "conv/gather.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

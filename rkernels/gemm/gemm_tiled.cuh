@@ -3,7 +3,7 @@
 
 #include "common/loaders.cuh"
 #include "common/tile.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

@@ -6,7 +6,7 @@
 
 #include "common/gemv.cuh"
 #include "common/tile.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

@@ -3,7 +3,7 @@
 
 #include "common/tiles.cuh"
 #include "indexed/index.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/types.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

@@ -6,7 +6,7 @@
 #include "common/math.cuh"
 #include "indexed/gather_nd.cuh"
 #include "indexed/index.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

@@ -4,7 +4,7 @@
 
 #include "common/math.cuh"
 #include "common/tiles.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

@@ -1,11 +1,11 @@
-// Elementwise computation over rows of the last dim, for vEUs in clusters: in near steps (rt/near.cuh) every
+// Elementwise computation over rows of the last dim, for vEUs in clusters: in near steps (rt/exec/near.cuh) every
 // thread takes two elements of each operand from the vEU's slots and gives two results to those of others.
 // Elsewhere operands are in the import area and results are given away one by one.
 #pragma once
 
 #include "common/math.cuh"
 #include "common/tile.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

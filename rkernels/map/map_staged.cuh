@@ -1,12 +1,12 @@
 // Elementwise computation over runs of elements along the last dim: an rTask's operands are in the
 // import area when it starts, its results are given away as they are made. While the operands come,
-// every thread finds out where its results go. In direct steps (rt/words.cuh) every thread polls its
+// every thread finds out where its results go. In direct steps (rt/exec/words.cuh) every thread polls its
 // operands and stores its results as words.
 #pragma once
 
 #include "common/math.cuh"
 #include "common/tile.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

@@ -5,7 +5,7 @@
 #include "common/math.cuh"
 #include "common/operand.cuh"
 #include "common/tiles.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

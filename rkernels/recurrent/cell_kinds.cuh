@@ -1,7 +1,7 @@
 // What the recurrent cells share.
 #pragma once
 
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

@@ -7,7 +7,7 @@
 #include "common/gemv.cuh"
 #include "common/tile.cuh"
 #include "recurrent/cell_kinds.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

@@ -1,7 +1,7 @@
 // A kernel of the tests: smooths a row with its neighbours, through shared memory.
 #pragma once
 
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

@@ -2,7 +2,7 @@
 // number.
 #pragma once
 
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

@@ -1,7 +1,7 @@
 // A kernel of the tests: the stencil with coefficients that come through the ring.
 #pragma once
 
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace rk {
 

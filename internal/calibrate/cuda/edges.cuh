@@ -1,11 +1,11 @@
 // What it takes to tell another SM something: flags, counters, tagged words, clusters. Publishing and
-// waiting are the executor's own sequences (rt/executor.cuh).
+// waiting are the executor's own sequences (rt/exec/executor.cuh).
 #pragma once
 
 #include <cooperative_groups.h>
 
 #include "lab.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace edges {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lab.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace launches {
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "lab.cuh"
-#include "rt/device.cuh"
+#include "rt/device/device.cuh"
 
 namespace reads {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lab.cuh"
-#include "rt/dev_cuda.cuh"
+#include "backend/cuda/host.cuh"
 
 namespace steps {
 

@@ -1,0 +1,339 @@
+// What the host run time needs of a device, on CUDA. The emulator has a twin of the same names.
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include "rt/exec/executor.cuh"
+#include "rt/host/model.h"
+
+namespace rt {
+
+template <class Program>
+__global__ void __launch_bounds__(SharedLayout<Program>::kMostThreads, Program::kBlocksPerSM)
+    vdevice_run(const __grid_constant__ LaunchArgs<Program::kSpaces> l) {
+  run_thread<Program>(l);
+}
+
+namespace dev {
+
+using Stream = cudaStream_t;
+
+// What an error of the run time means to the caller.
+inline int status_of(cudaError_t e) {
+  switch (e) {
+    case cudaErrorMemoryAllocation: return kOutOfMemory;
+    case cudaErrorCooperativeLaunchTooLarge: return kNotResident;
+    case cudaErrorNoDevice:
+    case cudaErrorInvalidDevice:
+    case cudaErrorInsufficientDriver:
+    case cudaErrorSystemDriverMismatch:
+    case cudaErrorSystemNotReady:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorDeviceNotLicensed: return kNoDevice;
+    // After these the CUDA context is of no more use.
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+    case cudaErrorAssert:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorContextIsDestroyed: return kDeviceLost;
+    default: return kRunFailed;
+  }
+}
+
+inline void check(cudaError_t e, const char* what) {
+  if (e == cudaSuccess) return;
+  cudaGetLastError();  // an error that is not sticky must not reach the caller's next call
+  throw Error{status_of(e), std::string(what) + ": " + cudaGetErrorString(e)};
+}
+
+inline int current_device() {
+  int count = 0, device = 0;
+  const cudaError_t e = cudaGetDeviceCount(&count);
+  if (e != cudaSuccess || count == 0) {
+    cudaGetLastError();
+    throw Error{kNoDevice, std::string("no CUDA device can be used: ") + (e == cudaSuccess ? "there is none" : cudaGetErrorString(e))};
+  }
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  return device;
+}
+
+// Makes a device current for as long as it lives; the caller's comes back afterwards.
+class DeviceScope {
+ public:
+  explicit DeviceScope(int device) {
+    check(cudaGetDevice(&outer_), "cudaGetDevice");
+    if (outer_ == device) return;
+    const cudaError_t e = cudaSetDevice(device);
+    changed_ = e == cudaSuccess;
+    if (changed_) return;
+    cudaGetLastError();
+    throw Error{kNoDevice, "CUDA device " + std::to_string(device) + ": " + cudaGetErrorString(e)};
+  }
+  // Where the device was current already, the caller's CUDA context stays, which need not be the primary one.
+  ~DeviceScope() {
+    if (changed_) cudaSetDevice(outer_);
+  }
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  int outer_ = 0;
+  bool changed_ = false;
+};
+
+inline void* allocate(size_t bytes) {
+  void* p = nullptr;
+  check(cudaMalloc(&p, bytes), "cudaMalloc");
+  return p;
+}
+inline void release(void* p) { cudaFree(p); }
+inline void upload(void* to, const void* from, size_t n) {
+  if (n > 0) check(cudaMemcpy(to, from, n, cudaMemcpyHostToDevice), "copy to the device");
+}
+inline void download(void* to, const void* from, size_t n) {
+  if (n > 0) check(cudaMemcpy(to, from, n, cudaMemcpyDeviceToHost), "copy from the device");
+}
+inline void upload_async(void* to, const void* from, size_t n, Stream s) {
+  if (n > 0) check(cudaMemcpyAsync(to, from, n, cudaMemcpyHostToDevice, s), "copy to the device");
+}
+inline void download_async(void* to, const void* from, size_t n, Stream s) {
+  if (n > 0) check(cudaMemcpyAsync(to, from, n, cudaMemcpyDeviceToHost, s), "copy from the device");
+}
+inline void clear(void* p, size_t n) { check(cudaMemset(p, 0, n), "cudaMemset"); }
+
+inline Stream make_stream() {
+  Stream s = nullptr;
+  check(cudaStreamCreate(&s), "cudaStreamCreate");
+  return s;
+}
+// A stream that only its context uses; making one is allowed also while the caller captures.
+inline Stream make_side_stream() {
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+  Stream s = nullptr;
+  const cudaError_t e = cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+  check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
+  check(e, "cudaStreamCreate");
+  return s;
+}
+inline void drop_stream(Stream s) { cudaStreamDestroy(s); }
+inline void wait_for(Stream s) { check(cudaStreamSynchronize(s), "the program"); }
+inline bool capturing(Stream s) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(s, &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
+}
+
+// Orders what is put on different streams: runs of one context, launches of one run.
+class Fence {
+ public:
+  Fence() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"); }
+  ~Fence() { cudaEventDestroy(event_); }
+  Fence(const Fence&) = delete;
+  Fence& operator=(const Fence&) = delete;
+  void set(Stream s) { check(cudaEventRecord(event_, s), "cudaEventRecord"); }
+  void join(Stream s) { check(cudaStreamWaitEvent(s, event_, 0), "cudaStreamWaitEvent"); }
+  void wait() { check(cudaEventSynchronize(event_), "the program"); }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// The launches of an inference with certain pointers, as one CUDA graph: one launch for all of them.
+class Graph {
+ public:
+  template <class Enqueue>
+  Graph(Stream s, Enqueue enqueue) {
+    check(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+    cudaGraph_t graph = nullptr;
+    try {
+      enqueue();
+    } catch (...) {
+      cudaStreamEndCapture(s, &graph);
+      if (graph) cudaGraphDestroy(graph);
+      cudaGetLastError();
+      throw;
+    }
+    check(cudaStreamEndCapture(s, &graph), "cudaStreamEndCapture");
+    const cudaError_t e = cudaGraphInstantiate(&graph_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(e, "cudaGraphInstantiate");
+  }
+  ~Graph() { cudaGraphExecDestroy(graph_); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void launch(Stream s) { check(cudaGraphLaunch(graph_, s), "launch"); }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+};
+constexpr bool kHasGraphs = true;
+
+// Memory that the device writes and the host can read after the program has died.
+inline Report* make_reports(int count) {
+  void* p = nullptr;
+  check(cudaHostAlloc(&p, sizeof(Report) * static_cast<size_t>(count), cudaHostAllocMapped), "cudaHostAlloc");
+  Report* const reports = static_cast<Report*>(p);
+  for (int i = 0; i < count; ++i) reports[i] = Report{};
+  return reports;
+}
+inline void drop_reports(Report* r) { cudaFreeHost(r); }
+
+#define RT_TEXT_OF(...) #__VA_ARGS__
+#define RT_TEXT(...) RT_TEXT_OF(__VA_ARGS__)
+#define RT_ENGINE "cuda " RT_TEXT(__CUDA_ARCH_LIST__)
+
+inline std::string describe(int device) {
+  cudaDeviceProp p;
+  check(cudaGetDeviceProperties(&p, device), "cudaGetDeviceProperties");
+  return std::string(p.name) + ", compute capability " + std::to_string(p.major) + "." + std::to_string(p.minor);
+}
+
+// A function of the driver, which programs are not linked with; null where the driver is older.
+template <class F>
+F driver_function(const char* name) {
+  void* f = nullptr;
+#if CUDART_VERSION >= 12050
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  const cudaError_t e = cudaGetDriverEntryPointByVersion(name, &f, 11040, cudaEnableDefault, &found);
+  if (e != cudaSuccess || found != cudaDriverEntryPointSuccess) f = nullptr;
+#elif CUDART_VERSION >= 12000
+  cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+  if (cudaGetDriverEntryPoint(name, &f, cudaEnableDefault, &found) != cudaSuccess) f = nullptr;
+#endif
+  cudaGetLastError();
+  return reinterpret_cast<F>(f);
+}
+
+// Under MPS, kernels of other processes run beside this one's, which may have a part of the
+// multiprocessors. The device's attribute tells of a part set by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, the
+// CUDA context's affinity of one given to that alone.
+inline bool has_tenants(int device) {
+  const auto support = driver_function<CUresult (*)(int*, CUexecAffinityType, CUdevice)>("cuDeviceGetExecAffinitySupport");
+  int yes = 0;
+  return support && support(&yes, CU_EXEC_AFFINITY_TYPE_SM_COUNT, device) == CUDA_SUCCESS && yes != 0;
+}
+
+inline int granted_multiprocessors(int device) {
+  int sms = 0;
+  check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  const auto affinity = driver_function<CUresult (*)(CUexecAffinityParam*, CUexecAffinityType)>("cuCtxGetExecAffinity");
+  CUexecAffinityParam p = {};
+  if (affinity && affinity(&p, CU_EXEC_AFFINITY_TYPE_SM_COUNT) == CUDA_SUCCESS) {
+    const int granted = static_cast<int>(p.param.smCount.val);
+    if (granted > 0 && granted < sms) sms = granted;
+  }
+  return sms;
+}
+
+// How the program's vEUs can be on the device. Throws when its code does not run there.
+template <class Program>
+Residency residency(int device, const Options&) {
+  cudaFuncAttributes attributes;
+  cudaError_t e = cudaFuncGetAttributes(&attributes, vdevice_run<Program>);
+  if (e != cudaSuccess) {
+    cudaGetLastError();
+    throw Error{kDeviceUnfit, "the library holds code for compute capability × 100 = " RT_TEXT(__CUDA_ARCH_LIST__) "; device " +
+                                  std::to_string(device) + " is " + describe(device) + " (" + cudaGetErrorString(e) + ")"};
+  }
+  using Layout = SharedLayout<Program>;
+  constexpr size_t shared = Layout::kMostBytes, alone = Layout::alone(shared);
+  e = cudaFuncSetAttribute(vdevice_run<Program>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(alone));
+  if (e != cudaSuccess) {
+    cudaGetLastError();
+    throw Error{kDeviceUnfit, "a vEU needs " + std::to_string(alone) + " bytes of shared memory; device " +
+                                  std::to_string(device) + ", " + describe(device) + ", has less"};
+  }
+  // All launches want the same split of an SM's memory between caches and shared memory, however little
+  // of the latter they use: launches that differ in it do not run side by side.
+  int most = 1;
+  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device), "cudaDeviceGetAttribute");
+  constexpr size_t all = shared * Program::kBlocksPerSM > alone ? shared * Program::kBlocksPerSM : alone;
+  const size_t percent = (100 * all + static_cast<size_t>(most) - 1) / static_cast<size_t>(most);
+  check(cudaFuncSetAttribute(vdevice_run<Program>, cudaFuncAttributePreferredSharedMemoryCarveout,
+                             percent < 100 ? static_cast<int>(percent) : 100),
+        "cudaFuncSetAttribute");
+  int per_sm = 0, cooperative = 0;
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, vdevice_run<Program>,
+                                                      Layout::kMostThreads, shared),
+        "occupancy");
+  check(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device), "cudaDeviceGetAttribute");
+  return Residency{per_sm * granted_multiprocessors(device), cooperative != 0, has_tenants(device)};
+}
+
+// How many clusters of so many blocks there are at once: none on devices without clusters.
+template <class Program>
+int resident_clusters(int, int size, const Options&) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(size));
+  config.blockDim = dim3(SharedLayout<Program>::kMostThreads);
+  config.dynamicSmemBytes = SharedLayout<Program>::kMostBytes;
+  cudaLaunchAttribute attribute = {};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {static_cast<unsigned>(size), 1, 1};
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  int n = 0;
+  if (cudaOccupancyMaxActiveClusters(&n, vdevice_run<Program>, &config) == cudaSuccess) return n;
+  cudaGetLastError();
+  return 0;
+}
+
+// Programmatic dependent launch came with compute capability 9.0.
+inline bool launches_overlap() {
+  int device = 0, major = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+  return major >= 9;
+}
+
+// Calls body(i) for all launches of a segment, in their order.
+template <class Body>
+void each_launch(const LaunchRow*, int count, const int*, const Options&, Body body) {
+  for (int i = 0; i < count; ++i) body(i);
+}
+
+template <class Program>
+void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream s, const Options&) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(static_cast<unsigned>(row.grid));
+  config.blockDim = dim3(static_cast<unsigned>(row.threads) + (args.stages > 0 ? 32 : 0));
+  using Layout = SharedLayout<Program>;
+  config.dynamicSmemBytes = Layout::bytes(row.shared, static_cast<int>(args.stages));
+  if (row.alone && kind == LaunchKind::kOverlapping) config.dynamicSmemBytes = Layout::alone(config.dynamicSmemBytes);
+  config.stream = s;
+  cudaLaunchAttribute attributes[2] = {};
+  config.attrs = attributes;
+  if (kind == LaunchKind::kCooperative) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeCooperative;
+    attributes[config.numAttrs++].val.cooperative = 1;
+  } else if (kind == LaunchKind::kOverlapping && launches_overlap()) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (args.cluster > 1) {
+    attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
+    attributes[config.numAttrs++].val.clusterDim = {args.cluster, 1, 1};
+  }
+  check(cudaLaunchKernelEx(&config, vdevice_run<Program>, args), "launch");
+}
+
+// A launch that was refused has changed no flag, and after one that failed the device is lost.
+inline void after_failure(void*, size_t) {}
+
+// Undefined contents stay what they are; the emulator makes them visible.
+inline void poison(void*, size_t) {}
+
+}  // namespace dev
+}  // namespace rt

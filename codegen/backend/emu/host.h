@@ -1,0 +1,163 @@
+// What the host run time needs of a device, on the emulator: device memory is host memory, and a launch
+// is over when it returns.
+#pragma once
+
+#include "backend/emu/launch.h"
+#include "rt/exec/executor.cuh"
+#include "rt/host/model.h"
+
+namespace rt {
+
+template <class Program>
+void vdevice_run(void* p) {
+  const auto& l = *static_cast<const LaunchArgs<Program::kSpaces>*>(p);
+  run_thread<Program>(l);
+}
+
+namespace dev {
+
+using Stream = void*;
+#define RT_ENGINE "emulator"
+
+inline int current_device() { return 0; }
+
+class DeviceScope {
+ public:
+  explicit DeviceScope(int device) {
+    if (device != 0) throw Error{kNoDevice, "the emulator is device 0; there is no device " + std::to_string(device)};
+  }
+};
+
+inline void* allocate(size_t bytes) {
+  void* p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (!p) throw Error{kOutOfMemory, "no memory for " + std::to_string(bytes) + " bytes"};
+  return p;
+}
+inline void release(void* p) { std::free(p); }
+inline void upload(void* to, const void* from, size_t n) {
+  if (n > 0) std::memcpy(to, from, n);
+}
+inline void download(void* to, const void* from, size_t n) { upload(to, from, n); }
+inline void upload_async(void* to, const void* from, size_t n, Stream) { upload(to, from, n); }
+inline void download_async(void* to, const void* from, size_t n, Stream) { upload(to, from, n); }
+inline void clear(void* p, size_t n) { std::memset(p, 0, n); }
+inline Stream make_stream() { return nullptr; }
+inline Stream make_side_stream() { return nullptr; }
+inline void drop_stream(Stream) {}
+inline void wait_for(Stream) {}
+inline bool capturing(Stream) { return false; }
+
+class Fence {
+ public:
+  void set(Stream) {}
+  void join(Stream) {}
+  void wait() {}
+};
+
+struct Graph {
+  template <class Enqueue>
+  Graph(Stream, Enqueue) {}
+  void launch(Stream) {}
+};
+constexpr bool kHasGraphs = false;
+
+inline Report* make_reports(int count) { return new Report[static_cast<size_t>(count)]{}; }
+inline void drop_reports(Report* r) { delete[] r; }
+inline std::string describe(int) { return "CPU emulator"; }
+
+// An option given in the environment, for programs that do not set it.
+inline uint64_t environment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  if (!text || !*text) return otherwise;
+  char* end = nullptr;
+  const uint64_t v = std::strtoull(text, &end, 0);
+  if (*end) throw Error{kBadArgument, std::string("environment variable ") + name + ": want a number, found " + text};
+  return v;
+}
+
+// How many blocks there is room for, and whether a launch can ask for all of them or none, are for tests
+// of a device that others use too: RAMMER_EMU_ROOM, which occupancy knows nothing of, and
+// RAMMER_EMU_COOPERATIVE; RAMMER_EMU_TENANTS puts others' kernels beside the program's.
+template <class Program>
+Residency residency(int, const Options& o) {
+  const int usual = emu::kDefaultMaxResident > Program::kVEUs ? emu::kDefaultMaxResident : Program::kVEUs;
+  int veus = o.max_resident;
+  if (veus <= 0) veus = static_cast<int>(environment("RAMMER_EMU_MAX_BLOCKS", static_cast<uint64_t>(usual)));
+  return Residency{veus, environment("RAMMER_EMU_COOPERATIVE", 1) != 0, environment("RAMMER_EMU_TENANTS", 0) != 0};
+}
+
+// How many clusters of so many blocks there are at once.
+template <class Program>
+int resident_clusters(int device, int size, const Options& o) {
+  return residency<Program>(device, o).veus / size;
+}
+
+// What the watchdog of a GPU's debug build reports, the emulator always knows.
+inline Report to_report(const emu::WaitNote& n) {
+  return Report{n.set, n.segment, n.veu, n.step, n.on_veu, n.on_order, n.op, n.rtask, n.expected, n.seen};
+}
+
+// Calls body(i) for all launches of a segment, in an order that their streams and waits allow, drawn from
+// the seed and different every time: a wait that is missing shows as a wrong result.
+template <class Body>
+void each_launch(const LaunchRow* rows, int count, const int* waits, const Options& o, Body body) {
+  static std::atomic<uint64_t> calls{0};
+  const uint64_t seed = o.seed ? o.seed : environment("RAMMER_EMU_SEED", 1);
+  uint64_t state = (seed + (calls++ << 32)) * 0x9E3779B97F4A7C15ull | 1;
+  std::vector<int> open, before(static_cast<size_t>(count), 0), last;
+  std::vector<std::vector<int>> behind(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    const LaunchRow& row = rows[i];
+    auto after = [&](int x) {
+      behind[static_cast<size_t>(x)].push_back(i);
+      ++before[static_cast<size_t>(i)];
+    };
+    if (static_cast<size_t>(row.stream) >= last.size()) last.resize(static_cast<size_t>(row.stream) + 1, -1);
+    if (last[static_cast<size_t>(row.stream)] >= 0) after(last[static_cast<size_t>(row.stream)]);
+    last[static_cast<size_t>(row.stream)] = i;
+    for (int w = 0; w < row.wait_count; ++w) after(waits[row.wait_begin + w]);
+    if (before[static_cast<size_t>(i)] == 0) open.push_back(i);
+  }
+  while (!open.empty()) {
+    state ^= state >> 12, state ^= state << 25, state ^= state >> 27;  // xorshift64*
+    const size_t k = static_cast<size_t>((state * 0x2545F4914F6CDD1Dull >> 32) % open.size());
+    const int i = open[k];
+    open.erase(open.begin() + static_cast<std::ptrdiff_t>(k));
+    body(i);
+    for (const int x : behind[static_cast<size_t>(i)]) {
+      if (--before[static_cast<size_t>(x)] == 0) open.push_back(x);
+    }
+  }
+}
+
+template <class Program>
+void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream, const Options& o) {
+  LaunchArgs<Program::kSpaces> copy = args;
+  emu::Launch l;
+  l.grid = row.grid, l.threads = row.threads + (args.stages > 0 ? 32 : 0);
+  l.shared = SharedLayout<Program>::bytes(row.shared, static_cast<int>(args.stages));
+  l.together = kind == LaunchKind::kCooperative || kind == LaunchKind::kGuarded;
+  l.cluster = static_cast<int>(args.cluster);
+  l.max_resident = residency<Program>(0, o).veus;
+  l.room = static_cast<int>(environment("RAMMER_EMU_ROOM", static_cast<uint64_t>(l.grid)));
+  if (kind == LaunchKind::kCooperative && l.grid > l.room) {
+    throw Error{kNotResident, "there is room for " + std::to_string(l.room) + " of " + std::to_string(l.grid) + " blocks"};
+  }
+  l.seed = o.seed ? o.seed : environment("RAMMER_EMU_SEED", 1);
+  emu::Failure f;
+  if (emu::run_launch(l, vdevice_run<Program>, &copy, &f)) return;
+  if (f.note.set) *copy.reports = to_report(f.note);
+  throw Error{kRunFailed, f.text};
+}
+
+// A launch that ended early leaves flags, epochs and tags of different runs; nothing is running any more.
+inline void after_failure(void* flags, size_t bytes) { clear(flags, bytes); }
+
+// Every byte of memory with undefined contents becomes 0xFF, in floats a NaN, so that reading too early
+// shows.
+inline void poison(void* p, size_t n) {
+  if (n > 0) std::memset(p, 0xFF, n);
+}
+
+}  // namespace dev
+}  // namespace rt

@@ -1,0 +1,28 @@
+// Random sleeps of debug builds: a wait or a barrier too few, which usual timing hides, then shows as a
+// wrong result.
+#pragma once
+
+#include "rt/device/device.cuh"
+
+namespace rt {
+
+// Where they are.
+enum class Pause : uint32_t { kWait, kImport, kRTask, kPublish, kLoad };
+
+// Sleeps up to 20 µs, mostly not at all, as drawn from the launch's seed. 0 is for never.
+RT_DEVICE void random_pause(uint64_t seed, Pause where, uint32_t veu, uint32_t order) {
+#if defined(RT_DEBUG)
+  if (seed == 0) return;
+  const uint64_t warp = static_cast<uint64_t>(detail::thread_index()) / 32;
+  uint64_t x = seed * 0x9E3779B97F4A7C15ull + (static_cast<uint64_t>(veu) << 40 | warp << 35) +
+               (static_cast<uint64_t>(order) << 3 | static_cast<uint32_t>(where));
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBull;
+  x ^= x >> 31;
+  if ((x & 3) == 0) detail::nap(static_cast<uint32_t>((x >> 32) % 20000));
+#else
+  (void)seed, (void)where, (void)veu, (void)order;
+#endif
+}
+
+}  // namespace rt

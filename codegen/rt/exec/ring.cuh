@@ -1,0 +1,158 @@
+// The weight loader. Which weights a vEU's steps read, and in which order, is known before the launch. So
+// one more warp of the thread block, the loader, walks the vEU's steps ahead of those that compute and
+// copies their weight blocks, cut into chunks, into a ring of stages in shared memory. It waits for free
+// stages and for nothing else: the stream of weights does not stop where steps wait for activations.
+#pragma once
+
+#include "rt/exec/delays.cuh"
+#include "rt/device/device.cuh"
+#include "rt/exec/tables.cuh"
+
+namespace rt {
+
+// rKernels that take their weights from Task::stream, a multiple of kStreamStep bytes at a time.
+template <class K>
+concept Streams = requires { K::kStreamStep; };
+
+// A ring in shared memory. Every stage has a pair of mbarriers: full, when its chunk has arrived, and
+// empty, when all warps that compute have read it.
+template <int StageBytes>
+class Ring {
+ public:
+  static_assert(StageBytes >= 128 && StageBytes % 128 == 0, "stages are aligned");
+  static constexpr size_t bytes(int stages) {
+    return static_cast<size_t>(stages) * (StageBytes + 2 * sizeof(uint64_t));
+  }
+
+  RT_DEVICE Ring(char* at, uint32_t stages)
+      : at_(at), full_(reinterpret_cast<uint64_t*>(at + stages * static_cast<size_t>(StageBytes))), count_(stages) {}
+
+  RT_DEVICE uint32_t count() const { return count_; }
+
+  // Called by the loader's warp, before the vEU's threads, so many, may use the ring.
+  RT_DEVICE void open(int threads) {
+    if (detail::thread_index() % 32 == 0) {
+      RT_NO_UNROLL
+      for (uint32_t i = 0; i < count_; ++i) {
+        detail::mbarrier_init(full_ + i, detail::kFillArrivals);
+        detail::mbarrier_init(full_ + count_ + i, threads);
+      }
+      detail::mbarrier_init_done();
+    }
+    detail::sync_warp();
+    detail::loader_ready(threads + 32);
+  }
+
+  // The stream of the rTask whose first chunk is at the given place.
+  RT_DEVICE Stream stream(Chunks c, RingPlace at, const Watch& w) const {
+    return Stream(at_, full_, count_, StageBytes, c.words, at, w);
+  }
+
+  // For warps that take no part in an rTask: gives all its chunks back.
+  RT_DEVICE static void skip(Stream s, Chunks c) {
+    RT_NO_UNROLL
+    for (uint32_t n = c.count; n > 0; --n) {
+      s.front();
+      s.pop();
+    }
+  }
+
+  // Called by all lanes of the loader's warp: puts a block in, so many words at a time, from the given
+  // place on.
+  RT_DEVICE void feed(RingPlace& at, const char* block, uint32_t words, uint32_t chunk_words, Watch& w) {
+    RT_NO_UNROLL
+    while (words > 0) {
+      const uint32_t n = words < chunk_words ? words : chunk_words;
+      uint64_t* full = full_ + at.stage;
+      const uint32_t number = at.phase * count_ + at.stage;
+      w.pen.asks(number, 16 * n);
+      // The first time round every stage is free.
+      if (at.phase > 0) wait(full + count_, at.phase - 1, w);
+      w.pen.issues(number);
+      detail::fill_stage(at_ + at.stage * static_cast<uint32_t>(StageBytes), full, block, 16 * n);
+      note_landed(w);
+      block += 16 * static_cast<size_t>(n);
+      words -= n;
+      if (++at.stage == count_) at.stage = 0, ++at.phase;
+    }
+  }
+
+  // After the last block. A tracing build waits until all have landed.
+  RT_DEVICE void close(Watch& w) {
+    if constexpr (kTraced) {
+      while (w.pen.loads()) wait(full_ + w.pen.landed() % count_, w.pen.landed() / count_, w);
+    }
+    w.pen.ends();
+  }
+
+ private:
+  // A tracing build's loader looks meanwhile which copies have landed: before a stage is filled again, that is
+  // noted of the copy before.
+  RT_DEVICE void wait(uint64_t* bar, uint32_t phase, Watch& w) const {
+    if constexpr (kTraced) {
+      detail::mbarrier_wait(bar, phase, w.patience_ns, w.notes, w.report, [&] { note_landed(w); });
+      note_landed(w);
+    } else {
+      detail::mbarrier_wait(bar, phase, w.patience_ns, w.notes, w.report);
+    }
+  }
+  RT_DEVICE void note_landed(Watch& w) const {
+    w.pen.lands([&](uint32_t number) { return detail::mbarrier_test(full_ + number % count_, number / count_); });
+  }
+
+  char* at_;
+  uint64_t* full_;
+  uint32_t count_;
+};
+
+// Brings the weight block of a thread block that runs one step, whose place follows from the block's number.
+template <class Ring>
+RT_DEVICE void load_block(Ring& ring, const BlockStream& s, uint32_t step, const char* weights, Watch& watch) {
+  const uint32_t b = static_cast<uint32_t>(detail::block_index());
+  const uint32_t words = b == s.last ? s.last_words : s.words;
+  RingPlace at;
+  watch.pen.turn(step);
+  random_pause(watch.delays, Pause::kLoad, watch.veu, step);
+  const char* block = weights + 16 * static_cast<size_t>(s.at + b * s.stride);
+  const uint32_t ringful = ring.count() * s.chunk_words, first = words < ringful ? words : ringful;
+  ring.feed(at, block, first, s.chunk_words, watch);
+  detail::allow_next_launch();  // what is left waits for the launch before
+  ring.feed(at, block + 16 * static_cast<size_t>(first), words - first, s.chunk_words, watch);
+  ring.close(watch);
+}
+
+// Walks the weight blocks of a vEU's steps. The lanes hold those of the next 32 steps, and the 32 behind
+// them are on their way.
+template <class Ring>
+RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const char* weights, Watch& watch) {
+  struct Block {
+    uint32_t at, words, chunk;
+  };
+  const uint32_t lane = static_cast<uint32_t>(detail::thread_index()) % 32;
+  auto fetch = [&](uint32_t i) {
+    Block b{0, 0, 0};
+    if (i < mine.last) {
+      const Step& s = steps[i];
+      b = Block{ld_const(&s.stream), ld_const(&s.stream_words), ld_const(&s.chunk_words)};
+    }
+    return b;
+  };
+  RingPlace at;
+  Block next = fetch(mine.first + lane);
+  RT_NO_UNROLL
+  for (uint32_t i = mine.first; i < mine.last; i += 32) {
+    const Block held = next;
+    next = fetch(i + 32 + lane);
+    const uint32_t n = mine.last - i < 32 ? mine.last - i : 32;
+    RT_NO_UNROLL
+    for (uint32_t k = 0; k < n; ++k) {
+      const Block b = detail::shfl(held, static_cast<int>(k));
+      watch.pen.turn(i + k);
+      random_pause(watch.delays, Pause::kLoad, watch.veu, i + k);
+      ring.feed(at, weights + 16 * static_cast<size_t>(b.at), b.words, b.chunk, watch);
+    }
+  }
+  ring.close(watch);
+}
+
+}  // namespace rt

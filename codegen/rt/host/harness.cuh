@@ -1,0 +1,138 @@
+// Runs all rTasks of one rKernel by themselves, for tests and measurements of rKernels: on the GPU under
+// nvcc, otherwise on the emulator.
+#pragma once
+
+#include <cstdio>
+
+#include "rt/device/device.cuh"
+#include "rt/exec/ring.cuh"
+
+#if !defined(__CUDACC__)
+#include "backend/emu/launch.h"
+#endif
+
+namespace rt::harness {
+
+constexpr int kSpaces = 32;
+
+struct Bases {
+  char* at[kSpaces];
+};
+
+struct Result {
+  bool ok = true;
+  char error[256] = "";
+};
+
+// The weights that an rTask streams, in 16-byte words.
+struct Block {
+  Ref at;
+  uint32_t words;
+};
+
+// The thread block of one rTask. A streaming rKernel gets the smallest ring there is, so that its blocks
+// do not fit.
+template <class K>
+struct Layout {
+  static constexpr int kThreads = K::kThreads;
+  static constexpr size_t kShared = K::kShared;
+};
+template <Streams K>
+struct Layout<K> {
+  using WeightRing = Ring<(K::kStreamStep + 127) / 128 * 128>;
+  static constexpr int kStages = 2;
+  static constexpr int kThreads = K::kThreads + 32;
+  static constexpr size_t kRing = (K::kShared + 127) / 128 * 128;
+  static constexpr size_t kShared = kRing + WeightRing::bytes(kStages);
+};
+
+// blocks are the rTasks' weights, if K streams any.
+template <class K>
+RT_DEVICE void run_thread(const typename K::Args& args, const Bases& bases, [[maybe_unused]] const Block* blocks) {
+  const int rtask = detail::block_index();
+  Task t{detail::thread_index(), detail::shared_base(), bases.at, K::kThreads};
+  if constexpr (Streams<K>) {
+    using WeightRing = typename Layout<K>::WeightRing;
+    WeightRing ring(t.smem + Layout<K>::kRing, Layout<K>::kStages);
+    constexpr uint32_t kChunk = K::kStreamStep / 16;
+    const Block b = blocks[rtask];
+    const Chunks chunks{kChunk, b.words / kChunk};
+    if (t.tid >= K::kThreads) {
+      ring.open(K::kThreads);
+      RingPlace first;
+      Watch nobody;
+      return ring.feed(first, t.template ptr<const char>(b.at), b.words, kChunk, nobody);
+    }
+    detail::wait_for_loader(Layout<K>::kThreads);
+    t.stream = ring.stream(chunks, RingPlace{}, Watch{});
+    K::compute_rtask(t, args, rtask);
+    detail::expect_streamed(chunks.count, true);
+  } else {
+    K::compute_rtask(t, args, rtask);
+  }
+}
+
+#if defined(__CUDACC__)
+
+template <class K>
+__global__ void __launch_bounds__(Layout<K>::kThreads)
+    run_one(typename K::Args args, Bases bases, const Block* blocks) {
+  run_thread<K>(args, bases, blocks);
+}
+
+// bases.at[s] is the device address of space s. The rTasks are independent, so one launch runs them all.
+template <class K>
+Result run(const typename K::Args& args, int rtasks, const Bases& bases, uint64_t = 1, const Block* blocks = nullptr) {
+  Result r;
+  Block* on_device = nullptr;
+  const size_t bytes = blocks ? sizeof(Block) * static_cast<size_t>(rtasks) : 0;
+  cudaError_t e = cudaFuncSetAttribute(run_one<K>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                       static_cast<int>(Layout<K>::kShared));
+  if (e == cudaSuccess && blocks) e = cudaMalloc(&on_device, bytes);
+  if (e == cudaSuccess && blocks) e = cudaMemcpy(on_device, blocks, bytes, cudaMemcpyHostToDevice);
+  if (e == cudaSuccess) {
+    run_one<K><<<rtasks, Layout<K>::kThreads, Layout<K>::kShared>>>(args, bases, on_device);
+    e = cudaGetLastError();
+  }
+  if (e == cudaSuccess) e = cudaDeviceSynchronize();
+  cudaFree(on_device);
+  if (e != cudaSuccess) {
+    r.ok = false;
+    std::snprintf(r.error, sizeof r.error, "%s", cudaGetErrorString(e));
+  }
+  return r;
+}
+
+#else
+
+template <class K>
+struct Job {
+  typename K::Args args;
+  Bases bases;
+  const Block* blocks;
+};
+
+template <class K>
+void run_one(void* p) {
+  Job<K>& job = *static_cast<Job<K>*>(p);
+  if (detail::thread_index() < K::kThreads) detail::poison(detail::shared_base(), K::kShared, K::kThreads);
+  run_thread<K>(job.args, job.bases, job.blocks);
+}
+
+// bases.at[s] is the address of space s; seed draws the order of threads.
+template <class K>
+Result run(const typename K::Args& args, int rtasks, const Bases& bases, uint64_t seed = 1,
+           const Block* blocks = nullptr) {
+  Result r;
+  Job<K> job{args, bases, blocks};
+  emu::Launch l;
+  l.grid = rtasks, l.threads = Layout<K>::kThreads, l.shared = Layout<K>::kShared, l.seed = seed;
+  emu::Failure f;
+  r.ok = emu::run_launch(l, run_one<K>, &job, &f);
+  if (!r.ok) std::snprintf(r.error, sizeof r.error, "%s", f.text);
+  return r;
+}
+
+#endif
+
+}  // namespace rt::harness
