@@ -9,22 +9,49 @@ import (
 
 const module = "github.com/rammerc/rammerc/"
 
+// families is what the lowerings of all families may import.
+const families = "ir rkernels rkernels/functor roperator lower/arg lower/build lower/elementwise "
+
 // allowed lists, per package, the project packages it may import directly: the arrows of ARCHITECTURE.md.
 // "*" allows all.
 var allowed = map[string]string{
-	"internal/diag":       "",
-	"internal/dump":       "",
-	"internal/npy":        "",
-	"internal/tensorio":   "ir ir/onnx internal/npy",
-	"internal/toolchain":  "",
-	"codegen/abi":         "",
-	"ir/onnx/onnxpb":      "",
-	"ir":                  "internal/diag",
-	"ir/onnx":             "ir ir/onnx/onnxpb internal/diag internal/npy",
-	"ir/eval":             "ir",
-	"graphopt":            "ir ir/eval internal/diag internal/dump",
-	"rkernels":            "ir internal/diag",
-	"roperator":           "ir rkernels internal/diag",
+	"internal/diag":      "",
+	"internal/dump":      "",
+	"internal/npy":       "",
+	"internal/tensorio":  "ir ir/onnx internal/npy",
+	"internal/toolchain": "",
+	"codegen/abi":        "",
+	"ir/onnx/onnxpb":     "",
+	"ir":                 "internal/diag",
+	"ir/onnx":            "ir ir/onnx/onnxpb internal/diag internal/npy",
+	"ir/eval":            "ir",
+	"graphopt":           "ir ir/eval internal/diag internal/dump",
+	"rkernels":           "ir internal/diag",
+	"rkernels/functor":   "ir",
+	"roperator":          "ir rkernels internal/diag",
+	// Lowering, from what all share to the table of all families: each row may import what stands above it.
+	"lower/arg":         "rkernels roperator",
+	"lower/pack":        "ir roperator",
+	"lower/build":       "ir rkernels rkernels/functor roperator lower/arg internal/diag",
+	"lower/elementwise": "ir rkernels rkernels/functor roperator lower/arg lower/build",
+	"lower/tails":       "ir rkernels rkernels/functor roperator lower/arg lower/build lower/elementwise",
+	"lower/contraction": families + "lower/tails",
+	"lower/gemv":        families + "lower/tails lower/contraction lower/pack",
+	"lower/pointwise":   families + "lower/tails lower/contraction lower/pack",
+	"lower/gemm":        families + "lower/tails lower/contraction lower/pack lower/gemv lower/pointwise",
+	"lower/einsum":      families + "lower/tails lower/contraction lower/gemm",
+	"lower/conv":        families + "lower/tails lower/contraction lower/pack lower/gemm lower/pointwise",
+	"lower/attention":   families + "lower/tails lower/contraction",
+	"lower/indexed":     families + "lower/tails",
+	"lower/norm":        families + "lower/tails",
+	"lower/pool":        families + "lower/tails",
+	"lower/recurrent":   families + "lower/tails lower/gemv lower/pack",
+	"lower/reduce":      families + "lower/tails",
+	"lower/sampling":    families + "lower/tails",
+	"lower/source":      families + "lower/tails",
+	"lower/views":       families,
+	"lower": "ir roperator lower/build lower/elementwise lower/attention lower/conv lower/einsum lower/gemm " +
+		"lower/indexed lower/norm lower/pool lower/recurrent lower/reduce lower/sampling lower/source lower/views",
 	"profiler":            "ir rkernels roperator device internal/diag",
 	"profiler/model":      "profiler ir rkernels roperator device internal/diag",
 	"device":              "internal/diag",
@@ -53,7 +80,7 @@ var allowed = map[string]string{
 // forbidden are reachabilities that must not exist even through other packages.
 var forbidden = [][2]string{
 	{"codegen", "schedule"}, {"codegen", "profiler"}, {"codegen", "graphopt"},
-	{"rkernels", "roperator"}, {"profiler", "vdevice"},
+	{"rkernels", "roperator"}, {"roperator", "lower"}, {"schedule", "lower"}, {"codegen", "lower"}, {"profiler", "vdevice"},
 	{"vdevice", "schedule"}, {"vdevice", "profiler"},
 	{"internal/driver", "internal/golden"}, {"internal/driver", "internal/difftest"},
 	{"internal/driver", "vdevice/vdevicetest"},

@@ -20,7 +20,7 @@ import (
 // Files holds every .cuh and .yaml below this folder. Sources include each other with paths relative
 // to it, e.g. #include "common/math.cuh".
 //
-//go:embed all:*
+//go:embed */*.cuh */*.yaml
 var Files embed.FS
 
 // ParamKind says what a template parameter is.

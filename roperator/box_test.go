@@ -56,7 +56,7 @@ func TestBoxesCoverAddresses(t *testing.T) {
 			dims[i] = int64(1 + r.Intn(6))
 		}
 		buf := &Buffer{Elems: ir.Count(dims), DType: ir.Float32}
-		views := []View{contiguous(buf, dims)}
+		views := []View{Contiguous(buf, dims)}
 		for range 3 {
 			v := views[r.Intn(len(views))]
 			switch r.Intn(3) {

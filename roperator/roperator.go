@@ -1,13 +1,11 @@
-// Package roperator turns an optimised ir.Graph into rOperators: groups of independent, homogeneous
-// rTasks over buffers (Rammer §3.1).
+// Package roperator has the types of the rOperator graph: groups of independent, homogeneous rTasks over buffers
+// (Rammer §3.1). Package lower makes such graphs from ir graphs; schedule and codegen read them.
 //
-// A View says which elements of which Buffer a value is; views (reshape, transpose, slice, split,
-// concat in place) therefore cost nothing. Every candidate rKernel of an rOperator says how many
-// rTasks it has and, for each, which boxes of which views it reads and writes; all that the scheduler
-// knows about dependencies follows from intersecting those boxes.
-//
-// To add an operator: write a Lowering in the file of its family and add a row to the table in
-// lowerings.go.
+// A View says which elements of which Buffer a value is. What only renames elements (reshape, transpose, slice,
+// split, concatenation in place) is another view of the same buffer and therefore costs nothing. Every candidate
+// rKernel of an rOperator says how many rTasks it has and, for each rTask, which boxes of which views it reads and
+// writes. All that the scheduler knows about dependencies follows from intersecting those boxes. Verify checks
+// that they make sense.
 package roperator
 
 import (
@@ -138,4 +136,24 @@ type Port struct {
 	DType  ir.DType
 	Dims   []int64
 	Buffer int // Buffer.ID
+}
+
+// Canonise computes the canonical coordinates of every buffer from the views that candidates have on it. Boxes
+// mean something only after that.
+func (g *Graph) Canonise() {
+	writes := make([][]View, len(g.Buffers))
+	reads := make([][]View, len(g.Buffers))
+	for _, op := range g.Ops {
+		for _, c := range op.Candidates {
+			for _, a := range c.Writes {
+				writes[a.View.Buf.ID] = append(writes[a.View.Buf.ID], a.View)
+			}
+			for _, a := range c.Reads {
+				reads[a.View.Buf.ID] = append(reads[a.View.Buf.ID], a.View)
+			}
+		}
+	}
+	for i, buf := range g.Buffers {
+		buf.canonise(writes[i], reads[i])
+	}
 }

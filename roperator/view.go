@@ -1,11 +1,58 @@
 package roperator
 
-import "github.com/rammerc/rammerc/ir"
+import (
+	"github.com/rammerc/rammerc/ir"
+)
 
-// contiguous is the row-major view of a whole buffer.
-func contiguous(buf *Buffer, dims []int64) View { return viewOn(buf, ir.Dense(dims)) }
+// IsRun reports that dims [from, to) can be merged.
+func (v View) IsRun(from, to int) bool {
+	w := View{Buf: v.Buf, Shape: v.Shape[from:to], Strides: v.Strides[from:to]}
+	_, ok := w.Collapse()
+	return ok
+}
 
-func viewOn(buf *Buffer, s ir.Strided) View { return View{buf, s.Offset, s.Shape, s.Strides} }
+// InsertDim adds a dim of extent 1 before dim d.
+func InsertDim(v View, d int) View {
+	w := View{Buf: v.Buf, Offset: v.Offset}
+	w.Shape = append(append(append(w.Shape, v.Shape[:d]...), 1), v.Shape[d:]...)
+	w.Strides = append(append(append(w.Strides, v.Strides[:d]...), 0), v.Strides[d:]...)
+	return w
+}
+
+// AppendRead appends the access unless it is no dependency: constants, nothing at all.
+func AppendRead(dst []Access, v View, box func(task int, lo, hi []int64)) []Access {
+	if v.Buf.Kind == Const || v.Count() == 0 {
+		return dst
+	}
+	return append(dst, Access{View: v, Box: box})
+}
+
+// StepOf is the stride of dim d, 0 where it never counts, so that arguments do not differ needlessly.
+func StepOf(v View, d int) int64 {
+	if v.Shape[d] <= 1 {
+		return 0
+	}
+	return v.Strides[d]
+}
+
+// AddRead counts bytes that an rTask reads from v.
+func (w *Work) AddRead(v View, bytes float64) {
+	if v.Buf.Kind == Const {
+		w.ConstBytes += bytes
+		return
+	}
+	w.ReadBytes += bytes
+}
+
+// DropDims removes the first n dims, along which v does not move.
+func DropDims(v View, n int) View {
+	return View{Buf: v.Buf, Offset: v.Offset, Shape: v.Shape[n:], Strides: v.Strides[n:]}
+}
+
+// Contiguous is the row-major view of a whole buffer.
+func Contiguous(buf *Buffer, dims []int64) View { return ViewOn(buf, ir.Dense(dims)) }
+
+func ViewOn(buf *Buffer, s ir.Strided) View { return View{buf, s.Offset, s.Shape, s.Strides} }
 
 // Strided is the view without its buffer.
 func (v View) Strided() ir.Strided {
@@ -15,32 +62,35 @@ func (v View) Strided() ir.Strided {
 // IsContiguous reports a row-major view without gaps.
 func (v View) IsContiguous() bool { return v.Strided().IsDense() }
 
+// IsWhole reports a row-major view of all of its buffer.
+func (v View) IsWhole() bool { return v.IsContiguous() && v.Count() == v.Buf.Elems }
+
 // Slice narrows dim d to [from, from+n).
 func (v View) Slice(d int, from, n int64) View {
-	return viewOn(v.Buf, v.Strided().Slice(d, from, n, 1))
+	return ViewOn(v.Buf, v.Strided().Slice(d, from, n, 1))
 }
 
 // Permute reorders the dims: dim i of the result is dim perm[i] of v.
-func (v View) Permute(perm []int64) View { return viewOn(v.Buf, v.Strided().Permute(perm)) }
+func (v View) Permute(perm []int64) View { return ViewOn(v.Buf, v.Strided().Permute(perm)) }
 
 // Broadcast stretches v to shape by ONNX's multidirectional rule; v must be broadcastable to it.
-func (v View) Broadcast(shape []int64) View { return viewOn(v.Buf, v.Strided().Broadcast(shape)) }
+func (v View) Broadcast(shape []int64) View { return ViewOn(v.Buf, v.Strided().Broadcast(shape)) }
 
 // Reshape gives the view another shape of as many elements, when strides can express it.
 func (v View) Reshape(dims []int64) (View, bool) {
 	s, ok := v.Strided().Reshape(dims)
-	return viewOn(v.Buf, s), ok
+	return ViewOn(v.Buf, s), ok
 }
 
 // Collapse merges dims into groups: cuts[k] is the first dim of group k+1. It fails when a group's dims
 // are not one run. Collapse(1, 2) of [N,C,H,W] is [N,C,H·W].
 func (v View) Collapse(cuts ...int) (View, bool) {
 	s, ok := v.Strided().Collapse(cuts...)
-	return viewOn(v.Buf, s), ok
+	return ViewOn(v.Buf, s), ok
 }
 
-// sameView reports views of the same elements in the same shape.
-func sameView(a, c View) bool {
+// SameView reports views of the same elements in the same shape.
+func SameView(a, c View) bool {
 	if a.Buf != c.Buf || a.Offset != c.Offset || len(a.Shape) != len(c.Shape) {
 		return false
 	}

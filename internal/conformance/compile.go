@@ -8,6 +8,7 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx"
+	"github.com/rammerc/rammerc/lower"
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
@@ -84,7 +85,7 @@ func planFor(g *ir.Graph, to target) (*vdevice.Plan, error) {
 	if err := wantStatic(g); err != nil {
 		return nil, err
 	}
-	ops, err := roperator.Lower(g)
+	ops, err := lower.Lower(g)
 	if err != nil {
 		return nil, err
 	}

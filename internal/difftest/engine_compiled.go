@@ -9,6 +9,7 @@ import (
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
@@ -36,7 +37,7 @@ func (c *Case) lower(optimise bool) (*roperator.Graph, error) {
 	if err := wantStatic(g); err != nil {
 		return nil, err
 	}
-	return roperator.Lower(g)
+	return lower.Lower(g)
 }
 
 // wantStatic reports values whose extents depend on data: the driver refuses such graphs.

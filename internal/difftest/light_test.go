@@ -20,6 +20,7 @@ import (
 	"github.com/rammerc/rammerc/ir/eval"
 	"github.com/rammerc/rammerc/ir/onnx"
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
+	"github.com/rammerc/rammerc/lower"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -105,7 +106,7 @@ func light(t *testing.T, file string, server *runtimeServer) {
 }
 
 func lightPlans(t *testing.T, g *ir.Graph) {
-	ops, err := roperator.Lower(g)
+	ops, err := lower.Lower(g)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func refusal(ui *UI, o CompileOptions, spec *device.Spec) error {
 		l.Items = append(l.Items, diag.All(explain(locate(err, o.Path), m))...)
 		g = staticPart(g)
 	}
-	ops, err := lower(ui, g, o)
+	ops, err := lowerGraph(ui, g, o)
 	if err != nil || l.Errors() > 0 {
 		return joinProblems(&l, explain(err, m))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rammerc/rammerc/internal/dump"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx"
+	"github.com/rammerc/rammerc/lower"
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
@@ -171,7 +172,7 @@ func script(command []string) string {
 // schedule runs the stages from the optimised graph to the verified plan.
 func (c *compilation) schedule(ui *UI) error {
 	opt, spec := c.opt, c.spec
-	ops, err := lower(ui, c.graph, opt)
+	ops, err := lowerGraph(ui, c.graph, opt)
 	if err != nil {
 		return explain(err, c.model)
 	}
@@ -223,13 +224,13 @@ func (c *compilation) describe(done func(string, ...any)) {
 		count(c.summary.Waits, "wait"), segmentCount(c.summary), c.summary.PredictedUS)
 }
 
-// lower cuts the graph into rOperators.
-func lower(ui *UI, g *ir.Graph, opt CompileOptions) (*roperator.Graph, error) {
+// lowerGraph cuts the graph into rOperators.
+func lowerGraph(ui *UI, g *ir.Graph, opt CompileOptions) (*roperator.Graph, error) {
 	done := ui.Stage("lower")
 	if err := constantShapes(g); err != nil {
 		return nil, locate(err, opt.Path)
 	}
-	ops, err := roperator.Lower(g)
+	ops, err := lower.Lower(g)
 	if err != nil {
 		return nil, locate(err, opt.Path)
 	}
@@ -272,7 +273,7 @@ func constantShapes(g *ir.Graph) error {
 				}
 				d.Message = fmt.Sprintf("the shape %v depends on data", v.Shape)
 				d.Help = "rammerc compiles static shapes: make what determines it a constant of the model; the engine eval runs it as it is"
-				if help := roperator.BindHelp(n.Inputs...); help != "" {
+				if help := lower.BindHelp(n.Inputs...); help != "" {
 					d.Help = help
 				}
 				l.Add(d)

@@ -10,7 +10,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
 	"github.com/rammerc/rammerc/ir/onnx"
-	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/lower"
 )
 
 // OpInfo is a row of `rammerc ops`.
@@ -72,7 +72,7 @@ func compiles(op *ir.Op) bool {
 	case ir.KindRecurrent:
 		return true // becomes cells
 	}
-	return roperator.Supported(op.Domain, op.Name) || graphopt.Replaces(op.Domain, op.Name)
+	return lower.Supported(op.Domain, op.Name) || graphopt.Replaces(op.Domain, op.Name)
 }
 
 func portNames(ports []ir.Port) []string {

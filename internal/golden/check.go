@@ -9,6 +9,7 @@ import (
 	"github.com/rammerc/rammerc/internal/tolerance"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
+	"github.com/rammerc/rammerc/lower"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -78,7 +79,7 @@ func prepare(c *Case, src *source) (*prepared, error) {
 	if p.want, err = eval.Run(g, p.in); err != nil {
 		return nil, err
 	}
-	if p.g, err = roperator.Lower(g); err != nil {
+	if p.g, err = lower.Lower(g); err != nil {
 		return nil, err
 	}
 	if err := roperator.Verify(p.g); err != nil {

@@ -1,0 +1,222 @@
+// Package build has what all lowerings use: the Builder, which knows where every value of the graph lies, the Group
+// that one call of a lowering carries out, and tilings, which cut an iteration space into rTasks. It knows no
+// rKernel.
+package build
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Builder holds what is known of one graph while it is lowered: where each value lies, and the rOperators so
+// far. Lowerings ask it for the views of values and add rOperators to it.
+type Builder struct {
+	graph  *roperator.Graph
+	views  map[*ir.Value]roperator.View // values that have been produced, and inputs
+	homes  map[*ir.Value]roperator.View // where a value must be written: graph outputs, concats in place
+	consts map[*ir.Tensor]*roperator.Buffer
+	packed map[string]*roperator.Buffer // by layout and sources
+	names  map[string]int               // how many rOperators have been named after a node
+	diags  diag.List
+	group  *Group // being lowered, for names and origins
+	shares map[*ir.Node]float64
+}
+
+// New starts to lower g.
+func New(g *ir.Graph) *Builder {
+	return &Builder{
+		graph: &roperator.Graph{Name: g.Name},
+		views: map[*ir.Value]roperator.View{}, homes: map[*ir.Value]roperator.View{},
+		consts: map[*ir.Tensor]*roperator.Buffer{}, packed: map[string]*roperator.Buffer{},
+		names: map[string]int{}, shares: shares(g),
+	}
+}
+
+// AddInput gives v, the next input of the program, a buffer.
+func (b *Builder) AddInput(v *ir.Value) {
+	dims := v.Shape.MustConsts()
+	b.views[v] = b.port(&b.graph.Inputs, roperator.Input, v, dims)
+}
+
+// AddOutput gives v, the next output of the program, a buffer, and returns the view of it. Whether v is
+// written there, or copied there in the end, is for the caller to say.
+func (b *Builder) AddOutput(v *ir.Value) roperator.View {
+	return b.port(&b.graph.Outputs, roperator.Output, v, v.Shape.MustConsts())
+}
+
+func (b *Builder) port(ports *[]roperator.Port, kind roperator.BufferKind, v *ir.Value, dims []int64) roperator.View {
+	buf := b.NewBuffer(v.Name, kind, v.DType, dims)
+	buf.Index = len(*ports)
+	*ports = append(*ports, roperator.Port{Name: v.Name, DType: v.DType, Dims: dims, Buffer: buf.ID})
+	return roperator.Contiguous(buf, dims)
+}
+
+// OutputBuffer is the buffer of output i of the program.
+func (b *Builder) OutputBuffer(i int) *roperator.Buffer {
+	return b.graph.Buffers[b.graph.Outputs[i].Buffer]
+}
+
+// Group is what is being lowered.
+func (b *Builder) Group() *Group { return b.group }
+
+// Enter makes g what is being lowered: rOperators and buffers are named after it.
+func (b *Builder) Enter(g *Group) { b.group = g }
+
+// Share is the part of the arithmetic of its level that g does: see shares.
+func (b *Builder) Share(g *Group) float64 { return b.shares[g.Node] }
+
+// Report keeps a finding about the model; Finish returns them all.
+func (b *Builder) Report(d *diag.Diagnostic) { b.diags.Add(d) }
+
+// Known is the view of v if v has been produced already.
+func (b *Builder) Known(v *ir.Value) (view roperator.View, ok bool) {
+	view, ok = b.views[v]
+	return view, ok
+}
+
+// Bind says that v is what view shows.
+func (b *Builder) Bind(v *ir.Value, view roperator.View) { b.views[v] = view }
+
+// Home is where v must be written, if that has been decided.
+func (b *Builder) Home(v *ir.Value) (home roperator.View, ok bool) {
+	home, ok = b.homes[v]
+	return home, ok
+}
+
+// SendTo makes v's producer write to home, unless v is written elsewhere already or has no producer.
+func (b *Builder) SendTo(v *ir.Value, home roperator.View) {
+	if _, taken := b.homes[v]; !taken && v.Def != nil {
+		b.homes[v] = home
+	}
+}
+
+// NodeDiag is a diagnostic about n, or about the ONNX node that n comes from.
+func NodeDiag(n *ir.Node, id, msg string) *diag.Diagnostic {
+	d := &diag.Diagnostic{ID: id, Node: n.Name, Op: n.Op, Domain: n.Domain, Message: msg}
+	if len(n.Origins) > 0 {
+		d.Node, d.Op, d.Domain = n.Origins[0].Name, n.Origins[0].OpType, ""
+	}
+	for _, in := range n.Inputs {
+		if in != nil {
+			d.DType = in.DType.String()
+			break
+		}
+	}
+	return d
+}
+
+// In returns the view of a value some earlier node produced, of an input or of a constant.
+func (b *Builder) In(v *ir.Value) roperator.View {
+	if view, ok := b.views[v]; ok {
+		return view
+	}
+	if v.Const != nil {
+		return b.Constant(v.Name, v.Const)
+	}
+	// Its producer could not be lowered (reported there); a buffer keeps the walk going.
+	view := roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, v.Shape.MustConsts()), v.Shape.MustConsts())
+	b.views[v] = view
+	return view
+}
+
+// Out returns the view a node must write its output v to: the output buffer or concat slice it is
+// destined for, or a new arena buffer.
+func (b *Builder) Out(v *ir.Value) roperator.View {
+	if view, ok := b.views[v]; ok {
+		return view
+	}
+	view, ok := b.homes[v]
+	if !ok {
+		dims := v.Shape.MustConsts()
+		view = roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, dims), dims)
+	}
+	b.views[v] = view
+	return view
+}
+
+// Temp makes an arena buffer for something between two rOperators of one node.
+func (b *Builder) Temp(what string, d ir.DType, dims []int64) roperator.View {
+	return roperator.Contiguous(b.NewBuffer(b.group.Node.Name+"."+what, roperator.Arena, d, dims), dims)
+}
+
+// Constant is the view of a constant tensor as it stands in the model.
+func (b *Builder) Constant(name string, t *ir.Tensor) roperator.View {
+	buf, ok := b.consts[t]
+	if !ok {
+		buf = b.NewBuffer(name, roperator.Const, t.DType, t.Dims)
+		buf.Data = func() []byte { return t.LittleEndian() }
+		b.consts[t] = buf
+	}
+	return roperator.Contiguous(buf, t.Dims)
+}
+
+// Packed makes a constant buffer whose bytes pack computes when (and only when) it is chosen. When
+// sources are given, name must spell the layout: a buffer of the same name made from the same sources
+// is shared, so that the steps of a recurrence do not each have weights of their own.
+func (b *Builder) Packed(name string, d ir.DType, elems int64, pack func() []byte, sources ...roperator.View) roperator.View {
+	key := ""
+	if len(sources) > 0 {
+		key = fmt.Sprint(name, elems)
+		for _, v := range sources {
+			id := -1
+			if v.Buf != nil {
+				id = v.Buf.ID
+			}
+			key += fmt.Sprint(id, v.Strided())
+		}
+		if buf, ok := b.packed[key]; ok {
+			return roperator.Contiguous(buf, []int64{elems})
+		}
+	}
+	buf := b.NewBuffer(name, roperator.Const, d, []int64{elems})
+	buf.Data = pack
+	if key != "" {
+		b.packed[key] = buf
+	}
+	return roperator.Contiguous(buf, []int64{elems})
+}
+
+// Add appends an rOperator of the current group. kind says what it computes ("Conv+Relu", "copy").
+func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) *roperator.ROperator {
+	if len(candidates) == 0 {
+		panic("BUG: rOperator without candidates")
+	}
+	base := b.group.Node.Name
+	if base == "" {
+		base = b.group.Node.Op
+	}
+	name := base
+	if k := b.names[base]; k > 0 {
+		name = fmt.Sprintf("%s.%d", base, k)
+	}
+	b.names[base]++
+	op := &roperator.ROperator{ID: len(b.graph.Ops), Name: name, Kind: kind, Origins: b.group.Node.Origins, Candidates: candidates}
+	b.graph.Ops = append(b.graph.Ops, op)
+	return op
+}
+
+// NewBuffer adds a buffer for a tensor of the given extents.
+func (b *Builder) NewBuffer(name string, kind roperator.BufferKind, d ir.DType, dims []int64) *roperator.Buffer {
+	buf := &roperator.Buffer{ID: len(b.graph.Buffers), Name: name, Kind: kind, DType: d, Elems: ir.Count(dims), Index: -1}
+	b.graph.Buffers = append(b.graph.Buffers, buf)
+	return buf
+}
+
+// Finish returns the rOperator graph, or all that has been reported. It computes every buffer's canonical
+// coordinates from the views on it.
+func (b *Builder) Finish() (*roperator.Graph, error) {
+	if err := b.diags.Err(); err != nil {
+		return nil, err
+	}
+	b.graph.Canonise()
+	return b.graph, nil
+}
+
+// HasHome reports whether it has been decided where v must be written.
+func (b *Builder) HasHome(v *ir.Value) bool {
+	_, ok := b.homes[v]
+	return ok
+}

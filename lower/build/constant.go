@@ -1,0 +1,62 @@
+package build
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// NotConstant says that an input has to be known when the program is compiled.
+type NotConstant struct {
+	Node  *ir.Node
+	Input int
+	Name  string
+}
+
+func (e *NotConstant) Error() string {
+	return fmt.Sprintf("input %d (%s) must be constant at compile time", e.Input, e.Name)
+}
+
+// mostBound is how many elements an input has at most for a value to be suggested for it; longer ones are data.
+const mostBound = 64
+
+// BindHelp says how to make what values are computed from constants: the inputs of the model that they
+// depend on and that can be shapes, axes and the like. It is empty when there are none.
+func BindHelp(values ...*ir.Value) string {
+	var flags []string
+	for _, v := range ir.InputsBehind(values...) {
+		dims, known := v.Shape.Consts()
+		if known && ir.Count(dims) > mostBound || len(v.Shape) > 1 || !known && v.DType.IsFloat() {
+			continue
+		}
+		example := "[1,2]"
+		if len(v.Shape) == 0 {
+			example = "1"
+		}
+		flags = append(flags, fmt.Sprintf("--bind %s=%s", v.Name, example))
+	}
+	if len(flags) == 0 {
+		return ""
+	}
+	return "fix its value when compiling, e.g. " + strings.Join(flags, " ") + " (or =@FILE)"
+}
+
+// ConstInts reads the constant integer input i of n.
+func ConstInts(n *ir.Node, i int, name string) ([]int64, error) {
+	v := n.Input(i)
+	if v == nil || v.Const == nil {
+		return nil, &NotConstant{n, i, name}
+	}
+	switch d := v.Const.Data.(type) {
+	case []int64:
+		return d, nil
+	case []int32:
+		out := make([]int64, len(d))
+		for k, x := range d {
+			out[k] = int64(x)
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("input %d (%s) has element type %s, want int64", i, name, v.DType)
+}

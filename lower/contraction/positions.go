@@ -1,0 +1,44 @@
+package contraction
+
+import (
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Positions maps rTask numbers of tiled convolutions to boxes: (image, split, group, channel tile,
+// position tile), the last one fastest.
+type Positions struct {
+	Groups, OutC, Positions int64
+	Bm, Bn, Tm, Tn          int64
+	Splits                  int64
+}
+
+// tile is one rTask's place: i0 counts (image, split), channels are of the group.
+type Place struct{ I0, Group, m0, m1, P0, P1 int64 }
+
+func (at *Positions) Tile(task int) Place {
+	i := int64(task)
+	n, m, rest := i%at.Tn, i/at.Tn%at.Tm, i/at.Tn/at.Tm
+	return Place{
+		I0: rest / at.Groups, Group: rest % at.Groups,
+		m0: m * at.Bm, m1: min(m*at.Bm+at.Bm, at.OutC), P0: n * at.Bn, P1: min(n*at.Bn+at.Bn, at.Positions),
+	}
+}
+
+func (at *Positions) OutBox(task int, lo, hi []int64) {
+	t := at.Tile(task)
+	lo[0], hi[0] = t.I0, t.I0+1
+	lo[1], hi[1] = t.Group*at.OutC+t.m0, t.Group*at.OutC+t.m1
+	lo[2], hi[2] = t.P0, t.P1
+}
+
+// TileWork is the work of an rTask with packed constants on the left.
+func TileWork(s TileShape, m, n, depth int64, t *tails.Tail, readBytes float64) roperator.Work {
+	w := roperator.Work{
+		Flops: 2 * float64(s.BM*s.BN*depth), SharedBytes: s.SharedBytes(depth),
+		ConstBytes: 4 * float64(s.BM*depth),
+		WriteBytes: 4 * float64(min(s.BM, m)*min(s.BN, n)),
+	}
+	w.ReadBytes = readBytes + w.WriteBytes/4*t.BytesPerElement()
+	return w
+}

@@ -1,0 +1,53 @@
+package contraction
+
+import (
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// splitSums are candidates that add up the partial results part[i0·splits + s][i1][i2] into t.out.
+func splitSums(part roperator.View, t *tails.Tail, splits int64) []*roperator.Candidate {
+	var out []*roperator.Candidate
+	for _, target := range []int64{256, 1024} {
+		out = append(out, splitSum(part, t, splits, target))
+	}
+	return out
+}
+
+// splitSum cuts [i1][i2] into tiles of about target elements: whole rows where they are short.
+func splitSum(part roperator.View, t *tails.Tail, splits, target int64) *roperator.Candidate {
+	d0, d1, d2 := t.Out.Shape[0], t.Out.Shape[1], t.Out.Shape[2]
+	cols := min(d2, target)
+	rows := min(d1, max(1, target/cols))
+	t1, t2 := build.CeilDiv(d1, rows), build.CeilDiv(d2, cols)
+	box := func(task int, lo, hi []int64) {
+		i := int64(task)
+		i0, r, c := i/t2/t1, i/t2%t1*rows, i%t2*cols
+		lo[0], hi[0] = i0, i0+1
+		lo[1], hi[1] = r, min(r+rows, d1)
+		lo[2], hi[2] = c, min(c+cols, d2)
+	}
+	partBox := func(task int, lo, hi []int64) {
+		box(task, lo, hi)
+		lo[0], hi[0] = lo[0]*splits, hi[0]*splits
+	}
+	args := []rkernels.Field{
+		arg.Ref("part", part), {Name: "out", Value: arg.Operand3(t.Out)}, arg.Int("d1", d1), arg.Int("d2", d2),
+		arg.Int("splits", splits), arg.Int("rows", rows), arg.Div("cols", cols),
+		arg.Div("tiles1", t1), arg.Div("tiles2", t2), {Name: "epi", Value: t.Args},
+	}
+	elems := float64(rows * cols)
+	return &roperator.Candidate{
+		Inst: rkernels.Find("split_sum").Bind(t.Functor), Tasks: int(d0 * t1 * t2), Args: args,
+		Reads:  append(roperator.AppendRead(nil, part, partBox), t.Reads(box)...),
+		Writes: []roperator.Access{{View: t.Out, Box: box}},
+		Work: roperator.Work{
+			Flops:      elems * float64(splits),
+			ReadBytes:  elems * (4*float64(splits) + t.BytesPerElement()),
+			WriteBytes: elems * float64(t.Out.DType().Size()),
+		},
+	}
+}

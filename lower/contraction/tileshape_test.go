@@ -1,0 +1,42 @@
+package contraction
+
+import (
+	"testing"
+
+	"github.com/rammerc/rammerc/lower/build"
+)
+
+// TestSplits: sums are split where that fills the rounds of a wide device, and not where little is left to
+// do between taking a tile up and adding it.
+func TestSplits(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		m, n, k    int64
+		share      float64 // of the device
+		split      bool
+		leastShare float64 // of the rounds, by the shape that fills them best
+	}{
+		{"one tile, a long sum", 16, 64, 1 << 16, 1, true, 0.9},
+		{"one tile, a short sum", 16, 64, 300, 1, false, 0},
+		{"many tiles", 2048, 2048, 4096, 1, false, 0},
+		{"a round that is not full", 32, 6075, 7392, 1, true, 0.9},
+		{"a matrix of many elements and a short sum", 96, 1024, 512, 1, false, 0},
+		{"few tiles", 96, 196, 480, 1, true, 0.4},
+		{"few tiles beside others", 96, 196, 480, 0.2, false, 0},
+	} {
+		shapes := UsefulShapes(c.m, c.n)
+		tasks := func(s TileShape) int64 { return build.CeilDiv(c.m, s.BM) * build.CeilDiv(c.n, s.BN) }
+		splits := SplitsFor(shapes, tasks, c.k, c.m*c.n, c.share)
+		if (splits > 1) != c.split {
+			t.Errorf("%s: %d splits", c.name, splits)
+		}
+		share := 0.0
+		for _, s := range shapes {
+			n := tasks(s) * splits
+			share = max(share, float64(n)/float64(build.CeilDiv(n, build.WideDevice)*build.WideDevice))
+		}
+		if share < c.leastShare {
+			t.Errorf("%s: %d splits fill %.2f of the rounds", c.name, splits, share)
+		}
+	}
+}

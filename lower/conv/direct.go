@@ -1,0 +1,105 @@
+package conv
+
+import (
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// addDirect adds a convolution through conv_direct: thin groups, element types and weights that the
+// tiled kernels do not take.
+func addDirect(b *build.Builder, g *build.Group, c *convolution) error {
+	acc, ok := map[ir.DType]ir.DType{
+		ir.Float32: ir.Float32, ir.Float64: ir.Float64, ir.Float16: ir.Float32, ir.BFloat16: ir.Float32,
+	}[c.tail.DType]
+	if !ok {
+		return build.UnsupportedType(c.tail.DType)
+	}
+	if err := c.checkRange(); err != nil {
+		return err
+	}
+	t := tails.New(b, g, c.tail)
+	pro, proArgs := tails.PrologueFunctor(c.x.DType(), c.prologue)
+	var candidates []*roperator.Candidate
+	for _, elems := range []int64{2048, 512} {
+		candidates = append(candidates, c.directCandidate(elems, acc, t, pro, proArgs))
+	}
+	b.Add(g.Kind(), candidates...)
+	t.Finish(b)
+	return nil
+}
+
+// directParams unrolls the common filters of float32 convolutions, where their values are contiguous.
+func (c *convolution) directParams() (v, fh, fw int64) {
+	square := c.kernel[1] == c.kernel[2] && c.kernel[0] == 1
+	contiguous := c.w.Strides[5] == 1 && c.w.Strides[4] == c.kernel[2]
+	if c.tail.DType != ir.Float32 || c.transposed || !square || !contiguous {
+		return 1, 0, 0
+	}
+	switch c.kernel[1] {
+	case 3:
+		return 2, 3, 3
+	case 5:
+		return 1, 5, 5
+	}
+	return 1, 0, 0
+}
+
+func (c *convolution) directCandidate(elems int64, acc ir.DType, t *tails.Tail, pro *rkernels.Functor, proArgs rkernels.Struct) *roperator.Candidate {
+	channels, positions := c.groups*c.outC, c.positions()
+	tileP := min(positions, elems)
+	tileC := min(channels, max(1, elems/tileP))
+	tc, tp := build.CeilDiv(channels, tileC), build.CeilDiv(positions, tileP)
+	outBox := func(task int, lo, hi []int64) {
+		i := int64(task)
+		image, ct, pt := i/tp/tc, i/tp%tc, i%tp
+		lo[0], hi[0] = image, image+1
+		lo[1], hi[1] = ct*tileC, min(ct*tileC+tileC, channels)
+		lo[2], hi[2] = pt*tileP, min(pt*tileP+tileP, positions)
+	}
+	readBox := func(task int, lo, hi []int64) {
+		outBox(task, lo, hi)
+		p0, p1 := lo[2], hi[2]
+		lo[1], hi[1] = lo[1]/c.outC*c.inC, ((hi[1]-1)/c.outC+1)*c.inC
+		c.spatialBox(p0, p1, lo[2:], hi[2:])
+	}
+	v, fh, fw := c.directParams()
+	e := c.tail.DType
+	out := float64(tileC * tileP)
+	work := roperator.Work{
+		Flops:      2 * out * float64(c.inC*c.taps()),
+		WriteBytes: out * float64(t.Out.DType().Size()),
+		ReadBytes:  c.inputBytes(readBox) + out*t.BytesPerElement(),
+	}
+	work.AddRead(c.w, float64(e.Size())*float64(tileC*c.inC*c.taps()))
+	reads := roperator.AppendRead(nil, c.x, readBox)
+	reads = roperator.AppendRead(reads, c.w, func(task int, lo, hi []int64) {
+		outBox(task, lo, hi)
+		g0, g1 := lo[1]/c.outC, (hi[1]-1)/c.outC+1
+		copy(lo, []int64{g0, 0, 0, 0, 0, 0})
+		copy(hi, c.w.Shape)
+		hi[0] = g1
+	})
+	return &roperator.Candidate{
+		Inst:  rkernels.Find("conv_direct").Bind(functor.CppType(e), functor.CppType(acc), v, fh, fw, c.transposed, t.Functor, pro),
+		Tasks: int(c.images * tc * tp),
+		Args: []rkernels.Field{
+			arg.Ref("x", c.x), arg.Ref("w", c.w), {Name: "out", Value: arg.Operand3(t.Out)},
+			arg.Div("out_channels", c.outC), arg.Int("in_channels", c.inC), arg.Int("channels", channels),
+			arg.Int("positions", positions), arg.Int("tile_c", tileC), arg.Div("tile_p", tileP),
+			arg.Div("tiles_c", tc), arg.Div("tiles_p", tp),
+			arg.Int("filter_d", c.kernel[0]), arg.Int("filter_h", c.kernel[1]), arg.Int("filter_w", c.kernel[2]),
+			arg.Int("dilation_d", c.dilation[0]), arg.Int("dilation_h", c.dilation[1]), arg.Int("dilation_w", c.dilation[2]),
+			arg.Int("w_m", roperator.StepOf(c.w, 1)), arg.Int("w_c", roperator.StepOf(c.w, 2)), arg.Int("w_d", roperator.StepOf(c.w, 3)),
+			arg.Int("w_h", roperator.StepOf(c.w, 4)), arg.Int("w_w", roperator.StepOf(c.w, 5)), arg.Int("w_g", roperator.StepOf(c.w, 0)),
+			{Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
+		},
+		Reads:  append(reads, t.Reads(outBox)...),
+		Writes: []roperator.Access{{View: t.Out, Box: outBox}},
+		Work:   work,
+	}
+}

@@ -1,0 +1,84 @@
+package conv
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/contraction"
+	"github.com/rammerc/rammerc/lower/pack"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// packFilter packs W for conv_tiled: [group][channel tile][k tile][bk][bm].
+func packFilter(b *build.Builder, c *convolution, s contraction.TileShape, k gatherK) roperator.View {
+	w := c.w
+	tm := build.CeilDiv(c.outC, s.BM)
+	elems := c.groups * tm * k.tiles * s.BM * s.BK
+	name := fmt.Sprintf("%s.filter%dx%d.%d", w.Buf.Name, s.BM, s.BK, k.mode)
+	return b.Packed(name, ir.Float32, elems, func() []byte {
+		pk := pack.New(w, elems)
+		rows := pack.NewAxis(c.outC, func(m int64) (int64, int64) { return m * w.Strides[1], s.RowPlace(k.tiles, m, 0) })
+		cols := pack.NewAxis(c.inC*k.taps, func(i int64) (int64, int64) {
+			ch, tap := i/k.taps, i%k.taps
+			d, h, x := c.tap(tap)
+			return ch*w.Strides[2] + d*w.Strides[3] + h*w.Strides[4] + x*w.Strides[5], s.RowPlace(k.tiles, 0, k.at(ch, tap))
+		})
+		for g := range c.groups {
+			pk.Put(w.Offset+g*w.Strides[0], s.RowPlace(k.tiles, g*tm*s.BM, 0), rows, cols)
+		}
+		return pk.Dst
+	}, w)
+}
+
+// tap splits the number of a filter element into its coordinates.
+func (c *convolution) tap(i int64) (d, h, w int64) {
+	return i / c.kernel[2] / c.kernel[1], i / c.kernel[2] % c.kernel[1], i % c.kernel[2]
+}
+
+// nowhere is a step out of every input.
+const nowhere = 1 << 29
+
+// packSteps is the table of rk::Step that conv_tiled reads along k.
+func packSteps(b *build.Builder, c *convolution, k gatherK) roperator.View {
+	rows, behind := k.tiles*k.bk, int64(0)
+	if k.mode == gatherTap {
+		rows, behind = k.tiles, 1
+	}
+	name := fmt.Sprintf("steps%d.%d channels.kernel%v.dilation%v.strides%v.%d", k.mode, k.channels, c.kernel, c.dilation, c.inputSteps(), k.bk)
+	return b.Packed(name, ir.Int32, 4*(rows+behind), func() []byte {
+		out := make([]byte, 0, 16*(rows+behind))
+		for i := range rows {
+			for _, x := range c.step(k, i) {
+				out = binary.LittleEndian.AppendUint32(out, uint32(int32(x)))
+			}
+		}
+		return append(out, make([]byte, 16*behind)...)
+	}, roperator.View{}) // the name says what it depends on
+}
+
+// inputSteps are the strides of the input over channel, d, h and w, from which rk::Window, too, counts.
+func (c *convolution) inputSteps() [4]int64 {
+	return [4]int64{roperator.StepOf(c.x, 1), roperator.StepOf(c.x, 2), roperator.StepOf(c.x, 3), roperator.StepOf(c.x, 4)}
+}
+
+// step is (offset, depth, height, width) of row i of the table.
+func (c *convolution) step(k gatherK, i int64) [4]int64 {
+	channel, tap, upper := i/k.taps, i%k.taps, int64(0)
+	if k.mode == gatherTap {
+		tap = i / k.channelTiles
+		channel = i % k.channelTiles * k.bk
+		upper = min(k.bk, c.inC-channel) << 16
+	} else if channel >= c.inC {
+		return [4]int64{0, 0, nowhere, 0}
+	}
+	d, h, w := c.tap(tap)
+	d, h, w = d*c.dilation[0], h*c.dilation[1], w*c.dilation[2]
+	steps := c.inputSteps()
+	offset := channel * steps[0]
+	if k.mode != gatherTransposed {
+		offset += d*steps[1] + h*steps[2] + w*steps[3]
+	}
+	return [4]int64{offset, d | upper, h, w}
+}

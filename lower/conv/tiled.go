@@ -1,0 +1,155 @@
+package conv
+
+import (
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/contraction"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// How output positions meet filter elements; the numbers are those of enum GatherMode in
+// conv/gather.cuh.
+const (
+	gatherTap        = 0
+	gatherTable      = 1
+	gatherTransposed = 2
+)
+
+// addImplicitGemm adds a convolution through conv_tiled.
+func addImplicitGemm(b *build.Builder, g *build.Group, c *convolution) error {
+	if err := c.checkRange(); err != nil {
+		return err
+	}
+	shapes := contraction.UsefulShapes(c.outC, c.positions())
+	tasks := func(s contraction.TileShape) int64 {
+		return c.images * c.groups * build.CeilDiv(c.outC, s.BM) * build.CeilDiv(c.positions(), s.BN)
+	}
+	splits := contraction.SplitsFor(shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape), b.Share(g))
+	contraction.AddSplit(b, g, c.kind, c.tail, splits, func(t *tails.Tail, splits int64) []*roperator.Candidate {
+		var out []*roperator.Candidate
+		packed := map[[3]int64]roperator.View{}
+		steps := map[[2]int64]roperator.View{}
+		for _, s := range shapes {
+			k := c.gatherK(s.BK)
+			if key := [3]int64{s.BM, s.BK, k.mode}; packed[key].Buf == nil {
+				packed[key] = packFilter(b, c, s, k)
+			}
+			if key := [2]int64{s.BK, k.mode}; steps[key].Buf == nil {
+				steps[key] = packSteps(b, c, k)
+			}
+			out = append(out, c.tiledCandidate(s, k, t, splits, packed[[3]int64{s.BM, s.BK, k.mode}], steps[[2]int64{s.BK, k.mode}]))
+		}
+		return out
+	})
+	return nil
+}
+
+// gatherK is how the sum over (input channel, tap) is laid out along k: by tap with whole k tiles of
+// channels, or channel by channel.
+type gatherK struct {
+	mode         int64
+	bk           int64
+	channels     int64 // input channels of a group
+	taps         int64
+	channelTiles int64 // k tiles of a tap, by tap
+	tiles        int64 // k tiles
+}
+
+// gatherK goes by tap where that pads the channels little.
+func (c *convolution) gatherK(bk int64) gatherK {
+	k := gatherK{mode: gatherTable, bk: bk, channels: c.inC, taps: c.taps(), channelTiles: build.CeilDiv(c.inC, bk)}
+	k.tiles = build.CeilDiv(c.inC*k.taps, bk)
+	if c.transposed {
+		k.mode = gatherTransposed
+	} else if byTap := k.channelTiles * k.taps; 8*byTap <= 9*k.tiles {
+		k.mode, k.tiles = gatherTap, byTap
+	}
+	return k
+}
+
+// gatherRank is how many dims positions have to be looked at: 2 where there is one d, which nothing is behind.
+func (c *convolution) gatherRank() int64 {
+	if c.in[0] == 1 && c.out[0] == 1 && c.kernel[0] == 1 && c.pad[0] == 0 {
+		return 2
+	}
+	return 3
+}
+
+// at is where (channel, tap) stands along k.
+func (k *gatherK) at(channel, tap int64) int64 {
+	if k.mode == gatherTap {
+		return (tap*k.channelTiles+channel/k.bk)*k.bk + channel%k.bk
+	}
+	return channel*k.taps + tap
+}
+
+// channelRange are the input channels of a group that k tiles [from, to) read.
+func (k *gatherK) channelRange(from, to int64) (lo, hi int64) {
+	if from >= to {
+		return 0, 0
+	}
+	if k.mode != gatherTap {
+		return from * k.bk / k.taps, min((to*k.bk-1)/k.taps+1, k.channels)
+	}
+	if from/k.channelTiles != (to-1)/k.channelTiles {
+		return 0, k.channels
+	}
+	lo = from % k.channelTiles * k.bk
+	return lo, min(lo+(to-from)*k.bk, k.channels)
+}
+
+func (c *convolution) tiledCandidate(s contraction.TileShape, k gatherK, t *tails.Tail, splits int64, w, steps roperator.View) *roperator.Candidate {
+	pro, proArgs := tails.PrologueFunctor(ir.Float32, c.prologue)
+	tm, tn := build.CeilDiv(c.outC, s.BM), build.CeilDiv(c.positions(), s.BN)
+	splitK := build.CeilDiv(k.tiles, splits)
+	at := &contraction.Positions{Groups: c.groups, OutC: c.outC, Positions: c.positions(), Bm: s.BM, Bn: s.BN, Tm: tm, Tn: tn, Splits: splits}
+	readBox := func(task int, lo, hi []int64) {
+		p := at.Tile(task)
+		image, split := p.I0/splits, p.I0%splits
+		lo[0], hi[0] = image, image+1
+		c0, c1 := k.channelRange(min(split*splitK, k.tiles), min((split+1)*splitK, k.tiles))
+		lo[1], hi[1] = p.Group*c.inC+c0, p.Group*c.inC+c1
+		c.spatialBox(p.P0, p.P1, lo[2:], hi[2:])
+	}
+	return &roperator.Candidate{
+		Inst:  rkernels.Find("conv_tiled").Bind(append(s.Params(), k.mode, c.gatherRank(), t.Functor, pro)...),
+		Tasks: int(c.images * splits * c.groups * tm * tn),
+		Args: []rkernels.Field{
+			arg.Ref("x", c.x), arg.Ref("w", w), arg.Ref("steps", steps), {Name: "out", Value: arg.Operand3(t.Out)},
+			arg.Div("groups", c.groups), arg.Int("out_channels", c.outC), arg.Int("in_channels", c.inC),
+			arg.Int("positions", c.positions()), arg.Div("tiles_m", tm), arg.Div("tiles_n", tn),
+			arg.Int("tiles_k", k.tiles), arg.Int("split_k", splitK), arg.Div("splits", splits),
+			{Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
+		},
+		Reads:  append(roperator.AppendRead(nil, c.x, readBox), t.Reads(at.OutBox)...),
+		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
+		Work:   contraction.TileWork(s, c.outC, c.positions(), min(splitK, k.tiles)*s.BK, t, c.inputBytes(readBox)),
+	}
+}
+
+// inputBytes is what the first rTask reads of the input; all rTasks read about as much.
+func (c *convolution) inputBytes(box func(task int, lo, hi []int64)) float64 {
+	var lo, hi [5]int64
+	box(0, lo[:], hi[:])
+	n := float64(c.x.DType().Size())
+	for d := range lo {
+		n *= float64(max(0, hi[d]-lo[d]))
+	}
+	return n
+}
+
+// window is the rk::Window of the convolution.
+func (c *convolution) window() rkernels.Struct {
+	steps := c.inputSteps()
+	return rkernels.Struct{
+		arg.Int("in_d", c.in[0]), arg.Int("in_h", c.in[1]), arg.Int("in_w", c.in[2]),
+		arg.Div("out_h", c.out[1]), arg.Div("out_w", c.out[2]),
+		arg.Div("stride_d", c.stride[0]), arg.Div("stride_h", c.stride[1]), arg.Div("stride_w", c.stride[2]),
+		arg.Int("pad_d", c.pad[0]), arg.Int("pad_h", c.pad[1]), arg.Int("pad_w", c.pad[2]),
+		arg.Int("step_n", roperator.StepOf(c.x, 0)), arg.Int("step_c", steps[0]),
+		arg.Int("step_d", steps[1]), arg.Int("step_h", steps[2]), arg.Int("step_w", steps[3]),
+	}
+}

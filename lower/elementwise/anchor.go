@@ -1,0 +1,42 @@
+package elementwise
+
+import (
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/rkernels/functor"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// AnchorMap lowers an anchor that is elementwise after all, with the group's epilogue: build gives the
+// anchor's result over leaves; coordinate gives the place along a dim of the output.
+func AnchorMap(b *build.Builder, g *build.Group, leaves []roperator.View, result func(coordinate func(d int) *functor.Expr) *functor.Expr) error {
+	all := append([]roperator.View{}, leaves...)
+	if g.Epilogue != nil {
+		for _, v := range g.Extra {
+			all = append(all, b.In(v))
+		}
+	}
+	root := result(func(d int) *functor.Expr { return coordinateLeaf(len(all), d) })
+	if g.Epilogue != nil {
+		operands := []*functor.Expr{root}
+		for i, v := range g.Extra {
+			operands = append(operands, functor.Leaf(v.DType, len(leaves)+i))
+		}
+		root = functor.Graft(g.Epilogue, operands)
+	}
+	return Add(b, Map{Kind: g.Kind(), Outs: []roperator.View{b.Out(g.Outputs[0])}, Roots: []*functor.Expr{root}, Leaves: all})
+}
+
+// Mapped is the view of v after e, computed by an rOperator of its own: for prologues that a kernel
+// cannot take. A nil e is v itself.
+func Mapped(b *build.Builder, e *functor.Expr, v *ir.Value) (roperator.View, error) {
+	if e == nil {
+		return b.In(v), nil
+	}
+	out := &ir.Value{Name: b.Group().Node.Name + ".prologue", DType: e.DType, Shape: v.Shape}
+	g := &build.Group{Node: b.Group().Node, Extra: []*ir.Value{v}, Maps: []*functor.Expr{e}, Outputs: []*ir.Value{out}}
+	if err := Lower(b, g); err != nil {
+		return roperator.View{}, err
+	}
+	return b.In(out), nil
+}

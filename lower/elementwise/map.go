@@ -1,0 +1,344 @@
+// Package elementwise lowers maps, which compute one element of the output from the same element of each operand,
+// and copies, which are maps that compute nothing. Other families use it wherever values have to be moved, widened
+// or changed before or after a kernel.
+package elementwise
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Maps: one output element from the same element of each operand. The expression tree becomes the
+// functor of rKernel map; fused groups may have several outputs.
+
+// maxMapOperands keeps a map's arguments below the size that an rKernel's arguments may have.
+const maxMapOperands = 20
+
+// PackWidth is how many elements a vectorised map moves at a time.
+const PackWidth = 4
+
+// Map is a map to be lowered. Leaf i of the roots is leaves[i]; leaf len(leaves)+d is, as an int64,
+// the coordinate along dim d of the outputs' shape.
+type Map struct {
+	Kind   string
+	Outs   []roperator.View // of one shape
+	Roots  []*functor.Expr
+	Leaves []roperator.View
+}
+
+// Lower lowers elementwise groups: generated expression trees over broadcast operands. Outputs of
+// one shape make one rOperator.
+func Lower(b *build.Builder, g *build.Group) error {
+	leaves := make([]roperator.View, len(g.Extra))
+	for i, v := range g.Extra {
+		leaves[i] = b.In(v)
+	}
+	done := make([]bool, len(g.Outputs))
+	for i, first := range g.Outputs {
+		if done[i] || first == nil {
+			continue
+		}
+		m := Map{Kind: g.Kind(), Leaves: leaves}
+		for k := i; k < len(g.Outputs); k++ {
+			if v := g.Outputs[k]; v != nil && v.Shape.Equal(first.Shape) {
+				done[k] = true
+				m.Outs = append(m.Outs, b.Out(v))
+				m.Roots = append(m.Roots, g.Maps[k])
+			}
+		}
+		if err := Add(b, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Add adds the rOperator of a map, none when there are no elements.
+func Add(b *build.Builder, m Map) error {
+	if m.Outs[0].Count() == 0 {
+		return nil
+	}
+	used := functor.UsedLeaves(m.Roots)
+	l := mapLayout{outs: m.Outs}
+	for _, k := range used {
+		if k >= len(m.Leaves) {
+			l.coordinates = true
+			continue
+		}
+		l.leaf = append(l.leaf, k)
+		l.ins = append(l.ins, m.Leaves[k].Broadcast(m.Outs[0].Shape))
+	}
+	if n := len(l.ins) + len(l.outs); n > maxMapOperands {
+		return fmt.Errorf("it combines %d tensors elementwise, at most %d can be", n, maxMapOperands)
+	}
+	l.arrange()
+	if rank := len(l.outs[0].Shape); rank > 8 {
+		return fmt.Errorf("its operands' layouts need %d dims, at most 8 are possible", rank)
+	}
+	body, scalars := l.functor(m)
+	var candidates []*roperator.Candidate
+	for i, target := range build.MapTargets(m.Outs[0].Count()) {
+		t := l.tiling(target)
+		if i > 0 && t.Tasks == candidates[i-1].Tasks {
+			break
+		}
+		candidates = append(candidates, l.candidate(t, body, scalars, m))
+	}
+	for _, c := range []*roperator.Candidate{l.stagedCandidate(m), l.nearCandidate(m)} {
+		if c != nil {
+			candidates = append(candidates, c)
+		}
+	}
+	b.Add(m.Kind, candidates...)
+	return nil
+}
+
+// mapLayout is a map's operands in one iteration space.
+type mapLayout struct {
+	outs, ins   []roperator.View
+	leaf        []int // ins[i] is this leaf
+	coordinates bool  // the expressions use coordinates, so that dims must stay what they are
+	pack        bool  // packs of packWidth along the last dim
+}
+
+// arrange coalesces the iteration space and decides about packs.
+func (l *mapLayout) arrange() {
+	if !l.coordinates {
+		all := build.Coalesce(append(append([]roperator.View{}, l.outs...), l.ins...))
+		l.outs, l.ins = all[:len(l.outs)], all[len(l.outs):]
+	} else if len(l.outs[0].Shape) == 0 {
+		for _, views := range [][]roperator.View{l.outs, l.ins} {
+			for i := range views {
+				views[i].Shape, views[i].Strides = []int64{1}, []int64{1}
+			}
+		}
+	}
+	last := len(l.outs[0].Shape) - 1
+	l.pack = l.outs[0].Shape[last]%PackWidth == 0
+	for _, v := range l.outs {
+		l.pack = l.pack && v.Strides[last] == 1 && Packable(v)
+	}
+	for _, v := range l.ins {
+		l.pack = l.pack && (v.Strides[last] == 0 || Packable(v))
+	}
+}
+
+// Packable reports that every pack of elements along the last dim is consecutive and aligned.
+func Packable(v roperator.View) bool {
+	last := len(v.Shape) - 1
+	ok := v.Strides[last] == 1 && v.Offset%PackWidth == 0
+	for d := range last {
+		ok = ok && (v.Shape[d] == 1 || v.Strides[d]%PackWidth == 0)
+	}
+	return ok
+}
+
+// tiling cuts the space into rTasks of about target elements. When an operand's consecutive elements
+// lie along another dim than the output's, tiles are square in these two, so that every line of memory
+// that an rTask touches is used up by it.
+func (l *mapLayout) tiling(target int64) build.Tiling {
+	dims := append([]int64{}, l.outs[0].Shape...)
+	last := len(dims) - 1
+	unit := int64(1)
+	if l.pack {
+		unit = PackWidth
+		dims[last] /= PackWidth
+		target /= PackWidth
+	}
+	t := build.NewTiling(dims, target)
+	if d := l.crossDim(); d >= 0 && !l.pack {
+		side := int64(32)
+		for side*side < target {
+			side *= 2
+		}
+		extent := make([]int64, len(dims))
+		for i := range extent {
+			extent[i] = 1
+		}
+		extent[d] = build.EvenChunk(dims[d], min(side, dims[d]))
+		extent[last] = build.EvenChunk(dims[last], min(side, dims[last]))
+		t = build.TilingOf(dims, extent)
+	}
+	t.Unit = unit
+	return t
+}
+
+// crossDim finds a dim, not the last, along which an operand is consecutive while it is not along the
+// last one; -1 when there is none or the space is small anyway. Boxes of such tiles are exact only on
+// buffers that this rOperator alone writes.
+func (l *mapLayout) crossDim() int {
+	last := len(l.outs[0].Shape) - 1
+	for _, v := range l.outs {
+		if v.Count() < 1<<14 || v.Count() != v.Buf.Elems {
+			return -1
+		}
+	}
+	for _, v := range l.ins {
+		for d := range last {
+			if v.Strides[d] == 1 && v.Strides[last] > 1 && v.Shape[d] >= 16 && v.Shape[last] >= 16 {
+				return d
+			}
+		}
+	}
+	return -1
+}
+
+func (l *mapLayout) candidate(t build.Tiling, body *rkernels.Functor, scalars []float32, m Map) *roperator.Candidate {
+	rank := len(t.Dims)
+	c := &roperator.Candidate{
+		Inst:  rkernels.Find("map").Bind(rank, body),
+		Tasks: t.Tasks,
+		Args:  []rkernels.Field{{Name: "tiles", Value: t.Args()}, {Name: "body", Value: l.args(t.Unit, scalars)}},
+	}
+	c.Work.Flops = float64(t.Largest() * functor.Flops(m.Roots))
+	for _, v := range l.outs {
+		c.Writes = append(c.Writes, roperator.Access{View: v, Box: t.Box})
+		c.Work.WriteBytes += float64(t.Largest() * int64(v.DType().Size()))
+	}
+	for _, v := range l.ins {
+		c.Reads = roperator.AppendRead(c.Reads, v, t.Box)
+		n := float64(tileElems(v, t.Extent, t.Unit) * int64(v.DType().Size()))
+		if v.Buf.Kind == roperator.Const {
+			c.Work.ConstBytes += n
+		} else {
+			c.Work.ReadBytes += n
+		}
+	}
+	return c
+}
+
+// tileElems counts the distinct elements of v in a tile: broadcast dims count once.
+func tileElems(v roperator.View, extent []int64, unit int64) int64 {
+	n := int64(1)
+	for d, e := range extent {
+		if d == len(extent)-1 {
+			e *= unit
+		}
+		if v.Strides[d] != 0 {
+			n *= e
+		}
+	}
+	return n
+}
+
+func (l *mapLayout) args(unit int64, scalars []float32) rkernels.Struct {
+	var args rkernels.Struct
+	for _, side := range []struct {
+		name  string
+		views []roperator.View
+	}{{"in", l.ins}, {"out", l.outs}} {
+		if len(side.views) == 0 {
+			continue
+		}
+		list := rkernels.List{}
+		for _, v := range side.views {
+			list = append(list, arg.Strided(v, unit))
+		}
+		args = append(args, rkernels.Field{Name: side.name, Value: list})
+	}
+	if len(scalars) > 0 {
+		list := rkernels.List{}
+		for _, x := range scalars {
+			list = append(list, rkernels.Float(x))
+		}
+		args = append(args, rkernels.Field{Name: "s", Value: list})
+	}
+	return args
+}
+
+// functor spells the body: Args and apply, which computes what stands at one place or in one pack.
+func (l *mapLayout) functor(m Map) (*rkernels.Functor, []float32) {
+	rank := len(l.outs[0].Shape)
+	lines, results, scalars := functor.Emit(m.Roots, func(k int) string { return l.spell(k, len(m.Leaves)) })
+	var s strings.Builder
+	l.writeArgs(&s, rank, len(scalars))
+	fmt.Fprintf(&s, "static RT_DEVICE void apply(const rt::Task& t, const Args& a, const int (&at)[%d]) {\n", rank)
+	if l.pack {
+		l.writePacks(&s, lines, results)
+	} else {
+		l.writeScalars(&s, lines, results)
+	}
+	s.WriteString("}\n")
+	var notes []string
+	for _, r := range m.Roots {
+		if n := functor.NoteOf(r); n != "" {
+			notes = append(notes, n)
+		}
+	}
+	return &rkernels.Functor{Body: s.String(), Note: strings.Join(notes, "; ")}, scalars
+}
+
+// spell names leaf k in the body's statements.
+func (l *mapLayout) spell(k, leaves int) string {
+	if d := k - leaves; d >= 0 {
+		last := len(l.outs[0].Shape) - 1
+		if l.pack && d == last {
+			return fmt.Sprintf("int64_t(at[%d] * %d + i)", d, PackWidth)
+		}
+		return fmt.Sprintf("int64_t(at[%d])", d)
+	}
+	return fmt.Sprintf("x%d", k)
+}
+
+func (l *mapLayout) writeArgs(s *strings.Builder, rank, scalars int) {
+	s.WriteString("struct Args {")
+	if len(l.ins) > 0 {
+		fmt.Fprintf(s, " rk::Strided<%d> in[%d];", rank, len(l.ins))
+	}
+	fmt.Fprintf(s, " rk::Strided<%d> out[%d];", rank, len(l.outs))
+	if scalars > 0 {
+		fmt.Fprintf(s, " float s[%d];", scalars)
+	}
+	s.WriteString(" };\n")
+}
+
+func (l *mapLayout) writeScalars(s *strings.Builder, lines, results []string) {
+	for i, v := range l.ins {
+		fmt.Fprintf(s, "  const %s x%d = rk::load<%[1]s>(t, a.in[%d], at);\n", functor.CppType(v.DType()), l.leaf[i], i)
+	}
+	for _, line := range lines {
+		fmt.Fprintf(s, "  %s\n", line)
+	}
+	for i, r := range results {
+		fmt.Fprintf(s, "  rk::store<%s>(t, a.out[%d], at, %s);\n", functor.CppType(l.outs[i].DType()), i, r)
+	}
+}
+
+// writePacks loads whole packs first, computes element by element, and stores whole packs.
+func (l *mapLayout) writePacks(s *strings.Builder, lines, results []string) {
+	last := len(l.outs[0].Shape) - 1
+	inner := ""
+	for i, v := range l.ins {
+		typ := functor.CppType(v.DType())
+		if v.Strides[last] == 0 {
+			fmt.Fprintf(s, "  const %s x%d = rk::load<%[1]s>(t, a.in[%d], at);\n", typ, l.leaf[i], i)
+			continue
+		}
+		fmt.Fprintf(s, "  const auto p%d = rk::load_pack<%s, %d>(t, a.in[%d], at);\n", l.leaf[i], typ, PackWidth, i)
+		inner += fmt.Sprintf("    const %s x%d = p%[2]d.v[i];\n", typ, l.leaf[i])
+	}
+	for i, v := range l.outs {
+		fmt.Fprintf(s, "  rk::Pack<%s, %d> q%d;\n", functor.CppType(v.DType()), PackWidth, i)
+	}
+	fmt.Fprintf(s, "  RT_UNROLL\n  for (int i = 0; i < %d; ++i) {\n%s", PackWidth, inner)
+	for _, line := range lines {
+		fmt.Fprintf(s, "    %s\n", line)
+	}
+	for i, r := range results {
+		fmt.Fprintf(s, "    q%d.v[i] = %s;\n", i, r)
+	}
+	s.WriteString("  }\n")
+	for i, v := range l.outs {
+		fmt.Fprintf(s, "  rk::store_pack<%s, %d>(t, a.out[%d], at, q%[3]d);\n", functor.CppType(v.DType()), PackWidth, i)
+	}
+}
+
+// coordinateLeaf is the coordinate along dim d of a map with the given number of leaves.
+func coordinateLeaf(leaves, d int) *functor.Expr { return functor.Leaf(ir.Int64, leaves+d) }

@@ -1,0 +1,37 @@
+package elementwise
+
+import (
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Limits of a map for clusters: threads of an rTask beside the two warps that fetch, each with two elements;
+// operands, which a thread takes all at once.
+const (
+	nearThreads  = 192
+	nearOperands = 15
+)
+
+// nearCandidate is the map's candidate for vEUs in clusters, one rTask a row; nil where elements are not
+// float32, run backwards, or are too many, and where there are several results.
+func (l *mapLayout) nearCandidate(m Map) *roperator.Candidate {
+	dims := l.outs[0].Shape
+	last := len(dims) - 1
+	tasks := ir.Count(dims[:last])
+	if l.coordinates || len(l.outs) != 1 || len(l.ins) == 0 || len(l.ins) > nearOperands || dims[last] > 2*nearThreads || tasks > stagedTasks {
+		return nil
+	}
+	for _, v := range append(append([]roperator.View{}, l.outs...), l.ins...) {
+		if v.DType() != ir.Float32 || v.Strides[last] < 0 {
+			return nil
+		}
+	}
+	s := &stagedMap{mapLayout: l, dims: dims, chunk: dims[last], chunks: 1}
+	threads := int64(nearThreads)
+	for _, n := range []int64{128, 64, 32} {
+		if 2*n >= s.chunk {
+			threads = n
+		}
+	}
+	return s.carriedOutBy("map_near", threads+64, int(tasks), m)
+}

@@ -1,0 +1,155 @@
+package elementwise
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Limits of a staged map: elements that an rTask takes, and rTasks; with more of either, launches and
+// plain memory serve better.
+const (
+	stagedElems = 256
+	stagedTasks = 2 * build.WideDevice
+)
+
+// stagedMap is a map whose rTasks take pieces of the last dim.
+type stagedMap struct {
+	*mapLayout
+	dims   []int64
+	chunk  int64
+	chunks int64
+}
+
+// stagedCandidate is the map's candidate whose operands go through the executor; nil where elements have
+// other than 4 bytes, run backwards, or are too many.
+func (l *mapLayout) stagedCandidate(m Map) *roperator.Candidate {
+	dims := l.outs[0].Shape
+	last := len(dims) - 1
+	if l.coordinates || ir.Count(dims) > stagedElems*stagedTasks {
+		return nil
+	}
+	for _, v := range append(append([]roperator.View{}, l.outs...), l.ins...) {
+		if v.DType() != ir.Float32 || v.Strides[last] < 0 {
+			return nil
+		}
+	}
+	s := &stagedMap{mapLayout: l, dims: dims, chunk: min(dims[last], stagedElems)}
+	s.chunks = build.CeilDiv(dims[last], s.chunk)
+	tasks := ir.Count(dims[:last]) * s.chunks
+	if tasks > stagedTasks {
+		return nil
+	}
+	return s.candidate(int(tasks), m)
+}
+
+// box is the piece that an rTask takes: a row of the other dims, a chunk of the last.
+func (s *stagedMap) box(task int, lo, hi []int64) {
+	last := len(s.dims) - 1
+	row := int64(task) / s.chunks
+	lo[last] = int64(task) % s.chunks * s.chunk
+	hi[last] = min(lo[last]+s.chunk, s.dims[last])
+	for d := last - 1; d >= 0; d-- {
+		lo[d] = row % s.dims[d]
+		hi[d] = lo[d] + 1
+		row /= s.dims[d]
+	}
+}
+
+// first is the box's first element alone, of operands that are the same along the last dim.
+func (s *stagedMap) first(task int, lo, hi []int64) {
+	s.box(task, lo, hi)
+	last := len(s.dims) - 1
+	hi[last] = lo[last] + 1
+}
+
+func (s *stagedMap) candidate(tasks int, m Map) *roperator.Candidate {
+	threads := int64(64) // with a warp for the operands of the next step, if that is not half a vEU more
+	for threads < min(s.chunk+32, stagedElems) {
+		threads *= 2
+	}
+	return s.carriedOutBy("map_staged", threads, tasks, m)
+}
+
+// carriedOutBy makes a candidate of an rKernel for staged maps.
+func (s *stagedMap) carriedOutBy(kernel string, threads int64, tasks int, m Map) *roperator.Candidate {
+	last := len(s.dims) - 1
+	c := &roperator.Candidate{Tasks: tasks}
+	pitch := make([]int64, len(s.dims))
+	pitch[last] = 1
+	var at, steps rkernels.List
+	end := int64(0)
+	for _, v := range s.ins {
+		n, box := s.chunk, s.box
+		if v.Strides[last] == 0 {
+			n, box = 1, s.first
+		}
+		k := len(c.Reads)
+		c.Reads = roperator.AppendRead(c.Reads, v, box)
+		if len(c.Reads) == k {
+			k = -1
+		}
+		c.Imports = append(c.Imports, roperator.Staged{Access: roperator.Access{View: v, Box: box}, Index: k, At: end, Pitch: pitch})
+		at, steps = append(at, rkernels.Int(end)), append(steps, rkernels.Int(min(n-1, 1)))
+		end += (n + 3) / 4 * 4
+		c.Work.ReadBytes += float64(4 * n)
+	}
+	for i, v := range s.outs {
+		a := roperator.Access{View: v, Box: s.box}
+		c.Writes = append(c.Writes, a)
+		c.Exports = append(c.Exports, roperator.Staged{Access: a, Index: i, At: int64(i) * s.chunk, Pitch: pitch})
+		c.Work.WriteBytes += float64(4 * s.chunk)
+	}
+	body, scalars := s.functor(m)
+	c.Inst = rkernels.Find(kernel).Bind(threads, body)
+	c.Args = []rkernels.Field{arg.Int("columns", s.dims[last]), arg.Int("chunk", s.chunk), arg.Div("chunks", s.chunks)}
+	if len(s.ins) > 0 {
+		c.Args = append(c.Args, rkernels.Field{Name: "in", Value: at}, rkernels.Field{Name: "step", Value: steps})
+	}
+	bodyArgs := rkernels.Struct{}
+	if len(scalars) > 0 {
+		list := rkernels.List{}
+		for _, x := range scalars {
+			list = append(list, rkernels.Float(x))
+		}
+		bodyArgs = append(bodyArgs, rkernels.Field{Name: "s", Value: list})
+	}
+	c.Args = append(c.Args, rkernels.Field{Name: "body", Value: bodyArgs})
+	c.Work.Flops = float64(s.chunk * functor.Flops(m.Roots))
+	return c
+}
+
+// functor spells the body: what an element of the results is, from those of the operands.
+func (s *stagedMap) functor(m Map) (*rkernels.Functor, []float32) {
+	lines, results, scalars := functor.Emit(m.Roots, func(k int) string { return fmt.Sprintf("x%d", k) })
+	var b strings.Builder
+	b.WriteString("struct Args {")
+	if len(scalars) > 0 {
+		fmt.Fprintf(&b, " float s[%d];", len(scalars))
+	}
+	fmt.Fprintf(&b, " };\nstatic constexpr int kOperands = %d, kResults = %d;\n", len(s.ins), len(s.outs))
+	b.WriteString("static RT_DEVICE void apply(const Args& a, const float* x, float* y) {\n")
+	for i, k := range s.leaf {
+		fmt.Fprintf(&b, "  const float x%d = x[%d];\n", k, i)
+	}
+	for _, line := range lines {
+		fmt.Fprintf(&b, "  %s\n", line)
+	}
+	for i, r := range results {
+		fmt.Fprintf(&b, "  y[%d] = %s;\n", i, r)
+	}
+	b.WriteString("}\n")
+	var notes []string
+	for _, r := range m.Roots {
+		if n := functor.NoteOf(r); n != "" {
+			notes = append(notes, n)
+		}
+	}
+	return &rkernels.Functor{Body: b.String(), Note: strings.Join(notes, "; ")}, scalars
+}

@@ -1,0 +1,104 @@
+// Package gemm lowers matrix products.
+package gemm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/contraction"
+	"github.com/rammerc/rammerc/lower/elementwise"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/rkernels/functor"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// productInputs are the views of the two factors; A's prologue is left to the kernel where it can take it.
+func productInputs(b *build.Builder, g *build.Group) (x, y roperator.View, prologue *functor.Expr, err error) {
+	e := g.Prologue[0]
+	if e != nil && e.DType == ir.Float32 && g.Inputs[0].DType == ir.Float32 && g.Inputs[0].Const == nil {
+		prologue = e
+		x = b.In(g.Inputs[0])
+	} else if x, err = elementwise.Mapped(b, e, g.Inputs[0]); err != nil {
+		return x, y, nil, err
+	}
+	y, err = elementwise.Mapped(b, g.Prologue[1], g.Inputs[1])
+	return x, y, prologue, err
+}
+
+func MatMul(b *build.Builder, g *build.Group) error {
+	x, y, prologue, err := productInputs(b, g)
+	if err != nil {
+		return err
+	}
+	shape := g.Outputs[0].Shape.MustConsts()
+	cuts := [2]int{len(shape), len(shape)}
+	if len(x.Shape) == 1 {
+		x = roperator.InsertDim(x, 0)
+		cuts[0]++
+	}
+	if len(y.Shape) == 1 {
+		y = roperator.InsertDim(y, 1)
+		cuts[0]++
+		cuts[1]++
+	}
+	cuts[0] -= 2
+	cuts[1]--
+	batch := shape[:cuts[0]]
+	p := contraction.Product{
+		Kind: "MatMul", Batch: batch, M: x.Shape[len(x.Shape)-2], K: x.Shape[len(x.Shape)-1], N: y.Shape[len(y.Shape)-1],
+		Prologue: prologue, Tail: tails.Spec{DType: g.Anchor.Outputs[0].DType, Shape: shape, Cuts: cuts},
+	}
+	p.A = x.Broadcast(append(append([]int64{}, batch...), p.M, p.K))
+	p.B = y.Broadcast(append(append([]int64{}, batch...), p.K, p.N))
+	return LowerProduct(b, g, p)
+}
+
+func Gemm(b *build.Builder, g *build.Group) error {
+	x, y, prologue, err := productInputs(b, g)
+	if err != nil {
+		return err
+	}
+	n := g.Anchor
+	if n.Int("transA", 0) != 0 {
+		x = x.Permute([]int64{1, 0})
+	}
+	if n.Int("transB", 0) != 0 {
+		y = y.Permute([]int64{1, 0})
+	}
+	d := n.Outputs[0].DType
+	p := contraction.Product{
+		Kind: "Gemm", M: x.Shape[0], K: x.Shape[1], N: y.Shape[1], A: x, B: y, Prologue: prologue,
+		Tail: tails.Spec{DType: d, Shape: g.Outputs[0].Shape.MustConsts(), Cuts: [2]int{0, 1}},
+	}
+	result, err := scaled(functor.Leaf(d, 0), "alpha", n.Float("alpha", 1))
+	if err != nil {
+		return err
+	}
+	if len(g.Inputs) > 2 && g.Inputs[2] != nil && n.Float("beta", 1) != 0 {
+		c, err := elementwise.Mapped(b, g.Prologue[2], g.Inputs[2])
+		if err != nil {
+			return err
+		}
+		bias, err := scaled(functor.Leaf(d, 1), "beta", n.Float("beta", 1))
+		if err != nil {
+			return err
+		}
+		result = functor.Apply("Add", result, bias)
+		p.Tail.Operands = []roperator.View{c}
+	}
+	p.Tail.Own = result
+	return LowerProduct(b, g, p)
+}
+
+// scaled multiplies e by the attribute's value.
+func scaled(e *functor.Expr, attr string, by float64) (*functor.Expr, error) {
+	if by == 1 {
+		return e, nil
+	}
+	if e.DType.IsInt() && by != math.Trunc(by) {
+		return nil, fmt.Errorf("attribute %s is %g, which element type %s cannot hold", attr, by, e.DType)
+	}
+	return functor.Apply("Mul", e, functor.Scalar(e.DType, by)), nil
+}

@@ -1,0 +1,135 @@
+package gemm
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/contraction"
+	"github.com/rammerc/rammerc/lower/gemv"
+	"github.com/rammerc/rammerc/lower/pack"
+	"github.com/rammerc/rammerc/lower/pointwise"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// packColumns packs B[batch][k][n] for gemm_tiled: [batch][column tile][k tile][bk][bn].
+func packColumns(b *build.Builder, p contraction.Product, s contraction.TileShape) roperator.View {
+	v, k, n := p.B, p.K, p.N
+	tn, tk := build.CeilDiv(n, s.BN), build.CeilDiv(k, s.BK)
+	block := tn * tk * s.BK * s.BN
+	elems := pack.Batches(v) * block
+	name := fmt.Sprintf("%s.columns%dx%d", v.Buf.Name, s.BK, s.BN)
+	return b.Packed(name, ir.Float32, elems, func() []byte {
+		pk := pack.New(v, elems)
+		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], i * s.BN })
+		cols := pack.NewAxis(n, func(j int64) (int64, int64) {
+			return j * v.Strides[4], j/s.BN*tk*s.BK*s.BN + j%s.BN
+		})
+		pack.EachBatch(v, func(offset, batch int64) { pk.Put(offset, batch*block, rows, cols) })
+		return pk.Dst
+	}, v)
+}
+
+// LowerProduct adds the rOperators of p.
+func LowerProduct(b *build.Builder, g *build.Group, p contraction.Product) error {
+	if ir.Count(p.Tail.Shape) == 0 {
+		b.Out(g.Outputs[0])
+		return nil
+	}
+	if p.Tail.DType != ir.Float32 {
+		return lowerTypedProduct(b, g, p)
+	}
+	p.FoldBatch(p.Tail.Arrange(b.Out(g.Outputs[0])))
+	p.Normalise(b)
+	switch {
+	case p.B.Buf.Kind == roperator.Const && p.M <= gemv.MostRows:
+		gemv.AddGemv(b, g, p)
+	case p.A.Buf.Kind == roperator.Const && p.B.Buf.Kind != roperator.Const && p.LeftConstant():
+		pointwise.AddLeftConstant(b, g, p)
+	default:
+		addGemm(b, g, p)
+	}
+	return nil
+}
+
+// addGemm adds the tiled product, in two steps when too few rTasks would share a long sum.
+func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
+	tasks := func(s contraction.TileShape) int64 {
+		return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(p.N, s.BN)
+	}
+	splits := contraction.SplitsFor(contraction.UsefulShapes(p.M, p.N), tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
+	contraction.AddSplit(b, g, p.Kind, p.Tail, splits, func(t *tails.Tail, splits int64) []*roperator.Candidate {
+		return gemmCandidates(b, p, t, splits)
+	})
+}
+
+func gemmCandidates(b *build.Builder, p contraction.Product, t *tails.Tail, splits int64) []*roperator.Candidate {
+	pro, proArgs := tails.PrologueFunctor(ir.Float32, p.Prologue)
+	packed := map[[2]int64]roperator.View{}
+	var out []*roperator.Candidate
+	for _, s := range contraction.UsefulShapes(p.M, p.N) {
+		c := &gemmCandidate{p: p, s: s, splits: splits, tail: t, modeA: contraction.LoadMode(p.A, 3, 4), b: p.B}
+		if p.B.Buf.Kind == roperator.Const {
+			key := [2]int64{s.BN, s.BK}
+			if _, ok := packed[key]; !ok {
+				packed[key] = packColumns(b, p, s)
+			}
+			c.b, c.modeB = packed[key], contraction.LoadPacked
+		} else {
+			c.modeB = contraction.LoadMode(p.B, 3, 4)
+		}
+		out = append(out, c.build(pro, proArgs))
+	}
+	return out
+}
+
+// gemmCandidate binds gemm_tiled to a product.
+type gemmCandidate struct {
+	p            contraction.Product
+	s            contraction.TileShape
+	splits       int64
+	tail         *tails.Tail
+	b            roperator.View // p.b, or its packed form
+	modeA, modeB int64
+}
+
+func (c *gemmCandidate) build(pro *rkernels.Functor, proArgs rkernels.Struct) *roperator.Candidate {
+	p, s := c.p, c.s
+	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
+	splitK := build.CeilDiv(tk, c.splits)
+	inst := rkernels.Find("gemm_tiled").Bind(append(s.Params(), c.modeA, c.modeB, c.tail.Functor, pro)...)
+	bStrides, bk, bn := [3]int64{roperator.StepOf(p.B, 0), roperator.StepOf(p.B, 1), roperator.StepOf(p.B, 2)}, roperator.StepOf(p.B, 3), roperator.StepOf(p.B, 4)
+	if c.modeB == contraction.LoadPacked {
+		bStrides, bk, bn = pack.BatchStrides(p.B, tn*tk*s.BK*s.BN), 0, 0
+	}
+	args := []rkernels.Field{
+		arg.Ref("a", p.A), arg.Ref("b", c.b), {Name: "out", Value: arg.Operand3(c.tail.Out)},
+		arg.Int("M", p.M), arg.Int("N", p.N), arg.Int("K", p.K), arg.Div("tiles_m", tm), arg.Div("tiles_n", tn),
+		arg.Int("tiles_k", tk), arg.Int("split_k", splitK), arg.Div("splits", c.splits),
+		arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
+		arg.Int("a0", roperator.StepOf(p.A, 0)), arg.Int("a1", roperator.StepOf(p.A, 1)), arg.Int("a2", roperator.StepOf(p.A, 2)),
+		arg.Int("am", roperator.StepOf(p.A, 3)), arg.Int("ak", roperator.StepOf(p.A, 4)),
+		arg.Int("b0", bStrides[0]), arg.Int("b1", bStrides[1]), arg.Int("b2", bStrides[2]),
+		arg.Int("bk", bk), arg.Int("bn", bn),
+		{Name: "epi", Value: c.tail.Args}, {Name: "pro", Value: proArgs},
+	}
+	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: s.BM, BN: s.BN, TM: tm, TN: tn,
+		Splits: c.splits, KSplit: splitK * s.BK}
+	depth := float64(min(splitK*s.BK, tk*s.BK))
+	work := roperator.Work{
+		Flops: 2 * float64(s.BM*s.BN) * depth, SharedBytes: s.SharedBytes(int64(depth)),
+		WriteBytes: 4 * float64(min(s.BM, p.M)*min(s.BN, p.N)),
+	}
+	work.ReadBytes = work.WriteBytes / 4 * c.tail.BytesPerElement()
+	work.AddRead(p.A, 4*float64(min(s.BM, p.M))*depth)
+	work.AddRead(p.B, 4*float64(s.BN)*depth)
+	return &roperator.Candidate{
+		Inst: inst, Tasks: int(ir.Count(p.Batch) * c.splits * tm * tn), Args: args,
+		Reads:  append(at.Reads(p.A, p.B), c.tail.Reads(at.OutBox)...),
+		Writes: []roperator.Access{{View: c.tail.Out, Box: at.OutBox}},
+		Work:   work,
+	}
+}

@@ -1,0 +1,55 @@
+package gemm
+
+import (
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/contraction"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// lowerTypedProduct adds a product of elements other than float32.
+func lowerTypedProduct(b *build.Builder, g *build.Group, p contraction.Product) error {
+	acc, ok := accumulators[p.Tail.DType]
+	if !ok {
+		return build.UnsupportedType(p.Tail.DType)
+	}
+	p.Normalise(b)
+	t := tails.New(b, g, p.Tail)
+	const side = 32
+	tm, tn := build.CeilDiv(p.M, side), build.CeilDiv(p.N, side)
+	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: side, BN: side, TM: tm, TN: tn, Splits: 1, KSplit: p.K}
+	size := float64(p.Tail.DType.Size())
+	work := roperator.Work{Flops: 2 * side * side * float64(p.K), WriteBytes: side * side * size}
+	work.ReadBytes = side * side * t.BytesPerElement()
+	work.AddRead(p.A, side*size*float64(p.K))
+	work.AddRead(p.B, side*size*float64(p.K))
+	b.Add(g.Kind(), &roperator.Candidate{
+		Inst:  rkernels.Find("gemm_typed").Bind(functor.CppType(p.Tail.DType), functor.CppType(acc), t.Functor),
+		Tasks: int(ir.Count(p.Batch) * tm * tn),
+		Args: []rkernels.Field{
+			arg.Ref("a", p.A), arg.Ref("b", p.B), {Name: "out", Value: arg.Operand3(t.Out)},
+			arg.Int("M", p.M), arg.Int("N", p.N), arg.Int("K", p.K), arg.Div("tiles_m", tm), arg.Div("tiles_n", tn),
+			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
+			arg.Int("a0", roperator.StepOf(p.A, 0)), arg.Int("a1", roperator.StepOf(p.A, 1)), arg.Int("a2", roperator.StepOf(p.A, 2)),
+			arg.Int("am", roperator.StepOf(p.A, 3)), arg.Int("ak", roperator.StepOf(p.A, 4)),
+			arg.Int("b0", roperator.StepOf(p.B, 0)), arg.Int("b1", roperator.StepOf(p.B, 1)), arg.Int("b2", roperator.StepOf(p.B, 2)),
+			arg.Int("bk", roperator.StepOf(p.B, 3)), arg.Int("bn", roperator.StepOf(p.B, 4)),
+			{Name: "epi", Value: t.Args},
+		},
+		Reads:  append(at.Reads(p.A, p.B), t.Reads(at.OutBox)...),
+		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
+		Work:   work,
+	})
+	t.Finish(b)
+	return nil
+}
+
+// accumulators are the types in which products of an element type are summed.
+var accumulators = map[ir.DType]ir.DType{
+	ir.Float64: ir.Float64, ir.Float16: ir.Float32, ir.BFloat16: ir.Float32,
+	ir.Int32: ir.Int32, ir.Int64: ir.Int64, ir.Uint32: ir.Uint32, ir.Uint64: ir.Uint64,
+}

@@ -1,0 +1,96 @@
+// Package gemv lowers products of few rows with a constant matrix. Such products read every weight once, so all that
+// counts is that weights arrive in the order in which they are used.
+package gemv
+
+import (
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/contraction"
+	"github.com/rammerc/rammerc/lower/pack"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// MostRows is the most rows that the matrix-vector kernels take at once.
+const MostRows = 8
+
+// Shape binds the parameters of the matrix-vector kernels: most rows, columns a lane owns, lanes and
+// warps that share a column's k.
+type Shape struct{ MB, C, LK, WK int64 }
+
+// Columns is how many columns an rTask computes.
+func (s Shape) Columns() int64 { return 8 / s.WK * (32 / s.LK) * s.C }
+
+// Step is how many values of k one packed group of lanes covers.
+func (s Shape) Step() int64 { return s.LK * 4 }
+
+// BlockElems is the size of an rTask's packed weights.
+func (s Shape) BlockElems(k int64) int64 { return build.CeilDiv(k, s.Step()) * s.Step() * s.Columns() }
+
+// gemvShapes are the shapes for m rows and sums of length k over n columns, few rTasks first.
+func gemvShapes(m, n, k int64) []Shape {
+	mb := int64(1)
+	for mb < m {
+		mb *= 2
+	}
+	if k < 64 {
+		return []Shape{{mb, 1, 8, 1}, {mb, 2, 8, 1}}
+	}
+	shapes := []Shape{{mb, 4, 32, 1}, {mb, 2, 32, 1}}
+	if mb < 8 {
+		shapes = append(shapes, Shape{mb, 1, 32, 1})
+	}
+	if n <= 8*build.WideDevice && k >= 1024 {
+		shapes = append(shapes, Shape{mb, 4, 32, 8})
+	}
+	return shapes
+}
+
+// AddGemv adds the product of few rows with a constant, one slice of its columns an rTask.
+func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
+	t := tails.New(b, g, p.Tail)
+	pro, proArgs := tails.PrologueFunctor(ir.Float32, p.Prologue)
+	var candidates []*roperator.Candidate
+	for _, s := range gemvShapes(p.M, p.N, p.K) {
+		candidates = append(candidates, gemvCandidate(b, p, s, t, pro, proArgs))
+	}
+	if p.K > 0 {
+		for _, s := range streamShapes(&p) {
+			candidates = append(candidates, gemvStreamCandidate(b, p, s, t, pro, proArgs))
+		}
+	}
+	b.Add(g.Kind(), candidates...)
+	t.Finish(b)
+}
+
+func gemvCandidate(b *build.Builder, p contraction.Product, s Shape, t *tails.Tail, pro *rkernels.Functor, proArgs rkernels.Struct) *roperator.Candidate {
+	bn := s.Columns()
+	tiles := build.CeilDiv(p.N, bn)
+	packed := PackGemv(b, p.B, p.K, p.N, s)
+	batchStep := pack.BatchStrides(p.B, tiles*s.BlockElems(p.K))
+	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1, KSplit: p.K}
+	out := 4 * float64(p.M*min(bn, p.N))
+	return &roperator.Candidate{
+		Inst:  rkernels.Find("gemv_packed").Bind(s.MB, s.C, s.LK, s.WK, t.Functor, pro),
+		Tasks: int(ir.Count(p.Batch) * tiles),
+		Args: []rkernels.Field{
+			arg.Ref("a", p.A), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},
+			arg.Int("M", p.M), arg.Int("N", p.N), arg.Int("K", p.K), arg.Div("tiles_n", tiles),
+			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
+			arg.Int("a0", roperator.StepOf(p.A, 0)), arg.Int("a1", roperator.StepOf(p.A, 1)), arg.Int("a2", roperator.StepOf(p.A, 2)),
+			arg.Int("am", roperator.StepOf(p.A, 3)), arg.Int("ak", roperator.StepOf(p.A, 4)),
+			arg.Int("b0", batchStep[0]), arg.Int("b1", batchStep[1]), arg.Int("b2", batchStep[2]),
+			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
+		},
+		Reads:  append(at.Reads(p.A, p.B), t.Reads(at.OutBox)...),
+		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
+		Work: roperator.Work{
+			Flops:      2 * float64(p.M*s.BlockElems(p.K)),
+			ConstBytes: 4 * float64(s.BlockElems(p.K)),
+			ReadBytes:  4*float64(p.M*p.K) + out/4*t.BytesPerElement(),
+			WriteBytes: out,
+		},
+	}
+}

@@ -1,0 +1,181 @@
+package gemv
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/contraction"
+	"github.com/rammerc/rammerc/lower/pack"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// streamShape binds the parameters of gemv_stream: most rows, columns of a warp in a group, units of a turn, warps
+// that share a column's k, quads of k that a lane keeps, and values that a load of the input brings. k is cut into
+// spans; an rTask computes so many groups of columns.
+type streamShape struct {
+	mb, c, t, wk, kq, v int64
+
+	spans       int64
+	groups, all int64 // of an rTask, and of all columns
+}
+
+// streamThreads is how many threads gemv_stream has.
+const streamThreads = 256
+
+// columns is how many columns a group has.
+func (s *streamShape) columns() int64 { return 8 / s.wk * s.c }
+
+// quad is how many values of k the quads of all lanes and warps are.
+func (s *streamShape) quad() int64 { return 128 * s.wk }
+
+// unitElems is the size of a unit of the stream: a span of a group.
+func (s *streamShape) unitElems() int64 { return 4 * streamThreads * s.kq * s.c }
+
+// groupElems is the size of a group's weights.
+func (s *streamShape) groupElems() int64 { return s.spans * s.unitElems() }
+
+// tasks is how many rTasks the columns are.
+func (s *streamShape) tasks() int64 { return build.CeilDiv(s.all, s.groups) }
+
+// stored is how many groups the packed columns are: where k is cut into spans, all rTasks have the same
+// number, so that the places of k and column add up.
+func (s *streamShape) stored() int64 {
+	if s.spans > 1 {
+		return s.tasks() * s.groups
+	}
+	return s.all
+}
+
+// place is where value (i, j) of the matrix stands among the packed columns: place(i, 0) + place(0, j).
+func (s *streamShape) place(i, j int64) int64 {
+	unit, quad := s.unitElems(), i/s.quad()
+	wk, lane := i/128%s.wk, i%128/4
+	at := quad/s.kq*s.groups*unit + quad%s.kq*s.c*4*streamThreads + (wk*32+lane)*4 + i%4
+	group, in := j/s.columns(), j%s.columns()
+	wc, c := in/s.c, in%s.c
+	return at + group/s.groups*s.groups*s.groupElems() + group%s.groups*unit + c*4*streamThreads + wc*s.wk*128
+}
+
+// streamShapes are the shapes for a product of few rows: as much of the input in registers as fits there,
+// k shared by as many warps as waste little on padding, and widths with which the device has about one rTask
+// and a few rTasks a vEU.
+func streamShapes(p *contraction.Product) []streamShape {
+	s := streamShape{mb: 1, v: 1}
+	for s.mb < p.M {
+		s.mb *= 2
+	}
+	most := min(4, 8/s.mb)
+	if p.Prologue != nil { // its code is there once for each value of the input
+		most = 1
+	}
+	s.cutK(p.K, most)
+	// Four columns of few quads, so that sums over lanes and what each unit costs do not show.
+	s.c = max(1, 4/s.kq/max(1, s.mb/2))
+	if quadsOfInput(p) {
+		s.v = 4
+	}
+	// Units of twice that, 32 KB, where an rTask has several; many rows have no registers for them.
+	if s.mb <= 2 && s.c < 4 && build.CeilDiv(p.N, s.columns()) > build.WideDevice {
+		s.c *= 2
+	}
+	s.all = build.CeilDiv(p.N, s.columns())
+	var out []streamShape
+	for _, perVEU := range []int64{1, 4} {
+		s.groups = min(build.CeilDiv(s.all, perVEU*build.WideDevice), streamThreads/s.mb/s.columns())
+		// Sums over lanes take as long for eight values as for one, nearly.
+		for s.t = 1; 2*s.t*s.mb*s.c <= 8 && s.t < s.groups; {
+			s.t *= 2
+		}
+		if n := len(out); n == 0 || out[n-1].groups != s.groups {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// cutK chooses how many warps share k, and into how many spans of up to so many quads it is cut: with the
+// least padding, then the fewest spans. Of equals the first: with four warps, neither loads of the input
+// nor sums over warps take long.
+func (s *streamShape) cutK(k, most int64) {
+	best := int64(-1)
+	for _, wk := range []int64{4, 8, 2, 1} {
+		quads := build.CeilDiv(k, 128*wk)
+		spans := build.CeilDiv(quads, most)
+		kq := build.CeilDiv(quads, spans)
+		if padded := spans * kq * 128 * wk; best < 0 || padded < best || padded == best && spans < s.spans {
+			best, s.wk, s.spans, s.kq = padded, wk, spans, kq
+		}
+	}
+}
+
+// quadsOfInput reports whether the input's rows can be loaded in aligned quads.
+func quadsOfInput(p *contraction.Product) bool {
+	if roperator.StepOf(p.A, 4) != 1 || p.K%4 != 0 || p.A.Offset%4 != 0 {
+		return false
+	}
+	for d := range 4 {
+		if roperator.StepOf(p.A, d)%4 != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape, t *tails.Tail, pro *rkernels.Functor, proArgs rkernels.Struct) *roperator.Candidate {
+	packed := packStream(b, p.B, p.K, p.N, s)
+	batchStep := pack.BatchStrides(p.B, s.stored()*s.groupElems())
+	bn, tiles := s.groups*s.columns(), s.tasks()
+	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1, KSplit: p.K}
+	block := s.groups * s.groupElems()
+	out := 4 * float64(p.M*min(bn, p.N))
+	return &roperator.Candidate{
+		Inst:  rkernels.Find("gemv_stream").Bind(s.mb, s.c, s.t, s.wk, s.kq, s.v, t.Functor, pro),
+		Tasks: int(ir.Count(p.Batch) * tiles),
+		Args: []rkernels.Field{
+			arg.Ref("a", p.A), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},
+			arg.Int("M", p.M), arg.Int("N", p.N), arg.Int("K", p.K), arg.Int("spans", s.spans),
+			arg.Int("groups", s.groups), arg.Int("all_groups", s.all), arg.Div("tiles_n", tiles),
+			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
+			arg.Int("a0", roperator.StepOf(p.A, 0)), arg.Int("a1", roperator.StepOf(p.A, 1)), arg.Int("a2", roperator.StepOf(p.A, 2)),
+			arg.Int("am", roperator.StepOf(p.A, 3)), arg.Int("ak", roperator.StepOf(p.A, 4)),
+			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
+		},
+		Stream: func(task int) (rkernels.Ref, int64) {
+			tile, batch := int64(task)%tiles, int64(task)/tiles
+			b2, b1, b0 := batch%p.Batch[2], batch/p.Batch[2]%p.Batch[1], batch/p.Batch[2]/p.Batch[1]
+			groups := min(s.groups, s.stored()-tile*s.groups)
+			first := b0*batchStep[0] + b1*batchStep[1] + b2*batchStep[2] + tile*block
+			return rkernels.Ref{Buffer: packed.Buf.ID, Offset: pack.ElementSize * first}, pack.ElementSize * groups * s.groupElems()
+		},
+		Reads:  append(at.Reads(p.A, p.B), t.Reads(at.OutBox)...),
+		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
+		Work: roperator.Work{
+			Flops:      2 * float64(p.M*block),
+			ConstBytes: pack.ElementSize * float64(block),
+			ReadBytes:  4*float64(p.M*p.K) + out/4*t.BytesPerElement(),
+			WriteBytes: out,
+		},
+	}
+}
+
+// packStream packs B[batch][k][n] for gemv_stream, in the order in which rTasks take it from the stream:
+// [rTask][span][group][quad][c][warp][lane] of four values along k.
+func packStream(b *build.Builder, v roperator.View, k, n int64, s streamShape) roperator.View {
+	block := s.stored() * s.groupElems()
+	elems := pack.Batches(v) * block
+	name := fmt.Sprintf("%s.stream%dx%dx%dx%d", v.Buf.Name, s.c, s.wk, s.kq, s.spans)
+	if s.spans > 1 {
+		name += fmt.Sprintf("x%d", s.groups)
+	}
+	return b.Packed(name, ir.Float32, elems, func() []byte {
+		pk := pack.New(v, elems)
+		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.place(i, 0) })
+		cols := pack.NewAxis(n, func(j int64) (int64, int64) { return j * v.Strides[4], s.place(0, j) })
+		pack.EachBatch(v, func(offset, batch int64) { pk.Put(offset, batch*block, rows, cols) })
+		return pk.Dst
+	}, v)
+}

@@ -1,0 +1,150 @@
+// Package lower turns an optimised ir.Graph into an rOperator graph.
+//
+// Lower walks the nodes in order and calls, for each, the function that lowerings.go has for its operator. These
+// functions are in one package for each family of operators (lower/conv, lower/norm, …). They import each other in
+// one direction only:
+//
+//	lower ─▶ lower/<family> ─▶ contraction, pointwise, gemv ─▶ tails ─▶ elementwise ─▶ build, arg, pack
+//
+// To add an operator, write its lowering in the package of its family and add a row to the table in lowerings.go.
+package lower
+
+import (
+	"errors"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/elementwise"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Lower builds the rOperator graph of g, whose dims must all be constants. Unsupported nodes are
+// reported all at once.
+func Lower(g *ir.Graph) (*roperator.Graph, error) {
+	b := build.New(g)
+	for _, v := range g.Inputs {
+		b.AddInput(v)
+	}
+	for _, v := range g.Outputs {
+		b.SendTo(v, b.AddOutput(v))
+	}
+	placeConcats(b, g)
+	for _, n := range g.Nodes {
+		lowerNode(b, n)
+	}
+	copyOutputs(b, g)
+	return b.Finish()
+}
+
+// placeConcats walks backwards and hands the place a value must be written to on to where it comes
+// from: the inputs that a rammer.Concat marks in_place are written into slices of its result, and what a dense
+// view shows is written where the view has to be. Outer concats come first, so concats of concats nest.
+func placeConcats(b *build.Builder, g *ir.Graph) {
+	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		n := g.Nodes[i]
+		switch {
+		case n.IsInternal("Concat"):
+			placeParts(b, n)
+		case isDenseView(n):
+			home, ok := b.Home(n.Outputs[0])
+			if !ok {
+				continue
+			}
+			if v, ok := home.Reshape(n.Inputs[0].Shape.MustConsts()); ok {
+				b.SendTo(n.Inputs[0], v)
+			}
+		}
+	}
+}
+
+func placeParts(b *build.Builder, n *ir.Node) {
+	out, ok := b.Home(n.Outputs[0])
+	if !ok {
+		dims := n.Outputs[0].Shape.MustConsts()
+		out = roperator.Contiguous(b.NewBuffer(n.Outputs[0].Name, roperator.Arena, n.Outputs[0].DType, dims), dims)
+		b.SendTo(n.Outputs[0], out)
+	}
+	axis := n.Int("axis", 0)
+	if axis < 0 {
+		axis += int64(len(out.Shape))
+	}
+	at := int64(0)
+	for k, v := range n.Inputs {
+		part := out.Slice(int(axis), at, v.Shape.MustConsts()[axis])
+		at += part.Shape[axis]
+		if n.Ints("in_place")[k] != 0 {
+			b.SendTo(v, part)
+		}
+	}
+}
+
+// isDenseView reports a node that shows all its input's elements in their order.
+func isDenseView(n *ir.Node) bool {
+	switch {
+	case n.Domain == "" && (n.Op == "Reshape" || n.Op == "Flatten" || n.Op == "Squeeze" || n.Op == "Unsqueeze"):
+		return true
+	case n.IsInternal("View"):
+		v := ir.ViewOf(n)
+		return v.Offset == 0 && v.IsDense() && ir.Count(v.Shape) == ir.Count(n.Inputs[0].Shape.MustConsts())
+	}
+	return false
+}
+
+// copyOutputs copies values that are outputs but were not written to their output buffer: views of
+// other values, inputs, constants, values that are two outputs at once.
+func copyOutputs(b *build.Builder, g *ir.Graph) {
+	for i, v := range g.Outputs {
+		buf := b.OutputBuffer(i)
+		if v.Const != nil {
+			b.Bind(v, b.In(v))
+		}
+		src, ok := b.Known(v)
+		if !ok || src.Buf == buf {
+			continue // not lowered because of an error, or in place
+		}
+		node := &ir.Node{Op: "Identity", Name: v.Name, Outputs: []*ir.Value{v}}
+		if v.Def != nil {
+			node.Origins = v.Def.Origins
+		}
+		b.Enter(&build.Group{Node: node})
+		elementwise.Copy(b, roperator.Contiguous(buf, src.Shape), src)
+	}
+}
+
+func lowerNode(b *build.Builder, n *ir.Node) {
+	grp, err := build.NewGroup(n)
+	if err != nil {
+		b.Report(build.NodeDiag(n, "unsupported-op", err.Error()))
+		return
+	}
+	b.Enter(grp)
+	key := [2]string{n.Domain, n.Op}
+	if grp.Anchor != nil {
+		key = [2]string{grp.Anchor.Domain, grp.Anchor.Op}
+	}
+	low := findLowering(key[0], key[1], grp.Anchor == nil)
+	if low == nil {
+		reportMissing(b, n, key[1])
+		return
+	}
+	reportError(b, n, low(b, grp))
+}
+
+// reportError reports what a lowering of n refuses.
+func reportError(b *build.Builder, n *ir.Node, err error) {
+	var missing *build.NotConstant
+	switch {
+	case errors.As(err, &missing):
+		d := build.NodeDiag(n, "not-constant", err.Error())
+		d.Help = build.BindHelp(missing.Node.Input(missing.Input))
+		if g := b.Group(); g != nil && missing.Node == g.Anchor {
+			d.Help = build.BindHelp(g.Inputs[missing.Input]) // outside of a fused body
+		}
+		b.Report(d)
+	case err != nil:
+		b.Report(build.NodeDiag(n, "unsupported-op", err.Error()))
+	}
+}
+
+// BindHelp says which inputs of the model, fixed when it is compiled, make values constant; see build.BindHelp.
+func BindHelp(values ...*ir.Value) string { return build.BindHelp(values...) }

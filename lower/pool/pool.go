@@ -1,0 +1,216 @@
+// Package pool lowers pooling over windows.
+package pool
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+func Pool(b *build.Builder, g *build.Group) error {
+	n := g.Anchor
+	x := g.Inputs[0]
+	shape := g.Outputs[0].Shape.MustConsts()
+	if len(shape) > 5 {
+		return fmt.Errorf("input 0 (X) has %d spatial axes, at most 3 have a compiled form", len(shape)-2)
+	}
+	if ir.Count(shape) == 0 {
+		for _, v := range g.Outputs {
+			if v != nil {
+				b.Out(v)
+			}
+		}
+		return nil
+	}
+	geometry, err := ir.ConvGeometry(n)
+	if err != nil {
+		return err
+	}
+	p := newPool(n, geometry, b.In(x))
+	p.out = append(append([]int64{}, shape[:2]...), p.spatial(geometry.Out, 1)...)
+	spec := tails.Spec{DType: build.AnchorType(g), Shape: shape, Cuts: [2]int{1, 2}}
+	prologue := g.Prologue[0]
+	if n.Op == "LpPool" {
+		prologue = p.asNorm(&spec, prologue, x.DType)
+	}
+	p.tail = tails.New(b, g, spec)
+	p.pro, p.proArgs = tails.PrologueFunctor(x.DType, prologue)
+	if len(g.Outputs) > 1 && g.Outputs[1] != nil {
+		v, ok := b.Out(g.Outputs[1]).Collapse(1, 2)
+		if !ok {
+			return fmt.Errorf("output 1 (Indices) is written into a place that its layout does not fit")
+		}
+		p.indices = &v
+	}
+	var candidates []*roperator.Candidate
+	for _, target := range build.MapTargets(ir.Count(shape)) {
+		t := build.NewTiling(p.out, target)
+		if len(candidates) == 0 || t.Tasks != candidates[len(candidates)-1].Tasks {
+			candidates = append(candidates, p.candidate(t))
+		}
+	}
+	b.Add(g.Kind(), candidates...)
+	p.tail.Finish(b)
+	return nil
+}
+
+// pool is a pool over three spatial axes; those that the operator does not have are 1 long, in front.
+type pool struct {
+	node    *ir.Node
+	max     bool
+	src     roperator.View // [N][C][D][H][W]
+	out     []int64
+	axes    [3]poolAxis
+	tail    *tails.Tail
+	pro     *rkernels.Functor
+	proArgs rkernels.Struct
+	indices *roperator.View // cube
+}
+
+type poolAxis struct{ in, kernel, stride, dilation, before, limit, step int64 }
+
+func newPool(n *ir.Node, g *ir.Geometry, src roperator.View) *pool {
+	p := &pool{node: n, max: n.Op == "MaxPool"}
+	p.src = roperator.View{Buf: src.Buf, Offset: src.Offset}
+	p.src.Shape = append(append([]int64{}, src.Shape[:2]...), p.spatial(src.Shape[2:], 1)...)
+	p.src.Strides = append(append([]int64{}, src.Strides[:2]...), p.spatial(src.Strides[2:], 0)...)
+	in, kernel, stride := p.spatial(g.In, 1), p.spatial(g.Kernel, 1), p.spatial(g.Strides, 1)
+	dilation, before, behind := p.spatial(g.Dilations, 1), p.spatial(g.PadBegin, 0), p.spatial(g.PadEnd, 0)
+	for i := range p.axes {
+		p.axes[i] = poolAxis{in[i], kernel[i], stride[i], dilation[i], before[i], in[i] + behind[i], 0}
+	}
+	p.countSteps(n.Int("storage_order", 0) != 0)
+	return p
+}
+
+// asNorm makes a sum the p-norm: elements are raised to p when they are loaded, and the root is drawn
+// from the sum. Both happen in a type that has room for the powers.
+func (p *pool) asNorm(spec *tails.Spec, prologue *functor.Expr, x ir.DType) *functor.Expr {
+	d := spec.DType
+	if prologue == nil {
+		prologue = functor.Leaf(x, 0)
+	}
+	wide := functor.RealType(d)
+	spec.DType = wide
+	size, sum := functor.Apply("Abs", functor.Cast(wide, prologue)), functor.Leaf(wide, 0)
+	switch power := p.node.Int("p", 2); power {
+	case 1:
+		spec.Own = functor.Cast(d, sum)
+		return size
+	case 2:
+		spec.Own = functor.Cast(d, functor.Apply("Sqrt", sum))
+		return functor.Apply("Mul", size, size)
+	default:
+		spec.Own = functor.Cast(d, functor.Apply("Pow", sum, functor.Scalar(wide, 1/float64(power))))
+		return functor.Apply("Pow", size, functor.Scalar(wide, float64(power)))
+	}
+}
+
+// divisor is what the kernel divides sums by.
+func (p *pool) divisor() int64 {
+	if p.node.Op == "LpPool" {
+		return 2
+	}
+	return p.node.Int("count_include_pad", 0)
+}
+
+// spatial fills a list for the spatial axes up to three from the front.
+func (p *pool) spatial(list []int64, missing int64) []int64 {
+	out := []int64{missing, missing, missing}
+	copy(out[3-len(list):], list)
+	return out
+}
+
+// countSteps sets what places count in Indices: row-major, or with the first axis running fastest.
+func (p *pool) countSteps(columnMajor bool) {
+	step := int64(1)
+	for i := range p.axes {
+		k := 2 - i
+		if columnMajor {
+			k = i
+		}
+		p.axes[k].step = step
+		step *= p.axes[k].in
+	}
+}
+
+// inputBox is what the windows of a box of outputs see.
+func (p *pool) inputBox(t build.Tiling) func(task int, lo, hi []int64) {
+	return func(task int, lo, hi []int64) {
+		t.Box(task, lo, hi)
+		for i := range p.axes {
+			x := &p.axes[i]
+			from := lo[2+i]*x.stride - x.before
+			to := (hi[2+i]-1)*x.stride - x.before + (x.kernel-1)*x.dilation + 1
+			lo[2+i] = min(max(from, 0), x.in)
+			hi[2+i] = max(min(to, x.in), lo[2+i])
+		}
+	}
+}
+
+// outputBox is a box of outputs in the cube [N][C][D·H·W]. Tiles cut one dim and take the ones behind it
+// whole, so that they are consecutive in the last dim of the cube.
+func (p *pool) outputBox(t build.Tiling) func(task int, lo, hi []int64) {
+	return func(task int, lo, hi []int64) {
+		var l, h [5]int64
+		t.Box(task, l[:], h[:])
+		lo[0], hi[0], lo[1], hi[1] = l[0], h[0], l[1], h[1]
+		lo[2] = (l[2]*p.out[3]+l[3])*p.out[4] + l[4]
+		hi[2] = ((h[2]-1)*p.out[3]+h[3]-1)*p.out[4] + h[4]
+	}
+}
+
+func (p *pool) candidate(t build.Tiling) *roperator.Candidate {
+	axes := rkernels.List{}
+	window := int64(1)
+	for _, x := range p.axes {
+		window *= x.kernel
+		axes = append(axes, rkernels.Struct{
+			arg.Int("in", x.in), arg.Int("kernel", x.kernel), arg.Int("stride", x.stride),
+			{Name: "dilation", Value: arg.DivOf(x.dilation)}, arg.Int("before", x.before), arg.Int("limit", x.limit), arg.Int("index_step", x.step),
+		})
+	}
+	in, out := p.inputBox(t), p.outputBox(t)
+	c := &roperator.Candidate{
+		Inst: rkernels.Find("pool").Bind(p.max, p.indices != nil, functor.CppType(p.src.DType()), p.pro, p.tail.Functor),
+		Args: []rkernels.Field{
+			{Name: "tiles", Value: t.Args()},
+			{Name: "src", Value: arg.Strided(p.src, 1)},
+			{Name: "axes", Value: axes},
+			arg.Int("divisor", p.divisor()),
+			{Name: "dst", Value: arg.Strided(p.tail.Out, 1)},
+			{Name: "pro", Value: p.proArgs}, {Name: "epi", Value: p.tail.Args},
+		},
+		Tasks:  t.Tasks,
+		Reads:  roperator.AppendRead(p.tail.Reads(out), p.src, in),
+		Writes: []roperator.Access{{View: p.tail.Out, Box: out}},
+	}
+	outputs := float64(t.Largest())
+	c.Work.Flops = outputs * float64(4*window)
+	c.Work.WriteBytes = outputs * float64(p.tail.Out.DType().Size())
+	c.Work.ReadBytes = outputs * p.tail.BytesPerElement()
+	if p.indices != nil {
+		c.Args = append(c.Args, rkernels.Field{Name: "indices", Value: arg.Strided(*p.indices, 1)},
+			arg.Int("plane", p.axes[0].in*p.axes[1].in*p.axes[2].in))
+		c.Writes = append(c.Writes, roperator.Access{View: *p.indices, Box: out})
+		c.Work.WriteBytes += 8 * outputs
+	}
+	var lo, hi [5]int64
+	in(0, lo[:], hi[:])
+	bytes := float64(p.src.DType().Size())
+	for d := range lo {
+		bytes *= float64(hi[d] - lo[d])
+	}
+	if p.src.Buf.Kind == roperator.Const {
+		c.Work.ConstBytes = bytes
+	} else {
+		c.Work.ReadBytes += bytes
+	}
+	return c
+}

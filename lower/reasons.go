@@ -1,0 +1,39 @@
+package lower
+
+import (
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/build"
+)
+
+// reason says why nodes of an operator are left that the passes otherwise replace.
+type reason struct {
+	why  string
+	bind bool // constants in place of inputs would help
+}
+
+var reasons = map[string]reason{
+	"AffineGrid":        {"its size must be constant at compile time", true},
+	"Col2Im":            {"its shapes must be constant at compile time", true},
+	"DFT":               {"its length and axis must be constant at compile time, and its matrix have at most 2^26 elements", true},
+	"Det":               {"matrices have at most 6 rows in compiled form", false},
+	"If":                {"its condition must be constant at compile time", true},
+	"Loop":              {"how often it runs must be constant at compile time, and its runs have at most 16384 nodes together", true},
+	"MaxRoiPool":        {"only the evaluator has it", false},
+	"NonMaxSuppression": {"how many boxes it finds depends on data", false},
+	"NonZero":           {"how many elements it finds depends on data", false},
+	"STFT":              {"its step and length must be constant at compile time, and its matrix have at most 2^26 elements", true},
+	"Scan":              {"its runs have at most 16384 nodes together in compiled form", false},
+	"Unique":            {"how many elements it finds depends on data", false},
+}
+
+// reportMissing reports a node whose operator has no lowering.
+func reportMissing(b *build.Builder, n *ir.Node, op string) {
+	d := build.NodeDiag(n, "unsupported-op", "operator "+op+" has no compiled form")
+	if r, ok := reasons[op]; ok {
+		d.Message += ": " + r.why
+		if r.bind {
+			d.Help = build.BindHelp(n.Inputs...)
+		}
+	}
+	b.Report(d)
+}

@@ -1,0 +1,434 @@
+// Package recurrent lowers the cells of recurrent operators, one rOperator (two for some GRUs) a time step.
+package recurrent
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/elementwise"
+	"github.com/rammerc/rammerc/lower/gemv"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// What a cell rOperator computes; the numbers are those of enum CellKind in recurrent/cell.cuh.
+const (
+	cellRNN       = 0
+	cellLSTM      = 1
+	cellGRULinear = 2
+	cellGRUGates  = 3
+	cellGRUState  = 4
+)
+
+// gateRow is a row of a unit in the packed weights: which gate's row of W and of R it holds, -1 for zeros.
+type gateRow struct{ w, r int64 }
+
+// cellRows are the rows of a unit, by kind, in the order in which the kernel expects their sums.
+var cellRows = [][]gateRow{
+	cellRNN:       {{0, 0}},
+	cellLSTM:      {{0, 0}, {1, 1}, {2, 2}, {3, 3}},
+	cellGRULinear: {{0, 0}, {1, 1}, {2, -1}, {-1, 2}},
+	cellGRUGates:  {{0, 0}, {1, 1}},
+	cellGRUState:  {{2, 2}},
+}
+
+// cell is one rOperator of a recurrent cell.
+type cell struct {
+	kind                  int64
+	batch, inputs, hidden int64          // inputs are the columns of x that are multiplied, none if projected
+	gates                 int64          // of the operator, whatever the kind takes
+	projected             bool           // x is the product with W, [batch][unit][gate]; w is absent
+	x, h, state, gate     roperator.View // [batch][…]; gate and state where the kind has them
+	out0, out1, y         roperator.View // y.Buf is nil when nobody asks for it
+	lens                  roperator.View // lens.Buf likewise
+	w, r, bias, peep      roperator.View // constants as ONNX has them; w, bias and peep may be absent
+	step, inputForget     int64
+	f, g, act             *functor.Expr
+}
+
+// cellPorts are input numbers of the cell operators; c and peep are LSTM's alone.
+type cellPorts struct{ c, w, r, bias, peep, lens int }
+
+var (
+	lstmPorts   = cellPorts{c: 2, w: 3, r: 4, bias: 5, peep: 6, lens: 7}
+	simplePorts = cellPorts{c: -1, w: 2, r: 3, bias: 4, peep: -1, lens: 5}
+)
+
+func LSTMCell(b *build.Builder, g *build.Group) error {
+	c, err := readCell(b, g, lstmPorts, []string{"Sigmoid", "Tanh", "Tanh"})
+	if err != nil || c.isEmpty() {
+		return err
+	}
+	c.kind, c.inputForget = cellLSTM, g.Anchor.Int("input_forget", 0)
+	c.out1 = cellOut(b, g, 1, "c")
+	addCell(b, g, c)
+	return nil
+}
+
+func RNNCell(b *build.Builder, g *build.Group) error {
+	c, err := readCell(b, g, simplePorts, []string{"Tanh"})
+	if err != nil || c.isEmpty() {
+		return err
+	}
+	c.kind = cellRNN
+	addCell(b, g, c)
+	return nil
+}
+
+// GRUCell takes two rOperators where the reset gate comes before the product, since then every unit
+// needs the reset gates of all.
+func GRUCell(b *build.Builder, g *build.Group) error {
+	c, err := readCell(b, g, simplePorts, []string{"Sigmoid", "Tanh"})
+	if err != nil || c.isEmpty() {
+		return err
+	}
+	if g.Anchor.Int("linear_before_reset", 0) != 0 {
+		c.kind = cellGRULinear
+		addCell(b, g, c)
+		return nil
+	}
+	gates := *c
+	gates.kind, gates.y, gates.lens = cellGRUGates, roperator.View{}, roperator.View{}
+	gates.out0 = b.Temp("z", ir.Float32, []int64{c.batch, c.hidden})
+	gates.out1 = b.Temp("reset", ir.Float32, []int64{c.batch, c.hidden})
+	addCell(b, g, &gates)
+	c.kind, c.h, c.gate = cellGRUState, gates.out1, gates.out0
+	addCell(b, g, c)
+	return nil
+}
+
+func (c *cell) isEmpty() bool { return c.batch == 0 || c.hidden == 0 }
+
+// readCell reads what the cells share.
+func readCell(b *build.Builder, g *build.Group, p cellPorts, activations []string) (*cell, error) {
+	n := g.Anchor
+	if d := n.Outputs[0].DType; d != ir.Float32 {
+		return nil, build.UnsupportedType(d)
+	}
+	if g.Epilogue != nil {
+		panic("BUG: an epilogue on a recurrent cell")
+	}
+	in := make([]roperator.View, len(g.Inputs))
+	for i, v := range g.Inputs {
+		if v == nil {
+			continue
+		}
+		var err error
+		if in[i], err = elementwise.Mapped(b, g.Prologue[i], v); err != nil {
+			return nil, err
+		}
+	}
+	at := func(i int) roperator.View {
+		if i < 0 || i >= len(in) {
+			return roperator.View{}
+		}
+		return in[i]
+	}
+	op := ir.LookupOp(n.Domain, n.Op)
+	for _, i := range []int{p.w, p.r, p.bias, p.peep} {
+		if v := at(i); v.Buf != nil && v.Buf.Kind != roperator.Const {
+			return nil, fmt.Errorf("input %d (%s) must be constant: recurrent weights are packed at compile time", i, op.Inputs[i].Name)
+		}
+	}
+	c := &cell{
+		x: at(0), h: at(1), state: at(1), w: at(p.w), r: at(p.r), bias: at(p.bias), peep: at(p.peep), lens: at(p.lens),
+		step: n.Int("step", 0),
+	}
+	if c.lens.Buf != nil {
+		c.lens = elementwise.Contiguous(b, c.lens)
+	}
+	if p.c >= 0 {
+		c.state = at(p.c)
+	}
+	c.batch, c.inputs, c.hidden = c.x.Shape[0], c.x.Shape[1], c.h.Shape[1]
+	if c.hidden > 0 {
+		c.gates = c.r.Shape[0] / c.hidden
+	}
+	if c.projected = c.w.Buf == nil; c.projected {
+		c.inputs = 0
+	}
+	if err := c.readActivations(n, activations); err != nil {
+		return nil, err
+	}
+	placeHidden(b, g, c)
+	return c, nil
+}
+
+// placeHidden decides where the next h and y go. Without sequence lengths they are equal, and one of
+// them suffices where no two destinations ask for it.
+func placeHidden(b *build.Builder, g *build.Group, c *cell) {
+	last := len(ir.LookupOp(g.Anchor.Domain, g.Anchor.Op).Outputs) - 1
+	h, y := g.Outputs[0], (*ir.Value)(nil)
+	if last < len(g.Outputs) {
+		y = g.Outputs[last]
+	}
+	switch {
+	case y == nil:
+		c.out0 = cellOut(b, g, 0, "h")
+	case h == nil && c.lens.Buf == nil:
+		c.out0 = b.Out(y)
+	case c.lens.Buf == nil && !b.HasHome(h):
+		c.out0 = b.Out(y)
+		b.Bind(h, c.out0)
+	case c.lens.Buf == nil && !b.HasHome(y):
+		c.out0 = b.Out(h)
+		b.Bind(y, c.out0)
+	default:
+		c.out0, c.y = cellOut(b, g, 0, "h"), b.Out(y)
+	}
+}
+
+// cellOut is where output i goes, a temporary when nobody asks for it.
+func cellOut(b *build.Builder, g *build.Group, i int, what string) roperator.View {
+	if i < len(g.Outputs) && g.Outputs[i] != nil {
+		return b.Out(g.Outputs[i])
+	}
+	return b.Temp(what, ir.Float32, g.Inputs[1].Shape.MustConsts())
+}
+
+// cellActivation says what an activation is made of; alpha and beta are defaults, NaN for none.
+type cellActivation struct {
+	alpha, beta float64
+	expr        func(x *functor.Expr, alpha, beta float64) *functor.Expr
+}
+
+var none = math.NaN()
+
+// cellActivations are the activations of ONNX's recurrent operators, by lower-case name.
+var cellActivations = map[string]cellActivation{
+	"relu":     {none, none, plain("Relu")},
+	"tanh":     {none, none, plain("Tanh")},
+	"sigmoid":  {none, none, plain("Sigmoid")},
+	"softsign": {none, none, plain("Softsign")},
+	"softplus": {none, none, plain("Softplus")},
+	"affine": {1, 0, func(x *functor.Expr, a, b float64) *functor.Expr {
+		return functor.Apply("Add", functor.Apply("Mul", x, functor.Scalar(ir.Float32, a)), functor.Scalar(ir.Float32, b))
+	}},
+	"scaledtanh": {1, 1, func(x *functor.Expr, a, b float64) *functor.Expr {
+		return functor.Apply("Mul", functor.Apply("Tanh", functor.Apply("Mul", x, functor.Scalar(ir.Float32, b))), functor.Scalar(ir.Float32, a))
+	}},
+	"hardsigmoid":     {0.2, 0.5, withAttrs("HardSigmoid")},
+	"leakyrelu":       {0.01, none, withAttrs("LeakyRelu")},
+	"elu":             {1, none, withAttrs("Elu")},
+	"thresholdedrelu": {1, none, withAttrs("ThresholdedRelu")},
+}
+
+func plain(op string) func(x *functor.Expr, alpha, beta float64) *functor.Expr {
+	return func(x *functor.Expr, _, _ float64) *functor.Expr { return functor.Apply(op, x) }
+}
+
+// withAttrs is an operator that takes alpha, and beta if the activation has one, as attributes.
+func withAttrs(op string) func(x *functor.Expr, alpha, beta float64) *functor.Expr {
+	return func(x *functor.Expr, alpha, beta float64) *functor.Expr {
+		e := functor.Apply(op, x)
+		e.Node.Attrs = ir.Attrs{"alpha": ir.FloatAttr(alpha)}
+		if !math.IsNaN(beta) {
+			e.Node.Attrs["beta"] = ir.FloatAttr(beta)
+		}
+		return e
+	}
+}
+
+// readActivations resolves the activations f, g and h; each of the lists activation_alpha and
+// activation_beta is used up in order by those that take one. Clipping precedes every activation.
+func (c *cell) readActivations(n *ir.Node, defaults []string) error {
+	names := n.Attrs["activations"].Strs
+	if len(names) == 0 {
+		names = defaults
+	}
+	if len(names) != len(defaults) {
+		return fmt.Errorf("attribute activations lists %d functions, want %d", len(names), len(defaults))
+	}
+	alphas, betas := n.Attrs["activation_alpha"].Floats, n.Attrs["activation_beta"].Floats
+	next := func(def float64, list *[]float64) float64 {
+		if math.IsNaN(def) || len(*list) == 0 {
+			return def
+		}
+		x := (*list)[0]
+		*list = (*list)[1:]
+		return x
+	}
+	exprs := make([]*functor.Expr, 3)
+	for i, name := range names {
+		a, ok := cellActivations[strings.ToLower(name)]
+		if !ok {
+			return fmt.Errorf("attribute activations: %q is not an activation of recurrent operators", name)
+		}
+		x := functor.Leaf(ir.Float32, 0)
+		if clip := n.Float("clip", 0); clip > 0 {
+			x = functor.Apply("Clip", x, functor.Scalar(ir.Float32, -clip), functor.Scalar(ir.Float32, clip))
+		}
+		exprs[i] = a.expr(x, next(a.alpha, &alphas), next(a.beta, &betas))
+	}
+	c.f, c.g, c.act = exprs[0], exprs[1], exprs[2]
+	return nil
+}
+
+// addCell adds the rOperator of c.
+func addCell(b *build.Builder, g *build.Group, c *cell) {
+	var candidates []*roperator.Candidate
+	for _, s := range cellShapes(c.batch, c.inputs+c.hidden, int64(len(cellRows[c.kind]))) {
+		candidates = append(candidates, cellCandidate(b, c, s))
+	}
+	candidates = append(candidates, residentCandidates(b, c)...)
+	b.Add(g.Kind(), candidates...)
+}
+
+// cellShapes are the widths of slices worth trying, the widest first; rows is how many a unit has.
+func cellShapes(batch, k, rows int64) []gemv.Shape {
+	mb := int64(1)
+	for mb < batch && mb < gemv.MostRows {
+		mb *= 2
+	}
+	shape := func(c, lk, wk int64) gemv.Shape { return gemv.Shape{MB: mb, C: c, LK: lk, WK: wk} }
+	if k < 96 {
+		return []gemv.Shape{shape(2, 8, 1), shape(1, 8, 1)}
+	}
+	shapes := []gemv.Shape{shape(4, 32, 1), shape(2, 32, 1)}
+	if mb < 8 {
+		shapes = append(shapes, shape(1, 32, 1))
+	}
+	if s := shape(1, 32, 2); mb < 8 && s.Columns() >= rows {
+		shapes = append(shapes, s)
+	}
+	return shapes
+}
+
+func cellCandidate(b *build.Builder, c *cell, s gemv.Shape) *roperator.Candidate {
+	rows := cellRows[c.kind]
+	units := s.Columns() / int64(len(rows))
+	tiles, blocks := build.CeilDiv(c.hidden, units), build.CeilDiv(c.batch, s.MB)
+	k := c.inputs + c.hidden
+	values := []any{c.kind, s.MB, s.C, s.LK, s.WK}
+	var actArgs []rkernels.Struct
+	for _, e := range []*functor.Expr{c.f, c.g, c.act} {
+		f, args := tails.PrologueFunctor(ir.Float32, e)
+		values, actArgs = append(values, f), append(actArgs, args)
+	}
+	boxes := cellBoxes{batch: c.batch, hidden: c.hidden, mb: s.MB, units: units, tiles: tiles}
+	reads := roperator.AppendRead(nil, c.x, boxes.rows(c.inputs))
+	if c.projected {
+		reads = roperator.AppendRead(nil, c.x, boxes.gates(c.gates))
+	}
+	reads = roperator.AppendRead(reads, c.h, boxes.rows(c.hidden))
+	var writes []roperator.Access
+	for _, v := range []roperator.View{c.state, c.gate} {
+		if v.Buf != nil {
+			reads = roperator.AppendRead(reads, v, boxes.slice)
+		}
+	}
+	if c.lens.Buf != nil {
+		reads = roperator.AppendRead(reads, c.lens, boxes.entries)
+		if c.kind != cellGRUGates {
+			reads = roperator.AppendRead(reads, c.previous(), boxes.slice)
+		}
+	}
+	for _, v := range []roperator.View{c.out0, c.out1, c.y} {
+		if v.Buf != nil {
+			writes = append(writes, roperator.Access{View: v, Box: boxes.slice})
+		}
+	}
+	mb := float64(min(s.MB, c.batch))
+	return &roperator.Candidate{
+		Inst: rkernels.Find("recurrent_cell").Bind(values...), Tasks: int(tiles * blocks),
+		Args: cellArgs(b, c, s, tiles, actArgs), Reads: reads, Writes: writes,
+		Work: roperator.Work{
+			Flops:      2*mb*float64(s.BlockElems(k)) + 40*mb*float64(s.Columns()),
+			ConstBytes: 4 * float64(s.BlockElems(k)),
+			ReadBytes:  4*mb*float64(k) + 8*mb*float64(units) + 4*mb*float64(c.projections()*units),
+			WriteBytes: 4 * mb * float64(units) * float64(len(writes)),
+		},
+	}
+}
+
+// projections is how many columns of x are added for a unit.
+func (c *cell) projections() int64 {
+	if c.projected {
+		return c.gates
+	}
+	return 0
+}
+
+// previous is the h that units beyond their sequence's end keep.
+func (c *cell) previous() roperator.View {
+	if c.kind == cellGRULinear || c.kind == cellGRUState {
+		return c.state
+	}
+	return c.h
+}
+
+func cellArgs(b *build.Builder, c *cell, s gemv.Shape, tiles int64, act []rkernels.Struct) []rkernels.Field {
+	w, bias := packCell(b, c, s), packCellBias(b, c, s)
+	optional := func(v roperator.View) rkernels.Ref {
+		if v.Buf == nil {
+			return bias.Ref()
+		}
+		return v.Ref()
+	}
+	peep := roperator.View{}
+	if c.peep.Buf != nil && c.kind == cellLSTM {
+		peep = packPeepholes(b, c)
+	}
+	flag := func(v roperator.View) rkernels.Int {
+		if v.Buf == nil {
+			return 0
+		}
+		return 1
+	}
+	return []rkernels.Field{
+		{Name: "x", Value: cellMatrix(c.x, c.x)}, {Name: "h", Value: cellMatrix(c.h, c.x)},
+		{Name: "state", Value: cellMatrix(c.state, c.x)}, {Name: "gate", Value: cellMatrix(c.gate, c.x)},
+		arg.Ref("w", w), arg.Ref("bias", bias), {Name: "peep", Value: optional(peep)}, {Name: "lens", Value: optional(c.lens)},
+		{Name: "out0", Value: cellMatrix(c.out0, c.x)}, {Name: "out1", Value: cellMatrix(c.out1, c.x)},
+		{Name: "y", Value: cellMatrix(c.y, c.x)},
+		arg.Int("batch", c.batch), arg.Int("inputs", c.inputs), arg.Int("hidden", c.hidden), arg.Int("gates", c.projections()),
+		arg.Div("tiles", tiles), arg.Int("step", c.step),
+		{Name: "has_peep", Value: flag(peep)}, {Name: "has_lens", Value: flag(c.lens)}, {Name: "has_y", Value: flag(c.y)},
+		arg.Int("input_forget", c.inputForget),
+		{Name: "f", Value: act[0]}, {Name: "g", Value: act[1]}, {Name: "act_h", Value: act[2]},
+	}
+}
+
+// cellMatrix is a view [batch][unit] as an rk::CellMatrix; what is absent points at stand-in, unread.
+func cellMatrix(v, standIn roperator.View) rkernels.Struct {
+	if v.Buf == nil {
+		return rkernels.Struct{arg.Ref("ref", standIn), arg.Int("row", 0), arg.Int("col", 0)}
+	}
+	return rkernels.Struct{arg.Ref("ref", v), arg.Int("row", roperator.StepOf(v, 0)), arg.Int("col", roperator.StepOf(v, 1))}
+}
+
+// cellBoxes maps rTask numbers of a cell to boxes: (rows of the batch, slice of units), the last fastest.
+type cellBoxes struct{ batch, hidden, mb, units, tiles int64 }
+
+func (at *cellBoxes) entries(task int, lo, hi []int64) {
+	b0 := int64(task) / at.tiles * at.mb
+	lo[0], hi[0] = b0, min(b0+at.mb, at.batch)
+}
+
+func (at *cellBoxes) slice(task int, lo, hi []int64) {
+	at.entries(task, lo, hi)
+	u0 := int64(task) % at.tiles * at.units
+	lo[1], hi[1] = u0, min(u0+at.units, at.hidden)
+}
+
+// gates are the columns that hold n gates for each unit of the slice.
+func (at *cellBoxes) gates(n int64) func(task int, lo, hi []int64) {
+	return func(task int, lo, hi []int64) {
+		at.slice(task, lo, hi)
+		lo[1], hi[1] = lo[1]*n, hi[1]*n
+	}
+}
+
+// rows are whole rows, of n elements, of a matrix that an rTask contracts.
+func (at *cellBoxes) rows(n int64) func(task int, lo, hi []int64) {
+	return func(task int, lo, hi []int64) {
+		at.entries(task, lo, hi)
+		lo[1], hi[1] = 0, n
+	}
+}

@@ -1,0 +1,92 @@
+package recurrent
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/gemv"
+	"github.com/rammerc/rammerc/lower/pack"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// packCell packs [W, R] for recurrent_cell: column unit·rows + row of the packed product is the unit's
+// row of the gate, its first part along k from W, if there is one, the rest from R.
+func packCell(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
+	rows := cellRows[c.kind]
+	k, n := c.inputs+c.hidden, c.hidden*int64(len(rows))
+	elems := build.CeilDiv(n, s.Columns()) * s.BlockElems(k)
+	name := fmt.Sprintf("%s.cell%d.slices%dx%dx%dx%d", c.weightName(), c.kind, s.Columns(), s.C, s.LK, s.WK)
+	return b.Packed(name, ir.Float32, elems, func() []byte {
+		pk := pack.New(c.r, elems)
+		put := func(v roperator.View, first, count int64, gate func(r gateRow) int64) {
+			ks := pack.NewAxis(count, func(i int64) (int64, int64) { return i * v.Strides[1], s.Place(k, first+i, 0) })
+			for q, row := range rows {
+				if gate(row) < 0 {
+					continue
+				}
+				units := pack.NewAxis(c.hidden, func(u int64) (int64, int64) {
+					return (gate(row)*c.hidden + u) * v.Strides[0], s.Place(k, 0, u*int64(len(rows))+int64(q))
+				})
+				pk.Put(v.Offset, 0, units, ks)
+			}
+		}
+		put(c.r, c.inputs, c.hidden, func(r gateRow) int64 { return r.r })
+		if !c.projected {
+			pk.Src = c.w.Buf.Data()
+			put(c.w, 0, c.inputs, func(r gateRow) int64 { return r.w })
+		}
+		return pk.Dst
+	}, c.w, c.r)
+}
+
+// packCellBias adds W's and R's biases, in the order of packCell's columns; zeros when there are none.
+func packCellBias(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
+	rows := cellRows[c.kind]
+	n := c.hidden * int64(len(rows))
+	elems := build.CeilDiv(n, s.Columns()) * s.Columns()
+	return b.Packed(fmt.Sprintf("%s.cell%d.bias%d", c.weightName(), c.kind, s.Columns()), ir.Float32, elems, func() []byte {
+		out := make([]byte, elems*pack.ElementSize)
+		if c.bias.Buf == nil {
+			return out
+		}
+		data := c.bias.Buf.Data()
+		at := func(i int64) float32 {
+			e := c.bias.Offset + i*c.bias.Strides[0]
+			return math.Float32frombits(binary.LittleEndian.Uint32(data[e*pack.ElementSize:]))
+		}
+		for j := range n {
+			r, unit, sum := rows[j%int64(len(rows))], j/int64(len(rows)), float32(0)
+			if r.w >= 0 {
+				sum += at(r.w*c.hidden + unit)
+			}
+			if r.r >= 0 {
+				sum += at((c.gates+r.r)*c.hidden + unit)
+			}
+			binary.LittleEndian.PutUint32(out[j*pack.ElementSize:], math.Float32bits(sum))
+		}
+		return out
+	}, c.w, c.r, c.bias)
+}
+
+// weightName names what the packed weights are made of.
+func (c *cell) weightName() string {
+	if c.projected {
+		return c.r.Buf.Name
+	}
+	return c.w.Buf.Name
+}
+
+// packPeepholes puts P, [i o f][unit], as [unit][i o f].
+func packPeepholes(b *build.Builder, c *cell) roperator.View {
+	elems := 3 * c.hidden
+	return b.Packed(c.peep.Buf.Name+".units", ir.Float32, elems, func() []byte {
+		pk := pack.New(c.peep, elems)
+		units := pack.NewAxis(c.hidden, func(u int64) (int64, int64) { return u * c.peep.Strides[0], 3 * u })
+		gates := pack.NewAxis(3, func(g int64) (int64, int64) { return g * c.hidden * c.peep.Strides[0], g })
+		pk.Put(c.peep.Offset, 0, units, gates)
+		return pk.Dst
+	}, c.peep)
+}
