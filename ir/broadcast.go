@@ -13,9 +13,10 @@ func NormalizeAxis(axis int64, rank int) (a int, ok bool) {
 	return int(axis), true
 }
 
-// BroadcastShapes combines shapes as numpy does. The result is nil when one of them is of unknown
-// rank. Where a constant other than 1 meets a symbol it wins, since a legal model binds the symbol to
-// that value or to 1; what becomes of two different symbols is left open (Dim.Broadcast).
+// BroadcastShapes combines shapes by ONNX's multidirectional broadcasting, which is numpy's: shapes are aligned at
+// their last axes, and an extent of 1 is stretched. It returns an error if two extents do not fit, and nil if one of
+// the shapes has an unknown rank. Where a symbol is combined with a constant other than 1, the result is the constant:
+// a legal model binds the symbol to that value or to 1. Two different symbols give an expression (Dim.Broadcast).
 func BroadcastShapes(shapes ...Shape) (Shape, error) {
 	rank := 0
 	for _, s := range shapes {
@@ -59,13 +60,14 @@ func broadcastDim(a, b Dim) (Dim, bool) {
 	return a.Broadcast(b), true
 }
 
-// mayEqual reports whether the extents are equal for some values of their symbols.
+// mayEqual reports whether the extents may be equal, as far as is known: it is false only if they differ by a constant
+// other than 0.
 func mayEqual(a, b Dim) bool {
 	n, ok := a.Sub(b).Const()
 	return !ok || n == 0
 }
 
-// mergeDim is the better known one of two extents that must be equal.
+// mergeDim is the one extent of two that must be equal, preferably the constant; ok is false if they cannot be equal.
 func mergeDim(a, b Dim) (Dim, bool) {
 	if !mayEqual(a, b) {
 		return Dim{}, false
@@ -76,7 +78,7 @@ func mergeDim(a, b Dim) (Dim, bool) {
 	return a, true
 }
 
-// textLen is about the length of d's text.
+// textLen estimates the length of d's text without printing it.
 func (d Dim) textLen() int {
 	n := 0
 	for _, t := range d.t {

@@ -9,19 +9,20 @@ func Clone(g *Graph) *Graph {
 	return c
 }
 
-// CloneMap is Clone that also tells which copy stands for which value.
+// CloneMap is Clone that also returns the copy of each value of g and of the graphs inside it.
 func CloneMap(g *Graph) (*Graph, map[*Value]*Value) {
 	c := &cloner{values: map[*Value]*Value{}}
 	return c.graph(g), c.values
 }
 
+// cloner holds the copies that were made so far, by their originals.
 type cloner struct{ values map[*Value]*Value }
 
 func (c *cloner) graph(g *Graph) *Graph {
 	if g == nil {
 		return nil
 	}
-	// Definitions come first, so that graphs which are not in order yet can be cloned, too.
+	// All definitions are copied before any use is. So a graph whose nodes are not in topological order can be cloned too.
 	out := &Graph{Name: g.Name, Inputs: c.defineAll(g.Inputs), Consts: c.defineAll(g.Consts)}
 	for _, n := range g.Nodes {
 		for _, v := range n.Outputs {
@@ -88,7 +89,7 @@ func (a Attrs) clone(graph func(*Graph) *Graph) Attrs {
 		return nil
 	}
 	out := make(Attrs, len(a))
-	for _, name := range a.Names() { // in order: cloning graphs fills a shared map
+	for _, name := range a.Names() { // sorted, so that the copies are made in the same order every time
 		v := a[name]
 		v.Ints, v.Floats, v.Strs = slices.Clone(v.Ints), slices.Clone(v.Floats), slices.Clone(v.Strs)
 		v.G = graph(v.G)

@@ -5,20 +5,22 @@ import (
 	"fmt"
 )
 
-// Geometry is how the windows of a Conv, ConvTranspose, MaxPool or AveragePool lie on the spatial
-// axes, with auto_pad and all defaults resolved. Each list has one entry for each spatial axis.
+// Geometry says where the windows of a Conv, ConvTranspose, MaxPool, AveragePool or LpPool lie on the spatial axes,
+// which are those behind batch and channel. auto_pad and all defaults are resolved. Each list has one entry for each
+// spatial axis, and all entries count elements. Element k of window o is at o·Strides + k·Dilations - PadBegin of the
+// input (for ConvTranspose, exchange input and output).
 type Geometry struct {
 	Kernel    []int64
 	Strides   []int64
 	Dilations []int64
-	PadBegin  []int64 // for ConvTranspose, what is cut off the full output
-	PadEnd    []int64
+	PadBegin  []int64 // zeros before the input; for ConvTranspose, elements cut off the beginning of the output
+	PadEnd    []int64 // the same at the end
 	In        []int64 // extents of the input
 	Out       []int64 // extents of the output
 }
 
-// ConvGeometry resolves the windows of n, whose inputs must have constant shapes. The error says what
-// is wrong or not constant.
+// ConvGeometry resolves the windows of n, whose inputs must have constant shapes. The rules are those of ONNX's Conv,
+// ConvTranspose and MaxPool. The error says which attribute is wrong or which shape is not constant.
 func ConvGeometry(n *Node) (*Geometry, error) {
 	op := LookupOp(n.Domain, n.Op)
 	if op == nil || n.Input(0) == nil {
@@ -47,7 +49,8 @@ func ConvGeometry(n *Node) (*Geometry, error) {
 // maxWindow bounds window attributes, so that their products stay in int64.
 const maxWindow = 1 << 24
 
-// window holds the attributes of a convolution or pool, checked and with defaults filled in.
+// window holds the attributes of a convolution or pool, checked and with defaults filled in. Lists have one entry for
+// each spatial axis.
 type window struct {
 	transposed    bool
 	ceil          bool
@@ -55,12 +58,12 @@ type window struct {
 	kernel        []int64 // nil when unknown
 	strides       []int64
 	dilations     []int64
-	begin, end    []int64
-	outputPadding []int64
-	outputShape   []int64 // nil when not given
+	begin, end    []int64 // the attribute pads; used only where autoPad is NOTSET
+	outputPadding []int64 // of ConvTranspose: elements added at the end of the output
+	outputShape   []int64 // of ConvTranspose: spatial extents; nil when not given
 }
 
-// attrError is an error of one attribute.
+// attrError is an error of one attribute. Inference reports it at the attribute, other errors at an input.
 type attrError struct{ attr, message string }
 
 func (e *attrError) Error() string { return "attribute " + e.attr + ": " + e.message }
@@ -104,6 +107,8 @@ func readWindow(op *Op, n *Node) (*window, error) {
 	return w, nil
 }
 
+// windowInts checks a list attribute: it must have count values from least to maxWindow. An absent or empty list gives
+// count times def.
 func windowInts(list []int64, name string, count int, def, least int64) ([]int64, error) {
 	if len(list) == 0 {
 		list = make([]int64, count)
@@ -122,7 +127,7 @@ func windowInts(list []int64, name string, count int, def, least int64) ([]int64
 	return list, nil
 }
 
-// kernelOf takes the kernel from the weight's shape, with which kernel_shape must agree.
+// kernelOf takes the kernel from the weight's shape [M, C/group, kernel…], with which kernel_shape must agree.
 func (w *window) kernelOf(weight Shape) error {
 	if weight == nil {
 		return nil
@@ -146,10 +151,11 @@ func (w *window) kernelOf(weight Shape) error {
 	return nil
 }
 
-// reach is how many elements a window spans on axis i.
+// reach is how many elements a window spans on axis i, the gaps of a dilation included.
 func (w *window) reach(i int) int64 { return (w.kernel[i]-1)*w.dilations[i] + 1 }
 
-// extent is the output's extent on axis i for an input extent; the kernel must be known.
+// extent is the output's extent on spatial axis i for an input of extent in; the kernel must be known. The formulas are
+// those of ONNX's Conv and MaxPool.
 func (w *window) extent(i int, in Dim) Dim {
 	if w.transposed {
 		return w.transposedExtent(i, in)
@@ -165,10 +171,11 @@ func (w *window) extent(i int, in Dim) Dim {
 	if !w.ceil || w.strides[i] == 1 {
 		return span.FloorDiv(stride).Add(D(1))
 	}
-	// A window that would start behind the input and its leading padding is left out.
+	// ceil_mode adds a last, incomplete window. The standard leaves it out if it would start in the padding at the end.
 	return span.CeilDiv(stride).Add(D(1)).Min(in.Add(D(w.begin[i])).CeilDiv(stride))
 }
 
+// transposedExtent is extent for ConvTranspose.
 func (w *window) transposedExtent(i int, in Dim) Dim {
 	switch {
 	case w.outputShape != nil:
@@ -181,12 +188,13 @@ func (w *window) transposedExtent(i int, in Dim) Dim {
 	return w.fullExtent(i, in).Sub(D(w.begin[i] + w.end[i]))
 }
 
-// fullExtent is the output extent of a transposed convolution that cuts nothing off.
+// fullExtent is the output extent of a transposed convolution without pads, which cut off the ends of the output.
 func (w *window) fullExtent(i int, in Dim) Dim {
 	return in.Sub(D(1)).Mul(D(w.strides[i])).Add(D(w.reach(i) + w.outputPadding[i]))
 }
 
-// pads are the paddings on axis i for an input of n elements.
+// pads are the paddings on axis i for an input of n elements. For SAME_UPPER and SAME_LOWER, and for ConvTranspose with
+// output_shape, they follow from the extents of input and output.
 func (w *window) pads(i int, n int64) (begin, end int64) {
 	same := w.autoPad == "SAME_UPPER" || w.autoPad == "SAME_LOWER"
 	var total int64
@@ -210,7 +218,7 @@ func (w *window) pads(i int, n int64) (begin, end int64) {
 	return total - small, small
 }
 
-// smallFirst tells where the smaller half of an odd padding goes.
+// smallFirst reports whether the smaller half of an odd padding goes to the beginning.
 func (w *window) smallFirst() bool {
 	return w.autoPad == "SAME_UPPER"
 }

@@ -8,26 +8,33 @@ import (
 	"strings"
 )
 
-// Dim is one extent of a shape: a constant or an expression over named symbols. Expressions are kept
-// as a polynomial with integer coefficients whose atoms are symbols, floor quotients, maxima, minima
-// and broadcast extents, so that equal extents compare equal whatever way they were computed in. Dims are immutable;
-// the zero Dim is the constant 0.
+// Dim is one extent of a shape: a constant, or an expression over named symbols.
+//
+// An expression is kept as a polynomial with integer coefficients, in a normal form, so that extents compare equal
+// however they were computed: (batch+1)·2 and 2·batch+2 are the same Dim. The factors of a product are called atoms.
+// An atom is a symbol, or an operation that a polynomial cannot express: a floor quotient, a maximum, a minimum or a
+// broadcast extent, whose operands are Dims again. For example 2·batch·⌊seq/4⌋ + 1 has the constant term 1 and one
+// term with the coefficient 2 and the atoms batch and ⌊seq/4⌋.
+//
+// Dims are immutable. The zero Dim is the constant 0.
 type Dim struct {
-	n int64  // the constant, or the constant term when terms is not empty
-	t []term // sorted by key, no zero coefficients
+	n int64  // the constant term; the whole value when t is empty
+	t []term // the other terms, sorted by key; no coefficient is zero
 }
 
+// term is a product of a coefficient and atoms.
 type term struct {
 	coef  int64
 	atoms []*atom // sorted by key; at least one
-	key   string
+	key   string  // the atoms' text, joined by "*"; equal products have equal keys
 }
 
+// atom is a factor that is not broken down further.
 type atom struct {
-	op   string // "" symbol, "div" floor(a/b), "max", "min", "broadcast"
-	name string
-	a, b Dim
-	key  string
+	op   string // "" for a symbol, "div" for ⌊a/b⌋, "max", "min", "broadcast"
+	name string // of a symbol
+	a, b Dim    // the operands of the other atoms
+	key  string // the atom's text, as in Dim.String
 }
 
 // D is the constant dim n.
@@ -48,7 +55,8 @@ func Dims(n ...int64) Shape {
 	return s
 }
 
-// symbolText quotes names that are not plain identifiers.
+// symbolText is a symbol's name as the text form spells it: quoted unless it is a plain identifier that cannot be taken
+// for a function. Names come from model files, where they may be any string.
 func symbolText(name string) string {
 	for i, r := range name {
 		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
@@ -62,10 +70,12 @@ func symbolText(name string) string {
 	return name
 }
 
-// dimFunctions are the functions of two dims that the text form knows. They are no names of symbols.
+// dimFunctions are the functions of two dims in the text form. A symbol of the same name is quoted.
 var dimFunctions map[string]func(a, b Dim) Dim
 
-func init() { // they print dims, whose names this map tells apart: a circle of variables otherwise
+// The map is filled here because its functions print dims, and printing reads the map: as an initialiser of the
+// variable this would be an initialisation cycle.
+func init() {
 	dimFunctions = map[string]func(a, b Dim) Dim{"max": Dim.Max, "min": Dim.Min, "broadcast": Dim.Broadcast}
 }
 
@@ -85,7 +95,8 @@ func (d Dim) Equal(o Dim) bool {
 	return true
 }
 
-// Add returns d + o. Coefficients saturate instead of overflowing; a saturated extent is refused by Verify.
+// Add returns d + o. Coefficients saturate at the ends of int64 instead of overflowing. Such an extent is far beyond
+// the largest that inference accepts (maxElements), so it is reported and never used.
 func (d Dim) Add(o Dim) Dim {
 	r := Dim{n: satAdd(d.n, o.n)}
 	i, j := 0, 0
@@ -139,8 +150,9 @@ func (d Dim) Mul(o Dim) Dim {
 	return r
 }
 
-// FloorDiv returns ⌊d / o⌋; a constant divisor that divides every coefficient divides exactly.
-// Dividing by the constant 0 gives 0; callers report it.
+// FloorDiv returns ⌊d / o⌋. It simplifies the quotient where that is exact for all values of the symbols, for example
+// ⌊(4·seq + 3)/4⌋ = seq; otherwise the quotient becomes an atom. Division by the constant 0 gives 0, and the caller
+// must report it.
 func (d Dim) FloorDiv(o Dim) Dim {
 	if c, ok := o.Const(); ok {
 		if c == 0 {
@@ -174,7 +186,7 @@ func (d Dim) FloorDiv(o Dim) Dim {
 	return compound("div", d, o)
 }
 
-// divideTerms divides by a single term when every term of d contains it.
+// divideTerms divides by a single term such as 2·batch when every term of d is a multiple of it.
 func (d Dim) divideTerms(o Dim) (Dim, bool) {
 	if o.n != 0 || len(o.t) != 1 || d.n != 0 {
 		return Dim{}, false
@@ -216,8 +228,11 @@ func (d Dim) Max(o Dim) Dim { return extreme("max", d, o) }
 // Min returns the smaller of the two.
 func (d Dim) Min(o Dim) Dim { return extreme("min", d, o) }
 
-// Broadcast is the extent in which two meet where one may be stretched from 1 to the other: the one that
-// is not 1. The maximum would be wrong for 0 and 1. Extents that do not meet give the larger constant.
+// Broadcast is the common extent of two axes that are broadcast together, as ONNX and numpy define it: equal extents
+// stay, and an extent of 1 is stretched to the other. For constants that is the one that is not 1. The maximum would be
+// wrong: 0 and 1 broadcast to 0. Different constants other than 1 do not broadcast; then the result is the larger one,
+// and BroadcastShapes reports the error. For symbols the result is an atom whose operands are sorted, so that it does
+// not depend on the order in which axes were combined.
 func (d Dim) Broadcast(o Dim) Dim {
 	parts := append(d.broadcastParts(nil), o.broadcastParts(nil)...)
 	sort.Slice(parts, func(i, j int) bool { return parts[i].String() < parts[j].String() })
@@ -242,7 +257,7 @@ func (d Dim) Broadcast(o Dim) Dim {
 	return r
 }
 
-// broadcastParts appends the extents that meet in d.
+// broadcastParts appends the operands of d if it is a broadcast extent, those of nested ones too; otherwise d itself.
 func (d Dim) broadcastParts(list []Dim) []Dim {
 	if d.n == 0 && len(d.t) == 1 && d.t[0].coef == 1 && len(d.t[0].atoms) == 1 {
 		if a := d.t[0].atoms[0]; a.op == "broadcast" {
@@ -252,6 +267,8 @@ func (d Dim) broadcastParts(list []Dim) []Dim {
 	return append(list, d)
 }
 
+// extreme is the maximum or minimum: one of the operands if their difference is a constant, otherwise an atom with the
+// operands in the order of their text, so that max(a,b) and max(b,a) are the same.
 func extreme(op string, d, o Dim) Dim {
 	if n, ok := d.Sub(o).Const(); ok {
 		if (n >= 0) == (op == "max") {
@@ -265,6 +282,7 @@ func extreme(op string, d, o Dim) Dim {
 	return compound(op, d, o)
 }
 
+// compound makes a Dim of a single atom that is not a symbol.
 func compound(op string, a, b Dim) Dim {
 	x := &atom{op: op, a: a, b: b}
 	if op == "div" {
@@ -275,7 +293,7 @@ func compound(op string, a, b Dim) Dim {
 	return Dim{t: []term{{1, []*atom{x}, x.key}}}
 }
 
-// Bind replaces the symbols that bind names by constants.
+// Bind replaces the symbols whose names are keys of bind by constants, and simplifies.
 func (d Dim) Bind(bind map[string]int64) Dim {
 	r := D(d.n)
 	for _, t := range d.t {
@@ -347,6 +365,7 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
+// satAdd adds, with results beyond the ends of int64 replaced by these ends.
 func satAdd(a, b int64) int64 {
 	s := a + b
 	if (a > 0) == (b > 0) && (s > 0) != (a > 0) && a != 0 && b != 0 {
@@ -358,6 +377,7 @@ func satAdd(a, b int64) int64 {
 	return s
 }
 
+// satMul multiplies, with results beyond the ends of int64 replaced by these ends.
 func satMul(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return 0
@@ -372,7 +392,7 @@ func satMul(a, b int64) int64 {
 	return p
 }
 
-// Consts returns the extents when all of them are constants.
+// Consts returns the extents; ok is false when the rank is unknown or an extent is not constant.
 func (s Shape) Consts() ([]int64, bool) {
 	if s == nil {
 		return nil, false
@@ -388,7 +408,7 @@ func (s Shape) Consts() ([]int64, bool) {
 	return out, true
 }
 
-// MustConsts is Consts for stages that run after all dims are bound.
+// MustConsts is Consts for stages that run after all dims are bound. It panics if an extent is not constant.
 func (s Shape) MustConsts() []int64 {
 	c, ok := s.Consts()
 	if !ok {

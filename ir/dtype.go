@@ -2,7 +2,7 @@ package ir
 
 import "fmt"
 
-// DType is the element type of a tensor.
+// DType is the element type of a tensor. The order of the constants matters: the predicates below are ranges.
 type DType uint8
 
 const (

@@ -6,16 +6,20 @@ import (
 	"strings"
 )
 
-// Einsum is a parsed equation of the operator Einsum. Labels are numbered from 0; each axis that an
-// ellipsis stands for has a label of its own, the same in all operands counted from the last.
+// Einsum is a parsed equation of the operator Einsum. The letters of the equation become labels, numbered from 0. Each
+// axis that an ellipsis stands for has a label of its own. In operands of different ranks these axes are aligned at the
+// last one, because they broadcast.
+//
+// For example "bij,bjk->bik" has Inputs {{0, 1, 2}, {0, 2, 3}}, Output {0, 1, 3} and Labels 4; label 2 is summed over.
 type Einsum struct {
 	Inputs [][]int // the label of each axis of each input; a repeated label takes a diagonal
 	Output []int   // the label of each axis of the output, all different
 	Labels int     // how many labels there are; those that Output lacks are summed over
 }
 
-// ParseEinsum parses an equation for inputs of the given ranks, e.g. "bij,bjk->bik" or "...ij->...ji".
-// Without an arrow the output has the ellipsis and then the labels that occur once, in order of letters.
+// ParseEinsum parses an equation for inputs of the given ranks, e.g. "bij,bjk->bik" or "...ij->...ji". Without an arrow
+// the output has the axes of the ellipsis and then the letters that occur once, in alphabetical order. The error says
+// which operand does not fit.
 func ParseEinsum(equation string, ranks []int) (*Einsum, error) {
 	left, right, explicit := strings.Cut(strings.ReplaceAll(equation, " ", ""), "->")
 	terms := strings.Split(left, ",")
@@ -77,10 +81,11 @@ func parseEinsumTerm(text string) (einsumTerm, error) {
 // einsumParser numbers labels: first those of the ellipsis, then letters in order of appearance.
 type einsumParser struct {
 	ellipsis int          // most axes that an ellipsis stands for
-	letters  map[byte]int // number of each letter, without the ellipsis
+	letters  map[byte]int // number of each letter; its label is ellipsis + this number
 	count    map[byte]int // occurrences of each letter
 }
 
+// declare numbers the letters of an operand and checks that they fit its rank.
 func (p *einsumParser) declare(t einsumTerm, rank int) error {
 	named := len(t.before) + len(t.after)
 	if named > rank || !t.ellipsis && named != rank {
@@ -115,6 +120,7 @@ func (p *einsumParser) labels(t einsumTerm, hidden int) []int {
 	return out
 }
 
+// implicitOutput is the output of an equation without an arrow.
 func (p *einsumParser) implicitOutput() einsumTerm {
 	once := []byte{}
 	for letter, n := range p.count {
@@ -126,11 +132,12 @@ func (p *einsumParser) implicitOutput() einsumTerm {
 	return einsumTerm{after: string(once), ellipsis: p.ellipsis > 0}
 }
 
+// checkOutput reports a letter of the output that no input has, or that occurs twice.
 func (p *einsumParser) checkOutput(t einsumTerm) error {
 	seen := map[byte]bool{}
 	for _, letter := range []byte(t.before + t.after) {
 		if p.count[letter] == 0 {
-			return fmt.Errorf("label %c is of no input", letter)
+			return fmt.Errorf("no input has the label %c", letter)
 		}
 		if seen[letter] {
 			return fmt.Errorf("label %c occurs twice", letter)

@@ -1,7 +1,7 @@
 package ir
 
-// Flops counts the arithmetic of a node: a multiply-add as two operations, any other element computed as one;
-// 0 where shapes are not known. What a Fused node does is what its body does.
+// Flops counts the arithmetic operations of a node. A multiply-add counts as two, and every other computed element as
+// one, whatever its function costs. The result is 0 where shapes are not known. A Fused node counts as its body does.
 func Flops(n *Node) int64 {
 	if len(n.Outputs) == 0 || n.Outputs[0] == nil {
 		return 0

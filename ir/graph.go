@@ -1,9 +1,25 @@
-// Package ir is the typed graph every stage of rammerc works on.
+// Package ir is the typed graph on which the stages from the importer to lowering work.
 //
-// A Graph is in SSA form: each Value is defined once, by a Node, as a graph input or as a constant.
-// Nodes carry the semantics of one reference opset (ReferenceOpset) whatever opset the model was
-// written in; the importer rewrites. Operators are rows of one table (Ops). Values and nodes remember
-// the ONNX nodes they come from (Origin) through every pass.
+// A Graph is in SSA form: each Value is defined exactly once, by a Node, as a graph input or as a constant. A Node
+// applies an operator, and every operator is a row of one table (Ops) that says its inputs, outputs, attributes and
+// its rule for types and shapes. All nodes have the semantics of one opset, ReferenceOpset, whatever opset the model
+// was written in; the importer rewrites older forms. Values and nodes remember the ONNX nodes that they come from
+// (Origin) through every pass, so that messages and profiles can name them.
+//
+// The text form (Print, ParseText) shows all of it. This graph has one input, one constant and one node:
+//
+//	graph "main" (%x: float32[batch,3]) {
+//	  %w = const float32[3,2] {1, 2, 3, 4, 5, 6}
+//	  %y: float32[batch,2] = MatMul(%x, %w) name "fc" origin("/fc/MatMul":"MatMul")
+//	  return %y
+//	}
+//
+// An extent of a shape is a Dim: a number, or an expression of named symbols such as batch. InferShapes computes the
+// element types and shapes of all values from those of the inputs. BindDims replaces symbols by numbers; the stages
+// after it require constant shapes. Verify checks the invariants of a graph.
+//
+// What the user got wrong is reported as *diag.Diagnostic values with the place of the node. States that no input can
+// cause panic with "BUG:".
 package ir
 
 // ReferenceOpset is the ai.onnx opset whose semantics every Node has.
@@ -19,15 +35,17 @@ const InternalDomain = "rammer"
 // Shape is a list of dims. nil means that even the rank is unknown; a scalar is Shape{}.
 type Shape []Dim
 
-// Value is an SSA value.
+// Value is an SSA value: a tensor that one place of the graph defines and any number of places read.
 type Value struct {
 	Name  string // unique in its graph and the graphs inside it; never empty
 	DType DType
 	Shape Shape
 	Def   *Node   // nil for graph inputs and constants
 	Const *Tensor // non-nil for constants
-	// Elems are the elements of a small integer tensor as far as shape inference knows them
-	// (what Shape, Gather, Concat … of dims compute); nil when unknown. InferShapes owns it.
+	// Elems are the elements of a small integer or bool tensor in row-major order, as far as shape inference can
+	// compute them; nil when it cannot. Exporters compute shapes with ordinary operators (Shape, Gather, Concat), and
+	// Reshape and others then take the result as an input: Elems carries the extents from one to the other. Only
+	// InferShapes writes it.
 	Elems []Dim
 }
 
@@ -39,17 +57,18 @@ type Origin struct {
 
 // Node applies an operator.
 type Node struct {
-	Op      string // operator name, a row of Ops
-	Domain  string // "" is ai.onnx
-	Name    string // for messages and dumps; from ONNX where possible
-	Inputs  []*Value
-	Outputs []*Value // nil entries are optional outputs nobody asked for
-	Attrs   Attrs
-	Origins []Origin
+	Op      string   // operator name, a row of Ops
+	Domain  string   // "" is ai.onnx
+	Name    string   // for messages and dumps; from ONNX where possible
+	Inputs  []*Value // nil entries are optional inputs that the node leaves out
+	Outputs []*Value // nil entries are optional outputs that nothing reads
+	Attrs   Attrs    // only those that the node sets; Attr adds the defaults
+	Origins []Origin // the ONNX nodes whose work this node does; several after fusion
 }
 
-// Graph is a sequence of nodes in topological order. Subgraphs (attributes of If, Loop, Scan, Fused)
-// may use values of the graphs around them directly.
+// Graph is a sequence of nodes in topological order. The body of an If, Loop or Scan is a Graph in an attribute of
+// the node, and may use values of the graphs around it without declaring them as inputs. The body of a Fused node may
+// not.
 type Graph struct {
 	Name    string
 	Inputs  []*Value
@@ -58,7 +77,7 @@ type Graph struct {
 	Nodes   []*Node
 }
 
-// Input returns input i or nil when it is absent.
+// Input returns input i, or nil when the node leaves it out or has fewer inputs.
 func (n *Node) Input(i int) *Value {
 	if i < len(n.Inputs) {
 		return n.Inputs[i]
@@ -66,7 +85,7 @@ func (n *Node) Input(i int) *Value {
 	return nil
 }
 
-// Output returns output i or nil when it is absent.
+// Output returns output i, or nil when nothing reads it or the node has fewer outputs.
 func (n *Node) Output(i int) *Value {
 	if i < len(n.Outputs) {
 		return n.Outputs[i]
@@ -80,7 +99,7 @@ func (n *Node) Is(op string) bool { return n.Domain == "" && n.Op == op }
 // IsInternal reports whether n is the internal operator op.
 func (n *Node) IsInternal(op string) bool { return n.Domain == InternalDomain && n.Op == op }
 
-// AttrKind tells which field of an Attr counts.
+// AttrKind tells which field of an Attr holds its value. The kinds are those of ONNX's AttributeProto.
 type AttrKind uint8
 
 const (
@@ -94,11 +113,11 @@ const (
 	AttrGraph
 )
 
-// Attr is an attribute's value.
+// Attr is an attribute's value. Only the field that Kind names is set; the zero Attr stands for an absent attribute.
 type Attr struct {
 	Kind   AttrKind
 	I      int64
-	F      float64 // float32 values are held exactly
+	F      float64 // ONNX has float32 attributes, which a float64 holds exactly
 	S      string
 	Ints   []int64
 	Floats []float64
@@ -107,7 +126,8 @@ type Attr struct {
 	G      *Graph
 }
 
-// Attrs maps names to attributes. Iterate it by sorted name wherever order can reach output.
+// Attrs maps names to attributes. Code whose result depends on the order must iterate by Names, because Go's order of
+// maps is random and the compiler's output must not be.
 type Attrs map[string]Attr
 
 func IntAttr(i int64) Attr         { return Attr{Kind: AttrInt, I: i} }
@@ -119,7 +139,8 @@ func StringsAttr(v ...string) Attr { return Attr{Kind: AttrStrings, Strs: v} }
 func TensorAttr(t *Tensor) Attr    { return Attr{Kind: AttrTensor, T: t} }
 func GraphAttr(g *Graph) Attr      { return Attr{Kind: AttrGraph, G: g} }
 
-// Int returns the integer attribute name, or def when it is absent.
+// Int returns the integer attribute name, or def when n does not set it. Unlike Node.Attr it does not know the
+// operator's default.
 func (n *Node) Int(name string, def int64) int64 {
 	if a, ok := n.Attrs[name]; ok {
 		return a.I

@@ -2,7 +2,8 @@ package ir
 
 import "math"
 
-// FromFloat16 is the value of a float16, given as its bits (IEEE 754 binary16).
+// FromFloat16 is the value of a float16, given as its bits (IEEE 754 binary16: 1 sign bit, 5 bits of exponent with
+// bias 15, 10 bits of fraction).
 func FromFloat16(bits uint16) float64 {
 	exp, frac := int(bits>>10&31), float64(bits&1023)
 	x := math.Ldexp(1024+frac, exp-25)

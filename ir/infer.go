@@ -9,25 +9,25 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 )
 
-// Bounds on what shape inference follows. They keep its cost linear in the model, whatever the model says.
+// Bounds of shape inference. They keep its cost linear in the size of the model, whatever the model contains.
 const (
-	maxElements  = 1 << 40 // elements of one tensor; above this no device holds it
-	maxRank      = 64
-	maxElems     = 1024 // elements that Value.Elems tracks
-	maxDimText   = 512  // length of a symbolic extent, above which it becomes a fresh symbol
-	maxDimTerms  = 64   // terms a product of extents may have
-	maxNesting   = 64   // graphs inside graphs
-	maxLoops     = 3    // loops inside loops whose carried shapes are followed
-	freshPattern = "unk__"
+	maxElements = 1 << 40 // elements of one tensor; no device holds more
+	maxRank     = 64
+	maxElems    = 1024    // elements of a value that Value.Elems follows
+	maxDimText  = 512     // length of a symbolic extent; a longer one becomes a fresh symbol
+	maxDimTerms = 64      // terms that a product of extents may have
+	maxNesting  = 64      // graphs inside graphs
+	maxLoops    = 3       // loops inside loops in which the shapes of carried values are followed
+	freshPrefix = "unk__" // of the names of fresh symbols
 )
 
-// InferShapes recomputes dtype, shape and known elements of every value of g and of the graphs inside
-// it from g's inputs and the constants. What cannot be known becomes a symbol unk__0, unk__1, …; the
-// names depend on g only. The list has every problem found, each with the place of its node; values
-// behind a problem are left with what is still known of them, so that one mistake is reported once.
+// InferShapes recomputes the element type, the shape and the known elements of every value of g, and of the graphs
+// inside it, from g's inputs and the constants. An extent that cannot be known becomes a fresh symbol unk__0, unk__1, …
+// whose number depends on g only. The list has every problem that was found, with the place of its node. Values
+// computed from the outputs of a wrong node keep what is still known of them, so that one mistake is reported once.
 //
-// While extents are symbols, slice bounds that involve them are taken to lie inside their axis;
-// BindDims infers again with exact values.
+// As long as extents are symbols, inference assumes that slice bounds that involve them lie inside their axis. BindDims
+// infers again with the exact values.
 func InferShapes(g *Graph) *diag.List {
 	in := &inferrer{lookup: LookupOp, diags: &diag.List{}, used: map[string]bool{}, elemSymbols: map[string]bool{}}
 	for _, v := range g.Inputs {
@@ -41,8 +41,8 @@ func InferShapes(g *Graph) *diag.List {
 	return in.diags
 }
 
-// BindDims replaces symbols in the shapes of g's inputs by constants and infers everything again.
-// Names that g does not use are ignored; see Symbols.
+// BindDims replaces symbols in the shapes of g's inputs by constants and infers everything again. It ignores names that
+// g does not use; Symbols lists those that it does.
 func BindDims(g *Graph, bind map[string]int64) *diag.List {
 	for _, v := range g.Inputs {
 		v.Shape = slices.Clone(v.Shape)
@@ -69,21 +69,22 @@ func Symbols(g *Graph) []string {
 	return names
 }
 
-// inferrer is one run of InferShapes. Infer functions reach operators through lookup only: the table
-// refers to them, so they cannot refer to the table.
+// inferrer is one run of InferShapes. Infer functions must find operators through the field lookup and not by
+// LookupOp: the operator table refers to the Infer functions, so a reference back would be an initialisation cycle.
 type inferrer struct {
 	lookup      func(domain, name string) *Op
 	diags       *diag.List
-	used        map[string]bool // symbols that fresh ones must differ from
-	elemSymbols map[string]bool // symbols that stand for unknown elements: these may be negative
-	next        int
-	depth       int // of graphs inside graphs
-	loops       int // of loops inside loops
+	used        map[string]bool // the symbols of g's inputs, from which fresh ones must differ
+	elemSymbols map[string]bool // symbols that stand for unknown elements; unlike extents, these may be negative
+	next        int             // number of the next fresh symbol
+	depth       int             // how many graphs are around the present one
+	loops       int             // how many loops are around the present graph
 }
 
+// fresh is a symbol for an extent that is not known.
 func (in *inferrer) fresh() Dim {
 	for {
-		name := freshPattern + strconv.Itoa(in.next)
+		name := freshPrefix + strconv.Itoa(in.next)
 		in.next++
 		if !in.used[name] {
 			return Sym(name)
@@ -91,7 +92,7 @@ func (in *inferrer) fresh() Dim {
 	}
 }
 
-// freshElem is a symbol for an element that is not known, of either sign.
+// freshElem is a symbol for an element that is not known and may be negative.
 func (in *inferrer) freshElem() Dim {
 	d := in.fresh()
 	d.Symbols(in.elemSymbols)
@@ -271,7 +272,7 @@ func typeList(types []DType) string {
 	return text
 }
 
-// setTypes gives the outputs the element types that follow from type variables and single choices.
+// setTypes sets the element types of those outputs whose port has a type variable, or allows a single type.
 func (c *InferContext) setTypes() {
 	for i, v := range c.Node.Outputs {
 		p := c.Op.OutputPort(i)
@@ -286,7 +287,7 @@ func (c *InferContext) setTypes() {
 	}
 }
 
-// checkOutputs reports absurd shapes and replaces what is too long to carry on by fresh symbols.
+// checkOutputs reports impossible shapes, and replaces expressions that have become too long by fresh symbols.
 func (c *InferContext) checkOutputs() {
 	for i, v := range c.Node.Outputs {
 		if v == nil {
@@ -306,6 +307,7 @@ func (c *InferContext) checkOutputs() {
 	}
 }
 
+// shorten replaces dims whose text is longer than maxDimText by fresh ones; dims itself stays as it is.
 func (in *inferrer) shorten(dims []Dim, fresh func() Dim) []Dim {
 	copied := false
 	for i, d := range dims {
@@ -319,7 +321,7 @@ func (in *inferrer) shorten(dims []Dim, fresh func() Dim) []Dim {
 	return dims
 }
 
-// shapeProblem says what is impossible about a shape, with the diagnostic's ID.
+// shapeProblem says why no tensor can have the shape, with the ID of the diagnostic; both are "" for a possible shape.
 func shapeProblem(s Shape) (id, message string) {
 	if len(s) > maxRank {
 		return "bad-rank", fmt.Sprintf("the rank is %d, at most %d is supported", len(s), maxRank)

@@ -8,9 +8,12 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 )
 
-// InferContext is what an operator's Infer function sees of its node. Infer runs only when inputs,
-// attributes and element types fit the row; outputs whose element type follows from the row's ports
-// have it already.
+// InferContext is an operator's view of a node whose outputs it infers. An Infer function is called only if the node's
+// inputs, attributes and element types fit the operator's row. Outputs whose element type follows from the row's ports
+// have it already; the others, and all shapes, are the function's to set.
+//
+// The methods want… check a property, report an error if it does not hold, and return whether it may hold. A property
+// that depends on something unknown counts as fulfilled: BindDims infers again with exact values.
 type InferContext struct {
 	Node  *Node
 	Op    *Op
@@ -21,8 +24,8 @@ type InferContext struct {
 	typeVars map[string]DType
 }
 
-// Report adds an error about the node; port is "" for the node itself. It returns false so that
-// checks can end with it.
+// Report adds an error about the node. port names the input, output or attribute, and is "" for the node itself. The
+// result is always false, so that a check can return it.
 func (c *InferContext) Report(id, port, format string, args ...any) bool {
 	c.in.diags.Add(c.diagnostic(id, port, fmt.Sprintf(format, args...)))
 	return false
@@ -42,6 +45,7 @@ func (c *InferContext) diagnostic(id, port, message string) *diag.Diagnostic {
 	return &diag.Diagnostic{ID: id, Node: name, Op: c.Node.Op, Domain: c.Node.Domain, Port: port, Message: message}
 }
 
+// inputPlace and outputPlace name a port in messages, e.g. "input 1 (B)".
 func (c *InferContext) inputPlace(i int) string  { return place("input", i, c.Op.InputPort(i)) }
 func (c *InferContext) outputPlace(i int) string { return place("output", i, c.Op.OutputPort(i)) }
 
@@ -69,7 +73,7 @@ func (c *InferContext) int(name string) int64    { return c.attr(name).I }
 func (c *InferContext) str(name string) string   { return c.attr(name).S }
 func (c *InferContext) ints(name string) []int64 { return c.attr(name).Ints }
 
-// resolve is Node.Attr for a row at hand.
+// resolve is Node.Attr for a caller that has n's row already.
 func (o *Op) resolve(n *Node, name string) Attr {
 	if a, ok := n.Attrs[name]; ok {
 		return a
@@ -88,7 +92,7 @@ func (c *InferContext) shape(i int) Shape {
 	return nil
 }
 
-// has reports whether input i is there.
+// has reports whether the node has input i.
 func (c *InferContext) has(i int) bool { return c.Node.Input(i) != nil }
 
 // dtype returns input i's element type, Invalid when absent or unknown.
@@ -99,7 +103,7 @@ func (c *InferContext) dtype(i int) DType {
 	return Invalid
 }
 
-// set gives output i its shape; outputs that nobody asked for are skipped.
+// set sets output i's shape. It does nothing if the node leaves the output out.
 func (c *InferContext) set(i int, s Shape) {
 	if v := c.Node.Output(i); v != nil {
 		v.Shape = slices.Clone(s)
@@ -112,7 +116,7 @@ func (c *InferContext) setType(i int, d DType) {
 	}
 }
 
-// setElems gives output i its elements when they are integers that fit its shape.
+// setElems sets output i's known elements, provided that they are integers or bools and as many as its shape says.
 func (c *InferContext) setElems(i int, elems []Dim) {
 	v := c.Node.Output(i)
 	if v == nil || elems == nil || !v.DType.IsInt() && v.DType != Bool {
@@ -123,7 +127,7 @@ func (c *InferContext) setElems(i int, elems []Dim) {
 	}
 }
 
-// boundedCount multiplies extents, saturating.
+// boundedCount is the product of extents; it saturates instead of overflowing, because extents come from model files.
 func boundedCount(dims []int64) int64 {
 	n := int64(1)
 	for _, d := range dims {
@@ -132,7 +136,7 @@ func boundedCount(dims []int64) int64 {
 	return n
 }
 
-// elems returns the elements of input i as far as they are known, nil when they are not.
+// elems returns the elements of input i, nil when they are not known. Single ones may be symbols.
 func (c *InferContext) elems(i int) []Dim { return knownElems(c.Node.Input(i)) }
 
 // constInts returns the elements of input i when all of them are constants.
@@ -151,9 +155,8 @@ func (c *InferContext) listLen(i int) int {
 	return -1
 }
 
-// list checks that input i is a list (or, as exporters write it, a scalar) and returns its elements;
-// when only their number is known they are fresh symbols. ok is false after a report; elems is nil
-// without a report when not even the number is known.
+// list checks that input i is a list, or a scalar as some exporters write it, and returns its elements. If only their
+// number is known, they are fresh symbols; if not even that is known, elems is nil. ok is false after a report.
 func (c *InferContext) list(i int) (elems []Dim, ok bool) {
 	if s := c.shape(i); len(s) > 1 {
 		return nil, c.badInput("bad-rank", i, "the rank is %d, wanted 1", len(s))
@@ -172,7 +175,7 @@ func (c *InferContext) list(i int) (elems []Dim, ok bool) {
 	return elems, true
 }
 
-// scalar checks that input i has one element and returns it; ok is false when it is not known.
+// scalar checks that input i has exactly one element and returns it; ok is false when it is not known.
 func (c *InferContext) scalar(i int) (d Dim, ok bool) {
 	if !c.wantOne(i) {
 		return Dim{}, false
@@ -183,7 +186,7 @@ func (c *InferContext) scalar(i int) (d Dim, ok bool) {
 	return Dim{}, false
 }
 
-// wantOne reports an input that has not exactly one element.
+// wantOne wants input i to have exactly one element.
 func (c *InferContext) wantOne(i int) bool {
 	dims, ok := c.shape(i).Consts()
 	if ok && boundedCount(dims) != 1 {
@@ -192,7 +195,7 @@ func (c *InferContext) wantOne(i int) bool {
 	return true
 }
 
-// wantRank reports input i unless its rank is unknown or between lo and hi; hi < 0 is no limit.
+// wantRank wants the rank of input i to be from lo to hi; hi < 0 means that there is no upper limit.
 func (c *InferContext) wantRank(i, lo, hi int) bool {
 	s := c.shape(i)
 	switch {
@@ -206,7 +209,7 @@ func (c *InferContext) wantRank(i, lo, hi int) bool {
 	return c.badInput("bad-rank", i, "the shape %v has rank %d, wanted at most %d", s, len(s), hi)
 }
 
-// wantShape reports input i unless it may have the wanted shape; a nil want and unknown dims fit.
+// wantShape wants input i to have the shape want; nil is any shape.
 func (c *InferContext) wantShape(i int, want Shape) bool {
 	s := c.shape(i)
 	if s == nil || want == nil {
@@ -223,7 +226,7 @@ func (c *InferContext) wantShape(i int, want Shape) bool {
 	return true
 }
 
-// wantBroadcast reports input i unless it broadcasts to want, which it must not enlarge.
+// wantBroadcast wants input i to broadcast to want by ONNX's unidirectional rule: the result must have the shape want.
 func (c *InferContext) wantBroadcast(i int, want Shape) bool {
 	s := c.shape(i)
 	if s == nil || want == nil {
@@ -274,7 +277,7 @@ func (c *InferContext) axes(port string, axes []int64, rank int) ([]int, bool) {
 	return out, true
 }
 
-// mul multiplies extents; a product of too many terms becomes a fresh symbol.
+// mul multiplies extents. A product of too many terms becomes a fresh symbol, which bounds the cost of inference.
 func (c *InferContext) mul(a, b Dim) Dim {
 	if len(a.t)*len(b.t) > maxDimTerms || a.textLen()+b.textLen() > 2*maxDimText {
 		return c.in.fresh()
@@ -291,7 +294,8 @@ func (c *InferContext) product(dims []Dim) Dim {
 	return p
 }
 
-// joinShapes puts axes after axes; the result is never nil, which would say that the rank is unknown.
+// joinShapes is the concatenation of shapes. Unlike slices.Concat it never returns nil, which would mean an unknown
+// rank, but an empty shape.
 func joinShapes(parts ...Shape) Shape {
 	out := Shape{}
 	for _, s := range parts {

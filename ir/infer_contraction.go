@@ -2,6 +2,8 @@ package ir
 
 import "slices"
 
+// inferMatMul: A[…,M,K] and B[…,K,N] give […,M,N], where the axes before the matrices broadcast. As in numpy.matmul, an
+// A of rank 1 is a row [1,K] and a B of rank 1 a column [K,1], and the axis of extent 1 is removed from the result.
 func inferMatMul(c *InferContext) {
 	a, b := c.shape(0), c.shape(1)
 	if a == nil || b == nil || !c.wantRank(0, 1, -1) || !c.wantRank(1, 1, -1) {
@@ -32,6 +34,7 @@ func inferMatMul(c *InferContext) {
 	c.set(0, out)
 }
 
+// inferGemm: A[M,K] and B[K,N], after the transpositions, give [M,N], to which C broadcasts.
 func inferGemm(c *InferContext) {
 	okA, okB := c.wantRank(0, 2, 2), c.wantRank(1, 2, 2)
 	a, b := c.shape(0), c.shape(1)
@@ -52,6 +55,7 @@ func inferGemm(c *InferContext) {
 	c.set(0, out)
 }
 
+// inferEinsum: every label has one extent, to which the axes with this label broadcast.
 func inferEinsum(c *InferContext) {
 	ranks := make([]int, len(c.Node.Inputs))
 	for i := range ranks {
@@ -86,8 +90,8 @@ func inferEinsum(c *InferContext) {
 	c.set(0, out)
 }
 
-// inferAttention: q[…,Lq,D], k[…,Lk,D], v[…,Lk,Dv], mask broadcast to […,Lq,Lk] give […,Lq,Dv]. The
-// axes before the last two broadcast.
+// inferAttention: q[…,Lq,D], k[…,Lk,D] and v[…,Lk,Dv] give […,Lq,Dv]; the mask broadcasts to […,Lq,Lk]. The axes before
+// the last two broadcast.
 func inferAttention(c *InferContext) {
 	for i := range 3 {
 		if !c.wantRank(i, 2, -1) {

@@ -6,7 +6,7 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 )
 
-// body infers a graph that an attribute of the node holds and reports graphs nested too deeply.
+// body infers a graph that is an attribute of the node. It reports graphs that are nested too deeply.
 func (c *InferContext) body(attr string, g *Graph) bool {
 	if c.in.depth == maxNesting {
 		return c.badAttr(attr, "the graphs are nested more than %d deep", maxNesting)
@@ -24,9 +24,10 @@ func (c *InferContext) setFrom(i int, v *Value) {
 	c.setElems(i, knownElems(v))
 }
 
-// inferIf: where the branches differ, extents become fresh and ranks unknown. A branch that a known
-// condition excludes may be wrong for the shapes at hand, and its outputs do not count: that is how
-// exporters choose between ranks.
+// inferIf: extents in which the branches differ become fresh symbols, and a rank in which they differ becomes unknown.
+//
+// If the condition is known, the other branch can never run. It need not be correct for the shapes at hand, so its
+// errors are dropped, and its outputs do not count. Exporters write such branches to handle inputs of several ranks.
 func inferIf(c *InferContext) {
 	c.wantOne(0)
 	then, other := c.attr("then_branch").G, c.attr("else_branch").G
@@ -69,7 +70,7 @@ func inferIf(c *InferContext) {
 	}
 }
 
-// excludedBranch is the branch of an If that its condition excludes, "" when the condition is not known.
+// excludedBranch is the attribute of the branch that can never run, "" when the condition is not known.
 func (c *InferContext) excludedBranch() string {
 	elems := c.elems(0)
 	if len(elems) != 1 {
@@ -85,7 +86,7 @@ func (c *InferContext) excludedBranch() string {
 	return "then_branch"
 }
 
-// unchecked runs f and drops what it reports.
+// unchecked runs f and drops the errors that it reports.
 func (c *InferContext) unchecked(f func() bool) bool {
 	kept := c.in.diags
 	defer func() { c.in.diags = kept }()
@@ -93,7 +94,8 @@ func (c *InferContext) unchecked(f func() bool) bool {
 	return f()
 }
 
-// unite is a shape that covers both: fresh where extents differ, nil where ranks do.
+// unite is a shape for a value that may have either of two: an extent in which they differ becomes a fresh symbol, and
+// if their ranks differ the result is nil.
 func (in *inferrer) unite(a, b Shape) Shape {
 	if a == nil || b == nil || len(a) != len(b) {
 		return nil
@@ -107,18 +109,24 @@ func (in *inferrer) unite(a, b Shape) Shape {
 	return out
 }
 
-// loopBody is a body that carries values from one run to the next.
+// loopBody is the body of a Loop or Scan. It carries values: an output of one iteration is an input of the next.
 type loopBody struct {
 	graph        *Graph
-	first        int // body input of the first carried value
-	firstOut     int // body output of the first carried value
-	initial      []*Value
-	initialPlace func(i int) string
+	first        int                // body input of the first carried value; the others follow
+	firstOut     int                // body output of the first carried value
+	initial      []*Value           // the carried values before the first iteration
+	initialPlace func(i int) string // the port of initial value i, for messages
 }
 
-// carry infers the body with the carried values' initial shapes, then with shapes that cover what the
-// body gives back, until nothing changes: at the latest when ranks that still change are unknown.
-// Loops deep inside others start with unknown ranks, or the rounds would multiply without bound.
+// carry infers the body so that the shapes of carried values hold for every iteration. An iteration may change them:
+// a loop that appends to a list carries [0], then [1], and so on. So the body is inferred in rounds:
+//
+//	round 1    the carried values have their initial shapes
+//	round 2    extents that the body has changed are fresh symbols
+//	round 3    shapes that have changed even so are unknown
+//
+// The rounds end as soon as nothing changes, and only the errors of the last one are reported. In loops that are nested
+// deeper than maxLoops all carried shapes are unknown from the start, because the rounds of nested loops multiply.
 func (c *InferContext) carry(l loopBody) bool {
 	shapes := make([]Shape, len(l.initial))
 	for i, v := range l.initial {
@@ -163,7 +171,7 @@ func (c *InferContext) carry(l loopBody) bool {
 	}
 }
 
-// widen is unite, but keeps the extents of a that are symbols of this inference already.
+// widen is unite, except that an extent of a that is a fresh symbol already stays as it is: it stands for any extent.
 func (in *inferrer) widen(a, b Shape) Shape {
 	out := in.unite(a, b)
 	for i := range out {
@@ -174,7 +182,7 @@ func (in *inferrer) widen(a, b Shape) Shape {
 	return out
 }
 
-// isFresh reports a dim that is one symbol which this inference made.
+// isFresh reports whether d is a single fresh symbol.
 func (in *inferrer) isFresh(d Dim) bool {
 	if d.n != 0 || len(d.t) != 1 || d.t[0].coef != 1 || len(d.t[0].atoms) != 1 || d.t[0].atoms[0].op != "" {
 		return false
@@ -182,7 +190,7 @@ func (in *inferrer) isFresh(d Dim) bool {
 	return !in.used[d.t[0].atoms[0].name]
 }
 
-// wantCarried reports carried values whose element type the body changes.
+// wantCarried wants the body to give every carried value the element type that it has initially.
 func (c *InferContext) wantCarried(l loopBody) bool {
 	ok := true
 	for i, v := range l.initial {
@@ -194,8 +202,9 @@ func (c *InferContext) wantCarried(l loopBody) bool {
 	return ok
 }
 
-// inferLoop: the body takes (iteration, condition, carried…) and gives (condition, carried…, scans…);
-// the node gives the last carried values and the scans stacked along a new first axis.
+// inferLoop: the body's inputs are the iteration number, the condition and the carried values; its outputs are the
+// condition, the carried values and the scan outputs. The node's outputs are the carried values after the last
+// iteration, and the scan outputs of all iterations stacked along a new first axis.
 func inferLoop(c *InferContext) {
 	c.wantOne(0)
 	c.wantOne(1)
@@ -233,7 +242,7 @@ func inferLoop(c *InferContext) {
 	}
 }
 
-// trips is how often a loop runs: M when no condition can end it early, else a fresh symbol.
+// trips is the number of iterations: the input M if the condition is always true, otherwise a fresh symbol.
 func (c *InferContext) trips(body *Graph) Dim {
 	m := c.elems(0)
 	always := !c.has(1) || isTrue(c.elems(1))
@@ -248,8 +257,9 @@ func isTrue(elems []Dim) bool { return len(elems) == 1 && elems[0].Equal(D(1)) }
 
 func setScalar(v *Value, d DType) { v.DType, v.Shape, v.Elems = d, Shape{}, nil }
 
-// inferScan: the body takes (states…, slices of the scan inputs…) and gives (states…, scans…); the
-// node gives the last states and the scans stacked along scan_output_axes.
+// inferScan: the body's inputs are the states and one slice of each scan input; its outputs are the states and the scan
+// outputs. The node's outputs are the states after the last iteration, and the scan outputs of all iterations stacked
+// along scan_output_axes.
 func inferScan(c *InferContext) {
 	body := c.attr("body").G
 	scans := c.int("num_scan_inputs")
@@ -281,7 +291,7 @@ func inferScan(c *InferContext) {
 	}
 }
 
-// wantScanLists checks the lengths of two attributes and that directions are 0 or 1.
+// wantScanLists wants the attributes axes and directions to have count values or none, and directions to be 0 or 1.
 func (c *InferContext) wantScanLists(axes, directions string, count int) bool {
 	for _, name := range []string{axes, directions} {
 		if n := len(c.ints(name)); n != 0 && n != count {
@@ -296,7 +306,7 @@ func (c *InferContext) wantScanLists(axes, directions string, count int) bool {
 	return true
 }
 
-// scanAxis is entry i of a list of axes, 0 by default.
+// scanAxis is entry i of an attribute that lists axes, resolved for a tensor of the given rank. The default is axis 0.
 func (c *InferContext) scanAxis(name string, i, rank int) (int, bool) {
 	axis := int64(0)
 	if list := c.ints(name); len(list) > 0 {
@@ -305,7 +315,8 @@ func (c *InferContext) scanAxis(name string, i, rank int) (int, bool) {
 	return c.axis("attribute "+name, axis, rank)
 }
 
-// scanInputs gives the body's inputs behind the states their slices and returns the number of runs.
+// scanInputs sets the types of the body's inputs that get slices: those of the scan inputs without the scanned axis. It
+// returns the number of iterations, which is the extent of that axis.
 func (c *InferContext) scanInputs(body *Graph, states int) (Dim, bool) {
 	trips := c.in.fresh()
 	for i, v := range c.Node.Inputs[states:] {
@@ -329,6 +340,7 @@ func (c *InferContext) scanInputs(body *Graph, states int) (Dim, bool) {
 	return trips, true
 }
 
+// scanOutputs sets the types of the node's outputs from those of the body.
 func (c *InferContext) scanOutputs(body *Graph, states int, trips Dim) {
 	for i, v := range body.Outputs {
 		c.setType(i, v.DType)

@@ -2,7 +2,8 @@ package ir
 
 import "errors"
 
-// window reads the node's window and reports what is wrong with it; nil when nothing can be said.
+// window reads the node's window and reports what is wrong with it. It returns nil after a report, and when the rank of
+// X is not known.
 func (c *InferContext) window() *window {
 	if c.shape(0) == nil || !c.wantRank(0, 3, -1) {
 		return nil
@@ -20,7 +21,8 @@ func (c *InferContext) window() *window {
 	return w
 }
 
-// spatial computes the spatial extents of the output.
+// spatial computes the spatial extents of the output. A window that is larger than its axis with padding is reported,
+// because the formula would give an extent below 1.
 func (c *InferContext) spatial(w *window) Shape {
 	in := c.shape(0)[2:]
 	if w.kernel == nil {
@@ -42,6 +44,7 @@ func isZero(d Dim) bool {
 	return ok && n == 0
 }
 
+// inferConv: X[N,C,…] with W[M,C/group,kernel…] and B[M] gives [N,M,…].
 func inferConv(c *InferContext) {
 	w := c.window()
 	group := c.int("group")
@@ -65,6 +68,7 @@ func inferConv(c *InferContext) {
 	c.set(0, append(Shape{x[0], channels}, c.spatial(w)...))
 }
 
+// inferConvTranspose: X[N,C,…] with W[C,M/group,kernel…] and B[M] gives [N,M,…].
 func inferConvTranspose(c *InferContext) {
 	w := c.window()
 	group := c.int("group")
@@ -95,6 +99,7 @@ func (c *InferContext) wantGroup(group int64) bool {
 	return true
 }
 
+// inferPool: X[N,C,…] gives [N,C,…]; the indices of MaxPool have the same shape.
 func inferPool(c *InferContext) {
 	w := c.window()
 	if w == nil {

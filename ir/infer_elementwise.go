@@ -1,12 +1,12 @@
 package ir
 
-// inferSame: the output has the first input's shape.
+// inferSame is the rule of operators whose output has the first input's shape.
 func inferSame(c *InferContext) {
 	c.set(0, c.shape(0))
 	c.inferElems()
 }
 
-// inferBroadcast: all inputs broadcast together.
+// inferBroadcast is the rule of operators that broadcast all inputs together (ONNX, "Multidirectional Broadcasting").
 func inferBroadcast(c *InferContext) {
 	if s, ok := c.broadcast(); ok {
 		c.set(0, s)
@@ -27,7 +27,7 @@ func (c *InferContext) broadcast() (Shape, bool) {
 	return s, true
 }
 
-// inferMod: Mod of floats is defined for fmod only.
+// inferMod reports floats without fmod, for which the standard defines no Mod.
 func inferMod(c *InferContext) {
 	if c.dtype(0).IsFloat() && c.int("fmod") == 0 {
 		c.badAttr("fmod", "the value is 0, numbers of type %v need 1", c.dtype(0))
@@ -36,12 +36,14 @@ func inferMod(c *InferContext) {
 	inferBroadcast(c)
 }
 
+// inferPRelu: slope broadcasts to X, unidirectionally.
 func inferPRelu(c *InferContext) {
 	if c.wantBroadcast(1, c.shape(0)) {
 		c.set(0, c.shape(0))
 	}
 }
 
+// inferClip: min and max are scalars.
 func inferClip(c *InferContext) {
 	if c.wantOne(1) && c.wantOne(2) {
 		c.set(0, c.shape(0))
@@ -58,6 +60,7 @@ func inferCast(c *InferContext) {
 	inferSame(c)
 }
 
+// inferBitCast: the new element type must have the size of the old one, so that the shape stays.
 func inferBitCast(c *InferContext) {
 	d, ok := DTypeOfONNX(c.int("to"))
 	switch in := c.dtype(0); {

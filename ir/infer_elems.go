@@ -2,7 +2,7 @@ package ir
 
 import "math"
 
-// knownElems returns what is known of v's elements: a constant's integers, or what inference found.
+// knownElems returns v's elements as far as they are known: those of a constant, or those that inference computed.
 func knownElems(v *Value) []Dim {
 	switch {
 	case v == nil:
@@ -60,7 +60,7 @@ func boolDim(b bool) Dim {
 	return D(0)
 }
 
-// wellFormed reports whether t's data has the Go type and length that its dtype and dims say.
+// wellFormed reports whether t's data has the Go type that its element type requires, and the length that its dims say.
 func wellFormed(t *Tensor) bool {
 	if t == nil {
 		return false
@@ -100,6 +100,7 @@ func wellFormed(t *Tensor) bool {
 	return n >= 0 && boundedCount(t.Dims) == int64(n)
 }
 
+// lenIf is the length of data, or -1 if ok is false.
 func lenIf[T any](ok bool, data []T) int {
 	if ok {
 		return len(data)
@@ -110,8 +111,9 @@ func lenIf[T any](ok bool, data []T) int {
 // elemRule computes one element from one element of each input; ok is false when it is not known.
 type elemRule func(c *InferContext, x []Dim) (d Dim, ok bool)
 
-// elemRules are the elementwise operators that shape computations use. Extents are not negative;
-// symbols for unknown elements may be.
+// elemRules are the elementwise operators with which exporters compute shapes. The elements are expressions: extents,
+// whose symbols are never negative, and fresh symbols for unknown elements, which may be (inferrer.elemSymbols). A rule
+// may use only what holds for all values of the symbols.
 var elemRules = map[string]elemRule{
 	"Add": fold(Dim.Add),
 	"Sub": fold(Dim.Sub),
@@ -174,8 +176,8 @@ func trackable(s Shape) (dims []int64, count int) {
 	return dims, int(boundedCount(dims))
 }
 
-// applyRule computes count elements; those that are not known become fresh symbols. It returns nil
-// when none is known.
+// applyRule computes count elements. Those that the rule cannot compute become fresh symbols. It returns nil when the
+// rule can compute none.
 func (c *InferContext) applyRule(rule elemRule, inputs [][]Dim, count int, d DType) []Dim {
 	elems := make([]Dim, count)
 	known := 0
@@ -200,7 +202,8 @@ func (c *InferContext) applyRule(rule elemRule, inputs [][]Dim, count int, d DTy
 	return elems
 }
 
-// broadcastElems repeats the elements of a tensor of shape s to a trackable shape; nil when not known.
+// broadcastElems broadcasts the elements of a tensor of shape s to the extents dims, which must be trackable. It
+// returns nil when the elements or s are not known.
 func broadcastElems(elems []Dim, s Shape, dims []int64) []Dim {
 	from, ok := s.Consts()
 	if elems == nil || !ok || len(from) > len(dims) || boundedCount(from) != int64(len(elems)) {
@@ -208,6 +211,7 @@ func broadcastElems(elems []Dim, s Shape, dims []int64) []Dim {
 	}
 	out := make([]Dim, boundedCount(dims))
 	for k := range out {
+		// The coordinates of element k, from the last axis on, give its index at in elems; axes of extent 1 repeat.
 		rest, at, step := int64(k), int64(0), int64(1)
 		for d := 1; d <= len(dims); d++ {
 			i := rest % dims[len(dims)-d]
@@ -229,7 +233,8 @@ func broadcastElems(elems []Dim, s Shape, dims []int64) []Dim {
 	return out
 }
 
-// fits reports whether a known element is in d's range, so that no computation of it wrapped.
+// fits reports whether a known element is in d's range. A device would compute another value for one that is not,
+// because integers of d wrap.
 func fits(e Dim, d DType) bool {
 	n, ok := e.Const()
 	if !ok {
@@ -247,10 +252,11 @@ func fits(e Dim, d DType) bool {
 	case Uint64:
 		lo = 0
 	}
-	// Dim arithmetic saturates at the ends of int64, so these may be wrong values.
+	// The arithmetic of Dims saturates at the ends of int64, so these two values may be wrong.
 	return n >= lo && n <= hi && n != math.MinInt64 && n != math.MaxInt64
 }
 
+// fold is the rule of an operator that combines its operands one after another.
 func fold(op func(a, b Dim) Dim) elemRule {
 	return func(_ *InferContext, x []Dim) (Dim, bool) {
 		r := x[0]
@@ -261,7 +267,8 @@ func fold(op func(a, b Dim) Dim) elemRule {
 	}
 }
 
-// elemDiv truncates, which is flooring unless one operand is negative.
+// elemDiv is Div of integers, which truncates as C does. Dims can express only the floor, which is the same unless
+// exactly one operand is negative.
 func elemDiv(c *InferContext, x []Dim) (Dim, bool) {
 	a, aConst := x[0].Const()
 	b, bConst := x[1].Const()
@@ -276,7 +283,7 @@ func elemDiv(c *InferContext, x []Dim) (Dim, bool) {
 	return Dim{}, false
 }
 
-// elemMod follows the divisor's sign; with fmod, the dividend's.
+// elemMod is Mod: the remainder has the divisor's sign or, with the attribute fmod, the dividend's.
 func elemMod(c *InferContext, x []Dim) (Dim, bool) {
 	a, aConst := x[0].Const()
 	b, bConst := x[1].Const()
@@ -297,7 +304,7 @@ func elemAbs(c *InferContext, x []Dim) (Dim, bool) {
 	return x[0], c.in.notNegative(x[0])
 }
 
-// elemCast is between integers and bool; inferElems checks that the target type holds the value.
+// elemCast is Cast between integers and bool. applyRule checks that the value is in the range of the new type.
 func elemCast(c *InferContext, x []Dim) (Dim, bool) {
 	if c.Node.Output(0).DType != Bool {
 		return x[0], true
@@ -306,6 +313,7 @@ func elemCast(c *InferContext, x []Dim) (Dim, bool) {
 	return boolDim(n != 0), ok
 }
 
+// compareRule is the rule of a comparison; holds gets -1, 0 or 1 as the first operand is smaller, equal or larger.
 func compareRule(holds func(order int) bool) elemRule {
 	return func(c *InferContext, x []Dim) (Dim, bool) {
 		diff := x[0].Sub(x[1])
@@ -346,7 +354,7 @@ func elemWhere(_ *InferContext, x []Dim) (Dim, bool) {
 	return x[1], x[1].Equal(x[2])
 }
 
-// notNegative reports that d is at least 0 because its symbols are extents and nothing is subtracted.
+// notNegative reports whether d is certainly at least 0: all its symbols are extents, and nothing is subtracted.
 func (in *inferrer) notNegative(d Dim) bool {
 	if d.n < 0 {
 		return false
@@ -374,10 +382,11 @@ func (in *inferrer) atomNotNegative(a *atom) bool {
 	return in.notNegative(a.a) && in.notNegative(a.b)
 }
 
-// positive reports that d is at least 1 in the same way.
+// positive reports whether d is certainly at least 1.
 func (in *inferrer) positive(d Dim) bool { return in.notNegative(d.Sub(D(1))) }
 
-// hasUnknown reports that d depends on an element that is not known.
+// hasUnknown reports whether d depends on an element that is not known and may be negative. Such an element may have a
+// special meaning in a list of extents or bounds, for example -1 in Reshape.
 func (in *inferrer) hasUnknown(d Dim) bool {
 	set := map[string]bool{}
 	d.Symbols(set)

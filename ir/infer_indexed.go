@@ -2,6 +2,7 @@ package ir
 
 import "slices"
 
+// inferGather: the output has the shape of data with the axis replaced by all axes of indices.
 func inferGather(c *InferContext) {
 	data, indices := c.shape(0), c.shape(1)
 	if data == nil || indices == nil || !c.wantRank(0, 1, -1) {
@@ -17,7 +18,7 @@ func inferGather(c *InferContext) {
 	}
 }
 
-// wantIndices reports indices outside [-extent, extent).
+// wantIndices wants all known indices to lie in [-extent, extent).
 func (c *InferContext) wantIndices(extent Dim) bool {
 	n, ok := extent.Const()
 	if !ok {
@@ -31,7 +32,7 @@ func (c *InferContext) wantIndices(extent Dim) bool {
 	return true
 }
 
-// gatherElems picks elements by the indices, which must all be known.
+// gatherElems picks elements by the indices. It returns nil unless all indices are known constants.
 func (c *InferContext) gatherElems(elems []Dim) []Dim {
 	indices, ok := c.constInts(1)
 	if !ok {
@@ -50,6 +51,7 @@ func (c *InferContext) gatherElems(elems []Dim) []Dim {
 	return out
 }
 
+// inferGatherElements: the output has the shape of indices.
 func inferGatherElements(c *InferContext) {
 	data, indices := c.shape(0), c.shape(1)
 	if c.wantSameRank() && data != nil {
@@ -60,7 +62,7 @@ func inferGatherElements(c *InferContext) {
 	c.set(0, indices)
 }
 
-// wantSameRank reports an input 1 of another rank than data.
+// wantSameRank wants data and indices to have the same rank, which is at least 1.
 func (c *InferContext) wantSameRank() bool {
 	data, indices := c.shape(0), c.shape(1)
 	if data != nil && indices != nil && len(data) != len(indices) {
@@ -69,7 +71,8 @@ func (c *InferContext) wantSameRank() bool {
 	return data == nil || c.wantRank(0, 1, -1)
 }
 
-// wantInside reports indices that have more places than data on an axis other than axis.
+// wantInside wants the extents of indices to be no larger than those of data, except on axis: an index replaces only
+// the coordinate of this axis, the others are taken from its own place.
 func (c *InferContext) wantInside(indices Shape, axis int) {
 	for i, d := range c.shape(0) {
 		n, nConst := d.Const()
@@ -79,6 +82,8 @@ func (c *InferContext) wantInside(indices Shape, axis int) {
 	}
 }
 
+// inferGatherND: the last axis of indices holds tuples of coordinates of data's axes behind the batch axes. The output
+// has the shape of indices without that axis, followed by the axes of data that the tuples do not reach.
 func inferGatherND(c *InferContext) {
 	data, indices := c.shape(0), c.shape(1)
 	batch := c.int("batch_dims")
@@ -100,7 +105,7 @@ func inferGatherND(c *InferContext) {
 	}
 }
 
-// tupleLen is the constant extent of the last axis of indices, between 1 and limit.
+// tupleLen is the extent of the last axis of indices, which must be from 1 to limit; ok is false when it is not known.
 func (c *InferContext) tupleLen(indices Shape, limit int) (int, bool) {
 	n, ok := indices[len(indices)-1].Const()
 	if ok && (n < 1 || n > int64(limit)) {
@@ -109,6 +114,7 @@ func (c *InferContext) tupleLen(indices Shape, limit int) (int, bool) {
 	return int(n), ok
 }
 
+// inferScatterElements: updates has the shape of indices, the output that of data.
 func inferScatterElements(c *InferContext) {
 	data, indices := c.shape(0), c.shape(1)
 	if c.wantSameRank() && data != nil {
@@ -120,6 +126,7 @@ func inferScatterElements(c *InferContext) {
 	c.set(0, data)
 }
 
+// inferScatterND: updates has the shape that GatherND would give for data and indices; the output has that of data.
 func inferScatterND(c *InferContext) {
 	data, indices := c.shape(0), c.shape(1)
 	c.set(0, data)
@@ -131,6 +138,8 @@ func inferScatterND(c *InferContext) {
 	}
 }
 
+// inferPad: pads holds first the elements to add before each of the axes, then those to add behind each; negative
+// numbers remove elements. Without the input axes all axes are padded.
 func inferPad(c *InferContext) {
 	s := c.shape(0)
 	pads, ok := c.list(1)
@@ -160,7 +169,7 @@ func inferPad(c *InferContext) {
 	for i, axis := range axes {
 		out[axis] = s[axis].Add(pads[i]).Add(pads[i+len(axes)])
 		if grown, ok := out[axis].Const(); ok && c.str("mode") != "constant" && isZero(s[axis]) && grown > 0 {
-			c.badInput("bad-shape", 0, "the empty axis %d has nothing to pad with", axis)
+			c.badInput("bad-shape", 0, "axis %d is empty, so the mode %q has no elements to repeat", axis, c.str("mode"))
 		}
 	}
 	c.set(0, out)
@@ -191,6 +200,7 @@ func inferTile(c *InferContext) {
 	c.set(0, out)
 }
 
+// inferDepthToSpace: [N,C,H,W] gives [N, C/b², H·b, W·b].
 func inferDepthToSpace(c *InferContext) {
 	s, b, ok := c.blocks()
 	if !ok {
@@ -203,6 +213,7 @@ func inferDepthToSpace(c *InferContext) {
 	c.set(0, Shape{s[0], s[1].FloorDiv(D(b * b)), s[2].Mul(D(b)), s[3].Mul(D(b))})
 }
 
+// inferSpaceToDepth: [N,C,H,W] gives [N, C·b², H/b, W/b].
 func inferSpaceToDepth(c *InferContext) {
 	s, b, ok := c.blocks()
 	if !ok {
@@ -217,6 +228,8 @@ func inferSpaceToDepth(c *InferContext) {
 	c.set(0, Shape{s[0], s[1].Mul(D(b * b)), s[2].FloorDiv(D(b)), s[3].FloorDiv(D(b))})
 }
 
+// blocks returns the input's shape, of rank 4, and the attribute blocksize; ok is false after a report, and when the
+// rank is not known.
 func (c *InferContext) blocks() (s Shape, b int64, ok bool) {
 	b = c.int("blocksize")
 	if b < 1 || b > maxWindow {
@@ -243,6 +256,8 @@ func inferTrilu(c *InferContext) {
 	}
 }
 
+// inferOneHot: the output has the shape of indices with a new axis of extent depth. Exporters also write depth as a
+// float.
 func inferOneHot(c *InferContext) {
 	c.wantShape(2, Dims(2))
 	s := c.shape(0)
@@ -265,6 +280,7 @@ func inferOneHot(c *InferContext) {
 	}
 }
 
+// inferTopK: both outputs have X's shape with the extent K on axis.
 func inferTopK(c *InferContext) {
 	s := c.shape(0)
 	k, ok := c.scalar(1)

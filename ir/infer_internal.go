@@ -1,6 +1,6 @@
 package ir
 
-// inferView checks that every address lies inside x.
+// inferView checks that every element of the window lies inside x.
 func inferView(c *InferContext) {
 	shape, strides := c.ints("shape"), c.ints("strides")
 	if len(shape) != len(strides) {
@@ -22,7 +22,7 @@ func inferView(c *InferContext) {
 	c.set(0, out)
 }
 
-// viewSpan is the smallest and the largest address of a view; one without elements has none.
+// viewSpan is the smallest and the largest index that a window reaches; empty is true for a window without elements.
 func viewSpan(offset int64, shape, strides []int64) (lo, hi int64, empty bool) {
 	lo, hi = offset, offset
 	for i, n := range shape {
@@ -38,7 +38,7 @@ func viewSpan(offset int64, shape, strides []int64) (lo, hi int64, empty bool) {
 	return lo, hi, false
 }
 
-// inferFused infers the body from the inputs; the outputs are the body's.
+// inferFused infers the body with the types of the node's inputs. The node's outputs have the types of the body's.
 func inferFused(c *InferContext) {
 	body := c.attr("body").G
 	if len(body.Inputs) != len(c.Node.Inputs) || len(body.Outputs) != len(c.Node.Outputs) {

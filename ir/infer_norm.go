@@ -2,6 +2,8 @@ package ir
 
 import "slices"
 
+// inferBatchNorm: X[N,C,…] with scale, B, mean and var of shape [C]. A rank-1 X has a single channel. Outputs 1 and 2
+// are the running statistics of training mode, which is not supported.
 func inferBatchNorm(c *InferContext) {
 	if c.int("training_mode") != 0 {
 		c.badAttr("training_mode", "training is not supported")
@@ -22,6 +24,8 @@ func inferBatchNorm(c *InferContext) {
 	c.set(2, Shape{channels})
 }
 
+// inferLayerNorm: Scale and B broadcast to X's axes from axis on. The outputs Mean and InvStdDev have X's shape with 1
+// for these axes, and the element type that stash_type numbers.
 func inferLayerNorm(c *InferContext) {
 	stash, ok := DTypeOfONNX(c.int("stash_type"))
 	if !ok || !stash.IsFloat() {
@@ -49,6 +53,7 @@ func inferLayerNorm(c *InferContext) {
 	c.set(2, stats)
 }
 
+// inferInstanceNorm: X[N,C,…] with scale and B of shape [C].
 func inferInstanceNorm(c *InferContext) {
 	x := c.shape(0)
 	if x == nil || !c.wantRank(0, 3, -1) {
@@ -70,7 +75,7 @@ func inferLRN(c *InferContext) {
 
 func inferSoftmax(c *InferContext) {
 	if s := c.shape(0); s != nil {
-		c.axisAttr(max(len(s), 1)) // a scalar counts as one element on one axis
+		c.axisAttr(max(len(s), 1)) // for a scalar, axis 0 and -1 are accepted as for a vector of one element
 		c.set(0, s)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// recurrentKind is what LSTM, GRU and RNN (and their cells) differ in.
+// recurrentKind says in what LSTM, GRU and RNN, and their cells, differ.
 type recurrentKind struct {
 	gates       int64    // rows of W and R, in hidden sizes
 	activations []string // of one direction, by default
@@ -23,8 +23,8 @@ var recurrentActivations = []string{
 	"Tanh", "ThresholdedRelu",
 }
 
-// RecurrentActivations returns the activations of a LSTM, GRU, RNN or a cell of these, those of each
-// direction after another, with defaults filled in.
+// RecurrentActivations returns the names of the activations of an LSTM, GRU or RNN, or of a cell of these, with
+// defaults filled in. Those of a second direction follow those of the first.
 func RecurrentActivations(n *Node) []string {
 	if a := n.Attr("activations"); len(a.Strs) > 0 {
 		return a.Strs
@@ -48,7 +48,7 @@ func (c *InferContext) wantActivations(kind recurrentKind, directions int) {
 	}
 }
 
-// inferRecurrent checks the shapes that ops_recurrent.go lists.
+// inferRecurrent checks the shapes that are listed in ops_recurrent.go and computes those of the outputs.
 func inferRecurrent(c *InferContext) {
 	kind := recurrentKinds[c.Op.Name]
 	directions := 1
@@ -92,7 +92,7 @@ func inferRecurrent(c *InferContext) {
 	c.set(2, state)
 }
 
-// hiddenSize is the last extent of R, with which the attribute must agree.
+// hiddenSize is the extent of R on axis, with which the attribute hidden_size must agree.
 func (c *InferContext) hiddenSize(r Shape, axis int) (Dim, bool) {
 	given := c.Node.HasAttr("hidden_size")
 	size := c.int("hidden_size")
@@ -110,10 +110,10 @@ func (c *InferContext) hiddenSize(r Shape, axis int) (Dim, bool) {
 	return r[axis], true
 }
 
-// noPort is an input that no node has.
+// noPort is the index of an input that a cell does not have. No node has so many inputs, so checks of it do nothing.
 const noPort = 1 << 30
 
-// cellPorts says which inputs of a cell hold what.
+// cellPorts holds the indices of a cell's inputs, named as in the Doc of the cells; x is input 0 and h input 1.
 type cellPorts struct{ c, w, r, b, p, seqLen int }
 
 var cellInputs = map[string]cellPorts{
@@ -122,7 +122,7 @@ var cellInputs = map[string]cellPorts{
 	"RNNCell":  {c: noPort, w: 2, r: 3, b: 4, p: noPort, seqLen: 5},
 }
 
-// inferCell: every output has the state's shape. Without W, x has a column for each gate of each unit.
+// inferCell: every output has the state's shape [B,H]. Without W, x has a column for each gate of each unit.
 func inferCell(c *InferContext) {
 	kind := recurrentKinds[strings.TrimSuffix(c.Op.Name, "Cell")]
 	c.wantActivations(kind, 1)

@@ -2,7 +2,7 @@ package ir
 
 import "slices"
 
-// inferReduce reduces over the input axes; without any it reduces all, or none on request.
+// inferReduce: the axes are an input. Without axes, all of them are reduced, or none if noop_with_empty_axes is set.
 func inferReduce(c *InferContext) {
 	s := c.shape(0)
 	keep := c.int("keepdims") != 0
@@ -29,7 +29,8 @@ func inferReduce(c *InferContext) {
 	}
 }
 
-// axesInput reads the optional input of axes; known is false when their values are not constant.
+// axesInput reads the optional input i, a list of axes. known is false when the values are not constant, and ok is
+// false after a report. An absent input is a known, empty list.
 func (c *InferContext) axesInput(i int) (list []int64, known, ok bool) {
 	if !c.has(i) {
 		return nil, true, true
@@ -42,6 +43,8 @@ func (c *InferContext) axesInput(i int) (list []int64, known, ok bool) {
 	return list, known, true
 }
 
+// reduceUnknown sets the output's shape when the axes are not known: with keepdims the rank is that of the input, and
+// otherwise it follows from the number of axes, if that is known.
 func (c *InferContext) reduceUnknown(s Shape, keep bool) {
 	if keep {
 		c.set(0, c.in.freshShape(len(s)))
@@ -50,7 +53,7 @@ func (c *InferContext) reduceUnknown(s Shape, keep bool) {
 	}
 }
 
-// reducedShape removes axes (all when there are none) or makes them 1.
+// reducedShape is s with the axes removed or, with keep, of extent 1. An empty list stands for all axes.
 func reducedShape(s Shape, axes []int, keep bool) Shape {
 	out := Shape{}
 	for i, d := range s {
@@ -64,7 +67,7 @@ func reducedShape(s Shape, axes []int, keep bool) Shape {
 	return out
 }
 
-// reduceRules combine elements that shape computations reduce.
+// reduceRules are the reductions with which exporters compute shapes; see elemRules.
 var reduceRules = map[string]elemRule{
 	"ReduceSum":  fold(Dim.Add),
 	"ReduceMax":  fold(Dim.Max),
@@ -72,7 +75,7 @@ var reduceRules = map[string]elemRule{
 	"ReduceProd": func(c *InferContext, x []Dim) (Dim, bool) { return c.product(x), true },
 }
 
-// reduceElems reduces all known elements of an integer tensor to one.
+// reduceElems sets the only element of a reduction over all axes of an integer tensor whose elements are known.
 func (c *InferContext) reduceElems() {
 	elems := c.elems(0)
 	rule := reduceRules[c.Op.Name]
@@ -84,7 +87,8 @@ func (c *InferContext) reduceElems() {
 	}
 }
 
-// reduceNothing returns the elements of a reduction over no axes where that changes nothing.
+// reduceNothing returns the elements of a reduction over no axes. For sum, product, maximum and minimum of a single
+// element they are the input's; ReduceSumSquare, for example, would still square them.
 func (c *InferContext) reduceNothing() []Dim {
 	if reduceRules[c.Op.Name] == nil {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// inferResize: exactly one of scales and sizes says how large the axes become; an empty list counts
-// as absent.
+// inferResize: exactly one of the inputs scales and sizes gives the new extents of the axes. An empty list counts as
+// absent, because older exporters write one instead of leaving the input out.
 func inferResize(c *InferContext) {
 	s := c.shape(0)
 	if s == nil {
@@ -27,6 +27,7 @@ func inferResize(c *InferContext) {
 	}
 }
 
+// resizeAxes resolves the attribute axes; without it all axes are meant.
 func (c *InferContext) resizeAxes(rank int) ([]int, bool) {
 	if c.Node.HasAttr("axes") {
 		return c.axes("attribute axes", c.ints("axes"), rank)
@@ -62,7 +63,9 @@ func (c *InferContext) resizeByScales(s Shape, axes []int) {
 	c.set(0, out)
 }
 
-// scaled is ⌊extent·scale⌋, computed in float32 for constants as the standard's reference does.
+// scaled is ⌊extent·scale⌋. For a constant extent the product is rounded to float32, as the standard's reference
+// implementation does: with more precision the floor could differ. For a symbolic extent the scale must be a whole
+// number or the inverse of one; otherwise the result is a fresh symbol.
 func (c *InferContext) scaled(extent Dim, scale float32) Dim {
 	if n, ok := extent.Const(); ok {
 		return D(int64(math.Floor(float64(float32(n) * scale))))
@@ -99,7 +102,8 @@ func (c *InferContext) resizeToSizes(s Shape, axes []int) {
 	c.set(0, out)
 }
 
-// keepAspect rounds the resized axes to one common scale, the smallest or the largest that sizes asks for.
+// keepAspect applies the attribute keep_aspect_ratio_policy: all resized axes get one common scale, the smallest
+// ("not_larger") or the largest ("not_smaller") of those that sizes gives, and extents are rounded to the nearest.
 func (c *InferContext) keepAspect(s, out Shape, axes []int) {
 	scale := math.Inf(1)
 	if c.str("keep_aspect_ratio_policy") == "not_smaller" {

@@ -2,6 +2,7 @@ package ir
 
 import "slices"
 
+// inferGridSample: X[N,C,D1…Dr] and grid[N,E1…Er,r] give [N,C,E1…Er].
 func inferGridSample(c *InferContext) {
 	x, grid := c.shape(0), c.shape(1)
 	if x == nil || grid == nil || !c.wantRank(0, 3, -1) || !c.wantRank(1, len(x), len(x)) {
@@ -20,6 +21,7 @@ func inferGridSample(c *InferContext) {
 	c.set(0, joinShapes(Shape{batch, x[1]}, grid[1:last]))
 }
 
+// inferAffineGrid: theta[N,r,r+1] and size = N, C, D1…Dr give [N,D1…Dr,r], for r of 2 or 3 spatial axes.
 func inferAffineGrid(c *InferContext) {
 	theta := c.shape(0)
 	size, ok := c.list(1)
@@ -41,6 +43,7 @@ func inferAffineGrid(c *InferContext) {
 	c.set(0, joinShapes(Shape{batch}, size[2:], Dims(spatial)))
 }
 
+// inferRoiAlign: X[N,C,H,W], rois[R,4] and batch_indices[R] give [R,C,output_height,output_width].
 func inferRoiAlign(c *InferContext) {
 	h, w := c.int("output_height"), c.int("output_width")
 	if h < 1 || w < 1 || h > maxWindow || w > maxWindow {
@@ -68,6 +71,7 @@ func inferRoiAlign(c *InferContext) {
 	c.set(0, Shape{count, x[1], D(h), D(w)})
 }
 
+// inferMaxRoiPool: X[N,C,H,W] and rois[R,5], whose first column is the batch, give [R,C,pooled_shape].
 func inferMaxRoiPool(c *InferContext) {
 	pooled := c.ints("pooled_shape")
 	if len(pooled) != 2 || pooled[0] < 1 || pooled[1] < 1 || max(pooled[0], pooled[1]) > maxWindow {
@@ -87,8 +91,8 @@ func inferMaxRoiPool(c *InferContext) {
 	}
 }
 
-// inferMaxUnpool: without output_shape the extents are those that a MaxPool without dilations and
-// rounding would have been given.
+// inferMaxUnpool inverts the shape rule of MaxPool: without output_shape, the spatial extents are those of the smallest
+// input for which a MaxPool without dilations and ceil_mode would give X's shape.
 func inferMaxUnpool(c *InferContext) {
 	c.wantShape(1, c.shape(0))
 	w := c.window()
@@ -117,14 +121,14 @@ func inferMaxUnpool(c *InferContext) {
 		n, nConst := d.Const()
 		m, mConst := out[i].Const()
 		if nConst && mConst && n < m {
-			c.badInput("bad-shape", 2, "the extent %d of axis %d is smaller than %d, what the windows cover", n, i, m)
+			c.badInput("bad-shape", 2, "the extent %d of axis %d is smaller than the %d elements that the windows cover", n, i, m)
 			return
 		}
 	}
 	c.set(0, given)
 }
 
-// inferCol2Im: input is [N, C·product of the block, number of blocks].
+// inferCol2Im: input[N, C·(product of block_shape), number of blocks] gives [N, C, image_shape].
 func inferCol2Im(c *InferContext) {
 	s := c.shape(0)
 	image, okImage := c.list(1)
@@ -136,8 +140,8 @@ func inferCol2Im(c *InferContext) {
 		c.badInput("bad-shape", 2, "there are %d extents, image_shape has %d", len(block), len(image))
 		return
 	}
-	dilations, strides := c.window1("dilations", len(image), 1, 1), c.window1("strides", len(image), 1, 1)
-	pads := c.window1("pads", 2*len(image), 0, 0)
+	dilations, strides := c.windowAttr("dilations", len(image), 1, 1), c.windowAttr("strides", len(image), 1, 1)
+	pads := c.windowAttr("pads", 2*len(image), 0, 0)
 	if dilations == nil || strides == nil || pads == nil {
 		return
 	}
@@ -161,8 +165,9 @@ func inferCol2Im(c *InferContext) {
 	c.set(0, joinShapes(Shape{s[0], s[1].FloorDiv(size)}, image))
 }
 
-// window1 reads an attribute with one value for each axis, nil after a report.
-func (c *InferContext) window1(name string, count int, def, least int64) []int64 {
+// windowAttr reads an attribute of count values, each at least least; def is the default of each. It returns nil after
+// a report.
+func (c *InferContext) windowAttr(name string, count int, def, least int64) []int64 {
 	list, err := windowInts(c.ints(name), name, count, def, least)
 	if err != nil {
 		c.badAttr(name, "%v", err)
@@ -196,6 +201,8 @@ func inferCenterCropPad(c *InferContext) {
 	c.set(0, out)
 }
 
+// inferDeformConv: as Conv in two dimensions, with offset[N, offset_group·kH·kW·2, oH, oW] and
+// mask[N, offset_group·kH·kW, oH, oW].
 func inferDeformConv(c *InferContext) {
 	group, offsetGroup := c.int("group"), c.int("offset_group")
 	if offsetGroup < 1 || offsetGroup > maxElements {

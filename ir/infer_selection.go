@@ -2,7 +2,8 @@ package ir
 
 import "slices"
 
-// typeAttr gives output 0 the element type that an attribute numbers, or def where it is absent.
+// typeAttr sets the element type of output 0 to the one that an attribute numbers (DTypeOfONNX), or to def if the node
+// has no such attribute and the operator no default.
 func (c *InferContext) typeAttr(name string, def DType) bool {
 	d := def
 	if a := c.attr(name); a.Kind != 0 {
@@ -15,12 +16,15 @@ func (c *InferContext) typeAttr(name string, def DType) bool {
 	return true
 }
 
+// inferNonZero: [rank of X, number of elements that are not 0]; the number depends on the data.
 func inferNonZero(c *InferContext) {
 	if s := c.shape(0); s != nil {
 		c.set(0, Shape{D(int64(len(s))), c.in.fresh()})
 	}
 }
 
+// inferCompress: the axis, or the flattened input, keeps as many places as the condition has trues. The condition may
+// be shorter than the axis.
 func inferCompress(c *InferContext) {
 	s := c.shape(0)
 	if s == nil || !c.wantRank(1, 1, 1) {
@@ -53,6 +57,8 @@ func inferCompress(c *InferContext) {
 	c.set(0, out)
 }
 
+// inferUnique: Y, indices and counts have one place for each distinct element or slice, whose number depends on the
+// data. inverse_indices has one entry for each element of the flattened input, or for each slice.
 func inferUnique(c *InferContext) {
 	s := c.shape(0)
 	count := c.in.fresh()
@@ -76,6 +82,7 @@ func inferUnique(c *InferContext) {
 	c.set(2, Shape{s[axis]})
 }
 
+// inferNonMaxSuppression: boxes[N,B,4] and scores[N,classes,B] give [number of boxes selected, 3].
 func inferNonMaxSuppression(c *InferContext) {
 	boxes, scores := c.shape(0), c.shape(1)
 	c.wantOne(2)

@@ -4,6 +4,7 @@ import (
 	"slices"
 )
 
+// inferConcat: the extents of axis add up, and all others must be equal. Inputs of unknown rank leave axis unknown.
 func inferConcat(c *InferContext) {
 	var out Shape
 	rank := -1
@@ -51,7 +52,8 @@ func inferConcat(c *InferContext) {
 	}
 }
 
-// concatElems joins lists of integers; elements that are not known become fresh symbols.
+// concatElems joins the elements of lists of integers. Elements that are not known become fresh symbols, so that a list
+// such as [batch, ?, 64] is known in part: exporters build the shapes for Reshape in this way.
 func (c *InferContext) concatElems() {
 	elems := []Dim{}
 	anyKnown := false
@@ -80,6 +82,7 @@ func (c *InferContext) concatElems() {
 	}
 }
 
+// inferSplit: the outputs are consecutive pieces of axis; their elements are followed for lists.
 func inferSplit(c *InferContext) {
 	s := c.shape(0)
 	if s == nil {
@@ -105,7 +108,7 @@ func inferSplit(c *InferContext) {
 	}
 }
 
-// cut returns elems[from:to] when the bounds are constants inside it, nil otherwise.
+// cut returns a copy of elems[from:to], nil unless the bounds are constants and lie inside elems.
 func cut(elems []Dim, from, to Dim) []Dim {
 	a, aConst := from.Const()
 	b, bConst := to.Const()
@@ -115,7 +118,8 @@ func cut(elems []Dim, from, to Dim) []Dim {
 	return slices.Clone(elems[a:b])
 }
 
-// splitSizes are the extents of the pieces of an axis of extent total.
+// splitSizes are the extents of the pieces of an axis of extent total: those of the input split or, without it, equal
+// ones, of which the last may be smaller. ok is false after a report, and when the extents are not known.
 func (c *InferContext) splitSizes(total Dim) ([]Dim, bool) {
 	count := int64(len(c.Node.Outputs))
 	if c.has(1) {
@@ -176,7 +180,8 @@ func inferReshape(c *InferContext) {
 	c.setElems(0, c.elems(0))
 }
 
-// reshapeTarget resolves 0 and -1.
+// reshapeTarget resolves the special values of Reshape's input shape: 0 copies the extent of data on the same axis,
+// unless allowzero is set, and -1 stands for the extent that the others leave. from is data's shape, nil if unknown.
 func (c *InferContext) reshapeTarget(from Shape, target []Dim) (Shape, bool) {
 	allowZero := c.int("allowzero") != 0
 	out := slices.Clone(Shape(target))
@@ -219,8 +224,9 @@ func (c *InferContext) reshapeTarget(from Shape, target []Dim) (Shape, bool) {
 	return out, true
 }
 
-// quotient divides the product of extents by the product of others; ok is false when constants show
-// that the division is not exact. Equal extents cancel first, which keeps symbols whole.
+// quotient divides the product of extents by the product of others. ok is false when both are constants and the
+// division is not exact. Extents that occur on both sides are cancelled first: [batch,2,4] by [batch] is 8, and not a
+// quotient of symbolic expressions.
 func (c *InferContext) quotient(extents, others []Dim) (Dim, bool) {
 	left := slices.Clone(extents)
 	right := []Dim{}
@@ -291,7 +297,7 @@ func inferSqueeze(c *InferContext) {
 	c.setElems(0, c.elems(0))
 }
 
-// onesOf lists the axes of extent 1; ok is false when a symbol may be 1.
+// onesOf lists the axes of extent 1; ok is false when an extent is a symbol, which may turn out to be 1.
 func onesOf(s Shape) (axes []int, ok bool) {
 	dims, ok := s.Consts()
 	for i, n := range dims {
@@ -336,6 +342,7 @@ func inferUnsqueeze(c *InferContext) {
 	c.setElems(0, c.elems(0))
 }
 
+// inferTranspose: axis i of the output is axis perm[i] of data; without perm the order is reversed.
 func inferTranspose(c *InferContext) {
 	s := c.shape(0)
 	if s == nil {
@@ -367,6 +374,8 @@ func inferTranspose(c *InferContext) {
 	}
 }
 
+// inferExpand: the output's shape is data's broadcast with the wanted one, in both directions; so an extent 1 in the
+// wanted shape keeps data's extent.
 func inferExpand(c *InferContext) {
 	target, ok := c.list(1)
 	if !ok || target == nil || c.shape(0) == nil {
@@ -389,6 +398,7 @@ func inferExpand(c *InferContext) {
 	}
 }
 
+// shapeFits reports whether a tensor can have the shape.
 func shapeFits(s Shape) bool {
 	_, message := shapeProblem(s)
 	return message == ""
@@ -399,6 +409,7 @@ func inferIdentity(c *InferContext) {
 	c.setElems(0, c.elems(0))
 }
 
+// inferDropout: in inference the output is the input. Training mode is not supported.
 func inferDropout(c *InferContext) {
 	if e := c.elems(2); len(e) == 1 && !isZero(e[0]) {
 		c.badInput("bad-shape", 2, "training is not supported")

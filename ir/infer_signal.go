@@ -2,6 +2,9 @@ package ir
 
 import "slices"
 
+// inferDFT: the input is […,1] (real) or […,2] (complex), and the output […,2]. The transformed axis gets the extent
+// dft_length, or dft_length/2 + 1 if only one side is computed. A one-sided inverse transform takes that form and gives
+// real numbers […,1].
 func inferDFT(c *InferContext) {
 	s := c.shape(0)
 	length, lengthKnown := c.scalar(1)
@@ -22,7 +25,7 @@ func inferDFT(c *InferContext) {
 	if !ok {
 		return
 	}
-	if axis < 0 { // not known: any of them changes
+	if axis < 0 { // not known: any axis may have changed
 		c.set(0, append(c.in.freshShape(last), out[last]))
 		return
 	}
@@ -45,7 +48,7 @@ func inferDFT(c *InferContext) {
 	c.set(0, out)
 }
 
-// wantComplex reports input i unless its last extent is 1 or 2, or 1 only where it must be real.
+// wantComplex wants the last extent of input i to be 1 (real numbers) or 2 (complex ones); with realOnly it must be 1.
 func (c *InferContext) wantComplex(i int, realOnly bool) bool {
 	s := c.shape(i)
 	n, ok := s[len(s)-1].Const()
@@ -58,7 +61,8 @@ func (c *InferContext) wantComplex(i int, realOnly bool) bool {
 	return true
 }
 
-// dftAxis is the axis that is transformed, -1 when it is not known.
+// dftAxis is the axis that is transformed, by default the last one before the parts of the numbers; -1 when it is not
+// known. ok is false after a report.
 func (c *InferContext) dftAxis(rank int) (int, bool) {
 	axis := int64(-2)
 	if c.has(2) {
@@ -76,6 +80,8 @@ func (c *InferContext) dftAxis(rank int) (int, bool) {
 	return a, ok
 }
 
+// inferSTFT: signal[N,samples,1 or 2] gives [N, frames, bins, 2]. Each frame has frame_length samples, or else as many
+// as the window; the next frame begins frame_step samples later.
 func inferSTFT(c *InferContext) {
 	s, window := c.shape(0), c.shape(2)
 	step, stepKnown := c.scalar(1)
@@ -126,6 +132,7 @@ func inferWindowFunction(c *InferContext) {
 	c.set(0, Shape{size})
 }
 
+// inferMelWeightMatrix: [dft_length/2 + 1, num_mel_bins].
 func inferMelWeightMatrix(c *InferContext) {
 	bins, okBins := c.scalar(0)
 	length, okLength := c.scalar(1)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// inferSlice: bounds that are not known leave their axis with a fresh extent.
+// inferSlice: an axis whose bounds are not known gets a fresh extent.
 func inferSlice(c *InferContext) {
 	s := c.shape(0)
 	p, ok := c.sliceParams()
@@ -39,8 +39,8 @@ func inferSlice(c *InferContext) {
 	}
 }
 
-// sliceParams are Slice's inputs with defaults; starts and ends are nil when not even their number is
-// known.
+// sliceParams are Slice's inputs with defaults filled in. Entry i of starts, ends and steps belongs to axes[i]. starts
+// and ends are nil when not even their number is known.
 type sliceParams struct {
 	starts, ends, steps []Dim
 	axes                []int64
@@ -99,13 +99,15 @@ func (c *InferContext) sliceSteps(p *sliceParams, count int) bool {
 	return true
 }
 
-// farAway is where bounds start that exporters write for "to the end".
+// farAway is the smallest bound that exporters write for "to the end". Some write the largest int32, others the largest
+// int64.
 const farAway = math.MaxInt32
 
-// sliceExtent is the number of elements from start to end by step on an axis of extent n. Constants
-// are exact; offsets into a symbolic axis are taken to lie inside it.
+// sliceExtent is the number of elements from start to end by step on an axis of extent n, with the bounds clamped as in
+// ONNX's Slice. The result is exact if n, start and end are constants. On a symbolic axis, or with symbolic bounds, the
+// bounds are assumed to lie inside the axis; BindDims infers again with constants.
 func sliceExtent(n, start, end Dim, step int64) Dim {
-	if step == math.MinInt64 {
+	if step == math.MinInt64 { // -step would overflow, and the slice is the same
 		step++
 	}
 	var from, to Dim
@@ -121,6 +123,7 @@ func sliceExtent(n, start, end Dim, step int64) Dim {
 	return atLeastZero(from.Sub(to).CeilDiv(D(-step)))
 }
 
+// atLeastZero replaces a negative constant by 0.
 func atLeastZero(d Dim) Dim {
 	if n, ok := d.Const(); ok && n < 0 {
 		return D(0)
@@ -128,7 +131,8 @@ func atLeastZero(d Dim) Dim {
 	return d
 }
 
-// sliceBound resolves a bound that may count from the end and clamps it to [lo, hi].
+// sliceBound resolves a bound of a slice on an axis of extent n: a negative one counts from the end, and the result is
+// clamped to [lo, hi] as far as the values are known. isEnd says that the bound is the slice's end.
 func sliceBound(n, bound, lo, hi Dim, isEnd bool) Dim {
 	b, bConst := bound.Const()
 	extent, nConst := n.Const()
@@ -159,7 +163,7 @@ func sliceBound(n, bound, lo, hi Dim, isEnd bool) Dim {
 	return D(b)
 }
 
-// sliceElems picks elements by constant bounds.
+// sliceElems picks the elements of a slice. It returns nil unless elems, the bounds and the step are known constants.
 func sliceElems(elems []Dim, start, end, step Dim) []Dim {
 	s, ok := step.Const()
 	if _, a := start.Const(); elems == nil || !ok || !a || s == 0 {

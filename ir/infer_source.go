@@ -2,6 +2,8 @@ package ir
 
 import "math"
 
+// inferShape: the output's elements are the extents of the axes [start, end), constants or symbols. This is where known
+// elements (Value.Elems) mostly come from.
 func inferShape(c *InferContext) {
 	s := c.shape(0)
 	if s == nil {
@@ -20,7 +22,7 @@ func inferShape(c *InferContext) {
 	c.setElems(0, elems)
 }
 
-// clampAxis resolves an axis that may count from the end to [0, rank].
+// clampAxis resolves an axis that may count from the end, and clamps it to [0, rank].
 func clampAxis(axis int64, rank int) int {
 	if axis < 0 {
 		axis = satAdd(axis, int64(rank))
@@ -38,7 +40,7 @@ func inferSize(c *InferContext) {
 func inferConstant(c *InferContext) {
 	t := ConstantTensor(c.Node)
 	if t == nil {
-		c.Report("bad-attribute", "", "there are %d attributes, wanted one that holds the value", len(c.Node.Attrs))
+		c.Report("bad-attribute", "", "the node has %d attributes, wanted exactly one, which holds the value", len(c.Node.Attrs))
 		return
 	}
 	c.setType(0, t.DType)
@@ -46,8 +48,8 @@ func inferConstant(c *InferContext) {
 	c.setElems(0, constElems(t))
 }
 
-// ConstantTensor returns the tensor that the attribute of a Constant node stands for, nil when the node
-// has not exactly one.
+// ConstantTensor returns the value of a Constant node as a tensor. It returns nil unless the node has exactly one
+// attribute, of a kind that Constant allows.
 func ConstantTensor(n *Node) *Tensor {
 	if len(n.Attrs) != 1 {
 		return nil
@@ -102,6 +104,7 @@ func inferConstantOfShape(c *InferContext) {
 	}
 }
 
+// inferRange: max(0, ⌈(limit - start)/delta⌉) elements.
 func inferRange(c *InferContext) {
 	start, okStart := c.scalar(0)
 	limit, okLimit := c.scalar(1)
@@ -122,7 +125,8 @@ func inferRange(c *InferContext) {
 	}
 }
 
-// intRange is exact for constants; with symbols the range is taken not to be empty.
+// intRange infers a range of integers. The result is exact for constants; with symbols the range is assumed not to be
+// empty.
 func (c *InferContext) intRange(start, limit Dim, step int64) {
 	span := limit.Sub(start)
 	if step < 0 {
@@ -142,7 +146,7 @@ func (c *InferContext) intRange(start, limit Dim, step int64) {
 	c.setElems(0, elems)
 }
 
-// floatRange has max(0, ⌈(limit - start)/delta⌉) elements, which takes constants to know.
+// floatRange infers a range of floats, whose number of elements is known only if all three inputs are constants.
 func (c *InferContext) floatRange() {
 	var x [3]float64
 	for i := range x {

@@ -194,7 +194,7 @@ Pad float32[b,3] int64[4]{0,1,2,-1} -> float32[b+2,3]
 Pad float32[b,3] int64[2]{1,1} _ int64[1]{-1} {mode="reflect"} -> float32[b,5]
 Pad float32[b,3] int64[3]{0,1,2} -> !bad-shape two for each
 Pad float32[2,3] int64[4]{0,-2,0,-2} -> !bad-shape negative
-Pad float32[0] int64[2]{1,0} {mode="edge"} -> !bad-shape nothing to pad
+Pad float32[0] int64[2]{1,0} {mode="edge"} -> !bad-shape no elements to repeat
 Tile float32[b,3] int64[2]{2,3} -> float32[2*b,9]
 Tile float32[b,3] int64[1]{2} -> !bad-shape rank 2
 Resize float32[1,3,h,w] _ float32[4]{1,1,2,0.5} -> float32[1,3,2*h,(w)/(2)]

@@ -15,7 +15,7 @@ const (
 	tokIdent            // graph, const, float32, rammer, …
 	tokValue            // %name or %"any name"; text is the name
 	tokString           // "…" with Go escapes; text is the unquoted string
-	tokNumber           // a number with its sign and suffix, as written; also inf, -inf and nan after a sign
+	tokNumber           // a number as written, with its sign and suffix; also +inf and -inf (without a sign: tokIdent)
 	tokPunct            // one character of (){}[]=:,?._
 	tokBad              // text says what is wrong
 )
@@ -47,8 +47,8 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// lexer cuts the source into tokens on demand. It stays at pos, so that the parser can hand the text
-// of a shape to the dim parser, which has a grammar of its own.
+// lexer cuts the source into tokens on demand. It does not read ahead: the next token starts at pos or behind it. So
+// the parser can hand the text of a shape to the dim parser, which has a grammar of its own, and go on behind it.
 type lexer struct {
 	src  string
 	pos  int
@@ -75,7 +75,7 @@ func (l *lexer) skipSpace() {
 	}
 }
 
-// next returns the next token; at the end it returns tokEOF for ever.
+// next returns the next token. At the end of the source it returns tokEOF, however often it is called.
 func (l *lexer) next() token {
 	l.skipSpace()
 	if l.pos == len(l.src) {
@@ -149,7 +149,8 @@ func isIdentPart(c byte) bool  { return isLetter(c) || isDigit(c) || c == '_' }
 func isNamePart(c byte) bool   { return isIdentPart(c) || c == '.' }
 func isNumberPart(c byte) bool { return isLetter(c) || isDigit(c) || c == '.' || c == '-' || c == '+' }
 
-// plain reports whether every byte of s is in the class and s starts with start (nil: anything in the class).
+// plain reports whether s can be written without quotes: it is not empty, all its bytes are in the class in, and the
+// first one is in the class start, if that is not nil.
 func plain(s string, start, in func(byte) bool) bool {
 	if s == "" || start != nil && !start(s[0]) {
 		return false

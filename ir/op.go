@@ -2,30 +2,31 @@ package ir
 
 // Op is a row of the operator table.
 type Op struct {
-	Domain string // "" is ai.onnx, InternalDomain for operators that passes create
-	Name   string
-	Since  int // first ai.onnx opset that has it
-	Inputs []Port
-	// Outputs lists the outputs; a variadic last port repeats.
-	Outputs []Port
+	Domain  string // "" is ai.onnx, InternalDomain for operators that passes create
+	Name    string
+	Since   int    // first ai.onnx opset that has the operator
+	Inputs  []Port // if the last port is variadic, it stands for any number of inputs
+	Outputs []Port // likewise
 	Attrs   []AttrSpec
 	Kind    OpKind
-	// Infer computes dtypes and shapes of n's outputs from its inputs. It reports what is wrong with
-	// the node through c; it never panics, whatever the attributes hold.
+	// Infer computes the element types and shapes of the outputs of c.Node from its inputs. It reports what is wrong
+	// with the node through c. It must not panic, whatever the attributes hold, because they come from model files.
 	Infer func(c *InferContext)
 	Doc   string // one line, for docs/OPS.md
 }
 
-// Port describes an input or output.
+// Port describes an input or output of an operator.
 type Port struct {
-	Name     string
-	Var      string  // type variable: all ports of a node with the same Var have one element type; "" is free
+	Name string // as in the ONNX standard
+	// Var is a type variable, as "T" in the ONNX standard: all ports of a node with the same Var have the same element
+	// type. A port with "" is independent of the others.
+	Var      string
 	Types    []DType // allowed element types; nil allows all numeric ones and bool
 	Optional bool
-	Variadic bool // only the last port
+	Variadic bool // the port stands for any number of values; only the last port may
 }
 
-// AttrSpec describes an attribute.
+// AttrSpec describes an attribute of an operator.
 type AttrSpec struct {
 	Name     string
 	Kind     AttrKind
@@ -34,7 +35,8 @@ type AttrSpec struct {
 	Values   []string // legal values of a string attribute, nil for any
 }
 
-// OpKind says how an operator lowers; roperator and graphopt go by it.
+// OpKind groups operators by the form of their work. Graph passes and lowering decide by it: for example, only
+// elementwise operators are fused into others, and views become index maps without work of their own.
 type OpKind uint8
 
 const (

@@ -2,11 +2,11 @@ package ir
 
 import "slices"
 
-// Ops is the operator table: every operator a Node can have, by category. Importer checks, the
-// verifier, shape inference and the documentation all read these rows. A row's ports and attributes
-// are those of ai.onnx opset ReferenceOpset; the importer rewrites what older opsets say otherwise.
+// Ops is the operator table: every operator that a Node can have, by category. The importer's checks, the verifier,
+// shape inference and docs/OPS.md all read these rows. The ports and attributes of a row are those of ai.onnx opset
+// ReferenceOpset; where an older opset differs, the importer rewrites its nodes.
 //
-// To add an operator, add a row to the category's file (ops_*.go) with the Infer function beside it.
+// To add an operator, add a row to the file of its category (ops_*.go) and its Infer function to infer_*.go.
 var Ops = slices.Concat(
 	elementwiseOps,
 	contractionOps,
@@ -40,7 +40,7 @@ func indexOps(ops []Op) map[opKey]*Op {
 	return index
 }
 
-// LookupOp finds the row of an operator, nil when there is none.
+// LookupOp returns the row of an operator, or nil when there is none.
 func LookupOp(domain, name string) *Op { return opIndex[opKey{domain, name}] }
 
 // Attr returns the row's description of an attribute, nil when the operator has none of that name.
@@ -80,8 +80,8 @@ func (o *Op) MinInputs() int {
 	return 0
 }
 
-// Attr returns n's attribute name or, when n leaves it out, the default of the operator's row; the
-// zero Attr when there is neither.
+// Attr returns the attribute called name. If n leaves it out, Attr returns the default of the operator's row, or the
+// zero Attr when there is no default.
 func (n *Node) Attr(name string) Attr {
 	if op := LookupOp(n.Domain, n.Op); op != nil {
 		return op.resolve(n, name)
@@ -95,7 +95,8 @@ func (n *Node) HasAttr(name string) bool {
 	return ok
 }
 
-// Sets of element types that ports allow.
+// Sets of element types that ports allow. The ONNX standard allows more for some ports (for example float8 types);
+// these are the ones that all stages support.
 var (
 	floatTypes    = []DType{Float32, Float64, Float16, BFloat16}
 	signedTypes   = []DType{Float32, Float64, Float16, BFloat16, Int8, Int16, Int32, Int64}
@@ -127,7 +128,8 @@ func intAttr(name string, def int64) AttrSpec {
 	return AttrSpec{Name: name, Kind: AttrInt, Default: IntAttr(def)}
 }
 
-// floatAttr rounds the default to float32, which is what a model file holds.
+// floatAttr takes the default as a float32, because that is what a model file can hold: an attribute that is written
+// out with the default's value must equal one that is left out.
 func floatAttr(name string, def float32) AttrSpec {
 	return AttrSpec{Name: name, Kind: AttrFloat, Default: FloatAttr(float64(def))}
 }

@@ -150,7 +150,7 @@ func unary(name string, since int, types []DType, doc string, attrs ...AttrSpec)
 	}
 }
 
-// function is unary with the port names of later opsets.
+// function is unary with the port names "input" and "output", which the standard uses for some operators.
 func function(name string, since int, types []DType, doc string, attrs ...AttrSpec) Op {
 	op := unary(name, since, types, doc, attrs...)
 	op.Inputs[0].Name, op.Outputs[0].Name = "input", "output"

@@ -2,10 +2,10 @@ package ir
 
 import "slices"
 
-// Operators of InternalDomain. No model has them; passes create them.
+// Operators of InternalDomain. Models do not contain them; the graph passes create them, and lowering knows their form.
 var internalOps = []Op{
-	// View's addresses count elements of x in row-major order. Every address must lie inside x,
-	// which shape inference checks once x's shape is constant. An empty output has no addresses.
+	// View is a Strided window on the elements of x in row-major order; offset, shape and strides are its fields. Every
+	// element of the window must lie inside x, which shape inference checks once x's shape is constant.
 	{
 		Domain: InternalDomain, Name: "View", Since: 1, Kind: KindView, Infer: inferView,
 		Inputs:  []Port{port("x", "T", anyType)},
@@ -15,7 +15,8 @@ var internalOps = []Op{
 		},
 		Doc: "out[i…] = flat(x)[offset + Σ i_d·strides_d]; strides count elements and may be 0 or negative",
 	},
-	// in_place has a 1 for each input that its producer writes straight into the result.
+	// in_place has one entry for each input: 1 if the input's producer writes it directly into the result, so that no copy
+	// is made, otherwise 0.
 	{
 		Domain: InternalDomain, Name: "Concat", Since: 1, Kind: KindConcat, Infer: inferConcat,
 		Inputs:  []Port{variadic("inputs", "T", anyType)},
@@ -23,8 +24,9 @@ var internalOps = []Op{
 		Attrs:   []AttrSpec{required("axis", AttrInt), required("in_place", AttrInts)},
 		Doc:     "Concat some of whose inputs are written in place",
 	},
-	// The body has as many inputs and outputs as the node and captures nothing. anchor is "map" when
-	// all its nodes are elementwise, else the name of the one node that is not.
+	// The body has as many inputs and outputs as the node, and uses no values of the graphs around it. anchor is the name
+	// of the body's one node that is not elementwise, or "map" when all of them are. Nodes before the anchor are its
+	// prologue, nodes behind it its epilogue.
 	{
 		Domain: InternalDomain, Name: "Fused", Since: 1, Kind: KindFused, Infer: inferFused,
 		Inputs:  []Port{{Name: "inputs", Optional: true, Variadic: true}},
@@ -32,9 +34,10 @@ var internalOps = []Op{
 		Attrs:   []AttrSpec{required("anchor", AttrString), required("body", AttrGraph)},
 		Doc:     "the body as one unit of work around its anchor",
 	},
-	// One step of one direction of LSTM. Where step >= seq_len[b] the state stays and y is 0. Where W is
-	// absent, here and in the cells below, x is the product with W already, [B, gates·H], the gates of a
-	// unit side by side: column unit·gates + gate. B counts as ever.
+	// The cells are one time step of one direction of LSTM, GRU and RNN, with the formulas of those operators. Where
+	// step >= seq_len[b], the sequence of batch b is over: its state does not change, and y is 0. If the input W is
+	// absent, x is already the product with W, of the shape [B, gates·H]. The gates of a unit are then side by side, in
+	// column unit·gates + gate; the bias B keeps the order of ONNX.
 	{
 		Domain: InternalDomain, Name: "LSTMCell", Since: 1, Kind: KindRecurrent, Infer: inferCell,
 		Inputs: []Port{
@@ -49,7 +52,6 @@ var internalOps = []Op{
 		Doc: "one LSTM step of x[B,I], h[B,H], c[B,H] with W[4H,I], R[4H,H], B[8H], P[3H], seq_len[B]; gates iofc; " +
 			"y = h_next, but 0 where step >= seq_len, where h_next = h and c_next = c; without W, x[B,4H] is x·Wᵀ, [unit][gate]",
 	},
-	// One step of one direction of GRU.
 	{
 		Domain: InternalDomain, Name: "GRUCell", Since: 1, Kind: KindRecurrent, Infer: inferCell,
 		Inputs:  simpleCellInputs,
@@ -58,7 +60,6 @@ var internalOps = []Op{
 		Doc: "one GRU step of x[B,I], h[B,H] with W[3H,I], R[3H,H], B[6H], seq_len[B]; gates zrh; " +
 			"y = h_next, but 0 where step >= seq_len, where h_next = h; without W, x[B,3H] is x·Wᵀ, [unit][gate]",
 	},
-	// One step of one direction of RNN.
 	{
 		Domain: InternalDomain, Name: "RNNCell", Since: 1, Kind: KindRecurrent, Infer: inferCell,
 		Inputs:  simpleCellInputs,
@@ -85,8 +86,8 @@ var simpleCellInputs = []Port{
 	port("R", "T", floatTypes), optional("B", "T", floatTypes), optional("seq_len", "", int32Type),
 }
 
-// cellAttrs are what the cells share. clip absent means no clipping; activation_alpha and
-// activation_beta are those of LSTM, GRU and RNN.
+// cellAttrs are the attributes that all cells have, with the meaning of those of LSTM, GRU and RNN: without clip there
+// is no clipping. step is the number of the time step, for the comparison with seq_len.
 func cellAttrs(activations []string, extra ...AttrSpec) []AttrSpec {
 	return slices.Concat([]AttrSpec{
 		absent("activation_alpha", AttrFloats), absent("activation_beta", AttrFloats),

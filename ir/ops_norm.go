@@ -1,6 +1,6 @@
 package ir
 
-// Normalisations: statistics over axes, then a map.
+// Normalisations compute statistics over some axes and then apply an elementwise function with them.
 var normOps = []Op{
 	{
 		Name: "BatchNormalization", Since: 1, Kind: KindNorm, Infer: inferBatchNorm,

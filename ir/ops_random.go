@@ -1,7 +1,7 @@
 package ir
 
-// Random generators. A node gives the same numbers each time it runs: those that belong to its seed.
-// The importer gives a node without a seed one made of its name.
+// Random generators. A node gives the same numbers each time it runs, because they follow from its seed alone: every
+// engine must compute the same result. A node without a seed gets one from the importer, made from its name.
 var randomOps = []Op{
 	{
 		Name: "RandomNormal", Since: 1, Kind: KindSource, Infer: inferRandom,

@@ -2,8 +2,8 @@ package ir
 
 import "slices"
 
-// recurrentAttrs are what LSTM, GRU and RNN share. activation_alpha and activation_beta list the
-// parameters of those activations that have any, in order.
+// recurrentAttrs are the attributes that LSTM, GRU and RNN have in common. activation_alpha and activation_beta list
+// the parameters of only those activations that take one, in the order of activations.
 var recurrentAttrs = []AttrSpec{
 	absent("activation_alpha", AttrFloats), absent("activation_beta", AttrFloats),
 	absent("activations", AttrStrings), absent("clip", AttrFloat),
@@ -11,19 +11,19 @@ var recurrentAttrs = []AttrSpec{
 	intAttr("layout", 0),
 }
 
-// recurrentInputs are what LSTM, GRU and RNN share.
+// recurrentInputs are the inputs that LSTM, GRU and RNN have in common.
 var recurrentInputs = []Port{
 	port("X", "T", floatTypes), port("W", "T", floatTypes), port("R", "T", floatTypes),
 	optional("B", "T", floatTypes), optional("sequence_lens", "", int32Type),
 	optional("initial_h", "T", floatTypes),
 }
 
-// recurrentOutputs are what LSTM, GRU and RNN share.
+// recurrentOutputs are the outputs that LSTM, GRU and RNN have in common.
 var recurrentOutputs = []Port{optional("Y", "T", floatTypes), optional("Y_h", "T", floatTypes)}
 
-// Recurrent networks over whole sequences. Shapes, with layout 0: X[S,B,I], W[D,G·H,I], R[D,G·H,H],
-// B[D,2G·H], initial_h[D,B,H], Y[S,D,B,H], Y_h[D,B,H] for D directions and G gates; layout 1 puts the
-// batch first.
+// Recurrent networks over whole sequences. With layout 0 the shapes are X[S,B,I], W[D,G·H,I], R[D,G·H,H], B[D,2G·H],
+// initial_h[D,B,H], Y[S,D,B,H] and Y_h[D,B,H], for S time steps, batch B, input width I, D directions, G gates and H
+// hidden units. With layout 1 the batch is the first axis: X[B,S,I], Y[B,S,D,H], initial_h[B,D,H].
 var recurrentOps = []Op{
 	{
 		Name: "LSTM", Since: 1, Kind: KindRecurrent, Infer: inferRecurrent,

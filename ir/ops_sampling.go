@@ -1,6 +1,6 @@
 package ir
 
-// Operators that read their input at places between elements, or put windows back together.
+// Operators that interpolate their input between elements, and operators that put windows back together.
 var samplingOps = []Op{
 	{
 		Name: "GridSample", Since: 16, Kind: KindIndexed, Infer: inferGridSample,

@@ -1,6 +1,7 @@
 package ir
 
-// Discrete Fourier transforms and what goes with them. Complex numbers are pairs along the last axis.
+// Discrete Fourier transforms, window functions and mel filters. A complex number is a pair of elements, its real and
+// imaginary part, along the last axis.
 var signalOps = []Op{
 	{
 		Name: "DFT", Since: 17, Kind: KindContraction, Infer: inferDFT,

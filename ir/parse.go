@@ -7,13 +7,14 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 )
 
+// maxParseErrors ends parsing of a text that is not in this form at all.
 const maxParseErrors = 20
 
-// ParseText reads the text form that Print writes; file names src in messages. Several errors are
-// reported at once, as a *diag.List: after one, reading goes on at the next line.
+// ParseText reads the text form that Print writes; file is the name of src in messages. Several errors are reported at
+// once, as a *diag.List with line numbers: after an error, parsing goes on at the next line.
 //
-// The result is well formed as far as the text can be wrong: every value is defined once and before
-// its uses. What the operators demand is Verify's to check.
+// In the result every value is defined once and before its uses. Whether nodes fit their operators is not checked here;
+// Verify does that.
 func ParseText(file string, src []byte) (*Graph, error) {
 	p := &parser{file: file, lex: lexer{src: string(src), line: 1}, splats: splatBudget}
 	p.advance()
@@ -25,20 +26,22 @@ func ParseText(file string, src []byte) (*Graph, error) {
 	return g, nil
 }
 
+// parser is a recursive-descent parser. Its methods are named after what they read.
 type parser struct {
 	file   string
 	lex    lexer
 	tok    token // the current token; lex stands right behind it
 	scopes []*scope
-	splats int64
-	braces int // open braces among the tokens before tok
+	splats int64 // how many elements splats may still stand for; see splatBudget
+	braces int   // open braces among the tokens before tok
 	diags  diag.List
 }
 
 // scope holds the values of one graph. Names are unique along a chain of scopes.
 type scope struct{ values map[string]*Value }
 
-// syntaxError unwinds to the statement that recovers from it. It never leaves the parser.
+// syntaxError is the panic that leaves the functions of a statement after a syntax error has been reported. recovering
+// catches it; it never leaves the parser.
 type syntaxError struct{}
 
 func (p *parser) advance() {
@@ -51,14 +54,14 @@ func (p *parser) advance() {
 	p.tok = p.lex.next()
 }
 
-// report adds a diagnostic without unwinding.
+// report adds a diagnostic and lets parsing go on.
 func (p *parser) report(line int, id, format string, args ...any) {
 	if len(p.diags.Items) < maxParseErrors {
 		p.diags.Add(&diag.Diagnostic{ID: id, File: p.file, Line: line, Message: fmt.Sprintf(format, args...)})
 	}
 }
 
-// fail reports at the current token and unwinds.
+// fail reports a syntax error at the current token and gives up the statement.
 func (p *parser) fail(format string, args ...any) {
 	p.report(p.tok.line, "bad-syntax", format, args...)
 	panic(syntaxError{})
@@ -147,8 +150,9 @@ func (p *parser) oneGraph() *Graph {
 	return g
 }
 
-// graph reads a graph that sees the values of the graphs around it. Only the outermost graph recovers
-// from errors at its statements: inside a nested one the end of the statement is hard to tell.
+// graph reads a graph, which may use the values of the graphs around it. After a syntax error only the outermost graph
+// goes on with its next statement. A nested graph is part of a statement of the outermost one, which is given up as a
+// whole, because the end of a nested statement is hard to find.
 func (p *parser) graph(outermost bool) *Graph {
 	if len(p.scopes) >= maxTextDepth {
 		p.fail("graphs are nested deeper than %d", maxTextDepth)
@@ -198,7 +202,7 @@ func (p *parser) statement(g *Graph) {
 		lines = append(lines, p.tok.line)
 		n.Outputs = append(n.Outputs, p.result())
 	}
-	// Results are defined even when the rest of the line is wrong, so that uses do not add errors.
+	// Results are defined even when the rest of the line is wrong. Otherwise every later use of them would be an error.
 	defer func() {
 		for i, v := range n.Outputs {
 			if v != nil {
@@ -271,7 +275,7 @@ func (p *parser) define(v *Value, line int) {
 	p.scopes[len(p.scopes)-1].values[v.Name] = v
 }
 
-// use reads "%name" and finds the value.
+// use reads "%name" and returns the value, or reports that there is none of this name.
 func (p *parser) use() *Value {
 	line := p.tok.line
 	name := p.valueName()

@@ -20,7 +20,7 @@ func (p *parser) attr(attrs Attrs) {
 	attrs[name] = p.attrValue()
 }
 
-// attrValue tells the kind of an attribute by its form.
+// attrValue reads an attribute's value; its form shows the kind: 1 is an integer, 1.0 or 1f a number, [1, 2] integers.
 func (p *parser) attrValue() Attr {
 	switch {
 	case p.is(tokString):
@@ -91,7 +91,7 @@ func (p *parser) floatAttr() float64 {
 	return p.float(text, bits)
 }
 
-// float parses the current token, of which text is the number.
+// float parses text, the current token without its suffix, as a number of 32 or 64 bits.
 func (p *parser) float(text string, bits int) float64 {
 	f, err := strconv.ParseFloat(text, bits)
 	if err != nil {
@@ -146,7 +146,8 @@ func (p *parser) tensor() *Tensor {
 	return nil
 }
 
-// listed reads "{e, …}". Each element takes at least two bytes of the text, which bounds the allocation.
+// listed reads "{e, …}". Each element takes at least two bytes of the text. So a tensor with more elements than the
+// rest of the text has bytes is refused before it is allocated.
 func (p *parser) listed(d DType, dims []int64, n int64) *Tensor {
 	if n > int64(len(p.lex.src)-p.lex.pos)+1 {
 		p.fail("%d elements expected, more than the rest of the text can hold", n)
@@ -180,7 +181,7 @@ func (p *parser) splat(d DType, dims []int64, n int64) *Tensor {
 	return t
 }
 
-// fill sets all elements of t to the one of one.
+// fill sets all elements of t to the only element of one.
 func fill(t, one *Tensor) {
 	switch data := t.Data.(type) {
 	case []float32:

@@ -7,7 +7,7 @@ import (
 
 const (
 	maxTextDepth   = 100 // parentheses in dims, graphs in graphs
-	maxParsedTerms = 256 // keeps the polynomial arithmetic on hostile input cheap
+	maxParsedTerms = 256 // factors in one dim: products of long sums would otherwise take time and memory without bound
 )
 
 // ParseDim reads the form that Dim.String prints: sums of products of integers, symbols, quoted
@@ -21,8 +21,8 @@ func ParseDim(s string) (Dim, error) {
 	return d, p.err
 }
 
-// dimParser stops at the first character that cannot continue the expression; after an error it
-// returns zero dims without moving on.
+// dimParser parses one dim and stops at the first character that cannot continue it. After an error all its methods
+// return zero dims and do not move on, so that callers need not check after every call.
 type dimParser struct {
 	src   string
 	pos   int
@@ -84,8 +84,8 @@ func (p *dimParser) sum() Dim {
 	return Dim{}
 }
 
-// product reads a term whose sign has been read; an integer takes the sign itself, so that the
-// smallest int64 reads back.
+// product reads a term whose sign has been read. An integer is parsed together with the sign, because the smallest
+// int64 has no positive counterpart.
 func (p *dimParser) product(negative bool) Dim {
 	var d Dim
 	if isDigit(p.peek()) {

@@ -1,7 +1,7 @@
 package ir
 
-// InputsBehind lists the graph inputs that values are computed from, each once, in the order of first
-// use. Bodies count with the values that they capture.
+// InputsBehind lists the graph inputs from which values are computed, each once, in the order of first use. For a node
+// with a body, these are also the inputs behind the values that the body captures from the graph around it.
 func InputsBehind(values ...*Value) []*Value {
 	var out []*Value
 	seen := map[*Value]bool{}

@@ -1,11 +1,22 @@
 package ir
 
-// Strided is a window on a flat sequence of elements: element (i…) is at Offset + Σ i_d·Strides[d].
-// It is what the internal operator View carries and what rOperators see of a buffer.
+// Strided is a window on a flat sequence of elements: its element (i0, i1, …) is element Offset + Σ i_d·Strides[d] of
+// the sequence. The internal operator View holds one in its attributes, and rOperators address buffers with it.
+//
+// Reshape, Transpose, Slice and Expand are windows. For example, on a row-major matrix of 2×3 elements:
+//
+//	the matrix itself     {0, [2,3], [3,1]}
+//	its transpose         {0, [3,2], [1,3]}
+//	its last column       {2, [2],   [3]}
+//	each row 4 times      {0, [2,4,3], [3,0,1]}
+//
+// Several functions below speak of runs. A run is a sequence of adjacent dims that one stride walks through, as a
+// dense block does: in {0, [2,3], [3,1]} both dims form one run of 6 elements with stride 1. Only the dims of a run can
+// be merged or divided into other dims.
 type Strided struct {
-	Offset  int64
-	Shape   []int64
-	Strides []int64
+	Offset  int64   // element at which the window starts
+	Shape   []int64 // extents
+	Strides []int64 // elements from one index of a dim to the next; 0 repeats an element, negative goes backwards
 }
 
 // Dense is the row-major window of a whole tensor.
@@ -24,7 +35,7 @@ func ViewOf(n *Node) Strided {
 	return Strided{n.Int("offset", 0), n.Ints("shape"), n.Ints("strides")}
 }
 
-// IsDense reports row-major order without gaps, wherever it starts.
+// IsDense reports whether the window's elements are adjacent and in row-major order; the offset may be any.
 func (v Strided) IsDense() bool {
 	n := int64(1)
 	for i := len(v.Shape) - 1; i >= 0; i-- {
@@ -40,7 +51,7 @@ func (v Strided) clone() Strided {
 	return Strided{v.Offset, append([]int64{}, v.Shape...), append([]int64{}, v.Strides...)}
 }
 
-// Slice narrows dim d to n elements from, from+step, ….
+// Slice narrows dim d to the n elements from, from+step, from+2·step and so on. The step may be negative.
 func (v Strided) Slice(d int, from, n, step int64) Strided {
 	w := v.clone()
 	if n > 0 {
@@ -72,7 +83,8 @@ func (v Strided) Broadcast(shape []int64) Strided {
 	return w
 }
 
-// Reshape gives v another shape of as many elements, when strides can express it.
+// Reshape gives v another shape with the same number of elements. It fails where strides cannot express the result,
+// which is then a copy: for example, a transposed matrix cannot become a vector.
 func (v Strided) Reshape(dims []int64) (Strided, bool) {
 	w := Strided{v.Offset, append([]int64{}, dims...), make([]int64, len(dims))}
 	if Count(v.Shape) == 0 {
@@ -95,8 +107,9 @@ func (v Strided) Reshape(dims []int64) (Strided, bool) {
 	return w, true
 }
 
-// nextRun advances to the end of the shortest runs v.Shape[i:] and dims[j:] of equal size, with the
-// ones that follow.
+// nextRun finds the next group of dims in v.Shape from i on, and in dims from j on, that have equally many elements,
+// and returns the ends of both groups. The groups are the shortest that there are, plus dims of extent 1 that follow.
+// For example [4,6] and [2,2,6] have the groups [4] and [2,2], then [6] and [6].
 func (v Strided) nextRun(dims []int64, i, j int) (int, int) {
 	a, b := int64(1), int64(1)
 	for first := true; first || a != b; first = false {
@@ -117,7 +130,7 @@ func (v Strided) nextRun(dims []int64, i, j int) (int, int) {
 	return i, j
 }
 
-// runStride is the innermost stride of dims [i0, i1) when they form one run.
+// runStride is the innermost stride of dims [i0, i1) if they form one run; dims of extent 1 do not count.
 func (v Strided) runStride(i0, i1 int) (int64, bool) {
 	inner, next := int64(1), int64(0)
 	seen := false
@@ -137,8 +150,8 @@ func (v Strided) runStride(i0, i1 int) (int64, bool) {
 	return inner, true
 }
 
-// Collapse merges dims into groups: cuts[k] is the first dim of group k+1. It fails when a group's
-// dims are not one run. Collapse(1, 2) of [N,C,H,W] is [N,C,H·W].
+// Collapse merges groups of adjacent dims into one dim each; cuts[k] is the first dim of group k+1. It fails when the
+// dims of a group do not form a run. Collapse(1, 2) of a window [N,C,H,W] is [N,C,H·W].
 func (v Strided) Collapse(cuts ...int) (Strided, bool) {
 	w := Strided{Offset: v.Offset}
 	from := 0
@@ -154,8 +167,9 @@ func (v Strided) Collapse(cuts ...int) (Strided, bool) {
 	return w, true
 }
 
-// Compose expresses a window on the row-major contents of base as a window on what base itself is a
-// window on. It fails when strides cannot express that.
+// Compose joins two windows into one. v is a window on the elements of base in row-major order, and base is a window on
+// some sequence; the result is v as a window on that sequence. For example, a slice (v) of a transposed matrix (base)
+// becomes one window on the matrix. Compose fails when strides cannot express the result.
 func (v Strided) Compose(base Strided) (Strided, bool) {
 	w := Strided{base.Offset, append([]int64{}, v.Shape...), make([]int64, len(v.Shape))}
 	if Count(v.Shape) == 0 {
@@ -166,13 +180,13 @@ func (v Strided) Compose(base Strided) (Strided, bool) {
 		w.Offset = base.Offset
 		return w, true
 	}
-	at := make([]int64, len(runs)) // coordinates of v's first element
+	at := make([]int64, len(runs)) // coordinates of v's first element; then the smallest that v reaches in each run
 	rest := v.Offset
 	for k, r := range runs {
 		at[k] = rest / r.flat % r.n
 		w.Offset += at[k] * r.stride
 	}
-	last := append([]int64{}, at...)
+	last := append([]int64{}, at...) // the largest coordinates that v reaches
 	for d, n := range v.Shape {
 		if n == 1 || v.Strides[d] == 0 {
 			continue
@@ -191,20 +205,20 @@ func (v Strided) Compose(base Strided) (Strided, bool) {
 	}
 	for k, r := range runs {
 		if at[k] < 0 || last[k] >= r.n {
-			return Strided{}, false // a dim of v carries over from one run into the next
+			return Strided{}, false // a dim of v would go beyond the end of a run, where the stride of base changes
 		}
 	}
 	return w, true
 }
 
-// run is a maximal group of dims that one stride walks through.
+// run is a maximal run of a window's dims (see Strided).
 type run struct {
 	n      int64 // elements
-	stride int64 // in base's addresses
-	flat   int64 // in base's row-major order
+	stride int64 // from one element to the next, in the sequence under the window
+	flat   int64 // the same in the row-major order of the window's own elements
 }
 
-// runs merges adjacent dims, outermost first; dims of one element vanish.
+// runs lists the maximal runs of the window's dims, outermost first. Dims of extent 1 belong to none.
 func (v Strided) runs() []run {
 	var out []run
 	flat := int64(1)
@@ -226,7 +240,7 @@ func (v Strided) runs() []run {
 	return out
 }
 
-// runOf finds the run that a row-major stride stays in.
+// runOf returns the index of the run in which a step of stride elements, in row-major order, stays.
 func runOf(runs []run, stride int64) (int, bool) {
 	if stride < 0 {
 		stride = -stride

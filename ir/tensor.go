@@ -2,13 +2,14 @@ package ir
 
 import "fmt"
 
-// Tensor is a dense row-major constant. Data is a slice whose element type follows DType:
-// []float32, []float64, []int8 … []uint64, []bool, []string, and []uint16 for float16 and bfloat16 bits.
-// Tensors are immutable once they are part of a Graph.
+// Tensor is a dense row-major array of elements. Tensors are immutable once they are part of a Graph, because copies
+// of the graph share them.
 type Tensor struct {
 	DType DType
-	Dims  []int64 // empty for a scalar, never nil-significant
-	Data  any
+	Dims  []int64 // empty for a scalar, where nil means the same
+	// Data is a slice of Count(Dims) elements: []float32, []float64, []int8 to []int64, []uint8 to []uint64, []bool or
+	// []string. float16 and bfloat16 elements are held as their bits, in a []uint16.
+	Data any
 }
 
 // Elem lists the Go types that carry tensor elements.
@@ -19,7 +20,7 @@ type Elem interface {
 // Slice returns t's elements as []T; it panics when T is not the type Data holds.
 func Slice[T Elem](t *Tensor) []T { return t.Data.([]T) }
 
-// NewTensor allocates a zero tensor.
+// NewTensor allocates a tensor of zeros (false, empty strings). It panics for an invalid element type.
 func NewTensor(d DType, dims ...int64) *Tensor {
 	n := int(Count(dims))
 	t := &Tensor{DType: d, Dims: append([]int64{}, dims...)}
@@ -54,7 +55,7 @@ func NewTensor(d DType, dims ...int64) *Tensor {
 	return t
 }
 
-// FromSlice wraps data (not copied) of matching length.
+// FromSlice makes a tensor of data, which it does not copy. It panics unless data has as many elements as dims say.
 func FromSlice[T Elem](d DType, data []T, dims ...int64) *Tensor {
 	if Count(dims) != int64(len(data)) {
 		panic(fmt.Sprintf("BUG: %d elements for dims %v", len(data), dims))
@@ -65,7 +66,7 @@ func FromSlice[T Elem](d DType, data []T, dims ...int64) *Tensor {
 // Len returns the number of elements.
 func (t *Tensor) Len() int64 { return Count(t.Dims) }
 
-// Bytes returns the size of the elements in bytes.
+// Bytes returns the size of all elements in bytes, 0 for String.
 func (t *Tensor) Bytes() int64 { return t.Len() * int64(t.DType.Size()) }
 
 // Count multiplies dims; the empty product is 1.

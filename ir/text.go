@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// PrintOptions says how Print shows large constants.
+// PrintOptions says how PrintWith shows large constants.
 type PrintOptions struct {
 	// ElideAbove leaves out the elements of constants with more than this many elements; 0 keeps all.
 	// The result is for people: ParseText refuses an elided constant.
 	ElideAbove int64
 }
 
-// Print writes the text form (.rir) of g. ParseText reads it back to an equal graph; what shape
-// inference owns (Elems) is not part of it. The form is:
+// Print writes the text form (.rir) of g. ParseText reads it back to an equal graph, except for Value.Elems, which
+// shape inference computes again. An absent input or output is written as _. The form is:
 //
 //	graph "name" (%x: float32[batch,3], %n: int64[]) {
 //	  %w = const float32[2] {1, -inf}
@@ -37,7 +37,8 @@ func PrintWith(w io.Writer, g *Graph, opts PrintOptions) error {
 	return p.err
 }
 
-// String is the text form of g without large constants' elements; what cannot be printed is said in it.
+// String is the text form of g for people, without the elements of large constants. If part of g cannot be printed, the
+// text ends with a comment that says so.
 func (g *Graph) String() string {
 	var b strings.Builder
 	if err := PrintWith(&b, g, PrintOptions{ElideAbove: 64}); err != nil {
@@ -46,11 +47,12 @@ func (g *Graph) String() string {
 	return b.String()
 }
 
+// printer writes the text form. Its methods are named after what they print.
 type printer struct {
 	w      *bufio.Writer
 	opts   PrintOptions
 	depth  int
-	splats int64 // elements that may still be printed as splat, see splatBudget
+	splats int64 // how many elements may still be printed as splat; see splatBudget
 	err    error
 }
 
@@ -243,7 +245,7 @@ func (p *printer) attr(name string, a Attr) {
 	}
 }
 
-// printList names the element type of empty lists only: otherwise the elements show it.
+// printList prints a list. Only an empty list is preceded by its element type, because elsewhere the elements show it.
 func printList[T any](p *printer, empty string, list []T, text func(T) string) {
 	if len(list) == 0 {
 		p.str(empty)

@@ -14,13 +14,13 @@ import (
 const (
 	maxListed = 1024 // larger constants print as hex
 	minSplat  = 5    // shorter ones print as a list even when all elements are equal
-	// splatBudget bounds how many elements all splats of one text may stand for, so that a short text
-	// cannot ask for much memory. The printer keeps to it as well: what it prints can be read.
+	// splatBudget bounds how many elements all splats of one text may stand for. Without it a short hostile text could
+	// make the parser allocate any amount of memory. The printer keeps to it too, so that what it prints can be read.
 	splatBudget = 1 << 22
 )
 
-// tensor prints the type and elements of t: as a list, as splat(e), as hex"…" (little endian) or,
-// when elided, as elided("hash").
+// tensor prints the type and elements of t: as a list {…}, as splat(e) when all elements are e, as hex"…" (the bytes,
+// little endian) when there are many, or as elided("hash") when they are left out.
 func (p *printer) tensor(t *Tensor) {
 	if err := t.check(); err != nil {
 		p.fail("%v", err)
@@ -48,7 +48,7 @@ func (p *printer) tensor(t *Tensor) {
 	}
 }
 
-// check reports a tensor whose dims, element type and data do not fit together.
+// check returns an error for a tensor whose dims, element type and data do not fit together.
 func (t *Tensor) check() error {
 	if t == nil {
 		return fmt.Errorf("the tensor is nil")
@@ -103,7 +103,7 @@ func (t *Tensor) LittleEndian() []byte {
 	return b.Bytes()
 }
 
-// Hash identifies t's type, dims and elements.
+// Hash is a text that identifies t's type, dims and elements: the first half of their SHA-256.
 func (t *Tensor) Hash() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%v%v;", t.DType, t.Dims)

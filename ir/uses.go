@@ -13,8 +13,8 @@ type Use struct {
 	Index int   // input of Node, or output of Graph
 }
 
-// Uses lists the uses of every value, those in subgraphs included, in the order of the text form
-// (a graph's outputs come after its nodes, a node's subgraphs after its inputs).
+// Uses lists the uses of every value in g and the graphs inside it. The order does not depend on chance: first come
+// the uses in g, by its nodes and then by its outputs, then those in the graphs inside it, in the order of EachGraph.
 func Uses(g *Graph) map[*Value][]Use {
 	uses := map[*Value][]Use{}
 	EachGraph(g, func(g *Graph) {
@@ -32,7 +32,7 @@ func Uses(g *Graph) map[*Value][]Use {
 	return uses
 }
 
-// EachGraph calls f for g and then for every graph nested in it, in order.
+// EachGraph calls f for g and then for every graph nested in it, in the order of nodes and attribute names.
 func EachGraph(g *Graph, f func(*Graph)) {
 	f(g)
 	for _, n := range g.Nodes {
@@ -123,8 +123,8 @@ func Captured(g *Graph) []*Value {
 	return out
 }
 
-// TopoSort orders the nodes of g (not of graphs inside it) so that definitions come before uses,
-// keeping the present order where it can. A cycle is an error that names one of its nodes.
+// TopoSort orders the nodes of g (not of graphs inside it) so that definitions come before uses. It keeps the present
+// order where it can. A cycle is an error that names a node on it or behind it.
 func TopoSort(g *Graph) error {
 	return TopoSortBy(g, func(i int) int { return i })
 }
@@ -138,8 +138,8 @@ func TopoSortBy(g *Graph, rank func(i int) int) error {
 		index[n] = rank(i)
 		at[rank(i)] = n
 	}
-	waits := make([]int, len(at))
-	users := make([][]int, len(at))
+	waits := make([]int, len(at))   // by rank: how many dependencies have not been placed yet
+	users := make([][]int, len(at)) // by rank: the nodes that depend on this one
 	for i, n := range at {
 		for _, d := range dependencies(n) {
 			if j, ok := index[d]; ok {
@@ -172,8 +172,8 @@ func TopoSortBy(g *Graph, rank func(i int) int) error {
 	return nil
 }
 
-// dependencies lists the nodes that define what n uses, directly or in its subgraphs; nodes inside
-// the subgraphs may be among them and are in no order.
+// dependencies lists the nodes that define what n uses, directly or in its subgraphs. Nodes inside the subgraphs may be
+// among them; the caller ignores those, because it orders the nodes of one graph only.
 func dependencies(n *Node) []*Node {
 	var out []*Node
 	add := func(list []*Value) {
@@ -234,7 +234,7 @@ type Namer struct {
 	next map[string]int
 }
 
-// NewNamer knows the names of all values in g and the graphs inside it.
+// NewNamer makes a Namer that avoids the names of all values in g and the graphs inside it.
 func NewNamer(g *Graph) *Namer {
 	n := &Namer{used: map[string]bool{}, next: map[string]int{}}
 	EachGraph(g, func(g *Graph) {
@@ -256,7 +256,8 @@ func (n *Namer) take(list []*Value) {
 	}
 }
 
-// Fresh returns base, or base with a number when base is taken, and takes it.
+// Fresh returns a name that is not used yet and marks it as used: base itself or, if that is taken or empty, base with
+// a number behind it (conv_1, conv_2, …).
 func (n *Namer) Fresh(base string) string {
 	name := base
 	for base == "" || n.used[name] {

@@ -7,20 +7,20 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 )
 
-// Verify checks the invariants of a graph and returns a *diag.List with all violations:
+// Verify checks the invariants of a graph. Its error is a *diag.List with all violations. The invariants are:
 //
 //   - every value is defined once, under a name that is unique in its graph and the graphs inside;
-//   - every use comes after its definition, in the same graph or in a graph around it; bodies of Fused
-//     use nothing from around them;
+//   - every use comes after its definition, in the same graph or in a graph around it; the body of a Fused node uses
+//     only its own values;
 //   - constants hold as many elements as their dims say, of their element type;
 //   - nodes have the inputs, outputs and attributes of their operator's row, and the element types and
 //     shapes of their outputs are those that InferShapes computes.
 //
-// Extents that shape inference cannot know (unk__…) are compatible with any extent.
+// An extent that shape inference cannot know (unk__0, …) is compatible with any extent.
 func Verify(g *Graph) error {
 	v := &verifier{diags: &diag.List{}, names: map[string]*Value{}}
 	v.graph(g, nil)
-	if v.diags.Errors() == 0 { // inference relies on the structure
+	if v.diags.Errors() == 0 { // inference requires a correct structure
 		v.types(g)
 	}
 	return v.diags.Err()
@@ -28,10 +28,10 @@ func Verify(g *Graph) error {
 
 type verifier struct {
 	diags *diag.List
-	names map[string]*Value // of the values of the present graph and those around it
+	names map[string]*Value // the values of the present graph and of those around it, by name
 }
 
-// visible is the chain of graphs around a place, innermost first, with what is defined so far.
+// visible holds the values that have been defined so far in a graph, with a link to the graph around it.
 type visible struct {
 	values map[*Value]bool
 	outer  *visible
@@ -54,7 +54,7 @@ func (v *verifier) report(id string, n *Node, port, format string, args ...any) 
 	v.diags.Add(d)
 }
 
-// label names a node in messages: its name, else its first result.
+// label names a node in messages: by its name or, if it has none, by its first output.
 func (n *Node) label() string {
 	if n.Name != "" {
 		return n.Name
@@ -67,7 +67,7 @@ func (n *Node) label() string {
 	return ""
 }
 
-// graph checks the structure of g; outer is nil where g may not see anything around it.
+// graph checks the structure of g; outer is nil where g must not use values of the graphs around it.
 func (v *verifier) graph(g *Graph, outer *visible) {
 	if g == nil {
 		v.report("bad-graph", nil, "", "the graph is nil")
@@ -107,13 +107,13 @@ func (v *verifier) graph(g *Graph, outer *visible) {
 	for i, x := range g.Outputs {
 		v.use(x, nil, fmt.Sprintf("output %d of graph %q", i, g.Name), s)
 	}
-	// Graphs side by side may use the same names; only the chain of graphs around a value counts.
+	// Names must differ only along the chain of graphs around a value. The two branches of an If may use the same ones.
 	for _, name := range names {
 		delete(v.names, name)
 	}
 }
 
-// define checks a definition and makes x visible; it reports whether x's name is entered.
+// define checks a definition and makes x visible. It returns whether it has entered x's name into v.names.
 func (v *verifier) define(x *Value, n *Node, place string, s *visible) bool {
 	switch {
 	case x == nil:
@@ -195,7 +195,7 @@ func (v *verifier) node(n *Node, s *visible) {
 	}
 }
 
-// types compares g with what shape inference makes of a copy.
+// types compares the element types and shapes in g with those that shape inference computes for a copy of g.
 func (v *verifier) types(g *Graph) {
 	inferred, copies := CloneMap(g)
 	v.diags.Items = append(v.diags.Items, InferShapes(inferred).Items...)
@@ -220,7 +220,7 @@ func (v *verifier) sameType(n *Node, i int, x, inferred *Value) {
 	}
 }
 
-// compatible reports equal shapes, up to extents that inference does not know.
+// compatible reports whether two shapes are equal, apart from extents that inference does not know.
 func compatible(a, b Shape) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
@@ -240,7 +240,7 @@ func unknownExtent(d Dim) bool {
 	set := map[string]bool{}
 	d.Symbols(set)
 	for name := range set {
-		if strings.HasPrefix(name, freshPattern) {
+		if strings.HasPrefix(name, freshPrefix) {
 			return true
 		}
 	}
