@@ -15,7 +15,7 @@ import (
 )
 
 // givenPlan has the stages of the stencil hand their tiles over as tagged data, from stage to stage in a
-// buffer of its own; a tile stays on its vEU, and vEUs are in clusters.
+// buffer of its own; a tile stays on its vEU, and vEUs are in clusters, unless cluster is 0.
 func givenPlan(t testing.TB, veus, stages, tile, cluster int) *stencilPlan {
 	t.Helper()
 	s := newStencilPlan(t, veus, 1, tile)
@@ -59,8 +59,9 @@ func givenPlan(t testing.TB, veus, stages, tile, cluster int) *stencilPlan {
 		b.Carry(buf, vdevice.Tagged, len(g.Buffers))
 	}
 	p := b.Program()
-	p.Cluster = cluster
-	vdevice.PlaceSlots(p, 1000)
+	if p.Cluster = cluster; cluster > 0 {
+		vdevice.PlaceSlots(p, 1000)
+	}
 	s.plan.Pick, s.plan.Segments = p.Pick, []vdevice.Segment{{Kind: vdevice.RProgram, Program: p}}
 	vdevice.LayoutArena(s.plan)
 	if err := vdevice.Verify(s.plan); err != nil {

@@ -24,8 +24,30 @@ import (
 // become the NaN that stands for an empty word.
 func exchangeCase(t *testing.T, rows, values, steps int) *Case {
 	t.Helper()
+	return rowsCase(t, rows, values, steps, func(s, r int) []string {
+		operands := []string{fmt.Sprintf("%%u%d", s*rows+r)}
+		for k := range rows {
+			operands = append(operands, rowName(s, k))
+		}
+		return operands
+	})
+}
+
+// neighboursCase has rows that each step makes anew from two rows.
+func neighboursCase(t *testing.T, rows, values, steps int) *Case {
+	t.Helper()
+	return rowsCase(t, rows, values, steps, func(s, r int) []string {
+		return []string{rowName(s, r), rowName(s, (r+1)%rows)}
+	})
+}
+
+func rowName(step, row int) string { return fmt.Sprintf("%%v%d_%d", step, row) }
+
+// rowsCase has rows %v0_0, %v0_1, …, and for each step and row the mean of its operands: rows of the step before, and rows
+// %u0, %u1, … of another input.
+func rowsCase(t *testing.T, rows, values, steps int, operands func(step, row int) []string) *Case {
+	t.Helper()
 	var b strings.Builder
-	at := func(s, r int) string { return fmt.Sprintf("%%v%d_%d", s, r) }
 	list := func(name func(k int) string, n int) string {
 		var all []string
 		for k := range n {
@@ -33,19 +55,19 @@ func exchangeCase(t *testing.T, rows, values, steps int) *Case {
 		}
 		return strings.Join(all, ", ")
 	}
-	u := func(k int) string { return fmt.Sprintf("%%u%d", k) }
 	row := fmt.Sprintf(": float32[1,%d]", values)
-	typed := func(name func(int) string) func(int) string { return func(k int) string { return name(k) + row } }
 	fmt.Fprintf(&b, "graph \"exchange\" (%%x: float32[%d,%d], %%u: float32[%d,%[2]d]) {\n", rows, values, rows*steps)
-	fmt.Fprintf(&b, "  %s = Split(%%x) {axis = 0, num_outputs = %d} name \"split_x\"\n", list(typed(func(k int) string { return at(0, k) }), rows), rows)
-	fmt.Fprintf(&b, "  %s = Split(%%u) {axis = 0, num_outputs = %d} name \"split_u\"\n", list(typed(u), rows*steps), rows*steps)
+	fmt.Fprintf(&b, "  %s = Split(%%x) {axis = 0, num_outputs = %d} name \"split_x\"\n",
+		list(func(k int) string { return rowName(0, k) + row }, rows), rows)
+	fmt.Fprintf(&b, "  %s = Split(%%u) {axis = 0, num_outputs = %d} name \"split_u\"\n",
+		list(func(k int) string { return fmt.Sprintf("%%u%d", k) + row }, rows*steps), rows*steps)
 	for s := range steps {
 		for r := range rows {
-			fmt.Fprintf(&b, "  %s = Mean(%s, %s) {} name \"n%d_%d\"\n", at(s+1, r)+row, list(func(k int) string { return at(s, k) }, rows), u(s*rows+r), s, r)
+			fmt.Fprintf(&b, "  %s = Mean(%s) {} name \"n%d_%d\"\n", rowName(s+1, r)+row, strings.Join(operands(s, r), ", "), s, r)
 		}
 	}
 	fmt.Fprintf(&b, "  %%y: float32[%d,%d] = Concat(%s) {axis = 0} name \"join\"\n  return %%y\n}\n", rows, values,
-		list(func(k int) string { return at(steps, k) }, rows))
+		list(func(k int) string { return rowName(steps, k) }, rows))
 	g, err := ir.ParseText("exchange.rir", []byte(b.String()))
 	if err == nil {
 		err = ir.InferShapes(g).Err()
@@ -87,17 +109,7 @@ func TestNearSteps(t *testing.T) {
 		{64, "cp_async8(to + e, from + e)", "cp_async8(to + e, from + (e ^ 2))", false},
 	} {
 		c := exchangeCase(t, 4, f.values, 6)
-		g, err := c.lower(true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := schedule.Schedule(g, spec, model.New(spec, g), schedule.Options{Plan: "clusters-4"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := vdevice.Verify(plan); err != nil {
-			t.Fatal(err)
-		}
+		plan := verifiedPlan(t, c, spec, "clusters-4")
 		if got := plan.Stats().Slots; got != 4*4*5 {
 			t.Errorf("%+v: %d slots, want one for every row of five steps in each of four vEUs", f, got)
 		}
@@ -126,6 +138,23 @@ func TestNearSteps(t *testing.T) {
 			}
 		}
 	}
+}
+
+// verifiedPlan is a verified plan of the given kind.
+func verifiedPlan(t *testing.T, c *Case, spec *device.Spec, kind string) *vdevice.Plan {
+	t.Helper()
+	g, err := c.lower(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := schedule.Schedule(g, spec, model.New(spec, g), schedule.Options{Plan: kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := vdevice.Verify(plan); err != nil {
+		t.Fatal(err)
+	}
+	return plan
 }
 
 func replace(t *testing.T, path, old, with string) {

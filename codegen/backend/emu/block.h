@@ -36,7 +36,8 @@ struct Fiber {
 };
 
 struct Barrier {
-  int arrived = 0, expected = 0, generation = 0;
+  int arrived = 0, expected = 0;
+  unsigned generation = 0;  // of a block that is used again and again: it wraps
   int first = kNone;
   char order[2] = {};  // addresses for ThreadSanitizer, one per parity of generation
 };
@@ -319,7 +320,7 @@ inline void Block::end_fiber() {
 }
 
 inline void Block::wait_at(Barrier& b, int expected) {
-  const int parity = b.generation & 1;
+  const unsigned parity = b.generation & 1;
   arrive_at(b, expected, true);
   suspend();
   order_acquire(&b.order[parity]);

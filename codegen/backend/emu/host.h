@@ -4,6 +4,7 @@
 
 #include "backend/emu/launch.h"
 #include "rt/exec/executor.cuh"
+#include "rt/host/environment.h"
 #include "rt/host/model.h"
 
 namespace rt {
@@ -64,16 +65,6 @@ constexpr bool kHasGraphs = false;
 inline Report* make_reports(int count) { return new Report[static_cast<size_t>(count)]{}; }
 inline void drop_reports(Report* r) { delete[] r; }
 inline std::string describe(int) { return "CPU emulator"; }
-
-// An option given in the environment, for programs that do not set it.
-inline uint64_t environment(const char* name, uint64_t otherwise) {
-  const char* text = std::getenv(name);
-  if (!text || !*text) return otherwise;
-  char* end = nullptr;
-  const uint64_t v = std::strtoull(text, &end, 0);
-  if (*end) throw Error{kBadArgument, std::string("environment variable ") + name + ": want a number, found " + text};
-  return v;
-}
 
 // How many blocks there is room for, and whether a launch can ask for all of them or none, are for tests
 // of a device that others use too: RAMMER_EMU_ROOM, which occupancy knows nothing of, and

@@ -69,7 +69,7 @@ RT_DEVICE void VEU<Program>::trace_direct(uint32_t k, uint32_t first) {
 template <class Program>
 template <class K>
 RT_DEVICE void VEU<Program>::step_direct(uint32_t i, uint32_t first, const typename K::Place& here, typename K::Place& next) {
-  const uint32_t order = i - first_, tag = static_cast<uint32_t>(launches_) + 1;
+  const uint32_t order = i - first_, tag = tag_of_launch(launches_);
   const auto meanwhile = [&] {
     detail::wait_for_fetched(i % 2, meeting<K>());
     trace_direct(i, first);

@@ -392,8 +392,8 @@ class VEU {
     return reinterpret_cast<uint32_t*>(detail::global(c_.bases[m.at >> 56] + (m.at & kRefOffsetMask)));
   }
 
-  // The tag of this launch: none before had it, and words start as zeros. In waves nobody polls words.
-  RT_DEVICE uint32_t tag() const { return persistent() ? static_cast<uint32_t>(launches_) + 1 : 0; }
+  // The tag of the words that this launch exports. In waves nobody polls words, and 0 says so.
+  RT_DEVICE uint32_t tag() const { return persistent() ? tag_of_launch(launches_) : 0; }
 
   // The last warp fetches. Where there are others, they bring operands meanwhile.
   RT_DEVICE bool fetches() const { return tid_ >= threads_ - 32; }

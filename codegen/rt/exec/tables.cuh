@@ -3,6 +3,7 @@
 #pragma once
 
 #include "rt/device/device.cuh"
+#include "rt/exec/step_array.cuh"
 #include "rt/trace/trace.cuh"
 
 namespace rt {
@@ -40,13 +41,6 @@ struct Wait {
 static_assert(sizeof(Wait) == 8);
 constexpr uint32_t kCounterWait = 0x80000000u;
 
-// Every rProgram has a step array of its own: a 128-byte line for each vEU, behind them one for each
-// counter, and the guard's. A vEU's line holds its flag, which others poll, and what only it touches: the epoch of its
-// next launch and how many launches there were. All of them only grow. They are in memory, not in the
-// launch's arguments, so that a launch captured into a CUDA graph can be replayed.
-constexpr uint32_t kFlagStride = 16;
-constexpr uint32_t kEpochWord = 1;
-constexpr uint32_t kLaunchesWord = 2;
 constexpr uint32_t kStagedWaits = 32;
 constexpr uint32_t kMaxArgsBytes = 1024;
 

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "rt/exec/executor.cuh"
+#include "rt/host/environment.h"
 #include "rt/host/model.h"
+#include "rt/host/preset.h"
 
 #if defined(__CUDACC__)
 #include "backend/cuda/host.cuh"
@@ -40,6 +42,7 @@ class Context {
     // No word of another program may look like one of this one's.
     tagged_ = DeviceBuffer(m.tagged_bytes);
     dev::clear(tagged_.get(), m.tagged_bytes);
+    if (const uint64_t before = launches_before()) preset(before);
     trace_.reset(new TraceBuffers(m, persistent_, !persistent_ || !residency_.cooperative));
     reports_.reset(dev::make_reports(report_count()));
     stream_.reset(new OwnStream(dev::make_stream()));
@@ -139,6 +142,21 @@ class Context {
       if (seg.kind == kRProgram) lines += guard_line(seg) + 1;
     }
     return sizeof(uint64_t) * kFlagStride * static_cast<size_t>(lines);
+  }
+
+  // For tests: makes flags, counters and words what so many inferences leave behind.
+  void preset(uint64_t launches) {
+    std::vector<uint64_t> lines(flag_bytes() / sizeof(uint64_t)), words(model_.tagged_bytes / sizeof(uint64_t));
+    for (int i = 0; i < model_.segment_count; ++i) {
+      const SegmentRow& seg = model_.segments[i];
+      if (seg.kind != kRProgram) continue;
+      std::vector<Step> steps(static_cast<size_t>(seg.step_count));
+      dev::download(steps.data(), weights_->tables() + seg.steps, steps.size() * sizeof(Step));
+      preset_lines(seg, launches, steps, lines.data() + kFlagStride * static_cast<size_t>(seg.first_line));
+    }
+    preset_words(launches, words);
+    dev::upload(flags_.get(), lines.data(), flag_bytes());
+    dev::upload(tagged_.get(), words.data(), model_.tagged_bytes);
   }
 
   static int guard_line(const SegmentRow& seg) { return seg.veus + seg.counters; }
@@ -314,7 +332,7 @@ class Context {
     args.tagged = reinterpret_cast<uint64_t*>(tagged_.get());
     args.reports = reports_.get();
     args.patience_ns = options_.patience_ns;
-    if (options_.delays) args.delays = options_.delays + ++delayed_;
+    if (options_.delays) args.delays = std::max<uint64_t>(1, options_.delays + ++delayed_);  // 0 would be for never
     args.bases[kArenaSpace] = arena_.get();
     args.bases[kWeightsSpace] = weights_->constants();
     for (int i = 0; i < model_.input_count; ++i) {
