@@ -10,7 +10,7 @@ check:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) mod tidy -diff
-	$(GO) test ./internal/driver ./scripts/... -run Generated -count=1
+	$(GO) test ./internal/commands ./scripts/... -run Generated -count=1
 
 ## test: every test that this machine can run
 test:
@@ -18,7 +18,7 @@ test:
 
 ## race: the race detector over the packages that start goroutines
 race:
-	$(GO) test -race ./ir/eval ./schedule/... ./internal/driver ./internal/runner
+	$(GO) test -race ./ir/eval ./schedule/... ./internal/outdir ./internal/engine ./profiler/timing ./internal/driver ./internal/runner
 
 ## fuzz: each fuzz target for FUZZTIME
 fuzz:

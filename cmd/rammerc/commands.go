@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 )
@@ -28,8 +29,8 @@ when there are any.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Path = args[0]
-			a.ui.Quiet = true
-			r, err := driver.Check(a.ui, o)
+			a.job.Quiet = true
+			r, err := commands.Check(a.job, o)
 			if err != nil {
 				return err
 			}
@@ -56,16 +57,16 @@ the segments of the plan, and which plans were timed before this one was chosen.
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Path = args[0]
-			a.ui.Quiet = true
+			a.job.Quiet = true
 			if info, err := os.Stat(o.Path); err == nil && info.IsDir() {
-				r, err := driver.InspectLibrary(a.ui, o.Path)
+				r, err := commands.InspectLibrary(a.job, o.Path)
 				if err != nil {
 					return err
 				}
 				a.emit(cmd, r, r.Text)
 				return nil
 			}
-			r, err := driver.Inspect(a.ui, o)
+			r, err := commands.Inspect(a.job, o)
 			if err != nil {
 				return err
 			}
@@ -84,17 +85,17 @@ func (a *app) opsCommand() *cobra.Command {
 		Short: "List the supported operators",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ops := driver.Ops(internal)
+			ops := commands.Ops(internal)
 			result := struct {
-				Schema string          `json:"schema"`
-				Ops    []driver.OpInfo `json:"operators"`
+				Schema string            `json:"schema"`
+				Ops    []commands.OpInfo `json:"operators"`
 			}{"rammerc/ops/v1", ops}
 			a.emit(cmd, result, func(w io.Writer) {
 				if markdown {
-					driver.OpsMarkdown(w, ops)
+					commands.OpsMarkdown(w, ops)
 					return
 				}
-				driver.OpsText(w, ops)
+				commands.OpsText(w, ops)
 			})
 			return nil
 		},
@@ -110,7 +111,7 @@ func (a *app) devicesCommand() *cobra.Command {
 		Short: "List the known devices and what the scheduler believes of them",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := driver.Devices()
+			r, err := commands.Devices()
 			if err != nil {
 				return err
 			}
@@ -121,7 +122,7 @@ func (a *app) devicesCommand() *cobra.Command {
 }
 
 func (a *app) calibrateCommand() *cobra.Command {
-	var o driver.CalibrateOptions
+	var o commands.CalibrateOptions
 	cmd := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Measure the GPU at hand and write a device file of it",
@@ -133,13 +134,13 @@ should use the GPU meanwhile.`,
   rammerc compile model.onnx --device mine.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r, err := driver.Calibrate(a.ui, o)
+			r, err := commands.Calibrate(a.job, o)
 			if err != nil {
 				return err
 			}
 			a.emit(cmd, r, func(w io.Writer) {
 				for _, line := range r.Lines() {
-					a.ui.Printf("%s\n", line)
+					a.job.Printf("%s\n", line)
 				}
 				r.Text(w)
 			})

@@ -28,7 +28,7 @@ holds the same library or nothing.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Path, o.Command = args[0], a.command()
-			r, err := driver.Compile(a.ui, o)
+			r, err := driver.Compile(a.job, o)
 			if err != nil {
 				return err
 			}
@@ -80,7 +80,7 @@ func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 // printCompiled prints the paths of the artefacts, and the summary on stderr.
 func (a *app) printCompiled(w io.Writer, r *driver.Compiled) {
 	for _, line := range r.SummaryLines() {
-		a.ui.Printf("%s\n", line)
+		a.job.Printf("%s\n", line)
 	}
 	for _, f := range r.Artefacts {
 		fmt.Fprintln(w, f)

@@ -8,13 +8,14 @@ import (
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/engine"
 )
 
 // completeFlags registers what shells offer for flags and arguments, on every command that has them.
 func completeFlags(root *cobra.Command) {
 	fixed := map[string][]string{
 		"target": driver.Targets(), "device": driver.DeviceNames(), "plan": driver.Plans(), "policy": driver.PolicyNames(),
-		"emit": driver.Emits(), "emit-style": driver.Styles(), "engine": driver.Engines(), "format": benchFormats,
+		"emit": driver.Emits(), "emit-style": driver.Styles(), "engine": engine.Names(), "format": benchFormats,
 		"base": driver.DeviceNames(),
 	}
 	fromModel := map[string]func(model string) []string{

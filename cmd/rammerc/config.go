@@ -33,7 +33,7 @@ func (a *app) withConfig(runE func(*cobra.Command, []string) error) func(*cobra.
 		if show, _ := cmd.Flags().GetBool("print-config"); show {
 			return a.printConfig(cmd)
 		}
-		a.ui.Quiet, _ = cmd.Flags().GetBool("quiet")
+		a.job.Quiet, _ = cmd.Flags().GetBool("quiet")
 		return runE(cmd, args)
 	}
 }

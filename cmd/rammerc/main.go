@@ -22,12 +22,12 @@ const exitInterrupted = 130
 
 func main() {
 	a := newApp(os.Args[1:], os.Stdout, os.Stderr)
-	a.ui = driver.NewUI(os.Stderr)
+	a.job = driver.NewJob(os.Stderr)
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-interrupted
-		a.ui.Abandon()
+		a.job.Folders.Abandon()
 		os.Exit(exitInterrupted)
 	}()
 	os.Exit(a.run())
@@ -37,12 +37,14 @@ func main() {
 type app struct {
 	args           []string // as typed, without the program's name
 	stdout, stderr io.Writer
-	ui             *driver.UI
+	job            *driver.Job
 	started        bool // the command line was understood
 }
 
 func newApp(args []string, stdout, stderr io.Writer) *app {
-	return &app{args: args, stdout: stdout, stderr: stderr, ui: &driver.UI{W: stderr}}
+	a := &app{args: args, stdout: stdout, stderr: stderr, job: &driver.Job{}}
+	a.job.W = stderr
+	return a
 }
 
 // command is the whole command line, for scripts that repeat it.
@@ -124,7 +126,7 @@ Results go to standard output, progress and messages to standard error.`,
 		SilenceUsage:  true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
 			a.started = true
-			a.ui.Quiet, _ = cmd.Flags().GetBool("quiet")
+			a.job.Quiet, _ = cmd.Flags().GetBool("quiet")
 		},
 	}
 	root.PersistentFlags().Bool("json", false, "print the result as JSON on standard output")

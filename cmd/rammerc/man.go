@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"time"
 
@@ -26,7 +27,7 @@ func (a *app) manCommand() *cobra.Command {
 			if err != nil {
 				return &diag.Diagnostic{ID: "cannot-write", File: args[0], Message: err.Error()}
 			}
-			a.emit(cmd, map[string]string{"schema": "rammerc/man/v1", "dir": args[0]}, driver.NoText)
+			a.emit(cmd, map[string]string{"schema": "rammerc/man/v1", "dir": args[0]}, func(io.Writer) {})
 			return nil
 		},
 	}

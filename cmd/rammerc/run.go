@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/diag"
-	"github.com/rammerc/rammerc/internal/driver"
 )
 
 // subjectFlags are shared by the commands that run a model or a library directory.
-func subjectFlags(cmd *cobra.Command, o *driver.SubjectOptions) {
+func subjectFlags(cmd *cobra.Command, o *commands.SubjectOptions) {
 	modelFlags(cmd, &o.ModelOptions)
 	compileFlags(cmd, &o.CompileOptions)
 	f := cmd.Flags()
@@ -42,7 +42,7 @@ func rejectCompileFlags(cmd *cobra.Command, path string) error {
 }
 
 func (a *app) runCommand() *cobra.Command {
-	var o driver.RunOptions
+	var o commands.RunOptions
 	cmd := &cobra.Command{
 		Use:   "run MODEL|LIBDIR",
 		Short: "Run one inference",
@@ -57,7 +57,7 @@ library directory that compile made.`,
 				return err
 			}
 			o.Random = cmd.Flags().Changed("random")
-			r, err := driver.Run(a.ui, o)
+			r, err := commands.Run(a.job, o)
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ library directory that compile made.`,
 }
 
 func (a *app) verifyCommand() *cobra.Command {
-	var o driver.VerifyOptions
+	var o commands.VerifyOptions
 	cmd := &cobra.Command{
 		Use:   "verify MODEL|LIBDIR",
 		Short: "Compare an engine with the evaluator or with expected outputs",
@@ -88,13 +88,13 @@ Exit status 3 when a difference is larger than the tolerance.`,
 			if err := rejectCompileFlags(cmd, args[0]); err != nil {
 				return err
 			}
-			r, err := driver.Verify(a.ui, o)
+			r, err := commands.Verify(a.job, o)
 			if r == nil {
 				return err
 			}
 			a.emit(cmd, r, r.Text)
 			if err != nil {
-				a.ui.Printf("error: %v\n", err)
+				a.job.Printf("error: %v\n", err)
 				return shown{err}
 			}
 			return nil
@@ -117,7 +117,7 @@ Exit status 3 when a difference is larger than the tolerance.`,
 }
 
 func (a *app) profileCommand() *cobra.Command {
-	var o driver.ProfileOptions
+	var o commands.ProfileOptions
 	cmd := &cobra.Command{
 		Use:   "profile MODEL|LIBDIR",
 		Short: "Say where the time of an inference goes, by rOperator and vEU",
@@ -136,7 +136,7 @@ needs nothing else.`,
 			if err := rejectCompileFlags(cmd, args[0]); err != nil {
 				return err
 			}
-			r, err := driver.RunProfile(a.ui, o)
+			r, err := commands.RunProfile(a.job, o)
 			if err != nil {
 				return err
 			}
@@ -158,7 +158,7 @@ needs nothing else.`,
 var benchFormats = []string{"text", "json", "gobench"}
 
 func (a *app) benchCommand() *cobra.Command {
-	var o driver.BenchOptions
+	var o commands.BenchOptions
 	var format string
 	cmd := &cobra.Command{
 		Use:   "bench LIBDIR…",
@@ -173,7 +173,7 @@ the library, making a context, the first run. Of a user's processes that time on
 			if !slices.Contains(benchFormats, format) {
 				return &diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--format %q: want one of %s", format, strings.Join(benchFormats, ", "))}
 			}
-			r, err := driver.RunBench(a.ui, o)
+			r, err := commands.RunBench(a.job, o)
 			if err != nil {
 				return err
 			}

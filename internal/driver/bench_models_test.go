@@ -54,7 +54,7 @@ func TestBenchModels(t *testing.T) {
 		}
 		o := CompileOptions{Out: filepath.Join(dir, name), Emit: EmitSources, Plan: plan, Offline: true}
 		o.Path, o.Target = filepath.Join(dir, name+".onnx"), "sm_90"
-		r, err := Compile(&UI{}, o)
+		r, err := Compile(&Job{}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestBenchModels(t *testing.T) {
 		}
 		best := o
 		best.Out, best.Plan = filepath.Join(dir, name+"_auto"), "auto"
-		if _, err := Compile(&UI{}, best); err != nil {
+		if _, err := Compile(&Job{}, best); err != nil {
 			t.Fatal(err)
 		}
 		if a, b := writtenPlan(t, o.Out, name), writtenPlan(t, best.Out, name); !bytes.Equal(a, b) {
@@ -86,7 +86,7 @@ func placed(t *testing.T, python, model string) string {
 	t.Helper()
 	o := CompileOptions{Out: model + ".waves", Emit: EmitSources, Plan: "waves", Offline: true, Dump: model + ".dump"}
 	o.Path, o.Target = model+".onnx", "sm_90"
-	if _, err := Compile(&UI{}, o); err != nil {
+	if _, err := Compile(&Job{}, o); err != nil {
 		t.Fatal(err)
 	}
 	plans, err := filepath.Glob(filepath.Join(o.Dump, "*.rprog"))

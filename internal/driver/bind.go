@@ -19,17 +19,17 @@ func (o *ModelOptions) bound(l *diag.List) map[string]*ir.Tensor {
 	for _, s := range o.Binds {
 		name, text, ok := cutBind(s)
 		if !ok {
-			l.Add(usage("bad-flag", "--bind %q: want NAME=[1,2] or NAME=@FILE", s))
+			l.Add(diag.New("bad-flag", "--bind %q: want NAME=[1,2] or NAME=@FILE", s))
 			continue
 		}
 		if out[name] != nil {
-			l.Add(usage("bad-flag", "--bind %s is given twice", name))
+			l.Add(diag.New("bad-flag", "--bind %s is given twice", name))
 			continue
 		}
 		if file, isFile := strings.CutPrefix(text, "@"); isFile {
 			t, err := tensorio.Read(file, name)
 			if err != nil {
-				l.Add(&diag.Diagnostic{ID: "bad-input", File: file, Port: "input " + name, Message: bare(err).Error()})
+				l.Add(&diag.Diagnostic{ID: "bad-input", File: file, Port: "input " + name, Message: diag.Reason(err).Error()})
 				continue
 			}
 			out[name] = t
@@ -37,7 +37,7 @@ func (o *ModelOptions) bound(l *diag.List) map[string]*ir.Tensor {
 		}
 		t, err := parseNumbers(text)
 		if err != nil {
-			l.Add(usage("bad-flag", "--bind %s: %v", s, err))
+			l.Add(diag.New("bad-flag", "--bind %s: %v", s, err))
 			continue
 		}
 		out[name] = t

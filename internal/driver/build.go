@@ -2,14 +2,18 @@ package driver
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 
+	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
 // defaultTarget is where the result is to run: the GPU at hand, else the emulator. Offline compilation
 // never looks for a GPU.
-func defaultTarget(ui *UI, offline bool) string {
+func defaultTarget(job *Job, offline bool) string {
 	if offline {
 		return TargetEmu
 	}
@@ -18,28 +22,31 @@ func defaultTarget(ui *UI, offline bool) string {
 		return TargetEmu
 	}
 	if targetDevices[arch] == "" {
-		ui.Printf("  the GPU at hand is %s, which no known device is: compiling for the emulator; --device FILE describes others\n", arch)
+		job.Printf("  the GPU at hand is %s, which no known device is: compiling for the emulator; --device FILE describes others\n", arch)
 		return TargetEmu
 	}
 	if _, err := toolchain.FindNVCC(""); err != nil {
-		ui.Printf("  there is a GPU (%s) but no nvcc: compiling for the emulator\n", arch)
+		job.Printf("  there is a GPU (%s) but no nvcc: compiling for the emulator\n", arch)
 		return TargetEmu
 	}
 	return arch
 }
 
+// TraceFlag builds libraries that record what every vEU does.
+const TraceFlag = "-DRT_TRACE"
+
 // build compiles the emitted sources in dir. Without the compiler the sources alone are a result,
 // unless the library was asked for by name.
-func (c *compilation) build(ui *UI, dir string, r *Compiled) error {
+func (c *Compilation) build(job *Job, dir string, r *Compiled) error {
 	var flags []string
 	if c.opt.Debug {
 		flags = append(flags, "-DRT_DEBUG")
 	}
 	if c.opt.Trace {
-		flags = append(flags, traceFlag)
+		flags = append(flags, TraceFlag)
 	}
 	if c.spec.Arch == TargetEmu {
-		return c.buildEmulated(ui, dir, r, flags)
+		return c.buildEmulated(job, dir, r, flags)
 	}
 	if c.opt.Code {
 		flags = append(flags, toolchain.LineInfo)
@@ -49,11 +56,11 @@ func (c *compilation) build(ui *UI, dir string, r *Compiled) error {
 		if c.opt.Emit == EmitLibrary || c.opt.Code {
 			return err
 		}
-		ui.Printf("  nvcc is not at hand: sources only\n")
+		job.Printf("  nvcc is not at hand: sources only\n")
 		return nil
 	}
-	done := ui.Stage("nvcc")
-	end := ui.Waiting("nvcc")
+	done := job.Stage("nvcc")
+	end := job.Waiting("nvcc")
 	b, err := nvcc.BuildLibrary(context.Background(), dir, r.Name, []string{c.spec.Arch}, flags...)
 	end()
 	if err != nil {
@@ -64,27 +71,27 @@ func (c *compilation) build(ui *UI, dir string, r *Compiled) error {
 		r.Summary.Registers = max(r.Summary.Registers, k.Registers)
 	}
 	r.Library = filepath.Join(dir, "lib"+r.Name+".so")
-	done("%s of code, %d registers", byteCount(r.Summary.CodeBytes), r.Summary.Registers)
+	done("%s of code, %d registers", progress.Bytes(r.Summary.CodeBytes), r.Summary.Registers)
 	if c.opt.Code {
-		return c.footprint(ui, dir, r, b.Spans)
+		return c.footprint(job, dir, r, b.Spans)
 	}
 	return nil
 }
 
-func (c *compilation) buildEmulated(ui *UI, dir string, r *Compiled, flags []string) error {
+func (c *Compilation) buildEmulated(job *Job, dir string, r *Compiled, flags []string) error {
 	cxx, err := toolchain.FindCxx("")
 	if err != nil {
 		if c.opt.Emit == EmitLibrary || c.opt.Verify {
 			return err
 		}
-		ui.Printf("  no C++ compiler is at hand: sources only\n")
+		job.Printf("  no C++ compiler is at hand: sources only\n")
 		return nil
 	}
 	if c.opt.Sanitize {
 		flags = append(flags, "-fsanitize=thread", "-g")
 	}
-	done := ui.Stage("c++")
-	end := ui.Waiting("c++")
+	done := job.Stage("c++")
+	end := job.Waiting("c++")
 	_, err = cxx.BuildLibrary(context.Background(), dir, r.Name, flags...)
 	end()
 	if err != nil {
@@ -93,4 +100,44 @@ func (c *compilation) buildEmulated(ui *UI, dir string, r *Compiled, flags []str
 	r.Library = filepath.Join(dir, "lib"+r.Name+".so")
 	done("%s", filepath.Base(r.Library))
 	return nil
+}
+
+// emit writes sources, header and weights into dir.
+func (c *Compilation) emit(job *Job, dir string, r *Compiled) error {
+	done := job.Stage("emit")
+	err := codegen.Emit(c.plan, codegen.Options{
+		Name: c.opt.name(), Version: Version().Version, Model: filepath.Base(c.opt.Path), Unrolled: c.opt.Style == StyleUnrolled,
+		Tried: c.tried, Cost: c.cost,
+	}, codegen.Dir(dir))
+	if err != nil {
+		return diag.InFile(err, c.opt.Path)
+	}
+	for _, ext := range []string{"cu", "plan.json"} {
+		read := func() ([]byte, error) { return os.ReadFile(filepath.Join(dir, r.Name+"."+ext)) }
+		if err := c.dump.Write("emit", r.Name, ext, read); err != nil {
+			return err
+		}
+	}
+	r.Summary.SourceBytes = fileSize(filepath.Join(dir, r.Name+".cu"))
+	r.Summary.WeightBytes = fileSize(filepath.Join(dir, r.Name+".weights"))
+	done("%s of source, %s of weights", progress.Bytes(r.Summary.SourceBytes), progress.Bytes(r.Summary.WeightBytes))
+	return nil
+}
+
+// removeSources leaves what is needed to use the built library.
+func removeSources(dir, name string) error {
+	for _, f := range []string{name + ".cu", name + ".map", "cudaemu"} {
+		if err := os.RemoveAll(filepath.Join(dir, f)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }

@@ -1,13 +1,10 @@
-// Package driver is the compiler's pipeline: what each command does, from flags to a result that can be
-// printed or encoded. It is the only package that sees every stage.
+// Package driver is the compiler's pipeline, from a model to a library directory. Only this package and the commands
+// above it see every stage.
 //
-// Compile is the main job: import, optimise, lower, schedule, verify, emit, build. Run and Verify carry
-// a model out on an engine: the evaluator, or a built library in a child process. Each result has a
-// schema field for JSON and a Text method for people.
+//	Compile ── Plan ──── import ─▶ optimise ─▶ lower ─▶ schedule ─▶ verify ─▶ try, where plans can be timed
+//	        └─ Write ─── emit ─▶ build ─▶ compare with the evaluator, where --verify asks ─▶ move the files over
 //
-// Errors are of four kinds, one for each exit status but 0 (ExitCode): diagnostics (package diag) for
-// what the user gave, *CheckError, *toolchain.Missing, and everything else, *InternalError above all:
-// a stage's panic, with the stage's name.
+// Errors are of four kinds, one for each exit status but 0 (ExitCode): diagnostics (package diag) for what the user
+// gave, *CheckError, *toolchain.Missing, and everything else, *InternalError above all: a stage's panic, with the
+// stage's name.
 package driver
-
-//go:generate go test -run ^TestGeneratedOps$ -update .

@@ -2,14 +2,17 @@ package driver
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
@@ -34,7 +37,7 @@ type InstanceCode struct {
 
 // footprint tells every instance's code from the others', by the lines of NAME.cu that it was inlined at,
 // and warns of large ones.
-func (c *compilation) footprint(ui *UI, dir string, r *Compiled, spans []toolchain.Span) error {
+func (c *Compilation) footprint(job *Job, dir string, r *Compiled, spans []toolchain.Span) error {
 	source, err := os.ReadFile(filepath.Join(dir, r.Name+".cu"))
 	if err != nil {
 		return err
@@ -45,11 +48,11 @@ func (c *compilation) footprint(ui *UI, dir string, r *Compiled, spans []toolcha
 		if k.Bytes > LargeCode && !strings.HasPrefix(k.Instance, "(") {
 			large = append(large, &diag.Diagnostic{
 				Severity: diag.Warning, ID: "large-code", File: c.opt.Path,
-				Message: fmt.Sprintf("the rKernel instance %s is %s of machine code; where it runs once in an inference, fetching it takes longer than it should", k.Instance, byteCount(k.Bytes)),
+				Message: fmt.Sprintf("the rKernel instance %s is %s of machine code; where it runs once in an inference, fetching it takes longer than it should", k.Instance, progress.Bytes(k.Bytes)),
 			})
 		}
 	}
-	ui.Warn(large)
+	job.Warn(large)
 	return nil
 }
 
@@ -81,7 +84,7 @@ func codeByInstance(lines []string, spans []toolchain.Span) []InstanceCode {
 		sum[name] += s.Bytes
 	}
 	out := make([]InstanceCode, 0, len(sum))
-	for _, name := range sortedNames(sum) {
+	for _, name := range slices.Sorted(maps.Keys(sum)) {
 		out = append(out, InstanceCode{name, sum[name]})
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Bytes > out[j].Bytes })
@@ -110,7 +113,7 @@ func callers(lines []string, spans []toolchain.Span) callerTable {
 		}
 	}
 	var t callerTable
-	for _, fn := range sortedNames(found) {
+	for _, fn := range slices.Sorted(maps.Keys(found)) {
 		t = append(t, struct{ function, instance string }{fn, found[fn]})
 	}
 	return t

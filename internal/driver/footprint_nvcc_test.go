@@ -34,7 +34,7 @@ func smallInstances(t *testing.T, path string) string {
 	t.Helper()
 	o := CompileOptions{Out: t.TempDir(), Target: "sm_90", Offline: true, Emit: EmitLibrary, Code: true}
 	o.Path = path
-	r, err := Compile(&UI{}, o)
+	r, err := Compile(&Job{}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestCodeOfDigitsIsSmall(t *testing.T) {
 	for _, name := range []string{"digits_attention", "digits_branchy", "digits_lstm"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			smallInstances(t, models+name+".onnx")
+			smallInstances(t, "../../testdata/models/"+name+".onnx")
 		})
 	}
 }

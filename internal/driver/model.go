@@ -9,6 +9,7 @@ import (
 	"github.com/rammerc/rammerc/graphopt"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/dump"
+	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx"
 )
@@ -29,11 +30,11 @@ func (o *ModelOptions) onnxOptions(static bool) (onnx.Options, error) {
 		name, text, ok := cutLast(s, "=")
 		dims, err := parseShape(text)
 		if !ok || err != nil {
-			l.Add(usage("bad-flag", "--shape %q: want NAME=1x3x224x224", s))
+			l.Add(diag.New("bad-flag", "--shape %q: want NAME=1x3x224x224", s))
 			continue
 		}
 		if _, twice := opt.Shapes[name]; twice {
-			l.Add(usage("bad-flag", "--shape %s is given twice", name))
+			l.Add(diag.New("bad-flag", "--shape %s is given twice", name))
 		}
 		opt.Shapes[name] = dims
 	}
@@ -41,11 +42,11 @@ func (o *ModelOptions) onnxOptions(static bool) (onnx.Options, error) {
 		name, text, ok := cutLast(s, "=")
 		n, err := strconv.ParseInt(text, 10, 64)
 		if !ok || err != nil || n < 0 {
-			l.Add(usage("bad-flag", "--dim %q: want NAME=NUMBER", s))
+			l.Add(diag.New("bad-flag", "--dim %q: want NAME=NUMBER", s))
 			continue
 		}
 		if _, twice := opt.Dims[name]; twice {
-			l.Add(usage("bad-flag", "--dim %s is given twice", name))
+			l.Add(diag.New("bad-flag", "--dim %s is given twice", name))
 		}
 		opt.Dims[name] = n
 	}
@@ -77,34 +78,34 @@ func parseShape(s string) ([]int64, error) {
 	return dims, nil
 }
 
-// load imports the model; static asks for constant input shapes.
-func load(ui *UI, o ModelOptions, static bool) (*onnx.Model, error) {
+// Load imports the model; static asks for constant input shapes.
+func Load(job *Job, o ModelOptions, static bool) (*onnx.Model, error) {
 	opt, err := o.onnxOptions(static)
 	if err != nil {
 		return nil, err
 	}
-	return importModel(ui, o.Path, opt)
+	return importModel(job, o.Path, opt)
 }
 
-// loadPartly is load of a model to be compiled, which gives what was read of it along with the error.
-func loadPartly(ui *UI, o ModelOptions) (*onnx.Model, error) {
+// LoadPartly is Load of a model to be compiled, which gives what was read of it along with the error.
+func LoadPartly(job *Job, o ModelOptions) (*onnx.Model, error) {
 	opt, err := o.onnxOptions(true)
 	if err != nil {
 		return nil, err
 	}
 	opt.Partial = true
-	return importModel(ui, o.Path, opt)
+	return importModel(job, o.Path, opt)
 }
 
-func importModel(ui *UI, path string, opt onnx.Options) (*onnx.Model, error) {
-	done := ui.Stage("import")
+func importModel(job *Job, path string, opt onnx.Options) (*onnx.Model, error) {
+	done := job.Stage("import")
 	m, err := onnx.Load(path, opt)
 	if err != nil {
 		return m, err
 	}
-	ui.Warn(m.Warnings)
+	job.Warn(m.Warnings)
 	done("%d nodes, %d constants (%s), opset %s", len(m.Graph.Nodes), len(m.Graph.Consts),
-		byteCount(constBytes(m.Graph)), opsets(m))
+		progress.Bytes(ConstBytes(m.Graph)), opsets(m))
 	return m, nil
 }
 
@@ -121,7 +122,7 @@ func opsets(m *onnx.Model) string {
 	return strings.Join(parts, ", ")
 }
 
-func constBytes(g *ir.Graph) int64 {
+func ConstBytes(g *ir.Graph) int64 {
 	total := int64(0)
 	for _, v := range g.Consts {
 		total += v.Const.Bytes()
@@ -134,9 +135,9 @@ func graphText(g *ir.Graph) func() ([]byte, error) {
 	return func() ([]byte, error) { return []byte(g.String()), nil }
 }
 
-// optimise runs graphopt in place, dumping after each pass.
-func optimise(ui *UI, g *ir.Graph, d *dump.Dir, check bool, seed uint64) error {
-	done := ui.Stage("optimise")
+// Optimise runs graphopt in place, dumping after each pass.
+func Optimise(job *Job, g *ir.Graph, d *dump.Dir, check bool, seed uint64) error {
+	done := job.Stage("optimise")
 	before := len(g.Nodes)
 	err := graphopt.Run(g, graphopt.Options{
 		Check: check, Seed: seed,

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,31 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/schedule"
 )
+
+// CompileOptions are the flags of `rammerc compile`.
+type CompileOptions struct {
+	ModelOptions
+	Out      string // library directory
+	Name     string // symbol prefix; default: the model's file name
+	Target   string // sm_90, …, emu; default: emu without nvcc, else the device's
+	Device   string // device name or file; default: by target
+	Plan     string // auto, rprogram, waves
+	Policy   string
+	Emit     string      // EmitAll, EmitSources, EmitLibrary
+	Style    string      // StyleTable, StyleUnrolled
+	Tries    int         // most plans to build and time with PlanAuto and a GPU; below 2 the model decides
+	Offline  bool        // no GPU is asked
+	Verify   bool        // run the result against ir/eval before saying success
+	Check    bool        // verifiers between all stages
+	Seed     uint64      // shuffles node order under Check
+	Dump     string      // directory for every stage's text form
+	Debug    bool        // build with the watchdog
+	Code     bool        // tell the machine code of each rKernel instance
+	Trace    bool        // build so that every vEU records what it does
+	Sanitize bool        // build the emulated library with ThreadSanitizer
+	lab      *laboratory // times plans instead of the GPU at hand; for tests
+	Command  []string    // command line, kept in the dump
+}
 
 // What compilation produces.
 const (
@@ -35,7 +61,7 @@ const TargetEmu = "emu"
 // Valid values of flags, for messages and completion; the first is the default where there is one.
 
 // Targets lists the architectures.
-func Targets() []string { return sortedNames(targetDevices) }
+func Targets() []string { return slices.Sorted(maps.Keys(targetDevices)) }
 
 // DeviceNames lists the built-in devices.
 func DeviceNames() []string {
@@ -67,39 +93,37 @@ func Emits() []string { return []string{EmitAll, EmitSources, EmitLibrary} }
 // Styles lists how the program can be printed.
 func Styles() []string { return []string{StyleTable, StyleUnrolled} }
 
-// Engines lists what can carry out a model.
-func Engines() []string { return []string{EngineEval, EngineEmu, EngineGPU} }
-
-// choice adds a problem unless value is empty or one of known.
-func choice(l *diag.List, flag, value string, known []string) {
+// Choice adds a problem unless value is empty or one of known.
+func Choice(l *diag.List, flag, value string, known []string) {
 	if value != "" && !slices.Contains(known, value) {
-		l.Add(usage("bad-flag", "--%s %q: want one of %s", flag, value, strings.Join(known, ", ")))
+		l.Add(diag.New("bad-flag", "--%s %q: want one of %s", flag, value, strings.Join(known, ", ")))
 	}
 }
 
-// validate reports every flag that makes no sense, before any work is done.
-func (o *CompileOptions) validate() error {
+// Validate reports every flag that makes no sense, before any work is done.
+func (o *CompileOptions) Validate() error {
 	var l diag.List
-	o.problems(&l)
+	o.Problems(&l)
 	return l.Err()
 }
 
-func (o *CompileOptions) problems(l *diag.List) {
-	choice(l, "target", o.Target, Targets())
-	if !isPlanText(o.Plan) {
-		choice(l, "plan", o.Plan, Plans())
+// Problems adds everything that makes no sense in the flags.
+func (o *CompileOptions) Problems(l *diag.List) {
+	Choice(l, "target", o.Target, Targets())
+	if !IsPlanText(o.Plan) {
+		Choice(l, "plan", o.Plan, Plans())
 	}
-	choice(l, "policy", o.Policy, PolicyNames())
-	choice(l, "emit", o.Emit, Emits())
-	choice(l, "emit-style", o.Style, Styles())
+	Choice(l, "policy", o.Policy, PolicyNames())
+	Choice(l, "emit", o.Emit, Emits())
+	Choice(l, "emit-style", o.Style, Styles())
 	if o.Code && o.Emit == EmitSources {
-		l.Add(usage("bad-flag", "--code measures the built library, and --emit %s makes none", o.Emit))
+		l.Add(diag.New("bad-flag", "--code measures the built library, and --emit %s makes none", o.Emit))
 	}
 	if o.Tries < 0 {
-		l.Add(usage("bad-flag", "--tries %d: want a number of plans, not below 0", o.Tries))
+		l.Add(diag.New("bad-flag", "--tries %d: want a number of plans, not below 0", o.Tries))
 	}
 	if o.Verify && o.Emit == EmitSources {
-		l.Add(usage("bad-flag", "--verify runs the library, and --emit %s makes none", o.Emit))
+		l.Add(diag.New("bad-flag", "--verify runs the library, and --emit %s makes none", o.Emit))
 	}
 	if o.Device != "" {
 		if s, err := device.Find(o.Device); err != nil {
@@ -107,37 +131,13 @@ func (o *CompileOptions) problems(l *diag.List) {
 				l.Add(d)
 			}
 		} else if o.Target != "" && s.Arch != o.Target {
-			l.Add(usage("bad-flag", "--device %s is of %s, --target is %s", o.Device, s.Arch, o.Target))
+			l.Add(diag.New("bad-flag", "--device %s is of %s, --target is %s", o.Device, s.Arch, o.Target))
 		}
 	}
 	_, err := o.onnxOptions(true)
 	for _, d := range diag.All(err) {
 		l.Add(d)
 	}
-}
-
-// validate reports every flag of `run` and `verify` that makes no sense.
-func (o *SubjectOptions) validate() error {
-	var l diag.List
-	choice(&l, "engine", o.Engine, Engines())
-	o.problems(&l)
-	emulated := o.Target == "" || o.Target == TargetEmu
-	if o.Sanitize && (o.Engine != "" && o.Engine != EngineEmu || !emulated) {
-		l.Add(usage("bad-flag", "--tsan builds for the emulator; it goes with --engine emu"))
-	}
-	if o.Engine == EngineEmu && !emulated {
-		l.Add(usage("bad-flag", "--engine emu runs what is built for the emulator, --target is %s", o.Target))
-	}
-	if o.Engine == EngineGPU && o.Target == TargetEmu {
-		l.Add(usage("bad-flag", "--engine gpu runs what is built for a GPU, --target is emu"))
-	}
-	if o.Waves && o.Engine == EngineEval {
-		l.Add(usage("bad-flag", "--waves says how a library is launched; --engine eval launches none"))
-	}
-	if o.Delays != 0 && o.Engine == EngineEval {
-		l.Add(usage("bad-flag", "--delays are of a library's vEUs; --engine eval has none"))
-	}
-	return l.Err()
 }
 
 // name is the symbol prefix: --name, or the model's file name.
@@ -148,14 +148,14 @@ func (o *CompileOptions) name() string {
 	return strings.TrimSuffix(filepath.Base(o.Path), filepath.Ext(o.Path))
 }
 
-// spec finds the device to schedule for: --device, or the known one of the target's architecture.
-func (o *CompileOptions) spec(ui *UI) (*device.Spec, error) {
+// Spec finds the device to schedule for: --device, or the known one of the target's architecture.
+func (o *CompileOptions) Spec(job *Job) (*device.Spec, error) {
 	if o.Device != "" {
 		return device.Find(o.Device)
 	}
 	target := o.Target
 	if target == "" {
-		target = defaultTarget(ui, o.Offline)
+		target = defaultTarget(job, o.Offline)
 	}
 	name, ok := targetDevices[target]
 	if !ok {

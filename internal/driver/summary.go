@@ -3,8 +3,26 @@ package driver
 import (
 	"fmt"
 
+	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/vdevice"
 )
+
+// Summary is what the program is made of.
+type Summary struct {
+	ROperators  int     `json:"roperators"`
+	RTasks      int     `json:"rtasks"`
+	Segments    int     `json:"segments"`
+	Launches    int     `json:"launches"` // kernel launches of an inference
+	Waits       int     `json:"waits"`
+	VEUs        int     `json:"veus"`
+	Instances   int     `json:"instances"`
+	PredictedUS float64 `json:"predicted_us"`
+	ArenaBytes  int64   `json:"arena_bytes"`
+	SourceBytes int64   `json:"source_bytes"`
+	WeightBytes int64   `json:"weight_bytes"`
+	CodeBytes   int64   `json:"code_bytes,omitempty"`
+	Registers   int     `json:"registers,omitempty"`
+}
 
 // summarise counts what a plan is made of, which takes ns nanoseconds by the model.
 func summarise(p *vdevice.Plan, ns float64) Summary {
@@ -18,9 +36,9 @@ func summarise(p *vdevice.Plan, ns float64) Summary {
 
 // segmentCount prints "1 segment" or "3 segments in 7 launches".
 func segmentCount(s Summary) string {
-	text := count(s.Segments, "segment")
+	text := progress.Count(s.Segments, "segment")
 	if s.Launches > s.Segments {
-		text += " in " + launchCount(s.Launches)
+		text += " in " + progress.Count(s.Launches, "launch")
 	}
 	return text
 }
@@ -30,16 +48,16 @@ func (r *Compiled) SummaryLines() []string {
 	s := r.Summary
 	lines := []string{
 		fmt.Sprintf("%s for %s (%s): %s, %s on %s, %s, %s; %.1f µs predicted",
-			r.Name, r.Target, r.Device, count(s.ROperators, "rOperator"), count(s.RTasks, "rTask"), count(s.VEUs, "vEU"),
-			segmentCount(s), count(s.Waits, "wait"), s.PredictedUS),
+			r.Name, r.Target, r.Device, progress.Count(s.ROperators, "rOperator"), progress.Count(s.RTasks, "rTask"), progress.Count(s.VEUs, "vEU"),
+			segmentCount(s), progress.Count(s.Waits, "wait"), s.PredictedUS),
 	}
-	code := count(s.Instances, "kernel instance")
+	code := progress.Count(s.Instances, "kernel instance")
 	if s.CodeBytes > 0 {
-		code += fmt.Sprintf(", %s of machine code, %d registers", byteCount(s.CodeBytes), s.Registers)
+		code += fmt.Sprintf(", %s of machine code, %d registers", progress.Bytes(s.CodeBytes), s.Registers)
 	}
-	lines = append(lines, fmt.Sprintf("%s; %s of weights, %s of activations", code, byteCount(s.WeightBytes), byteCount(s.ArenaBytes)))
+	lines = append(lines, fmt.Sprintf("%s; %s of weights, %s of activations", code, progress.Bytes(s.WeightBytes), progress.Bytes(s.ArenaBytes)))
 	for _, k := range r.Code {
-		lines = append(lines, fmt.Sprintf("%9s  %s", byteCount(k.Bytes), k.Instance))
+		lines = append(lines, fmt.Sprintf("%9s  %s", progress.Bytes(k.Bytes), k.Instance))
 	}
 	if r.Verified != "" {
 		lines = append(lines, fmt.Sprintf("verified on the %s engine against the evaluator", r.Verified))

@@ -1,0 +1,109 @@
+package commands
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/tolerance"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/eval"
+)
+
+// NodeDiff is the first node whose result differs.
+type NodeDiff struct {
+	Value   string               `json:"value"`
+	Op      string               `json:"op"`
+	Origins []ir.Origin          `json:"origins"`
+	Stage   string               `json:"stage"` // "optimise": a pass changed the result; else the engine
+	Diff    tolerance.Difference `json:"difference"`
+}
+
+func (d *NodeDiff) String() string {
+	names := ""
+	for i, o := range d.Origins {
+		if i > 0 {
+			names += ", "
+		}
+		names += fmt.Sprintf("%s (%s)", o.Name, o.OpType)
+	}
+	return fmt.Sprintf("%s of %s from %s, in %s: rel L2 %.3g, max abs %.3g", d.Value, d.Op, names, d.Stage, d.Diff.RelL2, d.Diff.MaxAbs)
+}
+
+// bisect finds the first node that differs. Values that keep their name through the passes are compared
+// with the imported graph's first; then the optimised graph is compiled with every value as an output,
+// and the engine's values are compared with the evaluator's, in order. nil: no node differs by itself,
+// small differences add up.
+func bisect(job *driver.Job, o SubjectOptions, in engine.Tensors, limit float64) (*NodeDiff, error) {
+	imported, err := driver.Load(&driver.Job{}, o.ModelOptions, true)
+	if err != nil {
+		return nil, err
+	}
+	want := observe(imported.Graph, in)
+	m, err := driver.Load(&driver.Job{}, o.ModelOptions, true)
+	if err != nil {
+		return nil, err
+	}
+	g := m.Graph
+	if err := driver.Optimise(&driver.Job{}, g, nil, false, 0); err != nil {
+		return nil, err
+	}
+	after := observe(g, in)
+	for _, n := range g.Nodes {
+		if d := firstDiff(n, after, want, limit, "optimise"); d != nil {
+			return d, nil
+		}
+	}
+	exposeAll(g)
+	s, err := openGraph(job, o, g)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	got, err := s.engine.Run(in)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range g.Nodes {
+		if d := firstDiff(n, got, after, limit, s.engine.Name()); d != nil {
+			return d, nil
+		}
+	}
+	return nil, nil
+}
+
+// observe evaluates g and keeps every value by name.
+func observe(g *ir.Graph, in engine.Tensors) engine.Tensors {
+	all := engine.Tensors{}
+	// An error shows in the comparison that led here; what was computed before it still helps.
+	_, _ = eval.RunWith(g, in, eval.Options{Observe: func(v *ir.Value, t *ir.Tensor) { all[v.Name] = t }})
+	return all
+}
+
+func firstDiff(n *ir.Node, got, want engine.Tensors, limit float64, stage string) *NodeDiff {
+	for _, v := range n.Outputs {
+		if v == nil || got[v.Name] == nil || want[v.Name] == nil {
+			continue
+		}
+		d := tolerance.Compare(v.Name, got[v.Name], want[v.Name])
+		if !d.Within(engine.LimitFor(v.DType, limit)) {
+			return &NodeDiff{v.Name, n.Op, n.Origins, stage, d}
+		}
+	}
+	return nil
+}
+
+// exposeAll makes every computed value an output.
+func exposeAll(g *ir.Graph) {
+	have := map[*ir.Value]bool{}
+	for _, v := range g.Outputs {
+		have[v] = true
+	}
+	for _, n := range g.Nodes {
+		for _, v := range n.Outputs {
+			if v != nil && !have[v] && v.DType != ir.String {
+				g.Outputs = append(g.Outputs, v)
+			}
+		}
+	}
+}

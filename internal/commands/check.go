@@ -1,0 +1,189 @@
+package commands
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/schedule"
+)
+
+// CheckReport is what `rammerc check` shows: everything that stands in the way of compiling.
+type CheckReport struct {
+	Schema string `json:"schema"`
+	Model  string `json:"model"`
+	Device string `json:"device"`
+	// Rows group the problems by what is wrong.
+	Rows     []CheckRow         `json:"problems"`
+	Warnings []*diag.Diagnostic `json:"warnings,omitempty"`
+}
+
+// CheckRow is one kind of problem.
+type CheckRow struct {
+	ID     string   `json:"id"`
+	Op     string   `json:"op,omitempty"`
+	Domain string   `json:"domain,omitempty"`
+	Opset  int      `json:"opset,omitempty"`
+	DType  string   `json:"dtype,omitempty"`
+	Reason string   `json:"reason"`
+	Help   string   `json:"help,omitempty"`
+	Count  int      `json:"count"`
+	Nodes  []string `json:"nodes,omitempty"`
+}
+
+// Check goes through every stage that can refuse a model, up to the choice of rKernels for the device,
+// and reports all that it finds. The error is for flags that make no sense.
+func Check(job *driver.Job, o driver.CompileOptions) (r *CheckReport, err error) {
+	defer job.Guard(&err)
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	spec, err := o.Spec(job)
+	if err != nil {
+		return nil, err
+	}
+	r = &CheckReport{Schema: "rammerc/check/v1", Model: o.Path, Device: spec.Name, Rows: []CheckRow{}}
+	err = refusal(job, o, spec)
+	r.Warnings = job.Warnings
+	found := diag.All(err)
+	if err != nil && len(found) == 0 {
+		return nil, err
+	}
+	r.group(found)
+	return r, nil
+}
+
+// refusal runs the stages that can refuse a model. Where one does, the next looks at what is left, so
+// that its problems show as well.
+func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) error {
+	var l diag.List
+	m, err := driver.LoadPartly(job, o.ModelOptions)
+	if m == nil || err != nil && len(diag.All(err)) == 0 {
+		return err
+	}
+	g := m.Graph
+	if err != nil {
+		l.Items = append(l.Items, diag.All(err)...)
+		if g = readable(m, l.Items); g == nil {
+			return &l
+		}
+	}
+	if err := driver.Optimise(job, g, nil, o.Check, o.Seed); err != nil {
+		return joinProblems(&l, driver.Explain(diag.InFile(err, o.Path), m))
+	}
+	if err := driver.ConstantShapes(g); err != nil {
+		l.Items = append(l.Items, diag.All(driver.Explain(diag.InFile(err, o.Path), m))...)
+		g = staticPart(g)
+	}
+	ops, err := driver.Lower(job, g, o)
+	if err != nil || l.Errors() > 0 {
+		return joinProblems(&l, driver.Explain(err, m))
+	}
+	job.Stage("schedule")
+	costs := model.New(spec, ops)
+	if driver.IsPlanText(o.Plan) {
+		_, err = driver.ReadPlan(o.Plan, ops, spec, costs)
+		return err
+	}
+	_, err = schedule.Schedule(ops, spec, costs, schedule.Options{Plan: o.Plan, Policy: o.Policy})
+	return err
+}
+
+// joinProblems adds err to the problems so far; what is no list of problems comes alone.
+func joinProblems(l *diag.List, err error) error {
+	found := diag.All(err)
+	if err != nil && len(found) == 0 {
+		return err
+	}
+	l.Items = append(l.Items, found...)
+	return l.Err()
+}
+
+// group collects equal problems of several nodes in one row, in the order of first appearance.
+func (r *CheckReport) group(found []*diag.Diagnostic) {
+	index := map[checkKey]int{}
+	for _, d := range found {
+		if d.Severity == diag.Warning {
+			r.Warnings = append(r.Warnings, d)
+			continue
+		}
+		reason := d.Message
+		if d.Port != "" {
+			reason = d.Port + ": " + reason
+		}
+		k := checkKey{d.ID, d.Domain, d.Op, d.DType, reason}
+		i, ok := index[k]
+		if !ok {
+			i = len(r.Rows)
+			index[k] = i
+			r.Rows = append(r.Rows, CheckRow{ID: d.ID, Op: d.Op, Domain: d.Domain, Opset: d.Opset, DType: d.DType, Reason: reason, Help: d.Help})
+		}
+		r.Rows[i].Count++
+		if d.Node != "" {
+			r.Rows[i].Nodes = append(r.Rows[i].Nodes, d.Node)
+		}
+	}
+}
+
+// checkKey identifies a row of a CheckReport.
+type checkKey struct{ id, domain, op, dtype, reason string }
+
+// Problems is the number of problems in all rows.
+func (r *CheckReport) Problems() int {
+	n := 0
+	for _, row := range r.Rows {
+		n += row.Count
+	}
+	return n
+}
+
+// Text prints the table.
+func (r *CheckReport) Text(w io.Writer) {
+	if len(r.Rows) == 0 {
+		fmt.Fprintf(w, "%s: nothing stands in the way of compiling for %s\n", r.Model, r.Device)
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "COUNT\tOPERATOR\tOPSET\tDTYPE\tREASON\tNODES")
+	for _, row := range r.Rows {
+		op, opset := row.Op, ""
+		if row.Domain != "" {
+			op = row.Domain + "." + op
+		}
+		if row.Opset > 0 {
+			opset = fmt.Sprint(row.Opset)
+		}
+		reason := row.Reason
+		if row.Help != "" {
+			reason += "; " + row.Help
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", row.Count, dash(op), dash(opset), dash(row.DType), reason, dash(nodeList(row.Nodes)))
+	}
+	t.Flush()
+	if n := r.Problems(); n == 1 {
+		fmt.Fprintf(w, "1 problem stands in the way of compiling %s\n", r.Model)
+	} else {
+		fmt.Fprintf(w, "%d problems stand in the way of compiling %s\n", n, r.Model)
+	}
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+// nodeList names the first nodes and counts the rest; JSON has them all.
+func nodeList(nodes []string) string {
+	const most = 4
+	if len(nodes) <= most {
+		return strings.Join(nodes, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(nodes[:most], ", "), len(nodes)-most)
+}

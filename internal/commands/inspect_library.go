@@ -1,0 +1,148 @@
+package commands
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/progress"
+	"github.com/rammerc/rammerc/internal/trace"
+)
+
+// LibraryInspection is what `rammerc inspect` shows of a library directory.
+type LibraryInspection struct {
+	Schema   string           `json:"schema"`
+	Name     string           `json:"name"`
+	Model    string           `json:"model"`
+	Version  string           `json:"rammerc"`
+	Device   string           `json:"device"`
+	Arch     string           `json:"arch"`
+	ROps     int              `json:"roperators"`
+	RTasks   int              `json:"rtasks"`
+	Weights  int64            `json:"weights_bytes"`
+	Arena    int64            `json:"arena_bytes"`
+	Segments []SegmentSummary `json:"segments"`
+	Tried    []codegen.Try    `json:"tried,omitempty"` // plans that were timed before this one was chosen
+}
+
+// SegmentSummary is what a part of a plan is made of.
+type SegmentSummary struct {
+	Kind     string `json:"kind"`
+	ROps     int    `json:"roperators"`
+	RTasks   int    `json:"rtasks"`
+	Launches int    `json:"launches"` // kernel launches of an inference
+	Streams  int    `json:"streams"`
+	VEUs     int    `json:"veus"`     // that have rTasks; of a launch, where every launch is of one rOperator
+	Edges    int    `json:"edges"`    // pairs of steps of which one waits for the other inside a launch, or launches across streams
+	Overlap  bool   `json:"overlaps"` // a launch may come before the one before it has ended
+}
+
+// InspectLibrary reads what a library directory says of its plan.
+func InspectLibrary(job *driver.Job, dir string) (r *LibraryInspection, err error) {
+	defer job.Guard(&err)
+	file, err := planFile(dir)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, &diag.Diagnostic{ID: "cannot-read", File: file, Message: diag.Reason(err).Error()}
+	}
+	var head struct {
+		Version  string        `json:"rammerc"`
+		Weights  int64         `json:"weights_bytes"`
+		Arena    int64         `json:"arena_bytes"`
+		Tried    []codegen.Try `json:"tried"`
+		Segments []struct {
+			Serial bool `json:"serial"`
+		} `json:"segments"`
+	}
+	p, err := trace.ReadPlan(data)
+	if err == nil {
+		err = json.Unmarshal(data, &head)
+	}
+	if err != nil {
+		return nil, &diag.Diagnostic{ID: "bad-plan", File: file, Message: err.Error(), Help: "compile the model again"}
+	}
+	r = &LibraryInspection{
+		Schema: "rammerc/inspect-library/v1", Name: p.Name, Model: p.Model, Version: head.Version, Device: p.Device, Arch: p.Arch,
+		ROps: len(p.Ops), Weights: head.Weights, Arena: head.Arena, Segments: []SegmentSummary{}, Tried: head.Tried,
+	}
+	for i := range p.Segments {
+		s := summariseSegment(&p.Segments[i], head.Segments[i].Serial)
+		r.RTasks += s.RTasks
+		r.Segments = append(r.Segments, s)
+	}
+	return r, nil
+}
+
+func summariseSegment(s *trace.Segment, serial bool) SegmentSummary {
+	out := SegmentSummary{Kind: s.Kind, Launches: 1, Streams: 1, Overlap: !serial && s.Kind != "rprogram" && s.Waves > 1}
+	if s.Kind != "rprogram" {
+		out.Launches = s.Waves
+	}
+	ops, blocks := map[int]bool{}, map[int]int{}
+	for _, steps := range s.Steps {
+		if len(steps) > 0 {
+			out.VEUs++
+		}
+		for i, st := range steps {
+			ops[st.Op] = true
+			out.RTasks++
+			out.Edges += len(st.Needs)
+			if i == 0 || steps[i-1].Wave != st.Wave {
+				blocks[st.Wave]++
+			}
+		}
+	}
+	if s.Kind == "graph" || s.Kind == "parallel" {
+		out.VEUs = 0
+		for _, n := range blocks {
+			out.VEUs = max(out.VEUs, n)
+		}
+	}
+	for _, n := range s.Nodes {
+		out.Streams = max(out.Streams, n.Stream+1)
+		out.Edges += len(n.After)
+	}
+	out.ROps = len(ops)
+	return out
+}
+
+// Text prints the inspection for people.
+func (r *LibraryInspection) Text(w io.Writer) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "library\t%s, made from %s by rammerc %s\n", r.Name, r.Model, r.Version)
+	fmt.Fprintf(t, "planned for\t%s (%s)\n", r.Device, r.Arch)
+	fmt.Fprintf(t, "program\t%s, %s; %s of weights, %s of activations\n", progress.Count(r.ROps, "rOperator"), progress.Count(r.RTasks, "rTask"),
+		progress.Bytes(r.Weights), progress.Bytes(r.Arena))
+	for i, s := range r.Segments {
+		fmt.Fprintf(t, "segment %d\t%s\n", i, s)
+	}
+	for _, x := range r.Tried {
+		fmt.Fprintf(t, "tried\t%s\n", strings.TrimSpace(driver.DescribeTry(x)))
+	}
+	t.Flush()
+}
+
+// String is a line for people.
+func (s SegmentSummary) String() string {
+	text := fmt.Sprintf("%s: %s of %s, %s", s.Kind, progress.Count(s.RTasks, "rTask"), progress.Count(s.ROps, "rOperator"), progress.Count(s.Launches, "launch"))
+	if s.Streams > 1 {
+		text += fmt.Sprintf(" on %d streams", s.Streams)
+	}
+	text += fmt.Sprintf(", %s", progress.Count(s.VEUs, "vEU"))
+	if s.Edges > 0 {
+		text += fmt.Sprintf(", %s", progress.Count(s.Edges, "edge"))
+	}
+	if s.Overlap {
+		text += ", launches may overlap"
+	}
+	return text
+}

@@ -1,0 +1,155 @@
+package commands
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/tolerance"
+	"github.com/rammerc/rammerc/ir"
+)
+
+// RunOptions are the flags of `rammerc run`.
+type RunOptions struct {
+	SubjectOptions
+	Inputs []string // NAME=FILE
+	Random bool
+	// RandomSeed draws inputs; integers lie in [0, RandomMax).
+	RandomSeed uint64
+	RandomMax  int64
+	OutDir     string // NAME.npy for each output
+}
+
+// RunResult is what `rammerc run` reports.
+type RunResult struct {
+	Schema  string       `json:"schema"`
+	Engine  string       `json:"engine"`
+	Mode    string       `json:"mode,omitempty"` // how a library's program ran, and why
+	Reason  string       `json:"reason,omitempty"`
+	Outputs []OutputInfo `json:"outputs"`
+	Files   []string     `json:"files,omitempty"`
+}
+
+// OutputInfo summarises an output.
+type OutputInfo struct {
+	Name  string    `json:"name"`
+	DType string    `json:"dtype"`
+	Dims  []int64   `json:"dims"`
+	Min   *float64  `json:"min,omitempty"` // of the finite elements
+	Max   *float64  `json:"max,omitempty"`
+	Mean  *float64  `json:"mean,omitempty"`
+	NaNs  int64     `json:"nans"`
+	Infs  int64     `json:"infinities"`
+	First []float64 `json:"-"`
+}
+
+// Run is one inference.
+func Run(job *driver.Job, o RunOptions) (r *RunResult, err error) {
+	defer job.Guard(&err)
+	s, err := openSubject(job, o.SubjectOptions)
+	if err != nil {
+		return nil, err
+	}
+	defer s.finish(&err)
+	in, err := o.inputs(s.inputs)
+	if err != nil {
+		return nil, err
+	}
+	done := job.Stage("run")
+	out, err := s.engine.Run(in)
+	if err != nil {
+		return nil, err
+	}
+	r = &RunResult{Schema: "rammerc/run/v1", Engine: s.engine.Name()}
+	r.Mode, r.Reason = s.mode()
+	done("%s", s.how())
+	for _, p := range s.outputs {
+		r.Outputs = append(r.Outputs, describeOutput(p.Name, out[p.Name]))
+	}
+	if o.OutDir != "" {
+		r.Files, err = engine.WriteTensors(o.OutDir, out)
+	}
+	return r, err
+}
+
+func (o *RunOptions) inputs(ports []engine.Port) (engine.Tensors, error) {
+	if !o.Random {
+		return engine.ReadInputs(ports, o.Inputs)
+	}
+	in := engine.RandomInputs(ports, o.RandomSeed, max(o.RandomMax, 1))
+	if len(o.Inputs) == 0 {
+		return in, nil
+	}
+	var given []engine.Port // drawn inputs stand in for those that no --input names
+	for _, p := range ports {
+		for _, s := range o.Inputs {
+			if name, _, _ := strings.Cut(s, "="); name == p.Name {
+				given = append(given, p)
+			}
+		}
+	}
+	if len(given) != len(o.Inputs) {
+		given = ports // some name is wrong; readInputs says which
+	}
+	read, err := engine.ReadInputs(given, o.Inputs)
+	for name, t := range read {
+		in[name] = t
+	}
+	return in, err
+}
+
+func describeOutput(name string, t *ir.Tensor) OutputInfo {
+	o := OutputInfo{Name: name, DType: t.DType.String(), Dims: t.Dims}
+	lo, hi, sum, n := math.Inf(1), math.Inf(-1), 0.0, 0
+	for i := int64(0); i < t.Len(); i++ {
+		x := tolerance.At(t, i)
+		if i < 6 {
+			o.First = append(o.First, x)
+		}
+		switch {
+		case math.IsNaN(x):
+			o.NaNs++
+		case math.IsInf(x, 0):
+			o.Infs++
+		default:
+			lo, hi, sum, n = min(lo, x), max(hi, x), sum+x, n+1
+		}
+	}
+	if n > 0 {
+		o.Min, o.Max = &lo, &hi
+		if mean := sum / float64(n); !math.IsInf(mean, 0) { // JSON has no infinities
+			o.Mean = &mean
+		}
+	}
+	return o
+}
+
+// Text prints a summary of the outputs, or the files they went to.
+func (r *RunResult) Text(w io.Writer) {
+	if len(r.Files) > 0 {
+		for _, f := range r.Files {
+			fmt.Fprintln(w, f)
+		}
+		return
+	}
+	for _, o := range r.Outputs {
+		fmt.Fprintf(w, "%s  %s%v", o.Name, o.DType, ir.Dims(o.Dims...))
+		if o.Min != nil {
+			fmt.Fprintf(w, "  min %.6g  max %.6g", *o.Min, *o.Max)
+		}
+		if o.Mean != nil {
+			fmt.Fprintf(w, "  mean %.6g", *o.Mean)
+		}
+		if o.NaNs+o.Infs > 0 {
+			fmt.Fprintf(w, "  %d NaN, %d infinite", o.NaNs, o.Infs)
+		}
+		fmt.Fprintf(w, "\n  %.6g", o.First)
+		if len(o.First) > 0 && ir.Count(o.Dims) > int64(len(o.First)) {
+			fmt.Fprint(w, " …")
+		}
+		fmt.Fprintln(w)
+	}
+}

@@ -1,0 +1,237 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/outdir"
+	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/ir"
+)
+
+// SubjectOptions say what `run` and `verify` work on: a model, compiled on the way unless the engine is
+// eval, or a library directory.
+type SubjectOptions struct {
+	driver.CompileOptions        // of a model; Path is MODEL or LIBDIR
+	Engine                string // eval, emu, gpu; empty: the best at hand
+	Waves                 bool   // run the library one launch a wave
+	EmuSeed               uint64 // order of the emulator's threads
+	Delays                uint64 // seed of random sleeps in vEUs, which takes a debug build; 0 for none
+	RunUnder              string // command line to run the library's process under, such as compute-sanitizer
+	OnDevice              bool   // GPU: inputs and outputs in device memory
+}
+
+// subject is something to run.
+type subject struct {
+	engine  engine.Engine
+	inputs  []engine.Port
+	outputs []engine.Port
+	model   *ir.Graph // as imported; nil for a library directory
+	dir     string    // of the library, if there is one
+	cleanup func()
+}
+
+// mode says how a library's program runs, and why; of other engines there is nothing to say.
+func (s *subject) mode() (mode, reason string) {
+	if l, ok := s.engine.(*engine.Library); ok {
+		return l.Launch.Mode, l.Launch.Reason
+	}
+	return "", ""
+}
+
+// how is the engine, with how its program runs.
+func (s *subject) how() string {
+	mode, reason := s.mode()
+	if mode == "" {
+		return s.engine.Name()
+	}
+	return fmt.Sprintf("%s, %s: %s", s.engine.Name(), mode, reason)
+}
+
+func (s *subject) close() error {
+	err := s.engine.Close()
+	s.cleanup()
+	return err
+}
+
+// finish closes s; what a sanitizer says when the library's process ends is a failed check.
+func (s *subject) finish(err *error) {
+	if cerr := s.close(); cerr != nil && *err == nil {
+		*err = &driver.CheckError{Message: cerr.Error()}
+	}
+}
+
+// openSubject compiles what has to be compiled and opens the engine.
+func openSubject(job *driver.Job, o SubjectOptions) (*subject, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(o.Path)
+	if err != nil {
+		return nil, &diag.Diagnostic{ID: "cannot-read", File: o.Path, Message: diag.Reason(err).Error(), Help: "a model or a library directory is wanted"}
+	}
+	if info.IsDir() {
+		return openDir(o)
+	}
+	if o.Engine == "" {
+		o.Engine = engine.Best()
+	}
+	m, err := driver.Load(job, o.ModelOptions, true)
+	if err != nil {
+		return nil, err
+	}
+	s := newSubject(m.Graph)
+	s.model = m.Graph
+	if o.Engine == engine.Eval {
+		s.engine = &engine.Evaluator{Graph: m.Graph, File: o.Path, Progress: job.Progress("evaluating")}
+		return s, nil
+	}
+	return s, s.compile(job, o, func(opt driver.CompileOptions) (*driver.Compilation, error) {
+		return driver.Plan(job, opt)
+	})
+}
+
+// newSubject is a subject with the inputs and outputs of a graph.
+func newSubject(g *ir.Graph) *subject {
+	return &subject{inputs: engine.GraphPorts(g.Inputs), outputs: engine.GraphPorts(g.Outputs), cleanup: func() {}}
+}
+
+// openGraph compiles a graph that is optimised already, and opens the engine.
+func openGraph(job *driver.Job, o SubjectOptions, g *ir.Graph) (*subject, error) {
+	s := newSubject(g)
+	return s, s.compile(job, o, func(opt driver.CompileOptions) (*driver.Compilation, error) {
+		return driver.PlanGraph(job, opt, g)
+	})
+}
+
+// compile builds what plan plans in a working folder and opens the library.
+func (s *subject) compile(job *driver.Job, o SubjectOptions, plan func(driver.CompileOptions) (*driver.Compilation, error)) error {
+	opt, err := o.emitting()
+	if err != nil {
+		return err
+	}
+	planned, err := plan(opt)
+	if err != nil {
+		return err
+	}
+	tmp, remove, err := job.Folders.Make("", "rammerc-")
+	if err != nil {
+		return err
+	}
+	s.cleanup = remove
+	s.dir = filepath.Join(tmp, "lib")
+	r, err := planned.Write(job, outdir.Fresh(s.dir))
+	if err == nil {
+		s.engine, err = engine.OpenLibrary(r.Library, o.runnerOptions())
+	}
+	if err != nil {
+		s.cleanup()
+	}
+	return err
+}
+
+// emitting are the options for a compilation on the way to an engine.
+func (o *SubjectOptions) emitting() (driver.CompileOptions, error) {
+	c := o.CompileOptions
+	c.Emit = driver.EmitLibrary
+	c.Debug = c.Debug || o.Delays != 0
+	if c.Target == "" && c.Device == "" {
+		c.Target = driver.TargetEmu
+		if o.Engine == engine.GPU {
+			if c.Target = toolchain.LocalArch(context.Background()); c.Target == "" {
+				return c, &toolchain.Missing{Tool: "a GPU", Help: "use --engine emu or eval"}
+			}
+		}
+	}
+	return c, nil
+}
+
+// validate reports every flag of `run` and `verify` that makes no sense.
+func (o *SubjectOptions) validate() error {
+	var l diag.List
+	driver.Choice(&l, "engine", o.Engine, engine.Names())
+	o.Problems(&l)
+	emulated := o.Target == "" || o.Target == driver.TargetEmu
+	if o.Sanitize && (o.Engine != "" && o.Engine != engine.Emu || !emulated) {
+		l.Add(diag.New("bad-flag", "--tsan builds for the emulator; it goes with --engine emu"))
+	}
+	if o.Engine == engine.Emu && !emulated {
+		l.Add(diag.New("bad-flag", "--engine emu runs what is built for the emulator, --target is %s", o.Target))
+	}
+	if o.Engine == engine.GPU && o.Target == driver.TargetEmu {
+		l.Add(diag.New("bad-flag", "--engine gpu runs what is built for a GPU, --target is emu"))
+	}
+	if o.Waves && o.Engine == engine.Eval {
+		l.Add(diag.New("bad-flag", "--waves says how a library is launched; --engine eval launches none"))
+	}
+	if o.Delays != 0 && o.Engine == engine.Eval {
+		l.Add(diag.New("bad-flag", "--delays are of a library's vEUs; --engine eval has none"))
+	}
+	return l.Err()
+}
+
+func (o *SubjectOptions) runnerOptions() runner.Options {
+	opt := runner.Options{Seed: o.EmuSeed, Delays: o.Delays, OnDevice: o.OnDevice, Under: strings.Fields(o.RunUnder)}
+	if o.Waves {
+		opt.Mode = runner.Waves
+	}
+	if o.Sanitize {
+		opt.Flags = []string{"-fsanitize=thread"}
+	}
+	return opt
+}
+
+// planFile is the plan of a library directory.
+func planFile(dir string) (string, error) {
+	plans, _ := filepath.Glob(filepath.Join(dir, "*.plan.json"))
+	if len(plans) != 1 {
+		return "", &diag.Diagnostic{ID: "not-a-library", File: dir, Message: "is no library directory: it holds " + fmt.Sprint(len(plans)) + " .plan.json files, want one"}
+	}
+	return plans[0], nil
+}
+
+// openDir opens the library of a directory that compile made.
+func openDir(o SubjectOptions) (*subject, error) {
+	plan, err := planFile(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	if o.Engine == engine.Eval {
+		return nil, diag.New("bad-flag", "--engine eval needs the model, not a library directory")
+	}
+	name := strings.TrimSuffix(filepath.Base(plan), ".plan.json")
+	lib := filepath.Join(o.Path, "lib"+name+".so")
+	if _, err := os.Stat(lib); err != nil {
+		return nil, &diag.Diagnostic{ID: "not-built", File: lib, Message: "the library is not built", Help: "compile with --emit all where nvcc or a C++ compiler is at hand"}
+	}
+	s, err := openBuilt(lib, o.Path, o.runnerOptions())
+	if err == nil && o.Engine != "" && s.engine.Name() != o.Engine {
+		err = diag.New("bad-flag", "--engine %s: the library was built for %s", o.Engine, s.engine.Name())
+		s.close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// openBuilt opens a built library as a subject; dir is where its plan is.
+func openBuilt(lib, dir string, opt runner.Options) (*subject, error) {
+	e, err := engine.OpenLibrary(lib, opt)
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{engine: e, dir: dir, cleanup: func() {}}
+	if s.inputs, s.outputs, err = e.Ports(); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,202 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sort"
+
+	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/progress"
+	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/profiler"
+	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/profiler/timing"
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schedule"
+	"github.com/rammerc/rammerc/vdevice"
+)
+
+// DefaultTries is how many plans `compile --plan auto` times when --tries does not say.
+const DefaultTries = 8
+
+// A plan's time is the median of timedRuns runs after warmUpRuns others.
+const (
+	warmUpRuns = 50
+	timedRuns  = 300
+)
+
+// laboratory builds and times plans. Tests have one whose clock is made up.
+type laboratory struct {
+	build func(dir, name string) error // compiles NAME.cu in dir into libNAME.so
+	open  runner.Options
+	// clock returns what a plan takes in microseconds; raw are the bytes of its inputs.
+	clock func(plan string, l *engine.Library, raw [][]byte) (float64, error)
+}
+
+// laboratory is the GPU at hand if it is what the plan is for, else nil.
+func (o *CompileOptions) laboratory(arch string) *laboratory {
+	switch {
+	case o.Offline:
+		return nil
+	case o.lab != nil:
+		return o.lab
+	}
+	if arch == TargetEmu || toolchain.LocalArch(context.Background()) != arch {
+		return nil
+	}
+	nvcc, err := toolchain.FindNVCC("")
+	if err != nil {
+		return nil
+	}
+	return &laboratory{
+		build: func(dir, name string) error {
+			_, err := nvcc.BuildLibrary(context.Background(), dir, name, []string{arch})
+			return err
+		},
+		open: runner.Options{OnDevice: true},
+		clock: func(_ string, l *engine.Library, raw [][]byte) (float64, error) {
+			ms, err := l.Bench(raw, warmUpRuns, timedRuns)
+			if err != nil {
+				return 0, err
+			}
+			sort.Float64s(ms)
+			return 1000 * ms[len(ms)/2], nil
+		},
+	}
+}
+
+// candidates runs the stage schedule. It returns the plans to choose from, the one that the cost model prefers
+// first, and takes that one until another proves faster. There are several only where they can be timed.
+func (c *Compilation) candidates(job *Job, ops *roperator.Graph) ([]schedule.Candidate, error) {
+	done := job.Stage("schedule")
+	costs := model.New(c.spec, ops)
+	c.cost = costs.TaskTime
+	plans, err := c.plans(ops, costs)
+	if err != nil {
+		return nil, err
+	}
+	c.choose(plans[0])
+	s := c.summary
+	done("%s on %s, %s, %s, %.1f µs predicted", progress.Count(s.RTasks, "rTask"), progress.Count(s.VEUs, "vEU"),
+		progress.Count(s.Waits, "wait"), segmentCount(s), s.PredictedUS)
+	for i, p := range plans {
+		name := c.opt.Policy
+		if i > 0 {
+			name = p.Kind
+		}
+		text := func() ([]byte, error) { return vdevice.FormatPlan(p.Plan), nil }
+		if err := c.dump.Write("schedule", name, "rprog", text); err != nil {
+			return nil, err
+		}
+	}
+	return plans, nil
+}
+
+func (c *Compilation) plans(ops *roperator.Graph, costs profiler.Costs) ([]schedule.Candidate, error) {
+	if IsPlanText(c.opt.Plan) {
+		p, err := ReadPlan(c.opt.Plan, ops, c.spec, costs)
+		return []schedule.Candidate{p}, err
+	}
+	most := 1
+	if c.opt.wantsTries() {
+		if c.lab = c.opt.laboratory(c.spec.Arch); c.lab != nil {
+			most = c.opt.Tries
+		}
+	}
+	return schedule.Candidates(ops, c.spec, costs, schedule.Options{Plan: c.opt.Plan, Policy: c.opt.Policy}, most)
+}
+
+// wantsTries reports whether the flags let plans be timed.
+func (o *CompileOptions) wantsTries() bool {
+	return (o.Plan == "" || o.Plan == schedule.PlanAuto) && o.Tries > 1
+}
+
+// choose takes a plan.
+func (c *Compilation) choose(p schedule.Candidate) {
+	c.plan = p.Plan
+	c.summary = summarise(c.plan, p.Modelled)
+}
+
+// try runs the stage of the same name: it has the plans built and timed, and takes the fastest. Where nothing can be
+// timed that is the first, which the cost model prefers.
+func (c *Compilation) try(job *Job, plans []schedule.Candidate) error {
+	dir, remove, err := job.Folders.Make("", "rammerc-plans-")
+	if err != nil {
+		return err
+	}
+	defer remove()
+	done := job.Stage("try")
+	inputs := engine.RandomInputs(engine.GraphPorts(c.graph.Inputs), 1, 2)
+	comparison := &timing.Comparison{
+		Bench: &planBench{c.lab, plans, filepath.Base(c.opt.Path), inputs}, Dir: dir, Verify: c.opt.Verify,
+		Reference: func() (engine.Tensors, error) { return c.evaluate(inputs) },
+		Progress:  job.Progress("timing plans"), Waiting: job.Waiting,
+	}
+	for _, p := range plans {
+		comparison.Groups = append(comparison.Groups, planThreads(p.Plan))
+	}
+	results, err := comparison.Run()
+	if err != nil {
+		return err
+	}
+	best := timing.Fastest(results)
+	c.choose(plans[best])
+	if us := results[best].MeasuredUS; us > 0 {
+		done("%s is the fastest of %s: %.1f µs measured", plans[best].Kind, progress.Count(len(plans), "plan"), us)
+	} else {
+		done("none of %s could be timed: the model decides", progress.Count(len(plans), "plan"))
+	}
+	for i, r := range results {
+		c.report(job, codegen.Try{
+			Plan: plans[i].Kind, ModelledUS: plans[i].Modelled / 1000, MeasuredUS: r.MeasuredUS, Problem: r.Problem,
+			Chosen: i == best,
+		})
+	}
+	return nil
+}
+
+// report keeps what came of a plan, and shows it.
+func (c *Compilation) report(job *Job, x codegen.Try) {
+	c.tried = append(c.tried, x)
+	job.Printf("    %s\n", DescribeTry(x))
+	if x.Problem != "" {
+		job.Warn([]*diag.Diagnostic{{
+			Severity: diag.Warning, ID: "plan-skipped", File: c.opt.Path,
+			Message: fmt.Sprintf("plan %q was not timed: %s", x.Plan, x.Problem),
+		}})
+	}
+}
+
+// DescribeTry is a line about a plan that was compared with others.
+func DescribeTry(x codegen.Try) string {
+	measured, mark := "not timed", " "
+	if x.MeasuredUS > 0 {
+		measured = fmt.Sprintf("%.1f µs", x.MeasuredUS)
+	}
+	if x.Chosen {
+		mark = "*"
+	}
+	return fmt.Sprintf("%s %-12s %12s  (%.1f µs predicted)", mark, x.Plan, measured, x.ModelledUS)
+}
+
+// planThreads is how many threads the blocks of a plan have, at most.
+func planThreads(plan *vdevice.Plan) int {
+	n := 0
+	for _, s := range plan.Segments {
+		n = max(n, s.Program.Needs().Threads)
+	}
+	return n
+}
+
+// evaluate is what the model as it was imported computes.
+func (c *Compilation) evaluate(in engine.Tensors) (engine.Tensors, error) {
+	m, err := Load(&Job{}, c.opt.ModelOptions, true)
+	if err != nil {
+		return nil, err
+	}
+	return (&engine.Evaluator{Graph: m.Graph, File: c.opt.Path}).Run(in)
+}

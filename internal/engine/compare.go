@@ -1,0 +1,141 @@
+package engine
+
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/internal/tolerance"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/eval"
+)
+
+// Expected is the reference of samples that say what should come out.
+const Expected = "expected outputs"
+
+// OutputDiff is the largest difference of an output over all samples.
+type OutputDiff struct {
+	tolerance.Difference
+	Limit   tolerance.Limit `json:"limit"`
+	OK      bool            `json:"ok"`
+	Passing string          `json:"passing"`           // the tolerance that would pass
+	Classes *Classes        `json:"classes,omitempty"` // of outputs [N, classes]
+}
+
+// Classes counts rows whose largest element is in the same place.
+type Classes struct {
+	Same int `json:"same"`
+	Rows int `json:"rows"`
+}
+
+// Comparison says how an engine differs from its reference.
+type Comparison struct {
+	Reference string // Expected or Eval
+	Samples   int
+	Outputs   []OutputDiff
+	OK        bool // every output of every sample is within its limit
+}
+
+// Comparer compares an engine with a reference.
+type Comparer struct {
+	Engine   Engine
+	Outputs  []Port
+	Model    *ir.Graph             // computes what samples do not say
+	Limit    float64               // relative L2 error that may be; 0 takes the table of package tolerance
+	Progress func(done, total int) // of samples
+}
+
+// Compare runs all samples through the engine and keeps the worst difference of each output.
+func (c *Comparer) Compare(samples *Samples) (*Comparison, error) {
+	r := &Comparison{Reference: Expected, OK: true}
+	worst := map[string]*OutputDiff{}
+	for i := range samples.N {
+		x := samples.At(i)
+		got, err := c.Engine.Run(x.In)
+		if err != nil {
+			return nil, err
+		}
+		want := x.Want
+		if want == nil {
+			r.Reference = Eval
+			if want, err = eval.RunWith(c.Model, x.In, eval.Options{}); err != nil {
+				return nil, EvalError(err, "")
+			}
+		}
+		for _, p := range c.Outputs {
+			if w := want[p.Name]; w != nil {
+				worsen(worst, p, keepRows(got[p.Name], x.Keep), keepRows(w, x.Keep), LimitFor(p.DType, c.Limit))
+			}
+		}
+		r.Samples++
+		c.Progress(i+1, samples.N)
+	}
+	for _, p := range c.Outputs {
+		if d := worst[p.Name]; d != nil {
+			d.Passing = d.Difference.Passing()
+			r.OK = r.OK && d.OK
+			r.Outputs = append(r.Outputs, *d)
+		}
+	}
+	return r, nil
+}
+
+// LimitFor is how far an output of type d may be from its reference: by relative L2 error l2, or as the table of
+// package tolerance says where l2 is 0.
+func LimitFor(d ir.DType, l2 float64) tolerance.Limit {
+	if l2 > 0 {
+		return tolerance.Limit{L2: l2}
+	}
+	return tolerance.LimitFor(d)
+}
+
+// worsen adds the difference of one sample to the worst of an output.
+func worsen(worst map[string]*OutputDiff, p Port, got, want *ir.Tensor, limit tolerance.Limit) {
+	d := tolerance.Compare(p.Name, got, want)
+	w := worst[p.Name]
+	if w == nil {
+		w = &OutputDiff{Difference: d, Limit: limit, OK: true}
+		w.Special = 0 // every sample's are added below
+		worst[p.Name] = w
+		if len(want.Dims) == 2 && want.Dims[1] > 1 {
+			w.Classes = &Classes{}
+		}
+	}
+	w.OK = w.OK && d.Within(limit)
+	if w.Classes != nil && d.Problem == "" {
+		same, rows := sameClass(got, want)
+		w.Classes.Same += same
+		w.Classes.Rows += rows
+	}
+	w.Special += d.Special
+	if d.Problem != "" {
+		w.Problem = d.Problem
+	}
+	if d.MaxAbs > w.MaxAbs {
+		w.MaxAbs, w.At = d.MaxAbs, d.At
+	}
+	w.MaxRel, w.MaxULP, w.RelL2 = larger(w.MaxRel, d.MaxRel), larger(w.MaxULP, d.MaxULP), larger(w.RelL2, d.RelL2)
+}
+
+// larger is the larger number, or the largest finite one: JSON has no infinities.
+func larger(a, b float64) float64 { return min(max(a, b), math.MaxFloat64) }
+
+// sameClass counts the rows of outputs [N, classes] whose largest element is in the same place.
+func sameClass(got, want *ir.Tensor) (same, rows int) {
+	classes := want.Dims[1]
+	for r := int64(0); r < want.Dims[0]; r++ {
+		if argMax(got, r*classes, classes) == argMax(want, r*classes, classes) {
+			same++
+		}
+		rows++
+	}
+	return same, rows
+}
+
+func argMax(t *ir.Tensor, from, n int64) int64 {
+	best := int64(0)
+	for i := int64(1); i < n; i++ {
+		if tolerance.At(t, from+i) > tolerance.At(t, from+best) {
+			best = i
+		}
+	}
+	return best
+}

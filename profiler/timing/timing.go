@@ -1,0 +1,288 @@
+// Package timing times several forms of one program, its variants, on the device at hand.
+//
+// Variants are built as few libraries, because a build takes seconds; each is opened, run and timed by itself. What
+// they compute must agree. Building, opening and running are the caller's (Bench), so that this package knows
+// neither plans nor emitted sources:
+//
+//	Emit ─▶ Build ─▶ Open, Infer, Time, Close of every variant ─▶ compare outputs ─▶ Open, … once more ─▶ fastest
+package timing
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/rammerc/rammerc/internal/tolerance"
+	"github.com/rammerc/rammerc/ir"
+)
+
+// Tensors are the outputs of an inference, by name.
+type Tensors = map[string]*ir.Tensor
+
+// Bench builds and opens the variants, which it knows by their numbers.
+type Bench interface {
+	// Emit writes the sources of one library that holds the variants into dir, an empty folder.
+	Emit(dir string, variants []int) error
+	// Build compiles the library in dir. It is called from several goroutines, each with a folder of its own.
+	Build(dir string) error
+	// Open opens a variant of the library in dir, in which it is the one at position.
+	Open(dir string, variant, position int) (Program, error)
+}
+
+// Program is an opened variant. Its inputs are the same for all variants.
+type Program interface {
+	// Infer runs the program once and returns what it computes.
+	Infer() (Tensors, error)
+	// Time runs the program repeatedly and returns the median in microseconds.
+	Time() (us float64, err error)
+	Close() error
+}
+
+// Result is what came of a variant.
+type Result struct {
+	MeasuredUS float64 // the better median of all rounds, in microseconds; 0 if the variant could not be timed
+	Problem    string  // why it could not be timed, on one line; "" if it was
+}
+
+// rounds is how often all variants are timed, one after another; the better median counts. So a disturbance of the
+// device hits one round of several variants and not all rounds of one.
+const rounds = 2
+
+// inferences is how often a variant runs before it is timed in a round. The first inference launches its kernels one
+// by one, the second as a CUDA graph, and both must be right.
+const inferences = 2
+
+// Comparison times variants.
+type Comparison struct {
+	Bench Bench
+	// Groups has the group of each variant; those of one group share a library. Kernels of one library get equally
+	// many registers a thread, so variants whose blocks have different numbers of threads should not share one.
+	Groups []int
+	Dir    string // a working folder
+	// Reference computes the right outputs. It is asked where variants disagree, and in any case with Verify.
+	Reference func() (Tensors, error)
+	Verify    bool
+	// Progress is told how many of all timings are done; Waiting shows that work of unknown length goes on until
+	// end is called.
+	Progress func(done, total int)
+	Waiting  func(what string) (end func())
+
+	results []Result
+	built   []place     // per variant
+	outputs [][]Tensors // per variant: what its inferences computed
+}
+
+// place is where a built variant is; dir is "" for one that was not built.
+type place struct {
+	dir      string
+	position int
+}
+
+// Run builds the variants, compares what they compute and times them. The results are in the order of the variants.
+// A variant that cannot be built, run or timed, or computes something wrong, has its Problem there; the error is
+// that of Reference.
+func (c *Comparison) Run() ([]Result, error) {
+	n := len(c.Groups)
+	c.results, c.built, c.outputs = make([]Result, n), make([]place, n), make([][]Tensors, n)
+	c.build()
+	err := c.time()
+	return c.results, err
+}
+
+// Fastest is the result with the least time, the first if none has any.
+func Fastest(results []Result) int {
+	best := 0
+	for i, r := range results {
+		if r.MeasuredUS > 0 && (results[best].MeasuredUS == 0 || r.MeasuredUS < results[best].MeasuredUS) {
+			best = i
+		}
+	}
+	return best
+}
+
+// library is a library in the making.
+type library struct {
+	dir      string
+	variants []int
+	err      error
+}
+
+// build makes a library of each group. Where that does not build, each variant of the group gets a library of its
+// own, so that one of them does not stand in the way of the others.
+func (c *Comparison) build() {
+	byGroup := map[int]*library{}
+	var shared []*library
+	for i, group := range c.Groups {
+		if byGroup[group] == nil {
+			byGroup[group] = &library{}
+			shared = append(shared, byGroup[group])
+		}
+		byGroup[group].variants = append(byGroup[group].variants, i)
+	}
+	c.buildAll(shared)
+	var single []*library
+	for _, l := range shared {
+		if l.err == nil || len(l.variants) == 1 {
+			continue
+		}
+		for _, i := range l.variants {
+			single = append(single, &library{variants: []int{i}})
+		}
+	}
+	c.buildAll(single)
+}
+
+// buildAll emits the libraries one after another and compiles them side by side, as many at a time as there are
+// processors.
+func (c *Comparison) buildAll(libraries []*library) {
+	if len(libraries) == 0 {
+		return
+	}
+	variants := 0
+	finished := make(chan *library, len(libraries))
+	free := make(chan struct{}, runtime.NumCPU())
+	for _, l := range libraries {
+		variants += len(l.variants)
+		l.err = c.emit(l)
+		go func() {
+			free <- struct{}{}
+			if l.err == nil {
+				l.err = c.Bench.Build(l.dir)
+			}
+			<-free
+			finished <- l
+		}()
+	}
+	what := "building 1 plan"
+	if variants > 1 {
+		what = fmt.Sprintf("building %d plans", variants)
+	}
+	end := c.Waiting(what)
+	for range libraries {
+		c.note(<-finished)
+	}
+	end()
+}
+
+func (c *Comparison) emit(l *library) (err error) {
+	if l.dir, err = os.MkdirTemp(c.Dir, ""); err != nil {
+		return err
+	}
+	return c.Bench.Emit(l.dir, l.variants)
+}
+
+// note keeps how the build of a library ended.
+func (c *Comparison) note(l *library) {
+	for position, i := range l.variants {
+		if l.err != nil {
+			c.results[i].Problem = "it does not build: " + firstLine(l.err)
+			continue
+		}
+		c.results[i].Problem = ""
+		c.built[i] = place{l.dir, position}
+	}
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
+	return line
+}
+
+// time runs and times all variants that were built, round by round. After the first round it discards those that
+// compute something else than they should.
+func (c *Comparison) time() error {
+	defer Alone(c.Waiting)()
+	done := 0
+	for round := range rounds {
+		for i := range c.Groups {
+			if c.built[i].dir != "" && c.results[i].Problem == "" {
+				c.timeOne(i)
+			}
+			done++
+			c.Progress(done, rounds*len(c.Groups))
+		}
+		if round == 0 {
+			if err := c.discardWrong(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Comparison) timeOne(i int) {
+	us, err := c.measure(i)
+	switch r := &c.results[i]; {
+	case err != nil:
+		c.discard(i, err)
+	case r.MeasuredUS == 0 || us < r.MeasuredUS:
+		r.MeasuredUS = us
+	}
+}
+
+func (c *Comparison) discard(i int, err error) {
+	c.results[i] = Result{Problem: firstLine(err)}
+}
+
+func (c *Comparison) measure(i int) (us float64, err error) {
+	program, err := c.Bench.Open(c.built[i].dir, i, c.built[i].position)
+	if err != nil {
+		return 0, err
+	}
+	defer program.Close()
+	for range inferences {
+		out, err := program.Infer()
+		if err != nil {
+			return 0, err
+		}
+		c.outputs[i] = append(c.outputs[i], out)
+	}
+	return program.Time()
+}
+
+// discardWrong discards variants that compute something else than they should. Variants that all agree are taken to
+// be right, unless Verify asks the reference all the same.
+func (c *Comparison) discardWrong() error {
+	var first Tensors
+	agree := true
+	for _, outputs := range c.outputs {
+		for _, out := range outputs {
+			if first == nil {
+				first = out
+			}
+			agree = agree && different(out, first) == nil
+		}
+	}
+	if first == nil || agree && !c.Verify {
+		return nil
+	}
+	want, err := c.Reference()
+	if err != nil {
+		return err
+	}
+	for i, outputs := range c.outputs {
+		for _, out := range outputs {
+			if err := different(out, want); err != nil {
+				c.discard(i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// different returns an error that names an output which is missing or differs by more than the tolerance, nil if
+// there is none.
+func different(got, want Tensors) error {
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if got[name] == nil {
+			return fmt.Errorf("output %s is missing", name)
+		}
+		if d := tolerance.Compare(name, got[name], want[name]); !d.Within(tolerance.LimitFor(want[name].DType)) {
+			return fmt.Errorf("output %s is wrong: it differs by more than the tolerance", name)
+		}
+	}
+	return nil
+}
