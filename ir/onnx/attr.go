@@ -7,8 +7,9 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// bindAttributes lists the attributes of a node in file order, references to the attributes of the
-// function around it resolved. A reference to an attribute that the caller left out is left out.
+// bindAttributes lists the attributes of a node in file order. Inside a function an attribute may be a reference to an
+// attribute of the function (ref_attr_name); it is replaced by the one that the caller gives. If the caller gives none,
+// the node has no such attribute. ok is false after a report.
 func (s *scope) bindAttributes(p *place, pb *onnxpb.NodeProto) ([]boundAttr, bool) {
 	var out []boundAttr
 	ok := true
@@ -38,7 +39,7 @@ func (s *scope) bindAttributes(p *place, pb *onnxpb.NodeProto) ([]boundAttr, boo
 	return out, ok
 }
 
-// attributes converts the attributes of an operator; those of kinds that no operator has are refused.
+// attributes converts the attributes of an operator. It reports those of kinds that no supported operator has.
 func (s *scope) attributes(p *place, pb *onnxpb.NodeProto) (ir.Attrs, bool) {
 	bound, ok := s.bindAttributes(p, pb)
 	attrs := ir.Attrs{}
@@ -64,7 +65,8 @@ func (s *scope) attributes(p *place, pb *onnxpb.NodeProto) (ir.Attrs, bool) {
 	return attrs, ok
 }
 
-// attribute converts one attribute. A graph attribute without a graph has been reported.
+// attribute converts one attribute. If it is a graph that could not be imported, the result has the kind AttrGraph and
+// no graph, and the problem has been reported.
 func (s *scope) attribute(p *place, b boundAttr) (ir.Attr, error) {
 	a := b.pb
 	switch kindOf(a) {
@@ -95,7 +97,8 @@ func (s *scope) attribute(p *place, b boundAttr) (ir.Attr, error) {
 	return ir.Attr{}, fmt.Errorf("attributes of type %s are not supported", lower(kindOf(a).String()))
 }
 
-// kindOf returns an attribute's type, which old writers left to be guessed from the field in use.
+// kindOf returns an attribute's type. Files of old IR versions do not say it; then it follows from the field that is
+// set.
 func kindOf(a *onnxpb.AttributeProto) onnxpb.AttributeProto_AttributeType {
 	switch {
 	case a.GetType() != onnxpb.AttributeProto_UNDEFINED:
@@ -156,6 +159,7 @@ func (s *scope) constant(p *place, n *ir.Node, pb *onnxpb.NodeProto) {
 	s.refuse(n.Outputs)
 }
 
+// constantTensor is the value of a Constant node, whose only attribute is b.
 func (s *scope) constantTensor(b boundAttr) (*ir.Tensor, error) {
 	a := b.pb
 	switch b.name {

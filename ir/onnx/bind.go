@@ -8,7 +8,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// applyBind makes the inputs that Options.Bind names constants. Their extents bind symbols as those of
+// applyBind turns the inputs that Options.Bind names into constants. Their extents bind symbols, as those of
 // Options.Shapes do.
 func (im *importer) applyBind(list []modelInput) {
 	for _, name := range sortedKeys(im.opts.Bind) {
@@ -24,7 +24,7 @@ func (im *importer) bindInput(in *modelInput, t *ir.Tensor) {
 	}
 	dims := t.Dims
 	if want := in.typ.shape; want != nil && len(want) != len(dims) && t.Len() == 1 {
-		dims = slices.Repeat([]int64{1}, len(want)) // one number is written without regard to its rank
+		dims = slices.Repeat([]int64{1}, len(want)) // the user writes a single number without regard to the rank
 	}
 	value, err := exactly(t, in.typ.dtype)
 	if err != nil {
@@ -43,8 +43,8 @@ func (im *importer) bindInput(in *modelInput, t *ir.Tensor) {
 	im.applyShape(in, dims)
 }
 
-// exactly converts numbers to element type d; those that d cannot hold exactly, or as nearly as it holds
-// any number, are an error.
+// exactly converts numbers to element type d. An integer type must hold each number exactly; a floating-point type gets
+// the nearest value.
 func exactly(t *ir.Tensor, d ir.DType) (*ir.Tensor, error) {
 	if t.DType == d {
 		return t, nil
@@ -62,6 +62,7 @@ func exactly(t *ir.Tensor, d ir.DType) (*ir.Tensor, error) {
 	return out, err
 }
 
+// assign sets the elements of out to numbers, as exactly says.
 func assign[N int64 | float64](out *ir.Tensor, from []N) error {
 	switch to := out.Data.(type) {
 	case []float32:

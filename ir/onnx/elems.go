@@ -8,12 +8,12 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// littleEndian tells whether raw tensor data can be used as it is.
+// littleEndian reports whether the machine has the byte order of raw tensor data.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// newRaw allocates n elements of d and returns the tensor data with a view of its bytes, into which
-// little-endian data may be read; settle must be called afterwards. Bool has no such view: not every
-// byte is a bool.
+// newRaw allocates n elements of type d. It returns the tensor data and its bytes as a slice over the same memory, so
+// that a file can be read into it. The caller must then call settle, which corrects the byte order. Bool is not
+// supported, because Go allows only the bytes 0 and 1 in a bool.
 func newRaw(d ir.DType, n int64) (data any, view []byte) {
 	switch d {
 	case ir.Float32:
@@ -40,13 +40,14 @@ func newRaw(d ir.DType, n int64) (data any, view []byte) {
 	panic("BUG: no raw view of " + d.String())
 }
 
+// viewed returns s and its bytes, over the same memory.
 func viewed[T ir.Elem](s []T) (any, []byte) {
 	var zero T
 	return s, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(zero)))
 }
 
-// aliasRaw reinterprets little-endian bytes as elements of d without a copy where the machine's byte
-// order and the alignment allow it.
+// aliasRaw reinterprets little-endian bytes as elements of d, without a copy. ok is false where the machine's byte
+// order or the alignment of raw does not allow that.
 func aliasRaw(d ir.DType, raw []byte) (any, bool) {
 	size := uintptr(d.Size())
 	if !littleEndian || d == ir.Bool || len(raw) == 0 || uintptr(unsafe.Pointer(&raw[0]))%size != 0 {
@@ -78,7 +79,7 @@ func aliasRaw(d ir.DType, raw []byte) (any, bool) {
 	return nil, false
 }
 
-// settle turns little-endian bytes in view into the machine's order.
+// settle converts little-endian elements of size bytes each, in place, to the machine's byte order.
 func settle(view []byte, size int) {
 	if littleEndian || size == 1 {
 		return
@@ -90,7 +91,7 @@ func settle(view []byte, size int) {
 	}
 }
 
-// fromRaw decodes little-endian raw data. raw may be kept by the result.
+// fromRaw decodes little-endian raw data into elements of d. The result may share memory with raw.
 func fromRaw(d ir.DType, raw []byte) any {
 	if d == ir.Bool {
 		return bools(raw)
@@ -112,7 +113,7 @@ func bools(raw []byte) []bool {
 	return out
 }
 
-// viewOf returns the bytes of t's elements in the machine's order; t is no bool or string tensor.
+// viewOf returns the bytes of t's elements in the machine's order, over the same memory. It panics for bool and string.
 func viewOf(t *ir.Tensor) []byte {
 	var b []byte
 	switch s := t.Data.(type) {
@@ -142,7 +143,9 @@ func viewOf(t *ir.Tensor) []byte {
 	return b
 }
 
-// bits16 rounds x to the nearest float16 or bfloat16, halves to even.
+// bits16 rounds x to the nearest float16 or bfloat16, ties to even, and returns its bits. A bfloat16 is the upper half
+// of a float32; adding 0x7fff, and 1 more if the last bit to be kept is set, rounds it. A float16 is rounded in the
+// same way at bit 13, after which its exponent has the bias 15 instead of 127.
 func bits16(d ir.DType, x float32) uint16 {
 	b := math.Float32bits(x)
 	if d == ir.BFloat16 {

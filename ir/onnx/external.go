@@ -15,26 +15,26 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// external reads tensors out of the files beside a model. Every file is opened through an os.Root on
-// the model's folder, so neither "..", absolute names nor symbolic links lead out of it.
+// external reads tensors from the files beside a model. Every file is opened through an os.Root on the model's folder,
+// so neither "..", absolute names nor symbolic links lead out of it.
 type external struct {
-	dir    string
-	root   *os.Root
-	rootEr error
-	files  map[string]*dataFile
-	cache  map[extKey]any
+	dir     string // the model's folder, "" when there is none
+	root    *os.Root
+	rootErr error
+	files   map[string]*dataFile // by location
+	cache   map[extKey]any       // elements that have been read
 }
 
 // dataFile is an open file of external data, or the reason why it could not be opened.
 type dataFile struct {
 	f    *os.File
 	size int64
-	read int64 // bytes handed out so far
-	sum  string
+	read int64  // bytes that tensors have taken so far
+	sum  string // SHA-1 in hexadecimal, "" until it is needed
 	err  error
 }
 
-// extKey identifies a read range; tensors over the same range share their elements.
+// extKey identifies a range of a file and its element type. Tensors with the same key share their elements.
 type extKey struct {
 	location string
 	offset   int64
@@ -42,8 +42,9 @@ type extKey struct {
 	n        int64
 }
 
-// maxOverlap is how often the bytes of one file may be handed out. Sharing a whole tensor costs
-// nothing; distinct overlapping ranges do, and no exporter writes many of them.
+// maxOverlap bounds the sum of the tensors that are read from one file, in multiples of its size. Equal ranges are read
+// once and count once, but different ranges that overlap would let a small file ask for any amount of memory. No
+// exporter writes many of those.
 const maxOverlap = 4
 
 func newExternal(dir string) *external {
@@ -61,7 +62,7 @@ func (e *external) close() {
 	}
 }
 
-// extEntry is the parsed external_data of a tensor.
+// extEntry is the field external_data of a TensorProto: where the tensor's bytes are.
 type extEntry struct {
 	location string
 	offset   int64
@@ -101,7 +102,7 @@ func parseExtent(key, v string) (int64, error) {
 	return n, nil
 }
 
-// read returns the n elements of d that kv points at.
+// read returns the n elements of type d at the place that kv names. They are a slice as in ir.Tensor.Data.
 func (e *external) read(kv []*onnxpb.StringStringEntryProto, d ir.DType, n int64) (any, error) {
 	x, err := parseExternal(kv)
 	if err != nil {
@@ -138,7 +139,7 @@ func (e *external) read(kv []*onnxpb.StringStringEntryProto, d ir.DType, n int64
 	return data, nil
 }
 
-// elems reads straight into the slice that the tensor keeps.
+// elems reads n elements directly into the slice that the tensor keeps, without a second copy in memory.
 func (f *dataFile) elems(offset int64, d ir.DType, n int64) (any, error) {
 	src := io.NewSectionReader(f.f, offset, n*int64(d.Size()))
 	if d == ir.Bool {
@@ -156,7 +157,7 @@ func (f *dataFile) elems(offset int64, d ir.DType, n int64) (any, error) {
 	return data, nil
 }
 
-// open opens a file of the model's folder once.
+// open returns the file at location. It tries to open each file only once.
 func (e *external) open(location string) *dataFile {
 	if f, ok := e.files[location]; ok {
 		return f
@@ -182,14 +183,14 @@ func (e *external) openFile(location string) (*os.File, error) {
 	if !filepath.IsLocal(filepath.FromSlash(location)) {
 		return nil, fmt.Errorf("external data %q leaves the model's folder", location)
 	}
-	if e.root == nil && e.rootEr == nil {
-		e.root, e.rootEr = os.OpenRoot(e.dir)
+	if e.root == nil && e.rootErr == nil {
+		e.root, e.rootErr = os.OpenRoot(e.dir)
 	}
-	if e.rootEr != nil {
-		return nil, fmt.Errorf("external data %q: the model's folder: %w", location, bareError(e.rootEr))
+	if e.rootErr != nil {
+		return nil, fmt.Errorf("external data %q: the model's folder: %w", location, bareError(e.rootErr))
 	}
 	name := filepath.Clean(filepath.FromSlash(location))
-	info, err := e.root.Stat(name) // before opening: opening a pipe would wait for its writer
+	info, err := e.root.Stat(name) // before Open, because opening a named pipe waits for its writer
 	if err != nil {
 		return nil, e.explain(location, err)
 	}
@@ -203,6 +204,7 @@ func (e *external) openFile(location string) (*os.File, error) {
 	return f, nil
 }
 
+// explain turns an error of os.Root into one that the user understands.
 func (e *external) explain(location string, err error) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("external data %q: there is no such file beside the model", location)
@@ -213,7 +215,7 @@ func (e *external) explain(location string, err error) error {
 	return fmt.Errorf("external data %q: %w", location, bareError(err))
 }
 
-// verify compares the file's SHA-1 with the checksum of an entry that has one.
+// verify compares the file's SHA-1 with the checksum of x, if it has one.
 func (f *dataFile) verify(x extEntry) error {
 	if x.checksum == "" {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// finish infers the types of the whole graph, merges what that finds wrong, and compares the outputs
-// with their declarations.
+// finish infers the types of the whole graph, reports the errors of inference at the nodes of the model, and compares
+// the graph's outputs with their declarations.
 func (im *importer) finish() {
 	g := im.model.Graph
 	found := ir.InferShapes(g)
@@ -31,7 +31,7 @@ func (im *importer) finish() {
 	}
 }
 
-// locate names the ONNX operator in a diagnostic about the node that was made of it.
+// locate turns a diagnostic about a node of the graph into one about the ONNX node of which it was made.
 func (im *importer) locate(d *diag.Diagnostic) *diag.Diagnostic {
 	p := im.places[d.Node]
 	if p == nil {

@@ -12,13 +12,14 @@ import (
 // functionKey identifies a model-local function.
 type functionKey struct{ domain, name, overload string }
 
+// function is a model-local function.
 type function struct {
 	key     functionKey
 	pb      *onnxpb.FunctionProto
-	opsets  map[string]int64
-	checked bool // its opsets have been checked
-	ok      bool // its opsets can be read
-	calls   int
+	opsets  map[string]int64 // version of each domain; "" is ai.onnx
+	checked bool             // its opsets have been checked, which happens at the first call
+	ok      bool             // its opsets are supported
+	calls   int              // how often it has been inlined
 }
 
 func keyOf(n *onnxpb.NodeProto) functionKey {
@@ -49,15 +50,16 @@ func (im *importer) describe(pb *onnxpb.FunctionProto) Function {
 	return Function{Domain: key.domain, Name: key.name, Overload: key.overload, Calls: im.functions[key].calls}
 }
 
-// boundAttr is an attribute with the scope that its graphs belong to: a function passes on the
-// attributes of its caller.
+// boundAttr is an attribute of a node together with the scope in which its graphs are to be resolved. A function may
+// pass an attribute of its caller on to its nodes: then this is the caller's scope.
 type boundAttr struct {
 	name string
 	pb   *onnxpb.AttributeProto
 	s    *scope
 }
 
-// call inlines a call of a function at p.
+// call inlines the call of function f by the node pb. The body's nodes go to the caller's graph. The function's names
+// for its inputs stand for the caller's values, and its outputs are the caller's values from the start (scope.preset).
 func (s *scope) call(p *place, f *function, pb *onnxpb.NodeProto) {
 	inputs, outputs := s.inputs(p, pb), trim(s.defineOutputs(p, pb))
 	if !s.callable(p, f, inputs, outputs) || !s.withinBudget(p, len(f.pb.Input)+len(f.pb.Output)+len(f.pb.ValueInfo)) {
@@ -95,7 +97,8 @@ func (s *scope) call(p *place, f *function, pb *onnxpb.NodeProto) {
 	inner.results(p, f, outputs)
 }
 
-// callable checks a call's numbers of inputs and outputs, the opsets of f, and recursion.
+// callable reports an error if f cannot be called with these inputs and outputs: because it calls itself, has fewer of
+// them, or is written in an opset that is not supported.
 func (s *scope) callable(p *place, f *function, inputs, outputs []*ir.Value) bool {
 	if slices.Contains(s.im.calls, f) || len(s.im.calls) >= maxCallDepth {
 		var names []string
@@ -119,7 +122,7 @@ func (s *scope) callable(p *place, f *function, inputs, outputs []*ir.Value) boo
 	return f.ok
 }
 
-// actualAttributes binds the attribute parameters of f.
+// actualAttributes binds the attributes that f declares: to those that the caller gives, else to their defaults.
 func (s *scope) actualAttributes(p *place, f *function, pb *onnxpb.NodeProto) (map[string]boundAttr, bool) {
 	given, ok := s.bindAttributes(p, pb)
 	actual := map[string]boundAttr{}
@@ -136,7 +139,8 @@ func (s *scope) actualAttributes(p *place, f *function, pb *onnxpb.NodeProto) (m
 	return actual, ok
 }
 
-// results hands the outputs of an inlined body to the caller's values.
+// results checks that the body has defined the caller's values for its outputs. Where an output of the function is
+// another name of one of its inputs, or of another output, an Identity defines it.
 func (s *scope) results(p *place, f *function, outputs []*ir.Value) {
 	for i, out := range outputs {
 		if out == nil {

@@ -7,22 +7,22 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// An empty message takes two bytes of a file and hundreds in memory. Models consist of larger parts;
-// data with more messages than this is not decoded.
+// An empty protobuf message takes two bytes in a file and hundreds in memory. A file may therefore contain
+// freeMessages messages and one more for every bytesPerMessage bytes. The messages of real models are larger.
 const (
 	freeMessages    = 1 << 20
 	bytesPerMessage = 8
 )
 
-// plausible reports whether decoding data takes an amount of memory that its size justifies. Data that
-// is no protobuf message at all is left to the decoder.
+// plausible reports whether the size of data justifies the memory that decoding it takes. For data that is no protobuf
+// message it returns true, because the decoder explains that better.
 func plausible(data []byte) bool {
 	left := freeMessages + len(data)/bytesPerMessage
 	countMessages((*onnxpb.ModelProto)(nil).ProtoReflect().Descriptor(), data, &left, 0)
 	return left >= 0
 }
 
-// countMessages subtracts the messages inside data, a message of type md, from left.
+// countMessages subtracts from left the number of messages inside data, which is a message of type md.
 func countMessages(md protoreflect.MessageDescriptor, data []byte, left *int, depth int) {
 	if depth > maxNesting {
 		return // the decoder refuses it

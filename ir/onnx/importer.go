@@ -14,10 +14,11 @@ import (
 const (
 	// maxDiags bounds the messages about one model.
 	maxDiags = 1000
-	// maxInlined bounds what inlining functions may add, calls of calls multiplying it: some 200,000
-	// nodes. scope.withinBudget counts.
+	// maxInlined bounds what the inlining of functions may add to the graph, in the units of nodeCost: about 200,000
+	// nodes. Without it a small file whose functions call each other twice could describe a graph of any size.
 	maxInlined = 1 << 21
-	// maxShown bounds each part of a message, maxPath the prefix of names in subgraphs and functions.
+	// maxShown is the most bytes of each part of a message, and maxPath of the path in names of values and nodes
+	// inside subgraphs and functions.
 	maxShown = 2000
 	maxPath  = 200
 	// maxCallDepth bounds calls of functions inside functions.
@@ -33,27 +34,28 @@ type importer struct {
 	size    int64 // of the file
 	diags   diag.List
 	dropped int                // messages beyond maxDiags
-	later   []*diag.Diagnostic // reported if there is no other error
+	later   []*diag.Diagnostic // errors that may follow from others; reported only if there is no other error
 
 	model      *Model
 	functions  map[functionKey]*function
-	calls      []*function // being inlined, outermost first
-	inlined    int         // nodes of function bodies so far
+	calls      []*function // the calls that are being inlined, outermost first
+	inlined    int         // what inlining has added so far, in the units of nodeCost
 	namer      *ir.Namer
-	bind       map[string]int64 // Options.Dims and what Options.Shapes implies
-	declared   map[*ir.Value]declared
-	free       map[*onnxpb.GraphProto][]string // memo of freeNames
+	bind       map[string]int64                // Options.Dims and what Options.Shapes implies
+	declared   map[*ir.Value]declared          // types that the model declares for values, used where inference fails
+	free       map[*onnxpb.GraphProto][]string // results of freeNames
 	sparse     int64                           // bytes that sparse tensors have been expanded to
 	tensors    map[*onnxpb.TensorProto]*ir.Tensor
-	complained map[string]bool   // problems that are reported once
-	places     map[string]*place // of operators by node name, for what inference reports
+	complained map[string]bool   // problems that have been reported and are reported only once
+	places     map[string]*place // by node name: where a node is, for what inference reports about it
 
-	// poisoned values were to come from nodes or initializers that were refused. Their type may be
-	// unknown, and what follows from that is not reported.
+	// poisoned holds the outputs of nodes, and the initializers, that were refused. Their types may be unknown. Errors
+	// that follow from that are not reported, because the user can do nothing about them.
 	poisoned map[*ir.Value]bool
 }
 
-// declared is the type a model gives to a value, nil and Invalid where it does not say.
+// declared is the type that a model declares for a value. The element type is Invalid, and the shape nil, where the
+// model leaves it out.
 type declared struct {
 	dtype ir.DType
 	shape ir.Shape
@@ -135,7 +137,8 @@ func (im *importer) add(d *diag.Diagnostic) {
 	im.diags.Add(d)
 }
 
-// clip shortens names that only a hostile file has, so that repeating them stays cheap.
+// clip shortens a text to at most most bytes and "…". Hostile files have names of megabytes, which would be repeated in
+// every message.
 func clip(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -146,12 +149,12 @@ func clip(s string, most int) string {
 	return s[:most] + "…"
 }
 
-// errorf reports a problem of the model as a whole.
+// errorf reports an error of the model as a whole.
 func (im *importer) errorf(id, help, format string, args ...any) {
 	im.add(&diag.Diagnostic{ID: id, Message: fmt.Sprintf(format, args...), Help: help})
 }
 
-// portf reports a problem of an input, an output or an initializer.
+// portf reports an error of an input, an output or an initializer.
 func (im *importer) portf(id, port, help, format string, args ...any) {
 	im.add(&diag.Diagnostic{ID: id, Port: port, Message: fmt.Sprintf(format, args...), Help: help})
 }
@@ -171,7 +174,8 @@ func (im *importer) once(key string) bool {
 	return true
 }
 
-// poison marks a value whose definition was refused. It keeps the type that the model declares.
+// poison marks a value whose definition was refused. The value gets the type that the model declares for it, so that
+// the nodes that use it can still be checked.
 func (im *importer) poison(v *ir.Value) {
 	if v == nil {
 		return

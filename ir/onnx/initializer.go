@@ -20,8 +20,9 @@ func initializerNames(pb *onnxpb.GraphProto) map[string]bool {
 	return names
 }
 
-// warnOverridable tells about inputs with a default value. Before IR version 4 every initializer had
-// to be listed as an input, so that it means nothing there.
+// warnOverridable warns about inputs that have an initializer. From IR version 4 on these are inputs with a default
+// value, which a caller may override; here they become constants. Before that every initializer had to be listed as an
+// input too, so it has no such meaning.
 func (im *importer) warnOverridable(pb *onnxpb.GraphProto, initialized map[string]bool) {
 	if im.model.IRVersion < 4 {
 		return
@@ -87,7 +88,7 @@ func (b *builder) addConst(v *ir.Value, t *ir.Tensor) {
 	b.g.Consts = append(b.g.Consts, v)
 }
 
-// tensor reads a tensor once, however often an inlined function repeats it.
+// tensor reads a tensor. A tensor in the body of a function is read once, however often the function is inlined.
 func (im *importer) tensor(pb *onnxpb.TensorProto) (*ir.Tensor, error) {
 	if t, ok := im.tensors[pb]; ok {
 		return t, nil
@@ -99,7 +100,8 @@ func (im *importer) tensor(pb *onnxpb.TensorProto) (*ir.Tensor, error) {
 	return t, err
 }
 
-// Sparse tensors may become this much larger than the file when they are expanded.
+// The sparse tensors of a model may become maxSparseBase bytes when they are expanded, plus maxSparseFactor times the
+// size of the file. A hostile file could otherwise ask for any amount of memory with a few bytes.
 const (
 	maxSparseFactor = 64
 	maxSparseBase   = 1 << 24
@@ -138,7 +140,8 @@ func (im *importer) dense(pb *onnxpb.SparseTensorProto) (*ir.Tensor, error) {
 	return t, nil
 }
 
-// flatIndices checks the indices of nnz values and linearises them.
+// flatIndices returns the row-major index of each of the nnz values of a sparse tensor. By the standard the indices t
+// are row-major already (rank 1), or tuples of coordinates (rank 2).
 func flatIndices(t *ir.Tensor, dims []int64, n, nnz int64) ([]int64, error) {
 	if t.DType != ir.Int64 {
 		return nil, fmt.Errorf("the sparse indices are %s, not int64", t.DType)
@@ -166,6 +169,7 @@ func flatIndices(t *ir.Tensor, dims []int64, n, nnz int64) ([]int64, error) {
 	return flat, nil
 }
 
+// scatter puts value i at the row-major index at[i] of t.
 func scatter(t, values *ir.Tensor, at []int64) {
 	switch d := t.Data.(type) {
 	case []float32:

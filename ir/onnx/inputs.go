@@ -9,8 +9,8 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// typeOf reads a declared tensor type. What it finds is usable even when it returns an error; a type
-// that is left out altogether is none.
+// typeOf reads a declared tensor type. A type that is left out is the zero declared, without an error. With an error,
+// the parts that could be read are still valid.
 func typeOf(pb *onnxpb.TypeProto) (t declared, err error) {
 	switch v := pb.GetValue().(type) {
 	case nil:
@@ -36,7 +36,7 @@ func typeOf(pb *onnxpb.TypeProto) (t declared, err error) {
 	return declared{}, errDType{"opaque"}
 }
 
-// unnamed marks an extent that the model leaves open; nameDims replaces it.
+// unnamed stands for an extent that the model neither gives nor names, until nameDims names it.
 var unnamed = ir.Sym("")
 
 func parseShape(pb *onnxpb.TensorShapeProto) (ir.Shape, error) {
@@ -62,7 +62,7 @@ func parseShape(pb *onnxpb.TensorShapeProto) (ir.Shape, error) {
 	return s, nil
 }
 
-// nameDims names the open extents of an input after it: x_dim_0.
+// nameDims names the unnamed extents of an input after the input and the axis: x_dim_0.
 func nameDims(s ir.Shape, input string) {
 	for i, d := range s {
 		if d.Equal(unnamed) {
@@ -71,7 +71,7 @@ func nameDims(s ir.Shape, input string) {
 	}
 }
 
-// plainSymbol returns the name of a dim that is just a symbol.
+// plainSymbol returns the name of a dim that is a single symbol; ok is false for other dims.
 func plainSymbol(d ir.Dim) (string, bool) {
 	set := map[string]bool{}
 	d.Symbols(set)
@@ -82,8 +82,9 @@ func plainSymbol(d ir.Dim) (string, bool) {
 	return name, d.Equal(ir.Sym(name))
 }
 
-// resolveExpressions turns extents that exporters write as text, like "2*seq + 1", into expressions
-// where all their symbols are extents of inputs; "batch-size" stays a name.
+// resolveExpressions turns names of symbols into expressions. ONNX has only names for symbolic extents, but exporters
+// write expressions into them, such as "2*seq + 1". A name is taken for an expression if all symbols in it are extents
+// of inputs; otherwise it stays a name, as "batch-size" must.
 func resolveExpressions(s ir.Shape, symbols map[string]bool) {
 	for i, d := range s {
 		name, ok := plainSymbol(d)
@@ -106,12 +107,13 @@ func resolveExpressions(s ir.Shape, symbols map[string]bool) {
 	}
 }
 
-// modelInput is an input of the main graph that is no initializer.
+// modelInput is an input of the main graph that has no initializer.
 type modelInput struct {
 	name string
 	typ  declared
-	bad  bool // its type was refused; it is imported with what is known
-	// value is what the input is bound to; it is no input of the graph then.
+	bad  bool // its type was refused; the input is imported with the part of the type that is known
+	// value is the constant to which Options.Bind binds the input, nil if it does not. The graph then has a constant in
+	// place of the input.
 	value *ir.Tensor
 }
 
@@ -152,7 +154,7 @@ func (im *importer) readInputs(pb *onnxpb.GraphProto, initialized map[string]boo
 	return list
 }
 
-// isSymbolName reports names that may be symbols of expressions.
+// isSymbolName reports whether the name can be a symbol in an expression.
 func isSymbolName(name string) bool { return ir.Sym(name).String() == name }
 
 func inputPort(name string) string { return fmt.Sprintf("input %q", name) }
@@ -165,7 +167,7 @@ func typeID(err error) string {
 	return "bad-type"
 }
 
-// applyShapes applies Options.Shapes. An extent given for a symbol binds the symbol everywhere.
+// applyShapes applies Options.Shapes. Where the model has a symbol, the given extent binds the symbol in all inputs.
 func (im *importer) applyShapes(list []modelInput) {
 	for _, name := range sortedKeys(im.opts.Shapes) {
 		if in := im.inputNamed(list, name, "the model has no such input"); in != nil {
@@ -174,8 +176,8 @@ func (im *importer) applyShapes(list []modelInput) {
 	}
 }
 
-// inputNamed finds the input that an option names. When there is none it reports problem, with the
-// names that are valid, and returns nil.
+// inputNamed finds the input that an option names. If there is none, it reports problem together with the valid names,
+// and returns nil.
 func (im *importer) inputNamed(list []modelInput, name, problem string) *modelInput {
 	var valid []string
 	for i := range list {
@@ -188,6 +190,7 @@ func (im *importer) inputNamed(list []modelInput, name, problem string) *modelIn
 	return nil
 }
 
+// applyShape applies the shape that an option gives to an input; -1 keeps the model's extent.
 func (im *importer) applyShape(in *modelInput, want []int64) {
 	if in.typ.shape == nil {
 		in.typ.shape = make(ir.Shape, len(want))
@@ -221,7 +224,7 @@ func (im *importer) applyShape(in *modelInput, want []int64) {
 	}
 }
 
-// replaceOpen makes -1 a countable extent.
+// replaceOpen replaces -1 by 1, so that countElems accepts it.
 func replaceOpen(dims []int64) []int64 {
 	out := append([]int64{}, dims...)
 	for i, d := range out {
@@ -232,7 +235,7 @@ func replaceOpen(dims []int64) []int64 {
 	return out
 }
 
-// applyDims applies Options.Dims, and everything bound so far, to the inputs.
+// applyDims applies Options.Dims, and the symbols that applyShapes has bound, to the inputs.
 func (im *importer) applyDims(list []modelInput) {
 	symbols := map[string]bool{}
 	for _, in := range list {
@@ -271,7 +274,7 @@ func (im *importer) bindShape(s ir.Shape) {
 	}
 }
 
-// requireStatic reports the dims that are still open, when none may be.
+// requireStatic reports the dims that are not bound, if Options.RequireStatic is set.
 func (im *importer) requireStatic(list []modelInput) {
 	if !im.opts.RequireStatic {
 		return
@@ -298,6 +301,7 @@ func (im *importer) requireStatic(list []modelInput) {
 	}
 }
 
+// orNone lists names in a message: "a, b", "none", or the first 20 and the number of the others.
 func orNone(names []string) string {
 	if len(names) == 0 {
 		return "none"

@@ -8,10 +8,10 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// place is where a node is, for messages and provenance.
+// place identifies a node of the model, for messages and for the origins of what is made of it.
 type place struct {
 	im     *importer
-	name   string // with the calls it is inlined into: "caller/inner"
+	name   string // for a node of an inlined function, with the names of the calls: "caller/inner"
 	op     string
 	domain string
 	opset  int64
@@ -34,7 +34,7 @@ func (s *scope) place(pb *onnxpb.NodeProto, index int) *place {
 	return &place{im: s.im, name: s.nodeName(pb, index), op: pb.GetOpType(), domain: domain, opset: s.opsets[domain]}
 }
 
-// node imports one node; the nodes that define its inputs are there already.
+// node imports one node. The nodes that define its inputs have been imported before.
 func (s *scope) node(pb *onnxpb.NodeProto, index int) {
 	p := s.place(pb, index)
 	if !s.withinBudget(p, nodeCost(pb)) {
@@ -48,7 +48,8 @@ func (s *scope) node(pb *onnxpb.NodeProto, index int) {
 	s.operator(p, pb)
 }
 
-// withinBudget counts what comes out of function bodies, in names, nodes and numbers.
+// withinBudget adds cost to what inlined functions have added to the graph, and reports whether the sum is within
+// maxInlined. Nodes outside of functions are free: the file contains each of them.
 func (s *scope) withinBudget(p *place, cost int) bool {
 	if len(s.im.calls) == 0 {
 		return true
@@ -63,6 +64,7 @@ func (s *scope) withinBudget(p *place, cost int) bool {
 	return false
 }
 
+// nodeCost is a rough measure of the memory that a copy of a node takes.
 func nodeCost(pb *onnxpb.NodeProto) int {
 	n := 4 + len(pb.Input) + len(pb.Output)
 	for _, a := range pb.Attribute {
@@ -78,7 +80,7 @@ func (s *scope) operator(p *place, pb *onnxpb.NodeProto) {
 	attrs, attrsOK := s.attributes(p, pb)
 	outputs := s.defineOutputs(p, pb)
 	if row := ir.LookupOp(p.domain, p.op); row == nil || !endsVariadic(row.Outputs) {
-		outputs = trim(outputs) // the number of outputs of Split and its like means something
+		outputs = trim(outputs) // not for Split and the like, where the number of outputs has a meaning
 	}
 	n := &ir.Node{Op: p.op, Domain: p.domain, Name: p.name, Inputs: inputs, Outputs: outputs, Attrs: attrs, Origins: p.origin()}
 	if !s.supported(p, n) || !attrsOK {
@@ -110,7 +112,7 @@ func (s *scope) emit(n *ir.Node) {
 	s.b.g.Nodes = append(s.b.g.Nodes, n)
 }
 
-// refuse marks the outputs of a node that was reported.
+// refuse marks the outputs of a node about which an error has been reported. The node is not imported.
 func (s *scope) refuse(outputs []*ir.Value) {
 	s.b.refused = true
 	for _, v := range outputs {
@@ -118,7 +120,7 @@ func (s *scope) refuse(outputs []*ir.Value) {
 	}
 }
 
-// inputs resolves the inputs of a node; absent ones are nil, those at the end are left out.
+// inputs resolves the names of a node's inputs. Absent inputs are nil, and absent ones at the end are left out.
 func (s *scope) inputs(p *place, pb *onnxpb.NodeProto) []*ir.Value {
 	var out []*ir.Value
 	for i, name := range pb.Input {
@@ -131,7 +133,7 @@ func (s *scope) inputs(p *place, pb *onnxpb.NodeProto) []*ir.Value {
 			p.report("unresolved-name", fmt.Sprintf("input %d", i), "", fmt.Sprintf("no node, input or initializer defines %q", name))
 			v = &ir.Value{Name: name}
 			s.im.poison(v)
-			s.names[name] = v // reported once
+			s.names[name] = v // so that other uses of the name are not reported too
 			s.b.refused = true
 		}
 		out = append(out, v)
@@ -139,6 +141,7 @@ func (s *scope) inputs(p *place, pb *onnxpb.NodeProto) []*ir.Value {
 	return trim(out)
 }
 
+// defineOutputs makes the values of a node's outputs; absent outputs are nil.
 func (s *scope) defineOutputs(p *place, pb *onnxpb.NodeProto) []*ir.Value {
 	var out []*ir.Value
 	for i, name := range pb.Output {
@@ -157,6 +160,7 @@ func (s *scope) defineOutputs(p *place, pb *onnxpb.NodeProto) []*ir.Value {
 
 func endsVariadic(ports []ir.Port) bool { return len(ports) > 0 && ports[len(ports)-1].Variadic }
 
+// trim removes absent values from the end.
 func trim(list []*ir.Value) []*ir.Value {
 	for len(list) > 0 && list[len(list)-1] == nil {
 		list = list[:len(list)-1]
@@ -164,7 +168,7 @@ func trim(list []*ir.Value) []*ir.Value {
 	return list
 }
 
-// supported reports operators that do not exist or cannot be imported.
+// supported reports an error unless the operator exists in the node's opset and can be imported.
 func (s *scope) supported(p *place, n *ir.Node) bool {
 	if _, ok := s.opsets[""]; !ok && p.domain == "" && s.im.once("no opset") {
 		s.im.errorf("bad-opset", "", "there are nodes of domain %s, e.g. %q, but no opset import for it", standard, p.name)
@@ -195,7 +199,7 @@ func domainHelp(domain string) string {
 	return "export the model with standard operators, or with the operator as a model-local function"
 }
 
-// unsupported reports an operator with the element type it is used with.
+// unsupported reports an operator that cannot be imported, with the element type of its first input of known type.
 func (s *scope) unsupported(p *place, n *ir.Node, message, help string) {
 	d := p.diagnostic("unsupported-op", "", help, message)
 	for _, v := range n.Inputs {
@@ -210,7 +214,8 @@ func (s *scope) unsupported(p *place, n *ir.Node, message, help string) {
 	s.im.add(d)
 }
 
-// typeOf returns what is known about the type of v so far.
+// typeOf returns what is known about the type of v so far: what follows from the graph or, where that is nothing, what
+// the model declares.
 func (s *scope) typeOf(v *ir.Value) declared {
 	if v.DType == ir.Invalid && !s.im.poisoned[v] {
 		s.b.infer()
@@ -226,8 +231,8 @@ func (s *scope) typeOf(v *ir.Value) declared {
 	return t
 }
 
-// infer infers the types of the nodes that are new since the last call. What it finds wrong is not
-// reported: the finished graph is inferred as a whole.
+// infer infers the types of the nodes that have been added since the last call. Errors are not reported here, because
+// the finished graph is inferred again as a whole.
 func (b *builder) infer() {
 	if b.outer != nil {
 		b.outer.infer()

@@ -1,12 +1,20 @@
 // Package onnx reads ONNX models into ir graphs.
 //
-// The graph that Load returns has the semantics of ir.ReferenceOpset whatever opset the model was
-// written in: older forms are rewritten (rewrite.go lists the rules), model-local functions are
-// inlined, Constant nodes and initializers become constants, and inference-time no-ops disappear.
+// The graph that Load returns has the semantics of ir.ReferenceOpset, whatever opset the model was written in: nodes of
+// other opsets are rewritten (rewrite.go lists the rules). Model-local functions are inlined, Constant nodes and
+// initializers become constants, and operators without effect in inference, such as Dropout, become Identity.
 //
-// A model is untrusted input. Everything wrong with it is reported at once as a *diag.List with the
-// place of each problem; reading never panics, never allocates more than the file justifies and never
-// follows external data out of the model's folder.
+// An import goes through these steps:
+//
+//	decode      bytes → protobuf messages (onnx.go, guard.go)
+//	inputs      declared types, with Options applied (inputs.go, bind.go)
+//	nodes       in topological order: names are resolved, functions inlined, older forms rewritten (scope.go, node.go,
+//	            function.go, rewrite*.go)
+//	finish      types are inferred for the whole graph and compared with the declared ones (finish.go)
+//
+// A model is untrusted input. Everything wrong with it is reported at once, as a *diag.List with the place of each
+// problem. Reading never panics, never allocates more memory than the size of the file justifies, and never follows
+// external data out of the model's folder.
 package onnx
 
 import (
@@ -31,13 +39,13 @@ type Options struct {
 	Shapes map[string][]int64
 	// Dims binds symbolic dims of the inputs by name.
 	Dims map[string]int64
-	// Bind makes inputs constants, by name. Numbers of type int64 and float64 convert to the input's
-	// element type when they fit, and a single number to its rank.
+	// Bind makes inputs constants, by name. Elements of type int64 and float64 are converted to the input's element
+	// type, if it can hold them; a single number gets the input's rank.
 	Bind map[string]*ir.Tensor
 	// RequireStatic makes every symbolic dim of an input that is left unbound an error.
 	RequireStatic bool
-	// Partial makes the import give the model, as far as it was read, along with the error: refused nodes
-	// are missing from its graph, and values may lack types.
+	// Partial makes the import return, along with an error, the model as far as it could be read. Its graph lacks the
+	// nodes that were refused, and its values may lack types.
 	Partial bool
 }
 
@@ -66,14 +74,13 @@ type Function struct {
 }
 
 const (
-	// maxFile is the most a protobuf message may measure by its specification.
+	// maxFile is the largest size of a protobuf message, in bytes, that protobuf allows.
 	maxFile = 1<<31 - 1
-	// maxNesting bounds the nesting of protobuf messages, three of which make one level of subgraphs.
+	// maxNesting bounds the nesting of protobuf messages. A subgraph is three levels deeper than its node's graph.
 	maxNesting = 300
 )
 
-// Load reads the model at path. External data is looked for in the folder of path.
-// The error is a *diag.List.
+// Load reads the model at path. Its external data is read from the folder of path. The error is a *diag.List.
 func Load(path string, opts Options) (*Model, error) {
 	data, err := readModel(path)
 	if err != nil {
@@ -98,6 +105,8 @@ func Parse(name string, data []byte, dir string, opts Options) (*Model, error) {
 	return im.run()
 }
 
+// readModel reads a file of at most maxFile bytes. It allocates what the file's size says, and so refuses pipes and
+// devices, whose size says nothing.
 func readModel(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -125,7 +134,7 @@ func readModel(path string) ([]byte, error) {
 	return data[:n], nil
 }
 
-// bareError takes the path out of an error of package os, since every message names the file already.
+// bareError takes the path out of an error of package os, because the diagnostic names the file already.
 func bareError(err error) error {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -138,6 +147,8 @@ func failure(file, id, message, help string) error {
 	return &diag.List{Items: []*diag.Diagnostic{{ID: id, File: file, Message: message, Help: help}}}
 }
 
+// decode parses the protobuf message. Data that is none is examined further, so that the message can say what it is
+// instead (sniff) or where it is damaged.
 func decode(name string, data []byte) (*onnxpb.ModelProto, error) {
 	if !plausible(data) {
 		return nil, failure(name, "bad-file", "not an ONNX model: it consists of too many empty parts", "")

@@ -7,10 +7,10 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// The versions of ai.onnx that the importer knows. Opsets from minOpset to ir.ReferenceOpset are
-// rewritten to ir.ReferenceOpset. Later ones up to maxOpset only add element types, attributes with
-// defaults and operators to those of ir.ReferenceOpset, so that these mean the same; what they add is
-// read as they say.
+// The versions of ai.onnx that the importer knows. Nodes of opsets from minOpset to ir.ReferenceOpset are rewritten to
+// ir.ReferenceOpset. The later opsets up to maxOpset only add to it: element types, attributes with defaults, and
+// operators. So the operators of ir.ReferenceOpset have the same meaning in them, and new operators have the meaning of
+// the opset that introduced them.
 const (
 	minOpset = 7
 	maxOpset = ir.NewestOpset
@@ -22,10 +22,10 @@ const (
 	maxIRVersion = int64(onnxpb.Version_IR_VERSION)
 )
 
-// standard is how messages name the domain "".
+// standard is the name of the domain "" in messages.
 const standard = "ai.onnx"
 
-// canonicalDomain maps the two names of the standard domain to "".
+// canonicalDomain maps both names of the standard domain, "" and "ai.onnx", to "".
 func canonicalDomain(d string) string {
 	if d == standard {
 		return ""
@@ -40,7 +40,8 @@ func domainName(d string) string {
 	return d
 }
 
-// readOpsets turns opset imports into a map. where is empty or names the function they belong to.
+// readOpsets turns opset imports into a map from domain to version. where is a prefix for messages: "" for the model,
+// and "function f: " for a function.
 func (im *importer) readOpsets(list []*onnxpb.OperatorSetIdProto, where string) map[string]int64 {
 	out := map[string]int64{}
 	for _, o := range list {
@@ -53,7 +54,7 @@ func (im *importer) readOpsets(list []*onnxpb.OperatorSetIdProto, where string) 
 	return out
 }
 
-// checkVersions refuses models whose nodes cannot be understood at all.
+// checkVersions reports models whose IR version or opset is not supported; their nodes are not read.
 func (im *importer) checkVersions(opsets map[string]int64) bool {
 	switch v := im.model.IRVersion; {
 	case v < minIRVersion:
@@ -67,7 +68,7 @@ func (im *importer) checkVersions(opsets map[string]int64) bool {
 	return im.checkOpset(opsets, "")
 }
 
-// checkOpset checks the version of ai.onnx. A model or function without standard operators has none.
+// checkOpset checks the version of ai.onnx. A model or function that uses no standard operators need not import it.
 func (im *importer) checkOpset(opsets map[string]int64, where string) bool {
 	v, ok := opsets[""]
 	switch {

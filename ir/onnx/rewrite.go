@@ -11,52 +11,52 @@ import (
 type rule struct {
 	op     string
 	from   int64 // first opset that the rule applies to
-	before int64 // first opset that it does not apply to any more
+	before int64 // first opset that it no longer applies to
 	do     func(*rewriting)
-	why    string
+	why    string // for docs/OPS.md: what was different, or of what the operator is made
 }
 
-// always is the bound of rules that do not depend on the opset.
+// always is the end of rules that apply to all later opsets too.
 const always = maxOpset + 1
 
-// rules are applied in this order. A rule changes the node in place; nodes that it emits come before
-// it. Operators that occur in ir.Ops but not here mean the same in all opsets.
+// rules are applied in this order; several may apply to one node. A rule changes the node in place, and the nodes that
+// it emits come before the node. An operator that occurs in ir.Ops but not here has the same meaning in all opsets.
 var rules = []rule{
-	{"Attention", 23, always, attention, "two products around a softmax"},
-	{"BatchNormalization", minOpset, 9, batchNormSpatial, "spatial=0 normalises every position by statistics of its own"},
-	{"BatchNormalization", minOpset, 14, batchNormOutputs, "more than one output asked for training"},
-	{"BatchNormalization", 14, always, batchNormTraining, "only inference is supported"},
+	{"Attention", 23, always, attention, "written out as a softmax between two products"},
+	{"BatchNormalization", minOpset, 9, batchNormSpatial, "with spatial=0 every position has its own statistics"},
+	{"BatchNormalization", minOpset, 14, batchNormOutputs, "more than one output meant training, which is not supported"},
+	{"BatchNormalization", 14, always, batchNormTraining, "training is not supported"},
 	{"Bernoulli", 15, always, seedByName, "a node without a seed gets one that depends on its name"},
-	{"Cast", minOpset, always, castTarget, "element types that are not supported are named"},
-	{"Cast", minOpset, always, dropAttr("round_mode"), "rounding to float8e8m0 only"},
-	{"CausalConvWithState", 27, always, causalConvWithState, "Conv of the sequence behind its state"},
+	{"Cast", minOpset, always, castTarget, "element types that are not supported are reported by name"},
+	{"Cast", minOpset, always, dropAttr("round_mode"), "round_mode concerns float8e8m0 only"},
+	{"CausalConvWithState", 27, always, causalConvWithState, "written out as a Conv of the state followed by the sequence"},
 	{"Clip", minOpset, 11, clipBounds, "the bounds were attributes"},
-	{"ConvInteger", 10, always, convInteger, "an exact Conv of numbers without their zero points"},
-	{"DequantizeLinear", 10, always, dequantizeLinear, "the formula that defines it"},
+	{"ConvInteger", 10, always, convInteger, "written out as an exact Conv of the numbers less their zero points"},
+	{"DequantizeLinear", 10, always, dequantizeLinear, "written out as its formula"},
 	{"DFT", 17, 20, dftAxis, "the axis was an attribute"},
 	{"Dropout", minOpset, always, dropout, "the identity in inference"},
-	{"DynamicQuantizeLinear", 11, always, dynamicQuantizeLinear, "the formula that defines it"},
-	{"GlobalLpPool", minOpset, always, globalLpPool, "a ReduceL1 or ReduceL2, or the formula that defines it"},
-	{"GridSample", 16, 20, gridSampleMode, "the modes were named after two axes"},
-	{"GroupNormalization", 18, always, groupNorm, "InstanceNormalization of the groups"},
-	{"Hardmax", minOpset, always, hardmax, "a one-hot vector at the maximum"},
-	{"LinearAttention", 27, always, linearAttention, "its steps written out"},
-	{"LogSoftmax", minOpset, 13, matrixSoftmax, "worked on a matrix, axis being where the columns start"},
-	{"LpNormalization", minOpset, always, lpNorm, "division by a ReduceL1 or ReduceL2"},
-	{"MatMulInteger", 10, always, matMulInteger, "MatMul in int32 of numbers without their zero points"},
-	{"MeanVarianceNormalization", 9, always, meanVarianceNorm, "the formula that defines it"},
+	{"DynamicQuantizeLinear", 11, always, dynamicQuantizeLinear, "written out as its formula"},
+	{"GlobalLpPool", minOpset, always, globalLpPool, "written out as ReduceL1, as ReduceL2 or as its formula"},
+	{"GridSample", 16, 20, gridSampleMode, "the modes were called bilinear and bicubic"},
+	{"GroupNormalization", 18, always, groupNorm, "written out as an InstanceNormalization of the groups"},
+	{"Hardmax", minOpset, always, hardmax, "written out as ArgMax and OneHot"},
+	{"LinearAttention", 27, always, linearAttention, "written out step by step"},
+	{"LogSoftmax", minOpset, 13, matrixSoftmax, "all axes from axis on counted as one"},
+	{"LpNormalization", minOpset, always, lpNorm, "written out as a division by ReduceL1 or ReduceL2"},
+	{"MatMulInteger", 10, always, matMulInteger, "written out as a MatMul in int32 of the numbers less their zero points"},
+	{"MeanVarianceNormalization", 9, always, meanVarianceNorm, "written out as its formula"},
 	{"Multinomial", minOpset, always, seedByName, "a node without a seed gets one that depends on its name"},
-	{"NegativeLogLikelihoodLoss", 12, always, negativeLogLikelihoodLoss, "the formula that defines it"},
+	{"NegativeLogLikelihoodLoss", 12, always, negativeLogLikelihoodLoss, "written out as its formula"},
 	{"Pad", minOpset, 11, padInputs, "pads and value were attributes"},
-	{"QLinearConv", 10, always, qlinearConv, "ConvInteger, scaled and quantised"},
-	{"QLinearMatMul", 10, always, qlinearMatMul, "MatMulInteger, scaled and quantised"},
-	{"QuantizeLinear", 10, always, quantizeLinear, "the formula that defines it"},
-	{"RMSNormalization", 23, always, rmsNorm, "the formula that defines it"},
+	{"QLinearConv", 10, always, qlinearConv, "written out as ConvInteger, whose result is scaled and quantised"},
+	{"QLinearMatMul", 10, always, qlinearMatMul, "written out as MatMulInteger, whose result is scaled and quantised"},
+	{"QuantizeLinear", 10, always, quantizeLinear, "written out as its formula"},
+	{"RMSNormalization", 23, always, rmsNorm, "written out as its formula"},
 	{"RandomNormal", minOpset, always, seedByName, "a node without a seed gets one that depends on its name"},
 	{"RandomNormalLike", minOpset, always, seedByName, "a node without a seed gets one that depends on its name"},
 	{"RandomUniform", minOpset, always, seedByName, "a node without a seed gets one that depends on its name"},
 	{"RandomUniformLike", minOpset, always, seedByName, "a node without a seed gets one that depends on its name"},
-	{"Range", 27, always, dropAttr("stash_type"), "accumulation precision of 16-bit floats"},
+	{"Range", 27, always, dropAttr("stash_type"), "stash_type is only the precision of sums of 16-bit floats"},
 	{"ReduceL1", minOpset, 18, axesInput, "axes were an attribute"},
 	{"ReduceL2", minOpset, 18, axesInput, "axes were an attribute"},
 	{"ReduceLogSum", minOpset, 18, axesInput, "axes were an attribute"},
@@ -67,32 +67,32 @@ var rules = []rule{
 	{"ReduceProd", minOpset, 18, axesInput, "axes were an attribute"},
 	{"ReduceSum", minOpset, 13, axesInput, "axes were an attribute"},
 	{"ReduceSumSquare", minOpset, 18, axesInput, "axes were an attribute"},
-	{"Reshape", minOpset, 14, reshapeAttr, "the shape of opset 1, an attribute, survives in some files"},
-	{"Resize", 10, 11, resize10, "sampled from the corner, and floored"},
-	{"Resize", 11, always, resizeInputs, "empty roi, scales and sizes stood for absent ones"},
-	{"RoiAlign", 10, 16, roiAlign10, "places were not shifted by half an element"},
-	{"RotaryEmbedding", 23, always, rotaryEmbedding, "the formula that defines it"},
-	{"Scan", 8, 9, scan8, "had a batch axis"},
-	{"Scatter", 9, 11, rename("ScatterElements"), "ScatterElements"},
+	{"Reshape", minOpset, 14, reshapeAttr, "in opset 1 the shape was an attribute, which some newer files still have"},
+	{"Resize", 10, 11, resize10, "coordinates were asymmetric, and rounded by other rules"},
+	{"Resize", 11, always, resizeInputs, "empty inputs roi, scales and sizes stood for absent ones"},
+	{"RoiAlign", 10, 16, roiAlign10, "coordinates were not shifted by half a pixel"},
+	{"RotaryEmbedding", 23, always, rotaryEmbedding, "written out as its formula"},
+	{"Scan", 8, 9, scan8, "all inputs and outputs had a batch axis"},
+	{"Scatter", 9, 11, rename("ScatterElements"), "ScatterElements, its newer name"},
 	{"Slice", minOpset, 10, sliceInputs, "starts, ends and axes were attributes"},
-	{"Softmax", minOpset, 13, matrixSoftmax, "worked on a matrix, axis being where the columns start"},
-	{"SoftmaxCrossEntropyLoss", 12, always, softmaxCrossEntropyLoss, "LogSoftmax and NegativeLogLikelihoodLoss"},
-	{"Split", minOpset, 13, splitInput, "the pieces were an attribute"},
-	{"Split", minOpset, 18, splitCount, "the number of outputs told the number of equal pieces"},
+	{"Softmax", minOpset, 13, matrixSoftmax, "all axes from axis on counted as one"},
+	{"SoftmaxCrossEntropyLoss", 12, always, softmaxCrossEntropyLoss, "written out as LogSoftmax and NegativeLogLikelihoodLoss"},
+	{"Split", minOpset, 13, splitInput, "the extents of the pieces were an attribute"},
+	{"Split", minOpset, 18, splitCount, "the number of equal pieces was that of the outputs"},
 	{"Squeeze", minOpset, 13, axesInput, "axes were an attribute"},
-	{"Swish", 24, always, swish, "the formula that defines it"},
-	{"TensorScatter", 24, always, tensorScatter, "ScatterElements"},
+	{"Swish", 24, always, swish, "written out as its formula"},
+	{"TensorScatter", 24, always, tensorScatter, "written out as ScatterElements"},
 	{"TopK", minOpset, 10, topKInput, "k was an attribute"},
 	{"Unsqueeze", minOpset, 13, axesInput, "axes were an attribute"},
 	{"Upsample", minOpset, 9, upsampleScales, "the scales were an attribute"},
-	{"Upsample", minOpset, 10, upsample, "Resize sampled from the corner, and floored"},
+	{"Upsample", minOpset, 10, upsample, "Resize, its newer name, with asymmetric coordinates rounded down"},
 }
 
-// previewDomain has operators that ONNX tries out; previewRules are all that is known of it.
+// previewDomain is ONNX's domain for experimental operators. The importer supports those that have a rule here.
 const previewDomain = "ai.onnx.preview"
 
 var previewRules = []rule{
-	{"FlexAttention", 1, always, flexAttention, "two products around a softmax and the subgraphs that change it"},
+	{"FlexAttention", 1, always, flexAttention, "written out as a softmax between two products, with the subgraphs inlined"},
 }
 
 // rulesOf are the rules for operators of a domain.
@@ -109,7 +109,7 @@ func rulesOf(domain string) []rule {
 // Rewrite describes one rule of the importer, for documentation.
 type Rewrite struct {
 	Domain, Op   string
-	From, Before int64 // the opsets it applies to; Before is 0 when it applies to all later ones
+	From, Before int64 // the opsets [From, Before) to which it applies; Before is 0 when it applies to all later ones
 	Why          string
 }
 
@@ -132,13 +132,14 @@ func hasRules(domain, op string) bool {
 	return slices.ContainsFunc(rulesOf(domain), func(r rule) bool { return r.op == op })
 }
 
-// rewriting is the application of rules to one node.
+// rewriting is the application of rules to one node. A rule either changes n, or it emits nodes that define n's outputs
+// and calls finish.
 type rewriting struct {
 	s       *scope
 	p       *place
 	n       *ir.Node
-	refused bool // the node is reported
-	dropped bool // nothing is left of the node
+	refused bool // an error has been reported; the node is not imported
+	dropped bool // other nodes define the outputs; n itself is not added to the graph
 }
 
 func (c *rewriting) run() {
@@ -156,13 +157,14 @@ func (c *rewriting) run() {
 	}
 }
 
-// refuse reports the node; its outputs become unknown.
+// refuse reports an error of the node, which is then not imported.
 func (c *rewriting) refuse(id, port, help, format string, args ...any) {
 	c.refused = true
 	c.p.report(id, port, help, fmt.Sprintf(format, args...))
 }
 
-// take removes an attribute of the wanted kind. One of another kind stays and is reported later.
+// take removes an attribute and returns it, if it is of the wanted kind. An attribute of another kind stays; inference
+// or finish will report it.
 func (c *rewriting) take(name string, kind ir.AttrKind) (ir.Attr, bool) {
 	a, ok := c.n.Attrs[name]
 	if !ok || a.Kind != kind {
@@ -186,8 +188,8 @@ func (c *rewriting) takeFloat(name string, def float64) float64 {
 	return def
 }
 
-// setInput makes v input i of the node, absent inputs before it being nil. The opset at hand has no
-// such input, so that one that is there is a mistake.
+// setInput makes v input i of the node; inputs before it that the node does not have are nil. In the node's opset the
+// operator has no input i, so it is an error if the node has one.
 func (c *rewriting) setInput(i int, v *ir.Value) {
 	if len(c.n.Inputs) > i {
 		c.refuse("bad-arity", fmt.Sprintf("input %d", i), "", "in opset %d the operator has %d inputs", c.p.opset, i)
@@ -199,7 +201,7 @@ func (c *rewriting) setInput(i int, v *ir.Value) {
 	c.n.Inputs = append(c.n.Inputs, v)
 }
 
-// become turns the node into another operator, which keeps the outputs.
+// become turns the node into a node of another operator with the same outputs.
 func (c *rewriting) become(op string, attrs ir.Attrs, inputs ...*ir.Value) {
 	c.n.Op, c.n.Attrs, c.n.Inputs = op, attrs, trim(inputs)
 }
@@ -226,8 +228,8 @@ func (c *rewriting) shapeValue(x *ir.Value) *ir.Value {
 	return c.emit("Shape", nil, x)
 }
 
-// inferredShape is the shape of x as far as it follows from the graph; what the model declares about x
-// does not count.
+// inferredShape is the shape of x as far as it follows from the graph. The model's declaration does not count, because
+// it may be wrong.
 func (c *rewriting) inferredShape(x *ir.Value) ir.Shape {
 	if x == nil {
 		return nil
@@ -268,12 +270,12 @@ func (c *rewriting) float32s(name string, list []float32) *ir.Value {
 	return c.constant(name, ir.FromSlice(ir.Float32, list, int64(len(list))))
 }
 
-// scalar adds a constant of rank 0 with the element type of like, or reports that it is not known.
+// scalar adds a constant of rank 0 with the element type of like. It refuses the node if that is not known.
 func (c *rewriting) scalar(name string, x float64, like *ir.Value) *ir.Value {
 	return c.filled(name, x, like)
 }
 
-// filled is scalar for a constant of the given dims full of x.
+// filled is scalar for a constant of the given dims, all of whose elements are x.
 func (c *rewriting) filled(name string, x float64, like *ir.Value, dims ...int64) *ir.Value {
 	d, ok := c.dtypeOf(like)
 	if !ok {
@@ -287,8 +289,8 @@ func (c *rewriting) filled(name string, x float64, like *ir.Value, dims ...int64
 	return c.constant(name, t)
 }
 
-// dtypeOf returns an element type that a rule depends on. Where it is unknown the node is refused;
-// the message is kept back until it is clear that this does not follow from another problem.
+// dtypeOf returns the element type of v, on which a rule depends. If it is not known the node is refused. This message
+// is shown only if there is no other error, because it may be a consequence of one (importer.later).
 func (c *rewriting) dtypeOf(v *ir.Value) (ir.DType, bool) {
 	if v == nil {
 		c.refuse("missing-input", "", "", "an input is absent, the operator needs it")
@@ -297,11 +299,11 @@ func (c *rewriting) dtypeOf(v *ir.Value) (ir.DType, bool) {
 	if t := c.s.typeOf(v); t.dtype != ir.Invalid {
 		return t.dtype, true
 	}
-	c.later("unknown-type", "the element type of %q cannot be inferred, and the operator is rewritten by it", v.Name)
+	c.later("unknown-type", "the element type of %q cannot be inferred, but the operator's rewriting depends on it", v.Name)
 	return ir.Invalid, false
 }
 
-// shapeOf returns a shape of known rank that a rule depends on, as dtypeOf does for element types.
+// shapeOf returns the shape of v, on whose rank a rule depends, as dtypeOf does for element types.
 func (c *rewriting) shapeOf(v *ir.Value) (ir.Shape, bool) {
 	if v == nil {
 		c.refuse("missing-input", "", "", "an input is absent, the operator needs it")
@@ -310,16 +312,17 @@ func (c *rewriting) shapeOf(v *ir.Value) (ir.Shape, bool) {
 	if t := c.s.typeOf(v); t.shape != nil {
 		return t.shape, true
 	}
-	c.later("unknown-rank", "the rank of %q cannot be inferred, and the operator is rewritten by it", v.Name)
+	c.later("unknown-rank", "the rank of %q cannot be inferred, but the operator's rewriting depends on it", v.Name)
 	return nil, false
 }
 
+// later refuses the node with a message that is shown only if there is no other error.
 func (c *rewriting) later(id, format string, args ...any) {
 	c.refused = true
 	c.s.im.later = append(c.s.im.later, c.p.diagnostic(id, "", "", fmt.Sprintf(format, args...)))
 }
 
-// fill makes a floating-point tensor of one number.
+// fill makes a tensor all of whose elements are x; ok is false for types that are not floating-point.
 func fill(d ir.DType, x float64, dims []int64) (*ir.Tensor, bool) {
 	if !d.IsFloat() {
 		return nil, false
@@ -342,10 +345,12 @@ func fillSlice[T any](s []T, x T) {
 	}
 }
 
+// dropAttr is a rule that removes an attribute that has no effect on the supported element types.
 func dropAttr(name string) func(*rewriting) {
 	return func(c *rewriting) { delete(c.n.Attrs, name) }
 }
 
+// rename is a rule for an operator that later opsets have under another name.
 func rename(op string) func(*rewriting) {
 	return func(c *rewriting) { c.n.Op = op }
 }

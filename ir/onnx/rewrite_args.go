@@ -6,8 +6,10 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Rules for operators whose attributes became inputs.
+// Rules for operators whose attributes became inputs. Each removes the attribute, adds a constant, and makes the
+// constant an input.
 
+// axesInput rewrites the attribute axes. An empty list means all axes, as an absent input does, except for Unsqueeze.
 func axesInput(c *rewriting) {
 	axes, ok := c.take("axes", ir.AttrInts)
 	if ok && (len(axes.Ints) > 0 || c.n.Op == "Unsqueeze") {
@@ -15,7 +17,8 @@ func axesInput(c *rewriting) {
 	}
 }
 
-// clipBounds takes bounds at the limits of float32, the default, for none.
+// clipBounds rewrites the attributes min and max. Their defaults are the limits of float32; these become absent inputs,
+// since they do not limit any float32 but would limit a float64.
 func clipBounds(c *rewriting) {
 	low := c.takeFloat("min", -math.MaxFloat32)
 	high := c.takeFloat("max", math.MaxFloat32)
@@ -57,6 +60,7 @@ func splitInput(c *rewriting) {
 	}
 }
 
+// splitCount rewrites a Split without the input split, which divides into as many equal pieces as it has outputs.
 func splitCount(c *rewriting) {
 	if c.n.Input(1) == nil {
 		c.setAttr("num_outputs", ir.IntAttr(int64(len(c.n.Outputs))))
@@ -87,7 +91,7 @@ func upsampleScales(c *rewriting) {
 	c.setInput(1, c.floats("scales", scales.Floats...))
 }
 
-// castTarget names an element type that ONNX has and rammerc has not.
+// castTarget reports a target type that ONNX has and rammerc does not, by its name instead of its number.
 func castTarget(c *rewriting) {
 	to, ok := c.n.Attrs["to"]
 	if !ok || to.Kind != ir.AttrInt || to.I != int64(int32(to.I)) {

@@ -6,20 +6,21 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// attentionRule takes Attention apart into the products and the softmax that define it. Query heads that
-// share a head of keys and values become an axis of their own, along which these broadcast.
+// attentionRule writes Attention out as softmax(scale·q·kᵀ + bias)·v. Several query heads may share one head of keys
+// and values (grouped-query attention); they are then an axis of their own, the group, to which keys and values are
+// broadcast.
 type attentionRule struct {
 	*rewriting
 	q, k, v        *ir.Value // [batch][heads][length][size], with groups [batch][kv heads][group][length][size]
-	pastKey        *ir.Value
-	dtype          ir.DType // of q and k
-	flat           bool     // inputs and output have their heads side by side in the last axis
-	heads, kvHeads int64
-	group          int64 // query heads of a head of keys and values
-	causal         bool
-	scale, softcap float64
-	mode           int64
-	precision      ir.DType // of the softmax
+	pastKey        *ir.Value // [batch][kv heads][past length][size], nil when there is none
+	dtype          ir.DType  // of q and k
+	flat           bool      // inputs and output are [batch][length][heads·size]
+	heads, kvHeads int64     // heads of queries, and of keys and values
+	group          int64     // query heads that share a head of keys and values
+	causal         bool      // a query attends only to keys up to its own place
+	scale, softcap float64   // 0: the default scale; no soft cap
+	mode           int64     // qk_matmul_output_mode: which stage of the scores is output 3
+	precision      ir.DType  // of the softmax
 }
 
 func attention(c *rewriting) {
@@ -99,18 +100,18 @@ func (a *attentionRule) readAttributes() bool {
 	return !a.refused
 }
 
-// splitHeads brings heads that are side by side to an axis before the sequence.
+// splitHeads turns [batch][length][heads·size] into [batch][heads][length][size].
 func (c *rewriting) splitHeads(x *ir.Value, heads int64) *ir.Value {
 	return c.transpose(c.reshape(x, 0, 0, heads, -1), 0, 2, 1, 3)
 }
 
-// joinHeads joins the axes of kv heads and their groups.
+// joinHeads turns [batch][kv heads][group][length][size] into [batch][heads][length][size].
 func (c *rewriting) joinHeads(x *ir.Value, heads int64) *ir.Value {
 	length, size := c.extentOf(x, 3), c.extentOf(x, 4)
 	return c.emit("Reshape", nil, x, c.concat(0, c.ints("batch", 0), c.ints("heads", heads), length, size))
 }
 
-// present appends the new keys and values to the old ones.
+// present appends the new keys and values to the past ones. The results are outputs 1 and 2.
 func (a *attentionRule) present() (key, value *ir.Value) {
 	if a.pastKey != nil {
 		a.k = a.concat(2, a.pastKey, a.k)
@@ -130,7 +131,7 @@ func (a *attentionRule) formGroups() bool {
 	heads, constQ := q.Const()
 	kv, constK := k.Const()
 	if !okQ || !okK || !constQ || !constK {
-		a.later("unknown-extent", "the numbers of heads of queries and keys cannot be inferred, and the operator is rewritten by them")
+		a.later("unknown-extent", "the numbers of heads of queries and keys cannot be inferred, but the operator's rewriting depends on them")
 		return false
 	}
 	if kv < 1 || heads%kv != 0 {
@@ -143,18 +144,19 @@ func (a *attentionRule) formGroups() bool {
 	return true
 }
 
-// splitGroups splits the axis of query heads into kv heads and their groups.
+// splitGroups turns [batch][heads][length][size] into [batch][kv heads][group][length][size].
 func (a *attentionRule) splitGroups(x *ir.Value) *ir.Value {
 	length, size := a.extentOf(x, 2), a.extentOf(x, 3)
 	return a.emit("Reshape", nil, x, a.concat(0, a.ints("batch", 0), a.ints("heads", a.kvHeads, a.group), length, size))
 }
 
-// repeat shows keys or values to each query head of their group.
+// repeat broadcasts keys or values along the axis of groups.
 func (a *attentionRule) repeat(x *ir.Value) *ir.Value {
 	return a.emit("Expand", nil, a.unsqueeze(x, 2), a.ints("group", 1, 1, a.group, 1, 1))
 }
 
-// probabilities are the softmax of the scores; scores is what qk_matmul_output_mode asks for.
+// probabilities returns the softmax of the scores as p. The result scores is output 3: the stage that the attribute
+// qk_matmul_output_mode selects.
 func (a *attentionRule) probabilities() (scores, p *ir.Value) {
 	x := a.scores(a.rootOfScale())
 	stages := [4]*ir.Value{x}
@@ -176,7 +178,7 @@ func (a *attentionRule) probabilities() (scores, p *ir.Value) {
 	return scores, p
 }
 
-// scores are the products of queries and keys, each times root.
+// scores are the products of queries and keys, both of which are multiplied with root before.
 func (a *attentionRule) scores(root *ir.Value) *ir.Value {
 	rank := int64(4)
 	if a.group > 1 {
@@ -188,7 +190,8 @@ func (a *attentionRule) scores(root *ir.Value) *ir.Value {
 	return a.emit("MatMul", nil, a.emit("Mul", nil, a.q, root), kt)
 }
 
-// rootOfScale is the square root of the scale, 1/sqrt(head size) by default: queries and keys take half of it each.
+// rootOfScale is the square root of the scale, which by default is 1/sqrt(head size). By the standard queries and keys
+// are both multiplied with the root, so that products do not overflow in 16-bit floats.
 func (a *attentionRule) rootOfScale() *ir.Value {
 	last := 3
 	if a.group > 1 {
@@ -205,7 +208,8 @@ func (a *attentionRule) rootOfScale() *ir.Value {
 	return a.cast(a.emit("Reciprocal", nil, root), a.dtype)
 }
 
-// bias is what masks add to the scores, nil when there is no mask.
+// bias is the sum of all masks, which is added to the scores: 0 where a query attends to a key and -∞ where it does
+// not. It is nil when there is no mask.
 func (a *attentionRule) bias() *ir.Value {
 	var sum *ir.Value
 	for _, term := range []*ir.Value{a.maskBias(), a.causalBias(), a.paddingBias()} {
@@ -220,14 +224,16 @@ func (a *attentionRule) bias() *ir.Value {
 	return sum
 }
 
+// masked is 0 where condition holds and -∞ elsewhere.
 func (a *attentionRule) masked(condition *ir.Value) *ir.Value {
 	zero, never := a.number("kept", 0, a.dtype), a.number("masked", math.Inf(-1), a.dtype)
 	return a.emit("Where", nil, condition, zero, never)
 }
 
-// total is the extent of keys, past ones included.
+// total is the number of keys, past ones included.
 func (a *attentionRule) total() *ir.Value { return a.extentOf(a.k, a.lengthAxis()) }
 
+// lengthAxis is the axis of the sequence in q, k and v.
 func (a *attentionRule) lengthAxis() int {
 	if a.group > 1 {
 		return 3
@@ -235,7 +241,7 @@ func (a *attentionRule) lengthAxis() int {
 	return 2
 }
 
-// maskBias is the mask as a term, lengthened by masked keys where it is too short.
+// maskBias is the input attn_mask as a term of the bias.
 func (a *attentionRule) maskBias() *ir.Value {
 	mask := a.n.Input(3)
 	if mask == nil {
@@ -256,7 +262,7 @@ func (a *attentionRule) maskBias() *ir.Value {
 	heads, known := a.knownExtent(a.n.Input(3), rank-3)
 	switch {
 	case !known:
-		a.later("unknown-extent", "the number of heads of the mask cannot be inferred, and the operator is rewritten by it")
+		a.later("unknown-extent", "the number of heads of the mask cannot be inferred, but the operator's rewriting depends on it")
 		return nil
 	case heads == 1:
 		return a.unsqueeze(mask, int64(rank-3))
@@ -268,6 +274,7 @@ func (a *attentionRule) maskBias() *ir.Value {
 	return a.emit("Reshape", nil, mask, a.concat(0, lead...))
 }
 
+// lengthened pads the last axis of a mask with -∞ to the number of keys. The standard allows a mask that is shorter.
 func (a *attentionRule) lengthened(mask *ir.Value, rank int) *ir.Value {
 	have, ok := a.dimOf(mask, rank-1)
 	want, ok2 := a.dimOf(a.k, a.lengthAxis())
@@ -283,7 +290,7 @@ func (a *attentionRule) lengthened(mask *ir.Value, rank int) *ir.Value {
 	return a.emit("Pad", nil, mask, a.concat(0, pads...), a.number("masked", math.Inf(-1), a.dtype))
 }
 
-// causalBias hides the keys behind each query, past keys being before all of them.
+// causalBias masks, for each query, the keys behind it. Past keys come before all queries. It is nil without is_causal.
 func (a *attentionRule) causalBias() *ir.Value {
 	if !a.causal {
 		return nil
@@ -296,7 +303,7 @@ func (a *attentionRule) causalBias() *ir.Value {
 	return a.masked(a.emit("LessOrEqual", nil, a.unsqueeze(keys, 0), a.unsqueeze(queries, 1)))
 }
 
-// paddingBias hides the keys that nonpad_kv_seqlen does not count.
+// paddingBias masks the keys from the length on that nonpad_kv_seqlen gives for each batch, nil without this input.
 func (a *attentionRule) paddingBias() *ir.Value {
 	lengths := a.n.Input(6)
 	if lengths == nil {
@@ -307,8 +314,8 @@ func (a *attentionRule) paddingBias() *ir.Value {
 	return a.masked(a.emit("Less", nil, keys, a.unsqueeze(lengths, axes...)))
 }
 
-// flexAttention is Attention whose masks and the like are subgraphs: score_mod changes the scores of all
-// query heads, prob_mod the probabilities.
+// flexAttention is an Attention whose masks are given as subgraphs: score_mod changes the scores of all query heads,
+// and prob_mod the probabilities.
 func flexAttention(c *rewriting) {
 	if !c.arity(3, 3) {
 		return
@@ -337,7 +344,8 @@ func flexAttention(c *rewriting) {
 	c.finish(y)
 }
 
-// modified applies a subgraph of one input and one output to x, in which query heads are one axis.
+// modified applies the subgraph of an attribute, which has one input and one output, to x. The subgraph expects all
+// query heads on one axis. Without the attribute the result is x.
 func (a *attentionRule) modified(x *ir.Value, attr string) *ir.Value {
 	g, ok := a.take(attr, ir.AttrGraph)
 	if !ok {
@@ -357,7 +365,7 @@ func (a *attentionRule) modified(x *ir.Value, attr string) *ir.Value {
 	return y
 }
 
-// inline moves the nodes of a subgraph of one input and one output to before the node.
+// inline moves the nodes of a subgraph, which has one input and one output, in front of the node. x becomes its input.
 func (c *rewriting) inline(g *ir.Graph, x *ir.Value) *ir.Value {
 	ir.ReplaceAll(g, g.Inputs[0], x)
 	c.s.b.g.Consts = append(c.s.b.g.Consts, g.Consts...)
@@ -367,7 +375,10 @@ func (c *rewriting) inline(g *ir.Graph, x *ir.Value) *ir.Value {
 	return g.Outputs[0]
 }
 
-// rotaryEmbedding rotates pairs of elements by angles that depend on the position.
+// rotaryEmbedding rotates pairs of elements of X by angles that depend on the position in the sequence. X is
+// [batch][heads][length][size] or [batch][length][heads·size]. The inputs cos and sin hold the cosines and sines of the
+// angles: of all positions, from which position_ids selects, or of each position of the sequence. Only the first
+// rotary_embedding_dim elements of a head are rotated, all of them if it is 0.
 func rotaryEmbedding(c *rewriting) {
 	if !c.arity(3, 4) {
 		return
@@ -405,7 +416,8 @@ func rotaryEmbedding(c *rewriting) {
 	c.finish(y)
 }
 
-// rotated turns pairs of elements, neighbours when interleaved, else those of the two halves.
+// rotated rotates pairs of elements of the last axis. The elements of a pair are neighbours if interleaved; otherwise
+// they are at the same place in the two halves of the axis.
 func (c *rewriting) rotated(x, cos, sin *ir.Value, interleaved bool) *ir.Value {
 	if interleaved {
 		x = c.reshape(x, 0, 0, 0, -1, 2)

@@ -7,9 +7,10 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Building blocks of rules that take an operator apart into others.
+// Building blocks of rules that write an operator out as others.
 
-// arity refuses a node with fewer or more inputs than the operator has; the first need of them must be there.
+// arity reports whether the node has at most most inputs, of which the first need are not absent. Otherwise it refuses
+// the node.
 func (c *rewriting) arity(need, most int) bool {
 	if len(c.n.Inputs) > most {
 		c.refuse("bad-arity", fmt.Sprintf("input %d", most), "", "the operator has only %d inputs", most)
@@ -23,8 +24,9 @@ func (c *rewriting) arity(need, most int) bool {
 	return !c.refused
 }
 
-// finish hands values to the node's outputs; nothing is left of the node itself. Attributes that the
-// rule did not take are mistakes.
+// finish ends a rule that writes the operator out: values are what the node's outputs become, by Identity nodes, and
+// the node itself is dropped. Attributes that the rule has not taken are reported, because the operator has none of
+// these names or the attribute is of another kind.
 func (c *rewriting) finish(values ...*ir.Value) {
 	for _, name := range sortedKeys(c.n.Attrs) {
 		c.refuse("bad-attribute", "attribute "+name, "", "the operator has no such attribute, or it is of another kind")
@@ -47,6 +49,8 @@ func (c *rewriting) finish(values ...*ir.Value) {
 	c.dropped = true
 }
 
+// takeString removes a string attribute and returns it, or def if it is absent. A value other than the legal ones is
+// reported.
 func (c *rewriting) takeString(name, def string, legal ...string) string {
 	a, ok := c.take(name, ir.AttrString)
 	if !ok {
@@ -58,7 +62,8 @@ func (c *rewriting) takeString(name, def string, legal ...string) string {
 	return a.S
 }
 
-// takeType takes an attribute that holds an element type; absent and 0 give def.
+// takeType removes an attribute that holds the number of an element type and returns the type, or def if the attribute
+// is absent or 0.
 func (c *rewriting) takeType(name string, def ir.DType) ir.DType {
 	code := c.takeInt(name, 0)
 	if code == 0 {
@@ -76,7 +81,7 @@ func (c *rewriting) takeType(name string, def ir.DType) ir.DType {
 	return d
 }
 
-// cast converts x; d is also its type when it is that already.
+// cast converts x to the element type d. If x has it already, cast returns x itself.
 func (c *rewriting) cast(x *ir.Value, d ir.DType) *ir.Value {
 	if c.s.typeOf(x).dtype == d {
 		return x
@@ -88,7 +93,7 @@ func (c *rewriting) transpose(x *ir.Value, perm ...int64) *ir.Value {
 	return c.emit("Transpose", ir.Attrs{"perm": ir.IntsAttr(perm...)}, x)
 }
 
-// reshape takes 0 for the extent of x and -1 for the rest.
+// reshape gives x another shape; 0 keeps the extent of x on the same axis and -1 is inferred, as in Reshape.
 func (c *rewriting) reshape(x *ir.Value, dims ...int64) *ir.Value {
 	return c.emit("Reshape", nil, x, c.ints("shape", dims...))
 }
@@ -104,7 +109,7 @@ func (c *rewriting) squeeze(x *ir.Value, axes ...int64) *ir.Value {
 	return c.emit("Squeeze", nil, x, c.ints("axes", axes...))
 }
 
-// slice cuts [start, end) out of an axis.
+// slice is the part [start, end) of x along axis.
 func (c *rewriting) slice(x *ir.Value, axis, start, end int64) *ir.Value {
 	return c.emit("Slice", nil, x, c.ints("starts", start), c.ints("ends", end), c.ints("axes", axis))
 }
@@ -113,7 +118,7 @@ func (c *rewriting) concat(axis int64, parts ...*ir.Value) *ir.Value {
 	return c.emit("Concat", axisAttr(axis), parts...)
 }
 
-// halves splits an axis into two equal parts.
+// halves splits x along axis into two equal parts.
 func (c *rewriting) halves(x *ir.Value, axis int64) (a, b *ir.Value) {
 	a = &ir.Value{Name: c.s.im.namer.Fresh(c.p.name + "/first")}
 	b = &ir.Value{Name: c.s.im.namer.Fresh(c.p.name + "/second")}
@@ -124,7 +129,7 @@ func (c *rewriting) halves(x *ir.Value, axis int64) (a, b *ir.Value) {
 	return a, b
 }
 
-// extentOf is the extent of x along axis as a list of one, a constant where it is known.
+// extentOf is the extent of x along axis as a list of one element: a constant if it is known, else computed by Shape.
 func (c *rewriting) extentOf(x *ir.Value, axis int) *ir.Value {
 	if n, ok := c.knownExtent(x, axis); ok {
 		return c.ints("extent", n)
@@ -132,6 +137,7 @@ func (c *rewriting) extentOf(x *ir.Value, axis int) *ir.Value {
 	return c.extent(x, int64(axis))
 }
 
+// knownExtent is the extent of x along axis; ok is false unless it is a known constant.
 func (c *rewriting) knownExtent(x *ir.Value, axis int) (int64, bool) {
 	s := c.inferredShape(x)
 	if axis >= len(s) {
@@ -140,7 +146,7 @@ func (c *rewriting) knownExtent(x *ir.Value, axis int) (int64, bool) {
 	return s[axis].Const()
 }
 
-// dimOf is the extent of x along axis as a graph knows it; false when not even a symbol is known.
+// dimOf is the extent of x along axis, a constant or an expression; ok is false when nothing is known of it.
 func (c *rewriting) dimOf(x *ir.Value, axis int) (ir.Dim, bool) {
 	s := c.inferredShape(x)
 	if axis >= len(s) {
@@ -149,7 +155,7 @@ func (c *rewriting) dimOf(x *ir.Value, axis int) (ir.Dim, bool) {
 	return s[axis], true
 }
 
-// countTo is the list 0, 1, … below n, a list of one.
+// countTo is the list 0, 1, …, n-1, where n is a list of one element. Short lists are constants.
 func (c *rewriting) countTo(n *ir.Value) *ir.Value {
 	if n.Const != nil && n.DType == ir.Int64 && n.Const.Len() == 1 {
 		if k := ir.Slice[int64](n.Const)[0]; k >= 0 && k <= 4096 {
@@ -174,7 +180,8 @@ func (c *rewriting) number(name string, x float64, d ir.DType) *ir.Value {
 	return c.constant(name, t)
 }
 
-// rankOf is the rank of an input that a rule depends on; the node is refused unless it is one of legal.
+// rankOf is the rank of input i, on which a rule depends. The node is refused if the rank is not known or not one of
+// legal.
 func (c *rewriting) rankOf(i int, legal ...int) (int, bool) {
 	shape, ok := c.shapeOf(c.n.Input(i))
 	if !ok {

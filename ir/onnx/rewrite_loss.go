@@ -2,7 +2,7 @@ package onnx
 
 import "github.com/rammerc/rammerc/ir"
 
-// Rules for losses. They are no training: models that report their own loss have them.
+// Rules for losses. Also models for inference contain them, when they report the loss of their prediction.
 
 func negativeLogLikelihoodLoss(c *rewriting) {
 	if c.arity(2, 3) {
@@ -22,8 +22,9 @@ func softmaxCrossEntropyLoss(c *rewriting) {
 	}
 }
 
-// logLikelihoodLoss weighs the negative logarithm of each target's probability; logs is [N,C,…], the
-// targets, input 1, are [N,…]. It returns nil when it refuses the node.
+// logLikelihoodLoss is ONNX's NegativeLogLikelihoodLoss: the negative logarithm of the probability of each target
+// class, times the weight of the class (input 2). logs is [N,C,…], and the targets (input 1) are [N,…]. Targets that
+// equal the attribute ignore_index have the loss and the weight 0. It returns nil if it refuses the node.
 func (c *rewriting) logLikelihoodLoss(logs *ir.Value) *ir.Value {
 	reduction := c.takeString("reduction", "mean", "mean", "none", "sum")
 	d, ok := c.dtypeOf(c.n.Input(0))
@@ -57,6 +58,7 @@ func (c *rewriting) logLikelihoodLoss(logs *ir.Value) *ir.Value {
 	return c.reduced(loss, weight, reduction)
 }
 
+// reduced applies the attribute reduction. The mean is the weighted one: the sum of losses divided by that of weights.
 func (c *rewriting) reduced(loss, weight *ir.Value, reduction string) *ir.Value {
 	whole := func(op string, x *ir.Value) *ir.Value {
 		return c.emit(op, ir.Attrs{"keepdims": ir.IntAttr(0)}, x)

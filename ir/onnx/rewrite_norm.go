@@ -6,7 +6,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// dropout is the identity in inference, with a mask full of ones.
+// dropout becomes Identity, since it has no effect in inference. Its mask, if it is used, is full of ones.
 func dropout(c *rewriting) {
 	if c.p.opset >= 12 && !c.isFalse(c.n.Input(2)) {
 		c.refuse("training-mode", "input 2 (training_mode)", "export the model for inference", "only inference is supported")
@@ -25,7 +25,7 @@ func dropout(c *rewriting) {
 	c.become("Identity", nil, x)
 }
 
-// maskValue is the 1 of Dropout's mask, which is boolean from opset 10 on.
+// maskValue is the 1 of Dropout's mask, which is bool from opset 10 on and before that has the type of x.
 func (c *rewriting) maskValue(x *ir.Value) (*ir.Tensor, bool) {
 	if c.p.opset >= 10 {
 		return ir.FromSlice(ir.Bool, []bool{true}, 1), true
@@ -41,7 +41,7 @@ func (c *rewriting) maskValue(x *ir.Value) (*ir.Tensor, bool) {
 	return t, ok
 }
 
-// isFalse reports an absent or constant false boolean.
+// isFalse reports whether v is absent or a constant false.
 func (c *rewriting) isFalse(v *ir.Value) bool {
 	if v == nil {
 		return true
@@ -54,18 +54,22 @@ func (c *rewriting) isFalse(v *ir.Value) bool {
 
 const trainingHelp = "export the model for inference"
 
+// batchNormOutputs refuses training, which before opset 14 was chosen by using more than one output.
 func batchNormOutputs(c *rewriting) {
 	if len(c.n.Outputs) > 1 {
 		c.refuse("training-mode", "", trainingHelp, "with %d outputs the operator trains; only inference is supported", len(c.n.Outputs))
 	}
 }
 
+// batchNormTraining refuses training, which from opset 14 on is chosen by an attribute.
 func batchNormTraining(c *rewriting) {
 	if c.takeInt("training_mode", 0) != 0 || len(c.n.Outputs) > 1 {
 		c.refuse("training-mode", "attribute training_mode", trainingHelp, "only inference is supported")
 	}
 }
 
+// batchNormSpatial writes out the formula for spatial = 0, where scale, B, mean and var have the shape of X without the
+// batch: every position has its own statistics.
 func batchNormSpatial(c *rewriting) {
 	if c.takeInt("spatial", 1) != 0 {
 		return
@@ -82,8 +86,8 @@ func batchNormSpatial(c *rewriting) {
 	c.become("Add", nil, scaled, c.n.Input(2))
 }
 
-// matrixSoftmax rewrites Softmax and LogSoftmax of opsets before 13, which joined the axes from axis
-// on to the columns of a matrix.
+// matrixSoftmax rewrites Softmax and LogSoftmax of opsets before 13. These took x as a matrix, whose columns are all
+// axes from axis on, and normalised each row. Where only one axis is left, that is today's Softmax of the last axis.
 func matrixSoftmax(c *rewriting) {
 	axis, x := c.takeInt("axis", 1), c.n.Input(0)
 	last := ir.Attrs{"axis": ir.IntAttr(-1)}
@@ -95,14 +99,13 @@ func matrixSoftmax(c *rewriting) {
 	c.become("Reshape", nil, y, c.shapeValue(x))
 }
 
-// isLastAxis reports that only one axis starts at axis, as far as the rank is known.
+// isLastAxis reports whether axis is certainly the last axis of x.
 func (c *rewriting) isLastAxis(x *ir.Value, axis int64) bool {
 	rank := int64(len(c.inferredShape(x)))
 	return axis == -1 || rank > 0 && axis == rank-1
 }
 
-// hardmax is a one-hot vector at the first maximum along axis; before opset 13 of a matrix, as for
-// Softmax.
+// hardmax is 1 at the first maximum along axis and 0 elsewhere. Before opset 13 it took x as a matrix, as Softmax did.
 func hardmax(c *rewriting) {
 	x := c.n.Input(0)
 	d, ok := c.dtypeOf(x)
@@ -131,7 +134,7 @@ func hardmax(c *rewriting) {
 
 func axisAttr(axis int64) ir.Attrs { return ir.Attrs{"axis": ir.IntAttr(axis)} }
 
-// zeroOne is the list 0, 1.
+// zeroOne is the list 0, 1 in a floating-point type.
 func zeroOne(d ir.DType) (*ir.Tensor, bool) {
 	t, ok := fill(d, 1, []int64{2})
 	if !ok {
@@ -152,7 +155,7 @@ func (c *rewriting) argMax(x *ir.Value, axis int64) *ir.Value {
 	return c.emit("ArgMax", ir.Attrs{"axis": ir.IntAttr(axis), "keepdims": ir.IntAttr(0)}, x)
 }
 
-// extent is the extent of x along axis, a list of one.
+// extent is the extent of x along axis as a list of one element, computed by Shape.
 func (c *rewriting) extent(x *ir.Value, axis int64) *ir.Value {
 	attrs := ir.Attrs{"start": ir.IntAttr(axis)}
 	if axis != -1 {
@@ -161,7 +164,7 @@ func (c *rewriting) extent(x *ir.Value, axis int64) *ir.Value {
 	return c.emit("Shape", attrs, x)
 }
 
-// lpNorm divides by the norm along axis, where that is not 0.
+// lpNorm divides x by its norm along axis. Where the norm is 0, so is x, and it stays 0.
 func lpNorm(c *rewriting) {
 	axis, p := c.takeInt("axis", -1), c.takeInt("p", 2)
 	if p != 1 && p != 2 {
@@ -178,7 +181,8 @@ func lpNorm(c *rewriting) {
 	c.become("Div", nil, x, safe)
 }
 
-// globalLpPool is the p-norm over all axes behind the channel.
+// globalLpPool is the p-norm over all axes behind the channel: a ReduceL1 or ReduceL2 or, for larger p, the formula
+// (Σ|x|^p)^(1/p).
 func globalLpPool(c *rewriting) {
 	x, p := c.n.Input(0), c.takeInt("p", 2)
 	shape, ok := c.shapeOf(x)
@@ -220,8 +224,9 @@ func meanVarianceNorm(c *rewriting) {
 	c.become("Div", nil, centred, c.emit("Add", nil, c.emit("Sqrt", nil, variance), tiny))
 }
 
-// groupNorm normalises groups of channels as the channels of an InstanceNormalization. Scale and bias
-// belong to the groups in opset 18 and to the channels from opset 21 on.
+// groupNorm joins the channels of each group to one, whose statistics InstanceNormalization then computes. In opset 18
+// there is one scale and bias for each group, as InstanceNormalization has them; from opset 21 on there is one for each
+// channel, which has to be applied afterwards.
 func groupNorm(c *rewriting) {
 	x, scale, bias := c.n.Input(0), c.n.Input(1), c.n.Input(2)
 	groups := c.takeInt("num_groups", 0)
@@ -260,8 +265,8 @@ func upTo(low, high int64) []int64 {
 	return out
 }
 
-// rmsNorm is x/sqrt(mean of squares + epsilon)·scale over the axes from axis on. 16-bit floats are
-// normalised in float32, as stash_type 1 says.
+// rmsNorm is x/sqrt(mean of squares + epsilon)·scale, with the mean over the axes from axis on. 16-bit floats are
+// normalised in float32, which is what the default of stash_type means.
 func rmsNorm(c *rewriting) {
 	x, axis := c.n.Input(0), c.takeInt("axis", -1)
 	d, ok := c.dtypeOf(x)

@@ -6,11 +6,12 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Rules for quantised operators: they become the arithmetic that defines them. Sums of products of
-// quantised numbers are exact: matrices are multiplied in int32, and convolutions in float64 or, where
-// all sums fit its 24 bits, in float32.
+// Rules for quantised operators, which are written out as the arithmetic that defines them. A quantised number q stands
+// for (q - zero point)·scale. Sums of products of such numbers are exact integers and must stay exact: matrices are
+// multiplied in int32, and convolutions in float64 or, where all sums fit into the 24 bits of its mantissa, in float32.
 
-// granularity says which scale belongs to an element.
+// granularity says which scale and zero point belong to an element of x: one for the whole tensor, one for each index
+// of axis, or one for each block of block elements along axis.
 type granularity struct {
 	x           *ir.Value
 	axis, block int64
@@ -20,7 +21,7 @@ func (c *rewriting) granularity() granularity {
 	return granularity{x: c.n.Input(0), axis: c.takeInt("axis", 1), block: c.takeInt("block_size", 0)}
 }
 
-// aligned makes a scale or zero point broadcast against the elements of x.
+// aligned brings a scale or zero point to a shape that broadcasts to that of g.x.
 func (c *rewriting) aligned(v *ir.Value, g granularity) *ir.Value {
 	x, ok := c.shapeOf(g.x)
 	s, ok2 := c.shapeOf(v)
@@ -48,15 +49,15 @@ func (c *rewriting) aligned(v *ir.Value, g granularity) *ir.Value {
 	return v
 }
 
-// quantized rounds the quotient x of a number and its scale, adds the zero point and brings the result
-// to the range of d. The zero point may be absent.
+// quantized rounds x, which is a number divided by its scale, adds the zero point and clips the result to the range of
+// d. zero is nil for a zero point of 0.
 func (c *rewriting) quantized(x, zero *ir.Value, d ir.DType) *ir.Value {
 	low, high, ok := integerRange(d)
 	if !ok {
 		c.refuse("bad-type", "output 0 (y)", "", "the element type %v is not supported here", d)
 	}
 	wide := c.s.typeOf(x).dtype
-	if wide == ir.Float16 || wide == ir.BFloat16 { // too narrow for the sum
+	if wide == ir.Float16 || wide == ir.BFloat16 { // these cannot hold every sum of two such integers
 		wide = ir.Float32
 	}
 	y := c.cast(c.emit("Round", nil, x), wide)
@@ -70,7 +71,7 @@ func (c *rewriting) quantized(x, zero *ir.Value, d ir.DType) *ir.Value {
 	return c.cast(c.emit("Clip", nil, y, least, most), d)
 }
 
-// integerRange is the range of a type that quantised numbers have.
+// integerRange is the range of an integer type; ok is false for types that quantised numbers cannot have.
 func integerRange(d ir.DType) (low, high float64, ok bool) {
 	switch d {
 	case ir.Int8:
@@ -90,7 +91,7 @@ func quantizeLinear(c *rewriting) {
 		return
 	}
 	g := c.granularity()
-	delete(c.n.Attrs, "saturate") // concerns float8 only
+	delete(c.n.Attrs, "saturate") // it concerns float8 only
 	x, scale, zero := c.n.Input(0), c.n.Input(1), c.n.Input(2)
 	scaleType, ok := c.dtypeOf(scale)
 	if !ok {
@@ -135,7 +136,8 @@ func dequantizeLinear(c *rewriting) {
 	c.finish(c.cast(y, d))
 }
 
-// dynamicQuantizeLinear derives scale and zero point of uint8 from the range of x, which 0 belongs to.
+// dynamicQuantizeLinear quantises x to uint8, with a scale and a zero point that follow from the range of x. The range
+// is widened to contain 0, which must be representable exactly.
 func dynamicQuantizeLinear(c *rewriting) {
 	if !c.arity(1, 1) {
 		return
@@ -158,7 +160,7 @@ func dynamicQuantizeLinear(c *rewriting) {
 	c.finish(y, scale, point)
 }
 
-// centred is a quantised number without its zero point, in type d.
+// centred is x less its zero point, in type d.
 func (c *rewriting) centred(x, zero *ir.Value, d ir.DType) *ir.Value {
 	x = c.cast(x, d)
 	if zero == nil {
@@ -167,7 +169,8 @@ func (c *rewriting) centred(x, zero *ir.Value, d ir.DType) *ir.Value {
 	return c.emit("Sub", nil, x, c.cast(zero, d))
 }
 
-// perRow makes a list of one number a row of matrix a broadcast against it.
+// perRow brings v, a list with one number for each row of matrix a, to a shape that broadcasts to that of a. Other
+// values stay as they are.
 func (c *rewriting) perRow(v, a *ir.Value) *ir.Value {
 	if v == nil {
 		return nil
@@ -209,14 +212,14 @@ func qlinearMatMul(c *rewriting) {
 	c.finish(c.quantized(c.emit("Mul", nil, sum, ratio), c.perRow(in[7], in[0]), d))
 }
 
-// ratio is a·b/y of three scales in float32.
+// ratio is a·b/y in float32, the factor from products of numbers with the scales a and b to numbers with the scale y.
 func (c *rewriting) ratio(a, b, y *ir.Value) *ir.Value {
 	product := c.emit("Mul", nil, c.cast(a, ir.Float32), c.cast(b, ir.Float32))
 	return c.emit("Div", nil, product, c.cast(y, ir.Float32))
 }
 
-// perChannel makes a list of one number an output channel of weights w broadcast against tensors of
-// w's rank whose channels are axis.
+// perChannel brings v, a list with one number for each output channel of weights w, to a shape that broadcasts to
+// tensors of w's rank whose channels are on axis. Other values stay as they are.
 func (c *rewriting) perChannel(v, w *ir.Value, axis int64) *ir.Value {
 	if v == nil {
 		return nil
@@ -229,7 +232,7 @@ func (c *rewriting) perChannel(v, w *ir.Value, axis int64) *ir.Value {
 	return c.unsqueeze(v, upTo(1, int64(len(m))-axis)...)
 }
 
-// convolved is the convolution of x and w without their zero points, in int32.
+// convolved is the convolution of x and w, both less their zero points, in int32.
 func (c *rewriting) convolved(x, xZero, w, wZero *ir.Value) *ir.Value {
 	d := c.exactConvType(x, w)
 	attrs := c.n.Attrs
@@ -238,7 +241,8 @@ func (c *rewriting) convolved(x, xZero, w, wZero *ir.Value) *ir.Value {
 	return c.cast(y, ir.Int32)
 }
 
-// exactConvType is the narrowest type in which the sums of the products are exact.
+// exactConvType is the floating-point type in which the sums of products of x and w are exact: float32 if they are of 8
+// bits and so few that every sum is below 2^24, else float64.
 func (c *rewriting) exactConvType(x, w *ir.Value) ir.DType {
 	terms, ok := c.inferredShape(w).Consts()
 	if ok && len(terms) > 1 && c.s.typeOf(x).dtype.Size() == 1 && c.s.typeOf(w).dtype.Size() == 1 {

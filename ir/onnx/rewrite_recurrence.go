@@ -8,12 +8,19 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// maxUnrolled bounds the steps of a recurrence that is written out: a prompt is cut into pieces of about
-// this length, a decoder makes one step.
+// maxUnrolled bounds the length of a sequence whose steps are written out as nodes. It suffices in practice: a decoder
+// makes one step for each token, and a prompt can be fed in pieces.
 const maxUnrolled = 256
 
-// linearAttentionRule writes out the steps of LinearAttention. The state [batch][kv heads][dk][dv] is a
-// sum of products of keys and values; queries read from it. Steps compute in float32 at least.
+// linearAttentionRule writes out the steps of LinearAttention. The state [batch][kv heads][dk][dv] is a sum of products
+// of keys and values; each step updates it, and multiplies the queries with it. In ONNX's formula for gated_delta:
+//
+//	S = exp(decay)·S           only for gated and gated_delta
+//	v = beta·(v - Sᵀ·k)        only for delta and gated_delta
+//	S = S + k·vᵀ
+//	y = scale·Sᵀ·q
+//
+// The arithmetic is in float32, or in float64 for inputs of this type.
 type linearAttentionRule struct {
 	*rewriting
 	q            *ir.Value // [batch][kv heads][group][time][dk], scaled
@@ -22,9 +29,9 @@ type linearAttentionRule struct {
 	beta         *ir.Value // [batch][kv heads or 1][time][1], nil without correction
 	state        *ir.Value // nil is 0
 	steps        int64
-	heads, kv    int64
-	dtype, stype ir.DType // of the outputs
-	wide         ir.DType
+	heads, kv    int64    // heads of queries, and of keys and values
+	dtype, stype ir.DType // of the outputs y and state
+	wide         ir.DType // of the arithmetic
 }
 
 func linearAttention(c *rewriting) {
@@ -32,7 +39,7 @@ func linearAttention(c *rewriting) {
 		return
 	}
 	a := &linearAttentionRule{rewriting: c}
-	c.takeInt("chunk_size", 0) // a hint
+	c.takeInt("chunk_size", 0) // a hint for implementations, which does not change the result
 	rule := c.takeString("update_rule", "gated_delta", "linear", "gated", "delta", "gated_delta")
 	scale := c.takeFloat("scale", 0)
 	a.heads, a.kv = c.takeInt("q_num_heads", 0), c.takeInt("kv_num_heads", 0)
@@ -45,7 +52,7 @@ func linearAttention(c *rewriting) {
 	case known && size >= a.heads:
 		scale = 1 / math.Sqrt(float64(size/a.heads))
 	default:
-		c.later("unknown-extent", "the head size cannot be inferred, and the operator is rewritten by it")
+		c.later("unknown-extent", "the head size cannot be inferred, but the operator's rewriting depends on it")
 		return
 	}
 	a.spread(scale)
@@ -68,7 +75,7 @@ func (a *linearAttentionRule) checkHeads() bool {
 	return true
 }
 
-// checkInputs wants the inputs that the update rule has and no others.
+// checkInputs reports inputs that the update rule needs and are absent, and those that it does not have.
 func (a *linearAttentionRule) checkInputs(rule string) bool {
 	for _, in := range []struct {
 		index int
@@ -111,7 +118,7 @@ func (a *linearAttentionRule) readLength() bool {
 	n, known := a.knownExtent(a.n.Input(0), 1)
 	switch {
 	case !known:
-		a.later("unknown-extent", "the length of the sequence cannot be inferred, and the operator is written out step by step")
+		a.later("unknown-extent", "the length of the sequence cannot be inferred, but the operator is written out step by step")
 	case n < 1 || n > maxUnrolled:
 		a.refuse("unsupported-op", "", fmt.Sprintf("feed the sequence in pieces of at most %d", maxUnrolled),
 			"a sequence of length %d is not supported", n)
@@ -120,7 +127,7 @@ func (a *linearAttentionRule) readLength() bool {
 	return !a.refused
 }
 
-// spread brings the inputs to the shapes that the steps slice.
+// spread brings the inputs to the shapes of the fields, of which each step takes a slice along time.
 func (a *linearAttentionRule) spread(scale float64) {
 	wide := func(i int) *ir.Value { return a.cast(a.n.Input(i), a.wide) }
 	q := a.emit("Mul", nil, wide(0), a.number("scale", scale, a.wide))
@@ -137,7 +144,7 @@ func (a *linearAttentionRule) spread(scale float64) {
 	}
 }
 
-// step updates the state and returns what the queries [batch][kv heads][group][dv] read from it.
+// step updates the state and returns the result of time t, of shape [batch][kv heads][group][dv].
 func (a *linearAttentionRule) step(t int64) *ir.Value {
 	at := func(x *ir.Value, axis int64) *ir.Value { return a.slice(x, axis, t, t+1) }
 	k, v := at(a.k, 2), at(a.v, 2)

@@ -6,7 +6,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// legacyResize is the sampling that Upsample and the first Resize had.
+// legacyResize are the attributes of a Resize that samples as Upsample and the Resize of opset 10 did.
 func legacyResize(mode ir.Attr, nearest string) ir.Attrs {
 	attrs := ir.Attrs{
 		"coordinate_transformation_mode": ir.StringAttr("asymmetric"),
@@ -18,16 +18,18 @@ func legacyResize(mode ir.Attr, nearest string) ir.Attrs {
 	return attrs
 }
 
+// upsample rewrites Upsample, which is a Resize by scales.
 func upsample(c *rewriting) {
 	mode := c.n.Attrs["mode"]
-	if mode.S == "bilinear" { // as some early exporters wrote it
+	if mode.S == "bilinear" { // some early exporters write this for linear
 		mode.S = "linear"
 	}
 	c.become("Resize", legacyResize(mode, "floor"), c.n.Input(0), nil, c.n.Input(1))
 }
 
-// resize10 rewrites the Resize of opset 10, which rounded up along the axes that it shrank and down
-// along the others. Nearest neighbours are chosen axis by axis, so that two nodes can do the two.
+// resize10 rewrites the Resize of opset 10. In the mode "nearest" it rounded coordinates up on axes that it made
+// smaller, and down on the others, while nearest_mode applies to all axes of a node. Neighbours are chosen on each axis
+// independently, so a Resize that does both becomes two nodes, one that shrinks and one that grows.
 func resize10(c *rewriting) {
 	x, scales, mode := c.n.Input(0), c.n.Input(1), c.n.Attrs["mode"]
 	shrink, grow := []float32(nil), []float32(nil)
@@ -49,7 +51,7 @@ func resize10(c *rewriting) {
 	}
 }
 
-// resizeInputs drops inputs that do not count: empty ones, and roi unless the mode crops.
+// resizeInputs removes inputs without effect: empty ones, and roi in all modes but tf_crop_and_resize.
 func resizeInputs(c *rewriting) {
 	for i := 1; i < len(c.n.Inputs); i++ {
 		if v := c.n.Inputs[i]; v != nil && v.Const != nil && v.Const.Len() == 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// gridSampleMode: the modes were named after two axes.
+// gridSampleMode renames the modes, which were named for two spatial axes before opset 20.
 func gridSampleMode(c *rewriting) {
 	names := map[string]string{"bilinear": "linear", "bicubic": "cubic"}
 	if a, ok := c.n.Attrs["mode"]; ok && names[a.S] != "" {
@@ -14,28 +14,30 @@ func gridSampleMode(c *rewriting) {
 	}
 }
 
-// roiAlign10 had no shift of half an element.
+// roiAlign10 sets the mode in which coordinates are not shifted by half a pixel; opsets before 16 had no other.
 func roiAlign10(c *rewriting) {
 	c.setAttr("coordinate_transformation_mode", ir.StringAttr("output_half_pixel"))
 }
 
+// dftAxis makes the attribute axis an input. Its default was 1.
 func dftAxis(c *rewriting) {
 	axis := c.takeInt("axis", 1)
 	c.setInput(2, c.constant("axis", ir.FromSlice(ir.Int64, []int64{axis})))
 }
 
-// seedByName gives a node without a seed one of its own, which depends on the node's name only: runs of
-// a program are repeatable, and engines agree.
+// seedByName gives a node without a seed one that depends on the node's name only. The standard allows any seed. With
+// this one runs are repeatable, all engines agree, and different nodes draw different numbers.
 func seedByName(c *rewriting) {
 	if c.n.HasAttr("seed") {
 		return
 	}
 	h := fnv.New32a()
 	h.Write([]byte(c.p.name))
-	c.setAttr("seed", ir.FloatAttr(float64(h.Sum32()>>8))) // exact in float32
+	c.setAttr("seed", ir.FloatAttr(float64(h.Sum32()>>8))) // 24 bits, which a float32 holds exactly
 }
 
-// scan8 scans the batch axis, which all inputs and outputs of opset 8 have, with a Scan in the body.
+// scan8 rewrites the Scan of opset 8, all of whose inputs and outputs have a batch axis, as two nested ones: the outer
+// Scan goes over the batch, and its body is a Scan over the sequence of one item.
 func scan8(c *rewriting) {
 	body := c.n.Attrs["body"].G
 	switch {

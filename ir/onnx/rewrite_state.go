@@ -6,9 +6,10 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Rules for operators that carry a state from call to call as inputs and outputs.
+// Rules for operators with a state that the caller keeps between inferences: it is an input and an output of the model.
 
-// tensorScatter writes update into a cache, each batch from an index of its own on along axis.
+// tensorScatter writes update into a cache along axis. Each batch has its own first index (input 2), 0 by default. In
+// the mode "circular" indices beyond the end of the cache continue at its beginning.
 func tensorScatter(c *rewriting) {
 	if !c.arity(2, 3) {
 		return
@@ -37,7 +38,8 @@ func tensorScatter(c *rewriting) {
 	c.finish(c.emit("ScatterElements", axisAttr(int64(axis)), cache, places, update))
 }
 
-// causalConvWithState is a depthwise convolution of a sequence and what came before it.
+// causalConvWithState is a depthwise Conv of x[N,C,T] in which each output depends only on inputs up to its own time.
+// The last kernel-1 elements before x are the state (input 3), by default zeros. The second output is the new state.
 func causalConvWithState(c *rewriting) {
 	if !c.arity(2, 4) {
 		return
@@ -52,7 +54,7 @@ func causalConvWithState(c *rewriting) {
 		return
 	}
 	if !known || !known2 {
-		c.later("unknown-extent", "the shape of %q cannot be inferred, and the operator is rewritten by it", w.Name)
+		c.later("unknown-extent", "the shape of %q cannot be inferred, but the operator's rewriting depends on it", w.Name)
 		return
 	}
 	zero := c.number("zero", 0, d)

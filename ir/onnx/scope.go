@@ -9,11 +9,12 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// builder collects the nodes of one ir.Graph. Bodies of inlined functions share their caller's.
+// builder collects the nodes of one ir.Graph. The body of an inlined function has no builder of its own: its nodes go
+// to the graph of the caller.
 type builder struct {
 	g        *ir.Graph
 	outer    *builder // of the graph around g
-	inferred int      // nodes of g whose outputs have been inferred
+	inferred int      // how many nodes of g have had their outputs inferred
 	refused  bool     // a node of g was refused
 }
 
@@ -22,13 +23,13 @@ type scope struct {
 	im     *importer
 	b      *builder
 	outer  *scope               // where names that are not found here are looked up; nil for functions
-	names  map[string]*ir.Value // nil values are absent optional inputs of a function
-	preset map[string]*ir.Value // outputs of a function call, by formal name
-	hints  map[string]declared  // value_info and declared outputs
-	opsets map[string]int64     //
-	attrs  map[string]boundAttr // actual attributes of the function call; nil outside functions
+	names  map[string]*ir.Value // a nil value is an optional input that the function's caller leaves out
+	preset map[string]*ir.Value // of a function: the caller's values for its outputs, by the function's names for them
+	hints  map[string]declared  // types that the model declares in value_info and for outputs
+	opsets map[string]int64     // version of each domain; "" is ai.onnx
+	attrs  map[string]boundAttr // of a function: the attributes of the call; nil outside of functions
 	path   string               // prefix of the names of values and nodes: "caller/"
-	main   bool                 // names of the main graph are kept as they are
+	main   bool                 // this is the main graph, whose values keep their names
 }
 
 func (s *scope) lookup(name string) (*ir.Value, bool) {
@@ -40,7 +41,7 @@ func (s *scope) lookup(name string) (*ir.Value, bool) {
 	return nil, false
 }
 
-// newValue makes the value that name stands for in s.
+// newValue makes the value that name stands for in s. For an output of a function it is the caller's value.
 func (s *scope) newValue(name string) *ir.Value {
 	if v := s.preset[name]; v != nil {
 		delete(s.preset, name)
@@ -56,7 +57,7 @@ func (s *scope) newValue(name string) *ir.Value {
 	return v
 }
 
-// define makes name stand for v and reports whether it was free.
+// define makes name stand for v. It returns false, and does nothing, if the name is taken.
 func (s *scope) define(name string, v *ir.Value) bool {
 	if _, taken := s.names[name]; taken {
 		return false
@@ -65,8 +66,8 @@ func (s *scope) define(name string, v *ir.Value) bool {
 	return true
 }
 
-// readHints collects the declared types of a graph's values. Mistakes in them are no errors: nothing
-// depends on them but better messages and names.
+// readHints collects the types that the model declares for values. Mistakes in these declarations are not errors,
+// because they are used only where inference has no result.
 func (s *scope) readHints(lists ...[]*onnxpb.ValueInfoProto) {
 	s.hints = map[string]declared{}
 	for _, list := range lists {
@@ -114,7 +115,7 @@ func (im *importer) mainGraph(opsets map[string]int64) *ir.Graph {
 	return g
 }
 
-// reserveNames keeps the names of the main graph from being given to values of functions and subgraphs.
+// reserveNames reserves the names of the main graph, so that values of functions and subgraphs get others.
 func (im *importer) reserveNames(pb *onnxpb.GraphProto) {
 	seen := map[string]bool{}
 	reserve := func(name string) {
@@ -136,6 +137,7 @@ func (im *importer) reserveNames(pb *onnxpb.GraphProto) {
 	}
 }
 
+// addInput makes v an input of the graph. node is the node whose attribute the graph is, "" for the main graph.
 func (s *scope) addInput(name string, v *ir.Value, node string) {
 	if name == "" {
 		s.im.add(&diag.Diagnostic{ID: "bad-name", Node: node, Port: fmt.Sprintf("input %d", len(s.b.g.Inputs)), Message: "it has no name"})
@@ -175,7 +177,7 @@ func (s *scope) outputs(pb *onnxpb.GraphProto) {
 	}
 }
 
-// subgraph imports a graph attribute of the node at p. It returns nil when a node in it is refused.
+// subgraph imports a graph that is an attribute of the node at p. It returns nil after an error, which it has reported.
 func (s *scope) subgraph(p *place, pb *onnxpb.GraphProto) *ir.Graph {
 	if !s.withinBudget(p, len(pb.Input)+len(pb.Initializer)+len(pb.ValueInfo)+len(pb.Output)) {
 		return nil
@@ -208,8 +210,9 @@ func (s *scope) subgraph(p *place, pb *onnxpb.GraphProto) *ir.Graph {
 	return g
 }
 
-// bodyInputType reads the type of a subgraph's input. Shapes are left to inference, which knows what
-// the node around the subgraph passes; only ranks that follow from the declaration alone are kept.
+// bodyInputType reads the type of a subgraph's input. The shape is kept only if all its extents are constants. Symbols
+// are dropped: inference knows the shape that the node around the subgraph passes, and the model's names for symbols
+// inside a body have no relation to those of the main graph.
 func (s *scope) bodyInputType(p *place, in *onnxpb.ValueInfoProto) (ir.DType, ir.Shape) {
 	t, err := typeOf(in.Type)
 	if err != nil {
@@ -224,7 +227,7 @@ func (s *scope) bodyInputType(p *place, in *onnxpb.ValueInfoProto) (ir.DType, ir
 	return t.dtype, t.shape
 }
 
-// nodes imports nodes in topological order.
+// nodes imports a list of nodes in topological order, in which the file need not have them.
 func (s *scope) nodes(list []*onnxpb.NodeProto) {
 	order, cycle := s.im.sortNodes(list)
 	if len(cycle) > 0 {
@@ -241,7 +244,7 @@ func (s *scope) nodes(list []*onnxpb.NodeProto) {
 		s.node(list[i], i)
 	}
 	for i, n := range list {
-		if !placed[i] { // behind or on a cycle, which is reported
+		if !placed[i] { // the node is on a cycle or uses a value from one; the cycle has been reported
 			for _, name := range n.Output {
 				if name != "" {
 					v := s.newValue(name)
@@ -253,6 +256,7 @@ func (s *scope) nodes(list []*onnxpb.NodeProto) {
 	}
 }
 
+// nodeName is the node's name with the path to it; a node without a name is called by its number in the file.
 func (s *scope) nodeName(n *onnxpb.NodeProto, index int) string {
 	if n.GetName() != "" {
 		return s.path + n.GetName()

@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// format is a file format that people hand to an ONNX reader by mistake.
+// format is a file format that people give to an ONNX reader by mistake.
 type format struct {
-	offset int
-	magic  string
-	what   string
-	help   string
+	offset int    // of magic in the file
+	magic  string // bytes that identify the format
+	what   string // its name in messages
+	help   string // what the user can do
 }
 
 const (
@@ -18,8 +18,8 @@ const (
 	export = "export the model to ONNX first"
 )
 
-// formats is searched in order, and only for data that was refused already: the bytes of some entries
-// can occur in a model too.
+// formats is searched in order, and only for data that could not be decoded: a valid model may begin with the bytes of
+// some entries.
 var formats = []format{
 	{0, "\x1f\x8b", "gzip data", unpack},
 	{0, "BZh", "bzip2 data", unpack},
@@ -43,7 +43,7 @@ var formats = []format{
 	{0, "<?xml", "an XML file (OpenVINO?)", export},
 }
 
-// sniff names the format of data that is not an ONNX model, when it knows it.
+// sniff names the format of data that is not an ONNX model; what is "" if it does not know the format.
 func sniff(data []byte) (what, help string) {
 	if len(data) == 0 {
 		return "the file is empty", "export or download the file again"
@@ -76,7 +76,8 @@ func sniffText(data []byte) (what, help string) {
 	return "a text file", ""
 }
 
-// isText reports printable UTF-8 without the control characters that occur early in any protobuf.
+// isText reports whether head is printable UTF-8. A protobuf message is not, because control characters occur early in
+// it. A character may be cut off at the end of head.
 func isText(head []byte) bool {
 	for len(head) > 0 {
 		r, n := utf8.DecodeRune(head)

@@ -12,14 +12,15 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// errDType marks errors about element types that rammerc has no representation for.
+// errDType is the error for an element type that ONNX has and rammerc does not. It gets a diagnostic id of its own
+// (typeID).
 type errDType struct{ name string }
 
 func (e errDType) Error() string {
 	return "element type " + e.name + " is not supported"
 }
 
-// parseDType turns a TensorProto.DataType into an element type.
+// parseDType turns a number of TensorProto.DataType into an element type.
 func parseDType(code int32) (ir.DType, error) {
 	if d, ok := ir.DTypeOfONNX(int64(code)); ok {
 		return d, nil
@@ -43,15 +44,15 @@ func lower(s string) string {
 	return string(b)
 }
 
-// Shapes beyond these can only be mistakes: they address more than any machine has, and products of
-// extents overflow.
+// Limits of shapes. A model that exceeds them is damaged or hostile: no machine has so much memory. Below them products
+// of extents and element sizes fit into an int64.
 const (
 	maxDim   = 1 << 40
 	maxElems = 1 << 44
 	maxRank  = 64
 )
 
-// countElems multiplies extents and refuses negative and absurd ones.
+// countElems is the number of elements of a shape. It returns an error for negative extents and beyond the limits.
 func countElems(dims []int64) (int64, error) {
 	if len(dims) > maxRank {
 		return 0, fmt.Errorf("the rank is %d, at most %d is supported", len(dims), maxRank)
@@ -80,7 +81,7 @@ func countElems(dims []int64) (int64, error) {
 	return int64(n), nil
 }
 
-// tensorReader turns TensorProtos into tensors; ext is nil where external data cannot occur.
+// tensorReader turns TensorProtos into tensors. ext is nil where external data is not allowed.
 type tensorReader struct{ ext *external }
 
 // read decodes pb. The tensor may share memory with pb.
@@ -111,7 +112,8 @@ func (r tensorReader) read(pb *onnxpb.TensorProto) (*ir.Tensor, error) {
 	return t, nil
 }
 
-// hasTyped reports elements in a typed field; some writers leave an empty raw_data beside it.
+// hasTyped reports whether the elements are in a typed field such as float_data. Some writers set raw_data as well, but
+// leave it empty.
 func hasTyped(pb *onnxpb.TensorProto) bool {
 	return len(pb.RawData) == 0 && len(pb.FloatData)+len(pb.Int32Data)+len(pb.Int64Data)+
 		len(pb.DoubleData)+len(pb.Uint64Data)+len(pb.StringData) > 0
@@ -137,6 +139,8 @@ func readRaw(pb *onnxpb.TensorProto, d ir.DType, n int64) (any, error) {
 	return fromRaw(d, pb.RawData), nil
 }
 
+// readTyped reads n elements of type d from the typed field that TensorProto has for d: small integers and 16-bit
+// floats (as bits) are in int32_data, uint32 in uint64_data.
 func readTyped(pb *onnxpb.TensorProto, d ir.DType, n int64) (any, error) {
 	switch d {
 	case ir.Float32:
@@ -178,6 +182,7 @@ type integer interface {
 	~int8 | ~int16 | ~int32 | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }
 
+// narrow converts the elements of a typed field, which must be n and within [low, high], to a smaller type.
 func narrow[From, To integer](pb *onnxpb.TensorProto, field string, in []From, d ir.DType, n int64, low, high From) ([]To, error) {
 	if err := wantLen(field, len(in), n, d, pb); err != nil {
 		return nil, err
@@ -185,7 +190,7 @@ func narrow[From, To integer](pb *onnxpb.TensorProto, field string, in []From, d
 	out := make([]To, len(in))
 	for i, v := range in {
 		if v < low || v > high {
-			return nil, fmt.Errorf("element %d is %d, which is no %s", i, v, d)
+			return nil, fmt.Errorf("element %d is %d, which is out of the range of %s", i, v, d)
 		}
 		out[i] = To(v)
 	}
@@ -214,8 +219,8 @@ func readStrings(pb *onnxpb.TensorProto, n int64) ([]string, error) {
 	return out, nil
 }
 
-// ReadTensorPB decodes a serialised TensorProto, the form of the inputs and outputs in ONNX test
-// folders, and returns its name, which may be empty.
+// ReadTensorPB decodes a serialised TensorProto and returns its name, which may be empty, and the tensor. Inputs and
+// outputs in the folders of ONNX's own tests are such files (input_0.pb).
 func ReadTensorPB(data []byte) (string, *ir.Tensor, error) {
 	pb := &onnxpb.TensorProto{}
 	if err := (proto.UnmarshalOptions{RecursionLimit: maxNesting}).Unmarshal(data, pb); err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// sortNodes returns the indexes of nodes in topological order, as close to the file's order as can be.
-// When there is a cycle, the nodes on it and those behind it are missing, and cycle holds one cycle,
-// each node being used by the next.
+// sortNodes returns the indexes of nodes in topological order: of the nodes that could come next, always the first one
+// of the file. If there is a cycle, order lacks the nodes on it and those that depend on it, and cycle lists the nodes
+// of one cycle, each of which is used by the next.
 func (im *importer) sortNodes(nodes []*onnxpb.NodeProto) (order, cycle []int) {
 	deps := im.dependencies(nodes)
 	waits := make([]int, len(nodes))
@@ -41,7 +41,7 @@ func (im *importer) sortNodes(nodes []*onnxpb.NodeProto) (order, cycle []int) {
 	return order, cycle
 }
 
-// dependencies lists for each node the nodes that define what it and its subgraphs use.
+// dependencies lists, for each node, the nodes that define the values that it and its subgraphs use.
 func (im *importer) dependencies(nodes []*onnxpb.NodeProto) [][]int {
 	producer := map[string]int{}
 	for i, n := range nodes {
@@ -70,7 +70,7 @@ func (im *importer) dependencies(nodes []*onnxpb.NodeProto) [][]int {
 	return deps
 }
 
-// attributeNames lists the outer names that the graphs of an attribute use.
+// attributeNames lists the names that the graphs of an attribute use from the graph around them.
 func (im *importer) attributeNames(a *onnxpb.AttributeProto) []string {
 	var out []string
 	if a.G != nil {
@@ -121,7 +121,9 @@ func (im *importer) freeNames(g *onnxpb.GraphProto) []string {
 	return out
 }
 
-// findCycle walks backwards from a node that still waits until it meets itself.
+// findCycle walks from a node that could not be ordered to one on which it depends, and so on, until it meets a node
+// for the second time. The nodes between the two visits form a cycle. It lists at most 20, from the first of the file
+// on.
 func findCycle(deps [][]int, waits []int) []int {
 	at := 0
 	for waits[at] == 0 {
