@@ -16,7 +16,19 @@ const maxParseErrors = 20
 // In the result every value is defined once and before its uses. Whether nodes fit their operators is not checked here;
 // Verify does that.
 func ParseText(file string, src []byte) (*Graph, error) {
-	p := &parser{file: file, lex: lexer{src: string(src), line: 1}, splats: splatBudget}
+	return ParseTextWith(file, src, ParseOptions{})
+}
+
+// ParseOptions says where ParseTextWith finds what the text leaves out.
+type ParseOptions struct {
+	// Elided returns the bytes of a constant whose elements were left out, as LittleEndian has them. If it is nil, such a
+	// constant is an error.
+	Elided func(hash string) ([]byte, error)
+}
+
+// ParseTextWith is ParseText with options.
+func ParseTextWith(file string, src []byte, opts ParseOptions) (*Graph, error) {
+	p := &parser{file: file, opts: opts, lex: lexer{src: string(src), line: 1}, splats: splatBudget}
 	p.advance()
 	g := p.oneGraph()
 	if err := p.diags.Err(); err != nil {
@@ -29,6 +41,7 @@ func ParseText(file string, src []byte) (*Graph, error) {
 // parser is a recursive-descent parser. Its methods are named after what they read.
 type parser struct {
 	file   string
+	opts   ParseOptions
 	lex    lexer
 	tok    token // the current token; lex stands right behind it
 	scopes []*scope

@@ -140,10 +140,33 @@ func (p *parser) tensor() *Tensor {
 	case p.acceptWord("hex"):
 		return p.hexTensor(d, dims)
 	case p.atWord("elided"):
-		p.fail("the elements of this constant were left out when the text was printed; print it without eliding")
+		return p.elided(d, dims)
 	}
 	p.unexpected(`the elements: {…}, splat(…) or hex"…"`)
 	return nil
+}
+
+// elided reads elided("hash") and asks for the elements with that hash.
+func (p *parser) elided(d DType, dims []int64) *Tensor {
+	if p.opts.Elided == nil || d == String {
+		p.fail("the elements of this constant were left out when the text was printed; print it without eliding")
+	}
+	p.advance()
+	p.expect("(")
+	hash := p.take(tokString, "the hash of the elements")
+	raw, err := p.opts.Elided(hash)
+	if err != nil {
+		p.fail("the elements of this constant were left out when the text was printed, and %v", err)
+	}
+	t, err := TensorFromBytes(d, dims, raw)
+	if err != nil {
+		p.fail("the elements that were left out when the text was printed do not fit: %v", err)
+	}
+	if t.Hash() != hash {
+		p.fail("the elements that were left out when the text was printed have been changed: their hash is %s", t.Hash())
+	}
+	p.expect(")")
+	return t
 }
 
 // listed reads "{e, …}". Each element takes at least two bytes of the text. So a tensor with more elements than the

@@ -11,9 +11,12 @@ import (
 
 // PrintOptions says how PrintWith shows large constants.
 type PrintOptions struct {
-	// ElideAbove leaves out the elements of constants with more than this many elements; 0 keeps all.
-	// The result is for people: ParseText refuses an elided constant.
+	// ElideAbove leaves out the elements of constants with more than this many elements; 0 keeps all. Strings are kept.
+	// ParseText refuses an elided constant, and ParseTextWith asks its caller for the elements.
 	ElideAbove int64
+	// Elided, unless nil, is called for each constant whose elements are left out, so that the caller can keep them
+	// elsewhere under their hash.
+	Elided func(hash string, t *Tensor) error
 }
 
 // Print writes the text form (.rir) of g. ParseText reads it back to an equal graph, except for Value.Elems, which

@@ -32,8 +32,8 @@ func (p *printer) tensor(t *Tensor) {
 	case n >= minSplat && n <= p.splats && t.DType != String && t.uniform():
 		p.splats -= n
 		p.str("splat(" + elemText(t, 0) + ")")
-	case p.opts.ElideAbove > 0 && n > p.opts.ElideAbove:
-		p.str("elided(" + strconv.Quote(t.Hash()) + ")")
+	case p.opts.ElideAbove > 0 && n > p.opts.ElideAbove && t.DType != String:
+		p.elide(t)
 	case n > maxListed && t.DType != String:
 		p.str(`hex"`)
 		_, _ = hex.NewEncoder(p.w).Write(t.LittleEndian())
@@ -46,6 +46,17 @@ func (p *printer) tensor(t *Tensor) {
 		}
 		p.byte('}')
 	}
+}
+
+// elide prints the hash of t in place of its elements.
+func (p *printer) elide(t *Tensor) {
+	hash := t.Hash()
+	if p.opts.Elided != nil {
+		if err := p.opts.Elided(hash, t); err != nil {
+			p.fail("%v", err)
+		}
+	}
+	p.str("elided(" + strconv.Quote(hash) + ")")
 }
 
 // check returns an error for a tensor whose dims, element type and data do not fit together.

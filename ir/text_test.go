@@ -1,6 +1,7 @@
 package ir
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -118,6 +119,45 @@ func TestElidedConstants(t *testing.T) {
 	_, err := ParseText("x.rir", []byte(b.String()))
 	if err == nil || !strings.Contains(err.Error(), "left out") || !strings.Contains(err.Error(), "x.rir:2") {
 		t.Errorf("parsing an elided constant: %v", err)
+	}
+}
+
+// Elements that the printer's caller keeps come back; those that were changed meanwhile do not.
+func TestElidedConstantsAreFound(t *testing.T) {
+	kept := map[string][]byte{}
+	g := &Graph{Name: "g"}
+	for i, c := range []*Tensor{FromSlice(Float32, []float32{1, 2, 3, 4}, 4), FromSlice(Int64, []int64{7, 8, 9, 10}, 2, 2)} {
+		g.Consts = append(g.Consts, &Value{Name: string(rune('a' + i)), DType: c.DType, Shape: Dims(c.Dims...), Const: c})
+	}
+	var b strings.Builder
+	err := PrintWith(&b, g, PrintOptions{ElideAbove: 3, Elided: func(hash string, t *Tensor) error {
+		kept[hash] = t.LittleEndian()
+		return nil
+	}})
+	if err != nil || len(kept) != 2 {
+		t.Fatal(err, kept)
+	}
+	find := func(hash string) ([]byte, error) {
+		if kept[hash] == nil {
+			return nil, errors.New("nobody has them")
+		}
+		return kept[hash], nil
+	}
+	back, err := ParseTextWith("x.rir", []byte(b.String()), ParseOptions{Elided: find})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := graphDiff(g, back); diff != "" {
+		t.Error(diff)
+	}
+	first := g.Consts[0].Const.Hash()
+	raw := kept[first]
+	for want, damage := range map[string][]byte{"nobody has them": nil, "do not fit": raw[:15], "have been changed": append([]byte{1}, raw[1:]...)} {
+		kept[first] = damage
+		_, err := ParseTextWith("x.rir", []byte(b.String()), ParseOptions{Elided: find})
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "x.rir:2") {
+			t.Errorf("got %v, want %q", err, want)
+		}
 	}
 }
 

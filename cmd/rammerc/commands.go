@@ -47,35 +47,59 @@ when there are any.`,
 }
 
 func (a *app) inspectCommand() *cobra.Command {
-	var o driver.ModelOptions
+	var o driver.CompileOptions
 	cmd := &cobra.Command{
-		Use:   "inspect MODEL|LIBDIR",
-		Short: "Show what is in a model, or what a library's plan is made of",
+		Use:   "inspect MODEL|PLAN.rprog|LIBDIR",
+		Short: "Show what is in a model, or what a plan is made of",
 		Long: `inspect reads a model and shows inputs, outputs, dims, operators, parameters and arithmetic. Dims may be
 open; when all are bound it also runs the passes and shows what each leaves. Of a library directory it shows
-the segments of the plan, and which plans were timed before this one was chosen.`,
+the segments of the plan, and which plans were timed before this one was chosen. Of a plan in text form, as
+--dump writes it, it shows the segments too, and what is illegal in it; --model names the model it is for.`,
+		Example: `  rammerc inspect model.onnx
+  rammerc compile model.onnx --target sm_90 --dump dump -o out
+  rammerc inspect dump/000_import_model.rir
+  rammerc inspect dump/031_schedule_wavefront.rprog --model model.onnx --target sm_90`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Path = args[0]
 			a.job.Quiet = true
-			if info, err := os.Stat(o.Path); err == nil && info.IsDir() {
-				r, err := commands.InspectLibrary(a.job, o.Path)
-				if err != nil {
-					return err
-				}
-				a.emit(cmd, r, r.Text)
-				return nil
-			}
-			r, err := commands.Inspect(a.job, o)
+			result, err := a.inspect(cmd, o, args[0])
 			if err != nil {
 				return err
 			}
-			a.emit(cmd, r, r.Text)
+			a.emit(cmd, result, result.Text)
 			return nil
 		},
 	}
-	modelFlags(cmd, &o)
+	modelFlags(cmd, &o.ModelOptions)
+	deviceFlags(cmd, &o)
+	cmd.Flags().StringVar(&o.Path, "model", "", "model that a plan in text form is for")
 	return cmd
+}
+
+// result is what a command shows: a struct for --json, which also prints itself for people.
+type result interface{ Text(w io.Writer) }
+
+// inspect chooses what to show by what subject is: a plan in text form, a library directory, or a model.
+func (a *app) inspect(cmd *cobra.Command, o driver.CompileOptions, subject string) (result, error) {
+	isPlan := driver.IsPlanText(subject)
+	var l diag.List
+	for _, name := range []string{"model", "target", "device", "offline"} {
+		if given(cmd, name) && !isPlan {
+			l.Add(diag.New("bad-flag", "--%s is for plans in text form; %s is none", name, subject))
+		}
+	}
+	if err := l.Err(); err != nil {
+		return nil, err
+	}
+	if isPlan {
+		o.Plan = subject
+		return commands.InspectPlan(a.job, o)
+	}
+	if info, err := os.Stat(subject); err == nil && info.IsDir() {
+		return commands.InspectLibrary(a.job, subject)
+	}
+	o.Path = subject
+	return commands.Inspect(a.job, o.ModelOptions)
 }
 
 func (a *app) opsCommand() *cobra.Command {

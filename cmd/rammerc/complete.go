@@ -71,5 +71,5 @@ func completeModel(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return []string{"onnx"}, cobra.ShellCompDirectiveFilterFileExt
+	return []string{"onnx", "rir"}, cobra.ShellCompDirectiveFilterFileExt
 }

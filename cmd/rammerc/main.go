@@ -119,6 +119,7 @@ func (a *app) root() *cobra.Command {
 		Long: `rammerc compiles a DNN, given as an ONNX file, into one program for a whole GPU: operators are cut
 into rTasks, and a schedule made at compile time places every rTask on a virtual execution unit.
 
+MODEL is an ONNX file, or a graph in text form (.rir) as --dump writes it after every stage.
 Exit status: 0 ok, 1 internal error, 2 wrong input, 3 a check failed, 4 a tool is missing.
 Flags win over rammerc.yaml (in the current folder, or --config), which wins over defaults.
 Results go to standard output, progress and messages to standard error.`,

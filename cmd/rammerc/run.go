@@ -49,7 +49,8 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `run carries out one inference of a model, which it compiles on the way unless the engine is eval, or of a
 library directory that compile made.`,
 		Example: `  rammerc run model.onnx --input image=digit.npy -o results
-  rammerc run out --random 1`,
+  rammerc run out --random 1
+  rammerc run dump/007_graphopt_fold-constants.rir --engine eval --random 1`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Path, o.Command = args[0], a.command()

@@ -151,7 +151,11 @@ func graphWork(g *ir.Graph) (flops, bytes int64) {
 func (r *Inspection) Text(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "model\t%s\n", r.Model)
-	fmt.Fprintf(t, "written by\t%s, IR version %d, %s\n", r.Producer, r.IRVersion, opsetText(r.Opsets))
+	if r.IRVersion > 0 {
+		fmt.Fprintf(t, "written by\t%s, IR version %d, %s\n", r.Producer, r.IRVersion, opsetText(r.Opsets))
+	} else {
+		fmt.Fprintf(t, "text form\tof %s\n", opsetText(r.Opsets))
+	}
 	for _, p := range r.Inputs {
 		fmt.Fprintf(t, "input\t%s  %s%s\n", p.Name, p.DType, p.Shape)
 	}

@@ -15,9 +15,10 @@ import (
 	"github.com/rammerc/rammerc/internal/trace"
 )
 
-// LibraryInspection is what `rammerc inspect` shows of a library directory.
+// LibraryInspection is what `rammerc inspect` shows of a library directory, or of a plan in text form.
 type LibraryInspection struct {
 	Schema   string           `json:"schema"`
+	Plan     string           `json:"plan,omitempty"` // file of a plan in text form
 	Name     string           `json:"name"`
 	Model    string           `json:"model"`
 	Version  string           `json:"rammerc"`
@@ -29,6 +30,8 @@ type LibraryInspection struct {
 	Arena    int64            `json:"arena_bytes"`
 	Segments []SegmentSummary `json:"segments"`
 	Tried    []codegen.Try    `json:"tried,omitempty"` // plans that were timed before this one was chosen
+	// Predicted is what a plan in text form takes by the cost model, in microseconds.
+	Predicted float64 `json:"predicted_us,omitempty"`
 }
 
 // SegmentSummary is what a part of a plan is made of.
@@ -54,6 +57,42 @@ func InspectLibrary(job *driver.Job, dir string) (r *LibraryInspection, err erro
 	if err != nil {
 		return nil, &diag.Diagnostic{ID: "cannot-read", File: file, Message: diag.Reason(err).Error()}
 	}
+	if r, err = describePlan(data); err != nil {
+		return nil, &diag.Diagnostic{ID: "bad-plan", File: file, Message: err.Error(), Help: "compile the model again"}
+	}
+	r.Schema = "rammerc/inspect-library/v1"
+	return r, nil
+}
+
+// InspectPlan reads a plan's text form, as --dump writes it, and says what it is made of. The text refers to
+// rOperators and buffers by name, so it needs the model and the device it was made for: o.Path and o.Plan.
+func InspectPlan(job *driver.Job, o driver.CompileOptions) (r *LibraryInspection, err error) {
+	defer job.Guard(&err)
+	if o.Path == "" {
+		d := diag.New("missing-model", "a plan says which rTasks run where, not what they compute")
+		d.File, d.Help = o.Plan, "name the model it was made for with --model, and --target or --device if they were given"
+		return nil, d
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	c, err := driver.Plan(job, o)
+	if err != nil {
+		return nil, err
+	}
+	data, err := c.PlanJSON()
+	if err != nil {
+		return nil, err
+	}
+	if r, err = describePlan(data); err != nil {
+		panic("BUG: the plan's JSON form cannot be read: " + err.Error())
+	}
+	r.Schema, r.Plan, r.Predicted = "rammerc/inspect-plan/v1", o.Plan, c.Summary().PredictedUS
+	return r, nil
+}
+
+// describePlan reads the JSON form of a plan.
+func describePlan(data []byte) (*LibraryInspection, error) {
 	var head struct {
 		Version  string        `json:"rammerc"`
 		Weights  int64         `json:"weights_bytes"`
@@ -68,11 +107,11 @@ func InspectLibrary(job *driver.Job, dir string) (r *LibraryInspection, err erro
 		err = json.Unmarshal(data, &head)
 	}
 	if err != nil {
-		return nil, &diag.Diagnostic{ID: "bad-plan", File: file, Message: err.Error(), Help: "compile the model again"}
+		return nil, err
 	}
-	r = &LibraryInspection{
-		Schema: "rammerc/inspect-library/v1", Name: p.Name, Model: p.Model, Version: head.Version, Device: p.Device, Arch: p.Arch,
-		ROps: len(p.Ops), Weights: head.Weights, Arena: head.Arena, Segments: []SegmentSummary{}, Tried: head.Tried,
+	r := &LibraryInspection{
+		Name: p.Name, Model: p.Model, Version: head.Version, Device: p.Device, Arch: p.Arch, ROps: len(p.Ops),
+		Weights: head.Weights, Arena: head.Arena, Segments: []SegmentSummary{}, Tried: head.Tried,
 	}
 	for i := range p.Segments {
 		s := summariseSegment(&p.Segments[i], head.Segments[i].Serial)
@@ -118,7 +157,11 @@ func summariseSegment(s *trace.Segment, serial bool) SegmentSummary {
 // Text prints the inspection for people.
 func (r *LibraryInspection) Text(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "library\t%s, made from %s by rammerc %s\n", r.Name, r.Model, r.Version)
+	if r.Plan != "" {
+		fmt.Fprintf(t, "plan\t%s, of %s, %.1f µs predicted\n", r.Plan, r.Model, r.Predicted)
+	} else {
+		fmt.Fprintf(t, "library\t%s, made from %s by rammerc %s\n", r.Name, r.Model, r.Version)
+	}
 	fmt.Fprintf(t, "planned for\t%s (%s)\n", r.Device, r.Arch)
 	fmt.Fprintf(t, "program\t%s, %s; %s of weights, %s of activations\n", progress.Count(r.ROps, "rOperator"), progress.Count(r.RTasks, "rTask"),
 		progress.Bytes(r.Weights), progress.Bytes(r.Arena))

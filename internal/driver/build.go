@@ -1,11 +1,14 @@
 package driver
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/internal/toolchain"
@@ -102,15 +105,44 @@ func (c *Compilation) buildEmulated(job *Job, dir string, r *Compiled, flags []s
 	return nil
 }
 
-// emit writes sources, header and weights into dir.
-func (c *Compilation) emit(job *Job, dir string, r *Compiled) error {
-	done := job.Stage("emit")
+// Summary says what the program is made of.
+func (c *Compilation) Summary() Summary { return c.summary }
+
+// PlanJSON is the plan as NAME.plan.json of the library would have it.
+func (c *Compilation) PlanJSON() ([]byte, error) {
+	files := memory{}
+	if err := c.emitTo(files); err != nil {
+		return nil, err
+	}
+	return files[abi.Identifier(c.opt.name())+".plan.json"].Bytes(), nil
+}
+
+// memory is a codegen.Sink that keeps files by name.
+type memory map[string]*bytes.Buffer
+
+func (m memory) Create(name string) (io.WriteCloser, error) {
+	m[name] = &bytes.Buffer{}
+	return nopCloser{m[name]}, nil
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// emitTo writes sources, header and weights.
+func (c *Compilation) emitTo(files codegen.Sink) error {
 	err := codegen.Emit(c.plan, codegen.Options{
 		Name: c.opt.name(), Version: Version().Version, Model: filepath.Base(c.opt.Path), Unrolled: c.opt.Style == StyleUnrolled,
 		Tried: c.tried, Cost: c.cost,
-	}, codegen.Dir(dir))
-	if err != nil {
-		return diag.InFile(err, c.opt.Path)
+	}, files)
+	return diag.InFile(err, c.opt.Path)
+}
+
+// emit runs the stage of the same name, which writes into dir.
+func (c *Compilation) emit(job *Job, dir string, r *Compiled) error {
+	done := job.Stage("emit")
+	if err := c.emitTo(codegen.Dir(dir)); err != nil {
+		return err
 	}
 	for _, ext := range []string{"cu", "plan.json"} {
 		read := func() ([]byte, error) { return os.ReadFile(filepath.Join(dir, r.Name+"."+ext)) }

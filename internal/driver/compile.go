@@ -84,7 +84,7 @@ func Plan(job *Job, opt CompileOptions) (*Compilation, error) {
 	if c.dump, err = openDump(job, opt); err != nil {
 		return nil, err
 	}
-	if err := c.dump.Write("import", "model", "rir", graphText(c.graph)); err != nil {
+	if err := c.dump.Write("import", "model", "rir", graphText(c.dump, c.graph)); err != nil {
 		return nil, err
 	}
 	if err := Optimise(job, c.graph, c.dump, opt.Check, opt.Seed); err != nil {

@@ -99,7 +99,7 @@ func LoadPartly(job *Job, o ModelOptions) (*onnx.Model, error) {
 
 func importModel(job *Job, path string, opt onnx.Options) (*onnx.Model, error) {
 	done := job.Stage("import")
-	m, err := onnx.Load(path, opt)
+	m, err := readModel(path, opt)
 	if err != nil {
 		return m, err
 	}
@@ -107,6 +107,14 @@ func importModel(job *Job, path string, opt onnx.Options) (*onnx.Model, error) {
 	done("%d nodes, %d constants (%s), opset %s", len(m.Graph.Nodes), len(m.Graph.Consts),
 		progress.Bytes(ConstBytes(m.Graph)), opsets(m))
 	return m, nil
+}
+
+// readModel reads an ONNX model or a graph in text form.
+func readModel(path string, opt onnx.Options) (*onnx.Model, error) {
+	if IsGraphText(path) {
+		return readGraphText(path, opt)
+	}
+	return onnx.Load(path, opt)
 }
 
 func opsets(m *onnx.Model) string {
@@ -130,11 +138,6 @@ func ConstBytes(g *ir.Graph) int64 {
 	return total
 }
 
-// graphText yields a graph's text form for a dump; large constants are left out.
-func graphText(g *ir.Graph) func() ([]byte, error) {
-	return func() ([]byte, error) { return []byte(g.String()), nil }
-}
-
 // Optimise runs graphopt in place, dumping after each pass.
 func Optimise(job *Job, g *ir.Graph, d *dump.Dir, check bool, seed uint64) error {
 	done := job.Stage("optimise")
@@ -142,7 +145,7 @@ func Optimise(job *Job, g *ir.Graph, d *dump.Dir, check bool, seed uint64) error
 	err := graphopt.Run(g, graphopt.Options{
 		Check: check, Seed: seed,
 		After: func(s graphopt.Step) error {
-			return d.Write("graphopt", s.Pass.Name, "rir", graphText(s.Graph))
+			return d.Write("graphopt", s.Pass.Name, "rir", graphText(d, s.Graph))
 		},
 	})
 	if err != nil {
@@ -154,7 +157,7 @@ func Optimise(job *Job, g *ir.Graph, d *dump.Dir, check bool, seed uint64) error
 
 // DeclaredDims lists the symbolic dims of a model's inputs, for completion.
 func DeclaredDims(path string) []string {
-	m, err := onnx.Load(path, onnx.Options{})
+	m, err := readModel(path, onnx.Options{})
 	if err != nil {
 		return nil
 	}
@@ -163,7 +166,7 @@ func DeclaredDims(path string) []string {
 
 // DeclaredInputs lists the names of a model's inputs, for completion.
 func DeclaredInputs(path string) []string {
-	m, err := onnx.Load(path, onnx.Options{})
+	m, err := readModel(path, onnx.Options{})
 	if err != nil {
 		return nil
 	}

@@ -1,6 +1,11 @@
-// Package dump writes what stages of the compiler leave behind into one directory, numbered in the
-// order it came: 007_graphopt_fold-constants.rir, 031_schedule_wavefront.rprog. Where a stage changed
-// nothing the file says so instead of repeating what was there.
+// Package dump writes what the compiler's stages make into one directory and reads it back.
+//
+//	000_import_model.rir                      files are numbered in the order in which they were made
+//	007_graphopt_fold-constants.rir
+//	008_graphopt_fuse.rir                     "(unchanged) since 007_…" where a stage changed nothing
+//	031_schedule_wavefront.rprog
+//	constants/3f2a….bin                       elements that the .rir files leave out, each once, named by their hash
+//	index.txt                                 the names of all numbered files
 package dump
 
 import (
@@ -13,11 +18,10 @@ import (
 	"strings"
 )
 
-// Dir is a dump directory. A nil *Dir takes everything and writes nothing, so that callers need not ask
-// whether a dump is wanted.
+// Dir is a dump directory. The methods of a nil *Dir do nothing, so that callers need not ask whether a dump is wanted.
 type Dir struct {
 	path  string
-	next  int
+	next  int                 // number of the next file
 	last  map[string]previous // per extension
 	index []string
 }
@@ -28,16 +32,22 @@ type previous struct {
 	content []byte
 }
 
-// indexName lists the files of a dump; by it a later dump knows which files it may remove.
 const (
+	// indexName is the file that lists the files of a dump. A later dump removes those files and no others.
 	indexName   = "index.txt"
 	indexHeader = "rammerc dump 1"
+	// unchanged is how a file begins that stands for an earlier one with the same content.
+	unchanged = "(unchanged) since "
+	// constants is the folder for elements that texts leave out.
+	constants = "constants"
 )
 
-var numbered = regexp.MustCompile(`^[0-9]{3,}_[A-Za-z0-9._-]+$`)
+var (
+	numbered = regexp.MustCompile(`^[0-9]{3,}_[A-Za-z0-9._-]+$`)
+	hashed   = regexp.MustCompile(`^sha256:([0-9a-f]{8,64})$`)
+)
 
-// Create makes the directory, if need be, and removes the numbered files of an earlier dump in it.
-// Other files stay.
+// Create makes the directory, if need be, and removes the files of an earlier dump in it. Other files stay.
 func Create(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, err
@@ -64,11 +74,28 @@ func (d *Dir) removeEarlier() error {
 			return err
 		}
 	}
+	return d.removeConstants()
+}
+
+func (d *Dir) removeConstants() error {
+	files, err := filepath.Glob(filepath.Join(d.path, constants, "*.bin"))
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if !hashed.MatchString("sha256:" + strings.TrimSuffix(filepath.Base(f), ".bin")) {
+			continue
+		}
+		if err := os.Remove(f); err != nil {
+			return err
+		}
+	}
+	os.Remove(filepath.Join(d.path, constants)) // stays if it holds files of others
 	return nil
 }
 
-// Write adds the file NNN_stage_name.ext; name may be empty. content is called only if there is a dump.
-// When it equals the last content with the same ext, the file says "(unchanged)" and since when.
+// Write adds the file NNN_stage_name.ext; name may be empty. content is called only if there is a dump. When it equals
+// the last content with the same ext, the file only names the one that has it.
 func (d *Dir) Write(stage, name, ext string, content func() ([]byte, error)) error {
 	if d == nil {
 		return nil
@@ -85,7 +112,7 @@ func (d *Dir) Write(stage, name, ext string, content func() ([]byte, error)) err
 	d.next++
 	entry := file
 	if p, ok := d.last[ext]; ok && bytes.Equal(p.content, data) {
-		data = []byte("(unchanged) since " + p.file + "\n")
+		data = []byte(unchanged + p.file + "\n")
 		entry += " (unchanged)"
 	} else {
 		d.last[ext] = previous{file, data}
@@ -109,12 +136,23 @@ func (d *Dir) WriteNamed(name string, data []byte) error {
 	return os.WriteFile(filepath.Join(d.path, clean(name)), data, mode)
 }
 
-// Path is the directory, "" for a nil Dir.
-func (d *Dir) Path() string {
+// Constant keeps the elements of a constant under their hash, which texts have in their place. Equal elements are
+// written once.
+func (d *Dir) Constant(hash string, elements func() []byte) error {
 	if d == nil {
-		return ""
+		return nil
 	}
-	return d.path
+	file, err := constantFile(d.path, hash)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(file); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(file, elements(), 0o666)
 }
 
 func (d *Dir) writeIndex() error {

@@ -93,7 +93,61 @@ func TestNil(t *testing.T) {
 		return nil, nil
 	}))
 	must(t, d.WriteNamed("x", nil))
-	if d.Path() != "" {
-		t.Error(d.Path())
+	must(t, d.Constant("sha256:00112233", func() []byte {
+		t.Error("elements were asked for")
+		return nil
+	}))
+}
+
+func TestRead(t *testing.T) {
+	dir := t.TempDir()
+	d, err := Create(dir)
+	must(t, err)
+	must(t, d.Write("import", "", "rir", text("one")))
+	must(t, d.Write("graphopt", "a", "rir", text("one")))
+	must(t, d.Write("graphopt", "b", "rir", text("two")))
+	for file, want := range map[string]string{
+		"000_import.rir": "one from 000_import.rir", "001_graphopt_a.rir": "one from 000_import.rir", "002_graphopt_b.rir": "two from 002_graphopt_b.rir",
+	} {
+		text, from, err := Read(filepath.Join(dir, file))
+		if got := string(text) + " from " + filepath.Base(from); err != nil || got != want {
+			t.Errorf("%s: got %s, %v; want %s", file, got, err, want)
+		}
+	}
+	for content, want := range map[string]string{
+		"(unchanged) since ../secret\n":          "no file of a dump",
+		"(unchanged) since 001_graphopt_a.rir\n": "stands for another file itself",
+		"(unchanged) since 007_gone.rir\n":       "no such file",
+	} {
+		file := filepath.Join(dir, "x.rir")
+		must(t, os.WriteFile(file, []byte(content), 0o666))
+		if _, _, err := Read(file); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", content, err, want)
+		}
+	}
+}
+
+// Elements are written once under their hash, found beside any text of the dump, and removed with it.
+func TestConstants(t *testing.T) {
+	dir := t.TempDir()
+	d, err := Create(dir)
+	must(t, err)
+	const hash = "sha256:00112233445566778899aabbccddeeff"
+	for _, elements := range []string{"first", "second"} {
+		must(t, d.Constant(hash, func() []byte { return []byte(elements) }))
+	}
+	if got, err := Constant(filepath.Join(dir, "000_import.rir"), hash); err != nil || string(got) != "first" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "constants", "mine.bin"), nil, 0o666))
+	_, err = Create(dir)
+	must(t, err)
+	if left, _ := filepath.Glob(filepath.Join(dir, "constants", "*")); len(left) != 1 || filepath.Base(left[0]) != "mine.bin" {
+		t.Errorf("left are %v", left)
+	}
+	for hash, want := range map[string]string{hash: "there is no file", "sha256:../../etc": "is no hash", "md5:00": "is no hash"} {
+		if _, err := Constant(filepath.Join(dir, "000_import.rir"), hash); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", hash, err, want)
+		}
 	}
 }
