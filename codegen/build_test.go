@@ -2,7 +2,6 @@ package codegen
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -19,7 +18,7 @@ func emitStencil(t testing.TB, s *stencilPlan, opt Options) string {
 		opt.Name = "stencil"
 	}
 	opt.Version, opt.Model = "test", "stencil.onnx"
-	if err := emit(s.plan, opt, Dir(dir), os.DirFS("testdata/kernels")); err != nil {
+	if err := emit(s.plan, opt, Dir(dir), testKernels()); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -38,7 +38,7 @@ func TestBundle(t *testing.T) {
 	stencils := []*stencilPlan{newStencilPlan(t, 4, 3, 32), newStencilPlan(t, 2, 5, 32)}
 	plans := []*vdevice.Plan{stencils[0].plan, stencils[1].plan}
 	opt := Options{Name: "two", Version: "test"}
-	kernels := os.DirFS("testdata/kernels")
+	kernels := testKernels()
 	dir := t.TempDir()
 	if err := emitBundle(plans, opt, Dir(dir), kernels); err != nil {
 		t.Fatal(err)

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice"
 )
@@ -25,7 +27,7 @@ type layout struct {
 	ops       []usedOp
 	opIndex   map[int32]int // rOperator ID → index in ops
 	instances []instance    // by Key
-	functors  []functor
+	functors  []functorStruct
 
 	consts      []*roperator.Buffer // in the order of the weights file
 	constAt     map[int]int64       // Buffer.ID → offset
@@ -53,8 +55,8 @@ type instance struct {
 	ops   []int  // indices in layout.ops
 }
 
-type functor struct {
-	body  string
+type functorStruct struct {
+	*functor.Functor
 	name  string
 	notes []string
 }
@@ -140,7 +142,7 @@ func distinctInstances(ls []*layout) []instance {
 	for _, in := range byKey {
 		sorted = append(sorted, in)
 	}
-	rkernels.SortInstances(sorted)
+	slices.SortFunc(sorted, func(a, b *rkernels.Instance) int { return strings.Compare(instanceText(a), instanceText(b)) })
 	taken := map[string]int{}
 	out := make([]instance, len(sorted))
 	for i, in := range sorted {
@@ -166,19 +168,19 @@ func (l *layout) useInstances(instances []instance) {
 
 // distinctFunctors lists the functors of all instances; the notes of every rOperator that uses one are
 // kept, whichever of the equal functors it brought.
-func distinctFunctors(ls []*layout) []functor {
-	var out []functor
+func distinctFunctors(ls []*layout) []functorStruct {
+	var out []functorStruct
 	at := map[string]int{}
 	for _, c := range candidatesByInstance(ls) {
 		for _, f := range c.Inst.Functors() {
-			k, ok := at[f.Body]
+			k, ok := at[f.Key()]
 			if !ok {
 				k = len(out)
-				at[f.Body] = k
-				out = append(out, functor{body: f.Body, name: fmt.Sprintf("functor_%d", k)})
+				at[f.Key()] = k
+				out = append(out, functorStruct{Functor: f, name: fmt.Sprintf("functor_%d", k)})
 			}
-			if f.Note != "" && !slices.Contains(out[k].notes, f.Note) {
-				out[k].notes = append(out[k].notes, f.Note)
+			if note := FunctorNote(f); note != "" && !slices.Contains(out[k].notes, note) {
+				out[k].notes = append(out[k].notes, note)
 			}
 		}
 	}
@@ -200,9 +202,9 @@ func candidatesByInstance(ls []*layout) []*roperator.Candidate {
 	return out
 }
 
-func (l *layout) functorName(f *rkernels.Functor) string {
+func (l *layout) functorName(f *functor.Functor) string {
 	for _, g := range l.functors {
-		if g.body == f.Body {
+		if g.Key() == f.Key() {
 			return "rk::" + g.name
 		}
 	}

@@ -1,7 +1,9 @@
 package codegen
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"testing"
@@ -9,6 +11,7 @@ import (
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice"
 )
@@ -19,6 +22,20 @@ type stencilPlan struct {
 	veus, stages, tile int
 	plan               *vdevice.Plan
 	coef               []float32
+}
+
+// testKernels has the kernels of the tests, beside the headers of the real ones.
+func testKernels() fs.FS { return overlay{os.DirFS("testdata/kernels"), rkernels.Files} }
+
+// overlay looks a file up in one file system, then in another.
+type overlay struct{ first, second fs.FS }
+
+func (o overlay) Open(name string) (fs.File, error) {
+	f, err := o.first.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return o.second.Open(name)
+	}
+	return f, err
 }
 
 func testKernel(t testing.TB, name string) *rkernels.Kernel {
@@ -129,11 +146,9 @@ func (s *stencilPlan) waits(k, stage int) []vdevice.At {
 
 func (s *stencilPlan) stage(kernel *rkernels.Kernel, st int, from, to, coef *roperator.Buffer) *roperator.ROperator {
 	threads := []int{64, 128}[st%2]
-	epi := &rkernels.Functor{
-		Body: "struct Args { float s[1]; };\n" +
-			"RT_DEVICE static float apply(const rt::Task&, const Args& a, float x, int, int, int) { return x + a.s[0]; }\n",
-		Note: fmt.Sprintf("Add of stage %d", st),
-	}
+	add := functor.Apply("Add", functor.Leaf(ir.Float32, 0), functor.Scalar(ir.Float32, float64(s.shift(st))))
+	add.Node.Origins = []ir.Origin{{Name: fmt.Sprintf("add of stage %d", st), OpType: "Add"}}
+	epi := functor.NewEpilogue(ir.Float32, add, nil)
 	whole := func(b *roperator.Buffer) roperator.View {
 		return roperator.View{Buf: b, Shape: []int64{b.Elems}, Strides: []int64{1}}
 	}

@@ -29,7 +29,7 @@ func twoModels(t *testing.T) string {
 		if err := os.Mkdir(out, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if err := emit(s.plan, Options{Name: name, Version: "test"}, Dir(out), os.DirFS("testdata/kernels")); err != nil {
+		if err := emit(s.plan, Options{Name: name, Version: "test"}, Dir(out), testKernels()); err != nil {
 			t.Fatal(err)
 		}
 		write("want_"+name, floatBytes(s.expect(x)))
@@ -134,7 +134,7 @@ func TestEmitIsDeterministic(t *testing.T) {
 	for range 3 {
 		files := Memory{}
 		s := newStencilPlan(t, 5, 9, 64)
-		if err := emit(s.plan, Options{Name: "stencil", Version: "test"}, files, os.DirFS("testdata/kernels")); err != nil {
+		if err := emit(s.plan, Options{Name: "stencil", Version: "test"}, files, testKernels()); err != nil {
 			t.Fatal(err)
 		}
 		if first == nil {
@@ -162,10 +162,10 @@ func TestHostileNames(t *testing.T) {
 	for _, op := range g.Ops {
 		op.Name, op.Kind = evil, evil
 		op.Origins[0].Name = evil
-		op.Candidates[0].Inst.Values[2].Functor.Note = evil
+		op.Candidates[0].Inst.Values[2].Functor.Roots[0].Node.Origins[0].Name = evil
 	}
 	dir := t.TempDir()
-	if err := emit(s.plan, Options{Name: evil, Version: "test", Model: evil}, Dir(dir), os.DirFS("testdata/kernels")); err != nil {
+	if err := emit(s.plan, Options{Name: evil, Version: "test", Model: evil}, Dir(dir), testKernels()); err != nil {
 		t.Fatal(err)
 	}
 	name := abi.Identifier(evil)

@@ -133,7 +133,7 @@ func (s *source) functorStructs() {
 		if more := len(f.notes) - 8; more > 0 {
 			s.printf("// … and %d more\n", more)
 		}
-		s.printf("struct %s {\n%s};\n\n", f.name, indented(f.body))
+		s.printf("struct %s {\n%s};\n\n", f.name, indented(FunctorBody(f.Functor)))
 	}
 	s.printf("}  // namespace rk\n\n")
 }
@@ -160,7 +160,7 @@ func (s *source) instanceAliases() {
 	}
 	s.printf("// The distinct rKernel instances of the program.\nnamespace kernels {\n\n")
 	for _, in := range s.instances {
-		s.printf("using %s = %s;  // %d rOperators\n", in.alias, in.inst.CppType(s.functorName), len(in.ops))
+		s.printf("using %s = %s;  // %d rOperators\n", in.alias, InstanceType(in.inst, s.functorName), len(in.ops))
 	}
 	s.printf("\n}  // namespace kernels\n\n")
 }

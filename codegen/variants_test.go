@@ -45,7 +45,7 @@ func TestVariants(t *testing.T) {
 	t.Parallel()
 	s, plans := forkVariants(t)
 	dir := t.TempDir()
-	opt, kernels := Options{Name: "fork", Version: "test"}, os.DirFS("testdata/kernels")
+	opt, kernels := Options{Name: "fork", Version: "test"}, testKernels()
 	if err := emitVariants(plans, opt, Dir(dir), kernels); err != nil {
 		t.Fatal(err)
 	}

@@ -2,17 +2,10 @@ package rkernels
 
 import (
 	"fmt"
-	"sort"
 	"strings"
-)
 
-// Functor is a piece of generated C++ that a kernel takes as a template argument: an epilogue, a
-// prologue or the body of a map. Body is the text between the braces of `struct NAME { … };` and must
-// not contain the functor's name; two functors with equal bodies are one.
-type Functor struct {
-	Body string
-	Note string // ONNX nodes it stands for; becomes a comment above the struct, does not count for identity
-}
+	"github.com/rammerc/rammerc/rkernels/functor"
+)
 
 // Instance is a Kernel with every template parameter bound.
 type Instance struct {
@@ -22,9 +15,9 @@ type Instance struct {
 
 // Value binds one template parameter.
 type Value struct {
-	Int     int64    // for parameters of kind int (and bool: 0 or 1)
-	Text    string   // for parameters of kind type: a C++ type such as "float"
-	Functor *Functor // for parameters of kind functor
+	Int     int64            // for parameters of kind int (and bool: 0 or 1)
+	Text    string           // for parameters of kind type: a C++ type such as "float"
+	Functor *functor.Functor // for parameters of kind functor
 }
 
 // Key identifies the instance: equal keys mean equal code.
@@ -35,7 +28,7 @@ func (in *Instance) Key() string {
 		v := in.Values[i]
 		switch p.Kind {
 		case ParamFunctor:
-			fmt.Fprintf(&b, "|%s", v.Functor.Body)
+			fmt.Fprintf(&b, "|%s", v.Functor.Key())
 		case ParamType:
 			fmt.Fprintf(&b, "|%s", v.Text)
 		default:
@@ -60,29 +53,9 @@ func (in *Instance) Name() string {
 	return strings.Join(parts, "_")
 }
 
-// CppType spells the C++ type of the instance; functorName gives each functor's struct name.
-func (in *Instance) CppType(functorName func(*Functor) string) string {
-	if len(in.Kernel.Params) == 0 {
-		return in.Kernel.Type
-	}
-	parts := make([]string, len(in.Kernel.Params))
-	for i, p := range in.Kernel.Params {
-		v := in.Values[i]
-		switch p.Kind {
-		case ParamFunctor:
-			parts[i] = functorName(v.Functor)
-		case ParamType:
-			parts[i] = v.Text
-		default:
-			parts[i] = fmt.Sprint(v.Int)
-		}
-	}
-	return in.Kernel.Type + "<" + strings.Join(parts, ", ") + ">"
-}
-
 // Functors lists the functors among the parameters, in order.
-func (in *Instance) Functors() []*Functor {
-	var out []*Functor
+func (in *Instance) Functors() []*functor.Functor {
+	var out []*functor.Functor
 	for _, v := range in.Values {
 		if v.Functor != nil {
 			out = append(out, v.Functor)
@@ -163,8 +136,3 @@ func (Float) argValue()  {}
 func (Ref) argValue()    {}
 func (List) argValue()   {}
 func (Struct) argValue() {}
-
-// SortInstances orders instances by Key, for deterministic emission.
-func SortInstances(in []*Instance) {
-	sort.Slice(in, func(i, j int) bool { return in[i].Key() < in[j].Key() })
-}

@@ -15,6 +15,9 @@ import (
 	"sync"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/rkernels/functor"
 )
 
 // Files holds every .cuh and .yaml below this folder. Sources include each other with paths relative
@@ -148,8 +151,8 @@ func Find(name string) *Kernel {
 	panic("BUG: no rKernel " + name)
 }
 
-// Bind makes an instance; values follow Params: int64/int/bool for int, string for type, *Functor for
-// functor. A value the manifest does not allow is a BUG of the lowering.
+// Bind makes an instance; values follow Params: int64, int or bool for int; the name of a
+// C++ class or an element type for type; *functor.Functor for functor. A value the manifest does not allow is a BUG of the lowering.
 func (k *Kernel) Bind(values ...any) *Instance {
 	if len(values) != len(k.Params) {
 		panic(fmt.Sprintf("BUG: %s takes %d parameters, got %d", k.Name, len(k.Params), len(values)))
@@ -168,7 +171,9 @@ func (k *Kernel) Bind(values ...any) *Instance {
 			}
 		case string:
 			in.Values[i].Text = v
-		case *Functor:
+		case ir.DType:
+			in.Values[i].Text = ElementType(v)
+		case *functor.Functor:
 			in.Values[i].Functor = v
 		default:
 			panic(fmt.Sprintf("BUG: %s.%s bound to %T", k.Name, p.Name, v))

@@ -6,7 +6,9 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -14,7 +16,7 @@ import (
 // candidate a function that runs all or one of its rTasks.
 type source struct {
 	includes  map[string]bool
-	functors  map[string]string // body → struct name
+	functors  map[string]string // key → struct name
 	instances map[string]string // key → alias
 	decls     strings.Builder
 	runs      strings.Builder
@@ -58,7 +60,7 @@ func (s *source) instance(in *rkernels.Instance) string {
 	s.includes[in.Kernel.Source] = true
 	alias := fmt.Sprintf("K%d", len(s.instances))
 	s.instances[in.Key()] = alias
-	typ := in.CppType(s.functor)
+	typ := codegen.InstanceType(in, s.functor)
 	fmt.Fprintf(&s.decls, "using %s = %s;  // %s\n", alias, typ, in.Name())
 	fmt.Fprintf(&s.decls, "static_assert(%s::kThreads == %d && %s::kShared == %d, \"the manifest of %s\");\n",
 		alias, in.Threads(), alias, in.Shared(), in.Kernel.Name)
@@ -69,13 +71,13 @@ func (s *source) instance(in *rkernels.Instance) string {
 	return alias
 }
 
-func (s *source) functor(f *rkernels.Functor) string {
-	if name, ok := s.functors[f.Body]; ok {
+func (s *source) functor(f *functor.Functor) string {
+	if name, ok := s.functors[f.Key()]; ok {
 		return name
 	}
 	name := fmt.Sprintf("F%d", len(s.functors))
-	s.functors[f.Body] = name
-	fmt.Fprintf(&s.decls, "struct %s {  // %s\n%s};\n", name, strings.ReplaceAll(f.Note, "\n", " "), f.Body)
+	s.functors[f.Key()] = name
+	fmt.Fprintf(&s.decls, "struct %s {  // %s\n%s};\n", name, strings.ReplaceAll(codegen.FunctorNote(f), "\n", " "), codegen.FunctorBody(f))
 	return name
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -58,4 +59,17 @@ func Strided(v roperator.View, unit int64) rkernels.Struct {
 		s = append(s, rkernels.Int(step))
 	}
 	return rkernels.Struct{Ref("ref", v), {Name: "s", Value: s}}
+}
+
+// Scalars are the float32 scalars of a functor, the last member of its arguments. A functor without any has no such
+// member.
+func Scalars(f *functor.Functor) []rkernels.Field {
+	if len(f.Scalars()) == 0 {
+		return nil
+	}
+	list := rkernels.List{}
+	for _, x := range f.Scalars() {
+		list = append(list, rkernels.Float(x))
+	}
+	return []rkernels.Field{{Name: "s", Value: list}}
 }

@@ -38,7 +38,7 @@ func NewGroup(n *ir.Node) (*Group, error) {
 	if isElementwise(n) {
 		eb := functor.NewReader()
 		for _, v := range functor.Operands(n) { // it ends here: what computes the inputs are other groups
-			if v != nil && v.Def != nil && eb.Done[v] == nil {
+			if v != nil && v.Def != nil {
 				eb.Leaf(v)
 			}
 		}

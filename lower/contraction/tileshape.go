@@ -140,7 +140,7 @@ func AddSplit(b *build.Builder, g *build.Group, kind string, s tails.Spec, split
 	}
 	shape := t.Out.Shape
 	part := b.Temp("partial", ir.Float32, []int64{shape[0] * splits, shape[1], shape[2]})
-	functor, args := tails.EpilogueFunctor(ir.Float32, functor.Leaf(ir.Float32, 0), nil)
+	functor, args := tails.Epilogue(ir.Float32, functor.Leaf(ir.Float32, 0), nil)
 	b.Add(kind+" (partial sums)", make(&tails.Tail{Functor: functor, Args: args, Out: part}, splits)...)
 	b.Add(g.Kind()+" (sum)", splitSums(part, t, splits)...)
 	t.Finish(b)

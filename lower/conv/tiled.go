@@ -102,7 +102,7 @@ func (k *gatherK) channelRange(from, to int64) (lo, hi int64) {
 }
 
 func (c *convolution) tiledCandidate(s contraction.TileShape, k gatherK, t *tails.Tail, splits int64, w, steps roperator.View) *roperator.Candidate {
-	pro, proArgs := tails.PrologueFunctor(ir.Float32, c.prologue)
+	pro, proArgs := tails.Prologue(ir.Float32, c.prologue)
 	tm, tn := build.CeilDiv(c.outC, s.BM), build.CeilDiv(c.positions(), s.BN)
 	splitK := build.CeilDiv(k.tiles, splits)
 	at := &contraction.Positions{Groups: c.groups, OutC: c.outC, Positions: c.positions(), Bm: s.BM, Bn: s.BN, Tm: tm, Tn: tn, Splits: splits}

@@ -69,7 +69,7 @@ func transposedCopy(v [2]roperator.View, side int64) *roperator.Candidate {
 	size := dst.DType().Size()
 	bytes := float64(t.Largest() * int64(size))
 	c := &roperator.Candidate{
-		Inst:  rkernels.Find("copy_transposed").Bind(rank, side, size, functor.CppType(dst.DType())),
+		Inst:  rkernels.Find("copy_transposed").Bind(rank, side, size, dst.DType()),
 		Tasks: t.Tasks,
 		Args: []rkernels.Field{
 			{Name: "tiles", Value: t.Args()},

@@ -5,7 +5,6 @@ package elementwise
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
@@ -82,14 +81,14 @@ func Add(b *build.Builder, m Map) error {
 	if rank := len(l.outs[0].Shape); rank > 8 {
 		return fmt.Errorf("its operands' layouts need %d dims, at most 8 are possible", rank)
 	}
-	body, scalars := l.functor(m)
+	body := l.functor(m)
 	var candidates []*roperator.Candidate
 	for i, target := range build.MapTargets(m.Outs[0].Count()) {
 		t := l.tiling(target)
 		if i > 0 && t.Tasks == candidates[i-1].Tasks {
 			break
 		}
-		candidates = append(candidates, l.candidate(t, body, scalars, m))
+		candidates = append(candidates, l.candidate(t, body, m))
 	}
 	for _, c := range []*roperator.Candidate{l.stagedCandidate(m), l.nearCandidate(m)} {
 		if c != nil {
@@ -190,12 +189,12 @@ func (l *mapLayout) crossDim() int {
 	return -1
 }
 
-func (l *mapLayout) candidate(t build.Tiling, body *rkernels.Functor, scalars []float32, m Map) *roperator.Candidate {
+func (l *mapLayout) candidate(t build.Tiling, body *functor.Functor, m Map) *roperator.Candidate {
 	rank := len(t.Dims)
 	c := &roperator.Candidate{
 		Inst:  rkernels.Find("map").Bind(rank, body),
 		Tasks: t.Tasks,
-		Args:  []rkernels.Field{{Name: "tiles", Value: t.Args()}, {Name: "body", Value: l.args(t.Unit, scalars)}},
+		Args:  []rkernels.Field{{Name: "tiles", Value: t.Args()}, {Name: "body", Value: l.args(t.Unit, body)}},
 	}
 	c.Work.Flops = float64(t.Largest() * functor.Flops(m.Roots))
 	for _, v := range l.outs {
@@ -228,7 +227,7 @@ func tileElems(v roperator.View, extent []int64, unit int64) int64 {
 	return n
 }
 
-func (l *mapLayout) args(unit int64, scalars []float32) rkernels.Struct {
+func (l *mapLayout) args(unit int64, body *functor.Functor) rkernels.Struct {
 	var args rkernels.Struct
 	for _, side := range []struct {
 		name  string
@@ -243,101 +242,24 @@ func (l *mapLayout) args(unit int64, scalars []float32) rkernels.Struct {
 		}
 		args = append(args, rkernels.Field{Name: side.name, Value: list})
 	}
-	if len(scalars) > 0 {
-		list := rkernels.List{}
-		for _, x := range scalars {
-			list = append(list, rkernels.Float(x))
-		}
-		args = append(args, rkernels.Field{Name: "s", Value: list})
-	}
+	args = append(args, arg.Scalars(body)...)
 	return args
 }
 
-// functor spells the body: Args and apply, which computes what stands at one place or in one pack.
-func (l *mapLayout) functor(m Map) (*rkernels.Functor, []float32) {
-	rank := len(l.outs[0].Shape)
-	lines, results, scalars := functor.Emit(m.Roots, func(k int) string { return l.spell(k, len(m.Leaves)) })
-	var s strings.Builder
-	l.writeArgs(&s, rank, len(scalars))
-	fmt.Fprintf(&s, "static RT_DEVICE void apply(const rt::Task& t, const Args& a, const int (&at)[%d]) {\n", rank)
-	if l.pack {
-		l.writePacks(&s, lines, results)
-	} else {
-		l.writeScalars(&s, lines, results)
-	}
-	s.WriteString("}\n")
-	var notes []string
-	for _, r := range m.Roots {
-		if n := functor.NoteOf(r); n != "" {
-			notes = append(notes, n)
-		}
-	}
-	return &rkernels.Functor{Body: s.String(), Note: strings.Join(notes, "; ")}, scalars
-}
-
-// spell names leaf k in the body's statements.
-func (l *mapLayout) spell(k, leaves int) string {
-	if d := k - leaves; d >= 0 {
-		last := len(l.outs[0].Shape) - 1
-		if l.pack && d == last {
-			return fmt.Sprintf("int64_t(at[%d] * %d + i)", d, PackWidth)
-		}
-		return fmt.Sprintf("int64_t(at[%d])", d)
-	}
-	return fmt.Sprintf("x%d", k)
-}
-
-func (l *mapLayout) writeArgs(s *strings.Builder, rank, scalars int) {
-	s.WriteString("struct Args {")
-	if len(l.ins) > 0 {
-		fmt.Fprintf(s, " rk::Strided<%d> in[%d];", rank, len(l.ins))
-	}
-	fmt.Fprintf(s, " rk::Strided<%d> out[%d];", rank, len(l.outs))
-	if scalars > 0 {
-		fmt.Fprintf(s, " float s[%d];", scalars)
-	}
-	s.WriteString(" };\n")
-}
-
-func (l *mapLayout) writeScalars(s *strings.Builder, lines, results []string) {
-	for i, v := range l.ins {
-		fmt.Fprintf(s, "  const %s x%d = rk::load<%[1]s>(t, a.in[%d], at);\n", functor.CppType(v.DType()), l.leaf[i], i)
-	}
-	for _, line := range lines {
-		fmt.Fprintf(s, "  %s\n", line)
-	}
-	for i, r := range results {
-		fmt.Fprintf(s, "  rk::store<%s>(t, a.out[%d], at, %s);\n", functor.CppType(l.outs[i].DType()), i, r)
-	}
-}
-
-// writePacks loads whole packs first, computes element by element, and stores whole packs.
-func (l *mapLayout) writePacks(s *strings.Builder, lines, results []string) {
+// functor is the body of the map: what is computed at one place or in one pack.
+func (l *mapLayout) functor(m Map) *functor.Functor {
 	last := len(l.outs[0].Shape) - 1
-	inner := ""
+	f := functor.Functor{Form: functor.Map, Roots: m.Roots, Rank: last + 1, Pack: 1, Coordinates: -1}
+	if l.pack {
+		f.Pack = PackWidth
+	}
+	if l.coordinates {
+		f.Coordinates = len(m.Leaves)
+	}
 	for i, v := range l.ins {
-		typ := functor.CppType(v.DType())
-		if v.Strides[last] == 0 {
-			fmt.Fprintf(s, "  const %s x%d = rk::load<%[1]s>(t, a.in[%d], at);\n", typ, l.leaf[i], i)
-			continue
-		}
-		fmt.Fprintf(s, "  const auto p%d = rk::load_pack<%s, %d>(t, a.in[%d], at);\n", l.leaf[i], typ, PackWidth, i)
-		inner += fmt.Sprintf("    const %s x%d = p%[2]d.v[i];\n", typ, l.leaf[i])
+		f.Operands = append(f.Operands, functor.Operand{Leaf: l.leaf[i], DType: v.DType(), Repeats: l.pack && v.Strides[last] == 0})
 	}
-	for i, v := range l.outs {
-		fmt.Fprintf(s, "  rk::Pack<%s, %d> q%d;\n", functor.CppType(v.DType()), PackWidth, i)
-	}
-	fmt.Fprintf(s, "  RT_UNROLL\n  for (int i = 0; i < %d; ++i) {\n%s", PackWidth, inner)
-	for _, line := range lines {
-		fmt.Fprintf(s, "    %s\n", line)
-	}
-	for i, r := range results {
-		fmt.Fprintf(s, "    q%d.v[i] = %s;\n", i, r)
-	}
-	s.WriteString("  }\n")
-	for i, v := range l.outs {
-		fmt.Fprintf(s, "  rk::store_pack<%s, %d>(t, a.out[%d], at, q%[3]d);\n", functor.CppType(v.DType()), PackWidth, i)
-	}
+	return functor.New(f)
 }
 
 // coordinateLeaf is the coordinate along dim d of a map with the given number of leaves.

@@ -1,9 +1,6 @@
 package elementwise
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
@@ -106,50 +103,23 @@ func (s *stagedMap) carriedOutBy(kernel string, threads int64, tasks int, m Map)
 		c.Exports = append(c.Exports, roperator.Staged{Access: a, Index: i, At: int64(i) * s.chunk, Pitch: pitch})
 		c.Work.WriteBytes += float64(4 * s.chunk)
 	}
-	body, scalars := s.functor(m)
+	body := s.functor(m)
 	c.Inst = rkernels.Find(kernel).Bind(threads, body)
 	c.Args = []rkernels.Field{arg.Int("columns", s.dims[last]), arg.Int("chunk", s.chunk), arg.Div("chunks", s.chunks)}
 	if len(s.ins) > 0 {
 		c.Args = append(c.Args, rkernels.Field{Name: "in", Value: at}, rkernels.Field{Name: "step", Value: steps})
 	}
-	bodyArgs := rkernels.Struct{}
-	if len(scalars) > 0 {
-		list := rkernels.List{}
-		for _, x := range scalars {
-			list = append(list, rkernels.Float(x))
-		}
-		bodyArgs = append(bodyArgs, rkernels.Field{Name: "s", Value: list})
-	}
+	bodyArgs := append(rkernels.Struct{}, arg.Scalars(body)...)
 	c.Args = append(c.Args, rkernels.Field{Name: "body", Value: bodyArgs})
 	c.Work.Flops = float64(s.chunk * functor.Flops(m.Roots))
 	return c
 }
 
-// functor spells the body: what an element of the results is, from those of the operands.
-func (s *stagedMap) functor(m Map) (*rkernels.Functor, []float32) {
-	lines, results, scalars := functor.Emit(m.Roots, func(k int) string { return fmt.Sprintf("x%d", k) })
-	var b strings.Builder
-	b.WriteString("struct Args {")
-	if len(scalars) > 0 {
-		fmt.Fprintf(&b, " float s[%d];", len(scalars))
+// functor is the body of the map: what the elements of the results are, from those of the operands.
+func (s *stagedMap) functor(m Map) *functor.Functor {
+	f := functor.Functor{Form: functor.Staged, Roots: m.Roots, Coordinates: -1}
+	for i, v := range s.ins {
+		f.Operands = append(f.Operands, functor.Operand{Leaf: s.leaf[i], DType: v.DType()})
 	}
-	fmt.Fprintf(&b, " };\nstatic constexpr int kOperands = %d, kResults = %d;\n", len(s.ins), len(s.outs))
-	b.WriteString("static RT_DEVICE void apply(const Args& a, const float* x, float* y) {\n")
-	for i, k := range s.leaf {
-		fmt.Fprintf(&b, "  const float x%d = x[%d];\n", k, i)
-	}
-	for _, line := range lines {
-		fmt.Fprintf(&b, "  %s\n", line)
-	}
-	for i, r := range results {
-		fmt.Fprintf(&b, "  y[%d] = %s;\n", i, r)
-	}
-	b.WriteString("}\n")
-	var notes []string
-	for _, r := range m.Roots {
-		if n := functor.NoteOf(r); n != "" {
-			notes = append(notes, n)
-		}
-	}
-	return &rkernels.Functor{Body: b.String(), Note: strings.Join(notes, "; ")}, scalars
+	return functor.New(f)
 }

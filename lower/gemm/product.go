@@ -12,6 +12,7 @@ import (
 	"github.com/rammerc/rammerc/lower/pointwise"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -67,7 +68,7 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 }
 
 func gemmCandidates(b *build.Builder, p contraction.Product, t *tails.Tail, splits int64) []*roperator.Candidate {
-	pro, proArgs := tails.PrologueFunctor(ir.Float32, p.Prologue)
+	pro, proArgs := tails.Prologue(ir.Float32, p.Prologue)
 	packed := map[[2]int64]roperator.View{}
 	var out []*roperator.Candidate
 	for _, s := range contraction.UsefulShapes(p.M, p.N) {
@@ -96,7 +97,7 @@ type gemmCandidate struct {
 	modeA, modeB int64
 }
 
-func (c *gemmCandidate) build(pro *rkernels.Functor, proArgs rkernels.Struct) *roperator.Candidate {
+func (c *gemmCandidate) build(pro *functor.Functor, proArgs rkernels.Struct) *roperator.Candidate {
 	p, s := c.p, c.s
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
 	splitK := build.CeilDiv(tk, c.splits)

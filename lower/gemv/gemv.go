@@ -10,6 +10,7 @@ import (
 	"github.com/rammerc/rammerc/lower/pack"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -51,7 +52,7 @@ func gemvShapes(m, n, k int64) []Shape {
 // AddGemv adds the product of few rows with a constant, one slice of its columns an rTask.
 func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
 	t := tails.New(b, g, p.Tail)
-	pro, proArgs := tails.PrologueFunctor(ir.Float32, p.Prologue)
+	pro, proArgs := tails.Prologue(ir.Float32, p.Prologue)
 	var candidates []*roperator.Candidate
 	for _, s := range gemvShapes(p.M, p.N, p.K) {
 		candidates = append(candidates, gemvCandidate(b, p, s, t, pro, proArgs))
@@ -65,7 +66,7 @@ func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
 	t.Finish(b)
 }
 
-func gemvCandidate(b *build.Builder, p contraction.Product, s Shape, t *tails.Tail, pro *rkernels.Functor, proArgs rkernels.Struct) *roperator.Candidate {
+func gemvCandidate(b *build.Builder, p contraction.Product, s Shape, t *tails.Tail, pro *functor.Functor, proArgs rkernels.Struct) *roperator.Candidate {
 	bn := s.Columns()
 	tiles := build.CeilDiv(p.N, bn)
 	packed := PackGemv(b, p.B, p.K, p.N, s)

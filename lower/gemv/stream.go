@@ -10,6 +10,7 @@ import (
 	"github.com/rammerc/rammerc/lower/pack"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -125,7 +126,7 @@ func quadsOfInput(p *contraction.Product) bool {
 	return true
 }
 
-func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape, t *tails.Tail, pro *rkernels.Functor, proArgs rkernels.Struct) *roperator.Candidate {
+func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape, t *tails.Tail, pro *functor.Functor, proArgs rkernels.Struct) *roperator.Candidate {
 	packed := packStream(b, p.B, p.K, p.N, s)
 	batchStep := pack.BatchStrides(p.B, s.stored()*s.groupElems())
 	bn, tiles := s.groups*s.columns(), s.tasks()

@@ -54,7 +54,7 @@ func CumSum(b *build.Builder, g *build.Group) error {
 		}
 		box := build.LineBox(t, 1, n)
 		c := &roperator.Candidate{
-			Inst: rkernels.Find("cumsum").Bind(across, p.Node.Op == "CumProd", functor.CppType(src.DType())), Tasks: t.Tasks,
+			Inst: rkernels.Find("cumsum").Bind(across, p.Node.Op == "CumProd", src.DType()), Tasks: t.Tasks,
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: t.Args()},
 				{Name: "src", Value: arg.Strided(src, 1)}, {Name: "dst", Value: arg.Strided(dst, 1)},
@@ -140,7 +140,7 @@ func TopK(b *build.Builder, g *build.Group) error {
 // slots.
 func topKInstance(d ir.DType, n, k int64) *rkernels.Instance {
 	if k > 2048 {
-		return rkernels.Find("topk_rank").Bind(functor.CppType(d))
+		return rkernels.Find("topk_rank").Bind(d)
 	}
 	size := 8
 	if functor.RealType(d) == ir.Float32 {
@@ -150,5 +150,5 @@ func topKInstance(d ir.DType, n, k int64) *rkernels.Instance {
 	for keep < k || keep < 2048 && 2*keep < min(n, 1024) || 2*keep < n && n <= 4096 {
 		keep *= 2
 	}
-	return rkernels.Find("topk").Bind(keep, size, functor.CppType(d))
+	return rkernels.Find("topk").Bind(keep, size, d)
 }

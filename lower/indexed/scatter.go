@@ -9,7 +9,6 @@ import (
 	"github.com/rammerc/rammerc/lower/elementwise"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels"
-	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -90,7 +89,7 @@ func (s *scatter) add(b *build.Builder, p *tails.Plain) error {
 	}
 	dst := dense(out)
 	reduction := scatterReductions[p.Node.Str("reduction", "none")]
-	inst := rkernels.Find("scatter").Bind(s.updates, reduction, functor.CppType(dst.DType()), functor.CppType(index.DType()))
+	inst := rkernels.Find("scatter").Bind(s.updates, reduction, dst.DType(), index.DType())
 	size := float64(dst.DType().Size())
 	var candidates []*roperator.Candidate
 	for _, elements := range []int64{2048, 8192} {

@@ -58,7 +58,7 @@ type lineKernel struct {
 	src   roperator.View // cube
 	axis  int            // which dim of the cube is the line
 	tail  *tails.Tail
-	pro   *rkernels.Functor
+	pro   *functor.Functor
 	args  rkernels.Struct // of the prologue
 	flops float64         // for each element
 }
@@ -104,14 +104,14 @@ func Softmax(b *build.Builder, g *build.Group) error {
 	}
 	k := lineKernel{src: tails.InputCube(b, b.In(x), cuts), axis: 1, flops: 20}
 	k.tail = tails.New(b, g, tails.Spec{DType: build.AnchorType(g), Shape: shape, Cuts: cuts})
-	k.pro, k.args = tails.PrologueFunctor(x.DType, g.Prologue[0])
+	k.pro, k.args = tails.Prologue(x.DType, g.Prologue[0])
 	cube := k.src.Shape
 	s := newLineShape(cube[1], cube[0]*cube[2], cube[2] >= 8 && k.src.Strides[2] != 0 && k.src.Strides[2] < k.src.Strides[1])
 	var candidates []*roperator.Candidate
 	for _, t := range lineTilings(build.LineDims(cube, k.axis), cube[1], s) {
 		candidates = append(candidates, k.candidate(t,
 			rkernels.Find("softmax").Bind(
-				functor.CppType(x.DType), s.per, s.lines, s.across, g.Anchor.Op == "LogSoftmax", k.pro, k.tail.Functor),
+				x.DType, s.per, s.lines, s.across, g.Anchor.Op == "LogSoftmax", k.pro, k.tail.Functor),
 			[]rkernels.Field{
 				{Name: "tiles", Value: t.Args()},
 				arg.Int("n", cube[1]),
@@ -190,7 +190,7 @@ func lowerNormalize(b *build.Builder, g *build.Group, cuts [2]int, shape []int64
 	k.tail = tails.New(b, g, tails.Spec{
 		DType: real, Shape: shape, Cuts: cuts, Own: affine(real, build.AnchorType(g), operands), Operands: operands,
 	})
-	k.pro, k.args = tails.PrologueFunctor(x.DType, g.Prologue[0])
+	k.pro, k.args = tails.Prologue(x.DType, g.Prologue[0])
 	cube := k.src.Shape
 	s := newLineShape(cube[2], cube[0]*cube[1], false)
 	stats := statistics(b, g, cube)
@@ -204,7 +204,7 @@ func lowerNormalize(b *build.Builder, g *build.Group, cuts [2]int, shape []int64
 			{Name: "pro", Value: k.args}, {Name: "epi", Value: k.tail.Args},
 		}
 		c := k.candidate(t, rkernels.Find("normalize").Bind(
-			functor.CppType(x.DType), functor.CppType(stats.dtype), s.per, s.lines, stats.bits, k.pro, k.tail.Functor), args)
+			x.DType, stats.dtype, s.per, s.lines, stats.bits, k.pro, k.tail.Functor), args)
 		stats.add(c, t)
 		candidates = append(candidates, c)
 	}
@@ -286,7 +286,7 @@ func LRN(b *build.Builder, g *build.Group) error {
 	cuts := [2]int{1, 2}
 	src := tails.InputCube(b, b.In(x), cuts)
 	t := tails.New(b, g, tails.Spec{DType: build.AnchorType(g), Shape: shape, Cuts: cuts})
-	pro, proArgs := tails.PrologueFunctor(x.DType, g.Prologue[0])
+	pro, proArgs := tails.Prologue(x.DType, g.Prologue[0])
 	size := n.Int("size", 1)
 	before, channels := (size-1)/2, src.Shape[1]
 	var candidates []*roperator.Candidate
@@ -298,7 +298,7 @@ func LRN(b *build.Builder, g *build.Group) error {
 		}
 		elements := float64(tiles.Largest())
 		candidates = append(candidates, &roperator.Candidate{
-			Inst: rkernels.Find("lrn").Bind(functor.CppType(x.DType), pro, t.Functor), Tasks: tiles.Tasks,
+			Inst: rkernels.Find("lrn").Bind(x.DType, pro, t.Functor), Tasks: tiles.Tasks,
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: tiles.Args()},
 				{Name: "src", Value: arg.Strided(src, 1)}, {Name: "dst", Value: arg.Strided(t.Out, 1)},

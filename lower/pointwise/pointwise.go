@@ -59,7 +59,7 @@ func Add(b *build.Builder, g *build.Group, c *Product) {
 }
 
 func (c *Product) candidate(s contraction.TileShape, t *tails.Tail, splits int64, w roperator.View) *roperator.Candidate {
-	pro, proArgs := tails.PrologueFunctor(ir.Float32, c.Prologue)
+	pro, proArgs := tails.Prologue(ir.Float32, c.Prologue)
 	tm, tn, tk := build.CeilDiv(c.OutC, s.BM), build.CeilDiv(c.Positions, s.BN), build.CeilDiv(c.InC, s.BK)
 	splitK := build.CeilDiv(tk, splits)
 	at := &contraction.Positions{Groups: c.Groups, OutC: c.OutC, Positions: c.Positions, Bm: s.BM, Bn: s.BN, Tm: tm, Tn: tn, Splits: splits}

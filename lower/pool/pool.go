@@ -40,7 +40,7 @@ func Pool(b *build.Builder, g *build.Group) error {
 		prologue = p.asNorm(&spec, prologue, x.DType)
 	}
 	p.tail = tails.New(b, g, spec)
-	p.pro, p.proArgs = tails.PrologueFunctor(x.DType, prologue)
+	p.pro, p.proArgs = tails.Prologue(x.DType, prologue)
 	if len(g.Outputs) > 1 && g.Outputs[1] != nil {
 		v, ok := b.Out(g.Outputs[1]).Collapse(1, 2)
 		if !ok {
@@ -68,7 +68,7 @@ type pool struct {
 	out     []int64
 	axes    [3]poolAxis
 	tail    *tails.Tail
-	pro     *rkernels.Functor
+	pro     *functor.Functor
 	proArgs rkernels.Struct
 	indices *roperator.View // cube
 }
@@ -178,7 +178,7 @@ func (p *pool) candidate(t build.Tiling) *roperator.Candidate {
 	}
 	in, out := p.inputBox(t), p.outputBox(t)
 	c := &roperator.Candidate{
-		Inst: rkernels.Find("pool").Bind(p.max, p.indices != nil, functor.CppType(p.src.DType()), p.pro, p.tail.Functor),
+		Inst: rkernels.Find("pool").Bind(p.max, p.indices != nil, p.src.DType(), p.pro, p.tail.Functor),
 		Args: []rkernels.Field{
 			{Name: "tiles", Value: t.Args()},
 			{Name: "src", Value: arg.Strided(p.src, 1)},

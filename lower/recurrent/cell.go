@@ -308,7 +308,7 @@ func cellCandidate(b *build.Builder, c *cell, s gemv.Shape) *roperator.Candidate
 	values := []any{c.kind, s.MB, s.C, s.LK, s.WK}
 	var actArgs []rkernels.Struct
 	for _, e := range []*functor.Expr{c.f, c.g, c.act} {
-		f, args := tails.PrologueFunctor(ir.Float32, e)
+		f, args := tails.Prologue(ir.Float32, e)
 		values, actArgs = append(values, f), append(actArgs, args)
 	}
 	boxes := cellBoxes{batch: c.batch, hidden: c.hidden, mb: s.MB, units: units, tiles: tiles}

@@ -110,7 +110,7 @@ func residentCandidate(b *build.Builder, c *cell, r residentCell) *roperator.Can
 	values := []any{c.kind, r.MB, r.C, r.LK, r.regs, r.shared, c.has()}
 	var actArgs []rkernels.Struct
 	for _, e := range []*functor.Expr{c.f, c.g, c.act} {
-		f, args := tails.PrologueFunctor(c.x.DType(), e)
+		f, args := tails.Prologue(c.x.DType(), e)
 		values, actArgs = append(values, f), append(actArgs, args)
 	}
 	at := cellBoxes{batch: c.batch, hidden: c.hidden, mb: r.MB, units: r.units, tiles: tiles}

@@ -208,7 +208,7 @@ func firstStage(b *build.Builder, g *build.Group, s reduceShape, ops [2]string, 
 	}
 	first.reduced.Shape = append([]int64{n / parts}, s.reduced.Shape[1:]...)
 	temp := b.Temp("parts", first.out, first.kept.Shape)
-	functor, args := tails.EpilogueFunctor(first.out, functor.Leaf(first.out, 0), nil)
+	functor, args := tails.Epilogue(first.out, functor.Leaf(first.out, 0), nil)
 	out, _ := temp.Reshape([]int64{1, temp.Shape[0], parts})
 	candidates, err := reduceCandidates(b, first, [2]int{0, 1}, &tails.Tail{Functor: functor, Args: args, Out: out})
 	if err != nil {
@@ -269,7 +269,7 @@ func (s *reduceShape) threads(kept roperator.View) (lines int64, across bool) {
 
 func (s *reduceShape) candidate(kept roperator.View, tiles build.Tiling, lines int64, across bool, t *tails.Tail) *roperator.Candidate {
 	rank := len(s.reduced.Shape)
-	pro, proArgs := tails.PrologueFunctor(s.in, s.pro)
+	pro, proArgs := tails.Prologue(s.in, s.pro)
 	n := s.reduced.Count()
 	extent, inner, step := rkernels.List{}, rkernels.List{}, rkernels.List{}
 	for d := range rank {
@@ -279,7 +279,7 @@ func (s *reduceShape) candidate(kept roperator.View, tiles build.Tiling, lines i
 	}
 	c := &roperator.Candidate{
 		Inst: rkernels.Find("reduce").Bind(
-			s.op, functor.CppType(s.in), functor.CppType(s.out), rank, lines, across, pro, t.Functor),
+			s.op, s.in, s.out, rank, lines, across, pro, t.Functor),
 		Tasks: tiles.Tasks,
 		Args: []rkernels.Field{
 			{Name: "tiles", Value: tiles.Args()},

@@ -4,9 +4,6 @@
 package tails
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
@@ -29,7 +26,7 @@ func InputCube(b *build.Builder, v roperator.View, cuts [2]int) roperator.View {
 // arithmetic (a bias, a scale) and then the group's epilogue. The kernel sees result, operands and
 // output as [i0][i1][i2]; which dims these are the lowering says with cuts.
 type Tail struct {
-	Functor  *rkernels.Functor
+	Functor  *functor.Functor
 	Args     rkernels.Struct
 	operands []roperator.View // as [i0][i1][i2], constants included
 	Out      roperator.View   // as [i0][i1][i2]
@@ -51,7 +48,7 @@ type Spec struct {
 
 // New prepares the functor and its operands for output 0 of the group.
 func New(b *build.Builder, g *build.Group, s Spec) *Tail {
-	root := &functor.Expr{Op: "leaf", DType: s.DType}
+	root := functor.Leaf(s.DType, 0)
 	if s.Own != nil {
 		root = s.Own
 	}
@@ -59,7 +56,7 @@ func New(b *build.Builder, g *build.Group, s Spec) *Tail {
 	if g.Epilogue != nil {
 		leaves := []*functor.Expr{root}
 		for i, v := range g.Extra {
-			leaves = append(leaves, &functor.Expr{Op: "leaf", DType: v.DType, Leaf: len(s.Operands) + 1 + i})
+			leaves = append(leaves, functor.Leaf(v.DType, len(s.Operands)+1+i))
 			operands = append(operands, b.In(v))
 		}
 		root = functor.Graft(g.Epilogue, leaves)
@@ -68,7 +65,7 @@ func New(b *build.Builder, g *build.Group, s Spec) *Tail {
 	for _, v := range operands {
 		t.operands = append(t.operands, asCube(b, v, s))
 	}
-	t.Functor, t.Args = EpilogueFunctor(s.DType, root, t.operands)
+	t.Functor, t.Args = Epilogue(s.DType, root, t.operands)
 	t.placeOut(b, s.Arrange(b.Out(g.Outputs[0])), s)
 	return t
 }
@@ -133,88 +130,14 @@ func (t *Tail) BytesPerElement() float64 {
 	return float64(n)
 }
 
-// EpilogueFunctor spells the functor that computes root from the kernel's result x (leaf 0, of type
-// in) and the operands (leaves 1…), and the arguments that go with it.
-func EpilogueFunctor(in ir.DType, root *functor.Expr, operands []roperator.View) (*rkernels.Functor, rkernels.Struct) {
-	lines, results, scalars := functor.Emit([]*functor.Expr{root}, func(k int) string {
-		if k == 0 {
-			return "x"
-		}
-		return fmt.Sprintf("x%d", k)
-	})
-	var s strings.Builder
-	s.WriteString(argsStruct(len(operands), len(scalars)))
-	fmt.Fprintf(&s, "using In = %s;\nusing Out = %s;\n", functor.CppType(in), functor.CppType(root.DType))
-	fmt.Fprintf(&s, "static constexpr bool kIdentity = %t;\n", root.Op == "leaf" && root.Leaf == 0)
-	fmt.Fprintf(&s, "static constexpr int kLength = %d;\n", functor.Length(root))
-	writeHold(&s, operands)
-	s.WriteString("static RT_DEVICE Out apply(const rt::Task& t, const Args& a, const Held& held, In x, int i0, int i1, int i2) {\n")
+// Epilogue is the functor that computes root from the kernel's result (leaf 0, of type in) and the operands (leaves
+// 1…), and the arguments that go with it.
+func Epilogue(in ir.DType, root *functor.Expr, operands []roperator.View) (*functor.Functor, rkernels.Struct) {
+	var list []functor.Operand
 	for i, v := range operands {
-		value := fmt.Sprintf("held.x%d", i+1)
-		if v.Buf.Kind != roperator.Const {
-			value = loadOperand("operand", v, i)
-		}
-		fmt.Fprintf(&s, "  const %s x%d = %s;\n", functor.CppType(v.DType()), i+1, value)
+		list = append(list, functor.Operand{Leaf: i + 1, DType: v.DType(), Const: v.Buf.Kind == roperator.Const})
 	}
-	for _, l := range lines {
-		fmt.Fprintf(&s, "  %s\n", l)
-	}
-	fmt.Fprintf(&s, "  return %s;\n}\n", results[0])
-	s.WriteString("static RT_DEVICE Out apply(const rt::Task& t, const Args& a, In x, int i0, int i1, int i2) {\n" +
-		"  return apply(t, a, hold(t, a, i0, i1, i2), x, i0, i1, i2);\n}\n")
-	return &rkernels.Functor{Body: s.String(), Note: functor.NoteOf(root)}, functorArgs(operands, scalars)
-}
-
-// writeHold writes what loads the constants among an epilogue's operands: a kernel can do that long before
-// it has a result.
-func writeHold(s *strings.Builder, operands []roperator.View) {
-	var members, loads []string
-	for i, v := range operands {
-		if v.Buf.Kind == roperator.Const {
-			members = append(members, fmt.Sprintf(" %s x%d;", functor.CppType(v.DType()), i+1))
-			loads = append(loads, loadOperand("const_operand", v, i))
-		}
-	}
-	fmt.Fprintf(s, "struct Held {%s };\n", strings.Join(members, ""))
-	fmt.Fprintf(s, "static RT_DEVICE Held hold(const rt::Task& t, const Args& a, int i0, int i1, int i2) {\n  return {%s};\n}\n",
-		strings.Join(loads, ", "))
-}
-
-func loadOperand(load string, v roperator.View, i int) string {
-	return fmt.Sprintf("rk::%s<%s>(t, a.op[%d], i0, i1, i2)", load, functor.CppType(v.DType()), i)
-}
-
-// PrologueFunctor spells the functor that an input element goes through when it is loaded; nil is the
-// identity on elements of type d.
-func PrologueFunctor(d ir.DType, e *functor.Expr) (*rkernels.Functor, rkernels.Struct) {
-	identity := e == nil
-	if identity {
-		e = functor.Leaf(d, 0)
-	}
-	lines, results, scalars := functor.Emit([]*functor.Expr{e}, func(int) string { return "x" })
-	var s strings.Builder
-	s.WriteString(argsStruct(0, len(scalars)))
-	fmt.Fprintf(&s, "static constexpr bool kIdentity = %t;\n", identity)
-	fmt.Fprintf(&s, "static RT_DEVICE %s apply(const Args& a, %s x) {\n", functor.CppType(e.DType), functor.CppType(d))
-	for _, l := range lines {
-		fmt.Fprintf(&s, "  %s\n", l)
-	}
-	fmt.Fprintf(&s, "  return %s;\n}\n", results[0])
-	return &rkernels.Functor{Body: s.String(), Note: functor.NoteOf(e)}, functorArgs(nil, scalars)
-}
-
-func argsStruct(operands, scalars int) string {
-	s := "struct Args {"
-	if operands > 0 {
-		s += fmt.Sprintf(" rt::Operand3 op[%d];", operands)
-	}
-	if scalars > 0 {
-		s += fmt.Sprintf(" float s[%d];", scalars)
-	}
-	return s + " };\n"
-}
-
-func functorArgs(operands []roperator.View, scalars []float32) rkernels.Struct {
+	f := functor.NewEpilogue(in, root, list)
 	args := rkernels.Struct{}
 	if len(operands) > 0 {
 		var list rkernels.List
@@ -223,12 +146,12 @@ func functorArgs(operands []roperator.View, scalars []float32) rkernels.Struct {
 		}
 		args = append(args, rkernels.Field{Name: "op", Value: list})
 	}
-	if len(scalars) > 0 {
-		var list rkernels.List
-		for _, x := range scalars {
-			list = append(list, rkernels.Float(x))
-		}
-		args = append(args, rkernels.Field{Name: "s", Value: list})
-	}
-	return args
+	return f, append(args, arg.Scalars(f)...)
+}
+
+// Prologue is the functor that an input element of type d goes through when it is loaded, and its arguments. A nil e
+// leaves elements as they are.
+func Prologue(d ir.DType, e *functor.Expr) (*functor.Functor, rkernels.Struct) {
+	f := functor.NewPrologue(d, e)
+	return f, append(rkernels.Struct{}, arg.Scalars(f)...)
 }

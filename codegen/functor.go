@@ -1,0 +1,207 @@
+package codegen
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
+)
+
+// functorForms has what prints functors of each form.
+var functorForms = map[functor.Form]func(s *strings.Builder, f *functor.Functor){
+	functor.Epilogue: printEpilogue,
+	functor.Prologue: printPrologue,
+	functor.Map:      printMap,
+	functor.Staged:   printStaged,
+}
+
+// FunctorBody prints f: what stands between the braces of its struct.
+func FunctorBody(f *functor.Functor) string {
+	var s strings.Builder
+	functorForms[f.Form](&s, f)
+	return s.String()
+}
+
+// FunctorNote says which ONNX nodes f computes, for a comment. Names come from the model and may hold anything.
+func FunctorNote(f *functor.Functor) string {
+	var notes []string
+	for r := range f.Roots {
+		var steps []string
+		for _, n := range f.Steps(r) {
+			steps = append(steps, nodeNote(n))
+		}
+		if len(steps) > 0 {
+			notes = append(notes, strings.Join(steps, ", "))
+		}
+	}
+	return strings.Join(notes, "; ")
+}
+
+func nodeNote(n *ir.Node) string {
+	if len(n.Origins) > 0 {
+		return n.Op + " (" + n.Origins[0].Name + ")"
+	}
+	return n.Op
+}
+
+// leafName is the variable that holds leaf k.
+func leafName(k int) string { return fmt.Sprintf("x%d", k) }
+
+// printArgs prints the struct of arguments: what members says, then the scalars.
+func printArgs(s *strings.Builder, f *functor.Functor, members string) {
+	if n := len(f.Scalars()); n > 0 {
+		members += fmt.Sprintf(" float s[%d];", n)
+	}
+	fmt.Fprintf(s, "struct Args {%s };\n", members)
+}
+
+func printLines(s *strings.Builder, indent string, lines []string) {
+	for _, l := range lines {
+		fmt.Fprintf(s, "%s%s\n", indent, l)
+	}
+}
+
+func printEpilogue(s *strings.Builder, f *functor.Functor) {
+	root := f.Roots[0]
+	lines, results := printExpressions(f, func(k int) string {
+		if k == 0 {
+			return "x"
+		}
+		return leafName(k)
+	})
+	members := ""
+	if n := len(f.Operands); n > 0 {
+		members = fmt.Sprintf(" rt::Operand3 op[%d];", n)
+	}
+	printArgs(s, f, members)
+	fmt.Fprintf(s, "using In = %s;\nusing Out = %s;\n", rkernels.ElementType(f.In), rkernels.ElementType(root.DType))
+	fmt.Fprintf(s, "static constexpr bool kIdentity = %t;\n", f.Identity)
+	fmt.Fprintf(s, "static constexpr int kLength = %d;\n", functor.Length(root))
+	printHold(s, f)
+	s.WriteString("static RT_DEVICE Out apply(const rt::Task& t, const Args& a, const Held& held, In x, int i0, int i1, int i2) {\n")
+	for i, o := range f.Operands {
+		value := "held." + leafName(o.Leaf)
+		if !o.Const {
+			value = loadOperand("operand", o, i)
+		}
+		fmt.Fprintf(s, "  const %s %s = %s;\n", rkernels.ElementType(o.DType), leafName(o.Leaf), value)
+	}
+	printLines(s, "  ", lines)
+	fmt.Fprintf(s, "  return %s;\n}\n", results[0])
+	s.WriteString("static RT_DEVICE Out apply(const rt::Task& t, const Args& a, In x, int i0, int i1, int i2) {\n" +
+		"  return apply(t, a, hold(t, a, i0, i1, i2), x, i0, i1, i2);\n}\n")
+}
+
+// printHold prints what loads the constants among an epilogue's operands. A kernel can do that long before it has a
+// result.
+func printHold(s *strings.Builder, f *functor.Functor) {
+	var members, loads []string
+	for i, o := range f.Operands {
+		if o.Const {
+			members = append(members, fmt.Sprintf(" %s %s;", rkernels.ElementType(o.DType), leafName(o.Leaf)))
+			loads = append(loads, loadOperand("const_operand", o, i))
+		}
+	}
+	fmt.Fprintf(s, "struct Held {%s };\n", strings.Join(members, ""))
+	fmt.Fprintf(s, "static RT_DEVICE Held hold(const rt::Task& t, const Args& a, int i0, int i1, int i2) {\n  return {%s};\n}\n",
+		strings.Join(loads, ", "))
+}
+
+func loadOperand(load string, o functor.Operand, i int) string {
+	return fmt.Sprintf("rk::%s<%s>(t, a.op[%d], i0, i1, i2)", load, rkernels.ElementType(o.DType), i)
+}
+
+func printPrologue(s *strings.Builder, f *functor.Functor) {
+	lines, results := printExpressions(f, func(int) string { return "x" })
+	printArgs(s, f, "")
+	fmt.Fprintf(s, "static constexpr bool kIdentity = %t;\n", f.Identity)
+	fmt.Fprintf(s, "static RT_DEVICE %s apply(const Args& a, %s x) {\n",
+		rkernels.ElementType(f.Roots[0].DType), rkernels.ElementType(f.In))
+	printLines(s, "  ", lines)
+	fmt.Fprintf(s, "  return %s;\n}\n", results[0])
+}
+
+func printStaged(s *strings.Builder, f *functor.Functor) {
+	lines, results := printExpressions(f, leafName)
+	printArgs(s, f, "")
+	fmt.Fprintf(s, "static constexpr int kOperands = %d, kResults = %d;\n", len(f.Operands), len(f.Roots))
+	s.WriteString("static RT_DEVICE void apply(const Args& a, const float* x, float* y) {\n")
+	for i, o := range f.Operands {
+		fmt.Fprintf(s, "  const float %s = x[%d];\n", leafName(o.Leaf), i)
+	}
+	printLines(s, "  ", lines)
+	for i, r := range results {
+		fmt.Fprintf(s, "  y[%d] = %s;\n", i, r)
+	}
+	s.WriteString("}\n")
+}
+
+func printMap(s *strings.Builder, f *functor.Functor) {
+	lines, results := printExpressions(f, func(k int) string { return mapLeaf(f, k) })
+	members := ""
+	if n := len(f.Operands); n > 0 {
+		members = fmt.Sprintf(" rk::Strided<%d> in[%d];", f.Rank, n)
+	}
+	printArgs(s, f, members+fmt.Sprintf(" rk::Strided<%d> out[%d];", f.Rank, len(f.Roots)))
+	fmt.Fprintf(s, "static RT_DEVICE void apply(const rt::Task& t, const Args& a, const int (&at)[%d]) {\n", f.Rank)
+	if f.Pack > 1 {
+		printPacks(s, f, lines, results)
+	} else {
+		printElement(s, f, lines, results)
+	}
+	s.WriteString("}\n")
+}
+
+// mapLeaf names leaf k of a map: an operand or a coordinate.
+func mapLeaf(f *functor.Functor, k int) string {
+	d := k - f.Coordinates
+	switch {
+	case f.Coordinates < 0 || d < 0:
+		return leafName(k)
+	case f.Pack > 1 && d == f.Rank-1:
+		return fmt.Sprintf("int64_t(at[%d] * %d + i)", d, f.Pack)
+	}
+	return fmt.Sprintf("int64_t(at[%d])", d)
+}
+
+func loadElement(s *strings.Builder, o functor.Operand, i int) {
+	fmt.Fprintf(s, "  const %s %s = rk::load<%[1]s>(t, a.in[%[3]d], at);\n", rkernels.ElementType(o.DType), leafName(o.Leaf), i)
+}
+
+func printElement(s *strings.Builder, f *functor.Functor, lines, results []string) {
+	for i, o := range f.Operands {
+		loadElement(s, o, i)
+	}
+	printLines(s, "  ", lines)
+	for i, r := range results {
+		fmt.Fprintf(s, "  rk::store<%s>(t, a.out[%d], at, %s);\n", rkernels.ElementType(f.Roots[i].DType), i, r)
+	}
+}
+
+// printPacks loads whole packs first, computes element by element, and stores whole packs.
+func printPacks(s *strings.Builder, f *functor.Functor, lines, results []string) {
+	inner := ""
+	for i, o := range f.Operands {
+		if o.Repeats {
+			loadElement(s, o, i)
+			continue
+		}
+		typ := rkernels.ElementType(o.DType)
+		fmt.Fprintf(s, "  const auto p%d = rk::load_pack<%s, %d>(t, a.in[%d], at);\n", o.Leaf, typ, f.Pack, i)
+		inner += fmt.Sprintf("    const %s %s = p%d.v[i];\n", typ, leafName(o.Leaf), o.Leaf)
+	}
+	for i, r := range f.Roots {
+		fmt.Fprintf(s, "  rk::Pack<%s, %d> q%d;\n", rkernels.ElementType(r.DType), f.Pack, i)
+	}
+	fmt.Fprintf(s, "  RT_UNROLL\n  for (int i = 0; i < %d; ++i) {\n%s", f.Pack, inner)
+	printLines(s, "    ", lines)
+	for i, r := range results {
+		fmt.Fprintf(s, "    q%d.v[i] = %s;\n", i, r)
+	}
+	s.WriteString("  }\n")
+	for i, r := range f.Roots {
+		fmt.Fprintf(s, "  rk::store_pack<%s, %d>(t, a.out[%d], at, q%[3]d);\n", rkernels.ElementType(r.DType), f.Pack, i)
+	}
+}
