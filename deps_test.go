@@ -69,7 +69,7 @@ var allowed = map[string]string{
 	"internal/engine":    "ir ir/eval ir/onnx internal/diag internal/runner internal/tensorio internal/tolerance internal/toolchain",
 	// The pipeline sees every stage; only commands see the pipeline.
 	"internal/driver": "ir ir/onnx graphopt lower roperator device profiler profiler/model profiler/timing vdevice schedule " +
-		"codegen codegen/abi internal/diag internal/dump internal/engine internal/outdir internal/progress " +
+		"codegen codegen/abi codegen/backend internal/diag internal/dump internal/engine internal/outdir internal/progress " +
 		"internal/runner internal/tensorio internal/toolchain",
 	"internal/commands":   "*",
 	"cmd/rammerc":         "internal/commands internal/driver internal/engine internal/diag",

@@ -49,7 +49,8 @@ func (a *amalgam) open(name string) ([]byte, error) {
 }
 
 // add appends the file called name, and before it what it includes. It is included under the conditions
-// around.
+// around. Where there are any, what it includes of its own folder is under them too, and nobody else may want that; what
+// others may want must be there already.
 func (a *amalgam) add(name string, around conditions) error {
 	if a.seen[name] {
 		return nil
@@ -78,7 +79,7 @@ func (a *amalgam) add(name string, around conditions) error {
 		case beside != nil:
 			a.hoistInclude(includeOf(beside.Beside, beside.First), conds)
 			a.body.WriteString(includeOf(beside.Beside, header) + "\n")
-		case len(around) > 0 && !a.seen[m[2]]:
+		case len(around) > 0 && !a.seen[m[2]] && path.Dir(m[2]) != path.Dir(name):
 			return fmt.Errorf("BUG: %s, which is included under a condition, would take %s with it", name, m[2])
 		default:
 			if err := a.add(resolve(name, m[2]), conds); err != nil {

@@ -24,17 +24,18 @@ type Backend struct {
 	// First is the header in Beside that comes before everything else: what it includes of the system must not
 	// stand inside a namespace.
 	First string
-	// Targets are the targets that it serves, as patterns of path.Match.
+	// Targets are the targets whose libraries are built with it, as patterns of path.Match. The sources of a
+	// library can be built with any back end.
 	Targets []string
 }
 
 // All has a row for each back end.
 var All = []Backend{
 	{Name: "cuda", Targets: []string{"sm_*"}},
-	{Name: "emu", Beside: "cudaemu", First: "system.h", Targets: []string{"*"}},
+	{Name: "emu", Beside: "cudaemu", First: "system.h", Targets: []string{"emu"}},
 }
 
-//go:embed cuda emu
+//go:embed cuda emu primitives.cuh host_primitives.h
 var files embed.FS
 
 // Files holds the sources of all back ends; names begin with that of the back end.
@@ -49,16 +50,18 @@ func (b Backend) Sources() fs.FS {
 	return sub
 }
 
-// Serves reports whether programs for the target can be built with the back end.
-func (b Backend) Serves(target string) bool {
-	for _, pattern := range b.Targets {
-		if ok, err := path.Match(pattern, target); err != nil {
-			panic("BUG: " + err.Error())
-		} else if ok {
-			return true
+// For is the back end that libraries for a target ("sm_90", "emu") are built with, nil for an unknown target.
+func For(target string) *Backend {
+	for i := range All {
+		for _, pattern := range All[i].Targets {
+			if ok, err := path.Match(pattern, target); err != nil {
+				panic("BUG: " + err.Error())
+			} else if ok {
+				return &All[i]
+			}
 		}
 	}
-	return false
+	return nil
 }
 
 // CopySources writes the run time and all back ends to dir, so that a program compiled with dir among its include

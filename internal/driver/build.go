@@ -9,6 +9,7 @@ import (
 
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/codegen/backend"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/internal/toolchain"
@@ -38,8 +39,14 @@ func defaultTarget(job *Job, offline bool) string {
 // TraceFlag builds libraries that record what every vEU does.
 const TraceFlag = "-DRT_TRACE"
 
-// build compiles the emitted sources in dir. Without the compiler the sources alone are a result,
-// unless the library was asked for by name.
+// builders compile the emitted sources in a folder for a back end (codegen/backend). Without the compiler that it
+// takes, the sources alone are a result, unless the library was asked for by name.
+var builders = map[string]func(c *Compilation, job *Job, dir string, r *Compiled, flags []string) error{
+	"cuda": (*Compilation).buildCUDA,
+	"emu":  (*Compilation).buildEmulated,
+}
+
+// build compiles the emitted sources in dir with the target's back end.
 func (c *Compilation) build(job *Job, dir string, r *Compiled) error {
 	var flags []string
 	if c.opt.Debug {
@@ -48,9 +55,14 @@ func (c *Compilation) build(job *Job, dir string, r *Compiled) error {
 	if c.opt.Trace {
 		flags = append(flags, TraceFlag)
 	}
-	if c.spec.Arch == TargetEmu {
-		return c.buildEmulated(job, dir, r, flags)
+	b := backend.For(c.spec.Arch)
+	if b == nil || builders[b.Name] == nil {
+		panic("BUG: no back end builds libraries for " + c.spec.Arch)
 	}
+	return builders[b.Name](c, job, dir, r, flags)
+}
+
+func (c *Compilation) buildCUDA(job *Job, dir string, r *Compiled, flags []string) error {
 	if c.opt.Code {
 		flags = append(flags, toolchain.LineInfo)
 	}

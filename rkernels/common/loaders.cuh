@@ -3,7 +3,6 @@
 #pragma once
 
 #include "common/tile.cuh"
-#include "rt/device/cp_async_zero.cuh"
 #include "rt/device/device.cuh"
 
 namespace rk {

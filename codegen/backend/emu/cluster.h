@@ -34,7 +34,7 @@ inline void change_gate(uint64_t* gate, int32_t bytes, bool arrives) {
 }
 
 RT_EMU_QUIET inline void gate_init(uint64_t* gate) { __atomic_store_n(gate, uint64_t{0}, __ATOMIC_RELAXED); }
-inline void gate_expect(uint64_t* gate, uint32_t bytes, bool now = true) {
+inline void gate_expect(uint64_t* gate, uint32_t bytes, bool now) {
   if (now) change_gate(gate, static_cast<int32_t>(bytes), true);
 }
 template <class Report>

@@ -72,7 +72,6 @@ inline void store_word(uint64_t* p, uint64_t v) {
   emu::running_block->grid()->publish();
 }
 
-inline int lowest_bit(uint32_t v) { return v != 0 ? __builtin_ctz(v) : -1; }
 inline uint32_t bits(uint32_t v) { return static_cast<uint32_t>(__builtin_popcount(v)); }
 
 // A block is a multiprocessor here; both clocks are the host's.
@@ -233,6 +232,14 @@ inline void cp_async(void* smem, const void* gmem) {
     emu::running_block->fail("cp.async of an address that is not aligned to its size");
   }
   emu::running_block->add_copy(smem, gmem, Bytes);
+}
+template <int Bytes>
+inline void cp_async_or_zero(void* smem, const void* gmem, bool ok) {
+  if (ok) {
+    cp_async<Bytes>(smem, gmem);
+  } else {
+    std::memset(smem, 0, Bytes);
+  }
 }
 inline void cp_async_commit() { emu::running_block->commit_copies(); }
 template <int N>

@@ -94,13 +94,7 @@ constexpr uint32_t kMostRanks = 8;  // of a cluster
 
 }  // namespace rt
 
-#if defined(__CUDACC__)
-#include "backend/cuda/device.cuh"
-#include "backend/cuda/cluster.cuh"
-#else
-#include "backend/emu/device.h"
-#endif
-
+#include "rt/device/backend.cuh"
 #include "rt/device/stream.cuh"
 
 namespace rt {
@@ -258,6 +252,11 @@ RT_DEVICE void sync_warp(const Task&) { detail::sync_warp(); }
 RT_DEVICE void cp_async16(void* smem, const void* gmem) { detail::cp_async<16>(smem, gmem); }
 RT_DEVICE void cp_async8(void* smem, const void* gmem) { detail::cp_async<8>(smem, gmem); }
 RT_DEVICE void cp_async4(void* smem, const void* gmem) { detail::cp_async<4>(smem, gmem); }
+// The first copy if ok; otherwise the shared memory becomes zero, and gmem is not read. Without a branch. 4 or 16 bytes.
+template <int Bytes>
+RT_DEVICE void cp_async_or_zero(void* smem, const void* gmem, bool ok) {
+  detail::cp_async_or_zero<Bytes>(smem, gmem, ok);
+}
 RT_DEVICE void cp_async_commit() { detail::cp_async_commit(); }
 template <int N>
 RT_DEVICE void cp_async_wait() {

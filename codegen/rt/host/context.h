@@ -16,11 +16,7 @@
 #include "rt/host/model.h"
 #include "rt/host/preset.h"
 
-#if defined(__CUDACC__)
-#include "backend/cuda/host.cuh"
-#else
-#include "backend/emu/host.h"
-#endif
+#include "rt/host/backend.h"
 #include "rt/host/streams.h"
 #include "rt/trace/trace.h"
 #include "rt/host/weights.h"
@@ -29,6 +25,8 @@ namespace rt {
 
 template <class Program>
 class Context {
+  static_assert(dev::Launches<Program, LaunchArgs<Program::kSpaces>>);
+
  public:
   Context(const Model& m, const Options& o)
       : model_(m), options_(o), device_(o.device < 0 ? dev::current_device() : o.device), scope_(device_) {

@@ -1,0 +1,105 @@
+// Threads, warps and the barriers of a block, and arithmetic that is spelled as one instruction.
+#pragma once
+
+namespace rt::detail {
+
+// The ranges that are told to the compiler let it make quotients and remainders shifts and masks.
+RT_DEVICE int thread_index() {
+  const int n = static_cast<int>(threadIdx.x);
+  __builtin_assume(n >= 0 && n < 1024);
+  return n;
+}
+// The exchange with itself hides from the compiler that it could read %tid again. Bodies whose loops are short need that; in
+// others nvcc does better with a number that it may read anew.
+RT_DEVICE int kept_thread_index() {
+  const int t = __shfl_xor_sync(0xffffffffu, thread_index(), 0);
+  __builtin_assume(t >= 0 && t < 1024);
+  return t;
+}
+RT_DEVICE int block_index() { return static_cast<int>(blockIdx.x); }
+RT_DEVICE int block_threads() { return static_cast<int>(blockDim.x); }
+
+RT_DEVICE char* shared_base() {
+  extern __shared__ __align__(128) char rt_shared_memory[];
+  return rt_shared_memory;
+}
+
+RT_DEVICE uint32_t multiprocessor() {
+  uint32_t n;
+  asm volatile("mov.u32 %0, %smid;" : "=r"(n));
+  return n;
+}
+
+RT_DEVICE bool all_lanes(bool predicate) { return __all_sync(0xffffffffu, predicate) != 0; }
+RT_DEVICE void sync_warp() { __syncwarp(); }
+RT_DEVICE int same_in_warp(int v) { return __shfl_sync(0xffffffffu, v, 0); }
+
+// Moves v through op, one 32-bit word at a time.
+template <class T, class Op>
+RT_DEVICE T by_words(T v, Op op) {
+  constexpr int kWords = (sizeof(T) + 3) / 4;
+  unsigned w[kWords] = {};
+  memcpy(w, &v, sizeof(T));
+  RT_UNROLL
+  for (int i = 0; i < kWords; ++i) w[i] = op(w[i]);
+  memcpy(&v, w, sizeof(T));
+  return v;
+}
+template <class T>
+RT_DEVICE T shfl_xor(T v, int mask) {
+  return by_words(v, [mask](unsigned w) { return __shfl_xor_sync(0xffffffffu, w, mask); });
+}
+template <class T>
+RT_DEVICE T shfl_down(T v, int delta) {
+  return by_words(v, [delta](unsigned w) { return __shfl_down_sync(0xffffffffu, w, delta); });
+}
+template <class T>
+RT_DEVICE T shfl(T v, int lane) {
+  return by_words(v, [lane](unsigned w) { return __shfl_sync(0xffffffffu, w, lane); });
+}
+
+// The compiler makes several instructions of it where it has moved an operand's extension to 64 bits into another block.
+RT_DEVICE int64_t mad_wide(int a, int b, int64_t c) {
+  int64_t r;
+  asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(r) : "r"(a), "r"(b), "l"(c));
+  return r;
+}
+RT_DEVICE uint32_t bits(uint32_t v) { return static_cast<uint32_t>(__popc(v)); }
+
+// The compiler takes x for a number that came from elsewhere.
+RT_DEVICE int settled(int x) {
+  asm volatile("" : "+r"(x));
+  return x;
+}
+RT_DEVICE float settled(float x) {
+  asm volatile("" : "+f"(x));
+  return x;
+}
+
+// The block's named barriers:
+//
+//   0      block_barrier    all threads that compute
+//   1      rtask_barrier    the running rTask's
+//   2      the loader       its ring is ready
+//   3      movers_barrier   the warps that brought operands
+//   4, 5   direct steps     descriptors are fetched, of even and of odd steps
+//   6, 7   direct steps     descriptors are used, of even and of odd steps
+RT_DEVICE void block_barrier(int threads) { asm volatile("bar.sync 0, %0;" ::"r"(threads) : "memory"); }
+RT_DEVICE void rtask_barrier(int threads) { asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory"); }
+RT_DEVICE void movers_barrier(int threads) { asm volatile("bar.sync 3, %0;" ::"r"(threads) : "memory"); }
+RT_DEVICE void loader_ready(int threads) { asm volatile("bar.arrive 2, %0;" ::"r"(threads) : "memory"); }
+RT_DEVICE void wait_for_loader(int threads) { asm volatile("bar.sync 2, %0;" ::"r"(threads) : "memory"); }
+RT_DEVICE void tell_fetched(uint32_t odd, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(4 + odd), "r"(threads) : "memory");
+}
+RT_DEVICE void wait_for_fetched(uint32_t odd, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(4 + odd), "r"(threads) : "memory");
+}
+RT_DEVICE void tell_used(uint32_t odd, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(6 + odd), "r"(threads) : "memory");
+}
+RT_DEVICE void wait_for_used(uint32_t odd, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(6 + odd), "r"(threads) : "memory");
+}
+
+}  // namespace rt::detail
