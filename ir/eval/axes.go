@@ -6,7 +6,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// axisOf makes axis non-negative and checks it.
+// axisOf resolves an axis that may count from the end, and fails unless it is in range.
 func axisOf(axis int64, rank int) int {
 	if axis < 0 {
 		axis += int64(rank)
@@ -17,7 +17,7 @@ func axisOf(axis int64, rank int) int {
 	return int(axis)
 }
 
-// axesOf makes axes non-negative and checks them; none may occur twice.
+// axesOf resolves axes that may count from the end, and fails unless all are in range and different.
 func axesOf(axes []int64, rank int) []int {
 	out := make([]int, len(axes))
 	for i, a := range axes {
@@ -29,13 +29,14 @@ func axesOf(axes []int64, rank int) []int {
 	return out
 }
 
-// split3 views dims as [outer, dims[axis], inner].
+// split3 joins the dims before axis to one and those behind it to another: [outer, n, inner]. Element (o, k, i) is at
+// (o·n + k)·inner + i.
 func split3(dims []int64, axis int) (outer, n, inner int) {
 	return int(ir.Count(dims[:axis])), int(dims[axis]), int(ir.Count(dims[axis+1:]))
 }
 
-// eachLane calls f for every line along axis with a scratch slice that holds it; what f leaves in the
-// slice is stored in out at the same place unless out is nil.
+// eachLane calls f for every line of t along axis. f gets the line in a slice, which it may change; then the slice is
+// stored to the same place in out, unless out is nil.
 func eachLane[N number](t, out *ir.Tensor, axis int, f func(line []N)) {
 	outer, n, inner := split3(t.Dims, axis)
 	block := make([]N, n*inner)
@@ -57,7 +58,7 @@ func eachLane[N number](t, out *ir.Tensor, axis int, f func(line []N)) {
 	}
 }
 
-// permuted moves t's dims: output dim i is input dim perm[i].
+// permuted is t transposed: dim i of the result is dim perm[i] of t.
 func permuted(c *call, t *ir.Tensor, perm []int) *ir.Tensor {
 	strides := rowMajor(t.Dims)
 	dims := make([]int64, len(perm))
@@ -68,7 +69,8 @@ func permuted(c *call, t *ir.Tensor, perm []int) *ir.Tensor {
 	return viewOf(c, t, 0, dims, moved)
 }
 
-// viewOf copies the elements that a strided view of t shows.
+// viewOf copies the elements of a strided window of t (see ir.Strided) into a new tensor. It fails if the window leaves
+// t.
 func viewOf(c *call, t *ir.Tensor, offset int64, dims, strides []int64) *ir.Tensor {
 	c.checkSize(t.DType, dims)
 	if len(strides) != len(dims) {
@@ -100,7 +102,7 @@ func viewOf(c *call, t *ir.Tensor, offset int64, dims, strides []int64) *ir.Tens
 	return with(t, mustElems(t).strided(dims, strides, offset), dims)
 }
 
-// broadcastDims is ONNX multidirectional broadcasting.
+// broadcastDims combines dims by ONNX's multidirectional broadcasting, and fails if they do not fit.
 func broadcastDims(all ...[]int64) []int64 {
 	var out []int64
 	for _, d := range all {
@@ -123,7 +125,8 @@ func broadcastDims(all ...[]int64) []int64 {
 	return out
 }
 
-// broadcastStrides are the strides with which a tensor of dims from is read as one of dims to.
+// broadcastStrides are the strides with which a dense tensor of dims from is read as one of dims to; axes that are
+// broadcast have the stride 0. It fails if from does not broadcast to to.
 func broadcastStrides(from, to []int64) []int64 {
 	if len(from) > len(to) {
 		fail("dims %v do not broadcast to %v", from, to)
@@ -145,7 +148,7 @@ func broadcastStrides(from, to []int64) []int64 {
 	return out
 }
 
-// broadcastTo is t expanded to dims.
+// broadcastTo is t broadcast to dims. The result may be t itself.
 func broadcastTo(c *call, t *ir.Tensor, dims []int64) *ir.Tensor {
 	if slices.Equal(t.Dims, dims) {
 		return t

@@ -6,11 +6,11 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-func add[N number](a, b N) N { return a + b }
-func sub[N number](a, b N) N { return a - b }
-func mul[N number](a, b N) N { return a * b }
-func low[N number](a, b N) N { return min(a, b) }
-func top[N number](a, b N) N { return max(a, b) }
+func add[N number](a, b N) N       { return a + b }
+func sub[N number](a, b N) N       { return a - b }
+func mul[N number](a, b N) N       { return a * b }
+func smallerOf[N number](a, b N) N { return min(a, b) }
+func largerOf[N number](a, b N) N  { return max(a, b) }
 
 func divFloat(a, b float64) float64 { return a / b }
 
@@ -52,8 +52,8 @@ var (
 	subtraction    = closed{f: sub[float64], i: sub[int64], u: sub[uint64]}
 	multiplication = closed{f: mul[float64], i: mul[int64], u: mul[uint64]}
 	division       = closed{f: divFloat, i: div[int64], u: div[uint64]}
-	minimum        = closed{f: low[float64], i: low[int64], u: low[uint64]}
-	maximum        = closed{f: top[float64], i: top[int64], u: top[uint64]}
+	minimum        = closed{f: smallerOf[float64], i: smallerOf[int64], u: smallerOf[uint64]}
+	maximum        = closed{f: largerOf[float64], i: largerOf[int64], u: largerOf[uint64]}
 	bitAnd         = closed{i: func(a, b int64) int64 { return a & b }, u: func(a, b uint64) uint64 { return a & b }}
 	bitOr          = closed{i: func(a, b int64) int64 { return a | b }, u: func(a, b uint64) uint64 { return a | b }}
 	bitXor         = closed{i: func(a, b int64) int64 { return a ^ b }, u: func(a, b uint64) uint64 { return a ^ b }}
@@ -104,8 +104,8 @@ func bitShift(c *call) []*ir.Tensor {
 	})(c)
 }
 
-// pow has the base's element type whatever the exponent's is. Two integers give an exact power that
-// wraps around; everything else goes through float64.
+// pow has the base's element type, whatever that of the exponent is. Two integers give an exact power, which wraps
+// around. All other powers are computed in float64.
 func pow(c *call) []*ir.Tensor {
 	x, y := c.arg(0), c.arg(1)
 	out := c.alloc(x.DType, broadcastDims(x.Dims, y.Dims))
@@ -125,7 +125,8 @@ func pow(c *call) []*ir.Tensor {
 	return one(out)
 }
 
-// intPow wraps around; a negative exponent gives the power cut off towards zero, 0 to it as well.
+// intPow is base to the power exp, which wraps around. With a negative exponent the power is truncated towards zero: 1
+// and -1 stay what they are, up to the sign, and everything else gives 0, also 0 itself, whose power would be infinite.
 func intPow[N int64 | uint64](base N, exp int64) N {
 	if exp < 0 {
 		switch {
@@ -146,6 +147,7 @@ func intPow[N int64 | uint64](base N, exp int64) N {
 	return p
 }
 
+// prelu broadcasts slope to x, and not the other way round.
 func prelu(c *call) []*ir.Tensor {
 	x, slope := c.arg(0), c.arg(1)
 	out := c.alloc(x.DType, x.Dims)
@@ -160,7 +162,8 @@ func leak[N number](x, slope N) N {
 	return x
 }
 
-// where picks elements, so it works on every element type.
+// where copies elements without computing with them, so it works for every element type. The result starts as y; then
+// runs of elements for which the condition holds are copied from x.
 func where(c *call) []*ir.Tensor {
 	cond, x, y := c.arg(0), c.arg(1), c.arg(2)
 	dims := broadcastDims(cond.Dims, x.Dims, y.Dims)
@@ -183,7 +186,7 @@ func where(c *call) []*ir.Tensor {
 	return one(with(x, out, dims))
 }
 
-// clip is min(max(x, lo), hi): where lo > hi the result is hi.
+// clip is min(max(x, lo), hi), so the result is hi where lo > hi, as the standard says. An absent bound does not limit.
 func clip(c *call) []*ir.Tensor {
 	x := c.arg(0)
 	out := c.alloc(x.DType, x.Dims)

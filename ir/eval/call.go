@@ -11,18 +11,19 @@ import (
 // opKey names an operator.
 type opKey struct{ domain, op string }
 
-// opFunc computes a node's outputs. It stops with fail when the node cannot be computed.
+// opFunc computes a node's outputs. It calls fail if the node cannot be computed. Before it runs, call.check has
+// checked the node against its row of ir.Ops.
 type opFunc func(c *call) []*ir.Tensor
 
 // call is one evaluation of a node. Operators read attributes through the embedded node.
 type call struct {
 	*ir.Node
 	run   *runner
-	scope *scope
-	in    []*ir.Tensor
+	scope *scope       // of the graph that the node is in
+	in    []*ir.Tensor // by input; nil where the node leaves one out
 }
 
-// NodeError is an error of one node; errors within subgraphs nest.
+// NodeError is an error of one node. For an error inside a subgraph, Err is the NodeError of the inner node.
 type NodeError struct {
 	Node   string // as in the graph, "" when it has no name
 	Op     string
@@ -48,9 +49,9 @@ func nodeError(n *ir.Node, err error) error {
 	return &NodeError{Node: n.Name, Op: n.Op, Domain: n.Domain, Origin: n.Origins, Err: err}
 }
 
-// failure carries an error from where an operator finds it to call.do. Operators nest deeply (iterators,
-// index arithmetic), and every one of them can meet data that makes no sense; panicking with a failure
-// keeps them readable. It never leaves the package.
+// failure is a panic that carries an error from deep inside an operator to call.do, which turns it into an error again.
+// Iterators, index arithmetic and conversions can all meet data that make no sense; returning an error through each of
+// them would hide the formulas. A failure never leaves the package.
 type failure struct{ err error }
 
 func fail(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
@@ -87,7 +88,7 @@ func (c *call) opt(i int) *ir.Tensor {
 	return nil
 }
 
-// args returns the inputs that are there, at least one.
+// args returns the inputs that the node does not leave out; there must be at least one.
 func (c *call) args() []*ir.Tensor {
 	var ts []*ir.Tensor
 	for _, t := range c.in {
@@ -101,7 +102,7 @@ func (c *call) args() []*ir.Tensor {
 	return ts
 }
 
-// wants reports whether somebody uses output i.
+// wants reports whether the node has output i. Operators skip the work for outputs that it leaves out.
 func (c *call) wants(i int) bool { return c.Output(i) != nil }
 
 // alloc makes a zero tensor within the memory limit.
@@ -110,6 +111,8 @@ func (c *call) alloc(d ir.DType, dims []int64) *ir.Tensor {
 	return ir.NewTensor(d, dims...)
 }
 
+// checkSize fails unless a tensor of these dims is within Options.MaxBytes. Dims of 0 count as 1: a tensor may be empty
+// and have another extent of 2^60, over which an operator would loop.
 func (c *call) checkSize(d ir.DType, dims []int64) {
 	n := int64(max(d.Size(), 1))
 	for _, e := range dims {
@@ -118,7 +121,7 @@ func (c *call) checkSize(d ir.DType, dims []int64) {
 		}
 	}
 	for _, e := range dims {
-		e = max(e, 1) // empty tensors obey as well: loops over their other axes must end
+		e = max(e, 1)
 		if n > c.run.opt.MaxBytes/e {
 			fail("a %v tensor of dims %v is larger than the limit of %d bytes", d, dims, c.run.opt.MaxBytes)
 		}
@@ -126,7 +129,8 @@ func (c *call) checkSize(d ir.DType, dims []int64) {
 	}
 }
 
-// parallel calls f for every i in [0, n) from at most Workers goroutines and passes on a failure or panic.
+// parallel calls f for every i in [0, n), in any order, from at most Workers goroutines. If a call panics or fails,
+// parallel does so too, when all goroutines have ended. Calls must write to different elements.
 func (c *call) parallel(n int, f func(i int)) {
 	workers := min(c.run.opt.Workers, n)
 	if workers <= 1 {
@@ -157,5 +161,5 @@ func (c *call) parallel(n int, f func(i int)) {
 	}
 }
 
-// one is the result of an operator with a single output.
+// one makes the result of an operator with a single output.
 func one(t *ir.Tensor) []*ir.Tensor { return []*ir.Tensor{t} }

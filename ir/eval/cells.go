@@ -8,7 +8,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// lstmCell, gruCell and rnnCell are one step of one direction: see the rows of ir.Ops.
+// lstmCell, gruCell and rnnCell are one time step of one direction, as ir.Ops describes the cells.
 func lstmCell(c *call) []*ir.Tensor {
 	return cell(c, &lstmKind, cellPorts{h: 1, c: 2, w: 3, r: 4, bias: 5, peep: 6, length: 7})
 }
@@ -21,9 +21,10 @@ func rnnCell(c *call) []*ir.Tensor {
 	return cell(c, &rnnKind, cellPorts{h: 1, w: 2, r: 3, bias: 4, length: 5})
 }
 
-// cellPorts are input numbers; c and peep are LSTM's alone.
+// cellPorts are the numbers of a cell's inputs. Only the LSTM has c, the cell state, and peep, the peepholes.
 type cellPorts struct{ h, c, w, r, bias, peep, length int }
 
+// cell computes a step for every row of the batch. Rows whose sequence is over keep their state and have y = 0.
 func cell(c *call, kind *recurrentKind, p cellPorts) []*ir.Tensor {
 	x, h0, w, r := c.arg(0), c.arg(p.h), c.opt(p.w), c.arg(p.r)
 	if len(x.Dims) != 2 || len(h0.Dims) != 2 || x.Dims[0] != h0.Dims[0] {
@@ -78,19 +79,21 @@ func cell(c *call, kind *recurrentKind, p cellPorts) []*ir.Tensor {
 	return append(outs, result(c, x.DType, h0.Dims, y))
 }
 
+// checkDims fails unless t has the wanted dims.
 func checkDims(t *ir.Tensor, want ...int64) {
 	if !slices.Equal(t.Dims, want) {
 		fail("dims are %v, want %v", t.Dims, want)
 	}
 }
 
-// activation makes an activation function from its parameters; the defaults count where a list has run out.
+// activation is a function that recurrent operators may use, with up to two parameters.
 type activation struct {
-	alpha, beta       bool // takes one
-	defAlpha, defBeta float64
+	alpha, beta       bool    // the function has this parameter
+	defAlpha, defBeta float64 // its default
 	f                 func(x, alpha, beta float64) float64
 }
 
+// activationTable has the activations of ONNX's LSTM, by their names in lower case.
 var activationTable = map[string]activation{
 	"relu":            {f: func(x, _, _ float64) float64 { return relu(x) }},
 	"tanh":            {f: func(x, _, _ float64) float64 { return math.Tanh(x) }},
@@ -105,8 +108,9 @@ var activationTable = map[string]activation{
 	"thresholdedrelu": {true, false, 1, 0, func(x, a, _ float64) float64 { return thresholded(x, a) }},
 }
 
-// activations resolves names, in any case, with their parameters; inputs are clipped to ±limit first.
-// Each list of parameters is used up in order by the activations that take one.
+// activations returns the functions of the given names, whose case does not matter. The parameters are taken in order:
+// each activation that has an alpha takes the next of alphas, or its default when there are none left, and so for beta.
+// The functions clip their input to ±limit.
 func activations(names []string, alphas, betas []float64, limit float64) []func(x float64) float64 {
 	next := func(takes bool, list *[]float64, def float64) float64 {
 		if !takes || len(*list) == 0 {

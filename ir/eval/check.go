@@ -6,8 +6,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// check holds the node against its row of ir.Ops: the inputs' presence and element types, the
-// attributes' presence, kinds and legal strings. What is left to the operators are extents and values.
+// check compares the node with its row of ir.Ops: which inputs there are and their element types, and which attributes
+// there are, their kinds and the legal values of strings. The operators themselves check extents and values.
 func (c *call) check() {
 	op := ir.LookupOp(c.Domain, c.Op)
 	if op == nil {

@@ -25,8 +25,8 @@ func ifOp(c *call) []*ir.Tensor {
 	return c.body(c.Attr("else_branch").G, nil)
 }
 
-// loop runs the body while the condition holds, at most M times: (iteration, condition, carried…) →
-// (condition, carried…, scans…).
+// loop runs the body while the condition holds, but at most M times (input 0). The body's inputs are the iteration
+// number, the condition and the carried values; its outputs are the condition, the carried values and the scan outputs.
 func loop(c *call) []*ir.Tensor {
 	g := c.Attr("body").G
 	trips, bounded := int64(0), false
@@ -61,7 +61,8 @@ func loop(c *call) []*ir.Tensor {
 	return outs
 }
 
-// scan runs the body once for each slice of the scan inputs: (states…, slices…) → (states…, scans…).
+// scan runs the body once for each slice of the scan inputs. The body's inputs are the states and one slice of each
+// scan input; its outputs are the states and the scan outputs.
 func scan(c *call) []*ir.Tensor {
 	g, n := c.Attr("body").G, int(c.Attr("num_scan_inputs").I)
 	if g == nil || n < 1 || n > len(c.in) || len(g.Outputs) < len(c.in)-n {
@@ -101,7 +102,7 @@ func scan(c *call) []*ir.Tensor {
 	return outs
 }
 
-// listItem is element i of an integer list attribute, 0 when there is none.
+// listItem is element i of an attribute that is a list of integers, 0 when the list is shorter or absent.
 func listItem(c *call, name string, i int) int64 {
 	if v := c.Attr(name).Ints; i < len(v) {
 		return v[i]
@@ -109,17 +110,17 @@ func listItem(c *call, name string, i int) int64 {
 	return 0
 }
 
-// sliceAt is the slice of t at one index of axis, without that axis.
+// sliceAt is the part of t at index at of axis, without that axis.
 func sliceAt(c *call, t *ir.Tensor, axis int, at int64) *ir.Tensor {
 	strides := rowMajor(t.Dims)
 	off := at * strides[axis]
 	return viewOf(c, t, off, slices.Delete(slices.Clone(t.Dims), axis, axis+1), slices.Delete(strides, axis, axis+1))
 }
 
-// stack collects what a body gives in every iteration.
+// stack collects the scan outputs of a body over all iterations.
 type stack struct {
-	values []*ir.Value
-	items  [][]*ir.Tensor
+	values []*ir.Value    // the body's scan outputs
+	items  [][]*ir.Tensor // by scan output and iteration
 }
 
 func newStack(values []*ir.Value) *stack {
@@ -132,8 +133,8 @@ func (s *stack) push(ts []*ir.Tensor) {
 	}
 }
 
-// join stacks the items of output i along a new axis. Without any item the extents come from the value,
-// 0 where it does not know them.
+// join stacks the items of scan output i along a new axis. If there was no iteration, the new axis has the extent 0 and
+// the others follow from the shape of the body's output, with 0 for what is not known.
 func (s *stack) join(c *call, i int, axis int64, reverse bool) *ir.Tensor {
 	items := s.items[i]
 	if len(items) == 0 {

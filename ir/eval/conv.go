@@ -4,22 +4,27 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// convolution is Conv and ConvTranspose as one matrix product per batch and group: weights (output
-// channels by input channels and taps) times the input gathered for each output place. Blocks of the
-// gathered input are made as the product asks for them.
+// convolution computes Conv and ConvTranspose as one matrix product for each batch and group:
+//
+//	[output channels] × [input channels · taps]   the weights
+//	[input channels · taps] × [output places]     the input elements that each output place reads
+//
+// A tap is an element of the kernel, counted flat over all spatial axes. The second matrix is never made as a whole:
+// the product asks for blocks of it.
 type convolution struct {
 	x, w, bias, out *ir.Tensor
 	groups          int
-	inC, outC       int // per group
-	ws              []window
-	place           func(w window, o, k int) int
-	// weightAt is the place in w of the weight from input channel c and tap t (flat) to output channel 0
-	// of group 0; output channels are outStep apart, groups groupStep.
+	inC, outC       int      // channels of one group
+	ws              []window // by spatial axis
+	// place is the input place that output place o reads with tap k on an axis, -1 if there is none.
+	place func(w window, o, k int) int
+	// weightAt is the index in w of the weight for input channel c and tap t of output channel 0 of group 0. The next
+	// output channel is outStep elements further, the next group groupStep.
 	weightAt           func(c, t int) int
 	outStep, groupStep int
 }
 
-// conv computes Y[n,m] = Σ_c W[m,c] ⋆ X[n,c] + B[m].
+// conv computes Y[n,m] = Σ_c W[m,c] ⋆ X[n,c] + B[m], where ⋆ is the cross-correlation over the spatial axes.
 func conv(c *call) []*ir.Tensor {
 	x, w := c.arg(0), c.arg(1)
 	cv := convOf(c, x, w)
@@ -37,8 +42,9 @@ func conv(c *call) []*ir.Tensor {
 	return one(cv.run(c))
 }
 
-// convTranspose computes the gradient of conv: each input element is spread over the taps' places. It
-// is summed the other way round, from the output: every tap either hits an input place or none.
+// convTranspose is the gradient of conv with respect to its input: each input element, times the weights, is added to
+// the output places of its taps. It is computed from the output's side, where each tap of an output place belongs to
+// one input place or to none (window.sourceOf). So it is a matrix product as conv is.
 func convTranspose(c *call) []*ir.Tensor {
 	x, w := c.arg(0), c.arg(1)
 	cv := convOf(c, x, w)
@@ -56,6 +62,7 @@ func convTranspose(c *call) []*ir.Tensor {
 	return one(cv.run(c))
 }
 
+// convOf reads what Conv and ConvTranspose have in common.
 func convOf(c *call, x, w *ir.Tensor) *convolution {
 	_, channels, in := spatial(x)
 	if len(w.Dims) != len(in)+2 {
@@ -98,7 +105,7 @@ func (cv *convolution) run(c *call) *ir.Tensor {
 	return cv.out
 }
 
-// weightPacker packs output channels as lanes, input channels and taps as depth.
+// weightPacker packs the weights for product: lanes are output channels, depths are input channels and taps.
 func (cv *convolution) weightPacker(taps int) func(dst []float64, batch, lane0, n, depth0, d int) {
 	at := make([]int, cv.inC*taps)
 	for i := range at {
@@ -123,7 +130,7 @@ func packIndexed[T float32 | float64](cv *convolution, w []T, at []int) func(dst
 	}
 }
 
-// inputPacker packs output places as lanes, input channels and taps as depth.
+// inputPacker packs the input for product: lanes are output places, depths are input channels and taps.
 func (cv *convolution) inputPacker(taps int) func(dst []float64, batch, lane0, n, depth0, d int) {
 	if v, ok := cv.x.Data.([]float32); ok {
 		return packGathered(cv, v, taps)
@@ -157,7 +164,8 @@ func packGathered[T float32 | float64](cv *convolution, x []T, taps int) func(ds
 	}
 }
 
-// gatherRun packs run elements of one input row: element r is at along[r·kernel], 0 in the padding.
+// gatherRun packs run elements of one row of an input plane. Element r is at base + along[r·kernel]; it is 0 where that
+// lies in the padding, and everywhere if the row does (inside is false).
 func gatherRun[T float32 | float64](dst []float64, plane []T, base int, inside bool, along []int, kernel, j, run, i, d int) {
 	for r := range run {
 		v := 0.0
@@ -171,7 +179,8 @@ func gatherRun[T float32 | float64](dst []float64, plane []T, base int, inside b
 	}
 }
 
-// rowBase finds the input row that output row o and tap see: flat indices over all axes but the last.
+// rowBase is the index in an input plane of the row that output row o reads with a tap. Rows run along the last axis; o
+// and tap are flat indices over the other axes. inside is false if the row lies in the padding.
 func (cv *convolution) rowBase(tables [][]int, o, tap int) (base int, inside bool) {
 	step := cv.ws[len(cv.ws)-1].in
 	for a := len(cv.ws) - 2; a >= 0; a-- {

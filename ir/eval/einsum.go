@@ -7,20 +7,21 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Labels of an equation: letters, or dots counted from the right for the axes of an ellipsis, which
-// broadcast.
+// label identifies an index of the equation: a letter by its code, or an axis of an ellipsis by its place counted from
+// the right. Axes of ellipses are aligned at the right and broadcast.
 type label = int
 
-const ellipsis label = 1 << 16 // + place from the right
+// ellipsis is the label of the rightmost axis of an ellipsis; the axis before it has ellipsis+1, and so on.
+const ellipsis label = 1 << 16
 
-// einsum contracts operands from the left, two at a time; labels that neither the output nor a later
-// operand has are summed as early as possible.
+// einsum multiplies the operands from the left, two at a time. A label that neither the output nor a later operand has
+// is summed over as soon as possible.
 func einsum(c *call) []*ir.Tensor {
 	ts := c.args()
 	operands, output := parseEinsum(c.Attr("equation").S, ts)
 	to := ts[0].DType
 	acc := term{ts[0], operands[0]}
-	if len(ts) > 2 && to.IsFloat() { // so that intermediate results are not rounded
+	if len(ts) > 2 && to.IsFloat() { // so that the intermediate products are not rounded
 		acc.t = castTo(c, acc.t, ir.Float64)
 	}
 	if len(ts) == 1 {
@@ -53,6 +54,7 @@ type term struct {
 	labels []label
 }
 
+// neededLater lists the labels of a and b that the output or an operand of rest has, each once.
 func neededLater(a, b, output []label, rest [][]label) []label {
 	var keep []label
 	for _, l := range slices.Concat(a, b) {
@@ -79,9 +81,9 @@ func extents(x term) map[label]int64 {
 	return m
 }
 
-// contract sums the products of a and b over all labels that keep leaves out. Every label is a batch
-// axis (in both and kept), a row (a's, kept), a column (b's, kept) or summed, so this is a batch of
-// matrix products.
+// contract multiplies a and b and sums over all labels that are not in keep. Each label has one of four roles, which
+// makes this a batch of matrix products: batch (kept, in both operands), row (kept, in a only), column (kept, in b
+// only), or summed (not kept).
 func contract(c *call, a, b term, keep []label, n map[label]int64) term {
 	var batch, rows, cols, sums []label
 	for _, l := range slices.Concat(a.labels, b.labels) {
@@ -130,8 +132,8 @@ func contract(c *call, a, b term, keep []label, n map[label]int64) term {
 	return term{permuted(c, p.out, perm), keep}
 }
 
-// labelled are the extents and strides that show x with the given axes: repeated labels walk the
-// diagonal, labels that x has not (or with extent 1) repeat it.
+// labelled returns the extents and strides of a window of x whose axes have the given labels. A label that x has twice
+// takes the diagonal: its stride is the sum of both. A label that x does not have, or has with extent 1, is broadcast.
 func labelled(x term, axes []label, n map[label]int64) (dims, strides []int64) {
 	own := rowMajor(x.t.Dims)
 	for _, l := range axes {
@@ -151,8 +153,9 @@ func labelled(x term, axes []label, n map[label]int64) (dims, strides []int64) {
 	return dims, strides
 }
 
-// parseEinsum gives every axis of every operand and of the output its label. Without an arrow the
-// output has the axes of ellipses and then all letters that occur once, in alphabetical order.
+// parseEinsum returns the labels of the axes of each operand and of the output. Without an arrow the output has the
+// axes of ellipses and then the letters that occur once, in alphabetical order. It is independent of ir.ParseEinsum, so
+// that an error there does not pass unnoticed.
 func parseEinsum(equation string, ts []*ir.Tensor) (operands [][]label, output []label) {
 	left, right, explicit := strings.Cut(strings.ReplaceAll(equation, " ", ""), "->")
 	terms := strings.Split(left, ",")
@@ -185,7 +188,7 @@ func parseEinsum(equation string, ts []*ir.Tensor) (operands [][]label, output [
 
 func letters(s string) int { return len(strings.ReplaceAll(s, "...", "")) }
 
-// parseTerm reads one term; dots is how many axes its ellipsis stands for.
+// parseTerm returns the labels of one term; dots is the number of axes that its ellipsis stands for.
 func parseTerm(equation, s string, dots int) []label {
 	var out []label
 	if before, after, ok := strings.Cut(s, "..."); ok {

@@ -2,7 +2,7 @@ package eval
 
 import "github.com/rammerc/rammerc/ir"
 
-// chunk is how many elements are loaded, computed and stored at a time.
+// chunk is how many elements are loaded, computed and stored at a time: few enough to stay in the processor's cache.
 const chunk = 2048
 
 // mapped stores f(x) for every element x of t in out, which has as many elements.
@@ -19,7 +19,8 @@ func mapped[N, M number](t, out *ir.Tensor, f func(N) M) {
 	}
 }
 
-// zipped stores f(x, y) for the elements of a and b broadcast to out's dims.
+// zipped stores f(x, y) in out for the elements of a and b, both broadcast to out's dims. Axes that can be walked
+// through as one are merged first; then it goes row by row along the last of them.
 func zipped[N, M, R number](a, b, out *ir.Tensor, f func(N, M) R) {
 	if out.Len() == 0 {
 		return
@@ -44,8 +45,8 @@ func zipped[N, M, R number](a, b, out *ir.Tensor, f func(N, M) R) {
 	}
 }
 
-// loadStep loads elements of a row that starts at off: from the i-th on when it advances (step 1), its
-// one element again and again when it is broadcast (step 0).
+// loadStep loads elements of a row that starts at off: the i-th and the following if the row has step 1, and its only
+// element repeatedly if the row is broadcast (step 0).
 func loadStep[N number](dst []N, t *ir.Tensor, off, i int, step int64) {
 	if step != 0 {
 		load(dst, t, off+i)
@@ -57,8 +58,8 @@ func loadStep[N number](dst []N, t *ir.Tensor, off, i int, step int64) {
 	}
 }
 
-// arith is an operation on two elements of the same type; a nil function means that the operation is
-// not defined for that type.
+// arith is an operation on two elements of the same type, with one function for each arithmetic type. A nil function
+// means that the operation is not defined for elements of this type.
 type arith[F, U number] struct {
 	f func(a, b float64) F
 	i func(a, b int64) int64
@@ -71,7 +72,7 @@ type (
 	predicate = arith[int64, int64]    // the result is 1 or 0
 )
 
-// into stores a op b in out.
+// into stores a op b in out, with a and b broadcast to out's dims.
 func (op arith[F, U]) into(a, b, out *ir.Tensor) {
 	sameType(a, b)
 	d := domainOf(a.DType)
@@ -117,8 +118,9 @@ func compare(op predicate) opFunc {
 	}
 }
 
-// folded is an operator that folds its inputs from the left; finish has the last word on each element
-// and the number of inputs. It is rounded once, however many inputs there are.
+// folded is an operator with any number of inputs, which op combines from the left. finish, if it is not nil, then
+// computes the result from each element and the number of inputs, for floats only. The result is rounded once, however
+// many inputs there are.
 func folded(op closed, finish func(x float64, n int) float64) opFunc {
 	return func(c *call) []*ir.Tensor {
 		ts := c.args()

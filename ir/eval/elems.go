@@ -2,25 +2,26 @@ package eval
 
 import "github.com/rammerc/rammerc/ir"
 
-// elems is a tensor's Data seen by operators that move elements without looking at them.
+// elems is a tensor's Data for operators that move elements without computing with them, whatever their type is.
 type elems interface {
 	len() int
 	data() any
 	// fresh makes n zero elements of the same type.
 	fresh(n int) elems
-	// strided reads elements offset + Σ i_d·strides_d for all indices i below dims, row-major.
+	// strided returns the elements of a window (see ir.Strided), row-major.
 	strided(dims, strides []int64, offset int64) elems
-	// put writes the elements of src, row-major over dims, to offset + Σ i_d·strides_d of the receiver.
+	// put writes src, whose elements are row-major over dims, into a window of the receiver.
 	put(src elems, dims, strides []int64, offset int64)
-	// take reads the elements at index; an index of -1 reads fill's first element, zero if fill is nil.
+	// take returns the elements at index. For an index of -1 it returns the first element of fill, or zero if fill is
+	// nil.
 	take(index []int, fill elems) elems
-	// copyAt copies n elements of src from srcOff to at.
+	// copyAt copies the n elements of src from srcOff on to the receiver's elements from at on.
 	copyAt(at int, src elems, srcOff, n int)
 }
 
 type vec[T ir.Elem] []T
 
-// elemsOf wraps t's Data; false when Data is not of the Go type that the element type asks for.
+// elemsOf wraps t's Data. ok is false if Data does not have the Go type for t's element type.
 func elemsOf(t *ir.Tensor) (elems, bool) {
 	switch t.DType {
 	case ir.Float32:
@@ -56,7 +57,7 @@ func wrap[T ir.Elem](t *ir.Tensor) (elems, bool) {
 	return vec[T](d), ok
 }
 
-// mustElems is elemsOf for tensors that Run or an operator has checked or made.
+// mustElems is elemsOf for tensors that are known to be well formed; it fails for others.
 func mustElems(t *ir.Tensor) elems {
 	e, ok := elemsOf(t)
 	if !ok {
@@ -65,7 +66,7 @@ func mustElems(t *ir.Tensor) elems {
 	return e
 }
 
-// with makes a tensor of t's element type around e.
+// with makes a tensor with t's element type, the given dims and the elements e.
 func with(t *ir.Tensor, e elems, dims []int64) *ir.Tensor {
 	if int64(e.len()) != ir.Count(dims) {
 		panic("BUG: element count does not fit dims")
@@ -73,7 +74,7 @@ func with(t *ir.Tensor, e elems, dims []int64) *ir.Tensor {
 	return &ir.Tensor{DType: t.DType, Dims: append([]int64{}, dims...), Data: e.data()}
 }
 
-// reshaped is t with other dims, sharing its elements.
+// reshaped is t with other dims, whose product must be the same. Both share their elements.
 func reshaped(t *ir.Tensor, dims []int64) *ir.Tensor {
 	return &ir.Tensor{DType: t.DType, Dims: append([]int64{}, dims...), Data: t.Data}
 }
@@ -133,8 +134,8 @@ func (v vec[T]) copyAt(at int, src elems, srcOff, n int) {
 	copy(v[at:at+n], src.(vec[T])[srcOff:srcOff+n])
 }
 
-// eachRun walks the indices below dims in row-major order and calls f once for each run along the last
-// (merged) dim: the run's n elements are at off, off+step, …
+// eachRun walks through the elements of a window in row-major order, in runs along its last dim: f is called with runs
+// of n elements at off, off+step, off+2·step and so on. Dims are merged first, so that runs are as long as possible.
 func eachRun(dims, strides []int64, offset int64, f func(off, step int64, n int)) {
 	if ir.Count(dims) == 0 {
 		return
@@ -147,8 +148,8 @@ func eachRun(dims, strides []int64, offset int64, f func(off, step int64, n int)
 	}
 }
 
-// merge joins neighbouring dims that every column of strides steps through as through one, and drops
-// dims of extent 1. At least one dim is left.
+// merge simplifies one or more windows of the same dims, each given by its strides. It drops dims of extent 1, and
+// joins adjacent dims that can be walked through as one dim in every window. At least one dim is left.
 func merge(dims []int64, strides [][]int64) ([]int64, [][]int64) {
 	var d []int64
 	cols := make([][]int64, len(strides))
@@ -181,20 +182,20 @@ func merge(dims []int64, strides [][]int64) ([]int64, [][]int64) {
 	return d, cols
 }
 
-// odometer counts through the indices below dims in row-major order and keeps, for each column of
-// strides, the offset that the index has there.
+// odometer counts through all indices of dims in row-major order. For each of several windows, given by their strides
+// and first offsets, it keeps the offset of the present index.
 type odometer struct {
 	dims    []int64
-	strides [][]int64
-	index   []int64
-	off     []int64
+	strides [][]int64 // by window
+	index   []int64   // the present index
+	off     []int64   // by window: the offset of the present index
 }
 
 func newOdometer(dims []int64, strides [][]int64, offsets []int64) *odometer {
 	return &odometer{dims, strides, make([]int64, len(dims)), append([]int64{}, offsets...)}
 }
 
-// next moves to the next index; false after the last one.
+// next moves to the next index. After the last one it returns false and starts again.
 func (o *odometer) next() bool {
 	for d := len(o.dims) - 1; d >= 0; d-- {
 		o.index[d]++

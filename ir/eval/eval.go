@@ -1,12 +1,22 @@
-// Package eval computes graphs the slow, obviously right way. It is the definition that every faster
-// engine is compared with, and the constant folder's arithmetic.
+// Package eval computes graphs slowly and in an obviously correct way. It defines the results with which every faster
+// engine is compared, and it does the arithmetic of constant folding. Its formulas are written from the ONNX standard
+// and share no code with the compiled kernels.
 //
-// Floating-point arithmetic happens in float64 whatever the tensors hold, and each element is rounded
-// once, when it is stored; sums therefore accumulate in float64. Integers wrap around as in Go.
-// Operators are rows of one table (evaluators); an operator's function sees a call: the node, its
-// input tensors and the scope that subgraphs look captured values up in.
+// Floating-point arithmetic is done in float64, whatever type the tensors have. Each element is rounded once, when it
+// is stored; so sums are accumulated in float64. Integers wrap around as in Go.
 //
-// Results do not depend on Options.Workers: the work is split over outputs, never over a sum.
+// A graph is run node by node. Operators are rows of one table (evaluators). The function of an operator gets a call:
+// the node with its attributes, the tensors of its inputs, and the scope in which subgraphs find the values that they
+// capture. It returns the tensors of its outputs:
+//
+//	func transpose(c *call) []*ir.Tensor {
+//		t := c.arg(0)                      // an input that must be there
+//		perm := c.Attr("perm").Ints        // an attribute or its default
+//		…                                  // fail("…") ends the call with an error of the node
+//		return one(permuted(c, t, perm))
+//	}
+//
+// Results do not depend on Options.Workers: parallel work is divided by output elements, and a sum is never divided.
 package eval
 
 import (
@@ -20,22 +30,22 @@ import (
 
 // Options tune RunWith; the zero value is what Run uses.
 type Options struct {
-	// Observe is called with every value that a node defines, right after it is computed, in order;
-	// nodes of subgraphs included. The tensor must not be changed.
+	// Observe is called with every value that a node defines, directly after the node was computed, also for the nodes
+	// of subgraphs. It must not change the tensor.
 	Observe func(v *ir.Value, t *ir.Tensor)
 	// Workers bounds how many goroutines compute at once; 0 means GOMAXPROCS.
 	Workers int
 	// Progress is called after each node of the outermost graph.
 	Progress func(done, total int)
-	// MaxBytes refuses to make a tensor that is larger; 0 means 16 GiB. Graphs whose extents are
-	// computed from data (ConstantOfShape, Range, …) could otherwise ask for any amount.
+	// MaxBytes is the largest size of a tensor; a node that needs a larger one fails. 0 means 16 GiB. Without a limit,
+	// graphs that compute extents from data (ConstantOfShape, Range, …) could ask for any amount of memory.
 	MaxBytes int64
 }
 
 const defaultMaxBytes = 16 << 30
 
-// Run computes g's outputs, keyed by value name, from inputs keyed the same way. The results may share
-// memory with inputs and constants, so they must not be written to.
+// Run computes g's outputs from its inputs; both are keyed by the names of values. The results may share memory with
+// inputs and constants, so they must not be written to. The error says which input or which node is wrong.
 func Run(g *ir.Graph, inputs map[string]*ir.Tensor) (map[string]*ir.Tensor, error) {
 	return RunWith(g, inputs, Options{})
 }
@@ -60,9 +70,9 @@ func RunWith(g *ir.Graph, inputs map[string]*ir.Tensor, opt Options) (map[string
 	return res, nil
 }
 
-// Node computes one node's outputs, one per entry of n.Outputs (nil for outputs nobody asked for).
-// in[i] is the tensor of input i, nil where it is absent. Subgraphs of n may use constants of the
-// graphs around n, but no other value of theirs.
+// Node computes the outputs of one node. The result has an entry for each entry of n.Outputs, nil where that is nil.
+// in[i] is the tensor of input i, nil where the node leaves it out. Subgraphs of n may use constants of the graphs
+// around n, but no other values of these.
 func Node(n *ir.Node, in []*ir.Tensor) ([]*ir.Tensor, error) {
 	return NodeWith(n, in, Options{})
 }
@@ -94,8 +104,8 @@ func newRunner(opt Options) *runner {
 // Supports reports whether the engine has an evaluator for the operator.
 func Supports(domain, op string) bool { return evaluators[opKey{domain, op}] != nil }
 
-// bindInputs checks the inputs against g's and binds the symbolic dims that occur in their shapes.
-// It returns the tensors in the order of g.Inputs.
+// bindInputs checks the given tensors against g's inputs and binds the symbolic dims in the inputs' shapes to the
+// extents of the tensors. It returns the tensors in the order of g.Inputs. The error lists all problems.
 func bindInputs(g *ir.Graph, inputs map[string]*ir.Tensor, dims map[string]int64) ([]*ir.Tensor, error) {
 	var problems []string
 	known := map[string]bool{}
@@ -139,8 +149,8 @@ func bindInputs(g *ir.Graph, inputs map[string]*ir.Tensor, dims map[string]int64
 	return nil, fmt.Errorf("%s; the inputs are %s", strings.Join(problems, "; "), strings.Join(names, ", "))
 }
 
-// bindSymbols gives the dims of s that are nothing but a symbol the extents found; the first one wins,
-// matches finds contradictions afterwards.
+// bindSymbols binds those dims of s that are a single symbol to the extents of a tensor. A symbol that is bound already
+// keeps its value; matches finds contradictions afterwards.
 func bindSymbols(s ir.Shape, found []int64, dims map[string]int64) {
 	if len(s) != len(found) {
 		return
@@ -156,7 +166,8 @@ func bindSymbols(s ir.Shape, found []int64, dims map[string]int64) {
 	}
 }
 
-// matches checks t against v's element type and the extents of v's shape that are known once dims are bound.
+// matches returns an error unless t has v's element type, and those extents of v's shape that are known once dims are
+// bound.
 func matches(v *ir.Value, t *ir.Tensor, dims map[string]int64) error {
 	if v.DType != ir.Invalid && v.DType != t.DType {
 		return fmt.Errorf("element type is %v, want %v", t.DType, v.DType)
@@ -183,7 +194,7 @@ func boundShape(s ir.Shape, dims map[string]int64) ir.Shape {
 	return b
 }
 
-// wellFormed checks that t's Data is of t's element type and holds as many elements as t's dims say.
+// wellFormed returns an error unless t.Data has the Go type for t's element type and as many elements as t's dims say.
 func wellFormed(t *ir.Tensor) error {
 	n := int64(1)
 	for _, d := range t.Dims {

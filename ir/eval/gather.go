@@ -6,7 +6,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// at checks an index into n elements; negative ones count from the end.
+// at resolves an index that may count from the end of n elements, and fails unless it is in range.
 func at(index, n int64) int64 {
 	if index < -n || index >= n {
 		fail("index %d is out of range for extent %d", index, n)
@@ -17,7 +17,8 @@ func at(index, n int64) int64 {
 	return index
 }
 
-// gather reads slices along axis: output dims are data's with axis replaced by the dims of indices.
+// gather copies slices of data along axis, one for each index. The output's dims are data's with axis replaced by the
+// dims of indices.
 func gather(c *call) []*ir.Tensor {
 	data, indices := c.arg(0), c.arg(1)
 	axis := axisOf(c.Attr("axis").I, len(data.Dims))
@@ -34,8 +35,8 @@ func gather(c *call) []*ir.Tensor {
 	return one(out)
 }
 
-// elementPlaces returns, for each element of indices, the flat place in data that has the index for axis
-// and the element's own place on the other axes.
+// elementPlaces returns, for each element of indices, the flat index in data of the element at its own place, except
+// that the coordinate on axis is the element's value.
 func elementPlaces(data, indices *ir.Tensor, axis int) []int {
 	if len(indices.Dims) != len(data.Dims) {
 		fail("indices have rank %d, data have rank %d", len(indices.Dims), len(data.Dims))
@@ -58,14 +59,16 @@ func elementPlaces(data, indices *ir.Tensor, axis int) []int {
 	return places
 }
 
+// gatherElements reads data at elementPlaces.
 func gatherElements(c *call) []*ir.Tensor {
 	data, indices := c.arg(0), c.arg(1)
 	places := elementPlaces(data, indices, axisOf(c.Attr("axis").I, len(data.Dims)))
 	return one(with(data, mustElems(data).take(places, nil), indices.Dims))
 }
 
-// ndPlaces resolves index tuples (the last axis of indices) to the flat places where data's slices of
-// size elements begin. The first batch axes are shared by data and indices.
+// ndPlaces resolves the index tuples along the last axis of indices. Each selects a slice of data; places are the flat
+// indices at which the slices begin, and size is the number of elements of a slice. The first batch axes of data and
+// indices belong together.
 func ndPlaces(data, indices *ir.Tensor, batch int) (places []int, size int) {
 	if len(indices.Dims) == 0 || batch >= len(indices.Dims) || batch < 0 {
 		fail("indices have dims %v, want %d batch axes and index tuples", indices.Dims, batch)
@@ -90,6 +93,7 @@ func ndPlaces(data, indices *ir.Tensor, batch int) (places []int, size int) {
 	return places, size
 }
 
+// gatherND copies the slices that index tuples select.
 func gatherND(c *call) []*ir.Tensor {
 	data, indices := c.arg(0), c.arg(1)
 	batch := int(c.Attr("batch_dims").I)
@@ -104,6 +108,7 @@ func gatherND(c *call) []*ir.Tensor {
 	return one(out)
 }
 
+// scatterElements writes updates to elementPlaces in a copy of data.
 func scatterElements(c *call) []*ir.Tensor {
 	data, indices, updates := c.arg(0), c.arg(1), c.arg(2)
 	if !slices.Equal(indices.Dims, updates.Dims) {
@@ -113,6 +118,7 @@ func scatterElements(c *call) []*ir.Tensor {
 	return one(scatter(c, data, updates, places, 1))
 }
 
+// scatterND writes updates to the slices that index tuples select in a copy of data.
 func scatterND(c *call) []*ir.Tensor {
 	data, indices, updates := c.arg(0), c.arg(1), c.arg(2)
 	places, size := ndPlaces(data, indices, 0)
@@ -124,8 +130,8 @@ func scatterND(c *call) []*ir.Tensor {
 	return one(scatter(c, data, updates, places, size))
 }
 
-// scatter writes runs of size elements of updates to places in a copy of data, or reduces them into it,
-// in order.
+// scatter writes updates, in runs of size elements, to places in a copy of data. With the attribute reduction it
+// combines each run with what is there. It goes in the order of updates, so the last one wins where places repeat.
 func scatter(c *call, data, updates *ir.Tensor, places []int, size int) *ir.Tensor {
 	e := mustElems(data)
 	to := e.fresh(e.len())
@@ -155,7 +161,7 @@ func scatter(c *call, data, updates *ir.Tensor, places []int, size int) *ir.Tens
 
 var scatterOps = map[string]closed{"add": addition, "mul": multiplication, "max": maximum, "min": minimum}
 
-// scatterInto reduces in the arithmetic type and rounds once at the end.
+// scatterInto combines in the arithmetic type, and rounds once at the end.
 func scatterInto[N number](out, updates *ir.Tensor, places []int, size int, f func(a, b N) N) {
 	acc, upd := values[N](out), values[N](updates)
 	for i, p := range places {
@@ -166,8 +172,8 @@ func scatterInto[N number](out, updates *ir.Tensor, places []int, size int, f fu
 	store(out, 0, acc)
 }
 
-// oneHot puts a new axis of depth elements: values[1] where the place is the index, values[0] elsewhere.
-// Indices out of [-depth, depth) match no place.
+// oneHot has a new axis of depth elements: values[1] at the place of the index, and values[0] elsewhere. For an index
+// outside of [-depth, depth) all of them are values[0].
 func oneHot(c *call) []*ir.Tensor {
 	indices, vals := c.arg(0), c.arg(2)
 	depth := wholeNumbers(c.arg(1))
@@ -194,7 +200,7 @@ func oneHot(c *call) []*ir.Tensor {
 	return one(with(vals, mustElems(vals).take(pick, nil), dims))
 }
 
-// wholeNumbers loads a tensor of any numeric type as integers, fractions cut off.
+// wholeNumbers loads a tensor of any numeric type as integers; fractions are cut off.
 func wholeNumbers(t *ir.Tensor) []int64 {
 	if !t.DType.IsFloat() {
 		return values[int64](t)
@@ -218,7 +224,7 @@ func trilu(c *call) []*ir.Tensor {
 	}
 	upper := c.Attr("upper").I != 0
 	rows, cols := t.Dims[len(t.Dims)-2], t.Dims[len(t.Dims)-1]
-	k = min(max(k, -rows-cols), rows+cols) // as good, and far from overflow
+	k = min(max(k, -rows-cols), rows+cols) // beyond these the result stays the same, and sums below could overflow
 	e := mustElems(t)
 	out := e.fresh(e.len())
 	for r := range int64(e.len()) / max(cols, 1) {

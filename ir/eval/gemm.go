@@ -2,26 +2,31 @@ package eval
 
 import "github.com/rammerc/rammerc/ir"
 
-// Tile sizes of product. A worker holds a tile's sums and one packed block of each operand:
-// tileRows·tileCols + tileDepth·(tileRows + tileCols) float64, 1 MiB in all.
+// Tile sizes of product. A worker holds the sums of a tile and one packed block of each operand, which are
+// tileRows·tileCols + tileDepth·(tileRows + tileCols) float64, or 1 MiB: they stay in a core's cache.
 const (
 	tileRows  = 128
 	tileCols  = 256
 	tileDepth = 256
-	panelRows = 4 // rows and columns of the register block
+	panelRows = 4 // rows and columns of the block whose sums are kept in registers
 	panelCols = 2
 )
 
-// product is a batch of matrix products of m·k by k·n elements, summed in float64. Every sum is formed
-// in the same order whatever the number of workers: by blocks of tileDepth along k.
+// product is a batch of products of matrices of m×k and k×n elements, summed in float64. Every sum is formed in the
+// same order, in blocks of tileDepth along k, whatever the number of workers is.
 //
-// The operands are given as functions that pack a block of them: element (lane, depth) of n lanes from
-// lane0 on and d depths from depth0 on goes to dst[(lane/w·d + depth)·w + lane%w] (both counted from the
-// block's corner), w being panelRows or panelCols. dst is zero where the functions do not write.
+// It is fast enough for whole models only because operands are packed: a block is copied to the order in which the
+// inner loop reads it, in panels of panelRows rows of A or panelCols columns of B. A row of A and a column of B are
+// called a lane here, and their k elements depths. For example with panels of 2 lanes:
+//
+//	lane 0 depth 0, lane 1 depth 0, lane 0 depth 1, lane 1 depth 1, …, then lanes 2 and 3
 type product struct {
 	batch, m, n, k int
-	packA, packB   func(dst []float64, batch, lane0, n, depth0, d int)
-	// done takes a finished tile: acc[r*cols+c] is the sum for row i+r and column j+c.
+	// packA and packB pack the n lanes from lane0 on, with the d depths from depth0 on. Element (lane, depth), counted
+	// from the corner of this block, goes to dst[(lane/w·d + depth)·w + lane%w], where w is panelRows or panelCols. dst
+	// is zero before; so lanes that fill up the last panel are zero.
+	packA, packB func(dst []float64, batch, lane0, n, depth0, d int)
+	// done receives a finished tile: acc[r*cols+c] is the sum for row i+r and column j+c.
 	done func(batch, i, j, rows, cols int, acc []float64)
 }
 
@@ -41,7 +46,7 @@ func (p *product) tile(batch, i, j, rows, cols int) {
 	b := make([]float64, ceilDiv(cols, panelCols)*panelCols*depth)
 	for k := 0; k < p.k; k += depth {
 		d := min(depth, p.k-k)
-		if d < depth { // the last block is packed more tightly, over old elements
+		if d < depth { // the last block has another layout, and elements of the block before are where zeros must be
 			clear(a)
 			clear(b)
 		}
@@ -68,7 +73,7 @@ func multiplyBlock(acc, a, b []float64, rows, cols, d int) {
 	}
 }
 
-// multiplyPanel keeps a block of 4 by 2 sums in registers.
+// multiplyPanel multiplies a panel of A with a panel of B. Its 4×2 sums stay in registers.
 func multiplyPanel(a, b []float64, c *[panelRows * panelCols]float64) {
 	var c00, c01, c10, c11, c20, c21, c30, c31 float64
 	for len(a) >= panelRows && len(b) >= panelCols {
@@ -92,12 +97,12 @@ func multiplyPanel(a, b []float64, c *[panelRows * panelCols]float64) {
 
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
-// matrix is an operand in memory: element (lane, depth) of batch b is at off[b] + lane·lane + depth·depth.
+// matrix is an operand of product in memory: element (l, d) of batch b is at off(b) + l·lane + d·depth.
 type matrix struct {
-	f32         []float32 // one of the two
+	f32         []float32 // the elements are in one of these two
 	f64         []float64
 	off         func(batch int) int
-	lane, depth int
+	lane, depth int // strides
 }
 
 // matrixOf reads t without a copy when it is float32 or float64.
@@ -111,7 +116,7 @@ func matrixOf(t *ir.Tensor, off func(batch int) int, lane, depth int) matrix {
 	return m
 }
 
-// pack packs blocks for product in panels of w lanes.
+// pack makes the function that packs blocks of the matrix in panels of w lanes.
 func (m matrix) pack(w int) func(dst []float64, batch, lane0, n, depth0, d int) {
 	return func(dst []float64, batch, lane0, n, depth0, d int) {
 		off := m.off(batch) + lane0*m.lane + depth0*m.depth

@@ -10,19 +10,19 @@ import (
 // runner is the state of one run.
 type runner struct {
 	opt      Options
-	ops      map[opKey]opFunc // here, not used directly: If and Loop would make the table refer to itself
+	ops      map[opKey]opFunc // evaluators; a field, since the functions of If and Loop may not refer to the table
 	plans    map[*ir.Graph]*plan
-	progress func(done, total int) // of the outermost graph; taken by the first graph that runs
+	progress func(done, total int) // Options.Progress; the first graph that runs, the outermost one, takes it
 }
 
-// scope holds the values of a graph that is running; parent is the graph around it.
+// scope holds the values of a graph that is running.
 type scope struct {
-	parent *scope
-	vals   map[*ir.Value]*ir.Tensor
-	dims   map[string]int64 // extents of symbolic dims
+	parent *scope                   // of the graph around it
+	vals   map[*ir.Value]*ir.Tensor // live values: those that a later node still reads
+	dims   map[string]int64         // extents of symbolic dims
 }
 
-// lookup finds v, nil when it is not (or no longer) there.
+// lookup finds v in the scope and those around it. It returns nil if v has not been computed, or is no longer live.
 func (s *scope) lookup(v *ir.Value) *ir.Tensor {
 	if v.Const != nil {
 		return v.Const
@@ -35,7 +35,8 @@ func (s *scope) lookup(v *ir.Value) *ir.Tensor {
 	return nil
 }
 
-// plan says which values of a graph die with which of its nodes, so that memory holds live values only.
+// plan says which values of a graph are read for the last time by which of its nodes. They are released there, so that
+// memory holds live values only.
 type plan struct {
 	dead [][]*ir.Value // by node index
 }
@@ -51,7 +52,7 @@ func (r *runner) planOf(g *ir.Graph) *plan {
 
 func newPlan(g *ir.Graph) *plan {
 	last := map[*ir.Value]int{}
-	var order []*ir.Value // keeps dead lists free of map order
+	var order []*ir.Value // the keys of last in the order of first use: the result must not depend on the order of a map
 	use := func(v *ir.Value, node int) {
 		if _, seen := last[v]; !seen {
 			order = append(order, v)
@@ -82,7 +83,8 @@ func newPlan(g *ir.Graph) *plan {
 	return p
 }
 
-// eachUse calls f for every value n reads, values that its subgraphs capture or define included.
+// eachUse calls f for every value that n or a node of its subgraphs reads. These include values that the subgraphs
+// themselves define.
 func eachUse(n *ir.Node, f func(v *ir.Value)) {
 	for _, v := range n.Inputs {
 		if v != nil {
@@ -139,7 +141,7 @@ func (r *runner) subgraph(g *ir.Graph, outer *scope, in []*ir.Tensor) ([]*ir.Ten
 	return r.graph(g, s, in)
 }
 
-// step runs one node: its inputs come from s, its outputs go there.
+// step runs one node; it takes the inputs from s and puts the outputs there.
 func (r *runner) step(n *ir.Node, s *scope) error {
 	in := make([]*ir.Tensor, len(n.Inputs))
 	for i, v := range n.Inputs {
@@ -166,7 +168,7 @@ func (r *runner) step(n *ir.Node, s *scope) error {
 	return nil
 }
 
-// node computes n and checks its outputs against what their values promise.
+// node computes n, and checks that the outputs have the element types and shapes of their values.
 func (r *runner) node(n *ir.Node, s *scope, in []*ir.Tensor) ([]*ir.Tensor, error) {
 	f := r.ops[opKey{n.Domain, n.Op}]
 	if f == nil {

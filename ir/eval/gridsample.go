@@ -6,8 +6,9 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// gridSample reads X between its elements. Places are computed in the grid's precision, since rounding
-// to the nearest element is not continuous; weights and sums are float64.
+// gridSample interpolates X at the places that the grid names. A place is computed in the grid's precision and not in
+// float64: in the mode "nearest" the smallest difference may select another element than other engines do. Weights and
+// sums are float64.
 func gridSample(c *call) []*ir.Tensor {
 	x, grid := c.arg(0), c.arg(1)
 	spatial := len(x.Dims) - 2
@@ -43,20 +44,21 @@ func gridSample(c *call) []*ir.Tensor {
 	return one(castTo(c, wide, x.DType))
 }
 
-// tap is an element of a plane and its weight.
+// tap is an element of a plane, by its flat index, and its weight in a sum.
 type tap struct {
 	place  int
 	weight float64
 }
 
+// gridReader turns places of a grid into taps.
 type gridReader struct {
-	extent  []int64
-	stride  []int64
-	plane   int // elements of a plane
-	align   bool
+	extent  []int64 // X's spatial extents
+	stride  []int64 // and their strides in a plane
+	plane   int     // elements of a plane
+	align   bool    // -1 and 1 are the centres of the first and last element, and not their outer edges
 	mode    string
 	padding string
-	round   func(x float64) float64 // to the grid's precision
+	round   func(x float64) float64 // rounds to the grid's precision
 }
 
 func newGridReader(c *call, x, grid *ir.Tensor) *gridReader {
@@ -71,8 +73,8 @@ func newGridReader(c *call, x, grid *ir.Tensor) *gridReader {
 	return g
 }
 
-// taps are the elements that one place reads; what lies outside and is zero is left out. The last
-// coordinate belongs to the first axis.
+// taps are the elements that contribute to one place: the products of the taps on each axis. Elements of the zero
+// padding are left out. By the standard the last coordinate belongs to the first spatial axis.
 func (g *gridReader) taps(at []float64) []tap {
 	out := []tap{{0, 1}}
 	for d, n := range g.extent {
@@ -90,10 +92,11 @@ func (g *gridReader) taps(at []float64) []tap {
 	return out
 }
 
-// farAway bounds places, which makes infinities and NaN harmless.
+// farAway bounds places, so that infinities can be converted to integers.
 const farAway = 1 << 30
 
-// axis resolves a normalised coordinate; an index of -1 is zero.
+// axis returns the elements that a normalised coordinate reads on an axis of n elements, and their weights. The index
+// -1 stands for zero padding.
 func (g *gridReader) axis(at float64, n int64) (index []int64, weight []float64) {
 	size := float64(n)
 	var x float64
@@ -128,7 +131,7 @@ func (g *gridReader) axis(at float64, n int64) (index []int64, weight []float64)
 	return index, weights
 }
 
-// inside brings a place outside the borders to where its padding comes from.
+// inside moves a place that lies outside of the borders to the place whose value it has by the padding mode.
 func (g *gridReader) inside(x float64, n int64) float64 {
 	lo, hi := g.borders(n)
 	if x >= lo && x <= hi {
@@ -143,6 +146,7 @@ func (g *gridReader) inside(x float64, n int64) float64 {
 	return x
 }
 
+// borders are the places of the coordinates -1 and 1.
 func (g *gridReader) borders(n int64) (lo, hi float64) {
 	if g.align {
 		return 0, float64(n - 1)
@@ -170,7 +174,7 @@ func reflected(x, lo, hi float64) float64 {
 	return hi - rest
 }
 
-// pixel is the element that stands at place i, -1 for zero.
+// pixel is the element at place i by the padding mode, -1 for zero.
 func (g *gridReader) pixel(i, n int64) int64 {
 	if i >= 0 && i < n {
 		return i
@@ -185,7 +189,7 @@ func (g *gridReader) pixel(i, n int64) int64 {
 	return -1
 }
 
-// affineGrid is theta applied to the places of the output's elements.
+// affineGrid applies the affine map theta to the normalised place of each element of the output.
 func affineGrid(c *call) []*ir.Tensor {
 	theta, size := c.arg(0), ints(c.arg(1))
 	rank := int64(len(size) - 2)
@@ -217,8 +221,8 @@ func affineGrid(c *call) []*ir.Tensor {
 	return one(out)
 }
 
-// gridPlace is the normalised coordinate of element i of n. A single element that is aligned to both
-// corners lies on the first.
+// gridPlace is the normalised coordinate of element i of n. With align, a single element would have to be at -1 and at
+// 1; the standard's reference puts it at -1.
 func gridPlace(i, n int64, align bool) float64 {
 	if !align {
 		return (2*float64(i)+1)/float64(n) - 1

@@ -2,7 +2,7 @@ package eval
 
 import "math"
 
-// fromHalf widens a float16.
+// fromHalf is the value of a float16, given as its bits.
 func fromHalf(h uint16) float64 {
 	sign := 1.0
 	if h&0x8000 != 0 {
@@ -21,7 +21,7 @@ func fromHalf(h uint16) float64 {
 	return sign * math.Ldexp(1024+frac, exp-25)
 }
 
-// toHalf rounds to the nearest float16, ties to even; what is too large becomes infinite.
+// toHalf rounds to the nearest float16, ties to even, and returns its bits. Numbers that are too large become infinite.
 func toHalf(f float64) uint16 {
 	var sign uint16
 	if math.Signbit(f) {
@@ -36,26 +36,29 @@ func toHalf(f float64) uint16 {
 	case f >= 65520: // halfway between the largest float16 and the next power of two
 		return sign | 0x7c00
 	}
-	// One unit in the last place is 2^(exp-10) for normal numbers, 2^-24 for the others.
+	// A unit in the last place is 2^(exp-11) for normal numbers, as Frexp counts exponents, and 2^-24 for subnormal
+	// ones.
 	_, exp := math.Frexp(f)
 	ulp := max(exp-11, -24)
-	n := uint16(math.RoundToEven(math.Ldexp(f, -ulp))) // at most 2048: a carry moves on to the next exponent
+	// If n is rounded up to 2048, the sum below carries into the exponent, which gives the right number.
+	n := uint16(math.RoundToEven(math.Ldexp(f, -ulp)))
 	if ulp == -24 {
 		return sign | n
 	}
 	return sign | (uint16(ulp+24)<<10 + n)
 }
 
-// fromBrain widens a bfloat16.
+// fromBrain is the value of a bfloat16, given as its bits.
 func fromBrain(b uint16) float64 {
 	return float64(math.Float32frombits(uint32(b) << 16))
 }
 
-// toBrain rounds to float32 and from there to the nearest bfloat16, ties to even.
+// toBrain rounds to float32 and then to the nearest bfloat16, ties to even, and returns its bits. Other engines have a
+// float32 to round, so they round twice as well.
 func toBrain(f float64) uint16 {
 	b := math.Float32bits(float32(f))
 	if b&0x7fffffff > 0x7f800000 {
-		return uint16(b>>16) | 0x40 // a NaN stays one whatever bits are cut off
+		return uint16(b>>16) | 0x40 // without this bit a NaN whose upper bits are 0 would become infinite
 	}
 	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }

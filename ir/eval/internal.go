@@ -6,17 +6,17 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// view reads flat(x) with any strides.
+// view copies a strided window of x.
 func view(c *call) []*ir.Tensor {
 	return one(viewOf(c, c.arg(0), c.Attr("offset").I, c.Attr("shape").Ints, c.Attr("strides").Ints))
 }
 
-// fused runs its body.
+// fused runs the body.
 func fused(c *call) []*ir.Tensor { return c.body(c.Attr("body").G, c.in) }
 
-// attention computes softmax(scale·q·kᵀ + mask)·v. In between only the probabilities are rounded, to the
-// elements' type, as they are where the operator is written out: one too small for it is 0, and 0 times
-// an infinite v is NaN.
+// attention computes softmax(scale·q·kᵀ + mask)·v. Of the intermediate values only the probabilities are rounded, to
+// the element type, as they are in a graph that has the operator written out. That matters where a probability is so
+// small that it rounds to 0: then its product with an infinite v is NaN, and not infinite.
 func attention(c *call) []*ir.Tensor {
 	q, k, v := c.arg(0), c.arg(1), c.arg(2)
 	for _, t := range []*ir.Tensor{q, k, v} {
@@ -60,14 +60,15 @@ func attention(c *call) []*ir.Tensor {
 	return one(out)
 }
 
+// head computes attention for one pair of matrices.
 type head struct {
-	lq, lk, d, dv int
+	lq, lk, d, dv int // rows of q, rows of k and v, columns of q and k, columns of v
 	scale         float64
-	nanToZero     bool
-	stored        *ir.Tensor // [lk], rounds probabilities
+	nanToZero     bool       // a row whose softmax is NaN, because all of it is masked, gives 0
+	stored        *ir.Tensor // [lk] of the element type: probabilities are stored there to round them
 }
 
-// row computes one output row; w starts out as the mask and becomes the softmax.
+// row computes one row of the output, res. w is the row of the mask, and is overwritten with the softmax.
 func (h head) row(res, q, k, v, w []float64) {
 	for j := range w {
 		w[j] += h.scale * dot(q, k[j*h.d:(j+1)*h.d])
@@ -85,7 +86,8 @@ func (h head) row(res, q, k, v, w []float64) {
 	}
 }
 
-// dot sums in four chains, whose order depends on the length only.
+// dot is the sum of products. Four partial sums hide the latency of an addition; their order depends on the length
+// only.
 func dot[T float32 | float64](x []float64, y []T) float64 {
 	var s0, s1, s2, s3 float64
 	for len(x) >= 4 && len(y) >= 4 {

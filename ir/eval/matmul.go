@@ -6,7 +6,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// matmul is numpy's: a vector operand gets an axis that the result loses again; leading axes broadcast.
+// matmul is numpy.matmul: the axes before the matrices broadcast. A vector is taken as a matrix of one row (A) or one
+// column (B), and the result does not have this axis.
 func matmul(c *call) []*ir.Tensor {
 	a, b := c.arg(0), c.arg(1)
 	da, db := a.Dims, b.Dims
@@ -42,7 +43,8 @@ func matmul(c *call) []*ir.Tensor {
 	return one(out)
 }
 
-// batchOffsets lists where the matrices of a stack of dims from begin when it broadcasts to dims to.
+// batchOffsets lists the offsets of the matrices, of size elements each, in a stack of dims from that is broadcast to
+// dims to.
 func batchOffsets(from, to []int64, size int64) []int {
 	strides := broadcastStrides(from, to)
 	for i := range strides {
@@ -59,14 +61,14 @@ func batchOffsets(from, to []int64, size int64) []int {
 	return offs
 }
 
-// multiplication2D is a stack of matrix products of strided matrices of tensors; out is dense. scale
-// and bias, when set, finish each sum: scale·sum + bias(row, column).
+// multiplication2D is a batch of matrix products. The operands are strided matrices in tensors, and out is dense.
 type multiplication2D struct {
 	batch, m, n, k         int
 	a, b, out              *ir.Tensor
-	offA, offB             []int
-	rowA, colA, rowB, colB int
-	finish                 func(i, j int, sums []float64) // may change a run of sums of row i from column j on
+	offA, offB             []int // offset of the matrix in a and b, by batch
+	rowA, colA, rowB, colB int   // strides from row to row and from column to column
+	// finish, if it is not nil, may change sums of floats before they are rounded: those of row i from column j on.
+	finish func(i, j int, sums []float64)
 }
 
 func (p *multiplication2D) run(c *call) {
@@ -101,7 +103,7 @@ func (p *multiplication2D) runFloat(c *call) {
 	f.run(c)
 }
 
-// productInt wraps around as the element type does.
+// productInt multiplies integers, whose sums wrap around.
 func productInt[N int64 | uint64](p *multiplication2D) {
 	a, b := values[N](p.a), values[N](p.b)
 	row := make([]N, p.n)
@@ -119,7 +121,8 @@ func productInt[N int64 | uint64](p *multiplication2D) {
 	}
 }
 
-// gemm is alpha·A·B + beta·C. On integers alpha and beta must be whole numbers for the result to be exact.
+// gemm is alpha·A·B + beta·C. alpha and beta are floats. For integers the products with them are converted back, so the
+// result is exact only if alpha and beta are whole numbers.
 func gemm(c *call) []*ir.Tensor {
 	a, b := c.arg(0), c.arg(1)
 	if len(a.Dims) != 2 || len(b.Dims) != 2 {
@@ -163,6 +166,7 @@ func gemm(c *call) []*ir.Tensor {
 	return one(out)
 }
 
+// affineRow makes the function that turns sums of A·B into alpha·sum + beta·bias; bias may be nil.
 func affineRow(bias *ir.Tensor, n int, alpha, beta float64) func(i, j int, sums []float64) {
 	return func(i, j int, sums []float64) {
 		extra := make([]float64, len(sums))
@@ -175,7 +179,8 @@ func affineRow(bias *ir.Tensor, n int, alpha, beta float64) func(i, j int, sums 
 	}
 }
 
-// orient returns rows and columns of a matrix that may be transposed, and sets their strides.
+// orient returns the numbers of rows and columns of a matrix, after a transposition if trans is set, and sets the
+// strides from row to row and from column to column.
 func orient(t *ir.Tensor, trans bool, row, col *int) (rows, cols int) {
 	r, c := int(t.Dims[0]), int(t.Dims[1])
 	if trans {

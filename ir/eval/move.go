@@ -6,7 +6,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// tile repeats the input: a view with an extra axis of stride 0 before each axis.
+// tile repeats the input along each axis. It copies a window with an additional axis of stride 0 before each axis.
 func tile(c *call) []*ir.Tensor {
 	t, repeats := c.arg(0), ints(c.arg(1))
 	if len(repeats) != len(t.Dims) {
@@ -25,7 +25,7 @@ func tile(c *call) []*ir.Tensor {
 	return one(reshaped(viewOf(c, t, 0, dims, strides), final))
 }
 
-// blocks reads attribute blocksize and the input's extents N, C, H, W.
+// blocks returns the input, which must be [N,C,H,W], and the attribute blocksize.
 func blocks(c *call) (t *ir.Tensor, b int64) {
 	t, b = c.arg(0), c.Attr("blocksize").I
 	if len(t.Dims) != 4 {
@@ -37,6 +37,8 @@ func blocks(c *call) (t *ir.Tensor, b int64) {
 	return t, b
 }
 
+// depthToSpace moves channels into blocks of b×b elements: [N, C, H, W] → [N, C/b², H·b, W·b]. In the mode DCR the
+// place in the block is the slower part of the channel's number, in CRD the faster one.
 func depthToSpace(c *call) []*ir.Tensor {
 	t, b := blocks(c)
 	n, ch, h, w := t.Dims[0], t.Dims[1], t.Dims[2], t.Dims[3]
@@ -53,6 +55,7 @@ func depthToSpace(c *call) []*ir.Tensor {
 	return one(reshaped(x, []int64{n, d, h * b, w * b}))
 }
 
+// spaceToDepth is the inverse of depthToSpace in the mode DCR.
 func spaceToDepth(c *call) []*ir.Tensor {
 	t, b := blocks(c)
 	n, ch, h, w := t.Dims[0], t.Dims[1], t.Dims[2], t.Dims[3]
@@ -63,7 +66,7 @@ func spaceToDepth(c *call) []*ir.Tensor {
 	return one(reshaped(x, []int64{n, b * b * ch, h / b, w / b}))
 }
 
-// pad adds elements before and behind axes; negative pads remove some.
+// pad adds elements before and behind axes, or removes some where pads are negative.
 func pad(c *call) []*ir.Tensor {
 	t, pads := c.arg(0), ints(c.arg(1))
 	axes := make([]int64, len(t.Dims))
@@ -94,10 +97,11 @@ func pad(c *call) []*ir.Tensor {
 	return one(t)
 }
 
-// padAxis pads one axis. Axes are independent of each other in every mode: corners are padded padding.
+// padAxis pads one axis. In every mode the axes can be padded one after another, so that corners are filled from the
+// padding of the axis before.
 func padAxis(c *call, t *ir.Tensor, axis int, before, behind int64, mode string, fill *ir.Tensor) *ir.Tensor {
 	n := t.Dims[axis]
-	const most = 1 << 50 // beyond any memory, and far from overflow
+	const most = 1 << 50 // more than any memory holds, and the sum below cannot overflow
 	if before < -most || before > most || behind < -most || behind > most || n+before+behind < 0 {
 		fail("pads %d and %d for extent %d", before, behind, n)
 	}
@@ -105,7 +109,7 @@ func padAxis(c *call, t *ir.Tensor, axis int, before, behind int64, mode string,
 	dims[axis] = n + before + behind
 	c.checkSize(ir.Int64, dims)
 	if n == 0 && mode != "constant" && ir.Count(dims) > 0 {
-		fail("axis %d has no elements to pad with", axis)
+		fail("axis %d is empty, so the mode %q has no elements to repeat", axis, mode)
 	}
 	source := make([]int, dims[axis])
 	for i := range source {
@@ -118,7 +122,8 @@ func padAxis(c *call, t *ir.Tensor, axis int, before, behind int64, mode string,
 	return takeAxis(c, t, axis, source, f)
 }
 
-// padSource is the place that place i of the padded axis takes its element from, -1 for the fill value.
+// padSource is the place from which place i takes its element, on an axis of n elements. i counts from the first
+// element of the input, so it is negative in the padding before. The result -1 stands for the fill value.
 func padSource(i, n int64, mode string) int64 {
 	if i >= 0 && i < n {
 		return i
@@ -132,18 +137,19 @@ func padSource(i, n int64, mode string) int64 {
 		if n == 1 {
 			return 0
 		}
-		period := 2 * (n - 1)
+		period := 2 * (n - 1) // there and back again, without repeating the elements at both ends
 		i = (i%period + period) % period
 		return min(i, period-i)
 	}
 	return -1
 }
 
-// cumSum sums along an axis in the arithmetic type and rounds each sum once.
+// cumSum and cumProd accumulate in the arithmetic type along an axis, and round each result once.
 func cumSum(c *call) []*ir.Tensor  { return cumulative(c, addition, 0) }
 func cumProd(c *call) []*ir.Tensor { return cumulative(c, multiplication, 1) }
 
-// cumulative combines the elements of each line up to each of them, from start on.
+// cumulative replaces each element of a line by the combination of start and all elements up to it. With the attribute
+// exclusive the element itself does not count, and with reverse it goes from the end.
 func cumulative(c *call, op closed, start uint64) []*ir.Tensor {
 	t := c.arg(0)
 	axis := axisOf(scalarInt(c.arg(1)), len(t.Dims))
@@ -162,6 +168,7 @@ func cumulative(c *call, op closed, start uint64) []*ir.Tensor {
 	return one(out)
 }
 
+// cumulate is cumulative for one line.
 func cumulate[N number](line []N, op func(a, b N) N, start N, exclusive, reverse bool) {
 	if reverse {
 		slices.Reverse(line)
@@ -179,8 +186,8 @@ func cumulate[N number](line []N, op func(a, b N) N, start N, exclusive, reverse
 	}
 }
 
-// topK gives the k largest or smallest elements in that order; among equals the lower index comes first.
-// NaN counts as larger than everything.
+// topK returns the k largest or smallest elements along an axis, in this order, and their indices. Of equal elements
+// the one with the lower index comes first. NaN is larger than everything.
 func topK(c *call) []*ir.Tensor {
 	t := c.arg(0)
 	axis := axisOf(c.Attr("axis").I, len(t.Dims))
@@ -227,7 +234,7 @@ func topLines[N number](c *call, t *ir.Tensor, axis, k int, largest bool) []*ir.
 	}
 }
 
-// orderNaN is order with NaN above everything.
+// orderNaN is order with NaN larger than everything and equal to itself, which makes it a total order for sorting.
 func orderNaN[N number](a, b N) int {
 	switch {
 	case a != a && b != b:

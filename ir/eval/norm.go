@@ -9,7 +9,7 @@ import (
 func softmax(c *call) []*ir.Tensor    { return one(alongAxis(c, softmaxLine)) }
 func logSoftmax(c *call) []*ir.Tensor { return one(alongAxis(c, logSoftmaxLine)) }
 
-// alongAxis replaces each line along the node's axis.
+// alongAxis applies f to each line along the attribute axis. A scalar is one line of one element.
 func alongAxis(c *call, f func(x []float64)) *ir.Tensor {
 	t := c.arg(0)
 	out := c.alloc(t.DType, t.Dims)
@@ -23,7 +23,7 @@ func alongAxis(c *call, f func(x []float64)) *ir.Tensor {
 	return out
 }
 
-// softmaxLine subtracts the maximum so that nothing overflows; a line without a finite element gives NaN.
+// softmaxLine subtracts the maximum first, so that nothing overflows. A line all of whose elements are -∞ gives NaN.
 func softmaxLine(x []float64) {
 	m := maxFloat(x)
 	s := 0.0
@@ -47,7 +47,7 @@ func logSoftmaxLine(x []float64) {
 	}
 }
 
-// moments returns the mean and the (biased) variance.
+// moments returns the mean and the variance, with the number of elements as divisor.
 func moments(x []float64) (mean, variance float64) {
 	mean = meanOf(x)
 	for _, v := range x {
@@ -56,8 +56,8 @@ func moments(x []float64) (mean, variance float64) {
 	return mean, variance / float64(len(x))
 }
 
-// batchNorm normalises each channel (axis 1) with the given statistics, or in training mode with those
-// of X itself; then the running statistics are outputs as well.
+// batchNorm normalises each channel (axis 1) with the given statistics. In training mode it uses those of X, and the
+// updated running statistics are outputs 1 and 2.
 func batchNorm(c *call) []*ir.Tensor {
 	x := c.arg(0)
 	if len(x.Dims) < 2 {
@@ -86,7 +86,7 @@ func batchNorm(c *call) []*ir.Tensor {
 	return outs
 }
 
-// blend is the running statistic after a step: momentum of the old one, the rest of the new one.
+// blend is a running statistic after a step: old·momentum + now·(1 - momentum).
 func blend(old, now []float64, momentum float64) []float64 {
 	out := make([]float64, len(old))
 	for i := range out {
@@ -115,7 +115,7 @@ func channelValues(t *ir.Tensor, channels int) []float64 {
 	return floats(t)
 }
 
-// perChannel lets f change the elements of every batch and channel.
+// perChannel applies f to the elements of each channel of each batch.
 func perChannel(c *call, x *ir.Tensor, f func(ch int, v []float64)) *ir.Tensor {
 	out := c.alloc(x.DType, x.Dims)
 	batch, channels, n := split3(x.Dims, 1)
@@ -144,7 +144,7 @@ func instanceNorm(c *call) []*ir.Tensor {
 	}))
 }
 
-// layerNorm normalises over the axes from axis on; Mean and InvStdDev keep those axes as 1.
+// layerNorm normalises over the axes from axis on. The outputs Mean and InvStdDev have the extent 1 on these axes.
 func layerNorm(c *call) []*ir.Tensor {
 	x := c.arg(0)
 	axis := axisOf(c.Attr("axis").I, len(x.Dims))
@@ -176,8 +176,8 @@ func layerNorm(c *call) []*ir.Tensor {
 	return []*ir.Tensor{out, result(c, stash, dims, means), result(c, stash, dims, invs)}
 }
 
-// layerNormAffine gives the scales or offsets of normalised row o, nil when t is absent. They usually
-// are the same for all rows, but they may broadcast to X in any way.
+// layerNormAffine returns a function for the scales or offsets of normalised row o, which returns nil if t is absent.
+// Usually they are the same for all rows, but the standard lets them broadcast to X in any way.
 func layerNormAffine(c *call, t *ir.Tensor, dims []int64, axis int) func(o int) []float64 {
 	if t == nil {
 		return func(int) []float64 { return nil }
@@ -190,7 +190,7 @@ func layerNormAffine(c *call, t *ir.Tensor, dims []int64, axis int) func(o int) 
 	return func(o int) []float64 { return v[o*n : (o+1)*n] }
 }
 
-// layerNormStash is the element type of Mean and InvStdDev: stash_type, an ONNX number.
+// layerNormStash is the element type of Mean and InvStdDev, which the attribute stash_type numbers.
 func layerNormStash(c *call) ir.DType {
 	d, ok := ir.DTypeOfONNX(c.Attr("stash_type").I)
 	if !ok || !d.IsFloat() {
@@ -199,7 +199,7 @@ func layerNormStash(c *call) ir.DType {
 	return d
 }
 
-// lrn divides by a power of the mean square over size neighbouring channels.
+// lrn divides each element by (bias + alpha/size·Σ x²)^beta, where the sum is over the size channels around its own.
 func lrn(c *call) []*ir.Tensor {
 	x := c.arg(0)
 	if len(x.Dims) < 2 {

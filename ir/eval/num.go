@@ -6,8 +6,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// number lists the types arithmetic happens in: float64 for every float type, uint64 for uint64, int64
-// for all other integers and for bool (0 and 1). Each element type fits its arithmetic type exactly.
+// number lists the arithmetic types: float64 for elements of every float type, uint64 for uint64, and int64 for all
+// other integers and for bool (as 0 and 1). The arithmetic type holds every value of the element type exactly.
 type number interface{ float64 | int64 | uint64 }
 
 // integer lists the Go types of integer elements.
@@ -15,7 +15,7 @@ type integer interface {
 	int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64
 }
 
-// load reads len(dst) elements of t from off on.
+// load reads the len(dst) elements of t from index off on.
 func load[N number](dst []N, t *ir.Tensor, off int) {
 	switch v := t.Data.(type) {
 	case []float32:
@@ -50,7 +50,7 @@ func load[N number](dst []N, t *ir.Tensor, off int) {
 	}
 }
 
-// convert is what a Go conversion does to each element; extra elements of src are left out.
+// convert sets each element of dst to that of src by a Go conversion; src may be longer.
 func convert[D, S float32 | float64 | integer](dst []D, src []S) {
 	src = src[:len(dst)]
 	for i, x := range src {
@@ -74,8 +74,9 @@ func loadUint16[N number](dst []N, v []uint16, d ir.DType) {
 	}
 }
 
-// store writes src to t from off on, rounding once. Integers that do not fit wrap around; callers that
-// bring floats to integer types go through saturate first.
+// store writes src to t from index off on. Floats are rounded, here and nowhere else. Integers that do not fit wrap
+// around. To store floats as integers, callers use saturate first: the result of a Go conversion out of range is
+// undefined.
 func store[N number](t *ir.Tensor, off int, src []N) {
 	n := len(src)
 	switch v := t.Data.(type) {
@@ -123,9 +124,9 @@ func storeUint16[N number](v []uint16, src []N, d ir.DType) {
 	}
 }
 
-// saturate brings x to the range of integer type d: fractions are cut off, what does not fit becomes the
-// nearest value that does, NaN becomes 0. The result is still a float; 2^63 and 2^64 stand for the
-// largest 64-bit values, which float64 does not have.
+// saturate brings x into the range of integer type d: the fraction is cut off, a value out of range becomes the nearest
+// one in range, and NaN becomes 0. The result is still a float. The largest int64 and uint64 have no float64; for them
+// the result is 2^63 and 2^64, which toInt64 and toUint64 know.
 func saturate(x float64, d ir.DType) float64 {
 	if math.IsNaN(x) {
 		return 0
@@ -142,7 +143,7 @@ func intRange(d ir.DType) (lo, hi float64) {
 	return -math.Ldexp(1, bits-1), math.Ldexp(1, bits-1) - 1
 }
 
-// toInt64 and toUint64 convert a saturated float.
+// toInt64 and toUint64 convert the result of saturate.
 func toInt64(x float64) int64 {
 	if x >= 1<<63 {
 		return math.MaxInt64
@@ -157,14 +158,14 @@ func toUint64(x float64) uint64 {
 	return uint64(x)
 }
 
-// values loads the whole of t.
+// values loads all elements of t.
 func values[N number](t *ir.Tensor) []N {
 	v := make([]N, t.Len())
 	load(v, t, 0)
 	return v
 }
 
-// floats loads t; float64 tensors are not copied, so the result must not be written to.
+// floats loads all elements of t. Those of a float64 tensor are not copied, so the result must not be written to.
 func floats(t *ir.Tensor) []float64 {
 	if v, ok := t.Data.([]float64); ok {
 		return v
@@ -182,7 +183,7 @@ func result[N number](c *call, d ir.DType, dims []int64, v []N) *ir.Tensor {
 	return t
 }
 
-// ints returns the elements of an integer tensor: axes, shapes, indices.
+// ints returns the elements of an integer tensor, such as axes, shapes and indices. The result must not be written to.
 func ints(t *ir.Tensor) []int64 {
 	if !t.DType.IsInt() {
 		fail("element type %v where integers are wanted", t.DType)
@@ -208,7 +209,7 @@ func scalarInt(t *ir.Tensor) int64 {
 	return scalar[int64](t)
 }
 
-// domain says which arithmetic type belongs to an element type.
+// domain groups element types by their arithmetic type, with bool apart.
 type domain uint8
 
 const (

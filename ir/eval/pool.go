@@ -6,8 +6,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// maxPool takes the largest element of each window, NaN before all others, and on request its flat
-// index in X: row-major or, with storage_order 1, with the spatial axes in column-major order.
+// maxPool takes the largest element of each window; NaN counts as the largest. Output 1 is the flat index of that
+// element in X, row-major or, with storage_order 1, with the spatial axes in column-major order.
 func maxPool(c *call) []*ir.Tensor {
 	x := c.arg(0)
 	switch domainOf(x.DType) {
@@ -23,7 +23,8 @@ func maxPool(c *call) []*ir.Tensor {
 	return nil
 }
 
-// maxPoolOf gives windows that lie in the padding altogether the least value and index 0.
+// maxPoolOf is maxPool for one arithmetic type. A window that lies in the padding as a whole has the value least and
+// the index 0.
 func maxPoolOf[N number](c *call, x *ir.Tensor, least N) []*ir.Tensor {
 	batch, channels, in := spatial(x)
 	ws := geometryOf(c, len(in), nil).windows(in, c.Attr("ceil_mode").I != 0)
@@ -59,7 +60,7 @@ func maxPoolOf[N number](c *call, x *ir.Tensor, least N) []*ir.Tensor {
 	return []*ir.Tensor{out, index}
 }
 
-// storageOrder maps row-major places to the order that MaxPool's indices count in.
+// storageOrder maps a row-major index over the spatial axes to the order in which MaxPool counts.
 func storageOrder(dims []int64, columnMajor bool) func(place int) int {
 	if !columnMajor {
 		return func(place int) int { return place }
@@ -75,7 +76,8 @@ func storageOrder(dims []int64, columnMajor bool) func(place int) int {
 	}
 }
 
-// averagePool divides by the elements of each window within X, or within X and its padding.
+// averagePool divides the sum of each window by the number of its elements that lie in X or, with count_include_pad, in
+// X and its padding.
 func averagePool(c *call) []*ir.Tensor {
 	x := c.arg(0)
 	_, _, in := spatial(x)
@@ -92,7 +94,7 @@ func averagePool(c *call) []*ir.Tensor {
 	return one(out)
 }
 
-// lpPool computes the p-norm of each window; padding adds nothing to it.
+// lpPool computes the p-norm of each window; the padding is 0.
 func lpPool(c *call) []*ir.Tensor {
 	x := c.arg(0)
 	_, _, in := spatial(x)
@@ -112,7 +114,7 @@ func lpPool(c *call) []*ir.Tensor {
 	return one(out)
 }
 
-// poolPlanes computes every output place i of every channel from the elements of its window.
+// poolPlanes computes each output place i of each channel: f gets the elements of its window that lie in X.
 func poolPlanes(c *call, x, out *ir.Tensor, t taps, f func(i int, v []float64) float64) {
 	batch, channels, in := spatial(x)
 	size, n := int(ir.Count(in)), len(t.places)
@@ -131,7 +133,7 @@ func poolPlanes(c *call, x, out *ir.Tensor, t taps, f func(i int, v []float64) f
 	})
 }
 
-// globalPool reduces all spatial axes.
+// globalPool is an operator that reduces all spatial axes to the extent 1.
 func globalPool(r reducer) opFunc {
 	return func(c *call) []*ir.Tensor {
 		x := c.arg(0)

@@ -6,11 +6,11 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// uniforms yields numbers in (0, 1) that depend on a seed and a counter only: every engine and every
-// run has the same.
+// uniforms is a sequence of numbers in (0, 1). Number i depends on the seed and i only. So every engine computes the
+// same numbers, in any order, and every run repeats them.
 type uniforms struct{ seed uint64 }
 
-// randomOf starts the sequence of a node. The importer gives seeds to nodes that have none.
+// randomOf is the sequence of a node. Every node has a seed; the importer gives one to nodes without.
 func randomOf(c *call) uniforms { return uniforms{mix(math.Float64bits(c.Attr("seed").F))} }
 
 // mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
@@ -21,12 +21,12 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// at is number i: the middle of one of 2^52 equal parts of the unit interval.
+// at is number i: the middle of one of 2^52 equal parts of the unit interval, so never 0 or 1.
 func (u uniforms) at(i int) float64 {
 	return (float64(mix(u.seed+uint64(i)*0x9e3779b97f4a7c15)>>12) + 0.5) / (1 << 52)
 }
 
-// normal is number i of a normal distribution, by Box and Muller.
+// normal is number i of a standard normal distribution, by the method of Box and Muller.
 func (u uniforms) normal(i int) float64 {
 	return math.Sqrt(-2*math.Log(u.at(2*i))) * math.Cos(2*math.Pi*u.at(2*i+1))
 }
@@ -41,7 +41,7 @@ func randomUniform(c *call) []*ir.Tensor {
 	return one(drawn(c, func(i int) float64 { return low + (high-low)*u.at(i) }))
 }
 
-// drawn fills a tensor of the input's shape, or of attribute shape where there is no input.
+// drawn makes a tensor whose element i is f(i). It has the shape of the input or, without one, of the attribute shape.
 func drawn(c *call, f func(i int) float64) *ir.Tensor {
 	dims, d := c.Attr("shape").Ints, ir.Invalid
 	if t := c.opt(0); t != nil {
@@ -59,6 +59,7 @@ func drawn(c *call, f func(i int) float64) *ir.Tensor {
 	return result(c, d, dims, v)
 }
 
+// bernoulli is 1 with the probability that the input's element is, else 0.
 func bernoulli(c *call) []*ir.Tensor {
 	t := c.arg(0)
 	u, p := randomOf(c), floats(t)
@@ -69,7 +70,7 @@ func bernoulli(c *call) []*ir.Tensor {
 	return one(result(c, typeAttr(c, "dtype", t.DType), t.Dims, v))
 }
 
-// multinomial draws classes with probabilities e^x over their sum.
+// multinomial draws sample_size classes for each row x of the input; class i has the probability e^x_i / Σ e^x.
 func multinomial(c *call) []*ir.Tensor {
 	t, n := c.arg(0), c.Attr("sample_size").I
 	if len(t.Dims) != 2 || t.Dims[1] < 1 {

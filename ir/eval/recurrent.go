@@ -7,24 +7,26 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// recurrence is one direction of LSTM, GRU or RNN: its weights and what a step does with them. Gates
-// are stacked along the rows of the weights; states stay in float64 from step to step.
+// recurrence is one direction of an LSTM, GRU or RNN, with the weights of one step. The rows of the weights are those
+// of the first gate, then those of the second, and so on. States stay in float64 from step to step.
 type recurrence struct {
 	kind                           *recurrentKind
 	input, hidden                  int
-	w, r                           *ir.Tensor // [gates·hidden, input], nil where x is the product with it; [gates·hidden, hidden]
-	bias, peep                     []float64  // [2·gates·hidden], [3·hidden]; nil when absent
+	w                              *ir.Tensor // [gates·hidden, input]; nil where x is the product with it already
+	r                              *ir.Tensor // [gates·hidden, hidden]
+	bias                           []float64  // [2·gates·hidden]: that of W, then that of R; nil when absent
+	peep                           []float64  // [3·hidden]; nil when absent
 	acts                           []func(x float64) float64
 	inputForget, linearBeforeReset bool
 	call                           *call
 }
 
-// recurrentKind is what tells the three operators apart.
+// recurrentKind says in what the three operators differ.
 type recurrentKind struct {
 	gates   int
 	acts    []string // default activations of a direction
-	hasCell bool     // a second state, c
-	// step computes a batch row's new states in place; x is W·x + Wb of all gates.
+	hasCell bool     // there is a second state, c
+	// step computes the new states of one row of the batch, in place. x is W·x + Wb for all gates, and is overwritten.
 	step func(rc *recurrence, x, h, c []float64)
 }
 
@@ -34,7 +36,8 @@ var (
 	rnnKind  = recurrentKind{1, []string{"Tanh"}, false, rnnStep}
 )
 
-// lstmStep: gates in the order i, o, f, c; peepholes in the order i, o, f.
+// lstmStep is ONNX's LSTM. Gates have the order i, o, f, c and peepholes the order i, o, f. The peephole of o sees the
+// new cell state, the others the old one.
 func lstmStep(rc *recurrence, x, h, c []float64) {
 	n := rc.hidden
 	rc.addHidden(x, 0, 4*n, h)
@@ -56,7 +59,7 @@ func lstmStep(rc *recurrence, x, h, c []float64) {
 	}
 }
 
-// gruStep: gates in the order z, r, h.
+// gruStep is ONNX's GRU. Gates have the order z, r, h.
 func gruStep(rc *recurrence, x, h, _ []float64) {
 	n := rc.hidden
 	rc.addHidden(x, 0, 2*n, h)
@@ -99,7 +102,7 @@ func (rc *recurrence) addHidden(x []float64, lo, hi int, h []float64) {
 	}
 }
 
-// gateInputs is W·x + Wb for all gates. Without W, x is W·x, the gates of a unit side by side.
+// gateInputs is W·x + Wb for all gates. Without W, x is W·x already, in the order [unit][gate].
 func (rc *recurrence) gateInputs(x []float64) []float64 {
 	rows := rc.kind.gates * rc.hidden
 	out := make([]float64, rows)
@@ -116,7 +119,7 @@ func (rc *recurrence) gateInputs(x []float64) []float64 {
 	return out
 }
 
-// addRows adds the products of w's rows lo to hi with v.
+// addRows adds to out the products of w's rows lo to hi with v.
 func (rc *recurrence) addRows(out []float64, lo, hi int, w *ir.Tensor, v []float64) {
 	if f, ok := w.Data.([]float32); ok {
 		addDots(rc.call, out, lo, hi, f, v)
@@ -125,7 +128,7 @@ func (rc *recurrence) addRows(out []float64, lo, hi int, w *ir.Tensor, v []float
 	}
 }
 
-// rowsPerTask keeps the hand-over to other goroutines small against the work.
+// rowsPerTask is how many rows a goroutine takes at a time, so many that starting it costs little in comparison.
 const rowsPerTask = 128
 
 func addDots[T float32 | float64](c *call, out []float64, lo, hi int, w []T, v []float64) {
@@ -137,12 +140,13 @@ func addDots[T float32 | float64](c *call, out []float64, lo, hi int, w []T, v [
 	})
 }
 
-// lstm, gru and rnn run whole sequences.
+// lstm, gru and rnn compute whole sequences.
 func lstm(c *call) []*ir.Tensor { return sequence(c, &lstmKind) }
 func gru(c *call) []*ir.Tensor  { return sequence(c, &gruKind) }
 func rnn(c *call) []*ir.Tensor  { return sequence(c, &rnnKind) }
 
-// sequence works on layout 0: X[S,B,I], states [D,B,H], Y[S,D,B,H].
+// sequence computes with layout 0: X[S,B,I], states [D,B,H] and Y[S,D,B,H]. For layout 1 the inputs are transposed
+// before and the outputs afterwards.
 func sequence(c *call, kind *recurrentKind) []*ir.Tensor {
 	x, w := c.arg(0), c.arg(1)
 	if len(x.Dims) != 3 || len(w.Dims) != 3 || kind.gates > 0 && w.Dims[1]%int64(kind.gates) != 0 {
@@ -169,6 +173,7 @@ func sequence(c *call, kind *recurrentKind) []*ir.Tensor {
 	return s.results(batchFirst)
 }
 
+// directions lists, for each direction, whether it goes backward.
 func directions(name string) []bool {
 	switch name {
 	case "reverse":
@@ -179,7 +184,7 @@ func directions(name string) []bool {
 	return []bool{false}
 }
 
-// sequenceLengths gives every batch row its number of steps.
+// sequenceLengths is the number of steps of each row of the batch; without t it is steps for all of them.
 func sequenceLengths(t *ir.Tensor, steps, batch int) []int {
 	out := make([]int, batch)
 	for i := range out {
@@ -207,13 +212,13 @@ type sequenceRun struct {
 	kind                        *recurrentKind
 	x                           *ir.Tensor
 	steps, batch, input, hidden int
-	backward                    []bool // by direction
-	lengths                     []int
+	backward                    []bool    // by direction
+	lengths                     []int     // by row of the batch
 	h, c                        []float64 // [D,B,H]
 	y                           []float64 // [S,D,B,H]
 }
 
-// state loads an initial state as [D,B,H], zero when absent.
+// state loads an initial state as [D,B,H]; it is 0 when absent.
 func (s *sequenceRun) state(t *ir.Tensor, batchFirst bool) []float64 {
 	n := len(s.backward) * s.batch * s.hidden
 	if t == nil {
@@ -228,7 +233,8 @@ func (s *sequenceRun) state(t *ir.Tensor, batchFirst bool) []float64 {
 	return slices.Clone(floats(t))
 }
 
-// direction runs one direction over all steps. Backward, a row begins at its own last step.
+// direction computes all steps of direction d. Going backward, each row of the batch begins at the last step of its own
+// sequence.
 func (s *sequenceRun) direction(d int) {
 	rc := s.recurrence(d)
 	x := make([]float64, s.input)
@@ -251,7 +257,7 @@ func (s *sequenceRun) direction(d int) {
 	}
 }
 
-// recurrence takes direction d's weights out of the inputs.
+// recurrence takes the weights of direction d from the inputs.
 func (s *sequenceRun) recurrence(d int) *recurrence {
 	rows, dirs := int64(s.kind.gates*s.hidden), int64(len(s.backward))
 	part := func(t *ir.Tensor, dims ...int64) *ir.Tensor {
@@ -275,7 +281,8 @@ func (s *sequenceRun) recurrence(d int) *recurrence {
 	return rc
 }
 
-// setUp reads the attributes; activations list those of each direction in turn.
+// setUp reads the attributes for direction d of dirs. The attribute activations lists those of the first direction and
+// then those of the second.
 func (rc *recurrence) setUp(c *call, d, dirs int) {
 	rc.inputForget = c.Attr("input_forget").I != 0
 	rc.linearBeforeReset = c.Attr("linear_before_reset").I != 0
@@ -296,7 +303,7 @@ func (rc *recurrence) setUp(c *call, d, dirs int) {
 	rc.acts = all[d*len(rc.kind.acts) : (d+1)*len(rc.kind.acts)]
 }
 
-// results stores Y, Y_h and Y_c.
+// results makes the outputs Y, Y_h and Y_c.
 func (s *sequenceRun) results(batchFirst bool) []*ir.Tensor {
 	d, b, h := int64(len(s.backward)), int64(s.batch), int64(s.hidden)
 	t := s.x.DType

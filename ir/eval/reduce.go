@@ -7,12 +7,13 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// reducer computes one output element of a reduction from the elements that it covers, in row-major order.
+// reducer computes one output element of a reduction from the elements that are reduced to it, in row-major order.
 type reducer struct {
 	f func(x []float64) float64
-	i func(x []int64) int64 // nil: computed in floats and cut off
-	u func(x []uint64) uint64
-	// empty tells that the reduction of nothing has a value; the functions then compute it.
+	i func(x []int64) int64   // nil: integers are computed by f, and the result is truncated
+	u func(x []uint64) uint64 // likewise
+	// empty says that i and u are defined for no elements at all. A sum of nothing is 0, but the integers have no
+	// maximum of nothing. For floats every reduction is defined: the maximum is -∞, and the mean NaN.
 	empty bool
 }
 
@@ -58,11 +59,11 @@ func absSumInt(x []int64) int64 {
 
 func meanOf(x []float64) float64 { return sumOf(x) / float64(len(x)) }
 
-// meanInt truncates towards zero, as a division of integers does.
+// meanInt is the mean of integers, truncated towards zero.
 func meanInt[N int64 | uint64](x []N) N { return sumOf(x) / N(len(x)) }
 
-func maxOf[N number](x []N) N { return slicesFold(x, top[N]) }
-func minOf[N number](x []N) N { return slicesFold(x, low[N]) }
+func maxOf[N number](x []N) N { return slicesFold(x, largerOf[N]) }
+func minOf[N number](x []N) N { return slicesFold(x, smallerOf[N]) }
 
 func slicesFold[N number](x []N, f func(a, b N) N) N {
 	acc := x[0]
@@ -72,7 +73,7 @@ func slicesFold[N number](x []N, f func(a, b N) N) N {
 	return acc
 }
 
-// maxFloat and minFloat know the extremes of nothing.
+// maxFloat and minFloat are -∞ and +∞ for no elements.
 func maxFloat(x []float64) float64 {
 	if len(x) == 0 {
 		return math.Inf(-1)
@@ -87,7 +88,7 @@ func minFloat(x []float64) float64 {
 	return minOf(x)
 }
 
-// logSumExp subtracts the maximum so that nothing overflows.
+// logSumExp subtracts the maximum first, so that nothing overflows.
 func logSumExp(x []float64) float64 {
 	m := maxFloat(x)
 	if math.IsInf(m, 0) || math.IsNaN(m) {
@@ -113,8 +114,8 @@ var (
 	reduceSquares   = reducer{f: squaresOf[float64], i: squaresOf[int64], u: squaresOf[uint64], empty: true}
 )
 
-// reduction makes the operator of r. Axes are input 1; without them all axes are reduced, or none with
-// noop_with_empty_axes.
+// reduction makes an operator of r. The axes are input 1. Without axes all of them are reduced or, with
+// noop_with_empty_axes, none; then each element is reduced by itself, and ReduceSumSquare squares it.
 func reduction(r reducer) opFunc {
 	return func(c *call) []*ir.Tensor {
 		t := c.arg(0)
@@ -140,9 +141,10 @@ func reduceAxes(c *call, rank int) (axes []int, noop bool) {
 	return axes, false
 }
 
+// apply reduces t over axes; with keep these axes stay with the extent 1.
 func (r reducer) apply(c *call, t *ir.Tensor, axes []int, keep bool) *ir.Tensor {
 	dims, outer, inner := reducedDims(t.Dims, axes, keep)
-	if t.DType == ir.Bool { // only the extremes: false < true
+	if t.DType == ir.Bool { // the table allows bool for ReduceMax and ReduceMin only, where false is 0 and true is 1
 		r = reducer{i: r.i}
 	}
 	out := c.alloc(t.DType, dims)
@@ -163,7 +165,7 @@ func (r reducer) apply(c *call, t *ir.Tensor, axes []int, keep bool) *ir.Tensor 
 	return out
 }
 
-// checkEmpty refuses reductions of no integers that have no value: extremes and means.
+// checkEmpty fails for a reduction of no elements that integers do not have: an extreme or a mean.
 func (r reducer) checkEmpty(inner []int64, t *ir.Tensor) {
 	n := int64(1)
 	for _, a := range inner {
@@ -174,7 +176,7 @@ func (r reducer) checkEmpty(inner []int64, t *ir.Tensor) {
 	}
 }
 
-// reducedDims returns the result's dims and the axes that stay (outer) and go (inner), in order.
+// reducedDims returns the dims of the result, the axes that stay (outer) and those that are reduced (inner), in order.
 func reducedDims(from []int64, axes []int, keep bool) (dims, outer, inner []int64) {
 	dims = []int64{}
 	for i, n := range from {
@@ -192,7 +194,7 @@ func reducedDims(from []int64, axes []int, keep bool) (dims, outer, inner []int6
 	return dims, outer, inner
 }
 
-// reduceInto stores f of all elements along the inner axes for each index of the outer axes.
+// reduceInto stores, for each index of the outer axes, f of all elements along the inner axes.
 func reduceInto[N, M number](t, out *ir.Tensor, outer, inner []int64, f func(x []N) M) {
 	strides := rowMajor(t.Dims)
 	pick := func(axes []int64) (d, s []int64) {
@@ -228,8 +230,9 @@ func reduceInto[N, M number](t, out *ir.Tensor, outer, inner []int64, f func(x [
 	}
 }
 
-// argReduction finds the index of the element that beats all others; the first or, with
-// select_last_index, the last one among equals. NaN beats everything.
+// argReduction is ArgMax or ArgMin: the index of the element that beats all others. beats gets the order of two
+// elements,
+// -1, 0 or 1. Of equal elements the first wins or, with select_last_index, the last. The first NaN beats everything.
 func argReduction(beats func(order int) bool) opFunc {
 	return func(c *call) []*ir.Tensor {
 		t := c.arg(0)

@@ -6,7 +6,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// roiAlign samples the bins of each region bilinearly.
+// roiAlign divides each region into output_height × output_width bins. The value of a bin is the mean or maximum of
+// samples in it, each of which is interpolated bilinearly.
 func roiAlign(c *call) []*ir.Tensor {
 	x, rois, batches := c.arg(0), c.arg(1), ints(c.arg(2))
 	ph, pw := c.Attr("output_height").I, c.Attr("output_width").I
@@ -34,13 +35,14 @@ func roiAlign(c *call) []*ir.Tensor {
 	return one(out)
 }
 
+// roiReader samples regions of the planes of X.
 type roiReader struct {
-	h, w   int
-	scale  float64
-	offset float64
-	half   bool
-	ratio  int64
-	max    bool
+	h, w   int     // extents of a plane
+	scale  float64 // spatial_scale: from coordinates of regions to those of X
+	offset float64 // half a pixel in the mode half_pixel, else 0
+	half   bool    // the mode is half_pixel
+	ratio  int64   // sampling_ratio: samples along each side of a bin; 0: as many as it has pixels
+	max    bool    // the mode is max, else avg
 }
 
 func newRoiReader(c *call, x *ir.Tensor) *roiReader {
@@ -54,10 +56,11 @@ func newRoiReader(c *call, x *ir.Tensor) *roiReader {
 	return r
 }
 
-// corners are the four elements around a sample.
+// corners are the four elements around a sample, with their weights.
 type corners [4]tap
 
-// samples lists the samples of all bins, each of them having the same number.
+// samples lists the samples of all bins of a region, one bin after another; each bin has the same number of them. box
+// is x1, y1, x2, y2.
 func (r *roiReader) samples(box []float64, ph, pw int) (list []corners, each int) {
 	x0, y0 := box[0]*r.scale-r.offset, box[1]*r.scale-r.offset
 	width, height := box[2]*r.scale-r.offset-x0, box[3]*r.scale-r.offset-y0
@@ -83,7 +86,7 @@ func (r *roiReader) samples(box []float64, ph, pw int) (list []corners, each int
 	return list, gh * gw
 }
 
-// grid is the number of samples along a bin.
+// grid is the number of samples along one side of a bin of step pixels.
 func (r *roiReader) grid(step float64) int {
 	if r.ratio > 0 {
 		return int(min(r.ratio, maxWindow))
@@ -91,7 +94,8 @@ func (r *roiReader) grid(step float64) int {
 	return int(min(max(math.Ceil(step), 0), maxWindow))
 }
 
-// around weights the elements around a place; further than one element outside nothing is read.
+// around returns the four elements around a place and their weights. A place more than one pixel outside of the plane
+// counts as 0: its weights are 0.
 func (r *roiReader) around(y, x float64) corners {
 	if !(y >= -1 && y <= float64(r.h) && x >= -1 && x <= float64(r.w)) || r.h == 0 || r.w == 0 {
 		return corners{}
@@ -104,7 +108,7 @@ func (r *roiReader) around(y, x float64) corners {
 	}
 }
 
-// between is the element below a place, the one above, and how far the place is from the first.
+// between returns the elements before and after place x on an axis of n, and how far x is from the first of them.
 func between(x float64, n int) (low, high int, rest float64) {
 	low = int(x)
 	if low >= n-1 {
@@ -113,6 +117,8 @@ func between(x float64, n int) (low, high int, rest float64) {
 	return low, low + 1, x - float64(low)
 }
 
+// pool is the mean of the samples or, in the mode max, the largest weighted element of any of them, as ONNX's reference
+// computes it.
 func (r *roiReader) pool(plane []float64, samples []corners) float64 {
 	if len(samples) == 0 {
 		return 0
@@ -134,7 +140,7 @@ func (r *roiReader) pool(plane []float64, samples []corners) float64 {
 	return sum / float64(len(samples))
 }
 
-// maxRoiPool takes the maxima of whole elements in the bins of each region.
+// maxRoiPool takes the largest element in each bin of each region. The borders of bins are rounded to whole elements.
 func maxRoiPool(c *call) []*ir.Tensor {
 	x, rois := c.arg(0), c.arg(1)
 	pooled := listAttr("pooled_shape", c.Attr("pooled_shape").Ints, 2, 1)
@@ -164,7 +170,8 @@ func maxRoiPool(c *call) []*ir.Tensor {
 	return one(out)
 }
 
-// roiBin is the range of elements of bin i of n between two borders, which are rounded and included.
+// roiBin is the range [lo, hi) of elements in bin i of the n bins of a region from … to, both borders rounded and
+// included. Bins may overlap by one element.
 func roiBin(from, to float64, i, n, extent int64) (lo, hi int64) {
 	first := roundAway(from)
 	size := max(roundAway(to)-first+1, 1) / float64(n)
@@ -172,7 +179,7 @@ func roiBin(from, to float64, i, n, extent int64) (lo, hi int64) {
 	return clip(math.Floor(float64(i)*size) + first), clip(math.Ceil(float64(i+1)*size) + first)
 }
 
-// roundAway rounds to the nearest whole number, halves away from zero.
+// roundAway rounds to the nearest whole number, ties away from zero.
 func roundAway(x float64) float64 { return math.Round(min(max(x, -farAway), farAway)) }
 
 func maxIn(plane []float64, w, y0, y1, x0, x1 int64) float64 {

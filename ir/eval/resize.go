@@ -6,15 +6,16 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// sampler says which elements of one axis make an output element, and with which weights.
+// sampler says, for each output place on one axis, which elements of the input contribute to it and with which weights.
 type sampler struct {
 	axis    int
-	index   [][]int // by output place
-	weight  [][]float64
-	outside []bool // the place lies outside of X and becomes extrapolation_value (tf_crop_and_resize)
+	index   [][]int     // by output place
+	weight  [][]float64 // by output place, for the same elements
+	outside []bool      // by output place: it lies outside of X and gets extrapolation_value (only tf_crop_and_resize)
 }
 
-// resize samples X anew, one axis after the other; intermediate values are not rounded.
+// resize resamples one axis after another, in float64 and without rounding in between. In the mode "nearest" it copies
+// elements, whatever their type is.
 func resize(c *call) []*ir.Tensor {
 	t := c.arg(0)
 	samplers := resizeSamplers(c, t)
@@ -38,7 +39,7 @@ func resize(c *call) []*ir.Tensor {
 	for _, s := range samplers {
 		wide = s.blend(c, wide)
 	}
-	for _, s := range samplers { // after all axes: no weight may touch it
+	for _, s := range samplers { // after all axes were blended, so that extrapolation_value is not blended with others
 		index := make([]int, len(s.index))
 		for i := range index {
 			index[i] = i
@@ -51,7 +52,7 @@ func resize(c *call) []*ir.Tensor {
 	return one(castTo(c, wide, t.DType))
 }
 
-// takeAxis reads the slices at index along axis; -1 reads fill.
+// takeAxis copies the slices of t at the given indices of axis. For the index -1 the slice is full of fill.
 func takeAxis(c *call, t *ir.Tensor, axis int, index []int, fill elems) *ir.Tensor {
 	outer, n, inner := split3(t.Dims, axis)
 	dims := append([]int64{}, t.Dims...)
@@ -72,7 +73,7 @@ func takeAxis(c *call, t *ir.Tensor, axis int, index []int, fill elems) *ir.Tens
 	return with(t, mustElems(t).take(flat, fill), dims)
 }
 
-// blend replaces the axis by weighted sums of float64 elements.
+// blend resamples the axis of a float64 tensor: each slice of the result is a weighted sum of slices of t.
 func (s sampler) blend(c *call, t *ir.Tensor) *ir.Tensor {
 	outer, n, inner := split3(t.Dims, s.axis)
 	dims := append([]int64{}, t.Dims...)
@@ -93,7 +94,7 @@ func (s sampler) blend(c *call, t *ir.Tensor) *ir.Tensor {
 	return out
 }
 
-// resizeSamplers resolves scales or sizes; axes that keep everything as it is have no sampler.
+// resizeSamplers returns the samplers of the axes that change.
 func resizeSamplers(c *call, t *ir.Tensor) []sampler {
 	axes := make([]int64, len(t.Dims))
 	for i := range axes {
@@ -115,7 +116,7 @@ func resizeSamplers(c *call, t *ir.Tensor) []sampler {
 		dims[axis] = sizes[i]
 		c.checkSize(t.DType, dims)
 		if n == 0 && sizes[i] > 0 {
-			fail("axis %d has no elements to sample", axis)
+			fail("axis %d is empty, so there are no elements to sample", axis)
 		}
 		a := resampled{n: float64(n), size: float64(sizes[i]), scale: scales[i], from: roi[i], to: roi[len(list)+i]}
 		out = append(out, a.sampler(c, axis))
@@ -123,7 +124,7 @@ func resizeSamplers(c *call, t *ir.Tensor) []sampler {
 	return out
 }
 
-// resizeExtents returns scale and output extent of each axis.
+// resizeExtents returns the scale and the output extent of each axis, from the input scales or the input sizes.
 func resizeExtents(c *call, t *ir.Tensor, axes []int) (scales []float64, sizes []int64) {
 	given := c.opt(2)
 	if given != nil && given.Len() > 0 {
@@ -132,7 +133,7 @@ func resizeExtents(c *call, t *ir.Tensor, axes []int) (scales []float64, sizes [
 			fail("%d scales for %d axes", len(scales), len(axes))
 		}
 		for i, axis := range axes {
-			// float32, as the standard's reference multiplies
+			// The standard's reference implementation multiplies in float32, and more precision can change the floor.
 			out := math.Floor(float64(float32(t.Dims[axis]) * float32(scales[i])))
 			if !(scales[i] > 0) || out > maxWindow {
 				fail("scale %v for %d elements", scales[i], t.Dims[axis])
@@ -155,7 +156,8 @@ func resizeExtents(c *call, t *ir.Tensor, axes []int) (scales []float64, sizes [
 	return scales, sizes
 }
 
-// keepAspect replaces the scales by one that all axes share, unless the policy is to stretch.
+// keepAspect replaces the scales by one scale for all axes, the smallest or the largest, and the sizes accordingly. It
+// does nothing if keep_aspect_ratio_policy is "stretch".
 func keepAspect(c *call, t *ir.Tensor, axes []int, scales []float64, sizes []int64) {
 	var s float64
 	switch c.Attr("keep_aspect_ratio_policy").S {
@@ -175,7 +177,8 @@ func keepAspect(c *call, t *ir.Tensor, axes []int, scales []float64, sizes []int
 	}
 }
 
-// cropRegion is the roi of tf_crop_and_resize: starts, then ends; the whole input in all other modes.
+// cropRegion is the part of the input that is resampled, in normalised coordinates: the starts of all axes, then the
+// ends. In the mode tf_crop_and_resize it is the input roi, in all others the whole input, 0 to 1.
 func cropRegion(c *call, axes int) []float64 {
 	if c.Attr("coordinate_transformation_mode").S == "tf_crop_and_resize" {
 		roi := c.arg(1)
@@ -191,11 +194,12 @@ func cropRegion(c *call, axes int) []float64 {
 	return roi
 }
 
-// resampled is an axis of n elements on the way to size; scale·n may have a fraction that size has not.
+// resampled is an axis of n elements that becomes one of size elements. scale·n, the length of the output axis, may
+// have a fraction, which size does not. from and to are the axis's part of cropRegion.
 type resampled struct{ n, size, scale, from, to float64 }
 
-// source is the place in the input that output place x comes from. As in ONNX's reference and node
-// tests, align_corners goes by the length with its fraction.
+// source is the place in the input from which output place x is computed, by ONNX's coordinate_transformation_mode. For
+// align_corners the length of the output counts with its fraction, as in ONNX's reference implementation and its tests.
 func (a resampled) source(x float64, mode string) float64 {
 	switch mode {
 	case "align_corners":
@@ -220,8 +224,8 @@ func (a resampled) source(x float64, mode string) float64 {
 	return (x+0.5)/a.scale - 0.5
 }
 
-// sampler makes the index and weights of every output place. Places left and right of the input read
-// its first and last element, or nothing with exclude_outside.
+// sampler computes the indices and weights of every output place. Indices before and behind the input read its first
+// and last element; with exclude_outside their weight is 0 instead.
 func (a resampled) sampler(c *call, axis int) sampler {
 	s := sampler{axis: axis}
 	mode, crop := c.Attr("coordinate_transformation_mode").S, c.Attr("coordinate_transformation_mode").S == "tf_crop_and_resize"
@@ -243,6 +247,7 @@ func (a resampled) sampler(c *call, axis int) sampler {
 	return s
 }
 
+// dropOutside sets the weights of indices outside of [0, n) to 0, and scales the others so that their sum is 1.
 func dropOutside(index []int, weight []float64, n int) {
 	for i, x := range index {
 		if x < 0 || x >= n {
@@ -256,8 +261,8 @@ func dropOutside(index []int, weight []float64, n int) {
 	}
 }
 
-// filterOf returns the elements around a place and their weights. With antialias, a filter that shrinks
-// its input is stretched to see all of it.
+// filterOf returns a function for the elements around a place and their weights. With the attribute antialias, where an
+// axis becomes shorter, the filter is stretched by 1/scale, so that every element of the input contributes.
 func filterOf(c *call, scale float64) func(at float64) ([]int, []float64) {
 	kernel, radius := triangle, 1.0
 	switch c.Attr("mode").S {
@@ -291,6 +296,7 @@ func filterOf(c *call, scale float64) func(at float64) ([]int, []float64) {
 	}
 }
 
+// nearestOf rounds a place to an element by ONNX's nearest_mode. The default, round_prefer_floor, rounds ties down.
 func nearestOf(mode string) func(x float64) float64 {
 	switch mode {
 	case "floor":
@@ -303,9 +309,10 @@ func nearestOf(mode string) func(x float64) float64 {
 	return func(x float64) float64 { return math.Ceil(x - 0.5) }
 }
 
+// triangle is the kernel of linear interpolation.
 func triangle(x float64) float64 { return max(0, 1-math.Abs(x)) }
 
-// cubicKernel is Keys' cubic convolution kernel.
+// cubicKernel is the cubic convolution kernel of Keys (1981) with the parameter a.
 func cubicKernel(a float64) func(x float64) float64 {
 	return func(x float64) float64 {
 		x = math.Abs(x)

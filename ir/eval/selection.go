@@ -8,7 +8,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// nonZero lists the indices of elements that are not 0, one column each.
+// nonZero lists the coordinates of the elements that are not 0: [rank, number of these elements], in row-major order.
 func nonZero(c *call) []*ir.Tensor {
 	t := c.arg(0)
 	hits := make([]bool, t.Len())
@@ -44,7 +44,7 @@ func markNonZero[N number](t *ir.Tensor, hits []bool) {
 	}
 }
 
-// compress keeps the slices along axis, or the elements, whose condition holds.
+// compress keeps the slices along axis for which the condition holds or, without the attribute axis, the elements.
 func compress(c *call) []*ir.Tensor {
 	t, cond := c.arg(0), ir.Slice[bool](c.arg(1))
 	axis := 0
@@ -65,7 +65,9 @@ func compress(c *call) []*ir.Tensor {
 	return one(takeAxis(c, t, axis, kept, nil))
 }
 
-// unique compares the slices along axis, or the elements, with each other. NaN is equal to itself.
+// unique groups equal slices along axis or, without the attribute axis, equal elements. NaN is equal to itself. The
+// outputs are the first slice of each group, its index, the group of each slice, and the number of slices of each
+// group.
 func unique(c *call) []*ir.Tensor {
 	t := c.arg(0)
 	axis := 0
@@ -98,7 +100,8 @@ func unique(c *call) []*ir.Tensor {
 	return []*ir.Tensor{takeAxis(c, t, axis, take, nil), list(first), list(inverse), list(counts)}
 }
 
-// equalSlices groups the places along axis whose slices are equal, in the order of the slices.
+// equalSlices lists the groups of equal slices along axis as their indices. The groups are sorted by their slices,
+// which compare element by element, and indices are ascending.
 func equalSlices[N number](c *call, t *ir.Tensor, axis int) [][]int {
 	perm := []int{axis}
 	for d := range t.Dims {
@@ -128,8 +131,9 @@ func equalSlices[N number](c *call, t *ir.Tensor, axis int) [][]int {
 	return classes
 }
 
-// nonMaxSuppression takes boxes from the best score down and leaves out those that overlap one that is
-// taken already. It computes in float32, as comparisons with a threshold depend on it.
+// nonMaxSuppression goes through the boxes of each batch and class from the best score down, and selects each one that
+// does not overlap a selected one too much. It computes in float32 as other engines do, because a comparison with a
+// threshold may depend on the last bit.
 func nonMaxSuppression(c *call) []*ir.Tensor {
 	boxes, scores := c.arg(0), c.arg(1)
 	if len(boxes.Dims) != 3 || len(scores.Dims) != 3 {
@@ -169,7 +173,7 @@ func nonMaxSuppression(c *call) []*ir.Tensor {
 
 type box struct{ y0, x0, y1, x1 float32 }
 
-// boxOf reads two opposite corners y, x or a centre with width and height.
+// boxOf reads a box: two opposite corners, y before x, or the centre x, y and the width and height.
 func boxOf(v []float32, centered bool) box {
 	if centered {
 		return box{v[1] - v[3]/2, v[0] - v[2]/2, v[1] + v[3]/2, v[0] + v[2]/2}
@@ -177,7 +181,7 @@ func boxOf(v []float32, centered bool) box {
 	return box{min(v[0], v[2]), min(v[1], v[3]), max(v[0], v[2]), max(v[1], v[3])}
 }
 
-// overlaps reports whether the common part is more than limit of both boxes together.
+// overlaps reports whether the area of the intersection is more than limit times that of the union.
 func (a box) overlaps(b box, limit float32) bool {
 	h := min(a.y1, b.y1) - max(a.y0, b.y0)
 	w := min(a.x1, b.x1) - max(a.x0, b.x0)
@@ -190,6 +194,7 @@ func (a box) overlaps(b box, limit float32) bool {
 	return areaA > 0 && areaB > 0 && both > 0 && common > 0 && common/both > limit
 }
 
+// bestBoxes selects at most most boxes with scores above least, so that no two overlap by more than overlap.
 func bestBoxes(list []box, score []float32, most int64, overlap, least float32) []int {
 	var order, taken []int
 	for i, s := range score {
@@ -209,7 +214,7 @@ func bestBoxes(list []box, score []float32, most int64, overlap, least float32) 
 	return taken
 }
 
-// reverseSequence turns the first steps of each batch round.
+// reverseSequence reverses the first sequence_lens[b] steps of each batch b.
 func reverseSequence(c *call) []*ir.Tensor {
 	t, lens := c.arg(0), ints(c.arg(1))
 	batch, time := axisOf(c.Attr("batch_axis").I, len(t.Dims)), axisOf(c.Attr("time_axis").I, len(t.Dims))
@@ -233,7 +238,7 @@ func reverseSequence(c *call) []*ir.Tensor {
 	return one(with(t, mustElems(t).take(places, nil), t.Dims))
 }
 
-// eyeLike has ones on a diagonal.
+// eyeLike is a matrix with ones on diagonal k and zeros elsewhere.
 func eyeLike(c *call) []*ir.Tensor {
 	t := c.arg(0)
 	if len(t.Dims) != 2 {
@@ -250,7 +255,7 @@ func eyeLike(c *call) []*ir.Tensor {
 	return one(result(c, d, t.Dims, v))
 }
 
-// typeAttr is the element type that an attribute numbers, def where it is absent.
+// typeAttr is the element type that an attribute numbers, or def if the attribute is absent and has no default.
 func typeAttr(c *call, name string, def ir.DType) ir.DType {
 	a := c.Attr(name)
 	if a.Kind == 0 {
@@ -263,7 +268,7 @@ func typeAttr(c *call, name string, def ir.DType) ir.DType {
 	return d
 }
 
-// det eliminates with the largest pivots.
+// det computes determinants of the matrices along the last two axes.
 func det(c *call) []*ir.Tensor {
 	t := c.arg(0)
 	r := len(t.Dims)
@@ -281,6 +286,7 @@ func det(c *call) []*ir.Tensor {
 	return one(out)
 }
 
+// determinant is that of an n×n matrix, by Gaussian elimination with partial pivoting. It overwrites m.
 func determinant(m []float64, n int) float64 {
 	d := 1.0
 	for k := range n {

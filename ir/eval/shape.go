@@ -8,7 +8,7 @@ import (
 
 func identity(c *call) []*ir.Tensor { return one(c.arg(0)) }
 
-// dropout outside training passes its input on.
+// dropout returns its input, and a mask of trues. Training mode fails, unless the ratio is 0.
 func dropout(c *call) []*ir.Tensor {
 	x := c.arg(0)
 	ratio := 0.5
@@ -33,7 +33,7 @@ func concat(c *call) []*ir.Tensor {
 	return one(joined(c, c.args(), axisOf(c.Attr("axis").I, len(c.args()[0].Dims))))
 }
 
-// joined puts tensors side by side along axis.
+// joined concatenates tensors along axis.
 func joined(c *call, ts []*ir.Tensor, axis int) *ir.Tensor {
 	sameType(ts...)
 	dims := append([]int64{}, ts[0].Dims...)
@@ -76,7 +76,8 @@ func split(c *call) []*ir.Tensor {
 	return outs
 }
 
-// splitSizes are the extents of the pieces: as input 1 says, or equal with a smaller last one.
+// splitSizes are the extents of the pieces: those of input 1 or, without it, equal ones, of which the last may be
+// smaller.
 func splitSizes(c *call, total int64) []int64 {
 	if s := c.opt(1); s != nil {
 		sum := int64(0)
@@ -104,6 +105,7 @@ func splitSizes(c *call, total int64) []int64 {
 	return sizes
 }
 
+// slice copies the window that start:end:step selects on each of the axes.
 func slice(c *call) []*ir.Tensor {
 	t := c.arg(0)
 	starts, ends := ints(c.arg(1)), ints(c.arg(2))
@@ -130,7 +132,8 @@ func slice(c *call) []*ir.Tensor {
 	return one(viewOf(c, t, offset, dims, strides))
 }
 
-// sliceRange resolves Python's start:end:step for an axis of n elements to the first index and a count.
+// sliceRange resolves start:end:step, with the meaning of Python, on an axis of n elements. It returns the first index
+// and the number of elements.
 func sliceRange(start, end, step, n int64) (first, count int64) {
 	if step == 0 {
 		fail("a step is 0")
@@ -158,7 +161,8 @@ func sliceRange(start, end, step, n int64) (first, count int64) {
 	return 0, 0
 }
 
-// reshape: -1 takes what is left, 0 copies the extent of the same axis unless allowzero.
+// reshape: an extent of -1 is inferred from the others, and 0 copies the extent of the same axis unless allowzero is
+// set.
 func reshape(c *call) []*ir.Tensor {
 	t, shape := c.arg(0), ints(c.arg(1))
 	dims := append([]int64{}, shape...)
@@ -174,7 +178,7 @@ func reshape(c *call) []*ir.Tensor {
 			open = i
 			continue
 		case n < 0:
-			fail("shape %v makes no sense", shape)
+			fail("shape %v has a negative extent, or more than one -1", shape)
 		}
 		known = checkedMul(known, dims[i])
 	}
@@ -191,7 +195,7 @@ func reshape(c *call) []*ir.Tensor {
 	return one(reshaped(t, dims))
 }
 
-// checkedMul multiplies extents that come from data.
+// checkedMul multiplies extents that come from data, and fails if the product overflows.
 func checkedMul(a, b int64) int64 {
 	if a != 0 && b > math.MaxInt64/a {
 		fail("extents multiply to more than any tensor holds")
@@ -266,7 +270,7 @@ func transpose(c *call) []*ir.Tensor {
 	return one(permuted(c, t, axesOf(perm, len(t.Dims))))
 }
 
-// expand broadcasts in both directions: a 1 in shape keeps the input's extent.
+// expand broadcasts the input and shape in both directions, so an extent of 1 in shape keeps the input's extent.
 func expand(c *call) []*ir.Tensor {
 	t, shape := c.arg(0), ints(c.arg(1))
 	for _, n := range shape {
@@ -334,7 +338,8 @@ func constantOfShape(c *call) []*ir.Tensor {
 	return one(viewOf(c, value, 0, dims, make([]int64, len(dims))))
 }
 
-// rangeOp counts from start by delta; start + i·delta is computed afresh for each i.
+// rangeOp counts from start by delta. Element i is start + i·delta and not the sum of i steps, whose rounding errors
+// would add up.
 func rangeOp(c *call) []*ir.Tensor {
 	start, limit, delta := c.arg(0), c.arg(1), c.arg(2)
 	if start.DType.IsFloat() {
@@ -346,7 +351,7 @@ func rangeOp(c *call) []*ir.Tensor {
 	}
 	n := int64(0)
 	if d > 0 && b > a {
-		n = int64((uint64(b)-uint64(a)-1)/uint64(d)) + 1
+		n = int64((uint64(b)-uint64(a)-1)/uint64(d)) + 1 // unsigned, because b - a may exceed the int64
 	} else if d < 0 && b < a {
 		n = int64((uint64(a)-uint64(b)-1)/uint64(-d)) + 1
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// dft transforms every line along axis by the definition.
+// dft computes the discrete Fourier transform of every line along axis, directly by its definition as a sum.
 func dft(c *call) []*ir.Tensor {
 	t := c.arg(0)
 	last := len(t.Dims) - 1
@@ -36,9 +36,12 @@ func dft(c *call) []*ir.Tensor {
 	return one(f.transform(c, t, axis, int(n)))
 }
 
+// fourier is a kind of transform. A one-sided transform of n real numbers computes only the first n/2+1 bins, since the
+// others are their complex conjugates; its inverse takes these bins and gives real numbers.
 type fourier struct{ inverse, onesided bool }
 
-// transform works on t seen as [outer, axis, inner, parts].
+// transform computes transforms of length n along axis. t, whose last axis holds the parts of the numbers, is taken as
+// [outer, axis, inner, parts]. Lines are cut off or filled with zeros to length n.
 func (f fourier) transform(c *call, t *ir.Tensor, axis, n int) *ir.Tensor {
 	last := len(t.Dims) - 1
 	outer, have, inner := split3(t.Dims[:last], axis)
@@ -81,7 +84,7 @@ func (f fourier) transform(c *call, t *ir.Tensor, axis, n int) *ir.Tensor {
 	return out
 }
 
-// twiddles are cosine and sine of the n-th parts of a turn.
+// twiddles are the cosines and sines of 2π·i/n for i from 0 to n-1.
 func twiddles(n int) (cos, sin []float64) {
 	cos, sin = make([]float64, n), make([]float64, n)
 	for i := range n {
@@ -90,7 +93,8 @@ func twiddles(n int) (cos, sin []float64) {
 	return cos, sin
 }
 
-// mirror completes the spectrum of a real signal; the imaginary parts of what mirrors itself do not count.
+// mirror completes the one-sided spectrum of a real signal: bin n-k is the conjugate of bin k. Bin 0, and bin n/2 for
+// an even n, are their own conjugates; so their imaginary parts are taken to be 0.
 func mirror(re, im []float64) {
 	n := len(re)
 	im[0] = 0
@@ -102,6 +106,7 @@ func mirror(re, im []float64) {
 	}
 }
 
+// bin is bin k of the transform: real part a and imaginary part b.
 func (f fourier) bin(re, im, cos, sin []float64, k int) (a, b float64) {
 	n := len(re)
 	sign := -1.0
@@ -119,7 +124,8 @@ func (f fourier) bin(re, im, cos, sin []float64, k int) (a, b float64) {
 	return a, b
 }
 
-// stft transforms the frames of a signal [batch, length, parts].
+// stft transforms the frames of a signal [batch, length, parts]; a frame begins every frame_step elements. It makes a
+// tensor [batch, frames, frame length, parts] of the signal, in which frames may overlap, and transforms that.
 func stft(c *call) []*ir.Tensor {
 	t, step := c.arg(0), scalarInt(c.arg(1))
 	if len(t.Dims) != 3 || t.Dims[2] != 1 && t.Dims[2] != 2 {
@@ -154,7 +160,8 @@ func stft(c *call) []*ir.Tensor {
 	return one(castTo(c, f.transform(c, x, 2, int(length)), t.DType))
 }
 
-// windowFunction makes size values of f, whose argument is the part of a turn that a value stands at.
+// windowFunction is an operator with size values of f, whose argument goes from 0 to 2π: value i is at 2π·i/size or, if
+// the window is not periodic, at 2π·i/(size-1).
 func windowFunction(f func(turn float64) float64) opFunc {
 	return func(c *call) []*ir.Tensor {
 		size := scalarInt(c.arg(0))
@@ -178,8 +185,9 @@ func blackman(turn float64) float64 {
 	return 0.42 - 0.5*math.Cos(turn) + 0.08*math.Cos(2*turn)
 }
 
-// melWeightMatrix has one triangle for each bin of the mel scale. Its corners are bins of the transform;
-// where two of them fall together the weight is 1.
+// melWeightMatrix has a column for each bin of the mel scale, with a triangle over the bins of a transform. The three
+// corners of a triangle are equally spaced on the mel scale and are rounded down to bins; where the left corner and the
+// centre are the same bin, the weight there is 1.
 func melWeightMatrix(c *call) []*ir.Tensor {
 	bins, length, rate := scalarInt(c.arg(0)), scalarInt(c.arg(1)), scalarInt(c.arg(2))
 	low, high := scalar[float64](c.arg(3)), scalar[float64](c.arg(4))

@@ -8,7 +8,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// floatMap is an operator on one float tensor.
+// floatMap is an operator that applies f to each element of a float tensor.
 func floatMap(f func(x float64) float64) opFunc {
 	return func(c *call) []*ir.Tensor {
 		x := c.arg(0)
@@ -18,12 +18,13 @@ func floatMap(f func(x float64) float64) opFunc {
 	}
 }
 
-// floatMapWith is floatMap with a function that depends on the node's attributes.
+// floatMapWith is floatMap for a function that depends on the node's attributes.
 func floatMapWith(f func(c *call) func(x float64) float64) opFunc {
 	return func(c *call) []*ir.Tensor { return floatMap(f(c))(c) }
 }
 
-// numberMap is an operator on one tensor of any numeric type that f or i is given for.
+// numberMap is an operator that applies a function to each element: f to floats, i to integers and u to uint64. A nil
+// function means that the operator is not defined for these.
 func numberMap(f func(x float64) float64, i func(x int64) int64, u func(x uint64) uint64) opFunc {
 	return func(c *call) []*ir.Tensor {
 		x := c.arg(0)
@@ -43,7 +44,8 @@ func numberMap(f func(x float64) float64, i func(x int64) int64, u func(x uint64
 	}
 }
 
-// test is a question about each element of a float tensor.
+// test is an operator that applies a predicate to each element of a float tensor. q makes the predicate from the
+// attributes.
 func test(q func(c *call) func(x float64) bool) opFunc {
 	return func(c *call) []*ir.Tensor {
 		x := c.arg(0)
@@ -85,7 +87,7 @@ func signFloat(x float64) float64 {
 	case x < 0:
 		return -1
 	}
-	return x // keeps NaN and the zeros
+	return x // NaN, 0 and -0 stay what they are
 }
 
 func reciprocal(x float64) float64 { return 1 / x }
@@ -94,7 +96,7 @@ func sigmoid(x float64) float64    { return 1 / (1 + math.Exp(-x)) }
 func softsign(x float64) float64   { return x / (1 + math.Abs(x)) }
 func mish(x float64) float64       { return x * math.Tanh(softplus(x)) }
 
-// softplus is log(1 + e^x) without overflow.
+// softplus is log(1 + e^x) in a form that does not overflow.
 func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
 func hardSwish(x float64) float64 { return x * max(0, min(1, x/6+0.5)) }
@@ -152,7 +154,7 @@ func gelu(c *call) func(x float64) float64 {
 	return func(x float64) float64 { return 0.5 * x * math.Erfc(-x/math.Sqrt2) }
 }
 
-// shrink computes in floats even on integers: bias and lambd are floats.
+// shrink computes in floats also for integers, because bias and lambd are floats.
 func shrink(c *call) []*ir.Tensor {
 	x := c.arg(0)
 	bias, lambd := c.Attr("bias").F, c.Attr("lambd").F
@@ -172,7 +174,7 @@ func shrink(c *call) []*ir.Tensor {
 	return one(castTo(c, out, x.DType))
 }
 
-// cast is ONNX Cast; saturate concerns 8-bit floats only, which are not among the element types.
+// cast is ONNX's Cast. The attribute saturate concerns 8-bit floats only, which are not supported.
 func cast(c *call) []*ir.Tensor {
 	to, ok := ir.DTypeOfONNX(c.Attr("to").I)
 	if !ok || to == ir.String {
@@ -183,8 +185,9 @@ func cast(c *call) []*ir.Tensor {
 
 func castLike(c *call) []*ir.Tensor { return one(castTo(c, c.arg(0), c.arg(1).DType)) }
 
-// castTo converts elements. Floats become integers by cutting off the fraction and saturating (NaN gives
-// 0); integers wrap around; anything but 0 becomes true.
+// castTo converts elements. From float to integer the fraction is cut off, values out of range become the nearest in
+// range, and NaN becomes 0; the standard leaves the latter two open. Integers wrap around. Everything but 0 becomes
+// true.
 func castTo(c *call, t *ir.Tensor, to ir.DType) *ir.Tensor {
 	if t.DType == to {
 		return t
@@ -206,7 +209,7 @@ func castTo(c *call, t *ir.Tensor, to ir.DType) *ir.Tensor {
 	return out
 }
 
-// bitCast reads the bytes of elements as another type of the same size.
+// bitCast reinterprets the bytes of elements as another type of the same size.
 func bitCast(c *call) []*ir.Tensor {
 	t := c.arg(0)
 	to, ok := ir.DTypeOfONNX(c.Attr("to").I)

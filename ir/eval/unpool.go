@@ -7,7 +7,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// maxUnpool puts X's elements to flat places of what MaxPool pooled, and zeros everywhere else.
+// maxUnpool puts X's elements to the flat indices that MaxPool gave, and zeros everywhere else. The indices refer to
+// the extents that the window attributes give; output_shape then adds zeros behind each axis.
 func maxUnpool(c *call) []*ir.Tensor {
 	x, places := c.arg(0), c.arg(1)
 	if len(x.Dims) < 3 || !slices.Equal(x.Dims, places.Dims) {
@@ -41,7 +42,8 @@ func maxUnpool(c *call) []*ir.Tensor {
 	return one(out)
 }
 
-// col2Im adds the columns up where their windows lie in the image.
+// col2Im makes images of columns. A column of the input holds the elements of one window, block_shape of them for each
+// channel. They are added to the image at the places of the window.
 func col2Im(c *call) []*ir.Tensor {
 	t, image, block := c.arg(0), ints(c.arg(1)), ints(c.arg(2))
 	n := len(image)
@@ -91,6 +93,7 @@ func col2Im(c *call) []*ir.Tensor {
 	return one(out)
 }
 
+// addColumns adds element k of each image's columns to the image's place places[k], and drops it where that is -1.
 func addColumns[N number](t, out *ir.Tensor, places []int) {
 	if len(places) == 0 || out.Len() == 0 {
 		return
@@ -109,7 +112,8 @@ func addColumns[N number](t, out *ir.Tensor, places []int) {
 	}
 }
 
-// centerCropPad keeps the middle of each axis or puts zeros around it.
+// centerCropPad brings axes to given extents: it keeps the middle of an axis that is too long, and puts zeros around
+// one that is too short. An odd element is cut off or added at the end.
 func centerCropPad(c *call) []*ir.Tensor {
 	t, shape := c.arg(0), ints(c.arg(1))
 	axes := make([]int64, len(t.Dims))
@@ -136,7 +140,8 @@ func centerCropPad(c *call) []*ir.Tensor {
 	return one(t)
 }
 
-// deformConv is a convolution whose window reads between elements, at places that offset moves.
+// deformConv is a two-dimensional Conv in which each tap of a window is moved by its offset and weighted by its mask.
+// The moved taps lie between elements of X, which are interpolated bilinearly.
 func deformConv(c *call) []*ir.Tensor {
 	x, w, offset := c.arg(0), c.arg(1), c.arg(2)
 	if len(x.Dims) != 4 || len(w.Dims) != 4 || len(offset.Dims) != 4 {
@@ -165,13 +170,13 @@ func deformConv(c *call) []*ir.Tensor {
 	return one(out)
 }
 
-// deformation reads the columns of a DeformConv.
+// deformation holds the inputs and attributes of a DeformConv.
 type deformation struct {
 	x, weights, offset, bias, mask []float64
-	h, w, channels                 int
-	kh, kw, taps                   int
-	outW, places                   int
-	groups, inGroup, offsetGroups  int
+	h, w, channels                 int // of X
+	kh, kw, taps                   int // of the kernel; taps = kh·kw
+	outW, places                   int // width and number of output places
+	groups, inGroup, offsetGroups  int // inGroup: input channels of a group
 	strides, dilations, pads       []int64
 }
 
@@ -207,7 +212,7 @@ func newDeformation(c *call, x, w, offset *ir.Tensor) *deformation {
 	return d
 }
 
-// column is what the window at place p of batch n reads: channels, then taps.
+// column is what the window at output place p of batch n reads, in the order [channel][tap].
 func (d *deformation) column(n, p int) []float64 {
 	out := make([]float64, d.channels*d.taps)
 	py, px := int64(p/d.outW), int64(p%d.outW)
@@ -230,7 +235,7 @@ func (d *deformation) column(n, p int) []float64 {
 	return out
 }
 
-// bilinear reads between the elements of a plane that is surrounded by zeros.
+// bilinear interpolates a plane of h×w elements, which is surrounded by zeros, at place (y, x).
 func bilinear(plane []float64, h, w int, y, x float64) float64 {
 	if !(y > -1 && y < float64(h) && x > -1 && x < float64(w)) {
 		return 0

@@ -7,12 +7,14 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// window is what a convolution or pool does along one spatial axis.
+// window describes the windows of a convolution or pool along one spatial axis. It is resolved from the attributes
+// independently of ir.ConvGeometry.
 type window struct {
-	in, out, kernel, stride, dilation, before, behind int
+	in, out, kernel, stride, dilation int
+	before, behind                    int // padding
 }
 
-// place is the input place that tap k sees for output place o, -1 in the padding.
+// place is the input place that output place o reads with tap k, -1 if that lies in the padding.
 func (w window) place(o, k int) int {
 	x := o*w.stride - w.before + k*w.dilation
 	if x < 0 || x >= w.in {
@@ -21,7 +23,8 @@ func (w window) place(o, k int) int {
 	return x
 }
 
-// sourceOf is place for a transposed convolution: the input place whose tap k lands on output place o.
+// sourceOf is place for a transposed convolution: the input place whose tap k is added to output place o, -1 if there
+// is none.
 func (w window) sourceOf(o, k int) int {
 	x := o + w.before - k*w.dilation
 	if x < 0 || x%w.stride != 0 || x/w.stride >= w.in {
@@ -30,7 +33,7 @@ func (w window) sourceOf(o, k int) int {
 	return x / w.stride
 }
 
-// table lists place for all o and k, k fastest.
+// table lists the results of place for all o and k; k changes fastest.
 func (w window) table(place func(w window, o, k int) int) []int {
 	t := make([]int, 0, w.out*w.kernel)
 	for o := range w.out {
@@ -41,14 +44,14 @@ func (w window) table(place func(w window, o, k int) int) []int {
 	return t
 }
 
-// geometry holds the attributes that windows come from.
+// geometry holds the attributes from which windows are resolved. Lists have one entry for each spatial axis.
 type geometry struct {
-	auto                       string
+	auto                       string // auto_pad
 	strides, dilations         []int64
-	pads                       []int64 // all before, then all behind
+	pads                       []int64 // those before each axis, then those behind each
 	kernel                     []int64
-	rank                       int
-	outputPadding, outputShape []int64
+	rank                       int     // number of spatial axes
+	outputPadding, outputShape []int64 // of ConvTranspose; outputShape is nil when absent
 }
 
 // maxWindow bounds extents and attributes so that sums of products of two of them do not overflow.
@@ -77,6 +80,7 @@ func geometryOf(c *call, rank int, kernel []int64) geometry {
 	return g
 }
 
+// attrOr is an attribute of n numbers, each at least least, or n times def if the attribute is absent.
 func attrOr(c *call, name string, n int, def, least int64) []int64 {
 	if a := c.Attr(name); a.Kind != 0 {
 		return listAttr(name, a.Ints, n, least)
@@ -88,6 +92,7 @@ func attrOr(c *call, name string, n int, def, least int64) []int64 {
 	return v
 }
 
+// listAttr fails unless v, the value of an attribute, has n numbers from least to maxWindow.
 func listAttr(name string, v []int64, n int, least int64) []int64 {
 	if len(v) != n {
 		fail("attribute %s: %v, want %d numbers", name, v, n)
@@ -100,8 +105,9 @@ func listAttr(name string, v []int64, n int, least int64) []int64 {
 	return v
 }
 
-// windows resolves padding and output extents of convolutions and pools. With explicit padding, ceil
-// rounds the extents up, but no window may begin behind the input and its front padding.
+// windows resolves the padding and the output extents of a convolution or pool. With explicit padding, ceil rounds the
+// extents up, that is, it adds a last window that is not complete. This window is left out if it would begin behind the
+// last element of the input.
 func (g geometry) windows(in []int64, ceil bool) []window {
 	ws := make([]window, g.rank)
 	for i := range ws {
@@ -128,7 +134,7 @@ func (g geometry) windows(in []int64, ceil bool) []window {
 	return ws
 }
 
-// halves splits padding; the odd element goes behind for SAME_UPPER, before otherwise.
+// halves divides padding; an odd element goes to the end for SAME_UPPER, and to the beginning otherwise.
 func halves(total int64, upper bool) (before, behind int64) {
 	if upper {
 		return total / 2, total - total/2
@@ -136,7 +142,7 @@ func halves(total int64, upper bool) (before, behind int64) {
 	return total - total/2, total / 2
 }
 
-// transposed resolves padding and output extents of transposed convolutions.
+// transposed resolves the padding, which is cut off the output, and the output extents of a transposed convolution.
 func (g geometry) transposed(in []int64) []window {
 	ws := make([]window, g.rank)
 	for i := range ws {
@@ -163,6 +169,7 @@ func (g geometry) transposed(in []int64) []window {
 	return ws
 }
 
+// outDims are the dims of an output: lead, then the extents of the windows.
 func outDims(lead []int64, ws []window) []int64 {
 	dims := append([]int64{}, lead...)
 	for _, w := range ws {
@@ -171,10 +178,10 @@ func outDims(lead []int64, ws []window) []int64 {
 	return dims
 }
 
-// taps lists, for every output place in row-major order, the flat input places that its window sees.
+// taps lists, for every output place in row-major order, the flat input places that its window reads, without padding.
 type taps struct {
 	places [][]int32
-	padded []int // how many elements each window has when the padding counts
+	padded []int // how many elements each window has, padding included
 }
 
 func tapsOf(ws []window) taps {
@@ -207,7 +214,8 @@ func tapsOf(ws []window) taps {
 	return t
 }
 
-// padded counts the taps of output place o that lie within the input and its padding.
+// padded counts the taps of output place o that lie in the input or its padding. The last window of ceil_mode may reach
+// beyond both.
 func (w window) padded(o int) int {
 	n := 0
 	for k := range w.kernel {
@@ -218,7 +226,7 @@ func (w window) padded(o int) int {
 	return n
 }
 
-// spatial splits X's dims into batch, channels and the rest.
+// spatial splits X's dims into batch, channels and the spatial extents.
 func spatial(x *ir.Tensor) (batch, channels int, rest []int64) {
 	if len(x.Dims) < 3 {
 		fail("X has dims %v, want batch, channel and spatial axes", x.Dims)
