@@ -10,7 +10,7 @@ check:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) mod tidy -diff
-	$(GO) test ./internal/commands ./scripts/... -run Generated -count=1
+	$(GO) test ./internal/commands ./schema/... ./scripts/... -run Generated -count=1
 
 ## test: every test that this machine can run
 test:

@@ -10,7 +10,7 @@ import (
 const module = "github.com/rammerc/rammerc/"
 
 // families is what the lowerings of all families may import.
-const families = "ir rkernels rkernels/functor roperator lower/arg lower/build lower/elementwise "
+const families = "ir rkernels rkernels/functor roperator lower/arg lower/build lower/elementwise schema "
 
 // allowed lists, per package, the project packages it may import directly: the arrows of ARCHITECTURE.md.
 // "*" allows all.
@@ -20,7 +20,7 @@ var allowed = map[string]string{
 	"internal/npy":       "",
 	"internal/tensorio":  "ir ir/onnx internal/npy",
 	"internal/toolchain": "",
-	"codegen/abi":        "",
+	"codegen/abi":        "schema",
 	"ir/onnx/onnxpb":     "",
 	"ir":                 "internal/diag",
 	"ir/onnx":            "ir ir/onnx/onnxpb internal/diag internal/npy",
@@ -55,14 +55,17 @@ var allowed = map[string]string{
 	"profiler":           "ir rkernels roperator device internal/diag",
 	"profiler/model":     "profiler ir rkernels roperator device internal/diag",
 	"device":             "internal/diag",
-	"vdevice":            "device rkernels roperator internal/diag",
+	"vdevice":            "device rkernels roperator internal/diag schema",
 	"schedule":           "device roperator profiler vdevice internal/diag internal/dump",
-	"codegen":            "ir device rkernels rkernels/functor roperator vdevice codegen/abi codegen/backend codegen/rt internal/diag internal/dump internal/toolchain",
+	"codegen":            "ir device rkernels rkernels/functor roperator vdevice codegen/abi codegen/backend codegen/rt internal/diag internal/dump internal/toolchain schema",
 	"codegen/rt":         "",
+	"schema":             "",
+	"schema/describe":    "",
+	"schema/generate":    "schema/describe",
 	"codegen/backend":    "codegen/rt",
 	"internal/runner":    "codegen/abi internal/toolchain internal/diag",
 	"internal/calibrate": "codegen/backend internal/toolchain device",
-	"internal/trace":     "",
+	"internal/trace":     "schema",
 	"profiler/timing":    "ir internal/tolerance",
 	"internal/progress":  "internal/diag",
 	"internal/outdir":    "internal/diag",

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -156,7 +156,7 @@ func TestClusterFaults(t *testing.T) {
 		"if ((ranks >> rank & 1) == 0 || rank == 2) continue;")
 	_, err := openLib(t, buildEmulated(t, dir, "stencil"), runner.Options{}).Run([][]byte{floatBytes(testInput(256))})
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != abi.Stuck || !strings.Contains(status.Text, "vEU 2, step 1 waits for word") {
+	if !errors.As(err, &status) || status.Code != schema.StatusStuck || !strings.Contains(status.Text, "vEU 2, step 1 waits for word") {
 		t.Errorf("got %v, want stuck", err)
 	} else if !strings.Contains(status.Text, "ONNX nodes: node_") {
 		t.Errorf("got %v, want the step's nodes", err)

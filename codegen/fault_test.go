@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // plantMissingWait drops the waits of one step for its neighbours' tiles.
@@ -102,7 +102,7 @@ func TestDeadlockIsReported(t *testing.T) {
 	l := openLib(t, lib, runner.Options{})
 	_, err := l.Run([][]byte{floatBytes(testInput(1024))})
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != abi.Stuck {
+	if !errors.As(err, &status) || status.Code != schema.StatusStuck {
 		t.Fatalf("got %v, want stuck", err)
 	}
 	for _, want := range []string{"segment 0", "waits for vEU 2, step 3", "expected flag 4, seen 3", "ONNX nodes: node_4"} {
@@ -130,7 +130,7 @@ func TestDelays(t *testing.T) {
 	}
 	_, err := runner.Open(t.Context(), buildEmulated(t, dir, "stencil"), runner.Options{Delays: 3})
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != abi.BadArgument || !strings.Contains(status.Text, "debug builds") {
+	if !errors.As(err, &status) || status.Code != schema.StatusBadArgument || !strings.Contains(status.Text, "debug builds") {
 		t.Errorf("got %v, want delays refused", err)
 	}
 }
@@ -147,7 +147,7 @@ func TestMissingAdditionIsReported(t *testing.T) {
 	for range 2 {
 		_, err := l.Run([][]byte{floatBytes(testInput(1024))})
 		var status *runner.StatusError
-		if !errors.As(err, &status) || status.Code != abi.Stuck {
+		if !errors.As(err, &status) || status.Code != schema.StatusStuck {
 			t.Fatalf("got %v, want stuck", err)
 		}
 		for _, want := range []string{"waits for counter 3 of 4 additions", "expected 4, seen 3", "ONNX nodes: node_4"} {
@@ -177,7 +177,7 @@ func TestOversizedGrid(t *testing.T) {
 	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
 	_, err := runner.Open(t.Context(), lib, runner.Options{Mode: runner.RProgram, MaxBlocks: 7})
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != abi.NotResident || !strings.Contains(status.Text, "8 vEUs, the device holds 7") {
+	if !errors.As(err, &status) || status.Code != schema.StatusNotResident || !strings.Contains(status.Text, "8 vEUs, the device holds 7") {
 		t.Errorf("got %v, want not resident", err)
 	}
 	l := openLib(t, lib, runner.Options{MaxBlocks: 7})
@@ -219,7 +219,7 @@ func TestTakenDevice(t *testing.T) {
 		for range 2 {
 			_, err := l.Run(x)
 			var status *runner.StatusError
-			if !errors.As(err, &status) || status.Code != abi.NotResident {
+			if !errors.As(err, &status) || status.Code != schema.StatusNotResident {
 				t.Errorf("%v: got %v, want not resident", c.env, err)
 			}
 		}
@@ -255,11 +255,11 @@ func TestWeightsFile(t *testing.T) {
 		code int
 		want string
 	}{
-		{"other", other, abi.WeightsMismatch, "belongs to another program"},
-		{"flipped", flipped, abi.WeightsMismatch, "is damaged"},
-		{"short", good[:len(good)-20], abi.WeightsMismatch, "is cut short"},
-		{"empty", nil, abi.WeightsMismatch, "is not a weights file"},
-		{"foreign", []byte(strings.Repeat("hello ", 100)), abi.WeightsMismatch, "is not a weights file"},
+		{"other", other, schema.StatusWeightsMismatch, "belongs to another program"},
+		{"flipped", flipped, schema.StatusWeightsMismatch, "is damaged"},
+		{"short", good[:len(good)-20], schema.StatusWeightsMismatch, "is cut short"},
+		{"empty", nil, schema.StatusWeightsMismatch, "is not a weights file"},
+		{"foreign", []byte(strings.Repeat("hello ", 100)), schema.StatusWeightsMismatch, "is not a weights file"},
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
 		if err := os.WriteFile(path, c.data, 0o666); err != nil {
@@ -273,7 +273,7 @@ func TestWeightsFile(t *testing.T) {
 	}
 	_, err = runner.Open(t.Context(), lib, runner.Options{Weights: filepath.Join(dir, "none")})
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != abi.WeightsMissing {
+	if !errors.As(err, &status) || status.Code != schema.StatusWeightsMissing {
 		t.Errorf("no file: got %v", err)
 	}
 }

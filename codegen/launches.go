@@ -1,9 +1,9 @@
 package codegen
 
 import (
-	"encoding/binary"
 	"slices"
 
+	"github.com/rammerc/rammerc/schema"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -23,18 +23,15 @@ type launch struct {
 	// Where every block runs one step, all of rOperator op; otherwise op is -1 and the rest says nothing.
 	op            int
 	first, stride uint32 // block b's step is first + b·stride, unless stride is 0
-	weights       blockStream
+	weights       schema.BlockStream
 }
-
-// blockStream is what the blocks of such a launch stream, as rt::BlockStream tells it.
-type blockStream struct{ at, stride, words, chunkWords, last, lastWords uint32 }
 
 // dispatch is a launch with the steps of its blocks.
 type dispatch struct {
 	launch
-	ranges  []byte    // StepRange of each block
-	streams [][]piece // for each block that streams weights: those of its rTasks
-	busy    float64   // ns that the block with the most arithmetic takes for that alone, as modelled
+	ranges  []schema.StepRange // of each block
+	streams [][]piece          // for each block that streams weights: those of its rTasks
+	busy    float64            // ns that the block with the most arithmetic takes for that alone, as modelled
 	tasks   []vdevice.Task
 }
 
@@ -118,8 +115,7 @@ func onStreams(parts []dispatch, seg vdevice.Segment) {
 
 // add appends a block that runs steps, the first of which is so far into the step table.
 func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
-	le := binary.LittleEndian
-	d.ranges = le.AppendUint32(le.AppendUint32(d.ranges, uint32(first)), uint32(first+len(steps)))
+	d.ranges = append(d.ranges, schema.StepRange{First: uint32(first), Last: uint32(first + len(steps))})
 	var streamed []piece
 	busy := 0.0
 	for _, s := range steps {
@@ -145,30 +141,21 @@ func (d *dispatch) only(p *vdevice.Program) (op int32, ok bool) {
 	if len(d.tasks) != d.grid || slices.ContainsFunc(d.tasks, func(t vdevice.Task) bool { return t.Op != d.tasks[0].Op }) {
 		return 0, false
 	}
-	for b := range d.grid {
-		if first, last := d.steps(b); last != first+1 {
-			return 0, false
-		}
+	if slices.ContainsFunc(d.ranges, func(r schema.StepRange) bool { return r.Last != r.First+1 }) {
+		return 0, false
 	}
 	c := p.Candidate(d.tasks[0].Op)
 	return d.tasks[0].Op, len(c.Imports)+len(c.Exports) == 0 && c.Resident == nil
 }
 
-// steps is the range of steps of a block.
-func (d *dispatch) steps(b int) (first, last uint32) {
-	return binary.LittleEndian.Uint32(d.ranges[8*b:]), binary.LittleEndian.Uint32(d.ranges[8*b+4:])
-}
-
 // strideOf finds the distance in the step table from a block's step to the next one's; 0: there are several.
 func (d *dispatch) strideOf() (first, stride uint32) {
-	first, _ = d.steps(0)
-	stride = 1
+	first, stride = d.ranges[0].First, 1
 	if d.grid > 1 {
-		second, _ := d.steps(1)
-		stride = second - first
+		stride = d.ranges[1].First - first
 	}
-	for b := range d.grid {
-		if at, _ := d.steps(b); at != first+uint32(b)*stride {
+	for b, r := range d.ranges {
+		if r.First != first+uint32(b)*stride {
 			return 0, 0
 		}
 	}
@@ -177,19 +164,21 @@ func (d *dispatch) strideOf() (first, stride uint32) {
 
 // blockStreamOf finds the rule by which the blocks of a launch stream, one weight block each. There is none
 // where their places are not at equal distances, or others than the last differ in length.
-func blockStreamOf(blocks []weightBlock) blockStream {
+func blockStreamOf(blocks []weightBlock) schema.BlockStream {
 	first, last := blocks[0], blocks[len(blocks)-1]
-	s := blockStream{at: first.at, words: first.words, chunkWords: first.chunkWords, last: uint32(len(blocks) - 1), lastWords: last.words}
+	s := schema.BlockStream{
+		At: first.at, Words: first.words, ChunkWords: first.chunkWords, Last: uint32(len(blocks) - 1), LastWords: last.words,
+	}
 	if len(blocks) > 1 {
-		s.stride = blocks[1].at - first.at // modulo 2³², as the device computes
+		s.Stride = blocks[1].at - first.at // modulo 2³², as the device computes
 	}
 	for b, x := range blocks {
-		words := s.words
-		if uint32(b) == s.last {
-			words = s.lastWords
+		words := s.Words
+		if uint32(b) == s.Last {
+			words = s.LastWords
 		}
-		if x.at != s.at+uint32(b)*s.stride || x.words != words || x.words == 0 || x.chunkWords != s.chunkWords {
-			return blockStream{}
+		if x.at != s.At+uint32(b)*s.Stride || x.words != words || x.words == 0 || x.chunkWords != s.ChunkWords {
+			return schema.BlockStream{}
 		}
 	}
 	return s

@@ -1,7 +1,6 @@
 package codegen
 
 import (
-	"encoding/binary"
 	"testing"
 )
 
@@ -39,7 +38,7 @@ func TestWaveLaunches(t *testing.T) {
 				}
 				continue
 			}
-			first, end := binary.LittleEndian.Uint32(d.ranges[8*v:]), binary.LittleEndian.Uint32(d.ranges[8*v+4:])
+			first, end := d.ranges[v].First, d.ranges[v].Last
 			if int(end-first) != n || n > 0 && int(first) != steps {
 				t.Errorf("wave %d, vEU %d runs %d … %d, want %d steps from %d", i, v, first, end, n, steps)
 			}
@@ -112,13 +111,13 @@ func TestBlockStream(t *testing.T) {
 		{"no streams", make([]weightBlock, 3), false},
 	} {
 		s := blockStreamOf(c.blocks)
-		if (s.words > 0) != c.rule {
+		if (s.Words > 0) != c.rule {
 			t.Errorf("%s: the rule is %+v", c.name, s)
 		}
 		for b, want := range c.blocks {
-			got := weightBlock{at: s.at + uint32(b)*s.stride, words: s.words, chunkWords: s.chunkWords, chunks: want.chunks}
-			if uint32(b) == s.last {
-				got.words = s.lastWords
+			got := weightBlock{at: s.At + uint32(b)*s.Stride, words: s.Words, chunkWords: s.ChunkWords, chunks: want.chunks}
+			if uint32(b) == s.Last {
+				got.words = s.LastWords
 			}
 			if c.rule && got != want {
 				t.Errorf("%s: block %d streams %+v, want %+v", c.name, b, got, want)

@@ -10,6 +10,7 @@ import (
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -79,9 +80,9 @@ func newLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) 
 func beginLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) {
 	l := &layout{plan: plan, opt: opt, kernels: kernels, opIndex: map[int32]int{}, constAt: map[int]int64{}}
 	g := plan.Graph
-	if n := len(g.Inputs) + len(g.Outputs); n > abi.MaxSpaces-abi.FirstPortSpace {
+	if n := len(g.Inputs) + len(g.Outputs); n > schema.MaxSpaces-schema.FirstPortSpace {
 		return nil, problem("too-many-ports", "the model has %d inputs and outputs, a program takes %d at most",
-			n, abi.MaxSpaces-abi.FirstPortSpace)
+			n, schema.MaxSpaces-schema.FirstPortSpace)
 	}
 	l.collectOps()
 	l.collectConstants(l.ops)
@@ -229,7 +230,7 @@ func (l *layout) collectConstants(ops []usedOp) {
 		}
 		l.consts = append(l.consts, b)
 		l.constAt[b.ID] = at
-		at = alignUp(at+b.Bytes(), abi.ConstantAlign)
+		at = alignUp(at+b.Bytes(), schema.ConstantAlign)
 	}
 	l.weightBytes = at
 }
@@ -282,7 +283,7 @@ func (l *layout) steps() int {
 
 // spaces is how many address spaces the program has.
 func (l *layout) spaces() int {
-	n := abi.FirstPortSpace + len(l.inputs) + len(l.outputs)
+	n := schema.FirstPortSpace + len(l.inputs) + len(l.outputs)
 	for _, p := range l.parts {
 		n = max(n, p.spaces())
 	}

@@ -1,42 +1,13 @@
 package codegen
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 
-	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 	"github.com/rammerc/rammerc/vdevice"
 )
-
-// Kinds of moves, as in rt/device/device.cuh.
-const (
-	plainMove  = 0
-	taggedMove = 1
-	slotMove   = 2
-	spareMove  = 3
-	keptMove   = 4
-)
-
-// move is an entry of the program tables: count elements from the staged one on, step apart where at says.
-type move struct {
-	at     uint64
-	staged uint32
-	step   uint32
-	count  uint16
-	kind   uint16
-
-	slot, ranks, gate uint32 // of a slotMove
-}
-
-func (m move) append(b []byte) []byte {
-	le := binary.LittleEndian
-	b = le.AppendUint64(b, m.at)
-	b = le.AppendUint32(le.AppendUint32(b, m.staged), m.step)
-	b = le.AppendUint16(le.AppendUint16(b, m.count), m.kind)
-	return le.AppendUint32(le.AppendUint32(le.AppendUint32(b, m.slot), m.ranks), m.gate)
-}
 
 // mover lists the moves of a program's steps.
 type mover struct {
@@ -59,7 +30,7 @@ func (l *layout) mover(p *vdevice.Program) *mover {
 }
 
 // of lists the moves of a step: its imports, then its exports.
-func (m *mover) of(t vdevice.Task, veu int) (imports, exports []move) {
+func (m *mover) of(t vdevice.Task, veu int) (imports, exports []schema.Move) {
 	c := m.p.Candidate(t.Op)
 	for i := range c.Imports {
 		s := &c.Imports[i]
@@ -85,7 +56,7 @@ func (m *mover) of(t vdevice.Task, veu int) (imports, exports []move) {
 			from := len(exports)
 			exports = m.appendTagged(exports, buf, m.runs)
 			for k := from; k < len(exports) && !m.polled[int32(buf.ID)]; k++ {
-				exports[k].kind = spareMove
+				exports[k].Kind = schema.SpareMove
 			}
 		}
 		if carry.HasPlain() {
@@ -94,17 +65,17 @@ func (m *mover) of(t vdevice.Task, veu int) (imports, exports []move) {
 	}
 	exports = joinNear(exports)
 	// What near steps give comes first, that to slots before that to memory.
-	slices.SortStableFunc(exports, func(a, b move) int { return exportOrder[a.kind] - exportOrder[b.kind] })
+	slices.SortStableFunc(exports, func(a, b schema.Move) int { return exportOrder[a.Kind] - exportOrder[b.Kind] })
 	return imports, exports
 }
 
-var exportOrder = [...]int{slotMove: 0, plainMove: 1, taggedMove: 2, spareMove: 3}
+var exportOrder = [...]int{schema.SlotMove: 0, schema.PlainMove: 1, schema.TaggedMove: 2, schema.SpareMove: 3}
 
 // joinNear makes one of moves of the same words to several vEUs.
-func joinNear(moves []move) []move {
+func joinNear(moves []schema.Move) []schema.Move {
 	out := moves[:0]
 	for _, x := range moves {
-		if x.kind != slotMove || !joinedNear(out, x) {
+		if x.Kind != schema.SlotMove || !joinedNear(out, x) {
 			out = append(out, x)
 		}
 	}
@@ -112,14 +83,14 @@ func joinNear(moves []move) []move {
 }
 
 // joinedNear adds x to one of the moves, if it goes with any.
-func joinedNear(moves []move, x move) bool {
+func joinedNear(moves []schema.Move, x schema.Move) bool {
 	for i := range moves {
 		m := &moves[i]
-		if m.kind != slotMove {
+		if m.Kind != schema.SlotMove {
 			continue
 		}
-		if m.staged == x.staged && m.count == x.count && m.slot == x.slot && m.gate == x.gate {
-			m.ranks |= x.ranks
+		if m.Staged == x.Staged && m.Count == x.Count && m.Slot == x.Slot && m.Gate == x.Gate {
+			m.Ranks |= x.Ranks
 			return true
 		}
 	}
@@ -127,21 +98,21 @@ func joinedNear(moves []move, x move) bool {
 }
 
 // inSlot makes the imports of a run that starts at elem ones from the vEU's slot, if it has one.
-func (m *mover) inSlot(imports []move, veu int32, buf *roperator.Buffer, elem int64) {
+func (m *mover) inSlot(imports []schema.Move, veu int32, buf *roperator.Buffer, elem int64) {
 	i := m.p.FindSlot(veu, int32(buf.ID), elem)
 	if i < 0 {
 		return
 	}
 	slot := &m.p.Slots[i]
 	for k := range imports {
-		imports[k].kind, imports[k].slot = slotMove, uint32(int64(slot.At)+elem-slot.Lo)
-		imports[k].gate = uint32(slot.Gate) | uint32(m.phases[i])<<8
-		elem += int64(imports[k].count)
+		imports[k].Kind, imports[k].Slot = schema.SlotMove, uint32(int64(slot.At)+elem-slot.Lo)
+		imports[k].Gate = uint32(slot.Gate) | uint32(m.phases[i])<<schema.GateShift
+		elem += int64(imports[k].Count)
 	}
 }
 
 // toSlots appends the exports of the runs into slots of the vEU's cluster.
-func (m *mover) toSlots(exports []move, veu int32, buf *roperator.Buffer) []move {
+func (m *mover) toSlots(exports []schema.Move, veu int32, buf *roperator.Buffer) []schema.Move {
 	for _, r := range m.runs {
 		m.p.EachSlot(veu, int32(buf.ID), r.Elem, r.Elem+r.Count, func(i int) {
 			slot := &m.p.Slots[i]
@@ -152,29 +123,29 @@ func (m *mover) toSlots(exports []move, veu int32, buf *roperator.Buffer) []move
 			m.inSlot(exports[from:], slot.VEU, buf, lo)
 			for k := from; k < len(exports); k++ {
 				x := &exports[k]
-				x.ranks = 1 << (slot.VEU % int32(m.p.Cluster))
-				x.gate = uint32(slot.Gate) | (x.slot-uint32(slot.At))<<8
+				x.Ranks = 1 << (slot.VEU % int32(m.p.Cluster))
+				x.Gate = uint32(slot.Gate) | (x.Slot-uint32(slot.At))<<schema.GateShift
 			}
 		})
 	}
 	return exports
 }
 
-func (l *layout) appendTagged(moves []move, buf *roperator.Buffer, runs []roperator.Run) []move {
-	return appendMoves(moves, taggedMove, runs, func(elem int64) uint64 { return uint64(l.plan.Words[buf.ID] + elem) })
+func (l *layout) appendTagged(moves []schema.Move, buf *roperator.Buffer, runs []roperator.Run) []schema.Move {
+	return appendMoves(moves, schema.TaggedMove, runs, func(elem int64) uint64 { return uint64(l.plan.Words[buf.ID] + elem) })
 }
 
-func (l *layout) appendPlain(moves []move, buf *roperator.Buffer, runs []roperator.Run) []move {
-	return appendMoves(moves, plainMove, runs, func(elem int64) uint64 { return l.refBits(buf, elem*int64(buf.DType.Size())) })
+func (l *layout) appendPlain(moves []schema.Move, buf *roperator.Buffer, runs []roperator.Run) []schema.Move {
+	return appendMoves(moves, schema.PlainMove, runs, func(elem int64) uint64 { return l.refBits(buf, elem*int64(buf.DType.Size())) })
 }
 
 // appendMoves cuts runs that are longer than a move can say.
-func appendMoves(moves []move, kind uint16, runs []roperator.Run, at func(elem int64) uint64) []move {
+func appendMoves(moves []schema.Move, kind schema.MoveKind, runs []roperator.Run, at func(elem int64) uint64) []schema.Move {
 	for _, r := range runs {
 		for done := int64(0); done < r.Count; {
 			n := min(r.Count-done, math.MaxUint16)
-			moves = append(moves, move{
-				at: at(r.Elem + done*r.Step), staged: uint32(r.At + done), step: uint32(r.Step), count: uint16(n), kind: kind,
+			moves = append(moves, schema.Move{
+				At: at(r.Elem + done*r.Step), Staged: uint32(r.At + done), Step: uint32(r.Step), Count: uint16(n), Kind: kind,
 			})
 			done += n
 		}
@@ -189,14 +160,14 @@ func (l *layout) refBits(buf *roperator.Buffer, offset int64) uint64 {
 	case roperator.Arena:
 		offset += l.plan.Arena[buf.ID]
 	case roperator.Const:
-		space = abi.WeightsSpace
+		space = schema.WeightsSpace
 		offset += l.constAt[buf.ID]
 	case roperator.Input:
-		space = uint64(abi.FirstPortSpace + buf.Index)
+		space = uint64(schema.FirstPortSpace + buf.Index)
 	case roperator.Output:
-		space = uint64(abi.FirstPortSpace + len(l.inputs) + buf.Index)
+		space = uint64(schema.FirstPortSpace + len(l.inputs) + buf.Index)
 	}
-	return space<<56 | uint64(offset)
+	return space<<schema.SpaceShift | uint64(offset)
 }
 
 // staging is what the program's vEUs need for staged operands: moves a step, elements of the import area,

@@ -3,16 +3,8 @@ package codegen
 import (
 	"slices"
 
+	"github.com/rammerc/rammerc/schema"
 	"github.com/rammerc/rammerc/vdevice"
-)
-
-// What Step::near holds beside the number of near steps (rt/exec/tables.cuh).
-const (
-	nearCount = 1<<16 - 1
-	nearPlain = 16      // first bit of operands in memory
-	nearOut   = 1 << 31 // the result goes to memory
-
-	nearOperands = 15
 )
 
 // near says of every step of a vEU how many steps of its run from it on are near ones, one after another
@@ -26,15 +18,15 @@ func (m *mover) near(veu int, steps []vdevice.Step, runs []int32) []uint32 {
 		if n == 0 {
 			continue
 		}
-		out[i] = min(uint32(n), nearCount)
+		out[i] = min(uint32(n), schema.NearCountMask)
 		imports, exports := m.of(steps[i].Task, veu)
 		for k, x := range imports {
-			if x.kind == plainMove {
-				out[i] |= 1 << (nearPlain + k)
+			if x.Kind == schema.PlainMove {
+				out[i] |= 1 << (schema.NearPlainShift + k)
 			}
 		}
-		if countKind(exports, plainMove) > 0 {
-			out[i] |= nearOut
+		if countKind(exports, schema.PlainMove) > 0 {
+			out[i] |= schema.NearToPlain
 		}
 	}
 	return out
@@ -43,27 +35,27 @@ func (m *mover) near(veu int, steps []vdevice.Step, runs []int32) []uint32 {
 // readied lists the moves of a near step, of the given order, as the executor wants them. All imports name the
 // step's gate. The first export goes to slots, if only to none. Then comes what is kept of operands in memory:
 // where it is, and words behind the slots, of which steps have parts in turn.
-func (m *mover) readied(imports, exports []move, order int) ([]move, []move) {
-	var to, gate move
+func (m *mover) readied(imports, exports []schema.Move, order int) ([]schema.Move, []schema.Move) {
+	var to, gate schema.Move
 	rest := exports
-	if len(exports) > 0 && exports[0].kind == slotMove {
+	if len(exports) > 0 && exports[0].Kind == schema.SlotMove {
 		to, rest = exports[0], exports[1:]
 	} else {
-		to.kind = slotMove
+		to.Kind = schema.SlotMove
 	}
 	for _, x := range imports {
-		if x.kind == slotMove {
+		if x.Kind == schema.SlotMove {
 			gate = x
 		}
 	}
-	out := []move{to}
-	at := m.kept + order%vdevice.KeptParts*m.keeps
+	out := []schema.Move{to}
+	at := m.kept + order%schema.KeptParts*m.keeps
 	for k := range imports {
-		if x := &imports[k]; x.kind == plainMove {
-			x.slot, x.gate = uint32(at), gate.gate
-			at += int(x.count)
+		if x := &imports[k]; x.Kind == schema.PlainMove {
+			x.Slot, x.Gate = uint32(at), gate.Gate
+			at += int(x.Count)
 			kept := *x
-			kept.kind = keptMove
+			kept.Kind = schema.KeptMove
 			out = append(out, kept)
 		}
 	}
@@ -90,12 +82,12 @@ func (m *mover) findNear(rows [][]vdevice.Step) {
 			near := runs[i] > 0 && m.isNear(&steps[i], v)
 			imports, exports := m.of(steps[i].Task, v)
 			if near {
-				m.keeps = max(m.keeps, countKind(imports, plainMove)*int(imports[0].count))
-			} else if countKind(imports, slotMove)+countKind(exports, slotMove) > 0 {
+				m.keeps = max(m.keeps, countKind(imports, schema.PlainMove)*int(imports[0].Count))
+			} else if countKind(imports, schema.SlotMove)+countKind(exports, schema.SlotMove) > 0 {
 				return
 			}
 			for _, x := range exports {
-				if x.kind == slotMove && (int64(x.count) != length || x.gate>>8 != 0) {
+				if x.Kind == schema.SlotMove && (int64(x.Count) != length || x.Gate>>schema.GateShift != 0) {
 					return
 				}
 			}
@@ -125,10 +117,10 @@ func (m *mover) alike() bool {
 	return true
 }
 
-func countKind(moves []move, kind uint16) int {
+func countKind(moves []schema.Move, kind schema.MoveKind) int {
 	n := 0
 	for i := range moves {
-		if moves[i].kind == kind {
+		if moves[i].Kind == kind {
 			n++
 		}
 	}
@@ -144,23 +136,23 @@ func (m *mover) isNear(s *vdevice.Step, veu int) bool {
 		return false
 	}
 	imports, exports := m.of(s.Task, veu)
-	if len(imports) != len(c.Imports) || len(imports) == 0 || len(imports) > nearOperands {
+	if len(imports) != len(c.Imports) || len(imports) == 0 || len(imports) > schema.MaxNearOperands {
 		return false
 	}
-	n := imports[0].count
+	n := imports[0].Count
 	for i, x := range imports {
-		inSlot := x.kind == slotMove
-		fixed := x.kind == plainMove && x.step == 1 && !m.written(c.Imports[i].Access.View.Buf.ID)
-		if x.count != n || n%2 != 0 || !inSlot && !fixed || fixed && x.at%8 != 0 {
+		inSlot := x.Kind == schema.SlotMove
+		fixed := x.Kind == schema.PlainMove && x.Step == 1 && !m.written(c.Imports[i].Access.View.Buf.ID)
+		if x.Count != n || n%2 != 0 || !inSlot && !fixed || fixed && x.At%8 != 0 {
 			return false
 		}
 	}
 	for _, x := range exports {
-		if x.kind != spareMove && (x.count != n || x.staged != 0 || x.kind == plainMove && x.step != 1) {
+		if x.Kind != schema.SpareMove && (x.Count != n || x.Staged != 0 || x.Kind == schema.PlainMove && x.Step != 1) {
 			return false
 		}
 	}
-	return countKind(exports, taggedMove) == 0 && countKind(exports, slotMove) <= 1 && countKind(exports, plainMove) <= 1
+	return countKind(exports, schema.TaggedMove) == 0 && countKind(exports, schema.SlotMove) <= 1 && countKind(exports, schema.PlainMove) <= 1
 }
 
 // written reports whether the program's rTasks write to the buffer.

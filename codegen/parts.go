@@ -12,7 +12,7 @@ func (l *layout) executorParts() executorParts {
 	for _, t := range l.segments {
 		e.persistent = e.persistent || t.kind == vdevice.RProgram
 		for _, x := range t.launches {
-			streams, knows := x.chunks > 0, x.weights.words > 0
+			streams, knows := x.chunks > 0, x.weights.Words > 0
 			e.walked, e.single = e.walked || streams && !knows, e.single || streams && knows
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/schema"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -279,62 +280,80 @@ func (s *source) dispatch(member, args, none string, serves func(instance) bool)
 	s.printf("    return%s;\n", none)
 }
 
-// model writes the constant tables that the host run time works from.
+// model writes the rows that the host run time works from.
 func (s *source) model() {
-	s.printf("const rt::OpRow op_rows[] = {\n")
-	for _, u := range s.ops {
-		in := s.instances[u.instance]
-		s.printf("    {&%[1]s[%[2]d], sizeof %[1]s[0], %[3]s, %[4]s, %[5]s},\n", argsName(in), u.row,
-			quote(u.op.Name), quote(u.op.Kind), quote(nodeNames(u.op.Origins)))
-	}
-	s.printf("    {nullptr, 0, \"\", \"\", \"\"},\n};\n\n")
+	s.opRows()
 	s.launchRows()
-	s.printf("const rt::SegmentRow segment_rows[] = {\n")
-	first := 0
-	for _, t := range s.segments {
-		s.printf("    {.kind = rt::%s, .veus = %d, .streams = %d, .counters = %d, .cluster = %d, .first_line = %d,\n"+
-			"     .first_launch = %d, .launches = %d, .max_steps = %d, .steps = %d, .step_count = %d,\n"+
-			"     .waits = %d, .wait_count = %d, .moves = %d, .move_count = %d},\n", rtKinds[t.kind], t.veus, t.streams, t.counters, t.cluster, t.firstLine,
-			first, len(t.launches), t.maxSteps, t.steps, t.stepCount, t.waits, t.waitCount, t.moves, t.moveCount)
-		first += len(t.launches)
-	}
-	s.printf("    {},\n};\n\n")
+	s.segmentRows()
 	if !s.part {
 		s.portTensors("input", s.inputs)
 		s.portTensors("output", s.outputs)
 	}
 	s.portRows("input", s.inputs)
 	s.portRows("output", s.outputs)
-	s.printf("const rt::Model model = {\n    .name = \"%s\",\n    .weights_file = \"%s.weights\",\n    .weights_hash = 0x%016x,\n",
-		s.opt.Name, s.file().opt.Name, s.file().hash)
-	s.printf("    .weights_bytes = %d,\n    .tables_bytes = %d,\n    .arena_bytes = %d,\n    .tagged_bytes = %d,\n", s.weightBytes, s.file().tableBytes, s.plan.ArenaLen, 8*s.plan.WordsLen)
-	s.printf("    .ops = op_rows,\n    .op_count = %d,\n    .segments = segment_rows,\n    .segment_count = %d,\n    .launches = launch_rows,\n    .launch_waits = launch_waits,\n", len(s.ops), len(s.segments))
-	s.printf("    .inputs = input_rows,\n    .input_count = %d,\n    .outputs = output_rows,\n    .output_count = %d,\n};\n\n",
-		len(s.inputs), len(s.outputs))
+	s.printf("const rt::Model model = %s;\n\n", s.row(schema.Model{
+		Name: s.opt.Name, WeightsFile: s.file().opt.Name + ".weights", WeightsHash: schema.Expr(fmt.Sprintf("0x%016x", s.file().hash)),
+		WeightsBytes: uint64(s.weightBytes), TablesBytes: uint64(s.file().tableBytes),
+		ArenaBytes: uint64(s.plan.ArenaLen), TaggedBytes: 8 * uint64(s.plan.WordsLen),
+		Ops: "op_rows", OpCount: len(s.ops), Segments: "segment_rows", SegmentCount: len(s.segments),
+		Launches: "launch_rows", LaunchWaits: "launch_waits",
+		Inputs: "input_rows", InputCount: len(s.inputs), Outputs: "output_rows", OutputCount: len(s.outputs),
+	}, 0))
 }
 
-// rtKinds are the names of rt::SegmentKind.
-var rtKinds = map[vdevice.SegmentKind]string{
-	vdevice.RProgram: "kRProgram", vdevice.Waves: "kWaves", vdevice.Graph: "kGraph", vdevice.Parallel: "kParallel",
+func (s *source) opRows() {
+	s.rows("OpRow", "op_rows", len(s.ops), func(i int) schema.Row {
+		u := s.ops[i]
+		args := argsName(s.instances[u.instance])
+		return schema.OpRow{
+			Args: schema.Expr(fmt.Sprintf("&%s[%d]", args, u.row)), ArgsBytes: schema.Expr(fmt.Sprintf("sizeof %s[0]", args)),
+			Name: u.op.Name, Kind: u.op.Kind, Nodes: nodeNames(u.op.Origins),
+		}
+	})
 }
 
 // launchRows writes the launches of all segments, one behind the other.
 func (s *source) launchRows() {
-	var waits []string
-	s.printf("// grid, threads, shared, chunks, overlap, alone, first_veu, ranges, stream, wait_begin, wait_count, awaited,\n// op, first_step, step_stride, weights\n")
-	s.printf("const rt::LaunchRow launch_rows[] = {\n")
+	var all []launch
 	for _, t := range s.segments {
-		for _, x := range t.launches {
-			s.printf("    {%d, %d, %d, %d, %t, %t, %d, %d, %d, %d, %d, %t, %d, %d, %d,\n     {%d, %d, %d, %d, %d, %d}},\n", x.grid, x.threads, x.shared, x.chunks, x.overlap, x.alone, x.firstVEU, x.ranges,
-				x.stream, len(waits), len(x.after), x.awaited, x.op, x.first, x.stride,
-				x.weights.at, x.weights.stride, x.weights.words, x.weights.chunkWords, x.weights.last, x.weights.lastWords)
-			for _, w := range x.after {
-				waits = append(waits, fmt.Sprint(w))
-			}
-		}
+		all = append(all, t.launches...)
 	}
-	s.printf("    {},\n};\n\n// For each launch, those of its segment that it waits for.\nconst int launch_waits[] = {\n    %s};\n\n",
+	var waits []string
+	s.rows("LaunchRow", "launch_rows", len(all), func(i int) schema.Row {
+		x := all[i]
+		row := schema.LaunchRow{
+			Grid: x.grid, Threads: x.threads, Shared: x.shared, Chunks: x.chunks, Overlap: x.overlap, Alone: x.alone,
+			FirstVEU: x.firstVEU, Ranges: uint64(x.ranges), Stream: x.stream, WaitBegin: len(waits), WaitCount: len(x.after),
+			Awaited: x.awaited, Op: x.op, FirstStep: x.first, StepStride: x.stride, Weights: x.weights,
+		}
+		for _, w := range x.after {
+			waits = append(waits, fmt.Sprint(w))
+		}
+		return row
+	})
+	s.printf("// For each launch, those of its segment that it waits for.\nconst int launch_waits[] = {\n    %s};\n\n",
 		wrap(append(waits, "0"), 4))
+}
+
+// segmentKinds are the names of the kinds in C++.
+var segmentKinds = [...]schema.SegmentKind{
+	vdevice.RProgram: schema.SegmentRProgram, vdevice.Waves: schema.SegmentWaves,
+	vdevice.Graph: schema.SegmentGraph, vdevice.Parallel: schema.SegmentParallel,
+}
+
+func (s *source) segmentRows() {
+	first := 0
+	s.rows("SegmentRow", "segment_rows", len(s.segments), func(i int) schema.Row {
+		t := &s.segments[i]
+		row := schema.SegmentRow{
+			Kind: segmentKinds[t.kind], VEUs: t.veus, Streams: t.streams, Counters: t.counters, Cluster: t.cluster,
+			FirstLine: t.firstLine, FirstLaunch: first, Launches: len(t.launches), MaxSteps: uint32(t.maxSteps),
+			Steps: uint64(t.steps), StepCount: uint64(t.stepCount), Waits: uint64(t.waits), WaitCount: uint64(t.waitCount),
+			Moves: uint64(t.moves), MoveCount: uint64(t.moveCount),
+		}
+		first += len(t.launches)
+		return row
+	})
 }
 
 // portTensors writes what the C interface tells of ports.
@@ -355,9 +374,7 @@ func (s *source) portTensors(side string, ports []port) {
 }
 
 func (s *source) portRows(side string, ports []port) {
-	s.printf("const rt::PortRow %s_rows[] = {\n", side)
-	for _, p := range ports {
-		s.printf("    {%s, %d},\n", quote(p.Name), p.bytes)
-	}
-	s.printf("    {},\n};\n\n")
+	s.rows("PortRow", side+"_rows", len(ports), func(i int) schema.Row {
+		return schema.PortRow{Name: ports[i].Name, Bytes: uint64(ports[i].bytes)}
+	})
 }

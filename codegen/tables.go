@@ -1,11 +1,10 @@
 package codegen
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 
-	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/schema"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -23,8 +22,8 @@ type segmentTables struct {
 }
 
 func (l *layout) addSegment(segment int) error {
-	if l.weightBytes/abi.StreamUnit > math.MaxUint32 {
-		return problem("too-large", "the constants have %d bytes, the program tables can refer to %d", l.weightBytes, abi.StreamUnit*math.MaxUint32)
+	if l.weightBytes/schema.StreamUnit > math.MaxUint32 {
+		return problem("too-large", "the constants have %d bytes, the program tables can refer to %d", l.weightBytes, schema.StreamUnit*math.MaxUint32)
 	}
 	seg := l.plan.Segments[segment]
 	p := seg.Program
@@ -44,11 +43,10 @@ func (l *layout) addSegment(segment int) error {
 	mover := l.mover(p)
 	mover.findNear(rows)
 	if mover.apart {
-		l.staging.raise(staging{slots: mover.kept + vdevice.KeptParts*mover.keeps})
+		l.staging.raise(staging{slots: mover.kept + schema.KeptParts*mover.keeps})
 	}
 	additions := p.Contributors()
 	var steps, waits, moves []byte
-	le := binary.LittleEndian
 	for v, vs := range rows {
 		runs := p.Runs(v)
 		direct, near := p.Direct(v, runs), mover.near(v, vs, runs)
@@ -62,26 +60,26 @@ func (l *layout) addSegment(segment int) error {
 				imports, exports = mover.readied(imports, exports, i)
 			}
 			l.staging.moves = max(l.staging.moves, len(imports)+len(exports))
-			steps = l.appendStep(steps, s, stepPlace{
-				wait: len(waits) / abi.WaitBytes, move: len(moves) / abi.MoveBytes,
+			steps = l.stepRow(s, stepPlace{
+				wait: len(waits) / schema.WaitBytes, move: len(moves) / schema.MoveBytes,
 				imports: len(imports), exports: len(exports), run: runs[i], direct: direct[i], near: near[i], counters: t.veus,
-			})
+			}).Append(steps)
 			for _, m := range imports {
-				moves = m.append(moves)
+				moves = m.Append(moves)
 			}
 			for _, m := range exports {
-				moves = m.append(moves)
+				moves = m.Append(moves)
 			}
 			for _, w := range s.Waits {
-				waits = le.AppendUint32(le.AppendUint32(waits, uint32(w.VEU)), uint32(w.Order))
+				waits = schema.Wait{VEU: uint32(w.VEU), Order: uint32(w.Order)}.Append(waits)
 			}
 			for _, c := range s.Counters {
-				waits = le.AppendUint32(le.AppendUint32(waits, abi.CounterWait|uint32(t.veus)+uint32(c)), uint32(len(additions[c])))
+				waits = schema.Wait{VEU: schema.CounterWait | uint32(t.veus) + uint32(c), Order: uint32(len(additions[c]))}.Append(waits)
 			}
 		}
 	}
 	waits = padTo(append(waits, make([]byte, 16)...), 16)
-	t.waitCount = len(waits) / abi.WaitBytes
+	t.waitCount = len(waits) / schema.WaitBytes
 	put := func(b []byte) int64 {
 		t.data = padTo(t.data, 16)
 		at := t.at + int64(len(t.data))
@@ -101,10 +99,14 @@ func (l *layout) addSegment(segment int) error {
 			d.weights = blockStreamOf(blocks)
 		}
 		x := d.launch
-		x.ranges, x.chunks = put(d.ranges), d.mostChunks(l.rings)
+		var ranges []byte
+		for _, r := range d.ranges {
+			ranges = r.Append(ranges)
+		}
+		x.ranges, x.chunks = put(ranges), d.mostChunks(l.rings)
 		t.launches = append(t.launches, x)
 	}
-	t.moveCount = len(moves) / abi.MoveBytes
+	t.moveCount = len(moves) / schema.MoveBytes
 	t.data = padTo(t.data, 16)
 	l.tableBytes += int64(len(t.data))
 	l.segments = append(l.segments, t)
@@ -151,33 +153,20 @@ type stepPlace struct {
 	counters         int // line of the first counter, behind the vEUs'
 }
 
-func (l *layout) appendStep(b []byte, s vdevice.Step, at stepPlace) []byte {
-	le := binary.LittleEndian
+func (l *layout) stepRow(s vdevice.Step, at stepPlace) schema.Step {
 	op := l.opIndex[s.Task.Op]
-	b = le.AppendUint32(b, uint32(op))
-	b = le.AppendUint32(b, uint32(s.Task.Index))
-	b = le.AppendUint32(b, 0) // args, at load
-	b = le.AppendUint32(b, uint32(at.wait))
-	b = le.AppendUint16(b, uint16(len(s.Waits)+len(s.Counters)))
-	b = le.AppendUint16(b, uint16(l.ops[op].instance))
-	b = le.AppendUint16(b, 0) // args_words, at load
-	signal := uint16(0)
-	if s.Signal {
-		signal = 1
-	}
-	b = le.AppendUint16(b, signal)
 	stream := l.stream(op, s.Task.Index)
-	b = le.AppendUint32(le.AppendUint32(b, stream.at), stream.words)
-	b = le.AppendUint32(b, uint32(at.move))
-	b = le.AppendUint16(le.AppendUint16(b, uint16(at.imports)), uint16(at.exports))
-	b = le.AppendUint32(b, uint32(at.run))
-	add := uint32(0)
-	if s.Adds > 0 {
-		add = uint32(at.counters) + uint32(s.Adds) - 1
+	row := schema.Step{
+		Op: uint32(op), RTask: uint32(s.Task.Index), Instance: uint16(l.ops[op].instance),
+		WaitBegin: uint32(at.wait), WaitCount: uint16(len(s.Waits) + len(s.Counters)), Signal: s.Signal,
+		Stream: stream.at, StreamWords: stream.words, ChunkWords: stream.chunkWords, Chunks: stream.chunks,
+		MoveBegin: uint32(at.move), Imports: uint16(at.imports), Exports: uint16(at.exports),
+		Run: uint32(at.run), Direct: uint32(at.direct), Near: at.near,
 	}
-	b = le.AppendUint32(b, add)
-	b = le.AppendUint32(le.AppendUint32(b, stream.chunkWords), stream.chunks)
-	return le.AppendUint32(le.AppendUint32(b, uint32(at.direct)), at.near)
+	if s.Adds > 0 {
+		row.Add = uint32(at.counters) + uint32(s.Adds) - 1
+	}
+	return row
 }
 
 // weightBlock is what a step streams, in units of 16 bytes: where it stands among the constants, how long
@@ -192,8 +181,8 @@ func (l *layout) stream(op int, rtask int32) weightBlock {
 	ref, n := c.Stream(int(rtask))
 	chunk := l.rings.Chunk(c.Inst.StreamStep())
 	return weightBlock{
-		at: uint32((l.constAt[ref.Buffer] + ref.Offset) / abi.StreamUnit), words: uint32(n / abi.StreamUnit),
-		chunkWords: uint32(chunk / abi.StreamUnit), chunks: uint32((n + int64(chunk) - 1) / int64(chunk)),
+		at: uint32((l.constAt[ref.Buffer] + ref.Offset) / schema.StreamUnit), words: uint32(n / schema.StreamUnit),
+		chunkWords: uint32(chunk / schema.StreamUnit), chunks: uint32((n + int64(chunk) - 1) / int64(chunk)),
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/trace"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // traced runs the stencil's library and gives its timeline.
@@ -177,7 +177,7 @@ func TestNoTrace(t *testing.T) {
 	l := openLib(t, buildEmulated(t, emitStencil(t, s, Options{}), "stencil"), runner.Options{})
 	_, err := l.Trace([][]byte{floatBytes(testInput(128))}, 0)
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != abi.BadArgument || !strings.Contains(status.Text, "without RT_TRACE") {
+	if !errors.As(err, &status) || status.Code != schema.StatusBadArgument || !strings.Contains(status.Text, "without RT_TRACE") {
 		t.Errorf("got %v", err)
 	}
 	if !strings.Contains(string(l.Build), `"trace":false`) {

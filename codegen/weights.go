@@ -7,19 +7,16 @@ import (
 	"io"
 
 	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // writeWeights streams the weights file: one constant at a time is in memory. It returns the hash.
 func (l *layout) writeWeights(w io.Writer) (uint64, error) {
-	le := binary.LittleEndian
-	header := make([]byte, 0, abi.HeaderBytes)
-	header = append(header, abi.WeightsMagic...)
-	header = le.AppendUint32(header, abi.WeightsVersion)
-	header = le.AppendUint32(header, abi.HeaderBytes)
-	header = le.AppendUint64(header, uint64(l.weightBytes))
-	header = le.AppendUint64(header, uint64(l.tableBytes))
-	header = append(header, make([]byte, abi.HeaderBytes-len(header))...)
-	if _, err := w.Write(header); err != nil {
+	header := schema.WeightsHeader{
+		Magic: [8]byte([]byte(schema.WeightsMagic)), Version: schema.WeightsVersion, HeaderBytes: schema.WeightsHeaderBytes,
+		WeightsBytes: uint64(l.weightBytes), TablesBytes: uint64(l.tableBytes),
+	}
+	if _, err := w.Write(header.Append(nil)); err != nil {
 		return 0, err
 	}
 	hash := abi.NewHash()
@@ -30,12 +27,12 @@ func (l *layout) writeWeights(w io.Writer) (uint64, error) {
 	if err := out.Flush(); err != nil {
 		return 0, err
 	}
-	_, err := w.Write(le.AppendUint64(nil, hash.Sum64()))
+	_, err := w.Write(binary.LittleEndian.AppendUint64(nil, hash.Sum64()))
 	return hash.Sum64(), err
 }
 
 func (l *layout) writePayload(w io.Writer) error {
-	zeros := make([]byte, abi.ConstantAlign)
+	zeros := make([]byte, schema.ConstantAlign)
 	for _, b := range l.consts {
 		data := b.Data()
 		if int64(len(data)) != b.Bytes() {
@@ -44,7 +41,7 @@ func (l *layout) writePayload(w io.Writer) error {
 		if _, err := w.Write(data); err != nil {
 			return err
 		}
-		pad := alignUp(b.Bytes(), abi.ConstantAlign) - b.Bytes()
+		pad := alignUp(b.Bytes(), schema.ConstantAlign) - b.Bytes()
 		if _, err := w.Write(zeros[:pad]); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
 const (
@@ -263,7 +264,7 @@ func (p *planParser) slot() {
 	p.keyword("at")
 	s.At = int32(p.number(0, maxSlotWords))
 	p.keyword("gate")
-	s.Gate = int32(p.number(0, Gates-1))
+	s.Gate = int32(p.number(0, schema.Gates-1))
 	if !p.bad {
 		prog.Slots = append(prog.Slots, s)
 	}

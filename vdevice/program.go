@@ -68,9 +68,6 @@ type Slot struct {
 	Gate   int32 // through which all comes that the same step takes from slots
 }
 
-// Gates is how many gates a vEU has: what as many of its steps take from slots may be on its way at once.
-const Gates = 8
-
 // SlotWords is how many words of slots a vEU has.
 func (p *Program) SlotWords() int {
 	n := 0

@@ -1,5 +1,7 @@
 package vdevice
 
+import "github.com/rammerc/rammerc/schema"
+
 // Ring is the shared memory through which the loaders of a plan's vEUs stream weights (rt/exec/ring.cuh).
 //
 // It is legal whatever its size, from two stages on: the loader fills stages in the order in which the
@@ -21,17 +23,12 @@ type Ring struct {
 }
 
 const (
-	usualStage    = 16 << 10 // bytes: enough that a chunk's costs, two mbarriers and a copy, do not show
-	leastRing     = 2        // stages
-	stageAlign    = 128      // bytes
-	mbarrierBytes = 16       // a stage's two
-	// executorShared bounds what the executor takes of a vEU's shared memory for itself.
-	executorShared = 12 << 10
+	usualStage = 16 << 10 // bytes: enough that a chunk's costs, two mbarriers and a copy, do not show
+	leastRing  = 2        // stages
 	// overlapping is how many launches in a row share a multiprocessor with full rings; more do with small
 	// ones, up to mostOverlapping: then the way from a launch to its first weights is longer than a step.
 	overlapping     = 2
 	mostOverlapping = 3
-	loaderThreads   = 32
 )
 
 // Ring chooses the plan's ring.
@@ -40,16 +37,16 @@ func (plan *Plan) Ring() Ring {
 	perSM := max(1, spec.VEUsPerSM)
 	r := Ring{Blocks: perSM, Shared: spec.SharedBound(), Side: spec.SharedBound()}
 	if spec.LaunchesOverlap() {
-		r.Alone = spec.SharedBeside(perSM+1)/stageAlign*stageAlign + stageAlign
+		r.Alone = spec.SharedBeside(perSM+1)/schema.SharedAlign*schema.SharedAlign + schema.SharedAlign
 	}
 	if n.StreamStep == 0 {
 		return r
 	}
-	persistent, least := false, ceilDiv(n.StreamStep, stageAlign)*stageAlign
+	persistent, least := false, ceilDiv(n.StreamStep, schema.SharedAlign)*schema.SharedAlign
 	for _, s := range plan.Segments {
 		persistent = persistent || s.Kind == RProgram
 	}
-	if side := spec.SharedBeside(overlapping*perSM) - stageAlign; spec.LaunchesOverlap() && plan.room(side, least) >= leastRing {
+	if side := spec.SharedBeside(overlapping*perSM) - schema.SharedAlign; spec.LaunchesOverlap() && plan.room(side, least) >= leastRing {
 		r.Side = side
 		// Only where no rProgram wants all registers for itself.
 		for b := mostOverlapping; b >= overlapping && !persistent && r.Blocks == perSM; b-- {
@@ -88,7 +85,7 @@ func (plan *Plan) room(shared, stage int) int {
 		if n.StreamStep == 0 {
 			continue
 		}
-		room := max(0, shared-n.SharedBytes()-executorShared) / (stage + mbarrierBytes)
+		room := max(0, shared-n.SharedBytes()-schema.ExecutorShared) / (stage + schema.StageBarrierBytes)
 		if least < 0 || room < least {
 			least = room
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // piece is a run of elements of a tagged buffer that a step imports or exports.
@@ -127,8 +128,8 @@ func PlaceSlots(p *Program, most int) {
 		}
 		return int(a.last - b.last)
 	})
-	owner := make([]int32, most) // per word: order of the step that took it last
-	var gates [Gates]int32       // likewise
+	owner := make([]int32, most)  // per word: order of the step that took it last
+	var gates [schema.Gates]int32 // likewise
 	for first := 0; first < len(all); {
 		end := first + 1
 		for end < len(all) && all[end].VEU == all[first].VEU && all[end].last == all[first].last {
@@ -149,7 +150,7 @@ func PlaceSlots(p *Program, most int) {
 }
 
 // placeStep gives slots to what one step takes, as far as there are words and a gate for it.
-func (p *Program) placeStep(taken []slotted, owner []int32, gates *[Gates]int32, known *seen) {
+func (p *Program) placeStep(taken []slotted, owner []int32, gates *[schema.Gates]int32, known *seen) {
 	least := int32(math.MaxInt32)
 	for i := range taken {
 		least = min(least, taken[i].alike(known))
@@ -177,7 +178,7 @@ func (p *Program) GatePhases() []int32 {
 	out := make([]int32, len(p.Slots))
 	var runs []roperator.Run
 	for v, steps := range p.Steps {
-		var phases [Gates]int32
+		var phases [schema.Gates]int32
 		for o := range steps {
 			t := steps[o].Task
 			imports := p.Candidate(t.Op).Imports

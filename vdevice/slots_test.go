@@ -10,6 +10,7 @@ import (
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
 
@@ -132,7 +133,7 @@ func TestPlantedSlotFaults(t *testing.T) {
 				p.Slots[i].Gate = 0
 			}
 		}, "still waits there"},
-		{"no such gate", func(_ *Plan, p *Program) { p.Slots[0].Gate = Gates }, "with gate 8"},
+		{"no such gate", func(_ *Plan, p *Program) { p.Slots[0].Gate = schema.Gates }, "with gate 8"},
 		{"no such import", func(_ *Plan, p *Program) { p.Slots[0].Hi-- }, "not for something that it imports"},
 		{"from another cluster", func(_ *Plan, p *Program) { p.Cluster = 2 }, "from its own cluster"},
 		{"no such clusters", func(_ *Plan, p *Program) { p.Cluster = 3 }, "none of that size"},
@@ -164,7 +165,7 @@ func runs(p *Program, r *rand.Rand) bool {
 		words[v] = map[int32]int{}
 	}
 	phases := p.GatePhases()
-	passed := make([][Gates]int32, len(p.Steps)) // per vEU and gate: steps that have taken something through it
+	passed := make([][schema.Gates]int32, len(p.Steps)) // per vEU and gate: steps that have taken something through it
 	next := make([]int, len(p.Steps))
 	imported := make([]bool, len(p.Steps))
 	left := p.Len()

@@ -6,6 +6,7 @@ import (
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // Needs is what a vEU must have to run a program's rTasks.
@@ -23,7 +24,7 @@ type Needs struct {
 func (n *Needs) AddCandidate(c *roperator.Candidate) {
 	kept := 0
 	if c.Inst.Kernel.Near {
-		kept = KeptParts * int(c.ImportArea())
+		kept = schema.KeptParts * int(c.ImportArea())
 	}
 	n.Join(Needs{
 		KeptWords: kept,
@@ -43,7 +44,7 @@ func (n *Needs) Join(m Needs) {
 // warp, the loader.
 func (n *Needs) blockThreads() int {
 	if n.StreamStep > 0 {
-		return n.Threads + loaderThreads
+		return n.Threads + schema.LoaderThreads
 	}
 	return n.Threads
 }
@@ -58,28 +59,21 @@ func (n *Needs) SharedBytes() int {
 	return bytes
 }
 
-// KeptParts is of how many steps a vEU keeps operands from memory behind its slots: one takes them while they are
-// copied for the next, and warps may be a step behind.
-const KeptParts = 3
-
 // besideSlots is what vEUs with slots have beside them: gates, and words behind the slots.
-func (n *Needs) besideSlots() int { return gateBytes + 4*n.KeptWords }
-
-// gateBytes is what gates take: rt/exec/layout.cuh's, a multiple of 128.
-const gateBytes = 640
+func (n *Needs) besideSlots() int { return schema.GateBytes + 4*n.KeptWords }
 
 // leastShared is SharedBytes with the smallest ring, if there is one.
 func (n *Needs) leastShared() int {
 	if n.StreamStep == 0 {
 		return n.SharedBytes()
 	}
-	return n.SharedBytes() + executorShared + leastRing*(n.StreamStep+stageAlign+mbarrierBytes)
+	return n.SharedBytes() + schema.ExecutorShared + leastRing*(n.StreamStep+schema.SharedAlign+schema.StageBarrierBytes)
 }
 
 // SlotRoom is how many words of slots fit beside what n says.
 func (n Needs) SlotRoom(s *device.Spec) int {
 	n.SlotWords = 0
-	return (s.SharedBound() - n.besideSlots() - max(n.leastShared(), n.SharedBytes()+executorShared)) / 4 / 32 * 32
+	return (s.SharedBound() - n.besideSlots() - max(n.leastShared(), n.SharedBytes()+schema.ExecutorShared)) / 4 / 32 * 32
 }
 
 // Needs computes what the program's vEUs must have.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // clusters checks the form of what a program says of clusters.
@@ -31,8 +32,8 @@ func (v *verifier) clusters(segment int, s Segment) {
 			report("has a slot of vEU %d for buffer %d, which is not there", x.VEU, x.Buf)
 		case x.Lo < 0 || x.Hi <= x.Lo || x.Hi > v.plan.Graph.Buffers[x.Buf].Elems || x.At < 0 || x.At%slotAlign != 0 || x.Hi-x.Lo > maxSlotWords || x.At > maxSlotWords:
 			report("has a slot of vEU %d for elements %d … %d of buffer %d at %d, which is out of range or not a multiple of 4", x.VEU, x.Lo, x.Hi, x.Buf, x.At)
-		case x.Gate < 0 || x.Gate >= Gates:
-			report("has a slot of vEU %d for elements %d … %d of buffer %d with gate %d, there are %d", x.VEU, x.Lo, x.Hi, x.Buf, x.Gate, Gates)
+		case x.Gate < 0 || x.Gate >= schema.Gates:
+			report("has a slot of vEU %d for elements %d … %d of buffer %d with gate %d, there are %d", x.VEU, x.Lo, x.Hi, x.Buf, x.Gate, schema.Gates)
 		case i > 0 && compareSlots(p.Slots[i-1], *x) >= 0:
 			report("has slots out of order: they are sorted by vEU, buffer and element")
 		}
@@ -81,12 +82,12 @@ func (v *verifier) slotReuse(segment int, known *seen, mine []slotted) {
 		return int(a.last - b.last)
 	})
 	owner := map[int32]*slotted{} // of a word
-	var gates [Gates]*slotted
+	var gates [schema.Gates]*slotted
 	for i := range mine {
 		s := &mine[i]
 		if i == 0 || mine[i-1].VEU != s.VEU {
 			clear(owner)
-			gates = [Gates]*slotted{}
+			gates = [schema.Gates]*slotted{}
 		}
 		since := known.since(s)
 		if i > 0 && mine[i-1].VEU == s.VEU && mine[i-1].last == s.last && mine[i-1].Gate != s.Gate {

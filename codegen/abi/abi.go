@@ -1,33 +1,20 @@
-// Package abi is what emitted libraries and those who call them agree on: the C interface, the names
-// in it and the layout of the weights file. The C++ side of the same facts is codegen/rt/host/model.h and
-// weights.h; a test of codegen compares the two.
+// Package abi is what emitted libraries and those who call them agree on: the C interface, the names in it, and the
+// hash of the weights file. The numbers of the interface are package schema's.
 package abi
 
 import (
 	_ "embed"
 	"strings"
-)
 
-// Status codes of the C interface.
-const (
-	OK              = 0
-	BadArgument     = 1
-	WeightsMissing  = 2
-	WeightsMismatch = 3
-	DeviceUnfit     = 4
-	OutOfMemory     = 5
-	RunFailed       = 6
-	NotResident     = 7
-	Internal        = 8
-	Stuck           = 9
-	DeviceLost      = 10
-	NoDevice        = 11
+	"github.com/rammerc/rammerc/schema"
 )
 
 var statusNames = [...]string{
-	"ok", "bad argument", "weights file missing", "weights file does not match", "device unfit",
-	"out of memory", "run failed", "rProgram not resident", "internal error",
-	"stuck", "device lost", "no device",
+	schema.StatusOk: "ok", schema.StatusBadArgument: "bad argument", schema.StatusWeightsMissing: "weights file missing",
+	schema.StatusWeightsMismatch: "weights file does not match", schema.StatusDeviceUnfit: "device unfit",
+	schema.StatusOutOfMemory: "out of memory", schema.StatusRunFailed: "run failed",
+	schema.StatusNotResident: "rProgram not resident", schema.StatusInternal: "internal error",
+	schema.StatusStuck: "stuck", schema.StatusDeviceLost: "device lost", schema.StatusNoDevice: "no device",
 }
 
 // StatusText describes a status code.
@@ -37,39 +24,6 @@ func StatusText(code int) string {
 	}
 	return "unknown status"
 }
-
-// Layout of the weights file, little-endian: a header of HeaderBytes, the constants, the program
-// tables, and a trailer of 8 bytes with the Hash of constants and tables.
-const (
-	WeightsMagic   = "RMRWGHT1"
-	WeightsVersion = 1
-	HeaderBytes    = 256
-	ConstantAlign  = 256
-)
-
-// Sizes of the program tables' entries.
-const (
-	StepBytes = 64
-	WaitBytes = 8
-	MoveBytes = 32
-)
-
-// CounterWait, in a wait's first word, says that the rest is the line of a counter.
-const CounterWait = 1 << 31
-
-// StreamUnit is the unit of places and lengths of streamed weight blocks in the tables, in bytes.
-const StreamUnit = 16
-
-// Address spaces of an rt::Ref: its top 8 bits.
-const (
-	ArenaSpace     = 0
-	WeightsSpace   = 1
-	FirstPortSpace = 2
-	MaxSpaces      = 256
-)
-
-// MaxArgsBytes is the most that the Args of an rKernel take.
-const MaxArgsBytes = 1024
 
 //go:embed header.h.in
 var headerTemplate string

@@ -1,11 +1,10 @@
 package golden
 
 import (
-	"encoding/binary"
 	"fmt"
 
-	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // moveTable holds the moves of every rTask of a candidate whose operands the executor carries, each with
@@ -29,23 +28,23 @@ func newMoveTable(c *roperator.Candidate, offsets []int64, at int64) *moveTable 
 			for _, m := range task[side] {
 				t.data = append(t.data, m...)
 			}
-			t.data = append(t.data, make([]byte, (n-len(task[side]))*abi.MoveBytes)...)
+			t.data = append(t.data, make([]byte, (n-len(task[side]))*schema.MoveBytes)...)
 		}
 	}
 	return t
 }
 
-// plainMoves are entries as in rt/device/device.cuh, all of plain memory.
+// plainMoves are the moves of an rTask whose operands and results are all in plain memory.
 func plainMoves(list []roperator.Staged, offsets []int64, task int) [][]byte {
 	var out [][]byte
-	le := binary.LittleEndian
 	for i := range list {
 		buf := list[i].Access.View.Buf
 		for _, r := range list[i].AppendRuns(nil, task) {
-			m := le.AppendUint64(nil, uint64(offsets[buf.ID]+4*r.Elem))
-			m = le.AppendUint32(le.AppendUint32(m, uint32(r.At)), uint32(r.Step))
-			m = le.AppendUint16(le.AppendUint16(m, uint16(r.Count)), 0)
-			out = append(out, append(m, make([]byte, abi.MoveBytes-len(m))...))
+			move := schema.Move{
+				At: uint64(offsets[buf.ID] + 4*r.Elem), Staged: uint32(r.At), Step: uint32(r.Step), Count: uint16(r.Count),
+				Kind: schema.PlainMove,
+			}
+			out = append(out, move.Append(nil))
 		}
 	}
 	return out

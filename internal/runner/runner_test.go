@@ -11,6 +11,7 @@ import (
 
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // A hand-written library with the C interface: it adds its second input's byte to its first input's
@@ -97,7 +98,7 @@ func TestProtocol(t *testing.T) {
 			t.Errorf("%v, %v", out, err)
 		}
 		var status *StatusError
-		if _, err := run(100); !errors.As(err, &status) || status.Code != abi.RunFailed || status.Text != "a hundred is too much" {
+		if _, err := run(100); !errors.As(err, &status) || status.Code != schema.StatusRunFailed || status.Text != "a hundred is too much" {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -123,7 +124,7 @@ func TestProtocol(t *testing.T) {
 		t.Errorf("the trace is of run %d, then with four warm-ups of run %d, %v", before[0], after[0], err)
 	}
 	var status *StatusError
-	if _, err := l.Trace([][]byte{{1, 2, 3, 4}, {0}}, 100); !errors.As(err, &status) || status.Code != abi.BadArgument {
+	if _, err := l.Trace([][]byte{{1, 2, 3, 4}, {0}}, 100); !errors.As(err, &status) || status.Code != schema.StatusBadArgument {
 		t.Errorf("a refused trace: %v", err)
 	}
 	if _, err := l.Run([][]byte{{1}, {2}}); err == nil || !strings.Contains(err.Error(), "has 1 bytes, want 4") {
@@ -144,7 +145,7 @@ func TestProtocol(t *testing.T) {
 func TestOpenFails(t *testing.T) {
 	lib := buildFake(t)
 	var status *StatusError
-	if _, err := Open(t.Context(), lib, Options{Mode: Waves}); !errors.As(err, &status) || status.Code != abi.NotResident || status.Text != "not this time" {
+	if _, err := Open(t.Context(), lib, Options{Mode: Waves}); !errors.As(err, &status) || status.Code != schema.StatusNotResident || status.Text != "not this time" {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Open(t.Context(), lib, Options{Name: "other"}); !errors.As(err, &status) || status.Code != -1 || !strings.Contains(status.Text, "other_create") {

@@ -1,5 +1,7 @@
 package trace
 
+import "github.com/rammerc/rammerc/schema"
+
 // clocks translate the cycles of every multiprocessor to nanoseconds of the device.
 type clocks struct {
 	slope float64 // nanoseconds a cycle, the same for all
@@ -56,7 +58,7 @@ func (raw *Raw) samples(visit func(sm uint32, clock, time uint64)) {
 	}
 	for i := range raw.Steps {
 		s := &raw.Steps[i]
-		visit(s.SM, s.Clock[begun], s.Time)
+		visit(s.SM, s.Clock[schema.TraceBegun], s.Time)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"sort"
+
+	"github.com/rammerc/rammerc/schema"
 )
 
 // Timeline is a traced inference: what ran where and when. Times are nanoseconds from the first launch's
@@ -130,7 +132,7 @@ func (t *Timeline) addLaunches(raw *Raw, at func(sm uint32, clock uint64) float6
 }
 
 // newLaunch says what kind of launch a row is of.
-func (t *Timeline) newLaunch(row *LaunchRow) *Launch {
+func (t *Timeline) newLaunch(row *schema.TraceLaunch) *Launch {
 	l := &Launch{Segment: int(row.Segment), Wave: int(row.InSegment), Kind: "wave"}
 	switch t.Plan.Segments[row.Segment].Kind {
 	case "rprogram": // its first launch is persistent, the others are its waves
@@ -231,22 +233,25 @@ func (t *Timeline) addChunks(raw *Raw, at func(sm uint32, clock uint64) float64)
 }
 
 // makeRun translates a row. Points that did not occur fall together with the one before.
-func makeRun(row *StepRow, launch int, p At, at func(sm uint32, clock uint64) float64) Run {
+func makeRun(row *schema.TraceStep, launch int, p At, at func(sm uint32, clock uint64) float64) Run {
 	r := Run{
 		Segment: int(row.Segment), Launch: launch, VEU: p.VEU, Order: p.Order, SM: int(row.SM),
-		Op: int(row.Op), RTask: int(row.RTask), Begun: at(row.SM, row.Clock[begun]),
+		Op: int(row.Op), RTask: int(row.RTask), Begun: at(row.SM, row.Clock[schema.TraceBegun]),
 	}
 	last := r.Begun
 	for _, x := range []struct {
-		point int
+		point schema.TracePoint
 		to    *float64
-	}{{loaded, &r.Loaded}, {ready, &r.Ready}, {started, &r.Started}, {computed, &r.Computed}} {
-		if clock := row.Clock[x.point]; clock >= row.Clock[begun] {
+	}{
+		{schema.TraceLoaded, &r.Loaded}, {schema.TraceReady, &r.Ready},
+		{schema.TraceStarted, &r.Started}, {schema.TraceComputed, &r.Computed},
+	} {
+		if clock := row.Clock[x.point]; clock >= row.Clock[schema.TraceBegun] {
 			last = max(last, at(row.SM, clock))
 		}
 		*x.to = last
 	}
-	if clock := row.Clock[published]; clock >= row.Clock[begun] && clock > 0 {
+	if clock := row.Clock[schema.TracePublished]; clock >= row.Clock[schema.TraceBegun] && clock > 0 {
 		r.Published = max(r.Computed, at(row.SM, clock))
 	}
 	return r

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rammerc/rammerc/schema"
 )
 
 // chainPlan has two vEUs: steps a, c on vEU 0 and b, d on vEU 1; c waits for b, d for a and so does the second
@@ -36,8 +38,8 @@ func (m *machine) clock(sm uint32, ns float64) uint64 {
 
 func (m *machine) time(ns float64) uint64 { return (5_000_000_000 + uint64(ns)) / m.grain * m.grain }
 
-func (m *machine) step(sm, launch, segment, step, op, rtask uint32, at ...float64) StepRow {
-	r := StepRow{Time: m.time(at[0]), SM: sm, Launch: launch + 1, Segment: segment, Step: step, Op: op, RTask: rtask}
+func (m *machine) step(sm, launch, segment, step, op, rtask uint32, at ...float64) schema.TraceStep {
+	r := schema.TraceStep{Time: m.time(at[0]), SM: sm, Launch: launch + 1, Segment: segment, Step: step, Op: op, RTask: rtask}
 	for i, ns := range at {
 		if ns >= 0 {
 			r.Clock[i] = m.clock(sm, ns)
@@ -46,36 +48,39 @@ func (m *machine) step(sm, launch, segment, step, op, rtask uint32, at ...float6
 	return r
 }
 
-func (m *machine) launch(sm, launch, segment, veu uint32, begin, end float64) LaunchRow {
-	return LaunchRow{
+func (m *machine) launch(sm, launch, segment, veu uint32, begin, end float64) schema.TraceLaunch {
+	return schema.TraceLaunch{
 		Begun: m.clock(sm, begin), Ready: m.clock(sm, begin+10), Ended: m.clock(sm, end), BegunTime: m.time(begin), EndedTime: m.time(end),
 		SM: sm, Launch: launch + 1, Segment: segment, VEU: veu,
 	}
 }
 
 // chain is a run of chainPlan in which b is slow, so that c waits for it and d for nothing.
-func (m *machine) chain() ([]StepRow, []LaunchRow) {
-	return []StepRow{
+func (m *machine) chain() ([]schema.TraceStep, []schema.TraceLaunch) {
+	return []schema.TraceStep{
 			m.step(7, 0, 0, 0, 0, 0, 100, -1, 100, 110, 1110, 1200),
 			m.step(7, 0, 0, 1, 2, 0, 1210, 1310, 5600, 5650, 7650),
 			m.step(3, 0, 0, 2, 1, 0, 150, -1, 150, 150, 5000, 5100),
 			m.step(3, 0, 0, 3, 3, 0, 5110, -1, 5600, 5600, 5700),
 			m.step(3, 1, 1, 0, 4, 0, 9000, -1, 9000, 9000, 9500),
 			m.step(7, 1, 1, 1, 4, 1, 9000, -1, 9000, 9000, 9900),
-		}, []LaunchRow{
+		}, []schema.TraceLaunch{
 			m.launch(7, 0, 0, 0, 0, 8000), m.launch(3, 0, 0, 1, 50, 6000),
 			m.launch(3, 1, 1, 0, 8900, 9600), m.launch(7, 1, 1, 1, 8900, 10000),
 		}
 }
 
-func encode(steps []StepRow, launches []LaunchRow) []byte { return encodeAll(steps, launches, nil) }
+func encode(steps []schema.TraceStep, launches []schema.TraceLaunch) []byte {
+	return encodeAll(steps, launches, nil)
+}
 
-func encodeAll(steps []StepRow, launches []LaunchRow, chunks []ChunkRow) []byte {
-	h := header{
-		Version: version, HeaderBytes: headerBytes, StepBytes: stepBytes, LaunchBytes: launchBytes, ChunkBytes: chunkBytes,
+func encodeAll(steps []schema.TraceStep, launches []schema.TraceLaunch, chunks []schema.TraceChunk) []byte {
+	h := schema.TraceHeader{
+		Version: schema.TraceVersion, HeaderBytes: schema.TraceHeaderBytes, StepBytes: schema.TraceStepBytes,
+		LaunchBytes: schema.TraceLaunchBytes, ChunkBytes: schema.TraceChunkBytes,
 		Steps: uint64(len(steps)), Launches: uint64(len(launches)), Chunks: uint64(len(chunks)),
 	}
-	copy(h.Magic[:], magic)
+	copy(h.Magic[:], schema.TraceMagic)
 	var b bytes.Buffer
 	for _, part := range []any{h, steps, launches, chunks} {
 		if err := binary.Write(&b, binary.LittleEndian, part); err != nil {
@@ -319,19 +324,19 @@ func TestDroppedSteps(t *testing.T) {
 }
 
 func TestMismatches(t *testing.T) {
-	good := func() ([]StepRow, []LaunchRow) { return exact.chain() }
+	good := func() ([]schema.TraceStep, []schema.TraceLaunch) { return exact.chain() }
 	for name, c := range map[string]struct {
-		spoil func(s []StepRow, l []LaunchRow)
+		spoil func(s []schema.TraceStep, l []schema.TraceLaunch)
 		want  string
 	}{
-		"segment":       {func(s []StepRow, _ []LaunchRow) { s[0].Segment = 2 }, "step 0 of segment 2"},
-		"step":          {func(s []StepRow, _ []LaunchRow) { s[0].Step = 4 }, "step 4 of segment 0"},
-		"launch":        {func(s []StepRow, _ []LaunchRow) { s[0].Launch = 9 }, "step 0 of segment 0"},
-		"rTask":         {func(s []StepRow, _ []LaunchRow) { s[1].RTask = 3 }, "ran rTask 3 of rOperator 2"},
-		"launch's own":  {func(_ []StepRow, l []LaunchRow) { l[0].Segment = 7 }, "is of segment 7"},
-		"vEU":           {func(_ []StepRow, l []LaunchRow) { l[0].VEU = 1 << 31 }, "is of segment 0 and vEU 2147483648"},
-		"lost launches": {func(_ []StepRow, l []LaunchRow) { l[2].Launch, l[3].Launch = 5, 5 }, "step 0 of segment 1"},
-		"nothing":       {func(_ []StepRow, l []LaunchRow) { clear(l) }, "is empty"},
+		"segment":       {func(s []schema.TraceStep, _ []schema.TraceLaunch) { s[0].Segment = 2 }, "step 0 of segment 2"},
+		"step":          {func(s []schema.TraceStep, _ []schema.TraceLaunch) { s[0].Step = 4 }, "step 4 of segment 0"},
+		"launch":        {func(s []schema.TraceStep, _ []schema.TraceLaunch) { s[0].Launch = 9 }, "step 0 of segment 0"},
+		"rTask":         {func(s []schema.TraceStep, _ []schema.TraceLaunch) { s[1].RTask = 3 }, "ran rTask 3 of rOperator 2"},
+		"launch's own":  {func(_ []schema.TraceStep, l []schema.TraceLaunch) { l[0].Segment = 7 }, "is of segment 7"},
+		"vEU":           {func(_ []schema.TraceStep, l []schema.TraceLaunch) { l[0].VEU = 1 << 31 }, "is of segment 0 and vEU 2147483648"},
+		"lost launches": {func(_ []schema.TraceStep, l []schema.TraceLaunch) { l[2].Launch, l[3].Launch = 5, 5 }, "step 0 of segment 1"},
+		"nothing":       {func(_ []schema.TraceStep, l []schema.TraceLaunch) { clear(l) }, "is empty"},
 	} {
 		s, l := good()
 		c.spoil(s, l)
@@ -358,7 +363,7 @@ func FuzzDecode(f *testing.F) {
 	whole := encode(exact.chain())
 	f.Add(whole)
 	f.Add(whole[:70])
-	f.Add([]byte(magic))
+	f.Add([]byte(schema.TraceMagic))
 	plan, err := ReadPlan([]byte(chainPlan))
 	if err != nil {
 		f.Fatal(err)
@@ -390,8 +395,8 @@ func TestParallelLaunches(t *testing.T) {
 		t.Fatal(err)
 	}
 	ends := []float64{500, 9000, 2000, 4000, 9900}
-	var steps []StepRow
-	var launches []LaunchRow
+	var steps []schema.TraceStep
+	var launches []schema.TraceLaunch
 	for i, end := range ends {
 		segment, in, op, row := uint32(1), uint32(i-1), uint32(i-1), []uint32{0, 0, 2, 3, 1}[i]
 		if i == 0 {
@@ -485,11 +490,17 @@ func TestChunks(t *testing.T) {
 	steps, launches := exact.chain()
 	c := func(ns float64) uint64 { return exact.clock(3, ns) }
 	launches[1].DroppedChunks = 4
-	chunks := []ChunkRow{
-		{c(60), c(80), c(440), c(160), c(460), c(900), 1, 0, 2, 1, 0, 4096},
-		{c(80), c(90), 0, c(900), c(900), c(1000), 1, 0, 2, 1, 1, 1024},     // the loader had ended
-		{c(80), c(90), c(95), c(900), 0, 0, 1, 0, 2, 1, 2, 1024},            // not read: the plan and the program differ
-		{c(80), c(90), c(95), c(900), c(901), c(902), 1, 0, 77, 1, 2, 1024}, // of a step that was not recorded
+	chunk := func(asked, issued, landed, wanted, full, freed uint64, step, number, bytes uint32) schema.TraceChunk {
+		return schema.TraceChunk{
+			Asked: asked, Issued: issued, Landed: landed, Wanted: wanted, Full: full, Freed: freed,
+			Launch: 1, Step: step, VEU: 1, Number: number, Bytes: bytes,
+		}
+	}
+	chunks := []schema.TraceChunk{
+		chunk(c(60), c(80), c(440), c(160), c(460), c(900), 2, 0, 4096),
+		chunk(c(80), c(90), 0, c(900), c(900), c(1000), 2, 1, 1024),     // the loader had ended
+		chunk(c(80), c(90), c(95), c(900), 0, 0, 2, 2, 1024),            // not read: the plan and the program differ
+		chunk(c(80), c(90), c(95), c(900), c(901), c(902), 77, 2, 1024), // of a step that was not recorded
 		{},
 	}
 	raw, err := Decode(encodeAll(steps, launches, chunks))

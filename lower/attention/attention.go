@@ -13,6 +13,7 @@ import (
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // maxHead is the largest head size that the attention kernel takes.
@@ -132,10 +133,10 @@ func (a *attention) size() int64 {
 }
 
 func (a *attention) candidate(bq int64, t *tails.Tail) *roperator.Candidate {
-	mode := int64(contraction.LoadVec4)
+	mode := int64(schema.LoadVec4)
 	for _, v := range []roperator.View{a.q, a.k, a.v} {
-		if contraction.LoadMode(v, 3, 4) != contraction.LoadVec4 {
-			mode = contraction.LoadByCol
+		if contraction.LoadMode(v, 3, 4) != schema.LoadVec4 {
+			mode = schema.LoadByCol
 		}
 	}
 	tiles := build.CeilDiv(a.queries, bq)

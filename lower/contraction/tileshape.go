@@ -8,6 +8,7 @@ import (
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // RowPlace is where element (row, k) stands in packed row tiles of tk k tiles each: rowPlace(row, 0) +
@@ -56,14 +57,6 @@ func UsefulShapes(m, n int64) []TileShape {
 	return out
 }
 
-// How a strided operand is read; the numbers are those of enum LoadMode in common/loaders.cuh.
-const (
-	LoadVec4   = 0
-	LoadByCol  = 1
-	loadByRow  = 2
-	LoadPacked = 3
-)
-
 // LoadMode chooses how to read the matrix of v whose rows are dim row and whose columns are dim col: by
 // float4 along the columns where every run of four is aligned, else with lanes along the closer dim.
 func LoadMode(v roperator.View, row, col int) int64 {
@@ -75,11 +68,11 @@ func LoadMode(v roperator.View, row, col int) int64 {
 	}
 	switch {
 	case aligned:
-		return LoadVec4
+		return schema.LoadVec4
 	case v.Shape[col] > 1 && (v.Shape[row] == 1 || build.Abs(v.Strides[col]) <= build.Abs(v.Strides[row])):
-		return LoadByCol
+		return schema.LoadByCol
 	}
-	return loadByRow
+	return schema.LoadByRow
 }
 
 // Whether a sum is worth splitting has to be settled before the device is known. So it is weighed for a

@@ -9,6 +9,7 @@ import (
 	"github.com/rammerc/rammerc/lower/contraction"
 	"github.com/rammerc/rammerc/lower/pack"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // packFilter packs W for conv_tiled: [group][channel tile][k tile][bk][bm].
@@ -43,7 +44,7 @@ const nowhere = 1 << 29
 // packSteps is the table of rk::Step that conv_tiled reads along k.
 func packSteps(b *build.Builder, c *convolution, k gatherK) roperator.View {
 	rows, behind := k.tiles*k.bk, int64(0)
-	if k.mode == gatherTap {
+	if k.mode == schema.GatherTap {
 		rows, behind = k.tiles, 1
 	}
 	name := fmt.Sprintf("steps%d.%d channels.kernel%v.dilation%v.strides%v.%d", k.mode, k.channels, c.kernel, c.dilation, c.inputSteps(), k.bk)
@@ -66,7 +67,7 @@ func (c *convolution) inputSteps() [4]int64 {
 // step is (offset, depth, height, width) of row i of the table.
 func (c *convolution) step(k gatherK, i int64) [4]int64 {
 	channel, tap, upper := i/k.taps, i%k.taps, int64(0)
-	if k.mode == gatherTap {
+	if k.mode == schema.GatherTap {
 		tap = i / k.channelTiles
 		channel = i % k.channelTiles * k.bk
 		upper = min(k.bk, c.inC-channel) << 16
@@ -77,7 +78,7 @@ func (c *convolution) step(k gatherK, i int64) [4]int64 {
 	d, h, w = d*c.dilation[0], h*c.dilation[1], w*c.dilation[2]
 	steps := c.inputSteps()
 	offset := channel * steps[0]
-	if k.mode != gatherTransposed {
+	if k.mode != schema.GatherTransposed {
 		offset += d*steps[1] + h*steps[2] + w*steps[3]
 	}
 	return [4]int64{offset, d | upper, h, w}

@@ -8,14 +8,7 @@ import (
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
-)
-
-// How output positions meet filter elements; the numbers are those of enum GatherMode in
-// conv/gather.cuh.
-const (
-	gatherTap        = 0
-	gatherTable      = 1
-	gatherTransposed = 2
+	"github.com/rammerc/rammerc/schema"
 )
 
 // addImplicitGemm adds a convolution through conv_tiled.
@@ -60,12 +53,12 @@ type gatherK struct {
 
 // gatherK goes by tap where that pads the channels little.
 func (c *convolution) gatherK(bk int64) gatherK {
-	k := gatherK{mode: gatherTable, bk: bk, channels: c.inC, taps: c.taps(), channelTiles: build.CeilDiv(c.inC, bk)}
+	k := gatherK{mode: schema.GatherTable, bk: bk, channels: c.inC, taps: c.taps(), channelTiles: build.CeilDiv(c.inC, bk)}
 	k.tiles = build.CeilDiv(c.inC*k.taps, bk)
 	if c.transposed {
-		k.mode = gatherTransposed
+		k.mode = schema.GatherTransposed
 	} else if byTap := k.channelTiles * k.taps; 8*byTap <= 9*k.tiles {
-		k.mode, k.tiles = gatherTap, byTap
+		k.mode, k.tiles = schema.GatherTap, byTap
 	}
 	return k
 }
@@ -80,7 +73,7 @@ func (c *convolution) gatherRank() int64 {
 
 // at is where (channel, tap) stands along k.
 func (k *gatherK) at(channel, tap int64) int64 {
-	if k.mode == gatherTap {
+	if k.mode == schema.GatherTap {
 		return (tap*k.channelTiles+channel/k.bk)*k.bk + channel%k.bk
 	}
 	return channel*k.taps + tap
@@ -91,7 +84,7 @@ func (k *gatherK) channelRange(from, to int64) (lo, hi int64) {
 	if from >= to {
 		return 0, 0
 	}
-	if k.mode != gatherTap {
+	if k.mode != schema.GatherTap {
 		return from * k.bk / k.taps, min((to*k.bk-1)/k.taps+1, k.channels)
 	}
 	if from/k.channelTiles != (to-1)/k.channelTiles {

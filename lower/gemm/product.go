@@ -14,6 +14,7 @@ import (
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // packColumns packs B[batch][k][n] for gemm_tiled: [batch][column tile][k tile][bk][bn].
@@ -78,7 +79,7 @@ func gemmCandidates(b *build.Builder, p contraction.Product, t *tails.Tail, spli
 			if _, ok := packed[key]; !ok {
 				packed[key] = packColumns(b, p, s)
 			}
-			c.b, c.modeB = packed[key], contraction.LoadPacked
+			c.b, c.modeB = packed[key], schema.LoadPacked
 		} else {
 			c.modeB = contraction.LoadMode(p.B, 3, 4)
 		}
@@ -103,7 +104,7 @@ func (c *gemmCandidate) build(pro *functor.Functor, proArgs rkernels.Struct) *ro
 	splitK := build.CeilDiv(tk, c.splits)
 	inst := rkernels.Find("gemm_tiled").Bind(append(s.Params(), c.modeA, c.modeB, c.tail.Functor, pro)...)
 	bStrides, bk, bn := [3]int64{roperator.StepOf(p.B, 0), roperator.StepOf(p.B, 1), roperator.StepOf(p.B, 2)}, roperator.StepOf(p.B, 3), roperator.StepOf(p.B, 4)
-	if c.modeB == contraction.LoadPacked {
+	if c.modeB == schema.LoadPacked {
 		bStrides, bk, bn = pack.BatchStrides(p.B, tn*tk*s.BK*s.BN), 0, 0
 	}
 	args := []rkernels.Field{

@@ -15,15 +15,7 @@ import (
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
-)
-
-// What a cell rOperator computes; the numbers are those of enum CellKind in recurrent/cell.cuh.
-const (
-	cellRNN       = 0
-	cellLSTM      = 1
-	cellGRULinear = 2
-	cellGRUGates  = 3
-	cellGRUState  = 4
+	"github.com/rammerc/rammerc/schema"
 )
 
 // gateRow is a row of a unit in the packed weights: which gate's row of W and of R it holds, -1 for zeros.
@@ -31,11 +23,11 @@ type gateRow struct{ w, r int64 }
 
 // cellRows are the rows of a unit, by kind, in the order in which the kernel expects their sums.
 var cellRows = [][]gateRow{
-	cellRNN:       {{0, 0}},
-	cellLSTM:      {{0, 0}, {1, 1}, {2, 2}, {3, 3}},
-	cellGRULinear: {{0, 0}, {1, 1}, {2, -1}, {-1, 2}},
-	cellGRUGates:  {{0, 0}, {1, 1}},
-	cellGRUState:  {{2, 2}},
+	schema.CellRNN:       {{0, 0}},
+	schema.CellLSTM:      {{0, 0}, {1, 1}, {2, 2}, {3, 3}},
+	schema.CellGRULinear: {{0, 0}, {1, 1}, {2, -1}, {-1, 2}},
+	schema.CellGRUGates:  {{0, 0}, {1, 1}},
+	schema.CellGRUState:  {{2, 2}},
 }
 
 // cell is one rOperator of a recurrent cell.
@@ -65,7 +57,7 @@ func LSTMCell(b *build.Builder, g *build.Group) error {
 	if err != nil || c.isEmpty() {
 		return err
 	}
-	c.kind, c.inputForget = cellLSTM, g.Anchor.Int("input_forget", 0)
+	c.kind, c.inputForget = schema.CellLSTM, g.Anchor.Int("input_forget", 0)
 	c.out1 = cellOut(b, g, 1, "c")
 	addCell(b, g, c)
 	return nil
@@ -76,7 +68,7 @@ func RNNCell(b *build.Builder, g *build.Group) error {
 	if err != nil || c.isEmpty() {
 		return err
 	}
-	c.kind = cellRNN
+	c.kind = schema.CellRNN
 	addCell(b, g, c)
 	return nil
 }
@@ -89,16 +81,16 @@ func GRUCell(b *build.Builder, g *build.Group) error {
 		return err
 	}
 	if g.Anchor.Int("linear_before_reset", 0) != 0 {
-		c.kind = cellGRULinear
+		c.kind = schema.CellGRULinear
 		addCell(b, g, c)
 		return nil
 	}
 	gates := *c
-	gates.kind, gates.y, gates.lens = cellGRUGates, roperator.View{}, roperator.View{}
+	gates.kind, gates.y, gates.lens = schema.CellGRUGates, roperator.View{}, roperator.View{}
 	gates.out0 = b.Temp("z", ir.Float32, []int64{c.batch, c.hidden})
 	gates.out1 = b.Temp("reset", ir.Float32, []int64{c.batch, c.hidden})
 	addCell(b, g, &gates)
-	c.kind, c.h, c.gate = cellGRUState, gates.out1, gates.out0
+	c.kind, c.h, c.gate = schema.CellGRUState, gates.out1, gates.out0
 	addCell(b, g, c)
 	return nil
 }
@@ -325,7 +317,7 @@ func cellCandidate(b *build.Builder, c *cell, s gemv.Shape) *roperator.Candidate
 	}
 	if c.lens.Buf != nil {
 		reads = roperator.AppendRead(reads, c.lens, boxes.entries)
-		if c.kind != cellGRUGates {
+		if c.kind != schema.CellGRUGates {
 			reads = roperator.AppendRead(reads, c.previous(), boxes.slice)
 		}
 	}
@@ -357,7 +349,7 @@ func (c *cell) projections() int64 {
 
 // previous is the h that units beyond their sequence's end keep.
 func (c *cell) previous() roperator.View {
-	if c.kind == cellGRULinear || c.kind == cellGRUState {
+	if c.kind == schema.CellGRULinear || c.kind == schema.CellGRUState {
 		return c.state
 	}
 	return c.h
@@ -372,7 +364,7 @@ func cellArgs(b *build.Builder, c *cell, s gemv.Shape, tiles int64, act []rkerne
 		return v.Ref()
 	}
 	peep := roperator.View{}
-	if c.peep.Buf != nil && c.kind == cellLSTM {
+	if c.peep.Buf != nil && c.kind == schema.CellLSTM {
 		peep = packPeepholes(b, c)
 	}
 	flag := func(v roperator.View) rkernels.Int {

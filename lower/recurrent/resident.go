@@ -8,6 +8,7 @@ import (
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // Limits of what an rTask of recurrent_cell_resident keeps on chip: weights in a thread's registers,
@@ -77,13 +78,21 @@ func (c *cell) stageable() bool {
 	return true
 }
 
-// has are the bits of enum CellHas in recurrent/cell_resident.cuh: what all steps of the cell have, so that
-// one instance runs them. Whether y is asked for differs between steps, and is an argument.
+// has tells what all steps of the cell have beside their gates, as bits (schema.CellHasPeep and those after it): one
+// instance must fit them all. Whether y is asked for differs between steps, and is an argument.
 func (c *cell) has() int64 {
 	bits := int64(0)
-	for i, has := range []bool{c.peep.Buf != nil && c.kind == cellLSTM, c.lens.Buf != nil, c.projected, c.inputForget != 0} {
-		if has {
-			bits |= 1 << i
+	for _, x := range []struct {
+		has bool
+		bit int64
+	}{
+		{c.peep.Buf != nil && c.kind == schema.CellLSTM, schema.CellHasPeep},
+		{c.lens.Buf != nil, schema.CellHasLens},
+		{c.projected, schema.CellHasProjection},
+		{c.inputForget != 0, schema.CellHasInputForget},
+	} {
+		if x.has {
+			bits |= x.bit
 		}
 	}
 	return bits
@@ -150,11 +159,11 @@ func residentCandidate(b *build.Builder, c *cell, r residentCell) *roperator.Can
 	}
 	row(c.h, c.hidden, c.inputs)
 	var h0, gate, outR, y int64
-	lstm := c.kind == cellLSTM
+	lstm := c.kind == schema.CellLSTM
 	switch {
 	case lstm:
 		read(c.state, at.slice)
-	case c.kind != cellRNN:
+	case c.kind != schema.CellRNN:
 		h0 = slice(c.state)
 	}
 	if c.gate.Buf != nil {

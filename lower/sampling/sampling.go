@@ -12,12 +12,15 @@ import (
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
-// gridModes and gridPaddings are numbered as in rk::GridSample.
+// gridModes and gridPaddings are what ONNX's values of GridSample's attributes bind the rKernel's parameters to.
 var (
-	gridModes    = map[string]int{"nearest": 0, "linear": 1, "cubic": 2}
-	gridPaddings = map[string]int64{"zeros": 0, "border": 1, "reflection": 2}
+	gridModes    = map[string]int{"nearest": schema.GridNearest, "linear": schema.GridLinear, "cubic": schema.GridCubic}
+	gridPaddings = map[string]int64{
+		"zeros": schema.GridZeros, "border": schema.GridBorder, "reflection": schema.GridReflection,
+	}
 )
 
 // GridSample sees the output as [batch][channel][place], X as [batch][channel][plane].

@@ -20,7 +20,7 @@ struct HeadMatrix {
   }
 };
 
-// DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. Mode is kVec4 or kByCol.
+// DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. Mode is kLoadVec4 or kLoadByCol.
 template <int BQ, int DM, int Mode, class Epi>
 struct Attention {
   static constexpr int kThreads = 256;

@@ -2,6 +2,7 @@
 // has to see the elements on their way.
 #pragma once
 
+#include "common/modes.cuh"
 #include "common/tile.cuh"
 #include "rt/device/device.cuh"
 
@@ -39,22 +40,18 @@ RT_DEVICE void put4(float* dst, const float* src, bool ok, const typename Pro::A
   }
 }
 
-// How a strided operand is read: by runs of four columns, or one by one with lanes along the columns or
-// along the rows, whichever are closer in memory.
-enum LoadMode { kVec4 = 0, kByCol = 1, kByRow = 2, kPacked = 3 };
-
 // A ROWS×COLS window of a strided matrix, put at [row][col] with LD floats a row. k runs along the
 // columns for A (KCols) and along the rows for B. rows and cols are what is left of the matrix from the
 // window's corner at k = 0. Every call of issue takes the next k tile: what a thread needs it keeps, since
 // arguments are read again after every copy.
 template <int Threads, int ROWS, int COLS, int LD, bool KCols, int Mode, class Pro>
 struct StridedLoader {
-  // A thread's elements, or runs of four, are one below the other, with lanes along the columns; under kByRow
+  // A thread's elements, or runs of four, are one below the other, with lanes along the columns; under kLoadByRow
   // beside each other.
-  static constexpr int kVec = Mode == kVec4 ? 4 : 1;
-  static constexpr int kAcross = Mode == kByRow ? ROWS : COLS / kVec;
+  static constexpr int kVec = Mode == kLoadVec4 ? 4 : 1;
+  static constexpr int kAcross = Mode == kLoadByRow ? ROWS : COLS / kVec;
   static constexpr int kStep = Threads / kAcross, kCount = ROWS * COLS / kVec;
-  static constexpr bool kAlongRows = Mode != kByRow;
+  static constexpr bool kAlongRows = Mode != kLoadByRow;
   static constexpr int kPitch = kStep * (kAlongRows ? LD : 1);
   static constexpr int kCopies = ceil_div(kCount, Threads), kBatch = kCopies < 4 ? kCopies : 4;  // in all, in a turn of a loop
   static_assert(Threads % kAcross == 0 && (kCount % Threads == 0 || kCount < Threads), "threads cover whole lines of the window");
@@ -68,7 +65,7 @@ struct StridedLoader {
 
   RT_DEVICE StridedLoader(const float* base, int64_t to_row, int64_t to_col, int rows, int cols, int tid,
                           const typename Pro::Args& prologue)
-      : row_step(static_cast<int>(to_row)), col_step(Mode == kVec4 ? 1 : static_cast<int>(to_col)), mine(kCount % Threads == 0 || tid < kCount), pro(prologue) {
+      : row_step(static_cast<int>(to_row)), col_step(Mode == kLoadVec4 ? 1 : static_cast<int>(to_col)), mine(kCount % Threads == 0 || tid < kCount), pro(prologue) {
     const int across = tid % kAcross * kVec, along = tid / kAcross;
     const int r = kAlongRows ? along : across, c = kAlongRows ? across : along;
     next = base + place(r, row_step, place(c, col_step));
@@ -86,7 +83,7 @@ struct StridedLoader {
       for (int i = 0; i < kCopies; i += kBatch) {
         RT_UNROLL
         for (int b = 0; b < kBatch; ++b) {
-          if constexpr (Mode == kVec4) {
+          if constexpr (Mode == kLoadVec4) {
             put4<Pro>(dst + b * kPitch, src, b * kStep < left, pro);
           } else {
             put1<Pro>(dst + b * kPitch, src, b * kStep < left, pro);

@@ -8,7 +8,7 @@
 
 namespace rk {
 
-// Mode is kVec4, kByCol (lanes along p) or kByRow (lanes along k).
+// Mode is kLoadVec4, kLoadByCol (lanes along p) or kLoadByRow (lanes along k).
 template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, class Epi, class Pro>
 struct ConvPointwise {
   using T = Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>;

@@ -45,9 +45,9 @@ struct ConvTiled {
         t.tid};
     const float* x = t.template ptr<const float>(a.x) + place(image, a.win.step_n, place(group * a.in_channels, a.win.step_c));
     // By tap the first step is read at once, also for a split without any.
-    const int first = Mode != kTap ? kt0 * BK : count > 0 ? kt0 : 0;
+    const int first = Mode != kGatherTap ? kt0 * BK : count > 0 ? kt0 : 0;
     const Step* steps = t.template ptr<const Step>(a.steps) + first;
-    constexpr int kCopies = Mode == kTap || Epi::kLength < 12 ? 4 : 2;  // a long epilogue is large code already
+    constexpr int kCopies = Mode == kGatherTap || Epi::kLength < 12 ? 4 : 2;  // a long epilogue is large code already
     GatherLoader<kThreads, BK, BN, Mode, RANK, kCopies, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, a.pro);
     float acc[TM][TN] = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);

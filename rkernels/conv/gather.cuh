@@ -3,20 +3,19 @@
 #pragma once
 
 #include "common/loaders.cuh"
+#include "common/modes.cuh"
 #include "common/tile.cuh"
 #include "rt/device/device.cuh"
 
 namespace rk {
 
 // What a row of B adds to the position of p: elements to the address, and coordinates to the input's
-// (depth, height, width). Under kTap a Step holds for a whole k tile, whose rows are input channels;
+// (depth, height, width). Under kGatherTap a Step holds for a whole k tile, whose rows are input channels;
 // the number of those that exist stands in the upper half of depth.
 struct alignas(16) Step {
   int32_t offset;
   int32_t depth, height, width;
 };
-
-enum GatherMode { kTap = 0, kTable = 1, kTransposed = 2 };
 
 // Geometry shared by all positions. For transposed convolutions an output coordinate o meets input
 // (o + pad - step)/stride where that division has no remainder.
@@ -39,8 +38,8 @@ struct GatherLoader {
   int d, h, w;           // of the window's first element; under transposition o + pad
   int in_d, in_h, in_w;  // the input's extents; none if p does not exist
   int to;                // the thread's first element in a stage
-  int row;      // under kTap: from a row to the next
-  Step coming;  // under kTap: that of the next k tile, on its way while this one is multiplied
+  int row;      // under kGatherTap: from a row to the next
+  Step coming;  // under kGatherTap: that of the next k tile, on its way while this one is multiplied
   const typename Pro::Args& pro;
 
   static constexpr int kRowsAtOnce = Threads / BN;
@@ -59,7 +58,7 @@ struct GatherLoader {
       d = h;
       h = take_digit(d, v.out_h);
     }
-    if constexpr (Mode == kTransposed) {
+    if constexpr (Mode == kGatherTransposed) {
       if constexpr (RANK == 3) d += v.pad_d;
       h += v.pad_h, w += v.pad_w;
     } else {
@@ -69,10 +68,10 @@ struct GatherLoader {
       // Offsets within an image fit 32 bits.
       int offset = h * static_cast<int>(v.step_h) + w * static_cast<int>(v.step_w);
       if constexpr (RANK == 3) offset += d * static_cast<int>(v.step_d);
-      if (Mode == kTap) offset += r0 * static_cast<int>(v.step_c);
+      if (Mode == kGatherTap) offset += r0 * static_cast<int>(v.step_c);
       base = ahead(base, 1, offset);
     }
-    if constexpr (Mode == kTap) {
+    if constexpr (Mode == kGatherTap) {
       row = static_cast<int>(v.step_c);
       coming = rt::ld_const(steps);
     } else {
@@ -89,7 +88,7 @@ struct GatherLoader {
 
   RT_DEVICE void issue(float* stage) {
     float* dst = stage + to;
-    if constexpr (Mode == kTap) {
+    if constexpr (Mode == kGatherTap) {
       const Step s = coming;
       const int channels = within(d + (s.depth & 0xffff), h + s.height, w + s.width) ? s.depth >> 16 : 0;
       int mine = channels - to / BN;
@@ -116,7 +115,7 @@ struct GatherLoader {
         for (int b = 0; b < kBatch; ++b) {
           bool ok;
           const float* src = ahead(base, 1, s[b].offset);
-          if constexpr (Mode == kTable) {
+          if constexpr (Mode == kGatherTable) {
             ok = within(d + s[b].depth, h + s[b].height, w + s[b].width);
           } else {
             int id = d - s[b].depth, ih = h - s[b].height, iw = w - s[b].width;

@@ -7,8 +7,8 @@
 
 namespace rk {
 
-// ModeA is kVec4, kByCol (lanes along k) or kByRow (lanes along m); ModeB is kVec4, kByCol (along n),
-// kByRow (along k) or kPacked. With splits > 1 rTasks take turns in k and i0 counts (split, batch).
+// ModeA is kLoadVec4, kLoadByCol (lanes along k) or kLoadByRow (lanes along m); ModeB is kLoadVec4, kLoadByCol (along n),
+// kLoadByRow (along k) or kLoadPacked. With splits > 1 rTasks take turns in k and i0 counts (split, batch).
 template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int ModeA, int ModeB, class Epi, class Pro>
 struct GemmTiled {
   using T = Tile<BM, BN, BK, TM, TN, KG, ST, kRows>;
@@ -43,7 +43,7 @@ struct GemmTiled {
         pa, a.am, a.ak, a.M - m0, a.K - kt0 * BK, t.tid, a.pro};
     const float* pb = t.template ptr<const float>(a.b) + place(b0, a.b0, place(b1, a.b1, place(b2, a.b2)));
     float acc[TM][TN] = {};
-    if constexpr (ModeB == kPacked) {
+    if constexpr (ModeB == kLoadPacked) {
       PackedLoader<kThreads, BK, BN, BN> load_b{
           pb + place(nt * a.tiles_k + kt0, BK * BN), t.tid};
       multiply_tiles<T>(t, load_a, load_b, count, acc);

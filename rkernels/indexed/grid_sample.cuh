@@ -3,12 +3,11 @@
 #pragma once
 
 #include "common/math.cuh"
+#include "common/modes.cuh"
 #include "common/tiles.cuh"
 #include "rt/device/device.cuh"
 
 namespace rk {
-
-enum GridPadding { kGridZeros = 0, kGridBorder = 1, kGridReflection = 2 };
 
 // The elements along one axis that a place reads, and their weights. from is -1 for a zero.
 template <int K, class F>
@@ -69,12 +68,12 @@ RT_DEVICE F grid_cubic(F x) {
   return F(0);
 }
 
-// MODE: 0 nearest, 1 linear, 2 cubic.
+// MODE is a GridMode.
 template <int S, int MODE, class T, class G>
 struct GridSample {
   using F = Real<T>;
   using P = Real<G>;
-  static constexpr int kTaps = MODE == 0 ? 1 : 2 * MODE;
+  static constexpr int kTaps = MODE == kGridNearest ? 1 : 2 * MODE;
   struct Args {
     Tiles<3> tiles;      // [batch][channel][place]
     rt::Ref src, grid;   // dense
@@ -88,18 +87,18 @@ struct GridSample {
   RT_DEVICE static GridTaps<kTaps, F> taps(const Args& a, int extent, P at) {
     const GridAxis<P> axis{extent, a.align, a.padding};
     P x = axis.place(at);
-    if constexpr (MODE == 0) x = fn::real::rint(x);
+    if constexpr (MODE == kGridNearest) x = fn::real::rint(x);
     x = axis.inside(x);
     const P base = fn::real::floor(x);
     const int first = int(base);
     GridTaps<kTaps, F> r;
     RT_UNROLL
     for (int k = 0; k < kTaps; ++k) {
-      const int shift = MODE == 2 ? k - 1 : k;
+      const int shift = MODE == kGridCubic ? k - 1 : k;
       r.from[k] = axis.pixel(first + shift);
       r.weight[k] = F(1);
-      if constexpr (MODE == 1) r.weight[k] = k == 0 ? F(1) - F(x - base) : F(x - base);
-      if constexpr (MODE == 2) r.weight[k] = grid_cubic<F>(F(x - base) - F(shift));
+      if constexpr (MODE == kGridLinear) r.weight[k] = k == 0 ? F(1) - F(x - base) : F(x - base);
+      if constexpr (MODE == kGridCubic) r.weight[k] = grid_cubic<F>(F(x - base) - F(shift));
     }
     return r;
   }
@@ -110,7 +109,7 @@ struct GridSample {
     const auto y = taps(a, a.extent[1], S > 1 ? P(Calc<G>(grid[S > 1 ? 1 : 0])) : P(0));
     const auto z = taps(a, a.extent[0], S > 2 ? P(Calc<G>(grid[S > 2 ? 2 : 0])) : P(0));
     constexpr int ny = S > 1 ? kTaps : 1, nz = S > 2 ? kTaps : 1;
-    if constexpr (MODE == 0) {
+    if constexpr (MODE == kGridNearest) {
       const int py = S > 1 ? y.from[0] : 0, pz = S > 2 ? z.from[0] : 0;
       if (x.from[0] < 0 || py < 0 || pz < 0) return T();
       return plane[(pz * a.extent[1] + py) * a.extent[2] + x.from[0]];

@@ -21,14 +21,14 @@ struct Cell {
   static_assert(kUnits > 0 && Product::BN % kRows == 0, "an rTask has whole units");
 
   struct Args {
-    CellMatrix x, h;   // what the product reads; under kGruState h is r·h. If gates, x is [unit][gate]
+    CellMatrix x, h;   // what the product reads; under kCellGRUState h is r·h. If gates, x is [unit][gate]
     CellMatrix state;  // previous c (LSTM) or h (GRU)
-    CellMatrix gate;   // z, under kGruState
+    CellMatrix gate;   // z, under kCellGRUState
     rt::Ref w, bias;   // packed; bias is W's and R's together where the formulas allow
     rt::Ref peep;      // [unit][i, o, f], if has_peep
     rt::Ref lens;      // seq_len, if has_lens
-    CellMatrix out0;   // next h; z under kGruGates
-    CellMatrix out1;   // next c (LSTM), r·h (kGruGates)
+    CellMatrix out0;   // next h; z under kCellGRUGates
+    CellMatrix out1;   // next c (LSTM), r·h (kCellGRUGates)
     CellMatrix y;      // if has_y
     int32_t batch, inputs, hidden, gates;
     Div tiles;  // slices of units
@@ -79,9 +79,9 @@ struct Cell {
   static RT_DEVICE void finish_unit(const rt::Task& t, const Args& a, int b, int j, const float (&s)[kRows]) {
     const bool live = !a.has_lens || a.step < t.template ptr<const int32_t>(a.lens)[b];
     float h = 0.0f;
-    if constexpr (Kind == kRnn) {
+    if constexpr (Kind == kCellRNN) {
       h = live ? F::apply(a.f, s[0]) : a.h.read(t, b, j);
-    } else if constexpr (Kind == kLstm) {
+    } else if constexpr (Kind == kCellLSTM) {
       const float c0 = a.state.read(t, b, j);
       float pi = 0, po = 0, pf = 0;
       if (a.has_peep) {
@@ -96,14 +96,14 @@ struct Cell {
       const float o = F::apply(a.f, peep(s[1], po, c));
       h = live ? o * H::apply(a.act_h, c) : a.h.read(t, b, j);
       a.out1.write(t, b, j, live ? c : c0);
-    } else if constexpr (Kind == kGruGates) {
+    } else if constexpr (Kind == kCellGRUGates) {
       a.out1.write(t, b, j, F::apply(a.f, s[1]) * a.state.read(t, b, j));
       a.out0.write(t, b, j, F::apply(a.f, s[0]));
       return;
     } else {
       const float h0 = a.state.read(t, b, j);
       float z, candidate;
-      if constexpr (Kind == kGruLinear) {
+      if constexpr (Kind == kCellGRULinear) {
         z = F::apply(a.f, s[0]);
         candidate = s[2] + F::apply(a.f, s[1]) * s[3];
       } else {

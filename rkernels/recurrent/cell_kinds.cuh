@@ -1,24 +1,20 @@
 // What the recurrent cells share.
 #pragma once
 
+#include "common/modes.cuh"
 #include "rt/device/device.cuh"
 
 namespace rk {
 
-// What the rows of a unit are, in order: RNN, one gate; LSTM, i o f c; GRU with linear_before_reset, z, r,
-// the candidate's input half and its hidden half. GRU without it needs r of all units before the
-// candidate, hence two rOperators: kGruGates leaves z and r·h, kGruState takes them.
-enum CellKind { kRnn = 0, kLstm = 1, kGruLinear = 2, kGruGates = 3, kGruState = 4 };
-
 template <int Kind>
-constexpr int kCellRows = Kind == kLstm || Kind == kGruLinear ? 4 : Kind == kGruGates ? 2 : 1;
+constexpr int kCellRows = Kind == kCellLSTM || Kind == kCellGRULinear ? 4 : Kind == kCellGRUGates ? 2 : 1;
 
 // The gate of one of a unit's rows whose product with W an x that is that product holds, -1 for a row that
 // has none.
 template <int Kind>
 RT_DEVICE constexpr int cell_gate(int row) {
-  if (Kind == kGruState) return 2;
-  return Kind == kGruLinear && row == 3 ? -1 : row;
+  if (Kind == kCellGRUState) return 2;
+  return Kind == kCellGRULinear && row == 3 ? -1 : row;
 }
 
 // A matrix [batch][unit] with element strides.

@@ -11,10 +11,6 @@
 
 namespace rk {
 
-// What a cell may have beside its products; bits of CellResident's parameter Has. It is the same for all
-// steps of a cell, so that a run is of one instance.
-enum CellHas { kHasPeep = 1, kHasLens = 2, kHasProjection = 4, kHasInputForget = 8 };
-
 // 256 threads: LK lanes share a row's k in quads, 32/LK rows stand side by side in a warp, C such groups
 // one after another, 8 warps. Weights are packed as [step][warp][group][lane] of four floats; a step is
 // LK·4 values of k.
@@ -34,13 +30,13 @@ struct CellResident {
 
   struct Args {
     CellMatrix state, out1;  // LSTM: previous and next c, in plain memory
-    CellMatrix projection;   // x·Wᵀ as [unit][gate], in plain memory, under kHasProjection; inputs is 0 then
+    CellMatrix projection;   // x·Wᵀ as [unit][gate], in plain memory, under kCellHasProjection; inputs is 0 then
     rt::Ref w, bias;         // packed; bias is W's and R's together where the formulas allow
-    rt::Ref peep;            // [unit][i, o, f], under kHasPeep
-    rt::Ref lens;            // seq_len, under kHasLens
-    int32_t x;               // import area: [MB][inputs + hidden], x and h; under kGruState h is r·h
-    int32_t h0, gate;        // import area: [MB][kUnits] previous h (GRU) and z (kGruState)
-    int32_t out0, out_r, y;  // numbers of results: [MB][kUnits] next h or z, r·h (kGruGates), y if has_y
+    rt::Ref peep;            // [unit][i, o, f], under kCellHasPeep
+    rt::Ref lens;            // seq_len, under kCellHasLens
+    int32_t x;               // import area: [MB][inputs + hidden], x and h; under kCellGRUState h is r·h
+    int32_t h0, gate;        // import area: [MB][kUnits] previous h (GRU) and z (kCellGRUState)
+    int32_t out0, out_r, y;  // numbers of results: [MB][kUnits] next h or z, r·h (kCellGRUGates), y if has_y
     int32_t batch, inputs, hidden, gates;
     Div tiles;  // slices of units
     int32_t step;
@@ -51,7 +47,7 @@ struct CellResident {
   };
 
   // Where it can be, each of the four gates of an LSTM's unit is a lane's: one that does not need the others.
-  static constexpr bool kGateLanes = Kind == kLstm && MB * BN <= kThreads && (Has & (kHasPeep | kHasInputForget)) == 0;
+  static constexpr bool kGateLanes = Kind == kCellLSTM && MB * BN <= kThreads && (Has & (kCellHasPeep | kCellHasInputForget)) == 0;
   static constexpr int kBiases = kGateLanes ? 1 : kRows;
 
   // What a thread finishes: unit number at of the rTask's, from a row of the products on.
@@ -105,7 +101,7 @@ struct CellResident {
     const float* bias = t.template ptr<const float>(a.bias) + tile * BN + u * kRows + gate;
     RT_UNROLL
     for (int k = 0; k < kBiases; ++k) r.bias[k] = rt::ld_const(bias + k);
-    if constexpr ((Has & kHasPeep) != 0) {
+    if constexpr ((Has & kCellHasPeep) != 0) {
       const float* peep = t.template ptr<const float>(a.peep) + 3 * mine.unit;
       RT_UNROLL
       for (int k = 0; k < 3; ++k) r.peep[k] = mine.unit < a.hidden ? rt::ld_const(peep + k) : 0.0f;
@@ -115,7 +111,7 @@ struct CellResident {
   RT_DEVICE static void prepare(const rt::Task& t, const Args& a, int, Resident& r) {
     RT_UNROLL
     for (int k = 0; k < kBiases; ++k) r.added[k] = 0.0f;
-    if constexpr ((Has & kHasProjection) != 0) {
+    if constexpr ((Has & kCellHasProjection) != 0) {
       const Mine& mine = r.mine;
       if (!mine.any) return;
       const float* x = t.template ptr<const float>(a.projection.ref) +
@@ -131,7 +127,7 @@ struct CellResident {
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int, Resident& r) {
     const Mine& mine = r.mine;
     // On its way while the product is made.
-    const float c0 = Kind == kLstm && mine.any && mine.gate == 0 ? last_c(t, a, r, mine) : 0.0f;
+    const float c0 = Kind == kCellLSTM && mine.any && mine.gate == 0 ? last_c(t, a, r, mine) : 0.0f;
     float sums[MB * C] = {};
     multiply(t, a, r, sums);
     const float* total = add_up(t, sums);
@@ -167,7 +163,7 @@ struct CellResident {
 
   // Whether the row of the batch has not ended.
   static RT_DEVICE bool live(const rt::Task& t, const Args& a, const Mine& mine) {
-    if constexpr ((Has & kHasLens) == 0) return true;
+    if constexpr ((Has & kCellHasLens) == 0) return true;
     return a.step < t.template ptr<const int32_t>(a.lens)[mine.batch];
   }
 
@@ -260,23 +256,23 @@ struct CellResident {
     const bool live = CellResident::live(t, a, mine);
     const int at = mine.at;
     float h = 0.0f, c = 0.0f;
-    if constexpr (Kind == kRnn) {
+    if constexpr (Kind == kCellRNN) {
       h = live ? F::apply(a.f, s[0]) : last_h(t, a, mine);
-    } else if constexpr (Kind == kLstm) {
-      constexpr bool kPeep = (Has & kHasPeep) != 0;
+    } else if constexpr (Kind == kCellLSTM) {
+      constexpr bool kPeep = (Has & kCellHasPeep) != 0;
       const float i = F::apply(a.f, kPeep ? s[0] + r.peep[0] * c0 : s[0]);
-      const float f = (Has & kHasInputForget) != 0 ? 1.0f - i : F::apply(a.f, kPeep ? s[2] + r.peep[2] * c0 : s[2]);
+      const float f = (Has & kCellHasInputForget) != 0 ? 1.0f - i : F::apply(a.f, kPeep ? s[2] + r.peep[2] * c0 : s[2]);
       c = f * c0 + i * G::apply(a.g, s[3]);
       const float o = F::apply(a.f, kPeep ? s[1] + r.peep[1] * c : s[1]);
       h = live ? o * H::apply(a.act_h, c) : last_h(t, a, mine);
-    } else if constexpr (Kind == kGruGates) {
+    } else if constexpr (Kind == kCellGRUGates) {
       t.put(a.out_r + at, F::apply(a.f, s[1]) * t.in[a.h0 + at]);
       t.put(a.out0 + at, F::apply(a.f, s[0]));
       return;
     } else {
       const float h0 = t.in[a.h0 + at];
       float z, candidate;
-      if constexpr (Kind == kGruLinear) {
+      if constexpr (Kind == kCellGRULinear) {
         z = F::apply(a.f, s[0]);
         candidate = s[2] + F::apply(a.f, s[1]) * s[3];
       } else {
@@ -286,7 +282,7 @@ struct CellResident {
       h = live ? (1.0f - z) * G::apply(a.g, candidate) + z * h0 : h0;
     }
     give(t, a, mine, h, live);
-    if constexpr (Kind == kLstm) next_c(t, a, r, mine, live ? c : c0);
+    if constexpr (Kind == kCellLSTM) next_c(t, a, r, mine, live ? c : c0);
   }
 };
 

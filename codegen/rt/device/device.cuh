@@ -7,6 +7,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "rt/schema/memory.cuh"
+#include "rt/schema/tables.cuh"
+
 #if defined(__CUDACC__)
 #define RT_DEVICE __device__ __forceinline__
 #define RT_HOST_DEVICE __host__ __device__ __forceinline__
@@ -28,11 +31,9 @@ struct Ref {
   uint64_t bits;
 };
 
-// Spaces: the arena, the weights, then every input and output of the model has one of its own.
-enum Space : uint64_t { kArenaSpace = 0, kWeightsSpace = 1, kFirstPortSpace = 2, kMaxSpaces = 256 };
-constexpr uint64_t kRefOffsetMask = (uint64_t{1} << 56) - 1;
+constexpr uint64_t kRefOffsetMask = (uint64_t{1} << kSpaceShift) - 1;
 
-#define RT_REF(space, offset) ((static_cast<uint64_t>(space) << 56) | static_cast<uint64_t>(offset))
+#define RT_REF(space, offset) ((static_cast<uint64_t>(space) << rt::kSpaceShift) | static_cast<uint64_t>(offset))
 #define RT_ARENA(offset) RT_REF(rt::kArenaSpace, offset)
 #define RT_WEIGHTS(offset) RT_REF(rt::kWeightsSpace, offset)
 
@@ -42,26 +43,10 @@ struct Operand3 {
   int64_t s0, s1, s2;
 };
 
-// Where count elements of 4 bytes are that an rKernel takes from the import area (Task::in), where the
-// executor brings them before the rTask, or gives away by number (Task::put).
-struct alignas(16) Move {
-  uint64_t at;      // what kind says
-  uint32_t staged;  // first element in the import area, or the number of the first result
-  uint32_t step;    // from one element or word to the next
-  uint16_t count;
-  uint16_t kind;
-  uint32_t slot;   // the first word in shared memory, of a kSlotMove, or of an import of a near step
-  uint32_t ranks;  // the blocks of the cluster, a bit each, whose memory an export goes to
-  uint32_t gate;   // of a kSlotMove: a gate's number, and from bit 8 on the phase to wait for, or an export's first word in the slot
-};
-static_assert(sizeof(Move) == 32);
-
-// Gates say that words have come: mbarriers beside a vEU's slots that count the bytes which others store there.
-// All that one step takes from slots comes through one gate. It has several mbarriers, for 64 words of each
-// slot in turn, so that a warp waits for what it takes and for nothing else.
-constexpr uint32_t kGates = 8, kGateParts = 8, kGateWords = 64;
+// Of Move::gate: the number of the gate, and which of the mbarriers of all gates a word of a slot comes through.
+RT_HOST_DEVICE constexpr uint32_t gate_number(uint32_t gate) { return gate & ((1u << kGateShift) - 1); }
 RT_HOST_DEVICE constexpr uint32_t gate_part(uint32_t gate, uint32_t word) {
-  return gate % 256 * kGateParts + word / kGateWords % kGateParts;
+  return gate_number(gate) * kGateParts + word / kGateWords % kGateParts;
 }
 // Of count words, so many come through a part.
 RT_HOST_DEVICE constexpr uint32_t gate_words(uint32_t count, uint32_t part) {
@@ -70,27 +55,9 @@ RT_HOST_DEVICE constexpr uint32_t gate_words(uint32_t count, uint32_t part) {
   return count / round * kGateWords + last;
 }
 
-enum MoveKind : uint16_t {
-  kPlainMove = 0,   // at: a Ref to elements in global memory
-  kTaggedMove = 1,  // at: the number of the first tagged word
-  // From words in the vEU's own shared memory, or to those of vEUs of its cluster. Where the program runs in
-  // waves such data are in global memory, as for kTaggedMove.
-  kSlotMove = 2,
-  kSpareMove = 3,  // an export like kTaggedMove that only waves need
-  kKeptMove = 4,   // none, but where a near step's operand in memory is, and the first of its words behind the slots
-};
-
-// The steps that a block of a launch runs: first up to last.
-struct StepRange {
-  uint32_t first, last;
-};
-static_assert(sizeof(StepRange) == 8);
-
 struct alignas(16) float4v {
   float x, y, z, w;
 };
-
-constexpr uint32_t kMostRanks = 8;  // of a cluster
 
 }  // namespace rt
 
@@ -125,7 +92,7 @@ struct Task {
 
   template <class T>
   RT_DEVICE T* ptr(Ref r) const {
-    return reinterpret_cast<T*>(detail::global(bases[r.bits >> 56] + (r.bits & kRefOffsetMask)));
+    return reinterpret_cast<T*>(detail::global(bases[r.bits >> kSpaceShift] + (r.bits & kRefOffsetMask)));
   }
 
   // rKernels that stream weights may start before the launches before them have ended. They call this
@@ -190,7 +157,7 @@ struct Task {
   }
 
   // Through which word i of an export to slots comes.
-  RT_DEVICE uint64_t* gate(const Move& m, uint32_t i) const { return gates + gate_part(m.gate, (m.gate >> 8) + i); }
+  RT_DEVICE uint64_t* gate(const Move& m, uint32_t i) const { return gates + gate_part(m.gate, (m.gate >> kGateShift) + i); }
 
   // For vEUs of the cluster; in waves for global memory, once.
   RT_DEVICE void put_near(const Move& m, uint32_t i, uint32_t bits) const {

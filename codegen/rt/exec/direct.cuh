@@ -117,7 +117,7 @@ RT_DEVICE void VEU<Program>::find_direct(uint32_t i, typename K::Place& p) const
 template <class Program>
 template <class K>
 RT_DEVICE uint32_t VEU<Program>::run_near(uint32_t i, uint32_t stop) {
-  const uint32_t n = c_.ring[i % c_.kSteps].near & kNearCount;
+  const uint32_t n = c_.ring[i % c_.kSteps].near & kNearCountMask;
   stop = stop - i < n ? stop : i + n;
   detail::wait_for_launches_before();
   if (fetches()) {
@@ -185,7 +185,7 @@ template <class Program>
 template <class K>
 RT_DEVICE void VEU<Program>::keep_near(uint32_t i, uint32_t turn) {
   const Move* kept = c_.moves[i % c_.kOperands] + K::kOperands + 1;
-  const uint32_t n = detail::bits(c_.ring[i % c_.kSteps].near >> kNearPlain & kNearPlainBits);
+  const uint32_t n = detail::bits(c_.ring[i % c_.kSteps].near >> kNearPlainShift & kNearPlainMask);
   RT_NO_UNROLL
   for (uint32_t k = 0; k < n; ++k) {
     const uint32_t* from = plain(kept[k]);
@@ -205,7 +205,7 @@ template <class K>
 RT_DEVICE void VEU<Program>::step_near(uint32_t i, const detail::Ranks& around) {
   constexpr int kOperands = K::kOperands;
   constexpr uint32_t kAll = (1u << kOperands) - 1;
-  static_assert(kOperands <= 15, "Step::near has a bit for each operand");
+  static_assert(kOperands <= int{kMaxNearOperands}, "Step::near has a bit for each operand");
   const Step& s = c_.ring[i % c_.kSteps];
   const Move* moves = c_.moves[i % c_.kOperands];
   const uint32_t e = 2 * static_cast<uint32_t>(tid_), warp = static_cast<uint32_t>(tid_) / 32, order = i - first_;
@@ -216,13 +216,13 @@ RT_DEVICE void VEU<Program>::step_near(uint32_t i, const detail::Ranks& around) 
   RT_UNROLL
   for (int k = 0; k < kOperands; ++k) word[k] = mine + moves[k].slot;
   const SlotEnd from(moves[0]), to(moves[kOperands]);
-  if ((near >> kNearPlain & kNearPlainBits) != 0) wait_turn(kept_there(turn_), turn_);
-  const uint32_t count = from.count, slotted = detail::bits(~(near >> kNearPlain) & kAll);
-  uint64_t* const gate = gates() + from.gate % 256 * kGateParts + warp;
+  if ((near >> kNearPlainShift & kNearPlainMask) != 0) wait_turn(kept_there(turn_), turn_);
+  const uint32_t count = from.count, slotted = detail::bits(~(near >> kNearPlainShift) & kAll);
+  uint64_t* const gate = gates() + gate_number(from.gate) * kGateParts + warp;
   if (warp * kGateWords < count && slotted > 0) {
     const uint32_t left = count - warp * kGateWords;
     detail::gate_expect(gate, 4 * (left < kGateWords ? left : kGateWords) * slotted, tid_ % 32 == 0);
-    detail::gate_wait(gate, from.gate >> 8, l_.patience_ns, l_.reports, Report{kNearReport, l_.segment, veu_, order, 0, moves[0].slot, s.op, s.rtask, 1, 0});
+    detail::gate_wait(gate, from.gate >> kGateShift, l_.patience_ns, l_.reports, Report{kNearReport, l_.segment, veu_, order, 0, moves[0].slot, s.op, s.rtask, 1, 0});
   }
   delay(Pause::kRTask, order);
   if (e >= count) return;
@@ -241,10 +241,10 @@ RT_DEVICE void VEU<Program>::step_near(uint32_t i, const detail::Ranks& around) 
   if (to.ranks != 0) {
     uint32_t bits[2];
     memcpy(bits, y, sizeof bits);
-    detail::store_near(mine + to.slot, gates() + to.gate % 256 * kGateParts + warp, to.ranks, around, bits[0], bits[1]);
+    detail::store_near(mine + to.slot, gates() + gate_number(to.gate) * kGateParts + warp, to.ranks, around, bits[0], bits[1]);
   }
   if ((near & kNearToPlain) != 0) {
-    float* out = reinterpret_cast<float*>(plain(moves[kOperands + 1 + detail::bits(near >> kNearPlain & kNearPlainBits)])) + e;
+    float* out = reinterpret_cast<float*>(plain(moves[kOperands + 1 + detail::bits(near >> kNearPlainShift & kNearPlainMask)])) + e;
     out[0] = y[0], out[1] = y[1];
   }
 }

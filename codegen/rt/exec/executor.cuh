@@ -389,7 +389,7 @@ class VEU {
   RT_DEVICE void import_plain(const Move& m, uint32_t at, uint32_t stride);
 
   RT_DEVICE uint32_t* plain(const Move& m) const {
-    return reinterpret_cast<uint32_t*>(detail::global(c_.bases[m.at >> 56] + (m.at & kRefOffsetMask)));
+    return reinterpret_cast<uint32_t*>(detail::global(c_.bases[m.at >> kSpaceShift] + (m.at & kRefOffsetMask)));
   }
 
   // The tag of the words that this launch exports. In waves nobody polls words, and 0 says so.

@@ -98,7 +98,7 @@ RT_DEVICE void VEU<Program>::await_words(const Move* moves, uint32_t n) {
   RT_NO_UNROLL
   for (uint32_t m = 0; m < n; ++m) {
     if (moves[m].kind != kSlotMove) continue;
-    bytes += 4 * gate_words(moves[m].count, part), gate = moves[m].gate % 256;
+    bytes += 4 * gate_words(moves[m].count, part), gate = gate_number(moves[m].gate);
   }
   if (gate < kGates) detail::gate_expect(gates() + gate * kGateParts + part, bytes);
 }
@@ -113,7 +113,7 @@ RT_DEVICE void VEU<Program>::import_near(const Move& m, uint32_t at, uint32_t st
   for (at *= 2; at < count; at += 2 * stride) {
     const bool single = at + 1 == count;
     uint32_t v[2];
-    detail::gate_wait(gates() + gate_part(m.gate, at), m.gate >> 8, l_.patience_ns, l_.reports,
+    detail::gate_wait(gates() + gate_part(m.gate, at), m.gate >> kGateShift, l_.patience_ns, l_.reports,
                       Report{kNearReport, l_.segment, veu_, p.order, 0, first + at, p.op, p.rtask, 1, 0});
     detail::take_pair(words + at, v);
     to[at] = v[0];

@@ -11,7 +11,7 @@ namespace rt {
 // The executor's own shared memory: beside what the current step needs, what is on its way for later ones.
 template <int Spaces, int ArgsBytes, int Moves>
 struct alignas(128) Control {
-  static constexpr uint32_t kSteps = 8, kOperands = 4;
+  static constexpr uint32_t kSteps = kStagedSteps, kOperands = kStagedOperands;
   char* bases[Spaces];
   Step ring[kSteps];
   alignas(16) char args[kOperands][ArgsBytes];
@@ -23,17 +23,21 @@ struct alignas(128) Control {
 template <class Program>
 struct SharedLayout {
   using ControlBlock = Control<Program::kSpaces, Program::kArgsBytes, Program::kMoves>;
-  RT_HOST_DEVICE static constexpr size_t aligned(size_t bytes) { return (bytes + 127) / 128 * 128; }
+  RT_HOST_DEVICE static constexpr size_t aligned(size_t bytes) {
+    return (bytes + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
+  }
   static constexpr size_t area(int floats) { return aligned(4 * static_cast<size_t>(floats)); }
   static constexpr size_t kImports = sizeof(ControlBlock);
   static constexpr size_t kSlots = kImports + area(Program::kImports);
   static constexpr size_t kGatesAt = kSlots + aligned(4 * static_cast<size_t>(Program::kSlots));
   // The gates, and the mbarriers of near steps' turns (executor.cuh).
-  static constexpr size_t kTurns = kGatesAt + 8 * kGates * kGateParts;
-  static constexpr size_t kTask = kGatesAt + (Program::kSlots > 0 ? aligned(8 * (kGates * kGateParts + 3 * ControlBlock::kOperands)) : 0);
+  static constexpr size_t kTurns = kGatesAt + sizeof(uint64_t) * kGates * kGateParts;
+  static constexpr size_t kTask = kGatesAt + (Program::kSlots > 0 ? kGateBytes : 0);
+  static_assert(kGatesAt + kGateBytes == aligned(kTurns + sizeof(uint64_t) * kTurnBarriers * kStagedOperands),
+                "kGateBytes is what the compiler leaves room for");
 
   static constexpr bool kHasRing = Program::kStageBytes > 0;
-  using WeightRing = Ring<kHasRing ? Program::kStageBytes : 128>;
+  using WeightRing = Ring<kHasRing ? Program::kStageBytes : int{kSharedAlign}>;
   // Where rTasks need so much.
   RT_HOST_DEVICE static constexpr size_t ring(size_t rtask) { return aligned(kTask + rtask); }
   static constexpr size_t bytes(int rtask, int stages) {
@@ -41,7 +45,7 @@ struct SharedLayout {
     return stages > 0 ? ring(task) + WeightRing::bytes(stages) : kTask + task;
   }
   // Of any launch.
-  static constexpr int kMostThreads = Program::kThreads + (kHasRing ? 32 : 0);
+  static constexpr int kMostThreads = Program::kThreads + (kHasRing ? int{kLoaderThreads} : 0);
   static constexpr size_t kMostBytes = kHasRing && bytes(Program::kShared, 0) < size_t{Program::kSharedBudget}
                                            ? size_t{Program::kSharedBudget}
                                            : bytes(Program::kShared, 0);

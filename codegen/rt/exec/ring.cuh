@@ -19,9 +19,10 @@ concept Streams = requires { K::kStreamStep; };
 template <int StageBytes>
 class Ring {
  public:
-  static_assert(StageBytes >= 128 && StageBytes % 128 == 0, "stages are aligned");
+  static_assert(StageBytes > 0 && StageBytes % int{kSharedAlign} == 0, "stages are aligned");
+  static_assert(kMbarrierBytes == sizeof(uint64_t));
   static constexpr size_t bytes(int stages) {
-    return static_cast<size_t>(stages) * (StageBytes + 2 * sizeof(uint64_t));
+    return static_cast<size_t>(stages) * (StageBytes + kStageBarrierBytes);
   }
 
   RT_DEVICE Ring(char* at, uint32_t stages)

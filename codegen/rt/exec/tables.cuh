@@ -1,5 +1,4 @@
-// The program tables as the executor reads them, and what a launch is told. Code generation writes the
-// tables into the weights file in this form (codegen/tables.go).
+// What a launch of the executor is told. The program tables that it names are described in rt/schema/tables.cuh.
 #pragma once
 
 #include "rt/device/device.cuh"
@@ -7,49 +6,6 @@
 #include "rt/trace/trace.cuh"
 
 namespace rt {
-
-// One entry of prog[vEU].
-struct alignas(16) Step {
-  uint32_t op;           // rOperator, as a row of the program's arguments
-  uint32_t rtask;        // its rTask
-  uint32_t args;         // byte offset of the rOperator's Args; filled in when the tables are loaded
-  uint32_t wait_begin;   // first of its waits; even, so that pairs are 16-byte aligned
-  uint16_t wait_count;
-  uint16_t instance;     // case of the switch over rKernel instances
-  uint16_t args_words;   // 16-byte words of its Args; filled in when the tables are loaded
-  uint16_t signal;       // somebody waits for this step
-  uint32_t stream;       // its weight block in the weights space, in units of 16 bytes
-  uint32_t stream_words;  // length of the block in units of 16 bytes; 0: the rTask streams nothing
-  uint32_t move_begin;   // its imports, then its exports
-  uint16_t imports, exports;
-  uint32_t run;          // this many steps from here on share what their instance keeps on chip; 0: it keeps nothing
-  uint32_t add;          // line of the counter that its completion adds one to; 0: it adds to none
-  uint32_t chunk_words;  // into so many units of 16 bytes its weight block is cut at a time
-  uint32_t chunks;       // and so many there are
-  uint32_t direct;       // so many steps of the run from here on take and give tagged words only (words.cuh)
-  uint32_t near;         // of a near step (near.cuh): so many of the run are near ones, and more bits
-};
-static_assert(sizeof(Step) == 64);
-// Step::near: how many; a bit for each operand that is in memory; whether the result goes to memory, too or only.
-constexpr uint32_t kNearCount = 0xffff, kNearPlain = 16, kNearPlainBits = 0x7fff, kNearToPlain = 0x80000000u;
-
-// The step prog[veu][order] must be complete. With kCounterWait set in veu, the rest is a line of the step
-// array, and the counter there must have got order additions in this launch.
-struct Wait {
-  uint32_t veu, order;
-};
-static_assert(sizeof(Wait) == 8);
-constexpr uint32_t kCounterWait = 0x80000000u;
-
-constexpr uint32_t kStagedWaits = 32;
-constexpr uint32_t kMaxArgsBytes = 1024;
-
-// What the blocks of a launch stream, in units of 16 bytes: block b the weights from at + b·stride on, words
-// of them, block number last last_words. Words of 0 say nothing.
-struct BlockStream {
-  uint32_t at, stride, words, chunk_words;
-  uint32_t last, last_words;
-};
 
 // The kernel's parameter.
 template <int Spaces>

@@ -1,5 +1,4 @@
-// What the host run time knows about the program it belongs to: constant tables that code generation
-// writes, and the status codes of the C interface.
+// What the host side works with, beside the rows that the emitted program consists of (rt/schema/library.h).
 #pragma once
 
 #include <cstddef>
@@ -7,106 +6,15 @@
 #include <string>
 
 #include "rt/exec/tables.cuh"
+#include "rt/schema/library.h"
 
 namespace rt {
-
-// The values of NAME_status in the generated header.
-enum StatusCode : int {
-  kOk = 0,
-  kBadArgument = 1,
-  kWeightsMissing = 2,
-  kWeightsMismatch = 3,
-  kDeviceUnfit = 4,
-  kOutOfMemory = 5,
-  kRunFailed = 6,
-  kNotResident = 7,
-  kInternal = 8,
-  kStuck = 9,
-  kDeviceLost = 10,
-  kNoDevice = 11,
-};
 
 // Thrown inside the library; the C interface turns it into a status and a message.
 struct Error {
   int code;
   std::string text;
 };
-
-// One row for each rOperator of the program.
-struct OpRow {
-  const void* args;
-  uint32_t args_bytes;
-  const char* name;
-  const char* kind;
-  const char* nodes;  // the ONNX nodes it carries out
-};
-
-// A kernel launch: no more blocks, threads and shared memory than its rTasks need, unless it says so.
-struct LaunchRow {
-  int grid, threads;
-  int shared;       // bytes for an rTask, beside what the executor needs
-  int chunks;       // of weights that a block streams, at most; 0: no block has a loader
-  bool overlap;     // may start while the launch before it on its stream ends
-  bool alone;       // where it overlaps, its blocks share no multiprocessor (Program::kAlone)
-  int first_veu;    // the vEU of block 0
-  uint64_t ranges;  // StepRange[grid], an offset in the tables
-  int stream;       // of the segment; 0 is the one that the inference is put on
-  int wait_begin, wait_count;  // of the model's launch_waits: earlier launches of the segment on other streams
-  bool awaited;                // by such a launch
-  // Where every block runs one step, all of rOperator op; otherwise op is -1 and the rest says nothing. Block
-  // b's step is first_step + b·step_stride, unless the stride is 0.
-  int op;
-  uint32_t first_step, step_stride;
-  BlockStream weights;
-};
-
-enum SegmentKind {
-  kRProgram,  // one persistent launch; further ones are its waves, for devices that do not hold it
-  kWaves,     // a launch for each wave
-  kGraph,     // a launch for each rOperator, one after another
-  kParallel,  // a launch for each rOperator, on several streams
-};
-
-// Tables are byte offsets in the tables part of the weights file.
-struct SegmentRow {
-  SegmentKind kind;
-  int veus, streams;
-  int counters;
-  int cluster;     // vEUs that make up a cluster in the rProgram; 0: none do
-  int first_line;  // of an rProgram's step array, among all lines of a context
-  int first_launch, launches;  // rows of the model's launches
-  uint32_t max_steps;  // of any vEU
-  uint64_t steps, step_count;
-  uint64_t waits, wait_count;
-  uint64_t moves, move_count;
-};
-
-struct PortRow {
-  const char* name;
-  uint64_t bytes;
-};
-
-struct Model {
-  const char* name;
-  const char* weights_file;
-  uint64_t weights_hash;
-  uint64_t weights_bytes;  // constants, from the start of the payload
-  uint64_t tables_bytes;   // program tables, behind them
-  uint64_t arena_bytes;
-  uint64_t tagged_bytes;
-  const OpRow* ops;
-  int op_count;
-  const SegmentRow* segments;
-  int segment_count;
-  const LaunchRow* launches;
-  const int* launch_waits;
-  const PortRow* inputs;
-  int input_count;
-  const PortRow* outputs;
-  int output_count;
-};
-
-enum Mode : int { kAutoMode = 0, kRProgramMode = 1, kWavesMode = 2 };
 
 // How a launch stands to the one before it in the stream.
 enum class LaunchKind {

@@ -1,8 +1,8 @@
 // The weights file: constants and program tables. It is read and checked once for each device; all
 // contexts of the process share what was loaded.
 //
-// Layout, little-endian: header of 256 bytes, constants (weights_bytes, each aligned to 256), program
-// tables (tables_bytes), trailer of 8 bytes with the XXH64 hash of everything between.
+// Layout, little-endian: a WeightsHeader, the constants (weights_bytes, each aligned to kConstantAlign), the program
+// tables (tables_bytes), and a trailer of 8 bytes with the XXH64 hash of everything between.
 #pragma once
 
 #include <cerrno>
@@ -23,17 +23,6 @@
 
 namespace rt {
 
-constexpr char kWeightsMagic[8] = {'R', 'M', 'R', 'W', 'G', 'H', 'T', '1'};
-constexpr uint32_t kWeightsVersion = 1;
-
-struct WeightsHeader {
-  char magic[8];
-  uint32_t version, header_bytes;
-  uint64_t weights_bytes, tables_bytes;
-  char unused[224];
-};
-static_assert(sizeof(WeightsHeader) == 256);
-
 inline void library_anchor() {}
 
 // The folder of the shared library (or program) that this code is part of.
@@ -50,7 +39,7 @@ class WeightsReader {
   WeightsReader(const Model& m, const std::string& path) : model_(m), path_(path), file_(std::fopen(path.c_str(), "rb")) {
     if (!file_) throw Error{kWeightsMissing, "weights file " + path + ": " + std::strerror(errno)};
     WeightsHeader h;
-    if (std::fread(&h, 1, sizeof h, file_.get()) != sizeof h || std::memcmp(h.magic, kWeightsMagic, 8) != 0) {
+    if (std::fread(&h, 1, sizeof h, file_.get()) != sizeof h || std::memcmp(h.magic, kWeightsMagic, sizeof h.magic) != 0) {
       throw Error{kWeightsMismatch, path + " is not a weights file"};
     }
     if (h.version != kWeightsVersion) {

@@ -3,52 +3,9 @@
 #pragma once
 
 #include "rt/device/device.cuh"
+#include "rt/schema/trace.cuh"
 
 namespace rt {
-
-// Points in the life of a step, in order. Those that do not occur stay 0.
-enum TracePoint : int {
-  kBegun = 0,      // the vEU turns to it
-  kLoaded = 1,     // what it keeps on chip for the steps that follow is there
-  kReady = 2,      // all that it waits for has come
-  kStarted = 3,    // its operands are where it wants them; the rTask starts
-  kComputed = 4,   // all threads are done, and results in tagged data are with those who want them
-  kPublished = 5,  // and the others can know
-  kTracePoints = 6,
-};
-
-// Clocks are the multiprocessor's, in cycles, and comparable on it alone; time is the device's, in
-// nanoseconds, but may stand still for a microsecond. Each row has both, so that readers can translate.
-struct TraceStep {
-  uint64_t clock[kTracePoints];
-  uint64_t time;           // at clock[kBegun]
-  uint32_t sm;             // multiprocessor
-  uint32_t launch;         // of the inference, from 0; 1 more than it, so that 0 is a row nobody wrote
-  uint32_t segment, step;  // row of the segment's steps
-  uint32_t op, rtask;
-};
-static_assert(sizeof(TraceStep) == 80);
-
-struct TraceLaunch {
-  uint64_t begun, ready, ended;  // clocks: the first instruction; all launches before have ended; the last instruction
-  uint64_t begun_time, ended_time;
-  uint32_t sm, launch;  // as in TraceStep
-  uint32_t segment, in_segment;  // number among the segment's launches
-  uint32_t veu;
-  uint32_t dropped, dropped_chunks;  // steps and chunks that found no row
-  uint32_t unused;
-};
-static_assert(sizeof(TraceLaunch) == 72);
-
-// A chunk of streamed weights (ring.cuh), with the clocks of the vEU's multiprocessor.
-struct TraceChunk {
-  uint64_t asked, issued, landed;  // by the loader: it wants a free stage, starts the copy, sees that all is there
-  uint64_t wanted, full, freed;  // by the rTask's first thread: it wants the chunk, has it, gives it back
-  uint32_t launch;               // as in TraceStep
-  uint32_t segment, step, veu;
-  uint32_t number, bytes;  // number among the vEU's in the launch
-};
-static_assert(sizeof(TraceChunk) == 72);
 
 // The thread that writes the trace must come by at every step.
 #if defined(RT_TRACE)

@@ -11,16 +11,6 @@
 
 namespace rt {
 
-// What stands in front of the rows: all TraceSteps, then all TraceLaunches, then all TraceChunks.
-struct TraceHeader {
-  char magic[8];
-  uint32_t version, header_bytes, step_bytes, launch_bytes, chunk_bytes;
-  uint32_t unused;
-  uint64_t steps, launches, chunks;  // rows
-  uint64_t unused_too;
-};
-static_assert(sizeof(TraceHeader) == 64);
-
 #if defined(RT_TRACE)
 
 #if !defined(RT_TRACE_STEPS)
@@ -75,8 +65,11 @@ class TraceBuffers {
 
   // Writes size() bytes.
   void read(char* to) const {
-    TraceHeader h = {{'R', 'M', 'R', 'T', 'R', 'A', 'C', 'E'}, 3, sizeof(TraceHeader), sizeof(TraceStep), sizeof(TraceLaunch),
-                     sizeof(TraceChunk), 0, steps_, launch_rows_, chunk_rows_, 0};
+    TraceHeader h = {};
+    std::memcpy(h.magic, kTraceMagic, sizeof h.magic);
+    h.version = kTraceVersion, h.header_bytes = sizeof h;
+    h.step_bytes = sizeof(TraceStep), h.launch_bytes = sizeof(TraceLaunch), h.chunk_bytes = sizeof(TraceChunk);
+    h.steps = steps_, h.launches = launch_rows_, h.chunks = chunk_rows_;
     std::memcpy(to, &h, sizeof h);
     dev::download(to + sizeof h, rows_.get(), bytes_);
   }
