@@ -15,6 +15,11 @@ a row a step, which the next one normalises again, so that no two of them become
 one vEU or on two in turn, and what the latter take more is what the edges take.
 Means keep values between the largest and the least; dense rows go on changing because the rows that
 they read fall into classes that take turns, the rows of a group because each step brings a new operand.
+
+decoder: two layers of a Llama-type transformer at a prompt of 32 tokens, as exporters write it in primitive operators:
+RMSNorm, rotary position embedding, causal attention whose key and value heads are shared by two query heads, SwiGLU.
+It is small, and its plans mix what the other models have one at a time: streamed weights, operands that the executor
+copies to shared memory, several sizes of rTask on one vEU.
 """
 import json
 import math
@@ -45,6 +50,20 @@ STEPS = {
     "group_8": (8, 256, lambda row: list(range(8)), True, (40, 160)),
 }
 
+DECODER = {"layers": 2, "tokens": 32, "hidden": 256, "mlp": 688, "heads": 8, "kv_heads": 4, "vocabulary": 512}
+
+
+def decoder_weights(layers, tokens, hidden, mlp, heads, kv_heads, vocabulary):
+    """The decoder's weights in the order of their file: (name, dims)."""
+    kv = hidden // heads * kv_heads
+    shapes = [("embedding", [vocabulary, hidden])]
+    for n in range(layers):
+        shapes += [(f"layer_{n}.{name}", dims) for name, dims in (
+            ("attention_norm", [hidden]), ("q", [hidden, hidden]), ("k", [hidden, kv]), ("v", [hidden, kv]),
+            ("o", [hidden, hidden]), ("mlp_norm", [hidden]), ("gate", [hidden, mlp]), ("up", [hidden, mlp]),
+            ("down", [mlp, hidden]))]
+    return shapes + [("norm", [hidden]), ("head", [hidden, vocabulary])]
+
 
 def listing():
     models = {}
@@ -60,32 +79,44 @@ def listing():
             models[f"{name}_{length}"] = {
                 "kind": "steps", "pattern": name, "length": length, "steps": steps, "rows": rows, "values": values,
             }
+    models["decoder"] = {"kind": "decoder", "bytes": sum(4 * math.prod(dims) for _, dims in decoder_weights(**DECODER)), **DECODER}
     return models
 
 
-def save(out, name, nodes, inputs, outputs, initializers=()):
+def save(out, name, nodes, inputs, outputs, initializers=(), indices={}):
     import onnx
     from onnx import TensorProto, helper
 
-    def info(ports):
-        return [helper.make_tensor_value_info(k, TensorProto.FLOAT, dims) for k, dims in ports.items()]
+    def info(ports, dtype=TensorProto.FLOAT):
+        return [helper.make_tensor_value_info(k, dtype, dims) for k, dims in ports.items()]
 
-    graph = helper.make_graph(nodes, name, info(inputs), info(outputs), list(initializers))
+    graph = helper.make_graph(nodes, name, info(inputs) + info(indices, TensorProto.INT64), info(outputs), list(initializers))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8, producer_name="bench/models.py")
     path = os.path.join(out, name + ".onnx")
     with open(path, "wb") as f:
         f.write(model.SerializeToString())
 
 
-def chain_graph(out, name, n, steps):
-    from onnx import TensorProto, helper
+def external(name, shapes):
+    """Initializers that are in the file NAME.weights, one behind another; shapes are (name, dims)."""
+    from onnx import TensorProto
 
-    nodes, weights = [], []
-    for s in range(steps):
-        w = TensorProto(name=f"w{s}", data_type=TensorProto.FLOAT, dims=[n, n], data_location=TensorProto.EXTERNAL)
-        for key, value in (("location", name + ".weights"), ("offset", 4 * n * n * s), ("length", 4 * n * n)):
+    weights, at = [], 0
+    for tensor, dims in shapes:
+        w = TensorProto(name=tensor, data_type=TensorProto.FLOAT, dims=dims, data_location=TensorProto.EXTERNAL)
+        size = 4 * math.prod(dims)
+        for key, value in (("location", name + ".weights"), ("offset", at), ("length", size)):
             w.external_data.add(key=key, value=str(value))
         weights.append(w)
+        at += size
+    return weights
+
+
+def chain_graph(out, name, n, steps):
+    from onnx import helper
+
+    nodes, weights = [], external(name, [(f"w{s}", [n, n]) for s in range(steps)])
+    for s in range(steps):
         nodes.append(helper.make_node("MatMul", [f"v{s}", f"w{s}"], [f"v{s + 1}"], name=f"step_{s}"))
     nodes[0].input[0], nodes[-1].output[0] = "x", "y"
     save(out, name, nodes, {"x": [1, n]}, {"y": [1, n]}, weights)
@@ -136,11 +167,93 @@ def edge_graph(out, name, values, steps):
     save(out, name, nodes, {"x": [1, values]}, {"y": [1, values]})
 
 
+def decoder_graph(out, name, layers, tokens, hidden, mlp, heads, kv_heads, vocabulary):
+    import numpy as np
+    from onnx import helper, numpy_helper
+
+    width, nodes, constants = hidden // heads, [], []
+
+    def node(op, *inputs, **attributes):
+        nodes.append(helper.make_node(op, list(inputs), [f"{op.lower()}_{len(nodes)}"], name=f"{op.lower()}_{len(nodes)}", **attributes))
+        return nodes[-1].output[0]
+
+    def constant(tensor, value, dtype=np.float32):
+        constants.append(numpy_helper.from_array(np.asarray(value, dtype), tensor))
+        return tensor
+
+    angles = np.arange(tokens)[:, None] / 10000 ** (np.arange(0, width, 2) / width)
+    angles = np.concatenate([angles, angles], axis=1)
+    cos, sin = constant("cos", np.cos(angles)), constant("sin", np.sin(angles))
+    mask = constant("mask", np.triu(np.full((tokens, tokens), -1e9), 1))
+    scale, epsilon, two = constant("scale", width**-0.5), constant("epsilon", 1e-5), constant("two", 2.0)
+    starts = [constant(f"at_{at}", [at], np.int64) for at in (0, width // 2, width)]
+    last, pair = constant("last", [-1], np.int64), constant("pair", [2], np.int64)
+    joined = constant("joined", [1, tokens, hidden], np.int64)
+    apart = {n: constant(f"apart_{n}", [1, tokens, n, width], np.int64) for n in (heads, kv_heads)}
+    shared = constant("shared", [1, kv_heads, heads // kv_heads, tokens, width], np.int64)
+    all_heads = constant("all_heads", [1, heads, tokens, width], np.int64)
+
+    def rms_norm(x, weight):
+        mean = node("ReduceMean", node("Pow", x, two), last, keepdims=1)
+        return node("Mul", weight, node("Div", x, node("Sqrt", node("Add", mean, epsilon))))
+
+    def heads_of(x, weight, n):
+        return node("Transpose", node("Reshape", node("MatMul", x, weight), apart[n]), perm=[0, 2, 1, 3])
+
+    def rotary(x):
+        low, high = (node("Slice", x, starts[k], starts[k + 1], last) for k in range(2))
+        turned = node("Concat", node("Neg", high), low, axis=-1)
+        return node("Add", node("Mul", x, cos), node("Mul", turned, sin))
+
+    def repeated(x):
+        return node("Reshape", node("Expand", node("Unsqueeze", x, pair), shared), all_heads)
+
+    x = node("Gather", "embedding", "tokens", axis=0)
+    for n in range(layers):
+        w = {part: f"layer_{n}.{part}" for part in ("attention_norm", "q", "k", "v", "o", "mlp_norm", "gate", "up", "down")}
+        normed = rms_norm(x, w["attention_norm"])
+        q, k = rotary(heads_of(normed, w["q"], heads)), rotary(heads_of(normed, w["k"], kv_heads))
+        v = repeated(heads_of(normed, w["v"], kv_heads))
+        scores = node("Mul", node("MatMul", q, node("Transpose", repeated(k), perm=[0, 1, 3, 2])), scale)
+        attention = node("MatMul", node("Softmax", node("Add", scores, mask), axis=-1), v)
+        attention = node("Reshape", node("Transpose", attention, perm=[0, 2, 1, 3]), joined)
+        x = node("Add", x, node("MatMul", attention, w["o"]))
+        normed = rms_norm(x, w["mlp_norm"])
+        gate = node("MatMul", normed, w["gate"])
+        gated = node("Mul", node("Mul", gate, node("Sigmoid", gate)), node("MatMul", normed, w["up"]))
+        x = node("Add", x, node("MatMul", gated, w["down"]))
+    node("MatMul", rms_norm(x, "norm"), "head")
+    nodes[-1].output[0] = "logits"
+    shapes = decoder_weights(layers, tokens, hidden, mlp, heads, kv_heads, vocabulary)
+    save(out, name, nodes, {}, {"logits": [1, tokens, vocabulary]}, external(name, shapes) + constants, {"tokens": [1, tokens]})
+
+
+def decoder_file(out, name, shapes):
+    """Matrices as in chain_weights; of norms, numbers between a half and one and a half."""
+    import numpy as np
+
+    path = os.path.join(out, name + ".weights")
+    random = np.random.Generator(np.random.PCG64(len(shapes)))
+    with open(path + ".part", "wb") as f:
+        for tensor, dims in shapes:
+            w = random.random(dims, dtype=np.float32)
+            if len(dims) == 1:
+                w += np.float32(0.5)
+            else:
+                rows = dims[1] if tensor == "embedding" else dims[0]
+                w -= np.float32(0.5)
+                w *= np.float32(math.sqrt(12 / rows))
+            w.tofile(f)
+    os.replace(path + ".part", path)
+
+
 def write(out, name, model):
     have = os.path.exists(os.path.join(out, name + ".onnx"))
     try:
         if model["kind"] == "chain":
             chain_graph(out, name, model["n"], model["steps"])
+        elif model["kind"] == "decoder":
+            decoder_graph(out, name, **DECODER)
         elif model["pattern"] in EDGES:
             edge_graph(out, name, model["values"], model["steps"])
         else:
@@ -149,10 +262,13 @@ def write(out, name, model):
     except ImportError:
         if not have:
             raise
+    weights = os.path.join(out, name + ".weights")
+    if "bytes" not in model or os.path.exists(weights) and os.path.getsize(weights) == model["bytes"]:
+        return
     if model["kind"] == "chain":
-        weights = os.path.join(out, name + ".weights")
-        if not os.path.exists(weights) or os.path.getsize(weights) != model["bytes"]:
-            chain_weights(out, name, model["n"], model["steps"])
+        chain_weights(out, name, model["n"], model["steps"])
+    else:
+        decoder_file(out, name, decoder_weights(**DECODER))
 
 
 def main():
