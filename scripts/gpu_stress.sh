@@ -25,9 +25,9 @@ models=$(cd "$1" && pwd)
 mkdir -p "$2/lib" "$2/log" "$2/models" "$2/rows"
 out=$(cd "$2" && pwd)
 steps=${STEPS:-delays contexts devices sanitize mps}
-delayed=${DELAYED:-digits_lstm:rprogram:100000 sparse_8_short:rprogram:20000 group_8_short:clusters-8:20000}
+delayed=${DELAYED:-digits_lstm:rprogram:100000 sparse_8_short:rprogram:20000 group_8_short:clusters-8:20000 decoder:rprogram:20000}
 sanitized=${SANITIZED:-chain_512:rprogram squeezenet1_1:rprogram digits_lstm:rprogram digits_attention:waves}
-[ -n "${SANITIZED:-}" ] || sanitized+=" sparse_8_short:rprogram group_8_short:clusters-8"
+[ -n "${SANITIZED:-}" ] || sanitized+=" sparse_8_short:rprogram group_8_short:clusters-8 decoder:rprogram decoder:mixed decoder:waves"
 shared=${SHARED:-chain_512:rprogram digits_branchy:rprogram}
 tools=${TOOLS:-memcheck racecheck synccheck}
 plans=${PLANS:-rprogram}
@@ -128,13 +128,13 @@ contexts() { # PLAN STEP FLAGS…
 
 # A ring of weights has two mbarriers a stage, made in a loop; the tools must be told how many to expect.
 sanitize() { # NAME PLAN TOOL
-  local here log=$out/log/$1.$3 status start=$SECONDS as="model=$1 plan=$2 tool=$3"
+  local here log=$out/log/$1.$2.$3 status start=$SECONDS as="model=$1 plan=$2 tool=$3"
   local under="compute-sanitizer --print-limit 200 --num-cuda-barriers ${BARRIERS:-256}"
   here=$(dir "$1" "$2" lines)
   # shellcheck disable=SC2086
-  [ -f "$(model "$1")" ] || { row "3.$1.$3" sanitize $as skipped="there is no such model" && return; }
+  [ -f "$(model "$1")" ] || { row "3.$1.$2.$3" sanitize $as skipped="there is no such model" && return; }
   # shellcheck disable=SC2086
-  [ -d "$here" ] || { row "3.$1.$3" sanitize $as failed="not built" && return; }
+  [ -d "$here" ] || { row "3.$1.$2.$3" sanitize $as failed="not built" && return; }
   timeout -k 5 "${SECONDS_TOOL:-150}" "$RAMMERC" run "$here" --random 1 -q \
     --run-under "$under --tool $3 --error-exitcode 9 --log-file $log" >"$log.run" 2>&1
   status=$?
@@ -144,7 +144,7 @@ sanitize() { # NAME PLAN TOOL
       --run-under "$under --tool racecheck --racecheck-report hazard --launch-count 1 --log-file $log.hazards" >"$log.hazards.run" 2>&1
   fi
   # shellcheck disable=SC2086
-  row "3.$1.$3" sanitize $as exit=$status seconds=$((SECONDS - start)) "$log"
+  row "3.$1.$2.$3" sanitize $as exit=$status seconds=$((SECONDS - start)) "$log"
 }
 export -f row sanitize
 
