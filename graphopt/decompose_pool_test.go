@@ -28,7 +28,7 @@ func TestPoolsOfManyAxes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			src := "graph \"g\" (%x: float32[" + c.in + "]) {\n%y: float32[" + c.out + "] = " + c.node + "\nreturn %y\n}\n"
-			g, err := ir.ParseText(c.name, []byte(src))
+			g, err := ir.ParseText(c.name, []byte(src), ir.ParseOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -37,14 +37,14 @@ func TestPoolsOfManyAxes(t *testing.T) {
 				data[i] = float32(i*37%101) - 50
 			}
 			in := map[string]*ir.Tensor{"x": x}
-			want, err := eval.RunWith(g, in, eval.Options{})
+			want, err := eval.Run(g, in, eval.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := Run(g, Options{Check: true}); err != nil {
 				t.Fatal(err)
 			}
-			got, err := eval.RunWith(g, in, eval.Options{})
+			got, err := eval.Run(g, in, eval.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

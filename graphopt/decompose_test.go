@@ -18,7 +18,7 @@ func graphOf(t *testing.T, in, body, out string) *ir.Graph {
 		return strings.NewReplacer(",", ": invalid?,", " =", ": invalid? =").Replace(s)
 	})
 	body = strings.ReplaceAll(body, ": invalid? = const", " = const")
-	g, err := ir.ParseText("case", fmt.Appendf(nil, "graph \"g\" (%s) {\n%s\nreturn %s\n}\n", in, body, out))
+	g, err := ir.ParseText("case", fmt.Appendf(nil, "graph \"g\" (%s) {\n%s\nreturn %s\n}\n", in, body, out), ir.ParseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

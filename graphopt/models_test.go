@@ -39,14 +39,14 @@ func TestModelsKeepResults(t *testing.T) {
 				}
 				in[v.Name] = x
 			}
-			want, err := eval.Run(load(), in)
+			want, err := eval.Run(load(), in, eval.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := Run(g, Options{Check: true, Seed: 7}); err != nil {
 				t.Fatal(err)
 			}
-			got, err := eval.Run(g, in)
+			got, err := eval.Run(g, in, eval.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -76,7 +76,7 @@ func testPassFile(t *testing.T, file string, pass *Pass) {
 	if in == nil || out == nil && !*update {
 		t.Fatal("the file needs the sections in.rir and out.rir")
 	}
-	before, err := ir.ParseText(file, in.Data)
+	before, err := ir.ParseText(file, in.Data, ir.ParseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func rewrite(t *testing.T, file string, a *txtar.Archive, out string) {
 func printed(t *testing.T, g *ir.Graph) string {
 	t.Helper()
 	var b strings.Builder
-	if err := ir.Print(&b, g); err != nil {
+	if err := ir.Print(&b, g, ir.PrintOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -138,11 +138,11 @@ func printed(t *testing.T, g *ir.Graph) string {
 func sameResults(t *testing.T, before, after *ir.Graph, seed uint64, tolerance float64) {
 	t.Helper()
 	inputs := randomInputs(before, rand.New(rand.NewPCG(seed, 7)))
-	want, err := eval.Run(before, inputs)
+	want, err := eval.Run(before, inputs, eval.Options{})
 	if err != nil {
 		t.Fatalf("evaluating the graph before: %v", err)
 	}
-	got, err := eval.Run(after, inputs)
+	got, err := eval.Run(after, inputs, eval.Options{})
 	if err != nil {
 		t.Fatalf("evaluating the graph after: %v\n%s", err, after)
 	}

@@ -23,19 +23,6 @@ var recurrentActivations = []string{
 	"Tanh", "ThresholdedRelu",
 }
 
-// RecurrentActivations returns the names of the activations of an LSTM, GRU or RNN, or of a cell of these, with
-// defaults filled in. Those of a second direction follow those of the first.
-func RecurrentActivations(n *Node) []string {
-	if a := n.Attr("activations"); len(a.Strs) > 0 {
-		return a.Strs
-	}
-	kind := recurrentKinds[strings.TrimSuffix(n.Op, "Cell")]
-	if n.Attr("direction").S == "bidirectional" {
-		return slices.Concat(kind.activations, kind.activations)
-	}
-	return kind.activations
-}
-
 func (c *InferContext) wantActivations(kind recurrentKind, directions int) {
 	names := c.attr("activations").Strs
 	if want := directions * len(kind.activations); len(names) != 0 && len(names) != want {

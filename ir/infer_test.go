@@ -254,7 +254,7 @@ func TestInferNodes(t *testing.T) {
 		if strings.HasPrefix(want, "!") {
 			n, text = nodeCase(left, 1)
 		}
-		g, err := ParseText("case", []byte(text))
+		g, err := ParseText("case", []byte(text), ParseOptions{})
 		if err != nil {
 			t.Fatalf("%s\n%s\n%v", line, text, err)
 		}

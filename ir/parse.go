@@ -15,19 +15,9 @@ const maxParseErrors = 20
 //
 // In the result every value is defined once and before its uses. Whether nodes fit their operators is not checked here;
 // Verify does that.
-func ParseText(file string, src []byte) (*Graph, error) {
-	return ParseTextWith(file, src, ParseOptions{})
-}
-
-// ParseOptions says where ParseTextWith finds what the text leaves out.
-type ParseOptions struct {
-	// Elided returns the bytes of a constant whose elements were left out, as LittleEndian has them. If it is nil, such a
-	// constant is an error.
-	Elided func(hash string) ([]byte, error)
-}
-
-// ParseTextWith is ParseText with options.
-func ParseTextWith(file string, src []byte, opts ParseOptions) (*Graph, error) {
+//
+// Constants whose elements the text leaves out are looked for as opts says.
+func ParseText(file string, src []byte, opts ParseOptions) (*Graph, error) {
 	p := &parser{file: file, opts: opts, lex: lexer{src: string(src), line: 1}, splats: splatBudget}
 	p.advance()
 	g := p.oneGraph()
@@ -36,6 +26,13 @@ func ParseTextWith(file string, src []byte, opts ParseOptions) (*Graph, error) {
 		return nil, err
 	}
 	return g, nil
+}
+
+// ParseOptions says where ParseText finds what the text leaves out.
+type ParseOptions struct {
+	// Elided returns the bytes of a constant whose elements were left out, as LittleEndian has them. If it is nil, such a
+	// constant is an error.
+	Elided func(hash string) ([]byte, error)
 }
 
 // parser is a recursive-descent parser. Its methods are named after what they read.

@@ -14,7 +14,7 @@ func TestInputsBehind(t *testing.T) {
   }}
   return %f, %d
 }
-`))
+`), ParseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

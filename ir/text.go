@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// PrintOptions says how PrintWith shows large constants.
+// PrintOptions says how Print shows large constants.
 type PrintOptions struct {
 	// ElideAbove leaves out the elements of constants with more than this many elements; 0 keeps all. Strings are kept.
-	// ParseText refuses an elided constant, and ParseTextWith asks its caller for the elements.
+	// ParseText needs ParseOptions.Elided to read an elided constant.
 	ElideAbove int64
 	// Elided, unless nil, is called for each constant whose elements are left out, so that the caller can keep them
 	// elsewhere under their hash.
@@ -27,10 +27,7 @@ type PrintOptions struct {
 //	  %y: float32[batch,3], _ = Op(%x, _, %w) {axis = 1, mode = "fast"} name "op1" origin("/a/op1":"Op")
 //	  return %y
 //	}
-func Print(w io.Writer, g *Graph) error { return PrintWith(w, g, PrintOptions{}) }
-
-// PrintWith is Print with options.
-func PrintWith(w io.Writer, g *Graph, opts PrintOptions) error {
+func Print(w io.Writer, g *Graph, opts PrintOptions) error {
 	p := &printer{w: bufio.NewWriter(w), opts: opts, splats: splatBudget}
 	p.graph(g)
 	p.byte('\n')
@@ -44,7 +41,7 @@ func PrintWith(w io.Writer, g *Graph, opts PrintOptions) error {
 // text ends with a comment that says so.
 func (g *Graph) String() string {
 	var b strings.Builder
-	if err := PrintWith(&b, g, PrintOptions{ElideAbove: 64}); err != nil {
+	if err := Print(&b, g, PrintOptions{ElideAbove: 64}); err != nil {
 		fmt.Fprintf(&b, "// %v\n", err)
 	}
 	return b.String()

@@ -37,7 +37,7 @@ const sampleText = `graph "sample \"1\"" (%x: float32[batch,3,8,8], %"in/2:0": i
 
 func mustParse(t testing.TB, text string) *Graph {
 	t.Helper()
-	g, err := ParseText("test.rir", []byte(text))
+	g, err := ParseText("test.rir", []byte(text), ParseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func mustParse(t testing.TB, text string) *Graph {
 func printed(t testing.TB, g *Graph) string {
 	t.Helper()
 	var b strings.Builder
-	if err := Print(&b, g); err != nil {
+	if err := Print(&b, g, PrintOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -110,13 +110,13 @@ func TestElidedConstants(t *testing.T) {
 	c := FromSlice(Float32, []float32{1, 2, 3, 4}, 4)
 	g := &Graph{Name: "g", Consts: []*Value{{Name: "c", DType: Float32, Shape: Dims(4), Const: c}}}
 	var b strings.Builder
-	if err := PrintWith(&b, g, PrintOptions{ElideAbove: 3}); err != nil {
+	if err := Print(&b, g, PrintOptions{ElideAbove: 3}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(b.String(), `elided("sha256:`) {
 		t.Errorf("not elided:\n%s", b.String())
 	}
-	_, err := ParseText("x.rir", []byte(b.String()))
+	_, err := ParseText("x.rir", []byte(b.String()), ParseOptions{})
 	if err == nil || !strings.Contains(err.Error(), "left out") || !strings.Contains(err.Error(), "x.rir:2") {
 		t.Errorf("parsing an elided constant: %v", err)
 	}
@@ -130,7 +130,7 @@ func TestElidedConstantsAreFound(t *testing.T) {
 		g.Consts = append(g.Consts, &Value{Name: string(rune('a' + i)), DType: c.DType, Shape: Dims(c.Dims...), Const: c})
 	}
 	var b strings.Builder
-	err := PrintWith(&b, g, PrintOptions{ElideAbove: 3, Elided: func(hash string, t *Tensor) error {
+	err := Print(&b, g, PrintOptions{ElideAbove: 3, Elided: func(hash string, t *Tensor) error {
 		kept[hash] = t.LittleEndian()
 		return nil
 	}})
@@ -143,7 +143,7 @@ func TestElidedConstantsAreFound(t *testing.T) {
 		}
 		return kept[hash], nil
 	}
-	back, err := ParseTextWith("x.rir", []byte(b.String()), ParseOptions{Elided: find})
+	back, err := ParseText("x.rir", []byte(b.String()), ParseOptions{Elided: find})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestElidedConstantsAreFound(t *testing.T) {
 	raw := kept[first]
 	for want, damage := range map[string][]byte{"nobody has them": nil, "do not fit": raw[:15], "have been changed": append([]byte{1}, raw[1:]...)} {
 		kept[first] = damage
-		_, err := ParseTextWith("x.rir", []byte(b.String()), ParseOptions{Elided: find})
+		_, err := ParseText("x.rir", []byte(b.String()), ParseOptions{Elided: find})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "x.rir:2") {
 			t.Errorf("got %v, want %q", err, want)
 		}
@@ -192,7 +192,7 @@ func TestParseErrors(t *testing.T) {
 		{"no return", "graph \"g\" () {\n", `"return" expected`},
 		{"empty name", "graph \"g\" (%\"\": float32[]) {return}", "empty name"},
 	} {
-		_, err := ParseText("f.rir", []byte(c.text))
+		_, err := ParseText("f.rir", []byte(c.text), ParseOptions{})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
@@ -208,7 +208,7 @@ func TestParseReportsSeveralErrors(t *testing.T) {
   }}
   %d: float32[2] = Relu(%b, %nowhere)
   return %d
-}`))
+}`), ParseOptions{})
 	if err == nil {
 		t.Fatal("no error")
 	}
@@ -260,7 +260,7 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		g, err := ParseText("fuzz.rir", []byte(text))
+		g, err := ParseText("fuzz.rir", []byte(text), ParseOptions{})
 		if (g == nil) != (err != nil) {
 			t.Fatalf("graph %v with error %v", g, err)
 		}
@@ -271,12 +271,12 @@ func FuzzRoundTrip(f *testing.F) {
 	f.Add(sampleText)
 	f.Add("graph \"\" (%x: float32[(a+b*-1)/(2),min(x,3)]) { %y: bool? = A.B() {f = 1e3, g = 0.10000000149011612}\n return %x, %y }")
 	f.Fuzz(func(t *testing.T, text string) {
-		g, err := ParseText("fuzz.rir", []byte(text))
+		g, err := ParseText("fuzz.rir", []byte(text), ParseOptions{})
 		if err != nil {
 			return // refused text has nothing to print
 		}
 		once := printed(t, g)
-		back, err := ParseText("printed.rir", []byte(once))
+		back, err := ParseText("printed.rir", []byte(once), ParseOptions{})
 		if err != nil {
 			t.Fatalf("%v\nin:\n%s", err, once)
 		}

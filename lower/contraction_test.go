@@ -13,7 +13,7 @@ import (
 // lowerText lowers a graph given as statements whose results need no types.
 func lowerText(in, body string) (*roperator.Graph, error) {
 	body = strings.ReplaceAll(body, "%y =", "%y: invalid? =")
-	g, err := ir.ParseText("test", []byte(fmt.Sprintf("graph \"g\" (%s) {\n%s\nreturn %%y\n}\n", in, body)))
+	g, err := ir.ParseText("test", []byte(fmt.Sprintf("graph \"g\" (%s) {\n%s\nreturn %%y\n}\n", in, body)), ir.ParseOptions{})
 	if err != nil {
 		return nil, err
 	}

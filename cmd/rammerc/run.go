@@ -69,7 +69,7 @@ library directory that compile made.`,
 	subjectFlags(cmd, &o.SubjectOptions)
 	f := cmd.Flags()
 	valueFlags(f, &o.Inputs, &o.RandomSeed, 0, &o.RandomMax)
-	f.StringVarP(&o.OutDir, "out", "o", "", "write NAME.npy for each output into this directory")
+	f.StringVarP(&o.Out, "out", "o", "", "write NAME.npy for each output into this directory, or all into this .npz file")
 	return cmd
 }
 
@@ -202,7 +202,7 @@ the library, making a context, the first run. Of a user's processes that time on
 
 // valueFlags say what one run's inputs hold.
 func valueFlags(f *pflag.FlagSet, inputs *[]string, seed *uint64, usual uint64, most *int64) {
-	f.StringArrayVar(inputs, "input", nil, "value of an input, NAME=FILE: .npy, .pb, .npz or FILE.npz:MEMBER (repeatable)")
+	f.StringArrayVar(inputs, "input", nil, "value of an input, NAME=FILE: .npy, .pb, .npz or FILE.npz:MEMBER; or FILE.npz, whose arrays have the inputs' names (repeatable)")
 	f.Uint64Var(seed, "random", usual, "draw the inputs that no --input gives from this seed")
 	randomMaxFlag(f, most)
 }

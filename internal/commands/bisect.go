@@ -76,7 +76,7 @@ func bisect(job *driver.Job, o SubjectOptions, in engine.Tensors, limit float64)
 func observe(g *ir.Graph, in engine.Tensors) engine.Tensors {
 	all := engine.Tensors{}
 	// An error shows in the comparison that led here; what was computed before it still helps.
-	_, _ = eval.RunWith(g, in, eval.Options{Observe: func(v *ir.Value, t *ir.Tensor) { all[v.Name] = t }})
+	_, _ = eval.Run(g, in, eval.Options{Observe: func(v *ir.Value, t *ir.Tensor) { all[v.Name] = t }})
 	return all
 }
 

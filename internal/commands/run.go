@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
@@ -15,12 +14,12 @@ import (
 // RunOptions are the flags of `rammerc run`.
 type RunOptions struct {
 	SubjectOptions
-	Inputs []string // NAME=FILE
+	Inputs []string // NAME=FILE, or FILE.npz
 	Random bool
 	// RandomSeed draws inputs; integers lie in [0, RandomMax).
 	RandomSeed uint64
 	RandomMax  int64
-	OutDir     string // NAME.npy for each output
+	Out        string // folder for NAME.npy of each output, or a file .npz for all
 }
 
 // RunResult is what `rammerc run` reports.
@@ -69,36 +68,19 @@ func Run(job *driver.Job, o RunOptions) (r *RunResult, err error) {
 	for _, p := range s.outputs {
 		r.Outputs = append(r.Outputs, describeOutput(p.Name, out[p.Name]))
 	}
-	if o.OutDir != "" {
-		r.Files, err = engine.WriteTensors(o.OutDir, out)
+	if o.Out != "" {
+		r.Files, err = engine.WriteTensors(o.Out, out)
 	}
 	return r, err
 }
 
+// inputs reads the inputs that --input gives, and draws the others where --random is given.
 func (o *RunOptions) inputs(ports []engine.Port) (engine.Tensors, error) {
-	if !o.Random {
-		return engine.ReadInputs(ports, o.Inputs)
+	var drawn engine.Tensors
+	if o.Random {
+		drawn = engine.RandomInputs(ports, o.RandomSeed, max(o.RandomMax, 1))
 	}
-	in := engine.RandomInputs(ports, o.RandomSeed, max(o.RandomMax, 1))
-	if len(o.Inputs) == 0 {
-		return in, nil
-	}
-	var given []engine.Port // drawn inputs stand in for those that no --input names
-	for _, p := range ports {
-		for _, s := range o.Inputs {
-			if name, _, _ := strings.Cut(s, "="); name == p.Name {
-				given = append(given, p)
-			}
-		}
-	}
-	if len(given) != len(o.Inputs) {
-		given = ports // some name is wrong; readInputs says which
-	}
-	read, err := engine.ReadInputs(given, o.Inputs)
-	for name, t := range read {
-		in[name] = t
-	}
-	return in, err
+	return engine.ReadInputs(ports, o.Inputs, drawn)
 }
 
 func describeOutput(name string, t *ir.Tensor) OutputInfo {

@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rammerc/rammerc/ir"
-	"github.com/rammerc/rammerc/ir/onnx"
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
@@ -83,7 +82,9 @@ func valueInfo(name string, of *ir.Tensor) *onnxpb.ValueInfoProto {
 
 func writeTensor(t *testing.T, file string, x *ir.Tensor) {
 	t.Helper()
-	data, err := onnx.MarshalTensorPB("", x)
+	data, err := proto.Marshal(&onnxpb.TensorProto{
+		Dims: x.Dims, DataType: proto.Int32(int32(x.DType.ONNX())), RawData: x.LittleEndian(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func (c *Case) Want() (map[string]*ir.Tensor, error) {
 		return c.want, nil
 	}
 	values := map[*ir.Value]*ir.Tensor{}
-	want, err := eval.RunWith(c.Graph, c.Inputs, eval.Options{
+	want, err := eval.Run(c.Graph, c.Inputs, eval.Options{
 		Workers: 1, MaxBytes: maxEvalBytes, Observe: func(v *ir.Value, t *ir.Tensor) { values[v] = t },
 	})
 	if err != nil {
@@ -60,7 +60,7 @@ const maxEvalBytes = 1 << 26
 
 // evaluate runs g on the case's inputs.
 func (c *Case) evaluate(g *ir.Graph) (map[string]*ir.Tensor, error) {
-	return eval.RunWith(g, c.Inputs, eval.Options{Workers: 1, MaxBytes: maxEvalBytes})
+	return eval.Run(g, c.Inputs, eval.Options{Workers: 1, MaxBytes: maxEvalBytes})
 }
 
 // Result is what an engine makes of a case: outputs, nothing (for engines that only check), a reason

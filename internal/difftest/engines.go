@@ -96,14 +96,14 @@ func agree(v *ir.Value, t *ir.Tensor, dims map[string]int64) error {
 // runText prints, parses, prints again and evaluates what was parsed.
 func runText(c *Case) Result {
 	var first, second bytes.Buffer
-	if err := ir.Print(&first, c.Graph); err != nil {
+	if err := ir.Print(&first, c.Graph, ir.PrintOptions{}); err != nil {
 		return Result{Err: err}
 	}
-	g, err := ir.ParseText("case.rir", first.Bytes())
+	g, err := ir.ParseText("case.rir", first.Bytes(), ir.ParseOptions{})
 	if err != nil {
 		return Result{Err: err}
 	}
-	if err := ir.Print(&second, g); err != nil {
+	if err := ir.Print(&second, g, ir.PrintOptions{}); err != nil {
 		return Result{Err: err}
 	}
 	if !bytes.Equal(first.Bytes(), second.Bytes()) {

@@ -283,7 +283,7 @@ func (r *generator) compute(n *ir.Node) ([]*ir.Tensor, error) {
 	}
 	got := map[*ir.Value]*ir.Tensor{} // the graphs inside may use any value
 	opts.Observe = func(v *ir.Value, t *ir.Tensor) { got[v] = t }
-	if _, err := eval.RunWith(r.g, r.inputs, opts); err != nil {
+	if _, err := eval.Run(r.g, r.inputs, opts); err != nil {
 		return nil, err
 	}
 	outs := make([]*ir.Tensor, len(n.Outputs))

@@ -79,7 +79,7 @@ func light(t *testing.T, file string, server *runtimeServer) {
 	for _, v := range g.Inputs {
 		in[v.Name] = randomInput(t, r, v, 1)
 	}
-	want, err := eval.RunWith(g, in, eval.Options{})
+	want, err := eval.Run(g, in, eval.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func light(t *testing.T, file string, server *runtimeServer) {
 	if err := graphopt.Run(g, graphopt.Options{Check: true, Seed: 5}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := eval.RunWith(g, in, eval.Options{})
+	got, err := eval.Run(g, in, eval.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

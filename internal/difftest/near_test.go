@@ -68,7 +68,7 @@ func rowsCase(t *testing.T, rows, values, steps int, operands func(step, row int
 	}
 	fmt.Fprintf(&b, "  %%y: float32[%d,%d] = Concat(%s) {axis = 0} name \"join\"\n  return %%y\n}\n", rows, values,
 		list(func(k int) string { return rowName(steps, k) }, rows))
-	g, err := ir.ParseText("exchange.rir", []byte(b.String()))
+	g, err := ir.ParseText("exchange.rir", []byte(b.String()), ir.ParseOptions{})
 	if err == nil {
 		err = ir.InferShapes(g).Err()
 	}

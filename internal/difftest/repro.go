@@ -21,12 +21,12 @@ func (c *Case) Text() string {
 		t := c.Inputs[v.Name]
 		line := &ir.Graph{Consts: []*ir.Value{{Name: v.Name, DType: t.DType, Shape: ir.Dims(t.Dims...), Const: t}}}
 		var text bytes.Buffer
-		if err := ir.Print(&text, line); err != nil {
+		if err := ir.Print(&text, line, ir.PrintOptions{}); err != nil {
 			panic("BUG: " + err.Error())
 		}
 		b.WriteString(inputMark + strings.TrimSpace(strings.Split(text.String(), "\n")[1]) + "\n")
 	}
-	if err := ir.Print(&b, c.Graph); err != nil {
+	if err := ir.Print(&b, c.Graph, ir.PrintOptions{}); err != nil {
 		panic("BUG: " + err.Error())
 	}
 	return b.String()
@@ -34,7 +34,7 @@ func (c *Case) Text() string {
 
 // Parse reads what Text writes. Comments may stand in front of it. A case with NaN or infinities among its inputs is Wild.
 func Parse(file string, src []byte) (*Case, error) {
-	g, err := ir.ParseText(file, src)
+	g, err := ir.ParseText(file, src, ir.ParseOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func Parse(file string, src []byte) (*Case, error) {
 			lines = append(lines, line)
 		}
 	}
-	in, err := ir.ParseText(file+" (inputs)", []byte("graph \"inputs\" () {\n"+strings.Join(lines, "\n")+"\nreturn\n}\n"))
+	in, err := ir.ParseText(file+" (inputs)", []byte("graph \"inputs\" () {\n"+strings.Join(lines, "\n")+"\nreturn\n}\n"), ir.ParseOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,7 @@
 package driver
 
 import (
-	"bytes"
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -122,24 +120,12 @@ func (c *Compilation) Summary() Summary { return c.summary }
 
 // PlanJSON is the plan as NAME.plan.json of the library would have it.
 func (c *Compilation) PlanJSON() ([]byte, error) {
-	files := memory{}
+	files := codegen.Memory{}
 	if err := c.emitTo(files); err != nil {
 		return nil, err
 	}
-	return files[abi.Identifier(c.opt.name())+".plan.json"].Bytes(), nil
+	return files[abi.Identifier(c.opt.name())+".plan.json"], nil
 }
-
-// memory is a codegen.Sink that keeps files by name.
-type memory map[string]*bytes.Buffer
-
-func (m memory) Create(name string) (io.WriteCloser, error) {
-	m[name] = &bytes.Buffer{}
-	return nopCloser{m[name]}, nil
-}
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
 
 // emitTo writes sources, header and weights.
 func (c *Compilation) emitTo(files codegen.Sink) error {

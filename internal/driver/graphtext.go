@@ -20,7 +20,7 @@ const elideAbove = 64
 func graphText(d *dump.Dir, g *ir.Graph) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		var b strings.Builder
-		err := ir.PrintWith(&b, g, ir.PrintOptions{ElideAbove: elideAbove, Elided: func(hash string, t *ir.Tensor) error {
+		err := ir.Print(&b, g, ir.PrintOptions{ElideAbove: elideAbove, Elided: func(hash string, t *ir.Tensor) error {
 			return d.Constant(hash, t.LittleEndian)
 		}})
 		return []byte(b.String()), err
@@ -40,7 +40,7 @@ func readGraphText(path string, opt onnx.Options) (*onnx.Model, error) {
 	if err != nil {
 		return nil, &diag.Diagnostic{ID: "cannot-read", File: path, Message: diag.Reason(err).Error()}
 	}
-	g, err := ir.ParseTextWith(file, text, ir.ParseOptions{Elided: func(hash string) ([]byte, error) {
+	g, err := ir.ParseText(file, text, ir.ParseOptions{Elided: func(hash string) ([]byte, error) {
 		return dump.Constant(file, hash)
 	}})
 	if err != nil {

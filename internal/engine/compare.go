@@ -56,7 +56,7 @@ func (c *Comparer) Compare(samples *Samples) (*Comparison, error) {
 		want := x.Want
 		if want == nil {
 			r.Reference = Eval
-			if want, err = eval.RunWith(c.Model, x.In, eval.Options{}); err != nil {
+			if want, err = eval.Run(c.Model, x.In, eval.Options{}); err != nil {
 				return nil, EvalError(err, "")
 			}
 		}

@@ -57,7 +57,7 @@ type Evaluator struct {
 
 // Run evaluates the graph. What the evaluator says of its data is a diagnostic.
 func (e *Evaluator) Run(in Tensors) (Tensors, error) {
-	out, err := eval.RunWith(e.Graph, in, eval.Options{Progress: e.Progress})
+	out, err := eval.Run(e.Graph, in, eval.Options{Progress: e.Progress})
 	return out, EvalError(err, e.File)
 }
 

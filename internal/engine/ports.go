@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,46 +82,64 @@ func (p *Port) accepts(t *ir.Tensor) error {
 	return nil
 }
 
-// ReadInputs reads --input NAME=FILE flags (.npy, .pb, or .npz with :MEMBER) for the given ports. Every port needs
-// a value; for an unknown name the error lists the valid ones.
-func ReadInputs(ports []Port, specs []string) (Tensors, error) {
+// ReadInputs reads --input flags for the given ports: NAME=FILE with a .npy, .pb or .npz file (FILE.npz:MEMBER for one of
+// several arrays), or FILE.npz whose arrays have the names of inputs. Inputs that no flag gives are taken from drawn;
+// where that is nil every port needs a value. For an unknown name the error lists the valid ones.
+func ReadInputs(ports []Port, specs []string, drawn Tensors) (Tensors, error) {
 	var l diag.List
 	in := Tensors{}
 	for _, s := range specs {
 		name, file, ok := strings.Cut(s, "=")
-		if !ok {
-			l.Add(diag.New("bad-flag", "--input %q: want NAME=FILE", s))
-			continue
+		switch {
+		case ok:
+			t, err := tensorio.Read(file, name)
+			addInput(&l, in, ports, name, file, t, err)
+		case strings.HasSuffix(s, ".npz"):
+			all, err := tensorio.ReadAll(s)
+			if err != nil {
+				l.Add(&diag.Diagnostic{ID: "bad-input", File: s, Message: diag.Reason(err).Error()})
+			}
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				addInput(&l, in, ports, name, s, all[name], nil)
+			}
+		default:
+			l.Add(diag.New("bad-flag", "--input %q: want NAME=FILE or FILE.npz", s))
 		}
-		if in[name] != nil {
-			l.Add(diag.New("bad-flag", "--input %s is given twice", name))
-			continue
-		}
-		p := FindPort(ports, name)
-		if p == nil {
-			l.Add(&diag.Diagnostic{
-				ID: "unknown-input", Message: fmt.Sprintf("there is no input %q", name), Help: "inputs are " + PortList(ports),
-			})
-			continue
-		}
-		t, err := tensorio.Read(file, name)
-		if err == nil {
-			err = p.accepts(t)
-		}
-		if err != nil {
-			l.Add(badInput(file, "input "+name, err))
-			continue
-		}
-		in[name] = t
 	}
 	for _, p := range ports {
-		if in[p.Name] == nil && l.Errors() == 0 {
+		switch {
+		case in[p.Name] != nil || l.Errors() > 0:
+		case drawn != nil:
+			in[p.Name] = drawn[p.Name]
+		default:
 			d := missingInput(p.Name)
 			d.Help += " or --random SEED"
 			l.Add(d)
 		}
 	}
 	return in, l.Err()
+}
+
+// addInput adds the tensor that was read for an input, or what is wrong with it; err is that of reading.
+func addInput(l *diag.List, in Tensors, ports []Port, name, file string, t *ir.Tensor, err error) {
+	p := FindPort(ports, name)
+	switch {
+	case in[name] != nil:
+		l.Add(diag.New("bad-flag", "--input %s is given twice", name))
+		return
+	case p == nil:
+		l.Add(&diag.Diagnostic{
+			ID: "unknown-input", Message: fmt.Sprintf("there is no input %q", name), Help: "inputs are " + PortList(ports),
+		})
+		return
+	case err == nil:
+		err = p.accepts(t)
+	}
+	if err != nil {
+		l.Add(badInput(file, "input "+name, err))
+		return
+	}
+	in[name] = t
 }
 
 func badInput(file, port string, err error) *diag.Diagnostic {

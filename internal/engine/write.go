@@ -12,9 +12,16 @@ import (
 	"github.com/rammerc/rammerc/internal/tensorio"
 )
 
-// WriteTensors writes NAME.npy for each tensor into dir, which is made when missing, and returns the paths in the
-// order of names. Where two names make the same file name, the second file gets a number.
+// WriteTensors writes tensors to a place that the user named and returns the paths of the files: one archive if the name
+// ends in .npz, else NAME.npy for each tensor in the order of names, in a folder that is made when missing. Where two
+// names make the same file name, the second file gets a number.
 func WriteTensors(dir string, tensors Tensors) ([]string, error) {
+	if filepath.Ext(dir) == ".npz" {
+		if err := tensorio.WriteNPZ(dir, tensors); err != nil {
+			return nil, &diag.Diagnostic{ID: "cannot-write", File: dir, Message: diag.Reason(err).Error()}
+		}
+		return []string{dir}, nil
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, &diag.Diagnostic{ID: "cannot-write", File: dir, Message: diag.Reason(err).Error()}
 	}

@@ -76,7 +76,7 @@ func prepare(c *Case, src *source) (*prepared, error) {
 		return nil, err
 	}
 	p := &prepared{c: c, in: c.Inputs(g, 1)}
-	if p.want, err = eval.Run(g, p.in); err != nil {
+	if p.want, err = eval.Run(g, p.in, eval.Options{}); err != nil {
 		return nil, err
 	}
 	if p.g, err = lower.Lower(g); err != nil {

@@ -55,19 +55,6 @@ func kindNamed(name string) (kind, bool) {
 	return kind{}, false
 }
 
-// New allocates a zero array. It panics when dtype is not one that the package knows.
-func New(dtype string, shape ...int64) *Array {
-	k, ok := kindNamed(dtype)
-	if !ok {
-		panic("BUG: npy has no element type " + dtype)
-	}
-	n := int64(1)
-	for _, d := range shape {
-		n *= d
-	}
-	return &Array{DType: dtype, Shape: append([]int64{}, shape...), Data: k.make(n)}
-}
-
 // ReadFile reads a .npy file.
 func ReadFile(path string) (*Array, error) {
 	data, err := os.ReadFile(path)

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/rammerc/rammerc/internal/npy"
 	"github.com/rammerc/rammerc/ir"
-	"github.com/rammerc/rammerc/ir/onnx"
+	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
 func TestReadWrite(t *testing.T) {
@@ -19,7 +21,9 @@ func TestReadWrite(t *testing.T) {
 	if err := WriteNPY(file("x.npy"), x); err != nil {
 		t.Fatal(err)
 	}
-	pb, err := onnx.MarshalTensorPB("x", x)
+	pb, err := proto.Marshal(&onnxpb.TensorProto{
+		Name: proto.String("x"), Dims: x.Dims, DataType: proto.Int32(int32(x.DType.ONNX())), RawData: x.LittleEndian(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

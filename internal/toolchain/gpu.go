@@ -10,9 +10,6 @@ func LocalArch(ctx context.Context) string {
 	return parseArch(query(ctx, "compute_cap"))
 }
 
-// LocalGPU is the name of this machine's first GPU, such as "NVIDIA H200"; empty when there is none.
-func LocalGPU(ctx context.Context) string { return query(ctx, "name") }
-
 // LocalDriver is the version of the GPU driver, such as "580.95.05"; empty when there is none.
 func LocalDriver(ctx context.Context) string { return query(ctx, "driver_version") }
 

@@ -28,7 +28,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Options tune RunWith; the zero value is what Run uses.
+// Options tune Run. The zero value suits most callers.
 type Options struct {
 	// Observe is called with every value that a node defines, directly after the node was computed, also for the nodes
 	// of subgraphs. It must not change the tensor.
@@ -45,13 +45,9 @@ type Options struct {
 const defaultMaxBytes = 16 << 30
 
 // Run computes g's outputs from its inputs; both are keyed by the names of values. The results may share memory with
-// inputs and constants, so they must not be written to. The error says which input or which node is wrong.
-func Run(g *ir.Graph, inputs map[string]*ir.Tensor) (map[string]*ir.Tensor, error) {
-	return RunWith(g, inputs, Options{})
-}
-
-// RunWith is Run with options. Errors that belong to a node are *NodeError.
-func RunWith(g *ir.Graph, inputs map[string]*ir.Tensor, opt Options) (map[string]*ir.Tensor, error) {
+// inputs and constants, so they must not be written to. The error says which input or which node is wrong; errors that
+// belong to a node are *NodeError.
+func Run(g *ir.Graph, inputs map[string]*ir.Tensor, opt Options) (map[string]*ir.Tensor, error) {
 	r := newRunner(opt)
 	s := &scope{vals: map[*ir.Value]*ir.Tensor{}, dims: map[string]int64{}}
 	in, err := bindInputs(g, inputs, s.dims)

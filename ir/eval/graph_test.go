@@ -11,7 +11,7 @@ import (
 
 func parsed(t *testing.T, text string) *ir.Graph {
 	t.Helper()
-	g, err := ir.ParseText("test.rir", []byte(text))
+	g, err := ir.ParseText("test.rir", []byte(text), ir.ParseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ type tensors = map[string]*ir.Tensor
 
 func ran(t *testing.T, g *ir.Graph, in tensors) tensors {
 	t.Helper()
-	out, err := Run(g, in)
+	out, err := Run(g, in, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestInputChecks(t *testing.T) {
 			[]string{`"x": 1 elements for dims [2 2]`, `"y": element type float32 does not fit Go type []int8`},
 		},
 	} {
-		_, err := Run(g, c.in)
+		_, err := Run(g, c.in, Options{})
 		for _, want := range c.want {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v does not say %q", err, want)
@@ -79,7 +79,7 @@ func TestInputChecks(t *testing.T) {
 func TestBrokenPromise(t *testing.T) {
 	g := parsed(t, chain)
 	g.Nodes[0].Outputs[0].Shape = ir.Dims(7, 2)
-	_, err := Run(g, tensors{"x": counted0(1, 2), "y": counted0(1, 2)})
+	_, err := Run(g, tensors{"x": counted0(1, 2), "y": counted0(1, 2)}, Options{})
 	var ne *NodeError
 	if !errors.As(err, &ne) || ne.Node != "first" || ne.Op != "Add" {
 		t.Errorf("got %v, want an error of node first", err)
@@ -90,7 +90,7 @@ func TestBrokenPromise(t *testing.T) {
 func TestObserve(t *testing.T) {
 	var seen []string
 	var steps []int
-	_, err := RunWith(parsed(t, chain), tensors{"x": counted0(1, 2), "y": counted0(1, 2)}, Options{
+	_, err := Run(parsed(t, chain), tensors{"x": counted0(1, 2), "y": counted0(1, 2)}, Options{
 		Observe:  func(v *ir.Value, _ *ir.Tensor) { seen = append(seen, v.Name) },
 		Progress: func(done, total int) { steps = append(steps, done, total) },
 	})
@@ -198,7 +198,7 @@ func TestNestedError(t *testing.T) {
   return %r
 }
 `)
-	_, err := Run(g, tensors{"c": ir.FromSlice(ir.Bool, []bool{false}), "i": i64(5)})
+	_, err := Run(g, tensors{"c": ir.FromSlice(ir.Bool, []bool{false}), "i": i64(5)}, Options{})
 	const want = `node "outer" (If): node "inner" (Gather): index 5 is out of range for extent 2`
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

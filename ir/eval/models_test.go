@@ -48,7 +48,7 @@ func checkModel(t *testing.T, base string) {
 		in[v.Name] = tensorOf(t, a)
 	}
 	start := time.Now()
-	out, err := eval.Run(m.Graph, in)
+	out, err := eval.Run(m.Graph, in, eval.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func checkDigits(t *testing.T, g *ir.Graph, images, logits *ir.Tensor, batch int
 	const pixels, classes = 64, 10
 	for i := int64(0); i < images.Dims[0]; i += batch {
 		image := ir.FromSlice(ir.Float32, ir.Slice[float32](images)[i*pixels:(i+batch)*pixels], batch, 1, 8, 8)
-		out, err := eval.Run(g, map[string]*ir.Tensor{"image": image})
+		out, err := eval.Run(g, map[string]*ir.Tensor{"image": image}, eval.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

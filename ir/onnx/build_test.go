@@ -234,7 +234,7 @@ func ops(g *ir.Graph) string {
 
 func text(g *ir.Graph) string {
 	var b strings.Builder
-	if err := ir.Print(&b, g); err != nil {
+	if err := ir.Print(&b, g, ir.PrintOptions{}); err != nil {
 		return err.Error()
 	}
 	return b.String()

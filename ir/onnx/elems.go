@@ -113,36 +113,6 @@ func bools(raw []byte) []bool {
 	return out
 }
 
-// viewOf returns the bytes of t's elements in the machine's order, over the same memory. It panics for bool and string.
-func viewOf(t *ir.Tensor) []byte {
-	var b []byte
-	switch s := t.Data.(type) {
-	case []float32:
-		_, b = viewed(s)
-	case []float64:
-		_, b = viewed(s)
-	case []uint16:
-		_, b = viewed(s)
-	case []int8:
-		_, b = viewed(s)
-	case []int16:
-		_, b = viewed(s)
-	case []int32:
-		_, b = viewed(s)
-	case []int64:
-		_, b = viewed(s)
-	case []uint8:
-		_, b = viewed(s)
-	case []uint32:
-		_, b = viewed(s)
-	case []uint64:
-		_, b = viewed(s)
-	default:
-		panic("BUG: no bytes of " + t.DType.String())
-	}
-	return b
-}
-
 // bits16 rounds x to the nearest float16 or bfloat16, ties to even, and returns its bits. A bfloat16 is the upper half
 // of a float32; adding 0x7fff, and 1 more if the last bit to be kept is set, rounds it. A float16 is rounded in the
 // same way at bit 13, after which its exponent has the bias 15 instead of 127.

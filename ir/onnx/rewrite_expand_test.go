@@ -122,7 +122,7 @@ func TestExpansionsWithSymbols(t *testing.T) {
 	for _, c := range expansionCases() {
 		g := c.model.mustParse(t).Graph
 		in := randomInputs(g)
-		want, err := eval.Run(g, in)
+		want, err := eval.Run(g, in, eval.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestExpansionsWithSymbols(t *testing.T) {
 				t.Logf("%s, symbols for %s: refused", c.name, kind)
 				continue
 			}
-			got, err := eval.Run(m.Graph, in)
+			got, err := eval.Run(m.Graph, in, eval.Options{})
 			if err != nil {
 				t.Errorf("%s, symbols for %s: %v", c.name, kind, err)
 				continue

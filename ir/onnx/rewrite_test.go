@@ -238,7 +238,7 @@ func TestRewritesAgainstONNXRuntime(t *testing.T) {
 			if err != nil || len(want) != len(c.model.Graph.Output) {
 				t.Fatalf("%d reference outputs, %v", len(want), err)
 			}
-			got, err := eval.Run(c.model.mustParse(t).Graph, inputs[i])
+			got, err := eval.Run(c.model.mustParse(t).Graph, inputs[i], eval.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -290,7 +290,7 @@ func TestRewriteFormulas(t *testing.T) {
 			}
 			g := c.model.mustParse(t).Graph
 			in := randomInputs(g)
-			out, err := eval.Run(g, in)
+			out, err := eval.Run(g, in, eval.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -232,32 +232,3 @@ func ReadTensorPB(data []byte) (string, *ir.Tensor, error) {
 	}
 	return pb.GetName(), t, nil
 }
-
-// MarshalTensorPB is the inverse of ReadTensorPB.
-func MarshalTensorPB(name string, t *ir.Tensor) ([]byte, error) {
-	pb := &onnxpb.TensorProto{Name: proto.String(name), Dims: t.Dims, DataType: proto.Int32(int32(t.DType.ONNX()))}
-	if t.DType == ir.String {
-		for _, s := range ir.Slice[string](t) {
-			pb.StringData = append(pb.StringData, []byte(s))
-		}
-	} else {
-		pb.RawData = rawBytes(t)
-	}
-	return proto.MarshalOptions{Deterministic: true}.Marshal(pb)
-}
-
-// rawBytes encodes t's elements in little-endian order.
-func rawBytes(t *ir.Tensor) []byte {
-	if t.DType == ir.Bool {
-		out := make([]byte, t.Len())
-		for i, v := range ir.Slice[bool](t) {
-			if v {
-				out[i] = 1
-			}
-		}
-		return out
-	}
-	out := append([]byte{}, viewOf(t)...)
-	settle(out, t.DType.Size())
-	return out
-}

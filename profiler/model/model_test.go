@@ -95,21 +95,3 @@ func TestSharedSM(t *testing.T) {
 		t.Errorf("%v ns alone on the SM, %v ns with another", a, b)
 	}
 }
-
-// What is measured is preferred to what is modelled.
-func TestPrefer(t *testing.T) {
-	m := vdevicetest.New("model")
-	known, unknown := candidate(m, 1, 32, roperator.Work{}, 0), candidate(m, 1, 32, roperator.Work{}, 0)
-	model := New(h200(t), m.G)
-	costs := profiler.Prefer(measured{known: 7}, model)
-	if costs.TaskTime(known) != 7 || costs.TaskTime(unknown) != model.TaskTime(unknown) {
-		t.Errorf("%v, %v", costs.TaskTime(known), costs.TaskTime(unknown))
-	}
-}
-
-type measured map[*roperator.Candidate]float64
-
-func (m measured) TaskTime(c *roperator.Candidate) (float64, bool) {
-	ns, ok := m[c]
-	return ns, ok
-}
