@@ -1,6 +1,6 @@
-// What a back end defines for the host's side, in namespace rt::dev. The expressions below are a check that every program makes when it is
-// compiled; the comments are the contracts. All functions may be called from any thread, and throw rt::Error with a status of the
-// C interface. "The device" is the one that a living DeviceScope has made current.
+// What a back end defines for the host's side, in namespace rt::dev. The expressions below are a check that every
+// program makes when it is compiled; the comments are the contracts. All functions may be called from any thread, and
+// throw rt::Error with a status of the C interface. "The device" is the one that a living DeviceScope has made current.
 //
 // Also defined: the macro RT_ENGINE, a string literal that says in NAME_build_info what the library runs on.
 #pragma once
@@ -34,7 +34,8 @@ static_assert(requires(int device, size_t n, void* p, const void* q, Stream s) {
   { clear(p, n) } -> std::same_as<void>;
   // Makes device memory undefined, where a back end checks programs; else nothing.
   { poison(p, n) } -> std::same_as<void>;
-  // After a launch failed: makes flags or words, of so many bytes, fit for another launch, where the device is still of use.
+  // After a launch failed: makes flags or words, of so many bytes, fit for another launch, where the device is still of
+  // use.
   { after_failure(p, n) } -> std::same_as<void>;
 });
 
@@ -65,7 +66,8 @@ static_assert(requires(Stream s, Fence f, Graph g, void (*put)(), int count, Rep
 template <class Program, class A>
 concept Launches = requires(const LaunchRow& row, LaunchKind kind, const A& args, Stream s, const Options& o, int n,
                             const int* waits, void (*body)(int)) {
-  // How many of the program's blocks the device can hold at once, and how it starts them. Throws where its code does not run.
+  // How many of the program's blocks the device can hold at once, and how it starts them. Throws where its code does
+  // not run.
   { residency<Program>(n, o) } -> std::same_as<Residency>;
   // How many clusters of n blocks the device can hold at once; 0 where it has no clusters.
   { resident_clusters<Program>(n, n, o) } -> std::same_as<int>;

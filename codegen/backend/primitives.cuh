@@ -1,12 +1,12 @@
-// What a back end defines for code that runs on the device: rKernels and the executor are written in these primitives and
-// in C++, and in nothing else. Each is declared here, with its contract; rt/device/backend.cuh includes the definitions
-// of the back end behind this file. A definition with another signature does not compile where it is used, and a test
-// (codegen/backend) checks that every back end defines all of them.
+// What a back end defines for code that runs on the device: rKernels and the executor are written in these primitives
+// and in C++, and in nothing else. Each is declared here, with its contract; rt/device/backend.cuh includes the
+// definitions of the back end behind this file. A definition with another signature does not compile where it is used,
+// and a test (codegen/backend) checks that every back end defines all of them.
 //
 // Where a contract speaks of order, it means the terms of the PTX memory consistency model: an access is relaxed,
-// acquire or release at a scope, and the scope is the whole device ("gpu") unless it says "cta", the thread block. Names in
-// brackets are instructions of the PTX ISA that the CUDA back end uses, and the chapter of the PTX ISA that describes them has
-// the exact semantics. A back end for other hardware may order more, never less.
+// acquire or release at a scope, and the scope is the whole device ("gpu") unless it says "cta", the thread block.
+// Names in brackets are instructions of the PTX ISA that the CUDA back end uses, and the chapter of the PTX ISA that
+// describes them has the exact semantics. A back end for other hardware may order more, never less.
 //
 // Also defined by each back end, as types and constants:
 //
@@ -32,9 +32,8 @@ RT_DEVICE char* shared_base();
 // The processor that the block runs on; for traces.
 RT_DEVICE uint32_t multiprocessor();
 
-// ---- Warps ----
-// All 32 lanes of a warp call these together. The exchanges order nothing; sync_warp orders accesses of the warp's lanes
-// to shared and global memory (bar.warp.sync).
+// ---- Warps ---- All 32 lanes of a warp call these together. The exchanges order nothing; sync_warp orders accesses of
+// the warp's lanes to shared and global memory (bar.warp.sync).
 
 RT_DEVICE void sync_warp();
 // Whether the predicate holds in every lane (vote.all).
@@ -67,10 +66,9 @@ RT_DEVICE void* global_at(uint64_t place);
 template <class T>
 RT_DEVICE T ld_const(const T* p);
 
-// ---- Barriers of a block ----
-// Each orders all accesses of the participating threads to shared and global memory at scope cta, and each has a
-// number of its own (bar.sync, bar.arrive). `threads` is the number of participants, a multiple of 32: those who arrive, and
-// those who wait.
+// ---- Barriers of a block ---- Each orders all accesses of the participating threads to shared and global memory at
+// scope cta, and each has a number of its own (bar.sync, bar.arrive). `threads` is the number of participants, a
+// multiple of 32: those who arrive, and those who wait.
 
 // Of the vEU's threads, without the loader.
 RT_DEVICE void block_barrier(int threads);
@@ -81,8 +79,8 @@ RT_DEVICE void movers_barrier(int threads);
 // The loader's warp arrives when its ring can be used; the vEU's threads wait for that. Threads of both count.
 RT_DEVICE void loader_ready(int threads);
 RT_DEVICE void wait_for_loader(int threads);
-// Direct steps (exec/mode_direct.cuh): the warp that fetches tells that descriptors are there, the threads that compute tell
-// that they have used them. `odd` is the step's number modulo 2; even and odd steps have barriers of their own.
+// Direct steps (exec/mode_direct.cuh): the warp that fetches tells that descriptors are there, the threads that compute
+// tell that they have used them. `odd` is the step's number modulo 2; even and odd steps have barriers of their own.
 RT_DEVICE void tell_fetched(uint32_t odd, int threads);
 RT_DEVICE void wait_for_fetched(uint32_t odd, int threads);
 RT_DEVICE void tell_used(uint32_t odd, int threads);
@@ -91,16 +89,17 @@ RT_DEVICE void wait_for_used(uint32_t odd, int threads);
 // ---- Flags and counters: order between blocks ----
 // Addresses are in global memory, words have 64 bits.
 
-// Orders the thread's accesses before it, and those that a barrier put before it, before all accesses behind it, when a relaxed
-// access to the same word stands between the fences of two threads (fence.acq_rel.gpu).
+// Orders the thread's accesses before it, and those that a barrier put before it, before all accesses behind it, when a
+// relaxed access to the same word stands between the fences of two threads (fence.acq_rel.gpu).
 RT_DEVICE void fence_acq_rel_gpu();
 // (ld.relaxed.gpu, st.relaxed.gpu, red.relaxed.gpu.add)
 RT_DEVICE uint64_t load_relaxed_gpu(const uint64_t* p);
 RT_DEVICE void store_relaxed_gpu(uint64_t* p, uint64_t v);
-// Adds 1. Additions of several threads form one chain: who loads the last one's value with a fence behind it sees what all of them
-// wrote before a fence or release.
+// Adds 1. Additions of several threads form one chain: who loads the last one's value with a fence behind it sees what
+// all of them wrote before a fence or release.
 RT_DEVICE void add_relaxed_gpu(uint64_t* p);
-// The same as releases of what the thread wrote, and others of its block before the last barrier (st.release.gpu, red.release.gpu).
+// The same as releases of what the thread wrote, and others of its block before the last barrier (st.release.gpu,
+// red.release.gpu).
 RT_DEVICE void store_release_gpu(uint64_t* p, uint64_t v);
 RT_DEVICE void add_release_gpu(uint64_t* p);
 // Of the guard alone, relaxed: both return what the word held before (atom.add, atom.cas).
@@ -117,14 +116,15 @@ RT_DEVICE void relax();
 RT_DEVICE uint64_t load_word(const uint64_t* p);
 // 0 where `now` is false; without a branch.
 RT_DEVICE uint64_t load_word_if(bool now, const uint64_t* p);
-// Two neighbours, the first at a multiple of 16 bytes. Each of the two is one access; they may be seen at different times.
+// Two neighbours, the first at a multiple of 16 bytes. Each of the two is one access; they may be seen at different
+// times.
 RT_DEVICE void load_words(const uint64_t* p, uint64_t (&v)[2]);
 RT_DEVICE void store_word(uint64_t* p, uint64_t v);
 
-// ---- Mbarriers ----
-// Words of 64 bits in shared memory that count arrivals (mbarrier). A phase is complete when all its arrivals, and all bytes that
-// are announced for it, have come; then the next begins. Arriving is a release, and having waited an acquire, at scope
-// cta. Phases count from 0 since init; a thread waits for the current phase or for the one before, never for an earlier one.
+// ---- Mbarriers ---- Words of 64 bits in shared memory that count arrivals (mbarrier). A phase is complete when all
+// its arrivals, and all bytes that are announced for it, have come; then the next begins. Arriving is a release, and
+// having waited an acquire, at scope cta. Phases count from 0 since init; a thread waits for the current phase or for
+// the one before, never for an earlier one.
 
 RT_DEVICE void mbarrier_init(uint64_t* bar, int arrivals);
 // After the last init, before other threads or copies use the mbarriers; a barrier of the threads must follow.
@@ -142,8 +142,8 @@ RT_DEVICE void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns
 
 // ---- Copies into shared memory ----
 
-// A thread's asynchronous copy of Bytes, 4, 8 or 16, aligned to as many (cp.async). It has landed for the thread itself after a wait
-// for its group, for others after a barrier behind that.
+// A thread's asynchronous copy of Bytes, 4, 8 or 16, aligned to as many (cp.async). It has landed for the thread itself
+// after a wait for its group, for others after a barrier behind that.
 template <int Bytes>
 RT_DEVICE void cp_async(void* smem, const void* gmem);
 // The same if ok; otherwise the shared memory becomes zero, and gmem is not read. Without a branch. 4 or 16 bytes.
@@ -154,17 +154,17 @@ RT_DEVICE void cp_async_commit();
 // Waits for all of the thread's groups but the N latest.
 template <int N>
 RT_DEVICE void cp_async_wait();
-// The thread arrives at the mbarrier when all copies that it has begun have landed; it does not wait (cp.async.mbarrier.arrive.noinc).
+// The thread arrives at the mbarrier when all copies that it has begun have landed; it does not wait
+// (cp.async.mbarrier.arrive.noinc).
 RT_DEVICE void copies_arrive(uint64_t* bar);
-// All lanes of the loader's warp: copies bytes, a multiple of 16, into a stage, and completes a phase of its full mbarrier when they
-// are there. Source and stage are aligned to 16 (cp.async.bulk).
+// All lanes of the loader's warp: copies bytes, a multiple of 16, into a stage, and completes a phase of its full
+// mbarrier when they are there. Source and stage are aligned to 16 (cp.async.bulk).
 RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes);
 // A lane has read what it needs of a stage: it arrives at the stage's empty mbarrier.
 RT_DEVICE void free_stage(char* stage, int bytes, uint64_t* empty);
 
-// ---- Clusters ----
-// Words of 32 bits that blocks of a cluster store into each other's shared memory, and gates: mbarriers that count the bytes of such
-// stores. Devices without clusters are never given launches that call these.
+// ---- Clusters ---- Words of 32 bits that blocks of a cluster store into each other's shared memory, and gates:
+// mbarriers that count the bytes of such stores. Devices without clusters are never given launches that call these.
 
 RT_DEVICE void gate_init(uint64_t* gate);
 // The one arrival of a gate's phase, if now: the phase is complete when so many bytes have come, before or after this.
@@ -174,8 +174,8 @@ template <class Report>
 RT_DEVICE void gate_wait(uint64_t* gate, uint32_t phase, uint64_t patience_ns, Report* notes, const Report& r);
 // Two words of one's own block, the first at a multiple of 8 bytes, behind the gate.
 RT_DEVICE void take_pair(uint32_t* p, uint32_t (&v)[2]);
-// Stores v, or v and w at a multiple of 8 bytes, to the place that p is in one's own block, in all blocks of the cluster that
-// have a bit in `ranks`, and has the gate there count the bytes (st.async). It does not wait.
+// Stores v, or v and w at a multiple of 8 bytes, to the place that p is in one's own block, in all blocks of the
+// cluster that have a bit in `ranks`, and has the gate there count the bytes (st.async). It does not wait.
 struct Ranks;
 RT_DEVICE void store_near(uint32_t* p, uint64_t* gate, uint32_t ranks, const Ranks& around, uint32_t v);
 RT_DEVICE void store_near(uint32_t* p, uint64_t* gate, uint32_t ranks, const Ranks& around, uint32_t v, uint32_t w);
@@ -187,16 +187,16 @@ RT_DEVICE void cluster_barrier();
 
 // The next launch's blocks may come; said by all blocks of this one.
 RT_DEVICE void allow_next_launch();
-// Returns when the launches before have ended, and what they wrote can be read. Every block calls it, also one without work:
-// that a launch has ended stands for all before it.
+// Returns when the launches before have ended, and what they wrote can be read. Every block calls it, also one without
+// work: that a launch has ended stands for all before it.
 RT_DEVICE void wait_for_launches_before();
 // The same; p is a global address that is computed before and used only behind it.
 RT_DEVICE const char* inputs(const char* p);
 
 // ---- Clocks ----
 
-// The processor's clock in cycles, comparable on that processor alone; the device's in nanoseconds; both at once. They are in
-// order with the accesses around them.
+// The processor's clock in cycles, comparable on that processor alone; the device's in nanoseconds; both at once. They
+// are in order with the accesses around them.
 RT_DEVICE uint64_t clock_cycles();
 RT_DEVICE uint64_t clock_nanoseconds();
 RT_DEVICE void both_clocks(uint64_t* cycles, uint64_t* nanoseconds);

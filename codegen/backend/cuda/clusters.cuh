@@ -1,5 +1,5 @@
-// Clusters, which came with compute capability 9.0: words that blocks store into each other's shared memory, and gates, the mbarriers that
-// count their bytes.
+// Clusters, which came with compute capability 9.0: words that blocks store into each other's shared memory, and gates,
+// the mbarriers that count their bytes.
 #pragma once
 
 namespace rt::detail {
@@ -14,8 +14,8 @@ RT_DEVICE void gate_expect(uint64_t* gate, uint32_t bytes, bool now) {
       "r"(bytes), "r"(static_cast<unsigned>(now))
       : "memory");
 }
-// An acquire at scope cta is enough, since the words are in the block's own shared memory. An acquire at scope cluster would also throw away
-// the L1 cache, and wait for all that is on its way there.
+// An acquire at scope cta is enough, since the words are in the block's own shared memory. An acquire at scope cluster
+// would also throw away the L1 cache, and wait for all that is on its way there.
 template <class Report>
 RT_DEVICE void gate_wait(uint64_t* gate, uint32_t phase, uint64_t patience_ns, Report* notes, const Report& r) {
   mbarrier_wait(gate, phase, patience_ns, notes, r);
@@ -38,8 +38,8 @@ struct Ranks {
   }
 };
 
-// Calls store with the address of p in every block of the cluster whose rank has a bit. Each block begins with its own rank;
-// if all began with rank 0, all would store to the same block at a time.
+// Calls store with the address of p in every block of the cluster whose rank has a bit. Each block begins with its own
+// rank; if all began with rank 0, all would store to the same block at a time.
 template <class Store>
 RT_DEVICE void each_rank(const uint32_t* p, uint32_t ranks, const Ranks& around, Store store) {
   const unsigned at = shared_address(p);
@@ -67,8 +67,7 @@ RT_DEVICE void store_near(uint32_t* p, uint64_t* gate, uint32_t ranks, const Ran
                  : "memory");
   });
 }
-RT_DEVICE void store_near(uint32_t* p, uint64_t* gate, uint32_t ranks, const Ranks& around, uint32_t v,
-                          uint32_t w) {
+RT_DEVICE void store_near(uint32_t* p, uint64_t* gate, uint32_t ranks, const Ranks& around, uint32_t v, uint32_t w) {
   const unsigned apart = shared_address(gate) - shared_address(p);
   each_rank(p, ranks, around, [&](unsigned to) {
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%0], {%1, %2}, [%3];" ::"r"(to), "r"(v),

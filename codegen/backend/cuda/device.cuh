@@ -1,5 +1,5 @@
-// CUDA's definitions of the primitives for the device (backend/primitives.cuh has their contracts). Code that is special to a
-// generation of GPUs, and all PTX, stands in these files and nowhere else.
+// CUDA's definitions of the primitives for the device (backend/primitives.cuh has their contracts). Code that is
+// special to a generation of GPUs, and all PTX, stands in these files and nowhere else.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// What the host run time needs of a device, on CUDA. The emulator has a twin of the same names.
+// CUDA's definitions of the primitives of the host's side (backend/host_primitives.h has their contracts).
 #pragma once
 
 #include <cstdio>
@@ -22,7 +22,7 @@ namespace dev {
 
 using Stream = cudaStream_t;
 
-// What an error of the run time means to the caller.
+// The status of the C interface for an error of the CUDA run time.
 inline int status_of(cudaError_t e) {
   switch (e) {
     case cudaErrorMemoryAllocation: return kOutOfMemory;
@@ -62,13 +62,14 @@ inline int current_device() {
   const cudaError_t e = cudaGetDeviceCount(&count);
   if (e != cudaSuccess || count == 0) {
     cudaGetLastError();
-    throw Error{kNoDevice, std::string("no CUDA device can be used: ") + (e == cudaSuccess ? "there is none" : cudaGetErrorString(e))};
+    throw Error{kNoDevice, std::string("no CUDA device can be used: ") +
+                               (e == cudaSuccess ? "there is none" : cudaGetErrorString(e))};
   }
   check(cudaGetDevice(&device), "cudaGetDevice");
   return device;
 }
 
-// Makes a device current for as long as it lives; the caller's comes back afterwards.
+// The caller's device becomes current again when this one's life ends.
 class DeviceScope {
  public:
   explicit DeviceScope(int device) {
@@ -80,7 +81,8 @@ class DeviceScope {
     cudaGetLastError();
     throw Error{kNoDevice, "CUDA device " + std::to_string(device) + ": " + cudaGetErrorString(e)};
   }
-  // Where the device was current already, the caller's CUDA context stays, which need not be the primary one.
+  // Where the device was current already, nothing is set: the caller's CUDA context need not be the device's primary
+  // one, and cudaSetDevice would make it that.
   ~DeviceScope() {
     if (changed_) cudaSetDevice(outer_);
   }
@@ -117,7 +119,8 @@ inline Stream make_stream() {
   check(cudaStreamCreate(&s), "cudaStreamCreate");
   return s;
 }
-// A stream that only its context uses; making one is allowed also while the caller captures.
+// CUDA refuses to make a stream while the caller captures another one in a strict mode, so the mode is relaxed
+// meanwhile.
 inline Stream make_side_stream() {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
@@ -135,7 +138,7 @@ inline bool capturing(Stream s) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-// Orders what is put on different streams: runs of one context, launches of one run.
+// An event. It orders inferences of one context, and launches of one inference on several streams.
 class Fence {
  public:
   Fence() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreate"); }
@@ -150,7 +153,7 @@ class Fence {
   cudaEvent_t event_ = nullptr;
 };
 
-// The launches of an inference with certain pointers, as one CUDA graph: one launch for all of them.
+// A CUDA graph of what enqueue puts on a stream: the launches of an inference with certain pointers.
 class Graph {
  public:
   template <class Enqueue>
@@ -180,7 +183,7 @@ class Graph {
 };
 constexpr bool kHasGraphs = true;
 
-// Memory that the device writes and the host can read after the program has died.
+// Pinned memory of the host: it can be read after the device's own memory is lost with the CUDA context.
 inline Report* make_reports(int count) {
   void* p = nullptr;
   check(cudaHostAlloc(&p, sizeof(Report) * static_cast<size_t>(count), cudaHostAllocMapped), "cudaHostAlloc");
@@ -200,7 +203,8 @@ inline std::string describe(int device) {
   return std::string(p.name) + ", compute capability " + std::to_string(p.major) + "." + std::to_string(p.minor);
 }
 
-// A function of the driver, which programs are not linked with; null where the driver is older.
+// A function of the driver's interface, null where the driver is too old for it. Libraries are not linked with the
+// driver, so that they can be loaded where there is none.
 template <class F>
 F driver_function(const char* name) {
   void* f = nullptr;
@@ -216,15 +220,17 @@ F driver_function(const char* name) {
   return reinterpret_cast<F>(f);
 }
 
-// Under MPS, kernels of other processes run beside this one's, which may have a part of the
-// multiprocessors. The device's attribute tells of a part set by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, the
-// CUDA context's affinity of one given to that alone.
+// Under MPS, kernels of other processes run beside this process's. Devices under MPS support execution affinity.
 inline bool has_tenants(int device) {
-  const auto support = driver_function<CUresult (*)(int*, CUexecAffinityType, CUdevice)>("cuDeviceGetExecAffinitySupport");
+  const auto support =
+      driver_function<CUresult (*)(int*, CUexecAffinityType, CUdevice)>("cuDeviceGetExecAffinitySupport");
   int yes = 0;
   return support && support(&yes, CU_EXEC_AFFINITY_TYPE_SM_COUNT, device) == CUDA_SUCCESS && yes != 0;
 }
 
+// How many multiprocessors are this process's. Under MPS it may have a part of them: one that
+// CUDA_MPS_ACTIVE_THREAD_PERCENTAGE sets is in the device's attribute, one that was given to the CUDA context alone is
+// in the context's affinity.
 inline int granted_multiprocessors(int device) {
   int sms = 0;
   check(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
@@ -237,15 +243,15 @@ inline int granted_multiprocessors(int device) {
   return sms;
 }
 
-// How the program's vEUs can be on the device. Throws when its code does not run there.
 template <class Program>
 Residency residency(int device, const Options&) {
   cudaFuncAttributes attributes;
   cudaError_t e = cudaFuncGetAttributes(&attributes, vdevice_run<Program>);
   if (e != cudaSuccess) {
     cudaGetLastError();
-    throw Error{kDeviceUnfit, "the library holds code for compute capability × 100 = " RT_TEXT(__CUDA_ARCH_LIST__) "; device " +
-                                  std::to_string(device) + " is " + describe(device) + " (" + cudaGetErrorString(e) + ")"};
+    throw Error{kDeviceUnfit,
+                "the library holds code for compute capability × 100 = " RT_TEXT(__CUDA_ARCH_LIST__) "; device " +
+                    std::to_string(device) + " is " + describe(device) + " (" + cudaGetErrorString(e) + ")"};
   }
   using Layout = SharedLayout<Program>;
   constexpr size_t shared = Layout::kMostBytes, alone = Layout::alone(shared);
@@ -255,8 +261,8 @@ Residency residency(int device, const Options&) {
     throw Error{kDeviceUnfit, "a vEU needs " + std::to_string(alone) + " bytes of shared memory; device " +
                                   std::to_string(device) + ", " + describe(device) + ", has less"};
   }
-  // All launches want the same split of an SM's memory between caches and shared memory, however little
-  // of the latter they use: launches that differ in it do not run side by side.
+  // All launches ask for the same split of a multiprocessor's memory between L1 cache and shared memory, however little
+  // shared memory they use: launches that ask for different splits do not run side by side.
   int most = 1;
   check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device), "cudaDeviceGetAttribute");
   constexpr size_t all = shared * Program::kBlocksPerSM > alone ? shared * Program::kBlocksPerSM : alone;
@@ -265,14 +271,12 @@ Residency residency(int device, const Options&) {
                              percent < 100 ? static_cast<int>(percent) : 100),
         "cudaFuncSetAttribute");
   int per_sm = 0, cooperative = 0;
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, vdevice_run<Program>,
-                                                      Layout::kMostThreads, shared),
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, vdevice_run<Program>, Layout::kMostThreads, shared),
         "occupancy");
   check(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device), "cudaDeviceGetAttribute");
   return Residency{per_sm * granted_multiprocessors(device), cooperative != 0, has_tenants(device)};
 }
 
-// How many clusters of so many blocks there are at once: none on devices without clusters.
 template <class Program>
 int resident_clusters(int, int size, const Options&) {
   cudaLaunchConfig_t config = {};
@@ -290,7 +294,7 @@ int resident_clusters(int, int size, const Options&) {
   return 0;
 }
 
-// Programmatic dependent launch came with compute capability 9.0.
+// Whether the device has programmatic dependent launch, which came with compute capability 9.0.
 inline bool launches_overlap() {
   int device = 0, major = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
@@ -298,7 +302,7 @@ inline bool launches_overlap() {
   return major >= 9;
 }
 
-// Calls body(i) for all launches of a segment, in their order.
+// In the order of the table: streams and events do the rest.
 template <class Body>
 void each_launch(const LaunchRow*, int count, const int*, const Options&, Body body) {
   for (int i = 0; i < count; ++i) body(i);
@@ -329,10 +333,9 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
   check(cudaLaunchKernelEx(&config, vdevice_run<Program>, args), "launch");
 }
 
-// A launch that was refused has changed no flag, and after one that failed the device is lost.
+// Nothing to do: a launch that was refused has changed no flag, and after one that failed the device is lost.
 inline void after_failure(void*, size_t) {}
 
-// Undefined contents stay what they are; the emulator makes them visible.
 inline void poison(void*, size_t) {}
 
 }  // namespace dev

@@ -1,5 +1,5 @@
-// Programmatic dependent launch, which came with compute capability 9.0. Where a launch does not ask for it, or on older devices, these
-// do nothing: the launch begins when those before it have ended.
+// Programmatic dependent launch, which came with compute capability 9.0. Where a launch does not ask for it, or on
+// older devices, these do nothing: the launch begins when those before it have ended.
 #pragma once
 
 namespace rt::detail {

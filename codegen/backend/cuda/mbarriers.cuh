@@ -40,8 +40,8 @@ RT_DEVICE bool mbarrier_test(uint64_t* bar, uint32_t phase) {
   return done != 0;
 }
 #else
-// Before compute capability 8.0 there are no mbarriers. A word counts arrivals since init in its low half, which may wrap, and holds
-// how many make a phase in its high half.
+// Before compute capability 8.0 there are no mbarriers. A word counts arrivals since init in its low half, which may
+// wrap, and holds how many make a phase in its high half.
 RT_DEVICE void mbarrier_init(uint64_t* bar, int arrivals) { *bar = static_cast<uint64_t>(arrivals) << 32; }
 RT_DEVICE void mbarrier_init_done() {}
 RT_DEVICE void mbarrier_arrive(uint64_t* bar) {

@@ -9,8 +9,8 @@ RT_DEVICE int thread_index() {
   __builtin_assume(n >= 0 && n < 1024);
   return n;
 }
-// The exchange with itself hides from the compiler that it could read %tid again. Bodies whose loops are short need that; in
-// others nvcc does better with a number that it may read anew.
+// The exchange with itself hides from the compiler that it could read %tid again. Bodies whose loops are short need
+// that; in others nvcc does better with a number that it may read anew.
 RT_DEVICE int kept_thread_index() {
   const int t = __shfl_xor_sync(0xffffffffu, thread_index(), 0);
   __builtin_assume(t >= 0 && t < 1024);
@@ -58,7 +58,8 @@ RT_DEVICE T shfl(T v, int lane) {
   return by_words(v, [lane](unsigned w) { return __shfl_sync(0xffffffffu, w, lane); });
 }
 
-// The compiler makes several instructions of it where it has moved an operand's extension to 64 bits into another block.
+// The compiler makes several instructions of it where it has moved an operand's extension to 64 bits into another
+// block.
 RT_DEVICE int64_t mad_wide(int a, int b, int64_t c) {
   int64_t r;
   asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(r) : "r"(a), "r"(b), "l"(c));

@@ -19,8 +19,9 @@ RT_DEVICE void both_clocks(uint64_t* cycles, uint64_t* nanoseconds) {
 
 RT_DEVICE void nap(uint32_t ns) { __nanosleep(ns); }
 
-// A wait that has taken half of its time leaves a note, one for each block. The first wait that takes all of its time ends the launch
-// by a trap. By then every block that waits has left its note, so the host can tell what they all wait for.
+// A wait that has taken half of its time leaves a note, one for each block. The first wait that takes all of its time
+// ends the launch by a trap. By then every block that waits has left its note, so the host can tell what they all wait
+// for.
 class Patience {
  public:
 #if defined(RT_DEBUG)

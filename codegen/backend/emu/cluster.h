@@ -1,10 +1,11 @@
-// The emulator's side of backend/cuda/cluster.cuh. Part of cudaemu/device.h.
+// Clusters on the emulator: stores into other blocks' shared memory, and gates.
 #pragma once
 
 namespace rt::detail {
 
-// What a gate's 64 bits hold: bytes that are to come less those that have, and twice the phases that are over,
-// plus one when the current one has got its arrival. Blocks, which are OS threads, change them at once.
+// What the 64 bits of a gate hold. `bytes` are those that are still to come: announced by gate_expect, less those that
+// have come; the difference is negative where stores were faster. `phases` is twice the number of complete phases, plus
+// 1 when the current phase has had its arrival. Blocks, which are OS threads, change both in one atomic exchange.
 struct Gate {
   int32_t bytes;
   uint32_t phases;
@@ -17,7 +18,8 @@ RT_EMU_QUIET inline Gate read_gate(const uint64_t* gate) {
   return g;
 }
 
-// What threads did before this comes before what those do that see the phase end.
+// Adds to the bytes, and arrives, if asked to. What a thread did before comes before what others do after they have
+// seen the phase end.
 inline void change_gate(uint64_t* gate, int32_t bytes, bool arrives) {
   emu::order_release(gate);
   uint64_t old = __atomic_load_n(gate, __ATOMIC_RELAXED), now;
@@ -41,11 +43,15 @@ template <class Report>
 inline void gate_wait(uint64_t* gate, uint32_t phase, uint64_t patience_ns, Report* notes, const Report& r) {
   Patience patience(patience_ns);
   while (read_gate(gate).phases / 2 <= phase) patience.spent(true, notes, r);
-  if (read_gate(gate).phases / 2 > phase + 1) emu::running_block->fail("a gate is waited for when its phase is long over");
+  if (read_gate(gate).phases / 2 > phase + 1) {
+    emu::running_block->fail("a gate is waited for when its phase is long over");
+  }
   emu::order_acquire(gate);
 }
 
-// What a word in a slot holds, unseen by ThreadSanitizer, from when it has been taken until the next one comes.
+// What the emulator writes into a word of a slot when it has been taken. A store to a word that holds anything else
+// would overwrite a value that is still wanted. These accesses are the emulator's own, so ThreadSanitizer does not see
+// them.
 constexpr uint32_t kFreeWord = 0xffffffff;
 
 RT_EMU_QUIET inline uint32_t peek(const uint32_t* p) { return *static_cast<const volatile uint32_t*>(p); }
@@ -67,7 +73,8 @@ inline void store_near(uint32_t* p, uint64_t* gate, uint32_t ranks, const Ranks&
     uint32_t* to = emu::running_block->near(p, rank);
     if (peek(to) != kFreeWord) emu::running_block->fail("a word in a slot is used again before it has been taken");
     *to = v;
-    change_gate(reinterpret_cast<uint64_t*>(emu::running_block->near(reinterpret_cast<uint32_t*>(gate), rank)), -4, false);
+    change_gate(reinterpret_cast<uint64_t*>(emu::running_block->near(reinterpret_cast<uint32_t*>(gate), rank)), -4,
+                false);
   }
 }
 inline void store_near(uint32_t* p, uint64_t* gate, uint32_t ranks, const Ranks& around, uint32_t v, uint32_t w) {

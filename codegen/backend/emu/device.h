@@ -1,7 +1,9 @@
-// The emulator's side of rt/device/device.cuh.
+// The emulator's definitions of the primitives for the device (backend/primitives.cuh has their contracts). They call
+// the block that the running OS thread is.
 #pragma once
 
-#include "backend/emu/block.h"
+#include "backend/emu/block_run.h"
+#include "backend/emu/block_sync.h"
 
 namespace rt::detail {
 
@@ -22,12 +24,20 @@ RT_EMU_QUIET inline void rtask_barrier(int threads) { emu::running_block->barrie
 RT_EMU_QUIET inline void movers_barrier(int threads) { emu::running_block->barrier(3, threads); }
 RT_EMU_QUIET inline void loader_ready(int threads) { emu::running_block->barrier_arrive(2, threads); }
 RT_EMU_QUIET inline void wait_for_loader(int threads) { emu::running_block->barrier(2, threads); }
-RT_EMU_QUIET inline void tell_fetched(uint32_t odd, int threads) { emu::running_block->barrier_arrive(4 + static_cast<int>(odd), threads); }
-RT_EMU_QUIET inline void wait_for_fetched(uint32_t odd, int threads) { emu::running_block->barrier(4 + static_cast<int>(odd), threads); }
-RT_EMU_QUIET inline void tell_used(uint32_t odd, int threads) { emu::running_block->barrier_arrive(6 + static_cast<int>(odd), threads); }
-RT_EMU_QUIET inline void wait_for_used(uint32_t odd, int threads) { emu::running_block->barrier(6 + static_cast<int>(odd), threads); }
+RT_EMU_QUIET inline void tell_fetched(uint32_t odd, int threads) {
+  emu::running_block->barrier_arrive(4 + static_cast<int>(odd), threads);
+}
+RT_EMU_QUIET inline void wait_for_fetched(uint32_t odd, int threads) {
+  emu::running_block->barrier(4 + static_cast<int>(odd), threads);
+}
+RT_EMU_QUIET inline void tell_used(uint32_t odd, int threads) {
+  emu::running_block->barrier_arrive(6 + static_cast<int>(odd), threads);
+}
+RT_EMU_QUIET inline void wait_for_used(uint32_t odd, int threads) {
+  emu::running_block->barrier(6 + static_cast<int>(odd), threads);
+}
 
-// ThreadSanitizer knows no fences; there the flags' own accesses carry the order.
+// ThreadSanitizer does not know fences. Under it the accesses to flags themselves are acquires and releases instead.
 #if defined(RT_EMU_TSAN)
 inline void fence_acq_rel_gpu() {}
 inline uint64_t load_relaxed_gpu(const uint64_t* p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
@@ -60,7 +70,7 @@ inline void add_release_gpu(uint64_t* p) {
   emu::running_block->grid()->publish();
 }
 
-// Tagged words carry nothing but themselves, also for ThreadSanitizer.
+// Tagged words order nothing, so for ThreadSanitizer, too, their accesses are relaxed.
 inline uint64_t load_word(const uint64_t* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 inline uint64_t load_word_if(bool now, const uint64_t* p) { return now ? load_word(p) : 0; }
 inline void load_words(const uint64_t* p, uint64_t (&v)[2]) {
@@ -74,7 +84,7 @@ inline void store_word(uint64_t* p, uint64_t v) {
 
 inline uint32_t bits(uint32_t v) { return static_cast<uint32_t>(__builtin_popcount(v)); }
 
-// A block is a multiprocessor here; both clocks are the host's.
+// Each block is a multiprocessor of its own, and both clocks are the host's.
 inline uint64_t clock_nanoseconds() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -84,7 +94,7 @@ inline uint64_t clock_cycles() { return clock_nanoseconds(); }
 inline void both_clocks(uint64_t* cycles, uint64_t* nanoseconds) { *cycles = *nanoseconds = clock_nanoseconds(); }
 inline uint32_t multiprocessor() { return static_cast<uint32_t>(block_index()); }
 
-// What an rTask finds in shared memory is undefined: all ones, a NaN in every float type.
+// All bits become 1, which is a NaN in every float type. Each thread overwrites its share, and a barrier follows.
 inline void poison(char* smem, int bytes, int threads) {
   const int tid = thread_index();
   const int share = (bytes + threads - 1) / threads;
@@ -98,21 +108,22 @@ inline uint64_t compare_swap_gpu(uint64_t* p, uint64_t expected, uint64_t v) {
   __atomic_compare_exchange_n(p, &expected, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return expected;
 }
-// Lets other blocks' OS threads run; the block's other threads wait for this one.
+// Other blocks' OS threads run meanwhile; the block's other fibres do not.
 inline void relax() {
   const timespec t{0, 50000};
   nanosleep(&t, nullptr);
 }
 inline void fence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
-// Sleeps about so long; one lane does for its warp, and with it the block's whole OS thread.
+// One lane sleeps for its warp, and with it the whole block, which is one OS thread.
 inline void nap(uint32_t ns) {
   if (thread_index() % emu::kWarp != 0) return;
   const timespec t{0, static_cast<long>(ns)};
   nanosleep(&t, nullptr);
 }
 
-// Between two looks at a flag: leaves a note of what is waited for and gives way.
+// No wait is ended here: Grid finds out when nobody can go on. Between two looks at a flag the fibre leaves a note of
+// what it waits for, and gives way to others.
 class Patience {
  public:
   explicit Patience(uint64_t) {}
@@ -135,8 +146,7 @@ class Patience {
   bool noted_ = false;
 };
 
-// Mbarriers. The loader's fibre copies itself, at once or after others have run; a stage that all warps
-// have given back is poisoned, unseen by ThreadSanitizer: the copy into it stands for the overwriting.
+// The fibre of the loader's first lane makes a bulk copy, at once or after others have run.
 constexpr int kFillArrivals = 1;
 
 RT_EMU_QUIET inline emu::Mbarrier* mbarrier(uint64_t* bar) { return reinterpret_cast<emu::Mbarrier*>(bar); }
@@ -159,7 +169,8 @@ RT_EMU_QUIET inline bool mbarrier_test(uint64_t* bar, uint32_t phase) {
   return emu::running_block->mbarrier_done(mbarrier(bar), phase);
 }
 template <class Report, class Meanwhile>
-inline void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report* notes, const Report& r, Meanwhile) {
+inline void mbarrier_wait(uint64_t* bar, uint32_t phase, uint64_t patience_ns, Report* notes, const Report& r,
+                          Meanwhile) {
   mbarrier_wait(bar, phase, patience_ns, notes, r);
 }
 
@@ -173,8 +184,9 @@ inline void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t b
   emu::running_block->mbarrier_arrive(mbarrier(full));
 }
 
+// When all lanes have given a stage back, it is poisoned: a lane that reads it later finds NaNs. ThreadSanitizer does
+// not see that; for it the next copy into the stage is what overwrites it.
 RT_EMU_QUIET inline void free_stage(char* stage, int bytes, uint64_t* empty) {
-  // A warp that comes late reads what the others' last arrival has poisoned.
   if (!emu::running_block->mbarrier_arrive(mbarrier(empty))) return;
   volatile char* p = stage;
   for (int i = 0; i < bytes; ++i) p[i] = static_cast<char>(0xFF);
@@ -186,7 +198,7 @@ RT_EMU_QUIET inline void expect_streamed(uint32_t chunks, bool inputs) {
   emu::running_block->expect_streamed(chunks, inputs);
 }
 
-// Launches do not overlap here.
+// Launches run one after another.
 inline void allow_next_launch() {}
 inline void wait_for_launches_before() {}
 inline const char* inputs(const char* p) { return p; }

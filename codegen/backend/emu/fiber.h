@@ -1,11 +1,11 @@
-// Fibres: the emulator's CUDA threads. A fibre is a stack and a saved stack pointer; the switch is
-// written by hand because ucontext makes a system call for each one.
+// Fibres, which stand for CUDA threads. A fibre is a stack and a saved stack pointer. The switch between fibres is
+// written by hand, because swapcontext makes a system call for each one.
 #pragma once
 
 #include "backend/emu/system.h"
 
-// The scheduler's own data is shared by fibres that nothing orders in ThreadSanitizer's eyes, so its
-// functions stay out of the instrumentation. They must not call instrumented helpers.
+// The scheduler's own data are shared by fibres between which ThreadSanitizer sees no order. So functions of the
+// scheduler are not instrumented; they carry this attribute, and must not call functions that are.
 #if defined(__clang__)
 #define RT_EMU_QUIET __attribute__((no_sanitize("thread"), disable_sanitizer_instrumentation))
 #elif defined(RT_EMU_TSAN)
@@ -16,7 +16,7 @@
 
 namespace rt::emu {
 
-// What ThreadSanitizer must be told: switches imply no order, barriers do.
+// How ThreadSanitizer is told of order: switches between fibres imply none, barriers do.
 #if defined(RT_EMU_TSAN)
 RT_EMU_QUIET inline void order_release(void* at) { __tsan_release(at); }
 RT_EMU_QUIET inline void order_acquire(void* at) { __tsan_acquire(at); }
@@ -31,7 +31,7 @@ constexpr size_t kStackBytes = size_t{256} << 10;
 constexpr size_t kStackBytes = size_t{128} << 10;
 #endif
 
-// A place to resume: a fibre's, or that of the OS thread which schedules them.
+// Where to go on: in a fibre, or in the OS thread that schedules the fibres.
 struct Context {
 #if defined(__x86_64__)
   void* sp = nullptr;
@@ -49,8 +49,8 @@ struct Context {
 };
 
 #if defined(__x86_64__)
-// Saves the callee-saved registers of the System V ABI on the current stack, stores its pointer in
-// *from and continues where `to` was saved.
+// Saves the registers that a callee must preserve (System V ABI) on the current stack, stores the stack's pointer in
+// *from, and continues where `to` was saved.
 __attribute__((naked, noinline)) RT_EMU_QUIET static void swap_stacks([[maybe_unused]] void** from,
                                                                       [[maybe_unused]] void* to) {
   asm volatile(
@@ -79,12 +79,12 @@ RT_EMU_QUIET inline void switch_context(Context& from, Context& to) {
 #endif
 }
 
-// Makes c start in entry, which must not return, on the given stack.
+// Prepares c so that a switch to it calls entry on the given stack. entry must not return.
 RT_EMU_QUIET inline void prepare_context(Context& c, char* stack, size_t bytes, void (*entry)()) {
 #if defined(__x86_64__)
   void** top = reinterpret_cast<void**>(stack + bytes);
-  *--top = nullptr;                           // where entry would return to
-  *--top = reinterpret_cast<void*>(entry);    // what the first switch returns to
+  *--top = nullptr;                              // where entry would return to
+  *--top = reinterpret_cast<void*>(entry);       // what the first switch returns to
   for (int i = 0; i < 6; ++i) *--top = nullptr;  // callee-saved registers
   c.sp = top;
 #else
@@ -100,7 +100,7 @@ RT_EMU_QUIET inline void prepare_context(Context& c, char* stack, size_t bytes, 
 #endif
 }
 
-// Stacks are reserved at once and get memory when they are touched.
+// Reserves address space for all stacks of a block. Pages get memory when they are touched.
 RT_EMU_QUIET inline char* reserve_stacks(int count) {
   void* p = mmap(nullptr, kStackBytes * static_cast<size_t>(count), PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

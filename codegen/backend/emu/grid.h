@@ -1,18 +1,23 @@
-// What the blocks of one emulated launch share: how a block sleeps until another publishes a flag, and
-// the exact detection of a grid in which nobody can go on.
+// What the blocks of one emulated launch share: how a block sleeps until another one stores a flag, and how it is found
+// out for certain that no block can go on.
 #pragma once
 
 #include "backend/emu/fiber.h"
 
 namespace rt::emu {
 
-// Grid counts publications. A block whose threads all wait parks with the number of publications it
-// has seen; a publication unparks everybody. When every block is parked or finished, no flag can
-// change any more. Nothing here orders memory for ThreadSanitizer: that is the flags' task.
+// The grid counts publications: stores to flags, words and gates that other blocks may wait for. A block all of whose
+// threads wait parks, and says how many publications it has seen. Each publication wakes all parked blocks. When every
+// block is parked or has ended, no flag can change any more, and the launch is stuck. Nothing here orders memory in
+// ThreadSanitizer's eyes: that is the task of the flags themselves.
+//
+//   state_:   blocks parked since the latest publication (32 bits) | publications (32 bits, may wrap)
 class Grid {
  public:
   Grid(int blocks, int cluster)
-      : blocks_(blocks), cluster_(cluster > 0 ? cluster : 1), shared_(new char*[static_cast<size_t>(blocks)]()),
+      : blocks_(blocks),
+        cluster_(cluster > 0 ? cluster : 1),
+        shared_(new char*[static_cast<size_t>(blocks)]()),
         arrived_(new uint32_t[static_cast<size_t>(blocks)]()) {}
   ~Grid() {
     delete[] shared_;
@@ -21,7 +26,7 @@ class Grid {
   Grid(const Grid&) = delete;
   Grid& operator=(const Grid&) = delete;
 
-  // Clusters: where the shared memory of each block is, and how often blocks have come to a barrier.
+  // Clusters: where the shared memory of each block is, and how often the blocks of a cluster have come to its barrier.
   RT_EMU_QUIET int cluster() const { return cluster_; }
   RT_EMU_QUIET void enter(int block, char* shared) { __atomic_store_n(&shared_[block], shared, __ATOMIC_RELAXED); }
   RT_EMU_QUIET char* shared(int block) const { return __atomic_load_n(&shared_[block], __ATOMIC_RELAXED); }
@@ -30,11 +35,11 @@ class Grid {
     publish();
   }
   RT_EMU_QUIET void* order(int block) const { return &shared_[block / cluster_ * cluster_]; }  // for ThreadSanitizer
-  RT_EMU_QUIET uint32_t arrived(int block) const { return __atomic_load_n(&arrived_[block / cluster_], __ATOMIC_SEQ_CST); }
-
-  RT_EMU_QUIET uint32_t version() const {
-    return static_cast<uint32_t>(__atomic_load_n(&state_, kLoadOrder));
+  RT_EMU_QUIET uint32_t arrived(int block) const {
+    return __atomic_load_n(&arrived_[block / cluster_], __ATOMIC_SEQ_CST);
   }
+
+  RT_EMU_QUIET uint32_t version() const { return static_cast<uint32_t>(__atomic_load_n(&state_, kLoadOrder)); }
 
   RT_EMU_QUIET bool failed() const { return __atomic_load_n(&failed_, __ATOMIC_RELAXED); }
 
@@ -43,22 +48,22 @@ class Grid {
     publish();
   }
 
-  // After a flag was stored.
+  // Called after a flag was stored.
   RT_EMU_QUIET void publish() {
     uint64_t s = __atomic_load_n(&state_, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(&state_, &s, (s + 1) & 0xffffffffu, true,
-                                        __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+    while (!__atomic_compare_exchange_n(&state_, &s, (s + 1) & 0xffffffffu, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
     }
     if (s >> 32) wake_all();
   }
 
-  // Sleeps until something was published after version v. False: nobody can publish, or the launch failed.
+  // Sleeps until something has been published after version v. False: nobody can publish any more, or the launch has
+  // failed.
   RT_EMU_QUIET bool park(uint32_t v) {
     uint64_t s = __atomic_load_n(&state_, __ATOMIC_RELAXED);
     do {
       if (static_cast<uint32_t>(s) != v) return !failed();
-    } while (!__atomic_compare_exchange_n(&state_, &s, s + (uint64_t{1} << 32), true, __ATOMIC_SEQ_CST,
-                                          __ATOMIC_RELAXED));
+    } while (
+        !__atomic_compare_exchange_n(&state_, &s, s + (uint64_t{1} << 32), true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
     fail_when_stuck();
     while (version() == v && !failed()) sleep(v);
     return !failed();
@@ -71,7 +76,7 @@ class Grid {
   }
 
  private:
-  // x86 and the system call keep the order that the relaxed form asks of nobody; elsewhere acquire.
+  // Under ThreadSanitizer the load is relaxed, so that it hides no missing order of the program's own.
 #if defined(RT_EMU_TSAN)
   static constexpr int kLoadOrder = __ATOMIC_RELAXED;
 #else
@@ -101,7 +106,7 @@ class Grid {
 #endif
   }
 
-  uint64_t state_ = 0;  // low half: publications; high half: blocks parked since the latest
+  uint64_t state_ = 0;
   int finished_ = 0;
   int blocks_;
   int cluster_;

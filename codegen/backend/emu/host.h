@@ -1,5 +1,5 @@
-// What the host run time needs of a device, on the emulator: device memory is host memory, and a launch
-// is over when it returns.
+// The emulator's definitions of the primitives of the host's side (backend/host_primitives.h). Device memory is host
+// memory, and a launch is over when the function returns, so streams, events and copies have nothing to do.
 #pragma once
 
 #include "backend/emu/launch.h"
@@ -66,9 +66,9 @@ inline Report* make_reports(int count) { return new Report[static_cast<size_t>(c
 inline void drop_reports(Report* r) { delete[] r; }
 inline std::string describe(int) { return "CPU emulator"; }
 
-// How many blocks there is room for, and whether a launch can ask for all of them or none, are for tests
-// of a device that others use too: RAMMER_EMU_ROOM, which occupancy knows nothing of, and
-// RAMMER_EMU_COOPERATIVE; RAMMER_EMU_TENANTS puts others' kernels beside the program's.
+// Environment variables play a device that other processes use too, for tests. RAMMER_EMU_ROOM is how many blocks find
+// room at launch, whatever this function says. RAMMER_EMU_COOPERATIVE=0 makes the device one without cooperative
+// launches. RAMMER_EMU_TENANTS=1 has kernels of other processes run beside the program's.
 template <class Program>
 Residency residency(int, const Options& o) {
   const int usual = emu::kDefaultMaxResident > Program::kVEUs ? emu::kDefaultMaxResident : Program::kVEUs;
@@ -77,19 +77,18 @@ Residency residency(int, const Options& o) {
   return Residency{veus, environment("RAMMER_EMU_COOPERATIVE", 1) != 0, environment("RAMMER_EMU_TENANTS", 0) != 0};
 }
 
-// How many clusters of so many blocks there are at once.
 template <class Program>
 int resident_clusters(int device, int size, const Options& o) {
   return residency<Program>(device, o).veus / size;
 }
 
-// What the watchdog of a GPU's debug build reports, the emulator always knows.
+// The emulator knows in every build what a GPU's watchdog finds out in debug builds.
 inline Report to_report(const emu::WaitNote& n) {
   return Report{n.set, n.segment, n.veu, n.step, n.on_veu, n.on_order, n.op, n.rtask, n.expected, n.seen};
 }
 
-// Calls body(i) for all launches of a segment, in an order that their streams and waits allow, drawn from
-// the seed and different every time: a wait that is missing shows as a wrong result.
+// The order is drawn from the seed among those that streams and waits allow, and is another one every time: where a
+// wait is missing, results are wrong with some seeds.
 template <class Body>
 void each_launch(const LaunchRow* rows, int count, const int* waits, const Options& o, Body body) {
   static std::atomic<uint64_t> calls{0};
@@ -132,7 +131,8 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
   l.max_resident = residency<Program>(0, o).veus;
   l.room = static_cast<int>(environment("RAMMER_EMU_ROOM", static_cast<uint64_t>(l.grid)));
   if (kind == LaunchKind::kCooperative && l.grid > l.room) {
-    throw Error{kNotResident, "there is room for " + std::to_string(l.room) + " of " + std::to_string(l.grid) + " blocks"};
+    throw Error{kNotResident,
+                "there is room for " + std::to_string(l.room) + " of " + std::to_string(l.grid) + " blocks"};
   }
   l.seed = o.seed ? o.seed : environment("RAMMER_EMU_SEED", 1);
   emu::Failure f;
@@ -141,11 +141,11 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
   throw Error{kRunFailed, f.text};
 }
 
-// A launch that ended early leaves flags, epochs and tags of different runs; nothing is running any more.
+// A launch that ended early leaves flags, epochs and tags of different launches. Nothing is running any more, so they
+// start from 0.
 inline void after_failure(void* flags, size_t bytes) { clear(flags, bytes); }
 
-// Every byte of memory with undefined contents becomes 0xFF, in floats a NaN, so that reading too early
-// shows.
+// Every byte becomes 0xFF, which makes all floats NaNs, so that reading too early shows in results.
 inline void poison(void* p, size_t n) {
   if (n > 0) std::memset(p, 0xFF, n);
 }

@@ -1,22 +1,23 @@
-// Launches on the emulator: one OS thread per block when the blocks wait for each other, a few OS
-// threads that take blocks in turn when they do not.
+// Launches on the emulator. Where the blocks of a launch wait for each other, each has an OS thread; elsewhere a few OS
+// threads take one block after another.
 #pragma once
 
-#include "backend/emu/block.h"
+#include "backend/emu/block_run.h"
+#include "backend/emu/block_sync.h"
 
 namespace rt::emu {
 
-// More co-resident blocks than this are refused: a GPU would refuse them too, and each costs an OS thread.
+// A launch of more blocks that wait for each other is refused, as a GPU would refuse it: each block costs an OS thread.
 constexpr int kDefaultMaxResident = 256;
 
 struct Launch {
   int grid = 1;
   int threads = 32;
   size_t shared = 0;
-  bool together = false;  // blocks wait for each other: all must be resident
-  int max_resident = kDefaultMaxResident;
-  int cluster = 0;     // blocks that reach each other's shared memory; 0: none do
-  int room = 1 << 30;  // blocks that find room at once; those beyond come when others have ended
+  bool together = false;                   // blocks wait for each other, so all must run at once
+  int max_resident = kDefaultMaxResident;  // how many blocks may be asked to run at once
+  int cluster = 0;                         // how many blocks reach each other's shared memory; 0: none do
+  int room = 1 << 30;  // how many blocks find room at once; further ones start when others have ended
   uint64_t seed = 1;
 };
 
@@ -25,7 +26,7 @@ struct Failure {
   WaitNote note;
 };
 
-// Blocks are kept for the next launch: their stacks are warm.
+// Blocks that have ended are kept for later launches, which saves mapping their stacks anew.
 class BlockPool {
  public:
   std::unique_ptr<Block> take(int threads, size_t shared) {
@@ -105,13 +106,14 @@ class Launcher {
     return false;
   }
 
-  // Keeps the first text that says why. Of the blocks that are stuck, the one at the earliest step is
-  // nearest to the cause: the others wait for it, or for what it would have done.
+  // Keeps the first text that says why the launch failed. Of the blocks that are stuck it keeps the note of the one at
+  // the earliest step: it is nearest to the cause, since the others wait for it or for what it would have done.
   void report(const char* text, const WaitNote* note) {
     std::lock_guard<std::mutex> hold(mutex_);
     if (failure_->text[0] == 0) std::snprintf(failure_->text, sizeof failure_->text, "%s", text);
     WaitNote& kept = failure_->note;
-    if (note && (!kept.set || note->step < kept.step || (note->step == kept.step && note->veu < kept.veu))) kept = *note;
+    const bool earlier = note && (note->step < kept.step || (note->step == kept.step && note->veu < kept.veu));
+    if (note && (!kept.set || earlier)) kept = *note;
   }
 
   Launch launch_;
@@ -138,7 +140,8 @@ inline bool run_launch(const Launch& l, void (*entry)(void*), void* param, Failu
   constexpr int kMostFibers = 6000;  // ThreadSanitizer counts fibres as threads and ends at 8128
   if (l.together && l.grid > kMostFibers / l.threads) {
     std::snprintf(f->text, sizeof f->text,
-                  "%d blocks of %d threads are more than ThreadSanitizer can follow; plan for fewer vEUs", l.grid, l.threads);
+                  "%d blocks of %d threads are more than ThreadSanitizer can follow; plan for fewer vEUs", l.grid,
+                  l.threads);
     return false;
   }
 #endif

@@ -1,5 +1,5 @@
-// What the emulator takes from the system. An emitted program includes this in front of everything, because
-// the rest of the emulator stands inside its unnamed namespace.
+// What the emulator includes of the system. An emitted program includes this header first of all, because the rest of
+// the emulator stands inside the program's unnamed namespace.
 #pragma once
 
 #include <atomic>
