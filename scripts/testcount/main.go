@@ -1,76 +1,117 @@
-// Command testcount reads the output of `go test -json` and prints what failed, why tests were skipped,
-// and last the line "N passed, N failed, N skipped". It exits with 1 when something failed or nothing ran.
+// Command testcount reads the output of `go test -json` on standard input and writes a report of it:
+//
+//   - each package that passed, each test that failed with its output;
+//   - the reasons for which tests were skipped, and how many tests each reason concerns;
+//   - the ten packages that took longest;
+//   - each package that took longer than the limit, with its slowest tests.
+//
+// The last line is "N passed, N failed, N skipped", where a package over the limit counts as a failure. The exit
+// status is 1 when something failed, or when no test passed at all.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"os"
-	"sort"
 	"strings"
+	"time"
 )
 
-type event struct {
-	Action, Package, Test, Output string
-	ImportPath                    string // of build events
-}
-
-type key struct{ pkg, test string }
-
 func main() {
-	passed, failed, skipped := count(os.Stdin, os.Stdout)
-	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped)
-	if failed > 0 || passed == 0 {
+	limit := flag.Duration("limit", 5*time.Minute,
+		"the time a package may take. Go ends a test program after ten minutes (its -timeout), on a slower or busier\n"+
+			"machine too, so a package that needs half of that must be made faster before it comes to the end of it")
+	flag.Parse()
+	r := read(os.Stdin, os.Stdout)
+	r.writeSkips(os.Stdout)
+	r.writeTimes(os.Stdout)
+	tooSlow := r.writeTooSlow(os.Stdout, *limit)
+	failed := r.failed + tooSlow
+	fmt.Printf("%d passed, %d failed, %d skipped\n", r.passed, failed, r.skipped)
+	if failed > 0 || r.passed == 0 {
 		os.Exit(1)
 	}
 }
 
-// count reads events and writes the report except its last line.
-func count(r io.Reader, w io.Writer) (passed, failed, skipped int) {
-	output := map[key][]string{}
-	reasons := map[string][]string{}
-	in := bufio.NewScanner(r)
-	in.Buffer(nil, 16<<20)
-	for in.Scan() {
-		var e event
-		if json.Unmarshal(in.Bytes(), &e) != nil {
-			fmt.Fprintln(w, in.Text()) // what the go command says outside of tests
-			continue
-		}
-		k := key{e.Package, e.Test}
-		switch e.Action {
-		case "output":
-			output[k] = append(output[k], e.Output)
-		case "build-output":
-			fmt.Fprint(w, e.Output)
-		case "pass":
-			if e.Test == "" {
-				fmt.Fprintf(w, "ok    %s\n", e.Package)
-			} else {
-				passed++
-			}
-			delete(output, k)
-		case "fail":
-			failed++
-			fmt.Fprintf(w, "FAIL  %s %s\n%s", e.Package, e.Test, strings.Join(output[k], ""))
-		case "skip":
-			if e.Test != "" {
-				skipped++
-				why := reason(output[k])
-				reasons[why] = append(reasons[why], e.Test)
-			}
-		}
-	}
-	printSkips(w, reasons)
-	return passed, failed, skipped
+// event is a line of `go test -json`, as documented by `go doc test2json`.
+type event struct {
+	Action, Package, Test, Output string
+	Elapsed                       float64 // seconds, of a test or package that ended
 }
 
-// reason is what t.Skip said: the last line that is not the test's own banner.
-func reason(lines []string) string {
-	for i := len(lines) - 1; i >= 0; i-- {
-		s := strings.TrimSpace(lines[i])
+// unit is a test or, where test is empty, a whole package.
+type unit struct{ pkg, test string }
+
+// report is what the events said.
+type report struct {
+	passed, failed, skipped int
+	reasons                 map[string][]string // the names of skipped tests, by reason
+	packages                []timed
+	tests                   map[string][]timed // by package
+}
+
+// timed is a package or test, and how long it took.
+type timed struct {
+	name    string
+	seconds float64
+}
+
+// read collects the events of in. It writes what concerns a single package or test to w as soon as it is known.
+func read(in io.Reader, w io.Writer) *report {
+	r := &report{reasons: map[string][]string{}, tests: map[string][]timed{}}
+	output := map[unit][]string{} // of units that have not ended
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			fmt.Fprintln(w, lines.Text()) // what the go command says outside of tests
+			continue
+		}
+		u := unit{e.Package, e.Test}
+		switch e.Action {
+		case "output":
+			output[u] = append(output[u], e.Output)
+		case "build-output":
+			fmt.Fprint(w, e.Output)
+		case "pass", "fail", "skip":
+			r.ended(w, e, output[u])
+			delete(output, u)
+		}
+	}
+	return r
+}
+
+// ended counts a package or test that has ended; output is what it printed.
+func (r *report) ended(w io.Writer, e event, output []string) {
+	switch {
+	case e.Action == "fail":
+		r.failed++
+		fmt.Fprintf(w, "FAIL  %s %s\n%s", e.Package, e.Test, strings.Join(output, ""))
+	case e.Test == "" && e.Action == "pass":
+		fmt.Fprintf(w, "ok    %s\n", e.Package)
+	case e.Action == "pass":
+		r.passed++
+	case e.Test != "": // a package without tests counts as skipped too, but says nothing
+		r.skipped++
+		why := reason(output)
+		r.reasons[why] = append(r.reasons[why], e.Test)
+	}
+	if e.Test == "" {
+		r.packages = append(r.packages, timed{e.Package, e.Elapsed})
+	} else {
+		r.tests[e.Package] = append(r.tests[e.Package], timed{e.Test, e.Elapsed})
+	}
+}
+
+// reason is what the test said when it called t.Skip: the last line of its output that is not a line of the testing
+// package ("=== RUN", "--- SKIP"), without the file and line in front.
+func reason(output []string) string {
+	for i := len(output) - 1; i >= 0; i-- {
+		s := strings.TrimSpace(output[i])
 		if s == "" || strings.HasPrefix(s, "---") || strings.HasPrefix(s, "===") {
 			continue
 		}
@@ -82,21 +123,4 @@ func reason(lines []string) string {
 		return s
 	}
 	return "no reason given"
-}
-
-func printSkips(w io.Writer, reasons map[string][]string) {
-	var why []string
-	for r := range reasons {
-		why = append(why, r)
-	}
-	sort.Strings(why)
-	for _, r := range why {
-		names := reasons[r]
-		more := ""
-		if len(names) > 5 {
-			more = fmt.Sprintf(" and %d more", len(names)-5)
-			names = names[:5]
-		}
-		fmt.Fprintf(w, "skip  %d: %s (%s%s)\n", len(reasons[r]), r, strings.Join(names, ", "), more)
-	}
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestCount(t *testing.T) {
@@ -13,16 +15,42 @@ func TestCount(t *testing.T) {
 {"Action":"skip","Package":"p","Test":"B"}
 {"Action":"output","Package":"p","Test":"C","Output":"got 1, want 2\n"}
 {"Action":"fail","Package":"p","Test":"C"}
+{"Action":"skip","Package":"without tests"}
 not json
 `
 	var out strings.Builder
-	passed, failed, skipped := count(strings.NewReader(in), &out)
-	if passed != 1 || failed != 1 || skipped != 1 {
-		t.Errorf("counted %d, %d, %d, want 1, 1, 1", passed, failed, skipped)
+	r := read(strings.NewReader(in), &out)
+	r.writeSkips(&out)
+	if r.passed != 1 || r.failed != 1 || r.skipped != 1 {
+		t.Errorf("counted %d, %d, %d, want 1, 1, 1", r.passed, r.failed, r.skipped)
 	}
 	for _, want := range []string{"skip  1: no GPU (B)", "got 1, want 2", "not json"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("report lacks %q:\n%s", want, out.String())
 		}
+	}
+}
+
+// Twelve packages took 10, 20, … 120 s; the limit is 115 s.
+func TestSlowPackages(t *testing.T) {
+	var in strings.Builder
+	for i := 1; i <= 12; i++ {
+		fmt.Fprintf(&in, `{"Action":"pass","Package":"p%d","Test":"Short","Elapsed":1}`+"\n", i)
+		fmt.Fprintf(&in, `{"Action":"pass","Package":"p%d","Test":"Long","Elapsed":%d}`+"\n", i, 10*i-1)
+		fmt.Fprintf(&in, `{"Action":"pass","Package":"p%d","Elapsed":%d}`+"\n", i, 10*i)
+	}
+	r := read(strings.NewReader(in.String()), &strings.Builder{})
+	var times, slow strings.Builder
+	r.writeTimes(&times)
+	lines := strings.Split(strings.TrimSpace(times.String()), "\n")
+	if len(lines) != 10 || !strings.HasSuffix(lines[0], " 120.0 s  p12") || !strings.HasSuffix(lines[9], " 30.0 s  p3") {
+		t.Errorf("want the times of p12 to p3, got\n%s", times.String())
+	}
+	want := "SLOW  p12 took 120 s, more than 115 s\n       119.0 s  Long\n         1.0 s  Short\n"
+	if n := r.writeTooSlow(&slow, 115*time.Second); n != 1 || slow.String() != want {
+		t.Errorf("%d packages are too slow, reported as\n%s\nwant\n%s", n, slow.String(), want)
+	}
+	if n := r.writeTooSlow(&slow, 2*time.Minute); n != 0 {
+		t.Errorf("%d packages took more than the longest", n)
 	}
 }
