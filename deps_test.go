@@ -30,13 +30,14 @@ var allowed = map[string]string{
 	"rkernels/functor":   "ir",
 	"roperator":          "ir rkernels internal/diag",
 	// Lowering, from what all share to the table of all families: each row may import what stands above it.
+	"lower/target":      "device ir",
 	"lower/arg":         "rkernels rkernels/functor roperator",
 	"lower/pack":        "ir roperator",
-	"lower/build":       "ir rkernels rkernels/functor roperator lower/arg internal/diag",
+	"lower/build":       "ir rkernels rkernels/functor roperator lower/arg lower/target internal/diag",
 	"lower/elementwise": "ir rkernels rkernels/functor roperator lower/arg lower/build",
 	"lower/tails":       "ir rkernels rkernels/functor roperator lower/arg lower/build lower/elementwise",
-	"lower/contraction": families + "lower/tails",
-	"lower/gemv":        families + "lower/tails lower/contraction lower/pack",
+	"lower/contraction": families + "lower/target lower/tails",
+	"lower/gemv":        families + "lower/target lower/tails lower/contraction lower/pack",
 	"lower/pointwise":   families + "lower/tails lower/contraction lower/pack",
 	"lower/gemm":        families + "lower/tails lower/contraction lower/pack lower/gemv lower/pointwise",
 	"lower/einsum":      families + "lower/tails lower/contraction lower/gemm",
@@ -50,7 +51,7 @@ var allowed = map[string]string{
 	"lower/sampling":    families + "lower/tails",
 	"lower/source":      families + "lower/tails",
 	"lower/views":       families,
-	"lower": "ir roperator lower/build lower/elementwise lower/attention lower/conv lower/einsum lower/gemm " +
+	"lower": "ir rkernels roperator device lower/target lower/build lower/elementwise lower/attention lower/conv lower/einsum lower/gemm " +
 		"lower/indexed lower/norm lower/pool lower/recurrent lower/reduce lower/sampling lower/source lower/views",
 	"profiler":           "ir rkernels roperator device internal/diag",
 	"profiler/model":     "profiler ir rkernels roperator device internal/diag",

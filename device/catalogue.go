@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -134,11 +136,29 @@ func Parse(file string, data []byte) (*Spec, error) {
 		}
 	}
 	s.Fitted.check(&l, file, lines)
+	s.checkTensor(&l, file, lines)
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
 	s.Measured, s.Cost = s.Cost, s.Fitted.Planned(s.Cost)
 	return s, nil
+}
+
+// checkTensor reports rates of unknown operands, and such as are no rates.
+func (s *Spec) checkTensor(l *diag.List, file string, lines map[string]int) {
+	for _, key := range slices.Sorted(maps.Keys(s.Tensor)) {
+		d := &diag.Diagnostic{ID: "bad-device-file", File: file, Line: lines["tensor_flops_per_ns."+key]}
+		switch v := s.Tensor[key]; {
+		case !slices.Contains(TensorTypes(), key):
+			d.Message = fmt.Sprintf("tensor_flops_per_ns.%s: there is no such operand", key)
+			d.Help = "want one of " + strings.Join(TensorTypes(), ", ")
+		case !(v > 0) || math.IsInf(v, 0):
+			d.Message = fmt.Sprintf("tensor_flops_per_ns.%s is %v, want a positive number", key, v)
+		default:
+			continue
+		}
+		l.Add(d)
+	}
 }
 
 // addYAMLErrors splits the decoder's error into one diagnostic a line.

@@ -43,3 +43,23 @@ func TestFit(t *testing.T) {
 		}
 	}
 }
+
+// Rates of tensor cores are optional, and checked where they are.
+func TestTensorRates(t *testing.T) {
+	data, err := deviceFiles.ReadFile("devices/emu4.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rates, want := range map[string]string{
+		"float16: 8": "", "int5: 1": "tensor_flops_per_ns.int5: there is no such operand",
+		"tf32: 0": "tensor_flops_per_ns.tf32 is 0, want a positive number", "int8: .inf": "tensor_flops_per_ns.int8 is +Inf",
+	} {
+		s, err := Parse("d.yaml", []byte(fmt.Sprintf("tensor_flops_per_ns: {%s}\n%s", rates, data)))
+		switch {
+		case want == "" && (err != nil || s.Tensor["float16"] != 8):
+			t.Errorf("%s: %+v, %v", rates, s, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "d.yaml:1")):
+			t.Errorf("%s: %v", rates, err)
+		}
+	}
+}

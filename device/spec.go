@@ -19,11 +19,21 @@ type Spec struct {
 
 	Clusters Clusters `yaml:"clusters,omitempty"` // optional: none
 
+	// Tensor is what the tensor cores of one SM reach at most, in operations a nanosecond, by type of operand:
+	// see TensorTypes. It is optional; operands that a device cannot multiply so are not there.
+	Tensor map[string]float64 `yaml:"tensor_flops_per_ns,omitempty"`
+
 	Fitted Fit `yaml:"fit,omitempty"` // optional: all are 1
 
 	// Cost is what plans are made with: Measured, which is what a device file has under cost, times Fitted.
 	Cost     Cost `yaml:"cost"`
 	Measured Cost `yaml:"-"`
+}
+
+// TensorTypes are the operands that device files know tensor cores to take. tf32 is float32 of which the instructions
+// read 19 bits.
+func TensorTypes() []string {
+	return []string{"float64", "tf32", "float16", "bfloat16", "float8", "int8", "int4"}
 }
 
 // Clusters says how many clusters of so many vEUs are on the device at once, when a vEU is an SM and takes
@@ -142,6 +152,29 @@ func (s *Spec) SharedBeside(blocks int) int {
 
 // LaunchesOverlap reports whether the device has programmatic dependent launch.
 func (s *Spec) LaunchesOverlap() bool { return s.Cost.PDL < s.Cost.Node }
+
+// arithmeticShare is the part of an SM's peak that hand-written fp32 kernels reach, by the threads of an rTask: few
+// warps cannot hide the latency of their own instructions.
+var arithmeticShare = []struct {
+	threads int
+	share   float64
+}{{512, 0.75}, {256, 0.65}, {128, 0.45}, {64, 0.25}, {0, 0.125}}
+
+// FlopsRate is how many fp32 operations a nanosecond one SM reaches with rTasks of the given number of threads.
+func (s *Spec) FlopsRate(threads int) float64 {
+	for _, a := range arithmeticShare {
+		if threads >= a.threads {
+			return s.Cost.FlopsPerSM * a.share
+		}
+	}
+	panic("BUG: an rTask has a negative number of threads")
+}
+
+// sharedOverL2 is how much more an SM reads of shared memory, 128 bytes a cycle, than of L2.
+const sharedOverL2 = 5
+
+// SharedRate is how many bytes a nanosecond one SM reads of shared memory.
+func (s *Spec) SharedRate() float64 { return sharedOverL2 * s.Cost.L2PerSM }
 
 // l2Share is how much of L2 weights can keep from one inference to the next, beside what the program
 // produces.

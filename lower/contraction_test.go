@@ -6,21 +6,47 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/target"
+	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
 
 // lowerText lowers a graph given as statements whose results need no types.
 func lowerText(in, body string) (*roperator.Graph, error) {
+	g, err := parseGraph(in, body)
+	if err != nil {
+		return nil, err
+	}
+	return Lower(g, testTarget("h100"), testKernels())
+}
+
+// parseGraph reads a graph from its inputs and statements; its output is %y.
+func parseGraph(in, body string) (*ir.Graph, error) {
 	body = strings.ReplaceAll(body, "%y =", "%y: invalid? =")
 	g, err := ir.ParseText("test", []byte(fmt.Sprintf("graph \"g\" (%s) {\n%s\nreturn %%y\n}\n", in, body)), ir.ParseOptions{})
 	if err != nil {
 		return nil, err
 	}
-	if err := ir.InferShapes(g).Err(); err != nil {
-		return nil, err
+	return g, ir.InferShapes(g).Err()
+}
+
+// testTarget is a built-in device.
+func testTarget(name string) target.Target {
+	spec, err := device.Find(name)
+	if err != nil {
+		panic(err)
 	}
-	return Lower(g)
+	return target.Of(spec)
+}
+
+func testKernels() *rkernels.Catalogue {
+	kernels, err := rkernels.BuiltIn()
+	if err != nil {
+		panic(err)
+	}
+	return kernels
 }
 
 // weights is a statement that defines a constant of small whole numbers, no two neighbours alike.

@@ -12,16 +12,19 @@ package lower
 import (
 	"errors"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/elementwise"
+	"github.com/rammerc/rammerc/lower/target"
+	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Lower builds the rOperator graph of g, whose dims must all be constants. Unsupported nodes are
-// reported all at once.
-func Lower(g *ir.Graph) (*roperator.Graph, error) {
-	b := build.New(g)
+// Lower builds the rOperator graph of g for a device, with the rKernels of a catalogue. The dims of g must all be
+// constants. Nodes that cannot be lowered are reported all at once.
+func Lower(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue) (*roperator.Graph, error) {
+	b := build.New(g, t, kernels)
 	for _, v := range g.Inputs {
 		b.AddInput(v)
 	}
@@ -148,3 +151,12 @@ func reportError(b *build.Builder, n *ir.Node, err error) {
 
 // BindHelp says which inputs of the model, fixed when it is compiled, make values constant; see build.BindHelp.
 func BindHelp(values ...*ir.Value) string { return build.BindHelp(values...) }
+
+// ForDevice is Lower for the device that spec describes, with the built-in rKernels.
+func ForDevice(g *ir.Graph, spec *device.Spec) (*roperator.Graph, error) {
+	kernels, err := rkernels.BuiltIn()
+	if err != nil {
+		return nil, err
+	}
+	return Lower(g, target.Of(spec), kernels)
+}

@@ -10,12 +10,14 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/rkernels/functor"
 )
@@ -130,25 +132,33 @@ func loadOne(fsys fs.FS, p string) (*Kernel, error) {
 	return k, nil
 }
 
-var all = sync.OnceValue(func() []*Kernel {
-	ks, err := Load(Files)
+// Catalogue is a set of kernels, by name.
+type Catalogue struct {
+	kernels []*Kernel // sorted by name
+}
+
+// NewCatalogue reads every manifest of fsys.
+func NewCatalogue(fsys fs.FS) (*Catalogue, error) {
+	ks, err := Load(fsys)
 	if err != nil {
-		panic("BUG: " + err.Error())
+		return nil, &diag.Diagnostic{ID: "bad-kernel-manifest", Message: err.Error()}
 	}
-	return ks
-})
+	return &Catalogue{ks}, nil
+}
 
-// All lists the built-in kernels, sorted by name.
-func All() []*Kernel { return all() }
+// BuiltIn is the catalogue of the kernels that are part of the compiler. It is read once.
+var BuiltIn = sync.OnceValues(func() (*Catalogue, error) { return NewCatalogue(Files) })
 
-// Find returns the built-in kernel called name; it panics when there is none.
-func Find(name string) *Kernel {
-	for _, k := range All() {
-		if k.Name == name {
-			return k
-		}
+// All lists the kernels, sorted by name.
+func (c *Catalogue) All() []*Kernel { return c.kernels }
+
+// Find returns the kernel called name.
+func (c *Catalogue) Find(name string) (*Kernel, error) {
+	i, ok := slices.BinarySearchFunc(c.kernels, name, func(k *Kernel, name string) int { return strings.Compare(k.Name, name) })
+	if !ok {
+		return nil, fmt.Errorf("there is no rKernel %s", name)
 	}
-	panic("BUG: no rKernel " + name)
+	return c.kernels[i], nil
 }
 
 // Bind makes an instance; values follow Params: int64, int or bool for int; the name of a

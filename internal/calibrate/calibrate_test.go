@@ -87,7 +87,7 @@ func TestSpec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Measured, want.Fitted = want.Cost, h200.Fitted
+	want.Measured, want.Fitted, want.Tensor = want.Cost, h200.Fitted, h200.Tensor
 	want.Cost = want.Fitted.Planned(want.Measured)
 	if d := cmp.Diff(want, s); d != "" {
 		t.Error(d)
@@ -97,12 +97,13 @@ func TestSpec(t *testing.T) {
 			t.Errorf("the source does not say %q: %s", part, s.Cost.Source)
 		}
 	}
-	base := &device.Spec{Name: "mine", Product: "another", Arch: "sm_80", SMs: 4, VEUsPerSM: 2, Cost: device.Cost{Hop: 1}, Fitted: device.Fit{"hop_ns": 2}}
+	base := &device.Spec{Name: "mine", Product: "another", Arch: "sm_80", SMs: 4, VEUsPerSM: 2, Cost: device.Cost{Hop: 1}, Fitted: device.Fit{"hop_ns": 2},
+		Tensor: map[string]float64{"float16": 9}}
 	b, err := Spec(r, base, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Name, want.VEUsPerSM, want.Measured.Source, want.Fitted = "mine", 2, b.Cost.Source, base.Fitted
+	want.Name, want.VEUsPerSM, want.Measured.Source, want.Fitted, want.Tensor = "mine", 2, b.Cost.Source, base.Fitted, base.Tensor
 	want.Cost = want.Measured
 	want.Cost.Hop *= 2
 	want.Clusters = device.Clusters{} // a vEU is an SM there

@@ -70,10 +70,10 @@ func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 	}
 	known := fitFor(s.Product, s.Arch)
 	if known != nil {
-		s.Fitted = known.Fitted
+		s.Fitted, s.Tensor = known.Fitted, known.Tensor
 	}
 	if base != nil {
-		s.Name, s.VEUsPerSM, s.Fitted = base.Name, base.VEUsPerSM, base.Fitted
+		s.Name, s.VEUsPerSM, s.Fitted, s.Tensor = base.Name, base.VEUsPerSM, base.Fitted, base.Tensor
 	}
 	s.Clusters = clusters(d, s.VEUsPerSM)
 	medians := map[string]float64{}

@@ -85,7 +85,7 @@ func planFor(g *ir.Graph, to target) (*vdevice.Plan, error) {
 	if err := wantStatic(g); err != nil {
 		return nil, err
 	}
-	ops, err := lower.Lower(g)
+	ops, err := lower.ForDevice(g, to.spec)
 	if err != nil {
 		return nil, err
 	}

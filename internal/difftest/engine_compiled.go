@@ -23,8 +23,8 @@ func (c *Case) static() (*ir.Graph, error) {
 	return g, ir.BindDims(g, bindings(c)).Err()
 }
 
-// lower is the rOperator graph of the case, optimised before or not.
-func (c *Case) lower(optimise bool) (*roperator.Graph, error) {
+// lower is the rOperator graph of the case for a device, optimised before or not.
+func (c *Case) lower(optimise bool, deviceName string) (*roperator.Graph, error) {
 	g, err := c.static()
 	if err != nil {
 		return nil, err
@@ -37,7 +37,11 @@ func (c *Case) lower(optimise bool) (*roperator.Graph, error) {
 	if err := wantStatic(g); err != nil {
 		return nil, err
 	}
-	return lower.Lower(g)
+	spec, err := device.Find(deviceName)
+	if err != nil {
+		return nil, err
+	}
+	return lower.ForDevice(g, spec)
 }
 
 // wantStatic reports values whose extents depend on data: the driver refuses such graphs.
@@ -83,9 +87,9 @@ func unsupported(err error) (nodes []string, why string) {
 var errNothing = errors.New("nothing is left")
 
 // compilable is the part of the case that can be compiled, lowered, and why it is not all of it.
-func (c *Case) compilable(optimise bool) (part *Case, g *roperator.Graph, why string, err error) {
+func (c *Case) compilable(optimise bool, deviceName string) (part *Case, g *roperator.Graph, why string, err error) {
 	for part = c; part != nil; {
-		g, err = part.lower(optimise)
+		g, err = part.lower(optimise, deviceName)
 		if err == nil {
 			return part, g, why, nil
 		}
@@ -109,7 +113,7 @@ func (c *Case) compilable(optimise bool) (part *Case, g *roperator.Graph, why st
 func runLower(c *Case) Result {
 	skip := ""
 	for _, optimise := range []bool{true, false} {
-		_, g, why, err := c.compilable(optimise)
+		_, g, why, err := c.compilable(optimise, "h200")
 		if optimise {
 			skip = why
 		}
@@ -128,14 +132,14 @@ func runLower(c *Case) Result {
 
 // runSchedule checks plans for a small and a large device; policy and kind of plan go by the seed.
 func runSchedule(c *Case) Result {
-	_, g, _, err := c.compilable(true)
-	if errors.Is(err, errNothing) {
-		return Result{Skip: err.Error()}
-	}
-	if err != nil {
-		return Result{Err: err}
-	}
 	for i, device := range []string{"emu4", "h200"} {
+		_, g, _, err := c.compilable(true, device)
+		if errors.Is(err, errNothing) {
+			return Result{Skip: err.Error()}
+		}
+		if err != nil {
+			return Result{Err: err}
+		}
 		if _, err := planFor(g, device, c.Seed/uint64(1+i)); err != nil {
 			return Result{Err: fmt.Errorf("%s: %w", device, err)}
 		}

@@ -35,7 +35,7 @@ func runEmulator(cases []*Case) []Result {
 	for i, c := range cases {
 		var part *Case
 		res[i] = guarded(c, func(c *Case) Result {
-			p, _, _, err := c.compilable(true)
+			p, _, _, err := c.compilable(true, "emu4")
 			if errors.Is(err, errNothing) {
 				return Result{Skip: err.Error()}
 			}
@@ -91,7 +91,7 @@ func runBatch(cxx *toolchain.Cxx, batch []*batched, res []Result) {
 // emulate compiles the batch and runs it once, and returns the outputs of each case.
 func emulate(cxx *toolchain.Cxx, batch []*batched) ([]map[string]*ir.Tensor, error) {
 	all := joined(batch)
-	g, err := all.lower(true)
+	g, err := all.lower(true, "emu4")
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/graphopt"
 	"github.com/rammerc/rammerc/internal/tolerance"
 	"github.com/rammerc/rammerc/ir"
@@ -106,16 +107,20 @@ func light(t *testing.T, file string, server *runtimeServer) {
 }
 
 func lightPlans(t *testing.T, g *ir.Graph) {
-	ops, err := lower.Lower(g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := roperator.Verify(ops); err != nil {
-		t.Error(err)
-	}
-	for _, device := range []string{"emu4", "h200"} {
-		if _, err := planFor(ops, device, 0); err != nil {
-			t.Errorf("%s: %v", device, err)
+	for _, name := range []string{"emu4", "h200"} {
+		spec, err := device.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ops, err := lower.ForDevice(g, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := roperator.Verify(ops); err != nil {
+			t.Error(err)
+		}
+		if _, err := planFor(ops, name, 0); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func randomInput(t *testing.T, r *rand.Rand, v *ir.Value, most int64) *ir.Tensor
 func TestExportedModels(t *testing.T) {
 	cases, files := exportedCases(t)
 	for _, c := range cases {
-		_, _, why, err := c.compilable(true)
+		_, _, why, err := c.compilable(true, "h200")
 		if err != nil || why != "" {
 			t.Errorf("%s does not compile: %s%v", c.Name, why, err)
 		}

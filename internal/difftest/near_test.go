@@ -143,7 +143,7 @@ func TestNearSteps(t *testing.T) {
 // verifiedPlan is a verified plan of the given kind.
 func verifiedPlan(t *testing.T, c *Case, spec *device.Spec, kind string) *vdevice.Plan {
 	t.Helper()
-	g, err := c.lower(true)
+	g, err := c.lower(true, "h200")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package driver
 import (
 	"fmt"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx"
@@ -10,13 +11,13 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Lower cuts an optimised graph into rOperators.
-func Lower(job *Job, g *ir.Graph, opt CompileOptions) (*roperator.Graph, error) {
+// Lower cuts an optimised graph into rOperators for a device.
+func Lower(job *Job, g *ir.Graph, spec *device.Spec, opt CompileOptions) (*roperator.Graph, error) {
 	done := job.Stage("lower")
 	if err := ConstantShapes(g); err != nil {
 		return nil, diag.InFile(err, opt.Path)
 	}
-	ops, err := lower.Lower(g)
+	ops, err := lower.ForDevice(g, spec)
 	if err != nil {
 		return nil, diag.InFile(err, opt.Path)
 	}

@@ -52,7 +52,7 @@ func Attention(b *build.Builder, g *build.Group) error {
 	var candidates []*roperator.Candidate
 	for _, bq := range []int64{16, 8, 32} {
 		if bq == 16 || bq == 8 && a.depth <= 128 || bq == 32 && a.queries > 16 && a.size() <= 64 {
-			candidates = append(candidates, a.candidate(bq, t))
+			candidates = append(candidates, a.candidate(b, bq, t))
 		}
 	}
 	b.Add(g.Kind(), candidates...)
@@ -132,7 +132,7 @@ func (a *attention) size() int64 {
 	return dm
 }
 
-func (a *attention) candidate(bq int64, t *tails.Tail) *roperator.Candidate {
+func (a *attention) candidate(b *build.Builder, bq int64, t *tails.Tail) *roperator.Candidate {
 	mode := int64(schema.LoadVec4)
 	for _, v := range []roperator.View{a.q, a.k, a.v} {
 		if contraction.LoadMode(v, 3, 4) != schema.LoadVec4 {
@@ -169,7 +169,7 @@ func (a *attention) candidate(bq int64, t *tails.Tail) *roperator.Candidate {
 	out := float64(min(bq, a.queries) * a.cols)
 	padded := float64(build.CeilDiv(a.keys, 32) * 32)
 	return &roperator.Candidate{
-		Inst:  rkernels.Find("attention").Bind(bq, a.size(), mode, t.Functor),
+		Inst:  b.Instance("attention", bq, a.size(), mode, t.Functor),
 		Tasks: int(ir.Count(batch) * tiles),
 		Args: []rkernels.Field{
 			{Name: "q", Value: arg.HeadMatrix(a.q)}, {Name: "k", Value: arg.HeadMatrix(a.k)}, {Name: "v", Value: arg.HeadMatrix(a.v)},

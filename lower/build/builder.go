@@ -5,9 +5,14 @@ package build
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/target"
+	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -23,15 +28,23 @@ type Builder struct {
 	diags  diag.List
 	group  *Group // being lowered, for names and origins
 	shares map[*ir.Node]float64
+
+	target  target.Target
+	kernels *rkernels.Catalogue
+	tooOld  map[string]bool // kernels of the current group that the target cannot run
 }
 
-// New starts to lower g.
-func New(g *ir.Graph) *Builder {
+// New starts to lower g for a target, with the kernels of a catalogue.
+func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue) *Builder {
+	if t.VEUs < 1 {
+		panic("BUG: lowering for no device")
+	}
 	return &Builder{
 		graph: &roperator.Graph{Name: g.Name},
 		views: map[*ir.Value]roperator.View{}, homes: map[*ir.Value]roperator.View{},
 		consts: map[*ir.Tensor]*roperator.Buffer{}, packed: map[string]*roperator.Buffer{},
 		names: map[string]int{}, shares: shares(g),
+		target: t, kernels: kernels,
 	}
 }
 
@@ -63,7 +76,7 @@ func (b *Builder) OutputBuffer(i int) *roperator.Buffer {
 func (b *Builder) Group() *Group { return b.group }
 
 // Enter makes g what is being lowered: rOperators and buffers are named after it.
-func (b *Builder) Enter(g *Group) { b.group = g }
+func (b *Builder) Enter(g *Group) { b.group, b.tooOld = g, map[string]bool{} }
 
 // Share is the part of the arithmetic of its level that g does: see shares.
 func (b *Builder) Share(g *Group) float64 { return b.shares[g.Node] }
@@ -179,10 +192,31 @@ func (b *Builder) Packed(name string, d ir.DType, elems int64, pack func() []byt
 	return roperator.Contiguous(buf, []int64{elems})
 }
 
-// Add appends an rOperator of the current group. kind says what it computes ("Conv+Relu", "copy").
-func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) *roperator.ROperator {
+// Target is the device that is lowered for.
+func (b *Builder) Target() *target.Target { return &b.target }
+
+// Instance is an instance of the kernel called name, or nil where the target cannot run it. Add leaves out
+// candidates without an instance.
+func (b *Builder) Instance(name string, values ...any) *rkernels.Instance {
+	k, err := b.kernels.Find(name)
+	if err != nil {
+		b.Report(NodeDiag(b.group.Node, "no-kernel", err.Error()))
+		return nil
+	}
+	if !b.target.Runs(k.MinArch) {
+		b.tooOld[fmt.Sprintf("%s needs sm_%d", k.Name, k.MinArch)] = true
+		return nil
+	}
+	return k.Bind(values...)
+}
+
+// Add appends an rOperator of the current group. kind says what it computes ("Conv+Relu", "copy"). Where the target
+// can run none of the candidates, that is reported.
+func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) {
+	candidates = slices.DeleteFunc(candidates, func(c *roperator.Candidate) bool { return c.Inst == nil })
 	if len(candidates) == 0 {
-		panic("BUG: rOperator without candidates")
+		b.reportNone(kind)
+		return
 	}
 	base := b.group.Node.Name
 	if base == "" {
@@ -195,7 +229,18 @@ func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) *roperato
 	b.names[base]++
 	op := &roperator.ROperator{ID: len(b.graph.Ops), Name: name, Kind: kind, Origins: b.group.Node.Origins, Candidates: candidates}
 	b.graph.Ops = append(b.graph.Ops, op)
-	return op
+}
+
+// reportNone says why an rOperator has no candidates.
+func (b *Builder) reportNone(kind string) {
+	if len(b.tooOld) == 0 {
+		if b.diags.Errors() == 0 {
+			panic("BUG: rOperator without candidates")
+		}
+		return // the missing kernels have been reported
+	}
+	needs := strings.Join(slices.Sorted(maps.Keys(b.tooOld)), ", ")
+	b.Report(NodeDiag(b.group.Node, "unsupported-op", fmt.Sprintf("%s has no rKernel that %s can run: %s", kind, b.target.Name, needs)))
 }
 
 // NewBuffer adds a buffer for a tensor of the given extents.

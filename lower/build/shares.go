@@ -35,6 +35,3 @@ func computes(n *ir.Node) bool {
 	op := ir.LookupOp(n.Domain, n.Op)
 	return op == nil || op.Kind != ir.KindView && op.Kind != ir.KindShape && op.Kind != ir.KindConcat
 }
-
-// WideDevice is how many rTasks run at once on the device that sums are split for.
-const WideDevice = 132

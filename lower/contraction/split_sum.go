@@ -9,16 +9,16 @@ import (
 )
 
 // splitSums are candidates that add up the partial results part[i0·splits + s][i1][i2] into t.out.
-func splitSums(part roperator.View, t *tails.Tail, splits int64) []*roperator.Candidate {
+func splitSums(b *build.Builder, part roperator.View, t *tails.Tail, splits int64) []*roperator.Candidate {
 	var out []*roperator.Candidate
 	for _, target := range []int64{256, 1024} {
-		out = append(out, splitSum(part, t, splits, target))
+		out = append(out, splitSum(b, part, t, splits, target))
 	}
 	return out
 }
 
 // splitSum cuts [i1][i2] into tiles of about target elements: whole rows where they are short.
-func splitSum(part roperator.View, t *tails.Tail, splits, target int64) *roperator.Candidate {
+func splitSum(b *build.Builder, part roperator.View, t *tails.Tail, splits, target int64) *roperator.Candidate {
 	d0, d1, d2 := t.Out.Shape[0], t.Out.Shape[1], t.Out.Shape[2]
 	cols := min(d2, target)
 	rows := min(d1, max(1, target/cols))
@@ -41,7 +41,7 @@ func splitSum(part roperator.View, t *tails.Tail, splits, target int64) *roperat
 	}
 	elems := float64(rows * cols)
 	return &roperator.Candidate{
-		Inst: rkernels.Find("split_sum").Bind(t.Functor), Tasks: int(d0 * t1 * t2), Args: args,
+		Inst: b.Instance("split_sum", t.Functor), Tasks: int(d0 * t1 * t2), Args: args,
 		Reads:  append(roperator.AppendRead(nil, part, partBox), t.Reads(box)...),
 		Writes: []roperator.Access{{View: t.Out, Box: box}},
 		Work: roperator.Work{

@@ -6,6 +6,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schema"
@@ -75,49 +76,63 @@ func LoadMode(v roperator.View, row, col int) int64 {
 	return schema.LoadByRow
 }
 
-// Whether a sum is worth splitting has to be settled before the device is known. So it is weighed for a
-// device with wideDevice rTasks at once, shared with what is beside it, each of which multiplies wideRate pairs a nanosecond and reads so
-// many bytes of shared memory or of L2; about an H100.
+// What a tile costs beside its multiplications, in parts of the target's figures.
 const (
-	wideRate   = 165.0
-	wideShared = 225.0
-	wideL2     = 45.0
-	// wideStart is what an rTask takes beside, wideSum what another rOperator that adds up takes beside
-	// moving the partial sums; in nanoseconds.
-	wideStart, wideSum = 1000.0, 2000.0
+	// startLatencies is what an rTask takes beside multiplying and moving its operands, and sumLatencies what
+	// another rOperator that adds up takes beside moving the partial sums; in latencies of the target.
+	startLatencies, sumLatencies = 1.25, 2.5
 	// leastSplit is the shortest sum worth an rTask of its own.
 	leastSplit = 128
 	// leastGain is the part of its time that splitting must save.
 	leastGain = 0.1
 )
 
-// SplitsFor decides over how many rTasks the sum of a tile is spread: more than one where tiles are too few
-// for a wide device, or so few that its last round is half empty, and sums long enough to make up for
-// adding them up. results is the number of elements of the result, share the part of the device that others
-// leave to it.
-func SplitsFor(shapes []TileShape, tasks func(s TileShape) int64, k, results int64, share float64) int64 {
-	device := max(1, int64(math.Round(share*build.WideDevice)))
-	best, least := int64(1), wideTime(shapes, tasks, k, results, 1, device)*(1-leastGain)
-	for n := int64(2); n <= min(k/leastSplit, 2*device); n++ {
-		if t := wideTime(shapes, tasks, k, results, n, device); t < least {
+// accumulator is what tiles add up in, and what partial sums are stored as.
+const accumulator = ir.Float32
+
+// SplitsFor decides over how many rTasks the sum of a tile is spread. It is more than one where tiles are too few for
+// the target, or so few that their last round leaves much of it idle, and where sums are long enough to make up for
+// adding the parts up. k is the length of the sum, results the number of elements of the result; share is the part
+// of the target that rOperators beside this one leave to it.
+func SplitsFor(t *target.Target, shapes []TileShape, tasks func(s TileShape) int64, k, results int64, share float64) int64 {
+	m := splitModel{target: t, shapes: shapes, tasks: tasks, k: k, results: results}
+	m.slots = max(1, int64(math.Round(share*float64(t.VEUs))))
+	best, least := int64(1), m.time(1)*(1-leastGain)
+	for n := int64(2); n <= min(k/leastSplit, 2*m.slots); n++ {
+		if t := m.time(n); t < least {
 			best, least = n, t
 		}
 	}
 	return best
 }
 
-// wideTime is how long the best shape takes with so many splits on a device with so many rTasks at once.
-func wideTime(shapes []TileShape, tasks func(s TileShape) int64, k, results, splits, device int64) float64 {
+// splitModel estimates what a contraction takes when its sums are split.
+type splitModel struct {
+	target     *target.Target
+	shapes     []TileShape
+	tasks      func(s TileShape) int64 // tiles of the result
+	k, results int64
+	slots      int64 // rTasks that run at once
+}
+
+// time is how long the best shape takes with so many splits, in nanoseconds. An rTask multiplies, reads its operands
+// from shared memory and brings them from L2, all at once; the slowest of the three counts. The vEUs of a
+// multiprocessor share its rates.
+func (m *splitModel) time(splits int64) float64 {
+	t := m.target
+	perSM := float64(t.VEUs) / float64(t.SMs)
+	size := float64(accumulator.Size())
+	depth := build.CeilDiv(m.k, splits)
 	least := math.Inf(1)
-	depth := build.CeilDiv(k, splits)
-	for _, s := range shapes {
-		multiply := float64(s.BM*s.BN*depth) / wideRate
-		move := 4 * float64((s.BM+s.BN)*depth) / wideL2
-		t := wideStart + max(multiply, move, s.SharedBytes(depth)/wideShared)
-		least = min(least, t*float64(build.CeilDiv(tasks(s)*splits, device)))
+	for _, s := range m.shapes {
+		multiply := 2 * float64(s.BM*s.BN*depth) / (t.Rate(target.Scalar, accumulator) / perSM)
+		move := size * float64((s.BM+s.BN)*depth) / (t.L2Rate / perSM)
+		operands := s.SharedBytes(depth) / (t.SharedRate / perSM)
+		task := startLatencies*t.Latency + max(multiply, move, operands)
+		least = min(least, task*float64(build.CeilDiv(m.tasks(s)*splits, m.slots)))
 	}
-	if splits > 1 {
-		least += wideSum + 8*float64(results*splits)/(float64(device)*wideL2)
+	if splits > 1 { // the partial sums are written and read
+		least += sumLatencies*t.Latency + 2*size*float64(m.results*splits)/(float64(m.slots)*t.L2Rate/perSM)
 	}
 	return least
 }
@@ -135,6 +150,6 @@ func AddSplit(b *build.Builder, g *build.Group, kind string, s tails.Spec, split
 	part := b.Temp("partial", ir.Float32, []int64{shape[0] * splits, shape[1], shape[2]})
 	functor, args := tails.Epilogue(ir.Float32, functor.Leaf(ir.Float32, 0), nil)
 	b.Add(kind+" (partial sums)", make(&tails.Tail{Functor: functor, Args: args, Out: part}, splits)...)
-	b.Add(g.Kind()+" (sum)", splitSums(part, t, splits)...)
+	b.Add(g.Kind()+" (sum)", splitSums(b, part, t, splits)...)
 	t.Finish(b)
 }

@@ -3,12 +3,20 @@ package contraction
 import (
 	"testing"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/target"
 )
 
 // TestSplits: sums are split where that fills the rounds of a wide device, and not where little is left to
 // do between taking a tile up and adding it.
 func TestSplits(t *testing.T) {
+	spec, err := device.Find("h100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h100 := target.Of(spec)
+	veus := int64(h100.VEUs)
 	for _, c := range []struct {
 		name       string
 		m, n, k    int64
@@ -26,14 +34,14 @@ func TestSplits(t *testing.T) {
 	} {
 		shapes := UsefulShapes(c.m, c.n)
 		tasks := func(s TileShape) int64 { return build.CeilDiv(c.m, s.BM) * build.CeilDiv(c.n, s.BN) }
-		splits := SplitsFor(shapes, tasks, c.k, c.m*c.n, c.share)
+		splits := SplitsFor(&h100, shapes, tasks, c.k, c.m*c.n, c.share)
 		if (splits > 1) != c.split {
 			t.Errorf("%s: %d splits", c.name, splits)
 		}
 		share := 0.0
 		for _, s := range shapes {
 			n := tasks(s) * splits
-			share = max(share, float64(n)/float64(build.CeilDiv(n, build.WideDevice)*build.WideDevice))
+			share = max(share, float64(n)/float64(build.CeilDiv(n, veus)*veus))
 		}
 		if share < c.leastShare {
 			t.Errorf("%s: %d splits fill %.2f of the rounds", c.name, splits, share)

@@ -26,7 +26,7 @@ func addDirect(b *build.Builder, g *build.Group, c *convolution) error {
 	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
 	var candidates []*roperator.Candidate
 	for _, elems := range []int64{2048, 512} {
-		candidates = append(candidates, c.directCandidate(elems, acc, t, pro, proArgs))
+		candidates = append(candidates, c.directCandidate(b, elems, acc, t, pro, proArgs))
 	}
 	b.Add(g.Kind(), candidates...)
 	t.Finish(b)
@@ -49,7 +49,7 @@ func (c *convolution) directParams() (v, fh, fw int64) {
 	return 1, 0, 0
 }
 
-func (c *convolution) directCandidate(elems int64, acc ir.DType, t *tails.Tail, pro *functor.Functor, proArgs rkernels.Struct) *roperator.Candidate {
+func (c *convolution) directCandidate(b *build.Builder, elems int64, acc ir.DType, t *tails.Tail, pro *functor.Functor, proArgs rkernels.Struct) *roperator.Candidate {
 	channels, positions := c.groups*c.outC, c.positions()
 	tileP := min(positions, elems)
 	tileC := min(channels, max(1, elems/tileP))
@@ -85,7 +85,7 @@ func (c *convolution) directCandidate(elems int64, acc ir.DType, t *tails.Tail, 
 		hi[0] = g1
 	})
 	return &roperator.Candidate{
-		Inst:  rkernels.Find("conv_direct").Bind(e, acc, v, fh, fw, c.transposed, t.Functor, pro),
+		Inst:  b.Instance("conv_direct", e, acc, v, fh, fw, c.transposed, t.Functor, pro),
 		Tasks: int(c.images * tc * tp),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.x), arg.Ref("w", c.w), {Name: "out", Value: arg.Operand3(t.Out)},

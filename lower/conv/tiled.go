@@ -20,7 +20,7 @@ func addImplicitGemm(b *build.Builder, g *build.Group, c *convolution) error {
 	tasks := func(s contraction.TileShape) int64 {
 		return c.images * c.groups * build.CeilDiv(c.outC, s.BM) * build.CeilDiv(c.positions(), s.BN)
 	}
-	splits := contraction.SplitsFor(shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape), b.Share(g))
+	splits := contraction.SplitsFor(b.Target(), shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape), b.Share(g))
 	contraction.AddSplit(b, g, c.kind, c.tail, splits, func(t *tails.Tail, splits int64) []*roperator.Candidate {
 		var out []*roperator.Candidate
 		packed := map[[3]int64]roperator.View{}
@@ -33,7 +33,7 @@ func addImplicitGemm(b *build.Builder, g *build.Group, c *convolution) error {
 			if key := [2]int64{s.BK, k.mode}; steps[key].Buf == nil {
 				steps[key] = packSteps(b, c, k)
 			}
-			out = append(out, c.tiledCandidate(s, k, t, splits, packed[[3]int64{s.BM, s.BK, k.mode}], steps[[2]int64{s.BK, k.mode}]))
+			out = append(out, c.tiledCandidate(b, s, k, t, splits, packed[[3]int64{s.BM, s.BK, k.mode}], steps[[2]int64{s.BK, k.mode}]))
 		}
 		return out
 	})
@@ -94,7 +94,7 @@ func (k *gatherK) channelRange(from, to int64) (lo, hi int64) {
 	return lo, min(lo+(to-from)*k.bk, k.channels)
 }
 
-func (c *convolution) tiledCandidate(s contraction.TileShape, k gatherK, t *tails.Tail, splits int64, w, steps roperator.View) *roperator.Candidate {
+func (c *convolution) tiledCandidate(b *build.Builder, s contraction.TileShape, k gatherK, t *tails.Tail, splits int64, w, steps roperator.View) *roperator.Candidate {
 	pro, proArgs := tails.Prologue(ir.Float32, c.prologue)
 	tm, tn := build.CeilDiv(c.outC, s.BM), build.CeilDiv(c.positions(), s.BN)
 	splitK := build.CeilDiv(k.tiles, splits)
@@ -108,7 +108,7 @@ func (c *convolution) tiledCandidate(s contraction.TileShape, k gatherK, t *tail
 		c.spatialBox(p.P0, p.P1, lo[2:], hi[2:])
 	}
 	return &roperator.Candidate{
-		Inst:  rkernels.Find("conv_tiled").Bind(append(s.Params(), k.mode, c.gatherRank(), t.Functor, pro)...),
+		Inst:  b.Instance("conv_tiled", append(s.Params(), k.mode, c.gatherRank(), t.Functor, pro)...),
 		Tasks: int(c.images * splits * c.groups * tm * tn),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.x), arg.Ref("w", w), arg.Ref("steps", steps), {Name: "out", Value: arg.Operand3(t.Out)},

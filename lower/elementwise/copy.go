@@ -14,7 +14,7 @@ func Copy(b *build.Builder, dst, src roperator.View) {
 		return
 	}
 	if v, ok := transposition(dst, src); ok {
-		b.Add("copy", transposedCopy(v, 32), transposedCopy(v, 64))
+		b.Add("copy", transposedCopy(b, v, 32), transposedCopy(b, v, 64))
 		return
 	}
 	leaf := functor.Leaf(src.DType(), 0)
@@ -56,7 +56,7 @@ func transposition(dst, src roperator.View) (v [2]roperator.View, ok bool) {
 	return v, false
 }
 
-func transposedCopy(v [2]roperator.View, side int64) *roperator.Candidate {
+func transposedCopy(b *build.Builder, v [2]roperator.View, side int64) *roperator.Candidate {
 	dst, src := v[0], v[1]
 	rank := len(dst.Shape)
 	extent := make([]int64, rank)
@@ -69,7 +69,7 @@ func transposedCopy(v [2]roperator.View, side int64) *roperator.Candidate {
 	size := dst.DType().Size()
 	bytes := float64(t.Largest() * int64(size))
 	c := &roperator.Candidate{
-		Inst:  rkernels.Find("copy_transposed").Bind(rank, side, size, dst.DType()),
+		Inst:  b.Instance("copy_transposed", rank, side, size, dst.DType()),
 		Tasks: t.Tasks,
 		Args: []rkernels.Field{
 			{Name: "tiles", Value: t.Args()},

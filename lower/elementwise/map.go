@@ -88,9 +88,9 @@ func Add(b *build.Builder, m Map) error {
 		if i > 0 && t.Tasks == candidates[i-1].Tasks {
 			break
 		}
-		candidates = append(candidates, l.candidate(t, body, m))
+		candidates = append(candidates, l.candidate(b, t, body, m))
 	}
-	for _, c := range []*roperator.Candidate{l.stagedCandidate(m), l.nearCandidate(m)} {
+	for _, c := range []*roperator.Candidate{l.stagedCandidate(b, m), l.nearCandidate(b, m)} {
 		if c != nil {
 			candidates = append(candidates, c)
 		}
@@ -189,10 +189,10 @@ func (l *mapLayout) crossDim() int {
 	return -1
 }
 
-func (l *mapLayout) candidate(t build.Tiling, body *functor.Functor, m Map) *roperator.Candidate {
+func (l *mapLayout) candidate(b *build.Builder, t build.Tiling, body *functor.Functor, m Map) *roperator.Candidate {
 	rank := len(t.Dims)
 	c := &roperator.Candidate{
-		Inst:  rkernels.Find("map").Bind(rank, body),
+		Inst:  b.Instance("map", rank, body),
 		Tasks: t.Tasks,
 		Args:  []rkernels.Field{{Name: "tiles", Value: t.Args()}, {Name: "body", Value: l.args(t.Unit, body)}},
 	}

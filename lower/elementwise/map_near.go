@@ -2,6 +2,7 @@ package elementwise
 
 import (
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -14,11 +15,11 @@ const (
 
 // nearCandidate is the map's candidate for vEUs in clusters, one rTask a row; nil where elements are not
 // float32, run backwards, or are too many, and where there are several results.
-func (l *mapLayout) nearCandidate(m Map) *roperator.Candidate {
+func (l *mapLayout) nearCandidate(b *build.Builder, m Map) *roperator.Candidate {
 	dims := l.outs[0].Shape
 	last := len(dims) - 1
 	tasks := ir.Count(dims[:last])
-	if l.coordinates || len(l.outs) != 1 || len(l.ins) == 0 || len(l.ins) > nearOperands || dims[last] > 2*nearThreads || tasks > stagedTasks {
+	if l.coordinates || len(l.outs) != 1 || len(l.ins) == 0 || len(l.ins) > nearOperands || dims[last] > 2*nearThreads || tasks > stagedTasks(b) {
 		return nil
 	}
 	for _, v := range append(append([]roperator.View{}, l.outs...), l.ins...) {
@@ -33,5 +34,5 @@ func (l *mapLayout) nearCandidate(m Map) *roperator.Candidate {
 			threads = n
 		}
 	}
-	return s.carriedOutBy("map_near", threads+64, int(tasks), m)
+	return s.carriedOutBy(b, "map_near", threads+64, int(tasks), m)
 }

@@ -9,12 +9,15 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Limits of a staged map: elements that an rTask takes, and rTasks; with more of either, launches and
-// plain memory serve better.
+// Limits of a staged map: elements that an rTask takes, and rTasks a vEU. With more of either, launches and plain
+// memory serve better.
 const (
-	stagedElems = 256
-	stagedTasks = 2 * build.WideDevice
+	stagedElems  = 256
+	stagedPerVEU = 2
 )
+
+// stagedTasks is how many rTasks a staged map has at most.
+func stagedTasks(b *build.Builder) int64 { return stagedPerVEU * int64(b.Target().VEUs) }
 
 // stagedMap is a map whose rTasks take pieces of the last dim.
 type stagedMap struct {
@@ -26,10 +29,10 @@ type stagedMap struct {
 
 // stagedCandidate is the map's candidate whose operands go through the executor; nil where elements have
 // other than 4 bytes, run backwards, or are too many.
-func (l *mapLayout) stagedCandidate(m Map) *roperator.Candidate {
+func (l *mapLayout) stagedCandidate(b *build.Builder, m Map) *roperator.Candidate {
 	dims := l.outs[0].Shape
 	last := len(dims) - 1
-	if l.coordinates || ir.Count(dims) > stagedElems*stagedTasks {
+	if l.coordinates || ir.Count(dims) > stagedElems*stagedTasks(b) {
 		return nil
 	}
 	for _, v := range append(append([]roperator.View{}, l.outs...), l.ins...) {
@@ -40,10 +43,10 @@ func (l *mapLayout) stagedCandidate(m Map) *roperator.Candidate {
 	s := &stagedMap{mapLayout: l, dims: dims, chunk: min(dims[last], stagedElems)}
 	s.chunks = build.CeilDiv(dims[last], s.chunk)
 	tasks := ir.Count(dims[:last]) * s.chunks
-	if tasks > stagedTasks {
+	if tasks > stagedTasks(b) {
 		return nil
 	}
-	return s.candidate(int(tasks), m)
+	return s.candidate(b, int(tasks), m)
 }
 
 // box is the piece that an rTask takes: a row of the other dims, a chunk of the last.
@@ -66,16 +69,16 @@ func (s *stagedMap) first(task int, lo, hi []int64) {
 	hi[last] = lo[last] + 1
 }
 
-func (s *stagedMap) candidate(tasks int, m Map) *roperator.Candidate {
+func (s *stagedMap) candidate(b *build.Builder, tasks int, m Map) *roperator.Candidate {
 	threads := int64(64) // with a warp for the operands of the next step, if that is not half a vEU more
 	for threads < min(s.chunk+32, stagedElems) {
 		threads *= 2
 	}
-	return s.carriedOutBy("map_staged", threads, tasks, m)
+	return s.carriedOutBy(b, "map_staged", threads, tasks, m)
 }
 
 // carriedOutBy makes a candidate of an rKernel for staged maps.
-func (s *stagedMap) carriedOutBy(kernel string, threads int64, tasks int, m Map) *roperator.Candidate {
+func (s *stagedMap) carriedOutBy(b *build.Builder, kernel string, threads int64, tasks int, m Map) *roperator.Candidate {
 	last := len(s.dims) - 1
 	c := &roperator.Candidate{Tasks: tasks}
 	pitch := make([]int64, len(s.dims))
@@ -104,7 +107,7 @@ func (s *stagedMap) carriedOutBy(kernel string, threads int64, tasks int, m Map)
 		c.Work.WriteBytes += float64(4 * s.chunk)
 	}
 	body := s.functor(m)
-	c.Inst = rkernels.Find(kernel).Bind(threads, body)
+	c.Inst = b.Instance(kernel, threads, body)
 	c.Args = []rkernels.Field{arg.Int("columns", s.dims[last]), arg.Int("chunk", s.chunk), arg.Div("chunks", s.chunks)}
 	if len(s.ins) > 0 {
 		c.Args = append(c.Args, rkernels.Field{Name: "in", Value: at}, rkernels.Field{Name: "step", Value: steps})

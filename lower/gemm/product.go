@@ -62,7 +62,7 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 	tasks := func(s contraction.TileShape) int64 {
 		return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(p.N, s.BN)
 	}
-	splits := contraction.SplitsFor(contraction.UsefulShapes(p.M, p.N), tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
+	splits := contraction.SplitsFor(b.Target(), contraction.UsefulShapes(p.M, p.N), tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
 	contraction.AddSplit(b, g, p.Kind, p.Tail, splits, func(t *tails.Tail, splits int64) []*roperator.Candidate {
 		return gemmCandidates(b, p, t, splits)
 	})
@@ -83,7 +83,7 @@ func gemmCandidates(b *build.Builder, p contraction.Product, t *tails.Tail, spli
 		} else {
 			c.modeB = contraction.LoadMode(p.B, 3, 4)
 		}
-		out = append(out, c.build(pro, proArgs))
+		out = append(out, c.candidate(b, pro, proArgs))
 	}
 	return out
 }
@@ -98,11 +98,11 @@ type gemmCandidate struct {
 	modeA, modeB int64
 }
 
-func (c *gemmCandidate) build(pro *functor.Functor, proArgs rkernels.Struct) *roperator.Candidate {
+func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor, proArgs rkernels.Struct) *roperator.Candidate {
 	p, s := c.p, c.s
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
 	splitK := build.CeilDiv(tk, c.splits)
-	inst := rkernels.Find("gemm_tiled").Bind(append(s.Params(), c.modeA, c.modeB, c.tail.Functor, pro)...)
+	inst := b.Instance("gemm_tiled", append(s.Params(), c.modeA, c.modeB, c.tail.Functor, pro)...)
 	bStrides, bk, bn := [3]int64{roperator.StepOf(p.B, 0), roperator.StepOf(p.B, 1), roperator.StepOf(p.B, 2)}, roperator.StepOf(p.B, 3), roperator.StepOf(p.B, 4)
 	if c.modeB == schema.LoadPacked {
 		bStrides, bk, bn = pack.BatchStrides(p.B, tn*tk*s.BK*s.BN), 0, 0

@@ -27,7 +27,7 @@ func lowerTypedProduct(b *build.Builder, g *build.Group, p contraction.Product) 
 	work.AddRead(p.A, side*size*float64(p.K))
 	work.AddRead(p.B, side*size*float64(p.K))
 	b.Add(g.Kind(), &roperator.Candidate{
-		Inst:  rkernels.Find("gemm_typed").Bind(p.Tail.DType, acc, t.Functor),
+		Inst:  b.Instance("gemm_typed", p.Tail.DType, acc, t.Functor),
 		Tasks: int(ir.Count(p.Batch) * tm * tn),
 		Args: []rkernels.Field{
 			arg.Ref("a", p.A), arg.Ref("b", p.B), {Name: "out", Value: arg.Operand3(t.Out)},

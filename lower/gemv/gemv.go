@@ -9,6 +9,7 @@ import (
 	"github.com/rammerc/rammerc/lower/contraction"
 	"github.com/rammerc/rammerc/lower/pack"
 	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
@@ -31,7 +32,7 @@ func (s Shape) Step() int64 { return s.LK * 4 }
 func (s Shape) BlockElems(k int64) int64 { return build.CeilDiv(k, s.Step()) * s.Step() * s.Columns() }
 
 // gemvShapes are the shapes for m rows and sums of length k over n columns, few rTasks first.
-func gemvShapes(m, n, k int64) []Shape {
+func gemvShapes(t *target.Target, m, n, k int64) []Shape {
 	mb := int64(1)
 	for mb < m {
 		mb *= 2
@@ -43,7 +44,7 @@ func gemvShapes(m, n, k int64) []Shape {
 	if mb < 8 {
 		shapes = append(shapes, Shape{mb, 1, 32, 1})
 	}
-	if n <= 8*build.WideDevice && k >= 1024 {
+	if n <= 8*int64(t.VEUs) && k >= 1024 {
 		shapes = append(shapes, Shape{mb, 4, 32, 8})
 	}
 	return shapes
@@ -54,11 +55,11 @@ func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
 	t := tails.New(b, g, p.Tail)
 	pro, proArgs := tails.Prologue(ir.Float32, p.Prologue)
 	var candidates []*roperator.Candidate
-	for _, s := range gemvShapes(p.M, p.N, p.K) {
+	for _, s := range gemvShapes(b.Target(), p.M, p.N, p.K) {
 		candidates = append(candidates, gemvCandidate(b, p, s, t, pro, proArgs))
 	}
 	if p.K > 0 {
-		for _, s := range streamShapes(&p) {
+		for _, s := range streamShapes(b.Target(), &p) {
 			candidates = append(candidates, gemvStreamCandidate(b, p, s, t, pro, proArgs))
 		}
 	}
@@ -74,7 +75,7 @@ func gemvCandidate(b *build.Builder, p contraction.Product, s Shape, t *tails.Ta
 	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1, KSplit: p.K}
 	out := 4 * float64(p.M*min(bn, p.N))
 	return &roperator.Candidate{
-		Inst:  rkernels.Find("gemv_packed").Bind(s.MB, s.C, s.LK, s.WK, t.Functor, pro),
+		Inst:  b.Instance("gemv_packed", s.MB, s.C, s.LK, s.WK, t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
 		Args: []rkernels.Field{
 			arg.Ref("a", p.A), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},

@@ -9,6 +9,7 @@ import (
 	"github.com/rammerc/rammerc/lower/contraction"
 	"github.com/rammerc/rammerc/lower/pack"
 	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
@@ -64,7 +65,7 @@ func (s *streamShape) place(i, j int64) int64 {
 // streamShapes are the shapes for a product of few rows: as much of the input in registers as fits there,
 // k shared by as many warps as waste little on padding, and widths with which the device has about one rTask
 // and a few rTasks a vEU.
-func streamShapes(p *contraction.Product) []streamShape {
+func streamShapes(t *target.Target, p *contraction.Product) []streamShape {
 	s := streamShape{mb: 1, v: 1}
 	for s.mb < p.M {
 		s.mb *= 2
@@ -80,13 +81,13 @@ func streamShapes(p *contraction.Product) []streamShape {
 		s.v = 4
 	}
 	// Units of twice that, 32 KB, where an rTask has several; many rows have no registers for them.
-	if s.mb <= 2 && s.c < 4 && build.CeilDiv(p.N, s.columns()) > build.WideDevice {
+	if s.mb <= 2 && s.c < 4 && build.CeilDiv(p.N, s.columns()) > int64(t.VEUs) {
 		s.c *= 2
 	}
 	s.all = build.CeilDiv(p.N, s.columns())
 	var out []streamShape
 	for _, perVEU := range []int64{1, 4} {
-		s.groups = min(build.CeilDiv(s.all, perVEU*build.WideDevice), streamThreads/s.mb/s.columns())
+		s.groups = min(build.CeilDiv(s.all, perVEU*int64(t.VEUs)), streamThreads/s.mb/s.columns())
 		// Sums over lanes take as long for eight values as for one, nearly.
 		for s.t = 1; 2*s.t*s.mb*s.c <= 8 && s.t < s.groups; {
 			s.t *= 2
@@ -134,7 +135,7 @@ func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape,
 	block := s.groups * s.groupElems()
 	out := 4 * float64(p.M*min(bn, p.N))
 	return &roperator.Candidate{
-		Inst:  rkernels.Find("gemv_stream").Bind(s.mb, s.c, s.t, s.wk, s.kq, s.v, t.Functor, pro),
+		Inst:  b.Instance("gemv_stream", s.mb, s.c, s.t, s.wk, s.kq, s.v, t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
 		Args: []rkernels.Field{
 			arg.Ref("a", p.A), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},

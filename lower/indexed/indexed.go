@@ -34,7 +34,7 @@ func Gather(b *build.Builder, g *build.Group) error {
 	size := float64(data.DType().Size())
 	b.Add(g.Kind(), build.MoveCandidates(dst.Shape, unit, func(t build.Tiling) *roperator.Candidate {
 		c := &roperator.Candidate{
-			Inst:  rkernels.Find("gather").Bind(unit, data.DType(), indices.DType()),
+			Inst:  b.Instance("gather", unit, data.DType(), indices.DType()),
 			Tasks: t.Tasks,
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: t.Args()},
@@ -82,7 +82,7 @@ func GatherElements(b *build.Builder, g *build.Group) error {
 	}
 	b.Add(g.Kind(), build.MoveCandidates(dst.Shape, 1, func(t build.Tiling) *roperator.Candidate {
 		c := &roperator.Candidate{
-			Inst:  rkernels.Find("gather_elements").Bind(rank, data.DType(), indices.DType()),
+			Inst:  b.Instance("gather_elements", rank, data.DType(), indices.DType()),
 			Tasks: t.Tasks,
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: t.Args()},
@@ -146,7 +146,7 @@ func GatherND(b *build.Builder, g *build.Group) error {
 	size := float64(data.DType().Size())
 	b.Add(g.Kind(), build.MoveCandidates(cube, 1, func(t build.Tiling) *roperator.Candidate {
 		c := &roperator.Candidate{
-			Inst: rkernels.Find("gather_nd").Bind(data.DType()), Tasks: t.Tasks,
+			Inst: b.Instance("gather_nd", data.DType()), Tasks: t.Tasks,
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: t.Args()},
 				arg.Ref("src", src), arg.Ref("index", index), {Name: "dst", Value: arg.Strided(dst, 1)},

@@ -54,7 +54,7 @@ func CumSum(b *build.Builder, g *build.Group) error {
 		}
 		box := build.LineBox(t, 1, n)
 		c := &roperator.Candidate{
-			Inst: rkernels.Find("cumsum").Bind(across, p.Node.Op == "CumProd", src.DType()), Tasks: t.Tasks,
+			Inst: b.Instance("cumsum", across, p.Node.Op == "CumProd", src.DType()), Tasks: t.Tasks,
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: t.Args()},
 				{Name: "src", Value: arg.Strided(src, 1)}, {Name: "dst", Value: arg.Strided(dst, 1)},
@@ -102,7 +102,7 @@ func TopK(b *build.Builder, g *build.Group) error {
 		}
 		dst[i], done[i] = elementwise.Written(b, out, []int64{cube[0], k, cube[2]})
 	}
-	inst := topKInstance(in.DType(), cube[1], k)
+	inst := topKInstance(b, in.DType(), cube[1], k)
 	var candidates []*roperator.Candidate
 	for _, lines := range []int64{1, 4} {
 		t := build.NewTiling(build.LineDims(cube, 1), lines)
@@ -138,9 +138,9 @@ func TopK(b *build.Builder, g *build.Group) error {
 
 // topKInstance keeps in shared memory at least k elements, and all n where that takes no more than 4096
 // slots.
-func topKInstance(d ir.DType, n, k int64) *rkernels.Instance {
+func topKInstance(b *build.Builder, d ir.DType, n, k int64) *rkernels.Instance {
 	if k > 2048 {
-		return rkernels.Find("topk_rank").Bind(d)
+		return b.Instance("topk_rank", d)
 	}
 	size := 8
 	if functor.RealType(d) == ir.Float32 {
@@ -150,5 +150,5 @@ func topKInstance(d ir.DType, n, k int64) *rkernels.Instance {
 	for keep < k || keep < 2048 && 2*keep < min(n, 1024) || 2*keep < n && n <= 4096 {
 		keep *= 2
 	}
-	return rkernels.Find("topk").Bind(keep, size, d)
+	return b.Instance("topk", keep, size, d)
 }

@@ -297,7 +297,7 @@ func resizeBlend(b *build.Builder, p *tails.Plain, axes []resizeAxis) error {
 	b.Add(p.Group.Kind(), build.MoveCandidates(r.dst.Shape, 1, func(t build.Tiling) *roperator.Candidate {
 		elements := float64(t.Largest())
 		c := &roperator.Candidate{
-			Inst: rkernels.Find("resample").Bind(r.dst.DType()), Tasks: t.Tasks,
+			Inst: b.Instance("resample", r.dst.DType()), Tasks: t.Tasks,
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: t.Args()},
 				{Name: "src", Value: arg.Strided(r.src, 1)}, {Name: "dst", Value: arg.Strided(r.dst, 1)},

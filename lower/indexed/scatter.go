@@ -89,7 +89,7 @@ func (s *scatter) add(b *build.Builder, p *tails.Plain) error {
 	}
 	dst := dense(out)
 	reduction := scatterReductions[p.Node.Str("reduction", "none")]
-	inst := rkernels.Find("scatter").Bind(s.updates, reduction, dst.DType(), index.DType())
+	inst := b.Instance("scatter", s.updates, reduction, dst.DType(), index.DType())
 	size := float64(dst.DType().Size())
 	var candidates []*roperator.Candidate
 	for _, elements := range []int64{2048, 8192} {

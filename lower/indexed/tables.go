@@ -47,7 +47,7 @@ func (m *remap) addTo(b *build.Builder, kind string) error {
 	size := float64(m.dst.DType().Size())
 	b.Add(kind, build.MoveCandidates(m.dst.Shape, 1, func(t build.Tiling) *roperator.Candidate {
 		c := &roperator.Candidate{
-			Inst: rkernels.Find("remap").Bind(rank, m.dst.DType()), Tasks: t.Tasks,
+			Inst: b.Instance("remap", rank, m.dst.DType()), Tasks: t.Tasks,
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: t.Args()},
 				{Name: "src", Value: arg.Strided(m.src, 1)}, {Name: "dst", Value: arg.Strided(m.dst, 1)},

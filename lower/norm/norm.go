@@ -110,8 +110,7 @@ func Softmax(b *build.Builder, g *build.Group) error {
 	var candidates []*roperator.Candidate
 	for _, t := range lineTilings(build.LineDims(cube, k.axis), cube[1], s) {
 		candidates = append(candidates, k.candidate(t,
-			rkernels.Find("softmax").Bind(
-				x.DType, s.per, s.lines, s.across, g.Anchor.Op == "LogSoftmax", k.pro, k.tail.Functor),
+			b.Instance("softmax", x.DType, s.per, s.lines, s.across, g.Anchor.Op == "LogSoftmax", k.pro, k.tail.Functor),
 			[]rkernels.Field{
 				{Name: "tiles", Value: t.Args()},
 				arg.Int("n", cube[1]),
@@ -203,8 +202,7 @@ func lowerNormalize(b *build.Builder, g *build.Group, cuts [2]int, shape []int64
 			{Name: "src", Value: arg.Strided(k.src, 1)}, {Name: "dst", Value: arg.Strided(k.tail.Out, 1)},
 			{Name: "pro", Value: k.args}, {Name: "epi", Value: k.tail.Args},
 		}
-		c := k.candidate(t, rkernels.Find("normalize").Bind(
-			x.DType, stats.dtype, s.per, s.lines, stats.bits, k.pro, k.tail.Functor), args)
+		c := k.candidate(t, b.Instance("normalize", x.DType, stats.dtype, s.per, s.lines, stats.bits, k.pro, k.tail.Functor), args)
 		stats.add(c, t)
 		candidates = append(candidates, c)
 	}
@@ -298,7 +296,7 @@ func LRN(b *build.Builder, g *build.Group) error {
 		}
 		elements := float64(tiles.Largest())
 		candidates = append(candidates, &roperator.Candidate{
-			Inst: rkernels.Find("lrn").Bind(x.DType, pro, t.Functor), Tasks: tiles.Tasks,
+			Inst: b.Instance("lrn", x.DType, pro, t.Functor), Tasks: tiles.Tasks,
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: tiles.Args()},
 				{Name: "src", Value: arg.Strided(src, 1)}, {Name: "dst", Value: arg.Strided(t.Out, 1)},

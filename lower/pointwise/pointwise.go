@@ -44,7 +44,7 @@ func Add(b *build.Builder, g *build.Group, c *Product) {
 	tasks := func(s contraction.TileShape) int64 {
 		return c.Images * c.Groups * build.CeilDiv(c.OutC, s.BM) * build.CeilDiv(c.Positions, s.BN)
 	}
-	contraction.AddSplit(b, g, c.Kind, c.Tail, contraction.SplitsFor(shapes, tasks, c.InC, ir.Count(c.Tail.Shape), b.Share(g)), func(t *tails.Tail, splits int64) []*roperator.Candidate {
+	contraction.AddSplit(b, g, c.Kind, c.Tail, contraction.SplitsFor(b.Target(), shapes, tasks, c.InC, ir.Count(c.Tail.Shape), b.Share(g)), func(t *tails.Tail, splits int64) []*roperator.Candidate {
 		var out []*roperator.Candidate
 		packed := map[[2]int64]roperator.View{}
 		for _, s := range shapes {
@@ -52,13 +52,13 @@ func Add(b *build.Builder, g *build.Group, c *Product) {
 			if packed[key].Buf == nil {
 				packed[key] = packRows(b, c, s)
 			}
-			out = append(out, c.candidate(s, t, splits, packed[key]))
+			out = append(out, c.candidate(b, s, t, splits, packed[key]))
 		}
 		return out
 	})
 }
 
-func (c *Product) candidate(s contraction.TileShape, t *tails.Tail, splits int64, w roperator.View) *roperator.Candidate {
+func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.Tail, splits int64, w roperator.View) *roperator.Candidate {
 	pro, proArgs := tails.Prologue(ir.Float32, c.Prologue)
 	tm, tn, tk := build.CeilDiv(c.OutC, s.BM), build.CeilDiv(c.Positions, s.BN), build.CeilDiv(c.InC, s.BK)
 	splitK := build.CeilDiv(tk, splits)
@@ -73,7 +73,7 @@ func (c *Product) candidate(s contraction.TileShape, t *tails.Tail, splits int64
 	}
 	depth := min(splitK, tk) * s.BK
 	return &roperator.Candidate{
-		Inst:  rkernels.Find("conv_pointwise").Bind(append(s.Params(), contraction.LoadMode(c.X, 1, 2), t.Functor, pro)...),
+		Inst:  b.Instance("conv_pointwise", append(s.Params(), contraction.LoadMode(c.X, 1, 2), t.Functor, pro)...),
 		Tasks: int(c.Images * splits * c.Groups * tm * tn),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.X), arg.Ref("w", w), {Name: "out", Value: arg.Operand3(t.Out)},

@@ -52,7 +52,7 @@ func Pool(b *build.Builder, g *build.Group) error {
 	for _, target := range build.MapTargets(ir.Count(shape)) {
 		t := build.NewTiling(p.out, target)
 		if len(candidates) == 0 || t.Tasks != candidates[len(candidates)-1].Tasks {
-			candidates = append(candidates, p.candidate(t))
+			candidates = append(candidates, p.candidate(b, t))
 		}
 	}
 	b.Add(g.Kind(), candidates...)
@@ -166,7 +166,7 @@ func (p *pool) outputBox(t build.Tiling) func(task int, lo, hi []int64) {
 	}
 }
 
-func (p *pool) candidate(t build.Tiling) *roperator.Candidate {
+func (p *pool) candidate(b *build.Builder, t build.Tiling) *roperator.Candidate {
 	axes := rkernels.List{}
 	window := int64(1)
 	for _, x := range p.axes {
@@ -178,7 +178,7 @@ func (p *pool) candidate(t build.Tiling) *roperator.Candidate {
 	}
 	in, out := p.inputBox(t), p.outputBox(t)
 	c := &roperator.Candidate{
-		Inst: rkernels.Find("pool").Bind(p.max, p.indices != nil, p.src.DType(), p.pro, p.tail.Functor),
+		Inst: b.Instance("pool", p.max, p.indices != nil, p.src.DType(), p.pro, p.tail.Functor),
 		Args: []rkernels.Field{
 			{Name: "tiles", Value: t.Args()},
 			{Name: "src", Value: arg.Strided(p.src, 1)},

@@ -328,7 +328,7 @@ func cellCandidate(b *build.Builder, c *cell, s gemv.Shape) *roperator.Candidate
 	}
 	mb := float64(min(s.MB, c.batch))
 	return &roperator.Candidate{
-		Inst: rkernels.Find("recurrent_cell").Bind(values...), Tasks: int(tiles * blocks),
+		Inst: b.Instance("recurrent_cell", values...), Tasks: int(tiles * blocks),
 		Args: cellArgs(b, c, s, tiles, actArgs), Reads: reads, Writes: writes,
 		Work: roperator.Work{
 			Flops:      2*mb*float64(s.BlockElems(k)) + 40*mb*float64(s.Columns()),

@@ -123,7 +123,7 @@ func residentCandidate(b *build.Builder, c *cell, r residentCell) *roperator.Can
 		values, actArgs = append(values, f), append(actArgs, args)
 	}
 	at := cellBoxes{batch: c.batch, hidden: c.hidden, mb: r.MB, units: r.units, tiles: tiles}
-	cand := &roperator.Candidate{Inst: rkernels.Find("recurrent_cell_resident").Bind(values...), Tasks: int(tiles * blocks)}
+	cand := &roperator.Candidate{Inst: b.Instance("recurrent_cell_resident", values...), Tasks: int(tiles * blocks)}
 	read := func(v roperator.View, box func(task int, lo, hi []int64)) (roperator.Access, int) {
 		n := len(cand.Reads)
 		if cand.Reads = roperator.AppendRead(cand.Reads, v, box); len(cand.Reads) == n {

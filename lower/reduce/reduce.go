@@ -242,7 +242,7 @@ func reduceCandidates(b *build.Builder, s reduceShape, cuts [2]int, t *tails.Tai
 		if len(out) > 0 && tiles.Tasks == out[0].Tasks {
 			break
 		}
-		out = append(out, s.candidate(kept, tiles, lines, across, t))
+		out = append(out, s.candidate(b, kept, tiles, lines, across, t))
 	}
 	return out, nil
 }
@@ -267,7 +267,7 @@ func (s *reduceShape) threads(kept roperator.View) (lines int64, across bool) {
 	return 256, false
 }
 
-func (s *reduceShape) candidate(kept roperator.View, tiles build.Tiling, lines int64, across bool, t *tails.Tail) *roperator.Candidate {
+func (s *reduceShape) candidate(b *build.Builder, kept roperator.View, tiles build.Tiling, lines int64, across bool, t *tails.Tail) *roperator.Candidate {
 	rank := len(s.reduced.Shape)
 	pro, proArgs := tails.Prologue(s.in, s.pro)
 	n := s.reduced.Count()
@@ -278,8 +278,7 @@ func (s *reduceShape) candidate(kept roperator.View, tiles build.Tiling, lines i
 		step = append(step, rkernels.Int(s.reduced.Strides[d]))
 	}
 	c := &roperator.Candidate{
-		Inst: rkernels.Find("reduce").Bind(
-			s.op, s.in, s.out, rank, lines, across, pro, t.Functor),
+		Inst:  b.Instance("reduce", s.op, s.in, s.out, rank, lines, across, pro, t.Functor),
 		Tasks: tiles.Tasks,
 		Args: []rkernels.Field{
 			{Name: "tiles", Value: tiles.Args()},

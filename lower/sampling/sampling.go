@@ -55,7 +55,7 @@ func GridSample(b *build.Builder, g *build.Group) error {
 	b.Add(g.Kind(), build.MoveCandidates(cube, 1, func(t build.Tiling) *roperator.Candidate {
 		elements := float64(t.Largest())
 		c := &roperator.Candidate{
-			Inst: rkernels.Find("grid_sample").Bind(spatial, gridModes[mode], x.DType(), grid.DType()), Tasks: t.Tasks,
+			Inst: b.Instance("grid_sample", spatial, gridModes[mode], x.DType(), grid.DType()), Tasks: t.Tasks,
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: t.Args()}, arg.Ref("src", src), arg.Ref("grid", places),
 				{Name: "dst", Value: arg.Strided(dst, 1)}, {Name: "extent", Value: extent},
@@ -110,7 +110,7 @@ func RoiAlign(b *build.Builder, g *build.Group) error {
 	b.Add(g.Kind(), build.MoveCandidates(cube, 1, func(t build.Tiling) *roperator.Candidate {
 		elements := float64(t.Largest())
 		c := &roperator.Candidate{
-			Inst: rkernels.Find("roi_align").Bind(x.DType()), Tasks: t.Tasks,
+			Inst: b.Instance("roi_align", x.DType()), Tasks: t.Tasks,
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: t.Args()}, arg.Ref("src", src), arg.Ref("rois", rois), arg.Ref("batch", batch),
 				{Name: "dst", Value: arg.Strided(dst, 1)},

@@ -34,22 +34,12 @@ func New(spec *device.Spec, g *roperator.Graph) *Costs {
 	return m
 }
 
-// arithmeticShare is the part of an SM's peak that hand-written fp32 kernels reach, by the threads of an
-// rTask: few warps cannot hide the latency of their own instructions.
-var arithmeticShare = []struct {
-	threads int
-	share   float64
-}{{512, 0.75}, {256, 0.65}, {128, 0.45}, {64, 0.25}, {0, 0.125}}
-
 // bytesInFlight is how much one thread has on its way from memory at a time.
 const bytesInFlight = 128
 
-// sharedOverL2 is how much more an SM reads of shared memory than of L2: 128 bytes a cycle. Streamed
-// weights are read about ringOverL2 times faster than from L2: between units there are sums over lanes.
-const (
-	sharedOverL2 = 5
-	ringOverL2   = 2
-)
+// ringOverL2 is how much faster streamed weights are read than weights in L2. They are in shared memory, but between
+// two units of them there are sums over lanes.
+const ringOverL2 = 2
 
 // TaskTime is the largest of arithmetic, its operands from shared memory and memory traffic, and what neither hides: the latency of the
 // first load and the last store.
@@ -59,19 +49,12 @@ func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
 		// Weights are on chip and operands in shared memory when it starts.
 		return max(m.arithmetic(c, threads), m.shared(c)) + m.spec.Cost.Latency/4
 	}
-	operands := c.Work.SharedBytes / (sharedOverL2 * m.spec.Cost.L2PerSM / m.perSM(c))
+	operands := c.Work.SharedBytes / (m.spec.SharedRate() / m.perSM(c))
 	return m.spec.Cost.Latency + max(m.arithmetic(c, threads), operands, m.traffic(c, threads))
 }
 
 func (m *Costs) arithmetic(c *roperator.Candidate, threads int) float64 {
-	share := 0.0
-	for _, a := range arithmeticShare {
-		if threads >= a.threads {
-			share = a.share
-			break
-		}
-	}
-	return c.Work.Flops / (m.spec.Cost.FlopsPerSM / m.perSM(c) * share)
+	return c.Work.Flops / (m.spec.FlopsRate(threads) / m.perSM(c))
 }
 
 // shared is the time to read an rTask's operands from shared memory, which every SM does about as fast as

@@ -1,0 +1,124 @@
+package lower
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/target"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// edited is the built-in catalogue with one manifest changed; an empty text removes the kernel.
+func edited(t *testing.T, path string, edit func(text string) string) *rkernels.Catalogue {
+	t.Helper()
+	files := fstest.MapFS{}
+	err := fs.WalkDir(rkernels.Files, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(rkernels.Files, p)
+		if p == path {
+			data = []byte(edit(string(data)))
+		}
+		if len(data) > 0 {
+			files[p] = &fstest.MapFile{Data: data}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernels, err := rkernels.NewCatalogue(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kernels
+}
+
+func needs90(text string) string { return text + "\nmin_arch: 90\n" }
+
+func parsed(t *testing.T, in, body string) *ir.Graph {
+	t.Helper()
+	g, err := parseGraph(in, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// kernelsOf counts the candidates of all rOperators by kernel.
+func kernelsOf(g *roperator.Graph) map[string]int {
+	out := map[string]int{}
+	for _, op := range g.Ops {
+		for _, c := range op.Candidates {
+			out[c.Inst.Kernel.Name]++
+		}
+	}
+	return out
+}
+
+// A kernel that needs sm_90 is a candidate there and on the emulator, and not on an A100.
+func TestKernelsOfLaterDevices(t *testing.T) {
+	kernels := edited(t, "gemm/gemv_stream.yaml", needs90)
+	in, body := "%a: float32[1,512]", weights("b", 512, 256)+"%y = MatMul(%a, %b)"
+	for device, want := range map[string]bool{"h200": true, "emu4": true, "a100": false, "v100": false} {
+		g, err := Lower(parsed(t, in, body), testTarget(device), kernels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := kernelsOf(g)
+		if (count["gemv_stream"] > 0) != want || count["gemv_packed"] == 0 {
+			t.Errorf("%s: candidates %v", device, count)
+		}
+	}
+}
+
+// A node that only such a kernel carries out is refused by name; one whose kernel is missing as well.
+func TestNodesWithoutKernels(t *testing.T) {
+	for _, c := range []struct {
+		edit func(string) string
+		want string
+	}{
+		{needs90, "Softmax has no rKernel that a100 can run: softmax needs sm_90"},
+		{func(string) string { return "" }, "there is no rKernel softmax"},
+	} {
+		kernels := edited(t, "norm/softmax.yaml", c.edit)
+		_, err := Lower(parsed(t, "%x: float32[4,9]", "%r: invalid? = Relu(%x)\n%y = Softmax(%r)"), testTarget("a100"), kernels)
+		ds := diag.All(err)
+		if len(ds) == 0 || !strings.Contains(ds[0].Message, c.want) || ds[0].Op != "Softmax" {
+			t.Errorf("error %v, want %q at the Softmax", err, c.want)
+		}
+	}
+}
+
+// What is split depends on the device: a small one is full where a large one is idle.
+func TestSplitsFollowTheTarget(t *testing.T) {
+	in, body := "%a: float32[16,6000]", weights("b", 6000, 64)+"%y = MatMul(%a, %b)"
+	tasks := map[string]int{}
+	for _, device := range []string{"emu4", "h200", "v100"} {
+		g, err := Lower(parsed(t, in, body), testTarget(device), testKernels())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := roperator.Verify(g); err != nil {
+			t.Errorf("%s: %v", device, err)
+		}
+		for _, c := range g.Ops[0].Candidates {
+			tasks[device] = max(tasks[device], c.Tasks)
+		}
+	}
+	if !(tasks["emu4"] < tasks["v100"] && tasks["v100"] <= tasks["h200"]) {
+		t.Errorf("rTasks by device: %v", tasks)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("no target is taken for a device")
+		}
+	}()
+	Lower(parsed(t, in, body), target.Target{}, testKernels())
+}
