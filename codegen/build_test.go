@@ -3,6 +3,7 @@ package codegen
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/runner"
@@ -126,14 +127,15 @@ func TestSeveralSegments(t *testing.T) {
 			for order, st := range steps[2*i : 2*i+2] {
 				st.Wave = int32(order)
 				if order == 0 {
-					st.Waits = nil
+					st.In = nil
 				}
-				waits := st.Waits
-				st.Waits = nil
-				for _, w := range waits {
-					st.Waits = append(st.Waits, vdevice.At{VEU: w.VEU, Order: 0})
+				st.In = slices.Clone(st.In)
+				for k := range st.In {
+					st.In[k].Order = 0
 				}
-				st.Signal = order == 0
+				if st.Out = nil; order == 0 {
+					st.Out = []vdevice.Edge{{Kind: vdevice.EdgeFlag}}
+				}
 				p.Steps[v] = append(p.Steps[v], st)
 			}
 		}
@@ -162,7 +164,7 @@ func oneVEU(all [][]vdevice.Step) []vdevice.Step {
 	for order := range all[0] {
 		for _, steps := range all {
 			st := steps[order]
-			st.Waits, st.Signal = nil, false
+			st.In, st.Out = nil, nil
 			out = append(out, st)
 		}
 	}

@@ -50,7 +50,7 @@ func givenPlan(t testing.TB, veus, stages, tile, cluster int) *stencilPlan {
 				for d := -1; d <= 1; d++ {
 					near = append(near, vdevice.Task{Op: int32(st - 1), Index: int32((k + d + veus) % veus)})
 				}
-				b.FollowFront(task, b.Front(near))
+				b.After(vdevice.EdgeTagged, task, b.Front(near))
 			}
 			b.Append(task, int32(k))
 		}

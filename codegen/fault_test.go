@@ -15,7 +15,7 @@ import (
 func (s *stencilPlan) plantMissingWait() {
 	for _, steps := range s.plan.Segments[0].Program.Steps {
 		for i := range steps {
-			steps[i].Waits = nil
+			steps[i].In = nil
 		}
 	}
 }
@@ -96,7 +96,7 @@ func TestDeadlockIsReported(t *testing.T) {
 	t.Parallel()
 	s := newStencilPlan(t, 4, 7, 256)
 	for order := 3; order < 7; order++ { // a later signal would do for an earlier one
-		s.plan.Segments[0].Program.Steps[2][order].Signal = false
+		s.plan.Segments[0].Program.Steps[2][order].Out = nil
 	}
 	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
 	l := openLib(t, lib, runner.Options{})

@@ -223,7 +223,7 @@ func TestGPUDeadlock(t *testing.T) {
 	nvcc := needGPUAlone(t)
 	s := newStencilPlan(t, 4, 7, 256)
 	for order := 3; order < 7; order++ {
-		s.plan.Segments[0].Program.Steps[2][order].Signal = false
+		s.plan.Segments[0].Program.Steps[2][order].Out = nil
 	}
 	lib := buildGPU(t, nvcc, emitStencil(t, s, Options{}), gpuArch(t), "-DRT_DEBUG")
 	l := openLib(t, lib, runner.Options{WatchdogNS: uint64(time.Second / 2)})

@@ -10,7 +10,7 @@ func TestWaveLaunches(t *testing.T) {
 	s := newStencilPlan(t, 4, 3, 64) // stages of 64, 128, 64 threads
 	p := s.plan.Segments[0].Program
 	last := len(p.Steps[3]) - 1
-	p.Steps[3][last].Waits = nil
+	p.Steps[3][last].In = nil
 	p.Steps[1] = append(p.Steps[1], p.Steps[3][last]) // the last wave leaves vEU 3 alone
 	p.Steps[3] = p.Steps[3][:last]
 	wide := dispatches(s.plan, 0, usedVEUs(p))

@@ -132,7 +132,7 @@ func countKind(moves []schema.Move, kind schema.MoveKind) int {
 // vEUs' slots, to memory, or both, and whether nothing else has to be done for it.
 func (m *mover) isNear(s *vdevice.Step, veu int) bool {
 	c := m.p.Candidate(s.Task.Op)
-	if !c.Inst.Kernel.Near || len(s.Waits)+len(s.Counters) > 0 || s.Signal || s.Adds > 0 || len(m.p.Slots) == 0 {
+	if !c.Inst.Kernel.Near || s.Polls() > 0 || len(s.Out) > 0 || len(m.p.Slots) == 0 {
 		return false
 	}
 	imports, exports := m.of(s.Task, veu)

@@ -97,10 +97,11 @@ func makeStencilPlan(t testing.TB, veus, stages, tile int, kernel func(stage int
 	for st := range stages {
 		for k := range veus {
 			v := s.place(k, st)
-			prog.Steps[v] = append(prog.Steps[v], vdevice.Step{
-				Task: vdevice.Task{Op: int32(st), Index: int32(k)}, Wave: int32(st),
-				Waits: s.waits(k, st), Signal: st < stages-1 && veus > 1,
-			})
+			step := vdevice.Step{Task: vdevice.Task{Op: int32(st), Index: int32(k)}, Wave: int32(st), In: vdevice.Flags(s.waits(k, st)...)}
+			if st < stages-1 && veus > 1 {
+				step.Out = []vdevice.Edge{{Kind: vdevice.EdgeFlag}}
+			}
+			prog.Steps[v] = append(prog.Steps[v], step)
 		}
 	}
 	prog.Spec = &device.Spec{Name: "emu", Arch: "emu", SMs: veus, VEUsPerSM: 1, Threads: 1024, Shared: 32 << 10, SharedPerVEU: 32 << 10, Registers: 1 << 16}
@@ -119,8 +120,8 @@ func (s *stencilPlan) count(every int) {
 		c := int32(p.Counters)
 		p.Counters++
 		for _, steps := range p.Steps {
-			steps[st].Adds, steps[st].Signal = c+1, false
-			steps[st+1].Waits, steps[st+1].Counters = nil, []int32{c}
+			steps[st].Out = []vdevice.Edge{vdevice.Meeting(vdevice.EdgeCounter, c)}
+			steps[st+1].In = []vdevice.Edge{vdevice.Meeting(vdevice.EdgeCounter, c)}
 		}
 	}
 }

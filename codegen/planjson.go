@@ -101,20 +101,24 @@ func (l *layout) modelled(u usedOp) float64 {
 }
 
 func (l *layout) writeSteps(b *bufio.Writer, p *vdevice.Program) {
-	additions := p.Contributors()
+	additions := p.Contributors(vdevice.EdgeCounter)
 	for v, steps := range p.Steps {
 		fmt.Fprintf(b, "%s\n   [", comma(v))
 		for i, s := range steps {
 			signal := 0
-			if s.Signal {
+			if s.Signals() {
 				signal = 1
 			}
-			fmt.Fprintf(b, "%s[%d,%d,%d,%d,%d", comma(i), l.opIndex[s.Task.Op], s.Task.Index, s.Wave, signal, s.Adds-1)
-			for _, w := range s.Waits {
+			adds := int32(-1)
+			if c, ok := s.Adds(); ok {
+				adds = c
+			}
+			fmt.Fprintf(b, "%s[%d,%d,%d,%d,%d", comma(i), l.opIndex[s.Task.Op], s.Task.Index, s.Wave, signal, adds)
+			for _, w := range s.InOf(vdevice.EdgeFlag) {
 				fmt.Fprintf(b, ",%d,%d", w.VEU, w.Order)
 			}
-			for _, c := range s.Counters {
-				fmt.Fprintf(b, ",%d,%d", -1-c, len(additions[c]))
+			for _, c := range s.InOf(vdevice.EdgeCounter) {
+				fmt.Fprintf(b, ",%d,%d", -1-c.Number(), len(additions[c.Number()]))
 			}
 			fmt.Fprint(b, "]")
 		}
@@ -127,12 +131,13 @@ func writeFollows(b *bufio.Writer, p *vdevice.Program) {
 	n := 0
 	for v, steps := range p.Steps {
 		for order, s := range steps {
-			if len(s.Follows) == 0 {
+			follows := s.InOf(vdevice.EdgeTagged)
+			if len(follows) == 0 {
 				continue
 			}
 			fmt.Fprintf(b, "%s[%d,%d", comma(n), v, order)
 			n++
-			for _, f := range s.Follows {
+			for _, f := range follows {
 				fmt.Fprintf(b, ",%d,%d", f.VEU, f.Order)
 			}
 			fmt.Fprint(b, "]")

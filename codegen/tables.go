@@ -45,14 +45,14 @@ func (l *layout) addSegment(segment int) error {
 	if mover.apart {
 		l.staging.raise(staging{slots: mover.kept + schema.KeptParts*mover.keeps})
 	}
-	additions := p.Contributors()
+	additions := p.Contributors(vdevice.EdgeCounter)
 	var steps, waits, moves []byte
 	for v, vs := range rows {
 		runs := p.Runs(v)
 		direct, near := p.Direct(v, runs), mover.near(v, vs, runs)
 		for i, s := range vs {
 			waits = padTo(waits, 16) // the executor copies waits in pairs
-			if n := len(s.Waits) + len(s.Counters); n > math.MaxUint16 {
+			if n := s.Polls(); n > math.MaxUint16 {
 				return problem("too-many-waits", "a step waits for %d others, the program tables hold %d", n, math.MaxUint16)
 			}
 			imports, exports := mover.of(s.Task, v)
@@ -70,11 +70,11 @@ func (l *layout) addSegment(segment int) error {
 			for _, m := range exports {
 				moves = m.Append(moves)
 			}
-			for _, w := range s.Waits {
+			for _, w := range s.InOf(vdevice.EdgeFlag) {
 				waits = schema.Wait{VEU: uint32(w.VEU), Order: uint32(w.Order)}.Append(waits)
 			}
-			for _, c := range s.Counters {
-				waits = schema.Wait{VEU: schema.CounterWait | uint32(t.veus) + uint32(c), Order: uint32(len(additions[c]))}.Append(waits)
+			for _, c := range s.InOf(vdevice.EdgeCounter) {
+				waits = schema.Wait{VEU: schema.CounterWait | uint32(t.veus) + uint32(c.Number()), Order: uint32(len(additions[c.Number()]))}.Append(waits)
 			}
 		}
 	}
@@ -158,13 +158,13 @@ func (l *layout) stepRow(s vdevice.Step, at stepPlace) schema.Step {
 	stream := l.stream(op, s.Task.Index)
 	row := schema.Step{
 		Op: uint32(op), RTask: uint32(s.Task.Index), Instance: uint16(l.ops[op].instance),
-		WaitBegin: uint32(at.wait), WaitCount: uint16(len(s.Waits) + len(s.Counters)), Signal: s.Signal,
+		WaitBegin: uint32(at.wait), WaitCount: uint16(s.Polls()), Signal: s.Signals(),
 		Stream: stream.at, StreamWords: stream.words, ChunkWords: stream.chunkWords, Chunks: stream.chunks,
 		MoveBegin: uint32(at.move), Imports: uint16(at.imports), Exports: uint16(at.exports),
 		Run: uint32(at.run), Direct: uint32(at.direct), Near: at.near,
 	}
-	if s.Adds > 0 {
-		row.Add = uint32(at.counters) + uint32(s.Adds) - 1
+	if c, ok := s.Adds(); ok {
+		row.Add = uint32(at.counters) + uint32(c)
 	}
 	return row
 }

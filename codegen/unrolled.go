@@ -15,7 +15,7 @@ func (s *source) unrolled() {
 		if seg.Kind != vdevice.RProgram {
 			continue
 		}
-		u := unrolledSegment{s, s.segments[i].veus, seg.Program.Contributors()}
+		u := unrolledSegment{s, s.segments[i].veus, seg.Program.Contributors(vdevice.EdgeCounter)}
 		for v, steps := range seg.Program.Steps {
 			if len(steps) == 0 {
 				continue
@@ -41,11 +41,11 @@ func (s *unrolledSegment) step(order int, st vdevice.Step) {
 	u := s.ops[op]
 	in := s.instances[u.instance]
 	var waits []string
-	for _, w := range st.Waits {
+	for _, w := range st.InOf(vdevice.EdgeFlag) {
 		waits = append(waits, fmt.Sprintf("{%d, %d}", w.VEU, w.Order))
 	}
-	for _, c := range st.Counters {
-		waits = append(waits, fmt.Sprintf("{rt::kCounterWait | %d, %d}", s.veus+int(c), len(s.additions[c])))
+	for _, c := range st.InOf(vdevice.EdgeCounter) {
+		waits = append(waits, fmt.Sprintf("{rt::kCounterWait | %d, %d}", s.veus+int(c.Number()), len(s.additions[c.Number()])))
 	}
 	if len(waits) > 0 {
 		s.printf("      veu.barrier({%s}, {%d, %d, %d});\n", strings.Join(waits, ", "), order, op, st.Task.Index)
@@ -54,10 +54,10 @@ func (s *unrolledSegment) step(order int, st vdevice.Step) {
 	s.printf("      veu.template step<kernels::%s>(device_%s[%d], {%d, %d, %d}, {%d, %d});  // %s\n", in.alias, argsName(in), u.row,
 		order, op, st.Task.Index, b.chunkWords, b.chunks, comment(u.op.Name))
 	add := 0
-	if st.Adds > 0 {
-		add = s.veus + int(st.Adds) - 1
+	if c, ok := st.Adds(); ok {
+		add = s.veus + int(c)
 	}
-	if st.Signal || add > 0 {
-		s.printf("      veu.publish(%d, %t, %d);\n", order, st.Signal, add)
+	if st.Signals() || add > 0 {
+		s.printf("      veu.publish(%d, %t, %d);\n", order, st.Signals(), add)
 	}
 }

@@ -11,7 +11,7 @@ import (
 type taskSet struct {
 	tasks  []vdevice.Task
 	users  int  // how many rTasks wait for it
-	tagged bool // the data are polled, not their producers' flags
+	kind   vdevice.EdgeKind // by which they come after it: flags, or tags where they poll the data themselves
 }
 
 // deps says what the rTasks of one rOperator depend on. Rtasks with the same accesses share a combo,
@@ -129,7 +129,10 @@ func (f *depFinder) setOf(b boxSide) int32 {
 	if s, ok := f.boxSet[b]; ok {
 		return s
 	}
-	set := taskSet{tagged: b.imports}
+	set := taskSet{kind: vdevice.EdgeFlag}
+	if b.imports {
+		set.kind = vdevice.EdgeTagged
+	}
 	for _, p := range f.preds {
 		from := len(set.tasks)
 		collect := func(tasks []int32) {

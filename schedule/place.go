@@ -176,7 +176,7 @@ func (p *placer) placeTask(o *placedOp, t int, fronts []*front) {
 		if fronts[s] == nil {
 			fronts[s] = p.front(&o.deps.sets[s])
 		}
-		if o.deps.sets[s].tagged {
+		if o.deps.sets[s].kind == vdevice.EdgeTagged {
 			p.polled = max(p.polled, fronts[s].last+p.spec.Cost.Tagged)
 			continue
 		}
@@ -189,7 +189,7 @@ func (p *placer) placeTask(o *placedOp, t int, fronts []*front) {
 	p.busy[v] = p.run(v, o.choice, t)
 	o.veu[t], o.end[t] = v, p.busy[v]
 	for _, s := range sets {
-		if !o.deps.sets[s].tagged {
+		if o.deps.sets[s].kind == vdevice.EdgeFlag {
 			p.leave(fronts[s], v)
 		}
 	}

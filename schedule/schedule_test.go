@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,18 +109,19 @@ func TestOneFaultInALargeProgram(t *testing.T) {
 	for tried := 0; tried < 4; {
 		steps := p.Steps[r.IntN(len(p.Steps))]
 		s := &steps[r.IntN(len(steps))]
-		if len(s.Waits) == 0 {
+		if len(s.InOf(vdevice.EdgeFlag)) == 0 {
 			continue
 		}
 		tried++
-		waits, w := s.Waits, r.IntN(len(s.Waits))
-		s.Waits = append(append([]vdevice.At{}, waits[:w]...), waits[w+1:]...)
+		waits := slices.Clone(s.InOf(vdevice.EdgeFlag))
+		w := r.IntN(len(waits))
+		s.SetIn(vdevice.EdgeFlag, slices.Delete(slices.Clone(waits), w, w+1)...)
 		resignal(p)
 		err := vdevice.VerifyProgram(p, g)
 		if ds := diag.All(err); len(ds) == 0 || ds[0].ID != "unordered-access" {
 			t.Errorf("rTask %v without a wait for %v: %v", s.Task, waits[w], err)
 		}
-		s.Waits = waits
+		s.SetIn(vdevice.EdgeFlag, waits...)
 	}
 }
 
@@ -145,16 +147,16 @@ func TestNoWaitIsInVain(t *testing.T) {
 		p := plan.Segments[0].Program
 		for v, steps := range p.Steps {
 			for o := range steps {
-				waits := steps[o].Waits
+				waits := slices.Clone(steps[o].InOf(vdevice.EdgeFlag))
 				for w := range waits {
-					steps[o].Waits = append(append([]vdevice.At{}, waits[:w]...), waits[w+1:]...)
+					steps[o].SetIn(vdevice.EdgeFlag, slices.Delete(slices.Clone(waits), w, w+1)...)
 					resignal(p)
 					if vdevice.VerifyProgram(p, g) == nil {
 						t.Fatalf("seed %d: prog[%d][%d] waits for %v in vain", seed, v, o, waits[w])
 					}
 					tried++
 				}
-				steps[o].Waits = waits
+				steps[o].SetIn(vdevice.EdgeFlag, waits...)
 			}
 		}
 	}
@@ -166,13 +168,13 @@ func TestNoWaitIsInVain(t *testing.T) {
 func resignal(p *vdevice.Program) {
 	for _, steps := range p.Steps {
 		for o := range steps {
-			steps[o].Signal = false
+			steps[o].SetOut(vdevice.EdgeFlag)
 		}
 	}
 	for _, steps := range p.Steps {
 		for o := range steps {
-			for _, w := range steps[o].Waits {
-				p.Steps[w.VEU][w.Order].Signal = true
+			for _, w := range steps[o].InOf(vdevice.EdgeFlag) {
+				p.Steps[w.VEU][w.Order].SetOut(vdevice.EdgeFlag, vdevice.Edge{Kind: vdevice.EdgeFlag})
 			}
 		}
 	}

@@ -381,11 +381,7 @@ func appendOp(b *vdevice.Builder, o *placedOp) {
 			if fronts[set] == nil {
 				fronts[set] = b.Front(o.deps.sets[set].tasks)
 			}
-			if o.deps.sets[set].tagged {
-				b.FollowFront(task, fronts[set])
-			} else {
-				b.WaitFront(task, fronts[set])
-			}
+			b.After(o.deps.sets[set].kind, task, fronts[set])
 		}
 		b.Append(task, o.veu[t])
 	}

@@ -18,8 +18,7 @@ type Builder struct {
 	p        *Program
 	at       [][]At // per rOperator, per rTask; order -1 for rTasks not appended yet
 	wave     int32  // no step appended from now on is in an earlier one
-	pending  map[Task][]*Front
-	follows  map[Task][]*Front
+	pending  map[Task][]pendingEdge
 	row      [][]int32 // [veu][order]: the clock of the step
 	clocks   *clocks
 	need     []int32 // scratch: per vEU, order+1 of the last step to wait for
@@ -42,8 +41,8 @@ func NewBuilder(spec *device.Spec, g *roperator.Graph) *Builder {
 	b := &Builder{
 		p:       &Program{Spec: spec, Ops: g.Ops, Pick: make([]int, len(g.Ops)), Steps: make([][]Step, n)},
 		at:      make([][]At, len(g.Ops)),
-		pending: map[Task][]*Front{}, follows: map[Task][]*Front{},
-		row: make([][]int32, n), clocks: newClocks(n), need: make([]int32, n),
+		pending: map[Task][]pendingEdge{},
+		row:     make([][]int32, n), clocks: newClocks(n), need: make([]int32, n),
 	}
 	for i := range b.p.Pick {
 		b.p.Pick[i] = -1
@@ -76,26 +75,35 @@ func (b *Builder) NextWave() {
 }
 
 // Wait makes t, which is appended later, wait for all of tasks.
-func (b *Builder) Wait(t Task, tasks []Task) { b.WaitFront(t, b.Front(tasks)) }
+func (b *Builder) Wait(t Task, tasks []Task) { b.After(EdgeFlag, t, b.Front(tasks)) }
 
-// WaitFront is Wait for a Front.
-func (b *Builder) WaitFront(t Task, f *Front) {
+// After makes t, which is appended later, come after the Front's rTasks by edges of the given kind. Flags order
+// everything that t and the Front's rTasks access. By tagged edges t only takes data that the Front's rTasks write in
+// tagged words.
+func (b *Builder) After(kind EdgeKind, t Task, f *Front) {
 	if b.at[t.Op][t.Index].Order >= 0 {
-		panic(fmt.Sprintf("BUG: %v waits after it was appended", t))
+		panic(fmt.Sprintf("BUG: %v comes after others by a %s, but was appended before", t, edgeRows[kind].name))
 	}
 	if len(f.at) > 0 {
-		b.pending[t] = append(b.pending[t], f)
+		b.pending[t] = append(b.pending[t], pendingEdge{kind, f})
 	}
 }
 
-// FollowFront makes t, which is appended later, an importer of tagged data that the Front's rTasks write.
-func (b *Builder) FollowFront(t Task, f *Front) {
-	if b.at[t.Op][t.Index].Order >= 0 {
-		panic(fmt.Sprintf("BUG: %v follows after it was appended", t))
+// pendingEdge is a Front that an rTask which is not appended yet comes after.
+type pendingEdge struct {
+	kind  EdgeKind
+	front *Front
+}
+
+// pendingOf takes the Fronts of one kind that t comes after.
+func pendingOf(all []pendingEdge, kind EdgeKind) []*Front {
+	var out []*Front
+	for _, e := range all {
+		if e.kind == kind {
+			out = append(out, e.front)
+		}
 	}
-	if len(f.at) > 0 {
-		b.follows[t] = append(b.follows[t], f)
-	}
+	return out
 }
 
 // Carry says how the data of a buffer travel.
@@ -151,22 +159,13 @@ func (b *Builder) Append(t Task, veu int32) {
 		step.Wave = max(step.Wave, b.p.Steps[veu][at.Order-1].Wave)
 		row = b.row[veu][at.Order-1]
 	}
-	if fronts := b.pending[t]; len(fronts) > 0 {
+	if pending := b.pending[t]; len(pending) > 0 {
 		delete(b.pending, t)
-		step.Waits = b.reduce(veu, row, fronts)
-		for _, w := range step.Waits {
-			waited := &b.p.Steps[w.VEU][w.Order]
-			waited.Signal = true
-			step.Wave = max(step.Wave, waited.Wave+1)
+		for k := range edgeRows {
+			if fronts := pendingOf(pending, EdgeKind(k)); len(fronts) > 0 {
+				row = b.connect(&step, EdgeKind(k), at, row, fronts)
+			}
 		}
-		if len(step.Waits) > 0 {
-			row = b.advance(veu, row, fronts)
-			b.groups.use(at, fronts)
-		}
-	}
-	if fronts := b.follows[t]; len(fronts) > 0 {
-		delete(b.follows, t)
-		step.Follows = b.followed(veu, fronts, &step.Wave)
 	}
 	b.at[t.Op][t.Index] = at
 	b.row[veu] = append(b.row[veu], row)
@@ -174,8 +173,32 @@ func (b *Builder) Append(t Task, veu int32) {
 	b.p.Waves = max(b.p.Waves, int(step.Wave)+1)
 }
 
-// reduce lists, sorted by vEU, the waits that the vEU's clock and the other waits do not imply.
-func (b *Builder) reduce(veu, row int32, fronts []*Front) []At {
+// connect gives the step, which goes to at, its edges of one kind from the fronts, and returns the vEU's clock after
+// them. row is the clock before.
+func (b *Builder) connect(step *Step, kind EdgeKind, at At, row int32, fronts []*Front) int32 {
+	r := &edgeRows[kind]
+	if r.knows == dataOnly {
+		step.In = append(step.In, b.followed(at.VEU, kind, fronts, &step.Wave)...)
+		return row
+	}
+	edges := b.reduce(at.VEU, row, kind, fronts)
+	if len(edges) == 0 {
+		return row
+	}
+	for _, e := range edges {
+		producer := b.p.stepAt(e.At)
+		if r.out != "" {
+			producer.announce(Edge{Kind: kind})
+		}
+		step.Wave = max(step.Wave, producer.Wave+1)
+	}
+	step.In = append(step.In, edges...)
+	r.use(b, at, fronts)
+	return b.advance(at.VEU, row, fronts)
+}
+
+// reduce lists, sorted by vEU, the edges that the vEU's clock and the other edges do not imply.
+func (b *Builder) reduce(veu, row int32, kind EdgeKind, fronts []*Front) []Edge {
 	knows := b.clocks.row(row)
 	for _, f := range fronts {
 		for _, at := range f.at {
@@ -184,35 +207,36 @@ func (b *Builder) reduce(veu, row int32, fronts []*Front) []At {
 			}
 		}
 	}
-	var waits []At
+	var edges []Edge
 	n := len(b.needVEUs)
 	if n > 0 {
-		waits = make([]At, 0, n)
+		edges = make([]Edge, 0, n)
 		lo, hi := b.waveRange()
 		for v, need := range b.need {
 			if at := (At{int32(v), need - 1}); need > 0 && (lo == hi || !b.implied(at)) {
-				waits = append(waits, at)
+				edges = append(edges, Edge{kind, at})
 			}
 		}
 	}
 	b.forget()
-	return waits
+	return edges
 }
 
-// followed lists the producers of tagged data on other vEUs, and raises the wave above that of all.
-func (b *Builder) followed(veu int32, fronts []*Front, wave *int32) []At {
+// followed lists the producers on other vEUs, of whom the step knows nothing but that the data are there, and raises
+// the wave above that of all: in waves the data come from memory.
+func (b *Builder) followed(veu int32, kind EdgeKind, fronts []*Front, wave *int32) []Edge {
 	for _, f := range fronts {
 		for _, at := range f.at {
-			*wave = max(*wave, b.p.Steps[at.VEU][at.Order].Wave+1)
+			*wave = max(*wave, b.p.stepAt(at).Wave+1)
 			if at.VEU != veu {
 				b.require(at)
 			}
 		}
 	}
 	slices.Sort(b.needVEUs)
-	out := make([]At, 0, len(b.needVEUs))
+	out := make([]Edge, 0, len(b.needVEUs))
 	for _, v := range b.needVEUs {
-		out = append(out, At{v, b.need[v] - 1})
+		out = append(out, Edge{kind, At{v, b.need[v] - 1}})
 	}
 	b.forget()
 	return out
@@ -273,10 +297,11 @@ func (b *Builder) joinFront(f *Front) {
 // Program ends the building. Every rTask of every picked rOperator must have been appended, which
 // Verify checks.
 func (b *Builder) Program() *Program {
-	if len(b.pending)+len(b.follows) > 0 {
-		panic("BUG: waits of rTasks that were never appended")
+	if len(b.pending) > 0 {
+		panic("BUG: edges of rTasks that were never appended")
 	}
-	b.groups.count(b.p)
-	b.groups = counterGroups{}
+	for k := range edgeRows {
+		edgeRows[k].settle(b)
+	}
 	return b.p
 }

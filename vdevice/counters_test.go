@@ -39,7 +39,7 @@ func TestCountersChangeNoOrder(t *testing.T) {
 				if x.Task != y.Task || x.Wave != y.Wave {
 					t.Fatalf("seed %d: prog[%d][%d] is another step", seed, v, o)
 				}
-				if n, m := len(x.Waits)+len(x.Counters), len(y.Waits); n > m {
+				if n, m := len(x.InOf(EdgeFlag))+len(x.InOf(EdgeCounter)), len(y.InOf(EdgeFlag)); n > m {
 					t.Errorf("seed %d: prog[%d][%d] waits for %d, without counters for %d", seed, v, o, n, m)
 				}
 				for u := range a.Steps {
@@ -85,7 +85,7 @@ func TestDenseLayersGetACounterEach(t *testing.T) {
 	if p.Counters != 3 {
 		t.Fatalf("%d counters, want one between two layers", p.Counters)
 	}
-	for c, at := range p.Contributors() {
+	for c, at := range p.Contributors(EdgeCounter) {
 		if len(at) != 8 {
 			t.Errorf("%d steps add to counter %d", len(at), c)
 		}
@@ -93,8 +93,8 @@ func TestDenseLayersGetACounterEach(t *testing.T) {
 	for v, steps := range p.Steps {
 		for o := range steps {
 			s := &steps[o]
-			want := []int32{int32(o) - 1}
-			if len(s.Waits) > 0 || s.Signal || o > 0 && !slices.Equal(s.Counters, want) {
+			want := []Edge{Meeting(EdgeCounter, int32(o)-1)}
+			if len(s.InOf(EdgeFlag)) > 0 || s.Signals() || o > 0 && !slices.Equal(s.InOf(EdgeCounter), want) {
 				t.Errorf("prog[%d][%d] is %+v", v, o, *s)
 			}
 		}
@@ -124,11 +124,11 @@ func TestOverlappingGroups(t *testing.T) {
 		b.Append(Task{3, i}, 8)
 	}
 	p := b.Program()
-	if p.Counters != 1 || len(p.Contributors()[0]) != 8 {
+	if p.Counters != 1 || len(p.Contributors(EdgeCounter)[0]) != 8 {
 		t.Fatalf("%d counters", p.Counters)
 	}
 	last := p.Steps[8][0]
-	if len(last.Counters) != 0 || len(last.Waits) != 5 || !p.Steps[2][0].Signal || p.Steps[0][0].Signal {
+	if len(last.InOf(EdgeCounter)) != 0 || len(last.InOf(EdgeFlag)) != 5 || !p.Steps[2][0].Signals() || p.Steps[0][0].Signals() {
 		t.Errorf("the step with a group of its own is %+v", last)
 	}
 }
@@ -140,28 +140,29 @@ func TestPlantedCounterFaults(t *testing.T) {
 		id   string
 		want string
 	}{
-		{"addition left out", func(p *Program) { p.Steps[3][1].Adds = 0 }, unordered, "after rTask 3"},
-		{"addition to another counter", func(p *Program) { p.Steps[3][1].Adds = 3 }, unordered, "after rTask 3"},
-		{"wait left out", func(p *Program) { p.Steps[2][2].Counters = nil }, unordered, "rTask 2"},
+		{"addition left out", func(p *Program) { p.Steps[3][1].SetOut(EdgeCounter) }, unordered, "after rTask 3"},
+		{"addition to another counter", func(p *Program) { p.Steps[3][1].SetOut(EdgeCounter, Meeting(EdgeCounter, 2)) }, unordered, "after rTask 3"},
+		{"wait left out", func(p *Program) { p.Steps[2][2].SetIn(EdgeCounter) }, unordered, "rTask 2"},
 		{"no additions", func(p *Program) {
 			for v := range p.Steps {
-				p.Steps[v][1].Adds = 0
+				p.Steps[v][1].SetOut(EdgeCounter)
 			}
 		}, badCounter, "no step adds to counter 1"},
 		{"no waiters", func(p *Program) {
 			for v := range p.Steps {
-				p.Steps[v][2].Counters = []int32{0}
+				p.Steps[v][2].SetIn(EdgeCounter, Meeting(EdgeCounter, 0))
 			}
 		}, badCounter, "no step waits for counter 1"},
-		{"unknown counter", func(p *Program) { p.Steps[0][1].Counters = []int32{3} }, badCounter, "waits for counter 3"},
-		{"unknown addition", func(p *Program) { p.Steps[0][1].Adds = 9 }, badCounter, "adds to counter 8"},
-		{"out of order", func(p *Program) { p.Steps[0][3].Counters = []int32{2, 1} }, badCounter, "out of order"},
-		{"twice", func(p *Program) { p.Steps[0][3].Counters = []int32{2, 2} }, badCounter, "out of order"},
+		{"unknown counter", func(p *Program) { p.Steps[0][1].SetIn(EdgeCounter, Meeting(EdgeCounter, 3)) }, badCounter, "waits for counter 3"},
+		{"unknown addition", func(p *Program) { p.Steps[0][1].SetOut(EdgeCounter, Meeting(EdgeCounter, 8)) }, badCounter, "announces itself by counter 8"},
+		{"out of order", func(p *Program) { p.Steps[0][3].SetIn(EdgeCounter, Meeting(EdgeCounter, 2), Meeting(EdgeCounter, 1)) }, badCounter, "out of order"},
+		{"twice", func(p *Program) { p.Steps[0][3].SetIn(EdgeCounter, Meeting(EdgeCounter, 2), Meeting(EdgeCounter, 2)) }, badCounter, "out of order"},
 		{"too many", func(p *Program) { p.Counters = 1 << 30 }, badPlan, "1073741824 counters"},
-		{"waits for its own", func(p *Program) { p.Steps[5][1].Counters = []int32{0, 1} }, waitCycle, "rTask 5"},
-		{"waits for the next", func(p *Program) { p.Steps[5][1].Counters = []int32{0, 2} }, waitCycle, "rTask 5"},
+		{"waits for its own", func(p *Program) { p.Steps[5][1].SetIn(EdgeCounter, Meeting(EdgeCounter, 0), Meeting(EdgeCounter, 1)) }, waitCycle, "rTask 5"},
+		{"waits for the next", func(p *Program) { p.Steps[5][1].SetIn(EdgeCounter, Meeting(EdgeCounter, 0), Meeting(EdgeCounter, 2)) }, waitCycle, "rTask 5"},
 		{"waits for each other", func(p *Program) {
-			p.Steps[5][0].Waits, p.Steps[6][1].Signal = []At{{6, 1}}, true
+			p.Steps[5][0].SetIn(EdgeFlag, Flags(At{6, 1})...)
+			p.Steps[6][1].SetOut(EdgeFlag, Edge{Kind: EdgeFlag})
 		}, waitCycle, "rTask 5"},
 	}
 	for _, f := range faults {
@@ -190,10 +191,10 @@ func TestVerifyCountersAgreesWithDefinition(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		for _, steps := range p.Steps {
 			for o := range steps {
-				if s := &steps[o]; s.Adds > 0 && r.IntN(50) == 0 {
-					s.Adds = 0
-				} else if len(s.Counters) > 0 && r.IntN(50) == 0 {
-					s.Counters = s.Counters[1:]
+				if s := &steps[o]; len(s.OutOf(EdgeCounter)) > 0 && r.IntN(50) == 0 {
+					s.SetOut(EdgeCounter)
+				} else if len(s.InOf(EdgeCounter)) > 0 && r.IntN(50) == 0 {
+					s.SetIn(EdgeCounter, s.InOf(EdgeCounter)[1:]...)
 				}
 			}
 		}

@@ -22,18 +22,19 @@ type order struct {
 	waveStarts []int32 // [veu][wave]: order of the first step of that wave or a later one
 	waves      int
 	nodes      *nodeOrder // of launches of one rOperator each, otherwise nil
-	counters   []counterState
+	meetings   []meeting  // of all kinds of edges, by kind and number
+	meetingsOf []int      // per kind of edge: the index of its first meeting point in meetings, -1 for kinds without
 }
 
-// counterState is a counter while the program is walked.
-type counterState struct {
-	at     []At    // the steps that add to it
-	left   int     // of them not done yet
-	clock  int32   // row: what those done know, themselves included
+// meeting is a meeting point of edges, such as a counter, while the program is walked.
+type meeting struct {
+	at     []At    // the steps that announce themselves there
+	left   int     // how many of them are not complete yet
+	clock  int32   // row: what the complete ones know, themselves included
 	asleep []int32 // vEUs that wait for it
 }
 
-// newOrder computes the relation. Waits must point at existing steps, on other vEUs. When the waits are
+// newOrder computes the relation. Edges must lead to existing steps of other vEUs. When the edges are
 // circular it returns a cycle instead: each step waits for the next one's completion or follows it on
 // its vEU.
 func newOrder(p *Program, kind SegmentKind) (*order, []At) {
@@ -48,9 +49,7 @@ func newOrder(p *Program, kind SegmentKind) (*order, []At) {
 	h.topo = make([]At, 0, n)
 	if kind == RProgram {
 		h.clocks = newClocks(h.veus)
-		for _, at := range p.Contributors() {
-			h.counters = append(h.counters, counterState{at: at, left: len(at), clock: h.clocks.add()})
-		}
+		h.startMeetings()
 	}
 	if cycle := h.walk(); cycle != nil {
 		return nil, cycle
@@ -62,6 +61,31 @@ func newOrder(p *Program, kind SegmentKind) (*order, []At) {
 	}
 	return h, nil
 }
+
+func (h *order) startMeetings() {
+	h.meetingsOf = make([]int, len(edgeRows))
+	for k := range edgeRows {
+		if h.meetingsOf[k] = -1; !edgeRows[k].meets {
+			continue
+		}
+		h.meetingsOf[k] = len(h.meetings)
+		for _, at := range h.p.Contributors(EdgeKind(k)) {
+			h.meetings = append(h.meetings, meeting{at: at, left: len(at), clock: h.clocks.add()})
+		}
+	}
+}
+
+// meetingID is the index of the edge's meeting point in meetings, -1 for an edge between two steps.
+func (h *order) meetingID(e Edge) int {
+	first := h.meetingsOf[e.Kind]
+	if first < 0 {
+		return -1
+	}
+	return first + int(e.VEU)
+}
+
+// meeting is the edge's meeting point.
+func (h *order) meeting(e Edge) *meeting { return &h.meetings[h.meetingID(e)] }
 
 // lanes is how many lanes there are.
 func (h *order) lanes() int {
@@ -121,12 +145,13 @@ func (h *order) walk() []At {
 		ready = ready[:len(ready)-1]
 		for int(next[v]) < len(h.p.Steps[v]) {
 			s := &h.p.Steps[v][next[v]]
-			if on, counter := h.blocked(s, next, &cursor[v]); counter != nil {
-				counter.asleep = append(counter.asleep, v)
-				break
-			} else if on != nil {
-				asleep[on.VEU] = append(asleep[on.VEU], v)
-				wakeAt[v] = on.Order
+			if e := h.blocked(s, next, &cursor[v]); e != nil {
+				if m := h.meetingID(*e); m >= 0 {
+					h.meetings[m].asleep = append(h.meetings[m].asleep, v)
+				} else {
+					asleep[e.VEU] = append(asleep[e.VEU], v)
+					wakeAt[v] = e.Order
+				}
 				break
 			}
 			if h.kind == RProgram {
@@ -138,54 +163,50 @@ func (h *order) walk() []At {
 			next[v]++
 			cursor[v] = 0
 			asleep[v], awake = wake(asleep[v], wakeAt, next[v], awake[:0])
-			ready = append(append(ready, awake...), h.add(s, at, current[v])...)
+			ready = append(append(ready, awake...), h.announce(s, at, current[v])...)
 		}
 	}
 	return h.cycle(next, cursor)
 }
 
-// blocked returns the first wait of s that is not satisfied yet: a step or a counter. The cursor goes
-// over both.
-func (h *order) blocked(s *Step, next []int32, cursor *int) (*At, *counterState) {
+// blocked returns the first edge of s that is not satisfied yet, from the cursor on.
+func (h *order) blocked(s *Step, next []int32, cursor *int) *Edge {
 	if h.kind.byLaunches() {
-		return nil, nil
-	}
-	steps := len(s.Waits) + len(s.Follows)
-	for ; *cursor < steps; *cursor++ {
-		if w := s.on(*cursor); next[w.VEU] <= w.Order {
-			return w, nil
-		}
-	}
-	for ; *cursor < steps+len(s.Counters); *cursor++ {
-		if c := &h.counters[s.Counters[*cursor-steps]]; c.left > 0 {
-			return nil, c
-		}
-	}
-	return nil, nil
-}
-
-// on is a step that s waits for: first come its waits, then the producers of its tagged data.
-func (s *Step) on(i int) *At {
-	if i < len(s.Waits) {
-		return &s.Waits[i]
-	}
-	return &s.Follows[i-len(s.Waits)]
-}
-
-// add notes that the step at a place is complete, with its clock, for the counter it adds to. When that
-// was the last addition, the vEUs that wait for the counter may go on.
-func (h *order) add(s *Step, at At, row int32) (awake []int32) {
-	if s.Adds == 0 || h.kind.byLaunches() {
 		return nil
 	}
-	c := &h.counters[s.Adds-1]
-	clock := h.clocks.row(c.clock)
-	maxInto(clock, h.clocks.row(row))
-	clock[at.VEU] = max(clock[at.VEU], at.Order+1)
-	if c.left--; c.left > 0 {
+	for ; *cursor < len(s.In); *cursor++ {
+		e := &s.In[*cursor]
+		if m := h.meetingID(*e); m >= 0 {
+			if h.meetings[m].left > 0 {
+				return e
+			}
+		} else if next[e.VEU] <= e.Order {
+			return e
+		}
+	}
+	return nil
+}
+
+// announce notes that the step at a place is complete, with its clock, at the meeting points that it announces itself
+// to. It returns the vEUs that may go on because this was the last step that they waited for there.
+func (h *order) announce(s *Step, at At, row int32) (awake []int32) {
+	if h.kind.byLaunches() {
 		return nil
 	}
-	awake, c.asleep = c.asleep, nil
+	for _, e := range s.Out {
+		id := h.meetingID(e)
+		if id < 0 {
+			continue
+		}
+		m := &h.meetings[id]
+		clock := h.clocks.row(m.clock)
+		maxInto(clock, h.clocks.row(row))
+		clock[at.VEU] = max(clock[at.VEU], at.Order+1)
+		if m.left--; m.left == 0 {
+			awake = append(awake, m.asleep...)
+			m.asleep = nil
+		}
+	}
 	return awake
 }
 
@@ -202,19 +223,23 @@ func wake(sleepers, wakeAt []int32, done int32, awake []int32) (still, woken []i
 	return still, awake
 }
 
-// clockOf merges what the waited-for steps know into the clock row of the vEU.
+// clockOf merges what the steps know that s knows to be complete by its edges into the clock row of the vEU.
 func (h *order) clockOf(s *Step, row int32) int32 {
-	if !s.waiting() {
+	if !s.learns() {
 		return row
 	}
 	row = h.clocks.copyOf(row)
 	mine := h.clocks.row(row)
-	for _, w := range s.Waits {
-		maxInto(mine, h.clocks.row(h.row[h.base[w.VEU]+int(w.Order)]))
-		mine[w.VEU] = max(mine[w.VEU], w.Order+1)
-	}
-	for _, c := range s.Counters {
-		maxInto(mine, h.clocks.row(h.counters[c].clock))
+	for _, e := range s.In {
+		if e.row().knows != completion {
+			continue
+		}
+		if m := h.meetingID(e); m >= 0 {
+			maxInto(mine, h.clocks.row(h.meetings[m].clock))
+			continue
+		}
+		maxInto(mine, h.clocks.row(h.row[h.base[e.VEU]+int(e.Order)]))
+		mine[e.VEU] = max(mine[e.VEU], e.Order+1)
 	}
 	return row
 }
@@ -251,19 +276,20 @@ func (h *order) cycle(next []int32, cursor []int) []At {
 	}
 }
 
-// awaited is the vEU that the step's wait at the cursor is for; of a counter, the first vEU that has yet
-// to add to it.
+// awaited is the vEU that the step's edge at the cursor waits for; of a meeting point, the first vEU that has yet to
+// announce itself there.
 func (h *order) awaited(s *Step, cursor int, next []int32) int32 {
-	steps := len(s.Waits) + len(s.Follows)
-	if cursor < steps {
-		return s.on(cursor).VEU
+	e := s.In[cursor]
+	m := h.meetingID(e)
+	if m < 0 {
+		return e.VEU
 	}
-	for _, at := range h.counters[s.Counters[cursor-steps]].at {
+	for _, at := range h.meetings[m].at {
 		if next[at.VEU] <= at.Order {
 			return at.VEU
 		}
 	}
-	panic("BUG: a step waits for a counter that is complete")
+	panic("BUG: a step waits for a meeting point that is complete")
 }
 
 func (h *order) startWaves() {

@@ -2,6 +2,7 @@ package vdevice
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/rammerc/rammerc/device"
@@ -85,18 +86,18 @@ func reach(p *Program, kind SegmentKind) map[At]map[At]bool {
 		}
 	}
 	next := map[At][]At{}
-	additions := p.Contributors()
+	additions := p.Contributors(EdgeCounter)
 	for _, y := range all {
 		if y.Order > 0 {
 			x := At{y.VEU, y.Order - 1}
 			next[x] = append(next[x], y)
 		}
 		if kind == RProgram {
-			for _, w := range p.Steps[y.VEU][y.Order].Waits {
-				next[w] = append(next[w], y)
+			for _, w := range p.Steps[y.VEU][y.Order].InOf(EdgeFlag) {
+				next[w.At] = append(next[w.At], y)
 			}
-			for _, c := range p.Steps[y.VEU][y.Order].Counters {
-				for _, x := range additions[c] {
+			for _, c := range p.Steps[y.VEU][y.Order].InOf(EdgeCounter) {
+				for _, x := range additions[c.Number()] {
 					next[x] = append(next[x], y)
 				}
 			}
@@ -168,24 +169,23 @@ func clone(p *Program) *Program {
 	for v, steps := range p.Steps {
 		c.Steps[v] = append([]Step{}, steps...)
 		for o := range steps {
-			c.Steps[v][o].Waits = append([]At{}, steps[o].Waits...)
-			c.Steps[v][o].Counters = append([]int32{}, steps[o].Counters...)
+			c.Steps[v][o].In, c.Steps[v][o].Out = slices.Clone(steps[o].In), slices.Clone(steps[o].Out)
 		}
 	}
 	return &c
 }
 
-// resignal sets Signal to what Waits ask for.
+// resignal makes those steps signal that others wait for.
 func resignal(p *Program) {
 	for _, steps := range p.Steps {
 		for o := range steps {
-			steps[o].Signal = false
+			steps[o].SetOut(EdgeFlag)
 		}
 	}
 	for _, steps := range p.Steps {
 		for o := range steps {
-			for _, w := range steps[o].Waits {
-				p.Steps[w.VEU][w.Order].Signal = true
+			for _, w := range steps[o].InOf(EdgeFlag) {
+				p.Steps[w.VEU][w.Order].SetOut(EdgeFlag, Edge{Kind: EdgeFlag})
 			}
 		}
 	}

@@ -242,8 +242,8 @@ func TestPlantedNodeFaults(t *testing.T) {
 		{"after itself", func(s *Segment) { s.Program.Nodes[2].After = []int32{2} }, badNode},
 		{"after its own stream", func(s *Segment) { s.Program.Nodes[2].After = []int32{0} }, badNode},
 		{"waits of steps", func(s *Segment) {
-			s.Program.Steps[1][1].Waits = []At{{0, 0}}
-			s.Program.Steps[0][0].Signal = true
+			s.Program.Steps[1][1].SetIn(EdgeFlag, Flags(At{0, 0})...)
+			s.Program.Steps[0][0].SetOut(EdgeFlag, Edge{Kind: EdgeFlag})
 		}, badNode},
 		{"too many vEUs", func(s *Segment) { s.Program.Steps = append(s.Program.Steps, nil) }, doesNotFit},
 		{"too many vEUs in one stream", func(s *Segment) { s.Kind, s.Program.Nodes = Graph, nil }, doesNotFit},
@@ -392,7 +392,7 @@ func TestNodeText(t *testing.T) {
 		{"after 0", "after", "after names no node"},
 		{"after 0", "behind 0", "want after"},
 		{"stream 1", "stream 2", "out of range"},
-		{"waves 2", "waves 2 parallel", "want serial"},
+		{"waves 2", "waves 2 parallel", "want the end of the line"},
 		{"segment parallel veus 4", "segment waves veus 2", "a waves segment has no nodes"},
 		{"segment parallel", "segment many", "want one of rprogram, waves, graph, parallel"},
 		{"veus 4", "veus 5", "out of range"},

@@ -3,6 +3,7 @@ package vdevice
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -10,7 +11,6 @@ import (
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/roperator"
-	"github.com/rammerc/rammerc/schema"
 )
 
 const (
@@ -21,7 +21,10 @@ const (
 // ParsePlan reads the text form of a plan of g on spec. It checks form and names; Verify says whether
 // the plan is legal. file is for messages only.
 func ParsePlan(file string, text []byte, g *roperator.Graph, spec *device.Spec) (*Plan, error) {
-	p := &planParser{file: file, plan: &Plan{Spec: spec, Graph: g}, seen: map[string]bool{}, veu: -1}
+	p := &planParser{file: file, plan: &Plan{Spec: spec, Graph: g}, seen: map[string]bool{}, veu: -1, statements: planStatements()}
+	for k := range edgeRows {
+		maps.Copy(p.statements, edgeRows[k].statements())
+	}
 	p.plan.Pick, p.plan.Arena, p.plan.Words = make([]int, len(g.Ops)), make([]int64, len(g.Buffers)), make([]int64, len(g.Buffers))
 	for i := range p.plan.Pick {
 		p.plan.Pick[i] = -1
@@ -44,7 +47,7 @@ func ParsePlan(file string, text []byte, g *roperator.Graph, spec *device.Spec) 
 		p.statement(string(line))
 	}
 	if !p.seen["rprogram"] && p.l.Errors() == 0 {
-		p.fail(`want "rprogram 1" first, the file is empty`)
+		p.fail(`want "rprogram %d" first, the file is empty`, textVersion)
 	}
 	if err := p.l.Err(); err != nil {
 		return nil, err
@@ -60,8 +63,9 @@ type planParser struct {
 	seen map[string]bool // statements that may come once
 	veu  int             // that steps belong to, -1 before the first of a segment
 
-	rest string // of the statement
-	bad  bool   // the statement is in error already
+	statements map[string]func(*planParser) // by first word
+	rest       string                       // of the statement
+	bad        bool                         // the statement is in error already
 }
 
 func (p *planParser) fail(format string, args ...any) {
@@ -89,40 +93,31 @@ func (p *planParser) statement(line string) {
 
 func (p *planParser) keywordStatement(word string) {
 	if word != "rprogram" && !p.seen["rprogram"] {
-		p.fail(`want "rprogram 1" first, found %q`, word)
+		p.fail(`want "rprogram %d" first, found %q`, textVersion, word)
 		return
 	}
-	switch word {
-	case "rprogram":
-		p.header()
-	case "graph":
-		p.graph()
-	case "device":
-		p.device()
-	case "arena":
-		p.once(word)
-		p.plan.ArenaLen = p.number(0, math.MaxInt64)
-	case "words":
-		p.once(word)
-		p.plan.WordsLen = p.number(0, math.MaxInt64)
-	case "buffer":
-		p.buffer(p.plan.Arena)
-	case "tagged":
-		p.buffer(p.plan.Words)
-	case "carry":
-		p.carry()
-	case "segment":
-		p.segment()
-	case "op":
-		p.op()
-	case "slot":
-		p.slot()
-	case "node":
-		p.node()
-	case "veu":
-		p.startVEU()
-	default:
+	read := p.statements[word]
+	if read == nil {
 		p.fail("unknown statement %.20q", word)
+		return
+	}
+	read(p)
+}
+
+// planStatements are the statements that belong to no kind of edge, by their first word.
+func planStatements() map[string]func(*planParser) {
+	return map[string]func(*planParser){
+		"rprogram": (*planParser).header,
+		"graph":    (*planParser).graph,
+		"device":   (*planParser).device,
+		"arena": func(p *planParser) {
+			p.once("arena")
+			p.plan.ArenaLen = p.number(0, math.MaxInt64)
+		},
+		"buffer":  func(p *planParser) { p.buffer(p.plan.Arena) },
+		"segment": (*planParser).segment,
+		"op":      (*planParser).op,
+		"veu":     (*planParser).startVEU,
 	}
 }
 
@@ -136,8 +131,8 @@ func (p *planParser) once(word string) {
 
 func (p *planParser) header() {
 	p.once("rprogram")
-	if v := p.number(0, math.MaxInt64); v != 1 {
-		p.fail("version is %d, this rammerc reads version 1", v)
+	if v := p.number(0, math.MaxInt64); v != textVersion {
+		p.fail("version is %d, this rammerc reads version %d", v, textVersion)
 	}
 }
 
@@ -173,30 +168,6 @@ func (p *planParser) buffer(places []int64) {
 	places[id] = off
 }
 
-func (p *planParser) carry() {
-	prog := p.program()
-	id := p.number(0, int64(len(p.plan.Arena))-1)
-	word := p.word()
-	for p.rest != "" && p.rest[0] == '-' {
-		p.rest = p.rest[1:]
-		word += "-" + p.word()
-	}
-	if p.bad {
-		return
-	}
-	if prog.Carry == nil {
-		prog.Carry = make([]Carry, len(p.plan.Arena))
-	}
-	switch word {
-	case Tagged.String():
-		prog.Carry[id] = Tagged
-	case TaggedAndPlain.String():
-		prog.Carry[id] = TaggedAndPlain
-	default:
-		p.fail("unknown way to travel %.20q, want %v or %v", word, Tagged, TaggedAndPlain)
-	}
-}
-
 func (p *planParser) segment() {
 	kind := p.segmentKind()
 	p.keyword("veus")
@@ -205,33 +176,20 @@ func (p *planParser) segment() {
 		most *= int64(max(1, len(p.plan.Graph.Ops))) // a stream for each
 	}
 	veus := p.number(1, most)
-	p.keyword("waves")
-	waves, counters := p.number(0, math.MaxInt32), int64(0)
-	if p.optional("counters") {
-		counters = p.number(0, math.MaxInt32)
-	}
-	cluster := int64(0)
-	if p.optional("cluster") {
-		cluster = p.number(1, most)
-	}
 	if p.bad {
-		veus, waves, counters = 1, 0, 0 // what follows still has a place
+		veus = 1 // what follows still has a place
 	}
-	prog := &Program{
-		Spec: p.plan.Spec, Ops: p.plan.Graph.Ops,
-		Pick: make([]int, len(p.plan.Pick)), Steps: make([][]Step, veus), Waves: int(waves), Counters: int(counters),
-		Cluster: int(cluster),
+	s := Segment{Kind: kind, Program: &Program{
+		Spec: p.plan.Spec, Ops: p.plan.Graph.Ops, Pick: make([]int, len(p.plan.Pick)), Steps: make([][]Step, veus),
+	}}
+	for i := range s.Program.Pick {
+		s.Program.Pick[i] = -1
 	}
-	for i := range prog.Pick {
-		prog.Pick[i] = -1
+	for k := range edgeRows {
+		edgeRows[k].parseSegment(p, &s)
 	}
-	s := Segment{Kind: kind, Program: prog}
-	switch w := p.word(); w {
-	case "":
-	case "serial":
-		s.Serial = true
-	default:
-		p.fail("want serial or the end of the line, found %.20q", w)
+	if w := p.word(); w != "" {
+		p.fail("want the end of the line, found %.20q", w)
 	}
 	p.plan.Segments = append(p.plan.Segments, s)
 	p.veu = -1
@@ -248,65 +206,42 @@ func (p *planParser) segmentKind() SegmentKind {
 	return RProgram
 }
 
-// slot reads where in its shared memory a vEU takes elements.
-func (p *planParser) slot() {
-	prog := p.program()
-	if p.bad {
-		return
-	}
-	s := Slot{VEU: int32(p.number(0, int64(len(prog.Steps))-1))}
-	p.keyword("buffer")
-	s.Buf = int32(p.number(0, int64(len(p.plan.Arena))-1))
-	p.keyword("from")
-	s.Lo = p.number(0, math.MaxInt64)
-	p.keyword("to")
-	s.Hi = p.number(0, math.MaxInt64)
-	p.keyword("at")
-	s.At = int32(p.number(0, maxSlotWords))
-	p.keyword("gate")
-	s.Gate = int32(p.number(0, schema.Gates-1))
-	if !p.bad {
-		prog.Slots = append(prog.Slots, s)
-	}
-}
-
-// node reads what a parallel segment says of a launch.
-func (p *planParser) node() {
-	prog := p.program()
-	if p.bad {
-		return
-	}
-	if kind := p.plan.Segments[len(p.plan.Segments)-1].Kind; kind != Parallel {
-		p.fail("a %v segment has no nodes", kind)
-		return
-	}
-	if got, want := p.number(0, math.MaxInt32), len(prog.Nodes); int(got) != want {
-		p.fail("node %d comes where node %d is due", got, want)
-	}
-	p.keyword("stream")
-	n := Node{Stream: int32(p.number(0, int64(max(1, len(p.plan.Graph.Ops))-1)))}
-	switch w := p.word(); w {
-	case "":
-	case "after":
-		n.After = p.nodeNumbers()
-	default:
-		p.fail("want after or the end of the line, found %.20q", w)
-	}
-	if !p.bad {
-		prog.Nodes = append(prog.Nodes, n)
-	}
-}
-
-func (p *planParser) nodeNumbers() []int32 {
+// numbers reads one number or more, up to something else.
+func (p *planParser) numbers(none string) []int32 {
 	var out []int32
-	for p.space(); !p.bad && p.rest != ""; p.space() {
+	for p.space(); !p.bad && p.digit(); p.space() {
 		out = append(out, int32(p.number(0, math.MaxInt32)))
 	}
 	if len(out) == 0 {
-		p.fail("after names no node")
+		p.fail("%s", none)
 	}
 	return out
 }
+
+// edges reads the ends of edges of one kind behind its word: steps as VEU:ORDER, or numbers of meeting points.
+func (p *planParser) edges(kind EdgeKind) []Edge {
+	r := &edgeRows[kind]
+	var out []Edge
+	for p.space(); !p.bad && p.digit(); p.space() {
+		e := Meeting(kind, int32(p.number(0, math.MaxInt32)))
+		if !r.meets {
+			p.char(':')
+			e.Order = int32(p.number(0, math.MaxInt32))
+		}
+		out = append(out, e)
+	}
+	switch {
+	case len(out) > 0:
+	case r.meets:
+		p.fail("%s names no %s", r.in, r.name)
+	default:
+		p.fail("no step is named")
+	}
+	return out
+}
+
+// digit reports whether a number comes next.
+func (p *planParser) digit() bool { return p.rest != "" && p.rest[0] >= '0' && p.rest[0] <= '9' }
 
 func (p *planParser) program() *Program {
 	if n := len(p.plan.Segments); n > 0 {
@@ -367,49 +302,26 @@ func (p *planParser) step() {
 	if !p.bad {
 		s.Task.Index = int32(p.number(0, int64(prog.Candidate(s.Task.Op).Tasks)-1))
 	}
-	p.keyword("wave")
-	s.Wave = int32(p.number(0, math.MaxInt32))
-	if p.optional("wait") {
-		s.Waits = p.waits()
+	for k := range edgeRows {
+		edgeRows[k].parseStep(p, &s)
 	}
-	if p.optional("follow") {
-		s.Follows = p.waits()
-	}
-	if p.optional("counters") {
-		s.Counters = p.counters()
-	}
-	if p.optional("adds") {
-		s.Adds = int32(p.number(0, int64(prog.Counters)-1)) + 1
-	}
-	s.Signal = p.optional("signal")
 	if word := p.word(); word != "" {
-		p.fail("want wait, follow, counters, adds or signal, found %.20q", word)
+		p.fail("want %s, found %.20q", strings.Join(stepWords(), ", "), word)
 	}
 	if !p.bad {
 		prog.Steps[p.veu] = append(prog.Steps[p.veu], s)
 	}
 }
 
-func (p *planParser) waits() []At {
-	var out []At
-	for p.space(); !p.bad && p.rest != "" && p.rest[0] >= '0' && p.rest[0] <= '9'; p.space() {
-		v := p.number(0, math.MaxInt32)
-		p.char(':')
-		out = append(out, At{int32(v), int32(p.number(0, math.MaxInt32))})
-	}
-	if len(out) == 0 {
-		p.fail("no step is named")
-	}
-	return out
-}
-
-func (p *planParser) counters() []int32 {
-	var out []int32
-	for p.space(); !p.bad && p.rest != "" && p.rest[0] >= '0' && p.rest[0] <= '9'; p.space() {
-		out = append(out, int32(p.number(0, math.MaxInt32)))
-	}
-	if len(out) == 0 {
-		p.fail("counters names no counter")
+// stepWords lists the words that a step's line may have behind its wave.
+func stepWords() []string {
+	var out []string
+	for k := range edgeRows {
+		for _, w := range []string{edgeRows[k].in, edgeRows[k].out} {
+			if w != "" {
+				out = append(out, w)
+			}
+		}
 	}
 	return out
 }
@@ -430,6 +342,16 @@ func (p *planParser) word() string {
 	w := p.rest[:n]
 	p.rest = p.rest[n:]
 	return w
+}
+
+// hyphenated reads words that are joined by hyphens.
+func (p *planParser) hyphenated() string {
+	word := p.word()
+	for p.rest != "" && p.rest[0] == '-' {
+		p.rest = p.rest[1:]
+		word += "-" + p.word()
+	}
+	return word
 }
 
 // optional skips the word if it comes next.

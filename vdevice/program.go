@@ -16,26 +16,19 @@ type Task struct{ Op, Index int32 }
 // At is a place in a program: prog[VEU][Order].
 type At struct{ VEU, Order int32 }
 
-// Step is one entry of prog[vEU]: an rTask and the steps that must be complete before it starts.
-// A step with waits is the paper's barrier-rTask and the rTask in one.
+// Step is one entry of prog[vEU]: an rTask, how it is run, and its edges. A step that waits is the paper's
+// barrier-rTask and the rTask in one.
 type Step struct {
-	Task  Task
-	Wave  int32 // where the program is launched in parts: which launch; non-decreasing along a vEU
-	Waits []At  // sorted by VEU, at most one per vEU, never the step's own vEU
-	// Follows are the steps that write the tagged data this step imports, sorted by vEU, the last on
-	// each. The step polls the data itself, so they are complete when it computes, but of what else they
-	// wrote nothing is known.
-	Follows []At
-	// Signal says that somebody waits for this step, so its completion must be published.
-	Signal bool
-	// Counters are waited for too, ascending: all steps that add to them must be complete.
-	Counters []int32
-	// Adds is the counter that the step's completion adds one to, plus one; 0 for none.
-	Adds int32
+	Task Task
+	// Wave is the launch that the step belongs to where the program is launched in parts. It never decreases
+	// along a vEU.
+	Wave int32
+	// In are the edges by which the step comes after others, sorted by kind and by the other end, with at most one
+	// of a kind for each vEU. No edge leads to the step's own vEU, where program order is enough.
+	In []Edge
+	// Out says how the step announces its completion, sorted; empty: nobody waits for it in particular.
+	Out []Edge
 }
-
-// waiting reports that the step waits for anything.
-func (s *Step) waiting() bool { return len(s.Waits)+len(s.Counters) > 0 }
 
 // Program is an rProgram: prog[vEU][order] on a device, for some of the graph's rOperators.
 type Program struct {
@@ -113,19 +106,6 @@ type Node struct {
 // Candidate is the chosen candidate of the rOperator with the given ID.
 func (p *Program) Candidate(op int32) *roperator.Candidate {
 	return p.Ops[op].Candidates[p.Pick[op]]
-}
-
-// Contributors lists, for each counter, the steps that add to it, by vEU and order.
-func (p *Program) Contributors() [][]At {
-	out := make([][]At, p.Counters)
-	for v, steps := range p.Steps {
-		for o := range steps {
-			if c := steps[o].Adds - 1; c >= 0 {
-				out[c] = append(out[c], At{int32(v), int32(o)})
-			}
-		}
-	}
-	return out
 }
 
 // Len is the number of steps.

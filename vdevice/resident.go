@@ -57,7 +57,7 @@ func CountInRuns(runs []int32, has func(i int) bool) []int32 {
 
 func (p *Program) direct(s *Step) bool {
 	c := p.Candidate(s.Task.Op)
-	if s.waiting() || s.Signal || s.Adds > 0 || len(c.Imports) < len(c.Reads) || len(c.Exports) < len(c.Writes) {
+	if s.Polls() > 0 || len(s.Out) > 0 || len(c.Imports) < len(c.Reads) || len(c.Exports) < len(c.Writes) {
 		return false
 	}
 	row := func(staged *roperator.Staged) bool {

@@ -15,10 +15,10 @@ func TestDirectSteps(t *testing.T) {
 		want   []int32
 	}{
 		{"all but the first, which imports nothing tagged", func(*Program) {}, []int32{0, 5, 4, 3, 2, 1}},
-		{"a wait", func(p *Program) { p.Steps[0][3].Waits = []At{{1, 0}} }, []int32{0, 2, 1, 0, 2, 1}},
-		{"a counter that is waited for", func(p *Program) { p.Steps[0][3].Counters = []int32{0} }, []int32{0, 2, 1, 0, 2, 1}},
-		{"a signal", func(p *Program) { p.Steps[0][3].Signal = true }, []int32{0, 2, 1, 0, 2, 1}},
-		{"an addition", func(p *Program) { p.Steps[0][5].Adds = 1 }, []int32{0, 4, 3, 2, 1, 0}},
+		{"a wait", func(p *Program) { p.Steps[0][3].SetIn(EdgeFlag, Flags(At{1, 0})...) }, []int32{0, 2, 1, 0, 2, 1}},
+		{"a counter that is waited for", func(p *Program) { p.Steps[0][3].SetIn(EdgeCounter, Meeting(EdgeCounter, 0)) }, []int32{0, 2, 1, 0, 2, 1}},
+		{"a signal", func(p *Program) { p.Steps[0][3].SetOut(EdgeFlag, Edge{Kind: EdgeFlag}) }, []int32{0, 2, 1, 0, 2, 1}},
+		{"an addition", func(p *Program) { p.Steps[0][5].SetOut(EdgeCounter, Meeting(EdgeCounter, 0)) }, []int32{0, 4, 3, 2, 1, 0}},
 		{"results in plain memory, too", func(p *Program) { p.Carry[1] = TaggedAndPlain }, []int32{0, 0, 0, 0, 0, 0}},
 		{"no tags", func(p *Program) { p.Carry[1] = Plain }, []int32{0, 0, 0, 0, 0, 0}},
 		{"words in slots", func(p *Program) { p.Cluster = 4; PlaceSlots(p, 1000) }, []int32{0, 0, 0, 0, 0, 0}},

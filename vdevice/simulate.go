@@ -71,7 +71,7 @@ func SimulateSegment(seg Segment, cost func(Task) float64) (*Timeline, error) {
 		h: h, cost: cost, why: make([]At, len(h.topo)), between: launchCost(&p.Spec.Cost, Waves, !seg.Serial),
 		t: &Timeline{Busy: make([]float64, h.veus), VEUs: min(h.veus, p.Spec.VEUs())},
 	}
-	s.counters, s.streams = make([]lastAddition, p.Counters), newStreams(seg)
+	s.last, s.streams = make([]lastAnnounced, len(h.meetings)), newStreams(seg)
 	for _, steps := range p.Steps {
 		s.t.Start = append(s.t.Start, make([]float64, len(steps)))
 		s.t.End = append(s.t.End, make([]float64, len(steps)))
@@ -94,60 +94,60 @@ type simulation struct {
 	t    *Timeline
 	why  []At // per step id: the step whose end let it start; VEU -1 for none
 
-	between  float64 // from one launch of a stream to the next
-	counters []lastAddition
-	streams  streams
+	between float64         // from one launch of a stream to the next
+	last    []lastAnnounced // per meeting point of the order
+	streams streams
 }
 
-// lastAddition is when the last of the steps that add to a counter ends, and which it is.
-type lastAddition struct {
+// lastAnnounced is when the last of the steps ends that have announced themselves at a meeting point, and which it is.
+type lastAnnounced struct {
 	end float64
 	at  At
 }
 
 func (s *simulation) byWaits() {
+	spec := s.h.p.Spec
 	for _, at := range s.h.topo {
-		step := &s.h.p.Steps[at.VEU][at.Order]
+		step := s.h.p.stepAt(at)
 		free, why := s.previous(at)
-		set, last := s.set(step)
-		n := len(step.Waits) + len(step.Counters)
-		start := s.h.p.Spec.StartTime(free, set, n)
-		if n > 0 && start > s.h.p.Spec.StartTime(free, 0, n) {
+		set, last, n := s.polled(at, step)
+		start := spec.StartTime(free, set, n)
+		if n > 0 && start > spec.StartTime(free, 0, n) {
 			why = last
 		}
-		for _, f := range step.Follows {
-			cost := s.h.p.Spec.Cost.Tagged
-			if s.h.p.slotted(at, f) {
-				cost = s.h.p.Spec.Cost.Cluster
-			}
-			if seen := s.t.End[f.VEU][f.Order] + cost; seen > start {
-				start, why = seen, f
+		for _, e := range step.In {
+			if r := e.row(); !r.polled {
+				if there, by := r.arrives(s, at, e); there > start {
+					start, why = there, by
+				}
 			}
 		}
 		s.run(at, start, why)
-		if c := step.Adds - 1; c >= 0 {
-			if end := s.t.End[at.VEU][at.Order]; end >= s.counters[c].end {
-				s.counters[c] = lastAddition{end, at}
+		for _, e := range step.Out {
+			if m := s.h.meetingID(e); m >= 0 {
+				if end := s.t.End[at.VEU][at.Order]; end >= s.last[m].end {
+					s.last[m] = lastAnnounced{end, at}
+				}
 			}
 		}
 	}
 }
 
-// set is when the last of the flags and counters that the step waits for is set, and by which step.
-func (s *simulation) set(step *Step) (set float64, last At) {
+// polled is when the last of the words is set that the executor polls for a step, by which step, and how many words
+// there are.
+func (s *simulation) polled(at At, step *Step) (set float64, last At, n int) {
 	last = At{-1, -1}
-	for _, w := range step.Waits {
-		if end := s.t.End[w.VEU][w.Order]; end > set || last.VEU < 0 {
-			set, last = end, w
+	for _, e := range step.In {
+		r := e.row()
+		if !r.polled {
+			continue
+		}
+		n++
+		if there, by := r.arrives(s, at, e); there > set || last.VEU < 0 {
+			set, last = there, by
 		}
 	}
-	for _, c := range step.Counters {
-		queue := s.h.p.Spec.AddTime(len(s.h.counters[c].at))
-		if end := s.counters[c].end + queue; end > set || last.VEU < 0 {
-			set, last = end, s.counters[c].at
-		}
-	}
-	return set, last
+	return set, last, n
 }
 
 // byWaves starts the steps of a wave when all of the wave before have ended and the next launch is on.

@@ -3,6 +3,7 @@ package vdevice
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 // slowSimulate applies the definition until nothing changes.
 func slowSimulate(p *Program, cost func(Task) float64) map[At]float64 {
 	end := map[At]float64{}
-	additions := p.Contributors()
+	additions := p.Contributors(EdgeCounter)
 	for changed := true; changed; {
 		changed = false
 		for v, steps := range p.Steps {
@@ -22,18 +23,18 @@ func slowSimulate(p *Program, cost func(Task) float64) map[At]float64 {
 				if o > 0 {
 					free = end[At{at.VEU, at.Order - 1}]
 				}
-				for _, w := range s.Waits {
-					set = max(set, end[w])
+				for _, w := range s.InOf(EdgeFlag) {
+					set = max(set, end[w.At])
 				}
-				for _, c := range s.Counters {
+				for _, c := range s.InOf(EdgeCounter) {
 					last := 0.0
-					for _, x := range additions[c] {
+					for _, x := range additions[c.Number()] {
 						last = max(last, end[x])
 					}
-					set = max(set, last+(p.Spec.Cost.Counter-p.Spec.Cost.Hop)*float64(len(additions[c]))/float64(p.Spec.VEUs()))
+					set = max(set, last+(p.Spec.Cost.Counter-p.Spec.Cost.Hop)*float64(len(additions[c.Number()]))/float64(p.Spec.VEUs()))
 				}
 				start := free
-				if n := len(s.Waits) + len(s.Counters); n > 0 {
+				if n := len(s.InOf(EdgeFlag)) + len(s.InOf(EdgeCounter)); n > 0 {
 					c := p.Spec.Cost
 					start = max(free+c.Hop/2, set+c.Hop) + c.WaitEach*float64(n-1)
 				}
@@ -93,7 +94,7 @@ func checkCritical(t *testing.T, p *Program, tl *Timeline, cost func(Task) float
 		start := tl.Start[at.VEU][at.Order]
 		if i == 0 {
 			// Nothing but its own poll holds up the first.
-			if limit := p.Spec.StartTime(0, 0, len(s.Waits)+len(s.Counters)); start > limit {
+			if limit := p.Spec.StartTime(0, 0, len(s.InOf(EdgeFlag))+len(s.InOf(EdgeCounter))); start > limit {
 				t.Errorf("the critical path starts at %v", start)
 			}
 			sum = start
@@ -101,12 +102,12 @@ func checkCritical(t *testing.T, p *Program, tl *Timeline, cost func(Task) float
 			prev := tl.Critical[i-1]
 			gap := start - tl.End[prev.VEU][prev.Order]
 			waits := prev.VEU == at.VEU && prev.Order == at.Order-1
-			for _, w := range s.Waits {
-				waits = waits || w == prev
+			for _, w := range s.InOf(EdgeFlag) {
+				waits = waits || w.At == prev
 			}
-			limit := p.Spec.Cost.Hop + p.Spec.Cost.WaitEach*float64(len(s.Waits)+len(s.Counters))
-			for _, c := range s.Counters {
-				if p.Steps[prev.VEU][prev.Order].Adds == c+1 {
+			limit := p.Spec.Cost.Hop + p.Spec.Cost.WaitEach*float64(len(s.InOf(EdgeFlag))+len(s.InOf(EdgeCounter)))
+			for _, c := range s.InOf(EdgeCounter) {
+				if slices.Contains(p.stepAt(prev).Out, c) {
 					waits = true
 					limit += p.Spec.Cost.Counter - p.Spec.Cost.Hop
 				}
@@ -163,7 +164,7 @@ func TestDeadlockIsReported(t *testing.T) {
 	g := vdevicetest.Layers(3, 4, 4, 2, 2, false)
 	p := naive(testSpec(t, 2), g, 3, false)
 	w := firstWait(p)
-	p.Steps[w.VEU][0].Waits = []At{lastWaiter(p, w)}
+	p.Steps[w.VEU][0].SetIn(EdgeFlag, Flags(lastWaiter(p, w))...)
 	_, err := Simulate(p, func(Task) float64 { return 1 })
 	wantIDs(t, err, waitCycle)
 	if err != nil && (strings.Count(err.Error(), "prog[") < 3 || !strings.Contains(err.Error(), "_node")) {

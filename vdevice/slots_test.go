@@ -28,7 +28,7 @@ func exchange(t testing.TB, chains, steps, tasks, shift, cluster int) (*Plan, *P
 			for i := range tasks {
 				task := Task{op, int32(i)}
 				if s > 0 {
-					b.FollowFront(task, b.Front(allTasks(op-int32(chains), tasks)))
+					b.After(EdgeTagged, task, b.Front(allTasks(op-int32(chains), tasks)))
 				}
 				b.Append(task, int32((c*tasks+i+shift)%8))
 			}

@@ -39,14 +39,11 @@ func (plan *Plan) Stats() Stats {
 				keys[p.Candidate(int32(id)).Inst.Key()] = true
 			}
 		}
-		s.Waves += p.Waves
-		s.Streams = max(s.Streams, p.streams())
-		s.Counters += p.Counters
-		s.Slots += len(p.Slots)
-		s.Launches += p.Waves
 		if seg.Kind == RProgram {
 			s.RPrograms++
-			s.Launches += 1 - p.Waves
+		}
+		for k := range edgeRows {
+			edgeRows[k].count(&s, seg)
 		}
 		for v, steps := range p.Steps {
 			if v == len(length) {
@@ -64,17 +61,11 @@ func (plan *Plan) Stats() Stats {
 func (s *Stats) addSteps(steps []Step) {
 	s.RTasks += len(steps)
 	for i := range steps {
-		n := len(steps[i].Waits) + len(steps[i].Counters)
+		n := steps[i].Polls()
 		s.Waits += n
 		s.MaxWaits = max(s.MaxWaits, n)
 		if n > 0 {
 			s.Waiting++
-		}
-		if steps[i].Signal {
-			s.Signals++
-		}
-		if steps[i].Adds > 0 {
-			s.Additions++
 		}
 	}
 }

@@ -61,8 +61,8 @@ func TestTextErrors(t *testing.T) {
 		want           string
 	}{
 		{"empty", good, "", 0, "the file is empty"},
-		{"version", "rprogram 1", "rprogram 2", 1, "version is 2"},
-		{"first statement", "rprogram 1\n", "", 1, `want "rprogram 1" first`},
+		{"version", "rprogram 2", "rprogram 3", 1, "version is 3"},
+		{"first statement", "rprogram 2\n", "", 1, `want "rprogram 2" first`},
 		{"graph", `"text"`, `"other"`, 2, "graph is called"},
 		{"rOperators", "ops 1", "ops 7", 2, "7 rOperators here and 1"},
 		{"device", `"emu4"`, `"h200"`, 3, "device is"},
@@ -74,7 +74,7 @@ func TestTextErrors(t *testing.T) {
 		{"instance", `"test_kernel_THREADS128_SHARED1024_REGISTERS64"`, `"k"`, 6, "rKernel is"},
 		{"rTask", "\n0.1 wave", "\n0.2 wave", 0, "out of range"},
 		{"rOperator", "\n0.1 wave", "\n3.1 wave", 0, "out of range"},
-		{"word", " wave 0 #", " wave 0 signals", 0, "want wait, follow, counters, adds or signal"},
+		{"word", " wave 0 #", " wave 0 signals", 0, "want wait, signal, follow, counters, adds, found"},
 		{"empty wait", " wave 0 #", " wave 0 wait signal", 0, "no step is named"},
 		{"counter of none", " wave 0 #", " wave 0 adds 0 #", 0, "out of range"},
 		{"empty counters", " wave 0 #", " wave 0 counters #", 0, "counters names no counter"},
@@ -95,7 +95,7 @@ func TestTextErrors(t *testing.T) {
 		}
 	}
 	// All errors are reported, up to a limit.
-	if _, err := ParsePlan("x", []byte("rprogram 1\n"+strings.Repeat("nonsense\n", 500)), m.G, spec); len(diag.All(err)) != maxParseErrors {
+	if _, err := ParsePlan("x", []byte("rprogram 2\n"+strings.Repeat("nonsense\n", 500)), m.G, spec); len(diag.All(err)) != maxParseErrors {
 		t.Errorf("%d errors of 500", len(diag.All(err)))
 	}
 }

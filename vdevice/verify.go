@@ -27,40 +27,45 @@ const (
 	arenaUnordered = "arena-reuse"      // a buffer's bytes are used again before its last access
 )
 
-// Verify checks a plan without sampling, from nothing but the boxes that candidates state and the
-// program text: every rTask of every rOperator is there once; accesses to overlapping boxes of which
-// one writes, and accesses to buffers that share arena bytes, happen in the order of the rOperator
-// graph, by program order, waits or launch boundaries; waits are not circular; every program is legal
-// wave by wave too; and vEUs fit the device, all at once. Findings name rTasks and ONNX nodes.
-func Verify(plan *Plan) error {
-	v := &verifier{plan: plan}
-	if !v.shape() {
-		return v.l.Err()
-	}
-	v.programs()
-	v.complete()
-	v.carries()
-	if v.l.Errors() > 0 || !v.relate() {
-		return v.l.Err()
-	}
-	v.memory()
-	v.arena()
-	return v.l.Err()
-}
+// Verify checks a plan without sampling, from nothing but the boxes that candidates state and the program text. It
+// checks that
+//
+//   - every rTask of every rOperator is there once;
+//   - of two accesses to overlapping boxes, of which one writes, the one that the rOperator graph puts first happens
+//     first: by program order, by edges or by launch boundaries. The same goes for accesses to buffers that share bytes
+//     of the arena;
+//   - edges are not circular, and each kind of edge is used as its row of edgeRows allows;
+//   - every program is also right when it runs wave by wave;
+//   - all vEUs fit on the device at once.
+//
+// Findings name rTasks and ONNX nodes.
+func Verify(plan *Plan) error { return (&verifier{plan: plan}).all() }
 
 // VerifyProgram is Verify for one program: the rOperators it picks, and no arena.
 func VerifyProgram(p *Program, g *roperator.Graph) error {
 	plan := &Plan{Spec: p.Spec, Graph: g, Pick: p.Pick, Segments: []Segment{{Kind: RProgram, Program: p}}}
-	v := &verifier{plan: plan, programOnly: true}
+	return (&verifier{plan: plan, programOnly: true}).all()
+}
+
+// all runs the checks. Each group of checks relies on those before it.
+func (v *verifier) all() error {
 	if !v.shape() {
 		return v.l.Err()
 	}
 	v.programs()
-	v.carries()
+	if !v.programOnly {
+		v.complete()
+	}
+	for k := range edgeRows {
+		edgeRows[k].whole(v)
+	}
 	if v.l.Errors() > 0 || !v.relate() {
 		return v.l.Err()
 	}
 	v.memory()
+	if !v.programOnly {
+		v.arena()
+	}
 	return v.l.Err()
 }
 
@@ -109,7 +114,13 @@ func (v *verifier) shape() bool {
 			report("segment %d has %d counters for %d steps", i, p.Counters, p.Len())
 		}
 	}
-	return !bad
+	if bad {
+		return false
+	}
+	for _, s := range v.plan.Segments {
+		v.ends(s.Program)
+	}
+	return v.l.Errors() == 0
 }
 
 // programs checks what concerns one step or one program alone, and finds where each rTask is.
@@ -123,10 +134,9 @@ func (v *verifier) programs() {
 		v.claim(i, s.Program)
 		v.place(i, s.Program)
 		v.missing(i, s.Program)
-		v.waits(s.Program)
-		v.counters(i, s.Program)
-		v.nodes(i, s)
-		v.clusters(i, s)
+		for k := range edgeRows {
+			edgeRows[k].form(v, i, s)
+		}
 		v.fits(i, s)
 	}
 }
@@ -152,16 +162,11 @@ func (v *verifier) claim(segment int, p *Program) {
 	}
 }
 
-// place fills in where each rTask is, and checks waves along the way.
+// place fills in where each rTask is.
 func (v *verifier) place(segment int, p *Program) {
 	for veu, steps := range p.Steps {
-		wave := int32(0)
 		for o := range steps {
 			s, here := &steps[o], At{int32(veu), int32(o)}
-			if s.Wave < wave || int(s.Wave) >= p.Waves {
-				v.l.Add(&diag.Diagnostic{ID: badWave, Message: fmt.Sprintf("segment %d, %v is in wave %d; want %d … %d", segment, here, s.Wave, wave, p.Waves-1)})
-			}
-			wave = max(wave, s.Wave)
 			op := s.Task.Op
 			if op < 0 || int(op) >= len(v.at) || p.Pick[op] < 0 || v.seg[op] != int32(segment) ||
 				s.Task.Index < 0 || int(s.Task.Index) >= len(v.at[op]) {
@@ -207,56 +212,6 @@ func (v *verifier) complete() {
 	}
 }
 
-// waits checks the form of waits and signals.
-func (v *verifier) waits(p *Program) {
-	waited := make([][]bool, len(p.Steps))
-	for u, steps := range p.Steps {
-		waited[u] = make([]bool, len(steps))
-	}
-	for u, steps := range p.Steps {
-		for o := range steps {
-			here := At{int32(u), int32(o)}
-			v.named(p, here, steps[o].Follows, "follows")
-			for _, w := range v.named(p, here, steps[o].Waits, "waits for") {
-				waited[w.VEU][w.Order] = true
-			}
-		}
-	}
-	for u, steps := range p.Steps {
-		for o := range steps {
-			if steps[o].Signal != waited[u][o] {
-				v.l.Add(&diag.Diagnostic{ID: badWait, Message: fmt.Sprintf("%s: signal is %v, somebody waits is %v", stepName(p, At{int32(u), int32(o)}), steps[o].Signal, waited[u][o])})
-			}
-		}
-	}
-}
-
-// named checks a list of steps of other vEUs, and returns it, or nothing when it is not in form.
-func (v *verifier) named(p *Program, here At, list []At, verb string) []At {
-	last, ok := int32(-1), true
-	for _, w := range list {
-		why := ""
-		switch {
-		case w.VEU < 0 || int(w.VEU) >= len(p.Steps) || w.Order < 0 || int(w.Order) >= len(p.Steps[w.VEU]):
-			why = "which is not there"
-		case w.VEU == here.VEU:
-			why = "on its own vEU"
-		case w.VEU <= last:
-			why = "out of order: they are sorted by vEU, one for each"
-		}
-		if why != "" {
-			v.l.Add(&diag.Diagnostic{ID: badWait, Message: fmt.Sprintf("%s %s %v, %s", stepName(p, here), verb, w, why)})
-			ok = false
-			continue
-		}
-		last = w.VEU
-	}
-	if !ok {
-		return nil
-	}
-	return list
-}
-
 // relate computes happens-before of every segment, and the places of rTasks.
 func (v *verifier) relate() bool {
 	v.lanes = 1
@@ -276,7 +231,9 @@ func (v *verifier) relate() bool {
 	}
 	toPlaces(v.at, v.seg, v.orders)
 	for i, h := range v.orders {
-		v.slots(i, h)
+		for k := range edgeRows {
+			edgeRows[k].related(v, i, h)
+		}
 	}
 	return true
 }
@@ -314,6 +271,10 @@ func opName(op *roperator.ROperator) string {
 
 // String is prog[vEU][order].
 func (a At) String() string { return fmt.Sprintf("prog[%d][%d]", a.VEU, a.Order) }
+
+func (v *verifier) problem(id, format string, args ...any) *diag.Diagnostic {
+	return &diag.Diagnostic{ID: id, Message: fmt.Sprintf(format, args...)}
+}
 
 func (v *verifier) opDiag(id string, op int32, format string, args ...any) *diag.Diagnostic {
 	o := v.plan.Graph.Ops[op]

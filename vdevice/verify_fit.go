@@ -78,7 +78,10 @@ func (n Needs) SlotRoom(s *device.Spec) int {
 
 // Needs computes what the program's vEUs must have.
 func (p *Program) Needs() Needs {
-	n := Needs{SlotWords: p.SlotWords()}
+	var n Needs
+	for k := range edgeRows {
+		edgeRows[k].needs(p, &n)
+	}
 	for id, c := range p.Pick {
 		if c >= 0 {
 			n.AddCandidate(p.Ops[id].Candidates[c])

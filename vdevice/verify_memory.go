@@ -2,6 +2,7 @@ package vdevice
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rammerc/rammerc/roperator"
 )
@@ -43,28 +44,39 @@ type memoryCheck struct {
 	f       *frontier
 }
 
+// op checks the accesses of one rOperator's rTasks. What a kind of edge brings is checked by that kind. All other
+// reads, and all writes, must be ordered by happens-before.
 func (m *memoryCheck) op(id int32) {
-	c := m.plan.Segments[m.seg[id]].Program.Candidate(id)
-	p, imported := m.plan.Segments[m.seg[id]].Program, c.Imported()
-	reads := m.regions.list(id, m.at[id], func(dst []roperator.Box, task int) []roperator.Box {
-		return c.AppendReadsOf(dst, task, func(i int) bool { return !p.importsTagged(c, imported, i) })
-	})
-	var tagged []region
-	if p.Carry != nil && imported != nil {
-		tagged = m.regions.list(id, m.at[id], func(dst []roperator.Box, task int) []roperator.Box {
-			return c.AppendReadsOf(dst, task, func(i int) bool { return p.importsTagged(c, imported, i) })
+	p := m.plan.Segments[m.seg[id]].Program
+	c := p.Candidate(id)
+	var brought []func(read int) bool
+	for k := range edgeRows {
+		brings := edgeRows[k].brings(p, c)
+		if brings == nil {
+			continue
+		}
+		brought = append(brought, brings)
+		regions := m.regions.list(id, m.at[id], func(dst []roperator.Box, task int) []roperator.Box {
+			return c.AppendReadsOf(dst, task, brings)
 		})
+		for i := range regions {
+			edgeRows[k].read(m, id, &regions[i])
+		}
 	}
+	plain := func(i int) bool {
+		return !slices.ContainsFunc(brought, func(brings func(int) bool) bool { return brings(i) })
+	}
+	reads := m.withoutConstants(m.regions.list(id, m.at[id], func(dst []roperator.Box, task int) []roperator.Box {
+		return c.AppendReadsOf(dst, task, plain)
+	}))
 	writes := m.regions.list(id, m.at[id], c.AppendWrites)
-	reads = m.withoutConstants(reads)
 	for i := range reads {
 		m.compare(id, &reads[i], "reads", "read-after-write")
 	}
-	for i := range tagged {
-		m.tagged(id, &tagged[i])
-	}
 	for i := range writes {
-		m.onceTagged(id, &writes[i])
+		for k := range edgeRows {
+			edgeRows[k].write(m, id, &writes[i])
+		}
 		m.compare(id, &writes[i], "writes", "write-after-write")
 		m.compare(id, &writes[i], "writes", "write-after-read")
 	}

@@ -3,6 +3,7 @@ package vdevice
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,10 +32,10 @@ func TestEveryWaitIsNeeded(t *testing.T) {
 		p := naive(testSpec(t, 4), g, seed, false)
 		for v, steps := range p.Steps {
 			for o := range steps {
-				for w := range steps[o].Waits {
+				for w := range steps[o].InOf(EdgeFlag) {
 					q := clone(p)
 					s := &q.Steps[v][o]
-					s.Waits = append(s.Waits[:w], s.Waits[w+1:]...)
+					s.SetIn(EdgeFlag, slices.Delete(slices.Clone(s.InOf(EdgeFlag)), w, w+1)...)
 					resignal(q)
 					err := VerifyProgram(q, g)
 					if err == nil {
@@ -90,12 +91,12 @@ func mutate(p *Program, r *rand.Rand) {
 		}
 		i := r.IntN(len(steps) - 1)
 		switch s := &steps[i]; {
-		case r.IntN(3) == 0 && len(s.Waits) > 0:
-			s.Waits = s.Waits[1:]
-		case r.IntN(2) == 0 && steps[i].Wave == steps[i+1].Wave && len(s.Waits)+len(steps[i+1].Waits) == 0:
+		case r.IntN(3) == 0 && len(s.InOf(EdgeFlag)) > 0:
+			s.SetIn(EdgeFlag, s.InOf(EdgeFlag)[1:]...)
+		case r.IntN(2) == 0 && steps[i].Wave == steps[i+1].Wave && len(s.InOf(EdgeFlag))+len(steps[i+1].InOf(EdgeFlag)) == 0:
 			steps[i].Task, steps[i+1].Task = steps[i+1].Task, steps[i].Task
-		case len(s.Waits) > 0:
-			s.Waits[0].Order = max(s.Waits[0].Order-1, 0)
+		case len(s.InOf(EdgeFlag)) > 0:
+			s.InOf(EdgeFlag)[0].Order = max(s.InOf(EdgeFlag)[0].Order-1, 0)
 		}
 	}
 	resignal(p)
@@ -119,10 +120,10 @@ func TestPlantedFaults(t *testing.T) {
 		{"two segments", func(plan *Plan, p *Program) {
 			plan.Segments = append(plan.Segments, Segment{Kind: RProgram, Program: p})
 		}, repeatedRTask},
-		{"wait for nothing", func(_ *Plan, p *Program) { p.Steps[0][0].Waits = []At{{1, 1 << 20}} }, badWait},
-		{"wait for oneself", func(_ *Plan, p *Program) { p.Steps[0][1].Waits = []At{{0, 0}} }, badWait},
-		{"waits out of order", func(_ *Plan, p *Program) { p.Steps[0][1].Waits = []At{{2, 0}, {1, 0}} }, badWait},
-		{"no signal", func(_ *Plan, p *Program) { p.Steps[firstWait(p).VEU][firstWait(p).Order].Signal = false }, badWait},
+		{"wait for nothing", func(_ *Plan, p *Program) { p.Steps[0][0].SetIn(EdgeFlag, Flags(At{1, 1 << 20})...) }, badWait},
+		{"wait for oneself", func(_ *Plan, p *Program) { p.Steps[0][1].SetIn(EdgeFlag, Flags(At{0, 0})...) }, badWait},
+		{"waits out of order", func(_ *Plan, p *Program) { p.Steps[0][1].SetIn(EdgeFlag, Flags(At{2, 0}, At{1, 0})...) }, badWait},
+		{"no signal", func(_ *Plan, p *Program) { p.Steps[firstWait(p).VEU][firstWait(p).Order].SetOut(EdgeFlag) }, badWait},
 		{"wave decreases", func(_ *Plan, p *Program) { p.Steps[0][0].Wave = int32(p.Waves - 1) }, badWave},
 		{"wave unknown", func(_ *Plan, p *Program) { p.Steps[0][0].Wave = 1 << 30 }, badWave},
 		{"all in one wave", func(_ *Plan, p *Program) {
@@ -135,7 +136,7 @@ func TestPlantedFaults(t *testing.T) {
 		{"too many vEUs", func(_ *Plan, p *Program) { p.Steps = append(p.Steps, nil) }, doesNotFit},
 		{"circular waits", func(_ *Plan, p *Program) {
 			w := firstWait(p)
-			p.Steps[w.VEU][0].Waits = []At{lastWaiter(p, w)}
+			p.Steps[w.VEU][0].SetIn(EdgeFlag, Flags(lastWaiter(p, w))...)
 			resignal(p)
 		}, waitCycle},
 		{"arena overlap", func(plan *Plan, _ *Program) { plan.Arena[2] = plan.Arena[1] }, arenaUnordered},
@@ -163,8 +164,8 @@ func TestPlantedFaults(t *testing.T) {
 func firstWait(p *Program) At {
 	for _, steps := range p.Steps {
 		for o := range steps {
-			if len(steps[o].Waits) > 0 {
-				return steps[o].Waits[0]
+			if len(steps[o].InOf(EdgeFlag)) > 0 {
+				return steps[o].InOf(EdgeFlag)[0].At
 			}
 		}
 	}
@@ -176,8 +177,8 @@ func lastWaiter(p *Program, w At) At {
 	var out At
 	for v, steps := range p.Steps {
 		for o := range steps {
-			for _, x := range steps[o].Waits {
-				if x == w {
+			for _, x := range steps[o].InOf(EdgeFlag) {
+				if x.At == w {
 					out = At{int32(v), int32(o)}
 				}
 			}

@@ -73,7 +73,7 @@ func (g *counterGroups) use(at At, fronts []*Front) {
 // count gives counters to the groups that save time and replaces the waits that they stand for.
 func (g *counterGroups) count(p *Program) {
 	for i := range g.users {
-		waits := p.stepAt(g.users[i].at).Waits
+		waits := p.stepAt(g.users[i].at).InOf(EdgeFlag)
 		for _, id := range g.users[i].groups {
 			group := &g.groups[id]
 			group.saved += max(0, counterSaves(p.Spec, covered(waits, group.at), len(group.at)))
@@ -95,10 +95,13 @@ func (g *counterGroups) count(p *Program) {
 		return 0
 	})
 	adders := g.assign(p, order)
+	if len(adders) == 0 {
+		return
+	}
 	for i := range g.users {
 		g.replace(p, &g.users[i], adders)
 	}
-	p.settleCounters()
+	p.settleCounters(len(adders))
 }
 
 // assign makes the steps of each group add to a counter, as far as they add to none yet. It returns how
@@ -111,8 +114,9 @@ func (g *counterGroups) assign(p *Program, order []int32) []int {
 		var free []*Step
 		clear(mine)
 		for _, at := range group.at {
-			if s := p.stepAt(at); s.Adds > 0 {
-				mine[s.Adds-1]++
+			s := p.stepAt(at)
+			if c, ok := s.Adds(); ok {
+				mine[c]++
 			} else {
 				free = append(free, s)
 			}
@@ -120,7 +124,7 @@ func (g *counterGroups) assign(p *Program, order []int32) []int {
 		if len(free) >= smallestGroup {
 			c := int32(len(adders))
 			for _, s := range free {
-				s.Adds = c + 1
+				s.announce(Meeting(EdgeCounter, c))
 			}
 			adders = append(adders, len(free))
 			mine[c] = len(free)
@@ -138,32 +142,42 @@ func (g *counterGroups) assign(p *Program, order []int32) []int {
 // replace puts counters in the place of the waits of a user where that saves time.
 func (g *counterGroups) replace(p *Program, u *groupUser, adders []int) {
 	s := p.stepAt(u.at)
+	waits := slices.Clone(s.InOf(EdgeFlag))
+	var counters []Edge
+	adds := func(e Edge, counter int32) bool {
+		c, ok := p.stepAt(e.At).Adds()
+		return ok && c == counter
+	}
 	for _, id := range u.groups {
 		for _, c := range g.groups[id].counters {
 			n := 0
-			for _, w := range s.Waits {
-				if p.stepAt(w).Adds == c+1 {
+			for _, w := range waits {
+				if adds(w, c) {
 					n++
 				}
 			}
 			if counterSaves(p.Spec, n, adders[c]) <= 0 {
 				continue
 			}
-			s.Counters = append(s.Counters, c)
-			s.Waits = slices.DeleteFunc(s.Waits, func(w At) bool { return p.stepAt(w).Adds == c+1 })
+			counters = append(counters, Meeting(EdgeCounter, c))
+			waits = slices.DeleteFunc(waits, func(w Edge) bool { return adds(w, c) })
 		}
 	}
-	slices.Sort(s.Counters)
+	if len(counters) > 0 {
+		slices.SortFunc(counters, compareEdges)
+		s.SetIn(EdgeFlag, waits...)
+		s.SetIn(EdgeCounter, counters...)
+	}
 }
 
 // covered counts the waits that are in at; both are sorted by vEU, with one for each.
-func covered(waits, at []At) int {
+func covered(waits []Edge, at []At) int {
 	n, k := 0, 0
 	for _, w := range waits {
 		for k < len(at) && at[k].VEU < w.VEU {
 			k++
 		}
-		if k < len(at) && at[k] == w {
+		if k < len(at) && at[k] == w.At {
 			n++
 		}
 	}
@@ -174,13 +188,13 @@ func (p *Program) stepAt(at At) *Step { return &p.Steps[at.VEU][at.Order] }
 
 // settleCounters drops counters that nobody waits for, numbers the others in the order of their first
 // additions, and sets the signals that are still needed.
-func (p *Program) settleCounters() {
-	waited := map[int32]bool{}
+func (p *Program) settleCounters(counters int) {
+	waited := make([]bool, counters)
 	for _, steps := range p.Steps {
 		for o := range steps {
-			steps[o].Signal = false
-			for _, c := range steps[o].Counters {
-				waited[c] = true
+			steps[o].SetOut(EdgeFlag)
+			for _, e := range steps[o].InOf(EdgeCounter) {
+				waited[e.Number()] = true
 			}
 		}
 	}
@@ -188,27 +202,30 @@ func (p *Program) settleCounters() {
 	for _, steps := range p.Steps {
 		for o := range steps {
 			s := &steps[o]
-			for _, w := range s.Waits {
-				p.stepAt(w).Signal = true
+			for _, e := range s.InOf(EdgeFlag) {
+				p.stepAt(e.At).announce(Edge{Kind: EdgeFlag})
 			}
-			c := s.Adds - 1
-			if c < 0 {
+			c, adds := s.Adds()
+			if !adds {
 				continue
 			}
-			if s.Adds = 0; waited[c] {
-				if _, ok := number[c]; !ok {
-					number[c] = int32(len(number))
-				}
-				s.Adds = number[c] + 1
+			if !waited[c] {
+				s.SetOut(EdgeCounter)
+				continue
 			}
+			if _, ok := number[c]; !ok {
+				number[c] = int32(len(number))
+			}
+			s.SetOut(EdgeCounter, Meeting(EdgeCounter, number[c]))
 		}
 	}
 	for _, steps := range p.Steps {
 		for o := range steps {
-			for i, c := range steps[o].Counters {
-				steps[o].Counters[i] = number[c]
+			in := steps[o].InOf(EdgeCounter)
+			for i := range in {
+				in[i] = Meeting(EdgeCounter, number[in[i].Number()])
 			}
-			slices.Sort(steps[o].Counters)
+			slices.SortFunc(in, compareEdges)
 		}
 	}
 	p.Counters = len(number)

@@ -1,21 +1,102 @@
 package vdevice
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"sort"
 
-	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/roperator"
 )
+
+// taggedEdges are edges by tagged data. Every element is a word of 64 bits in global memory: its 32 bits, and beside
+// them the number of the launch, its tag. The producer stores both at once, and readers poll the words themselves until
+// all tags are those of this launch:
+//
+//	element │ tag of launch 7 │      a reader of launch 7 goes on;
+//	element │ tag of launch 6 │      one that finds this tag polls again
+//
+// So neither a flag nor a fence is needed. In exchange such an edge orders nothing but these words, and a word must not
+// be written twice in a launch: a slow reader would take the new element for the old one.
+type taggedEdges struct{ noRules }
+
+// brings says that reads of tagged buffers which the candidate imports are polled.
+func (taggedEdges) brings(p *Program, c *roperator.Candidate) func(read int) bool {
+	imported := c.Imported()
+	if p.Carry == nil || imported == nil {
+		return nil
+	}
+	return func(i int) bool { return p.importsTagged(c, imported, i) }
+}
 
 // importsTagged reports whether access i of the candidate's reads is an import of tagged data.
 func (p *Program) importsTagged(c *roperator.Candidate, imported []bool, i int) bool {
 	return imported != nil && imported[i] && p.CarryOf(c.Reads[i].View.Buf.ID).HasTags()
 }
 
-// carries checks the buffers that travel in tagged words: all that is written to them is exported by
-// one program, whoever does not import them has a plain copy to read, and their words are their own.
-func (v *verifier) carries() {
+// arrives is when the words can be seen. Inside a cluster they come sooner.
+func (taggedEdges) arrives(s *simulation, here At, e Edge) (float64, At) {
+	cost := s.h.p.Spec.Cost.Tagged
+	if s.h.p.takesFromSlots(here, e.At) {
+		cost = s.h.p.Spec.Cost.Cluster
+	}
+	return s.t.End[e.VEU][e.Order] + cost, e.At
+}
+
+func (taggedEdges) printPlan(b *bytes.Buffer, plan *Plan) {
+	if plan.WordsLen > 0 {
+		fmt.Fprintf(b, "words %d\n", plan.WordsLen)
+	}
+	for id, at := range plan.Words {
+		if at >= 0 {
+			fmt.Fprintf(b, "tagged %d at %d %q\n", id, at, plan.Graph.Buffers[id].Name)
+		}
+	}
+}
+
+func (taggedEdges) printProgram(b *bytes.Buffer, p *Program) {
+	for buf, c := range p.Carry {
+		if c != Plain {
+			fmt.Fprintf(b, "carry %d %v\n", buf, c)
+		}
+	}
+}
+
+func (taggedEdges) statements() map[string]func(*planParser) {
+	return map[string]func(*planParser){
+		"words": func(p *planParser) {
+			p.once("words")
+			p.plan.WordsLen = p.number(0, math.MaxInt64)
+		},
+		"tagged": func(p *planParser) { p.buffer(p.plan.Words) },
+		"carry":  (*planParser).carry,
+	}
+}
+
+// carry reads how a buffer's data travel.
+func (p *planParser) carry() {
+	prog := p.program()
+	id := p.number(0, int64(len(p.plan.Arena))-1)
+	word := p.hyphenated()
+	if p.bad {
+		return
+	}
+	if prog.Carry == nil {
+		prog.Carry = make([]Carry, len(p.plan.Arena))
+	}
+	switch word {
+	case Tagged.String():
+		prog.Carry[id] = Tagged
+	case TaggedAndPlain.String():
+		prog.Carry[id] = TaggedAndPlain
+	default:
+		p.fail("unknown way to travel %.20q, want %v or %v", word, Tagged, TaggedAndPlain)
+	}
+}
+
+// whole checks the buffers that travel in tagged words: one program exports all that is written to them, steps that do
+// not import them have a plain copy to read, and no two buffers share words.
+func (taggedEdges) whole(v *verifier) {
 	bad := func(buf int, format string, args ...any) {
 		v.l.Add(v.problem(badCarry, "buffer %d (%q) %s", buf, v.plan.Graph.Buffers[buf].Name, fmt.Sprintf(format, args...)))
 	}
@@ -50,10 +131,6 @@ func (v *verifier) carries() {
 		v.carriedBy(int32(id), home, bad)
 	}
 	v.words(home, bad)
-}
-
-func (v *verifier) problem(id, format string, args ...any) *diag.Diagnostic {
-	return &diag.Diagnostic{ID: id, Message: fmt.Sprintf(format, args...)}
 }
 
 // carriedBy checks one rOperator's accesses to tagged buffers.
@@ -113,13 +190,13 @@ func (v *verifier) words(home map[int]int, bad func(buf int, format string, args
 	}
 }
 
-// tagged checks reads that poll tagged data: what they read is exported in the same program, by steps
-// that they are known to follow, and by an earlier wave where the program runs wave by wave.
-func (m *memoryCheck) tagged(id int32, r *region) {
+// read checks reads that poll tagged data. Steps of the same program must have exported what is read. The reader must
+// have an edge from each of them, and be in a later wave for the case that the program runs wave by wave.
+func (taggedEdges) read(m *memoryCheck, id int32, r *region) {
 	parts := m.past[r.box.Buf].parts
 	for i := range parts {
 		if parts[i].segment != m.seg[id] {
-			continue // carries has reported it
+			continue // whole has reported it
 		}
 		parts[i].writes.gather(&r.box, m.f)
 		m.follows(id, r)
@@ -153,15 +230,15 @@ func (m *memoryCheck) follows(id int32, r *region) {
 	}
 }
 
-// followsTo reports that s follows the step at from or a later one of its vEU.
+// followsTo reports that s has a tagged edge from the step at from, or from a later one of its vEU.
 func followsTo(s *Step, from At) bool {
-	i := sort.Search(len(s.Follows), func(i int) bool { return s.Follows[i].VEU >= from.VEU })
-	return i < len(s.Follows) && s.Follows[i].VEU == from.VEU && s.Follows[i].Order >= from.Order
+	in := s.InOf(EdgeTagged)
+	i := sort.Search(len(in), func(i int) bool { return in[i].VEU >= from.VEU })
+	return i < len(in) && in[i].VEU == from.VEU && in[i].Order >= from.Order
 }
 
-// onceTagged checks that nothing writes an element of a tagged buffer again: whoever is slow would take
-// the new value for the old one.
-func (m *memoryCheck) onceTagged(id int32, r *region) {
+// write checks that no element of a tagged buffer is written twice in a launch.
+func (taggedEdges) write(m *memoryCheck, id int32, r *region) {
 	if !m.plan.Segments[m.seg[id]].Program.CarryOf(int(r.box.Buf)).HasTags() {
 		return
 	}

@@ -8,25 +8,25 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// piece is a run of elements of a tagged buffer that a step imports or exports.
-type piece struct {
+// stagedRun is a run of elements of a tagged buffer that a step imports or exports.
+type stagedRun struct {
 	at     At
 	lo, hi int64
 }
 
 // pieces lists what the program's steps import and export of tagged buffers, per Buffer.ID. Of a buffer
-// some of whose pieces are not contiguous nothing is listed.
-type pieces struct{ imports, exports map[int32][]piece }
+// some of whose stagedRuns are not contiguous nothing is listed.
+type stagedRuns struct{ imports, exports map[int32][]stagedRun }
 
-func (p *Program) pieces() pieces {
-	out := pieces{map[int32][]piece{}, map[int32][]piece{}}
+func (p *Program) stagedRuns() stagedRuns {
+	out := stagedRuns{map[int32][]stagedRun{}, map[int32][]stagedRun{}}
 	strided := map[int32]bool{}
 	var runs []roperator.Run
 	for v, steps := range p.Steps {
 		for o := range steps {
 			t := steps[o].Task
 			c := p.Candidate(t.Op)
-			add := func(to map[int32][]piece, staged []roperator.Staged) {
+			add := func(to map[int32][]stagedRun, staged []roperator.Staged) {
 				for i := range staged {
 					buf := int32(staged[i].Access.View.Buf.ID)
 					if !p.CarryOf(int(buf)).HasTags() {
@@ -35,7 +35,7 @@ func (p *Program) pieces() pieces {
 					runs = staged[i].AppendRuns(runs[:0], int(t.Index))
 					for _, r := range runs {
 						strided[buf] = strided[buf] || r.Step != 1 && r.Count > 1
-						to[buf] = append(to[buf], piece{At{int32(v), int32(o)}, r.Elem, r.Elem + r.Count})
+						to[buf] = append(to[buf], stagedRun{At{int32(v), int32(o)}, r.Elem, r.Elem + r.Count})
 					}
 				}
 			}
@@ -52,8 +52,8 @@ func (p *Program) pieces() pieces {
 	return out
 }
 
-// slotted is a slot with those who use it.
-type slotted struct {
+// slotUse is a slot with those who use it.
+type slotUse struct {
 	Slot
 	last    int32 // order of the step of the vEU that takes it
 	writers []At
@@ -62,23 +62,23 @@ type slotted struct {
 // slots lists the slots that the program could have: what a vEU imports, in pieces as they are imported,
 // where all who write them are in its cluster. What is imported several times has none: a word in a slot is
 // taken once.
-func (p *Program) slots() []slotted {
-	var out []slotted
-	all := p.pieces()
+func (p *Program) possibleSlots() []slotUse {
+	var out []slotUse
+	all := p.stagedRuns()
 	for _, buf := range sortedKeys(all.imports) {
 		exports := all.exports[buf]
-		slices.SortFunc(exports, func(a, b piece) int { return compare(a.lo, b.lo) })
+		slices.SortFunc(exports, func(a, b stagedRun) int { return compare(a.lo, b.lo) })
 		longest := int64(0)
 		for _, e := range exports {
 			longest = max(longest, e.hi-e.lo)
 		}
-		byVEU := map[int32][]piece{}
+		byVEU := map[int32][]stagedRun{}
 		for _, x := range all.imports[buf] {
 			byVEU[x.at.VEU] = append(byVEU[x.at.VEU], x)
 		}
 		for _, v := range sortedKeys(byVEU) {
 			for _, s := range takenOnce(buf, v, byVEU[v]) {
-				from, _ := slices.BinarySearchFunc(exports, s.Lo-longest, func(e piece, lo int64) int { return compare(e.lo, lo) })
+				from, _ := slices.BinarySearchFunc(exports, s.Lo-longest, func(e stagedRun, lo int64) int { return compare(e.lo, lo) })
 				near := true
 				for _, e := range exports[from:] {
 					if e.lo >= s.Hi {
@@ -98,14 +98,14 @@ func (p *Program) slots() []slotted {
 	return out
 }
 
-// takenOnce makes a slot of every piece that overlaps no other.
-func takenOnce(buf, veu int32, ps []piece) []slotted {
-	slices.SortFunc(ps, func(a, b piece) int { return compare(a.lo, b.lo) })
-	var out []slotted
-	end := int64(0) // of the pieces so far
+// takenOnce makes a slot of every stagedRun that overlaps no other.
+func takenOnce(buf, veu int32, ps []stagedRun) []slotUse {
+	slices.SortFunc(ps, func(a, b stagedRun) int { return compare(a.lo, b.lo) })
+	var out []slotUse
+	end := int64(0) // of the stagedRuns so far
 	for i, x := range ps {
 		if x.lo >= end && (i+1 == len(ps) || ps[i+1].lo >= x.hi) {
-			out = append(out, slotted{Slot: Slot{VEU: veu, Buf: buf, Lo: x.lo, Hi: x.hi}, last: x.at.Order})
+			out = append(out, slotUse{Slot: Slot{VEU: veu, Buf: buf, Lo: x.lo, Hi: x.hi}, last: x.at.Order})
 		}
 		end = max(end, x.hi)
 	}
@@ -120,9 +120,9 @@ func PlaceSlots(p *Program, most int) {
 	if cycle != nil {
 		panic("BUG: the slots of a program with circular waits")
 	}
-	known := newSeen(h)
-	all := p.slots()
-	slices.SortStableFunc(all, func(a, b slotted) int {
+	known := newImported(h)
+	all := p.possibleSlots()
+	slices.SortStableFunc(all, func(a, b slotUse) int {
 		if a.VEU != b.VEU {
 			return int(a.VEU - b.VEU)
 		}
@@ -150,10 +150,10 @@ func PlaceSlots(p *Program, most int) {
 }
 
 // placeStep gives slots to what one step takes, as far as there are words and a gate for it.
-func (p *Program) placeStep(taken []slotted, owner []int32, gates *[schema.Gates]int32, known *seen) {
+func (p *Program) placeStep(taken []slotUse, owner []int32, gates *[schema.Gates]int32, known *imported) {
 	least := int32(math.MaxInt32)
 	for i := range taken {
-		least = min(least, taken[i].alike(known))
+		least = min(least, taken[i].freeBefore(known))
 	}
 	gate := slices.IndexFunc(gates[:], func(last int32) bool { return last < least })
 	if gate < 0 {
@@ -161,7 +161,7 @@ func (p *Program) placeStep(taken []slotted, owner []int32, gates *[schema.Gates
 	}
 	for i := range taken {
 		s := &taken[i]
-		if s.At = firstFree(owner, int(s.Hi-s.Lo), s.alike(known)); s.At < 0 {
+		if s.At = firstFree(owner, int(s.Hi-s.Lo), s.freeBefore(known)); s.At < 0 {
 			continue
 		}
 		for w := s.At; w < s.At+int32(s.Hi-s.Lo); w++ {
@@ -215,7 +215,7 @@ func compareSlots(a, b Slot) int {
 }
 
 // since is how many steps of the slot's vEU have imported whenever one of its writers computes.
-func (s *seen) since(x *slotted) int32 {
+func (s *imported) byAllWriters(x *slotUse) int32 {
 	least := int32(math.MaxInt32)
 	for _, w := range x.writers {
 		least = min(least, s.of(w, x.VEU))
@@ -225,8 +225,8 @@ func (s *seen) since(x *slotted) int32 {
 
 // alike is since as a vEU knows it that is not the slot's: what several vEUs import then has the same place
 // in all of them, and one move takes it there.
-func (x *slotted) alike(s *seen) int32 {
-	least := s.since(x)
+func (x *slotUse) freeBefore(s *imported) int32 {
+	least := s.byAllWriters(x)
 	for _, w := range x.writers {
 		if w.VEU == x.VEU {
 			least = min(least, w.Order)
@@ -306,8 +306,8 @@ func (p *Program) Polled() map[int32]bool {
 	return out
 }
 
-// slotted reports whether the step at at takes all that the step at from gives it in slots.
-func (p *Program) slotted(at, from At) bool {
+// takesFromSlots reports whether the step at at takes all that the step at from gives it from slots.
+func (p *Program) takesFromSlots(at, from At) bool {
 	if len(p.Slots) == 0 || int(at.VEU)/p.Cluster != int(from.VEU)/p.Cluster {
 		return false
 	}

@@ -1,15 +1,76 @@
 package vdevice
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/schema"
 )
 
-// clusters checks the form of what a program says of clusters.
-func (v *verifier) clusters(segment int, s Segment) {
+// slotEdges make tagged edges cheaper inside a cluster, whose thread blocks reach each other's shared memory. A slot is
+// a run of words there in which a vEU takes certain elements. The producer stores the elements into the slots of all
+// readers of its cluster, and an mbarrier of the reader, the slot's gate, counts the bytes that have come:
+//
+//	vEU 0 ── rTask ──┬─▶ shared memory of vEU 0: slot, gate
+//	                 ├─▶ shared memory of vEU 1: slot, gate ── rTask that takes the elements
+//	                 └─▶ global memory, where other clusters poll tagged words
+//
+// The words of a slot are used again, so every producer must know that the reader before has taken its elements.
+type slotEdges struct{ noRules }
+
+func (slotEdges) needs(p *Program, n *Needs) { n.SlotWords = max(n.SlotWords, p.SlotWords()) }
+
+func (slotEdges) count(stats *Stats, s Segment) { stats.Slots += len(s.Program.Slots) }
+
+func (slotEdges) printSegment(b *bytes.Buffer, s Segment) {
+	if n := s.Program.Cluster; n > 0 {
+		fmt.Fprintf(b, " cluster %d", n)
+	}
+}
+
+func (slotEdges) parseSegment(p *planParser, s *Segment) {
+	if p.optional("cluster") {
+		s.Program.Cluster = int(p.number(1, math.MaxInt32))
+	}
+}
+
+func (slotEdges) printProgram(b *bytes.Buffer, p *Program) {
+	for _, s := range p.Slots {
+		fmt.Fprintf(b, "slot %d buffer %d from %d to %d at %d gate %d\n", s.VEU, s.Buf, s.Lo, s.Hi, s.At, s.Gate)
+	}
+}
+
+func (slotEdges) statements() map[string]func(*planParser) {
+	return map[string]func(*planParser){"slot": (*planParser).slot}
+}
+
+// slot reads where in its shared memory a vEU takes elements.
+func (p *planParser) slot() {
+	prog := p.program()
+	if p.bad {
+		return
+	}
+	s := Slot{VEU: int32(p.number(0, int64(len(prog.Steps))-1))}
+	p.keyword("buffer")
+	s.Buf = int32(p.number(0, int64(len(p.plan.Arena))-1))
+	p.keyword("from")
+	s.Lo = p.number(0, math.MaxInt64)
+	p.keyword("to")
+	s.Hi = p.number(0, math.MaxInt64)
+	p.keyword("at")
+	s.At = int32(p.number(0, maxSlotWords))
+	p.keyword("gate")
+	s.Gate = int32(p.number(0, schema.Gates-1))
+	if !p.bad {
+		prog.Slots = append(prog.Slots, s)
+	}
+}
+
+// form checks what a program says of its clusters, and that its slots are in range and sorted.
+func (slotEdges) form(v *verifier, segment int, s Segment) {
 	p := s.Program
 	report := func(format string, args ...any) {
 		v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf("segment %d %s", segment, fmt.Sprintf(format, args...))})
@@ -43,20 +104,20 @@ func (v *verifier) clusters(segment int, s Segment) {
 // maxSlotWords bounds the words of slots that a vEU can have: no shared memory is larger.
 const maxSlotWords = 1 << 21
 
-// slots checks that every slot is for data that its vEU imports and only its cluster exports, and that
-// words and gates are used again only by those who know that the readers before have taken theirs: else one
-// would compute with what overwrites them.
-func (v *verifier) slots(segment int, h *order) {
+// related checks that every slot is for elements that its vEU imports and only its cluster exports. It also checks that
+// words and gates are used again only by producers that know that the readers before have taken theirs: otherwise a
+// reader would compute with the elements that overwrite them.
+func (slotEdges) related(v *verifier, segment int, h *order) {
 	p := h.p
 	if len(p.Slots) == 0 {
 		return
 	}
-	possible := map[Slot]*slotted{}
-	all := p.slots()
+	possible := map[Slot]*slotUse{}
+	all := p.possibleSlots()
 	for i := range all {
 		possible[all[i].Slot] = &all[i]
 	}
-	var mine []slotted
+	var mine []slotUse
 	for _, s := range p.Slots {
 		key := s
 		key.At, key.Gate = 0, 0
@@ -70,26 +131,26 @@ func (v *verifier) slots(segment int, h *order) {
 		y.At, y.Gate = s.At, s.Gate
 		mine = append(mine, y)
 	}
-	v.slotReuse(segment, newSeen(h), mine)
+	v.slotReuse(segment, newImported(h), mine)
 }
 
 // slotReuse goes through the slots of each vEU in the order in which they are done with.
-func (v *verifier) slotReuse(segment int, known *seen, mine []slotted) {
-	slices.SortStableFunc(mine, func(a, b slotted) int {
+func (v *verifier) slotReuse(segment int, known *imported, mine []slotUse) {
+	slices.SortStableFunc(mine, func(a, b slotUse) int {
 		if a.VEU != b.VEU {
 			return int(a.VEU - b.VEU)
 		}
 		return int(a.last - b.last)
 	})
-	owner := map[int32]*slotted{} // of a word
-	var gates [schema.Gates]*slotted
+	owner := map[int32]*slotUse{} // of a word
+	var gates [schema.Gates]*slotUse
 	for i := range mine {
 		s := &mine[i]
 		if i == 0 || mine[i-1].VEU != s.VEU {
 			clear(owner)
-			gates = [schema.Gates]*slotted{}
+			gates = [schema.Gates]*slotUse{}
 		}
-		since := known.since(s)
+		since := known.byAllWriters(s)
 		if i > 0 && mine[i-1].VEU == s.VEU && mine[i-1].last == s.last && mine[i-1].Gate != s.Gate {
 			v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf("segment %d: %s takes slots through gates %d and %d",
 				segment, stepName(known.h.p, At{s.VEU, s.last}), mine[i-1].Gate, s.Gate)})

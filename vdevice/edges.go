@@ -1,0 +1,249 @@
+package vdevice
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// An edge says that a step comes after another. There are several kinds, because a GPU has several ways to
+// order work and they differ in cost and in what they promise:
+//
+//	launch    a kernel launch starts after the launches before it      all of a wave ──▶ all of the next
+//	flag      one step stores a word, others poll it                   A ──▶ B
+//	tagged    the data themselves carry a tag that readers poll        A ══▶ B
+//	counter   many steps add one to a word, others poll the sum        A₁ A₂ A₃ ──▶ (3) ──▶ B₁ B₂
+//	slot      tagged data in the shared memory of a cluster's block    A ══▶ B, in one cluster
+//
+// Program order, which the steps of one vEU have by themselves, needs no edge.
+//
+// Every kind is a row of edgeRows and a file edge_NAME.go. Verify, the happens-before relation, Simulate, the
+// text form, Stats and the encoder of the program tables walk the rows; none of them names a kind.
+
+// EdgeKind is the number of a row of edgeRows. Edges of a step are sorted by it, and steps wait in that order.
+type EdgeKind uint8
+
+// The kinds of edges.
+const (
+	EdgeLaunch EdgeKind = iota
+	EdgeFlag
+	EdgeTagged
+	EdgeCounter
+	EdgeSlot
+)
+
+// Edge is one end of an edge, as a step has it in Step.In or Step.Out.
+//
+// In Step.In, At is the step at the other end. Edges of a kind that meets (see edgeRow.meets) have a meeting
+// point there instead, such as a counter: VEU is its number and Order is 0. In Step.Out, where the step only
+// says that it announces its completion, At is the meeting point, or zero for kinds without meeting points.
+type Edge struct {
+	Kind EdgeKind
+	At
+}
+
+// Meeting is the edge between a step and meeting point number n.
+func Meeting(kind EdgeKind, n int32) Edge { return Edge{kind, At{VEU: n}} }
+
+// Flags are edges by flags from the steps at the given places, which are sorted by vEU.
+func Flags(from ...At) []Edge {
+	out := make([]Edge, len(from))
+	for i, at := range from {
+		out[i] = Edge{EdgeFlag, at}
+	}
+	return out
+}
+
+// Number is the number of the edge's meeting point.
+func (e Edge) Number() int32 { return e.VEU }
+
+// knowledge is what a step knows of the step at the other end of an edge.
+type knowledge uint8
+
+const (
+	// dataOnly: the step at the other end has computed the data that the edge carries. What else it wrote, and
+	// what it has waited for, may not be visible yet.
+	dataOnly knowledge = iota
+	// completion: the step at the other end is complete, and with it all that comes before that one.
+	completion
+)
+
+// edgeRow is a kind of edge.
+type edgeRow struct {
+	name string // in messages and in documentation
+	doc  string // one sentence: what carries it
+	// knows is what a step knows that is at the end of such an edge.
+	knows knowledge
+	// polled says that the executor polls one word for each such edge before the step's rTask starts. Edges
+	// that are not polled are waited for by the rTask itself, or are not edges between two steps.
+	polled bool
+	// meets says that several steps announce themselves at one meeting point, and several wait there for all.
+	meets bool
+	// in and out are the words of the text form for Step.In and Step.Out; empty: steps have no such ends.
+	in, out string
+	// finding is the id of what Verify reports of such edges that are not in form.
+	finding string
+	// header is the file below codegen/rt that carries it out.
+	header string
+	edgeRules
+}
+
+// edgeRules is what a kind of edge adds to each of the parts that walk the rows. A kind embeds noRules and
+// has methods for what concerns it.
+type edgeRules interface {
+	// form is the kind's share of Verify that needs nothing but the segment's own text.
+	form(v *verifier, segment int, s Segment)
+	// whole is its share that needs all segments.
+	whole(v *verifier)
+	// related is its share that needs the happens-before relation of a segment.
+	related(v *verifier, segment int, h *order)
+	// brings reports which of a candidate's reads this kind brings, instead of memory that other edges order;
+	// nil: none.
+	brings(p *Program, c *roperator.Candidate) func(read int) bool
+	// read checks a region that is read through this kind, and write one that is written, whoever reads it.
+	read(m *memoryCheck, op int32, r *region)
+	write(m *memoryCheck, op int32, r *region)
+
+	// meetings is how many meeting points the program has.
+	meetings(p *Program) int
+	// arrives is when the step at here finds the edge satisfied, in ns, and the step that decided that.
+	arrives(s *simulation, here At, e Edge) (float64, At)
+	// settle is the kind's share of the Builder's choice, once all steps are there.
+	settle(b *Builder)
+	// use tells the kind that the step at here waits for the fronts by flags.
+	use(b *Builder, here At, fronts []*Front)
+	// needs raises what a vEU must have.
+	needs(p *Program, n *Needs)
+	// count adds to the statistics of a plan.
+	count(stats *Stats, s Segment)
+
+	// printPlan, printSegment, printProgram and printStep print the kind's share of the plan's head, of a
+	// segment line, of the lines before a segment's steps, and of a step's line.
+	printPlan(b *bytes.Buffer, plan *Plan)
+	printSegment(b *bytes.Buffer, s Segment)
+	printProgram(b *bytes.Buffer, p *Program)
+	printStep(b *bytes.Buffer, s *Step)
+	// parseSegment and parseStep read what is printed on those lines.
+	parseSegment(p *planParser, s *Segment)
+	parseStep(p *planParser, s *Step)
+	// statements are the lines of the kind's own, by their first word.
+	statements() map[string]func(*planParser)
+
+	// encode gives the entries of the program tables for the edges of one step.
+	encode(p *Program, here At, s *Step, to StepEncoder)
+}
+
+// edgeRows is the table of all kinds of edges, by EdgeKind. Step lines and waits keep this order.
+var edgeRows = []edgeRow{
+	EdgeLaunch: {
+		name: "launch", doc: "the order of kernel launches, on one stream or across streams",
+		knows: completion, finding: badWave, header: "host/harness.cuh", edgeRules: launchEdges{noRules{EdgeLaunch}},
+	},
+	EdgeFlag: {
+		name: "flag", doc: "a word for each vEU, which holds the number of its last step that announced itself",
+		knows: completion, polled: true, in: "wait", out: "signal", finding: badWait, header: "exec/executor.cuh", edgeRules: flagEdges{noRules{EdgeFlag}},
+	},
+	EdgeTagged: {
+		name: "tagged", doc: "64-bit words in global memory: 32 bits of data and the number of the launch",
+		knows: dataOnly, in: "follow", finding: badWait, header: "exec/imports.cuh", edgeRules: taggedEdges{noRules{EdgeTagged}},
+	},
+	EdgeCounter: {
+		name: "counter", doc: "a word that every producer adds one to",
+		knows: completion, polled: true, meets: true, in: "counters", out: "adds", finding: badCounter, header: "exec/executor.cuh", edgeRules: counterEdges{noRules{EdgeCounter}},
+	},
+	EdgeSlot: {
+		name: "slot", doc: "32-bit words in the reader's shared memory, counted by an mbarrier; refines tagged edges inside a cluster",
+		knows: dataOnly, finding: badCluster, header: "exec/imports.cuh", edgeRules: slotEdges{noRules{EdgeSlot}},
+	},
+}
+
+// row is the edge's row of the table.
+func (e Edge) row() *edgeRow { return &edgeRows[e.Kind] }
+
+// InOf lists the step's edges of one kind from other steps.
+func (s *Step) InOf(kind EdgeKind) []Edge { return ofKind(s.In, kind) }
+
+// OutOf lists the step's announcements of one kind.
+func (s *Step) OutOf(kind EdgeKind) []Edge { return ofKind(s.Out, kind) }
+
+// ofKind is the part of sorted edges that is of one kind.
+func ofKind(edges []Edge, kind EdgeKind) []Edge {
+	from := 0
+	for from < len(edges) && edges[from].Kind < kind {
+		from++
+	}
+	to := from
+	for to < len(edges) && edges[to].Kind == kind {
+		to++
+	}
+	return edges[from:to]
+}
+
+// Polls is how many words the executor polls before the step's rTask starts.
+func (s *Step) Polls() int {
+	n := 0
+	for _, e := range s.In {
+		if e.row().polled {
+			n++
+		}
+	}
+	return n
+}
+
+// learns reports that the step knows other steps to be complete by its edges.
+func (s *Step) learns() bool {
+	return slices.ContainsFunc(s.In, func(e Edge) bool { return e.row().knows == completion })
+}
+
+// announce adds an end to Step.Out, if it is not there.
+func (s *Step) announce(e Edge) {
+	at, found := slices.BinarySearchFunc(s.Out, e, compareEdges)
+	if !found {
+		s.Out = slices.Insert(s.Out, at, e)
+	}
+}
+
+// SetIn replaces the step's edges of one kind from other steps.
+func (s *Step) SetIn(kind EdgeKind, edges ...Edge) { s.In = replaceKind(s.In, kind, edges) }
+
+// SetOut replaces the step's announcements of one kind.
+func (s *Step) SetOut(kind EdgeKind, edges ...Edge) { s.Out = replaceKind(s.Out, kind, edges) }
+
+func replaceKind(all []Edge, kind EdgeKind, edges []Edge) []Edge {
+	old := ofKind(all, kind)
+	if len(old) == 0 && len(edges) == 0 {
+		return all
+	}
+	from := 0
+	for from < len(all) && all[from].Kind < kind {
+		from++
+	}
+	out := append(make([]Edge, 0, len(all)-len(old)+len(edges)), all[:from]...)
+	return append(append(out, edges...), all[from+len(old):]...)
+}
+
+// compareEdges orders the edges of a step: by kind, then by the other end.
+func compareEdges(a, b Edge) int {
+	if a.Kind != b.Kind {
+		return int(a.Kind) - int(b.Kind)
+	}
+	if a.VEU != b.VEU {
+		return int(a.VEU - b.VEU)
+	}
+	return int(a.Order - b.Order)
+}
+
+// Contributors lists, for each meeting point of a kind, the steps that announce themselves there, by vEU and
+// order.
+func (p *Program) Contributors(kind EdgeKind) [][]At {
+	out := make([][]At, edgeRows[kind].meetings(p))
+	for v, steps := range p.Steps {
+		for o := range steps {
+			for _, e := range steps[o].OutOf(kind) {
+				out[e.Number()] = append(out[e.Number()], At{int32(v), int32(o)})
+			}
+		}
+	}
+	return out
+}
