@@ -9,9 +9,9 @@ import (
 
 // taskSet is what rTasks with an access in common depend on through it.
 type taskSet struct {
-	tasks  []vdevice.Task
-	users  int  // how many rTasks wait for it
-	kind   vdevice.EdgeKind // by which they come after it: flags, or tags where they poll the data themselves
+	tasks []vdevice.Task
+	users int              // how many rTasks wait for it
+	kind  vdevice.EdgeKind // by which they come after it: flags, or tags where they poll the data themselves
 }
 
 // deps says what the rTasks of one rOperator depend on. Rtasks with the same accesses share a combo,

@@ -23,6 +23,7 @@ type Builder struct {
 	clocks   *clocks
 	need     []int32 // scratch: per vEU, order+1 of the last step to wait for
 	needVEUs []int32
+	fronts   []*Front // scratch
 	groups   counterGroups
 }
 
@@ -95,9 +96,8 @@ type pendingEdge struct {
 	front *Front
 }
 
-// pendingOf takes the Fronts of one kind that t comes after.
-func pendingOf(all []pendingEdge, kind EdgeKind) []*Front {
-	var out []*Front
+// pendingOf appends the Fronts of one kind.
+func pendingOf(out []*Front, all []pendingEdge, kind EdgeKind) []*Front {
 	for _, e := range all {
 		if e.kind == kind {
 			out = append(out, e.front)
@@ -162,8 +162,8 @@ func (b *Builder) Append(t Task, veu int32) {
 	if pending := b.pending[t]; len(pending) > 0 {
 		delete(b.pending, t)
 		for k := range edgeRows {
-			if fronts := pendingOf(pending, EdgeKind(k)); len(fronts) > 0 {
-				row = b.connect(&step, EdgeKind(k), at, row, fronts)
+			if b.fronts = pendingOf(b.fronts[:0], pending, EdgeKind(k)); len(b.fronts) > 0 {
+				row = b.connect(&step, EdgeKind(k), at, row, b.fronts)
 			}
 		}
 	}
@@ -178,7 +178,7 @@ func (b *Builder) Append(t Task, veu int32) {
 func (b *Builder) connect(step *Step, kind EdgeKind, at At, row int32, fronts []*Front) int32 {
 	r := &edgeRows[kind]
 	if r.knows == dataOnly {
-		step.In = append(step.In, b.followed(at.VEU, kind, fronts, &step.Wave)...)
+		step.join(b.followed(at.VEU, kind, fronts, &step.Wave))
 		return row
 	}
 	edges := b.reduce(at.VEU, row, kind, fronts)
@@ -192,7 +192,7 @@ func (b *Builder) connect(step *Step, kind EdgeKind, at At, row int32, fronts []
 		}
 		step.Wave = max(step.Wave, producer.Wave+1)
 	}
-	step.In = append(step.In, edges...)
+	step.join(edges)
 	r.use(b, at, fronts)
 	return b.advance(at.VEU, row, fronts)
 }

@@ -95,8 +95,10 @@ func (counterEdges) encode(_ *Program, _ At, s *Step, to StepEncoder) {
 
 // Adds is the counter that the step's completion adds one to, if there is one.
 func (s *Step) Adds() (counter int32, ok bool) {
-	if out := s.OutOf(EdgeCounter); len(out) > 0 {
-		return out[0].Number(), true
+	for i := range s.Out {
+		if s.Out[i].Kind == EdgeCounter {
+			return s.Out[i].Number(), true
+		}
 	}
 	return 0, false
 }

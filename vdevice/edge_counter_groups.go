@@ -142,7 +142,8 @@ func (g *counterGroups) assign(p *Program, order []int32) []int {
 // replace puts counters in the place of the waits of a user where that saves time.
 func (g *counterGroups) replace(p *Program, u *groupUser, adders []int) {
 	s := p.stepAt(u.at)
-	waits := slices.Clone(s.InOf(EdgeFlag))
+	from, to := firstOf(s.In, EdgeFlag), firstOf(s.In, EdgeFlag+1)
+	waits, rest := s.In[from:to], s.In[to:]
 	var counters []Edge
 	adds := func(e Edge, counter int32) bool {
 		c, ok := p.stepAt(e.At).Adds()
@@ -165,7 +166,7 @@ func (g *counterGroups) replace(p *Program, u *groupUser, adders []int) {
 	}
 	if len(counters) > 0 {
 		slices.SortFunc(counters, compareEdges)
-		s.SetIn(EdgeFlag, waits...)
+		s.In = append(s.In[:from+len(waits)], rest...)
 		s.SetIn(EdgeCounter, counters...)
 	}
 }
@@ -225,7 +226,9 @@ func (p *Program) settleCounters(counters int) {
 			for i := range in {
 				in[i] = Meeting(EdgeCounter, number[in[i].Number()])
 			}
-			slices.SortFunc(in, compareEdges)
+			if len(in) > 1 {
+				slices.SortFunc(in, compareEdges)
+			}
 		}
 	}
 	p.Counters = len(number)

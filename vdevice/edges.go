@@ -169,15 +169,23 @@ func (s *Step) OutOf(kind EdgeKind) []Edge { return ofKind(s.Out, kind) }
 
 // ofKind is the part of sorted edges that is of one kind.
 func ofKind(edges []Edge, kind EdgeKind) []Edge {
-	from := 0
-	for from < len(edges) && edges[from].Kind < kind {
-		from++
+	if n := len(edges); n == 0 || edges[0].Kind == kind && edges[n-1].Kind == kind {
+		return edges // what most steps have
 	}
-	to := from
-	for to < len(edges) && edges[to].Kind == kind {
-		to++
+	return edges[firstOf(edges, kind):firstOf(edges, kind+1)]
+}
+
+// firstOf is how many of the sorted edges are of kinds before the given one.
+func firstOf(edges []Edge, kind EdgeKind) int {
+	lo, hi := 0, len(edges)
+	for lo < hi {
+		if mid := (lo + hi) / 2; edges[mid].Kind < kind {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
 	}
-	return edges[from:to]
+	return lo
 }
 
 // Polls is how many words the executor polls before the step's rTask starts.
@@ -196,10 +204,22 @@ func (s *Step) learns() bool {
 	return slices.ContainsFunc(s.In, func(e Edge) bool { return e.row().knows == completion })
 }
 
+// join adds edges of a kind that comes after those that the step has.
+func (s *Step) join(edges []Edge) {
+	if s.In == nil {
+		s.In = edges
+	} else {
+		s.In = append(s.In, edges...)
+	}
+}
+
 // announce adds an end to Step.Out, if it is not there.
 func (s *Step) announce(e Edge) {
-	at, found := slices.BinarySearchFunc(s.Out, e, compareEdges)
-	if !found {
+	at := 0
+	for at < len(s.Out) && compareEdges(s.Out[at], e) < 0 {
+		at++
+	}
+	if at == len(s.Out) || s.Out[at] != e {
 		s.Out = slices.Insert(s.Out, at, e)
 	}
 }
@@ -211,16 +231,13 @@ func (s *Step) SetIn(kind EdgeKind, edges ...Edge) { s.In = replaceKind(s.In, ki
 func (s *Step) SetOut(kind EdgeKind, edges ...Edge) { s.Out = replaceKind(s.Out, kind, edges) }
 
 func replaceKind(all []Edge, kind EdgeKind, edges []Edge) []Edge {
-	old := ofKind(all, kind)
-	if len(old) == 0 && len(edges) == 0 {
-		return all
+	from, to := firstOf(all, kind), firstOf(all, kind+1)
+	if len(edges) <= to-from { // there is room
+		n := copy(all[from:], edges)
+		return append(all[:from+n], all[to:]...)
 	}
-	from := 0
-	for from < len(all) && all[from].Kind < kind {
-		from++
-	}
-	out := append(make([]Edge, 0, len(all)-len(old)+len(edges)), all[:from]...)
-	return append(append(out, edges...), all[from+len(old):]...)
+	out := append(make([]Edge, 0, from+len(edges)+len(all)-to), all[:from]...)
+	return append(append(out, edges...), all[to:]...)
 }
 
 // compareEdges orders the edges of a step: by kind, then by the other end.
