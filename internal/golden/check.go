@@ -14,9 +14,12 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Check proves all cases; they are compiled together.
+// Check proves all cases. They are compiled into one program, because the compiler's start and the headers would cost
+// more than most cases do. Tests that call Check run beside each other, so it must be the first thing that they do
+// beside making cases.
 func Check(t *testing.T, cases []Case) {
 	t.Helper()
+	t.Parallel()
 	if compiler() == "" && os.Getenv(nvccVariable) == "" {
 		t.Skip("no C++ compiler")
 	}
@@ -30,11 +33,7 @@ func Check(t *testing.T, cases []Case) {
 		}
 		ready = append(ready, p)
 	}
-	dir := os.Getenv("RAMMER_GOLDEN_KEEP") // where the sources are to stay
-	if dir == "" {
-		dir = t.TempDir()
-	}
-	program, err := build(dir, t.Name(), src.text())
+	program, err := programs.build(t.Name(), src.text())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,19 @@ package golden
 import (
 	"fmt"
 	"math"
+	"os"
 	"strings"
+	"testing"
 )
+
+// TestMain removes what the tests' programs share once all tests have ended.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := programs.remove(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
 

@@ -5,67 +5,26 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-
-	"github.com/rammerc/rammerc/codegen/backend"
-	"github.com/rammerc/rammerc/codegen/rt"
-	"github.com/rammerc/rammerc/rkernels"
 )
 
-// nvccVariable names nvcc: with it set, the tests run on this machine's GPU instead of the emulator.
-const nvccVariable = "RAMMER_GOLDEN_NVCC"
-
-// compiler finds a C++ compiler, "" when there is none.
-func compiler() string {
-	for _, name := range []string{os.Getenv("CXX"), "g++", "c++", "clang++"} {
-		if path, err := exec.LookPath(name); name != "" && err == nil {
-			return path
-		}
-	}
-	return ""
-}
-
-// server is a running program of candidates.
+// server is a running program that holds the candidates of a test. It reads requests from its standard input and
+// answers each on its standard output:
+//
+//	request: number of the candidate (4 bytes), rTask or -1 for all (4 bytes), size of the memory (8 bytes), memory
+//	answer:  1 or, when the launch failed, 0 (1 byte), the memory afterwards
+//
+// Integers are little-endian. What it says on standard error explains a launch that failed.
 type server struct {
-	cmd *exec.Cmd
-	in  *bufio.Writer
-	out *bufio.Reader
-	pip io.Closer
-	err strings.Builder
+	cmd  *exec.Cmd
+	in   *bufio.Writer // buffers what goes to pipe
+	pipe io.Closer
+	out  *bufio.Reader
+	err  strings.Builder
 }
 
-// build compiles the source in dir.
-func build(dir, name, text string) (program string, err error) {
-	for sub, files := range map[string]fs.FS{"rt": rt.Files, "backend": backend.Files, "": rkernels.Files} {
-		if err := os.CopyFS(filepath.Join(dir, "include", sub), files); err != nil && !os.IsExist(err) {
-			return "", err
-		}
-	}
-	src := filepath.Join(dir, name+".cc") // one source for either compiler
-	if err := os.WriteFile(src, []byte(text), 0o644); err != nil {
-		return "", err
-	}
-	program = filepath.Join(dir, name)
-	cmd := exec.Command(compiler(), "-O1", "-pthread", "-fno-strict-aliasing")
-	if nvcc := os.Getenv(nvccVariable); nvcc != "" {
-		cmd = exec.Command(nvcc, "-arch=native", "-x", "cu")
-	}
-	cmd.Args = append(cmd.Args, "-std=c++20", "-w", "-I", filepath.Join(dir, "include"), src, "-o", program)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, firstLines(string(out), 60))
-	}
-	return program, nil
-}
-
-func firstLines(s string, n int) string {
-	lines := strings.SplitAfterN(s, "\n", n+1)
-	return strings.Join(lines[:min(n, len(lines))], "")
-}
-
+// start runs the program that build made.
 func start(program string) (*server, error) {
 	s := &server{cmd: exec.Command(program)}
 	s.cmd.Stderr = &s.err
@@ -77,11 +36,11 @@ func start(program string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.in, s.out, s.pip = bufio.NewWriter(in), bufio.NewReader(out), in
+	s.in, s.out, s.pipe = bufio.NewWriter(in), bufio.NewReader(out), in
 	return s, s.cmd.Start()
 }
 
-// run carries out one rTask (-1: all) of candidate id on mem.
+// run carries out an rTask of candidate id, or all rTasks if task is -1, and returns what they make of mem.
 func (s *server) run(id, task int, mem []byte) ([]byte, error) {
 	head := binary.LittleEndian.AppendUint32(nil, uint32(id))
 	head = binary.LittleEndian.AppendUint32(head, uint32(task))
@@ -109,13 +68,15 @@ func (s *server) run(id, task int, mem []byte) ([]byte, error) {
 	return res, nil
 }
 
+// died is the error of a request that got no whole answer. It waits for the program to learn how it ended.
 func (s *server) died(err error) error {
-	_ = s.pip.Close()
+	_ = s.pipe.Close()
 	wait := s.cmd.Wait()
 	return fmt.Errorf("the program died: %w, %v; %s", err, wait, s.err.String())
 }
 
+// stop ends the program, which does so when its standard input ends.
 func (s *server) stop() {
-	_ = s.pip.Close()
+	_ = s.pipe.Close()
 	_ = s.cmd.Wait()
 }

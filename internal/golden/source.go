@@ -116,7 +116,7 @@ func argument(v rkernels.ArgValue, offsets []int64) string {
 // answers with the memory afterwards.
 func (s *source) text() string {
 	var b strings.Builder
-	b.WriteString("#include \"rt/host/harness.cuh\"\n#include \"common/math.cuh\"\n#include \"common/operand.cuh\"\n")
+	fmt.Fprintf(&b, "#include %q\n", preludeFile)
 	var names []string
 	for n := range s.includes {
 		names = append(names, n)
@@ -138,9 +138,6 @@ func (s *source) text() string {
 }
 
 const serverHead = `
-#include <cstdio>
-#include <cstdlib>
-
 // One rTask of K as a kernel of its own.
 template <class K>
 struct Step {};
