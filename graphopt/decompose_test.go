@@ -32,6 +32,8 @@ func graphOf(t *testing.T, in, body, out string) *ir.Graph {
 }
 
 // TestDecompose wants every operator of the table gone, and the same results from what took its place.
+//
+// Long: a table of cases, most of them one line.
 func TestDecompose(t *testing.T) {
 	covered := map[string]bool{}
 	check := func(in, body string) {

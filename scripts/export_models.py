@@ -8,6 +8,7 @@ packages (testdata/models/exporters/README.md has the versions), so that a run o
 renew what it wrote. quantize reads what torch wrote. Weights are seeded random numbers; the same versions
 give the same models.
 """
+# Long: one function for each exporter, which share their helpers and the form of their models.
 import argparse
 import os
 import sys

@@ -68,12 +68,18 @@ func sparseModel(t *testing.T, rows, values, steps int) string {
 		}
 	}
 	axis(node("Concat", "join", all(steps), "y"))
+	return writeModel(t, "sparse.onnx", g)
+}
+
+// writeModel writes a model of opset 18 into a folder of its own.
+func writeModel(t *testing.T, name string, g *onnxpb.GraphProto) string {
+	t.Helper()
 	m := &onnxpb.ModelProto{IrVersion: proto.Int64(8), Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(18)}}}
 	data, err := proto.Marshal(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "sparse.onnx")
+	path := filepath.Join(t.TempDir(), name)
 	if err := os.WriteFile(path, data, 0o666); err != nil {
 		t.Fatal(err)
 	}

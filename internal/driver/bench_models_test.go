@@ -26,10 +26,7 @@ func TestBenchModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var models map[string]struct {
-		Kind, Length string
-		Steps, Rows  int
-	}
+	var models map[string]benchModel
 	if err := json.Unmarshal(list, &models); err != nil {
 		t.Fatal(err)
 	}
@@ -42,42 +39,53 @@ func TestBenchModels(t *testing.T) {
 		if out, err := exec.Command(python, script, dir, name).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v %s", name, err, out)
 		}
-		plan := "rprogram"
-		if strings.HasPrefix(name, "edge") { // bench/place.py makes its plans
-			plan = placed(t, python, filepath.Join(dir, name))
-		}
-		switch {
-		case strings.HasPrefix(name, "dense"):
-			plan = "waves"
-		case strings.HasPrefix(name, "group"):
-			plan = "clusters-8"
-		}
-		o := CompileOptions{Out: filepath.Join(dir, name), Emit: EmitSources, Plan: plan, Offline: true}
-		o.Path, o.Target = filepath.Join(dir, name+".onnx"), "sm_90"
-		r, err := Compile(&Job{}, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if plan == "clusters-8" && r.Summary.Waits > 0 {
-			t.Errorf("%s, %s: %d waits, want all rows to stay in a cluster", name, plan, r.Summary.Waits)
-		}
-		if r.Summary.RTasks != m.Steps*m.Rows || r.Summary.Instances != 1 {
-			t.Errorf("%s, %s: %d rTasks of %d instances, want %d of 1", name, plan, r.Summary.RTasks, r.Summary.Instances, m.Steps*m.Rows)
-		}
-		if strings.HasSuffix(plan, ".rprog") {
-			continue
-		}
-		best := o
-		best.Out, best.Plan = filepath.Join(dir, name+"_auto"), "auto"
-		if _, err := Compile(&Job{}, best); err != nil {
-			t.Fatal(err)
-		}
-		if a, b := writtenPlan(t, o.Out, name), writtenPlan(t, best.Out, name); !bytes.Equal(a, b) {
-			t.Errorf("%s: auto makes another plan than %s", name, plan)
-		}
+		m.check(t, python, filepath.Join(dir, name))
 	}
 	if count == 0 {
 		t.Error("models.py lists no short models")
+	}
+}
+
+// benchModel is what models.py says of a model.
+type benchModel struct {
+	Kind, Length string
+	Steps, Rows  int
+}
+
+// check compiles the model in base.onnx with the plan that is judged, and with the plan that the model of costs prefers.
+func (m *benchModel) check(t *testing.T, python, base string) {
+	t.Helper()
+	name, plan := filepath.Base(base), "rprogram"
+	switch {
+	case strings.HasPrefix(name, "edge"): // bench/place.py makes its plans
+		plan = placed(t, python, base)
+	case strings.HasPrefix(name, "dense"):
+		plan = "waves"
+	case strings.HasPrefix(name, "group"):
+		plan = "clusters-8"
+	}
+	o := CompileOptions{Out: base, Emit: EmitSources, Plan: plan, Offline: true}
+	o.Path, o.Target = base+".onnx", "sm_90"
+	r, err := Compile(&Job{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan == "clusters-8" && r.Summary.Waits > 0 {
+		t.Errorf("%s, %s: %d waits, want all rows to stay in a cluster", name, plan, r.Summary.Waits)
+	}
+	if r.Summary.RTasks != m.Steps*m.Rows || r.Summary.Instances != 1 {
+		t.Errorf("%s, %s: %d rTasks of %d instances, want %d of 1", name, plan, r.Summary.RTasks, r.Summary.Instances, m.Steps*m.Rows)
+	}
+	if strings.HasSuffix(plan, ".rprog") {
+		return
+	}
+	best := o
+	best.Out, best.Plan = base+"_auto", "auto"
+	if _, err := Compile(&Job{}, best); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := writtenPlan(t, o.Out, name), writtenPlan(t, best.Out, name); !bytes.Equal(a, b) {
+		t.Errorf("%s: auto makes another plan than %s", name, plan)
 	}
 }
 

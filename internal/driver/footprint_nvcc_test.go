@@ -81,62 +81,30 @@ func TestCodeOfLargeTilesIsSmall(t *testing.T) {
 // largeTiles is a model of an image's convolutions and of a wide product, with activations behind them.
 func largeTiles(t *testing.T) string {
 	t.Helper()
-	g := &onnxpb.GraphProto{Name: proto.String("tiles")}
-	tensor := func(name string, dims ...int64) *onnxpb.ValueInfoProto {
-		shape := &onnxpb.TensorShapeProto{}
-		for _, d := range dims {
-			shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{
-				Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d},
-			})
-		}
-		return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
-			TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape},
-		}}}
-	}
-	weights := func(name string, dims ...int64) {
-		n := int64(1)
-		for _, d := range dims {
-			n *= d
-		}
-		var raw []byte
-		for i := range n {
-			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(i%7-3)))
-		}
-		g.Initializer = append(g.Initializer, &onnxpb.TensorProto{
-			Name: proto.String(name), Dims: dims, DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), RawData: raw,
-		})
-	}
-	node := func(op, out string, in ...string) *onnxpb.NodeProto {
-		n := &onnxpb.NodeProto{OpType: proto.String(op), Name: proto.String(out), Input: in, Output: []string{out}}
-		g.Node = append(g.Node, n)
-		return n
-	}
-	ints := func(n *onnxpb.NodeProto, name string, x ...int64) {
-		n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: x})
-	}
-	g.Input = append(g.Input, tensor("image", 1, 3, 224, 224), tensor("rows", 128, 768))
-	weights("w1", 32, 3, 3, 3)
-	weights("w2", 192, 32, 3, 3)
-	weights("w3", 320, 192, 1, 1)
-	weights("w4", 768, 3072)
-	weights("bias", 3072)
-	first := node("Conv", "c1", "image", "w1")
+	g := &graphMaker{&onnxpb.GraphProto{Name: proto.String("tiles")}}
+	g.Input = append(g.Input, floats("image", 1, 3, 224, 224), floats("rows", 128, 768))
+	g.weights("w1", 32, 3, 3, 3)
+	g.weights("w2", 192, 32, 3, 3)
+	g.weights("w3", 320, 192, 1, 1)
+	g.weights("w4", 768, 3072)
+	g.weights("bias", 3072)
+	first := g.node("Conv", "c1", "image", "w1")
 	ints(first, "strides", 2, 2)
 	ints(first, "pads", 1, 1, 1, 1)
-	node("Sigmoid", "s1", "c1")
-	node("Mul", "a1", "c1", "s1")
-	second := node("Conv", "c2", "a1", "w2")
+	g.node("Sigmoid", "s1", "c1")
+	g.node("Mul", "a1", "c1", "s1")
+	second := g.node("Conv", "c2", "a1", "w2")
 	ints(second, "pads", 1, 1, 1, 1)
 	ints(second, "strides", 2, 2)
-	node("HardSwish", "a2", "c2")
-	node("Conv", "c3", "a2", "w3")
-	node("Sigmoid", "s3", "c3")
-	node("Mul", "y1", "c3", "s3")
-	node("MatMul", "m", "rows", "w4")
-	node("Add", "b", "m", "bias")
-	node("Relu", "y2", "b")
-	g.Output = append(g.Output, tensor("y1", 1, 320, 56, 56), tensor("y2", 128, 3072))
-	m := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	g.node("HardSwish", "a2", "c2")
+	g.node("Conv", "c3", "a2", "w3")
+	g.node("Sigmoid", "s3", "c3")
+	g.node("Mul", "y1", "c3", "s3")
+	g.node("MatMul", "m", "rows", "w4")
+	g.node("Add", "b", "m", "bias")
+	g.node("Relu", "y2", "b")
+	g.Output = append(g.Output, floats("y1", 1, 320, 56, 56), floats("y2", 128, 3072))
+	m := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: g.GraphProto, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
 	data, err := proto.Marshal(m)
 	if err != nil {
 		t.Fatal(err)
@@ -146,4 +114,46 @@ func largeTiles(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// graphMaker puts a graph together.
+type graphMaker struct{ *onnxpb.GraphProto }
+
+// floats declares a tensor of float32.
+func floats(name string, dims ...int64) *onnxpb.ValueInfoProto {
+	shape := &onnxpb.TensorShapeProto{}
+	for _, d := range dims {
+		shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{
+			Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d},
+		})
+	}
+	return &onnxpb.ValueInfoProto{Name: proto.String(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
+		TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape},
+	}}}
+}
+
+// weights adds a constant of small numbers.
+func (g *graphMaker) weights(name string, dims ...int64) {
+	n := int64(1)
+	for _, d := range dims {
+		n *= d
+	}
+	var raw []byte
+	for i := range n {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(float32(i%7-3)))
+	}
+	g.Initializer = append(g.Initializer, &onnxpb.TensorProto{
+		Name: proto.String(name), Dims: dims, DataType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), RawData: raw,
+	})
+}
+
+// node adds a node with one output, whose name it has too.
+func (g *graphMaker) node(op, out string, in ...string) *onnxpb.NodeProto {
+	n := &onnxpb.NodeProto{OpType: proto.String(op), Name: proto.String(out), Input: in, Output: []string{out}}
+	g.Node = append(g.Node, n)
+	return n
+}
+
+func ints(n *onnxpb.NodeProto, name string, x ...int64) {
+	n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: x})
 }

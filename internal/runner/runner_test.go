@@ -79,6 +79,9 @@ func buildFake(t *testing.T) string {
 	return filepath.Join(dir, "libfake.so")
 }
 
+// TestProtocol asks the child everything that a caller can ask, of a library that answers by its input.
+//
+// Long: one conversation, in which each answer depends on what was asked before.
 func TestProtocol(t *testing.T) {
 	lib := buildFake(t)
 	l, err := Open(t.Context(), lib, Options{})

@@ -27,6 +27,9 @@ func external(name string, kv ...string) *onnxpb.TensorProto {
 	return t
 }
 
+// TestExternalData loads a model whose weights are in another file, named in ways that are right, wrong or hostile.
+//
+// Long: a table of cases, and the files that they need.
 func TestExternalData(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "model")

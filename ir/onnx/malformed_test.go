@@ -117,6 +117,9 @@ func wrap(tag byte, data []byte) []byte {
 	return append(append(out, byte(n)), data...)
 }
 
+// TestProblems imports models with one problem each.
+//
+// Long: a table of cases, one line each.
 func TestProblems(t *testing.T) {
 	x := func(opset int64) builder { return newModel(opset).in("x float32[2,3]").out("y") }
 	huge := x(17).node("y = Relu(x)")

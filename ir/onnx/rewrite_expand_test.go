@@ -15,6 +15,8 @@ import (
 )
 
 // expansionCases are operators that are taken apart into many others; only their numbers are checked.
+//
+// Long: a table of cases, most of them one line.
 func expansionCases() []rewriteCase {
 	var cases []rewriteCase
 	add := func(name string, opset int64, in []string, out, call, noORT string, attrs ...*onnxpb.AttributeProto) {

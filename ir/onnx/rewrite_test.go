@@ -28,6 +28,9 @@ type rewriteCase struct {
 	noORT string // why that runtime cannot judge
 }
 
+// rewriteCases are operators that the importer writes in another way, with the operators that should be left.
+//
+// Long: a table of cases, most of them one line.
 func rewriteCases() []rewriteCase {
 	one := func(opset int64, in, out string, call string, attrs ...*onnxpb.AttributeProto) builder {
 		return newModel(opset).in(in).out(strings.Split(out, "; ")...).node(call, attrs...)
