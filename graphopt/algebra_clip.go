@@ -6,8 +6,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// bounds returns the constant limits of a Clip, infinite where they are absent; ok is false where one
-// is computed, is NaN, or they contradict each other.
+// bounds returns the constant limits of a Clip, infinite where they are absent. ok is false where one of them is not
+// constant or is NaN, or where the lower one is above the upper one.
 func bounds(n *ir.Node) (lo, hi float64, ok bool) {
 	lo, hi = math.Inf(-1), math.Inf(1)
 	if v := n.Input(1); v != nil {
@@ -37,12 +37,13 @@ func (s *sweep) becomeClip(x *ir.Value, lo, hi float64, absorbed *ir.Node) {
 	s.become("Clip", nil, in, absorbed)
 }
 
+// clipNothing drops a Clip without limits. Clip keeps NaN, so this changes nothing.
 func clipNothing(s *sweep, n *ir.Node) bool {
 	lo, hi, ok := bounds(n)
 	return ok && n.Inputs[0].DType.IsFloat() && math.IsInf(lo, -1) && math.IsInf(hi, 1) && s.forward(n.Inputs[0])
 }
 
-// clipClip merges two clamps: clamping the inner bounds by the outer ones gives the bounds of both.
+// clipClip merges two Clips: the inner bounds, clipped by the outer ones, are the bounds of both.
 func clipClip(s *sweep, n *ir.Node) bool {
 	inner := definedBy(n.Inputs[0], "Clip")
 	lo, hi, ok := bounds(n)
@@ -57,10 +58,10 @@ func clipClip(s *sweep, n *ir.Node) bool {
 	return true
 }
 
-// narrowEnough reports element types whose values float64 holds exactly.
+// narrowEnough reports whether float64 holds all values of element type d exactly.
 func narrowEnough(d ir.DType) bool { return d != ir.Int64 && d != ir.Uint64 }
 
-// clipRelu merges a clamp into the Relu before it.
+// clipRelu merges a Clip with the Relu before it into one Clip.
 func clipRelu(s *sweep, n *ir.Node) bool {
 	relu := definedBy(n.Inputs[0], "Relu")
 	lo, hi, ok := bounds(n)
@@ -71,7 +72,7 @@ func clipRelu(s *sweep, n *ir.Node) bool {
 	return true
 }
 
-// clipToRelu makes a clamp from 0 up a Relu.
+// clipToRelu turns a Clip from 0 to ∞ into Relu.
 func clipToRelu(s *sweep, n *ir.Node) bool {
 	lo, hi, ok := bounds(n)
 	if !ok || lo != 0 || !math.IsInf(hi, 1) || !n.Inputs[0].DType.IsSigned() {
@@ -81,7 +82,7 @@ func clipToRelu(s *sweep, n *ir.Node) bool {
 	return true
 }
 
-// afterClip drops a Relu behind a clamp to numbers that are not negative.
+// afterClip drops a Relu behind a Clip whose lower bound is not negative.
 func afterClip(s *sweep, n *ir.Node) bool {
 	clip := definedBy(n.Inputs[0], "Clip")
 	if clip == nil {

@@ -9,21 +9,23 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// affine is what a gate applies its activation to: the sum of x·w of its terms, and a bias.
+// affine is the argument of a gate's activation: the sum of the products x·w of its terms, plus a bias. For an LSTM the
+// terms are x·Wᵀ and h·Rᵀ.
 type affine struct {
 	terms []term
-	bias  []float64 // one a column; nil for zeros
-	gated []*ir.Node
+	bias  []float64  // one number for each column; nil for zeros
+	gated []*ir.Node // products of two computed values that are summands too, such as a GRU's r·(R·h + b)
 }
 
-// term is a matrix x [batch, K] times K rows and some columns of a constant.
+// term is the product of a matrix x [batch, K] with a block [K, N] of a constant.
 type term struct {
 	x *ir.Value
 	w block
 }
 
-// block is scale times rows k0 to k0+k and columns n0 to n0+n of a constant matrix, which is stored with
-// rows and columns exchanged if transposed.
+// block is scale times a part of a constant matrix: rows k0 to k0+k and columns n0 to n0+n. If transposed, the constant
+// is stored with rows and columns exchanged. Gates that are computed together, by one product that is then split, have
+// blocks of the same constant.
 type block struct {
 	w            *ir.Value
 	transposed   bool
@@ -31,6 +33,7 @@ type block struct {
 	scale        float64
 }
 
+// key identifies the block: equal keys mean equal weights.
 func (b block) key() string {
 	return fmt.Sprintf("%q/%v/%d+%d/%d+%d/%x", b.w.Name, b.transposed, b.k0, b.k, b.n0, b.n, b.scale)
 }
@@ -43,7 +46,7 @@ func blocksKey(list []block) string {
 	return strings.Join(keys, " ")
 }
 
-// at is the element that multiplies x[…, k] for column j.
+// at is the weight of element k of x for column j of the result. data are the elements of the constant.
 func (b block) at(data []float32, j, k int64) float32 {
 	k, j = k+b.k0, j+b.n0
 	i := k*b.w.Const.Dims[1] + j
@@ -53,7 +56,7 @@ func (b block) at(data []float32, j, k int64) float32 {
 	return float32(b.scale * float64(data[i]))
 }
 
-// absorbed collects the nodes that a cell would replace.
+// absorbed collects the nodes that a cell replaces, each once.
 type absorbed struct {
 	list []*ir.Node
 	seen map[*ir.Node]bool
@@ -69,7 +72,7 @@ func (a *absorbed) add(n *ir.Node) {
 	}
 }
 
-// forget drops all but the first n nodes.
+// forget removes all but the first n nodes, after an attempt at a match that failed.
 func (a *absorbed) forget(n int) {
 	for _, node := range a.list[n:] {
 		delete(a.seen, node)
@@ -77,8 +80,9 @@ func (a *absorbed) forget(n int) {
 	a.list = a.list[:n]
 }
 
-// affineOf takes v, a matrix of float32, apart into products with constant matrices and a bias. Mul nodes
-// of two computed values are left in gated, for the caller to judge.
+// affineOf analyses v, a matrix of float32, as a sum of products with constant matrices and a bias. Mul nodes of two
+// computed values are put into gated, and the caller decides about them. The nodes of the sum are added to nodes. ok is
+// false if v has another form.
 func affineOf(v *ir.Value, nodes *absorbed) (affine, bool) {
 	if len(v.Shape) != 2 || v.DType != ir.Float32 {
 		return affine{}, false
@@ -99,15 +103,16 @@ func affineOf(v *ir.Value, nodes *absorbed) (affine, bool) {
 	return a.out, true
 }
 
-// affineParser walks from a gate's sum up to the products; n is the number of columns of the gate.
+// affineParser walks from a gate's argument back to its products.
 type affineParser struct {
 	batch ir.Dim
-	n     int64
+	n     int64 // columns of the gate
 	nodes *absorbed
-	out   affine
+	out   affine // the result so far
 }
 
-// take adds scale times columns n0 to n0+n of v.
+// take adds scale times columns n0 to n0+n of v to the result. It returns false if v is not of the form that affine
+// describes.
 func (a *affineParser) take(v *ir.Value, n0 int64, scale float64) bool {
 	if v.Const != nil {
 		return a.takeBias(v, n0, scale)
@@ -144,7 +149,7 @@ func (a *affineParser) takeSum(n *ir.Node, v *ir.Value, n0 int64, scale float64)
 	return true
 }
 
-// takeColumns goes through a Split or Slice along the columns.
+// takeColumns goes on to the input of a Split or Slice along the columns.
 func (a *affineParser) takeColumns(n *ir.Node, v *ir.Value, n0 int64, scale float64) bool {
 	x := n.Inputs[0]
 	if len(x.Shape) != 2 || !x.Shape[0].Equal(a.batch) {
@@ -158,7 +163,7 @@ func (a *affineParser) takeColumns(n *ir.Node, v *ir.Value, n0 int64, scale floa
 	return a.take(x, from+n0, scale)
 }
 
-// firstColumn is the column of the input at which result v of a Split or Slice of a matrix begins.
+// firstColumn is the first column, in the input of a Split or Slice along columns, of its result v.
 func firstColumn(n *ir.Node, v *ir.Value) (int64, bool) {
 	width, ok := n.Inputs[0].Shape[1].Const()
 	if !ok {
@@ -167,7 +172,7 @@ func firstColumn(n *ir.Node, v *ir.Value) (int64, bool) {
 	if n.Is("Slice") {
 		return sliceColumn(n, width)
 	}
-	if wrapAxis(n.Int("axis", 0), 2) != 1 {
+	if normalAxis(n.Int("axis", 0), 2) != 1 {
 		return 0, false
 	}
 	at := int64(0)
@@ -190,7 +195,7 @@ func firstColumn(n *ir.Node, v *ir.Value) (int64, bool) {
 func sliceColumn(n *ir.Node, width int64) (int64, bool) {
 	starts, ok1 := constInts(n.Input(1))
 	axes, ok2 := constInts(n.Input(3))
-	if !ok1 || !ok2 || len(starts) != 1 || len(axes) != 1 || wrapAxis(axes[0], 2) != 1 {
+	if !ok1 || !ok2 || len(starts) != 1 || len(axes) != 1 || normalAxis(axes[0], 2) != 1 {
 		return 0, false
 	}
 	if v := n.Input(4); v != nil && !isExactly(v, 1) {
@@ -218,7 +223,8 @@ func (a *affineParser) takeGemm(n *ir.Node, v *ir.Value, n0 int64, scale float64
 	return (c.Const != nil || sameType(c, v)) && a.take(c, n0, scale*n.Float("beta", 1))
 }
 
-// takeProduct adds x·w; of x that is a Concat of columns, each piece is a term, except zeros.
+// takeProduct adds x·w. If x is a Concat of columns, such as [x, h], each part is a term of its own; parts that are
+// constant zeros add nothing.
 func (a *affineParser) takeProduct(x *ir.Value, w block) bool {
 	if x.Const != nil || w.w.Const == nil || len(x.Shape) != 2 || len(w.w.Shape) != 2 || !x.Shape[0].Equal(a.batch) {
 		return false
@@ -228,7 +234,7 @@ func (a *affineParser) takeProduct(x *ir.Value, w block) bool {
 		w.k = w.w.Const.Dims[1]
 	}
 	joined := definedBy(x, "Concat")
-	if joined == nil || wrapAxis(joined.Int("axis", 0), 2) != 1 {
+	if joined == nil || normalAxis(joined.Int("axis", 0), 2) != 1 {
 		a.out.terms = append(a.out.terms, term{x, w})
 		return true
 	}
@@ -250,7 +256,7 @@ func (a *affineParser) takeProduct(x *ir.Value, w block) bool {
 	return true
 }
 
-// takeBias adds a constant all of whose rows are equal.
+// takeBias adds a constant, all of whose rows must be equal.
 func (a *affineParser) takeBias(v *ir.Value, n0 int64, scale float64) bool {
 	t := v.Const
 	if t.DType != ir.Float32 || len(t.Dims) > 2 {

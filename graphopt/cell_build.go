@@ -6,17 +6,18 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// cellBuilder makes cells of matches; equal weights are one constant.
+// cellBuilder turns matches into cells. Cells with equal weights share one constant: later passes recognise the steps
+// of a layer by that.
 type cellBuilder struct {
 	finder    *cellFinder
-	constants map[string]*ir.Value
-	nodes     []*ir.Node
+	constants map[string]*ir.Value // made so far, by what they hold
+	nodes     []*ir.Node           // new nodes other than the cells
 }
 
 // cellGates is the number of gates by operator.
 var cellGates = map[string]int64{"LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}
 
-// replace makes m's root the cell.
+// replace turns m's root into the cell.
 func (b *cellBuilder) replace(m *cellMatch) {
 	n, s := m.root, m.state
 	x, blocks := b.joined(m, s)
@@ -39,7 +40,7 @@ func (b *cellBuilder) replace(m *cellMatch) {
 	n.Op, n.Domain, n.Inputs, n.Outputs = m.op, ir.InternalDomain, in, outs
 }
 
-// hidden is the h that m's cell reads.
+// hidden is the cell's input h; it is a constant 0 where the model's initial state was folded into other constants.
 func (b *cellBuilder) hidden(m *cellMatch) *ir.Value {
 	switch {
 	case m.state.input >= 0:
@@ -50,7 +51,8 @@ func (b *cellBuilder) hidden(m *cellMatch) *ir.Value {
 	return b.constant(m.root, "h", ir.NewTensor(ir.Float32, m.root.Outputs[0].Shape.MustConsts()...))
 }
 
-// joined is the cell's x: the inputs that are not its state, side by side.
+// joined is the cell's input x, which consists of all inputs but the state, with a Concat if there are several. The
+// second result lists their weights.
 func (b *cellBuilder) joined(m *cellMatch, s cellState) (*ir.Value, [][]block) {
 	var parts []*ir.Value
 	var blocks [][]block
@@ -77,7 +79,8 @@ func (b *cellBuilder) joined(m *cellMatch, s cellState) (*ir.Value, [][]block) {
 	return x, blocks
 }
 
-// weights stacks the gates' rows; the lists of blocks stand side by side.
+// weights makes the constant W or R of a cell, [gates·hidden, width], in the order of ONNX. Each list has the blocks of
+// one input by gate; the columns of several inputs are side by side.
 func (b *cellBuilder) weights(n *ir.Node, what string, lists [][]block) *ir.Value {
 	var keys []string
 	width := int64(0)
@@ -106,7 +109,7 @@ func (b *cellBuilder) weights(n *ir.Node, what string, lists [][]block) *ir.Valu
 	return v
 }
 
-// bias is W's and R's biases, nil for zeros.
+// bias makes the constant B of a cell, [2·gates·hidden]: the biases of W, then those of R. It is nil if all are zero.
 func (b *cellBuilder) bias(m *cellMatch) *ir.Value {
 	hidden := m.inputs[0].blocks[0].n
 	gates := cellGates[m.op]
@@ -126,7 +129,7 @@ func (b *cellBuilder) bias(m *cellMatch) *ir.Value {
 	return b.constant(m.root, "B", ir.FromSlice(ir.Float32, out, int64(len(out))))
 }
 
-// constant adds t to the graph, once for all equal ones.
+// constant adds t to the graph, unless it has added an equal one before.
 func (b *cellBuilder) constant(n *ir.Node, what string, t *ir.Tensor) *ir.Value {
 	id := what + " " + t.Hash()
 	if v := b.constants[id]; v != nil {

@@ -6,17 +6,17 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// cellActivation is an elementwise operator that a cell knows as an activation.
+// cellActivation is an elementwise operator that a cell may have as an activation.
 type cellActivation struct {
 	name          string
-	alphas, betas []float64
+	alphas, betas []float64 // its parameters, at most one of each
 }
 
 func (a cellActivation) equal(b cellActivation) bool {
 	return a.name == b.name && slices.Equal(a.alphas, b.alphas) && slices.Equal(a.betas, b.betas)
 }
 
-// activationNode reads v's definition as an activation.
+// activationNode returns the activation that defines v and its node; the node is nil if v is defined by something else.
 func activationNode(v *ir.Value) (act cellActivation, n *ir.Node) {
 	n = v.Def
 	if n == nil || n.Domain != "" || len(n.Inputs) != 1 {
@@ -36,7 +36,7 @@ func activationNode(v *ir.Value) (act cellActivation, n *ir.Node) {
 	return act, n
 }
 
-// plainActivations have no parameters.
+// plainActivations are the activations without parameters; activationParams has the others.
 var plainActivations = []string{"Relu", "Sigmoid", "Softplus", "Softsign", "Tanh"}
 
 // activationAttrs are the attributes of a cell with these activations.
@@ -62,6 +62,7 @@ type gate struct {
 	affine
 }
 
+// gate reads v as a gate and adds its nodes to the match.
 func (m *cellMatch) gate(v *ir.Value) (gate, bool) {
 	act, n := activationNode(v)
 	if n == nil {
@@ -72,6 +73,7 @@ func (m *cellMatch) gate(v *ir.Value) (gate, bool) {
 	return gate{act, sum}, ok
 }
 
+// scaled is a copy of terms with the weights multiplied by by.
 func scaled(terms []term, by float64) []term {
 	out := slices.Clone(terms)
 	for i := range out {
@@ -80,12 +82,12 @@ func scaled(terms []term, by float64) []term {
 	return out
 }
 
-// orders are both orders of a node's two inputs.
+// orders are both orders of a node's two inputs. Exporters write the operands of sums and products in either.
 func orders(n *ir.Node) [][2]*ir.Value {
 	return [][2]*ir.Value{{n.Inputs[0], n.Inputs[1]}, {n.Inputs[1], n.Inputs[0]}}
 }
 
-// complement returns v of 1 - v.
+// complement returns v if n is 1 - v, otherwise nil.
 func complement(n *ir.Node) *ir.Value {
 	if n == nil || !n.Is("Sub") || !isExactly(n.Inputs[0], 1) || n.Inputs[0].Const.Len() != 1 {
 		return nil
@@ -93,9 +95,10 @@ func complement(n *ir.Node) *ir.Value {
 	return n.Inputs[1]
 }
 
-// lstmMatches tries n as the product that gives an LSTM's next h.
+// lstmMatch tries to match n as the product that defines an LSTM's next h. It tries all orders of operands of
 //
-//	c' = f·c + i·g    h' = o·tanh(c')
+//	c' = f·c + i·g
+//	h' = o·tanh(c')
 func (f *cellFinder) lstmMatch(n *ir.Node) *cellMatch {
 	if !n.Is("Mul") {
 		return nil
@@ -130,7 +133,7 @@ func (f *cellFinder) lstmMatch(n *ir.Node) *cellMatch {
 	return nil
 }
 
-// lstm reads the gates i, o, f and g; squash is the activation of c'.
+// lstm reads the gates i, o, f and g, which are given by their values; squash is the activation of c'.
 func (m *cellMatch) lstm(values [4]*ir.Value, squash cellActivation) bool {
 	if !sameType(m.c, m.cNext) {
 		return false
@@ -147,7 +150,7 @@ func (m *cellMatch) lstm(values [4]*ir.Value, squash cellActivation) bool {
 			return false
 		}
 	}
-	if m.inputForget { // f is 1 - i; its rows are not looked at
+	if m.inputForget { // f is 1 - i, and the cell does not read f's weights, which are zeros
 		gates[2] = gate{gates[0].act, affine{terms: scaled(gates[0].terms, 0)}}
 	}
 	if !gates[1].act.equal(gates[0].act) || !gates[2].act.equal(gates[0].act) {
@@ -157,7 +160,7 @@ func (m *cellMatch) lstm(values [4]*ir.Value, squash cellActivation) bool {
 	return m.shareTerms(gates[:])
 }
 
-// rnnMatch tries n as the activation that gives an RNN's next h.
+// rnnMatch tries to match n as the activation that defines an RNN's next h.
 func (f *cellFinder) rnnMatch(n *ir.Node) *cellMatch {
 	if len(n.Outputs) != 1 {
 		return nil
@@ -171,7 +174,7 @@ func (f *cellFinder) rnnMatch(n *ir.Node) *cellMatch {
 	return m
 }
 
-// shareTerms checks that all gates read the same values, and lists the weights by value.
+// shareTerms checks that all gates multiply the same values, and lists the weights by value in m.inputs.
 func (m *cellMatch) shareTerms(gates []gate) bool {
 	for _, t := range gates[0].terms {
 		m.inputs = append(m.inputs, cellInput{x: t.x})
@@ -185,6 +188,7 @@ func (m *cellMatch) shareTerms(gates []gate) bool {
 	return true
 }
 
+// addTerms appends the weights of one gate to the inputs that they multiply.
 func (m *cellMatch) addTerms(terms []term) bool {
 	for _, t := range terms {
 		i := slices.IndexFunc(m.inputs, func(in cellInput) bool { return in.x == t.x })

@@ -12,7 +12,8 @@ type blend struct {
 	nodes   []*ir.Node
 }
 
-// blendsOf reads n as a blend in every way that it can be: written with both products, or as w + z·(u - w).
+// blendsOf lists all ways in which n can be read as a blend. Exporters write it with two products, or with one as
+// w + z·(u - w).
 func blendsOf(n *ir.Node) []blend {
 	var out []blend
 	switch {
@@ -72,8 +73,8 @@ func oneProduct(n *ir.Node, w, product *ir.Value, negative bool) []blend {
 	return out
 }
 
-// gruMatch tries n as the blend that gives a GRU's next h = (1 - z)·g + z·h. Where the model exchanges
-// the parts, z is 1 - sigmoid(a) = sigmoid(-a).
+// gruMatch tries to match n as the blend that defines a GRU's next h. ONNX has h' = (1 - z)·g + z·h. Some models have
+// the roles of z and 1 - z exchanged; then ONNX's z is 1 - sigmoid(a) = sigmoid(-a), a gate with negated weights.
 func (f *cellFinder) gruMatch(n *ir.Node) *cellMatch {
 	for _, b := range blendsOf(n) {
 		for _, exchanged := range []bool{false, true} {
@@ -93,6 +94,7 @@ func (f *cellFinder) gruMatch(n *ir.Node) *cellMatch {
 	return nil
 }
 
+// gru reads the gates z, r and the candidate g, which is called fresh before it is read.
 func (m *cellMatch) gru(zv, fresh *ir.Value, negate bool) bool {
 	if !sameType(m.h, m.root.Outputs[0]) {
 		return false
@@ -122,6 +124,7 @@ func (m *cellMatch) gru(zv, fresh *ir.Value, negate bool) bool {
 	return m.gruTerms(z, r, g, hidden)
 }
 
+// negate negates the argument of the gate's activation.
 func (g *gate) negate() {
 	g.terms = scaled(g.terms, -1)
 	for i := range g.bias {
@@ -129,7 +132,8 @@ func (g *gate) negate() {
 	}
 }
 
-// resetAfter takes r·(R·h + b) out of the candidate: linear_before_reset.
+// resetAfter finds the summand r·(R·h + b) in the candidate, which is ONNX's form with linear_before_reset. It returns
+// the gate r and the factor in parentheses.
 func (m *cellMatch) resetAfter(g *gate) (r gate, hidden affine, ok bool) {
 	if len(g.gated) != 1 {
 		return r, hidden, false
@@ -150,7 +154,7 @@ func (m *cellMatch) resetAfter(g *gate) (r gate, hidden affine, ok bool) {
 	return r, hidden, false
 }
 
-// hiddenPart is R·h + b, or b alone where h is a constant 0 that was folded.
+// hiddenPart reads R·h + b. Where h is a constant 0, only b is left after constant folding.
 func (m *cellMatch) hiddenPart(v *ir.Value) (affine, bool) {
 	if v.Const == nil {
 		return affineOf(v, &m.nodes)
@@ -160,7 +164,8 @@ func (m *cellMatch) hiddenPart(v *ir.Value) (affine, bool) {
 	return p.out, ok && p.takeBias(v, 0, 1)
 }
 
-// resetBefore takes R·(r·h) out of the candidate.
+// resetBefore finds the summand R·(r·h) in the candidate, which is ONNX's form without linear_before_reset. It returns
+// the gate r and the product with h.
 func (m *cellMatch) resetBefore(g *gate) (r gate, hidden affine, ok bool) {
 	for i, t := range g.terms {
 		product := definedBy(t.x, "Mul")
@@ -183,8 +188,8 @@ func (m *cellMatch) resetBefore(g *gate) (r gate, hidden affine, ok bool) {
 	return r, hidden, false
 }
 
-// gruTerms checks that z and r read x and h, the candidate x, and its hidden part h. Where h is a
-// constant 0, products with it may have been folded.
+// gruTerms checks that the gates multiply the right values: z and r multiply x and h, the candidate g multiplies x, and
+// its hidden part multiplies h. Where h is a constant 0, products with it may have been folded and are missing.
 func (m *cellMatch) gruTerms(z, r, g, hidden gate) bool {
 	for _, t := range g.terms {
 		if t.x == m.h {

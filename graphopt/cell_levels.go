@@ -6,11 +6,16 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// cellLevels says how many recurrent cells there are at most on a path to a value: when, in steps, it is
-// there at the earliest.
+// cellLevels holds the level of each value: the number of recurrent cells on the longest path to it. If each step of a
+// recurrent layer takes the same time, the level says when the value can be there at the earliest.
+//
+// For two layers of three steps, where the second reads the first step by step, the results have these levels:
+//
+//	layer 1    1  2  3
+//	layer 2    2  3  4
 type cellLevels struct {
 	of    map[*ir.Value]int
-	parts map[string]int // of windows, by name and place; values are reached on many ways
+	parts map[string]int // levels of parts of values, by value and window: the same part is reached in many ways
 }
 
 func newCellLevels(g *ir.Graph) *cellLevels {
@@ -43,8 +48,9 @@ func (l *cellLevels) node(n *ir.Node) int {
 	return level
 }
 
-// window is the level of a part of v: that of what is joined there, through operators that compute
-// element by element. A layer that reads its predecessor's joined states reads single steps of it.
+// window is the level of the part of v that a window shows. It may be lower than that of v as a whole: a layer's states
+// are joined by a Concat, and the next layer reads the state of a single step from it. The part is followed through
+// views, Concat and elementwise operators.
 func (l *cellLevels) window(v *ir.Value, w ir.Strided) int {
 	key := fmt.Sprintf("%q %v", v.Name, w)
 	level, known := l.parts[key]
@@ -55,6 +61,7 @@ func (l *cellLevels) window(v *ir.Value, w ir.Strided) int {
 	return level
 }
 
+// part computes what window looks up.
 func (l *cellLevels) part(v *ir.Value, w ir.Strided) int {
 	dims, ok := v.Shape.Consts()
 	if v.Def == nil || !ok {
@@ -85,9 +92,10 @@ func (l *cellLevels) part(v *ir.Value, w ir.Strided) int {
 
 func sameShape(a, b *ir.Value) bool { return a.Shape != nil && a.Shape.Equal(b.Shape) }
 
-// joined is the level of those parts of a Concat that a window touches, and of what it touches of them.
+// joined is the highest level of those parts of a Concat's inputs that the window w of its result shows. It may take
+// too much of an input, never too little: it goes by the range of the window on each axis.
 func (l *cellLevels) joined(n *ir.Node, dims []int64, w ir.Strided) int {
-	axis := wrapAxis(n.Int("axis", 0), len(dims))
+	axis := normalAxis(n.Int("axis", 0), len(dims))
 	lo, hi := make([]int64, len(dims)), make([]int64, len(dims))
 	for d, dense := range ir.Dense(dims).Strides {
 		lo[d], hi[d] = axisRange(w, dense, dims[d])
@@ -111,8 +119,8 @@ func (l *cellLevels) joined(n *ir.Node, dims []int64, w ir.Strided) int {
 	return level
 }
 
-// axisRange bounds the coordinates [lo, hi) that a window has along an axis of extent n whose neighbours are
-// stride apart in a dense tensor.
+// axisRange is a range [lo, hi) that contains the coordinates of a window's elements on one axis of a dense tensor. The
+// axis has the extent n and the given stride. If it cannot tell, it returns the whole axis.
 func axisRange(w ir.Strided, stride, n int64) (lo, hi int64) {
 	outer := stride * n
 	if outer == 0 {
@@ -121,7 +129,7 @@ func axisRange(w ir.Strided, stride, n int64) (lo, hi int64) {
 	first, last := w.Offset, w.Offset
 	for d, extent := range w.Shape {
 		switch span := (extent - 1) * w.Strides[d]; {
-		case w.Strides[d]%outer == 0: // moves along the axes before
+		case w.Strides[d]%outer == 0: // this dim moves along the axes before, which leaves the coordinate as it is
 		case span < 0:
 			first += span
 		default:

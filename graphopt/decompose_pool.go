@@ -6,12 +6,13 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// mostPoolAxes is how many spatial axes a pool's compiled form has.
+// mostPoolAxes is the largest number of spatial axes for which pools have a kernel.
 const mostPoolAxes = 3
 
-// pool takes axes out of pools that have more than their compiled form: those in front whose window is
-// one element count as channels. (Frameworks whose windows cover all axes write pools of that kind.)
-// Indices count elements of all spatial axes, so pools with Indices stay as they are.
+// pool removes spatial axes from a pool that has more than the kernels support. Leading spatial axes whose window is a
+// single element are joined with the channels by a Reshape: pooling does not touch them. Frameworks whose windows cover
+// all axes export pools of this kind. A pool with the output Indices stays as it is, because these count elements of
+// all spatial axes.
 func (d *decomposer) pool() {
 	dims := d.shapeOf(0)
 	spatial := len(dims) - 2
@@ -33,7 +34,7 @@ func (d *decomposer) pool() {
 	for name, a := range d.n.Attrs {
 		attrs[name] = a
 	}
-	if a, ok := attrs["auto_pad"]; ok && a.S != "NOTSET" { // the pads below leave nothing to round up
+	if a, ok := attrs["auto_pad"]; ok && a.S != "NOTSET" { // the explicit pads below give the same output extents
 		delete(attrs, "auto_pad")
 		delete(attrs, "ceil_mode")
 	}
@@ -46,7 +47,7 @@ func (d *decomposer) pool() {
 	d.finish(d.op(d.n.Op, attrs, x), d.n.Outputs[0].DType)
 }
 
-// untouched reports an axis that a pool leaves alone.
+// untouched reports whether spatial axis i stays as it is: its windows are single elements, one for each element.
 func untouched(g *ir.Geometry, i int) bool {
 	return g.Kernel[i] == 1 && g.Strides[i] == 1 && g.PadBegin[i] == 0 && g.PadEnd[i] == 0
 }

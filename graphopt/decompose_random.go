@@ -7,7 +7,8 @@ import (
 	"github.com/rammerc/rammerc/ir/eval"
 )
 
-// random makes constants of numbers that depend on a seed and a shape only.
+// random replaces a generator by a constant: its numbers depend only on its seed and its shape. Of an input only the
+// shape matters.
 func (d *decomposer) random() {
 	var in []*ir.Tensor
 	for _, v := range d.n.Inputs {
@@ -18,7 +19,7 @@ func (d *decomposer) random() {
 	}
 }
 
-// uniforms are the numbers between 0 and 1 that belong to the node's seed, exactly as the evaluator draws them.
+// uniforms are the numbers between 0 and 1 that the evaluator draws for the node's seed.
 func (d *decomposer) uniforms(dims []int64) ([]float64, bool) {
 	n := &ir.Node{Op: "RandomUniform", Outputs: []*ir.Value{{Name: "u"}}, Attrs: ir.Attrs{
 		"dtype": ir.IntAttr(ir.Float64.ONNX()), "shape": ir.IntsAttr(dims...), "seed": ir.FloatAttr(d.n.Float("seed", 0)),
@@ -30,8 +31,8 @@ func (d *decomposer) uniforms(dims []int64) ([]float64, bool) {
 	return ir.Slice[float64](t[0]), true
 }
 
-// bernoulli compares probabilities with constants. For a p of type float32, u < p is the same as t <= p
-// for the smallest float32 t above u.
+// bernoulli compares the probabilities p with constants. The evaluator tests u < p in float64. The kernels compare in
+// the type of p: there t <= p is equivalent, where t is the smallest number of this type above u.
 func (d *decomposer) bernoulli() {
 	dims := d.shapeOf(0)
 	u, ok := d.uniforms(dims)
@@ -59,7 +60,8 @@ func above(x float64) float32 {
 	return math.Nextafter32(f, 2)
 }
 
-// multinomial counts the sums of probabilities that a random part of all of them reaches.
+// multinomial draws a class for each random number u: the number of partial sums of e^x that u times their total
+// reaches. The partial sums come from CumSum.
 func (d *decomposer) multinomial() {
 	dims, out := d.shapeOf(0), d.n.Outputs[0].Shape.MustConsts()
 	u, ok := d.uniforms(out)

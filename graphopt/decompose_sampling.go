@@ -6,7 +6,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// affineGrid multiplies the places of an undistorted grid, which are constants, with the map.
+// affineGrid multiplies the map theta with the normalised places of the output's elements, which are constants.
 func (d *decomposer) affineGrid() {
 	size, ok := d.constInts(1)
 	if !ok {
@@ -28,7 +28,7 @@ func (d *decomposer) affineGrid() {
 	d.finish(d.op("MatMul", nil, base, d.transpose(theta, 0, 2, 1)), t)
 }
 
-// gridPlace is the normalised coordinate of element i of n.
+// gridPlace is the normalised coordinate of element i of n; align is the attribute align_corners.
 func gridPlace(i, n int64, align bool) float64 {
 	switch {
 	case !align:
@@ -64,8 +64,9 @@ func (d *decomposer) centerCropPad() {
 	d.replace("Pad", nil, d.n.Inputs[0], d.ints(append(before, behind...)...))
 }
 
-// col2Im gathers, for each element of the image, those that add up to it; a zero behind the columns
-// fills up what has fewer than others.
+// col2Im gathers, for each element of the image, the elements of the columns that add up to it, and sums them. All
+// elements of the image need lists of the same length; shorter ones are filled up with the index of a zero, which a Pad
+// adds behind the columns.
 func (d *decomposer) col2Im() {
 	image, okImage := d.constInts(1)
 	block, okBlock := d.constInts(2)
@@ -92,8 +93,8 @@ func (d *decomposer) col2Im() {
 	d.replace("Reshape", keepZeros(), sum, d.ints(out...))
 }
 
-// columnSources lists, for each element of the image, the places in a channel's columns that lie on it,
-// and the length of the longest list, at least 1.
+// columnSources lists, for each element of the image, the flat indices in a channel's columns of the elements that lie
+// on it. most is the length of the longest list, at least 1.
 func (d *decomposer) columnSources(image, block []int64, count int64) (sources [][]int64, most int64) {
 	n := len(image)
 	strides, dilations := d.attrInts("strides", n, 1), d.attrInts("dilations", n, 1)
@@ -124,7 +125,7 @@ func (d *decomposer) columnSources(image, block []int64, count int64) (sources [
 	return sources, most
 }
 
-// compress with a constant condition is a Gather.
+// compress is a Gather if the condition is constant.
 func (d *decomposer) compress() {
 	taken, ok := d.constInts(1)
 	if !ok {
@@ -132,7 +133,7 @@ func (d *decomposer) compress() {
 	}
 	x, axis := d.n.Inputs[0], 0
 	if d.n.HasAttr("axis") {
-		axis = axisFrom(d.n.Int("axis", 0), len(x.Shape))
+		axis = normalAxis(d.n.Int("axis", 0), len(x.Shape))
 	} else {
 		x = d.reshape(x, ir.Count(d.shapeOf(0)))
 	}
@@ -145,7 +146,7 @@ func (d *decomposer) compress() {
 	d.replace("Gather", axisAttr(axis), x, d.ints(index...))
 }
 
-// maxUnpool scatters into zeros.
+// maxUnpool scatters the values into zeros, and pads the result where output_shape is larger.
 func (d *decomposer) maxUnpool() {
 	dims, out := d.shapeOf(0), d.n.Outputs[0].Shape.MustConsts()
 	spatial := len(dims) - 2
@@ -170,11 +171,12 @@ func (d *decomposer) maxUnpool() {
 	d.replace("Pad", nil, d.reshape(flat, full...), d.ints(behind...))
 }
 
-// reverseSequence gathers each batch's steps at indices that depend on its length.
+// reverseSequence gathers the steps of each batch. Step t comes from length-1-t within the sequence, and from t behind
+// its end.
 func (d *decomposer) reverseSequence() {
 	dims := d.shapeOf(0)
 	rank := len(dims)
-	batch, time := axisFrom(d.n.Int("batch_axis", 1), rank), axisFrom(d.n.Int("time_axis", 0), rank)
+	batch, time := normalAxis(d.n.Int("batch_axis", 1), rank), normalAxis(d.n.Int("time_axis", 0), rank)
 	perm := []int64{int64(batch), int64(time)}
 	for i := range dims {
 		if i != batch && i != time {
@@ -199,10 +201,10 @@ func (d *decomposer) reverseSequence() {
 	d.replace("Transpose", ir.Attrs{"perm": ir.IntsAttr(inverse...)}, y)
 }
 
-// maxDet is the largest matrix whose determinant is written out: 6! products.
+// maxDet is the largest number of rows of a matrix whose determinant is written out, with 6! products.
 const maxDet = 6
 
-// det sums the signed products over all permutations.
+// det computes determinants by the formula of Leibniz: the sum over all permutations of signed products.
 func (d *decomposer) det() {
 	dims := d.shapeOf(0)
 	n := int(dims[len(dims)-1])
@@ -226,7 +228,7 @@ func (d *decomposer) det() {
 	d.finish(d.op("ReduceSum", noKeep(), signed, d.ints(1)), t)
 }
 
-// permutations calls f with every order of 0 … n-1 and 1 or -1 for an even or odd one.
+// permutations calls f with every permutation of 0 … n-1 and its sign, 1 if it is even and -1 if it is odd.
 func permutations(n int, f func(perm []int, sign float64)) {
 	perm := make([]int, n)
 	for i := range perm {
@@ -251,8 +253,8 @@ func permutations(n int, f func(perm []int, sign float64)) {
 	walk(0, 1)
 }
 
-// deformConv samples the columns of all windows at once and multiplies them with the weights. The grid
-// has a row for each tap and a column for each place.
+// deformConv is a GridSample, which reads all taps of all windows at their moved places, and a MatMul with the weights.
+// The grid has a row for each tap of the kernel and a column for each output place.
 func (d *decomposer) deformConv() {
 	x, w, out := d.shapeOf(0), d.shapeOf(1), d.n.Outputs[0].Shape.MustConsts()
 	if ir.Count(x) == 0 || ir.Count(out) == 0 {
@@ -283,7 +285,7 @@ func (d *decomposer) deformConv() {
 	d.finish(y, t)
 }
 
-// deformBase are the normalised places x, y of [tap][place] when nothing is moved.
+// deformBase lists the normalised places x, y of [tap][output place] without offsets.
 func (d *decomposer) deformBase(x, w, out []int64) []float64 {
 	strides, dilations, pads := d.attrInts("strides", 2, 1), d.attrInts("dilations", 2, 1), d.attrInts("pads", 4, 0)
 	var base []float64

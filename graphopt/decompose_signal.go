@@ -6,14 +6,15 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// maxMatrix bounds the elements of a constant transform matrix.
+// maxMatrix is the largest number of elements of a transform's matrix; longer transforms are not decomposed.
 const maxMatrix = 1 << 26
 
-// spectrum is a discrete Fourier transform as a matrix: [have·parts, bins·outParts].
+// spectrum is a discrete Fourier transform as a matrix of real numbers, [have·parts, bins·outParts]. A row is a real or
+// imaginary part of an element of the input, and a column one of the output.
 type spectrum struct {
 	inverse, onesided bool
-	have, parts       int64 // of the input along the axis
-	length            int64
+	have, parts       int64 // elements of the input along the axis; 1 part if they are real, 2 if complex
+	length            int64 // of the transform
 }
 
 func (f *spectrum) bins() int64 {
@@ -37,7 +38,8 @@ func (f *spectrum) fits() bool {
 	return f.length > 0 && f.cols() > 0 && f.rows() <= maxMatrix/f.cols()
 }
 
-// matrix multiplies row j by window[j] where there is one.
+// matrix is the transform's matrix. If window is not nil, element j of the input is multiplied with window[j]. Elements
+// beyond the length of the transform have rows of zeros.
 func (f *spectrum) matrix(window []float64) []float64 {
 	m := make([]float64, f.rows()*f.cols())
 	bins, outParts := f.bins(), f.outParts()
@@ -65,9 +67,10 @@ func (f *spectrum) matrix(window []float64) []float64 {
 	return m
 }
 
-// weight is what part a of number j adds to part b of a bin at an angle.
+// weight is the factor with which part a of element j contributes to part b of a bin; sin and cos are those of their
+// angle.
 func (f *spectrum) weight(j, a, b int64, sin, cos float64) float64 {
-	if f.onesided && f.inverse { // each number but the middle ones stands for its mirror image, too
+	if f.onesided && f.inverse { // each bin stands for its conjugate too, except those that are their own conjugates
 		middle := j == 0 || 2*j == f.length
 		switch {
 		case middle && a == 0:
@@ -91,7 +94,7 @@ func (f *spectrum) weight(j, a, b int64, sin, cos float64) float64 {
 	return -sin
 }
 
-// dft is a product with the transform's matrix, with the axis moved in front of the parts.
+// dft is a MatMul with the transform's matrix, after a Transpose that moves the axis in front of the numbers' parts.
 func (d *decomposer) dft() {
 	dims := d.shapeOf(0)
 	last := len(dims) - 1
@@ -99,7 +102,7 @@ func (d *decomposer) dft() {
 	if !ok {
 		return
 	}
-	axis := axisFrom(axes[0], len(dims))
+	axis := normalAxis(axes[0], len(dims))
 	f := spectrum{inverse: d.n.Int("inverse", 0) != 0, onesided: d.n.Int("onesided", 0) != 0, have: dims[axis], parts: dims[last]}
 	def := f.have
 	if f.inverse && f.onesided {
@@ -131,7 +134,8 @@ func (d *decomposer) dft() {
 	d.finish(d.transpose(y, back...), t)
 }
 
-// stft gathers the frames and multiplies them with the transform's matrix, which has a constant window in it.
+// stft gathers the frames, which may overlap, and multiplies them with the transform's matrix. A constant window is
+// part of the matrix.
 func (d *decomposer) stft() {
 	dims := d.shapeOf(0)
 	step, okStep := d.constInts(1)

@@ -4,13 +4,13 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// maker appends new nodes to a list, with the origins of the node they replace.
+// maker makes new nodes in place of another one, whose origins they get.
 type maker struct {
 	g       *ir.Graph
 	names   *ir.Namer
-	nodes   []*ir.Node
-	base    string // prefix of the new names
-	origins []ir.Origin
+	nodes   []*ir.Node  // the new nodes, which the caller puts into the graph
+	base    string      // prefix of the names of new nodes and values
+	origins []ir.Origin // of the new nodes
 }
 
 func newMaker(g *ir.Graph, names *ir.Namer, from *ir.Node) *maker {
@@ -21,6 +21,7 @@ func newMaker(g *ir.Graph, names *ir.Namer, from *ir.Node) *maker {
 	return &maker{g: g, names: names, base: base, origins: from.Origins}
 }
 
+// value makes a value called base.what.
 func (m *maker) value(what string, d ir.DType, shape ir.Shape) *ir.Value {
 	return &ir.Value{Name: m.names.Fresh(m.base + "." + what), DType: d, Shape: shape}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/rammerc/rammerc/ir/eval"
 )
 
-// definedBy returns the node that defines v when it is the ai.onnx operator op.
+// definedBy returns the node that defines v if it applies the ai.onnx operator op, otherwise nil.
 func definedBy(v *ir.Value, op string) *ir.Node {
 	if v == nil || v.Def == nil || !v.Def.Is(op) {
 		return nil
@@ -15,7 +15,7 @@ func definedBy(v *ir.Value, op string) *ir.Node {
 	return v.Def
 }
 
-// constOf returns v's constant elements, nil when v is absent or computed.
+// constOf returns the elements of a constant, nil if v is absent or not a constant.
 func constOf(v *ir.Value) *ir.Tensor {
 	if v == nil {
 		return nil
@@ -23,7 +23,7 @@ func constOf(v *ir.Value) *ir.Tensor {
 	return v.Const
 }
 
-// scalar returns the value of a constant with one element of any numeric type.
+// scalar returns the element of a constant with a single element of a numeric type; ok is false for other values.
 func scalar(v *ir.Value) (float64, bool) {
 	t := constOf(v)
 	if t == nil || t.Len() != 1 || t.DType == ir.Bool || t.DType == ir.String {
@@ -32,7 +32,7 @@ func scalar(v *ir.Value) (float64, bool) {
 	return numbers(t)[0], true
 }
 
-// numbers returns t's elements as float64; exact for all types but 64-bit integers beyond 2^53.
+// numbers returns t's elements as float64. They are exact, except 64-bit integers beyond 2^53.
 func numbers(t *ir.Tensor) []float64 { return ir.Slice[float64](widen(t)) }
 
 // integers returns the elements of an int32 or int64 constant.
@@ -54,16 +54,17 @@ func integers(v *ir.Value) ([]int64, bool) {
 	return nil, false
 }
 
-// near reports whether a constant of a model is the number want up to float32 rounding.
+// near reports whether got is want, up to the rounding of float32. Exporters round constants such as √2 in different
+// ways.
 func near(got, want float64) bool { return math.Abs(got-want) <= 1e-6*math.Abs(want) }
 
-// isScalar reports whether v is a constant of one element near want.
+// isScalar reports whether v is a constant with a single element, near want.
 func isScalar(v *ir.Value, want float64) bool {
 	got, ok := scalar(v)
 	return ok && near(got, want)
 }
 
-// isExactly reports whether all elements of the constant v equal want.
+// isExactly reports whether v is a constant all of whose elements equal want.
 func isExactly(v *ir.Value, want float64) bool {
 	t := constOf(v)
 	if t == nil || t.Len() == 0 || t.DType == ir.Bool || t.DType == ir.String {
@@ -77,8 +78,8 @@ func isExactly(v *ir.Value, want float64) bool {
 	return true
 }
 
-// constantSide splits a node with two inputs into the computed and the constant one; rule says
-// whether the constant may be on the left.
+// constantSide returns the computed and the constant input of a node with two inputs. The constant must be the second
+// one unless either is set. Both results are nil if there is no such pair.
 func constantSide(n *ir.Node, either bool) (x, constant *ir.Value) {
 	if len(n.Inputs) != 2 {
 		return nil, nil
@@ -93,7 +94,7 @@ func constantSide(n *ir.Node, either bool) (x, constant *ir.Value) {
 	return nil, nil
 }
 
-// otherInput returns the input of a binary node that is not v, nil when v is none of them.
+// otherInput returns the input of a node with two inputs that is not v, nil if v is none of them.
 func otherInput(n *ir.Node, v *ir.Value) *ir.Value {
 	if n == nil || len(n.Inputs) != 2 {
 		return nil
@@ -107,7 +108,7 @@ func otherInput(n *ir.Node, v *ir.Value) *ir.Value {
 	return nil
 }
 
-// sameType reports equal element type and known, equal shape.
+// sameType reports whether a and b have the same element type and the same known shape.
 func sameType(a, b *ir.Value) bool {
 	return a.DType == b.DType && a.Shape != nil && b.Shape != nil && a.Shape.Equal(b.Shape)
 }
@@ -120,8 +121,8 @@ func normalAxis(axis int64, rank int) int {
 	return int(axis)
 }
 
-// compute applies an operator to constants. The operators and operands are the passes' own, so that a
-// failure is a bug.
+// compute applies an operator to constants, with the evaluator. It panics if that fails, because passes choose the
+// operator and its operands.
 func compute(op string, attrs ir.Attrs, in ...*ir.Tensor) *ir.Tensor {
 	n := &ir.Node{Op: op, Attrs: attrs, Outputs: []*ir.Value{{Name: "out"}}}
 	for _, t := range in {
@@ -134,7 +135,8 @@ func compute(op string, attrs ir.Attrs, in ...*ir.Tensor) *ir.Tensor {
 	return out[0]
 }
 
-// widen converts to float64, so that chains of operations round once, in narrow.
+// widen converts to float64. Passes compute constants in float64 and convert the result back with narrow, so that a
+// chain of operations is rounded once.
 func widen(t *ir.Tensor) *ir.Tensor { return convert(t, ir.Float64) }
 
 func narrow(t *ir.Tensor, d ir.DType) *ir.Tensor { return convert(t, d) }
@@ -146,7 +148,7 @@ func convert(t *ir.Tensor, d ir.DType) *ir.Tensor {
 	return compute("Cast", ir.Attrs{"to": ir.IntAttr(d.ONNX())}, t)
 }
 
-// reshaped is t with other dims of the same product; the elements are shared.
+// reshaped is t with other dims, whose product must be the same. Both share their elements.
 func reshaped(t *ir.Tensor, dims ...int64) *ir.Tensor {
 	if ir.Count(dims) != t.Len() {
 		panic("BUG: reshaping a constant to another number of elements")
@@ -154,7 +156,7 @@ func reshaped(t *ir.Tensor, dims ...int64) *ir.Tensor {
 	return &ir.Tensor{DType: t.DType, Dims: append([]int64{}, dims...), Data: t.Data}
 }
 
-// filled is a constant of which all elements are v.
+// filled is a tensor all of whose elements are v.
 func filled(d ir.DType, v float64, dims ...int64) *ir.Tensor {
 	data := make([]float64, ir.Count(dims))
 	for i := range data {

@@ -10,10 +10,10 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// commonSubexpressions merges nodes of one graph that apply the same operator with the same attributes
-// to the same inputs, and constants with the same elements.
+// commonSubexpressions merges nodes of one graph that apply the same operator with the same attributes to the same
+// inputs, and constants with the same elements.
 //
-// Requires: nothing. Leaves: such nodes only where both results are model outputs.
+// Requires: nothing. Leaves: two such nodes only where both results are outputs of the model, whose names must stay.
 func commonSubexpressions(c *Context, g *ir.Graph) (bool, error) {
 	merged := c.mergeConstants(g)
 	known := map[string]*ir.Node{}
@@ -36,7 +36,7 @@ func commonSubexpressions(c *Context, g *ir.Graph) (bool, error) {
 	return merged || changed, nil
 }
 
-// forwardAll is forward for a node with several results, all replaced by those of first.
+// forwardAll is forward for a node with several results: all of them are replaced by those of first.
 func (s *sweep) forwardAll(first *ir.Node) {
 	n := s.node
 	for i, v := range n.Outputs {
@@ -55,7 +55,8 @@ func (s *sweep) forwardAll(first *ir.Node) {
 	s.drop, s.changed = true, true
 }
 
-// expressionKey says what n computes; ok is false for nodes with graphs in them.
+// expressionKey is a text that is equal for nodes that compute the same. Attributes that a node leaves out count with
+// their defaults. ok is false for nodes with graphs as attributes, which are not compared.
 func expressionKey(n *ir.Node) (key string, ok bool) {
 	op := ir.LookupOp(n.Domain, n.Op)
 	if op == nil || len(n.Outputs) == 0 {
@@ -94,8 +95,8 @@ func attrKey(a ir.Attr) string {
 	return fmt.Sprintf("%d %d %x %q %d %x %q", a.Kind, a.I, math.Float64bits(a.F), a.S, a.Ints, floats, a.Strs)
 }
 
-// commutes reports whether n's result does not depend on the order of its two inputs, not even in
-// the sign of a zero.
+// commutes reports whether n's result is independent of the order of its two inputs, also in the sign of a zero. Min
+// and Max are not among these operators, since their result for 0 and -0 may depend on the order.
 func commutes(n *ir.Node) bool {
 	switch n.Op {
 	case "Add", "Mul", "And", "Or", "Xor", "Equal":
@@ -104,7 +105,7 @@ func commutes(n *ir.Node) bool {
 	return false
 }
 
-// mergeConstants keeps one of several equal constants.
+// mergeConstants replaces equal constants of g by one of them.
 func (c *Context) mergeConstants(g *ir.Graph) bool {
 	by := map[*ir.Value]*ir.Value{}
 	known := map[string][]*ir.Value{}
@@ -128,7 +129,8 @@ func (c *Context) mergeConstants(g *ir.Graph) bool {
 	return true
 }
 
-// sketch is equal for equal tensors and cheap: it looks at few elements.
+// sketch is a text that is equal for equal tensors. It contains only few elements, so that it is cheap for large
+// tensors, and unequal tensors may have the same one.
 func sketch(t *ir.Tensor) string {
 	const samples = 16
 	data := reflect.ValueOf(t.Data)
@@ -140,7 +142,7 @@ func sketch(t *ir.Tensor) string {
 	return b.String()
 }
 
-// equalTensors compares types, dims and bits.
+// equalTensors compares types, dims and the bits of the elements: 0 and -0 are different, and a NaN equals itself.
 func equalTensors(a, b *ir.Tensor) bool {
 	if a.DType != b.DType || !slices.Equal(a.Dims, b.Dims) {
 		return false

@@ -2,15 +2,16 @@ package graphopt
 
 import "github.com/rammerc/rammerc/ir"
 
-// concatInPlace turns each Concat into rammer.Concat, whose attribute in_place marks the inputs that
-// their producers can write straight into its result (1 or 0 an input).
+// concatInPlace turns each Concat into rammer.Concat, whose attribute in_place has a 1 for each input that its producer
+// can write directly into the result, and otherwise a 0.
 //
-// Requires: views extracted. Leaves: no ai.onnx Concat. An input is written in place when one
-// node computes it (perhaps shown through dense views) and no other Concat claims it.
+// Requires: views extracted. Leaves: no ai.onnx Concat with constant shapes. An input is written in place if a node
+// computes it, possibly seen through reshapes, and if it is not written into another Concat.
 func concatInPlace(_ *Context, g *ir.Graph) (bool, error) {
 	claimed := map[*ir.Value]bool{}
 	changed := false
-	// Outer concats first: a value that is part of two results belongs to the last one.
+	// From the end of the graph, so that of nested Concats the outermost comes first. A value that is part of two
+	// results is written into the one that comes last.
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
 		n := g.Nodes[i]
 		if !n.Is("Concat") || !constantShapes(n) {
@@ -31,7 +32,8 @@ func concatInPlace(_ *Context, g *ir.Graph) (bool, error) {
 	return changed, nil
 }
 
-// writtenBy is the value a node computes that v shows in full and in order, or nil.
+// writtenBy is the value whose elements v shows, all of them and in order, and which a node computes. It is nil if
+// there is none: if v is an input, a constant, or a view with another order.
 func writtenBy(v *ir.Value) *ir.Value {
 	for v.Def != nil && v.Def.IsInternal("View") {
 		if !isReshape(v.Def) {

@@ -6,9 +6,9 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// deadCode removes nodes and constants that no output depends on, and optional results nobody uses.
+// deadCode removes nodes and constants on which no output depends, and optional results without a use.
 //
-// Requires: nothing. Leaves: every node, constant and optional result used.
+// Requires: nothing. Leaves: only nodes, constants and optional results that are used.
 func deadCode(c *Context, g *ir.Graph) (bool, error) {
 	if g != c.Root {
 		return false, nil // removeDead walks the graphs inside the root itself
@@ -23,12 +23,14 @@ func removeDead(g *ir.Graph) bool {
 	return l.changed
 }
 
+// liveness marks the values on which outputs depend.
 type liveness struct {
 	live    map[*ir.Value]bool
 	changed bool
 }
 
-// graph goes backwards: when it comes to a node, all users of its results have been seen.
+// graph goes through the nodes from the last to the first. So when it comes to a node, it has seen all users of the
+// node's results.
 func (l *liveness) graph(g *ir.Graph) {
 	l.mark(g.Outputs)
 	kept := make([]*ir.Node, 0, len(g.Nodes))
@@ -59,7 +61,7 @@ func (l *liveness) mark(list []*ir.Value) {
 	}
 }
 
-// dropOptional makes unused optional results absent.
+// dropOptional removes optional results of n that are not used.
 func (l *liveness) dropOptional(n *ir.Node) {
 	op := ir.LookupOp(n.Domain, n.Op)
 	if op == nil {

@@ -6,12 +6,12 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// decompose replaces operators without an rKernel of their own by operators that have one: transforms by
-// products with constant matrices, moves by gathers with constant indices, random numbers by constants.
-// Pools lose axes that they have too many of.
+// decompose replaces operators that have no rKernel by operators that have one: transforms by products with constant
+// matrices, rearrangements by gathers with constant indices, and random numbers by constants. Pools with more spatial
+// axes than the kernels support lose some.
 //
-// Requires: constant shapes, and constants where a row reads axes, lengths or shapes; other nodes are left
-// alone. Leaves: none of the operators of decompositions that meet this.
+// Requires: constant shapes, and constants where a row of decompositions reads axes, lengths or shapes. Other nodes
+// stay as they are. Leaves: no nodes of these operators that meet the requirements.
 func decompose(c *Context, g *ir.Graph) (bool, error) {
 	return c.sweepOnce(g, func(s *sweep, n *ir.Node) {
 		if f := decompositions[n.Op]; f != nil && n.Domain == "" && constantShapes(n) {
@@ -20,8 +20,8 @@ func decompose(c *Context, g *ir.Graph) (bool, error) {
 	}), nil
 }
 
-// decompositions lists what decompose replaces. A row does nothing when it needs constants that are not
-// there.
+// decompositions are the operators that decompose replaces. A function leaves the node as it is if it needs a constant
+// that is not there.
 var decompositions = map[string]func(d *decomposer){
 	"AffineGrid":        (*decomposer).affineGrid,
 	"AveragePool":       (*decomposer).pool,
@@ -44,11 +44,11 @@ var decompositions = map[string]func(d *decomposer){
 	"STFT":              (*decomposer).stft,
 }
 
-// controlFlow are the operators that disappear where conditions and numbers of runs are constants.
+// controlFlow are the operators that other passes remove where conditions and numbers of iterations are constants.
 var controlFlow = map[string]bool{"If": true, "Loop": true, "Scan": true}
 
-// Replaces reports whether passes make other operators of this one, where shapes and what else it needs
-// are constants.
+// Replaces reports whether the passes replace the operator by others, provided that shapes and what else they need are
+// constants. Such an operator needs no rKernel.
 func Replaces(domain, op string) bool {
 	return domain == "" && (decompositions[op] != nil || controlFlow[op])
 }
@@ -59,12 +59,12 @@ type decomposer struct {
 	n *ir.Node
 }
 
-// op adds a node of one output, whose type inference finds afterwards.
+// op adds a node with one output, whose type inference computes after the pass.
 func (d *decomposer) op(op string, attrs ir.Attrs, in ...*ir.Value) *ir.Value {
 	return d.add(op, attrs, d.n.Origins, ir.Invalid, nil, d.n.Name+"/"+op, in...)
 }
 
-// replace makes the node itself the last of the new ones.
+// replace turns the node itself into the last of the new ones.
 func (d *decomposer) replace(op string, attrs ir.Attrs, in ...*ir.Value) { d.become(op, attrs, in) }
 
 func (d *decomposer) ints(list ...int64) *ir.Value {
@@ -80,29 +80,32 @@ func (d *decomposer) reshape(v *ir.Value, dims ...int64) *ir.Value {
 	return d.op("Reshape", keepZeros(), v, d.ints(dims...))
 }
 
-// keepZeros makes a Reshape take an extent of 0 as it is.
+// keepZeros are the attributes of a Reshape for which an extent of 0 is 0, and not a copy of the input's.
 func keepZeros() ir.Attrs { return ir.Attrs{"allowzero": ir.IntAttr(1)} }
 
 func (d *decomposer) transpose(v *ir.Value, perm ...int64) *ir.Value {
 	return d.op("Transpose", ir.Attrs{"perm": ir.IntsAttr(perm...)}, v)
 }
 
-// wide is v in float32 where it is a 16-bit float, which only stores; type t is that of the computation.
+// wide converts 16-bit floats to float32, in which the decomposed operators are to compute. t is the type of the
+// result. For an absent v both are zero.
 func (d *decomposer) wide(v *ir.Value) (w *ir.Value, t ir.DType) {
 	if v == nil || v.DType.Size() != 2 {
-		return v, v16(v)
+		return v, typeOf(v)
 	}
 	return d.op("Cast", ir.Attrs{"to": ir.IntAttr(ir.Float32.ONNX())}, v), ir.Float32
 }
 
-func v16(v *ir.Value) ir.DType {
+// typeOf is v's element type, Invalid if v is absent.
+func typeOf(v *ir.Value) ir.DType {
 	if v == nil {
 		return ir.Invalid
 	}
 	return v.DType
 }
 
-// finish makes v, computed in type t and with the node's number of elements, the node's result.
+// finish makes v the node's result, after a conversion to its element type and shape. v has the element type t, and as
+// many elements as the result.
 func (d *decomposer) finish(v *ir.Value, t ir.DType) {
 	out := d.n.Outputs[0]
 	if t != out.DType {
@@ -111,7 +114,7 @@ func (d *decomposer) finish(v *ir.Value, t ir.DType) {
 	d.replace("Reshape", keepZeros(), v, d.ints(out.Shape.MustConsts()...))
 }
 
-// constInts are the elements of a constant input, def where it is absent.
+// constInts are the elements of input i, or def if the input is absent; ok is false if it is not constant.
 func (d *decomposer) constInts(i int, def ...int64) ([]int64, bool) {
 	v := d.n.Input(i)
 	switch {
@@ -123,19 +126,12 @@ func (d *decomposer) constInts(i int, def ...int64) ([]int64, bool) {
 	return ir.Slice[int64](convert(v.Const, ir.Int64)), true
 }
 
-// attrInts is an attribute with one value for each axis.
+// attrInts is an attribute of count numbers, or count times def if it is absent.
 func (d *decomposer) attrInts(name string, count int, def int64) []int64 {
 	if list := d.n.Ints(name); len(list) > 0 {
 		return list
 	}
 	return slices.Repeat([]int64{def}, count)
-}
-
-func axisFrom(axis int64, rank int) int {
-	if axis < 0 {
-		axis += int64(rank)
-	}
-	return int(axis)
 }
 
 // shapeOf are the extents of input i.

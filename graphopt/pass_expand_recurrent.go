@@ -6,11 +6,11 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// expandRecurrent replaces LSTM, GRU and RNN by one cell per direction and time step.
+// expandRecurrent replaces LSTM, GRU and RNN by one cell for each direction and time step.
 //
-// Requires: constant shapes; an empty X is left alone. Leaves: cells whose steps are independent nodes, so that layers and
-// directions can run side by side; Y as a Concat of the steps. Nothing is computed twice: a cell reads
-// its time step as a View of X.
+// Requires: constant shapes; nodes with an empty X stay as they are. Leaves: cells, which are nodes of their own, so
+// that steps of different layers and directions can run side by side. A cell reads its time step as a View of X, and Y
+// is a Concat of the steps.
 func expandRecurrent(c *Context, g *ir.Graph) (bool, error) {
 	var out []*ir.Node
 	changed := false
@@ -29,13 +29,13 @@ func expandRecurrent(c *Context, g *ir.Graph) (bool, error) {
 	return changed, nil
 }
 
-// recurrentSpec tells the three operators apart.
+// recurrentSpec says in what the three operators differ.
 type recurrentSpec struct {
 	cell        string
 	gates       int64
-	activations []string
-	copied      []string // attributes handed to the cells
-	hasC        bool
+	activations []string // defaults of one direction
+	copied      []string // attributes that the cells get
+	hasC        bool     // there is a cell state
 }
 
 var recurrentSpecs = map[string]recurrentSpec{
@@ -44,6 +44,7 @@ var recurrentSpecs = map[string]recurrentSpec{
 	"RNN":  {"RNNCell", 1, []string{"Tanh"}, []string{"clip"}, false},
 }
 
+// constantShapes reports whether all inputs and outputs of n have constant shapes.
 func constantShapes(n *ir.Node) bool {
 	for _, list := range [][]*ir.Value{n.Inputs, n.Outputs} {
 		for _, v := range list {
@@ -64,10 +65,10 @@ type recurrence struct {
 	n                           *ir.Node
 	spec                        recurrentSpec
 	steps, batch, input, hidden int64
-	dirs                        int64
-	batchFirst                  bool
+	dirs                        int64         // number of directions
+	batchFirst                  bool          // the attribute layout is 1
 	y                           [][]*ir.Value // [step][direction], each [batch, hidden]
-	lastH, lastC                []*ir.Value   // [direction]
+	lastH, lastC                []*ir.Value   // [direction], the states after the last step
 }
 
 func (r *recurrence) expand() {
@@ -124,8 +125,9 @@ func (r *recurrence) direction(d int64, attrs ir.Attrs) {
 	r.lastH, r.lastC = append(r.lastH, h), append(r.lastC, c)
 }
 
-// cell emits time step t; last says that its state is the layer's result. The reverse direction meets a short sequence's padding first; its state
-// stays as it was until step t < sequence_lens, so the same rule serves both directions.
+// cell emits time step t of direction d and returns its states; last says that these are results of the layer. Where
+// step t is beyond the end of a sequence, the cell leaves the state as it is. The reverse direction comes to these
+// steps first, and then the initial state stays until t < sequence_lens; so one rule serves both directions.
 func (r *recurrence) cell(d, t int64, last bool, attrs ir.Attrs, w, rr, bias, h, c, peephole *ir.Value) (*ir.Value, *ir.Value) {
 	x := r.step(t)
 	attrs = attrs.Clone()
@@ -135,8 +137,8 @@ func (r *recurrence) cell(d, t int64, last bool, attrs ir.Attrs, w, rr, bias, h,
 	shape := []int64{r.batch, r.hidden}
 	lens := r.n.Input(4)
 	next := r.value(name+".h", dt, ir.Dims(shape...))
-	// Y's row and the next state differ where sequences have ended. Where both leave the layer they are two
-	// values even if they are equal, so that the cell can write both in place.
+	// The step's row of Y and the next state differ where a sequence has ended: there Y is 0. If both are results of
+	// the layer they are separate values even if they are always equal, so that the cell can write each into its place.
 	var y *ir.Value
 	if r.n.Output(0) != nil && (lens != nil || last && r.n.Output(1) != nil) {
 		y = r.value(name+".y", dt, ir.Dims(shape...))
@@ -166,7 +168,7 @@ func (r *recurrence) step(t int64) *ir.Value {
 	return r.view(fmt.Sprintf("x%d", t), x, offset, []int64{r.batch, r.input}, []int64{stride, 1})
 }
 
-// part is direction d of a weight: a constant where the weight is one.
+// part is the part of a weight for direction d: a constant if the weight is one, otherwise a view of it.
 func (r *recurrence) part(v *ir.Value, d int64, what string, dims ...int64) *ir.Value {
 	if v == nil {
 		return nil
@@ -178,7 +180,7 @@ func (r *recurrence) part(v *ir.Value, d int64, what string, dims ...int64) *ir.
 	return r.constant(fmt.Sprintf("%s%d", what, d), sliceConst(v.Const, d*size, dims))
 }
 
-// state is the initial state of direction d, [batch, hidden]: zeros when it is not given.
+// state is the initial state of direction d, [batch, hidden]; without one it is zero.
 func (r *recurrence) state(v *ir.Value, d int64, what string) *ir.Value {
 	dims := []int64{r.batch, r.hidden}
 	if v == nil {
@@ -245,7 +247,7 @@ func (r *recurrence) join(what string, out *ir.Value, parts []*ir.Value, shape [
 	r.node(what, "", "Concat", ir.Attrs{"axis": ir.IntAttr(axis)}, views, []*ir.Value{out})
 }
 
-// sliceConst copies a contiguous piece of a constant.
+// sliceConst is the part of a constant from element from on, with the given dims. The elements are shared.
 func sliceConst(t *ir.Tensor, from int64, dims []int64) *ir.Tensor {
 	n := ir.Count(dims)
 	out := &ir.Tensor{DType: t.DType, Dims: append([]int64{}, dims...)}
@@ -262,13 +264,14 @@ func sliceConst(t *ir.Tensor, from int64, dims []int64) *ir.Tensor {
 	return out
 }
 
-// activationParams says how many parameters (alpha, beta) an activation takes from the lists.
+// activationParams says how many parameters alpha and beta an activation has.
 var activationParams = map[string][2]int{
 	"Affine": {1, 1}, "LeakyRelu": {1, 0}, "ThresholdedRelu": {1, 0}, "ScaledTanh": {1, 1},
 	"HardSigmoid": {1, 1}, "Elu": {1, 0},
 }
 
-// splitActivations hands each direction its activations and their parameters.
+// splitActivations returns the activations of each direction and their parameters. A list that is too short is
+// completed with defaults.
 func splitActivations(n *ir.Node, defaults []string, dirs int) (acts [][]string, alphas, betas [][]float64) {
 	all := n.Attrs["activations"].Strs
 	for len(all) < dirs*len(defaults) {
@@ -288,6 +291,7 @@ func splitActivations(n *ir.Node, defaults []string, dirs int) (acts [][]string,
 	return acts, alphas, betas
 }
 
+// takeFloats appends the first n numbers of src to dst and returns both dst and the rest of src.
 func takeFloats(dst, src []float64, n int) (taken, rest []float64) {
 	n = min(n, len(src))
 	return append(dst, src[:n]...), src[n:]

@@ -6,14 +6,14 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// foldAffine moves constant factors and terms per output channel into the weights and bias of the
-// Conv, ConvTranspose, Gemm or MatMul before them, and scalar factors of an operand into the weights
-// it meets. It also moves Gemm's alpha and beta into its constants.
+// foldAffine moves constants into the weights and bias of Conv, ConvTranspose, Gemm and MatMul: factors and summands
+// for each output channel of their result, scalar factors of their first operand, and Gemm's own alpha and beta.
 //
-// Weights with another user are left alone: folding would double them. A bias is copied.
+// Weights with another user stay as they are, because folding would make a second copy of them. A bias is small and is
+// copied.
 //
-// Requires: BatchNormalization written as product and sum; dead nodes removed. Leaves: products are
-// computed in float64 and rounded once.
+// Requires: BatchNormalization written as product and sum; dead nodes removed. Leaves: no such constants, as far as
+// weights and biases are constants. The new weights are computed in float64 and rounded once.
 func foldAffine(c *Context, g *ir.Graph) (bool, error) {
 	return c.sweepAll(g, func(s *sweep, n *ir.Node) {
 		switch {
@@ -37,10 +37,10 @@ type linear struct {
 	channels int64 // extent of the output's channel axis
 	axis     int   // channel axis of the output
 	rank     int   // of the output
-	biasAt   int   // input that is added per channel; 0 for MatMul, which has none
+	biasAt   int   // index of the input that is the bias; 0 for MatMul, which has none
 }
 
-// linearOf describes v's producer when v has no other use, so that the producer may change.
+// linearOf describes the node that computes v; ok is false if v has another use, because then the node must not change.
 func (s *sweep) linearOf(v *ir.Value) (linear, bool) {
 	if v == nil || v.Def == nil || !s.single(v) {
 		return linear{}, false
@@ -48,9 +48,10 @@ func (s *sweep) linearOf(v *ir.Value) (linear, bool) {
 	return describe(v.Def)
 }
 
-// ownsWeight reports a constant weight without another user.
+// ownsWeight reports whether the weight is a constant without another use.
 func (s *sweep) ownsWeight(l linear) bool { return constOf(l.weight) != nil && s.single(l.weight) }
 
+// describe describes n; ok is false if it is none of the four operators, or its shapes are not known well enough.
 func describe(n *ir.Node) (linear, bool) {
 	if n.Domain != "" || len(n.Inputs) < 2 || n.Output(0) == nil {
 		return linear{}, false
@@ -77,7 +78,8 @@ func describe(n *ir.Node) (linear, bool) {
 	return l, ok
 }
 
-// vector returns c's elements per output channel in float64, nil when c varies along other axes.
+// vector returns c, which broadcasts to the output, as one float64 for each output channel. It is nil if c varies along
+// another axis.
 func (l linear) vector(c *ir.Tensor) *ir.Tensor {
 	if len(c.Dims) > l.rank || c.DType == ir.String {
 		return nil
@@ -95,8 +97,9 @@ func (l linear) vector(c *ir.Tensor) *ir.Tensor {
 	return compute("Expand", nil, reshaped(t, 1), ir.FromSlice(ir.Int64, []int64{l.channels}, 1))
 }
 
-// alongWeight gives a vector over output channels the dims in which it broadcasts to the weight; w is
-// the weight in dims that have an axis of groups where it matters.
+// alongWeight returns the weight, and a vector over the output channels, with dims in which the vector broadcasts to
+// the weight. For ConvTranspose the dims of the weight get an axis of groups, because its channels are counted within a
+// group.
 func (l linear) alongWeight(vec *ir.Tensor) (w, factors *ir.Tensor) {
 	t := l.weight.Const
 	dims := append([]int64{}, t.Dims...)
@@ -117,14 +120,14 @@ func (l linear) alongWeight(vec *ir.Tensor) (w, factors *ir.Tensor) {
 	return reshaped(t, dims...), reshaped(vec, shape...)
 }
 
-// scaled is the weight with each output channel multiplied by an element of vec.
+// scaled is the weight with each output channel multiplied with its element of vec.
 func (l linear) scaled(vec *ir.Tensor) *ir.Tensor {
 	w, factors := l.alongWeight(vec)
 	t := l.weight.Const
 	return reshaped(narrow(compute("Mul", nil, widen(w), factors), t.DType), t.Dims...)
 }
 
-// foldScale folds a product, or a quotient by a constant, into the weight and bias before it.
+// foldScale folds a product with a constant, or a quotient by one, into the weight and bias of the node before it.
 func (s *sweep) foldScale(n *ir.Node) {
 	x, c := constantSide(n, n.Op == "Mul")
 	l, ok := s.linearOf(x)
@@ -147,7 +150,8 @@ func (s *sweep) foldScale(n *ir.Node) {
 		if b == nil {
 			return
 		}
-		// Gemm's C may have any shape that broadcasts to the result: the product then has that of both.
+		// Gemm's C may have any shape that broadcasts to the result. The product with vec then broadcasts to it as
+		// well.
 		in = append(in, s.constant(bias.Name, narrow(compute("Mul", nil, widen(b), vec), b.DType)))
 	}
 	w := l.scaled(vec)
@@ -167,7 +171,8 @@ func allFinite(t *ir.Tensor) bool {
 	return true
 }
 
-// foldShift folds a constant term per channel into the bias before it.
+// foldShift folds a constant summand for each channel into the bias of the node before it. A MatMul of matrices becomes
+// a Gemm, which has a bias.
 func (s *sweep) foldShift(n *ir.Node) {
 	x, c := constantSide(n, n.Op == "Add")
 	l, ok := s.linearOf(x)
@@ -202,7 +207,7 @@ func (s *sweep) foldShift(n *ir.Node) {
 	s.become(op, attrs, []*ir.Value{l.node.Inputs[0], l.weight, bias}, l.node)
 }
 
-// foldGemmFactors moves alpha into B and beta into C where these are constants.
+// foldGemmFactors moves alpha into B and beta into C, if these are constants.
 func (s *sweep) foldGemmFactors(n *ir.Node) {
 	alpha, beta := n.Float("alpha", 1), n.Float("beta", 1)
 	l, ok := describe(n)
@@ -239,7 +244,7 @@ func times(t *ir.Tensor, f float64) *ir.Tensor {
 	return narrow(compute("Mul", nil, widen(t), filled(ir.Float64, f)), t.DType)
 }
 
-// foldOperandScale moves a scalar factor of the other operand into the weight.
+// foldOperandScale moves a scalar factor of the first operand into the weight.
 func (s *sweep) foldOperandScale(n *ir.Node) {
 	l, ok := describe(n)
 	x := n.Inputs[0]

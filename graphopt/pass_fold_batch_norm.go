@@ -2,12 +2,11 @@ package graphopt
 
 import "github.com/rammerc/rammerc/ir"
 
-// foldBatchNorm makes BatchNormalization with constant statistics a product and a sum with constants
-// per channel: x·s + (B - mean·s) with s = scale/√(var + epsilon).
+// foldBatchNorm replaces a BatchNormalization with constant parameters by a product and a sum with a constant for each
+// channel: x·s + (B - mean·s), where s = scale/√(var + epsilon).
 //
-// Requires: constants folded, the rank of the input known. Leaves: BatchNormalization only where its
-// parameters are computed or its running statistics are used; fold-affine moves the product and the
-// sum into weights.
+// Requires: constants folded, the rank of the input known. Leaves: BatchNormalization only where its parameters are
+// computed or its running statistics are used. The pass fold-affine then moves the product and the sum into weights.
 func foldBatchNorm(c *Context, g *ir.Graph) (bool, error) {
 	return c.sweepOnce(g, func(s *sweep, n *ir.Node) {
 		if n.Is("BatchNormalization") {
@@ -36,7 +35,7 @@ func (s *sweep) batchNorm(n *ir.Node) {
 	s.become("Add", nil, []*ir.Value{product, s.perChannel(n.Inputs[2].Name, shift)})
 }
 
-// perChannel makes a constant of the visited node's type that varies along axis 1 of its input.
+// perChannel adds a constant that varies along axis 1 of the visited node's input, and has its element type.
 func (s *sweep) perChannel(base string, t *ir.Tensor) *ir.Value {
 	x := s.node.Inputs[0]
 	dims := make([]int64, len(x.Shape)-1)

@@ -7,12 +7,12 @@ import (
 	"github.com/rammerc/rammerc/ir/eval"
 )
 
-// foldConstants computes nodes whose inputs are constants, and replaces small integer values whose
-// elements shape inference knows (what exporters compute from Shape) by constants.
+// foldConstants computes nodes whose inputs are constants. It also replaces small integer values whose elements shape
+// inference knows (ir.Value.Elems) by constants: exporters compute these from Shape.
 //
-// Requires: InferShapes done, for known elements. Leaves: no node with only constant inputs, except
-// control flow, nodes whose result would exceed Options.FoldLimit, and nodes that fail to compute,
-// which are left to fail where they would have.
+// Requires: types inferred. Leaves: no node with only constant inputs, except control flow, nodes whose results would
+// exceed Options.FoldLimit, and nodes that the evaluator cannot compute, such as an integer division by zero. The
+// latter fail when the model is run, as they would have without the pass.
 func foldConstants(c *Context, g *ir.Graph) (bool, error) {
 	return c.sweepOnce(g, func(s *sweep, n *ir.Node) {
 		if s.foldKnownElements(n) {
@@ -24,7 +24,7 @@ func foldConstants(c *Context, g *ir.Graph) (bool, error) {
 	}), nil
 }
 
-// foldKnownElements folds a node all of whose results have constant Elems.
+// foldKnownElements folds a node if all elements of all its results are known constants.
 func (s *sweep) foldKnownElements(n *ir.Node) bool {
 	results := make([]*ir.Tensor, len(n.Outputs))
 	for i, v := range n.Outputs {
@@ -42,7 +42,7 @@ func (s *sweep) foldKnownElements(n *ir.Node) bool {
 	return true
 }
 
-// knownTensor makes a constant of v's Elems, nil where one of them is not known.
+// knownTensor makes a tensor of v's known elements. It is nil if one of them is not a known constant.
 func knownTensor(v *ir.Value) *ir.Tensor {
 	dims, ok := v.Shape.Consts()
 	if !ok || v.Elems == nil || int64(len(v.Elems)) != ir.Count(dims) || !v.DType.IsInt() {
@@ -57,12 +57,12 @@ func knownTensor(v *ir.Value) *ir.Tensor {
 	t := ir.FromSlice(ir.Int64, data, dims...)
 	back := convert(convert(t, v.DType), ir.Int64)
 	if !slices.Equal(ir.Slice[int64](back), data) {
-		return nil // an element does not fit v's type: the computation wraps, Elems do not
+		return nil // an element is out of the range of v's type: there the computation wraps, and Elems do not
 	}
 	return convert(t, v.DType)
 }
 
-// foldable computes n when it may be folded, and returns nil otherwise.
+// foldable computes n's results if n may be folded, and otherwise returns nil.
 func (s *sweep) foldable(n *ir.Node) []*ir.Tensor {
 	op := ir.LookupOp(n.Domain, n.Op)
 	if op == nil || n.Domain != "" || op.Kind == ir.KindControl || !eval.Supports(n.Domain, n.Op) {
@@ -94,8 +94,9 @@ func (s *sweep) foldable(n *ir.Node) []*ir.Tensor {
 	return results
 }
 
-// foldLimit returns how many bytes n's results may have, and how many its inputs give back because
-// they go away with n. The budget of the run keeps chains of nodes from doubling constants over and over.
+// foldLimit returns how many bytes n's results may have, and how many bytes of n's inputs are freed because they have
+// no other use. The limit for each node is relative to its inputs; so there is also a budget for the whole run, which
+// keeps a chain of nodes from doubling a constant again and again.
 func (s *sweep) foldLimit(n *ir.Node) (limit, freed int64) {
 	limit = s.c.Opts.FoldLimit
 	for i, v := range n.Inputs {
@@ -110,7 +111,7 @@ func (s *sweep) foldLimit(n *ir.Node) (limit, freed int64) {
 	return min(limit, s.c.foldBudget+freed), freed
 }
 
-// fits reports whether the results' sizes are known and, together, within limit bytes.
+// fits reports whether the sizes of n's results are known, and their sum is at most limit bytes.
 func fits(n *ir.Node, limit int64) bool {
 	total := int64(0)
 	for _, v := range n.Outputs {

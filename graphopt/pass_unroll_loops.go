@@ -103,7 +103,7 @@ func (u *unrolling) scan() bool {
 		if v.Shape == nil {
 			return false
 		}
-		axes[i] = axisFrom(entry(u.n.Ints("scan_input_axes"), i), len(v.Shape))
+		axes[i] = normalAxis(entry(u.n.Ints("scan_input_axes"), i), len(v.Shape))
 		n, ok := v.Shape[axes[i]].Const()
 		if !ok {
 			return false
@@ -248,7 +248,7 @@ func (u *unrolling) stackScans(first int, axes, directions []int64) bool {
 		if axis < 0 && shape == nil {
 			return false
 		}
-		axis = axisFrom(int64(axis), len(shape)+1)
+		axis = normalAxis(int64(axis), len(shape)+1)
 		if len(list) == 0 {
 			v, ok := u.nothing(u.body.Outputs[first+i], axis)
 			if !ok {

@@ -136,7 +136,7 @@ func expandWindow(n *ir.Node, in ir.Strided) ([]ir.Strided, bool) {
 }
 
 func splitWindows(n *ir.Node, in ir.Strided) ([]ir.Strided, bool) {
-	axis := wrapAxis(n.Int("axis", 0), len(in.Shape))
+	axis := normalAxis(n.Int("axis", 0), len(in.Shape))
 	var out []ir.Strided
 	at := int64(0)
 	for _, v := range n.Outputs {
@@ -171,7 +171,7 @@ func sliceWindow(n *ir.Node, in ir.Strided) ([]ir.Strided, bool) {
 	}
 	out := n.Outputs[0].Shape.MustConsts()
 	for i, a := range axes {
-		axis := wrapAxis(a, len(in.Shape))
+		axis := normalAxis(a, len(in.Shape))
 		size, start := in.Shape[axis], starts[i]
 		if start < 0 {
 			start += size
@@ -193,7 +193,7 @@ func gatherWindow(n *ir.Node, in ir.Strided) ([]ir.Strided, bool) {
 	if !ok || rank > 1 || len(idx) == 0 {
 		return nil, false
 	}
-	axis := wrapAxis(n.Int("axis", 0), len(in.Shape))
+	axis := normalAxis(n.Int("axis", 0), len(in.Shape))
 	size := in.Shape[axis]
 	for i, x := range idx {
 		if x < 0 {
@@ -213,13 +213,6 @@ func gatherWindow(n *ir.Node, in ir.Strided) ([]ir.Strided, bool) {
 		w.Strides = append(w.Strides[:axis:axis], w.Strides[axis+1:]...)
 	}
 	return []ir.Strided{w}, true
-}
-
-func wrapAxis(axis int64, rank int) int {
-	if axis < 0 {
-		axis += int64(rank)
-	}
-	return int(axis)
 }
 
 // constInts returns a copy of a constant integer tensor's elements.

@@ -1,11 +1,20 @@
-// Package graphopt rewrites a graph into an equal one that is cheaper to run.
+// Package graphopt rewrites a graph into an equivalent one that is cheaper to run.
 //
-// A pass is a row of Passes: a name, a function and why it is there. Run applies the rows in order;
-// what must hold between rows is in Constraints, which a test checks. Each pass lives in
-// pass_<name>.go and says what it requires and what it leaves. Passes keep every result (up to the
-// rounding of folded float32 weights), every output name, and the Origins of what they replace.
+// A pass is a row of Passes: a name, a function, and the reason why it is at its place. Run applies the rows in order.
+// Constraints lists the orders between passes that matter, and a test checks them. Each pass is in pass_<name>.go; the
+// comment of its function says what the pass requires of the graph and what form it leaves. Files decompose_*.go,
+// algebra_*.go and cell_*.go are parts of the passes of that name.
 //
-// To add a pass, write pass_<name>.go, add a row, and put text files into testdata/<name>.
+// Passes keep the results of the graph, up to the rounding of folded float32 weights. They keep the names of inputs and
+// outputs, which are part of the model's interface, and the Origins of the nodes that they replace.
+//
+// For example, a Conv with constant weights, followed by a BatchNormalization and a Relu, goes through these forms:
+//
+//	fold-batch-norm   Conv, Mul and Add with constants for each channel, Relu
+//	fold-affine       Conv with other weights and a bias, Relu
+//	fuse              Fused, whose body has the Conv as its anchor and the Relu as its epilogue
+//
+// To add a pass, write pass_<name>.go, add a row, and put text files with graphs into testdata/<name>.
 package graphopt
 
 import (
@@ -19,48 +28,48 @@ import (
 // Pass is a row of the pass table.
 type Pass struct {
 	Name string
-	// Fn rewrites one graph in place. Run calls it for the graph and for every graph inside it except
-	// the bodies of Fused nodes, outermost first. Nodes may be left without users: Run removes them and
-	// infers types again after each pass that changed something. Nodes must be in topological order.
+	// Fn rewrites one graph in place. Run calls it for the graph and for every graph inside it except the bodies of
+	// Fused nodes, outermost first. Fn must leave the nodes in topological order. It may leave nodes without users:
+	// after a pass that changed something, Run removes these and infers types again.
 	Fn  func(c *Context, g *ir.Graph) (changed bool, err error)
-	Why string
+	Why string // the reason why the pass is at this place
 }
 
 // Passes is what Run applies, in order. A pass may appear several times.
 var Passes = []Pass{
 	{"dead-code", deadCode, "importers leave unused initializers and branches; later passes count uses"},
 	{"fold-constants", foldConstants, "exporters compute shapes and scales with nodes; patterns need to see them as constants"},
-	{"inline-branches", inlineBranches, "with extents bound, the conditions that exporters write are constants"},
-	{"unroll-loops", unrollLoops, "a known number of runs needs no control flow in the program"},
-	{"fold-constants", foldConstants, "counters are constants in runs that are written out"},
-	{"inline-branches", inlineBranches, "and so are conditions that depend on them"},
-	{"unroll-loops", unrollLoops, "and the number of runs of loops inside"},
-	{"fold-constants", foldConstants, "what these compute from constants"},
-	{"decompose", decompose, "later passes see the products and moves that transforms, grids and windows are made of"},
-	{"fold-constants", foldConstants, "what decomposed operators compute from constants"},
+	{"inline-branches", inlineBranches, "when extents are bound, the conditions that exporters write are constants"},
+	{"unroll-loops", unrollLoops, "a loop with a known number of iterations needs no control flow in the program"},
+	{"fold-constants", foldConstants, "in an unrolled loop the counter is a constant, and so is what follows from it"},
+	{"inline-branches", inlineBranches, "conditions inside unrolled loops have become constants"},
+	{"unroll-loops", unrollLoops, "loops inside unrolled loops have a known number of iterations now"},
+	{"fold-constants", foldConstants, "the counters of these inner loops are constants, too"},
+	{"decompose", decompose, "later passes optimise the products and gathers of which transforms, grids and windows are made"},
+	{"fold-constants", foldConstants, "decomposed operators compute with constants, such as matrices and indices"},
 	{"remove-identity", removeIdentity, "Identity, Dropout and casts to the same type hide patterns"},
 	{"common-subexpressions", commonSubexpressions, "exporters repeat scalar and mask computations for each layer"},
 	{"recognize-layer-norm", recognizeLayerNorm, "exporters before opset 17 write LayerNormalization as nine nodes"},
 	{"recognize-gelu", recognizeGelu, "exporters before opset 20 write Gelu as five to eight nodes"},
 	{"recognize-softmax", recognizeSoftmax, "some exporters write Softmax as exponential, sum and quotient"},
-	{"recognize-attention", recognizeAttention, "one unit of work instead of two contractions around a Softmax, before scales are moved"},
-	{"recognize-cells", recognizeCells, "a step of a recurrent layer is one product and one unit of work, and its weights can stay where it runs"},
+	{"recognize-attention", recognizeAttention, "attention is one unit of work instead of two contractions around a Softmax"},
+	{"recognize-cells", recognizeCells, "a step of a recurrent layer is one unit of work, whose weights can stay on a vEU"},
 	{"simplify-algebra", simplifyAlgebra, "neutral elements, chains of constants and repeated clamps cost a memory pass each"},
 	{"fold-batch-norm", foldBatchNorm, "a BatchNormalization with fixed statistics is an affine map per channel"},
 	{"fold-affine", foldAffine, "constant scales and shifts disappear in the weights and bias before them"},
 	{"simplify-algebra", simplifyAlgebra, "folding leaves chains of constants"},
-	{"fold-constants", foldConstants, "what the passes above made constant"},
+	{"fold-constants", foldConstants, "the passes above have made more values constant"},
 	{"expand-recurrent", expandRecurrent, "steps of different layers and directions can run side by side once they are nodes"},
-	{"extract-views", extractViews, "operators that only rename elements need no kernel"},
-	{"common-subexpressions", commonSubexpressions, "what the passes above made equal"},
-	{"hoist-projections", hoistProjections, "one large product is faster than a part of each step of a recurrence"},
-	{"sink-views", sinkViews, "a reshape between a contraction and what follows keeps them from fusing"},
-	{"extract-views", extractViews, "sunk views meet other views"},
-	{"fuse", fuse, "elementwise chains before and after a contraction cost no memory pass of their own"},
-	{"concat-in-place", concatInPlace, "producers can write straight into the result of a Concat"},
+	{"extract-views", extractViews, "operators that only rearrange elements need no kernel"},
+	{"common-subexpressions", commonSubexpressions, "the passes above have made more nodes equal"},
+	{"hoist-projections", hoistProjections, "one large product is faster than a small one in each step of a recurrence"},
+	{"sink-views", sinkViews, "a reshape between a contraction and an elementwise operator keeps them from fusing"},
+	{"extract-views", extractViews, "a view that was moved may follow another view now"},
+	{"fuse", fuse, "elementwise chains before and after a contraction then need no memory pass of their own"},
+	{"concat-in-place", concatInPlace, "producers can write directly into the result of a Concat"},
 }
 
-// Constraint says that the first row of Before comes ahead of the first row of After.
+// Constraint says that the first row of the pass Before must come before the first row of the pass After.
 type Constraint struct{ Before, After, Why string }
 
 // Constraints are the orders between passes that matter.
@@ -68,7 +77,7 @@ var Constraints = []Constraint{
 	{"dead-code", "recognize-attention", "single-use checks must not count dead users"},
 	{"fold-constants", "inline-branches", "conditions must be constants"},
 	{"fold-constants", "unroll-loops", "numbers of runs must be constants"},
-	{"unroll-loops", "decompose", "operators in a loop's body are decomposed, too"},
+	{"unroll-loops", "decompose", "operators in a loop's body are to be decomposed, too"},
 	{"fold-constants", "decompose", "lengths, axes and shapes must be constants"},
 	{"decompose", "common-subexpressions", "equal matrices and indices of several nodes become one"},
 	{"inline-branches", "common-subexpressions", "nodes of a branch merge with those around it"},
@@ -84,33 +93,34 @@ var Constraints = []Constraint{
 	{"recognize-cells", "fold-affine", "folding changes the weights of single steps"},
 	{"recognize-attention", "extract-views", "attention is recognised by its Transpose nodes"},
 	{"fold-affine", "fuse", "what folds into weights needs no epilogue"},
-	{"recognize-cells", "hoist-projections", "written out steps are layers, too"},
-	{"expand-recurrent", "hoist-projections", "it looks at cells"},
-	{"extract-views", "hoist-projections", "the steps of a sequence are known by being views of it"},
-	{"hoist-projections", "fuse", "the product is a contraction like any other"},
+	{"recognize-cells", "hoist-projections", "the products of recognised cells are hoisted, too"},
+	{"expand-recurrent", "hoist-projections", "it looks for cells"},
+	{"extract-views", "hoist-projections", "the steps of a sequence are recognised as views of it"},
+	{"hoist-projections", "fuse", "the hoisted product may get a prologue and an epilogue"},
 	{"expand-recurrent", "extract-views", "the cells' slices become views of views"},
 	{"extract-views", "sink-views", "sinking looks for View nodes"},
-	{"sink-views", "fuse", "fusion looks at direct users only"},
-	{"fuse", "concat-in-place", "a value inside a fused group has no place of its own"},
+	{"sink-views", "fuse", "fusion joins a node only with its direct users"},
+	{"fuse", "concat-in-place", "a value inside a fused group is never stored, so it cannot be stored in a Concat"},
 	{"fold-batch-norm", "fold-affine", "the scale and shift of a BatchNormalization fold into weights as any other"},
 }
 
 // Options tune Run; the zero value is what the compiler uses.
 type Options struct {
-	// FoldLimit is the most bytes a constant made by folding may have beyond the constants it is made
-	// of; 0 means DefaultFoldLimit.
+	// FoldLimit is how many bytes the constants that a node is folded to may have, in addition to the size of the
+	// node's inputs; 0 means DefaultFoldLimit.
 	FoldLimit int64
 	// Disable names passes to leave out.
 	Disable []string
 	// After is called after every pass with the graph as the pass left it: for dumps.
 	After func(step Step) error
-	// Check verifies the graph after every pass and shuffles its nodes before, by Seed, so that no
-	// pass comes to depend on their order. A violation is a bug: Run panics.
+	// Check verifies the graph after every pass. Before every pass it puts the nodes into another topological order,
+	// which depends on Seed, so that no pass comes to depend on the order. Run panics if the graph is invalid, because
+	// that is a bug of a pass.
 	Check bool
 	Seed  uint64
 }
 
-// DefaultFoldLimit keeps Expand, Tile and ConstantOfShape from growing the weights.
+// DefaultFoldLimit, in bytes, keeps the folding of Expand, Tile and ConstantOfShape from making the weights file large.
 const DefaultFoldLimit = 1 << 20
 
 // Step tells Options.After which pass has just run.
@@ -121,7 +131,8 @@ type Step struct {
 	Changed bool
 }
 
-// Run applies all passes to g in place. g must be verified.
+// Run applies all passes to g in place. g must be valid (ir.Verify). The error names a pass that Options.Disable does
+// not know, or is that of a pass or of Options.After.
 func Run(g *ir.Graph, opts Options) error { return runPasses(g, Passes, opts) }
 
 // runPasses is Run with a table of its own, for tests of single passes.
@@ -161,6 +172,7 @@ func runPasses(g *ir.Graph, passes []Pass, opts Options) error {
 	return nil
 }
 
+// disabled returns the names as a set, or an error with those that are no passes.
 func disabled(names []string, passes []Pass) (map[string]bool, error) {
 	off, known, diags := map[string]bool{}, map[string]bool{}, diag.List{}
 	for _, p := range passes {
@@ -175,7 +187,7 @@ func disabled(names []string, passes []Pass) (map[string]bool, error) {
 	return off, diags.Err()
 }
 
-// apply runs p on every graph, then removes what it left unused and infers types again.
+// apply runs p on every graph. If something changed it then removes dead code and infers types again.
 func (c *Context) apply(p *Pass) (bool, error) {
 	changed := false
 	for queue := []*ir.Graph{c.Root}; len(queue) > 0; queue = queue[1:] {
@@ -184,7 +196,7 @@ func (c *Context) apply(p *Pass) (bool, error) {
 			return changed, err
 		}
 		changed = changed || ch
-		queue = append(queue, innerGraphs(queue[0])...) // those that are left
+		queue = append(queue, innerGraphs(queue[0])...) // after the pass, which may have removed some of them
 	}
 	if !changed {
 		return false, nil

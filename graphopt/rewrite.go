@@ -6,16 +6,16 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Context is what passes share during one Run.
+// Context is the state that passes share during one Run.
 type Context struct {
-	Root  *ir.Graph
+	Root  *ir.Graph // the outermost graph
 	Opts  Options
 	names *ir.Namer
-	// foldBudget is how many bytes of constants folding may still add, see foldLimit.
+	// foldBudget is how many bytes of constants folding may still add; see sweep.foldLimit.
 	foldBudget int64
 }
 
-// foldSlack is what folding may add to a model's constants beyond doubling them.
+// foldSlack is how many bytes folding may add to a model's constants, in addition to doubling them.
 const foldSlack = 64 << 20
 
 func newContext(g *ir.Graph, opts Options) *Context {
@@ -34,21 +34,28 @@ func newContext(g *ir.Graph, opts Options) *Context {
 // Name returns an unused value name made from base.
 func (c *Context) Name(base string) string { return c.names.Fresh(base) }
 
-// sweep visits the nodes of one graph in order and lets a rule rewrite each. Nodes that the rule adds
-// come before the visited node. A rule sees its node's inputs as replaced so far.
+// sweep visits the nodes of one graph in order and applies a rule to each. The rule may do one of these:
+//
+//	add       insert new nodes before the visited one
+//	become    turn the visited node into another operator, with the same outputs
+//	forward   replace the visited node's result by another value, and remove the node
+//	fold      replace the visited node's results by constants, and remove the node
+//
+// A rule sees the inputs of its node with all replacements so far. The functions keep the number of uses of each value
+// up to date, so that a rule can rely on single.
 type sweep struct {
 	c       *Context
 	g       *ir.Graph
-	uses    map[*ir.Value]int // uses in the whole graph, those as outputs included
-	output  map[*ir.Value]bool
-	by      map[*ir.Value]*ir.Value
-	nodes   []*ir.Node
-	node    *ir.Node // being visited
-	drop    bool     // node goes away
+	uses    map[*ir.Value]int       // number of uses in the whole model, uses as a graph's output included
+	output  map[*ir.Value]bool      // the outputs of the model, whose names must stay
+	by      map[*ir.Value]*ir.Value // replacements so far
+	nodes   []*ir.Node              // the new list of nodes
+	node    *ir.Node                // the visited node
+	drop    bool                    // the visited node is to be removed
 	changed bool
 }
 
-// sweepOnce applies rule to every node of g once and reports whether anything changed.
+// sweepOnce applies rule to every node of g once and returns whether anything changed.
 func (c *Context) sweepOnce(g *ir.Graph, rule func(s *sweep, n *ir.Node)) bool {
 	s := &sweep{c: c, g: g, uses: map[*ir.Value]int{}, output: map[*ir.Value]bool{}, by: map[*ir.Value]*ir.Value{}}
 	for v, list := range ir.Uses(c.Root) {
@@ -71,8 +78,8 @@ func (c *Context) sweepOnce(g *ir.Graph, rule func(s *sweep, n *ir.Node)) bool {
 	return s.changed
 }
 
-// sweepAll repeats sweepOnce, with dead nodes removed in between, until nothing changes. Rules that
-// shrink the graph end after few rounds; the bound is there so that a mistake shows as a bug.
+// sweepAll repeats sweepOnce until nothing changes, and removes dead nodes in between. Rules must make the graph
+// simpler in some sense, so that this ends. The bound on the number of rounds turns a mistake in a rule into a panic.
 func (c *Context) sweepAll(g *ir.Graph, rule func(s *sweep, n *ir.Node)) bool {
 	const most = 100
 	for round := range most {
@@ -93,11 +100,12 @@ func (s *sweep) resolve(list []*ir.Value) {
 	}
 }
 
-// single reports whether v has one use only and is no output of the model, so that its node can be
-// absorbed into that use.
+// single reports whether v has only one use and is no output of the model. Then its node can be absorbed into the node
+// that uses it.
 func (s *sweep) single(v *ir.Value) bool { return s.uses[v] == 1 && !s.output[v] }
 
-// add inserts a new node before the visited one and returns its result, which is typed as told.
+// add inserts a new node before the visited one and returns its result, a value of the given type whose name is made
+// from base.
 func (s *sweep) add(op string, attrs ir.Attrs, origins []ir.Origin, d ir.DType, shape ir.Shape, base string, in ...*ir.Value) *ir.Value {
 	v := &ir.Value{Name: s.c.Name(base), DType: d, Shape: slices.Clone(shape)}
 	v.Def = &ir.Node{Op: op, Name: s.node.Name, Inputs: in, Outputs: []*ir.Value{v}, Attrs: attrs, Origins: origins}
@@ -122,8 +130,8 @@ func (s *sweep) constant(base string, t *ir.Tensor) *ir.Value {
 	return v
 }
 
-// become makes the visited node apply another ai.onnx operator to other inputs; its results stay.
-// The origins of the absorbed nodes join its own.
+// become makes the visited node apply another ai.onnx operator to other inputs. Its results stay, and it gets the
+// origins of the absorbed nodes in addition to its own.
 func (s *sweep) become(op string, attrs ir.Attrs, in []*ir.Value, absorbed ...*ir.Node) {
 	n := s.node
 	s.count(n.Inputs, -1)
@@ -133,8 +141,8 @@ func (s *sweep) become(op string, attrs ir.Attrs, in []*ir.Value, absorbed ...*i
 	s.changed = true
 }
 
-// forward replaces the visited node's only result by v and drops the node. It reports false, and does
-// nothing, when the result is an output of the model and v cannot take over its name.
+// forward replaces the visited node's only result by v and removes the node. It returns false and does nothing if the
+// node has other results, or if the result is an output of the model whose name v cannot take over.
 func (s *sweep) forward(v *ir.Value) bool {
 	n := s.node
 	old := n.Outputs[0]
@@ -160,7 +168,8 @@ func (s *sweep) forward(v *ir.Value) bool {
 	return true
 }
 
-// takeOutput lets v become the model output that old is: the name is part of the model's interface.
+// takeOutput makes v the model's output in place of old, whose name it takes. It returns false if v is an output or
+// input of the model itself, because then its own name is part of the model's interface.
 func (s *sweep) takeOutput(old, v *ir.Value) bool {
 	if s.output[v] || s.isInput(v) {
 		return false
@@ -170,10 +179,10 @@ func (s *sweep) takeOutput(old, v *ir.Value) bool {
 	return true
 }
 
-// isInput reports an input of the model.
+// isInput reports whether v is an input of the model.
 func (s *sweep) isInput(v *ir.Value) bool { return slices.Contains(s.c.Root.Inputs, v) }
 
-// fold makes the visited node's results constants and drops the node.
+// fold makes the visited node's results constants and removes the node.
 func (s *sweep) fold(results []*ir.Tensor) {
 	for i, v := range s.node.Outputs {
 		if v == nil {
