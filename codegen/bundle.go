@@ -61,7 +61,6 @@ func beginParts(plans []*vdevice.Plan, opt Options, kernels fs.FS) (*layout, err
 	if len(plans) == 0 {
 		panic("BUG: a program of no models")
 	}
-	opt.Unrolled = false
 	b := &layout{plan: &vdevice.Plan{Spec: plans[0].Spec}, opt: opt, kernels: kernels, constAt: map[int]int64{}}
 	for i, plan := range plans {
 		partOpt := opt

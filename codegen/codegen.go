@@ -26,9 +26,8 @@ type Options struct {
 	Version string // of rammerc
 	Model   string // file name of the model, without folders
 	// Cost is what one rTask takes by the model, in nanoseconds, for NAME.plan.json; nil leaves it out.
-	Cost     func(*roperator.Candidate) float64
-	Tried    []Try // the plans that were compared before this one was chosen, for NAME.plan.json
-	Unrolled bool  // also print each vEU's steps as straight-line code (Rammer, Figure 9)
+	Cost  func(*roperator.Candidate) float64
+	Tried []Try // the plans that were compared before this one was chosen, for NAME.plan.json
 }
 
 // Try is a plan that was compared with others.
@@ -39,9 +38,6 @@ type Try struct {
 	Problem    string  `json:"problem,omitempty"`     // why not
 	Chosen     bool    `json:"chosen"`
 }
-
-// UnrolledLimit is the most rTasks a program may have to be printed unrolled.
-const UnrolledLimit = 2000
 
 // A Sink takes the emitted files. Names may contain folders, separated by slashes.
 type Sink interface {

@@ -191,18 +191,6 @@ func TestGPUParallel(t *testing.T) {
 	captured(t, nvcc, dir, lib, x, want)
 }
 
-func TestGPUUnrolled(t *testing.T) {
-	t.Parallel()
-	nvcc := needGPU(t)
-	s := newStencilPlan(t, 3, 4, 64)
-	l := openLib(t, buildGPU(t, nvcc, emitStencil(t, s, Options{Unrolled: true}), gpuArch(t)), runner.Options{Mode: runner.RProgram})
-	for range 5 {
-		if n := s.mismatches(t, l); n > 0 {
-			t.Errorf("%d elements are wrong", n)
-		}
-	}
-}
-
 // needGPUAlone skips while other processes use the GPU too: at times the driver ends their work together with that of a
 // process that traps (bench/results/h200-neighbours.json). Tests that call it do not run in parallel with others.
 func needGPUAlone(t *testing.T) *toolchain.NVCC {

@@ -107,9 +107,6 @@ func (l *layout) finish(program []*layout) error {
 			return err
 		}
 	}
-	if l.opt.Unrolled && l.steps() > UnrolledLimit {
-		return problem("unrolled-too-large", "the program has %d rTasks; printed unrolled it may have %d", l.steps(), UnrolledLimit)
-	}
 	return nil
 }
 

@@ -178,27 +178,3 @@ func TestHostileNames(t *testing.T) {
 		t.Errorf("%d elements are wrong", n)
 	}
 }
-
-func TestUnrolled(t *testing.T) {
-	t.Parallel()
-	s := newStencilPlan(t, 3, 4, 64)
-	dir := emitStencil(t, s, Options{Unrolled: true})
-	source, err := os.ReadFile(filepath.Join(dir, "stencil.cu"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(source), "veu.template step<"); n != 12 {
-		t.Errorf("%d steps are spelled out, want 12", n)
-	}
-	l := openLib(t, buildEmulated(t, dir, "stencil"), runnerOptions(""))
-	for range 2 {
-		if n := s.mismatches(t, l); n > 0 {
-			t.Errorf("%d elements are wrong", n)
-		}
-	}
-	if nvcc, err := toolchain.FindNVCC(""); err == nil {
-		if _, err := nvcc.BuildLibrary(t.Context(), dir, "stencil", []string{"sm_90"}); err != nil {
-			t.Error(err)
-		}
-	}
-}

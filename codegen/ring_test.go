@@ -53,7 +53,7 @@ func TestRingOnEmulator(t *testing.T) {
 	} {
 		s := streamedPlan(t, 4, 8, c.tile)
 		s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU = c.shared, c.shared
-		dir := emitStencil(t, s, Options{Unrolled: true})
+		dir := emitStencil(t, s, Options{})
 		stage := programConstant(t, dir, "kStageBytes")
 		if stage == 0 || 4*c.tile < (c.chunks-1)*stage+1 {
 			t.Errorf("%s: stages have %d bytes, want blocks of %d bytes in %d chunks", c.name, stage, 4*c.tile, c.chunks)
@@ -72,8 +72,8 @@ func TestRingOnEmulator(t *testing.T) {
 	}
 }
 
-// The tables, not the unrolled form.
-func TestRingFromTables(t *testing.T) {
+// Stages of several sizes, in an rProgram and in waves.
+func TestRingOfLargeTiles(t *testing.T) {
 	t.Parallel()
 	s := streamedPlan(t, 3, 7, 1024)
 	l := openLib(t, buildEmulated(t, emitStencil(t, s, Options{}), "stencil"), runner.Options{})

@@ -170,21 +170,12 @@ func (s *source) instanceAliases() {
 // reads are not const: wherever the address of an element of a constant array is taken, nvcc's front end
 // looks at all of it, and thousands of rOperators would take minutes.
 func (s *source) arguments() {
-	if s.opt.Unrolled {
-		s.printf("#if defined(__CUDACC__)\n#define RT_DEVICE_DATA __device__\n#else\n#define RT_DEVICE_DATA static\n#endif\n\n")
-		s.printf("// Arguments of the rOperators, for the unrolled program.\n")
-		s.argumentArrays("RT_DEVICE_DATA const", "device_")
-	}
 	s.printf("// Arguments of the rOperators.\n")
-	s.argumentArrays("static", "")
-}
-
-func (s *source) argumentArrays(data, prefix string) {
 	for _, in := range s.instances {
 		if len(in.ops) == 0 { // another model of the bundle has it
 			continue
 		}
-		s.printf("%s kernels::%s::Args %s[] = {\n", data, in.alias, prefix+argsName(in))
+		s.printf("static kernels::%s::Args %s[] = {\n", in.alias, argsName(in))
 		for _, i := range in.ops {
 			u := s.ops[i]
 			s.printf("    // %s\n", comment(s.opTitle(u)))
@@ -201,7 +192,7 @@ func (l *layout) opTitle(u usedOp) string {
 	return fmt.Sprintf("%s: %s, %d rTasks; ONNX nodes: %s", u.op.Name, u.op.Kind, u.cand.Tasks, nodeNames(u.op.Origins))
 }
 
-// instanceCall is how program and unrolled spell the call of an instance.
+// instanceCall is how dispatch spells the call of an instance.
 var instanceCall = regexp.MustCompile(`\bveu\.template \w+<kernels::(\w+)>`)
 
 // InstanceAt is the C++ name of the rKernel instance that a line of NAME.cu runs, empty for other lines: code
@@ -234,13 +225,6 @@ func (s *source) program() {
 	s.printf("  static constexpr int kAlone = %d;  // bytes of shared memory of a block that shares a multiprocessor with none of its kind\n\n", r.Alone)
 	s.printf("  // The ring of streamed weights, and the shared memory of a block that has one.\n")
 	s.printf("  static constexpr int kStageBytes = %d, kSharedBudget = %d, kSideBudget = %d;\n\n", r.StageBytes, r.Shared, r.Side)
-	s.printf("  template <class VEU>\n  RT_DEVICE static void run(VEU& veu, bool persistent) {\n")
-	if s.opt.Unrolled {
-		s.printf("    if (persistent) return unrolled(veu);\n")
-	} else {
-		s.printf("    (void)persistent;\n")
-	}
-	s.printf("    veu.run();\n  }\n\n")
 	s.printf("  // One call for each instance: code size follows the number of distinct instances.\n")
 	s.printf("  template <class VEU>\n  RT_DEVICE static void compute(VEU& veu, [[maybe_unused]] int instance, const void* args, int rtask) {\n")
 	s.dispatch("compute", "args, rtask", "", func(in instance) bool { return !in.inst.Kernel.Resident })
@@ -248,9 +232,6 @@ func (s *source) program() {
 	s.printf("  template <class VEU>\n  RT_DEVICE static uint32_t run(VEU& veu, [[maybe_unused]] int instance, [[maybe_unused]] uint32_t step) {\n")
 	s.dispatch("run_resident", "step", " step + 1", func(in instance) bool { return in.inst.Kernel.Resident })
 	s.printf("  }\n")
-	if s.opt.Unrolled {
-		s.unrolled()
-	}
 	s.printf("};\n\n")
 }
 

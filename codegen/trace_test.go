@@ -73,35 +73,33 @@ func (s *stencilPlan) checkOrder(t *testing.T, tl *trace.Timeline) {
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	s := newStencilPlan(t, 4, 7, 64)
-	for _, unrolled := range []bool{false, true} {
-		dir := emitStencil(t, s, Options{Unrolled: unrolled})
-		lib := buildEmulated(t, dir, "stencil", "-DRT_TRACE")
-		for _, c := range []struct {
-			mode     runner.Mode
-			launches int
-		}{{runner.RProgram, 1}, {runner.Waves, s.stages}} {
-			t.Run(fmt.Sprintf("unrolled=%t,mode=%d", unrolled, c.mode), func(t *testing.T) {
-				tl := s.traced(t, dir, lib, runner.Options{Mode: c.mode})
-				s.checkOrder(t, tl)
-				for i, l := range tl.Launches {
-					if (l.Kind == "rprogram") != (c.mode == runner.RProgram) || l.Wave != i {
-						t.Errorf("launch %d is wave %d, %s", i, l.Wave, l.Kind)
-					}
+	dir := emitStencil(t, s, Options{})
+	lib := buildEmulated(t, dir, "stencil", "-DRT_TRACE")
+	for _, c := range []struct {
+		mode     runner.Mode
+		launches int
+	}{{runner.RProgram, 1}, {runner.Waves, s.stages}} {
+		t.Run(fmt.Sprintf("mode=%d", c.mode), func(t *testing.T) {
+			tl := s.traced(t, dir, lib, runner.Options{Mode: c.mode})
+			s.checkOrder(t, tl)
+			for i, l := range tl.Launches {
+				if (l.Kind == "rprogram") != (c.mode == runner.RProgram) || l.Wave != i {
+					t.Errorf("launch %d is wave %d, %s", i, l.Wave, l.Kind)
 				}
-				if len(tl.Launches) != c.launches {
-					t.Errorf("%d launches, want %d", len(tl.Launches), c.launches)
+			}
+			if len(tl.Launches) != c.launches {
+				t.Errorf("%d launches, want %d", len(tl.Launches), c.launches)
+			}
+			path := tl.Critical()
+			if len(path) != s.stages {
+				t.Errorf("the critical path has %d steps, want one of each of the %d stages", len(path), s.stages)
+			}
+			for i, l := range path {
+				if tl.Runs[l.Run].Op != i {
+					t.Errorf("step %d of the critical path is of stage %d", i, tl.Runs[l.Run].Op)
 				}
-				path := tl.Critical()
-				if len(path) != s.stages {
-					t.Errorf("the critical path has %d steps, want one of each of the %d stages", len(path), s.stages)
-				}
-				for i, l := range path {
-					if tl.Runs[l.Run].Op != i {
-						t.Errorf("step %d of the critical path is of stage %d", i, tl.Runs[l.Run].Op)
-					}
-				}
-			})
-		}
+			}
+		})
 	}
 }
 

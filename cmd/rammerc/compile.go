@@ -42,7 +42,6 @@ holds the same library or nothing.`,
 	f.StringVar(&o.Name, "name", "", "prefix of symbols and files (default: the model's file name)")
 	compileFlags(cmd, &o)
 	f.StringVar(&o.Emit, "emit", driver.EmitAll, "what to produce: cu (sources), lib (the built library) or all; all makes do with sources where the compiler is missing")
-	f.StringVar(&o.Style, "emit-style", driver.StyleTable, "table, or unrolled: also print each vEU's steps as straight-line code")
 	f.BoolVar(&o.Code, "code", false, "say how much machine code each rKernel instance is; the library keeps line information, for profilers too")
 	f.IntVar(&o.Tries, "tries", driver.DefaultTries, "with --plan auto and a GPU at hand: how many plans to build and time on it at most; 1 leaves the choice to the model")
 	f.BoolVar(&o.Verify, "verify", false, "run the result against the evaluator before saying success")

@@ -15,7 +15,7 @@ import (
 func completeFlags(root *cobra.Command) {
 	fixed := map[string][]string{
 		"target": driver.Targets(), "device": driver.DeviceNames(), "plan": driver.Plans(), "policy": driver.PolicyNames(),
-		"emit": driver.Emits(), "emit-style": driver.Styles(), "engine": engine.Names(), "format": benchFormats,
+		"emit": driver.Emits(), "engine": engine.Names(), "format": benchFormats,
 		"base": driver.DeviceNames(),
 	}
 	fromModel := map[string]func(model string) []string{

@@ -130,7 +130,7 @@ func (c *Compilation) PlanJSON() ([]byte, error) {
 // emitTo writes sources, header and weights.
 func (c *Compilation) emitTo(files codegen.Sink) error {
 	err := codegen.Emit(c.plan, codegen.Options{
-		Name: c.opt.name(), Version: Version().Version, Model: filepath.Base(c.opt.Path), Unrolled: c.opt.Style == StyleUnrolled,
+		Name: c.opt.name(), Version: Version().Version, Model: filepath.Base(c.opt.Path),
 		Tried: c.tried, Cost: c.cost,
 	}, files)
 	return diag.InFile(err, c.opt.Path)

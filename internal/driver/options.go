@@ -22,7 +22,6 @@ type CompileOptions struct {
 	Plan     string // auto, rprogram, waves
 	Policy   string
 	Emit     string      // EmitAll, EmitSources, EmitLibrary
-	Style    string      // StyleTable, StyleUnrolled
 	Tries    int         // most plans to build and time with PlanAuto and a GPU; below 2 the model decides
 	Offline  bool        // no GPU is asked
 	Verify   bool        // run the result against ir/eval before saying success
@@ -42,12 +41,6 @@ const (
 	EmitSources = "cu"  // sources, header and weights
 	EmitLibrary = "lib" // header, weights and the built library
 	EmitAll     = "all" // both; sources alone where the compiler is missing
-)
-
-// How the program is printed.
-const (
-	StyleTable    = "table"    // tables only
-	StyleUnrolled = "unrolled" // each vEU's steps as straight-line code too (Rammer, Figure 9)
 )
 
 // targetDevices is the device that stands for an architecture when --device names none.
@@ -90,9 +83,6 @@ func PlanDoc(name string) string { return schedule.PlanDoc(name) }
 // Emits lists what compilation can produce.
 func Emits() []string { return []string{EmitAll, EmitSources, EmitLibrary} }
 
-// Styles lists how the program can be printed.
-func Styles() []string { return []string{StyleTable, StyleUnrolled} }
-
 // Choice adds a problem unless value is empty or one of known.
 func Choice(l *diag.List, flag, value string, known []string) {
 	if value != "" && !slices.Contains(known, value) {
@@ -115,7 +105,6 @@ func (o *CompileOptions) Problems(l *diag.List) {
 	}
 	Choice(l, "policy", o.Policy, PolicyNames())
 	Choice(l, "emit", o.Emit, Emits())
-	Choice(l, "emit-style", o.Style, Styles())
 	if o.Code && o.Emit == EmitSources {
 		l.Add(diag.New("bad-flag", "--code measures the built library, and --emit %s makes none", o.Emit))
 	}

@@ -155,24 +155,6 @@ class VEU {
     return i;
   }
 
-  // For programs printed step by step (Rammer, Figure 9): a barrier-rTask, and a step.
-  template <int N>
-  RT_DEVICE void barrier(const Wait (&waits)[N], Place p) {
-    trace_.begin(p.order, p.op, p.rtask);
-    wait(waits, waits, N, p);
-    trace_.mark(p.order, kReady);
-  }
-  template <class K>
-  RT_DEVICE void step(const typename K::Args& args, Place p, Chunks chunks) {
-    trace_.begin(p.order, p.op, p.rtask);
-    detail::poison(smem_, static_cast<int>(l_.shared), threads_);
-    trace_.mark(p.order, kStarted);
-    place_ = p, chunks_ = chunks;
-    compute<K>(&args, static_cast<int>(p.rtask));
-    settle();
-    trace_.mark(p.order, kComputed);
-  }
-
   // The end of a launch: all vEUs, also those without steps, go on to the next epoch.
   RT_DEVICE void finish() {
     trace_.end();
@@ -251,9 +233,6 @@ class VEU {
 
   // Debug builds: sleeps now and then.
   RT_DEVICE void delay(Pause where, uint32_t order) const { random_pause(l_.delays, where, veu_, order); }
-
-  RT_DEVICE uint32_t index() const { return veu_; }
-  RT_DEVICE uint32_t segment() const { return l_.segment; }
 
  private:
   // Whether this launch is an rProgram with waits.
@@ -525,7 +504,7 @@ RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
     return;
   }
   VEU<Program> veu(l);
-  Program::run(veu, Program::kPersistent && l.persistent != 0);
+  veu.run();
   veu.finish();
 }
 
