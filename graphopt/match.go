@@ -35,25 +35,6 @@ func scalar(v *ir.Value) (float64, bool) {
 // numbers returns t's elements as float64. They are exact, except 64-bit integers beyond 2^53.
 func numbers(t *ir.Tensor) []float64 { return ir.Slice[float64](widen(t)) }
 
-// integers returns the elements of an int32 or int64 constant.
-func integers(v *ir.Value) ([]int64, bool) {
-	t := constOf(v)
-	if t == nil {
-		return nil, false
-	}
-	switch data := t.Data.(type) {
-	case []int64:
-		return data, true
-	case []int32:
-		out := make([]int64, len(data))
-		for i, d := range data {
-			out[i] = int64(d)
-		}
-		return out, true
-	}
-	return nil, false
-}
-
 // near reports whether got is want, up to the rounding of float32. Exporters round constants such as √2 in different
 // ways.
 func near(got, want float64) bool { return math.Abs(got-want) <= 1e-6*math.Abs(want) }

@@ -14,14 +14,16 @@ var cheapUnary = map[string]bool{"Relu": true, "LeakyRelu": true, "Clip": true, 
 
 const (
 	maxEpilogue = 12 // elementwise operators in one group
-	maxOperands = 6  // values a group reads besides its anchor's
+	maxOperands = 6  // tensors that a group reads, its anchor's included, scalars not
 )
 
-// fuse groups each contraction or convolution with the elementwise operators before and after it, and
-// groups what elementwise operators are left, into Fused nodes.
+// fuse joins each contraction or convolution, the anchor, with the elementwise operators before and after it into a
+// Fused node. Elementwise operators that are left are joined with each other, without an anchor.
 //
-// Requires: views extracted and sunk; constant shapes. Leaves: Fused nodes with an anchor (or "map")
-// of which one value is used outside. A group's extra operands are its inputs; scalars live in its body.
+//	Conv ─▶ Add ─▶ Relu ─▶ MaxPool     becomes     Fused(Conv, Add, Relu) ─▶ MaxPool
+//
+// Requires: views extracted and sunk; constant shapes. Leaves: Fused nodes, of whose values exactly one is used
+// outside. Tensors that a group reads are its inputs; constants of one element are in its body.
 func fuse(c *Context, g *ir.Graph) (bool, error) {
 	f := newFuser(c, g)
 	for _, n := range g.Nodes {
@@ -40,21 +42,21 @@ func fuse(c *Context, g *ir.Graph) (bool, error) {
 
 func floatResult(n *ir.Node) bool { return n.Outputs[0].DType == ir.Float32 }
 
-// fuser collects groups before it rewrites.
+// fuser forms all groups before it rewrites the graph.
 type fuser struct {
 	c       *Context
 	g       *ir.Graph
-	order   map[*ir.Node]int
-	users   map[*ir.Value][]*ir.Node // within g; nil for uses as an output or in a subgraph
-	group   map[*ir.Node]*fusion
+	order   map[*ir.Node]int         // index of each node in g
+	users   map[*ir.Value][]*ir.Node // nodes of g that use a value; nil stands for a use as an output or in a subgraph
+	group   map[*ir.Node]*fusion     // the group of each node that has one
 	fusions []*fusion
 }
 
-// fusion is a group being formed: nodes in order, the last one's output leaves it.
+// fusion is a group of nodes that become one Fused node.
 type fusion struct {
-	anchor *ir.Node // nil for maps
+	anchor *ir.Node // nil for a group of elementwise operators only
 	nodes  []*ir.Node
-	result *ir.Value
+	result *ir.Value // the only value that is used outside of the group
 }
 
 func newFuser(c *Context, g *ir.Graph) *fuser {
@@ -80,8 +82,10 @@ func newFuser(c *Context, g *ir.Graph) *fuser {
 	return f
 }
 
-// grow forms the largest group that starts at n: whenever all users of the values that leave the group
-// are elementwise operators of the same shape, they join; a state in which one value leaves is kept.
+// grow forms the largest group that starts at n. In each round all elementwise users of the same shape join, of all
+// values that leave the group. The group may have several such values in between; it is complete as of the last round
+// in which it had only one. For example, x·sigmoid(x) behind a Conv: after the first round, with the Sigmoid, two
+// values leave; after the second, with the product, one.
 func (f *fuser) grow(n *ir.Node) {
 	set := map[*ir.Node]bool{n: true}
 	nodes := []*ir.Node{n}
@@ -112,7 +116,8 @@ func (f *fuser) grow(n *ir.Node) {
 	}
 }
 
-// frontier lists, in order, all users of the group's leaving values when every one can join.
+// frontier lists the users that can join the group: those of the values that leave it, if they are elementwise, have
+// the group's shape and belong to no other group.
 func (f *fuser) frontier(nodes []*ir.Node, set map[*ir.Node]bool, shape ir.Shape) []*ir.Node {
 	var next []*ir.Node
 	seen := map[*ir.Node]bool{}
@@ -120,7 +125,7 @@ func (f *fuser) frontier(nodes []*ir.Node, set map[*ir.Node]bool, shape ir.Shape
 		for _, u := range f.users[v] {
 			if u == nil || f.group[u] != nil || !isElementwise(u) || len(u.Outputs) != 1 ||
 				!u.Outputs[0].Shape.Equal(shape) || !v.Shape.Equal(shape) || !computable(u) {
-				continue // stays outside; v leaves the group
+				continue // this user stays outside
 			}
 			if !set[u] && !seen[u] {
 				seen[u] = true
@@ -131,7 +136,7 @@ func (f *fuser) frontier(nodes []*ir.Node, set map[*ir.Node]bool, shape ir.Shape
 	return next
 }
 
-// computable reports an elementwise node on the types kernels compute with.
+// computable reports whether kernels can compute with the types of an elementwise node.
 func computable(n *ir.Node) bool {
 	for _, v := range n.Inputs {
 		if v != nil && v.DType == ir.String {
@@ -141,7 +146,7 @@ func computable(n *ir.Node) bool {
 	return n.Outputs[0].DType != ir.String
 }
 
-// leaving lists the values of the group that are used outside of it.
+// leaving lists the values of the group that are used outside of it, or not at all.
 func (f *fuser) leaving(nodes []*ir.Node, set map[*ir.Node]bool) []*ir.Value {
 	var out []*ir.Value
 	for _, n := range nodes {
@@ -157,7 +162,7 @@ func (f *fuser) leaving(nodes []*ir.Node, set map[*ir.Node]bool) []*ir.Value {
 	return out
 }
 
-// operands counts the distinct values the group reads that are neither scalars nor its own.
+// operands counts the different values that the group reads and does not compute, constants of one element excepted.
 func (f *fuser) operands(nodes []*ir.Node, set map[*ir.Node]bool) int {
 	seen := map[*ir.Value]bool{}
 	for _, n := range nodes {
@@ -172,7 +177,9 @@ func (f *fuser) operands(nodes []*ir.Node, set map[*ir.Node]bool) int {
 
 func isScalarConst(v *ir.Value) bool { return v.Const != nil && v.Const.Len() == 1 }
 
-// prologues moves a cheap unary operator into all its users' groups when every user can take it.
+// prologues moves a cheap unary operator into the groups of all its users, if each of them can take it. The operator is
+// then computed in each of these groups, and its result is never stored. Going from the end of the graph, a chain of
+// such operators moves as a whole.
 func (f *fuser) prologues() {
 	for i := len(f.g.Nodes) - 1; i >= 0; i-- {
 		n := f.g.Nodes[i]
@@ -195,7 +202,8 @@ func (f *fuser) prologues() {
 	}
 }
 
-// unary reports a node whose operands but the first are scalars.
+// unary reports whether only the first operand of n is a tensor, of the result's shape; the others are constants of one
+// element.
 func unary(n *ir.Node) bool {
 	for _, v := range n.Inputs[1:] {
 		if v != nil && !isScalarConst(v) {
@@ -205,7 +213,7 @@ func unary(n *ir.Node) bool {
 	return n.Inputs[0] != nil && n.Inputs[0].Shape.Equal(n.Outputs[0].Shape) && n.Inputs[0].Const == nil
 }
 
-// takes reports an anchor that uses v as input 0 only.
+// takes reports whether u is an anchor that takes a prologue and whose group uses v only as u's input 0.
 func (f *fuser) takes(u *ir.Node, v *ir.Value) bool {
 	fu := f.group[u]
 	if fu == nil || fu.anchor != u || !takesPrologue[u.Op] || u.Inputs[0] != v {
@@ -221,7 +229,7 @@ func (f *fuser) takes(u *ir.Node, v *ir.Value) bool {
 	return true
 }
 
-// rewrite replaces every group of more than one node by a Fused node where its last node stood.
+// rewrite replaces every group of more than one node by a Fused node, at the place of the node that defines its result.
 func (f *fuser) rewrite() bool {
 	last := map[*ir.Node]*fusion{} // by the node that defines the result
 	gone := map[*ir.Node]bool{}
@@ -298,7 +306,7 @@ func (f *fuser) fusedNode(fu *fusion) *ir.Node {
 	return node
 }
 
-// inOrder sorts the group's nodes as the graph has them.
+// inOrder sorts the group's nodes in the order of the graph.
 func (f *fuser) inOrder(nodes []*ir.Node) []*ir.Node {
 	out := append([]*ir.Node{}, nodes...)
 	for i := 1; i < len(out); i++ {

@@ -7,16 +7,20 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// hoistProjections computes the products of W and x of all steps of a recurrent layer at once, where every x is there
-// before the layer's first step can begin: one product of [steps·batch, I], instead of one of [batch, I]
-// in each step, where it would take part of the time between two states. Each cell takes its rows of it.
+// hoistProjections computes the products of W and x of all steps of a recurrent layer at once. That is one product of
+// [steps·batch, I] before the layer, instead of one of [batch, I] in each step, where it takes part of the time from
+// one state to the next. Each cell then reads its rows of the result. It is done for layers all of whose x are there
+// before the first step can begin, by the levels of cellLevels.
 //
-// A layer that reads another step by step is left alone: the two run side by side, which is worth more. So
-// is one with an x narrower than its state, or with few steps, for what the product takes before the first;
-// and one beside another that keeps products as wide, whose steps it would still wait for.
+// It is not done in these cases:
 //
-// Requires: cells with constant weights, x as a view where it is part of a sequence. Leaves: cells without
-// W; the columns of the product are [unit][gate], so that what an rTask of a cell reads lies together.
+//   - The layer reads another one step by step. Then the two layers run side by side, which saves more.
+//   - x is narrower than the state, or there are few steps. Then the product saves less than the time that it takes
+//     before the first step.
+//   - A layer beside it keeps products that are at least as wide. Both would still go at that layer's pace.
+//
+// Requires: cells with constant weights; x is a view where it is part of a sequence. Leaves: cells without W. The
+// columns of the product have the order [unit][gate], so that what an rTask of a cell reads is contiguous.
 func hoistProjections(c *Context, g *ir.Graph) (bool, error) {
 	levels := newCellLevels(g)
 	var early, others []*cellLayer
@@ -40,18 +44,18 @@ func hoistProjections(c *Context, g *ir.Graph) (bool, error) {
 	return true, nil
 }
 
-// leastHoistedSteps is how many steps a product before them must serve.
+// leastHoistedSteps is the least number of steps of a layer whose products are hoisted.
 const leastHoistedSteps = 4
 
-// cellWeight is the number of input W by operator; x is input 0 and h input 1.
+// cellWeight is the index of the input W by operator; x is input 0 and h input 1.
 var cellWeight = map[string]int{"LSTMCell": 3, "GRUCell": 2, "RNNCell": 2}
 
-// cellLayer is the cells of one operator that multiply x of one shape by the same W.
+// cellLayer consists of the cells of one operator that multiply an x of the same shape with the same W.
 type cellLayer struct {
 	cellLayerKey
 	cells []*ir.Node
-	// How many cells stand before the last x, and on the longest paths to the first and the last result,
-	// itself included.
+	// input is the highest level of an x; first and last are the lowest and the highest level of a state (see
+	// cellLevels).
 	input, first, last int
 }
 
@@ -92,19 +96,19 @@ func (l *cellLayer) measure(levels *cellLevels) {
 	}
 }
 
-// isEarly reports whether the layer is worth a product of its own, and no cell has to wait for it longer
-// than for what it waits for anyway.
+// isEarly reports whether the layer's products are worth hoisting, and every x is there before the first step.
 func (l *cellLayer) isEarly() bool {
 	rows, inputs := l.w.Const.Dims[0], l.w.Const.Dims[1]
 	return len(l.cells) >= leastHoistedSteps && inputs >= rows/cellGates[l.op] && l.batch > 0 && inputs > 0 && l.input < l.first
 }
 
-// isHeldUpBy reports whether a layer that keeps its products runs beside l and has as much to do in a step.
+// isHeldUpBy reports whether other, a layer that keeps its products, runs at the same time as l and has at least as
+// much work in a step.
 func (l *cellLayer) isHeldUpBy(other *cellLayer) bool {
 	return other.work() >= l.work() && l.first <= other.last && other.first <= l.last
 }
 
-// work is how many products a step has.
+// work is the number of multiplications in a step.
 func (l *cellLayer) work() int64 {
 	rows, inputs := l.w.Const.Dims[0], l.w.Const.Dims[1]
 	return l.batch * rows * (inputs + rows/cellGates[l.op])
@@ -131,7 +135,7 @@ func (l *cellLayer) hoist(c *Context, g *ir.Graph) {
 	g.Nodes = append(g.Nodes, m.nodes...)
 }
 
-// byUnit is W with the gates of a unit side by side.
+// byUnit is W with its rows in the order [unit][gate] instead of ONNX's [gate][unit].
 func (l *cellLayer) byUnit() *ir.Tensor {
 	rows, k := l.w.Const.Dims[0], l.w.Const.Dims[1]
 	gates := cellGates[l.op]
@@ -144,16 +148,16 @@ func (l *cellLayer) byUnit() *ir.Tensor {
 	return ir.FromSlice(ir.Float32, out, rows, k)
 }
 
-// stackedRows is all x of a layer as one matrix [count·batch, I].
+// stackedRows is a matrix [count·batch, I] of all different x of a layer.
 type stackedRows struct {
 	matrix *ir.Value
 	count  int64
-	order  []*ir.Value
+	order  []*ir.Value // the x, in the order of the matrix
 	batch  int64
-	inner  bool // the steps of a batch row follow each other, otherwise the batch rows of a step
+	inner  bool // rows have the order [batch][x], as in a sequence with the batch first; otherwise [x][batch]
 }
 
-// at is the row of the matrix where x begins, and how far its rows are apart.
+// at is the first row of x in the matrix, and the distance between its rows.
 func (s *stackedRows) at(x *ir.Value) (first, stride int64) {
 	i := int64(slices.Index(s.order, x))
 	if s.inner {
@@ -162,7 +166,7 @@ func (s *stackedRows) at(x *ir.Value) (first, stride int64) {
 	return i * s.batch, 1
 }
 
-// rows makes one matrix of all x: a view where they are regular views of one value.
+// rows makes the matrix of all x: a view if they are regular views of one value, otherwise a Concat.
 func (l *cellLayer) rows(m *maker) stackedRows {
 	s := stackedRows{batch: l.batch}
 	for _, n := range l.cells {
@@ -184,7 +188,8 @@ func (l *cellLayer) rows(m *maker) stackedRows {
 	return s
 }
 
-// fromViews makes the matrix a view of what all x are views of.
+// fromViews makes the matrix a view of the value of which all x are views. It returns false if the views are not
+// equally far apart, or the rows cannot be addressed with one stride.
 func (s *stackedRows) fromViews(m *maker) bool {
 	for _, x := range s.order {
 		if x.Def == nil || !x.Def.IsInternal("View") || x.Def.Inputs[0] != s.order[0].Def.Inputs[0] {

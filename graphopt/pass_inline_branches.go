@@ -2,11 +2,11 @@ package graphopt
 
 import "github.com/rammerc/rammerc/ir"
 
-// inlineBranches replaces an If whose condition is constant by the nodes of the branch it takes.
-// Exporters write such an If around a Squeeze, for instance, whose condition compares an extent.
+// inlineBranches replaces an If whose condition is constant by the nodes of the branch that it takes. Exporters write
+// such an If around a Squeeze, for example, with a condition on an extent.
 //
-// Requires: constants folded. Leaves: If only with a computed condition, or where a result is a model
-// output and the branch returns a value that cannot take over its name.
+// Requires: constants folded. Leaves: If only with a computed condition, or where a result is an output of the model
+// and the branch returns a value that cannot take over its name.
 func inlineBranches(c *Context, g *ir.Graph) (bool, error) {
 	return c.sweepAll(g, func(s *sweep, n *ir.Node) {
 		if !n.Is("If") {
@@ -18,6 +18,7 @@ func inlineBranches(c *Context, g *ir.Graph) (bool, error) {
 	}), nil
 }
 
+// inline puts the nodes of the branch for cond in the place of n.
 func (s *sweep) inline(n *ir.Node, cond bool) {
 	name := "else_branch"
 	if cond {
@@ -27,7 +28,7 @@ func (s *sweep) inline(n *ir.Node, cond bool) {
 	if !s.canInline(n, branch) {
 		return
 	}
-	// The other branch, and graphs elsewhere, may use the same names.
+	// The names of a branch need to differ only from those around it, so the graph may have them elsewhere.
 	ir.EachGraph(branch, func(g *ir.Graph) {
 		for _, v := range g.Consts {
 			v.Name = s.c.Name(v.Name)
@@ -64,8 +65,8 @@ func (s *sweep) inline(n *ir.Node, cond bool) {
 	s.drop, s.changed = true, true
 }
 
-// canInline checks that the branch's results can take over the names of model outputs: each result
-// once, and none that already has a name of its own in the model's interface.
+// canInline reports whether the branch's results can take over the names of those results of n that are outputs of the
+// model. A result can take over one name only, and none if it is an input or output of the model already.
 func (s *sweep) canInline(n *ir.Node, branch *ir.Graph) bool {
 	taken := map[*ir.Value]bool{}
 	for i, old := range n.Outputs {

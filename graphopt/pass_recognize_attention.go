@@ -6,14 +6,14 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// recognizeAttention finds softmax(scale·q·kᵀ + mask)·v around each MatMul of a Softmax and makes it
-// the internal operator Attention. The scale may multiply the scores, q, kᵀ or several of them; the
-// mask may be a term or a Where with an additive equivalent; a guard that turns NaN into 0 between
-// Softmax and v becomes the attribute nan_to_zero.
+// recognizeAttention finds softmax(scale·q·kᵀ + mask)·v, from the last MatMul backwards, and replaces it by the
+// internal operator Attention. The scale may multiply the scores, q, kᵀ, or several of them. The mask may be a summand,
+// or a Where that is equivalent to one. A Where that replaces NaN by 0 between the Softmax and the last MatMul becomes
+// the attribute nan_to_zero.
 //
-// Requires: constants folded, identities removed, Softmax recognised, shapes inferred; run before
-// scales are merged elsewhere. Leaves: k with its last axes not transposed, behind a Transpose of its
-// own where it was produced transposed.
+// Requires: constants folded, identities removed, Softmax recognised, types inferred; it must run before scales are
+// merged with other constants. Leaves: Attention, whose k is not transposed. If the model computes kᵀ in another way
+// than by a Transpose, k is a new Transpose of it.
 func recognizeAttention(c *Context, g *ir.Graph) (bool, error) {
 	return c.sweepOnce(g, func(s *sweep, n *ir.Node) {
 		if n.Is("MatMul") {
@@ -28,9 +28,11 @@ type attentionMatch struct {
 	scale          float64
 	nanToZero      bool
 	absorbed       []*ir.Node
-	condition      *ir.Value // of a Where that masks: mask is 0 where it is whenKept, else masked
-	masked         float64
-	whenKept       bool
+	// If the mask is a Where, condition is its condition: a score is kept where condition equals whenKept, and is
+	// replaced by masked elsewhere.
+	condition *ir.Value
+	masked    float64
+	whenKept  bool
 }
 
 func (s *sweep) attention(n *ir.Node) {
@@ -73,7 +75,8 @@ func (s *sweep) emitAttention(n *ir.Node, m *attentionMatch) {
 	n.Domain = ir.InternalDomain
 }
 
-// softmaxInput matches Softmax along the last axis, bare or under Where(IsNaN(p), 0, p).
+// softmaxInput returns the input of the Softmax along the last axis that computes p, directly or followed by
+// Where(IsNaN(p), 0, p). It is nil if p has another form.
 func (s *sweep) softmaxInput(p *ir.Value, m *attentionMatch) *ir.Value {
 	uses := 1
 	if where := definedBy(p, "Where"); where != nil {
@@ -97,7 +100,8 @@ func (s *sweep) softmaxInput(p *ir.Value, m *attentionMatch) *ir.Value {
 	return x
 }
 
-// peelMask takes an added mask, or a masking Where, off the scores.
+// peelMask returns the scores without the mask, and notes the mask in m. A mask is a summand, or a Where that replaces
+// scores by a large negative number.
 func (s *sweep) peelMask(scores *ir.Value, m *attentionMatch) *ir.Value {
 	if !s.single(scores) {
 		return scores
@@ -115,10 +119,11 @@ func (s *sweep) peelMask(scores *ir.Value, m *attentionMatch) *ir.Value {
 	if where == nil {
 		return scores
 	}
-	for i := 1; i <= 2; i++ { // i is the branch that keeps the score
+	for i := 1; i <= 2; i++ { // input i of the Where keeps the score
 		x := where.Inputs[i]
 		value, ok := scalar(where.Inputs[3-i])
-		// Adding such a number to any score that means something gives the number itself.
+		// The sum of such a number and a score of ordinary size is the number itself, so adding it is the same as
+		// replacing.
 		if ok && value < -1e30 && s.scoresProduct(x, &attentionMatch{}) != nil && sameType(x, scores) {
 			m.condition, m.masked, m.whenKept = where.Inputs[0], value, i == 1
 			m.absorbed = append(m.absorbed, where)
@@ -128,7 +133,7 @@ func (s *sweep) peelMask(scores *ir.Value, m *attentionMatch) *ir.Value {
 	return scores
 }
 
-// additiveMask makes the term that a masking Where amounts to.
+// additiveMask makes the summand that is equivalent to a masking Where: 0 where the score is kept, masked elsewhere.
 func (s *sweep) additiveMask(m *attentionMatch) *ir.Value {
 	d, base := m.q.DType, s.node.Outputs[0].Name
 	kept := s.constant(base+".kept", filled(d, 0))
@@ -140,7 +145,8 @@ func (s *sweep) additiveMask(m *attentionMatch) *ir.Value {
 	return s.add("Where", nil, mergeOrigins(m.absorbed...), d, m.condition.Shape, base+".mask", m.condition, x, y)
 }
 
-// scoresProduct finds the MatMul under scalar factors and divisors, which go into the scale.
+// scoresProduct returns the MatMul that computes v, up to scalar factors and divisors, which it moves to m.scale. It is
+// nil if v is computed in another way or has other uses.
 func (s *sweep) scoresProduct(v *ir.Value, m *attentionMatch) *ir.Node {
 	if !s.single(v) {
 		return nil
@@ -152,7 +158,7 @@ func (s *sweep) scoresProduct(v *ir.Value, m *attentionMatch) *ir.Node {
 	return definedBy(under, "MatMul")
 }
 
-// peelScale takes scalar factors and divisors off v.
+// peelScale returns v without scalar factors and divisors, which it moves to m.scale.
 func peelScale(v *ir.Value, m *attentionMatch) *ir.Value {
 	for {
 		n := v.Def
@@ -174,9 +180,8 @@ func peelScale(v *ir.Value, m *attentionMatch) *ir.Value {
 	}
 }
 
-// shapesFit checks that q, kᵀ and v have equal axes before the last two, and that the mask and the
-// condition do not broadcast the scores to more. Attention computes in float32, so that of float64 stays
-// as it is.
+// shapesFit checks that q, kᵀ and v have equal axes before the last two, and that mask and condition do not broadcast
+// the scores to a higher rank. Attention of float64 stays as it is, because the kernel computes in float32.
 func (m *attentionMatch) shapesFit(scores *ir.Value) bool {
 	rank := len(m.q.Shape)
 	if rank < 2 || len(m.kt.Shape) != rank || len(m.v.Shape) != rank || !m.q.DType.IsFloat() || m.q.DType == ir.Float64 {
@@ -194,8 +199,8 @@ func (m *attentionMatch) shapesFit(scores *ir.Value) bool {
 	return len(scores.Shape) == rank
 }
 
-// untransposed returns k, given kᵀ: the value before a transposition of the last axes, alone or
-// between reshapes that only join and split the axes before them, or a new Transpose.
+// untransposed returns k for the match's kᵀ. If kᵀ is a Transpose of the last two axes, k is its input; the Transpose
+// may also be between Reshapes that only join and split the axes before these. Otherwise k is a new Transpose.
 func (s *sweep) untransposed(m *attentionMatch) *ir.Value {
 	rank := len(m.kt.Shape)
 	swapped := slices.Clone(m.kt.Shape)
@@ -224,8 +229,8 @@ func (s *sweep) untransposed(m *attentionMatch) *ir.Value {
 	return s.add("Transpose", attrs, origins, x.DType, swapped, s.node.Outputs[0].Name+".k", x)
 }
 
-// betweenReshapes matches kᵀ = Reshape(Transpose(Reshape(k))) where the reshapes change only axes
-// before the last two and the Transpose swaps those two; swapped is the shape that k must have.
+// betweenReshapes matches kᵀ = Reshape(Transpose(Reshape(k))), where the Reshapes change only axes before the last two,
+// and the Transpose exchanges these two. swapped is the shape that k must have.
 func betweenReshapes(kt *ir.Value, swapped ir.Shape) (k *ir.Value, nodes []*ir.Node) {
 	after := definedBy(kt, "Reshape")
 	if after == nil {
@@ -247,7 +252,7 @@ func betweenReshapes(kt *ir.Value, swapped ir.Shape) (k *ir.Value, nodes []*ir.N
 	return k, []*ir.Node{before, t, after}
 }
 
-// permutation returns a copy of a Transpose's perm; absent, it reverses the axes.
+// permutation returns a copy of a Transpose's perm. If it is absent, the axes are reversed.
 func permutation(t *ir.Node, rank int) []int64 {
 	if perm := t.Ints("perm"); perm != nil {
 		return slices.Clone(perm)
@@ -259,6 +264,7 @@ func permutation(t *ir.Node, rank int) []int64 {
 	return perm
 }
 
+// swapsLastTwo reports whether perm exchanges the last two axes and keeps the others.
 func swapsLastTwo(perm []int64) bool {
 	n := len(perm)
 	if n < 2 || perm[n-1] != int64(n-2) || perm[n-2] != int64(n-1) {

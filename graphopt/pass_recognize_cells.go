@@ -6,13 +6,21 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// recognizeCells finds steps of LSTM, GRU and RNN that are written out in products with constant matrices, slices
-// and activations, as exporters write LSTMCell, GRUCell and RNNCell, and makes each a cell. The products
-// may be MatMul or Gemm, of x and h apart or joined; gates may be computed together or one by one.
+// recognizeCells finds steps of LSTM, GRU and RNN that are written out as products with constant matrices, slices and
+// activations, and replaces each by a cell. Exporters write LSTMCell, GRUCell and RNNCell of their frameworks in this
+// way. The products may be MatMul or Gemm, of x and h separately or joined; gates may be computed together or one by
+// one.
 //
-// Requires: constants folded and equal ones merged, identities removed; run before sums and products are
-// rearranged. Leaves: cells whose equal weights are one constant. What RNN computes is so common that it
-// is a cell only where one step's result enters the next with the same weights.
+// It goes in four parts:
+//
+//	match         each node that may define a next h is compared with the formulas (cell_gates.go, cell_gru.go)
+//	findStates    steps that follow each other show which input of a step is the state h
+//	settle        matches whose state is unknown, or whose inner values are used elsewhere, are given up
+//	replace       the others become cells (cell_build.go)
+//
+// Requires: constants folded and equal ones merged, identities removed; it must run before sums and products are
+// rearranged. Leaves: cells; equal weights of several cells are one constant. The formula of RNN is that of any layer
+// with two products, so a match of it becomes a cell only if its result enters another step with the same weights.
 func recognizeCells(c *Context, g *ir.Graph) (bool, error) {
 	f := newCellFinder(c, g)
 	for _, n := range g.Nodes {
@@ -51,14 +59,14 @@ type cellMatch struct {
 	op          string
 	root        *ir.Node // defines the next h
 	nodes       absorbed
-	inputs      []cellInput // what is multiplied: h among them, except where it is a folded constant 0
-	biases      [][2][]float64
+	inputs      []cellInput    // the matrices that are multiplied, among them h unless it is a folded constant 0
+	biases      [][2][]float64 // by gate: those of W and R
 	acts        []cellActivation
-	h           *ir.Value // known from the start only of GRU
-	c, cNext    *ir.Value // of LSTM
-	state       cellState
-	inputForget bool // LSTM's attributes input_forget, GRU's linear_before_reset
-	linear      bool
+	h           *ir.Value // of a GRU, whose formula shows which value is h; otherwise nil
+	c, cNext    *ir.Value // of an LSTM
+	state       cellState // found by settle
+	inputForget bool      // the attribute input_forget of LSTM
+	linear      bool      // the attribute linear_before_reset of GRU
 }
 
 // cellInput is a matrix that a cell multiplies, with its weights by gate.
@@ -72,12 +80,13 @@ type cellFinder struct {
 	c       *Context
 	g       *ir.Graph
 	uses    map[*ir.Value][]ir.Use
-	here    map[*ir.Node]bool
-	claimed map[*ir.Node]bool
+	here    map[*ir.Node]bool // the nodes of g
+	claimed map[*ir.Node]bool // the nodes of matches
 	matches []*cellMatch
 	byOut   map[*ir.Value]*cellMatch // by the next h
 	byC     map[*ir.Value]*cellMatch // by the next c
-	// isR has the weights that multiply a state. partner tells them by the weights of a cell's other input.
+	// isR holds the weights that multiply a state, by blocksKey. partner holds these weights by the key of the weights
+	// of the other inputs of the same cell: they identify the layer in a first step whose state is a folded constant 0.
 	isR     map[string]bool
 	partner map[string][]block
 }
@@ -93,7 +102,7 @@ func newCellFinder(c *Context, g *ir.Graph) *cellFinder {
 	return f
 }
 
-// try records the first match at n.
+// try applies rules to n and records the first match.
 func (f *cellFinder) try(n *ir.Node, rules ...func(*ir.Node) *cellMatch) {
 	for _, rule := range rules {
 		m := rule(n)
@@ -131,8 +140,9 @@ func (f *cellFinder) fits(m *cellMatch) bool {
 	return m.cNext == nil || m.cNext.Shape.Equal(out)
 }
 
-// settle keeps the matches whose state is known and of whose nodes nothing else needs a result. What
-// several steps share, as the product of an x that is the same for all, belongs to each of them.
+// settle keeps the matches whose state is known and whose inner values are used only inside matches. A node may belong
+// to several matches: the product of an x that is the same for all steps is computed once. When a match is given up,
+// its nodes stay, and other matches that share them may have to be given up too; so it repeats until nothing changes.
 func (f *cellFinder) settle() {
 	f.matches = slices.DeleteFunc(f.matches, func(m *cellMatch) bool {
 		var ok bool
@@ -151,7 +161,7 @@ func (f *cellFinder) settle() {
 	}
 }
 
-// isNeeded reports whether a node that is not inside any match uses what m computes on the way.
+// isNeeded reports whether a node outside of all matches uses an inner value of m.
 func (f *cellFinder) isNeeded(m *cellMatch, inside map[*ir.Node]bool) bool {
 	for _, n := range m.nodes.list {
 		for _, v := range n.Outputs {
@@ -166,7 +176,9 @@ func (f *cellFinder) isNeeded(m *cellMatch, inside map[*ir.Node]bool) bool {
 	return false
 }
 
-// findStates learns from steps that follow each other which weights multiply the state.
+// findStates finds out which weights multiply the state. The formula of a GRU shows it. For an LSTM the step before
+// shows it, which is the one that computes c; for an RNN it is an input that is the result of a step with the same
+// weights.
 func (f *cellFinder) findStates() {
 	for _, m := range f.matches {
 		i := -1
@@ -186,7 +198,8 @@ func (f *cellFinder) findStates() {
 	}
 }
 
-// follows reports whether in is the state of a step of the same layer as the RNN step m.
+// follows reports whether in, an input of the RNN step m, is the result of a step of the same layer: one that has some
+// of m's weights.
 func (f *cellFinder) follows(in cellInput, m *cellMatch) bool {
 	before := f.byOut[in.x]
 	if before == nil || before.op != m.op {
@@ -197,6 +210,7 @@ func (f *cellFinder) follows(in cellInput, m *cellMatch) bool {
 	})
 }
 
+// learn notes that the input numbered state is the state of m.
 func (f *cellFinder) learn(m *cellMatch, state int) {
 	f.isR[blocksKey(m.inputs[state].blocks)] = true
 	for i, in := range m.inputs {
@@ -206,24 +220,25 @@ func (f *cellFinder) learn(m *cellMatch, state int) {
 	}
 }
 
-// input is the number of the input x, -1 where there is none.
+// input is the number of the input x, -1 if m has no such input.
 func (m *cellMatch) input(x *ir.Value) int {
 	return slices.IndexFunc(m.inputs, func(in cellInput) bool { return in.x == x })
 }
 
-// isSquare reports whether input i can be a state.
+// isSquare reports whether input i can be the state: it has the type of the result.
 func (m *cellMatch) isSquare(i int) bool {
 	in := m.inputs[i]
 	return sameType(in.x, m.root.Outputs[0]) && in.blocks[0].k == in.blocks[0].n
 }
 
-// cellState is the state that a step takes; input is -1 where it is a constant 0 whose product was folded.
+// cellState says which input of a step is the state.
 type cellState struct {
-	input  int
-	blocks []block
+	input  int     // its number; -1 if the state is a constant 0 whose product was folded
+	blocks []block // its weights by gate
 }
 
-// stateOf decides which of m's inputs is the state.
+// stateOf decides which of m's inputs is the state; ok is false if that is not known. For a single LSTM step the choice
+// does not matter, since the formula is symmetric in x and h; any input of the right shape is taken.
 func (f *cellFinder) stateOf(m *cellMatch) (cellState, bool) {
 	at := func(i int) (cellState, bool) {
 		if i < 0 || !m.isSquare(i) || len(m.inputs) < 2 {

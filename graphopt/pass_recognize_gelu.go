@@ -6,29 +6,30 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// recognizeGelu finds Gelu written out: x/2·(1 + erf(x/√2)) and x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))),
-// whatever order the factors are multiplied in.
+// recognizeGelu finds the formulas of Gelu, x/2·(1 + erf(x/√2)) and x/2·(1 + tanh(√(2/π)·(x + 0.044715·x³))), and
+// replaces them by the operator. The factors may be multiplied in any order.
 //
-// Requires: constants folded. Leaves: Gelu with approximate none or tanh.
+// Requires: constants folded. Leaves: Gelu with the attribute approximate none or tanh.
 func recognizeGelu(c *Context, g *ir.Graph) (bool, error) {
 	return c.sweepAll(g, func(s *sweep, n *ir.Node) { s.gelu(n) }), nil
 }
 
-// product is a multiplication tree taken apart: coefficient · factors, and the nodes that formed it.
+// product is a tree of multiplications as one product: coefficient times factors.
 type product struct {
-	coefficient float64
+	coefficient float64 // the product of all scalar constants
 	factors     []*ir.Value
-	nodes       []*ir.Node
+	nodes       []*ir.Node // of the tree
 }
 
-// takeApart collects the factors of v. With x given, products are taken apart down to x; without,
-// only those that have no other use.
+// takeApart returns v as a product. If x is not nil, it is not taken apart itself, and all other products are;
+// otherwise only products without another use are.
 func (s *sweep) takeApart(v, x *ir.Value) product {
 	p := product{coefficient: 1}
 	s.collect(v, x, &p)
 	return p
 }
 
+// maxFactors bounds the work for long products, which are no Gelu.
 const maxFactors = 8
 
 func (s *sweep) collect(v, x *ir.Value, p *product) {
@@ -86,7 +87,7 @@ func (s *sweep) gelu(n *ir.Node) {
 	}
 }
 
-// onePlus matches 1 + v.
+// onePlus matches sum = 1 + v.
 func onePlus(sum *ir.Value) (v *ir.Value, add *ir.Node) {
 	add = definedBy(sum, "Add")
 	if add == nil {
@@ -99,7 +100,7 @@ func onePlus(sum *ir.Value) (v *ir.Value, add *ir.Node) {
 	return v, add
 }
 
-// geluInner matches erf(x/√2) and the tanh approximation of it.
+// geluInner matches erf(x/√2) and the approximation of it by tanh.
 func (s *sweep) geluInner(v, x *ir.Value) (approximate string, absorbed []*ir.Node, ok bool) {
 	if erf := definedBy(v, "Erf"); erf != nil {
 		p := s.takeApart(erf.Inputs[0], x)
@@ -118,7 +119,7 @@ func (s *sweep) geluInner(v, x *ir.Value) (approximate string, absorbed []*ir.No
 	return "tanh", append(append(p.nodes, tanh), add...), cubic
 }
 
-// geluCubic matches x + 0.044715·x³, as one factor or as x·(1 + 0.044715·x²).
+// geluCubic matches x + 0.044715·x³, also in the form x·(1 + 0.044715·x²).
 func (s *sweep) geluCubic(p product, x *ir.Value) (ok bool, absorbed []*ir.Node) {
 	const cubic = 0.044715
 	for i, v := range p.factors {
@@ -141,7 +142,7 @@ func (s *sweep) geluCubic(p product, x *ir.Value) (ok bool, absorbed []*ir.Node)
 	return false, nil
 }
 
-// isPower reports whether the factors are x, n times.
+// isPower reports whether the factors are n times x.
 func isPower(p product, x *ir.Value, n int) bool {
 	for _, f := range p.factors {
 		if f != x {

@@ -6,11 +6,11 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// recognizeLayerNorm finds (x - mean(x))/sqrt(mean((x - mean(x))²) + epsilon) over the last axes and
-// makes it LayerNormalization; a product and a sum behind it become its scale and bias.
+// recognizeLayerNorm finds (x - mean(x))/sqrt(mean((x - mean(x))²) + epsilon) over the last axes and replaces it by
+// LayerNormalization. A product and a sum behind it become its scale and bias.
 //
-// Requires: constants folded, identities removed. Leaves: LayerNormalization of float32 with the
-// scale and bias in it where they have the shape of the normalised axes.
+// Requires: constants folded, identities removed. Leaves: LayerNormalization of float32. The scale and bias are its
+// inputs if they have the shape of the normalised axes.
 func recognizeLayerNorm(c *Context, g *ir.Graph) (bool, error) {
 	return c.sweepAll(g, func(s *sweep, n *ir.Node) {
 		if !s.normalization(n) && !s.normScale(n) {
@@ -19,7 +19,7 @@ func recognizeLayerNorm(c *Context, g *ir.Graph) (bool, error) {
 	}), nil
 }
 
-// normalization matches the quotient of the deviation and its root mean square.
+// normalization matches the quotient of the deviation from the mean and its root mean square.
 func (s *sweep) normalization(n *ir.Node) bool {
 	dev, variance, epsilon, absorbed := deviation(n)
 	sub := definedBy(dev, "Sub")
@@ -46,7 +46,7 @@ func (s *sweep) normalization(n *ir.Node) bool {
 	return true
 }
 
-// deviation matches dev/sqrt(v + epsilon) in all its forms.
+// deviation matches dev/sqrt(variance + epsilon): with Sqrt or Pow, as a quotient or as a product with the inverse.
 func deviation(n *ir.Node) (dev, variance *ir.Value, epsilon float64, absorbed []*ir.Node) {
 	dev, root, absorbed := quotient(n)
 	if r := definedBy(root, "Sqrt"); r != nil {
@@ -65,7 +65,7 @@ func deviation(n *ir.Node) (dev, variance *ir.Value, epsilon float64, absorbed [
 	return nil, nil, 0, nil
 }
 
-// epsilonSum matches v + epsilon under the root r, where v is a mean.
+// epsilonSum matches the argument of the root r, which must be variance + epsilon.
 func epsilonSum(dev *ir.Value, r *ir.Node, absorbed []*ir.Node) (*ir.Value, *ir.Value, float64, []*ir.Node) {
 	sum := definedBy(r.Inputs[0], "Add")
 	if sum == nil {
@@ -79,7 +79,7 @@ func epsilonSum(dev *ir.Value, r *ir.Node, absorbed []*ir.Node) (*ir.Value, *ir.
 	return dev, v, epsilon, append(absorbed, sum, r)
 }
 
-// quotient matches a/b, a·(1/b) and a·reciprocal(b).
+// quotient matches a/b, a·(1/b) and a·Reciprocal(b).
 func quotient(n *ir.Node) (a, b *ir.Value, absorbed []*ir.Node) {
 	if n.Is("Div") {
 		return n.Inputs[0], n.Inputs[1], nil
@@ -98,13 +98,13 @@ func quotient(n *ir.Node) (a, b *ir.Value, absorbed []*ir.Node) {
 	return nil, nil, nil
 }
 
-// trailingMean reports that v is a ReduceMean over all axes from first on, which it keeps as 1.
+// trailingMean matches a ReduceMean with keepdims over all axes from first on.
 func trailingMean(v *ir.Value, rank int) (first int, ok bool) {
 	mean := definedBy(v, "ReduceMean")
 	if mean == nil || rank == 0 || mean.Int("keepdims", 1) != 1 {
 		return 0, false
 	}
-	axes, ok := integers(mean.Input(1))
+	axes, ok := constInts(mean.Input(1))
 	if !ok || len(axes) == 0 {
 		return 0, false
 	}
@@ -121,7 +121,7 @@ func trailingMean(v *ir.Value, rank int) (first int, ok bool) {
 	return sorted[0], true
 }
 
-// isSquare matches d² and d·d.
+// isSquare reports whether v is d² or d·d.
 func isSquare(v, d *ir.Value) bool {
 	if p := definedBy(v, "Pow"); p != nil {
 		return p.Inputs[0] == d && isScalar(p.Inputs[1], 2)
@@ -130,8 +130,8 @@ func isSquare(v, d *ir.Value) bool {
 	return m != nil && m.Inputs[0] == d && m.Inputs[1] == d
 }
 
-// normOperand matches a binary node of a LayerNormalization used only there and a value of the shape
-// of its normalised axes.
+// normOperand matches a node n with two inputs: the result of a LayerNormalization without other uses, and an operand
+// of the shape of its normalised axes.
 func (s *sweep) normOperand(n *ir.Node) (norm *ir.Node, operand *ir.Value) {
 	for i, v := range n.Inputs {
 		ln := definedBy(v, "LayerNormalization")
@@ -147,7 +147,7 @@ func (s *sweep) normOperand(n *ir.Node) (norm *ir.Node, operand *ir.Value) {
 	return nil, nil
 }
 
-// normScale moves a factor into a LayerNormalization whose scale is 1 so far.
+// normScale moves a factor into a LayerNormalization whose scale is 1.
 func (s *sweep) normScale(n *ir.Node) bool {
 	if !n.Is("Mul") {
 		return false
@@ -160,7 +160,7 @@ func (s *sweep) normScale(n *ir.Node) bool {
 	return true
 }
 
-// normBias moves a term into a LayerNormalization that has no bias.
+// normBias moves a summand into a LayerNormalization without a bias.
 func (s *sweep) normBias(n *ir.Node) {
 	if !n.Is("Add") {
 		return

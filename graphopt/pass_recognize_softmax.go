@@ -2,9 +2,9 @@ package graphopt
 
 import "github.com/rammerc/rammerc/ir"
 
-// recognizeSoftmax finds exp(x - max(x))/sum(exp(x - max(x))) along one axis and its logarithm's form
-// (x - max(x)) - log(sum(exp(x - max(x)))). Without the maximum the formula overflows where Softmax
-// does not, so it is left alone.
+// recognizeSoftmax finds exp(x - max(x))/sum(exp(x - max(x))) along one axis, and for its logarithm (x - max(x)) -
+// log(sum(exp(x - max(x)))), and replaces them by the operators. The formula without the maximum overflows where
+// Softmax does not, so it stays as it is.
 //
 // Requires: constants folded, common subexpressions merged. Leaves: Softmax and LogSoftmax.
 func recognizeSoftmax(c *Context, g *ir.Graph) (bool, error) {
@@ -47,7 +47,7 @@ func (s *sweep) logSoftmax(n *ir.Node) {
 	}
 }
 
-// shifted matches x - max(x) along one axis.
+// shifted matches z = x - max(x) along one axis.
 func shifted(z *ir.Value) (x *ir.Value, axis int, nodes []*ir.Node) {
 	sub := definedBy(z, "Sub")
 	if sub == nil {
@@ -58,15 +58,15 @@ func shifted(z *ir.Value) (x *ir.Value, axis int, nodes []*ir.Node) {
 	if top == nil || top.Inputs[0] != x || x.Shape == nil || !x.DType.IsFloat() {
 		return nil, 0, nil
 	}
-	axes, ok := integers(top.Input(1))
+	axes, ok := constInts(top.Input(1))
 	if !ok || len(axes) != 1 || top.Int("keepdims", 1) != 1 {
 		return nil, 0, nil
 	}
 	return x, normalAxis(axes[0], len(x.Shape)), []*ir.Node{top, sub}
 }
 
-// keptAxis reports whether n reduces exactly this axis and keeps it as 1.
+// keptAxis reports whether n reduces exactly this axis, with keepdims.
 func keptAxis(n *ir.Node, axis, rank int) bool {
-	axes, ok := integers(n.Input(1))
+	axes, ok := constInts(n.Input(1))
 	return ok && len(axes) == 1 && normalAxis(axes[0], rank) == axis && n.Int("keepdims", 1) == 1
 }

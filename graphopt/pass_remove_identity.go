@@ -7,10 +7,11 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// removeIdentity removes nodes whose result is their input: Identity, Dropout at inference, casts to
-// the same type and back from a wider one, and moves, joins and reductions that change nothing.
+// removeIdentity removes nodes whose result always equals their input: Identity, Dropout in inference, casts to the
+// same type or back from a wider one, and moves, joins and reductions that change nothing.
 //
-// Requires: shapes inferred. Leaves: such nodes only where a model output has no other name.
+// Requires: types inferred. Leaves: such nodes only where their result is an output of the model and the input cannot
+// take over its name.
 func removeIdentity(c *Context, g *ir.Graph) (bool, error) {
 	return c.sweepAll(g, func(s *sweep, n *ir.Node) {
 		if v := unchanged(n); v != nil && s.forward(v) {
@@ -20,14 +21,14 @@ func removeIdentity(c *Context, g *ir.Graph) (bool, error) {
 	}), nil
 }
 
-// unchanged returns the input that n's first result always equals, nil when there is none.
+// unchanged returns the input that n's first result always equals, nil if there is none.
 func unchanged(n *ir.Node) *ir.Value {
 	x, out := n.Input(0), n.Output(0)
 	if n.Domain != "" || x == nil || out == nil {
 		return nil
 	}
 	switch n.Op {
-	case "Identity", "Dropout": // training mode is refused by inference
+	case "Identity", "Dropout": // shape inference has refused training mode
 		return x
 	case "Sum", "Mean", "Max", "Min", "Concat":
 		if len(n.Inputs) == 1 {
@@ -45,7 +46,7 @@ func unchanged(n *ir.Node) *ir.Value {
 	return nil
 }
 
-// keepsElements reports whether n, whose result has the type of its input x, keeps all elements in place.
+// keepsElements reports whether n, whose result has the type and shape of its input x, keeps all elements in place.
 func keepsElements(n *ir.Node, x *ir.Value) bool {
 	switch n.Op {
 	case "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand":
@@ -57,17 +58,17 @@ func keepsElements(n *ir.Node, x *ir.Value) bool {
 	case "Tile":
 		return isExactly(n.Input(1), 1)
 	case "Pad":
-		pads, ok := integers(n.Input(1))
+		pads, ok := constInts(n.Input(1))
 		return ok && !slices.ContainsFunc(pads, func(p int64) bool { return p != 0 })
 	case "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd":
-		return n.Int("keepdims", 1) == 1 // the same shape: all reduced extents are 1
+		return n.Int("keepdims", 1) == 1 // since the shape is the same, all reduced extents are 1
 	case "Split":
 		return len(n.Outputs) == 1
 	}
 	return false
 }
 
-// orderKept reports whether perm leaves the axes longer than 1 in their order.
+// orderKept reports whether perm keeps the order of the axes that are longer than 1.
 func orderKept(perm []int64, shape ir.Shape) bool {
 	if perm == nil {
 		return len(shape) < 2
@@ -85,7 +86,7 @@ func orderKept(perm []int64, shape ir.Shape) bool {
 	return true
 }
 
-// castBack returns y where n casts back what was cast from y to a type that holds all of y's values.
+// castBack returns y if n is a cast to y's type of a cast of y to a type that holds all values of y's, otherwise nil.
 func castBack(n *ir.Node) *ir.Value {
 	inner := n.Inputs[0].Def
 	if inner == nil || inner.Domain != "" || inner.Op != "Cast" && inner.Op != "CastLike" {
@@ -98,7 +99,7 @@ func castBack(n *ir.Node) *ir.Value {
 	return nil
 }
 
-// holdsAll reports whether every value of type d is exactly one of type wide.
+// holdsAll reports whether type wide holds every value of type d exactly.
 func holdsAll(wide, d ir.DType) bool {
 	if wide == d {
 		return true
@@ -114,8 +115,8 @@ func holdsAll(wide, d ir.DType) bool {
 	return lo <= l && hi >= h && mantissa >= m
 }
 
-// capacity gives the exponents of 2 that bound a numeric type's values below (negated: 0 for none)
-// and above, and the bits of precision. float16 and bfloat16 do not contain each other.
+// capacity describes the range of a numeric type: its values are from -2^(-lo) to 2^hi, where lo = 0 stands for a type
+// without negative values, and have mantissa bits of precision. By these, float16 and bfloat16 do not hold each other.
 func capacity(d ir.DType) (lo, hi, mantissa int) {
 	switch d {
 	case ir.Float64:
@@ -135,7 +136,7 @@ func capacity(d ir.DType) (lo, hi, mantissa int) {
 	return math.MaxInt, math.MinInt, 0
 }
 
-// simplifyCast turns CastLike into Cast, and skips a cast between that loses nothing.
+// simplifyCast turns CastLike into Cast, and removes the first of two casts if it loses nothing.
 func (s *sweep) simplifyCast(n *ir.Node) {
 	if n.Is("CastLike") {
 		attrs := ir.Attrs{"to": ir.IntAttr(n.Outputs[0].DType.ONNX())}

@@ -6,13 +6,13 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// simplifyAlgebra applies identities of arithmetic to single nodes and to chains of two: neutral
-// elements, small powers, double negation, repeated clamps, Where by a constant, and constants met by
-// the same operator twice.
+// simplifyAlgebra applies identities of arithmetic to single nodes and to chains of two nodes: neutral elements, small
+// powers, double negation, repeated Clips, Where with a constant condition, and the same operator with two constants
+// one after the other.
 //
-// Every rule gives the same result for all inputs, NaN and infinities included, but for the sign of a
-// zero (x + 0) and the rounding of a product of two constants. Divisions become products only where
-// the reciprocal is exact.
+// Every rule gives the same result for all inputs, NaN and infinities included, with two exceptions: the sign of a zero
+// in x + 0, and the rounding where two constants are combined. A division becomes a product only if the reciprocal is
+// exact.
 //
 // Requires: constants folded, patterns recognised. Leaves: the constant operand of Add and Mul on the
 // right, no Sub of a constant.
@@ -29,9 +29,10 @@ func simplifyAlgebra(c *Context, g *ir.Graph) (bool, error) {
 	}), nil
 }
 
-// algebraRule rewrites the visited node n and reports whether it did.
+// algebraRule rewrites the visited node n and returns whether it has done so.
 type algebraRule func(s *sweep, n *ir.Node) bool
 
+// algebraRules are tried in this order, until one applies.
 var algebraRules = map[string][]algebraRule{
 	"Add":   {constantRight, neutral(0), addNegated, chain("Add")},
 	"Sub":   {neutral(0), subConstant, subNegated},
@@ -62,13 +63,14 @@ func constantRight(s *sweep, n *ir.Node) bool {
 	return true
 }
 
-// neutral drops an operator whose second operand is its neutral element everywhere.
+// neutral drops an operator all of whose second operand is its neutral element e.
 func neutral(e float64) algebraRule {
 	return func(s *sweep, n *ir.Node) bool {
 		return sameType(n.Inputs[0], n.Outputs[0]) && isExactly(n.Inputs[1], e) && s.forward(n.Inputs[0])
 	}
 }
 
+// logicNeutral drops an And or Or whose constant operand is its neutral element e.
 func logicNeutral(e bool) algebraRule {
 	return func(s *sweep, n *ir.Node) bool {
 		x, c := constantSide(n, true)
@@ -77,7 +79,7 @@ func logicNeutral(e bool) algebraRule {
 	}
 }
 
-// uniformBool returns the element that all elements of a bool constant equal.
+// uniformBool returns the value of a bool constant all of whose elements are equal; ok is false for other values.
 func uniformBool(v *ir.Value) (value, ok bool) {
 	t := constOf(v)
 	if t == nil || t.DType != ir.Bool || t.Len() == 0 {
@@ -92,7 +94,7 @@ func uniformBool(v *ir.Value) (value, ok bool) {
 	return data[0], true
 }
 
-// chain merges (x ∘ c1) ∘ c2 into x ∘ (c1 ∘ c2).
+// chain turns (x ∘ c1) ∘ c2 into x ∘ (c1 ∘ c2), unless the merged constant is larger than both.
 func chain(op string) algebraRule {
 	return func(s *sweep, n *ir.Node) bool {
 		inner := definedBy(n.Inputs[0], op)
@@ -113,10 +115,11 @@ func chain(op string) algebraRule {
 	}
 }
 
-// sameFiniteness refuses merged constants that overflow or vanish where the chain need not.
+// sameFiniteness returns false if the merged constant, or one of its parts, is so large or small that the merged
+// operation could overflow or vanish where the chain does not.
 func sameFiniteness(merged *ir.Tensor, parts ...*ir.Tensor) bool {
 	if !merged.DType.IsFloat() {
-		return true // integers wrap around, in whatever order
+		return true // integers wrap around, so the order of operations does not matter
 	}
 	for _, t := range parts {
 		for _, x := range numbers(t) {
@@ -133,7 +136,7 @@ func sameFiniteness(merged *ir.Tensor, parts ...*ir.Tensor) bool {
 	return true
 }
 
-// addNegated makes x + (-y) a difference.
+// addNegated turns x + (-y) into x - y.
 func addNegated(s *sweep, n *ir.Node) bool {
 	for i, v := range n.Inputs {
 		if neg := definedBy(v, "Neg"); neg != nil {
@@ -144,7 +147,7 @@ func addNegated(s *sweep, n *ir.Node) bool {
 	return false
 }
 
-// subNegated makes x - (-y) a sum.
+// subNegated turns x - (-y) into x + y.
 func subNegated(s *sweep, n *ir.Node) bool {
 	neg := definedBy(n.Inputs[1], "Neg")
 	if neg == nil {
@@ -154,7 +157,7 @@ func subNegated(s *sweep, n *ir.Node) bool {
 	return true
 }
 
-// subConstant makes x - c the sum x + (-c), which is exact.
+// subConstant turns x - c into x + (-c), which is exact. Then only sums have to be looked for.
 func subConstant(s *sweep, n *ir.Node) bool {
 	c := constOf(n.Inputs[1])
 	if c == nil || constOf(n.Inputs[0]) != nil || !c.DType.IsSigned() {
@@ -164,7 +167,7 @@ func subConstant(s *sweep, n *ir.Node) bool {
 	return true
 }
 
-// divByPower makes x / c a product where c holds powers of two only: then the reciprocal is exact.
+// divByPower turns x / c into a product if all elements of c are powers of two, whose reciprocals are exact.
 func divByPower(s *sweep, n *ir.Node) bool {
 	c := constOf(n.Inputs[1])
 	if c == nil || constOf(n.Inputs[0]) != nil || !c.DType.IsFloat() {
@@ -179,7 +182,7 @@ func divByPower(s *sweep, n *ir.Node) bool {
 	return true
 }
 
-// reciprocal makes 1 / x a Reciprocal.
+// reciprocal turns 1 / x into Reciprocal(x).
 func reciprocal(s *sweep, n *ir.Node) bool {
 	x := n.Inputs[1]
 	if !x.DType.IsFloat() || constOf(x) != nil || !isExactly(n.Inputs[0], 1) || !sameType(x, n.Outputs[0]) {
@@ -189,7 +192,7 @@ func reciprocal(s *sweep, n *ir.Node) bool {
 	return true
 }
 
-// smallPower makes x² and x³ products.
+// smallPower turns x² and x³ into products.
 func smallPower(s *sweep, n *ir.Node) bool {
 	x := n.Inputs[0]
 	e, ok := scalar(n.Inputs[1])
@@ -204,6 +207,7 @@ func smallPower(s *sweep, n *ir.Node) bool {
 	return true
 }
 
+// sumOfTwo turns a Sum of two inputs into Add, for which there are more rules.
 func sumOfTwo(s *sweep, n *ir.Node) bool {
 	if len(n.Inputs) != 2 {
 		return false
@@ -212,7 +216,7 @@ func sumOfTwo(s *sweep, n *ir.Node) bool {
 	return true
 }
 
-// inverseOf drops a node that undoes its producer.
+// inverseOf drops two nodes in a row of an operator that is its own inverse.
 func inverseOf(op string) algebraRule {
 	return func(s *sweep, n *ir.Node) bool {
 		inner := definedBy(n.Inputs[0], op)
@@ -220,7 +224,7 @@ func inverseOf(op string) algebraRule {
 	}
 }
 
-// after drops a node that changes nothing behind any of ops.
+// after drops a node that changes nothing because its input is the result of one of ops.
 func after(ops ...string) algebraRule {
 	return func(s *sweep, n *ir.Node) bool {
 		for _, op := range ops {
@@ -241,7 +245,7 @@ func absOfNeg(s *sweep, n *ir.Node) bool {
 	return true
 }
 
-// whereConstant takes the branch that a constant condition chooses everywhere.
+// whereConstant replaces a Where by one of its inputs if all elements of the condition are the same constant.
 func whereConstant(s *sweep, n *ir.Node) bool {
 	cond, ok := uniformBool(n.Inputs[0])
 	if !ok {

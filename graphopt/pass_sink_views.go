@@ -2,11 +2,15 @@ package graphopt
 
 import "github.com/rammerc/rammerc/ir"
 
-// sinkViews moves a dense view (a reshape) of a contraction's result behind the elementwise operators
-// that follow it, so that they can become its epilogue: f(Reshape(conv), z) = Reshape(f(conv, Reshape⁻¹(z))).
+// sinkViews moves a reshape of a contraction's result behind the elementwise operators that follow it, so that these
+// can become the contraction's epilogue:
 //
-// Requires: views extracted. Leaves: elementwise operators directly on the results of the operators
-// that fusion can append them to, views further down.
+//	MatMul ─▶ reshape ─▶ Add(z) ─▶ Relu     becomes     MatMul ─▶ Add(z') ─▶ Relu ─▶ reshape
+//
+// z' is z with the inverse reshape, which is a view again.
+//
+// Requires: views extracted. Leaves: elementwise operators directly behind operators that take an epilogue; the views
+// come after them.
 func sinkViews(c *Context, g *ir.Graph) (bool, error) {
 	changed := false
 	for {
@@ -23,6 +27,7 @@ func sinkViews(c *Context, g *ir.Graph) (bool, error) {
 	}
 }
 
+// sinker is one round of sinkViews over a graph.
 type sinker struct {
 	c       *Context
 	g       *ir.Graph
@@ -31,6 +36,7 @@ type sinker struct {
 	changed bool
 }
 
+// visit moves the reshape before n, if there is one that can be moved, behind n.
 func (s *sinker) visit(n *ir.Node) {
 	if !isElementwise(n) || len(n.Outputs) != 1 {
 		s.out = append(s.out, n)
@@ -61,8 +67,9 @@ func (s *sinker) visit(n *ir.Node) {
 	s.changed = true
 }
 
-// sinkable finds the one operand that is a reshape, used only here, of a contraction's result (or of
-// what sank behind one before). A node that has such a result as a direct operand stays as it is.
+// sinkable returns the reshape that can be moved behind n. It must be the only one among n's operands, have no other
+// use, and show the result of a contraction or of elementwise operators behind one. It is nil if there is none, or if n
+// has such a result as a direct operand: then n can be fused with that one.
 func (s *sinker) sinkable(n *ir.Node) *ir.Node {
 	var view *ir.Node
 	for _, v := range n.Inputs {
@@ -83,7 +90,8 @@ func (s *sinker) sinkable(n *ir.Node) *ir.Node {
 	return view
 }
 
-// behind is operand v as the moved node needs it.
+// behind returns the operand that the moved node needs in place of v. root and shape are the dims before and behind the
+// view. ok is false if v cannot be brought to a shape that broadcasts to root.
 func (s *sinker) behind(m *maker, view *ir.Node, v *ir.Value, root, shape []int64) (*ir.Value, bool) {
 	if v == nil || v == view.Outputs[0] {
 		if v != nil {
@@ -100,7 +108,7 @@ func (s *sinker) behind(m *maker, view *ir.Node, v *ir.Value, root, shape []int6
 	case len(dims) > 0 && ir.Count(dims) == dims[len(dims)-1] && len(root) > 0 &&
 		root[len(root)-1] == dims[len(dims)-1] && shape[len(shape)-1] == dims[len(dims)-1]:
 		if len(dims) == 1 || len(dims) <= len(root) {
-			return v, true // along the last dim, which the view keeps
+			return v, true // v varies along the last dim only, and the view does not change that dim
 		}
 		return nil, false
 	case v.Const == nil && v.Shape.Equal(ir.Dims(shape...)):
@@ -109,8 +117,8 @@ func (s *sinker) behind(m *maker, view *ir.Node, v *ir.Value, root, shape []int6
 	return nil, false
 }
 
-// onAnchor reports a value computed by an operator that takes an epilogue, perhaps already followed by
-// elementwise operators.
+// onAnchor reports whether v is the result of an operator that takes an epilogue, or of elementwise operators behind
+// one.
 func onAnchor(v *ir.Value) bool {
 	for range maxEpilogue {
 		switch {
@@ -140,7 +148,7 @@ func onAnchorOrElementwise(n *ir.Node) bool {
 	return n.Domain == "" && takesEpilogue[n.Op] || isElementwise(n)
 }
 
-// isReshape reports a View that shows all elements in order.
+// isReshape reports whether n is a View that shows all elements of its input in order.
 func isReshape(n *ir.Node) bool {
 	if !n.IsInternal("View") {
 		return false

@@ -7,12 +7,12 @@ import (
 	"github.com/rammerc/rammerc/ir/eval"
 )
 
-// unrollLoops writes the runs of Loop and Scan bodies out one after the other, where their number is
-// known: the scan inputs' extents, or a constant M and conditions that are constants once the runs
-// before are written out.
+// unrollLoops writes out the iterations of Loop and Scan one after another, if their number is known. For a Scan it is
+// the extent of the scanned axis. For a Loop, M and the condition must be constants, where the condition of an
+// iteration may follow from constants of the iterations before.
 //
-// Requires: constants folded. Leaves: loops of an unknown number of runs, or of more than maxUnrolled
-// nodes. Results keep their names as Identity nodes.
+// Requires: constants folded. Leaves: loops whose number of iterations is not known, or that would have more than
+// maxUnrolled nodes. The results are Identity nodes with the names of the loop's.
 func unrollLoops(c *Context, g *ir.Graph) (bool, error) {
 	budget := maxUnrolled
 	return c.sweepAll(g, func(s *sweep, n *ir.Node) {
@@ -27,10 +27,10 @@ func unrollLoops(c *Context, g *ir.Graph) (bool, error) {
 	}), nil
 }
 
-// maxUnrolled bounds the nodes that one pass writes out in a graph.
+// maxUnrolled is how many nodes one run of the pass may add to a graph.
 const maxUnrolled = 1 << 14
 
-// unrolling collects the nodes of one loop; nothing of the graph changes before commit.
+// unrolling collects the nodes of one loop. The graph changes only in commit, so unrolling can be given up before.
 type unrolling struct {
 	*maker
 	s      *sweep
@@ -38,11 +38,11 @@ type unrolling struct {
 	body   *ir.Graph
 	consts []*ir.Value
 	budget int
-	final  []*ir.Value   // last carried values
-	scans  [][]*ir.Value // by scan output, then by run
+	final  []*ir.Value   // the results: carried values after the last iteration, then scan outputs
+	scans  [][]*ir.Value // by scan output and iteration
 }
 
-// loop writes out a Loop. It reports false when that is not possible.
+// loop writes out a Loop. It returns false if that is not possible.
 func (u *unrolling) loop() bool {
 	if !u.n.Is("Loop") {
 		return false
@@ -78,7 +78,7 @@ func (u *unrolling) loop() bool {
 	return u.stackScans(1+len(carried), nil, nil)
 }
 
-// tripLimit is a constant M, -1 when there is none.
+// tripLimit is the constant M, -1 if the loop has none; ok is false if M is not constant.
 func (u *unrolling) tripLimit() (int64, bool) {
 	m := u.n.Input(0)
 	switch {
@@ -90,7 +90,7 @@ func (u *unrolling) tripLimit() (int64, bool) {
 	return max(ir.Slice[int64](convert(m.Const, ir.Int64))[0], 0), true
 }
 
-// scan writes out a Scan.
+// scan writes out a Scan. It returns false if that is not possible.
 func (u *unrolling) scan() bool {
 	if !u.n.Is("Scan") {
 		return false
@@ -132,7 +132,7 @@ func (u *unrolling) scan() bool {
 	return u.stackScans(states, u.n.Ints("scan_output_axes"), u.n.Ints("scan_output_directions"))
 }
 
-// entry is element i of a list attribute, 0 where it has none.
+// entry is element i of a list, 0 if the list is shorter.
 func entry(list []int64, i int) int64 {
 	if i < len(list) {
 		return list[i]
@@ -140,7 +140,8 @@ func entry(list []int64, i int) int64 {
 	return 0
 }
 
-// run writes the body out once, with values in place of its inputs, and returns its results.
+// run writes out one iteration: a copy of the body with the values in for its inputs. It returns the results, and false
+// if the budget is used up.
 func (u *unrolling) run(in []*ir.Value) ([]*ir.Value, bool) {
 	if u.budget -= len(u.body.Nodes); u.budget < 0 {
 		return nil, false
@@ -164,7 +165,7 @@ func (u *unrolling) run(in []*ir.Value) ([]*ir.Value, bool) {
 	return body.Outputs, true
 }
 
-// rename gives the values of g names of their own; the outermost graph's inputs go away.
+// rename gives new names to the values of g. The inputs of the outermost graph are replaced, so they need none.
 func (u *unrolling) rename(g *ir.Graph, outermost bool) {
 	if !outermost {
 		for _, v := range g.Inputs {
@@ -183,11 +184,11 @@ func (u *unrolling) rename(g *ir.Graph, outermost bool) {
 	}
 }
 
-// maxFoldedElements is how large constants may be that are computed while a loop is written out:
-// counters and conditions.
+// maxFoldedElements is the largest number of elements of constants that are computed while a loop is written out. They
+// are meant to be counters and conditions.
 const maxFoldedElements = 64
 
-// fold computes small constants, so that conditions become known.
+// fold computes m if its inputs are small constants, so that the condition of the next iteration becomes known.
 func (u *unrolling) fold(m *ir.Node) bool {
 	op := ir.LookupOp(m.Domain, m.Op)
 	if op == nil || m.Domain != "" || op.Kind == ir.KindControl || len(m.Inputs) == 0 {
@@ -218,7 +219,8 @@ func (u *unrolling) fold(m *ir.Node) bool {
 	return true
 }
 
-// untyped are values that promise nothing: the body's types were those of all runs together.
+// untyped are values without element types and shapes. The types that inference has found for the body hold for all
+// iterations together, and may be wrong for a single one.
 func untyped(list []*ir.Value) []*ir.Value {
 	out := make([]*ir.Value, len(list))
 	for i, v := range list {
@@ -235,8 +237,8 @@ func (u *unrolling) pushScans(list []*ir.Value) {
 	}
 }
 
-// stackScans joins what each run gave, and leaves one value for each scan output in final. first is the
-// body output of the first of them.
+// stackScans joins the values of each scan output over all iterations and appends the results to final. first is the
+// index of the first scan output among the body's outputs. It returns false if a shape that it needs is not known.
 func (u *unrolling) stackScans(first int, axes, directions []int64) bool {
 	for i, list := range u.scans {
 		if u.n.Output(len(u.final)) == nil {
@@ -270,7 +272,8 @@ func (u *unrolling) stackScans(first int, axes, directions []int64) bool {
 	return true
 }
 
-// nothing is what a scan output of no runs holds: extents that are not known are 0.
+// nothing is the result of a scan output without any iteration: its new axis has the extent 0, and extents that are not
+// known are 0 too.
 func (u *unrolling) nothing(v *ir.Value, axis int) (*ir.Value, bool) {
 	if v.Shape == nil || v.DType == ir.Invalid {
 		return nil, false
@@ -282,7 +285,7 @@ func (u *unrolling) nothing(v *ir.Value, axis int) (*ir.Value, bool) {
 	return u.scalar(ir.NewTensor(v.DType, slices.Insert(dims, axis, 0)...)), true
 }
 
-// op adds a node of one output, whose type inference finds afterwards.
+// op adds a node with one output, whose type inference computes after the pass.
 func (u *unrolling) op(op string, attrs ir.Attrs, in ...*ir.Value) *ir.Value {
 	out := u.value(op, ir.Invalid, nil)
 	u.node(op, "", op, attrs, in, []*ir.Value{out})
@@ -300,7 +303,7 @@ func (u *unrolling) list(x ...int64) *ir.Value {
 	return u.scalar(ir.FromSlice(ir.Int64, x, int64(len(x))))
 }
 
-// commit puts the nodes in the loop's place.
+// commit puts the collected nodes in the place of the loop.
 func (u *unrolling) commit() {
 	for i, old := range u.n.Outputs {
 		if old != nil {

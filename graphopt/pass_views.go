@@ -2,12 +2,12 @@ package graphopt
 
 import "github.com/rammerc/rammerc/ir"
 
-// extractViews turns operators that only rename elements into the internal operator View, and composes
-// views of views.
+// extractViews turns operators that only rearrange elements into the internal operator View, and joins a View of a View
+// to one View.
 //
-// Requires: constant shapes; constant starts, axes, indices. Leaves: every Reshape, Transpose, Slice,
-// Split, Squeeze, Unsqueeze, Flatten, Expand and Gather by a regular constant index either as a View
-// of something that is not a View, or as it was where strides cannot express it (it costs a copy).
+// Requires: constant shapes; constant starts, axes and indices. Leaves: every Reshape, Transpose, Slice, Split,
+// Squeeze, Unsqueeze, Flatten, Expand, and Gather with indices in an arithmetic progression, as a View of a value that
+// is not a View. An operator that no strided window can express stays as it is, and will be a copy.
 func extractViews(c *Context, g *ir.Graph) (bool, error) {
 	var out []*ir.Node
 	changed := false
@@ -24,8 +24,8 @@ func extractViews(c *Context, g *ir.Graph) (bool, error) {
 	return dropIdentityViews(g) || changed, nil
 }
 
-// windows says what a node's outputs are windows of its first input, as a function of the window that
-// input itself is. ok is false where the node is no view, or strides cannot express it.
+// windows computes the windows that a node's outputs show, given the window in that its first input shows: both are
+// windows on the same value. ok is false if strides cannot express them.
 type windows func(n *ir.Node, in ir.Strided) (out []ir.Strided, ok bool)
 
 var viewOps = map[string]windows{
@@ -34,7 +34,7 @@ var viewOps = map[string]windows{
 	"Gather": gatherWindow,
 }
 
-// asViews replaces one node; the second result says whether anything changed.
+// asViews returns the nodes that replace n, and whether they differ from n.
 func asViews(c *Context, g *ir.Graph, n *ir.Node) ([]*ir.Node, bool) {
 	same := []*ir.Node{n}
 	if len(n.Inputs) == 0 || n.Inputs[0] == nil || n.Inputs[0].Const != nil {
@@ -56,7 +56,7 @@ func asViews(c *Context, g *ir.Graph, n *ir.Node) ([]*ir.Node, bool) {
 		w, ok = ir.ViewOf(n).Compose(base)
 		list = []ir.Strided{w}
 	case n.Domain == "" && f != nil:
-		if list, ok = f(n, base); !ok && root != x { // perhaps as a view of x, which then costs a copy
+		if list, ok = f(n, base); !ok && root != x { // a view of x is possible where x itself is copied first
 			root = x
 			list, ok = f(n, ir.Dense(x.Shape.MustConsts()))
 		}
@@ -81,7 +81,7 @@ func asViews(c *Context, g *ir.Graph, n *ir.Node) ([]*ir.Node, bool) {
 	return out, true
 }
 
-// dropIdentityViews removes views that show all of a value in its own shape.
+// dropIdentityViews removes views that show a whole value in its own shape, unless they are outputs.
 func dropIdentityViews(g *ir.Graph) bool {
 	outputs := map[*ir.Value]bool{}
 	for _, v := range g.Outputs {
@@ -186,7 +186,7 @@ func sliceWindow(n *ir.Node, in ir.Strided) ([]ir.Strided, bool) {
 	return []ir.Strided{in}, true
 }
 
-// gatherWindow serves indices that form an arithmetic progression, of which a scalar is the shortest.
+// gatherWindow expresses a Gather whose indices are a scalar or an arithmetic progression.
 func gatherWindow(n *ir.Node, in ir.Strided) ([]ir.Strided, bool) {
 	idx, ok := constInts(n.Input(1))
 	rank := len(n.Input(1).Shape)
