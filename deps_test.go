@@ -25,10 +25,11 @@ var allowed = map[string]string{
 	"ir":                 "internal/diag",
 	"ir/onnx":            "ir ir/onnx/onnxpb internal/diag internal/npy",
 	"ir/eval":            "ir",
-	"graphopt":           "ir ir/eval internal/diag internal/dump",
-	"rkernels":           "ir rkernels/functor internal/diag",
-	"rkernels/functor":   "ir",
-	"roperator":          "ir rkernels internal/diag",
+	// What fuses with an operator is in the manifests of its rKernels.
+	"graphopt":         "ir ir/eval rkernels internal/diag internal/dump",
+	"rkernels":         "ir rkernels/functor internal/diag",
+	"rkernels/functor": "ir",
+	"roperator":        "ir rkernels internal/diag",
 	// Lowering, from what all share to the table of all families: each row may import what stands above it.
 	"lower/target":      "device ir",
 	"lower/arg":         "rkernels rkernels/functor roperator",

@@ -2,16 +2,8 @@ package graphopt
 
 import "github.com/rammerc/rammerc/ir"
 
-// takesEpilogue lists the anchors whose rKernels apply an elementwise chain to their result before they
-// store it.
-var takesEpilogue = map[string]bool{"Conv": true, "ConvTranspose": true, "MatMul": true, "Gemm": true}
-
-// takesPrologue lists the anchors whose rKernels apply a cheap unary chain to input 0 as they load it.
-var takesPrologue = map[string]bool{"Conv": true, "MatMul": true, "Gemm": true}
-
-// cheapUnary lists activations worth computing again for each rTask that loads the element.
-var cheapUnary = map[string]bool{"Relu": true, "LeakyRelu": true, "Clip": true, "Neg": true, "Abs": true}
-
+// What an anchor takes before and after it, and on which element types, is in the manifests of its rKernels
+// (rkernels.Fusing). How much is worth fusing is decided here.
 const (
 	maxEpilogue = 12 // elementwise operators in one group
 	maxOperands = 6  // tensors that a group reads, its anchor's included, scalars not
@@ -27,7 +19,7 @@ const (
 func fuse(c *Context, g *ir.Graph) (bool, error) {
 	f := newFuser(c, g)
 	for _, n := range g.Nodes {
-		if n.Domain == "" && takesEpilogue[n.Op] && floatResult(n) && constantShapes(n) {
+		if anchor := c.fusing(n); len(anchor.Epilogue) > 0 && anchor.Computes(n.Outputs[0].DType) && constantShapes(n) {
 			f.grow(n)
 		}
 	}
@@ -39,8 +31,6 @@ func fuse(c *Context, g *ir.Graph) (bool, error) {
 	}
 	return f.rewrite(), nil
 }
-
-func floatResult(n *ir.Node) bool { return n.Outputs[0].DType == ir.Float32 }
 
 // fuser forms all groups before it rewrites the graph.
 type fuser struct {
@@ -91,7 +81,7 @@ func (f *fuser) grow(n *ir.Node) {
 	nodes := []*ir.Node{n}
 	best, result := 1, n.Outputs[0]
 	for len(nodes) <= maxEpilogue {
-		next := f.frontier(nodes, set, n.Outputs[0].Shape)
+		next := f.frontier(n, nodes, set)
 		if next == nil {
 			break
 		}
@@ -102,7 +92,7 @@ func (f *fuser) grow(n *ir.Node) {
 		if len(nodes)-1 > maxEpilogue || f.operands(nodes, set) > maxOperands {
 			break
 		}
-		if out := f.leaving(nodes, set); len(out) == 1 && (isElementwise(n) || out[0].DType == ir.Float32) {
+		if out := f.leaving(nodes, set); len(out) == 1 && (isElementwise(n) || f.c.fusing(n).Computes(out[0].DType)) {
 			best, result = len(nodes), out[0]
 		}
 	}
@@ -116,15 +106,17 @@ func (f *fuser) grow(n *ir.Node) {
 	}
 }
 
-// frontier lists the users that can join the group: those of the values that leave it, if they are elementwise, have
-// the group's shape and belong to no other group.
-func (f *fuser) frontier(nodes []*ir.Node, set map[*ir.Node]bool, shape ir.Shape) []*ir.Node {
+// frontier lists the users that can join the group that first started: those of the values that leave it, if they are
+// elementwise, have the group's shape, belong to no other group, and if the anchor takes them.
+func (f *fuser) frontier(first *ir.Node, nodes []*ir.Node, set map[*ir.Node]bool) []*ir.Node {
+	shape, anchor := first.Outputs[0].Shape, f.c.fusing(first)
 	var next []*ir.Node
 	seen := map[*ir.Node]bool{}
 	for _, v := range f.leaving(nodes, set) {
 		for _, u := range f.users[v] {
 			if u == nil || f.group[u] != nil || !isElementwise(u) || len(u.Outputs) != 1 ||
-				!u.Outputs[0].Shape.Equal(shape) || !v.Shape.Equal(shape) || !computable(u) {
+				!u.Outputs[0].Shape.Equal(shape) || !v.Shape.Equal(shape) || !computable(u) ||
+				!isElementwise(first) && !anchor.TakesAfter(u.Op) {
 				continue // this user stays outside
 			}
 			if !set[u] && !seen[u] {
@@ -177,19 +169,19 @@ func (f *fuser) operands(nodes []*ir.Node, set map[*ir.Node]bool) int {
 
 func isScalarConst(v *ir.Value) bool { return v.Const != nil && v.Const.Len() == 1 }
 
-// prologues moves a cheap unary operator into the groups of all its users, if each of them can take it. The operator is
-// then computed in each of these groups, and its result is never stored. Going from the end of the graph, a chain of
-// such operators moves as a whole.
+// prologues moves a unary operator into the groups of all its users, if each of them takes it. The operator is then
+// computed in each of these groups, and its result is never stored. Going from the end of the graph, a chain of such
+// operators moves as a whole.
 func (f *fuser) prologues() {
 	for i := len(f.g.Nodes) - 1; i >= 0; i-- {
 		n := f.g.Nodes[i]
-		if n.Domain != "" || !cheapUnary[n.Op] || f.group[n] != nil || !floatResult(n) || !unary(n) {
+		if n.Domain != "" || !isElementwise(n) || f.group[n] != nil || !unary(n) {
 			continue
 		}
 		users := f.users[n.Outputs[0]]
 		ok := len(users) > 0
 		for _, u := range users {
-			ok = ok && u != nil && f.takes(u, n.Outputs[0])
+			ok = ok && u != nil && f.takes(u, n)
 		}
 		if !ok {
 			continue
@@ -205,6 +197,9 @@ func (f *fuser) prologues() {
 // unary reports whether only the first operand of n is a tensor, of the result's shape; the others are constants of one
 // element.
 func unary(n *ir.Node) bool {
+	if len(n.Inputs) == 0 || len(n.Outputs) != 1 {
+		return false
+	}
 	for _, v := range n.Inputs[1:] {
 		if v != nil && !isScalarConst(v) {
 			return false
@@ -213,10 +208,11 @@ func unary(n *ir.Node) bool {
 	return n.Inputs[0] != nil && n.Inputs[0].Shape.Equal(n.Outputs[0].Shape) && n.Inputs[0].Const == nil
 }
 
-// takes reports whether u is an anchor that takes a prologue and whose group uses v only as u's input 0.
-func (f *fuser) takes(u *ir.Node, v *ir.Value) bool {
-	fu := f.group[u]
-	if fu == nil || fu.anchor != u || !takesPrologue[u.Op] || u.Inputs[0] != v {
+// takes reports whether u is an anchor that may apply n to what it loads, and whether its group uses n's result only as
+// u's input 0.
+func (f *fuser) takes(u, n *ir.Node) bool {
+	v, fu, anchor := n.Outputs[0], f.group[u], f.c.fusing(u)
+	if fu == nil || fu.anchor != u || !anchor.TakesBefore(n.Op) || !anchor.Computes(v.DType) || u.Inputs[0] != v {
 		return false
 	}
 	for _, m := range fu.nodes {

@@ -48,7 +48,7 @@ func (s *sweep) attention(n *ir.Node) {
 	m.q, m.kt = product.Inputs[0], product.Inputs[1]
 	m.q = peelScale(m.q, m)
 	m.kt = peelScale(m.kt, m)
-	if !m.shapesFit(scores) {
+	if !m.shapesFit(scores) || !s.c.attentionFits(m) {
 		return
 	}
 	m.absorbed = append(m.absorbed, product)
@@ -181,10 +181,10 @@ func peelScale(v *ir.Value, m *attentionMatch) *ir.Value {
 }
 
 // shapesFit checks that q, kᵀ and v have equal axes before the last two, and that mask and condition do not broadcast
-// the scores to a higher rank. Attention of float64 stays as it is, because the kernel computes in float32.
+// the scores to a higher rank.
 func (m *attentionMatch) shapesFit(scores *ir.Value) bool {
 	rank := len(m.q.Shape)
-	if rank < 2 || len(m.kt.Shape) != rank || len(m.v.Shape) != rank || !m.q.DType.IsFloat() || m.q.DType == ir.Float64 {
+	if rank < 2 || len(m.kt.Shape) != rank || len(m.v.Shape) != rank || !m.q.DType.IsFloat() {
 		return false
 	}
 	batch := m.q.Shape[:rank-2]
@@ -197,6 +197,17 @@ func (m *attentionMatch) shapesFit(scores *ir.Value) bool {
 		}
 	}
 	return len(scores.Shape) == rank
+}
+
+// attentionFits reports that there are rKernels for the match: for its element type, and for heads of its size as far
+// as that is known. The parts of attention with larger heads have rKernels of their own.
+func (c *Context) attentionFits(m *attentionMatch) bool {
+	f := c.kernels.Fusing(ir.InternalDomain, "Attention")
+	within := func(quantity string, v *ir.Value) bool {
+		n, known := v.Shape[len(v.Shape)-1].Const()
+		return !known || f.Within(quantity, n)
+	}
+	return f.Computes(m.q.DType) && within("depth", m.q) && within("columns", m.v)
 }
 
 // untransposed returns k for the match's kᵀ. If kᵀ is a Transpose of the last two axes, k is its input; the Transpose

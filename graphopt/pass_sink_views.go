@@ -76,14 +76,14 @@ func (s *sinker) sinkable(n *ir.Node) *ir.Node {
 		if v == nil {
 			continue
 		}
-		if onAnchor(v) && v.Shape.Equal(n.Outputs[0].Shape) {
+		if s.c.onAnchor(v) && v.Shape.Equal(n.Outputs[0].Shape) {
 			return nil
 		}
 		d := v.Def
 		if d == nil || !isReshape(d) || !v.Shape.Equal(n.Outputs[0].Shape) || view != nil {
 			continue
 		}
-		if onAnchor(d.Inputs[0]) && len(s.uses[v]) == 1 && len(s.uses[d.Inputs[0]]) == 1 {
+		if s.c.onAnchor(d.Inputs[0]) && len(s.uses[v]) == 1 && len(s.uses[d.Inputs[0]]) == 1 {
 			view = d
 		}
 	}
@@ -119,19 +119,19 @@ func (s *sinker) behind(m *maker, view *ir.Node, v *ir.Value, root, shape []int6
 
 // onAnchor reports whether v is the result of an operator that takes an epilogue, or of elementwise operators behind
 // one.
-func onAnchor(v *ir.Value) bool {
+func (c *Context) onAnchor(v *ir.Value) bool {
 	for range maxEpilogue {
 		switch {
 		case v.Def == nil:
 			return false
-		case v.Def.Domain == "" && takesEpilogue[v.Def.Op]:
+		case len(c.fusing(v.Def).Epilogue) > 0:
 			return true
 		case !isElementwise(v.Def):
 			return false
 		}
 		next := (*ir.Value)(nil)
 		for _, in := range v.Def.Inputs {
-			if in != nil && in.Def != nil && in.Shape.Equal(v.Shape) && onAnchorOrElementwise(in.Def) {
+			if in != nil && in.Def != nil && in.Shape.Equal(v.Shape) && c.onAnchorOrElementwise(in.Def) {
 				next = in
 				break
 			}
@@ -144,8 +144,8 @@ func onAnchor(v *ir.Value) bool {
 	return false
 }
 
-func onAnchorOrElementwise(n *ir.Node) bool {
-	return n.Domain == "" && takesEpilogue[n.Op] || isElementwise(n)
+func (c *Context) onAnchorOrElementwise(n *ir.Node) bool {
+	return len(c.fusing(n).Epilogue) > 0 || isElementwise(n)
 }
 
 // isReshape reports whether n is a View that shows all elements of its input in order.

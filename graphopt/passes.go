@@ -23,6 +23,7 @@ import (
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/rkernels"
 )
 
 // Pass is a row of the pass table.
@@ -118,6 +119,8 @@ type Options struct {
 	// that is a bug of a pass.
 	Check bool
 	Seed  uint64
+	// Kernels says what fuses with what; nil means the built-in rKernels.
+	Kernels *rkernels.Catalogue
 }
 
 // DefaultFoldLimit, in bytes, keeps the folding of Expand, Tile and ConstantOfShape from making the weights file large.
@@ -141,7 +144,13 @@ func runPasses(g *ir.Graph, passes []Pass, opts Options) error {
 	if err != nil {
 		return err
 	}
-	c := newContext(g, opts)
+	kernels := opts.Kernels
+	if kernels == nil {
+		if kernels, err = rkernels.BuiltIn(); err != nil {
+			return err
+		}
+	}
+	c := newContext(g, opts, kernels)
 	if err := ir.InferShapes(g).Err(); err != nil {
 		return err
 	}

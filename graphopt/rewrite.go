@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/rkernels"
 )
 
 // Context is the state that passes share during one Run.
@@ -13,16 +14,25 @@ type Context struct {
 	names *ir.Namer
 	// foldBudget is how many bytes of constants folding may still add; see sweep.foldLimit.
 	foldBudget int64
+	kernels    *rkernels.Catalogue
+}
+
+// fusing is what fuses with n according to the manifests of its rKernels; it is empty where nothing does.
+func (c *Context) fusing(n *ir.Node) *rkernels.Fusing {
+	if f := c.kernels.Fusing(n.Domain, n.Op); f != nil {
+		return f
+	}
+	return &rkernels.Fusing{}
 }
 
 // foldSlack is how many bytes folding may add to a model's constants, in addition to doubling them.
 const foldSlack = 64 << 20
 
-func newContext(g *ir.Graph, opts Options) *Context {
+func newContext(g *ir.Graph, opts Options, kernels *rkernels.Catalogue) *Context {
 	if opts.FoldLimit == 0 {
 		opts.FoldLimit = DefaultFoldLimit
 	}
-	c := &Context{Root: g, Opts: opts, names: ir.NewNamer(g), foldBudget: foldSlack}
+	c := &Context{Root: g, Opts: opts, names: ir.NewNamer(g), foldBudget: foldSlack, kernels: kernels}
 	ir.EachGraph(g, func(g *ir.Graph) {
 		for _, v := range g.Consts {
 			c.foldBudget += v.Const.Bytes()

@@ -1,11 +1,13 @@
 package lower
 
 import (
+	"fmt"
 	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"github.com/rammerc/rammerc/graphopt"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/target"
@@ -121,4 +123,22 @@ func TestSplitsFollowTheTarget(t *testing.T) {
 		}
 	}()
 	Lower(parsed(t, in, body), target.Target{}, testKernels())
+}
+
+// Attention with heads that no attention kernel takes is lowered as its parts.
+func TestLargeHeads(t *testing.T) {
+	for columns, want := range map[int]bool{256: true, 257: false} {
+		in := fmt.Sprintf("%%q: float32[1,2,8,%d], %%k: float32[1,2,%[1]d,8], %%v: float32[1,2,8,%[1]d]", columns)
+		g := parsed(t, in, "%s: invalid? = MatMul(%q, %k)\n%p: invalid? = Softmax(%s)\n%y = MatMul(%p, %v)")
+		if err := graphopt.Run(g, graphopt.Options{Check: true}); err != nil {
+			t.Fatal(err)
+		}
+		ops, err := Lower(g, testTarget("h200"), testKernels())
+		if err != nil {
+			t.Fatalf("%d columns: %v", columns, err)
+		}
+		if count := kernelsOf(ops); (count["attention"] > 0) != want || (count["softmax"] > 0) == want {
+			t.Errorf("%d columns: candidates %v", columns, count)
+		}
+	}
 }

@@ -74,6 +74,8 @@ type Kernel struct {
 	// StreamsText, if there is one, says that the rKernel takes its packed weights from the vEU's ring
 	// (Task::stream), and how many bytes at a time: its kStreamStep, a formula like those above.
 	StreamsText string `yaml:"streams,omitempty"`
+	// Fuses says, by operator, what the fusing passes may put around it when this rKernel may carry it out.
+	Fuses map[string]*Fusing `yaml:"fuses,omitempty"`
 	// Packing names how constant operands are re-ordered, in words; the code is beside the lowering.
 	Packing string `yaml:"packing,omitempty"`
 
@@ -135,15 +137,20 @@ func loadOne(fsys fs.FS, p string) (*Kernel, error) {
 // Catalogue is a set of kernels, by name.
 type Catalogue struct {
 	kernels []*Kernel // sorted by name
+	fusing  map[string]*Fusing
 }
 
 // NewCatalogue reads every manifest of fsys.
 func NewCatalogue(fsys fs.FS) (*Catalogue, error) {
 	ks, err := Load(fsys)
+	var fusing map[string]*Fusing
+	if err == nil {
+		fusing, err = joinFusing(ks)
+	}
 	if err != nil {
 		return nil, &diag.Diagnostic{ID: "bad-kernel-manifest", Message: err.Error()}
 	}
-	return &Catalogue{ks}, nil
+	return &Catalogue{ks, fusing}, nil
 }
 
 // BuiltIn is the catalogue of the kernels that are part of the compiler. It is read once.

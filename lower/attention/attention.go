@@ -16,9 +16,6 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// maxHead is the largest head size that the attention kernel takes.
-const maxHead = 256
-
 // attention is a fused attention; its views have three batch dims, mask.Buf is nil without a mask.
 type attention struct {
 	q, k, v, mask              roperator.View // [b0][b1][b2][row][col]
@@ -105,8 +102,9 @@ func readAttention(b *build.Builder, g *build.Group) (*attention, error) {
 	if a.keys == 0 {
 		a.nanToZero = 1 // a sum of nothing
 	}
-	if a.depth > maxHead || a.cols > maxHead {
-		return nil, fmt.Errorf("its heads have %d and %d columns; at most %d have a compiled form", a.depth, a.cols, maxHead)
+	if fusing := b.Fusing(g.Anchor); !fusing.Within("depth", a.depth) || !fusing.Within("columns", a.cols) {
+		return nil, fmt.Errorf("its heads have %d and %d columns; at most %d and %d have a compiled form",
+			a.depth, a.cols, fusing.Limits["depth"], fusing.Limits["columns"])
 	}
 	wide := func(v roperator.View, rows, cols int64) roperator.View {
 		return v.Broadcast(append(append([]int64{}, batch...), rows, cols))

@@ -210,6 +210,9 @@ func (b *Builder) Instance(name string, values ...any) *rkernels.Instance {
 	return k.Bind(values...)
 }
 
+// Fusing says what the rKernels of n take beside its own work, and the limits they have.
+func (b *Builder) Fusing(n *ir.Node) *rkernels.Fusing { return b.kernels.Fusing(n.Domain, n.Op) }
+
 // Add appends an rOperator of the current group. kind says what it computes ("Conv+Relu", "copy"). Where the target
 // can run none of the candidates, that is reported.
 func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) {
