@@ -198,7 +198,9 @@ func cropRegion(c *call, axes int) []float64 {
 // have a fraction, which size does not. from and to are the axis's part of cropRegion.
 type resampled struct{ n, size, scale, from, to float64 }
 
-// source is the place in the input from which output place x is computed, by ONNX's coordinate_transformation_mode. For
+// source is the place in the input from which output place x is computed, by ONNX's coordinate_transformation_mode. The
+// formulas add and multiply in the order of the standard's reference implementation, because the last bit decides which
+// element is the nearest where a place is a tie. For
 // align_corners the length of the output counts with its fraction, as in ONNX's reference implementation and its tests.
 func (a resampled) source(x float64, mode string) float64 {
 	switch mode {
@@ -211,9 +213,9 @@ func (a resampled) source(x float64, mode string) float64 {
 		return x / a.scale
 	case "tf_crop_and_resize":
 		if a.size == 1 {
-			return (a.to + a.from) * (a.n - 1) / 2
+			return (a.to-a.from)*(a.n-1)/2 + a.from*(a.n-1)
 		}
-		return (a.n - 1) * (a.from + x*(a.to-a.from)/(a.size-1))
+		return x*(a.to-a.from)*(a.n-1)/(a.size-1) + a.from*(a.n-1)
 	case "pytorch_half_pixel":
 		if a.size == 1 {
 			return 0
@@ -296,17 +298,27 @@ func filterOf(c *call, scale float64) func(at float64) ([]int, []float64) {
 	}
 }
 
-// nearestOf rounds a place to an element by ONNX's nearest_mode. The default, round_prefer_floor, rounds ties down.
+// nearestOf returns the rounding of ONNX's nearest_mode, which chooses between the elements before and behind a place by
+// how far the place is from the first. A place in the middle goes to the first with round_prefer_floor, the default, and
+// to the second with round_prefer_ceil. The way is that of the standard's reference implementation; rounding by adding a
+// half, which takes 0.49999999999999994 for a tie, would be shorter.
 func nearestOf(mode string) func(x float64) float64 {
+	second := func(ratio float64) bool { return ratio > 0.5 }
 	switch mode {
 	case "floor":
-		return math.Floor
+		second = func(float64) bool { return false }
 	case "ceil":
-		return math.Ceil
+		second = func(ratio float64) bool { return ratio > 0 }
 	case "round_prefer_ceil":
-		return func(x float64) float64 { return math.Floor(x + 0.5) }
+		second = func(ratio float64) bool { return ratio >= 0.5 }
 	}
-	return func(x float64) float64 { return math.Ceil(x - 0.5) }
+	return func(x float64) float64 {
+		first := math.Floor(x)
+		if second(x - first) {
+			return first + 1
+		}
+		return first
+	}
 }
 
 // triangle is the kernel of linear interpolation.

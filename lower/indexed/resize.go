@@ -155,11 +155,11 @@ func (a *resizeAxis) place(x float64, mode string) float64 {
 	case mode == "tf_crop_and_resize":
 		return a.from*last + x*(a.to-a.from)*last/float64(a.out-1)
 	}
-	half := (x+0.5)/a.scale - 0.5
+	offset := 0.0
 	if mode == "half_pixel_symmetric" {
-		half += float64(a.in) / 2 * (1 - float64(a.out)/length)
+		offset = float64(a.in) / 2 * (1 - float64(a.out)/length)
 	}
-	return half
+	return offset + (x+0.5)/a.scale - 0.5 // in this order: where a place is a tie, the last bit decides
 }
 
 // sample works out all places of the axis.
@@ -239,16 +239,26 @@ func newResizeFilter(n *ir.Node, scale float64) resizeFilter {
 	}}
 }
 
+// nearestRounding is ONNX's nearest_mode. The evaluator has another form of it, so that the two check each other.
 func nearestRounding(mode string) func(x float64) float64 {
 	switch mode {
 	case "floor":
 		return math.Floor
 	case "ceil":
 		return math.Ceil
-	case "round_prefer_ceil":
-		return func(x float64) float64 { return math.Floor(x + 0.5) }
 	}
-	return func(x float64) float64 { return math.Ceil(x - 0.5) }
+	// math.Round takes ties away from zero; one on the wrong side is moved to the other.
+	wrong, move := 0.5, -1.0
+	if mode == "round_prefer_ceil" {
+		wrong, move = -0.5, 1
+	}
+	return func(x float64) float64 {
+		r := math.Round(x)
+		if r-x == wrong {
+			r += move
+		}
+		return r
+	}
 }
 
 // keysKernel is the cubic convolution kernel (Keys, 1981) with parameter a.
