@@ -11,6 +11,7 @@ package lower
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/ir"
@@ -25,6 +26,9 @@ import (
 // constants. Nodes that cannot be lowered are reported all at once.
 func Lower(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue) (*roperator.Graph, error) {
 	b := build.New(g, t, kernels)
+	if err := constantExtents(b, g); err != nil {
+		return nil, err
+	}
 	for _, v := range g.Inputs {
 		b.AddInput(v)
 	}
@@ -39,6 +43,27 @@ func Lower(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue) (*roperato
 	return b.Finish()
 }
 
+// constantExtents reports the values whose extents are not constants. Nothing is lowered then.
+func constantExtents(b *build.Builder, g *ir.Graph) error {
+	for _, v := range g.Inputs {
+		b.Extents(v, build.ForBuffer)
+	}
+	nodes := slices.Clone(g.Nodes)
+	for _, n := range g.Nodes {
+		if n.IsInternal("Fused") {
+			nodes = append(nodes, n.Attrs["body"].G.Nodes...)
+		}
+	}
+	for _, n := range nodes {
+		for _, v := range n.Outputs {
+			if v != nil {
+				b.Extents(v, build.ForBuffer)
+			}
+		}
+	}
+	return b.Problems()
+}
+
 // placeConcats walks backwards and hands the place a value must be written to on to where it comes
 // from: the inputs that a rammer.Concat marks in_place are written into slices of its result, and what a dense
 // view shows is written where the view has to be. Outer concats come first, so concats of concats nest.
@@ -48,12 +73,12 @@ func placeConcats(b *build.Builder, g *ir.Graph) {
 		switch {
 		case n.IsInternal("Concat"):
 			placeParts(b, n)
-		case isDenseView(n):
+		case isDenseView(b, n):
 			home, ok := b.Home(n.Outputs[0])
 			if !ok {
 				continue
 			}
-			if v, ok := home.Reshape(n.Inputs[0].Shape.MustConsts()); ok {
+			if v, ok := home.Reshape(b.Extents(n.Inputs[0], build.ForBuffer)); ok {
 				b.SendTo(n.Inputs[0], v)
 			}
 		}
@@ -63,7 +88,7 @@ func placeConcats(b *build.Builder, g *ir.Graph) {
 func placeParts(b *build.Builder, n *ir.Node) {
 	out, ok := b.Home(n.Outputs[0])
 	if !ok {
-		dims := n.Outputs[0].Shape.MustConsts()
+		dims := b.Extents(n.Outputs[0], build.ForBuffer)
 		out = roperator.Contiguous(b.NewBuffer(n.Outputs[0].Name, roperator.Arena, n.Outputs[0].DType, dims), dims)
 		b.SendTo(n.Outputs[0], out)
 	}
@@ -73,7 +98,7 @@ func placeParts(b *build.Builder, n *ir.Node) {
 	}
 	at := int64(0)
 	for k, v := range n.Inputs {
-		part := out.Slice(int(axis), at, v.Shape.MustConsts()[axis])
+		part := out.Slice(int(axis), at, b.Extents(v, build.ForBuffer)[axis])
 		at += part.Shape[axis]
 		if n.Ints("in_place")[k] != 0 {
 			b.SendTo(v, part)
@@ -82,13 +107,13 @@ func placeParts(b *build.Builder, n *ir.Node) {
 }
 
 // isDenseView reports a node that shows all its input's elements in their order.
-func isDenseView(n *ir.Node) bool {
+func isDenseView(b *build.Builder, n *ir.Node) bool {
 	switch {
 	case n.Domain == "" && (n.Op == "Reshape" || n.Op == "Flatten" || n.Op == "Squeeze" || n.Op == "Unsqueeze"):
 		return true
 	case n.IsInternal("View"):
 		v := ir.ViewOf(n)
-		return v.Offset == 0 && v.IsDense() && ir.Count(v.Shape) == ir.Count(n.Inputs[0].Shape.MustConsts())
+		return v.Offset == 0 && v.IsDense() && ir.Count(v.Shape) == ir.Count(b.Extents(n.Inputs[0], build.ForBuffer))
 	}
 	return false
 }

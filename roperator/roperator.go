@@ -13,6 +13,12 @@ import (
 	"github.com/rammerc/rammerc/rkernels"
 )
 
+// Extent is a number of elements that is a constant when the program is compiled. What has this type could not be a
+// bound that the program learns only when it runs: the arena is laid out from the sizes of buffers, views carry
+// strides, and rTasks are counted. Lowering gets extents from build.Builder.Extents alone, which says why each of them
+// has to be a constant.
+type Extent = int64
+
 // BufferKind says where a buffer lives.
 type BufferKind uint8
 
@@ -31,7 +37,7 @@ type Buffer struct {
 	Name  string // the ir.Value (or packing) it stands for
 	Kind  BufferKind
 	DType ir.DType
-	Elems int64
+	Elems Extent
 	Index int // which graph input or output
 	// Data yields a Const buffer's bytes (little-endian, Elems × DType.Size()). It is called once, when
 	// the weights file is written, so that layouts nobody chose are never made.
@@ -48,7 +54,7 @@ func (b *Buffer) Bytes() int64 { return b.Elems * int64(b.DType.Size()) }
 type View struct {
 	Buf     *Buffer
 	Offset  int64
-	Shape   []int64
+	Shape   []Extent
 	Strides []int64
 }
 
@@ -134,7 +140,7 @@ type Graph struct {
 type Port struct {
 	Name   string
 	DType  ir.DType
-	Dims   []int64
+	Dims   []Extent
 	Buffer int // Buffer.ID
 }
 

@@ -30,7 +30,7 @@ func Attention(b *build.Builder, g *build.Group) error {
 	if functor.RealType(d) != ir.Float32 {
 		return build.UnsupportedType(d)
 	}
-	shape := g.Outputs[0].Shape.MustConsts()
+	shape := b.Extents(g.Outputs[0], build.ForTiles)
 	if ir.Count(shape) == 0 {
 		b.Out(g.Outputs[0])
 		return nil
@@ -60,7 +60,7 @@ func Attention(b *build.Builder, g *build.Group) error {
 // interleaveHeads lays an output [1…][head][row][column] out with the heads of a row side by side, unless
 // it is destined for elsewhere: models join the heads next, which then moves nothing.
 func interleaveHeads(b *build.Builder, v *ir.Value) {
-	dims := v.Shape.MustConsts()
+	dims := b.Extents(v, build.ForTiles)
 	h := len(dims) - 3
 	if h < 0 || b.HasHome(v) || ir.Count(dims[:h]) != 1 {
 		return
@@ -92,7 +92,7 @@ func readAttention(b *build.Builder, g *build.Group) (*attention, error) {
 			return nil, err
 		}
 	}
-	shape := g.Outputs[0].Shape.MustConsts()
+	shape := b.Extents(g.Outputs[0], build.ForTiles)
 	batch := shape[:len(shape)-2]
 	last := func(v roperator.View, d int) int64 { return v.Shape[len(v.Shape)-d] }
 	a := &attention{

@@ -31,7 +31,8 @@ type Builder struct {
 
 	target  target.Target
 	kernels *rkernels.Catalogue
-	tooOld  map[string]bool // kernels of the current group that the target cannot run
+	open    map[*ir.Value]bool // values whose extents have been reported
+	tooOld  map[string]bool    // kernels of the current group that the target cannot run
 }
 
 // New starts to lower g for a target, with the kernels of a catalogue.
@@ -44,20 +45,20 @@ func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue) *Builder {
 		views: map[*ir.Value]roperator.View{}, homes: map[*ir.Value]roperator.View{},
 		consts: map[*ir.Tensor]*roperator.Buffer{}, packed: map[string]*roperator.Buffer{},
 		names: map[string]int{}, shares: shares(g),
-		target: t, kernels: kernels,
+		target: t, kernels: kernels, open: map[*ir.Value]bool{},
 	}
 }
 
 // AddInput gives v, the next input of the program, a buffer.
 func (b *Builder) AddInput(v *ir.Value) {
-	dims := v.Shape.MustConsts()
+	dims := b.Extents(v, ForBuffer)
 	b.views[v] = b.port(&b.graph.Inputs, roperator.Input, v, dims)
 }
 
 // AddOutput gives v, the next output of the program, a buffer, and returns the view of it. Whether v is
 // written there, or copied there in the end, is for the caller to say.
 func (b *Builder) AddOutput(v *ir.Value) roperator.View {
-	return b.port(&b.graph.Outputs, roperator.Output, v, v.Shape.MustConsts())
+	return b.port(&b.graph.Outputs, roperator.Output, v, b.Extents(v, ForBuffer))
 }
 
 func (b *Builder) port(ports *[]roperator.Port, kind roperator.BufferKind, v *ir.Value, dims []int64) roperator.View {
@@ -83,6 +84,9 @@ func (b *Builder) Share(g *Group) float64 { return b.shares[g.Node] }
 
 // Report keeps a finding about the model; Finish returns them all.
 func (b *Builder) Report(d *diag.Diagnostic) { b.diags.Add(d) }
+
+// Problems are the findings so far, nil if there are none.
+func (b *Builder) Problems() error { return b.diags.Err() }
 
 // Known is the view of v if v has been produced already.
 func (b *Builder) Known(v *ir.Value) (view roperator.View, ok bool) {
@@ -130,7 +134,7 @@ func (b *Builder) In(v *ir.Value) roperator.View {
 		return b.Constant(v.Name, v.Const)
 	}
 	// Its producer could not be lowered (reported there); a buffer keeps the walk going.
-	view := roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, v.Shape.MustConsts()), v.Shape.MustConsts())
+	view := roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, b.Extents(v, ForBuffer)), b.Extents(v, ForBuffer))
 	b.views[v] = view
 	return view
 }
@@ -143,7 +147,7 @@ func (b *Builder) Out(v *ir.Value) roperator.View {
 	}
 	view, ok := b.homes[v]
 	if !ok {
-		dims := v.Shape.MustConsts()
+		dims := b.Extents(v, ForBuffer)
 		view = roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, dims), dims)
 	}
 	b.views[v] = view
@@ -256,7 +260,7 @@ func (b *Builder) NewBuffer(name string, kind roperator.BufferKind, d ir.DType, 
 // Finish returns the rOperator graph, or all that has been reported. It computes every buffer's canonical
 // coordinates from the views on it.
 func (b *Builder) Finish() (*roperator.Graph, error) {
-	if err := b.diags.Err(); err != nil {
+	if err := b.Problems(); err != nil {
 		return nil, err
 	}
 	b.graph.Canonise()

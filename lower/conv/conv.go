@@ -67,7 +67,7 @@ func readConv(b *build.Builder, g *build.Group) (*convolution, error) {
 		return nil, fmt.Errorf("it has %d spatial dims; at most 3 have a compiled form", rank)
 	}
 	c := &convolution{kind: n.Op, transposed: n.Op == "ConvTranspose", groups: n.Int("group", 1)}
-	c.tail = tails.Spec{DType: n.Outputs[0].DType, Shape: g.Outputs[0].Shape.MustConsts(), Cuts: [2]int{1, 2}}
+	c.tail = tails.Spec{DType: n.Outputs[0].DType, Shape: b.Extents(g.Outputs[0], build.ForTiles), Cuts: [2]int{1, 2}}
 	for i := range 3 {
 		c.kernel[i], c.stride[i], c.dilation[i], c.in[i], c.out[i] = 1, 1, 1, 1, 1
 		if k := i - (3 - rank); k >= 0 {

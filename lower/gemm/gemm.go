@@ -32,7 +32,7 @@ func MatMul(b *build.Builder, g *build.Group) error {
 	if err != nil {
 		return err
 	}
-	shape := g.Outputs[0].Shape.MustConsts()
+	shape := b.Extents(g.Outputs[0], build.ForTiles)
 	cuts := [2]int{len(shape), len(shape)}
 	if len(x.Shape) == 1 {
 		x = roperator.InsertDim(x, 0)
@@ -70,7 +70,7 @@ func Gemm(b *build.Builder, g *build.Group) error {
 	d := n.Outputs[0].DType
 	p := contraction.Product{
 		Kind: "Gemm", M: x.Shape[0], K: x.Shape[1], N: y.Shape[1], A: x, B: y, Prologue: prologue,
-		Tail: tails.Spec{DType: d, Shape: g.Outputs[0].Shape.MustConsts(), Cuts: [2]int{0, 1}},
+		Tail: tails.Spec{DType: d, Shape: b.Extents(g.Outputs[0], build.ForTiles), Cuts: [2]int{0, 1}},
 	}
 	result, err := scaled(functor.Leaf(d, 0), "alpha", n.Float("alpha", 1))
 	if err != nil {

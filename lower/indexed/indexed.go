@@ -195,7 +195,7 @@ func Tile(b *build.Builder, g *build.Group) error {
 
 func DepthToSpace(b *build.Builder, g *build.Group) error {
 	s := g.Anchor.Int("blocksize", 1)
-	x := g.Inputs[0].Shape.MustConsts()
+	x := b.Extents(g.Inputs[0], build.ForTiles)
 	if g.Anchor.Str("mode", "DCR") == "CRD" {
 		return lowerBlocks(b, g, []int64{x[0], x[1] / (s * s), s, s, x[2], x[3]}, []int64{0, 1, 4, 2, 5, 3})
 	}
@@ -204,7 +204,7 @@ func DepthToSpace(b *build.Builder, g *build.Group) error {
 
 func SpaceToDepth(b *build.Builder, g *build.Group) error {
 	s := g.Anchor.Int("blocksize", 1)
-	x := g.Inputs[0].Shape.MustConsts()
+	x := b.Extents(g.Inputs[0], build.ForTiles)
 	return lowerBlocks(b, g, []int64{x[0], x[1], x[2] / s, s, x[3] / s, s}, []int64{0, 3, 5, 1, 2, 4})
 }
 
@@ -248,7 +248,7 @@ func Trilu(b *build.Builder, g *build.Group) error {
 // OneHot is a map that compares indices with the coordinate along the new axis.
 func OneHot(b *build.Builder, g *build.Group) error {
 	indices, values := g.Inputs[0], g.Inputs[2]
-	shape := g.Outputs[0].Shape.MustConsts()
+	shape := b.Extents(g.Outputs[0], build.ForTiles)
 	axis := build.AxisOf(g.Anchor, -1, len(shape))
 	in := b.In(indices)
 	wide := roperator.View{Buf: in.Buf, Offset: in.Offset}

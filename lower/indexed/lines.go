@@ -81,7 +81,7 @@ func TopK(b *build.Builder, g *build.Group) error {
 	if _, err := build.ConstInts(p.Node, 1, "K"); err != nil {
 		return err
 	}
-	if ir.Count(g.Anchor.Outputs[0].Shape.MustConsts()) == 0 {
+	if ir.Count(b.Extents(g.Anchor.Outputs[0], build.ForTiles)) == 0 {
 		return nil
 	}
 	in := p.Ins[0]
@@ -89,7 +89,7 @@ func TopK(b *build.Builder, g *build.Group) error {
 	cube := cubeAlong(in.Shape, axis)
 	src := elementwise.Reshaped(b, in, cube)
 	shape := append([]int64{}, in.Shape...)
-	shape[axis] = g.Anchor.Outputs[0].Shape.MustConsts()[axis]
+	shape[axis] = b.Extents(g.Anchor.Outputs[0], build.ForTiles)[axis]
 	k := shape[axis]
 	var dst [2]roperator.View
 	var done [2]func()

@@ -88,7 +88,7 @@ func (k *lineKernel) candidate(t build.Tiling, inst *rkernels.Instance, args []r
 
 func Softmax(b *build.Builder, g *build.Group) error {
 	x := g.Inputs[0]
-	shape := x.Shape.MustConsts()
+	shape := b.Extents(x, build.ForTiles)
 	if ir.Count(shape) == 0 {
 		b.Out(g.Outputs[0])
 		return nil
@@ -136,7 +136,7 @@ func affine(d, out ir.DType, operands []roperator.View) *functor.Expr {
 
 func LayerNorm(b *build.Builder, g *build.Group) error {
 	n := g.Anchor
-	shape := g.Inputs[0].Shape.MustConsts()
+	shape := b.Extents(g.Inputs[0], build.ForTiles)
 	axis := int(n.Int("axis", -1))
 	if axis < 0 {
 		axis += len(shape)
@@ -149,14 +149,14 @@ func LayerNorm(b *build.Builder, g *build.Group) error {
 }
 
 func InstanceNorm(b *build.Builder, g *build.Group) error {
-	shape := g.Inputs[0].Shape.MustConsts()
+	shape := b.Extents(g.Inputs[0], build.ForTiles)
 	operands := []roperator.View{perChannel(b, g.Inputs[1], len(shape)), perChannel(b, g.Inputs[2], len(shape))}
 	return lowerNormalize(b, g, [2]int{1, 2}, shape, operands)
 }
 
 // perChannel shows a vector so that it broadcasts along dim 1 of tensors of the given rank.
 func perChannel(b *build.Builder, v *ir.Value, rank int) roperator.View {
-	dims := []int64{v.Shape.MustConsts()[0]}
+	dims := []int64{b.Extents(v, build.ForTiles)[0]}
 	for d := 2; d < rank; d++ {
 		dims = append(dims, 1)
 	}
@@ -171,7 +171,7 @@ func lowerNormalize(b *build.Builder, g *build.Group, cuts [2]int, shape []int64
 			if v == nil {
 				continue
 			}
-			if ir.Count(v.Shape.MustConsts()) > 0 {
+			if ir.Count(b.Extents(v, build.ForTiles)) > 0 {
 				return fmt.Errorf("output %d, statistics of nothing, has no compiled form", i)
 			}
 			b.Out(v)
@@ -276,7 +276,7 @@ func BatchNorm(b *build.Builder, g *build.Group) error {
 func LRN(b *build.Builder, g *build.Group) error {
 	n := g.Anchor
 	x := g.Inputs[0]
-	shape := x.Shape.MustConsts()
+	shape := b.Extents(x, build.ForTiles)
 	if ir.Count(shape) == 0 {
 		b.Out(g.Outputs[0])
 		return nil

@@ -16,7 +16,7 @@ import (
 func Pool(b *build.Builder, g *build.Group) error {
 	n := g.Anchor
 	x := g.Inputs[0]
-	shape := g.Outputs[0].Shape.MustConsts()
+	shape := b.Extents(g.Outputs[0], build.ForTiles)
 	if len(shape) > 5 {
 		return fmt.Errorf("input 0 (X) has %d spatial axes, at most 3 have a compiled form", len(shape)-2)
 	}

@@ -181,7 +181,7 @@ func cellOut(b *build.Builder, g *build.Group, i int, what string) roperator.Vie
 	if i < len(g.Outputs) && g.Outputs[i] != nil {
 		return b.Out(g.Outputs[i])
 	}
-	return b.Temp(what, ir.Float32, g.Inputs[1].Shape.MustConsts())
+	return b.Temp(what, ir.Float32, b.Extents(g.Inputs[1], build.ForTiles))
 }
 
 // cellActivation says what an activation is made of; alpha and beta are defaults, NaN for none.

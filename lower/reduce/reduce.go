@@ -72,7 +72,7 @@ type reduceShape struct {
 
 func lowerReduction(b *build.Builder, g *build.Group, r reduction) error {
 	src := b.In(g.Inputs[0])
-	shape := g.Outputs[0].Shape.MustConsts()
+	shape := b.Extents(g.Outputs[0], build.ForTiles)
 	if ir.Count(shape) == 0 {
 		b.Out(g.Outputs[0])
 		return nil

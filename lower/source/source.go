@@ -36,7 +36,7 @@ func newPlainOutput(b *build.Builder, g *build.Group) (*tails.Plain, error) {
 }
 
 func Shape(b *build.Builder, g *build.Group) error {
-	dims := g.Inputs[0].Shape.MustConsts()
+	dims := b.Extents(g.Inputs[0], build.ForValue)
 	rank := int64(len(dims))
 	bound := func(x int64) int64 {
 		if x < 0 {
@@ -50,7 +50,7 @@ func Shape(b *build.Builder, g *build.Group) error {
 }
 
 func Size(b *build.Builder, g *build.Group) error {
-	n := ir.Count(g.Inputs[0].Shape.MustConsts())
+	n := ir.Count(b.Extents(g.Inputs[0], build.ForValue))
 	return aliasConstant(b, g, ir.FromSlice(ir.Int64, []int64{n}))
 }
 
@@ -61,7 +61,7 @@ func ConstantOfShape(b *build.Builder, g *build.Group) error {
 		value = ir.FromSlice(ir.Float32, []float32{0}, 1)
 	}
 	result := g.Anchor.Outputs[0]
-	v := b.Constant(g.Node.Name+".value", value).Broadcast(result.Shape.MustConsts())
+	v := b.Constant(g.Node.Name+".value", value).Broadcast(b.Extents(result, build.ForValue))
 	if g.Epilogue == nil {
 		elementwise.Alias(b, g.Outputs[0], v)
 		return nil
@@ -76,7 +76,7 @@ func Range(b *build.Builder, g *build.Group) error {
 		}
 	}
 	result := g.Anchor.Outputs[0]
-	t := ir.NewTensor(result.DType, result.Shape.MustConsts()...)
+	t := ir.NewTensor(result.DType, b.Extents(result, build.ForValue)...)
 	start, delta := g.Anchor.Input(0).Const, g.Anchor.Input(2).Const
 	switch d := t.Data.(type) {
 	case []float32:

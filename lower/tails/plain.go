@@ -32,7 +32,7 @@ func NewPlain(b *build.Builder, g *build.Group) (*Plain, error) {
 	}
 	if g.Epilogue != nil {
 		result := g.Anchor.Outputs[0]
-		p.Outs = []roperator.View{b.Temp("plain", result.DType, result.Shape.MustConsts())}
+		p.Outs = []roperator.View{b.Temp("plain", result.DType, b.Extents(result, build.ForTiles))}
 		return p, nil
 	}
 	for _, v := range g.Outputs {

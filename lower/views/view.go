@@ -25,9 +25,9 @@ func View(b *build.Builder, g *build.Group) error {
 func Reshape(b *build.Builder, g *build.Group) error {
 	out := g.Outputs[0]
 	src := b.In(g.Anchor.Inputs[0])
-	v, ok := src.Reshape(out.Shape.MustConsts())
+	v, ok := src.Reshape(b.Extents(out, build.ForView))
 	if !ok {
-		v, _ = elementwise.Contiguous(b, src).Reshape(out.Shape.MustConsts())
+		v, _ = elementwise.Contiguous(b, src).Reshape(b.Extents(out, build.ForView))
 	}
 	elementwise.Alias(b, out, v)
 	return nil
@@ -38,7 +38,7 @@ func Identity(b *build.Builder, g *build.Group) error {
 	if len(g.Outputs) > 1 && g.Outputs[1] != nil {
 		mask := g.Outputs[1]
 		yes := b.Constant(g.Node.Name+".true", ir.FromSlice(ir.Bool, []bool{true}))
-		elementwise.Alias(b, mask, yes.Broadcast(mask.Shape.MustConsts()))
+		elementwise.Alias(b, mask, yes.Broadcast(b.Extents(mask, build.ForView)))
 	}
 	if len(g.Outputs) > 0 && g.Outputs[0] != nil {
 		elementwise.Alias(b, g.Outputs[0], b.In(g.Anchor.Inputs[0]))
@@ -80,7 +80,7 @@ func Slice(b *build.Builder, g *build.Group) error {
 		}
 	}
 	w := v.Strided()
-	out := g.Outputs[0].Shape.MustConsts()
+	out := b.Extents(g.Outputs[0], build.ForView)
 	for i, a := range axes {
 		if a < 0 {
 			a += int64(len(v.Shape))
@@ -111,7 +111,7 @@ func Split(b *build.Builder, g *build.Group) error {
 		if out == nil {
 			return fmt.Errorf("an output of Split is not used and carries no shape")
 		}
-		n := out.Shape.MustConsts()[axis]
+		n := b.Extents(out, build.ForView)[axis]
 		elementwise.Alias(b, out, v.Slice(int(axis), at, n))
 		at += n
 	}
@@ -119,7 +119,7 @@ func Split(b *build.Builder, g *build.Group) error {
 }
 
 func Expand(b *build.Builder, g *build.Group) error {
-	elementwise.Alias(b, g.Outputs[0], b.In(g.Anchor.Inputs[0]).Broadcast(g.Outputs[0].Shape.MustConsts()))
+	elementwise.Alias(b, g.Outputs[0], b.In(g.Anchor.Inputs[0]).Broadcast(b.Extents(g.Outputs[0], build.ForView)))
 	return nil
 }
 
