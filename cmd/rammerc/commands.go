@@ -22,10 +22,10 @@ func (a *app) checkCommand() *cobra.Command {
 	var o driver.CompileOptions
 	cmd := &cobra.Command{
 		Use:   "check MODEL",
-		Short: "List everything that stands in the way of compiling a model",
-		Long: `check reads the model, runs the passes and looks for an rKernel that fits the device for every operator.
-All problems that a stage finds are listed at once, grouped, with the nodes they concern. Exit status 2
-when there are any.`,
+		Short: "List everything that prevents a model from being compiled",
+		Long: `check reads the model, runs the passes, and looks for an rKernel for every operator that fits the device.
+It lists all problems that a stage finds at once, in groups, with the nodes that they concern. The exit
+status is 2 when there are any.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Path = args[0]
@@ -50,11 +50,11 @@ func (a *app) inspectCommand() *cobra.Command {
 	var o driver.CompileOptions
 	cmd := &cobra.Command{
 		Use:   "inspect MODEL|PLAN.rprog|LIBDIR",
-		Short: "Show what is in a model, or what a plan is made of",
-		Long: `inspect reads a model and shows inputs, outputs, dims, operators, parameters and arithmetic. Dims may be
-open; when all are bound it also runs the passes and shows what each leaves. Of a library directory it shows
-the segments of the plan, and which plans were timed before this one was chosen. Of a plan in text form, as
---dump writes it, it shows the segments too, and what is illegal in it; --model names the model it is for.`,
+		Short: "Show what a model or a plan contains",
+		Long: `inspect shows a model's inputs, outputs, dims, operators, parameters and arithmetic. Dims need not be bound;
+if all of them are, it also runs the passes and shows what is left after them. For a library directory it
+shows the segments of the plan, and the plans that were timed before this one was chosen. For a plan in text
+form, as --dump writes it, it shows the segments and what is illegal in the plan; --model names its model.`,
 		Example: `  rammerc inspect model.onnx
   rammerc compile model.onnx --target sm_90 --dump dump -o out
   rammerc inspect dump/000_import_model.rir
@@ -85,7 +85,7 @@ func (a *app) inspect(cmd *cobra.Command, o driver.CompileOptions, subject strin
 	var l diag.List
 	for _, name := range []string{"model", "target", "device", "offline"} {
 		if given(cmd, name) && !isPlan {
-			l.Add(diag.New("bad-flag", "--%s is for plans in text form; %s is none", name, subject))
+			l.Add(diag.New("bad-flag", "--%s applies only to plans in text form, and %s is not one", name, subject))
 		}
 	}
 	if err := l.Err(); err != nil {
@@ -124,15 +124,15 @@ func (a *app) opsCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&internal, "internal", false, "also the operators that only passes create")
-	cmd.Flags().BoolVar(&markdown, "markdown", false, "as docs/OPS.md")
+	cmd.Flags().BoolVar(&internal, "internal", false, "list also the operators that only passes create")
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "print in the form of docs/OPS.md")
 	return cmd
 }
 
 func (a *app) devicesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "devices",
-		Short: "List the known devices and what the scheduler believes of them",
+		Short: "List the known devices and the costs that the scheduler assumes for them",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, err := commands.Devices()
@@ -149,11 +149,11 @@ func (a *app) calibrateCommand() *cobra.Command {
 	var o commands.CalibrateOptions
 	cmd := &cobra.Command{
 		Use:   "calibrate",
-		Short: "Measure the GPU at hand and write a device file of it",
-		Long: `calibrate compiles a program that measures the GPU of this machine, with nvcc, runs it, and writes a
-device file that --device takes: what launches, flags, counters, tagged words, clusters and the steps of
-an rProgram take, bandwidths of L2 and device memory, and fp32. It takes about a minute; nothing else
-should use the GPU meanwhile.`,
+		Short: "Measure the GPU at hand and write a device file for it",
+		Long: `calibrate compiles a measuring program with nvcc, runs it on the GPU of this machine, and writes a device
+file for use with --device. It measures the time that launches, flags, counters, tagged words, clusters and
+the steps of an rProgram take, the bandwidths of L2 and device memory, and the rate of fp32 arithmetic. It
+takes about a minute, in which nothing else should use the GPU.`,
 		Example: `  rammerc calibrate -o mine.yaml
   rammerc compile model.onnx --device mine.yaml`,
 		Args: cobra.NoArgs,
@@ -173,9 +173,9 @@ should use the GPU meanwhile.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.Out, "out", "o", "device.yaml", "device file to write")
-	f.StringVar(&o.Base, "base", "", "device to take the name and the vEUs of an SM from, which are not measured: a name that 'rammerc devices' lists, or a YAML file")
+	f.StringVar(&o.Base, "base", "", "device from which to take the name and the number of vEUs of an SM, which are not measured: a name that 'rammerc devices' lists, or a YAML file")
 	f.StringVar(&o.Raw, "raw", "", "also write every sample of every measurement into this file, as JSON")
-	f.BoolVar(&o.Force, "force", false, "replace files that are there")
+	f.BoolVar(&o.Force, "force", false, "replace files that exist already")
 	return cmd
 }
 

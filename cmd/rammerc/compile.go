@@ -16,13 +16,13 @@ func (a *app) compileCommand() *cobra.Command {
 		Use:   "compile MODEL",
 		Short: "Compile an ONNX model into a library directory",
 		Long: `compile reads MODEL, optimises it, cuts it into rTasks, schedules them on the vEUs of the device and
-emits a library: NAME.cu, NAME.h, NAME.weights, bindings, and libNAME.so where nvcc (or, for --target emu,
-a C++20 compiler) is at hand.
+emits a library: NAME.cu, NAME.h, NAME.weights, bindings, and libNAME.so if nvcc (or, for --target emu,
+a C++20 compiler) is found.
 
 Kinds of plan (--plan):
 ` + planKinds() + `
-Nothing is written when the model cannot be compiled. An existing directory is only written to when it
-holds the same library or nothing.`,
+Nothing is written if the model cannot be compiled. A directory that exists is written to only if it is
+empty or holds the same library.`,
 		Example: `  rammerc compile model.onnx -o out --verify
   rammerc compile bert.onnx -o out --dim batch=1 --dim seq=128 --target sm_90`,
 		Args: cobra.ExactArgs(1),
@@ -41,10 +41,10 @@ holds the same library or nothing.`,
 	f.StringVarP(&o.Out, "out", "o", "out", "library directory")
 	f.StringVar(&o.Name, "name", "", "prefix of symbols and files (default: the model's file name)")
 	compileFlags(cmd, &o)
-	f.StringVar(&o.Emit, "emit", driver.EmitAll, "what to produce: cu (sources), lib (the built library) or all; all makes do with sources where the compiler is missing")
-	f.BoolVar(&o.Code, "code", false, "say how much machine code each rKernel instance is; the library keeps line information, for profilers too")
-	f.IntVar(&o.Tries, "tries", driver.DefaultTries, "with --plan auto and a GPU at hand: how many plans to build and time on it at most; 1 leaves the choice to the model")
-	f.BoolVar(&o.Verify, "verify", false, "run the result against the evaluator before saying success")
+	f.StringVar(&o.Emit, "emit", driver.EmitAll, "what to produce: cu (sources), lib (the built library) or all, which is cu alone if the compiler is missing")
+	f.BoolVar(&o.Code, "code", false, "report the size of the machine code of each rKernel instance; the library keeps line information, which profilers use too")
+	f.IntVar(&o.Tries, "tries", driver.DefaultTries, "largest number of plans that --plan auto builds and times on the GPU at hand; with 1 the cost model chooses")
+	f.BoolVar(&o.Verify, "verify", false, "compare the outputs of the library with those of the evaluator before reporting success")
 	return cmd
 }
 
@@ -61,7 +61,7 @@ func deviceFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 	f := cmd.Flags()
 	f.StringVar(&o.Target, "target", "", "sm_90, sm_80, … or emu (default: the GPU at hand, else emu)")
 	f.StringVar(&o.Device, "device", "", "device to schedule for: a name that 'rammerc devices' lists, or a YAML file")
-	f.BoolVar(&o.Offline, "offline", false, "cost model only; no GPU is asked")
+	f.BoolVar(&o.Offline, "offline", false, "choose by the cost model alone, and do not use a GPU")
 }
 
 // compileFlags are shared by the commands that compile on the way.
@@ -70,9 +70,9 @@ func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 	f := cmd.Flags()
 	f.StringVar(&o.Plan, "plan", driver.Plans()[0], strings.Join(driver.Plans(), ", ")+", or a .rprog file as --dump writes it")
 	f.StringVar(&o.Policy, "policy", driver.PolicyNames()[0], "scheduling policy: "+strings.Join(driver.PolicyNames(), ", "))
-	f.BoolVar(&o.Check, "check", false, "run every stage's verifier and shuffle node order")
+	f.BoolVar(&o.Check, "check", false, "run the verifier of every stage, and shuffle the nodes before every pass")
 	f.Uint64Var(&o.Seed, "check-seed", 1, "seed of the shuffling under --check")
-	f.StringVar(&o.Dump, "dump", "", "write every stage's text form into this directory")
+	f.StringVar(&o.Dump, "dump", "", "write the result of every stage, in text form, into this directory")
 	f.BoolVar(&o.Debug, "debug", false, "build with the watchdog, which reports a wait that never ends")
 }
 

@@ -121,7 +121,7 @@ into rTasks, and a schedule made at compile time places every rTask on a virtual
 
 MODEL is an ONNX file, or a graph in text form (.rir) as --dump writes it after every stage.
 Exit status: 0 ok, 1 internal error, 2 wrong input, 3 a check failed, 4 a tool is missing.
-Flags win over rammerc.yaml (in the current folder, or --config), which wins over defaults.
+Flags take precedence over rammerc.yaml (in the current folder, or --config), and that over defaults.
 Results go to standard output, progress and messages to standard error.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,

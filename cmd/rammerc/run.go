@@ -19,10 +19,10 @@ func subjectFlags(cmd *cobra.Command, o *commands.SubjectOptions) {
 	compileFlags(cmd, &o.CompileOptions)
 	f := cmd.Flags()
 	f.StringVar(&o.Engine, "engine", "", "eval, emu or gpu (default: the best at hand)")
-	f.BoolVar(&o.Waves, "waves", false, "run the library one launch a wave instead of as an rProgram")
+	f.BoolVar(&o.Waves, "waves", false, "run the library with one launch for each wave instead of as an rProgram")
 	f.StringVar(&o.RunUnder, "run-under", "", "run the library's process under this command, e.g. 'compute-sanitizer --log-file log'")
-	f.Uint64Var(&o.Delays, "delays", 0, "make vEUs sleep at random, as drawn from this seed, in a library built with --debug")
-	f.Uint64Var(&o.EmuSeed, "emu-seed", 0, "order in which the emulator runs threads")
+	f.Uint64Var(&o.Delays, "delays", 0, "make vEUs sleep for random times drawn from this seed; the library must be built with --debug")
+	f.Uint64Var(&o.EmuSeed, "emu-seed", 0, "seed of the order in which the emulator runs threads")
 }
 
 // rejectCompileFlags refuses flags that change how a model is compiled when path is a library directory,
@@ -35,7 +35,7 @@ func rejectCompileFlags(cmd *cobra.Command, path string) error {
 	var l diag.List
 	for _, name := range []string{"target", "device", "offline", "plan", "policy", "check", "check-seed", "dump", "debug", "tsan"} {
 		if given(cmd, name) {
-			l.Add(&diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--%s is for models; %s is a library directory, compiled already", name, path)})
+			l.Add(&diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--%s applies only to models, and %s is a library directory, which is compiled already", name, path)})
 		}
 	}
 	return l.Err()
@@ -46,8 +46,8 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run MODEL|LIBDIR",
 		Short: "Run one inference",
-		Long: `run carries out one inference of a model, which it compiles on the way unless the engine is eval, or of a
-library directory that compile made.`,
+		Long: `run computes one inference of a model, or of a library directory that compile has made. A model is compiled
+first, unless the engine is eval.`,
 		Example: `  rammerc run model.onnx --input image=digit.npy -o results
   rammerc run out --random 1
   rammerc run dump/007_graphopt_fold-constants.rir --engine eval --random 1`,
@@ -78,9 +78,9 @@ func (a *app) verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify MODEL|LIBDIR",
 		Short: "Compare an engine with the evaluator or with expected outputs",
-		Long: `verify runs an engine and compares its outputs with the evaluator's, or with expected ones. Files given
-with --input and --expect may hold many samples along the first axis; they are run one batch after another.
-Exit status 3 when a difference is larger than the tolerance.`,
+		Long: `verify runs an engine and compares its outputs with those of the evaluator, or with expected ones. Files
+given with --input and --expect may hold many samples along the first axis, which are run one batch after
+another. The exit status is 3 if a difference is larger than the tolerance.`,
 		Example: `  rammerc verify digits.onnx --input image=test.npz:images --expect logits=logits.npy
   rammerc verify out --model model.onnx --random 7 --samples 3`,
 		Args: cobra.ExactArgs(1),
@@ -110,9 +110,9 @@ Exit status 3 when a difference is larger than the tolerance.`,
 	f.Uint64Var(&o.RandomSeed, "random", 1, "seed of random inputs when no data is given")
 	randomMaxFlag(f, &o.RandomMax)
 	f.IntVar(&o.Samples, "samples", 1, "number of random samples")
-	f.Float64Var(&o.Limit, "limit", 0, "largest relative L2 error in place of the tolerance table's")
-	f.BoolVar(&o.Bisect, "bisect", false, "where they differ, find the first node that does")
-	f.IntVar(&o.Repeat, "repeat", 0, "also run the first sample this many times and compare bits")
+	f.Float64Var(&o.Limit, "limit", 0, "largest relative L2 error that is accepted, instead of that of the tolerance table")
+	f.BoolVar(&o.Bisect, "bisect", false, "if outputs differ, find the first node whose result differs")
+	f.IntVar(&o.Repeat, "repeat", 0, "run the first sample this many times more, and compare all bits of the outputs")
 	f.BoolVar(&o.Sanitize, "tsan", false, "build the emulated library with ThreadSanitizer")
 	return cmd
 }
@@ -121,14 +121,14 @@ func (a *app) profileCommand() *cobra.Command {
 	var o commands.ProfileOptions
 	cmd := &cobra.Command{
 		Use:   "profile MODEL|LIBDIR",
-		Short: "Say where the time of an inference goes, by rOperator and vEU",
-		Long: `profile builds a model, or the sources of a library directory once more, so that every vEU records what it
-does; runs it, first to warm up and then the run that counts; and says what each rOperator, the critical path
-and each vEU took, beside what the cost model says. On the emulator the clock is the host's: what waits for
-what is right, how long it takes says nothing about a GPU.
+		Short: "Show where the time of an inference goes, by rOperator and vEU",
+		Long: `profile builds a model, or the sources of a library directory, in a form in which every vEU records what it
+does. It runs the program, first to warm up and then to record, and reports the time of each rOperator, of
+the critical path and of each vEU, next to the times of the cost model. On the emulator the times are those
+of the host: they show what waits for what, and say nothing about the speed on a GPU.
 
---perfetto writes the trace-event form, which ui.perfetto.dev and chrome://tracing show; --html a page that
-needs nothing else.`,
+--perfetto writes the trace-event form for ui.perfetto.dev and chrome://tracing; --html writes a page that
+needs no other files.`,
 		Example: `  rammerc profile model.onnx --html profile.html
   rammerc profile out --warm-up 20 --top 30 --perfetto trace.json`,
 		Args: cobra.ExactArgs(1),
@@ -148,7 +148,7 @@ needs nothing else.`,
 	subjectFlags(cmd, &o.SubjectOptions)
 	f := cmd.Flags()
 	valueFlags(f, &o.Inputs, &o.RandomSeed, 1, &o.RandomMax)
-	f.IntVar(&o.WarmUp, "warm-up", 10, "runs before the one that counts")
+	f.IntVar(&o.WarmUp, "warm-up", 10, "runs before the one that is recorded")
 	f.IntVar(&o.Top, "top", 15, "rows of each table; 0 shows all")
 	f.StringVar(&o.Perfetto, "perfetto", "", "write the timeline in the trace-event form into this file")
 	f.StringVar(&o.HTML, "html", "", "write a page with timeline and tables into this file")
@@ -164,10 +164,11 @@ func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench LIBDIR…",
 		Short: "Measure the latency of compiled libraries",
-		Long: `bench runs each library on random inputs and prints min, p50, p90, p99 and max of the latency. On a GPU
-inputs and outputs are resident and times are device events'; with --transfers the host's clock times the
-whole call with its copies. Before that it times, by the host's clock, what a fresh process spends: loading
-the library, making a context, the first run. Of a user's processes that time on a machine's GPUs one does at a time.`,
+		Long: `bench runs each library on random inputs and prints min, p50, p90, p99 and max of the latency. On a GPU,
+inputs and outputs are in device memory, and times are measured with device events; with --transfers the
+host's clock measures the whole call with its copies. Before that it measures, by the host's clock, what a
+new process needs: loading the library, creating a context, and the first run. A lock makes sure that only
+one of a user's processes on a machine measures at a time.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Dirs = args
@@ -191,11 +192,11 @@ the library, making a context, the first run. Of a user's processes that time on
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.Runs, "runs", 300, "timed runs")
-	f.IntVar(&o.WarmUp, "warm-up", 50, "runs before them")
+	f.IntVar(&o.WarmUp, "warm-up", 50, "untimed runs before the timed ones")
 	f.Uint64Var(&o.RandomSeed, "random", 1, "seed of the inputs")
 	randomMaxFlag(f, &o.RandomMax)
-	f.BoolVar(&o.Transfers, "transfers", false, "inputs and outputs in host memory")
-	f.BoolVar(&o.Waves, "waves", false, "run one launch a wave instead of as an rProgram")
+	f.BoolVar(&o.Transfers, "transfers", false, "pass inputs and outputs in host memory, and time the copies too")
+	f.BoolVar(&o.Waves, "waves", false, "run with one launch for each wave instead of as an rProgram")
 	f.StringVar(&format, "format", "text", "text, json or gobench")
 	return cmd
 }
