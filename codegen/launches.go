@@ -31,7 +31,6 @@ type dispatch struct {
 	launch
 	ranges  []schema.StepRange // of each block
 	streams [][]piece          // for each block that streams weights: those of its rTasks
-	busy    float64            // ns that the block with the most arithmetic takes for that alone, as modelled
 	tasks   []vdevice.Task
 }
 
@@ -58,7 +57,9 @@ func dispatches(plan *vdevice.Plan, segment int, rows [][]vdevice.Step) []dispat
 	} else {
 		for w := range parts {
 			parts[w].overlap = w > 0 && !seg.Serial || w == 0 && plan.Overlaps(segment)
-			parts[w].alone = !seg.Serial && parts[w].streams == nil && parts[w].busy > seg.Program.Spec.Cost.PDL
+		}
+		for _, w := range seg.Program.Alone {
+			parts[w].alone = true
 		}
 	}
 	return append(out, parts...)
@@ -117,7 +118,6 @@ func onStreams(parts []dispatch, seg vdevice.Segment) {
 func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 	d.ranges = append(d.ranges, schema.StepRange{First: uint32(first), Last: uint32(first + len(steps))})
 	var streamed []piece
-	busy := 0.0
 	for _, s := range steps {
 		d.tasks = append(d.tasks, s.Task)
 		c := p.Candidate(s.Task.Op)
@@ -126,9 +126,7 @@ func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 			streamed = append(streamed, piece{n, in.StreamStep()})
 		}
 		d.threads, d.shared = max(d.threads, in.Threads()), max(d.shared, in.Shared())
-		busy += c.Work.Flops / p.Spec.Cost.FlopsPerSM
 	}
-	d.busy = max(d.busy, busy)
 	d.threads = max(d.threads, 32)
 	if streamed != nil {
 		d.streams = append(d.streams, streamed)

@@ -222,10 +222,11 @@ func TestStages(t *testing.T) {
 	s.plan.Segments[0].Kind = vdevice.Waves
 	s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU = 101<<10, 100<<10
 	s.plan.Spec.Cost.PDL, s.plan.Spec.Cost.Node = 1, 2 // launches overlap
-	setWork(s.plan, true)
+	alone := []int32{2}
+	s.plan.Segments[0].Program.Alone = alone
 	for i, d := range dispatches(s.plan, 0, usedVEUs(s.plan.Segments[0].Program)) {
-		if streams := i%3 != 2; d.alone == streams {
-			t.Errorf("launch %d: blocks alone %v, and streaming %v", i, d.alone, streams)
+		if want := slices.Contains(alone, int32(i)); d.alone != want {
+			t.Errorf("launch %d: blocks alone %v, want %v", i, d.alone, want)
 		}
 	}
 	dir := emitStencil(t, s, Options{})

@@ -31,50 +31,38 @@ func (l *layout) addSegment(segment int) error {
 	t := segmentTables{
 		kind: seg.Kind, veus: len(rows), waves: p.Waves, streams: seg.Streams(), at: l.tableBytes, firstLine: l.lines,
 	}
-	if seg.Kind == vdevice.RProgram { // others need no step array
-		t.counters, t.cluster = p.Counters, p.Cluster
-		l.lines += t.veus + t.counters + 1 // the guard's
-	}
 	for _, steps := range rows {
 		t.stepCount += len(steps)
 		t.maxSteps = max(t.maxSteps, len(steps))
 	}
-	l.staging.raise(staging{slots: p.SlotWords()})
-	mover := l.mover(p)
-	mover.findNear(rows)
-	if mover.apart {
-		l.staging.raise(staging{slots: mover.kept + schema.KeptParts*mover.keeps})
+	e := vdevice.NewEncoder(p, t.veus, l)
+	if seg.Kind == vdevice.RProgram { // others need no step array
+		t.counters, t.cluster = e.Lines()-t.veus, p.Cluster
+		l.lines += e.Lines() + 1 // the guard's
 	}
-	additions := p.Contributors(vdevice.EdgeCounter)
+	l.staging.raise(staging{slots: e.SharedWords()})
 	var steps, waits, moves []byte
 	for v, vs := range rows {
-		runs := p.Runs(v)
-		direct, near := p.Direct(v, runs), mover.near(v, vs, runs)
-		for i, s := range vs {
+		for i := range vs {
 			waits = padTo(waits, 16) // the executor copies waits in pairs
-			if n := s.Polls(); n > math.MaxUint16 {
+			row := l.stepRow(vs[i].Task)
+			x := e.Step(vdevice.At{VEU: int32(v), Order: int32(i)}, &row)
+			if n := len(x.Waits); n > math.MaxUint16 {
 				return problem("too-many-waits", "a step waits for %d others, the program tables hold %d", n, math.MaxUint16)
 			}
-			imports, exports := mover.of(s.Task, v)
-			if near[i] > 0 {
-				imports, exports = mover.readied(imports, exports, i)
-			}
-			l.staging.moves = max(l.staging.moves, len(imports)+len(exports))
-			steps = l.stepRow(s, stepPlace{
-				wait: len(waits) / schema.WaitBytes, move: len(moves) / schema.MoveBytes,
-				imports: len(imports), exports: len(exports), run: runs[i], direct: direct[i], near: near[i], counters: t.veus,
-			}).Append(steps)
-			for _, m := range imports {
+			l.staging.moves = max(l.staging.moves, len(x.Imports)+len(x.Exports))
+			row.WaitBegin, row.WaitCount = uint32(len(waits)/schema.WaitBytes), uint16(len(x.Waits))
+			row.MoveBegin = uint32(len(moves) / schema.MoveBytes)
+			row.Imports, row.Exports = uint16(len(x.Imports)), uint16(len(x.Exports))
+			steps = row.Append(steps)
+			for _, m := range x.Imports {
 				moves = m.Append(moves)
 			}
-			for _, m := range exports {
+			for _, m := range x.Exports {
 				moves = m.Append(moves)
 			}
-			for _, w := range s.InOf(vdevice.EdgeFlag) {
-				waits = schema.Wait{VEU: uint32(w.VEU), Order: uint32(w.Order)}.Append(waits)
-			}
-			for _, c := range s.InOf(vdevice.EdgeCounter) {
-				waits = schema.Wait{VEU: schema.CounterWait | uint32(t.veus) + uint32(c.Number()), Order: uint32(len(additions[c.Number()]))}.Append(waits)
+			for _, w := range x.Waits {
+				waits = w.Append(waits)
 			}
 		}
 	}
@@ -143,30 +131,14 @@ func (l *layout) mostVEUs() int {
 	return n
 }
 
-// stepPlace is what a step's entry says beside the step itself.
-type stepPlace struct {
-	wait, move       int // first of its waits and moves
-	imports, exports int
-	run              int32
-	direct           int32
-	near             uint32
-	counters         int // line of the first counter, behind the vEUs'
-}
-
-func (l *layout) stepRow(s vdevice.Step, at stepPlace) schema.Step {
-	op := l.opIndex[s.Task.Op]
-	stream := l.stream(op, s.Task.Index)
-	row := schema.Step{
-		Op: uint32(op), RTask: uint32(s.Task.Index), Instance: uint16(l.ops[op].instance),
-		WaitBegin: uint32(at.wait), WaitCount: uint16(s.Polls()), Signal: s.Signals(),
+// stepRow is a step's entry as far as it follows from its rTask.
+func (l *layout) stepRow(t vdevice.Task) schema.Step {
+	op := l.opIndex[t.Op]
+	stream := l.stream(op, t.Index)
+	return schema.Step{
+		Op: uint32(op), RTask: uint32(t.Index), Instance: uint16(l.ops[op].instance),
 		Stream: stream.at, StreamWords: stream.words, ChunkWords: stream.chunkWords, Chunks: stream.chunks,
-		MoveBegin: uint32(at.move), Imports: uint16(at.imports), Exports: uint16(at.exports),
-		Run: uint32(at.run), Direct: uint32(at.direct), Near: at.near,
 	}
-	if c, ok := s.Adds(); ok {
-		row.Add = uint32(at.counters) + uint32(c)
-	}
-	return row
 }
 
 // weightBlock is what a step streams, in units of 16 bytes: where it stands among the constants, how long

@@ -251,7 +251,11 @@ func toTry(spec *device.Spec) []planKind {
 	return out
 }
 
+// laidOut decides what the kinds of plans have in common: how steps are run, which launches have multiprocessors to
+// themselves, and where buffers live.
 func (p *planner) laidOut(plan *vdevice.Plan) *vdevice.Plan {
+	decideModes(plan)
+	decideAlone(plan)
 	vdevice.LayoutArena(plan)
 	return plan
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // counterEdges are edges by counters. A counter is a word in global memory to which every one of several steps adds
@@ -84,12 +85,12 @@ func (counterEdges) parseSegment(p *planParser, s *Segment) {
 	}
 }
 
-func (counterEdges) encode(_ *Program, _ At, s *Step, to StepEncoder) {
-	for _, e := range s.InOf(EdgeCounter) {
-		to.AwaitSum(e)
+func (counterEdges) encode(e *Encoder, s *Step, row *schema.Step) {
+	for _, from := range s.InOf(EdgeCounter) {
+		e.awaitSum(from)
 	}
-	for _, e := range s.OutOf(EdgeCounter) {
-		to.Set("add", to.Line(e))
+	for _, to := range s.OutOf(EdgeCounter) {
+		row.Add = e.line(to)
 	}
 }
 

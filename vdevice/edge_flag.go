@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // flagEdges are edges by flags. Every vEU has one flag, a word in global memory that only grows. A step that announces
@@ -52,13 +53,11 @@ func (flagEdges) count(stats *Stats, s Segment) {
 	}
 }
 
-func (flagEdges) encode(_ *Program, _ At, s *Step, to StepEncoder) {
-	for _, e := range s.InOf(EdgeFlag) {
-		to.AwaitFlag(e.At)
+func (flagEdges) encode(e *Encoder, s *Step, row *schema.Step) {
+	for _, from := range s.InOf(EdgeFlag) {
+		e.awaitFlag(from.At)
 	}
-	if s.Signals() {
-		to.Set("signal", 1)
-	}
+	row.Signal = s.Signals()
 }
 
 // Signals reports whether the step announces its completion by its vEU's flag.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/rammerc/rammerc/internal/diag"
 )
@@ -31,7 +32,34 @@ func (e launchEdges) form(v *verifier, segment int, s Segment) {
 			wave = max(wave, w)
 		}
 	}
+	v.alone(segment, s)
 	v.nodes(segment, s)
+}
+
+// alone checks the launches whose blocks are alone on a multiprocessor. That is for launches that come while the one
+// before them runs on the same stream, and that leave the shared memory which they take to nobody's ring of weights.
+func (v *verifier) alone(segment int, s Segment) {
+	p := s.Program
+	if len(p.Alone) > 0 && (s.Serial || s.Kind == Parallel) {
+		v.l.Add(v.problem(badWave, "segment %d has launches that are alone on a multiprocessor, but they do not overlap", segment))
+	}
+	last := int32(-1)
+	for _, w := range p.Alone {
+		if w <= last || int(w) >= p.Waves {
+			v.l.Add(v.problem(badWave, "segment %d: wave %d is alone on a multiprocessor; want waves that are there, ascending", segment, w))
+		}
+		last = max(last, w)
+	}
+	if v.l.Errors() > 0 || len(p.Alone) == 0 {
+		return
+	}
+	for veu, steps := range p.Steps {
+		for o := range steps {
+			if _, alone := slices.BinarySearch(p.Alone, steps[o].Wave); alone && p.streamBytes(steps[o].Task) > 0 {
+				v.l.Add(v.problem(badWave, "%s streams weights, but its launch is alone on a multiprocessor", stepName(p, At{int32(veu), int32(o)})))
+			}
+		}
+	}
 }
 
 func (launchEdges) count(stats *Stats, s Segment) {
@@ -65,6 +93,13 @@ func (launchEdges) parseStep(p *planParser, s *Step) {
 }
 
 func (launchEdges) printProgram(b *bytes.Buffer, p *Program) {
+	for at := 0; at < len(p.Alone); at += aloneOnLine {
+		b.WriteString("alone")
+		for _, w := range p.Alone[at:min(at+aloneOnLine, len(p.Alone))] {
+			printNumber(b, " ", w)
+		}
+		b.WriteByte('\n')
+	}
 	for w, n := range p.Nodes {
 		fmt.Fprintf(b, "node %d stream %d", w, n.Stream)
 		if len(n.After) > 0 {
@@ -78,8 +113,18 @@ func (launchEdges) printProgram(b *bytes.Buffer, p *Program) {
 }
 
 func (launchEdges) statements() map[string]func(*planParser) {
-	return map[string]func(*planParser){"node": (*planParser).node}
+	return map[string]func(*planParser){
+		"node": (*planParser).node,
+		"alone": func(p *planParser) {
+			if prog := p.program(); prog != nil {
+				prog.Alone = append(prog.Alone, p.numbers("alone names no wave")...)
+			}
+		},
+	}
 }
+
+// aloneOnLine is how many launches a line lists at most.
+const aloneOnLine = 64
 
 // node reads what a parallel segment says of a launch.
 func (p *planParser) node() {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // noRules is what a kind of edge adds to a part that it does not concern: nothing. A step's ends are printed and read
@@ -26,7 +27,15 @@ func (noRules) printSegment(*bytes.Buffer, Segment)                       {}
 func (noRules) printProgram(*bytes.Buffer, *Program)                      {}
 func (noRules) parseSegment(*planParser, *Segment)                        {}
 func (noRules) statements() map[string]func(*planParser)                  { return nil }
-func (noRules) encode(*Program, At, *Step, StepEncoder)                   {}
+func (noRules) encode(*Encoder, *Step, *schema.Step)                      {}
+
+func (noRules) takes(_ *Moves, _ At, _ *roperator.Buffer, moves []schema.Move) ([]schema.Move, bool) {
+	return moves, false
+}
+
+func (noRules) gives(_ *Moves, _ At, _ *roperator.Buffer, moves []schema.Move) []schema.Move {
+	return moves
+}
 
 // arrives is when the step at the other end has ended.
 func (noRules) arrives(s *simulation, _ At, e Edge) (float64, At) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schema"
 )
 
@@ -24,6 +25,43 @@ type slotEdges struct{ noRules }
 func (slotEdges) needs(p *Program, n *Needs) { n.SlotWords = max(n.SlotWords, p.SlotWords()) }
 
 func (slotEdges) count(stats *Stats, s Segment) { stats.Slots += len(s.Program.Slots) }
+
+// gives stores elements into the slots of the vEU's cluster that are for any of them.
+func (slotEdges) gives(m *Moves, here At, buf *roperator.Buffer, moves []schema.Move) []schema.Move {
+	if !m.p.CarryOf(buf.ID).HasTags() {
+		return moves
+	}
+	for _, r := range m.runs {
+		m.p.EachSlot(here.VEU, int32(buf.ID), r.Elem, r.Elem+r.Count, func(i int) {
+			slot := &m.p.Slots[i]
+			lo, hi := max(r.Elem, slot.Lo), min(r.Elem+r.Count, slot.Hi)
+			from := len(moves)
+			part := roperator.Run{Elem: lo, At: r.At + lo - r.Elem, Count: hi - lo, Step: 1}
+			moves = m.appendTagged(moves, buf, []roperator.Run{part})
+			m.inSlot(moves[from:], slot.VEU, buf, lo)
+			for k := from; k < len(moves); k++ {
+				x := &moves[k]
+				x.Ranks = 1 << (slot.VEU % int32(m.p.Cluster))
+				x.Gate = uint32(slot.Gate) | (x.Slot-uint32(slot.At))<<schema.GateShift
+			}
+		})
+	}
+	return moves
+}
+
+// inSlot makes the imports of a run that starts at elem ones from the vEU's slot, if it has one for them.
+func (m *Moves) inSlot(imports []schema.Move, veu int32, buf *roperator.Buffer, elem int64) {
+	i := m.p.FindSlot(veu, int32(buf.ID), elem)
+	if i < 0 {
+		return
+	}
+	slot := &m.p.Slots[i]
+	for k := range imports {
+		imports[k].Kind, imports[k].Slot = schema.SlotMove, uint32(int64(slot.At)+elem-slot.Lo)
+		imports[k].Gate = uint32(slot.Gate) | uint32(m.phases[i])<<schema.GateShift
+		elem += int64(imports[k].Count)
+	}
+}
 
 func (slotEdges) printSegment(b *bytes.Buffer, s Segment) {
 	if n := s.Program.Cluster; n > 0 {

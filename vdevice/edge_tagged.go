@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // taggedEdges are edges by tagged data. Every element is a word of 64 bits in global memory: its 32 bits, and beside
@@ -41,6 +42,32 @@ func (taggedEdges) arrives(s *simulation, here At, e Edge) (float64, At) {
 		cost = s.h.p.Spec.Cost.Cluster
 	}
 	return s.t.End[e.VEU][e.Order] + cost, e.At
+}
+
+// takes brings what travels in tagged words, and what of it has a slot from there.
+func (taggedEdges) takes(m *Moves, here At, buf *roperator.Buffer, moves []schema.Move) ([]schema.Move, bool) {
+	if !m.p.CarryOf(buf.ID).HasTags() {
+		return moves, false
+	}
+	for k := range m.runs {
+		from := len(moves)
+		moves = m.appendTagged(moves, buf, m.runs[k:k+1])
+		m.inSlot(moves[from:], here.VEU, buf, m.runs[k].Elem)
+	}
+	return moves, true
+}
+
+// gives stores tagged words. Where everybody takes the elements from slots, only waves need the words.
+func (taggedEdges) gives(m *Moves, _ At, buf *roperator.Buffer, moves []schema.Move) []schema.Move {
+	if !m.p.CarryOf(buf.ID).HasTags() {
+		return moves
+	}
+	from := len(moves)
+	moves = m.appendTagged(moves, buf, m.runs)
+	for k := from; k < len(moves) && !m.polled[int32(buf.ID)]; k++ {
+		moves[k].Kind = schema.SpareMove
+	}
+	return moves
 }
 
 func (taggedEdges) printPlan(b *bytes.Buffer, plan *Plan) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
 )
 
 // An edge says that a step comes after another. There are several kinds, because a GPU has several ways to
@@ -130,8 +131,12 @@ type edgeRules interface {
 	// statements are the lines of the kind's own, by their first word.
 	statements() map[string]func(*planParser)
 
+	// takes appends the imports of the runs of a buffer that m has at hand, if the kind brings them to the step at
+	// here. gives appends the exports that this kind needs of them.
+	takes(m *Moves, here At, buf *roperator.Buffer, moves []schema.Move) (out []schema.Move, brought bool)
+	gives(m *Moves, here At, buf *roperator.Buffer, moves []schema.Move) []schema.Move
 	// encode gives the entries of the program tables for the edges of one step.
-	encode(p *Program, here At, s *Step, to StepEncoder)
+	encode(e *Encoder, s *Step, row *schema.Step)
 }
 
 // edgeRows is the table of all kinds of edges, by EdgeKind. Step lines and waits keep this order.
@@ -255,6 +260,9 @@ func compareEdges(a, b Edge) int {
 // order.
 func (p *Program) Contributors(kind EdgeKind) [][]At {
 	out := make([][]At, edgeRows[kind].meetings(p))
+	if len(out) == 0 {
+		return nil
+	}
 	for v, steps := range p.Steps {
 		for o := range steps {
 			for _, e := range steps[o].OutOf(kind) {

@@ -305,6 +305,7 @@ func (p *planParser) step() {
 	for k := range edgeRows {
 		edgeRows[k].parseStep(p, &s)
 	}
+	p.mode(&s)
 	if word := p.word(); word != "" {
 		p.fail("want %s, found %.20q", strings.Join(stepWords(), ", "), word)
 	}
@@ -322,6 +323,9 @@ func stepWords() []string {
 				out = append(out, w)
 			}
 		}
+	}
+	for m := range modeRows {
+		out = append(out, modeRows[m].name)
 	}
 	return out
 }

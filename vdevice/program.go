@@ -23,6 +23,10 @@ type Step struct {
 	// Wave is the launch that the step belongs to where the program is launched in parts. It never decreases
 	// along a vEU.
 	Wave int32
+	// Mode is how the executor runs the step. Joined says that the step goes on with the run of the step before it
+	// (modes.go).
+	Mode   StepMode
+	Joined bool
 	// In are the edges by which the step comes after others, sorted by kind and by the other end, with at most one
 	// of a kind for each vEU. No edge leads to the step's own vEU, where program order is enough.
 	In []Edge
@@ -41,6 +45,9 @@ type Program struct {
 	// waiting for it means waiting for every step that adds to it.
 	Counters int
 	Nodes    []Node // of a Parallel segment: what it says of each wave; otherwise empty
+	// Alone are the waves, ascending, whose launches take so much shared memory that no more of their blocks share a
+	// multiprocessor than the device has vEUs there (Ring.Alone).
+	Alone []int32
 	// Carry says, per Buffer.ID, how what the program's rTasks write to a buffer reaches those that
 	// import it; nil: everything is plain.
 	Carry []Carry

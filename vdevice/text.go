@@ -22,16 +22,23 @@ import (
 //	0.5 wave 0 signal adds 0
 //	1.0 wave 1 wait 1:0 3:2 follow 2:1
 //	1.1 wave 1 counters 0
+//	2.0 wave 2 follow 3:0 direct
+//	3.0 wave 3 follow 3:1 direct joined
 //
 // A step's line is ROPERATOR.RTASK and then the words of each kind of edge, in the order of edgeRows: its launch
 // (wave), the flags that it waits for as VEU:ORDER (wait) and whether it sets its own (signal), the producers of its
-// tagged data (follow), the counters that it waits for (counters) and the one that it adds to (adds).
+// tagged data (follow), the counters that it waits for (counters) and the one that it adds to (adds). Behind them stand
+// its mode, unless it is plain, and whether it is joined to the run of the step before it.
 //
 // The segment line says "serial" behind the waves where launches do not overlap, how many counters there are, and of
 // how many vEUs a cluster is ("cluster 8"). The words in shared memory in which a vEU takes elements of a tagged buffer
 // are
 //
 //	slot 3 buffer 5 from 0 to 256 at 512 gate 0
+//
+// Launches whose blocks are alone on a multiprocessor are listed by their waves:
+//
+//	alone 1 2
 //
 // A parallel segment says of each of its launches, which are its waves, on which stream it is and after which launches
 // of other streams it comes:
@@ -95,6 +102,7 @@ func formatStep(b *bytes.Buffer, p *Program, s *Step) {
 	for k := range edgeRows {
 		edgeRows[k].printStep(b, s)
 	}
+	b.WriteString(printMode(s))
 	b.WriteString(" # ")
 	b.WriteString(strconv.Quote(p.Ops[s.Task.Op].Name))
 	b.WriteByte('\n')

@@ -23,6 +23,7 @@ const (
 	doesNotFit     = "does-not-fit"     // threads, shared memory, registers or number of vEUs
 	badNode        = "bad-node"         // launches of one rOperator each that are not, or streams
 	badArena       = "bad-arena"        // placement of buffers
+	badMode        = "bad-mode"         // a step that must not be run in the mode that it has
 	badCarry       = "bad-carry"        // tagged data that somebody cannot have, or that are not one program's
 	arenaUnordered = "arena-reuse"      // a buffer's bytes are used again before its last access
 )
@@ -119,6 +120,7 @@ func (v *verifier) shape() bool {
 	}
 	for _, s := range v.plan.Segments {
 		v.ends(s.Program)
+		v.knownModes(s.Program)
 	}
 	return v.l.Errors() == 0
 }
@@ -138,6 +140,9 @@ func (v *verifier) programs() {
 			edgeRows[k].form(v, i, s)
 		}
 		v.fits(i, s)
+		if v.l.Errors() == 0 {
+			v.modes(i, s)
+		}
 	}
 }
 

@@ -1,0 +1,50 @@
+package schedule
+
+import (
+	"github.com/rammerc/rammerc/vdevice"
+)
+
+// decideAlone finds the launches whose blocks are to be alone on a multiprocessor. Blocks of a launch that comes while
+// the one before it runs go to where there is room, in pairs if need be:
+//
+//	SM 0   launch 1 ────────▶ launch 2
+//	SM 1   launch 1 ▶ launch 2 ─────────────▶      two blocks share SM 1, and SM 0 has none of them
+//	                  launch 2 ─────────────▶
+//
+// Blocks with much arithmetic then end later than one each on the multiprocessors that become free. So those that
+// compute for longer than an overlapping launch takes to start take a multiprocessor each. Launches that stream weights
+// keep their shared memory for the ring.
+func decideAlone(plan *vdevice.Plan) {
+	for _, s := range plan.Segments {
+		p := s.Program
+		p.Alone = nil
+		if s.Serial || s.Kind == vdevice.Parallel {
+			continue
+		}
+		busy, streams := arithmetic(p)
+		for w := range busy {
+			if !streams[w] && busy[w] > p.Spec.Cost.PDL {
+				p.Alone = append(p.Alone, int32(w))
+			}
+		}
+	}
+}
+
+// arithmetic is, for each launch of a program, how long the arithmetic takes of the block with the most, in ns, and
+// whether any block streams weights.
+func arithmetic(p *vdevice.Program) (busy []float64, streams []bool) {
+	busy, streams = make([]float64, p.Waves), make([]bool, p.Waves)
+	for _, steps := range p.Steps {
+		sum := 0.0
+		for o := range steps {
+			if o > 0 && steps[o].Wave != steps[o-1].Wave {
+				sum = 0
+			}
+			w, c := steps[o].Wave, p.Candidate(steps[o].Task.Op)
+			sum += c.Work.Flops / p.Spec.Cost.FlopsPerSM
+			busy[w] = max(busy[w], sum)
+			streams[w] = streams[w] || c.StreamBytes(int(steps[o].Task.Index)) > 0
+		}
+	}
+	return busy, streams
+}
