@@ -24,6 +24,6 @@ var contractionOps = []Op{
 		Inputs:  []Port{variadic("Inputs", "T", numericTypes)},
 		Outputs: []Port{port("Output", "T", numericTypes)},
 		Attrs:   []AttrSpec{required("equation", AttrString)},
-		Doc:     "sum of products by Einstein's convention, as the equation names the axes",
+		Doc:     "sum of products by Einstein's convention; the equation names the axes",
 	},
 }

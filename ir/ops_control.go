@@ -17,7 +17,7 @@ var controlOps = []Op{
 		},
 		Outputs: []Port{variadic("v_final_and_scan_outputs", "", anyType)},
 		Attrs:   []AttrSpec{required("body", AttrGraph)},
-		Doc:     "a body repeated M times or as long as its condition holds, carrying values and stacking scans",
+		Doc:     "a body that runs while its condition holds, at most M times; it carries values, and its scan outputs are stacked",
 	},
 	{
 		Name: "Scan", Since: 8, Kind: KindControl, Infer: inferScan,
@@ -28,6 +28,6 @@ var controlOps = []Op{
 			absent("scan_input_axes", AttrInts), absent("scan_input_directions", AttrInts),
 			absent("scan_output_axes", AttrInts), absent("scan_output_directions", AttrInts),
 		},
-		Doc: "a body applied to each slice of the scan inputs, carrying states and stacking scans",
+		Doc: "a body that runs for each slice of the scan inputs; it carries states, and its scan outputs are stacked",
 	},
 }

@@ -24,7 +24,7 @@ var convOps = []Op{
 			absent("output_padding", AttrInts), absent("output_shape", AttrInts), absent("pads", AttrInts),
 			absent("strides", AttrInts),
 		},
-		Doc: "gradient of Conv with respect to its input: X[N,C,…] with W[C,M/group,…], plus B[M]",
+		Doc: "transposed convolution (the gradient of Conv) of X[N,C,…] with W[C,M/group,…], plus B[M]",
 	},
 	{
 		Name: "MaxPool", Since: 1, Kind: KindPool, Infer: inferPool,
@@ -44,7 +44,7 @@ var convOps = []Op{
 			autoPad, intAttr("ceil_mode", 0), intAttr("count_include_pad", 0), absent("dilations", AttrInts),
 			required("kernel_shape", AttrInts), absent("pads", AttrInts), absent("strides", AttrInts),
 		},
-		Doc: "mean of each window, with the padding counted on request",
+		Doc: "mean of each window; count_include_pad counts the padding too",
 	},
 	{
 		Name: "LpPool", Since: 1, Kind: KindPool, Infer: inferLpPool,

@@ -14,7 +14,7 @@ var unaryOps = []Op{
 	unary("Reciprocal", 1, floatTypes, "1/x"),
 	unary("Floor", 1, floatTypes, "largest integer not above x"),
 	unary("Ceil", 1, floatTypes, "smallest integer not below x"),
-	unary("Round", 11, floatTypes, "nearest integer, halves to even"),
+	unary("Round", 11, floatTypes, "nearest integer, ties to even"),
 	function("Sign", 9, numericTypes, "-1, 0 or 1 by the sign of x"),
 	function("Sin", 7, floatTypes, "sine"),
 	function("Cos", 7, floatTypes, "cosine"),
@@ -32,7 +32,7 @@ var unaryOps = []Op{
 	unary("Not", 1, boolType, "logical negation"),
 	unary("BitwiseNot", 18, integerTypes, "bitwise negation"),
 	predicate("IsNaN", 9, "whether x is not a number"),
-	predicate("IsInf", 10, "whether x is infinite, of a sign that the attributes let count",
+	predicate("IsInf", 10, "whether x is infinite; the attributes say which signs count",
 		intAttr("detect_negative", 1), intAttr("detect_positive", 1)),
 }
 
@@ -73,13 +73,13 @@ var binaryOps = []Op{
 		Inputs:  []Port{port("A", "T", numericTypes), port("B", "T", numericTypes)},
 		Outputs: []Port{port("C", "T", numericTypes)},
 		Attrs:   []AttrSpec{intAttr("fmod", 0)},
-		Doc:     "remainder with the divisor's sign, or with fmod the dividend's; floats need fmod",
+		Doc:     "remainder with the sign of the divisor or, with fmod, of the dividend; floats need fmod",
 	},
 	{
 		Name: "Pow", Since: 1, Kind: KindElementwise, Infer: inferBroadcast,
 		Inputs:  []Port{port("X", "T", numericTypes), port("Y", "", numericTypes)},
 		Outputs: []Port{port("Z", "T", numericTypes)},
-		Doc:     "x^y, of x's element type",
+		Doc:     "x^y, with x's element type",
 	},
 	pairwise("BitwiseAnd", 18, integerTypes, "bitwise and"),
 	pairwise("BitwiseOr", 18, integerTypes, "bitwise or"),
@@ -132,7 +132,7 @@ var selectOps = []Op{
 		Inputs:  []Port{port("input", "", anyType)},
 		Outputs: []Port{port("output", "", anyType)},
 		Attrs:   []AttrSpec{required("to", AttrInt)},
-		Doc:     "x's bits read as the element type of the same size whose ONNX number is to",
+		Doc:     "the bits of x as the element type of the same size whose ONNX number is to",
 	},
 	{
 		Name: "CastLike", Since: 15, Kind: KindElementwise, Infer: inferSame,

@@ -14,14 +14,14 @@ var indexedOps = []Op{
 		Inputs:  []Port{port("data", "T", anyType), port("indices", "", indexType)},
 		Outputs: []Port{port("output", "T", anyType)},
 		Attrs:   []AttrSpec{intAttr("axis", 0)},
-		Doc:     "for each index the element of data at its own place, with the index for axis",
+		Doc:     "for each index the element of data at the same place, except that its coordinate on axis is the index",
 	},
 	{
 		Name: "GatherND", Since: 11, Kind: KindIndexed, Infer: inferGatherND,
 		Inputs:  []Port{port("data", "T", anyType), port("indices", "", int64Type)},
 		Outputs: []Port{port("output", "T", anyType)},
 		Attrs:   []AttrSpec{intAttr("batch_dims", 0)},
-		Doc:     "slices of data at the index tuples along the last axis of indices",
+		Doc:     "the slices of data that the index tuples along the last axis of indices select",
 	},
 	{
 		Name: "ScatterElements", Since: 11, Kind: KindIndexed, Infer: inferScatterElements,
@@ -30,7 +30,7 @@ var indexedOps = []Op{
 		},
 		Outputs: []Port{port("output", "T", anyType)},
 		Attrs:   []AttrSpec{intAttr("axis", 0), enumAttr("reduction", "none", "add", "mul", "max", "min")},
-		Doc:     "data with updates written or reduced into the elements that GatherElements would read",
+		Doc:     "data with updates written to, or combined with, the elements that GatherElements would read",
 	},
 	{
 		Name: "ScatterND", Since: 11, Kind: KindIndexed, Infer: inferScatterND,
@@ -39,7 +39,7 @@ var indexedOps = []Op{
 		},
 		Outputs: []Port{port("output", "T", anyType)},
 		Attrs:   []AttrSpec{enumAttr("reduction", "none", "add", "mul", "max", "min")},
-		Doc:     "data with updates written or reduced into the slices that GatherND would read",
+		Doc:     "data with updates written to, or combined with, the slices that GatherND would read",
 	},
 	{
 		Name: "Pad", Since: 1, Kind: KindIndexed, Infer: inferPad,
@@ -49,7 +49,7 @@ var indexedOps = []Op{
 		},
 		Outputs: []Port{port("output", "T", anyType)},
 		Attrs:   []AttrSpec{enumAttr("mode", "constant", "reflect", "edge", "wrap")},
-		Doc:     "data with elements added (or with negative pads removed) before and behind the axes",
+		Doc:     "data with elements added before and behind axes, or removed where pads are negative",
 	},
 	{
 		Name: "Tile", Since: 1, Kind: KindIndexed, Infer: inferTile,
@@ -73,7 +73,7 @@ var indexedOps = []Op{
 			enumAttr("mode", "nearest", "linear", "cubic"),
 			enumAttr("nearest_mode", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
 		},
-		Doc: "X resampled to sizes or by scales",
+		Doc: "X resampled to the extents sizes, or by the factors scales",
 	},
 	{
 		Name: "DepthToSpace", Since: 1, Kind: KindIndexed, Infer: inferDepthToSpace,
@@ -94,14 +94,14 @@ var indexedOps = []Op{
 		Inputs:  []Port{port("x", "T", numericTypes), port("axis", "", indexType)},
 		Outputs: []Port{port("y", "T", numericTypes)},
 		Attrs:   []AttrSpec{intAttr("exclusive", 0), intAttr("reverse", 0)},
-		Doc:     "sums of all elements up to each one along axis, itself left out when exclusive",
+		Doc:     "for each element the sum of all elements up to it along axis; exclusive leaves out the element itself",
 	},
 	{
 		Name: "CumProd", Since: 26, Kind: KindIndexed, Infer: inferCumSum,
 		Inputs:  []Port{port("x", "T", numericTypes), port("axis", "", indexType)},
 		Outputs: []Port{port("y", "T", numericTypes)},
 		Attrs:   []AttrSpec{intAttr("exclusive", 0), intAttr("reverse", 0)},
-		Doc:     "products of all elements up to each one along axis, itself left out when exclusive",
+		Doc:     "for each element the product of all elements up to it along axis; exclusive leaves out the element itself",
 	},
 	{
 		Name: "Trilu", Since: 14, Kind: KindIndexed, Infer: inferTrilu,
@@ -117,7 +117,7 @@ var indexedOps = []Op{
 		},
 		Outputs: []Port{port("output", "T", anyType)},
 		Attrs:   []AttrSpec{intAttr("axis", -1)},
-		Doc:     "values[1] where the place on the new axis is the index, values[0] elsewhere",
+		Doc:     "values[1] where the coordinate on the new axis equals the index, values[0] elsewhere",
 	},
 	{
 		Name: "TopK", Since: 1, Kind: KindIndexed, Infer: inferTopK,

@@ -22,7 +22,7 @@ var internalOps = []Op{
 		Inputs:  []Port{variadic("inputs", "T", anyType)},
 		Outputs: []Port{port("concat_result", "T", anyType)},
 		Attrs:   []AttrSpec{required("axis", AttrInt), required("in_place", AttrInts)},
-		Doc:     "Concat some of whose inputs are written in place",
+		Doc:     "a Concat; the inputs marked in_place are written directly into the result",
 	},
 	// The body has as many inputs and outputs as the node, and uses no values of the graphs around it. anchor is the name
 	// of the body's one node that is not elementwise, or "map" when all of them are. Nodes before the anchor are its
@@ -32,7 +32,7 @@ var internalOps = []Op{
 		Inputs:  []Port{{Name: "inputs", Optional: true, Variadic: true}},
 		Outputs: []Port{variadic("outputs", "", anyType)},
 		Attrs:   []AttrSpec{required("anchor", AttrString), required("body", AttrGraph)},
-		Doc:     "the body as one unit of work around its anchor",
+		Doc:     "the body, computed as one unit of work around its anchor",
 	},
 	// The cells are one time step of one direction of LSTM, GRU and RNN, with the formulas of those operators. Where
 	// step >= seq_len[b], the sequence of batch b is over: its state does not change, and y is 0. If the input W is

@@ -12,8 +12,8 @@ var reduceOps = []Op{
 	reduction("ReduceLogSum", "logarithm of the sum over axes", numericTypes),
 	reduction("ReduceLogSumExp", "logarithm of the sum of e^x over axes", numericTypes),
 	reduction("ReduceSumSquare", "sum of squares over axes", numericTypes),
-	argReduction("ArgMax", "index of the largest element along axis, the first or on request the last one"),
-	argReduction("ArgMin", "index of the smallest element along axis, the first or on request the last one"),
+	argReduction("ArgMax", "index of the largest element along axis; of equal ones the first or, with select_last_index, the last"),
+	argReduction("ArgMin", "index of the smallest element along axis; of equal ones the first or, with select_last_index, the last"),
 }
 
 func reduction(name, doc string, types []DType) Op {

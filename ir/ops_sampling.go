@@ -10,14 +10,14 @@ var samplingOps = []Op{
 			intAttr("align_corners", 0), enumAttr("mode", "linear", "nearest", "cubic"),
 			enumAttr("padding_mode", "zeros", "border", "reflection"),
 		},
-		Doc: "X[N,C,…] at the places that grid[N,…,r] names in reverse order of axes, -1 and 1 being the borders",
+		Doc: "X[N,C,…] interpolated at the places in grid[N,…,r], which lists the axes in reverse order; -1 and 1 are the borders",
 	},
 	{
 		Name: "AffineGrid", Since: 20, Kind: KindIndexed, Infer: inferAffineGrid,
 		Inputs:  []Port{port("theta", "T", floatTypes), port("size", "", int64Type)},
 		Outputs: []Port{port("grid", "T", floatTypes)},
 		Attrs:   []AttrSpec{intAttr("align_corners", 0)},
-		Doc:     "the grid for GridSample that an affine map theta[N,r,r+1] makes of size N, C, …",
+		Doc:     "the grid for GridSample that the affine map theta[N,r,r+1] gives for an output of the shape size = N, C, …",
 	},
 	{
 		Name: "RoiAlign", Since: 10, Kind: KindIndexed, Infer: inferRoiAlign,
@@ -37,7 +37,7 @@ var samplingOps = []Op{
 		Inputs:  []Port{port("X", "T", floatTypes), port("rois", "T", floatTypes)},
 		Outputs: []Port{port("Y", "T", floatTypes)},
 		Attrs:   []AttrSpec{required("pooled_shape", AttrInts), floatAttr("spatial_scale", 1)},
-		Doc:     "largest element in the bins of each region batch, x1, y1, x2, y2; 0 of an empty bin",
+		Doc:     "largest element in the bins of each region batch, x1, y1, x2, y2; 0 for an empty bin",
 	},
 	{
 		Name: "MaxUnpool", Since: 9, Kind: KindIndexed, Infer: inferMaxUnpool,
@@ -48,7 +48,7 @@ var samplingOps = []Op{
 		Attrs: []AttrSpec{
 			required("kernel_shape", AttrInts), absent("pads", AttrInts), absent("strides", AttrInts),
 		},
-		Doc: "X at the flat indices that MaxPool gave, 0 elsewhere; zeros behind each axis up to output_shape",
+		Doc: "the elements of X at the flat indices that MaxPool gave, 0 elsewhere; output_shape adds zeros behind each axis",
 	},
 	{
 		Name: "Col2Im", Since: 18, Kind: KindIndexed, Infer: inferCol2Im,
@@ -57,7 +57,7 @@ var samplingOps = []Op{
 		},
 		Outputs: []Port{port("output", "T", numericTypes)},
 		Attrs:   []AttrSpec{absent("dilations", AttrInts), absent("pads", AttrInts), absent("strides", AttrInts)},
-		Doc:     "an image of which the columns are the windows; elements of several windows add up",
+		Doc:     "the image whose windows are the columns; elements that lie in several windows are added up",
 	},
 	{
 		Name: "CenterCropPad", Since: 18, Kind: KindIndexed, Infer: inferCenterCropPad,
@@ -77,6 +77,6 @@ var samplingOps = []Op{
 			absent("dilations", AttrInts), intAttr("group", 1), absent("kernel_shape", AttrInts),
 			intAttr("offset_group", 1), absent("pads", AttrInts), absent("strides", AttrInts),
 		},
-		Doc: "Conv whose windows read X bilinearly at places moved by offset and weighted by mask",
+		Doc: "Conv that reads X, interpolated bilinearly, at places moved by offset, and weights what it reads by mask",
 	},
 }

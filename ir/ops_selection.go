@@ -34,14 +34,14 @@ var selectionOps = []Op{
 		},
 		Outputs: []Port{port("selected_indices", "", int64Type)},
 		Attrs:   []AttrSpec{intAttr("center_point_box", 0)},
-		Doc:     "batch, class and number of the best boxes that overlap no better one too much",
+		Doc:     "batch, class and index of the boxes with the best scores, without those that overlap a better one too much",
 	},
 	{
 		Name: "ReverseSequence", Since: 10, Kind: KindIndexed, Infer: inferReverseSequence,
 		Inputs:  []Port{port("input", "T", anyType), port("sequence_lens", "", int64Type)},
 		Outputs: []Port{port("Y", "T", anyType)},
 		Attrs:   []AttrSpec{intAttr("batch_axis", 1), intAttr("time_axis", 0)},
-		Doc:     "the first sequence_lens[b] steps of batch b backwards, the others as they are",
+		Doc:     "the first sequence_lens[b] steps of batch b in reverse order, and the others as they are",
 	},
 	{
 		Name: "EyeLike", Since: 9, Kind: KindSource, Infer: inferEyeLike,

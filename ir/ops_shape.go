@@ -14,7 +14,7 @@ var shapeOps = []Op{
 		Inputs:  []Port{port("input", "T", anyType), optional("split", "", int64Type)},
 		Outputs: []Port{variadic("outputs", "T", anyType)},
 		Attrs:   []AttrSpec{intAttr("axis", 0), absent("num_outputs", AttrInt)},
-		Doc:     "pieces of the input along axis, of the given or of equal extents (the last may be smaller)",
+		Doc:     "consecutive pieces of the input along axis, of the given extents or of equal ones (the last may be smaller)",
 	},
 	{
 		Name: "Slice", Since: 1, Kind: KindView, Infer: inferSlice,
@@ -23,7 +23,7 @@ var shapeOps = []Op{
 			optional("axes", "I", indexType), optional("steps", "I", indexType),
 		},
 		Outputs: []Port{port("output", "T", anyType)},
-		Doc:     "elements from starts to ends by steps along axes, bounds clamped as numpy does",
+		Doc:     "the elements from starts to ends by steps along axes; bounds are clamped as in numpy",
 	},
 	{
 		Name: "Reshape", Since: 1, Kind: KindView, Infer: inferReshape,
@@ -37,19 +37,19 @@ var shapeOps = []Op{
 		Inputs:  []Port{port("input", "T", anyType)},
 		Outputs: []Port{port("output", "T", anyType)},
 		Attrs:   []AttrSpec{intAttr("axis", 1)},
-		Doc:     "the axes before axis joined to one, the others to another",
+		Doc:     "a matrix: the axes before axis joined to one, and the others to another",
 	},
 	{
 		Name: "Squeeze", Since: 1, Kind: KindView, Infer: inferSqueeze,
 		Inputs:  []Port{port("data", "T", anyType), optional("axes", "", int64Type)},
 		Outputs: []Port{port("squeezed", "T", anyType)},
-		Doc:     "without the given axes, or all axes, of extent 1",
+		Doc:     "the input without the given axes of extent 1, or without all of them",
 	},
 	{
 		Name: "Unsqueeze", Since: 1, Kind: KindView, Infer: inferUnsqueeze,
 		Inputs:  []Port{port("data", "T", anyType), port("axes", "", int64Type)},
 		Outputs: []Port{port("expanded", "T", anyType)},
-		Doc:     "with new axes of extent 1 at the given places of the output",
+		Doc:     "the input with new axes of extent 1 at the given places of the output",
 	},
 	{
 		Name: "Transpose", Since: 1, Kind: KindView, Infer: inferTranspose,
@@ -114,6 +114,6 @@ var shapeOps = []Op{
 			port("start", "T", numericTypes), port("limit", "T", numericTypes), port("delta", "T", numericTypes),
 		},
 		Outputs: []Port{port("output", "T", numericTypes)},
-		Doc:     "start, start + delta, … as long as limit is not reached",
+		Doc:     "start, start + delta, … up to but without limit",
 	},
 }
