@@ -74,8 +74,6 @@ RT_DEVICE T ld_const(const T* p);
 RT_DEVICE void block_barrier(int threads);
 // Of the threads of the running rTask, its first ones.
 RT_DEVICE void rtask_barrier(int threads);
-// Of the warps that brought operands into the import area.
-RT_DEVICE void movers_barrier(int threads);
 // The loader's warp arrives when its ring can be used; the vEU's threads wait for that. Threads of both count.
 RT_DEVICE void loader_ready(int threads);
 RT_DEVICE void wait_for_loader(int threads);

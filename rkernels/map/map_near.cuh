@@ -22,18 +22,15 @@ struct MapNear {
   };
   static constexpr int kThreads = THREADS;  // the last 64 have no elements in near steps
   static constexpr int kShared = 0;
-  static constexpr bool kFreeWarp = true;
 
   struct Resident {};
   RT_DEVICE static void load(const rt::Task&, const Args&, int, Resident&) {}
   RT_DEVICE static void prepare(const rt::Task&, const Args&, int, Resident&) {}
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask, Resident&) {
-    constexpr int kApart = kThreads - 32;
     const int n = count(a, rtask);
-    if (t.tid >= kApart) return;
     RT_NO_UNROLL
-    for (int e = t.tid; e < n; e += kApart) {
+    for (int e = t.tid; e < n; e += kThreads) {
       float x[kOperands], y[1];
       RT_UNROLL
       for (int k = 0; k < kOperands; ++k) x[k] = t.in[a.in[k] + e * a.step[k]];

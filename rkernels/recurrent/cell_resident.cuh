@@ -17,7 +17,6 @@ namespace rk {
 template <int Kind, int MB, int C, int LK, int SR, int SS, int Has, class F, class G, class H>
 struct CellResident {
   static constexpr int kThreads = 256;
-  static constexpr bool kFreeWarp = false;
   static constexpr int kWarps = kThreads / 32, LC = 32 / LK, BN = kWarps * LC * C;
   static constexpr int kStep = LK * 4;
   static constexpr int kSumBytes = 4 * MB * BN;

@@ -82,12 +82,10 @@ RT_DEVICE float settled(float x) {
 //   0      block_barrier    all threads that compute
 //   1      rtask_barrier    the running rTask's
 //   2      the loader       its ring is ready
-//   3      movers_barrier   the warps that brought operands
 //   4, 5   direct steps     descriptors are fetched, of even and of odd steps
 //   6, 7   direct steps     descriptors are used, of even and of odd steps
 RT_DEVICE void block_barrier(int threads) { asm volatile("bar.sync 0, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void rtask_barrier(int threads) { asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory"); }
-RT_DEVICE void movers_barrier(int threads) { asm volatile("bar.sync 3, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void loader_ready(int threads) { asm volatile("bar.arrive 2, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void wait_for_loader(int threads) { asm volatile("bar.sync 2, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void tell_fetched(uint32_t odd, int threads) {

@@ -134,18 +134,14 @@ class VEU {
           continue;
         }
       }
-      now_ = i;
-      // Where the last warp takes no part in rTasks, it fetches while the others are at the step.
-      constexpr bool kApart = K::kFreeWarp && !kTraced;
-      if (!kApart || c_.ring[i % c_.kSteps].wait_count > 0) await(i);
-      if (!kApart || fetches()) prefetch(i);
-      const bool fetching = kApart && fetches();
-      if (!fetching && in<K>()) {
+      await(i);
+      prefetch(i);
+      if (in<K>()) {
         K::prepare(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
                    static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
       }
-      if (!fetching) bring(i, kApart);
-      if (!fetching && in<K>()) {
+      bring(i);
+      if (in<K>()) {
         K::compute_rtask(task<K>(), *reinterpret_cast<const typename K::Args*>(c_.args[i % c_.kOperands]),
                          static_cast<int>(c_.ring[i % c_.kSteps].rtask), kept);
       }
@@ -338,7 +334,7 @@ class VEU {
     trace_.mark(p.order, kReady);
   }
 
-  RT_DEVICE void bring(uint32_t i, bool apart = false);
+  RT_DEVICE void bring(uint32_t i);
 
   // Everything that has to happen after it.
   RT_DEVICE void end(uint32_t i) {

@@ -4,9 +4,10 @@
 
 namespace rt {
 
-// Brings the operands that go through the import area; apart: without the warp that fetches.
+// Brings the operands that go through the import area. The barrier behind it orders what a warp stored there before
+// what the others read.
 template <class Program>
-RT_DEVICE void VEU<Program>::bring(uint32_t i, bool apart) {
+RT_DEVICE void VEU<Program>::bring(uint32_t i) {
   const Step s = c_.ring[i % c_.kSteps];
   const Place p{i - first_, s.op, s.rtask};
   if constexpr (Program::kMoves > 0) {
@@ -24,11 +25,7 @@ RT_DEVICE void VEU<Program>::bring(uint32_t i, bool apart) {
           import_tagged(m, at, stride, p);
         }
       });
-      if (apart) {
-        detail::movers_barrier(threads_ - 32);
-      } else {
-        detail::block_barrier(threads_);
-      }
+      detail::block_barrier(threads_);
     }
   }
   delay(Pause::kRTask, p.order);
