@@ -1,5 +1,5 @@
-// Package profiler says what rTasks cost, for scheduling policies (Rammer §3.3, "compile-time profiling"). Package model
-// computes costs from what a candidate says about itself; package timing times whole programs on the GPU at hand.
+// Package profiler says what rTasks cost, for scheduling policies (Rammer §3.3, "compile-time profiling"). Package
+// model computes costs from what a candidate says about itself; package timing times whole programs on the GPU at hand.
 package profiler
 
 import "github.com/rammerc/rammerc/roperator"

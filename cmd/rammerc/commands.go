@@ -173,7 +173,8 @@ takes about a minute, in which nothing else should use the GPU.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.Out, "out", "o", "device.yaml", "device file to write")
-	f.StringVar(&o.Base, "base", "", "device from which to take the name and the number of vEUs of an SM, which are not measured: a name that 'rammerc devices' lists, or a YAML file")
+	f.StringVar(&o.Base, "base", "", "device from which to take the name and the number of vEUs of an SM, "+
+		"which are not measured: a name that 'rammerc devices' lists, or a YAML file")
 	f.StringVar(&o.Raw, "raw", "", "also write every sample of every measurement into this file, as JSON")
 	f.BoolVar(&o.Force, "force", false, "replace files that exist already")
 	return cmd

@@ -41,10 +41,14 @@ empty or holds the same library.`,
 	f.StringVarP(&o.Out, "out", "o", "out", "library directory")
 	f.StringVar(&o.Name, "name", "", "prefix of symbols and files (default: the model's file name)")
 	compileFlags(cmd, &o)
-	f.StringVar(&o.Emit, "emit", driver.EmitAll, "what to produce: cu (sources), lib (the built library) or all, which is cu alone if the compiler is missing")
-	f.BoolVar(&o.Code, "code", false, "report the size of the machine code of each rKernel instance; the library keeps line information, which profilers use too")
-	f.IntVar(&o.Tries, "tries", driver.DefaultTries, "largest number of plans that --plan auto builds and times on the GPU at hand; with 1 the cost model chooses")
-	f.BoolVar(&o.Verify, "verify", false, "compare the outputs of the library with those of the evaluator before reporting success")
+	f.StringVar(&o.Emit, "emit", driver.EmitAll, "what to produce: cu (sources), lib (the built library) or all, "+
+		"which is cu alone if the compiler is missing")
+	f.BoolVar(&o.Code, "code", false, "report the size of the machine code of each rKernel instance; "+
+		"the library keeps line information, which profilers use too")
+	f.IntVar(&o.Tries, "tries", driver.DefaultTries,
+		"largest number of plans that --plan auto builds and times on the GPU at hand; with 1 the cost model chooses")
+	f.BoolVar(&o.Verify, "verify", false,
+		"compare the outputs of the library with those of the evaluator before reporting success")
 	return cmd
 }
 
@@ -68,8 +72,10 @@ func deviceFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 	deviceFlags(cmd, o)
 	f := cmd.Flags()
-	f.StringVar(&o.Plan, "plan", driver.Plans()[0], strings.Join(driver.Plans(), ", ")+", or a .rprog file as --dump writes it")
-	f.StringVar(&o.Policy, "policy", driver.PolicyNames()[0], "scheduling policy: "+strings.Join(driver.PolicyNames(), ", "))
+	f.StringVar(&o.Plan, "plan", driver.Plans()[0],
+		strings.Join(driver.Plans(), ", ")+", or a .rprog file as --dump writes it")
+	f.StringVar(&o.Policy, "policy", driver.PolicyNames()[0],
+		"scheduling policy: "+strings.Join(driver.PolicyNames(), ", "))
 	f.BoolVar(&o.Check, "check", false, "run the verifier of every stage, and shuffle the nodes before every pass")
 	f.Uint64Var(&o.Seed, "check-seed", 1, "seed of the shuffling under --check")
 	f.StringVar(&o.Dump, "dump", "", "write the result of every stage, in text form, into this directory")

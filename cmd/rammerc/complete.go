@@ -11,7 +11,7 @@ import (
 	"github.com/rammerc/rammerc/internal/engine"
 )
 
-// completeFlags registers what shells offer for flags and arguments, on every command that has them.
+// completeFlags registers the values that shells offer for flags and arguments, on every command that has them.
 func completeFlags(root *cobra.Command) {
 	fixed := map[string][]string{
 		"target": driver.Targets(), "device": driver.DeviceNames(), "plan": driver.Plans(), "policy": driver.PolicyNames(),
@@ -38,8 +38,8 @@ func completeFlags(root *cobra.Command) {
 	}
 }
 
-// addCompletion adds cobra's command, which by itself takes a shell that does not exist for a request
-// for help.
+// addCompletion adds cobra's command completion, and makes it report a shell that it does not know. By itself the command
+// would print its help then.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
@@ -47,7 +47,10 @@ func addCompletion(root *cobra.Command) {
 			continue
 		}
 		c.RunE = func(_ *cobra.Command, args []string) error {
-			return &diag.Diagnostic{ID: "bad-shell", Message: fmt.Sprintf("no known shell among %q", args), Help: "shells are bash, fish, powershell, zsh"}
+			return &diag.Diagnostic{
+				ID: "bad-shell", Message: fmt.Sprintf("no known shell among %q", args),
+				Help: "shells are bash, fish, powershell, zsh",
+			}
 		}
 		c.Args = cobra.ArbitraryArgs
 	}

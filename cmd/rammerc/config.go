@@ -49,11 +49,8 @@ func applyConfig(cmd *cobra.Command) error {
 		return nil
 	}
 	if err != nil {
-		var p *fs.PathError
-		if errors.As(err, &p) {
-			err = p.Err
-		}
-		return &diag.Diagnostic{ID: "bad-config", File: file, Message: "cannot read the configuration: " + err.Error()}
+		message := "cannot read the configuration: " + diag.Reason(err).Error()
+		return &diag.Diagnostic{ID: "bad-config", File: file, Message: message}
 	}
 	var sections map[string]map[string]yaml.Node
 	if err := yaml.Unmarshal(data, &sections); err != nil {
@@ -62,7 +59,9 @@ func applyConfig(cmd *cobra.Command) error {
 	var l diag.List
 	for _, name := range sortedKeys(sections) {
 		if !isCommand(cmd.Root(), name) {
-			l.Add(&diag.Diagnostic{ID: "bad-config", File: file, Message: fmt.Sprintf("%q is no command", name), Help: "map command names to flags"})
+			l.Add(&diag.Diagnostic{
+				ID: "bad-config", File: file, Message: fmt.Sprintf("%q is no command", name), Help: "map command names to flags",
+			})
 		}
 	}
 	for _, key := range sortedKeys(sections[cmd.Name()]) {
@@ -83,7 +82,7 @@ func isCommand(root *cobra.Command, name string) bool {
 	return false
 }
 
-// setFlag sets a flag that the command line left alone; lists set it once an element.
+// setFlag sets a flag unless the command line has set it. A list sets it once for each element.
 func setFlag(flags *pflag.FlagSet, key string, node *yaml.Node) error {
 	f := flags.Lookup(key)
 	if f == nil || unconfigurable[key] {
@@ -114,7 +113,7 @@ func setFlag(flags *pflag.FlagSet, key string, node *yaml.Node) error {
 	return nil
 }
 
-// unconfigurable flags say what to do with the configuration.
+// unconfigurable are flags that cannot stand in a configuration, because they say what to do with one.
 var unconfigurable = map[string]bool{"config": true, "print-config": true, "help": true}
 
 // fromConfig annotates flags that the configuration file set.

@@ -33,12 +33,12 @@ func main() {
 	os.Exit(a.run())
 }
 
-// app is one invocation of the command.
+// app is one invocation of rammerc.
 type app struct {
 	args           []string // as typed, without the program's name
 	stdout, stderr io.Writer
 	job            *driver.Job
-	started        bool // the command line was understood
+	started        bool // the command line was understood, and the command has begun
 }
 
 func newApp(args []string, stdout, stderr io.Writer) *app {
@@ -47,7 +47,7 @@ func newApp(args []string, stdout, stderr io.Writer) *app {
 	return a
 }
 
-// command is the whole command line, for scripts that repeat it.
+// command is the whole command line, for the script with which a dump repeats it.
 func (a *app) command() []string { return append([]string{"rammerc"}, a.args...) }
 
 // run executes the command line and returns the exit status.
@@ -70,12 +70,12 @@ func (a *app) run() int {
 	return code
 }
 
-// shown is an error whose report has been printed as the command's result.
+// shown is an error that has already been printed as part of the command's result. It only sets the exit status.
 type shown struct{ error }
 
 func (s shown) Unwrap() error { return s.error }
 
-// report prints err: as lines on stderr, and with --json as an object on stdout too.
+// report prints err as lines on standard error, and with --json as an object on standard output too.
 func (a *app) report(cmd *cobra.Command, err error, code int) {
 	list := diag.All(err)
 	if a.wantsJSON(cmd) {
@@ -97,7 +97,8 @@ func (a *app) report(cmd *cobra.Command, err error, code int) {
 	}
 }
 
-// wantsJSON also looks at the words of a command line that was not understood.
+// wantsJSON reports whether --json is given. It looks for the word itself in a command line that was not understood, so
+// that errors in it are printed as JSON too.
 func (a *app) wantsJSON(cmd *cobra.Command) bool {
 	asJSON, _ := cmd.Flags().GetBool("json")
 	return asJSON || !a.started && slices.Contains(a.args, "--json")
@@ -147,7 +148,7 @@ Results go to standard output, progress and messages to standard error.`,
 	return root
 }
 
-// argsUnlessConfig checks positional arguments, which --print-config does without.
+// argsUnlessConfig checks the positional arguments, except with --print-config, which needs none.
 func argsUnlessConfig(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if show, _ := cmd.Flags().GetBool("print-config"); show {
@@ -157,7 +158,7 @@ func argsUnlessConfig(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// emit prints a command's result: v as JSON with --json, otherwise what text writes.
+// emit prints a command's result: v as JSON with --json, and otherwise what text writes.
 func (a *app) emit(cmd *cobra.Command, v any, text func(w io.Writer)) {
 	if a.wantsJSON(cmd) {
 		printJSON(a.stdout, v)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -20,22 +19,27 @@ func subjectFlags(cmd *cobra.Command, o *commands.SubjectOptions) {
 	f := cmd.Flags()
 	f.StringVar(&o.Engine, "engine", "", "eval, emu or gpu (default: the best at hand)")
 	f.BoolVar(&o.Waves, "waves", false, "run the library with one launch for each wave instead of as an rProgram")
-	f.StringVar(&o.RunUnder, "run-under", "", "run the library's process under this command, e.g. 'compute-sanitizer --log-file log'")
-	f.Uint64Var(&o.Delays, "delays", 0, "make vEUs sleep for random times drawn from this seed; the library must be built with --debug")
+	f.StringVar(&o.RunUnder, "run-under", "",
+		"run the library's process under this command, e.g. 'compute-sanitizer --log-file log'")
+	f.Uint64Var(&o.Delays, "delays", 0,
+		"make vEUs sleep for random times drawn from this seed; the library must be built with --debug")
 	f.Uint64Var(&o.EmuSeed, "emu-seed", 0, "seed of the order in which the emulator runs threads")
 }
 
-// rejectCompileFlags refuses flags that change how a model is compiled when path is a library directory,
-// where they could have no effect. What the configuration file says for models is no mistake.
+// rejectCompileFlags refuses flags that say how to compile a model when path is a library directory, where they would
+// have no effect. Only flags of the command line are refused: a configuration file is for models and libraries alike.
 func rejectCompileFlags(cmd *cobra.Command, path string) error {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
 		return nil
 	}
 	var l diag.List
-	for _, name := range []string{"target", "device", "offline", "plan", "policy", "check", "check-seed", "dump", "debug", "tsan"} {
+	for _, name := range []string{
+		"target", "device", "offline", "plan", "policy", "check", "check-seed", "dump", "debug", "tsan",
+	} {
 		if given(cmd, name) {
-			l.Add(&diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--%s applies only to models, and %s is a library directory, which is compiled already", name, path)})
+			l.Add(diag.New("bad-flag", "--%s applies only to models, and %s is a library directory, which is compiled already",
+				name, path))
 		}
 	}
 	return l.Err()
@@ -173,7 +177,7 @@ one of a user's processes on a machine measures at a time.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Dirs = args
 			if !slices.Contains(benchFormats, format) {
-				return &diag.Diagnostic{ID: "bad-flag", Message: fmt.Sprintf("--format %q: want one of %s", format, strings.Join(benchFormats, ", "))}
+				return diag.New("bad-flag", "--format %q: want one of %s", format, strings.Join(benchFormats, ", "))
 			}
 			r, err := commands.RunBench(a.job, o)
 			if err != nil {
@@ -201,9 +205,10 @@ one of a user's processes on a machine measures at a time.`,
 	return cmd
 }
 
-// valueFlags say what one run's inputs hold.
+// valueFlags say what the inputs of one inference hold.
 func valueFlags(f *pflag.FlagSet, inputs *[]string, seed *uint64, usual uint64, most *int64) {
-	f.StringArrayVar(inputs, "input", nil, "value of an input, NAME=FILE: .npy, .pb, .npz or FILE.npz:MEMBER; or FILE.npz, whose arrays have the inputs' names (repeatable)")
+	f.StringArrayVar(inputs, "input", nil, "value of an input, NAME=FILE: .npy, .pb, .npz or FILE.npz:MEMBER; "+
+		"or FILE.npz, whose arrays have the inputs' names (repeatable)")
 	f.Uint64Var(seed, "random", usual, "draw the inputs that no --input gives from this seed")
 	randomMaxFlag(f, most)
 }

@@ -28,8 +28,8 @@ type BenchResult struct {
 	Libraries []Bench `json:"libraries"`
 }
 
-// Bench is the latency of one library in milliseconds: by device events with inputs and outputs resident
-// in device memory, or with Transfers (always so on the emulator) by the host's clock around the call.
+// Bench is the latency of one library, in milliseconds. On a GPU, device events time an inference whose inputs and
+// outputs lie in device memory. With Transfers, and always on the emulator, the host's clock times the whole call.
 type Bench struct {
 	Dir       string  `json:"dir"`
 	Device    string  `json:"device"`
@@ -46,8 +46,8 @@ type Bench struct {
 	Cold      Cold    `json:"cold_start"`
 }
 
-// Cold is what a fresh process spends before it is as fast as later, in milliseconds of the host's clock.
-// The library's files may be in the system's cache.
+// Cold is what a fresh process spends before its inferences are as fast as later ones, in milliseconds of the host's
+// clock. The library's files may already be in the system's file cache.
 type Cold struct {
 	Load   float64 `json:"load_ms"`   // loading the library
 	Create float64 `json:"create_ms"` // making a context: the driver's start, the code's and the weights' upload
@@ -58,7 +58,8 @@ type Cold struct {
 func RunBench(job *driver.Job, o BenchOptions) (r *BenchResult, err error) {
 	defer job.Guard(&err)
 	if o.Runs < 1 || o.WarmUp < 0 {
-		return nil, diag.New("bad-flag", "--runs %d --warm-up %d: want at least one run and no negative number", o.Runs, o.WarmUp)
+		return nil, diag.New("bad-flag", "--runs %d --warm-up %d: want at least one run and no negative number",
+			o.Runs, o.WarmUp)
 	}
 	r = &BenchResult{Schema: "rammerc/bench/v1", Libraries: []Bench{}}
 	for _, dir := range o.Dirs {
@@ -104,8 +105,8 @@ func (o *BenchOptions) bench(job *driver.Job, dir string) (*Bench, error) {
 	return b, nil
 }
 
-// open opens a library directory, on a GPU with inputs and outputs on the device unless transfers are to
-// be timed too. What the library was built for shows only once it is open.
+// open opens a library directory. On a GPU, inputs and outputs are on the device unless transfers are to be timed too.
+// Whether the library was built for a GPU is known only when it is open, so it may have to be opened once more.
 func (o *BenchOptions) open(job *driver.Job, dir string) (*subject, *engine.Library, error) {
 	sub := o.SubjectOptions
 	sub.Path = dir
@@ -127,12 +128,13 @@ func (o *BenchOptions) open(job *driver.Job, dir string) (*subject, *engine.Libr
 	}
 }
 
-// Text prints two lines a library: the latency, and what a fresh process spends first.
+// Text prints two lines for each library: the latency, and the cold start.
 func (r *BenchResult) Text(w io.Writer) {
 	for _, b := range r.Libraries {
 		fmt.Fprintf(w, "%s  %s, %s: min %.4f  p50 %.4f  p90 %.4f  p99 %.4f  max %.4f ms  (n %d after %d)\n",
 			b.Dir, b.Device, b.Mode, b.Min, b.P50, b.P90, b.P99, b.Max, b.N, b.WarmUp)
-		fmt.Fprintf(w, "%s  cold start: library %.3f  context %.3f  first run %.3f ms\n", b.Dir, b.Cold.Load, b.Cold.Create, b.Cold.First)
+		fmt.Fprintf(w, "%s  cold start: library %.3f  context %.3f  first run %.3f ms\n",
+			b.Dir, b.Cold.Load, b.Cold.Create, b.Cold.First)
 	}
 }
 

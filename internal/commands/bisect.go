@@ -10,7 +10,7 @@ import (
 	"github.com/rammerc/rammerc/ir/eval"
 )
 
-// NodeDiff is the first node whose result differs.
+// NodeDiff is the first node whose result differs from the reference.
 type NodeDiff struct {
 	Value   string               `json:"value"`
 	Op      string               `json:"op"`
@@ -27,13 +27,14 @@ func (d *NodeDiff) String() string {
 		}
 		names += fmt.Sprintf("%s (%s)", o.Name, o.OpType)
 	}
-	return fmt.Sprintf("%s of %s from %s, in %s: rel L2 %.3g, max abs %.3g", d.Value, d.Op, names, d.Stage, d.Diff.RelL2, d.Diff.MaxAbs)
+	return fmt.Sprintf("%s of %s from %s, in %s: rel L2 %.3g, max abs %.3g",
+		d.Value, d.Op, names, d.Stage, d.Diff.RelL2, d.Diff.MaxAbs)
 }
 
-// bisect finds the first node that differs. Values that keep their name through the passes are compared
-// with the imported graph's first; then the optimised graph is compiled with every value as an output,
-// and the engine's values are compared with the evaluator's, in order. nil: no node differs by itself,
-// small differences add up.
+// bisect finds the first node whose result differs by more than the limit. It looks in two places. First it evaluates
+// the graph before and after the passes and compares values that have kept their names, which finds a wrong pass. Then
+// it compiles the optimised graph with every value as an output and compares the engine's values with the evaluator's,
+// in the order of nodes. The result is nil if no node differs by itself, so that small differences must add up.
 func bisect(job *driver.Job, o SubjectOptions, in engine.Tensors, limit float64) (*NodeDiff, error) {
 	imported, err := driver.Load(&driver.Job{}, o.ModelOptions, true)
 	if err != nil {
@@ -75,7 +76,7 @@ func bisect(job *driver.Job, o SubjectOptions, in engine.Tensors, limit float64)
 // observe evaluates g and keeps every value by name.
 func observe(g *ir.Graph, in engine.Tensors) engine.Tensors {
 	all := engine.Tensors{}
-	// An error shows in the comparison that led here; what was computed before it still helps.
+	// The comparison that led here has reported an error of the evaluator already. The values before it still help.
 	_, _ = eval.Run(g, in, eval.Options{Observe: func(v *ir.Value, t *ir.Tensor) { all[v.Name] = t }})
 	return all
 }

@@ -38,7 +38,7 @@ type Calibrated struct {
 	Measurements []Figure         `json:"measurements"`
 }
 
-// Figure sums up a measurement.
+// Figure sums up the samples of a measurement.
 type Figure struct {
 	Name   string  `json:"name"`
 	Unit   string  `json:"unit"`
@@ -88,15 +88,21 @@ func Calibrate(job *driver.Job, o CalibrateOptions) (r *Calibrated, err error) {
 			return nil, err
 		}
 	}
-	r = &Calibrated{Schema: "rammerc/calibrate/v1", File: o.Out, Raw: o.Raw, Spec: spec, Device: measured.Device, Measurements: []Figure{}}
+	r = &Calibrated{
+		Schema: "rammerc/calibrate/v1", File: o.Out, Raw: o.Raw, Spec: spec, Device: measured.Device,
+		Measurements: []Figure{},
+	}
 	for i := range measured.Measurements {
 		m := &measured.Measurements[i]
-		r.Measurements = append(r.Measurements, Figure{m.Name, m.Unit, m.Quantile(0.1), m.Median(), m.Quantile(0.9), len(m.Samples)})
+		r.Measurements = append(r.Measurements, Figure{
+			Name: m.Name, Unit: m.Unit, P10: m.Quantile(0.1), Median: m.Median(), P90: m.Quantile(0.9), N: len(m.Samples),
+		})
 	}
 	return r, nil
 }
 
-// validate finds what is wrong before a minute is spent on measuring.
+// validate finds what is wrong with the flags before a minute is spent on measuring. It returns the device of --base, nil
+// without that.
 func (o *CalibrateOptions) validate() (*device.Spec, error) {
 	var l diag.List
 	var base *device.Spec
@@ -127,7 +133,7 @@ func (o *CalibrateOptions) validate() (*device.Spec, error) {
 	return base, l.Err()
 }
 
-// refuses says why a file cannot be written.
+// refuses returns a diagnostic that says why a file cannot be written, nil if it can.
 func (o *CalibrateOptions) refuses(file string) *diag.Diagnostic {
 	info, err := os.Stat(file)
 	switch {
@@ -142,7 +148,9 @@ func (o *CalibrateOptions) refuses(file string) *diag.Diagnostic {
 	case info.IsDir():
 		return &diag.Diagnostic{ID: "cannot-write", File: file, Message: "is a directory, a file is wanted"}
 	case !o.Force:
-		return &diag.Diagnostic{ID: "not-empty", File: file, Message: "is there already", Help: "name another file, or replace it with --force"}
+		return &diag.Diagnostic{
+			ID: "not-empty", File: file, Message: "is there already", Help: "name another file, or replace it with --force",
+		}
 	}
 	return nil
 }
@@ -151,7 +159,9 @@ func (o *CalibrateOptions) refuses(file string) *diag.Diagnostic {
 func measure(ctx context.Context, job *driver.Job) (*calibrate.Result, error) {
 	arch := toolchain.LocalArch(ctx)
 	if arch == "" {
-		return nil, &toolchain.Missing{Tool: "a GPU", Help: "calibrate measures the GPU of the machine it runs on, and nvidia-smi tells of none"}
+		return nil, &toolchain.Missing{
+			Tool: "a GPU", Help: "calibrate measures the GPU of the machine it runs on, and nvidia-smi tells of none",
+		}
 	}
 	nvcc, err := toolchain.FindNVCC("")
 	if err != nil {
@@ -180,7 +190,7 @@ func measure(ctx context.Context, job *driver.Job) (*calibrate.Result, error) {
 	return measured, nil
 }
 
-// Lines say what was measured.
+// Lines is the table of measurements, for standard error.
 func (r *Calibrated) Lines() []string {
 	out := []string{fmt.Sprintf("%-20s %12s %12s %12s", "", "p10", "median", "p90")}
 	for _, f := range r.Measurements {

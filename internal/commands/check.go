@@ -18,12 +18,12 @@ type CheckReport struct {
 	Schema string `json:"schema"`
 	Model  string `json:"model"`
 	Device string `json:"device"`
-	// Rows group the problems by what is wrong.
+	// Rows has one entry for each kind of problem.
 	Rows     []CheckRow         `json:"problems"`
 	Warnings []*diag.Diagnostic `json:"warnings,omitempty"`
 }
 
-// CheckRow is one kind of problem.
+// CheckRow is one kind of problem and the nodes that have it.
 type CheckRow struct {
 	ID     string   `json:"id"`
 	Op     string   `json:"op,omitempty"`
@@ -58,8 +58,8 @@ func Check(job *driver.Job, o driver.CompileOptions) (r *CheckReport, err error)
 	return r, nil
 }
 
-// refusal runs the stages that can refuse a model. Where one does, the next looks at what is left, so
-// that its problems show as well.
+// refusal runs the stages that can refuse a model. When a stage finds problems, the next one looks at the graph without
+// the nodes that have them, so that the problems of several stages show at once.
 func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) error {
 	var l diag.List
 	m, err := driver.LoadPartly(job, o.ModelOptions)
@@ -94,7 +94,8 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) error 
 	return err
 }
 
-// joinProblems adds err to the problems so far; what is no list of problems comes alone.
+// joinProblems adds the problems in err to those found so far and returns all. An error that is no list of problems, such
+// as a disk that fails, is returned alone.
 func joinProblems(l *diag.List, err error) error {
 	found := diag.All(err)
 	if err != nil && len(found) == 0 {
@@ -121,7 +122,9 @@ func (r *CheckReport) group(found []*diag.Diagnostic) {
 		if !ok {
 			i = len(r.Rows)
 			index[k] = i
-			r.Rows = append(r.Rows, CheckRow{ID: d.ID, Op: d.Op, Domain: d.Domain, Opset: d.Opset, DType: d.DType, Reason: reason, Help: d.Help})
+			r.Rows = append(r.Rows, CheckRow{
+				ID: d.ID, Op: d.Op, Domain: d.Domain, Opset: d.Opset, DType: d.DType, Reason: reason, Help: d.Help,
+			})
 		}
 		r.Rows[i].Count++
 		if d.Node != "" {
@@ -130,7 +133,7 @@ func (r *CheckReport) group(found []*diag.Diagnostic) {
 	}
 }
 
-// checkKey identifies a row of a CheckReport.
+// checkKey has what the problems of one row have in common.
 type checkKey struct{ id, domain, op, dtype, reason string }
 
 // Problems is the number of problems in all rows.
@@ -162,7 +165,8 @@ func (r *CheckReport) Text(w io.Writer) {
 		if row.Help != "" {
 			reason += "; " + row.Help
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", row.Count, dash(op), dash(opset), dash(row.DType), reason, dash(nodeList(row.Nodes)))
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n",
+			row.Count, dash(op), dash(opset), dash(row.DType), reason, dash(nodeList(row.Nodes)))
 	}
 	t.Flush()
 	if n := r.Problems(); n == 1 {
@@ -179,7 +183,7 @@ func dash(s string) string {
 	return s
 }
 
-// nodeList names the first nodes and counts the rest; JSON has them all.
+// nodeList names the first nodes and counts the others. The JSON form names all.
 func nodeList(nodes []string) string {
 	const most = 4
 	if len(nodes) <= most {

@@ -8,9 +8,9 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx"
 )
 
-// readable is what later stages can look at of a model that was refused: its graph without the nodes that
-// have problems and those that depend on them. Symbolic dims that are not bound are 1, as the message
-// about them proposes. nil where that makes no graph.
+// readable is the part of a refused model that later stages can look at: its graph without the nodes that have problems
+// and without those that depend on them. A symbolic dim that is not bound becomes 1, which is what its diagnostic
+// proposes. The result is nil if what is left is not a valid graph.
 func readable(m *onnx.Model, problems []*diag.Diagnostic) *ir.Graph {
 	named := map[string]bool{}
 	for _, d := range problems {
@@ -44,8 +44,8 @@ func staticPart(g *ir.Graph) *ir.Graph {
 	})
 }
 
-// without is g without the nodes that drop names, those that read what is not there any more, and inputs
-// without a type. What nothing reads afterwards becomes an output, so that no pass takes it for dead.
+// without is g without the nodes for which drop is true, without the nodes that read what those made, and without inputs
+// that have no type. Values that nothing reads afterwards become outputs, because a pass would remove them as dead.
 func without(g *ir.Graph, drop func(*ir.Node) bool) *ir.Graph {
 	out := &ir.Graph{Name: g.Name, Consts: g.Consts}
 	there := map[*ir.Value]bool{nil: true}
@@ -61,8 +61,10 @@ func without(g *ir.Graph, drop func(*ir.Node) bool) *ir.Graph {
 	read := map[*ir.Value]bool{}
 	for _, n := range g.Nodes {
 		uses := reads(n)
-		typed := !slices.ContainsFunc(n.Outputs, func(v *ir.Value) bool { return v != nil && (v.DType == ir.Invalid || v.Shape == nil) })
-		if drop(n) || !typed || slices.ContainsFunc(uses, func(v *ir.Value) bool { return !there[v] }) {
+		untyped := slices.ContainsFunc(n.Outputs, func(v *ir.Value) bool {
+			return v != nil && (v.DType == ir.Invalid || v.Shape == nil)
+		})
+		if drop(n) || untyped || slices.ContainsFunc(uses, func(v *ir.Value) bool { return !there[v] }) {
 			continue
 		}
 		out.Nodes = append(out.Nodes, n)
@@ -83,7 +85,7 @@ func without(g *ir.Graph, drop func(*ir.Node) bool) *ir.Graph {
 	return out
 }
 
-// reads lists the values outside of n that it and its subgraphs read.
+// reads lists the values that n and its subgraphs read and that are defined outside of n.
 func reads(n *ir.Node) []*ir.Value {
 	uses := slices.Clone(n.Inputs)
 	inside := map[*ir.Value]bool{}

@@ -108,7 +108,7 @@ func functionNames(m *onnx.Model) []string {
 	return out
 }
 
-// countOps counts the nodes of g by operator, most frequent first; fused groups by their anchor.
+// countOps counts the nodes of g by operator, the most frequent first. Fused groups count by their anchor.
 func countOps(g *ir.Graph) []OpCount {
 	count := map[string]int{}
 	for _, n := range g.Nodes {

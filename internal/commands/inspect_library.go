@@ -34,16 +34,19 @@ type LibraryInspection struct {
 	Predicted float64 `json:"predicted_us,omitempty"`
 }
 
-// SegmentSummary is what a part of a plan is made of.
+// SegmentSummary is what a segment of a plan is made of.
 type SegmentSummary struct {
 	Kind     string `json:"kind"`
 	ROps     int    `json:"roperators"`
 	RTasks   int    `json:"rtasks"`
 	Launches int    `json:"launches"` // kernel launches of an inference
 	Streams  int    `json:"streams"`
-	VEUs     int    `json:"veus"`     // that have rTasks; of a launch, where every launch is of one rOperator
-	Edges    int    `json:"edges"`    // pairs of steps of which one waits for the other inside a launch, or launches across streams
-	Overlap  bool   `json:"overlaps"` // a launch may come before the one before it has ended
+	// VEUs counts those that have rTasks. Where every launch is of one rOperator it is the count of the largest launch.
+	VEUs int `json:"veus"`
+	// Edges counts pairs of steps of which one waits for the other inside a launch, and pairs of launches of which one
+	// waits for the other on another stream.
+	Edges   int  `json:"edges"`
+	Overlap bool `json:"overlaps"` // a launch may begin before the one before it has ended
 }
 
 // InspectLibrary reads what a library directory says of its plan.
@@ -163,8 +166,8 @@ func (r *LibraryInspection) Text(w io.Writer) {
 		fmt.Fprintf(t, "library\t%s, made from %s by rammerc %s\n", r.Name, r.Model, r.Version)
 	}
 	fmt.Fprintf(t, "planned for\t%s (%s)\n", r.Device, r.Arch)
-	fmt.Fprintf(t, "program\t%s, %s; %s of weights, %s of activations\n", progress.Count(r.ROps, "rOperator"), progress.Count(r.RTasks, "rTask"),
-		progress.Bytes(r.Weights), progress.Bytes(r.Arena))
+	fmt.Fprintf(t, "program\t%s, %s; %s of weights, %s of activations\n", progress.Count(r.ROps, "rOperator"),
+		progress.Count(r.RTasks, "rTask"), progress.Bytes(r.Weights), progress.Bytes(r.Arena))
 	for i, s := range r.Segments {
 		fmt.Fprintf(t, "segment %d\t%s\n", i, s)
 	}
@@ -176,7 +179,8 @@ func (r *LibraryInspection) Text(w io.Writer) {
 
 // String is a line for people.
 func (s SegmentSummary) String() string {
-	text := fmt.Sprintf("%s: %s of %s, %s", s.Kind, progress.Count(s.RTasks, "rTask"), progress.Count(s.ROps, "rOperator"), progress.Count(s.Launches, "launch"))
+	text := fmt.Sprintf("%s: %s of %s, %s", s.Kind, progress.Count(s.RTasks, "rTask"),
+		progress.Count(s.ROps, "rOperator"), progress.Count(s.Launches, "launch"))
 	if s.Streams > 1 {
 		text += fmt.Sprintf(" on %d streams", s.Streams)
 	}

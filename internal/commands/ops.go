@@ -27,8 +27,8 @@ type OpInfo struct {
 	Doc       string   `json:"doc"`
 }
 
-// Ops lists the operator table: ai.onnx first, internal operators only when asked for, then what the
-// importer makes of operators that the table has not.
+// Ops lists the operators of the table, those of ai.onnx first and internal ones only when asked for. Behind them are the
+// operators that are not in the table because the importer replaces them by others.
 func Ops(internal bool) []OpInfo {
 	var out []OpInfo
 	for i := range ir.Ops {
@@ -44,7 +44,7 @@ func Ops(internal bool) []OpInfo {
 	return append(out, importedOps()...)
 }
 
-// importedOps are the operators of which the importer makes others.
+// importedOps are the operators that the importer replaces by others.
 func importedOps() []OpInfo {
 	var out []OpInfo
 	for _, r := range onnx.Rewrites() {
@@ -62,7 +62,8 @@ func importedOps() []OpInfo {
 	return out
 }
 
-// compiles reports a compiled form: an rKernel, or that the operator disappears before kernels are chosen.
+// compiles reports whether an operator can be compiled: there is an rKernel for it, or it disappears before rKernels are
+// chosen.
 func compiles(op *ir.Op) bool {
 	switch op.Kind {
 	case ir.KindElementwise, ir.KindView, ir.KindFused:

@@ -97,12 +97,13 @@ func (o *ProfileOptions) trace(job *driver.Job, s *subject) (*trace.Timeline, er
 	if err != nil {
 		return nil, err
 	}
-	done("%s, %s after %d to warm up", progress.Count(len(t.Runs), "rTask"), progress.Count(len(t.Launches), "launch"), o.WarmUp)
+	done("%s, %s after %d to warm up", progress.Count(len(t.Runs), "rTask"),
+		progress.Count(len(t.Launches), "launch"), o.WarmUp)
 	if t.Dropped+t.DroppedChunks > 0 {
 		job.Warn([]*diag.Diagnostic{{
 			Severity: diag.Warning, ID: "trace-full", File: o.Path,
-			Message: fmt.Sprintf("the trace holds %d of %d steps and %d of %d chunks of weights: the sums lack the others", len(t.Runs),
-				len(t.Runs)+t.Dropped, len(t.Chunks), len(t.Chunks)+t.DroppedChunks),
+			Message: fmt.Sprintf("the trace holds %d of %d steps and %d of %d chunks of weights: the sums lack the others",
+				len(t.Runs), len(t.Runs)+t.Dropped, len(t.Chunks), len(t.Chunks)+t.DroppedChunks),
 		}})
 	}
 	return t, nil
@@ -132,7 +133,9 @@ func openTraced(job *driver.Job, o SubjectOptions) (*subject, error) {
 			o.Engine = engine.Emu
 		}
 		if o.Engine == "" && engine.Best() == engine.Eval {
-			return nil, &toolchain.Missing{Tool: "nvcc with a GPU, and a C++ compiler", Help: "install g++ or clang++ (C++20), or set CXX"}
+			return nil, &toolchain.Missing{
+				Tool: "nvcc with a GPU, and a C++ compiler", Help: "install g++ or clang++ (C++20), or set CXX",
+			}
 		}
 		return openSubject(job, o)
 	}
@@ -190,7 +193,7 @@ func rebuild(job *driver.Job, o SubjectOptions, plan *trace.Plan, tmp string) (*
 	return openBuilt(filepath.Join(tmp, "lib"+plan.Name+".so"), o.Path, opt)
 }
 
-// building is a stage that a compiler takes; the result ends it.
+// building starts a stage in which a compiler runs, and shows that it does until end is called.
 func building(job *driver.Job, tool string) (end func()) {
 	done, waited := job.Stage(tool), job.Waiting(tool)
 	return func() {
@@ -199,8 +202,8 @@ func building(job *driver.Job, tool string) (end func()) {
 	}
 }
 
-// tracedEngine is where a library directory's program is to run: --engine, else the GPU that it was planned
-// for where that is at hand, else the emulator.
+// tracedEngine is the engine for the program of a library directory: that of --engine, else the GPU that the program was
+// planned for if it is at hand, else the emulator.
 func (o *SubjectOptions) tracedEngine(job *driver.Job, plan *trace.Plan) (string, error) {
 	switch {
 	case o.Engine == engine.GPU && plan.Arch == driver.TargetEmu:
@@ -241,7 +244,7 @@ func copySources(from, to, name string) error {
 	return nil
 }
 
-// checkFiles finds out before the work whether the results will have a place.
+// checkFiles finds out before the work whether the files of the results can be written.
 func (o *ProfileOptions) checkFiles() error {
 	var l diag.List
 	for _, path := range []string{o.Perfetto, o.HTML} {
@@ -262,7 +265,7 @@ func (o *ProfileOptions) checkFiles() error {
 	return l.Err()
 }
 
-// writeFiles writes the forms that flags ask for.
+// writeFiles writes the timeline in the forms that --perfetto and --html ask for.
 func (o *ProfileOptions) writeFiles(t *trace.Timeline, r *trace.Report) ([]string, error) {
 	var files []string
 	for _, f := range []struct {
@@ -299,12 +302,15 @@ func writeTo(path string, write func(io.Writer) error) error {
 func (p *Profile) Text(w io.Writer) {
 	fmt.Fprintf(w, "%s on %s (%s)\n", p.Name, p.Device, p.Engine)
 	fmt.Fprintf(w, "%.1f µs from the first launch to the end of the last: %s, %s on %s of %s\n", p.Span,
-		progress.Count(p.Launched, "launch"), progress.Count(p.RTasks, "rTask"), progress.Count(p.VEUs, "vEU"), progress.Count(p.SMs, "SM"))
+		progress.Count(p.Launched, "launch"), progress.Count(p.RTasks, "rTask"), progress.Count(p.VEUs, "vEU"),
+		progress.Count(p.SMs, "SM"))
 	s := p.Shares
-	fmt.Fprintf(w, "vEUs compute %s (of it %s waiting for streamed weights), load %s, wait %s, import %s, are idle %s of the time\n",
+	fmt.Fprintf(w, "vEUs compute %s (of it %s waiting for streamed weights), load %s, wait %s, import %s, "+
+		"are idle %s of the time\n",
 		percent(s.Compute), percent(s.Stall), percent(s.Load), percent(s.Wait), percent(s.Import), percent(s.Idle))
 	if c := p.Weights; c != nil {
-		fmt.Fprintf(w, "streamed weights: %s, %.1f MB in all, each on its way for %.2f µs from %.2f µs before it is wanted; %s are there then\n",
+		fmt.Fprintf(w, "streamed weights: %s, %.1f MB in all, each on its way for %.2f µs from %.2f µs before it is wanted; "+
+			"%s are there then\n",
 			progress.Count(c.Copies, "chunk"), float64(c.Bytes)/1e6, c.Copy, c.Ahead, percent(c.There))
 	}
 	fmt.Fprintf(w, "critical path: %s; %.1f µs compute, %.1f µs waits, %.1f µs between steps of a vEU, %.1f µs launches\n\n",
@@ -319,20 +325,22 @@ func (p *Profile) Text(w io.Writer) {
 
 func (p *Profile) opTable(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "COMPUTE\tMEAN\tMAX\tLOAD\tWAIT\tIMPORT\tSTALL\tRTASKS\tCRITICAL\tMODELLED\tRATIO\t  ROPERATOR (ONNX NODES), TIMES IN µs")
+	fmt.Fprintln(t, "COMPUTE\tMEAN\tMAX\tLOAD\tWAIT\tIMPORT\tSTALL\tRTASKS\tCRITICAL\tMODELLED\tRATIO\t"+
+		"  ROPERATOR (ONNX NODES), TIMES IN µs")
 	for _, o := range p.Ops[:p.shown(len(p.Ops))] {
 		ratio, modelled := "–", "–"
 		if o.Modelled > 0 {
 			ratio, modelled = fmt.Sprintf("%.2f", o.Ratio), fmt.Sprintf("%.1f", o.Modelled)
 		}
-		fmt.Fprintf(t, "%.1f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t%s\t%s\t%s\t  %s\n", o.Compute, o.Mean, o.Max, o.Load, o.Wait, o.Import, o.Stall,
-			o.RTasks, percent(o.Share), modelled, ratio, opLabel(o))
+		fmt.Fprintf(t, "%.1f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t%s\t%s\t%s\t  %s\n",
+			o.Compute, o.Mean, o.Max, o.Load, o.Wait, o.Import, o.Stall, o.RTasks, percent(o.Share), modelled, ratio,
+			opLabel(o))
 	}
 	t.Flush()
 	p.more(w, len(p.Ops), "rOperator")
 }
 
-// opLabel names an rOperator by the ONNX nodes it carries out.
+// opLabel names an rOperator with the ONNX nodes that it carries out.
 func opLabel(o trace.OpTime) string {
 	const most = 3
 	nodes := strings.Join(o.Nodes[:min(most, len(o.Nodes))], ", ")
@@ -349,7 +357,8 @@ func (p *Profile) veuTable(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "VEU\tSM\tSTEPS\tCOMPUTE\tLOAD\tWAIT\tIMPORT\tSTALL\tUSED\t")
 	for _, v := range p.PerVEU[:p.shown(len(p.PerVEU))] {
-		fmt.Fprintf(t, "%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%s\t\n", v.VEU, v.SM, v.Steps, v.Compute, v.Load, v.Wait, v.Import, v.Stall, percent(v.Utilisation))
+		fmt.Fprintf(t, "%d\t%d\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\t%s\t\n",
+			v.VEU, v.SM, v.Steps, v.Compute, v.Load, v.Wait, v.Import, v.Stall, percent(v.Utilisation))
 	}
 	t.Flush()
 	p.more(w, len(p.PerVEU), "vEU")

@@ -16,7 +16,7 @@ type RunOptions struct {
 	SubjectOptions
 	Inputs []string // NAME=FILE, or FILE.npz
 	Random bool
-	// RandomSeed draws inputs; integers lie in [0, RandomMax).
+	// RandomSeed draws the inputs that are not given; integers lie in [0, RandomMax).
 	RandomSeed uint64
 	RandomMax  int64
 	Out        string // folder for NAME.npy of each output, or a file .npz for all
@@ -45,7 +45,7 @@ type OutputInfo struct {
 	First []float64 `json:"-"`
 }
 
-// Run is one inference.
+// Run carries out one inference.
 func Run(job *driver.Job, o RunOptions) (r *RunResult, err error) {
 	defer job.Guard(&err)
 	s, err := openSubject(job, o.SubjectOptions)

@@ -16,16 +16,16 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// SubjectOptions say what `run` and `verify` work on: a model, compiled on the way unless the engine is
-// eval, or a library directory.
+// SubjectOptions say what a command runs: a model, which is compiled on the way unless the engine is the evaluator, or a
+// library directory. Path of the CompileOptions names either.
 type SubjectOptions struct {
-	driver.CompileOptions        // of a model; Path is MODEL or LIBDIR
-	Engine                string // eval, emu, gpu; empty: the best at hand
-	Waves                 bool   // run the library one launch a wave
-	EmuSeed               uint64 // order of the emulator's threads
-	Delays                uint64 // seed of random sleeps in vEUs, which takes a debug build; 0 for none
-	RunUnder              string // command line to run the library's process under, such as compute-sanitizer
-	OnDevice              bool   // GPU: inputs and outputs in device memory
+	driver.CompileOptions
+	Engine   string // of package engine; "" for the best at hand
+	Waves    bool   // run the library with one launch for each wave
+	EmuSeed  uint64 // draws the order in which the emulator runs threads
+	Delays   uint64 // seed of random sleeps of vEUs, which a debug build has; 0 for none
+	RunUnder string // command line under which the library's process runs, such as compute-sanitizer
+	OnDevice bool   // on a GPU: inputs and outputs stay in device memory
 }
 
 // subject is something to run.
@@ -38,7 +38,7 @@ type subject struct {
 	cleanup func()
 }
 
-// mode says how a library's program runs, and why; of other engines there is nothing to say.
+// mode says how a library's program runs, and why. Both are "" for the evaluator.
 func (s *subject) mode() (mode, reason string) {
 	if l, ok := s.engine.(*engine.Library); ok {
 		return l.Launch.Mode, l.Launch.Reason
@@ -46,7 +46,7 @@ func (s *subject) mode() (mode, reason string) {
 	return "", ""
 }
 
-// how is the engine, with how its program runs.
+// how describes the engine, and for a library how its program runs.
 func (s *subject) how() string {
 	mode, reason := s.mode()
 	if mode == "" {
@@ -61,7 +61,8 @@ func (s *subject) close() error {
 	return err
 }
 
-// finish closes s; what a sanitizer says when the library's process ends is a failed check.
+// finish closes s. A process that ends badly after it has answered everything was stopped by a sanitizer, which reports
+// at the end; that is a failed check.
 func (s *subject) finish(err *error) {
 	if cerr := s.close(); cerr != nil && *err == nil {
 		*err = &driver.CheckError{Message: cerr.Error()}
@@ -75,7 +76,10 @@ func openSubject(job *driver.Job, o SubjectOptions) (*subject, error) {
 	}
 	info, err := os.Stat(o.Path)
 	if err != nil {
-		return nil, &diag.Diagnostic{ID: "cannot-read", File: o.Path, Message: diag.Reason(err).Error(), Help: "a model or a library directory is wanted"}
+		return nil, &diag.Diagnostic{
+			ID: "cannot-read", File: o.Path, Message: diag.Reason(err).Error(),
+			Help: "a model or a library directory is wanted",
+		}
 	}
 	if info.IsDir() {
 		return openDir(o)
@@ -98,6 +102,9 @@ func openSubject(job *driver.Job, o SubjectOptions) (*subject, error) {
 	})
 }
 
+// planner is a stage of the compiler from options to a plan.
+type planner func(driver.CompileOptions) (*driver.Compilation, error)
+
 // newSubject is a subject with the inputs and outputs of a graph.
 func newSubject(g *ir.Graph) *subject {
 	return &subject{inputs: engine.GraphPorts(g.Inputs), outputs: engine.GraphPorts(g.Outputs), cleanup: func() {}}
@@ -111,8 +118,8 @@ func openGraph(job *driver.Job, o SubjectOptions, g *ir.Graph) (*subject, error)
 	})
 }
 
-// compile builds what plan plans in a working folder and opens the library.
-func (s *subject) compile(job *driver.Job, o SubjectOptions, plan func(driver.CompileOptions) (*driver.Compilation, error)) error {
+// compile makes a library of a plan in a working folder, and opens it.
+func (s *subject) compile(job *driver.Job, o SubjectOptions, plan planner) error {
 	opt, err := o.emitting()
 	if err != nil {
 		return err
@@ -137,7 +144,7 @@ func (s *subject) compile(job *driver.Job, o SubjectOptions, plan func(driver.Co
 	return err
 }
 
-// emitting are the options for a compilation on the way to an engine.
+// emitting are the options for a library that an engine opens right away: the target is that of the engine.
 func (o *SubjectOptions) emitting() (driver.CompileOptions, error) {
 	c := o.CompileOptions
 	c.Emit = driver.EmitLibrary
@@ -153,7 +160,7 @@ func (o *SubjectOptions) emitting() (driver.CompileOptions, error) {
 	return c, nil
 }
 
-// validate reports every flag of `run` and `verify` that makes no sense.
+// validate reports every flag of a subject that makes no sense.
 func (o *SubjectOptions) validate() error {
 	var l diag.List
 	driver.Choice(&l, "engine", o.Engine, engine.Names())
@@ -188,11 +195,14 @@ func (o *SubjectOptions) runnerOptions() runner.Options {
 	return opt
 }
 
-// planFile is the plan of a library directory.
+// planFile is the path of the plan in a library directory.
 func planFile(dir string) (string, error) {
 	plans, _ := filepath.Glob(filepath.Join(dir, "*.plan.json"))
 	if len(plans) != 1 {
-		return "", &diag.Diagnostic{ID: "not-a-library", File: dir, Message: "is no library directory: it holds " + fmt.Sprint(len(plans)) + " .plan.json files, want one"}
+		return "", &diag.Diagnostic{
+			ID: "not-a-library", File: dir,
+			Message: fmt.Sprintf("is no library directory: it holds %d .plan.json files, want one", len(plans)),
+		}
 	}
 	return plans[0], nil
 }
@@ -209,7 +219,10 @@ func openDir(o SubjectOptions) (*subject, error) {
 	name := strings.TrimSuffix(filepath.Base(plan), ".plan.json")
 	lib := filepath.Join(o.Path, "lib"+name+".so")
 	if _, err := os.Stat(lib); err != nil {
-		return nil, &diag.Diagnostic{ID: "not-built", File: lib, Message: "the library is not built", Help: "compile with --emit all where nvcc or a C++ compiler is at hand"}
+		return nil, &diag.Diagnostic{
+			ID: "not-built", File: lib, Message: "the library is not built",
+			Help: "compile with --emit all where nvcc or a C++ compiler is at hand",
+		}
 	}
 	s, err := openBuilt(lib, o.Path, o.runnerOptions())
 	if err == nil && o.Engine != "" && s.engine.Name() != o.Engine {

@@ -45,8 +45,8 @@ type VerifyResult struct {
 	FirstBad  *NodeDiff           `json:"first_difference,omitempty"` // nil although bisected: no node differs by itself
 }
 
-// Verify compares an engine with the evaluator or with expected outputs. When they differ by more than
-// the tolerance there is a result, and the error is a *CheckError.
+// Verify compares an engine with the evaluator or with expected outputs. When they differ by more than the tolerance, it
+// returns a result as well as an error, which is a *driver.CheckError.
 func Verify(job *driver.Job, o VerifyOptions) (r *VerifyResult, err error) {
 	defer job.Guard(&err)
 	s, err := openSubject(job, o.SubjectOptions)
@@ -63,8 +63,8 @@ func Verify(job *driver.Job, o VerifyOptions) (r *VerifyResult, err error) {
 	return r, err
 }
 
-// closingError is how a library's process ended after it had answered everything. ThreadSanitizer
-// reports what it found that way.
+// closingError is the error of a library's process that ended badly after it had answered everything. ThreadSanitizer ends
+// a process so when it has found data races, which is a failed check.
 func closingError(err error, sanitized bool) error {
 	var crash *runner.Crash
 	if sanitized && errors.As(err, &crash) {
@@ -153,7 +153,7 @@ func (o *VerifyOptions) reference(job *driver.Job, s *subject) error {
 	return samePorts(o.Model, s)
 }
 
-// samePorts checks that the reference has the library's inputs and outputs.
+// samePorts refuses a reference whose inputs or outputs are not those of the library.
 func samePorts(file string, s *subject) error {
 	var l diag.List
 	for _, side := range []struct {
@@ -175,7 +175,7 @@ func samePorts(file string, s *subject) error {
 	return l.Err()
 }
 
-// repeat runs one sample n times more; a result with other bits is a failure.
+// repeat runs one sample n times more and counts the results that have other bits than the first. Any makes the check fail.
 func (r *VerifyResult) repeat(job *driver.Job, s *subject, x engine.Sample, n int) error {
 	l, ok := s.engine.(*engine.Library)
 	if !ok {
@@ -212,7 +212,8 @@ func (r *VerifyResult) Text(w io.Writer) {
 		if o.Classes != nil {
 			classes = fmt.Sprintf("%d of %d", o.Classes.Same, o.Classes.Rows)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%.3g\t%.3g\t%.4g\t%.3g\t%s\t%s\t%s\n", o.Name, o.DType, o.MaxAbs, o.MaxRel, o.MaxULP, o.RelL2, o.Passing, classes, result)
+		fmt.Fprintf(t, "%s\t%s\t%.3g\t%.3g\t%.4g\t%.3g\t%s\t%s\t%s\n",
+			o.Name, o.DType, o.MaxAbs, o.MaxRel, o.MaxULP, o.RelL2, o.Passing, classes, result)
 	}
 	t.Flush()
 	if r.Repeats > 0 {

@@ -1,8 +1,8 @@
 // Package diag holds the messages rammerc shows its users.
 //
-// A user error is a value with a place: the file, the ONNX node, the port, what was found, what is
-// wanted and what to do. A stage collects every problem it finds in a List and stops afterwards.
-// Impossible states are not diagnostics: they panic with a message that starts with "BUG:".
+// A mistake of the user is a Diagnostic: a value that says where it is (the file, the ONNX node, the port), what was found,
+// what is wanted, and what to do. A stage collects all problems that it finds in a List before it stops. A state that
+// must be impossible is no diagnostic; it panics with a message that starts with "BUG:".
 package diag
 
 import (
@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// Severity orders diagnostics by how much they stand in the way.
+// Severity says whether a diagnostic stops the compilation.
 type Severity uint8
 
 const (
 	Error   Severity = iota // nothing is written, exit status 2
-	Warning                 // compilation goes on; the ID is stable so that it can be silenced
+	Warning                 // compilation goes on
 )
 
 func (s Severity) String() string {
@@ -113,7 +113,7 @@ func (l *List) Err() error {
 	return l
 }
 
-// Error prints one diagnostic a line, errors first, otherwise in the order they were found.
+// Error prints the diagnostics, one on each line: the errors first, and otherwise in the order in which they were found.
 func (l *List) Error() string {
 	items := append([]*Diagnostic(nil), l.Items...)
 	sort.SliceStable(items, func(i, j int) bool { return items[i].Severity < items[j].Severity })
@@ -124,7 +124,7 @@ func (l *List) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// All returns every diagnostic err carries: a *List's items, a *Diagnostic, or none.
+// All returns the diagnostics in err: the items of a *List, or a *Diagnostic, or none.
 func All(err error) []*Diagnostic {
 	var l *List
 	if errors.As(err, &l) {

@@ -45,7 +45,8 @@ func (o *ModelOptions) bound(l *diag.List) map[string]*ir.Tensor {
 	return out
 }
 
-// cutBind splits at the "=" before the value, which starts with "@", "[" or a number; names may hold "=".
+// cutBind splits NAME=VALUE. Names may hold "=" too, so it splits at the first "=@", or else at the last "=", which no
+// list of numbers holds.
 func cutBind(s string) (name, text string, ok bool) {
 	if name, text, ok = strings.Cut(s, "=@"); ok {
 		return name, "@" + text, name != ""
@@ -54,8 +55,8 @@ func cutBind(s string) (name, text string, ok bool) {
 	return name, text, ok && name != ""
 }
 
-// parseNumbers reads a number or nested lists of numbers, truths included: int64 when all of them are
-// whole, float64 otherwise. The importer converts them to the input's type.
+// parseNumbers reads a number, true or false, or nested lists of these. The tensor is of int64 when all numbers are
+// whole, and of float64 otherwise. The importer converts it to the type of the input.
 func parseNumbers(text string) (*ir.Tensor, error) {
 	dec := json.NewDecoder(bytes.NewReader([]byte(text)))
 	dec.UseNumber()

@@ -13,8 +13,8 @@ import (
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
-// defaultTarget is where the result is to run: the GPU at hand, else the emulator. Offline compilation
-// never looks for a GPU.
+// defaultTarget is the target without --target: the GPU at hand if it can be compiled for, else the emulator. Offline
+// compilation never looks for a GPU.
 func defaultTarget(job *Job, offline bool) string {
 	if offline {
 		return TargetEmu
@@ -24,7 +24,8 @@ func defaultTarget(job *Job, offline bool) string {
 		return TargetEmu
 	}
 	if targetDevices[arch] == "" {
-		job.Printf("  the GPU at hand is %s, which no known device is: compiling for the emulator; --device FILE describes others\n", arch)
+		job.Printf("  the GPU at hand is %s, which no known device is: compiling for the emulator; "+
+			"--device FILE describes others\n", arch)
 		return TargetEmu
 	}
 	if _, err := toolchain.FindNVCC(""); err != nil {
@@ -44,7 +45,8 @@ var builders = map[string]func(c *Compilation, job *Job, dir string, r *Compiled
 	"emu":  (*Compilation).buildEmulated,
 }
 
-// build compiles the emitted sources in dir with the target's back end.
+// build runs the stage that compiles the emitted sources in dir, with the compiler of the target's back end. Where that is
+// missing the sources alone are the result, unless a flag needs the library.
 func (c *Compilation) build(job *Job, dir string, r *Compiled) error {
 	var flags []string
 	if c.opt.Debug {
@@ -154,7 +156,7 @@ func (c *Compilation) emit(job *Job, dir string, r *Compiled) error {
 	return nil
 }
 
-// removeSources leaves what is needed to use the built library.
+// removeSources removes what nobody needs who only uses the built library.
 func removeSources(dir, name string) error {
 	for _, f := range []string{name + ".cu", name + ".map", "cudaemu"} {
 		if err := os.RemoveAll(filepath.Join(dir, f)); err != nil {

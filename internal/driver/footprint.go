@@ -19,14 +19,14 @@ import (
 // LargeCode is how many bytes of machine code an rKernel instance may have without a warning.
 const LargeCode = 8 << 10
 
-// Names for the code of no instance.
+// Names for code that belongs to no instance.
 const (
 	executorCode   = "(executor)"
 	arithmeticCode = "(arithmetic)" // routines that nvcc adds once, for rare cases of divisions and roots
 )
 
-// runsOf names the executor's loop over runs of an instance's steps: it is compiled with each instance that
-// keeps something on chip, and is no part of the rKernel.
+// runsOf names the executor's loop over consecutive steps of an instance that keeps a constant on chip. The loop is
+// compiled once for each such instance and is not part of the rKernel.
 func runsOf(instance string) string { return "(runs of " + instance + ")" }
 
 // InstanceCode is the machine code that came from one rKernel instance, or from the executor.
@@ -35,8 +35,8 @@ type InstanceCode struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// footprint tells every instance's code from the others', by the lines of NAME.cu that it was inlined at,
-// and warns of large ones.
+// footprint computes how much of the machine code belongs to each instance, and warns of large ones. spans are pieces of
+// the code with the lines of NAME.cu at which they were inlined.
 func (c *Compilation) footprint(job *Job, dir string, r *Compiled, spans []toolchain.Span) error {
 	source, err := os.ReadFile(filepath.Join(dir, r.Name+".cu"))
 	if err != nil {
@@ -48,7 +48,8 @@ func (c *Compilation) footprint(job *Job, dir string, r *Compiled, spans []toolc
 		if k.Bytes > LargeCode && !strings.HasPrefix(k.Instance, "(") {
 			large = append(large, &diag.Diagnostic{
 				Severity: diag.Warning, ID: "large-code", File: c.opt.Path,
-				Message: fmt.Sprintf("the rKernel instance %s is %s of machine code; where it runs once in an inference, fetching it takes longer than it should", k.Instance, progress.Bytes(k.Bytes)),
+				Message: fmt.Sprintf("the rKernel instance %s is %s of machine code; where it runs once in an inference, "+
+					"fetching it takes longer than it should", k.Instance, progress.Bytes(k.Bytes)),
 			})
 		}
 	}
@@ -56,9 +57,12 @@ func (c *Compilation) footprint(job *Job, dir string, r *Compiled, spans []toolc
 	return nil
 }
 
-// codeByInstance adds up spans, the largest instance first. The executor calls all instances at one place of
-// its source, so that the line table does not say for certain through whose call code came; whose function it
-// is in, it does. Code that the compiler found twice and kept once counts for one of its instances.
+// codeByInstance adds up the spans of each instance, the largest first. lines are those of NAME.cu.
+//
+// The frames of a span lead from the innermost function out to the executor, which calls every instance on a line of its
+// own. That line would name the instance, but the compiler's line table sometimes takes one such call for another. The
+// mangled name of the rKernel's function is certain, so it decides where a frame has one. Code that the compiler found
+// in two instances and kept once counts for one of them.
 func codeByInstance(lines []string, spans []toolchain.Span) []InstanceCode {
 	called := callers(lines, spans)
 	sum := map[string]int64{}
@@ -99,8 +103,7 @@ func instanceAt(lines []string, f toolchain.Frame) string {
 	return codegen.InstanceAt(lines[f.Line-1])
 }
 
-// callerTable has the executor's functions that run an instance, and which: each is called at a line of its
-// own.
+// callerTable has those functions of the executor that run an instance, each with its instance.
 type callerTable []struct{ function, instance string }
 
 func callers(lines []string, spans []toolchain.Span) callerTable {
@@ -119,7 +122,7 @@ func callers(lines []string, spans []toolchain.Span) callerTable {
 	return t
 }
 
-// instance is the one that a function runs whose template argument is the given kernel.
+// instance is the instance that is run by the function whose template argument is the given kernel.
 func (t callerTable) instance(kernel string) string {
 	for _, c := range t {
 		if strings.Contains(c.function, kernel) {
@@ -129,13 +132,14 @@ func (t callerTable) instance(kernel string) string {
 	return ""
 }
 
-// runFunction stands in the mangled name of the executor's loop over a run; kernelMembers end what comes before
-// the arguments in those of the functions that it calls of an rKernel.
+// runFunction is part of the mangled name of the executor's loop over consecutive steps (runsOf).
 const runFunction = "12run_resident"
 
+// kernelMembers are the functions of an rKernel that the executor calls, as mangled names have them behind the class.
 var kernelMembers = []string{"13compute_rtaskE", "4loadE", "7prepareE"}
 
-// kernelOf is the class, with its arguments, whose member an rTask calls; empty for other functions.
+// kernelOf is the mangled rKernel class, with its template arguments, whose member function is given; "" for functions
+// that are no member of one.
 func kernelOf(function string) string {
 	for _, member := range kernelMembers {
 		before, _, ok := strings.Cut(function, "E"+member)
@@ -150,7 +154,8 @@ func kernelOf(function string) string {
 	return ""
 }
 
-// substitution stands in mangled names for what was there before; its number depends on all of the name.
+// substitution is how a mangled name refers to a part that it has already spelled out. Its number depends on the whole
+// name, so that the same class is spelled differently in different names.
 var substitution = regexp.MustCompile(`S[0-9A-Z]*_`)
 
 func withoutSubstitutions(mangled string) string { return substitution.ReplaceAllString(mangled, "") }

@@ -34,7 +34,9 @@ func IsGraphText(path string) bool { return filepath.Ext(path) == ".rir" }
 // text says itself what its inputs are.
 func readGraphText(path string, opt onnx.Options) (*onnx.Model, error) {
 	if len(opt.Shapes)+len(opt.Bind) > 0 {
-		return nil, &diag.Diagnostic{ID: "bad-flag", File: path, Message: "--shape and --bind are for ONNX models", Help: "edit the text"}
+		return nil, &diag.Diagnostic{
+			ID: "bad-flag", File: path, Message: "--shape and --bind are for ONNX models", Help: "edit the text",
+		}
 	}
 	text, file, err := dump.Read(path)
 	if err != nil {

@@ -22,7 +22,8 @@ type ModelOptions struct {
 	Binds  []string // "shape=[1,2]", "axes=@file.pb"
 }
 
-// onnxOptions parses the flags; all that is wrong with them is reported at once.
+// onnxOptions parses the flags and reports all that is wrong with them at once. static makes a symbolic dim that is not
+// bound an error.
 func (o *ModelOptions) onnxOptions(static bool) (onnx.Options, error) {
 	opt := onnx.Options{Shapes: map[string][]int64{}, Dims: map[string]int64{}, RequireStatic: static}
 	var l diag.List
@@ -78,7 +79,7 @@ func parseShape(s string) ([]int64, error) {
 	return dims, nil
 }
 
-// Load imports the model; static asks for constant input shapes.
+// Load reads the model. static makes a symbolic dim that is not bound an error.
 func Load(job *Job, o ModelOptions, static bool) (*onnx.Model, error) {
 	opt, err := o.onnxOptions(static)
 	if err != nil {
@@ -87,7 +88,7 @@ func Load(job *Job, o ModelOptions, static bool) (*onnx.Model, error) {
 	return importModel(job, o.Path, opt)
 }
 
-// LoadPartly is Load of a model to be compiled, which gives what was read of it along with the error.
+// LoadPartly is Load for a model that is to be compiled. Along with an error it returns what could be read of the model.
 func LoadPartly(job *Job, o ModelOptions) (*onnx.Model, error) {
 	opt, err := o.onnxOptions(true)
 	if err != nil {

@@ -15,25 +15,28 @@ import (
 // CompileOptions are the flags of `rammerc compile`.
 type CompileOptions struct {
 	ModelOptions
-	Out      string // library directory
-	Name     string // symbol prefix; default: the model's file name
-	Target   string // sm_90, …, emu; default: emu without nvcc, else the device's
-	Device   string // device name or file; default: by target
-	Plan     string // auto, rprogram, waves
-	Policy   string
-	Emit     string      // EmitAll, EmitSources, EmitLibrary
-	Tries    int         // most plans to build and time with PlanAuto and a GPU; below 2 the model decides
-	Offline  bool        // no GPU is asked
-	Verify   bool        // run the result against ir/eval before saying success
-	Check    bool        // verifiers between all stages
-	Seed     uint64      // shuffles node order under Check
-	Dump     string      // directory for every stage's text form
-	Debug    bool        // build with the watchdog
-	Code     bool        // tell the machine code of each rKernel instance
-	Trace    bool        // build so that every vEU records what it does
-	Sanitize bool        // build the emulated library with ThreadSanitizer
-	lab      *laboratory // times plans instead of the GPU at hand; for tests
-	Command  []string    // command line, kept in the dump
+	Out     string // library directory
+	Name    string // prefix of symbols and files; "" for the model's file name
+	Target  string // of Targets; "" for the device's, or else what is at hand (defaultTarget)
+	Device  string // name or file of the device to schedule for; "" for the one that stands for the target
+	Plan    string // of Plans, or a file with a plan's text form (IsPlanText)
+	Policy  string // of PolicyNames
+	Emit    string // of Emits
+	Offline bool   // no GPU is looked for
+
+	Tries    int    // how many plans are built and timed at most; below 2 the cost model decides
+	Verify   bool   // compare the result with the evaluator before reporting success
+	Check    bool   // run the verifiers between all stages, and shuffle the order of nodes
+	Seed     uint64 // of that shuffling
+	Debug    bool   // build with the watchdog, which reports waits that never end
+	Code     bool   // report how much machine code each rKernel instance is
+	Trace    bool   // build so that every vEU records what it does
+	Sanitize bool   // build the emulated library with ThreadSanitizer
+
+	Dump    string   // directory for every stage's text form
+	Command []string // the command line, which the dump keeps
+
+	lab *laboratory // for tests: times plans instead of the GPU at hand
 }
 
 // What compilation produces.
@@ -51,9 +54,8 @@ var targetDevices = map[string]string{
 // TargetEmu is the CPU emulator as a target.
 const TargetEmu = "emu"
 
-// Valid values of flags, for messages and completion; the first is the default where there is one.
-
-// Targets lists the architectures.
+// Targets lists the values of --target. This list and the following ones serve messages and completion; in those of a
+// flag with a default, the default is the first.
 func Targets() []string { return slices.Sorted(maps.Keys(targetDevices)) }
 
 // DeviceNames lists the built-in devices.
@@ -83,7 +85,7 @@ func PlanDoc(name string) string { return schedule.PlanDoc(name) }
 // Emits lists what compilation can produce.
 func Emits() []string { return []string{EmitAll, EmitSources, EmitLibrary} }
 
-// Choice adds a problem unless value is empty or one of known.
+// Choice adds a problem for a flag whose value is neither empty nor one of those known.
 func Choice(l *diag.List, flag, value string, known []string) {
 	if value != "" && !slices.Contains(known, value) {
 		l.Add(diag.New("bad-flag", "--%s %q: want one of %s", flag, value, strings.Join(known, ", ")))

@@ -24,7 +24,7 @@ type Summary struct {
 	Registers   int     `json:"registers,omitempty"`
 }
 
-// summarise counts what a plan is made of, which takes ns nanoseconds by the model.
+// summarise counts what a plan is made of; ns is its time by the cost model, in nanoseconds.
 func summarise(p *vdevice.Plan, ns float64) Summary {
 	st := p.Stats()
 	return Summary{
@@ -43,19 +43,20 @@ func segmentCount(s Summary) string {
 	return text
 }
 
-// SummaryLines tells people what was made.
+// SummaryLines are the lines for standard error that say what was made.
 func (r *Compiled) SummaryLines() []string {
 	s := r.Summary
 	lines := []string{
 		fmt.Sprintf("%s for %s (%s): %s, %s on %s, %s, %s; %.1f µs predicted",
-			r.Name, r.Target, r.Device, progress.Count(s.ROperators, "rOperator"), progress.Count(s.RTasks, "rTask"), progress.Count(s.VEUs, "vEU"),
-			segmentCount(s), progress.Count(s.Waits, "wait"), s.PredictedUS),
+			r.Name, r.Target, r.Device, progress.Count(s.ROperators, "rOperator"), progress.Count(s.RTasks, "rTask"),
+			progress.Count(s.VEUs, "vEU"), segmentCount(s), progress.Count(s.Waits, "wait"), s.PredictedUS),
 	}
 	code := progress.Count(s.Instances, "kernel instance")
 	if s.CodeBytes > 0 {
 		code += fmt.Sprintf(", %s of machine code, %d registers", progress.Bytes(s.CodeBytes), s.Registers)
 	}
-	lines = append(lines, fmt.Sprintf("%s; %s of weights, %s of activations", code, progress.Bytes(s.WeightBytes), progress.Bytes(s.ArenaBytes)))
+	lines = append(lines, fmt.Sprintf("%s; %s of weights, %s of activations",
+		code, progress.Bytes(s.WeightBytes), progress.Bytes(s.ArenaBytes)))
 	for _, k := range r.Code {
 		lines = append(lines, fmt.Sprintf("%9s  %s", progress.Bytes(k.Bytes), k.Instance))
 	}

@@ -21,7 +21,9 @@ type VersionInfo struct {
 
 // Version reads the build information of the running binary.
 func Version() VersionInfo {
-	v := VersionInfo{Schema: "rammerc/version/v1", Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	v := VersionInfo{
+		Schema: "rammerc/version/v1", Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return v

@@ -70,7 +70,10 @@ func readColumns(l *diag.List, ports []Port, specs []string, what string) []*col
 		case !ok:
 			l.Add(diag.New("bad-flag", "%q: want NAME=FILE", spec))
 		case p == nil:
-			l.Add(&diag.Diagnostic{ID: "unknown-" + what, Message: fmt.Sprintf("there is no %s %q", what, name), Help: what + "s are " + PortList(ports)})
+			l.Add(&diag.Diagnostic{
+				ID: "unknown-" + what, Message: fmt.Sprintf("there is no %s %q", what, name),
+				Help: what + "s are " + PortList(ports),
+			})
 		case hasColumn(out, name):
 			l.Add(diag.New("bad-flag", "%s %s is given twice", what, name))
 		default:
@@ -95,7 +98,8 @@ func newColumn(p Port, t *ir.Tensor) (*column, error) {
 	}
 	cuttable := len(p.Dims) > 0 && p.Dims[0] > 0 && len(t.Dims) == len(p.Dims)
 	if !cuttable || t.DType != p.DType || t.Dims[0] == 0 || !ir.Dims(t.Dims[1:]...).Equal(ir.Dims(p.Dims[1:]...)) {
-		return nil, fmt.Errorf("is %v%v, want %v%s or more samples along the first axis", t.DType, ir.Dims(t.Dims...), p.DType, p.Shape())
+		return nil, fmt.Errorf("is %v%v, want %v%s or more samples along the first axis",
+			t.DType, ir.Dims(t.Dims...), p.DType, p.Shape())
 	}
 	return &column{Port: p, raw: t.LittleEndian(), rows: t.Dims[0]}, nil
 }

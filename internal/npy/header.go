@@ -10,7 +10,7 @@ import (
 
 const magic = "\x93NUMPY"
 
-// maxHeader bounds the header's length; NumPy itself refuses more than 10,000 characters.
+// maxHeader bounds the length of a header in bytes. NumPy itself refuses more than 10,000 characters.
 const maxHeader = 1 << 16
 
 type arrayHeader struct {
@@ -42,7 +42,7 @@ func parseHeader(data []byte) (arrayHeader, []byte, error) {
 	return h, data[start+length:], err
 }
 
-// parseDict reads the Python literal that describes the array:
+// parseDict reads the Python literal in the header that describes the array, for example
 // {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 func parseDict(text string) (arrayHeader, error) {
 	p := &literal{rest: text}
@@ -74,7 +74,7 @@ func parseDict(text string) (arrayHeader, error) {
 	return h, p.err
 }
 
-// literal reads Python literals. After an error it returns zero values.
+// literal is a parser of Python literals. After the first error its methods return zero values.
 type literal struct {
 	rest string
 	err  error
@@ -146,11 +146,11 @@ func (p *literal) integer() int64 {
 		p.fail("an extent is not a number")
 		return 0
 	}
-	p.rest = strings.TrimPrefix(p.rest[n:], "L") // as Python 2 wrote longs
+	p.rest = strings.TrimPrefix(p.rest[n:], "L") // Python 2 wrote long integers so
 	return v
 }
 
-// descr reads the element type: byte order, kind and size.
+// descr reads an element type such as "<f4", which is a byte order, a kind and a size in bytes.
 func (p *literal) descr() (kind, binary.ByteOrder) {
 	if p.accept("[") {
 		p.fail("arrays of records are not supported")
@@ -175,7 +175,7 @@ func (p *literal) descr() (kind, binary.ByteOrder) {
 	return kind{}, nil
 }
 
-// header encodes the magic number, the version and the description, padded to 64 bytes.
+// header encodes the magic number, the version and the description, and pads them to a multiple of 64 bytes.
 func header(k kind, shape []int64) []byte {
 	order := "<"
 	if k.size == 1 {

@@ -1,8 +1,8 @@
 // Package npy reads and writes NumPy's .npy arrays and .npz archives.
 //
-// Arrays of bool, integers of 8 to 64 bits and floats of 16 to 64 bits are understood, of either byte
-// order and in C or Fortran order; in memory they are always in C order. The format is NEP 1 and
-// numpy.lib.format. Files are untrusted: nothing is allocated that the file's size does not justify.
+// It reads arrays of bool, of integers of 8 to 64 bits and of floats of 16 to 64 bits, of either byte order and in C or
+// Fortran order. In memory they are always in C order. NEP 1 and the documentation of numpy.lib.format define the format.
+// Files are not trusted: the package allocates no more than the size of a file justifies.
 package npy
 
 import (
@@ -14,16 +14,15 @@ import (
 	"os"
 )
 
-// Array is an n-dimensional array in row-major order. Data is a slice whose element type follows
-// DType: []float32 for "float32" and so on, []bool for "bool", and []uint16 holding the bits for
-// "float16".
+// Array is an n-dimensional array in row-major order. Data is a slice whose element type is that of DType: []float32 for
+// "float32" and so on, []bool for "bool", and for "float16" a []uint16 with the bits.
 type Array struct {
 	DType string
 	Shape []int64 // empty for a scalar
 	Data  any
 }
 
-// kind is an element type: its name, NumPy's code for it, and slices of it.
+// kind is an element type with NumPy's code for it.
 type kind struct {
 	name string
 	code string // without the byte order
@@ -76,7 +75,8 @@ func Parse(data []byte) (*Array, error) {
 	}
 	hi, want := bits.Mul64(uint64(n), uint64(h.kind.size))
 	if hi != 0 || want != uint64(len(body)) {
-		return nil, fmt.Errorf("not a NumPy array: %s%v does not fit the %d bytes behind the header", h.kind.name, h.shape, len(body))
+		return nil, fmt.Errorf("not a NumPy array: %s%v does not fit the %d bytes behind the header",
+			h.kind.name, h.shape, len(body))
 	}
 	a := &Array{DType: h.kind.name, Shape: h.shape, Data: h.kind.make(n)}
 	if n > 0 {
@@ -90,7 +90,7 @@ func Parse(data []byte) (*Array, error) {
 	return a, nil
 }
 
-// count multiplies extents and refuses negative and overflowing ones.
+// count is the product of extents. It refuses negative extents and products that overflow.
 func count(shape []int64) (int64, error) {
 	n := uint64(1)
 	for _, d := range shape {

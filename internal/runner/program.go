@@ -19,7 +19,7 @@ var runnerSource string
 
 var building sync.Mutex
 
-// cachedProgram compiles the runner into the user's cache folder, or takes it from there.
+// cachedProgram compiles the child's program into the user's cache folder, unless it is there already.
 func cachedProgram(ctx context.Context, cxx *toolchain.Cxx, flags []string) (string, error) {
 	building.Lock()
 	defer building.Unlock()
@@ -50,10 +50,11 @@ func cachedProgram(ctx context.Context, cxx *toolchain.Cxx, flags []string) (str
 	if _, err := cxx.BuildProgram(ctx, tmp, "runner", []string{"runner.cc"}, flags...); err != nil {
 		return "", err
 	}
-	return exe, os.Rename(filepath.Join(tmp, "runner"), exe) // another process may have been first: its file is the same
+	// Another process may have compiled it meanwhile. Then its file, which is the same, is replaced.
+	return exe, os.Rename(filepath.Join(tmp, "runner"), exe)
 }
 
-// cacheDir is a folder of the user's own; without one a temporary folder must do.
+// cacheDir is the folder for compiled programs: in the user's cache folder, or in the temporary folder if there is none.
 func cacheDir() (string, error) {
 	base, err := os.UserCacheDir()
 	if err == nil {
@@ -69,7 +70,7 @@ func cacheDir() (string, error) {
 	return dir, ownDir(dir)
 }
 
-// ownDir makes sure that nobody else could have put a program there.
+// ownDir returns an error if others may write into dir, because they could have put a program of theirs there.
 func ownDir(dir string) error {
 	st, err := os.Lstat(dir)
 	if err != nil {

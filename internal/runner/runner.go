@@ -1,5 +1,6 @@
-// Package runner runs built libraries in a child process, so that whatever happens in one cannot harm
-// the caller: tensors go in and come out as bytes, times are measured in the child.
+// Package runner runs built libraries in a child process, so that whatever happens in a library cannot harm the caller.
+// The child is a small C++ program (child/runner.cc) that loads the library. It takes commands on standard input and
+// answers on standard output; tensors pass as bytes, and times are measured in the child.
 package runner
 
 import (
@@ -22,10 +23,10 @@ import (
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
-// Mode says how the program is launched; the zero value leaves it to the plan.
+// Mode says how the program is launched. The zero value leaves that to the plan.
 type Mode int
 
-// The modes of the C interface.
+// The modes of the library's C interface.
 const (
 	Auto     Mode = 0
 	RProgram Mode = 1
@@ -36,17 +37,19 @@ const (
 type Options struct {
 	Name       string   // prefix of its functions; "" takes it from the file name libNAME.so
 	Weights    string   // weights file; "" is NAME.weights beside the library
-	Mode       Mode     // how it is launched
+	Mode       Mode     // how its program is launched
 	Device     int      // CUDA device + 1; 0 for the current one
-	OnDevice   bool     // GPU: inputs and outputs in device memory, times by device events
-	Seed       uint64   // emulator: draws the order of threads
-	MaxBlocks  int      // emulator: most co-resident blocks
-	WatchdogNS uint64   // debug builds: how long a wait may take
-	Delays     uint64   // debug builds: seed of random sleeps; 0 for none
-	Env        []string // more environment, NAME=VALUE
-	Cxx        string   // compiler for the runner; "" looks for one
-	Flags      []string // for that compiler, such as -fsanitize=thread to match the library's
-	Under      []string // a command to run the child under, such as compute-sanitizer and its flags; it must leave stdin and stdout alone
+	OnDevice   bool     // on a GPU: inputs and outputs stay in device memory, and device events take times
+	Seed       uint64   // on the emulator: draws the order of threads
+	MaxBlocks  int      // on the emulator: how many blocks are resident at once, at most
+	WatchdogNS uint64   // in debug builds: how long a wait may take, in nanoseconds
+	Delays     uint64   // in debug builds: seed of random sleeps; 0 for none
+	Env        []string // variables to add to the child's environment, NAME=VALUE
+	Cxx        string   // compiler for the child's program; "" looks for one
+	Flags      []string // for that compiler, such as -fsanitize=thread where the library has it too
+	// Under is a command to run the child under, with its flags, such as compute-sanitizer. It must not use standard
+	// input and standard output.
+	Under []string
 }
 
 // Tensor describes an input or output.
@@ -57,7 +60,7 @@ type Tensor struct {
 	Dims  []int64 `json:"dims"`
 }
 
-// Info is what the library tells about itself and how it is run.
+// Info is what a library says of itself when it is opened, and what opening took.
 type Info struct {
 	Inputs  []Tensor        `json:"inputs"`
 	Outputs []Tensor        `json:"outputs"`
@@ -67,7 +70,7 @@ type Info struct {
 	Launch  RunInfo         `json:"run"` // after the latest call
 }
 
-// RunInfo says how the context runs. That changes when a device refuses an rProgram.
+// RunInfo says how the library's context runs its program. That can change when a device refuses an rProgram.
 type RunInfo struct {
 	Device string `json:"device"`
 	Mode   string `json:"mode"` // kinds of segments that run: "rprogram", "waves+parallel", …
@@ -76,7 +79,7 @@ type RunInfo struct {
 
 // StatusError is a failure that the library reported.
 type StatusError struct {
-	Code int // of codegen/abi; -1 for the runner's own
+	Code int // of codegen/abi; -1 for errors of the child's program itself
 	Text string
 }
 
@@ -87,7 +90,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s: %s", abi.StatusText(e.Code), e.Text)
 }
 
-// Crash is the end of the child process.
+// Crash is the error of a child process that has ended when it should not.
 type Crash struct {
 	State  string // "signal: segmentation fault", "exit status 66"
 	Stderr string // the end of what it printed
@@ -161,7 +164,10 @@ func (o *Options) arguments() []string {
 	for _, a := range []struct {
 		key   string
 		value uint64
-	}{{"device", uint64(o.Device)}, {"seed", o.Seed}, {"max_blocks", uint64(o.MaxBlocks)}, {"watchdog_ns", o.WatchdogNS}, {"delays", o.Delays}} {
+	}{
+		{"device", uint64(o.Device)}, {"seed", o.Seed}, {"max_blocks", uint64(o.MaxBlocks)},
+		{"watchdog_ns", o.WatchdogNS}, {"delays", o.Delays},
+	} {
 		if a.value != 0 {
 			args = append(args, fmt.Sprintf("%s=%d", a.key, a.value))
 		}
@@ -169,7 +175,7 @@ func (o *Options) arguments() []string {
 	return args
 }
 
-// Run is one inference: the bytes of every input, in order, to those of every output.
+// Run carries out one inference. It takes the bytes of every input, in order, and returns those of every output.
 func (l *Lib) Run(inputs [][]byte) ([][]byte, error) {
 	data, err := l.request(1, 0, 0, inputs)
 	if err != nil {
@@ -185,8 +191,8 @@ func (l *Lib) Run(inputs [][]byte) ([][]byte, error) {
 	return out, nil
 }
 
-// Bench runs warmUp times, then runs times, and returns the latter's times in milliseconds: by device
-// events when OnDevice is set, otherwise by the host's clock with transfers.
+// Bench carries out warmUp inferences and then as many as runs says, and returns the times of the latter in milliseconds.
+// With OnDevice device events take the times; without it the host's clock does, and transfers count.
 func (l *Lib) Bench(inputs [][]byte, warmUp, runs int) ([]float64, error) {
 	data, err := l.request(2, uint32(warmUp), uint32(runs), inputs)
 	if err != nil {
@@ -199,8 +205,8 @@ func (l *Lib) Bench(inputs [][]byte, warmUp, runs int) ([]float64, error) {
 	return ms, nil
 }
 
-// Time runs once and returns the time in milliseconds by the host's clock, until the outputs are there; with
-// OnDevice without transfers. The first run of a child is a cold one.
+// Time carries out one inference and returns the milliseconds, by the host's clock, until its outputs exist. With OnDevice
+// transfers do not count. The first inference of a child is a cold one.
 func (l *Lib) Time(inputs [][]byte) (float64, error) {
 	data, err := l.request(5, 0, 0, inputs)
 	if err != nil {
@@ -209,11 +215,11 @@ func (l *Lib) Time(inputs [][]byte) (float64, error) {
 	return math.Float64frombits(binary.LittleEndian.Uint64(data)), nil
 }
 
-// repeatFor is how long the child repeats before it reports.
+// repeatFor is how long the child repeats an inference before it reports how far it is.
 const repeatFor = 300 * time.Millisecond
 
-// Repeat runs n times with the same inputs and returns how many runs differed from the first in any bit.
-// The child compares. progress, unless it is nil, is told now and then how many runs are done.
+// Repeat carries out n inferences with the same inputs and returns how many of the results differed from the first in any
+// bit. The child compares them. progress, unless it is nil, is told now and then how many are done.
 func (l *Lib) Repeat(inputs [][]byte, n int, progress func(done, n int)) (int, error) {
 	different, part := 0, 1
 	for done := 0; done < n; {
@@ -235,8 +241,8 @@ func (l *Lib) Repeat(inputs [][]byte, n int, progress func(done, n int)) (int, e
 	return different, nil
 }
 
-// Trace runs warmUp times and once more, and returns what the last run recorded: the rows that NAME_trace
-// gives. The library must be built with RT_TRACE.
+// Trace carries out warmUp inferences and one more, and returns what the last one recorded, in the form of NAME_trace. The
+// library must be built with RT_TRACE.
 func (l *Lib) Trace(inputs [][]byte, warmUp int) ([]byte, error) {
 	return l.request(4, uint32(warmUp), 0, inputs)
 }
@@ -261,7 +267,7 @@ func (l *Lib) request(kind, a, b uint32, inputs [][]byte) ([]byte, error) {
 	return data, l.refresh()
 }
 
-// refresh asks how the context runs by now.
+// refresh asks the child how the context runs now.
 func (l *Lib) refresh() error {
 	head := binary.LittleEndian.AppendUint32(nil, 6)
 	info, err := l.call([][]byte{append(head, make([]byte, 8)...)})
@@ -297,7 +303,7 @@ func (l *Lib) reply() ([]byte, error) {
 	return data.Bytes(), nil
 }
 
-// crash waits for the child, which closed its side, and says how it ended.
+// crash waits for a child that has closed its output, and returns how it ended.
 func (l *Lib) crash() error {
 	l.finish()
 	state := "without a reply"
@@ -315,7 +321,7 @@ func (l *Lib) finish() error {
 	return l.end
 }
 
-// Close ends the child. A sanitizer's findings at exit come back as a *Crash.
+// Close ends the child. If it ends badly, as it does after a sanitizer has found something, the error is a *Crash.
 func (l *Lib) Close() error {
 	if _, err := l.in.Write(make([]byte, 12)); err != nil {
 		return l.crash()
@@ -326,10 +332,10 @@ func (l *Lib) Close() error {
 	return nil
 }
 
-// Stderr is the end of what the child has printed so far.
+// Stderr is the end of what the child has printed to standard error so far.
 func (l *Lib) Stderr() string { return l.stderr.String() }
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps the end of what is written to it.
 type tail struct {
 	mu   sync.Mutex
 	data []byte
@@ -353,7 +359,7 @@ func (t *tail) String() string {
 	return string(t.data)
 }
 
-// program returns the runner, compiled once for each compiler and set of flags.
+// program returns the path of the child's program, which is compiled once for each compiler and set of flags.
 func program(ctx context.Context, opt Options) (string, error) {
 	cxx, err := toolchain.FindCxx(opt.Cxx)
 	if err != nil {

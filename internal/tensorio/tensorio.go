@@ -1,5 +1,5 @@
-// Package tensorio reads and writes the tensor files of the command line: NumPy's .npy and .npz, and
-// serialised ONNX tensors (.pb).
+// Package tensorio reads and writes the tensor files that commands take and make: NumPy's .npy and .npz, and serialised
+// ONNX tensors (.pb), which are only read.
 package tensorio
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx"
 )
 
-// Read reads the tensor in a .npy or .pb file or one array of an .npz archive, written FILE.npz:ARRAY.
-// Without ARRAY the archive's array called name is read, or its only one.
+// Read reads the tensor in a .npy or .pb file, or one array of an .npz archive, which path names as FILE.npz:ARRAY.
+// Without ARRAY it takes the archive's array called name, or the only one there is.
 func Read(path, name string) (*ir.Tensor, error) {
 	if file, member, ok := splitMember(path); ok {
 		return convert(npy.ReadZipMember(file, member))
@@ -55,7 +55,8 @@ func readArchive(path, name string) (*ir.Tensor, error) {
 		}
 		names = append(names, m.Name)
 	}
-	return nil, fmt.Errorf("the archive has no array %q; write %s:ARRAY with one of: %s", name, path, strings.Join(names, ", "))
+	return nil, fmt.Errorf("the archive has no array %q; write %s:ARRAY with one of: %s",
+		name, path, strings.Join(names, ", "))
 }
 
 func readPB(path string) (*ir.Tensor, error) {
@@ -91,8 +92,8 @@ func ReadAll(path string) (map[string]*ir.Tensor, error) {
 	return out, nil
 }
 
-// WriteNPY writes t as a .npy file. NumPy has no bfloat16: such tensors are written as float32, which
-// holds every one of them.
+// WriteNPY writes t as a .npy file. NumPy has no bfloat16, so tensors of that type are written as float32, in which every
+// bfloat16 is exact.
 func WriteNPY(path string, t *ir.Tensor) error {
 	a, err := ToArray(t)
 	if err != nil {
@@ -110,7 +111,7 @@ func FromArray(a *npy.Array) (*ir.Tensor, error) {
 	return &ir.Tensor{DType: d, Dims: a.Shape, Data: a.Data}, nil
 }
 
-// ToArray is the inverse of FromArray, but for bfloat16, which becomes float32.
+// ToArray is the inverse of FromArray, except that bfloat16 becomes float32.
 func ToArray(t *ir.Tensor) (*npy.Array, error) {
 	switch t.DType {
 	case ir.BFloat16:

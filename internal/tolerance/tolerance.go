@@ -8,14 +8,15 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Limit is how far a result may be from the reference: no element further than Abs, or the whole tensor
-// ‖got - want‖ ≤ L2·‖want‖. Integers and bools must be equal.
+// Limit is how far a result may be from the reference. Either no element is further than Abs away, or the tensor as a
+// whole has ‖got - want‖ ≤ L2·‖want‖. The zero Limit, that of integers and bools, asks for equality.
 type Limit struct {
 	Abs, L2 float64
 }
 
-// Limits is the table, by element type: what two right engines may differ in when they add in another
-// order. Whole-tensor limits serve deep models, whose single elements may cancel.
+// Limits is the table, by element type. Two engines that are both right differ so much because they add in different
+// orders. The limit for the whole tensor is for deep models, in which single elements may lose all their digits by
+// cancellation.
 var Limits = map[ir.DType]Limit{
 	ir.Float64:  {Abs: 1e-10, L2: 1e-9},
 	ir.Float32:  {Abs: 1e-5, L2: 1e-4},
@@ -37,7 +38,7 @@ type Difference struct {
 	Problem  string  `json:"problem,omitempty"`
 }
 
-// Compare measures. Tensors of different type or shape give a Difference with Problem set.
+// Compare measures how got differs from want. For tensors of different types or shapes it only sets Problem.
 func Compare(name string, got, want *ir.Tensor) Difference {
 	d := Difference{Name: name, DType: want.DType.String(), Elements: want.Len()}
 	switch {
@@ -98,7 +99,7 @@ func (d *Difference) measure(got, want *ir.Tensor) {
 	}
 }
 
-// ulps is |g - w| in units of the last place of w.
+// ulps is |g - w| in units of the last place of w, 0 for types that are not compared so.
 func ulps(t ir.DType, g, w float64) float64 {
 	switch t {
 	case ir.Float32:
@@ -116,7 +117,7 @@ func (d Difference) Within(l Limit) bool {
 	return d.Problem == "" && d.Special == 0 && (d.MaxAbs == 0 || d.MaxAbs <= l.Abs || d.RelL2 <= l.L2)
 }
 
-// LimitFor is the row of the table; integers and bools have the zero limit.
+// LimitFor is the limit for elements of type t.
 func LimitFor(t ir.DType) Limit { return Limits[t] }
 
 // Passing is the smallest whole-tensor limit that d would pass.

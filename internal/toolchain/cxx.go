@@ -14,7 +14,7 @@ type Cxx struct {
 	extra []string // arguments that came with $CXX
 }
 
-// FindCxx finds the compiler: flag, $CXX, then c++, g++, clang++ in PATH.
+// FindCxx finds the compiler: the one that flag names, else $CXX, else c++, g++ or clang++ in PATH.
 func FindCxx(flag string) (*Cxx, error) {
 	p, err := chosen("a C++ compiler", flag, "CXX")
 	if err != nil {

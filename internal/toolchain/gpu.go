@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// LocalArch is the architecture of this machine's first GPU, such as "sm_90"; empty when there is none.
+// LocalArch is the architecture of this machine's first GPU, such as "sm_90", or "" if there is none.
 func LocalArch(ctx context.Context) string {
 	return parseArch(query(ctx, "compute_cap"))
 }
 
-// LocalDriver is the version of the GPU driver, such as "580.95.05"; empty when there is none.
+// LocalDriver is the version of the GPU driver, such as "580.95.05", or "" if there is none.
 func LocalDriver(ctx context.Context) string { return query(ctx, "driver_version") }
 
-// query asks the driver's own tool, which is there wherever a driver is.
+// query asks nvidia-smi, which is installed with every driver.
 func query(ctx context.Context, field string) string {
 	r, err := run(ctx, "", "nvidia-smi", "--query-gpu="+field, "--format=csv,noheader")
 	if err != nil {

@@ -9,26 +9,28 @@ import (
 	"strings"
 )
 
-// Span is machine code that comes from one place of the source, through the calls that were inlined there.
+// Span is a piece of machine code that comes from one place of the source. Frames leads from that place out through the
+// calls that were inlined.
 type Span struct {
 	Section string // of the code, ".text.NAME"
 	Bytes   int64
 	Frames  []Frame // innermost first
-	Routine bool    // of nvcc's own: what rare cases of divisions and roots share; there are no Frames
+	Routine bool    // the code is nvcc's own, for rare cases of divisions and roots; there are no Frames
 }
 
-// Frame is a function of the main source file that was inlined, and how far it had come. Code that the
-// compiler found twice and kept once has the frames of one of the places, or of several.
+// Frame is a function of the main source file that was inlined, and the line in it. Code that the compiler found in two
+// places and kept once has the frames of one of them, or a mixture.
 type Frame struct {
 	Function string // as the linker sees it; empty for the kernel itself
 	Line     int
 }
 
-// errLines is what a line table that cannot be read gives.
+// errLines is the error for a line table that cannot be read.
 var errLines = errors.New("the line table is damaged")
 
-// readSpans reads the line table of a cubin that nvcc made with -lineinfo: DWARF 2 with two opcodes of
-// NVIDIA's, which say that a row was inlined at an earlier row. Code without a place is not in the result.
+// readSpans reads the line table of a cubin that nvcc made with LineInfo. Its form is that of DWARF 2 with two further
+// opcodes of NVIDIA, which say that the code of a row was inlined at the place of an earlier row. Code without a place
+// is not in the result.
 func readSpans(cubin string) ([]Span, error) {
 	f, err := elf.Open(cubin)
 	if err != nil {
@@ -60,7 +62,7 @@ func readSpans(cubin string) ([]Span, error) {
 	return spansOf(data, names, places, routines(f, symbols))
 }
 
-// routine is a function of nvcc's own behind the code of a kernel, in whose line table it has no rows.
+// routine is a function that nvcc itself puts behind the code of a kernel. The line table has no rows for it.
 type routine struct {
 	section  string
 	from, to uint64
@@ -76,10 +78,10 @@ func routines(f *elf.File, symbols []elf.Symbol) []routine {
 	return out
 }
 
-// spansOf reads a line table; names are the functions', places says for the offsets of addresses in it which
-// section they are in.
+// spansOf reads a line table. names holds the names of functions. places maps the offset at which the table holds an
+// address to the section that the address is in.
 func spansOf(data, names []byte, places map[int]string, own []routine) (spans []Span, err error) {
-	defer func() { // a reader that runs over the end
+	defer func() { // a damaged table makes the reader run over its end
 		if r := recover(); r != nil {
 			spans, err = nil, errLines
 		}
@@ -96,7 +98,8 @@ func spansOf(data, names []byte, places map[int]string, own []routine) (spans []
 	return spans, nil
 }
 
-// addressSections says for the offsets of addresses in the line table which section they are in.
+// addressSections reads the table's relocations. It maps the offset at which the line table holds an address to the
+// section that the address is in.
 func addressSections(f *elf.File, symbols []elf.Symbol) (map[int]string, error) {
 	out := map[int]string{}
 	s := f.Section(".rela.debug_line")
@@ -119,7 +122,7 @@ func addressSections(f *elf.File, symbols []elf.Symbol) (map[int]string, error) 
 	return out, nil
 }
 
-// lineUnit reads one unit of the table.
+// lineUnit is the state of reading one unit of the table.
 type lineUnit struct {
 	data     []byte
 	names    []byte
@@ -142,7 +145,7 @@ type lineUnit struct {
 	spans             []Span
 }
 
-// lineRow is a place in the source that code comes from.
+// lineRow is a row of the table: a place in the source, and the code that begins there.
 type lineRow struct {
 	address    uint64
 	file, line int
@@ -187,7 +190,7 @@ func (u *lineUnit) read() ([]Span, error) {
 	return u.spans, nil
 }
 
-// files finds the main source file, the .cu, among the folders and files that the header lists.
+// files skips the folders and files that the header lists, and notes the number of the main source file, the .cu.
 func (u *lineUnit) files() {
 	for u.text() != "" {
 	}
@@ -268,7 +271,7 @@ func (u *lineUnit) row() {
 	u.rows = append(u.rows, lineRow{u.address, u.file, u.line, u.inlinedAt, u.function})
 }
 
-// sequence turns the rows since the last one's end into spans.
+// sequence turns the rows of the sequence that has just ended into spans.
 func (u *lineUnit) sequence() {
 	for i := u.first; i < len(u.rows); i++ {
 		from, to := u.rows[i].address, u.address
@@ -291,7 +294,7 @@ func (u *lineUnit) sequence() {
 	}
 }
 
-// frames are those of a row and of the calls it was inlined through.
+// frames are the frame of a row and those of the calls through which it was inlined, from the inside out.
 func (u *lineUnit) frames(at int) []Frame {
 	var out []Frame
 	for at >= 0 && at < len(u.rows) {

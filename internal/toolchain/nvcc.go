@@ -21,8 +21,8 @@ type NVCC struct {
 	Path string
 }
 
-// FindNVCC finds nvcc: flag, $NVCC, $CUDA_HOME and $CUDA_PATH, PATH, the usual folder, and the packages
-// that pip installs into the active virtual environment.
+// FindNVCC finds nvcc in this order: the one that flag names, $NVCC, $CUDA_HOME and $CUDA_PATH, PATH, the folder where
+// toolkits are usually installed, and the packages that pip installs into the active virtual environment.
 func FindNVCC(flag string) (*NVCC, error) {
 	p, err := chosen("nvcc", flag, "NVCC")
 	if err != nil {
@@ -65,8 +65,8 @@ func (n *NVCC) Version(ctx context.Context) (string, error) {
 	return m[1], nil
 }
 
-// libraryFlags tell the linker where CUDA's run-time library is: the toolkit keeps it in lib64, pip's
-// packages in lib, and some have only the shared one.
+// libraryFlags tell the linker where CUDA's run-time library is. The toolkit keeps it in lib64 and pip's packages in lib;
+// some packages have only the shared library.
 func (n *NVCC) libraryFlags() []string {
 	real := n.Path
 	if p, err := filepath.EvalSymlinks(n.Path); err == nil {
@@ -88,8 +88,9 @@ func (n *NVCC) libraryFlags() []string {
 	return nil
 }
 
-// ArchFlags turns "sm_90" and the like into code generation flags. There is no PTX among them: on a GPU
-// they do not fit a library fails to open, instead of running a plan that was made for another.
+// ArchFlags turns architectures such as "sm_90" into flags for code generation. They ask for machine code only and for no
+// PTX. A GPU of another architecture could run PTX, but with a plan that was made for other hardware; without it the
+// library refuses to open there.
 func ArchFlags(archs []string) ([]string, error) {
 	var flags []string
 	for _, a := range archs {
@@ -104,20 +105,20 @@ func ArchFlags(archs []string) ([]string, error) {
 
 var archNumber = regexp.MustCompile(`^\d{2,3}[af]?$`)
 
-// LineInfo is the flag with which nvcc keeps where code comes from. The code stays the same.
+// LineInfo makes nvcc write a line table, which says where code comes from. The code itself stays the same.
 const LineInfo = "-lineinfo"
 
-// Build is what a GPU build tells about its result; Runs are its commands.
+// Build describes the result of a build for GPUs and the commands that it took.
 type Build struct {
 	Compiler string   `json:"compiler"`
 	Flags    []string `json:"flags"`
 	Archs    []string `json:"archs"`
 	Kernels  []Kernel `json:"kernels"`
-	Spans    []Span   `json:"-"` // all code and where it comes from, with -lineinfo and one architecture
+	Spans    []Span   `json:"-"` // where all code comes from; only with LineInfo and a single architecture
 	Runs     []*Run   `json:"-"`
 }
 
-// Kernel is what ptxas says of one kernel on one architecture.
+// Kernel is what ptxas reports of one kernel on one architecture.
 type Kernel struct {
 	Name        string `json:"name"`
 	Arch        string `json:"arch"`
@@ -168,9 +169,9 @@ func (n *NVCC) BuildLibrary(ctx context.Context, dir, name string, archs []strin
 	return b, b.run(ctx, dir, []string{n.Path, "-lib", object, "-o", "lib" + name + ".a"})
 }
 
-// buildFolder is a temporary folder with copies of the sources. nvcc makes symbols from the path of what
-// it compiles, so the folder's name follows from the content: the same sources give the same bytes. While
-// another build of the same sources is under way, any name must do.
+// buildFolder makes a temporary folder with copies of the sources. nvcc derives symbols from the path of the file that it
+// compiles, so the folder is named after a hash of the content: then the same sources give the same bytes. While another
+// process builds the same sources the name is taken, and any other must do.
 func buildFolder(dir, name string, flags []string) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintln(hash, flags)
@@ -244,8 +245,8 @@ func atoi(s string) int {
 	return n
 }
 
-// readCode adds the size of the machine code, which is a section of the cubin files nvcc kept. Their
-// names tell the architecture only where there are several.
+// readCode adds the size of each kernel's machine code, which is a section of the cubin files that nvcc has kept. The
+// names of these files contain the architecture only if there are several.
 func (b *Build) readCode(keep string) {
 	cubins, _ := filepath.Glob(filepath.Join(keep, "*.cubin"))
 	for _, p := range cubins {
@@ -264,7 +265,7 @@ func (b *Build) readCode(keep string) {
 	}
 }
 
-// spansIn reads where the code of the one cubin file in a folder comes from.
+// spansIn reads from the only cubin file of a folder where its code comes from.
 func spansIn(keep string) ([]Span, error) {
 	cubins, _ := filepath.Glob(filepath.Join(keep, "*.cubin"))
 	if len(cubins) != 1 {

@@ -1,5 +1,6 @@
-// Package toolchain finds and runs the compilers that build emitted libraries: nvcc for GPUs, any C++20
-// compiler for the CPU emulator. They are child processes; their output is captured.
+// Package toolchain finds and runs the compilers that build emitted libraries: nvcc for GPUs, and any C++20 compiler for
+// the CPU emulator. It also asks nvidia-smi about the GPU at hand, and reads from a cubin where its code comes from. Tools
+// run as child processes whose output is captured.
 package toolchain
 
 import (
@@ -14,7 +15,7 @@ import (
 	"time"
 )
 
-// Missing is the error of a tool that is not on this machine.
+// Missing is the error for a tool that this machine lacks.
 type Missing struct {
 	Tool string // "nvcc", "a C++ compiler"
 	Help string // what to install or set
@@ -28,7 +29,7 @@ func IsMissing(err error) bool {
 	return errors.As(err, &m)
 }
 
-// Failed is the error of a tool that ran and did not succeed.
+// Failed is the error for a tool that ran and ended with a failure.
 type Failed struct {
 	Command []string
 	Output  string // stdout and stderr together
@@ -73,8 +74,8 @@ func run(ctx context.Context, dir string, command ...string) (*Run, error) {
 	return r, nil
 }
 
-// lookAll returns the first of the candidates that is an executable; those without a slash are looked up
-// in PATH.
+// lookAll returns the path of the first candidate that is an executable. Candidates without a slash are looked up in
+// PATH.
 func lookAll(candidates []string) string {
 	for _, c := range candidates {
 		if c == "" {
@@ -90,8 +91,8 @@ func lookAll(candidates []string) string {
 	return ""
 }
 
-// chosen finds the tool the user named by flag or variable; naming one that is not there is an error
-// rather than a reason to take another.
+// chosen finds the tool that the user has named by a flag or an environment variable. If that tool does not exist, the
+// result is an error: another tool is not what the user asked for.
 func chosen(what, flag, variable string) (string, error) {
 	name, from := flag, "the flag"
 	if name == "" {
