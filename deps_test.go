@@ -33,7 +33,7 @@ var allowed = map[string]string{
 	// Lowering, from what all share to the table of all families: each row may import what stands above it.
 	"lower/target":      "device ir",
 	"lower/arg":         "rkernels rkernels/functor roperator",
-	"lower/pack":        "ir roperator",
+	"lower/pack":        "ir rkernels/functor roperator",
 	"lower/build":       "ir rkernels rkernels/functor roperator lower/arg lower/target internal/diag",
 	"lower/elementwise": "ir rkernels rkernels/functor roperator lower/arg lower/build",
 	"lower/tails":       "ir rkernels rkernels/functor roperator lower/arg lower/build lower/elementwise",
@@ -47,7 +47,7 @@ var allowed = map[string]string{
 	"lower/indexed":     families + "lower/tails",
 	"lower/norm":        families + "lower/tails",
 	"lower/pool":        families + "lower/tails",
-	"lower/recurrent":   families + "lower/tails lower/gemv lower/pack",
+	"lower/recurrent":   families + "lower/tails lower/contraction lower/gemv lower/pack",
 	"lower/reduce":      families + "lower/tails",
 	"lower/sampling":    families + "lower/tails",
 	"lower/source":      families + "lower/tails",

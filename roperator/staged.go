@@ -1,9 +1,24 @@
 package roperator
 
+import "github.com/rammerc/rammerc/ir"
+
+// WordBytes is the size of a word: what the executor moves for an rKernel at a time, and the data that one tagged word
+// carries beside its tag. It is fixed by the hardware, which stores 64 bits at once.
+const WordBytes = 4
+
+// IsWord reports an element type whose elements the executor can move: each is one word.
+func IsWord(d ir.DType) bool { return d.Size() == WordBytes }
+
+// quad is how many words an aligned load of 16 bytes brings from shared memory.
+const quad = 4
+
+// WholeQuads rounds a number of words up, so that what follows them is aligned for the widest loads.
+func WholeQuads(words int64) int64 { return (words + quad - 1) / quad * quad }
+
 // Staged says that an rKernel leaves it to the executor where an access goes. The box of an import is in
 // shared memory when the rTask starts; the elements of an export are given away one by one, by number.
 // The program may keep the buffer in plain memory or in words that carry tags: the data of an edge travel
-// as the schedule chooses, and the rKernel does not know. Elements have 4 bytes.
+// as the schedule chooses, and the rKernel does not know. Elements are words: see IsWord.
 type Staged struct {
 	Access Access
 	Index  int     // of the access in Reads or Writes, -1 for constants, which are no dependency

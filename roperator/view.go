@@ -27,8 +27,9 @@ func AppendRead(dst []Access, v View, box func(task int, lo, hi []int64)) []Acce
 	return append(dst, Access{View: v, Box: box})
 }
 
-// StepOf is the stride of dim d, 0 where it never counts, so that arguments do not differ needlessly.
-func StepOf(v View, d int) int64 {
+// Step is the stride of dim d, 0 where it never counts because the dim has one element. Arguments of rKernels are made
+// of steps, so that they do not differ needlessly.
+func (v View) Step(d int) int64 {
 	if v.Shape[d] <= 1 {
 		return 0
 	}
@@ -61,6 +62,9 @@ func (v View) Strided() ir.Strided {
 
 // IsContiguous reports a row-major view without gaps.
 func (v View) IsContiguous() bool { return v.Strided().IsDense() }
+
+// Bytes is how many bytes so many elements of the view take.
+func (v View) Bytes(elements float64) float64 { return elements * float64(v.DType().Size()) }
 
 // IsWhole reports a row-major view of all of its buffer.
 func (v View) IsWhole() bool { return v.IsContiguous() && v.Count() == v.Buf.Elems }

@@ -8,7 +8,7 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// mostSlotWords is how much of its shared memory a vEU gives for slots at most, in words of 4 bytes.
+// mostSlotWords is how much of its shared memory a vEU gives for slots at most, in words.
 const mostSlotWords = 8192
 
 func noClusters(spec *device.Spec, size int) error {

@@ -185,7 +185,7 @@ func (r *residence) tag(g *roperator.Graph) {
 			if group := r.group[int32(id)]; group != nil {
 				s = group
 			}
-			if exported == nil || !exported[i] || buf.DType.Size() != 4 || writer[buf.ID] != nil && writer[buf.ID] != s {
+			if exported == nil || !exported[i] || !roperator.IsWord(buf.DType) || writer[buf.ID] != nil && writer[buf.ID] != s {
 				bad[buf.ID] = true
 			}
 			writer[buf.ID] = s

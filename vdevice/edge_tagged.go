@@ -144,7 +144,7 @@ func (taggedEdges) whole(v *verifier) {
 				bad(buf, "is tagged by segment %d and by segment %d", other, i)
 			}
 			home[buf] = i
-			if b := v.plan.Graph.Buffers[buf]; b.DType.Size() != 4 || b.Kind == roperator.Input || b.Kind == roperator.Const {
+			if b := v.plan.Graph.Buffers[buf]; !roperator.IsWord(b.DType) || b.Kind == roperator.Input || b.Kind == roperator.Const {
 				bad(buf, "cannot be tagged: it is of type %v and kind %v", b.DType, b.Kind)
 			} else if b.Kind == roperator.Output && !c.HasPlain() {
 				bad(buf, "is an output and has no plain copy")

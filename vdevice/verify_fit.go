@@ -14,7 +14,7 @@ type Needs struct {
 	Threads    int   // of the rTask with the most
 	Shared     int   // bytes of the rTask with the most
 	Registers  int   // a thread
-	Imports    int64 // size of the import area, in elements of 4 bytes
+	Imports    int64 // size of the import area, in words
 	SlotWords  int   // for tagged data of a cluster
 	KeptWords  int   // behind the slots, where operands of near steps wait that come from memory
 	StreamStep int   // bytes that a stage of the ring of weights must hold; 0: nothing streams
@@ -52,7 +52,7 @@ func (n *Needs) blockThreads() int {
 // SharedBytes is the shared memory of a vEU: the rTasks', the import area, the slots and their gates. The ring of
 // weights comes on top.
 func (n *Needs) SharedBytes() int {
-	bytes := n.Shared + int(4*n.Imports) + 4*n.SlotWords
+	bytes := n.Shared + roperator.WordBytes*(int(n.Imports)+n.SlotWords)
 	if n.SlotWords > 0 {
 		bytes += n.besideSlots()
 	}
@@ -60,7 +60,7 @@ func (n *Needs) SharedBytes() int {
 }
 
 // besideSlots is what vEUs with slots have beside them: gates, and words behind the slots.
-func (n *Needs) besideSlots() int { return schema.GateBytes + 4*n.KeptWords }
+func (n *Needs) besideSlots() int { return schema.GateBytes + roperator.WordBytes*n.KeptWords }
 
 // leastShared is SharedBytes with the smallest ring, if there is one.
 func (n *Needs) leastShared() int {
@@ -73,7 +73,7 @@ func (n *Needs) leastShared() int {
 // SlotRoom is how many words of slots fit beside what n says.
 func (n Needs) SlotRoom(s *device.Spec) int {
 	n.SlotWords = 0
-	return (s.SharedBound() - n.besideSlots() - max(n.leastShared(), n.SharedBytes()+schema.ExecutorShared)) / 4 / 32 * 32
+	return (s.SharedBound() - n.besideSlots() - max(n.leastShared(), n.SharedBytes()+schema.ExecutorShared)) / roperator.WordBytes / 32 * 32
 }
 
 // Needs computes what the program's vEUs must have.

@@ -164,7 +164,7 @@ func (a *attention) candidate(b *build.Builder, bq int64, t *tails.Tail) *ropera
 		reads = roperator.AppendRead(reads, a.mask, rowBox(a.keys))
 		mask, hasMask = a.mask, 1
 	}
-	out := float64(min(bq, a.queries) * a.cols)
+	results := float64(min(bq, a.queries) * a.cols)
 	padded := float64(build.CeilDiv(a.keys, 32) * 32)
 	return &roperator.Candidate{
 		Inst:  b.Instance("attention", bq, a.size(), mode, t.Functor),
@@ -180,9 +180,10 @@ func (a *attention) candidate(b *build.Builder, bq int64, t *tails.Tail) *ropera
 		Reads:  append(reads, t.Reads(at.OutBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
 		Work: roperator.Work{
-			Flops:      2 * float64(bq) * padded * float64(a.depth+a.size()+8),
-			ReadBytes:  4*(float64(bq*a.depth)+float64(a.keys)*float64(a.depth+a.cols+hasMask*bq)) + out*t.BytesPerElement(),
-			WriteBytes: 4 * out,
+			Flops: 2 * float64(bq) * padded * float64(a.depth+a.size()+8),
+			ReadBytes: a.q.Bytes(float64(bq*a.depth)) + a.k.Bytes(float64(a.keys*a.depth)) + a.v.Bytes(float64(a.keys*a.cols)) +
+				mask.Bytes(float64(a.keys*hasMask*bq)) + results*t.BytesPerElement(),
+			WriteBytes: t.Out.Bytes(results),
 		},
 	}
 }

@@ -33,12 +33,12 @@ func (at *Positions) OutBox(task int, lo, hi []int64) {
 }
 
 // TileWork is the work of an rTask with packed constants on the left.
-func TileWork(s TileShape, m, n, depth int64, t *tails.Tail, readBytes float64) roperator.Work {
-	w := roperator.Work{
-		Flops: 2 * float64(s.BM*s.BN*depth), SharedBytes: s.SharedBytes(depth),
-		ConstBytes: 4 * float64(s.BM*depth),
-		WriteBytes: 4 * float64(min(s.BM, m)*min(s.BN, n)),
+func TileWork(s TileShape, e Elements, m, n, depth int64, t *tails.Tail, readBytes float64) roperator.Work {
+	results := float64(min(s.BM, m) * min(s.BN, n))
+	return roperator.Work{
+		Flops: 2 * float64(s.BM*s.BN*depth), SharedBytes: s.SharedBytes(e, depth),
+		ConstBytes: float64(e.Left.Size()) * float64(s.BM*depth),
+		WriteBytes: t.Out.Bytes(results),
+		ReadBytes:  readBytes + results*t.BytesPerElement(),
 	}
-	w.ReadBytes = readBytes + w.WriteBytes/4*t.BytesPerElement()
-	return w
 }

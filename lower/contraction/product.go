@@ -15,7 +15,7 @@ import (
 // is one dim.
 func (p *Product) LeftConstant() bool {
 	for d := range 3 {
-		if roperator.StepOf(p.A, d) != 0 {
+		if p.A.Step(d) != 0 {
 			return false
 		}
 	}
@@ -30,6 +30,8 @@ type Product struct {
 	A, B     roperator.View // [batch…][m][k] and [batch…][k][n], broadcast with stride 0
 	Prologue *functor.Expr  // of A's elements, float32 alone
 	Tail     tails.Spec
+	// Elements are those of the kernels that may carry it out; LowerProduct chooses them.
+	Elements Elements
 }
 
 // FoldBatch makes the batch part of m when B is the same for all of it: one tall product has fuller
@@ -90,7 +92,7 @@ func NormaliseBatch(b *build.Builder, batch []int64, views ...roperator.View) []
 				to = cuts[k+1]
 			}
 			run, _ := (roperator.View{Buf: v.Buf, Shape: v.Shape[from:to], Strides: v.Strides[from:to]}).Collapse()
-			w.Shape, w.Strides = append(w.Shape, run.Shape[0]), append(w.Strides, roperator.StepOf(run, 0))
+			w.Shape, w.Strides = append(w.Shape, run.Shape[0]), append(w.Strides, run.Step(0))
 		}
 		w.Shape = append(w.Shape, v.Shape[len(batch):]...)
 		w.Strides = append(w.Strides, v.Strides[len(batch):]...)

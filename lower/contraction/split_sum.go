@@ -46,7 +46,7 @@ func splitSum(b *build.Builder, part roperator.View, t *tails.Tail, splits, targ
 		Writes: []roperator.Access{{View: t.Out, Box: box}},
 		Work: roperator.Work{
 			Flops:      elems * float64(splits),
-			ReadBytes:  elems * (4*float64(splits) + t.BytesPerElement()),
+			ReadBytes:  part.Bytes(elems*float64(splits)) + elems*t.BytesPerElement(),
 			WriteBytes: elems * float64(t.Out.DType().Size()),
 		},
 	}

@@ -3,7 +3,6 @@ package contraction
 import (
 	"math"
 
-	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/lower/target"
@@ -35,8 +34,8 @@ var tileShapes = []TileShape{
 }
 
 // SharedBytes is what the threads of an rTask read of shared memory to multiply k deep.
-func (s TileShape) SharedBytes(k int64) float64 {
-	return 4 * float64(s.BM*s.BN*k) * (1/float64(s.tm) + 1/float64(s.tn))
+func (s TileShape) SharedBytes(e Elements, k int64) float64 {
+	return float64(e.Multiplied.Size()) * float64(s.BM*s.BN*k) * (1/float64(s.tm) + 1/float64(s.tn))
 }
 
 func (s TileShape) Params() []any { return []any{s.BM, s.BN, s.BK, s.tm, s.tn, s.kg, s.st} }
@@ -58,12 +57,14 @@ func UsefulShapes(m, n int64) []TileShape {
 	return out
 }
 
-// LoadMode chooses how to read the matrix of v whose rows are dim row and whose columns are dim col: by
-// float4 along the columns where every run of four is aligned, else with lanes along the closer dim.
+// LoadMode chooses how to read the matrix of v whose rows are dim row and whose columns are dim col: in
+// whole loads along the columns where every run of so many elements is aligned, otherwise with lanes along the dim
+// whose neighbours are closer.
 func LoadMode(v roperator.View, row, col int) int64 {
-	aligned := v.Strides[col] == 1 && v.Shape[col]%4 == 0 && v.Offset%4 == 0
+	n := PerLoad(v.DType())
+	aligned := v.Strides[col] == 1 && v.Shape[col]%n == 0 && v.Offset%n == 0
 	for d := range v.Shape {
-		if d != col && roperator.StepOf(v, d)%4 != 0 {
+		if d != col && v.Step(d)%n != 0 {
 			aligned = false
 		}
 	}
@@ -87,15 +88,12 @@ const (
 	leastGain = 0.1
 )
 
-// accumulator is what tiles add up in, and what partial sums are stored as.
-const accumulator = ir.Float32
-
 // SplitsFor decides over how many rTasks the sum of a tile is spread. It is more than one where tiles are too few for
 // the target, or so few that their last round leaves much of it idle, and where sums are long enough to make up for
 // adding the parts up. k is the length of the sum, results the number of elements of the result; share is the part
 // of the target that rOperators beside this one leave to it.
-func SplitsFor(t *target.Target, shapes []TileShape, tasks func(s TileShape) int64, k, results int64, share float64) int64 {
-	m := splitModel{target: t, shapes: shapes, tasks: tasks, k: k, results: results}
+func SplitsFor(t *target.Target, e Elements, shapes []TileShape, tasks func(s TileShape) int64, k, results int64, share float64) int64 {
+	m := splitModel{target: t, elements: e, shapes: shapes, tasks: tasks, k: k, results: results}
 	m.slots = max(1, int64(math.Round(share*float64(t.VEUs))))
 	best, least := int64(1), m.time(1)*(1-leastGain)
 	for n := int64(2); n <= min(k/leastSplit, 2*m.slots); n++ {
@@ -109,6 +107,7 @@ func SplitsFor(t *target.Target, shapes []TileShape, tasks func(s TileShape) int
 // splitModel estimates what a contraction takes when its sums are split.
 type splitModel struct {
 	target     *target.Target
+	elements   Elements
 	shapes     []TileShape
 	tasks      func(s TileShape) int64 // tiles of the result
 	k, results int64
@@ -121,25 +120,25 @@ type splitModel struct {
 func (m *splitModel) time(splits int64) float64 {
 	t := m.target
 	perSM := float64(t.VEUs) / float64(t.SMs)
-	size := float64(accumulator.Size())
 	depth := build.CeilDiv(m.k, splits)
 	least := math.Inf(1)
 	for _, s := range m.shapes {
-		multiply := 2 * float64(s.BM*s.BN*depth) / (t.Rate(target.Scalar, accumulator) / perSM)
-		move := size * float64((s.BM+s.BN)*depth) / (t.L2Rate / perSM)
-		operands := s.SharedBytes(depth) / (t.SharedRate / perSM)
+		multiply := 2 * float64(s.BM*s.BN*depth) / (t.Rate(target.Scalar, m.elements.Multiplied) / perSM)
+		bytes := float64(s.BM*depth)*float64(m.elements.Left.Size()) + float64(s.BN*depth)*float64(m.elements.Right.Size())
+		move := bytes / (t.L2Rate / perSM)
+		operands := s.SharedBytes(m.elements, depth) / (t.SharedRate / perSM)
 		task := startLatencies*t.Latency + max(multiply, move, operands)
 		least = min(least, task*float64(build.CeilDiv(m.tasks(s)*splits, m.slots)))
 	}
 	if splits > 1 { // the partial sums are written and read
-		least += sumLatencies*t.Latency + 2*size*float64(m.results*splits)/(float64(m.slots)*t.L2Rate/perSM)
+		least += sumLatencies*t.Latency + 2*float64(m.elements.Sum.Size())*float64(m.results*splits)/(float64(m.slots)*t.L2Rate/perSM)
 	}
 	return least
 }
 
 // AddSplit adds a contraction whose candidates make gives for a tail and a number of splits: directly,
 // or as partial sums [i0·split][i1][i2] and an rOperator that adds them up.
-func AddSplit(b *build.Builder, g *build.Group, kind string, s tails.Spec, splits int64, make func(t *tails.Tail, splits int64) []*roperator.Candidate) {
+func AddSplit(b *build.Builder, g *build.Group, kind string, e Elements, s tails.Spec, splits int64, make func(t *tails.Tail, splits int64) []*roperator.Candidate) {
 	t := tails.New(b, g, s)
 	if splits == 1 {
 		b.Add(g.Kind(), make(t, 1)...)
@@ -147,8 +146,8 @@ func AddSplit(b *build.Builder, g *build.Group, kind string, s tails.Spec, split
 		return
 	}
 	shape := t.Out.Shape
-	part := b.Temp("partial", ir.Float32, []int64{shape[0] * splits, shape[1], shape[2]})
-	functor, args := tails.Epilogue(ir.Float32, functor.Leaf(ir.Float32, 0), nil)
+	part := b.Temp("partial", e.Sum, []int64{shape[0] * splits, shape[1], shape[2]})
+	functor, args := tails.Epilogue(e.Sum, functor.Leaf(e.Sum, 0), nil)
 	b.Add(kind+" (partial sums)", make(&tails.Tail{Functor: functor, Args: args, Out: part}, splits)...)
 	b.Add(g.Kind()+" (sum)", splitSums(b, part, t, splits)...)
 	t.Finish(b)

@@ -34,7 +34,7 @@ func TestSplits(t *testing.T) {
 	} {
 		shapes := UsefulShapes(c.m, c.n)
 		tasks := func(s TileShape) int64 { return build.CeilDiv(c.m, s.BM) * build.CeilDiv(c.n, s.BN) }
-		splits := SplitsFor(&h100, shapes, tasks, c.k, c.m*c.n, c.share)
+		splits := SplitsFor(&h100, Float32s, shapes, tasks, c.k, c.m*c.n, c.share)
 		if (splits > 1) != c.split {
 			t.Errorf("%s: %d splits", c.name, splits)
 		}

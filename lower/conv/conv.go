@@ -16,6 +16,9 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
+// elements are those of conv_tiled and conv_pointwise, whose weights are on the left. conv_direct takes any type.
+var elements = contraction.Float32s
+
 // convolution is a Conv or ConvTranspose brought to three spatial dims (d, h, w).
 type convolution struct {
 	kind       string

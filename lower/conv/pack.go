@@ -18,8 +18,8 @@ func packFilter(b *build.Builder, c *convolution, s contraction.TileShape, k gat
 	tm := build.CeilDiv(c.outC, s.BM)
 	elems := c.groups * tm * k.tiles * s.BM * s.BK
 	name := fmt.Sprintf("%s.filter%dx%d.%d", w.Buf.Name, s.BM, s.BK, k.mode)
-	return b.Packed(name, ir.Float32, elems, func() []byte {
-		pk := pack.New(w, elems)
+	return b.Packed(name, elements.Left, elems, func() []byte {
+		pk := pack.New(w, elems, elements.Left)
 		rows := pack.NewAxis(c.outC, func(m int64) (int64, int64) { return m * w.Strides[1], s.RowPlace(k.tiles, m, 0) })
 		cols := pack.NewAxis(c.inC*k.taps, func(i int64) (int64, int64) {
 			ch, tap := i/k.taps, i%k.taps
@@ -29,7 +29,7 @@ func packFilter(b *build.Builder, c *convolution, s contraction.TileShape, k gat
 		for g := range c.groups {
 			pk.Put(w.Offset+g*w.Strides[0], s.RowPlace(k.tiles, g*tm*s.BM, 0), rows, cols)
 		}
-		return pk.Dst
+		return pk.Bytes()
 	}, w)
 }
 
@@ -37,6 +37,9 @@ func packFilter(b *build.Builder, c *convolution, s contraction.TileShape, k gat
 func (c *convolution) tap(i int64) (d, h, w int64) {
 	return i / c.kernel[2] / c.kernel[1], i / c.kernel[2] % c.kernel[1], i % c.kernel[2]
 }
+
+// stepFields is how many int32 an rk::Step has.
+const stepFields = 4
 
 // nowhere is a step out of every input.
 const nowhere = 1 << 29
@@ -48,31 +51,32 @@ func packSteps(b *build.Builder, c *convolution, k gatherK) roperator.View {
 		rows, behind = k.tiles, 1
 	}
 	name := fmt.Sprintf("steps%d.%d channels.kernel%v.dilation%v.strides%v.%d", k.mode, k.channels, c.kernel, c.dilation, c.inputSteps(), k.bk)
-	return b.Packed(name, ir.Int32, 4*(rows+behind), func() []byte {
-		out := make([]byte, 0, 16*(rows+behind))
+	return b.Packed(name, ir.Int32, stepFields*(rows+behind), func() []byte {
+		bytes := stepFields * int64(ir.Int32.Size())
+		out := make([]byte, 0, bytes*(rows+behind))
 		for i := range rows {
 			for _, x := range c.step(k, i) {
 				out = binary.LittleEndian.AppendUint32(out, uint32(int32(x)))
 			}
 		}
-		return append(out, make([]byte, 16*behind)...)
+		return append(out, make([]byte, bytes*behind)...)
 	}, roperator.View{}) // the name says what it depends on
 }
 
 // inputSteps are the strides of the input over channel, d, h and w, from which rk::Window, too, counts.
 func (c *convolution) inputSteps() [4]int64 {
-	return [4]int64{roperator.StepOf(c.x, 1), roperator.StepOf(c.x, 2), roperator.StepOf(c.x, 3), roperator.StepOf(c.x, 4)}
+	return [4]int64{c.x.Step(1), c.x.Step(2), c.x.Step(3), c.x.Step(4)}
 }
 
 // step is (offset, depth, height, width) of row i of the table.
-func (c *convolution) step(k gatherK, i int64) [4]int64 {
+func (c *convolution) step(k gatherK, i int64) [stepFields]int64 {
 	channel, tap, upper := i/k.taps, i%k.taps, int64(0)
 	if k.mode == schema.GatherTap {
 		tap = i / k.channelTiles
 		channel = i % k.channelTiles * k.bk
 		upper = min(k.bk, c.inC-channel) << 16
 	} else if channel >= c.inC {
-		return [4]int64{0, 0, nowhere, 0}
+		return [stepFields]int64{0, 0, nowhere, 0}
 	}
 	d, h, w := c.tap(tap)
 	d, h, w = d*c.dilation[0], h*c.dilation[1], w*c.dilation[2]
@@ -81,5 +85,5 @@ func (c *convolution) step(k gatherK, i int64) [4]int64 {
 	if k.mode != schema.GatherTransposed {
 		offset += d*steps[1] + h*steps[2] + w*steps[3]
 	}
-	return [4]int64{offset, d | upper, h, w}
+	return [stepFields]int64{offset, d | upper, h, w}
 }

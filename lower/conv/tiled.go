@@ -20,8 +20,8 @@ func addImplicitGemm(b *build.Builder, g *build.Group, c *convolution) error {
 	tasks := func(s contraction.TileShape) int64 {
 		return c.images * c.groups * build.CeilDiv(c.outC, s.BM) * build.CeilDiv(c.positions(), s.BN)
 	}
-	splits := contraction.SplitsFor(b.Target(), shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape), b.Share(g))
-	contraction.AddSplit(b, g, c.kind, c.tail, splits, func(t *tails.Tail, splits int64) []*roperator.Candidate {
+	splits := contraction.SplitsFor(b.Target(), elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape), b.Share(g))
+	contraction.AddSplit(b, g, c.kind, elements, c.tail, splits, func(t *tails.Tail, splits int64) []*roperator.Candidate {
 		var out []*roperator.Candidate
 		packed := map[[3]int64]roperator.View{}
 		steps := map[[2]int64]roperator.View{}
@@ -95,7 +95,7 @@ func (k *gatherK) channelRange(from, to int64) (lo, hi int64) {
 }
 
 func (c *convolution) tiledCandidate(b *build.Builder, s contraction.TileShape, k gatherK, t *tails.Tail, splits int64, w, steps roperator.View) *roperator.Candidate {
-	pro, proArgs := tails.Prologue(ir.Float32, c.prologue)
+	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
 	tm, tn := build.CeilDiv(c.outC, s.BM), build.CeilDiv(c.positions(), s.BN)
 	splitK := build.CeilDiv(k.tiles, splits)
 	at := &contraction.Positions{Groups: c.groups, OutC: c.outC, Positions: c.positions(), Bm: s.BM, Bn: s.BN, Tm: tm, Tn: tn, Splits: splits}
@@ -119,7 +119,7 @@ func (c *convolution) tiledCandidate(b *build.Builder, s contraction.TileShape, 
 		},
 		Reads:  append(roperator.AppendRead(nil, c.x, readBox), t.Reads(at.OutBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
-		Work:   contraction.TileWork(s, c.outC, c.positions(), min(splitK, k.tiles)*s.BK, t, c.inputBytes(readBox)),
+		Work:   contraction.TileWork(s, elements, c.outC, c.positions(), min(splitK, k.tiles)*s.BK, t, c.inputBytes(readBox)),
 	}
 }
 
@@ -142,7 +142,7 @@ func (c *convolution) window() rkernels.Struct {
 		arg.Div("out_h", c.out[1]), arg.Div("out_w", c.out[2]),
 		arg.Div("stride_d", c.stride[0]), arg.Div("stride_h", c.stride[1]), arg.Div("stride_w", c.stride[2]),
 		arg.Int("pad_d", c.pad[0]), arg.Int("pad_h", c.pad[1]), arg.Int("pad_w", c.pad[2]),
-		arg.Int("step_n", roperator.StepOf(c.x, 0)), arg.Int("step_c", steps[0]),
+		arg.Int("step_n", c.x.Step(0)), arg.Int("step_c", steps[0]),
 		arg.Int("step_d", steps[1]), arg.Int("step_h", steps[2]), arg.Int("step_w", steps[3]),
 	}
 }

@@ -97,14 +97,14 @@ func (s *stagedMap) carriedOutBy(b *build.Builder, kernel string, threads int64,
 		}
 		c.Imports = append(c.Imports, roperator.Staged{Access: roperator.Access{View: v, Box: box}, Index: k, At: end, Pitch: pitch})
 		at, steps = append(at, rkernels.Int(end)), append(steps, rkernels.Int(min(n-1, 1)))
-		end += (n + 3) / 4 * 4
-		c.Work.ReadBytes += float64(4 * n)
+		end = roperator.WholeQuads(end + n)
+		c.Work.ReadBytes += v.Bytes(float64(n))
 	}
 	for i, v := range s.outs {
 		a := roperator.Access{View: v, Box: s.box}
 		c.Writes = append(c.Writes, a)
 		c.Exports = append(c.Exports, roperator.Staged{Access: a, Index: i, At: int64(i) * s.chunk, Pitch: pitch})
-		c.Work.WriteBytes += float64(4 * s.chunk)
+		c.Work.WriteBytes += v.Bytes(float64(s.chunk))
 	}
 	body := s.functor(m)
 	c.Inst = b.Instance(kernel, threads, body)

@@ -24,14 +24,14 @@ func packColumns(b *build.Builder, p contraction.Product, s contraction.TileShap
 	block := tn * tk * s.BK * s.BN
 	elems := pack.Batches(v) * block
 	name := fmt.Sprintf("%s.columns%dx%d", v.Buf.Name, s.BK, s.BN)
-	return b.Packed(name, ir.Float32, elems, func() []byte {
-		pk := pack.New(v, elems)
+	return b.Packed(name, p.Elements.Right, elems, func() []byte {
+		pk := pack.New(v, elems, p.Elements.Right)
 		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], i * s.BN })
 		cols := pack.NewAxis(n, func(j int64) (int64, int64) {
 			return j * v.Strides[4], j/s.BN*tk*s.BK*s.BN + j%s.BN
 		})
 		pack.EachBatch(v, func(offset, batch int64) { pk.Put(offset, batch*block, rows, cols) })
-		return pk.Dst
+		return pk.Bytes()
 	}, v)
 }
 
@@ -44,6 +44,7 @@ func LowerProduct(b *build.Builder, g *build.Group, p contraction.Product) error
 	if p.Tail.DType != ir.Float32 {
 		return lowerTypedProduct(b, g, p)
 	}
+	p.Elements = contraction.Float32s
 	p.FoldBatch(p.Tail.Arrange(b.Out(g.Outputs[0])))
 	p.Normalise(b)
 	switch {
@@ -62,14 +63,14 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 	tasks := func(s contraction.TileShape) int64 {
 		return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(p.N, s.BN)
 	}
-	splits := contraction.SplitsFor(b.Target(), contraction.UsefulShapes(p.M, p.N), tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
-	contraction.AddSplit(b, g, p.Kind, p.Tail, splits, func(t *tails.Tail, splits int64) []*roperator.Candidate {
+	splits := contraction.SplitsFor(b.Target(), p.Elements, contraction.UsefulShapes(p.M, p.N), tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
+	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, splits, func(t *tails.Tail, splits int64) []*roperator.Candidate {
 		return gemmCandidates(b, p, t, splits)
 	})
 }
 
 func gemmCandidates(b *build.Builder, p contraction.Product, t *tails.Tail, splits int64) []*roperator.Candidate {
-	pro, proArgs := tails.Prologue(ir.Float32, p.Prologue)
+	pro, proArgs := tails.Prologue(p.A.DType(), p.Prologue)
 	packed := map[[2]int64]roperator.View{}
 	var out []*roperator.Candidate
 	for _, s := range contraction.UsefulShapes(p.M, p.N) {
@@ -103,7 +104,7 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor, proArg
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
 	splitK := build.CeilDiv(tk, c.splits)
 	inst := b.Instance("gemm_tiled", append(s.Params(), c.modeA, c.modeB, c.tail.Functor, pro)...)
-	bStrides, bk, bn := [3]int64{roperator.StepOf(p.B, 0), roperator.StepOf(p.B, 1), roperator.StepOf(p.B, 2)}, roperator.StepOf(p.B, 3), roperator.StepOf(p.B, 4)
+	bStrides, bk, bn := [3]int64{p.B.Step(0), p.B.Step(1), p.B.Step(2)}, p.B.Step(3), p.B.Step(4)
 	if c.modeB == schema.LoadPacked {
 		bStrides, bk, bn = pack.BatchStrides(p.B, tn*tk*s.BK*s.BN), 0, 0
 	}
@@ -112,8 +113,8 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor, proArg
 		arg.Int("M", p.M), arg.Int("N", p.N), arg.Int("K", p.K), arg.Div("tiles_m", tm), arg.Div("tiles_n", tn),
 		arg.Int("tiles_k", tk), arg.Int("split_k", splitK), arg.Div("splits", c.splits),
 		arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
-		arg.Int("a0", roperator.StepOf(p.A, 0)), arg.Int("a1", roperator.StepOf(p.A, 1)), arg.Int("a2", roperator.StepOf(p.A, 2)),
-		arg.Int("am", roperator.StepOf(p.A, 3)), arg.Int("ak", roperator.StepOf(p.A, 4)),
+		arg.Int("a0", p.A.Step(0)), arg.Int("a1", p.A.Step(1)), arg.Int("a2", p.A.Step(2)),
+		arg.Int("am", p.A.Step(3)), arg.Int("ak", p.A.Step(4)),
 		arg.Int("b0", bStrides[0]), arg.Int("b1", bStrides[1]), arg.Int("b2", bStrides[2]),
 		arg.Int("bk", bk), arg.Int("bn", bn),
 		{Name: "epi", Value: c.tail.Args}, {Name: "pro", Value: proArgs},
@@ -121,13 +122,13 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor, proArg
 	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: s.BM, BN: s.BN, TM: tm, TN: tn,
 		Splits: c.splits, KSplit: splitK * s.BK}
 	depth := float64(min(splitK*s.BK, tk*s.BK))
+	results := float64(min(s.BM, p.M) * min(s.BN, p.N))
 	work := roperator.Work{
-		Flops: 2 * float64(s.BM*s.BN) * depth, SharedBytes: s.SharedBytes(int64(depth)),
-		WriteBytes: 4 * float64(min(s.BM, p.M)*min(s.BN, p.N)),
+		Flops: 2 * float64(s.BM*s.BN) * depth, SharedBytes: s.SharedBytes(p.Elements, int64(depth)),
+		WriteBytes: c.tail.Out.Bytes(results), ReadBytes: results * c.tail.BytesPerElement(),
 	}
-	work.ReadBytes = work.WriteBytes / 4 * c.tail.BytesPerElement()
-	work.AddRead(p.A, 4*float64(min(s.BM, p.M))*depth)
-	work.AddRead(p.B, 4*float64(s.BN)*depth)
+	work.AddRead(p.A, p.A.Bytes(float64(min(s.BM, p.M))*depth))
+	work.AddRead(p.B, c.b.Bytes(float64(s.BN)*depth))
 	return &roperator.Candidate{
 		Inst: inst, Tasks: int(ir.Count(p.Batch) * c.splits * tm * tn), Args: args,
 		Reads:  append(at.Reads(p.A, p.B), c.tail.Reads(at.OutBox)...),

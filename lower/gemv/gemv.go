@@ -25,8 +25,14 @@ type Shape struct{ MB, C, LK, WK int64 }
 // Columns is how many columns an rTask computes.
 func (s Shape) Columns() int64 { return 8 / s.WK * (32 / s.LK) * s.C }
 
+// element is what the matrix-vector kernels take: packed weights, and values of the input.
+const element = ir.Float32
+
+// perLoad is how many weights a lane loads at a time, which lie along k.
+var perLoad = contraction.PerLoad(element)
+
 // Step is how many values of k one packed group of lanes covers.
-func (s Shape) Step() int64 { return s.LK * 4 }
+func (s Shape) Step() int64 { return s.LK * perLoad }
 
 // BlockElems is the size of an rTask's packed weights.
 func (s Shape) BlockElems(k int64) int64 { return build.CeilDiv(k, s.Step()) * s.Step() * s.Columns() }
@@ -53,7 +59,7 @@ func gemvShapes(t *target.Target, m, n, k int64) []Shape {
 // AddGemv adds the product of few rows with a constant, one slice of its columns an rTask.
 func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
 	t := tails.New(b, g, p.Tail)
-	pro, proArgs := tails.Prologue(ir.Float32, p.Prologue)
+	pro, proArgs := tails.Prologue(p.A.DType(), p.Prologue)
 	var candidates []*roperator.Candidate
 	for _, s := range gemvShapes(b.Target(), p.M, p.N, p.K) {
 		candidates = append(candidates, gemvCandidate(b, p, s, t, pro, proArgs))
@@ -73,7 +79,7 @@ func gemvCandidate(b *build.Builder, p contraction.Product, s Shape, t *tails.Ta
 	packed := PackGemv(b, p.B, p.K, p.N, s)
 	batchStep := pack.BatchStrides(p.B, tiles*s.BlockElems(p.K))
 	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1, KSplit: p.K}
-	out := 4 * float64(p.M*min(bn, p.N))
+	results := float64(p.M * min(bn, p.N))
 	return &roperator.Candidate{
 		Inst:  b.Instance("gemv_packed", s.MB, s.C, s.LK, s.WK, t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
@@ -81,8 +87,8 @@ func gemvCandidate(b *build.Builder, p contraction.Product, s Shape, t *tails.Ta
 			arg.Ref("a", p.A), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},
 			arg.Int("M", p.M), arg.Int("N", p.N), arg.Int("K", p.K), arg.Div("tiles_n", tiles),
 			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
-			arg.Int("a0", roperator.StepOf(p.A, 0)), arg.Int("a1", roperator.StepOf(p.A, 1)), arg.Int("a2", roperator.StepOf(p.A, 2)),
-			arg.Int("am", roperator.StepOf(p.A, 3)), arg.Int("ak", roperator.StepOf(p.A, 4)),
+			arg.Int("a0", p.A.Step(0)), arg.Int("a1", p.A.Step(1)), arg.Int("a2", p.A.Step(2)),
+			arg.Int("am", p.A.Step(3)), arg.Int("ak", p.A.Step(4)),
 			arg.Int("b0", batchStep[0]), arg.Int("b1", batchStep[1]), arg.Int("b2", batchStep[2]),
 			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},
@@ -90,9 +96,9 @@ func gemvCandidate(b *build.Builder, p contraction.Product, s Shape, t *tails.Ta
 		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
 		Work: roperator.Work{
 			Flops:      2 * float64(p.M*s.BlockElems(p.K)),
-			ConstBytes: 4 * float64(s.BlockElems(p.K)),
-			ReadBytes:  4*float64(p.M*p.K) + out/4*t.BytesPerElement(),
-			WriteBytes: out,
+			ConstBytes: packed.Bytes(float64(s.BlockElems(p.K))),
+			ReadBytes:  p.A.Bytes(float64(p.M*p.K)) + results*t.BytesPerElement(),
+			WriteBytes: t.Out.Bytes(results),
 		},
 	}
 }

@@ -3,24 +3,23 @@ package gemv
 import (
 	"fmt"
 
-	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/pack"
 	"github.com/rammerc/rammerc/roperator"
 )
 
 // PackGemv packs B[batch][k][n] for the matrix-vector kernels: per column tile
-// [step][warp column][c][lane] of four values along k.
+// [step][warp column][c][lane] of perLoad values along k.
 func PackGemv(b *build.Builder, v roperator.View, k, n int64, s Shape) roperator.View {
 	block := build.CeilDiv(n, s.Columns()) * s.BlockElems(k)
 	elems := pack.Batches(v) * block
 	name := fmt.Sprintf("%s.slices%dx%dx%dx%d", v.Buf.Name, s.Columns(), s.C, s.LK, s.WK)
-	return b.Packed(name, ir.Float32, elems, func() []byte {
-		pk := pack.New(v, elems)
+	return b.Packed(name, element, elems, func() []byte {
+		pk := pack.New(v, elems, element)
 		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.Place(k, i, 0) })
 		cols := pack.NewAxis(n, func(j int64) (int64, int64) { return j * v.Strides[4], s.Place(k, 0, j) })
 		pack.EachBatch(v, func(offset, batch int64) { pk.Put(offset, batch*block, rows, cols) })
-		return pk.Dst
+		return pk.Bytes()
 	}, v)
 }
 
@@ -29,7 +28,7 @@ func (s Shape) Place(k, i, j int64) int64 {
 	lc := 32 / s.LK // columns side by side in a warp
 	col := j % s.Columns()
 	group, cl := col/lc, col%lc // group counts (warp column, c)
-	lane := cl*s.LK + i/4%s.LK
+	lane := cl*s.LK + i/perLoad%s.LK
 	groups := s.Columns() / lc
-	return j/s.Columns()*s.BlockElems(k) + ((i/s.Step()*groups+group)*32+lane)*4 + i%4
+	return j/s.Columns()*s.BlockElems(k) + ((i/s.Step()*groups+group)*32+lane)*perLoad + i%perLoad
 }

@@ -28,14 +28,17 @@ type streamShape struct {
 // streamThreads is how many threads gemv_stream has.
 const streamThreads = 256
 
+// warp is how many lanes a warp has.
+const warp = 32
+
 // columns is how many columns a group has.
 func (s *streamShape) columns() int64 { return 8 / s.wk * s.c }
 
 // quad is how many values of k the quads of all lanes and warps are.
-func (s *streamShape) quad() int64 { return 128 * s.wk }
+func (s *streamShape) quad() int64 { return warp * perLoad * s.wk }
 
 // unitElems is the size of a unit of the stream: a span of a group.
-func (s *streamShape) unitElems() int64 { return 4 * streamThreads * s.kq * s.c }
+func (s *streamShape) unitElems() int64 { return perLoad * streamThreads * s.kq * s.c }
 
 // groupElems is the size of a group's weights.
 func (s *streamShape) groupElems() int64 { return s.spans * s.unitElems() }
@@ -55,11 +58,12 @@ func (s *streamShape) stored() int64 {
 // place is where value (i, j) of the matrix stands among the packed columns: place(i, 0) + place(0, j).
 func (s *streamShape) place(i, j int64) int64 {
 	unit, quad := s.unitElems(), i/s.quad()
-	wk, lane := i/128%s.wk, i%128/4
-	at := quad/s.kq*s.groups*unit + quad%s.kq*s.c*4*streamThreads + (wk*32+lane)*4 + i%4
+	row := warp * perLoad // values of k that the lanes of a warp have
+	wk, lane := i/row%s.wk, i%row/perLoad
+	at := quad/s.kq*s.groups*unit + quad%s.kq*s.c*perLoad*streamThreads + (wk*warp+lane)*perLoad + i%perLoad
 	group, in := j/s.columns(), j%s.columns()
 	wc, c := in/s.c, in%s.c
-	return at + group/s.groups*s.groups*s.groupElems() + group%s.groups*unit + c*4*streamThreads + wc*s.wk*128
+	return at + group/s.groups*s.groups*s.groupElems() + group%s.groups*unit + c*perLoad*streamThreads + wc*s.wk*row
 }
 
 // streamShapes are the shapes for a product of few rows: as much of the input in registers as fits there,
@@ -105,10 +109,10 @@ func streamShapes(t *target.Target, p *contraction.Product) []streamShape {
 func (s *streamShape) cutK(k, most int64) {
 	best := int64(-1)
 	for _, wk := range []int64{4, 8, 2, 1} {
-		quads := build.CeilDiv(k, 128*wk)
+		quads := build.CeilDiv(k, warp*perLoad*wk)
 		spans := build.CeilDiv(quads, most)
 		kq := build.CeilDiv(quads, spans)
-		if padded := spans * kq * 128 * wk; best < 0 || padded < best || padded == best && spans < s.spans {
+		if padded := spans * kq * warp * perLoad * wk; best < 0 || padded < best || padded == best && spans < s.spans {
 			best, s.wk, s.spans, s.kq = padded, wk, spans, kq
 		}
 	}
@@ -116,11 +120,11 @@ func (s *streamShape) cutK(k, most int64) {
 
 // quadsOfInput reports whether the input's rows can be loaded in aligned quads.
 func quadsOfInput(p *contraction.Product) bool {
-	if roperator.StepOf(p.A, 4) != 1 || p.K%4 != 0 || p.A.Offset%4 != 0 {
+	if p.A.Step(4) != 1 || p.K%perLoad != 0 || p.A.Offset%perLoad != 0 {
 		return false
 	}
 	for d := range 4 {
-		if roperator.StepOf(p.A, d)%4 != 0 {
+		if p.A.Step(d)%perLoad != 0 {
 			return false
 		}
 	}
@@ -133,7 +137,8 @@ func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape,
 	bn, tiles := s.groups*s.columns(), s.tasks()
 	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1, KSplit: p.K}
 	block := s.groups * s.groupElems()
-	out := 4 * float64(p.M*min(bn, p.N))
+	results := float64(p.M * min(bn, p.N))
+	size := int64(element.Size())
 	return &roperator.Candidate{
 		Inst:  b.Instance("gemv_stream", s.mb, s.c, s.t, s.wk, s.kq, s.v, t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
@@ -142,8 +147,8 @@ func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape,
 			arg.Int("M", p.M), arg.Int("N", p.N), arg.Int("K", p.K), arg.Int("spans", s.spans),
 			arg.Int("groups", s.groups), arg.Int("all_groups", s.all), arg.Div("tiles_n", tiles),
 			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
-			arg.Int("a0", roperator.StepOf(p.A, 0)), arg.Int("a1", roperator.StepOf(p.A, 1)), arg.Int("a2", roperator.StepOf(p.A, 2)),
-			arg.Int("am", roperator.StepOf(p.A, 3)), arg.Int("ak", roperator.StepOf(p.A, 4)),
+			arg.Int("a0", p.A.Step(0)), arg.Int("a1", p.A.Step(1)), arg.Int("a2", p.A.Step(2)),
+			arg.Int("am", p.A.Step(3)), arg.Int("ak", p.A.Step(4)),
 			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},
 		Stream: func(task int) (rkernels.Ref, int64) {
@@ -151,15 +156,15 @@ func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape,
 			b2, b1, b0 := batch%p.Batch[2], batch/p.Batch[2]%p.Batch[1], batch/p.Batch[2]/p.Batch[1]
 			groups := min(s.groups, s.stored()-tile*s.groups)
 			first := b0*batchStep[0] + b1*batchStep[1] + b2*batchStep[2] + tile*block
-			return rkernels.Ref{Buffer: packed.Buf.ID, Offset: pack.ElementSize * first}, pack.ElementSize * groups * s.groupElems()
+			return rkernels.Ref{Buffer: packed.Buf.ID, Offset: size * first}, size * groups * s.groupElems()
 		},
 		Reads:  append(at.Reads(p.A, p.B), t.Reads(at.OutBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
 		Work: roperator.Work{
 			Flops:      2 * float64(p.M*block),
-			ConstBytes: pack.ElementSize * float64(block),
-			ReadBytes:  4*float64(p.M*p.K) + out/4*t.BytesPerElement(),
-			WriteBytes: out,
+			ConstBytes: packed.Bytes(float64(block)),
+			ReadBytes:  p.A.Bytes(float64(p.M*p.K)) + results*t.BytesPerElement(),
+			WriteBytes: t.Out.Bytes(results),
 		},
 	}
 }
@@ -173,11 +178,11 @@ func packStream(b *build.Builder, v roperator.View, k, n int64, s streamShape) r
 	if s.spans > 1 {
 		name += fmt.Sprintf("x%d", s.groups)
 	}
-	return b.Packed(name, ir.Float32, elems, func() []byte {
-		pk := pack.New(v, elems)
+	return b.Packed(name, element, elems, func() []byte {
+		pk := pack.New(v, elems, element)
 		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.place(i, 0) })
 		cols := pack.NewAxis(n, func(j int64) (int64, int64) { return j * v.Strides[4], s.place(0, j) })
 		pack.EachBatch(v, func(offset, batch int64) { pk.Put(offset, batch*block, rows, cols) })
-		return pk.Dst
+		return pk.Bytes()
 	}, v)
 }

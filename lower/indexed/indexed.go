@@ -163,7 +163,7 @@ func GatherND(b *build.Builder, g *build.Group) error {
 		elements := float64(t.Largest())
 		c.Work.WriteBytes = elements * size
 		c.Work.AddRead(src, elements*size)
-		c.Work.AddRead(index, float64(t.Extent[0]*t.Extent[1]*int64(k)*8))
+		c.Work.AddRead(index, index.Bytes(float64(t.Extent[0]*t.Extent[1]*int64(k))))
 		return c
 	})...)
 	done()

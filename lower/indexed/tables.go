@@ -71,7 +71,7 @@ func (m *remap) addTo(b *build.Builder, kind string) error {
 // table makes a constant buffer of a table.
 func table(b *build.Builder, what string, t placeTable) roperator.View {
 	return b.Packed(b.Group().Node.Name+"."+what, ir.Int32, int64(len(t)), func() []byte {
-		out := make([]byte, 0, 4*len(t))
+		out := make([]byte, 0, ir.Int32.Size()*len(t))
 		for _, x := range t {
 			out = binary.LittleEndian.AppendUint32(out, uint32(x))
 		}

@@ -1,27 +1,58 @@
 // Package pack reorders constants into the order in which the rTasks of the chosen rKernel read them, padded with
-// zeros to whole tiles. The packed bytes are copied straight from the constant's own.
+// zeros to whole tiles. The packed elements may have another type than the constant's.
 package pack
 
 import (
 	"encoding/binary"
+	"fmt"
+	"math"
 
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Packing: constants in the order in which the rTasks of the chosen rKernel read them, padded with zeros
-// to whole tiles. The packers fill bytes straight from the constant's own.
-
-// ElementSize is how many bytes an element of all packed constants has.
-const ElementSize = 4
-
 // Packer copies elements of constants into a packed block.
 type Packer struct {
-	Src []byte
-	Dst []byte
+	src     []byte
+	block   []byte
+	from    int64 // bytes of an element of src
+	to      int64 // bytes of an element of block
+	convert func(dst, src []byte)
 }
 
-func New(v roperator.View, elems int64) *Packer {
-	return &Packer{Src: v.Buf.Data(), Dst: make([]byte, elems*ElementSize)}
+// New makes a packer of elems elements of type d, all zero at first, from the constant that v is a view of.
+func New(v roperator.View, elems int64, d ir.DType) *Packer {
+	p := &Packer{block: make([]byte, elems*int64(d.Size())), to: int64(d.Size())}
+	p.From(v, d)
+	return p
+}
+
+// From makes p go on with another constant.
+func (p *Packer) From(v roperator.View, d ir.DType) {
+	p.src, p.from, p.convert = v.Buf.Data(), int64(v.DType().Size()), converter(v.DType(), d)
+}
+
+// Bytes is the packed block.
+func (p *Packer) Bytes() []byte { return p.block }
+
+// converter writes an element of type from as one of type to. Weights are rounded from float32 to 16-bit floats, to
+// nearest, ties to even; other types are only copied.
+func converter(from, to ir.DType) func(dst, src []byte) {
+	le := binary.LittleEndian
+	rounded := func(bits func(float32) uint16) func(dst, src []byte) {
+		return func(dst, src []byte) { le.PutUint16(dst, bits(math.Float32frombits(le.Uint32(src)))) }
+	}
+	switch {
+	case from == to:
+		n := from.Size()
+		return func(dst, src []byte) { copy(dst[:n], src[:n]) }
+	case from == ir.Float32 && to == ir.Float16:
+		return rounded(functor.HalfBits)
+	case from == ir.Float32 && to == ir.BFloat16:
+		return rounded(functor.BFloatBits)
+	}
+	panic(fmt.Sprintf("BUG: packing %v as %v", from, to))
 }
 
 // Axis is one dim of a matrix that is packed: for each index, where its elements stand in the constant
@@ -52,11 +83,10 @@ func (p *Packer) Put(from, to int64, outer, inner Axis) {
 	if inner.span() > outer.span() {
 		outer, inner = inner, outer
 	}
-	le := binary.LittleEndian
 	for i, f := range outer.from {
 		f, t := from+f, to+outer.to[i]
 		for k, g := range inner.from {
-			le.PutUint32(p.Dst[(t+inner.to[k])*ElementSize:], le.Uint32(p.Src[(f+g)*ElementSize:]))
+			p.convert(p.block[(t+inner.to[k])*p.to:], p.src[(f+g)*p.from:])
 		}
 	}
 }
@@ -66,7 +96,7 @@ func (p *Packer) Put(from, to int64, outer, inner Axis) {
 func BatchStrides(v roperator.View, elems int64) [3]int64 {
 	var s [3]int64
 	for d := 2; d >= 0; d-- {
-		if roperator.StepOf(v, d) != 0 {
+		if v.Step(d) != 0 {
 			s[d] = elems
 			elems *= v.Shape[d]
 		}
@@ -78,7 +108,7 @@ func BatchStrides(v roperator.View, elems int64) [3]int64 {
 func Batches(v roperator.View) int64 {
 	n := int64(1)
 	for d := range 3 {
-		if roperator.StepOf(v, d) != 0 {
+		if v.Step(d) != 0 {
 			n *= v.Shape[d]
 		}
 	}
@@ -91,7 +121,7 @@ func EachBatch(v roperator.View, f func(offset, index int64)) {
 	for i := range total {
 		offset, rest := v.Offset, i
 		for d := 2; d >= 0; d-- {
-			if s := roperator.StepOf(v, d); s != 0 {
+			if s := v.Step(d); s != 0 {
 				offset += rest % v.Shape[d] * s
 				rest /= v.Shape[d]
 			}

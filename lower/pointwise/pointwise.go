@@ -27,6 +27,8 @@ type Product struct {
 	W              roperator.View // [group][output channel][input channel]
 	Prologue       *functor.Expr
 	Tail           tails.Spec
+	// Elements are those of the kernel; W is Left, X is Right.
+	Elements contraction.Elements
 }
 
 func AddLeftConstant(b *build.Builder, g *build.Group, p contraction.Product) {
@@ -34,7 +36,7 @@ func AddLeftConstant(b *build.Builder, g *build.Group, p contraction.Product) {
 		Kind: p.Kind, Images: p.Batch[2], Groups: 1, OutC: p.M, InC: p.K, Positions: p.N,
 		X:    roperator.View{Buf: p.B.Buf, Offset: p.B.Offset, Shape: p.B.Shape[2:], Strides: p.B.Strides[2:]},
 		W:    roperator.View{Buf: p.A.Buf, Offset: p.A.Offset, Shape: p.A.Shape[2:], Strides: p.A.Strides[2:]},
-		Tail: p.Tail,
+		Tail: p.Tail, Elements: p.Elements,
 	})
 }
 
@@ -44,7 +46,7 @@ func Add(b *build.Builder, g *build.Group, c *Product) {
 	tasks := func(s contraction.TileShape) int64 {
 		return c.Images * c.Groups * build.CeilDiv(c.OutC, s.BM) * build.CeilDiv(c.Positions, s.BN)
 	}
-	contraction.AddSplit(b, g, c.Kind, c.Tail, contraction.SplitsFor(b.Target(), shapes, tasks, c.InC, ir.Count(c.Tail.Shape), b.Share(g)), func(t *tails.Tail, splits int64) []*roperator.Candidate {
+	contraction.AddSplit(b, g, c.Kind, c.Elements, c.Tail, contraction.SplitsFor(b.Target(), c.Elements, shapes, tasks, c.InC, ir.Count(c.Tail.Shape), b.Share(g)), func(t *tails.Tail, splits int64) []*roperator.Candidate {
 		var out []*roperator.Candidate
 		packed := map[[2]int64]roperator.View{}
 		for _, s := range shapes {
@@ -59,7 +61,7 @@ func Add(b *build.Builder, g *build.Group, c *Product) {
 }
 
 func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.Tail, splits int64, w roperator.View) *roperator.Candidate {
-	pro, proArgs := tails.Prologue(ir.Float32, c.Prologue)
+	pro, proArgs := tails.Prologue(c.X.DType(), c.Prologue)
 	tm, tn, tk := build.CeilDiv(c.OutC, s.BM), build.CeilDiv(c.Positions, s.BN), build.CeilDiv(c.InC, s.BK)
 	splitK := build.CeilDiv(tk, splits)
 	at := &contraction.Positions{Groups: c.Groups, OutC: c.OutC, Positions: c.Positions, Bm: s.BM, Bn: s.BN, Tm: tm, Tn: tn, Splits: splits}
@@ -80,12 +82,12 @@ func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.
 			arg.Div("groups", c.Groups), arg.Int("out_channels", c.OutC), arg.Int("in_channels", c.InC),
 			arg.Int("positions", c.Positions), arg.Div("tiles_m", tm), arg.Div("tiles_n", tn),
 			arg.Int("tiles_k", tk), arg.Int("split_k", splitK), arg.Div("splits", splits),
-			arg.Int("step_n", roperator.StepOf(c.X, 0)), arg.Int("step_c", roperator.StepOf(c.X, 1)), arg.Int("step_p", roperator.StepOf(c.X, 2)),
+			arg.Int("step_n", c.X.Step(0)), arg.Int("step_c", c.X.Step(1)), arg.Int("step_p", c.X.Step(2)),
 			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},
 		Reads:  append(roperator.AppendRead(nil, c.X, readBox), t.Reads(at.OutBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
-		Work:   contraction.TileWork(s, c.OutC, c.Positions, depth, t, 4*float64(min(s.BN, c.Positions)*depth)),
+		Work:   contraction.TileWork(s, c.Elements, c.OutC, c.Positions, depth, t, c.X.Bytes(float64(min(s.BN, c.Positions)*depth))),
 	}
 }
 
@@ -95,13 +97,13 @@ func packRows(b *build.Builder, c *Product, s contraction.TileShape) roperator.V
 	tm, tk := build.CeilDiv(c.OutC, s.BM), build.CeilDiv(c.InC, s.BK)
 	elems := c.Groups * tm * tk * s.BM * s.BK
 	name := fmt.Sprintf("%s.rows%dx%d", w.Buf.Name, s.BM, s.BK)
-	return b.Packed(name, ir.Float32, elems, func() []byte {
-		pk := pack.New(w, elems)
+	return b.Packed(name, c.Elements.Left, elems, func() []byte {
+		pk := pack.New(w, elems, c.Elements.Left)
 		rows := pack.NewAxis(c.OutC, func(m int64) (int64, int64) { return m * w.Strides[1], s.RowPlace(tk, m, 0) })
 		cols := pack.NewAxis(c.InC, func(k int64) (int64, int64) { return k * w.Strides[2], s.RowPlace(tk, 0, k) })
 		for g := range c.Groups {
 			pk.Put(w.Offset+g*w.Strides[0], s.RowPlace(tk, g*tm*s.BM, 0), rows, cols)
 		}
-		return pk.Dst
+		return pk.Bytes()
 	}, w)
 }

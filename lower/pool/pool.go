@@ -199,7 +199,7 @@ func (p *pool) candidate(b *build.Builder, t build.Tiling) *roperator.Candidate 
 		c.Args = append(c.Args, rkernels.Field{Name: "indices", Value: arg.Strided(*p.indices, 1)},
 			arg.Int("plane", p.axes[0].in*p.axes[1].in*p.axes[2].in))
 		c.Writes = append(c.Writes, roperator.Access{View: *p.indices, Box: out})
-		c.Work.WriteBytes += 8 * outputs
+		c.Work.WriteBytes += p.indices.Bytes(outputs)
 	}
 	var lo, hi [5]int64
 	in(0, lo[:], hi[:])

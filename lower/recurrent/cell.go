@@ -18,6 +18,9 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
+// element is the one type that cells take and give.
+const element = ir.Float32
+
 // gateRow is a row of a unit in the packed weights: which gate's row of W and of R it holds, -1 for zeros.
 type gateRow struct{ w, r int64 }
 
@@ -87,8 +90,8 @@ func GRUCell(b *build.Builder, g *build.Group) error {
 	}
 	gates := *c
 	gates.kind, gates.y, gates.lens = schema.CellGRUGates, roperator.View{}, roperator.View{}
-	gates.out0 = b.Temp("z", ir.Float32, []int64{c.batch, c.hidden})
-	gates.out1 = b.Temp("reset", ir.Float32, []int64{c.batch, c.hidden})
+	gates.out0 = b.Temp("z", element, []int64{c.batch, c.hidden})
+	gates.out1 = b.Temp("reset", element, []int64{c.batch, c.hidden})
 	addCell(b, g, &gates)
 	c.kind, c.h, c.gate = schema.CellGRUState, gates.out1, gates.out0
 	addCell(b, g, c)
@@ -100,7 +103,7 @@ func (c *cell) isEmpty() bool { return c.batch == 0 || c.hidden == 0 }
 // readCell reads what the cells share.
 func readCell(b *build.Builder, g *build.Group, p cellPorts, activations []string) (*cell, error) {
 	n := g.Anchor
-	if d := n.Outputs[0].DType; d != ir.Float32 {
+	if d := n.Outputs[0].DType; d != element {
 		return nil, build.UnsupportedType(d)
 	}
 	if g.Epilogue != nil {
@@ -181,7 +184,7 @@ func cellOut(b *build.Builder, g *build.Group, i int, what string) roperator.Vie
 	if i < len(g.Outputs) && g.Outputs[i] != nil {
 		return b.Out(g.Outputs[i])
 	}
-	return b.Temp(what, ir.Float32, b.Extents(g.Inputs[1], build.ForTiles))
+	return b.Temp(what, element, b.Extents(g.Inputs[1], build.ForTiles))
 }
 
 // cellActivation says what an activation is made of; alpha and beta are defaults, NaN for none.
@@ -300,7 +303,7 @@ func cellCandidate(b *build.Builder, c *cell, s gemv.Shape) *roperator.Candidate
 	values := []any{c.kind, s.MB, s.C, s.LK, s.WK}
 	var actArgs []rkernels.Struct
 	for _, e := range []*functor.Expr{c.f, c.g, c.act} {
-		f, args := tails.Prologue(ir.Float32, e)
+		f, args := tails.Prologue(element, e)
 		values, actArgs = append(values, f), append(actArgs, args)
 	}
 	boxes := cellBoxes{batch: c.batch, hidden: c.hidden, mb: s.MB, units: units, tiles: tiles}
@@ -332,9 +335,9 @@ func cellCandidate(b *build.Builder, c *cell, s gemv.Shape) *roperator.Candidate
 		Args: cellArgs(b, c, s, tiles, actArgs), Reads: reads, Writes: writes,
 		Work: roperator.Work{
 			Flops:      2*mb*float64(s.BlockElems(k)) + 40*mb*float64(s.Columns()),
-			ConstBytes: 4 * float64(s.BlockElems(k)),
-			ReadBytes:  4*mb*float64(k) + 8*mb*float64(units) + 4*mb*float64(c.projections()*units),
-			WriteBytes: 4 * mb * float64(units) * float64(len(writes)),
+			ConstBytes: c.r.Bytes(float64(s.BlockElems(k))),
+			ReadBytes:  c.x.Bytes(mb * float64(k+2*units+c.projections()*units)),
+			WriteBytes: c.out0.Bytes(mb * float64(units) * float64(len(writes))),
 		},
 	}
 }
@@ -392,7 +395,7 @@ func cellMatrix(v, standIn roperator.View) rkernels.Struct {
 	if v.Buf == nil {
 		return rkernels.Struct{arg.Ref("ref", standIn), arg.Int("row", 0), arg.Int("col", 0)}
 	}
-	return rkernels.Struct{arg.Ref("ref", v), arg.Int("row", roperator.StepOf(v, 0)), arg.Int("col", roperator.StepOf(v, 1))}
+	return rkernels.Struct{arg.Ref("ref", v), arg.Int("row", v.Step(0)), arg.Int("col", v.Step(1))}
 }
 
 // cellBoxes maps rTask numbers of a cell to boxes: (rows of the batch, slice of units), the last fastest.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/gemv"
 	"github.com/rammerc/rammerc/lower/pack"
@@ -19,8 +18,8 @@ func packCell(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
 	k, n := c.inputs+c.hidden, c.hidden*int64(len(rows))
 	elems := build.CeilDiv(n, s.Columns()) * s.BlockElems(k)
 	name := fmt.Sprintf("%s.cell%d.slices%dx%dx%dx%d", c.weightName(), c.kind, s.Columns(), s.C, s.LK, s.WK)
-	return b.Packed(name, ir.Float32, elems, func() []byte {
-		pk := pack.New(c.r, elems)
+	return b.Packed(name, element, elems, func() []byte {
+		pk := pack.New(c.r, elems, element)
 		put := func(v roperator.View, first, count int64, gate func(r gateRow) int64) {
 			ks := pack.NewAxis(count, func(i int64) (int64, int64) { return i * v.Strides[1], s.Place(k, first+i, 0) })
 			for q, row := range rows {
@@ -35,10 +34,10 @@ func packCell(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
 		}
 		put(c.r, c.inputs, c.hidden, func(r gateRow) int64 { return r.r })
 		if !c.projected {
-			pk.Src = c.w.Buf.Data()
+			pk.From(c.w, element)
 			put(c.w, 0, c.inputs, func(r gateRow) int64 { return r.w })
 		}
-		return pk.Dst
+		return pk.Bytes()
 	}, c.w, c.r)
 }
 
@@ -47,15 +46,16 @@ func packCellBias(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
 	rows := cellRows[c.kind]
 	n := c.hidden * int64(len(rows))
 	elems := build.CeilDiv(n, s.Columns()) * s.Columns()
-	return b.Packed(fmt.Sprintf("%s.cell%d.bias%d", c.weightName(), c.kind, s.Columns()), ir.Float32, elems, func() []byte {
-		out := make([]byte, elems*pack.ElementSize)
+	size := int64(element.Size())
+	return b.Packed(fmt.Sprintf("%s.cell%d.bias%d", c.weightName(), c.kind, s.Columns()), element, elems, func() []byte {
+		out := make([]byte, elems*size)
 		if c.bias.Buf == nil {
 			return out
 		}
 		data := c.bias.Buf.Data()
 		at := func(i int64) float32 {
 			e := c.bias.Offset + i*c.bias.Strides[0]
-			return math.Float32frombits(binary.LittleEndian.Uint32(data[e*pack.ElementSize:]))
+			return math.Float32frombits(binary.LittleEndian.Uint32(data[e*size:]))
 		}
 		for j := range n {
 			r, unit, sum := rows[j%int64(len(rows))], j/int64(len(rows)), float32(0)
@@ -65,7 +65,7 @@ func packCellBias(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
 			if r.r >= 0 {
 				sum += at((c.gates+r.r)*c.hidden + unit)
 			}
-			binary.LittleEndian.PutUint32(out[j*pack.ElementSize:], math.Float32bits(sum))
+			binary.LittleEndian.PutUint32(out[j*size:], math.Float32bits(sum))
 		}
 		return out
 	}, c.w, c.r, c.bias)
@@ -82,11 +82,11 @@ func (c *cell) weightName() string {
 // packPeepholes puts P, [i o f][unit], as [unit][i o f].
 func packPeepholes(b *build.Builder, c *cell) roperator.View {
 	elems := 3 * c.hidden
-	return b.Packed(c.peep.Buf.Name+".units", ir.Float32, elems, func() []byte {
-		pk := pack.New(c.peep, elems)
+	return b.Packed(c.peep.Buf.Name+".units", element, elems, func() []byte {
+		pk := pack.New(c.peep, elems, element)
 		units := pack.NewAxis(c.hidden, func(u int64) (int64, int64) { return u * c.peep.Strides[0], 3 * u })
 		gates := pack.NewAxis(3, func(g int64) (int64, int64) { return g * c.hidden * c.peep.Strides[0], g })
 		pk.Put(c.peep.Offset, 0, units, gates)
-		return pk.Dst
+		return pk.Bytes()
 	}, c.peep)
 }

@@ -3,6 +3,7 @@ package recurrent
 import (
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/contraction"
 	"github.com/rammerc/rammerc/lower/gemv"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels"
@@ -17,6 +18,9 @@ const (
 	residentRegisters = 160
 	residentShared    = 180 << 10
 )
+
+// stepBytes is what all threads of an rTask load at a time, a step of k of a slice.
+const stepBytes = 256 * 16
 
 // residentShapes are rows of a slice and how lanes divide them (C, LK), the narrowest slice first.
 var residentShapes = []struct{ c, lk int64 }{
@@ -45,9 +49,9 @@ func residentCells(c *cell, k int64) []residentCell {
 		}
 		r.units = r.Columns() / rows
 		steps := build.CeilDiv(k, r.Step())
-		r.regs = min(steps, residentRegisters/(4*s.c))
+		r.regs = min(steps, residentRegisters/(contraction.PerLoad(element)*s.c))
 		r.shared = steps - r.regs
-		if mb*r.units > 256 || mb*s.c > 16 || r.shared*s.c*4096 > residentShared {
+		if mb*r.units > 256 || mb*s.c > 16 || r.shared*s.c*stepBytes > residentShared {
 			continue
 		}
 		out = append(out, r)
@@ -108,7 +112,7 @@ type stagedArea struct {
 func (a *stagedArea) matrix(x roperator.Access, index int, rows, cols int64) int64 {
 	at := a.end
 	a.staged = append(a.staged, roperator.Staged{Access: x, Index: index, At: at, Pitch: []int64{cols, 1}})
-	a.end += (rows*cols + 3) / 4 * 4
+	a.end = roperator.WholeQuads(a.end + rows*cols)
 	return at
 }
 
@@ -218,9 +222,9 @@ func residentCandidate(b *build.Builder, c *cell, r residentCell) *roperator.Can
 	columns := float64(r.units * int64(len(rows)))
 	cand.Work = roperator.Work{
 		Flops:      2*mb*float64(k)*columns + 40*mb*columns,
-		ConstBytes: 4 * float64(k) * columns,
-		ReadBytes:  4*mb*float64(k) + 8*mb*float64(r.units) + 4*mb*float64(c.projections()*r.units),
-		WriteBytes: 4 * mb * float64(r.units) * float64(len(cand.Writes)),
+		ConstBytes: c.r.Bytes(float64(k) * columns),
+		ReadBytes:  c.x.Bytes(mb * float64(k+2*r.units+c.projections()*r.units)),
+		WriteBytes: c.out0.Bytes(mb * float64(r.units) * float64(len(cand.Writes))),
 	}
 	return cand
 }

@@ -14,9 +14,9 @@ func ScalarTensor(d ir.DType, x float64) *ir.Tensor {
 	case ir.Float64:
 		return ir.FromSlice(d, []float64{x})
 	case ir.Float16:
-		return ir.FromSlice(d, []uint16{halfBits(float32(x))})
+		return ir.FromSlice(d, []uint16{HalfBits(float32(x))})
 	case ir.BFloat16:
-		return ir.FromSlice(d, []uint16{bfloatBits(float32(x))})
+		return ir.FromSlice(d, []uint16{BFloatBits(float32(x))})
 	case ir.Int8:
 		return ir.FromSlice(d, []int8{int8(x)})
 	case ir.Int16:
@@ -37,8 +37,8 @@ func ScalarTensor(d ir.DType, x float64) *ir.Tensor {
 	panic("BUG: no scalar of " + d.String())
 }
 
-// bfloatBits rounds to the nearest bfloat16, ties to even.
-func bfloatBits(x float32) uint16 {
+// BFloatBits rounds to the nearest bfloat16, ties to even.
+func BFloatBits(x float32) uint16 {
 	u := math.Float32bits(x)
 	if x != x {
 		return uint16(u>>16) | 0x40
@@ -46,8 +46,8 @@ func bfloatBits(x float32) uint16 {
 	return uint16((u + 0x7fff + u>>16&1) >> 16)
 }
 
-// halfBits rounds to the nearest float16, ties to even.
-func halfBits(x float32) uint16 {
+// HalfBits rounds to the nearest float16, ties to even.
+func HalfBits(x float32) uint16 {
 	u := math.Float32bits(x)
 	sign := uint16(u >> 16 & 0x8000)
 	abs := math.Abs(float64(x))

@@ -8,15 +8,15 @@ import (
 func TestHalfBitsRoundToNearestEven(t *testing.T) {
 	for bits := uint16(0); bits < 0x7c00; bits++ { // every finite positive float16 is itself
 		x := halfValue(bits)
-		if got := halfBits(x); got != bits {
+		if got := HalfBits(x); got != bits {
 			t.Fatalf("%g: %#x, want %#x", x, got, bits)
 		}
-		if got := halfBits(-x); got != bits|0x8000 {
+		if got := HalfBits(-x); got != bits|0x8000 {
 			t.Fatalf("-%g: %#x, want %#x", x, got, bits|0x8000)
 		}
 		mid := (x + halfValue(bits+1)) / 2
-		if even := bits + bits&1; bits < 0x7bff && halfBits(mid) != even {
-			t.Fatalf("%g: %#x, want the even neighbour %#x", mid, halfBits(mid), even)
+		if even := bits + bits&1; bits < 0x7bff && HalfBits(mid) != even {
+			t.Fatalf("%g: %#x, want the even neighbour %#x", mid, HalfBits(mid), even)
 		}
 	}
 }
