@@ -3,6 +3,7 @@ package vdevice
 import (
 	"slices"
 
+	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schema"
 )
 
@@ -127,7 +128,7 @@ func (m *Moves) nearKeeps() int {
 }
 
 // keptAt is the first of the words behind the slots, in which operands of near steps wait that come from memory.
-func (p *Program) keptAt() int { return (p.SlotWords() + 3) / 4 * 4 }
+func (p *Program) keptAt() int { return int(roperator.WholeQuads(int64(p.SlotWords()))) }
 
 // SharedWords is how many words of shared memory a vEU has for slots, and behind them for what near steps keep.
 func (m *Moves) SharedWords() int {
