@@ -192,6 +192,7 @@ func firstColumn(n *ir.Node, v *ir.Value) (int64, bool) {
 	return 0, false
 }
 
+// sliceColumn is firstColumn for a Slice, whose starts, axes and steps must be constants.
 func sliceColumn(n *ir.Node, width int64) (int64, bool) {
 	starts, ok1 := constInts(n.Input(1))
 	axes, ok2 := constInts(n.Input(3))
@@ -207,6 +208,7 @@ func sliceColumn(n *ir.Node, width int64) (int64, bool) {
 	return min(max(starts[0], 0), width), true
 }
 
+// takeGemm adds alpha·x·w + beta·C.
 func (a *affineParser) takeGemm(n *ir.Node, v *ir.Value, n0 int64, scale float64) bool {
 	if n.Int("transA", 0) != 0 {
 		return false

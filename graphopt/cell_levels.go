@@ -29,6 +29,7 @@ func newCellLevels(g *ir.Graph) *cellLevels {
 	return l
 }
 
+// node is the level of a node's results: the highest of its inputs, plus 1 for a cell.
 func (l *cellLevels) node(n *ir.Node) int {
 	if n.IsInternal("View") {
 		return l.window(n.Inputs[0], ir.ViewOf(n))

@@ -7,8 +7,8 @@ import (
 	"github.com/rammerc/rammerc/ir/eval"
 )
 
-// TestPoolsOfManyAxes: pools over more axes than are compiled lose those that they leave alone, and
-// compute the same.
+// TestPoolsOfManyAxes checks that pools with more spatial axes than the kernels support lose those that they do not
+// change, and that the results stay the same.
 func TestPoolsOfManyAxes(t *testing.T) {
 	for _, c := range []struct {
 		name, node string

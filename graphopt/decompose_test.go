@@ -31,7 +31,7 @@ func graphOf(t *testing.T, in, body, out string) *ir.Graph {
 	return g
 }
 
-// TestDecompose wants every operator of the table gone, and the same results from what took its place.
+// TestDecompose checks that every operator of the table is replaced, and that the new operators give the same results.
 //
 // Long: a table of cases, most of them one line.
 func TestDecompose(t *testing.T) {
@@ -109,7 +109,7 @@ func TestDecompose(t *testing.T) {
 	}
 }
 
-// isPool: pools are replaced only where they have many axes, which has a test of its own.
+// isPool reports pools, which are replaced only if they have many axes. TestPoolsOfManyAxes checks them.
 func isPool(n *ir.Node) bool {
 	op := ir.LookupOp(n.Domain, n.Op)
 	return op != nil && op.Kind == ir.KindPool

@@ -32,7 +32,7 @@ func (r *generator) sequence(op string, attrs ir.Attrs, x *ir.Value, lens bool) 
 	return r.node(op, attrs, in...)
 }
 
-// checkHoisted runs all passes and counts the cells that read a projection.
+// checkHoisted runs all passes and checks how many cells read a hoisted product.
 func (r *generator) checkHoisted(want int) {
 	r.t.Helper()
 	r.g.Outputs = []*ir.Value{r.g.Nodes[len(r.g.Nodes)-1].Outputs[0]}
@@ -86,8 +86,8 @@ func TestHoistedLayers(t *testing.T) {
 	}
 }
 
-// TestHoistedStacks: a layer that reads another step by step keeps its products, except where it has to
-// wait for the other's end.
+// TestHoistedStacks checks stacks of layers. A layer that reads another one step by step keeps its products, unless it
+// has to wait for the end of the other one.
 func TestHoistedStacks(t *testing.T) {
 	for _, c := range []struct {
 		name, first, second, between string

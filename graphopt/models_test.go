@@ -10,8 +10,8 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx"
 )
 
-// TestModelsKeepResults runs all passes, checked and shuffled, over the bundled models and evaluates
-// them before and after.
+// TestModelsKeepResults runs all passes on the bundled models, with Options.Check, and compares the results before and
+// after.
 func TestModelsKeepResults(t *testing.T) {
 	files, err := filepath.Glob("../testdata/models/*.onnx")
 	if err != nil || len(files) == 0 {

@@ -84,6 +84,7 @@ func expressionKey(n *ir.Node) (key string, ok bool) {
 	return b.String(), true
 }
 
+// attrKey is a text that is equal for equal attributes; floats are compared by their bits.
 func attrKey(a ir.Attr) string {
 	if a.Kind == ir.AttrTensor {
 		return a.T.Hash()

@@ -71,6 +71,7 @@ type recurrence struct {
 	lastH, lastC                []*ir.Value   // [direction], the states after the last step
 }
 
+// expand emits the cells of all directions and the nodes that join their results.
 func (r *recurrence) expand() {
 	x := r.n.Inputs[0].Shape.MustConsts()
 	rw := r.n.Inputs[2].Shape.MustConsts()

@@ -15,6 +15,7 @@ func foldBatchNorm(c *Context, g *ir.Graph) (bool, error) {
 	}), nil
 }
 
+// batchNorm replaces n, with s and the shift computed in float64.
 func (s *sweep) batchNorm(n *ir.Node) {
 	x := n.Inputs[0]
 	if len(n.Outputs) > 1 || len(x.Shape) < 2 || n.Int("training_mode", 0) != 0 {

@@ -59,6 +59,7 @@ type cellLayer struct {
 	input, first, last int
 }
 
+// cellLayerKey is what the cells of a layer have in common.
 type cellLayerKey struct {
 	op    string
 	w     *ir.Value

@@ -35,6 +35,7 @@ type attentionMatch struct {
 	whenKept  bool
 }
 
+// attention tries to match n as the last MatMul, and replaces it if it matches.
 func (s *sweep) attention(n *ir.Node) {
 	m := &attentionMatch{scale: 1, v: n.Inputs[1]}
 	scores := s.softmaxInput(n.Inputs[0], m)

@@ -32,6 +32,7 @@ func (s *sweep) takeApart(v, x *ir.Value) product {
 // maxFactors bounds the work for long products, which are no Gelu.
 const maxFactors = 8
 
+// collect adds the factors of v to p.
 func (s *sweep) collect(v, x *ir.Value, p *product) {
 	if c, ok := scalar(v); ok && v.DType.IsFloat() {
 		p.coefficient *= c

@@ -150,6 +150,8 @@ func splitWindows(n *ir.Node, in ir.Strided) ([]ir.Strided, bool) {
 	return out, true
 }
 
+// sliceWindow resolves starts as ONNX does: negative ones count from the end, and all are clamped. The extents are
+// those that inference has found for the output.
 func sliceWindow(n *ir.Node, in ir.Strided) ([]ir.Strided, bool) {
 	starts, ok := constInts(n.Input(1))
 	if !ok {

@@ -49,8 +49,8 @@ func passNamed(name string) *Pass {
 	return &Passes[i]
 }
 
-// TestPassFiles runs the pass that names the folder on each text file in it, checks the result against
-// the file, and that both graphs compute the same.
+// TestPassFiles runs each pass on the text files in the folder of its name. It compares the result with the one in the
+// file, and checks that both graphs compute the same.
 func TestPassFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/*/*")
 	if err != nil || len(files) == 0 {
@@ -186,7 +186,8 @@ func randomTensor(d ir.DType, dims []int64, random *rand.Rand) *ir.Tensor {
 	return narrow(ir.FromSlice(ir.Float64, data, dims...), d)
 }
 
-// tensorDiff compares element by element, relative to the largest finite one.
+// tensorDiff describes an element that differs by more than the tolerance, relative to the largest finite element. It is
+// "" if there is none.
 func tensorDiff(got, want *ir.Tensor, tolerance float64) string {
 	if got == nil || want == nil {
 		return "an output is missing"

@@ -66,7 +66,7 @@ func TestRunIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestSimplificationEnds runs the simplification passes three times: the third time finds nothing.
+// TestSimplificationEnds runs the simplification passes three times. The third run must change nothing.
 func TestSimplificationEnds(t *testing.T) {
 	simplify := Passes[:slices.IndexFunc(Passes, func(p Pass) bool { return p.Name == "fold-affine" })+4]
 	for seed := range uint64(40) {
@@ -126,7 +126,7 @@ func (r *generator) input(name string, d ir.DType, s ir.Shape) {
 	r.g.Inputs = append(r.g.Inputs, &ir.Value{Name: name, DType: d, Shape: s})
 }
 
-// pick prefers recent values, so that chains form.
+// pick prefers recent values, so that chains of nodes are formed.
 func (r *generator) pick() *ir.Value {
 	if n := len(r.pool); n > 3 && r.random.IntN(3) > 0 {
 		return r.pool[n-1-r.random.IntN(3)]
@@ -174,7 +174,7 @@ func (r *generator) weights(dims ...int64) *ir.Value {
 	return r.constant(randomTensor(ir.Float32, dims, r.random))
 }
 
-// keep enters v into the pool unless it is large.
+// keep adds v to the pool unless it is large.
 func (r *generator) keep(v *ir.Value) {
 	n := int64(1)
 	for _, d := range v.Shape {

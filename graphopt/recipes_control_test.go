@@ -27,7 +27,7 @@ func ifRecipe(r *generator, x *ir.Value) {
 	}, cond))
 }
 
-// loopRecipe runs Tanh a few times, ends early on request, and sums what each run gives.
+// loopRecipe is a loop that applies Tanh a few times, may end early, and adds up the results of all iterations.
 func loopRecipe(r *generator, x *ir.Value) {
 	body := &ir.Graph{Name: "body"}
 	add := func(op string, in ...*ir.Value) *ir.Value {
@@ -78,7 +78,7 @@ func cellRecipe(r *generator, x *ir.Value) {
 	r.keep(h)
 }
 
-// cell is a step from the products with x and h on.
+// cell is a step of a recurrent layer, from the products with x and h on.
 func (r *generator) cell(kind int, hidden int64, px, ph, h, c *ir.Value) (*ir.Value, *ir.Value) {
 	part := func(v *ir.Value, gate int64) *ir.Value {
 		return r.node("Slice", nil, v, r.ints(gate*hidden), r.ints((gate+1)*hidden), r.ints(1))

@@ -6,8 +6,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// recipes are the ways a random graph grows at a value. None of them is discontinuous or amplifies
-// much: folded weights are rounded differently.
+// recipes are the ways in which a random graph grows from a value. None of them is discontinuous or amplifies much,
+// because passes round folded weights differently and the results must stay close.
 var recipes = []func(r *generator, x *ir.Value){
 	unaryRecipe, unaryRecipe, constantRecipe, constantRecipe, constantRecipe, pairRecipe,
 	clipRecipe, castRecipe, matMulRecipe, gemmRecipe, convRecipe, convRecipe, batchNormRecipe,
@@ -79,7 +79,7 @@ func castRecipe(r *generator, x *ir.Value) {
 	r.keep(r.node("Cast", ir.Attrs{"to": ir.IntAttr(ir.Float32.ONNX())}, wide))
 }
 
-// affineTail puts a product and a sum with constants per last axis behind v.
+// affineTail appends a product and a sum with constants along the last axis to v.
 func (r *generator) affineTail(v *ir.Value) {
 	n, ok := extent(v, -1)
 	if ok && r.random.IntN(2) == 0 {
@@ -253,7 +253,7 @@ func (r *generator) pickShaped(x *ir.Value) *ir.Value {
 	return x
 }
 
-// reshapeRecipe joins the axes behind the first, with a shape computed as exporters do.
+// reshapeRecipe joins the axes behind the first, with a shape that is computed in the way of exporters.
 func reshapeRecipe(r *generator, x *ir.Value) {
 	first := r.node("Gather", nil, r.node("Shape", nil, x), r.ints(0))
 	to := r.node("Concat", ir.Attrs{"axis": ir.IntAttr(0)}, first, r.ints(-1))
@@ -319,7 +319,7 @@ func sunkRecipe(r *generator, x *ir.Value) {
 	r.keep(r.node("Sigmoid", nil, v))
 }
 
-// spectrumRecipe transforms the last axis but keeps the size of the numbers.
+// spectrumRecipe applies a Fourier transform to the last axis, scaled so that the numbers stay of the same size.
 func spectrumRecipe(r *generator, x *ir.Value) {
 	n, ok := extent(x, -1)
 	if !ok || len(x.Shape) < 2 {

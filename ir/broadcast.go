@@ -42,6 +42,8 @@ func BroadcastShapes(shapes ...Shape) (Shape, error) {
 	return out, nil
 }
 
+// broadcastDim is the common extent of two axes that are broadcast together; ok is false for different constants other
+// than 1.
 func broadcastDim(a, b Dim) (Dim, bool) {
 	m, aConst := a.Const()
 	n, bConst := b.Const()

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// graphDiff says where two graphs differ in what the text form holds, "" when nowhere.
+// graphDiff describes the first difference between two graphs that the text form would show, "" if there is none.
 func graphDiff(a, b *Graph) string {
 	d := &differ{pair: map[*Value]*Value{}}
 	d.graph("", a, b)
@@ -89,7 +89,7 @@ func (d *differ) attr(where string, a, b Attr) {
 	}
 }
 
-// bits is f's representation, one for all NaNs.
+// bits is the representation of f, with a single one for all NaNs.
 func bits(f float64) uint64 {
 	if math.IsNaN(f) {
 		return math.Float64bits(math.NaN())

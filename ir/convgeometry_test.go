@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// windowsOf counts windows by laying one after another: each starts inside the input and its leading
-// padding and ends inside the padded input, which with ceil the last one may overrun.
+// windowsOf counts windows by placing one after another. Each must begin inside the input or the padding before it, and
+// end inside the padded input; with ceil the last one may reach beyond that.
 func windowsOf(in, reach, stride, begin, end int64, ceil bool) int64 {
 	count := int64(0)
 	for at := int64(0); ; at += stride {
@@ -41,8 +41,8 @@ func TestConvGeometryWindows(t *testing.T) {
 	}
 }
 
-// TestConvGeometrySame: as many windows as strides in the input, padding as even as can be, the odd
-// element behind for SAME_UPPER, before for SAME_LOWER.
+// TestConvGeometrySame checks auto_pad: there are as many windows as strides fit into the input, and padding is divided
+// evenly, with an odd element at the end for SAME_UPPER and at the beginning for SAME_LOWER.
 func TestConvGeometrySame(t *testing.T) {
 	for _, mode := range []string{"SAME_UPPER", "SAME_LOWER"} {
 		for in := int64(1); in < 12; in++ {
@@ -80,7 +80,7 @@ func checkSame(t *testing.T, mode string, in, kernel, stride int64) {
 	}
 }
 
-// TestConvGeometryTransposed: a transposed convolution undoes the extents of the convolution.
+// TestConvGeometryTransposed checks that a transposed convolution restores the extents that the convolution had.
 func TestConvGeometryTransposed(t *testing.T) {
 	for _, attrs := range []Attrs{
 		{"strides": IntsAttr(2, 3), "pads": IntsAttr(1, 0, 1, 2), "dilations": IntsAttr(1, 2)},

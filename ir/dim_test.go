@@ -31,7 +31,7 @@ func TestDimCanonical(t *testing.T) {
 	}
 }
 
-// TestBroadcastBound binds symbols to all extents that may meet.
+// TestBroadcastBound binds the symbols of a broadcast extent to all values that broadcast.
 func TestBroadcastBound(t *testing.T) {
 	for _, c := range [][3]int64{{0, 0, 0}, {0, 1, 0}, {1, 0, 0}, {1, 1, 1}, {1, 7, 7}, {7, 1, 7}, {7, 7, 7}} {
 		shape, err := BroadcastShapes(Shape{Sym("a")}, Shape{Sym("b")})

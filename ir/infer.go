@@ -142,6 +142,7 @@ func (c *InferContext) infer() {
 	c.checkOutputs()
 }
 
+// checkArity reports missing inputs, and inputs and outputs that the operator does not have.
 func (c *InferContext) checkArity() bool {
 	ok := true
 	if n := c.Op.MinInputs(); len(c.Node.Inputs) < n {
@@ -183,6 +184,8 @@ func (k AttrKind) String() string {
 	return fmt.Sprintf("attribute kind %d", uint8(k))
 }
 
+// checkAttrs reports attributes that the operator does not have or that have a wrong value, and required ones that are
+// missing.
 func (c *InferContext) checkAttrs() bool {
 	ok := true
 	for _, name := range sortedAttrs(c.Node) {

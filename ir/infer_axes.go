@@ -4,6 +4,8 @@ import (
 	"slices"
 )
 
+// inferSqueeze removes axes of extent 1: those of the input axes or, without it, all of them. The latter are known only
+// if no extent is a symbol, which may turn out to be 1.
 func inferSqueeze(c *InferContext) {
 	s := c.shape(0)
 	list, known, ok := c.axesInput(1)
@@ -49,6 +51,7 @@ func onesOf(s Shape) (axes []int, ok bool) {
 	return axes, ok
 }
 
+// inferUnsqueeze: axes are places in the output, so they are resolved by the output's rank.
 func inferUnsqueeze(c *InferContext) {
 	s := c.shape(0)
 	list, known, ok := c.axesInput(1)

@@ -122,6 +122,7 @@ func inferLpPool(c *InferContext) {
 	inferPool(c)
 }
 
+// inferGlobalPool: X[N,C,…] gives [N,C,1,…,1].
 func inferGlobalPool(c *InferContext) {
 	if c.shape(0) == nil || !c.wantRank(0, 2, -1) {
 		return

@@ -343,6 +343,7 @@ func elemNot(_ *InferContext, x []Dim) (Dim, bool) {
 	return boolDim(n == 0), ok
 }
 
+// elemWhere is Where: one of the branches if the condition is known, or if both are equal.
 func elemWhere(_ *InferContext, x []Dim) (Dim, bool) {
 	n, ok := x[0].Const()
 	switch {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// inferGraphs are graphs whose declared types are what inference must find.
+// inferGraphs are graphs in text form. Inference must find the types that they declare.
 var inferGraphs = map[string]string{
 	"reshape target from shapes": `graph "g" (%x: float32[batch,seq,768]) {
   %one = const int64[1] {1}
@@ -132,7 +132,7 @@ func TestInferGraphs(t *testing.T) {
 	}
 }
 
-// forget clears what inference finds.
+// forget clears the types that inference computes.
 func forget(g *Graph) {
 	for _, n := range g.Nodes {
 		for _, v := range n.Outputs {
@@ -199,7 +199,7 @@ func TestInferReportsAllProblems(t *testing.T) {
 	}
 }
 
-// TestInferStaysSmall: expressions that double with every node must not.
+// TestInferStaysSmall infers chains of nodes whose extents would double in length with every node.
 func TestInferStaysSmall(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("graph \"g\" (%x: float32[a,b]) {\n  %v0: int64[2] = Shape(%x)\n")

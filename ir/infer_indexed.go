@@ -175,6 +175,7 @@ func inferPad(c *InferContext) {
 	c.set(0, out)
 }
 
+// inferTile: repeats has one number for each axis.
 func inferTile(c *InferContext) {
 	s := c.shape(0)
 	repeats, ok := c.list(1)

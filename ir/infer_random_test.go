@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestInferRandomNodes: whatever a node holds, inference neither panics nor depends on anything but
-// the graph, and what it finds is possible.
+// TestInferRandomNodes infers nodes with random inputs and attributes. Inference must not panic, must give the same
+// result each time, and must find only possible shapes.
 func TestInferRandomNodes(t *testing.T) {
 	for seed := range int64(20000) {
 		r := &randomNodes{rand.New(rand.NewSource(seed))}
@@ -45,7 +45,7 @@ func FuzzInferNode(f *testing.F) {
 
 type randomNodes struct{ *rand.Rand }
 
-// graph applies op to random inputs and attributes; bodies are such graphs again.
+// graph makes a graph that applies op to random inputs with random attributes. Its bodies are made in the same way.
 func (r *randomNodes) graph(op *Op, depth int) *Graph {
 	g := &Graph{Name: "random"}
 	n := &Node{Op: op.Name, Domain: op.Domain, Attrs: Attrs{}}

@@ -23,6 +23,7 @@ var recurrentActivations = []string{
 	"Tanh", "ThresholdedRelu",
 }
 
+// wantActivations wants the attribute activations to be empty, or to name all activations of each direction.
 func (c *InferContext) wantActivations(kind recurrentKind, directions int) {
 	names := c.attr("activations").Strs
 	if want := directions * len(kind.activations); len(names) != 0 && len(names) != want {

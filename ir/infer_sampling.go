@@ -176,6 +176,7 @@ func (c *InferContext) windowAttr(name string, count int, def, least int64) []in
 	return list
 }
 
+// inferCenterCropPad: the axes get the extents of the input shape.
 func inferCenterCropPad(c *InferContext) {
 	s := c.shape(0)
 	target, ok := c.list(1)

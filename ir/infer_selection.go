@@ -97,6 +97,7 @@ func inferNonMaxSuppression(c *InferContext) {
 	}
 }
 
+// inferReverseSequence: the output has the input's shape; sequence_lens has a length for each batch.
 func inferReverseSequence(c *InferContext) {
 	s := c.shape(0)
 	c.set(0, s)
@@ -120,6 +121,7 @@ func inferEyeLike(c *InferContext) {
 	}
 }
 
+// inferDet: […,N,N] gives […].
 func inferDet(c *InferContext) {
 	s := c.shape(0)
 	if s == nil || !c.wantRank(0, 2, -1) {

@@ -161,6 +161,7 @@ func sumDims(dims []Dim) Dim {
 	return sum
 }
 
+// inferReshape: the number of elements must stay. Known elements stay known, because Reshape keeps their order.
 func inferReshape(c *InferContext) {
 	target, ok := c.list(1)
 	if !ok || target == nil {
@@ -246,6 +247,7 @@ func (c *InferContext) quotient(extents, others []Dim) (Dim, bool) {
 	return a.FloorDiv(b), true
 }
 
+// inferFlatten: [product of the axes before axis, product of the others]. Unlike elsewhere, axis may equal the rank.
 func inferFlatten(c *InferContext) {
 	s := c.shape(0)
 	if s == nil {

@@ -121,6 +121,7 @@ func inferSTFT(c *InferContext) {
 	c.set(0, Shape{s[0], frames, bins, D(2)})
 }
 
+// inferWindowFunction: [size].
 func inferWindowFunction(c *InferContext) {
 	size, ok := c.scalar(0)
 	if !c.typeAttr("output_datatype", Invalid) {
@@ -158,6 +159,7 @@ func inferRandom(c *InferContext) {
 	}
 }
 
+// inferRandomLike: the output has the input's shape and, without the attribute dtype, its element type.
 func inferRandomLike(c *InferContext) {
 	if !c.Node.HasAttr("dtype") && c.dtype(0) == Invalid {
 		return
@@ -171,6 +173,7 @@ func inferRandomLike(c *InferContext) {
 	}
 }
 
+// inferMultinomial: [batch, classes] gives [batch, sample_size].
 func inferMultinomial(c *InferContext) {
 	n := c.int("sample_size")
 	if n < 1 || n > maxElements {

@@ -47,6 +47,7 @@ type sliceParams struct {
 	axesKnown           bool
 }
 
+// sliceParams reads Slice's inputs; ok is false after a report.
 func (c *InferContext) sliceParams() (p sliceParams, ok bool) {
 	var okStarts, okEnds, okAxes bool
 	p.starts, okStarts = c.list(1)
@@ -77,6 +78,7 @@ func (c *InferContext) sliceParams() (p sliceParams, ok bool) {
 	return p, c.sliceSteps(&p, count)
 }
 
+// sliceSteps sets p.steps, of which there are count. Steps that are not known become fresh symbols.
 func (c *InferContext) sliceSteps(p *sliceParams, count int) bool {
 	p.steps = make([]Dim, count)
 	for i := range p.steps {

@@ -37,6 +37,7 @@ func inferSize(c *InferContext) {
 	}
 }
 
+// inferConstant: the output has the type and the elements of the tensor that the attribute holds.
 func inferConstant(c *InferContext) {
 	t := ConstantTensor(c.Node)
 	if t == nil {
@@ -75,6 +76,7 @@ func ConstantTensor(n *Node) *Tensor {
 	return nil
 }
 
+// inferConstantOfShape: the output has the shape that the input lists. If value is an integer, all elements are known.
 func inferConstantOfShape(c *InferContext) {
 	value := c.attr("value").T
 	d := Float32

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// inferCases has one node a line: operator, inputs (a type, a type with elements for a constant, or _),
-// attributes, an arrow, and the outputs' types or an error's ID and a part of its message. Known
-// elements follow an output after =.
+// inferCases has one node in each line: the operator, its inputs (a type; a type with elements for a constant; or _ for
+// an absent one), its attributes, an arrow, and the expected outputs. An output is a type, followed by = and its known
+// elements if there are any. Instead of outputs there may be an error: !, its ID, and a part of its message.
 const inferCases = `
 Relu float32[batch,3] -> float32[batch,3]
 Relu bool[2] -> !bad-type float32
@@ -264,7 +264,7 @@ func TestInferNodes(t *testing.T) {
 	}
 }
 
-// matches compares an outcome with a wanted one, of which only the ID and a part of the message count.
+// matches compares an outcome with the wanted one. Of an error only the ID and a part of the message are compared.
 func matches(got, want string) bool {
 	if !strings.HasPrefix(want, "!") {
 		return got == want
@@ -301,7 +301,7 @@ func nodeCase(left string, outputs int) (values int, text string) {
 		strings.Join(inputs, ", "), strings.Join(consts, "\n"), strings.Join(results, ", "), fields[0], strings.Join(uses, ", "), attrs)
 }
 
-// outcome infers g and says what its last node's outputs are, or what is wrong with it.
+// outcome infers g and describes the outputs of its last node, or the error.
 func outcome(g *Graph, outputs int) string {
 	if list := InferShapes(g); len(list.Items) > 0 {
 		d := list.Items[0]

@@ -20,6 +20,7 @@ const (
 	tokBad              // text says what is wrong
 )
 
+// token is a word of the text form.
 type token struct {
 	kind tokenKind
 	text string

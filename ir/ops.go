@@ -26,8 +26,10 @@ var Ops = slices.Concat(
 
 var opIndex = indexOps(Ops)
 
+// opKey identifies an operator.
 type opKey struct{ domain, name string }
 
+// indexOps maps names to rows. Two rows of the same operator are a mistake in the table.
 func indexOps(ops []Op) map[opKey]*Op {
 	index := make(map[opKey]*Op, len(ops))
 	for i := range ops {
@@ -59,6 +61,7 @@ func (o *Op) InputPort(i int) *Port { return portAt(o.Inputs, i) }
 // OutputPort returns the port that output i belongs to, nil when there are fewer.
 func (o *Op) OutputPort(i int) *Port { return portAt(o.Outputs, i) }
 
+// portAt is the port that value i belongs to: a variadic last port takes all values from its own on.
 func portAt(ports []Port, i int) *Port {
 	last := len(ports) - 1
 	switch {

@@ -190,6 +190,7 @@ func (p *parser) listed(d DType, dims []int64, n int64) *Tensor {
 	return t
 }
 
+// splat reads "(e)", the element that all n elements equal.
 func (p *parser) splat(d DType, dims []int64, n int64) *Tensor {
 	if n > p.splats {
 		p.fail("the splats of a text may stand for at most %d elements in all", int64(splatBudget))
@@ -241,6 +242,7 @@ func fillSlice[T Elem](data []T, one *Tensor) {
 	}
 }
 
+// hexTensor reads the bytes of all elements, little endian, as a string of hexadecimal digits.
 func (p *parser) hexTensor(d DType, dims []int64) *Tensor {
 	if d == String {
 		p.fail("strings have no hex form")

@@ -64,6 +64,7 @@ func (p *dimParser) expect(c byte) {
 	}
 }
 
+// sum reads a sum of products, the form of a whole dim.
 func (p *dimParser) sum() Dim {
 	p.depth++
 	defer func() { p.depth-- }()
@@ -99,6 +100,7 @@ func (p *dimParser) product(negative bool) Dim {
 	return d
 }
 
+// factor reads an integer, a symbol, a quotient (a)/(b), or a function such as max(a,b).
 func (p *dimParser) factor() Dim {
 	if p.terms++; p.terms > maxParsedTerms {
 		return p.fail("more than %d terms", maxParsedTerms)
@@ -162,6 +164,7 @@ func (p *dimParser) quotedSymbol() Dim {
 	return Sym(name)
 }
 
+// symbolOrCall reads a symbol, or a function with two arguments.
 func (p *dimParser) symbolOrCall() Dim {
 	start := p.pos
 	for c := p.peek(); isNamePart(c); c = p.peek() {

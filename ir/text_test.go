@@ -122,7 +122,7 @@ func TestElidedConstants(t *testing.T) {
 	}
 }
 
-// Elements that the printer's caller keeps come back; those that were changed meanwhile do not.
+// A constant that was printed without its elements gets them back from the caller, but not if they have changed since.
 func TestElidedConstantsAreFound(t *testing.T) {
 	kept := map[string][]byte{}
 	g := &Graph{Name: "g"}

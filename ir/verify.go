@@ -26,6 +26,7 @@ func Verify(g *Graph) error {
 	return v.diags.Err()
 }
 
+// verifier collects the violations of one graph.
 type verifier struct {
 	diags *diag.List
 	names map[string]*Value // the values of the present graph and of those around it, by name
@@ -236,6 +237,7 @@ func compatible(a, b Shape) bool {
 	return true
 }
 
+// unknownExtent reports whether d contains a fresh symbol of shape inference.
 func unknownExtent(d Dim) bool {
 	set := map[string]bool{}
 	d.Symbols(set)

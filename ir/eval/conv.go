@@ -75,6 +75,7 @@ func convOf(c *call, x, w *ir.Tensor) *convolution {
 	return &convolution{x: x, w: w, bias: c.opt(2), groups: int(group), inC: channels / int(group)}
 }
 
+// run computes the product, adds the bias to its sums in float64, and stores them rounded.
 func (cv *convolution) run(c *call) *ir.Tensor {
 	batch := cv.x.Dims[0]
 	cv.out = c.alloc(cv.x.DType, outDims([]int64{batch, int64(cv.outC * cv.groups)}, cv.ws))
@@ -117,6 +118,7 @@ func (cv *convolution) weightPacker(taps int) func(dst []float64, batch, lane0, 
 	return packIndexed(cv, floats(cv.w), at)
 }
 
+// packIndexed packs weights: at[i] is the index of depth i relative to the weights of an output channel.
 func packIndexed[T float32 | float64](cv *convolution, w []T, at []int) func(dst []float64, batch, lane0, n, depth0, d int) {
 	return func(dst []float64, batch, lane0, n, depth0, d int) {
 		group := w[batch%cv.groups*cv.groupStep:]
@@ -138,6 +140,8 @@ func (cv *convolution) inputPacker(taps int) func(dst []float64, batch, lane0, n
 	return packGathered(cv, floats(cv.x), taps)
 }
 
+// packGathered packs inputs. Tables of input places are computed once for each axis, since all batches, channels and
+// rows use the same.
 func packGathered[T float32 | float64](cv *convolution, x []T, taps int) func(dst []float64, batch, lane0, n, depth0, d int) {
 	last := len(cv.ws) - 1
 	tables := make([][]int, len(cv.ws))

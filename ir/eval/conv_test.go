@@ -39,8 +39,8 @@ func naiveConv(x, w *ir.Tensor, group int64, strides, pads, dilations, outSpatia
 	return out
 }
 
-// TestConvDefinition compares convolutions of one to three axes with their definition. Extents are
-// chosen so that tiles and panels have ragged ends.
+// TestConvDefinition compares convolutions of one to three spatial axes with their definition. The extents are no
+// multiples of the sizes of tiles and panels.
 func TestConvDefinition(t *testing.T) {
 	r := random(2)
 	for i := range 40 {
@@ -74,7 +74,7 @@ func TestConvDefinition(t *testing.T) {
 	}
 }
 
-// TestConvLarge crosses all tile borders of the product.
+// TestConvLarge computes a convolution that is larger than a tile of the product in every direction.
 func TestConvLarge(t *testing.T) {
 	r := random(3)
 	x, w := normal(r, 1, 67, 19, 17), normal(r, 131, 67, 3, 3)
@@ -114,7 +114,8 @@ func TestConvTransposeAdjoint(t *testing.T) {
 	}
 }
 
-// TestSamePadding: the output has ⌈in/stride⌉ elements, and UPPER and LOWER differ where the padding is odd.
+// TestSamePadding checks that the output has ⌈in/stride⌉ elements, and that SAME_UPPER and SAME_LOWER differ exactly if
+// the padding is odd.
 func TestSamePadding(t *testing.T) {
 	x, w := f32([]float32{1, 2, 3, 4}, 1, 1, 4), f32([]float32{1, 10}, 1, 1, 2)
 	for mode, want := range map[string][]float32{
@@ -174,7 +175,7 @@ func TestPoolDefinition(t *testing.T) {
 	}
 }
 
-// TestMaxPoolIndices: reading X at the indices gives the maxima, in both storage orders.
+// TestMaxPoolIndices reads X at the indices of MaxPool, in both storage orders, and expects the maxima.
 func TestMaxPoolIndices(t *testing.T) {
 	x := normal(random(6), 2, 3, 5, 6)
 	for order := range int64(2) {

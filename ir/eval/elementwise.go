@@ -138,6 +138,7 @@ func folded(op closed, finish func(x float64, n int) float64) opFunc {
 	}
 }
 
+// fold is folded for one arithmetic type.
 func fold[N number](c *call, ts []*ir.Tensor, f func(a, b N) N, finish func(x N, n int) N) *ir.Tensor {
 	dims := ts[0].Dims
 	for _, t := range ts[1:] {

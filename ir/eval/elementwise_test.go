@@ -7,7 +7,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// TestUnaryValues checks known points, the special ones above all.
+// TestUnaryValues checks functions at known points, above all at infinities, NaN and zeros.
 func TestUnaryValues(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	for _, c := range []struct {
@@ -43,7 +43,7 @@ func TestUnaryValues(t *testing.T) {
 	}
 }
 
-// TestInverses: functions and their inverses undo each other.
+// TestInverses checks that a function and its inverse, one after the other, change nothing.
 func TestInverses(t *testing.T) {
 	x := ir.FromSlice(ir.Float64, []float64{0.1, 0.4, 0.7, 0.95}, 4)
 	for _, c := range [][2]string{
@@ -73,7 +73,7 @@ func TestInfNaN(t *testing.T) {
 	near(t, "LessOrEqual", apply1(t, "LessOrEqual", nil, x, zero), bools(true, false, false, false), 0)
 }
 
-// TestIntegerArithmetic checks where integers differ from numbers.
+// TestIntegerArithmetic checks wrapping, truncation and the other differences between integers and real numbers.
 func TestIntegerArithmetic(t *testing.T) {
 	i8 := func(v ...int8) *ir.Tensor { return ir.FromSlice(ir.Int8, v, int64(len(v))) }
 	u8 := func(v ...uint8) *ir.Tensor { return ir.FromSlice(ir.Uint8, v, int64(len(v))) }
@@ -111,7 +111,7 @@ func TestIntegerArithmetic(t *testing.T) {
 	}
 }
 
-// TestFloatMod: fmod takes the dividend's sign, its absence the divisor's.
+// TestFloatMod checks the sign of remainders: that of the dividend with fmod, otherwise that of the divisor.
 func TestFloatMod(t *testing.T) {
 	a, b := f32([]float32{-5.5, 5.5}, 2), f32([]float32{2, -2}, 2)
 	near(t, "fmod", apply1(t, "Mod", ir.Attrs{"fmod": ir.IntAttr(1)}, a, b), f32([]float32{-1.5, 1.5}, 2), 0)
@@ -141,7 +141,7 @@ func TestBroadcast(t *testing.T) {
 	}
 }
 
-// TestSumRoundsOnce: the sum of many inputs is as exact as float64 makes it.
+// TestSumRoundsOnce checks that the sum of many inputs is computed in float64 and rounded once.
 func TestSumRoundsOnce(t *testing.T) {
 	x := []*ir.Tensor{f32([]float32{1 << 24}), f32([]float32{1}), f32([]float32{1})}
 	near(t, "Sum", apply1(t, "Sum", nil, x...), f32([]float32{1<<24 + 2}), 0)
@@ -186,7 +186,7 @@ func TestCasts(t *testing.T) {
 	}
 }
 
-// TestHalfArithmetic: arithmetic on halves is that of float32, rounded.
+// TestHalfArithmetic checks that a result in 16 bits is the result for the same numbers in float32, rounded.
 func TestHalfArithmetic(t *testing.T) {
 	r := random(31)
 	x, y := normal(r, 50), normal(r, 50)

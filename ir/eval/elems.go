@@ -19,6 +19,7 @@ type elems interface {
 	copyAt(at int, src elems, srcOff, n int)
 }
 
+// vec implements elems for one type.
 type vec[T ir.Elem] []T
 
 // elemsOf wraps t's Data. ok is false if Data does not have the Go type for t's element type.

@@ -39,6 +39,7 @@ func (p *product) run(c *call) {
 	})
 }
 
+// tile computes rows × cols sums from row i and column j on, block by block along k.
 func (p *product) tile(batch, i, j, rows, cols int) {
 	acc := make([]float64, rows*cols)
 	depth := min(tileDepth, p.k)

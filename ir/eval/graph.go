@@ -50,6 +50,8 @@ func (r *runner) planOf(g *ir.Graph) *plan {
 	return p
 }
 
+// newPlan finds the node that reads each value last. Values that a subgraph captures count as read by the node that has
+// the subgraph.
 func newPlan(g *ir.Graph) *plan {
 	last := map[*ir.Value]int{}
 	var order []*ir.Value // the keys of last in the order of first use: the result must not depend on the order of a map

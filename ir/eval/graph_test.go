@@ -50,7 +50,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestInputChecks: everything wrong with the inputs is said at once.
+// TestInputChecks checks that all mistakes in the inputs are reported at once.
 func TestInputChecks(t *testing.T) {
 	g := parsed(t, chain)
 	for _, c := range []struct {
@@ -75,7 +75,7 @@ func TestInputChecks(t *testing.T) {
 	}
 }
 
-// TestBrokenPromise: an output whose extents are not those of its value is an error of the node.
+// TestBrokenPromise evaluates a node whose output has other extents than its value declares, which is an error.
 func TestBrokenPromise(t *testing.T) {
 	g := parsed(t, chain)
 	g.Nodes[0].Outputs[0].Shape = ir.Dims(7, 2)
@@ -86,7 +86,7 @@ func TestBrokenPromise(t *testing.T) {
 	}
 }
 
-// TestObserve sees every value once, in order, and progress counts the outermost nodes.
+// TestObserve checks that Observe gets every value once and in order, and that Progress counts the outermost nodes.
 func TestObserve(t *testing.T) {
 	var seen []string
 	var steps []int
@@ -105,7 +105,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestLiveness: a value dies with the last node that reads it, also from within a subgraph; outputs stay.
+// TestLiveness checks that a value is released after the last node that reads it, also from inside a subgraph, and that
+// outputs are kept.
 func TestLiveness(t *testing.T) {
 	g := parsed(t, `graph "live" (%x: float32[2], %c: bool[]) {
   %a: float32[2] = Neg(%x)
@@ -142,7 +143,7 @@ func TestLiveness(t *testing.T) {
 	}
 }
 
-// TestLoop adds up until the sum passes a limit that the body captures, and keeps what it saw.
+// TestLoop adds numbers until the sum exceeds a limit, which the body captures, and returns the sums as a scan output.
 func TestLoop(t *testing.T) {
 	g := parsed(t, `graph "loop" (%limit: float32[], %m: int64[]) {
   %start = const float32[] {0}
@@ -166,7 +167,7 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// TestScan runs over the second axis, once in each direction, and stacks the results backwards.
+// TestScan scans the second axis, once in each direction, and stacks the results in reverse order.
 func TestScan(t *testing.T) {
 	g := parsed(t, `graph "scan" (%x: float32[2,3]) {
   %start = const float32[2] {0, 0}
@@ -184,7 +185,7 @@ func TestScan(t *testing.T) {
 	near(t, "both", out["both"], f32([]float32{2, 2, 0, 0, -2, -2}, 3, 2), 0)
 }
 
-// TestNestedError names the node and the nodes around it.
+// TestNestedError checks that an error in a subgraph names the node and the nodes around it.
 func TestNestedError(t *testing.T) {
 	g := parsed(t, `graph "nested" (%c: bool[], %i: int64[1]) {
   %x = const float32[2] {1, 2}
@@ -205,7 +206,7 @@ func TestNestedError(t *testing.T) {
 	}
 }
 
-// TestFused runs a body in place of its node.
+// TestFused checks that a Fused node computes what its body does.
 func TestFused(t *testing.T) {
 	g := parsed(t, `graph "fused" (%x: float32[2], %y: float32[2]) {
   %r: float32[2], %s: float32[2] = rammer.Fused(%x, %y) {anchor = "map", body = graph "body" (%a: float32[2], %b: float32[2]) {
@@ -221,7 +222,7 @@ func TestFused(t *testing.T) {
 	near(t, "s", out["s"], f32([]float32{4, 12}, 2), 0)
 }
 
-// TestMemoryLimit refuses extents that come out of data.
+// TestMemoryLimit checks that extents that come from data cannot ask for more memory than the limit.
 func TestMemoryLimit(t *testing.T) {
 	in := []*ir.Tensor{i64(1<<40, 1<<40)}
 	_, err := Node(nodeOf("", "ConstantOfShape", nil, 1, in), in)
@@ -234,7 +235,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestNodeCaptures: a lone node's bodies see constants of the graphs around it, and nothing else.
+// TestNodeCaptures evaluates a single node. Its bodies may use constants of the graphs around it, but no other values.
 func TestNodeCaptures(t *testing.T) {
 	x := &ir.Value{Name: "x", Const: f32([]float32{3})}
 	body := &ir.Graph{Name: "b", Outputs: []*ir.Value{x}}
@@ -266,7 +267,7 @@ func TestConstantForms(t *testing.T) {
 	}
 }
 
-// TestDropout passes its input on, with a mask of trues, and refuses to be random.
+// TestDropout checks that Dropout returns its input and a mask of trues, and that training mode is an error.
 func TestDropout(t *testing.T) {
 	x := counted0(3)
 	outs := apply(t, "Dropout", nil, 2, x)

@@ -71,6 +71,7 @@ type multiplication2D struct {
 	finish func(i, j int, sums []float64)
 }
 
+// run computes the products in the arithmetic type of the result.
 func (p *multiplication2D) run(c *call) {
 	switch domainOf(p.out.DType) {
 	case floatDomain:

@@ -8,7 +8,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// TestMatMulDefinition compares with sums over k, for stacks that broadcast and extents that do not fill tiles.
+// TestMatMulDefinition compares MatMul with its definition as a sum, for batches that broadcast, and for extents that
+// are no multiples of a tile's.
 func TestMatMulDefinition(t *testing.T) {
 	r := random(7)
 	for _, c := range []struct{ a, b []int64 }{
@@ -66,7 +67,7 @@ func scaled(v []int64, by int64) []int64 {
 	return out
 }
 
-// TestMatMulIntegers wraps around like the element type.
+// TestMatMulIntegers checks that sums of integers wrap around as the element type does.
 func TestMatMulIntegers(t *testing.T) {
 	a := ir.FromSlice(ir.Int32, []int32{math.MaxInt32, 2}, 1, 2)
 	b := ir.FromSlice(ir.Int32, []int32{2, 3}, 2, 1)
@@ -96,7 +97,7 @@ func TestGemm(t *testing.T) {
 	}
 }
 
-// TestWorkers: the number of goroutines changes no bit.
+// TestWorkers checks that the results have the same bits whatever the number of goroutines is.
 func TestWorkers(t *testing.T) {
 	r := random(9)
 	x, w := normal(r, 2, 40, 20, 20), normal(r, 150, 40, 3, 3)
@@ -115,7 +116,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// naiveEinsum sums over all labels; equations without ellipsis and with an arrow, given label by label.
+// naiveEinsum computes an Einsum by its definition, as a sum over all labels. Equations have an arrow and no ellipsis.
 func naiveEinsum(terms []string, output string, extent map[rune]int64, ts []*ir.Tensor) *ir.Tensor {
 	labels := []rune(output)
 	for _, s := range terms {
@@ -186,7 +187,7 @@ func TestEinsumDefinition(t *testing.T) {
 	}
 }
 
-// TestEinsumForms: implicit outputs and ellipses say the same as other operators.
+// TestEinsumForms compares equations with ellipses or without an arrow with other operators that compute the same.
 func TestEinsumForms(t *testing.T) {
 	r := random(11)
 	a, b := normal(r, 2, 1, 3, 4), normal(r, 5, 4, 2)
@@ -201,7 +202,7 @@ func TestEinsumForms(t *testing.T) {
 	near(t, "inner ellipsis", eq("i...j->j...i", b), apply1(t, "Transpose", nil, b), 0)
 }
 
-// TestAttention: the one operator is the sequence of operators it stands for.
+// TestAttention compares Attention with the operators of its formula.
 func TestAttention(t *testing.T) {
 	r := random(12)
 	q, k, v := normal(r, 2, 3, 5, 4), normal(r, 1, 3, 6, 4), normal(r, 2, 1, 6, 7)
@@ -219,7 +220,7 @@ func TestAttention(t *testing.T) {
 	zero := apply1(t, "Where", nil, apply1(t, "IsNaN", nil, weights), f32([]float32{0}), weights)
 	near(t, "NaN to zero", applyIn(t, ir.InternalDomain, "Attention", attrs, 1, q, k, v, mask)[0],
 		apply1(t, "MatMul", nil, zero, v), 1e-5)
-	// A probability too small for the type is 0, and 0 times an infinite value NaN.
+	// A probability that is too small for the element type becomes 0, and 0 times an infinite value is NaN.
 	ir.Slice[float32](v)[0] = float32(math.Inf(-1))
 	attrs = ir.Attrs{"scale": ir.FloatAttr(500)}
 	steep := apply1(t, "Softmax", nil, apply1(t, "Mul", nil, apply1(t, "MatMul", nil, q, kT), f32([]float32{500})))

@@ -16,8 +16,8 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx"
 )
 
-// TestExportedModels runs the models X.onnx in RAMMER_MODELS on the inputs X.NAME.in.npy and compares
-// with X.ref.npz, which holds the first elements of every output as another engine computed them.
+// TestExportedModels runs each model X.onnx in RAMMER_MODELS on the inputs X.NAME.in.npy, and compares the outputs with
+// X.ref.npz, which has the first elements of every output as another engine has computed them.
 func TestExportedModels(t *testing.T) {
 	dir := os.Getenv("RAMMER_MODELS")
 	if dir == "" {

@@ -205,6 +205,7 @@ func topK(c *call) []*ir.Tensor {
 	return topLines[int64](c, t, axis, int(k), largest)
 }
 
+// topLines is topK for one arithmetic type: it sorts the indices of each line.
 func topLines[N number](c *call, t *ir.Tensor, axis, k int, largest bool) []*ir.Tensor {
 	dims := append([]int64{}, t.Dims...)
 	dims[axis] = int64(k)

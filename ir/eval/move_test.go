@@ -8,7 +8,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// counted0 is 0, 1, 2, … of the given dims, so that every element tells where it came from.
+// counted0 has the elements 0, 1, 2, …, so that every element shows where it came from.
 func counted0(dims ...int64) *ir.Tensor {
 	v := make([]float32, ir.Count(dims))
 	for i := range v {
@@ -25,7 +25,7 @@ func ramp(n int64, v func(i int64) float32) *ir.Tensor {
 	return t
 }
 
-// TestSliceAll compares every start, end and step on an axis of five with Python's rules, spelled out.
+// TestSliceAll tries every start, end and step on an axis of five elements, and compares with Python's rules.
 func TestSliceAll(t *testing.T) {
 	x := counted0(5)
 	for start := int64(-7); start <= 7; start++ {
@@ -145,7 +145,7 @@ func TestConcatSplit(t *testing.T) {
 	}
 }
 
-// TestGatherScatter: what Scatter writes, Gather reads back, and everything else stays.
+// TestGatherScatter checks that Gather reads back what Scatter has written, and that all other elements stay.
 func TestGatherScatter(t *testing.T) {
 	r := random(40)
 	data, updates := normal(r, 4, 5, 3), normal(r, 2, 5, 3)
@@ -199,7 +199,8 @@ func TestGatherForms(t *testing.T) {
 	}
 }
 
-// TestBlocks: SpaceToDepth undoes DepthToSpace in DCR order; CRD is DCR of swapped channels.
+// TestBlocks checks that SpaceToDepth is the inverse of DepthToSpace in the mode DCR, and that CRD is DCR after a
+// permutation of the channels.
 func TestBlocks(t *testing.T) {
 	x := counted0(2, 12, 3, 4)
 	two := ir.Attrs{"blocksize": ir.IntAttr(2)}
@@ -261,7 +262,7 @@ func TestTopK(t *testing.T) {
 	near(t, "their places", got[1], ir.FromSlice(ir.Int64, []int64{0, 0, 1, 0}, 1, 4), 0)
 }
 
-// TestView: every dense view operator is a View.
+// TestView checks that each operator that a window can express equals a View.
 func TestView(t *testing.T) {
 	x := counted0(3, 4)
 	v := func(offset int64, shape, strides []int64) *ir.Tensor {

@@ -60,7 +60,7 @@ func (n network) run(t *testing.T, direction string, x, lens, h, c *ir.Tensor) [
 	return apply(t, n.op, attrs, 2, in...)
 }
 
-// cells computes the same with one cell a step.
+// cells computes the same with one cell for each step.
 func (n network) cells(t *testing.T, backward bool, x, lens, h, c *ir.Tensor) []*ir.Tensor {
 	t.Helper()
 	steps, batch := x.Dims[0], x.Dims[1]
@@ -109,7 +109,7 @@ func TestSequencesAreCells(t *testing.T) {
 	}
 }
 
-// TestLSTMByOperators spells one step of an LSTM out in elementwise operators.
+// TestLSTMByOperators compares a step of an LSTM with its formula in elementwise operators.
 func TestLSTMByOperators(t *testing.T) {
 	rnd := random(22)
 	x, h, c := normal(rnd, 2, 3), normal(rnd, 2, 4), normal(rnd, 2, 4)
@@ -126,7 +126,8 @@ func TestLSTMByOperators(t *testing.T) {
 	near(t, "c", outs[1], cNext, 1e-5)
 }
 
-// TestDirections: both directions at once are each on its own; layout 1 is layout 0 with the batch first.
+// TestDirections checks that a bidirectional layer equals a layer for each direction, and that layout 1 is layout 0
+// with the batch as the first axis.
 func TestDirections(t *testing.T) {
 	rnd := random(23)
 	x := normal(rnd, 4, 2, 3)

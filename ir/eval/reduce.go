@@ -127,6 +127,7 @@ func reduction(r reducer) opFunc {
 	}
 }
 
+// reduceAxes returns the axes to reduce; noop says that there are none and nothing is to be reduced.
 func reduceAxes(c *call, rank int) (axes []int, noop bool) {
 	if a := c.opt(1); a != nil && a.Len() > 0 {
 		return axesOf(ints(a), rank), false
@@ -255,6 +256,7 @@ func argReduction(beats func(order int) bool) opFunc {
 	}
 }
 
+// argBest is the index of the winner of one line.
 func argBest[N number](x []N, beats func(order int) bool, last bool) int64 {
 	best := 0
 	for i := 1; i < len(x); i++ {

@@ -8,8 +8,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// TestReduceDefinition compares reductions over all sets of axes with one over a flat row of elements
-// that a transposition has brought together.
+// TestReduceDefinition compares reductions over all sets of axes with reductions of a single axis, after a
+// transposition that has brought the elements together.
 func TestReduceDefinition(t *testing.T) {
 	x := apply1(t, "Abs", nil, normal(random(50), 2, 3, 4))
 	byHand := map[string]func(v []float64) float64{
@@ -100,7 +100,7 @@ func TestSoftmax(t *testing.T) {
 	near(t, "large values", apply1(t, "Softmax", axis, shifted), soft, 1e-2)
 }
 
-// TestNormalisations spells them out in elementwise operators and reductions.
+// TestNormalisations compares normalisations with their formulas in elementwise operators and reductions.
 func TestNormalisations(t *testing.T) {
 	r := random(52)
 	x, scale, bias := normal(r, 2, 3, 4, 5), normal(r, 3), normal(r, 3)

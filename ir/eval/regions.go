@@ -182,6 +182,7 @@ func roiBin(from, to float64, i, n, extent int64) (lo, hi int64) {
 // roundAway rounds to the nearest whole number, ties away from zero.
 func roundAway(x float64) float64 { return math.Round(min(max(x, -farAway), farAway)) }
 
+// maxIn is the largest element of plane in rows [y0, y1) and columns [x0, x1), 0 if there are none.
 func maxIn(plane []float64, w, y0, y1, x0, x1 int64) float64 {
 	if y0 >= y1 || x0 >= x1 {
 		return 0

@@ -15,7 +15,7 @@ func modes(mode, transform string) ir.Attrs {
 	return ir.Attrs{"mode": ir.StringAttr(mode), "coordinate_transformation_mode": ir.StringAttr(transform)}
 }
 
-// TestResizeRepeats: nearest by whole factors repeats elements.
+// TestResizeRepeats checks that the mode nearest with whole scales repeats elements.
 func TestResizeRepeats(t *testing.T) {
 	x := counted0(2, 3)
 	want := f32([]float32{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}, 2, 6)
@@ -37,7 +37,8 @@ func TestNearestModes(t *testing.T) {
 	}
 }
 
-// TestResizeRamp: linear and cubic interpolation leave a straight line straight, where they see no border.
+// TestResizeRamp checks that linear and cubic interpolation of a straight line give a straight line, except at the
+// borders.
 func TestResizeRamp(t *testing.T) {
 	x := counted0(9)
 	line := apply1(t, "Resize", modes("linear", "align_corners"), x, nil, nil, i64(17))
@@ -52,7 +53,7 @@ func TestResizeRamp(t *testing.T) {
 	}
 }
 
-// TestResizeSeparable: two axes at once are one after the other.
+// TestResizeSeparable checks that resizing two axes at once equals resizing one after the other.
 func TestResizeSeparable(t *testing.T) {
 	x := normal(random(60), 5, 7)
 	for _, mode := range []string{"nearest", "linear", "cubic"} {
@@ -64,7 +65,7 @@ func TestResizeSeparable(t *testing.T) {
 	}
 }
 
-// TestAntialias stretches the filter when it shrinks the input.
+// TestAntialias checks that the filter is stretched where an axis becomes shorter.
 func TestAntialias(t *testing.T) {
 	x := f32([]float32{0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0}, 12)
 	attrs := modes("linear", "half_pixel")

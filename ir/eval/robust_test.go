@@ -12,8 +12,8 @@ var someTypes = []ir.DType{
 	ir.Float32, ir.Float32, ir.Float64, ir.Float16, ir.Int64, ir.Int64, ir.Int32, ir.Uint8, ir.Uint64, ir.Bool,
 }
 
-// TestNoPanic evaluates every operator on random tensors with random attributes, sensible or not. It
-// must answer with outputs or an error of the node, whatever comes.
+// TestNoPanic evaluates every operator on random tensors with random attributes. The result must be outputs or an error
+// of the node, whatever the inputs are.
 func TestNoPanic(t *testing.T) {
 	const tries = 1500
 	r := random(1)
@@ -63,7 +63,7 @@ func tryRandom(t *testing.T, r *rand.Rand, op *ir.Op) bool {
 	return err == nil
 }
 
-// randomTensor tends to give the tensors of a node the same rank and type.
+// randomTensor makes a random tensor. The tensors of one node often have the same rank and element type.
 func randomTensor(r *rand.Rand, rank int, extents []int64, d ir.DType, p *ir.Port) *ir.Tensor {
 	if r.IntN(3) == 0 {
 		rank = r.IntN(5)

@@ -171,6 +171,7 @@ func nonMaxSuppression(c *call) []*ir.Tensor {
 	return one(ir.FromSlice(ir.Int64, found, int64(len(found)/3), 3))
 }
 
+// box is a rectangle by two opposite corners; the first has the smaller coordinates.
 type box struct{ y0, x0, y1, x1 float32 }
 
 // boxOf reads a box: two opposite corners, y before x, or the centre x, y and the width and height.

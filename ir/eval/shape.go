@@ -58,6 +58,7 @@ func joined(c *call, ts []*ir.Tensor, axis int) *ir.Tensor {
 	return out
 }
 
+// split copies consecutive pieces along axis.
 func split(c *call) []*ir.Tensor {
 	t := c.arg(0)
 	axis := axisOf(c.Attr("axis").I, len(t.Dims))
@@ -281,6 +282,7 @@ func expand(c *call) []*ir.Tensor {
 	return one(broadcastTo(c, t, broadcastDims(t.Dims, shape)))
 }
 
+// shape lists the extents of the axes [start, end), both clamped to the rank.
 func shape(c *call) []*ir.Tensor {
 	dims := c.arg(0).Dims
 	rank := int64(len(dims))

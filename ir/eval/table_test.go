@@ -6,7 +6,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// TestTable holds the evaluators against the operator table, both ways.
+// TestTable checks that every operator of the table has an evaluator, and every evaluator a row in the table.
 func TestTable(t *testing.T) {
 	for i := range ir.Ops {
 		op := &ir.Ops[i]

@@ -180,6 +180,7 @@ type deformation struct {
 	strides, dilations, pads       []int64
 }
 
+// newDeformation reads the inputs and attributes, and fails unless they fit together.
 func newDeformation(c *call, x, w, offset *ir.Tensor) *deformation {
 	d := &deformation{
 		x: floats(x), weights: floats(w), offset: floats(offset),

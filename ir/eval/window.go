@@ -184,6 +184,8 @@ type taps struct {
 	padded []int // how many elements each window has, padding included
 }
 
+// tapsOf combines the windows of all axes: it starts with one place of a single tap, and each axis multiplies the
+// places by its extent and the taps by its kernel.
 func tapsOf(ws []window) taps {
 	size := 1
 	for _, w := range ws {

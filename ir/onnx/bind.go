@@ -18,6 +18,7 @@ func (im *importer) applyBind(list []modelInput) {
 	}
 }
 
+// bindInput makes the input a constant with the elements of t.
 func (im *importer) bindInput(in *modelInput, t *ir.Tensor) {
 	if in.bad {
 		return // reported

@@ -144,7 +144,7 @@ func attr(name string, value any) *onnxpb.AttributeProto {
 	return a
 }
 
-// ref refers to an attribute of the function around the node.
+// ref makes an attribute that refers to one of the function around the node.
 func ref(name, of string, kind onnxpb.AttributeProto_AttributeType) *onnxpb.AttributeProto {
 	return &onnxpb.AttributeProto{Name: proto.String(name), RefAttrName: proto.String(of), Type: kind.Enum()}
 }

@@ -70,6 +70,7 @@ type extEntry struct {
 	checksum string
 }
 
+// parseExternal reads the pairs of keys and values of external_data. Other keys are ignored.
 func parseExternal(kv []*onnxpb.StringStringEntryProto) (extEntry, error) {
 	e := extEntry{length: -1}
 	for _, p := range kv {
@@ -176,6 +177,7 @@ func (e *external) open(location string) *dataFile {
 	return f
 }
 
+// openFile opens a regular file inside the model's folder. The error says why it cannot.
 func (e *external) openFile(location string) (*os.File, error) {
 	if e.dir == "" {
 		return nil, fmt.Errorf("external data %q: the model was not read from a folder", location)

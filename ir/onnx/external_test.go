@@ -15,7 +15,7 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// external is the float32[2] w that kv ("location", "w.bin", …) points at.
+// external is the tensor w, float32[2], whose elements are in the place that kv ("location", "w.bin", …) names.
 func external(name string, kv ...string) *onnxpb.TensorProto {
 	t := &onnxpb.TensorProto{
 		Name: proto.String(name), DataType: proto.Int32(1), Dims: []int64{2},
@@ -99,7 +99,8 @@ func TestExternalData(t *testing.T) {
 	}
 }
 
-// TestExternalOverlap lets many tensors share one range, which costs nothing, and many tensors overlap.
+// TestExternalOverlap has many tensors with the same range of a file, which is allowed, and many whose ranges overlap,
+// which is not.
 func TestExternalOverlap(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "w.bin"), make([]byte, 4096), 0o666); err != nil {

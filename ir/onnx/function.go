@@ -34,6 +34,7 @@ func (k functionKey) String() string {
 	return s
 }
 
+// collectFunctions finds the model-local functions by name, so that nodes that call them are recognised.
 func (im *importer) collectFunctions() {
 	for _, f := range im.pb.Functions {
 		key := functionKey{canonicalDomain(f.GetDomain()), f.GetName(), f.GetOverload()}

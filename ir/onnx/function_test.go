@@ -60,7 +60,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// TestFunctionOpset rewrites a body by the opset of its function, not of the model.
+// TestFunctionOpset checks that a body is rewritten from the opset of its function, which may differ from the model's.
 func TestFunctionOpset(t *testing.T) {
 	m := newModel(17).in("x float32[2,3]").out("y float32[2]").
 		function("Old(v) -> w", 11, nil, node("w = ReduceSum(v)", attr("axes", []int64{1}), attr("keepdims", 0))).

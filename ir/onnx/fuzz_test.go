@@ -13,7 +13,7 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// FuzzParse wants a graph that verifies or located errors from any bytes, never a panic.
+// FuzzParse imports any bytes. The result must be a valid graph or errors with places, never a panic.
 func FuzzParse(f *testing.F) {
 	for _, c := range rewriteCases() {
 		f.Add(c.model.bytes(f), false)
@@ -38,7 +38,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// fuzzModel has what the rewrites do not: functions, subgraphs and sparse tensors.
+// fuzzModel has the parts of models that the cases of the rewrites lack: functions, subgraphs and sparse tensors.
 func fuzzModel() builder {
 	branch := &onnxpb.GraphProto{
 		Node:        []*onnxpb.NodeProto{node("r = f::Leaky(x)", attr("slope", 0.5))},

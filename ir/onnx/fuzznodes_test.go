@@ -15,7 +15,7 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// choices turns fuzzed bytes into decisions; when they run out every decision is the first one.
+// choices turns fuzzed bytes into decisions. When the bytes are used up, every decision is the first alternative.
 type choices []byte
 
 func (c *choices) pick(n int) int {
@@ -52,7 +52,7 @@ func fuzzOps() []string {
 	return list
 }
 
-// arity is mostly what the operator wants.
+// arity is a number of inputs or outputs, in most cases one that the operator allows.
 func (c *choices) arity(op string) int {
 	row := ir.LookupOp("", op)
 	if row == nil {
@@ -89,7 +89,7 @@ func (c *choices) dims() string {
 	return dims
 }
 
-// attrs gives some of the attributes that the operator has, or once had, mostly of the right kind.
+// attrs are some of the attributes that the operator has or had in older opsets, in most cases of the right kind.
 func (c *choices) attrs(op string) []*onnxpb.AttributeProto {
 	var specs []ir.AttrSpec
 	row := ir.LookupOp("", op)
@@ -179,7 +179,7 @@ func fuzzGraph(c *choices) builder {
 	return m
 }
 
-// FuzzNodes wants the same as FuzzParse of graphs that are well formed but rarely make sense.
+// FuzzNodes makes the demands of FuzzParse for models that are well formed, with random operators and attributes.
 func FuzzNodes(f *testing.F) {
 	f.Add([]byte{10, 0, 3, 0, 0, 0})
 	f.Add([]byte("the quick brown fox jumps over the lazy dog, twice and thrice"))

@@ -74,6 +74,8 @@ func newImporter(file string, pb *onnxpb.ModelProto, dir string, size int64, opt
 	}
 }
 
+// run imports the model. Later steps run in spite of errors in earlier ones, so that all problems are reported; only
+// versions that are not supported end it at once.
 func (im *importer) run() (*Model, error) {
 	im.model = newModel(im.pb)
 	opsets := im.readOpsets(im.pb.OpsetImport, "")
@@ -124,6 +126,7 @@ func (im *importer) result() error {
 	return &im.diags
 }
 
+// add adds a diagnostic, shortened where a hostile file has made it long. After maxDiags of them it only counts.
 func (im *importer) add(d *diag.Diagnostic) {
 	if len(im.diags.Items) >= maxDiags {
 		im.dropped++

@@ -9,6 +9,7 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
+// initializerNames is the set of names of a graph's initializers, sparse ones included.
 func initializerNames(pb *onnxpb.GraphProto) map[string]bool {
 	names := map[string]bool{}
 	for _, t := range pb.Initializer {
@@ -50,6 +51,7 @@ func (s *scope) initializers(pb *onnxpb.GraphProto) {
 	}
 }
 
+// initializer makes the constant of one initializer, whose tensor could be read unless err is not nil.
 func (s *scope) initializer(index int, name string, t *ir.Tensor, err error) {
 	port := fmt.Sprintf("initializer %q", name)
 	if name == "" {

@@ -53,7 +53,7 @@ func TestNotAModel(t *testing.T) {
 	}
 }
 
-// TestEveryPrefix cuts a model everywhere: an error or, where a field ends, another model, but no panic.
+// TestEveryPrefix cuts a model off at every byte. The rest must be an error or, where a field ends, another model.
 func TestEveryPrefix(t *testing.T) {
 	digits, err := os.ReadFile(filepath.Join(digitsDir, "digits_attention.onnx"))
 	if err != nil {
@@ -79,7 +79,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// deep nests If nodes.
+// deep makes a model of nested If nodes.
 func deep(levels int) *onnxpb.GraphProto {
 	g := &onnxpb.GraphProto{Name: proto.String("leaf"), Output: []*onnxpb.ValueInfoProto{info("x")}}
 	for i := range levels {
@@ -192,7 +192,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestAllProblems wants every problem of a model at once, and none that only follows from another.
+// TestAllProblems checks that all problems of a model are reported at once, without those that only follow from
+// another.
 func TestAllProblems(t *testing.T) {
 	m := newModel(17).in("x float32[2,3]", "i int64[2]").out("y", "gone").
 		init(&onnxpb.TensorProto{Name: proto.String("w"), DataType: proto.Int32(1), Dims: []int64{5}}).
@@ -220,7 +221,8 @@ func TestManyProblems(t *testing.T) {
 	}
 }
 
-// TestLongNames keeps names from multiplying: nodes of a subgraph carry the name of the node around it.
+// TestLongNames checks that names stay short. A node of a subgraph has the name of the node around it in its own, so
+// that long names in nested subgraphs could take any amount of memory.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("ü", 1<<16)
 	branch := &onnxpb.GraphProto{Output: []*onnxpb.ValueInfoProto{info("y0")}}

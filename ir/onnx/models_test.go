@@ -14,8 +14,7 @@ import (
 
 const digitsDir = "../../testdata/models"
 
-// realModels lists the digits models and, where RAMMER_MODELS names a folder of big exported models
-// with their weights, those.
+// realModels lists the digits models and, if RAMMER_MODELS names a folder of large exported models, these.
 func realModels(t *testing.T) []string {
 	t.Helper()
 	list, err := filepath.Glob(digitsDir + "/*.onnx")
@@ -56,7 +55,7 @@ func TestRealModels(t *testing.T) {
 	}
 }
 
-// TestDynamicDigits binds the batch in the three ways there are.
+// TestDynamicDigits binds the batch in each of the three possible ways.
 func TestDynamicDigits(t *testing.T) {
 	for _, model := range []string{"attention", "branchy", "lstm"} {
 		path := filepath.Join(digitsDir, "digits_"+model+"_dyn.onnx")
@@ -97,8 +96,8 @@ func TestModelFacts(t *testing.T) {
 	}
 }
 
-// TestOpsetRange declares a model whose operators have not changed from opset 7 to 17 in each of these
-// opsets; what is imported must not differ.
+// TestOpsetRange imports a model, whose operators have not changed from opset 7 to 17, as a model of each of these
+// opsets. The graphs must be equal.
 func TestOpsetRange(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(digitsDir, "digits_branchy.onnx"))
 	if err != nil {

@@ -142,6 +142,8 @@ type rewriting struct {
 	dropped bool // other nodes define the outputs; n itself is not added to the graph
 }
 
+// run applies the rules for the node's operator and opset. An operator that no rule has rewritten must exist in the
+// reference opset.
 func (c *rewriting) run() {
 	op := c.n.Op
 	applied := false

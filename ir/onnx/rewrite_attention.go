@@ -23,6 +23,7 @@ type attentionRule struct {
 	precision      ir.DType  // of the softmax
 }
 
+// attention rewrites Attention. Its outputs are Y, present_key, present_value and the scores.
 func attention(c *rewriting) {
 	if !c.arity(3, 7) {
 		return

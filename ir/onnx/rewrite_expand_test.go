@@ -14,7 +14,7 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// expansionCases are operators that are taken apart into many others; only their numbers are checked.
+// expansionCases are operators that are written out as many others. Only their results are checked, not the operators.
 //
 // Long: a table of cases, most of them one line.
 func expansionCases() []rewriteCase {
@@ -118,8 +118,8 @@ func symbolic(m builder, choose func(axis int) bool) builder {
 	return m
 }
 
-// TestExpansionsWithSymbols wants the same numbers where the batch is a symbol, and where every extent
-// is one unless the rule says that it needs to know more.
+// TestExpansionsWithSymbols wants the same results where the batch is a symbol. Where every extent is a symbol, it
+// wants them too, unless the rule reports that it needs to know more.
 func TestExpansionsWithSymbols(t *testing.T) {
 	for _, c := range expansionCases() {
 		g := c.model.mustParse(t).Graph

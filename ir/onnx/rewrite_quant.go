@@ -86,6 +86,7 @@ func integerRange(d ir.DType) (low, high float64, ok bool) {
 	return 0, 0, false
 }
 
+// quantizeLinear is clip(round(x / scale) + zero point).
 func quantizeLinear(c *rewriting) {
 	if !c.arity(2, 3) {
 		return
@@ -113,6 +114,7 @@ func quantizeLinear(c *rewriting) {
 	c.finish(c.quantized(quotient, zero, d))
 }
 
+// dequantizeLinear is (x - zero point)·scale, computed at least in float32.
 func dequantizeLinear(c *rewriting) {
 	if !c.arity(2, 3) {
 		return
@@ -183,6 +185,8 @@ func (c *rewriting) perRow(v, a *ir.Value) *ir.Value {
 	return c.unsqueeze(v, 1)
 }
 
+// matMulInteger is (A - a zero point)·(B - b zero point) in int32. The zero point of A may be one for each row, that of
+// B one for each column.
 func matMulInteger(c *rewriting) {
 	if !c.arity(2, 4) {
 		return
@@ -196,6 +200,7 @@ func matMulInteger(c *rewriting) {
 	c.finish(c.emit("MatMul", nil, left, right))
 }
 
+// qlinearMatMul is matMulInteger, whose sums are multiplied with the ratio of the scales and quantised.
 func qlinearMatMul(c *rewriting) {
 	if !c.arity(8, 8) {
 		return
@@ -270,6 +275,7 @@ func convInteger(c *rewriting) {
 	}
 }
 
+// qlinearConv is ConvInteger plus the bias, which is int32 with the scale of the products; then it is quantised.
 func qlinearConv(c *rewriting) {
 	if !c.arity(8, 9) {
 		return

@@ -34,6 +34,7 @@ type linearAttentionRule struct {
 	wide         ir.DType // of the arithmetic
 }
 
+// linearAttention rewrites LinearAttention. Its outputs are Y and the state after the last step.
 func linearAttention(c *rewriting) {
 	if !c.arity(3, 6) {
 		return

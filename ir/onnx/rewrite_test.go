@@ -147,7 +147,7 @@ func grid(name string) *onnxpb.TensorProto {
 	return tensor(name, []float32{-1, -1, -0.3, 0.2, 0.9, -0.4, 0.1, 1.2, -1.5, 0.6, 1, 1}, 1, 2, 3, 2)
 }
 
-// TestRewrites checks what older forms become.
+// TestRewrites checks which operators older forms become.
 func TestRewrites(t *testing.T) {
 	for _, c := range rewriteCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestRewrites(t *testing.T) {
 	}
 }
 
-// TestRewriteRules wants a case for every rule.
+// TestRewriteRules checks that there is a case for every rule.
 func TestRewriteRules(t *testing.T) {
 	covered := map[string]bool{"Cast": true, "Reshape": true, "ReduceLogSum": true, "Scan": true} // tested elsewhere or alike
 	for _, c := range rewriteCases() {
@@ -191,14 +191,15 @@ for f in sorted(glob.glob("*.onnx")):
         open(f[:-5] + ".err", "w").write(str(e))
 `
 
-// saturates reports whether the processor lacks the instructions that add products of bytes in 32 bits.
+// saturates reports whether the processor has no instructions that add products of bytes in 32 bits. There ONNX Runtime
+// adds them in 16 bits, which saturate.
 func saturates() bool {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	return err == nil && runtime.GOARCH == "amd64" && !strings.Contains(string(info), "vnni")
 }
 
-// TestRewritesAgainstONNXRuntime evaluates the rewritten graphs and compares them with ONNX Runtime on
-// the models as they were.
+// TestRewritesAgainstONNXRuntime evaluates the rewritten graphs, and compares the results with those of ONNX Runtime
+// for the original models.
 func TestRewritesAgainstONNXRuntime(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil || exec.Command(python, "-c", "import onnxruntime, numpy").Run() != nil {
@@ -284,7 +285,7 @@ func fillRandom[T int8 | uint8 | int16 | uint16](data []T, rng *rand.Rand, bits 
 	}
 }
 
-// TestRewriteFormulas computes what ONNX Runtime cannot: the formulas of the ONNX specification.
+// TestRewriteFormulas checks operators that ONNX Runtime does not support, by the formulas of the ONNX specification.
 func TestRewriteFormulas(t *testing.T) {
 	run := func(name string) (x, y []float32) {
 		for _, c := range rewriteCases() {

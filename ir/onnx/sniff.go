@@ -59,6 +59,7 @@ func sniff(data []byte) (what, help string) {
 	return sniffText(data)
 }
 
+// sniffText recognises kinds of text files; what is "" if data is no text.
 func sniffText(data []byte) (what, help string) {
 	head := data[:min(len(data), 4096)]
 	if !isText(head) {

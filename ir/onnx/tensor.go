@@ -178,6 +178,7 @@ func wantLen(field string, got int, n int64, d ir.DType, pb *onnxpb.TensorProto)
 	return fmt.Errorf("%d elements in %s, but %s%v has %d", got, field, d, pb.Dims, n)
 }
 
+// integer lists the types that narrow converts between.
 type integer interface {
 	~int8 | ~int16 | ~int32 | ~uint8 | ~uint16 | ~uint32 | ~uint64
 }

@@ -152,6 +152,7 @@ func findCycle(deps [][]int, waits []int) []int {
 	return path[:min(len(path), most)]
 }
 
+// intHeap is a min-heap for package container/heap.
 type intHeap []int
 
 func (h intHeap) Len() int           { return len(h) }
