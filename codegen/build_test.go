@@ -2,12 +2,10 @@ package codegen
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/runner"
-	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -23,23 +21,6 @@ func emitStencil(t testing.TB, s *stencilPlan, opt Options) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// buildEmulated compiles NAME.cu in dir for the emulator, by default without optimisation, which saves
-// the tests' time; tests without a C++ compiler are skipped.
-func buildEmulated(t testing.TB, dir, name string, flags ...string) string {
-	t.Helper()
-	cxx, err := toolchain.FindCxx("")
-	if toolchain.IsMissing(err) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := cxx.BuildLibrary(context.Background(), dir, name, append([]string{"-O0"}, flags...)...); err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(dir, "lib"+name+".so")
 }
 
 func openLib(t testing.TB, lib string, opt runner.Options) *runner.Lib {

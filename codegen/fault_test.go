@@ -36,9 +36,10 @@ func TestMissingWaitShows(t *testing.T) {
 func TestThreadSanitizer(t *testing.T) {
 	t.Parallel()
 	flags := []string{"-fsanitize=thread", "-g"}
-	run := func(s *stencilPlan, dir string) string {
+	env := []string{"TSAN_OPTIONS=halt_on_error=0 exitcode=66"}
+	run := func(s *stencilPlan, dir string, seed uint64) string {
 		lib := buildEmulated(t, dir, "stencil", flags...)
-		l, err := runner.Open(t.Context(), lib, runner.Options{Flags: flags, Env: []string{"TSAN_OPTIONS=halt_on_error=0 exitcode=66"}})
+		l, err := runner.Open(t.Context(), lib, runner.Options{Flags: flags, Env: env, Seed: seed})
 		if err != nil {
 			if strings.Contains(err.Error(), "ThreadSanitizer: unexpected memory mapping") || strings.Contains(err.Error(), "-ltsan") {
 				t.Skip("ThreadSanitizer does not run here: " + err.Error())
@@ -54,27 +55,37 @@ func TestThreadSanitizer(t *testing.T) {
 		}
 		return err.Error()
 	}
+	// ThreadSanitizer keeps the latest four accesses to eight bytes. Where others come between the two of a race, it
+	// does not see that race, so a fault is looked for in several orders of threads.
+	findsRace := func(s *stencilPlan, dir string) bool {
+		for seed := uint64(1); seed <= 5; seed++ {
+			if strings.Contains(run(s, dir, seed), "data race") {
+				return true
+			}
+		}
+		return false
+	}
 	s := newStencilPlan(t, 3, 4, 64)
-	if report := run(s, emitStencil(t, s, Options{})); report != "" {
+	if report := run(s, emitStencil(t, s, Options{}), 1); report != "" {
 		t.Errorf("a correct program is not clean: %s", report)
 	}
 	s.count(2)
-	if report := run(s, emitStencil(t, s, Options{})); report != "" {
+	if report := run(s, emitStencil(t, s, Options{}), 1); report != "" {
 		t.Errorf("a correct program with counters is not clean: %s", report)
 	}
 	g := givenPlan(t, 4, 3, 64, 4)
-	if report := run(g, emitStencil(t, g, Options{})); report != "" {
+	if report := run(g, emitStencil(t, g, Options{}), 1); report != "" {
 		t.Errorf("a correct program in a cluster is not clean: %s", report)
 	}
 	s.plantMissingWait()
-	if report := run(s, emitStencil(t, s, Options{})); !strings.Contains(report, "data race") {
-		t.Errorf("a missing wait was not reported: %q", report)
+	if !findsRace(s, emitStencil(t, s, Options{})) {
+		t.Error("a missing wait was not reported")
 	}
 	s = newStencilPlan(t, 3, 4, 64)
 	dir := emitStencil(t, s, Options{})
 	replaceIn(t, filepath.Join(dir, "stencil.cu"), "    t.sync();\n", "")
-	if report := run(s, dir); !strings.Contains(report, "data race") {
-		t.Errorf("a missing barrier inside an rTask was not reported: %q", report)
+	if !findsRace(s, dir) {
+		t.Error("a missing barrier inside an rTask was not reported")
 	}
 }
 
