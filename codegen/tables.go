@@ -8,7 +8,7 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// segmentTables are a segment's program tables, in the form the executor reads (rt/exec/executor.cuh), and
+// segmentTables are a segment's program tables, in the form the executor reads (rt/schema/tables.cuh), and
 // where they stand in the tables part of the weights file.
 type segmentTables struct {
 	kind                                      vdevice.SegmentKind

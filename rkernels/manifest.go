@@ -63,12 +63,12 @@ type Kernel struct {
 	RegistersText string `yaml:"registers"`
 	// Resident says that steps of the rKernel on one vEU are run in a loop that keeps something on chip:
 	// its class has a struct Resident; load() at the start of a run; and for each step prepare(), before
-	// operands have come through the import area, and compute_rtask() (rt/exec/executor.cuh).
+	// operands have come through the import area, and compute_rtask() (rt/exec/mode_resident.cuh).
 	Resident bool `yaml:"resident,omitempty"`
 	// Near says that the rKernel is for data that stay in a cluster: it is picked where its operands come
-	// through the shared memory of vEUs, whose threads take them from there (rt/exec/near.cuh).
+	// through the shared memory of vEUs, whose threads take them from there (rt/exec/mode_near.cuh).
 	Near bool `yaml:"near,omitempty"`
-	// Direct says that steps which hand over nothing but tagged data may be direct (rt/exec/words.cuh): every
+	// Direct says that steps which hand over nothing but tagged data may be direct (rt/exec/mode_direct.cuh): every
 	// thread polls its own operands, one element of up to so many. 0 for rKernels that have no such steps.
 	Direct int `yaml:"direct,omitempty"`
 	// StreamsText, if there is one, says that the rKernel takes its packed weights from the vEU's ring

@@ -1,6 +1,6 @@
 // Elementwise computation over runs of elements along the last dim: an rTask's operands are in the
 // import area when it starts, its results are given away as they are made. While the operands come,
-// every thread finds out where its results go. In direct steps (rt/exec/words.cuh) every thread polls its
+// every thread finds out where its results go. In direct steps (rt/exec/mode_direct.cuh) every thread polls its
 // operands and stores its results as words.
 #pragma once
 

@@ -1,47 +1,33 @@
-// An rTask's weights as they arrive in shared memory: the consumer's side of the ring (ring.cuh).
+// An rTask's weights as they arrive in shared memory: the consumer's side of the ring (exec/ring.cuh).
 #pragma once
 
-#include "rt/device/device.cuh"
+#include "rt/device/backend.cuh"
+#include "rt/device/report.cuh"
 #include "rt/trace/trace.cuh"
 
 namespace rt {
 
-// Where a program stood when the watchdog lost patience.
-struct Report {
-  uint32_t set;                 // a ReportKind; 0: nothing to report
-  uint32_t segment, veu, step;  // who waits
-  uint32_t on_veu, on_order;    // for whom, as in Wait
-  uint32_t op, rtask;           // what it would run
-  uint64_t expected, seen;
-};
-
-enum ReportKind : uint32_t {
-  kWaitReport = 1,     // for a step or a counter
-  kTaggedReport = 2,   // for the tagged word numbered on_order
-  kWeightsReport = 3,  // for stage on_order of the ring to be filled that often
-  kAbsentReport = 4,   // no wait: of the expected vEUs only so many came (guard.cuh)
-  kNearReport = 5,     // for word on_order of its slots
-};
-
-// Whom a watchdog tells about a wait.
+// What a wait for the ring tells the watchdog and the trace.
 struct Watch {
   Report report = {};
-  Report* notes = nullptr;  // one for each block
-  uint64_t patience_ns = 0;
+  Report* notes = nullptr;   // one for each block
+  uint64_t patience_ns = 0;  // how long the wait may take, in debug builds
   ChunkPen pen = {};
-  uint64_t delays = 0;  // debug builds: seed of the loader's random sleeps
+  uint64_t delays = 0;  // seed of the loader's random sleeps, in debug builds
   uint32_t veu = 0;
 };
 
-// How a weight block is cut into chunks: units of 16 bytes in all but the last, and their number.
+// How a weight block is cut into chunks: the length of all but the last one, in units of 16 bytes, and their number.
 struct Chunks {
   uint32_t words = 0, count = 0;
 };
 
-// A place in a ring: where a chunk is, and how often that stage was filled before.
+// The place of a chunk in a ring: its stage, and how often that stage was filled before (the phase of the stage's
+// mbarriers).
 struct RingPlace {
   uint32_t stage = 0, phase = 0;
 
+  // Goes on by so many chunks, in a ring of so many stages.
   RT_DEVICE void pass(uint32_t chunks, uint32_t stages) {
     stage += chunks;
     RT_NO_UNROLL
@@ -49,11 +35,15 @@ struct RingPlace {
   }
 };
 
-// The chunks of an rTask's weights, one after another, in a ring of stages in shared memory. All but the
-// last have chunk_bytes. Every warp of the rTask takes every chunk, in its own time:
+// The chunks of an rTask's weights, one after another, in a ring of stages in shared memory. All but the last have
+// chunk_bytes() bytes. Every warp of the rTask takes every chunk, at its own pace:
 //
 //   rt::Stream s = t.stream;
-//   … s.front() … s.pop(); …
+//   for (…) {
+//     const char* weights = s.front();  // waits until the chunk has come
+//     …
+//     s.pop();                          // gives its stage back to the loader
+//   }
 class Stream {
  public:
   Stream() = default;
@@ -67,10 +57,10 @@ class Stream {
         next_(next),
         watch_(w) {}
 
-  // A multiple of the rKernel's kStreamStep.
+  // The length of all chunks but the last, a multiple of the rKernel's kStreamStep.
   RT_DEVICE int chunk_bytes() const { return chunk_bytes_; }
 
-  // Waits until the next chunk is there.
+  // Waits until the next chunk has come.
   RT_DEVICE const char* front() const {
     Report r = watch_.report;
     r.on_order = next_.stage, r.expected = next_.phase + 1, r.seen = next_.phase;
@@ -80,9 +70,9 @@ class Stream {
     return stage();
   }
 
-  // Gives the chunk in front back: nothing of it may be read any more. All lanes of a warp call it.
+  // Gives the front chunk's stage back. The warp must not read the chunk any more. All lanes of a warp call it.
   RT_DEVICE void pop() {
-    detail::sync_warp();  // lanes that waited for the chunk by themselves go on together
+    detail::sync_warp();  // each lane has waited for the chunk by itself; from here on they are together again
     detail::note_chunk();
     watch_.pen.frees(number());
     detail::free_stage(stage(), stage_bytes_, full_ + count_ + next_.stage);
@@ -94,7 +84,7 @@ class Stream {
   RT_DEVICE char* stage() const { return stages_ + next_.stage * static_cast<uint32_t>(stage_bytes_); }
 
   char* stages_ = nullptr;
-  uint64_t* full_ = nullptr;  // mbarriers: one of every stage, behind them as many for empty
+  uint64_t* full_ = nullptr;  // the stages' full mbarriers, behind them their empty ones
   uint32_t count_ = 0;
   int stage_bytes_ = 0, chunk_bytes_ = 0;
   RingPlace next_;

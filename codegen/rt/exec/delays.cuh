@@ -1,15 +1,15 @@
-// Random sleeps of debug builds: a wait or a barrier too few, which usual timing hides, then shows as a
-// wrong result.
+// Random sleeps of debug builds. Where a wait or a barrier is missing, the usual timing often hides it; with sleeps the
+// result becomes wrong.
 #pragma once
 
 #include "rt/device/device.cuh"
 
 namespace rt {
 
-// Where they are.
+// What a warp is about to do when it sleeps.
 enum class Pause : uint32_t { kWait, kImport, kRTask, kPublish, kLoad };
 
-// Sleeps up to 20 µs, mostly not at all, as drawn from the launch's seed. 0 is for never.
+// Sleeps for up to 20 µs in one case of four, as drawn from seed, place, vEU, warp and step. With seed 0 it never does.
 RT_DEVICE void random_pause(uint64_t seed, Pause where, uint32_t veu, uint32_t order) {
 #if defined(RT_DEBUG)
   if (seed == 0) return;

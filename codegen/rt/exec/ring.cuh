@@ -1,21 +1,26 @@
-// The weight loader. Which weights a vEU's steps read, and in which order, is known before the launch. So
-// one more warp of the thread block, the loader, walks the vEU's steps ahead of those that compute and
-// copies their weight blocks, cut into chunks, into a ring of stages in shared memory. It waits for free
-// stages and for nothing else: the stream of weights does not stop where steps wait for activations.
+// The weight loader. Which weights a vEU's steps read, and in which order, is known before the launch. So one more warp
+// of the thread block, the loader, walks the vEU's steps ahead of the warps that compute, and copies their weight
+// blocks, cut into chunks, into a ring of stages in shared memory. It waits for free stages and for nothing else, so
+// the stream of weights goes on where steps wait for activations. Example: a ring of 3 stages; step 5 takes chunks 0
+// and 1, step 6 chunks 2 to 4.
+//
+//   chunk           0   1   2   3   4
+//   stage           0   1   2   0   1      number modulo stages
+//   phase           0   0   0   1   1      number divided by stages: how often the stage was filled before
+//
+//   loader          waits for `empty` of the stage, phase - 1 (not in phase 0); copies; the copy completes `full`, phase
+//   warps           wait for `full`, phase; read; arrive at `empty`
 #pragma once
 
 #include "rt/exec/delays.cuh"
 #include "rt/device/device.cuh"
-#include "rt/exec/tables.cuh"
+#include "rt/exec/launch_args.cuh"
+#include "rt/exec/needs.cuh"
 
 namespace rt {
 
-// rKernels that take their weights from Task::stream, a multiple of kStreamStep bytes at a time.
-template <class K>
-concept Streams = requires { K::kStreamStep; };
-
-// A ring in shared memory. Every stage has a pair of mbarriers: full, when its chunk has arrived, and
-// empty, when all warps that compute have read it.
+// A ring in shared memory: the stages, and behind them their mbarriers. `full` of a stage completes a phase when the
+// chunk has come, `empty` when all threads that compute have read it.
 template <int StageBytes>
 class Ring {
  public:
@@ -30,7 +35,8 @@ class Ring {
 
   RT_DEVICE uint32_t count() const { return count_; }
 
-  // Called by the loader's warp, before the vEU's threads, so many, may use the ring.
+  // Called by the loader's warp. Makes the mbarriers, and lets the vEU's threads use the ring; `threads` is their
+  // number.
   RT_DEVICE void open(int threads) {
     if (detail::thread_index() % 32 == 0) {
       RT_NO_UNROLL
@@ -44,12 +50,12 @@ class Ring {
     detail::loader_ready(threads + 32);
   }
 
-  // The stream of the rTask whose first chunk is at the given place.
+  // The stream of an rTask whose first chunk is at the given place.
   RT_DEVICE Stream stream(Chunks c, RingPlace at, const Watch& w) const {
     return Stream(at_, full_, count_, StageBytes, c.words, at, w);
   }
 
-  // For warps that take no part in an rTask: gives all its chunks back.
+  // For warps that take no part in an rTask: they give all its chunks back, since `empty` counts them, too.
   RT_DEVICE static void skip(Stream s, Chunks c) {
     RT_NO_UNROLL
     for (uint32_t n = c.count; n > 0; --n) {
@@ -58,8 +64,8 @@ class Ring {
     }
   }
 
-  // Called by all lanes of the loader's warp: puts a block in, so many words at a time, from the given
-  // place on.
+  // Called by all lanes of the loader's warp: copies a weight block of so many words into the ring, chunk by chunk,
+  // from the given place on.
   RT_DEVICE void feed(RingPlace& at, const char* block, uint32_t words, uint32_t chunk_words, Watch& w) {
     RT_NO_UNROLL
     while (words > 0) {
@@ -67,7 +73,7 @@ class Ring {
       uint64_t* full = full_ + at.stage;
       const uint32_t number = at.phase * count_ + at.stage;
       w.pen.asks(number, 16 * n);
-      // The first time round every stage is free.
+      // In phase 0 every stage is free.
       if (at.phase > 0) wait(full + count_, at.phase - 1, w);
       w.pen.issues(number);
       detail::fill_stage(at_ + at.stage * static_cast<uint32_t>(StageBytes), full, block, 16 * n);
@@ -78,7 +84,7 @@ class Ring {
     }
   }
 
-  // After the last block. A tracing build waits until all have landed.
+  // After the last block. A tracing build waits until all chunks have landed, since it notes when.
   RT_DEVICE void close(Watch& w) {
     if constexpr (kTraced) {
       while (w.pen.loads()) wait(full_ + w.pen.landed() % count_, w.pen.landed() / count_, w);
@@ -87,8 +93,8 @@ class Ring {
   }
 
  private:
-  // A tracing build's loader looks meanwhile which copies have landed: before a stage is filled again, that is
-  // noted of the copy before.
+  // A tracing build's loader looks meanwhile which copies have landed. It must have noted that of a stage's copy before
+  // it fills the stage again.
   RT_DEVICE void wait(uint64_t* bar, uint32_t phase, Watch& w) const {
     if constexpr (kTraced) {
       detail::mbarrier_wait(bar, phase, w.patience_ns, w.notes, w.report, [&] { note_landed(w); });
@@ -106,7 +112,7 @@ class Ring {
   uint32_t count_;
 };
 
-// Brings the weight block of a thread block that runs one step, whose place follows from the block's number.
+// Brings the weight block of a thread block that runs one step. Where it is follows from the thread block's number.
 template <class Ring>
 RT_DEVICE void load_block(Ring& ring, const BlockStream& s, uint32_t step, const char* weights, Watch& watch) {
   const uint32_t b = static_cast<uint32_t>(detail::block_index());
@@ -117,13 +123,13 @@ RT_DEVICE void load_block(Ring& ring, const BlockStream& s, uint32_t step, const
   const char* block = weights + 16 * static_cast<size_t>(s.at + b * s.stride);
   const uint32_t ringful = ring.count() * s.chunk_words, first = words < ringful ? words : ringful;
   ring.feed(at, block, first, s.chunk_words, watch);
-  detail::allow_next_launch();  // what is left waits for the launch before
+  detail::allow_next_launch();  // the ring is full: the rest comes as the rTask gives stages back
   ring.feed(at, block + 16 * static_cast<size_t>(first), words - first, s.chunk_words, watch);
   ring.close(watch);
 }
 
-// Walks the weight blocks of a vEU's steps. The lanes hold those of the next 32 steps, and the 32 behind
-// them are on their way.
+// Walks the weight blocks of a vEU's steps. Each lane holds the place of one step's block: those of 32 steps are held,
+// and those of the 32 steps behind are on their way.
 template <class Ring>
 RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const char* weights, Watch& watch) {
   struct Block {

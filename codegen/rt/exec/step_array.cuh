@@ -16,11 +16,11 @@
 //   launches    n
 //   additions   (n + 1)·A, once all A steps that add to the counter have done so in this launch
 //
-// Other vEUs poll flags and counters; only the vEU itself touches its epoch and its number of launches. All words have 64
-// bits and do not wrap: a device that published a step each nanosecond would take 584 years.
+// Other vEUs poll flags and counters; only the vEU itself touches its epoch and its number of launches. All words have
+// 64 bits and do not wrap: a device that published a step each nanosecond would take 584 years.
 #pragma once
 
-#include "rt/device/device.cuh"
+#include "rt/device/types.cuh"
 
 namespace rt {
 
@@ -28,9 +28,10 @@ constexpr uint32_t kFlagStride = 16;   // words in a line
 constexpr uint32_t kEpochWord = 1;     // in a vEU's line
 constexpr uint32_t kLaunchesWord = 2;  // in a vEU's line
 
-// The tag of the words that a launch exports: odd, so that it is never 0, which stands for waves and for words that were never
-// written. It comes round after 2³¹ launches. That is harmless, since every tagged word is written in every launch of the
-// rProgram: whoever polls a word sees the tag of this launch or that of the launch before, and these two differ.
+// The tag of the words that a launch exports: odd, so that it is never 0, which stands for waves and for words that
+// were never written. It comes round after 2³¹ launches. That is harmless, since every tagged word is written in every
+// launch of the rProgram: whoever polls a word sees the tag of this launch or that of the launch before, and these two
+// differ.
 RT_HOST_DEVICE constexpr uint32_t tag_of_launch(uint64_t launches_before) {
   return 2 * static_cast<uint32_t>(launches_before) + 1;
 }

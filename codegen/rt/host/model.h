@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "rt/exec/tables.cuh"
+#include "rt/exec/launch_args.cuh"
 #include "rt/schema/library.h"
 
 namespace rt {

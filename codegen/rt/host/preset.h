@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rt/exec/step_array.cuh"
-#include "rt/exec/tables.cuh"
+#include "rt/exec/launch_args.cuh"
 #include "rt/host/environment.h"
 #include "rt/host/model.h"
 

@@ -2,7 +2,7 @@
 // device memory; in all others the types here are empty, the functions do nothing, and no code is left of them.
 #pragma once
 
-#include "rt/device/device.cuh"
+#include "rt/device/backend.cuh"
 #include "rt/schema/trace.cuh"
 
 namespace rt {

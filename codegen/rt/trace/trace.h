@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rt/host/model.h"
-#include "rt/exec/tables.cuh"
+#include "rt/exec/launch_args.cuh"
 #include "rt/host/weights.h"
 
 namespace rt {

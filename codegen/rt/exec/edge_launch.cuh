@@ -1,0 +1,28 @@
+// Edges of launch order: what was computed in the launches before is there when a launch begins. Where launches overlap
+// (programmatic dependent launch) a launch may begin earlier, and waits here before it touches anything that those
+// launches produce:
+//
+//   launch n      ──weights──compute──╮allow next────────end
+//   launch n + 1                      ╰──tables──weights──wait ──inputs──compute──…
+#pragma once
+
+#include "rt/exec/veu.cuh"
+
+namespace rt {
+
+// Waits for the launches before. A step that streams weights does so itself, by Task::inputs, once it has its weights;
+// but where the executor brings its operands, these are inputs.
+template <class Program>
+RT_DEVICE void VEU<Program>::follow_launches(const Step& s) const {
+  if (!Layout::kHasRing || s.stream_words == 0 || s.imports > 0) detail::wait_for_launches_before();
+}
+
+// Lets the next launch come at once: until its steps ask for their inputs, it only reads tables and weights. Where the
+// blocks of this launch stream weights of one step each, their loaders say so when they have asked for all that the
+// ring holds (ring.cuh): the next launch's weights would otherwise be asked for before these.
+template <class Program>
+RT_DEVICE void let_next_launch(const LaunchArgs<Program::kSpaces>& l) {
+  if (!SharedLayout<Program>::kHasRing || l.weights.words == 0) detail::allow_next_launch();
+}
+
+}  // namespace rt
