@@ -9,8 +9,8 @@
 
 namespace rt {
 
-// The number in the environment variable, decimal or 0x…, or the other one where the variable is not set. Throws Error where
-// it holds something else.
+// The number in the environment variable, decimal or 0x…, or the other one where the variable is not set. Throws Error
+// where it holds something else.
 inline uint64_t environment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
   if (!text || !*text) return otherwise;

@@ -1,5 +1,5 @@
-// For tests: a context that begins as if it had run many inferences before. Counters that wrap, or that a program takes for
-// something else once they are large, would otherwise show after hours or years.
+// For tests: a context that begins as if it had run many inferences before. Counters that wrap, or that a program takes
+// for something else once they are large, would otherwise show after hours or years.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ inline void preset_lines(const SegmentRow& seg, uint64_t launches, const std::ve
   lines[(veus + counters) * kFlagStride] = launches * veus;
 }
 
-// Tagged words that so many launches leave behind: those of the latest, with payloads that are NaNs, so that a word which is
-// taken too early shows in results.
+// Tagged words that so many launches leave behind: those of the latest, with payloads that are NaNs, so that a word
+// which is taken too early shows in results.
 inline void preset_words(uint64_t launches, std::vector<uint64_t>& words) {
   for (uint64_t& w : words) w = static_cast<uint64_t>(tag_of_launch(launches - 1)) << 32 | 0xffffffffu;
 }

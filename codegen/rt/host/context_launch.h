@@ -1,0 +1,123 @@
+// How an inference is launched. The first one with certain pointers is launched row by row; the second is recorded as a
+// CUDA graph, and from then on one graph launch is an inference.
+#pragma once
+
+#include "rt/host/context.h"
+
+namespace rt {
+
+template <class Program>
+void Context<Program>::enqueue(dev::Stream stream, const void* const* in, void* const* out) {
+  // A stream that the caller captures records the launches themselves, and needs no order to inferences before.
+  const bool captured = dev::capturing(stream);
+  if (!captured && used_) fence_->join(stream);
+  if (captured || !launch_graph(stream, in, out)) launch_all(stream, in, out);
+  if (captured) return;
+  used_ = true;
+  fence_->set(stream);
+}
+
+// Launches the inference as a CUDA graph, if it takes several launches and the same pointers have come before. False:
+// it has not.
+template <class Program>
+bool Context<Program>::launch_graph(dev::Stream stream, const void* const* in, void* const* out) {
+  // Each inference draws random sleeps of its own, so none is replayed.
+  if (!dev::kHasGraphs || launches_ < 2 || options_.delays || !residency_.cooperative || guarded()) return false;
+  std::vector<const void*> key(in, in + model_.input_count);
+  key.insert(key.end(), out, out + model_.output_count);
+  for (Recorded& r : recorded_) {
+    if (r.key != key) continue;
+    try {
+      if (!r.graph) r.graph.reset(new dev::Graph(stream_->get(), [&] { launch_all(stream_->get(), in, out); }));
+      r.graph->launch(stream);
+      return true;
+    } catch (const Error& e) {
+      if (!may_fall_back(e, stream)) throw;
+      fall_back(refused(e));
+      return false;
+    }
+  }
+  if (recorded_.size() == kRecorded) recorded_.erase(recorded_.begin());
+  recorded_.push_back(Recorded{std::move(key), nullptr});
+  return false;
+}
+
+template <class Program>
+void Context<Program>::launch_all(dev::Stream stream, const void* const* in, void* const* out) {
+  Args args = {};
+  args.args = weights_->args();
+  args.tagged = reinterpret_cast<uint64_t*>(tagged_.get());
+  args.reports = reports_.get();
+  args.patience_ns = options_.patience_ns;
+  if (options_.delays) args.delays = std::max<uint64_t>(1, options_.delays + ++delayed_);  // 0 would be for never
+  args.bases[kArenaSpace] = arena_.get();
+  args.bases[kWeightsSpace] = weights_->constants();
+  for (int i = 0; i < model_.input_count; ++i) {
+    args.bases[kFirstPortSpace + i] = static_cast<char*>(const_cast<void*>(in[i]));
+  }
+  for (int i = 0; i < model_.output_count; ++i) {
+    args.bases[kFirstPortSpace + model_.input_count + i] = static_cast<char*>(out[i]);
+    dev::poison(out[i], model_.outputs[i].bytes);
+  }
+  dev::poison(arena_.get(), model_.arena_bytes);
+  for (int i = 0; i < model_.segment_count; ++i) {
+    args.segment = static_cast<uint32_t>(i);
+    launch_segment(model_.segments[i], args, stream);
+  }
+}
+
+template <class Program>
+void Context<Program>::launch_segment(const SegmentRow& seg, Args& args, dev::Stream stream) {
+  const char* tables = weights_->tables();
+  args.steps = reinterpret_cast<const Step*>(tables + seg.steps);
+  args.waits = reinterpret_cast<const Wait*>(tables + seg.waits);
+  args.moves = reinterpret_cast<const Move*>(tables + seg.moves);
+  args.flags = reinterpret_cast<uint64_t*>(flags_.get()) + kFlagStride * static_cast<size_t>(seg.first_line);
+  const bool held = residency_.cooperative || guarded();
+  args.persistent = seg.kind == kRProgram && persistent_ && held ? 1 : 0;
+  args.max_steps = seg.max_steps;
+  args.guard_ns = args.persistent && guarded() ? kGuardNS : 0;
+  args.cluster = args.persistent ? static_cast<uint32_t>(seg.cluster) : 0;
+  args.guard_line = static_cast<uint32_t>(guard_line(seg));
+  args.guard_veus = static_cast<uint32_t>(seg.veus);
+  if (seg.kind == kParallel) {
+    streams_->run(model_, seg, stream, options_, [&](int i, dev::Stream s) { launch_row(seg, i, args, s); });
+    return;
+  }
+  if (args.persistent && launch_whole(seg, args, stream)) return;
+  for (int i = first_launch(seg); i < seg.launches; ++i) launch_row(seg, i, args, stream);
+}
+
+// Launches an rProgram as one persistent launch. False: the device refused it, and `args` have been changed to those of
+// its waves.
+template <class Program>
+bool Context<Program>::launch_whole(const SegmentRow& seg, Args& args, dev::Stream stream) {
+  try {
+    launch_row(seg, 0, args, stream);
+    return true;
+  } catch (const Error& e) {
+    if (!may_fall_back(e, stream)) throw;
+    fall_back(refused(e));
+  }
+  args.persistent = 0, args.guard_ns = 0, args.cluster = 0;
+  return false;
+}
+
+template <class Program>
+void Context<Program>::launch_row(const SegmentRow& seg, int i, Args& args, dev::Stream stream) {
+  const LaunchRow& row = model_.launches[seg.first_launch + i];
+  args.ranges = reinterpret_cast<const StepRange*>(weights_->tables() + row.ranges);
+  args.launch = static_cast<uint32_t>(i);
+  args.first_veu = static_cast<uint32_t>(row.first_veu);
+  args.shared = static_cast<uint32_t>(row.shared);
+  args.stages = static_cast<uint32_t>(SharedLayout<Program>::stages(row.shared, row.chunks, args.persistent != 0));
+  args.op_args = 0, args.op_words = 0;
+  if (row.op >= 0) args.op_args = weights_->args_of(row.op), args.op_words = (model_.ops[row.op].args_bytes + 15) / 16;
+  args.first_step = row.first_step, args.step_stride = row.step_stride, args.weights = row.weights;
+  trace_->place(args.segment, seg.first_launch + i, args);
+  const LaunchKind apart = row.overlap ? LaunchKind::kOverlapping : LaunchKind::kDependent;
+  const LaunchKind whole = residency_.cooperative ? LaunchKind::kCooperative : LaunchKind::kGuarded;
+  dev::launch<Program>(row, args.persistent ? whole : apart, args, stream, options_);
+}
+
+}  // namespace rt
