@@ -101,7 +101,9 @@ struct Task {
   }
 
   // The mbarrier that word i of an export to slots comes through.
-  RT_DEVICE uint64_t* gate(const Move& m, uint32_t i) const { return gates + gate_part(m.gate, (m.gate >> kGateShift) + i); }
+  RT_DEVICE uint64_t* gate(const Move& m, uint32_t i) const {
+    return gates + gate_part(m.gate, (m.gate >> kGateShift) + i);
+  }
 
   // Into slots of vEUs in the cluster. In waves there are no clusters: then it goes to a tagged word, of a kSpareMove.
   RT_DEVICE void put_near(const Move& m, uint32_t i, uint32_t bits) const {

@@ -43,9 +43,8 @@ RT_DEVICE void VEU<Program>::poll(bool mine, Wait w, Place p) {
   for (;;) {
     const uint64_t seen = mine ? detail::load_relaxed_gpu(flag) : target;
     if (detail::all_lanes(seen >= target)) return;
-    patience.spent(
-        seen < target, l_.reports,
-        Report{kWaitReport, l_.segment, veu_, p.order, w.veu, w.order, p.op, p.rtask, target, seen});
+    patience.spent(seen < target, l_.reports,
+                   Report{kWaitReport, l_.segment, veu_, p.order, w.veu, w.order, p.op, p.rtask, target, seen});
   }
 }
 

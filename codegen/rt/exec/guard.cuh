@@ -38,8 +38,7 @@ RT_DEVICE bool announce(const LaunchArgs<Spaces>& l) {
     const uint64_t before = detail::compare_swap_gpu(word, seen, seen | kGivenUp);
     if (before == seen) {
       const uint32_t block = static_cast<uint32_t>(detail::block_index());
-      *l.reports =
-          Report{kAbsentReport, l.segment, block, 0, 0, 0, 0, 0, l.guard_veus, l.guard_veus - (all - seen)};
+      *l.reports = Report{kAbsentReport, l.segment, block, 0, 0, 0, 0, 0, l.guard_veus, l.guard_veus - (all - seen)};
       detail::fence_system();
       return false;
     }

@@ -161,9 +161,8 @@ RT_DEVICE void VEU<Program>::step_near(uint32_t i, const detail::Ranks& around) 
   if (warp * kGateWords < count && slotted > 0) {
     const uint32_t left = count - warp * kGateWords;
     detail::gate_expect(gate, 4 * (left < kGateWords ? left : kGateWords) * slotted, tid_ % 32 == 0);
-    detail::gate_wait(
-        gate, from.gate >> kGateShift, l_.patience_ns, l_.reports,
-        Report{kNearReport, l_.segment, veu_, order, 0, moves[0].slot, s.op, s.rtask, 1, 0});
+    detail::gate_wait(gate, from.gate >> kGateShift, l_.patience_ns, l_.reports,
+                      Report{kNearReport, l_.segment, veu_, order, 0, moves[0].slot, s.op, s.rtask, 1, 0});
   }
   delay(Pause::kRTask, order);
   if (e >= count) return;
@@ -182,7 +181,8 @@ RT_DEVICE void VEU<Program>::step_near(uint32_t i, const detail::Ranks& around) 
   if (to.ranks != 0) {
     uint32_t bits[2];
     memcpy(bits, y, sizeof bits);
-    detail::store_near(mine + to.slot, gates() + gate_number(to.gate) * kGateParts + warp, to.ranks, around, bits[0], bits[1]);
+    uint64_t* const through = gates() + gate_number(to.gate) * kGateParts + warp;
+    detail::store_near(mine + to.slot, through, to.ranks, around, bits[0], bits[1]);
   }
   if ((near & kNearToPlain) != 0) {
     const uint32_t kept = detail::bits(near >> kNearPlainShift & kNearPlainMask);

@@ -43,7 +43,7 @@ concept Streams = requires { K::kStreamStep; };
 // rKernels with direct steps (mode_direct.cuh) of few enough operands: kDirect, by their manifests.
 template <class K>
 concept HasDirect =
-    requires { typename K::Place; } && K::kOperands > 0 && K::kOperands <= K::kDirect && K::kResults <= 2;
+    requires { typename K::Place; } && K::kResults <= 2 && K::kOperands > 0 && K::kOperands <= K::kDirect;
 
 // rKernels with near steps (mode_near.cuh).
 template <class K>

@@ -26,9 +26,7 @@ class Ring {
  public:
   static_assert(StageBytes > 0 && StageBytes % int{kSharedAlign} == 0, "stages are aligned");
   static_assert(kMbarrierBytes == sizeof(uint64_t));
-  static constexpr size_t bytes(int stages) {
-    return static_cast<size_t>(stages) * (StageBytes + kStageBarrierBytes);
-  }
+  static constexpr size_t bytes(int stages) { return static_cast<size_t>(stages) * (StageBytes + kStageBarrierBytes); }
 
   RT_DEVICE Ring(char* at, uint32_t stages)
       : at_(at), full_(reinterpret_cast<uint64_t*>(at + stages * static_cast<size_t>(StageBytes))), count_(stages) {}

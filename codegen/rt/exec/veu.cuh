@@ -123,7 +123,7 @@ class VEU {
   // ---- mode_near.cuh ----
 
   template <class K>
-  static constexpr bool kHasNear = HasNear<K> && Program::kSlots > 0 && Program::kPersistent && Program::kNearSteps;
+  static constexpr bool kHasNear = Program::kPersistent && Program::kNearSteps && HasNear<K> && Program::kSlots > 0;
   template <class K>
   RT_DEVICE uint32_t run_near(uint32_t i, uint32_t stop);
   RT_DEVICE void feed_near(uint32_t k);

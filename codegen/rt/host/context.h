@@ -219,7 +219,9 @@ class Context {
     make_staging();
     for (int i = 0; i < model_.input_count; ++i) dev::upload_async(staged_in_[i], in[i], model_.inputs[i].bytes, s);
     enqueue(s, staged_in_.data(), staged_out_.data());
-    for (int i = 0; i < model_.output_count; ++i) dev::download_async(out[i], staged_out_[i], model_.outputs[i].bytes, s);
+    for (int i = 0; i < model_.output_count; ++i) {
+      dev::download_async(out[i], staged_out_[i], model_.outputs[i].bytes, s);
+    }
   }
 
   // context_launch.h
@@ -280,7 +282,7 @@ class Context {
   uint64_t delayed_ = 0;  // inferences with random sleeps so far
   bool persistent_ = false, used_ = false;
   Residency residency_ = {};
-  bool waited_for_ = false;  // the host waits for the inference that is being launched
+  bool waited_for_ = false;                          // the host waits for the inference that is being launched
   std::vector<std::unique_ptr<std::string>> infos_;  // callers may still look at an earlier one
   std::atomic<const std::string*> info_{nullptr};
   std::mutex mutex_, error_mutex_;

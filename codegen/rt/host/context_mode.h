@@ -38,7 +38,8 @@ void Context<Program>::choose_mode() {
       kind += " in clusters of " + std::to_string(seg.cluster);
     }
     if (seg.veus > room) {
-      lack = "the rProgram has " + std::to_string(seg.veus) + kind + ", the device holds " + std::to_string(room) + " at once";
+      lack = "the rProgram has " + std::to_string(seg.veus) + kind + ", the device holds " + std::to_string(room) +
+             " at once";
     }
   }
   const bool fits = lack.empty();
@@ -57,8 +58,8 @@ void Context<Program>::set_mode(bool persistent, const std::string& why) {
     const SegmentRow& seg = model_.segments[i];
     launches_ += seg.kind == kRProgram && persistent_ ? 1 : seg.launches - first_launch(seg);
   }
-  infos_.emplace_back(new std::string("{\"schema\":1,\"device\":\"" + dev::describe(device_) + "\",\"mode\":\"" + kinds() +
-                                      "\",\"reason\":\"" + why + "\"}"));
+  infos_.emplace_back(new std::string("{\"schema\":1,\"device\":\"" + dev::describe(device_) + "\",\"mode\":\"" +
+                                      kinds() + "\",\"reason\":\"" + why + "\"}"));
   info_ = infos_.back().get();
 }
 
@@ -82,7 +83,9 @@ void Context<Program>::fall_back(const std::string& why) {
 // be cooperative, or other processes' kernels run beside this one's. The host learns of the outcome when it waits for
 // the inference. Where it does not wait, an rProgram that would need the guard runs in waves.
 template <class Program>
-bool Context<Program>::guarded() const { return waited_for_ && (!residency_.cooperative || residency_.tenants); }
+bool Context<Program>::guarded() const {
+  return waited_for_ && (!residency_.cooperative || residency_.tenants);
+}
 
 // Whether the guard of the latest inference gave up. Then nothing was computed, and the context runs in waves from now
 // on.

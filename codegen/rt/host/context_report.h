@@ -39,7 +39,9 @@ void Context<Program>::explain(Error& e) {
   const Report r = first_waiting();
   if (!r.set || r.op >= static_cast<uint32_t>(model_.op_count)) {
     if (kWatched && e.code == kDeviceLost) {
-      e.text += "; no vEU waited longer than the watchdog allows. Another process's failure on the device ends others' work at times";
+      e.text +=
+          "; no vEU waited longer than the watchdog allows. Another process's failure on the device ends others' work "
+          "at times";
     }
     return;
   }
@@ -58,9 +60,9 @@ void Context<Program>::explain(Error& e) {
   } else {
     std::snprintf(on, sizeof on, "vEU %u, step %u: expected flag", r.on_veu, r.on_order);
   }
-  std::snprintf(text, sizeof text, "segment %u, vEU %u, step %u waits for %s %llu, seen %llu; its rTask is %u of ", r.segment,
-                r.veu, r.step, on, static_cast<unsigned long long>(r.expected), static_cast<unsigned long long>(r.seen),
-                r.rtask);
+  std::snprintf(text, sizeof text, "segment %u, vEU %u, step %u waits for %s %llu, seen %llu; its rTask is %u of ",
+                r.segment, r.veu, r.step, on, static_cast<unsigned long long>(r.expected),
+                static_cast<unsigned long long>(r.seen), r.rtask);
   e.text += std::string(": ") + text + op.name + " (" + op.kind + "; ONNX nodes: " + op.nodes + ")";
 }
 

@@ -36,10 +36,12 @@ inline std::string library_folder() {
 
 class WeightsReader {
  public:
-  WeightsReader(const Model& m, const std::string& path) : model_(m), path_(path), file_(std::fopen(path.c_str(), "rb")) {
+  WeightsReader(const Model& m, const std::string& path)
+      : model_(m), path_(path), file_(std::fopen(path.c_str(), "rb")) {
     if (!file_) throw Error{kWeightsMissing, "weights file " + path + ": " + std::strerror(errno)};
     WeightsHeader h;
-    if (std::fread(&h, 1, sizeof h, file_.get()) != sizeof h || std::memcmp(h.magic, kWeightsMagic, sizeof h.magic) != 0) {
+    if (std::fread(&h, 1, sizeof h, file_.get()) != sizeof h ||
+        std::memcmp(h.magic, kWeightsMagic, sizeof h.magic) != 0) {
       throw Error{kWeightsMismatch, path + " is not a weights file"};
     }
     if (h.version != kWeightsVersion) {
@@ -109,7 +111,8 @@ class Weights {
     WeightsReader in(m, path);
     std::vector<char> chunk(size_t{8} << 20);
     for (uint64_t done = 0; done < m.weights_bytes;) {
-      const size_t n = static_cast<size_t>(m.weights_bytes - done < chunk.size() ? m.weights_bytes - done : chunk.size());
+      const size_t n =
+          static_cast<size_t>(m.weights_bytes - done < chunk.size() ? m.weights_bytes - done : chunk.size());
       in.read(chunk.data(), n);
       dev::upload(constants_.get() + done, chunk.data(), n);
       done += n;

@@ -109,7 +109,8 @@ class Tracer {
     if (!writes_) return;
     detail::both_clocks(&row_->begun, &row_->begun_time);
     row_->sm = detail::multiprocessor(), row_->launch = launch_;
-    row_->segment = segment_, row_->in_segment = l.launch, row_->veu = l.first_veu + static_cast<uint32_t>(detail::block_index());
+    row_->segment = segment_, row_->in_segment = l.launch,
+    row_->veu = l.first_veu + static_cast<uint32_t>(detail::block_index());
   }
 
   // After everything before this launch has ended.
@@ -149,7 +150,7 @@ class Tracer {
   TraceStep* steps_;
   TraceLaunch* row_;
   uint32_t room_, launch_, segment_;
-  uint32_t from_;                   // the launch's first step
+  uint32_t from_;                    // the launch's first step
   uint32_t next_ = 0, dropped_ = 0;  // steps begun, and of those without a row
   bool writes_;
 };

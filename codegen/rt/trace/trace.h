@@ -37,7 +37,8 @@ class TraceBuffers {
         const LaunchRow& row = m.launches[seg.first_launch + k];
         const uint64_t blocks = static_cast<uint64_t>(row.grid), left = (kMostTraceChunks - chunk_rows_) / blocks;
         const uint64_t room = static_cast<uint64_t>(row.chunks) < left ? static_cast<uint64_t>(row.chunks) : left;
-        launches_[static_cast<size_t>(seg.first_launch + k)] = {launch_rows_, chunk_rows_, number_++, static_cast<uint32_t>(room)};
+        launches_[static_cast<size_t>(seg.first_launch + k)] = {launch_rows_, chunk_rows_, number_++,
+                                                                static_cast<uint32_t>(room)};
         launch_rows_ += blocks, chunk_rows_ += room * blocks;
       }
     }
