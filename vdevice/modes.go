@@ -54,19 +54,19 @@ type modeRules interface {
 var modeRows = []modeRow{
 	ModePlain: {
 		name: "plain", doc: "the executor waits, runs the rTask and announces it, with block barriers between",
-		header: "exec/executor.cuh", modeRules: plainRules{},
+		header: "exec/mode_plain.cuh", modeRules: plainRules{},
 	},
 	ModeResident: {
 		name: "resident", doc: "a loop that keeps something on chip from step to step, such as a block of weights",
-		header: "exec/executor.cuh", modeRules: residentRules{},
+		header: "exec/mode_resident.cuh", modeRules: residentRules{},
 	},
 	ModeDirect: {
 		name: "direct", doc: "a resident step whose threads poll their own tagged words, without block barriers",
-		header: "exec/direct.cuh", modeRules: directRules{},
+		header: "exec/mode_direct.cuh", modeRules: directRules{},
 	},
 	ModeNear: {
 		name: "near", doc: "a resident step whose warps take their own words from the slots of a cluster, without block barriers",
-		header: "exec/near.cuh", modeRules: nearRules{},
+		header: "exec/mode_near.cuh", modeRules: nearRules{},
 	},
 }
 

@@ -9,8 +9,8 @@
 
 namespace rt {
 
-// Brings the operands of step i that go through the import area. The barrier at the end orders what a warp has stored there before what the
-// other warps read.
+// Brings the operands of step i that go through the import area. The barrier at the end orders what a warp has stored
+// there before what the other warps read.
 template <class Program>
 RT_DEVICE void VEU<Program>::bring(uint32_t i) {
   const Step s = c_.ring[i % c_.kSteps];
