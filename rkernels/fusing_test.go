@@ -20,7 +20,7 @@ func builtIn(t *testing.T) *Catalogue {
 
 // What manifests say fuses with an operator is what their kernels have template parameters for.
 func TestFusingHasParameters(t *testing.T) {
-	for _, k := range builtIn(t).All() {
+	for _, k := range builtIn(t).kernels {
 		has := func(name string) bool {
 			return slices.ContainsFunc(k.Params, func(p Param) bool { return p.Name == name && p.Kind == ParamFunctor })
 		}

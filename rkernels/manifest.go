@@ -156,9 +156,6 @@ func NewCatalogue(fsys fs.FS) (*Catalogue, error) {
 // BuiltIn is the catalogue of the kernels that are part of the compiler. It is read once.
 var BuiltIn = sync.OnceValues(func() (*Catalogue, error) { return NewCatalogue(Files) })
 
-// All lists the kernels, sorted by name.
-func (c *Catalogue) All() []*Kernel { return c.kernels }
-
 // Find returns the kernel called name.
 func (c *Catalogue) Find(name string) (*Kernel, error) {
 	i, ok := slices.BinarySearchFunc(c.kernels, name, func(k *Kernel, name string) int { return strings.Compare(k.Name, name) })
