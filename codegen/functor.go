@@ -29,7 +29,7 @@ func FunctorNote(f *functor.Functor) string {
 	var notes []string
 	for r := range f.Roots {
 		var steps []string
-		for _, n := range f.Steps(r) {
+		for _, n := range f.Nodes(r) {
 			steps = append(steps, nodeNote(n))
 		}
 		if len(steps) > 0 {

@@ -107,7 +107,7 @@ func (v View) appendBoxes(dst []Box, lo, hi []int64) ([]Box, bool) {
 	sort.Slice(ranges, func(i, j int) bool { return ranges[i].stride < ranges[j].stride })
 	ranges = mergeRanges(ranges)
 	start := len(dst)
-	dst, exact := v.Buf.place(dst, base, ranges)
+	dst, exact := v.Buf.boxesAt(dst, base, ranges)
 	if exact {
 		return dst, true
 	}
@@ -131,21 +131,21 @@ func mergeRanges(r []dimRange) []dimRange {
 	return out
 }
 
-// place puts ranges (ascending, merged) at base. It fails when a stride is not a canonical one or two
+// boxesAt puts ranges (ascending, merged) at base. It fails when a stride is not a canonical one or two
 // ranges meet in one coordinate.
-func (b *Buffer) place(dst []Box, base int64, ranges []dimRange) ([]Box, bool) {
+func (b *Buffer) boxesAt(dst []Box, base int64, ranges []dimRange) ([]Box, bool) {
 	var digits [MaxDims]int64
 	b.split(base, &digits)
 	box := Box{Buf: int32(b.ID), N: int8(len(b.Canon))}
 	for i := range b.Canon {
 		box.Lo[i], box.Hi[i] = int32(digits[i]), int32(digits[i])+1
 	}
-	return b.placeRest(dst, box, ranges)
+	return b.widen(dst, box, ranges)
 }
 
-// placeRest widens box by the ranges, outermost last, splitting where a range carries over into the
+// widen widens box by the ranges, outermost last, splitting where a range carries over into the
 // next coordinate.
-func (b *Buffer) placeRest(dst []Box, box Box, ranges []dimRange) ([]Box, bool) {
+func (b *Buffer) widen(dst []Box, box Box, ranges []dimRange) ([]Box, bool) {
 	if len(ranges) == 0 {
 		return append(dst, box), true
 	}
@@ -173,7 +173,7 @@ func (b *Buffer) carry(dst []Box, box Box, j int, n int64, rest []dimRange) ([]B
 		if j == 0 || first+n <= extent { // fits this coordinate
 			part := box
 			part.Hi[j] = int32(first + n)
-			return b.placeRest(dst, part, rest)
+			return b.widen(dst, part, rest)
 		}
 		if j > 0 && box.Hi[j-1]-box.Lo[j-1] != 1 {
 			return dst, false // an outer range has widened the coordinate this one carries into
@@ -193,7 +193,7 @@ func (b *Buffer) carry(dst []Box, box Box, j int, n int64, rest []dimRange) ([]B
 		part := box
 		part.Hi[j] = int32(extent)
 		var ok bool
-		if dst, ok = b.placeRest(dst, part, rest); !ok {
+		if dst, ok = b.widen(dst, part, rest); !ok {
 			return dst, false
 		}
 		n -= extent - first
@@ -224,7 +224,7 @@ func (b *Buffer) advance(box *Box, j int, n int64) {
 // interval covers the addresses [from, to).
 func (b *Buffer) interval(dst []Box, from, to int64) []Box {
 	var ok bool
-	if dst, ok = b.place(dst, from, []dimRange{{1, to - from}}[:min(1, int(to-from))]); !ok {
+	if dst, ok = b.boxesAt(dst, from, []dimRange{{1, to - from}}[:min(1, int(to-from))]); !ok {
 		panic("BUG: an interval of addresses has no exact boxes")
 	}
 	return dst

@@ -27,12 +27,12 @@ type Staged struct {
 }
 
 // Run is a piece of a staged box: elements that follow each other in the import area, or by number, and
-// lie Step apart in the buffer.
+// lie Stride apart in the buffer.
 type Run struct {
-	Elem  int64 // first element in the buffer
-	At    int64 // its element of the import area, or number
-	Count int64
-	Step  int64
+	Elem   int64 // first element in the buffer
+	At     int64 // its element of the import area, or number
+	Count  int64
+	Stride int64
 }
 
 // ImportArea is the size of the import area that c's rTasks use, in elements.
@@ -86,7 +86,7 @@ func (s *Staged) AppendRuns(dst []Run, task int) []Run {
 	step = max(step, 1)
 	var idx [16]int64
 	for {
-		r := Run{Elem: elem, At: at, Count: count, Step: step}
+		r := Run{Elem: elem, At: at, Count: count, Stride: step}
 		for d := range inner {
 			r.Elem += idx[d] * a.View.Strides[d]
 			r.At += idx[d] * s.Pitch[d]

@@ -27,9 +27,9 @@ func AppendRead(dst []Access, v View, box func(task int, lo, hi []int64)) []Acce
 	return append(dst, Access{View: v, Box: box})
 }
 
-// Step is the stride of dim d, 0 where it never counts because the dim has one element. Arguments of rKernels are made
-// of steps, so that they do not differ needlessly.
-func (v View) Step(d int) int64 {
+// Stride is the stride of dim d, 0 where it never counts because the dim has one element. Arguments of rKernels are made
+// of these, so that they do not differ needlessly.
+func (v View) Stride(d int) int64 {
 	if v.Shape[d] <= 1 {
 		return 0
 	}

@@ -36,7 +36,7 @@ func (slotEdges) gives(m *Moves, here At, buf *roperator.Buffer, moves []schema.
 			slot := &m.p.Slots[i]
 			lo, hi := max(r.Elem, slot.Lo), min(r.Elem+r.Count, slot.Hi)
 			from := len(moves)
-			part := roperator.Run{Elem: lo, At: r.At + lo - r.Elem, Count: hi - lo, Step: 1}
+			part := roperator.Run{Elem: lo, At: r.At + lo - r.Elem, Count: hi - lo, Stride: 1}
 			moves = m.appendTagged(moves, buf, []roperator.Run{part})
 			m.inSlot(moves[from:], slot.VEU, buf, lo)
 			for k := from; k < len(moves); k++ {

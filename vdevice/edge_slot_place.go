@@ -34,7 +34,7 @@ func (p *Program) stagedRuns() stagedRuns {
 					}
 					runs = staged[i].AppendRuns(runs[:0], int(t.Index))
 					for _, r := range runs {
-						strided[buf] = strided[buf] || r.Step != 1 && r.Count > 1
+						strided[buf] = strided[buf] || r.Stride != 1 && r.Count > 1
 						to[buf] = append(to[buf], stagedRun{At{int32(v), int32(o)}, r.Elem, r.Elem + r.Count})
 					}
 				}

@@ -134,7 +134,7 @@ func appendMoves(moves []schema.Move, kind schema.MoveKind, runs []roperator.Run
 		for done := int64(0); done < r.Count; {
 			n := min(r.Count-done, math.MaxUint16)
 			moves = append(moves, schema.Move{
-				At: at(r.Elem + done*r.Step), Staged: uint32(r.At + done), Step: uint32(r.Step), Count: uint16(n), Kind: kind,
+				At: at(r.Elem + done*r.Stride), Staged: uint32(r.At + done), Step: uint32(r.Stride), Count: uint16(n), Kind: kind,
 			})
 			done += n
 		}

@@ -41,7 +41,7 @@ func plainMoves(list []roperator.Staged, offsets []int64, task int) [][]byte {
 		buf := list[i].Access.View.Buf
 		for _, r := range list[i].AppendRuns(nil, task) {
 			move := schema.Move{
-				At: uint64(offsets[buf.ID] + roperator.WordBytes*r.Elem), Staged: uint32(r.At), Step: uint32(r.Step), Count: uint16(r.Count),
+				At: uint64(offsets[buf.ID] + roperator.WordBytes*r.Elem), Staged: uint32(r.At), Step: uint32(r.Stride), Count: uint16(r.Count),
 				Kind: schema.PlainMove,
 			}
 			out = append(out, move.Append(nil))

@@ -13,8 +13,8 @@ import (
 // HeadMatrix is a view of five dims as an rk::HeadMatrix.
 func HeadMatrix(v roperator.View) rkernels.Struct {
 	return rkernels.Struct{
-		Ref("ref", v), Int("s0", v.Step(0)), Int("s1", v.Step(1)), Int("s2", v.Step(2)),
-		Int("row", v.Step(3)), Int("col", v.Step(4)),
+		Ref("ref", v), Int("s0", v.Stride(0)), Int("s1", v.Stride(1)), Int("s2", v.Stride(2)),
+		Int("row", v.Stride(3)), Int("col", v.Stride(4)),
 	}
 }
 
@@ -27,7 +27,7 @@ func Ref(name string, v roperator.View) rkernels.Field {
 func Operand3(v roperator.View) rkernels.Struct {
 	return rkernels.Struct{
 		Ref("ref", v),
-		Int("s0", v.Step(0)), Int("s1", v.Step(1)), Int("s2", v.Step(2)),
+		Int("s0", v.Stride(0)), Int("s1", v.Stride(1)), Int("s2", v.Stride(2)),
 	}
 }
 
@@ -52,7 +52,7 @@ func DivOf(d int64) rkernels.Struct {
 func Strided(v roperator.View, unit int64) rkernels.Struct {
 	s := rkernels.List{}
 	for d := range v.Shape {
-		step := v.Step(d)
+		step := v.Stride(d)
 		if d == len(v.Shape)-1 && unit > 1 {
 			step *= unit
 		}

@@ -5,27 +5,27 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Positions maps rTask numbers of tiled convolutions to boxes: (image, split, group, channel tile,
+// PositionTiles maps rTask numbers of tiled convolutions to boxes: (image, split, group, channel tile,
 // position tile), the last one fastest.
-type Positions struct {
+type PositionTiles struct {
 	Groups, OutC, Positions int64
 	Bm, Bn, Tm, Tn          int64
 	Splits                  int64
 }
 
-// tile is one rTask's place: i0 counts (image, split), channels are of the group.
-type Place struct{ I0, Group, m0, m1, P0, P1 int64 }
+// PositionTile is what one rTask computes: i0 counts (image, split), channels are of the group.
+type PositionTile struct{ I0, Group, m0, m1, P0, P1 int64 }
 
-func (at *Positions) Tile(task int) Place {
+func (at *PositionTiles) Tile(task int) PositionTile {
 	i := int64(task)
 	n, m, rest := i%at.Tn, i/at.Tn%at.Tm, i/at.Tn/at.Tm
-	return Place{
+	return PositionTile{
 		I0: rest / at.Groups, Group: rest % at.Groups,
 		m0: m * at.Bm, m1: min(m*at.Bm+at.Bm, at.OutC), P0: n * at.Bn, P1: min(n*at.Bn+at.Bn, at.Positions),
 	}
 }
 
-func (at *Positions) OutBox(task int, lo, hi []int64) {
+func (at *PositionTiles) OutBox(task int, lo, hi []int64) {
 	t := at.Tile(task)
 	lo[0], hi[0] = t.I0, t.I0+1
 	lo[1], hi[1] = t.Group*at.OutC+t.m0, t.Group*at.OutC+t.m1

@@ -15,7 +15,7 @@ import (
 // is one dim.
 func (p *Product) LeftConstant() bool {
 	for d := range 3 {
-		if p.A.Step(d) != 0 {
+		if p.A.Stride(d) != 0 {
 			return false
 		}
 	}
@@ -92,7 +92,7 @@ func NormaliseBatch(b *build.Builder, batch []int64, views ...roperator.View) []
 				to = cuts[k+1]
 			}
 			run, _ := (roperator.View{Buf: v.Buf, Shape: v.Shape[from:to], Strides: v.Strides[from:to]}).Collapse()
-			w.Shape, w.Strides = append(w.Shape, run.Shape[0]), append(w.Strides, run.Step(0))
+			w.Shape, w.Strides = append(w.Shape, run.Shape[0]), append(w.Strides, run.Stride(0))
 		}
 		w.Shape = append(w.Shape, v.Shape[len(batch):]...)
 		w.Strides = append(w.Strides, v.Strides[len(batch):]...)

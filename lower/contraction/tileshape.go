@@ -64,7 +64,7 @@ func LoadMode(v roperator.View, row, col int) int64 {
 	n := PerLoad(v.DType())
 	aligned := v.Strides[col] == 1 && v.Shape[col]%n == 0 && v.Offset%n == 0
 	for d := range v.Shape {
-		if d != col && v.Step(d)%n != 0 {
+		if d != col && v.Stride(d)%n != 0 {
 			aligned = false
 		}
 	}

@@ -65,7 +65,7 @@ func packSteps(b *build.Builder, c *convolution, k gatherK) roperator.View {
 
 // inputSteps are the strides of the input over channel, d, h and w, from which rk::Window, too, counts.
 func (c *convolution) inputSteps() [4]int64 {
-	return [4]int64{c.x.Step(1), c.x.Step(2), c.x.Step(3), c.x.Step(4)}
+	return [4]int64{c.x.Stride(1), c.x.Stride(2), c.x.Stride(3), c.x.Stride(4)}
 }
 
 // step is (offset, depth, height, width) of row i of the table.

@@ -98,7 +98,7 @@ func (c *convolution) tiledCandidate(b *build.Builder, s contraction.TileShape, 
 	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
 	tm, tn := build.CeilDiv(c.outC, s.BM), build.CeilDiv(c.positions(), s.BN)
 	splitK := build.CeilDiv(k.tiles, splits)
-	at := &contraction.Positions{Groups: c.groups, OutC: c.outC, Positions: c.positions(), Bm: s.BM, Bn: s.BN, Tm: tm, Tn: tn, Splits: splits}
+	at := &contraction.PositionTiles{Groups: c.groups, OutC: c.outC, Positions: c.positions(), Bm: s.BM, Bn: s.BN, Tm: tm, Tn: tn, Splits: splits}
 	readBox := func(task int, lo, hi []int64) {
 		p := at.Tile(task)
 		image, split := p.I0/splits, p.I0%splits
@@ -142,7 +142,7 @@ func (c *convolution) window() rkernels.Struct {
 		arg.Div("out_h", c.out[1]), arg.Div("out_w", c.out[2]),
 		arg.Div("stride_d", c.stride[0]), arg.Div("stride_h", c.stride[1]), arg.Div("stride_w", c.stride[2]),
 		arg.Int("pad_d", c.pad[0]), arg.Int("pad_h", c.pad[1]), arg.Int("pad_w", c.pad[2]),
-		arg.Int("step_n", c.x.Step(0)), arg.Int("step_c", steps[0]),
+		arg.Int("step_n", c.x.Stride(0)), arg.Int("step_c", steps[0]),
 		arg.Int("step_d", steps[1]), arg.Int("step_h", steps[2]), arg.Int("step_w", steps[3]),
 	}
 }

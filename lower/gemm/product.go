@@ -104,7 +104,7 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor, proArg
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
 	splitK := build.CeilDiv(tk, c.splits)
 	inst := b.Instance("gemm_tiled", append(s.Params(), c.modeA, c.modeB, c.tail.Functor, pro)...)
-	bStrides, bk, bn := [3]int64{p.B.Step(0), p.B.Step(1), p.B.Step(2)}, p.B.Step(3), p.B.Step(4)
+	bStrides, bk, bn := [3]int64{p.B.Stride(0), p.B.Stride(1), p.B.Stride(2)}, p.B.Stride(3), p.B.Stride(4)
 	if c.modeB == schema.LoadPacked {
 		bStrides, bk, bn = pack.BatchStrides(p.B, tn*tk*s.BK*s.BN), 0, 0
 	}
@@ -113,8 +113,8 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor, proArg
 		arg.Int("M", p.M), arg.Int("N", p.N), arg.Int("K", p.K), arg.Div("tiles_m", tm), arg.Div("tiles_n", tn),
 		arg.Int("tiles_k", tk), arg.Int("split_k", splitK), arg.Div("splits", c.splits),
 		arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
-		arg.Int("a0", p.A.Step(0)), arg.Int("a1", p.A.Step(1)), arg.Int("a2", p.A.Step(2)),
-		arg.Int("am", p.A.Step(3)), arg.Int("ak", p.A.Step(4)),
+		arg.Int("a0", p.A.Stride(0)), arg.Int("a1", p.A.Stride(1)), arg.Int("a2", p.A.Stride(2)),
+		arg.Int("am", p.A.Stride(3)), arg.Int("ak", p.A.Stride(4)),
 		arg.Int("b0", bStrides[0]), arg.Int("b1", bStrides[1]), arg.Int("b2", bStrides[2]),
 		arg.Int("bk", bk), arg.Int("bn", bn),
 		{Name: "epi", Value: c.tail.Args}, {Name: "pro", Value: proArgs},

@@ -31,11 +31,13 @@ const element = ir.Float32
 // perLoad is how many weights a lane loads at a time, which lie along k.
 var perLoad = contraction.PerLoad(element)
 
-// Step is how many values of k one packed group of lanes covers.
-func (s Shape) Step() int64 { return s.LK * perLoad }
+// Depth is how many values of k one packed group of lanes covers.
+func (s Shape) Depth() int64 { return s.LK * perLoad }
 
 // BlockElems is the size of an rTask's packed weights.
-func (s Shape) BlockElems(k int64) int64 { return build.CeilDiv(k, s.Step()) * s.Step() * s.Columns() }
+func (s Shape) BlockElems(k int64) int64 {
+	return build.CeilDiv(k, s.Depth()) * s.Depth() * s.Columns()
+}
 
 // gemvShapes are the shapes for m rows and sums of length k over n columns, few rTasks first.
 func gemvShapes(t *target.Target, m, n, k int64) []Shape {
@@ -87,8 +89,8 @@ func gemvCandidate(b *build.Builder, p contraction.Product, s Shape, t *tails.Ta
 			arg.Ref("a", p.A), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},
 			arg.Int("M", p.M), arg.Int("N", p.N), arg.Int("K", p.K), arg.Div("tiles_n", tiles),
 			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
-			arg.Int("a0", p.A.Step(0)), arg.Int("a1", p.A.Step(1)), arg.Int("a2", p.A.Step(2)),
-			arg.Int("am", p.A.Step(3)), arg.Int("ak", p.A.Step(4)),
+			arg.Int("a0", p.A.Stride(0)), arg.Int("a1", p.A.Stride(1)), arg.Int("a2", p.A.Stride(2)),
+			arg.Int("am", p.A.Stride(3)), arg.Int("ak", p.A.Stride(4)),
 			arg.Int("b0", batchStep[0]), arg.Int("b1", batchStep[1]), arg.Int("b2", batchStep[2]),
 			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},

@@ -13,7 +13,7 @@ func TestPackedColumnsAreAPermutation(t *testing.T) {
 		seen := make([]bool, build.CeilDiv(n, s.Columns())*s.BlockElems(k))
 		for i := range int64(k) {
 			for j := range int64(n) {
-				at := s.Place(k, i, j)
+				at := s.Offset(k, i, j)
 				if seen[at] {
 					t.Fatalf("%+v: (%d, %d) lies on another weight", s, i, j)
 				}

@@ -16,19 +16,19 @@ func PackGemv(b *build.Builder, v roperator.View, k, n int64, s Shape) roperator
 	name := fmt.Sprintf("%s.slices%dx%dx%dx%d", v.Buf.Name, s.Columns(), s.C, s.LK, s.WK)
 	return b.Packed(name, element, elems, func() []byte {
 		pk := pack.New(v, elems, element)
-		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.Place(k, i, 0) })
-		cols := pack.NewAxis(n, func(j int64) (int64, int64) { return j * v.Strides[4], s.Place(k, 0, j) })
+		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.Offset(k, i, 0) })
+		cols := pack.NewAxis(n, func(j int64) (int64, int64) { return j * v.Strides[4], s.Offset(k, 0, j) })
 		pack.EachBatch(v, func(offset, batch int64) { pk.Put(offset, batch*block, rows, cols) })
 		return pk.Bytes()
 	}, v)
 }
 
-// Place is where value (i, j) of a k×n matrix stands among the packed tiles: place(i, 0) + place(0, j).
-func (s Shape) Place(k, i, j int64) int64 {
+// Offset is where value (i, j) of a k×n matrix stands among the packed tiles: offset(i, 0) + offset(0, j).
+func (s Shape) Offset(k, i, j int64) int64 {
 	lc := 32 / s.LK // columns side by side in a warp
 	col := j % s.Columns()
 	group, cl := col/lc, col%lc // group counts (warp column, c)
 	lane := cl*s.LK + i/perLoad%s.LK
 	groups := s.Columns() / lc
-	return j/s.Columns()*s.BlockElems(k) + ((i/s.Step()*groups+group)*32+lane)*perLoad + i%perLoad
+	return j/s.Columns()*s.BlockElems(k) + ((i/s.Depth()*groups+group)*32+lane)*perLoad + i%perLoad
 }

@@ -55,8 +55,8 @@ func (s *streamShape) stored() int64 {
 	return s.all
 }
 
-// place is where value (i, j) of the matrix stands among the packed columns: place(i, 0) + place(0, j).
-func (s *streamShape) place(i, j int64) int64 {
+// offset is where value (i, j) of the matrix stands among the packed columns: offset(i, 0) + offset(0, j).
+func (s *streamShape) offset(i, j int64) int64 {
 	unit, quad := s.unitElems(), i/s.quad()
 	row := warp * perLoad // values of k that the lanes of a warp have
 	wk, lane := i/row%s.wk, i%row/perLoad
@@ -120,11 +120,11 @@ func (s *streamShape) cutK(k, most int64) {
 
 // quadsOfInput reports whether the input's rows can be loaded in aligned quads.
 func quadsOfInput(p *contraction.Product) bool {
-	if p.A.Step(4) != 1 || p.K%perLoad != 0 || p.A.Offset%perLoad != 0 {
+	if p.A.Stride(4) != 1 || p.K%perLoad != 0 || p.A.Offset%perLoad != 0 {
 		return false
 	}
 	for d := range 4 {
-		if p.A.Step(d)%perLoad != 0 {
+		if p.A.Stride(d)%perLoad != 0 {
 			return false
 		}
 	}
@@ -147,8 +147,8 @@ func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape,
 			arg.Int("M", p.M), arg.Int("N", p.N), arg.Int("K", p.K), arg.Int("spans", s.spans),
 			arg.Int("groups", s.groups), arg.Int("all_groups", s.all), arg.Div("tiles_n", tiles),
 			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
-			arg.Int("a0", p.A.Step(0)), arg.Int("a1", p.A.Step(1)), arg.Int("a2", p.A.Step(2)),
-			arg.Int("am", p.A.Step(3)), arg.Int("ak", p.A.Step(4)),
+			arg.Int("a0", p.A.Stride(0)), arg.Int("a1", p.A.Stride(1)), arg.Int("a2", p.A.Stride(2)),
+			arg.Int("am", p.A.Stride(3)), arg.Int("ak", p.A.Stride(4)),
 			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},
 		Stream: func(task int) (rkernels.Ref, int64) {
@@ -180,8 +180,8 @@ func packStream(b *build.Builder, v roperator.View, k, n int64, s streamShape) r
 	}
 	return b.Packed(name, element, elems, func() []byte {
 		pk := pack.New(v, elems, element)
-		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.place(i, 0) })
-		cols := pack.NewAxis(n, func(j int64) (int64, int64) { return j * v.Strides[4], s.place(0, j) })
+		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.offset(i, 0) })
+		cols := pack.NewAxis(n, func(j int64) (int64, int64) { return j * v.Strides[4], s.offset(0, j) })
 		pack.EachBatch(v, func(offset, batch int64) { pk.Put(offset, batch*block, rows, cols) })
 		return pk.Bytes()
 	}, v)

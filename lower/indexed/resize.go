@@ -28,7 +28,7 @@ type resizeAxis struct {
 // resampledAxis says, for each output place, which elements it is made of and with which weights.
 type resampledAxis struct {
 	taps    int
-	index   placeTable // taps entries a place; a first entry of -1 stands for the extrapolation value
+	index   sourceTable // taps entries a place; a first entry of -1 stands for the extrapolation value
 	weights []float64
 }
 
@@ -139,8 +139,8 @@ func resizeRegion(n *ir.Node, axes int) ([]float64, error) {
 	return region, nil
 }
 
-// place is where output place x lies in the input.
-func (a *resizeAxis) place(x float64, mode string) float64 {
+// source is where output element x lies in the input.
+func (a *resizeAxis) source(x float64, mode string) float64 {
 	length := a.scale * float64(a.in) // the output's extent before it was rounded
 	last, single := float64(a.in-1), a.out == 1
 	switch {
@@ -168,7 +168,7 @@ func (a *resizeAxis) sample(n *ir.Node) resampledAxis {
 	filter := newResizeFilter(n, a.scale)
 	r := resampledAxis{taps: filter.taps}
 	for x := range a.out {
-		at := min(max(a.place(float64(x), mode), -1<<30), 1<<30)
+		at := min(max(a.source(float64(x), mode), -1<<30), 1<<30)
 		index, weights := filter.around(at)
 		if n.Int("exclude_outside", 0) != 0 {
 			a.excludeOutside(index, weights)
@@ -276,7 +276,7 @@ func keysKernel(a float64) func(x float64) float64 {
 
 // resizeNearest only moves elements.
 func resizeNearest(b *build.Builder, p *tails.Plain, axes []resizeAxis) error {
-	m := remap{src: p.Ins[0], dst: p.Out(), tables: make([]placeTable, len(p.Out().Shape))}
+	m := remap{src: p.Ins[0], dst: p.Out(), tables: make([]sourceTable, len(p.Out().Shape))}
 	for _, a := range axes {
 		m.tables[a.axis] = a.sample(p.Node).index
 	}

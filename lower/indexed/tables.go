@@ -16,14 +16,14 @@ import (
 // Pad and Resize: the source of an output place is a function of each coordinate by itself, so it comes
 // from constant tables, one for each dim that changes.
 
-// placeTable gives, for each output place along a dim, the source place; -1 is outside.
-type placeTable []int32
+// sourceTable gives, for each output place along a dim, the source place; -1 is outside.
+type sourceTable []int32
 
 // remap copies src to dst through tables by dim; nil entries leave places as they are. fill is what
 // stands outside.
 type remap struct {
 	src, dst roperator.View
-	tables   []placeTable
+	tables   []sourceTable
 	fill     roperator.View // one element; Buf is nil when no table has a -1
 }
 
@@ -69,7 +69,7 @@ func (m *remap) addTo(b *build.Builder, kind string) error {
 }
 
 // table makes a constant buffer of a table.
-func table(b *build.Builder, what string, t placeTable) roperator.View {
+func table(b *build.Builder, what string, t sourceTable) roperator.View {
 	return b.Packed(b.Group().Node.Name+"."+what, ir.Int32, int64(len(t)), func() []byte {
 		out := make([]byte, 0, ir.Int32.Size()*len(t))
 		for _, x := range t {
@@ -83,7 +83,7 @@ func table(b *build.Builder, what string, t placeTable) roperator.View {
 func (m *remap) merge() {
 	src := roperator.View{Buf: m.src.Buf, Offset: m.src.Offset}
 	dst := roperator.View{Buf: m.dst.Buf, Offset: m.dst.Offset}
-	var tables []placeTable
+	var tables []sourceTable
 	for d, t := range m.tables {
 		n := m.dst.Shape[d]
 		last := len(tables) - 1
@@ -102,7 +102,7 @@ func (m *remap) merge() {
 		dst.Shape, dst.Strides = append(dst.Shape, n), append(dst.Strides, m.dst.Strides[d])
 	}
 	if len(tables) == 0 {
-		tables = []placeTable{nil}
+		tables = []sourceTable{nil}
 		src.Shape, src.Strides, dst.Shape, dst.Strides = []int64{1}, []int64{1}, []int64{1}, []int64{1}
 	}
 	m.src, m.dst, m.tables = src, dst, tables
@@ -151,7 +151,7 @@ func Pad(b *build.Builder, g *build.Group) error {
 		}
 	}
 	mode := p.Node.Str("mode", "constant")
-	m := remap{src: p.Ins[0], dst: p.Out(), tables: make([]placeTable, rank)}
+	m := remap{src: p.Ins[0], dst: p.Out(), tables: make([]sourceTable, rank)}
 	for i, a := range axes {
 		if a < 0 {
 			a += int64(rank)
@@ -174,8 +174,8 @@ func Pad(b *build.Builder, g *build.Group) error {
 }
 
 // padTable finds the sources along an axis of n elements that becomes size long.
-func padTable(before, n, size int64, mode string) placeTable {
-	t := make(placeTable, size)
+func padTable(before, n, size int64, mode string) sourceTable {
+	t := make(sourceTable, size)
 	for i := range t {
 		t[i] = int32(padSource(int64(i)-before, n, mode))
 	}

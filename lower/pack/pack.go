@@ -96,7 +96,7 @@ func (p *Packer) Put(from, to int64, outer, inner Axis) {
 func BatchStrides(v roperator.View, elems int64) [3]int64 {
 	var s [3]int64
 	for d := 2; d >= 0; d-- {
-		if v.Step(d) != 0 {
+		if v.Stride(d) != 0 {
 			s[d] = elems
 			elems *= v.Shape[d]
 		}
@@ -108,7 +108,7 @@ func BatchStrides(v roperator.View, elems int64) [3]int64 {
 func Batches(v roperator.View) int64 {
 	n := int64(1)
 	for d := range 3 {
-		if v.Step(d) != 0 {
+		if v.Stride(d) != 0 {
 			n *= v.Shape[d]
 		}
 	}
@@ -121,7 +121,7 @@ func EachBatch(v roperator.View, f func(offset, index int64)) {
 	for i := range total {
 		offset, rest := v.Offset, i
 		for d := 2; d >= 0; d-- {
-			if s := v.Step(d); s != 0 {
+			if s := v.Stride(d); s != 0 {
 				offset += rest % v.Shape[d] * s
 				rest /= v.Shape[d]
 			}

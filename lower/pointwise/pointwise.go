@@ -64,7 +64,7 @@ func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.
 	pro, proArgs := tails.Prologue(c.X.DType(), c.Prologue)
 	tm, tn, tk := build.CeilDiv(c.OutC, s.BM), build.CeilDiv(c.Positions, s.BN), build.CeilDiv(c.InC, s.BK)
 	splitK := build.CeilDiv(tk, splits)
-	at := &contraction.Positions{Groups: c.Groups, OutC: c.OutC, Positions: c.Positions, Bm: s.BM, Bn: s.BN, Tm: tm, Tn: tn, Splits: splits}
+	at := &contraction.PositionTiles{Groups: c.Groups, OutC: c.OutC, Positions: c.Positions, Bm: s.BM, Bn: s.BN, Tm: tm, Tn: tn, Splits: splits}
 	readBox := func(task int, lo, hi []int64) {
 		p := at.Tile(task)
 		image, split := p.I0/splits, p.I0%splits
@@ -82,7 +82,7 @@ func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.
 			arg.Div("groups", c.Groups), arg.Int("out_channels", c.OutC), arg.Int("in_channels", c.InC),
 			arg.Int("positions", c.Positions), arg.Div("tiles_m", tm), arg.Div("tiles_n", tn),
 			arg.Int("tiles_k", tk), arg.Int("split_k", splitK), arg.Div("splits", splits),
-			arg.Int("step_n", c.X.Step(0)), arg.Int("step_c", c.X.Step(1)), arg.Int("step_p", c.X.Step(2)),
+			arg.Int("step_n", c.X.Stride(0)), arg.Int("step_c", c.X.Stride(1)), arg.Int("step_p", c.X.Stride(2)),
 			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},
 		Reads:  append(roperator.AppendRead(nil, c.X, readBox), t.Reads(at.OutBox)...),

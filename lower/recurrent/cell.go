@@ -395,7 +395,7 @@ func cellMatrix(v, standIn roperator.View) rkernels.Struct {
 	if v.Buf == nil {
 		return rkernels.Struct{arg.Ref("ref", standIn), arg.Int("row", 0), arg.Int("col", 0)}
 	}
-	return rkernels.Struct{arg.Ref("ref", v), arg.Int("row", v.Step(0)), arg.Int("col", v.Step(1))}
+	return rkernels.Struct{arg.Ref("ref", v), arg.Int("row", v.Stride(0)), arg.Int("col", v.Stride(1))}
 }
 
 // cellBoxes maps rTask numbers of a cell to boxes: (rows of the batch, slice of units), the last fastest.

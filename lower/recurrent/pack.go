@@ -21,13 +21,13 @@ func packCell(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
 	return b.Packed(name, element, elems, func() []byte {
 		pk := pack.New(c.r, elems, element)
 		put := func(v roperator.View, first, count int64, gate func(r gateRow) int64) {
-			ks := pack.NewAxis(count, func(i int64) (int64, int64) { return i * v.Strides[1], s.Place(k, first+i, 0) })
+			ks := pack.NewAxis(count, func(i int64) (int64, int64) { return i * v.Strides[1], s.Offset(k, first+i, 0) })
 			for q, row := range rows {
 				if gate(row) < 0 {
 					continue
 				}
 				units := pack.NewAxis(c.hidden, func(u int64) (int64, int64) {
-					return (gate(row)*c.hidden + u) * v.Strides[0], s.Place(k, 0, u*int64(len(rows))+int64(q))
+					return (gate(row)*c.hidden + u) * v.Strides[0], s.Offset(k, 0, u*int64(len(rows))+int64(q))
 				})
 				pk.Put(v.Offset, 0, units, ks)
 			}

@@ -48,7 +48,7 @@ func residentCells(c *cell, k int64) []residentCell {
 			continue
 		}
 		r.units = r.Columns() / rows
-		steps := build.CeilDiv(k, r.Step())
+		steps := build.CeilDiv(k, r.Depth())
 		r.regs = min(steps, residentRegisters/(contraction.PerLoad(element)*s.c))
 		r.shared = steps - r.regs
 		if mb*r.units > 256 || mb*s.c > 16 || r.shared*s.c*stepBytes > residentShared {

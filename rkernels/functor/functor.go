@@ -110,8 +110,8 @@ func scalarIndex(list []float32, x float32) int {
 	return slices.IndexFunc(list, func(s float32) bool { return math.Float32bits(s) == math.Float32bits(x) })
 }
 
-// Steps are the nodes that root number root computes, in order.
-func (f *Functor) Steps(root int) []*ir.Node {
+// Nodes are the nodes that root number root computes, in order.
+func (f *Functor) Nodes(root int) []*ir.Node {
 	var out []*ir.Node
 	Walk(f.Roots[root:root+1], func(e *Expr) {
 		if e.Node != nil {
