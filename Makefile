@@ -7,6 +7,7 @@ FUZZTIME ?= 10m
 ## check: formatting, vet, staticcheck, generated files up to date, clean module file
 check:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run: make fmt'; exit 1; }
+	@./scripts/format_cpp.sh --check || { echo 'run: make fmt'; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) mod tidy -diff
@@ -37,3 +38,4 @@ generate:
 
 fmt:
 	gofmt -w $$(git ls-files '*.go' | grep -v pb.go)
+	./scripts/format_cpp.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what tests use beyond Go into the folder given: nvcc (to compile emitted sources; no GPU needed)
-# and onnxruntime (an oracle). Both are optional: tests that lack them skip, with the reason. A C++
+# Installs what tests use beyond Go into the folder given: nvcc (to compile emitted sources; no GPU needed),
+# onnxruntime (an oracle) and clang-format. All are optional: tests that lack them skip, with the reason. A C++
 # compiler is installed too where there is none, if the machine lets us; without one this fails.
 #
 # After it, NVCC is DIR/nvcc/nvidia/cu13/bin/nvcc, and DIR/oracle/bin/python3 is a Python with onnxruntime.
@@ -8,6 +8,7 @@ set -uo pipefail
 dir=$1
 mkdir -p "$dir"
 cuda=13.0
+clang_format=19.1.7
 pip=(python3 -m pip install -q --no-warn-script-location --disable-pip-version-check --root-user-action=ignore)
 
 quietly_apt() {
@@ -42,6 +43,9 @@ works() { "$dir/oracle/bin/python3" -c 'import onnx, onnxruntime' 2>/dev/null; }
 command -v c++ >/dev/null || quietly_apt g++ || echo "g++ could not be installed"
 if command -v python3 >/dev/null && ! python3 -m pip --version >/dev/null 2>&1; then
   quietly_apt python3-pip || echo "pip could not be installed"
+fi
+if [ ! -x "$dir/format/clang_format/data/bin/clang-format" ]; then
+  "${pip[@]}" --target "$dir/format" "clang-format==$clang_format" || echo "clang-format could not be installed"
 fi
 if [ ! -x "$dir/nvcc/nvidia/cu13/bin/nvcc" ]; then
   install_nvcc || echo "nvcc could not be installed"

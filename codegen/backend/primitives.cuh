@@ -10,9 +10,10 @@
 //
 // Also defined by each back end, as types and constants:
 //
-//   Patience           a watchdog for loops that wait: constructed with the nanoseconds that a wait may take before the loop.
-//                      spent(waits, notes, report) is called each time in vain, with whether this thread is among those that
-//                      still wait. In debug builds it leaves the report in notes, and ends the launch when the time is over.
+//   Patience           a watchdog for a loop that waits, constructed before it with the nanoseconds that the wait may
+//                      take. spent(waits, notes, report) is called after each look in vain; `waits` is whether this
+//                      thread is among those that still wait. In debug builds it leaves the report in notes, and ends
+//                      the launch when the time is over.
 //   Ranks              the ranks of a cluster's blocks as store_near wants them, found out once for many stores
 //   kFillArrivals      how many arrivals of the loader's warp complete a phase of a stage's full mbarrier (fill_stage)
 #pragma once

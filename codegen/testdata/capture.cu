@@ -38,7 +38,9 @@ int main() {
     cudaDeviceSynchronize();
   };
   cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal);
-  if (stencil_run_async(ctx, s, ins, outs.data()) != stencil_OK) return std::printf("capture: %s\n", stencil_last_error(ctx)), 1;
+  if (stencil_run_async(ctx, s, ins, outs.data()) != stencil_OK) {
+    return std::printf("capture: %s\n", stencil_last_error(ctx)), 1;
+  }
   cudaGraph_t graph;
   cudaGraphExec_t exec;
   cudaStreamEndCapture(s, &graph);

@@ -24,9 +24,9 @@ struct HeadMatrix {
 template <int BQ, int DM, int Mode, class Epi>
 struct Attention {
   static constexpr int kThreads = 256;
-  static constexpr int kKeys = 32;         // of a tile: one a lane
-  static constexpr int kRows = BQ / 8;     // query rows of a warp
-  static constexpr int LD = DM + 4;        // of Q and K in shared memory, padded against bank conflicts
+  static constexpr int kKeys = 32;      // of a tile: one a lane
+  static constexpr int kRows = BQ / 8;  // query rows of a warp
+  static constexpr int LD = DM + 4;     // of Q and K in shared memory, padded against bank conflicts
   static constexpr int kVec = DM / 32 < 4 ? DM / 32 : 4;
   static constexpr int kRuns = DM / 32 / kVec;  // runs of kVec output columns of a lane
   static constexpr int kFloats = BQ * LD + kKeys * LD + kKeys * DM + BQ * kKeys;
@@ -66,10 +66,10 @@ struct Attention {
         a.q.head(t, b0, b1, b2) + q0 * a.q.row, a.q.row, a.q.col, a.queries - q0, a.depth, t.tid, none}
         .issue(sq);
     // Rows run along the keys, so that the tiles of K and V are the loader's k tiles.
-    StridedLoader<kThreads, kKeys, DM, LD, false, Mode, NoPrologue> load_k{
-        k, a.k.row, a.k.col, a.keys, a.depth, t.tid, none};
-    StridedLoader<kThreads, kKeys, DM, DM, false, Mode, NoPrologue> load_v{
-        v, a.v.row, a.v.col, a.keys, a.columns, t.tid, none};
+    StridedLoader<kThreads, kKeys, DM, LD, false, Mode, NoPrologue> load_k{k,       a.k.row, a.k.col, a.keys,
+                                                                           a.depth, t.tid,   none};
+    StridedLoader<kThreads, kKeys, DM, DM, false, Mode, NoPrologue> load_v{v,         a.v.row, a.v.col, a.keys,
+                                                                           a.columns, t.tid,   none};
     load_k.issue(sk);
     rt::cp_async_commit();
     load_v.issue(sv);

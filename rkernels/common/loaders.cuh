@@ -53,19 +53,24 @@ struct StridedLoader {
   static constexpr int kStep = Threads / kAcross, kCount = ROWS * COLS / kVec;
   static constexpr bool kAlongRows = Mode != kLoadByRow;
   static constexpr int kPitch = kStep * (kAlongRows ? LD : 1);
-  static constexpr int kCopies = ceil_div(kCount, Threads), kBatch = kCopies < 4 ? kCopies : 4;  // in all, in a turn of a loop
-  static_assert(Threads % kAcross == 0 && (kCount % Threads == 0 || kCount < Threads), "threads cover whole lines of the window");
+  static constexpr int kCopies = ceil_div(kCount, Threads),
+                       kBatch = kCopies < 4 ? kCopies : 4;  // in all, in a turn of a loop
+  static_assert(Threads % kAcross == 0 && (kCount % Threads == 0 || kCount < Threads),
+                "threads cover whole lines of the window");
 
   const float* next;
   int row_step, col_step;
   int left_along, left_across;  // of the matrix, from the thread's first element on
-  int to;  // where that is in a stage
+  int to;                       // where that is in a stage
   bool mine;
   const typename Pro::Args& pro;
 
   RT_DEVICE StridedLoader(const float* base, int64_t to_row, int64_t to_col, int rows, int cols, int tid,
                           const typename Pro::Args& prologue)
-      : row_step(static_cast<int>(to_row)), col_step(Mode == kLoadVec4 ? 1 : static_cast<int>(to_col)), mine(kCount % Threads == 0 || tid < kCount), pro(prologue) {
+      : row_step(static_cast<int>(to_row)),
+        col_step(Mode == kLoadVec4 ? 1 : static_cast<int>(to_col)),
+        mine(kCount % Threads == 0 || tid < kCount),
+        pro(prologue) {
     const int across = tid % kAcross * kVec, along = tid / kAcross;
     const int r = kAlongRows ? along : across, c = kAlongRows ? across : along;
     next = base + place(r, row_step, place(c, col_step));

@@ -168,8 +168,7 @@ RT_DEVICE void multiply_stage(const Place<T>& at, const float* sa, const float* 
 // Runs count k tiles through the ring. LoadA and LoadB have issue(stage) for one k tile after the other,
 // called by all threads; what a thread copies is its own until the barrier after cp_async_wait.
 template <class T, class LoadA, class LoadB>
-RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, int count,
-                              float (&acc)[T::TM][T::TN]) {
+RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, int count, float (&acc)[T::TM][T::TN]) {
   float* ring = reinterpret_cast<float*>(t.smem);
   const Place<T> at(t.tid);
   int stage = 0;  // to fill next; the one behind it is the next to multiply
@@ -185,7 +184,9 @@ RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, i
     }
     rt::cp_async_commit();
     stage = stage + 1 == T::ST ? 0 : stage + 1;
-    if (k_tile >= 0) multiply_stage<T>(at, ring + stage * T::kStageA, ring + T::ST * T::kStageA + stage * T::kStageB, acc);
+    if (k_tile >= 0) {
+      multiply_stage<T>(at, ring + stage * T::kStageA, ring + T::ST * T::kStageA + stage * T::kStageB, acc);
+    }
   }
   rt::cp_async_wait<0>();
 }
@@ -216,8 +217,7 @@ RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], c
     RT_UNROLL
     for (int j = 0; j < T::TN; j += T::kVec) {
       if constexpr (T::kVec == 4) {
-        *reinterpret_cast<float4v*>(row + at.col(j)) =
-            float4v{acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]};
+        *reinterpret_cast<float4v*>(row + at.col(j)) = float4v{acc[i][j], acc[i][j + 1], acc[i][j + 2], acc[i][j + 3]};
       } else {
         RT_UNROLL
         for (int v = 0; v < T::kVec; ++v) row[at.col(j) + v] = acc[i][j + v];
@@ -245,8 +245,7 @@ RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], c
       RT_UNROLL
       for (int g = 1; g < T::KG; ++g) sum += from[g * T::BM * T::BN];
       const int row = i1 + b * kRows;
-      result[b] =
-          Epi::apply(t, epi, static_cast<typename Epi::In>(sum), place.i0, row < last1 ? row : last1, near2);
+      result[b] = Epi::apply(t, epi, static_cast<typename Epi::In>(sum), place.i0, row < last1 ? row : last1, near2);
       from += T::kThreads;
     }
     RT_UNROLL
@@ -265,8 +264,8 @@ RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], c
 
 // Stores one element of the result through the epilogue; (i0, i1, i2) are its coordinates.
 template <class Epi>
-RT_DEVICE void store(const rt::Task& t, const rt::Operand3& out, const typename Epi::Args& epi, float x, int i0,
-                     int i1, int i2) {
+RT_DEVICE void store(const rt::Task& t, const rt::Operand3& out, const typename Epi::Args& epi, float x, int i0, int i1,
+                     int i2) {
   using Out = typename Epi::Out;
   t.template ptr<Out>(out.ref)[element(out, i0, i1, i2)] =
       Epi::apply(t, epi, static_cast<typename Epi::In>(x), i0, i1, i2);

@@ -20,7 +20,7 @@ struct ConvDirect {
 
   struct Args {
     rt::Ref x, w;
-    rt::Operand3 out;  // [image][channel][position]
+    rt::Operand3 out;     // [image][channel][position]
     Div out_channels;     // of a group
     int32_t in_channels;  // of a group
     int32_t channels;     // of the output
@@ -126,7 +126,8 @@ struct ConvDirect {
     for (int v = 0; v < V; ++v) {
       height[v] = channel[v] >= 0 && within(od[v], win.in_d) ? win.in_h : 0;
       x[v] = ahead(x[v], 1,
-                   od[v] * static_cast<int>(win.step_d) + oh[v] * static_cast<int>(win.step_h) + ow[v] * static_cast<int>(win.step_w));
+                   od[v] * static_cast<int>(win.step_d) + oh[v] * static_cast<int>(win.step_h) +
+                       ow[v] * static_cast<int>(win.step_w));
     }
     RK_UNROLL(1)
     for (int ci = 0; ci < a.in_channels; ++ci) {

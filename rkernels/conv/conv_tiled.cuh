@@ -18,10 +18,10 @@ struct ConvTiled {
 
   struct Args {
     rt::Ref x, w, steps;
-    rt::Operand3 out;     // [image·split][channel][position]
+    rt::Operand3 out;  // [image·split][channel][position]
     Div groups;
     int32_t out_channels, in_channels;  // of a group
-    int32_t positions;    // of one image
+    int32_t positions;                  // of one image
     Div tiles_m, tiles_n;
     int32_t tiles_k, split_k;  // k tiles of the whole sum and of one split
     Div splits;
@@ -43,12 +43,14 @@ struct ConvTiled {
         t.template ptr<const float>(a.w) +
             place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, BM * BK),
         t.tid};
-    const float* x = t.template ptr<const float>(a.x) + place(image, a.win.step_n, place(group * a.in_channels, a.win.step_c));
+    const float* x =
+        t.template ptr<const float>(a.x) + place(image, a.win.step_n, place(group * a.in_channels, a.win.step_c));
     // By tap the first step is read at once, also for a split without any.
     const int first = Mode != kGatherTap ? kt0 * BK : count > 0 ? kt0 : 0;
     const Step* steps = t.template ptr<const Step>(a.steps) + first;
     constexpr int kCopies = Mode == kGatherTap || Epi::kLength < 12 ? 4 : 2;  // a long epilogue is large code already
-    GatherLoader<kThreads, BK, BN, Mode, RANK, kCopies, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions, a.pro);
+    GatherLoader<kThreads, BK, BN, Mode, RANK, kCopies, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions,
+                                                                    a.pro);
     float acc[TM][TN] = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
     const int c0 = group * a.out_channels;

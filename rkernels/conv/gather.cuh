@@ -38,8 +38,8 @@ struct GatherLoader {
   int d, h, w;           // of the window's first element; under transposition o + pad
   int in_d, in_h, in_w;  // the input's extents; none if p does not exist
   int to;                // the thread's first element in a stage
-  int row;      // under kGatherTap: from a row to the next
-  Step coming;  // under kGatherTap: that of the next k tile, on its way while this one is multiplied
+  int row;               // under kGatherTap: from a row to the next
+  Step coming;           // under kGatherTap: that of the next k tile, on its way while this one is multiplied
   const typename Pro::Args& pro;
 
   static constexpr int kRowsAtOnce = Threads / BN;
@@ -48,8 +48,15 @@ struct GatherLoader {
 
   RT_DEVICE GatherLoader(const rt::Task& t, const float* image, const Step* s, const Window& v, int p, int positions,
                          const typename Pro::Args& prologue)
-      : base(image), steps(s), win(v), in_d(v.in_d), in_h(v.in_h), in_w(p < positions ? v.in_w : 0), to(t.tid),
-        row(0), pro(prologue) {
+      : base(image),
+        steps(s),
+        win(v),
+        in_d(v.in_d),
+        in_h(v.in_h),
+        in_w(p < positions ? v.in_w : 0),
+        to(t.tid),
+        row(0),
+        pro(prologue) {
     const int r0 = t.tid / BN;
     h = p;
     w = take_digit(h, v.out_w);

@@ -7,8 +7,9 @@
 
 namespace rk {
 
-// ModeA is kLoadVec4, kLoadByCol (lanes along k) or kLoadByRow (lanes along m); ModeB is kLoadVec4, kLoadByCol (along n),
-// kLoadByRow (along k) or kLoadPacked. With splits > 1 rTasks take turns in k and i0 counts (split, batch).
+// ModeA is kLoadVec4, kLoadByCol (lanes along k) or kLoadByRow (lanes along m). ModeB is kLoadVec4, kLoadByCol (lanes
+// along n), kLoadByRow (lanes along k) or kLoadPacked. With splits > 1 each rTask adds up a part of k only; i0 counts
+// (split, batch).
 template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int ModeA, int ModeB, class Epi, class Pro>
 struct GemmTiled {
   using T = Tile<BM, BN, BK, TM, TN, KG, ST, kRows>;
@@ -39,13 +40,12 @@ struct GemmTiled {
 
     const float* pa = t.template ptr<const float>(a.a) +
                       place(b0, a.a0, place(b1, a.a1, place(b2, a.a2, place(m0, a.am, place(kt0 * BK, a.ak)))));
-    StridedLoader<kThreads, BM, BK, T::LDA, true, ModeA, Pro> load_a{
-        pa, a.am, a.ak, a.M - m0, a.K - kt0 * BK, t.tid, a.pro};
+    StridedLoader<kThreads, BM, BK, T::LDA, true, ModeA, Pro> load_a{pa,    a.am, a.ak, a.M - m0, a.K - kt0 * BK,
+                                                                     t.tid, a.pro};
     const float* pb = t.template ptr<const float>(a.b) + place(b0, a.b0, place(b1, a.b1, place(b2, a.b2)));
     float acc[TM][TN] = {};
     if constexpr (ModeB == kLoadPacked) {
-      PackedLoader<kThreads, BK, BN, BN> load_b{
-          pb + place(nt * a.tiles_k + kt0, BK * BN), t.tid};
+      PackedLoader<kThreads, BK, BN, BN> load_b{pb + place(nt * a.tiles_k + kt0, BK * BN), t.tid};
       multiply_tiles<T>(t, load_a, load_b, count, acc);
     } else {
       const NoPrologue::Args none{};

@@ -34,9 +34,9 @@ struct GemvPacked {
     const int64_t block = static_cast<int64_t>(ceil_div(a.K, G::kStep)) * G::kStep * G::BN;
     const float* w = t.template ptr<const float>(a.b) + place(b0, a.b0, place(b1, a.b1, place(b2, a.b2, nt * block)));
     typename G::Sums sums = {};
-    G::accumulate(t, w, a.K, [&](int m, int k) {
-      return m < a.M ? Pro::apply(a.pro, x[place(m, a.am, place(k, a.ak))]) : 0.0f;
-    }, sums);
+    G::accumulate(
+        t, w, a.K, [&](int m, int k) { return m < a.M ? Pro::apply(a.pro, x[place(m, a.am, place(k, a.ak))]) : 0.0f; },
+        sums);
     const float* total = G::total(t, sums);
     RK_UNROLL(1)
     for (int e = t.tid; e < MB * G::BN; e += kThreads) {

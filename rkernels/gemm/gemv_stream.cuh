@@ -139,8 +139,8 @@ struct GemvStream {
     const int k = wk * 128 + lane * 4, spans = a.spans;
     Rows rows{x + k * a.ak, a.am, a.ak, a.M, a.K - k};
     Input in;
-    // The first unit is there, and the second on its way, before the inputs are waited for. Then each is multiplied, and
-    // the next one takes its place; behind a turn of them the products are summed up.
+    // Before the inputs are waited for, the first unit is in registers and the second on its way. Then each unit is
+    // multiplied while the next one comes. After the units of a turn, the lanes' sums are added up.
     int span = spans + 1, g = 1, left_units = spans * groups;
     if constexpr (!kCompact) {
       rows.at = t.inputs(rows.at);

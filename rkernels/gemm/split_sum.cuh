@@ -15,9 +15,9 @@ struct SplitSum {
   struct Args {
     rt::Ref part;
     rt::Operand3 out;
-    int32_t d1, d2;              // extents of i1 and i2
+    int32_t d1, d2;  // extents of i1 and i2
     int32_t splits;
-    int32_t rows;                // of the (i1, i2) tile of an rTask
+    int32_t rows;  // of the (i1, i2) tile of an rTask
     Div cols;
     Div tiles1, tiles2;
     typename Epi::Args epi;

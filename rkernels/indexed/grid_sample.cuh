@@ -75,10 +75,10 @@ struct GridSample {
   using P = Real<G>;
   static constexpr int kTaps = MODE == kGridNearest ? 1 : 2 * MODE;
   struct Args {
-    Tiles<3> tiles;      // [batch][channel][place]
-    rt::Ref src, grid;   // dense
+    Tiles<3> tiles;     // [batch][channel][place]
+    rt::Ref src, grid;  // dense
     Strided<3> dst;
-    int32_t extent[3];   // of a plane's axes; the first ones are 1 when there are fewer
+    int32_t extent[3];  // of a plane's axes; the first ones are 1 when there are fewer
     int32_t align, padding;
   };
   static constexpr int kThreads = 256;

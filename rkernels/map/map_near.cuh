@@ -15,8 +15,8 @@ struct MapNear {
   static constexpr bool kNear = true;
 
   struct Args {
-    int32_t columns, chunk;  // of the last dim; elements an rTask takes of it
-    Div chunks;              // of the last dim
+    int32_t columns, chunk;                  // of the last dim; elements an rTask takes of it
+    Div chunks;                              // of the last dim
     int32_t in[kOperands], step[kOperands];  // import area: an operand's first element, and on to the next
     typename Body::Args body;
   };

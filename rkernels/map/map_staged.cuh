@@ -16,8 +16,8 @@ struct MapStaged {
   static constexpr int kDirect = 4;
 
   struct Args {
-    int32_t columns, chunk;  // of the last dim; elements an rTask takes of it, one a thread
-    Div chunks;              // of the last dim
+    int32_t columns, chunk;                       // of the last dim; elements an rTask takes of it, one a thread
+    Div chunks;                                   // of the last dim
     int32_t in[kOperands > 0 ? kOperands : 1];    // import area: the first element of each operand
     int32_t step[kOperands > 0 ? kOperands : 1];  // from one element to the next
     typename Body::Args body;

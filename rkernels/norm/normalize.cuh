@@ -132,7 +132,8 @@ struct Normalize {
       const Coordinates<2> c(a.tiles, tile, e < tile.size ? e : 0);
       const int at[3] = {c.at[0], c.at[1], 0};
       normalize(Line{a, t, threads, reinterpret_cast<F*>(t.smem), t.ptr<const T>(a.src.ref) + a.src.offset(at),
-                     t.ptr<typename Epi::Out>(a.dst.ref) + a.dst.offset(at), c.at[0], c.at[1], e < tile.size ? a.n : 0});
+                     t.ptr<typename Epi::Out>(a.dst.ref) + a.dst.offset(at), c.at[0], c.at[1],
+                     e < tile.size ? a.n : 0});
     }
   }
 };

@@ -23,7 +23,7 @@ struct Pool {
     Strided<5> src;
     Axis axes[3];
     int32_t divisor;  // of a sum: 0 the elements of the window, 1 those in the padding as well, 2 nothing
-    Strided<3> dst;  // [N][C][D·H·W]
+    Strided<3> dst;   // [N][C][D·H·W]
     typename Pro::Args pro;
     typename Epi::Args epi;
     Strided<3> indices;

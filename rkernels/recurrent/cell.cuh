@@ -50,11 +50,13 @@ struct Cell {
     float added[kRows];  // of the first unit, asked for before the product so as not to wait after it
     projection(t, a, b0 + t.tid / kUnits, tile * kUnits + t.tid % kUnits, added);
     typename Product::Sums sums = {};
-    Product::accumulate(t, t.template ptr<const float>(a.w) + tile * block, K, [&](int m, int k) {
-      if (b0 + m >= a.batch) return 0.0f;
-      return k < a.inputs ? x[(b0 + m) * a.x.row + k * a.x.col]
-                          : h[(b0 + m) * a.h.row + (k - a.inputs) * a.h.col];
-    }, sums);
+    Product::accumulate(
+        t, t.template ptr<const float>(a.w) + tile * block, K,
+        [&](int m, int k) {
+          if (b0 + m >= a.batch) return 0.0f;
+          return k < a.inputs ? x[(b0 + m) * a.x.row + k * a.x.col] : h[(b0 + m) * a.h.row + (k - a.inputs) * a.h.col];
+        },
+        sums);
     const float* total = Product::total(t, sums);
     const float* bias = t.template ptr<const float>(a.bias) + tile * Product::BN;
     RK_UNROLL(1)

@@ -7,7 +7,9 @@
 namespace rk {
 
 template <int Kind>
-constexpr int kCellRows = Kind == kCellLSTM || Kind == kCellGRULinear ? 4 : Kind == kCellGRUGates ? 2 : 1;
+constexpr int kCellRows = Kind == kCellLSTM || Kind == kCellGRULinear ? 4
+                          : Kind == kCellGRUGates                     ? 2
+                                                                      : 1;
 
 // The gate of one of a unit's rows whose product with W an x that is that product holds, -1 for a row that
 // has none.
@@ -32,7 +34,8 @@ struct CellMatrix {
 
 // What x, [unit][gate], adds to the rows of unit j: zeros unless there are gates.
 template <int Kind>
-RT_DEVICE void read_projection(const rt::Task& t, const CellMatrix& x, int gates, int b, int j, float (&out)[kCellRows<Kind>]) {
+RT_DEVICE void read_projection(const rt::Task& t, const CellMatrix& x, int gates, int b, int j,
+                               float (&out)[kCellRows<Kind>]) {
   RT_UNROLL
   for (int r = 0; r < kCellRows<Kind>; ++r) {
     out[r] = gates != 0 && cell_gate<Kind>(r) >= 0 ? x.read(t, b, j * gates + cell_gate<Kind>(r)) : 0.0f;

@@ -46,7 +46,8 @@ struct CellResident {
   };
 
   // Where it can be, each of the four gates of an LSTM's unit is a lane's: one that does not need the others.
-  static constexpr bool kGateLanes = Kind == kCellLSTM && MB * BN <= kThreads && (Has & (kCellHasPeep | kCellHasInputForget)) == 0;
+  static constexpr bool kGateLanes =
+      Kind == kCellLSTM && MB * BN <= kThreads && (Has & (kCellHasPeep | kCellHasInputForget)) == 0;
   static constexpr int kBiases = kGateLanes ? 1 : kRows;
 
   // What a thread finishes: unit number at of the rTask's, from a row of the products on.
@@ -94,7 +95,9 @@ struct CellResident {
     RK_UNROLL(1)
     for (int s = 0; s < SS; ++s) {
       RT_UNROLL
-      for (int c = 0; c < C; ++c) shared[(s * kWarps * C + c) * 32] = rt::ld_const(w + ((SR + s) * kWarps * C + c) * 32);
+      for (int c = 0; c < C; ++c) {
+        shared[(s * kWarps * C + c) * 32] = rt::ld_const(w + ((SR + s) * kWarps * C + c) * 32);
+      }
     }
     r.c = 0.0f, r.c_ref = ~uint64_t{0}, r.c_row = 0;
     const float* bias = t.template ptr<const float>(a.bias) + tile * BN + u * kRows + gate;
@@ -180,7 +183,8 @@ struct CellResident {
   }
 
   // Four lanes a unit: each activates its gate, the first makes the state.
-  static RT_DEVICE void finish_gates(const rt::Task& t, const Args& a, Resident& r, const Mine& mine, float c0, float s) {
+  static RT_DEVICE void finish_gates(const rt::Task& t, const Args& a, Resident& r, const Mine& mine, float c0,
+                                     float s) {
     const float x = mine.gate == 3 ? G::apply(a.g, s) : F::apply(a.f, s);
     const int lane = t.tid % 32 / 4 * 4;
     const float o = rt::shfl(t, x, lane + 1), f = rt::shfl(t, x, lane + 2), g = rt::shfl(t, x, lane + 3);

@@ -5,7 +5,7 @@
 // One word decides. It counts the blocks that have come, over all guarded launches of the context:
 //
 //   launch of 4 blocks   4 → 5 → 6 → 7 → 8          8 is the count of this launch: all go on
-//   the same, one late   4 → 5 → 6 → 7 → 7|mark     one block lost patience and set the mark: none goes on, nor does the late one
+//   the same, one late   4 → 5 → 6 → 7 → 7|mark     one block lost patience and set the mark: none goes on
 //
 // Both the last arrival and the mark are one atomic step on the word, so exactly one of the two happens first.
 #pragma once

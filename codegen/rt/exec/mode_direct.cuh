@@ -4,8 +4,8 @@
 // steps has
 //
 //   kOperands, kResults   of an element
-//   Place                 where a thread's words are: from[kOperands], to[kResults]; and count, the elements of the rTask, one for each
-//                         thread. Threads without an element look at the words of the last one
+//   Place                 where a thread's words are: from[kOperands], to[kResults]; and count, the elements of the
+//                         rTask, one for each thread. Threads without an element look at the words of the last one
 //   find                  finds that out, one step ahead
 //   apply                 computes
 //

@@ -8,7 +8,7 @@
 //   stage           0   1   2   0   1      number modulo stages
 //   phase           0   0   0   1   1      number divided by stages: how often the stage was filled before
 //
-//   loader          waits for `empty` of the stage, phase - 1 (not in phase 0); copies; the copy completes `full`, phase
+//   loader          waits for `empty`, phase - 1, unless the phase is 0; copies; the copy completes `full`, phase
 //   warps           wait for `full`, phase; read; arrive at `empty`
 #pragma once
 

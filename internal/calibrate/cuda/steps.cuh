@@ -41,14 +41,22 @@ struct Program : rt::Needs<Little<0>, Little<1>, Little<2>, Little<3>, Little<4>
   template <class VEU>
   RT_DEVICE static void compute(VEU& veu, int instance, const void* args, int rtask) {
     instance = rt::detail::same_in_warp(instance);
-    if (instance == 0) [[unlikely]] return veu.template compute<Little<0>>(args, rtask);
-    if (instance == 1) [[unlikely]] return veu.template compute<Little<1>>(args, rtask);
-    if (instance == 2) [[unlikely]] return veu.template compute<Little<2>>(args, rtask);
-    if (instance == 3) [[unlikely]] return veu.template compute<Little<3>>(args, rtask);
-    if (instance == 4) [[unlikely]] return veu.template compute<Little<4>>(args, rtask);
-    if (instance == 5) [[unlikely]] return veu.template compute<Little<5>>(args, rtask);
-    if (instance == 6) [[unlikely]] return veu.template compute<Little<6>>(args, rtask);
-    if (instance == 7) [[unlikely]] return veu.template compute<Little<7>>(args, rtask);
+    if (instance == 0) [[unlikely]]
+      return veu.template compute<Little<0>>(args, rtask);
+    if (instance == 1) [[unlikely]]
+      return veu.template compute<Little<1>>(args, rtask);
+    if (instance == 2) [[unlikely]]
+      return veu.template compute<Little<2>>(args, rtask);
+    if (instance == 3) [[unlikely]]
+      return veu.template compute<Little<3>>(args, rtask);
+    if (instance == 4) [[unlikely]]
+      return veu.template compute<Little<4>>(args, rtask);
+    if (instance == 5) [[unlikely]]
+      return veu.template compute<Little<5>>(args, rtask);
+    if (instance == 6) [[unlikely]]
+      return veu.template compute<Little<6>>(args, rtask);
+    if (instance == 7) [[unlikely]]
+      return veu.template compute<Little<7>>(args, rtask);
   }
 };
 

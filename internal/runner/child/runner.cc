@@ -151,7 +151,8 @@ class Session {
     auto number = [&](const char* key) { return std::strtoull(options[key].c_str(), nullptr, 0); };
     on_device_ = number("on_device") != 0;
     const Clock::time_point start = Clock::now();
-    if (on_device_) driver_ = new Driver(static_cast<int>(number("device")) > 0 ? static_cast<int>(number("device")) - 1 : 0);
+    const int device = static_cast<int>(number("device"));
+    if (on_device_) driver_ = new Driver(device > 0 ? device - 1 : 0);
     model_options o = {};
     o.size = sizeof o;
     if (!options["weights"].empty()) o.weights_path = options["weights"].c_str();
@@ -332,9 +333,7 @@ std::string serve(Session& s, const uint32_t request[3]) {
   if (request[0] == 6) return s.run_info();
   s.read_inputs();
   switch (request[0]) {
-    case 1:
-      s.run();
-      return s.outputs();
+    case 1: s.run(); return s.outputs();
     case 2: {
       const std::vector<double> ms = s.bench(request[1], request[2]);
       return std::string(reinterpret_cast<const char*>(ms.data()), ms.size() * sizeof(double));
@@ -343,8 +342,7 @@ std::string serve(Session& s, const uint32_t request[3]) {
       const uint32_t different = s.repeat(request[1], request[2] != 0);
       return std::string(reinterpret_cast<const char*>(&different), sizeof different);
     }
-    case 4:
-      return s.trace(request[1]);
+    case 4: return s.trace(request[1]);
     case 5: {
       const double ms = s.host_times(1)[0];
       return std::string(reinterpret_cast<const char*>(&ms), sizeof ms);
