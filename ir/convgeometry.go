@@ -144,7 +144,7 @@ func (w *window) kernelOf(weight Shape) error {
 			return &attrError{"kernel_shape", fmt.Sprintf("the kernel is %v, the weight's shape is %v", w.kernel, weight)}
 		}
 		if k < 1 || k > maxWindow {
-			return fmt.Errorf("the weight's shape %v has an empty or absurd kernel", weight)
+			return fmt.Errorf("the weight's shape %v has a kernel that is empty or too large", weight)
 		}
 	}
 	w.kernel = kernel

@@ -22,7 +22,7 @@ func inferMatMul(c *InferContext) {
 	}
 	out, err := BroadcastShapes(a[:len(a)-2], b[:len(b)-2])
 	if err != nil {
-		c.Report("bad-shape", "", "%v before the matrices", err)
+		c.Report("bad-shape", "", "%v (the axes before the matrices)", err)
 		return
 	}
 	if len(c.shape(0)) > 1 {
@@ -116,7 +116,7 @@ func inferAttention(c *InferContext) {
 	}
 	outer, err := BroadcastShapes(q[:len(q)-2], k[:len(k)-2], v[:len(v)-2])
 	if err != nil {
-		c.Report("bad-shape", "", "%v before the matrices", err)
+		c.Report("bad-shape", "", "%v (the axes before the matrices)", err)
 		return
 	}
 	c.wantBroadcast(3, append(slices.Clone(outer), lq, lk))

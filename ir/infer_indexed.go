@@ -66,7 +66,7 @@ func inferGatherElements(c *InferContext) {
 func (c *InferContext) wantSameRank() bool {
 	data, indices := c.shape(0), c.shape(1)
 	if data != nil && indices != nil && len(data) != len(indices) {
-		return c.badInput("bad-rank", 1, "the rank is %d, wanted %d as data's", len(indices), len(data))
+		return c.badInput("bad-rank", 1, "the rank is %d, wanted %d, that of data", len(indices), len(data))
 	}
 	return data == nil || c.wantRank(0, 1, -1)
 }

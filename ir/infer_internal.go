@@ -9,7 +9,7 @@ func inferView(c *InferContext) {
 	}
 	out := Dims(shape...)
 	if !shapeFits(out) {
-		c.badAttr("shape", "the shape %v has negative or absurd extents", out)
+		c.badAttr("shape", "the shape %v has extents that are negative or too large", out)
 		return
 	}
 	lo, hi, empty := viewSpan(c.int("offset"), shape, strides)

@@ -29,7 +29,7 @@ func inferBatchNorm(c *InferContext) {
 func inferLayerNorm(c *InferContext) {
 	stash, ok := DTypeOfONNX(c.int("stash_type"))
 	if !ok || !stash.IsFloat() {
-		c.badAttr("stash_type", "the element type %d is no floating-point type", c.int("stash_type"))
+		c.badAttr("stash_type", "the element type %d is not a floating-point type", c.int("stash_type"))
 		return
 	}
 	c.setType(1, stash)

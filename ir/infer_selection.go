@@ -129,7 +129,7 @@ func inferDet(c *InferContext) {
 	}
 	n := len(s)
 	if !mayEqual(s[n-1], s[n-2]) {
-		c.badInput("bad-shape", 0, "the shape %v holds no square matrices", s)
+		c.badInput("bad-shape", 0, "the last two axes of the shape %v are not square matrices", s)
 		return
 	}
 	c.set(0, joinShapes(s[:n-2]))

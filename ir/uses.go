@@ -166,7 +166,7 @@ func TopoSortBy(g *Graph, rank func(i int) int) error {
 	}
 	if len(order) < len(at) {
 		i := slices.IndexFunc(waits, func(w int) bool { return w > 0 })
-		return fmt.Errorf("the graph has a cycle through or before node %q (%s)", at[i].Name, at[i].Op)
+		return fmt.Errorf("the graph has a cycle: node %q (%s) is on it or depends on it", at[i].Name, at[i].Op)
 	}
 	g.Nodes = order
 	return nil

@@ -12,7 +12,7 @@ func axisOf(axis int64, rank int) int {
 		axis += int64(rank)
 	}
 	if axis < 0 || axis >= int64(rank) {
-		fail("axis out of range for rank %d", rank)
+		fail("an axis is out of range for rank %d", rank)
 	}
 	return int(axis)
 }
@@ -74,17 +74,17 @@ func permuted(c *call, t *ir.Tensor, perm []int) *ir.Tensor {
 func viewOf(c *call, t *ir.Tensor, offset int64, dims, strides []int64) *ir.Tensor {
 	c.checkSize(t.DType, dims)
 	if len(strides) != len(dims) {
-		fail("%d strides for %d dims", len(strides), len(dims))
+		fail("there are %d strides for %d dims", len(strides), len(dims))
 	}
 	if ir.Count(dims) > 0 {
 		if offset < 0 || offset >= t.Len() {
-			fail("view begins at element %d of %d", offset, t.Len())
+			fail("the view begins at element %d of an input with %d elements", offset, t.Len())
 		}
 		lo, hi := offset, offset
 		for i, n := range dims {
 			s := strides[i]
 			if n > 1 && s != 0 && n-1 > t.Len()/max(s, -s) {
-				fail("view with stride %d over %d elements leaves the %d elements of its input", s, n, t.Len())
+				fail("the view, with stride %d over %d elements, leaves the %d elements of its input", s, n, t.Len())
 			}
 			if n == 1 {
 				continue
@@ -96,7 +96,7 @@ func viewOf(c *call, t *ir.Tensor, offset int64, dims, strides []int64) *ir.Tens
 			}
 		}
 		if lo < 0 || hi >= t.Len() {
-			fail("view reaches elements %d to %d of %d", lo, hi, t.Len())
+			fail("the view reaches elements %d to %d of an input with %d elements", lo, hi, t.Len())
 		}
 	}
 	return with(t, mustElems(t).strided(dims, strides, offset), dims)

@@ -28,7 +28,7 @@ type cellPorts struct{ h, c, w, r, bias, peep, length int }
 func cell(c *call, kind *recurrentKind, p cellPorts) []*ir.Tensor {
 	x, h0, w, r := c.arg(0), c.arg(p.h), c.opt(p.w), c.arg(p.r)
 	if len(x.Dims) != 2 || len(h0.Dims) != 2 || x.Dims[0] != h0.Dims[0] {
-		fail("x has dims %v, h has dims %v", x.Dims, h0.Dims)
+		fail("x of dims %v does not fit h of dims %v", x.Dims, h0.Dims)
 	}
 	batch, hidden := int(x.Dims[0]), int(h0.Dims[1])
 	rc := &recurrence{kind: kind, input: int(x.Dims[1]), hidden: hidden, w: w, r: r, call: c}

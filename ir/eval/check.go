@@ -33,7 +33,7 @@ func (c *call) checkInputs(op *ir.Op) {
 			continue
 		}
 		if p == nil {
-			fail("input %d is one too many", i)
+			fail("the operator has no input %d", i)
 		}
 		if t.DType == ir.String || p.Types != nil && !slices.Contains(p.Types, t.DType) {
 			fail("input %d (%s): not defined for element type %v", i, p.Name, t.DType)

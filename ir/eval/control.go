@@ -77,7 +77,7 @@ func scan(c *call) []*ir.Tensor {
 		}
 		axes[i] = axisOf(listItem(c, "scan_input_axes", i), len(t.Dims))
 		if d := t.Dims[axes[i]]; trips >= 0 && d != trips {
-			fail("the scan inputs have %d and %d slices", trips, d)
+			fail("the scan inputs have different numbers of slices, %d and %d", trips, d)
 		}
 		trips = t.Dims[axes[i]]
 	}

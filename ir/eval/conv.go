@@ -66,11 +66,11 @@ func convTranspose(c *call) []*ir.Tensor {
 func convOf(c *call, x, w *ir.Tensor) *convolution {
 	_, channels, in := spatial(x)
 	if len(w.Dims) != len(in)+2 {
-		fail("weights have dims %v, X has dims %v", w.Dims, x.Dims)
+		fail("weights of dims %v do not fit X of dims %v", w.Dims, x.Dims)
 	}
 	group := c.Attr("group").I
 	if group < 1 || group > max(int64(channels), 1) || channels%int(group) != 0 {
-		fail("%d channels in %d groups", channels, group)
+		fail("%d channels do not divide into %d groups", channels, group)
 	}
 	return &convolution{x: x, w: w, bias: c.opt(2), groups: int(group), inC: channels / int(group)}
 }

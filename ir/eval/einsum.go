@@ -74,7 +74,7 @@ func extents(x term) map[label]int64 {
 	m := map[label]int64{}
 	for i, l := range x.labels {
 		if n, seen := m[l]; seen && n != x.t.Dims[i] {
-			fail("a label has extents %d and %d", n, x.t.Dims[i])
+			fail("a label has two different extents, %d and %d", n, x.t.Dims[i])
 		}
 		m[l] = x.t.Dims[i]
 	}
@@ -145,7 +145,7 @@ func labelled(x term, axes []label, n map[label]int64) (dims, strides []int64) {
 			if d := x.t.Dims[i]; d == n[l] {
 				stride += own[i]
 			} else if d != 1 {
-				fail("a label has extents %d and %d", d, n[l])
+				fail("a label has two different extents, %d and %d", d, n[l])
 			}
 		}
 		dims, strides = append(dims, n[l]), append(strides, stride)
@@ -180,7 +180,7 @@ func parseEinsum(equation string, ts []*ir.Tensor) (operands [][]label, output [
 	output = parseTerm(equation, right, widest)
 	for i, l := range output {
 		if slices.Contains(output[:i], l) || !slices.Contains(slices.Concat(operands...), l) {
-			fail("equation %q: an output label occurs twice or in no term", equation)
+			fail("equation %q: a label of the output occurs twice, or no term has it", equation)
 		}
 	}
 	return operands, output
@@ -200,7 +200,7 @@ func parseTerm(equation, s string, dots int) []label {
 	}
 	for _, r := range s {
 		if r < 'A' || r > 'z' || r > 'Z' && r < 'a' {
-			fail("equation %q: %q is no label", equation, r)
+			fail("equation %q: %q is not a label", equation, r)
 		}
 		out = append(out, label(r))
 	}

@@ -43,7 +43,7 @@ func elementPlaces(data, indices *ir.Tensor, axis int) []int {
 	}
 	for i, n := range indices.Dims {
 		if i != axis && n > data.Dims[i] {
-			fail("indices have dims %v, which data of dims %v do not cover", indices.Dims, data.Dims)
+			fail("indices have dims %v, which exceed those of data, %v, on an axis other than axis", indices.Dims, data.Dims)
 		}
 	}
 	strides := rowMajor(data.Dims)
@@ -112,7 +112,7 @@ func gatherND(c *call) []*ir.Tensor {
 func scatterElements(c *call) []*ir.Tensor {
 	data, indices, updates := c.arg(0), c.arg(1), c.arg(2)
 	if !slices.Equal(indices.Dims, updates.Dims) {
-		fail("indices have dims %v, updates %v", indices.Dims, updates.Dims)
+		fail("indices have dims %v, but updates have %v", indices.Dims, updates.Dims)
 	}
 	places := elementPlaces(data, indices, axisOf(c.Attr("axis").I, len(data.Dims)))
 	return one(scatter(c, data, updates, places, 1))

@@ -12,7 +12,7 @@ func matmul(c *call) []*ir.Tensor {
 	a, b := c.arg(0), c.arg(1)
 	da, db := a.Dims, b.Dims
 	if len(da) == 0 || len(db) == 0 {
-		fail("a scalar operand")
+		fail("an operand is a scalar, want vectors or matrices")
 	}
 	if len(da) == 1 {
 		da = []int64{1, da[0]}
@@ -127,7 +127,7 @@ func productInt[N int64 | uint64](p *multiplication2D) {
 func gemm(c *call) []*ir.Tensor {
 	a, b := c.arg(0), c.arg(1)
 	if len(a.Dims) != 2 || len(b.Dims) != 2 {
-		fail("A has dims %v, B %v, want matrices", a.Dims, b.Dims)
+		fail("A has dims %v and B %v, want matrices", a.Dims, b.Dims)
 	}
 	p := multiplication2D{batch: 1, a: a, b: b, offA: []int{0}, offB: []int{0}}
 	m, k := orient(a, c.Attr("transA").I != 0, &p.rowA, &p.colA)

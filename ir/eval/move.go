@@ -10,7 +10,7 @@ import (
 func tile(c *call) []*ir.Tensor {
 	t, repeats := c.arg(0), ints(c.arg(1))
 	if len(repeats) != len(t.Dims) {
-		fail("%d repeats for rank %d", len(repeats), len(t.Dims))
+		fail("there are %d repeats for rank %d", len(repeats), len(t.Dims))
 	}
 	own := rowMajor(t.Dims)
 	var dims, strides, final []int64
@@ -32,7 +32,7 @@ func blocks(c *call) (t *ir.Tensor, b int64) {
 		fail("input has dims %v, want N, C, H, W", t.Dims)
 	}
 	if b < 1 || b > 1<<20 {
-		fail("attribute blocksize: %d makes no sense", b)
+		fail("attribute blocksize: %d is out of range", b)
 	}
 	return t, b
 }
@@ -77,7 +77,7 @@ func pad(c *call) []*ir.Tensor {
 		axes = ints(a)
 	}
 	if len(pads) != 2*len(axes) {
-		fail("%d pads for %d axes", len(pads), len(axes))
+		fail("there are %d pads for %d axes", len(pads), len(axes))
 	}
 	var fill *ir.Tensor
 	mode := c.Attr("mode").S
@@ -103,7 +103,7 @@ func padAxis(c *call, t *ir.Tensor, axis int, before, behind int64, mode string,
 	n := t.Dims[axis]
 	const most = 1 << 50 // more than any memory holds, and the sum below cannot overflow
 	if before < -most || before > most || behind < -most || behind > most || n+before+behind < 0 {
-		fail("pads %d and %d for extent %d", before, behind, n)
+		fail("pads %d and %d are not possible for an axis of extent %d", before, behind, n)
 	}
 	dims := append([]int64{}, t.Dims...)
 	dims[axis] = n + before + behind

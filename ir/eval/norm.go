@@ -110,7 +110,7 @@ func channelMoments(x *ir.Tensor) (means, variances []float64) {
 
 func channelValues(t *ir.Tensor, channels int) []float64 {
 	if t.Len() != int64(channels) {
-		fail("%d values for %d channels", t.Len(), channels)
+		fail("there are %d values for %d channels", t.Len(), channels)
 	}
 	return floats(t)
 }

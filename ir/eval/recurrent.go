@@ -150,7 +150,7 @@ func rnn(c *call) []*ir.Tensor  { return sequence(c, &rnnKind) }
 func sequence(c *call, kind *recurrentKind) []*ir.Tensor {
 	x, w := c.arg(0), c.arg(1)
 	if len(x.Dims) != 3 || len(w.Dims) != 3 || kind.gates > 0 && w.Dims[1]%int64(kind.gates) != 0 {
-		fail("X has dims %v, W has dims %v", x.Dims, w.Dims)
+		fail("X of dims %v does not fit W of dims %v", x.Dims, w.Dims)
 	}
 	batchFirst := c.Attr("layout").I != 0
 	if batchFirst {
@@ -195,7 +195,7 @@ func sequenceLengths(t *ir.Tensor, steps, batch int) []int {
 	}
 	v := ints(t)
 	if len(v) != batch {
-		fail("%d sequence lengths for a batch of %d", len(v), batch)
+		fail("there are %d sequence lengths for a batch of %d", len(v), batch)
 	}
 	for i, n := range v {
 		if n < 0 || n > int64(steps) {
@@ -225,7 +225,7 @@ func (s *sequenceRun) state(t *ir.Tensor, batchFirst bool) []float64 {
 		return make([]float64, n)
 	}
 	if len(t.Dims) != 3 || t.Len() != int64(n) {
-		fail("an initial state has dims %v", t.Dims)
+		fail("an initial state has dims %v, which do not fit", t.Dims)
 	}
 	if batchFirst {
 		t = permuted(s.call, t, []int{1, 0, 2})
@@ -293,7 +293,7 @@ func (rc *recurrence) setUp(c *call, d, dirs int) {
 		}
 	}
 	if len(names) != dirs*len(rc.kind.acts) {
-		fail("attribute activations: %v for %d directions", names, dirs)
+		fail("attribute activations: %v is the wrong number for %d directions", names, dirs)
 	}
 	limit := math.Inf(1)
 	if a := c.Attr("clip"); a.Kind != 0 && a.F > 0 {

@@ -173,7 +173,7 @@ func (r reducer) checkEmpty(inner []int64, t *ir.Tensor) {
 		n *= t.Dims[a]
 	}
 	if n == 0 && !r.empty {
-		fail("reduces no elements at all, which has no value in element type %v", t.DType)
+		fail("there are no elements to reduce, and the result of that is not defined for element type %v", t.DType)
 	}
 }
 

@@ -12,7 +12,7 @@ func roiAlign(c *call) []*ir.Tensor {
 	x, rois, batches := c.arg(0), c.arg(1), ints(c.arg(2))
 	ph, pw := c.Attr("output_height").I, c.Attr("output_width").I
 	if len(x.Dims) != 4 || ph < 1 || pw < 1 {
-		fail("X has dims %v, the bins are %d by %d", x.Dims, ph, pw)
+		fail("X has dims %v and there are %d by %d bins, want N, C, H, W and at least 1", x.Dims, ph, pw)
 	}
 	count := int64(len(batches))
 	checkDims(rois, count, 4)
@@ -145,7 +145,7 @@ func maxRoiPool(c *call) []*ir.Tensor {
 	x, rois := c.arg(0), c.arg(1)
 	pooled := listAttr("pooled_shape", c.Attr("pooled_shape").Ints, 2, 1)
 	if len(x.Dims) != 4 || len(rois.Dims) != 2 {
-		fail("X has dims %v, rois %v", x.Dims, rois.Dims)
+		fail("X has dims %v and rois %v, want N, C, H, W and a matrix", x.Dims, rois.Dims)
 	}
 	checkDims(rois, rois.Dims[0], 5)
 	out := c.alloc(x.DType, []int64{rois.Dims[0], x.Dims[1], pooled[0], pooled[1]})

@@ -130,13 +130,13 @@ func resizeExtents(c *call, t *ir.Tensor, axes []int) (scales []float64, sizes [
 	if given != nil && given.Len() > 0 {
 		scales = floats(given)
 		if len(scales) != len(axes) {
-			fail("%d scales for %d axes", len(scales), len(axes))
+			fail("there are %d scales for %d axes", len(scales), len(axes))
 		}
 		for i, axis := range axes {
 			// The standard's reference implementation multiplies in float32, and more precision can change the floor.
 			out := math.Floor(float64(float32(t.Dims[axis]) * float32(scales[i])))
 			if !(scales[i] > 0) || out > maxWindow {
-				fail("scale %v for %d elements", scales[i], t.Dims[axis])
+				fail("scale %v is out of range for %d elements", scales[i], t.Dims[axis])
 			}
 			sizes = append(sizes, int64(out))
 		}
@@ -148,7 +148,7 @@ func resizeExtents(c *call, t *ir.Tensor, axes []int) (scales []float64, sizes [
 	sizes = append(sizes, ints(c.opt(3))...)
 	for i, axis := range axes {
 		if sizes[i] < 0 || sizes[i] > maxWindow {
-			fail("size %d", sizes[i])
+			fail("the output extent %d is out of range", sizes[i])
 		}
 		scales = append(scales, float64(sizes[i])/float64(max(t.Dims[axis], 1)))
 	}
@@ -171,7 +171,7 @@ func keepAspect(c *call, t *ir.Tensor, axes []int, scales []float64, sizes []int
 	for i, axis := range axes {
 		size := math.Floor(s*float64(t.Dims[axis]) + 0.5)
 		if size > maxWindow {
-			fail("size %v", size)
+			fail("the output extent %v is out of range", size)
 		}
 		scales[i], sizes[i] = s, int64(size)
 	}

@@ -137,7 +137,7 @@ func equalSlices[N number](c *call, t *ir.Tensor, axis int) [][]int {
 func nonMaxSuppression(c *call) []*ir.Tensor {
 	boxes, scores := c.arg(0), c.arg(1)
 	if len(boxes.Dims) != 3 || len(scores.Dims) != 3 {
-		fail("boxes have dims %v, scores %v", boxes.Dims, scores.Dims)
+		fail("boxes have dims %v and scores %v, want rank 3", boxes.Dims, scores.Dims)
 	}
 	n := boxes.Dims[1]
 	checkDims(boxes, boxes.Dims[0], n, 4)
@@ -220,7 +220,7 @@ func reverseSequence(c *call) []*ir.Tensor {
 	t, lens := c.arg(0), ints(c.arg(1))
 	batch, time := axisOf(c.Attr("batch_axis").I, len(t.Dims)), axisOf(c.Attr("time_axis").I, len(t.Dims))
 	if batch == time || int64(len(lens)) != t.Dims[batch] {
-		fail("%d lengths for dims %v with batch axis %d and time axis %d", len(lens), t.Dims, batch, time)
+		fail("%d lengths do not fit dims %v with batch axis %d and time axis %d", len(lens), t.Dims, batch, time)
 	}
 	strides := rowMajor(t.Dims)
 	places := make([]int, t.Len())
@@ -228,7 +228,7 @@ func reverseSequence(c *call) []*ir.Tensor {
 	for i := range places {
 		n := lens[o.index[batch]]
 		if n < 0 || n > t.Dims[time] {
-			fail("a sequence of length %d in %d steps", n, t.Dims[time])
+			fail("the sequence length %d is outside of 0 to %d", n, t.Dims[time])
 		}
 		places[i] = i
 		if at := o.index[time]; at < n {

@@ -64,7 +64,7 @@ func split(c *call) []*ir.Tensor {
 	axis := axisOf(c.Attr("axis").I, len(t.Dims))
 	sizes := splitSizes(c, t.Dims[axis])
 	if len(sizes) != len(c.Outputs) {
-		fail("split into %d pieces for %d outputs", len(sizes), len(c.Outputs))
+		fail("there are %d pieces for %d outputs", len(sizes), len(c.Outputs))
 	}
 	outs := make([]*ir.Tensor, len(sizes))
 	strides, at := rowMajor(t.Dims), int64(0)
@@ -199,7 +199,7 @@ func reshape(c *call) []*ir.Tensor {
 // checkedMul multiplies extents that come from data, and fails if the product overflows.
 func checkedMul(a, b int64) int64 {
 	if a != 0 && b > math.MaxInt64/a {
-		fail("extents multiply to more than any tensor holds")
+		fail("the product of the extents is larger than any tensor")
 	}
 	return a * b
 }
@@ -266,7 +266,7 @@ func transpose(c *call) []*ir.Tensor {
 		}
 	}
 	if len(perm) != len(t.Dims) {
-		fail("attribute perm: %v for rank %d", perm, len(t.Dims))
+		fail("attribute perm: %v does not fit rank %d", perm, len(t.Dims))
 	}
 	return one(permuted(c, t, axesOf(perm, len(t.Dims))))
 }
@@ -366,7 +366,7 @@ func rangeFloat(c *call, a, b, d float64) *ir.Tensor {
 	}
 	n := math.Ceil((b - a) / d)
 	if math.IsNaN(n) || n > 1<<40 {
-		fail("range from %v to %v by %v does not end", a, b, d)
+		fail("the range from %v to %v by %v has too many elements", a, b, d)
 	}
 	return counted(c, c.arg(0).DType, int64(max(n, 0)), func(i int64) float64 { return a + float64(i)*d })
 }

@@ -17,7 +17,7 @@ func dft(c *call) []*ir.Tensor {
 	}
 	axis = axisOf(int64(axis), len(t.Dims))
 	if axis == last || t.Dims[last] != 1 && t.Dims[last] != 2 {
-		fail("dims %v with axis %d: want an axis before the numbers' parts", t.Dims, axis)
+		fail("axis %[2]d of dims %[1]v cannot be transformed: want an axis before the last one, which holds the parts of the numbers", t.Dims, axis)
 	}
 	f := fourier{inverse: c.Attr("inverse").I != 0, onesided: c.Attr("onesided").I != 0}
 	if f.onesided && !f.inverse && t.Dims[last] == 2 {
@@ -31,7 +31,7 @@ func dft(c *call) []*ir.Tensor {
 		n = scalarInt(l)
 	}
 	if n < 1 || n > maxWindow {
-		fail("a transform of length %d", n)
+		fail("the length %d of the transform is out of range", n)
 	}
 	return one(f.transform(c, t, axis, int(n)))
 }
@@ -129,7 +129,7 @@ func (f fourier) bin(re, im, cos, sin []float64, k int) (a, b float64) {
 func stft(c *call) []*ir.Tensor {
 	t, step := c.arg(0), scalarInt(c.arg(1))
 	if len(t.Dims) != 3 || t.Dims[2] != 1 && t.Dims[2] != 2 {
-		fail("signal has dims %v", t.Dims)
+		fail("the signal has dims %v, want batch, length, and 1 or 2 parts", t.Dims)
 	}
 	length := t.Dims[1]
 	window := c.opt(2)
@@ -144,7 +144,7 @@ func stft(c *call) []*ir.Tensor {
 		fail("a one-sided transform needs real numbers")
 	}
 	if step < 1 || length < 1 || length > t.Dims[1] || window != nil && window.Len() != length {
-		fail("frames of length %d every %d elements of %d", length, step, t.Dims[1])
+		fail("frames of length %d, one every %d elements, do not fit a signal of %d elements", length, step, t.Dims[1])
 	}
 	frames := 1 + (t.Dims[1]-length)/step
 	dims := []int64{t.Dims[0], frames, length, t.Dims[2]}
@@ -192,7 +192,7 @@ func melWeightMatrix(c *call) []*ir.Tensor {
 	bins, length, rate := scalarInt(c.arg(0)), scalarInt(c.arg(1)), scalarInt(c.arg(2))
 	low, high := scalar[float64](c.arg(3)), scalar[float64](c.arg(4))
 	if bins < 1 || length < 1 || rate < 1 || bins > maxWindow {
-		fail("%d bins of a transform of length %d at rate %d", bins, length, rate)
+		fail("%d bins, a transform of length %d and the rate %d: each must be at least 1", bins, length, rate)
 	}
 	d := typeAttr(c, "output_datatype", ir.Float32)
 	rows := length/2 + 1
@@ -204,7 +204,7 @@ func melWeightMatrix(c *call) []*ir.Tensor {
 		hertz := 700 * (math.Pow(10, (from+float64(i)*step)/2595) - 1)
 		corner[i] = toInt64(saturate(math.Floor(float64(length+1)*hertz/float64(rate)), ir.Int64))
 		if corner[i] < 0 || corner[i] >= rows {
-			fail("the edges %v and %v Hz lie outside the transform", low, high)
+			fail("the edges %v and %v Hz are beyond the bins of the transform", low, high)
 		}
 	}
 	v := make([]float64, rows*bins)

@@ -12,7 +12,7 @@ import (
 func maxUnpool(c *call) []*ir.Tensor {
 	x, places := c.arg(0), c.arg(1)
 	if len(x.Dims) < 3 || !slices.Equal(x.Dims, places.Dims) {
-		fail("X has dims %v, its indices %v", x.Dims, places.Dims)
+		fail("X has dims %v but its indices %v, want the same, of rank 3 at least", x.Dims, places.Dims)
 	}
 	spatial := len(x.Dims) - 2
 	kernel := listAttr("kernel_shape", c.Attr("kernel_shape").Ints, spatial, 1)
@@ -31,11 +31,11 @@ func maxUnpool(c *call) []*ir.Tensor {
 	}
 	shape := ints(c.opt(2))
 	if len(shape) != len(dims) {
-		fail("output_shape is %v for rank %d", shape, len(dims))
+		fail("output_shape %v does not fit rank %d", shape, len(dims))
 	}
 	for i, n := range shape {
 		if n < dims[i] {
-			fail("output_shape is %v, the windows cover %v", shape, dims)
+			fail("output_shape %v is smaller than %v, which the windows cover", shape, dims)
 		}
 		out = padAxis(c, out, i, 0, n-dims[i], "constant", nil)
 	}
@@ -48,7 +48,7 @@ func col2Im(c *call) []*ir.Tensor {
 	t, image, block := c.arg(0), ints(c.arg(1)), ints(c.arg(2))
 	n := len(image)
 	if len(t.Dims) != 3 || n == 0 || len(block) != n {
-		fail("input has dims %v, image_shape is %v, block_shape %v", t.Dims, image, block)
+		fail("an input of dims %v, image_shape %v and block_shape %v do not fit together", t.Dims, image, block)
 	}
 	strides, dilations := attrOr(c, "strides", n, 1, 1), attrOr(c, "dilations", n, 1, 1)
 	pads := attrOr(c, "pads", 2*n, 0, 0)
@@ -56,13 +56,13 @@ func col2Im(c *call) []*ir.Tensor {
 	blocks := make([]int64, n)
 	for i := range image {
 		if image[i] < 0 || block[i] < 1 || block[i] > maxWindow || image[i] > maxWindow {
-			fail("image_shape is %v, block_shape %v", image, block)
+			fail("image_shape %v or block_shape %v is out of range", image, block)
 		}
 		blocks[i] = max((image[i]+pads[i]+pads[i+n]-dilations[i]*(block[i]-1)-1)/strides[i]+1, 0)
 		size, count = checkedMul(size, block[i]), checkedMul(count, blocks[i])
 	}
 	if t.Dims[1]%size != 0 || t.Dims[2] != count {
-		fail("input has dims %v, want columns of %d rows and %d of them", t.Dims, size, count)
+		fail("input has dims %v, want a multiple of %d rows and %d columns", t.Dims, size, count)
 	}
 	out := c.alloc(t.DType, append([]int64{t.Dims[0], t.Dims[1] / size}, image...))
 	places := make([]int, 0, size*count)
@@ -124,12 +124,12 @@ func centerCropPad(c *call) []*ir.Tensor {
 		axes = a.Ints
 	}
 	if len(shape) != len(axes) {
-		fail("shape has %d extents for %d axes", len(shape), len(axes))
+		fail("there are %d extents for %d axes", len(shape), len(axes))
 	}
 	for i, axis := range axesOf(axes, len(t.Dims)) {
 		n := t.Dims[axis]
 		if shape[i] < 0 || shape[i] > 1<<40 {
-			fail("the extent %d", shape[i])
+			fail("the extent %d is out of range", shape[i])
 		}
 		before := (shape[i] - n) / 2
 		if shape[i] < n {
@@ -145,7 +145,7 @@ func centerCropPad(c *call) []*ir.Tensor {
 func deformConv(c *call) []*ir.Tensor {
 	x, w, offset := c.arg(0), c.arg(1), c.arg(2)
 	if len(x.Dims) != 4 || len(w.Dims) != 4 || len(offset.Dims) != 4 {
-		fail("X has dims %v, W %v, offset %v", x.Dims, w.Dims, offset.Dims)
+		fail("X has dims %v, W %v and offset %v, want rank 4", x.Dims, w.Dims, offset.Dims)
 	}
 	d := newDeformation(c, x, w, offset)
 	out := c.alloc(x.DType, []int64{x.Dims[0], w.Dims[0], offset.Dims[2], offset.Dims[3]})

@@ -123,7 +123,7 @@ func (g geometry) windows(in []int64, ceil bool) []window {
 		}
 		room := in[i] + before + behind - reach
 		if room < 0 {
-			fail("a window of %d elements does not fit %d with padding %d and %d", reach, in[i], before, behind)
+			fail("a window of %d elements does not fit into %d with padding %d and %d", reach, in[i], before, behind)
 		}
 		out := room/s + 1
 		if ceil && room%s != 0 && out*s < in[i]+before {
@@ -162,7 +162,7 @@ func (g geometry) transposed(in []int64) []window {
 		}
 		out := full - before - behind
 		if out < 0 {
-			fail("padding %d and %d removes more than the %d elements there are", before, behind, full)
+			fail("the padding %d and %d removes more than all %d elements", before, behind, full)
 		}
 		ws[i] = window{int(in[i]), int(out), int(k), int(s), int(d), int(before), int(behind)}
 	}
@@ -235,7 +235,7 @@ func spatial(x *ir.Tensor) (batch, channels int, rest []int64) {
 	}
 	for _, n := range x.Dims {
 		if n > maxWindow {
-			fail("X has dims %v", x.Dims)
+			fail("X has dims %v, one of which is too large", x.Dims)
 		}
 	}
 	return int(x.Dims[0]), int(x.Dims[1]), x.Dims[2:]

@@ -145,9 +145,9 @@ func (s *scope) constant(p *place, n *ir.Node, pb *onnxpb.NodeProto) {
 	switch {
 	case !ok:
 	case len(n.Inputs) != 0 || len(n.Outputs) != 1:
-		p.report("wrong-arity", "", "", fmt.Sprintf("%d inputs and %d outputs, wanted are 0 and 1", len(n.Inputs), len(n.Outputs)))
+		p.report("wrong-arity", "", "", fmt.Sprintf("the node has %d inputs and %d outputs, wanted 0 and 1", len(n.Inputs), len(n.Outputs)))
 	case len(bound) != 1:
-		p.report("bad-attribute", "", "", fmt.Sprintf("%d attributes, wanted is exactly one that holds the value", len(bound)))
+		p.report("bad-attribute", "", "", fmt.Sprintf("the node has %d attributes, wanted exactly one, which holds the value", len(bound)))
 	default:
 		t, err := s.constantTensor(bound[0])
 		if err == nil {

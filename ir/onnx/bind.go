@@ -101,19 +101,19 @@ func assign[N int64 | float64](out *ir.Tensor, from []N) error {
 	case []bool:
 		for i, x := range from {
 			if x != 0 && x != 1 {
-				return fmt.Errorf("%v is no bool: want 0 or 1", x)
+				return fmt.Errorf("%v is not a bool, wanted 0 or 1", x)
 			}
 			to[i] = x != 0
 		}
 		return nil
 	}
-	return fmt.Errorf("numbers do not become %v", out.DType)
+	return fmt.Errorf("numbers cannot be converted to %v", out.DType)
 }
 
 func assignInts[I int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64, N int64 | float64](d ir.DType, to []I, from []N) error {
 	for i, x := range from {
 		if math.Abs(float64(x)) > 1<<63 || N(I(x)) != x || (x < 0) != (I(x) < 0) {
-			return fmt.Errorf("%v does not fit %v", x, d)
+			return fmt.Errorf("%v is no value of element type %v", x, d)
 		}
 		to[i] = I(x)
 	}

@@ -110,7 +110,7 @@ func (s *scope) callable(p *place, f *function, inputs, outputs []*ir.Value) boo
 		return false
 	}
 	if len(inputs) > len(f.pb.Input) || len(outputs) > len(f.pb.Output) {
-		p.report("wrong-arity", "", "", fmt.Sprintf("%d inputs and %d outputs, but function %v has %d and %d",
+		p.report("wrong-arity", "", "", fmt.Sprintf("the call has %d inputs and %d outputs, but function %v has %d and %d",
 			len(inputs), len(outputs), f.key, len(f.pb.Input), len(f.pb.Output)))
 		return false
 	}

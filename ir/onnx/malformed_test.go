@@ -179,7 +179,7 @@ func TestProblems(t *testing.T) {
 		{"float8", fp8, "unsupported-dtype", "float8e4m3fn"},
 		{"rank", newModel(17).in("x float32[2]", "w float32[2,2,3]").out("y").node("c: y = Conv(x,w)"), "bad-rank", `node "c" (Conv, opset 17)`},
 		{"element type", newModel(17).in("x int64[2]").out("y").node("y = Exp(x)"), "bad-type", "int64"},
-		{"training", x(13).node("y,a,b,c,d = BatchNormalization(x,x,x,x,x)"), "training-mode", "trains"},
+		{"training", x(13).node("y,a,b,c,d = BatchNormalization(x,x,x,x,x)"), "training-mode", "meant for training"},
 		{"empty constant", x(17).node("y = Constant()"), "bad-attribute", "exactly one"},
 		{"scan of opset 8", x(8).node("y = Scan(x,x)", attr("body", &onnxpb.GraphProto{}), attr("num_scan_inputs", 1)), "unsupported-op", "different lengths"},
 	} {

@@ -113,7 +113,7 @@ func readModel(path string) ([]byte, error) {
 		return nil, bareError(err)
 	}
 	if info.IsDir() {
-		return nil, errors.New("is a folder, an ONNX file is wanted")
+		return nil, errors.New("is a folder, wanted an ONNX file")
 	}
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("is not a regular file")
@@ -177,7 +177,7 @@ func explainDamage(data []byte) string {
 		at := len(data) - len(rest)
 		num, typ, n := protowire.ConsumeTag(rest)
 		if n < 0 {
-			return fmt.Sprintf("the bytes at offset %d start no protobuf field", at)
+			return fmt.Sprintf("no protobuf field begins at offset %d", at)
 		}
 		m := protowire.ConsumeFieldValue(num, typ, rest[n:])
 		if m >= 0 {

@@ -84,7 +84,7 @@ func (im *importer) checkOpset(opsets map[string]int64, where string) bool {
 			"%sopset %d is newer than %d, the newest one known", where, v, maxOpset)
 		return false
 	case v > ir.ReferenceOpset && im.once("new-opset"):
-		im.warnf("new-opset", "", "%sopset %d is read as opset %d with what opsets up to %d add: operators, element types and options",
+		im.warnf("new-opset", "", "%sopset %d is read as opset %d with the operators, element types and options that opsets up to %d add",
 			where, v, ir.ReferenceOpset, maxOpset)
 	}
 	return true

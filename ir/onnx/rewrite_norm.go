@@ -57,7 +57,7 @@ const trainingHelp = "export the model for inference"
 // batchNormOutputs refuses training, which before opset 14 was chosen by using more than one output.
 func batchNormOutputs(c *rewriting) {
 	if len(c.n.Outputs) > 1 {
-		c.refuse("training-mode", "", trainingHelp, "with %d outputs the operator trains; only inference is supported", len(c.n.Outputs))
+		c.refuse("training-mode", "", trainingHelp, "a node with %d outputs is meant for training; only inference is supported", len(c.n.Outputs))
 	}
 }
 

@@ -46,7 +46,7 @@ func scan8(c *rewriting) {
 			"sequences of different lengths are not supported")
 		return
 	case body == nil || len(c.n.Inputs) < 2:
-		c.refuse("missing-input", "", "", "the operator needs a body and something to scan")
+		c.refuse("missing-input", "", "", "the operator needs a body and an input to scan")
 		return
 	}
 	inner := ir.Attrs{"body": c.n.Attrs["body"], "num_scan_inputs": c.n.Attrs["num_scan_inputs"]}
