@@ -4,10 +4,11 @@ package profiler
 
 import "github.com/rammerc/rammerc/roperator"
 
-// Costs gives what rTasks take. Implementations are deterministic and safe for concurrent use.
+// Costs tells how long rTasks take. Implementations give the same numbers every time, and can be used by several
+// goroutines.
 type Costs interface {
-	// TaskTime is what one rTask of c takes on a vEU, in nanoseconds, with as many of c's rTasks running
-	// beside it as the device holds. Dispatch and waiting are not included, nor is the way of weights that
-	// c streams to the vEU's shared memory: that is the loader's, and overlaps.
+	// TaskTime is how long one rTask of c takes on a vEU, in nanoseconds, while as many of c's rTasks run beside it
+	// as the device holds. It includes neither the dispatch of the step nor what it waits for, nor the time in which
+	// the loader brings streamed weights to shared memory, which passes beside the computation.
 	TaskTime(c *roperator.Candidate) float64
 }

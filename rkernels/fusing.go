@@ -8,9 +8,9 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Fusing says what the fusing passes may give to the rKernels of an operator, its anchor, to do on the way: it is the
-// part of a manifest that passes read. All rKernels that may carry out the operator on these element types say the
-// same, since lowering and scheduling choose among them later.
+// Fusing is the part of a manifest that passes read: what may be joined with an operator, the anchor, so that its
+// rKernels do it on the way. All rKernels that may carry out the operator on these element types say the same, since
+// lowering and scheduling choose among them later.
 type Fusing struct {
 	// Types are the element types of the anchor's result for which the rest holds.
 	Types []string `yaml:"types"`
@@ -20,15 +20,16 @@ type Fusing struct {
 	// Epilogue lists operators that may be applied to results before they are stored; Elementwise stands for all
 	// elementwise ones.
 	Epilogue []string `yaml:"epilogue,omitempty"`
-	// Limits bound quantities of the anchor, by names that its pass gives them.
+	// Limits are the most that certain quantities of the anchor may be, such as the depth of the heads of attention.
+	// The pass that makes the anchor knows the quantities by name.
 	Limits map[string]int64 `yaml:"limits,omitempty"`
 }
 
 // Elementwise stands for all elementwise operators in Fusing.
 const Elementwise = "elementwise"
 
-// Computes reports whether f is about results of element type d. It is false for a nil f, of operators that nothing
-// fuses with.
+// Computes reports whether f holds for results of element type d. For a nil f, of an operator with which nothing is
+// joined, it is false.
 func (f *Fusing) Computes(d ir.DType) bool { return f != nil && slices.Contains(f.Types, d.String()) }
 
 // TakesBefore reports whether op may be applied to elements of input 0.
@@ -39,7 +40,7 @@ func (f *Fusing) TakesAfter(op string) bool {
 	return f != nil && (slices.Contains(f.Epilogue, Elementwise) || slices.Contains(f.Epilogue, op))
 }
 
-// Within reports whether a quantity keeps to its limit, if it has one.
+// Within reports whether x is within the limit of a quantity. A quantity without a limit may be anything.
 func (f *Fusing) Within(quantity string, x int64) bool {
 	if f == nil {
 		return true
@@ -60,7 +61,7 @@ func OperatorName(domain, op string) string {
 // Fusing is what fuses with an operator, nil where nothing does.
 func (c *Catalogue) Fusing(domain, op string) *Fusing { return c.fusing[OperatorName(domain, op)] }
 
-// joinFusing collects what manifests say of each operator. They must agree.
+// joinFusing collects what the manifests say about each operator, and checks that they agree.
 func joinFusing(kernels []*Kernel) (map[string]*Fusing, error) {
 	out, by := map[string]*Fusing{}, map[string]string{}
 	for _, k := range kernels {
@@ -77,7 +78,7 @@ func joinFusing(kernels []*Kernel) (map[string]*Fusing, error) {
 	return out, nil
 }
 
-// check finds names of types and operators that there are none of.
+// check finds names of element types and operators that do not exist.
 func (f *Fusing) check() error {
 	for _, name := range f.Types {
 		if _, ok := ir.ParseDType(name); !ok {

@@ -38,8 +38,8 @@ func (in *Instance) Key() string {
 	return b.String()
 }
 
-// Name spells the kernel and every int and type parameter, e.g. "gemm_tiled_BM64_BN64_BK16".
-// Functors do not show: several instances may share a Name, none a Key.
+// Name is the name of the kernel with the values of its int and type parameters, such as "gemm_tiled_BM64_BN64_BK16".
+// Instances that differ in their functors alone have the same Name, but different Keys.
 func (in *Instance) Name() string {
 	parts := []string{in.Kernel.Name}
 	for i, p := range in.Kernel.Params {
@@ -80,10 +80,10 @@ func (in *Instance) Threads() int { return int(in.formula(in.Kernel.threads)) }
 // Shared is the bytes of shared memory one rTask uses.
 func (in *Instance) Shared() int { return int(in.formula(in.Kernel.shared)) }
 
-// Registers is the manifest's estimate of registers a thread needs; nvcc has the last word.
+// Registers is the manifest's estimate of how many registers a thread needs. How many it gets is decided by nvcc.
 func (in *Instance) Registers() int { return int(in.formula(in.Kernel.registers)) }
 
-// StreamStep is how many bytes of streamed weights an rTask takes at a time; 0: it streams none.
+// StreamStep is how many bytes of weights an rTask takes at a time from the ring, 0 if it streams none.
 func (in *Instance) StreamStep() int {
 	if in.Kernel.streams == nil {
 		return 0
@@ -105,7 +105,7 @@ func (in *Instance) formula(f *Formula) int64 {
 	return n
 }
 
-// Field is one member of an rKernel's Args struct in a designated initialiser.
+// Field is one member of an rKernel's Args struct.
 type Field struct {
 	Name  string
 	Value ArgValue
@@ -119,8 +119,8 @@ type (
 	Int int64
 	// Float initialises a float member.
 	Float float32
-	// Ref is an rt::Ref: bytes into a buffer of the rOperator graph. Code generation resolves it once
-	// the arena is laid out.
+	// Ref initialises an rt::Ref, an address in a buffer of the rOperator graph. Codegen replaces it by an address in
+	// the arena, the weights, an input or an output.
 	Ref struct {
 		Buffer int   // roperator.Buffer.ID
 		Offset int64 // bytes

@@ -1,8 +1,9 @@
-// Package rkernels holds the rKernels: real CUDA source files (.cuh) with YAML manifests, and the Go
-// types that bind their template parameters.
+// Package rkernels has the rKernels, which are CUDA source files (.cuh) with a manifest in YAML each, and the Go
+// types with which the rest of the compiler chooses and binds them.
 //
-// To add a variant, copy the smallest neighbour's pair of files <family>/<variant>.cuh and .yaml; the
-// manifest is found by its ending, nothing else has to be touched here.
+// To add an rKernel, copy the two files of the smallest one in its family, <family>/<variant>.cuh and
+// <family>/<variant>.yaml. Manifests are found by the ending of their name; nothing else in this folder has to
+// change.
 package rkernels
 
 import (
@@ -52,38 +53,40 @@ type Kernel struct {
 	Family string `yaml:"family"` // "gemm", "conv", "map", …
 	Type   string `yaml:"type"`   // C++ class template, e.g. "rk::GemmTiled"
 	Doc    string `yaml:"doc"`
-	// Serves lists the operators it can carry out, for docs and `rammerc inspect`.
+	// Serves lists the operators that the rKernel can carry out, for documentation and `rammerc inspect`.
 	Serves  []string `yaml:"serves"`
 	Params  []Param  `yaml:"params"`
 	MinArch int      `yaml:"min_arch,omitempty"` // smallest compute capability × 10, e.g. 80; 0 for any
-	// Threads, Shared and Registers are formulas over the int parameters: threads and bytes of shared
-	// memory of one rTask, and an estimate of registers a thread.
+	// ThreadsText, SharedText and RegistersText are formulas over the int parameters: the threads of one rTask, its
+	// bytes of shared memory, and an estimate of the registers of a thread.
 	ThreadsText   string `yaml:"threads"`
 	SharedText    string `yaml:"shared"`
 	RegistersText string `yaml:"registers"`
-	// Resident says that steps of the rKernel on one vEU are run in a loop that keeps something on chip:
-	// its class has a struct Resident; load() at the start of a run; and for each step prepare(), before
-	// operands have come through the import area, and compute_rtask() (rt/exec/mode_resident.cuh).
+	// Resident says that an rTask of the rKernel keeps something on chip from step to step. Consecutive steps of one
+	// vEU that run the same rTask are then carried out in one loop (rt/exec/mode_resident.cuh): the class has a
+	// struct Resident, which load() fills when the loop starts; prepare() is called in each step before the operands
+	// have arrived in the import area, and compute_rtask() after.
 	Resident bool `yaml:"resident,omitempty"`
-	// Near says that the rKernel is for data that stay in a cluster: it is picked where its operands come
-	// through the shared memory of vEUs, whose threads take them from there (rt/exec/mode_near.cuh).
+	// Near says that the rKernel is made for vEUs in a cluster: its threads take the operands straight from the slots
+	// in shared memory to which other vEUs of the cluster write them (rt/exec/mode_near.cuh).
 	Near bool `yaml:"near,omitempty"`
-	// Direct says that steps which hand over nothing but tagged data may be direct (rt/exec/mode_direct.cuh): every
-	// thread polls its own operands, one element of up to so many. 0 for rKernels that have no such steps.
+	// Direct is how many operands a thread of the rKernel polls by itself in direct steps, which hand over nothing
+	// but tagged words (rt/exec/mode_direct.cuh). It is 0 for rKernels without such steps.
 	Direct int `yaml:"direct,omitempty"`
-	// StreamsText, if there is one, says that the rKernel takes its packed weights from the vEU's ring
-	// (Task::stream), and how many bytes at a time: its kStreamStep, a formula like those above.
+	// StreamsText, if there is one, is a formula for how many bytes of weights the rKernel takes at a time from the
+	// ring of its vEU (Task::stream). It must equal the class's kStreamStep.
 	StreamsText string `yaml:"streams,omitempty"`
-	// Fuses says, by operator, what the fusing passes may put around it when this rKernel may carry it out.
+	// Fuses says, for operators that the rKernel may carry out, what the fusing passes may give it to do before and
+	// after.
 	Fuses map[string]*Fusing `yaml:"fuses,omitempty"`
-	// Packing names how constant operands are re-ordered, in words; the code is beside the lowering.
+	// Packing describes the order into which constants are packed. The code that does it is beside the lowering.
 	Packing string `yaml:"packing,omitempty"`
 
 	Source                              string   `yaml:"-"` // path of the .cuh in Files
 	threads, shared, registers, streams *Formula `yaml:"-"`
 }
 
-// Load parses every manifest of fsys, sorted by name.
+// Load reads every manifest of fsys. The result is sorted by name.
 func Load(fsys fs.FS) ([]*Kernel, error) {
 	var out []*Kernel
 	names := map[string]string{}
@@ -165,8 +168,9 @@ func (c *Catalogue) Find(name string) (*Kernel, error) {
 	return c.kernels[i], nil
 }
 
-// Bind makes an instance; values follow Params: int64, int or bool for int; the name of a
-// C++ class or an element type for type; *functor.Functor for functor. A value the manifest does not allow is a BUG of the lowering.
+// Bind makes an instance. The values are for Params, in order: an int, int64 or bool for kind int, the name of a C++
+// class or an element type (ir.DType) for kind type, a *functor.Functor for kind functor. To bind a value that the
+// manifest does not allow is a mistake of a lowering.
 func (k *Kernel) Bind(values ...any) *Instance {
 	if len(values) != len(k.Params) {
 		panic(fmt.Sprintf("BUG: %s takes %d parameters, got %d", k.Name, len(k.Params), len(values)))

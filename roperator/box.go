@@ -5,18 +5,25 @@ import (
 	"sort"
 )
 
-// MaxDims bounds the coordinates of a box; buffers whose views need more are compared more coarsely.
+// MaxDims is the most coordinates that a box has. The boxes of buffers whose views would need more hold more elements
+// than they should, which makes dependencies that are not there but never loses one.
 const MaxDims = 8
 
-// Box is a set of elements of a buffer: those whose coordinates, in the mixed radix system of
-// Buffer.Canon, lie in [Lo, Hi).
+// Box is a set of elements of a buffer. An element's coordinates are the digits of its address in the mixed radix
+// system whose weights are Buffer.Canon; the box holds the elements whose coordinates are in [Lo, Hi). For a buffer
+// that all views see as [4][8], Canon is {8, 1}:
+//
+//	address 0  1  2  3  4  5  6  7
+//	        8  9 10 11 12 13 14 15      the box [1:3][2:5] is
+//	       16 17 18 19 20 21 22 23      10 11 12 18 19 20
+//	       24 25 26 27 28 29 30 31
 type Box struct {
 	Buf    int32
 	N      int8 // how many coordinates count
 	Lo, Hi [MaxDims]int32
 }
 
-// Overlaps reports a common element.
+// Overlaps reports whether a and b have an element in common.
 func (a *Box) Overlaps(b *Box) bool {
 	if a.Buf != b.Buf {
 		return false
@@ -46,13 +53,13 @@ func (a Box) String() string {
 	return s
 }
 
-// AppendReads appends the boxes task reads.
+// AppendReads appends the boxes that an rTask reads.
 func (c *Candidate) AppendReads(dst []Box, task int) []Box { return appendAll(dst, c.Reads, task) }
 
-// AppendWrites appends the boxes task writes.
+// AppendWrites appends the boxes that an rTask writes.
 func (c *Candidate) AppendWrites(dst []Box, task int) []Box { return appendAll(dst, c.Writes, task) }
 
-// AppendReadsOf is AppendReads for the accesses, by index in Reads, that want keeps.
+// AppendReadsOf is AppendReads for those accesses alone that want accepts, by their index in Reads.
 func (c *Candidate) AppendReadsOf(dst []Box, task int, want func(access int) bool) []Box {
 	for i := range c.Reads {
 		if want(i) {
@@ -80,11 +87,11 @@ func (a *Access) appendBoxes(dst []Box, task int) ([]Box, bool) {
 	return a.View.appendBoxes(dst, lo, hi)
 }
 
-// dimRange is a view dim inside a box: n elements stride apart.
+// dimRange is one dim of a part of a view: n elements that are stride apart in the buffer.
 type dimRange struct{ stride, n int64 }
 
-// appendBoxes covers the view's box [lo, hi) by boxes of the buffer. The second result says whether
-// they hold exactly the addressed elements; otherwise they hold more.
+// appendBoxes covers the part [lo, hi) of the view by boxes of the buffer. The second result says whether the boxes
+// hold exactly the elements of that part; otherwise they hold these and others.
 func (v View) appendBoxes(dst []Box, lo, hi []int64) ([]Box, bool) {
 	var rangeBuf [16]dimRange
 	ranges := rangeBuf[:0]
@@ -118,7 +125,8 @@ func (v View) appendBoxes(dst []Box, lo, hi []int64) ([]Box, bool) {
 	return v.Buf.interval(dst[:start], base, end), false
 }
 
-// mergeRanges joins dims that continue each other: stride·n of the inner one is the outer one's stride.
+// mergeRanges joins ranges, sorted by stride, that continue each other: those where the stride of the outer one is
+// the stride of the inner one times its number of elements.
 func mergeRanges(r []dimRange) []dimRange {
 	out := r[:0]
 	for _, x := range r {
@@ -131,8 +139,8 @@ func mergeRanges(r []dimRange) []dimRange {
 	return out
 }
 
-// boxesAt puts ranges (ascending, merged) at base. It fails when a stride is not a canonical one or two
-// ranges meet in one coordinate.
+// boxesAt covers the elements that ranges (ascending by stride, merged) make up from address base on. It fails if a
+// stride is no weight of the coordinate system, or if two ranges meet in one coordinate.
 func (b *Buffer) boxesAt(dst []Box, base int64, ranges []dimRange) ([]Box, bool) {
 	var digits [MaxDims]int64
 	b.split(base, &digits)
@@ -143,8 +151,8 @@ func (b *Buffer) boxesAt(dst []Box, base int64, ranges []dimRange) ([]Box, bool)
 	return b.widen(dst, box, ranges)
 }
 
-// widen widens box by the ranges, outermost last, splitting where a range carries over into the
-// next coordinate.
+// widen makes box as wide as the ranges say, the outermost first. Where a range runs over the end of its coordinate,
+// the box is split.
 func (b *Buffer) widen(dst []Box, box Box, ranges []dimRange) ([]Box, bool) {
 	if len(ranges) == 0 {
 		return append(dst, box), true
@@ -162,7 +170,8 @@ func (b *Buffer) widen(dst []Box, box Box, ranges []dimRange) ([]Box, bool) {
 	return b.carry(dst, box, j, r.n, ranges[:len(ranges)-1])
 }
 
-// carry covers n consecutive steps of coordinate j, which may run over into coordinates j-1, j-2, ….
+// carry covers n consecutive values of coordinate j. Like a number that is counted up, they may run over into
+// coordinates j-1, j-2 and so on.
 func (b *Buffer) carry(dst []Box, box Box, j int, n int64, rest []dimRange) ([]Box, bool) {
 	for n > 0 {
 		extent := int64(1) << 62
@@ -203,12 +212,12 @@ func (b *Buffer) carry(dst []Box, box Box, j int, n int64, rest []dimRange) ([]B
 	return dst, true
 }
 
-// carryWhole is carry for n steps of coordinate j with the coordinates below it already wide.
+// carryWhole is carry for a box that is already as wide as can be in the coordinates after j.
 func (b *Buffer) carryWhole(dst []Box, box Box, j int, n int64, rest []dimRange) ([]Box, bool) {
 	return b.carry(dst, box, j, n, rest)
 }
 
-// advance adds n to coordinate j with carry.
+// advance adds n to coordinate j, with carry into the coordinates before it.
 func (b *Buffer) advance(box *Box, j int, n int64) {
 	for ; j >= 0 && n > 0; j-- {
 		x := int64(box.Lo[j]) + n
@@ -221,7 +230,7 @@ func (b *Buffer) advance(box *Box, j int, n int64) {
 	}
 }
 
-// interval covers the addresses [from, to).
+// interval covers the addresses [from, to). That is always possible, because the last weight is 1.
 func (b *Buffer) interval(dst []Box, from, to int64) []Box {
 	var ok bool
 	if dst, ok = b.boxesAt(dst, from, []dimRange{{1, to - from}}[:min(1, int(to-from))]); !ok {
@@ -230,7 +239,7 @@ func (b *Buffer) interval(dst []Box, from, to int64) []Box {
 	return dst
 }
 
-// split writes the mixed radix digits of address a.
+// split computes the coordinates of an address.
 func (b *Buffer) split(a int64, digits *[MaxDims]int64) {
 	for i, s := range b.Canon {
 		digits[i] = a / s
@@ -238,8 +247,9 @@ func (b *Buffer) split(a int64, digits *[MaxDims]int64) {
 	}
 }
 
-// canonise computes Canon from the strides of all views on the buffer, the writers' first: a stride is
-// kept when it forms a divisor chain with those kept so far, as long as MaxDims allows.
+// canonise chooses the weights of the coordinate system from the strides of all views on the buffer, those of writers
+// first, since boxes that are written must be exact. A stride becomes a weight if it divides, or is divided by, each
+// of the weights so far, and as long as there are fewer than MaxDims.
 func (b *Buffer) canonise(writes, reads []View) {
 	kept := []int64{1}
 	for _, views := range [][]View{writes, reads} {
@@ -253,8 +263,8 @@ func (b *Buffer) canonise(writes, reads []View) {
 	b.Canon = kept
 }
 
-// stridesOf lists the distinct strides above 1 that separate more than one element, most frequent
-// first, then larger first.
+// stridesOf lists the distinct strides above 1 of dims with more than one element, the most frequent first, larger
+// ones first among equals.
 func stridesOf(views []View) []int64 {
 	count := map[int64]int{}
 	for _, v := range views {
@@ -280,6 +290,7 @@ func stridesOf(views []View) []int64 {
 	return out
 }
 
+// fits reports whether stride s can be a weight beside those that are kept.
 func fits(kept []int64, s int64) bool {
 	for _, k := range kept {
 		if k == s || k%s != 0 && s%k != 0 {

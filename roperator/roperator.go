@@ -31,7 +31,7 @@ const (
 
 func (k BufferKind) String() string { return [...]string{"arena", "input", "output", "const"}[k] }
 
-// Buffer is a dense piece of memory.
+// Buffer is a contiguous block of elements of one type.
 type Buffer struct {
 	ID    int
 	Name  string // the ir.Value (or packing) it stands for
@@ -39,18 +39,20 @@ type Buffer struct {
 	DType ir.DType
 	Elems Extent
 	Index int // which graph input or output
-	// Data yields a Const buffer's bytes (little-endian, Elems × DType.Size()). It is called once, when
-	// the weights file is written, so that layouts nobody chose are never made.
+	// Data returns the bytes of a Const buffer: Elems elements in little-endian order. It is called when the weights
+	// file is written, and only for constants that the chosen candidates use, so that layouts that nobody chose are
+	// never made.
 	Data func() []byte
-	// Canon are the strides, strictly descending to 1, of the coordinate system in which the buffer's
-	// boxes are compared; each stride divides the one before. finish computes it from all views.
+	// Canon has the weights of the coordinates in which the boxes of the buffer are given, from large to small; each
+	// divides the one before it, and the last is 1. Graph.Canonise computes them from all views.
 	Canon []int64
 }
 
 // Bytes is the buffer's size.
 func (b *Buffer) Bytes() int64 { return b.Elems * int64(b.DType.Size()) }
 
-// View is a strided window on a buffer, in elements. Strides may be 0 (broadcast).
+// View shows elements of a buffer as a tensor: element (i, j, …) is at Offset + i·Strides[0] + j·Strides[1] + …,
+// counted in elements. A stride may be 0, where elements repeat, or negative.
 type View struct {
 	Buf     *Buffer
 	Offset  int64
@@ -58,7 +60,7 @@ type View struct {
 	Strides []int64
 }
 
-// Ref is the view's first element as a kernel argument.
+// Ref is the address of the first element, as an argument of an rKernel.
 func (v View) Ref() rkernels.Ref {
 	return rkernels.Ref{Buffer: v.Buf.ID, Offset: v.Offset * int64(v.Buf.DType.Size())}
 }
@@ -69,26 +71,27 @@ func (v View) DType() ir.DType { return v.Buf.DType }
 // Count is the number of elements of the view.
 func (v View) Count() int64 { return ir.Count(v.Shape) }
 
-// Access is a view that an rTask touches and which box of it.
+// Access says which part of a view an rTask reads or writes.
 type Access struct {
 	View View
-	// Box fills lo and hi (len(View.Shape) each; hi exclusive, lo ≤ hi inside the shape) with the box
-	// that rTask task reads or writes. Reads may be larger than the truth, writes must be exact.
-	// nil means the whole view.
+	// Box fills lo and hi, as long as View.Shape, with the part [lo, hi) that an rTask reads or writes. The part may
+	// be larger than what is read, but must be exactly what is written. A nil Box stands for the whole view.
 	Box func(task int, lo, hi []int64)
 }
 
-// Work is what one rTask costs, for modelled costs: the arithmetic and the bytes it must move.
+// Work is what one rTask has to do, for modelled costs. All figures are those of the largest rTask.
 type Work struct {
 	Flops      float64 // of the largest rTask
 	ConstBytes float64 // constants one rTask reads
 	ReadBytes  float64 // produced data one rTask reads
 	WriteBytes float64
-	// SharedBytes is what its threads read of shared memory, each for itself; 0 where that bounds nothing.
+	// SharedBytes is how many bytes its threads read from shared memory, counting each thread; 0 if that is never the
+	// slowest part.
 	SharedBytes float64
 }
 
-// Candidate is one way to carry out an rOperator: an rKernel instance with its arguments.
+// Candidate is one way to carry out an rOperator: an instance of an rKernel, its arguments, and what each of its
+// rTasks reads and writes. The schedule picks one of the candidates of each rOperator.
 type Candidate struct {
 	Inst   *rkernels.Instance
 	Tasks  int              // get_total_rtask_num()
@@ -96,19 +99,18 @@ type Candidate struct {
 	Reads  []Access         // produced data only; constants are not dependencies
 	Writes []Access
 	Work   Work
-	// Imports are the reads, Exports the writes that the executor carries out.
+	// Imports are the reads, and Exports the writes, that the executor carries out for the rKernel.
 	Imports, Exports []Staged
-	// Resident is the packed constant of which every rTask keeps its own block on chip, nil for none.
-	// Steps that follow each other on a vEU and run the same rTask of candidates with the same instance
-	// and the same Resident load it once.
+	// Resident is the packed constant of which every rTask keeps a block of its own on chip, nil if there is none. If
+	// a vEU runs steps with the same rTask number, instance and Resident one after another, the block is loaded once.
 	Resident *Buffer
-	// Stream is the weight block that each rTask takes from the vEU's ring: contiguous in a packed
-	// constant, on whole 16 bytes, in the order in which it is read. Instances that stream have it, others
-	// do not. The block must be among Args' references too.
+	// Stream says which block of weights each rTask takes from the ring of its vEU: a contiguous part of a packed
+	// constant, aligned to StreamAlign, in the order in which it is read. Candidates have it if and only if their
+	// instances stream. The constant must be among the references of Args too.
 	Stream func(task int) (ref rkernels.Ref, bytes int64)
 }
 
-// StreamBytes is the length of the weight block of an rTask, 0 if c streams none.
+// StreamBytes is the length of the block of weights of an rTask, 0 if c streams none.
 func (c *Candidate) StreamBytes(task int) int64 {
 	if c.Stream == nil {
 		return 0
@@ -126,8 +128,8 @@ type ROperator struct {
 	Candidates []*Candidate // at least one; the first is the safest
 }
 
-// Graph is the rOperator graph. Ops are in a topological order: an rOperator reads only what earlier
-// ones (or the caller) wrote.
+// Graph is the graph of rOperators that is made from an ir.Graph. Ops are in topological order: an rOperator reads
+// only what the caller gave or earlier ones wrote.
 type Graph struct {
 	Name    string
 	Ops     []*ROperator
@@ -144,8 +146,8 @@ type Port struct {
 	Buffer int // Buffer.ID
 }
 
-// Canonise computes the canonical coordinates of every buffer from the views that candidates have on it. Boxes
-// mean something only after that.
+// Canonise computes the coordinates of every buffer from the views that all candidates have on it. Candidates have no
+// boxes before.
 func (g *Graph) Canonise() {
 	writes := make([][]View, len(g.Buffers))
 	reads := make([][]View, len(g.Buffers))

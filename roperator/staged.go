@@ -2,23 +2,23 @@ package roperator
 
 import "github.com/rammerc/rammerc/ir"
 
-// WordBytes is the size of a word: what the executor moves for an rKernel at a time, and the data that one tagged word
-// carries beside its tag. It is fixed by the hardware, which stores 64 bits at once.
+// WordBytes is the size of a word, in bytes. The executor moves words, and a tagged word carries one beside its tag:
+// the hardware stores 64 bits at once.
 const WordBytes = 4
 
-// IsWord reports an element type whose elements the executor can move: each is one word.
+// IsWord reports whether elements of type d are words, so that the executor can move them.
 func IsWord(d ir.DType) bool { return d.Size() == WordBytes }
 
 // quad is how many words an aligned load of 16 bytes brings from shared memory.
 const quad = 4
 
-// WholeQuads rounds a number of words up, so that what follows them is aligned for the widest loads.
+// WholeQuads rounds a number of words up, so that what comes after them is aligned for the widest loads.
 func WholeQuads(words int64) int64 { return (words + quad - 1) / quad * quad }
 
-// Staged says that an rKernel leaves it to the executor where an access goes. The box of an import is in
-// shared memory when the rTask starts; the elements of an export are given away one by one, by number.
-// The program may keep the buffer in plain memory or in words that carry tags: the data of an edge travel
-// as the schedule chooses, and the rKernel does not know. Elements are words: see IsWord.
+// Staged is an access that the executor carries out for the rKernel. When an rTask starts, the part that it imports
+// is in shared memory, in the import area; the elements that it exports it hands to the executor one by one, by
+// number. Whether the buffer is in plain memory or in tagged words is for the schedule to choose; the rKernel does
+// not see the difference. The elements must be words.
 type Staged struct {
 	Access Access
 	Index  int     // of the access in Reads or Writes, -1 for constants, which are no dependency
@@ -26,8 +26,8 @@ type Staged struct {
 	Pitch  []int64 // per dim of the view: how many further the next index is
 }
 
-// Run is a piece of a staged box: elements that follow each other in the import area, or by number, and
-// lie Stride apart in the buffer.
+// Run is a part of what an rTask imports or exports: Count elements that are consecutive in the import area, or have
+// consecutive numbers, and are Stride elements apart in the buffer.
 type Run struct {
 	Elem   int64 // first element in the buffer
 	At     int64 // its element of the import area, or number
@@ -35,7 +35,7 @@ type Run struct {
 	Stride int64
 }
 
-// ImportArea is the size of the import area that c's rTasks use, in elements.
+// ImportArea is how many words of shared memory c's rTasks need for what they import.
 func (c *Candidate) ImportArea() int64 {
 	most := int64(0)
 	var runs []Run
@@ -50,7 +50,7 @@ func (c *Candidate) ImportArea() int64 {
 	return most
 }
 
-// AppendRuns cuts the box of rTask task into runs, as long as they can be.
+// AppendRuns cuts the part that an rTask accesses into as few runs as possible.
 func (s *Staged) AppendRuns(dst []Run, task int) []Run {
 	a := &s.Access
 	n := len(a.View.Shape)
@@ -68,7 +68,7 @@ func (s *Staged) AppendRuns(dst []Run, task int) []Run {
 		}
 		elem += lo[d] * a.View.Strides[d]
 	}
-	// Inner dims that continue each other on both sides make up one run.
+	// Dims that continue each other both in the buffer and in the import area make up one run.
 	inner, count, step := n, int64(1), int64(0)
 	for inner > 0 {
 		d := inner - 1
@@ -105,10 +105,10 @@ func (s *Staged) AppendRuns(dst []Run, task int) []Run {
 	}
 }
 
-// Imported reports which of c's reads are imports, by index in Reads; Exported likewise for writes.
+// Imported says for each of c's reads, by index, whether it is an import; nil if there are none.
 func (c *Candidate) Imported() []bool { return marked(c.Imports, len(c.Reads)) }
 
-// Exported reports which of c's writes are exports, by index in Writes.
+// Exported says for each of c's writes, by index, whether it is an export; nil if there are none.
 func (c *Candidate) Exported() []bool { return marked(c.Exports, len(c.Writes)) }
 
 func marked(list []Staged, n int) []bool {

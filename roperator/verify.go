@@ -8,10 +8,10 @@ import (
 	"github.com/rammerc/rammerc/rkernels"
 )
 
-// Verify checks that every candidate's write boxes stay inside their buffers and tile its outputs
-// exactly once, that rOperators read only what the caller gave or earlier ones wrote, that views stay
-// inside their buffers, and that every element of the program's outputs is written. Any finding is a
-// defect of a lowering.
+// Verify checks an rOperator graph. What each candidate writes must be inside its buffers and cover its outputs
+// exactly once; rOperators must read only what the caller gave or earlier ones wrote; views must be inside their
+// buffers; every element of the program's outputs must be written. What it finds is a defect of a lowering, not of a
+// model.
 func Verify(g *Graph) error {
 	var l diag.List
 	written := make([]bool, len(g.Buffers))
@@ -34,7 +34,7 @@ func Verify(g *Graph) error {
 	return l.Err()
 }
 
-// verifyOutputs looks for elements of output buffers that no rOperator writes.
+// verifyOutputs finds elements of output buffers that no rOperator writes.
 func verifyOutputs(l *diag.List, g *Graph) {
 	seen := map[*Buffer][]uint64{}
 	for _, b := range g.Buffers {
@@ -94,11 +94,12 @@ func verifyCandidate(l *diag.List, op *ROperator, c *Candidate, written []bool) 
 	}
 }
 
-// StreamAlign is what the bulk copies of weight blocks want of their places and lengths, in bytes.
+// StreamAlign is what addresses and lengths of blocks of weights must be multiples of, in bytes, to be copied in
+// bulk.
 const StreamAlign = 16
 
-// verifyStream checks that the weight blocks of a candidate lie in constants that its arguments mention,
-// so that they are in the weights file.
+// verifyStream checks that the blocks of weights of a candidate are inside constants that its arguments refer to.
+// Only such constants are in the weights file.
 func verifyStream(l *diag.List, g *Graph, op *ROperator, c *Candidate) {
 	name, step := c.Inst.Name(), int64(c.Inst.StreamStep())
 	if (c.Stream != nil) != (step > 0) {
@@ -147,6 +148,7 @@ func eachRef(v rkernels.ArgValue, visit func(rkernels.Ref)) {
 	}
 }
 
+// verifyBounds checks that a view is inside its buffer.
 func verifyBounds(l *diag.List, op *ROperator, name string, v View) {
 	lo, hi := v.Offset, v.Offset
 	for d := range v.Shape {
@@ -164,7 +166,8 @@ func verifyBounds(l *diag.List, op *ROperator, name string, v View) {
 	}
 }
 
-// verifyTiling checks with one bit an element that the boxes are disjoint and cover the whole view.
+// verifyTiling checks that the boxes that are written are disjoint and cover the whole view. It keeps one bit for
+// each element.
 func verifyTiling(l *diag.List, op *ROperator, c *Candidate, a Access) {
 	seen := make([]uint64, (a.View.Buf.Elems+63)/64)
 	total := int64(0)
@@ -188,7 +191,7 @@ func verifyTiling(l *diag.List, op *ROperator, c *Candidate, a Access) {
 	}
 }
 
-// mark sets the box's bits and reports whether one was set before.
+// mark sets the bits of the elements of a box, and reports whether one of them was set before.
 func (b *Buffer) mark(seen []uint64, x *Box) bool {
 	again := false
 	var at [MaxDims]int32

@@ -4,14 +4,14 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// IsRun reports that dims [from, to) can be merged.
+// IsRun reports whether dims [from, to) can be merged to one with a single stride.
 func (v View) IsRun(from, to int) bool {
 	w := View{Buf: v.Buf, Shape: v.Shape[from:to], Strides: v.Strides[from:to]}
 	_, ok := w.Collapse()
 	return ok
 }
 
-// InsertDim adds a dim of extent 1 before dim d.
+// InsertDim adds a dim of one element before dim d.
 func InsertDim(v View, d int) View {
 	w := View{Buf: v.Buf, Offset: v.Offset}
 	w.Shape = append(append(append(w.Shape, v.Shape[:d]...), 1), v.Shape[d:]...)
@@ -19,7 +19,7 @@ func InsertDim(v View, d int) View {
 	return w
 }
 
-// AppendRead appends the access unless it is no dependency: constants, nothing at all.
+// AppendRead appends a read of the box of v, unless it is no dependency: v is a constant, or has no elements.
 func AppendRead(dst []Access, v View, box func(task int, lo, hi []int64)) []Access {
 	if v.Buf.Kind == Const || v.Count() == 0 {
 		return dst
@@ -27,8 +27,8 @@ func AppendRead(dst []Access, v View, box func(task int, lo, hi []int64)) []Acce
 	return append(dst, Access{View: v, Box: box})
 }
 
-// Stride is the stride of dim d, 0 where it never counts because the dim has one element. Arguments of rKernels are made
-// of these, so that they do not differ needlessly.
+// Stride is the stride of dim d, or 0 if the dim has one element, whose stride does not count. Instances and
+// arguments are made from this, so that they do not differ where it makes no difference.
 func (v View) Stride(d int) int64 {
 	if v.Shape[d] <= 1 {
 		return 0
@@ -36,7 +36,7 @@ func (v View) Stride(d int) int64 {
 	return v.Strides[d]
 }
 
-// AddRead counts bytes that an rTask reads from v.
+// AddRead adds bytes that an rTask reads of v: to those of constants, or to those of data that the program makes.
 func (w *Work) AddRead(v View, bytes float64) {
 	if v.Buf.Kind == Const {
 		w.ConstBytes += bytes
@@ -45,14 +45,15 @@ func (w *Work) AddRead(v View, bytes float64) {
 	w.ReadBytes += bytes
 }
 
-// DropDims removes the first n dims, along which v does not move.
+// DropDims removes the first n dims. The view must not depend on them.
 func DropDims(v View, n int) View {
 	return View{Buf: v.Buf, Offset: v.Offset, Shape: v.Shape[n:], Strides: v.Strides[n:]}
 }
 
-// Contiguous is the row-major view of a whole buffer.
+// Contiguous is the view of a whole buffer in row-major order.
 func Contiguous(buf *Buffer, dims []int64) View { return ViewOn(buf, ir.Dense(dims)) }
 
+// ViewOn is the part of a buffer that s describes.
 func ViewOn(buf *Buffer, s ir.Strided) View { return View{buf, s.Offset, s.Shape, s.Strides} }
 
 // Strided is the view without its buffer.
@@ -60,13 +61,13 @@ func (v View) Strided() ir.Strided {
 	return ir.Strided{Offset: v.Offset, Shape: v.Shape, Strides: v.Strides}
 }
 
-// IsContiguous reports a row-major view without gaps.
+// IsContiguous reports whether the elements of v are consecutive, in row-major order.
 func (v View) IsContiguous() bool { return v.Strided().IsDense() }
 
-// Bytes is how many bytes so many elements of the view take.
+// Bytes is the size of so many elements of v, in bytes.
 func (v View) Bytes(elements float64) float64 { return elements * float64(v.DType().Size()) }
 
-// IsWhole reports a row-major view of all of its buffer.
+// IsWhole reports whether v is all of its buffer, in row-major order.
 func (v View) IsWhole() bool { return v.IsContiguous() && v.Count() == v.Buf.Elems }
 
 // Slice narrows dim d to [from, from+n).
@@ -80,20 +81,20 @@ func (v View) Permute(perm []int64) View { return ViewOn(v.Buf, v.Strided().Perm
 // Broadcast stretches v to shape by ONNX's multidirectional rule; v must be broadcastable to it.
 func (v View) Broadcast(shape []int64) View { return ViewOn(v.Buf, v.Strided().Broadcast(shape)) }
 
-// Reshape gives the view another shape of as many elements, when strides can express it.
+// Reshape shows the same elements in another shape. It fails if no strides express that.
 func (v View) Reshape(dims []int64) (View, bool) {
 	s, ok := v.Strided().Reshape(dims)
 	return ViewOn(v.Buf, s), ok
 }
 
-// Collapse merges dims into groups: cuts[k] is the first dim of group k+1. It fails when a group's dims
-// are not one run. Collapse(1, 2) of [N,C,H,W] is [N,C,H·W].
+// Collapse merges dims: cuts are the first dims of the second group, the third group and so on. It fails if the dims
+// of a group have no common stride. Collapse(1, 2) makes [N,C,H·W] of [N,C,H,W].
 func (v View) Collapse(cuts ...int) (View, bool) {
 	s, ok := v.Strided().Collapse(cuts...)
 	return ViewOn(v.Buf, s), ok
 }
 
-// SameView reports views of the same elements in the same shape.
+// SameView reports whether two views show the same elements in the same shape.
 func SameView(a, c View) bool {
 	if a.Buf != c.Buf || a.Offset != c.Offset || len(a.Shape) != len(c.Shape) {
 		return false

@@ -18,11 +18,12 @@ type Costs struct {
 	threads  sync.Map // *rkernels.Instance → int
 }
 
-// l2Share is how much of L2 weights can keep between two inferences, beside what the program produces.
+// l2Share is the part of L2 in which weights stay from one inference to the next, beside the data that the program
+// makes.
 const l2Share = 0.8
 
-// New models g's candidates on spec. Weights that fit L2 are taken to be there already when an
-// inference starts, more of them come from DRAM.
+// New models the candidates of g on spec. Weights that fit in L2 are assumed to be there when an inference starts;
+// larger weights come from DRAM.
 func New(spec *device.Spec, g *roperator.Graph) *Costs {
 	m := &Costs{spec: spec, graph: g}
 	seen := map[int]bool{}
@@ -34,19 +35,19 @@ func New(spec *device.Spec, g *roperator.Graph) *Costs {
 	return m
 }
 
-// bytesInFlight is how much one thread has on its way from memory at a time.
+// bytesInFlight is how many bytes one thread has under way from memory at a time.
 const bytesInFlight = 128
 
-// ringOverL2 is how much faster streamed weights are read than weights in L2. They are in shared memory, but between
-// two units of them there are sums over lanes.
+// ringOverL2 is how much faster an rTask reads streamed weights, which are in shared memory already, than weights in
+// L2. It is not more because between units of weights there are sums over lanes.
 const ringOverL2 = 2
 
-// TaskTime is the largest of arithmetic, its operands from shared memory and memory traffic, and what neither hides: the latency of the
-// first load and the last store.
+// TaskTime adds the latency of the first load and the last store to the longest of three times that overlap:
+// arithmetic, operands from shared memory, and traffic with memory.
 func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
 	threads := m.instThreads(c.Inst)
 	if len(c.Exports) > 0 {
-		// Weights are on chip and operands in shared memory when it starts.
+		// The weights are on chip, and the operands in shared memory, when the rTask starts.
 		return max(m.arithmetic(c, threads), m.shared(c)) + m.spec.Cost.Latency/4
 	}
 	operands := c.Work.SharedBytes / (m.spec.SharedRate() / m.perSM(c))
@@ -57,14 +58,14 @@ func (m *Costs) arithmetic(c *roperator.Candidate, threads int) float64 {
 	return c.Work.Flops / (m.spec.FlopsRate(threads) / m.perSM(c))
 }
 
-// shared is the time to read an rTask's operands from shared memory, which every SM does about as fast as
-// three times what it gets from L2.
+// shared is the time to read an rTask's operands from shared memory. It was measured to be a third of the time that
+// the same bytes take from L2.
 func (m *Costs) shared(c *roperator.Candidate) float64 {
 	return c.Work.ReadBytes * float64(m.instThreads(c.Inst)) / 32 / (3 * m.spec.Cost.L2PerSM)
 }
 
-// traffic is the time to move what the rTask reads and writes. Its bandwidth is bounded by its share of
-// the SM's and of the device's, and by how much its threads keep in flight.
+// traffic is the time to move what the rTask reads and writes. Three things bound its bandwidth: its share of that of
+// its SM, its share of that of the device, and how much its threads have under way.
 func (m *Costs) traffic(c *roperator.Candidate, threads int) float64 {
 	cost := &m.spec.Cost
 	active := float64(m.active(c))
@@ -82,14 +83,16 @@ func (m *Costs) traffic(c *roperator.Candidate, threads int) float64 {
 	return c.Work.ConstBytes/constants + (c.Work.ReadBytes+c.Work.WriteBytes)/l2
 }
 
-// active is how many of c's rTasks run at once, perSM how many of those share an SM.
+// active is how many of c's rTasks run at once.
 func (m *Costs) active(c *roperator.Candidate) int { return max(1, min(c.Tasks, m.spec.VEUs())) }
 
+// perSM is how many of c's rTasks share a multiprocessor.
 func (m *Costs) perSM(c *roperator.Candidate) float64 {
 	return max(1, float64(m.active(c))/float64(m.spec.SMs))
 }
 
-// reuse is how often the constants that come from DRAM once are read by rTasks running at once.
+// reuse is how many rTasks that run at once read the same constants, so that these come from DRAM once for all of
+// them.
 func (m *Costs) reuse(c *roperator.Candidate) float64 {
 	held := m.constants(c, map[int]bool{})
 	if held == 0 {
@@ -98,7 +101,8 @@ func (m *Costs) reuse(c *roperator.Candidate) float64 {
 	return max(1, c.Work.ConstBytes*float64(m.active(c))/float64(held))
 }
 
-// constants sums up the constant buffers that c's arguments refer to and that were not seen before.
+// constants is the size of the constant buffers that c's arguments refer to and that are not in seen, and adds them
+// to seen.
 func (m *Costs) constants(c *roperator.Candidate, seen map[int]bool) int64 {
 	sum := int64(0)
 	for _, f := range c.Args {
@@ -130,7 +134,7 @@ func (m *Costs) constantsOf(v rkernels.ArgValue, seen map[int]bool) int64 {
 	return sum
 }
 
-// instThreads evaluates the manifest's formula once for each instance.
+// instThreads remembers the result of the formula for threads, which is asked for often.
 func (m *Costs) instThreads(in *rkernels.Instance) int {
 	if n, ok := m.threads.Load(in); ok {
 		return n.(int)
