@@ -43,7 +43,7 @@ func Lower(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue) (*roperato
 	return b.Finish()
 }
 
-// constantExtents reports the values whose extents are not constants. Nothing is lowered then.
+// constantExtents reports the values whose extents are not constants. If there are any, nothing is lowered.
 func constantExtents(b *build.Builder, g *ir.Graph) error {
 	for _, v := range g.Inputs {
 		b.Extents(v, build.ForBuffer)
@@ -64,9 +64,10 @@ func constantExtents(b *build.Builder, g *ir.Graph) error {
 	return b.Problems()
 }
 
-// placeConcats walks backwards and hands the place a value must be written to on to where it comes
-// from: the inputs that a rammer.Concat marks in_place are written into slices of its result, and what a dense
-// view shows is written where the view has to be. Outer concats come first, so concats of concats nest.
+// placeConcats decides where values are written that become parts of other values. The inputs that a rammer.Concat
+// marks in_place are written straight into slices of its result; the input of a dense view is written where the
+// result of the view has to be. It walks from the end of the graph to its beginning, so that a value inside of
+// several concatenations finds the outermost one decided.
 func placeConcats(b *build.Builder, g *ir.Graph) {
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
 		n := g.Nodes[i]
@@ -85,6 +86,7 @@ func placeConcats(b *build.Builder, g *ir.Graph) {
 	}
 }
 
+// placeParts lets the inputs of a concatenation that are marked be written into its result.
 func placeParts(b *build.Builder, n *ir.Node) {
 	out, ok := b.Home(n.Outputs[0])
 	if !ok {
@@ -106,7 +108,7 @@ func placeParts(b *build.Builder, n *ir.Node) {
 	}
 }
 
-// isDenseView reports a node that shows all its input's elements in their order.
+// isDenseView reports whether n shows all elements of its input in the same order.
 func isDenseView(b *build.Builder, n *ir.Node) bool {
 	switch {
 	case n.Domain == "" && (n.Op == "Reshape" || n.Op == "Flatten" || n.Op == "Squeeze" || n.Op == "Unsqueeze"):
@@ -118,8 +120,8 @@ func isDenseView(b *build.Builder, n *ir.Node) bool {
 	return false
 }
 
-// copyOutputs copies values that are outputs but were not written to their output buffer: views of
-// other values, inputs, constants, values that are two outputs at once.
+// copyOutputs copies to the output buffers what was not written there: outputs that are views of other values, inputs
+// or constants, and values that are two outputs at once.
 func copyOutputs(b *build.Builder, g *ir.Graph) {
 	for i, v := range g.Outputs {
 		buf := b.OutputBuffer(i)
@@ -139,6 +141,7 @@ func copyOutputs(b *build.Builder, g *ir.Graph) {
 	}
 }
 
+// lowerNode finds the lowering of a node and calls it.
 func lowerNode(b *build.Builder, n *ir.Node) {
 	grp, err := build.NewGroup(n)
 	if err != nil {
@@ -158,7 +161,7 @@ func lowerNode(b *build.Builder, n *ir.Node) {
 	reportError(b, n, low(b, grp))
 }
 
-// reportError reports what a lowering of n refuses.
+// reportError reports what the lowering of n refuses, and how to make an input constant if that would help.
 func reportError(b *build.Builder, n *ir.Node, err error) {
 	var missing *build.NotConstant
 	switch {

@@ -5,12 +5,13 @@ import (
 	"github.com/rammerc/rammerc/lower/build"
 )
 
-// reason says why nodes of an operator are left that the passes otherwise replace.
+// reason says why there is no lowering for an operator. Passes replace some of these operators where they can.
 type reason struct {
 	why  string
 	bind bool // constants in place of inputs would help
 }
 
+// reasons has the operators about which more can be said than that they have no compiled form.
 var reasons = map[string]reason{
 	"AffineGrid":        {"its size must be constant at compile time", true},
 	"Col2Im":            {"its shapes must be constant at compile time", true},

@@ -49,14 +49,14 @@ func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue) *Builder {
 	}
 }
 
-// AddInput gives v, the next input of the program, a buffer.
+// AddInput gives v, the next input of the program, a buffer, and reads v from there.
 func (b *Builder) AddInput(v *ir.Value) {
 	dims := b.Extents(v, ForBuffer)
 	b.views[v] = b.port(&b.graph.Inputs, roperator.Input, v, dims)
 }
 
-// AddOutput gives v, the next output of the program, a buffer, and returns the view of it. Whether v is
-// written there, or copied there in the end, is for the caller to say.
+// AddOutput gives v, the next output of the program, a buffer, and returns the view of it. The caller decides whether
+// v is written there by its producer or copied there in the end.
 func (b *Builder) AddOutput(v *ir.Value) roperator.View {
 	return b.port(&b.graph.Outputs, roperator.Output, v, b.Extents(v, ForBuffer))
 }
@@ -73,22 +73,22 @@ func (b *Builder) OutputBuffer(i int) *roperator.Buffer {
 	return b.graph.Buffers[b.graph.Outputs[i].Buffer]
 }
 
-// Group is what is being lowered.
+// Group is the group that is being lowered.
 func (b *Builder) Group() *Group { return b.group }
 
-// Enter makes g what is being lowered: rOperators and buffers are named after it.
+// Enter begins to lower g. From now on rOperators and buffers are named after it.
 func (b *Builder) Enter(g *Group) { b.group, b.tooOld = g, map[string]bool{} }
 
-// Share is the part of the arithmetic of its level that g does: see shares.
+// Share is the part of the device that g may count on while it runs; see shares.
 func (b *Builder) Share(g *Group) float64 { return b.shares[g.Node] }
 
-// Report keeps a finding about the model; Finish returns them all.
+// Report keeps a finding about the model, for Problems and Finish.
 func (b *Builder) Report(d *diag.Diagnostic) { b.diags.Add(d) }
 
-// Problems are the findings so far, nil if there are none.
+// Problems are the findings so far as one error, nil if there are none.
 func (b *Builder) Problems() error { return b.diags.Err() }
 
-// Known is the view of v if v has been produced already.
+// Known is the view of v, if v has been lowered already.
 func (b *Builder) Known(v *ir.Value) (view roperator.View, ok bool) {
 	view, ok = b.views[v]
 	return view, ok
@@ -97,7 +97,7 @@ func (b *Builder) Known(v *ir.Value) (view roperator.View, ok bool) {
 // Bind says that v is what view shows.
 func (b *Builder) Bind(v *ir.Value, view roperator.View) { b.views[v] = view }
 
-// Home is where v must be written, if that has been decided.
+// Home is the view that v must be written to, if that has been decided.
 func (b *Builder) Home(v *ir.Value) (home roperator.View, ok bool) {
 	home, ok = b.homes[v]
 	return home, ok
@@ -125,7 +125,7 @@ func NodeDiag(n *ir.Node, id, msg string) *diag.Diagnostic {
 	return d
 }
 
-// In returns the view of a value some earlier node produced, of an input or of a constant.
+// In is the view from which v is read: v is an input, a constant, or made by an earlier node.
 func (b *Builder) In(v *ir.Value) roperator.View {
 	if view, ok := b.views[v]; ok {
 		return view
@@ -133,14 +133,15 @@ func (b *Builder) In(v *ir.Value) roperator.View {
 	if v.Const != nil {
 		return b.Constant(v.Name, v.Const)
 	}
-	// Its producer could not be lowered (reported there); a buffer keeps the walk going.
+	// The producer of v could not be lowered, and that has been reported. With a buffer for v the rest of the graph
+	// can be lowered, and checked.
 	view := roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, b.Extents(v, ForBuffer)), b.Extents(v, ForBuffer))
 	b.views[v] = view
 	return view
 }
 
-// Out returns the view a node must write its output v to: the output buffer or concat slice it is
-// destined for, or a new arena buffer.
+// Out is the view that the node which makes v must write: its part of an output buffer or of a concatenation, or else
+// a new buffer in the arena.
 func (b *Builder) Out(v *ir.Value) roperator.View {
 	if view, ok := b.views[v]; ok {
 		return view
@@ -154,12 +155,12 @@ func (b *Builder) Out(v *ir.Value) roperator.View {
 	return view
 }
 
-// Temp makes an arena buffer for something between two rOperators of one node.
+// Temp makes a buffer in the arena for data that one rOperator of the group hands to another.
 func (b *Builder) Temp(what string, d ir.DType, dims []int64) roperator.View {
 	return roperator.Contiguous(b.NewBuffer(b.group.Node.Name+"."+what, roperator.Arena, d, dims), dims)
 }
 
-// Constant is the view of a constant tensor as it stands in the model.
+// Constant is the view of a constant of the model, in the order of its elements there.
 func (b *Builder) Constant(name string, t *ir.Tensor) roperator.View {
 	buf, ok := b.consts[t]
 	if !ok {
@@ -170,9 +171,9 @@ func (b *Builder) Constant(name string, t *ir.Tensor) roperator.View {
 	return roperator.Contiguous(buf, t.Dims)
 }
 
-// Packed makes a constant buffer whose bytes pack computes when (and only when) it is chosen. When
-// sources are given, name must spell the layout: a buffer of the same name made from the same sources
-// is shared, so that the steps of a recurrence do not each have weights of their own.
+// Packed makes a constant buffer of elems elements of type d. Its bytes are computed by pack, when the weights file
+// is written and only if a chosen candidate uses it. If sources are given, buffers of the same name and sources are
+// one, so name must say all that the layout depends on. In this way the steps of a recurrence share their weights.
 func (b *Builder) Packed(name string, d ir.DType, elems int64, pack func() []byte, sources ...roperator.View) roperator.View {
 	key := ""
 	if len(sources) > 0 {
@@ -199,8 +200,8 @@ func (b *Builder) Packed(name string, d ir.DType, elems int64, pack func() []byt
 // Target is the device that is lowered for.
 func (b *Builder) Target() *target.Target { return &b.target }
 
-// Instance is an instance of the kernel called name, or nil where the target cannot run it. Add leaves out
-// candidates without an instance.
+// Instance binds the kernel called name, or returns nil if the target cannot run it. Candidates with a nil instance
+// are dropped by Add.
 func (b *Builder) Instance(name string, values ...any) *rkernels.Instance {
 	k, err := b.kernels.Find(name)
 	if err != nil {
@@ -214,11 +215,11 @@ func (b *Builder) Instance(name string, values ...any) *rkernels.Instance {
 	return k.Bind(values...)
 }
 
-// Fusing says what the rKernels of n take beside its own work, and the limits they have.
+// Fusing is what the manifests say about joining other operators with n, and about its limits.
 func (b *Builder) Fusing(n *ir.Node) *rkernels.Fusing { return b.kernels.Fusing(n.Domain, n.Op) }
 
-// Add appends an rOperator of the current group. kind says what it computes ("Conv+Relu", "copy"). Where the target
-// can run none of the candidates, that is reported.
+// Add appends an rOperator of the current group; kind says what it computes, such as "Conv+Relu" or "copy". If the
+// target can run none of the candidates, that is reported.
 func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) {
 	candidates = slices.DeleteFunc(candidates, func(c *roperator.Candidate) bool { return c.Inst == nil })
 	if len(candidates) == 0 {
@@ -238,7 +239,7 @@ func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) {
 	b.graph.Ops = append(b.graph.Ops, op)
 }
 
-// reportNone says why an rOperator has no candidates.
+// reportNone reports which kernels the candidates of an rOperator would have needed.
 func (b *Builder) reportNone(kind string) {
 	if len(b.tooOld) == 0 {
 		if b.diags.Errors() == 0 {
@@ -257,8 +258,8 @@ func (b *Builder) NewBuffer(name string, kind roperator.BufferKind, d ir.DType, 
 	return buf
 }
 
-// Finish returns the rOperator graph, or all that has been reported. It computes every buffer's canonical
-// coordinates from the views on it.
+// Finish completes the rOperator graph with the coordinates of its buffers. If anything has been reported, it returns
+// that instead.
 func (b *Builder) Finish() (*roperator.Graph, error) {
 	if err := b.Problems(); err != nil {
 		return nil, err

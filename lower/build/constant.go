@@ -7,7 +7,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// NotConstant says that an input has to be known when the program is compiled.
+// NotConstant is the error of a lowering that needs the value of an input when the program is compiled.
 type NotConstant struct {
 	Node  *ir.Node
 	Input int
@@ -18,11 +18,12 @@ func (e *NotConstant) Error() string {
 	return fmt.Sprintf("input %d (%s) must be constant at compile time", e.Input, e.Name)
 }
 
-// mostBound is how many elements an input has at most for a value to be suggested for it; longer ones are data.
+// mostBound is how many elements an input of the model may have for BindHelp to suggest a value for it. Inputs with
+// more elements are data.
 const mostBound = 64
 
-// BindHelp says how to make what values are computed from constants: the inputs of the model that they
-// depend on and that can be shapes, axes and the like. It is empty when there are none.
+// BindHelp suggests how to make values constant: by fixing the inputs of the model from which they are computed, if
+// these can be shapes, axes and the like. It is empty if there are none.
 func BindHelp(values ...*ir.Value) string {
 	var flags []string
 	for _, v := range ir.InputsBehind(values...) {
@@ -42,7 +43,7 @@ func BindHelp(values ...*ir.Value) string {
 	return "fix its value when compiling, e.g. " + strings.Join(flags, " ") + " (or =@FILE)"
 }
 
-// ConstInts reads the constant integer input i of n.
+// ConstInts is the value of input i of n, which must be a constant of integers; name is what ONNX calls the input.
 func ConstInts(n *ir.Node, i int, name string) ([]int64, error) {
 	v := n.Input(i)
 	if v == nil || v.Const == nil {

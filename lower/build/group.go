@@ -12,25 +12,32 @@ func AnchorType(g *Group) ir.DType { return g.Anchor.Outputs[0].DType }
 
 func Abs(x int64) int64 { return max(x, -x) }
 
-// Group is what one rOperator computes: an anchor node with what fusion put around it. Without
-// fusion Node is Anchor, and prologue and epilogue are empty.
+// Group is what one call of a lowering carries out: an anchor and the elementwise operators that were fused with it.
+//
+//	input 0 ─▶ prologue 0 ─▶ ┌────────┐
+//	input 1 ─▶ prologue 1 ─▶ │ anchor │ ─▶ epilogue ─▶ output 0
+//	                         └────────┘       ▲
+//	                                        extra
+//
+// Without fusion Node is Anchor, and there is no prologue and no epilogue. A group of elementwise operators alone, a
+// fused map, has no anchor.
 type Group struct {
 	Node   *ir.Node // the node of the graph: a Fused node, or the anchor itself
 	Anchor *ir.Node // nil for a fused map
-	// Inputs are the values (outside the body) that feed the anchor's inputs, nil where absent.
+	// Inputs are the values of the graph from which the anchor's inputs are computed, nil for absent ones.
 	Inputs []*ir.Value
-	// Prologue is, per anchor input, what is done to each element when it is loaded (leaf 0); nil for nothing.
+	// Prologue has, for each input of the anchor, what is done to its elements (leaf 0) when they are loaded, or nil.
 	Prologue []*functor.Expr
-	// Epilogue computes the output's element from leaf 0, the anchor's result, and from leaves 1…,
-	// elements of Extra broadcast to the output's shape. nil for nothing.
+	// Epilogue computes an element of the output from the anchor's result (leaf 0) and from elements of Extra (leaves
+	// 1…), which are broadcast to the output's shape. It is nil if there is none.
 	Epilogue *functor.Expr
 	Extra    []*ir.Value
-	// Maps are the outputs of a fused map (Anchor nil) over Extra (leaf i is Extra[i]).
+	// Maps has the outputs of a fused map. Leaf i stands for Extra[i].
 	Maps    []*functor.Expr
 	Outputs []*ir.Value // of Node
 }
 
-// NewGroup reads a node's structure: which node anchors it and which elementwise chains surround that.
+// NewGroup finds the anchor of a node, and the elementwise operators before and after it.
 func NewGroup(n *ir.Node) (*Group, error) {
 	if n.IsInternal("Fused") {
 		return fusedGroup(n)
@@ -128,7 +135,7 @@ func (g *Group) readPrologue(resolve func([]*ir.Value) []*ir.Value) error {
 	return nil
 }
 
-// Kind spells the operators of the group, e.g. "Conv+Add+Relu".
+// Kind lists the operators of the group, such as "Conv+Add+Relu".
 func (g *Group) Kind() string {
 	if !g.Node.IsInternal("Fused") {
 		return g.Node.Op

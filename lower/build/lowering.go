@@ -11,6 +11,6 @@ func UnsupportedType(d ir.DType) error {
 	return fmt.Errorf("element type %s has no compiled form for this operator", d)
 }
 
-// Lowering adds the rOperators that carry out a group. An error says what is not supported and names
-// the port or attribute; the builder adds the node.
+// Lowering adds the rOperators that carry out a group. An error names the input or attribute that is not supported;
+// the caller adds the node.
 type Lowering func(b *Builder, g *Group) error

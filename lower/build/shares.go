@@ -4,8 +4,9 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// shares says which part of the arithmetic of its level a node does: rOperators of a level depend on nothing
-// of it, so that they share the device. A level is how many nodes that compute something come before.
+// shares estimates for each node which part of the device is free for it. Nodes that come after equally many
+// computing nodes are on one level. They do not depend on each other, so they may run at the same time and share the
+// device in proportion to their arithmetic.
 func shares(g *ir.Graph) map[*ir.Node]float64 {
 	level, flops := map[*ir.Node]int{}, map[int]int64{}
 	for _, n := range g.Nodes {
@@ -30,7 +31,7 @@ func shares(g *ir.Graph) map[*ir.Node]float64 {
 	return out
 }
 
-// computes tells nodes that become rOperators from those that show or place what others made.
+// computes reports whether n becomes an rOperator, and not a view of what another node made.
 func computes(n *ir.Node) bool {
 	op := ir.LookupOp(n.Domain, n.Op)
 	return op == nil || op.Kind != ir.KindView && op.Kind != ir.KindShape && op.Kind != ir.KindConcat

@@ -8,7 +8,7 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// KeptBox is the box of a cube's tile followed by whole dims.
+// KeptBox is the box of a tile of t, followed by dims that are taken whole.
 func KeptBox(t Tiling, whole []int64) func(task int, lo, hi []int64) {
 	return func(task int, lo, hi []int64) {
 		n := len(t.Dims)
@@ -19,7 +19,7 @@ func KeptBox(t Tiling, whole []int64) func(task int, lo, hi []int64) {
 	}
 }
 
-// AxisOf is attribute axis, counted from the front.
+// AxisOf is the node's attribute axis, counted from the front.
 func AxisOf(n *ir.Node, def int64, rank int) int {
 	axis := int(n.Int("axis", def))
 	if axis < 0 {
@@ -28,7 +28,7 @@ func AxisOf(n *ir.Node, def int64, rank int) int {
 	return axis
 }
 
-// WholeDim widens dim d of the boxes of t to whole.
+// WholeDim is the box of a tile of t, but all of dim d.
 func WholeDim(t Tiling, d int, extent int64) func(task int, lo, hi []int64) {
 	return func(task int, lo, hi []int64) {
 		t.Box(task, lo, hi)
@@ -36,7 +36,8 @@ func WholeDim(t Tiling, d int, extent int64) func(task int, lo, hi []int64) {
 	}
 }
 
-// LineBox extends a box of lines to one of the cube.
+// LineBox is a box of a cube: the lines along axis (1 or 2) that a tile of t has. The dims of t are the other two of
+// the cube.
 func LineBox(t Tiling, axis int, n int64) func(task int, lo, hi []int64) {
 	return func(task int, lo, hi []int64) {
 		var l, h [2]int64
@@ -48,10 +49,10 @@ func LineBox(t Tiling, axis int, n int64) func(task int, lo, hi []int64) {
 	}
 }
 
-// LineDims are the dims of the lines of a cube.
+// LineDims are the dims of a cube without the one along which its lines lie.
 func LineDims(cube []int64, axis int) []int64 { return []int64{cube[0], cube[3-axis]} }
 
-// Loaded is e, an element of input i, after the input's prologue.
+// Loaded is what the prologue of input i makes of e, an element of that input.
 func (g *Group) Loaded(i int, e *functor.Expr) *functor.Expr {
 	if g.Prologue[i] == nil {
 		return e
@@ -59,7 +60,8 @@ func (g *Group) Loaded(i int, e *functor.Expr) *functor.Expr {
 	return functor.Graft(g.Prologue[i], []*functor.Expr{e})
 }
 
-// MoveCandidates offers tilings of an iteration space of about as many elements as targets for maps.
+// MoveCandidates makes candidates for work that moves elements, with tiles of several sizes. unit is how many
+// consecutive elements are moved at a time.
 func MoveCandidates(dims []int64, unit int64, make func(t Tiling) *roperator.Candidate) []*roperator.Candidate {
 	var out []*roperator.Candidate
 	scaled := append([]int64{}, dims...)
@@ -77,20 +79,25 @@ func MoveCandidates(dims []int64, unit int64, make func(t Tiling) *roperator.Can
 	return out
 }
 
-// Tiling cuts an iteration space into rTasks: rTask k is the k-th tile in row-major order. It is the
-// Go side of rk::Tiles.
+// Tiling cuts an iteration space into tiles, one for each rTask, which are numbered in row-major order. It is the Go
+// side of rk::Tiles. A space of [4][6] in tiles of [2][4]:
+//
+//	0 0 0 0 1 1
+//	0 0 0 0 1 1
+//	2 2 2 2 3 3
+//	2 2 2 2 3 3
 type Tiling struct {
 	Dims   []int64
 	Extent []int64 // of a tile, the last one along a dim may be smaller
 	counts []int64 // tiles along each dim
 	Tasks  int
-	// unit is how many elements a step of the last dim stands for in boxes: kernels that move packs
-	// count packs.
+	// Unit is how many elements an index of the last dim stands for. Kernels that move packs of elements count packs;
+	// boxes count elements.
 	Unit int64
 }
 
-// NewTiling cuts dims into tiles of about target elements: whole inner dims, a part of one dim, single
-// indices of the outer dims.
+// NewTiling cuts dims into tiles of about target elements, so that a tile is as nearly contiguous as possible: it has
+// inner dims whole, a part of one dim, and one index of the dims outside of that.
 func NewTiling(dims []int64, target int64) Tiling {
 	extent := make([]int64, len(dims))
 	left := target
@@ -106,10 +113,11 @@ func NewTiling(dims []int64, target int64) Tiling {
 	return TilingOf(dims, extent)
 }
 
-// EvenChunk is the extent of the chunks when n is cut into as many as extents of most ask for, none
-// much smaller than the others.
+// EvenChunk is the size of the chunks if n is cut into as few chunks of at most most as possible, and these are made
+// equal.
 func EvenChunk(n, most int64) int64 { return CeilDiv(n, CeilDiv(n, most)) }
 
+// CeilDiv is a/b, rounded up.
 func CeilDiv(a, b int64) int64 { return (a + b - 1) / b }
 
 // TilingOf is the tiling with tiles of the given extents.
@@ -123,7 +131,7 @@ func TilingOf(dims, extent []int64) Tiling {
 	return t
 }
 
-// Box fills in the tile of an rTask, in elements.
+// Box is the tile of an rTask, in elements.
 func (t *Tiling) Box(task int, lo, hi []int64) {
 	for d := len(t.Dims) - 1; d >= 0; d-- {
 		k := int64(task) % t.counts[d]
@@ -146,7 +154,7 @@ func (t *Tiling) Largest() int64 {
 	return n
 }
 
-// Args is the rk::Tiles.
+// Args is the tiling as an argument of an rKernel.
 func (t *Tiling) Args() rkernels.Struct {
 	dims, extent, counts := rkernels.List{}, rkernels.List{}, rkernels.List{}
 	for d := range t.Dims {
@@ -159,8 +167,8 @@ func (t *Tiling) Args() rkernels.Struct {
 	}
 }
 
-// spaces of this many elements in an rTask suit work that moves elements: fine, coarse, and coarser
-// ones for what would otherwise be thousands of rTasks.
+// MapTargets are sizes of tiles, in elements, for work that moves elements: a small one, a larger one, and more where
+// there would otherwise be thousands of rTasks.
 func MapTargets(total int64) []int64 {
 	targets := []int64{1024, 4096}
 	for t := int64(16384); total/t >= 256 && t <= 1<<18; t *= 4 {
@@ -169,9 +177,9 @@ func MapTargets(total int64) []int64 {
 	return targets
 }
 
-// Coalesce drops dims of one element and joins neighbouring dims that every view steps through as
-// through one, after sorting dims by the first view's strides, largest first. All views have one shape.
-// At least one dim is left.
+// Coalesce brings views of one shape to as few dims as possible. It sorts the dims by the first view's strides,
+// largest first, drops dims of one element, and joins dims that continue each other in every view. At least one dim
+// is left.
 func Coalesce(views []roperator.View) []roperator.View {
 	order := strideOrder(views[0])
 	out := make([]roperator.View, len(views))
@@ -206,7 +214,7 @@ func Coalesce(views []roperator.View) []roperator.View {
 	return out
 }
 
-// strideOrder lists the dims of v by stride, largest first, equal ones in order.
+// strideOrder lists the dims of v from the largest stride to the smallest.
 func strideOrder(v roperator.View) []int {
 	order := make([]int, len(v.Shape))
 	for i := range order {

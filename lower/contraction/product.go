@@ -11,8 +11,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// LeftConstant reports a product that addLeftConstant can take: A is the same for the whole batch, which
-// is one dim.
+// LeftConstant reports whether the product can be carried out with A as the packed constant of a pointwise
+// convolution: A is the same for the whole batch, which is one dim.
 func (p *Product) LeftConstant() bool {
 	for d := range 3 {
 		if p.A.Stride(d) != 0 {
@@ -34,8 +34,8 @@ type Product struct {
 	Elements Elements
 }
 
-// FoldBatch makes the batch part of m when B is the same for all of it: one tall product has fuller
-// tiles than many short ones.
+// FoldBatch makes the batch a part of m if B is the same for all of it: one tall product fills its tiles better than
+// many short ones.
 func (p *Product) FoldBatch(out roperator.View) {
 	nb := len(p.Batch)
 	if nb == 0 || ir.Count(p.Batch) == 1 {
@@ -62,15 +62,15 @@ func (p *Product) FoldBatch(out roperator.View) {
 	p.Tail.Cuts[0] = 0
 }
 
-// Normalise brings the batch to exactly three dims, copying operands whose batch takes more.
+// Normalise brings the batch to exactly three dims. Operands whose strides do not allow that are copied.
 func (p *Product) Normalise(b *build.Builder) {
 	views := NormaliseBatch(b, p.Batch, p.A, p.B)
 	p.A, p.B = views[0], views[1]
 	p.Batch = p.A.Shape[:3]
 }
 
-// NormaliseBatch merges the leading dims of views, whose extents are batch, to exactly three. Where the
-// views' strides do not allow that they become dense copies.
+// NormaliseBatch merges the leading dims of views, whose extents are batch, to exactly three. If the views' strides
+// do not allow that, it makes dense copies.
 func NormaliseBatch(b *build.Builder, batch []int64, views ...roperator.View) []roperator.View {
 	cuts := commonRuns(batch, views)
 	if len(cuts) > 3 {
@@ -101,8 +101,8 @@ func NormaliseBatch(b *build.Builder, batch []int64, views ...roperator.View) []
 	return out
 }
 
-// commonRuns lists the first dims of the longest runs of batch dims that every view walks through with
-// one stride.
+// commonRuns cuts the batch dims into as few runs as possible such that every view walks through a run with one
+// stride. It returns the first dim of each run.
 func commonRuns(batch []int64, views []roperator.View) []int {
 	var cuts []int
 	for d := range batch {
@@ -123,8 +123,8 @@ func joins(views []roperator.View, from, d int) bool {
 	return true
 }
 
-// ProductTiles maps rTask numbers of a tiled product to boxes: (batch, split, column tile, row tile),
-// the last one fastest.
+// ProductTiles maps the rTask numbers of a tiled product to boxes. An rTask has an index of the batch, a part of the
+// sum (split), a tile of columns and a tile of rows; row tiles are numbered fastest.
 type ProductTiles struct {
 	Batch          []int64
 	M, N, K        int64
@@ -154,7 +154,7 @@ func (at *ProductTiles) BatchBox(i0 int64, lo, hi []int64) (k0, k1 int64) {
 	return min(split*at.KSplit, at.K), min((split+1)*at.KSplit, at.K)
 }
 
-// Reads are the accesses of A and B.
+// Reads are the reads of A and B.
 func (at *ProductTiles) Reads(a, b roperator.View) []roperator.Access {
 	out := roperator.AppendRead(nil, a, func(task int, lo, hi []int64) {
 		i0, _, mt := at.Split(task)

@@ -8,7 +8,7 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// splitSums are candidates that add up the partial results part[i0·splits + s][i1][i2] into t.out.
+// splitSums are candidates that add up the partial sums part[i0·splits + s][i1][i2] into t.Out.
 func splitSums(b *build.Builder, part roperator.View, t *tails.Tail, splits int64) []*roperator.Candidate {
 	var out []*roperator.Candidate
 	for _, target := range []int64{256, 1024} {
@@ -17,7 +17,7 @@ func splitSums(b *build.Builder, part roperator.View, t *tails.Tail, splits int6
 	return out
 }
 
-// splitSum cuts [i1][i2] into tiles of about target elements: whole rows where they are short.
+// splitSum adds up tiles of about target elements of [i1][i2], which are whole rows where rows are short.
 func splitSum(b *build.Builder, part roperator.View, t *tails.Tail, splits, target int64) *roperator.Candidate {
 	d0, d1, d2 := t.Out.Shape[0], t.Out.Shape[1], t.Out.Shape[2]
 	cols := min(d2, target)

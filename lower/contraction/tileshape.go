@@ -11,17 +11,19 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// RowPlace is where element (row, k) stands in packed row tiles of tk k tiles each: rowPlace(row, 0) +
-// rowPlace(0, k).
+// RowPlace is the position of element (row, k) among packed tiles of rows, of which each has tk tiles of k. It is
+// RowPlace(row, 0) + RowPlace(0, k).
 func (s TileShape) RowPlace(tk, row, k int64) int64 {
 	return ((row/s.BM*tk+k/s.BK)*s.BK+k%s.BK)*s.BM + row%s.BM
 }
 
-// TileShape binds the tile parameters that gemm_tiled, conv_tiled and conv_pointwise share.
+// TileShape has the tile parameters of gemm_tiled, conv_tiled and conv_pointwise: BM×BN results, BK values of k in a
+// stage, tm×tn results a thread, kg groups of threads that share k, st stages.
 type TileShape struct{ BM, BN, BK, tm, tn, kg, st int64 }
 
-// tileShapes go from few rTasks to many. All have 256 threads; those whose threads own 8×8 elements read
-// half as much of shared memory for each multiplication, and have up to 64 KB of it, the others 48.
+// tileShapes are in the order of few rTasks to many. All have 256 threads. Threads that own 8×8 results read half as
+// much of shared memory for each multiplication as those that own 4×4; their shapes take up to 64 KB of shared
+// memory, the others 48 KB.
 var tileShapes = []TileShape{
 	{128, 128, 16, 8, 8, 1, 3},
 	{64, 128, 16, 8, 8, 2, 3},
@@ -33,14 +35,16 @@ var tileShapes = []TileShape{
 	{16, 64, 32, 4, 4, 4, 4},
 }
 
-// SharedBytes is what the threads of an rTask read of shared memory to multiply k deep.
+// SharedBytes is how many bytes the threads of an rTask read from shared memory to add up k products for each result.
 func (s TileShape) SharedBytes(e Elements, k int64) float64 {
 	return float64(e.Multiplied.Size()) * float64(s.BM*s.BN*k) * (1/float64(s.tm) + 1/float64(s.tn))
 }
 
+// Params are the values of the template parameters, in the order in which the three kernels have them.
 func (s TileShape) Params() []any { return []any{s.BM, s.BN, s.BK, s.tm, s.tn, s.kg, s.st} }
 
-// UsefulShapes are those whose tiles an m×n result does not leave half empty, and always one.
+// UsefulShapes are the shapes of which an m×n result fills more than half a tile in either direction, or a small one
+// if there is none.
 func UsefulShapes(m, n int64) []TileShape {
 	var out []TileShape
 	for _, s := range tileShapes {
@@ -136,8 +140,8 @@ func (m *splitModel) time(splits int64) float64 {
 	return least
 }
 
-// AddSplit adds a contraction whose candidates make gives for a tail and a number of splits: directly,
-// or as partial sums [i0·split][i1][i2] and an rOperator that adds them up.
+// AddSplit adds a contraction. make makes its candidates for a tail and a number of splits. With one split they
+// compute the result; otherwise they compute partial sums [i0·split][i1][i2], which another rOperator adds up.
 func AddSplit(b *build.Builder, g *build.Group, kind string, e Elements, s tails.Spec, splits int64, make func(t *tails.Tail, splits int64) []*roperator.Candidate) {
 	t := tails.New(b, g, s)
 	if splits == 1 {

@@ -10,7 +10,7 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// lowerTypedProduct adds a product of elements other than float32.
+// lowerTypedProduct adds a product of elements of another type than float32.
 func lowerTypedProduct(b *build.Builder, g *build.Group, p contraction.Product) error {
 	acc, ok := accumulators[p.Tail.DType]
 	if !ok {
@@ -47,7 +47,7 @@ func lowerTypedProduct(b *build.Builder, g *build.Group, p contraction.Product) 
 	return nil
 }
 
-// accumulators are the types in which products of an element type are summed.
+// accumulators are the types in which products of elements are added up, by element type.
 var accumulators = map[ir.DType]ir.DType{
 	ir.Float64: ir.Float64, ir.Float16: ir.Float32, ir.BFloat16: ir.Float32,
 	ir.Int32: ir.Int32, ir.Int64: ir.Int64, ir.Uint32: ir.Uint32, ir.Uint64: ir.Uint64,

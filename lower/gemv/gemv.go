@@ -15,31 +15,31 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// MostRows is the most rows that the matrix-vector kernels take at once.
+// MostRows is how many rows the matrix-vector kernels take at most.
 const MostRows = 8
 
-// Shape binds the parameters of the matrix-vector kernels: most rows, columns a lane owns, lanes and
-// warps that share a column's k.
+// Shape has the parameters of the matrix-vector kernels: MB is the most rows, C how many columns a lane owns, LK how
+// many lanes and WK how many warps share the k of a column.
 type Shape struct{ MB, C, LK, WK int64 }
 
 // Columns is how many columns an rTask computes.
 func (s Shape) Columns() int64 { return 8 / s.WK * (32 / s.LK) * s.C }
 
-// element is what the matrix-vector kernels take: packed weights, and values of the input.
+// element is the type of the packed weights and of the input.
 const element = ir.Float32
 
-// perLoad is how many weights a lane loads at a time, which lie along k.
+// perLoad is how many weights a lane loads at a time. They are consecutive along k.
 var perLoad = contraction.PerLoad(element)
 
-// Depth is how many values of k one packed group of lanes covers.
+// Depth is how many values of k the lanes that share a column take at a time.
 func (s Shape) Depth() int64 { return s.LK * perLoad }
 
-// BlockElems is the size of an rTask's packed weights.
+// BlockElems is the number of packed weights of an rTask, for sums of k products.
 func (s Shape) BlockElems(k int64) int64 {
 	return build.CeilDiv(k, s.Depth()) * s.Depth() * s.Columns()
 }
 
-// gemvShapes are the shapes for m rows and sums of length k over n columns, few rTasks first.
+// gemvShapes are the shapes worth trying for m rows and n columns of k weights each, those with few rTasks first.
 func gemvShapes(t *target.Target, m, n, k int64) []Shape {
 	mb := int64(1)
 	for mb < m {
@@ -58,7 +58,7 @@ func gemvShapes(t *target.Target, m, n, k int64) []Shape {
 	return shapes
 }
 
-// AddGemv adds the product of few rows with a constant, one slice of its columns an rTask.
+// AddGemv adds a product of few rows with a constant. Each rTask computes some of the columns.
 func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
 	t := tails.New(b, g, p.Tail)
 	pro, proArgs := tails.Prologue(p.A.DType(), p.Prologue)

@@ -8,8 +8,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// PackGemv packs B[batch][k][n] for the matrix-vector kernels: per column tile
-// [step][warp column][c][lane] of perLoad values along k.
+// PackGemv packs B[batch][k][n] for the matrix-vector kernels. A tile of columns is [step][warp column][c][lane], of
+// perLoad values along k each.
 func PackGemv(b *build.Builder, v roperator.View, k, n int64, s Shape) roperator.View {
 	block := build.CeilDiv(n, s.Columns()) * s.BlockElems(k)
 	elems := pack.Batches(v) * block
@@ -23,7 +23,8 @@ func PackGemv(b *build.Builder, v roperator.View, k, n int64, s Shape) roperator
 	}, v)
 }
 
-// Offset is where value (i, j) of a k×n matrix stands among the packed tiles: offset(i, 0) + offset(0, j).
+// Offset is where weight (i, j) of a k×n matrix stands among the packed tiles. It is Offset(k, i, 0) + Offset(k, 0,
+// j).
 func (s Shape) Offset(k, i, j int64) int64 {
 	lc := 32 / s.LK // columns side by side in a warp
 	col := j % s.Columns()

@@ -15,9 +15,10 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// streamShape binds the parameters of gemv_stream: most rows, columns of a warp in a group, units of a turn, warps
-// that share a column's k, quads of k that a lane keeps, and values that a load of the input brings. k is cut into
-// spans; an rTask computes so many groups of columns.
+// streamShape has the parameters of gemv_stream. The columns are cut into groups, and k into spans; a unit of the
+// stream is one span of one group. mb is the most rows, c how many columns of a group a warp has, t of how many units
+// the sums over lanes are made together, wk how many warps share the k of a column, kq how many quads of k a lane
+// keeps, and v how many values one load of the input brings.
 type streamShape struct {
 	mb, c, t, wk, kq, v int64
 
@@ -34,7 +35,7 @@ const warp = 32
 // columns is how many columns a group has.
 func (s *streamShape) columns() int64 { return 8 / s.wk * s.c }
 
-// quad is how many values of k the quads of all lanes and warps are.
+// quad is how many values of k all lanes and warps have, if each lane has one quad.
 func (s *streamShape) quad() int64 { return warp * perLoad * s.wk }
 
 // unitElems is the size of a unit of the stream: a span of a group.
@@ -46,8 +47,8 @@ func (s *streamShape) groupElems() int64 { return s.spans * s.unitElems() }
 // tasks is how many rTasks the columns are.
 func (s *streamShape) tasks() int64 { return build.CeilDiv(s.all, s.groups) }
 
-// stored is how many groups the packed columns are: where k is cut into spans, all rTasks have the same
-// number, so that the places of k and column add up.
+// stored is how many groups the packed columns have. If k is cut into spans, all rTasks have equally many groups, so
+// that the offset of a weight is a sum of one for k and one for its column.
 func (s *streamShape) stored() int64 {
 	if s.spans > 1 {
 		return s.tasks() * s.groups
@@ -55,7 +56,7 @@ func (s *streamShape) stored() int64 {
 	return s.all
 }
 
-// offset is where value (i, j) of the matrix stands among the packed columns: offset(i, 0) + offset(0, j).
+// offset is where weight (i, j) of the matrix stands among the packed columns. It is offset(i, 0) + offset(0, j).
 func (s *streamShape) offset(i, j int64) int64 {
 	unit, quad := s.unitElems(), i/s.quad()
 	row := warp * perLoad // values of k that the lanes of a warp have
@@ -66,9 +67,8 @@ func (s *streamShape) offset(i, j int64) int64 {
 	return at + group/s.groups*s.groups*s.groupElems() + group%s.groups*unit + c*perLoad*streamThreads + wc*s.wk*row
 }
 
-// streamShapes are the shapes for a product of few rows: as much of the input in registers as fits there,
-// k shared by as many warps as waste little on padding, and widths with which the device has about one rTask
-// and a few rTasks a vEU.
+// streamShapes are the shapes worth trying. As much of the input as possible is in registers; k is shared by as many
+// warps as waste little on padding; and there is about one rTask, or a few, for each vEU of the target.
 func streamShapes(t *target.Target, p *contraction.Product) []streamShape {
 	s := streamShape{mb: 1, v: 1}
 	for s.mb < p.M {
@@ -79,12 +79,13 @@ func streamShapes(t *target.Target, p *contraction.Product) []streamShape {
 		most = 1
 	}
 	s.cutK(p.K, most)
-	// Four columns of few quads, so that sums over lanes and what each unit costs do not show.
+	// A lane has about four quads of weights a unit, so that neither the sums over lanes nor what each unit costs
+	// matters.
 	s.c = max(1, 4/s.kq/max(1, s.mb/2))
 	if quadsOfInput(p) {
 		s.v = 4
 	}
-	// Units of twice that, 32 KB, where an rTask has several; many rows have no registers for them.
+	// Units of twice that, 32 KB, if a vEU has several rTasks. With many rows there are no registers for them.
 	if s.mb <= 2 && s.c < 4 && build.CeilDiv(p.N, s.columns()) > int64(t.VEUs) {
 		s.c *= 2
 	}
@@ -92,7 +93,7 @@ func streamShapes(t *target.Target, p *contraction.Product) []streamShape {
 	var out []streamShape
 	for _, perVEU := range []int64{1, 4} {
 		s.groups = min(build.CeilDiv(s.all, perVEU*int64(t.VEUs)), streamThreads/s.mb/s.columns())
-		// Sums over lanes take as long for eight values as for one, nearly.
+		// Sums over lanes take hardly longer for eight values than for one.
 		for s.t = 1; 2*s.t*s.mb*s.c <= 8 && s.t < s.groups; {
 			s.t *= 2
 		}
@@ -103,9 +104,9 @@ func streamShapes(t *target.Target, p *contraction.Product) []streamShape {
 	return out
 }
 
-// cutK chooses how many warps share k, and into how many spans of up to so many quads it is cut: with the
-// least padding, then the fewest spans. Of equals the first: with four warps, neither loads of the input
-// nor sums over warps take long.
+// cutK chooses how many warps share k, and cuts k into spans of at most so many quads. It takes what pads least, then
+// what has the fewest spans. The first of several equal ones is best: with four warps neither the loads of the input
+// nor the sums over warps take long.
 func (s *streamShape) cutK(k, most int64) {
 	best := int64(-1)
 	for _, wk := range []int64{4, 8, 2, 1} {
@@ -118,7 +119,7 @@ func (s *streamShape) cutK(k, most int64) {
 	}
 }
 
-// quadsOfInput reports whether the input's rows can be loaded in aligned quads.
+// quadsOfInput reports whether the rows of the input can be loaded in aligned quads.
 func quadsOfInput(p *contraction.Product) bool {
 	if p.A.Stride(4) != 1 || p.K%perLoad != 0 || p.A.Offset%perLoad != 0 {
 		return false
@@ -170,7 +171,7 @@ func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape,
 }
 
 // packStream packs B[batch][k][n] for gemv_stream, in the order in which rTasks take it from the stream:
-// [rTask][span][group][quad][c][warp][lane] of four values along k.
+// [rTask][span][group][quad][c][warp][lane], of perLoad values along k each.
 func packStream(b *build.Builder, v roperator.View, k, n int64, s streamShape) roperator.View {
 	block := s.stored() * s.groupElems()
 	elems := pack.Batches(v) * block

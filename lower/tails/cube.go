@@ -8,9 +8,9 @@ import (
 // A cube is a value seen as [i0][i1][i2]. Kernels whose results are cubes need an input, an output and
 // epilogue operands whose dims can be merged to three.
 
-// CubeCuts splits shape into three runs of dims such that every view (each broadcast to shape, the most
-// important one first) can be merged to them; views at the end are given up first. i2 is as long as
-// possible. It fails when even the first view needs more runs.
+// CubeCuts cuts shape into three runs of dims, [0, cuts[0]), [cuts[0], cuts[1]) and the rest, such that the dims of a
+// run can be merged in every view. The views are broadcast to shape, the most important one first; if not all of them
+// fit, the last ones are given up. It fails if the first view alone does not fit.
 func CubeCuts(shape []int64, views ...roperator.View) (cuts [2]int, ok bool) {
 	var breaks []int
 	for _, v := range views {
@@ -29,7 +29,8 @@ func CubeCuts(shape []int64, views ...roperator.View) (cuts [2]int, ok bool) {
 	return cuts, ok || len(views) == 0
 }
 
-// mergeBreaks adds to breaks (ascending) the dims of v that do not continue the run of the dims before.
+// mergeBreaks adds to breaks, which are ascending, the dims of v at which a new run must begin because they do not
+// continue the dims before.
 func mergeBreaks(breaks []int, v roperator.View) []int {
 	var out []int
 	k := 0

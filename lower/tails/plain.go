@@ -8,8 +8,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Plain is a group for kernels that take no functors: prologues have been carried out, and the epilogue
-// follows as a map of its own.
+// Plain is a group whose kernel takes no functors. Prologues are carried out before it by maps of their own; the
+// epilogue by a map after it.
 type Plain struct {
 	Group *build.Group
 	Node  *ir.Node
@@ -17,6 +17,7 @@ type Plain struct {
 	Outs  []roperator.View // where the kernel writes; Buf is nil for outputs nobody asked for
 }
 
+// NewPlain carries out the prologues, and decides where the kernel writes.
 func NewPlain(b *build.Builder, g *build.Group) (*Plain, error) {
 	p := &Plain{Group: g, Node: g.Anchor}
 	for i, v := range g.Inputs {
@@ -51,10 +52,10 @@ func (p *Plain) Has(i int) bool { return i < len(p.Ins) && p.Ins[i].Buf != nil }
 // Out is the view of output 0, which the kernel must fill.
 func (p *Plain) Out() roperator.View { return p.Outs[0] }
 
-// Empty reports that there is nothing to compute.
+// Empty reports whether there is nothing to compute.
 func (p *Plain) Empty() bool { return p.Outs[0].Count() == 0 }
 
-// Finish adds the epilogue.
+// Finish adds the map that applies the epilogue.
 func (p *Plain) Finish(b *build.Builder) error {
 	g := p.Group
 	if g.Epilogue == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// InputCube shows anchor input i as a cube, dense if its own strides do not allow it.
+// InputCube shows v as a cube of three dims. If its strides do not allow that, it shows a dense copy.
 func InputCube(b *build.Builder, v roperator.View, cuts [2]int) roperator.View {
 	if c, ok := v.Collapse(cuts[0], cuts[1]); ok {
 		return c
@@ -22,9 +22,9 @@ func InputCube(b *build.Builder, v roperator.View, cuts [2]int) roperator.View {
 	return c
 }
 
-// Tail is what a kernel does with each element of its result before it stores it: its own last
-// arithmetic (a bias, a scale) and then the group's epilogue. The kernel sees result, operands and
-// output as [i0][i1][i2]; which dims these are the lowering says with cuts.
+// Tail is what a kernel does with each element of its result before storing it: the last arithmetic of the anchor
+// itself, such as adding a bias, and then the group's epilogue. The kernel sees its result, the operands and the
+// output as cubes [i0][i1][i2].
 type Tail struct {
 	Functor  *functor.Functor
 	Args     rkernels.Struct
@@ -34,19 +34,20 @@ type Tail struct {
 	temp     roperator.View   // the dense stand-in for home
 }
 
-// Spec describes a kernel's result to newTail.
+// Spec describes the result of a kernel for New.
 type Spec struct {
 	DType ir.DType // of the kernel's result
 	Shape []int64  // of the group's output, its dims in the order perm
 	Cuts  [2]int   // i0 is dims [0, cuts[0]), i1 is dims [cuts[0], cuts[1]), i2 the rest
 	Perm  []int64  // nil when the dims keep their order
-	// own is the kernel's last arithmetic on leaf 0, its result, and leaves 1…, elements of operands
-	// broadcast to shape; nil for none.
+	// Own is the anchor's own last arithmetic: leaf 0 is the kernel's result, and leaves 1… are elements of Operands,
+	// broadcast to Shape. It is nil if there is none.
 	Own      *functor.Expr
 	Operands []roperator.View
 }
 
-// New prepares the functor and its operands for output 0 of the group.
+// New prepares the functor and its operands for output 0 of the group. If the output cannot be seen as a cube, the
+// kernel writes a dense buffer, which Finish copies.
 func New(b *build.Builder, g *build.Group, s Spec) *Tail {
 	root := functor.Leaf(s.DType, 0)
 	if s.Own != nil {
@@ -70,7 +71,7 @@ func New(b *build.Builder, g *build.Group, s Spec) *Tail {
 	return t
 }
 
-// Arrange broadcasts v to the output and puts its dims in the kernel's order.
+// Arrange broadcasts v to the output's shape and puts its dims in the order of the kernel.
 func (s *Spec) Arrange(v roperator.View) roperator.View {
 	if s.Perm == nil {
 		return v.Broadcast(s.Shape)
@@ -82,8 +83,8 @@ func (s *Spec) Arrange(v roperator.View) roperator.View {
 	return v.Broadcast(shape).Permute(s.Perm)
 }
 
-// asCube shows operand v, broadcast to the output, as [i0][i1][i2]; a broadcast that lies inside a
-// merged dim is carried out in memory.
+// asCube shows an operand, broadcast to the output, as a cube. A broadcast inside of dims that are merged is carried
+// out in memory.
 func asCube(b *build.Builder, v roperator.View, s Spec) roperator.View {
 	v = s.Arrange(v)
 	if c, ok := v.Collapse(s.Cuts[0], s.Cuts[1]); ok {
@@ -103,14 +104,15 @@ func (t *Tail) placeOut(b *build.Builder, out roperator.View, s Spec) {
 	t.Out, _ = t.temp.Collapse(s.Cuts[0], s.Cuts[1])
 }
 
-// Finish moves the result to its destination; call it after Builder.Add.
+// Finish copies the result to its destination if the kernel could not write it there. It must be called after
+// Builder.Add.
 func (t *Tail) Finish(b *build.Builder) {
 	if t.home != nil {
 		elementwise.Copy(b, *t.home, t.temp)
 	}
 }
 
-// Reads are the accesses of the operands for rTasks that compute the boxes that box gives of out.
+// Reads are the reads of the operands, for rTasks that compute the boxes of the output that box gives.
 func (t *Tail) Reads(box func(task int, lo, hi []int64)) []roperator.Access {
 	var out []roperator.Access
 	for _, v := range t.operands {
@@ -119,7 +121,7 @@ func (t *Tail) Reads(box func(task int, lo, hi []int64)) []roperator.Access {
 	return out
 }
 
-// BytesPerElement is what the operands cost to read for one element of the output, constants left out.
+// BytesPerElement is how many bytes of operands are read for one element of the output. Constants do not count.
 func (t *Tail) BytesPerElement() float64 {
 	n := 0
 	for _, v := range t.operands {
