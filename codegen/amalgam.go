@@ -35,6 +35,8 @@ var (
 	includeLine   = regexp.MustCompile(`^\s*#\s*include\s*([<"])([^>"]+)[>"]`)
 	conditionLine = regexp.MustCompile(`^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)$`)
 	pragmaOnce    = regexp.MustCompile(`^\s*#\s*pragma\s+once\b`)
+	generatedLine = regexp.MustCompile(`^// Code generated .* DO NOT EDIT\.$`)
+	emptyLines    = regexp.MustCompile(`\n{3,}`)
 )
 
 // open finds a header by the name it is included with.
@@ -60,16 +62,16 @@ func (a *amalgam) add(name string, around conditions) error {
 	if err != nil {
 		return fmt.Errorf("BUG: %s is included but not there: %v", name, err)
 	}
-	fmt.Fprintf(&a.body, "// ---- %s ----\n", name)
+	part := section{name: name}
 	conds := slices.Clone(around)
 	for _, line := range strings.Split(strings.TrimRight(string(data), "\n"), "\n") {
-		if pragmaOnce.MatchString(line) {
+		if pragmaOnce.MatchString(line) || generatedLine.MatchString(line) {
 			continue
 		}
 		m := includeLine.FindStringSubmatch(line)
 		if m == nil {
 			conds.read(line)
-			a.body.WriteString(line + "\n")
+			part.add(line)
 			continue
 		}
 		beside, header := besideHeader(m[2])
@@ -78,17 +80,50 @@ func (a *amalgam) add(name string, around conditions) error {
 			a.hoistInclude(line, conds)
 		case beside != nil:
 			a.hoistInclude(includeOf(beside.Beside, beside.First), conds)
-			a.body.WriteString(includeOf(beside.Beside, header) + "\n")
+			part.add(includeOf(beside.Beside, header))
 		case len(around) > 0 && !a.seen[m[2]] && path.Dir(m[2]) != path.Dir(name):
 			return fmt.Errorf("BUG: %s, which is included under a condition, would take %s with it", name, m[2])
 		default:
+			if part.code && !a.seen[resolve(name, m[2])] { // else the included file can stand before all of this one
+				part.flush(&a.body)
+			}
 			if err := a.add(resolve(name, m[2]), conds); err != nil {
 				return err
 			}
 		}
 	}
-	a.body.WriteString("\n")
+	part.flush(&a.body)
 	return nil
+}
+
+// section is a file on its way into the body, as far as it is not there yet.
+type section struct {
+	name  string
+	begun bool // a part of the file is in the body
+	code  bool // there are other lines than comments
+	lines []string
+}
+
+func (s *section) add(line string) {
+	text := strings.TrimSpace(line)
+	s.code = s.code || text != "" && !strings.HasPrefix(text, "//")
+	s.lines = append(s.lines, line)
+}
+
+// flush writes the lines under a heading that names the file. Empty lines at the ends, and runs of them, which removed
+// includes leave behind, are dropped.
+func (s *section) flush(to *strings.Builder) {
+	text := strings.Trim(strings.Join(s.lines, "\n"), "\n")
+	s.lines = nil
+	if text == "" {
+		return
+	}
+	heading := "// ======== " + s.name
+	if s.begun {
+		heading += ", continued"
+	}
+	s.begun = true
+	fmt.Fprintf(to, "%s %s\n\n%s\n\n", heading, strings.Repeat("=", max(8, 99-len(heading))), emptyLines.ReplaceAllString(text, "\n\n"))
 }
 
 // resolve is the name of a header that file from includes as name: without a folder it is from's neighbour.

@@ -52,7 +52,7 @@ func TestBundle(t *testing.T) {
 		t.Errorf("emitted twice, the source differs (%v)", err)
 	}
 	for _, want := range []string{ // even stages run on 64 threads, odd ones on 128
-		"2 models in one program, with 2 distinct rKernel instances", "// 5 rOperators", "// 3 rOperators",
+		"2 models in one program, with 2 distinct rKernel instances", ", of 5 rOperators", ", of 3 rOperators",
 	} {
 		if !strings.Contains(string(source), want) {
 			t.Errorf("the source does not say: %s", want)

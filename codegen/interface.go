@@ -41,7 +41,7 @@ func (s *source) interfaceCode() {
 	}
 	s.printf("%s", strings.NewReplacer(
 		"@NAME@", s.opt.Name, "@IN@", in, "@OPEN@", open, "@CLOSE@", end,
-		"@BUILD_INFO@", quote(info),
+		"@BUILD_INFO@", strings.Join(quotes(info, 80), "\n    "),
 	).Replace(interfaceText))
 }
 
@@ -51,7 +51,8 @@ namespace {
 using Context = rt::Context<Program>;
 thread_local std::string create_error;
 
-const char build_info[] = @BUILD_INFO@
+const char build_info[] =
+    @BUILD_INFO@
 #if defined(RT_DEBUG)
     ",\"debug\":true"
 #else
@@ -69,8 +70,12 @@ const @NAME@_io io = {model.input_count, input_tensors, model.output_count, outp
 rt::Options options_of(const @NAME@_options* o) {
   rt::Options r;
   if (!o) return r;
-  if (o->size != sizeof *o) throw rt::Error{rt::kBadArgument, "options.size is not sizeof(@NAME@_options)"};
-  if (o->mode < rt::kAutoMode || o->mode > rt::kWavesMode) throw rt::Error{rt::kBadArgument, "options.mode is unknown"};
+  if (o->size != sizeof *o) {
+    throw rt::Error{rt::kBadArgument, "options.size is not sizeof(@NAME@_options)"};
+  }
+  if (o->mode < rt::kAutoMode || o->mode > rt::kWavesMode) {
+    throw rt::Error{rt::kBadArgument, "options.mode is unknown"};
+  }
   r.weights_path = o->weights_path;
   r.device = o->device - 1;
   r.mode = o->mode;
@@ -79,7 +84,9 @@ rt::Options options_of(const @NAME@_options* o) {
   r.patience_ns = o->watchdog_ns;
   r.delays = o->delay_seed;
 #if !defined(RT_DEBUG)
-  if (r.delays) throw rt::Error{rt::kBadArgument, "options.delay_seed is for debug builds, which are made with -DRT_DEBUG"};
+  if (r.delays) {
+    throw rt::Error{rt::kBadArgument, "options.delay_seed is for debug builds, which are made with -DRT_DEBUG"};
+  }
 #endif
   return r;
 }
@@ -106,7 +113,9 @@ int @NAME@_run(@NAME@_ctx* ctx, const void* const in[], void* const out[], @NAME
   if (!ctx) return @NAME@_BAD_ARGUMENT;
   return rt::guarded(
       [&] {
-        if (memory != @NAME@_HOST && memory != @NAME@_DEVICE) throw rt::Error{rt::kBadArgument, "memory is unknown"};
+        if (memory != @NAME@_HOST && memory != @NAME@_DEVICE) {
+          throw rt::Error{rt::kBadArgument, "memory is unknown"};
+        }
         @IN@context_of(ctx).run(in, out, memory == @NAME@_HOST);
       },
       [ctx](const std::string& text) { @IN@context_of(ctx).set_error(text); });
@@ -114,21 +123,26 @@ int @NAME@_run(@NAME@_ctx* ctx, const void* const in[], void* const out[], @NAME
 
 int @NAME@_run_async(@NAME@_ctx* ctx, void* stream, const void* const in[], void* const out[]) {
   if (!ctx) return @NAME@_BAD_ARGUMENT;
-  return rt::guarded([&] { @IN@context_of(ctx).run_async(static_cast<rt::dev::Stream>(stream), in, out); },
-                     [ctx](const std::string& text) { @IN@context_of(ctx).set_error(text); });
+  return rt::guarded(
+      [&] { @IN@context_of(ctx).run_async(static_cast<rt::dev::Stream>(stream), in, out); },
+      [ctx](const std::string& text) { @IN@context_of(ctx).set_error(text); });
 }
 
 void @NAME@_destroy(@NAME@_ctx* ctx) {
   if (ctx) delete &@IN@context_of(ctx);
 }
 
-const char* @NAME@_last_error(const @NAME@_ctx* ctx) { return ctx ? @IN@context_of(ctx).error() : @IN@create_error.c_str(); }
+const char* @NAME@_last_error(const @NAME@_ctx* ctx) {
+  return ctx ? @IN@context_of(ctx).error() : @IN@create_error.c_str();
+}
 
 const @NAME@_io* @NAME@_io_info(void) { return &@IN@io; }
 
 const char* @NAME@_build_info(void) { return @IN@build_info; }
 
-const char* @NAME@_run_info(const @NAME@_ctx* ctx) { return ctx ? @IN@context_of(ctx).info() : "{}"; }
+const char* @NAME@_run_info(const @NAME@_ctx* ctx) {
+  return ctx ? @IN@context_of(ctx).info() : "{}";
+}
 
 int @NAME@_trace(@NAME@_ctx* ctx, void* buffer, size_t* bytes) {
   if (!ctx || !bytes) return @NAME@_BAD_ARGUMENT;

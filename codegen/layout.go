@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
@@ -53,6 +52,7 @@ type usedOp struct {
 type instance struct {
 	inst  *rkernels.Instance
 	alias string // C++ name
+	label string // the name in reports
 	ops   []int  // indices in layout.ops
 }
 
@@ -131,9 +131,11 @@ func (l *layout) collectOps() {
 // name each.
 func distinctInstances(ls []*layout) []instance {
 	byKey := map[string]*rkernels.Instance{}
+	users := map[string][]*roperator.ROperator{}
 	for _, l := range ls {
 		for _, u := range l.ops {
-			byKey[u.cand.Inst.Key()] = u.cand.Inst
+			key := u.cand.Inst.Key()
+			byKey[key], users[key] = u.cand.Inst, append(users[key], u.op)
 		}
 	}
 	sorted := make([]*rkernels.Instance, 0, len(byKey))
@@ -141,10 +143,12 @@ func distinctInstances(ls []*layout) []instance {
 		sorted = append(sorted, in)
 	}
 	slices.SortFunc(sorted, func(a, b *rkernels.Instance) int { return strings.Compare(instanceText(a), instanceText(b)) })
-	taken := map[string]int{}
+	names, labels := map[string]int{}, map[string]int{}
 	out := make([]instance, len(sorted))
 	for i, in := range sorted {
-		out[i] = instance{inst: in, alias: unique(taken, abi.Identifier(in.Name()))}
+		out[i] = instance{
+			inst: in, alias: unique(names, instanceName(in, users[in.Key()])), label: unique(labels, instanceLabel(in)),
+		}
 	}
 	return out
 }
@@ -168,19 +172,24 @@ func (l *layout) useInstances(instances []instance) {
 // kept, whichever of the equal functors it brought.
 func distinctFunctors(ls []*layout) []functorStruct {
 	var out []functorStruct
-	at := map[string]int{}
+	at, users := map[string]int{}, map[string]int{}
 	for _, c := range candidatesByInstance(ls) {
 		for _, f := range c.Inst.Functors() {
+			users[f.Key()]++
 			k, ok := at[f.Key()]
 			if !ok {
 				k = len(out)
 				at[f.Key()] = k
-				out = append(out, functorStruct{Functor: f, name: fmt.Sprintf("functor_%d", k)})
+				out = append(out, functorStruct{Functor: f})
 			}
 			if note := FunctorNote(f); note != "" && !slices.Contains(out[k].notes, note) {
 				out[k].notes = append(out[k].notes, note)
 			}
 		}
+	}
+	taken := map[string]int{}
+	for i := range out {
+		out[i].name = unique(taken, functorName(out[i].Functor, users[out[i].Key()] > 1))
 	}
 	return out
 }
@@ -200,10 +209,10 @@ func candidatesByInstance(ls []*layout) []*roperator.Candidate {
 	return out
 }
 
-func (l *layout) functorName(f *functor.Functor) string {
+func (l *layout) functorType(f *functor.Functor) string {
 	for _, g := range l.functors {
 		if g.Key() == f.Key() {
-			return "rk::" + g.name
+			return "functors::" + g.name
 		}
 	}
 	panic("BUG: functor of no instance")
@@ -253,12 +262,12 @@ func (l *layout) namePorts() {
 		out := make([]port, len(ps))
 		for i, p := range ps {
 			b := l.plan.Graph.Buffers[p.Buffer]
-			out[i] = port{Port: p, space: unique(taken, prefix+abi.Identifier(p.Name)), bytes: b.Bytes()}
+			out[i] = port{Port: p, space: unique(taken, joinParts(prefix, identifierPart(p.Name, portPart))), bytes: b.Bytes()}
 		}
 		return out
 	}
-	l.inputs = name("in_", l.plan.Graph.Inputs)
-	l.outputs = name("out_", l.plan.Graph.Outputs)
+	l.inputs = name("in", l.plan.Graph.Inputs)
+	l.outputs = name("out", l.plan.Graph.Outputs)
 }
 
 // unique returns name, with a number behind it when it was given before.

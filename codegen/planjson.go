@@ -48,7 +48,7 @@ func (l *layout) writePlan(w io.Writer) error {
 	}
 	fmt.Fprintf(b, "%s,\n \"ops\": [", head[:len(head)-1])
 	for i, u := range l.ops {
-		line, err := json.Marshal(planOp{u.op.ID, u.op.Name, u.op.Kind, l.instances[u.instance].alias, u.cand.Tasks,
+		line, err := json.Marshal(planOp{u.op.ID, u.op.Name, u.op.Kind, l.instances[u.instance].label, u.cand.Tasks,
 			u.cand.Inst.Threads(), u.cand.Inst.Shared(), l.modelled(u), originNames(u.op.Origins)})
 		if err != nil {
 			return err

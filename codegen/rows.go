@@ -6,49 +6,46 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// rows writes an array of n rows, and an empty one behind them, since C++ has no arrays without elements.
-func (s *source) rows(kind, name string, n int, row func(i int) schema.Row) {
+// rows writes an array of n rows, and an empty one behind them, since C++ has no arrays without elements. note says what
+// a row is, for a comment above it.
+func (s *source) rows(kind, name string, n int, row func(i int) schema.Row, note func(i int) string) {
 	s.printf("const rt::%s %s[] = {\n", kind, name)
 	for i := range n {
-		s.printf("    %s,\n", s.row(row(i), 4))
+		if note != nil {
+			s.printf("%s", noteLines("    // ", comment(note(i))))
+		}
+		t := rowTree("", row(i))
+		s.printf("    %s,\n", t.text(4))
 	}
 	s.printf("    {},\n};\n\n")
 }
 
-// row spells a row as a designated initialiser that starts after indent columns. Members that are zero are left out:
-// C++ makes them so.
-func (s *source) row(r schema.Row, indent int) string {
-	var parts []string
+// rowTree is a row as a designated initialiser. Members that are zero are left out: C++ makes them so.
+func rowTree(head string, r schema.Row) tree {
+	t := tree{head: head, list: true}
 	for _, f := range r.Fields() {
-		if text := s.member(f.Value, indent); text != "" {
-			parts = append(parts, "."+f.Name+" = "+text)
+		if m, zero := memberTree("."+f.Name+" = ", f.Value); !zero {
+			t.items = append(t.items, m)
 		}
 	}
-	return "{" + wrap(parts, indent+1) + "}"
+	return t
 }
 
-// member spells a member of a row, or nothing where it is zero.
-func (s *source) member(v any, indent int) string {
+// memberTree spells a member of a row, and says whether it is zero.
+func memberTree(head string, v any) (t tree, zero bool) {
 	switch v := v.(type) {
 	case schema.Row:
-		if text := s.row(v, indent); text != "{}" {
-			return text
-		}
-		return ""
+		t = rowTree(head, v)
+		return t, len(t.items) == 0
 	case schema.Expr:
-		return string(v)
+		return tree{head: head + string(v)}, false
 	case string:
-		return quote(v)
+		return stringTree(head, v), false
 	case bool:
-		if v {
-			return "true"
-		}
-		return ""
+		return tree{head: head + "true"}, !v
 	case interface{ CXX() string }:
-		return "rt::" + v.CXX()
+		return tree{head: head + "rt::" + v.CXX()}, false
 	}
-	if text := fmt.Sprint(v); text != "0" {
-		return text
-	}
-	return ""
+	text := fmt.Sprint(v)
+	return tree{head: head + text}, text == "0"
 }

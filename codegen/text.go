@@ -12,8 +12,6 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-const lineWidth = 110
-
 // comment makes text from a model safe inside a // comment: one line, no splice with the next one.
 func comment(text string) string {
 	clean := strings.Map(func(r rune) rune {
@@ -24,25 +22,6 @@ func comment(text string) string {
 	}, text)
 	clean = strings.ReplaceAll(clean, "??", "? ?") // trigraphs can spell a backslash
 	return strings.TrimRight(strings.ToValidUTF8(clean, "?"), "\\ ")
-}
-
-// quote is text as a C string literal, in ASCII.
-func quote(text string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < ' ' || c >= 0x7f || c == '?': // '?' could start a trigraph
-			fmt.Fprintf(&b, "\\%03o", c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }
 
 // nodeNames lists ONNX nodes for a comment or a report; long lists are cut.
@@ -62,40 +41,33 @@ func nodeNames(origins []ir.Origin) string {
 	return strings.Join(parts, ", ")
 }
 
-// block spells fields as a designated initialiser that starts after indent columns; where a line would
-// grow too long it goes on below, indented by one more.
-func (l *layout) block(fields []rkernels.Field, indent int) string {
-	parts := make([]string, len(fields))
+// argsTree is the designated initialiser of an rKernel's Args.
+func (l *layout) argsTree(fields []rkernels.Field) tree {
+	items := make([]tree, len(fields))
 	for i, f := range fields {
-		parts[i] = "." + f.Name + " = " + l.value(f.Value)
-		if nested, ok := f.Value.(rkernels.Struct); ok && indent+2+len(parts[i]) > lineWidth {
-			head := "." + f.Name + " = "
-			parts[i] = head + l.block(nested, indent+1+len(head))
-		}
+		items[i] = l.valueTree("."+f.Name+" = ", f.Value)
 	}
-	return "{" + wrap(parts, indent+1) + "}"
+	return tree{list: true, items: items}
 }
 
-func (l *layout) value(v rkernels.ArgValue) string {
+func (l *layout) valueTree(head string, v rkernels.ArgValue) tree {
 	switch v := v.(type) {
 	case rkernels.Int:
-		return intLiteral(int64(v))
+		return tree{head: head + intLiteral(int64(v))}
 	case rkernels.Float:
-		return floatLiteral(float32(v))
+		return tree{head: head + floatLiteral(float32(v))}
 	case rkernels.Ref:
-		return "{" + l.ref(v) + "}"
+		return tree{head: head + "{" + l.ref(v) + "}"}
 	case rkernels.List:
-		parts := make([]string, len(v))
+		items := make([]tree, len(v))
 		for i, e := range v {
-			parts[i] = l.value(e)
+			items[i] = l.valueTree("", e)
 		}
-		return "{" + strings.Join(parts, ", ") + "}"
+		return tree{head: head, list: true, items: items}
 	case rkernels.Struct:
-		parts := make([]string, len(v))
-		for i, f := range v {
-			parts[i] = "." + f.Name + " = " + l.value(f.Value)
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
+		t := l.argsTree(v)
+		t.head = head
+		return t
 	}
 	panic(fmt.Sprintf("BUG: argument value %T", v))
 }
@@ -147,35 +119,6 @@ func floatLiteral(f float32) string {
 		s += ".0"
 	}
 	return s + "f"
-}
-
-// wrap joins parts with commas, breaking lines that would grow too long; the first line starts after
-// indent columns, the others are indented by indent. Parts may have lines of their own.
-func wrap(parts []string, indent int) string {
-	var b strings.Builder
-	col := indent
-	for i, p := range parts {
-		if i < len(parts)-1 {
-			p += ","
-		}
-		if i > 0 {
-			first, _, _ := strings.Cut(p, "\n")
-			if col+1+len(first) > lineWidth {
-				b.WriteString("\n" + strings.Repeat(" ", indent))
-				col = indent
-			} else {
-				b.WriteByte(' ')
-				col++
-			}
-		}
-		b.WriteString(p)
-		if at := strings.LastIndexByte(p, '\n'); at >= 0 {
-			col = len(p) - at - 1
-		} else {
-			col += len(p)
-		}
-	}
-	return b.String()
 }
 
 // onnxType is the ONNX TensorProto.DataType of d.

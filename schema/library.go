@@ -123,10 +123,11 @@ type LaunchRow struct {
 	Ranges   uint64 // a StepRange for each block: offset in the tables
 	Stream   int    // number of its stream in the segment; 0 is the one that the inference is put on
 	// the first of the model's launch_waits that are its: earlier launches of the segment on other streams
-	WaitBegin  int
-	WaitCount  int
-	Awaited    bool   // whether a launch on another stream waits for it
-	Op         int    // the rOperator, where every block runs one step of it; otherwise -1, and the rest says nothing
+	WaitBegin int
+	WaitCount int
+	Awaited   bool // whether a launch on another stream waits for it
+	// the rOperator, where every block runs one step of it; otherwise -1, and the rest says nothing
+	Op         Expr
 	FirstStep  uint32 // block b runs step first_step + b·step_stride, unless the stride is 0
 	StepStride uint32
 	Weights    BlockStream // what its blocks stream

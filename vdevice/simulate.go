@@ -36,17 +36,27 @@ func SimulateWaves(p *Program, cost func(Task) float64) (*Timeline, error) {
 	return SimulateSegment(Segment{Kind: Waves, Program: p}, cost)
 }
 
-// PlanTime is what the plan's segments take one after another, launches included.
+// PlanTime is what the plan's segments take one after another, launches included, in nanoseconds.
 func PlanTime(plan *Plan, cost func(Task) float64) (float64, error) {
 	sum := 0.0
-	for i, s := range plan.Segments {
-		t, err := SimulateSegment(s, cost)
+	for i := range plan.Segments {
+		t, err := SegmentTime(plan, i, cost)
 		if err != nil {
 			return 0, err
 		}
-		sum += launchCost(&plan.Spec.Cost, s.Kind, plan.Overlaps(i)) + t.Makespan
+		sum += t
 	}
 	return sum, nil
+}
+
+// SegmentTime is what segment i of the plan takes, its launch included, in nanoseconds.
+func SegmentTime(plan *Plan, i int, cost func(Task) float64) (float64, error) {
+	s := plan.Segments[i]
+	t, err := SimulateSegment(s, cost)
+	if err != nil {
+		return 0, err
+	}
+	return launchCost(&plan.Spec.Cost, s.Kind, plan.Overlaps(i)) + t.Makespan, nil
 }
 
 // launchCost is what a launch costs, from the end of what it depends on to its first step.

@@ -108,6 +108,17 @@ func formatStep(b *bytes.Buffer, p *Program, s *Step) {
 	b.WriteByte('\n')
 }
 
+// EdgesText is what the text form says of a step's edges, without the launch that it is in: "wait 1:0 3:2 signal".
+func EdgesText(s *Step) string {
+	var b bytes.Buffer
+	for k := range edgeRows {
+		if EdgeKind(k) != EdgeLaunch {
+			edgeRows[k].printStep(&b, s)
+		}
+	}
+	return string(bytes.TrimSpace(b.Bytes()))
+}
+
 // printNumber prints a number behind some text.
 func printNumber(b *bytes.Buffer, before string, n int32) {
 	b.WriteString(before)

@@ -33,27 +33,29 @@ func Header(name string) string {
 	return strings.NewReplacer("@NAME@", name, "@GUARD@", strings.ToUpper(name)+"_H").Replace(headerTemplate)
 }
 
-// Identifier turns text into a C identifier: other characters become _, a leading digit gets one in
-// front, and words that C++ or Go reserve get one behind.
+// Identifier turns text into an identifier of C, C++, Go and Python: runs of other characters than ASCII letters and
+// digits become one _, none is at the ends, and what begins with a digit or is a word that one of these languages
+// reserves gets m_ in front. C++ reserves names with two underscores in a row, so there are none.
 func Identifier(text string) string {
 	var b strings.Builder
+	gap := false
 	for _, r := range text {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9' && b.Len() > 0, r == '_' && b.Len() > 0:
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			if gap && b.Len() > 0 {
+				b.WriteByte('_')
+			}
 			b.WriteRune(r)
-		case r >= '0' && r <= '9':
-			b.WriteString("m_")
-			b.WriteRune(r)
-		case b.Len() > 0:
-			b.WriteByte('_')
+			gap = false
+		} else {
+			gap = true
 		}
 	}
 	s := b.String()
-	if s == "" {
+	switch {
+	case s == "":
 		return "model"
-	}
-	if reserved[s] {
-		return s + "_"
+	case s[0] >= '0' && s[0] <= '9', reserved[s]:
+		return "m_" + s
 	}
 	return s
 }

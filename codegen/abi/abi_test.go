@@ -57,6 +57,9 @@ func FuzzIdentifier(f *testing.F) {
 		if !ok.MatchString(id) || reserved[id] || token.IsKeyword(id) {
 			t.Errorf("%q becomes %q", s, id)
 		}
+		if strings.Contains(id, "__") || strings.HasSuffix(id, "_") {
+			t.Errorf("%q becomes %q, and with a suffix a name that C++ reserves", s, id)
+		}
 		if Identifier(id) != id {
 			t.Errorf("%q becomes %q, which becomes %q", s, id, Identifier(id))
 		}

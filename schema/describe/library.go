@@ -96,7 +96,7 @@ var library = Group{
 					"the segment on other streams"},
 				{"wait_count", "int", "", ""},
 				{"awaited", "bool", "", "whether a launch on another stream waits for it"},
-				{"op", "int", "", "the rOperator, where every block runs one step of it; otherwise -1, and the " +
+				{"op", "int", "Expr", "the rOperator, where every block runs one step of it; otherwise -1, and the " +
 					"rest says nothing"},
 				{"first_step", "uint32_t", "", "block b runs step first_step + b·step_stride, unless the stride is " +
 					"0"},

@@ -1,0 +1,86 @@
+package codegen
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// instanceCall is how dispatch spells the call of an instance.
+var instanceCall = regexp.MustCompile(`\bveu\.template \w+<kernels::(\w+)>`)
+
+// InstanceAt is the C++ name of the rKernel instance that a line of NAME.cu runs, empty for other lines: code
+// that was inlined there belongs to it.
+func InstanceAt(line string) string {
+	if m := instanceCall.FindStringSubmatch(line); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// program writes the struct that the executor is instantiated with.
+func (s *source) program() {
+	aliases := make([]string, len(s.instances))
+	for i, in := range s.instances {
+		aliases[i] = "kernels::" + in.alias
+	}
+	s.printf("// The program, as the executor sees it.\nstruct Program : rt::Needs<%s> {\n", wrap(aliases, 27))
+	st, e, r := s.allStaging(), s.executorParts(), s.rings
+	for _, c := range []struct {
+		doc, kind, name string
+		value           any
+	}{
+		{"address spaces", "int", "kSpaces", s.spaces()},
+		{"the most vEUs that must be on the device at once", "int", "kVEUs", s.mostVEUs()},
+		{"the most moves of a step", "int", "kMoves", st.moves},
+		{"elements of the import area", "int", "kImports", st.imports},
+		{"words of slots, and behind them of what near steps keep", "int", "kSlots", st.slots},
+		{"whether instances keep operands on chip from step to step", "bool", "kHasResident", st.resident},
+		{"whether there is an rProgram, whose vEUs wait for each other", "bool", "kPersistent", e.persistent},
+		{"whether loaders walk the steps of a vEU", "bool", "kWalked", e.walked},
+		{"whether loaders bring the weights of each block's only step", "bool", "kSingle", e.single},
+		{"vEUs of a multiprocessor", "int", "kVEUsPerSM", max(1, s.plan.Spec.VEUsPerSM)},
+		{"blocks of a multiprocessor, of one launch or of several that overlap", "int", "kBlocksPerSM", r.Blocks},
+		{"bytes of shared memory that keep a multiprocessor from holding two such blocks", "int", "kAlone", r.Alone},
+		{"bytes of a stage of the ring of streamed weights", "int", "kStageBytes", r.StageBytes},
+		{"bytes of shared memory of a vEU with a ring", "int", "kSharedBudget", r.Shared},
+		{"the same of a block of launches that overlap", "int", "kSideBudget", r.Side},
+	} {
+		s.printf("  static constexpr %s %s = %v;  // %s\n", c.kind, c.name, c.value, c.doc)
+	}
+	s.printf("\n  // Runs an rTask of an instance. There is one call for each: the size of the code follows their number.\n" +
+		"  template <class VEU>\n" +
+		"  RT_DEVICE static void compute(VEU& veu, [[maybe_unused]] int instance, const void* args, int rtask) {\n")
+	s.dispatch("compute", "args, rtask", "", func(in instance) bool { return !in.inst.Kernel.Resident })
+	s.printf("  }\n\n" +
+		"  // Runs the steps, from the given one on, of an instance that keeps operands on chip. Returns the step behind them.\n" +
+		"  template <class VEU>\n" +
+		"  RT_DEVICE static uint32_t run(VEU& veu, [[maybe_unused]] int instance, [[maybe_unused]] uint32_t step) {\n")
+	s.dispatch("run_resident", "step", " step + 1", func(in instance) bool { return in.inst.Kernel.Resident })
+	s.printf("  }\n};\n\n")
+}
+
+// dispatch calls the member of the vEU that runs an instance, one of those that serve; no step names others. All
+// threads of a warp run the same, and where nvcc sees that, it makes a table of branches of a chain of
+// comparisons whose calls it may not expect, and bodies need no code for lanes that are not together. Of a
+// switch it makes a tree of comparisons that stand among the bodies, far from each other.
+func (s *source) dispatch(member, args, none string, serves func(instance) bool) {
+	var calls []string
+	var cases []int
+	for i, in := range s.instances {
+		if serves(in) {
+			calls = append(calls, fmt.Sprintf("return veu.template %s<kernels::%s>(%s);", member, in.alias, args))
+			cases = append(cases, i)
+		}
+	}
+	if len(calls) == 1 {
+		s.printf("    %s\n", calls[0])
+		return
+	}
+	if len(calls) > 1 {
+		s.printf("    instance = rt::detail::same_in_warp(instance);\n")
+	}
+	for i, c := range calls {
+		s.printf("    if (instance == %d) [[unlikely]]\n      %s\n", cases[i], c)
+	}
+	s.printf("    return%s;\n", none)
+}
