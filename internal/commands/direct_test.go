@@ -8,11 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
-	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
 // sparseModel is rows that are made from rows of the step before, step by step, each a node of its own: what
@@ -20,70 +17,29 @@ import (
 // elements. Five steps are of one kind, and make a run; the sixth has three operands, of which one is a single element.
 func sparseModel(t *testing.T, rows, values, steps int) string {
 	t.Helper()
-	text := func(s string) *string { return &s }
-	floats := func(name string, dims ...int64) *onnxpb.ValueInfoProto {
-		shape := &onnxpb.TensorShapeProto{}
-		for _, d := range dims {
-			shape.Dim = append(shape.Dim, &onnxpb.TensorShapeProto_Dimension{
-				Value: &onnxpb.TensorShapeProto_Dimension_DimValue{DimValue: d},
-			})
-		}
-		return &onnxpb.ValueInfoProto{Name: text(name), Type: &onnxpb.TypeProto{Value: &onnxpb.TypeProto_TensorType{
-			TensorType: &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(onnxpb.TensorProto_FLOAT)), Shape: shape},
-		}}}
-	}
-	g := &onnxpb.GraphProto{Name: text("sparse")}
-	g.Input = append(g.Input, floats("x", int64(rows), int64(values)), floats("scale", 1, 1))
-	g.Output = append(g.Output, floats("y", int64(rows), int64(values)))
-	node := func(op, name string, in []string, out ...string) *onnxpb.NodeProto {
-		n := &onnxpb.NodeProto{OpType: text(op), Name: text(name), Input: in, Output: out}
-		g.Node = append(g.Node, n)
-		return n
-	}
-	axis := func(n *onnxpb.NodeProto, more ...*onnxpb.AttributeProto) {
-		n.Attribute = append(more, &onnxpb.AttributeProto{Name: text("axis"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(0)})
-	}
+	g := newModel("sparse")
+	g.input("x", rows, values)
+	g.input("scale", 1, 1)
+	g.output("y", rows, values)
 	at := func(s, r int) string { return fmt.Sprintf("v%d_%d", s, r%rows) }
-	all := func(s int) (names []string) {
-		for r := range rows {
-			names = append(names, at(s, r))
-		}
-		return names
-	}
-	axis(node("Split", "cut", []string{"x"}, all(0)...),
-		&onnxpb.AttributeProto{Name: text("num_outputs"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(rows))})
+	g.split("x", names(rows, func(r int) string { return at(0, r) }))
 	for s := range steps {
 		scale := fmt.Sprintf("scale_%d", s)
 		last := "scale"
 		if s > 0 {
 			last = fmt.Sprintf("scale_%d", s-1)
 		}
-		node("Tanh", scale, []string{last}, scale)
+		g.node("Tanh", scale, last)
 		for r := range rows {
 			op, in := "Mean", []string{at(s, r), at(s, r+1)}
 			if s%6 == 5 {
 				op, in = "Max", append(in, scale)
 			}
-			node(op, at(s+1, r), in, at(s+1, r))
+			g.node(op, at(s+1, r), in...)
 		}
 	}
-	axis(node("Concat", "join", all(steps), "y"))
-	return writeModel(t, "sparse.onnx", g)
-}
-
-// writeModel writes a model of opset 18 into a folder of its own.
-func writeModel(t *testing.T, name string, g *onnxpb.GraphProto) string {
-	t.Helper()
-	m := &onnxpb.ModelProto{IrVersion: proto.Int64(8), Graph: g, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(18)}}}
-	data, err := proto.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, data, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	g.concat("y", names(rows, func(r int) string { return at(steps, r) }))
+	return g.write(t)
 }
 
 // Direct steps in any order of threads, with vEUs and warps held up at random; in waves there are none.
