@@ -1,5 +1,6 @@
-// out[b][q] = softmax(scale·Q[b][q]·Kᵀ[b] + mask[b][q])·V[b] in float32 with a running softmax: an rTask
-// takes BQ query rows of one batch entry (a head) past all keys, 32 at a time.
+// out[b][q] = softmax(scale·Q[b][q]·Kᵀ[b] + mask[b][q])·V[b] in float32. An rTask computes BQ query rows of one batch
+// entry (a head). It goes through all keys, 32 at a time, with a running softmax: sums are relative to the largest
+// score so far, and are rescaled when a larger one comes.
 #pragma once
 
 #include <cmath>
@@ -24,11 +25,11 @@ struct HeadMatrix {
 template <int BQ, int DM, int Mode, class Epi>
 struct Attention {
   static constexpr int kThreads = 256;
-  static constexpr int kKeys = 32;      // of a tile: one a lane
+  static constexpr int kKeys = 32;      // keys of a tile, one for each lane
   static constexpr int kRows = BQ / 8;  // query rows of a warp
   static constexpr int LD = DM + 4;     // of Q and K in shared memory, padded against bank conflicts
   static constexpr int kVec = DM / 32 < 4 ? DM / 32 : 4;
-  static constexpr int kRuns = DM / 32 / kVec;  // runs of kVec output columns of a lane
+  static constexpr int kRuns = DM / 32 / kVec;  // how many runs of kVec output columns a lane has
   static constexpr int kFloats = BQ * LD + kKeys * LD + kKeys * DM + BQ * kKeys;
   static constexpr int kShared = 4 * kFloats;
 
@@ -43,7 +44,7 @@ struct Attention {
     typename Epi::Args epi;
   };
 
-  // What a warp knows about its rows: running maximum, sum, and its lanes' output columns.
+  // What a warp keeps for its rows: the running maximum, the sum of the weights, and the output columns of each lane.
   struct State {
     float max[kRows], sum[kRows], out[kRows][kRuns * kVec];
   };
@@ -65,7 +66,8 @@ struct Attention {
     StridedLoader<kThreads, BQ, DM, LD, true, Mode, NoPrologue>{
         a.q.head(t, b0, b1, b2) + q0 * a.q.row, a.q.row, a.q.col, a.queries - q0, a.depth, t.tid, none}
         .issue(sq);
-    // Rows run along the keys, so that the tiles of K and V are the loader's k tiles.
+    // To the loaders the keys are the dim k of a product: each issue() brings the tiles of K and V for the next 32
+    // keys.
     StridedLoader<kThreads, kKeys, DM, LD, false, Mode, NoPrologue> load_k{k,       a.k.row, a.k.col, a.keys,
                                                                            a.depth, t.tid,   none};
     StridedLoader<kThreads, kKeys, DM, DM, false, Mode, NoPrologue> load_v{v,         a.v.row, a.v.col, a.keys,
@@ -133,8 +135,8 @@ struct Attention {
     }
   }
 
-  // Turns scores into weights relative to the new running maximum and rescales what was summed so far.
-  // A row without any finite score keeps maximum -inf and sum 0, which finish turns into NaN or 0.
+  // Turns scores into weights relative to the new running maximum, and rescales what has been summed so far. A row
+  // without any finite score keeps maximum -inf and sum 0, which finish() turns into NaN or 0.
   static RT_DEVICE void weigh(const rt::Task& t, const float (&score)[kRows], State& s, float* sp, int lane) {
     RT_UNROLL
     for (int r = 0; r < kRows; ++r) {

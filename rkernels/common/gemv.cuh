@@ -1,6 +1,6 @@
-// The inner part of matrix-vector contractions: BN columns of packed weights against MB short rows of
-// input. Bandwidth is everything here: each warp streams its own contiguous run of weights, eight
-// 16-byte loads a lane in flight, the first of them issued before the input has arrived.
+// The inner part of matrix-vector products: BN columns of packed weights times MB short rows of input. Their time is
+// that of reading the weights. So each warp reads a contiguous run of weights of its own, each lane has eight loads of
+// 16 bytes in flight, and the first of them are issued before the input has arrived.
 #pragma once
 
 #include "common/tile.cuh"
@@ -8,15 +8,15 @@
 
 namespace rk {
 
-// Adds N values of each of LK neighbouring lanes. Lanes halve the values among them while they add: after
-// log2(LK) exchanges each lane has the sums of its own share of the values, v[0] to v[kLeft-1]; of an odd
-// number of values one half has one less, and a value of nobody at the end.
+// Adds up N values over LK neighbouring lanes. In each of log2(LK) exchanges two lanes divide the values that they
+// share into halves, and each adds up one half. In the end each lane has the sums of its own share of the values, v[0]
+// to v[kLeft - 1]. Of an odd number of values one half has one less, and an unused value at the end.
 template <int N, int LK>
 struct LaneSums {
   static constexpr int kLeft = (N + LK - 1) / LK;
   static constexpr bool kEven = N % LK == 0 || LK % N == 0;
-  int first = 0, end = N;  // numbers of the value whose sum is in v[0], and behind that of the lane's last
-  bool owns;               // of the lanes that have the same sums this one is the first
+  int first = 0, end = N;  // the lane's share: v[0] is the sum of value number first; end is behind the last
+  bool owns;               // several lanes may have the same sums; this one is the first of them
 
   RT_DEVICE LaneSums(const rt::Task& t, float (&v)[N]) {
     const int lane = t.tid % 32;
@@ -43,13 +43,14 @@ struct LaneSums {
     owns = lane % same == 0;
   }
 
-  // Whether v[i] is a sum of the lane's.
+  // Whether v[i] is a sum of the lane's share.
   RT_DEVICE bool has(int i) const { return kEven || first + i < end; }
 };
 
-// LK lanes share a column's k in quads, 32/LK columns stand side by side in a warp, C such groups one
-// after another; WK of the 8 warps share the columns' k. Weights are packed as
-// [step][warp column][group][lane] of four floats; a step is LK·4 values of k.
+// How 8 warps divide a product. LK lanes share the k of a column, four values of k each. So a warp has 32/LK columns
+// side by side: a group. It has C groups, one after another. WK of the warps share the k of the same columns; the
+// others have other columns. A step is LK·4 values of k. Weights are packed as [step][warp column][group][lane] of four
+// floats, which is the order in which warps read them.
 template <int MB_, int C_, int LK_, int WK_>
 struct Gemv {
   static constexpr int MB = MB_, C = C_, LK = LK_, WK = WK_;
@@ -57,7 +58,7 @@ struct Gemv {
   static constexpr int LC = 32 / LK, WC = 8 / WK;
   static constexpr int BN = WC * LC * C;
   static constexpr int kStep = LK * 4;
-  static constexpr int kChunk = 8192 / MB;  // of k, staged in shared memory at a time
+  static constexpr int kChunk = 8192 / MB;  // values of k whose input is staged in shared memory at a time
   static constexpr int kBatch = 8 / C;      // steps in flight
   static constexpr int kSums = WK * MB * BN;
   static constexpr int kShared = 4 * (MB * kChunk > kSums ? MB * kChunk : kSums);
@@ -66,8 +67,8 @@ struct Gemv {
 
   using Sums = float[MB][C];
 
-  // sums += weights · input; input(m, k) reads an element for m < MB, k < K and gives 0 for rows that do
-  // not exist. The sums are partial: over the lane's quads alone.
+  // sums += weights · input. input(m, k) is an element of the input, for m < MB and k < K; it must be 0 for rows that
+  // do not exist. The sums are those over the lane's own values of k.
   template <class Input>
   static RT_DEVICE void accumulate(const rt::Task& t, const float* weights, int K, const Input& input, Sums& sums) {
     float* staged = reinterpret_cast<float*>(t.smem);
@@ -97,8 +98,8 @@ struct Gemv {
     }
   }
 
-  // Adds the lanes' and warps' shares and leaves the result at total[m·BN + column] of shared memory,
-  // for all threads to read.
+  // Adds the sums of all lanes and warps. The result is at total[m·BN + column] in shared memory, where all threads may
+  // read it.
   static RT_DEVICE const float* total(const rt::Task& t, Sums& sums) {
     float* shared = reinterpret_cast<float*>(t.smem);
     const int lane = t.tid % 32, warp = t.tid / 32;
@@ -130,7 +131,7 @@ struct Gemv {
   }
 
  private:
-  // The weights of a step; there is nothing behind the last one, and nobody multiplies it.
+  // The weights of a step. Behind the last step there are none; what is loaded then is not multiplied.
   static RT_DEVICE void load_step(const float4v* w, int step, int last, float4v (&out)[C]) {
     if (step >= last) return;
     const float4v* p = w + step * static_cast<int64_t>(WC * C * 32);
@@ -138,7 +139,7 @@ struct Gemv {
     for (int c = 0; c < C; ++c) out[c] = rt::ld_const(p + c * 32);
   }
 
-  static constexpr int kAtOnce = 4;  // elements that a thread has on their way
+  static constexpr int kAtOnce = 4;  // elements of the input that a thread loads at a time
 
   template <class Input>
   static RT_DEVICE void stage(const rt::Task& t, float* staged, int k0, int count, int K, const Input& input) {

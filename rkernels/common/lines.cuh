@@ -1,5 +1,4 @@
-// Cooperation of the threads of an rTask that work on lines: LINES lines at a time, each by
-// kThreads / LINES threads.
+// How the threads of an rTask work on lines together: on LINES lines at a time, with kThreads / LINES threads for each.
 #pragma once
 
 #include "common/types.cuh"
@@ -7,13 +6,13 @@
 
 namespace rk {
 
-// How 256 threads share LINES lines. With ACROSS consecutive threads belong to different lines, which
-// suits data that is consecutive across lines; otherwise they belong to one line.
+// How 256 threads share LINES lines. With ACROSS, neighbouring threads belong to different lines, which is right for
+// data whose neighbours in memory are in different lines. Otherwise neighbouring threads belong to the same line.
 template <int LINES, bool ACROSS>
 struct LineThreads {
   static constexpr int kThreads = 256;
   static constexpr int kPerLine = kThreads / LINES;
-  // Partial results of a line that shuffles leave over.
+  // How many partial results of a line are left when the warps have merged theirs by shuffles.
   static constexpr int kPartials = ACROSS ? kPerLine : (kPerLine > 32 ? kPerLine / 32 : 1);
   static constexpr int kSlots = kPartials > 1 ? LINES* kPartials : 0;
 
@@ -23,8 +22,8 @@ struct LineThreads {
   explicit RT_DEVICE LineThreads(int tid)
       : line(ACROSS ? tid % LINES : tid / kPerLine), part(ACROSS ? tid / LINES : tid % kPerLine) {}
 
-  // Merges the values of each line's threads; all of them get the result. scratch has room for
-  // kSlots values, and all threads call this together.
+  // Merges the values of each line's threads, and returns the result to all of them. All threads call this together;
+  // scratch has room for kSlots values.
   template <class V, class Merge>
   RT_DEVICE V all(const rt::Task& t, V* scratch, V v, Merge merge) const {
     if constexpr (!ACROSS) {

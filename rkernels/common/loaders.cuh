@@ -1,5 +1,5 @@
-// Loaders fill a stage of a tiled contraction (tile.cuh). Everything goes by cp.async unless a prologue
-// has to see the elements on their way.
+// Loaders fill the stages of a tiled contraction (tile.cuh). They copy asynchronously, except where a prologue computes
+// with the elements on their way.
 #pragma once
 
 #include "common/modes.cuh"
@@ -14,8 +14,8 @@ struct NoPrologue {
   static RT_DEVICE float apply(const Args&, float x) { return x; }
 };
 
-// One element on its way to shared memory; ok says that there is one. Padding is zero after the
-// prologue, not before.
+// Copies one element to shared memory if ok, and otherwise puts a zero there. The padding is what is zero behind the
+// prologue: the prologue does not see it.
 template <class Pro>
 RT_DEVICE void put1(float* dst, const float* src, bool ok, const typename Pro::Args& pro) {
   if constexpr (Pro::kIdentity) {
@@ -25,7 +25,7 @@ RT_DEVICE void put1(float* dst, const float* src, bool ok, const typename Pro::A
   }
 }
 
-// Four neighbours, 16-byte aligned on both sides.
+// The same for four neighbours, 16-byte aligned on both sides.
 template <class Pro>
 RT_DEVICE void put4(float* dst, const float* src, bool ok, const typename Pro::Args& pro) {
   if constexpr (Pro::kIdentity) {
@@ -40,14 +40,15 @@ RT_DEVICE void put4(float* dst, const float* src, bool ok, const typename Pro::A
   }
 }
 
-// A ROWS×COLS window of a strided matrix, put at [row][col] with LD floats a row. k runs along the
-// columns for A (KCols) and along the rows for B. rows and cols are what is left of the matrix from the
-// window's corner at k = 0. Every call of issue takes the next k tile: what a thread needs it keeps, since
-// arguments are read again after every copy.
+// Brings a ROWS×COLS window of a strided matrix to [row][col] of a stage, with LD floats a row. k runs along the
+// columns for A (KCols) and along the rows for B. rows and cols are what is left of the matrix from the window's corner
+// at k = 0. Each call of issue() brings the next k tile. The loader keeps copies of what it needs of an rTask's
+// arguments: they are in shared memory, which any asynchronous copy may change as far as nvcc can know, so it would
+// read them again after each copy.
 template <int Threads, int ROWS, int COLS, int LD, bool KCols, int Mode, class Pro>
 struct StridedLoader {
-  // A thread's elements, or runs of four, are one below the other, with lanes along the columns; under kLoadByRow
-  // beside each other.
+  // A thread's elements, or runs of four, are one below the other, and the lanes of a warp lie along the columns. Under
+  // kLoadByRow a thread's elements are beside each other.
   static constexpr int kVec = Mode == kLoadVec4 ? 4 : 1;
   static constexpr int kAcross = Mode == kLoadByRow ? ROWS : COLS / kVec;
   static constexpr int kStep = Threads / kAcross, kCount = ROWS * COLS / kVec;
@@ -60,7 +61,7 @@ struct StridedLoader {
 
   const float* next;
   int row_step, col_step;
-  int left_along, left_across;  // of the matrix, from the thread's first element on
+  int left_along, left_across;  // how much of the matrix is left from the thread's first element on
   int to;                       // where that is in a stage
   bool mine;
   const typename Pro::Args& pro;
@@ -104,7 +105,7 @@ struct StridedLoader {
   }
 };
 
-// Constants packed as one contiguous ROWS×COLS block for each k tile, padding included.
+// Brings constants that are packed as one contiguous ROWS×COLS block for each k tile, padding included.
 template <int Threads, int ROWS, int COLS, int LD>
 struct PackedLoader {
   static constexpr int kQuads = COLS / 4, kCount = ROWS * kQuads;

@@ -1,8 +1,8 @@
 // The elementwise ONNX operators as functions rk::fn::Operator<Result>(operands…, attributes…).
 //
-// Floats: computed in Calc<Result> (float for 16-bit types) and rounded once; NaN goes through.
-// Integers wrap around; a division by zero gives 0. Conversions from floats to integers cut off the
-// fraction and saturate, NaN becomes 0.
+// Operations on floats are computed in Calc<Result> (float for 16-bit types) and rounded once; a NaN gives a NaN.
+// Operations on integers wrap around, and a division by zero gives 0. Conversions from floats to integers cut off the
+// fraction and saturate; NaN becomes 0.
 #pragma once
 
 #include <cmath>
@@ -99,7 +99,7 @@ RK_ANY Calc<R> floor_mod(Calc<R> b, Calc<R> m) {
   return m != Calc<R>(0) && negative(m) != negative(b) ? m + b : m;
 }
 
-// a/b and the remainder, cut off towards zero, without the cases that C++ leaves undefined.
+// The quotient and the remainder of integers, cut off towards zero. Cases that C++ leaves undefined are defined here.
 template <class I>
 RK_ANY I int_div(I a, I b) {
   if (b == I(0)) return I(0);
@@ -327,7 +327,7 @@ RK_ANY R Gelu(T operand, Tag approximate) {
   return R(C(0.5) * x * real::erfc(x * C(-0.70710678118654752440)));
 }
 
-// Shrink computes with real numbers even on integers: bias and lambd are floats.
+// Shrink computes with real numbers also where x is an integer, since bias and lambd are floats.
 template <class R, class T>
 RK_ANY R Shrink(T operand, float bias, float lambd) {
   using F = Real<T>;
@@ -393,8 +393,8 @@ RK_ANY R Mod(T a, U b, int truncated) {
   return R(truncated != 0 ? m : detail::floor_mod<R>(y, m));
 }
 
-// x^y has x's element type. Two integers give an exact power that wraps around. An integer exponent
-// of a float is kept exact: its parity decides about the sign.
+// x^y has x's element type. A power of two integers is exact, and wraps around. An integer exponent of a float stays an
+// integer, since its parity decides the sign.
 template <class R, class T, class U>
 RK_ANY R Pow(T x, U y) {
   if constexpr (is_float<R>) {

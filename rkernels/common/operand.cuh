@@ -5,7 +5,8 @@
 
 namespace rk {
 
-// Where coordinate i of an axis with the given stride is, behind from. Coordinates and strides fit 32 bits.
+// The place of coordinate i along an axis with the given stride, counted from place `from`. Coordinates and strides fit
+// 32 bits.
 RT_DEVICE int64_t place(int i, int64_t stride, int64_t from = 0) {
   return rt::mad_wide(i, static_cast<int>(stride), from);
 }
@@ -15,13 +16,14 @@ RT_DEVICE int64_t element(const rt::Operand3& o, int i0, int i1, int i2) {
   return place(i2, o.s2, place(i1, o.s1, place(i0, o.s0)));
 }
 
-// What is n strides behind p in global memory: one instruction where n is a constant.
+// The address n strides behind p in global memory. Where n is a constant it takes one instruction.
 template <class T>
 RT_DEVICE T* ahead(T* p, int n, int stride) {
   return rt::at_place<T>(rt::mad_wide(stride, n * static_cast<int>(sizeof(T)), rt::place_of(p)));
 }
 
-// Where element (i0, i1, i2) of an operand is. What rows have in common stands apart: tiles go along i1.
+// The address of element (i0, i1, i2) of an operand. What the elements of a row share is computed apart from i1, along
+// which tiles go, so that compilers compute it once.
 template <class T>
 RT_DEVICE const T* place_in(const rt::Task& t, const rt::Operand3& o, int i0, int i1, int i2) {
   const T* column = t.template ptr<const T>(o.ref) + place(i2, o.s2, place(i0, o.s0));

@@ -6,7 +6,8 @@
 
 namespace rk {
 
-// Division by a number known before the launch: for n < 2^31 the quotient is a high product and a shift.
+// Division by a number that is known before the launch. For n < 2^31 the quotient is the high half of a product, and a
+// shift.
 struct Div {
   uint32_t d, mul, shift;
 
@@ -16,8 +17,8 @@ struct Div {
   }
 };
 
-// An iteration space of extents dims, cut into counts tiles along each dim; extent is a tile's, the last
-// one along a dim may be smaller. rTasks are the tiles in row-major order.
+// An iteration space with the extents `dims`, cut into `counts` tiles along each dim. `extent` is that of a tile; the
+// last tile along a dim may be smaller. Tile number n, in row-major order, is rTask n.
 template <int RANK>
 struct Tiles {
   int32_t dims[RANK];
@@ -28,7 +29,7 @@ struct Tiles {
     int lo[RANK];  // first coordinates
     int n[RANK];   // extents
     int size;      // product of n
-    int span;      // product of the extents
+    int span;      // product of the extents of a tile that is not smaller
   };
 
   RT_DEVICE Tile tile(int rtask) const {
@@ -48,10 +49,10 @@ struct Tiles {
   }
 };
 
-// The coordinates of element e of a tile in row-major order of the tiles' common extents. In a tile that
-// is smaller than others these are right for e < size when only its outermost dim of more than one
-// element is cut short, which is so for tiles that are chunks of one dim with whole dims behind it;
-// others count to span and ask inside.
+// The coordinates of element e of a tile, in row-major order of the common extents of all tiles. There are two ways to
+// visit the elements of a tile that is smaller than the others. If only its outermost dim of more than one element is
+// cut short, its elements are those with e < size. That is so where tiles are chunks of one dim, with whole dims behind
+// it. Otherwise count to span, and ask inside().
 template <int RANK>
 struct Coordinates {
   int at[RANK];
@@ -74,7 +75,7 @@ struct Coordinates {
   }
 };
 
-// A view: its first element and element strides. Negative strides and 0 are legal.
+// A view of a buffer: its first element, and strides in elements, which may be negative or 0.
 template <int RANK>
 struct Strided {
   rt::Ref ref;
@@ -88,7 +89,7 @@ struct Strided {
   }
 };
 
-// N elements that move as one.
+// N elements that are loaded and stored in one access.
 template <class T, int N>
 struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
   T v[N];

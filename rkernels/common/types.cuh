@@ -1,7 +1,7 @@
-// Element types that C++ does not have, and what the other types need to be treated alike.
+// Element types that C++ does not have, and traits by which all element types can be treated alike.
 //
-// rk::half and rk::bfloat16 only store: arithmetic happens in float (Calc) and is rounded once, to
-// nearest even, when the result is stored. All of it works on the host as well.
+// rk::half and rk::bfloat16 are types to store elements in. Arithmetic happens in float (Calc), and is rounded once, to
+// nearest even, when the result is stored. All of this works on the host, too.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Convolution without a matrix: each thread sums the window of V output positions at a time. For
-// depthwise and other thin groups, whose products have no operand worth a tile in shared memory, and for
-// element types and weights that the tiled kernels do not take.
+// Convolution without tiles: each thread adds up the windows of V output positions at a time. For depthwise
+// convolutions and others with small groups, whose operands are used too few times to be worth a tile in shared memory;
+// and for element types and weights that the tiled kernels do not take.
 #pragma once
 
 #include "common/tile.cuh"
@@ -9,9 +9,9 @@
 
 namespace rk {
 
-// E is the element type, Acc that of the sums. FH and FW are the filter's height and width where they
-// are worth unrolling for, else 0; such a filter's values are contiguous and its depth is 1. Transposed
-// selects the gather form of ConvTranspose.
+// E is the element type, Acc that of the sums. FH and FW are the filter's height and width if the loops over them are
+// to be unrolled, else 0; the values of such a filter are contiguous, and its depth is 1. Transposed selects
+// ConvTranspose, as sums over the inputs of each output.
 template <class E, class Acc, int V, int FH, int FW, bool Transposed, class Epi, class Pro>
 struct ConvDirect {
   static constexpr int kThreads = 256;
@@ -66,12 +66,12 @@ struct ConvDirect {
   }
 
  private:
-  // Where output coordinate o stands before its taps.
+  // The input coordinate under the first tap of output coordinate o, before division by the stride where transposed.
   static RT_DEVICE int start(int o, const Div& stride, int pad) {
     return Transposed ? o + pad : o * static_cast<int>(stride.d) - pad;
   }
 
-  // Coordinate of the input under tap step (already dilated) from there, which may be outside of it.
+  // The input coordinate that is `step` (a tap times the dilation) from there. It may be outside of the input.
   static RT_DEVICE int meet(int from, int step, const Div& stride) {
     if constexpr (Transposed) {
       int i = from - step;
@@ -115,8 +115,8 @@ struct ConvDirect {
     }
   }
 
-  // A filter whose size is known. Pointers move on with the taps, so that an address takes one instruction, and
-  // one of the weights none.
+  // Sums for a filter whose size is a constant. Pointers advance with the taps, so that the address of an input takes
+  // one instruction, and that of a weight none.
   static RT_DEVICE void sum_filters(const Args& a, const E* (&x)[V], const E* (&w)[V], const int (&od)[V],
                                     const int (&oh)[V], const int (&ow)[V], const int (&channel)[V], Acc (&sum)[V]) {
     const Window& win = a.win;
@@ -163,7 +163,7 @@ struct ConvDirect {
     }
   }
 
-  // One row of a filter of any size, for all positions of the thread; offsets within an image fit 32 bits.
+  // Adds up one row of a filter of any size, for all positions of the thread. Offsets within an image fit 32 bits.
   static RT_DEVICE void sum_row(const Args& a, int ci, int fd, int fh, const E* const (&x)[V], const E* const (&w)[V],
                                 const int (&od)[V], const int (&oh)[V], const int (&ow)[V], const int (&channel)[V],
                                 Acc (&sum)[V]) {

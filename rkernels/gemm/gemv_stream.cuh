@@ -1,7 +1,7 @@
-// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]) in float32 for few rows (M ≤ MB) and a
-// constant B, packed and streamed: a loader brings B to shared memory ahead of time, so what counts here is
-// the way from the inputs to the outputs. Every warp keeps its share of A in registers and multiplies it
-// with column after column.
+// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]) in float32 for few rows (M ≤ MB) and a constant B, which
+// is packed and streamed. The loader brings B to shared memory ahead of time, so what takes time is the way from the
+// inputs to the outputs. Each warp keeps its share of A in registers, and multiplies it by one column of B after
+// another.
 #pragma once
 
 #include "common/gemv.cuh"
@@ -10,19 +10,20 @@
 
 namespace rk {
 
-// WK of the 8 warps share the columns' k; C columns of each of the 8/WK others make up a group. A lane has
-// KQ quads of k, 128·WK apart: a span. The stream comes in units: a span of a group. T is how many units make a
-// turn, of which the lanes' products are summed up together. V is how many of a quad's values one load of A brings.
+// How 8 warps divide the product. WK warps share the k of the same columns, and the 8/WK sets of such warps have C
+// columns each: together a group. A lane has KQ quads (four values) of k, 128·WK apart; those of all lanes are a span.
+// The stream comes in units: the weights of a group over a span. T units make a turn: their products are kept in
+// registers, and the lanes' sums of a turn are exchanged together. V is how many values of a quad one load of A brings.
 template <int MB, int C, int T, int WK, int KQ, int V, class Epi, class Pro>
 struct GemvStream {
   static constexpr int kThreads = 256;
   static constexpr int WC = 8 / WK;
   static constexpr int kColumns = WC * C;  // of a group
-  static constexpr int kQuad = 128 * WK;   // of k, by all lanes and warps
+  static constexpr int kQuad = 128 * WK;   // values of k in one quad of all lanes and warps
   static constexpr int kSpan = KQ * kQuad;
   static constexpr int kShared = 4 * WK * kThreads;           // partial sums [wk][m][column]
-  static constexpr int kStreamStep = KQ * C * 16 * kThreads;  // a unit
-  static constexpr bool kCompact = MB >= 8;  // one place for all units, the first one too: less code, and slower
+  static constexpr int kStreamStep = KQ * C * 16 * kThreads;  // bytes of a unit
+  static constexpr bool kCompact = MB >= 8;  // one body for all units, also the first: less code, but slower
   static constexpr int kSums = MB * C;
   static constexpr int kChains = kSums < 4 ? 4 / kSums : 1;
   static_assert(V == 1 || V == 4, "single values or quads");
@@ -33,7 +34,7 @@ struct GemvStream {
     rt::Operand3 out;  // [batch][m][n]
     int32_t M, N, K;
     int32_t spans;
-    int32_t groups, all_groups;  // of an rTask, and of B
+    int32_t groups, all_groups;  // how many groups an rTask has, and B
     Div tiles_n;
     Div batch1, batch2;          // batch = (b0·batch1 + b1)·batch2 + b2
     int64_t a0, a1, a2, am, ak;  // element strides of A over b0, b1, b2, m, k
@@ -44,12 +45,12 @@ struct GemvStream {
   using Weights = rt::float4v[KQ][C];
   using Input = float[MB][KQ][4];
 
-  // Takes units off the stream. A chunk whose last unit is in registers goes back at once: the next one
-  // is then on its way while this one is used, or, before a launch's inputs are there, waits for them.
+  // Takes units off the stream. A chunk goes back to the loader as soon as its last unit is in registers. So the next
+  // chunk comes while this one is multiplied, or while the rTask waits for its inputs.
   class Units {
    public:
     RT_DEVICE explicit Units(const rt::Task& t) : stream_(t.stream), tid_(t.tid) {}
-    // The last chunk of a block may be a part of one.
+    // The last chunk of a block may be shorter.
     RT_DEVICE void next(Weights& w, bool last) {
       if (here_ == 0) {
         at_ = reinterpret_cast<const rt::float4v*>(stream_.front()) + tid_;
@@ -63,7 +64,7 @@ struct GemvStream {
       at_ += KQ * C * kThreads;
       if (--here_ == 0 || last) stream_.pop();
     }
-    // The unit taken was the last one.
+    // Called after the last unit.
     RT_DEVICE void done() {
       if (here_ > 0) stream_.pop();
     }
@@ -72,14 +73,14 @@ struct GemvStream {
     rt::Stream stream_;
     const rt::float4v* at_ = nullptr;
     int tid_;
-    int here_ = 0;  // units left of the chunk in front
+    int here_ = 0;  // how many units are left of the front chunk
   };
 
   // What a lane reads of A.
   struct Rows {
     const float* at;  // of the next span
     int64_t am, ak;
-    int rows, left;  // values of k from at on
+    int rows, left;  // left: how many values of k there are from `at` on
 
     // Takes a span, with zeros where A ends.
     RT_DEVICE void take(const typename Pro::Args& pro, Input& in) {
@@ -111,7 +112,7 @@ struct GemvStream {
       }
       at += kSpan * (V == 4 ? 1 : ak), left -= kSpan;
     }
-    // How many values quad q of row m has; with V = 4 all or none.
+    // How many values there are in quad q of row m: 4 or more stand for all. With V = 4 there are all or none.
     RT_DEVICE int values(int m, int q) const { return m == 0 || m < rows ? left - q * kQuad : 0; }
   };
 
@@ -150,7 +151,8 @@ struct GemvStream {
     }
     RK_UNROLL(1)
     do {
-      // The latest unit's are the last, so that a loop can be one body and its places still known.
+      // The sums of the latest unit are always the last ones here, so that the places of registers are known in a loop
+      // of one body.
       float sums[T * kSums] = {};
       const bool first = kCompact && span > spans;
       const int turn = T == 1 || T < g ? T : g;
@@ -197,8 +199,8 @@ struct GemvStream {
   }
 
  private:
-  // The lane's share of the sums. Few columns are summed up in several chains, which need not wait for
-  // each other.
+  // Adds the lane's products of one unit to its sums. Where there are few columns, each is summed up in several chains
+  // that need not wait for each other.
   static RT_DEVICE void multiply(const Input& in, const Weights& w, float* sums) {
     float chains[kSums][kChains] = {};
     RT_UNROLL

@@ -1,5 +1,5 @@
-// Cumulative sums, with PRODUCT products, along the middle axis of a cube [outer][n][inner]. With ACROSS
-// each thread walks a line of its own; otherwise the threads scan one line together, kTile elements at a time.
+// Cumulative sums, or products with PRODUCT, along the middle axis of a cube [outer][n][inner]. With ACROSS each thread
+// goes along a line of its own; otherwise all threads scan one line together, kTile elements at a time.
 #pragma once
 
 #include "common/math.cuh"
@@ -52,7 +52,7 @@ struct CumSum {
     }
   }
 
-  // The sum of v over the threads before this one; whole gets the sum over all.
+  // Returns the sum of v over the threads before this one; *whole becomes the sum over all threads.
   RT_DEVICE static Acc before(const rt::Task& t, Acc v, Acc* whole) {
     Acc* totals = reinterpret_cast<Acc*>(t.smem);
     const int lane = t.tid % 32, warp = t.tid / 32;

@@ -9,14 +9,16 @@
 
 namespace rk {
 
-// The elements along one axis that a place reads, and their weights. from is -1 for a zero.
+// The elements along one axis that are read for a place, and their weights. An element whose `from` is -1 counts as
+// zero.
 template <int K, class F>
 struct GridTaps {
   int from[K];
   F weight[K];
 };
 
-// P is the type of coordinates; nearest neighbours depend on every rounding, so that each step is one.
+// P is the type of coordinates. Which neighbour is the nearest one depends on every rounding, so each operation is
+// rounded by itself.
 template <class P>
 struct GridAxis {
   int extent, align, padding;
@@ -24,7 +26,7 @@ struct GridAxis {
   RT_DEVICE P low() const { return align ? P(0) : P(-0.5); }
   RT_DEVICE P high() const { return align ? P(extent - 1) : P(extent) - P(0.5); }
 
-  // The place of a normalised coordinate, far outside for infinities and NaN.
+  // The place of a normalised coordinate. Infinities and NaN become places far outside.
   RT_DEVICE P place(P at) const {
     const P far = P(1 << 30);
     P x = align ? (at + P(1)) / P(2) * P(extent - 1) : ((at + P(1)) * P(extent) - P(1)) / P(2);
@@ -104,7 +106,7 @@ struct GridSample {
   }
 
   RT_DEVICE static T sample(const Args& a, const T* plane, const G* grid) {
-    // The grid names the last axis first. Axes that are not there have one element, read once.
+    // A grid point names the last axis first. Missing axes have one element, which is read once.
     const auto x = taps(a, a.extent[2], P(Calc<G>(grid[0])));
     const auto y = taps(a, a.extent[1], S > 1 ? P(Calc<G>(grid[S > 1 ? 1 : 0])) : P(0));
     const auto z = taps(a, a.extent[0], S > 2 ? P(Calc<G>(grid[S > 2 ? 2 : 0])) : P(0));

@@ -1,5 +1,5 @@
-// Indices given at run time: negative ones count from the end; what is out of range is brought back to
-// the nearest place that exists, so that no input makes a kernel leave its buffers.
+// Indices that are given at run time. Negative ones count from the end. An index that is out of range becomes the
+// nearest one in range, so that no input makes a kernel read or write outside of its buffers.
 #pragma once
 
 #include "common/types.cuh"

@@ -1,5 +1,5 @@
-// Moves elements whose source place is, dim by dim, a function of the output place: a table of constants
-// for each dim that needs one. Pad, and Resize to nearest neighbours.
+// Moves elements: for each dim, a table of constants says which source place belongs to an output place. For Pad, and
+// for Resize to nearest neighbours.
 #pragma once
 
 #include "common/tiles.cuh"

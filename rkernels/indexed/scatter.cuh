@@ -1,6 +1,6 @@
-// ScatterND and ScatterElements. An rTask owns a range of the output: it copies data there and applies,
-// in the order of updates, those that hit the range. An element belongs to one thread throughout, so
-// the result does not depend on timing even where updates meet.
+// ScatterND and ScatterElements. An rTask has a range of the output: it copies the data there, and then applies those
+// updates that fall into the range, in their order. Each element is always written by the same thread, so the result
+// does not depend on timing, even where several updates fall on one element.
 #pragma once
 
 #include "common/math.cuh"
@@ -10,7 +10,7 @@
 
 namespace rk {
 
-// How an update meets what is there.
+// What becomes of an element that an update falls on.
 struct ScatterNone {
   template <class T>
   static RT_DEVICE T apply(T, T y) {

@@ -1,6 +1,6 @@
-// Elementwise computation over rows of the last dim, for vEUs in clusters: in near steps (rt/exec/mode_near.cuh) every
-// thread takes two elements of each operand from the vEU's slots and gives two results to those of others.
-// Elsewhere operands are in the import area and results are given away one by one.
+// Elementwise computation over rows of the last dim, for vEUs in clusters. In near steps (rt/exec/mode_near.cuh) each
+// thread takes two elements of each operand from the vEU's slots, and stores two results into the slots of other vEUs.
+// In other steps operands are in the import area, and results are given away one by one.
 #pragma once
 
 #include "common/math.cuh"

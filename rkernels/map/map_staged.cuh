@@ -1,7 +1,7 @@
-// Elementwise computation over runs of elements along the last dim: an rTask's operands are in the
-// import area when it starts, its results are given away as they are made. While the operands come,
-// every thread finds out where its results go. In direct steps (rt/exec/mode_direct.cuh) every thread polls its
-// operands and stores its results as words.
+// Elementwise computation over runs of elements along the last dim. An rTask's operands are in the import area when it
+// starts, and its results are given away as they are computed. While the operands come, each thread finds out where its
+// results go. In direct steps (rt/exec/mode_direct.cuh) each thread polls the words of its own operands, and stores its
+// results as words.
 #pragma once
 
 #include "common/math.cuh"
@@ -25,7 +25,7 @@ struct MapStaged {
   static constexpr int kThreads = THREADS;
   static constexpr int kShared = 0;
 
-  static constexpr bool kFreeWarp = THREADS < 256;  // of more threads all may have elements
+  static constexpr bool kFreeWarp = THREADS < 256;  // with more threads the last warp may have elements
 
   struct Resident {
     rt::Outlet out[kResults];
@@ -50,8 +50,8 @@ struct MapStaged {
     for (int k = 0; k < kResults; ++k) t.give(r.out[k], k * a.chunk + t.tid, y[k]);
   }
 
-  // Every operand is one import, every result one export, of tagged words. Threads without an element
-  // look where the last one does.
+  // A direct step has one import of tagged words for each operand, and one export for each result. Threads without an
+  // element look at the words of the last one.
   struct Place {
     const uint64_t* from[kOperands > 0 ? kOperands : 1];
     uint64_t* to[kResults];

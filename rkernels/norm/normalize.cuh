@@ -1,5 +1,6 @@
-// (x - mean) / sqrt(variance + epsilon) along the last axis of a cube [i0][i1][n], with the line's own
-// statistics; scale and bias are the epilogue's business. Threads and registers as in softmax.cuh.
+// (x - mean) / sqrt(variance + epsilon) along the last axis of a cube [i0][i1][n], where mean and variance are those of
+// the line. Scale and bias are applied by the epilogue. Threads share lines, and keep elements in registers, as in
+// softmax.cuh.
 #pragma once
 
 #include "common/lines.cuh"
@@ -92,7 +93,8 @@ struct Normalize {
     }) / F(a.n);
     const F inverse = F(1) / fn::real::sqrt(variance + F(a.epsilon));
     if constexpr (PER > 0) {
-      // The operands of all elements are on the way together. Those behind the line read its last one's.
+      // The operands of all of the thread's elements are loaded at the same time. Elements behind the line's end read
+      // those of its last element.
       if (line.n > 0) {
         typename Epi::Out z[PER];
         RT_UNROLL

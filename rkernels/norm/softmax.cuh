@@ -1,5 +1,5 @@
-// Softmax and LogSoftmax along the middle axis of a cube [outer][n][inner]. LINES lines at a time; each
-// thread keeps PER elements of its line in registers, or with PER = 0 reads the line three times.
+// Softmax and LogSoftmax along the middle axis of a cube [outer][n][inner], LINES lines at a time. Each thread keeps
+// PER elements of its line in registers; with PER = 0 the line is read three times instead.
 #pragma once
 
 #include "common/lines.cuh"
@@ -24,7 +24,8 @@ struct Softmax {
   static constexpr int kThreads = Threads::kThreads;
   static constexpr int kShared = Threads::kSlots * 8;
   static constexpr int kStep = Threads::kPerLine;
-  static constexpr int kBlock = 16;  // terms added up before they go to the sum: keeps long sums precise
+  static constexpr int kBlock =
+      16;  // so many terms are added up before they go to the sum, which keeps long sums precise
 
   struct Line {
     const Args& a;

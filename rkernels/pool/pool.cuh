@@ -1,5 +1,5 @@
-// MaxPool, AveragePool and sums for LpPool over up to three spatial axes (missing ones in front have extent 1). One
-// thread an output; neighbouring outputs share what their windows see through the cache.
+// MaxPool, AveragePool, and the sums of LpPool, over up to three spatial axes; missing axes in front have extent 1. One
+// thread computes one output. Elements that the windows of neighbouring outputs share come from the cache.
 #pragma once
 
 #include "common/math.cuh"
@@ -16,13 +16,13 @@ struct Pool {
     Div dilation;
     int32_t before;      // padding
     int32_t limit;       // the first place behind input and padding, counted from the input's beginning
-    int32_t index_step;  // what a place counts in Indices
+    int32_t index_step;  // by how much one place further on changes an element of the output Indices
   };
   struct Args {
     Tiles<5> tiles;  // of the output [N][C][D][H][W]
     Strided<5> src;
     Axis axes[3];
-    int32_t divisor;  // of a sum: 0 the elements of the window, 1 those in the padding as well, 2 nothing
+    int32_t divisor;  // what a sum is divided by: 0 elements of the window, 1 those in the padding too, 2 nothing
     Strided<3> dst;   // [N][C][D·H·W]
     typename Pro::Args pro;
     typename Epi::Args epi;
@@ -33,9 +33,9 @@ struct Pool {
   using C = Calc<Element>;
   static constexpr int kThreads = 256;
   static constexpr int kShared = 0;
-  static constexpr int kBatch = 4;  // elements of a window's row at a time
+  static constexpr int kBatch = 4;  // elements of a window's row that are loaded at a time
 
-  // What a window has seen so far.
+  // The result of the elements of a window that have been visited so far.
   struct Seen {
     C value;          // extreme, or sum
     int count = 0;    // elements
@@ -51,7 +51,7 @@ struct Pool {
 
   RT_DEVICE static void see(Seen& s, C x, int64_t at) {
     if constexpr (MAX) {
-      // The first of equal elements, and the first NaN, stays.
+      // Of equal elements the first one stays, and so does the first NaN.
       if (s.count == 0 || x > s.value || (!(x == x) && s.value == s.value)) s.value = x, s.at = at;
     } else {
       s.value += x;
@@ -92,7 +92,7 @@ struct Pool {
         const int py = y.begin + j * int(ay.dilation.d);
         const T* row = src + px * a.src.s[2] + py * a.src.s[3];
         const int64_t row_at = int64_t(px) * ax.index_step + int64_t(py) * ay.index_step;
-        // Narrow windows are usual: all loads of a row are on the way together.
+        // Most windows are narrow, so that all elements of a row are loaded at the same time.
         RK_NO_UNROLL
         for (int k0 = z.from; k0 < z.to; k0 += kBatch) {
           C x[kBatch];

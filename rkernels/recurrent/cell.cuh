@@ -1,6 +1,7 @@
-// One step of a recurrent cell in float32. An rTask computes a slice of hidden units for up to MB rows of
-// the batch: all their gates as one matrix-vector product of [x, h] with packed [W, R], then the
-// pointwise part. Where x is the product with W already, only h is multiplied and x added.
+// One step of a recurrent cell in float32. An rTask computes a slice of hidden units for up to MB rows of the batch.
+// First come all gates of these units, as one matrix-vector product of [x, h] with the packed [W, R]; then the
+// pointwise part. Where another rOperator has computed the product of x and W, only h is multiplied by R, and x, which
+// is that product, is added.
 #pragma once
 
 #include "common/gemv.cuh"
@@ -47,7 +48,7 @@ struct Cell {
     const float* x = t.template ptr<const float>(a.x.ref);
     const float* h = t.template ptr<const float>(a.h.ref);
     const int64_t block = static_cast<int64_t>(ceil_div(K, Product::kStep)) * Product::kStep * Product::BN;
-    float added[kRows];  // of the first unit, asked for before the product so as not to wait after it
+    float added[kRows];  // what x adds to the first unit: loaded before the product, so that nobody waits for it behind
     projection(t, a, b0 + t.tid / kUnits, tile * kUnits + t.tid % kUnits, added);
     typename Product::Sums sums = {};
     Product::accumulate(
@@ -90,7 +91,7 @@ struct Cell {
         const float* p = t.template ptr<const float>(a.peep) + 3 * j;
         pi = rt::ld_const(p), po = rt::ld_const(p + 1), pf = rt::ld_const(p + 2);
       }
-      // A weight of 0 is another thing than none: the state may be infinite.
+      // Without peepholes nothing may be added, not even 0·state: the state may be infinite.
       const auto peep = [&](float x, float weight, float state) { return a.has_peep ? x + weight * state : x; };
       const float i = F::apply(a.f, peep(s[0], pi, c0));
       const float f = a.input_forget ? 1.0f - i : F::apply(a.f, peep(s[2], pf, c0));

@@ -1,4 +1,4 @@
-// What the recurrent cells share.
+// What cell.cuh and cell_resident.cuh share.
 #pragma once
 
 #include "common/modes.cuh"
@@ -11,8 +11,8 @@ constexpr int kCellRows = Kind == kCellLSTM || Kind == kCellGRULinear ? 4
                           : Kind == kCellGRUGates                     ? 2
                                                                       : 1;
 
-// The gate of one of a unit's rows whose product with W an x that is that product holds, -1 for a row that
-// has none.
+// The gate that a row of a unit's weights belongs to, as far as x is concerned: where x holds products with W, it has
+// one for each gate. -1 for a row that W has no part in.
 template <int Kind>
 RT_DEVICE constexpr int cell_gate(int row) {
   if (Kind == kCellGRUState) return 2;
@@ -32,7 +32,8 @@ struct CellMatrix {
   }
 };
 
-// What x, [unit][gate], adds to the rows of unit j: zeros unless there are gates.
+// What x adds to the rows of unit j. If gates is not 0, x holds products with W as [unit][gate]; otherwise it adds
+// zeros.
 template <int Kind>
 RT_DEVICE void read_projection(const rt::Task& t, const CellMatrix& x, int gates, int b, int j,
                                float (&out)[kCellRows<Kind>]) {

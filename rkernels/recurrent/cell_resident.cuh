@@ -1,7 +1,6 @@
-// Cell (cell.cuh) for runs of steps with the same weights: an rTask's block of the packed [W, R] is loaded
-// once and stays in registers and, what does not fit there, in shared memory. Inputs come through the
-// import area and the new state is given away by number, so that what travels between vEUs may be tagged
-// data.
+// The cell of cell.cuh for runs of steps with the same weights. An rTask's block of the packed [W, R] is loaded once
+// and stays on chip: in registers, and what does not fit there in shared memory. Inputs come through the import area,
+// and the new state is given away by number, so it may travel between vEUs as tagged data.
 #pragma once
 
 #include "common/gemv.cuh"
@@ -11,9 +10,9 @@
 
 namespace rk {
 
-// 256 threads: LK lanes share a row's k in quads, 32/LK rows stand side by side in a warp, C such groups
-// one after another, 8 warps. Weights are packed as [step][warp][group][lane] of four floats; a step is
-// LK·4 values of k.
+// How 8 warps divide the product. LK lanes share the k of a row of weights, four values of k each. So a warp has 32/LK
+// rows side by side: a group; it has C groups. A step is LK·4 values of k. Weights are packed as
+// [step][warp][group][lane] of four floats. SR steps of them are kept in registers, SS in shared memory.
 template <int Kind, int MB, int C, int LK, int SR, int SS, int Has, class F, class G, class H>
 struct CellResident {
   static constexpr int kThreads = 256;
@@ -45,21 +44,22 @@ struct CellResident {
     typename H::Args act_h;
   };
 
-  // Where it can be, each of the four gates of an LSTM's unit is a lane's: one that does not need the others.
+  // An LSTM's four gates of a unit are computed by four lanes, one each, where there are enough threads and no gate
+  // needs another one's value.
   static constexpr bool kGateLanes =
       Kind == kCellLSTM && MB * BN <= kThreads && (Has & (kCellHasPeep | kCellHasInputForget)) == 0;
   static constexpr int kBiases = kGateLanes ? 1 : kRows;
 
-  // What a thread finishes: unit number at of the rTask's, from a row of the products on.
+  // The unit that a thread finishes: its number in the rTask is `at`, and its products begin at `row`.
   struct Mine {
-    int batch, unit;  // of all
+    int batch, unit;  // the row of the batch, and the unit among all
     int m, at, row, gate;
     bool any;
-    bool idle;  // no thread of its warp has any
+    bool idle;  // no thread of the warp has a unit
   };
 
-  // What a thread keeps from step to step: weights; biases of its unit, or its gate's alone; the unit's c
-  // and where that is in memory.
+  // What a thread keeps from step to step: weights; the biases of its unit, or of its gate alone; the unit's c, and
+  // where c is in memory.
   struct Resident {
     float4v w[SR > 0 ? SR : 1][C];
     float bias[kBiases], peep[3];
@@ -67,19 +67,19 @@ struct CellResident {
     float c;
     uint64_t c_ref;
     int64_t c_row;
-    float added[kBiases];  // the step's projection
+    float added[kBiases];  // what the projection of this step's x adds
   };
 
   RT_DEVICE static void load(const rt::Task& t, const Args& a, int rtask, Resident& r) {
     int b0 = rtask;
     const int tile = take_digit(b0, a.tiles);
-    constexpr int kLanes = kGateLanes ? kRows : 1;  // a unit's
+    constexpr int kLanes = kGateLanes ? kRows : 1;  // of a unit
     const int own = t.tid / (kUnits * kLanes), u = t.tid % (kUnits * kLanes) / kLanes, gate = t.tid % kLanes;
     const int m = MB > 1 ? own : 0;
     Mine& mine = r.mine;
     mine = Mine{b0 * MB + m, tile * kUnits + u, m, m * kUnits + u, m * BN + u * kRows + gate, gate, false, false};
-    // Of what a lane gives all of them nvcc knows that it is the same: where the warp leaves a step or goes on by
-    // it, exchanges behind that need no code for lanes that are not together.
+    // Lane 0 tells all lanes, although each could compute it. nvcc then knows that the value is the same in all lanes.
+    // Where the warp branches by it, exchanges behind the branch need no code for lanes that are not together.
     mine.idle = rt::shfl(t, t.tid / 32 * 32, 0) >= MB * BN;
     mine.any = (own < MB) & (mine.batch < a.batch) & (mine.unit < a.hidden);
     const int lane = t.tid % 32, warp = t.tid / 32;
@@ -128,7 +128,7 @@ struct CellResident {
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int, Resident& r) {
     const Mine& mine = r.mine;
-    // On its way while the product is made.
+    // Loaded while the product is computed.
     const float c0 = Kind == kCellLSTM && mine.any && mine.gate == 0 ? last_c(t, a, r, mine) : 0.0f;
     float sums[MB * C] = {};
     multiply(t, a, r, sums);
@@ -150,7 +150,7 @@ struct CellResident {
   }
 
  private:
-  // The state that the step before left, which this thread made itself if it was a step of the run.
+  // The c that the step before left. If that was a step of this run, this thread has made it and kept it.
   static RT_DEVICE float last_c(const rt::Task& t, const Args& a, const Resident& r, const Mine& mine) {
     return a.state.ref.bits == r.c_ref && a.state.row == r.c_row ? r.c : *at<const float>(t, a.state, mine);
   }
@@ -163,7 +163,7 @@ struct CellResident {
     return t.template ptr<T>(x.ref) + place(mine.batch, x.row, place(mine.unit, x.col));
   }
 
-  // Whether the row of the batch has not ended.
+  // Whether this step is within the sequence of the row of the batch: sequences may have different lengths.
   static RT_DEVICE bool live(const rt::Task& t, const Args& a, const Mine& mine) {
     if constexpr ((Has & kCellHasLens) == 0) return true;
     return a.step < t.template ptr<const int32_t>(a.lens)[mine.batch];
@@ -174,7 +174,7 @@ struct CellResident {
     return t.in[a.x + mine.m * (a.inputs + a.hidden) + a.inputs + mine.unit];
   }
 
-  // Others wait for h, nobody for y.
+  // h is given away first, since other vEUs wait for it; nobody waits for y.
   static RT_DEVICE void give(const rt::Task& t, const Args& a, const Mine& mine, float h, bool live) {
     RT_NO_UNROLL
     for (int k = 0; k <= a.has_y; ++k) {
@@ -182,7 +182,7 @@ struct CellResident {
     }
   }
 
-  // Four lanes a unit: each activates its gate, the first makes the state.
+  // With four lanes for each unit: each applies the activation to its gate, and the first one computes the new state.
   static RT_DEVICE void finish_gates(const rt::Task& t, const Args& a, Resident& r, const Mine& mine, float c0,
                                      float s) {
     const float x = mine.gate == 3 ? G::apply(a.g, s) : F::apply(a.f, s);
@@ -225,7 +225,8 @@ struct CellResident {
     }
   }
 
-  // Rows of x are contiguous and K, x's place and so every quad are multiples of four floats.
+  // Four inputs at once. Rows of x are contiguous, and K and the place of x are multiples of four, so the address is
+  // aligned.
   static RT_DEVICE float4v quad(const float* p) { return *reinterpret_cast<const float4v*>(p); }
   static RT_DEVICE float4v quad_at_end(const float* p, int left) {
     return left > 0 ? quad(p) : float4v{0.0f, 0.0f, 0.0f, 0.0f};
@@ -237,11 +238,11 @@ struct CellResident {
     sum += v.w * w.w;
   }
 
-  // Adds the lanes' shares and leaves the sums at [m·BN + row].
+  // Adds up the lanes' shares. The sums are at [m·BN + row] of the result, in shared memory.
   static RT_DEVICE const float* add_up(const rt::Task& t, float (&sums)[MB * C]) {
     float* shared = reinterpret_cast<float*>(t.smem);
     const int lane = t.tid % 32, warp = t.tid / 32;
-    rt::sync_warp(t);  // else nvcc adds code to each exchange, for lanes that are not together
+    rt::sync_warp(t);  // otherwise nvcc makes code for lanes that are not together at each exchange
     const LaneSums<MB * C, LK> at(t, sums);
     if (at.owns) {
       RT_UNROLL

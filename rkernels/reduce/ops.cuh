@@ -1,5 +1,5 @@
-// What reductions do: each has a state, which takes in elements (with their place in the reduced
-// space) and other states, and a result.
+// The operations of reductions. Each has a state; elements, with their places in the reduced space, and other states
+// are added to it, and in the end it gives the result.
 #pragma once
 
 #include "common/math.cuh"
@@ -45,7 +45,7 @@ struct ReduceSumSquare : ReduceSum<In, Out> {
   static RK_ANY Acc of(In x, int) { return fn::Mul<Acc>(Acc(x), Acc(x)); }
 };
 
-// Roots and logarithms of integers' sums are those of real numbers, cut off.
+// Roots and logarithms of integer sums are computed as real numbers, and their fractions are cut off.
 template <class In, class Out>
 struct ReduceRootSum : SumState<In, Out, Real<In>> {
   using Acc = Real<In>;
@@ -66,7 +66,7 @@ struct ReduceLogSum : SumState<In, Out, Real<In>> {
   static RK_ANY Out result(Acc s, int64_t) { return fn::Cast<Out>(fn::real::log(s)); }
 };
 
-// Products of many floats are precise in double only: every factor's rounding adds up.
+// Products are computed in double, since the rounding errors of many factors add up.
 template <class In, class Out>
 struct ReduceProd {
   using State = std::conditional_t<is_float<In>, double, Calc<In>>;
@@ -104,7 +104,8 @@ struct ReduceMin {
   static RK_ANY Out result(State s, int64_t) { return fn::Cast<Out>(s); }
 };
 
-// The logarithm of a sum of exponentials, relative to the largest exponent so far: nothing overflows.
+// The logarithm of a sum of exponentials. The sum is relative to the largest exponent so far, so that nothing
+// overflows.
 template <class In, class Out>
 struct ReduceLogSumExp {
   using F = Real<In>;
@@ -129,7 +130,8 @@ struct ReduceLogSumExp {
   }
 };
 
-// The place of the extreme element: the first or LAST one among equals. The first NaN beats everything.
+// The place of the largest or smallest element, of the first or the LAST one among equals. The first NaN counts for
+// more than any number.
 template <class In, bool LARGEST, bool LAST>
 struct ReduceArg {
   struct State {

@@ -1,5 +1,5 @@
-// Reductions over up to RANK runs of dims. Outputs are a cube [i0][i1][i2], cut into rTasks; within an
-// rTask LINES outputs are computed at a time.
+// Reductions over up to RANK runs of dims. The outputs are a cube [i0][i1][i2] that is cut into rTasks; an rTask
+// computes LINES outputs at a time.
 #pragma once
 
 #include "common/lines.cuh"
@@ -31,7 +31,7 @@ struct Reduce {
   static constexpr int kThreads = Threads::kThreads;
   static constexpr int kShared = Threads::kSlots * 16;
   static_assert(sizeof(State) <= 16);
-  // Elements that a thread merges before it merges them with the rest: keeps long sums precise.
+  // A thread merges so many elements before it merges them with the rest, which keeps long sums precise.
   static constexpr int kBlock = 16;
 
   RT_DEVICE static int offset(const Args& a, int r) {
