@@ -1,5 +1,5 @@
-// Runs all rTasks of one rKernel by themselves, for tests and measurements of rKernels: on the GPU under
-// nvcc, otherwise on the emulator.
+// Runs all rTasks of one rKernel without a program, for tests of rKernels: on the GPU where nvcc compiles it, elsewhere
+// on the emulator.
 #pragma once
 
 #include <cstdio>
@@ -24,14 +24,14 @@ struct Result {
   char error[256] = "";
 };
 
-// The weights that an rTask streams, in 16-byte words.
+// The weights that an rTask streams; their length is in units of 16 bytes.
 struct Block {
   Ref at;
   uint32_t words;
 };
 
-// The thread block of one rTask. A streaming rKernel gets the smallest ring there is, so that its blocks
-// do not fit.
+// The thread block of one rTask. An rKernel that streams weights gets the smallest ring there is, so that its weights
+// do not fit at once.
 template <class K>
 struct Layout {
   static constexpr int kThreads = K::kThreads;
@@ -46,7 +46,7 @@ struct Layout<K> {
   static constexpr size_t kShared = kRing + WeightRing::bytes(kStages);
 };
 
-// blocks are the rTasks' weights, if K streams any.
+// blocks has the weights of each rTask, if K streams weights.
 template <class K>
 RT_DEVICE void run_thread(const typename K::Args& args, const Bases& bases, [[maybe_unused]] const Block* blocks) {
   const int rtask = detail::block_index();
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(Layout<K>::kThreads)
   run_thread<K>(args, bases, blocks);
 }
 
-// bases.at[s] is the device address of space s. The rTasks are independent, so one launch runs them all.
+// Runs all rTasks in one launch, since they are independent. bases.at[s] is the device address of space s.
 template <class K>
 Result run(const typename K::Args& args, int rtasks, const Bases& bases, uint64_t = 1, const Block* blocks = nullptr) {
   Result r;
@@ -119,7 +119,7 @@ void run_one(void* p) {
   run_thread<K>(job.args, job.bases, job.blocks);
 }
 
-// bases.at[s] is the address of space s; seed draws the order of threads.
+// The same on the emulator. bases.at[s] is the address of space s; the seed draws the order of threads.
 template <class K>
 Result run(const typename K::Args& args, int rtasks, const Bases& bases, uint64_t seed = 1,
            const Block* blocks = nullptr) {

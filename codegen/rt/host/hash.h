@@ -1,4 +1,5 @@
-// XXH64 with seed 0, over a stream: tells a damaged or foreign weights file from the right one.
+// XXH64 with seed 0, computed piece by piece. It tells a damaged weights file, or another program's, from the right
+// one.
 #pragma once
 
 #include <cstddef>

@@ -16,21 +16,22 @@ struct Error {
   std::string text;
 };
 
-// How a launch stands to the one before it in the stream.
+// How a launch is ordered with those before it on its stream.
 enum class LaunchKind {
-  kCooperative,  // an rProgram, after everything before: the device starts all vEUs or none
-  kGuarded,      // an rProgram whose vEUs have to make sure that all are there
-  kDependent,    // after everything before
-  kOverlapping,  // after everything before, but its blocks may come while the launch before it ends
+  kCooperative,  // an rProgram, after all launches before; the device starts all of its vEUs at once, or refuses
+  kGuarded,      // an rProgram, after all launches before; its vEUs find out whether all of them are there
+  kDependent,    // after all launches before
+  kOverlapping,  // after all launches before, but its blocks may start while the last of them ends
 };
 
-// How an rProgram can be on a device.
+// What a device can hold of a program.
 struct Residency {
-  int veus;          // so many of its vEUs at once, on the multiprocessors that are this process's
-  bool cooperative;  // a cooperative launch starts all of them or none
-  bool tenants;      // kernels of other processes run beside this one's (MPS)
+  int veus;          // how many vEUs at once, on the multiprocessors that are this process's
+  bool cooperative;  // whether launches can be cooperative
+  bool tenants;      // whether kernels of other processes run beside this one's (MPS)
 };
 
+// NAME_options of the C interface, and what tests set.
 struct Options {
   const char* weights_path = nullptr;  // null: beside the library
   int device = -1;                     // -1: the current one

@@ -1,5 +1,8 @@
-// Launches on several streams: the streams beside the one an inference is put on, and the events that
-// order launches across them.
+// Parallel segments: launches on several streams. Stream 0 is the one that the caller puts the inference on; the
+// others, side streams, are the context's own. Events order launches of different streams:
+//
+//   stream 0      fork ─ launch 0 ──────────── join ─ what the caller puts next
+//   side stream     ╰─── launch 1 ─ launch 2 ───╯
 #pragma once
 
 #include <memory>
@@ -34,13 +37,13 @@ class SideStreams {
     if (streams_ > 1) sets_.emplace_back(new Set(streams_ - 1, launches_));
   }
 
-  // Calls launch(i, stream) for each launch of a segment, so that all come after what is on the stream
-  // and what is put there next comes after all of them.
+  // Calls launch(i, stream) for each launch of a segment. All of them come after what is on the stream by now, and what
+  // is put on it next comes after all of them.
   template <class Launch>
   void run(const Model& m, const SegmentRow& seg, dev::Stream stream, const Options& options, Launch launch) {
     Set* set = seg.streams > 1 ? &free_set() : nullptr;
     if (set) set->fork.set(stream);
-    std::vector<int> last(static_cast<size_t>(seg.streams), -1);  // launch of each stream
+    std::vector<int> last(static_cast<size_t>(seg.streams), -1);  // the latest launch of each stream
     const LaunchRow* rows = m.launches + seg.first_launch;
     dev::each_launch(rows, seg.launches, m.launch_waits, options, [&](int i) {
       const LaunchRow& row = rows[i];
@@ -77,8 +80,8 @@ class SideStreams {
     std::vector<std::unique_ptr<dev::Fence>> events;
   };
 
-  // A stream that takes part in the capture of a caller's stream does so until the caller ends it. Until
-  // then others go on.
+  // The streams and events that an inference uses. A side stream that has been drawn into the capture of a caller's
+  // stream belongs to it until the caller ends the capture. Until then another set is used.
   Set& free_set() {
     for (std::unique_ptr<Set>& s : sets_) {
       bool busy = false;

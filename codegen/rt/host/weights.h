@@ -1,5 +1,5 @@
-// The weights file: constants and program tables. It is read and checked once for each device; all
-// contexts of the process share what was loaded.
+// The weights file: constants and program tables. It is read and checked once for each device, and all contexts of the
+// process share what was loaded.
 //
 // Layout, little-endian: a WeightsHeader, the constants (weights_bytes, each aligned to kConstantAlign), the program
 // tables (tables_bytes), and a trailer of 8 bytes with the XXH64 hash of everything between.
@@ -25,7 +25,7 @@ namespace rt {
 
 inline void library_anchor() {}
 
-// The folder of the shared library (or program) that this code is part of.
+// The folder of the shared library, or of the program, that this code is a part of.
 inline std::string library_folder() {
   Dl_info info;
   if (dladdr(reinterpret_cast<const void*>(&library_anchor), &info) == 0 || info.dli_fname == nullptr) return ".";
@@ -59,7 +59,8 @@ class WeightsReader {
     hash_.add(to, n);
   }
 
-  // After the whole payload: the file must be undamaged and the one this program was compiled with.
+  // Called after the whole payload has been read. Throws unless the file is undamaged, and the one that this program
+  // was compiled with.
   void check() {
     uint64_t stored = 0;
     if (std::fread(&stored, 1, sizeof stored, file_.get()) != sizeof stored) {
@@ -85,7 +86,7 @@ class WeightsReader {
   Hash hash_;
 };
 
-// Device memory with an owner.
+// Device memory that is released with its owner.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -127,11 +128,12 @@ class Weights {
   char* constants() const { return constants_.get(); }
   char* tables() const { return tables_.get(); }
   char* args() const { return args_.get(); }
-  // Where the Args of an rOperator begin there.
+  // The offset of an rOperator's Args in args().
   uint32_t args_of(int op) const { return offsets_[static_cast<size_t>(op)]; }
 
  private:
-  // Packs the rOperators' Args one behind the other and tells every step where its own are.
+  // Packs the Args of all rOperators one behind the other, and writes into each step's row where its own are. They are
+  // in the source, not in the weights file, because only the compiler knows their layout.
   void place_args(const Model& m, std::vector<char>& tables) {
     std::vector<char> packed;
     for (int i = 0; i < m.op_count; ++i) {
@@ -171,8 +173,8 @@ inline void check_weights(const Model& m, const std::string& path) {
   in.check();
 }
 
-// A model's weights on a device, loaded by the first context and released by the last. A context that names
-// another file shares them too, if it holds the same.
+// The weights of a model on a device. The first context loads them, and the last one releases them. A context that
+// names another file shares them, too, if that file holds the same.
 inline std::shared_ptr<Weights> share_weights(const Model& m, const std::string& path, int device) {
   struct Entry {
     std::weak_ptr<Weights> weights;

@@ -1,5 +1,7 @@
-// The trace: what every vEU did and when. Builds with RT_TRACE keep one row for each step and each launch in
-// device memory; in all others the types here are empty, the functions do nothing, and no code is left of them.
+// The trace on the device: what each vEU did, and when. Builds with RT_TRACE keep a row in device memory for each step,
+// each launch of a vEU and each chunk of streamed weights (rt/schema/trace.cuh). Rows have fixed places, so nothing is
+// counted or reset between launches. In other builds the types here are empty, the functions do nothing, and no code is
+// left of them.
 #pragma once
 
 #include "rt/device/backend.cuh"
@@ -7,7 +9,7 @@
 
 namespace rt {
 
-// The thread that writes the trace must come by at every step.
+// Whether this is a tracing build.
 #if defined(RT_TRACE)
 constexpr bool kTraced = true;
 #else
@@ -16,7 +18,7 @@ constexpr bool kTraced = false;
 
 #if defined(RT_TRACE)
 
-// Where a launch keeps its rows.
+// Where the rows of a launch are.
 struct TraceArgs {
   TraceStep* trace_steps;       // of the segment's first step
   TraceLaunch* trace_launches;  // of block 0
@@ -26,7 +28,8 @@ struct TraceArgs {
   uint32_t trace_launch;
 };
 
-// A thread's view of its vEU's chunks. The loader's first lane and the rTask's first thread write.
+// Writes the rows of a vEU's chunks. The loader's first lane writes what the loader does, and the rTask's first thread
+// what the rTask does.
 class ChunkPen {
  public:
   ChunkPen() = default;
@@ -39,7 +42,7 @@ class ChunkPen {
         segment_(l.segment),
         veu_(l.first_veu + static_cast<uint32_t>(detail::block_index())) {}
 
-  // The loader turns to a step's block.
+  // The loader turns to the weight block of a step. Then, for each chunk, it asks for a stage, and starts the copy.
   RT_DEVICE void turn(uint32_t step) { step_ = step; }
   RT_DEVICE void asks(uint32_t number, uint32_t bytes) {
     if (detail::thread_index() % 32 != 0) return;
@@ -55,7 +58,7 @@ class ChunkPen {
     issued_ = number + 1;
     if (detail::thread_index() % 32 == 0 && number < room_) rows_[number].issued = detail::clock_cycles();
   }
-  // Of the copies on their way, in order, those whose number is there have landed.
+  // Notes which copies have landed: in order, those of which there(number) says so.
   template <class There>
   RT_DEVICE void lands(There there) {
     if (detail::thread_index() % 32 != 0) return;
@@ -63,13 +66,14 @@ class ChunkPen {
       if (landed_ < room_) rows_[landed_].landed = detail::clock_cycles();
     }
   }
+  // Whether copies are on their way, and the number of the first of them.
   RT_DEVICE bool loads() const { return detail::thread_index() % 32 == 0 && landed_ < issued_; }
   RT_DEVICE uint32_t landed() const { return landed_; }
   RT_DEVICE void ends() {
     if (detail::thread_index() % 32 == 0) row_->dropped_chunks = dropped_;
   }
 
-  // The rTask looks at a chunk, perhaps several times.
+  // The rTask wants a chunk, has it, gives it back. It may look at the same chunk several times.
   RT_DEVICE void wants(uint32_t number) const {
     if (mine(number) && number != last_) rows_[number].wanted = detail::clock_cycles();
   }
@@ -88,12 +92,13 @@ class ChunkPen {
   TraceLaunch* row_ = nullptr;
   uint32_t room_ = 0, launch_ = 0, segment_ = 0, veu_ = 0;
   uint32_t step_ = 0, dropped_ = 0;
-  uint32_t issued_ = 0, landed_ = 0;    // so many copies
-  mutable uint32_t last_ = 0xffffffff;  // chunk that the rTask has
+  uint32_t issued_ = 0, landed_ = 0;    // how many copies were started, and how many have landed
+  mutable uint32_t last_ = 0xffffffff;  // the chunk that the rTask has
 };
 
-// One thread's view of the trace. The thread that publishes steps writes it: what it says is in its own order,
-// and a step it calls computed nobody saw before.
+// Writes the rows of a vEU's steps and of its launch. The thread that publishes steps writes them. So the times of a
+// step are in the order in which this thread has passed the points, and no other vEU can have seen a step before its
+// row says that it was computed.
 class Tracer {
  public:
   static constexpr bool kTraces = true;
@@ -113,7 +118,7 @@ class Tracer {
     row_->veu = l.first_veu + static_cast<uint32_t>(detail::block_index());
   }
 
-  // After everything before this launch has ended.
+  // All launches before this one have ended.
   RT_DEVICE void ready() {
     if (writes_) row_->ready = detail::clock_cycles();
   }
@@ -135,7 +140,7 @@ class Tracer {
 
   // The vEU has passed the point of that step.
   RT_DEVICE void mark(uint32_t order, TracePoint p) { mark(order, p, writes_); }
-  // The same where the one thread that knows is another.
+  // The same by another thread, which alone knows about the point.
   RT_DEVICE void mark(uint32_t order, TracePoint p, bool writes) {
     if (writes && from_ + order < room_) steps_[from_ + order].clock[p] = detail::clock_cycles();
   }
@@ -151,7 +156,7 @@ class Tracer {
   TraceLaunch* row_;
   uint32_t room_, launch_, segment_;
   uint32_t from_;                    // the launch's first step
-  uint32_t next_ = 0, dropped_ = 0;  // steps begun, and of those without a row
+  uint32_t next_ = 0, dropped_ = 0;  // the next step to begin, and how many steps found no row
   bool writes_;
 };
 

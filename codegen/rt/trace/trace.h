@@ -1,5 +1,5 @@
-// The host's side of the trace: the rows' memory, and how they are handed out. Its format is read by
-// internal/trace.
+// The trace on the host: allocates the rows, tells each launch where its rows are, and copies them out. internal/trace
+// reads the format.
 #pragma once
 
 #include <cstring>
@@ -19,13 +19,13 @@ namespace rt {
 #if !defined(RT_TRACE_CHUNKS)
 #define RT_TRACE_CHUNKS (1 << 19)
 #endif
-// A context's most rows; steps and chunks beyond are counted, not kept.
+// The most rows of a context. Steps and chunks beyond are counted and not kept.
 constexpr uint64_t kMostTraceSteps = RT_TRACE_STEPS;
 constexpr uint64_t kMostTraceChunks = RT_TRACE_CHUNKS;
 
 class TraceBuffers {
  public:
-  // Rows for rPrograms' persistent launches, for those of their waves, or for both.
+  // Makes rows for the persistent launches of rPrograms, for their waves, or for both.
   TraceBuffers(const Model& m, bool persistent, bool waves) {
     for (int i = 0; i < m.segment_count; ++i) {
       const SegmentRow& seg = m.segments[i];
@@ -48,7 +48,7 @@ class TraceBuffers {
     dev::clear(rows_.get(), bytes_);
   }
 
-  // Gives a launch its rows; launch is its row in the model.
+  // Tells a launch where its rows are. `launch` is the launch's row in the model.
   void place(uint32_t segment, int launch, TraceArgs& args) const {
     const Steps& s = segments_[segment];
     const Launch& l = launches_[static_cast<size_t>(launch)];
