@@ -106,7 +106,7 @@ func functorName(f *functor.Functor, shared bool) string {
 	var ops []string
 	var last *ir.Node
 	for r := range f.Roots {
-		for _, n := range f.Steps(r) {
+		for _, n := range f.Nodes(r) {
 			ops, last = append(ops, identifierPart(n.Op, opPart)), n
 		}
 	}

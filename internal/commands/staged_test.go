@@ -104,7 +104,7 @@ func TestStagedSteps(t *testing.T) {
 // stagedBarriers are the barriers around an rTask whose operands the executor brings.
 var stagedBarriers = []struct{ what, old, new string }{
 	{"between bringing operands and reading them", "      detail::block_barrier(threads_);\n    }\n  }\n  delay(Pause::kRTask", "    }\n  }\n  delay(Pause::kRTask"},
-	{"between reading operands and bringing the next ones", "      settle<1>();  // for later steps", "      cp_async_wait<1>();"},
+	{"between reading operands and bringing the next ones", "    settle<1>();  // the rTask has no copies", "    cp_async_wait<1>();  // the rTask has no copies"},
 }
 
 // plantStagedFault builds the model's program without the given barrier, and returns the library's folder.
