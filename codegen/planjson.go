@@ -101,24 +101,32 @@ func (l *layout) modelled(u usedOp) float64 {
 }
 
 func (l *layout) writeSteps(b *bufio.Writer, p *vdevice.Program) {
-	additions := p.Contributors(vdevice.EdgeCounter)
+	additions := map[vdevice.EdgeKind][][]vdevice.At{}
 	for v, steps := range p.Steps {
 		fmt.Fprintf(b, "%s\n   [", comma(v))
-		for i, s := range steps {
-			signal := 0
-			if s.Signals() {
-				signal = 1
-			}
-			adds := int32(-1)
-			if c, ok := s.Adds(); ok {
-				adds = c
+		for i := range steps {
+			s := &steps[i]
+			signal, adds := 0, -1
+			for _, e := range s.Out {
+				if first := p.FirstMeeting(e.Kind); first >= 0 {
+					adds = first + int(e.Number())
+				} else {
+					signal = 1
+				}
 			}
 			fmt.Fprintf(b, "%s[%d,%d,%d,%d,%d", comma(i), l.opIndex[s.Task.Op], s.Task.Index, s.Wave, signal, adds)
-			for _, w := range s.InOf(vdevice.EdgeFlag) {
-				fmt.Fprintf(b, ",%d,%d", w.VEU, w.Order)
-			}
-			for _, c := range s.InOf(vdevice.EdgeCounter) {
-				fmt.Fprintf(b, ",%d,%d", -1-c.Number(), len(additions[c.Number()]))
+			for _, e := range s.In {
+				first := p.FirstMeeting(e.Kind)
+				switch {
+				case !e.Kind.Polled():
+				case first < 0:
+					fmt.Fprintf(b, ",%d,%d", e.VEU, e.Order)
+				default:
+					if additions[e.Kind] == nil {
+						additions[e.Kind] = p.Contributors(e.Kind)
+					}
+					fmt.Fprintf(b, ",%d,%d", -1-first-int(e.Number()), len(additions[e.Kind][e.Number()]))
+				}
 			}
 			fmt.Fprint(b, "]")
 		}
@@ -126,21 +134,26 @@ func (l *layout) writeSteps(b *bufio.Writer, p *vdevice.Program) {
 	}
 }
 
-// writeFollows lists the steps that poll the tagged data of others: vEU, order, vEU and order of each of those.
+// writeFollows lists the steps that poll data of others: vEU, order, vEU and order of each of those.
 func writeFollows(b *bufio.Writer, p *vdevice.Program) {
 	n := 0
 	for v, steps := range p.Steps {
-		for order, s := range steps {
-			follows := s.InOf(vdevice.EdgeTagged)
-			if len(follows) == 0 {
-				continue
+		for order := range steps {
+			begun := false
+			for _, e := range steps[order].In {
+				if e.Kind.Polled() {
+					continue
+				}
+				if !begun {
+					fmt.Fprintf(b, "%s[%d,%d", comma(n), v, order)
+					begun = true
+					n++
+				}
+				fmt.Fprintf(b, ",%d,%d", e.VEU, e.Order)
 			}
-			fmt.Fprintf(b, "%s[%d,%d", comma(n), v, order)
-			n++
-			for _, f := range follows {
-				fmt.Fprintf(b, ",%d,%d", f.VEU, f.Order)
+			if begun {
+				fmt.Fprint(b, "]")
 			}
-			fmt.Fprint(b, "]")
 		}
 	}
 }

@@ -163,6 +163,21 @@ var edgeRows = []edgeRow{
 	},
 }
 
+// Polled reports that the executor polls a word for each edge of the kind before the step's rTask starts.
+func (k EdgeKind) Polled() bool { return edgeRows[k].polled }
+
+// FirstMeeting is the number of the kind's first meeting point among those of all kinds, -1 for kinds without.
+func (p *Program) FirstMeeting(kind EdgeKind) int {
+	if !edgeRows[kind].meets {
+		return -1
+	}
+	n := 0
+	for k := range kind {
+		n += edgeRows[k].meetings(p)
+	}
+	return n
+}
+
 // row is the edge's row of the table.
 func (e Edge) row() *edgeRow { return &edgeRows[e.Kind] }
 

@@ -27,12 +27,10 @@ func (p *Program) runLength(at At) int {
 // EncodeMode fills in the fields of a step's row that say how it is run.
 func (m *Moves) EncodeMode(at At, row *schema.Step) {
 	steps := m.p.Steps[at.VEU][at.Order:]
-	mode := steps[0].Mode
-	if !mode.InRuns() {
-		return
+	mode, run := steps[0].Mode, m.p.runLength(at)
+	if mode.InRuns() {
+		row.Run = uint32(run)
 	}
-	run := m.p.runLength(at)
-	row.Run = uint32(run)
 	n := 1
 	for n < run && steps[n].Mode == mode {
 		n++

@@ -32,6 +32,7 @@ const (
 type modeRow struct {
 	name   string // in messages, and the mode's word in the text form
 	doc    string
+	inRuns bool   // steps of the mode are parts of runs
 	header string // the file below codegen/rt that carries it out
 	modeRules
 }
@@ -58,15 +59,15 @@ var modeRows = []modeRow{
 	},
 	ModeResident: {
 		name: "resident", doc: "a loop that keeps something on chip from step to step, such as a block of weights",
-		header: "exec/mode_resident.cuh", modeRules: residentRules{},
+		inRuns: true, header: "exec/mode_resident.cuh", modeRules: residentRules{},
 	},
 	ModeDirect: {
 		name: "direct", doc: "a resident step whose threads poll their own tagged words, without block barriers",
-		header: "exec/mode_direct.cuh", modeRules: directRules{},
+		inRuns: true, header: "exec/mode_direct.cuh", modeRules: directRules{},
 	},
 	ModeNear: {
 		name: "near", doc: "a resident step whose warps take their own words from the slots of a cluster, without block barriers",
-		header: "exec/mode_near.cuh", modeRules: nearRules{},
+		inRuns: true, header: "exec/mode_near.cuh", modeRules: nearRules{},
 	},
 }
 
@@ -75,7 +76,7 @@ func (m StepMode) row() *modeRow { return &modeRows[m] }
 func (m StepMode) String() string { return modeRows[m].name }
 
 // InRuns reports whether steps of the mode are parts of runs.
-func (m StepMode) InRuns() bool { return m != ModePlain }
+func (m StepMode) InRuns() bool { return m.row().inRuns }
 
 // plainRules are those of plain steps, and of what a mode does not change.
 type plainRules struct{}
@@ -205,6 +206,18 @@ func (p *planParser) mode(s *Step) {
 			return
 		}
 	}
+}
+
+// Headers lists, by the names of all kinds of edges and modes of steps, the file below codegen/rt that carries it out.
+func Headers() map[string]string {
+	out := map[string]string{}
+	for k := range edgeRows {
+		out[edgeRows[k].name] = edgeRows[k].header
+	}
+	for m := range modeRows {
+		out[modeRows[m].name] = modeRows[m].header
+	}
+	return out
 }
 
 // Modes lists all modes.

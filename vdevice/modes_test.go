@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/rkernels"
@@ -297,18 +296,6 @@ func TestAllModesInText(t *testing.T) {
 		if err := Verify(plan); err != nil {
 			t.Fatal(err)
 		}
-		text := FormatPlan(plan)
-		back, err := ParsePlan("x.rprog", text, plan.Graph, plan.Spec)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
-		same := cmp.Comparer(func(a, b *roperator.ROperator) bool { return a == b })
-		sameGraph := cmp.Comparer(func(a, b *roperator.Graph) bool { return a == b })
-		if d := cmp.Diff(plan, back, same, sameGraph, cmpopts.EquateEmpty()); d != "" {
-			t.Errorf("%s", d)
-		}
-		if err := Verify(back); err != nil {
-			t.Error(err)
-		}
+		roundTrip(t, plan)
 	}
 }

@@ -111,8 +111,10 @@ func (v *verifier) shape() bool {
 		if p.Waves < 0 || p.Waves > p.Len() {
 			report("segment %d has %d waves for %d steps", i, p.Waves, p.Len())
 		}
-		if p.Counters < 0 || p.Counters > p.Len() {
-			report("segment %d has %d counters for %d steps", i, p.Counters, p.Len())
+		for k := range edgeRows {
+			if n := edgeRows[k].meetings(p); n < 0 || n > p.Len() {
+				report("segment %d has %d %ss for %d steps", i, n, edgeRows[k].name, p.Len())
+			}
 		}
 	}
 	if bad {
