@@ -83,7 +83,7 @@ func (s *source) launchNotes() []string {
 // segmentKinds are the names of the kinds in C++.
 var segmentKinds = [...]schema.SegmentKind{
 	vdevice.RProgram: schema.SegmentRProgram, vdevice.Waves: schema.SegmentWaves,
-	vdevice.Graph: schema.SegmentGraph, vdevice.Parallel: schema.SegmentParallel,
+	vdevice.LaunchSequence: schema.SegmentGraph, vdevice.Parallel: schema.SegmentParallel,
 }
 
 func (s *source) segmentRows() {

@@ -139,7 +139,7 @@ func TestAllKindsInOnePlan(t *testing.T) {
 		return vdevice.NodeProgram(s.plan.Spec, s.plan.Graph, kind, launches)
 	}
 	s.plan.Segments = []vdevice.Segment{
-		{Kind: vdevice.Graph, Program: node(vdevice.Graph, 0)},
+		{Kind: vdevice.LaunchSequence, Program: node(vdevice.LaunchSequence, 0)},
 		{Kind: vdevice.Parallel, Program: node(vdevice.Parallel, 1, 2)},
 		{Kind: vdevice.RProgram, Program: rprogram(3, 4)},
 		{Kind: vdevice.Waves, Program: rprogram(5), Serial: true},
@@ -174,7 +174,7 @@ func TestOverlap(t *testing.T) {
 	for i := range int32(6) {
 		ops = append(ops, vdevice.Launch{Op: i})
 	}
-	graph := vdevice.Segment{Kind: vdevice.Graph, Program: vdevice.NodeProgram(s.plan.Spec, s.plan.Graph, vdevice.Graph, ops)}
+	graph := vdevice.Segment{Kind: vdevice.LaunchSequence, Program: vdevice.NodeProgram(s.plan.Spec, s.plan.Graph, vdevice.LaunchSequence, ops)}
 	serial, waves, rprogram := graph, graph, graph
 	serial.Serial, waves.Kind, rprogram.Kind = true, vdevice.Waves, vdevice.RProgram
 	for _, c := range []struct {

@@ -21,7 +21,7 @@ func forkVariants(t testing.TB) (*stencilPlan, []*vdevice.Plan) {
 		launches = append(launches, vdevice.Launch{Op: i})
 	}
 	graph, narrow := *s.plan, *s.plan
-	graph.Segments = []vdevice.Segment{{Kind: vdevice.Graph, Program: vdevice.NodeProgram(s.plan.Spec, s.plan.Graph, vdevice.Graph, launches)}}
+	graph.Segments = []vdevice.Segment{{Kind: vdevice.LaunchSequence, Program: vdevice.NodeProgram(s.plan.Spec, s.plan.Graph, vdevice.LaunchSequence, launches)}}
 	b := vdevice.NewBuilder(s.plan.Spec, s.plan.Graph)
 	for op := range int32(6) {
 		b.NextWave()

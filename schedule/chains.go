@@ -6,28 +6,28 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// nearWords is the most elements that an rTask of a chain in a cluster may take: slots have room for those of
+// clusterWords is the most elements that an rTask of a chain in a cluster may take: slots have room for those of
 // two steps.
-const nearWords = mostSlotWords / 2
+const clusterWords = mostSlotWords / 2
 
-// nearChain is rOperators that hand data to each other and of which no wave has more rTasks than a cluster has
+// clusterChain is rOperators that hand data to each other and of which no wave has more rTasks than a cluster has
 // vEUs.
-type nearChain struct {
+type clusterChain struct {
 	ops         []int32 // by wave
 	first, last int     // waves
 	wide        int     // the most rTasks of a wave
 }
 
-// nearChains gives chains that fit a cluster one for their waves: inside it they may hand over more than
+// clusterChains gives chains that fit a cluster one for their waves: inside it they may hand over more than
 // through global memory. Those for which none is free do without.
-func (r *residence) nearChains(g *roperator.Graph, near [][]choice, waves [][]int32) {
+func (r *residence) clusterChains(g *roperator.Graph, forClusters [][]choice, waves [][]int32) {
 	if r.cluster == 0 {
 		return
 	}
 	picked := make([]*choice, len(g.Ops))
 	for id := range g.Ops {
 		if r.choice[int32(id)] == nil {
-			picked[id] = nearChoice(near[id], r.cluster)
+			picked[id] = clusterChoice(forClusters[id], r.cluster)
 		}
 	}
 	for _, c := range findChains(g, picked, waves) {
@@ -37,12 +37,14 @@ func (r *residence) nearChains(g *roperator.Graph, near [][]choice, waves [][]in
 	}
 }
 
-// nearChoice is the candidate for clusters, nil where it has more rTasks than a cluster has vEUs, or takes too
+// clusterChoice is the candidate for clusters, nil where it has more rTasks than a cluster has vEUs, or takes too
 // much.
-func nearChoice(near []choice, cluster int) *choice { return handOffChoice(near, cluster, nearWords) }
+func clusterChoice(choices []choice, cluster int) *choice {
+	return handOffChoice(choices, cluster, clusterWords)
+}
 
 // findChains joins rOperators that hand data to each other, in the order of their first waves.
-func findChains(g *roperator.Graph, picked []*choice, waves [][]int32) []*nearChain {
+func findChains(g *roperator.Graph, picked []*choice, waves [][]int32) []*clusterChain {
 	head := make([]int32, len(g.Ops)) // of the set that an rOperator is in
 	for id := range head {
 		head[id] = int32(id)
@@ -55,17 +57,17 @@ func findChains(g *roperator.Graph, picked []*choice, waves [][]int32) []*nearCh
 		return id
 	}
 	handOffs(g, picked, func(from, to int32) { head[find(to)] = find(from) })
-	byHead := map[int32]*nearChain{}
-	var out []*nearChain
+	byHead := map[int32]*clusterChain{}
+	var out []*clusterChain
 	for w, wave := range waves {
-		wide := map[*nearChain]int{}
+		wide := map[*clusterChain]int{}
 		for _, op := range wave {
 			if picked[op] == nil {
 				continue
 			}
 			c := byHead[find(op)]
 			if c == nil {
-				c = &nearChain{first: w}
+				c = &clusterChain{first: w}
 				byHead[find(op)] = c
 				out = append(out, c)
 			}
@@ -74,11 +76,11 @@ func findChains(g *roperator.Graph, picked []*choice, waves [][]int32) []*nearCh
 			c.wide = max(c.wide, wide[c])
 		}
 	}
-	return slices.DeleteFunc(out, func(c *nearChain) bool { return len(c.ops) < 2 })
+	return slices.DeleteFunc(out, func(c *clusterChain) bool { return len(c.ops) < 2 })
 }
 
 // house gives the chain the first cluster whose vEUs nobody holds in any of its waves.
-func (r *residence) house(c *nearChain, picked []*choice, waves [][]int32) {
+func (r *residence) house(c *clusterChain, picked []*choice, waves [][]int32) {
 	first := r.freeCluster(c)
 	if first < 0 {
 		return
@@ -103,7 +105,7 @@ func (r *residence) house(c *nearChain, picked []*choice, waves [][]int32) {
 }
 
 // freeCluster is the first vEU of a cluster that is free in the chain's waves, -1 if there is none.
-func (r *residence) freeCluster(c *nearChain) int {
+func (r *residence) freeCluster(c *clusterChain) int {
 	for first := 0; first+r.cluster <= r.veus; first += r.cluster {
 		free := true
 		for w := c.first; w <= c.last; w++ {

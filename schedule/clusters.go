@@ -65,8 +65,8 @@ func (r *residence) fitClusters() {
 	}
 }
 
-// nearby is the range of vEUs to look for room for a group in: the first cluster that has enough, else all.
-func (r *residence) nearby(s *stationary, until []int) (from, to int) {
+// groupRange is the range of vEUs to look for room for a group in: the first cluster that has enough, else all.
+func (r *residence) groupRange(s *stationary, until []int) (from, to int) {
 	if r.cluster == 0 {
 		return 0, len(until)
 	}

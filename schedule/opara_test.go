@@ -126,7 +126,7 @@ func TestBaseIsSerial(t *testing.T) {
 	g, spec := vdevicetest.Random(3, 20), deviceOf(t, "h200")
 	base := mustSchedule(t, g, spec, Options{Plan: PlanBase})
 	graph := mustSchedule(t, g, spec, Options{Plan: PlanGraph})
-	if !base.Segments[0].Serial || graph.Segments[0].Serial || base.Segments[0].Kind != vdevice.Graph {
+	if !base.Segments[0].Serial || graph.Segments[0].Serial || base.Segments[0].Kind != vdevice.LaunchSequence {
 		t.Errorf("base is %v, graph %v", base.Segments[0].Kind, graph.Segments[0].Kind)
 	}
 	base.Segments[0].Serial = false
@@ -139,7 +139,7 @@ func TestBaseIsSerial(t *testing.T) {
 func TestCandidates(t *testing.T) {
 	g, spec := vdevicetest.Random(5, 40), deviceOf(t, "h200")
 	costs := model.New(spec, g)
-	all, err := Candidates(g, spec, costs, Options{}, 100)
+	all, err := Proposals(g, spec, costs, Options{}, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +164,10 @@ func TestCandidates(t *testing.T) {
 	if first := vdevice.FormatPlan(all[0].Plan); string(first) != string(vdevice.FormatPlan(mustSchedule(t, g, spec, Options{}))) {
 		t.Errorf("%s comes first, which is not what auto makes", names[0])
 	}
-	if few, err := Candidates(g, spec, costs, Options{}, 3); err != nil || len(few) != 3 {
+	if few, err := Proposals(g, spec, costs, Options{}, 3); err != nil || len(few) != 3 {
 		t.Errorf("%d plans of at most 3, %v", len(few), err)
 	}
-	if only, err := Candidates(g, spec, costs, Options{Plan: PlanWaves}, 8); err != nil || len(only) != 1 || only[0].Kind != PlanWaves {
+	if only, err := Proposals(g, spec, costs, Options{Plan: PlanWaves}, 8); err != nil || len(only) != 1 || only[0].Kind != PlanWaves {
 		t.Errorf("%v, %v", only, err)
 	}
 	if !slices.Contains(names, PlanGraph) {
@@ -182,7 +182,7 @@ func TestDearerLaunchesMergeMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	launches := func(dearer float64) int { return mixed(dearer)(p).Stats().Launches }
+	launches := func(weight float64) int { return mixed(weight)(p).Stats().Launches }
 	if few, many := launches(100), launches(0.01); few != 1 || many != 12 {
 		t.Errorf("%d launches where they are dear, %d where they are cheap", few, many)
 	}

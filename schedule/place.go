@@ -23,35 +23,35 @@ type placer struct {
 	placed []*placedOp // per rOperator: those of earlier waves; the scheduler's
 	busy   []float64   // per vEU: when its last rTask ends
 	// Per vEU, nil until something streams.
-	loaders []vdevice.Loader
-	ring    int     // bytes
-	opened  float64 // when the launch before this one began, and with it this one's loaders
-	stays   *residence
-	wave    int // being placed
+	loaders   []vdevice.Loader
+	ring      int     // bytes
+	opened    float64 // when the launch before this one began, and with it this one's loaders
+	residence *residence
+	wave      int // being placed
 
 	*placerScratch
 }
 
 // placerScratch is memory used within one call, per vEU.
 type placerScratch struct {
-	flags  []int32   // how many flags it would poll before the rTask at hand
-	set    []float64 // when the last of them is set
-	near   []bool    // whether it produced an input of the rTask at hand
-	polled float64   // when the last of its tagged data are there
-	latest []float64 // the latest end of a front's rTasks on it
-	in     []bool    // whether it is in a front
+	flags    []int32   // how many flags it would poll before the rTask at hand
+	set      []float64 // when the last of them is set
+	produced []bool    // whether it produced an input of the rTask at hand
+	polled   float64   // when the last of its tagged data are there
+	latest   []float64 // the latest end of a front's rTasks on it
+	in       []bool    // whether it is in a front
 
 	oneFlags []int32 // of a front that only one rTask waits for
 	oneSet   []float64
 }
 
-func newPlacer(spec *device.Spec, placed []*placedOp, stays *residence, kind vdevice.SegmentKind) *placer {
+func newPlacer(spec *device.Spec, placed []*placedOp, residence *residence, kind vdevice.SegmentKind) *placer {
 	n := spec.VEUs()
 	return &placer{
 		ring: vdevice.UsualRing(spec, kind),
-		spec: spec, placed: placed, stays: stays, busy: make([]float64, n),
+		spec: spec, placed: placed, residence: residence, busy: make([]float64, n),
 		placerScratch: &placerScratch{
-			flags: make([]int32, n), set: make([]float64, n), near: make([]bool, n),
+			flags: make([]int32, n), set: make([]float64, n), produced: make([]bool, n),
 			latest: make([]float64, n), in: make([]bool, n),
 			oneFlags: make([]int32, n), oneSet: make([]float64, n),
 		},
@@ -229,7 +229,7 @@ func (p *placer) consider(f *front) {
 		}
 	}
 	for _, v := range f.veus {
-		p.near[v] = true
+		p.produced[v] = true
 	}
 }
 
@@ -239,7 +239,7 @@ func (p *placer) leave(f *front, v int32) {
 		f.flags[v] = 0
 	}
 	for _, u := range f.veus {
-		p.near[u] = false
+		p.produced[u] = false
 	}
 }
 
@@ -250,10 +250,10 @@ func (p *placer) start(v int32) float64 {
 
 // home is the vEU that holds what the rTask keeps on chip, or that a chain has for it; -1 for other rTasks.
 func (p *placer) home(op int32, task int) int32 {
-	if g := p.stays.group[op]; g != nil {
+	if g := p.residence.group[op]; g != nil {
 		return g.veus[task]
 	}
-	if homes := p.stays.homes[op]; homes != nil {
+	if homes := p.residence.homes[op]; homes != nil {
 		return homes[task]
 	}
 	return -1
@@ -263,8 +263,8 @@ func (p *placer) home(op int32, task int) int32 {
 // left to it, unless there are no others.
 func (p *placer) earliest() int32 {
 	var free []bool
-	if p.wave < len(p.stays.free) {
-		free = p.stays.free[p.wave]
+	if p.wave < len(p.residence.free) {
+		free = p.residence.free[p.wave]
 	}
 	best, start := int32(-1), 0.0
 	for v := range int32(len(p.busy)) {
@@ -272,7 +272,7 @@ func (p *placer) earliest() int32 {
 			continue
 		}
 		s := p.start(v)
-		if best < 0 || s < start || s == start && p.near[v] && !p.near[best] {
+		if best < 0 || s < start || s == start && p.produced[v] && !p.produced[best] {
 			best, start = v, s
 		}
 	}

@@ -17,7 +17,7 @@ type planner struct {
 	costs                   profiler.Costs
 	ops                     *opGraph
 	plain, resident, staged [][]choice // per rOperator
-	near                    [][]choice // the same, for clusters
+	forClusters             [][]choice // likewise, for data that stay in a cluster
 	waves                   [][]int32  // of the policy
 	cluster                 int        // vEUs in a cluster of an rProgram; 0: there are none
 }
@@ -28,18 +28,18 @@ func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, pol
 		return nil, err
 	}
 	p := &planner{g: g, spec: spec, costs: costs, ops: newOpGraph(g)}
-	p.plain, p.resident, p.staged, p.near = splitChoices(choices)
+	p.plain, p.resident, p.staged, p.forClusters = splitChoices(choices)
 	p.waves = policy.waves(p.ops)
 	return p, nil
 }
 
 // scheduler is a fresh one; where operands may stay on chip it knows which do.
-func (p *planner) scheduler(stays bool) *scheduler {
+func (p *planner) scheduler(resident bool) *scheduler {
 	s := newScheduler(p.g, p.spec, p.ops, p.plain)
 	s.costs = p.costs
-	if stays {
+	if resident {
 		s.inClusters(p.cluster)
-		s.stays = newResidence(p.g, p.resident, p.staged, p.near, p.waves, s.spec.VEUs(), s.cluster)
+		s.residence = newResidence(p.g, p.resident, p.staged, p.forClusters, p.waves, s.spec.VEUs(), s.cluster)
 	}
 	return s
 }
@@ -99,7 +99,7 @@ func (p *planner) tryClusters(size int) *vdevice.Plan {
 	handsOver := func(choices [][]choice) bool {
 		return slices.ContainsFunc(choices, func(c []choice) bool { return len(c) > 0 })
 	}
-	if p.spec.Clusters.Of(size) == 0 || !handsOver(p.near) && !handsOver(p.staged) && !handsOver(p.resident) {
+	if p.spec.Clusters.Of(size) == 0 || !handsOver(p.forClusters) && !handsOver(p.staged) && !handsOver(p.resident) {
 		return nil
 	}
 	q := *p
@@ -121,7 +121,7 @@ func (p *planner) graph() *vdevice.Plan {
 	for op := range chosen {
 		chosen[op] = s.pickOne(int32(op), fastest)
 	}
-	return s.ofNodes(s.nodes(vdevice.Graph, allOps(p.g), chosen), chosen)
+	return s.ofNodes(s.nodes(vdevice.LaunchSequence, allOps(p.g), chosen), chosen)
 }
 
 func (p *planner) base() *vdevice.Plan {
@@ -145,10 +145,10 @@ func (p *planner) parallel() *vdevice.Plan {
 
 // mixed lets Algorithm 1 decide, launches being as many times as dear as the device's costs say, and
 // launches what it leaves in waves as a parallel graph where that is modelled to be faster.
-func mixed(dearer float64) func(*planner) *vdevice.Plan {
+func mixed(weight float64) func(*planner) *vdevice.Plan {
 	return func(p *planner) *vdevice.Plan {
 		s := p.scheduler(true)
-		s.dearer = dearer
+		s.launchWeight = weight
 		groups := joinLaunches(s.algorithm1(p.waves))
 		plan := s.segments(groups)
 		for i, g := range groups {
@@ -201,22 +201,22 @@ func (p *planner) time(plan *vdevice.Plan) float64 {
 	return ns
 }
 
-// Candidate is a plan that may be the fastest.
-type Candidate struct {
+// Proposal is a plan that may be the fastest.
+type Proposal struct {
 	Kind     string
 	Plan     *vdevice.Plan
 	Modelled float64 // ns
 }
 
-// Candidates makes up to most different plans to measure, the most different kinds first. The first is
+// Proposals makes up to most different plans to measure, the most different kinds first. The first is
 // what Schedule makes; for a kind of plan other than PlanAuto it is the only one. Errors are Schedule's.
-func Candidates(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, opt Options, most int) ([]Candidate, error) {
+func Proposals(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, opt Options, most int) ([]Proposal, error) {
 	p, kind, err := plannerFor(g, spec, costs, opt)
 	if err != nil {
 		return nil, err
 	}
 	first := p.laidOut(kind.make(p))
-	out := []Candidate{{Kind: kind.name, Plan: first, Modelled: p.time(first)}}
+	out := []Proposal{{Kind: kind.name, Plan: first, Modelled: p.time(first)}}
 	if kind.name != PlanAuto || most <= 1 {
 		return out, nil
 	}
@@ -231,7 +231,7 @@ func Candidates(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, opt
 		switch {
 		case k < 0:
 			texts = append(texts, text)
-			out = append(out, Candidate{Kind: v.name, Plan: plan, Modelled: p.time(plan)})
+			out = append(out, Proposal{Kind: v.name, Plan: plan, Modelled: p.time(plan)})
 		case k == 0 && out[0].Kind == PlanAuto:
 			out[0].Kind = v.name
 		}

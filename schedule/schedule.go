@@ -82,7 +82,7 @@ type Options struct {
 // Schedule makes a plan for g on spec and places its buffers. The result depends on nothing but the
 // arguments. Errors are rOperators none of whose candidates fits the device, and unknown options.
 func Schedule(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, opt Options) (*vdevice.Plan, error) {
-	plans, err := Candidates(g, spec, costs, opt, 1)
+	plans, err := Proposals(g, spec, costs, opt, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -37,16 +37,16 @@ type residence struct {
 
 // splitChoices takes those candidates out that are for special use: what is in no group does without
 // resident ones, staged ones are for data that travel with tags, and near ones for data that stay in a cluster.
-func splitChoices(all [][]choice) (plain, resident, staged, near [][]choice) {
+func splitChoices(all [][]choice) (plain, resident, staged, forClusters [][]choice) {
 	n := len(all)
-	plain, resident, staged, near = make([][]choice, n), make([][]choice, n), make([][]choice, n), make([][]choice, n)
+	plain, resident, staged, forClusters = make([][]choice, n), make([][]choice, n), make([][]choice, n), make([][]choice, n)
 	for op, choices := range all {
 		for _, ch := range choices {
 			switch {
 			case ch.c.Resident != nil:
 				resident[op] = append(resident[op], ch)
 			case ch.c.Inst.Kernel.Near:
-				near[op] = append(near[op], ch)
+				forClusters[op] = append(forClusters[op], ch)
 			case len(ch.c.Exports) > 0:
 				staged[op] = append(staged[op], ch)
 			default:
@@ -55,12 +55,12 @@ func splitChoices(all [][]choice) (plain, resident, staged, near [][]choice) {
 		}
 		sort.SliceStable(resident[op], func(i, j int) bool { return resident[op][i].c.Tasks > resident[op][j].c.Tasks })
 	}
-	return plain, resident, staged, near
+	return plain, resident, staged, forClusters
 }
 
 // newResidence finds the groups, takes for each the narrowest slices with which all that overlap in time
 // find room, and gives their rTasks vEUs.
-func newResidence(g *roperator.Graph, resident, staged, near [][]choice, waves [][]int32, veus, cluster int) *residence {
+func newResidence(g *roperator.Graph, resident, staged, forClusters [][]choice, waves [][]int32, veus, cluster int) *residence {
 	r := &residence{
 		group: map[int32]*stationary{}, homes: map[int32][]int32{}, choice: map[int32]*choice{}, handed: map[int32]bool{}, tagged: map[int]bool{}, veus: veus, cluster: cluster,
 	}
@@ -73,7 +73,7 @@ func newResidence(g *roperator.Graph, resident, staged, near [][]choice, waves [
 			r.group[op], r.choice[op] = s, &s.widths[i][s.width]
 		}
 	}
-	r.nearChains(g, near, waves)
+	r.clusterChains(g, forClusters, waves)
 	r.handOff(g, staged, veus)
 	r.tag(g)
 	return r
@@ -149,7 +149,7 @@ func (r *residence) assign(waves, veus int) {
 	r.free = make([][]bool, waves)
 	for _, s := range r.groups {
 		s.veus = s.veus[:0]
-		from, to := r.nearby(s, until)
+		from, to := r.groupRange(s, until)
 		for v := from; v < to; v++ {
 			if len(s.veus) < s.tasks() && until[v] <= s.first {
 				s.veus = append(s.veus, int32(v))

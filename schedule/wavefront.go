@@ -12,15 +12,15 @@ import (
 
 // scheduler carries out Algorithm 1 of the paper.
 type scheduler struct {
-	g       *roperator.Graph
-	device  *device.Spec
-	spec    *device.Spec // the device, as far as it is used
-	ops     *opGraph
-	choices [][]choice // per rOperator: what may be picked
-	stays   *residence
-	costs   profiler.Costs
-	cluster int     // vEUs in a cluster; 0: there are none
-	dearer  float64 // launches count so many times in Algorithm 1; 0 is 1
+	g            *roperator.Graph
+	device       *device.Spec
+	spec         *device.Spec // the device, as far as it is used
+	ops          *opGraph
+	choices      [][]choice // per rOperator: what may be picked
+	residence    *residence
+	costs        profiler.Costs
+	cluster      int     // vEUs in a cluster; 0: there are none
+	launchWeight float64 // launches count so many times in Algorithm 1; 0 is 1
 
 	placed []*placedOp // per rOperator: nil until its wave is committed
 	cache  *tileCache
@@ -29,7 +29,7 @@ type scheduler struct {
 func newScheduler(g *roperator.Graph, spec *device.Spec, ops *opGraph, choices [][]choice) *scheduler {
 	n := len(g.Ops)
 	return &scheduler{
-		g: g, device: spec, spec: spec, ops: ops, choices: choices, stays: &residence{},
+		g: g, device: spec, spec: spec, ops: ops, choices: choices, residence: &residence{},
 		placed: make([]*placedOp, n), cache: newTileCache(n),
 	}
 }
@@ -47,7 +47,7 @@ type current struct {
 }
 
 func (s *scheduler) newCurrent(kind vdevice.SegmentKind) *current {
-	return &current{&group{kind: kind}, newPlacer(s.spec, s.placed, s.stays, kind)}
+	return &current{&group{kind: kind}, newPlacer(s.spec, s.placed, s.residence, kind)}
 }
 
 // trial is a wave placed at the end of a current rProgram, not yet taken over.
@@ -140,8 +140,8 @@ func (s *scheduler) launchTime(waves int, followsWave bool) float64 {
 	case waves == 1:
 		ns = s.spec.Cost.Node
 	}
-	if s.dearer > 0 {
-		ns *= s.dearer
+	if s.launchWeight > 0 {
+		ns *= s.launchWeight
 	}
 	return ns
 }
@@ -150,16 +150,16 @@ func (s *scheduler) launchTime(waves int, followsWave bool) float64 {
 // takes data that only travel inside it.
 func (s *scheduler) continues(wave []int32, cur *current) bool {
 	for _, op := range wave {
-		if g := s.stays.group[op]; g != nil && g.ops[0] != op {
+		if g := s.residence.group[op]; g != nil && g.ops[0] != op {
 			if o := s.placed[g.ops[0]]; o != nil && o.group == cur.group {
 				return true
 			}
 		}
-		if !s.stays.handed[op] {
+		if !s.residence.handed[op] {
 			continue
 		}
 		for _, p := range s.ops.preds[op] {
-			if o := s.placed[p]; o != nil && s.stays.handed[p] && o.group == cur.group {
+			if o := s.placed[p]; o != nil && s.residence.handed[p] && o.group == cur.group {
 				return true
 			}
 		}
@@ -230,7 +230,7 @@ func (s *scheduler) refine(best *trial, cur *current, base *placer, found map[*c
 			}
 		}
 		better := best
-		if s.stays.choice[last.op] == nil {
+		if s.residence.choice[last.op] == nil {
 			for i := range s.choices[last.op] {
 				wave := make([]picked, len(best.ops))
 				for k, o := range best.ops {
@@ -287,7 +287,7 @@ func (s *scheduler) pick(wave []int32, by func([]choice) *choice) (out []picked,
 
 // pickOne is the choice that is best by the given measure; what stays on chip has been decided.
 func (s *scheduler) pickOne(op int32, by func([]choice) *choice) *choice {
-	if ch := s.stays.choice[op]; ch != nil {
+	if ch := s.residence.choice[op]; ch != nil {
 		return ch
 	}
 	return by(s.choices[op])
@@ -320,7 +320,7 @@ func (s *scheduler) depsOf(x picked, cur *current) *deps {
 			}
 		}
 	}
-	return findDeps(s.g, s.cache, preds, x.choice.c, s.stays.tagged)
+	return findDeps(s.g, s.cache, preds, x.choice.c, s.residence.tagged)
 }
 
 // build turns a group into a program by Wait and Append.
@@ -362,7 +362,7 @@ func (s *scheduler) carry(b *vdevice.Builder, g *group) {
 			for _, a := range o.choice.c.Writes {
 				buf := a.View.Buf
 				switch {
-				case !s.stays.tagged[buf.ID]:
+				case !s.residence.tagged[buf.ID]:
 				case plain[buf.ID] || buf.Kind == roperator.Output:
 					b.Carry(buf.ID, vdevice.TaggedAndPlain, len(s.g.Buffers))
 				default:

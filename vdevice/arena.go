@@ -66,7 +66,7 @@ type placement struct {
 }
 
 func newLayout(plan *Plan) *layout {
-	at, seg := places(plan)
+	at, seg := findTasks(plan)
 	l := &layout{plan: plan, lives: make([]life, len(plan.Graph.Buffers))}
 	orders := make([]*order, len(plan.Segments))
 	positions := make([][]int, len(plan.Segments))
@@ -80,7 +80,7 @@ func newLayout(plan *Plan) *layout {
 		at0 += len(h.topo)
 		lanes = max(lanes, h.lanes())
 	}
-	toPlaces(at, seg, orders)
+	toLanes(at, seg, orders)
 	for id, u := range bufferUses(plan, at, seg, lanes) {
 		l.lives[id] = life{use: u}
 		if u.firstSeg >= 0 {

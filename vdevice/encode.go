@@ -17,8 +17,8 @@ type Encoder struct {
 }
 
 // NewEncoder is an encoder for a program that is launched with so many vEUs.
-func NewEncoder(p *Program, veus int, places Places) *Encoder {
-	e := &Encoder{p: p, moves: NewMoves(p, places), lines: veus}
+func NewEncoder(p *Program, veus int, at Addresses) *Encoder {
+	e := &Encoder{p: p, moves: NewMoves(p, at), lines: veus}
 	for k := range edgeRows {
 		points := p.Contributors(EdgeKind(k))
 		e.firstLine = append(e.firstLine, e.lines)

@@ -96,9 +96,9 @@ func (h *order) lanes() int {
 }
 
 // place is where the step at at is among the lanes.
-func (h *order) place(at At) At {
+func (h *order) onLane(at At) At {
 	if h.nodes != nil {
-		return h.nodes.place[h.p.Steps[at.VEU][at.Order].Wave]
+		return h.nodes.onLane[h.p.Steps[at.VEU][at.Order].Wave]
 	}
 	return at
 }

@@ -106,7 +106,7 @@ type ModeCheck struct {
 
 // NewModeCheck prepares the check. The program must be in form, as Verify checks it.
 func NewModeCheck(s Segment) *ModeCheck {
-	return &ModeCheck{kind: s.Kind, p: s.Program, moves: NewMoves(s.Program, noPlaces{})}
+	return &ModeCheck{kind: s.Kind, p: s.Program, moves: NewMoves(s.Program, noAddresses{})}
 }
 
 // Refuses says why the step at a place must not have the mode; empty: it may have it.

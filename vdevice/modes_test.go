@@ -249,7 +249,7 @@ func TestModesAreEncoded(t *testing.T) {
 	_, p := directPlan(t, 0)
 	p.Steps[0][3].Mode = ModeResident
 	p.Steps[1][4].Joined = false
-	e := NewEncoder(p, 4, noPlaces{})
+	e := NewEncoder(p, 4, noAddresses{})
 	got := func(veu int32) (runs, direct []uint32) {
 		for o := range p.Steps[veu] {
 			var row schema.Step
@@ -270,7 +270,7 @@ func TestModesAreEncoded(t *testing.T) {
 	}
 
 	_, p = nearPlan(t)
-	e = NewEncoder(p, 4, noPlaces{})
+	e = NewEncoder(p, 4, noAddresses{})
 	var row schema.Step
 	first := e.Step(At{2, 0}, &row) // one operand, in memory
 	if row.Near != 5|1<<schema.NearPlainShift || len(first.Exports) < 2 || first.Exports[1].Kind != schema.KeptMove {

@@ -11,25 +11,25 @@ import (
 // A move is a run of elements that the executor brings into a step's import area, or that the step's rTask gives away.
 // Where the elements are depends on the kind of edge that brings them: in plain memory, in tagged words or in slots.
 
-// Places says where a plan's buffers are, in the form of a Move's At. Package codegen knows; checks need no more than
+// Addresses says where a plan's buffers are, in the form of a Move's At. Package codegen knows; checks need no more than
 // how places are aligned.
-type Places interface {
+type Addresses interface {
 	// Plain is a byte of a buffer in memory, Word the tagged word of an element.
 	Plain(buf *roperator.Buffer, byteOffset int64) uint64
 	Word(buf *roperator.Buffer, elem int64) uint64
 }
 
-// noPlaces is for those who only ask what kinds of moves there are. Buffers begin at multiples of more than any move
+// noAddresses is for those who only ask what kinds of moves there are. Buffers begin at multiples of more than any move
 // needs, so the place in the buffer stands for its alignment.
-type noPlaces struct{}
+type noAddresses struct{}
 
-func (noPlaces) Plain(_ *roperator.Buffer, byteOffset int64) uint64 { return uint64(byteOffset) }
-func (noPlaces) Word(_ *roperator.Buffer, elem int64) uint64        { return uint64(elem) }
+func (noAddresses) Plain(_ *roperator.Buffer, byteOffset int64) uint64 { return uint64(byteOffset) }
+func (noAddresses) Word(_ *roperator.Buffer, elem int64) uint64        { return uint64(elem) }
 
 // Moves lists the moves of a program's steps.
 type Moves struct {
 	p      *Program
-	places Places
+	at     Addresses
 	polled map[int32]bool // tagged buffers of which somebody takes elements from global memory
 	phases []int32        // of the gates of the program's slots
 	runs   []roperator.Run
@@ -38,8 +38,8 @@ type Moves struct {
 }
 
 // NewMoves prepares the listing. The program must be in form, as Verify checks it.
-func NewMoves(p *Program, places Places) *Moves {
-	m := &Moves{p: p, places: places, polled: p.Polled(), phases: p.GatePhases(), writes: map[int]bool{}}
+func NewMoves(p *Program, at Addresses) *Moves {
+	m := &Moves{p: p, at: at, polled: p.Polled(), phases: p.GatePhases(), writes: map[int]bool{}}
 	for id, pick := range p.Pick {
 		if pick < 0 {
 			continue
@@ -120,12 +120,12 @@ func joinedTo(moves []schema.Move, x schema.Move) bool {
 
 func (m *Moves) appendPlain(moves []schema.Move, buf *roperator.Buffer, runs []roperator.Run) []schema.Move {
 	return appendMoves(moves, schema.PlainMove, runs, func(elem int64) uint64 {
-		return m.places.Plain(buf, elem*int64(buf.DType.Size()))
+		return m.at.Plain(buf, elem*int64(buf.DType.Size()))
 	})
 }
 
 func (m *Moves) appendTagged(moves []schema.Move, buf *roperator.Buffer, runs []roperator.Run) []schema.Move {
-	return appendMoves(moves, schema.TaggedMove, runs, func(elem int64) uint64 { return m.places.Word(buf, elem) })
+	return appendMoves(moves, schema.TaggedMove, runs, func(elem int64) uint64 { return m.at.Word(buf, elem) })
 }
 
 // appendMoves cuts runs that are longer than a move can say.

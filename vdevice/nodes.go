@@ -10,18 +10,18 @@ import (
 // nodeOrder is the happens-before relation of a segment in which every launch is of one rOperator: what
 // is complete when a launch starts is so many launches of each stream. Its lanes are the streams.
 type nodeOrder struct {
-	on    [][]int32 // per stream: its nodes
-	place []At      // per node: its stream and the number of nodes before it there
-	first []At      // per node: its first step
-	clock [][]int32 // per node: how many nodes of each stream end before it starts
+	on     [][]int32 // per stream: its nodes
+	onLane []At      // per node: its stream and the number of nodes before it there
+	first  []At      // per node: its first step
+	clock  [][]int32 // per node: how many nodes of each stream end before it starts
 }
 
 // newNodeOrder computes the relation. Nodes must be as Verify wants them.
 func newNodeOrder(p *Program) *nodeOrder {
-	o := &nodeOrder{place: make([]At, p.Waves), first: make([]At, p.Waves), on: make([][]int32, p.streams())}
-	for w := range o.place {
+	o := &nodeOrder{onLane: make([]At, p.Waves), first: make([]At, p.Waves), on: make([][]int32, p.streams())}
+	for w := range o.onLane {
 		s := p.node(w).Stream
-		o.place[w] = At{s, int32(len(o.on[s]))}
+		o.onLane[w] = At{s, int32(len(o.on[s]))}
 		o.on[s] = append(o.on[s], int32(w))
 		o.clock = append(o.clock, o.clockOf(p.node(w)))
 	}
@@ -38,7 +38,7 @@ func (o *nodeOrder) clockOf(n Node) []int32 {
 	c := make([]int32, len(o.on))
 	learn := func(w int32) {
 		maxInto(c, o.clock[w])
-		at := o.place[w]
+		at := o.onLane[w]
 		c[at.VEU] = max(c[at.VEU], at.Order+1)
 	}
 	if own := o.on[n.Stream]; len(own) > 1 {
@@ -121,7 +121,7 @@ func Reduce(launches []Launch, deps [][]int32) {
 	}
 	for w := range launches {
 		n := &launches[w].Node
-		o.place = append(o.place, At{n.Stream, int32(len(o.on[n.Stream]))})
+		o.onLane = append(o.onLane, At{n.Stream, int32(len(o.on[n.Stream]))})
 		o.on[n.Stream] = append(o.on[n.Stream], int32(w))
 		n.After = o.needed(*n, deps[w])
 		o.clock = append(o.clock, o.clockOf(*n))
@@ -133,7 +133,7 @@ func (o *nodeOrder) needed(n Node, deps []int32) []int32 {
 	own := o.clockOf(Node{Stream: n.Stream})
 	latest := make([]int32, len(o.on)) // per stream: place+1 of the last that is needed
 	for _, x := range deps {
-		if at := o.place[x]; at.VEU != n.Stream && at.Order >= own[at.VEU] {
+		if at := o.onLane[x]; at.VEU != n.Stream && at.Order >= own[at.VEU] {
 			latest[at.VEU] = max(latest[at.VEU], at.Order+1)
 		}
 	}

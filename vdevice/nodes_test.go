@@ -246,7 +246,7 @@ func TestPlantedNodeFaults(t *testing.T) {
 			s.Program.Steps[0][0].SetOut(EdgeFlag, Edge{Kind: EdgeFlag})
 		}, badNode},
 		{"too many vEUs", func(s *Segment) { s.Program.Steps = append(s.Program.Steps, nil) }, doesNotFit},
-		{"too many vEUs in one stream", func(s *Segment) { s.Kind, s.Program.Nodes = Graph, nil }, doesNotFit},
+		{"too many vEUs in one stream", func(s *Segment) { s.Kind, s.Program.Nodes = LaunchSequence, nil }, doesNotFit},
 		{"unknown kind", func(s *Segment) { s.Kind = 9 }, badPlan},
 	} {
 		t.Run(f.name, func(t *testing.T) {
@@ -274,8 +274,8 @@ func TestGraphSegment(t *testing.T) {
 	for id := range g.Ops {
 		launches = append(launches, Launch{Op: int32(id)})
 	}
-	p := NodeProgram(spec, g, Graph, launches)
-	plan := &Plan{Spec: spec, Graph: g, Pick: p.Pick, Segments: []Segment{{Kind: Graph, Program: p}}}
+	p := NodeProgram(spec, g, LaunchSequence, launches)
+	plan := &Plan{Spec: spec, Graph: g, Pick: p.Pick, Segments: []Segment{{Kind: LaunchSequence, Program: p}}}
 	LayoutArena(plan)
 	if err := Verify(plan); err != nil {
 		t.Fatal(err)

@@ -128,10 +128,10 @@ func (p *Program) Len() int {
 type SegmentKind uint8
 
 const (
-	RProgram SegmentKind = iota // one persistent kernel
-	Waves                       // one launch per wave, same tables; waits are implied by the launches
-	Graph                       // one launch per rOperator, one after another: waves of one rOperator each
-	Parallel                    // one launch per rOperator, on several streams
+	RProgram       SegmentKind = iota // one persistent kernel
+	Waves                             // one launch per wave, same tables; waits are implied by the launches
+	LaunchSequence                    // one launch per rOperator, one after another: waves of one rOperator each
+	Parallel                          // one launch per rOperator, on several streams
 )
 
 var segmentKinds = [...]string{"rprogram", "waves", "graph", "parallel"}
@@ -142,7 +142,7 @@ func (k SegmentKind) String() string { return segmentKinds[k] }
 func (k SegmentKind) byLaunches() bool { return k != RProgram }
 
 // byNodes reports that every launch is of one rOperator.
-func (k SegmentKind) byNodes() bool { return k == Graph || k == Parallel }
+func (k SegmentKind) byNodes() bool { return k == LaunchSequence || k == Parallel }
 
 // Segment is a part of a plan.
 type Segment struct {
@@ -159,7 +159,7 @@ func (plan *Plan) Overlaps(i int) bool {
 	if i == 0 || plan.Segments[i].Serial {
 		return false
 	}
-	ordinary := func(k SegmentKind) bool { return k == Waves || k == Graph }
+	ordinary := func(k SegmentKind) bool { return k == Waves || k == LaunchSequence }
 	return ordinary(plan.Segments[i-1].Kind) && ordinary(plan.Segments[i].Kind)
 }
 

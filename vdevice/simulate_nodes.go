@@ -61,7 +61,7 @@ type nodeSimulation struct {
 
 // after calls yield with every launch that w waits for itself.
 func (n *nodeSimulation) after(w int, yield func(int32)) {
-	at := n.h.nodes.place[w]
+	at := n.h.nodes.onLane[w]
 	if at.Order > 0 {
 		yield(n.h.nodes.on[at.VEU][at.Order-1])
 	}
@@ -72,7 +72,7 @@ func (n *nodeSimulation) after(w int, yield func(int32)) {
 
 func (n *nodeSimulation) launch(w int32) {
 	early := n.ready[w] // when its loaders begin
-	if at := n.h.nodes.place[w]; at.Order > 0 && n.overlaps() && len(n.h.p.node(int(w)).After) == 0 {
+	if at := n.h.nodes.onLane[w]; at.Order > 0 && n.overlaps() && len(n.h.p.node(int(w)).After) == 0 {
 		early = n.ready[n.h.nodes.on[at.VEU][at.Order-1]]
 	}
 	for _, b := range n.blocks[w] {

@@ -72,21 +72,21 @@ func mergeTouches(a, b []touch, f *frontier) []touch {
 	return f.take()
 }
 
-// toPlaces turns where rTasks are in their programs into their places among the lanes.
-func toPlaces(at [][]At, seg []int32, orders []*order) {
+// toLanes turns where rTasks are in their programs into their places among the lanes.
+func toLanes(at [][]At, seg []int32, orders []*order) {
 	for id, tasks := range at {
 		if seg[id] < 0 {
 			continue
 		}
 		for t := range tasks {
-			tasks[t] = orders[seg[id]].place(tasks[t])
+			tasks[t] = orders[seg[id]].onLane(tasks[t])
 		}
 	}
 }
 
-// places finds where each rTask of the plan is, and which segment each rOperator is in (-1 for none).
+// findTasks finds where each rTask of the plan is, and which segment each rOperator is in (-1 for none).
 // The plan must be complete.
-func places(plan *Plan) (at [][]At, seg []int32) {
+func findTasks(plan *Plan) (at [][]At, seg []int32) {
 	at, seg = make([][]At, len(plan.Graph.Ops)), make([]int32, len(plan.Graph.Ops))
 	for i := range seg {
 		seg[i] = -1

@@ -136,7 +136,7 @@ func (v *verifier) programs() {
 	}
 	for i, s := range v.plan.Segments {
 		v.claim(i, s.Program)
-		v.place(i, s.Program)
+		v.locate(i, s.Program)
 		v.missing(i, s.Program)
 		for k := range edgeRows {
 			edgeRows[k].form(v, i, s)
@@ -169,8 +169,8 @@ func (v *verifier) claim(segment int, p *Program) {
 	}
 }
 
-// place fills in where each rTask is.
-func (v *verifier) place(segment int, p *Program) {
+// locate fills in where each rTask is.
+func (v *verifier) locate(segment int, p *Program) {
 	for veu, steps := range p.Steps {
 		for o := range steps {
 			s, here := &steps[o], At{int32(veu), int32(o)}
@@ -236,7 +236,7 @@ func (v *verifier) relate() bool {
 	if v.l.Errors() > 0 {
 		return false
 	}
-	toPlaces(v.at, v.seg, v.orders)
+	toLanes(v.at, v.seg, v.orders)
 	for i, h := range v.orders {
 		for k := range edgeRows {
 			edgeRows[k].related(v, i, h)

@@ -74,7 +74,7 @@ func TestDummyEdgeKind(t *testing.T) {
 		t.Errorf("%d steps wait for %d", s.Waiting, s.Waits)
 	}
 
-	e := NewEncoder(p, 3, noPlaces{})
+	e := NewEncoder(p, 3, noAddresses{})
 	var row schema.Step
 	x := e.Step(At{1, 0}, &row)
 	if d := cmp.Diff([]schema.Wait{{VEU: tokenMark, Order: 0}}, x.Waits); d != "" || !row.Signal {
@@ -116,7 +116,7 @@ func TestDummyStepMode(t *testing.T) {
 		t.Error(err)
 	}
 	var row schema.Step
-	NewEncoder(p, 3, noPlaces{}).Step(At{2, 0}, &row)
+	NewEncoder(p, 3, noAddresses{}).Step(At{2, 0}, &row)
 	if row.Direct != 101 || row.Run != 0 {
 		t.Errorf("the row is %+v", row)
 	}

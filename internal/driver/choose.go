@@ -71,7 +71,7 @@ func (o *CompileOptions) laboratory(arch string) *laboratory {
 
 // candidates runs the stage schedule. It returns the plans to choose from, the one that the cost model prefers
 // first, and takes that one until another proves faster. There are several only where they can be timed.
-func (c *Compilation) candidates(job *Job, ops *roperator.Graph) ([]schedule.Candidate, error) {
+func (c *Compilation) candidates(job *Job, ops *roperator.Graph) ([]schedule.Proposal, error) {
 	done := job.Stage("schedule")
 	costs := model.New(c.spec, ops)
 	c.cost = costs.TaskTime
@@ -96,10 +96,10 @@ func (c *Compilation) candidates(job *Job, ops *roperator.Graph) ([]schedule.Can
 	return plans, nil
 }
 
-func (c *Compilation) plans(ops *roperator.Graph, costs profiler.Costs) ([]schedule.Candidate, error) {
+func (c *Compilation) plans(ops *roperator.Graph, costs profiler.Costs) ([]schedule.Proposal, error) {
 	if IsPlanText(c.opt.Plan) {
 		p, err := ReadPlan(c.opt.Plan, ops, c.spec, costs)
-		return []schedule.Candidate{p}, err
+		return []schedule.Proposal{p}, err
 	}
 	most := 1
 	if c.opt.wantsTries() {
@@ -107,7 +107,7 @@ func (c *Compilation) plans(ops *roperator.Graph, costs profiler.Costs) ([]sched
 			most = c.opt.Tries
 		}
 	}
-	return schedule.Candidates(ops, c.spec, costs, schedule.Options{Plan: c.opt.Plan, Policy: c.opt.Policy}, most)
+	return schedule.Proposals(ops, c.spec, costs, schedule.Options{Plan: c.opt.Plan, Policy: c.opt.Policy}, most)
 }
 
 // wantsTries reports whether the flags let plans be timed.
@@ -116,14 +116,14 @@ func (o *CompileOptions) wantsTries() bool {
 }
 
 // choose takes a plan.
-func (c *Compilation) choose(p schedule.Candidate) {
+func (c *Compilation) choose(p schedule.Proposal) {
 	c.plan = p.Plan
 	c.summary = summarise(c.plan, p.Modelled)
 }
 
 // try runs the stage of the same name: it has the plans built and timed, and takes the fastest. Where nothing can be
 // timed that is the first, which the cost model prefers.
-func (c *Compilation) try(job *Job, plans []schedule.Candidate) error {
+func (c *Compilation) try(job *Job, plans []schedule.Proposal) error {
 	dir, remove, err := job.Folders.Make("", "rammerc-plans-")
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // planBench is the timing.Bench of plans.
 type planBench struct {
 	lab    *laboratory
-	plans  []schedule.Candidate
+	plans  []schedule.Proposal
 	model  string // file name of the model
 	inputs engine.Tensors
 }

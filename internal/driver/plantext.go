@@ -17,8 +17,8 @@ func IsPlanText(plan string) bool { return filepath.Ext(plan) == ".rprog" }
 
 // ReadPlan reads a plan's text form for the rOperators it was made for. The error says what is wrong with its form,
 // or what makes the plan illegal.
-func ReadPlan(file string, ops *roperator.Graph, spec *device.Spec, costs profiler.Costs) (schedule.Candidate, error) {
-	none := schedule.Candidate{}
+func ReadPlan(file string, ops *roperator.Graph, spec *device.Spec, costs profiler.Costs) (schedule.Proposal, error) {
+	none := schedule.Proposal{}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return none, &diag.Diagnostic{
@@ -38,5 +38,5 @@ func ReadPlan(file string, ops *roperator.Graph, spec *device.Spec, costs profil
 	if err != nil {
 		return none, diag.InFile(err, file)
 	}
-	return schedule.Candidate{Kind: file, Plan: plan, Modelled: ns}, nil
+	return schedule.Proposal{Kind: file, Plan: plan, Modelled: ns}, nil
 }
