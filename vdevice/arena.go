@@ -10,10 +10,9 @@ import (
 // ArenaAlign is the alignment of every buffer in the arena, in bytes.
 const ArenaAlign = 256
 
-// LayoutArena places every arena buffer that the plan's rTasks access, and sets Arena and ArenaLen.
-// Two buffers share bytes only where the program orders every access of one before every access of
-// the other, both by waits and by waves. Inputs and outputs of the program are never in the arena.
-// Large buffers are placed first, each as low as it can be.
+// LayoutArena gives every arena buffer that the plan's rTasks access its place, and sets Arena and ArenaLen. Two buffers
+// share bytes only where every access of one comes before every access of the other, by edges and by waves. Inputs and
+// outputs of the program are never in the arena. The largest buffers are placed first, each as low as possible.
 func LayoutArena(plan *Plan) {
 	l := newLayout(plan)
 	plan.Arena = make([]int64, len(plan.Graph.Buffers))
@@ -32,8 +31,8 @@ func LayoutArena(plan *Plan) {
 
 func alignUp(n int64) int64 { return (n + ArenaAlign - 1) / ArenaAlign * ArenaAlign }
 
-// layoutWords gives tagged buffers their words. None is used again within a launch, so that nothing has
-// to wait for its last reader.
+// layoutWords gives tagged buffers their words. No word is used twice in a launch, so that no step has to wait for the
+// last reader of a word.
 func (plan *Plan) layoutWords() {
 	plan.Words, plan.WordsLen = make([]int64, len(plan.Graph.Buffers)), 0
 	for buf := range plan.Words {
@@ -53,11 +52,11 @@ type layout struct {
 	placed []placement
 }
 
-// life is a buffer's use, made for quick comparison.
+// life is when a buffer is in use, in a form in which two of them can be compared quickly.
 type life struct {
 	use
-	start, end int     // in a sequence that every legal run agrees with
-	known      []int32 // per lane: how many of the first segment's places precede every access
+	start, end int     // of its first and its last access, in one order of all accesses that is legal
+	known      []int32 // per lane of the first segment: how many things on it come before every access
 }
 
 type placement struct {
@@ -90,8 +89,8 @@ func newLayout(plan *Plan) *layout {
 	return l
 }
 
-// positions numbers the places, by id, in topological order from n on, by no more than there are steps.
-// For the launch-per-wave form the order is wave by wave.
+// positions numbers the positions on lanes, by id, in an order that happens-before allows, from n on. It uses no more
+// numbers than there are steps. For a segment that runs wave by wave the order is wave by wave.
 func (h *order) positions(n int) []int {
 	topo := h.topo
 	if h.nodes != nil {
@@ -131,7 +130,7 @@ func (l *life) measure(first *order, firstPos []int, last *order, lastPos []int)
 	}
 }
 
-// before reports that every access of a is complete when any of b starts.
+// before reports that all accesses of a are complete when the first one of b starts.
 func (a *life) before(b *life) bool {
 	if a.end >= b.start || a.lastSeg > b.firstSeg {
 		return false
@@ -161,7 +160,7 @@ func (l *layout) bySize() []int {
 	return ids
 }
 
-// place finds the lowest gap of size bytes that no buffer alive at the same time reaches into.
+// place finds the lowest offset at which size bytes are free of buffers that are in use at the same time.
 func (l *layout) place(id int, size int64) int64 {
 	off := int64(0)
 	b := &l.lives[id]

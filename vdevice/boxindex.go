@@ -2,7 +2,7 @@ package vdevice
 
 import "github.com/rammerc/rammerc/roperator"
 
-// touch says that a lane accesses something, first and last at the given orders.
+// touch says that a lane accesses something, for the first and the last time at the given orders.
 type touch struct{ veu, first, last int32 }
 
 // region is a box that rTasks of one rOperator access.
@@ -13,9 +13,9 @@ type region struct {
 	op      int32
 }
 
-// boxIndex answers "which steps accessed something in this box" by the last order on each vEU. It is a
-// few hierarchies of boxes, each at most half as large as the one before, so that adding n regions
-// costs O(n log² n) and asking for a box that covers many regions does not look at each of them.
+// boxIndex answers which steps have accessed something in a given box, by the last one on each lane. It has a few
+// hierarchies of boxes, each at most half as large as the one before it. So adding n regions costs O(n log² n), and a
+// question for a box that covers many regions does not look at each of them.
 type boxIndex struct{ trees []*boxTree }
 
 // add enters regions of one buffer.
@@ -32,7 +32,7 @@ func (x *boxIndex) add(regions []region, frontier *frontier) {
 	x.trees = append(x.trees, t)
 }
 
-// gather raises f to the last access of every vEU to anything in box.
+// gather raises f to the last access of every lane to anything in box.
 func (x *boxIndex) gather(box *roperator.Box, f *frontier) {
 	for _, t := range x.trees {
 		t.gather(box, f)
@@ -52,8 +52,8 @@ func (x *boxIndex) find(box *roperator.Box, yield func(*region) bool) bool {
 // fanOut is how many nodes one node above them stands for.
 const fanOut = 4
 
-// boxTree is a hierarchy over regions in the order they came, which follows the rTasks' numbers and so
-// their places. levels[0] has a node per fanOut regions; the last level has one node.
+// boxTree is a hierarchy over regions in the order in which they came. Neighbours have neighbouring boxes, since the order
+// follows the rTasks' numbers. levels[0] has a node for every fanOut regions; the last level has one node.
 type boxTree struct {
 	items  []region
 	levels [][]boxNode

@@ -8,18 +8,23 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Builder makes a program by the two calls of Rammer §3.3: Append puts an rTask at the end of a vEU's
-// sequence, Wait makes one wait for others. It leaves out every wait that program order or an earlier
-// wait implies already, and asks only those steps for a signal that somebody still waits for. Where
-// several rTasks wait for the same many, they may get a counter (counters.go).
+// Builder makes a program by the two calls of Rammer §3.3: Append puts an rTask at the end of a vEU's sequence, and Wait
+// makes one rTask wait for others. The Builder leaves out every wait that program order or an earlier wait implies, so
+// that few steps have to signal:
 //
-// Misuse (an rTask twice, a wait for an rTask that is not there) is a defect of the policy and panics.
+//	prog[0]   A₀ ─── A₁ ──┐           B waits for A₁ only: A₀ comes before A₁ anyway.
+//	prog[1]          B ◀──┘ ─── C     C knows what B knows, so it need not wait for A₁ again.
+//
+// Where several rTasks wait for the same large set of others, the set may get a counter (edge_counter_groups.go).
+//
+// A policy that misuses the Builder is a defect of the compiler, so the Builder panics: when an rTask is appended twice,
+// or waits for one that has not been appended.
 type Builder struct {
 	p        *Program
-	at       [][]At // per rOperator, per rTask; order -1 for rTasks not appended yet
-	wave     int32  // no step appended from now on is in an earlier one
+	at       [][]At // per rOperator and rTask: its position; order -1 if it was not appended yet
+	wave     int32  // the earliest wave for steps that are appended from now on
 	pending  map[Task][]pendingEdge
-	row      [][]int32 // [veu][order]: the clock of the step
+	row      [][]int32 // [vEU][order]: the step's row of clocks
 	clocks   *clocks
 	need     []int32 // scratch: per vEU, order+1 of the last step to wait for
 	needVEUs []int32
@@ -27,13 +32,13 @@ type Builder struct {
 	groups   counterGroups
 }
 
-// Front is a set of appended rTasks to wait for, reduced to the last on each vEU. Waiting for the same
-// Front again is cheap.
+// Front is a set of appended rTasks to wait for, reduced to the last one on each vEU. To wait for the same Front again
+// is cheap.
 type Front struct {
 	at   []At    // one per vEU
-	join []int32 // what all of them know, themselves included; computed when first needed
+	join []int32 // the clock of a step that has waited for all of them; nil until somebody needs it
 
-	group int32 // of counterGroups; -1 for one too small
+	group int32 // its number among the counterGroups; -1 for a set that is too small for a counter
 }
 
 // NewBuilder starts an empty program for rOperators of g on every vEU of spec.
@@ -67,8 +72,8 @@ func (b *Builder) Pick(op int32, candidate int) {
 // At is where an appended rTask is.
 func (b *Builder) At(t Task) At { return b.at[t.Op][t.Index] }
 
-// NextWave opens a wave: steps appended from now on run, in the launch-per-wave form, after all steps
-// appended before. Without it a step is in the earliest wave that its waits allow.
+// NextWave opens a wave. Where the program is launched wave by wave, steps that are appended from now on run after all
+// steps that were appended before. Without NextWave a step is in the earliest wave that its edges allow.
 func (b *Builder) NextWave() {
 	if b.p.Waves > 0 {
 		b.wave = int32(b.p.Waves)
@@ -147,7 +152,7 @@ func (b *Builder) forget() {
 	b.needVEUs = b.needVEUs[:0]
 }
 
-// Append puts t at the end of the vEU's sequence, after the waits asked for.
+// Append puts t at the end of the vEU's sequence, with the edges that were asked for.
 func (b *Builder) Append(t Task, veu int32) {
 	if b.at[t.Op][t.Index].Order >= 0 {
 		panic(fmt.Sprintf("BUG: %v appended twice", t))
@@ -242,7 +247,7 @@ func (b *Builder) followed(veu int32, kind EdgeKind, fronts []*Front, wave *int3
 	return out
 }
 
-// waveRange is the lowest and highest wave among the required steps.
+// waveRange is the lowest and the highest wave of the required steps.
 func (b *Builder) waveRange() (lo, hi int32) {
 	lo, hi = int32(b.p.Waves), -1
 	for _, v := range b.needVEUs {
@@ -252,8 +257,8 @@ func (b *Builder) waveRange() (lo, hi int32) {
 	return lo, hi
 }
 
-// implied reports that another required step comes after the one at at. On another vEU that takes a
-// later wave, which most others are not in.
+// implied reports that another required step comes after the one at at, so that it is enough to wait for the other one.
+// A step that comes after one of another vEU is in a later wave, and comparing waves is cheaper than comparing clocks.
 func (b *Builder) implied(at At) bool {
 	wave := b.p.Steps[at.VEU][at.Order].Wave
 	for _, v := range b.needVEUs {
@@ -268,8 +273,8 @@ func (b *Builder) implied(at At) bool {
 	return false
 }
 
-// advance makes a clock that knows row and all of fronts. The entry of the vEU itself may fall behind;
-// nobody asks for it.
+// advance makes the clock of a step that knows row and has waited for all of fronts. Nobody asks for the entry of the
+// vEU itself, so that one need not be right.
 func (b *Builder) advance(veu, row int32, fronts []*Front) int32 {
 	row = b.clocks.copyOf(row)
 	mine := b.clocks.row(row)
@@ -294,8 +299,8 @@ func (b *Builder) joinFront(f *Front) {
 	}
 }
 
-// Program ends the building. Every rTask of every picked rOperator must have been appended, which
-// Verify checks.
+// Program ends the building and returns the program. Every rTask of every picked rOperator must have been appended;
+// Verify checks that.
 func (b *Builder) Program() *Program {
 	if len(b.pending) > 0 {
 		panic("BUG: edges of rTasks that were never appended")

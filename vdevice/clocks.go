@@ -1,7 +1,7 @@
 package vdevice
 
-// clocks stores vector clocks: rows of one entry per vEU, how many of its steps are complete. Rows are
-// kept in pages, since a large program has a hundred megabytes of them, too much to move as it grows.
+// clocks stores vector clocks. A row has an entry for each vEU: how many of its steps are complete. A large program has a
+// hundred megabytes of rows, too much to copy whenever there are more, so they are kept in pages.
 type clocks struct {
 	veus  int
 	rows  int32
@@ -10,7 +10,7 @@ type clocks struct {
 
 const rowsPerPage = 512
 
-// newClocks has one row, 0: nothing is known.
+// newClocks makes a store with row 0, which says that nothing is known to be complete.
 func newClocks(veus int) *clocks {
 	c := &clocks{veus: veus}
 	c.add()

@@ -7,24 +7,26 @@ import (
 	"github.com/rammerc/rammerc/device"
 )
 
-// counterGroups decides which waits become counters. A Front that several rTasks wait for is a group of
-// steps that could add to one counter. A step can add to one counter only, so groups are served in the
-// order of the time they save; the next takes what steps are left.
+// counterGroups decides which waits for flags become waits for counters. Every Front that rTasks wait for is a group of
+// steps that could add to one counter. A step adds to one counter at most, so the groups are served in the order of the
+// time that they would save, and each takes the steps that are left:
 //
-// By the model of device.Spec, polling n flags takes WaitEach for all but one of them, a counter AddTime for
-// all that add to it: what matters is how many flags each rTask is still to poll, since others of the
-// group may be implied by what its vEU knows.
+//	group 1: A B C D E    saves most: counter 0 has A B C D E
+//	group 2: D E F G H    counter 1 has F G H; whoever waits for group 2 polls counter 1 and the flags of D and E
+//
+// By the model of device.Spec, polling n flags takes n-1 times WaitEach, and a counter takes AddTime for all that add to
+// it. What counts is how many flags of the group an rTask really has to poll: its vEU may know of others already.
 type counterGroups struct {
 	index  map[string]int32
 	groups []counterGroup
 	users  []groupUser
 }
 
-// counterGroup is a set of steps that rTasks wait for.
+// counterGroup is a set of steps that rTasks wait for together.
 type counterGroup struct {
 	at       []At    // sorted
-	saved    float64 // time of all users together, if it had a counter of its own
-	counters []int32 // all of whose additions are in the group
+	saved    float64 // what a counter for the whole group would save all who wait for it, in ns
+	counters []int32 // counters to which only steps of the group add
 }
 
 // groupUser is a step that waits for groups.
@@ -36,7 +38,7 @@ type groupUser struct {
 // smallestGroup is the fewest steps that may share a counter.
 const smallestGroup = 3
 
-// of returns the number of the group of steps at at, -1 if it is too small for one.
+// of returns the number of the group that the steps at at are, -1 if they are too few.
 func (g *counterGroups) of(at []At) int32 {
 	if len(at) < smallestGroup {
 		return -1
@@ -57,7 +59,7 @@ func (g *counterGroups) of(at []At) int32 {
 	return id
 }
 
-// use notes that the step at at waits for the fronts.
+// use notes that the step at at waits for all of fronts.
 func (g *counterGroups) use(at At, fronts []*Front) {
 	u := groupUser{at: at}
 	for _, f := range fronts {
@@ -70,7 +72,7 @@ func (g *counterGroups) use(at At, fronts []*Front) {
 	}
 }
 
-// count gives counters to the groups that save time and replaces the waits that they stand for.
+// count gives counters to the groups that save time by them, and replaces the waits for flags.
 func (g *counterGroups) count(p *Program) {
 	for i := range g.users {
 		waits := p.stepAt(g.users[i].at).InOf(EdgeFlag)
@@ -104,8 +106,8 @@ func (g *counterGroups) count(p *Program) {
 	p.settleCounters(len(adders))
 }
 
-// assign makes the steps of each group add to a counter, as far as they add to none yet. It returns how
-// many steps add to each counter.
+// assign makes the steps of each group add to a new counter, as far as they add to none yet. It returns how many steps
+// add to each counter.
 func (g *counterGroups) assign(p *Program, order []int32) []int {
 	var adders []int
 	mine := map[int32]int{}
@@ -139,7 +141,7 @@ func (g *counterGroups) assign(p *Program, order []int32) []int {
 	return adders
 }
 
-// replace puts counters in the place of the waits of a user where that saves time.
+// replace exchanges a user's waits for flags for waits for counters where that saves time.
 func (g *counterGroups) replace(p *Program, u *groupUser, adders []int) {
 	s := p.stepAt(u.at)
 	from, to := firstOf(s.In, EdgeFlag), firstOf(s.In, EdgeFlag+1)
@@ -187,8 +189,8 @@ func covered(waits []Edge, at []At) int {
 
 func (p *Program) stepAt(at At) *Step { return &p.Steps[at.VEU][at.Order] }
 
-// settleCounters drops counters that nobody waits for, numbers the others in the order of their first
-// additions, and sets the signals that are still needed.
+// settleCounters drops counters that nobody waits for, numbers the others in the order in which steps first add to
+// them, and leaves only those signals that somebody still waits for.
 func (p *Program) settleCounters(counters int) {
 	waited := make([]bool, counters)
 	for _, steps := range p.Steps {
@@ -234,8 +236,8 @@ func (p *Program) settleCounters(counters int) {
 	p.Counters = len(number)
 }
 
-// WaitFor says how a Builder makes a step wait for n others that it does not know to be complete: how
-// many words it polls, and how much later than the last flag the last word is set.
+// WaitFor says how a Builder makes a step wait for n others that it does not know to be complete yet: how many words the
+// step polls, and how much later, in ns, the last of them is set than the last flag would be.
 func WaitFor(s *device.Spec, n int) (polled int, later float64) {
 	if n >= smallestGroup && counterSaves(s, n, n) > 0 {
 		return 1, s.AddTime(n)
@@ -243,8 +245,8 @@ func WaitFor(s *device.Spec, n int) (polled int, later float64) {
 	return n, 0
 }
 
-// counterSaves is how much less time a step takes to wait for one counter that adders steps add to than
-// for flags of those.
+// counterSaves is how much time a step saves, in ns, that polls one counter to which adders steps add instead of so many
+// flags.
 func counterSaves(s *device.Spec, flags, adders int) float64 {
 	return float64(flags-1)*s.Cost.WaitEach - s.AddTime(adders)
 }

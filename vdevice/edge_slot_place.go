@@ -52,16 +52,16 @@ func (p *Program) stagedRuns() stagedRuns {
 	return out
 }
 
-// slotUse is a slot with those who use it.
+// slotUse is a slot with the steps that use it.
 type slotUse struct {
 	Slot
-	last    int32 // order of the step of the vEU that takes it
-	writers []At
+	last    int32 // the order of the step that takes the elements, on the slot's vEU
+	writers []At  // the steps that store them
 }
 
-// slots lists the slots that the program could have: what a vEU imports, in pieces as they are imported,
-// where all who write them are in its cluster. What is imported several times has none: a word in a slot is
-// taken once.
+// possibleSlots lists the slots that the program could have: one for every run of elements that a vEU imports, if all
+// steps that write the run are in the vEU's cluster. A run that a vEU imports several times has none, since a word of a
+// slot is taken once.
 func (p *Program) possibleSlots() []slotUse {
 	var out []slotUse
 	all := p.stagedRuns()
@@ -112,8 +112,8 @@ func takenOnce(buf, veu int32, ps []stagedRun) []slotUse {
 	return out
 }
 
-// PlaceSlots gives the vEUs of a program with clusters slots, as far as so many words reach. Data that
-// find no place go through global memory, as do those from other clusters.
+// PlaceSlots gives slots to the vEUs of a program with clusters, of no more than most words each. Elements for which there
+// is no room go through global memory, as those from other clusters do.
 func PlaceSlots(p *Program, most int) {
 	p.Slots = nil
 	h, cycle := newOrder(p, RProgram)
@@ -149,7 +149,7 @@ func PlaceSlots(p *Program, most int) {
 	slices.SortFunc(p.Slots, compareSlots)
 }
 
-// placeStep gives slots to what one step takes, as far as there are words and a gate for it.
+// placeStep gives slots to what one step takes, as far as there are words for them and a gate.
 func (p *Program) placeStep(taken []slotUse, owner []int32, gates *[schema.Gates]int32, known *imported) {
 	least := int32(math.MaxInt32)
 	for i := range taken {
@@ -172,8 +172,8 @@ func (p *Program) placeStep(taken []slotUse, owner []int32, gates *[schema.Gates
 	}
 }
 
-// GatePhases says, for every slot, how many steps of its vEU have taken something through its gate before the
-// one that takes the slot.
+// GatePhases says, for every slot, how many steps of its vEU have taken elements through the slot's gate before the step
+// that takes the slot. An mbarrier counts these phases.
 func (p *Program) GatePhases() []int32 {
 	out := make([]int32, len(p.Slots))
 	var runs []roperator.Run
@@ -214,7 +214,8 @@ func compareSlots(a, b Slot) int {
 	return compare(a.Lo, b.Lo)
 }
 
-// since is how many steps of the slot's vEU have imported whenever one of its writers computes.
+// byAllWriters is how many steps of the slot's vEU have imported whenever one of the slot's writers computes. Words that
+// those steps took are free.
 func (s *imported) byAllWriters(x *slotUse) int32 {
 	least := int32(math.MaxInt32)
 	for _, w := range x.writers {
@@ -223,8 +224,9 @@ func (s *imported) byAllWriters(x *slotUse) int32 {
 	return least
 }
 
-// alike is since as a vEU knows it that is not the slot's: what several vEUs import then has the same place
-// in all of them, and one move takes it there.
+// freeBefore is byAllWriters, except that a writer on the slot's own vEU is taken for one of another vEU, which knows less.
+// So slots for elements that several vEUs import get the same words in all of them, and one move stores the elements into
+// all of these slots.
 func (x *slotUse) freeBefore(s *imported) int32 {
 	least := s.byAllWriters(x)
 	for _, w := range x.writers {
@@ -235,10 +237,11 @@ func (x *slotUse) freeBefore(s *imported) int32 {
 	return least
 }
 
-// slotAlign is what slots begin at multiples of: words are polled four at a time.
+// slotAlign is what slots begin at multiples of, in words: they are read four at a time.
 const slotAlign = 4
 
-// firstFree finds n words whose readers are among the first so many steps, -1 if there are none.
+// firstFree finds the first n successive words whose last readers are among the vEU's first steps, as many as imported
+// says. It returns -1 if there are none.
 func firstFree(owner []int32, n int, imported int32) int32 {
 	first := 0
 	for w, last := range owner {
@@ -252,7 +255,7 @@ func firstFree(owner []int32, n int, imported int32) int32 {
 	return -1
 }
 
-// FindSlot is the number of the slot in which the vEU takes the element, -1 if it comes through global
+// FindSlot is the number of the slot in which the vEU takes an element of a buffer, -1 if the element comes through global
 // memory.
 func (p *Program) FindSlot(veu, buf int32, elem int64) int {
 	i, found := slices.BinarySearchFunc(p.Slots, Slot{VEU: veu, Buf: buf, Lo: elem}, compareSlots)
@@ -265,8 +268,7 @@ func (p *Program) FindSlot(veu, buf int32, elem int64) int {
 	return i
 }
 
-// EachSlot calls yield with the numbers of the slots for any of the elements from lo up to hi that vEUs of
-// veu's cluster have.
+// EachSlot calls yield with the numbers of all slots in veu's cluster that are for any of the elements from lo up to hi.
 func (p *Program) EachSlot(veu, buf int32, lo, hi int64, yield func(slot int)) {
 	if len(p.Slots) == 0 {
 		return
@@ -283,7 +285,7 @@ func (p *Program) EachSlot(veu, buf int32, lo, hi int64, yield func(slot int)) {
 	}
 }
 
-// Polled reports, for every tagged buffer, whether anybody takes any of it from global memory.
+// Polled reports, for every tagged buffer, whether any vEU takes any of its elements from global memory.
 func (p *Program) Polled() map[int32]bool {
 	out := map[int32]bool{}
 	var runs []roperator.Run

@@ -4,24 +4,30 @@ import "sort"
 
 // order is the happens-before relation of one segment: what is known to be complete when a step starts.
 //
-// For a persistent program that follows from program order and waits, kept as vector clocks: for every
-// step, how many steps of each vEU come before it. A step without waits knows what the step before it
-// on its vEU knew, so clocks are stored for waiting steps only. The waves fall-back orders steps by
-// their waves instead; a segment must be right both ways, so known takes the weaker of the two.
+// In an rProgram it follows from program order and edges, and is kept as vector clocks: for every step, how many steps of
+// each vEU come before it. Where a step has no edges, it knows what the step before it on its vEU knew, so only steps with
+// edges have clocks of their own:
 //
-// Accesses are compared place by place. A place is the nth thing on a lane, whose things run one after
-// another: the steps of a vEU, or, where every launch is of one rOperator, the launches of a stream.
+//	prog[0]   A ─── B ──┐                        clock of A, B   (–, 0)
+//	prog[1]   C ─── D ◀─┘ ─── E                  clock of C      (0, –), of D and E (2, –): A and B are complete
+//
+// An rProgram may fall back on one launch per wave, where waves order the steps. It must be right both ways, so known
+// takes the weaker of the two.
+//
+// The checks of memory do not compare steps but positions on lanes. The things on a lane run one after another. The lanes
+// of most segments are the vEUs and the things are their steps. Where every launch is of one rOperator, the lanes are the
+// streams and the things are their launches.
 type order struct {
 	p          *Program
 	kind       SegmentKind
 	veus       int
 	base       []int   // id of a step is base[VEU]+Order
-	row        []int32 // per step id: which clock
-	clocks     *clocks // the entry of a step's own vEU does not count
-	topo       []At    // every step after all that it waits for
-	waveStarts []int32 // [veu][wave]: order of the first step of that wave or a later one
+	row        []int32 // per step id: its row of clocks
+	clocks     *clocks // the entry for the step's own vEU means nothing
+	topo       []At    // all steps, each behind those that it comes after
+	waveStarts []int32 // [vEU][wave]: the order of the first step of that wave or a later one
 	waves      int
-	nodes      *nodeOrder // of launches of one rOperator each, otherwise nil
+	nodes      *nodeOrder // of a segment whose launches are of one rOperator each; otherwise nil
 	meetings   []meeting  // of all kinds of edges, by kind and number
 	meetingsOf []int      // per kind of edge: the index of its first meeting point in meetings, -1 for kinds without
 }
@@ -95,7 +101,7 @@ func (h *order) lanes() int {
 	return h.veus
 }
 
-// place is where the step at at is among the lanes.
+// onLane is the position of the step at at on its lane.
 func (h *order) onLane(at At) At {
 	if h.nodes != nil {
 		return h.nodes.onLane[h.p.Steps[at.VEU][at.Order].Wave]
@@ -103,7 +109,7 @@ func (h *order) onLane(at At) At {
 	return at
 }
 
-// step is a step at a place.
+// step is a step at a position on a lane.
 func (h *order) step(place At) At {
 	if h.nodes != nil {
 		return h.nodes.first[h.nodes.on[place.VEU][place.Order]]
@@ -111,16 +117,16 @@ func (h *order) step(place At) At {
 	return place
 }
 
-// task is the rTask of a step at a place.
+// task is the rTask of a step at a position on a lane.
 func (h *order) task(place At) Task {
 	at := h.step(place)
 	return h.p.Steps[at.VEU][at.Order].Task
 }
 
-// name is how findings speak of a place.
+// name is how findings speak of a position on a lane.
 func (h *order) name(place At) string { return stepName(h.p, h.step(place)) }
 
-// id numbers the places.
+// id numbers the positions on all lanes.
 func (h *order) id(place At) int {
 	if h.nodes != nil {
 		return int(h.nodes.on[place.VEU][place.Order])
@@ -128,14 +134,15 @@ func (h *order) id(place At) int {
 	return h.base[place.VEU] + int(place.Order)
 }
 
-// walk runs the program as the device would, every vEU until it has to wait.
+// walk runs the program as a device would: it takes one vEU after another and runs each until it has to wait. It returns a
+// circle of steps if they wait for each other, and otherwise leaves the clocks and an order of all steps.
 func (h *order) walk() []At {
 	next := make([]int32, h.veus)     // first step not yet done
-	cursor := make([]int, h.veus)     // which of its waits is looked at
+	cursor := make([]int, h.veus)     // the edge of that step that is looked at; those before it are satisfied
 	asleep := make([][]int32, h.veus) // vEUs that wait for a step of this one
-	ready := make([]int32, 0, h.veus) // stack of vEUs that may go on
-	wakeAt := make([]int32, h.veus)   // the order a sleeping vEU waits for
-	current := make([]int32, h.veus)  // its clock so far
+	ready := make([]int32, 0, h.veus) // a stack of the vEUs that may go on
+	wakeAt := make([]int32, h.veus)   // the order of the step that a sleeping vEU waits for
+	current := make([]int32, h.veus)  // the clock of the vEU's latest step
 	var awake []int32
 	for v := h.veus - 1; v >= 0; v-- {
 		ready = append(ready, int32(v))
@@ -251,7 +258,8 @@ func maxInto(dst, src []int32) {
 	}
 }
 
-// cycle follows each blocked vEU to the one it waits for until a vEU comes up again.
+// cycle finds steps that wait for each other in a circle: from a blocked vEU it goes on to the vEU that this one waits
+// for, until one comes up again. It returns nil if no vEU is blocked.
 func (h *order) cycle(next []int32, cursor []int) []At {
 	start := -1
 	for v := range next {
@@ -302,7 +310,7 @@ func (h *order) startWaves() {
 	}
 }
 
-// byWaits is how many steps of vEU v are complete when the step at y starts, by program order and waits.
+// byWaits is how many steps of vEU v are known to be complete when the step at y starts, by program order and edges.
 func (h *order) byWaits(y At, v int32) int32 {
 	if y.VEU == v {
 		return y.Order
@@ -310,7 +318,7 @@ func (h *order) byWaits(y At, v int32) int32 {
 	return h.clocks.row(h.row[h.base[y.VEU]+int(y.Order)])[v]
 }
 
-// byWaves is byWaits for the launch-per-wave form.
+// byWaves is the same where the program is launched wave by wave.
 func (h *order) byWaves(y At, v int32) int32 {
 	if y.VEU == v {
 		return y.Order
@@ -318,7 +326,7 @@ func (h *order) byWaves(y At, v int32) int32 {
 	return h.waveStarts[int(v)*(h.waves+1)+int(h.p.Steps[y.VEU][y.Order].Wave)]
 }
 
-// known is how many places of a lane are complete when the one at y starts, however the segment runs.
+// known is how many things on lane v are complete when the one at y starts, in whichever way the segment runs.
 func (h *order) known(y At, v int32) int32 {
 	if h.nodes != nil {
 		return h.nodes.known(y, v)

@@ -2,8 +2,8 @@ package vdevice
 
 import "github.com/rammerc/rammerc/device"
 
-// UsualRing is how many bytes of weights the rings of an rProgram's vEUs hold where nothing else is known,
-// and those of other launches, two of which share a multiprocessor where they overlap.
+// UsualRing estimates how many bytes of weights the ring of a vEU holds, before it is known what else needs shared memory.
+// Launches that overlap share a multiprocessor, so their rings are smaller than those of an rProgram.
 func UsualRing(s *device.Spec, kind SegmentKind) int {
 	const beside = 32 << 10 // for the rTasks and the executor
 	if kind != RProgram && s.LaunchesOverlap() {
@@ -12,40 +12,40 @@ func UsualRing(s *device.Spec, kind SegmentKind) int {
 	return max(leastRing*usualStage, s.SharedBound()-beside)
 }
 
-// Loader models the loader of one vEU: it brings the weight blocks of the steps one after another, running
-// ahead of them by what the ring holds. The zero Loader is that of a vEU that has streamed nothing.
+// Loader models the loader of one vEU. It brings the weight blocks of the steps one after another, ahead of the steps by
+// as much as the ring holds. The zero Loader is that of a vEU that has streamed nothing. Times are in ns.
 type Loader struct {
-	loaded float64 // when the last byte so far is there
-	taken  float64 // bytes of the blocks so far
-	steps  []taken // those whose blocks may still be in the ring, and some before
+	loaded float64 // when the last byte of all blocks so far is there
+	taken  float64 // the bytes of all blocks so far
+	steps  []taken // the steps whose blocks may still be in the ring, and some before them
 }
 
-// taken is a step that has taken its block: bytes from … to of the stream, between start and end.
+// taken is a step that has taken its block, bytes from … to of all that the vEU streams, between the times start and end.
 type taken struct{ from, to, start, end float64 }
 
-// Open is the start of a launch whose loaders may begin at the given time with empty rings: the first
-// bytes come after the latency.
+// Open starts a launch: the loader may begin at the given time with an empty ring, and its first bytes come after the
+// latency.
 func (l *Loader) Open(at, latency float64) {
 	*l = Loader{loaded: max(l.loaded, at+latency)}
 }
 
-// Fork is a loader that goes on from here without changing this one.
+// Fork returns a copy that can go on without changing this loader.
 func (l *Loader) Fork() Loader {
 	f := *l
 	f.steps = f.steps[:len(f.steps):len(f.steps)]
 	return f
 }
 
-// Ready is when the last byte of the next step's block is there, if the step starts to take it at start,
-// the loader brings so many bytes a ns and the ring holds so many.
+// Ready is when the last byte of the next step's block is there. The block has so many bytes, the step starts to take it
+// at start, the loader brings rate bytes a ns and the ring holds ring bytes.
 //
-// The loader stands still while the ring is full: a byte can come when the one a ring's size before it has
-// been taken. Steps take their blocks evenly, so the places where that may decide are their ends and the
-// last byte.
+// While the ring is full the loader has to wait: a byte can come only when the byte that is a ring's size before it has
+// been taken. Steps take their blocks at an even pace. So it is enough to look at the bytes that follow, by a ring's size,
+// the first and the last byte of each block, and at the last byte of this block.
 func (l *Loader) Ready(start, bytes, rate float64, ring int) float64 {
 	end := l.taken + bytes
 	ready := l.loaded + bytes/rate
-	// after says that the byte at place x can come at t.
+	// after takes into account that byte number x cannot come before t.
 	after := func(x, t float64) {
 		if x >= l.taken && x < end {
 			ready = max(ready, t+(end-x)/rate)
@@ -53,7 +53,7 @@ func (l *Loader) Ready(start, bytes, rate float64, ring int) float64 {
 	}
 	room := float64(ring)
 	after(l.taken+room, start)
-	for len(l.steps) > 0 && l.steps[0].to+room < l.taken { // nor for later blocks
+	for len(l.steps) > 0 && l.steps[0].to+room < l.taken { // it cannot hold up this block, nor later ones
 		l.steps = l.steps[1:]
 	}
 	for _, s := range l.steps {
@@ -66,13 +66,13 @@ func (l *Loader) Ready(start, bytes, rate float64, ring int) float64 {
 	return ready
 }
 
-// Take notes that a step took its block from start to end, and that the last byte of it was there at ready.
+// Take notes that a step took its block from start to end, and that the last byte of the block was there at ready.
 func (l *Loader) Take(start, end, ready, bytes float64) {
 	l.steps = append(l.steps, taken{l.taken, l.taken + bytes, start, end})
 	l.loaded, l.taken = ready, l.taken+bytes
 }
 
-// streams is what a simulation knows of a program's streamed weights.
+// streams is what a simulation knows of the weights that a program streams.
 type streams struct {
 	rate    float64
 	ring    int
@@ -107,7 +107,7 @@ func newStreams(seg Segment) streams {
 	return s
 }
 
-// open starts a launch whose loaders begin at the given time.
+// open starts a launch whose loaders may begin at the given time.
 func (s *streams) open(at float64, spec *device.Spec) {
 	for v := range s.loaders {
 		s.loaders[v].Open(at, spec.Cost.Latency)
@@ -118,7 +118,8 @@ func (p *Program) streamBytes(t Task) int64 {
 	return p.Candidate(t.Op).StreamBytes(int(t.Index))
 }
 
-// end is when a step ends that starts at start and would end at end with its weights there.
+// end is when a step ends that starts at start and streams so many bytes of weights. It would end at end if all of them
+// were there from the beginning.
 func (s *streams) end(veu int32, start, end float64, bytes int64) float64 {
 	if s.loaders == nil || bytes == 0 {
 		return end

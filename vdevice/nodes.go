@@ -7,8 +7,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// nodeOrder is the happens-before relation of a segment in which every launch is of one rOperator: what
-// is complete when a launch starts is so many launches of each stream. Its lanes are the streams.
+// nodeOrder is the happens-before relation of a segment whose launches are of one rOperator each. Its lanes are the
+// streams: for each launch it says how many launches of each stream are complete when it starts.
 type nodeOrder struct {
 	on     [][]int32 // per stream: its nodes
 	onLane []At      // per node: its stream and the number of nodes before it there
@@ -16,7 +16,7 @@ type nodeOrder struct {
 	clock  [][]int32 // per node: how many nodes of each stream end before it starts
 }
 
-// newNodeOrder computes the relation. Nodes must be as Verify wants them.
+// newNodeOrder computes the relation. The nodes must be in form, as Verify checks it.
 func newNodeOrder(p *Program) *nodeOrder {
 	o := &nodeOrder{onLane: make([]At, p.Waves), first: make([]At, p.Waves), on: make([][]int32, p.streams())}
 	for w := range o.onLane {
@@ -33,7 +33,8 @@ func newNodeOrder(p *Program) *nodeOrder {
 	return o
 }
 
-// clockOf merges what the nodes before the one entered last know.
+// clockOf is the clock of node n, which must be the last one that was entered on its stream: it merges the clocks of the
+// node before it on the stream and of those that it names.
 func (o *nodeOrder) clockOf(n Node) []int32 {
 	c := make([]int32, len(o.on))
 	learn := func(w int32) {
@@ -54,7 +55,7 @@ func (o *nodeOrder) known(place At, stream int32) int32 {
 	return o.clock[o.on[place.VEU][place.Order]][stream]
 }
 
-// node is what is to be known of wave w: nodes of a Graph segment are all on one stream.
+// node describes the launch of wave w. Only Parallel segments have nodes; the launches of others are all on one stream.
 func (p *Program) node(w int) Node {
 	if len(p.Nodes) == 0 {
 		return Node{}
@@ -62,7 +63,7 @@ func (p *Program) node(w int) Node {
 	return p.Nodes[w]
 }
 
-// streams is how many streams the program's nodes are on.
+// streams is the number of streams of the program's launches.
 func (p *Program) streams() int {
 	n := int32(1)
 	for _, x := range p.Nodes {
@@ -71,19 +72,19 @@ func (p *Program) streams() int {
 	return int(n)
 }
 
-// Streams is how many streams the segment's launches are on.
+// Streams is the number of streams of the segment's launches.
 func (s Segment) Streams() int { return s.Program.streams() }
 
-// Launch is one rOperator as a launch of its own.
+// Launch is an rOperator that gets a kernel launch of its own.
 type Launch struct {
 	Op        int32
 	Candidate int // index of the chosen candidate
 	Node      Node
 }
 
-// NodeProgram makes the program of a Graph segment, or with streams of a Parallel one, of launches in the
-// order given. A launch has as many blocks as its rOperator has rTasks, at most one a vEU of the device;
-// each block has neighbouring rTasks.
+// NodeProgram makes the program of a LaunchSequence segment, or with streams of a Parallel one, from launches in the
+// order given. A launch has a thread block for each rTask of its rOperator, but no more blocks than the device has vEUs.
+// If there are more rTasks, each block has several neighbouring ones.
 func NodeProgram(spec *device.Spec, g *roperator.Graph, kind SegmentKind, launches []Launch) *Program {
 	p := &Program{Spec: spec, Ops: g.Ops, Pick: make([]int, len(g.Ops)), Waves: len(launches)}
 	for i := range p.Pick {
@@ -110,8 +111,8 @@ func NodeProgram(spec *device.Spec, g *roperator.Graph, kind SegmentKind, launch
 	return p
 }
 
-// Reduce fills in After of launches on streams: the launches that each depends on (indices into launches,
-// all before it), without those that others imply.
+// Reduce fills in After of launches on streams. deps lists for each launch those that it depends on, as indices into
+// launches that are all smaller than its own. Dependencies that follow from others are left out.
 func Reduce(launches []Launch, deps [][]int32) {
 	o := &nodeOrder{}
 	for _, l := range launches {
@@ -128,10 +129,10 @@ func Reduce(launches []Launch, deps [][]int32) {
 	}
 }
 
-// needed lists, ascending, which of deps the stream of n and the others of deps do not imply.
+// needed lists, ascending, those of deps that follow neither from the order on n's stream nor from other ones of deps.
 func (o *nodeOrder) needed(n Node, deps []int32) []int32 {
 	own := o.clockOf(Node{Stream: n.Stream})
-	latest := make([]int32, len(o.on)) // per stream: place+1 of the last that is needed
+	latest := make([]int32, len(o.on)) // per stream: one more than the position of the last one that is needed
 	for _, x := range deps {
 		if at := o.onLane[x]; at.VEU != n.Stream && at.Order >= own[at.VEU] {
 			latest[at.VEU] = max(latest[at.VEU], at.Order+1)

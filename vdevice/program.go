@@ -1,8 +1,16 @@
-// Package vdevice is the mechanism of scheduling: the virtual device, its programs, and what makes a
-// program legal (Rammer §3.2, §3.3). Policies live in package schedule.
+// Package vdevice is the mechanism of scheduling: programs for the virtual device, and what makes a program legal
+// (Rammer §3.2, §3.3). It takes no decisions; the policies are in package schedule.
 //
-// A Builder makes programs by Append and Wait; Verify says whether a plan is legal, Simulate how long
-// it takes, LayoutArena where its buffers live, and FormatPlan and ParsePlan are its text form.
+// A program is prog[vEU][order], an array of steps for each virtual execution unit (vEU). Each step runs one rTask, and
+// its edges say which steps of other vEUs it comes after:
+//
+//	prog[0]   step 0 ──── step 1 ───────────── step 2
+//	               └────────────────┐
+//	prog[1]   step 0 ──── step 1    └─▶ step 2
+//
+// A Builder makes programs by Append and Wait. Verify says whether a plan is legal, Simulate how long it takes, and
+// LayoutArena where its buffers live. FormatPlan and ParsePlan are the text form. What kinds of edges there are stands in
+// edges.go, and in which modes steps are run in modes.go.
 package vdevice
 
 import (
@@ -13,7 +21,7 @@ import (
 // Task names an rTask: the rOperator's ID and the rTask's number in it.
 type Task struct{ Op, Index int32 }
 
-// At is a place in a program: prog[VEU][Order].
+// At is a position in a program: prog[VEU][Order].
 type At struct{ VEU, Order int32 }
 
 // Step is one entry of prog[vEU]: an rTask, how it is run, and its edges. A step that waits is the paper's
@@ -38,34 +46,36 @@ type Step struct {
 type Program struct {
 	Spec  *device.Spec
 	Ops   []*roperator.ROperator // all of the graph's; Steps refer to them by ID
-	Pick  []int                  // per rOperator ID: index of the chosen candidate, -1 if not in this program
+	Pick  []int                  // per rOperator ID: the index of the chosen candidate, -1 if not in this program
 	Steps [][]Step               // [vEU][order]
 	Waves int                    // number of waves
-	// Counters is the number of counters. A counter is an edge of many producers and several consumers:
-	// waiting for it means waiting for every step that adds to it.
+	// Counters is the number of counters. A counter is an edge from many steps to several others: whoever waits for
+	// it waits for every step that adds to it (edge_counter.go).
 	Counters int
-	Nodes    []Node // of a Parallel segment: what it says of each wave; otherwise empty
+	// Nodes describes the launches of a Parallel segment, one for each wave. Other segments have none.
+	Nodes []Node
 	// Alone are the waves, ascending, whose launches take so much shared memory that no more of their blocks share a
 	// multiprocessor than the device has vEUs there (Ring.Alone).
 	Alone []int32
-	// Carry says, per Buffer.ID, how what the program's rTasks write to a buffer reaches those that
-	// import it; nil: everything is plain.
+	// Carry says, per Buffer.ID, how the data that the program's rTasks write to a buffer reach the rTasks that
+	// import them. nil: all data are in plain memory.
 	Carry []Carry
-	// Cluster is how many vEUs make up a cluster, whose blocks reach each other's shared memory: those
-	// from k·Cluster on. 0 for none. Slots are where they find each other's tagged data, by vEU and buffer.
+	// Cluster is how many vEUs make up a cluster, whose thread blocks reach each other's shared memory. Cluster k has
+	// the vEUs from k·Cluster up to (k+1)·Cluster. 0: there are no clusters. Slots, sorted by vEU, buffer and
+	// element, are where the vEUs of a cluster find each other's tagged data.
 	Cluster int
 	Slots   []Slot
 }
 
-// Slot is a place in a vEU's shared memory for tagged data that it imports: exporters of its cluster put
-// the values there, beside or instead of words in global memory. It polls them there, takes each once, and
-// leaves its word empty, which is used again once those who write to it know so.
+// Slot is a run of words in a vEU's shared memory for elements of a tagged buffer that it imports. rTasks of its cluster
+// that export these elements store them there, beside or instead of words in global memory. The vEU takes each element
+// once. After that the words are used again, by producers that know that it has (edge_slot.go).
 type Slot struct {
 	VEU    int32
 	Buf    int32 // Buffer.ID
 	Lo, Hi int64 // elements
-	At     int32 // first word
-	Gate   int32 // through which all comes that the same step takes from slots
+	At     int32 // the first word
+	Gate   int32 // the mbarrier that counts the elements; all slots that one step takes have the same gate
 }
 
 // SlotWords is how many words of slots a vEU has.
@@ -78,18 +88,18 @@ func (p *Program) SlotWords() int {
 	return n
 }
 
-// Carry is how a buffer's data travel inside a program.
+// Carry is how a buffer's data travel from one rTask to another inside a program.
 type Carry uint8
 
 const (
-	Plain          Carry = iota // in memory, ordered by program order, waits or launches
-	Tagged                      // in words with tags that importers poll; there is no plain copy
-	TaggedAndPlain              // both: others read the plain copy
+	Plain          Carry = iota // in memory, where program order and edges order the accesses
+	Tagged                      // in words with tags that readers poll; there is no plain copy
+	TaggedAndPlain              // both: rTasks that do not import the data read the plain copy
 )
 
 func (c Carry) String() string { return [...]string{"plain", "tagged", "tagged-and-plain"}[c] }
 
-// HasTags reports whether importers poll the data.
+// HasTags reports whether readers poll the data.
 func (c Carry) HasTags() bool { return c != Plain }
 
 // HasPlain reports whether the data are in memory as usual.
@@ -103,11 +113,11 @@ func (p *Program) CarryOf(buf int) Carry {
 	return p.Carry[buf]
 }
 
-// Node is a launch of a Parallel segment; it is a wave of the program. Stream s has the vEUs from
-// s·Spec.VEUs() on: they are names for blocks, any number of which are on the device at once.
+// Node is a launch of a Parallel segment, and one of the program's waves. Stream s has the vEUs from s·Spec.VEUs() up to
+// (s+1)·Spec.VEUs(). They are names for thread blocks, of which any number may be on the device at once.
 type Node struct {
 	Stream int32   // nodes of one stream run one after another
-	After  []int32 // earlier nodes of other streams that end before this one starts, ascending
+	After  []int32 // nodes of other streams that must end before this one starts: earlier ones, ascending
 }
 
 // Candidate is the chosen candidate of the rOperator with the given ID.
@@ -129,7 +139,7 @@ type SegmentKind uint8
 
 const (
 	RProgram       SegmentKind = iota // one persistent kernel
-	Waves                             // one launch per wave, same tables; waits are implied by the launches
+	Waves                             // one launch per wave, with the same tables; the launches order the steps
 	LaunchSequence                    // one launch per rOperator, one after another: waves of one rOperator each
 	Parallel                          // one launch per rOperator, on several streams
 )
@@ -138,7 +148,7 @@ var segmentKinds = [...]string{"rprogram", "waves", "graph", "parallel"}
 
 func (k SegmentKind) String() string { return segmentKinds[k] }
 
-// byLaunches reports that steps are ordered by the launches they are in and not by waits.
+// byLaunches reports that steps are ordered by the launches that they are in, and not by edges between steps.
 func (k SegmentKind) byLaunches() bool { return k != RProgram }
 
 // byNodes reports that every launch is of one rOperator.
@@ -148,13 +158,13 @@ func (k SegmentKind) byNodes() bool { return k == LaunchSequence || k == Paralle
 type Segment struct {
 	Kind    SegmentKind
 	Program *Program
-	// Serial says that no launch of the segment may start while the one before it ends: there is no
-	// programmatic dependent launch. An rProgram has such launches where it falls back on waves.
+	// Serial says that no launch of the segment may start before the one before it has ended, so that there is no
+	// programmatic dependent launch. It also concerns an rProgram, which may fall back on one launch per wave.
 	Serial bool
 }
 
-// Overlaps reports that the first launch of segment i may come while the last one of the segment before
-// it ends: both are launches in the plan's own stream, and neither needs the whole device.
+// Overlaps reports that the first launch of segment i may start while the last launch of the segment before it is still
+// running. For that both must be ordinary launches on the plan's own stream, and neither may need the whole device.
 func (plan *Plan) Overlaps(i int) bool {
 	if i == 0 || plan.Segments[i].Serial {
 		return false
@@ -163,8 +173,7 @@ func (plan *Plan) Overlaps(i int) bool {
 	return ordinary(plan.Segments[i-1].Kind) && ordinary(plan.Segments[i].Kind)
 }
 
-// Plan is what code generation emits: segments that run one after another, and where every arena
-// buffer lives.
+// Plan is what code generation emits: segments that run one after another, and the place of every buffer.
 type Plan struct {
 	Spec     *device.Spec
 	Graph    *roperator.Graph

@@ -6,8 +6,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// regioner lists the regions that an rOperator's rTasks access, one for each distinct box. It is kept
-// between rOperators for its memory only.
+// regioner lists the regions that an rOperator's rTasks access, one for each distinct box. It is used for one rOperator
+// after another so that its memory is not allocated each time.
 type regioner struct {
 	f       *frontier
 	ids     map[roperator.Box]int32
@@ -17,7 +17,7 @@ type regioner struct {
 	sorted  []regionEntry
 }
 
-// regionEntry says that an rTask at a place accesses region id.
+// regionEntry says that an rTask, at a position on a lane, accesses region id.
 type regionEntry struct {
 	id, task int32
 	at       At
@@ -27,8 +27,8 @@ func newRegioner(veus int) *regioner {
 	return &regioner{f: newFrontier(veus), ids: map[roperator.Box]int32{}}
 }
 
-// list returns the regions of one side (reads or writes) of op, grouped by buffer, buffers ascending.
-// at says where each of its rTasks is.
+// list returns the regions that the rTasks of op access by boxesOf, which are reads or writes, with ascending buffers. at
+// says where each of its rTasks is.
 func (r *regioner) list(op int32, at []At, boxesOf func(dst []roperator.Box, task int) []roperator.Box) []region {
 	clear(r.ids)
 	r.entries = r.entries[:0]
@@ -66,7 +66,7 @@ func (g *region) addTask(task int32) {
 	}
 }
 
-// sortEntries brings the entries into the order of their regions: r.sorted[r.starts[i]:r.starts[i+1]].
+// sortEntries sorts the entries by their regions: those of region i are r.sorted[r.starts[i]:r.starts[i+1]].
 func (r *regioner) sortEntries(regions int) {
 	r.starts = append(r.starts[:0], make([]int32, regions+1)...)
 	for _, e := range r.entries {
@@ -86,7 +86,7 @@ func (r *regioner) sortEntries(regions int) {
 	}
 }
 
-// byBuffer calls yield with the run of regions of each buffer.
+// byBuffer calls yield for each buffer, with its regions.
 func byBuffer(regions []region, yield func(buf int32, run []region)) {
 	for from := 0; from < len(regions); {
 		to := from + 1

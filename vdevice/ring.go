@@ -4,29 +4,30 @@ import "github.com/rammerc/rammerc/schema"
 
 // Ring is the shared memory through which the loaders of a plan's vEUs stream weights (rt/exec/ring.cuh).
 //
-// It is legal whatever its size, from two stages on: the loader fills stages in the order in which the
-// vEU's steps read them, waits for nothing but a free one, and every step gives all of its stages back
-// before the next one takes any. So no step waits for a stage that only a later one would free.
+// A ring of any size from two stages on is legal. The loader fills stages in the order in which the vEU's steps read them
+// and waits for nothing but a free stage. Every step gives all of its stages back before the next one takes any. So no
+// step can wait for a stage that only a later step would free.
 type Ring struct {
 	StageBytes int // 0: nothing streams
-	// Shared is how many bytes of shared memory a vEU of an rProgram may take, the ring included, Side how
-	// many a block of another launch may, which shares its multiprocessor with Blocks-1 blocks of others:
-	// while it computes, the loaders of the next launch fill their rings. One that streams more than Shared
-	// holds takes Shared as well.
+	// Shared is how many bytes of shared memory a vEU of an rProgram may take, the ring included.
+	//
+	// Side is how many a block of another launch may take. It shares its multiprocessor with Blocks-1 blocks of
+	// other launches: while it computes, the loaders of the next launch fill their rings. A block that streams more
+	// weights than Shared holds takes Shared as well.
 	Shared, Side int
-	Blocks       int // thread blocks that must find room on a multiprocessor, by registers too
-	// Alone is how many bytes of shared memory a block must take for a multiprocessor to hold no more than
-	// VEUsPerSM of its kind; there is room for Side beside it. Blocks of a launch that comes while the one
-	// before runs would else go in pairs to where that one leaves room, and end later than one each on the
-	// multiprocessors that it frees. 0: launches do not overlap.
+	Blocks       int // how many thread blocks must find room on a multiprocessor, by their registers too
+	// Alone is how many bytes of shared memory a block must take so that a multiprocessor has room for no more than
+	// VEUsPerSM blocks of its kind, and for one of Side bytes beside them. It is for the launches of Program.Alone.
+	// Otherwise the blocks of a launch that comes while another runs would go in pairs to the multiprocessors that
+	// still have room, and end later than if each had one of those that become free. 0: launches do not overlap.
 	Alone int
 }
 
 const (
-	usualStage = 16 << 10 // bytes: enough that a chunk's costs, two mbarriers and a copy, do not show
+	usualStage = 16 << 10 // bytes: so many that the fixed cost of a chunk, two mbarriers and a copy, is small
 	leastRing  = 2        // stages
-	// overlapping is how many launches in a row share a multiprocessor with full rings; more do with small
-	// ones, up to mostOverlapping: then the way from a launch to its first weights is longer than a step.
+	// overlapping is how many successive launches share a multiprocessor if their rings are full. With small rings up
+	// to mostOverlapping launches do: the time from a launch to its first weights is then longer than a step.
 	overlapping     = 2
 	mostOverlapping = 3
 )
@@ -48,7 +49,7 @@ func (plan *Plan) Ring() Ring {
 	}
 	if side := spec.SharedBeside(overlapping*perSM) - schema.SharedAlign; spec.LaunchesOverlap() && plan.room(side, least) >= leastRing {
 		r.Side = side
-		// Only where no rProgram wants all registers for itself.
+		// An rProgram's blocks want all registers for themselves.
 		for b := mostOverlapping; b >= overlapping && !persistent && r.Blocks == perSM; b-- {
 			if n.Registers <= spec.RegisterBoundOf(n.blockThreads(), b*perSM) {
 				r.Blocks = b * perSM
@@ -63,12 +64,12 @@ func (plan *Plan) Ring() Ring {
 	return r
 }
 
-// Chunk is how many bytes of weights are in a stage at a time for an rKernel that takes so many together.
+// Chunk is how many bytes of weights are in a stage at a time, for an rKernel that takes step bytes together.
 func (r Ring) Chunk(step int) int { return r.StageBytes / step * step }
 
 func ceilDiv(n, by int) int { return (n + by - 1) / by }
 
-// needs is what the plan's vEUs must have, whatever segment they run.
+// needs is what the plan's vEUs must have to run any of its segments.
 func (plan *Plan) needs() Needs {
 	var n Needs
 	for _, s := range plan.Segments {
@@ -77,7 +78,8 @@ func (plan *Plan) needs() Needs {
 	return n
 }
 
-// room is how many stages there is room for at least in every segment that streams.
+// room is the number of stages that have room in every segment that streams weights, if a block has so many bytes of
+// shared memory. It is -1 if no segment streams any.
 func (plan *Plan) room(shared, stage int) int {
 	least := -1
 	for _, s := range plan.Segments {

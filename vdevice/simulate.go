@@ -23,20 +23,21 @@ func (t *Timeline) Utilisation() float64 {
 	return sum / (t.Makespan * float64(t.VEUs))
 }
 
-// Simulate runs p on the model of its device as a persistent program: a step starts when the one before
-// it on its vEU has ended and the steps it waits for have ended and been seen (device.Spec.StartTime). cost is what an rTask
-// takes, in nanoseconds, with the weights there that it streams: the vEU's loader runs ahead of its steps by what the
-// ring holds, and a step ends when its last weights have come. A program whose waits are circular gives an error that shows the circle.
+// Simulate runs p on the model of its device, as a persistent program. A step starts when the step before it on its vEU
+// has ended and its edges are satisfied, each kind by its own rules (edgeRules.arrives and device.Spec.StartTime). cost is
+// how long an rTask takes, in ns, if the weights that it streams are there. The vEU's loader runs ahead of the steps by as
+// much as the ring holds, and a step does not end before its last weights have come. If steps wait for each other in a
+// circle, the error shows the circle.
 func Simulate(p *Program, cost func(Task) float64) (*Timeline, error) {
 	return SimulateSegment(Segment{Kind: RProgram, Program: p}, cost)
 }
 
-// SimulateWaves is Simulate for the launch-per-wave form.
+// SimulateWaves is Simulate for a program that is launched wave by wave.
 func SimulateWaves(p *Program, cost func(Task) float64) (*Timeline, error) {
 	return SimulateSegment(Segment{Kind: Waves, Program: p}, cost)
 }
 
-// PlanTime is what the plan's segments take one after another, launches included, in nanoseconds.
+// PlanTime is how long the plan's segments take one after another with their launches, in ns.
 func PlanTime(plan *Plan, cost func(Task) float64) (float64, error) {
 	sum := 0.0
 	for i := range plan.Segments {
@@ -49,7 +50,7 @@ func PlanTime(plan *Plan, cost func(Task) float64) (float64, error) {
 	return sum, nil
 }
 
-// SegmentTime is what segment i of the plan takes, its launch included, in nanoseconds.
+// SegmentTime is how long segment i of the plan takes with its launch, in ns.
 func SegmentTime(plan *Plan, i int, cost func(Task) float64) (float64, error) {
 	s := plan.Segments[i]
 	t, err := SimulateSegment(s, cost)
@@ -59,7 +60,7 @@ func SegmentTime(plan *Plan, i int, cost func(Task) float64) (float64, error) {
 	return launchCost(&plan.Spec.Cost, s.Kind, plan.Overlaps(i)) + t.Makespan, nil
 }
 
-// launchCost is what a launch costs, from the end of what it depends on to its first step.
+// launchCost is the time from the end of what a launch depends on to its first step, in ns.
 func launchCost(c *device.Cost, kind SegmentKind, overlaps bool) float64 {
 	switch {
 	case kind == RProgram:
@@ -70,7 +71,7 @@ func launchCost(c *device.Cost, kind SegmentKind, overlaps bool) float64 {
 	return c.Node
 }
 
-// SimulateSegment is Simulate for a segment of any kind: from the start of its first step.
+// SimulateSegment is Simulate for a segment of any kind. Times count from the start of its first step.
 func SimulateSegment(seg Segment, cost func(Task) float64) (*Timeline, error) {
 	p := seg.Program
 	h, cycle := newOrder(p, seg.Kind)
@@ -102,7 +103,7 @@ type simulation struct {
 	h    *order
 	cost func(Task) float64
 	t    *Timeline
-	why  []At // per step id: the step whose end let it start; VEU -1 for none
+	why  []At // per step id: the step whose end decided when it started; VEU -1 for none
 
 	between float64         // from one launch of a stream to the next
 	last    []lastAnnounced // per meeting point of the order
@@ -160,7 +161,7 @@ func (s *simulation) polled(at At, step *Step) (set float64, last At, n int) {
 	return set, last, n
 }
 
-// byWaves starts the steps of a wave when all of the wave before have ended and the next launch is on.
+// byWaves starts the steps of a wave when all steps of the wave before it have ended and the next launch has come.
 func (s *simulation) byWaves() {
 	next := make([]int32, s.h.veus)
 	open, opener := 0.0, At{-1, -1}
@@ -189,7 +190,7 @@ func (s *simulation) byWaves() {
 	}
 }
 
-// previous is when the step before at on its vEU ends.
+// previous is when the step before the one at at ends on its vEU, and that step.
 func (s *simulation) previous(at At) (float64, At) {
 	if at.Order == 0 {
 		return 0, At{-1, -1}
@@ -197,7 +198,7 @@ func (s *simulation) previous(at At) (float64, At) {
 	return s.t.End[at.VEU][at.Order-1], At{at.VEU, at.Order - 1}
 }
 
-// overlaps reports that launches of a stream come while those before them end.
+// overlaps reports that a launch may come while the one before it on its stream is still running.
 func (s *simulation) overlaps() bool { return s.between < s.h.p.Spec.Cost.Node }
 
 func (s *simulation) run(at At, start float64, why At) {

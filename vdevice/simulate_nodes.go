@@ -2,9 +2,9 @@ package vdevice
 
 import "container/heap"
 
-// byNodes runs launches on several streams: a launch is ready once those it depends on have ended and it
-// is on the device, its blocks go, in order, to the vEU that is free first, and blocks of launches that
-// are ready earlier, of equals launched earlier, go first.
+// byNodes runs launches on several streams. A launch is ready when those that it depends on have ended and it has come to
+// the device. Its blocks go in order, each to the vEU that is free first. Blocks of launches that are ready earlier go
+// first, and of launches that are ready at the same time those of the one that was launched first.
 func (s *simulation) byNodes() {
 	p := s.h.p
 	n := &nodeSimulation{
@@ -41,7 +41,7 @@ func (s *simulation) byNodes() {
 
 // block is a run of steps of one launch on one vEU.
 type block struct {
-	at    At // its first
+	at    At // the first of them
 	steps int32
 }
 
@@ -49,7 +49,7 @@ type nodeSimulation struct {
 	*simulation
 	queue  []int32 // launches that are ready, a heap
 	ready  []float64
-	reason []At // per launch: the last step that it waited for
+	reason []At // per launch: the step that it waited for the longest
 	end    []float64
 	last   []At // per launch: its step that ends last
 	left   []int
@@ -59,7 +59,7 @@ type nodeSimulation struct {
 	ran    []At      // per vEU of the device: its last step
 }
 
-// after calls yield with every launch that w waits for itself.
+// after calls yield with every launch that launch w waits for: the one before it on its stream, and those that it names.
 func (n *nodeSimulation) after(w int, yield func(int32)) {
 	at := n.h.nodes.onLane[w]
 	if at.Order > 0 {
@@ -106,8 +106,8 @@ func (n *nodeSimulation) launch(w int32) {
 	}
 }
 
-// becomesReady computes when a launch is on the device whose predecessors have all ended. Only where it
-// waits for nothing but the one before it on its stream may it have come early.
+// becomesReady computes when a launch starts whose predecessors have all ended. If it waits for nothing but the launch
+// before it on its stream, it may have come to the device while that one was running.
 func (n *nodeSimulation) becomesReady(w int32) {
 	launch := n.between
 	if len(n.h.p.node(int(w)).After) > 0 {

@@ -2,15 +2,15 @@ package vdevice
 
 import "github.com/rammerc/rammerc/roperator"
 
-// use says when the rTasks of a plan access a buffer: where each lane does so first in the first segment
-// that has any, and last in the last one.
+// use says when the rTasks of a plan access a buffer: the first access of each lane in the first segment that has any,
+// and the last access of each lane in the last such segment.
 type use struct {
 	firstSeg, lastSeg int32 // -1 when nothing accesses it
 	first, last       []touch
 }
 
-// bufferUses finds the uses of every arena buffer. All rTasks of an rOperator count as accessing all
-// the buffers that any of them accesses. at says their places, seg in which segment they are.
+// bufferUses finds the uses of every arena buffer. All rTasks of an rOperator count as accessing all buffers that any of
+// them accesses. at has the rTasks' positions on lanes, and seg the segment of each rOperator.
 func bufferUses(plan *Plan, at [][]At, seg []int32, lanes int) []use {
 	uses := make([]use, len(plan.Graph.Buffers))
 	for i := range uses {
@@ -72,7 +72,7 @@ func mergeTouches(a, b []touch, f *frontier) []touch {
 	return f.take()
 }
 
-// toLanes turns where rTasks are in their programs into their places among the lanes.
+// toLanes replaces the rTasks' positions in their programs by their positions on lanes.
 func toLanes(at [][]At, seg []int32, orders []*order) {
 	for id, tasks := range at {
 		if seg[id] < 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// arena checks that every buffer accessed has its place, and that bytes pass from one buffer to the
-// next only once the former's accesses are all complete.
+// arena checks that every buffer that is accessed has a place, and that bytes of the arena pass from one buffer to another
+// only when all accesses of the first are complete.
 func (v *verifier) arena() {
 	plan := v.plan
 	if len(plan.Arena) != len(plan.Graph.Buffers) {
@@ -51,8 +51,11 @@ type span struct {
 	buf      int
 }
 
-// succession goes through the buffers as they come to life and compares each with those that had its
-// bytes just before. Whoever had them earlier still is ordered before those, and so before it.
+// succession goes through the buffers in the order of their first accesses, and compares each with the buffers that had
+// its bytes last:
+//
+//	bytes     │ A A A A │ B B │            C takes bytes of A and of B. Both are compared with C; what had those bytes
+//	          │   C C C C C   │            before A or B was compared with A or B, and so is ordered before C as well.
 func (v *verifier) succession(live []int, uses []use) {
 	starts := v.starts(live, uses)
 	sort.SliceStable(live, func(i, j int) bool { return starts[live[i]] < starts[live[j]] })
@@ -83,7 +86,7 @@ func (v *verifier) succession(live []int, uses []use) {
 	}
 }
 
-// starts numbers the first access of each buffer in a sequence that agrees with happens-before.
+// starts numbers the first access of each buffer, in an order that happens-before allows.
 func (v *verifier) starts(live []int, uses []use) map[int]int {
 	positions := make([][]int, len(v.orders))
 	n := 0
@@ -103,7 +106,7 @@ func (v *verifier) starts(live []int, uses []use) map[int]int {
 	return out
 }
 
-// succeeds reports accesses of old that may come after one of next.
+// succeeds reports accesses of the buffer old that may come after an access of the buffer next.
 func (v *verifier) succeeds(old, next int, uses []use) {
 	a, b := &uses[old], &uses[next]
 	if a.lastSeg < b.firstSeg {

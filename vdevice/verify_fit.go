@@ -11,13 +11,13 @@ import (
 
 // Needs is what a vEU must have to run a program's rTasks.
 type Needs struct {
-	Threads    int   // of the rTask with the most
-	Shared     int   // bytes of the rTask with the most
-	Registers  int   // a thread
+	Threads    int   // the most that any rTask has
+	Shared     int   // the most bytes of shared memory that any rTask has for itself
+	Registers  int   // of a thread
 	Imports    int64 // size of the import area, in words
-	SlotWords  int   // for tagged data of a cluster
-	KeptWords  int   // behind the slots, where operands of near steps wait that come from memory
-	StreamStep int   // bytes that a stage of the ring of weights must hold; 0: nothing streams
+	SlotWords  int   // words of 4 bytes for slots of a cluster
+	KeptWords  int   // words behind the slots, in which operands of near steps wait that come from memory
+	StreamStep int   // the bytes that a stage of the ring of weights must hold; 0: nothing streams
 }
 
 // AddCandidate raises the needs to those of the candidate's rTasks.
@@ -33,15 +33,15 @@ func (n *Needs) AddCandidate(c *roperator.Candidate) {
 	})
 }
 
-// Join raises the needs to m.
+// Join raises the needs to those of m, where these are larger.
 func (n *Needs) Join(m Needs) {
 	n.Threads, n.Shared, n.Registers = max(n.Threads, m.Threads), max(n.Shared, m.Shared), max(n.Registers, m.Registers)
 	n.Imports, n.SlotWords, n.KeptWords = max(n.Imports, m.Imports), max(n.SlotWords, m.SlotWords), max(n.KeptWords, m.KeptWords)
 	n.StreamStep = max(n.StreamStep, m.StreamStep)
 }
 
-// blockThreads is how many threads the thread block of a vEU has: with weights to stream there is one more
-// warp, the loader.
+// blockThreads is how many threads the thread block of a vEU has. Where weights are streamed it has one more warp, the
+// loader.
 func (n *Needs) blockThreads() int {
 	if n.StreamStep > 0 {
 		return n.Threads + schema.LoaderThreads
@@ -49,8 +49,8 @@ func (n *Needs) blockThreads() int {
 	return n.Threads
 }
 
-// SharedBytes is the shared memory of a vEU: the rTasks', the import area, the slots and their gates. The ring of
-// weights comes on top.
+// SharedBytes is the shared memory of a vEU in bytes, without the ring of weights: what rTasks have for themselves, the
+// import area, the slots and their gates.
 func (n *Needs) SharedBytes() int {
 	bytes := n.Shared + roperator.WordBytes*(int(n.Imports)+n.SlotWords)
 	if n.SlotWords > 0 {
@@ -59,10 +59,10 @@ func (n *Needs) SharedBytes() int {
 	return bytes
 }
 
-// besideSlots is what vEUs with slots have beside them: gates, and words behind the slots.
+// besideSlots is how many bytes vEUs with slots have beside them: for gates, and for the words behind the slots.
 func (n *Needs) besideSlots() int { return schema.GateBytes + roperator.WordBytes*n.KeptWords }
 
-// leastShared is SharedBytes with the smallest ring, if there is one.
+// leastShared is SharedBytes and, where weights are streamed, the smallest ring.
 func (n *Needs) leastShared() int {
 	if n.StreamStep == 0 {
 		return n.SharedBytes()
@@ -70,7 +70,7 @@ func (n *Needs) leastShared() int {
 	return n.SharedBytes() + schema.ExecutorShared + leastRing*(n.StreamStep+schema.SharedAlign+schema.StageBarrierBytes)
 }
 
-// SlotRoom is how many words of slots fit beside what n says.
+// SlotRoom is how many words of slots have room beside the other needs, on a device.
 func (n Needs) SlotRoom(s *device.Spec) int {
 	n.SlotWords = 0
 	return (s.SharedBound() - n.besideSlots() - max(n.leastShared(), n.SharedBytes()+schema.ExecutorShared)) / roperator.WordBytes / 32 * 32
@@ -96,7 +96,8 @@ func (n Needs) FitsOn(s *device.Spec) bool {
 	return threads <= s.Threads && n.leastShared() <= s.SharedBound() && n.Registers <= s.RegisterBound(threads)
 }
 
-// LackingOn lists what of n a vEU of the device cannot offer while all vEUs are resident; nothing if it can.
+// LackingOn lists what of n a vEU of the device cannot offer while all vEUs are resident at once. The list is empty if it
+// can offer everything.
 func (n Needs) LackingOn(s *device.Spec) []string {
 	var out []string
 	threads := n.blockThreads()
@@ -119,14 +120,14 @@ func (v *verifier) fits(segment int, s Segment) {
 		v.l.Add(&diag.Diagnostic{ID: doesNotFit, Message: fmt.Sprintf("segment %d %s", segment, fmt.Sprintf(format, args...))})
 	}
 	have, most := "", v.plan.Spec.VEUs()
-	if s.Kind == Parallel { // streams have vEUs of their own, by name
+	if s.Kind == Parallel { // every stream has names of its own for vEUs
 		most *= p.streams()
 		have = fmt.Sprintf(" for each of %d streams", p.streams())
 	}
 	if n := len(p.Steps); n > most {
 		report("uses %d vEUs, %s has %d%s", n, v.plan.Spec.Name, v.plan.Spec.VEUs(), have)
 	}
-	// All segments run in one kernel, with stages of one size.
+	// All segments are launches of the same kernel, so they have its threads, registers and size of stages.
 	n, all := p.Needs(), v.plan.needs()
 	n.Threads, n.Registers = all.Threads, all.Registers
 	if n.StreamStep > 0 {
