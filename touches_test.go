@@ -29,6 +29,9 @@ var touchSections = []touchSection{
 	}},
 	{"A kernel", "cumsum", regexp.MustCompile(`\bcumsum\b|CumSum<`), []string{"ir/eval/"}},
 	{"A kernel", "gemv_stream", regexp.MustCompile(`"gemv_stream"`), nil},
+	{"A kind of edge", "counter", regexp.MustCompile(`EdgeCounter|counterEdges`), []string{"vdevice/edge_counter"}},
+	{"A kind of edge", "tagged data", regexp.MustCompile(`EdgeTagged|taggedEdges`), []string{"vdevice/edge_tagged.go"}},
+	{"A mode of steps", "direct", regexp.MustCompile(`ModeDirect|directRules`), []string{"vdevice/mode_direct.go"}},
 	{"A precision", "bfloat16", regexp.MustCompile(`BFloat16|\bbfloat16\b`), nil},
 }
 

@@ -14,8 +14,8 @@ type stagedRun struct {
 	lo, hi int64
 }
 
-// pieces lists what the program's steps import and export of tagged buffers, per Buffer.ID. Of a buffer
-// some of whose stagedRuns are not contiguous nothing is listed.
+// stagedRuns lists what the program's steps import and export of tagged buffers, per Buffer.ID. If some of a buffer's runs
+// are not contiguous, none of them is listed.
 type stagedRuns struct{ imports, exports map[int32][]stagedRun }
 
 func (p *Program) stagedRuns() stagedRuns {
@@ -79,17 +79,17 @@ func (p *Program) possibleSlots() []slotUse {
 		for _, v := range sortedKeys(byVEU) {
 			for _, s := range takenOnce(buf, v, byVEU[v]) {
 				from, _ := slices.BinarySearchFunc(exports, s.Lo-longest, func(e stagedRun, lo int64) int { return compare(e.lo, lo) })
-				near := true
+				inCluster := true
 				for _, e := range exports[from:] {
 					if e.lo >= s.Hi {
 						break
 					}
 					if e.hi > s.Lo {
 						s.writers = append(s.writers, e.at)
-						near = near && int(e.at.VEU)/p.Cluster == int(v)/p.Cluster
+						inCluster = inCluster && int(e.at.VEU)/p.Cluster == int(v)/p.Cluster
 					}
 				}
-				if near && len(s.writers) > 0 {
+				if inCluster && len(s.writers) > 0 {
 					out = append(out, s)
 				}
 			}
@@ -98,7 +98,7 @@ func (p *Program) possibleSlots() []slotUse {
 	return out
 }
 
-// takenOnce makes a slot of every stagedRun that overlaps no other.
+// takenOnce makes a slot of every run that overlaps no other.
 func takenOnce(buf, veu int32, ps []stagedRun) []slotUse {
 	slices.SortFunc(ps, func(a, b stagedRun) int { return compare(a.lo, b.lo) })
 	var out []slotUse
