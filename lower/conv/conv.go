@@ -19,7 +19,7 @@ import (
 // elements are those of conv_tiled and conv_pointwise, whose weights are on the left. conv_direct takes any type.
 var elements = contraction.Float32s
 
-// convolution is a Conv or ConvTranspose brought to three spatial dims (d, h, w).
+// convolution is a Conv or ConvTranspose, brought to three spatial dims (d, h, w) by dims of one element.
 type convolution struct {
 	kind       string
 	transposed bool
@@ -122,8 +122,8 @@ func threeSpatial(v roperator.View) roperator.View {
 	return v
 }
 
-// groupedFilter shows W, [group·output][input][taps…] or, transposed, [group·input][output][taps…], as
-// [group][output][input][taps…].
+// groupedFilter shows W as [group][output][input][taps…]. For Conv it is [group·output][input][taps…], for
+// ConvTranspose [group·input][output][taps…].
 func (c *convolution) groupedFilter(w roperator.View) roperator.View {
 	per := w.Shape[0] / c.groups
 	v := roperator.View{Buf: w.Buf, Offset: w.Offset}
@@ -139,10 +139,11 @@ func (c *convolution) taps() int64 { return ir.Count(c.kernel[:]) }
 
 func (c *convolution) positions() int64 { return ir.Count(c.out[:]) }
 
-// isThin reports groups too small to fill a tile.
+// isThin reports whether groups have too few channels to fill a tile.
 func (c *convolution) isThin() bool { return c.groups > 1 && c.outC < 8 }
 
-// isProduct reports one output position that meets the whole input: a plain matrix product.
+// isProduct reports whether there is one output position, whose filter covers the whole input. That is a matrix
+// product.
 func (c *convolution) isProduct() bool {
 	if c.transposed || c.groups != 1 || c.positions() != 1 {
 		return false
@@ -181,8 +182,7 @@ func (c *convolution) product() contraction.Product {
 	return p
 }
 
-// isPointwise reports a filter of one tap that meets every position once, in an input whose positions
-// lie in one run.
+// isPointwise reports whether the filter has one tap and meets every position once, and positions are consecutive.
 func (c *convolution) isPointwise() bool {
 	for i := range 3 {
 		if c.kernel[i] != 1 || c.stride[i] != 1 || c.pad[i] != 0 || c.in[i] != c.out[i] {
@@ -193,7 +193,7 @@ func (c *convolution) isPointwise() bool {
 	return ok && !c.transposed
 }
 
-// checkRange refuses inputs whose offsets do not fit the kernels' 32-bit tables.
+// checkRange refuses inputs whose offsets do not fit the 32-bit tables of the kernels.
 func (c *convolution) checkRange() error {
 	span := int64(0)
 	for d := 1; d < 5; d++ {
@@ -205,7 +205,7 @@ func (c *convolution) checkRange() error {
 	return nil
 }
 
-// inputRange is the range of input coordinates of dim i that outputs [from, to) meet.
+// inputRange is the range of coordinates of the input, along dim i, that outputs [from, to) read.
 func (c *convolution) inputRange(i int, from, to int64) (lo, hi int64) {
 	reach := (c.kernel[i] - 1) * c.dilation[i]
 	if c.transposed {
@@ -227,8 +227,8 @@ func floorDiv(a, b int64) int64 {
 	return q
 }
 
-// spatialBox fills the input's spatial dims that output positions [p0, p1) meet: whole inner dims where
-// the positions span several outer indices.
+// spatialBox is the part of the spatial dims of the input that output positions [p0, p1) read. If the positions
+// differ in an outer dim, it has all of the dims inside of that.
 func (c *convolution) spatialBox(p0, p1 int64, lo, hi []int64) {
 	inner := [3]int64{c.out[1] * c.out[2], c.out[2], 1}
 	single := true // the positions share all outer indices

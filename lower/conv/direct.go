@@ -10,8 +10,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// addDirect adds a convolution through conv_direct: thin groups, element types and weights that the
-// tiled kernels do not take.
+// addDirect adds a convolution through conv_direct, which takes what the tiled kernels do not: thin groups, other
+// element types, and weights that are no constants.
 func addDirect(b *build.Builder, g *build.Group, c *convolution) error {
 	acc, ok := map[ir.DType]ir.DType{
 		ir.Float32: ir.Float32, ir.Float64: ir.Float64, ir.Float16: ir.Float32, ir.BFloat16: ir.Float32,
@@ -33,7 +33,8 @@ func addDirect(b *build.Builder, g *build.Group, c *convolution) error {
 	return nil
 }
 
-// directParams unrolls the common filters of float32 convolutions, where their values are contiguous.
+// directParams chooses how much of the filter is unrolled: all of it for the common sizes of float32 filters whose
+// values are contiguous.
 func (c *convolution) directParams() (v, fh, fw int64) {
 	square := c.kernel[1] == c.kernel[2] && c.kernel[0] == 1
 	contiguous := c.w.Strides[5] == 1 && c.w.Strides[4] == c.kernel[2]

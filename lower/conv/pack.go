@@ -12,7 +12,7 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// packFilter packs W for conv_tiled: [group][channel tile][k tile][bk][bm].
+// packFilter packs W for conv_tiled as [group][channel tile][k tile][bk][bm].
 func packFilter(b *build.Builder, c *convolution, s contraction.TileShape, k gatherK) roperator.View {
 	w := c.w
 	tm := build.CeilDiv(c.outC, s.BM)
@@ -33,7 +33,7 @@ func packFilter(b *build.Builder, c *convolution, s contraction.TileShape, k gat
 	}, w)
 }
 
-// tap splits the number of a filter element into its coordinates.
+// tap is the coordinates of filter element number i.
 func (c *convolution) tap(i int64) (d, h, w int64) {
 	return i / c.kernel[2] / c.kernel[1], i / c.kernel[2] % c.kernel[1], i % c.kernel[2]
 }
@@ -41,10 +41,10 @@ func (c *convolution) tap(i int64) (d, h, w int64) {
 // stepFields is how many int32 an rk::Step has.
 const stepFields = 4
 
-// nowhere is a step out of every input.
+// nowhere is a step that leads out of every input.
 const nowhere = 1 << 29
 
-// packSteps is the table of rk::Step that conv_tiled reads along k.
+// packSteps makes conv_tiled's table of steps: for each k, how far the input's element is from that of the first tap.
 func packSteps(b *build.Builder, c *convolution, k gatherK) roperator.View {
 	rows, behind := k.tiles*k.bk, int64(0)
 	if k.mode == schema.GatherTap {
@@ -63,12 +63,12 @@ func packSteps(b *build.Builder, c *convolution, k gatherK) roperator.View {
 	}, roperator.View{}) // the name says what it depends on
 }
 
-// inputSteps are the strides of the input over channel, d, h and w, from which rk::Window, too, counts.
+// inputSteps are the strides of the input over channel, d, h and w.
 func (c *convolution) inputSteps() [4]int64 {
 	return [4]int64{c.x.Stride(1), c.x.Stride(2), c.x.Stride(3), c.x.Stride(4)}
 }
 
-// step is (offset, depth, height, width) of row i of the table.
+// step is row i of the table: offset, depth, height and width.
 func (c *convolution) step(k gatherK, i int64) [stepFields]int64 {
 	channel, tap, upper := i/k.taps, i%k.taps, int64(0)
 	if k.mode == schema.GatherTap {

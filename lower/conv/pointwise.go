@@ -5,6 +5,7 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
+// pointwise is the convolution in the terms of package pointwise.
 func (c *convolution) pointwise() *pointwise.Product {
 	x, _ := c.x.Collapse(1, 2)
 	w := roperator.View{Buf: c.w.Buf, Offset: c.w.Offset, Shape: c.w.Shape[:3], Strides: c.w.Strides[:3]}

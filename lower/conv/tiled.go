@@ -40,8 +40,8 @@ func addImplicitGemm(b *build.Builder, g *build.Group, c *convolution) error {
 	return nil
 }
 
-// gatherK is how the sum over (input channel, tap) is laid out along k: by tap with whole k tiles of
-// channels, or channel by channel.
+// gatherK says in which order the sum goes over channels and taps of the filter: tap by tap, each with whole k tiles
+// of channels, or channel by channel.
 type gatherK struct {
 	mode         int64
 	bk           int64
@@ -51,7 +51,7 @@ type gatherK struct {
 	tiles        int64 // k tiles
 }
 
-// gatherK goes by tap where that pads the channels little.
+// gatherK goes tap by tap if that pads the channels little.
 func (c *convolution) gatherK(bk int64) gatherK {
 	k := gatherK{mode: schema.GatherTable, bk: bk, channels: c.inC, taps: c.taps(), channelTiles: build.CeilDiv(c.inC, bk)}
 	k.tiles = build.CeilDiv(c.inC*k.taps, bk)
@@ -63,7 +63,7 @@ func (c *convolution) gatherK(bk int64) gatherK {
 	return k
 }
 
-// gatherRank is how many dims positions have to be looked at: 2 where there is one d, which nothing is behind.
+// gatherRank is how many spatial dims the kernel has to look at: 2 if nothing happens along d.
 func (c *convolution) gatherRank() int64 {
 	if c.in[0] == 1 && c.out[0] == 1 && c.kernel[0] == 1 && c.pad[0] == 0 {
 		return 2
@@ -71,7 +71,7 @@ func (c *convolution) gatherRank() int64 {
 	return 3
 }
 
-// at is where (channel, tap) stands along k.
+// at is the position of (channel, tap) along k.
 func (k *gatherK) at(channel, tap int64) int64 {
 	if k.mode == schema.GatherTap {
 		return (tap*k.channelTiles+channel/k.bk)*k.bk + channel%k.bk
@@ -79,7 +79,7 @@ func (k *gatherK) at(channel, tap int64) int64 {
 	return channel*k.taps + tap
 }
 
-// channelRange are the input channels of a group that k tiles [from, to) read.
+// channelRange is the range of input channels of a group that k tiles [from, to) read.
 func (k *gatherK) channelRange(from, to int64) (lo, hi int64) {
 	if from >= to {
 		return 0, 0
@@ -123,7 +123,7 @@ func (c *convolution) tiledCandidate(b *build.Builder, s contraction.TileShape, 
 	}
 }
 
-// inputBytes is what the first rTask reads of the input; all rTasks read about as much.
+// inputBytes is how many bytes of the input the first rTask reads. Other rTasks read about as many.
 func (c *convolution) inputBytes(box func(task int, lo, hi []int64)) float64 {
 	var lo, hi [5]int64
 	box(0, lo[:], hi[:])
@@ -134,7 +134,7 @@ func (c *convolution) inputBytes(box func(task int, lo, hi []int64)) float64 {
 	return n
 }
 
-// window is the rk::Window of the convolution.
+// window is the rk::Window of the convolution, which tells which input elements an output meets.
 func (c *convolution) window() rkernels.Struct {
 	steps := c.inputSteps()
 	return rkernels.Struct{

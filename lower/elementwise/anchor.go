@@ -7,8 +7,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// AnchorMap lowers an anchor that is elementwise after all, with the group's epilogue: build gives the
-// anchor's result over leaves; coordinate gives the place along a dim of the output.
+// AnchorMap lowers an anchor that turns out to be elementwise, together with the group's epilogue. result makes the
+// anchor's expression over leaves; it gets a function for the coordinates of the output's element.
 func AnchorMap(b *build.Builder, g *build.Group, leaves []roperator.View, result func(coordinate func(d int) *functor.Expr) *functor.Expr) error {
 	all := append([]roperator.View{}, leaves...)
 	if g.Epilogue != nil {
@@ -27,8 +27,8 @@ func AnchorMap(b *build.Builder, g *build.Group, leaves []roperator.View, result
 	return Add(b, Map{Kind: g.Kind(), Outs: []roperator.View{b.Out(g.Outputs[0])}, Roots: []*functor.Expr{root}, Leaves: all})
 }
 
-// Mapped is the view of v after e, computed by an rOperator of its own: for prologues that a kernel
-// cannot take. A nil e is v itself.
+// Mapped is v after the expression e, computed by an rOperator of its own. It serves prologues that a kernel does not
+// take. A nil e leaves v as it is.
 func Mapped(b *build.Builder, e *functor.Expr, v *ir.Value) (roperator.View, error) {
 	if e == nil {
 		return b.In(v), nil

@@ -8,7 +8,7 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Copy adds an rOperator that copies src into dst, views of equal shape and element type.
+// Copy adds an rOperator that copies src to dst. Both have the same shape and element type.
 func Copy(b *build.Builder, dst, src roperator.View) {
 	if dst.Count() == 0 {
 		return
@@ -24,12 +24,12 @@ func Copy(b *build.Builder, dst, src roperator.View) {
 	}
 }
 
-// minTransposed is from how many elements on a copy goes through shared memory.
+// minTransposed is the least number of elements for which a transposing copy goes through shared memory.
 const minTransposed = 4096
 
-// transposition arranges the dims of a copy so that dst is consecutive along the last and src along
-// the one before; false when the copy is not of that kind. Tiles have exact boxes only where this copy
-// alone writes the buffer.
+// transposition arranges the dims of a copy such that dst is consecutive along the last dim and src along the one
+// before it. It fails if the copy is not of that kind, or if other rOperators write the same buffer, on which tiles
+// would have no exact boxes.
 func transposition(dst, src roperator.View) (v [2]roperator.View, ok bool) {
 	if dst.Count() < minTransposed || dst.Count() != dst.Buf.Elems {
 		return v, false

@@ -17,14 +17,14 @@ import (
 // Maps: one output element from the same element of each operand. The expression tree becomes the
 // functor of rKernel map; fused groups may have several outputs.
 
-// maxMapOperands keeps a map's arguments below the size that an rKernel's arguments may have.
+// maxMapOperands keeps the arguments of a map within the size that arguments of rKernels may have.
 const maxMapOperands = 20
 
-// PackWidth is how many elements a vectorised map moves at a time.
+// PackWidth is how many elements a map moves at a time if the layout of its operands allows it.
 const PackWidth = 4
 
-// Map is a map to be lowered. Leaf i of the roots is leaves[i]; leaf len(leaves)+d is, as an int64,
-// the coordinate along dim d of the outputs' shape.
+// Map is a map to be lowered. Leaf i of the roots stands for an element of Leaves[i]. Leaf len(Leaves)+d stands for
+// the coordinate of the element along dim d of the outputs, as an int64.
 type Map struct {
 	Kind   string
 	Outs   []roperator.View // of one shape
@@ -32,8 +32,7 @@ type Map struct {
 	Leaves []roperator.View
 }
 
-// Lower lowers elementwise groups: generated expression trees over broadcast operands. Outputs of
-// one shape make one rOperator.
+// Lower lowers groups of elementwise operators. All outputs of the same shape are computed by one rOperator.
 func Lower(b *build.Builder, g *build.Group) error {
 	leaves := make([]roperator.View, len(g.Extra))
 	for i, v := range g.Extra {
@@ -59,7 +58,7 @@ func Lower(b *build.Builder, g *build.Group) error {
 	return nil
 }
 
-// Add adds the rOperator of a map, none when there are no elements.
+// Add adds the rOperator of a map, unless there are no elements to compute.
 func Add(b *build.Builder, m Map) error {
 	if m.Outs[0].Count() == 0 {
 		return nil
@@ -99,7 +98,7 @@ func Add(b *build.Builder, m Map) error {
 	return nil
 }
 
-// mapLayout is a map's operands in one iteration space.
+// mapLayout has a map's operands in one iteration space.
 type mapLayout struct {
 	outs, ins   []roperator.View
 	leaf        []int // ins[i] is this leaf
@@ -107,7 +106,7 @@ type mapLayout struct {
 	pack        bool  // packs of packWidth along the last dim
 }
 
-// arrange coalesces the iteration space and decides about packs.
+// arrange brings the iteration space to as few dims as possible, and decides whether elements are moved in packs.
 func (l *mapLayout) arrange() {
 	if !l.coordinates {
 		all := build.Coalesce(append(append([]roperator.View{}, l.outs...), l.ins...))
@@ -129,7 +128,7 @@ func (l *mapLayout) arrange() {
 	}
 }
 
-// Packable reports that every pack of elements along the last dim is consecutive and aligned.
+// Packable reports whether every pack of elements along the last dim is consecutive and aligned.
 func Packable(v roperator.View) bool {
 	last := len(v.Shape) - 1
 	ok := v.Strides[last] == 1 && v.Offset%PackWidth == 0
@@ -139,9 +138,8 @@ func Packable(v roperator.View) bool {
 	return ok
 }
 
-// tiling cuts the space into rTasks of about target elements. When an operand's consecutive elements
-// lie along another dim than the output's, tiles are square in these two, so that every line of memory
-// that an rTask touches is used up by it.
+// tiling cuts the space into tiles of about target elements. If an operand is consecutive along another dim than the
+// output, tiles are squares in these two dims: then an rTask uses all of every line of memory that it touches.
 func (l *mapLayout) tiling(target int64) build.Tiling {
 	dims := append([]int64{}, l.outs[0].Shape...)
 	last := len(dims) - 1
@@ -169,9 +167,9 @@ func (l *mapLayout) tiling(target int64) build.Tiling {
 	return t
 }
 
-// crossDim finds a dim, not the last, along which an operand is consecutive while it is not along the
-// last one; -1 when there is none or the space is small anyway. Boxes of such tiles are exact only on
-// buffers that this rOperator alone writes.
+// crossDim finds a dim, not the last one, along which an operand is consecutive while along the last one it is not.
+// It is -1 if there is none, if the space is small, or if another rOperator writes the same buffer, on which square
+// tiles would have no exact boxes.
 func (l *mapLayout) crossDim() int {
 	last := len(l.outs[0].Shape) - 1
 	for _, v := range l.outs {
@@ -213,7 +211,7 @@ func (l *mapLayout) candidate(b *build.Builder, t build.Tiling, body *functor.Fu
 	return c
 }
 
-// tileElems counts the distinct elements of v in a tile: broadcast dims count once.
+// tileElems counts the distinct elements of v in a tile. Along a dim of stride 0 there is one.
 func tileElems(v roperator.View, extent []int64, unit int64) int64 {
 	n := int64(1)
 	for d, e := range extent {
@@ -246,7 +244,7 @@ func (l *mapLayout) args(unit int64, body *functor.Functor) rkernels.Struct {
 	return args
 }
 
-// functor is the body of the map: what is computed at one place or in one pack.
+// functor is the body of the map: it loads, computes and stores one element, or one pack.
 func (l *mapLayout) functor(m Map) *functor.Functor {
 	last := len(l.outs[0].Shape) - 1
 	f := functor.Functor{Form: functor.Map, Roots: m.Roots, Rank: last + 1, Pack: 1, Coordinates: -1}
@@ -262,5 +260,5 @@ func (l *mapLayout) functor(m Map) *functor.Functor {
 	return functor.New(f)
 }
 
-// coordinateLeaf is the coordinate along dim d of a map with the given number of leaves.
+// coordinateLeaf stands for the coordinate along dim d, in the expressions of a map with so many leaves.
 func coordinateLeaf(leaves, d int) *functor.Expr { return functor.Leaf(ir.Int64, leaves+d) }

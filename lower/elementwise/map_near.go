@@ -13,8 +13,9 @@ const (
 	nearOperands = 15
 )
 
-// nearCandidate is the map's candidate for vEUs in clusters, one rTask a row; nil where elements are not
-// float32, run backwards, or are too many, and where there are several results.
+// nearCandidate is the map's candidate for vEUs in clusters, with one rTask for each row. It is nil if an element
+// type is not float32, a stride is negative, a row or the number of rows is too large, or if there are several
+// results.
 func (l *mapLayout) nearCandidate(b *build.Builder, m Map) *roperator.Candidate {
 	dims := l.outs[0].Shape
 	last := len(dims) - 1

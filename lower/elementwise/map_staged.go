@@ -16,10 +16,10 @@ const (
 	stagedPerVEU = 2
 )
 
-// stagedTasks is how many rTasks a staged map has at most.
+// stagedTasks is how many rTasks a staged map may have on the target.
 func stagedTasks(b *build.Builder) int64 { return stagedPerVEU * int64(b.Target().VEUs) }
 
-// stagedMap is a map whose rTasks take pieces of the last dim.
+// stagedMap is a map whose rTasks take chunks of the last dim.
 type stagedMap struct {
 	*mapLayout
 	dims   []int64
@@ -27,8 +27,8 @@ type stagedMap struct {
 	chunks int64
 }
 
-// stagedCandidate is the map's candidate whose operands go through the executor; nil where elements have
-// other than 4 bytes, run backwards, or are too many.
+// stagedCandidate is the map's candidate whose operands and results the executor moves. It is nil if an element type
+// is not float32, a stride is negative, or there are too many elements.
 func (l *mapLayout) stagedCandidate(b *build.Builder, m Map) *roperator.Candidate {
 	dims := l.outs[0].Shape
 	last := len(dims) - 1
@@ -49,7 +49,7 @@ func (l *mapLayout) stagedCandidate(b *build.Builder, m Map) *roperator.Candidat
 	return s.candidate(b, int(tasks), m)
 }
 
-// box is the piece that an rTask takes: a row of the other dims, a chunk of the last.
+// box is what an rTask computes: one index of each dim but the last, and a chunk of the last.
 func (s *stagedMap) box(task int, lo, hi []int64) {
 	last := len(s.dims) - 1
 	row := int64(task) / s.chunks
@@ -62,7 +62,7 @@ func (s *stagedMap) box(task int, lo, hi []int64) {
 	}
 }
 
-// first is the box's first element alone, of operands that are the same along the last dim.
+// first is the first element of the box alone, for operands that are the same along the last dim.
 func (s *stagedMap) first(task int, lo, hi []int64) {
 	s.box(task, lo, hi)
 	last := len(s.dims) - 1
@@ -77,7 +77,7 @@ func (s *stagedMap) candidate(b *build.Builder, tasks int, m Map) *roperator.Can
 	return s.carriedOutBy(b, "map_staged", threads, tasks, m)
 }
 
-// carriedOutBy makes a candidate of an rKernel for staged maps.
+// carriedOutBy makes a candidate of one of the rKernels for staged maps.
 func (s *stagedMap) carriedOutBy(b *build.Builder, kernel string, threads int64, tasks int, m Map) *roperator.Candidate {
 	last := len(s.dims) - 1
 	c := &roperator.Candidate{Tasks: tasks}

@@ -6,8 +6,7 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Alias makes v a view of what another value wrote. When v has a home of its own (it is written into
-// a concat or output), the data is copied there.
+// Alias makes v a view of what other values hold. If v has to be written somewhere else, the data are copied there.
 func Alias(b *build.Builder, v *ir.Value, view roperator.View) {
 	home, ok := b.Home(v)
 	if !ok || roperator.SameView(home, view) || home.Buf.Kind == roperator.Output && home.IsWhole() {
@@ -18,7 +17,7 @@ func Alias(b *build.Builder, v *ir.Value, view roperator.View) {
 	Copy(b, home, view)
 }
 
-// Contiguous returns v itself when it is row-major dense, otherwise a dense copy.
+// Contiguous is v itself if it is in row-major order without gaps, otherwise a copy that is.
 func Contiguous(b *build.Builder, v roperator.View) roperator.View {
 	if v.IsContiguous() {
 		return v
@@ -28,8 +27,8 @@ func Contiguous(b *build.Builder, v roperator.View) roperator.View {
 	return t
 }
 
-// Written is a view that a kernel fills in another shape than v's: v itself where strides allow, else a
-// dense stand-in, which done copies to v.
+// Written is a view of the given shape for a kernel to write v through. If v's strides do not allow that, it is a
+// dense buffer instead, which done copies to v.
 func Written(b *build.Builder, v roperator.View, shape []int64) (w roperator.View, done func()) {
 	if w, ok := v.Reshape(shape); ok {
 		return w, func() {}
@@ -39,7 +38,7 @@ func Written(b *build.Builder, v roperator.View, shape []int64) (w roperator.Vie
 	return w, func() { Copy(b, v, t) }
 }
 
-// Reshaped shows v, or a dense copy, in another shape.
+// Reshaped shows v in another shape; if its strides do not allow that, it shows a dense copy.
 func Reshaped(b *build.Builder, v roperator.View, shape []int64) roperator.View {
 	w, ok := v.Reshape(shape)
 	if !ok {

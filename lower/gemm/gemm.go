@@ -14,7 +14,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// productInputs are the views of the two factors; A's prologue is left to the kernel where it can take it.
+// productInputs are the views of the two factors. The prologue of the first is left to the kernel if that can take
+// it; all others are carried out before.
 func productInputs(b *build.Builder, g *build.Group) (x, y roperator.View, prologue *functor.Expr, err error) {
 	e := g.Prologue[0]
 	if e != nil && e.DType == ir.Float32 && g.Inputs[0].DType == ir.Float32 && g.Inputs[0].Const == nil {
@@ -92,7 +93,7 @@ func Gemm(b *build.Builder, g *build.Group) error {
 	return LowerProduct(b, g, p)
 }
 
-// scaled multiplies e by the attribute's value.
+// scaled is e multiplied by an attribute's value.
 func scaled(e *functor.Expr, attr string, by float64) (*functor.Expr, error) {
 	if by == 1 {
 		return e, nil

@@ -17,7 +17,7 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// packColumns packs B[batch][k][n] for gemm_tiled: [batch][column tile][k tile][bk][bn].
+// packColumns packs B[batch][k][n] for gemm_tiled as [batch][column tile][k tile][bk][bn].
 func packColumns(b *build.Builder, p contraction.Product, s contraction.TileShape) roperator.View {
 	v, k, n := p.B, p.K, p.N
 	tn, tk := build.CeilDiv(n, s.BN), build.CeilDiv(k, s.BK)
@@ -35,7 +35,8 @@ func packColumns(b *build.Builder, p contraction.Product, s contraction.TileShap
 	}, v)
 }
 
-// LowerProduct adds the rOperators of p.
+// LowerProduct adds the rOperators of a product. Which kernels are candidates depends on the element type, on which
+// factor is constant, and on the number of rows.
 func LowerProduct(b *build.Builder, g *build.Group, p contraction.Product) error {
 	if ir.Count(p.Tail.Shape) == 0 {
 		b.Out(g.Outputs[0])
@@ -58,7 +59,8 @@ func LowerProduct(b *build.Builder, g *build.Group, p contraction.Product) error
 	return nil
 }
 
-// addGemm adds the tiled product, in two steps when too few rTasks would share a long sum.
+// addGemm adds a product through gemm_tiled. If too few rTasks would share long sums, partial sums are added up by a
+// second rOperator.
 func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 	tasks := func(s contraction.TileShape) int64 {
 		return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(p.N, s.BN)

@@ -40,7 +40,7 @@ func AddLeftConstant(b *build.Builder, g *build.Group, p contraction.Product) {
 	})
 }
 
-// Add adds it as a product with the packed constant on the left.
+// Add adds the rOperators of c, with candidates that have the packed constant on the left.
 func Add(b *build.Builder, g *build.Group, c *Product) {
 	shapes := contraction.UsefulShapes(c.OutC, c.Positions)
 	tasks := func(s contraction.TileShape) int64 {
@@ -91,7 +91,7 @@ func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.
 	}
 }
 
-// packRows packs W for conv_pointwise: [group][channel tile][k tile][bk][bm].
+// packRows packs W for conv_pointwise as [group][channel tile][k tile][bk][bm].
 func packRows(b *build.Builder, c *Product, s contraction.TileShape) roperator.View {
 	w := c.W
 	tm, tk := build.CeilDiv(c.OutC, s.BM), build.CeilDiv(c.InC, s.BK)

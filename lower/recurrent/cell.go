@@ -21,10 +21,10 @@ import (
 // element is the one type that cells take and give.
 const element = ir.Float32
 
-// gateRow is a row of a unit in the packed weights: which gate's row of W and of R it holds, -1 for zeros.
+// gateRow says what one packed row of a unit holds: the row of W and the row of R of these gates, -1 for zeros.
 type gateRow struct{ w, r int64 }
 
-// cellRows are the rows of a unit, by kind, in the order in which the kernel expects their sums.
+// cellRows has the packed rows of a unit, by kind of cell, in the order in which the kernel expects their sums.
 var cellRows = [][]gateRow{
 	schema.CellRNN:       {{0, 0}},
 	schema.CellLSTM:      {{0, 0}, {1, 1}, {2, 2}, {3, 3}},
@@ -47,7 +47,7 @@ type cell struct {
 	f, g, act             *functor.Expr
 }
 
-// cellPorts are input numbers of the cell operators; c and peep are LSTM's alone.
+// cellPorts has the numbers of the inputs of a cell operator. Only LSTM has c and peep; others have -1 there.
 type cellPorts struct{ c, w, r, bias, peep, lens int }
 
 var (
@@ -76,8 +76,8 @@ func RNNCell(b *build.Builder, g *build.Group) error {
 	return nil
 }
 
-// GRUCell takes two rOperators where the reset gate comes before the product, since then every unit
-// needs the reset gates of all.
+// GRUCell takes two rOperators if the reset gate is applied before the product, since every unit then needs the reset
+// gates of all units.
 func GRUCell(b *build.Builder, g *build.Group) error {
 	c, err := readCell(b, g, simplePorts, []string{"Sigmoid", "Tanh"})
 	if err != nil || c.isEmpty() {
@@ -100,7 +100,7 @@ func GRUCell(b *build.Builder, g *build.Group) error {
 
 func (c *cell) isEmpty() bool { return c.batch == 0 || c.hidden == 0 }
 
-// readCell reads what the cells share.
+// readCell reads what all cells have in common.
 func readCell(b *build.Builder, g *build.Group, p cellPorts, activations []string) (*cell, error) {
 	n := g.Anchor
 	if d := n.Outputs[0].DType; d != element {
@@ -155,8 +155,8 @@ func readCell(b *build.Builder, g *build.Group, p cellPorts, activations []strin
 	return c, nil
 }
 
-// placeHidden decides where the next h and y go. Without sequence lengths they are equal, and one of
-// them suffices where no two destinations ask for it.
+// placeHidden decides where the next h and y are written. Without sequence lengths they are equal, and are written
+// once unless both have a destination of their own.
 func placeHidden(b *build.Builder, g *build.Group, c *cell) {
 	last := len(ir.LookupOp(g.Anchor.Domain, g.Anchor.Op).Outputs) - 1
 	h, y := g.Outputs[0], (*ir.Value)(nil)
@@ -179,7 +179,7 @@ func placeHidden(b *build.Builder, g *build.Group, c *cell) {
 	}
 }
 
-// cellOut is where output i goes, a temporary when nobody asks for it.
+// cellOut is where output i is written: a temporary buffer if nobody reads it.
 func cellOut(b *build.Builder, g *build.Group, i int, what string) roperator.View {
 	if i < len(g.Outputs) && g.Outputs[i] != nil {
 		return b.Out(g.Outputs[i])
@@ -187,7 +187,8 @@ func cellOut(b *build.Builder, g *build.Group, i int, what string) roperator.Vie
 	return b.Temp(what, element, b.Extents(g.Inputs[1], build.ForTiles))
 }
 
-// cellActivation says what an activation is made of; alpha and beta are defaults, NaN for none.
+// cellActivation is an activation of recurrent operators. alpha and beta are the defaults of its attributes, NaN if
+// it has none.
 type cellActivation struct {
 	alpha, beta float64
 	expr        func(x *functor.Expr, alpha, beta float64) *functor.Expr
@@ -195,7 +196,7 @@ type cellActivation struct {
 
 var none = math.NaN()
 
-// cellActivations are the activations of ONNX's recurrent operators, by lower-case name.
+// cellActivations are the activations that ONNX knows, by name in lower case.
 var cellActivations = map[string]cellActivation{
 	"relu":     {none, none, plain("Relu")},
 	"tanh":     {none, none, plain("Tanh")},
@@ -218,7 +219,7 @@ func plain(op string) func(x *functor.Expr, alpha, beta float64) *functor.Expr {
 	return func(x *functor.Expr, _, _ float64) *functor.Expr { return functor.Apply(op, x) }
 }
 
-// withAttrs is an operator that takes alpha, and beta if the activation has one, as attributes.
+// withAttrs applies an operator whose attributes alpha and beta are those of the activation, as far as it has them.
 func withAttrs(op string) func(x *functor.Expr, alpha, beta float64) *functor.Expr {
 	return func(x *functor.Expr, alpha, beta float64) *functor.Expr {
 		e := functor.Apply(op, x)
@@ -230,8 +231,8 @@ func withAttrs(op string) func(x *functor.Expr, alpha, beta float64) *functor.Ex
 	}
 }
 
-// readActivations resolves the activations f, g and h; each of the lists activation_alpha and
-// activation_beta is used up in order by those that take one. Clipping precedes every activation.
+// readActivations resolves the activations f, g and h. The lists activation_alpha and activation_beta have values
+// only for activations that take one, in order. Clipping comes before every activation.
 func (c *cell) readActivations(n *ir.Node, defaults []string) error {
 	names := n.Attrs["activations"].Strs
 	if len(names) == 0 {
@@ -275,7 +276,8 @@ func addCell(b *build.Builder, g *build.Group, c *cell) {
 	b.Add(g.Kind(), candidates...)
 }
 
-// cellShapes are the widths of slices worth trying, the widest first; rows is how many a unit has.
+// cellShapes are the shapes worth trying, those with the most columns an rTask first. rows is how many packed rows a
+// unit has.
 func cellShapes(batch, k, rows int64) []gemv.Shape {
 	mb := int64(1)
 	for mb < batch && mb < gemv.MostRows {
@@ -342,7 +344,7 @@ func cellCandidate(b *build.Builder, c *cell, s gemv.Shape) *roperator.Candidate
 	}
 }
 
-// projections is how many columns of x are added for a unit.
+// projections is how many columns of a projected x are added up for one unit.
 func (c *cell) projections() int64 {
 	if c.projected {
 		return c.gates
@@ -350,7 +352,7 @@ func (c *cell) projections() int64 {
 	return 0
 }
 
-// previous is the h that units beyond their sequence's end keep.
+// previous is the h that a unit keeps after the end of its sequence.
 func (c *cell) previous() roperator.View {
 	if c.kind == schema.CellGRULinear || c.kind == schema.CellGRUState {
 		return c.state
@@ -390,7 +392,7 @@ func cellArgs(b *build.Builder, c *cell, s gemv.Shape, tiles int64, act []rkerne
 	}
 }
 
-// cellMatrix is a view [batch][unit] as an rk::CellMatrix; what is absent points at stand-in, unread.
+// cellMatrix is a view [batch][unit] as an rk::CellMatrix. An absent view refers to standIn, which is not read.
 func cellMatrix(v, standIn roperator.View) rkernels.Struct {
 	if v.Buf == nil {
 		return rkernels.Struct{arg.Ref("ref", standIn), arg.Int("row", 0), arg.Int("col", 0)}
@@ -398,7 +400,8 @@ func cellMatrix(v, standIn roperator.View) rkernels.Struct {
 	return rkernels.Struct{arg.Ref("ref", v), arg.Int("row", v.Stride(0)), arg.Int("col", v.Stride(1))}
 }
 
-// cellBoxes maps rTask numbers of a cell to boxes: (rows of the batch, slice of units), the last fastest.
+// cellBoxes maps the rTask numbers of a cell to boxes. An rTask has some rows of the batch and a slice of the units;
+// slices are numbered fastest.
 type cellBoxes struct{ batch, hidden, mb, units, tiles int64 }
 
 func (at *cellBoxes) entries(task int, lo, hi []int64) {
@@ -412,7 +415,7 @@ func (at *cellBoxes) slice(task int, lo, hi []int64) {
 	lo[1], hi[1] = u0, min(u0+at.units, at.hidden)
 }
 
-// gates are the columns that hold n gates for each unit of the slice.
+// gates is the box of columns that hold n gates for each unit of the slice.
 func (at *cellBoxes) gates(n int64) func(task int, lo, hi []int64) {
 	return func(task int, lo, hi []int64) {
 		at.slice(task, lo, hi)
@@ -420,7 +423,7 @@ func (at *cellBoxes) gates(n int64) func(task int, lo, hi []int64) {
 	}
 }
 
-// rows are whole rows, of n elements, of a matrix that an rTask contracts.
+// rows is the box of whole rows, of n elements each, of a matrix with which an rTask multiplies its weights.
 func (at *cellBoxes) rows(n int64) func(task int, lo, hi []int64) {
 	return func(task int, lo, hi []int64) {
 		at.entries(task, lo, hi)

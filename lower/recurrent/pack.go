@@ -11,8 +11,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// packCell packs [W, R] for recurrent_cell: column unit·rows + row of the packed product is the unit's
-// row of the gate, its first part along k from W, if there is one, the rest from R.
+// packCell packs [W, R]. Column unit·rows + row of the packed matrix holds the unit's row of a gate: along k first
+// the part from W, if there is one, then the part from R.
 func packCell(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
 	rows := cellRows[c.kind]
 	k, n := c.inputs+c.hidden, c.hidden*int64(len(rows))
@@ -41,7 +41,8 @@ func packCell(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
 	}, c.w, c.r)
 }
 
-// packCellBias adds W's and R's biases, in the order of packCell's columns; zeros when there are none.
+// packCellBias adds the biases of W and R, in the order of the columns that packCell makes. Without biases it holds
+// zeros.
 func packCellBias(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
 	rows := cellRows[c.kind]
 	n := c.hidden * int64(len(rows))
@@ -71,7 +72,7 @@ func packCellBias(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
 	}, c.w, c.r, c.bias)
 }
 
-// weightName names what the packed weights are made of.
+// weightName is the name of the constant from which the weights are packed.
 func (c *cell) weightName() string {
 	if c.projected {
 		return c.r.Buf.Name
@@ -79,7 +80,7 @@ func (c *cell) weightName() string {
 	return c.w.Buf.Name
 }
 
-// packPeepholes puts P, [i o f][unit], as [unit][i o f].
+// packPeepholes transposes P from [i o f][unit] to [unit][i o f].
 func packPeepholes(b *build.Builder, c *cell) roperator.View {
 	elems := 3 * c.hidden
 	return b.Packed(c.peep.Buf.Name+".units", element, elems, func() []byte {

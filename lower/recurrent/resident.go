@@ -19,10 +19,11 @@ const (
 	residentShared    = 180 << 10
 )
 
-// stepBytes is what all threads of an rTask load at a time, a step of k of a slice.
+// stepBytes is how many bytes of weights the threads of an rTask load at a time: one load each.
 const stepBytes = 256 * 16
 
-// residentShapes are rows of a slice and how lanes divide them (C, LK), the narrowest slice first.
+// residentShapes are the rows of a slice that a lane owns (C), and the lanes that share a row (LK); the narrowest
+// slices come first.
 var residentShapes = []struct{ c, lk int64 }{
 	{1, 32}, {1, 16}, {1, 8}, {2, 8}, {5, 16}, {4, 8},
 }
@@ -34,7 +35,7 @@ type residentCell struct {
 	units        int64
 }
 
-// residentCells lists the slices that fit, for a cell whose inputs have k values.
+// residentCells lists the slices whose weights fit on chip, for a cell whose inputs have k values.
 func residentCells(c *cell, k int64) []residentCell {
 	rows := int64(len(cellRows[c.kind]))
 	mb := int64(1)
@@ -59,8 +60,8 @@ func residentCells(c *cell, k int64) []residentCell {
 	return out
 }
 
-// residentCandidates are the candidates of a cell that keep their weights on chip, for cells whose
-// operands can go through the import area in quads.
+// residentCandidates are the candidates of a cell that keep their weights on chip. There are none for cells whose
+// operands cannot go through the import area in quads.
 func residentCandidates(b *build.Builder, c *cell) []*roperator.Candidate {
 	if c.inputs%4 != 0 || c.hidden%4 != 0 || !c.stageable() {
 		return nil
@@ -72,7 +73,7 @@ func residentCandidates(b *build.Builder, c *cell) []*roperator.Candidate {
 	return out
 }
 
-// stageable reports whether the cell's operands have contiguous rows.
+// stageable reports whether the rows of the cell's operands are contiguous.
 func (c *cell) stageable() bool {
 	for _, v := range []roperator.View{c.x, c.h, c.state, c.gate, c.out0, c.out1, c.y} {
 		if v.Buf != nil && v.Shape[1] > 1 && v.Strides[1] != 1 {
@@ -102,13 +103,13 @@ func (c *cell) has() int64 {
 	return bits
 }
 
-// stagedArea lays operands out one after the other in an area.
+// stagedArea lays staged operands out one after another.
 type stagedArea struct {
 	staged []roperator.Staged
 	end    int64
 }
 
-// matrix adds a [rows][cols] box, and returns its place.
+// matrix adds the box of a [rows][cols] matrix, and returns where it begins.
 func (a *stagedArea) matrix(x roperator.Access, index int, rows, cols int64) int64 {
 	at := a.end
 	a.staged = append(a.staged, roperator.Staged{Access: x, Index: index, At: at, Pitch: []int64{cols, 1}})
