@@ -109,31 +109,37 @@ func TopK(b *build.Builder, g *build.Group) error {
 		if len(candidates) > 0 && t.Tasks == candidates[0].Tasks {
 			break
 		}
-		box := build.LineBox(t, 1, k)
-		c := &roperator.Candidate{
-			Inst: inst, Tasks: t.Tasks,
-			Args: []rkernels.Field{
-				{Name: "tiles", Value: t.Args()},
-				{Name: "src", Value: arg.Strided(src, 1)},
-				{Name: "values", Value: arg.Strided(dst[0], 1)}, {Name: "indices", Value: arg.Strided(dst[1], 1)},
-				arg.Int("n", cube[1]), arg.Int("k", k), arg.Int("largest", p.Node.Int("largest", 1)),
-			},
-			Reads:  roperator.AppendRead(nil, src, build.LineBox(t, 1, cube[1])),
-			Writes: []roperator.Access{{View: dst[0], Box: box}, {View: dst[1], Box: box}},
-		}
-		elements := float64(t.Largest() * cube[1])
-		steps := float64(bits.Len64(uint64(cube[1])))
-		c.Work = roperator.Work{
-			Flops:      elements * 10 * steps * steps,
-			WriteBytes: float64(t.Largest()*k) * float64(8+in.DType().Size()),
-		}
-		c.Work.AddRead(src, elements*float64(in.DType().Size()))
-		candidates = append(candidates, c)
+		candidates = append(candidates, topKCandidate(p.Node, inst, src, dst, t))
 	}
 	b.Add(g.Kind(), candidates...)
 	done[0]()
 	done[1]()
 	return p.Finish(b)
+}
+
+// topKCandidate finds the k largest or smallest of each line of src; dst are the values and their indices.
+func topKCandidate(node *ir.Node, inst *rkernels.Instance, src roperator.View, dst [2]roperator.View, t build.Tiling) *roperator.Candidate {
+	n, k := src.Shape[1], dst[0].Shape[1]
+	box := build.LineBox(t, 1, k)
+	c := &roperator.Candidate{
+		Inst: inst, Tasks: t.Tasks,
+		Args: []rkernels.Field{
+			{Name: "tiles", Value: t.Args()},
+			{Name: "src", Value: arg.Strided(src, 1)},
+			{Name: "values", Value: arg.Strided(dst[0], 1)}, {Name: "indices", Value: arg.Strided(dst[1], 1)},
+			arg.Int("n", n), arg.Int("k", k), arg.Int("largest", node.Int("largest", 1)),
+		},
+		Reads:  roperator.AppendRead(nil, src, build.LineBox(t, 1, n)),
+		Writes: []roperator.Access{{View: dst[0], Box: box}, {View: dst[1], Box: box}},
+	}
+	elements := float64(t.Largest() * n)
+	steps := float64(bits.Len64(uint64(n)))
+	c.Work = roperator.Work{
+		Flops:      elements * 10 * steps * steps,
+		WriteBytes: float64(t.Largest()*k) * float64(8+src.DType().Size()),
+	}
+	c.Work.AddRead(src, elements*float64(src.DType().Size()))
+	return c
 }
 
 // topKInstance keeps in shared memory at least k elements, and all n where that takes no more than 4096

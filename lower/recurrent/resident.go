@@ -117,115 +117,155 @@ func (a *stagedArea) matrix(x roperator.Access, index int, rows, cols int64) int
 	return at
 }
 
+// residentLayout is a resident candidate in the making: where the executor brings the operands to, and takes the
+// results from.
+type residentLayout struct {
+	c       *cell
+	r       residentCell
+	boxes   cellBoxes
+	cand    *roperator.Candidate
+	in, out stagedArea
+	// Where operands begin in the import area, and results among the exports; 0 for absent ones.
+	h0, gate, out0, outR, y int64
+}
+
 func residentCandidate(b *build.Builder, c *cell, r residentCell) *roperator.Candidate {
-	rows := cellRows[c.kind]
 	tiles, blocks := build.CeilDiv(c.hidden, r.units), build.CeilDiv(c.batch, r.MB)
-	k := c.inputs + c.hidden
 	values := []any{c.kind, r.MB, r.C, r.LK, r.regs, r.shared, c.has()}
 	var actArgs []rkernels.Struct
 	for _, e := range []*functor.Expr{c.f, c.g, c.act} {
 		f, args := tails.Prologue(c.x.DType(), e)
 		values, actArgs = append(values, f), append(actArgs, args)
 	}
-	at := cellBoxes{batch: c.batch, hidden: c.hidden, mb: r.MB, units: r.units, tiles: tiles}
-	cand := &roperator.Candidate{Inst: b.Instance("recurrent_cell_resident", values...), Tasks: int(tiles * blocks)}
-	read := func(v roperator.View, box func(task int, lo, hi []int64)) (roperator.Access, int) {
-		n := len(cand.Reads)
-		if cand.Reads = roperator.AppendRead(cand.Reads, v, box); len(cand.Reads) == n {
-			return roperator.Access{View: v, Box: box}, -1
-		}
-		return cand.Reads[n], n
+	l := &residentLayout{
+		c: c, r: r, boxes: cellBoxes{batch: c.batch, hidden: c.hidden, mb: r.MB, units: r.units, tiles: tiles},
+		cand: &roperator.Candidate{Inst: b.Instance("recurrent_cell_resident", values...), Tasks: int(tiles * blocks)},
 	}
-	write := func(v roperator.View) (roperator.Access, int) {
-		cand.Writes = append(cand.Writes, roperator.Access{View: v, Box: at.slice})
-		return cand.Writes[len(cand.Writes)-1], len(cand.Writes) - 1
+	l.operands()
+	l.results()
+	l.cand.Imports, l.cand.Exports = l.in.staged, l.out.staged
+	l.arguments(b, tiles, actArgs)
+	k, mb := c.inputs+c.hidden, float64(min(r.MB, c.batch))
+	columns := float64(r.units * int64(len(cellRows[c.kind])))
+	l.cand.Work = roperator.Work{
+		Flops:      2*mb*float64(k)*columns + 40*mb*columns,
+		ConstBytes: c.r.Bytes(float64(k) * columns),
+		ReadBytes:  c.x.Bytes(mb * float64(k+2*r.units+c.projections()*r.units)),
+		WriteBytes: c.out0.Bytes(mb * float64(r.units) * float64(len(l.cand.Writes))),
 	}
-	// x and h are the two parts of the rows that the product takes.
-	in := stagedArea{end: r.MB * k}
-	row := func(v roperator.View, n, first int64) {
-		x, i := read(v, at.rows(n))
-		in.staged = append(in.staged, roperator.Staged{Access: x, Index: i, At: first, Pitch: []int64{k, 1}})
+	return l.cand
+}
+
+// isLSTM reports whether the kernel reads and writes the cell state itself, beside what the executor moves.
+func (l *residentLayout) isLSTM() bool { return l.c.kind == schema.CellLSTM }
+
+// read adds a read, and returns it with its index, -1 for constants.
+func (l *residentLayout) read(v roperator.View, box func(task int, lo, hi []int64)) (roperator.Access, int) {
+	n := len(l.cand.Reads)
+	if l.cand.Reads = roperator.AppendRead(l.cand.Reads, v, box); len(l.cand.Reads) == n {
+		return roperator.Access{View: v, Box: box}, -1
 	}
-	slice := func(v roperator.View) int64 {
-		x, i := read(v, at.slice)
-		return in.matrix(x, i, r.MB, r.units)
-	}
-	var out stagedArea
-	result := func(v roperator.View) int64 {
-		x, i := write(v)
-		return out.matrix(x, i, r.MB, r.units)
-	}
-	projection := roperator.View{}
+	return l.cand.Reads[n], n
+}
+
+// row imports rows of n elements that the product takes, from column first on. They lie beside those of the other
+// factor, so that a row of both is k long.
+func (l *residentLayout) row(v roperator.View, n, first int64) {
+	x, i := l.read(v, l.boxes.rows(n))
+	pitch := []int64{l.c.inputs + l.c.hidden, 1}
+	l.in.staged = append(l.in.staged, roperator.Staged{Access: x, Index: i, At: first, Pitch: pitch})
+}
+
+// slice imports the units of the rTask, and returns where they begin.
+func (l *residentLayout) slice(v roperator.View) int64 {
+	x, i := l.read(v, l.boxes.slice)
+	return l.in.matrix(x, i, l.r.MB, l.r.units)
+}
+
+// operands adds all reads. Those that the executor does not move, the kernel reads itself.
+func (l *residentLayout) operands() {
+	c := l.c
+	l.in.end = l.r.MB * (c.inputs + c.hidden)
 	if c.projected {
-		projection = c.x
-		read(c.x, at.gates(c.gates))
+		l.read(c.x, l.boxes.gates(c.gates))
 	} else {
-		row(c.x, c.inputs, 0)
+		l.row(c.x, c.inputs, 0)
 	}
-	row(c.h, c.hidden, c.inputs)
-	var h0, gate, outR, y int64
-	lstm := c.kind == schema.CellLSTM
+	l.row(c.h, c.hidden, c.inputs)
 	switch {
-	case lstm:
-		read(c.state, at.slice)
+	case l.isLSTM():
+		l.read(c.state, l.boxes.slice)
 	case c.kind != schema.CellRNN:
-		h0 = slice(c.state)
+		l.h0 = l.slice(c.state)
 	}
 	if c.gate.Buf != nil {
-		gate = slice(c.gate)
+		l.gate = l.slice(c.gate)
 	}
 	if c.lens.Buf != nil {
-		read(c.lens, at.entries)
+		l.read(c.lens, l.boxes.entries)
 	}
-	out0 := result(c.out0)
+}
+
+// write adds a write of the units of the rTask, and returns it with its index.
+func (l *residentLayout) write(v roperator.View) (roperator.Access, int) {
+	l.cand.Writes = append(l.cand.Writes, roperator.Access{View: v, Box: l.boxes.slice})
+	return l.cand.Writes[len(l.cand.Writes)-1], len(l.cand.Writes) - 1
+}
+
+// result exports the units of the rTask, and returns the number of the first.
+func (l *residentLayout) result(v roperator.View) int64 {
+	x, i := l.write(v)
+	return l.out.matrix(x, i, l.r.MB, l.r.units)
+}
+
+// results adds all writes.
+func (l *residentLayout) results() {
+	c := l.c
+	l.out0 = l.result(c.out0)
 	switch {
-	case lstm:
-		write(c.out1)
+	case l.isLSTM():
+		l.write(c.out1)
 	case c.out1.Buf != nil:
-		outR = result(c.out1)
+		l.outR = l.result(c.out1)
 	}
 	if c.y.Buf != nil {
-		y = result(c.y)
+		l.y = l.result(c.y)
 	}
-	cand.Imports, cand.Exports = in.staged, out.staged
+}
 
-	w, bias := packCell(b, c, r.Shape), packCellBias(b, c, r.Shape)
-	cand.Resident = w.Buf
+// arguments packs the weights and fills in the arguments.
+func (l *residentLayout) arguments(b *build.Builder, tiles int64, act []rkernels.Struct) {
+	c := l.c
+	w, bias := packCell(b, c, l.r.Shape), packCellBias(b, c, l.r.Shape)
+	l.cand.Resident = w.Buf
 	optional := func(v roperator.View) rkernels.Ref {
 		if v.Buf == nil {
 			return bias.Ref()
 		}
 		return v.Ref()
 	}
-	peep := roperator.View{}
-	if c.peep.Buf != nil && lstm {
-		peep = packPeepholes(b, c)
+	var projection, peep, state, out1 roperator.View
+	if c.projected {
+		projection = c.x
+	}
+	if l.isLSTM() {
+		state, out1 = c.state, c.out1
+		if c.peep.Buf != nil {
+			peep = packPeepholes(b, c)
+		}
 	}
 	hasY := int64(0)
 	if c.y.Buf != nil {
 		hasY = 1
 	}
-	state, out1 := roperator.View{}, roperator.View{}
-	if lstm {
-		state, out1 = c.state, c.out1
-	}
-	cand.Args = []rkernels.Field{
+	l.cand.Args = []rkernels.Field{
 		{Name: "state", Value: cellMatrix(state, bias)}, {Name: "out1", Value: cellMatrix(out1, bias)},
 		{Name: "projection", Value: cellMatrix(projection, bias)},
 		arg.Ref("w", w), arg.Ref("bias", bias), {Name: "peep", Value: optional(peep)}, {Name: "lens", Value: optional(c.lens)},
-		arg.Int("x", 0), arg.Int("h0", h0), arg.Int("gate", gate),
-		arg.Int("out0", out0), arg.Int("out_r", outR), arg.Int("y", y),
+		arg.Int("x", 0), arg.Int("h0", l.h0), arg.Int("gate", l.gate),
+		arg.Int("out0", l.out0), arg.Int("out_r", l.outR), arg.Int("y", l.y),
 		arg.Int("batch", c.batch), arg.Int("inputs", c.inputs), arg.Int("hidden", c.hidden), arg.Int("gates", c.projections()),
 		arg.Div("tiles", tiles), arg.Int("step", c.step), arg.Int("has_y", hasY),
-		{Name: "f", Value: actArgs[0]}, {Name: "g", Value: actArgs[1]}, {Name: "act_h", Value: actArgs[2]},
+		{Name: "f", Value: act[0]}, {Name: "g", Value: act[1]}, {Name: "act_h", Value: act[2]},
 	}
-	mb := float64(min(r.MB, c.batch))
-	columns := float64(r.units * int64(len(rows)))
-	cand.Work = roperator.Work{
-		Flops:      2*mb*float64(k)*columns + 40*mb*columns,
-		ConstBytes: c.r.Bytes(float64(k) * columns),
-		ReadBytes:  c.x.Bytes(mb * float64(k+2*r.units+c.projections()*r.units)),
-		WriteBytes: c.out0.Bytes(mb * float64(r.units) * float64(len(cand.Writes))),
-	}
-	return cand
 }
