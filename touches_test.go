@@ -33,6 +33,9 @@ var touchSections = []touchSection{
 	{"A kind of edge", "tagged data", regexp.MustCompile(`EdgeTagged|taggedEdges`), []string{"vdevice/edge_tagged.go"}},
 	{"A mode of steps", "direct", regexp.MustCompile(`ModeDirect|directRules`), []string{"vdevice/mode_direct.go"}},
 	{"A precision", "bfloat16", regexp.MustCompile(`BFloat16|\bbfloat16\b`), nil},
+	{"A back end", "emu", regexp.MustCompile(`backend/emu/|"emu":|Name: "emu"`), []string{
+		"internal/conformance/", // the engine that runs on it
+	}},
 }
 
 // TestTouchedFiles keeps the lists of CONTRIBUTING.md true.
