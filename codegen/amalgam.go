@@ -19,7 +19,7 @@ import (
 // end that stand beside the program stay includes; what those include of the system is hoisted as one header.
 type amalgam struct {
 	kernels fs.FS
-	seen    map[string]bool
+	seen    map[string]bool // headers that are in the text, or are left out
 	system  []hoisted
 	body    strings.Builder
 }
@@ -27,8 +27,13 @@ type amalgam struct {
 // hoisted is a system include and the stack of conditions it stands under, one a line.
 type hoisted struct{ line, conds string }
 
-func newAmalgam(kernels fs.FS) *amalgam {
-	return &amalgam{kernels: kernels, seen: map[string]bool{}}
+// newAmalgam begins a text without the headers of the run time that a program does not use.
+func newAmalgam(kernels fs.FS, used parts) *amalgam {
+	a := &amalgam{kernels: kernels, seen: map[string]bool{}}
+	for _, p := range partHeaders {
+		a.seen[p.header] = !p.used(used)
+	}
+	return a
 }
 
 var (

@@ -1,15 +1,52 @@
 package codegen
 
-import "github.com/rammerc/rammerc/vdevice"
+import (
+	"github.com/rammerc/rammerc/schema"
+	"github.com/rammerc/rammerc/vdevice"
+)
 
-// executorParts are parts of the executor that not every program has: rPrograms with waits, loaders that walk
-// a block's steps, loaders of blocks that run one step each.
-type executorParts struct{ persistent, walked, single bool }
+// parts says which parts of the executor a program uses. The others are not printed.
+type parts struct {
+	persistent bool // rPrograms, whose vEUs wait for each other
+	resident   bool // instances that keep operands on chip from step to step
+	direct     bool // runs with direct steps
+	near       bool // runs with near steps
+	moves      bool // operands or results that the executor moves
+	slots      bool // data that come through slots in shared memory
+	walked     bool // loaders that walk the steps of their vEU
+	single     bool // loaders of blocks that run one step each
+}
 
-// executorParts finds those that some launch uses, of any model of a bundle.
-func (l *layout) executorParts() executorParts {
-	var e executorParts
+func (e *parts) add(o parts) {
+	e.persistent, e.resident = e.persistent || o.persistent, e.resident || o.resident
+	e.direct, e.near = e.direct || o.direct, e.near || o.near
+	e.moves, e.slots = e.moves || o.moves, e.slots || o.slots
+	e.walked, e.single = e.walked || o.walked, e.single || o.single
+}
+
+// partHeaders are the headers of the run time that a program can do without. What refers to a header that is left out
+// stands under `if constexpr` in the others.
+var partHeaders = []struct {
+	header string
+	used   func(e parts) bool
+}{
+	{"rt/exec/edge_flag.cuh", func(e parts) bool { return e.persistent }},
+	{"rt/exec/edge_counter.cuh", func(e parts) bool { return e.persistent }},
+	{"rt/exec/guard.cuh", func(e parts) bool { return e.persistent }},
+	{"rt/exec/mode_resident.cuh", func(e parts) bool { return e.resident }},
+	{"rt/exec/mode_direct.cuh", func(e parts) bool { return e.direct }},
+	{"rt/exec/mode_near.cuh", func(e parts) bool { return e.near }},
+	{"rt/exec/edge_tagged.cuh", func(e parts) bool { return e.moves }},
+	{"rt/exec/edge_slot.cuh", func(e parts) bool { return e.slots }},
+	{"rt/exec/ring.cuh", func(e parts) bool { return e.walked || e.single }},
+}
+
+// usedParts finds what some launch uses, of any model that shares the program.
+func (l *layout) usedParts() parts {
+	st := l.allStaging()
+	e := parts{resident: st.resident, moves: st.moves > 0, slots: st.slots > 0}
 	for _, t := range l.segments {
+		e.add(t.parts)
 		e.persistent = e.persistent || t.kind == vdevice.RProgram
 		for _, x := range t.launches {
 			streams, knows := x.chunks > 0, x.weights.Words > 0
@@ -17,8 +54,12 @@ func (l *layout) executorParts() executorParts {
 		}
 	}
 	for _, p := range l.parts {
-		o := p.executorParts()
-		e.persistent, e.walked, e.single = e.persistent || o.persistent, e.walked || o.walked, e.single || o.single
+		e.add(p.usedParts())
 	}
 	return e
+}
+
+// noteStep notes what a step's row in the program tables uses.
+func (e *parts) noteStep(row *schema.Step) {
+	e.direct, e.near = e.direct || row.Direct > 0, e.near || row.Near > 0
 }

@@ -1,44 +1,40 @@
 package codegen
 
 import (
-	"io/fs"
-	"os"
-	"path/filepath"
-	"regexp"
+	"strings"
 	"testing"
 
-	"github.com/rammerc/rammerc/codegen/rt"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
-// The rows of edges and step modes name the headers that carry them out. Each header is one row's.
-func TestRowsNameTheirHeaders(t *testing.T) {
+// Headers of the executor that no launch of a program uses are not in its source, and their parts are switched off.
+func TestUnusedPartsAreNotPrinted(t *testing.T) {
 	t.Parallel()
-	rows := map[string]string{}
-	for file, pattern := range map[string]string{"edges.go": `header: "(exec/edge_[^"]*)"`, "modes.go": `header: "(exec/mode_[^"]*)"`} {
-		text, err := os.ReadFile(filepath.Join("..", "vdevice", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(text), -1) {
-			if rows[m[1]] != "" {
-				t.Errorf("two rows name %s", m[1])
-			}
-			rows[m[1]] = file
-		}
+	waves := newStencilPlan(t, 4, 3, 64)
+	waves.plan.Segments[0].Kind = vdevice.Waves
+	rows := []struct {
+		name  string
+		plan  *stencilPlan
+		wants []string // of partHeaders
+	}{
+		{"waves", waves, nil},
+		{"rProgram", newStencilPlan(t, 4, 3, 64), []string{"edge_flag", "edge_counter", "guard"}},
+		{"streams", streamedPlan(t, 2, 4, 512), []string{"edge_flag", "edge_counter", "guard", "ring"}},
 	}
-	for _, pattern := range []string{"exec/edge_*.cuh", "exec/mode_*.cuh"} {
-		headers, err := fs.Glob(rt.Files, pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, h := range headers {
-			if rows[h] == "" {
-				t.Errorf("no row of vdevice names codegen/rt/%s", h)
+	for _, c := range rows {
+		text := strings.Join(readSource(t, c.plan, Options{}), "\n")
+		for _, p := range partHeaders {
+			_, file, _ := strings.Cut(strings.TrimSuffix(p.header, ".cuh"), "exec/")
+			want := false
+			for _, w := range c.wants {
+				want = want || w == file
 			}
-			delete(rows, h)
+			if got := strings.Contains(text, "// ======== "+p.header+" "); got != want {
+				t.Errorf("%s: %s is printed: %t, want %t", c.name, p.header, got, want)
+			}
 		}
-	}
-	for h, file := range rows {
-		t.Errorf("vdevice/%s names %s, which is not below codegen/rt", file, h)
+		if !strings.Contains(text, "// ======== rt/exec/walk.cuh ") {
+			t.Errorf("%s: the walk over steps is not printed", c.name)
+		}
 	}
 }

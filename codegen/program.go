@@ -24,7 +24,7 @@ func (s *source) program() {
 		aliases[i] = "kernels::" + in.alias
 	}
 	s.printf("// The program, as the executor sees it.\nstruct Program : rt::Needs<%s> {\n", wrap(aliases, 27))
-	st, e, r := s.allStaging(), s.executorParts(), s.rings
+	st, e, r := s.allStaging(), s.usedParts(), s.rings
 	for _, c := range []struct {
 		doc, kind, name string
 		value           any
@@ -34,7 +34,9 @@ func (s *source) program() {
 		{"the most moves of a step", "int", "kMoves", st.moves},
 		{"elements of the import area", "int", "kImports", st.imports},
 		{"words of slots, and behind them of what near steps keep", "int", "kSlots", st.slots},
-		{"whether instances keep operands on chip from step to step", "bool", "kHasResident", st.resident},
+		{"whether instances keep operands on chip from step to step", "bool", "kHasResident", e.resident},
+		{"whether runs have direct steps", "bool", "kDirectSteps", e.direct},
+		{"whether runs have near steps", "bool", "kNearSteps", e.near},
 		{"whether there is an rProgram, whose vEUs wait for each other", "bool", "kPersistent", e.persistent},
 		{"whether loaders walk the steps of a vEU", "bool", "kWalked", e.walked},
 		{"whether loaders bring the weights of each block's only step", "bool", "kSingle", e.single},

@@ -62,7 +62,7 @@ func (l *layout) amalgamate() (*amalgam, error) {
 		names = append(names, in.inst.Kernel.Source)
 	}
 	sort.Strings(names[2:])
-	a := newAmalgam(l.kernels)
+	a := newAmalgam(l.kernels, l.usedParts())
 	for _, n := range names {
 		if err := a.add(n, nil); err != nil {
 			return nil, err

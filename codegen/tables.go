@@ -17,6 +17,7 @@ type segmentTables struct {
 	maxSteps, stepCount, waitCount, moveCount int
 	steps, waits, moves                       int64 // offsets
 	launches                                  []launch
+	parts                                     parts // what its steps use
 	data                                      []byte
 	at                                        int64 // offset of data
 }
@@ -54,6 +55,7 @@ func (l *layout) addSegment(segment int) error {
 			row.WaitBegin, row.WaitCount = uint32(len(waits)/schema.WaitBytes), uint16(len(x.Waits))
 			row.MoveBegin = uint32(len(moves) / schema.MoveBytes)
 			row.Imports, row.Exports = uint16(len(x.Imports)), uint16(len(x.Exports))
+			t.parts.noteStep(&row)
 			steps = row.Append(steps)
 			for _, m := range x.Imports {
 				moves = m.Append(moves)

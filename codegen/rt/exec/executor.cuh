@@ -38,8 +38,10 @@ RT_DEVICE void run_loader(const LaunchArgs<Program::kSpaces>& l) {
 template <class Program>
 RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
   using Layout = SharedLayout<Program>;
-  const int warp = Layout::kHasRing ? detail::same_in_warp(detail::thread_index() / 32) : 0;
-  if (Layout::kHasRing && l.stages > 0 && 32 * warp >= detail::block_threads() - 32) return run_loader<Program>(l);
+  if constexpr (Layout::kHasRing) {
+    const int warp = detail::same_in_warp(detail::thread_index() / 32);
+    if (l.stages > 0 && 32 * warp >= detail::block_threads() - 32) return run_loader<Program>(l);
+  }
   VEU<Program> veu(l);
   veu.run();
   veu.finish();

@@ -22,9 +22,10 @@ RT_DEVICE void VEU<Program>::bring(uint32_t i) {
         if (l_.persistent && tid_ < static_cast<int>(kGateParts)) await_words(c_.moves[i % c_.kOperands], s.imports);
       }
       each_move(c_.moves[i % c_.kOperands], s.imports, [&](const Move& m, uint32_t at, uint32_t stride) {
-        if (Program::kSlots > 0 && m.kind == kSlotMove && persistent()) {
-          import_near(m, at, stride, p);
-        } else if (m.kind == kPlainMove) {
+        if constexpr (Program::kSlots > 0) {
+          if (m.kind == kSlotMove && persistent()) return import_near(m, at, stride, p);
+        }
+        if (m.kind == kPlainMove) {
           import_plain(m, at, stride);
         } else {
           import_tagged(m, at, stride, p);

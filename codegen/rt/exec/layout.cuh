@@ -9,10 +9,12 @@
 #pragma once
 
 #include "rt/device/device.cuh"
-#include "rt/exec/ring.cuh"
 #include "rt/exec/launch_args.cuh"
 
 namespace rt {
+
+template <int StageBytes>
+class Ring;  // ring.cuh
 
 // The executor's own shared memory. Rows of kSteps steps are in it, and the other descriptors of kOperands steps; step
 // i has places i % kSteps and i % kOperands.
@@ -49,7 +51,7 @@ struct SharedLayout {
   RT_HOST_DEVICE static constexpr size_t ring(size_t rtask) { return aligned(kTask + rtask); }
   static constexpr size_t bytes(int rtask, int stages) {
     const size_t task = static_cast<size_t>(rtask);
-    return stages > 0 ? ring(task) + WeightRing::bytes(stages) : kTask + task;
+    return stages > 0 ? ring(task) + static_cast<size_t>(stages) * (Program::kStageBytes + kStageBarrierBytes) : kTask + task;
   }
   // The most threads and bytes that a block of any launch has.
   static constexpr int kMostThreads = Program::kThreads + (kHasRing ? int{kLoaderThreads} : 0);

@@ -79,7 +79,9 @@ RT_DEVICE void VEU<Program>::await(uint32_t i) {
   const Place p{i - first_, s.op, s.rtask};
   trace_.begin(p.order, p.op, p.rtask);
   follow_launches(s);
-  if (persistent() && s.wait_count > 0) wait(c_.waits[i % c_.kOperands], l_.waits + s.wait_begin, s.wait_count, p);
+  if constexpr (Program::kPersistent) {
+    if (persistent() && s.wait_count > 0) wait(c_.waits[i % c_.kOperands], l_.waits + s.wait_begin, s.wait_count, p);
+  }
   trace_.mark(p.order, kReady);
 }
 
@@ -96,7 +98,9 @@ RT_DEVICE void VEU<Program>::end(uint32_t i) {
     settle();
   }
   trace_.mark(i - first_, kComputed);
-  if (signal || add) publish(i - first_, signal, add);
+  if constexpr (Program::kPersistent) {
+    if (signal || add) publish(i - first_, signal, add);
+  }
 }
 
 }  // namespace rt
