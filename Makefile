@@ -4,12 +4,13 @@ FUZZTIME ?= 10m
 
 .PHONY: check test race fuzz replay gpu generate fmt
 
-## check: formatting, vet, staticcheck, generated files up to date, clean module file
+## check: formatting, vet, staticcheck, dead code, generated files up to date, clean module file
 check:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run: make fmt'; exit 1; }
 	@./scripts/format_cpp.sh --check || { echo 'run: make fmt'; exit 1; }
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	./scripts/deadcode.sh
 	$(GO) mod tidy -diff
 	$(GO) test ./internal/commands ./schema/... ./scripts/... -run Generated -count=1
 

@@ -127,9 +127,6 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// quote is text as a C string literal, in ASCII.
-func quote(text string) string { return strings.Join(quotes(text, 4*len(text)), " ") }
-
 // quotes are adjacent C string literals, in ASCII, that together spell text, none of them of many more characters than
 // so many.
 func quotes(text string, most int) []string {

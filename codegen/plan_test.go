@@ -97,7 +97,7 @@ func makeStencilPlan(t testing.TB, veus, stages, tile int, kernel func(stage int
 	for st := range stages {
 		for k := range veus {
 			v := s.place(k, st)
-			step := vdevice.Step{Task: vdevice.Task{Op: int32(st), Index: int32(k)}, Wave: int32(st), In: vdevice.Flags(s.waits(k, st)...)}
+			step := vdevice.Step{Task: vdevice.Task{Op: int32(st), Index: int32(k)}, Wave: int32(st), In: s.waits(k, st)}
 			if st < stages-1 && veus > 1 {
 				step.Out = []vdevice.Edge{{Kind: vdevice.EdgeFlag}}
 			}
@@ -129,15 +129,16 @@ func (s *stencilPlan) count(every int) {
 // place is the vEU of tile k in a stage.
 func (s *stencilPlan) place(k, stage int) int { return ((k+stage)%s.veus + s.veus) % s.veus }
 
-func (s *stencilPlan) waits(k, stage int) []vdevice.At {
+func (s *stencilPlan) waits(k, stage int) []vdevice.Edge {
 	if stage == 0 {
 		return nil
 	}
-	var out []vdevice.At
+	var out []vdevice.Edge
 	for v := range s.veus {
 		for d := -1; d <= 1; d++ {
 			if s.place(k+d, stage-1) == v && v != s.place(k, stage) {
-				out = append(out, vdevice.At{VEU: int32(v), Order: int32(stage - 1)})
+				at := vdevice.At{VEU: int32(v), Order: int32(stage - 1)}
+				out = append(out, vdevice.Edge{Kind: vdevice.EdgeFlag, At: at})
 				break
 			}
 		}

@@ -101,8 +101,9 @@ func TestDeterminism(t *testing.T) {
 // Nothing is sampled: one wait missing among many thousand rTasks is found.
 func TestOneFaultInALargeProgram(t *testing.T) {
 	g := vdevicetest.Layers(30, 256, 256, 16, 8, false)
-	p := mustSchedule(t, g, deviceOf(t, "h200"), Options{Plan: PlanRProgram}).Segments[0].Program
-	if err := vdevice.VerifyProgram(p, g); err != nil || p.Len() < 15_000 {
+	plan := mustSchedule(t, g, deviceOf(t, "h200"), Options{Plan: PlanRProgram})
+	p := plan.Segments[0].Program
+	if err := vdevice.Verify(plan); err != nil || p.Len() < 15_000 {
 		t.Fatalf("%d steps: %v", p.Len(), err)
 	}
 	r := rand.New(rand.NewPCG(1, 2))
@@ -117,7 +118,7 @@ func TestOneFaultInALargeProgram(t *testing.T) {
 		w := r.IntN(len(waits))
 		s.SetIn(vdevice.EdgeFlag, slices.Delete(slices.Clone(waits), w, w+1)...)
 		resignal(p)
-		err := vdevice.VerifyProgram(p, g)
+		err := vdevice.Verify(plan)
 		if ds := diag.All(err); len(ds) == 0 || ds[0].ID != "unordered-access" {
 			t.Errorf("rTask %v without a wait for %v: %v", s.Task, waits[w], err)
 		}
@@ -151,7 +152,7 @@ func TestNoWaitIsInVain(t *testing.T) {
 				for w := range waits {
 					steps[o].SetIn(vdevice.EdgeFlag, slices.Delete(slices.Clone(waits), w, w+1)...)
 					resignal(p)
-					if vdevice.VerifyProgram(p, g) == nil {
+					if vdevice.Verify(plan) == nil {
 						t.Fatalf("seed %d: prog[%d][%d] waits for %v in vain", seed, v, o, waits[w])
 					}
 					tried++
@@ -333,7 +334,9 @@ func TestPlacerTimeBoundsSimulation(t *testing.T) {
 			s.commit(cur, s.scheduleWave(w, cur, cur.placer))
 		}
 		p := s.build(cur.group, make([]int, len(g.Ops)))
-		tl, err := vdevice.Simulate(p, func(x vdevice.Task) float64 { return costs.TaskTime(p.Candidate(x.Op)) })
+		segment := vdevice.Segment{Kind: vdevice.RProgram, Program: p}
+		cost := func(x vdevice.Task) float64 { return costs.TaskTime(p.Candidate(x.Op)) }
+		tl, err := vdevice.SimulateSegment(segment, cost)
 		if err != nil {
 			t.Fatal(err)
 		}

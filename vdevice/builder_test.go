@@ -52,7 +52,7 @@ func TestElision(t *testing.T) {
 		{"implied by another wait", through, []At{{3, 0}}}, {"only new", later, []At{{2, 0}}},
 		{"all needed", many, []At{{0, 2}, {1, 1}, {3, 1}}},
 	} {
-		if d := cmp.Diff(Flags(c.want...), waits(c.at), cmpopts.EquateEmpty()); d != "" {
+		if d := cmp.Diff(flags(c.want...), waits(c.at), cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("%s: %s", c.name, d)
 		}
 	}

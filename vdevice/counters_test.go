@@ -161,7 +161,7 @@ func TestPlantedCounterFaults(t *testing.T) {
 		{"waits for its own", func(p *Program) { p.Steps[5][1].SetIn(EdgeCounter, Meeting(EdgeCounter, 0), Meeting(EdgeCounter, 1)) }, waitCycle, "rTask 5"},
 		{"waits for the next", func(p *Program) { p.Steps[5][1].SetIn(EdgeCounter, Meeting(EdgeCounter, 0), Meeting(EdgeCounter, 2)) }, waitCycle, "rTask 5"},
 		{"waits for each other", func(p *Program) {
-			p.Steps[5][0].SetIn(EdgeFlag, Flags(At{6, 1})...)
+			p.Steps[5][0].SetIn(EdgeFlag, flags(At{6, 1})...)
 			p.Steps[6][1].SetOut(EdgeFlag, Edge{Kind: EdgeFlag})
 		}, waitCycle, "rTask 5"},
 	}
@@ -175,7 +175,7 @@ func TestPlantedCounterFaults(t *testing.T) {
 				t.Errorf("want %q in %v", f.want, err)
 			}
 			if f.id == waitCycle {
-				_, err := Simulate(p, func(Task) float64 { return 1 })
+				_, err := simulate(p, func(Task) float64 { return 1 })
 				wantIDs(t, err, waitCycle)
 			}
 		})
@@ -198,7 +198,7 @@ func TestVerifyCountersAgreesWithDefinition(t *testing.T) {
 				}
 			}
 		}
-		err := VerifyProgram(p, g)
+		err := verifyProgram(p, g)
 		if slices.ContainsFunc(diag.All(err), func(d *diag.Diagnostic) bool { return d.ID == badCounter }) {
 			continue // nobody adds or waits any more
 		}

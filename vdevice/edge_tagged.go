@@ -188,9 +188,6 @@ func (v *verifier) carriedBy(id int32, home map[int]int, bad func(buf int, forma
 
 // words checks that no two buffers share tagged words: a word is written once a launch.
 func (v *verifier) words(home map[int]int, bad func(buf int, format string, args ...any)) {
-	if v.programOnly {
-		return
-	}
 	if len(v.plan.Words) != len(v.plan.Graph.Buffers) {
 		v.l.Add(v.problem(badPlan, "the plan has tagged words for %d buffers, the graph has %d", len(v.plan.Words), len(v.plan.Graph.Buffers)))
 		return

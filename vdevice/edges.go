@@ -47,15 +47,6 @@ type Edge struct {
 // Meeting is the edge between a step and meeting point number n.
 func Meeting(kind EdgeKind, n int32) Edge { return Edge{kind, At{VEU: n}} }
 
-// Flags are edges by flags from the steps at the given places, which are sorted by vEU.
-func Flags(from ...At) []Edge {
-	out := make([]Edge, len(from))
-	for i, at := range from {
-		out[i] = Edge{EdgeFlag, at}
-	}
-	return out
-}
-
 // Number is the number of the edge's meeting point.
 func (e Edge) Number() int32 { return e.VEU }
 

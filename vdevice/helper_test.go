@@ -190,3 +190,37 @@ func resignal(p *Program) {
 		}
 	}
 }
+
+// verifyProgram verifies a program alone, as the only segment of a plan in which no buffers share bytes or words.
+func verifyProgram(p *Program, g *roperator.Graph) error {
+	plan := &Plan{Spec: p.Spec, Graph: g, Pick: p.Pick, Segments: []Segment{{Kind: RProgram, Program: p}}}
+	for _, b := range g.Buffers {
+		at := int64(-1)
+		if b.Kind == roperator.Arena {
+			at = plan.ArenaLen
+			plan.ArenaLen += alignUp(b.Bytes())
+		}
+		plan.Arena = append(plan.Arena, at)
+		plan.Words = append(plan.Words, plan.WordsLen)
+		plan.WordsLen += b.Elems
+	}
+	return Verify(plan)
+}
+
+// simulate runs a program as an rProgram, simulateWaves with one launch for each wave.
+func simulate(p *Program, cost func(Task) float64) (*Timeline, error) {
+	return SimulateSegment(Segment{Kind: RProgram, Program: p}, cost)
+}
+
+func simulateWaves(p *Program, cost func(Task) float64) (*Timeline, error) {
+	return SimulateSegment(Segment{Kind: Waves, Program: p}, cost)
+}
+
+// flags are edges by flags from the steps at the given places, which are sorted by vEU.
+func flags(from ...At) []Edge {
+	out := make([]Edge, len(from))
+	for i, at := range from {
+		out[i] = Edge{EdgeFlag, at}
+	}
+	return out
+}

@@ -104,7 +104,7 @@ func TestSimulateStreams(t *testing.T) {
 	m := streamed(ops, bytes)
 	cost := func(Task) float64 { return 2 * bytes / 10 }
 	p := alternating(spec, m.G)
-	line, err := Simulate(p, cost)
+	line, err := simulate(p, cost)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,12 +115,12 @@ func TestSimulateStreams(t *testing.T) {
 	if err := Verify(planOf(m.G, p)); err != nil {
 		t.Error(err)
 	}
-	waves, err := SimulateWaves(p, cost)
+	waves, err := simulateWaves(p, cost)
 	if err != nil || waves.Makespan < steps {
 		t.Errorf("in waves %v ns, %v", waves.Makespan, err)
 	}
 	spec.Shared, spec.SharedPerVEU = 20<<10, 20<<10 // room for a few KB of weights
-	small, err := Simulate(p, func(Task) float64 { return 1 })
+	small, err := simulate(p, func(Task) float64 { return 1 })
 	if err != nil {
 		t.Fatal(err)
 	}

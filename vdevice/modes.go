@@ -26,6 +26,7 @@ const (
 	ModeResident
 	ModeDirect
 	ModeNear
+	StepModes = iota // the number of modes
 )
 
 // modeRow is a mode of steps.
@@ -206,25 +207,4 @@ func (p *planParser) mode(s *Step) {
 			return
 		}
 	}
-}
-
-// Headers lists, by the names of all kinds of edges and modes of steps, the file below codegen/rt that carries it out.
-func Headers() map[string]string {
-	out := map[string]string{}
-	for k := range edgeRows {
-		out[edgeRows[k].name] = edgeRows[k].header
-	}
-	for m := range modeRows {
-		out[modeRows[m].name] = modeRows[m].header
-	}
-	return out
-}
-
-// Modes lists all modes.
-func Modes() []StepMode {
-	out := make([]StepMode, len(modeRows))
-	for m := range out {
-		out[m] = StepMode(m)
-	}
-	return out
 }

@@ -131,7 +131,7 @@ func TestModeRules(t *testing.T) {
 		{"plain and joined", plainPlan, func(p *Program) { p.Steps[0][1].Joined = true }, "must not be joined"},
 
 		{"direct with a wait", direct, func(p *Program) {
-			p.Steps[0][3].In = append(Flags(At{1, 2}), p.Steps[0][3].InOf(EdgeTagged)...)
+			p.Steps[0][3].In = append(flags(At{1, 2}), p.Steps[0][3].InOf(EdgeTagged)...)
 			p.Steps[1][2].Mode, p.Steps[1][2].Out = ModeResident, []Edge{{Kind: EdgeFlag}}
 		}, "prog[0][3] must not be direct: it waits"},
 		{"direct with a counter", direct, func(p *Program) {
@@ -141,7 +141,7 @@ func TestModeRules(t *testing.T) {
 		}, "prog[0][3] must not be direct: it waits"},
 		{"direct with a signal", direct, func(p *Program) {
 			p.Steps[0][3].Mode = ModeResident
-			p.Steps[0][3].In = append(Flags(At{1, 2}), p.Steps[0][3].InOf(EdgeTagged)...)
+			p.Steps[0][3].In = append(flags(At{1, 2}), p.Steps[0][3].InOf(EdgeTagged)...)
 			p.Steps[1][2].Out = []Edge{{Kind: EdgeFlag}}
 		}, "prog[1][2] must not be direct: other steps wait"},
 		{"direct in waves", direct, nil, "no rProgram"},
@@ -168,11 +168,11 @@ func TestModeRules(t *testing.T) {
 		}, "no near form"},
 		{"near without slots", nearPlan, func(p *Program) { p.Slots = nil }, "no words travel in slots"},
 		{"near with a wait", nearPlan, func(p *Program) {
-			p.Steps[0][3].In = append(Flags(At{1, 2}), p.Steps[0][3].InOf(EdgeTagged)...)
+			p.Steps[0][3].In = append(flags(At{1, 2}), p.Steps[0][3].InOf(EdgeTagged)...)
 			p.Steps[1][2].Out = []Edge{{Kind: EdgeFlag}}
 		}, "prog[0][3] must not be near: it waits"},
 		{"near with a signal", nearPlan, func(p *Program) {
-			p.Steps[0][3].In = append(Flags(At{1, 2}), p.Steps[0][3].InOf(EdgeTagged)...)
+			p.Steps[0][3].In = append(flags(At{1, 2}), p.Steps[0][3].InOf(EdgeTagged)...)
 			p.Steps[1][2].Out = []Edge{{Kind: EdgeFlag}}
 		}, "prog[1][2] must not be near: other steps wait"},
 		{"near with operands of several lengths", nearPlan, func(p *Program) {

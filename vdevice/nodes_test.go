@@ -242,7 +242,7 @@ func TestPlantedNodeFaults(t *testing.T) {
 		{"after itself", func(s *Segment) { s.Program.Nodes[2].After = []int32{2} }, badNode},
 		{"after its own stream", func(s *Segment) { s.Program.Nodes[2].After = []int32{0} }, badNode},
 		{"waits of steps", func(s *Segment) {
-			s.Program.Steps[1][1].SetIn(EdgeFlag, Flags(At{0, 0})...)
+			s.Program.Steps[1][1].SetIn(EdgeFlag, flags(At{0, 0})...)
 			s.Program.Steps[0][0].SetOut(EdgeFlag, Edge{Kind: EdgeFlag})
 		}, badNode},
 		{"too many vEUs", func(s *Segment) { s.Program.Steps = append(s.Program.Steps, nil) }, doesNotFit},
@@ -282,7 +282,7 @@ func TestGraphSegment(t *testing.T) {
 	}
 	cost := randomCost(4)
 	spec.Cost.Node, spec.Cost.PDL = 700, 300
-	waves, err := SimulateWaves(p, cost)
+	waves, err := simulateWaves(p, cost)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,20 +23,6 @@ func (t *Timeline) Utilisation() float64 {
 	return sum / (t.Makespan * float64(t.VEUs))
 }
 
-// Simulate runs p on the model of its device, as a persistent program. A step starts when the step before it on its vEU
-// has ended and its edges are satisfied, each kind by its own rules (edgeRules.arrives and device.Spec.StartTime). cost is
-// how long an rTask takes, in ns, if the weights that it streams are there. The vEU's loader runs ahead of the steps by as
-// much as the ring holds, and a step does not end before its last weights have come. If steps wait for each other in a
-// circle, the error shows the circle.
-func Simulate(p *Program, cost func(Task) float64) (*Timeline, error) {
-	return SimulateSegment(Segment{Kind: RProgram, Program: p}, cost)
-}
-
-// SimulateWaves is Simulate for a program that is launched wave by wave.
-func SimulateWaves(p *Program, cost func(Task) float64) (*Timeline, error) {
-	return SimulateSegment(Segment{Kind: Waves, Program: p}, cost)
-}
-
 // PlanTime is how long the plan's segments take one after another with their launches, in ns.
 func PlanTime(plan *Plan, cost func(Task) float64) (float64, error) {
 	sum := 0.0
@@ -71,7 +57,11 @@ func launchCost(c *device.Cost, kind SegmentKind, overlaps bool) float64 {
 	return c.Node
 }
 
-// SimulateSegment is Simulate for a segment of any kind. Times count from the start of its first step.
+// SimulateSegment runs a segment on the model of its device. Times count from the start of its first step. In an rProgram
+// a step starts when the step before it on its vEU has ended and its edges are satisfied, each kind by its own rules
+// (edgeRules.arrives and device.Spec.StartTime); in other segments launches decide too. cost is how long an rTask takes, in
+// ns, if the weights that it streams are there. The vEU's loader runs ahead of the steps by as much as the ring holds, and
+// a step does not end before its last weights have come. If steps wait for each other in a circle, the error shows it.
 func SimulateSegment(seg Segment, cost func(Task) float64) (*Timeline, error) {
 	p := seg.Program
 	h, cycle := newOrder(p, seg.Kind)

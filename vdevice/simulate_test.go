@@ -63,7 +63,7 @@ func TestSimulateAgreesWithDefinition(t *testing.T) {
 		g := vdevicetest.Random(seed, 12)
 		p := naive(testSpec(t, 1+int(seed%5)), g, seed, false)
 		cost := randomCost(seed)
-		tl, err := Simulate(p, cost)
+		tl, err := simulate(p, cost)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestSimulateWaves(t *testing.T) {
 		g := vdevicetest.Random(seed, 12)
 		p := naive(testSpec(t, 3), g, seed, true)
 		cost := randomCost(seed)
-		tl, err := SimulateWaves(p, cost)
+		tl, err := simulateWaves(p, cost)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,8 +164,8 @@ func TestDeadlockIsReported(t *testing.T) {
 	g := vdevicetest.Layers(3, 4, 4, 2, 2, false)
 	p := naive(testSpec(t, 2), g, 3, false)
 	w := firstWait(p)
-	p.Steps[w.VEU][0].SetIn(EdgeFlag, Flags(lastWaiter(p, w))...)
-	_, err := Simulate(p, func(Task) float64 { return 1 })
+	p.Steps[w.VEU][0].SetIn(EdgeFlag, flags(lastWaiter(p, w))...)
+	_, err := simulate(p, func(Task) float64 { return 1 })
 	wantIDs(t, err, waitCycle)
 	if err != nil && (strings.Count(err.Error(), "prog[") < 3 || !strings.Contains(err.Error(), "_node")) {
 		t.Errorf("the circle is not shown: %v", err)

@@ -72,12 +72,12 @@ func TestSlotsAreUsedTwice(t *testing.T) {
 	if len(p.Polled()) != 0 && p.Polled()[1] {
 		t.Error("something is taken from global memory")
 	}
-	with, err := Simulate(p, func(Task) float64 { return 1000 })
+	with, err := simulate(p, func(Task) float64 { return 1000 })
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.Spec.Cost.Cluster = p.Spec.Cost.Tagged / 10
-	near, err := Simulate(p, func(Task) float64 { return 1000 })
+	near, err := simulate(p, func(Task) float64 { return 1000 })
 	if err != nil || near.Makespan >= with.Makespan {
 		t.Errorf("near edges take %v, others %v, %v", near.Makespan, with.Makespan, err)
 	}

@@ -42,21 +42,13 @@ const (
 // Findings name rTasks and ONNX nodes.
 func Verify(plan *Plan) error { return (&verifier{plan: plan}).all() }
 
-// VerifyProgram is Verify for one program: the rOperators it picks, and no arena.
-func VerifyProgram(p *Program, g *roperator.Graph) error {
-	plan := &Plan{Spec: p.Spec, Graph: g, Pick: p.Pick, Segments: []Segment{{Kind: RProgram, Program: p}}}
-	return (&verifier{plan: plan, programOnly: true}).all()
-}
-
 // all runs the checks. Each group of checks relies on those before it.
 func (v *verifier) all() error {
 	if !v.shape() {
 		return v.l.Err()
 	}
 	v.programs()
-	if !v.programOnly {
-		v.complete()
-	}
+	v.complete()
 	for k := range edgeRows {
 		edgeRows[k].whole(v)
 	}
@@ -64,9 +56,7 @@ func (v *verifier) all() error {
 		return v.l.Err()
 	}
 	v.memory()
-	if !v.programOnly {
-		v.arena()
-	}
+	v.arena()
 	return v.l.Err()
 }
 
@@ -78,8 +68,6 @@ type verifier struct {
 	seg    []int32  // per rOperator: its segment, -1 for none
 	orders []*order // per segment
 	found  findings
-
-	programOnly bool // there is no arena
 }
 
 // shape checks that the plan can be walked at all.

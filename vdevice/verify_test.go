@@ -15,7 +15,7 @@ func TestNaiveProgramsAreLegal(t *testing.T) {
 	for seed := range uint64(60) {
 		g := vdevicetest.Random(seed, 14)
 		p := naive(testSpec(t, 1+int(seed%7)), g, seed, seed%2 == 0)
-		if err := VerifyProgram(p, g); err != nil {
+		if err := verifyProgram(p, g); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if err := Verify(planOf(g, p)); err != nil {
@@ -37,7 +37,7 @@ func TestEveryWaitIsNeeded(t *testing.T) {
 					s := &q.Steps[v][o]
 					s.SetIn(EdgeFlag, slices.Delete(slices.Clone(s.InOf(EdgeFlag)), w, w+1)...)
 					resignal(q)
-					err := VerifyProgram(q, g)
+					err := verifyProgram(q, g)
 					if err == nil {
 						t.Fatalf("seed %d: prog[%d][%d] without wait %d passes", seed, v, o, w)
 					}
@@ -63,11 +63,11 @@ func TestVerifyAgreesWithDefinition(t *testing.T) {
 		p := clone(naive(testSpec(t, 3), g, seed, seed%3 == 0))
 		mutate(p, rand.New(rand.NewPCG(seed, 3)))
 		if _, cycle := newOrder(p, RProgram); cycle != nil {
-			wantIDs(t, VerifyProgram(p, g), waitCycle)
+			wantIDs(t, verifyProgram(p, g), waitCycle)
 			continue
 		}
 		want := legal(p)
-		if err := VerifyProgram(p, g); (err == nil) != want {
+		if err := verifyProgram(p, g); (err == nil) != want {
 			t.Fatalf("seed %d: legal is %v, Verify says %v", seed, want, err)
 		}
 		if want {
@@ -120,9 +120,9 @@ func TestPlantedFaults(t *testing.T) {
 		{"two segments", func(plan *Plan, p *Program) {
 			plan.Segments = append(plan.Segments, Segment{Kind: RProgram, Program: p})
 		}, repeatedRTask},
-		{"wait for nothing", func(_ *Plan, p *Program) { p.Steps[0][0].SetIn(EdgeFlag, Flags(At{1, 1 << 20})...) }, badWait},
-		{"wait for oneself", func(_ *Plan, p *Program) { p.Steps[0][1].SetIn(EdgeFlag, Flags(At{0, 0})...) }, badWait},
-		{"waits out of order", func(_ *Plan, p *Program) { p.Steps[0][1].SetIn(EdgeFlag, Flags(At{2, 0}, At{1, 0})...) }, badWait},
+		{"wait for nothing", func(_ *Plan, p *Program) { p.Steps[0][0].SetIn(EdgeFlag, flags(At{1, 1 << 20})...) }, badWait},
+		{"wait for oneself", func(_ *Plan, p *Program) { p.Steps[0][1].SetIn(EdgeFlag, flags(At{0, 0})...) }, badWait},
+		{"waits out of order", func(_ *Plan, p *Program) { p.Steps[0][1].SetIn(EdgeFlag, flags(At{2, 0}, At{1, 0})...) }, badWait},
 		{"no signal", func(_ *Plan, p *Program) { p.Steps[firstWait(p).VEU][firstWait(p).Order].SetOut(EdgeFlag) }, badWait},
 		{"wave decreases", func(_ *Plan, p *Program) { p.Steps[0][0].Wave = int32(p.Waves - 1) }, badWave},
 		{"wave unknown", func(_ *Plan, p *Program) { p.Steps[0][0].Wave = 1 << 30 }, badWave},
@@ -136,7 +136,7 @@ func TestPlantedFaults(t *testing.T) {
 		{"too many vEUs", func(_ *Plan, p *Program) { p.Steps = append(p.Steps, nil) }, doesNotFit},
 		{"circular waits", func(_ *Plan, p *Program) {
 			w := firstWait(p)
-			p.Steps[w.VEU][0].SetIn(EdgeFlag, Flags(lastWaiter(p, w))...)
+			p.Steps[w.VEU][0].SetIn(EdgeFlag, flags(lastWaiter(p, w))...)
 			resignal(p)
 		}, waitCycle},
 		{"arena overlap", func(plan *Plan, _ *Program) { plan.Arena[2] = plan.Arena[1] }, arenaUnordered},
@@ -203,7 +203,7 @@ func TestResources(t *testing.T) {
 		cand.Inst = vdevicetest.Instance(c.threads, c.shared, c.registers)
 		m.Op(cand)
 		p := naive(testSpec(t, 4), m.G, 1, false)
-		err := VerifyProgram(p, m.G)
+		err := verifyProgram(p, m.G)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -222,7 +222,7 @@ func TestDependentRTasks(t *testing.T) {
 	g := vdevicetest.Grid{Shape: []int64{8}, Tile: []int64{2}}
 	m.Op(m.Candidate(4, 1, nil, []roperator.Access{vdevicetest.Whole(out)}))
 	m.Op(m.Candidate(4, 1, []roperator.Access{g.Halo(out, 1)}, []roperator.Access{g.Of(out)}))
-	err := VerifyProgram(naive(testSpec(t, 1), m.G, 1, false), m.G)
+	err := verifyProgram(naive(testSpec(t, 1), m.G, 1, false), m.G)
 	wantIDs(t, err, unordered)
 	for _, want := range []string{`writes b0[0:8]`, `rTask 0 reads b0[0:3]`} {
 		if !strings.Contains(fmt.Sprint(err), want) {

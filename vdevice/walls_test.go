@@ -57,7 +57,7 @@ func TestDummyEdgeKind(t *testing.T) {
 	}
 	roundTrip(t, plan)
 
-	tl, err := Simulate(p, func(Task) float64 { return 1000 })
+	tl, err := simulate(p, func(Task) float64 { return 1000 })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestDummyStepMode(t *testing.T) {
 		t.Errorf("the mode is not in\n%s", text)
 	}
 	roundTrip(t, plan)
-	if _, err := Simulate(p, func(Task) float64 { return 1 }); err != nil {
+	if _, err := simulate(p, func(Task) float64 { return 1 }); err != nil {
 		t.Error(err)
 	}
 	var row schema.Step

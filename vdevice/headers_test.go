@@ -1,16 +1,24 @@
-package codegen
+package vdevice
 
 import (
 	"io/fs"
 	"testing"
 
 	"github.com/rammerc/rammerc/codegen/rt"
-	"github.com/rammerc/rammerc/vdevice"
 )
 
 // The run time has the header that each kind of edge and each mode of steps names.
 func TestHeadersOfEdgesAndModes(t *testing.T) {
-	headers := vdevice.Headers()
+	if len(modeRows) != StepModes {
+		t.Errorf("%d modes have rows, want %d", len(modeRows), StepModes)
+	}
+	headers := map[string]string{}
+	for k := range edgeRows {
+		headers[edgeRows[k].name] = edgeRows[k].header
+	}
+	for m := range modeRows {
+		headers[modeRows[m].name] = modeRows[m].header
+	}
 	if len(headers) < 9 {
 		t.Errorf("only %d kinds and modes have headers", len(headers))
 	}
