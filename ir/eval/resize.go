@@ -200,8 +200,8 @@ type resampled struct{ n, size, scale, from, to float64 }
 
 // source is the place in the input from which output place x is computed, by ONNX's coordinate_transformation_mode. The
 // formulas add and multiply in the order of the standard's reference implementation, because the last bit decides which
-// element is the nearest where a place is a tie. For
-// align_corners the length of the output counts with its fraction, as in ONNX's reference implementation and its tests.
+// element is the nearest where a place is a tie. For align_corners the length of the output counts with its fraction, as
+// in ONNX's reference implementation and its tests.
 func (a resampled) source(x float64, mode string) float64 {
 	switch mode {
 	case "align_corners":
