@@ -6,20 +6,20 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// clusterWords is the most elements that an rTask of a chain in a cluster may take: slots have room for those of
+// clusterWords is the most elements that an rTask of a chain in a cluster may import: slots have room for the elements of
 // two steps.
 const clusterWords = mostSlotWords / 2
 
-// clusterChain is rOperators that hand data to each other and of which no wave has more rTasks than a cluster has
-// vEUs.
+// clusterChain is a set of rOperators that hand data to each other. It fits a cluster if no wave has more of their rTasks
+// than a cluster has vEUs.
 type clusterChain struct {
 	ops         []int32 // by wave
 	first, last int     // waves
-	wide        int     // the most rTasks of a wave
+	wide        int     // the most rTasks that it has in a wave
 }
 
-// clusterChains gives chains that fit a cluster one for their waves: inside it they may hand over more than
-// through global memory. Those for which none is free do without.
+// clusterChains gives every chain that fits a cluster a cluster of its own for its waves. Inside a cluster rTasks may hand
+// over more data than through global memory. A chain for which no cluster is free does without.
 func (r *residence) clusterChains(g *roperator.Graph, forClusters [][]choice, waves [][]int32) {
 	if r.cluster == 0 {
 		return
@@ -37,15 +37,15 @@ func (r *residence) clusterChains(g *roperator.Graph, forClusters [][]choice, wa
 	}
 }
 
-// clusterChoice is the candidate for clusters, nil where it has more rTasks than a cluster has vEUs, or takes too
-// much.
+// clusterChoice is the candidate that an rOperator has in a cluster. It is nil if all candidates have more rTasks than a
+// cluster has vEUs, or import too many elements.
 func clusterChoice(choices []choice, cluster int) *choice {
 	return handOffChoice(choices, cluster, clusterWords)
 }
 
-// findChains joins rOperators that hand data to each other, in the order of their first waves.
+// findChains joins rOperators that hand data to each other to chains, in the order of the chains' first waves.
 func findChains(g *roperator.Graph, picked []*choice, waves [][]int32) []*clusterChain {
-	head := make([]int32, len(g.Ops)) // of the set that an rOperator is in
+	head := make([]int32, len(g.Ops)) // of the set that an rOperator is in (union-find)
 	for id := range head {
 		head[id] = int32(id)
 	}
@@ -79,7 +79,7 @@ func findChains(g *roperator.Graph, picked []*choice, waves [][]int32) []*cluste
 	return slices.DeleteFunc(out, func(c *clusterChain) bool { return len(c.ops) < 2 })
 }
 
-// house gives the chain the first cluster whose vEUs nobody holds in any of its waves.
+// house gives the chain the first cluster that is free in all of its waves, and each of its rTasks a vEU there.
 func (r *residence) house(c *clusterChain, picked []*choice, waves [][]int32) {
 	first := r.freeCluster(c)
 	if first < 0 {
@@ -104,7 +104,7 @@ func (r *residence) house(c *clusterChain, picked []*choice, waves [][]int32) {
 	}
 }
 
-// freeCluster is the first vEU of a cluster that is free in the chain's waves, -1 if there is none.
+// freeCluster is the first vEU of the first cluster that is free in all of the chain's waves, -1 if there is none.
 func (r *residence) freeCluster(c *clusterChain) int {
 	for first := 0; first+r.cluster <= r.veus; first += r.cluster {
 		free := true
@@ -120,7 +120,7 @@ func (r *residence) freeCluster(c *clusterChain) int {
 	return -1
 }
 
-// hold keeps others from a vEU in a wave.
+// hold reserves a vEU in a wave.
 func (r *residence) hold(wave, veu int) {
 	if r.free[wave] == nil {
 		r.free[wave] = make([]bool, r.veus)

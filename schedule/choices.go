@@ -12,14 +12,14 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// choice is a candidate that fits the device, with what it costs.
+// choice is a candidate that fits the device, with what it costs. Times are in ns.
 type choice struct {
 	index    int // among the rOperator's candidates
 	c        *roperator.Candidate
-	taskTime float64 // dispatch included, and the time that its weights take to stream, if that is more
+	taskTime float64 // of one rTask with its dispatch, or the time that its weights take to stream, if that is more
 	opTime   float64 // of all its rTasks, alone on the device
-	ready    float64 // taskTime when its weights are there
-	rate     float64 // of its loaders, bytes per ns; 0: it streams nothing
+	ready    float64 // of one rTask with its dispatch, if its weights are there
+	rate     float64 // bytes per ns that a loader brings; 0: it streams nothing
 	needs    vdevice.Needs
 }
 
@@ -64,7 +64,7 @@ func newChoice(i int, c *roperator.Candidate, spec *device.Spec, costs profiler.
 	return ch
 }
 
-// streamedWeights is how many bytes of weights a program streams whose rOperators all do that can.
+// streamedWeights is how many bytes of weights a program streams if all rOperators stream theirs that can.
 func streamedWeights(g *roperator.Graph) int64 {
 	sum := int64(0)
 	for _, op := range g.Ops {
@@ -121,11 +121,11 @@ func bestThreads(g *roperator.Graph, spec *device.Spec, all [][]choice, sizes ma
 	return best, nil
 }
 
-// special candidates are for data that travel with tags or operands that stay on chip; whether they are
-// used is decided later.
+// special reports that the candidate is for data that travel in tagged words, or for operands that are kept on chip. It is
+// decided later whether such candidates are used.
 func (c *choice) special() bool { return c.c.Resident != nil || len(c.c.Exports) > 0 }
 
-// streamStep is the most bytes that an rKernel takes from the stream at a time.
+// streamStep is the most bytes that any rKernel takes from its stream of weights at a time.
 func streamStep(all [][]choice) int {
 	var n vdevice.Needs
 	for _, choices := range all {
@@ -205,5 +205,5 @@ func fastestOn(veus int, choices []choice) *choice {
 	return best
 }
 
-// work is the time that all rTasks take together.
+// work is the sum of the times of all rTasks.
 func (c *choice) work() float64 { return c.taskTime * float64(c.c.Tasks) }

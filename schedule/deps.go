@@ -7,25 +7,28 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// taskSet is what rTasks with an access in common depend on through it.
+// taskSet is the rTasks that an access conflicts with. All rTasks that make the same access depend on these.
 type taskSet struct {
 	tasks []vdevice.Task
 	users int              // how many rTasks wait for it
 	kind  vdevice.EdgeKind // by which they come after it: flags, or tags where they poll the data themselves
 }
 
-// deps says what the rTasks of one rOperator depend on. Rtasks with the same accesses share a combo,
-// and combos share sets.
+// deps says what the rTasks of one rOperator depend on. rTasks with the same accesses have the same combination of task
+// sets, and combinations share sets:
+//
+//	rTasks 0 … 7    combination 1: sets 0, 1
+//	rTasks 8 … 15   combination 2: sets 0, 2      set 0: the rTasks that write an operand that all 16 read
 type deps struct {
 	sets   []taskSet
-	combos [][]int32 // per combo: its sets; combo 0 has none
-	of     []int32   // per rTask: its combo
+	combos [][]int32 // per combination: its sets; combination 0 has none
+	of     []int32   // per rTask: its combination
 }
 
-// none is the deps of n rTasks that depend on nothing.
+// none is for n rTasks that depend on nothing.
 func none(n int) *deps { return &deps{combos: [][]int32{nil}, of: make([]int32, n)} }
 
-// tileCache keeps the tile indexes of placed rOperators.
+// tileCache keeps the tile indexes of rOperators that were placed.
 type tileCache struct {
 	reads, writes []map[int32]*tileIndex // per rOperator
 }
@@ -61,8 +64,8 @@ type depFinder struct {
 	preds  []producer
 	d      *deps
 	tagged map[int]bool       // buffers whose importers poll
-	boxSet map[boxSide]int32  // the set of a box, -1 for none
-	folded map[[2]int32]int32 // combo and set → combo
+	boxSet map[boxSide]int32  // the set that an access to a box depends on, -1 for none
+	folded map[[2]int32]int32 // a combination and one more set → a combination
 }
 
 type boxSide struct {
@@ -70,7 +73,7 @@ type boxSide struct {
 	write, imports bool
 }
 
-// findDeps intersects what c's rTasks access with what the rTasks of preds do.
+// findDeps finds what c's rTasks depend on: the rTasks of preds whose boxes overlap their own, where one of the two writes.
 func findDeps(g *roperator.Graph, cache *tileCache, preds []producer, c *roperator.Candidate, tagged map[int]bool) *deps {
 	d := none(c.Tasks)
 	if len(preds) == 0 {
@@ -108,7 +111,7 @@ func (f *depFinder) addBoxes(task int, boxes []roperator.Box, write, imports boo
 	}
 }
 
-// fold returns the combo that has one more set.
+// fold returns the combination that has one more set.
 func (f *depFinder) fold(combo, set int32) int32 {
 	key := [2]int32{combo, set}
 	if c, ok := f.folded[key]; ok {
@@ -123,8 +126,8 @@ func (f *depFinder) fold(combo, set int32) int32 {
 	return c
 }
 
-// setOf finds the rTasks that an access to the box conflicts with: earlier writes, and for a write
-// earlier reads.
+// setOf finds the rTasks that an access to the box conflicts with: those that write it, and if the access is a write also
+// those that read it.
 func (f *depFinder) setOf(b boxSide) int32 {
 	if s, ok := f.boxSet[b]; ok {
 		return s
@@ -159,7 +162,7 @@ func (f *depFinder) setOf(b boxSide) int32 {
 	return s
 }
 
-// distinct sorts tasks of one rOperator and removes repetitions.
+// distinct sorts rTasks of one rOperator and removes repetitions.
 func distinct(tasks []vdevice.Task) []vdevice.Task {
 	slices.SortFunc(tasks, func(a, b vdevice.Task) int { return int(a.Index - b.Index) })
 	return slices.Compact(tasks)

@@ -2,7 +2,7 @@ package schedule
 
 import "github.com/rammerc/rammerc/roperator"
 
-// opGraph says which rOperators depend on which, whatever candidates are chosen.
+// opGraph says which rOperators depend on which, for any choice of candidates.
 type opGraph struct {
 	g     *roperator.Graph
 	preds [][]int32 // per rOperator: earlier ones whose accesses conflict with its own, ascending
@@ -70,8 +70,8 @@ func addViews(out []opAccess, op int, accesses []roperator.Access, write bool) [
 	return out
 }
 
-// wavefronts are the fringes of a breadth-first search: a wave holds the rOperators all of whose
-// predecessors are in earlier waves.
+// wavefronts cuts the graph as a breadth-first search does: an rOperator is in the first wave that comes after the waves of
+// all its predecessors.
 func (o *opGraph) wavefronts() [][]int32 {
 	level := make([]int, len(o.preds))
 	var waves [][]int32

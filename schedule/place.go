@@ -5,7 +5,7 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// placedOp is where and when an rOperator's rTasks run. Times count from the start of its rProgram.
+// placedOp says where and when an rOperator's rTasks run. Times are in ns from the start of its rProgram.
 type placedOp struct {
 	op     int32
 	choice *choice
@@ -16,13 +16,13 @@ type placedOp struct {
 	group  *group    // once committed
 }
 
-// placer assigns the rTasks of a wave to vEUs, keeping time as the simulator would. What came before is
-// only read, so a fork of it can be thrown away.
+// placer assigns the rTasks of a wave to vEUs and computes, as the simulator would, when they run. It only reads what was
+// placed before, so a fork of it can be tried and thrown away.
 type placer struct {
 	spec   *device.Spec
 	placed []*placedOp // per rOperator: those of earlier waves; the scheduler's
 	busy   []float64   // per vEU: when its last rTask ends
-	// Per vEU, nil until something streams.
+	// The loader of each vEU; nil until some rTask streams weights.
 	loaders   []vdevice.Loader
 	ring      int     // bytes
 	opened    float64 // when the launch before this one began, and with it this one's loaders
@@ -32,7 +32,7 @@ type placer struct {
 	*placerScratch
 }
 
-// placerScratch is memory used within one call, per vEU.
+// placerScratch is memory that is used within one call only. Slices have an entry for each vEU.
 type placerScratch struct {
 	flags    []int32   // how many flags it would poll before the rTask at hand
 	set      []float64 // when the last of them is set
@@ -58,7 +58,7 @@ func newPlacer(spec *device.Spec, placed []*placedOp, residence *residence, kind
 	}
 }
 
-// fork is a placer that goes on from here without changing this one.
+// fork returns a copy that can go on without changing this placer.
 func (p *placer) fork() *placer {
 	q := *p
 	q.busy = append([]float64{}, p.busy...)
@@ -69,7 +69,7 @@ func (p *placer) fork() *placer {
 	return &q
 }
 
-// makespan is when the last rTask so far ends.
+// makespan is when the last rTask ends of those placed so far.
 func (p *placer) makespan() float64 {
 	m := 0.0
 	for _, b := range p.busy {
@@ -78,7 +78,7 @@ func (p *placer) makespan() float64 {
 	return m
 }
 
-// launch makes all vEUs go on together, after another launch.
+// launch begins another launch: all vEUs go on together, when the launch before has ended and this one has come.
 func (p *placer) launch() {
 	t := p.makespan() + p.spec.Cost.PDL
 	for v := range p.busy {
@@ -90,18 +90,18 @@ func (p *placer) launch() {
 	p.opened = t
 }
 
-// front is a task set as the placer sees it: the vEUs its rTasks are on, and when they end there.
+// front is a task set as the placer sees it: which vEUs its rTasks are on, and when they end there.
 type front struct {
 	veus []int32
-	// The latest end, its vEU, and the latest end on any other vEU.
+	// The latest end of all, the vEU where that is, and the latest end on any other vEU.
 	last, others float64
 	lastVEU      int32
-	// How many flags or counters stand for the front, and how much later than the rTasks' ends they are
-	// set.
+	// How many flags or counters an rTask polls that waits for the front, and how much later than the last rTask's end
+	// the last of them is set.
 	polled int32
 	later  float64
-	// Per vEU, kept when the set has several users: how many of them it has to poll to know the front to
-	// be done, 0 once it does, and when the last is set.
+	// For each vEU: how many of them it has to poll before it knows that the front is complete, 0 once it knows that,
+	// and when the last of them is set. Only kept for a set that several rTasks wait for.
 	flags []int32
 	set   []float64
 }
@@ -134,7 +134,7 @@ func (p *placer) front(s *taskSet) *front {
 	return f
 }
 
-// fill computes what each vEU has to poll. Its own rTasks have no flags for it.
+// fill computes how many words each vEU has to poll. A vEU does not poll its own flag.
 func (f *front) fill(flags []int32, set []float64) {
 	for v := range flags {
 		flags[v], set[v] = f.polled, f.last+f.later
@@ -149,10 +149,11 @@ func (f *front) fill(flags []int32, set []float64) {
 	set[f.lastVEU] = f.others
 }
 
-// place puts an rOperator's rTasks on vEUs: each goes to the vEU that can start it first (it takes
-// equally long on all), of equals to one that produced one of its inputs, of equals to the first.
-// Where each vEU will have several, neighbours are placed far apart in time: then the later ones find
-// a vEU that has waited for the same inputs already.
+// place puts an rOperator's rTasks on vEUs. Each goes to the vEU that can start it first, since it takes equally long on
+// all. Of several such vEUs it takes one that produced one of its inputs, and otherwise the first.
+//
+// Where each vEU gets several rTasks, neighbours are placed one round apart. With six rTasks on three vEUs, the order is
+// 0 2 4, then 1 3 5. rTask 1 then finds a vEU that has waited for the same inputs already, for rTask 0 or 2.
 func (p *placer) place(op int32, ch *choice, d *deps) *placedOp {
 	n := len(d.of)
 	o := &placedOp{op: op, choice: ch, deps: d, veu: make([]int32, n), end: make([]float64, n), order: make([]int32, 0, n)}
@@ -195,7 +196,7 @@ func (p *placer) placeTask(o *placedOp, t int, fronts []*front) {
 	}
 }
 
-// run is when rTask t ends that vEU v runs next.
+// run is when rTask t ends if vEU v runs it next.
 func (p *placer) run(v int32, ch *choice, t int) float64 {
 	start := p.start(v)
 	end := start + ch.ready
@@ -215,7 +216,7 @@ func (p *placer) run(v int32, ch *choice, t int) float64 {
 	return end
 }
 
-// consider makes the rTask at hand wait for the front.
+// consider notes that the rTask at hand waits for the front.
 func (p *placer) consider(f *front) {
 	flags, set := f.flags, f.set
 	if flags == nil {
@@ -233,7 +234,7 @@ func (p *placer) consider(f *front) {
 	}
 }
 
-// leave is called once the rTask is on vEU v, which knows the front from now on.
+// leave is called when the rTask was put on vEU v. From then on the vEU knows that the front is complete.
 func (p *placer) leave(f *front, v int32) {
 	if f.flags != nil {
 		f.flags[v] = 0
@@ -248,7 +249,8 @@ func (p *placer) start(v int32) float64 {
 	return max(p.spec.StartTime(p.busy[v], p.set[v], int(p.flags[v])), p.polled)
 }
 
-// home is the vEU that holds what the rTask keeps on chip, or that a chain has for it; -1 for other rTasks.
+// home is the vEU that an rTask must run on: the one that holds what it keeps on chip, or the one that its chain has for
+// it. It is -1 for rTasks that may run anywhere.
 func (p *placer) home(op int32, task int) int32 {
 	if g := p.residence.group[op]; g != nil {
 		return g.veus[task]
@@ -259,8 +261,8 @@ func (p *placer) home(op int32, task int) int32 {
 	return -1
 }
 
-// earliest is the vEU that can start the rTask at hand first. Those that hold something for this wave are
-// left to it, unless there are no others.
+// earliest is the vEU that can start the rTask at hand first. vEUs that keep something on chip for this wave are left to
+// the rTasks that use it, unless there are no others.
 func (p *placer) earliest() int32 {
 	var free []bool
 	if p.wave < len(p.residence.free) {

@@ -10,7 +10,7 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// planner makes plans of all kinds for one graph on one device.
+// planner makes plans of all kinds for one rOperator graph on one device.
 type planner struct {
 	g                       *roperator.Graph
 	spec                    *device.Spec
@@ -33,7 +33,8 @@ func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, pol
 	return p, nil
 }
 
-// scheduler is a fresh one; where operands may stay on chip it knows which do.
+// scheduler makes a new scheduler. If resident says so, it decides first which operands are kept on chip, and which data
+// travel in tagged words.
 func (p *planner) scheduler(resident bool) *scheduler {
 	s := newScheduler(p.g, p.spec, p.ops, p.plain)
 	s.costs = p.costs
@@ -82,8 +83,8 @@ func (p *planner) rprogram() *vdevice.Plan {
 	return s.segments(s.single(p.waves, vdevice.RProgram))
 }
 
-// clustered makes rPrograms in clusters, of which the device must have some. Where no data stay in a
-// cluster there are none.
+// clustered makes an rProgram whose vEUs are in clusters of the given size, which the device must have. If no data would
+// stay in a cluster, it makes one without clusters.
 func clustered(size int) func(*planner) *vdevice.Plan {
 	return func(p *planner) *vdevice.Plan {
 		if plan := p.tryClusters(size); plan != nil {
@@ -93,8 +94,8 @@ func clustered(size int) func(*planner) *vdevice.Plan {
 	}
 }
 
-// tryClusters is the rProgram in clusters of the given size; nil where there are no such clusters, or no data
-// stay in one.
+// tryClusters is the rProgram in clusters of the given size. It is nil if the device has no such clusters, or if no data
+// would stay in one.
 func (p *planner) tryClusters(size int) *vdevice.Plan {
 	handsOver := func(choices [][]choice) bool {
 		return slices.ContainsFunc(choices, func(c []choice) bool { return len(c) > 0 })
@@ -132,7 +133,7 @@ func (p *planner) base() *vdevice.Plan {
 	return plan
 }
 
-// parallel uses the candidates that rOperators have in waves, where they share the device, too.
+// parallel uses the candidates that rOperators have in waves, since rOperators share the device there too.
 func (p *planner) parallel() *vdevice.Plan {
 	s := p.scheduler(false)
 	s.single(p.waves, vdevice.Waves)
@@ -143,8 +144,8 @@ func (p *planner) parallel() *vdevice.Plan {
 	return s.ofNodes(s.nodes(vdevice.Parallel, allOps(p.g), chosen), chosen)
 }
 
-// mixed lets Algorithm 1 decide, launches being as many times as dear as the device's costs say, and
-// launches what it leaves in waves as a parallel graph where that is modelled to be faster.
+// mixed lets Algorithm 1 decide which waves form an rProgram; weight is how many times it counts the cost of a launch. What
+// is left in waves becomes a parallel graph where that is faster by the model.
 func mixed(weight float64) func(*planner) *vdevice.Plan {
 	return func(p *planner) *vdevice.Plan {
 		s := p.scheduler(true)
@@ -168,8 +169,8 @@ func allOps(g *roperator.Graph) []int32 {
 	return out
 }
 
-// clearly is how much faster a form must be by the model to replace what Algorithm 1 made: the model is
-// no more exact than that.
+// clearly is the part of the time of a plan of Algorithm 1 that another plan may take at most to replace it. The model is no
+// more exact than that.
 const clearly = 0.95
 
 // best is the plan that the model prefers.
@@ -190,7 +191,7 @@ func (p *planner) best() *vdevice.Plan {
 	return best
 }
 
-// time is what the plan takes by the model.
+// time is how long the plan takes by the model, in ns.
 func (p *planner) time(plan *vdevice.Plan) float64 {
 	ns, err := vdevice.PlanTime(plan, func(t vdevice.Task) float64 {
 		return p.costs.TaskTime(p.g.Ops[t.Op].Candidates[plan.Pick[t.Op]])
@@ -201,7 +202,7 @@ func (p *planner) time(plan *vdevice.Plan) float64 {
 	return ns
 }
 
-// Proposal is a plan that may be the fastest.
+// Proposal is a plan that may turn out to be the fastest.
 type Proposal struct {
 	Kind     string
 	Plan     *vdevice.Plan
@@ -239,7 +240,7 @@ func Proposals(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, opt 
 	return out, nil
 }
 
-// toTry lists the kinds to measure, in their order.
+// toTry lists the kinds of plans to measure on a device, in the order in which they are tried.
 func toTry(spec *device.Spec) []planKind {
 	var out []planKind
 	for _, k := range kinds {

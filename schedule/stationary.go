@@ -7,36 +7,40 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// stationary is a group of rOperators that use the same weights in successive waves, such as the steps
-// of a recurrent layer. Each of their rTasks has a vEU of its own from the first wave to the last, which
-// keeps the rTask's block of the weights on chip.
+// stationary is a group of rOperators that use the same weights in successive waves, such as the steps of a recurrent
+// layer. Each of their rTasks has a vEU of its own from the first wave to the last, and this vEU keeps the rTask's block
+// of the weights on chip:
+//
+//	vEU 0   weights, rows 0 … 31     step 0 · step 1 · step 2 · …
+//	vEU 1   weights, rows 32 … 63    step 0 · step 1 · step 2 · …
 type stationary struct {
 	ops         []int32
 	first, last int        // waves
-	widths      [][]choice // per op: its resident candidates, most rTasks first
-	width       int        // the one taken
+	widths      [][]choice // per rOperator: its resident candidates, those with the most rTasks first
+	width       int        // the index in widths of the candidates that were chosen
 	veus        []int32    // per rTask
 }
 
 func (g *stationary) tasks() int { return g.widths[0][g.width].c.Tasks }
 
-// residence says which rOperators stay where, and which buffers travel with tags. The zero value is for
-// plans in which nothing stays.
+// residence says which rOperators have fixed vEUs, and which buffers travel in tagged words. The zero value is for plans
+// in which nothing is kept on chip.
 type residence struct {
 	group  map[int32]*stationary // by rOperator
-	homes  map[int32][]int32     // by rOperator of a chain in a cluster: a vEU for each rTask
+	homes  map[int32][]int32     // by rOperator of a chain in a cluster: the vEU of each rTask
 	choice map[int32]*choice
 	handed map[int32]bool // rOperators that hand data over with tags though nothing stays
 	tagged map[int]bool   // by Buffer.ID
 	groups []*stationary
-	free   [][]bool // per wave: vEUs that no group holds; nil where none does
+	free   [][]bool // per wave: the vEUs that no group or chain has reserved; nil if none is reserved
 
 	veus    int
 	cluster int // vEUs in a cluster; 0: there are none
 }
 
-// splitChoices takes those candidates out that are for special use: what is in no group does without
-// resident ones, staged ones are for data that travel with tags, and near ones for data that stay in a cluster.
+// splitChoices separates the candidates that are for special use from the plain ones. Resident candidates are for
+// rOperators in groups, staged ones for data that travel in tagged words, and those for clusters for data that stay in a
+// cluster.
 func splitChoices(all [][]choice) (plain, resident, staged, forClusters [][]choice) {
 	n := len(all)
 	plain, resident, staged, forClusters = make([][]choice, n), make([][]choice, n), make([][]choice, n), make([][]choice, n)
@@ -58,8 +62,8 @@ func splitChoices(all [][]choice) (plain, resident, staged, forClusters [][]choi
 	return plain, resident, staged, forClusters
 }
 
-// newResidence finds the groups, takes for each the narrowest slices with which all that overlap in time
-// find room, and gives their rTasks vEUs.
+// newResidence finds the groups, chooses for each the narrowest slices with which all groups find room that are in use at
+// the same time, and gives their rTasks vEUs. Then it does the same for chains, and finds the buffers that may have tags.
 func newResidence(g *roperator.Graph, resident, staged, forClusters [][]choice, waves [][]int32, veus, cluster int) *residence {
 	r := &residence{
 		group: map[int32]*stationary{}, homes: map[int32][]int32{}, choice: map[int32]*choice{}, handed: map[int32]bool{}, tagged: map[int]bool{}, veus: veus, cluster: cluster,
@@ -79,7 +83,7 @@ func newResidence(g *roperator.Graph, resident, staged, forClusters [][]choice, 
 	return r
 }
 
-// findGroups joins rOperators whose resident candidates have the same constants.
+// findGroups joins rOperators whose resident candidates keep the same constants.
 func findGroups(resident [][]choice, waves [][]int32) []*stationary {
 	byKey := map[string]*stationary{}
 	var groups []*stationary
@@ -111,8 +115,8 @@ func findGroups(resident [][]choice, waves [][]int32) []*stationary {
 	return out
 }
 
-// narrow widens the slices of the group with the most rTasks until no wave asks for more vEUs than there
-// are. A group that cannot be had even so does without.
+// narrow makes groups smaller until no wave asks for more vEUs than there are. Each time it gives wider slices, and so
+// fewer rTasks, to the group with the most rTasks in the worst wave. If that group has no wider slices, it is dropped.
 func (r *residence) narrow(waves, veus int) {
 	for {
 		demand := make([]int, waves)
@@ -141,8 +145,7 @@ func (r *residence) narrow(waves, veus int) {
 	}
 }
 
-// assign gives every rTask of a group the lowest vEU that is free for all of the group's waves, in one
-// cluster if that can be.
+// assign gives every rTask of a group the lowest vEU that is free in all of the group's waves, in one cluster if possible.
 func (r *residence) assign(waves, veus int) {
 	sort.SliceStable(r.groups, func(i, j int) bool { return r.groups[i].first < r.groups[j].first })
 	until := make([]int, veus) // first wave that a vEU is free in
@@ -164,8 +167,8 @@ func (r *residence) assign(waves, veus int) {
 	}
 }
 
-// tag finds the buffers that may travel with tags: their writers are the members of one group, or a
-// single rOperator, and export them, and somebody imports them.
+// tag finds the buffers that may travel in tagged words. Their writers are the members of one group, or a single
+// rOperator, and export them, and some rTask imports them.
 func (r *residence) tag(g *roperator.Graph) {
 	writer := make([]any, len(g.Buffers)) // a group, or the ID of an rOperator
 	bad := make([]bool, len(g.Buffers))

@@ -6,9 +6,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// tileIndex finds the rTasks of one candidate that access a box of one buffer, on one side (reads or
-// writes). It cuts the buffer along the lower bounds of the boxes: where rTasks' boxes are tiles, each
-// cell holds one.
+// tileIndex finds the rTasks of one candidate that access a box of one buffer, for reads or for writes. It cuts the buffer
+// into cells, along the lower bounds of the boxes. Where the boxes of the rTasks are tiles, each cell holds one box.
 type tileIndex struct {
 	bounds  roperator.Box
 	boxes   []roperator.Box // distinct
@@ -19,7 +18,7 @@ type tileIndex struct {
 	query   int32
 }
 
-// newTileIndexes makes the index of every buffer that the candidate's rTasks access on one side.
+// newTileIndexes makes an index for every buffer that the candidate's rTasks read, or for every one that they write.
 func newTileIndexes(tasks int, boxesOf func([]roperator.Box, int) []roperator.Box) map[int32]*tileIndex {
 	out := map[int32]*tileIndex{}
 	ids := map[roperator.Box]int{}
@@ -55,8 +54,8 @@ func (x *tileIndex) widen(b *roperator.Box) {
 	}
 }
 
-// build chooses the cuts and fills the cells. Boxes that do not form a grid would need many cells or be
-// in many of them; every second cut is left out until both are in proportion to the boxes.
+// build chooses the cuts and fills the cells. Boxes that form no grid would need many cells, or be in many of them. Then
+// every second cut is left out, until the numbers of cells and entries are in proportion to the number of boxes.
 func (x *tileIndex) build() {
 	n := len(x.boxes)
 	x.stamp = make([]int32, n)
@@ -81,7 +80,7 @@ func lowerBounds(boxes []roperator.Box, d int8) []int32 {
 	return out
 }
 
-// coarsen halves the cuts of the dim that has most.
+// coarsen leaves out every second cut of the dimension that has the most.
 func (x *tileIndex) coarsen() {
 	most := int8(0)
 	for d := range x.bounds.N {
@@ -98,7 +97,7 @@ func (x *tileIndex) coarsen() {
 	x.cuts[most] = kept
 }
 
-// fill enters every box into its cells unless that takes more cells or entries than allowed.
+// fill enters every box into its cells, unless that would take more cells or entries than allowed.
 func (x *tileIndex) fill(maxCells, maxEntries int) bool {
 	cells := 1
 	for d := range x.bounds.N {
@@ -124,7 +123,8 @@ func (x *tileIndex) fill(maxCells, maxEntries int) bool {
 	return true
 }
 
-// cellRange is the range of cells along d that the box reaches into, empty when it ends before all.
+// cellRange is the range of cells along dimension d that the box reaches into. It is empty if the box ends before the
+// first of them.
 func (x *tileIndex) cellRange(b *roperator.Box, d int8) (lo, hi int) {
 	cuts := x.cuts[d]
 	lo = sort.Search(len(cuts), func(i int) bool { return cuts[i] > b.Lo[d] })
@@ -160,7 +160,7 @@ func (x *tileIndex) eachCell(b *roperator.Box, yield func(int)) {
 	}
 }
 
-// find calls yield with each box's rTasks that overlaps b, each box once.
+// find calls yield for each box that overlaps b, once, with the rTasks that access it.
 func (x *tileIndex) find(b *roperator.Box, yield func(tasks []int32)) {
 	if !x.bounds.Overlaps(b) {
 		return

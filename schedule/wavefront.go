@@ -10,7 +10,7 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// scheduler carries out Algorithm 1 of the paper.
+// scheduler carries out Algorithm 1 of the paper (Rammer §3.3).
 type scheduler struct {
 	g            *roperator.Graph
 	device       *device.Spec
@@ -34,13 +34,13 @@ func newScheduler(g *roperator.Graph, spec *device.Spec, ops *opGraph, choices [
 	}
 }
 
-// group is a segment in the making: its waves with their rTasks placed.
+// group is a segment that is being made: its waves, with their rTasks placed.
 type group struct {
 	kind  vdevice.SegmentKind
 	waves [][]*placedOp
 }
 
-// current is the rProgram that waves are added to (P_curr).
+// current is the segment that waves are added to (P_curr in the paper).
 type current struct {
 	group  *group
 	placer *placer
@@ -50,7 +50,7 @@ func (s *scheduler) newCurrent(kind vdevice.SegmentKind) *current {
 	return &current{&group{kind: kind}, newPlacer(s.spec, s.placed, s.residence, kind)}
 }
 
-// trial is a wave placed at the end of a current rProgram, not yet taken over.
+// trial is a wave that was placed at the end of a current segment to see how long that takes. Nothing has been changed yet.
 type trial struct {
 	placer *placer
 	ops    []*placedOp
@@ -78,7 +78,7 @@ func (s *scheduler) newPlan() *vdevice.Plan {
 	return &vdevice.Plan{Spec: s.device, Graph: s.g, Pick: make([]int, len(s.g.Ops))}
 }
 
-// single puts all waves in one group.
+// single puts all waves into one group.
 func (s *scheduler) single(waves [][]int32, kind vdevice.SegmentKind) []*group {
 	cur := s.newCurrent(kind)
 	for i, w := range waves {
@@ -96,7 +96,7 @@ func (s *scheduler) single(waves [][]int32, kind vdevice.SegmentKind) []*group {
 	return []*group{cur.group}
 }
 
-// algorithm1 adds each wave to the current rProgram or starts another with it, whichever takes less.
+// algorithm1 adds each wave to the current rProgram, or starts another one with it, whichever takes less time.
 func (s *scheduler) algorithm1(waves [][]int32) []*group {
 	var done []*group
 	var cur *current
@@ -130,8 +130,8 @@ func (s *scheduler) algorithm1(waves [][]int32) []*group {
 	return done
 }
 
-// launchTime is what the launch of a group of so many waves costs. A single wave ends up as an ordinary
-// launch, which may come early when it follows another.
+// launchTime is what the launch of a group of so many waves costs, in ns. A group of a single wave becomes an ordinary
+// launch, and that may come early if it follows another one.
 func (s *scheduler) launchTime(waves int, followsWave bool) float64 {
 	ns := s.spec.Cost.Launch
 	switch {
@@ -146,8 +146,8 @@ func (s *scheduler) launchTime(waves int, followsWave bool) float64 {
 	return ns
 }
 
-// continues reports whether the wave goes on with weights that vEUs hold in the current rProgram, or
-// takes data that only travel inside it.
+// continues reports that the wave must be added to the current rProgram: it uses weights that vEUs hold there, or takes
+// data that only travel inside it.
 func (s *scheduler) continues(wave []int32, cur *current) bool {
 	for _, op := range wave {
 		if g := s.residence.group[op]; g != nil && g.ops[0] != op {
@@ -167,8 +167,8 @@ func (s *scheduler) continues(wave []int32, cur *current) bool {
 	return false
 }
 
-// joinLaunches makes one launch-per-wave segment of successive rPrograms of one wave each: the same
-// launches, but not cooperative ones, with one set of tables.
+// joinLaunches replaces successive rPrograms of one wave each by one segment with a launch for each wave. There are as many
+// launches as before, but they are ordinary ones and share one set of tables.
 func joinLaunches(groups []*group) []*group {
 	var out []*group
 	for _, g := range groups {
@@ -186,9 +186,9 @@ func joinLaunches(groups []*group) []*group {
 	return out
 }
 
-// scheduleWave selects candidates for the wave's rOperators and places their rTasks after base, which
-// has cur's earlier waves: the fastest candidates if their rTasks do not fill the device, otherwise the
-// best by trying those, the most efficient ones, and (beyond the paper) those that are fastest on the
+// scheduleWave selects candidates for the wave's rOperators and places their rTasks after base, which has cur's earlier
+// waves. If the rTasks of the fastest candidates do not fill the device, it takes these. Otherwise it takes the best of
+// three selections: the fastest candidates, the most efficient ones, and, beyond the paper, those that are fastest on the
 // share of the device that each rOperator can expect.
 func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *trial {
 	found := map[*choice]*deps{}
@@ -211,12 +211,12 @@ func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *tria
 	return s.refine(best, cur, base, found)
 }
 
-// leastRefinement is the part of a wave's time that another candidate must save: estimates are no better, and
-// another rKernel is code to fetch.
+// leastRefinement is the part of a wave's time that another candidate must save. Estimates are no more exact than that, and
+// another rKernel is more code to fetch.
 const leastRefinement = 0.1
 
-// refine exchanges, where several rOperators share a wave, the candidate of the one that ends last for
-// whichever ends the wave soonest, until none does: candidates that suit the rOperators one by one may leave
+// refine improves a wave that several rOperators share. It exchanges the candidate of the rOperator that ends last for the
+// one with which the wave ends earliest, as long as that helps. Candidates that suit each rOperator by itself may leave
 // most of the device waiting for a few long rTasks.
 func (s *scheduler) refine(best *trial, cur *current, base *placer, found map[*choice]*deps) *trial {
 	for range len(best.ops) {
@@ -253,7 +253,8 @@ func (s *scheduler) refine(best *trial, cur *current, base *placer, found map[*c
 	return best
 }
 
-// fitting picks for each rOperator what is fastest on its share of the vEUs, by its work.
+// fitting picks for each rOperator the candidate that is fastest on its share of the vEUs, which follows from its part of
+// the wave's work.
 func (s *scheduler) fitting(wave []int32) []picked {
 	total := 0.0
 	for _, op := range wave {
@@ -270,7 +271,7 @@ func (s *scheduler) fitting(wave []int32) []picked {
 	return out
 }
 
-// picked is a wave's rOperator with the candidate that would carry it out.
+// picked is an rOperator of a wave with the candidate that is to carry it out.
 type picked struct {
 	op     int32
 	choice *choice
@@ -285,7 +286,7 @@ func (s *scheduler) pick(wave []int32, by func([]choice) *choice) (out []picked,
 	return out, tasks
 }
 
-// pickOne is the choice that is best by the given measure; what stays on chip has been decided.
+// pickOne is the choice that is best by the given measure, unless the residence has decided.
 func (s *scheduler) pickOne(op int32, by func([]choice) *choice) *choice {
 	if ch := s.residence.choice[op]; ch != nil {
 		return ch
@@ -293,7 +294,7 @@ func (s *scheduler) pickOne(op int32, by func([]choice) *choice) *choice {
 	return by(s.choices[op])
 }
 
-// try places a wave with the given candidates, the longest rTasks first.
+// try places a wave with the given candidates after base, those with the longest rTasks first.
 func (s *scheduler) try(wave []picked, cur *current, base *placer, found map[*choice]*deps) *trial {
 	order := append([]picked{}, wave...)
 	sort.SliceStable(order, func(i, j int) bool { return order[i].choice.taskTime > order[j].choice.taskTime })
@@ -309,8 +310,8 @@ func (s *scheduler) try(wave []picked, cur *current, base *placer, found map[*ch
 	return t
 }
 
-// depsOf finds what the rTasks depend on within the current rProgram. Across launches nothing is left to
-// wait for.
+// depsOf finds what the rTasks depend on inside the current rProgram. In segments of launches there is nothing to wait for,
+// since each launch comes after those before it.
 func (s *scheduler) depsOf(x picked, cur *current) *deps {
 	var preds []producer
 	if cur.group.kind == vdevice.RProgram {
@@ -323,7 +324,7 @@ func (s *scheduler) depsOf(x picked, cur *current) *deps {
 	return findDeps(s.g, s.cache, preds, x.choice.c, s.residence.tagged)
 }
 
-// build turns a group into a program by Wait and Append.
+// build makes a group's program.
 func (s *scheduler) build(g *group, pick []int) *vdevice.Program {
 	b := vdevice.NewBuilder(s.spec, s.g)
 	for _, wave := range g.waves {
@@ -344,8 +345,8 @@ func (s *scheduler) build(g *group, pick []int) *vdevice.Program {
 	return p
 }
 
-// carry says which of the buffers that the group's rTasks write travel with tags, and whether somebody
-// needs them in plain memory, too.
+// carry says which of the buffers that the group's rTasks write travel in tagged words, and whether some rTask needs them in
+// plain memory as well.
 func (s *scheduler) carry(b *vdevice.Builder, g *group) {
 	plain := map[int]bool{}
 	for id := range s.g.Ops {
