@@ -6,20 +6,20 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// clusterWords is the most elements that an rTask of a chain in a cluster may import: slots have room for the elements of
-// two steps.
+// clusterWords is the most elements that an rTask of a chain in a cluster may import: slots have room for the
+// elements of two steps.
 const clusterWords = mostSlotWords / 2
 
-// clusterChain is a set of rOperators that hand data to each other. It fits a cluster if no wave has more of their rTasks
-// than a cluster has vEUs.
+// clusterChain is a set of rOperators that hand data to each other. It fits a cluster if no wave has more of their
+// rTasks than a cluster has vEUs.
 type clusterChain struct {
 	ops         []int32 // by wave
 	first, last int     // waves
 	wide        int     // the most rTasks that it has in a wave
 }
 
-// clusterChains gives every chain that fits a cluster a cluster of its own for its waves. Inside a cluster rTasks may hand
-// over more data than through global memory. A chain for which no cluster is free does without.
+// clusterChains gives every chain that fits a cluster a cluster of its own for its waves. Inside a cluster rTasks may
+// hand over more data than through global memory. A chain for which no cluster is free does without.
 func (r *residence) clusterChains(g *roperator.Graph, forClusters [][]choice, waves [][]int32) {
 	if r.cluster == 0 {
 		return
@@ -37,8 +37,8 @@ func (r *residence) clusterChains(g *roperator.Graph, forClusters [][]choice, wa
 	}
 }
 
-// clusterChoice is the candidate that an rOperator has in a cluster. It is nil if all candidates have more rTasks than a
-// cluster has vEUs, or import too many elements.
+// clusterChoice is the candidate that an rOperator has in a cluster. It is nil if all candidates have more rTasks
+// than a cluster has vEUs, or import too many elements.
 func clusterChoice(choices []choice, cluster int) *choice {
 	return handOffChoice(choices, cluster, clusterWords)
 }

@@ -121,8 +121,8 @@ func bestThreads(g *roperator.Graph, spec *device.Spec, all [][]choice, sizes ma
 	return best, nil
 }
 
-// special reports that the candidate is for data that travel in tagged words, or for operands that are kept on chip. It is
-// decided later whether such candidates are used.
+// special reports that the candidate is for data that travel in tagged words, or for operands that are kept on chip.
+// It is decided later whether such candidates are used.
 func (c *choice) special() bool { return c.c.Resident != nil || len(c.c.Exports) > 0 }
 
 // streamStep is the most bytes that any rKernel takes from its stream of weights at a time.

@@ -25,8 +25,8 @@ func noClusters(spec *device.Spec, size int) error {
 	return d
 }
 
-// inClusters makes the scheduler plan for vEUs in clusters of the given size. There are fewer vEUs then, because clusters
-// do not fill a device.
+// inClusters makes the scheduler plan for vEUs in clusters of the given size. There are fewer vEUs then, because
+// clusters do not fill a device.
 func (s *scheduler) inClusters(size int) {
 	if size == 0 {
 		return
@@ -36,8 +36,8 @@ func (s *scheduler) inClusters(size int) {
 	s.spec, s.cluster = &spec, size
 }
 
-// placeSlots makes tagged data that stay in a cluster travel through shared memory, as far as there is room beside what the
-// rTasks need. A program without slots has no clusters.
+// placeSlots makes tagged data that stay in a cluster travel through shared memory, as far as there is room beside
+// what the rTasks need. A program without slots has no clusters.
 func (s *scheduler) placeSlots(p *vdevice.Program) {
 	p.Cluster = s.cluster
 	needs := p.Needs()
@@ -49,8 +49,8 @@ func (s *scheduler) placeSlots(p *vdevice.Program) {
 	}
 }
 
-// fitClusters chooses, for each group, the narrowest slices of the weights of which there are no more than a cluster has
-// vEUs. Groups for which even the widest slices are too many are left as they are.
+// fitClusters chooses, for each group, the narrowest slices of the weights of which there are no more than a cluster
+// has vEUs. Groups for which even the widest slices are too many are left as they are.
 func (r *residence) fitClusters() {
 	if r.cluster == 0 {
 		return
@@ -65,8 +65,8 @@ func (r *residence) fitClusters() {
 	}
 }
 
-// groupRange is the range of vEUs in which to look for room for a group: the first cluster that has enough of it, or else
-// all vEUs.
+// groupRange is the range of vEUs in which to look for room for a group: the first cluster that has enough of it, or
+// else all vEUs.
 func (r *residence) groupRange(s *stationary, until []int) (from, to int) {
 	if r.cluster == 0 {
 		return 0, len(until)

@@ -73,7 +73,8 @@ type boxSide struct {
 	write, imports bool
 }
 
-// findDeps finds what c's rTasks depend on: the rTasks of preds whose boxes overlap their own, where one of the two writes.
+// findDeps finds what c's rTasks depend on: the rTasks of preds whose boxes overlap their own, where one of the two
+// writes.
 func findDeps(g *roperator.Graph, cache *tileCache, preds []producer, c *roperator.Candidate, tagged map[int]bool) *deps {
 	d := none(c.Tasks)
 	if len(preds) == 0 {
@@ -126,8 +127,8 @@ func (f *depFinder) fold(combo, set int32) int32 {
 	return c
 }
 
-// setOf finds the rTasks that an access to the box conflicts with: those that write it, and if the access is a write also
-// those that read it.
+// setOf finds the rTasks that an access to the box conflicts with: those that write it, and if the access is a write
+// also those that read it.
 func (f *depFinder) setOf(b boxSide) int32 {
 	if s, ok := f.boxSet[b]; ok {
 		return s

@@ -2,16 +2,16 @@ package schedule
 
 import "github.com/rammerc/rammerc/roperator"
 
-// handOffWords is the most elements that an rTask may poll as tagged words. To poll more costs as much as to wait for flags
-// and to read plain memory.
+// handOffWords is the most elements that an rTask may poll as tagged words. To poll more costs as much as to wait for
+// flags and to read plain memory.
 const handOffWords = 256
 
 // directWords is the most elements where each thread polls its own words. More polling would take too much of the
 // bandwidth to memory.
 const directWords = 512
 
-// handOff picks the staged candidates of rOperators that hand a small amount of data to each other. Such an rOperator has
-// no more rTasks than there are vEUs, and takes data from another one of the kind, or gives data to one.
+// handOff picks the staged candidates of rOperators that hand a small amount of data to each other. Such an rOperator
+// has no more rTasks than there are vEUs, and takes data from another one of the kind, or gives data to one.
 func (r *residence) handOff(g *roperator.Graph, staged [][]choice, veus int) {
 	best := make([]*choice, len(g.Ops))
 	for id := range g.Ops {
@@ -27,8 +27,8 @@ func (r *residence) handOff(g *roperator.Graph, staged [][]choice, veus int) {
 	}
 }
 
-// handOffs calls yield for every pair of rOperators of which one imports a buffer that only the other writes, if both have
-// one of the given choices.
+// handOffs calls yield for every pair of rOperators of which one imports a buffer that only the other writes, if both
+// have one of the given choices.
 func handOffs(g *roperator.Graph, choices []*choice, yield func(from, to int32)) {
 	writers := make([][]int32, len(g.Buffers))
 	for id, op := range g.Ops {
@@ -49,8 +49,8 @@ func handOffs(g *roperator.Graph, choices []*choice, yield func(from, to int32))
 	}
 }
 
-// handOffChoice is the first of the candidates whose rTasks import few enough elements, no more than most, or than direct
-// steps may have, and which has no more rTasks than there are vEUs. It is nil if there is none.
+// handOffChoice is the first of the candidates whose rTasks import few enough elements, no more than most, or than
+// direct steps may have, and which has no more rTasks than there are vEUs. It is nil if there is none.
 func handOffChoice(staged []choice, veus int, most int64) *choice {
 	for i := range staged {
 		c := staged[i].c

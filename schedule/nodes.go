@@ -63,8 +63,8 @@ func (s *scheduler) ofNodes(seg vdevice.Segment, chosen []*choice) *vdevice.Plan
 	return plan
 }
 
-// faster returns the segment, which has the group's waves, or the same rOperators as a parallel graph if that is clearly
-// faster by the model.
+// faster returns the segment, which has the group's waves, or the same rOperators as a parallel graph if that is
+// clearly faster by the model.
 func (s *scheduler) faster(seg vdevice.Segment, g *group) vdevice.Segment {
 	var ops []int32
 	chosen := make([]*choice, len(s.g.Ops))

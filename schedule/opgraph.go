@@ -70,8 +70,8 @@ func addViews(out []opAccess, op int, accesses []roperator.Access, write bool) [
 	return out
 }
 
-// wavefronts cuts the graph as a breadth-first search does: an rOperator is in the first wave that comes after the waves of
-// all its predecessors.
+// wavefronts cuts the graph as a breadth-first search does: an rOperator is in the first wave that comes after the
+// waves of all its predecessors.
 func (o *opGraph) wavefronts() [][]int32 {
 	level := make([]int, len(o.preds))
 	var waves [][]int32

@@ -16,8 +16,8 @@ type placedOp struct {
 	group  *group    // once committed
 }
 
-// placer assigns the rTasks of a wave to vEUs and computes, as the simulator would, when they run. It only reads what was
-// placed before, so a fork of it can be tried and thrown away.
+// placer assigns the rTasks of a wave to vEUs and computes, as the simulator would, when they run. It only reads what
+// was placed before, so a fork of it can be tried and thrown away.
 type placer struct {
 	spec   *device.Spec
 	placed []*placedOp // per rOperator: those of earlier waves; the scheduler's
@@ -149,11 +149,11 @@ func (f *front) fill(flags []int32, set []float64) {
 	set[f.lastVEU] = f.others
 }
 
-// place puts an rOperator's rTasks on vEUs. Each goes to the vEU that can start it first, since it takes equally long on
-// all. Of several such vEUs it takes one that produced one of its inputs, and otherwise the first.
+// place puts an rOperator's rTasks on vEUs. Each goes to the vEU that can start it first, since it takes equally long
+// on all. Of several such vEUs it takes one that produced one of its inputs, and otherwise the first.
 //
-// Where each vEU gets several rTasks, neighbours are placed one round apart. With six rTasks on three vEUs, the order is
-// 0 2 4, then 1 3 5. rTask 1 then finds a vEU that has waited for the same inputs already, for rTask 0 or 2.
+// Where each vEU gets several rTasks, neighbours are placed one round apart. With six rTasks on three vEUs, the order
+// is 0 2 4, then 1 3 5. rTask 1 then finds a vEU that has waited for the same inputs already, for rTask 0 or 2.
 func (p *placer) place(op int32, ch *choice, d *deps) *placedOp {
 	n := len(d.of)
 	o := &placedOp{op: op, choice: ch, deps: d, veu: make([]int32, n), end: make([]float64, n), order: make([]int32, 0, n)}
@@ -249,8 +249,8 @@ func (p *placer) start(v int32) float64 {
 	return max(p.spec.StartTime(p.busy[v], p.set[v], int(p.flags[v])), p.polled)
 }
 
-// home is the vEU that an rTask must run on: the one that holds what it keeps on chip, or the one that its chain has for
-// it. It is -1 for rTasks that may run anywhere.
+// home is the vEU that an rTask must run on: the one that holds what it keeps on chip, or the one that its chain has
+// for it. It is -1 for rTasks that may run anywhere.
 func (p *placer) home(op int32, task int) int32 {
 	if g := p.residence.group[op]; g != nil {
 		return g.veus[task]
@@ -261,8 +261,8 @@ func (p *placer) home(op int32, task int) int32 {
 	return -1
 }
 
-// earliest is the vEU that can start the rTask at hand first. vEUs that keep something on chip for this wave are left to
-// the rTasks that use it, unless there are no others.
+// earliest is the vEU that can start the rTask at hand first. vEUs that keep something on chip for this wave are left
+// to the rTasks that use it, unless there are no others.
 func (p *placer) earliest() int32 {
 	var free []bool
 	if p.wave < len(p.residence.free) {

@@ -33,8 +33,8 @@ func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, pol
 	return p, nil
 }
 
-// scheduler makes a new scheduler. If resident says so, it decides first which operands are kept on chip, and which data
-// travel in tagged words.
+// scheduler makes a new scheduler. If resident says so, it decides first which operands are kept on chip, and which
+// data travel in tagged words.
 func (p *planner) scheduler(resident bool) *scheduler {
 	s := newScheduler(p.g, p.spec, p.ops, p.plain)
 	s.costs = p.costs
@@ -83,8 +83,8 @@ func (p *planner) rprogram() *vdevice.Plan {
 	return s.segments(s.single(p.waves, vdevice.RProgram))
 }
 
-// clustered makes an rProgram whose vEUs are in clusters of the given size, which the device must have. If no data would
-// stay in a cluster, it makes one without clusters.
+// clustered makes an rProgram whose vEUs are in clusters of the given size, which the device must have. If no data
+// would stay in a cluster, it makes one without clusters.
 func clustered(size int) func(*planner) *vdevice.Plan {
 	return func(p *planner) *vdevice.Plan {
 		if plan := p.tryClusters(size); plan != nil {
@@ -94,8 +94,8 @@ func clustered(size int) func(*planner) *vdevice.Plan {
 	}
 }
 
-// tryClusters is the rProgram in clusters of the given size. It is nil if the device has no such clusters, or if no data
-// would stay in one.
+// tryClusters is the rProgram in clusters of the given size. It is nil if the device has no such clusters, or if no
+// data would stay in one.
 func (p *planner) tryClusters(size int) *vdevice.Plan {
 	handsOver := func(choices [][]choice) bool {
 		return slices.ContainsFunc(choices, func(c []choice) bool { return len(c) > 0 })
@@ -144,8 +144,8 @@ func (p *planner) parallel() *vdevice.Plan {
 	return s.ofNodes(s.nodes(vdevice.Parallel, allOps(p.g), chosen), chosen)
 }
 
-// mixed lets Algorithm 1 decide which waves form an rProgram; weight is how many times it counts the cost of a launch. What
-// is left in waves becomes a parallel graph where that is faster by the model.
+// mixed lets Algorithm 1 decide which waves form an rProgram; weight is how many times it counts the cost of a
+// launch. What is left in waves becomes a parallel graph where that is faster by the model.
 func mixed(weight float64) func(*planner) *vdevice.Plan {
 	return func(p *planner) *vdevice.Plan {
 		s := p.scheduler(true)
@@ -169,8 +169,8 @@ func allOps(g *roperator.Graph) []int32 {
 	return out
 }
 
-// clearly is the part of the time of a plan of Algorithm 1 that another plan may take at most to replace it. The model is no
-// more exact than that.
+// clearly is the part of the time of a plan of Algorithm 1 that another plan may take at most to replace it. The
+// model is no more exact than that.
 const clearly = 0.95
 
 // best is the plan that the model prefers.

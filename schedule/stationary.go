@@ -8,8 +8,8 @@ import (
 )
 
 // stationary is a group of rOperators that use the same weights in successive waves, such as the steps of a recurrent
-// layer. Each of their rTasks has a vEU of its own from the first wave to the last, and this vEU keeps the rTask's block
-// of the weights on chip:
+// layer. Each of their rTasks has a vEU of its own from the first wave to the last, and this vEU keeps the rTask's
+// block of the weights on chip:
 //
 //	vEU 0   weights, rows 0 … 31     step 0 · step 1 · step 2 · …
 //	vEU 1   weights, rows 32 … 63    step 0 · step 1 · step 2 · …
@@ -23,8 +23,8 @@ type stationary struct {
 
 func (g *stationary) tasks() int { return g.widths[0][g.width].c.Tasks }
 
-// residence says which rOperators have fixed vEUs, and which buffers travel in tagged words. The zero value is for plans
-// in which nothing is kept on chip.
+// residence says which rOperators have fixed vEUs, and which buffers travel in tagged words. The zero value is for
+// plans in which nothing is kept on chip.
 type residence struct {
 	group  map[int32]*stationary // by rOperator
 	homes  map[int32][]int32     // by rOperator of a chain in a cluster: the vEU of each rTask
@@ -39,8 +39,8 @@ type residence struct {
 }
 
 // splitChoices separates the candidates that are for special use from the plain ones. Resident candidates are for
-// rOperators in groups, staged ones for data that travel in tagged words, and those for clusters for data that stay in a
-// cluster.
+// rOperators in groups, staged ones for data that travel in tagged words, and those for clusters for data that stay
+// in a cluster.
 func splitChoices(all [][]choice) (plain, resident, staged, forClusters [][]choice) {
 	n := len(all)
 	plain, resident, staged, forClusters = make([][]choice, n), make([][]choice, n), make([][]choice, n), make([][]choice, n)
@@ -62,8 +62,9 @@ func splitChoices(all [][]choice) (plain, resident, staged, forClusters [][]choi
 	return plain, resident, staged, forClusters
 }
 
-// newResidence finds the groups, chooses for each the narrowest slices with which all groups find room that are in use at
-// the same time, and gives their rTasks vEUs. Then it does the same for chains, and finds the buffers that may have tags.
+// newResidence finds the groups, chooses for each the narrowest slices with which all groups find room that are in
+// use at the same time, and gives their rTasks vEUs. Then it does the same for chains, and finds the buffers that may
+// have tags.
 func newResidence(g *roperator.Graph, resident, staged, forClusters [][]choice, waves [][]int32, veus, cluster int) *residence {
 	r := &residence{
 		group: map[int32]*stationary{}, homes: map[int32][]int32{}, choice: map[int32]*choice{}, handed: map[int32]bool{}, tagged: map[int]bool{}, veus: veus, cluster: cluster,
@@ -145,7 +146,8 @@ func (r *residence) narrow(waves, veus int) {
 	}
 }
 
-// assign gives every rTask of a group the lowest vEU that is free in all of the group's waves, in one cluster if possible.
+// assign gives every rTask of a group the lowest vEU that is free in all of the group's waves, in one cluster if
+// possible.
 func (r *residence) assign(waves, veus int) {
 	sort.SliceStable(r.groups, func(i, j int) bool { return r.groups[i].first < r.groups[j].first })
 	until := make([]int, veus) // first wave that a vEU is free in

@@ -6,8 +6,9 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// tileIndex finds the rTasks of one candidate that access a box of one buffer, for reads or for writes. It cuts the buffer
-// into cells, along the lower bounds of the boxes. Where the boxes of the rTasks are tiles, each cell holds one box.
+// tileIndex finds the rTasks of one candidate that access a box of one buffer, for reads or for writes. It cuts the
+// buffer into cells, along the lower bounds of the boxes. Where the boxes of the rTasks are tiles, each cell holds
+// one box.
 type tileIndex struct {
 	bounds  roperator.Box
 	boxes   []roperator.Box // distinct
@@ -54,8 +55,8 @@ func (x *tileIndex) widen(b *roperator.Box) {
 	}
 }
 
-// build chooses the cuts and fills the cells. Boxes that form no grid would need many cells, or be in many of them. Then
-// every second cut is left out, until the numbers of cells and entries are in proportion to the number of boxes.
+// build chooses the cuts and fills the cells. Boxes that form no grid would need many cells, or be in many of them.
+// Then every second cut is left out, until the numbers of cells and entries are in proportion to the number of boxes.
 func (x *tileIndex) build() {
 	n := len(x.boxes)
 	x.stamp = make([]int32, n)

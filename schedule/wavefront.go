@@ -50,7 +50,8 @@ func (s *scheduler) newCurrent(kind vdevice.SegmentKind) *current {
 	return &current{&group{kind: kind}, newPlacer(s.spec, s.placed, s.residence, kind)}
 }
 
-// trial is a wave that was placed at the end of a current segment to see how long that takes. Nothing has been changed yet.
+// trial is a wave that was placed at the end of a current segment to see how long that takes. Nothing has been
+// changed yet.
 type trial struct {
 	placer *placer
 	ops    []*placedOp
@@ -167,8 +168,8 @@ func (s *scheduler) continues(wave []int32, cur *current) bool {
 	return false
 }
 
-// joinLaunches replaces successive rPrograms of one wave each by one segment with a launch for each wave. There are as many
-// launches as before, but they are ordinary ones and share one set of tables.
+// joinLaunches replaces successive rPrograms of one wave each by one segment with a launch for each wave. There are
+// as many launches as before, but they are ordinary ones and share one set of tables.
 func joinLaunches(groups []*group) []*group {
 	var out []*group
 	for _, g := range groups {
@@ -186,10 +187,10 @@ func joinLaunches(groups []*group) []*group {
 	return out
 }
 
-// scheduleWave selects candidates for the wave's rOperators and places their rTasks after base, which has cur's earlier
-// waves. If the rTasks of the fastest candidates do not fill the device, it takes these. Otherwise it takes the best of
-// three selections: the fastest candidates, the most efficient ones, and, beyond the paper, those that are fastest on the
-// share of the device that each rOperator can expect.
+// scheduleWave selects candidates for the wave's rOperators and places their rTasks after base, which has cur's
+// earlier waves. If the rTasks of the fastest candidates do not fill the device, it takes these. Otherwise it takes
+// the best of three selections: the fastest candidates, the most efficient ones, and, beyond the paper, those that
+// are fastest on the share of the device that each rOperator can expect.
 func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *trial {
 	found := map[*choice]*deps{}
 	fast, tasks := s.pick(wave, fastest)
@@ -211,13 +212,13 @@ func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *tria
 	return s.refine(best, cur, base, found)
 }
 
-// leastRefinement is the part of a wave's time that another candidate must save. Estimates are no more exact than that, and
-// another rKernel is more code to fetch.
+// leastRefinement is the part of a wave's time that another candidate must save. Estimates are no more exact than
+// that, and another rKernel is more code to fetch.
 const leastRefinement = 0.1
 
-// refine improves a wave that several rOperators share. It exchanges the candidate of the rOperator that ends last for the
-// one with which the wave ends earliest, as long as that helps. Candidates that suit each rOperator by itself may leave
-// most of the device waiting for a few long rTasks.
+// refine improves a wave that several rOperators share. It exchanges the candidate of the rOperator that ends last
+// for the one with which the wave ends earliest, as long as that helps. Candidates that suit each rOperator by itself
+// may leave most of the device waiting for a few long rTasks.
 func (s *scheduler) refine(best *trial, cur *current, base *placer, found map[*choice]*deps) *trial {
 	for range len(best.ops) {
 		if len(best.ops) < 2 {
@@ -253,8 +254,8 @@ func (s *scheduler) refine(best *trial, cur *current, base *placer, found map[*c
 	return best
 }
 
-// fitting picks for each rOperator the candidate that is fastest on its share of the vEUs, which follows from its part of
-// the wave's work.
+// fitting picks for each rOperator the candidate that is fastest on its share of the vEUs, which follows from its
+// part of the wave's work.
 func (s *scheduler) fitting(wave []int32) []picked {
 	total := 0.0
 	for _, op := range wave {
@@ -310,8 +311,8 @@ func (s *scheduler) try(wave []picked, cur *current, base *placer, found map[*ch
 	return t
 }
 
-// depsOf finds what the rTasks depend on inside the current rProgram. In segments of launches there is nothing to wait for,
-// since each launch comes after those before it.
+// depsOf finds what the rTasks depend on inside the current rProgram. In segments of launches there is nothing to
+// wait for, since each launch comes after those before it.
 func (s *scheduler) depsOf(x picked, cur *current) *deps {
 	var preds []producer
 	if cur.group.kind == vdevice.RProgram {
@@ -345,8 +346,8 @@ func (s *scheduler) build(g *group, pick []int) *vdevice.Program {
 	return p
 }
 
-// carry says which of the buffers that the group's rTasks write travel in tagged words, and whether some rTask needs them in
-// plain memory as well.
+// carry says which of the buffers that the group's rTasks write travel in tagged words, and whether some rTask needs
+// them in plain memory as well.
 func (s *scheduler) carry(b *vdevice.Builder, g *group) {
 	plain := map[int]bool{}
 	for id := range s.g.Ops {

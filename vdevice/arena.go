@@ -10,9 +10,10 @@ import (
 // ArenaAlign is the alignment of every buffer in the arena, in bytes.
 const ArenaAlign = 256
 
-// LayoutArena gives every arena buffer that the plan's rTasks access its place, and sets Arena and ArenaLen. Two buffers
-// share bytes only where every access of one comes before every access of the other, by edges and by waves. Inputs and
-// outputs of the program are never in the arena. The largest buffers are placed first, each as low as possible.
+// LayoutArena gives every arena buffer that the plan's rTasks access its place, and sets Arena and ArenaLen. Two
+// buffers share bytes only where every access of one comes before every access of the other, by edges and by waves.
+// Inputs and outputs of the program are never in the arena. The largest buffers are placed first, each as low as
+// possible.
 func LayoutArena(plan *Plan) {
 	l := newLayout(plan)
 	plan.Arena = make([]int64, len(plan.Graph.Buffers))

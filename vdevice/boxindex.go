@@ -52,8 +52,8 @@ func (x *boxIndex) find(box *roperator.Box, yield func(*region) bool) bool {
 // fanOut is how many nodes one node above them stands for.
 const fanOut = 4
 
-// boxTree is a hierarchy over regions in the order in which they came. Neighbours have neighbouring boxes, since the order
-// follows the rTasks' numbers. levels[0] has a node for every fanOut regions; the last level has one node.
+// boxTree is a hierarchy over regions in the order in which they came. Neighbours have neighbouring boxes, since the
+// order follows the rTasks' numbers. levels[0] has a node for every fanOut regions; the last level has one node.
 type boxTree struct {
 	items  []region
 	levels [][]boxNode

@@ -8,17 +8,17 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Builder makes a program by the two calls of Rammer §3.3: Append puts an rTask at the end of a vEU's sequence, and Wait
-// makes one rTask wait for others. The Builder leaves out every wait that program order or an earlier wait implies, so
-// that few steps have to signal:
+// Builder makes a program by the two calls of Rammer §3.3: Append puts an rTask at the end of a vEU's sequence, and
+// Wait makes one rTask wait for others. The Builder leaves out every wait that program order or an earlier wait
+// implies, so that few steps have to signal:
 //
 //	prog[0]   A₀ ─── A₁ ──┐           B waits for A₁ only: A₀ comes before A₁ anyway.
 //	prog[1]          B ◀──┘ ─── C     C knows what B knows, so it need not wait for A₁ again.
 //
 // Where several rTasks wait for the same large set of others, the set may get a counter (edge_counter_groups.go).
 //
-// A policy that misuses the Builder is a defect of the compiler, so the Builder panics: when an rTask is appended twice,
-// or waits for one that has not been appended.
+// A policy that misuses the Builder is a defect of the compiler, so the Builder panics: when an rTask is appended
+// twice, or waits for one that has not been appended.
 type Builder struct {
 	p        *Program
 	at       [][]At // per rOperator and rTask: its position; order -1 if it was not appended yet

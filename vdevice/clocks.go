@@ -1,7 +1,7 @@
 package vdevice
 
-// clocks stores vector clocks. A row has an entry for each vEU: how many of its steps are complete. A large program has a
-// hundred megabytes of rows, too much to copy whenever there are more, so they are kept in pages.
+// clocks stores vector clocks. A row has an entry for each vEU: how many of its steps are complete. A large program
+// has a hundred megabytes of rows, too much to copy whenever there are more, so they are kept in pages.
 type clocks struct {
 	veus  int
 	rows  int32

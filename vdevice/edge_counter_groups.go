@@ -7,15 +7,15 @@ import (
 	"github.com/rammerc/rammerc/device"
 )
 
-// counterGroups decides which waits for flags become waits for counters. Every Front that rTasks wait for is a group of
-// steps that could add to one counter. A step adds to one counter at most, so the groups are served in the order of the
-// time that they would save, and each takes the steps that are left:
+// counterGroups decides which waits for flags become waits for counters. Every Front that rTasks wait for is a group
+// of steps that could add to one counter. A step adds to one counter at most, so the groups are served in the order
+// of the time that they would save, and each takes the steps that are left:
 //
 //	group 1: A B C D E    saves most: counter 0 has A B C D E
 //	group 2: D E F G H    counter 1 has F G H; whoever waits for group 2 polls counter 1 and the flags of D and E
 //
-// By the model of device.Spec, polling n flags takes n-1 times WaitEach, and a counter takes AddTime for all that add to
-// it. What counts is how many flags of the group an rTask really has to poll: its vEU may know of others already.
+// By the model of device.Spec, polling n flags takes n-1 times WaitEach, and a counter takes AddTime for all that add
+// to it. What counts is how many flags of the group an rTask really has to poll: its vEU may know of others already.
 type counterGroups struct {
 	index  map[string]int32
 	groups []counterGroup
@@ -236,8 +236,8 @@ func (p *Program) settleCounters(counters int) {
 	p.Counters = len(number)
 }
 
-// WaitFor says how a Builder makes a step wait for n others that it does not know to be complete yet: how many words the
-// step polls, and how much later, in ns, the last of them is set than the last flag would be.
+// WaitFor says how a Builder makes a step wait for n others that it does not know to be complete yet: how many words
+// the step polls, and how much later, in ns, the last of them is set than the last flag would be.
 func WaitFor(s *device.Spec, n int) (polled int, later float64) {
 	if n >= smallestGroup && counterSaves(s, n, n) > 0 {
 		return 1, s.AddTime(n)
@@ -245,8 +245,8 @@ func WaitFor(s *device.Spec, n int) (polled int, later float64) {
 	return n, 0
 }
 
-// counterSaves is how much time a step saves, in ns, that polls one counter to which adders steps add instead of so many
-// flags.
+// counterSaves is how much time a step saves, in ns, that polls one counter to which adders steps add instead of so
+// many flags.
 func counterSaves(s *device.Spec, flags, adders int) float64 {
 	return float64(flags-1)*s.Cost.WaitEach - s.AddTime(adders)
 }

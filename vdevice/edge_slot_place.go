@@ -14,8 +14,8 @@ type stagedRun struct {
 	lo, hi int64
 }
 
-// stagedRuns lists what the program's steps import and export of tagged buffers, per Buffer.ID. If some of a buffer's runs
-// are not contiguous, none of them is listed.
+// stagedRuns lists what the program's steps import and export of tagged buffers, per Buffer.ID. If some of a buffer's
+// runs are not contiguous, none of them is listed.
 type stagedRuns struct{ imports, exports map[int32][]stagedRun }
 
 func (p *Program) stagedRuns() stagedRuns {
@@ -112,8 +112,8 @@ func takenOnce(buf, veu int32, ps []stagedRun) []slotUse {
 	return out
 }
 
-// PlaceSlots gives slots to the vEUs of a program with clusters, of no more than most words each. Elements for which there
-// is no room go through global memory, as those from other clusters do.
+// PlaceSlots gives slots to the vEUs of a program with clusters, of no more than most words each. Elements for which
+// there is no room go through global memory, as those from other clusters do.
 func PlaceSlots(p *Program, most int) {
 	p.Slots = nil
 	h, cycle := newOrder(p, RProgram)
@@ -172,8 +172,8 @@ func (p *Program) placeStep(taken []slotUse, owner []int32, gates *[schema.Gates
 	}
 }
 
-// GatePhases says, for every slot, how many steps of its vEU have taken elements through the slot's gate before the step
-// that takes the slot. An mbarrier counts these phases.
+// GatePhases says, for every slot, how many steps of its vEU have taken elements through the slot's gate before the
+// step that takes the slot. An mbarrier counts these phases.
 func (p *Program) GatePhases() []int32 {
 	out := make([]int32, len(p.Slots))
 	var runs []roperator.Run
@@ -214,8 +214,8 @@ func compareSlots(a, b Slot) int {
 	return compare(a.Lo, b.Lo)
 }
 
-// byAllWriters is how many steps of the slot's vEU have imported whenever one of the slot's writers computes. Words that
-// those steps took are free.
+// byAllWriters is how many steps of the slot's vEU have imported whenever one of the slot's writers computes. Words
+// that those steps took are free.
 func (s *imported) byAllWriters(x *slotUse) int32 {
 	least := int32(math.MaxInt32)
 	for _, w := range x.writers {
@@ -224,9 +224,9 @@ func (s *imported) byAllWriters(x *slotUse) int32 {
 	return least
 }
 
-// freeBefore is byAllWriters, except that a writer on the slot's own vEU is taken for one of another vEU, which knows less.
-// So slots for elements that several vEUs import get the same words in all of them, and one move stores the elements into
-// all of these slots.
+// freeBefore is byAllWriters, except that a writer on the slot's own vEU is taken for one of another vEU, which knows
+// less. So slots for elements that several vEUs import get the same words in all of them, and one move stores the
+// elements into all of these slots.
 func (x *slotUse) freeBefore(s *imported) int32 {
 	least := s.byAllWriters(x)
 	for _, w := range x.writers {
@@ -255,8 +255,8 @@ func firstFree(owner []int32, n int, imported int32) int32 {
 	return -1
 }
 
-// FindSlot is the number of the slot in which the vEU takes an element of a buffer, -1 if the element comes through global
-// memory.
+// FindSlot is the number of the slot in which the vEU takes an element of a buffer, -1 if the element comes through
+// global memory.
 func (p *Program) FindSlot(veu, buf int32, elem int64) int {
 	i, found := slices.BinarySearchFunc(p.Slots, Slot{VEU: veu, Buf: buf, Lo: elem}, compareSlots)
 	if !found {
@@ -268,7 +268,8 @@ func (p *Program) FindSlot(veu, buf int32, elem int64) int {
 	return i
 }
 
-// EachSlot calls yield with the numbers of all slots in veu's cluster that are for any of the elements from lo up to hi.
+// EachSlot calls yield with the numbers of all slots in veu's cluster that are for any of the elements from lo up to
+// hi.
 func (p *Program) EachSlot(veu, buf int32, lo, hi int64, yield func(slot int)) {
 	if len(p.Slots) == 0 {
 		return

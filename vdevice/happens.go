@@ -4,9 +4,9 @@ import "sort"
 
 // order is the happens-before relation of one segment: what is known to be complete when a step starts.
 //
-// In an rProgram it follows from program order and edges, and is kept as vector clocks: for every step, how many steps of
-// each vEU come before it. Where a step has no edges, it knows what the step before it on its vEU knew, so only steps with
-// edges have clocks of their own:
+// In an rProgram it follows from program order and edges, and is kept as vector clocks: for every step, how many
+// steps of each vEU come before it. Where a step has no edges, it knows what the step before it on its vEU knew, so
+// only steps with edges have clocks of their own:
 //
 //	prog[0]   A ─── B ──┐                        clock of A, B   (–, 0)
 //	prog[1]   C ─── D ◀─┘ ─── E                  clock of C      (0, –), of D and E (2, –): A and B are complete
@@ -14,9 +14,9 @@ import "sort"
 // An rProgram may fall back on one launch per wave, where waves order the steps. It must be right both ways, so known
 // takes the weaker of the two.
 //
-// The checks of memory do not compare steps but positions on lanes. The things on a lane run one after another. The lanes
-// of most segments are the vEUs and the things are their steps. Where every launch is of one rOperator, the lanes are the
-// streams and the things are their launches.
+// The checks of memory do not compare steps but positions on lanes. The things on a lane run one after another. The
+// lanes of most segments are the vEUs and the things are their steps. Where every launch is of one rOperator, the
+// lanes are the streams and the things are their launches.
 type order struct {
 	p          *Program
 	kind       SegmentKind
@@ -134,8 +134,8 @@ func (h *order) id(place At) int {
 	return h.base[place.VEU] + int(place.Order)
 }
 
-// walk runs the program as a device would: it takes one vEU after another and runs each until it has to wait. It returns a
-// circle of steps if they wait for each other, and otherwise leaves the clocks and an order of all steps.
+// walk runs the program as a device would: it takes one vEU after another and runs each until it has to wait. It
+// returns a circle of steps if they wait for each other, and otherwise leaves the clocks and an order of all steps.
 func (h *order) walk() []At {
 	next := make([]int32, h.veus)     // first step not yet done
 	cursor := make([]int, h.veus)     // the edge of that step that is looked at; those before it are satisfied

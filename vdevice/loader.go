@@ -2,8 +2,8 @@ package vdevice
 
 import "github.com/rammerc/rammerc/device"
 
-// UsualRing estimates how many bytes of weights the ring of a vEU holds, before it is known what else needs shared memory.
-// Launches that overlap share a multiprocessor, so their rings are smaller than those of an rProgram.
+// UsualRing estimates how many bytes of weights the ring of a vEU holds, before it is known what else needs shared
+// memory. Launches that overlap share a multiprocessor, so their rings are smaller than those of an rProgram.
 func UsualRing(s *device.Spec, kind SegmentKind) int {
 	const beside = 32 << 10 // for the rTasks and the executor
 	if kind != RProgram && s.LaunchesOverlap() {
@@ -12,15 +12,16 @@ func UsualRing(s *device.Spec, kind SegmentKind) int {
 	return max(leastRing*usualStage, s.SharedBound()-beside)
 }
 
-// Loader models the loader of one vEU. It brings the weight blocks of the steps one after another, ahead of the steps by
-// as much as the ring holds. The zero Loader is that of a vEU that has streamed nothing. Times are in ns.
+// Loader models the loader of one vEU. It brings the weight blocks of the steps one after another, ahead of the steps
+// by as much as the ring holds. The zero Loader is that of a vEU that has streamed nothing. Times are in ns.
 type Loader struct {
 	loaded float64 // when the last byte of all blocks so far is there
 	taken  float64 // the bytes of all blocks so far
 	steps  []taken // the steps whose blocks may still be in the ring, and some before them
 }
 
-// taken is a step that has taken its block, bytes from … to of all that the vEU streams, between the times start and end.
+// taken is a step that has taken its block, bytes from … to of all that the vEU streams, between the times start and
+// end.
 type taken struct{ from, to, start, end float64 }
 
 // Open starts a launch: the loader may begin at the given time with an empty ring, and its first bytes come after the
@@ -36,12 +37,12 @@ func (l *Loader) Fork() Loader {
 	return f
 }
 
-// Ready is when the last byte of the next step's block is there. The block has so many bytes, the step starts to take it
-// at start, the loader brings rate bytes a ns and the ring holds ring bytes.
+// Ready is when the last byte of the next step's block is there. The block has so many bytes, the step starts to take
+// it at start, the loader brings rate bytes a ns and the ring holds ring bytes.
 //
-// While the ring is full the loader has to wait: a byte can come only when the byte that is a ring's size before it has
-// been taken. Steps take their blocks at an even pace. So it is enough to look at the bytes that follow, by a ring's size,
-// the first and the last byte of each block, and at the last byte of this block.
+// While the ring is full the loader has to wait: a byte can come only when the byte that is a ring's size before it
+// has been taken. Steps take their blocks at an even pace. So it is enough to look at the bytes that follow, by a
+// ring's size, the first and the last byte of each block, and at the last byte of this block.
 func (l *Loader) Ready(start, bytes, rate float64, ring int) float64 {
 	end := l.taken + bytes
 	ready := l.loaded + bytes/rate

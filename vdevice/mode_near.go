@@ -7,14 +7,14 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// nearRules are those of near steps. The operands of a near step are in the vEU's slots, or in memory that the program
-// does not write, and its result goes to the same words of the slots of its cluster, or to memory:
+// nearRules are those of near steps. The operands of a near step are in the vEU's slots, or in memory that the
+// program does not write, and its result goes to the same words of the slots of its cluster, or to memory:
 //
 //	warp w   wait for part w of the gate ─▶ take words 64w … 64w+63 ─▶ compute ─▶ store them into others' slots
 //
-// A warp waits for what its own threads take and goes on without a barrier. Words of slots are used again, and what the
-// program orders are steps, not warps. So a word must only ever be stored by the warp of the same number as the one that
-// takes it: as far as a step follows from another, so does each warp's part of it.
+// A warp waits for what its own threads take and goes on without a barrier. Words of slots are used again, and what
+// the program orders are steps, not warps. So a word must only ever be stored by the warp of the same number as the
+// one that takes it: as far as a step follows from another, so does each warp's part of it.
 type nearRules struct{ residentRules }
 
 func (r nearRules) refuses(m *ModeCheck, at At) string {

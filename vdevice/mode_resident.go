@@ -2,9 +2,9 @@ package vdevice
 
 import "github.com/rammerc/rammerc/schema"
 
-// residentRules are those of steps of a run. Their rKernel loads what it keeps on chip at the start of the run, and then
-// computes one rTask after another with it. Between steps the executor waits, publishes and brings operands as for plain
-// steps.
+// residentRules are those of steps of a run. Their rKernel loads what it keeps on chip at the start of the run, and
+// then computes one rTask after another with it. Between steps the executor waits, publishes and brings operands as
+// for plain steps.
 type residentRules struct{ plainRules }
 
 func (residentRules) refuses(m *ModeCheck, at At) string {

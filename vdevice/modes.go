@@ -7,15 +7,15 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// A step mode is a way in which the executor runs a step. Plain steps are run one by one. The other modes are for runs:
-// successive steps of a vEU with one rKernel instance, which the executor carries out as one loop. What a run means
-// stays the sequence of its steps:
+// A step mode is a way in which the executor runs a step. Plain steps are run one by one. The other modes are for
+// runs: successive steps of a vEU with one rKernel instance, which the executor carries out as one loop. What a run
+// means stays the sequence of its steps:
 //
 //	prog[3]   ─ plain ─ [resident ─ resident ─ resident] ─ plain ─ [direct ─ direct ─ resident] ─
 //	                     └ a run: the second and third step are joined to the one before
 //
-// Every mode is a row of modeRows and a file mode_NAME.go. Package schedule decides the mode of each step, Verify checks
-// it, the text form prints and reads it, and the encoder writes it into the program tables.
+// Every mode is a row of modeRows and a file mode_NAME.go. Package schedule decides the mode of each step, Verify
+// checks it, the text form prints and reads it, and the encoder writes it into the program tables.
 
 // StepMode is the number of a row of modeRows.
 type StepMode uint8

@@ -51,7 +51,8 @@ func directPlan(t testing.TB, cluster int) (*Plan, *Program) {
 	return plan, p
 }
 
-// nearPlan has near steps on four vEUs of one cluster: at each step, every vEU makes a row of all rows of the step before.
+// nearPlan has near steps on four vEUs of one cluster: at each step, every vEU makes a row of all rows of the step
+// before.
 func nearPlan(t testing.TB) (*Plan, *Program) {
 	t.Helper()
 	const rows, steps, width = 4, 5, 16

@@ -11,8 +11,8 @@ import (
 // A move is a run of elements that the executor brings into a step's import area, or that the step's rTask gives away.
 // Where the elements are depends on the kind of edge that brings them: in plain memory, in tagged words or in slots.
 
-// Addresses says where a plan's buffers are, in the form of a Move's At. Package codegen knows; checks need no more than
-// how places are aligned.
+// Addresses says where a plan's buffers are, in the form of a Move's At. Package codegen knows; checks need no more
+// than how places are aligned.
 type Addresses interface {
 	// Plain is a byte of a buffer in memory, Word the tagged word of an element.
 	Plain(buf *roperator.Buffer, byteOffset int64) uint64

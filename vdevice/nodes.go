@@ -33,8 +33,8 @@ func newNodeOrder(p *Program) *nodeOrder {
 	return o
 }
 
-// clockOf is the clock of node n, which must be the last one that was entered on its stream: it merges the clocks of the
-// node before it on the stream and of those that it names.
+// clockOf is the clock of node n, which must be the last one that was entered on its stream: it merges the clocks of
+// the node before it on the stream and of those that it names.
 func (o *nodeOrder) clockOf(n Node) []int32 {
 	c := make([]int32, len(o.on))
 	learn := func(w int32) {
@@ -83,8 +83,8 @@ type Launch struct {
 }
 
 // NodeProgram makes the program of a LaunchSequence segment, or with streams of a Parallel one, from launches in the
-// order given. A launch has a thread block for each rTask of its rOperator, but no more blocks than the device has vEUs.
-// If there are more rTasks, each block has several neighbouring ones.
+// order given. A launch has a thread block for each rTask of its rOperator, but no more blocks than the device has
+// vEUs. If there are more rTasks, each block has several neighbouring ones.
 func NodeProgram(spec *device.Spec, g *roperator.Graph, kind SegmentKind, launches []Launch) *Program {
 	p := &Program{Spec: spec, Ops: g.Ops, Pick: make([]int, len(g.Ops)), Waves: len(launches)}
 	for i := range p.Pick {

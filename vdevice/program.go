@@ -1,16 +1,16 @@
 // Package vdevice is the mechanism of scheduling: programs for the virtual device, and what makes a program legal
 // (Rammer §3.2, §3.3). It takes no decisions; the policies are in package schedule.
 //
-// A program is prog[vEU][order], an array of steps for each virtual execution unit (vEU). Each step runs one rTask, and
-// its edges say which steps of other vEUs it comes after:
+// A program is prog[vEU][order], an array of steps for each virtual execution unit (vEU). Each step runs one rTask,
+// and its edges say which steps of other vEUs it comes after:
 //
 //	prog[0]   step 0 ──── step 1 ───────────── step 2
 //	               └────────────────┐
 //	prog[1]   step 0 ──── step 1    └─▶ step 2
 //
 // A Builder makes programs by Append and Wait. Verify says whether a plan is legal, Simulate how long it takes, and
-// LayoutArena where its buffers live. FormatPlan and ParsePlan are the text form. What kinds of edges there are stands in
-// edges.go, and in which modes steps are run in modes.go.
+// LayoutArena where its buffers live. FormatPlan and ParsePlan are the text form. What kinds of edges there are
+// stands in edges.go, and in which modes steps are run in modes.go.
 package vdevice
 
 import (
@@ -67,9 +67,9 @@ type Program struct {
 	Slots   []Slot
 }
 
-// Slot is a run of words in a vEU's shared memory for elements of a tagged buffer that it imports. rTasks of its cluster
-// that export these elements store them there, beside or instead of words in global memory. The vEU takes each element
-// once. After that the words are used again, by producers that know that it has (edge_slot.go).
+// Slot is a run of words in a vEU's shared memory for elements of a tagged buffer that it imports. rTasks of its
+// cluster that export these elements store them there, beside or instead of words in global memory. The vEU takes
+// each element once. After that the words are used again, by producers that know that it has (edge_slot.go).
 type Slot struct {
 	VEU    int32
 	Buf    int32 // Buffer.ID
@@ -113,8 +113,8 @@ func (p *Program) CarryOf(buf int) Carry {
 	return p.Carry[buf]
 }
 
-// Node is a launch of a Parallel segment, and one of the program's waves. Stream s has the vEUs from s·Spec.VEUs() up to
-// (s+1)·Spec.VEUs(). They are names for thread blocks, of which any number may be on the device at once.
+// Node is a launch of a Parallel segment, and one of the program's waves. Stream s has the vEUs from s·Spec.VEUs() up
+// to (s+1)·Spec.VEUs(). They are names for thread blocks, of which any number may be on the device at once.
 type Node struct {
 	Stream int32   // nodes of one stream run one after another
 	After  []int32 // nodes of other streams that must end before this one starts: earlier ones, ascending

@@ -27,8 +27,8 @@ func newRegioner(veus int) *regioner {
 	return &regioner{f: newFrontier(veus), ids: map[roperator.Box]int32{}}
 }
 
-// list returns the regions that the rTasks of op access by boxesOf, which are reads or writes, with ascending buffers. at
-// says where each of its rTasks is.
+// list returns the regions that the rTasks of op access by boxesOf, which are reads or writes, with ascending
+// buffers. at says where each of its rTasks is.
 func (r *regioner) list(op int32, at []At, boxesOf func(dst []roperator.Box, task int) []roperator.Box) []region {
 	clear(r.ids)
 	r.entries = r.entries[:0]

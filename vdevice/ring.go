@@ -4,9 +4,9 @@ import "github.com/rammerc/rammerc/schema"
 
 // Ring is the shared memory through which the loaders of a plan's vEUs stream weights (rt/exec/ring.cuh).
 //
-// A ring of any size from two stages on is legal. The loader fills stages in the order in which the vEU's steps read them
-// and waits for nothing but a free stage. Every step gives all of its stages back before the next one takes any. So no
-// step can wait for a stage that only a later step would free.
+// A ring of any size from two stages on is legal. The loader fills stages in the order in which the vEU's steps read
+// them and waits for nothing but a free stage. Every step gives all of its stages back before the next one takes any.
+// So no step can wait for a stage that only a later step would free.
 type Ring struct {
 	StageBytes int // 0: nothing streams
 	// Shared is how many bytes of shared memory a vEU of an rProgram may take, the ring included.

@@ -2,9 +2,9 @@ package vdevice
 
 import "container/heap"
 
-// byNodes runs launches on several streams. A launch is ready when those that it depends on have ended and it has come to
-// the device. Its blocks go in order, each to the vEU that is free first. Blocks of launches that are ready earlier go
-// first, and of launches that are ready at the same time those of the one that was launched first.
+// byNodes runs launches on several streams. A launch is ready when those that it depends on have ended and it has
+// come to the device. Its blocks go in order, each to the vEU that is free first. Blocks of launches that are ready
+// earlier go first, and of launches that are ready at the same time those of the one that was launched first.
 func (s *simulation) byNodes() {
 	p := s.h.p
 	n := &nodeSimulation{
@@ -59,7 +59,8 @@ type nodeSimulation struct {
 	ran    []At      // per vEU of the device: its last step
 }
 
-// after calls yield with every launch that launch w waits for: the one before it on its stream, and those that it names.
+// after calls yield with every launch that launch w waits for: the one before it on its stream, and those that it
+// names.
 func (n *nodeSimulation) after(w int, yield func(int32)) {
 	at := n.h.nodes.onLane[w]
 	if at.Order > 0 {

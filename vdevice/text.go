@@ -27,12 +27,12 @@ import (
 //
 // A step's line is ROPERATOR.RTASK and then the words of each kind of edge, in the order of edgeRows: its launch
 // (wave), the flags that it waits for as VEU:ORDER (wait) and whether it sets its own (signal), the producers of its
-// tagged data (follow), the counters that it waits for (counters) and the one that it adds to (adds). Behind them stand
-// its mode, unless it is plain, and whether it is joined to the run of the step before it.
+// tagged data (follow), the counters that it waits for (counters) and the one that it adds to (adds). Behind them
+// stand its mode, unless it is plain, and whether it is joined to the run of the step before it.
 //
 // The segment line says "serial" behind the waves where launches do not overlap, how many counters there are, and of
-// how many vEUs a cluster is ("cluster 8"). The words in shared memory in which a vEU takes elements of a tagged buffer
-// are
+// how many vEUs a cluster is ("cluster 8"). The words in shared memory in which a vEU takes elements of a tagged
+// buffer are
 //
 //	slot 3 buffer 5 from 0 to 256 at 512 gate 0
 //
@@ -40,13 +40,13 @@ import (
 //
 //	alone 1 2
 //
-// A parallel segment says of each of its launches, which are its waves, on which stream it is and after which launches
-// of other streams it comes:
+// A parallel segment says of each of its launches, which are its waves, on which stream it is and after which
+// launches of other streams it comes:
 //
 //	node 7 stream 2 after 3 5
 //
-// What an rTask computes is not in the text. The text is read back against the rOperator graph that it was made for, and
-// names must agree.
+// What an rTask computes is not in the text. The text is read back against the rOperator graph that it was made for,
+// and names must agree.
 
 // textVersion is the version of the text form that FormatPlan prints and ParsePlan reads.
 const textVersion = 2

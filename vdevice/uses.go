@@ -9,8 +9,8 @@ type use struct {
 	first, last       []touch
 }
 
-// bufferUses finds the uses of every arena buffer. All rTasks of an rOperator count as accessing all buffers that any of
-// them accesses. at has the rTasks' positions on lanes, and seg the segment of each rOperator.
+// bufferUses finds the uses of every arena buffer. All rTasks of an rOperator count as accessing all buffers that any
+// of them accesses. at has the rTasks' positions on lanes, and seg the segment of each rOperator.
 func bufferUses(plan *Plan, at [][]At, seg []int32, lanes int) []use {
 	uses := make([]use, len(plan.Graph.Buffers))
 	for i := range uses {

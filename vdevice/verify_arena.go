@@ -9,8 +9,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// arena checks that every buffer that is accessed has a place, and that bytes of the arena pass from one buffer to another
-// only when all accesses of the first are complete.
+// arena checks that every buffer that is accessed has a place, and that bytes of the arena pass from one buffer to
+// another only when all accesses of the first are complete.
 func (v *verifier) arena() {
 	plan := v.plan
 	if len(plan.Arena) != len(plan.Graph.Buffers) {

@@ -96,8 +96,8 @@ func (n Needs) FitsOn(s *device.Spec) bool {
 	return threads <= s.Threads && n.leastShared() <= s.SharedBound() && n.Registers <= s.RegisterBound(threads)
 }
 
-// LackingOn lists what of n a vEU of the device cannot offer while all vEUs are resident at once. The list is empty if it
-// can offer everything.
+// LackingOn lists what of n a vEU of the device cannot offer while all vEUs are resident at once. The list is empty
+// if it can offer everything.
 func (n Needs) LackingOn(s *device.Spec) []string {
 	var out []string
 	threads := n.blockThreads()

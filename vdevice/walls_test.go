@@ -40,8 +40,8 @@ func relay(t *testing.T, kind EdgeKind) (*Plan, *Program) {
 	return planOf(g, p), p
 }
 
-// A kind of edge is its row and its own file: the Builder makes such edges, they print and parse, Verify knows what they
-// order and when they are legal, Simulate what they cost, and the encoder what the tables say of them.
+// A kind of edge is its row and its own file: the Builder makes such edges, they print and parse, Verify knows what
+// they order and when they are legal, Simulate what they cost, and the encoder what the tables say of them.
 func TestDummyEdgeKind(t *testing.T) {
 	kind, _ := withDummies(t)
 	plan, p := relay(t, kind)
