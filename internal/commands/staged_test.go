@@ -59,8 +59,8 @@ func mixedSteps(plan string) int {
 			last = ""
 		case strings.Contains(line, " wave "):
 			op, _, _ := strings.Cut(words[0], ".")
-			wide := strings.Contains(instance[op], "map_staged_THREADS256")
-			if wide && strings.Contains(last, "map_staged_THREADS64") && strings.Contains(line, " follow ") && strings.Contains(line, " resident") {
+			mixed := strings.Contains(instance[op], "map_staged_THREADS256") && strings.Contains(last, "map_staged_THREADS64")
+			if mixed && strings.Contains(line, " follow ") && strings.Contains(line, " resident") {
 				count++
 			}
 			last = instance[op]
@@ -76,8 +76,8 @@ func TestStagedSteps(t *testing.T) {
 	t.Parallel()
 	needCxx(t)
 	tmp := t.TempDir()
-	o := driver.CompileOptions{Out: filepath.Join(tmp, "lib"), Target: driver.TargetEmu, Plan: "rprogram", Debug: true, Dump: filepath.Join(tmp, "dump")}
-	o.Path = stagedModel(t, 8)
+	o := driver.CompileOptions{Target: driver.TargetEmu, Plan: "rprogram", Debug: true}
+	o.Path, o.Out, o.Dump = stagedModel(t, 8), filepath.Join(tmp, "lib"), filepath.Join(tmp, "dump")
 	if _, err := driver.Compile(&driver.Job{}, o); err != nil {
 		t.Fatal(err)
 	}
@@ -103,15 +103,21 @@ func TestStagedSteps(t *testing.T) {
 
 // stagedBarriers are the barriers around an rTask whose operands the executor brings.
 var stagedBarriers = []struct{ what, old, new string }{
-	{"between bringing operands and reading them", "      detail::block_barrier(threads_);\n    }\n  }\n  delay(Pause::kRTask", "    }\n  }\n  delay(Pause::kRTask"},
-	{"between reading operands and bringing the next ones", "    settle<1>();  // the rTask has no copies", "    cp_async_wait<1>();  // the rTask has no copies"},
+	{
+		"between bringing operands and reading them",
+		"      detail::block_barrier(threads_);\n    }\n  }\n  delay(Pause::kRTask", "    }\n  }\n  delay(Pause::kRTask",
+	},
+	{
+		"between reading operands and bringing the next ones",
+		"    settle<1>();  // the rTask has no copies", "    cp_async_wait<1>();  // the rTask has no copies",
+	},
 }
 
 // plantStagedFault builds the model's program without the given barrier, and returns the library's folder.
 func plantStagedFault(t *testing.T, cxx *toolchain.Cxx, model, old, new string, flags ...string) string {
 	t.Helper()
-	o := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Plan: "rprogram", Emit: driver.EmitSources}
-	o.Path = model
+	o := driver.CompileOptions{Target: driver.TargetEmu, Plan: "rprogram", Emit: driver.EmitSources}
+	o.Path, o.Out = model, filepath.Join(t.TempDir(), "lib")
 	if _, err := driver.Compile(&driver.Job{}, o); err != nil {
 		t.Fatal(err)
 	}

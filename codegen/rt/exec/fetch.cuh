@@ -5,13 +5,31 @@
 //   while step i runs     the row of step i + 4, and Args, waits and moves of step i + 2 are asked for
 //   at the end of i + 1   all that was asked for while step i ran has landed: every step but the latest has settled
 //
-// Shared memory has room for the rows of 8 steps and the other descriptors of 4, so nothing is overwritten that a
-// thread may still read.
+// What is in shared memory while step k runs, and who may still read it:
+//
+//   step                             k - 2   k - 1   k           k + 1    k + 2       k + 3    k + 4
+//   row, 8 places                    free    late    read        landed   landed      coming   asked for
+//   Args, waits, moves, 4 places     free    late    read        coming   asked for
+//   operands, one import area                free    stored and
+//                                                    then read
+//
+// Only the last warp reads descriptors of steps ahead; in direct steps the others look at those of step k + 1, too,
+// when it has told them that they are there. The row of step k + 4 takes the place of that of k - 4, and the other
+// descriptors of k + 2 take the place of those of k - 2. Nobody reads these any more: in plain and resident steps all
+// warps meet at a block barrier at the end of every step, so all are at step k. In direct and near steps the warps that
+// compute may be late and still be at step k - 1; there the last warp waits until all have used what step k - 2 had.
+//
+// The import area has room for one step. Warps store operands of step k behind the barrier at the end of step k - 1,
+// read them behind the barrier of bring (imports.cuh), and have read them when they meet at the end of step k. Direct
+// and near steps do not use it, and a run of them ends with a block barrier.
 #pragma once
 
 #include "rt/exec/veu.cuh"
 
 namespace rt {
+
+static_assert(kStagedSteps >= 6, "the rows of steps k - 1 to k + 4 are there at once");
+static_assert(kStagedOperands >= 4, "the other descriptors of steps k - 1 to k + 2 are there at once");
 
 template <class Program>
 RT_DEVICE void VEU<Program>::fetch_step(uint32_t i) {

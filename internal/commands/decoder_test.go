@@ -1,0 +1,63 @@
+package commands
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/engine"
+)
+
+// decoderModel is the decoder that bench/models.py writes. Skips without a Python that has onnx; RAMMER_PYTHON names
+// one.
+func decoderModel(t *testing.T) string {
+	t.Helper()
+	python := os.Getenv("RAMMER_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	if out, err := exec.Command(python, "-c", "import numpy, onnx").CombinedOutput(); err != nil {
+		t.Skipf("needs Python with onnx, and %s has none (RAMMER_PYTHON names another): %v %s", python, err, out)
+	}
+	dir := t.TempDir()
+	if out, err := exec.Command(python, "../../bench/models.py", dir, "decoder").CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	return filepath.Join(dir, "decoder.onnx")
+}
+
+// Plans of the decoder for 132 multiprocessors and for the emulator compute what the evaluator does. They mix what the
+// models of digits have one at a time: streamed weights, operands that the executor brings, launches beside rPrograms,
+// and rTasks of several sizes on one vEU.
+func TestDecoder(t *testing.T) {
+	t.Parallel()
+	cxx := needCxx(t)
+	model := decoderModel(t)
+	for _, c := range []struct{ target, plan string }{
+		{"sm_90", "auto"}, {"sm_90", "rprogram"}, {"sm_90", "clusters-8"},
+		{driver.TargetEmu, "auto"}, {driver.TargetEmu, "rprogram"}, {driver.TargetEmu, "clusters-4"}, // it has 4 vEUs
+	} {
+		t.Run(c.target+" "+c.plan, func(t *testing.T) {
+			t.Parallel()
+			o := driver.CompileOptions{Target: c.target, Plan: c.plan, Emit: driver.EmitSources, Offline: true}
+			o.Path, o.Out = model, filepath.Join(t.TempDir(), "lib")
+			if _, err := driver.Compile(&driver.Job{}, o); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := cxx.BuildLibrary(t.Context(), o.Out, "decoder"); err != nil {
+				t.Fatal(err)
+			}
+			v := VerifyOptions{Model: model, RandomSeed: 1, RandomMax: 512, Samples: 1} // tokens below 512, the vocabulary
+			v.Path, v.Engine = o.Out, engine.Emu
+			r, err := Verify(&driver.Job{}, v)
+			if err != nil {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if c.plan != "auto" && r.Mode != "rprogram" {
+				t.Errorf("it ran as %s: %s", r.Mode, r.Reason)
+			}
+		})
+	}
+}
