@@ -15,6 +15,7 @@ import (
 
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice"
@@ -25,6 +26,8 @@ type Options struct {
 	Name    string // prefix of all symbols and files; Emit makes it an identifier
 	Version string // of rammerc
 	Model   string // file name of the model, without folders
+	// Precision is how products of float32 were asked to be made, for NAME.plan.json.
+	Precision precision.Precision
 	// Cost is what one rTask takes by the model, in nanoseconds, for NAME.plan.json; nil leaves it out.
 	Cost  func(*roperator.Candidate) float64
 	Tried []Try // the plans that were compared before this one was chosen, for NAME.plan.json

@@ -170,6 +170,14 @@ func (s *Spec) FlopsRate(threads int) float64 {
 	panic("BUG: an rTask has a negative number of threads")
 }
 
+// tensorShare is the part of the tensor cores' peak that rTasks of 256 threads reach with mma.sync. On Hopper that
+// instruction reaches about two thirds of what wgmma does, which the peak is of.
+const tensorShare = 0.32
+
+// TensorRate is how many operations a nanosecond one SM reaches on its tensor cores with operands of the given type, one
+// of TensorTypes; 0 where there are no such instructions.
+func (s *Spec) TensorRate(operands string) float64 { return s.Tensor[operands] * tensorShare }
+
 // sharedOverL2 is how much more an SM reads of shared memory, 128 bytes a cycle, than of L2.
 const sharedOverL2 = 5
 

@@ -9,6 +9,7 @@ import (
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/target"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
@@ -19,7 +20,7 @@ func lowerText(in, body string) (*roperator.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Lower(g, testTarget("h100"), testKernels())
+	return Lower(g, testTarget("h100"), testKernels(), precision.FP32)
 }
 
 // parseGraph reads a graph from its inputs and statements; its output is %y.

@@ -18,14 +18,15 @@ import (
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/elementwise"
 	"github.com/rammerc/rammerc/lower/target"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
 
 // Lower builds the rOperator graph of g for a device, with the rKernels of a catalogue. The dims of g must all be
-// constants. Nodes that cannot be lowered are reported all at once.
-func Lower(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue) (*roperator.Graph, error) {
-	b := build.New(g, t, kernels)
+// constants. Products of float32 are made in the given precision. Nodes that cannot be lowered are reported all at once.
+func Lower(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Precision) (*roperator.Graph, error) {
+	b := build.New(g, t, kernels, p)
 	if err := constantExtents(b, g); err != nil {
 		return nil, err
 	}
@@ -181,10 +182,10 @@ func reportError(b *build.Builder, n *ir.Node, err error) {
 func BindHelp(values ...*ir.Value) string { return build.BindHelp(values...) }
 
 // ForDevice is Lower for the device that spec describes, with the built-in rKernels.
-func ForDevice(g *ir.Graph, spec *device.Spec) (*roperator.Graph, error) {
+func ForDevice(g *ir.Graph, spec *device.Spec, p precision.Precision) (*roperator.Graph, error) {
 	kernels, err := rkernels.BuiltIn()
 	if err != nil {
 		return nil, err
 	}
-	return Lower(g, target.Of(spec), kernels)
+	return Lower(g, target.Of(spec), kernels, p)
 }

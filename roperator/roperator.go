@@ -81,10 +81,11 @@ type Access struct {
 
 // Work is what one rTask has to do, for modelled costs. All figures are those of the largest rTask.
 type Work struct {
-	Flops      float64 // of the largest rTask
-	ConstBytes float64 // constants one rTask reads
-	ReadBytes  float64 // produced data one rTask reads
-	WriteBytes float64
+	Flops       float64 // of scalar arithmetic
+	TensorFlops float64 // of tensor cores, in tf32 products
+	ConstBytes  float64 // constants one rTask reads
+	ReadBytes   float64 // produced data one rTask reads
+	WriteBytes  float64
 	// SharedBytes is how many bytes its threads read from shared memory, counting each thread; 0 if that is never the
 	// slowest part.
 	SharedBytes float64

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/precision"
 )
 
 func (a *app) compileCommand() *cobra.Command {
@@ -76,6 +77,9 @@ func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 		strings.Join(driver.Plans(), ", ")+", or a .rprog file as --dump writes it")
 	f.StringVar(&o.Policy, "policy", driver.PolicyNames()[0],
 		"scheduling policy: "+strings.Join(driver.PolicyNames(), ", "))
+	f.StringVar(&o.Precision, "precision", precision.Names()[0],
+		"how products of float32 are made: fp32 (as accurate as float32, on tensor cores where that is faster), "+
+			"strict (IEEE float32), tf32 (rounded to 10 bits of mantissa where that is faster)")
 	f.BoolVar(&o.Check, "check", false, "run the verifier of every stage, and shuffle the nodes before every pass")
 	f.Uint64Var(&o.Seed, "check-seed", 1, "seed of the shuffling under --check")
 	f.StringVar(&o.Dump, "dump", "", "write the result of every stage, in text form, into this directory")

@@ -9,12 +9,13 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/precision"
 )
 
 // completeFlags registers the values that shells offer for flags and arguments, on every command that has them.
 func completeFlags(root *cobra.Command) {
 	fixed := map[string][]string{
-		"target": driver.Targets(), "device": driver.DeviceNames(), "plan": driver.Plans(), "policy": driver.PolicyNames(),
+		"target": driver.Targets(), "device": driver.DeviceNames(), "plan": driver.Plans(), "policy": driver.PolicyNames(), "precision": precision.Names(),
 		"emit": driver.Emits(), "engine": engine.Names(), "format": benchFormats,
 		"base": driver.DeviceNames(),
 	}

@@ -214,4 +214,22 @@ RT_DEVICE void expect_streamed(uint32_t chunks, bool inputs);
 // So many words of the block's slots are free: each may be stored to once until it is taken.
 RT_DEVICE void note_free(uint32_t* words, int count);
 
+// ---- Matrix instructions ----
+// All 32 lanes of a warp call these together, on architectures that have them (sm_80 and later). tf32 is float32 of
+// which the upper 19 bits count: 1 of sign, 8 of exponent, 10 of mantissa. With g = lane / 4 and q = lane % 4, a
+// fragment is
+//
+//   A   16 rows, 8 deep      a[0], a[1] rows g, g + 8 at depth q;  a[2], a[3] the same rows at depth q + 4
+//   B   8 deep, 8 columns    b[0], b[1] depths q, q + 4 of column g
+//   D   16 rows, 8 columns   d[0], d[1] columns 2q, 2q + 1 of row g;  d[2], d[3] the same columns of row g + 8
+
+// x as tf32, rounded to the nearest, ties away from zero (cvt.rna.tf32.f32).
+RT_DEVICE uint32_t to_tf32(float x);
+// d += A·B. Of the operands the lower 13 bits do not count; products are exact, sums are float32, in an order and with
+// a rounding that are the hardware's (mma.sync.m16n8k8.tf32).
+RT_DEVICE void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+// Four blocks of 8 rows by 4 numbers of 32 bits, each row 16 aligned bytes of shared memory: the lane gives the address
+// of row lane % 8 of block lane / 8, and gets element q of row g of every block (ldmatrix.m8n8.x4).
+RT_DEVICE void load_fragments(uint32_t (&r)[4], const float* row);
+
 }  // namespace rt::detail

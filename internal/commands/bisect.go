@@ -8,6 +8,7 @@ import (
 	"github.com/rammerc/rammerc/internal/tolerance"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
+	"github.com/rammerc/rammerc/precision"
 )
 
 // NodeDiff is the first node whose result differs from the reference.
@@ -31,11 +32,12 @@ func (d *NodeDiff) String() string {
 		d.Value, d.Op, names, d.Stage, d.Diff.RelL2, d.Diff.MaxAbs)
 }
 
-// bisect finds the first node whose result differs by more than the limit. It looks in two places. First it evaluates
+// bisect finds the first node whose result differs by more than the limit, which is the relative L2 error relL2 or, where that is 0,
+// the one of package tolerance. It looks in two places. First it evaluates
 // the graph before and after the passes and compares values that have kept their names, which finds a wrong pass. Then
 // it compiles the optimised graph with every value as an output and compares the engine's values with the evaluator's,
 // in the order of nodes. The result is nil if no node differs by itself, so that small differences must add up.
-func bisect(job *driver.Job, o SubjectOptions, in engine.Tensors, limit float64) (*NodeDiff, error) {
+func bisect(job *driver.Job, o SubjectOptions, in engine.Tensors, relL2 float64) (*NodeDiff, error) {
 	imported, err := driver.Load(&driver.Job{}, o.ModelOptions, true)
 	if err != nil {
 		return nil, err
@@ -50,6 +52,7 @@ func bisect(job *driver.Job, o SubjectOptions, in engine.Tensors, limit float64)
 		return nil, err
 	}
 	after := observe(g, in)
+	limit := func(d ir.DType) tolerance.Limit { return engine.LimitFor(d, precision.FP32, relL2) }
 	for _, n := range g.Nodes {
 		if d := firstDiff(n, after, want, limit, "optimise"); d != nil {
 			return d, nil
@@ -61,6 +64,7 @@ func bisect(job *driver.Job, o SubjectOptions, in engine.Tensors, limit float64)
 		return nil, err
 	}
 	defer s.close()
+	limit = func(d ir.DType) tolerance.Limit { return engine.LimitFor(d, s.precision, relL2) }
 	got, err := s.engine.Run(in)
 	if err != nil {
 		return nil, err
@@ -81,13 +85,13 @@ func observe(g *ir.Graph, in engine.Tensors) engine.Tensors {
 	return all
 }
 
-func firstDiff(n *ir.Node, got, want engine.Tensors, limit float64, stage string) *NodeDiff {
+func firstDiff(n *ir.Node, got, want engine.Tensors, limit func(ir.DType) tolerance.Limit, stage string) *NodeDiff {
 	for _, v := range n.Outputs {
 		if v == nil || got[v.Name] == nil || want[v.Name] == nil {
 			continue
 		}
 		d := tolerance.Compare(v.Name, got[v.Name], want[v.Name])
-		if !d.Within(engine.LimitFor(v.DType, limit)) {
+		if !d.Within(limit(v.DType)) {
 			return &NodeDiff{v.Name, n.Op, n.Origins, stage, d}
 		}
 	}

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/precision"
 )
 
 // SubjectOptions say what a command runs: a model, which is compiled on the way unless the engine is the evaluator, or a
@@ -34,8 +36,10 @@ type subject struct {
 	inputs  []engine.Port
 	outputs []engine.Port
 	model   *ir.Graph // as imported; nil for a library directory
-	dir     string    // of the library, if there is one
-	cleanup func()
+	// precision is how the engine makes products of float32.
+	precision precision.Precision
+	dir       string // of the library, if there is one
+	cleanup   func()
 }
 
 // mode says how a library's program runs, and why. Both are "" for the evaluator.
@@ -124,6 +128,7 @@ func (s *subject) compile(job *driver.Job, o SubjectOptions, plan planner) error
 	if err != nil {
 		return err
 	}
+	s.precision = opt.ProductPrecision()
 	planned, err := plan(opt)
 	if err != nil {
 		return err
@@ -232,7 +237,31 @@ func openDir(o SubjectOptions) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.precision, err = builtPrecision(plan); err != nil {
+		s.close()
+		return nil, err
+	}
 	return s, nil
+}
+
+// builtPrecision is how a library makes products of float32, as its plan says. Plans of older versions say nothing, and
+// those made none on tensor cores.
+func builtPrecision(plan string) (precision.Precision, error) {
+	data, err := os.ReadFile(plan)
+	var head struct {
+		Precision string `json:"precision"`
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &head)
+	}
+	if err != nil {
+		return 0, &diag.Diagnostic{ID: "bad-plan", File: plan, Message: "cannot read the library's plan: " + diag.Reason(err).Error()}
+	}
+	p, ok := precision.Parse(head.Precision)
+	if !ok && head.Precision != "" {
+		return 0, &diag.Diagnostic{ID: "bad-plan", File: plan, Message: fmt.Sprintf("there is no precision %q", head.Precision)}
+	}
+	return p, nil
 }
 
 // openBuilt opens a built library as a subject; dir is where its plan is.

@@ -83,7 +83,8 @@ func (o *VerifyOptions) verify(job *driver.Job, s *subject) (*VerifyResult, erro
 	}
 	done := job.Stage("compare")
 	comparer := engine.Comparer{
-		Engine: s.engine, Outputs: s.outputs, Model: s.model, Limit: o.Limit, Progress: job.Progress("comparing"),
+		Engine: s.engine, Outputs: s.outputs, Model: s.model, Limit: o.Limit, Precision: s.precision,
+		Progress: job.Progress("comparing"),
 	}
 	c, err := comparer.Compare(samples)
 	if err != nil {

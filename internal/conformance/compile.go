@@ -9,6 +9,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx"
 	"github.com/rammerc/rammerc/lower"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
@@ -85,7 +86,7 @@ func planFor(g *ir.Graph, to target) (*vdevice.Plan, error) {
 	if err := wantStatic(g); err != nil {
 		return nil, err
 	}
-	ops, err := lower.ForDevice(g, to.spec)
+	ops, err := lower.ForDevice(g, to.spec, precision.FP32)
 	if err != nil {
 		return nil, err
 	}

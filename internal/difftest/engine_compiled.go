@@ -10,6 +10,7 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
@@ -41,7 +42,7 @@ func (c *Case) lower(optimise bool, deviceName string) (*roperator.Graph, error)
 	if err != nil {
 		return nil, err
 	}
-	return lower.ForDevice(g, spec)
+	return lower.ForDevice(g, spec, precision.FP32)
 }
 
 // wantStatic reports values whose extents depend on data: the driver refuses such graphs.

@@ -22,6 +22,7 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx"
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 	"github.com/rammerc/rammerc/lower"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -112,7 +113,7 @@ func lightPlans(t *testing.T, g *ir.Graph) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ops, err := lower.ForDevice(g, spec)
+		ops, err := lower.ForDevice(g, spec, precision.FP32)
 		if err != nil {
 			t.Fatal(err)
 		}

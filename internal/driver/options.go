@@ -9,6 +9,7 @@ import (
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/schedule"
 )
 
@@ -23,6 +24,8 @@ type CompileOptions struct {
 	Policy  string // of PolicyNames
 	Emit    string // of Emits
 	Offline bool   // no GPU is looked for
+
+	Precision string // of package precision; "" for the default
 
 	Tries    int    // how many plans are built and timed at most; below 2 the cost model decides
 	Verify   bool   // compare the result with the evaluator before reporting success
@@ -106,6 +109,7 @@ func (o *CompileOptions) Problems(l *diag.List) {
 		Choice(l, "plan", o.Plan, Plans())
 	}
 	Choice(l, "policy", o.Policy, PolicyNames())
+	Choice(l, "precision", o.Precision, precision.Names())
 	Choice(l, "emit", o.Emit, Emits())
 	if o.Code && o.Emit == EmitSources {
 		l.Add(diag.New("bad-flag", "--code measures the built library, and --emit %s makes none", o.Emit))
@@ -129,6 +133,12 @@ func (o *CompileOptions) Problems(l *diag.List) {
 	for _, d := range diag.All(err) {
 		l.Add(d)
 	}
+}
+
+// ProductPrecision is the precision that the flags ask for.
+func (o *CompileOptions) ProductPrecision() precision.Precision {
+	p, _ := precision.Parse(o.Precision) // an empty name is the default, others have been checked
+	return p
 }
 
 // name is the symbol prefix: --name, or the model's file name.

@@ -6,6 +6,7 @@ import (
 	"github.com/rammerc/rammerc/internal/tolerance"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
+	"github.com/rammerc/rammerc/precision"
 )
 
 // Expected is the reference of samples that say what should come out.
@@ -36,11 +37,13 @@ type Comparison struct {
 
 // Comparer compares an engine with a reference.
 type Comparer struct {
-	Engine   Engine
-	Outputs  []Port
-	Model    *ir.Graph             // computes what samples do not say
-	Limit    float64               // relative L2 error that may be; 0 takes the table of package tolerance
-	Progress func(done, total int) // of samples
+	Engine  Engine
+	Outputs []Port
+	Model   *ir.Graph // computes what samples do not say
+	Limit   float64   // relative L2 error that may be; 0 takes the table of package tolerance
+	// Precision is in which the engine makes products of float32: the table's limits depend on it.
+	Precision precision.Precision
+	Progress  func(done, total int) // of samples
 }
 
 // Compare runs all samples through the engine and keeps the worst difference of each output.
@@ -62,7 +65,7 @@ func (c *Comparer) Compare(samples *Samples) (*Comparison, error) {
 		}
 		for _, p := range c.Outputs {
 			if w := want[p.Name]; w != nil {
-				worsen(worst, p, keepRows(got[p.Name], x.Keep), keepRows(w, x.Keep), LimitFor(p.DType, c.Limit))
+				worsen(worst, p, keepRows(got[p.Name], x.Keep), keepRows(w, x.Keep), LimitFor(p.DType, c.Precision, c.Limit))
 			}
 		}
 		r.Samples++
@@ -78,13 +81,13 @@ func (c *Comparer) Compare(samples *Samples) (*Comparison, error) {
 	return r, nil
 }
 
-// LimitFor is how far an output of type d may be from its reference: by relative L2 error l2, or as the table of
-// package tolerance says where l2 is 0.
-func LimitFor(d ir.DType, l2 float64) tolerance.Limit {
+// LimitFor is how far an output of type d may be from its reference: by relative L2 error l2, or where that is 0 as the
+// table of package tolerance says for a program of precision p.
+func LimitFor(d ir.DType, p precision.Precision, l2 float64) tolerance.Limit {
 	if l2 > 0 {
 		return tolerance.Limit{L2: l2}
 	}
-	return tolerance.LimitFor(d)
+	return tolerance.LimitIn(p, d)
 }
 
 // worsen adds the difference of one sample to the worst of an output.

@@ -68,7 +68,7 @@ func TestConv(t *testing.T) {
 			"%px: float32[1,12,9,9], %pw: float32[12,1,3,3], %pr: float32[1,12,1,9]",
 			"%a = Cos(%px)\n%m = Conv(%a, %pw) {pads = [1, 1, 1, 1], group = 12}\n%z = Mul(%m, %pr)", "%z", "%x, %w, %r"), Out: "%y"},
 	}
-	Check(t, WithLayouts(cases))
+	Check(t, WithPrecisions(WithLayouts(cases)))
 }
 
 func TestConvTranspose(t *testing.T) {

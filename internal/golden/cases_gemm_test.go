@@ -70,7 +70,7 @@ func TestMatMul(t *testing.T) {
 	add("epilogue broadcast inside the batch", "%a: float32[2,3,20,8], %b: float32[2,3,8,16], %r: float32[2,1,1,16]", fused("MatMul",
 		"%pa: float32[2,3,20,8], %pb: float32[2,3,8,16], %pr: float32[2,1,1,16]",
 		"%m = MatMul(%pa, %pb)\n%z = Add(%m, %pr)", "%z", "%a, %b, %r"))
-	Check(t, WithLayouts(cases))
+	Check(t, WithPrecisions(WithLayouts(cases)))
 }
 
 // Few rows against constants: sums cut into spans and padded, odd extents, rTasks of several groups of
@@ -135,7 +135,7 @@ func TestGemm(t *testing.T) {
 		Case{Name: "beta 0", In: "%x: float32[9,20], %b: float32[20,8], %c: float32[9,1]", Body: "%y = Gemm(%x, %b, %c) {beta = 0.0}", Out: "%y"},
 		Case{Name: "integers", In: "%x: int32[9,20], %b: int32[20,8], %c: int32[8]", Body: "%y = Gemm(%x, %b, %c) {alpha = 3.0}", Out: "%y"},
 	)
-	Check(t, WithLayouts(cases))
+	Check(t, WithPrecisions(WithLayouts(cases)))
 }
 
 func TestEinsum(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/rammerc/rammerc/device"
@@ -11,6 +12,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
 	"github.com/rammerc/rammerc/lower"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -84,11 +86,14 @@ func prepare(c *Case, src *source) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.g, err = lower.ForDevice(g, spec); err != nil {
+	if p.g, err = lower.ForDevice(g, spec, c.Precision); err != nil {
 		return nil, err
 	}
 	if err := roperator.Verify(p.g); err != nil {
 		return nil, err
+	}
+	if c.Precision != precision.FP32 {
+		keepTensor(p.g)
 	}
 	for _, b := range p.g.Buffers {
 		p.offsets = append(p.offsets, p.size)
@@ -108,6 +113,17 @@ func prepare(c *Case, src *source) (*prepared, error) {
 		p.ids = append(p.ids, ids)
 	}
 	return p, nil
+}
+
+// keepTensor leaves rOperators that have candidates on tensor cores no others: those are the same under every precision.
+func keepTensor(g *roperator.Graph) {
+	scalar := func(c *roperator.Candidate) bool { return c.Work.TensorFlops == 0 }
+	for _, op := range g.Ops {
+		if !slices.ContainsFunc(op.Candidates, func(c *roperator.Candidate) bool { return !scalar(c) }) {
+			continue
+		}
+		op.Candidates = slices.DeleteFunc(op.Candidates, scalar)
+	}
 }
 
 const poison = 0xff // as a float NaN, as an index out of range
@@ -164,16 +180,20 @@ func (p *prepared) compare(mem []byte) error {
 		at := p.offsets[port.Buffer]
 		got := decode(port.DType, port.Dims, mem[at:at+p.g.Buffers[port.Buffer].Bytes()])
 		d := tolerance.Compare(port.Name, got, p.want[port.Name])
-		if !withinTight(d, port.DType) {
+		if !withinTight(d, port.DType, p.c.Precision) {
 			return fmt.Errorf("%+v\n got %v\nwant %v", d, short(got), short(p.want[port.Name]))
 		}
 	}
 	return nil
 }
 
-// withinTight holds single operators to more than whole models: relative error 1e-5 in fp32.
-func withinTight(d tolerance.Difference, t ir.DType) bool {
+// withinTight holds single operators to more than whole models: relative error 1e-5 in fp32. Under tf32 each of the two
+// operands of a product is off by half a unit of its 10 bits at most.
+func withinTight(d tolerance.Difference, t ir.DType, p precision.Precision) bool {
 	limit := map[ir.DType]float64{ir.Float32: 1e-5, ir.Float64: 1e-12, ir.Float16: 2e-3, ir.BFloat16: 1.6e-2}[t]
+	if p == precision.TF32 && t == ir.Float32 {
+		limit = 1.0 / (1 << 10)
+	}
 	return d.Problem == "" && d.Special == 0 && (d.RelL2 <= limit || d.MaxAbs <= limit*1e-2)
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/precision"
 )
 
 // Case is a graph to be proven, as text without the boilerplate of ir's text form: results need no types.
@@ -25,6 +26,8 @@ type Case struct {
 	Range map[string][2]float64
 	// Set gives elements of inputs in place of the first random ones.
 	Set map[string][]float64
+	// Precision is how products of float32 are made; results may differ by as much as it allows.
+	Precision precision.Precision
 	// InPlace marks all inputs of all Concat nodes for being written in place.
 	InPlace bool
 }

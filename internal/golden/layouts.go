@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/precision"
 )
 
 // WithLayouts adds, to cases whose input %x has at least two dims, one that reads %x transposed in memory,
@@ -71,4 +72,15 @@ func (c Case) concatenated(g *ir.Graph) (Case, bool) {
 	c.Out = strings.Replace(c.Out, "%"+y.Name, "%cat", 1)
 	c.InPlace = true
 	return c, true
+}
+
+// WithPrecisions adds to every case its form with products rounded to tf32.
+func WithPrecisions(cases []Case) []Case {
+	out := slices.Clone(cases)
+	for _, c := range cases {
+		c.Name += ", tf32"
+		c.Precision = precision.TF32
+		out = append(out, c)
+	}
+	return out
 }

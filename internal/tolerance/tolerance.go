@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/precision"
 )
 
 // Limit is how far a result may be from the reference. Either no element is further than Abs away, or the tensor as a
@@ -119,6 +120,15 @@ func (d Difference) Within(l Limit) bool {
 
 // LimitFor is the limit for elements of type t.
 func LimitFor(t ir.DType) Limit { return Limits[t] }
+
+// LimitIn is LimitFor for a program whose products of float32 are made in the given precision. tf32 has the mantissa of
+// float16, so that operands are off by as much.
+func LimitIn(p precision.Precision, t ir.DType) Limit {
+	if p == precision.TF32 && t == ir.Float32 {
+		return LimitFor(ir.Float16)
+	}
+	return LimitFor(t)
+}
 
 // Passing is the smallest whole-tensor limit that d would pass.
 func (d Difference) Passing() string {

@@ -7,13 +7,15 @@ import (
 
 // Plan is what NAME.plan.json says of a library.
 type Plan struct {
-	Schema   int       `json:"schema"`
-	Name     string    `json:"name"`
-	Model    string    `json:"model"`
-	Device   string    `json:"device"`
-	Arch     string    `json:"arch"`
-	Ops      []Op      `json:"ops"`
-	Segments []Segment `json:"segments"`
+	Schema int    `json:"schema"`
+	Name   string `json:"name"`
+	Model  string `json:"model"`
+	Device string `json:"device"`
+	Arch   string `json:"arch"`
+	// Precision is how products of float32 were asked to be made; empty in libraries of older versions.
+	Precision string    `json:"precision"`
+	Ops       []Op      `json:"ops"`
+	Segments  []Segment `json:"segments"`
 }
 
 // Op is an rOperator.

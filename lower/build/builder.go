@@ -12,6 +12,7 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/target"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
@@ -29,14 +30,15 @@ type Builder struct {
 	group  *Group // being lowered, for names and origins
 	shares map[*ir.Node]float64
 
-	target  target.Target
-	kernels *rkernels.Catalogue
-	open    map[*ir.Value]bool // values whose extents have been reported
-	tooOld  map[string]bool    // kernels of the current group that the target cannot run
+	target    target.Target
+	kernels   *rkernels.Catalogue
+	open      map[*ir.Value]bool // values whose extents have been reported
+	tooOld    map[string]bool    // kernels of the current group that the target cannot run
+	precision precision.Precision
 }
 
-// New starts to lower g for a target, with the kernels of a catalogue.
-func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue) *Builder {
+// New starts to lower g for a target, with the kernels of a catalogue and products of the given precision.
+func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Precision) *Builder {
 	if t.VEUs < 1 {
 		panic("BUG: lowering for no device")
 	}
@@ -45,7 +47,7 @@ func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue) *Builder {
 		views: map[*ir.Value]roperator.View{}, homes: map[*ir.Value]roperator.View{},
 		consts: map[*ir.Tensor]*roperator.Buffer{}, packed: map[string]*roperator.Buffer{},
 		names: map[string]int{}, shares: shares(g),
-		target: t, kernels: kernels, open: map[*ir.Value]bool{},
+		target: t, kernels: kernels, precision: p, open: map[*ir.Value]bool{},
 	}
 }
 
@@ -196,6 +198,9 @@ func (b *Builder) Packed(name string, d ir.DType, elems int64, pack func() []byt
 	}
 	return roperator.Contiguous(buf, []int64{elems})
 }
+
+// Precision is how products of float32 are made.
+func (b *Builder) Precision() precision.Precision { return b.precision }
 
 // Target is the device that is lowered for.
 func (b *Builder) Target() *target.Target { return &b.target }

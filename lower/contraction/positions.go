@@ -38,10 +38,9 @@ func (at *PositionTiles) OutBox(task int, lo, hi []int64) {
 // TileWork is the work of an rTask that multiplies packed constants, on the left, with a tile of depth values of k.
 func TileWork(s TileShape, e Elements, m, n, depth int64, t *tails.Tail, readBytes float64) roperator.Work {
 	results := float64(min(s.BM, m) * min(s.BN, n))
-	return roperator.Work{
-		Flops: 2 * float64(s.BM*s.BN*depth), SharedBytes: s.SharedBytes(e, depth),
-		ConstBytes: float64(e.Left.Size()) * float64(s.BM*depth),
-		WriteBytes: t.Out.Bytes(results),
-		ReadBytes:  readBytes + results*t.BytesPerElement(),
-	}
+	w := s.Multiplications(e, float64(depth))
+	w.ConstBytes = float64(e.Left.Size()) * float64(s.planes()*s.BM*depth)
+	w.WriteBytes = t.Out.Bytes(results)
+	w.ReadBytes = readBytes + results*t.BytesPerElement()
+	return w
 }

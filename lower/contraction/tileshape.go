@@ -3,49 +3,45 @@ package contraction
 import (
 	"math"
 
+	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/lower/target"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schema"
 )
 
-// RowPlace is the position of element (row, k) among packed tiles of rows, of which each has tk tiles of k. It is
-// RowPlace(row, 0) + RowPlace(0, k).
-func (s TileShape) RowPlace(tk, row, k int64) int64 {
-	return ((row/s.BM*tk+k/s.BK)*s.BK+k%s.BK)*s.BM + row%s.BM
-}
-
-// TileShape has the tile parameters of gemm_tiled, conv_tiled and conv_pointwise: BM×BN results, BK values of k in a
-// stage, tm×tn results a thread, kg groups of threads that share k, st stages.
-type TileShape struct{ BM, BN, BK, tm, tn, kg, st int64 }
+// TileShape has the tile parameters of the kernels of contractions: BM×BN results, BK values of k in a stage, kg groups
+// of threads that share k, st stages. A thread of gemm_tiled, conv_tiled and conv_pointwise owns tm×tn results; in their
+// forms for tensor cores a warp does, and products says how many tf32 products stand for one product of float32.
+type TileShape struct{ BM, BN, BK, tm, tn, kg, st, products int64 }
 
 // tileShapes are in the order of few rTasks to many. All have 256 threads. Threads that own 8×8 results read half as
 // much of shared memory for each multiplication as those that own 4×4; their shapes take up to 64 KB of shared
 // memory, the others 48 KB.
 var tileShapes = []TileShape{
-	{128, 128, 16, 8, 8, 1, 3},
-	{64, 128, 16, 8, 8, 2, 3},
-	{32, 128, 32, 8, 8, 4, 3},
-	{64, 64, 16, 4, 4, 1, 4},
-	{128, 64, 16, 8, 4, 1, 3},
-	{32, 64, 32, 4, 4, 2, 3},
-	{32, 32, 32, 4, 4, 4, 4},
-	{16, 64, 32, 4, 4, 4, 4},
+	{128, 128, 16, 8, 8, 1, 3, 0},
+	{64, 128, 16, 8, 8, 2, 3, 0},
+	{32, 128, 32, 8, 8, 4, 3, 0},
+	{64, 64, 16, 4, 4, 1, 4, 0},
+	{128, 64, 16, 8, 4, 1, 3, 0},
+	{32, 64, 32, 4, 4, 2, 3, 0},
+	{32, 32, 32, 4, 4, 4, 4, 0},
+	{16, 64, 32, 4, 4, 4, 4, 0},
 }
 
 // SharedBytes is how many bytes the threads of an rTask read from shared memory to add up k products for each result.
+// The lanes of a warp share what they read for matrix instructions.
 func (s TileShape) SharedBytes(e Elements, k int64) float64 {
 	return float64(e.Multiplied.Size()) * float64(s.BM*s.BN*k) * (1/float64(s.tm) + 1/float64(s.tn))
 }
 
-// Params are the values of the template parameters, in the order in which the three kernels have them.
-func (s TileShape) Params() []any { return []any{s.BM, s.BN, s.BK, s.tm, s.tn, s.kg, s.st} }
-
 // UsefulShapes are the shapes of which an m×n result fills more than half a tile in either direction, or a small one
-// if there is none.
-func UsefulShapes(m, n int64) []TileShape {
+// if there is none. Those of scalar arithmetic come first, then those on the target's tensor cores, as far as the
+// precision allows them.
+func UsefulShapes(t *target.Target, p precision.Precision, m, n int64) []TileShape {
 	var out []TileShape
 	for _, s := range tileShapes {
 		if m > s.BM/2 && n > s.BN/2 || m > s.BM/2 && s.BM == 16 {
@@ -53,10 +49,20 @@ func UsefulShapes(m, n int64) []TileShape {
 		}
 	}
 	if out == nil {
+		smallest := TileShape{32, 32, 32, 4, 4, 4, 4, 0}
 		if m <= 16 {
-			return []TileShape{{16, 64, 32, 4, 4, 4, 4}}
+			smallest = TileShape{16, 64, 32, 4, 4, 4, 4, 0}
 		}
-		return []TileShape{{32, 32, 32, 4, 4, 4, 4}}
+		out = append(out, smallest)
+	}
+	if p.Products() == 0 || t.Rate(target.Tensor, ir.Float32) == 0 {
+		return out
+	}
+	for _, s := range tensorShapes {
+		if m > s.BM/2 && n > s.BN/2 {
+			s.products = p.Products()
+			out = append(out, s)
+		}
 	}
 	return out
 }
@@ -127,7 +133,7 @@ func (m *splitModel) time(splits int64) float64 {
 	depth := build.CeilDiv(m.k, splits)
 	least := math.Inf(1)
 	for _, s := range m.shapes {
-		multiply := 2 * float64(s.BM*s.BN*depth) / (t.Rate(target.Scalar, m.elements.Multiplied) / perSM)
+		multiply := s.multiplyTime(t, m.elements, depth) * perSM
 		bytes := float64(s.BM*depth)*float64(m.elements.Left.Size()) + float64(s.BN*depth)*float64(m.elements.Right.Size())
 		move := bytes / (t.L2Rate / perSM)
 		operands := s.SharedBytes(m.elements, depth) / (t.SharedRate / perSM)

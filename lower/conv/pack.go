@@ -16,20 +16,22 @@ import (
 func packFilter(b *build.Builder, c *convolution, s contraction.TileShape, k gatherK) roperator.View {
 	w := c.w
 	tm := build.CeilDiv(c.outC, s.BM)
-	elems := c.groups * tm * k.tiles * s.BM * s.BK
-	name := fmt.Sprintf("%s.filter%dx%d.%d", w.Buf.Name, s.BM, s.BK, k.mode)
+	elems := c.groups * tm * k.tiles * s.PackedBlock(s.BM)
+	name := fmt.Sprintf("%s.filter%dx%d.%d%s", w.Buf.Name, s.BM, s.BK, k.mode, s.PackedSuffix())
 	return b.Packed(name, elements.Left, elems, func() []byte {
 		pk := pack.New(w, elems, elements.Left)
-		rows := pack.NewAxis(c.outC, func(m int64) (int64, int64) { return m * w.Strides[1], s.RowPlace(k.tiles, m, 0) })
+		rows := pack.NewAxis(c.outC, func(m int64) (int64, int64) {
+			return m * w.Strides[1], s.PackedPlace(s.BM, k.tiles, m, 0)
+		})
 		cols := pack.NewAxis(c.inC*k.taps, func(i int64) (int64, int64) {
 			ch, tap := i/k.taps, i%k.taps
 			d, h, x := c.tap(tap)
-			return ch*w.Strides[2] + d*w.Strides[3] + h*w.Strides[4] + x*w.Strides[5], s.RowPlace(k.tiles, 0, k.at(ch, tap))
+			return ch*w.Strides[2] + d*w.Strides[3] + h*w.Strides[4] + x*w.Strides[5], s.PackedPlace(s.BM, k.tiles, 0, k.at(ch, tap))
 		})
 		for g := range c.groups {
-			pk.Put(w.Offset+g*w.Strides[0], s.RowPlace(k.tiles, g*tm*s.BM, 0), rows, cols)
+			pk.Put(w.Offset+g*w.Strides[0], s.PackedPlace(s.BM, k.tiles, g*tm*s.BM, 0), rows, cols)
 		}
-		return pk.Bytes()
+		return s.FinishPacked(pk.Bytes(), s.BM)
 	}, w)
 }
 

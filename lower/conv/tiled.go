@@ -16,24 +16,24 @@ func addImplicitGemm(b *build.Builder, g *build.Group, c *convolution) error {
 	if err := c.checkRange(); err != nil {
 		return err
 	}
-	shapes := contraction.UsefulShapes(c.outC, c.positions())
+	shapes := contraction.UsefulShapes(b.Target(), b.Precision(), c.outC, c.positions())
 	tasks := func(s contraction.TileShape) int64 {
 		return c.images * c.groups * build.CeilDiv(c.outC, s.BM) * build.CeilDiv(c.positions(), s.BN)
 	}
 	splits := contraction.SplitsFor(b.Target(), elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape), b.Share(g))
 	contraction.AddSplit(b, g, c.kind, elements, c.tail, splits, func(t *tails.Tail, splits int64) []*roperator.Candidate {
 		var out []*roperator.Candidate
-		packed := map[[3]int64]roperator.View{}
+		packed := map[[4]int64]roperator.View{}
 		steps := map[[2]int64]roperator.View{}
 		for _, s := range shapes {
 			k := c.gatherK(s.BK)
-			if key := [3]int64{s.BM, s.BK, k.mode}; packed[key].Buf == nil {
+			if key := [4]int64{s.BM, s.BK, k.mode, s.Products()}; packed[key].Buf == nil {
 				packed[key] = packFilter(b, c, s, k)
 			}
 			if key := [2]int64{s.BK, k.mode}; steps[key].Buf == nil {
 				steps[key] = packSteps(b, c, k)
 			}
-			out = append(out, c.tiledCandidate(b, s, k, t, splits, packed[[3]int64{s.BM, s.BK, k.mode}], steps[[2]int64{s.BK, k.mode}]))
+			out = append(out, c.tiledCandidate(b, s, k, t, splits, packed[[4]int64{s.BM, s.BK, k.mode, s.Products()}], steps[[2]int64{s.BK, k.mode}]))
 		}
 		return out
 	})
@@ -108,7 +108,7 @@ func (c *convolution) tiledCandidate(b *build.Builder, s contraction.TileShape, 
 		c.spatialBox(p.P0, p.P1, lo[2:], hi[2:])
 	}
 	return &roperator.Candidate{
-		Inst:  b.Instance("conv_tiled", append(s.Params(), k.mode, c.gatherRank(), t.Functor, pro)...),
+		Inst:  b.Instance(s.Kernel("conv_tiled"), append(s.Params(), k.mode, c.gatherRank(), t.Functor, pro)...),
 		Tasks: int(c.images * splits * c.groups * tm * tn),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.x), arg.Ref("w", w), arg.Ref("steps", steps), {Name: "out", Value: arg.Operand3(t.Out)},

@@ -21,17 +21,15 @@ import (
 func packColumns(b *build.Builder, p contraction.Product, s contraction.TileShape) roperator.View {
 	v, k, n := p.B, p.K, p.N
 	tn, tk := build.CeilDiv(n, s.BN), build.CeilDiv(k, s.BK)
-	block := tn * tk * s.BK * s.BN
+	block := tn * tk * s.PackedBlock(s.BN)
 	elems := pack.Batches(v) * block
-	name := fmt.Sprintf("%s.columns%dx%d", v.Buf.Name, s.BK, s.BN)
+	name := fmt.Sprintf("%s.columns%dx%d%s", v.Buf.Name, s.BK, s.BN, s.PackedSuffix())
 	return b.Packed(name, p.Elements.Right, elems, func() []byte {
 		pk := pack.New(v, elems, p.Elements.Right)
-		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], i * s.BN })
-		cols := pack.NewAxis(n, func(j int64) (int64, int64) {
-			return j * v.Strides[4], j/s.BN*tk*s.BK*s.BN + j%s.BN
-		})
+		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.PackedPlace(s.BN, tk, 0, i) })
+		cols := pack.NewAxis(n, func(j int64) (int64, int64) { return j * v.Strides[4], s.PackedPlace(s.BN, tk, j, 0) })
 		pack.EachBatch(v, func(offset, batch int64) { pk.Put(offset, batch*block, rows, cols) })
-		return pk.Bytes()
+		return s.FinishPacked(pk.Bytes(), s.BN)
 	}, v)
 }
 
@@ -65,20 +63,21 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 	tasks := func(s contraction.TileShape) int64 {
 		return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(p.N, s.BN)
 	}
-	splits := contraction.SplitsFor(b.Target(), p.Elements, contraction.UsefulShapes(p.M, p.N), tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
+	shapes := contraction.UsefulShapes(b.Target(), b.Precision(), p.M, p.N)
+	splits := contraction.SplitsFor(b.Target(), p.Elements, shapes, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
 	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, splits, func(t *tails.Tail, splits int64) []*roperator.Candidate {
-		return gemmCandidates(b, p, t, splits)
+		return gemmCandidates(b, shapes, p, t, splits)
 	})
 }
 
-func gemmCandidates(b *build.Builder, p contraction.Product, t *tails.Tail, splits int64) []*roperator.Candidate {
+func gemmCandidates(b *build.Builder, shapes []contraction.TileShape, p contraction.Product, t *tails.Tail, splits int64) []*roperator.Candidate {
 	pro, proArgs := tails.Prologue(p.A.DType(), p.Prologue)
-	packed := map[[2]int64]roperator.View{}
+	packed := map[[3]int64]roperator.View{}
 	var out []*roperator.Candidate
-	for _, s := range contraction.UsefulShapes(p.M, p.N) {
+	for _, s := range shapes {
 		c := &gemmCandidate{p: p, s: s, splits: splits, tail: t, modeA: contraction.LoadMode(p.A, 3, 4), b: p.B}
 		if p.B.Buf.Kind == roperator.Const {
-			key := [2]int64{s.BN, s.BK}
+			key := [3]int64{s.BN, s.BK, s.Products()}
 			if _, ok := packed[key]; !ok {
 				packed[key] = packColumns(b, p, s)
 			}
@@ -105,10 +104,10 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor, proArg
 	p, s := c.p, c.s
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
 	splitK := build.CeilDiv(tk, c.splits)
-	inst := b.Instance("gemm_tiled", append(s.Params(), c.modeA, c.modeB, c.tail.Functor, pro)...)
+	inst := b.Instance(s.Kernel("gemm_tiled"), append(s.Params(), c.modeA, c.modeB, c.tail.Functor, pro)...)
 	bStrides, bk, bn := [3]int64{p.B.Stride(0), p.B.Stride(1), p.B.Stride(2)}, p.B.Stride(3), p.B.Stride(4)
 	if c.modeB == schema.LoadPacked {
-		bStrides, bk, bn = pack.BatchStrides(p.B, tn*tk*s.BK*s.BN), 0, 0
+		bStrides, bk, bn = pack.BatchStrides(p.B, tn*tk*s.PackedBlock(s.BN)), 0, 0
 	}
 	args := []rkernels.Field{
 		arg.Ref("a", p.A), arg.Ref("b", c.b), {Name: "out", Value: arg.Operand3(c.tail.Out)},
@@ -125,12 +124,14 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor, proArg
 		Splits: c.splits, KSplit: splitK * s.BK}
 	depth := float64(min(splitK*s.BK, tk*s.BK))
 	results := float64(min(s.BM, p.M) * min(s.BN, p.N))
-	work := roperator.Work{
-		Flops: 2 * float64(s.BM*s.BN) * depth, SharedBytes: s.SharedBytes(p.Elements, int64(depth)),
-		WriteBytes: c.tail.Out.Bytes(results), ReadBytes: results * c.tail.BytesPerElement(),
-	}
+	work := s.Multiplications(p.Elements, depth)
+	work.WriteBytes, work.ReadBytes = c.tail.Out.Bytes(results), results*c.tail.BytesPerElement()
 	work.AddRead(p.A, p.A.Bytes(float64(min(s.BM, p.M))*depth))
-	work.AddRead(p.B, c.b.Bytes(float64(s.BN)*depth))
+	right := float64(s.BN)
+	if c.modeB == schema.LoadPacked {
+		right = float64(s.PackedBlock(s.BN) / s.BK)
+	}
+	work.AddRead(p.B, c.b.Bytes(right*depth))
 	return &roperator.Candidate{
 		Inst: inst, Tasks: int(ir.Count(p.Batch) * c.splits * tm * tn), Args: args,
 		Reads:  append(at.Reads(p.A, p.B), c.tail.Reads(at.OutBox)...),

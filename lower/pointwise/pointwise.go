@@ -42,15 +42,15 @@ func AddLeftConstant(b *build.Builder, g *build.Group, p contraction.Product) {
 
 // Add adds the rOperators of c, with candidates that have the packed constant on the left.
 func Add(b *build.Builder, g *build.Group, c *Product) {
-	shapes := contraction.UsefulShapes(c.OutC, c.Positions)
+	shapes := contraction.UsefulShapes(b.Target(), b.Precision(), c.OutC, c.Positions)
 	tasks := func(s contraction.TileShape) int64 {
 		return c.Images * c.Groups * build.CeilDiv(c.OutC, s.BM) * build.CeilDiv(c.Positions, s.BN)
 	}
 	contraction.AddSplit(b, g, c.Kind, c.Elements, c.Tail, contraction.SplitsFor(b.Target(), c.Elements, shapes, tasks, c.InC, ir.Count(c.Tail.Shape), b.Share(g)), func(t *tails.Tail, splits int64) []*roperator.Candidate {
 		var out []*roperator.Candidate
-		packed := map[[2]int64]roperator.View{}
+		packed := map[[3]int64]roperator.View{}
 		for _, s := range shapes {
-			key := [2]int64{s.BM, s.BK}
+			key := [3]int64{s.BM, s.BK, s.Products()}
 			if packed[key].Buf == nil {
 				packed[key] = packRows(b, c, s)
 			}
@@ -75,7 +75,7 @@ func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.
 	}
 	depth := min(splitK, tk) * s.BK
 	return &roperator.Candidate{
-		Inst:  b.Instance("conv_pointwise", append(s.Params(), contraction.LoadMode(c.X, 1, 2), t.Functor, pro)...),
+		Inst:  b.Instance(s.Kernel("conv_pointwise"), append(s.Params(), contraction.LoadMode(c.X, 1, 2), t.Functor, pro)...),
 		Tasks: int(c.Images * splits * c.Groups * tm * tn),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.X), arg.Ref("w", w), {Name: "out", Value: arg.Operand3(t.Out)},
@@ -95,15 +95,15 @@ func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.
 func packRows(b *build.Builder, c *Product, s contraction.TileShape) roperator.View {
 	w := c.W
 	tm, tk := build.CeilDiv(c.OutC, s.BM), build.CeilDiv(c.InC, s.BK)
-	elems := c.Groups * tm * tk * s.BM * s.BK
-	name := fmt.Sprintf("%s.rows%dx%d", w.Buf.Name, s.BM, s.BK)
+	elems := c.Groups * tm * tk * s.PackedBlock(s.BM)
+	name := fmt.Sprintf("%s.rows%dx%d%s", w.Buf.Name, s.BM, s.BK, s.PackedSuffix())
 	return b.Packed(name, c.Elements.Left, elems, func() []byte {
 		pk := pack.New(w, elems, c.Elements.Left)
-		rows := pack.NewAxis(c.OutC, func(m int64) (int64, int64) { return m * w.Strides[1], s.RowPlace(tk, m, 0) })
-		cols := pack.NewAxis(c.InC, func(k int64) (int64, int64) { return k * w.Strides[2], s.RowPlace(tk, 0, k) })
+		rows := pack.NewAxis(c.OutC, func(m int64) (int64, int64) { return m * w.Strides[1], s.PackedPlace(s.BM, tk, m, 0) })
+		cols := pack.NewAxis(c.InC, func(k int64) (int64, int64) { return k * w.Strides[2], s.PackedPlace(s.BM, tk, 0, k) })
 		for g := range c.Groups {
-			pk.Put(w.Offset+g*w.Strides[0], s.RowPlace(tk, g*tm*s.BM, 0), rows, cols)
+			pk.Put(w.Offset+g*w.Strides[0], s.PackedPlace(s.BM, tk, g*tm*s.BM, 0), rows, cols)
 		}
-		return pk.Bytes()
+		return s.FinishPacked(pk.Bytes(), s.BM)
 	}, w)
 }

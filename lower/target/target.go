@@ -61,7 +61,7 @@ func Of(spec *device.Spec) Target {
 		rates: map[rateKey]float64{{Scalar, ir.Float32}: spec.FlopsRate(tileThreads)},
 	}
 	for name, d := range tensorTypes {
-		if rate := spec.Tensor[name]; rate > 0 {
+		if rate := spec.TensorRate(name); rate > 0 {
 			t.rates[rateKey{Tensor, d}] = rate
 		}
 	}
@@ -85,8 +85,8 @@ func archOf(arch string) int {
 }
 
 // Rate is how many operations a nanosecond one multiprocessor does on elements of type d, a multiplication and an
-// addition counting as two: what well-written kernels reach of Scalar, the most there is of Tensor. It is 0 where there
-// are no such instructions, or where the device file does not say.
+// addition counting as two, in well-written kernels. It is 0 where there are no such instructions, or where the device
+// file does not say.
 func (t *Target) Rate(unit Unit, d ir.DType) float64 { return t.rates[rateKey{unit, d}] }
 
 // Runs reports whether code for compute capability arch/10 and later runs on the target.

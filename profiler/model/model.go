@@ -55,7 +55,11 @@ func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
 }
 
 func (m *Costs) arithmetic(c *roperator.Candidate, threads int) float64 {
-	return c.Work.Flops / (m.spec.FlopsRate(threads) / m.perSM(c))
+	t := c.Work.Flops / m.spec.FlopsRate(threads)
+	if c.Work.TensorFlops > 0 {
+		t += c.Work.TensorFlops / m.spec.TensorRate("tf32")
+	}
+	return t * m.perSM(c)
 }
 
 // shared is the time to read an rTask's operands from shared memory. It was measured to be a third of the time that

@@ -31,6 +31,9 @@ RT_DEVICE int take_digit(int& n, const Div& d) {
 // How a stage holds A: by rows as it comes from memory, or by columns as constants can be packed.
 enum StageOrder { kRows = 0, kColumns = 1 };
 
+template <class T>
+struct Place;
+
 // Each thread owns TM×TN elements of the tile: rows ty + i·TY, or in runs of 4 where A is held by columns,
 // and columns in runs of up to 4. KG groups of threads share the tile's k range; their sums meet in shared
 // memory.
@@ -40,13 +43,17 @@ struct Tile {
   static constexpr int TX = BN / TN, TY = BM / TM;
   static constexpr int kGroup = TX * TY;
   static constexpr int kThreads = kGroup * KG;
-  static constexpr int LDA = OrderA == kRows ? BK + 4 : BM;
-  static constexpr int kStageA = (OrderA == kRows ? BM : BK) * LDA, kStageB = BK * BN;
+  static constexpr int LDA = OrderA == kRows ? BK + 4 : BM, LDB = BN, LDC = BN;  // floats from row to row
+  static constexpr int kStageA = (OrderA == kRows ? BM : BK) * LDA, kStageB = BK * LDB;
   static constexpr int kRing = ST * (kStageA + kStageB);
-  static constexpr int kSums = KG * BM * BN;
+  static constexpr int kSums = KG * BM * LDC;
   static constexpr int kShared = 4 * (kRing > kSums ? kRing : kSums);
   static constexpr int kVec = TN < 4 ? TN : 4, kVecA = OrderA == kRows ? 1 : 4;
   static constexpr int kSlice = BK / KG;
+  using Acc = float[TM][TN];
+  // The block of packed constants in a stage: on the left, and on the right.
+  static constexpr int kLeftRows = BK, kLeftCols = BM, kRightRows = BK, kRightCols = BN;
+  using At = Place<Tile>;
   static_assert(TX % 8 == 0 && TY % 4 == 0 && kGroup % 32 == 0, "a warp covers 8 by 4 threads");
   static_assert(kSlice % 4 == 0 && TM % kVecA == 0 && TN % kVec == 0 && (kVec == 4 || TN == kVec), "vector widths");
 };
@@ -168,9 +175,9 @@ RT_DEVICE void multiply_stage(const Place<T>& at, const float* sa, const float* 
 // Runs count k tiles through the ring. LoadA and LoadB have issue(stage) for one k tile after the other,
 // called by all threads; what a thread copies is its own until the barrier after cp_async_wait.
 template <class T, class LoadA, class LoadB>
-RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, int count, float (&acc)[T::TM][T::TN]) {
+RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, int count, typename T::Acc& acc) {
   float* ring = reinterpret_cast<float*>(t.smem);
-  const Place<T> at(t.tid);
+  const typename T::At at(t.tid);
   int stage = 0;  // to fill next; the one behind it is the next to multiply
   RK_UNROLL(1)
   for (int k_tile = 1 - T::ST; k_tile < count; ++k_tile) {
@@ -185,7 +192,7 @@ RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, i
     rt::cp_async_commit();
     stage = stage + 1 == T::ST ? 0 : stage + 1;
     if (k_tile >= 0) {
-      multiply_stage<T>(at, ring + stage * T::kStageA, ring + T::ST * T::kStageA + stage * T::kStageB, acc);
+      multiply_stage(at, ring + stage * T::kStageA, ring + T::ST * T::kStageA + stage * T::kStageB, acc);
     }
   }
   rt::cp_async_wait<0>();
@@ -197,23 +204,12 @@ struct TilePlace {
   int end1, end2;
 };
 
-// Stores every element of the tile, summed over the groups in a fixed order, through the epilogue. Going
-// through shared memory makes lanes neighbours along i2, whatever the tile's shape. Four elements at a
-// time: their operands are on the way together, since no store stands between the loads. What adds up many
-// groups and has a long epilogue fills the time with two. Elements outside the result read a neighbour's
-// operands instead of branching.
-template <class T, class Epi>
-RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], const rt::Operand3& out,
-                          const typename Epi::Args& epi, const TilePlace& place) {
-  using Out = typename Epi::Out;
-  constexpr int kBatch = 2 * T::KG + Epi::kLength < 14 ? 4 : 2;
-  static_assert(T::BM * T::BN % (kBatch * T::kThreads) == 0, "a tile is whole batches");
-  float* sums = reinterpret_cast<float*>(t.smem);
-  const Place<T> at(t.tid);
-  t.sync();
+// Puts what a thread owns of the tile into its group's sums.
+template <class T>
+RT_DEVICE void put_sums(const Place<T>& at, const float (&acc)[T::TM][T::TN], float* sums) {
   RT_UNROLL
   for (int i = 0; i < T::TM; ++i) {
-    float* row = sums + (at.group * T::BM + at.row(i)) * T::BN;
+    float* row = sums + (at.group * T::BM + at.row(i)) * T::LDC;
     RT_UNROLL
     for (int j = 0; j < T::TN; j += T::kVec) {
       if constexpr (T::kVec == 4) {
@@ -224,6 +220,22 @@ RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], c
       }
     }
   }
+}
+
+// Stores every element of the tile, summed over the groups in a fixed order, through the epilogue. Going
+// through shared memory makes lanes neighbours along i2, whatever the tile's shape. Four elements at a
+// time: their operands are on the way together, since no store stands between the loads. What adds up many
+// groups and has a long epilogue fills the time with two. Elements outside the result read a neighbour's
+// operands instead of branching.
+template <class T, class Epi>
+RT_DEVICE void drain_tile(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
+                          const typename Epi::Args& epi, const TilePlace& place) {
+  using Out = typename Epi::Out;
+  constexpr int kBatch = 2 * T::KG + Epi::kLength < 14 ? 4 : 2;
+  static_assert(T::BM * T::BN % (kBatch * T::kThreads) == 0, "a tile is whole batches");
+  float* sums = reinterpret_cast<float*>(t.smem);
+  t.sync();
+  put_sums(typename T::At(t.tid), acc, sums);
   t.sync();
   // A thread's elements are one below the other.
   constexpr int kRows = T::kThreads / T::BN;
@@ -232,7 +244,7 @@ RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], c
   const int near2 = i2 < place.end2 ? i2 : place.end2 - 1, last1 = place.end1 - 1;
   int i1 = place.i1 + t.tid / T::BN;
   int left = i2 < place.end2 ? place.end1 - i1 : 0;
-  const float* from = sums + t.tid;
+  const float* from = sums + t.tid / T::BN * T::LDC + t.tid % T::BN;
   // A number, so that the compiler sees at every store that it goes to global memory and changes no argument.
   int64_t to = rt::place_of(t.template ptr<Out>(out.ref) + element(out, place.i0, i1, i2));
   const int step = static_cast<int>(out.s1);
@@ -243,10 +255,10 @@ RT_DEVICE void drain_tile(const rt::Task& t, const float (&acc)[T::TM][T::TN], c
     for (int b = 0; b < kBatch; ++b) {
       float sum = *from;
       RT_UNROLL
-      for (int g = 1; g < T::KG; ++g) sum += from[g * T::BM * T::BN];
+      for (int g = 1; g < T::KG; ++g) sum += from[g * T::BM * T::LDC];
       const int row = i1 + b * kRows;
       result[b] = Epi::apply(t, epi, static_cast<typename Epi::In>(sum), place.i0, row < last1 ? row : last1, near2);
-      from += T::kThreads;
+      from += kRows * T::LDC;
     }
     RT_UNROLL
     for (int b = 0; b < kBatch; ++b) {

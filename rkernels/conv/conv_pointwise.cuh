@@ -8,10 +8,10 @@
 
 namespace rk {
 
-// Mode is kLoadVec4, kLoadByCol (lanes along p) or kLoadByRow (lanes along k).
-template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, class Epi, class Pro>
-struct ConvPointwise {
-  using T = Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>;
+// The convolution by tiles of type T. Mode is kLoadVec4, kLoadByCol (lanes along p) or kLoadByRow (lanes along k).
+template <class T, int Mode, class Epi, class Pro>
+struct PointwiseOf {
+  static constexpr int BM = T::BM, BN = T::BN, BK = T::BK;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
 
@@ -37,19 +37,22 @@ struct ConvPointwise {
     const int m0 = mt * BM, p0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
-    PackedLoader<kThreads, BK, BM, BM> load_w{
+    PackedLoader<kThreads, T::kLeftRows, T::kLeftCols, T::LDA> load_w{
         t.template ptr<const float>(a.w) +
-            place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, BM * BK),
+            place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, T::kLeftRows * T::kLeftCols),
         t.tid};
     const float* x = t.template ptr<const float>(a.x) +
                      place(image, a.step_n, place(group * a.in_channels + kt0 * BK, a.step_c, place(p0, a.step_p)));
-    StridedLoader<kThreads, BK, BN, BN, false, Mode, Pro> load_x{
+    StridedLoader<kThreads, BK, BN, T::LDB, false, Mode, Pro> load_x{
         x, a.step_c, a.step_p, a.in_channels - kt0 * BK, a.positions - p0, t.tid, a.pro};
-    float acc[TM][TN] = {};
+    typename T::Acc acc = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
     const int c0 = group * a.out_channels;
     drain_tile<T, Epi>(t, acc, a.out, a.epi, {i0, c0 + m0, p0, c0 + a.out_channels, a.positions});
   }
 };
+
+template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, class Epi, class Pro>
+struct ConvPointwise : PointwiseOf<Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>, Mode, Epi, Pro> {};
 
 }  // namespace rk

@@ -10,9 +10,10 @@
 
 namespace rk {
 
-template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, int RANK, class Epi, class Pro>
-struct ConvTiled {
-  using T = Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>;
+// The convolution by tiles of type T.
+template <class T, int Mode, int RANK, class Epi, class Pro>
+struct ConvOf {
+  static constexpr int BM = T::BM, BN = T::BN, BK = T::BK;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
 
@@ -39,9 +40,9 @@ struct ConvTiled {
     const int m0 = mt * BM, p0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
-    PackedLoader<kThreads, BK, BM, BM> load_w{
+    PackedLoader<kThreads, T::kLeftRows, T::kLeftCols, T::LDA> load_w{
         t.template ptr<const float>(a.w) +
-            place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, BM * BK),
+            place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, T::kLeftRows * T::kLeftCols),
         t.tid};
     const float* x =
         t.template ptr<const float>(a.x) + place(image, a.win.step_n, place(group * a.in_channels, a.win.step_c));
@@ -49,13 +50,16 @@ struct ConvTiled {
     const int first = Mode != kGatherTap ? kt0 * BK : count > 0 ? kt0 : 0;
     const Step* steps = t.template ptr<const Step>(a.steps) + first;
     constexpr int kCopies = Mode == kGatherTap || Epi::kLength < 12 ? 4 : 2;  // a long epilogue is large code already
-    GatherLoader<kThreads, BK, BN, Mode, RANK, kCopies, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN, a.positions,
-                                                                    a.pro);
-    float acc[TM][TN] = {};
+    GatherLoader<kThreads, BK, BN, T::LDB, Mode, RANK, kCopies, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN,
+                                                                            a.positions, a.pro);
+    typename T::Acc acc = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
     const int c0 = group * a.out_channels;
     drain_tile<T, Epi>(t, acc, a.out, a.epi, {i0, c0 + m0, p0, c0 + a.out_channels, a.positions});
   }
 };
+
+template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, int RANK, class Epi, class Pro>
+struct ConvTiled : ConvOf<Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>, Mode, RANK, Epi, Pro> {};
 
 }  // namespace rk

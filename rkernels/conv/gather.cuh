@@ -29,8 +29,8 @@ struct Window {
 
 // Every call of issue takes the next k tile. What a thread needs it keeps, since arguments are read again
 // after every copy. RANK is 3, or 2 where input, output and filter are one deep and nothing is padded there.
-// MOST is how many copies are in a turn of a loop.
-template <int Threads, int BK, int BN, int Mode, int RANK, int MOST, class Pro>
+// A stage has LD floats from row to row. MOST is how many copies are in a turn of a loop.
+template <int Threads, int BK, int BN, int LD, int Mode, int RANK, int MOST, class Pro>
 struct GatherLoader {
   const float* base;  // of the image and group; under transposition of coordinate 0, else of p's window
   const Step* steps;  // of the next k tile, from the thread's first row on
@@ -54,7 +54,7 @@ struct GatherLoader {
         in_d(v.in_d),
         in_h(v.in_h),
         in_w(p < positions ? v.in_w : 0),
-        to(t.tid),
+        to(t.tid / BN * LD + t.tid % BN),
         row(0),
         pro(prologue) {
     const int r0 = t.tid / BN;
@@ -98,16 +98,16 @@ struct GatherLoader {
     if constexpr (Mode == kGatherTap) {
       const Step s = coming;
       const int channels = within(d + (s.depth & 0xffff), h + s.height, w + s.width) ? s.depth >> 16 : 0;
-      int mine = channels - to / BN;
+      int mine = channels - to / LD;
       const float* src = ahead(base, 1, s.offset);
       RK_UNROLL(1)
       for (int i = 0; i < BK / kRowsAtOnce; i += kBatch) {
         RT_UNROLL
         for (int b = 0; b < kBatch; ++b) {
-          put1<Pro>(dst + b * kRowsAtOnce * BN, src, b * kRowsAtOnce < mine, pro);
+          put1<Pro>(dst + b * kRowsAtOnce * LD, src, b * kRowsAtOnce < mine, pro);
           src = ahead(src, kRowsAtOnce, row);
         }
-        dst += kBatch * kRowsAtOnce * BN;
+        dst += kBatch * kRowsAtOnce * LD;
         mine -= kBatch * kRowsAtOnce;
       }
       coming = rt::ld_const(++steps);  // behind the last one there is another
@@ -133,10 +133,10 @@ struct GatherLoader {
             src += place(ih, win.step_h, place(iw, win.step_w));
             if constexpr (RANK == 3) src += place(id, win.step_d);
           }
-          put1<Pro>(dst + b * kRowsAtOnce * BN, src, ok, pro);
+          put1<Pro>(dst + b * kRowsAtOnce * LD, src, ok, pro);
         }
         step += kBatch * kRowsAtOnce;
-        dst += kBatch * kRowsAtOnce * BN;
+        dst += kBatch * kRowsAtOnce * LD;
       }
       steps += BK;
     }

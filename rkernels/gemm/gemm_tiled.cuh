@@ -7,12 +7,12 @@
 
 namespace rk {
 
-// ModeA is kLoadVec4, kLoadByCol (lanes along k) or kLoadByRow (lanes along m). ModeB is kLoadVec4, kLoadByCol (lanes
-// along n), kLoadByRow (lanes along k) or kLoadPacked. With splits > 1 each rTask adds up a part of k only; i0 counts
-// (split, batch).
-template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int ModeA, int ModeB, class Epi, class Pro>
-struct GemmTiled {
-  using T = Tile<BM, BN, BK, TM, TN, KG, ST, kRows>;
+// The product by tiles of type T. ModeA is kLoadVec4, kLoadByCol (lanes along k) or kLoadByRow (lanes along m). ModeB
+// is kLoadVec4, kLoadByCol (lanes along n), kLoadByRow (lanes along k) or kLoadPacked. With splits > 1 each rTask adds
+// up a part of k only; i0 counts (split, batch).
+template <class T, int ModeA, int ModeB, class Epi, class Pro>
+struct GemmOf {
+  static constexpr int BM = T::BM, BN = T::BN, BK = T::BK;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
 
@@ -43,18 +43,22 @@ struct GemmTiled {
     StridedLoader<kThreads, BM, BK, T::LDA, true, ModeA, Pro> load_a{pa,    a.am, a.ak, a.M - m0, a.K - kt0 * BK,
                                                                      t.tid, a.pro};
     const float* pb = t.template ptr<const float>(a.b) + place(b0, a.b0, place(b1, a.b1, place(b2, a.b2)));
-    float acc[TM][TN] = {};
+    typename T::Acc acc = {};
     if constexpr (ModeB == kLoadPacked) {
-      PackedLoader<kThreads, BK, BN, BN> load_b{pb + place(nt * a.tiles_k + kt0, BK * BN), t.tid};
+      PackedLoader<kThreads, T::kRightRows, T::kRightCols, T::LDB> load_b{
+          pb + place(nt * a.tiles_k + kt0, T::kRightRows * T::kRightCols), t.tid};
       multiply_tiles<T>(t, load_a, load_b, count, acc);
     } else {
       const NoPrologue::Args none{};
-      StridedLoader<kThreads, BK, BN, BN, false, ModeB, NoPrologue> load_b{
+      StridedLoader<kThreads, BK, BN, T::LDB, false, ModeB, NoPrologue> load_b{
           pb + place(kt0 * BK, a.bk, place(n0, a.bn)), a.bk, a.bn, a.K - kt0 * BK, a.N - n0, t.tid, none};
       multiply_tiles<T>(t, load_a, load_b, count, acc);
     }
     drain_tile<T, Epi>(t, acc, a.out, a.epi, {i0, m0, nt * BN, a.M, a.N});
   }
 };
+
+template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int ModeA, int ModeB, class Epi, class Pro>
+struct GemmTiled : GemmOf<Tile<BM, BN, BK, TM, TN, KG, ST, kRows>, ModeA, ModeB, Epi, Pro> {};
 
 }  // namespace rk

@@ -11,3 +11,4 @@
 #include "backend/cuda/copies.cuh"
 #include "backend/cuda/clusters.cuh"
 #include "backend/cuda/launches.cuh"
+#include "backend/cuda/matrix.cuh"

@@ -61,6 +61,7 @@ static_assert(sizeof(Mbarrier) == 8);
 struct Warp {
   Barrier barrier;
   uint64_t slots[2][kWarp][2];
+  uint32_t fragments[2][kWarp][6];  // of mma_tf32: a lane's four elements of A, then its two of B
 };
 
 // What a vEU waits for. It becomes the report of a launch in which nobody can go on.
@@ -104,6 +105,7 @@ class Block {
   RT_EMU_QUIET void warp_barrier() { wait_at(warps_[current_->tid / kWarp].barrier, lanes(current_->tid / kWarp)); }
   RT_EMU_QUIET void exchange(const uint64_t in[2], int from_lane, uint64_t out[2]);
   RT_EMU_QUIET bool all_lanes(bool predicate);
+  RT_EMU_QUIET const uint32_t (*share_fragments(const uint32_t* a, const uint32_t* b))[6];
   RT_EMU_QUIET void pause();
   RT_EMU_QUIET void maybe_lag();
   RT_EMU_QUIET void cluster_barrier();

@@ -63,6 +63,19 @@ inline void Block::exchange(const uint64_t in[2], int from_lane, uint64_t out[2]
   out[0] = half[from_lane][0], out[1] = half[from_lane][1];
 }
 
+// Gives a lane's elements of a warp's fragments, waits until all lanes have given theirs, and returns them by lane. As
+// in exchange, the halves alternate, so that one barrier is enough.
+inline const uint32_t (*Block::share_fragments(const uint32_t* a, const uint32_t* b))[6] {
+  Fiber* f = current_;
+  uint32_t(*half)[6] = warps_[f->tid / kWarp].fragments[f->parity];
+  f->parity ^= 1;
+  uint32_t* mine = half[f->tid % kWarp];
+  for (int i = 0; i < 4; ++i) mine[i] = a[i];
+  for (int i = 0; i < 2; ++i) mine[4 + i] = b[i];
+  warp_barrier();
+  return half;
+}
+
 inline bool Block::all_lanes(bool predicate) {
   Fiber* f = current_;
   const int warp = f->tid / kWarp;

@@ -261,3 +261,4 @@ inline void cp_async_wait() {
 }  // namespace rt::detail
 
 #include "backend/emu/cluster.h"
+#include "backend/emu/matrix.h"

@@ -1,0 +1,129 @@
+package contraction
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/target"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// tensorShapes are the tiles on tensor cores, from few rTasks to many. All have 256 threads. Large tiles are bound by
+// arithmetic, small ones by what they bring from L2: a tile of 32×32 brings four times as much for each product as one
+// of 128×128.
+var tensorShapes = []TileShape{
+	{128, 128, 32, 64, 32, 1, 2, 0},
+	{64, 128, 32, 32, 32, 1, 3, 0},
+	{128, 64, 32, 32, 32, 1, 3, 0},
+	{64, 64, 32, 32, 32, 2, 3, 0},
+	{64, 32, 32, 32, 16, 2, 3, 0},
+	{32, 64, 32, 16, 32, 2, 3, 0},
+	{32, 32, 32, 16, 16, 2, 4, 0},
+}
+
+// tensorKernels are the forms of kernels that multiply on tensor cores.
+var tensorKernels = map[string]string{
+	"gemm_tiled": "gemm_mma", "conv_tiled": "conv_mma", "conv_pointwise": "conv_pointwise_mma",
+}
+
+// Kernel is the form of a kernel that the shape is for.
+func (s TileShape) Kernel(scalar string) string {
+	if s.products == 0 {
+		return scalar
+	}
+	return tensorKernels[scalar]
+}
+
+// Params are the template arguments that bind the shape.
+func (s TileShape) Params() []any {
+	out := []any{s.BM, s.BN, s.BK, s.tm, s.tn, s.kg, s.st}
+	if s.products > 0 {
+		out = append(out, s.products)
+	}
+	return out
+}
+
+// Products tells shapes apart whose packed constants differ.
+func (s TileShape) Products() int64 { return s.products }
+
+// PackedSuffix tells the names of constants apart that are packed for different arithmetic.
+func (s TileShape) PackedSuffix() string {
+	return map[int64]string{1: ".tf32", 3: ".tf32x2"}[s.products]
+}
+
+// planes is how many numbers stand in packed constants for one: three products take both parts of it.
+func (s TileShape) planes() int64 {
+	if s.products == 3 {
+		return 2
+	}
+	return 1
+}
+
+// PackedBlock is how many numbers a packed block has of one k tile with so many lines, which are rows of the matrix on
+// the left or columns of the one on the right.
+func (s TileShape) PackedBlock(lines int64) int64 { return s.planes() * lines * s.BK }
+
+// PackedPlace is where element k of a line stands in a packed constant whose lines have tk k tiles each; a tile has so
+// many lines. It is PackedPlace(line, 0) + PackedPlace(0, k). Blocks of scalar shapes are [k][line], those of tensor
+// cores [plane][line][k], of which this is the place in the first plane.
+func (s TileShape) PackedPlace(lines, tk, line, k int64) int64 {
+	block := (line/lines*tk + k/s.BK) * s.PackedBlock(lines)
+	if s.products > 0 {
+		return block + line%lines*s.BK + k%s.BK
+	}
+	return block + k%s.BK*lines + line%lines
+}
+
+// FinishPacked makes of float32 numbers, which stand in the first planes of packed blocks, what tensor cores take: the
+// numbers as tf32, and where there is a second plane, what is left of them there. It changes nothing for scalar shapes.
+func (s TileShape) FinishPacked(b []byte, lines int64) []byte {
+	if s.products == 0 {
+		return b
+	}
+	le := binary.LittleEndian
+	plane := int64(ir.Float32.Size()) * lines * s.BK
+	for from := int64(0); from < int64(len(b)); from += plane * s.planes() {
+		for at := from; at < from+plane; at += int64(ir.Float32.Size()) {
+			x := math.Float32frombits(le.Uint32(b[at:]))
+			high := tf32(x)
+			le.PutUint32(b[at:], math.Float32bits(high))
+			if s.planes() == 2 {
+				le.PutUint32(b[at+plane:], math.Float32bits(tf32(x-high)))
+			}
+		}
+	}
+	return b
+}
+
+// tf32 rounds to 10 bits of mantissa, to the nearest, ties away from zero, as cvt.rna.tf32.f32 does.
+func tf32(x float32) float32 {
+	bits := math.Float32bits(x)
+	const infinite, half, cut = 0x7f800000, 1 << 12, 1<<13 - 1
+	if bits&infinite == infinite {
+		return x
+	}
+	return math.Float32frombits((bits + half) &^ cut)
+}
+
+// Multiplications is the work of multiplying a tile of elements e k deep.
+func (s TileShape) Multiplications(e Elements, k float64) roperator.Work {
+	w := roperator.Work{SharedBytes: s.SharedBytes(e, int64(k))}
+	flops := 2 * float64(s.BM*s.BN) * k
+	if s.products > 0 {
+		w.TensorFlops = flops * float64(s.products)
+	} else {
+		w.Flops = flops
+	}
+	return w
+}
+
+// multiplyTime is how long one multiprocessor takes to multiply a tile k deep, in nanoseconds.
+func (s TileShape) multiplyTime(t *target.Target, e Elements, k int64) float64 {
+	w := s.Multiplications(e, float64(k))
+	time := w.Flops / t.Rate(target.Scalar, e.Multiplied)
+	if w.TensorFlops > 0 {
+		time += w.TensorFlops / t.Rate(target.Tensor, e.Multiplied)
+	}
+	return time
+}

@@ -1,0 +1,44 @@
+// Package precision names the arithmetic that a user can ask for. It concerns products of float32 matrices and
+// convolutions: norms, softmax, reductions, and the states of recurrences are float32 in all of them, and inputs and
+// outputs keep the types that the model declares.
+package precision
+
+import "slices"
+
+// Precision is how the products of float32 contractions are made. Sums are always float32.
+type Precision uint8
+
+const (
+	// FP32 is the default: the accuracy of float32 by whatever method is fastest. On tensor cores every operand is split
+	// in two tf32 numbers, and three products of these are added.
+	FP32 Precision = iota
+	// Strict makes every product in IEEE float32, so that results do not depend on what hardware is at hand.
+	Strict
+	// TF32 rounds operands to tf32, which has the range of float32 and the 10 bits of mantissa of float16, where that is
+	// faster. It is what PyTorch does for convolutions unless it is told otherwise.
+	TF32
+)
+
+var names = []string{"fp32", "strict", "tf32"}
+
+// Names lists the precisions, the default first.
+func Names() []string { return slices.Clone(names) }
+
+// Parse is the precision with the given name.
+func Parse(name string) (p Precision, ok bool) {
+	i := slices.Index(names, name)
+	return Precision(max(i, 0)), i >= 0
+}
+
+func (p Precision) String() string { return names[p] }
+
+// Products is how many tf32 products on tensor cores stand for one product; 0 where tensor cores are not used.
+func (p Precision) Products() int64 {
+	switch p {
+	case FP32:
+		return 3
+	case TF32:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,13 @@
+// conv_tiled's convolution on tensor cores.
+#pragma once
+
+#include "common/mma.cuh"
+#include "conv/conv_tiled.cuh"
+
+namespace rk {
+
+template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int Mode, int RANK, class Epi,
+          class Pro>
+struct ConvMma : ConvOf<MmaTile<BM, BN, BK, WM, WN, KG, ST, true, false, Products>, Mode, RANK, Epi, Pro> {};
+
+}  // namespace rk

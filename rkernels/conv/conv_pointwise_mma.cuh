@@ -1,0 +1,12 @@
+// conv_pointwise's product on tensor cores.
+#pragma once
+
+#include "common/mma.cuh"
+#include "conv/conv_pointwise.cuh"
+
+namespace rk {
+
+template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int Mode, class Epi, class Pro>
+struct ConvPointwiseMma : PointwiseOf<MmaTile<BM, BN, BK, WM, WN, KG, ST, true, false, Products>, Mode, Epi, Pro> {};
+
+}  // namespace rk
