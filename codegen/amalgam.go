@@ -128,7 +128,8 @@ func (s *section) flush(to *strings.Builder) {
 		heading += ", continued"
 	}
 	s.begun = true
-	fmt.Fprintf(to, "%s %s\n\n%s\n\n", heading, strings.Repeat("=", max(8, 99-len(heading))), emptyLines.ReplaceAllString(text, "\n\n"))
+	rule := strings.Repeat("=", max(8, 99-len(heading)))
+	fmt.Fprintf(to, "%s %s\n\n%s\n\n", heading, rule, emptyLines.ReplaceAllString(text, "\n\n"))
 }
 
 // resolve is the name of a header that file from includes as name: without a folder it is from's neighbour.

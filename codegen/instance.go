@@ -8,8 +8,8 @@ import (
 	"github.com/rammerc/rammerc/rkernels/functor"
 )
 
-// instanceText is what instances are ordered by: the rKernel and all that it is bound to, functors as they are
-// printed.
+// instanceText is the text that instances are sorted by: the name of the rKernel and the values of its parameters, of
+// functors their C++.
 func instanceText(in *rkernels.Instance) string {
 	var b strings.Builder
 	b.WriteString(in.Kernel.Name)

@@ -7,10 +7,10 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// launch is a kernel launch, as rt::LaunchRow tells it.
+// launch is a kernel launch. schema.LaunchRow says what each number means to the host.
 type launch struct {
 	grid, threads, shared int
-	chunks                int // of streamed weights: the most of any block
+	chunks                int // of streamed weights, in the block that has the most
 	overlap               bool
 	alone                 bool  // no more than VEUsPerSM of its blocks share a multiprocessor
 	firstVEU              int   // the vEU of block 0
@@ -20,7 +20,8 @@ type launch struct {
 	after   []int32 // launches of the segment, on other streams
 	awaited bool    // by a launch on another stream
 
-	// Where every block runs one step, all of rOperator op; otherwise op is -1 and the rest says nothing.
+	// Where every block runs one step, and all steps are of one rOperator: its number, the rule by which the blocks
+	// find their steps and the one by which they stream weights. Otherwise op is -1, and the rest is 0.
 	op            int
 	first, stride uint32 // block b's step is first + b·stride, unless stride is 0
 	weights       schema.BlockStream
@@ -34,11 +35,12 @@ type dispatch struct {
 	tasks   []vdevice.Task
 }
 
-// dispatches lists the launches of a plan's segment: of an rProgram the persistent one, then one a wave,
-// which are its fall-back. rows are the steps of the vEUs, one vEU behind the other in the step table. A
-// wave gets as many blocks as the highest vEU that it uses asks for, and threads and shared memory for its
-// own rTasks only: blocks of launches that overlap have to find room beside each other. Those that compute for longer
-// than an overlapping launch takes to start are alone on a multiprocessor.
+// dispatches lists the launches of a plan's segment. An rProgram has a persistent launch, and behind it one for each
+// wave, for devices that do not hold all of its vEUs. Other segments have one for each wave. rows are the steps of the
+// vEUs, as they stand in the step table, one vEU behind the other.
+//
+// A wave has a block for each vEU up to the highest one that has steps in it. It asks for the threads and the shared
+// memory of its own rTasks and no more, since blocks of launches that overlap have to find room beside each other.
 func dispatches(plan *vdevice.Plan, segment int, rows [][]vdevice.Step) []dispatch {
 	seg := plan.Segments[segment]
 	var out []dispatch
@@ -99,8 +101,8 @@ func waves(p *vdevice.Program, rows [][]vdevice.Step) []dispatch {
 	return out
 }
 
-// onStreams puts the launches on their streams. One that waits for nothing but the one before it on its
-// stream may come while that one ends.
+// onStreams puts the launches of a parallel segment on their streams. A launch that waits only for the one before it on
+// its stream may begin while that one ends.
 func onStreams(parts []dispatch, seg vdevice.Segment) {
 	begun := map[int32]bool{}
 	for w, n := range seg.Program.Nodes {
@@ -114,7 +116,7 @@ func onStreams(parts []dispatch, seg vdevice.Segment) {
 	}
 }
 
-// add appends a block that runs steps, the first of which is so far into the step table.
+// add appends a block that runs the given steps. The first of them is row number first of the step table.
 func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 	d.ranges = append(d.ranges, schema.StepRange{First: uint32(first), Last: uint32(first + len(steps))})
 	var streamed []piece
@@ -133,8 +135,8 @@ func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 	}
 }
 
-// only is the rOperator that the launch is of, if every block runs one step of it and it has no operands to
-// be brought.
+// only is the rOperator that the launch is of, if every block runs one step of it. An rOperator whose operands the
+// executor moves, or that keeps operands on chip, does not count: its blocks need their rows of the step table.
 func (d *dispatch) only(p *vdevice.Program) (op int32, ok bool) {
 	if len(d.tasks) != d.grid || slices.ContainsFunc(d.tasks, func(t vdevice.Task) bool { return t.Op != d.tasks[0].Op }) {
 		return 0, false
@@ -146,7 +148,8 @@ func (d *dispatch) only(p *vdevice.Program) (op int32, ok bool) {
 	return d.tasks[0].Op, len(c.Imports)+len(c.Exports) == 0 && c.Resident == nil
 }
 
-// strideOf finds the distance in the step table from a block's step to the next one's; 0: there are several.
+// strideOf finds the distance in the step table from each block's step to that of the next block. It is 0 where the
+// distances differ.
 func (d *dispatch) strideOf() (first, stride uint32) {
 	first, stride = d.ranges[0].First, 1
 	if d.grid > 1 {
@@ -160,12 +163,13 @@ func (d *dispatch) strideOf() (first, stride uint32) {
 	return first, stride
 }
 
-// blockStreamOf finds the rule by which the blocks of a launch stream, one weight block each. There is none
-// where their places are not at equal distances, or others than the last differ in length.
+// blockStreamOf finds the rule by which the blocks of a launch stream weights, one weight block each. There is a rule
+// where the weight blocks are at equal distances and all but the last are equally long.
 func blockStreamOf(blocks []weightBlock) schema.BlockStream {
 	first, last := blocks[0], blocks[len(blocks)-1]
 	s := schema.BlockStream{
-		At: first.at, Words: first.words, ChunkWords: first.chunkWords, Last: uint32(len(blocks) - 1), LastWords: last.words,
+		At: first.at, Words: first.words, ChunkWords: first.chunkWords,
+		Last: uint32(len(blocks) - 1), LastWords: last.words,
 	}
 	if len(blocks) > 1 {
 		s.Stride = blocks[1].at - first.at // modulo 2³², as the device computes
@@ -182,13 +186,13 @@ func blockStreamOf(blocks []weightBlock) schema.BlockStream {
 	return s
 }
 
-// piece is a weight block that an rTask streams, a number of steps.
+// piece is a weight block that an rTask streams: its length, and how many bytes its rKernel takes at a time.
 type piece struct {
 	bytes int64
 	step  int
 }
 
-// mostChunks is the most chunks that a block streams.
+// mostChunks is the number of chunks that the block with the most of them streams.
 func (d *dispatch) mostChunks(r vdevice.Ring) int {
 	most := int64(0)
 	for _, blocks := range d.streams {

@@ -13,8 +13,8 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// layout is the plan as the emitted program numbers it: only chosen candidates count, rOperators and
-// instances are dense, constants have their places in the weights file.
+// layout is the plan with the numbers and places of the emitted program. Only candidates that the plan has chosen are in
+// it; rOperators and rKernel instances are numbered from 0 on, and constants have their places in the weights file.
 type layout struct {
 	plan    *vdevice.Plan
 	opt     Options
@@ -76,7 +76,8 @@ func newLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) 
 	return l, l.finish([]*layout{l})
 }
 
-// beginLayout collects what the plan uses; the numbers of instances and functors are still open.
+// beginLayout collects what the plan uses. Instances and functors get their numbers later, in finish, since several
+// models may share them.
 func beginLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) {
 	l := &layout{plan: plan, opt: opt, kernels: kernels, opIndex: map[int32]int{}, constAt: map[int]int64{}}
 	g := plan.Graph
@@ -98,7 +99,7 @@ func (l *layout) file() *layout {
 	return l
 }
 
-// finish numbers the rOperators by the given instances and makes the program tables.
+// finish makes the program tables, with the numbers that instances have in the program of the given layouts.
 func (l *layout) finish(program []*layout) error {
 	l.functors, l.rings = distinctFunctors(program), ring(program)
 	l.useInstances(distinctInstances(program))
@@ -153,7 +154,7 @@ func distinctInstances(ls []*layout) []instance {
 	return out
 }
 
-// useInstances finds every rOperator its instance and its row of that instance's arguments.
+// useInstances tells each rOperator the number of its instance, and which row of that instance's arguments is its own.
 func (l *layout) useInstances(instances []instance) {
 	l.instances = slices.Clone(instances)
 	at := map[string]int{}
@@ -168,8 +169,8 @@ func (l *layout) useInstances(instances []instance) {
 	}
 }
 
-// distinctFunctors lists the functors of all instances; the notes of every rOperator that uses one are
-// kept, whichever of the equal functors it brought.
+// distinctFunctors lists the functors of all instances, each once. Equal functors of several rOperators are one, and
+// its notes are those of all of them.
 func distinctFunctors(ls []*layout) []functorStruct {
 	var out []functorStruct
 	at, users := map[string]int{}, map[string]int{}
@@ -218,7 +219,7 @@ func (l *layout) functorType(f *functor.Functor) string {
 	panic("BUG: functor of no instance")
 }
 
-// collectConstants gives every constant that the candidates of ops mention its place.
+// collectConstants gives each constant that the candidates of ops refer to its place in the weights file.
 func (l *layout) collectConstants(ops []usedOp) {
 	used := map[int]bool{}
 	for _, u := range ops {
@@ -262,7 +263,8 @@ func (l *layout) namePorts() {
 		out := make([]port, len(ps))
 		for i, p := range ps {
 			b := l.plan.Graph.Buffers[p.Buffer]
-			out[i] = port{Port: p, space: unique(taken, joinParts(prefix, identifierPart(p.Name, portPart))), bytes: b.Bytes()}
+			space := unique(taken, joinParts(prefix, identifierPart(p.Name, portPart)))
+			out[i] = port{Port: p, space: space, bytes: b.Bytes()}
 		}
 		return out
 	}
@@ -270,7 +272,7 @@ func (l *layout) namePorts() {
 	l.outputs = name("out", l.plan.Graph.Outputs)
 }
 
-// unique returns name, with a number behind it when it was given before.
+// unique returns name, with a number behind it if it was returned before.
 func unique(taken map[string]int, name string) string {
 	taken[name]++
 	if n := taken[name]; n > 1 {

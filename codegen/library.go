@@ -33,7 +33,7 @@ func files(l *layout) []file {
 	return append(out, besideHeaders()...)
 }
 
-// exportMap lets nothing but the C interface out of a shared library.
+// exportMap is a linker script that makes a shared library export its C interface and nothing else.
 func exportMap(name string) string { return fmt.Sprintf("{ global: %s_*; local: *; };\n", name) }
 
 func text(s string) func(io.Writer) error {
@@ -63,7 +63,7 @@ func (l *layout) template(name string) func(io.Writer) error {
 	).Replace(string(data)))
 }
 
-// plain keeps what is harmless in the prose, comments and docstrings of all languages.
+// plain keeps the characters of text that mean nothing special in prose, comments and docstrings of any language.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '.' || r == '-' || r == '_' || r == ' ' || r == '(' || r == ')' || r == '+' ||
@@ -81,7 +81,8 @@ func (l *layout) portList() string {
 		ports []port
 	}{{"input", l.inputs}, {"output", l.outputs}} {
 		for i, p := range side.ports {
-			fmt.Fprintf(&b, "- %s %d: `%s`, %s%v\n", side.what, i, strings.ReplaceAll(comment(p.Name), "`", "'"), p.DType, p.Dims)
+			name := strings.ReplaceAll(comment(p.Name), "`", "'")
+			fmt.Fprintf(&b, "- %s %d: `%s`, %s%v\n", side.what, i, name, p.DType, p.Dims)
 		}
 	}
 	return b.String()

@@ -19,7 +19,8 @@ func (s *source) model() {
 	s.portRows("input", s.inputs)
 	s.portRows("output", s.outputs)
 	row := rowTree("const rt::Model model = ", schema.Model{
-		Name: s.opt.Name, WeightsFile: s.file().opt.Name + ".weights", WeightsHash: schema.Expr(fmt.Sprintf("0x%016x", s.file().hash)),
+		Name: s.opt.Name, WeightsFile: s.file().opt.Name + ".weights",
+		WeightsHash:  schema.Expr(fmt.Sprintf("0x%016x", s.file().hash)),
 		WeightsBytes: uint64(s.weightBytes), TablesBytes: uint64(s.file().tableBytes),
 		ArenaBytes: uint64(s.plan.ArenaLen), TaggedBytes: 8 * uint64(s.plan.WordsLen),
 		Ops: "op_rows", OpCount: len(s.ops), Segments: "segment_rows", SegmentCount: len(s.segments),
@@ -34,8 +35,9 @@ func (s *source) opRows() {
 		u := s.ops[i]
 		args := argsName(s.instances[u.instance])
 		return schema.OpRow{
-			Args: schema.Expr(fmt.Sprintf("&%s[%d]", args, u.row)), ArgsBytes: schema.Expr(fmt.Sprintf("sizeof %s[0]", args)),
-			Name: u.op.Name, Kind: u.op.Kind, Nodes: nodeNames(u.op.Origins),
+			Args:      schema.Expr(fmt.Sprintf("&%s[%d]", args, u.row)),
+			ArgsBytes: schema.Expr(fmt.Sprintf("sizeof %s[0]", args)),
+			Name:      u.op.Name, Kind: u.op.Kind, Nodes: nodeNames(u.op.Origins),
 		}
 	}, nil)
 }
@@ -52,8 +54,9 @@ func (s *source) launchRows() {
 		x := all[i]
 		row := schema.LaunchRow{
 			Grid: x.grid, Threads: x.threads, Shared: x.shared, Chunks: x.chunks, Overlap: x.overlap, Alone: x.alone,
-			FirstVEU: x.firstVEU, Ranges: uint64(x.ranges), Stream: x.stream, WaitBegin: len(waits), WaitCount: len(x.after),
-			Awaited: x.awaited, Op: schema.Expr(fmt.Sprint(x.op)), FirstStep: x.first, StepStride: x.stride, Weights: x.weights,
+			FirstVEU: x.firstVEU, Ranges: uint64(x.ranges), Stream: x.stream,
+			WaitBegin: len(waits), WaitCount: len(x.after), Awaited: x.awaited,
+			Op: schema.Expr(fmt.Sprint(x.op)), FirstStep: x.first, StepStride: x.stride, Weights: x.weights,
 		}
 		for _, w := range x.after {
 			waits = append(waits, fmt.Sprint(w))
@@ -74,7 +77,8 @@ func (s *source) launchNotes() []string {
 			notes = append(notes, fmt.Sprintf("segment %d, the rProgram: %d steps", i, s.segments[i].stepCount))
 		}
 		for w, steps := range waves {
-			notes = append(notes, fmt.Sprintf("segment %d, wave %d: %s of %s", i, w, count(len(steps), "rTask"), s.waveOps(p, steps)))
+			notes = append(notes, fmt.Sprintf("segment %d, wave %d: %s of %s",
+				i, w, count(len(steps), "rTask"), s.waveOps(p, steps)))
 		}
 	}
 	return notes

@@ -32,8 +32,8 @@ func (l *layout) refBits(buf *roperator.Buffer, offset int64) uint64 {
 	return space<<schema.SpaceShift | uint64(offset)
 }
 
-// staging is what the program's vEUs need for staged operands: moves a step, elements of the import area,
-// and whether an instance keeps operands on chip.
+// staging is what a vEU of the program needs for operands that the executor moves, and whether any instance keeps
+// operands on chip.
 type staging struct {
 	moves    int
 	imports  int64
@@ -50,7 +50,7 @@ func (l *layout) addStaging(c *roperator.Candidate) {
 	l.staging.raise(staging{imports: c.ImportArea(), resident: c.Inst.Kernel.Resident})
 }
 
-// allStaging covers the models of a bundle.
+// allStaging is the staging of all models that share the program.
 func (l *layout) allStaging() staging {
 	s := l.staging
 	for _, p := range l.parts {

@@ -49,22 +49,22 @@ func (s *source) program() {
 	} {
 		s.printf("  static constexpr %s %s = %v;  // %s\n", c.kind, c.name, c.value, c.doc)
 	}
-	s.printf("\n  // Runs an rTask of an instance. There is one call for each: the size of the code follows their number.\n" +
+	s.printf("\n  // Runs an rTask. There is one call for each instance: the size of the code follows their number.\n" +
 		"  template <class VEU>\n" +
 		"  RT_DEVICE static void compute(VEU& veu, [[maybe_unused]] int instance, const void* args, int rtask) {\n")
 	s.dispatch("compute", "args, rtask", "", func(in instance) bool { return !in.inst.Kernel.Resident })
 	s.printf("  }\n\n" +
-		"  // Runs the steps, from the given one on, of an instance that keeps operands on chip. Returns the step behind them.\n" +
+		"  // Runs steps, from the given one on, whose instance keeps operands on chip. Returns the step behind them.\n" +
 		"  template <class VEU>\n" +
 		"  RT_DEVICE static uint32_t run(VEU& veu, [[maybe_unused]] int instance, [[maybe_unused]] uint32_t step) {\n")
 	s.dispatch("run_resident", "step", " step + 1", func(in instance) bool { return in.inst.Kernel.Resident })
 	s.printf("  }\n};\n\n")
 }
 
-// dispatch calls the member of the vEU that runs an instance, one of those that serve; no step names others. All
-// threads of a warp run the same, and where nvcc sees that, it makes a table of branches of a chain of
-// comparisons whose calls it may not expect, and bodies need no code for lanes that are not together. Of a
-// switch it makes a tree of comparisons that stand among the bodies, far from each other.
+// dispatch prints the calls of the vEU's member that runs an instance, one for each instance that serves; no step names
+// another one. The calls form a chain of comparisons whose branches are marked as unlikely, of a number that is marked
+// as the same in all threads of a warp. Of that nvcc makes a table of branches, and the bodies need no code for lanes
+// that are not together. Of a switch it makes a tree of comparisons that stand among the bodies, far from each other.
 func (s *source) dispatch(member, args, none string, serves func(instance) bool) {
 	var calls []string
 	var cases []int

@@ -31,8 +31,9 @@ func (l *layout) writeSource(w io.Writer) error {
 	s.opening()
 	s.printf("#include \"%s.h\"\n\n", l.opt.Name)
 	s.printf("%s", run.includes())
-	s.printf("\n#if defined(__CUDACC__)\n#pragma nv_diag_suppress 177  // the run time has functions that this program does not use\n#endif\n\n")
-	s.printf("// Two libraries made like this one can be linked into one program: all but the C interface is internal.\nnamespace {\n\n")
+	s.printf("\n%s", unusedFunctions)
+	s.printf("// Two libraries made like this one can be linked into one program: all but the C interface is internal.\n" +
+		"namespace {\n\n")
 	s.printf("%s", run.body.String())
 	s.ports()
 	s.functorStructs()
@@ -44,6 +45,13 @@ func (l *layout) writeSource(w io.Writer) error {
 	s.interfaceCode()
 	return s.w.Flush()
 }
+
+// unusedFunctions keeps nvcc from warning of functions that a program does not use.
+const unusedFunctions = `#if defined(__CUDACC__)
+#pragma nv_diag_suppress 177  // the run time has functions that this program does not use
+#endif
+
+`
 
 // functorHeaders declare what generated functors call.
 var functorHeaders = []string{"common/math.cuh", "common/operand.cuh"}
@@ -93,8 +101,8 @@ func (s *source) functorStructs() {
 		return
 	}
 	const most = 8
-	s.printf("// What fusion put before, behind and into the rKernels. Each functor names the ONNX nodes that it computes.\n")
-	s.printf("namespace functors {\n\n")
+	s.printf("// What fusion put before, behind and into the rKernels, with the ONNX nodes that it computes.\n" +
+		"namespace functors {\n\n")
 	for _, f := range s.functors {
 		for _, n := range f.notes[:min(len(f.notes), most)] {
 			s.note("", "%s", n)
@@ -172,5 +180,6 @@ func argsName(in instance) string { return "args_" + in.alias }
 
 // opTitle says what an rOperator is and where it comes from.
 func (l *layout) opTitle(u usedOp) string {
-	return fmt.Sprintf("%s: %s, %s; ONNX nodes: %s", u.op.Name, u.op.Kind, count(u.cand.Tasks, "rTask"), nodeNames(u.op.Origins))
+	tasks, nodes := count(u.cand.Tasks, "rTask"), nodeNames(u.op.Origins)
+	return fmt.Sprintf("%s: %s, %s; ONNX nodes: %s", u.op.Name, u.op.Kind, tasks, nodes)
 }

@@ -24,7 +24,8 @@ type segmentTables struct {
 
 func (l *layout) addSegment(segment int) error {
 	if l.weightBytes/schema.StreamUnit > math.MaxUint32 {
-		return problem("too-large", "the constants have %d bytes, the program tables can refer to %d", l.weightBytes, schema.StreamUnit*math.MaxUint32)
+		return problem("too-large", "the constants have %d bytes, the program tables can refer to %d",
+			l.weightBytes, schema.StreamUnit*math.MaxUint32)
 	}
 	seg := l.plan.Segments[segment]
 	p := seg.Program
@@ -49,7 +50,8 @@ func (l *layout) addSegment(segment int) error {
 			row := l.stepRow(vs[i].Task)
 			x := e.Step(vdevice.At{VEU: int32(v), Order: int32(i)}, &row)
 			if n := len(x.Waits); n > math.MaxUint16 {
-				return problem("too-many-waits", "a step waits for %d others, the program tables hold %d", n, math.MaxUint16)
+				return problem("too-many-waits", "a step waits for %d others, the program tables hold %d",
+					n, math.MaxUint16)
 			}
 			l.staging.moves = max(l.staging.moves, len(x.Imports)+len(x.Exports))
 			row.WaitBegin, row.WaitCount = uint32(len(waits)/schema.WaitBytes), uint16(len(x.Waits))
@@ -103,7 +105,7 @@ func (l *layout) addSegment(segment int) error {
 	return nil
 }
 
-// usedVEUs are the program's vEUs up to the last that has steps, at least one.
+// usedVEUs are the steps of the program's vEUs up to the last one that has any, and of at least one vEU.
 func usedVEUs(p *vdevice.Program) [][]vdevice.Step {
 	n := len(p.Steps)
 	for n > 1 && len(p.Steps[n-1]) == 0 {
@@ -119,7 +121,7 @@ func usedVEUs(p *vdevice.Program) [][]vdevice.Step {
 	return p.Steps[:n]
 }
 
-// mostVEUs is the most vEUs that have to be on the device at once.
+// mostVEUs is how many vEUs have to be on the device at once, in the segment where they are most.
 func (l *layout) mostVEUs() int {
 	n := 1
 	for _, seg := range l.plan.Segments {
@@ -133,7 +135,7 @@ func (l *layout) mostVEUs() int {
 	return n
 }
 
-// stepRow is a step's entry as far as it follows from its rTask.
+// stepRow is a step's row of the program tables, as far as the rTask alone decides it.
 func (l *layout) stepRow(t vdevice.Task) schema.Step {
 	op := l.opIndex[t.Op]
 	stream := l.stream(op, t.Index)
@@ -143,8 +145,8 @@ func (l *layout) stepRow(t vdevice.Task) schema.Step {
 	}
 }
 
-// weightBlock is what a step streams, in units of 16 bytes: where it stands among the constants, how long
-// it is, and in what chunks it comes.
+// weightBlock is the weights that a step streams, in units of schema.StreamUnit: their place among the constants, their
+// length, the length of a chunk and the number of chunks.
 type weightBlock struct{ at, words, chunkWords, chunks uint32 }
 
 func (l *layout) stream(op int, rtask int32) weightBlock {

@@ -152,7 +152,8 @@ func (l *layout) header() string {
 		ports []port
 	}{{"in", l.inputs}, {"out", l.outputs}} {
 		for i, p := range side.ports {
-			fmt.Fprintf(&b, " * %s[%d]  %s %s%v\n", side.what, i, strings.ReplaceAll(comment(p.Name), "*/", "* /"), p.DType, p.Dims)
+			name := strings.ReplaceAll(comment(p.Name), "*/", "* /")
+			fmt.Fprintf(&b, " * %s[%d]  %s %s%v\n", side.what, i, name, p.DType, p.Dims)
 		}
 	}
 	b.WriteString(" */\n" + abi.Header(l.opt.Name))

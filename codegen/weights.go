@@ -10,7 +10,7 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// writeWeights streams the weights file: one constant at a time is in memory. It returns the hash.
+// writeWeights writes the weights file, with one constant at a time in memory, and returns its hash.
 func (l *layout) writeWeights(w io.Writer) (uint64, error) {
 	header := schema.WeightsHeader{
 		Magic: [8]byte([]byte(schema.WeightsMagic)), Version: schema.WeightsVersion, HeaderBytes: schema.WeightsHeaderBytes,

@@ -119,9 +119,11 @@ func (s *Struct) goAppend(b *strings.Builder) {
 		case of == "char":
 			fmt.Fprintf(b, "\tb = append(b, %s[:]...)\n", name)
 		case count != "":
-			fmt.Fprintf(b, "\tfor _, x := range %s {\n\t\tb = binary.LittleEndian.Append%s(b, x)\n\t}\n", name, scalars[of].put)
+			fmt.Fprintf(b, "\tfor _, x := range %s {\n", name)
+			fmt.Fprintf(b, "\t\tb = binary.LittleEndian.Append%s(b, x)\n\t}\n", scalars[of].put)
 		case f.GoType == "bool":
-			fmt.Fprintf(b, "\tb = binary.LittleEndian.Append%s(b, %s(bit(%s)))\n", scalars[of].put, scalars[of].goType, name)
+			fmt.Fprintf(b, "\tb = binary.LittleEndian.Append%s(b, %s(bit(%s)))\n",
+				scalars[of].put, scalars[of].goType, name)
 		case f.GoType != "":
 			fmt.Fprintf(b, "\tb = binary.LittleEndian.Append%s(b, %s(%s))\n", scalars[of].put, scalars[of].goType, name)
 		default:

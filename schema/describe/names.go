@@ -110,12 +110,14 @@ func Check() error {
 					return fmt.Errorf("%s: %w", s.Name, err)
 				}
 				if at%align != 0 {
-					return fmt.Errorf("%s: field %s is at byte %d, which its alignment of %d does not divide", s.Name, f.Name, at, align)
+					return fmt.Errorf("%s: field %s is at byte %d, which its alignment of %d does not divide",
+						s.Name, f.Name, at, align)
 				}
 				at, widest = at+n, max(widest, align)
 			}
 			if at != s.Size || at%widest != 0 {
-				return fmt.Errorf("%s: its fields have %d bytes, its size is %d and its alignment %d", s.Name, at, s.Size, widest)
+				return fmt.Errorf("%s: its fields have %d bytes, its size is %d and its alignment %d",
+					s.Name, at, s.Size, widest)
 			}
 		}
 	}

@@ -51,7 +51,8 @@ func TestRowsAreEncodedInOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := v.Interface().(interface{ Append([]byte) []byte }).Append([]byte{9}); !bytes.Equal(got[1:], want) || got[0] != 9 {
+		got := v.Interface().(interface{ Append([]byte) []byte }).Append([]byte{9})
+		if !bytes.Equal(got[1:], want) || got[0] != 9 {
 			t.Errorf("%s is encoded as\n%x, want\n%x", v.Type(), got[1:], want)
 		}
 	}

@@ -51,7 +51,8 @@ struct SharedLayout {
   RT_HOST_DEVICE static constexpr size_t ring(size_t rtask) { return aligned(kTask + rtask); }
   static constexpr size_t bytes(int rtask, int stages) {
     const size_t task = static_cast<size_t>(rtask);
-    return stages > 0 ? ring(task) + static_cast<size_t>(stages) * (Program::kStageBytes + kStageBarrierBytes) : kTask + task;
+    return stages > 0 ? ring(task) + static_cast<size_t>(stages) * (Program::kStageBytes + kStageBarrierBytes)
+                      : kTask + task;
   }
   // The most threads and bytes that a block of any launch has.
   static constexpr int kMostThreads = Program::kThreads + (kHasRing ? int{kLoaderThreads} : 0);
