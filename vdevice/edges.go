@@ -8,8 +8,8 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// An edge says that a step comes after another. There are several kinds, because a GPU has several ways to
-// order work and they differ in cost and in what they promise:
+// An edge says that a step comes after another. There are several kinds, because a GPU has several ways to order work
+// and they differ in cost and in what they promise:
 //
 //	launch    a kernel launch starts after the launches before it      all of a wave ──▶ all of the next
 //	flag      one step stores a word, others poll it                   A ──▶ B
@@ -17,9 +17,10 @@ import (
 //	counter   many steps add one to a word, others poll the sum        A₁ A₂ A₃ ──▶ (3) ──▶ B₁ B₂
 //	slot      tagged data in the shared memory of a cluster's block    A ══▶ B, in one cluster
 //
-// Program order, which the steps of one vEU have by themselves, needs no edge.
+// Program order, which the steps of one vEU have by themselves, needs no edge. Near steps are no kind of edge either:
+// they are a way to run steps whose data travel in slots (modes.go).
 //
-// Every kind is a row of edgeRows and a file edge_NAME.go. Verify, the happens-before relation, Simulate, the
+// Every kind is a row of edgeRows and a file edge_NAME.go. Verify, the happens-before relation, the simulation, the
 // text form, Stats and the encoder of the program tables walk the rows; none of them names a kind.
 
 // EdgeKind is the number of a row of edgeRows. Edges of a step are sorted by it, and steps wait in that order.

@@ -8,7 +8,7 @@
 //	               └────────────────┐
 //	prog[1]   step 0 ──── step 1    └─▶ step 2
 //
-// A Builder makes programs by Append and Wait. Verify says whether a plan is legal, Simulate how long it takes, and
+// A Builder makes programs by Append and Wait. Verify says whether a plan is legal, PlanTime how long it takes, and
 // LayoutArena where its buffers live. FormatPlan and ParsePlan are the text form. What kinds of edges there are
 // stands in edges.go, and in which modes steps are run in modes.go.
 package vdevice

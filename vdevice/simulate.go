@@ -57,11 +57,12 @@ func launchCost(c *device.Cost, kind SegmentKind, overlaps bool) float64 {
 	return c.Node
 }
 
-// SimulateSegment runs a segment on the model of its device. Times count from the start of its first step. In an rProgram
-// a step starts when the step before it on its vEU has ended and its edges are satisfied, each kind by its own rules
-// (edgeRules.arrives and device.Spec.StartTime); in other segments launches decide too. cost is how long an rTask takes, in
-// ns, if the weights that it streams are there. The vEU's loader runs ahead of the steps by as much as the ring holds, and
-// a step does not end before its last weights have come. If steps wait for each other in a circle, the error shows it.
+// SimulateSegment runs a segment on the model of its device. Times count from the start of its first step. In an
+// rProgram a step starts when the step before it on its vEU has ended and its edges are satisfied, each kind by its
+// own rules (edgeRules.arrives and device.Spec.StartTime); in other segments launches decide too. cost is how long an
+// rTask takes, in ns, if the weights that it streams are there. The vEU's loader runs ahead of the steps by as much
+// as the ring holds, and a step does not end before its last weights have come. If steps wait for each other in a
+// circle, the error shows it.
 func SimulateSegment(seg Segment, cost func(Task) float64) (*Timeline, error) {
 	p := seg.Program
 	h, cycle := newOrder(p, seg.Kind)
