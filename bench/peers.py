@@ -3,6 +3,9 @@
 Every model is replayed as a CUDA graph, inputs resident; the median of 300 replays by device events after
 50 of warm-up, in milliseconds. fp32 is strict (no tf32); tf32 is given beside it. A model whose package
 is missing is left out with the reason.
+
+    python3 peers.py [NAME…]                     times them, all by default
+    python3 peers.py --export FOLDER NAME…       writes them as ONNX; needs the package onnx
 """
 import json
 import statistics
@@ -13,11 +16,11 @@ import torch
 RUNS, WARM_UP = 300, 50
 
 
-def vision(name, size=224):
+def vision(name, size=224, batch=1):
     import torchvision
 
     kwargs = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
-    return getattr(torchvision.models, name)(weights=None, **kwargs), torch.randn(1, 3, size, size)
+    return getattr(torchvision.models, name)(weights=None, **kwargs), torch.randn(batch, 3, size, size)
 
 
 class TimeMajorLSTM(torch.nn.Module):
@@ -73,11 +76,11 @@ class Speech(torch.nn.Module):
         return self.head(sequence.flatten(0, 1))
 
 
-def bert(layers):
+def bert(layers, batch=1, tokens=32):
     import transformers
 
     config = transformers.BertConfig(num_hidden_layers=layers, attn_implementation="sdpa")
-    return transformers.BertModel(config, add_pooling_layer=False), torch.randint(0, 1000, (1, 32))
+    return transformers.BertModel(config, add_pooling_layer=False), torch.randint(0, 1000, (batch, tokens))
 
 
 def gpt2(layers):
@@ -108,7 +111,37 @@ MODELS = {
     "bert_l2_legacy_dyn": lambda: bert(2),
     "gpt2_l2": lambda: gpt2(2),
     "vit_tiny_patch16_224": vit,
+    "vgg11": lambda: vision("vgg11"),
+    "convnext_tiny": lambda: vision("convnext_tiny"),
+    "resnet50": lambda: vision("resnet50"),
+    "resnet50_b8": lambda: vision("resnet50", batch=8),
+    "bert_l2_b1_s128": lambda: bert(2, 1, 128),
+    "bert_l2_b1_s512": lambda: bert(2, 1, 512),
+    "bert_l2_b8_s128": lambda: bert(2, 8, 128),
 }
+
+
+def export(folder, names):
+    """Writes models as ONNX, weights inside, so that both sides run the same network."""
+    for name in names:
+        torch.manual_seed(0)
+        model, x = MODELS[name]()
+        with torch.no_grad():
+            torch.onnx.export(
+                Result(model.eval()), (x,), f"{folder}/{name}.onnx", dynamo=False, opset_version=17, input_names=["x"], output_names=["y"]
+            )
+
+
+class Result(torch.nn.Module):
+    """A model whose result is one tensor, also if the model itself returns several by name."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        y = self.model(x)
+        return y if isinstance(y, torch.Tensor) else y[0]
 
 
 def time_graph(model, x):
@@ -133,6 +166,8 @@ def time_graph(model, x):
 
 
 def main():
+    if sys.argv[1:2] == ["--export"]:
+        return export(sys.argv[2], sys.argv[3:])
     torch.backends.cudnn.benchmark = True
     out = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "models": {}}
     for name in sys.argv[1:] or MODELS:
