@@ -61,7 +61,8 @@ func TestTouchedFiles(t *testing.T) {
 			}
 		}
 		for _, f := range files {
-			if !strings.HasSuffix(f, "_test.go") && isSource(f) && !listed(f, patterns, s.others) && mentions(t, f, s.names) {
+			if !strings.HasSuffix(f, "_test.go") && isSource(f) && !listed(f, patterns, s.others) &&
+				mentions(t, f, s.names) {
 				t.Errorf("%s: %s names %s and is in no row", s.heading, f, s.sample)
 			}
 		}

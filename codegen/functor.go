@@ -167,7 +167,8 @@ func mapLeaf(f *functor.Functor, k int) string {
 }
 
 func loadElement(s *strings.Builder, o functor.Operand, i int) {
-	fmt.Fprintf(s, "  const %s %s = rk::load<%[1]s>(t, a.in[%[3]d], at);\n", rkernels.ElementType(o.DType), leafName(o.Leaf), i)
+	fmt.Fprintf(s, "  const %s %s = rk::load<%[1]s>(t, a.in[%[3]d], at);\n", rkernels.ElementType(o.DType),
+		leafName(o.Leaf), i)
 }
 
 func printElement(s *strings.Builder, f *functor.Functor, lines, results []string) {
@@ -202,6 +203,7 @@ func printPacks(s *strings.Builder, f *functor.Functor, lines, results []string)
 	}
 	s.WriteString("  }\n")
 	for i, r := range f.Roots {
-		fmt.Fprintf(s, "  rk::store_pack<%s, %d>(t, a.out[%d], at, q%[3]d);\n", rkernels.ElementType(r.DType), f.Pack, i)
+		fmt.Fprintf(s, "  rk::store_pack<%s, %d>(t, a.out[%d], at, q%[3]d);\n", rkernels.ElementType(r.DType), f.Pack,
+			i)
 	}
 }

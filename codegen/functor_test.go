@@ -59,7 +59,8 @@ func TestFunctorKeysAreCode(t *testing.T) {
 		functor.Apply("Clip", x(), nil, functor.Scalar(f32, 1)),
 		leaky(0.1), leaky(0.2), functor.Apply("LeakyRelu", x()), leaky(0.01),
 		functor.Apply("Identity", x()), functor.Apply("Dropout", x()),
-		functor.Apply("Mul", shared, shared), functor.Apply("Mul", functor.Apply("Exp", x()), functor.Apply("Exp", x())),
+		functor.Apply("Mul", shared, shared), functor.Apply("Mul", functor.Apply("Exp", x()),
+			functor.Apply("Exp", x())),
 		functor.Cast(ir.Float16, x()), functor.Cast(ir.Int32, x()),
 	} {
 		all = append(all, functor.NewPrologue(f32, e))
@@ -77,7 +78,8 @@ func TestFunctorKeysAreCode(t *testing.T) {
 	for i, f := range all {
 		for _, g := range all[:i] {
 			if same := FunctorBody(f) == FunctorBody(g); same != (f.Key() == g.Key()) {
-				t.Errorf("keys\n%s\n%s\nof code that is the same: %t\n%s\n%s", f.Key(), g.Key(), same, FunctorBody(f), FunctorBody(g))
+				t.Errorf("keys\n%s\n%s\nof code that is the same: %t\n%s\n%s", f.Key(), g.Key(), same, FunctorBody(f),
+					FunctorBody(g))
 			}
 		}
 	}

@@ -26,7 +26,8 @@ func lowerText(in, body string) (*roperator.Graph, error) {
 // parseGraph reads a graph from its inputs and statements; its output is %y.
 func parseGraph(in, body string) (*ir.Graph, error) {
 	body = strings.ReplaceAll(body, "%y =", "%y: invalid? =")
-	g, err := ir.ParseText("test", []byte(fmt.Sprintf("graph \"g\" (%s) {\n%s\nreturn %%y\n}\n", in, body)), ir.ParseOptions{})
+	g, err := ir.ParseText("test", []byte(fmt.Sprintf("graph \"g\" (%s) {\n%s\nreturn %%y\n}\n", in, body)),
+		ir.ParseOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,8 @@ func randomConv(rng *rand.Rand) (in, body string) {
 
 func TestUnsupportedContractionsAreNamed(t *testing.T) {
 	for _, c := range []struct{ in, body, want string }{
-		{"%a: float32[2,3], %b: float32[3,4], %c: float32[4,5]", `%y = Einsum(%a, %b, %c) {equation = "ij,jk,kl->il"}`, "3 operands"},
+		{"%a: float32[2,3], %b: float32[3,4], %c: float32[4,5]", `%y = Einsum(%a, %b, %c) {equation = "ij,jk,kl->il"}`,
+			"3 operands"},
 		{"%x: float32[1,1,2,2,2,2], %w: float32[1,1,1,1,1,1]", "%y = Conv(%x, %w)", "spatial"},
 		{"%a: int8[2,3], %b: int8[3,4]", "%y = MatMul(%a, %b)", "int8"},
 		{"%a: int32[2,3], %b: int32[3,4]", "%y = Gemm(%a, %b) {alpha = 0.5}", "alpha"},

@@ -10,7 +10,8 @@ import (
 
 // Extents that are not constants are reported where they arise, with the symbols to bind; nothing panics.
 func TestDynamicExtents(t *testing.T) {
-	g := parsed(t, "%x: float32[batch,3,seq], %z: float32[2,3]", "%r: invalid? = Relu(%x)\n%y = Softmax(%r)\n%w: invalid? = Relu(%z)")
+	g := parsed(t, "%x: float32[batch,3,seq], %z: float32[2,3]",
+		"%r: invalid? = Relu(%x)\n%y = Softmax(%r)\n%w: invalid? = Relu(%z)")
 	_, err := Lower(g, testTarget("h100"), testKernels(), precision.FP32)
 	found := diag.All(err)
 	if len(found) != 3 {

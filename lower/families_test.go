@@ -87,7 +87,8 @@ func randomMap(rng *rand.Rand) (in, body string) {
 		}
 	}
 	d := randomType(rng)
-	in = fmt.Sprintf("%%x: %[1]s[%[2]s], %%t: %[1]s[%[3]s], %%b: %[1]s[%[4]s]", d, list(dims), list(turned), list(thin[rng.IntN(rank):]))
+	in = fmt.Sprintf("%%x: %[1]s[%[2]s], %%t: %[1]s[%[3]s], %%b: %[1]s[%[4]s]", d, list(dims), list(turned),
+		list(thin[rng.IntN(rank):]))
 	return in, fmt.Sprintf("%%p: invalid? = Transpose(%%t) {perm = [%s]}\n%%s: invalid? = Add(%%x, %%p)\n%%y = Mul(%%s, %%b)", list(perm))
 }
 
@@ -105,7 +106,8 @@ func randomReduce(rng *rand.Rand) (in, body string) {
 	}
 	axes := rng.Perm(rank)[:1+rng.IntN(rank)]
 	op := oneOf(rng, "ReduceSum", "ReduceMean", "ReduceL2", "ReduceLogSumExp", "ReduceMax")
-	return in, fmt.Sprintf("%%a = const int64[%d] {%s}\n%%y = %s(%%x, %%a) {keepdims = %d}", len(axes), list(axes), op, rng.IntN(2))
+	return in, fmt.Sprintf("%%a = const int64[%d] {%s}\n%%y = %s(%%x, %%a) {keepdims = %d}", len(axes), list(axes), op,
+		rng.IntN(2))
 }
 
 func randomNorm(rng *rand.Rand) (in, body string) {
@@ -117,9 +119,11 @@ func randomNorm(rng *rand.Rand) (in, body string) {
 	case 0:
 		return in, fmt.Sprintf("%%y = LRN(%%x) {size = %d}", 1+rng.IntN(6))
 	case 1:
-		return in + fmt.Sprintf(", %%s: %s[%d], %%b: %[1]s[%[2]d]", d, dims[rank-1]), "%y = LayerNormalization(%x, %s, %b)"
+		return in + fmt.Sprintf(", %%s: %s[%d], %%b: %[1]s[%[2]d]", d, dims[rank-1]),
+			"%y = LayerNormalization(%x, %s, %b)"
 	case 2:
-		return in + fmt.Sprintf(", %%s: %s[%d], %%b: %[1]s[%[2]d]", d, dims[1]), "%y = InstanceNormalization(%x, %s, %b)"
+		return in + fmt.Sprintf(", %%s: %s[%d], %%b: %[1]s[%[2]d]", d, dims[1]),
+			"%y = InstanceNormalization(%x, %s, %b)"
 	case 3:
 		in += fmt.Sprintf(", %%s: %s[%d], %%b: %[1]s[%[2]d], %%m: %[1]s[%[2]d], %%v: %[1]s[%[2]d]", d, dims[1])
 		return in, "%y = BatchNormalization(%x, %s, %b, %m, %v)"
@@ -152,22 +156,26 @@ func randomIndexed(rng *rand.Rand) (in, body string) {
 	in = fmt.Sprintf("%%x: %s[%s]", randomType(rng), list(dims))
 	switch rng.IntN(8) {
 	case 0:
-		return in + fmt.Sprintf(", %%i: int64[%s]", list(extents(rng, rng.IntN(3)))), fmt.Sprintf("%%y = Gather(%%x, %%i) {axis = %d}", axis)
+		return in + fmt.Sprintf(", %%i: int64[%s]", list(extents(rng, rng.IntN(3)))),
+			fmt.Sprintf("%%y = Gather(%%x, %%i) {axis = %d}", axis)
 	case 1:
 		shape := append([]int{}, dims...)
 		shape[axis] = 1 + rng.IntN(90)
-		return in + fmt.Sprintf(", %%i: int32[%s]", list(shape)), fmt.Sprintf("%%y = GatherElements(%%x, %%i) {axis = %d}", axis)
+		return in + fmt.Sprintf(", %%i: int32[%s]", list(shape)),
+			fmt.Sprintf("%%y = GatherElements(%%x, %%i) {axis = %d}", axis)
 	case 2:
 		return in + fmt.Sprintf(", %%i: int64[7,%d]", axis+1), "%y = GatherND(%x, %i)"
 	case 3:
 		updates := append([]int{7}, dims[axis+1:]...)
-		return fmt.Sprintf("%%x: float32[%s], %%i: int64[7,%d], %%u: float32[%s]", list(dims), axis+1, list(updates)), "%y = ScatterND(%x, %i, %u)"
+		return fmt.Sprintf("%%x: float32[%s], %%i: int64[7,%d], %%u: float32[%s]", list(dims), axis+1, list(updates)),
+			"%y = ScatterND(%x, %i, %u)"
 	case 4:
 		pads := make([]int, 2*rank)
 		for i := range pads {
 			pads[i] = rng.IntN(4)
 		}
-		return in, fmt.Sprintf("%%p = const int64[%d] {%s}\n%%y = Pad(%%x, %%p) {mode = %q}", 2*rank, list(pads), oneOf(rng, "constant", "reflect", "edge", "wrap"))
+		return in, fmt.Sprintf("%%p = const int64[%d] {%s}\n%%y = Pad(%%x, %%p) {mode = %q}", 2*rank, list(pads),
+			oneOf(rng, "constant", "reflect", "edge", "wrap"))
 	case 5:
 		repeats := make([]int, rank)
 		for i := range repeats {
@@ -182,7 +190,8 @@ func randomIndexed(rng *rand.Rand) (in, body string) {
 		scales[i] = "1"
 	}
 	scales[axis], scales[rng.IntN(rank)] = "1.7", "0.6"
-	return in, fmt.Sprintf("%%s = const float32[%d] {%s}\n%%y = Resize(%%x, _, %%s) {mode = %q}", rank, strings.Join(scales, ", "),
+	return in, fmt.Sprintf("%%s = const float32[%d] {%s}\n%%y = Resize(%%x, _, %%s) {mode = %q}", rank,
+		strings.Join(scales, ", "),
 		oneOf(rng, "nearest", "linear", "cubic"))
 }
 
@@ -194,7 +203,8 @@ func randomLines(rng *rand.Rand) (in, body string) {
 	if rng.IntN(2) == 0 {
 		return in, fmt.Sprintf("%%a = const int64[] {%d}\n%%y = CumSum(%%x, %%a) {reverse = %d}", axis, rng.IntN(2))
 	}
-	return in, fmt.Sprintf("%%k = const int64[1] {%d}\n%%y: invalid?, %%i: invalid? = TopK(%%x, %%k) {axis = %d}", 1+rng.IntN(dims[axis]), axis)
+	return in, fmt.Sprintf("%%k = const int64[1] {%d}\n%%y: invalid?, %%i: invalid? = TopK(%%x, %%k) {axis = %d}",
+		1+rng.IntN(dims[axis]), axis)
 }
 
 // TestUnsupported lists what has no compiled form and how that is said.

@@ -91,7 +91,8 @@ func TestNodesWithoutKernels(t *testing.T) {
 		{func(string) string { return "" }, "there is no rKernel softmax"},
 	} {
 		kernels := edited(t, "norm/softmax.yaml", c.edit)
-		_, err := Lower(parsed(t, "%x: float32[4,9]", "%r: invalid? = Relu(%x)\n%y = Softmax(%r)"), testTarget("a100"), kernels, precision.FP32)
+		_, err := Lower(parsed(t, "%x: float32[4,9]", "%r: invalid? = Relu(%x)\n%y = Softmax(%r)"), testTarget("a100"),
+			kernels, precision.FP32)
 		ds := diag.All(err)
 		if len(ds) == 0 || !strings.Contains(ds[0].Message, c.want) || ds[0].Op != "Softmax" {
 			t.Errorf("error %v, want %q at the Softmax", err, c.want)

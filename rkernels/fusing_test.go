@@ -26,7 +26,8 @@ func TestFusingHasParameters(t *testing.T) {
 		}
 		for op, f := range k.Fuses {
 			if len(f.Epilogue) > 0 && !has("Epi") || len(f.Prologue) > 0 && !has("Pro") {
-				t.Errorf("%s: %s takes %v before it and %v after it, but there is no functor for that", k.Name, op, f.Prologue, f.Epilogue)
+				t.Errorf("%s: %s takes %v before it and %v after it, but there is no functor for that", k.Name, op,
+					f.Prologue, f.Epilogue)
 			}
 		}
 	}
@@ -41,11 +42,13 @@ func TestAttentionLimits(t *testing.T) {
 	}
 	f := c.Fusing(ir.InternalDomain, "Attention")
 	for _, p := range k.Params {
-		if widest := slices.Max(append([]int64{0}, p.Values...)); p.Name == "DM" && (f.Limits["depth"] != widest || f.Limits["columns"] != widest) {
+		if widest := slices.Max(append([]int64{0}, p.Values...)); p.Name == "DM" &&
+			(f.Limits["depth"] != widest || f.Limits["columns"] != widest) {
 			t.Errorf("limits %v, heads of up to %d", f.Limits, widest)
 		}
 	}
-	if !f.Within("depth", 256) || f.Within("depth", 257) || !f.Within("another", 1<<40) || !f.Computes(ir.Float16) || f.Computes(ir.Float64) {
+	if !f.Within("depth", 256) || f.Within("depth", 257) || !f.Within("another", 1<<40) || !f.Computes(ir.Float16) ||
+		f.Computes(ir.Float64) {
 		t.Errorf("attention: %+v", f)
 	}
 	if c.Fusing("", "Softmax").TakesAfter("Relu") {
@@ -59,13 +62,17 @@ func TestFusingIsChecked(t *testing.T) {
 	}
 	for _, c := range []struct{ first, second, want string }{
 		{"types: [float32], epilogue: [elementwise]", "types: [float32], epilogue: [elementwise]", ""},
-		{"types: [float32], epilogue: [elementwise]", "types: [float32], epilogue: [Relu]", "the manifests of a and b differ in what fuses with Conv"},
+		{"types: [float32], epilogue: [elementwise]", "types: [float32], epilogue: [Relu]",
+			"the manifests of a and b differ in what fuses with Conv"},
 		{"types: [float33]", "types: [float33]", "there is no element type float33"},
-		{"types: [float32], epilogue: [MatMul]", "types: [float32], epilogue: [MatMul]", "MatMul is no elementwise operator"},
-		{"types: [float32], prologue: [elementwise]", "types: [float32], prologue: [elementwise]", "a prologue lists its operators"},
+		{"types: [float32], epilogue: [MatMul]", "types: [float32], epilogue: [MatMul]",
+			"MatMul is no elementwise operator"},
+		{"types: [float32], prologue: [elementwise]", "types: [float32], prologue: [elementwise]",
+			"a prologue lists its operators"},
 	} {
 		_, err := NewCatalogue(fstest.MapFS{
-			"a.yaml": {Data: []byte(manifest("a", c.first))}, "a.cuh": {}, "b.yaml": {Data: []byte(manifest("b", c.second))}, "b.cuh": {},
+			"a.yaml": {Data: []byte(manifest("a", c.first))}, "a.cuh": {},
+			"b.yaml": {Data: []byte(manifest("b", c.second))}, "b.cuh": {},
 		})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s and %s: %v, want %q", c.first, c.second, err, c.want)

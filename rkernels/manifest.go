@@ -126,7 +126,8 @@ func loadOne(fsys fs.FS, p string) (*Kernel, error) {
 	for _, f := range []struct {
 		text string
 		dst  **Formula
-	}{{k.ThreadsText, &k.threads}, {k.SharedText, &k.shared}, {k.RegistersText, &k.registers}, {k.StreamsText, &k.streams}} {
+	}{{k.ThreadsText, &k.threads}, {k.SharedText, &k.shared}, {k.RegistersText, &k.registers},
+		{k.StreamsText, &k.streams}} {
 		if f.text == "" && f.dst == &k.streams {
 			continue
 		}
@@ -161,7 +162,10 @@ var BuiltIn = sync.OnceValues(func() (*Catalogue, error) { return NewCatalogue(F
 
 // Find returns the kernel called name.
 func (c *Catalogue) Find(name string) (*Kernel, error) {
-	i, ok := slices.BinarySearchFunc(c.kernels, name, func(k *Kernel, name string) int { return strings.Compare(k.Name, name) })
+	i, ok := slices.BinarySearchFunc(c.kernels, name, func(k *Kernel,
+		name string) int {
+		return strings.Compare(k.Name, name)
+	})
 	if !ok {
 		return nil, fmt.Errorf("there is no rKernel %s", name)
 	}

@@ -95,7 +95,8 @@ func TestBoxesCoverAddresses(t *testing.T) {
 		if exact {
 			exactCount++
 			if len(got) != len(want) || shared {
-				t.Fatalf("view %+v [%v:%v], canon %v: %v holds %d addresses (shared: %v), want %d", v, lo, hi, buf.Canon, boxes, len(got), shared, len(want))
+				t.Fatalf("view %+v [%v:%v], canon %v: %v holds %d addresses (shared: %v), want %d", v, lo, hi,
+					buf.Canon, boxes, len(got), shared, len(want))
 			}
 		}
 	}

@@ -127,7 +127,8 @@ func verifyStream(l *diag.List, g *Graph, op *ROperator, c *Candidate) {
 			why = fmt.Sprintf("does not start at a multiple of %d or is no multiple of %d long", StreamAlign, step)
 		}
 		if why != "" {
-			l.Add(opDiag(op, fmt.Sprintf("%s: the weight block of rTask %d, %d bytes at %d, %s", name, t, n, ref.Offset, why)))
+			l.Add(opDiag(op, fmt.Sprintf("%s: the weight block of rTask %d, %d bytes at %d, %s", name, t, n, ref.Offset,
+				why)))
 			return
 		}
 	}
@@ -162,7 +163,8 @@ func verifyBounds(l *diag.List, op *ROperator, name string, v View) {
 		}
 	}
 	if lo < 0 || hi >= v.Buf.Elems {
-		l.Add(opDiag(op, fmt.Sprintf("%s: view of %s covers elements %d…%d of %d", name, v.Buf.Name, lo, hi, v.Buf.Elems)))
+		l.Add(opDiag(op, fmt.Sprintf("%s: view of %s covers elements %d…%d of %d", name, v.Buf.Name, lo, hi,
+			v.Buf.Elems)))
 	}
 }
 
@@ -175,19 +177,22 @@ func verifyTiling(l *diag.List, op *ROperator, c *Candidate, a Access) {
 	for t := 0; t < c.Tasks; t++ {
 		var exact bool
 		if boxes, exact = a.appendBoxes(boxes[:0], t); !exact {
-			l.Add(opDiag(op, fmt.Sprintf("%s: rTask %d writes elements of %s that no exact boxes describe", c.Inst.Name(), t, a.View.Buf.Name)))
+			l.Add(opDiag(op, fmt.Sprintf("%s: rTask %d writes elements of %s that no exact boxes describe",
+				c.Inst.Name(), t, a.View.Buf.Name)))
 			return
 		}
 		for i := range boxes {
 			total += boxes[i].Volume()
 			if again := a.View.Buf.mark(seen, &boxes[i]); again {
-				l.Add(opDiag(op, fmt.Sprintf("%s: rTask %d writes %v of %s again", c.Inst.Name(), t, boxes[i], a.View.Buf.Name)))
+				l.Add(opDiag(op, fmt.Sprintf("%s: rTask %d writes %v of %s again", c.Inst.Name(), t, boxes[i],
+					a.View.Buf.Name)))
 				return
 			}
 		}
 	}
 	if want := a.View.Count(); total != want {
-		l.Add(opDiag(op, fmt.Sprintf("%s: rTasks write %d elements of %s, want %d", c.Inst.Name(), total, a.View.Buf.Name, want)))
+		l.Add(opDiag(op, fmt.Sprintf("%s: rTasks write %d elements of %s, want %d", c.Inst.Name(), total,
+			a.View.Buf.Name, want)))
 	}
 }
 

@@ -109,7 +109,8 @@ func readAttention(b *build.Builder, g *build.Group) (*attention, error) {
 	wide := func(v roperator.View, rows, cols int64) roperator.View {
 		return v.Broadcast(append(append([]int64{}, batch...), rows, cols))
 	}
-	views := []roperator.View{wide(in[0], a.queries, a.depth), wide(in[1], a.keys, a.depth), wide(in[2], a.keys, a.cols)}
+	views := []roperator.View{wide(in[0], a.queries, a.depth), wide(in[1], a.keys, a.depth),
+		wide(in[2], a.keys, a.cols)}
 	if in[3].Buf != nil {
 		views = append(views, wide(in[3], a.queries, a.keys))
 	}
@@ -139,7 +140,8 @@ func (a *attention) candidate(b *build.Builder, bq int64, t *tails.Tail) *ropera
 	}
 	tiles := build.CeilDiv(a.queries, bq)
 	batch := a.q.Shape[:3]
-	at := contraction.ProductTiles{Batch: batch, M: a.queries, N: a.cols, BM: bq, BN: a.cols, TM: tiles, TN: 1, Splits: 1}
+	at := contraction.ProductTiles{Batch: batch, M: a.queries, N: a.cols, BM: bq, BN: a.cols, TM: tiles, TN: 1,
+		Splits: 1}
 	rowBox := func(cols int64) func(task int, lo, hi []int64) {
 		return func(task int, lo, hi []int64) {
 			i0, _, mt := at.Split(task)
@@ -170,9 +172,11 @@ func (a *attention) candidate(b *build.Builder, bq int64, t *tails.Tail) *ropera
 		Inst:  b.Instance("attention", bq, a.size(), mode, t.Functor),
 		Tasks: int(ir.Count(batch) * tiles),
 		Args: []rkernels.Field{
-			{Name: "q", Value: arg.HeadMatrix(a.q)}, {Name: "k", Value: arg.HeadMatrix(a.k)}, {Name: "v", Value: arg.HeadMatrix(a.v)},
+			{Name: "q", Value: arg.HeadMatrix(a.q)}, {Name: "k", Value: arg.HeadMatrix(a.k)},
+			{Name: "v", Value: arg.HeadMatrix(a.v)},
 			{Name: "mask", Value: arg.HeadMatrix(mask)}, {Name: "out", Value: arg.Operand3(t.Out)},
-			arg.Int("queries", a.queries), arg.Int("keys", a.keys), arg.Int("depth", a.depth), arg.Int("columns", a.cols),
+			arg.Int("queries", a.queries), arg.Int("keys", a.keys), arg.Int("depth", a.depth),
+			arg.Int("columns", a.cols),
 			arg.Div("tiles", tiles), arg.Div("batch1", batch[1]), arg.Div("batch2", batch[2]),
 			arg.Int("has_mask", hasMask), arg.Int("nan_to_zero", a.nanToZero),
 			{Name: "scale", Value: rkernels.Float(a.scale)}, {Name: "epi", Value: t.Args},
@@ -181,7 +185,8 @@ func (a *attention) candidate(b *build.Builder, bq int64, t *tails.Tail) *ropera
 		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
 		Work: roperator.Work{
 			Flops: 2 * float64(bq) * padded * float64(a.depth+a.size()+8),
-			ReadBytes: a.q.Bytes(float64(bq*a.depth)) + a.k.Bytes(float64(a.keys*a.depth)) + a.v.Bytes(float64(a.keys*a.cols)) +
+			ReadBytes: a.q.Bytes(float64(bq*a.depth)) + a.k.Bytes(float64(a.keys*a.depth)) +
+				a.v.Bytes(float64(a.keys*a.cols)) +
 				mask.Bytes(float64(a.keys*hasMask*bq)) + results*t.BytesPerElement(),
 			WriteBytes: t.Out.Bytes(results),
 		},

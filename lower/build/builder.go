@@ -137,7 +137,8 @@ func (b *Builder) In(v *ir.Value) roperator.View {
 	}
 	// The producer of v could not be lowered, and that has been reported. With a buffer for v the rest of the graph
 	// can be lowered, and checked.
-	view := roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, b.Extents(v, ForBuffer)), b.Extents(v, ForBuffer))
+	view := roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, b.Extents(v, ForBuffer)),
+		b.Extents(v, ForBuffer))
 	b.views[v] = view
 	return view
 }
@@ -176,7 +177,8 @@ func (b *Builder) Constant(name string, t *ir.Tensor) roperator.View {
 // Packed makes a constant buffer of elems elements of type d. Its bytes are computed by pack, when the weights file
 // is written and only if a chosen candidate uses it. If sources are given, buffers of the same name and sources are
 // one, so name must say all that the layout depends on. In this way the steps of a recurrence share their weights.
-func (b *Builder) Packed(name string, d ir.DType, elems int64, pack func() []byte, sources ...roperator.View) roperator.View {
+func (b *Builder) Packed(name string, d ir.DType, elems int64, pack func() []byte,
+	sources ...roperator.View) roperator.View {
 	key := ""
 	if len(sources) > 0 {
 		key = fmt.Sprint(name, elems)
@@ -240,7 +242,8 @@ func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) {
 		name = fmt.Sprintf("%s.%d", base, k)
 	}
 	b.names[base]++
-	op := &roperator.ROperator{ID: len(b.graph.Ops), Name: name, Kind: kind, Origins: b.group.Node.Origins, Candidates: candidates}
+	op := &roperator.ROperator{ID: len(b.graph.Ops), Name: name, Kind: kind, Origins: b.group.Node.Origins,
+		Candidates: candidates}
 	b.graph.Ops = append(b.graph.Ops, op)
 }
 
@@ -253,12 +256,14 @@ func (b *Builder) reportNone(kind string) {
 		return // the missing kernels have been reported
 	}
 	needs := strings.Join(slices.Sorted(maps.Keys(b.tooOld)), ", ")
-	b.Report(NodeDiag(b.group.Node, "unsupported-op", fmt.Sprintf("%s has no rKernel that %s can run: %s", kind, b.target.Name, needs)))
+	b.Report(NodeDiag(b.group.Node, "unsupported-op", fmt.Sprintf("%s has no rKernel that %s can run: %s", kind,
+		b.target.Name, needs)))
 }
 
 // NewBuffer adds a buffer for a tensor of the given extents.
 func (b *Builder) NewBuffer(name string, kind roperator.BufferKind, d ir.DType, dims []int64) *roperator.Buffer {
-	buf := &roperator.Buffer{ID: len(b.graph.Buffers), Name: name, Kind: kind, DType: d, Elems: ir.Count(dims), Index: -1}
+	buf := &roperator.Buffer{ID: len(b.graph.Buffers), Name: name, Kind: kind, DType: d, Elems: ir.Count(dims),
+		Index: -1}
 	b.graph.Buffers = append(b.graph.Buffers, buf)
 	return buf
 }

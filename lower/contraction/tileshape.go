@@ -102,7 +102,8 @@ const (
 // the target, or so few that their last round leaves much of it idle, and where sums are long enough to make up for
 // adding the parts up. k is the length of the sum, results the number of elements of the result; share is the part
 // of the target that rOperators beside this one leave to it.
-func SplitsFor(t *target.Target, e Elements, shapes []TileShape, tasks func(s TileShape) int64, k, results int64, share float64) int64 {
+func SplitsFor(t *target.Target, e Elements, shapes []TileShape, tasks func(s TileShape) int64, k, results int64,
+	share float64) int64 {
 	m := splitModel{target: t, elements: e, shapes: shapes, tasks: tasks, k: k, results: results}
 	m.slots = max(1, int64(math.Round(share*float64(t.VEUs))))
 	best, least := int64(1), m.time(1)*(1-leastGain)
@@ -134,7 +135,8 @@ func (m *splitModel) time(splits int64) float64 {
 	least := math.Inf(1)
 	for _, s := range m.shapes {
 		multiply := s.multiplyTime(t, m.elements, depth) * perSM
-		bytes := float64(s.BM*depth)*float64(m.elements.Left.Size()) + float64(s.BN*depth)*float64(m.elements.Right.Size())
+		bytes := float64(s.BM*depth)*float64(m.elements.Left.Size()) +
+			float64(s.BN*depth)*float64(m.elements.Right.Size())
 		move := bytes / (t.L2Rate / perSM)
 		operands := s.SharedBytes(m.elements, depth) / (t.SharedRate / perSM)
 		task := startLatencies*t.Latency + max(multiply, move, operands)
@@ -148,7 +150,8 @@ func (m *splitModel) time(splits int64) float64 {
 
 // AddSplit adds a contraction. make makes its candidates for a tail and a number of splits. With one split they
 // compute the result; otherwise they compute partial sums [i0·split][i1][i2], which another rOperator adds up.
-func AddSplit(b *build.Builder, g *build.Group, kind string, e Elements, s tails.Spec, splits int64, make func(t *tails.Tail, splits int64) []*roperator.Candidate) {
+func AddSplit(b *build.Builder, g *build.Group, kind string, e Elements, s tails.Spec, splits int64,
+	make func(t *tails.Tail, splits int64) []*roperator.Candidate) {
 	t := tails.New(b, g, s)
 	if splits == 1 {
 		b.Add(g.Kind(), make(t, 1)...)

@@ -50,7 +50,8 @@ func (c *convolution) directParams() (v, fh, fw int64) {
 	return 1, 0, 0
 }
 
-func (c *convolution) directCandidate(b *build.Builder, elems int64, acc ir.DType, t *tails.Tail, pro *functor.Functor, proArgs rkernels.Struct) *roperator.Candidate {
+func (c *convolution) directCandidate(b *build.Builder, elems int64, acc ir.DType, t *tails.Tail, pro *functor.Functor,
+	proArgs rkernels.Struct) *roperator.Candidate {
 	channels, positions := c.groups*c.outC, c.positions()
 	tileP := min(positions, elems)
 	tileC := min(channels, max(1, elems/tileP))
@@ -94,7 +95,8 @@ func (c *convolution) directCandidate(b *build.Builder, elems int64, acc ir.DTyp
 			arg.Int("positions", positions), arg.Int("tile_c", tileC), arg.Div("tile_p", tileP),
 			arg.Div("tiles_c", tc), arg.Div("tiles_p", tp),
 			arg.Int("filter_d", c.kernel[0]), arg.Int("filter_h", c.kernel[1]), arg.Int("filter_w", c.kernel[2]),
-			arg.Int("dilation_d", c.dilation[0]), arg.Int("dilation_h", c.dilation[1]), arg.Int("dilation_w", c.dilation[2]),
+			arg.Int("dilation_d", c.dilation[0]), arg.Int("dilation_h", c.dilation[1]),
+			arg.Int("dilation_w", c.dilation[2]),
 			arg.Int("w_m", c.w.Stride(1)), arg.Int("w_c", c.w.Stride(2)), arg.Int("w_d", c.w.Stride(3)),
 			arg.Int("w_h", c.w.Stride(4)), arg.Int("w_w", c.w.Stride(5)), arg.Int("w_g", c.w.Stride(0)),
 			{Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},

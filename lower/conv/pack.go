@@ -26,7 +26,8 @@ func packFilter(b *build.Builder, c *convolution, s contraction.TileShape, k gat
 		cols := pack.NewAxis(c.inC*k.taps, func(i int64) (int64, int64) {
 			ch, tap := i/k.taps, i%k.taps
 			d, h, x := c.tap(tap)
-			return ch*w.Strides[2] + d*w.Strides[3] + h*w.Strides[4] + x*w.Strides[5], s.PackedPlace(s.BM, k.tiles, 0, k.at(ch, tap))
+			return ch*w.Strides[2] + d*w.Strides[3] + h*w.Strides[4] + x*w.Strides[5],
+				s.PackedPlace(s.BM, k.tiles, 0, k.at(ch, tap))
 		})
 		for g := range c.groups {
 			pk.Put(w.Offset+g*w.Strides[0], s.PackedPlace(s.BM, k.tiles, g*tm*s.BM, 0), rows, cols)
@@ -52,7 +53,8 @@ func packSteps(b *build.Builder, c *convolution, k gatherK) roperator.View {
 	if k.mode == schema.GatherTap {
 		rows, behind = k.tiles, 1
 	}
-	name := fmt.Sprintf("steps%d.%d channels.kernel%v.dilation%v.strides%v.%d", k.mode, k.channels, c.kernel, c.dilation, c.inputSteps(), k.bk)
+	name := fmt.Sprintf("steps%d.%d channels.kernel%v.dilation%v.strides%v.%d", k.mode, k.channels, c.kernel,
+		c.dilation, c.inputSteps(), k.bk)
 	return b.Packed(name, ir.Int32, stepFields*(rows+behind), func() []byte {
 		bytes := stepFields * int64(ir.Int32.Size())
 		out := make([]byte, 0, bytes*(rows+behind))

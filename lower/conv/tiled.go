@@ -20,23 +20,26 @@ func addImplicitGemm(b *build.Builder, g *build.Group, c *convolution) error {
 	tasks := func(s contraction.TileShape) int64 {
 		return c.images * c.groups * build.CeilDiv(c.outC, s.BM) * build.CeilDiv(c.positions(), s.BN)
 	}
-	splits := contraction.SplitsFor(b.Target(), elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape), b.Share(g))
-	contraction.AddSplit(b, g, c.kind, elements, c.tail, splits, func(t *tails.Tail, splits int64) []*roperator.Candidate {
-		var out []*roperator.Candidate
-		packed := map[[4]int64]roperator.View{}
-		steps := map[[2]int64]roperator.View{}
-		for _, s := range shapes {
-			k := c.gatherK(s.BK)
-			if key := [4]int64{s.BM, s.BK, k.mode, s.Products()}; packed[key].Buf == nil {
-				packed[key] = packFilter(b, c, s, k)
+	splits := contraction.SplitsFor(b.Target(), elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
+		b.Share(g))
+	contraction.AddSplit(b, g, c.kind, elements, c.tail, splits,
+		func(t *tails.Tail, splits int64) []*roperator.Candidate {
+			var out []*roperator.Candidate
+			packed := map[[4]int64]roperator.View{}
+			steps := map[[2]int64]roperator.View{}
+			for _, s := range shapes {
+				k := c.gatherK(s.BK)
+				if key := [4]int64{s.BM, s.BK, k.mode, s.Products()}; packed[key].Buf == nil {
+					packed[key] = packFilter(b, c, s, k)
+				}
+				if key := [2]int64{s.BK, k.mode}; steps[key].Buf == nil {
+					steps[key] = packSteps(b, c, k)
+				}
+				out = append(out, c.tiledCandidate(b, s, k, t, splits, packed[[4]int64{s.BM, s.BK, k.mode, s.Products()}],
+					steps[[2]int64{s.BK, k.mode}]))
 			}
-			if key := [2]int64{s.BK, k.mode}; steps[key].Buf == nil {
-				steps[key] = packSteps(b, c, k)
-			}
-			out = append(out, c.tiledCandidate(b, s, k, t, splits, packed[[4]int64{s.BM, s.BK, k.mode, s.Products()}], steps[[2]int64{s.BK, k.mode}]))
-		}
-		return out
-	})
+			return out
+		})
 	return nil
 }
 
@@ -53,7 +56,8 @@ type gatherK struct {
 
 // gatherK goes tap by tap if that pads the channels little.
 func (c *convolution) gatherK(bk int64) gatherK {
-	k := gatherK{mode: schema.GatherTable, bk: bk, channels: c.inC, taps: c.taps(), channelTiles: build.CeilDiv(c.inC, bk)}
+	k := gatherK{mode: schema.GatherTable, bk: bk, channels: c.inC, taps: c.taps(),
+		channelTiles: build.CeilDiv(c.inC, bk)}
 	k.tiles = build.CeilDiv(c.inC*k.taps, bk)
 	if c.transposed {
 		k.mode = schema.GatherTransposed
@@ -94,11 +98,13 @@ func (k *gatherK) channelRange(from, to int64) (lo, hi int64) {
 	return lo, min(lo+(to-from)*k.bk, k.channels)
 }
 
-func (c *convolution) tiledCandidate(b *build.Builder, s contraction.TileShape, k gatherK, t *tails.Tail, splits int64, w, steps roperator.View) *roperator.Candidate {
+func (c *convolution) tiledCandidate(b *build.Builder, s contraction.TileShape, k gatherK, t *tails.Tail, splits int64,
+	w, steps roperator.View) *roperator.Candidate {
 	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
 	tm, tn := build.CeilDiv(c.outC, s.BM), build.CeilDiv(c.positions(), s.BN)
 	splitK := build.CeilDiv(k.tiles, splits)
-	at := &contraction.PositionTiles{Groups: c.groups, OutC: c.outC, Positions: c.positions(), Bm: s.BM, Bn: s.BN, Tm: tm, Tn: tn, Splits: splits}
+	at := &contraction.PositionTiles{Groups: c.groups, OutC: c.outC, Positions: c.positions(), Bm: s.BM, Bn: s.BN,
+		Tm: tm, Tn: tn, Splits: splits}
 	readBox := func(task int, lo, hi []int64) {
 		p := at.Tile(task)
 		image, split := p.I0/splits, p.I0%splits
@@ -119,7 +125,8 @@ func (c *convolution) tiledCandidate(b *build.Builder, s contraction.TileShape, 
 		},
 		Reads:  append(roperator.AppendRead(nil, c.x, readBox), t.Reads(at.OutBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
-		Work:   contraction.TileWork(s, elements, c.outC, c.positions(), min(splitK, k.tiles)*s.BK, t, c.inputBytes(readBox)),
+		Work: contraction.TileWork(s, elements, c.outC, c.positions(), min(splitK, k.tiles)*s.BK, t,
+			c.inputBytes(readBox)),
 	}
 }
 

@@ -106,8 +106,10 @@ func lowerPair(b *build.Builder, g *build.Group, x, y labelled, output []int) er
 		shape[i] = extent[l]
 	}
 	p := contraction.Product{
-		Kind: "Einsum", Batch: shape[:len(batch)], M: product64(extent, rows), N: product64(extent, cols), K: product64(extent, inner),
-		Tail: tails.Spec{DType: g.Anchor.Outputs[0].DType, Shape: shape, Cuts: [2]int{len(batch), len(batch) + len(rows)}},
+		Kind: "Einsum", Batch: shape[:len(batch)], M: product64(extent, rows), N: product64(extent, cols),
+		K: product64(extent, inner),
+		Tail: tails.Spec{DType: g.Anchor.Outputs[0].DType, Shape: shape,
+			Cuts: [2]int{len(batch), len(batch) + len(rows)}},
 	}
 	p.A = matrix(b, x, extent, batch, rows, inner)
 	p.B = matrix(b, y, extent, batch, inner, cols)

@@ -9,7 +9,8 @@ import (
 
 // AnchorMap lowers an anchor that turns out to be elementwise, together with the group's epilogue. result makes the
 // anchor's expression over leaves; it gets a function for the coordinates of the output's element.
-func AnchorMap(b *build.Builder, g *build.Group, leaves []roperator.View, result func(coordinate func(d int) *functor.Expr) *functor.Expr) error {
+func AnchorMap(b *build.Builder, g *build.Group, leaves []roperator.View,
+	result func(coordinate func(d int) *functor.Expr) *functor.Expr) error {
 	all := append([]roperator.View{}, leaves...)
 	if g.Epilogue != nil {
 		for _, v := range g.Extra {
@@ -24,7 +25,8 @@ func AnchorMap(b *build.Builder, g *build.Group, leaves []roperator.View, result
 		}
 		root = functor.Graft(g.Epilogue, operands)
 	}
-	return Add(b, Map{Kind: g.Kind(), Outs: []roperator.View{b.Out(g.Outputs[0])}, Roots: []*functor.Expr{root}, Leaves: all})
+	return Add(b, Map{Kind: g.Kind(), Outs: []roperator.View{b.Out(g.Outputs[0])}, Roots: []*functor.Expr{root},
+		Leaves: all})
 }
 
 // Mapped is v after the expression e, computed by an rOperator of its own. It serves prologues that a kernel does not

@@ -20,7 +20,8 @@ func (l *mapLayout) nearCandidate(b *build.Builder, m Map) *roperator.Candidate 
 	dims := l.outs[0].Shape
 	last := len(dims) - 1
 	tasks := ir.Count(dims[:last])
-	if l.coordinates || len(l.outs) != 1 || len(l.ins) == 0 || len(l.ins) > nearOperands || dims[last] > 2*nearThreads || tasks > stagedTasks(b) {
+	if l.coordinates || len(l.outs) != 1 || len(l.ins) == 0 || len(l.ins) > nearOperands ||
+		dims[last] > 2*nearThreads || tasks > stagedTasks(b) {
 		return nil
 	}
 	for _, v := range append(append([]roperator.View{}, l.outs...), l.ins...) {

@@ -78,7 +78,8 @@ func (s *stagedMap) candidate(b *build.Builder, tasks int, m Map) *roperator.Can
 }
 
 // carriedOutBy makes a candidate of one of the rKernels for staged maps.
-func (s *stagedMap) carriedOutBy(b *build.Builder, kernel string, threads int64, tasks int, m Map) *roperator.Candidate {
+func (s *stagedMap) carriedOutBy(b *build.Builder, kernel string, threads int64, tasks int,
+	m Map) *roperator.Candidate {
 	last := len(s.dims) - 1
 	c := &roperator.Candidate{Tasks: tasks}
 	pitch := make([]int64, len(s.dims))
@@ -95,7 +96,8 @@ func (s *stagedMap) carriedOutBy(b *build.Builder, kernel string, threads int64,
 		if len(c.Reads) == k {
 			k = -1
 		}
-		c.Imports = append(c.Imports, roperator.Staged{Access: roperator.Access{View: v, Box: box}, Index: k, At: end, Pitch: pitch})
+		c.Imports = append(c.Imports, roperator.Staged{Access: roperator.Access{View: v, Box: box}, Index: k, At: end,
+			Pitch: pitch})
 		at, steps = append(at, rkernels.Int(end)), append(steps, rkernels.Int(min(n-1, 1)))
 		end = roperator.WholeQuads(end + n)
 		c.Work.ReadBytes += v.Bytes(float64(n))

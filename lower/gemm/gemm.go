@@ -48,7 +48,8 @@ func MatMul(b *build.Builder, g *build.Group) error {
 	cuts[1]--
 	batch := shape[:cuts[0]]
 	p := contraction.Product{
-		Kind: "MatMul", Batch: batch, M: x.Shape[len(x.Shape)-2], K: x.Shape[len(x.Shape)-1], N: y.Shape[len(y.Shape)-1],
+		Kind: "MatMul", Batch: batch, M: x.Shape[len(x.Shape)-2], K: x.Shape[len(x.Shape)-1],
+		N:        y.Shape[len(y.Shape)-1],
 		Prologue: prologue, Tail: tails.Spec{DType: g.Anchor.Outputs[0].DType, Shape: shape, Cuts: cuts},
 	}
 	p.A = x.Broadcast(append(append([]int64{}, batch...), p.M, p.K))

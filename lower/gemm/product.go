@@ -65,12 +65,14 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 	}
 	shapes := contraction.UsefulShapes(b.Target(), b.Precision(), p.M, p.N)
 	splits := contraction.SplitsFor(b.Target(), p.Elements, shapes, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
-	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, splits, func(t *tails.Tail, splits int64) []*roperator.Candidate {
-		return gemmCandidates(b, shapes, p, t, splits)
-	})
+	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, splits,
+		func(t *tails.Tail, splits int64) []*roperator.Candidate {
+			return gemmCandidates(b, shapes, p, t, splits)
+		})
 }
 
-func gemmCandidates(b *build.Builder, shapes []contraction.TileShape, p contraction.Product, t *tails.Tail, splits int64) []*roperator.Candidate {
+func gemmCandidates(b *build.Builder, shapes []contraction.TileShape, p contraction.Product, t *tails.Tail,
+	splits int64) []*roperator.Candidate {
 	pro, proArgs := tails.Prologue(p.A.DType(), p.Prologue)
 	packed := map[[3]int64]roperator.View{}
 	var out []*roperator.Candidate
@@ -100,7 +102,8 @@ type gemmCandidate struct {
 	modeA, modeB int64
 }
 
-func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor, proArgs rkernels.Struct) *roperator.Candidate {
+func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor,
+	proArgs rkernels.Struct) *roperator.Candidate {
 	p, s := c.p, c.s
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
 	splitK := build.CeilDiv(tk, c.splits)

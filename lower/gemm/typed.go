@@ -20,7 +20,8 @@ func lowerTypedProduct(b *build.Builder, g *build.Group, p contraction.Product) 
 	t := tails.New(b, g, p.Tail)
 	const side = 32
 	tm, tn := build.CeilDiv(p.M, side), build.CeilDiv(p.N, side)
-	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: side, BN: side, TM: tm, TN: tn, Splits: 1, KSplit: p.K}
+	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: side, BN: side, TM: tm, TN: tn,
+		Splits: 1, KSplit: p.K}
 	size := float64(p.Tail.DType.Size())
 	work := roperator.Work{Flops: 2 * side * side * float64(p.K), WriteBytes: side * side * size}
 	work.ReadBytes = side * side * t.BytesPerElement()

@@ -75,12 +75,14 @@ func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
 	t.Finish(b)
 }
 
-func gemvCandidate(b *build.Builder, p contraction.Product, s Shape, t *tails.Tail, pro *functor.Functor, proArgs rkernels.Struct) *roperator.Candidate {
+func gemvCandidate(b *build.Builder, p contraction.Product, s Shape, t *tails.Tail, pro *functor.Functor,
+	proArgs rkernels.Struct) *roperator.Candidate {
 	bn := s.Columns()
 	tiles := build.CeilDiv(p.N, bn)
 	packed := PackGemv(b, p.B, p.K, p.N, s)
 	batchStep := pack.BatchStrides(p.B, tiles*s.BlockElems(p.K))
-	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1, KSplit: p.K}
+	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1,
+		KSplit: p.K}
 	results := float64(p.M * min(bn, p.N))
 	return &roperator.Candidate{
 		Inst:  b.Instance("gemv_packed", s.MB, s.C, s.LK, s.WK, t.Functor, pro),

@@ -132,11 +132,13 @@ func quadsOfInput(p *contraction.Product) bool {
 	return true
 }
 
-func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape, t *tails.Tail, pro *functor.Functor, proArgs rkernels.Struct) *roperator.Candidate {
+func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape, t *tails.Tail, pro *functor.Functor,
+	proArgs rkernels.Struct) *roperator.Candidate {
 	packed := packStream(b, p.B, p.K, p.N, s)
 	batchStep := pack.BatchStrides(p.B, s.stored()*s.groupElems())
 	bn, tiles := s.groups*s.columns(), s.tasks()
-	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1, KSplit: p.K}
+	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1,
+		KSplit: p.K}
 	block := s.groups * s.groupElems()
 	results := float64(p.M * min(bn, p.N))
 	size := int64(element.Size())

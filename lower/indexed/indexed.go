@@ -78,7 +78,8 @@ func GatherElements(b *build.Builder, g *build.Group) error {
 	}
 	along := roperator.View{
 		Buf: src.Buf, Offset: src.Offset,
-		Shape: append(append([]int64{}, src.Shape...), extent), Strides: append(append([]int64{}, src.Strides...), step),
+		Shape:   append(append([]int64{}, src.Shape...), extent),
+		Strides: append(append([]int64{}, src.Strides...), step),
 	}
 	b.Add(g.Kind(), build.MoveCandidates(dst.Shape, 1, func(t build.Tiling) *roperator.Candidate {
 		c := &roperator.Candidate{
@@ -108,7 +109,8 @@ const maxTuple = 8
 // tuplesArg is the rk::Tuples of index tuples into dims of dense data.
 func tuplesArg(dims []int64, k int) (rkernels.Struct, error) {
 	if k > maxTuple {
-		return nil, fmt.Errorf("input 1 (indices) has tuples of %d indices, at most %d have a compiled form", k, maxTuple)
+		return nil, fmt.Errorf("input 1 (indices) has tuples of %d indices, at most %d have a compiled form", k,
+			maxTuple)
 	}
 	extent, step := rkernels.List{}, rkernels.List{}
 	for d := range k {
@@ -236,13 +238,15 @@ func Trilu(b *build.Builder, g *build.Group) error {
 	if g.Anchor.Int("upper", 1) != 0 {
 		compare = "GreaterOrEqual"
 	}
-	return elementwise.AnchorMap(b, g, []roperator.View{b.In(x)}, func(coordinate func(d int) *functor.Expr) *functor.Expr {
-		diagonal := &functor.Expr{Op: "scalar", DType: ir.Int64, Value: ir.FromSlice(ir.Int64, k[:1])}
-		inside := functor.Apply(compare, functor.Apply("Sub", coordinate(rank-1), coordinate(rank-2)), diagonal)
-		inside.DType = ir.Bool
-		e := g.Loaded(0, functor.Leaf(x.DType, 0))
-		return &functor.Expr{Op: "Where", DType: e.DType, Node: &ir.Node{Op: "Where"}, In: []*functor.Expr{inside, e, functor.Zero(e.DType)}}
-	})
+	return elementwise.AnchorMap(b, g, []roperator.View{b.In(x)},
+		func(coordinate func(d int) *functor.Expr) *functor.Expr {
+			diagonal := &functor.Expr{Op: functor.OpScalar, DType: ir.Int64, Value: ir.FromSlice(ir.Int64, k[:1])}
+			inside := functor.Apply(compare, functor.Apply("Sub", coordinate(rank-1), coordinate(rank-2)), diagonal)
+			inside.DType = ir.Bool
+			e := g.Loaded(0, functor.Leaf(x.DType, 0))
+			return &functor.Expr{Op: "Where", DType: e.DType, Node: &ir.Node{Op: "Where"},
+				In: []*functor.Expr{inside, e, functor.Zero(e.DType)}}
+		})
 }
 
 // OneHot is a map that compares indices with the coordinate along the new axis.
@@ -260,10 +264,11 @@ func OneHot(b *build.Builder, g *build.Group) error {
 		index := functor.Cast(ir.Int64, g.Loaded(0, functor.Leaf(indices.DType, 0)))
 		negative := functor.Apply("Less", index, functor.Zero(ir.Int64))
 		negative.DType = ir.Bool
-		depth := &functor.Expr{Op: "scalar", DType: ir.Int64, Value: ir.FromSlice(ir.Int64, shape[axis:axis+1])}
+		depth := &functor.Expr{Op: functor.OpScalar, DType: ir.Int64, Value: ir.FromSlice(ir.Int64, shape[axis:axis+1])}
 		place := functor.Where(negative, functor.Apply("Add", index, depth), index)
 		hit := functor.Apply("Equal", place, coordinate(axis))
 		hit.DType = ir.Bool
-		return functor.Where(hit, g.Loaded(2, functor.Leaf(values.DType, 2)), g.Loaded(2, functor.Leaf(values.DType, 1)))
+		return functor.Where(hit, g.Loaded(2, functor.Leaf(values.DType, 2)),
+			g.Loaded(2, functor.Leaf(values.DType, 1)))
 	})
 }

@@ -58,7 +58,8 @@ func CumSum(b *build.Builder, g *build.Group) error {
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: t.Args()},
 				{Name: "src", Value: arg.Strided(src, 1)}, {Name: "dst", Value: arg.Strided(dst, 1)},
-				arg.Int("n", n), arg.Int("exclusive", p.Node.Int("exclusive", 0)), arg.Int("reverse", p.Node.Int("reverse", 0)),
+				arg.Int("n", n), arg.Int("exclusive", p.Node.Int("exclusive", 0)),
+				arg.Int("reverse", p.Node.Int("reverse", 0)),
 			},
 			Reads:  roperator.AppendRead(nil, src, box),
 			Writes: []roperator.Access{{View: dst, Box: box}},
@@ -118,7 +119,8 @@ func TopK(b *build.Builder, g *build.Group) error {
 }
 
 // topKCandidate finds the k largest or smallest of each line of src; dst are the values and their indices.
-func topKCandidate(node *ir.Node, inst *rkernels.Instance, src roperator.View, dst [2]roperator.View, t build.Tiling) *roperator.Candidate {
+func topKCandidate(node *ir.Node, inst *rkernels.Instance, src roperator.View, dst [2]roperator.View,
+	t build.Tiling) *roperator.Candidate {
 	n, k := src.Shape[1], dst[0].Shape[1]
 	box := build.LineBox(t, 1, k)
 	c := &roperator.Candidate{

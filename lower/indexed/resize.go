@@ -105,7 +105,8 @@ func resizeScales(n *ir.Node, axes, in []int64) ([]float64, error) {
 		scales[i] = float64(sizes[i]) / float64(max(in[a], 1))
 		least, most = min(least, scales[i]), max(most, scales[i])
 	}
-	common, shared := map[string]float64{"not_larger": least, "not_smaller": most}[n.Str("keep_aspect_ratio_policy", "stretch")]
+	common, shared := map[string]float64{"not_larger": least,
+		"not_smaller": most}[n.Str("keep_aspect_ratio_policy", "stretch")]
 	for i := range scales {
 		if shared {
 			scales[i] = common

@@ -58,7 +58,8 @@ func lowered(t *testing.T, n *ir.Node, in, out int64) resampledAxis {
 // inverses, fractions whose places are ties, and others.
 func eachScale(f func(in int64, scale float32)) {
 	for _, in := range []int64{1, 2, 3, 4, 5, 7, 8, 12, 31} {
-		for _, scale := range []float32{0.25, 1. / 3, 0.4, 0.5, 0.6, 2. / 3, 0.75, 0.8, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 10. / 3, 4, 6.5} {
+		for _, scale := range []float32{0.25, 1. / 3, 0.4, 0.5, 0.6, 2. / 3, 0.75, 0.8, 1, 1.25, 1.5, 1.75, 2, 2.5, 3,
+			10. / 3, 4, 6.5} {
 			if math.Floor(float64(float32(in)*scale)) >= 1 {
 				f(in, scale)
 			}
@@ -146,7 +147,8 @@ func TestNearestRounding(t *testing.T) {
 		x    []float64
 		want []float64
 	}{
-		{"round_prefer_floor", []float64{-1.5, -0.5, 0, below, 0.5, above, 1.5, 2}, []float64{-2, -1, 0, 0, 0, 1, 1, 2}},
+		{"round_prefer_floor", []float64{-1.5, -0.5, 0, below, 0.5, above, 1.5, 2},
+			[]float64{-2, -1, 0, 0, 0, 1, 1, 2}},
 		{"round_prefer_ceil", []float64{-1.5, -0.5, 0, below, 0.5, above, 1.5, 2}, []float64{-1, 0, 0, 0, 1, 1, 2, 2}},
 		{"floor", []float64{-0.5, 0, below, above, 1}, []float64{-1, 0, 0, 0, 1}},
 		{"ceil", []float64{-0.5, 0, below, above, 1}, []float64{0, 0, 1, 1, 1}},

@@ -73,13 +73,15 @@ type scatter struct {
 }
 
 var scatterReductions = map[string]string{
-	"none": "rk::ScatterNone", "add": "rk::ScatterAdd", "mul": "rk::ScatterMul", "max": "rk::ScatterMax", "min": "rk::ScatterMin",
+	"none": "rk::ScatterNone", "add": "rk::ScatterAdd", "mul": "rk::ScatterMul", "max": "rk::ScatterMax",
+	"min": "rk::ScatterMin",
 }
 
 func (s *scatter) add(b *build.Builder, p *tails.Plain) error {
 	n := p.Out().Count()
 	dense := func(v roperator.View) roperator.View { return elementwise.Reshaped(b, v, []int64{v.Count()}) }
-	src, index, updates := dense(elementwise.Contiguous(b, p.Ins[0])), dense(elementwise.Contiguous(b, p.Ins[1])), dense(elementwise.Contiguous(b, p.Ins[2]))
+	src, index, updates := dense(elementwise.Contiguous(b, p.Ins[0])), dense(elementwise.Contiguous(b, p.Ins[1])),
+		dense(elementwise.Contiguous(b, p.Ins[2]))
 	out := p.Out()
 	done := func() {}
 	if !out.IsContiguous() {
@@ -106,7 +108,8 @@ func (s *scatter) add(b *build.Builder, p *tails.Plain) error {
 				arg.Int("elements", n), arg.Int("range", span), arg.Int("count", s.count), arg.Int("size", s.size),
 				{Name: "places", Value: s.places},
 			},
-			Reads:  roperator.AppendRead(roperator.AppendRead(roperator.AppendRead(nil, src, t.Box), index, nil), updates, nil),
+			Reads: roperator.AppendRead(roperator.AppendRead(roperator.AppendRead(nil, src, t.Box), index, nil),
+				updates, nil),
 			Writes: []roperator.Access{{View: dst, Box: t.Box}},
 		}
 		c.Work.Flops = float64(20 * s.count)

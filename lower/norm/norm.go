@@ -106,11 +106,13 @@ func Softmax(b *build.Builder, g *build.Group) error {
 	k.tail = tails.New(b, g, tails.Spec{DType: build.AnchorType(g), Shape: shape, Cuts: cuts})
 	k.pro, k.args = tails.Prologue(x.DType, g.Prologue[0])
 	cube := k.src.Shape
-	s := newLineShape(cube[1], cube[0]*cube[2], cube[2] >= 8 && k.src.Strides[2] != 0 && k.src.Strides[2] < k.src.Strides[1])
+	s := newLineShape(cube[1], cube[0]*cube[2], cube[2] >= 8 && k.src.Strides[2] != 0 &&
+		k.src.Strides[2] < k.src.Strides[1])
 	var candidates []*roperator.Candidate
 	for _, t := range lineTilings(build.LineDims(cube, k.axis), cube[1], s) {
 		candidates = append(candidates, k.candidate(t,
-			b.Instance("softmax", x.DType, s.per, s.lines, s.across, g.Anchor.Op == "LogSoftmax", k.pro, k.tail.Functor),
+			b.Instance("softmax", x.DType, s.per, s.lines, s.across, g.Anchor.Op == "LogSoftmax", k.pro,
+				k.tail.Functor),
 			[]rkernels.Field{
 				{Name: "tiles", Value: t.Args()},
 				arg.Int("n", cube[1]),
@@ -202,7 +204,8 @@ func lowerNormalize(b *build.Builder, g *build.Group, cuts [2]int, shape []int64
 			{Name: "src", Value: arg.Strided(k.src, 1)}, {Name: "dst", Value: arg.Strided(k.tail.Out, 1)},
 			{Name: "pro", Value: k.args}, {Name: "epi", Value: k.tail.Args},
 		}
-		c := k.candidate(t, b.Instance("normalize", x.DType, stats.dtype, s.per, s.lines, stats.bits, k.pro, k.tail.Functor), args)
+		c := k.candidate(t, b.Instance("normalize", x.DType, stats.dtype, s.per, s.lines, stats.bits, k.pro,
+			k.tail.Functor), args)
 		stats.add(c, t)
 		candidates = append(candidates, c)
 	}

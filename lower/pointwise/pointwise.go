@@ -46,25 +46,29 @@ func Add(b *build.Builder, g *build.Group, c *Product) {
 	tasks := func(s contraction.TileShape) int64 {
 		return c.Images * c.Groups * build.CeilDiv(c.OutC, s.BM) * build.CeilDiv(c.Positions, s.BN)
 	}
-	contraction.AddSplit(b, g, c.Kind, c.Elements, c.Tail, contraction.SplitsFor(b.Target(), c.Elements, shapes, tasks, c.InC, ir.Count(c.Tail.Shape), b.Share(g)), func(t *tails.Tail, splits int64) []*roperator.Candidate {
-		var out []*roperator.Candidate
-		packed := map[[3]int64]roperator.View{}
-		for _, s := range shapes {
-			key := [3]int64{s.BM, s.BK, s.Products()}
-			if packed[key].Buf == nil {
-				packed[key] = packRows(b, c, s)
+	splits := contraction.SplitsFor(b.Target(), c.Elements, shapes, tasks, c.InC, ir.Count(c.Tail.Shape), b.Share(g))
+	contraction.AddSplit(b, g, c.Kind, c.Elements, c.Tail, splits,
+		func(t *tails.Tail, splits int64) []*roperator.Candidate {
+			var out []*roperator.Candidate
+			packed := map[[3]int64]roperator.View{}
+			for _, s := range shapes {
+				key := [3]int64{s.BM, s.BK, s.Products()}
+				if packed[key].Buf == nil {
+					packed[key] = packRows(b, c, s)
+				}
+				out = append(out, c.candidate(b, s, t, splits, packed[key]))
 			}
-			out = append(out, c.candidate(b, s, t, splits, packed[key]))
-		}
-		return out
-	})
+			return out
+		})
 }
 
-func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.Tail, splits int64, w roperator.View) *roperator.Candidate {
+func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.Tail, splits int64,
+	w roperator.View) *roperator.Candidate {
 	pro, proArgs := tails.Prologue(c.X.DType(), c.Prologue)
 	tm, tn, tk := build.CeilDiv(c.OutC, s.BM), build.CeilDiv(c.Positions, s.BN), build.CeilDiv(c.InC, s.BK)
 	splitK := build.CeilDiv(tk, splits)
-	at := &contraction.PositionTiles{Groups: c.Groups, OutC: c.OutC, Positions: c.Positions, Bm: s.BM, Bn: s.BN, Tm: tm, Tn: tn, Splits: splits}
+	at := &contraction.PositionTiles{Groups: c.Groups, OutC: c.OutC, Positions: c.Positions, Bm: s.BM, Bn: s.BN, Tm: tm,
+		Tn: tn, Splits: splits}
 	readBox := func(task int, lo, hi []int64) {
 		p := at.Tile(task)
 		image, split := p.I0/splits, p.I0%splits
@@ -75,7 +79,8 @@ func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.
 	}
 	depth := min(splitK, tk) * s.BK
 	return &roperator.Candidate{
-		Inst:  b.Instance(s.Kernel("conv_pointwise"), append(s.Params(), contraction.LoadMode(c.X, 1, 2), t.Functor, pro)...),
+		Inst: b.Instance(s.Kernel("conv_pointwise"), append(s.Params(), contraction.LoadMode(c.X, 1, 2), t.Functor,
+			pro)...),
 		Tasks: int(c.Images * splits * c.Groups * tm * tn),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.X), arg.Ref("w", w), {Name: "out", Value: arg.Operand3(t.Out)},
@@ -87,7 +92,8 @@ func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.
 		},
 		Reads:  append(roperator.AppendRead(nil, c.X, readBox), t.Reads(at.OutBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
-		Work:   contraction.TileWork(s, c.Elements, c.OutC, c.Positions, depth, t, c.X.Bytes(float64(min(s.BN, c.Positions)*depth))),
+		Work: contraction.TileWork(s, c.Elements, c.OutC, c.Positions, depth, t,
+			c.X.Bytes(float64(min(s.BN, c.Positions)*depth))),
 	}
 }
 
@@ -99,8 +105,14 @@ func packRows(b *build.Builder, c *Product, s contraction.TileShape) roperator.V
 	name := fmt.Sprintf("%s.rows%dx%d%s", w.Buf.Name, s.BM, s.BK, s.PackedSuffix())
 	return b.Packed(name, c.Elements.Left, elems, func() []byte {
 		pk := pack.New(w, elems, c.Elements.Left)
-		rows := pack.NewAxis(c.OutC, func(m int64) (int64, int64) { return m * w.Strides[1], s.PackedPlace(s.BM, tk, m, 0) })
-		cols := pack.NewAxis(c.InC, func(k int64) (int64, int64) { return k * w.Strides[2], s.PackedPlace(s.BM, tk, 0, k) })
+		rows := pack.NewAxis(c.OutC, func(m int64) (int64, int64) {
+			return m * w.Strides[1],
+				s.PackedPlace(s.BM, tk, m, 0)
+		})
+		cols := pack.NewAxis(c.InC, func(k int64) (int64, int64) {
+			return k * w.Strides[2],
+				s.PackedPlace(s.BM, tk, 0, k)
+		})
 		for g := range c.Groups {
 			pk.Put(w.Offset+g*w.Strides[0], s.PackedPlace(s.BM, tk, g*tm*s.BM, 0), rows, cols)
 		}

@@ -173,7 +173,8 @@ func (p *pool) candidate(b *build.Builder, t build.Tiling) *roperator.Candidate 
 		window *= x.kernel
 		axes = append(axes, rkernels.Struct{
 			arg.Int("in", x.in), arg.Int("kernel", x.kernel), arg.Int("stride", x.stride),
-			{Name: "dilation", Value: arg.DivOf(x.dilation)}, arg.Int("before", x.before), arg.Int("limit", x.limit), arg.Int("index_step", x.step),
+			{Name: "dilation", Value: arg.DivOf(x.dilation)}, arg.Int("before", x.before), arg.Int("limit", x.limit),
+			arg.Int("index_step", x.step),
 		})
 	}
 	in, out := p.inputBox(t), p.outputBox(t)

@@ -26,10 +26,12 @@ var cellActivations = map[string]cellActivation{
 	"softsign": {none, none, plain("Softsign")},
 	"softplus": {none, none, plain("Softplus")},
 	"affine": {1, 0, func(x *functor.Expr, a, b float64) *functor.Expr {
-		return functor.Apply("Add", functor.Apply("Mul", x, functor.Scalar(ir.Float32, a)), functor.Scalar(ir.Float32, b))
+		return functor.Apply("Add", functor.Apply("Mul", x, functor.Scalar(ir.Float32, a)),
+			functor.Scalar(ir.Float32, b))
 	}},
 	"scaledtanh": {1, 1, func(x *functor.Expr, a, b float64) *functor.Expr {
-		return functor.Apply("Mul", functor.Apply("Tanh", functor.Apply("Mul", x, functor.Scalar(ir.Float32, b))), functor.Scalar(ir.Float32, a))
+		return functor.Apply("Mul", functor.Apply("Tanh", functor.Apply("Mul", x, functor.Scalar(ir.Float32, b))),
+			functor.Scalar(ir.Float32, a))
 	}},
 	"hardsigmoid":     {0.2, 0.5, withAttrs("HardSigmoid")},
 	"leakyrelu":       {0.01, none, withAttrs("LeakyRelu")},

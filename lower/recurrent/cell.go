@@ -126,7 +126,8 @@ func readCell(b *build.Builder, g *build.Group, p cellPorts, activations []strin
 	op := ir.LookupOp(n.Domain, n.Op)
 	for _, i := range []int{p.w, p.r, p.bias, p.peep} {
 		if v := at(i); v.Buf != nil && v.Buf.Kind != roperator.Const {
-			return nil, fmt.Errorf("input %d (%s) must be constant: recurrent weights are packed at compile time", i, op.Inputs[i].Name)
+			return nil, fmt.Errorf("input %d (%s) must be constant: recurrent weights are packed at compile time", i,
+				op.Inputs[i].Name)
 		}
 	}
 	c := &cell{
@@ -300,12 +301,15 @@ func cellArgs(b *build.Builder, c *cell, s gemv.Shape, tiles int64, act []rkerne
 	return []rkernels.Field{
 		{Name: "x", Value: cellMatrix(c.x, c.x)}, {Name: "h", Value: cellMatrix(c.h, c.x)},
 		{Name: "state", Value: cellMatrix(c.state, c.x)}, {Name: "gate", Value: cellMatrix(c.gate, c.x)},
-		arg.Ref("w", w), arg.Ref("bias", bias), {Name: "peep", Value: optional(peep)}, {Name: "lens", Value: optional(c.lens)},
+		arg.Ref("w", w), arg.Ref("bias", bias), {Name: "peep", Value: optional(peep)},
+		{Name: "lens", Value: optional(c.lens)},
 		{Name: "out0", Value: cellMatrix(c.out0, c.x)}, {Name: "out1", Value: cellMatrix(c.out1, c.x)},
 		{Name: "y", Value: cellMatrix(c.y, c.x)},
-		arg.Int("batch", c.batch), arg.Int("inputs", c.inputs), arg.Int("hidden", c.hidden), arg.Int("gates", c.projections()),
+		arg.Int("batch", c.batch), arg.Int("inputs", c.inputs), arg.Int("hidden", c.hidden),
+		arg.Int("gates", c.projections()),
 		arg.Div("tiles", tiles), arg.Int("step", c.step),
-		{Name: "has_peep", Value: flag(peep)}, {Name: "has_lens", Value: flag(c.lens)}, {Name: "has_y", Value: flag(c.y)},
+		{Name: "has_peep", Value: flag(peep)}, {Name: "has_lens", Value: flag(c.lens)},
+		{Name: "has_y", Value: flag(c.y)},
 		arg.Int("input_forget", c.inputForget),
 		{Name: "f", Value: act[0]}, {Name: "g", Value: act[1]}, {Name: "act_h", Value: act[2]},
 	}

@@ -48,28 +48,29 @@ func packCellBias(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
 	n := c.hidden * int64(len(rows))
 	elems := build.CeilDiv(n, s.Columns()) * s.Columns()
 	size := int64(element.Size())
-	return b.Packed(fmt.Sprintf("%s.cell%d.bias%d", c.weightName(), c.kind, s.Columns()), element, elems, func() []byte {
-		out := make([]byte, elems*size)
-		if c.bias.Buf == nil {
+	return b.Packed(fmt.Sprintf("%s.cell%d.bias%d", c.weightName(), c.kind, s.Columns()), element, elems,
+		func() []byte {
+			out := make([]byte, elems*size)
+			if c.bias.Buf == nil {
+				return out
+			}
+			data := c.bias.Buf.Data()
+			at := func(i int64) float32 {
+				e := c.bias.Offset + i*c.bias.Strides[0]
+				return math.Float32frombits(binary.LittleEndian.Uint32(data[e*size:]))
+			}
+			for j := range n {
+				r, unit, sum := rows[j%int64(len(rows))], j/int64(len(rows)), float32(0)
+				if r.w >= 0 {
+					sum += at(r.w*c.hidden + unit)
+				}
+				if r.r >= 0 {
+					sum += at((c.gates+r.r)*c.hidden + unit)
+				}
+				binary.LittleEndian.PutUint32(out[j*size:], math.Float32bits(sum))
+			}
 			return out
-		}
-		data := c.bias.Buf.Data()
-		at := func(i int64) float32 {
-			e := c.bias.Offset + i*c.bias.Strides[0]
-			return math.Float32frombits(binary.LittleEndian.Uint32(data[e*size:]))
-		}
-		for j := range n {
-			r, unit, sum := rows[j%int64(len(rows))], j/int64(len(rows)), float32(0)
-			if r.w >= 0 {
-				sum += at(r.w*c.hidden + unit)
-			}
-			if r.r >= 0 {
-				sum += at((c.gates+r.r)*c.hidden + unit)
-			}
-			binary.LittleEndian.PutUint32(out[j*size:], math.Float32bits(sum))
-		}
-		return out
-	}, c.w, c.r, c.bias)
+		}, c.w, c.r, c.bias)
 }
 
 // weightName is the name of the constant from which the weights are packed.

@@ -261,10 +261,12 @@ func (l *residentLayout) arguments(b *build.Builder, tiles int64, act []rkernels
 	l.cand.Args = []rkernels.Field{
 		{Name: "state", Value: cellMatrix(state, bias)}, {Name: "out1", Value: cellMatrix(out1, bias)},
 		{Name: "projection", Value: cellMatrix(projection, bias)},
-		arg.Ref("w", w), arg.Ref("bias", bias), {Name: "peep", Value: optional(peep)}, {Name: "lens", Value: optional(c.lens)},
+		arg.Ref("w", w), arg.Ref("bias", bias), {Name: "peep", Value: optional(peep)},
+		{Name: "lens", Value: optional(c.lens)},
 		arg.Int("x", 0), arg.Int("h0", l.h0), arg.Int("gate", l.gate),
 		arg.Int("out0", l.out0), arg.Int("out_r", l.outR), arg.Int("y", l.y),
-		arg.Int("batch", c.batch), arg.Int("inputs", c.inputs), arg.Int("hidden", c.hidden), arg.Int("gates", c.projections()),
+		arg.Int("batch", c.batch), arg.Int("inputs", c.inputs), arg.Int("hidden", c.hidden),
+		arg.Int("gates", c.projections()),
 		arg.Div("tiles", tiles), arg.Int("step", c.step), arg.Int("has_y", hasY),
 		{Name: "f", Value: act[0]}, {Name: "g", Value: act[1]}, {Name: "act_h", Value: act[2]},
 	}

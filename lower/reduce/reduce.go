@@ -163,7 +163,8 @@ func addReduction(b *build.Builder, g *build.Group, s reduceShape) error {
 			return err
 		}
 	}
-	cuts, _ := tails.CubeCuts(s.kept.Shape, append([]roperator.View{s.kept}, tails.GroupOperands(b, g, s.kept.Shape)...)...)
+	cuts, _ := tails.CubeCuts(s.kept.Shape, append([]roperator.View{s.kept},
+		tails.GroupOperands(b, g, s.kept.Shape)...)...)
 	t := tails.New(b, g, tails.Spec{DType: s.out, Shape: s.kept.Shape, Cuts: cuts})
 	candidates, err := reduceCandidates(b, s, cuts, t)
 	if err != nil {
@@ -267,7 +268,8 @@ func (s *reduceShape) threads(kept roperator.View) (lines int64, across bool) {
 	return 256, false
 }
 
-func (s *reduceShape) candidate(b *build.Builder, kept roperator.View, tiles build.Tiling, lines int64, across bool, t *tails.Tail) *roperator.Candidate {
+func (s *reduceShape) candidate(b *build.Builder, kept roperator.View, tiles build.Tiling, lines int64, across bool,
+	t *tails.Tail) *roperator.Candidate {
 	rank := len(s.reduced.Shape)
 	pro, proArgs := tails.Prologue(s.in, s.pro)
 	n := s.reduced.Count()
@@ -292,7 +294,8 @@ func (s *reduceShape) candidate(b *build.Builder, kept roperator.View, tiles bui
 	}
 	read := roperator.View{
 		Buf: kept.Buf, Offset: kept.Offset,
-		Shape: append(slices.Clone(kept.Shape), s.reduced.Shape...), Strides: append(slices.Clone(kept.Strides), s.reduced.Strides...),
+		Shape:   append(slices.Clone(kept.Shape), s.reduced.Shape...),
+		Strides: append(slices.Clone(kept.Strides), s.reduced.Strides...),
 	}
 	c.Reads = roperator.AppendRead(t.Reads(tiles.Box), read, build.KeptBox(tiles, s.reduced.Shape))
 	outs := float64(tiles.Largest())

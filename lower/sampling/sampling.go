@@ -64,7 +64,8 @@ func GridSample(b *build.Builder, g *build.Group) error {
 			},
 			Reads:  roperator.AppendRead(nil, src, build.WholeDim(t, 2, src.Shape[2])),
 			Writes: []roperator.Access{{View: dst, Box: t.Box}},
-			Work:   roperator.Work{Flops: elements * float64(40*spatial+int(taps)*2), WriteBytes: elements * float64(x.DType().Size())},
+			Work: roperator.Work{Flops: elements * float64(40*spatial+int(taps)*2),
+				WriteBytes: elements * float64(x.DType().Size())},
 		}
 		c.Reads = roperator.AppendRead(c.Reads, places, placesBox(t, int64(spatial)))
 		c.Work.AddRead(src, elements*float64(taps*int64(x.DType().Size())))
@@ -91,7 +92,8 @@ func RoiAlign(b *build.Builder, g *build.Group) error {
 	if err != nil || p.Empty() {
 		return err
 	}
-	x, rois, batch := elementwise.Contiguous(b, p.Ins[0]), elementwise.Contiguous(b, p.Ins[1]), elementwise.Contiguous(b, p.Ins[2])
+	x, rois, batch := elementwise.Contiguous(b, p.Ins[0]), elementwise.Contiguous(b, p.Ins[1]),
+		elementwise.Contiguous(b, p.Ins[2])
 	if x.Count() == 0 {
 		return fmt.Errorf("input 0 (X) of shape %v has no elements to sample", x.Shape)
 	}
@@ -157,7 +159,7 @@ func EyeLike(b *build.Builder, g *build.Group) error {
 	}
 	k := []int64{g.Anchor.Int("k", 0)}
 	return elementwise.AnchorMap(b, g, nil, func(coordinate func(d int) *functor.Expr) *functor.Expr {
-		diagonal := &functor.Expr{Op: "scalar", DType: ir.Int64, Value: ir.FromSlice(ir.Int64, k)}
+		diagonal := &functor.Expr{Op: functor.OpScalar, DType: ir.Int64, Value: ir.FromSlice(ir.Int64, k)}
 		hit := functor.Apply("Equal", functor.Apply("Sub", coordinate(1), coordinate(0)), diagonal)
 		hit.DType = ir.Bool
 		return functor.Cast(result.DType, hit)

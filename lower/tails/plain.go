@@ -65,5 +65,6 @@ func (p *Plain) Finish(b *build.Builder) error {
 	for _, v := range g.Extra {
 		leaves = append(leaves, b.In(v))
 	}
-	return elementwise.Add(b, elementwise.Map{Kind: g.Kind(), Outs: []roperator.View{b.Out(g.Outputs[0])}, Roots: []*functor.Expr{g.Epilogue}, Leaves: leaves})
+	return elementwise.Add(b, elementwise.Map{Kind: g.Kind(), Outs: []roperator.View{b.Out(g.Outputs[0])},
+		Roots: []*functor.Expr{g.Epilogue}, Leaves: leaves})
 }

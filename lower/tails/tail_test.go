@@ -15,7 +15,8 @@ func TestEpilogueArguments(t *testing.T) {
 	f32 := ir.Float32
 	bias := roperator.Contiguous(&roperator.Buffer{ID: 1, Kind: roperator.Const, DType: f32}, []int64{1, 8, 1})
 	residual := roperator.Contiguous(&roperator.Buffer{ID: 2, Kind: roperator.Arena, DType: f32}, []int64{2, 8, 9})
-	half := functor.Apply("Mul", functor.Apply("Add", functor.Leaf(f32, 0), functor.Leaf(f32, 1)), functor.Scalar(f32, 0.5))
+	half := functor.Apply("Mul", functor.Apply("Add", functor.Leaf(f32, 0), functor.Leaf(f32, 1)),
+		functor.Scalar(f32, 0.5))
 	f, args := Epilogue(f32, functor.Apply("Add", half, functor.Leaf(f32, 2)), []roperator.View{bias, residual})
 	operand := func(buffer int, steps ...rkernels.Int) rkernels.Struct {
 		return rkernels.Struct{

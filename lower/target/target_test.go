@@ -22,10 +22,12 @@ func TestOf(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := Of(spec)
-		if got.Arch != c.arch || got.VEUs != c.veus || got.BulkCopies != c.bulk || (got.Rate(Tensor, ir.Float16) > 0) != c.half {
+		if got.Arch != c.arch || got.VEUs != c.veus || got.BulkCopies != c.bulk ||
+			(got.Rate(Tensor, ir.Float16) > 0) != c.half {
 			t.Errorf("%s: %+v", c.device, got)
 		}
-		if got.Rate(Scalar, ir.Float32) <= 0 || got.Rate(Scalar, ir.Float32) >= spec.Cost.FlopsPerSM || got.L2Rate >= got.SharedRate {
+		if got.Rate(Scalar, ir.Float32) <= 0 || got.Rate(Scalar, ir.Float32) >= spec.Cost.FlopsPerSM ||
+			got.L2Rate >= got.SharedRate {
 			t.Errorf("%s: rates %+v", c.device, got)
 		}
 		if !got.Runs(70) || got.Runs(90) != (c.bulk) || got.Runs(1000) != (c.arch == AnyArch) {

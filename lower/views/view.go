@@ -135,7 +135,8 @@ func Concat(b *build.Builder, g *build.Group) error {
 		v := b.In(in)
 		part := out.Slice(int(axis), at, v.Shape[axis])
 		at += v.Shape[axis]
-		if home, ok := b.Home(in); ok && roperator.SameView(home, part) && roperator.SameView(v, part) || part.Count() == 0 {
+		if home, ok := b.Home(in); ok && roperator.SameView(home, part) && roperator.SameView(v, part) ||
+			part.Count() == 0 {
 			continue
 		}
 		elementwise.Copy(b, part, v)

@@ -119,7 +119,8 @@ func TestGroupThatDoesNotBuild(t *testing.T) {
 
 func TestNothingCanBeTimed(t *testing.T) {
 	b := &fakeBench{broken: func([]int) error { return errors.New("no compiler today") }}
-	if results, _ := compare(t, b, true, 0, 1); Fastest(results) != 0 || results[0].Problem == "" || results[1].MeasuredUS != 0 {
+	if results, _ := compare(t, b, true, 0, 1); Fastest(results) != 0 || results[0].Problem == "" ||
+		results[1].MeasuredUS != 0 {
 		t.Errorf("got %+v", results)
 	}
 }
