@@ -131,13 +131,18 @@ func (a *attention) size() int64 {
 	return dm
 }
 
-func (a *attention) candidate(b *build.Builder, bq int64, t *tails.Tail) *roperator.Candidate {
-	mode := int64(schema.LoadVec4)
+// loadMode is how Q, K and V are read: in whole loads if all of them can be.
+func (a *attention) loadMode() int64 {
 	for _, v := range []roperator.View{a.q, a.k, a.v} {
 		if contraction.LoadMode(v, 3, 4) != schema.LoadVec4 {
-			mode = schema.LoadByCol
+			return schema.LoadByCol
 		}
 	}
+	return schema.LoadVec4
+}
+
+// candidate is the candidate whose rTasks take bq rows of queries of one head.
+func (a *attention) candidate(b *build.Builder, bq int64, t *tails.Tail) *roperator.Candidate {
 	tiles := build.CeilDiv(a.queries, bq)
 	batch := a.q.Shape[:3]
 	at := contraction.ProductTiles{Batch: batch, M: a.queries, N: a.cols, BM: bq, BN: a.cols, TM: tiles, TN: 1,
@@ -169,7 +174,7 @@ func (a *attention) candidate(b *build.Builder, bq int64, t *tails.Tail) *ropera
 	results := float64(min(bq, a.queries) * a.cols)
 	padded := float64(build.CeilDiv(a.keys, 32) * 32)
 	return &roperator.Candidate{
-		Inst:  b.Instance("attention", bq, a.size(), mode, t.Functor),
+		Inst:  b.Instance("attention", bq, a.size(), a.loadMode(), t.Functor),
 		Tasks: int(ir.Count(batch) * tiles),
 		Args: []rkernels.Field{
 			{Name: "q", Value: arg.HeadMatrix(a.q)}, {Name: "k", Value: arg.HeadMatrix(a.k)},
