@@ -1,17 +1,16 @@
 #!/usr/bin/env bash
-# A whole check on a machine with a GPU: build, correctness, compute-sanitizer, repeated runs, latency,
-# and PyTorch beside ours.
+# Checks everything on a machine with a GPU: builds libraries of models, verifies their results, runs them under
+# compute-sanitizer and many times, and measures their latency and that of PyTorch.
 #
 #   scripts/gpu_check.sh MODELS OUT [MODEL…]
 #
-# MODELS holds X.onnx files (with their weights) and OUT gets X.*.json, logs and summary.json. RAMMERC
-# names the binary (default: built with go). STEPS chooses among the steps below; persistent also
-# compiles every model as one rProgram and verifies that, cross compiles for sm_80. Models are built side by
-# side, so that no plan is timed: the model decides.
+# MODELS is a folder of X.onnx files with their weights. OUT gets X.*.json, logs and summary.json. RAMMERC names the
+# binary; by default it is built with go. STEPS chooses among the steps below. The step "persistent" also compiles every
+# model as one rProgram and verifies it; the step "cross" compiles for sm_80. Models are built in parallel, so no plans
+# are timed: the cost model decides.
 #
-# nvcc needs no GPU: STEPS=build ARCH=sm_90 builds anywhere, and PREBUILT names the OUT of such a run of the
-# same commit, whose libraries are then taken instead of built again. Of that folder the files NAME.lib.json
-# and lib/NAME/libNAME.so suffice.
+# nvcc needs no GPU, so libraries can be built elsewhere: run STEPS=build ARCH=sm_90 there with the same commit, and
+# name the OUT of that run in PREBUILT here. Of that folder only NAME.lib.json and lib/NAME/libNAME.so are needed.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 models=$1 out=$2

@@ -1,19 +1,25 @@
 #!/usr/bin/env bash
-# What steps of emitted programs take on this machine's GPU, beside the same work written by hand and by
-# cuBLAS: bench/models.py compiled with every plan, verified and timed, and bench/micro.
+# Measures how long steps of emitted programs take on this machine's GPU, and the same work written by hand and with
+# cuBLAS. It compiles, verifies and times the models of bench/models.py with every plan, and runs bench/micro.
 #
 #   scripts/gpu_micro.sh OUT [MODEL…]
 #
-# OUT gets micro.json (bench/collect_micro.py), logs, and all that led to it. MODEL is a name of
-# `bench/models.py --list`; without any all of them are taken. RAMMERC names the binary (default: built
-# with go), NVCC the compiler, PLANS and STEP_PLANS the plans of chains and of the others, DEVICE a device
-# file to plan for; STEPS chooses among the steps below. The exit status is 1 when a check fails. ARCH=emu
-# tries the script where there is no GPU; what it says then means nothing. Only where STEPS names it: trace, which profiles
-# TRACED, NAME:PLAN each, also of the folder MODELS, and leaves their totals in traces.json and their timelines for Perfetto.
+# OUT gets micro.json, which bench/collect_micro.py writes, logs, and all results that it is made of. MODEL is a name that
+# `bench/models.py --list` prints; without any, all models are measured. The exit status is 1 when a check fails.
+# Variables of the environment:
 #
-# nvcc needs no GPU: STEPS="models build" ARCH=sm_90 builds anywhere, and PREBUILT names the OUT of such a run
-# of the same commit, whose libraries are then taken instead of built again. Of that folder the files
-# NAME.PLAN.compile.json and lib/NAME.PLAN/libNAME.so suffice.
+#   RAMMERC            the binary; by default it is built with go
+#   NVCC               the compiler
+#   PLANS, STEP_PLANS  the plans of chains, and of the other models
+#   DEVICE             a device file to plan for
+#   ARCH=emu           tries the script where there is no GPU; the figures mean nothing then
+#   STEPS              which of the steps below are done. The step "trace" is only done if it is named here
+#   TRACED             what "trace" profiles: NAME:PLAN each, of these models or of the folder MODELS. It writes their
+#                      totals to traces.json, and timelines for Perfetto
+#
+# nvcc needs no GPU, so libraries can be built elsewhere: run STEPS="models build" ARCH=sm_90 there with the same commit,
+# and name the OUT of that run in PREBUILT here. Of that folder only NAME.PLAN.compile.json and
+# lib/NAME.PLAN/libNAME.so are needed.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 out=$1
@@ -96,7 +102,7 @@ trace() { # NAME:PLAN
 }
 export -f trace
 
-# cuBLAS comes with the toolkit, or with PyTorch's packages.
+# cuBLAS is part of the CUDA toolkit and of the packages of PyTorch.
 build_peers() {
   local flags=(-std=c++20 -O3 "-arch=$arch" -I"$root/internal/calibrate/cuda" -I"$root/codegen") cu
   "$nvcc" "${flags[@]}" "$root/bench/micro/peers.cu" -lcublas -o "$out/peers" 2>"$out/log/peers.nvcc" && return

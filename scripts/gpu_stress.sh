@@ -1,23 +1,29 @@
 #!/usr/bin/env bash
-# What would show a missing wait, barrier or fence on a machine with a GPU: many launches in which vEUs
-# sleep at random, two contexts on two streams for a while, on two GPUs if there are, compute-sanitizer, and
-# two processes that share a GPU through MPS.
+# Looks for missing waits, barriers and fences on a machine with a GPU. It makes many launches in which vEUs sleep at
+# random, runs two contexts at once on two streams, and on two GPUs if there are, uses compute-sanitizer, and runs two
+# processes that share a GPU through MPS.
 #
 #   scripts/gpu_stress.sh MODELS OUT
 #
-# MODELS holds X.onnx files with their weights, OUT gets stress.json and logs. RAMMERC names the binary
-# (default: built with go). STEPS chooses among delays, contexts, devices, sanitize and mps; nothing is timed, so all
-# but the last run at once, the sanitizer on the second GPU if there is one. DELAYED are NAME:PLAN:LAUNCHES, SANITIZED
-# and SHARED are NAME:PLAN. TOOLS are compute-sanitizer's. SECONDS_EACH says how long the contexts run, SECONDS_DELAYED
-# after how long no more launches are begun, SECONDS_TOOL how long a tool may take. The exit status is 1 when something
-# differs. ARCH=emu tries the script where there is no GPU.
+# MODELS is a folder of X.onnx files with their weights. OUT gets stress.json and logs. The exit status is 1 when a result
+# differs. Variables of the environment:
 #
-# A step for itself, STEPS=neighbours, has processes trap for SECONDS_EACH beside others that do nothing wrong; no other
-# work may be on that GPU.
+#   RAMMERC            the binary; by default it is built with go
+#   STEPS              which of delays, contexts, devices, sanitize and mps are done. Nothing is timed, so all but mps run
+#                      at once, sanitize on the second GPU if there is one
+#   DELAYED            what "delays" runs: NAME:PLAN:LAUNCHES each
+#   SANITIZED, SHARED  what "sanitize" and "mps" run: NAME:PLAN each
+#   TOOLS              the tools of compute-sanitizer
+#   SECONDS_EACH       how long the contexts run
+#   SECONDS_DELAYED    "delays" begins no more launches after so many seconds
+#   SECONDS_TOOL       how long a tool may take
+#   ARCH=emu           tries the script where there is no GPU
 #
-# nvcc needs no GPU: STEPS=build ARCH=sm_90 builds anywhere, and PREBUILT names the OUT of such a run of the
-# same commit, whose libraries are then taken instead of built again. Of that folder the files
-# lib/NAME.PLAN.BUILD/{libNAME.so,sum} suffice.
+# STEPS=neighbours is a check of its own. For SECONDS_EACH some processes run kernels that trap, beside processes that do
+# nothing wrong. No other work may be on that GPU.
+#
+# nvcc needs no GPU, so libraries can be built elsewhere: run STEPS=build ARCH=sm_90 there with the same commit, and name
+# the OUT of that run in PREBUILT here. Of that folder only lib/NAME.PLAN.BUILD/{libNAME.so,sum} are needed.
 set -uo pipefail
 read -r up _ </proc/uptime
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -65,7 +71,7 @@ emit() { # NAME PLAN BUILD FLAGS…
     >/dev/null 2>"$out/log/$name.$plan.$build.compile"
 }
 
-# Libraries for the sanitizer keep line information, so that a report says which two lines of source it is about.
+# Libraries for the sanitizer have line information, so that a report names the two lines of a hazard.
 build() { # NAME PLAN BUILD
   [ -f "$(model "$1")" ] || return 0
   local flags='' here ready=${PREBUILT:-}/lib/$1.$2.$3
@@ -86,7 +92,7 @@ build() { # NAME PLAN BUILD
 }
 export -f model dir emit build
 
-# What the chosen steps run, NAME PLAN BUILD a line.
+# Prints what the chosen steps run, one line NAME PLAN BUILD each.
 wanted() {
   local x p
   case " $steps " in *" delays "* | *" neighbours "*) for x in $delayed; do IFS=: read -r n p _ <<<"$x" && echo "$n $p debug"; done ;; esac
@@ -95,7 +101,7 @@ wanted() {
   case " $steps " in *" mps "*) for x in $shared; do echo "${x/:/ } release"; done ;; esac
 }
 
-# Every launch draws sleeps of its own; all of them must give the bits of the first.
+# vEUs sleep at other places in every launch. All launches must give exactly the results of the first.
 delays() { # NAME PLAN LAUNCHES
   local here log=$out/log/$1.$2.delays done=0 status=0 start=$SECONDS files=()
   here=$(dir "$1" "$2" debug)
@@ -110,8 +116,8 @@ delays() { # NAME PLAN LAUNCHES
   row "1.$1" delays model="$1" plan="$2" exit=$status seconds=$((SECONDS - start)) "${files[@]}"
 }
 
-# The C program runs digits_branchy in two threads, each with a context and a stream of its own; devices gives
-# its second context another GPU, where there is one.
+# The C program runs digits_branchy in two threads, each with a context and a stream of its own. In the step "devices" the
+# second context is on another GPU, if there is one.
 contexts() { # PLAN STEP FLAGS…
   local here text=$out/log/$2.$1 plan=$1 step=$2 status
   here=$(dir digits_branchy "$1" release)
@@ -126,7 +132,7 @@ contexts() { # PLAN STEP FLAGS…
   row "2.$step.$plan" "$step" plan="$plan" exit=$status "$text"
 }
 
-# A ring of weights has two mbarriers a stage, made in a loop; the tools must be told how many to expect.
+# A ring of weights has two mbarriers for each stage, which a loop initialises. The tools must be told how many there are.
 sanitize() { # NAME PLAN TOOL
   local here log=$out/log/$1.$2.$3 status start=$SECONDS as="model=$1 plan=$2 tool=$3"
   local under="compute-sanitizer --print-limit 200 --num-cuda-barriers ${BARRIERS:-256}"
@@ -138,7 +144,7 @@ sanitize() { # NAME PLAN TOOL
   timeout -k 5 "${SECONDS_TOOL:-150}" "$RAMMERC" run "$here" --random 1 -q \
     --run-under "$under --tool $3 --error-exitcode 9 --log-file $log" >"$log.run" 2>&1
   status=$?
-  # The pairs of lines, and then the bytes and threads of each.
+  # First the pairs of source lines, then the addresses and threads of each hazard.
   if [ "$3" = racecheck ] && [ $status != 0 ] && [ $status != 124 ]; then
     timeout -k 5 60 "$RAMMERC" run "$here" --random 1 -q \
       --run-under "$under --tool racecheck --racecheck-report hazard --launch-count 1 --log-file $log.hazards" >"$log.hazards.run" 2>&1
@@ -157,8 +163,9 @@ sanitize_all() {
   done | xargs -P "${SANITIZE_AT_ONCE:-6}" -L 1 bash -c 'sanitize "$@"' _
 }
 
-# Processes under an MPS daemon of this script's own, in folders of its own: two with all of the GPU, then one of them
-# with half. An rProgram that does not find all of its vEUs a place has to say so and run waves, with the same results.
+# Starts an MPS daemon of its own, in folders of its own, and runs two processes under it: first both with all of the GPU,
+# then one of them with half of it. An rProgram whose vEUs do not all find room must say so and run in waves, with the
+# same results.
 mps() {
   command -v nvidia-cuda-mps-control >/dev/null || { row 4 mps skipped="there is no nvidia-cuda-mps-control" && return; }
   local private x said
@@ -170,7 +177,7 @@ mps() {
     row 4 mps skipped="the daemon does not start: $said"
     return
   fi
-  # A first process has the daemon start its server.
+  # The daemon starts its server for the first process.
   x=${shared%% *}
   if ! timeout -k 5 60 "$RAMMERC" run "$(dir "${x%:*}" "${x#*:}" release)" --random 1 -q >"$out/log/mps.first" 2>&1; then
     row 4 mps skipped="no process runs under the daemon: $(tail -n 2 "$out/log/mps.first"); $(tail -n 3 "$private/log/server.log" 2>&1)"
@@ -205,8 +212,8 @@ tenants() { # NAME PLAN PERCENTAGE PERCENTAGE
   echo "model=$1 plan=$2 ${files[*]}" >"$file.pending"
 }
 
-# Whether what a process does wrong ends others' work: four trap again and again, each time as a new process, beside
-# three that wait and three with delayed launches of the first of DELAYED.
+# Finds out whether a trap in one process ends the work of others. Four loops start processes that trap, again and
+# again, beside three processes that wait and three with delayed launches of the first model of DELAYED.
 neighbours() {
   local until=$((SECONDS + ${SECONDS_EACH:-60})) log=$out/log/neighbours n p here i k pids=()
   IFS=: read -r n p _ <<<"$delayed"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what tests use beyond Go into the folder given: nvcc (to compile emitted sources; no GPU needed),
-# onnxruntime (an oracle) and clang-format. All are optional: tests that lack them skip, with the reason. A C++
-# compiler is installed too where there is none, if the machine lets us; without one this fails.
+# Installs tools that tests use into the folder given: nvcc, which compiles emitted sources and needs no GPU, onnxruntime,
+# with which results are compared, and clang-format. All of them are optional: a test that lacks one is skipped and says
+# why. If there is no C++ compiler, the script tries to install one, and fails if it cannot.
 #
 # After it, NVCC is DIR/nvcc/nvidia/cu13/bin/nvcc, and DIR/oracle/bin/python3 is a Python with onnxruntime.
 set -uo pipefail
@@ -24,7 +24,7 @@ install_nvcc() {
     "nvidia-cuda-cccl==$cuda.*" "nvidia-nvvm==$cuda.*"
 }
 
-# A virtual environment where python3 can make one, otherwise a folder of packages and a wrapper.
+# Makes a virtual environment if python3 can, otherwise a folder of packages and a script that runs python3 with it.
 install_oracle() {
   local packages=(numpy onnx onnxruntime)
   if python3 -m venv "$dir/oracle" 2>/dev/null &&

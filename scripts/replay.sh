@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Shows what a change does to emitted programs: builds rammerc at REV and from the working tree, compiles
-# every bundled model for the emulator and for sm_90 (cost model only, no GPU needed), and compares
-# sources, plans and weights. Exit status 1 when something differs.
+# Shows what a change does to emitted programs. It builds rammerc at REV and from the working tree, compiles every bundled
+# model with both for the emulator and for sm_90, and compares sources, plans and weights. No GPU is needed, because the
+# cost model chooses plans. The exit status is 1 when something differs.
 #
 #   scripts/replay.sh [REV] [MODEL.onnx…]      REV defaults to HEAD
 set -euo pipefail
@@ -17,7 +17,7 @@ cleanup() {
 trap cleanup EXIT
 
 git -C "$root" worktree add --quiet --detach "$tmp/tree" "$rev"
-# Without version control stamps: a version is part of what is emitted.
+# Without stamps of version control, because the version is part of what is emitted.
 (cd "$tmp/tree" && "$go" build -buildvcs=false -o "$tmp/old" ./cmd/rammerc)
 (cd "$root" && "$go" build -buildvcs=false -o "$tmp/new" ./cmd/rammerc)
 

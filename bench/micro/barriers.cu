@@ -1,6 +1,6 @@
-// What compute-sanitizer's racecheck makes of named barriers that only some warps of a block wait at. No code of
-// emitted programs is in it. In each round warps 0 to 3 of a block write shared memory, all warps meet at barrier 0,
-// and all read; so there is no race. The ways differ in what stands before that:
+// Shows what compute-sanitizer's racecheck reports of named barriers at which only some warps of a block wait. It
+// contains no code of emitted programs. In each round, warps 0 to 3 of a block write shared memory, all warps meet at
+// barrier 0, and all read. So there is no race. The argument says what happens before that:
 //
 //   barriers all     nothing: no other barrier is used
 //   barriers some    the first seven of the eight warps have met at barrier 3
@@ -24,7 +24,7 @@ __device__ void meet(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-// Writes the word of each writer in each round, when all have read those of the round before.
+// Writes a word for each writer in every round, once all of them have read those of the round before.
 __device__ void give_words(int t, volatile unsigned* words, volatile unsigned* seen) {
   if (t >= kWriters) return;
   for (int i = 0; i < kRounds; ++i) {

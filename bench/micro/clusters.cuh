@@ -1,6 +1,6 @@
-// A step of eight blocks in a cluster, each of which needs what all have, by
-// several ways in which blocks can give their values to each other: what the
-// executor's way was chosen from. The work is that of nodes::group.
+// A step of eight blocks in a cluster in which each block needs the values of all. It is measured with several ways in
+// which blocks can give each other their values; the executor's way was chosen from them. What the blocks compute is
+// the same as in nodes::group.
 #pragma once
 
 #include <cuda/ptx>
@@ -13,17 +13,17 @@ namespace clusters {
 using lab::Lab;
 using lab::Samples;
 
-constexpr int kRanks = 8, kThreads = nodes::kValues / 2;  // two values a thread
-constexpr size_t kShared = 120 << 10;                     // one block an SM
+constexpr int kRanks = 8, kThreads = nodes::kValues / 2;  // each thread has two values
+constexpr size_t kShared = 120 << 10;                     // so much that an SM holds one block
 constexpr int kShort = 200, kLong = 1000;
 
 enum class Way {
-  kPull,       // into one's own shared memory, a barrier of the cluster, loads from
+  kPull,       // into one's own shared memory, then a barrier of the cluster, then loads from
                // the others'
-  kPush,       // stores into the others' shared memory, a barrier of the cluster
-  kPoll,       // the same without a barrier: a value says itself that it has come
+  kPush,       // stores into the others' shared memory, then a barrier of the cluster
+  kPoll,       // the same without a barrier: readers see from a word itself whether it has come
   kAsync,      // st.async; an mbarrier for each warp counts the bytes
-  kAsyncMeet,  // the same, and the block's warps meet before results go
+  kAsyncMeet,  // the same, and all warps of a block meet before they send results
   kBulk,       // bulk copies of a warp's row; an mbarrier for each warp
 };
 
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kThreads) steps(const float* first, const floa
   meet();
   float x[2] = {first[rank * nodes::kValues + e], first[rank * nodes::kValues + e + 1]};
   float2 f;
-  const auto give = [&](int s) {  // for step s to take
+  const auto give = [&](int s) {  // gives the others what they take in step s
     const int b = s & 1;
     const Pair p{{__float_as_uint(x[0]), __float_as_uint(x[1])}};
     if constexpr (W == Way::kPull || W == Way::kBulk) store(shared_address(&own[b][e]), p);
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(kThreads) steps(const float* first, const floa
 #endif
 }
 
-// A step, from the difference between many and few.
+// The time of a step in nanoseconds, from the difference between launches with many and with few steps.
 template <Way W>
 Samples step(Lab& l) {
   constexpr size_t kCount = kRanks * nodes::kValues;

@@ -1,5 +1,5 @@
-// The steps of bench/models.py as somebody would write them by hand: every step a node of a CUDA graph
-// with programmatic dependent launch.
+// The steps of the models of bench/models.py as one would write them by hand: each step is a kernel node of a CUDA
+// graph, with programmatic dependent launch from one to the next.
 #pragma once
 
 #include "lab.cuh"
@@ -9,12 +9,12 @@ namespace nodes {
 using lab::Lab;
 using lab::Samples;
 
-constexpr int kValues = 256;  // of a row, at most
+constexpr int kValues = 256;  // the greatest number of values in a row
 constexpr int kShort = 100, kLong = 400;
 
-// One step of a pattern: every block makes the row of its number.
+// A step of a pattern in which block i computes row i.
 //
-// A node may start while the one before it ends; it reads and writes only when all of that one is done.
+// A node may start while the one before it is about to end. It must not read or write before that one has ended.
 __device__ inline void wait_for_rows() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();
@@ -22,14 +22,14 @@ __device__ inline void wait_for_rows() {
 #endif
 }
 
-// The mean of its own row and the next.
+// Row i becomes the mean of rows i and i + 1.
 __global__ void sparse(const float* from, float* to, const float*, int values) {
   wait_for_rows();
   const int row = static_cast<int>(blockIdx.x), other = (row + 1) % static_cast<int>(gridDim.x), i = threadIdx.x;
   if (i < values) to[row * values + i] = 0.5f * (__ldcg(from + row * values + i) + __ldcg(from + other * values + i));
 }
 
-// The mean of 16 other rows.
+// Row i becomes the mean of 16 other rows.
 __global__ void dense(const float* from, float* to, const float*, int values) {
   wait_for_rows();
   const int row = static_cast<int>(blockIdx.x), i = threadIdx.x;
@@ -42,7 +42,7 @@ __global__ void dense(const float* from, float* to, const float*, int values) {
   to[row * values + i] = sum * (1.0f / 16);
 }
 
-// The mean of all eight rows and of what the step brings.
+// Every row becomes the mean of all eight rows and an operand of its own in this step.
 __global__ void group(const float* from, float* to, const float* fed, int values) {
   const int row = static_cast<int>(blockIdx.x), i = threadIdx.x;
   float sum = __ldg(fed + row * values + i);
@@ -57,7 +57,7 @@ __global__ void group(const float* from, float* to, const float* fed, int values
 
 using Kernel = void (*)(const float*, float*, const float*, int);
 
-// What a pattern computes, on the host, in double precision.
+// What a pattern computes, computed on the host in double precision.
 inline double expected(Kernel kernel, const std::vector<double>& from, const float* fed, int rows, int values, int row,
                        int i) {
   auto at = [&](int r) { return from[static_cast<size_t>(r % rows) * values + i]; };
@@ -71,7 +71,7 @@ inline double expected(Kernel kernel, const std::vector<double>& from, const flo
   return (sum + fed[row * values + i]) / 9;
 }
 
-// A chain of nodes over two buffers that take turns.
+// A chain of nodes. Two buffers take turns as input and output.
 class Chain {
  public:
   Chain(Lab& l, Kernel kernel, int rows, int values, int steps)
@@ -136,7 +136,7 @@ class Chain {
   cudaGraphExec_t exec_ = nullptr;
 };
 
-// A step, from the difference between a long and a short chain.
+// The time of a step in nanoseconds, from the difference between a long and a short chain.
 inline Samples step(Lab& l, Kernel kernel, int rows, int values) {
   Chain brief(l, kernel, rows, values, kShort), lengthy(l, kernel, rows, values, kLong);
   brief.check();

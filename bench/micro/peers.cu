@@ -1,10 +1,10 @@
-// What bench/models.py is compared with: the same work written by hand and by cuBLAS, and what the
-// hardware takes at least. Standard output is JSON, an object a line, as of the measuring program of
-// `rammerc calibrate`, whose parts this uses:
+// Measures what emitted programs are compared with: the work of the models of bench/models.py, written by hand and with
+// cuBLAS, and the least time that the hardware needs. It writes JSON to standard output, one object a line, like the
+// measuring program of `rammerc calibrate`, parts of which it uses:
 //
 //   nvcc -std=c++20 -O3 -arch=sm_90 -I../../internal/calibrate/cuda -I../../codegen peers.cu -lcublas
 //
-// Without cuBLAS's header its rows are left out. The numbers of steps are those of bench/models.py.
+// Without the header of cuBLAS the rows that need it are left out. Numbers of steps are those of bench/models.py.
 #include "clusters.cuh"
 #include "edges.cuh"
 #include "lab.cuh"
@@ -25,7 +25,7 @@ const lab::Measurement kTable[] = {
     {"node_sparse_256", "ns", 9, nodes::sparse_step<256>},
     {"node_dense", "ns", 9, nodes::dense_step},
     {"node_group_8", "ns", 9, nodes::group_step},
-    // What edges take at least.
+    // The least time of an edge.
     {"hop", "ns", 0, edges::hop},
     {"hop_thread", "ns", 0, edges::hop_thread},
     {"hop_ring", "ns", 0, edges::waits<1>},
@@ -41,7 +41,7 @@ const lab::Measurement kTable[] = {
     {"cluster_8_async_meet", "ns", 9, clusters::step<clusters::Way::kAsyncMeet>},
     {"cluster_8_bulk", "ns", 9, clusters::step<clusters::Way::kBulk>},
     {"dram", "B/ns", 0, reads::dram},
-    // Chains of products, per step. The ring is so deep that one block fits an SM, or two.
+    // Chains of products, per step. With a deep ring one block fits on an SM, otherwise two.
     {"ring_deep_512", "ns", 9, products::by_ring<512, 64, 12>},
     {"ring_deep_1024", "ns", 9, products::by_ring<1024, 64, 12>},
     {"ring_deep_2048", "ns", 9, products::by_ring<2048, 24, 12>},
@@ -68,7 +68,7 @@ int main() {
   for (const lab::Measurement& m : kTable) count += l.props().major >= m.least_major;
   std::printf("{\"device\": {\"product\": \"%s\", \"sms\": %d}, \"measurements\": %d}\n", l.props().name, l.sms(),
               count);
-  for (int i = 0; i < 25; ++i) memory::fp32(l);  // until the clocks have come up
+  for (int i = 0; i < 25; ++i) memory::fp32(l);  // until the device's clocks have risen
   for (const lab::Measurement& m : kTable) {
     if (l.props().major >= m.least_major) lab::print(m, m.run(l));
   }

@@ -1,7 +1,7 @@
-// Chains of dependent products of a vector with N×N matrices, each step with weights of its own: cuBLAS
-// in a CUDA graph, and a kernel written for it. Its weights come through a ring in shared memory that a
-// warp of its own fills by bulk copies, ahead of the step: a node of a graph with programmatic dependent
-// launch fills it before the node before has ended.
+// Chains of dependent products of a vector with N×N matrices, where each step has weights of its own. They are computed
+// by cuBLAS in a CUDA graph, and by a kernel that is written for them. In that kernel a warp fills a ring of stages in
+// shared memory with weights by bulk copies, and the other warps compute. The kernel is launched with programmatic
+// dependent launch, so the ring is filled before the previous node has ended.
 #pragma once
 
 #include <cmath>
@@ -22,22 +22,22 @@ using lab::Samples;
 namespace ptx = cuda::ptx;
 
 constexpr int kBlocks = 128;
-constexpr int kWarps = 8;  // that compute
+constexpr int kWarps = 8;  // the warps that compute; one more fills the ring
 constexpr int kThreads = 32 * (kWarps + 1);
 
-// How a block's rows go through the ring.
+// How the rows of a block are divided into stages of the ring.
 template <int N>
 struct Shape {
-  static constexpr int kRows = N / kBlocks;                               // of a block
-  static constexpr int kStageRows = 4096 / N < kRows ? 4096 / N : kRows;  // 16 KB, or all there is
-  static constexpr int kStages = kRows / kStageRows;                      // of a step
+  static constexpr int kRows = N / kBlocks;                               // rows of a block
+  static constexpr int kStageRows = 4096 / N < kRows ? 4096 / N : kRows;  // rows of a stage: 16 KB, or all of the block
+  static constexpr int kStages = kRows / kStageRows;                      // stages of a step
   static constexpr int kSplit = kWarps / kStageRows;                      // warps that share a row
-  static constexpr int kVectors = N / kSplit / 4 / 32;                    // float4 of a lane
-  static constexpr int kFloats = kStageRows * N;                          // of a stage
+  static constexpr int kVectors = N / kSplit / 4 / 32;                    // float4 values of a lane
+  static constexpr int kFloats = kStageRows * N;                          // floats of a stage
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-// Brings all stages of a step, as the ring has room for them.
+// Copies all stages of a step, each as soon as the ring has room for it.
 template <int N, int Depth>
 __device__ void load(const float* from, float* to, uint64_t* full, uint64_t* empty) {
   using S = Shape<N>;
@@ -55,7 +55,7 @@ __device__ void load(const float* from, float* to, uint64_t* full, uint64_t* emp
 }
 #endif
 
-// The block's weights begin at w + blockIdx.x · rows · N: row-major, y = W·x.
+// Computes y = W·x for the rows of this block. W is row-major, so they begin at w + blockIdx.x · rows · N.
 template <int N, int Depth>
 __global__ void __launch_bounds__(kThreads) ring(const float* w, const float* x, float* y) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(kThreads) ring(const float* w, const float* x,
 #endif
 }
 
-// One chain's weights and vectors: x[0] is given, step s makes x[s + 1].
+// The weights and vectors of a chain: x[0] is given, step s computes x[s + 1].
 class Chain {
  public:
   Chain(Lab& l, int n, int steps) : lab(l), n(n), steps(steps), size(static_cast<size_t>(n) * n) {
@@ -155,7 +155,7 @@ inline void Chain::scale(float* p, size_t count, float by) {
   LAB_CHECK(cudaStreamSynchronize(lab.stream()));
 }
 
-// y = W·x, or y = Wᵀ·x, with one thread a result, to check the others.
+// Computes y = W·x or y = Wᵀ·x with one thread for each result. The other ways are checked against it.
 __global__ void plain(const float* w, const float* x, float* y, int n, bool transposed) {
   const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (row >= n) return;
@@ -182,7 +182,7 @@ inline void check(const Chain& c, const char* who, bool transposed) {
   std::exit(1);
 }
 
-// Captures a chain, checks it, and times it: nanoseconds a step.
+// Captures a chain in a CUDA graph, checks its result, and times it, in nanoseconds per step.
 template <class Add>
 Samples timed(const Chain& c, const char* who, bool transposed, Add add) {
   Lab& l = c.lab;
@@ -219,8 +219,8 @@ inline void check_cublas(cublasStatus_t s, int line) {
 }
 #define CUBLAS_CHECK(call) check_cublas((call), __LINE__)
 
-// cuBLAS takes the row-major W for its transpose, so that y = W·x transposes it again. A model's MatMul of
-// a vector with W is the other product.
+// cuBLAS expects column-major matrices, so what it sees is the transpose of the row-major W. It has to transpose that
+// again for y = W·x, and takes it as it is for x·W, which is a model's MatMul of a vector with W.
 template <int N, int Steps, bool Transposed>
 Samples by_cublas(Lab& l) {
   constexpr size_t kWorkspace = 32 << 20;
@@ -234,7 +234,7 @@ Samples by_cublas(Lab& l) {
     CUBLAS_CHECK(cublasSgemv(handle, Transposed ? CUBLAS_OP_N : CUBLAS_OP_T, N, N, &one, c.weights(s), N, c.vector(s),
                              1, &none, c.vector(s + 1), 1));
   };
-  product(0);  // what it loads and chooses at first is not captured
+  product(0);  // at its first call cuBLAS loads and chooses kernels, which must not be captured
   LAB_CHECK(cudaStreamSynchronize(l.stream()));
   Samples s = timed(c, "cuBLAS", Transposed, product);
   CUBLAS_CHECK(cublasDestroy(handle));

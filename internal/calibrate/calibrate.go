@@ -1,6 +1,6 @@
-// Package calibrate measures what launches, edges, memory and arithmetic take on the GPU at hand, and
-// makes a device file of it. The measuring is done by a CUDA program of its own (cuda/), which nvcc
-// compiles for the GPU and which runs as a child process.
+// Package calibrate measures on the GPU at hand how long launches and edges take and how fast memory and arithmetic
+// are, and makes a device file of the results. A CUDA program (cuda/) measures; nvcc compiles it for the GPU, and it
+// runs as a child process.
 package calibrate
 
 import (
@@ -34,7 +34,8 @@ func Build(ctx context.Context, nvcc *toolchain.NVCC, dir, arch string) (string,
 	return filepath.Join(dir, "calibrate"), nil
 }
 
-// writeSources puts the program into dir, and beside it the run time, whose edges and executor it measures.
+// writeSources writes the measuring program into dir, and beside it the run time of emitted programs, because it
+// measures the very code with which they publish and wait.
 func writeSources(dir string) error {
 	cuda, err := fs.Sub(sources, "cuda")
 	if err != nil {
@@ -46,11 +47,12 @@ func writeSources(dir string) error {
 	return backend.CopySources(dir)
 }
 
-// patience is how long the program may take. It takes seconds; a device that hangs has to be left.
+// patience is how long the program may take. It needs seconds; after minutes the device hangs, and the command must end
+// nevertheless.
 const patience = 5 * time.Minute
 
-// Run starts the program and returns what it measured. progress is told how many of how many
-// measurements are done.
+// Run starts the program and returns what it measured. It calls progress, unless that is nil, with the number of
+// measurements that are done and the number of all.
 func Run(ctx context.Context, program string, progress func(done, total int)) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -67,7 +69,7 @@ func Run(ctx context.Context, program string, progress func(done, total int)) (*
 	}
 	r, parseErr := Parse(out, progress)
 	if parseErr != nil {
-		_, _ = io.Copy(io.Discard, out) // so that it can end
+		_, _ = io.Copy(io.Discard, out) // the program must not block on a full pipe
 	}
 	if err := cmd.Wait(); err != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {

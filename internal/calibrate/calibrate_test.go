@@ -33,8 +33,8 @@ func table(t *testing.T) []Measurement {
 	return out
 }
 
-// output is what the program would print on a device of compute capability major.0: the median of the
-// n-th measurement of the table is 100n.
+// output is what the program would print on a device of compute capability major.0, if the n-th measurement of its
+// table had the median 100n.
 func output(t *testing.T, major int) string {
 	var rows []string
 	for n, m := range table(t) {
@@ -83,7 +83,7 @@ func TestSpec(t *testing.T) {
 			FlopsPerSM: at["fp32"], WaitEach: s.Cost.WaitEach, Source: s.Cost.Source,
 		},
 	}
-	h200, err := device.Find("h200") // of the same architecture
+	h200, err := device.Find("h200") // the known device of the same architecture
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestSpec(t *testing.T) {
 	want.Name, want.VEUsPerSM, want.Measured.Source, want.Fitted, want.Tensor = "mine", 2, b.Cost.Source, base.Fitted, base.Tensor
 	want.Cost = want.Measured
 	want.Cost.Hop *= 2
-	want.Clusters = device.Clusters{} // a vEU is an SM there
+	want.Clusters = device.Clusters{} // base has several vEUs in an SM
 	if d := cmp.Diff(want, b); d != "" {
 		t.Error(d)
 	}
@@ -115,7 +115,7 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-// Flags of a straight line give back its slope.
+// Times on a straight line give back its slope.
 func TestWaitEach(t *testing.T) {
 	if got := eachOf([]float64{580 + 7*0, 580 + 7*7, 580 + 7*15, 580 + 7*31}); got < 6.999 || got > 7.001 {
 		t.Errorf("got %v, want 7", got)
@@ -125,7 +125,7 @@ func TestWaitEach(t *testing.T) {
 	}
 }
 
-// An architecture without programmatic dependent launch and clusters has what stands in for them.
+// An architecture without programmatic dependent launch and clusters gets the figures that stand in for them.
 func TestSpecBeforeHopper(t *testing.T) {
 	s, err := Spec(parse(t, output(t, 8)), nil, "")
 	if err != nil {
@@ -268,7 +268,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// script is a program that stands for the measuring one.
+// script writes a shell script that plays the measuring program.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "program")
@@ -291,8 +291,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What bench/micro compares with uses the program's parts, and must go on compiling; cuBLAS it can do
-// without.
+// The programs of bench/micro use parts of the measuring program and must go on compiling. They can be built without
+// cuBLAS.
 func TestPeersCompile(t *testing.T) {
 	t.Parallel()
 	nvcc, err := toolchain.FindNVCC("")

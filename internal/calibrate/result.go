@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Device is what the CUDA run time tells of the GPU.
+// Device is what the CUDA run time says about the GPU.
 type Device struct {
 	Product        string         `json:"product"` // "NVIDIA H200"
 	Major          int            `json:"major"`   // of the compute capability
@@ -16,31 +16,31 @@ type Device struct {
 	SMs            int            `json:"sms"`
 	MaxThreads     int            `json:"max_threads"`      // of a block
 	SharedBytes    int            `json:"shared_bytes"`     // of an SM
-	SharedPerBlock int            `json:"shared_per_block"` // most a block may ask for
-	Registers      int            `json:"registers"`        // of an SM, 32 bits each
+	SharedPerBlock int            `json:"shared_per_block"` // the most that a block may ask for
+	Registers      int            `json:"registers"`        // registers of 32 bits in an SM
 	L2Bytes        int64          `json:"l2_bytes"`
 	MemoryBytes    int64          `json:"memory_bytes"`
-	ClockKHz       int            `json:"clock_khz"`    // highest of the SMs
-	CUDADriver     int            `json:"cuda_driver"`  // 13000 is 13.0: the most the driver speaks
-	CUDARuntime    int            `json:"cuda_runtime"` // what the program was compiled with
-	Clusters       map[string]int `json:"clusters"`     // of so many blocks fit at once, nearly all of shared memory taken
+	ClockKHz       int            `json:"clock_khz"`    // the highest clock of the SMs
+	CUDADriver     int            `json:"cuda_driver"`  // the newest version that the driver supports; 13000 is 13.0
+	CUDARuntime    int            `json:"cuda_runtime"` // the CUDA version that the program was compiled with
+	Clusters       map[string]int `json:"clusters"`     // cluster size to the number of such clusters that fit at once
 }
 
-// Measurement is one row of the program's table (cuda/calibrate.cu).
+// Measurement is one row of the program's table (cuda/calibrate.cu) and what it gave.
 type Measurement struct {
 	Name    string    `json:"name"`
 	Unit    string    `json:"unit"` // "ns", "B/ns" or "flop/ns"
 	Samples []float64 `json:"samples"`
 }
 
-// Result is all that was measured.
+// Result is everything that the program printed.
 type Result struct {
 	Device       Device        `json:"device"`
 	Measurements []Measurement `json:"measurements"`
 }
 
-// Parse reads what the program prints: the device and the number of measurements, then each of them, one
-// JSON object a line. progress may be nil.
+// Parse reads what the program prints, which is one JSON object a line: first the device and the number of
+// measurements, then each measurement. It calls progress, unless that is nil, after each measurement.
 func Parse(r io.Reader, progress func(done, total int)) (*Result, error) {
 	dec := json.NewDecoder(r)
 	var head struct {
@@ -87,7 +87,7 @@ func (m *Measurement) check() error {
 	return nil
 }
 
-// Quantile is the sample below which the share q of the samples lies, between two of them in proportion.
+// Quantile is the value below which the share q of the samples lies, 0 ≤ q ≤ 1. Between two samples it is interpolated.
 func (m *Measurement) Quantile(q float64) float64 {
 	s := slices.Sorted(slices.Values(m.Samples))
 	at := q * float64(len(s)-1)
@@ -98,7 +98,7 @@ func (m *Measurement) Quantile(q float64) float64 {
 	return s[low] + (at-float64(low))*(s[low+1]-s[low])
 }
 
-// Median is the figure that a measurement stands for.
+// Median is the sample in the middle, which device files are made of.
 func (m *Measurement) Median() float64 { return m.Quantile(0.5) }
 
 // Arch is the GPU's architecture, "sm_90".

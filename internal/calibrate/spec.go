@@ -9,8 +9,8 @@ import (
 	"github.com/rammerc/rammerc/device"
 )
 
-// figure says how a cost of the device file follows from medians. The first way whose measurements are
-// all there is taken: older architectures lack some.
+// figure says how a cost of the device file follows from the medians of measurements. There can be several ways,
+// because older architectures lack some measurements; the first way whose measurements are all there is taken.
 type figure struct {
 	key  string
 	ways []way
@@ -18,7 +18,7 @@ type figure struct {
 
 type way struct {
 	needs []string
-	value func(v []float64) float64 // of needs, in their order
+	value func(v []float64) float64 // the cost, of the medians in the order of needs
 }
 
 func same(v []float64) float64 { return v[0] }
@@ -27,7 +27,8 @@ func least(v []float64) float64 { return min(v[0], v[1]) }
 
 func more(v []float64) float64 { return max(0, v[0]-v[1]) }
 
-// eachOf is the slope through waits for 1, 8, 16 and 32 flags: what one flag more takes.
+// eachOf is how much longer a wait takes for each flag more: the slope of a line through the times of waits for 1, 8,
+// 16 and 32 flags.
 func eachOf(v []float64) float64 {
 	counts := []float64{1, 8, 16, 32}
 	var sx, sy, sxx, sxy float64
@@ -38,8 +39,8 @@ func eachOf(v []float64) float64 {
 	return max(0, (n*sxy-sx*sy)/(n*sxx-sx*sx))
 }
 
-// figures lists the costs in the order of the device file. A launch of an rProgram is one inside a CUDA
-// graph, where a model's launches are.
+// figures lists the costs in the order of the device file. The launch of an rProgram is measured inside a CUDA graph,
+// because libraries launch from one.
 var figures = []figure{
 	{"launch_ns", []way{{[]string{"node_cooperative"}, same}}},
 	{"node_ns", []way{{[]string{"node_all"}, same}}},
@@ -58,10 +59,10 @@ var figures = []figure{
 	{"fp32_flops_per_ns", []way{{[]string{"fp32"}, same}}},
 }
 
-// Spec makes a device of what was measured. base gives its name, the vEUs of an SM and the fit, which are
-// chosen or come from whole models; without base the name follows from the product, an SM is one vEU, and the
-// fit is that of the known device of the same product, else of the same architecture. driver is the
-// version of the GPU's driver, "" when it is not known.
+// Spec makes a device file of what was measured. Three things are not measured: the name, the number of vEUs in an SM,
+// and the fit, which comes from the latencies of whole models. They are taken from base. If base is nil, the name
+// follows from the product, an SM is one vEU, and the fit is that of the known device of the same product or else of
+// the same architecture. driver is the version of the GPU's driver, "" if it is not known.
 func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 	d := &r.Device
 	s := &device.Spec{
@@ -92,8 +93,9 @@ func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 	return s, nil
 }
 
-// fitFor is the known device of that product, or else of that architecture, if it has a fit: how steps
-// overlap, and how little of a bandwidth an rTask asks for, follows from the architecture first.
+// fitFor is the known device of that product, or else of that architecture, that has a fit; nil if there is none. A fit
+// tells how far steps overlap and what part of a bandwidth one rTask can use, which depends on the architecture above
+// all.
 func fitFor(product, arch string) *device.Spec {
 	var same *device.Spec
 	for _, s := range device.All() {
@@ -108,7 +110,8 @@ func fitFor(product, arch string) *device.Spec {
 	return same
 }
 
-// clusters are those that fit at once. An SM is one vEU there.
+// clusters is how many clusters of each size fit on the device at once. Plans with clusters have one vEU in an SM, so a
+// device with more has none.
 func clusters(d *Device, veusPerSM int) device.Clusters {
 	if veusPerSM != 1 {
 		return device.Clusters{}
@@ -144,7 +147,7 @@ func shortName(product string) string {
 	return name
 }
 
-// source says where the figures come from, without a date: the same machine gives the same words.
+// source says where the figures come from. It has no date, so that the same machine gives the same text.
 func source(r *Result, base, known *device.Spec, driver string) string {
 	d := &r.Device
 	var b strings.Builder

@@ -11,10 +11,10 @@ import (
 	"github.com/rammerc/rammerc/device"
 )
 
-// sourceWidth is how wide the lines of the source's text are at most.
+// sourceWidth is the greatest width of the lines of the text "source".
 const sourceWidth = 108
 
-// YAML is the device file of s, which device.Parse reads.
+// YAML is the device file of s, in the form that device.Parse reads.
 func YAML(s *device.Spec) ([]byte, error) {
 	bare := *s
 	bare.Cost, bare.Cost.Source = s.Measured, ""
@@ -35,7 +35,8 @@ func YAML(s *device.Spec) ([]byte, error) {
 	if err := enc.Close(); err != nil {
 		return nil, err
 	}
-	// A long text over several lines, which the encoder would not write; cost is the last of the keys.
+	// The encoder would write the text in one line. It is written by hand, which is possible at the end, because cost
+	// is the last key of the file and source the last key of cost.
 	b.WriteString("  source: >-\n")
 	for _, line := range wrapped(s.Measured.Source, sourceWidth-4) {
 		fmt.Fprintf(&b, "    %s\n", line)
@@ -48,7 +49,7 @@ func YAML(s *device.Spec) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// child is the value of a key of a mapping.
+// child is the value that a mapping has for a key.
 func child(n *yaml.Node, key string) *yaml.Node {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {

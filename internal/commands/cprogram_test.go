@@ -14,6 +14,7 @@ import (
 )
 
 func TestCProgramOnEmulator(t *testing.T) {
+	t.Parallel()
 	needCxx(t)
 	runCProgram(t, driver.TargetEmu)
 }

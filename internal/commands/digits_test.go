@@ -113,6 +113,7 @@ func TestDigitsOnGPU(t *testing.T) {
 }
 
 func TestDigitsUnderThreadSanitizer(t *testing.T) {
+	t.Parallel()
 	cxx := needCxx(t)
 	needThreadSanitizer(t, cxx)
 	o := VerifyOptions{RandomSeed: 1, RandomMax: 2, Samples: 2}
@@ -135,6 +136,7 @@ func TestSameBytes(t *testing.T) {
 			} else if _, err := toolchain.FindNVCC(""); err != nil {
 				t.Skipf("needs nvcc: %v", err)
 			}
+			t.Parallel()
 			sameBytes(t, target)
 		})
 	}

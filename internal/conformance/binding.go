@@ -6,8 +6,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// shapePorts are the inputs of operators that determine shapes, or which of several bodies runs: a
-// compiled program needs to know them.
+// shapePorts are the inputs of operators that determine the shape of a result, or which of several bodies runs. The
+// compiler must know their values.
 var shapePorts = map[string][]int{
 	"AffineGrid":      {1},
 	"BlackmanWindow":  {0},
@@ -51,18 +51,18 @@ var shapePorts = map[string][]int{
 	"Upsample":        {1},
 }
 
-// weightPorts are inputs whose constants the compiler packs: it takes no others.
+// weightPorts are inputs that the compiler only takes as constants, because it packs them.
 var weightPorts = map[string][]int{
 	"GRU":  {1, 2, 3},
 	"LSTM": {1, 2, 3, 7},
 	"RNN":  {1, 2, 3},
 }
 
-// mostBound is how many elements an input that determines shapes has at most; longer ones are data.
+// mostBound is the greatest number of elements of an input that is taken to determine a shape. Longer ones are data.
 const mostBound = 64
 
-// neededInputs lists the inputs of g that the compiler must know: those that shape ports are computed
-// from, and weights. in holds their values.
+// neededInputs lists the inputs of g that the compiler must know: those from which the values at shape ports are
+// computed, and weights. in holds the values of all inputs.
 func neededInputs(g *ir.Graph, in map[string]*ir.Tensor) []*ir.Value {
 	w := &shapeWalk{seen: map[*ir.Value]bool{}, weights: map[*ir.Value]bool{}}
 	w.graph(g)
@@ -91,7 +91,7 @@ func (w *shapeWalk) graph(g *ir.Graph) {
 	}
 }
 
-// need marks what v is computed from; a shape comes from no elements.
+// need marks the inputs that v is computed from. It does not go on at Shape, whose result depends on no elements.
 func (w *shapeWalk) need(v *ir.Value) {
 	if v == nil || v.Const != nil || w.seen[v] {
 		return

@@ -9,13 +9,13 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// limit is how far an element may be from the wanted one: abs + rel·|want|.
+// limit says how far an element may be from the expected one: by abs + rel·|want|.
 type limit struct{ abs, rel float64 }
 
-// limits is the table, by element type. The relative limits of float32 and float64 are what ONNX's own
-// runner grants. The absolute one of float32 covers sums of numbers of size 1 that are about 0: what is
-// wanted there was computed in float32 too, and is noise. 16-bit floats may differ in their last two bits.
-// Other types must be equal.
+// limits holds the limit of each element type. The relative limits of float32 and float64 are those of ONNX's own
+// runner. The absolute limit of float32 is for sums of numbers around 1 that happen to be about 0: the expected result
+// was computed in float32 too, so its digits there are rounding errors. 16-bit floats may differ in their last two
+// bits. Elements of other types must be equal.
 var limits = map[ir.DType]limit{
 	ir.Float32:  {2e-6, 1e-3},
 	ir.Float64:  {1e-7, 1e-3},
@@ -23,7 +23,7 @@ var limits = map[ir.DType]limit{
 	ir.BFloat16: {1e-3, 1.6e-2},
 }
 
-// compare checks all outputs of a run. With random models only types and shapes count.
+// compare checks all outputs of a run. Of models that draw random numbers it compares types and shapes only.
 func (t *test) compare(got, want map[string]*ir.Tensor, order []string) error {
 	var errs []error
 	for _, name := range order {

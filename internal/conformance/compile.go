@@ -16,7 +16,7 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// compiled is a data set's plan, with what it is to be run on.
+// compiled is the plan of a data set, with the inputs to run it on and the outputs to expect.
 type compiled struct {
 	t       *test
 	plan    *vdevice.Plan
@@ -25,14 +25,14 @@ type compiled struct {
 	outputs []string // names, in the order of the model
 }
 
-// target says what to plan for.
+// target is the device and the kind of plan.
 type target struct {
 	spec *device.Spec
 	plan string
 }
 
-// compile plans the case's data set; shapes are those of its inputs. Where the compiler must know an
-// input, the input is bound to its value, and the second attempt counts.
+// compile makes the plan of a data set, whose inputs determine all shapes. If a first attempt fails because the
+// compiler must know an input's value, that input is bound to its value in the data set, and the second attempt counts.
 func (t *test) compile(dir string, to target) (*compiled, Result) {
 	m, err := t.load(onnx.Options{})
 	if err != nil {
@@ -58,7 +58,7 @@ func (t *test) compile(dir string, to target) (*compiled, Result) {
 	return c, refusal
 }
 
-// attempt plans with the inputs bound so far; without a plan it says why.
+// attempt makes a plan with the inputs that are bound so far. If it cannot, the result says why.
 func (c *compiled) attempt(to target) Result {
 	opt := onnx.Options{Shapes: map[string][]int64{}, Bind: map[string]*ir.Tensor{}, RequireStatic: true}
 	for name, x := range c.set.in {
@@ -103,7 +103,7 @@ func planFor(g *ir.Graph, to target) (*vdevice.Plan, error) {
 	return plan, nil
 }
 
-// wantStatic refuses graphs with values whose shape depends on data.
+// wantStatic reports values whose shape depends on data as an error, as the command compile does.
 func wantStatic(g *ir.Graph) error {
 	for _, n := range g.Nodes {
 		for _, v := range n.Outputs {

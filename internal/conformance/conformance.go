@@ -1,9 +1,9 @@
-// Package conformance runs ONNX's backend tests through the engines: ir/eval on the imported graph, and
-// the compiled program on the emulator or on a GPU. It is for tests only.
+// Package conformance runs ONNX's backend tests with three engines: ir/eval on the imported graph, and compiled
+// programs on the emulator and on a GPU. It is for tests only.
 //
-// A test is a folder with a model and data sets, as the ONNX project publishes them. Many compiled models
-// share one program (codegen.EmitBundle), so that the whole suite builds in minutes. What each test gave
-// is compared with a committed list, so that any change shows.
+// A test is a folder with a model and data sets, as the ONNX project publishes them. Many compiled models share one
+// program (codegen.EmitBundle), so that the whole suite builds in minutes. The result of each test is compared with a
+// committed list, so every change of a result shows.
 package conformance
 
 import (
@@ -23,7 +23,7 @@ const TestsVariable = "RAMMER_ONNX_TESTS"
 
 // Case is one backend test.
 type Case struct {
-	Name string // of its folder
+	Name string // the name of its folder
 	Dir  string
 }
 
@@ -37,12 +37,12 @@ const (
 	Skip Status = "skip"
 )
 
-// Result is what a case gave.
+// Result says how a case ended and why.
 type Result struct {
 	Name   string   `json:"name"`
 	Status Status   `json:"status"`
-	Reason string   `json:"reason,omitempty"` // of a skip: one of few, so that skips can be counted by it
-	Detail string   `json:"detail,omitempty"` // of a failure or skip
+	Reason string   `json:"reason,omitempty"` // why it was skipped: one of few texts, by which skips are counted
+	Detail string   `json:"detail,omitempty"` // more about a failure or skip
 	Bound  []string `json:"bound,omitempty"`  // inputs that were fixed at compile time
 }
 
@@ -50,10 +50,10 @@ func failed(c Case, err error) Result {
 	return Result{Name: c.Name, Status: Fail, Detail: err.Error()}
 }
 
-// suites are the folders of tests with one model and data sets each.
+// suites are the folders below the root that contain tests.
 var suites = []string{"node", "simple"}
 
-// Discover lists the tests below root, by name; only (nil: all) chooses by name.
+// Discover lists the tests below root, sorted by name. Unless only is nil, it must match a test's name.
 func Discover(root string, only *regexp.Regexp) ([]Case, error) {
 	if _, err := os.Stat(filepath.Join(root, "data")); err == nil {
 		root = filepath.Join(root, "data")
@@ -81,7 +81,7 @@ func Discover(root string, only *regexp.Regexp) ([]Case, error) {
 	return cases, nil
 }
 
-// forEach runs f on the numbers below n, on several goroutines.
+// forEach calls f with each number below n, on so many goroutines.
 func forEach(n, workers int, f func(i int)) {
 	var wg sync.WaitGroup
 	next := make(chan int)
@@ -120,7 +120,7 @@ func Counts(results []Result) map[Status]int {
 	return n
 }
 
-// Summary tells about results: failures with details, skips by reason, and as its last line
+// Summary is a text about results: failures with details, skips by reason, and as its last line
 // "conformance ENGINE: N passed, N failed, N skipped".
 func Summary(engine string, results []Result) string {
 	var b strings.Builder
@@ -149,7 +149,7 @@ type reasonGroup struct {
 	names  []string
 }
 
-// byReason groups the skips, the largest group first.
+// byReason groups skips by their reason, the largest group first.
 func byReason(results []Result) []reasonGroup {
 	at := map[string]int{}
 	var groups []reasonGroup

@@ -33,7 +33,7 @@ func suiteCases(t *testing.T) []Case {
 	return cases
 }
 
-// check compares results with the list in file, or writes it.
+// check compares results with the list in file, or with -update writes the list.
 func check(t *testing.T, engine, file string, results []Result) {
 	t.Helper()
 	t.Log("\n" + Summary(engine, results))
@@ -92,7 +92,7 @@ func readList(t *testing.T, file string) []Result {
 	return list
 }
 
-// TestDocument runs last: with -update the lists are written by then.
+// TestDocument must run last, because the document is made of the lists, which other tests write with -update.
 func TestDocument(t *testing.T) {
 	evaluated, compiled := readList(t, expectedEval), readList(t, expectedEmu)
 	for _, r := range append(evaluated, compiled...) {
@@ -111,8 +111,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestHarness gives both engines a right test, one with a wrong output, one with an input that has to be
-// bound and one that is outside of what rammerc takes.
+// TestHarness gives both engines four tests: a right one, one that expects a wrong output, one with an input that has
+// to be bound, and one that uses what rammerc leaves out.
 func TestHarness(t *testing.T) {
 	root := t.TempDir()
 	for _, c := range harnessCases() {

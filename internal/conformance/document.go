@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Document is docs/CONFORMANCE.md, from the lists of expected results of the evaluator and of the
-// compiled program.
+// Document is the text of docs/CONFORMANCE.md, made of the results of the evaluator and of compiled programs.
 func Document(evaluated, compiled []Result) []byte {
 	var b bytes.Buffer
 	b.WriteString(documentHead)
@@ -61,7 +60,7 @@ rprogram, waves or base makes programs of another kind.
 
 `
 
-// boundText tells which inputs the compiler had to know.
+// boundText says which inputs the compiler had to know.
 func boundText(compiled []Result) string {
 	passed := 0
 	for _, r := range compiled {
@@ -80,7 +79,7 @@ func count(names []string) string {
 	return fmt.Sprint(len(names))
 }
 
-// testList joins the names of tests, without what all have in common.
+// testList joins the names of tests, without the prefix that all have.
 func testList(names []string) string {
 	short := make([]string, len(names))
 	for i, n := range names {
@@ -94,7 +93,7 @@ type reasonRow struct {
 	evaluated, compiled []string
 }
 
-// reasonRows joins the reasons of both engines, the most frequent one first.
+// reasonRows makes one row for each reason of either engine, the most frequent one first.
 func reasonRows(evaluated, compiled []Result) []reasonRow {
 	var rows []reasonRow
 	for _, g := range byReason(append(slices.Clone(evaluated), compiled...)) {

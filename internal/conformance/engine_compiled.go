@@ -15,26 +15,26 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// Options tune Run; the zero value will do.
+// Options tune Run. The zero value has sensible defaults.
 type Options struct {
-	Shards   int    // programs to build; 0: by the engine
-	Jobs     int    // compilers at once; 0: GOMAXPROCS
+	Shards   int    // number of programs to build; 0: as many as suit the engine
+	Jobs     int    // compilers that run at once; 0: GOMAXPROCS
 	Keep     string // folder in which sources and programs stay; "": a temporary one
-	Device   string // planned for; "": emu4 or h200
+	Device   string // the device that plans are for; "": emu4 or h200
 	Plan     string // kind of plan; "": auto
 	Optimize string // optimisation flag; "": -O1 for the emulator, -O3 for nvcc
 	Progress func(format string, args ...any)
 }
 
-// compiledEngine is what differs between engines that run compiled programs.
+// compiledEngine is what differs between the emulator and GPUs as engines.
 type compiledEngine struct {
 	device  string
 	shards  int
-	servers int // programs that run at once
+	servers int // number of programs that run at once
 	build   func(ctx context.Context, dir, optimize string) error
 }
 
-// Run runs the cases by the engine eval, emu or gpu.
+// Run runs the cases with an engine: "eval", "emu" or "gpu".
 func Run(ctx context.Context, engine string, cases []Case, opt Options) ([]Result, error) {
 	if opt.Progress == nil {
 		opt.Progress = func(string, ...any) {}
@@ -134,13 +134,14 @@ func outcomeOf(build error) string {
 	return "built"
 }
 
-// job is one plan to run: a data set of a case.
+// job is a data set of a case that is to be run.
 type job struct {
 	*compiled
-	index int // of the case
+	index int // index of the case
 }
 
-// plans compiles all data sets of all cases and fills in the results of those that need no running.
+// plans makes the plans of all data sets of all cases. It fills in the results of cases that end here, because they are
+// skipped or cannot be planned.
 func plans(cases []Case, results []Result, to target) []job {
 	perCase := make([][]job, len(cases))
 	forEach(len(cases), runtime.GOMAXPROCS(0), func(i int) {
@@ -167,15 +168,16 @@ func plans(cases []Case, results []Result, to target) []job {
 	return jobs
 }
 
-// shard is the models of one program.
+// shard is a part of the models that becomes one program.
 type shard struct {
 	jobs      []job
 	dir       string
 	instances int
-	err       error // of building it
+	err       error // why it could not be built
 }
 
-// split cuts the jobs into runs of neighbours that bring about as many distinct rKernel instances each.
+// split cuts the list of jobs into n pieces such that each brings about as many distinct rKernel instances, which is
+// what the time to compile a program depends on.
 func split(jobs []job, n int) []*shard {
 	all := map[string]bool{}
 	for _, j := range jobs {
@@ -207,7 +209,7 @@ func (c *compiled) eachInstance(f func(key string)) {
 
 const (
 	suite       = "suite"    // name of the emitted program
-	serveSource = "serve.cc" // its main program
+	serveSource = "serve.cc" // the file with its main function
 	program     = "serve"
 )
 
@@ -227,7 +229,7 @@ func (s *shard) emit() error {
 	return os.WriteFile(filepath.Join(s.dir, serveSource), []byte(serveText), 0o644)
 }
 
-// run runs all of the shard's models and fills in the results of those that fail.
+// run runs all models of the shard and fills in the results of those that fail.
 func (s *shard) run(results []Result) {
 	srv := &server{dir: s.dir}
 	defer srv.stop()
@@ -242,7 +244,7 @@ func (s *shard) run(results []Result) {
 	}
 }
 
-// check runs the model as number i of the program.
+// check runs the model, which is number i of the program, and compares its outputs.
 func (j job) check(srv *server, i int) error {
 	var in []byte
 	for _, p := range j.plan.Graph.Inputs {

@@ -10,7 +10,7 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx"
 )
 
-// RunEval runs the cases by ir/eval on the imported graph.
+// RunEval runs the cases with ir/eval on the imported graph.
 func RunEval(cases []Case) []Result {
 	results := make([]Result, len(cases))
 	forEach(len(cases), runtime.GOMAXPROCS(0), func(i int) {

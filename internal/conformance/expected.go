@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// FormatExpected writes results as a list of expected ones: one line a case, by name.
+// FormatExpected is the list of expected results as text: one line for each case, sorted by name.
 func FormatExpected(results []Result) []byte {
 	var b bytes.Buffer
 	for _, r := range results {
@@ -16,7 +16,7 @@ func FormatExpected(results []Result) []byte {
 	return b.Bytes()
 }
 
-// outcome is the line of a list of expected results.
+// outcome is what such a line says behind the name.
 func (r Result) outcome() string {
 	switch {
 	case r.Status == Skip:
@@ -47,8 +47,7 @@ func ParseExpected(data []byte) ([]Result, error) {
 	return out, nil
 }
 
-// CompareExpected lists how results differ from the list in the file. Cases that were not run are not
-// looked at.
+// CompareExpected lists how results differ from the list in the file. Cases that were not run are left out.
 func CompareExpected(file string, results []Result) ([]string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

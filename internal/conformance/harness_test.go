@@ -11,7 +11,7 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// harnessCase is a test of one node, written to disk as the ONNX project does.
+// harnessCase is a test of one node, which is written to disk in the form of the ONNX project.
 type harnessCase struct {
 	name, op           string
 	in                 []*ir.Tensor
@@ -19,7 +19,7 @@ type harnessCase struct {
 	want, wantCompiled string
 }
 
-// harnessCases are in the order of their names.
+// harnessCases are sorted by name.
 func harnessCases() []harnessCase {
 	x := ir.FromSlice(ir.Float32, []float32{-1, 2, -3, 4}, 2, 2)
 	return []harnessCase{
@@ -49,7 +49,7 @@ func (c harnessCase) write(t *testing.T, dir string) {
 		writeTensor(t, filepath.Join(set, "input_"+string(rune('0'+i))+".pb"), in)
 	}
 	g.Output = []*onnxpb.ValueInfoProto{{Name: proto.String("y"), Type: valueInfo("y", c.out).Type}}
-	if c.want == "fail" { // what the model declares is right, what is expected of it is not
+	if c.want == "fail" { // the model is right, but the data set expects another output
 		g.Output[0].Type = valueInfo("y", c.in[0]).Type
 	}
 	writeTensor(t, filepath.Join(set, "output_0.pb"), c.out)
@@ -82,9 +82,15 @@ func valueInfo(name string, of *ir.Tensor) *onnxpb.ValueInfoProto {
 
 func writeTensor(t *testing.T, file string, x *ir.Tensor) {
 	t.Helper()
-	data, err := proto.Marshal(&onnxpb.TensorProto{
-		Dims: x.Dims, DataType: proto.Int32(int32(x.DType.ONNX())), RawData: x.LittleEndian(),
-	})
+	pb := &onnxpb.TensorProto{Dims: x.Dims, DataType: proto.Int32(int32(x.DType.ONNX()))}
+	if texts, ok := x.Data.([]string); ok {
+		for _, s := range texts {
+			pb.StringData = append(pb.StringData, []byte(s))
+		}
+	} else {
+		pb.RawData = x.LittleEndian()
+	}
+	data, err := proto.Marshal(pb)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,12 +15,12 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// test is a case read from its files.
+// test is a case that has been read from its files.
 type test struct {
 	Case
-	data   []byte // of the model
+	data   []byte // bytes of the model
 	traits traits
-	sets   []string // folders of data sets
+	sets   []string // the folders of its data sets
 }
 
 func read(c Case) (*test, error) {
@@ -45,13 +45,14 @@ func (t *test) load(opt onnx.Options) (*onnx.Model, error) {
 	return onnx.Parse("model.onnx", t.data, t.Dir, opt)
 }
 
-// Stages that can refuse a model, and what it means for an operator.
+// The stages that can refuse an operator, in the words of a skip's reason.
 const (
 	importing = "unsupported operator"
 	compiling = "no compiled form"
 )
 
-// refused tells what it means that a stage refuses the model: outside of what rammerc takes, or an error.
+// refused is the result of a model that a stage refuses: a skip, if one of the diagnostics says that the model needs
+// what rammerc does not support, otherwise a failure.
 func (t *test) refused(stage string, err error) Result {
 	items := diag.All(err)
 	if len(items) == 0 {
@@ -73,7 +74,8 @@ func (t *test) refused(stage string, err error) Result {
 	return failed(t.Case, err)
 }
 
-// operator names the operator at fault; the compiler may have one form for each element type.
+// operator names the operator that a diagnostic is about. For the compiler the name includes the element type, because
+// an operator may be compiled for some types only.
 func operator(stage string, d *diag.Diagnostic) string {
 	op := d.Op
 	if d.Domain != "" {
@@ -85,7 +87,7 @@ func operator(stage string, d *diag.Diagnostic) string {
 	return op
 }
 
-// skipReasons are the diagnostics that say that a right model is more than rammerc takes.
+// skipReasons are the diagnostics that say that a valid model needs what rammerc does not support.
 var skipReasons = map[string]string{
 	"unsupported-op":       importing,
 	"unsupported-dtype":    "element type of an operator",
@@ -110,7 +112,7 @@ func readSet(dir string, inputs, outputs []string) (*dataSet, error) {
 	return &dataSet{in, want}, err
 }
 
-// readTensors reads input_0.pb, … in the order of names.
+// readTensors reads KIND_0.pb, KIND_1.pb and so on, which belong to names in their order.
 func readTensors(dir, kind string, names []string) (map[string]*ir.Tensor, error) {
 	out := map[string]*ir.Tensor{}
 	for i, name := range names {
@@ -135,28 +137,28 @@ func names(values []*ir.Value) []string {
 	return out
 }
 
-// traits are what can be seen of a model without understanding it.
+// traits is what can be seen of a model without importing it.
 type traits struct {
-	outside string // what it uses that rammerc leaves out; "" for nothing
-	random  bool   // draws random numbers: values of outputs mean nothing
+	outside string // something it uses that rammerc does not support on purpose; "" for nothing
+	random  bool   // it draws random numbers, so the values of outputs cannot be compared
 }
 
-// leftOut are element types that rammerc leaves out, by ONNX's number.
+// leftOut are the element types that rammerc does not support on purpose, by their number in ONNX.
 var leftOut = map[int32]string{
 	8: "strings", 14: "complex numbers", 15: "complex numbers",
 	17: "float8", 18: "float8", 19: "float8", 20: "float8", 24: "float8",
 	21: "int4", 22: "int4", 23: "float4", 25: "int2", 26: "int2",
 }
 
-// randomOps draw random numbers.
+// randomOps are the operators that draw random numbers.
 var randomOps = []string{
 	"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike",
 }
 
-// typeAttrs are attributes that hold an element type.
+// typeAttrs are the attributes that name an element type.
 var typeAttrs = []string{"to", "dtype", "output_dtype", "output_datatype", "precision", "stash_type", "softmax_precision"}
 
-// scanner walks a model.
+// scanner collects the traits of a model.
 type scanner struct {
 	found  map[string]bool
 	random bool
@@ -235,7 +237,8 @@ func (s *scanner) nodes(list []*onnxpb.NodeProto) {
 	}
 }
 
-// leftOutOps are operators on what rammerc leaves out, by name; their inputs may be absent.
+// leftOutOps are operators on types that rammerc does not support on purpose. They are known by name, because a test
+// may leave out the inputs that would tell.
 var leftOutOps = map[string]string{
 	"ConcatFromSequence": "sequences", "SequenceAt": "sequences", "SequenceConstruct": "sequences",
 	"SequenceEmpty": "sequences", "SequenceErase": "sequences", "SequenceInsert": "sequences",
@@ -243,7 +246,8 @@ var leftOutOps = map[string]string{
 	"Optional": "optionals", "OptionalGetElement": "optionals", "OptionalHasElement": "optionals",
 }
 
-// training finds BatchNormalization's mode; Dropout's is an input, which the importer looks at.
+// training finds BatchNormalization in training mode, which is an attribute. The training mode of Dropout is an input,
+// which the importer looks at.
 func (s *scanner) training(n *onnxpb.NodeProto, a *onnxpb.AttributeProto) {
 	if n.GetOpType() == "BatchNormalization" && a.GetName() == "training_mode" && a.GetI() != 0 {
 		s.found["training"] = true

@@ -15,10 +15,10 @@ import (
 //go:embed program/serve.cc
 var serveText string
 
-// patience is how long one model may run.
+// patience is how long one model may run before its program is ended.
 const patience = 90 * time.Second
 
-// server is the program of a shard; it is started when it is needed, again after a failure.
+// server is the running program of a shard. It is started with the first request, and again after a failure.
 type server struct {
 	dir string
 	cmd *exec.Cmd
@@ -52,7 +52,7 @@ func (s *server) stop() {
 	s.cmd = nil
 }
 
-// request runs model i on the inputs, one behind the other, and returns its outputs likewise.
+// request runs model i. in is the bytes of its inputs, one after the other; the result is those of its outputs.
 func (s *server) request(i int, in []byte) ([]byte, error) {
 	if s.cmd == nil {
 		if err := s.start(); err != nil {
@@ -73,7 +73,7 @@ func (s *server) request(i int, in []byte) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("the program died: %v, %v; %s", err, ended, strings.TrimSpace(s.err.String()))
 	case !ok:
-		s.stop() // what a failed launch leaves behind must not reach the next model
+		s.stop() // what a failed launch leaves in memory must not reach the next model
 		return nil, fmt.Errorf("run: %s", data)
 	}
 	return data, nil

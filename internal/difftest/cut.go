@@ -6,8 +6,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Without is the case with the nodes that drop names replaced by inputs, which hold what the nodes
-// compute; results that are outputs are no outputs any more. nil means that nothing is left.
+// Without is the case without the nodes for which drop is true. Their results become inputs that hold what the nodes
+// compute. Such a result is no output any more. Without returns nil if nothing is left.
 func (c *Case) Without(drop func(n *ir.Node) bool) *Case {
 	if _, err := c.Want(); err != nil {
 		return nil
@@ -36,7 +36,7 @@ func (c *Case) Without(drop func(n *ir.Node) bool) *Case {
 	return &Case{Name: c.Name, Seed: c.Seed, Graph: g, Inputs: inputs, Wild: c.Wild}
 }
 
-// WithoutNamed is Without for nodes by name.
+// WithoutNamed is Without for the nodes with the given names.
 func (c *Case) WithoutNamed(names ...string) *Case {
 	return c.Without(func(n *ir.Node) bool { return slices.Contains(names, n.Name) })
 }

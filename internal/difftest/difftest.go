@@ -1,15 +1,16 @@
-// Package difftest compares the engines with each other on random graphs.
+// Package difftest compares engines with each other on random graphs.
 //
-// Generate grows a valid graph and inputs for it from a seed, over the whole operator table. Every row
-// of Engines then computes the graph's outputs its own way, or checks what a stage made of the graph;
-// ir/eval on the graph as generated is the reference and internal/tolerance's table the limit. A
-// difference is shrunk and printed as text, which is a regression test once it lies in testdata.
+// Generate makes a valid graph and inputs for it from a seed, with operators from the whole table. Every row of Engines
+// then computes the graph's outputs in its own way, or checks what a stage of the compiler makes of the graph. The
+// reference is ir/eval on the graph as generated; the limits are those of internal/tolerance. A case with a difference
+// is made as small as possible and printed as text. Once it lies in testdata, it is a regression test.
 //
-// Results that rounding alone changes beyond the limit (a comparison that ties, a difference of equal
-// numbers) prove nothing: sensitive says so by computing again with noise of a few units in the last
-// place. The package is for tests only.
+// In some cases rounding alone changes a result beyond the limit, for example where equal numbers are compared or
+// subtracted. A difference proves nothing then. The method sensitive finds such cases: it computes them again with
+// noise of a few units in the last place.
 //
-// To cover an operator, add a row to growers; to cover an exporter's idiom, add one to idioms.
+// To cover an operator, add a row to growers; to cover an exporter's idiom, add a row to idioms. The package is for
+// tests only.
 package difftest
 
 import (
@@ -24,17 +25,18 @@ import (
 // Case is a graph with inputs.
 type Case struct {
 	Name   string
-	Seed   uint64 // of what engines shuffle
+	Seed   uint64 // of the random choices that engines make
 	Graph  *ir.Graph
 	Inputs map[string]*ir.Tensor
-	// Wild inputs have NaN, infinities or denormals, about which runtimes differ.
+	// Wild says that inputs have NaN, infinities or denormals, of which onnxruntime and others compute different
+	// things.
 	Wild bool
 
 	want   map[string]*ir.Tensor
-	values map[*ir.Value]*ir.Tensor // all values of the outermost graph
+	values map[*ir.Value]*ir.Tensor // what the values of the outermost graph are in the reference
 }
 
-// Want is what ir/eval makes of the case.
+// Want is what ir/eval computes for the case: the reference.
 func (c *Case) Want() (map[string]*ir.Tensor, error) {
 	if c.want != nil {
 		return c.want, nil
@@ -63,8 +65,8 @@ func (c *Case) evaluate(g *ir.Graph) (map[string]*ir.Tensor, error) {
 	return eval.Run(g, c.Inputs, eval.Options{Workers: 1, MaxBytes: maxEvalBytes})
 }
 
-// Result is what an engine makes of a case: outputs, nothing (for engines that only check), a reason
-// why it has no answer, or an error. Any error is a finding.
+// Result is what an engine says of a case: outputs; nothing, if it only checks and found nothing wrong; a reason why it
+// cannot say anything; or an error. Every error is a finding.
 type Result struct {
 	Outputs map[string]*ir.Tensor
 	Skip    string
@@ -75,11 +77,11 @@ type Result struct {
 type Engine struct {
 	Name string
 	Run  func(cases []*Case) []Result
-	// Slow engines take the first cases of a normal test run only, and are not fuzzed.
+	// Slow engines get only the first cases of a normal test run, and are left out when fuzzing.
 	Slow bool
 }
 
-// each makes an engine of a function for one case. A panic is an error of the case.
+// each makes a function for many cases of a function for one case. A panic becomes the error of its case.
 func each(f func(c *Case) Result) func([]*Case) []Result {
 	return func(cases []*Case) []Result {
 		res := make([]Result, len(cases))
@@ -101,7 +103,7 @@ func guarded(c *Case, f func(c *Case) Result) (res Result) {
 
 // Verdict is the judgement of a result.
 type Verdict struct {
-	Skip    string // no judgement: why
+	Skip    string // why the case cannot be judged
 	Failure error
 }
 
@@ -131,7 +133,8 @@ func Judge(c *Case, res Result) Verdict {
 	return Verdict{}
 }
 
-// same applies the table; integers are compared whole, which float64 cannot do.
+// same reports whether a difference is within the limits. Integers are compared as such, because large ones are not
+// exact in the float64 of d.
 func same(d tolerance.Difference, got, want *ir.Tensor) bool {
 	if !d.Within(tolerance.LimitFor(want.DType)) {
 		return false

@@ -12,10 +12,11 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// slowCases is how many of TestGraphs' cases slow engines take.
+// slowCases is how many of TestGraphs' cases slow engines get.
 const slowCases = 100
 
-// seeds are the graphs of TestGraphs; DIFFTEST_SEEDS=FROM:TO asks for others, and for all engines.
+// seeds are those of TestGraphs: from <= seed < to. With DIFFTEST_SEEDS=FROM:TO in the environment they are those, and
+// slow engines get all of them.
 func seeds(t *testing.T) (from, to uint64) {
 	to = 400
 	if testing.Short() {
@@ -39,7 +40,7 @@ func TestGraphs(t *testing.T) {
 	compare(t, cases)
 }
 
-// TestReproducers compares all engines on the graphs that once made a difference.
+// TestReproducers compares all engines on graphs for which an engine was wrong once.
 func TestReproducers(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.rir")
 	if err != nil {
@@ -60,7 +61,8 @@ func TestReproducers(t *testing.T) {
 	compare(t, cases)
 }
 
-// compare runs all engines, reports shrunk differences and logs what could not be compared.
+// compare runs all engines on the cases. It makes cases with differences small before it reports them, and logs how
+// many cases could not be judged and why.
 func compare(t *testing.T, cases []*Case) {
 	for _, e := range Engines {
 		cases := cases
@@ -100,7 +102,8 @@ func logCounts(t *testing.T, cases int, skips map[string]int) {
 	}
 }
 
-// report shrinks a failing case, for as long as DIFFTEST_SHRINK says, and prints it as a file for testdata.
+// report makes a failing case smaller for 20 s, or as long as DIFFTEST_SHRINK says, and returns it as text for
+// testdata.
 func report(c *Case, e Engine, failure error) string {
 	fails := func(c *Case) bool { return Judge(c, e.Run([]*Case{c})[0]).Failure != nil }
 	limit := 20 * time.Second
@@ -122,7 +125,7 @@ func clip(s string) string {
 	return s
 }
 
-// FuzzGraphs compares the engines that need no other program on the graphs of any seed.
+// FuzzGraphs compares the engines that are not slow on the graph of any seed.
 func FuzzGraphs(f *testing.F) {
 	for seed := range uint64(4) {
 		f.Add(seed)
@@ -149,7 +152,7 @@ func TestGenerateIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestCoverage wants every operator of the table and every idiom to grow, valid and evaluated.
+// TestCoverage: every operator of the table and every idiom can become part of a valid graph that can be evaluated.
 func TestCoverage(t *testing.T) {
 	grows := func(grow func(*generator)) bool {
 		for seed := range uint64(60) {
@@ -175,14 +178,14 @@ func TestCoverage(t *testing.T) {
 			t.Errorf("nothing grows by the idiom %q", i.name)
 		}
 	}
-	for _, op := range ir.Ops { // what has a kind of its own in InternalDomain, passes make
+	for _, op := range ir.Ops { // Fused nodes are made by passes only
 		if !rows[op.Name] && op.Kind != ir.KindFused {
 			t.Errorf("no row of growers has %s", op.Name)
 		}
 	}
 }
 
-// TestText reads back what is printed, inputs included.
+// TestText: a case that is printed and parsed prints the same text again, inputs included.
 func TestText(t *testing.T) {
 	for seed := range uint64(60) {
 		c := Generate(seed)
@@ -196,14 +199,14 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestShrink plants a fault in an engine and wants little more than the faulty operator to be left.
+// TestShrink: if an engine fails whenever there is a Softmax, a failing case shrinks to a single Softmax.
 func TestShrink(t *testing.T) {
 	fails := func(c *Case) bool {
 		return slices.ContainsFunc(c.Graph.Nodes, func(n *ir.Node) bool { return n.Is("Softmax") })
 	}
 	seen := 0
 	for seed := uint64(0); seen < 8; seed++ {
-		c := Generate(seed).Without(func(*ir.Node) bool { return false }) // no dead nodes
+		c := Generate(seed).Without(func(*ir.Node) bool { return false }) // removes nodes that nothing uses
 		if c == nil || !fails(c) {
 			continue
 		}
@@ -215,7 +218,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// TestNoise: cases that rounding decides are told from others.
+// TestNoise: cases whose results depend on rounding are told from others.
 func TestNoise(t *testing.T) {
 	for _, test := range []struct {
 		body      string
@@ -241,7 +244,7 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// TestJudge accepts the reference and nothing less.
+// TestJudge: the reference itself passes, missing outputs do not.
 func TestJudge(t *testing.T) {
 	c := Generate(3)
 	want, err := c.Want()

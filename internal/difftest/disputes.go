@@ -10,7 +10,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// foreign says why onnxruntime is no judge of a case, "" when it is one.
+// foreign says why a case cannot be compared with onnxruntime; "" if it can.
 func foreign(c *Case) string {
 	if c.Wild {
 		return "special numbers: the standard leaves open what becomes of them"
@@ -18,8 +18,8 @@ func foreign(c *Case) string {
 	return ""
 }
 
-// disputed reports nodes of which onnxruntime and the standard's text think differently; the table says
-// what each dispute is about.
+// disputed reports nodes that onnxruntime computes in another way than the standard's text says. The table says in
+// which.
 func disputed(n *ir.Node) bool {
 	for _, d := range disputes {
 		if slices.Contains(strings.Fields(d.ops), n.Op) && d.about(n) {
@@ -78,7 +78,8 @@ var disputes = []struct {
 	}},
 }
 
-// saturates reports whether the processor lacks the instructions that add products of bytes in 32 bits.
+// saturates reports whether the processor lacks the instructions that add products of bytes in 32 bits. Without them
+// onnxruntime adds in 16 bits, where sums saturate.
 var saturates = sync.OnceValue(func() bool {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	return err == nil && runtime.GOARCH == "amd64" && !strings.Contains(string(info), "vnni")

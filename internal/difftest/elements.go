@@ -9,7 +9,7 @@ import (
 	"github.com/rammerc/rammerc/ir/eval"
 )
 
-// Elements of one tensor; large cases cross the tiles of rKernels.
+// The greatest numbers of elements of a tensor. Those of large cases need several tiles of an rKernel.
 const (
 	maxElems      = 4096
 	maxElemsLarge = 1 << 15
@@ -40,7 +40,7 @@ func (r *generator) limit() int64 {
 	return maxElems
 }
 
-// wide is an extent around those of tiles.
+// wide is an extent around the extents of tiles.
 func (r *generator) wide() int64 { return oneOf[int64](r, 63, 64, 65, 100, 127, 128, 130, 200, 257) }
 
 func (r *generator) extent() int64 {
@@ -53,7 +53,7 @@ func (r *generator) extent() int64 {
 	return []int64{1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8}[r.IntN(12)]
 }
 
-// tensor draws elements: floats are normal, integers small; wild ones have what breaks assumptions.
+// tensor draws elements: floats from the normal distribution, and small integers. Wild tensors also have specials.
 func (r *generator) tensor(d ir.DType, dims []int64, wild bool) *ir.Tensor {
 	return r.fill(d, dims, func() float64 {
 		switch {
@@ -61,7 +61,7 @@ func (r *generator) tensor(d ir.DType, dims []int64, wild bool) *ir.Tensor {
 			return float64(r.IntN(2))
 		case d.IsFloat() && wild && r.IntN(5) == 0:
 			return specials[r.IntN(len(specials))]
-		case d.IsFloat() && r.IntN(24) == 0: // ties and zeros
+		case d.IsFloat() && r.IntN(24) == 0: // whole numbers, so that some elements are equal or zero
 			return float64(r.IntN(3) - 1)
 		case d.IsFloat():
 			return r.NormFloat64()
@@ -72,13 +72,14 @@ func (r *generator) tensor(d ir.DType, dims []int64, wild bool) *ir.Tensor {
 	})
 }
 
-// specials leaves out large numbers: whether x·x overflows is up to the width an engine computes in.
+// specials are elements that break assumptions. There are no large ones, because whether x·x overflows depends on the
+// precision that an engine computes in.
 var specials = []float64{
 	math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 0, 1e-40, -1e-40, math.SmallestNonzeroFloat32,
 	1e-30, 0.5, 1.5, 2.5, -0.5, 100, -100,
 }
 
-// weights draws a constant whose sums over fan elements stay near 1.
+// weights draws a constant such that its products with numbers around 1, summed over fan elements, are around 1 again.
 func (r *generator) weights(d ir.DType, fan int64, dims ...int64) *ir.Tensor {
 	scale := 1 / math.Sqrt(float64(max(fan, 1)))
 	return r.fill(d, dims, func() float64 { return scale * r.NormFloat64() })
@@ -112,7 +113,7 @@ func filled(d ir.DType, x float64, dims ...int64) *ir.Tensor {
 	return convert(t, d)
 }
 
-// convert is Cast.
+// convert is t with its elements converted to d, as Cast does.
 func convert(t *ir.Tensor, d ir.DType) *ir.Tensor {
 	if t.DType == d {
 		return t
@@ -125,8 +126,8 @@ func convert(t *ir.Tensor, d ir.DType) *ir.Tensor {
 	return out[0]
 }
 
-// tame holds the results of cases without special numbers to magnitudes that leave room for sums,
-// products and squares.
+// tame reports whether the elements of a result are so small that sums, products and squares of them do not overflow.
+// It is asked of cases that are not wild.
 func tame(op string, t *ir.Tensor) bool {
 	limit := map[ir.DType]float64{ir.Float16: 200, ir.BFloat16: 1e4, ir.Float32: 1e4, ir.Float64: 1e4}[t.DType]
 	if limit == 0 {
@@ -143,7 +144,7 @@ func tame(op string, t *ir.Tensor) bool {
 	return true
 }
 
-// undefined reports nodes about whose results the standard says nothing.
+// undefined reports nodes whose results the standard does not define for these inputs.
 func undefined(n *ir.Node, in []*ir.Tensor) bool {
 	if n.Domain != "" || len(in) == 0 || in[0] == nil {
 		return false
@@ -172,7 +173,7 @@ func undefined(n *ir.Node, in []*ir.Tensor) bool {
 	return false
 }
 
-// castable reports whether every element has a place in d. Integers wrap.
+// castable reports whether every element can be converted to d. Integers always can, because they wrap.
 func castable(t *ir.Tensor, d ir.DType) bool {
 	if !t.DType.IsFloat() || !d.IsInt() {
 		return true

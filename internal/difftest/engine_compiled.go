@@ -18,13 +18,13 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// static is the case's graph with its symbols bound.
+// static is the case's graph with the extents of its inputs in place of symbols.
 func (c *Case) static() (*ir.Graph, error) {
 	g := ir.Clone(c.Graph)
 	return g, ir.BindDims(g, bindings(c)).Err()
 }
 
-// lower is the rOperator graph of the case for a device, optimised before or not.
+// lower is the rOperator graph of the case for a device. With optimise the graph passes through graphopt first.
 func (c *Case) lower(optimise bool, deviceName string) (*roperator.Graph, error) {
 	g, err := c.static()
 	if err != nil {
@@ -45,7 +45,7 @@ func (c *Case) lower(optimise bool, deviceName string) (*roperator.Graph, error)
 	return lower.ForDevice(g, spec, precision.FP32)
 }
 
-// wantStatic reports values whose extents depend on data: the driver refuses such graphs.
+// wantStatic reports values whose extents depend on data, as the command compile does.
 func wantStatic(g *ir.Graph) error {
 	var l diag.List
 	for _, n := range g.Nodes {
@@ -69,8 +69,8 @@ func wantStatic(g *ir.Graph) error {
 
 const unsupportedID = "unsupported-op"
 
-// unsupported lists the nodes that cannot be compiled and says why of the first; nothing when err is
-// about something else.
+// unsupported lists the nodes that cannot be compiled according to err, and says why the first cannot. The list is
+// empty if err is about something else.
 func unsupported(err error) (nodes []string, why string) {
 	for _, d := range diag.All(err) {
 		if d.ID != unsupportedID && d.ID != "not-constant" {
@@ -84,10 +84,10 @@ func unsupported(err error) (nodes []string, why string) {
 	return nodes, why
 }
 
-// errNothing: no part of a case can be compiled.
+// errNothing says that no part of a case can be compiled.
 var errNothing = errors.New("nothing is left")
 
-// compilable is the part of the case that can be compiled, lowered, and why it is not all of it.
+// compilable returns the part of the case that can be compiled, that part lowered, and why the rest cannot be compiled.
 func (c *Case) compilable(optimise bool, deviceName string) (part *Case, g *roperator.Graph, why string, err error) {
 	for part = c; part != nil; {
 		g, err = part.lower(optimise, deviceName)
@@ -110,7 +110,7 @@ func (c *Case) compilable(optimise bool, deviceName string) (part *Case, g *rope
 	return nil, nil, why, errNothing
 }
 
-// runLower checks the structure of what both forms are lowered to.
+// runLower lowers the case, once optimised and once as it is, and verifies the rOperator graphs.
 func runLower(c *Case) Result {
 	skip := ""
 	for _, optimise := range []bool{true, false} {
@@ -131,7 +131,8 @@ func runLower(c *Case) Result {
 	return Result{Skip: skip}
 }
 
-// runSchedule checks plans for a small and a large device; policy and kind of plan go by the seed.
+// runSchedule makes and verifies plans for a small and a large device. The seed chooses the policy and the kind of
+// plan.
 func runSchedule(c *Case) Result {
 	for i, device := range []string{"emu4", "h200"} {
 		_, g, _, err := c.compilable(true, device)
@@ -148,20 +149,21 @@ func runSchedule(c *Case) Result {
 	return Result{}
 }
 
-// moodyCosts makes schedules choose candidates that they would not by themselves.
+// moodyCosts multiplies costs by random factors, so that schedules choose candidates that they would not choose
+// otherwise.
 type moodyCosts struct {
 	profiler.Costs
 	seed uint64
 }
 
-// TaskTime is up to 64 times more or less than it should be.
+// TaskTime is the real one times a factor from 1/64 to 64, which depends on the seed and the candidate.
 func (m moodyCosts) TaskTime(c *roperator.Candidate) float64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %s %d", m.seed, c.Inst.Name(), c.Tasks)
 	return m.Costs.TaskTime(c) * math.Exp2(float64(h.Sum64()>>32%13)-6)
 }
 
-// planFor schedules g on a device and verifies the plan.
+// planFor makes a plan of g for a device and verifies it. The seed chooses policy, kind of plan and costs.
 func planFor(g *roperator.Graph, deviceName string, seed uint64) (*vdevice.Plan, error) {
 	spec, err := device.Find(deviceName)
 	if err != nil {

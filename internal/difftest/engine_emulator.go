@@ -13,11 +13,12 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// batchSize is how many cases share a library: compiling C++ takes most of the time.
+// batchSize is how many cases share a library. Compiling C++ takes most of the time, and much of that is the same for
+// every library.
 const batchSize = 25
 
-// runEmulator compiles what can be compiled of the cases and runs it on the emulator. The cases of a
-// batch are one graph of parts that have nothing to do with each other, which schedules mix.
+// runEmulator compiles what can be compiled of the cases and runs it on the emulator. The cases of a batch become one
+// graph. Its parts are independent of each other, and schedules run them side by side.
 func runEmulator(cases []*Case) []Result {
 	res := make([]Result, len(cases))
 	cxx, err := toolchain.FindCxx("")
@@ -55,13 +56,13 @@ func runEmulator(cases []*Case) []Result {
 	return res
 }
 
-// batched is the part of a case that is compiled.
+// batched is a case of a batch, reduced to the part that can be compiled.
 type batched struct {
-	index int // of the case
+	index int // of the case among all
 	part  *Case
 }
 
-// runBatch fills in the results of a batch. Where the batch fails as a whole, its cases run alone.
+// runBatch fills in the results of a batch. If the batch fails as a whole, each of its cases is compiled and run alone.
 func runBatch(cxx *toolchain.Cxx, batch []*batched, res []Result) {
 	var outs []map[string]*ir.Tensor
 	whole := guarded(batch[0].part, func(*Case) Result {
@@ -125,8 +126,8 @@ func emulate(cxx *toolchain.Cxx, batch []*batched) ([]map[string]*ir.Tensor, err
 	return split(batch, out), nil
 }
 
-// runTwice runs the library and returns the second run's outputs: what a run leaves behind must not
-// reach the next.
+// runTwice runs the library twice and returns the outputs of the second run. They are wrong if a run depends on what an
+// earlier one left in memory.
 func runTwice(lib *runner.Lib, c *Case) (map[string]*ir.Tensor, error) {
 	var in [][]byte
 	for _, t := range lib.Inputs {
@@ -150,7 +151,7 @@ func runTwice(lib *runner.Lib, c *Case) (map[string]*ir.Tensor, error) {
 	return out, nil
 }
 
-// joined makes one case of all, with a prefix to every name.
+// joined is one case that consists of all cases of the batch. Each has a prefix of its own in front of all names.
 func joined(batch []*batched) *Case {
 	all := &Case{Name: "batch", Seed: batch[0].part.Seed, Graph: &ir.Graph{Name: "batch"}, Inputs: map[string]*ir.Tensor{}}
 	for i, b := range batch {
@@ -194,7 +195,7 @@ func rename(g *ir.Graph, prefix string) {
 	})
 }
 
-// split hands every case its outputs.
+// split returns the outputs of each case of the batch, without the prefixes.
 func split(batch []*batched, out map[string]*ir.Tensor) []map[string]*ir.Tensor {
 	outs := make([]map[string]*ir.Tensor, len(batch))
 	for i, b := range batch {

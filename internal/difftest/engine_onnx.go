@@ -18,7 +18,7 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx"
 )
 
-// runImport writes the case as an ONNX model and evaluates what the importer makes of it.
+// runImport writes the case as an ONNX model, imports it, and evaluates the imported graph.
 func runImport(c *Case) Result {
 	data, err := Export(c.Graph)
 	if err != nil {
@@ -37,7 +37,7 @@ func runImport(c *Case) Result {
 //go:embed serve_models.py
 var runtimeScript string
 
-// findPython returns a Python that has onnxruntime, or a reason why there is none.
+// findPython returns the path of a Python interpreter that has onnxruntime, or the reason why there is none.
 func findPython() (path, reason string) {
 	path = os.Getenv("RAMMER_PYTHON")
 	if path == "" {
@@ -54,7 +54,7 @@ func lastLine(out []byte) string {
 	return lines[len(lines)-1]
 }
 
-// runtimeServer is a Python process that runs models.
+// runtimeServer is a Python process that runs models with onnxruntime (serve_models.py).
 type runtimeServer struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -80,7 +80,7 @@ func (s *runtimeServer) stop() {
 	_ = s.cmd.Wait()
 }
 
-// runtimeTensor goes both ways as JSON in front of the elements' bytes.
+// runtimeTensor describes a tensor in requests and answers. It is sent as JSON, before the bytes of the elements.
 type runtimeTensor struct {
 	Name  string  `json:"name"`
 	DType int64   `json:"dtype"`
@@ -110,7 +110,7 @@ func (s *runtimeServer) receive() ([]byte, error) {
 	return data, err
 }
 
-// run computes a model. The runtime's own complaints are in reason.
+// run runs a model. reason is what onnxruntime itself has to complain about; err is a failure of the process.
 func (s *runtimeServer) run(model []byte, inputs map[string]*ir.Tensor, order []*ir.Value) (out map[string]*ir.Tensor, reason string, err error) {
 	var head runtimeHeader
 	parts := [][]byte{model, nil}
@@ -188,7 +188,7 @@ func runRuntime(cases []*Case) []Result {
 	return res
 }
 
-// runtimeResult runs what the runtime implements of a case: operators that it lacks are cut out.
+// runtimeResult runs a case with onnxruntime. Nodes whose operators it does not implement are replaced by inputs.
 func runtimeResult(s *runtimeServer, c *Case) Result {
 	c = c.Without(func(n *ir.Node) bool { return n.Domain != "" || disputed(n) })
 	for range 12 {
@@ -215,10 +215,10 @@ func runtimeResult(s *runtimeServer, c *Case) Result {
 	return Result{Skip: "onnxruntime lacks too many operators"}
 }
 
-// namedNode finds the node that the runtime complains about.
+// namedNode finds the name of a node in an error message of onnxruntime.
 var namedNode = regexp.MustCompile(`(?:node with name '|Name:'|Node:|in node \(|Node \(|In Node, \(")(n\d+)\b`)
 
-// judgePart compares the outputs of a part of a case.
+// judgePart is the result of a case of which an engine ran a part only. It compares the outputs of that part.
 func judgePart(c *Case, out map[string]*ir.Tensor) Result {
 	v := Judge(c, Result{Outputs: out})
 	if v.Failure != nil {
@@ -227,7 +227,7 @@ func judgePart(c *Case, out map[string]*ir.Tensor) Result {
 	return Result{Skip: v.Skip}
 }
 
-// firstWords makes messages of one cause equal.
+// firstWords cuts a message to its beginning, so that messages that differ in details count as one reason.
 func firstWords(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	s = anyNode.ReplaceAllString(s, "NODE")

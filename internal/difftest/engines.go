@@ -8,7 +8,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Engines are compared with ir/eval on the graph as it is.
+// Engines are all engines. The outputs of each are compared with those of ir/eval on the graph as generated.
 var Engines = []Engine{
 	{Name: "inference", Run: each(runInference)},
 	{Name: "text", Run: each(runText)},
@@ -21,7 +21,7 @@ var Engines = []Engine{
 	{Name: "emulator", Run: runEmulator, Slow: true},
 }
 
-// runInference holds what shape inference says against what is computed.
+// runInference compares inferred types, shapes and elements with those that the reference computes.
 func runInference(c *Case) Result {
 	if err := ir.Verify(c.Graph); err != nil {
 		return Result{Err: err}
@@ -50,7 +50,7 @@ func runInference(c *Case) Result {
 	return Result{}
 }
 
-// bindings are the extents of the inputs' symbols.
+// bindings gives each symbol of the graph the extent that the inputs have there.
 func bindings(c *Case) map[string]int64 {
 	dims := map[string]int64{}
 	for _, v := range c.Graph.Inputs {
@@ -65,7 +65,8 @@ func bindings(c *Case) map[string]int64 {
 	return dims
 }
 
-// agree compares v's type, shape and known elements, as far as they are known once dims are bound.
+// agree compares what is inferred of v, its type, shape and elements, with the tensor t that was computed. Symbols have
+// the extents dims; what is still unknown then is not compared.
 func agree(v *ir.Value, t *ir.Tensor, dims map[string]int64) error {
 	if v.DType != t.DType {
 		return fmt.Errorf("inferred type %v, computed %v", v.DType, t.DType)
@@ -93,7 +94,7 @@ func agree(v *ir.Value, t *ir.Tensor, dims map[string]int64) error {
 	return nil
 }
 
-// runText prints, parses, prints again and evaluates what was parsed.
+// runText prints the graph, parses the text, prints that again, which must give the same text, and evaluates it.
 func runText(c *Case) Result {
 	var first, second bytes.Buffer
 	if err := ir.Print(&first, c.Graph, ir.PrintOptions{}); err != nil {
@@ -123,7 +124,8 @@ func (c *Case) result(g *ir.Graph) Result {
 	return Result{Outputs: out}
 }
 
-// optimized is what graphopt makes of g, with nodes shuffled before each pass.
+// optimized is what graphopt makes of g. The nodes are put into a random valid order before each pass, because no pass
+// may depend on their order.
 func (c *Case) optimized(g *ir.Graph) (*ir.Graph, error) {
 	h := ir.Clone(g)
 	if err := graphopt.Run(h, graphopt.Options{Check: true, Seed: c.Seed}); err != nil {
@@ -140,7 +142,7 @@ func runOptimized(c *Case) Result {
 	return c.result(g)
 }
 
-// runOptimizedTwice optimises what came out once more: a dump is an input.
+// runOptimizedTwice optimises the optimised graph once more. That happens to users who compile a dump.
 func runOptimizedTwice(c *Case) Result {
 	g, err := c.optimized(c.Graph)
 	if err != nil {

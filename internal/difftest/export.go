@@ -9,7 +9,8 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
-// Export writes g as an ONNX model of the reference opset, or of a newer one that an operator needs. Operators that passes make have no ONNX form.
+// Export writes g as an ONNX model. It has the reference opset, or a newer one if an operator needs that. Operators
+// that only passes make have no form in ONNX.
 func Export(g *ir.Graph) ([]byte, error) {
 	graph, err := exportGraph(g, true)
 	if err != nil {
@@ -56,7 +57,7 @@ func exportGraph(g *ir.Graph, outermost bool) (*onnxpb.GraphProto, error) {
 	return p, nil
 }
 
-// valueInfo declares v; bodies leave shapes out, which may change from run to run.
+// valueInfo declares v. Inside of bodies shapes are left out, because they can differ from one iteration to the next.
 func valueInfo(v *ir.Value, shaped bool) *onnxpb.ValueInfoProto {
 	t := &onnxpb.TypeProto_Tensor{ElemType: proto.Int32(int32(v.DType.ONNX()))}
 	if shaped && v.Shape != nil {
@@ -99,7 +100,7 @@ func exportNode(n *ir.Node) (*onnxpb.NodeProto, error) {
 		return out
 	}
 	p.Input, p.Output = names(n.Inputs), names(n.Outputs)
-	if n.Op == "Split" && n.Input(1) == nil && !n.HasAttr("num_outputs") { // the standard wants either
+	if n.Op == "Split" && n.Input(1) == nil && !n.HasAttr("num_outputs") { // the standard wants one of the two
 		p.Attribute = append(p.Attribute, &onnxpb.AttributeProto{
 			Name: proto.String("num_outputs"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(len(n.Outputs))),
 		})

@@ -9,22 +9,22 @@ import (
 	"github.com/rammerc/rammerc/ir/eval"
 )
 
-// generator grows a graph. Every value in pool has a constant shape and its tensor in vals, so that a
-// node whose result would be undefined, absurd or large is seen and refused when it is added.
+// generator builds a graph node by node. Each node is evaluated when it is added, so that one whose result is
+// undefined, absurd or large can be refused. Every value in pool has a constant shape, and vals holds its tensor.
 type generator struct {
 	*rand.Rand
 	g      *ir.Graph
 	pool   []*ir.Value
-	loose  []*ir.Value // values whose extents depend on data: they can be outputs only
+	loose  []*ir.Value // values whose extents depend on data, which can only be outputs
 	vals   map[*ir.Value]*ir.Tensor
 	inputs map[string]*ir.Tensor
 
 	palette []ir.DType // float types, the preferred one first
-	exotic  bool       // all operators and integer types, not only what models use most
+	exotic  bool       // use all operators and integer types, not only those that most models use
 	wild    bool
-	large   bool // some extents go beyond the tiles of rKernels
+	large   bool // some extents are larger than a tile of an rKernel
 	names   int
-	refused map[string]int // reasons, for those who work on the generator
+	refused map[string]int // how often nodes were refused, by reason, for those who work on the generator
 }
 
 // Generate makes the case of a seed; the same seed gives the same case.
@@ -55,7 +55,7 @@ func newGenerator(seed uint64) *generator {
 	return r
 }
 
-// choose picks an idiom, an operator that models use, or any operator.
+// choose picks what to add next: an idiom, an operator that most models use, or any operator.
 func (r *generator) choose() func(*generator) {
 	switch n := r.IntN(10); {
 	case n < 3:
@@ -66,7 +66,7 @@ func (r *generator) choose() func(*generator) {
 	return growers[r.IntN(len(growers))].grow
 }
 
-// common are the operators that most models consist of.
+// common are the operators that most models are made of.
 var common = []string{
 	"Conv", "Conv", "MatMul", "MatMul", "Gemm", "Relu", "Sigmoid", "Add", "Add", "Mul", "Mul", "Sub", "Div", "MaxPool",
 	"AveragePool", "GlobalAveragePool", "BatchNormalization", "Softmax", "LayerNormalization", "Concat", "Concat",
@@ -75,12 +75,12 @@ var common = []string{
 	"ConvTranspose", "Einsum", "ArgMax", "Erf", "Pow", "Sqrt", "HardSwish", "LeakyRelu", "Max", "Min", "Sum", "Exp",
 }
 
-// refusal unwinds a grower whose node cannot be added.
+// refusal is what a grower panics with when a node cannot be added. The panic ends in attempt.
 type refusal struct{ why string }
 
 func (r *generator) refuse(why string) { panic(refusal{why}) }
 
-// attempt grows the graph, or leaves it as it was when something is refused.
+// attempt calls grow. If a node is refused, the graph becomes again what it was before.
 func (r *generator) attempt(grow func(*generator)) (ok bool) {
 	nodes, consts, inputs, pool, loose := len(r.g.Nodes), len(r.g.Consts), len(r.g.Inputs), len(r.pool), len(r.loose)
 	defer func() {
@@ -102,7 +102,7 @@ func (r *generator) attempt(grow func(*generator)) (ok bool) {
 	return true
 }
 
-// finish chooses outputs and makes some extents symbols.
+// finish makes the case: it chooses outputs, and turns some extents into symbols.
 func (r *generator) finish(seed uint64) *Case {
 	if len(r.g.Nodes) == 0 {
 		r.node("Identity", nil, r.pool[0])
@@ -116,7 +116,7 @@ func (r *generator) finish(seed uint64) *Case {
 	return &Case{Name: fmt.Sprintf("seed-%d", seed), Seed: seed, Graph: r.g, Inputs: r.inputs, Wild: r.wild}
 }
 
-// chooseOutputs takes most values nobody uses and a few that somebody does.
+// chooseOutputs makes most values that no node uses outputs, and a few that nodes use.
 func (r *generator) chooseOutputs() {
 	uses := ir.Uses(r.g)
 	for _, v := range r.pool {
@@ -143,9 +143,9 @@ func (r *generator) chooseOutputs() {
 	})
 }
 
-// relax makes one extent of the inputs, wherever it occurs or in one place, a symbol. Graphs with empty
-// values stay as they are: inference takes two symbols that broadcast to give the larger one, which is
-// not so for 0 and 1.
+// relax replaces an extent of the inputs by a symbol, either wherever that extent occurs or in one place. Graphs with
+// empty values stay as they are: shape inference assumes that two symbols broadcast to the larger one, which is wrong
+// for 0 and 1.
 func (r *generator) relax() {
 	if r.IntN(3) != 0 || slices.ContainsFunc(r.pool, func(v *ir.Value) bool { return r.vals[v].Len() == 0 }) {
 		return
@@ -174,7 +174,7 @@ func (r *generator) relax() {
 	}
 }
 
-// dropUnused removes inputs that nothing reads, most of the time, and constants, always.
+// dropUnused removes constants that no node reads and, most of the time, inputs that no node reads.
 func (r *generator) dropUnused() {
 	uses := ir.Uses(r.g)
 	unused := func(v *ir.Value) bool { return len(uses[v]) == 0 }
@@ -225,7 +225,8 @@ func (r *generator) node(op string, attrs ir.Attrs, in ...*ir.Value) *ir.Value {
 	return r.nodes("", op, 1, attrs, in...)[0]
 }
 
-// nodes adds a node with the given number of outputs. It refuses what is not valid or not tame.
+// nodes adds a node with the given number of outputs. It refuses nodes that are not valid or whose results are not
+// tame.
 func (r *generator) nodes(domain, op string, outs int, attrs ir.Attrs, in ...*ir.Value) []*ir.Value {
 	n := &ir.Node{Op: op, Domain: domain, Name: r.name("n"), Attrs: attrs, Inputs: in}
 	n.Origins = []ir.Origin{{Name: n.Name, OpType: op}}
@@ -281,7 +282,7 @@ func (r *generator) compute(n *ir.Node) ([]*ir.Tensor, error) {
 		}
 		return eval.NodeWith(n, in, opts)
 	}
-	got := map[*ir.Value]*ir.Tensor{} // the graphs inside may use any value
+	got := map[*ir.Value]*ir.Tensor{} // graphs inside of the node may use any value
 	opts.Observe = func(v *ir.Value, t *ir.Tensor) { got[v] = t }
 	if _, err := eval.Run(r.g, r.inputs, opts); err != nil {
 		return nil, err

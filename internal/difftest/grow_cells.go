@@ -2,18 +2,18 @@ package difftest
 
 import "github.com/rammerc/rammerc/ir"
 
-// unrolled is a recurrent layer in the making, a few steps of which are written out in products and activations.
+// unrolled is a recurrent layer of a few steps, written out as products and activations, as some exporters do.
 type unrolled struct {
 	*generator
 	d             ir.DType
 	width, hidden int64
-	joined        bool // one product of [x, h]
-	transposed    bool // weights are [columns, rows]
+	joined        bool // x and h are concatenated and multiplied by one matrix
+	transposed    bool // weights have the shape [columns, rows]
 	w, r, wb, rb  *ir.Value
 	gates         int64
 }
 
-// growUnrolled writes out an LSTM, GRU or RNN, each gate computed with the others or in part.
+// growUnrolled writes out an LSTM, GRU or RNN. The gates are computed together, each alone, or in groups.
 func growUnrolled(r *generator) {
 	u := &unrolled{generator: r, d: r.palette[0], width: 1 + int64(r.IntN(4)), hidden: 1 + int64(r.IntN(4))}
 	batch := 1 + int64(r.IntN(2))
@@ -38,7 +38,7 @@ func growUnrolled(r *generator) {
 	}
 }
 
-// set makes the weights of all steps.
+// set makes the weights, which all steps share.
 func (u *unrolled) set(gates int64) {
 	if u.w != nil {
 		return
@@ -80,7 +80,7 @@ func (u *unrolled) product(x, w, b *ir.Value) *ir.Value {
 	return y
 }
 
-// sums are the sums of all gates, side by side.
+// sums are the sums of all gates before their activations, one gate beside the other in the last axis.
 func (u *unrolled) sums(x, h *ir.Value) *ir.Value {
 	if u.joined {
 		return u.product(u.node("Concat", ir.Attrs{"axis": ir.IntAttr(1)}, x, h), u.w, u.wb)
@@ -88,7 +88,7 @@ func (u *unrolled) sums(x, h *ir.Value) *ir.Value {
 	return u.either("Add", u.product(x, u.w, u.wb), u.product(h, u.r, u.rb))
 }
 
-// columns takes gates apart.
+// columns cuts such sums into one value for each gate.
 func (u *unrolled) columns(v *ir.Value, gates int64) []*ir.Value {
 	if u.one(2) {
 		return u.nodes("", "Split", int(gates), ir.Attrs{"axis": ir.IntAttr(1), "num_outputs": ir.IntAttr(gates)}, v)

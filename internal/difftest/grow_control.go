@@ -6,7 +6,7 @@ import (
 
 var controlGrowers = []grower{{"If", growIf}, {"Loop", growLoop}, {"Scan", growScan}}
 
-// body grows a small graph inside a node. It may use values of the graph around it.
+// body builds a small graph inside of a node. It may use values of the graph around that node.
 type body struct {
 	r *generator
 	g *ir.Graph
@@ -26,7 +26,7 @@ func (b *body) constant(t *ir.Tensor) *ir.Value {
 	return v
 }
 
-// node's result is taken to have its first operand's type until the graph around it is inferred.
+// node adds a node to the body. Its result has the type of its first operand until the whole graph is inferred.
 func (b *body) node(op string, attrs ir.Attrs, in ...*ir.Value) *ir.Value {
 	v := &ir.Value{Name: b.r.name("b"), DType: in[0].DType}
 	v.Def = &ir.Node{Op: op, Name: b.r.name("n"), Attrs: attrs, Inputs: in, Outputs: []*ir.Value{v}}
@@ -35,7 +35,7 @@ func (b *body) node(op string, attrs ir.Attrs, in ...*ir.Value) *ir.Value {
 	return v
 }
 
-// change computes something of x's type and shape from x.
+// change computes a value from x that has the same type and shape.
 func (b *body) change(x *ir.Value) *ir.Value {
 	ops := []string{"Identity", "Relu", "Neg", "Abs"}
 	if x.DType.IsFloat() {
@@ -61,7 +61,7 @@ func (r *generator) condition() *ir.Value {
 	return v
 }
 
-// signedValue is a value that body.change can work on.
+// signedValue is a value of a type that body.change can work on.
 func (r *generator) signedValue(lo, hi int) *ir.Value {
 	return r.of([]ir.DType{ir.Float32, ir.Float64, ir.Float16, ir.BFloat16, ir.Int64, ir.Int32}, lo, hi)
 }
@@ -75,7 +75,7 @@ func growIf(r *generator) {
 	then, other := r.body("then"), r.body("else")
 	then.g.Outputs = []*ir.Value{then.change(x)}
 	other.g.Outputs = []*ir.Value{other.change(y)}
-	if r.one(3) { // a second result; one branch just hands a value on
+	if r.one(3) { // a second result; one of the branches returns a value that it did not compute
 		then.g.Outputs = append(then.g.Outputs, then.node("Mul", nil, x, y))
 		other.g.Outputs = append(other.g.Outputs, other.node("Identity", nil, x))
 	}
@@ -83,7 +83,8 @@ func growIf(r *generator) {
 	r.nodes("", "If", len(then.g.Outputs), attrs, r.condition())
 }
 
-// growLoop carries a value, may capture another one, and stacks a scan.
+// growLoop adds a Loop that carries a value, may use a value of the graph around it, and stacks what each iteration
+// gives.
 func growLoop(r *generator) {
 	x := r.signedValue(0, 3)
 	b := r.body("body")
@@ -113,7 +114,7 @@ func growLoop(r *generator) {
 	r.nodes("", "Loop", outs, ir.Attrs{"body": ir.GraphAttr(b.g)}, in...)
 }
 
-// growScan runs over the first or last axis of x and carries a state.
+// growScan adds a Scan over the first or last axis of x that carries a state.
 func growScan(r *generator) {
 	x := r.signedValue(1, 3)
 	axis := 0

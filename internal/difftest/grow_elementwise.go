@@ -6,14 +6,14 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// grower grows a graph by the operator of a row of ir.Ops.
+// grower adds a node with an operator of ir.Ops, and what the node needs, to a graph.
 type grower struct {
 	op   string
 	grow func(*generator)
 }
 
-// growers cover the operator table. Elementwise operators need no row of their own: the table says
-// enough about them.
+// growers cover all operators of ir.Ops. Most elementwise operators need no row here, because ir.Ops says all that
+// there is to know about them.
 var growers = slices.Concat(
 	elementwiseGrowers(),
 	contractionGrowers,
@@ -63,7 +63,7 @@ func elementwiseGrowers() []grower {
 	return list
 }
 
-// domains bring an operand to where a function is defined and steady.
+// domains change an operand such that the function is defined for it and does not jump there.
 var domains = map[string]func(r *generator, x *ir.Value) *ir.Value{
 	"Log":        func(r *generator, x *ir.Value) *ir.Value { return r.above(x, 0.1) },
 	"Sqrt":       func(r *generator, x *ir.Value) *ir.Value { return r.above(x, 0.01) },
@@ -99,7 +99,7 @@ func growElementwise(r *generator, op *ir.Op) {
 	r.node(op.Name, r.attrs(op), in...)
 }
 
-// attrs draws the optional attributes of an elementwise operator.
+// attrs draws optional attributes of an elementwise operator.
 func (r *generator) attrs(op *ir.Op) ir.Attrs {
 	attrs := ir.Attrs{}
 	for _, spec := range op.Attrs {
@@ -127,7 +127,7 @@ func growCast(r *generator) {
 	r.node("Cast", ir.Attrs{"to": ir.IntAttr(to.ONNX())}, x)
 }
 
-// growBitCast makes integers of floats; the other way round would make NaNs, whose bits nobody keeps.
+// growBitCast reads floats as integers. The other direction would give NaNs, whose bits operators need not keep.
 func growBitCast(r *generator) {
 	x := r.of(nil, 0, 4)
 	same := map[int][]ir.DType{
@@ -159,7 +159,7 @@ func growClip(r *generator) {
 	r.node("Clip", nil, in...)
 }
 
-// bound is a scalar: constant, or now and then an input.
+// bound is a scalar: mostly a constant, sometimes an input.
 func (r *generator) bound(d ir.DType, x float64) *ir.Value {
 	if r.one(8) && len(r.g.Inputs) < 8 {
 		return r.inputOf(filled(d, x))
@@ -172,7 +172,7 @@ func growPRelu(r *generator) {
 	r.node("PRelu", nil, x, r.parameter(r.tensor(x.DType, r.narrow(dimsOf(x)), false)))
 }
 
-// growMod keeps floats off multiples of the divisor, where the remainder jumps.
+// growMod keeps floats away from multiples of the divisor, where the remainder jumps.
 func growMod(r *generator) {
 	x := r.of(ir.LookupOp("", "Mod").Inputs[0].Types, 0, 4)
 	attrs := ir.Attrs{}
@@ -227,7 +227,7 @@ func growBitShift(r *generator) {
 	r.node("BitShift", attrs, x, r.constant(r.between(x.DType, 0, 7, r.narrow(dimsOf(x))...)))
 }
 
-// growCelu keeps alpha off 0, by which Celu divides.
+// growCelu keeps alpha away from 0, because Celu divides by it.
 func growCelu(r *generator) {
 	r.node("Celu", ir.Attrs{"alpha": ir.FloatAttr(float64(1+r.IntN(8)) / 4)}, r.of(floats, 0, 4))
 }

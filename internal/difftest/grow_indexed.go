@@ -25,8 +25,8 @@ var indexedGrowers = []grower{
 	{"TopK", growTopK},
 }
 
-// index draws indices into an axis of n elements, some of them counted from the end. They are a
-// constant, an input, or computed.
+// index draws a tensor of indices into an axis of n elements. Some are negative, which counts from the end. The tensor
+// is a constant, an input, or computed.
 func (r *generator) index(n int64, dims ...int64) *ir.Value {
 	if n == 0 && ir.Count(dims) > 0 {
 		r.refuse("no element to index")
@@ -48,7 +48,7 @@ func (r *generator) index(n int64, dims ...int64) *ir.Value {
 	return r.constant(t)
 }
 
-// index64 is index for ports that take int64 only.
+// index64 is like index, for ports that take int64 only.
 func (r *generator) index64(n int64, dims ...int64) *ir.Value {
 	v := r.index(n, dims...)
 	if v.DType == ir.Int64 {
@@ -96,13 +96,14 @@ func growGatherND(r *generator) {
 		batch = r.IntN(len(dims))
 	}
 	tuple := 1 + r.IntN(len(dims)-batch)
-	least := slices.Min(dims[batch : batch+tuple]) // so that any index fits any axis
+	least := slices.Min(dims[batch : batch+tuple]) // an index below the least extent is valid for every axis
 	shape := append(slices.Clone(dims[:batch]), r.dims(r.IntN(2))...)
 	index := r.index64(least, append(shape, int64(tuple))...)
 	r.node("GatherND", ir.Attrs{"batch_dims": ir.IntAttr(int64(batch))}, x, index)
 }
 
-// reductions of scatters; with none, indices must not repeat.
+// reductions are those of scatters. With "none" no index may occur twice, because the standard does not say which
+// update wins.
 var reductions = []string{"none", "none", "add", "mul", "max", "min"}
 
 func (r *generator) reduction(d ir.DType) string {
@@ -130,7 +131,7 @@ func growScatterElements(r *generator) {
 	r.node("ScatterElements", attrs, x, index, r.shaped(x.DType, dims...))
 }
 
-// distinct draws indices into an axis of n elements that do not repeat along that axis.
+// distinct draws indices into an axis of n elements such that none occurs twice along that axis.
 func (r *generator) distinct(n int64, axis int, dims []int64) *ir.Value {
 	t := ir.NewTensor(ir.Int64, dims...)
 	data := ir.Slice[int64](t)
@@ -225,7 +226,7 @@ func growTile(r *generator) {
 	r.node("Tile", nil, x, r.ints(repeats...))
 }
 
-// resizeModes avoid coordinates where rounding decides: nearest goes by whole factors mostly.
+// growResize avoids places where rounding decides which element is taken: nearest mostly has whole factors.
 func growResize(r *generator) {
 	x := r.value(r.float(), 1, 4)
 	dims := dimsOf(x)
@@ -289,7 +290,7 @@ func growTrilu(r *generator) {
 	r.node("Trilu", ir.Attrs{"upper": ir.IntAttr(int64(r.IntN(2)))}, in...)
 }
 
-// growOneHot has some indices outside the depth, which give rows of the off value.
+// growOneHot has some indices that are not below the depth. They give rows in which every element is the off value.
 func growOneHot(r *generator) {
 	depth := int64(1 + r.IntN(5))
 	d := oneOf(r, ir.Int64, ir.Int64, ir.Int32, ir.Float32, ir.Uint8)

@@ -6,7 +6,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// internalGrowers make operators that only passes create: a dump is an input, too.
+// internalGrowers make operators that only passes create. Users can compile dumps, so such operators occur in inputs
+// too.
 var internalGrowers = []grower{
 	{"View", growView}, {"Attention", growAttention},
 	{"LSTMCell", func(r *generator) { growCell(r, "LSTMCell", 4, 3) }},
@@ -14,7 +15,7 @@ var internalGrowers = []grower{
 	{"RNNCell", func(r *generator) { growCell(r, "RNNCell", 1, 1) }},
 }
 
-// growView lays a random window over a value: overlapping, backwards or broadcast.
+// growView adds a View with random strides: its elements may overlap, run backwards or be broadcast.
 func growView(r *generator) {
 	x := r.of(nil, 0, 4)
 	n := ir.Count(dimsOf(x))
@@ -68,7 +69,7 @@ func growCell(r *generator, op string, gates int64, kinds int) {
 		in = append(in, r.shaped(x.DType, batch, hidden))
 	}
 	w := weights(gates*hidden, width)
-	if r.one(4) { // x is the product with W
+	if r.one(4) { // the input is already multiplied by W
 		in[0], w = r.shaped(x.DType, batch, gates*hidden), nil
 	}
 	in = append(in, w, weights(gates*hidden, hidden), nil)

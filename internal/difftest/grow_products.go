@@ -19,7 +19,7 @@ func (r *generator) productType() ir.DType {
 	return r.float()
 }
 
-// operand is a constant with the magnitude of weights, or a value.
+// operand is a constant with elements of the size of weights, or a value.
 func (r *generator) operand(d ir.DType, fan int64, dims ...int64) *ir.Value {
 	if r.one(3) {
 		return r.shaped(d, dims...)
@@ -38,7 +38,7 @@ func growMatMul(r *generator) {
 	switch r.IntN(5) {
 	case 0:
 		other = []int64{k}
-	case 1: // its own batch
+	case 1: // the second operand has a batch too
 		if len(dims) > 2 {
 			batch := slices.Clone(dims[:len(dims)-2])
 			for i := range batch {
@@ -52,7 +52,7 @@ func growMatMul(r *generator) {
 		}
 	}
 	y := r.operand(x.DType, k, other...)
-	if len(other) > 1 && len(dims) > 1 && r.one(5) { // the other way round, by transposing both
+	if len(other) > 1 && len(dims) > 1 && r.one(5) { // the product of the transposed operands in the other order
 		r.node("MatMul", nil, r.swapLast(y), r.swapLast(x))
 		return
 	}
@@ -124,7 +124,7 @@ func growEinsum(r *generator) {
 	r.node("Einsum", ir.Attrs{"equation": ir.StringAttr(equation)}, in...)
 }
 
-// einsumOperand finds or makes an operand; the first one binds its letters to a value's extents.
+// einsumOperand finds or makes an operand. A letter that has no extent yet gets that of the operand.
 func (r *generator) einsumOperand(d ir.DType, term string, hidden []int64, extents map[rune]int64, first bool) *ir.Value {
 	letters := strings.ReplaceAll(term, "...", "")
 	if first && letters == term && len(letters) > 0 {
@@ -152,7 +152,7 @@ func (r *generator) einsumOperand(d ir.DType, term string, hidden []int64, exten
 	return r.operand(d, 4, dims...)
 }
 
-// hiddenAxes are what an ellipsis stands for in one operand.
+// hiddenAxes are the extents that an ellipsis stands for in one operand.
 func (r *generator) hiddenAxes(hidden []int64) []int64 {
 	out := slices.Clone(hidden)
 	if r.one(3) && len(out) > 0 {
@@ -166,7 +166,7 @@ func (r *generator) hiddenAxes(hidden []int64) []int64 {
 	return out
 }
 
-// fitsLetters reports equal extents for equal letters.
+// fitsLetters reports whether axes with equal letters have equal extents.
 func fitsLetters(letters string, dims []int64) bool {
 	for i := range letters {
 		if j := strings.IndexByte(letters, letters[i]); dims[j] != dims[i] {

@@ -16,7 +16,7 @@ var activations = []string{
 	"Sigmoid", "Tanh", "Relu", "HardSigmoid", "Softsign", "Elu", "LeakyRelu", "Affine", "ScaledTanh", "ThresholdedRelu", "Softplus",
 }
 
-// recurrent is a LSTM, GRU or RNN in the making.
+// recurrent holds what an LSTM, GRU or RNN node is built from.
 type recurrent struct {
 	d                           ir.DType
 	directions, steps, batch    int64
@@ -97,7 +97,7 @@ func (r *generator) recurrentAttrs(s *recurrent, op string) ir.Attrs {
 	return attrs
 }
 
-// activationAttrs names functions; those with parameters get them, in order.
+// activationAttrs draws n activation functions. Functions with parameters get them, in the order of the functions.
 func (r *generator) activationAttrs(attrs ir.Attrs, n int) {
 	var names []string
 	var alpha, beta []float64
@@ -120,7 +120,7 @@ func (r *generator) activationAttrs(attrs ir.Attrs, n int) {
 	}
 }
 
-// recurrentNode leaves out some outputs and trailing inputs.
+// recurrentNode adds the node. It leaves out some outputs, and some inputs at the end of the list.
 func (r *generator) recurrentNode(op string, outs int, attrs ir.Attrs, in []*ir.Value) {
 	for len(in) > 3 && in[len(in)-1] == nil {
 		in = in[:len(in)-1]

@@ -17,7 +17,7 @@ var samplingGrowers = []grower{
 	{"DeformConv", growDeformConv},
 }
 
-// growGridSample keeps places off the middle between elements, where nearest jumps.
+// growGridSample keeps places away from the middle between two elements, where the nearest element changes.
 func growGridSample(r *generator) {
 	x := r.image()
 	dims := dimsOf(x)
@@ -49,7 +49,7 @@ func (r *generator) plane() *ir.Value {
 	return r.value(r.float(), 4, 4)
 }
 
-// regions draws rectangles inside an image of the given extents, in places between elements.
+// regions draws rectangles inside of an image of the given extents, whose corners lie between elements.
 func (r *generator) regions(count, height, width int64) [][]float64 {
 	rows := make([][]float64, count)
 	for i := range rows {
@@ -95,7 +95,8 @@ func growMaxRoiPool(r *generator) {
 	r.node("MaxRoiPool", attrs, x, r.parameterLike(table(x.DType, rows, 5)))
 }
 
-// growMaxUnpool undoes a pool without overlaps: indices that meet would leave open which one stays.
+// growMaxUnpool undoes a MaxPool whose windows do not overlap. Otherwise an index could occur twice, and the standard
+// does not say which element stays.
 func growMaxUnpool(r *generator) {
 	x := r.image()
 	k := make([]int64, rankOf(x)-2)
@@ -144,7 +145,7 @@ func growCenterCropPad(r *generator) {
 	r.node("CenterCropPad", attrs, x, r.ints(to...))
 }
 
-// growDeformConv moves the windows' places by fractions.
+// growDeformConv moves the elements of windows by fractions.
 func growDeformConv(r *generator) {
 	x := r.plane()
 	dims := dimsOf(x)

@@ -6,7 +6,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// selectionGrowers make values whose extents depend on data, among others; these can only be outputs.
+// selectionGrowers make, among others, values whose extents depend on data. Such values can only be outputs.
 var selectionGrowers = []grower{
 	{"NonZero", func(r *generator) { r.node("NonZero", nil, r.of(nil, 0, 3)) }},
 	{"Compress", growCompress},
@@ -126,7 +126,7 @@ func growWindow(r *generator, op string) {
 	if r.one(2) {
 		attrs["output_datatype"] = ir.IntAttr(r.float().ONNX())
 	}
-	r.node(op, attrs, r.scalar(oneOf(r, indexes...), float64(2+r.IntN(12)))) // one element alone divides by 0
+	r.node(op, attrs, r.scalar(oneOf(r, indexes...), float64(2+r.IntN(12)))) // with one element it divides by 0
 }
 
 func growMelWeightMatrix(r *generator) {
@@ -135,7 +135,7 @@ func growMelWeightMatrix(r *generator) {
 		r.scalar(d, 8000), r.scalar(ir.Float32, 10), r.scalar(ir.Float32, 4000))
 }
 
-// randomGrowers draw the same numbers each time: those of the seed.
+// randomGrowers make operators that draw random numbers. They have a seed, so they draw the same numbers each time.
 var randomGrowers = []grower{
 	{"RandomNormal", func(r *generator) { growRandom(r, "RandomNormal") }},
 	{"RandomUniform", func(r *generator) { growRandom(r, "RandomUniform") }},

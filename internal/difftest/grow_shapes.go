@@ -51,7 +51,7 @@ func growConcat(r *generator) {
 	r.node("Concat", ir.Attrs{"axis": ir.IntAttr(axis)}, in...)
 }
 
-// split cuts x into pieces of the given or of equal extents.
+// split cuts x into pieces of given extents or of equal extents.
 func (r *generator) split(x *ir.Value) []*ir.Value {
 	axis := r.axis(rankOf(x))
 	n := dimsOf(x)[positive(axis, rankOf(x))]
@@ -76,7 +76,7 @@ func (r *generator) split(x *ir.Value) []*ir.Value {
 	return r.nodes("", "Split", int(count), attrs, x, r.ints(sizes...))
 }
 
-// slice draws bounds, some outside the axis, and steps of both signs.
+// slice adds a Slice. Some of its bounds lie outside of the axis, and steps have both signs.
 func (r *generator) slice(x *ir.Value) *ir.Value {
 	dims := dimsOf(x)
 	var starts, ends, axes, steps []int64
@@ -132,7 +132,8 @@ func clampTo(d ir.DType, v []int64) []int64 {
 	return out
 }
 
-// reshape draws a shape with as many elements, with 0 and -1 where they mean the same.
+// reshape adds a Reshape to a random shape with as many elements. Some extents are written as 0 or -1, which stand for
+// the extent of the input and for the rest.
 func (r *generator) reshape(x *ir.Value) *ir.Value {
 	dims := dimsOf(x)
 	to := r.factors(ir.Count(dims))
@@ -157,7 +158,7 @@ func (r *generator) reshape(x *ir.Value) *ir.Value {
 	return r.node("Reshape", attrs, x, r.ints(to...))
 }
 
-// factors splits n into a random product.
+// factors writes n as a product of random factors.
 func (r *generator) factors(n int64) []int64 {
 	var out []int64
 	for _, p := range []int64{2, 3, 5, 7} {
@@ -294,7 +295,8 @@ func growConstantOfShape(r *generator) {
 	r.node("ConstantOfShape", attrs, shape)
 }
 
-// growRange counts by small steps; half steps keep floats off rounding at the limit.
+// growRange has small steps. Float limits lie half a step away from an element, so that rounding does not decide
+// whether it is part of the range.
 func growRange(r *generator) {
 	d := oneOf(r, ir.Int64, ir.Int64, ir.Int32, ir.Float32, ir.Float64, ir.Int16)
 	start, n := float64(r.IntN(9)-4), float64(r.IntN(10))

@@ -34,7 +34,7 @@ func (r *generator) batchNorm(x *ir.Value) *ir.Value {
 	return r.node("BatchNormalization", attrs, x, vector(-1, 2), vector(-1, 1), vector(-1, 1), vector(0.2, 2))
 }
 
-// parameterLike is a constant, or now and then an input: a computed value would not be in range.
+// parameterLike is mostly a constant and sometimes an input, but never a computed value, which might be out of range.
 func (r *generator) parameterLike(t *ir.Tensor) *ir.Value {
 	if r.one(15) && len(r.g.Inputs) < 8 {
 		return r.inputOf(t)
@@ -95,7 +95,7 @@ func reduceGrowers() []grower {
 	return list
 }
 
-// axes draws some of the axes, each written from the front or from the end.
+// axes draws some of the axes. Each is counted from the front or, as a negative number, from the end.
 func (r *generator) axes(rank int) []int64 {
 	var list []int64
 	for _, a := range r.Perm(rank)[:r.IntN(rank+1)] {

@@ -16,7 +16,7 @@ var windowGrowers = []grower{
 	{"GlobalMaxPool", func(r *generator) { r.node("GlobalMaxPool", nil, r.value(r.float(), 2, 5)) }},
 }
 
-// image is a value [N, C, spatial…].
+// image is a value of shape [N, C, spatial…].
 func (r *generator) image() *ir.Value {
 	d := r.float()
 	v := r.find(func(v *ir.Value) bool { return v.DType == d && rankOf(v) >= 3 && rankOf(v) <= 5 })
@@ -48,10 +48,10 @@ func (r *generator) groups(channels int64) int64 {
 	return 1
 }
 
-// window holds the attributes of a window in the making.
+// window holds the attributes of a convolution's or pool's window.
 type window struct{ kernel, strides, dilations, pads []int64 }
 
-// window draws a window that fits the extents.
+// window draws a window that fits an input with these spatial extents.
 func (r *generator) window(in []int64) window {
 	n := len(in)
 	w := window{pads: make([]int64, 2*n)}
@@ -72,7 +72,7 @@ func (r *generator) window(in []int64) window {
 	return w
 }
 
-// attrs leaves out what has its default, most of the time.
+// attrs are the window's attributes. Most of the time those with default values are left out.
 func (w window) attrs(r *generator) ir.Attrs {
 	attrs := ir.Attrs{}
 	set := func(name string, list []int64, def int64) {
@@ -93,7 +93,7 @@ func (w window) attrs(r *generator) ir.Attrs {
 
 func growConv(r *generator) { r.conv(r.image()) }
 
-// conv puts a convolution behind x.
+// conv adds a convolution of x.
 func (r *generator) conv(x *ir.Value) *ir.Value {
 	dims := dimsOf(x)
 	group := r.groups(dims[1])
@@ -157,7 +157,7 @@ func growConvTranspose(r *generator) {
 	r.node("ConvTranspose", attrs, in...)
 }
 
-// poolAttrs draws the window of a pool over x.
+// poolAttrs draws the attributes of a pool of x.
 func (r *generator) poolAttrs(op string, x *ir.Value) ir.Attrs {
 	w := r.window(dimsOf(x)[2:])
 	n := len(w.kernel)

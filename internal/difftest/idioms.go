@@ -6,7 +6,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// idiom is a group of nodes as exporters write it.
+// idiom is a group of nodes that exporters write for one operation of a framework.
 type idiom struct {
 	name string
 	grow func(*generator)
@@ -42,12 +42,12 @@ var idioms = []idiom{
 	{"unrolled recurrence", growUnrolled},
 }
 
-// features is a value of the preferred type and of rank lo or more.
+// features is a value of the preferred float type whose rank is at least lo.
 func (r *generator) features(lo int) *ir.Value { return r.value(r.palette[0], lo, 4) }
 
 func lastDim(v *ir.Value) int64 { return dimsOf(v)[rankOf(v)-1] }
 
-// vector is a parameter with one element for each of the last axis.
+// vector is a parameter with as many elements as the last axis of x.
 func (r *generator) vector(x *ir.Value) *ir.Value {
 	return r.parameter(r.tensor(x.DType, []int64{lastDim(x)}, false))
 }
@@ -127,7 +127,7 @@ func growSoftmaxIdiom(r *generator) {
 	r.node("Div", nil, e, s)
 }
 
-// attend is attention of matrices [..., rows, depth] with scales, masks and guards as exporters put them.
+// attend is attention of matrices of shape [..., rows, depth], with scales, masks and guards where exporters put them.
 func (r *generator) attend(q, k, v *ir.Value) *ir.Value {
 	kt := r.swapLast(k)
 	d := q.DType
@@ -156,7 +156,7 @@ func (r *generator) attend(q, k, v *ir.Value) *ir.Value {
 		s = r.node("Where", nil, mask, s, r.number(d, least))
 	}
 	p := r.node("Softmax", ir.Attrs{"axis": ir.IntAttr(oneOf(r, -1, int64(rankOf(s)-1)))}, s)
-	if r.one(4) && !r.wild { // where attention has such a guard, 0·NaN is 0
+	if r.one(4) && !r.wild { // with this guard, compiled attention takes 0·NaN as 0, so inputs must have no NaN
 		p = r.node("Where", nil, r.node("IsNaN", nil, p), r.number(d, 0), p)
 	}
 	return r.node("MatMul", nil, p, v)
@@ -175,7 +175,7 @@ func growAttentionIdiom(r *generator) {
 	r.attend(q, k, v)
 }
 
-// growHeads is self attention with heads split off by Reshape and Transpose.
+// growHeads is self-attention whose heads are split by Reshape and Transpose.
 func growHeads(r *generator) {
 	batch, length, heads, depth := 1+int64(r.IntN(2)), 1+int64(r.IntN(6)), 1+int64(r.IntN(3)), 1+int64(r.IntN(4))
 	x := r.shaped(r.palette[0], batch, length, heads*depth)

@@ -96,7 +96,7 @@ func growGatedUnit(r *generator) {
 	r.either("Mul", parts[0], r.node("Sigmoid", nil, parts[1]))
 }
 
-// growRotation is a rotary embedding: halves swapped, one of them negated.
+// growRotation is a rotary embedding, which swaps the halves of a value and negates one of them.
 func growRotation(r *generator) {
 	x := r.find(func(v *ir.Value) bool {
 		return v.DType == r.palette[0] && rankOf(v) > 1 && lastDim(v)%2 == 0 && lastDim(v) > 0

@@ -4,7 +4,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// growComputedShape reshapes or expands by a shape that nodes compute.
+// growComputedShape reshapes or expands a value to a shape that nodes compute.
 func growComputedShape(r *generator) {
 	x := r.features(1)
 	shape := r.node("Shape", nil, x)
@@ -48,7 +48,7 @@ func growMask(r *generator) {
 	}
 }
 
-// growConstantChain combines a value with neutral elements and other constants in turn.
+// growConstantChain applies several constants to a value, one after the other. Some are neutral, such as adding 0.
 func growConstantChain(r *generator) {
 	x := r.features(0)
 	for range 2 + r.IntN(3) {
@@ -77,7 +77,7 @@ func growConstantChain(r *generator) {
 	}
 }
 
-// growRepeated computes once more what an earlier node computes.
+// growRepeated adds a node that computes the same as an earlier one.
 func growRepeated(r *generator) {
 	x := r.find(func(v *ir.Value) bool { return v.Def != nil && v.Def.Outputs[0] == v && len(v.Def.Subgraphs()) == 0 })
 	if x == nil {
@@ -90,7 +90,7 @@ func growRepeated(r *generator) {
 	}
 }
 
-// growViews lays views over each other, with something to compute behind.
+// growViews adds several views, each of the one before, and computes something of the last.
 func growViews(r *generator) {
 	x := r.features(1)
 	for range 2 + r.IntN(3) {
@@ -136,7 +136,7 @@ func growPaddedConv(r *generator) {
 	r.conv(r.node("Pad", mode, x, r.ints(pads...)))
 }
 
-// growShared uses one weight twice, in different roles.
+// growShared uses one weight in two places in different roles.
 func growShared(r *generator) {
 	x := r.features(2)
 	k := lastDim(x)

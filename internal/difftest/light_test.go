@@ -46,9 +46,9 @@ func lightModels(t *testing.T) []string {
 	return nil
 }
 
-// TestLightModels gives the networks whose weights ONNX's backend tests replace by constants seeded
-// random weights instead, and compares ir/eval with onnxruntime, and the optimised graph with both. All
-// must compile whole for a small and a large device.
+// TestLightModels takes the light models of ONNX's backend tests, which are well-known networks in which every weight
+// is the same constant. It gives them random weights and compares ir/eval, the optimised graph and onnxruntime with
+// each other. All operators of these models must compile for a small and for a large device.
 func TestLightModels(t *testing.T) {
 	files := lightModels(t)
 	var server *runtimeServer
@@ -180,12 +180,12 @@ func randomWeights(file string) ([]byte, error) {
 	}
 	m.Graph.Node = kept
 	exposeScores(m.Graph)
-	m.IrVersion = proto.Int64(max(m.GetIrVersion(), 4)) // initializers need not be inputs
+	m.IrVersion = proto.Int64(max(m.GetIrVersion(), 4)) // from version 4 on, initializers need not be inputs
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
 }
 
-// exposeScores makes what a final Softmax sees an output too, the last one: of deep networks with random
-// weights a Softmax leaves a single 1, on which engines agree whatever they computed.
+// exposeScores makes the input of a final Softmax an output too, the last one. Behind a deep network with random
+// weights the Softmax gives a single 1 and zeros, on which engines agree whatever they have computed.
 func exposeScores(g *onnxpb.GraphProto) {
 	for _, n := range g.Node {
 		if n.GetOpType() == "Softmax" && n.Output[0] == g.Output[0].GetName() {
@@ -205,13 +205,13 @@ func constant(t *onnxpb.TensorProto) (string, *ir.Tensor, error) {
 	return onnx.ReadTensorPB(data)
 }
 
-// role is what an operator does with a weight.
+// role is what an operator uses a weight for.
 type role struct {
 	op   string
 	port int
 }
 
-// roles says what weights are for, through operators that only change their shape.
+// roles finds the role of each weight, also where operators between only change its shape.
 func roles(g *onnxpb.GraphProto) map[string]role {
 	out := map[string]role{}
 	for _, n := range slices.Backward(g.Node) {
@@ -226,7 +226,7 @@ func roles(g *onnxpb.GraphProto) map[string]role {
 	return out
 }
 
-// weights makes random weights that keep values of about size 1 from layer to layer.
+// weights makes random weights such that values stay around 1 from layer to layer.
 type weights struct {
 	roles  map[string]role
 	shapes map[string]*onnxpb.TensorProto
@@ -244,8 +244,8 @@ func (w *weights) tensor(name string, dims []int64) *onnxpb.TensorProto {
 	return tensorProto(name, x)
 }
 
-// span is where weights are drawn from. Those that multiply sums have the variance 2 by the number of
-// summands, so that sums keep their size through a ReLU.
+// span is the range that weights are drawn from. Factors of sums have the variance 2/n for n summands, so that values
+// keep their size through a layer with a ReLU.
 func (w *weights) span(r role, dims []int64) (low, high float64) {
 	switch {
 	case len(dims) >= 2:

@@ -18,12 +18,12 @@ import (
 
 const exporters = "../../testdata/models/exporters"
 
-// exported are the models of several exporters, and what is needed to run them.
+// exported are models of several exporters, with what is needed to run them.
 var exported = []struct {
 	name string
 	dims map[string]int64 // extents of symbolic dims
-	most int64            // integers of inputs are below
-	lack string           // what onnxruntime lacks to run the file
+	most int64            // integers of inputs are less than this
+	lack string           // part of the message with which onnxruntime refuses the file
 }{
 	{name: "jax_attention"},
 	{name: "jax_convnet", lack: "Unsupported pooling size"},
@@ -54,7 +54,7 @@ var exported = []struct {
 	{name: "torch_warp"},
 }
 
-// refused are models of exporters that rammerc does not take, and the problems of each.
+// refused are models of exporters that rammerc does not support, each with the problems that it must report.
 var refused = map[string][]string{
 	"sklearn_classifier": {"unsupported-op"},
 }
@@ -102,7 +102,7 @@ func randomInput(t *testing.T, r *rand.Rand, v *ir.Value, most int64) *ir.Tensor
 	return x
 }
 
-// TestExportedModels compares all engines on the models of the exporters, which must compile whole.
+// TestExportedModels compares all engines on the models of exporters. All operators of these models must compile.
 func TestExportedModels(t *testing.T) {
 	cases, files := exportedCases(t)
 	for _, c := range cases {
@@ -113,7 +113,7 @@ func TestExportedModels(t *testing.T) {
 	}
 	for _, e := range Engines {
 		if e.Name == "onnxruntime" {
-			continue // it gets the files themselves
+			continue // onnxruntime gets the files themselves, below
 		}
 		t.Run(e.Name, func(t *testing.T) {
 			if e.Slow && testing.Short() {
@@ -131,9 +131,8 @@ func TestExportedModels(t *testing.T) {
 	t.Run("onnxruntime", func(t *testing.T) { compareFiles(t, cases, files) })
 }
 
-// TestExportedModelsAreTelling: another sample changes the outputs of every model far beyond what engines
-// may differ in. Where it does not, weights let values die or a softmax is saturated, and that engines
-// agree proves nothing.
+// TestExportedModelsAreTelling: other inputs change the outputs of every model by far more than engines may differ. If
+// they do not, because weights let values vanish or a softmax is saturated, engines agree whatever they compute.
 func TestExportedModelsAreTelling(t *testing.T) {
 	cases, _ := exportedCases(t)
 	for i, c := range cases {
@@ -158,12 +157,12 @@ func TestExportedModelsAreTelling(t *testing.T) {
 	}
 }
 
-// telling reports a difference between samples that is large against the limit for engines.
+// telling reports whether outputs for different inputs differ by much more than the limit for engines.
 func telling(d tolerance.Difference) bool {
 	return d.Problem == "" && d.Special == 0 && d.RelL2 >= 100*tolerance.LimitFor(ir.Float32).L2
 }
 
-// compareFiles runs the models as they are with onnxruntime.
+// compareFiles runs the files with onnxruntime and compares the outputs with the reference.
 func compareFiles(t *testing.T, cases []*Case, files [][]byte) {
 	python, reason := findPython()
 	if reason != "" {
@@ -175,7 +174,7 @@ func compareFiles(t *testing.T, cases []*Case, files [][]byte) {
 	}
 	defer s.stop()
 	for i, c := range cases {
-		if saturates() && bytes.Contains(files[i], []byte("MatMulInteger")) { // the import writes it otherwise
+		if saturates() && bytes.Contains(files[i], []byte("MatMulInteger")) { // see saturates
 			t.Logf("%s: onnxruntime is no judge of it on this machine", c.Name)
 			continue
 		}
@@ -202,8 +201,8 @@ func compareFiles(t *testing.T, cases []*Case, files [][]byte) {
 	}
 }
 
-// TestExportersAreListed: every file of the folder is in one of the tables, and those of refused are
-// refused for the reasons there, each with its place and what to do.
+// TestExportersAreListed: every file of the folder is in one of the two tables. The models in refused report the
+// problems that the table has, and each problem has a place and says what to do.
 func TestExportersAreListed(t *testing.T) {
 	var known []string
 	for _, m := range exported {

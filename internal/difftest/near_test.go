@@ -20,8 +20,8 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// exchangeCase has rows that each step makes anew from all rows and an operand of its own. Some elements
-// become the NaN that stands for an empty word.
+// exchangeCase has steps that compute each row from all rows of the step before and from an operand of the row's own.
+// Some elements become the NaN whose bits stand for an empty word in shared memory.
 func exchangeCase(t *testing.T, rows, values, steps int) *Case {
 	t.Helper()
 	return rowsCase(t, rows, values, steps, func(s, r int) []string {
@@ -33,7 +33,7 @@ func exchangeCase(t *testing.T, rows, values, steps int) *Case {
 	})
 }
 
-// neighboursCase has rows that each step makes anew from two rows.
+// neighboursCase has steps that compute each row from two rows of the step before.
 func neighboursCase(t *testing.T, rows, values, steps int) *Case {
 	t.Helper()
 	return rowsCase(t, rows, values, steps, func(s, r int) []string {
@@ -43,8 +43,8 @@ func neighboursCase(t *testing.T, rows, values, steps int) *Case {
 
 func rowName(step, row int) string { return fmt.Sprintf("%%v%d_%d", step, row) }
 
-// rowsCase has rows %v0_0, %v0_1, …, and for each step and row the mean of its operands: rows of the step before, and rows
-// %u0, %u1, … of another input.
+// rowsCase has the rows %v0_0, %v0_1, … at first. Each step computes every row as the mean of operands, which are rows
+// of the step before and rows %u0, %u1, … of another input.
 func rowsCase(t *testing.T, rows, values, steps int, operands func(step, row int) []string) *Case {
 	t.Helper()
 	var b strings.Builder
@@ -87,7 +87,7 @@ func rowsCase(t *testing.T, rows, values, steps int, operands func(step, row int
 	return &Case{Name: "exchange", Graph: g, Inputs: map[string]*ir.Tensor{"x": tensor(rows), "u": tensor(rows * steps)}}
 }
 
-// In a cluster rows are taken from shared memory by the threads that compute with them.
+// TestNearSteps: in a cluster, the threads that compute with a row take it from shared memory themselves.
 func TestNearSteps(t *testing.T) {
 	t.Parallel()
 	cxx, err := toolchain.FindCxx("")
@@ -140,7 +140,7 @@ func TestNearSteps(t *testing.T) {
 	}
 }
 
-// verifiedPlan is a verified plan of the given kind.
+// verifiedPlan is a plan of the given kind, which has passed Verify.
 func verifiedPlan(t *testing.T, c *Case, spec *device.Spec, kind string) *vdevice.Plan {
 	t.Helper()
 	g, err := c.lower(true, "h200")

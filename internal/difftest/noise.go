@@ -8,12 +8,12 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// noise is the relative error put on every value, about two units in the last place.
+// noise is the relative error that is added to every value: about two units in the last place.
 var noise = map[ir.DType]float64{
 	ir.Float64: 1.0 / (1 << 51), ir.Float32: 1.0 / (1 << 22), ir.Float16: 1.0 / (1 << 9), ir.BFloat16: 1.0 / (1 << 6),
 }
 
-// smallest are numbers that rounding may turn into 0, or 0 into.
+// smallest are numbers so small that rounding can turn them into 0, or 0 into them.
 var smallest = map[ir.DType]float64{
 	ir.Float64: math.SmallestNonzeroFloat64, ir.Float32: math.SmallestNonzeroFloat32,
 	ir.Float16: 1.0 / (1 << 24), ir.BFloat16: 1e-38,
@@ -21,17 +21,17 @@ var smallest = map[ir.DType]float64{
 
 const (
 	noisyRuns = 6
-	slack     = 32 // how much larger a difference may be than what noise makes
+	slack     = 32 // how many times larger a difference may be than the one that noise makes
 )
 
-// sensitive reports whether rounding alone explains the difference d of an output: with noise on all
-// values, ir/eval itself comes to a difference of its order.
+// sensitive reports whether rounding alone explains the difference d of an output. It does if ir/eval itself, with
+// noise on all values, comes to a difference of that size.
 func (c *Case) sensitive(output string, d tolerance.Difference) bool {
 	var worst tolerance.Difference
 	for run := range noisyRuns {
-		flush := d.Special > 0 && run%2 == 1 // x·inf is NaN or inf depending on whether x is just 0
+		flush := d.Special > 0 && run%2 == 1 // x·inf is NaN if x is 0 and inf if x is almost 0
 		got, err := c.evaluate(c.noisy(uint64(run), flush))
-		if err != nil { // an index or an extent changed
+		if err != nil { // noise changed an index or an extent, so the graph cannot be evaluated
 			return true
 		}
 		e := tolerance.Compare(output, got[output], c.want[output])
@@ -47,13 +47,13 @@ func (c *Case) sensitive(output string, d tolerance.Difference) bool {
 	return d.MaxAbs <= slack*worst.MaxAbs || d.RelL2 <= slack*worst.RelL2
 }
 
-// noisy is the case's graph with each float value multiplied by noise before it is used; with flush the
-// smallest number is added instead, so that nothing is 0 which might have been rounded to it.
+// noisy is the case's graph in which each float value is multiplied by random numbers close to 1 before it is used.
+// With flush the smallest number is added instead, so that no value is 0 only because it was rounded.
 func (c *Case) noisy(seed uint64, flush bool) *ir.Graph {
 	g, copies := ir.CloneMap(c.Graph)
 	r := rand.New(rand.NewPCG(seed, 2))
 	names := ir.NewNamer(g)
-	by := map[*ir.Value]*ir.Value{} // a value and what replaces it
+	by := map[*ir.Value]*ir.Value{} // from a value to what replaces it
 	var nodes []*ir.Node
 	disturb := func(original *ir.Value) {
 		t := c.values[original]
@@ -89,7 +89,7 @@ func (c *Case) noisy(seed uint64, flush bool) *ir.Graph {
 		}
 	}
 	outputs := append([]*ir.Value{}, g.Outputs...)
-	products := map[*ir.Node]*ir.Value{} // their first inputs stay
+	products := map[*ir.Node]*ir.Value{} // the nodes that multiply, whose first inputs must stay
 	for v, w := range by {
 		products[w.Def] = v
 	}
@@ -98,9 +98,9 @@ func (c *Case) noisy(seed uint64, flush bool) *ir.Graph {
 	for n, v := range products {
 		n.Inputs[0] = v
 	}
-	for i, v := range outputs { // under their names
+	for i, v := range outputs { // outputs keep their names
 		switch w := g.Outputs[i]; {
-		case v.Def == nil: // an input or constant keeps its name
+		case v.Def == nil: // an input or a constant
 			g.Outputs[i] = v
 		case w != v:
 			v.Name, w.Name = w.Name, v.Name
@@ -114,14 +114,15 @@ func noiseTensor(r *rand.Rand, t *ir.Tensor) *ir.Tensor {
 	data := ir.Slice[float64](f)
 	for i := range data {
 		data[i] = 1 + noise[t.DType]*(2*r.Float64()-1)
-		if t.DType == ir.Float16 || t.DType == ir.BFloat16 { // or it rounds to 1
+		if t.DType == ir.Float16 || t.DType == ir.BFloat16 { // a smaller difference would be rounded to 1
 			data[i] = 1 + math.Copysign(noise[t.DType]/2, data[i]-1)
 		}
 	}
 	return convert(f, t.DType)
 }
 
-// parameterOnly reports constants that are no data: noise on them would change extents.
+// parameterOnly reports constants that are parameters of operators rather than data. Noise on them would change
+// extents.
 func parameterOnly(g *ir.Graph, v *ir.Value) bool {
 	for _, u := range ir.Uses(g)[v] {
 		if u.Node == nil {

@@ -6,12 +6,12 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// one reports true once in n times.
+// one is true with probability 1/n.
 func (r *generator) one(n int) bool { return r.IntN(n) == 0 }
 
 func oneOf[T any](r *generator, list ...T) T { return list[r.IntN(len(list))] }
 
-// float is a float type, mostly the preferred one.
+// float draws a float type, mostly the preferred one.
 func (r *generator) float() ir.DType {
 	if r.one(6) {
 		return oneOf(r, r.palette...)
@@ -25,7 +25,7 @@ var (
 	indexes  = []ir.DType{ir.Int64, ir.Int32}
 )
 
-// dtype is one of the types (nil: any), a likely one mostly.
+// dtype draws one of the types, or any type if types is nil. Mostly it is one that models use.
 func (r *generator) dtype(types []ir.DType) ir.DType {
 	likely := r.float()
 	if !r.one(4) && (types == nil || slices.Contains(types, likely)) {
@@ -47,7 +47,7 @@ func (r *generator) dtype(types []ir.DType) ir.DType {
 	return oneOf(r, fit...)
 }
 
-// find returns a value that fits, a recent one mostly; nil when there is none.
+// find returns a value for which fits is true, mostly a recent one, or nil if there is none.
 func (r *generator) find(fits func(*ir.Value) bool) *ir.Value {
 	var list []*ir.Value
 	for _, v := range r.pool {
@@ -65,7 +65,7 @@ func (r *generator) find(fits func(*ir.Value) bool) *ir.Value {
 	return list[n-1-r.IntN(min(n, 3))]
 }
 
-// value returns a value of type d and of a rank from lo to hi; it may make one.
+// value returns a value of type d with a rank from lo to hi. It may make a new one.
 func (r *generator) value(d ir.DType, lo, hi int) *ir.Value {
 	v := r.find(func(v *ir.Value) bool { return v.DType == d && rankOf(v) >= lo && rankOf(v) <= hi })
 	if v == nil || r.one(12) {
@@ -74,12 +74,12 @@ func (r *generator) value(d ir.DType, lo, hi int) *ir.Value {
 	return v
 }
 
-// of returns a value of a type that the port of a row allows.
+// of is like value, for one of the types that a port allows.
 func (r *generator) of(types []ir.DType, lo, hi int) *ir.Value {
 	return r.value(r.dtype(types), lo, hi)
 }
 
-// source makes a value from nothing: an input, or a constant.
+// source makes a new input or constant.
 func (r *generator) source(d ir.DType, dims []int64) *ir.Value {
 	if len(r.g.Inputs) < 7 && r.one(2) {
 		return r.input(d, dims)
@@ -100,7 +100,7 @@ func (r *generator) shaped(d ir.DType, dims ...int64) *ir.Value {
 	return r.source(d, dims)
 }
 
-// parameter is a constant, or once in a while a computed value.
+// parameter is mostly a constant with t's elements, sometimes a value that nodes compute.
 func (r *generator) parameter(t *ir.Tensor) *ir.Value {
 	if r.one(10) {
 		return r.shaped(t.DType, t.Dims...)
@@ -111,7 +111,7 @@ func (r *generator) parameter(t *ir.Tensor) *ir.Value {
 	return r.constant(t)
 }
 
-// partner returns a value that broadcasts together with v.
+// partner returns a value whose shape can be broadcast together with that of v.
 func (r *generator) partner(v *ir.Value) *ir.Value {
 	dims := dimsOf(v)
 	if r.one(8) {
@@ -123,7 +123,7 @@ func (r *generator) partner(v *ir.Value) *ir.Value {
 	return r.source(v.DType, r.narrow(dims))
 }
 
-// narrow draws a shape that broadcasts to dims: leading axes cut off, others set to 1.
+// narrow draws a shape that can be broadcast to dims: some leading axes are cut off, some others are 1.
 func (r *generator) narrow(dims []int64) []int64 {
 	switch r.IntN(6) {
 	case 0:
@@ -156,7 +156,7 @@ func broadcastable(a, b []int64) bool {
 	return true
 }
 
-// axis draws an axis, sometimes counted from the end.
+// axis draws an axis. Sometimes it is negative, which counts from the end.
 func (r *generator) axis(rank int) int64 {
 	a := int64(r.IntN(rank))
 	if r.one(2) {
@@ -172,7 +172,7 @@ func positive(axis int64, rank int) int {
 	return int(axis)
 }
 
-// either puts two operands into random order.
+// either adds a node with two operands in random order.
 func (r *generator) either(op string, a, b *ir.Value) *ir.Value {
 	if r.one(2) {
 		a, b = b, a
@@ -180,7 +180,7 @@ func (r *generator) either(op string, a, b *ir.Value) *ir.Value {
 	return r.node(op, nil, a, b)
 }
 
-// number is a constant with one element: of shape [], [1] or full of ones.
+// number is a constant with one element. Its shape is [], [1], or has several axes of extent 1.
 func (r *generator) number(d ir.DType, x float64) *ir.Value {
 	return r.constant(filled(d, x, slices.Repeat([]int64{1}, r.IntN(3))...))
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// inputMark starts the lines that hold the inputs' elements; to the text form they are comments.
+// inputMark begins the lines that hold the elements of inputs. To the text form of graphs these lines are comments.
 const inputMark = "//input "
 
-// Text is the case in the text form, with the elements of its inputs in comments in front. Parse reads
-// it back.
+// Text is the case as text, which Parse reads back: the graph in its text form, and in front of it the elements of the
+// inputs in comments.
 func (c *Case) Text() string {
 	var b strings.Builder
 	for _, v := range c.Graph.Inputs {
@@ -32,7 +32,7 @@ func (c *Case) Text() string {
 	return b.String()
 }
 
-// Parse reads what Text writes. Comments may stand in front of it. A case with NaN or infinities among its inputs is Wild.
+// Parse reads what Text writes. There may be comments in front. A case is wild if its inputs have NaN or infinities.
 func Parse(file string, src []byte) (*Case, error) {
 	g, err := ir.ParseText(file, src, ir.ParseOptions{})
 	if err != nil {
@@ -42,7 +42,7 @@ func Parse(file string, src []byte) (*Case, error) {
 		return nil, err
 	}
 	var lines []string
-	for line := range strings.Lines(string(src)) { // they may be long
+	for line := range strings.Lines(string(src)) { // a Scanner would refuse long lines
 		if line, ok := strings.CutPrefix(line, inputMark); ok {
 			lines = append(lines, line)
 		}
@@ -62,7 +62,7 @@ func Parse(file string, src []byte) (*Case, error) {
 	return c, nil
 }
 
-// special reports whether a tensor has NaN or infinities.
+// special reports whether a tensor has elements that are NaN or infinite.
 func special(t *ir.Tensor) bool {
 	if !t.DType.IsFloat() {
 		return false

@@ -7,9 +7,9 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Shrink makes c smaller as long as it fails: it drops outputs, replaces nodes by inputs that hold what
-// they compute or by their own operands, makes inputs constant, and simplifies elements. It stops at
-// the deadline at the latest.
+// Shrink makes c smaller as long as fails is true of it. It drops outputs, replaces nodes by inputs that hold what they
+// compute or by their own operands, makes inputs constant, and simplifies elements. It ends when nothing makes the case
+// smaller, or at the deadline.
 func Shrink(c *Case, fails func(*Case) bool, deadline time.Time) *Case {
 	s := &shrinker{best: c, fails: fails, deadline: deadline}
 	if _, err := c.Want(); err != nil {
@@ -27,7 +27,7 @@ type shrinker struct {
 	deadline time.Time
 }
 
-// try takes the case over when it is valid and still fails.
+// try makes the given graph and inputs the best case, if they are valid and still fail.
 func (s *shrinker) try(g *ir.Graph, inputs map[string]*ir.Tensor) bool {
 	if time.Now().After(s.deadline) {
 		return false
@@ -43,7 +43,7 @@ func (s *shrinker) try(g *ir.Graph, inputs map[string]*ir.Tensor) bool {
 	return true
 }
 
-// tidy removes what g does not need and infers again; false means that g is not valid.
+// tidy removes what g does not need and infers types and shapes again. It returns false if g is not valid.
 func tidy(g *ir.Graph, inputs map[string]*ir.Tensor) bool {
 	if len(g.Outputs) == 0 {
 		return false
@@ -67,7 +67,7 @@ func tidy(g *ir.Graph, inputs map[string]*ir.Tensor) bool {
 	return ir.InferShapes(g).Err() == nil && ir.Verify(g) == nil
 }
 
-// copied is the best case's graph and inputs, to be changed, and the copies of its values.
+// copied returns a copy of the best case's graph and inputs, which may be changed, and the copy of each value.
 func (s *shrinker) copied() (*ir.Graph, map[string]*ir.Tensor, map[*ir.Value]*ir.Value) {
 	g, copies := ir.CloneMap(s.best.Graph)
 	inputs := map[string]*ir.Tensor{}
@@ -77,7 +77,7 @@ func (s *shrinker) copied() (*ir.Graph, map[string]*ir.Tensor, map[*ir.Value]*ir
 	return g, inputs, copies
 }
 
-// outputs tries each output alone, then without each.
+// outputs tries to keep a single output, then to drop one.
 func (s *shrinker) outputs() bool {
 	changed := false
 	for i := 0; i < len(s.best.Graph.Outputs) && len(s.best.Graph.Outputs) > 1; i++ {
@@ -98,7 +98,7 @@ func (s *shrinker) outputs() bool {
 	return changed
 }
 
-// cut replaces values by inputs, those computed last first.
+// cut tries to replace values by inputs, first those that are computed last.
 func (s *shrinker) cut() bool {
 	changed := false
 	for i := 0; i < len(s.best.Graph.Nodes); i++ {
@@ -125,7 +125,7 @@ func replaceByInput(g *ir.Graph, v *ir.Value, t *ir.Tensor, inputs map[string]*i
 	ir.ReplaceAll(g, v, x)
 }
 
-// bypass replaces a value by an operand of its node that has the same type.
+// bypass tries to replace a value by an operand of its node that has the same type.
 func (s *shrinker) bypass() bool {
 	changed := false
 	for i := len(s.best.Graph.Nodes) - 1; i >= 0; i-- {
@@ -152,7 +152,7 @@ func (s *shrinker) bypass() bool {
 	return changed
 }
 
-// earlier makes an operand of the node that defines the only output the output.
+// earlier tries to make an operand of the last node the output, if there is only one output.
 func (s *shrinker) earlier() bool {
 	last := s.best.Graph.Outputs[0]
 	if len(s.best.Graph.Outputs) > 1 || last.Def == nil {
@@ -171,7 +171,7 @@ func (s *shrinker) earlier() bool {
 	return false
 }
 
-// fix makes symbols numbers and inputs constants.
+// fix tries to replace symbols by numbers and inputs by constants.
 func (s *shrinker) fix() bool {
 	changed := false
 	if dims := bindings(s.best); len(dims) > 0 {
@@ -183,7 +183,7 @@ func (s *shrinker) fix() bool {
 	return changed
 }
 
-// calm replaces the elements of inputs by small whole numbers.
+// calm tries to replace the elements of inputs by small whole numbers.
 func (s *shrinker) calm() bool {
 	changed := false
 	for _, v := range s.best.Graph.Inputs {

@@ -11,9 +11,9 @@ import (
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
-// Steps that take tagged words or words in slots, in inferences around those where numbers of 32 bits come round:
-// in the import area (steps of many operands), by the threads that compute with them (direct steps), and in clusters
-// (near steps).
+// TestStepsAfterManyInferences runs inferences around those at which numbers of 32 bits wrap to 0. The steps take
+// tagged words in three ways: through the import area (steps with many operands), by the threads that compute with them
+// (direct steps), and from slots in shared memory (near steps, in clusters).
 func TestStepsAfterManyInferences(t *testing.T) {
 	t.Parallel()
 	cxx, err := toolchain.FindCxx("")
@@ -27,7 +27,7 @@ func TestStepsAfterManyInferences(t *testing.T) {
 	for _, c := range []struct {
 		name, kind string
 		c          *Case
-		old, new   string // what makes results wrong, if steps are of the kind that the case is for
+		old, new   string // a change of the source that makes results wrong only if the steps are of the case's kind
 	}{
 		{"resident", "rprogram", exchangeCase(t, 4, 40, 6), "to[wide * i] = static_cast<uint32_t>(v[k][0]);", "to[wide * i] = 0;"},
 		{"direct", "rprogram", neighboursCase(t, 4, 40, 6), "give_word(here.to[k], tag, y[k])", "give_word(here.to[k], tag, y[k] + 1)"},

@@ -7,7 +7,8 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// floatBits is x, cut off rather than rounded, as a 16-bit float: good enough to draw inputs.
+// floatBits is x as a 16-bit float. The digits that do not fit are cut off, not rounded, which is good enough for
+// random inputs.
 func floatBits(d ir.DType, x float64) uint16 {
 	b := math.Float32bits(float32(x))
 	if d == ir.BFloat16 {
@@ -25,7 +26,7 @@ func floatBits(d ir.DType, x float64) uint16 {
 	return sign | uint16(exp+15)<<10 | frac
 }
 
-// encode is t's elements in little-endian order.
+// encode is the bytes of t's elements, little-endian.
 func encode(t *ir.Tensor) []byte {
 	switch d := t.Data.(type) {
 	case []bool:
@@ -45,7 +46,7 @@ func encode(t *ir.Tensor) []byte {
 	}
 }
 
-// decode is the inverse of encode.
+// decode is the tensor whose elements encode would turn into data.
 func decode(d ir.DType, dims []int64, data []byte) *ir.Tensor {
 	t := ir.NewTensor(d, dims...)
 	if b, ok := t.Data.([]bool); ok {

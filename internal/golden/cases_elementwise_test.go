@@ -9,16 +9,17 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// elementTypes are all element types that operators compute with.
+// elementTypes are the element types that operators compute with.
 var elementTypes = []ir.DType{
 	ir.Float32, ir.Float64, ir.Float16, ir.BFloat16, ir.Int8, ir.Int16, ir.Int32, ir.Int64,
 	ir.Uint8, ir.Uint16, ir.Uint32, ir.Uint64, ir.Bool,
 }
 
-// special are elements that operators treat in their own way.
+// special are elements for which operators have rules of their own, such as zeros, halves, infinities and NaN.
 var special = []float64{0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5, nan(), inf(), -inf(), 3, -3, 100, -100}
 
-// statement applies an elementwise operator to operands %px, %py, %pz of the type under test.
+// statement is the k-th statement of a body: an elementwise operator applied to as many of the operands %px, %py and
+// %pz as it takes.
 func statement(op *ir.Op, k int) string {
 	args, attrs := []string{"%px", "%py", "%pz"}[:max(len(op.Inputs), 1)], ""
 	switch op.Name {
@@ -29,7 +30,7 @@ func statement(op *ir.Op, k int) string {
 	case "Min", "Max", "Sum", "Mean":
 		args = []string{"%px", "%py", "%pz"}
 	case "Div", "Mod":
-		args = []string{"%px", "%pz"} // no zeros
+		args = []string{"%px", "%pz"} // %pz has no zeros, by which it would divide
 	case "BitShift":
 		attrs = []string{` {direction = "LEFT"}`, ` {direction = "RIGHT"}`}[k%2]
 	case "Gelu":
@@ -43,8 +44,8 @@ func statement(op *ir.Op, k int) string {
 	return fmt.Sprintf("%%%s%d = %s(%s)%s", strings.ToLower(op.Name), k, op.Name, strings.Join(args, ", "), attrs)
 }
 
-// TestElementwise computes every elementwise operator in every element type it allows, many of them in
-// one map with as many outputs.
+// TestElementwise computes every elementwise operator in every element type that it allows. Many operators are fused
+// into one map with as many outputs, because each map costs the compiler time.
 func TestElementwise(t *testing.T) {
 	var cases []Case
 	for _, d := range elementTypes {
@@ -85,7 +86,8 @@ func TestElementwise(t *testing.T) {
 	Check(t, cases)
 }
 
-// elementwiseCase fuses statements; odd extents at the end keep some of them from moving in packs.
+// elementwiseCase is one Fused node of all statements. The last extent is odd in half of the cases, so that elements
+// cannot be loaded and stored in packs.
 func elementwiseCase(d ir.DType, lines, outs []string) Case {
 	shape := "5,16"
 	if len(lines)%2 == 1 {

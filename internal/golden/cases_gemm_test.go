@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// weights is a statement that defines %name as a constant of random elements.
+// weights is a statement that defines %name as a float32 constant with random elements.
 func weights(name string, dims ...int) string {
 	rng := rand.New(rand.NewPCG(uint64(len(name)), uint64(dims[0])))
 	n, shape := 1, make([]string, len(dims))
@@ -73,8 +73,9 @@ func TestMatMul(t *testing.T) {
 	Check(t, WithPrecisions(WithLayouts(cases)))
 }
 
-// Few rows against constants: sums cut into spans and padded, odd extents, rTasks of several groups of
-// columns, and inputs that can be loaded in quads or not.
+// TestFewRows multiplies a few rows by constants, for which there are rKernels of their own. The cases have sums that
+// are cut into spans and padded, odd extents, rTasks with several groups of columns, and inputs that can or cannot be
+// loaded four elements at a time.
 func TestFewRows(t *testing.T) {
 	var cases []Case
 	add := func(m, k, n int) {

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// cellCase is one step of a cell with constant weights.
+// cellCase describes one step of an LSTM, GRU or RNN cell with constant weights.
 type cellCase struct {
 	op                    string
 	gates                 int
 	batch, inputs, hidden int
 	bias, peep, lens      bool
-	projected             bool // no W: x is the product with it
+	projected             bool // the cell has no W: its input is already multiplied by it
 	attrs                 string
 	outs                  string
 }

@@ -16,9 +16,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Check proves all cases. They are compiled into one program, because the compiler's start and the headers would cost
-// more than most cases do. Tests that call Check run beside each other, so it must be the first thing that they do
-// beside making cases.
+// Check proves all cases. They are compiled into one program, because most of them cost the compiler less than starting
+// it and reading the headers does. Check makes its test run in parallel with the others.
 func Check(t *testing.T, cases []Case) {
 	t.Helper()
 	t.Parallel()
@@ -56,19 +55,20 @@ func Check(t *testing.T, cases []Case) {
 }
 
 const (
-	align = 256 // bytes between buffers' beginnings
-	guard = 64  // bytes behind each buffer that nobody may change
+	align = 256 // bytes; each buffer begins at a multiple of it
+	guard = 64  // bytes behind each buffer; whoever changes them writes outside of its boxes
 )
 
-// prepared is a case lowered and emitted.
+// prepared is a case that has been lowered and whose candidates are part of the test's program. All its buffers, and
+// the tables of moves behind them, lie in one block of memory, which is sent to the program and back with each request.
 type prepared struct {
 	c       *Case
 	g       *roperator.Graph
 	in      map[string]*ir.Tensor
 	want    map[string]*ir.Tensor
-	offsets []int64 // of each buffer
-	size    int64
-	ids     [][]int // number of each candidate of each rOperator
+	offsets []int64 // where each buffer begins in the memory
+	size    int64   // bytes of the memory
+	ids     [][]int // [rOperator][candidate] number by which the program knows it
 	tables  []moveTable
 }
 
@@ -126,9 +126,12 @@ func keepTensor(g *roperator.Graph) {
 	}
 }
 
-const poison = 0xff // as a float NaN, as an index out of range
+// poison fills what must not be read. Four bytes of it are NaN as a float and out of range as an index, so whoever
+// reads them gives a wrong result.
+const poison = 0xff
 
-// memory holds inputs and constants, everything else is poisoned.
+// memory is the memory in front of the first rOperator: inputs, constants and tables of moves are there, everything
+// else is poisoned.
 func (p *prepared) memory() []byte {
 	mem := bytes.Repeat([]byte{poison}, int(p.size))
 	for _, b := range p.g.Buffers {
@@ -145,7 +148,8 @@ func (p *prepared) memory() []byte {
 	return mem
 }
 
-// check runs the graph with the first candidates, the second ones and so on.
+// check runs the whole graph several times: with the first candidate of each rOperator, then with the second ones, and
+// so on. An rOperator that has fewer candidates uses its last one again.
 func (p *prepared) check(srv *server) error {
 	most := 0
 	for _, ids := range p.ids {
@@ -187,8 +191,9 @@ func (p *prepared) compare(mem []byte) error {
 	return nil
 }
 
-// withinTight holds single operators to more than whole models: relative error 1e-5 in fp32. Under tf32 each of the two
-// operands of a product is off by half a unit of its 10 bits at most.
+// withinTight reports whether a difference is within the limit for single operators, which is tighter than that for
+// whole models: a relative error of 1e-5 in float32. Under tf32, each of the two operands of a product is off by half a
+// unit of its 10 bits at most.
 func withinTight(d tolerance.Difference, t ir.DType, p precision.Precision) bool {
 	limit := map[ir.DType]float64{ir.Float32: 1e-5, ir.Float64: 1e-12, ir.Float16: 2e-3, ir.BFloat16: 1.6e-2}[t]
 	if p == precision.TF32 && t == ir.Float32 {
@@ -205,8 +210,9 @@ func short(t *ir.Tensor) string {
 	return s
 }
 
-// checkTasks runs single rTasks: what one needs must be in its read boxes, what it changes in its write
-// boxes.
+// checkTasks runs about four rTasks of a candidate alone, on a memory in which only the constants and what its read
+// boxes cover are not poisoned. before and after are the memory around a run of all rTasks. What the rTask writes must
+// be the same as in after, or it reads outside of its read boxes; and nothing may change outside of its write boxes.
 func (p *prepared) checkTasks(srv *server, c *roperator.Candidate, id int, before, after []byte) error {
 	step := max(1, c.Tasks/4)
 	for task := 0; task < c.Tasks; task += step {
@@ -246,7 +252,7 @@ func (p *prepared) checkTasks(srv *server, c *roperator.Candidate, id int, befor
 	return nil
 }
 
-// eachElement visits the bytes of every element of an rTask's access.
+// eachElement calls f for every element of an rTask's access, with its place in the memory and its size in bytes.
 func (p *prepared) eachElement(a roperator.Access, task int, f func(at, size int64)) {
 	v := a.View
 	rank := len(v.Shape)

@@ -1,9 +1,9 @@
-// Package golden proves rKernels and lowerings right: it compiles every candidate of every rOperator of
-// small graphs for the emulator, runs them, and compares the outputs with ir/eval. It also runs single
-// rTasks with everything outside their declared read boxes poisoned, and looks for writes outside their
-// declared write boxes. It is for tests only.
+// Package golden tests rKernels and lowerings. It lowers small graphs, compiles every candidate of every rOperator for
+// the emulator, runs them, and compares the outputs with what ir/eval computes. It also runs single rTasks in a memory
+// in which everything outside of their declared read boxes is poisoned, and looks for writes outside of their declared
+// write boxes. Schedules order rTasks by these boxes, so a box that is too small is a race in a plan.
 //
-// To prove an operator, add cases to the table of its family in cases_*_test.go.
+// To test an operator, add cases to the table of its family in cases_*_test.go. The package is for tests only.
 package golden
 
 import (
@@ -16,26 +16,27 @@ import (
 	"github.com/rammerc/rammerc/precision"
 )
 
-// Case is a graph to be proven, as text without the boilerplate of ir's text form: results need no types.
+// Case is a graph to be tested. It is written in ir's text form, but without the types of results, which are inferred.
 type Case struct {
 	Name string
 	In   string // graph inputs: "%x: float32[2,3], %i: int64[4]"
 	Body string // statements: "%y = Relu(%x)"
 	Out  string // "%y"
-	// Range bounds the random elements of an input; without it floats are normal, integers in [-5, 5].
+	// Range bounds the random elements of an input. Without it floats are drawn from the normal distribution, and
+	// integers from -5 to 5, or from 0 to 10 if the type has no sign.
 	Range map[string][2]float64
-	// Set gives elements of inputs in place of the first random ones.
+	// Set gives the first elements of an input; the others stay random.
 	Set map[string][]float64
 	// Precision is how products of float32 are made; results may differ by as much as it allows.
 	Precision precision.Precision
-	// InPlace marks all inputs of all Concat nodes for being written in place.
+	// InPlace marks all inputs of all Concat nodes as written in place, as the pass concat-in-place does in models.
 	InPlace bool
 }
 
-// untyped finds results without a type.
+// untyped matches the results of a statement without types, such as "%y, _ = ".
 var untyped = regexp.MustCompile(`%[\w.]+(, (%[\w.]+|_))* = `)
 
-// Graph parses and infers the case.
+// Graph parses the case and infers types and shapes.
 func (c *Case) Graph() (*ir.Graph, error) {
 	body := untyped.ReplaceAllStringFunc(c.Body, func(s string) string {
 		names := strings.Split(strings.TrimSuffix(s, " = "), ", ")

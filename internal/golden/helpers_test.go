@@ -22,7 +22,8 @@ func contains(s, part string) bool { return strings.Contains(s, part) }
 func nan() float64 { return math.NaN() }
 func inf() float64 { return math.Inf(1) }
 
-// fused is a Fused node whose result is %y.
+// fused is the statement of a Fused node with the given anchor, whose result is %y. in, body and out are the inputs,
+// statements and result of its body; args are the node's own operands.
 func fused(anchor, in, body, out, args string) string {
 	return fmt.Sprintf("%%y = rammer.Fused(%s) {anchor = %q, body = graph \"body\" (%s) {\n%s\nreturn %s\n}}", args, anchor, in, body, out)
 }

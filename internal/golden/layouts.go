@@ -9,15 +9,17 @@ import (
 	"github.com/rammerc/rammerc/precision"
 )
 
-// WithLayouts adds, to cases whose input %x has at least two dims, one that reads %x transposed in memory,
-// and to cases whose first output is a float of at least one dim, one that writes it beside another value
-// in a concatenation: neither is dense then.
+// WithLayouts adds variants of cases in which a value is not dense in memory, as rKernels must be able to take it:
+//
+//   - for each case whose input %x has at least two dims, one that reads %x through a Transpose;
+//   - for each case whose first output is a float with at least one dim, one in which the output is half of a Concat
+//     that is written in place.
 func WithLayouts(cases []Case) []Case {
 	out := slices.Clone(cases)
 	for i := range cases {
 		g, err := cases[i].Graph()
 		if err != nil {
-			continue // Check reports it
+			continue // Check reports the error
 		}
 		if c, ok := cases[i].transposed(g); ok {
 			out = append(out, c)
@@ -50,7 +52,7 @@ func (c Case) transposed(g *ir.Graph) (Case, bool) {
 	return c, false
 }
 
-// renamed moves what is said of x to xt.
+// renamed is m with the entry of x under the name xt.
 func renamed[V any](m map[string]V) map[string]V {
 	out := map[string]V{}
 	for k, v := range m {

@@ -7,13 +7,14 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// moveTable holds the moves of every rTask of a candidate whose operands the executor carries, each with
-// as many imports and exports as any of them has.
+// moveTable holds the moves of a candidate whose operands the executor copies to the import area and whose results it
+// copies out. Each rTask has the same number of imports, and of exports; where it needs fewer, moves of no elements
+// fill the rest.
 type moveTable struct {
-	at               int64 // in the memory of a request
+	at               int64 // where the table begins in the memory of a request
 	data             []byte
 	imports, exports int
-	area             int64 // elements of the import area
+	area             int64 // size of the import area in elements
 }
 
 func newMoveTable(c *roperator.Candidate, offsets []int64, at int64) *moveTable {
@@ -50,7 +51,8 @@ func plainMoves(list []roperator.Staged, offsets []int64, task int) [][]byte {
 	return out
 }
 
-// stagedHead is a kernel around one whose operands the executor carries.
+// stagedHead is a kernel around one with moves. It does what the executor would do: it copies the operands to the
+// import area, then calls the rKernel, which writes its results through the exports.
 const stagedHead = `
 template <class K, bool kResident>
 struct Staged {
@@ -85,7 +87,7 @@ struct Staged {
 };
 `
 
-// runStaged emits the call of a candidate with moves.
+// runStaged emits the body of the function that runs a candidate with moves.
 func (s *source) runStaged(c *roperator.Candidate, alias string, offsets []int64, t *moveTable) {
 	if t.area > 8192 {
 		panic("BUG: a case with an import area that is too large for stagedHead")

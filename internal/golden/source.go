@@ -12,8 +12,8 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// source collects the C++ of many candidates: every distinct functor and instance once, and for each
-// candidate a function that runs all or one of its rTasks.
+// source collects the C++ of a test's program: every distinct functor and instance once, and for each candidate a
+// function that runs all of its rTasks or one of them.
 type source struct {
 	includes  map[string]bool
 	functors  map[string]string // key → struct name
@@ -27,8 +27,8 @@ func newSource() *source {
 	return &source{includes: map[string]bool{}, functors: map[string]string{}, instances: map[string]string{}}
 }
 
-// add emits a candidate whose buffers lie at the given offsets of one block of memory, and returns the
-// number by which it is run; t are its moves, if it has any.
+// add emits the function of a candidate and returns the number by which requests name it. offsets says where each
+// buffer lies in the memory of a request; t holds the candidate's moves and is nil if it has none.
 func (s *source) add(c *roperator.Candidate, offsets []int64, t *moveTable) int {
 	alias := s.instance(c.Inst)
 	id := s.count
@@ -112,8 +112,8 @@ func argument(v rkernels.ArgValue, offsets []int64) string {
 	panic(fmt.Sprintf("BUG: argument of type %T", v))
 }
 
-// text is the whole program: a server that reads requests (candidate, rTask or -1, size, memory) and
-// answers with the memory afterwards.
+// text is the whole program, which is the other side of server: it reads requests and answers each with the memory as
+// it is afterwards.
 func (s *source) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#include %q\n", preludeFile)
@@ -138,7 +138,7 @@ func (s *source) text() string {
 }
 
 const serverHead = `
-// One rTask of K as a kernel of its own.
+// One is a kernel whose only rTask is a chosen rTask of K.
 template <class K>
 struct Step {};
 template <rt::Streams K>

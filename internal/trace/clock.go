@@ -2,21 +2,24 @@ package trace
 
 import "github.com/rammerc/rammerc/schema"
 
-// clocks translate the cycles of every multiprocessor to nanoseconds of the device.
+// clocks translates the cycle counters of all multiprocessors to one time. Each multiprocessor counts cycles (clock64)
+// from a start of its own; the device has a timer in nanoseconds (globaltimer), which all see alike.
 type clocks struct {
-	slope float64 // nanoseconds a cycle, the same for all
+	slope float64 // nanoseconds per cycle; all multiprocessors run at one frequency
 	sm    map[uint32]*fit
 }
 
-// fit are the means of one multiprocessor's samples, relative to its first.
+// fit holds the means of one multiprocessor's samples. They are relative to its first sample, because the differences
+// of large counters would lose digits in a float64.
 type fit struct {
 	clock0, time0 uint64
 	n             float64
 	clock, time   float64 // sums, then means
 }
 
-// fitClocks regresses device time on cycles. Both run evenly, but the device's time is read in coarse steps:
-// the slope comes from all multiprocessors together, the offset of each from the mean of its own samples.
+// fitClocks finds the line that leads from cycles to the device's time, by linear regression. Both run evenly, but the
+// device's timer only moves every 32 ns or more, so a single sample is not exact. All multiprocessors have the same
+// slope, which comes from the samples of all; the offset of each comes from the mean of its own.
 func fitClocks(raw *Raw) *clocks {
 	c := &clocks{slope: 1, sm: map[uint32]*fit{}}
 	raw.samples(func(sm uint32, clock, time uint64) {
@@ -47,7 +50,7 @@ func fitClocks(raw *Raw) *clocks {
 	return c
 }
 
-// samples visits all pairs of cycles and device time.
+// samples visits all pairs of a cycle counter and the device's time that were read at the same moment.
 func (raw *Raw) samples(visit func(sm uint32, clock, time uint64)) {
 	for i := range raw.Launches {
 		l := &raw.Launches[i]
@@ -62,7 +65,8 @@ func (raw *Raw) samples(visit func(sm uint32, clock, time uint64)) {
 	}
 }
 
-// at is the device time of a clock, in nanoseconds after the origin.
+// at is when the cycle counter of a multiprocessor had the value clock, in nanoseconds of the device's time after
+// origin.
 func (c *clocks) at(sm uint32, clock, origin uint64) float64 {
 	f := c.sm[sm]
 	return float64(int64(f.time0-origin)) + f.time + c.slope*(float64(int64(clock-f.clock0))-f.clock)

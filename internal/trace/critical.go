@@ -2,22 +2,22 @@ package trace
 
 import "slices"
 
-// What let a step on the critical path start.
+// Reasons why a step on the critical path could not start earlier.
 const (
-	ByStart  = "start"  // nothing before it
-	ByLaunch = "launch" // the launches before its own
-	ByOrder  = "order"  // the step before it on its vEU
-	ByWait   = "wait"   // a step of another vEU
+	ByStart  = "start"  // nothing came before it
+	ByLaunch = "launch" // a launch that its own comes after had to end
+	ByOrder  = "order"  // the step before it on its vEU had to end
+	ByWait   = "wait"   // a step of another vEU had to publish its results
 )
 
 // Link is a step on the critical path.
 type Link struct {
 	Run int     // index in Timeline.Runs
-	By  string  // what let it start
-	Gap float64 // nanoseconds since the step before on the path was computed
+	By  string  // the reason: ByStart, ByLaunch, ByOrder or ByWait
+	Gap float64 // nanoseconds from the end of the previous step on the path to this step's start
 }
 
-// edges finds the runs that a run waits for.
+// edges finds the runs whose results a run waited for.
 type edges struct {
 	t     *Timeline
 	index [][]map[int]int // [segment][vEU] order → run
@@ -38,7 +38,7 @@ func newEdges(t *Timeline) *edges {
 	return e
 }
 
-// last is the run that run i waits for which was known last, -1 for none.
+// last is, of the runs that run i waits for, the one whose results came last, or -1 if it waits for none.
 func (e *edges) last(i int) int {
 	r := &e.t.Runs[i]
 	if e.t.Launches[r.Launch].Kind != "rprogram" {
@@ -54,12 +54,16 @@ func (e *edges) last(i int) int {
 	return best
 }
 
-// known is when others can know that a step is done.
+// known is when other vEUs can know that a step is done: when it has published, or when it was computed if nobody waits
+// for it.
 func known(r *Run) float64 { return max(r.Computed, r.Published) }
 
-// Critical is the chain of steps that determined when the last one ended, first to last: back from there,
-// each step's reason is the producer it really waited for, else the step before it on its vEU, else the last
-// step of the launches before.
+// Critical is the critical path: the chain of steps that determined when the inference ended, from its first step to
+// its last. It is found backwards from the step that ended last. The step before a step on the path is
+//
+//   - the step of another vEU whose results it waited for, if it did wait;
+//   - otherwise the step before it on its own vEU;
+//   - otherwise the step that ended last in the launches that its launch comes after.
 func (t *Timeline) Critical() []Link {
 	if len(t.Runs) == 0 {
 		return nil
@@ -75,7 +79,9 @@ func (t *Timeline) Critical() []Link {
 	var path []Link
 	for at >= 0 {
 		from, by := t.reason(e, before, at)
-		if from >= 0 && by != ByOrder && t.Runs[from].Computed >= t.Runs[at].Computed { // clocks of two multiprocessors disagree
+		// The clocks of two multiprocessors do not agree exactly. A step that seems to have ended after the one that
+		// waited for it would lead in a circle.
+		if from >= 0 && by != ByOrder && t.Runs[from].Computed >= t.Runs[at].Computed {
 			from, by = t.previous(at), ByOrder
 		}
 		if from >= 0 && t.Runs[from].Computed > t.Runs[at].Computed {
@@ -96,7 +102,7 @@ func (t *Timeline) Critical() []Link {
 	return path
 }
 
-// reason is the run that let run i start.
+// reason is the run that run i had to wait for, and why; from is -1 if there is none.
 func (t *Timeline) reason(e *edges, before []int, i int) (from int, by string) {
 	r := &t.Runs[i]
 	previous := t.previous(i)
@@ -109,7 +115,7 @@ func (t *Timeline) reason(e *edges, before []int, i int) (from int, by string) {
 	return before[r.Launch], ByLaunch
 }
 
-// previous is the run before run i on its vEU in the same launch, -1 for none. Runs are sorted by vEU.
+// previous is the run before run i on its vEU in the same launch, or -1. Such runs are neighbours in Timeline.Runs.
 func (t *Timeline) previous(i int) int {
 	if i > 0 && t.Runs[i-1].VEU == t.Runs[i].VEU && t.Runs[i-1].Launch == t.Runs[i].Launch {
 		return i - 1
@@ -117,7 +123,7 @@ func (t *Timeline) previous(i int) int {
 	return -1
 }
 
-// lastBefore is, for every launch, the run that ended last of the launches that it came after, -1 for none.
+// lastBefore is, for every launch, the run that ended last in the launches that it came after, or -1.
 func (t *Timeline) lastBefore() []int {
 	last := make([]int, len(t.Launches)) // of the launch itself
 	for i := range last {
@@ -133,14 +139,14 @@ func (t *Timeline) lastBefore() []int {
 		for _, p := range t.launchesBefore(l) {
 			before[l] = t.later(before[l], last[p])
 		}
-		if last[l] < 0 { // without steps it passes on what it came after
+		if last[l] < 0 { // a launch without steps stands for those that it came after
 			last[l] = before[l]
 		}
 	}
 	return before
 }
 
-// later is the one of two runs that ended later; -1 is no run.
+// later is the one of two runs that ended later; -1 stands for no run.
 func (t *Timeline) later(a, b int) int {
 	if a < 0 || b >= 0 && t.Runs[b].Computed > t.Runs[a].Computed {
 		return b
@@ -148,8 +154,9 @@ func (t *Timeline) later(a, b int) int {
 	return a
 }
 
-// launchesBefore are the launches whose end launch l came after: what the plan says inside a parallel graph,
-// otherwise all of the segment before and the one before in its own.
+// launchesBefore are the launches that had to end before launch l began. Inside a parallel graph the plan says which
+// nodes those are. Other segments launch one after the other: the launch before l in its segment, or for the first
+// launch of a segment all launches of the segment before.
 func (t *Timeline) launchesBefore(l int) []int {
 	this := &t.Launches[l]
 	first := l
@@ -166,7 +173,7 @@ func (t *Timeline) launchesBefore(l int) []int {
 			}
 		}
 		for _, w := range after {
-			if first+w < l { // the trace might say otherwise
+			if first+w < l { // a damaged trace may name launches that come later
 				out = append(out, first+w)
 			}
 		}

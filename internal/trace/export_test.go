@@ -24,7 +24,7 @@ func TestPerfetto(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices, arrows, threads := map[string]int{}, map[string]int{}, map[[2]int]bool{}
-	ends := map[[2]int]float64{} // of the latest slice of a thread
+	ends := map[[2]int]float64{} // when the latest slice of each thread ends
 	for _, e := range file.Events {
 		switch e.Phase {
 		case "X":
@@ -56,7 +56,8 @@ func TestPerfetto(t *testing.T) {
 	}
 }
 
-// Perfetto drops slices that overlap by a nanosecond, after it has made whole ones of begin and duration.
+// Perfetto rounds begin and duration to whole nanoseconds, and drops slices that overlap then. So slices that touch
+// must not overlap by a nanosecond, whichever way it rounds.
 func TestPerfettoSlicesTouch(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var b bytes.Buffer

@@ -12,14 +12,15 @@ import (
 //go:embed page.html
 var page string
 
-// pageData is what the page's script reads: the report, and the runs by column. Times are nanoseconds.
+// pageData is what the page's script reads: the report, and the runs as one array per property, which is shorter in
+// JSON than one object per run. Times are nanoseconds.
 type pageData struct {
 	Report   *Report      `json:"report"`
 	Span     float64      `json:"span"`
 	Ops      []pageOp     `json:"ops"`
 	Runs     pageRuns     `json:"runs"`
 	Launches []pageLaunch `json:"launches"`
-	Critical []int        `json:"critical"` // indices of runs
+	Critical []int        `json:"critical"` // indices of the runs on the critical path
 	Chunks   pageChunks   `json:"chunks"`
 }
 
@@ -46,10 +47,10 @@ type pageRuns struct {
 	Published []int `json:"published"`
 	Stall     []int `json:"stall"`
 	Streamed  []int `json:"streamed"`
-	From      []int `json:"from"` // run that was waited for last, -1 for none
+	From      []int `json:"from"` // the run whose results came last of those it waited for, or -1
 }
 
-// pageChunks are copies of weights, by column.
+// pageChunks are the copies of streamed weights, as one array per property.
 type pageChunks struct {
 	Run    []int `json:"run"`
 	Bytes  []int `json:"bytes"`
@@ -64,7 +65,8 @@ type pageLaunch struct {
 	VEUs  int    `json:"veus"`
 }
 
-// WriteHTML writes a page that shows the timeline and the report. It needs nothing but itself.
+// WriteHTML writes a web page that shows the timeline and the report. It loads nothing else, so it can be mailed and
+// opened without a network.
 func (t *Timeline) WriteHTML(w io.Writer, r *Report) error {
 	data, err := json.Marshal(t.pageData(r)) // escapes what could end the script element
 	if err != nil {

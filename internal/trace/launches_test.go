@@ -11,8 +11,8 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// In a parallel graph a launch comes after what its stream and other streams ran before it, not after all that
-// ended earlier.
+// In a parallel graph a launch comes after the launches that the plan names, not after every launch that happened to
+// end earlier.
 func TestParallelLaunches(t *testing.T) {
 	plan, err := ReadPlan([]byte(`{"ops":[{"name":"a"},{"name":"b"},{"name":"c"},{"name":"d"},{"name":"e"}],"segments":[
 	 {"kind":"waves","waves":1,"steps":[[[4,0,0,0]]]},
@@ -42,7 +42,7 @@ func TestParallelLaunches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[int]string{0: "", 1: "e", 2: "e", 3: "b", 4: "a"} // d comes after a and c, a ended later
+	want := map[int]string{0: "", 1: "e", 2: "e", 3: "b", 4: "a"} // d comes after a and c, of which a ended later
 	for l, before := range tl.lastBefore() {
 		name := ""
 		if before >= 0 {
@@ -54,7 +54,7 @@ func TestParallelLaunches(t *testing.T) {
 	}
 }
 
-// Counters and tagged data are edges too.
+// Steps that are announced by counters or by tagged data are edges of the plan, like those with flags.
 func TestPlanEdges(t *testing.T) {
 	plan, err := ReadPlan([]byte(`{"schema":2,"ops":[{},{}],"segments":[{"kind":"rprogram","counters":1,
 	 "steps":[[[0,0,0,1,0],[1,0,1,0,-1,-1,2]],[[0,1,0,1,0],[1,1,1,0,-1,0,0,-1,2]],[[1,2,1,0,-1]]],"follows":[[2,0,1,0,0,1]]}]}`))
@@ -74,8 +74,8 @@ func TestPlanEdges(t *testing.T) {
 	}
 }
 
-// An rProgram that did not find room and went on in waves has rows of the launch that it gave up, and the
-// library's numbers of launches have gaps.
+// An rProgram that finds no room and goes on in waves leaves rows of the launch that it gave up. The library does not
+// number launches without gaps then.
 func TestAbandonedLaunch(t *testing.T) {
 	steps, launches := exact.chain()
 	for i := range steps {

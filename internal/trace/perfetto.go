@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// Kinds of tracks of a vEU in Perfetto's view. A kind has several where its slices overlap: copies on their
-// way, or a launch's blocks that wait while those of the launch before do.
+// Kinds of tracks that a vEU has in Perfetto's view. Slices on one track must not overlap. Where slices of a kind do,
+// for example several copies of weights that are under way at once, the vEU has several tracks of that kind.
 const (
 	trackWait = iota
 	trackCompute
@@ -22,8 +22,8 @@ const (
 
 var trackNames = [tracks]string{"wait", "compute", "load"}
 
-// event is one of the trace-event format's (Chrome's chrome://tracing, Perfetto's ui.perfetto.dev). Times
-// are microseconds.
+// event is an event of the trace-event format, which chrome://tracing and ui.perfetto.dev read. Times are in
+// microseconds.
 type event struct {
 	Name  string         `json:"name,omitempty"`
 	Phase string         `json:"ph"`
@@ -37,8 +37,8 @@ type event struct {
 	Args  map[string]any `json:"args,omitempty"`
 }
 
-// WritePerfetto writes the timeline in the trace-event format: a process for each segment, threads for each
-// vEU, and an arrow to every step that waited from the one it waited for last.
+// WritePerfetto writes the timeline in the trace-event format. Each segment is a process and each vEU has threads in
+// it. An arrow leads to every step that waited, from the step whose results came last.
 func (t *Timeline) WritePerfetto(w io.Writer) error {
 	b := bufio.NewWriterSize(w, 1<<16)
 	p := &perfetto{t: t, w: b, tracks: map[track][]slice{}, computes: make([]int, len(t.Runs))}
@@ -59,14 +59,14 @@ func (t *Timeline) WritePerfetto(w io.Writer) error {
 	return b.Flush()
 }
 
-// track is what slices stand on: one thread of a segment's process, or several.
+// track is a row of slices of one kind of one vEU: one thread of a segment's process, or several if slices overlap.
 type track struct{ segment, veu, kind int }
 
 type slice struct {
 	name     string
 	from, to float64
 	args     map[string]any
-	run      int // whose computation it is, or -1
+	run      int // the run whose computation the slice is, or -1
 }
 
 type perfetto struct {
@@ -76,7 +76,7 @@ type perfetto struct {
 	err      error
 	threads  int
 	tracks   map[track][]slice
-	computes []int // threads that runs are on
+	computes []int // the thread on which each run's computation is drawn
 }
 
 func (p *perfetto) add(e event) {
@@ -93,7 +93,7 @@ func (p *perfetto) add(e event) {
 	p.w.Write(line)
 }
 
-// launchPID is the process of the launches; that of segment i is i+2.
+// launchPID is the number of the process that shows the launches. Segment i is process i+2.
 const launchPID = 1
 
 func pid(segment int) int { return segment + 2 }
@@ -103,7 +103,8 @@ func (p *perfetto) meta(pid, tid int, what, name string, order int) {
 	p.add(event{Name: what + "_sort_index", Phase: "M", PID: pid, TID: tid, Args: map[string]any{"sort_index": order}})
 }
 
-// thread makes the next thread. Its number is no process's, whose main thread it would be taken for.
+// thread makes a new thread of a process. Perfetto takes a thread that has the number of a process for that process's
+// main thread, so threads are numbered behind all processes.
 func (p *perfetto) thread(pid int, name string) int {
 	p.threads++
 	id := len(p.t.Plan.Segments) + launchPID + p.threads
@@ -111,7 +112,7 @@ func (p *perfetto) thread(pid int, name string) int {
 	return id
 }
 
-// numbered is the name of the lane with the given index.
+// numbered is the name of one of several lanes; the first keeps the plain name.
 func numbered(name string, lane int) string {
 	if lane == 0 {
 		return name
@@ -119,8 +120,8 @@ func numbered(name string, lane int) string {
 	return fmt.Sprintf("%s %d", name, lane+1)
 }
 
-// slice ends a nanosecond early: Perfetto counts in whole ones, whichever way it rounds, and drops a slice that
-// begins before the one in front of it has ended.
+// slice writes a slice that ends a nanosecond early. Perfetto rounds times to whole nanoseconds and drops a slice that
+// begins before the previous one on its thread has ended, which rounding could bring about.
 func (p *perfetto) slice(pid, tid int, s *slice) {
 	from, to := math.Round(s.from), math.Round(s.to)
 	d := max(to-from-1, 0) * us
@@ -134,8 +135,8 @@ func (p *perfetto) put(segment, veu, kind int, s slice) {
 	}
 }
 
-// launches draws the launches, and how long each vEU waited for those before. Launches that overlap stand
-// below each other.
+// launches draws the launches, and for each vEU how long it waited for the launches before. Launches that overlap are
+// on threads of their own.
 func (p *perfetto) launches() {
 	p.meta(launchPID, 0, "process", "launches of "+p.t.Plan.Name, 0)
 	var all []slice
@@ -166,7 +167,7 @@ func (p *perfetto) run(i int) {
 	}, i})
 }
 
-// chunk draws a copy of weights, from its start until it has landed.
+// chunk draws a copy of weights, from when it was issued until all of it had arrived in shared memory.
 func (p *perfetto) chunk(i int) {
 	c := &p.t.Chunks[i]
 	x := &p.t.Runs[c.Run]
@@ -176,7 +177,7 @@ func (p *perfetto) chunk(i int) {
 	}, -1})
 }
 
-// write puts out the tracks; only those that hold something are there.
+// write writes all tracks that have slices.
 func (p *perfetto) write() {
 	keys := slices.SortedFunc(maps.Keys(p.tracks), func(a, b track) int {
 		return cmp.Or(a.segment-b.segment, a.veu-b.veu, a.kind-b.kind)
@@ -202,7 +203,7 @@ func (p *perfetto) write() {
 	}
 }
 
-// sms says on which multiprocessor vEUs were, where that is one.
+// sms names the multiprocessor of each vEU that stayed on one for the whole segment.
 func (p *perfetto) sms() map[track]string {
 	out := map[track]string{}
 	for i := range p.t.Launches {
@@ -218,7 +219,7 @@ func (p *perfetto) sms() map[track]string {
 	return out
 }
 
-// lanes deals slices to as few lanes as there can be without overlaps, in each by time.
+// lanes deals slices to as few lanes as possible such that none overlap within a lane, and sorts each lane by time.
 func lanes(all []slice) [][]slice {
 	slices.SortStableFunc(all, func(a, b slice) int { return cmp.Compare(a.from, b.from) })
 	var out [][]slice
@@ -232,7 +233,7 @@ func lanes(all []slice) [][]slice {
 	return out
 }
 
-// arrows draws what steps waited for.
+// arrows draws an arrow to every step that waited, from the step whose results came last.
 func (p *perfetto) arrows() {
 	e := newEdges(p.t)
 	for i := range p.t.Runs {
@@ -241,7 +242,7 @@ func (p *perfetto) arrows() {
 			continue
 		}
 		a, b := &p.t.Runs[from], &p.t.Runs[i]
-		leaves := a.Started + 0.99*a.Compute() // arrows belong to the slice that their end lies in
+		leaves := a.Started + 0.99*a.Compute() // an arrow's end must lie inside of the slice that it belongs to
 		p.add(event{Name: "edge", Cat: "edge", Phase: "s", ID: i + 1, PID: pid(a.Segment), TID: p.computes[from], Time: leaves * us})
 		p.add(event{Name: "edge", Cat: "edge", Phase: "f", Bind: "e", ID: i + 1, PID: pid(b.Segment), TID: p.computes[i], Time: b.Started * us})
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Plan is what NAME.plan.json says of a library.
+// Plan is the part of NAME.plan.json that a trace is joined with.
 type Plan struct {
 	Schema int    `json:"schema"`
 	Name   string `json:"name"`
@@ -24,15 +24,15 @@ type Op struct {
 	Kind     string   `json:"kind"`
 	Instance string   `json:"instance"`
 	RTasks   int      `json:"rtasks"`
-	Modelled float64  `json:"modelled_ns"` // of one rTask; 0: not known
+	Modelled float64  `json:"modelled_ns"` // what the cost model says of one rTask; 0 if it says nothing
 	Nodes    []string `json:"nodes"`
 }
 
-// Segment is a part of the program.
+// Segment is a part of the program: an rProgram, waves, or a graph of launches.
 type Segment struct {
 	Kind  string   `json:"kind"`
 	Waves int      `json:"waves"`
-	Nodes []Node   `json:"nodes"` // of a parallel graph: its launches
+	Nodes []Node   `json:"nodes"` // the launches of a parallel graph; empty for other kinds
 	Steps [][]Step `json:"-"`     // [vEU][order]
 
 	Rows     [][][]int `json:"steps"`
@@ -46,14 +46,14 @@ type Node struct {
 	After  []int `json:"after"` // earlier nodes of other streams that it waits for
 }
 
-// Step is an rTask and the steps whose results it needs before it starts, whichever way they tell: by flags,
-// counters or tagged data.
+// Step is an rTask and the steps whose results it needs before it starts, whether they are announced by flags, by
+// counters or by the tags of the data.
 type Step struct {
 	Op, RTask, Wave int
 	Needs           []At
 }
 
-// At is a place in a segment's program.
+// At is the place of a step in a segment's program.
 type At struct{ VEU, Order int }
 
 // ReadPlan reads NAME.plan.json.
@@ -74,12 +74,14 @@ func ReadPlan(data []byte) (*Plan, error) {
 	return &p, nil
 }
 
-// segmentReader turns the rows of numbers into steps.
+// segmentReader turns the rows of numbers that describe a segment into steps. A row is a step: some numbers that every
+// step has, then what it waits for in pairs.
 type segmentReader struct {
 	plan  *Plan
 	seg   *Segment
-	fixed int // numbers before the waits: rOperator, rTask, wave, signal, and from schema 2 on the counter added to
-	adds  [][]At
+	fixed int // how many numbers come before the waits: rOperator, rTask, wave, signal, and from schema 2 on the
+	// counter that the step adds to
+	adds [][]At
 }
 
 func (r *segmentReader) read() error {
@@ -131,7 +133,8 @@ func (r *segmentReader) read() error {
 	return nil
 }
 
-// needs reads pairs of vEU and order, or of -1-counter and the number of its additions.
+// needs reads the pairs of what a step waits for. A pair is (vEU, order) for a flag, or (-1-counter, number of
+// additions) for a counter, which stands for all steps that add to it.
 func (r *segmentReader) needs(v, order int, pairs []int) error {
 	s := &r.seg.Steps[v][order]
 	for ; len(pairs) > 0; pairs = pairs[2:] {

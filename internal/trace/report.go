@@ -2,51 +2,52 @@ package trace
 
 import "sort"
 
-// Report is what a traced inference took where. Times are microseconds unless their names say otherwise.
+// Report says where the time of a traced inference went. Times are microseconds unless their names say otherwise.
 type Report struct {
 	Schema   string  `json:"schema"`
 	Name     string  `json:"name"`
 	Model    string  `json:"model"`
 	Engine   string  `json:"engine"`
-	Device   string  `json:"device"` // that ran it
+	Device   string  `json:"device"` // the device that ran it
 	Planned  string  `json:"planned_for"`
 	WarmUp   int     `json:"warm_up"`
-	Span     float64 `json:"span_us"` // from the first launch's first instruction to the last one's last
+	Span     float64 `json:"span_us"` // from the first launch's first instruction to the last launch's last instruction
 	VEUs     int     `json:"veus"`
 	SMs      int     `json:"sms"`
 	RTasks   int     `json:"rtasks"`
 	Launched int     `json:"launches"`
-	Dropped  int     `json:"dropped_steps"` // that found no room in the trace
+	Dropped  int     `json:"dropped_steps"` // steps for which the trace had no room
 	Lost     int     `json:"dropped_chunks,omitempty"`
 
 	Shares   Shares     `json:"shares"`
-	Weights  *Weights   `json:"weights,omitempty"` // that came through rings
+	Weights  *Weights   `json:"weights,omitempty"` // the streamed weights; nil if there are none
 	Path     Path       `json:"critical_path"`
-	Ops      []OpTime   `json:"roperators"` // by time
+	Ops      []OpTime   `json:"roperators"` // those that took longest first
 	PerVEU   []VEUTime  `json:"per_veu"`
 	Launches []LaunchAt `json:"launch_list"`
 }
 
-// Shares are parts of all vEUs' time.
+// Shares are what parts of the time of all vEUs together went into. Stall is a part of Compute; the others add up to 1.
 type Shares struct {
 	Compute float64 `json:"compute"`
-	Load    float64 `json:"load"`   // weights that stay on chip for several steps
-	Wait    float64 `json:"wait"`   // for steps of other vEUs
-	Stall   float64 `json:"stall"`  // of compute: waiting for streamed weights
-	Import  float64 `json:"import"` // bringing operands to where the rTask wants them, waiting for tagged ones
-	Idle    float64 `json:"idle"`   // outside of steps: before a launch, between steps, after the last one
+	Load    float64 `json:"load"`   // loading weights that stay on chip for several steps
+	Wait    float64 `json:"wait"`   // waiting for steps of other vEUs
+	Stall   float64 `json:"stall"`  // the part of compute in which it waited for streamed weights
+	Import  float64 `json:"import"` // copying operands to the import area
+	Idle    float64 `json:"idle"`   // outside of steps: before the first step of a launch, between steps, after the last one
 }
 
 // Weights are the copies of streamed weights.
 type Weights struct {
 	Copies int     `json:"copies"`
 	Bytes  int64   `json:"bytes"`
-	Copy   float64 `json:"copy_us"`  // from a copy's start until it has landed, on average
-	Ahead  float64 `json:"ahead_us"` // from its start until the rTask wants it, on average
-	There  float64 `json:"there"`    // part of the copies that had landed then
+	Copy   float64 `json:"copy_us"`  // mean time from a copy's start until it has landed
+	Ahead  float64 `json:"ahead_us"` // mean time from a copy's start until the rTask wants it
+	There  float64 `json:"there"`    // share of the copies that had landed when the rTask wanted them
 }
 
-// Path is the chain of steps that determined when the inference ended.
+// Path is the critical path: the chain of steps that determined when the inference ended, and what it spent its time
+// on.
 type Path struct {
 	Compute float64    `json:"compute_us"`
 	Wait    float64    `json:"wait_us"`   // between steps of different vEUs
@@ -63,47 +64,47 @@ type PathStep struct {
 	Segment int     `json:"segment"`
 	VEU     int     `json:"veu"`
 	Order   int     `json:"order"`
-	By      string  `json:"by"`     // what let it start: start, launch, order, wait
-	Gap     float64 `json:"gap_us"` // since the step before was computed
+	By      string  `json:"by"`     // why it did not start earlier: start, launch, order or wait (see ByStart)
+	Gap     float64 `json:"gap_us"` // since the previous step on the path was computed
 	Start   float64 `json:"start_us"`
 	Compute float64 `json:"compute_us"`
 }
 
-// OpTime is an rOperator.
+// OpTime is what an rOperator took. Times are sums over its rTasks unless said otherwise.
 type OpTime struct {
 	Name     string   `json:"name"`
 	Kind     string   `json:"kind"`
 	Instance string   `json:"instance"`
 	Nodes    []string `json:"nodes"`
 	RTasks   int      `json:"rtasks"`
-	Compute  float64  `json:"compute_us"` // of all its rTasks
+	Compute  float64  `json:"compute_us"` // sum over its rTasks
 	Mean     float64  `json:"mean_us"`
 	Max      float64  `json:"max_us"`
 	Load     float64  `json:"load_us"`
 	Wait     float64  `json:"wait_us"`
 	Import   float64  `json:"import_us"`
-	Stall    float64  `json:"stall_us"`       // of compute: waiting for streamed weights
-	Streamed int64    `json:"streamed_bytes"` // of weights, through the ring
-	Critical float64  `json:"critical_us"`    // compute on the critical path
+	Stall    float64  `json:"stall_us"`       // the part of compute in which it waited for streamed weights
+	Streamed int64    `json:"streamed_bytes"` // weights that came through the ring
+	Critical float64  `json:"critical_us"`    // compute of its rTasks on the critical path
 	Share    float64  `json:"critical_share"`
 	Modelled float64  `json:"modelled_us,omitempty"` // what the cost model says of all its rTasks
 	Ratio    float64  `json:"measured_by_modelled,omitempty"`
 }
 
-// VEUTime is a vEU.
+// VEUTime is what a vEU spent its time on.
 type VEUTime struct {
 	VEU         int     `json:"veu"`
-	SM          int     `json:"sm"` // of its last launch
+	SM          int     `json:"sm"` // its multiprocessor in its last launch
 	Steps       int     `json:"steps"`
 	Compute     float64 `json:"compute_us"`
 	Load        float64 `json:"load_us"`
 	Wait        float64 `json:"wait_us"`
 	Import      float64 `json:"import_us"`
 	Stall       float64 `json:"stall_us"`
-	Utilisation float64 `json:"utilisation"` // compute by span
+	Utilisation float64 `json:"utilisation"` // compute divided by the span of the inference
 }
 
-// LaunchAt is a launch.
+// LaunchAt says when a launch ran.
 type LaunchAt struct {
 	Segment int     `json:"segment"`
 	Wave    int     `json:"wave"`
@@ -115,7 +116,7 @@ type LaunchAt struct {
 
 const us = 1e-3 // microseconds in a nanosecond
 
-// Report adds up the timeline.
+// Report adds up the times of the timeline.
 func (t *Timeline) Report() *Report {
 	r := &Report{
 		Schema: "rammerc/profile/v1", Name: t.Plan.Name, Model: t.Plan.Model, Planned: t.Plan.Device,
@@ -229,7 +230,7 @@ func (t *Timeline) pathReport(path []Link) Path {
 	return p
 }
 
-// perOp lists the rOperators that ran, those that took most time first.
+// perOp lists the rOperators that ran, those that took longest first.
 func (t *Timeline) perOp(path []Link) []OpTime {
 	all := make([]OpTime, len(t.Plan.Ops))
 	for i := range t.Runs {

@@ -9,49 +9,49 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// Timeline is a traced inference: what ran where and when. Times are nanoseconds from the first launch's
-// begin.
+// Timeline is a traced inference: what ran where and when. Times are in nanoseconds since the first launch began.
 type Timeline struct {
 	Plan     *Plan
-	Runs     []Run    // by vEU, then in order
+	Runs     []Run    // sorted by vEU, then by launch, then by order in the program
 	Launches []Launch // in order
-	Span     float64  // when the last vEU ended its last launch
+	Span     float64  // when the last vEU came to the end of its last launch
 	Chunks   []Chunk  // of streamed weights, by launch and vEU, then in order
-	Dropped  int      // steps that were not recorded
-	// DroppedChunks were not recorded.
+	Dropped  int      // number of steps that were not recorded, because the trace had no room for them
+	// DroppedChunks is the number of chunks that were not recorded, or whose step was not.
 	DroppedChunks int
 
 	number map[uint32]int // the library's number of a launch → index in Launches
 }
 
-// Run is a step that ran.
+// Run is a step as it ran.
 type Run struct {
 	Segment, Launch, VEU, Order int
 	SM                          int
 	Op, RTask                   int
-	// Begun ≤ Loaded ≤ Ready ≤ Started ≤ Computed. Published is 0 where nobody waits for the step.
+	// Times of a step: Begun ≤ Loaded ≤ Ready ≤ Started ≤ Computed. Published is 0 where nobody waits for the step.
 	Begun, Loaded, Ready, Started, Computed, Published float64
-	Streamed                                           int     // bytes of weights that came through the ring
-	Stall                                              float64 // how long, while it computed, it waited for them
+	Streamed                                           int     // bytes of its weights that came through the ring
+	Stall                                              float64 // how much of its compute time it waited for them
 }
 
-// Load is the time until what it keeps on chip for the steps that follow was there.
+// Load is the time in which it loaded the weights that stay on chip for the steps that follow.
 func (r *Run) Load() float64 { return r.Loaded - r.Begun }
 
-// Wait is the time until all that it waits for had come.
+// Wait is the time in which it waited for steps of other vEUs.
 func (r *Run) Wait() float64 { return r.Ready - r.Loaded }
 
-// Import is the time until its operands were where it wants them.
+// Import is the time in which it copied its operands to the import area.
 func (r *Run) Import() float64 { return r.Started - r.Ready }
 
-// Compute is the time of the rTask itself.
+// Compute is the time in which the rTask computed.
 func (r *Run) Compute() float64 { return r.Computed - r.Started }
 
-// Chunk is a piece of a step's weights on its way through the ring. Asked ≤ Issued ≤ Landed ≤ Full ≤ Freed.
+// Chunk is a piece of a step's weights on its way through the ring: the loader asks for a free stage of the ring,
+// issues the copy, the copy lands, and the rTask takes it. Asked ≤ Issued ≤ Landed ≤ Full ≤ Freed.
 type Chunk struct {
 	Run, Number, Bytes    int     // index in Timeline.Runs
-	Asked, Issued, Landed float64 // by the loader: a free stage, then the copy, which has come
-	Wanted, Full, Freed   float64 // by the rTask, which has it at Full
+	Asked, Issued, Landed float64 // by the loader: when it asked for a stage, issued the copy, saw it landed
+	Wanted, Full, Freed   float64 // by the rTask: when it asked for the chunk, had it, gave the stage back
 }
 
 // Launch is one kernel launch.
@@ -59,7 +59,7 @@ type Launch struct {
 	Segment, Wave int
 	Kind          string // "rprogram", "wave" or "node"
 	Begin, End    float64
-	VEUs          []LaunchVEU // that took part
+	VEUs          []LaunchVEU // the vEUs that took part
 
 	dropped, droppedChunks int
 }
@@ -77,7 +77,8 @@ type LaunchVEU struct {
 	Begun, Ready, Ended float64
 }
 
-// Join makes the timeline of what a library made from plan recorded.
+// Join makes the timeline of what a library recorded, which was made from the plan. The trace has clocks and numbers of
+// rows; the plan says which rTask a row is.
 func Join(raw *Raw, plan *Plan) (*Timeline, error) {
 	t := &Timeline{Plan: plan}
 	if len(raw.Launches) == 0 {
@@ -131,11 +132,11 @@ func (t *Timeline) addLaunches(raw *Raw, at func(sm uint32, clock uint64) float6
 	return nil
 }
 
-// newLaunch says what kind of launch a row is of.
+// newLaunch makes the launch of a row, and finds out what kind of launch it is.
 func (t *Timeline) newLaunch(row *schema.TraceLaunch) *Launch {
 	l := &Launch{Segment: int(row.Segment), Wave: int(row.InSegment), Kind: "wave"}
 	switch t.Plan.Segments[row.Segment].Kind {
-	case "rprogram": // its first launch is persistent, the others are its waves
+	case "rprogram": // number 0 is the persistent launch; number w+1 is wave w, when the rProgram runs in waves
 		l.Wave--
 		if row.InSegment == 0 {
 			l.Kind, l.Wave = "rprogram", 0
@@ -146,10 +147,11 @@ func (t *Timeline) newLaunch(row *schema.TraceLaunch) *Launch {
 	return l
 }
 
-// dropAbandoned leaves out the persistent launch of an rProgram that went on in waves, or ran in waves before:
-// whose rows the steps' latest are of says which it was.
+// dropAbandoned drops launches that did no work. An rProgram that finds no room on the device gives up its persistent
+// launch and runs in waves, but the rows of the launch that it gave up stay in the trace. The rows of the steps are
+// those of the latest run, so the kind of launch that they name is the one that counts.
 func dropAbandoned(raw *Raw, byNumber map[uint32]*Launch) {
-	ran := map[int]map[string]bool{} // segment to kinds of launch that have steps
+	ran := map[int]map[string]bool{} // for each segment, the kinds of launch that steps name
 	for i := range raw.Steps {
 		if l := byNumber[raw.Steps[i].Launch]; l != nil {
 			if ran[l.Segment] == nil {
@@ -198,10 +200,9 @@ func (t *Timeline) addRuns(raw *Raw, at func(sm uint32, clock uint64) float64) e
 	return nil
 }
 
-// addChunks gives chunks to the steps whose weights they are; those of steps that were not recorded are left
-// out.
+// addChunks gives each chunk to the step whose weights it holds. Chunks of steps that were not recorded are left out.
 func (t *Timeline) addChunks(raw *Raw, at func(sm uint32, clock uint64) float64) error {
-	byRow := map[[2]uint32]int{} // segment and row to run
+	byRow := map[[2]uint32]int{} // from segment and row to the run
 	for i := range t.Runs {
 		r := &t.Runs[i]
 		row := r.Order
@@ -218,7 +219,7 @@ func (t *Timeline) addChunks(raw *Raw, at func(sm uint32, clock uint64) float64)
 		}
 		r := &t.Runs[i]
 		sm := uint32(r.SM)
-		if c.Landed < c.Issued || c.Landed > c.Full { // the rTask saw it first
+		if c.Landed < c.Issued || c.Landed > c.Full { // the rTask saw it before the loader did
 			c.Landed = c.Full
 		}
 		x := Chunk{
@@ -232,7 +233,8 @@ func (t *Timeline) addChunks(raw *Raw, at func(sm uint32, clock uint64) float64)
 	return nil
 }
 
-// makeRun translates a row. Points that did not occur fall together with the one before.
+// makeRun translates a row. A point in time that did not occur, such as the end of an import where nothing is imported,
+// is put at the point before it.
 func makeRun(row *schema.TraceStep, launch int, p At, at func(sm uint32, clock uint64) float64) Run {
 	r := Run{
 		Segment: int(row.Segment), Launch: launch, VEU: p.VEU, Order: p.Order, SM: int(row.SM),

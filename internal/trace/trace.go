@@ -8,14 +8,14 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// Raw is a trace as the library gives it, but for the numbers of launches, which are from 0 on.
+// Raw is a trace as the library gives it, except that launches are numbered from 0.
 type Raw struct {
 	Steps    []schema.TraceStep
 	Launches []schema.TraceLaunch
 	Chunks   []schema.TraceChunk
 }
 
-// Decode reads the bytes of NAME_trace. Rows that nobody wrote are left out.
+// Decode reads the bytes that the library's function NAME_trace gives. Rows that nobody wrote are left out.
 func Decode(data []byte) (*Raw, error) {
 	if len(data) < schema.TraceHeaderBytes {
 		return nil, fmt.Errorf("the library's trace has no header")

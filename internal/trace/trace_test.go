@@ -10,18 +10,18 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// chainPlan has two vEUs: steps a, c on vEU 0 and b, d on vEU 1; c waits for b, d for a and so does the second
-// segment, in waves, for all of them.
+// chainPlan has two vEUs. In its first segment, an rProgram, vEU 0 runs a and c, and vEU 1 runs b and d; c waits for b,
+// and d for a. Its second segment runs in waves, after all of these.
 const chainPlan = `{"name":"chain","model":"chain.onnx","device":"emu4","arch":"emu",
  "ops":[{"name":"a","kind":"K","rtasks":1,"modelled_ns":100,"nodes":["na"]},{"name":"b","kind":"K","rtasks":1,"nodes":["nb"]},
         {"name":"c </script>","kind":"K","rtasks":1,"nodes":[]},{"name":"d","kind":"K","rtasks":1,"nodes":["nd"]},{"name":"e","kind":"K","rtasks":2,"nodes":["ne"]}],
  "segments":[{"kind":"rprogram","veus":2,"waves":2,"steps":[[[0,0,0,1],[2,0,1,0,1,0]],[[1,0,0,1],[3,0,1,0,0,0]]]},
              {"kind":"waves","veus":2,"waves":1,"steps":[[[4,0,0,0]],[[4,1,0,0]]]}]}`
 
-// machine makes rows with clocks as a GPU has them: each multiprocessor counts from somewhere of its own, and
-// the device's time stands still for a while.
+// machine makes rows with clocks as a GPU has them: each multiprocessor counts cycles from a start of its own, and the
+// device's timer moves in coarse steps.
 type machine struct {
-	rate  float64 // cycles a nanosecond
+	rate  float64 // cycles per nanosecond
 	grain uint64  // nanoseconds
 	start map[uint32]uint64
 }
@@ -49,7 +49,7 @@ func (m *machine) launch(sm, launch, segment, veu uint32, begin, end float64) sc
 	}
 }
 
-// chain is a run of chainPlan in which b is slow, so that c waits for it and d for nothing.
+// chain is a run of chainPlan in which b is slow: c waits for it, while what d needs is there when d begins.
 func (m *machine) chain() ([]schema.TraceStep, []schema.TraceLaunch) {
 	return []schema.TraceStep{
 			m.step(7, 0, 0, 0, 0, 0, 100, -1, 100, 110, 1110, 1200),
@@ -118,8 +118,8 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// Clocks that run at 1.755 GHz from different starts, beside a time that stands still for 32 ns, give the
-// same timeline to within the grain.
+// With clocks at 1.755 GHz that start at different values, and a timer that moves every 32 ns, the timeline is the same
+// to within 32 ns.
 func TestClocksOfMultiprocessors(t *testing.T) {
 	m := &machine{rate: 1.755, grain: 32, start: map[uint32]uint64{7: 987_654_321_000, 3: 12_345}}
 	want, got := chainTimeline(t, exact), chainTimeline(t, m)

@@ -1,5 +1,5 @@
-// Command benchtables writes the tables of measured figures in README.md anew from bench/results. A table stands
-// between a line "<!-- bench: NAME -->" and a line "<!-- end -->"; all else stays as it is.
+// Command benchtables writes the tables of measured figures in README.md from the results in bench/results. A table
+// stands between a line "<!-- bench: NAME -->" and a line "<!-- end -->". Everything else in README.md stays as it is.
 package main
 
 import (
@@ -36,7 +36,7 @@ func main() {
 	}
 }
 
-// tables are what can stand in README.md, each made from the folder of results.
+// tables makes each table that README.md may have, from the folder of results.
 var tables = map[string]func(results string) (string, error){
 	"models": func(results string) (string, error) { return from(results, "h200-models.json", modelTable) },
 	"chains": func(results string) (string, error) { return from(results, "h200-micro.json", chainTable) },
@@ -46,7 +46,7 @@ var tables = map[string]func(results string) (string, error){
 
 var place = regexp.MustCompile(`(?s)(<!-- bench: (\w+) -->\n).*?(<!-- end -->)`)
 
-// rewrite returns the text with all of its tables made anew.
+// rewrite returns the text with all of its tables made from the results.
 func rewrite(text, results string) (string, error) {
 	var failed error
 	seen := 0
@@ -70,7 +70,7 @@ func rewrite(text, results string) (string, error) {
 	return out, failed
 }
 
-// from reads a file of results and makes a table of it. A figure that is missing there is an error.
+// from reads a file of results and makes a table of it. It is an error if the file lacks a figure of the table.
 func from[T any](results, file string, table func(*T) [][]string) (out string, err error) {
 	data, err := os.ReadFile(filepath.Join(results, file))
 	if err != nil {
@@ -95,7 +95,7 @@ func from[T any](results, file string, table func(*T) [][]string) (out string, e
 
 const missing = "NaN"
 
-// f prints a figure; 0 is one that nobody measured.
+// f prints a figure with so many digits. A figure that is 0 was not measured.
 func f(x float64, digits int) string {
 	if x == 0 || math.IsInf(x, 0) || math.IsNaN(x) {
 		return missing
@@ -103,7 +103,7 @@ func f(x float64, digits int) string {
 	return fmt.Sprintf("%.*f", digits, x)
 }
 
-// models is schema rammerc/gpu-check/v1, of which the table takes those with a peer.
+// models is a file of schema rammerc/gpu-check/v1. The table has the models that were measured with PyTorch too.
 type models struct {
 	Models map[string]struct {
 		Bench struct {
@@ -127,7 +127,7 @@ func modelTable(m *models) [][]string {
 	return rows
 }
 
-// micro is schema rammerc/micro/v1.
+// micro is a file of schema rammerc/micro/v1.
 type micro struct {
 	StepUS  map[string]map[string]float64 `json:"step_us"`
 	ChainUS map[string]map[string]float64 `json:"chain_step_us"`
@@ -154,7 +154,7 @@ func chainTable(m *micro) [][]string {
 	return rows
 }
 
-// steps are what the table says of the patterns of bench/models.py.
+// steps are the rows of the table of steps: patterns of bench/models.py.
 var steps = []struct{ pattern, what, plan, node string }{
 	{"sparse_1", "132 rows of 1 value, from two rows each", "rprogram", "node_sparse_1"},
 	{"sparse_8", "132 rows of 8 values", "rprogram", "node_sparse_8"},

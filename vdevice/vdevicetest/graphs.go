@@ -1,6 +1,6 @@
-// Package vdevicetest makes rOperator graphs for tests of schedules: by hand, at random, and large.
-// Their rKernel exists by its manifest only; nothing can be emitted from them. Other packages import
-// it from tests.
+// Package vdevicetest makes rOperator graphs for tests of schedules: small ones by hand, random ones, and large ones
+// that resemble networks. Their rKernel has a manifest but no source, so plans of them can be made, verified and
+// simulated, but not emitted. Only tests import this package.
 package vdevicetest
 
 import (
@@ -27,7 +27,7 @@ shared: SHARED
 registers: REGISTERS
 `
 
-// A kernel like that one, which streams STEP bytes of weights at a time.
+// The manifest of a kernel that takes its weights from the ring, STEP bytes at a time.
 const streaming = `
 name: test_stream
 family: test
@@ -45,12 +45,12 @@ registers: REGISTERS
 streams: STEP
 `
 
-// Instance is an instance of the test kernel that needs the given resources.
+// Instance is an instance of the test kernel with so many threads, bytes of shared memory and registers per thread.
 func Instance(threads, shared, registers int) *rkernels.Instance {
 	return kernel(manifest).Bind(threads, shared, registers)
 }
 
-// StreamInstance is an instance of a kernel that streams step bytes of weights at a time.
+// StreamInstance is like Instance, of the kernel that takes its weights from the ring, step bytes at a time.
 func StreamInstance(threads, shared, registers, step int) *rkernels.Instance {
 	return kernel(streaming).Bind(threads, shared, registers, step)
 }
@@ -63,7 +63,8 @@ func kernel(manifest string) *rkernels.Kernel {
 	return kernels[0]
 }
 
-// Stream makes every rTask of c stream a block of so many bytes of a constant, step at a time.
+// Stream makes every rTask of c stream its own block of a new constant, of the given number of bytes, step bytes at a
+// time.
 func (m *Maker) Stream(c *roperator.Candidate, block, step int64) {
 	in := c.Inst
 	c.Inst = StreamInstance(in.Threads(), in.Shared(), in.Registers(), int(step))
@@ -124,7 +125,7 @@ func (m *Maker) Op(candidates ...*roperator.Candidate) *roperator.ROperator {
 	return op
 }
 
-// Candidate is a candidate of the test kernel; flops is the work of each rTask.
+// Candidate is a candidate of the test kernel with so many rTasks, each of which takes flops operations.
 func (m *Maker) Candidate(tasks int, flops float64, reads, writes []roperator.Access) *roperator.Candidate {
 	return &roperator.Candidate{
 		Inst: m.inst, Tasks: tasks, Reads: reads, Writes: writes,
@@ -146,11 +147,11 @@ func (g Grid) Tasks() int {
 	return int(n)
 }
 
-// Of is the access of each rTask to its own tile of v, which has the grid's shape.
+// Of is an access in which each rTask has its own tile of v. The shape of v is the grid's.
 func (g Grid) Of(v roperator.View) roperator.Access { return g.Halo(v, make([]int64, len(g.Shape))...) }
 
-// Halo is Of with tiles grown by so many elements on every side of each dim; what is grown beyond the
-// view is cut off. A large halo makes an rTask read a dim whole.
+// Halo is like Of, with tiles that are larger by halo[d] elements on both sides of dim d, as a convolution reads them.
+// What lies outside of the view is cut off, so a halo as large as the dim makes every rTask read the dim whole.
 func (g Grid) Halo(v roperator.View, halo ...int64) roperator.Access {
 	return roperator.Access{View: v, Box: func(task int, lo, hi []int64) {
 		for d := len(g.Shape) - 1; d >= 0; d-- {
@@ -163,5 +164,5 @@ func (g Grid) Halo(v roperator.View, halo ...int64) roperator.Access {
 	}}
 }
 
-// Whole is an access to all of v by every rTask.
+// Whole is an access in which every rTask has all of v.
 func Whole(v roperator.View) roperator.Access { return roperator.Access{View: v} }

@@ -6,9 +6,9 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Random makes a graph of so many rOperators, with what makes dependencies hard: tiles of several
-// sizes, halos, dense reads, slices of shared buffers, values written again in place, several
-// candidates. The same seed gives the same graph.
+// Random makes a graph with the given number of rOperators. It contains what makes dependencies between rTasks hard to
+// get right: tiles of several sizes, halos, reads of whole values, several values in slices of one buffer, values that
+// are overwritten, and rOperators with several candidates. The same seed gives the same graph.
 func Random(seed uint64, ops int) *roperator.Graph {
 	r := &randomizer{Rand: rand.New(rand.NewPCG(seed, 1)), Maker: New("random")}
 	r.values = append(r.values, r.Buffer(roperator.Input, r.dims()...))
@@ -26,8 +26,8 @@ type randomizer struct {
 
 func (r *randomizer) dims() []int64 { return []int64{r.Int64N(12) + 1, r.Int64N(24) + 1} }
 
-// op adds an rOperator that reads one to three values and writes a new one, a slice of a new one, or
-// an old one again.
+// op adds an rOperator that reads one to three values. It writes a new value, a slice of a new buffer, or overwrites a
+// value that is there.
 func (r *randomizer) op(last bool) {
 	out := r.target(last)
 	var reads []roperator.View
@@ -58,11 +58,11 @@ func (r *randomizer) target(last bool) roperator.View {
 	switch k := r.IntN(10); {
 	case last:
 		return r.Buffer(roperator.Output, r.dims()...)
-	case k == 0: // write an old value again
+	case k == 0: // overwrite a value that is there
 		if v := r.values[r.IntN(len(r.values))]; v.Buf.Kind == roperator.Arena {
 			return v
 		}
-	case k <= 2: // one half of a buffer whose other half somebody else may write
+	case k <= 2: // one half of a buffer; another rOperator may write the other half
 		d := r.dims()
 		d[1] *= 2
 		whole := r.Buffer(roperator.Arena, d...)
@@ -81,8 +81,9 @@ func (r *randomizer) read(g Grid, v roperator.View, kind int) roperator.Access {
 	return g.Halo(v, halo...)
 }
 
-// Layers makes a chain of layers over [rows, cols] values cut into tiles; dense layers read whole rows
-// of tiles' neighbourhood, others a tile with a halo of one. It stands for a convolutional network.
+// Layers makes a chain of layers that stands for a convolutional network. Values have the shape [rows, cols] and are
+// cut into tiles. An rTask of a dense layer reads whole rows around its tile, otherwise its tile with a halo of one
+// element.
 func Layers(layers int, rows, cols, tileRows, tileCols int64, dense bool) *roperator.Graph {
 	m := New("layers")
 	in := m.Buffer(roperator.Input, rows, cols)
@@ -103,8 +104,8 @@ func Layers(layers int, rows, cols, tileRows, tileCols int64, dense bool) *roper
 	return m.G
 }
 
-// Recurrent makes layers × steps small cells, each reading the cell below and the one before it, like
-// an unrolled stack of LSTMs; tasks is the number of rTasks of each.
+// Recurrent makes layers × steps small cells, like an unrolled stack of LSTMs. Each cell has the given number of rTasks
+// and reads the cell of the layer below in the same step and the cell of its own layer in the step before.
 func Recurrent(layers, steps int, width int64, tasks int64) *roperator.Graph {
 	m := New("recurrent")
 	below := m.Buffer(roperator.Input, int64(steps), width)
@@ -131,8 +132,9 @@ func Recurrent(layers, steps int, width int64, tasks int64) *roperator.Graph {
 	return m.G
 }
 
-// Exchange makes chains of steps in which every rTask imports all of the step before and exports its share
-// of the next: what recurrent layers do with their state. A chain's state is one buffer, step by step.
+// Exchange makes chains of steps as recurrent layers have them: every rTask imports the whole state that the step
+// before left, and exports its share of the new one. The states of a chain are the rows of one buffer, one row for each
+// step.
 func Exchange(chains, steps int, width, tasks int64) *roperator.Graph {
 	m := New("exchange")
 	in := m.Buffer(roperator.Input, width)

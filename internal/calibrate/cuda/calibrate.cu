@@ -1,5 +1,5 @@
-// Measures the GPU at hand for `rammerc calibrate`. Standard output is JSON, an object a line: the device
-// and how many measurements follow, then each measurement with all its samples.
+// Measures the GPU at hand for `rammerc calibrate`. It writes JSON to standard output, one object a line: first the
+// device and the number of measurements that follow, then each measurement with all its samples.
 #include <chrono>
 
 #include "edges.cuh"
@@ -75,7 +75,7 @@ void print_device(const Lab& l, int measurements) {
   std::printf("\"clock_khz\": %d, \"cuda_driver\": %d, \"cuda_runtime\": %d, \"clusters\": {",
               l.attribute(cudaDevAttrClockRate), driver, runtime);
   if (l.hopper()) {
-    const size_t shared = p.sharedMemPerBlockOptin - 2048;  // a cluster's block has little of its own beside it
+    const size_t shared = p.sharedMemPerBlockOptin - 2048;  // nearly all, as plans with clusters do
     std::printf("\"4\": %d, \"8\": %d, \"16\": %d", edges::fitting_clusters<4>(l, shared),
                 edges::fitting_clusters<8>(l, shared), edges::fitting_clusters<16>(l, shared));
   }
@@ -83,7 +83,7 @@ void print_device(const Lab& l, int measurements) {
   std::fflush(stdout);
 }
 
-// Work for as long as clocks take to come up.
+// Keeps the device busy until its clocks have risen to what they are under load.
 void warm_up(Lab& l) {
   using Clock = std::chrono::steady_clock;
   const auto end = Clock::now() + std::chrono::milliseconds(500);

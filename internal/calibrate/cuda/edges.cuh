@@ -1,5 +1,5 @@
-// What it takes to tell another SM something: flags, counters, tagged words, clusters. Publishing and
-// waiting are the executor's own sequences (rt/exec/executor.cuh).
+// How long it takes until another SM knows something, by flags, counters, tagged words and clusters. Blocks publish and
+// wait with the functions of the executor (rt/exec/executor.cuh).
 #pragma once
 
 #include <cooperative_groups.h>
@@ -17,9 +17,9 @@ using rt::detail::load_relaxed_gpu;
 using rt::detail::store_relaxed_gpu;
 using rt::detail::store_release_gpu;
 
-constexpr int kLine = 16;  // 64-bit words of 128 bytes
+constexpr int kLine = 16;  // 64-bit words in a line of 128 bytes
 constexpr int kSteps = 2000;
-constexpr int kSlots = 16;  // steps whose tagged words are kept
+constexpr int kSlots = 16;  // the words of so many steps are kept at a time
 constexpr int kMostWords = 256;
 
 __device__ inline void publish(uint64_t* flag, uint64_t value) {
@@ -27,7 +27,8 @@ __device__ inline void publish(uint64_t* flag, uint64_t value) {
   store_release_gpu(flag, value);
 }
 
-// The first warp waits for count flags, every stride-th from first on; then the whole block goes on.
+// Waits for count flags: those of the blocks first, first + stride, first + 2·stride and so on. The first warp polls,
+// the other threads of the block wait for it at a barrier.
 __device__ inline void wait(const uint64_t* flags, int blocks, int first, int count, int stride, uint64_t value) {
   if (threadIdx.x < 32) {
     for (int at = 0; at < count; at += 32) {
@@ -41,7 +42,8 @@ __device__ inline void wait(const uint64_t* flags, int blocks, int first, int co
   __syncthreads();
 }
 
-// Two blocks take turns; the others only hold their SMs.
+// Block 0 and the block `other` publish in turn, each after it has seen the other's flag. The other blocks do nothing
+// but occupy their SMs.
 __global__ void ping_pong(uint64_t* flags, int other, uint64_t epoch) {
   const int me = static_cast<int>(blockIdx.x);
   if (me != 0 && me != other) return;
@@ -54,7 +56,7 @@ __global__ void ping_pong(uint64_t* flags, int other, uint64_t epoch) {
   }
 }
 
-// The least a hop can be: one thread on either side, nobody else waits for what it saw.
+// The same with one thread on either side, which is the shortest that a hop can be: no barrier tells other threads.
 __global__ void ping_pong_thread(uint64_t* flags, int other, uint64_t epoch) {
   const int me = static_cast<int>(blockIdx.x);
   if (threadIdx.x != 0 || (me != 0 && me != other)) return;
@@ -70,7 +72,7 @@ __global__ void ping_pong_thread(uint64_t* flags, int other, uint64_t epoch) {
   }
 }
 
-// A hop to each of as many partners as there are runs, from near to far.
+// One sample for each of several partners of block 0, which lie on SMs from near to far.
 template <class Kernel>
 Samples hops(Lab& l, Kernel kernel) {
   uint64_t* flags = l.zeroed<uint64_t>(static_cast<size_t>(l.sms()) * kLine);
@@ -78,7 +80,7 @@ Samples hops(Lab& l, Kernel kernel) {
   int run = 0;
   return l.times(2.0 * kSteps, [&] {
     const int other = 1 + run++ * (l.sms() - 1) / (lab::kRuns + lab::kWarmUp);
-    // Both partners' flags must be behind the new epoch, whoever they met before.
+    // The flags of both blocks must be smaller than the new epoch, whichever partners they had before.
     l.resident(kernel, l.sms(), kThreads, flags, other, epoch);
     epoch += kSteps;
   });
@@ -95,7 +97,7 @@ __global__ void wait_many(uint64_t* flags, int count, int stride, uint64_t epoch
   }
 }
 
-// Every SM waits in every step for Count others that are spread over the device; 0 stands for all.
+// In every step, every SM waits for Count other SMs that are spread over the device, or for all if Count is 0.
 template <int Count>
 Samples waits(Lab& l) {
   uint64_t* flags = l.zeroed<uint64_t>(static_cast<size_t>(l.sms()) * kLine);
@@ -107,7 +109,7 @@ Samples waits(Lab& l) {
   });
 }
 
-// All SMs, as one barrier: every thread of the block polls a flag of its own.
+// A barrier of all SMs in which every thread of a block polls the flag of another SM.
 __global__ void barrier_wide(uint64_t* flags, uint64_t epoch) {
   for (int i = 1; i <= kSteps; ++i) {
     publish(flags + blockIdx.x * kLine, epoch + i);
@@ -129,7 +131,7 @@ inline Samples barrier_steps(Lab& l) {
   });
 }
 
-// Groups of neighbouring blocks add to a counter of their own and wait until all of them have.
+// Neighbouring blocks form groups. The blocks of a group add to one counter and wait until all of them have added.
 __global__ void count_up(unsigned long long* counters, int group, uint64_t launches) {
   const int region = static_cast<int>(blockIdx.x) / group;
   const int members = min(group, static_cast<int>(gridDim.x) - region * group);
@@ -169,9 +171,9 @@ inline Samples barrier_groups(Lab& l) {
   return l.times(kSteps, [&] { l.resident(barrier_grid, l.sms(), kThreads); });
 }
 
-// Every block needs count words of the step before, from blocks spread over the device, and makes as
-// many. A word is good when its tag is the step's or a later one's: a block may be more than kSlots
-// steps ahead of another, and what is measured is time, not values.
+// In every step, every block takes count tagged words of the step before, from blocks that are spread over the device,
+// and writes as many. It takes a word with the tag of the step or of a later one, because a block may be more than
+// kSlots steps ahead of another and overwrite words early. That is right here: time is measured, not values.
 __global__ void tagged_words(uint64_t* words, const float* values, int count, uint32_t epoch) {
   const int blocks = static_cast<int>(gridDim.x), me = static_cast<int>(blockIdx.x),
             tid = static_cast<int>(threadIdx.x);
@@ -202,8 +204,8 @@ Samples tagged(Lab& l) {
   });
 }
 
-// Each thread reads one value of every block of its cluster from that block's shared memory and leaves
-// its own for the next step.
+// In every step, each thread reads one value from the shared memory of every block of its cluster, and writes a value
+// of its own for the next step.
 template <int Size>
 __global__ void cluster_steps(const float* values, float* out) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -225,8 +227,8 @@ __global__ void cluster_steps(const float* values, float* out) {
 #endif
 }
 
-// How many clusters of blocks with so much shared memory the device holds at once; 0 where it has none of
-// that size.
+// The number of clusters that the device holds at once, if each block asks for that much shared memory; 0 if it has no
+// clusters of that size.
 template <int Size>
 int fitting_clusters(const Lab& l, size_t shared) {
   LAB_CHECK(

@@ -1,5 +1,4 @@
-// What every measurement needs: the device at hand, memory with random contents, timing by device
-// events, and results printed as they come.
+// What all measurements use: the device at hand, memory with random contents, times by CUDA events, and printing.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -24,18 +23,18 @@ inline void check(cudaError_t e, const char* what, int line) {
 
 using Samples = std::vector<double>;
 
-constexpr int kThreads = 256;  // of a measured block, where nothing else is said
+constexpr int kThreads = 256;  // of a block, unless a measurement says otherwise
 constexpr int kWarmUp = 3;
 constexpr int kRuns = 31;
 
-// Keeps the stream busy while the host queues what is to be measured behind it.
+// Keeps the stream busy, so that the host can queue all that is to be measured before the device begins with it.
 __global__ void hold(long long cycles) {
   const long long begin = clock64();
   while (clock64() - begin < cycles) {
   }
 }
 
-// The device and what measurements share. Buffers live as long as the process.
+// The device, and buffers that measurements share. Buffers live as long as the process.
 class Lab {
  public:
   Lab() {
@@ -56,7 +55,7 @@ class Lab {
   bool hopper() const { return props_.major >= 9; }
   cudaStream_t stream() const { return stream_; }
 
-  // Words that are zero at first, for flags, counters and tags. Who comes later finds what was left.
+  // Words for flags, counters and tags. They are zero at first; later measurements find what the earlier ones left.
   template <class T>
   T* zeroed(size_t count) {
     T* p = nullptr;
@@ -65,11 +64,11 @@ class Lab {
     return p;
   }
 
-  // Floats in [-1, 1) without a pattern: hardware takes less power, and so less time, for zeros.
+  // Random floats in [-1, 1). With zeros the device takes less power and can run at higher clocks.
   float* random(size_t count);
 
-  // The times of kRuns runs of body, each divided by units: on the device alone, or with the host that
-  // has to keep up.
+  // The times of kRuns runs of body, in nanoseconds, each divided by units. With with_host they include the time that
+  // the host needs to launch; otherwise all launches are queued before the first begins.
   template <class Body>
   Samples times(double units, Body body, bool with_host = false) {
     Samples out;
@@ -86,7 +85,7 @@ class Lab {
     return out;
   }
 
-  // The rates of kRuns runs of body, which does the given amount: amount a nanosecond.
+  // The rates of kRuns runs of body: the amount of work that body does, divided by its time in nanoseconds.
   template <class Body>
   Samples rates(double amount, Body body) {
     Samples out = times(1, body);
@@ -94,14 +93,15 @@ class Lab {
     return out;
   }
 
-  // One block on every SM, all of them there at once. So much shared memory is asked for that two blocks
-  // do not fit one SM.
+  // Launches one block on every SM, all at once. A block asks for more than half of an SM's shared memory, so that no
+  // two blocks share an SM.
   template <class... Params, class... Args>
   void resident(void (*kernel)(Params...), int blocks, int threads, Args... args) {
     launch(kernel, blocks, threads, alone(), cudaLaunchAttributeCooperative, 1, args...);
   }
 
-  // A kernel is always launched with the same shared memory. cudaLaunchAttributeIgnore asks for nothing special.
+  // Launches a kernel with an attribute; cudaLaunchAttributeIgnore stands for none. A kernel must ask for the same
+  // amount of shared memory each time, because the limit is raised only at its first launch.
   template <class... Params, class... Args>
   void launch(void (*kernel)(Params...), int blocks, int threads, size_t shared, cudaLaunchAttributeID attribute,
               unsigned value, Args... args) {
@@ -129,7 +129,7 @@ class Lab {
     return c;
   }
 
-  // More than half of an SM's shared memory.
+  // A little more than half of an SM's shared memory, in bytes.
   size_t alone() const { return std::min(props_.sharedMemPerMultiprocessor / 2 + 1024, props_.sharedMemPerBlockOptin); }
 
  private:
@@ -137,7 +137,7 @@ class Lab {
   cudaDeviceProp props_ = {};
   cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
-  std::set<const void*> prepared_;  // kernels that may have their shared memory
+  std::set<const void*> prepared_;  // kernels whose limit of shared memory has been raised
 };
 
 __global__ void fill_random(float* p, size_t n) {
@@ -159,11 +159,11 @@ inline float* Lab::random(size_t count) {
   return p;
 }
 
-// A row of a table of measurements. Each takes well under a second.
+// A row of the table of measurements. A measurement takes well under a second.
 struct Measurement {
   const char* name;
   const char* unit;
-  int least_major;  // compute capability
+  int least_major;  // the least major compute capability that it runs on
   Samples (*run)(Lab&);
 };
 

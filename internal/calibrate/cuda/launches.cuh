@@ -1,4 +1,4 @@
-// What it takes to start work from outside: launches in a stream, and dependent nodes of a CUDA graph.
+// How long it takes to launch work: one launch after the other in a stream, and dependent nodes of a CUDA graph.
 #pragma once
 
 #include "lab.cuh"
@@ -29,8 +29,8 @@ void put(Lab& l, int blocks, int* never) {
   l.launch(kernel, blocks, kThreads, 0, Kind, 1, never);
 }
 
-// Launches one after the other: what the host or the front end of the device needs for one, whichever is
-// slower.
+// Launches one after the other. The time of one is what the host needs to launch it or what the device needs to start
+// it, whichever is longer.
 template <cudaLaunchAttributeID Kind>
 Samples in_stream(Lab& l) {
   int* never = l.zeroed<int>(1);
@@ -42,7 +42,7 @@ Samples in_stream(Lab& l) {
       true);
 }
 
-// A chain of nodes; Blocks 0 stands for one block on every SM.
+// A CUDA graph that is a chain of kernel nodes with Blocks blocks each; 0 stands for one block on every SM.
 template <cudaLaunchAttributeID Kind, int Blocks>
 Samples in_graph(Lab& l) {
   int* never = l.zeroed<int>(1);

@@ -1,4 +1,4 @@
-// How fast data and arithmetic are: latencies, the bandwidth of shared memory, fp32.
+// The latencies of memory, the bandwidth of shared memory, and the rate of fp32 arithmetic.
 #pragma once
 
 #include "edges.cuh"
@@ -12,23 +12,24 @@ using lab::Samples;
 
 constexpr int kWide = 1024;  // threads of a block that is to keep an SM busy
 
-// A chain of loads, each of which tells where the next one is; past the first-level cache. It goes on
-// where the launch before it stopped.
+// A chain of loads, each of which says where to load next. The loads bypass the first-level cache. A launch begins
+// where the one before it stopped, so in a buffer larger than L2 it loads lines that are not in L2.
 __global__ void chase(const uint32_t* next, int steps, uint32_t* place) {
   uint32_t at = *place;
   for (int i = 0; i < steps; ++i) at = __ldcg(next + at);
   *place = at;
 }
 
-// One cycle through all lines of a buffer, in the order of a full-period congruential generator.
+// Makes a chain that visits every line of a buffer once before it comes back, in the order of a linear congruential
+// generator of full period.
 __global__ void make_chain(uint32_t* next, uint32_t lines) {
-  constexpr uint32_t kWords = 32;  // of a 128-byte line
+  constexpr uint32_t kWords = 32;  // of 32 bits in a line of 128 bytes
   for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < lines; i += gridDim.x * blockDim.x) {
     next[i * kWords] = ((i * 1664525u + 1013904223u) & (lines - 1)) * kWords;
   }
 }
 
-// lines is a power of two.
+// The time of one load in a chain through so many lines, which must be a power of two.
 inline Samples chased(Lab& l, uint32_t lines, int steps) {
   uint32_t *next = l.zeroed<uint32_t>(size_t{lines} * 32), *place = l.zeroed<uint32_t>(1);
   make_chain<<<l.sms() * 4, kThreads, 0, l.stream()>>>(next, lines);
@@ -39,17 +40,18 @@ inline Samples chased(Lab& l, uint32_t lines, int steps) {
 }
 
 inline Samples latency_l2(Lab& l) { return chased(l, 1u << 14, 1 << 14); }    // 2 MB, all of it in every run
-inline Samples latency_few(Lab& l) { return chased(l, 1u << 6, 1 << 14); }    // 8 KB: the same unless a cache is nearer
-inline Samples latency_dram(Lab& l) { return chased(l, 1u << 23, 1 << 13); }  // 1 GB, another MB of it in every run
+inline Samples latency_few(Lab& l) { return chased(l, 1u << 6, 1 << 14); }    // 8 KB: as long, if no cache is nearer
+inline Samples latency_dram(Lab& l) { return chased(l, 1u << 23, 1 << 13); }  // 1 GB, another MB in every run
 
-// Steps between neighbours in a ring that hand over one value a thread, with the executor's edges: what
-// the first load and the last store add to the same steps without data.
+// Blocks form a ring, and in every step each takes one value per thread from its neighbour, with the executor's flags.
+// Its time less that of the same steps without data is what the first load and the last store of an rTask add.
 __global__ void ring_of_values(uint64_t* flags, float* values, uint64_t epoch) {
   const int me = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x),
             tid = static_cast<int>(threadIdx.x);
   const int from = (me + 1) % blocks;
   for (int i = 1; i <= edges::kSteps; ++i) {
-    // Neighbours are at most one ring apart; as many slots as blocks keep them out of each other's way.
+    // A block can be ahead of another by at most as many steps as the ring has blocks, so with that many slots no block
+    // overwrites what another still has to read.
     float* slot = values + static_cast<size_t>(i % blocks) * blocks * kThreads;
     const float* last = values + static_cast<size_t>((i + blocks - 1) % blocks) * blocks * kThreads;
     const float v = __ldcg(last + from * kThreads + tid);
@@ -90,7 +92,7 @@ __global__ void __launch_bounds__(kWide) multiply_add(const float* in, float* ou
   out[at] = sum;
 }
 
-// Of one SM while all of them work.
+// The rate of one SM while all SMs compute.
 inline Samples fp32(Lab& l) {
   const size_t count = static_cast<size_t>(l.sms()) * kWide;
   float *in = l.random(count + kChains), *out = l.zeroed<float>(count);

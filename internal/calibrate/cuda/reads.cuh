@@ -1,7 +1,7 @@
-// How fast one SM and all of them read from L2 and DRAM: by loads past the first-level cache, and by bulk copies
-// into shared memory. That all is read which is counted follows from data, not from what the compiler may do:
-// loads add up what they get, and the sum must be that of a kernel that reads every vector once; the bytes of a
-// bulk copy are counted by the mbarrier that it completes.
+// How fast one SM, and all SMs together, read from L2 and DRAM: with loads that bypass the first-level cache, and with
+// bulk copies to shared memory. The compiler could leave out loads whose results nobody needs. So threads add up what
+// they load, and the sum is compared with that of a kernel that reads every vector once. The bytes of a bulk copy are
+// counted by the mbarrier that it completes.
 #pragma once
 
 #include "lab.cuh"
@@ -12,13 +12,13 @@ namespace reads {
 using lab::Lab;
 using lab::Samples;
 
-constexpr int kWide = 1024;  // threads of a block that is to keep an SM busy
-constexpr int kInFlight = 8;
+constexpr int kWide = 1024;   // threads of a block that is to keep an SM busy
+constexpr int kInFlight = 8;  // loads of a thread that are under way at once
 
 __device__ __forceinline__ uint32_t sum_of(uint4 v) { return v.x + v.y + v.z + v.w; }
 
-// Reads a buffer of 2^n vectors of 16 bytes again and again, until so many were read; each thread has
-// kInFlight loads under way, and leaves the sum of its words. cycles is what the first block took.
+// Reads a buffer of 2^n vectors of 16 bytes again and again until the given number of vectors is read. Each thread
+// keeps kInFlight loads under way and writes the sum of its words at the end. cycles is how long the first block took.
 __global__ void __launch_bounds__(kWide)
     read_all(const uint4* p, size_t vectors, size_t reads, uint32_t* sums, long long* cycles) {
   const long long begin = clock64();
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kWide)
   if (me == 0) *cycles = clock64() - begin;
 }
 
-// What the sums add up to.
+// Computes what the threads' sums must add up to.
 __global__ void expect(const uint4* p, size_t vectors, size_t reads, uint32_t* total) {
   uint32_t sum = 0;
   for (size_t i = blockIdx.x * size_t{blockDim.x} + threadIdx.x; i < vectors; i += size_t{gridDim.x} * blockDim.x) {
@@ -58,7 +58,7 @@ std::vector<T> copied(const T* from, size_t count) {
   return v;
 }
 
-// One measurement's buffers and launches.
+// The buffers and launches of one measurement.
 class Reads {
  public:
   Reads(Lab& l, size_t buffer, double bytes, int blocks) : l_(l), blocks_(blocks) {
@@ -81,7 +81,7 @@ class Reads {
   }
   double cycles() const { return static_cast<double>(copied(cycles_, 1)[0]); }
 
-  // After the last run.
+  // Compares the sums. It is called after the last run.
   void check() const {
     expect<<<l_.sms() * 4, lab::kThreads, 0, l_.stream()>>>(p_, vectors_, count_, sums_ + threads());
     LAB_CHECK(cudaGetLastError());
@@ -112,15 +112,15 @@ inline Samples rates(Lab& l, size_t buffer, double bytes, int blocks) {
   return s;
 }
 
-// Half of L2, so that all of it stays there.
+// The size of a buffer that stays in L2: half of it.
 inline size_t cached(const Lab& l) { return static_cast<size_t>(l.props().l2CacheSize) / 2; }
 
-constexpr double kOfOne = 64e6, kOfAll = 4e9;  // bytes a run
+constexpr double kOfOne = 64e6, kOfAll = 4e9;  // bytes that a run reads
 
 inline Samples l2_of_one(Lab& l) { return rates(l, cached(l), kOfOne, 1); }
 inline Samples l2_of_all(Lab& l) { return rates(l, cached(l), kOfAll, 2 * l.sms()); }
 
-// The same of one SM by its own clock, which neither launches nor events have a part in.
+// The same for one SM, timed by its own clock, so that neither the launch nor events are part of it.
 inline Samples l2_by_clock(Lab& l) {
   Reads r(l, cached(l), kOfOne, 1);
   Samples s;
@@ -133,7 +133,7 @@ inline Samples l2_by_clock(Lab& l) {
   return s;
 }
 
-// Far more than L2 holds, and not more than there is room for.
+// A buffer that is far larger than L2, as far as there is memory for it.
 inline Samples dram(Lab& l) {
   size_t free_bytes = 0, total = 0;
   LAB_CHECK(cudaMemGetInfo(&free_bytes, &total));
@@ -141,7 +141,7 @@ inline Samples dram(Lab& l) {
   return rates(l, buffer, static_cast<double>(power_of_two_within(buffer)), 2 * l.sms());
 }
 
-// Bulk copies into a ring of stages, each into a stage as soon as the one before it has landed there.
+// Bulk copies into a ring of stages. A stage is copied to again as soon as its previous copy has landed.
 constexpr int kStages = 12;
 constexpr int kStageBytes = 16 << 10;
 

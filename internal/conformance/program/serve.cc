@@ -1,6 +1,6 @@
-// The program of a shard: reads requests (number of a model, its inputs) and answers with a status, the
-// number of bytes that follow, and the outputs or the error's text. Every model runs twice: what a run
-// leaves behind must not reach the next.
+// The main function of a shard's program. It reads requests, which are the number of a model and the bytes of its
+// inputs, and answers each with a status, the number of bytes that follow, and the outputs or the text of an error.
+// Every model runs twice and the second outputs count, so that a run that depends on what another left behind shows.
 #include "suite.cu"
 
 #include <cstdio>
