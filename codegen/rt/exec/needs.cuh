@@ -28,8 +28,8 @@ struct Needs {
   // The least shared memory of a block that shares a multiprocessor with none of its kind.
   static constexpr int kAlone = 0;
 
-  // Parts of the executor. The code of a part that is false is left out, and its headers may be missing, as may those of
-  // moves, slots and the ring where a program has none (codegen/parts.go).
+  // Parts of the executor. The code of a part that is false is left out, and its headers may be missing. The headers
+  // of moves, slots and the ring may be missing where a program has none of them (codegen/parts.go).
   static constexpr bool kPersistent = true;   // rPrograms: flags, counters, the guard
   static constexpr bool kDirectSteps = true;  // mode_direct.cuh
   static constexpr bool kNearSteps = true;    // mode_near.cuh
