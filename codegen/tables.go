@@ -43,6 +43,26 @@ func (l *layout) addSegment(segment int) error {
 		l.lines += e.Lines() + 1 // the guard's
 	}
 	l.staging.raise(staging{slots: e.SharedWords()})
+	if err := l.addSteps(&t, e, rows); err != nil {
+		return err
+	}
+	l.addLaunches(&t, segment, rows)
+	t.data = padTo(t.data, 16)
+	l.tableBytes += int64(len(t.data))
+	l.segments = append(l.segments, t)
+	return nil
+}
+
+// put adds a table to the segment's data and returns where it is among the tables of the program.
+func (t *segmentTables) put(b []byte) int64 {
+	t.data = padTo(t.data, 16)
+	at := t.at + int64(len(t.data))
+	t.data = append(t.data, b...)
+	return at
+}
+
+// addSteps adds the tables of a segment's steps, vEU by vEU, and of what they wait for and move.
+func (l *layout) addSteps(t *segmentTables, e *vdevice.Encoder, rows [][]vdevice.Step) error {
 	var steps, waits, moves []byte
 	for v, vs := range rows {
 		for i := range vs {
@@ -71,17 +91,17 @@ func (l *layout) addSegment(segment int) error {
 		}
 	}
 	waits = padTo(append(waits, make([]byte, 16)...), 16)
-	t.waitCount = len(waits) / schema.WaitBytes
-	put := func(b []byte) int64 {
-		t.data = padTo(t.data, 16)
-		at := t.at + int64(len(t.data))
-		t.data = append(t.data, b...)
-		return at
-	}
-	t.steps, t.waits, t.moves = put(steps), put(waits), put(moves)
+	t.waitCount, t.moveCount = len(waits)/schema.WaitBytes, len(moves)/schema.MoveBytes
+	t.steps, t.waits, t.moves = t.put(steps), t.put(waits), t.put(moves)
+	return nil
+}
+
+// addLaunches adds the rows of a segment's launches, and the ranges of steps that their thread blocks walk.
+func (l *layout) addLaunches(t *segmentTables, segment int, rows [][]vdevice.Step) {
+	seg := l.plan.Segments[segment]
 	for i, d := range dispatches(l.plan, segment, rows) {
 		d.op = -1
-		if op, ok := d.only(p); ok && (i > 0 || seg.Kind != vdevice.RProgram) {
+		if op, ok := d.only(seg.Program); ok && (i > 0 || seg.Kind != vdevice.RProgram) {
 			d.op = l.opIndex[op]
 			d.first, d.stride = d.strideOf()
 			blocks := make([]weightBlock, d.grid)
@@ -95,14 +115,9 @@ func (l *layout) addSegment(segment int) error {
 		for _, r := range d.ranges {
 			ranges = r.Append(ranges)
 		}
-		x.ranges, x.chunks = put(ranges), d.mostChunks(l.rings)
+		x.ranges, x.chunks = t.put(ranges), d.mostChunks(l.rings)
 		t.launches = append(t.launches, x)
 	}
-	t.moveCount = len(moves) / schema.MoveBytes
-	t.data = padTo(t.data, 16)
-	l.tableBytes += int64(len(t.data))
-	l.segments = append(l.segments, t)
-	return nil
 }
 
 // usedVEUs are the steps of the program's vEUs up to the last one that has any, and of at least one vEU.

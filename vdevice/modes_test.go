@@ -100,6 +100,8 @@ func nearPlan(t testing.TB) (*Plan, *Program) {
 func plainPlan(t testing.TB) (*Plan, *Program) { return exchange(t, 1, 6, 4, 0, 0) }
 
 // Every rule of every mode: a program that breaks it is refused, and the finding names the step.
+//
+// Long: a table of cases, each with the few lines that break a rule.
 func TestModeRules(t *testing.T) {
 	direct := func(t testing.TB) (*Plan, *Program) { return directPlan(t, 0) }
 	for _, c := range []struct {

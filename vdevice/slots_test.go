@@ -157,6 +157,25 @@ func TestPlantedSlotFaults(t *testing.T) {
 	}
 }
 
+// importsCame reports whether all slots that an rTask imports from on a vEU hold its data, and the last one's gate; words
+// says which slot's data a word holds.
+func importsCame(p *Program, veu int32, task Task, words map[int32]int) (came bool, gate int32) {
+	c := p.Candidate(task.Op)
+	came, gate = true, -1
+	for i := range c.Imports {
+		for _, run := range c.Imports[i].AppendRuns(nil, int(task.Index)) {
+			for e := run.Elem; e < run.Elem+run.Count; e++ {
+				if k := p.FindSlot(veu, int32(c.Imports[i].Access.View.Buf.ID), e); k >= 0 {
+					s := &p.Slots[k]
+					came = came && words[s.At+int32(e-s.Lo)] == k+1
+					gate = s.Gate
+				}
+			}
+		}
+	}
+	return came, gate
+}
+
 // runs carries the program out in a random order, word by word, and reports whether everybody gets what
 // he imports, and no word comes through a gate at which its vEU waits for others.
 func runs(p *Program, r *rand.Rand) bool {
@@ -179,19 +198,7 @@ func runs(p *Program, r *rand.Rand) bool {
 		task := p.Steps[v][next[v]].Task
 		c := p.Candidate(task.Op)
 		if !imported[v] {
-			there, gate := true, int32(-1)
-			for i := range c.Imports {
-				parts = c.Imports[i].AppendRuns(parts[:0], int(task.Index))
-				for _, run := range parts {
-					for e := run.Elem; e < run.Elem+run.Count; e++ {
-						if k := p.FindSlot(int32(v), int32(c.Imports[i].Access.View.Buf.ID), e); k >= 0 {
-							s := &p.Slots[k]
-							there = there && words[v][s.At+int32(e-s.Lo)] == k+1
-							gate = s.Gate
-						}
-					}
-				}
-			}
+			there, gate := importsCame(p, int32(v), task, words[v])
 			if imported[v] = there; there {
 				idle = 0
 				if gate >= 0 {

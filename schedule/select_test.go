@@ -1,0 +1,121 @@
+package schedule
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/vdevice/vdevicetest"
+)
+
+// table costs rTasks by their candidates.
+type table map[*roperator.Candidate]float64
+
+func (t table) TaskTime(c *roperator.Candidate) float64 { return t[c] }
+
+// oneOp is a graph of independent rOperators, each with a fine and a coarse candidate.
+func oneOp(m *vdevicetest.Maker, fine, coarse int64) [2]*roperator.Candidate {
+	out := m.Buffer(roperator.Output, fine)
+	var c [2]*roperator.Candidate
+	for i, tasks := range []int64{fine, coarse} {
+		g := vdevicetest.Grid{Shape: []int64{fine}, Tile: []int64{fine / tasks}}
+		c[i] = m.Candidate(int(tasks), 0, nil, []roperator.Access{g.Of(out)})
+	}
+	m.Op(c[:]...)
+	return c
+}
+
+// SelectRKernels: alone, the fine tiling is faster and the device not full; with many such rOperators
+// in the wave the efficient one wins (paper §3.3).
+func TestSelectRKernels(t *testing.T) {
+	spec := deviceOf(t, "emu4")
+	spec.Cost.Step = 0
+	for _, c := range []struct{ ops, want int }{{1, 0}, {8, 1}} {
+		m, costs := vdevicetest.New("select"), table{}
+		for range c.ops {
+			x := oneOp(m, 4, 1)
+			costs[x[0]], costs[x[1]] = 100, 250
+		}
+		plan, err := Schedule(m.G, spec, costs, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for op, pick := range plan.Pick {
+			if pick != c.want {
+				t.Errorf("%d rOperators: picked %d for rOperator %d, want %d", c.ops, pick, op, c.want)
+			}
+		}
+	}
+}
+
+// Beside the extremes, SelectRKernels finds candidates that share the device: four rOperators on eight
+// vEUs want two rTasks each, neither eight nor one.
+func TestCandidatesForAShareOfTheDevice(t *testing.T) {
+	spec := deviceOf(t, "emu4")
+	spec.Cost.Step, spec.SMs = 0, 8
+	m, costs := vdevicetest.New("share"), table{}
+	for range 4 {
+		out := m.Buffer(roperator.Output, 8)
+		var cs []*roperator.Candidate
+		for _, c := range []struct {
+			tasks int64
+			time  float64
+		}{{8, 100}, {2, 200}, {1, 390}} {
+			g := vdevicetest.Grid{Shape: []int64{8}, Tile: []int64{8 / c.tasks}}
+			cs = append(cs, m.Candidate(int(c.tasks), 0, nil, []roperator.Access{g.Of(out)}))
+			costs[cs[len(cs)-1]] = c.time
+		}
+		m.Op(cs...)
+	}
+	plan, err := Schedule(m.G, spec, costs, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(plan.Pick); got != "[1 1 1 1]" {
+		t.Errorf("picked %s", got)
+	}
+}
+
+// chain is a chain of rOperators of one rTask each, or of two chains side by side.
+func chain(length, beside int) *roperator.Graph {
+	m := vdevicetest.New("chain")
+	for range beside {
+		in := m.Buffer(roperator.Input, 8)
+		for i := range length {
+			kind := roperator.Arena
+			if i == length-1 {
+				kind = roperator.Output
+			}
+			out := m.Buffer(kind, 8)
+			m.Op(m.Candidate(1, 1000, []roperator.Access{vdevicetest.Whole(in)}, []roperator.Access{vdevicetest.Whole(out)}))
+			in = out
+		}
+	}
+	return m.G
+}
+
+// Independent chains stay on a vEU each: no waits, and one rProgram since launches cost more.
+func TestChainsStayOnTheirVEU(t *testing.T) {
+	plan := mustSchedule(t, chain(6, 3), deviceOf(t, "emu4"), Options{})
+	s := plan.Stats()
+	if s.Segments != 1 || s.RPrograms != 1 || s.Waits != 0 || s.Longest != 6 {
+		t.Errorf("want one rProgram without waits and 6 steps on each of 3 vEUs, got\n%v", s)
+	}
+}
+
+// Algorithm 1 merges waves while a launch costs more than waiting in the program, and not otherwise.
+func TestMergingFollowsCosts(t *testing.T) {
+	g := vdevicetest.Layers(6, 16, 16, 4, 4, true)
+	spec := deviceOf(t, "h200")
+	launches := func(ns float64) { spec.Cost.Launch, spec.Cost.Node, spec.Cost.PDL = ns, ns, ns }
+	launches(5000)
+	spec.Cost.Hop, spec.Cost.WaitEach = 500, 0
+	if s := mustSchedule(t, g, spec, Options{}).Stats(); s.Segments != 1 || s.RPrograms != 1 {
+		t.Errorf("launches are dear, want one rProgram, got\n%v", s)
+	}
+	launches(500)
+	spec.Cost.Hop = 5000
+	if s := mustSchedule(t, g, spec, Options{}).Stats(); s.Segments != 1 || s.RPrograms != 0 || s.Launches != 6 {
+		t.Errorf("waiting is dear, want one launch a wave, got\n%v", s)
+	}
+}
