@@ -1,4 +1,4 @@
-"""Joins what scripts/gpu_check.sh left in a folder into summary.json, and prints it as a table.
+"""Joins the results that scripts/gpu_check.sh wrote to a folder into summary.json, and prints them as a table.
 
     python3 collect.py OUT [MODEL…]
 """
@@ -24,7 +24,7 @@ def shell(*command):
 
 
 def made_with():
-    """The GPUs, driver and nvcc of this machine, and the commit that results are of."""
+    """What results were made with: the GPUs, driver and nvcc of this machine, and the commit."""
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
     return {
         "gpu": shell("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").replace("\n", ", "),

@@ -1,5 +1,5 @@
-"""Joins what scripts/gpu_micro.sh left in a folder into micro.json (schema rammerc/micro/v1), prints it as
-a table, and says which checks hold. The exit status is 1 when one fails or cannot be told.
+"""Joins the results that scripts/gpu_micro.sh wrote to a folder into micro.json (schema rammerc/micro/v1), prints them
+as a table, and says which checks hold. The exit status is 1 if a check fails or lacks its figures.
 
     python3 collect_micro.py OUT
 """
@@ -13,8 +13,8 @@ from collect import load, made_with, shell
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-# What is compared with what, and how it has to come out: the plan that is made for it, the pattern of
-# bench/models.py, the row of bench/micro, the bound on ours / theirs.
+# Comparisons of our steps with what bench/micro measures. A row is: a name, the kind of plan, the pattern of
+# bench/models.py, the row of bench/micro, and the greatest allowed ratio of our time to the other.
 STEP_CHECKS = [
     ("sparse steps, 1 value, against a graph node", "rprogram", "sparse_1", "node_sparse_1", 0.7),
     ("sparse steps, 8 values, against a graph node", "rprogram", "sparse_8", "node_sparse_8", 0.7),
@@ -24,12 +24,12 @@ STEP_CHECKS = [
     ("steps between neighbours, against a hop", "rprogram", "sparse_1", "hop", 1.2),
     ("dense steps in waves, against a graph node", "waves", "dense", "node_dense", 1.05),
 ]
-# What a step takes more when the one before it was on another vEU, against a hop between two.
+# How much longer a step takes if the one before it ran on another vEU, compared with a hop between two SMs.
 EDGE_CHECK = ("an edge of a step, against a hop", "edge", "hop", 1.2)
-# How much faster than cuBLAS a chain has to be, by N; the largest one's share of the bandwidth of DRAM.
+# How many times faster than cuBLAS a chain must be, by N, and what share of DRAM's bandwidth the largest must reach.
 CHAIN_CHECKS = {512: 2.5, 1024: 1.7, 2048: 1.3, 4096: 1.1}
 DRAM_CHECK = (4096, 0.85)
-# What auto takes may be so much slower than the fastest of the plans that were asked for by name: what medians vary by.
+# The plan that auto chooses may be slower by this factor than the fastest plan asked for by name, because medians vary.
 AUTO_CHECK = 1.05
 
 
@@ -76,7 +76,7 @@ def p50_us(row):
 
 
 def step_times(models, listing):
-    """Microseconds a step of each pattern and plan, from the difference of the two lengths."""
+    """Microseconds per step of each pattern and plan, from the difference between its long and its short model."""
     times = {}
     for name, m in listing.items():
         if m["kind"] != "steps" or m["length"] != "long":
@@ -98,7 +98,7 @@ def chain_times(models, listing):
 
 
 def check(what, value, limit, least, plan, others):
-    """value is a ratio for each plan; the named plan's is the one that counts, None the best of all."""
+    """value holds a ratio for each plan. The check is about that of the named plan, or about the best if plan is None."""
     known = {p: v for p, v in value.items() if v is not None}
     if plan is None and known:
         plan = (max if least else min)(known, key=known.get)
@@ -112,7 +112,7 @@ def check(what, value, limit, least, plan, others):
 
 
 def median(rows, *names):
-    """The least of the medians that there are."""
+    """The least of the medians, without those that are missing."""
     return min((rows[n]["median"] for n in names if n in rows), default=None)
 
 

@@ -1,6 +1,6 @@
-"""Puts a chain of rOperators of one rTask each on so many vEUs in turn: reads a plan that `rammerc compile --plan
-waves --dump` wrote, and writes an rProgram for `--plan FILE.rprog`, in which every step waits for the one
-before it when that is on another vEU.
+"""Puts a chain of rOperators with one rTask each on several vEUs in turn. It reads a plan that `rammerc compile
+--plan waves --dump` wrote, and writes an rProgram for `--plan FILE.rprog`. In it, every step waits for the step before
+if that is on another vEU.
 
     python3 place.py PLAN.rprog VEUS > PLACED.rprog
 """

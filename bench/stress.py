@@ -1,9 +1,9 @@
-"""Rows and summary of scripts/gpu_stress.sh.
+"""Makes the rows and the summary of scripts/gpu_stress.sh.
 
 usage: stress.py STEP KEY=VALUE… [FILE…]   prints a row of that step
        stress.py collect OUT               joins OUT/rows/*.json in OUT/stress.json; status 1 when one failed
 
-Every row says what it is of, whether it is ok, and, where nothing was run, why ("skipped").
+Every row says what was run and whether it is ok. If nothing was run, "skipped" says why.
 """
 import collections
 import glob
@@ -23,14 +23,14 @@ def read_json(path):
 
 
 def said_in(path, most):
-    """What a tool wrote, without its frame and empty lines."""
+    """What a tool wrote, without the lines that frame it and without empty lines."""
     text = open(path, errors="replace").read().splitlines() if os.path.exists(path) else []
     text = [line.lstrip("= ") for line in text if line.strip("= ")]
     return text if len(text) <= most else text[:most] + [f"… and {len(text) - most} lines more"]
 
 
 def delays(row, *results):
-    """Each of the results is of so many launches, compared with the first among them."""
+    """A row of delayed launches. Each result has a number of launches, and how many of them differ from its first."""
     runs = [read_json(r) for r in results]
     row["launches"] = sum(r.get("repeats", 0) for r in runs)
     row["differing"] = sum(r.get("repeats_differing", 0) for r in runs)
@@ -55,7 +55,7 @@ def sanitize(row, log):
 
 
 def mps(row, *processes):
-    """Processes that ran at once, PERCENTAGE:EXIT:RESULT each."""
+    """A row of processes that ran at once. Each is given as PERCENTAGE:EXIT:RESULT."""
     row["processes"] = []
     for p in processes:
         percentage, status, result = p.split(":", 2)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the models of testdata/models/exporters: small networks as several exporters write them.
+"""Writes the models of testdata/models/exporters: small networks, written by several exporters.
 
     export_models.py EXPORTER… [--out DIR] [--only NAME]
 
@@ -8,7 +8,7 @@ packages (testdata/models/exporters/README.md has the versions), so that a run o
 renew what it wrote. quantize reads what torch wrote. Weights are seeded random numbers; the same versions
 give the same models.
 """
-# Long: one function for each exporter, which share their helpers and the form of their models.
+# Long: there is one function for each exporter, and all of them share helpers.
 import argparse
 import os
 import sys
@@ -20,7 +20,7 @@ OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "testdata",
 
 
 def save(model, name):
-    """Writes a model without what is not part of it: docs of nodes, which hold stack traces and paths."""
+    """Writes a model without the documentation of its nodes, which holds stack traces and paths of this machine."""
     def clean(nodes):
         for n in nodes:
             n.ClearField("doc_string")
