@@ -15,8 +15,9 @@ import (
 // completeFlags registers the values that shells offer for flags and arguments, on every command that has them.
 func completeFlags(root *cobra.Command) {
 	fixed := map[string][]string{
-		"target": driver.Targets(), "device": driver.DeviceNames(), "plan": driver.Plans(), "policy": driver.PolicyNames(), "precision": precision.Names(),
-		"emit": driver.Emits(), "engine": engine.Names(), "format": benchFormats,
+		"target": driver.Targets(), "device": driver.DeviceNames(), "plan": driver.Plans(), "policy": driver.PolicyNames(),
+		"precision": precision.Names(),
+		"emit":      driver.Emits(), "engine": engine.Names(), "format": benchFormats,
 		"base": driver.DeviceNames(),
 	}
 	fromModel := map[string]func(model string) []string{
@@ -39,8 +40,8 @@ func completeFlags(root *cobra.Command) {
 	}
 }
 
-// addCompletion adds cobra's command completion, and makes it report a shell that it does not know. By itself the command
-// would print its help then.
+// addCompletion adds cobra's command completion, and makes it report a shell that it does not know. By itself the
+// command would print its help then.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

@@ -32,11 +32,11 @@ func (d *NodeDiff) String() string {
 		d.Value, d.Op, names, d.Stage, d.Diff.RelL2, d.Diff.MaxAbs)
 }
 
-// bisect finds the first node whose result differs by more than the limit, which is the relative L2 error relL2 or, where that is 0,
-// the one of package tolerance. It looks in two places. First it evaluates
-// the graph before and after the passes and compares values that have kept their names, which finds a wrong pass. Then
-// it compiles the optimised graph with every value as an output and compares the engine's values with the evaluator's,
-// in the order of nodes. The result is nil if no node differs by itself, so that small differences must add up.
+// bisect finds the first node whose result differs by more than the limit, which is the relative L2 error relL2 or,
+// where that is 0, the one of package tolerance. It looks in two places. First it evaluates the graph before and after
+// the passes and compares values that have kept their names, which finds a wrong pass. Then it compiles the optimised
+// graph with every value as an output and compares the engine's values with the evaluator's, in the order of nodes.
+// The result is nil if no node differs by itself, so that small differences must add up.
 func bisect(job *driver.Job, o SubjectOptions, in engine.Tensors, relL2 float64) (*NodeDiff, error) {
 	imported, err := driver.Load(&driver.Job{}, o.ModelOptions, true)
 	if err != nil {

@@ -101,8 +101,8 @@ func Calibrate(job *driver.Job, o CalibrateOptions) (r *Calibrated, err error) {
 	return r, nil
 }
 
-// validate finds what is wrong with the flags before a minute is spent on measuring. It returns the device of --base, nil
-// without that.
+// validate finds what is wrong with the flags before a minute is spent on measuring. It returns the device of --base,
+// nil without that.
 func (o *CalibrateOptions) validate() (*device.Spec, error) {
 	var l diag.List
 	var base *device.Spec

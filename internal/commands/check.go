@@ -94,8 +94,8 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) error 
 	return err
 }
 
-// joinProblems adds the problems in err to those found so far and returns all. An error that is no list of problems, such
-// as a disk that fails, is returned alone.
+// joinProblems adds the problems in err to those found so far and returns all. An error that is no list of problems,
+// such as a disk that fails, is returned alone.
 func joinProblems(l *diag.List, err error) error {
 	found := diag.All(err)
 	if err != nil && len(found) == 0 {

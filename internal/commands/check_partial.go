@@ -44,8 +44,9 @@ func staticPart(g *ir.Graph) *ir.Graph {
 	})
 }
 
-// without is g without the nodes for which drop is true, without the nodes that read what those made, and without inputs
-// that have no type. Values that nothing reads afterwards become outputs, because a pass would remove them as dead.
+// without is g without the nodes for which drop is true, without the nodes that read what those made, and without
+// inputs that have no type. Values that nothing reads afterwards become outputs, because a pass would remove them as
+// dead.
 func without(g *ir.Graph, drop func(*ir.Node) bool) *ir.Graph {
 	out := &ir.Graph{Name: g.Name, Consts: g.Consts}
 	there := map[*ir.Value]bool{nil: true}

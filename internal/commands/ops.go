@@ -27,8 +27,8 @@ type OpInfo struct {
 	Doc       string   `json:"doc"`
 }
 
-// Ops lists the operators of the table, those of ai.onnx first and internal ones only when asked for. Behind them are the
-// operators that are not in the table because the importer replaces them by others.
+// Ops lists the operators of the table, those of ai.onnx first and internal ones only when asked for. Behind them are
+// the operators that are not in the table because the importer replaces them by others.
 func Ops(internal bool) []OpInfo {
 	var out []OpInfo
 	for i := range ir.Ops {
@@ -62,8 +62,8 @@ func importedOps() []OpInfo {
 	return out
 }
 
-// compiles reports whether an operator can be compiled: there is an rKernel for it, or it disappears before rKernels are
-// chosen.
+// compiles reports whether an operator can be compiled: there is an rKernel for it, or it disappears before rKernels
+// are chosen.
 func compiles(op *ir.Op) bool {
 	switch op.Kind {
 	case ir.KindElementwise, ir.KindView, ir.KindFused:
@@ -120,7 +120,8 @@ func OpsMarkdown(w io.Writer, ops []OpInfo) {
 			continue
 		}
 		fmt.Fprintf(w, "| %s | %d | %s | %s | %s | %s | %s | %s |\n", qualified(o), o.Since, strings.Join(o.Inputs, ", "),
-			strings.Join(o.Outputs, ", "), strings.Join(o.Attrs, ", "), yes(o.Compiled), yes(o.Evaluated), strings.ReplaceAll(o.Doc, "|", "\\|"))
+			strings.Join(o.Outputs, ", "), strings.Join(o.Attrs, ", "), yes(o.Compiled), yes(o.Evaluated),
+			strings.ReplaceAll(o.Doc, "|", "\\|"))
 	}
 	fmt.Fprint(w, "\n## Operators that become others on import\n\n| operator | from opset | what it becomes |\n|---|---|---|\n")
 	for _, o := range ops {

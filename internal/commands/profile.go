@@ -202,8 +202,8 @@ func building(job *driver.Job, tool string) (end func()) {
 	}
 }
 
-// tracedEngine is the engine for the program of a library directory: that of --engine, else the GPU that the program was
-// planned for if it is at hand, else the emulator.
+// tracedEngine is the engine for the program of a library directory: that of --engine, else the GPU that the program
+// was planned for if it is at hand, else the emulator.
 func (o *SubjectOptions) tracedEngine(job *driver.Job, plan *trace.Plan) (string, error) {
 	switch {
 	case o.Engine == engine.GPU && plan.Arch == driver.TargetEmu:

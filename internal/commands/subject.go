@@ -18,8 +18,8 @@ import (
 	"github.com/rammerc/rammerc/precision"
 )
 
-// SubjectOptions say what a command runs: a model, which is compiled on the way unless the engine is the evaluator, or a
-// library directory. Path of the CompileOptions names either.
+// SubjectOptions say what a command runs: a model, which is compiled on the way unless the engine is the evaluator, or
+// a library directory. Path of the CompileOptions names either.
 type SubjectOptions struct {
 	driver.CompileOptions
 	Engine   string // of package engine; "" for the best at hand
@@ -255,11 +255,13 @@ func builtPrecision(plan string) (precision.Precision, error) {
 		err = json.Unmarshal(data, &head)
 	}
 	if err != nil {
-		return 0, &diag.Diagnostic{ID: "bad-plan", File: plan, Message: "cannot read the library's plan: " + diag.Reason(err).Error()}
+		message := "cannot read the library's plan: " + diag.Reason(err).Error()
+		return 0, &diag.Diagnostic{ID: "bad-plan", File: plan, Message: message}
 	}
 	p, ok := precision.Parse(head.Precision)
 	if !ok && head.Precision != "" {
-		return 0, &diag.Diagnostic{ID: "bad-plan", File: plan, Message: fmt.Sprintf("there is no precision %q", head.Precision)}
+		message := fmt.Sprintf("there is no precision %q", head.Precision)
+		return 0, &diag.Diagnostic{ID: "bad-plan", File: plan, Message: message}
 	}
 	return p, nil
 }

@@ -45,8 +45,8 @@ type VerifyResult struct {
 	FirstBad  *NodeDiff           `json:"first_difference,omitempty"` // nil although bisected: no node differs by itself
 }
 
-// Verify compares an engine with the evaluator or with expected outputs. When they differ by more than the tolerance, it
-// returns a result as well as an error, which is a *driver.CheckError.
+// Verify compares an engine with the evaluator or with expected outputs. When they differ by more than the tolerance,
+// it returns a result as well as an error, which is a *driver.CheckError.
 func Verify(job *driver.Job, o VerifyOptions) (r *VerifyResult, err error) {
 	defer job.Guard(&err)
 	s, err := openSubject(job, o.SubjectOptions)
@@ -63,8 +63,8 @@ func Verify(job *driver.Job, o VerifyOptions) (r *VerifyResult, err error) {
 	return r, err
 }
 
-// closingError is the error of a library's process that ended badly after it had answered everything. ThreadSanitizer ends
-// a process so when it has found data races, which is a failed check.
+// closingError is the error of a library's process that ended badly after it had answered everything. ThreadSanitizer
+// ends a process so when it has found data races, which is a failed check.
 func closingError(err error, sanitized bool) error {
 	var crash *runner.Crash
 	if sanitized && errors.As(err, &crash) {
@@ -176,7 +176,8 @@ func samePorts(file string, s *subject) error {
 	return l.Err()
 }
 
-// repeat runs one sample n times more and counts the results that have other bits than the first. Any makes the check fail.
+// repeat runs one sample n times more and counts the results that have other bits than the first. Any makes the check
+// fail.
 func (r *VerifyResult) repeat(job *driver.Job, s *subject, x engine.Sample, n int) error {
 	l, ok := s.engine.(*engine.Library)
 	if !ok {

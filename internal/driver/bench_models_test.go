@@ -52,7 +52,8 @@ type benchModel struct {
 	Steps, Rows  int
 }
 
-// check compiles the model in base.onnx with the plan that is judged, and with the plan that the model of costs prefers.
+// check compiles the model in base.onnx with the plan that is judged, and with the plan that the model of costs
+// prefers.
 func (m *benchModel) check(t *testing.T, python, base string) {
 	t.Helper()
 	name, plan := filepath.Base(base), "rprogram"

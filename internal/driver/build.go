@@ -45,8 +45,8 @@ var builders = map[string]func(c *Compilation, job *Job, dir string, r *Compiled
 	"emu":  (*Compilation).buildEmulated,
 }
 
-// build runs the stage that compiles the emitted sources in dir, with the compiler of the target's back end. Where that is
-// missing the sources alone are the result, unless a flag needs the library.
+// build runs the stage that compiles the emitted sources in dir, with the compiler of the target's back end. Where
+// that is missing the sources alone are the result, unless a flag needs the library.
 func (c *Compilation) build(job *Job, dir string, r *Compiled) error {
 	var flags []string
 	if c.opt.Debug {

@@ -35,8 +35,8 @@ type InstanceCode struct {
 	Bytes    int64  `json:"bytes"`
 }
 
-// footprint computes how much of the machine code belongs to each instance, and warns of large ones. spans are pieces of
-// the code with the lines of NAME.cu at which they were inlined.
+// footprint computes how much of the machine code belongs to each instance, and warns of large ones. spans are pieces
+// of the code with the lines of NAME.cu at which they were inlined.
 func (c *Compilation) footprint(job *Job, dir string, r *Compiled, spans []toolchain.Span) error {
 	source, err := os.ReadFile(filepath.Join(dir, r.Name+".cu"))
 	if err != nil {
@@ -59,10 +59,10 @@ func (c *Compilation) footprint(job *Job, dir string, r *Compiled, spans []toolc
 
 // codeByInstance adds up the spans of each instance, the largest first. lines are those of NAME.cu.
 //
-// The frames of a span lead from the innermost function out to the executor, which calls every instance on a line of its
-// own. That line would name the instance, but the compiler's line table sometimes takes one such call for another. The
-// mangled name of the rKernel's function is certain, so it decides where a frame has one. Code that the compiler found
-// in two instances and kept once counts for one of them.
+// The frames of a span lead from the innermost function out to the executor, which calls every instance on a line of
+// its own. That line would name the instance, but the compiler's line table sometimes takes one such call for another.
+// The mangled name of the rKernel's function is certain, so it decides where a frame has one. Code that the compiler
+// found in two instances and kept once counts for one of them.
 func codeByInstance(lines []string, spans []toolchain.Span) []InstanceCode {
 	called := callers(lines, spans)
 	sum := map[string]int64{}

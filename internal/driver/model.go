@@ -88,7 +88,8 @@ func Load(job *Job, o ModelOptions, static bool) (*onnx.Model, error) {
 	return importModel(job, o.Path, opt)
 }
 
-// LoadPartly is Load for a model that is to be compiled. Along with an error it returns what could be read of the model.
+// LoadPartly is Load for a model that is to be compiled. Along with an error it returns what could be read of the
+// model.
 func LoadPartly(job *Job, o ModelOptions) (*onnx.Model, error) {
 	opt, err := o.onnxOptions(true)
 	if err != nil {

@@ -82,9 +82,9 @@ func (p *Port) accepts(t *ir.Tensor) error {
 	return nil
 }
 
-// ReadInputs reads --input flags for the given ports: NAME=FILE with a .npy, .pb or .npz file (FILE.npz:MEMBER for one of
-// several arrays), or FILE.npz whose arrays have the names of inputs. Inputs that no flag gives are taken from drawn;
-// where that is nil every port needs a value. For an unknown name the error lists the valid ones.
+// ReadInputs reads --input flags for the given ports: NAME=FILE with a .npy, .pb or .npz file (FILE.npz:MEMBER for one
+// of several arrays), or FILE.npz whose arrays have the names of inputs. Inputs that no flag gives are taken from
+// drawn; where that is nil every port needs a value. For an unknown name the error lists the valid ones.
 func ReadInputs(ports []Port, specs []string, drawn Tensors) (Tensors, error) {
 	var l diag.List
 	in := Tensors{}

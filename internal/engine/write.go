@@ -12,9 +12,9 @@ import (
 	"github.com/rammerc/rammerc/internal/tensorio"
 )
 
-// WriteTensors writes tensors to a place that the user named and returns the paths of the files: one archive if the name
-// ends in .npz, else NAME.npy for each tensor in the order of names, in a folder that is made when missing. Where two
-// names make the same file name, the second file gets a number.
+// WriteTensors writes tensors to a place that the user named and returns the paths of the files: one archive if the
+// name ends in .npz, else NAME.npy for each tensor in the order of names, in a folder that is made when missing. Where
+// two names make the same file name, the second file gets a number.
 func WriteTensors(dir string, tensors Tensors) ([]string, error) {
 	if filepath.Ext(dir) == ".npz" {
 		if err := tensorio.WriteNPZ(dir, tensors); err != nil {

@@ -1,8 +1,8 @@
 // Package npy reads and writes NumPy's .npy arrays and .npz archives.
 //
-// It reads arrays of bool, of integers of 8 to 64 bits and of floats of 16 to 64 bits, of either byte order and in C or
-// Fortran order. In memory they are always in C order. NEP 1 and the documentation of numpy.lib.format define the format.
-// Files are not trusted: the package allocates no more than the size of a file justifies.
+// It reads arrays of bool, of integers of 8 to 64 bits and of floats of 16 to 64 bits, of either byte order and in C
+// or Fortran order. In memory they are always in C order. NEP 1 and the documentation of numpy.lib.format define the
+// format. Files are not trusted: the package allocates no more than the size of a file justifies.
 package npy
 
 import (
@@ -14,8 +14,8 @@ import (
 	"os"
 )
 
-// Array is an n-dimensional array in row-major order. Data is a slice whose element type is that of DType: []float32 for
-// "float32" and so on, []bool for "bool", and for "float16" a []uint16 with the bits.
+// Array is an n-dimensional array in row-major order. Data is a slice whose element type is that of DType: []float32
+// for "float32" and so on, []bool for "bool", and for "float16" a []uint16 with the bits.
 type Array struct {
 	DType string
 	Shape []int64 // empty for a scalar

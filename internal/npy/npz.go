@@ -16,8 +16,8 @@ type Member struct {
 	Array *Array
 }
 
-// maxDeflate is slightly more than the number of bytes that deflate can make of one. A member that claims to be larger than
-// that is refused before anything is allocated for it.
+// maxDeflate is slightly more than the number of bytes that deflate can make of one. A member that claims to be larger
+// than that is refused before anything is allocated for it.
 const maxDeflate = 1100
 
 // ReadZip reads all arrays of an .npz file in file order.

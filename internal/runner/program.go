@@ -54,7 +54,8 @@ func cachedProgram(ctx context.Context, cxx *toolchain.Cxx, flags []string) (str
 	return exe, os.Rename(filepath.Join(tmp, "runner"), exe)
 }
 
-// cacheDir is the folder for compiled programs: in the user's cache folder, or in the temporary folder if there is none.
+// cacheDir is the folder for compiled programs: in the user's cache folder, or in the temporary folder if there is
+// none.
 func cacheDir() (string, error) {
 	base, err := os.UserCacheDir()
 	if err == nil {

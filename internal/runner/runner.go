@@ -191,8 +191,8 @@ func (l *Lib) Run(inputs [][]byte) ([][]byte, error) {
 	return out, nil
 }
 
-// Bench carries out warmUp inferences and then as many as runs says, and returns the times of the latter in milliseconds.
-// With OnDevice device events take the times; without it the host's clock does, and transfers count.
+// Bench carries out warmUp inferences and then as many as runs says, and returns the times of the latter in
+// milliseconds. With OnDevice device events take the times; without it the host's clock does, and transfers count.
 func (l *Lib) Bench(inputs [][]byte, warmUp, runs int) ([]float64, error) {
 	data, err := l.request(2, uint32(warmUp), uint32(runs), inputs)
 	if err != nil {
@@ -205,8 +205,8 @@ func (l *Lib) Bench(inputs [][]byte, warmUp, runs int) ([]float64, error) {
 	return ms, nil
 }
 
-// Time carries out one inference and returns the milliseconds, by the host's clock, until its outputs exist. With OnDevice
-// transfers do not count. The first inference of a child is a cold one.
+// Time carries out one inference and returns the milliseconds, by the host's clock, until its outputs exist. With
+// OnDevice transfers do not count. The first inference of a child is a cold one.
 func (l *Lib) Time(inputs [][]byte) (float64, error) {
 	data, err := l.request(5, 0, 0, inputs)
 	if err != nil {
@@ -218,8 +218,8 @@ func (l *Lib) Time(inputs [][]byte) (float64, error) {
 // repeatFor is how long the child repeats an inference before it reports how far it is.
 const repeatFor = 300 * time.Millisecond
 
-// Repeat carries out n inferences with the same inputs and returns how many of the results differed from the first in any
-// bit. The child compares them. progress, unless it is nil, is told now and then how many are done.
+// Repeat carries out n inferences with the same inputs and returns how many of the results differed from the first in
+// any bit. The child compares them. progress, unless it is nil, is told now and then how many are done.
 func (l *Lib) Repeat(inputs [][]byte, n int, progress func(done, n int)) (int, error) {
 	different, part := 0, 1
 	for done := 0; done < n; {
@@ -241,8 +241,8 @@ func (l *Lib) Repeat(inputs [][]byte, n int, progress func(done, n int)) (int, e
 	return different, nil
 }
 
-// Trace carries out warmUp inferences and one more, and returns what the last one recorded, in the form of NAME_trace. The
-// library must be built with RT_TRACE.
+// Trace carries out warmUp inferences and one more, and returns what the last one recorded, in the form of NAME_trace.
+// The library must be built with RT_TRACE.
 func (l *Lib) Trace(inputs [][]byte, warmUp int) ([]byte, error) {
 	return l.request(4, uint32(warmUp), 0, inputs)
 }

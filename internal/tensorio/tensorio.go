@@ -92,8 +92,8 @@ func ReadAll(path string) (map[string]*ir.Tensor, error) {
 	return out, nil
 }
 
-// WriteNPY writes t as a .npy file. NumPy has no bfloat16, so tensors of that type are written as float32, in which every
-// bfloat16 is exact.
+// WriteNPY writes t as a .npy file. NumPy has no bfloat16, so tensors of that type are written as float32, in which
+// every bfloat16 is exact.
 func WriteNPY(path string, t *ir.Tensor) error {
 	a, err := ToArray(t)
 	if err != nil {

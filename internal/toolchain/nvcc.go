@@ -65,8 +65,8 @@ func (n *NVCC) Version(ctx context.Context) (string, error) {
 	return m[1], nil
 }
 
-// libraryFlags tell the linker where CUDA's run-time library is. The toolkit keeps it in lib64 and pip's packages in lib;
-// some packages have only the shared library.
+// libraryFlags tell the linker where CUDA's run-time library is. The toolkit keeps it in lib64 and pip's packages in
+// lib; some packages have only the shared library.
 func (n *NVCC) libraryFlags() []string {
 	real := n.Path
 	if p, err := filepath.EvalSymlinks(n.Path); err == nil {
@@ -88,9 +88,9 @@ func (n *NVCC) libraryFlags() []string {
 	return nil
 }
 
-// ArchFlags turns architectures such as "sm_90" into flags for code generation. They ask for machine code only and for no
-// PTX. A GPU of another architecture could run PTX, but with a plan that was made for other hardware; without it the
-// library refuses to open there.
+// ArchFlags turns architectures such as "sm_90" into flags for code generation. They ask for machine code only and for
+// no PTX. A GPU of another architecture could run PTX, but with a plan that was made for other hardware; without it
+// the library refuses to open there.
 func ArchFlags(archs []string) ([]string, error) {
 	var flags []string
 	for _, a := range archs {
@@ -151,7 +151,8 @@ func (n *NVCC) BuildLibrary(ctx context.Context, dir, name string, archs []strin
 	compile = append(compile, arch...)
 	compile = append(compile, "-Xptxas", "-v", "-Xcompiler", "-fPIC", "-Xcompiler", "-fvisibility=hidden",
 		"-frandom-seed="+name, "--keep", "--keep-dir", keep, "-c", name+".cu", "-o", object)
-	link := append([]string{n.Path, "-shared", "-Xcompiler", "-fPIC", "-Xlinker", "--version-script=" + name + ".map"}, arch...)
+	shared := []string{n.Path, "-shared", "-Xcompiler", "-fPIC", "-Xlinker", "--version-script=" + name + ".map"}
+	link := append(shared, arch...)
 	link = append(append(link, object, "-o", "lib"+name+".so"), n.libraryFlags()...)
 	if err := b.run(ctx, keep, compile); err != nil {
 		return b, err
@@ -169,9 +170,9 @@ func (n *NVCC) BuildLibrary(ctx context.Context, dir, name string, archs []strin
 	return b, b.run(ctx, dir, []string{n.Path, "-lib", object, "-o", "lib" + name + ".a"})
 }
 
-// buildFolder makes a temporary folder with copies of the sources. nvcc derives symbols from the path of the file that it
-// compiles, so the folder is named after a hash of the content: then the same sources give the same bytes. While another
-// process builds the same sources the name is taken, and any other must do.
+// buildFolder makes a temporary folder with copies of the sources. nvcc derives symbols from the path of the file that
+// it compiles, so the folder is named after a hash of the content: then the same sources give the same bytes. While
+// another process builds the same sources the name is taken, and any other must do.
 func buildFolder(dir, name string, flags []string) (string, error) {
 	hash := sha256.New()
 	fmt.Fprintln(hash, flags)

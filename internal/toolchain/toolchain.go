@@ -1,6 +1,6 @@
-// Package toolchain finds and runs the compilers that build emitted libraries: nvcc for GPUs, and any C++20 compiler for
-// the CPU emulator. It also asks nvidia-smi about the GPU at hand, and reads from a cubin where its code comes from. Tools
-// run as child processes whose output is captured.
+// Package toolchain finds and runs the compilers that build emitted libraries: nvcc for GPUs, and any C++20 compiler
+// for the CPU emulator. It also asks nvidia-smi about the GPU at hand, and reads from a cubin where its code comes
+// from. Tools run as child processes whose output is captured.
 package toolchain
 
 import (
