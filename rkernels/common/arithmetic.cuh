@@ -1,5 +1,5 @@
-// What the elementwise operators in math.cuh compute with: the C library's functions under one name for both widths, and
-// integer arithmetic in which no case is undefined.
+// What the elementwise operators in math.cuh compute with: the C library's functions under one name for both widths,
+// and integer arithmetic in which no case is undefined.
 #pragma once
 
 #include <cmath>
