@@ -6,6 +6,7 @@ import (
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/target"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -20,6 +21,16 @@ var tensorShapes = []TileShape{
 	{64, 32, 32, 32, 16, 2, 3, 0},
 	{32, 64, 32, 16, 32, 2, 3, 0},
 	{32, 32, 32, 16, 16, 2, 4, 0},
+}
+
+// Gathered is the precision of contractions with a data operand that is brought in small pieces: convolutions. Three
+// products keep two parts of the filter in shared memory, and what they gain in arithmetic they lose in bringing these
+// and the input, so that such contractions are float32 throughout unless tf32 is asked for.
+func Gathered(p precision.Precision) precision.Precision {
+	if p == precision.FP32 {
+		return precision.Strict
+	}
+	return p
 }
 
 // tensorKernels are the forms of kernels that multiply on tensor cores.
