@@ -42,6 +42,9 @@ func arithmetic(p *vdevice.Program) (busy []float64, streams []bool) {
 			}
 			w, c := steps[o].Wave, p.Candidate(steps[o].Task.Op)
 			sum += c.Work.Flops / p.Spec.Cost.FlopsPerSM
+			if c.Work.TensorFlops > 0 {
+				sum += c.Work.TensorFlops / p.Spec.TensorRate("tf32")
+			}
 			busy[w] = max(busy[w], sum)
 			streams[w] = streams[w] || c.StreamBytes(int(steps[o].Task.Index)) > 0
 		}

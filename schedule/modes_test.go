@@ -62,6 +62,11 @@ func TestArithmetic(t *testing.T) {
 	if !slices.Equal(busy, []float64{20, 100}) || !slices.Equal(streams, []bool{false, true}) {
 		t.Errorf("%v ns of arithmetic, streaming %v", busy, streams)
 	}
+	a.Work.TensorFlops = 100 // on tensor cores beside it
+	busy, _ = arithmetic(p)
+	if want := 20 + 200/spec.TensorRate("tf32"); busy[0] != want {
+		t.Errorf("%v ns of arithmetic with tensor cores, want %v", busy[0], want)
+	}
 }
 
 // Every mode is among the choices, once, and plans are legal with what is chosen.
