@@ -69,7 +69,7 @@ var allowed = map[string]string{
 	"internal/runner":    "codegen/abi internal/toolchain internal/diag",
 	"internal/calibrate": "codegen/backend internal/toolchain device",
 	"internal/trace":     "schema",
-	"profiler/timing":    "ir internal/tolerance",
+	"profiler/timing":    "ir internal/tolerance precision",
 	"internal/progress":  "internal/diag",
 	"internal/outdir":    "internal/diag",
 	"internal/engine":    "ir ir/eval ir/onnx internal/diag internal/runner internal/tensorio internal/tolerance internal/toolchain precision",

@@ -133,6 +133,7 @@ func (c *Compilation) try(job *Job, plans []schedule.Proposal) error {
 	inputs := engine.RandomInputs(engine.GraphPorts(c.graph.Inputs), 1, 2)
 	comparison := &timing.Comparison{
 		Bench: &planBench{c.lab, plans, filepath.Base(c.opt.Path), inputs}, Dir: dir, Verify: c.opt.Verify,
+		Precision: c.opt.ProductPrecision(),
 		Reference: func() (engine.Tensors, error) { return c.evaluate(inputs) },
 		Progress:  job.Progress("timing plans"), Waiting: job.Waiting,
 	}

@@ -28,30 +28,40 @@ func needMeasuredNVCC(t *testing.T) {
 	}
 }
 
-// smallInstances compiles a model as a user without a GPU at hand does, and names its rKernel instances, of which
-// none may be large.
-func smallInstances(t *testing.T, path string) string {
+// smallInstances compiles a model as a user without a GPU at hand does, and names its rKernel instances with their
+// parameters. None may be large.
+func smallInstances(t *testing.T, path, precision string) string {
 	t.Helper()
-	o := CompileOptions{Out: t.TempDir(), Target: "sm_90", Offline: true, Emit: EmitLibrary, Code: true}
+	o := CompileOptions{
+		Out: t.TempDir(), Target: "sm_90", Offline: true, Emit: EmitLibrary, Code: true, Precision: precision,
+	}
 	o.Path = path
 	r, err := Compile(&Job{}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
+	measured := 0
 	for _, k := range r.Code {
 		if strings.HasPrefix(k.Instance, "(") {
 			continue
 		}
-		names = append(names, k.Instance)
+		measured++
 		if k.Bytes > LargeCode {
 			t.Errorf("%s is %d bytes, want at most %d", k.Instance, k.Bytes, LargeCode)
 		}
 	}
-	if names == nil {
+	if measured == 0 {
 		t.Errorf("no instance among %v", r.Code)
 	}
-	return strings.Join(names, " ")
+	plans, err := filepath.Glob(filepath.Join(o.Out, "*.plan.json"))
+	if err != nil || len(plans) != 1 {
+		t.Fatalf("plans %v, %v", plans, err)
+	}
+	plan, err := os.ReadFile(plans[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(plan)
 }
 
 // TestCodeOfDigitsIsSmall: what most code is, once an inference, it has to be fetched for.
@@ -60,7 +70,7 @@ func TestCodeOfDigitsIsSmall(t *testing.T) {
 	for _, name := range []string{"digits_attention", "digits_branchy", "digits_lstm"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			smallInstances(t, "../../testdata/models/"+name+".onnx")
+			smallInstances(t, "../../testdata/models/"+name+".onnx", "")
 		})
 	}
 }
@@ -69,12 +79,20 @@ func TestCodeOfDigitsIsSmall(t *testing.T) {
 // convolutions have long epilogues.
 func TestCodeOfLargeTilesIsSmall(t *testing.T) {
 	needMeasuredNVCC(t)
-	t.Parallel()
-	names := smallInstances(t, largeTiles(t))
-	for _, tile := range []string{"conv_tiled", "conv_pointwise", "gemm_tiled"} {
-		if found := strings.Contains(names, tile) && strings.Contains(names, "TM8_TN8"); !found {
-			t.Errorf("no %s, or no tile of 8×8, among %s", tile, names)
-		}
+	for precision, tiles := range map[string][]string{
+		"strict": {"conv_tiled_", "conv_pointwise_", "gemm_tiled_", "TM8_TN8"},
+		"fp32":   {"gemm_mma_", "Products3"},
+		"tf32":   {"conv_mma_", "conv_pointwise_mma_", "gemm_mma_", "Products1"},
+	} {
+		t.Run(precision, func(t *testing.T) {
+			t.Parallel()
+			plan := smallInstances(t, largeTiles(t), precision)
+			for _, tile := range tiles {
+				if !strings.Contains(plan, tile) {
+					t.Errorf("no instance has %s in its name", tile)
+				}
+			}
+		})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rammerc/rammerc/internal/tolerance"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/precision"
 )
 
 // Tensors are the outputs of an inference, by name.
@@ -65,6 +66,8 @@ type Comparison struct {
 	// Reference computes the right outputs. It is asked where variants disagree, and in any case with Verify.
 	Reference func() (Tensors, error)
 	Verify    bool
+	// Precision is how the variants make products of float32: it says how far their outputs may differ.
+	Precision precision.Precision
 	// Progress is told how many of all timings are done; Waiting shows that work of unknown length goes on until
 	// end is called.
 	Progress func(done, total int)
@@ -253,7 +256,7 @@ func (c *Comparison) discardWrong() error {
 			if first == nil {
 				first = out
 			}
-			agree = agree && different(out, first) == nil
+			agree = agree && c.different(out, first) == nil
 		}
 	}
 	if first == nil || agree && !c.Verify {
@@ -265,7 +268,7 @@ func (c *Comparison) discardWrong() error {
 	}
 	for i, outputs := range c.outputs {
 		for _, out := range outputs {
-			if err := different(out, want); err != nil {
+			if err := c.different(out, want); err != nil {
 				c.discard(i, err)
 			}
 		}
@@ -275,12 +278,12 @@ func (c *Comparison) discardWrong() error {
 
 // different returns an error that names an output which is missing or differs by more than the tolerance, nil if
 // there is none.
-func different(got, want Tensors) error {
+func (c *Comparison) different(got, want Tensors) error {
 	for _, name := range slices.Sorted(maps.Keys(want)) {
 		if got[name] == nil {
 			return fmt.Errorf("output %s is missing", name)
 		}
-		if d := tolerance.Compare(name, got[name], want[name]); !d.Within(tolerance.LimitFor(want[name].DType)) {
+		if d := tolerance.Compare(name, got[name], want[name]); !d.Within(tolerance.LimitIn(c.Precision, want[name].DType)) {
 			return fmt.Errorf("output %s is wrong: it differs by more than the tolerance", name)
 		}
 	}

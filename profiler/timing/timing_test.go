@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/precision"
 )
 
 // fakeBench has variants whose behaviour is written down.
@@ -14,12 +16,15 @@ type fakeBench struct {
 	us      map[int][]float64 // medians of a variant, round by round; a negative one is a failure
 	outputs map[int][]float32 // what the inferences of a variant compute, in turn; 1 for those without
 	broken  func(variants []int) error
+	mu      sync.Mutex // of emitted: builds go on beside what is emitted
 	emitted map[string][]int
 	ran     map[int]int
 	order   []int
 }
 
 func (b *fakeBench) Emit(dir string, variants []int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.emitted == nil {
 		b.emitted, b.ran = map[string][]int{}, map[int]int{}
 	}
@@ -31,7 +36,10 @@ func (b *fakeBench) Build(dir string) error {
 	if b.broken == nil {
 		return nil
 	}
-	return b.broken(b.emitted[dir])
+	b.mu.Lock()
+	variants := b.emitted[dir]
+	b.mu.Unlock()
+	return b.broken(variants)
 }
 
 func (b *fakeBench) Open(dir string, variant, position int) (Program, error) {
@@ -147,6 +155,27 @@ func TestDisagreement(t *testing.T) {
 		b := &fakeBench{us: map[int][]float64{0: {10, 10}}, outputs: map[int][]float32{0: {2, 2, 2, 2}}}
 		if results, _ := compare(t, b, verify, 0); (results[0].Problem != "") != verify {
 			t.Errorf("verify %v: %+v", verify, results)
+		}
+	}
+}
+
+// Variants that round products to tf32 may differ by as much, and are not taken for wrong.
+func TestPrecisionSaysWhatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		p     precision.Precision
+		wrong bool
+	}{{precision.FP32, true}, {precision.TF32, false}} {
+		b := &fakeBench{us: map[int][]float64{0: {30, 30}, 1: {20, 20}}, outputs: map[int][]float32{1: {1.002, 1.002, 1.002, 1.002}}}
+		comparison := &Comparison{
+			Bench: b, Groups: []int{0, 0}, Dir: t.TempDir(), Precision: c.p, Progress: func(int, int) {}, Waiting: silent,
+			Reference: func() (Tensors, error) { return Tensors{"y": ir.FromSlice(ir.Float32, []float32{1}, 1)}, nil },
+		}
+		results, err := comparison.Run()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (results[1].Problem != "") != c.wrong {
+			t.Errorf("%v: %+v", c.p, results)
 		}
 	}
 }

@@ -79,7 +79,7 @@ RT_DEVICE void multiply_stage(const MmaPlace<T>& at, const float* sa, const floa
   const float* row_b =
       T::ConstB ? sb + (at.n + at.lane / 16 * 8 + at.lane % 8) * T::LDB + at.group * T::kSlice + at.lane / 8 % 2 * 4
                 : sb + (at.group * T::kSlice + at.q) * T::LDB + at.n + at.g;
-  RK_UNROLL(2)
+  RK_UNROLL(T::kProducts == 3 ? 1 : 2)
   for (int k = 0; k < T::kSlice; k += 8) {
     Parts<P, 4> a[T::MI];
     Parts<P, 2> b[T::NI];
