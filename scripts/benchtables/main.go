@@ -39,6 +39,9 @@ func main() {
 // tables makes each table that README.md may have, from the folder of results.
 var tables = map[string]func(results string) (string, error){
 	"models": func(results string) (string, error) { return from(results, "h200-models.json", modelTable) },
+	"precisions": func(results string) (string, error) {
+		return from(results, "h200-precision.json", precisionTable)
+	},
 	"chains": func(results string) (string, error) { return from(results, "h200-micro.json", chainTable) },
 	"steps":  func(results string) (string, error) { return from(results, "h200-micro.json", stepTable) },
 	"auto":   func(results string) (string, error) { return from(results, "h200-micro.json", autoTable) },
@@ -122,6 +125,32 @@ func modelTable(m *models) [][]string {
 		if x := m.Models[name]; x.PyTorch.FP32 > 0 {
 			ms := x.Bench.P50
 			rows = append(rows, []string{name, f(ms, 3), f(x.PyTorch.FP32, 3), f(x.PyTorch.FP32/ms, 2), f(x.PyTorch.TF32/ms, 2)})
+		}
+	}
+	return rows
+}
+
+// precisions is a file of schema rammerc/gpu-precision/v1. The table has the models that were measured with PyTorch too.
+type precisions struct {
+	Models map[string]struct {
+		Strict      float64 `json:"strict_ms"`
+		FP32        float64 `json:"fp32_ms"`
+		TF32        float64 `json:"tf32_ms"`
+		PyTorchFP32 float64 `json:"pytorch_fp32_ms"`
+		PyTorchTF32 float64 `json:"pytorch_tf32_ms"`
+	}
+}
+
+func precisionTable(p *precisions) [][]string {
+	rows := [][]string{{
+		"model", "strict, ms", "fp32, ms", "PyTorch graph fp32, ms", "ratio", "tf32, ms", "PyTorch graph tf32, ms", "ratio",
+	}}
+	for _, name := range slices.Sorted(maps.Keys(p.Models)) {
+		if x := p.Models[name]; x.PyTorchFP32 > 0 {
+			rows = append(rows, []string{
+				name, f(x.Strict, 3), f(x.FP32, 3), f(x.PyTorchFP32, 3), f(x.PyTorchFP32/x.FP32, 2),
+				f(x.TF32, 3), f(x.PyTorchTF32, 3), f(x.PyTorchTF32/x.TF32, 2),
+			})
 		}
 	}
 	return rows
