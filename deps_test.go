@@ -94,7 +94,8 @@ var allowed = map[string]string{
 // forbidden are reachabilities that must not exist even through other packages.
 var forbidden = [][2]string{
 	{"codegen", "schedule"}, {"codegen", "profiler"}, {"codegen", "graphopt"},
-	{"rkernels", "roperator"}, {"roperator", "lower"}, {"schedule", "lower"}, {"codegen", "lower"}, {"profiler", "vdevice"},
+	{"rkernels", "roperator"}, {"roperator", "lower"}, {"schedule", "lower"}, {"codegen", "lower"},
+	{"profiler", "vdevice"},
 	{"vdevice", "schedule"}, {"vdevice", "profiler"},
 	{"internal/driver", "internal/commands"}, {"internal/engine", "internal/driver"}, {"profiler", "codegen"},
 	{"profiler/timing", "schedule"}, {"profiler/timing", "codegen"}, {"profiler/timing", "internal/runner"},

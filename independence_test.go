@@ -25,7 +25,8 @@ func TestEvaluatorIsIndependent(t *testing.T) {
 	for _, stage := range []string{"lower", "graphopt", "roperator", "rkernels", "codegen"} {
 		for name, file := range irCalls(t, functions, stage) {
 			if other, both := evaluator[name]; both && !sharedWithEvaluator[name] {
-				t.Errorf("ir.%s is called in %s and in %s: write it again in ir/eval, from the standard", name, file, other)
+				t.Errorf("ir.%s is called in %s and in %s: write it again in ir/eval, from the standard", name,
+					file, other)
 			}
 		}
 	}

@@ -161,7 +161,8 @@ func TestBuildCacheKey(t *testing.T) {
 	write("inside/b.h", "two")
 	write("a.weights", "three")
 	was := key("a", "-O0")
-	for what, now := range map[string][sha256.Size]byte{"another name": key("b", "-O0"), "another flag": key("a", "-O1")} {
+	for what, now := range map[string][sha256.Size]byte{"another name": key("b", "-O0"),
+		"another flag": key("a", "-O1")} {
 		if now == was {
 			t.Errorf("%s gives the same key", what)
 		}

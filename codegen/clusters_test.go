@@ -96,7 +96,8 @@ func TestClusters(t *testing.T) {
 	}{{4, 4, nil}, {8, 8, []string{"-DRT_DEBUG"}}, {8, 4, nil}} {
 		s := givenPlan(t, c.veus, 9, 64, c.cluster)
 		p := s.plan.Segments[0].Program
-		if all := 3 * c.veus * 8; len(p.Slots) != all && c.veus == c.cluster || len(p.Slots) == 0 || len(p.Slots) > all {
+		if all := 3 * c.veus * 8; len(p.Slots) != all && c.veus == c.cluster || len(p.Slots) == 0 ||
+			len(p.Slots) > all {
 			t.Errorf("%+v: %d slots", c, len(p.Slots))
 		}
 		lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil", append([]string{"-O1"}, c.flags...)...)
@@ -117,7 +118,8 @@ func TestClusters(t *testing.T) {
 			}
 		}
 		l := openLib(t, lib, runner.Options{MaxBlocks: c.cluster - 1})
-		if n := s.mismatches(t, l); n > 0 || l.Launch.Mode != "waves" || !strings.Contains(l.Launch.Reason, "in clusters of") {
+		if n := s.mismatches(t, l); n > 0 || l.Launch.Mode != "waves" ||
+			!strings.Contains(l.Launch.Reason, "in clusters of") {
 			t.Errorf("%+v on a device without room for it: %+v, %d elements are wrong", c, l.Launch, n)
 		}
 	}
@@ -156,7 +158,8 @@ func TestClusterFaults(t *testing.T) {
 		"if ((ranks >> rank & 1) == 0 || rank == 2) continue;")
 	_, err := openLib(t, buildEmulated(t, dir, "stencil"), runner.Options{}).Run([][]byte{floatBytes(testInput(256))})
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != schema.StatusStuck || !strings.Contains(status.Text, "vEU 2, step 1 waits for word") {
+	if !errors.As(err, &status) || status.Code != schema.StatusStuck ||
+		!strings.Contains(status.Text, "vEU 2, step 1 waits for word") {
 		t.Errorf("got %v, want stuck", err)
 	} else if !strings.Contains(status.Text, "ONNX nodes: node_") {
 		t.Errorf("got %v, want the step's nodes", err)

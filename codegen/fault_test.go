@@ -41,7 +41,8 @@ func TestThreadSanitizer(t *testing.T) {
 		lib := buildEmulated(t, dir, "stencil", flags...)
 		l, err := runner.Open(t.Context(), lib, runner.Options{Flags: flags, Env: env, Seed: seed})
 		if err != nil {
-			if strings.Contains(err.Error(), "ThreadSanitizer: unexpected memory mapping") || strings.Contains(err.Error(), "-ltsan") {
+			if strings.Contains(err.Error(), "ThreadSanitizer: unexpected memory mapping") ||
+				strings.Contains(err.Error(), "-ltsan") {
 				t.Skip("ThreadSanitizer does not run here: " + err.Error())
 			}
 			t.Fatal(err)
@@ -116,7 +117,8 @@ func TestDeadlockIsReported(t *testing.T) {
 	if !errors.As(err, &status) || status.Code != schema.StatusStuck {
 		t.Fatalf("got %v, want stuck", err)
 	}
-	for _, want := range []string{"segment 0", "waits for vEU 2, step 3", "expected flag 4, seen 3", "ONNX nodes: node_4"} {
+	for _, want := range []string{"segment 0", "waits for vEU 2, step 3", "expected flag 4, seen 3",
+		"ONNX nodes: node_4"} {
 		if !strings.Contains(status.Text, want) {
 			t.Errorf("the report lacks %q: %s", want, status.Text)
 		}
@@ -141,7 +143,8 @@ func TestDelays(t *testing.T) {
 	}
 	_, err := runner.Open(t.Context(), buildEmulated(t, dir, "stencil"), runner.Options{Delays: 3})
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != schema.StatusBadArgument || !strings.Contains(status.Text, "debug builds") {
+	if !errors.As(err, &status) || status.Code != schema.StatusBadArgument ||
+		!strings.Contains(status.Text, "debug builds") {
 		t.Errorf("got %v, want delays refused", err)
 	}
 }
@@ -153,7 +156,8 @@ func TestMissingAdditionIsReported(t *testing.T) {
 	s.count(1)
 	dir := emitStencil(t, s, Options{})
 	// In the tables the step still counts among those to wait for: what is left out is the addition.
-	replaceIn(t, filepath.Join(dir, "stencil.cu"), "detail::add_release_gpu(counter)", "if (!(veu_ == 2 && order == 3)) detail::add_release_gpu(counter)")
+	replaceIn(t, filepath.Join(dir, "stencil.cu"), "detail::add_release_gpu(counter)",
+		"if (!(veu_ == 2 && order == 3)) detail::add_release_gpu(counter)")
 	l := openLib(t, buildEmulated(t, dir, "stencil"), runner.Options{})
 	for range 2 {
 		_, err := l.Run([][]byte{floatBytes(testInput(1024))})
@@ -161,7 +165,8 @@ func TestMissingAdditionIsReported(t *testing.T) {
 		if !errors.As(err, &status) || status.Code != schema.StatusStuck {
 			t.Fatalf("got %v, want stuck", err)
 		}
-		for _, want := range []string{"waits for counter 3 of 4 additions", "expected 4, seen 3", "ONNX nodes: node_4"} {
+		for _, want := range []string{"waits for counter 3 of 4 additions", "expected 4, seen 3",
+			"ONNX nodes: node_4"} {
 			if !strings.Contains(status.Text, want) {
 				t.Errorf("the report lacks %q: %s", want, status.Text)
 			}
@@ -188,7 +193,8 @@ func TestOversizedGrid(t *testing.T) {
 	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
 	_, err := runner.Open(t.Context(), lib, runner.Options{Mode: runner.RProgram, MaxBlocks: 7})
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != schema.StatusNotResident || !strings.Contains(status.Text, "8 vEUs, the device holds 7") {
+	if !errors.As(err, &status) || status.Code != schema.StatusNotResident ||
+		!strings.Contains(status.Text, "8 vEUs, the device holds 7") {
 		t.Errorf("got %v, want not resident", err)
 	}
 	l := openLib(t, lib, runner.Options{MaxBlocks: 7})
@@ -212,7 +218,8 @@ func TestTakenDevice(t *testing.T) {
 		want string
 	}{
 		{[]string{"RAMMER_EMU_ROOM=5"}, "the device refused the rProgram: there is room for 5 of 8 blocks"},
-		{[]string{"RAMMER_EMU_ROOM=5", "RAMMER_EMU_COOPERATIVE=0"}, "of the rProgram's 8 vEUs only 5 were on the device at once"},
+		{[]string{"RAMMER_EMU_ROOM=5", "RAMMER_EMU_COOPERATIVE=0"},
+			"of the rProgram's 8 vEUs only 5 were on the device at once"},
 	} {
 		l := openLib(t, lib, runner.Options{Env: c.env})
 		if l.Launch.Mode != "rprogram" {

@@ -217,7 +217,8 @@ func TestGPUDeadlock(t *testing.T) {
 	l := openLib(t, lib, runner.Options{WatchdogNS: uint64(time.Second / 2)})
 	_, err := l.Run([][]byte{floatBytes(testInput(1024))})
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != schema.StatusStuck || !strings.Contains(status.Text, "waits for vEU 2, step 3") ||
+	if !errors.As(err, &status) || status.Code != schema.StatusStuck ||
+		!strings.Contains(status.Text, "waits for vEU 2, step 3") ||
 		!strings.Contains(status.Text, "node_4") {
 		t.Errorf("got %v", err)
 	}
@@ -234,7 +235,8 @@ func TestGPUAnother(t *testing.T) {
 	lib := buildGPU(t, nvcc, emitStencil(t, newStencilPlan(t, 2, 2, 64), Options{}), other)
 	_, err := runner.Open(t.Context(), lib, runner.Options{})
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != schema.StatusDeviceUnfit || !strings.Contains(status.Text, strings.TrimPrefix(other, "sm_")) {
+	if !errors.As(err, &status) || status.Code != schema.StatusDeviceUnfit ||
+		!strings.Contains(status.Text, strings.TrimPrefix(other, "sm_")) {
 		t.Errorf("got %v", err)
 	}
 }

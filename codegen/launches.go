@@ -138,7 +138,8 @@ func (d *dispatch) add(p *vdevice.Program, steps []vdevice.Step, first int) {
 // only is the rOperator that the launch is of, if every block runs one step of it. An rOperator whose operands the
 // executor moves, or that keeps operands on chip, does not count: its blocks need their rows of the step table.
 func (d *dispatch) only(p *vdevice.Program) (op int32, ok bool) {
-	if len(d.tasks) != d.grid || slices.ContainsFunc(d.tasks, func(t vdevice.Task) bool { return t.Op != d.tasks[0].Op }) {
+	if len(d.tasks) != d.grid || slices.ContainsFunc(d.tasks,
+		func(t vdevice.Task) bool { return t.Op != d.tasks[0].Op }) {
 		return 0, false
 	}
 	if slices.ContainsFunc(d.ranges, func(r schema.StepRange) bool { return r.Last != r.First+1 }) {

@@ -89,7 +89,8 @@ func TestBlockStream(t *testing.T) {
 		out[blocks-1].words = last
 		return out
 	}
-	moved, short, none, coarse := even(4, 0, 512, 512, 512), even(4, 0, 512, 512, 512), even(4, 0, 512, 512, 512), even(4, 0, 512, 512, 512)
+	moved, short, none, coarse := even(4, 0, 512, 512, 512), even(4, 0, 512, 512, 512), even(4, 0, 512, 512, 512),
+		even(4, 0, 512, 512, 512)
 	moved[2].at++
 	short[1].words--
 	none[3].words = 0
@@ -115,7 +116,8 @@ func TestBlockStream(t *testing.T) {
 			t.Errorf("%s: the rule is %+v", c.name, s)
 		}
 		for b, want := range c.blocks {
-			got := weightBlock{at: s.At + uint32(b)*s.Stride, words: s.Words, chunkWords: s.ChunkWords, chunks: want.chunks}
+			got := weightBlock{at: s.At + uint32(b)*s.Stride, words: s.Words, chunkWords: s.ChunkWords,
+				chunks: want.chunks}
 			if uint32(b) == s.Last {
 				got.words = s.LastWords
 			}

@@ -84,7 +84,8 @@ func (s *source) predicted(segment int) float64 {
 		return 0
 	}
 	p := s.plan.Segments[segment].Program
-	ns, err := vdevice.SegmentTime(s.plan, segment, func(t vdevice.Task) float64 { return s.opt.Cost(p.Candidate(t.Op)) })
+	ns, err := vdevice.SegmentTime(s.plan, segment,
+		func(t vdevice.Task) float64 { return s.opt.Cost(p.Candidate(t.Op)) })
 	if err != nil {
 		panic("BUG: a plan that was verified cannot be simulated: " + err.Error())
 	}

@@ -69,7 +69,8 @@ func makeStencilPlan(t testing.TB, veus, stages, tile int, kernel func(stage int
 	}
 	g := &roperator.Graph{Name: "stencil"}
 	buffer := func(name string, kind roperator.BufferKind, index int) *roperator.Buffer {
-		b := &roperator.Buffer{ID: len(g.Buffers), Name: name, Kind: kind, DType: ir.Float32, Elems: n, Index: index, Canon: []int64{1}}
+		b := &roperator.Buffer{ID: len(g.Buffers), Name: name, Kind: kind, DType: ir.Float32, Elems: n, Index: index,
+			Canon: []int64{1}}
 		g.Buffers = append(g.Buffers, b)
 		return b
 	}
@@ -97,14 +98,16 @@ func makeStencilPlan(t testing.TB, veus, stages, tile int, kernel func(stage int
 	for st := range stages {
 		for k := range veus {
 			v := s.place(k, st)
-			step := vdevice.Step{Task: vdevice.Task{Op: int32(st), Index: int32(k)}, Wave: int32(st), In: s.waits(k, st)}
+			step := vdevice.Step{Task: vdevice.Task{Op: int32(st), Index: int32(k)}, Wave: int32(st),
+				In: s.waits(k, st)}
 			if st < stages-1 && veus > 1 {
 				step.Out = []vdevice.Edge{{Kind: vdevice.EdgeFlag}}
 			}
 			prog.Steps[v] = append(prog.Steps[v], step)
 		}
 	}
-	prog.Spec = &device.Spec{Name: "emu", Arch: "emu", SMs: veus, VEUsPerSM: 1, Threads: 1024, Shared: 32 << 10, SharedPerVEU: 32 << 10, Registers: 1 << 16}
+	prog.Spec = &device.Spec{Name: "emu", Arch: "emu", SMs: veus, VEUsPerSM: 1, Threads: 1024, Shared: 32 << 10,
+		SharedPerVEU: 32 << 10, Registers: 1 << 16}
 	s.plan = &vdevice.Plan{
 		Spec: prog.Spec, Graph: g, Segments: []vdevice.Segment{{Kind: vdevice.RProgram, Program: prog}},
 		Pick: pick, Arena: []int64{-1, -1, -1, 0, alignUp(4*n, 256)}, ArenaLen: 2 * alignUp(4*n, 256),
@@ -174,7 +177,8 @@ func (s *stencilPlan) stage(kernel *rkernels.Kernel, st int, from, to, coef *rop
 	}
 	return &roperator.ROperator{
 		ID: st, Name: fmt.Sprintf("stage%d", st), Kind: "Stencil+Add",
-		Origins: []ir.Origin{{Name: fmt.Sprintf("node_%d", st), OpType: "Stencil"}}, Candidates: []*roperator.Candidate{c},
+		Origins:    []ir.Origin{{Name: fmt.Sprintf("node_%d", st), OpType: "Stencil"}},
+		Candidates: []*roperator.Candidate{c},
 	}
 }
 
@@ -218,7 +222,8 @@ func floatBytes(x []float32) []byte {
 func bytesFloat(b []byte) []float32 {
 	out := make([]float32, len(b)/4)
 	for i := range out {
-		out[i] = math.Float32frombits(uint32(b[4*i]) | uint32(b[4*i+1])<<8 | uint32(b[4*i+2])<<16 | uint32(b[4*i+3])<<24)
+		out[i] = math.Float32frombits(uint32(b[4*i]) | uint32(b[4*i+1])<<8 | uint32(b[4*i+2])<<16 | uint32(b[4*i+
+			3])<<24)
 	}
 	return out
 }

@@ -43,7 +43,8 @@ func (l *layout) writePlan(w io.Writer) error {
 		ROps    int    `json:"roperators"`
 		RTasks  int    `json:"rtasks"`
 		Tried   []Try  `json:"tried,omitempty"`
-	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.opt.Precision.String(), l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps(), l.opt.Tried})
+	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.opt.Precision.String(),
+		l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps(), l.opt.Tried})
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,8 @@ func TestNoReservedNames(t *testing.T) {
 	}
 	s.plan.Graph.Inputs[0].Name = "_X__y_"
 	texts := map[string]string{"stencil.cu": strings.Join(readSource(t, s, Options{}), "\n")}
-	for where, files := range map[string]fs.FS{"rt/": rt.Files, "backend/": backend.Files, "rkernels/": rkernels.Files} {
+	for where, files := range map[string]fs.FS{"rt/": rt.Files, "backend/": backend.Files,
+		"rkernels/": rkernels.Files} {
 		err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".cuh") && !strings.HasSuffix(name, ".h") {
 				return err

@@ -56,7 +56,8 @@ func TestRingOnEmulator(t *testing.T) {
 		dir := emitStencil(t, s, Options{})
 		stage := programConstant(t, dir, "kStageBytes")
 		if stage == 0 || 4*c.tile < (c.chunks-1)*stage+1 {
-			t.Errorf("%s: stages have %d bytes, want blocks of %d bytes in %d chunks", c.name, stage, 4*c.tile, c.chunks)
+			t.Errorf("%s: stages have %d bytes, want blocks of %d bytes in %d chunks", c.name, stage, 4*c.tile,
+				c.chunks)
 		}
 		lib := buildEmulated(t, dir, "stencil", "-O1")
 		for seed := uint64(1); seed <= 3; seed++ {
@@ -100,12 +101,15 @@ func TestNoRing(t *testing.T) {
 
 // ringFaults are planted into an emitted program, each behind an environment variable of its name.
 var ringFaults = []struct{ name, old, new string }{
-	{"NO_FULL_WAIT", "    detail::mbarrier_wait(full_ + next_.stage,", "    if (!FAULT) detail::mbarrier_wait(full_ + next_.stage,"},
+	{"NO_FULL_WAIT", "    detail::mbarrier_wait(full_ + next_.stage,",
+		"    if (!FAULT) detail::mbarrier_wait(full_ + next_.stage,"},
 	{"NO_FREE_WAIT", "      if (at.phase > 0) wait(", "      if (at.phase > 0 && !FAULT) wait("},
 	{"FEW_CHUNKS", "      }\n      s.pop();\n", "      }\n      if (!FAULT || done > 0) s.pop();\n"},
-	{"LATE_READ", "const float* coef = reinterpret_cast<const float*>(s.front());", "const float* coef = reinterpret_cast<const float*>(s.front());\n" +
-		"      if (FAULT) { rt::Stream early = s; early.pop(); }"},
-	{"NO_LOADER", "  for (uint32_t i = mine.first; i < mine.last; i += 32) {\n", "  for (uint32_t i = mine.first; i < mine.last && !FAULT; i += 32) {\n"},
+	{"LATE_READ", "const float* coef = reinterpret_cast<const float*>(s.front());",
+		"const float* coef = reinterpret_cast<const float*>(s.front());\n" +
+			"      if (FAULT) { rt::Stream early = s; early.pop(); }"},
+	{"NO_LOADER", "  for (uint32_t i = mine.first; i < mine.last; i += 32) {\n",
+		"  for (uint32_t i = mine.first; i < mine.last && !FAULT; i += 32) {\n"},
 }
 
 // emitFaulty emits a program that streams, with the faults.
@@ -115,7 +119,8 @@ func emitFaulty(t *testing.T) (*stencilPlan, string) {
 	s.plan.Spec.Shared, s.plan.Spec.SharedPerVEU = 14<<10, 14<<10
 	dir := emitStencil(t, s, Options{})
 	for _, f := range ringFaults {
-		replaceIn(t, filepath.Join(dir, "stencil.cu"), f.old, strings.ReplaceAll(f.new, "FAULT", fmt.Sprintf("std::getenv(%q)", f.name)))
+		replaceIn(t, filepath.Join(dir, "stencil.cu"), f.old,
+			strings.ReplaceAll(f.new, "FAULT", fmt.Sprintf("std::getenv(%q)", f.name)))
 	}
 	return s, dir
 }
@@ -128,7 +133,8 @@ func (s *stencilPlan) runFaulty(t *testing.T, lib, fault string, opt runner.Opti
 	}
 	l, err := runner.Open(t.Context(), lib, opt)
 	if err != nil {
-		if strings.Contains(err.Error(), "ThreadSanitizer: unexpected memory mapping") || strings.Contains(err.Error(), "-ltsan") {
+		if strings.Contains(err.Error(), "ThreadSanitizer: unexpected memory mapping") ||
+			strings.Contains(err.Error(), "-ltsan") {
 			t.Skip("ThreadSanitizer does not run here: " + err.Error())
 		}
 		t.Fatal(err)
@@ -178,7 +184,8 @@ func TestRingFaults(t *testing.T) {
 
 func TestRingUnderThreadSanitizer(t *testing.T) {
 	t.Parallel()
-	opt := runner.Options{Env: []string{"TSAN_OPTIONS=halt_on_error=0 exitcode=66"}, Flags: []string{"-fsanitize=thread", "-g"}}
+	opt := runner.Options{Env: []string{"TSAN_OPTIONS=halt_on_error=0 exitcode=66"},
+		Flags: []string{"-fsanitize=thread", "-g"}}
 	s, dir := emitFaulty(t)
 	lib := buildEmulated(t, dir, "stencil", opt.Flags...)
 	if _, err := s.runFaulty(t, lib, "", opt); err != nil {

@@ -28,7 +28,8 @@ func forkPlan(t testing.TB, veus, tile int) *stencilPlan {
 	other, z := buffer("other", roperator.Arena, -1), buffer("z", roperator.Output, 1)
 	g.Outputs = append(g.Outputs, roperator.Port{Name: "z", DType: ir.Float32, Dims: []int64{z.Elems}, Buffer: z.ID})
 	g.Ops = nil
-	for i, io := range [][2]*roperator.Buffer{{x, ping}, {ping, pong}, {ping, other}, {pong, ping}, {ping, y}, {other, z}} {
+	for i, io := range [][2]*roperator.Buffer{{x, ping}, {ping, pong}, {ping, other}, {pong, ping}, {ping, y},
+		{other, z}} {
 		g.Ops = append(g.Ops, s.stage(kernel, i, io[0], io[1], coef))
 	}
 	s.plan.Pick = make([]int, len(g.Ops))
@@ -120,7 +121,9 @@ func TestAllKindsInOnePlan(t *testing.T) {
 			b.Pick(op, 0)
 			for k := range int32(4) {
 				if i > 0 {
-					b.Wait(vdevice.Task{Op: op, Index: k}, []vdevice.Task{{Op: ops[i-1]}, {Op: ops[i-1], Index: 1}, {Op: ops[i-1], Index: 2}, {Op: ops[i-1], Index: 3}})
+					b.Wait(vdevice.Task{Op: op, Index: k},
+						[]vdevice.Task{{Op: ops[i-1]}, {Op: ops[i-1], Index: 1}, {Op: ops[i-1], Index: 2},
+							{Op: ops[i-1], Index: 3}})
 				}
 				b.Append(vdevice.Task{Op: op, Index: k}, (k+int32(i))%4)
 			}
@@ -174,7 +177,8 @@ func TestOverlap(t *testing.T) {
 	for i := range int32(6) {
 		ops = append(ops, vdevice.Launch{Op: i})
 	}
-	graph := vdevice.Segment{Kind: vdevice.LaunchSequence, Program: vdevice.NodeProgram(s.plan.Spec, s.plan.Graph, vdevice.LaunchSequence, ops)}
+	graph := vdevice.Segment{Kind: vdevice.LaunchSequence,
+		Program: vdevice.NodeProgram(s.plan.Spec, s.plan.Graph, vdevice.LaunchSequence, ops)}
 	serial, waves, rprogram := graph, graph, graph
 	serial.Serial, waves.Kind, rprogram.Kind = true, vdevice.Waves, vdevice.RProgram
 	for _, c := range []struct {

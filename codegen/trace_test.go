@@ -47,7 +47,8 @@ func (s *stencilPlan) checkOrder(t *testing.T, tl *trace.Timeline) {
 	for i := range tl.Runs {
 		r := &tl.Runs[i]
 		at[[2]int{r.VEU, r.Order}] = r
-		if !(0 <= r.Begun && r.Begun <= r.Loaded && r.Loaded <= r.Ready && r.Ready <= r.Started && r.Started < r.Computed && r.Computed <= tl.Span) {
+		if !(0 <= r.Begun && r.Begun <= r.Loaded && r.Loaded <= r.Ready && r.Ready <= r.Started &&
+			r.Started < r.Computed && r.Computed <= tl.Span) {
 			t.Errorf("vEU %d, step %d: times are out of order: %+v", r.VEU, r.Order, *r)
 		}
 		if signals := r.Order < s.stages-1 && tl.Launches[0].Kind == "rprogram"; signals != (r.Published > 0) {
@@ -55,13 +56,15 @@ func (s *stencilPlan) checkOrder(t *testing.T, tl *trace.Timeline) {
 		}
 	}
 	if len(at) != s.veus*s.stages || len(tl.Runs) != len(at) || tl.Dropped != 0 {
-		t.Errorf("%d different steps in %d rows, %d dropped; want %d", len(at), len(tl.Runs), tl.Dropped, s.veus*s.stages)
+		t.Errorf("%d different steps in %d rows, %d dropped; want %d", len(at), len(tl.Runs), tl.Dropped,
+			s.veus*s.stages)
 	}
 	for i := range tl.Runs {
 		r := &tl.Runs[i]
 		for _, w := range tl.Plan.Segments[0].Steps[r.VEU][r.Order].Needs {
 			if p := at[[2]int{w.VEU, w.Order}]; p == nil || p.Computed > r.Ready {
-				t.Errorf("vEU %d, step %d is ready before the step %d of vEU %d that it waits for", r.VEU, r.Order, w.Order, w.VEU)
+				t.Errorf("vEU %d, step %d is ready before the step %d of vEU %d that it waits for", r.VEU, r.Order,
+					w.Order, w.VEU)
 			}
 		}
 		if p := at[[2]int{r.VEU, r.Order - 1}]; p != nil && p.Computed > r.Begun {
@@ -119,7 +122,8 @@ func TestTraceOfRing(t *testing.T) {
 				want = 0
 			}
 			if tl.Runs[i].Streamed != want {
-				t.Errorf("mode %d: a step of stage %d streams %d bytes, want %d", mode, tl.Runs[i].Op, tl.Runs[i].Streamed, want)
+				t.Errorf("mode %d: a step of stage %d streams %d bytes, want %d", mode, tl.Runs[i].Op,
+					tl.Runs[i].Streamed, want)
 			}
 		}
 		ahead := 0
@@ -133,7 +137,8 @@ func TestTraceOfRing(t *testing.T) {
 			if c.Run > 0 && tl.Runs[c.Run-1].VEU == r.VEU {
 				before = tl.Runs[c.Run-1].Started
 			}
-			if !(c.Asked <= c.Issued && c.Issued <= c.Landed && c.Landed <= c.Full && before <= c.Wanted && c.Wanted <= c.Full && c.Full <= c.Freed && c.Freed <= r.Computed) {
+			if !(c.Asked <= c.Issued && c.Issued <= c.Landed && c.Landed <= c.Full && before <= c.Wanted &&
+				c.Wanted <= c.Full && c.Full <= c.Freed && c.Freed <= r.Computed) {
 				t.Errorf("mode %d: times are out of order: %+v of %+v", mode, c, r)
 			}
 		}
@@ -146,7 +151,8 @@ func TestTraceOfRing(t *testing.T) {
 	}
 	lib = buildEmulated(t, dir, "stencil", "-DRT_TRACE", "-DRT_TRACE_CHUNKS=7")
 	if tl := s.traced(t, dir, lib, runner.Options{}); len(tl.Chunks) != 6 || tl.DroppedChunks == 0 {
-		t.Errorf("with room for 3 chunks on each of two vEUs there are %d, %d dropped", len(tl.Chunks), tl.DroppedChunks)
+		t.Errorf("with room for 3 chunks on each of two vEUs there are %d, %d dropped", len(tl.Chunks),
+			tl.DroppedChunks)
 	}
 }
 
@@ -158,7 +164,8 @@ func TestTraceOverflows(t *testing.T) {
 	for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
 		tl := s.traced(t, dir, lib, runner.Options{Mode: mode})
 		if len(tl.Runs) != 10 || tl.Dropped != 18 {
-			t.Errorf("mode %d: %d steps are recorded and %d counted as dropped, want 10 and 18", mode, len(tl.Runs), tl.Dropped)
+			t.Errorf("mode %d: %d steps are recorded and %d counted as dropped, want 10 and 18", mode, len(tl.Runs),
+				tl.Dropped)
 		}
 		if r := tl.Report(); r.Dropped != 18 || r.RTasks != 10 {
 			t.Errorf("mode %d: the report says %d and %d", mode, r.RTasks, r.Dropped)
@@ -175,7 +182,8 @@ func TestNoTrace(t *testing.T) {
 	l := openLib(t, buildEmulated(t, emitStencil(t, s, Options{}), "stencil"), runner.Options{})
 	_, err := l.Trace([][]byte{floatBytes(testInput(128))}, 0)
 	var status *runner.StatusError
-	if !errors.As(err, &status) || status.Code != schema.StatusBadArgument || !strings.Contains(status.Text, "without RT_TRACE") {
+	if !errors.As(err, &status) || status.Code != schema.StatusBadArgument ||
+		!strings.Contains(status.Text, "without RT_TRACE") {
 		t.Errorf("got %v", err)
 	}
 	if !strings.Contains(string(l.Build), `"trace":false`) {

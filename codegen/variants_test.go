@@ -21,7 +21,8 @@ func forkVariants(t testing.TB) (*stencilPlan, []*vdevice.Plan) {
 		launches = append(launches, vdevice.Launch{Op: i})
 	}
 	graph, narrow := *s.plan, *s.plan
-	graph.Segments = []vdevice.Segment{{Kind: vdevice.LaunchSequence, Program: vdevice.NodeProgram(s.plan.Spec, s.plan.Graph, vdevice.LaunchSequence, launches)}}
+	graph.Segments = []vdevice.Segment{{Kind: vdevice.LaunchSequence,
+		Program: vdevice.NodeProgram(s.plan.Spec, s.plan.Graph, vdevice.LaunchSequence, launches)}}
 	b := vdevice.NewBuilder(s.plan.Spec, s.plan.Graph)
 	for op := range int32(6) {
 		b.NextWave()
@@ -57,7 +58,8 @@ func TestVariants(t *testing.T) {
 	if err != nil || !bytes.Equal(source, again["fork.cu"]) {
 		t.Errorf("emitted twice, the source differs (%v)", err)
 	}
-	if n := strings.Count(string(source), "struct Program"); n != 1 || !strings.Contains(string(source), "3 plans in one program, with 2 distinct") {
+	if n := strings.Count(string(source), "struct Program"); n != 1 ||
+		!strings.Contains(string(source), "3 plans in one program, with 2 distinct") {
 		t.Errorf("%d programs", n)
 	}
 	if files, _ := filepath.Glob(filepath.Join(dir, "*.weights")); len(files) != 1 {

@@ -13,7 +13,8 @@ import (
 // writeWeights writes the weights file, with one constant at a time in memory, and returns its hash.
 func (l *layout) writeWeights(w io.Writer) (uint64, error) {
 	header := schema.WeightsHeader{
-		Magic: [8]byte([]byte(schema.WeightsMagic)), Version: schema.WeightsVersion, HeaderBytes: schema.WeightsHeaderBytes,
+		Magic: [8]byte([]byte(schema.WeightsMagic)), Version: schema.WeightsVersion,
+		HeaderBytes:  schema.WeightsHeaderBytes,
 		WeightsBytes: uint64(l.weightBytes), TablesBytes: uint64(l.tableBytes),
 	}
 	if _, err := w.Write(header.Append(nil)); err != nil {

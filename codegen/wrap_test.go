@@ -58,7 +58,8 @@ func TestGuardThatWraps(t *testing.T) {
 	s := newStencilPlan(t, 4, 5, 64)
 	lib := buildEmulated(t, emitStencil(t, s, Options{}), "stencil")
 	for _, n := range beforeWrap(4) {
-		l := openLib(t, lib, runner.Options{Mode: runner.RProgram, Env: append(launchesBefore(n), "RAMMER_EMU_COOPERATIVE=0")})
+		l := openLib(t, lib, runner.Options{Mode: runner.RProgram,
+			Env: append(launchesBefore(n), "RAMMER_EMU_COOPERATIVE=0")})
 		for k := range 5 {
 			if wrong := s.mismatches(t, l); wrong > 0 {
 				t.Errorf("inference %d + %d: %d elements are wrong", n, k, wrong)
@@ -81,7 +82,8 @@ func TestWrappingTagsShow(t *testing.T) {
 		s := givenPlan(t, 4, 5, 64, c.cluster)
 		dir := emitStencil(t, s, Options{})
 		replaceIn(t, filepath.Join(dir, "stencil.cu"), "2 * static_cast<uint32_t>(launches_before) + 1", c.tag)
-		l := openLib(t, buildEmulated(t, dir, "stencil"), runner.Options{Mode: runner.RProgram, Env: launchesBefore(c.before)})
+		l := openLib(t, buildEmulated(t, dir, "stencil"),
+			runner.Options{Mode: runner.RProgram, Env: launchesBefore(c.before)})
 		shows := false
 		for range 3 {
 			out, err := l.Run([][]byte{floatBytes(testInput(256))})

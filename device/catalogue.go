@@ -82,7 +82,8 @@ func Find(nameOrFile string) (*Spec, error) {
 		if errors.As(err, &pe) {
 			err = pe.Err
 		}
-		return nil, &diag.Diagnostic{ID: "bad-device-file", File: nameOrFile, Message: "cannot read the device file: " + err.Error()}
+		return nil, &diag.Diagnostic{ID: "bad-device-file", File: nameOrFile, Message: "cannot read the device file: " +
+			err.Error()}
 	}
 	return Parse(nameOrFile, data)
 }
@@ -130,9 +131,11 @@ func Parse(file string, data []byte) (*Spec, error) {
 		switch {
 		case optional[r.key]:
 		case !present:
-			l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Message: r.key + " is missing", Help: "want " + r.want})
+			l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Message: r.key + " is missing", Help: "want " +
+				r.want})
 		case !r.ok:
-			l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Line: line, Message: fmt.Sprintf("%s is %v, want %s", r.key, r.got, r.want)})
+			l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Line: line,
+				Message: fmt.Sprintf("%s is %v, want %s", r.key, r.got, r.want)})
 		}
 	}
 	s.Fitted.check(&l, file, lines)
@@ -229,9 +232,11 @@ func specRules(s *Spec) []specRule {
 		{"arch", s.Arch, specArch.MatchString(s.Arch), "sm_NN or emu"},
 		intRule("sms", s.SMs, 1, 4096),
 		intRule("veus_per_sm", s.VEUsPerSM, 1, 32),
-		{"max_threads", s.Threads, s.Threads >= 32 && s.Threads <= 1024 && s.Threads%32 == 0, "a multiple of 32 up to 1024"},
+		{"max_threads", s.Threads, s.Threads >= 32 && s.Threads <= 1024 && s.Threads%32 == 0,
+			"a multiple of 32 up to 1024"},
 		intRule("shared_bytes", s.Shared, 1<<10, 1<<24),
-		{"shared_per_veu", s.SharedPerVEU, s.SharedPerVEU >= 1<<10 && s.SharedPerVEU <= s.Shared, "at least 1024 and at most shared_bytes"},
+		{"shared_per_veu", s.SharedPerVEU, s.SharedPerVEU >= 1<<10 && s.SharedPerVEU <= s.Shared,
+			"at least 1024 and at most shared_bytes"},
 		intRule("registers", s.Registers, 1<<10, 1<<24),
 		{"clusters", s.Clusters, s.clustersFit(), "no more than there are SMs, with one vEU on each"},
 		{"l2_bytes", s.L2Bytes, s.L2Bytes > 0, "a positive number"},

@@ -81,7 +81,8 @@ func TestBadDeviceFiles(t *testing.T) {
 	} {
 		_, err := Parse("d.yaml", []byte(strings.Replace(good, c.old, c.new, 1)))
 		ds := diag.All(err)
-		if len(ds) != 1 || !strings.Contains(ds[0].Message, c.want) || ds[0].Line != lineOf(c.old) || ds[0].File != "d.yaml" {
+		if len(ds) != 1 || !strings.Contains(ds[0].Message, c.want) || ds[0].Line != lineOf(c.old) ||
+			ds[0].File != "d.yaml" {
 			t.Errorf("%s: want %q on line %d, got %v", c.new, c.want, lineOf(c.old), err)
 		}
 	}
@@ -89,7 +90,8 @@ func TestBadDeviceFiles(t *testing.T) {
 	if ds := diag.All(err); len(ds) != len(specRules(&Spec{}))-len(costDefaults)-2 { // clusters, too, are optional
 		t.Errorf("want all that is missing or wrong, got %v", err)
 	}
-	for _, text := range []string{"", "[]", "\x00", "a: &a [*a]", strings.Repeat("[", 10_000), "name: x\n---\nname: y\n"} {
+	for _, text := range []string{"", "[]", "\x00", "a: &a [*a]", strings.Repeat("[", 10_000),
+		"name: x\n---\nname: y\n"} {
 		if _, err := Parse("d.yaml", []byte(text)); err == nil {
 			t.Errorf("%.20q is taken for a device", text)
 		}

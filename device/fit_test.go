@@ -27,7 +27,8 @@ func TestFit(t *testing.T) {
 			t.Errorf("no fit can be given for %s", f.Tag.Get("yaml"))
 		}
 	}
-	if got := (Fit{"hop_ns": 0.5, "step_ns": 1.0 / 3}).Planned(Cost{Hop: 829, Step: 1, Node: 7}); got != (Cost{Hop: 415, Step: 0.333, Node: 7}) {
+	if got := (Fit{"hop_ns": 0.5, "step_ns": 1.0 / 3}).Planned(Cost{Hop: 829, Step: 1, Node: 7}); got != (Cost{Hop: 415,
+		Step: 0.333, Node: 7}) {
 		t.Errorf("got %+v", got)
 	}
 	data, err := deviceFiles.ReadFile("devices/emu4.yaml")
@@ -54,13 +55,15 @@ func TestTensorRates(t *testing.T) {
 	data = regexp.MustCompile(`(?m)^tensor_flops_per_ns:.*\n`).ReplaceAll(data, nil)
 	for rates, want := range map[string]string{
 		"float16: 8": "", "int5: 1": "tensor_flops_per_ns.int5: there is no such operand",
-		"tf32: 0": "tensor_flops_per_ns.tf32 is 0, want a positive number", "int8: .inf": "tensor_flops_per_ns.int8 is +Inf",
+		"tf32: 0":    "tensor_flops_per_ns.tf32 is 0, want a positive number",
+		"int8: .inf": "tensor_flops_per_ns.int8 is +Inf",
 	} {
 		s, err := Parse("d.yaml", []byte(fmt.Sprintf("tensor_flops_per_ns: {%s}\n%s", rates, data)))
 		switch {
 		case want == "" && (err != nil || s.Tensor["float16"] != 8):
 			t.Errorf("%s: %+v, %v", rates, s, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "d.yaml:1")):
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "d.yaml:1")):
 			t.Errorf("%s: %v", rates, err)
 		}
 	}

@@ -27,7 +27,8 @@ func TestPoolsOfManyAxes(t *testing.T) {
 		{"nothing to drop", "MaxPool(%x) {kernel_shape = [2, 1, 1, 2]}", "1,1,3,2,2,3", "1,1,2,2,2,2", 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			src := "graph \"g\" (%x: float32[" + c.in + "]) {\n%y: float32[" + c.out + "] = " + c.node + "\nreturn %y\n}\n"
+			src := "graph \"g\" (%x: float32[" + c.in + "]) {\n%y: float32[" + c.out + "] = " + c.node +
+				"\nreturn %y\n}\n"
 			g, err := ir.ParseText(c.name, []byte(src), ir.ParseOptions{})
 			if err != nil {
 				t.Fatal(err)

@@ -22,7 +22,8 @@ func (d *decomposer) random() {
 // uniforms are the numbers between 0 and 1 that the evaluator draws for the node's seed.
 func (d *decomposer) uniforms(dims []int64) ([]float64, bool) {
 	n := &ir.Node{Op: "RandomUniform", Outputs: []*ir.Value{{Name: "u"}}, Attrs: ir.Attrs{
-		"dtype": ir.IntAttr(ir.Float64.ONNX()), "shape": ir.IntsAttr(dims...), "seed": ir.FloatAttr(d.n.Float("seed", 0)),
+		"dtype": ir.IntAttr(ir.Float64.ONNX()), "shape": ir.IntsAttr(dims...),
+		"seed": ir.FloatAttr(d.n.Float("seed", 0)),
 	}}
 	t, err := eval.Node(n, nil)
 	if err != nil {

@@ -277,7 +277,8 @@ func (d *decomposer) deformConv() {
 	}
 	depth := x[1] / groups * taps
 	weights, _ := d.wide(d.n.Inputs[1])
-	y := d.op("MatMul", nil, d.reshape(weights, groups, w[0]/groups, depth), d.reshape(columns, x[0], groups, depth, places))
+	y := d.op("MatMul", nil, d.reshape(weights, groups, w[0]/groups, depth),
+		d.reshape(columns, x[0], groups, depth, places))
 	if v := d.n.Input(3); v != nil {
 		bias, _ := d.wide(v)
 		y = d.op("Add", nil, y, d.reshape(bias, groups, w[0]/groups, 1))

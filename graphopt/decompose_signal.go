@@ -103,7 +103,8 @@ func (d *decomposer) dft() {
 		return
 	}
 	axis := normalAxis(axes[0], len(dims))
-	f := spectrum{inverse: d.n.Int("inverse", 0) != 0, onesided: d.n.Int("onesided", 0) != 0, have: dims[axis], parts: dims[last]}
+	f := spectrum{inverse: d.n.Int("inverse", 0) != 0, onesided: d.n.Int("onesided", 0) != 0, have: dims[axis],
+		parts: dims[last]}
 	def := f.have
 	if f.inverse && f.onesided {
 		def = 2 * (f.have - 1)

@@ -18,7 +18,8 @@ func graphOf(t *testing.T, in, body, out string) *ir.Graph {
 		return strings.NewReplacer(",", ": invalid?,", " =", ": invalid? =").Replace(s)
 	})
 	body = strings.ReplaceAll(body, ": invalid? = const", " = const")
-	g, err := ir.ParseText("case", fmt.Appendf(nil, "graph \"g\" (%s) {\n%s\nreturn %s\n}\n", in, body, out), ir.ParseOptions{})
+	g, err := ir.ParseText("case", fmt.Appendf(nil, "graph \"g\" (%s) {\n%s\nreturn %s\n}\n", in, body, out),
+		ir.ParseOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,8 @@ func TestDecompose(t *testing.T) {
 	check("%x: float32[3,4]", "%l = const int64[3] {2, 4, 0}\n%y = ReverseSequence(%x, %l) {batch_axis = 0, time_axis = 1}")
 	check("%x: float32[2,4,5,6], %w: float32[6,2,3,2], %o: float32[2,24,3,6], %b: float32[6], %m: float32[2,12,3,6]",
 		"%y = DeformConv(%x, %w, %o, %b, %m) {group = 2, offset_group = 2, pads = [0, 0, 0, 1]}")
-	check("%x: float32[1,1,4,4], %w: float32[1,1,2,2], %o: float32[1,8,2,2]", "%y = DeformConv(%x, %w, %o) {dilations = [2, 2]}")
+	check("%x: float32[1,1,4,4], %w: float32[1,1,2,2], %o: float32[1,8,2,2]",
+		"%y = DeformConv(%x, %w, %o) {dilations = [2, 2]}")
 	check("%x: float32[3]", "%r = RandomNormal() {shape = [3], seed = 4f}\n%y = Add(%x, %r)")
 	check("%x: float32[3]", "%r = RandomUniform() {shape = [3], high = 2f}\n%y = Add(%x, %r)")
 	check("%x: float32[2,3]", "%r = RandomNormalLike(%x) {scale = 0.5f}\n%y = Add(%x, %r)")

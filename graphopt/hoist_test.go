@@ -73,10 +73,12 @@ func TestHoistedLayers(t *testing.T) {
 		{"lstm", "LSTM", nil, 1, 6, false, hoistSteps},
 		{"narrow", "LSTM", nil, 1, 3, false, 0},
 		{"batch", "LSTM", nil, 3, 6, true, hoistSteps},
-		{"batch first", "GRU", ir.Attrs{"layout": ir.IntAttr(1), "linear_before_reset": ir.IntAttr(1)}, 3, 6, true, hoistSteps},
+		{"batch first", "GRU", ir.Attrs{"layout": ir.IntAttr(1), "linear_before_reset": ir.IntAttr(1)}, 3, 6, true,
+			hoistSteps},
 		{"reverse", "GRU", ir.Attrs{"direction": ir.StringAttr("reverse")}, 2, 6, false, hoistSteps},
 		{"both", "RNN", ir.Attrs{"direction": ir.StringAttr("bidirectional")}, 2, 6, true, 2 * hoistSteps},
-		{"both, batch first", "LSTM", ir.Attrs{"direction": ir.StringAttr("bidirectional"), "layout": ir.IntAttr(1)}, 2, 6, false, 2 * hoistSteps},
+		{"both, batch first", "LSTM", ir.Attrs{"direction": ir.StringAttr("bidirectional"), "layout": ir.IntAttr(1)}, 2,
+			6, false, 2 * hoistSteps},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newHoistGraph(t, c.attrs, c.batch, c.inputs)

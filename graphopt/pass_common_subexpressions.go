@@ -150,9 +150,11 @@ func equalTensors(a, b *ir.Tensor) bool {
 	}
 	switch x := a.Data.(type) {
 	case []float32:
-		return slices.EqualFunc(x, b.Data.([]float32), func(p, q float32) bool { return math.Float32bits(p) == math.Float32bits(q) })
+		return slices.EqualFunc(x, b.Data.([]float32),
+			func(p, q float32) bool { return math.Float32bits(p) == math.Float32bits(q) })
 	case []float64:
-		return slices.EqualFunc(x, b.Data.([]float64), func(p, q float64) bool { return math.Float64bits(p) == math.Float64bits(q) })
+		return slices.EqualFunc(x, b.Data.([]float64),
+			func(p, q float64) bool { return math.Float64bits(p) == math.Float64bits(q) })
 	}
 	return reflect.DeepEqual(a.Data, b.Data)
 }

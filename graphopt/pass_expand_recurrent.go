@@ -129,7 +129,8 @@ func (r *recurrence) direction(d int64, attrs ir.Attrs) {
 // cell emits time step t of direction d and returns its states; last says that these are results of the layer. Where
 // step t is beyond the end of a sequence, the cell leaves the state as it is. The reverse direction comes to these
 // steps first, and then the initial state stays until t < sequence_lens; so one rule serves both directions.
-func (r *recurrence) cell(d, t int64, last bool, attrs ir.Attrs, w, rr, bias, h, c, peephole *ir.Value) (*ir.Value, *ir.Value) {
+func (r *recurrence) cell(d, t int64, last bool, attrs ir.Attrs, w, rr, bias, h, c, peephole *ir.Value) (*ir.Value,
+	*ir.Value) {
 	x := r.step(t)
 	attrs = attrs.Clone()
 	attrs["step"] = ir.IntAttr(t)

@@ -254,7 +254,8 @@ func (f *fuser) rewrite() bool {
 func (f *fuser) fusedNode(fu *fusion) *ir.Node {
 	body := &ir.Graph{Name: "body"}
 	inner := map[*ir.Value]*ir.Value{}
-	node := &ir.Node{Op: "Fused", Domain: ir.InternalDomain, Outputs: []*ir.Value{fu.result}, Origins: mergeOrigins(fu.nodes...)}
+	node := &ir.Node{Op: "Fused", Domain: ir.InternalDomain, Outputs: []*ir.Value{fu.result},
+		Origins: mergeOrigins(fu.nodes...)}
 	define := func(v *ir.Value) *ir.Value {
 		w := &ir.Value{Name: f.c.Name(v.Name), DType: v.DType, Shape: v.Shape}
 		inner[v] = w

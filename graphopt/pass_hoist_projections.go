@@ -100,7 +100,8 @@ func (l *cellLayer) measure(levels *cellLevels) {
 // isEarly reports whether the layer's products are worth hoisting, and every x is there before the first step.
 func (l *cellLayer) isEarly() bool {
 	rows, inputs := l.w.Const.Dims[0], l.w.Const.Dims[1]
-	return len(l.cells) >= leastHoistedSteps && inputs >= rows/cellGates[l.op] && l.batch > 0 && inputs > 0 && l.input < l.first
+	return len(l.cells) >= leastHoistedSteps && inputs >= rows/cellGates[l.op] && l.batch > 0 && inputs > 0 &&
+		l.input < l.first
 }
 
 // isHeldUpBy reports whether other, a layer that keeps its products, runs at the same time as l and has at least as

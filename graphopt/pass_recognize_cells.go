@@ -94,7 +94,8 @@ type cellFinder struct {
 func newCellFinder(c *Context, g *ir.Graph) *cellFinder {
 	f := &cellFinder{
 		c: c, g: g, uses: ir.Uses(c.Root), here: map[*ir.Node]bool{}, claimed: map[*ir.Node]bool{},
-		byOut: map[*ir.Value]*cellMatch{}, byC: map[*ir.Value]*cellMatch{}, isR: map[string]bool{}, partner: map[string][]block{},
+		byOut: map[*ir.Value]*cellMatch{}, byC: map[*ir.Value]*cellMatch{}, isR: map[string]bool{},
+		partner: map[string][]block{},
 	}
 	for _, n := range g.Nodes {
 		f.here[n] = true

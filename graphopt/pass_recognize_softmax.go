@@ -43,7 +43,8 @@ func (s *sweep) logSoftmax(n *ir.Node) {
 		return
 	}
 	if exp := definedBy(sum.Inputs[0], "Exp"); exp != nil && exp.Inputs[0] == z {
-		s.become("LogSoftmax", ir.Attrs{"axis": ir.IntAttr(int64(axis))}, []*ir.Value{x}, append(shift, exp, sum, log)...)
+		s.become("LogSoftmax", ir.Attrs{"axis": ir.IntAttr(int64(axis))}, []*ir.Value{x},
+			append(shift, exp, sum, log)...)
 	}
 }
 

@@ -203,7 +203,8 @@ func (u *unrolling) fold(m *ir.Node) bool {
 			return false
 		}
 	}
-	results, err := eval.NodeWith(&ir.Node{Op: m.Op, Name: m.Name, Inputs: m.Inputs, Outputs: untyped(m.Outputs), Attrs: m.Attrs}, in,
+	results, err := eval.NodeWith(&ir.Node{Op: m.Op, Name: m.Name, Inputs: m.Inputs, Outputs: untyped(m.Outputs),
+		Attrs: m.Attrs}, in,
 		eval.Options{MaxBytes: maxFoldedElements * 8})
 	if err != nil {
 		return false

@@ -189,7 +189,8 @@ func disabled(names []string, passes []Pass) (map[string]bool, error) {
 	}
 	for _, name := range names {
 		if !known[name] {
-			diags.Add(&diag.Diagnostic{ID: "unknown-pass", Message: fmt.Sprintf("there is no pass %q to disable", name)})
+			diags.Add(&diag.Diagnostic{ID: "unknown-pass",
+				Message: fmt.Sprintf("there is no pass %q to disable", name)})
 		}
 		off[name] = true
 	}

@@ -23,7 +23,8 @@ func ifRecipe(r *generator, x *ir.Value) {
 		cond = r.constant(randomTensor(ir.Bool, nil, r.random))
 	}
 	r.keep(r.node("If", ir.Attrs{
-		"then_branch": branch("then", "Identity", "Relu", "Relu"), "else_branch": branch("else", "Neg", "Neg", "Identity"),
+		"then_branch": branch("then", "Identity", "Relu", "Relu"),
+		"else_branch": branch("else", "Neg", "Neg", "Identity"),
 	}, cond))
 }
 
@@ -43,14 +44,16 @@ func loopRecipe(r *generator, x *ir.Value) {
 	next := add("Tanh", carried)
 	keep := add("Identity", cond)
 	if r.random.IntN(2) == 0 {
-		most := &ir.Value{Name: r.name("k"), DType: ir.Int64, Shape: ir.Shape{}, Const: ir.FromSlice(ir.Int64, []int64{1})}
+		most := &ir.Value{Name: r.name("k"), DType: ir.Int64, Shape: ir.Shape{},
+			Const: ir.FromSlice(ir.Int64, []int64{1})}
 		body.Consts = append(body.Consts, most)
 		keep = add("Less", counter, most)
 	}
 	body.Outputs = []*ir.Value{keep, next, add("Neg", next)}
 	trips := r.constant(ir.FromSlice(ir.Int64, []int64{int64(1 + r.random.IntN(4))}))
 	yes := r.constant(ir.FromSlice(ir.Bool, []bool{true}))
-	n := &ir.Node{Op: "Loop", Name: r.name("loop"), Inputs: []*ir.Value{trips, yes, x}, Attrs: ir.Attrs{"body": ir.GraphAttr(body)}}
+	n := &ir.Node{Op: "Loop", Name: r.name("loop"), Inputs: []*ir.Value{trips, yes, x},
+		Attrs: ir.Attrs{"body": ir.GraphAttr(body)}}
 	last, all := &ir.Value{Name: r.name("last"), Def: n}, &ir.Value{Name: r.name("all"), Def: n}
 	n.Outputs = []*ir.Value{last, all}
 	r.g.Nodes = append(r.g.Nodes, n)

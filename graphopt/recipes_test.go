@@ -236,7 +236,8 @@ func attentionRecipe(r *generator, x *ir.Value) {
 	case 0:
 		s = r.either("Add", s, r.weights(length, length))
 	case 1:
-		s = r.node("Where", nil, r.constant(randomTensor(ir.Bool, []int64{length, length}, r.random)), s, r.number(-math.MaxFloat32))
+		s = r.node("Where", nil, r.constant(randomTensor(ir.Bool, []int64{length, length}, r.random)), s,
+			r.number(-math.MaxFloat32))
 	}
 	p := r.node("Softmax", nil, s)
 	if r.random.IntN(2) == 0 {

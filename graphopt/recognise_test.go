@@ -14,9 +14,11 @@ var recognised = []struct {
 	model string
 	want  map[string]int
 }{
-	{"../testdata/models/digits_attention.onnx", map[string]int{"Attention": 1, "Gelu": 1, "Erf": 0, "Softmax": 0, "Shape": 0}},
+	{"../testdata/models/digits_attention.onnx", map[string]int{"Attention": 1, "Gelu": 1, "Erf": 0, "Softmax": 0,
+		"Shape": 0}},
 	{"../testdata/models/digits_attention_dyn.onnx", map[string]int{"Attention": 1, "Gelu": 1, "Softmax": 0}},
-	{"bert_l2_legacy_dyn.onnx", map[string]int{"Attention": 2, "Gelu": 2, "Erf": 0, "Softmax": 0, "Shape": 0, "Where": 0, "LayerNormalization": 5}},
+	{"bert_l2_legacy_dyn.onnx", map[string]int{"Attention": 2, "Gelu": 2, "Erf": 0, "Softmax": 0, "Shape": 0,
+		"Where": 0, "LayerNormalization": 5}},
 	{"bert_l4_s32.onnx", map[string]int{"Attention": 4, "Gelu": 4, "Softmax": 0, "Where": 0, "IsNaN": 0}},
 	{"gpt2_l2.onnx", map[string]int{"Attention": 2, "Gelu": 2, "Tanh": 0, "Softmax": 0, "Transpose": 0}},
 	{"vit_tiny_patch16_224.onnx", map[string]int{"Attention": 12, "Gelu": 12, "Softmax": 0}},

@@ -116,7 +116,8 @@ func (s *sweep) single(v *ir.Value) bool { return s.uses[v] == 1 && !s.output[v]
 
 // add inserts a new node before the visited one and returns its result, a value of the given type whose name is made
 // from base.
-func (s *sweep) add(op string, attrs ir.Attrs, origins []ir.Origin, d ir.DType, shape ir.Shape, base string, in ...*ir.Value) *ir.Value {
+func (s *sweep) add(op string, attrs ir.Attrs, origins []ir.Origin, d ir.DType, shape ir.Shape, base string,
+	in ...*ir.Value) *ir.Value {
 	v := &ir.Value{Name: s.c.Name(base), DType: d, Shape: slices.Clone(shape)}
 	v.Def = &ir.Node{Op: op, Name: s.node.Name, Inputs: in, Outputs: []*ir.Value{v}, Attrs: attrs, Origins: origins}
 	s.count(in, 1)

@@ -109,7 +109,8 @@ func (d *differ) tensor(where string, a, b *Tensor) {
 			return math.Float32bits(x) == math.Float32bits(y) || x != x && y != y
 		}))
 	case []float64:
-		d.check(where, true, slices.EqualFunc(f, Slice[float64](b), func(x, y float64) bool { return bits(x) == bits(y) }))
+		d.check(where, true, slices.EqualFunc(f, Slice[float64](b),
+			func(x, y float64) bool { return bits(x) == bits(y) }))
 	default:
 		d.check(where, a.Data, b.Data)
 	}

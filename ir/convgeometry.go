@@ -141,7 +141,8 @@ func (w *window) kernelOf(weight Shape) error {
 	}
 	for i, k := range kernel {
 		if w.kernel != nil && w.kernel[i] != k {
-			return &attrError{"kernel_shape", fmt.Sprintf("the kernel is %v, the weight's shape is %v", w.kernel, weight)}
+			return &attrError{"kernel_shape", fmt.Sprintf("the kernel is %v, the weight's shape is %v", w.kernel,
+				weight)}
 		}
 		if k < 1 || k > maxWindow {
 			return fmt.Errorf("the weight's shape %v has a kernel that is empty or too large", weight)

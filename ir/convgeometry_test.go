@@ -76,7 +76,8 @@ func checkSame(t *testing.T, mode string, in, kernel, stride int64) {
 		t.Errorf("%s in %d, kernel %d, stride %d: pads %d, %d", mode, in, kernel, stride, begin, end)
 	}
 	if windowsOf(in, kernel, stride, begin, end, false) != g.Out[0] {
-		t.Errorf("%s in %d, kernel %d, stride %d: pads %d, %d do not give %d windows", mode, in, kernel, stride, begin, end, g.Out[0])
+		t.Errorf("%s in %d, kernel %d, stride %d: pads %d, %d do not give %d windows", mode, in, kernel, stride, begin,
+			end, g.Out[0])
 	}
 }
 

@@ -148,7 +148,8 @@ func (c *InferContext) checkArity() bool {
 	if n := c.Op.MinInputs(); len(c.Node.Inputs) < n {
 		for i := len(c.Node.Inputs); i < n; i++ {
 			if p := c.Op.InputPort(i); !p.Optional {
-				c.Report("missing-input", c.inputPlace(i), "the node has %d inputs, the operator needs this one", len(c.Node.Inputs))
+				c.Report("missing-input", c.inputPlace(i), "the node has %d inputs, the operator needs this one",
+					len(c.Node.Inputs))
 			}
 		}
 		ok = false

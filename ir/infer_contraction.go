@@ -17,7 +17,8 @@ func inferMatMul(c *InferContext) {
 	}
 	k, l := a[len(a)-1], b[len(b)-2]
 	if !mayEqual(k, l) {
-		c.badInput("bad-shape", 1, "the shape %v has %v rows, wanted the %v columns of %v", c.shape(1), l, k, c.shape(0))
+		c.badInput("bad-shape", 1, "the shape %v has %v rows, wanted the %v columns of %v", c.shape(1), l, k,
+			c.shape(0))
 		return
 	}
 	out, err := BroadcastShapes(a[:len(a)-2], b[:len(b)-2])
@@ -77,7 +78,8 @@ func inferEinsum(c *InferContext) {
 		for k, label := range labels {
 			d, ok := broadcastDim(extents[label], c.shape(i)[k])
 			if !ok {
-				c.badInput("bad-shape", i, "the extent %v of axis %d differs from %v of the same label", c.shape(i)[k], k, extents[label])
+				c.badInput("bad-shape", i, "the extent %v of axis %d differs from %v of the same label", c.shape(i)[k],
+					k, extents[label])
 				return
 			}
 			extents[label] = d

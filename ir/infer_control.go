@@ -196,7 +196,8 @@ func (c *InferContext) wantCarried(l loopBody) bool {
 	for i, v := range l.initial {
 		out := l.graph.Outputs[l.firstOut+i]
 		if v.DType != Invalid && out.DType != Invalid && v.DType != out.DType {
-			ok = c.Report("bad-type", l.initialPlace(i), "the element type is %v, the body gives %v", v.DType, out.DType)
+			ok = c.Report("bad-type", l.initialPlace(i), "the element type is %v, the body gives %v", v.DType,
+				out.DType)
 		}
 	}
 	return ok
@@ -215,11 +216,13 @@ func inferLoop(c *InferContext) {
 	}
 	carried := len(initial)
 	if len(body.Inputs) != 2+carried {
-		c.badAttr("body", "the graph has %d inputs, wanted %d: iteration, condition and the carried values", len(body.Inputs), 2+carried)
+		c.badAttr("body", "the graph has %d inputs, wanted %d: iteration, condition and the carried values",
+			len(body.Inputs), 2+carried)
 		return
 	}
 	if len(body.Outputs) < 1+carried || len(body.Outputs)-1 < len(c.Node.Outputs) {
-		c.badAttr("body", "the graph has %d outputs, wanted %d: condition, carried values and scans", len(body.Outputs), 1+max(carried, len(c.Node.Outputs)))
+		c.badAttr("body", "the graph has %d outputs, wanted %d: condition, carried values and scans", len(body.Outputs),
+			1+max(carried, len(c.Node.Outputs)))
 		return
 	}
 	setScalar(body.Inputs[0], Int64)
@@ -273,7 +276,8 @@ func inferScan(c *InferContext) {
 		return
 	}
 	if len(body.Outputs) < max(states, len(c.Node.Outputs)) {
-		c.badAttr("body", "the graph has %d outputs, the node %d, of which %d are states", len(body.Outputs), len(c.Node.Outputs), states)
+		c.badAttr("body", "the graph has %d outputs, the node %d, of which %d are states", len(body.Outputs),
+			len(c.Node.Outputs), states)
 		return
 	}
 	okIn := c.wantScanLists("scan_input_axes", "scan_input_directions", int(scans))
@@ -333,7 +337,8 @@ func (c *InferContext) scanInputs(body *Graph, states int) (Dim, bool) {
 			trips = v.Shape[axis]
 		}
 		if trips, ok = mergeDim(trips, v.Shape[axis]); !ok {
-			return Dim{}, c.badInput("bad-shape", states+i, "the scanned axis has extent %v, wanted %v as before", v.Shape[axis], trips)
+			return Dim{}, c.badInput("bad-shape", states+i, "the scanned axis has extent %v, wanted %v as before",
+				v.Shape[axis], trips)
 		}
 		in.Shape = slices.Delete(slices.Clone(v.Shape), axis, axis+1)
 	}

@@ -32,7 +32,8 @@ func (c *InferContext) spatial(w *window) Shape {
 	for i, d := range in {
 		out[i] = w.extent(i, d)
 		if n, ok := out[i].Const(); ok && n < 1 && !isZero(d) {
-			c.badInput("bad-shape", 0, "the extent %v of axis %d is smaller than the window, which spans %d", d, i+2, w.reach(i))
+			c.badInput("bad-shape", 0, "the extent %v of axis %d is smaller than the window, which spans %d", d, i+2,
+				w.reach(i))
 			out[i] = c.in.fresh()
 		}
 	}
@@ -58,7 +59,8 @@ func inferConv(c *InferContext) {
 	} else {
 		channels = weight[0]
 		if !mayEqual(x[1], weight[1].Mul(D(group))) {
-			c.badInput("bad-shape", 1, "the shape %v has %v input channels in each of %d groups, X has %v", weight, weight[1], group, x[1])
+			c.badInput("bad-shape", 1, "the shape %v has %v input channels in each of %d groups, X has %v", weight,
+				weight[1], group, x[1])
 		}
 		if m, ok := channels.Const(); ok && m%group != 0 {
 			c.badAttr("group", "%d groups do not divide %d output channels", group, m)

@@ -192,7 +192,8 @@ func TestInferReportsAllProblems(t *testing.T) {
 		got = append(got, d.ID+" "+d.Node+d.Port)
 	}
 	want := []string{
-		`bad-shape graph input "huge"`, "bad-shape firstinput 1 (B)", "unsupported-op #2", "bad-attribute secondattribute axis",
+		`bad-shape graph input "huge"`, "bad-shape firstinput 1 (B)", "unsupported-op #2",
+		"bad-attribute secondattribute axis",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -91,7 +91,8 @@ func inferGatherND(c *InferContext) {
 		return
 	}
 	if batch < 0 || batch >= int64(min(len(data), len(indices))) {
-		c.badAttr("batch_dims", "the value is %d for data of rank %d and indices of rank %d", batch, len(data), len(indices))
+		c.badAttr("batch_dims", "the value is %d for data of rank %d and indices of rank %d", batch, len(data),
+			len(indices))
 		return
 	}
 	for i := range batch {
@@ -169,7 +170,8 @@ func inferPad(c *InferContext) {
 	for i, axis := range axes {
 		out[axis] = s[axis].Add(pads[i]).Add(pads[i+len(axes)])
 		if grown, ok := out[axis].Const(); ok && c.str("mode") != "constant" && isZero(s[axis]) && grown > 0 {
-			c.badInput("bad-shape", 0, "axis %d is empty, so the mode %q has no elements to repeat", axis, c.str("mode"))
+			c.badInput("bad-shape", 0, "axis %d is empty, so the mode %q has no elements to repeat", axis,
+				c.str("mode"))
 		}
 	}
 	c.set(0, out)

@@ -223,7 +223,8 @@ func inferDeformConv(c *InferContext) {
 		return
 	}
 	if !mayEqual(x[1], weight[1].Mul(D(group))) {
-		c.badInput("bad-shape", 1, "the shape %v has %v input channels in each of %d groups, X has %v", weight, weight[1], group, x[1])
+		c.badInput("bad-shape", 1, "the shape %v has %v input channels in each of %d groups, X has %v", weight,
+			weight[1], group, x[1])
 		return
 	}
 	for i, d := range []Dim{weight[0], x[1]} {

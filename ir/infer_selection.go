@@ -9,7 +9,8 @@ func (c *InferContext) typeAttr(name string, def DType) bool {
 	if a := c.attr(name); a.Kind != 0 {
 		var ok bool
 		if d, ok = DTypeOfONNX(a.I); !ok || !c.Op.OutputPort(0).Allows(d) {
-			return c.badAttr(name, "the element type %d is not supported, wanted %s", a.I, typeList(c.Op.OutputPort(0).Types))
+			return c.badAttr(name, "the element type %d is not supported, wanted %s", a.I,
+				typeList(c.Op.OutputPort(0).Types))
 		}
 	}
 	c.setType(0, d)

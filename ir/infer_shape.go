@@ -202,7 +202,8 @@ func (c *InferContext) reshapeTarget(from Shape, target []Dim) (Shape, bool) {
 		case n == 0 && !allowZero && from == nil:
 			out[i] = c.in.fresh()
 		case n == 0 && !allowZero && i >= len(from):
-			return nil, c.badInput("bad-shape", 1, "the wanted shape %v copies axis %d, data has the shape %v", Shape(target), i, from)
+			return nil, c.badInput("bad-shape", 1, "the wanted shape %v copies axis %d, data has the shape %v",
+				Shape(target), i, from)
 		case n == 0 && !allowZero:
 			out[i] = from[i]
 		}

@@ -166,7 +166,8 @@ func inferRandomLike(c *InferContext) {
 	}
 	if c.typeAttr("dtype", c.dtype(0)) {
 		if d := c.Node.Output(0); d != nil && !c.Op.OutputPort(0).Allows(d.DType) {
-			c.badAttr("dtype", "the attribute is absent and the input's element type is %v, wanted %s", d.DType, typeList(c.Op.OutputPort(0).Types))
+			c.badAttr("dtype", "the attribute is absent and the input's element type is %v, wanted %s", d.DType,
+				typeList(c.Op.OutputPort(0).Types))
 			return
 		}
 		c.set(0, c.shape(0))

@@ -41,7 +41,8 @@ func inferSize(c *InferContext) {
 func inferConstant(c *InferContext) {
 	t := ConstantTensor(c.Node)
 	if t == nil {
-		c.Report("bad-attribute", "", "the node has %d attributes, wanted exactly one, which holds the value", len(c.Node.Attrs))
+		c.Report("bad-attribute", "", "the node has %d attributes, wanted exactly one, which holds the value",
+			len(c.Node.Attrs))
 		return
 	}
 	c.setType(0, t.DType)

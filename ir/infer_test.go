@@ -298,7 +298,8 @@ func nodeCase(left string, outputs int) (values int, text string) {
 		attrs = " {" + attrs
 	}
 	return outputs, fmt.Sprintf("graph \"g\" (%s) {\n%s\n%s = %s(%s)%s name \"n\"\nreturn %%y0\n}",
-		strings.Join(inputs, ", "), strings.Join(consts, "\n"), strings.Join(results, ", "), fields[0], strings.Join(uses, ", "), attrs)
+		strings.Join(inputs, ", "), strings.Join(consts, "\n"), strings.Join(results, ", "), fields[0],
+		strings.Join(uses, ", "), attrs)
 }
 
 // outcome infers g and describes the outputs of its last node, or the error.

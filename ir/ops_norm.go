@@ -9,7 +9,8 @@ var normOps = []Op{
 			port("input_mean", "T2", floatTypes), port("input_var", "T2", floatTypes),
 		},
 		Outputs: []Port{
-			port("Y", "T", floatTypes), optional("running_mean", "T2", floatTypes), optional("running_var", "T2", floatTypes),
+			port("Y", "T", floatTypes), optional("running_mean", "T2", floatTypes),
+			optional("running_var", "T2", floatTypes),
 		},
 		Attrs: []AttrSpec{floatAttr("epsilon", 1e-5), floatAttr("momentum", 0.9), intAttr("training_mode", 0)},
 		Doc:   "(x - mean)/sqrt(var + epsilon)·scale + B per channel, with the given statistics",

@@ -28,7 +28,8 @@ var signalOps = []Op{
 	{
 		Name: "MelWeightMatrix", Since: 17, Kind: KindSource, Infer: inferMelWeightMatrix,
 		Inputs: []Port{
-			port("num_mel_bins", "I", indexType), port("dft_length", "I", indexType), port("sample_rate", "I", indexType),
+			port("num_mel_bins", "I", indexType), port("dft_length", "I", indexType),
+			port("sample_rate", "I", indexType),
 			port("lower_edge_hertz", "T", floatTypes), port("upper_edge_hertz", "T", floatTypes),
 		},
 		Outputs: []Port{port("output", "", numericTypes)},

@@ -163,7 +163,8 @@ func (p *parser) elided(d DType, dims []int64) *Tensor {
 		p.fail("the elements that were left out when the text was printed do not fit: %v", err)
 	}
 	if t.Hash() != hash {
-		p.fail("the elements that were left out when the text was printed have been changed: their hash is %s", t.Hash())
+		p.fail("the elements that were left out when the text was printed have been changed: their hash is %s",
+			t.Hash())
 	}
 	p.expect(")")
 	return t

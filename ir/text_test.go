@@ -126,8 +126,10 @@ func TestElidedConstants(t *testing.T) {
 func TestElidedConstantsAreFound(t *testing.T) {
 	kept := map[string][]byte{}
 	g := &Graph{Name: "g"}
-	for i, c := range []*Tensor{FromSlice(Float32, []float32{1, 2, 3, 4}, 4), FromSlice(Int64, []int64{7, 8, 9, 10}, 2, 2)} {
-		g.Consts = append(g.Consts, &Value{Name: string(rune('a' + i)), DType: c.DType, Shape: Dims(c.Dims...), Const: c})
+	for i, c := range []*Tensor{FromSlice(Float32, []float32{1, 2, 3, 4}, 4),
+		FromSlice(Int64, []int64{7, 8, 9, 10}, 2, 2)} {
+		g.Consts = append(g.Consts, &Value{Name: string(rune('a' + i)), DType: c.DType, Shape: Dims(c.Dims...),
+			Const: c})
 	}
 	var b strings.Builder
 	err := Print(&b, g, PrintOptions{ElideAbove: 3, Elided: func(hash string, t *Tensor) error {
@@ -152,7 +154,8 @@ func TestElidedConstantsAreFound(t *testing.T) {
 	}
 	first := g.Consts[0].Const.Hash()
 	raw := kept[first]
-	for want, damage := range map[string][]byte{"nobody has them": nil, "do not fit": raw[:15], "have been changed": append([]byte{1}, raw[1:]...)} {
+	for want, damage := range map[string][]byte{"nobody has them": nil, "do not fit": raw[:15],
+		"have been changed": append([]byte{1}, raw[1:]...)} {
 		kept[first] = damage
 		_, err := ParseText("x.rir", []byte(b.String()), ParseOptions{Elided: find})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "x.rir:2") {
@@ -226,7 +229,8 @@ func TestParseReportsSeveralErrors(t *testing.T) {
 func TestParseDim(t *testing.T) {
 	a, b := Sym("a"), Sym("odd name")
 	for _, d := range []Dim{
-		D(0), D(-7), D(math.MinInt64), D(math.MaxInt64), a, b, a.Neg(), a.Mul(b).Mul(D(3)).Sub(D(2)), Sym("max"), Sym(".x"), Sym(""),
+		D(0), D(-7), D(math.MinInt64), D(math.MaxInt64), a, b, a.Neg(), a.Mul(b).Mul(D(3)).Sub(D(2)), Sym("max"),
+		Sym(".x"), Sym(""),
 		a.Sub(D(3)).FloorDiv(D(2)).Mul(b).Add(a), a.Max(b.Add(D(1))).Min(a.FloorDiv(b)), a.Mul(D(math.MinInt64)),
 		Sym("\"\n\xff"), a.Mul(a).Mul(a),
 	} {
@@ -235,7 +239,8 @@ func TestParseDim(t *testing.T) {
 			t.Errorf("ParseDim(%q) = %v, %v", d.String(), got, err)
 		}
 	}
-	for _, bad := range []string{"", "a b", "1+", "3a", "(a)", "(a)/b", "max(a)", "f(a,b)", "99999999999999999999", "\"a", "a]"} {
+	for _, bad := range []string{"", "a b", "1+", "3a", "(a)", "(a)/b", "max(a)", "f(a,b)", "99999999999999999999",
+		"\"a", "a]"} {
 		if d, err := ParseDim(bad); err == nil {
 			t.Errorf("ParseDim(%q) = %v, want an error", bad, d)
 		}

@@ -90,7 +90,8 @@ func (v *verifier) graph(g *Graph, outer *visible) {
 	}
 	for i, x := range g.Inputs {
 		if x != nil && x.Const != nil {
-			v.report("bad-graph", nil, fmt.Sprintf("graph input %d", i), "%%%s is an input and has constant elements", x.Name)
+			v.report("bad-graph", nil, fmt.Sprintf("graph input %d", i),
+				"%%%s is an input and has constant elements", x.Name)
 		}
 	}
 	for i, n := range g.Nodes {

@@ -32,7 +32,8 @@ func TestVerifyAcceptsAndFindsViolations(t *testing.T) {
 		want   string // "" for no error
 	}{
 		{"nothing", func(g *Graph) {}, ""},
-		{"swapped nodes", func(g *Graph) { g.Nodes[0], g.Nodes[1] = g.Nodes[1], g.Nodes[0] }, "%m is not defined before this use"},
+		{"swapped nodes", func(g *Graph) { g.Nodes[0], g.Nodes[1] = g.Nodes[1], g.Nodes[0] },
+			"%m is not defined before this use"},
 		{"dropped node", func(g *Graph) { g.Nodes = g.Nodes[1:] }, "%m is not defined"},
 		{"same name", func(g *Graph) { g.Nodes[1].Outputs[0].Name = "m" }, "two values are called %m"},
 		{"name used inside", func(g *Graph) { g.Nodes[0].Outputs[0].Name = "t" }, "two values are called %t"},
@@ -40,7 +41,8 @@ func TestVerifyAcceptsAndFindsViolations(t *testing.T) {
 		{"defined twice", func(g *Graph) { g.Consts = append(g.Consts, g.Consts[0]) }, "%w is defined twice"},
 		{"wrong Def", func(g *Graph) { g.Nodes[0].Outputs[0].Def = nil }, "says that no node defines it"},
 		{"input with Def", func(g *Graph) { g.Inputs[0].Def = g.Nodes[0] }, `says that node "mm"`},
-		{"constant result", func(g *Graph) { g.Nodes[0].Outputs[0].Const = g.Consts[0].Const }, "is a result and has constant"},
+		{"constant result", func(g *Graph) { g.Nodes[0].Outputs[0].Const = g.Consts[0].Const },
+			"is a result and has constant"},
 		{"no elements", func(g *Graph) { g.Consts[0].Const = nil }, "the tensor is nil"},
 		{"short elements", func(g *Graph) {
 			g.Consts[0].Const = &Tensor{DType: Float32, Dims: []int64{4, 3}, Data: make([]float32, 3)}
@@ -48,15 +50,18 @@ func TestVerifyAcceptsAndFindsViolations(t *testing.T) {
 		{"wrong elements", func(g *Graph) {
 			g.Consts[0].Const = &Tensor{DType: Float32, Dims: []int64{4, 3}, Data: make([]int32, 12)}
 		}, "holds []int32"},
-		{"constant shape", func(g *Graph) { g.Consts[0].Shape = Dims(3, 4) }, "float32[3,4], its elements float32[4,3]"},
+		{"constant shape", func(g *Graph) { g.Consts[0].Shape = Dims(3, 4) },
+			"float32[3,4], its elements float32[4,3]"},
 		{"nil output", func(g *Graph) { g.Outputs[0] = nil }, "output 0 of graph \"g\": the value is nil"},
 		{"nil node", func(g *Graph) { g.Nodes[0] = nil }, "node 0 of graph \"g\" is nil"},
 		{"unknown operator", func(g *Graph) { g.Nodes[1].Op = "Reluu" }, "unsupported-op"},
 		{"arity", func(g *Graph) { g.Nodes[1].Inputs = nil }, "missing-input"},
 		{"too many inputs", func(g *Graph) { g.Nodes[1].Inputs = append(g.Nodes[1].Inputs, g.Inputs[0]) }, "bad-arity"},
 		{"attribute", func(g *Graph) { g.Nodes[0].Attrs = Attrs{"axis": IntAttr(1)} }, "bad-attribute"},
-		{"element type", func(g *Graph) { g.Nodes[1].Outputs[0].DType = Float64 }, "float64[batch,3], inference computes float32[batch,3]"},
-		{"shape", func(g *Graph) { g.Nodes[0].Outputs[0].Shape = Shape{Sym("batch"), D(4)} }, "inference computes float32[batch,3]"},
+		{"element type", func(g *Graph) { g.Nodes[1].Outputs[0].DType = Float64 },
+			"float64[batch,3], inference computes float32[batch,3]"},
+		{"shape", func(g *Graph) { g.Nodes[0].Outputs[0].Shape = Shape{Sym("batch"), D(4)} },
+			"inference computes float32[batch,3]"},
 		{"rank", func(g *Graph) { g.Nodes[0].Outputs[0].Shape = Dims(3) }, "inference computes float32[batch,3]"},
 		{"capturing body", func(g *Graph) {
 			body := g.Nodes[3].Attrs["body"].G

@@ -183,7 +183,8 @@ func randomIndexed(rng *rand.Rand) (in, body string) {
 		}
 		return in, fmt.Sprintf("%%r = const int64[%d] {%s}\n%%y = Tile(%%x, %%r)", rank, list(repeats))
 	case 6:
-		return in + ", %i: int64[9,30], %v: float32[2]", fmt.Sprintf("%%d = const int64[] {40}\n%%y = OneHot(%%i, %%d, %%v) {axis = %d}", rng.IntN(3))
+		return in + ", %i: int64[9,30], %v: float32[2]",
+			fmt.Sprintf("%%d = const int64[] {40}\n%%y = OneHot(%%i, %%d, %%v) {axis = %d}", rng.IntN(3))
 	}
 	scales := make([]string, rank)
 	for i := range scales {

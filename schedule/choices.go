@@ -79,7 +79,8 @@ func streamedWeights(g *roperator.Graph) int64 {
 }
 
 func misfit(op *roperator.ROperator, lacks string) *diag.Diagnostic {
-	d := &diag.Diagnostic{ID: "does-not-fit", Node: op.Name, Op: op.Kind, Message: "no rKernel fits the device: " + lacks}
+	d := &diag.Diagnostic{ID: "does-not-fit", Node: op.Name, Op: op.Kind,
+		Message: "no rKernel fits the device: " + lacks}
 	if len(op.Origins) > 0 {
 		d.Node, d.Op = op.Origins[0].Name, op.Origins[0].OpType
 	}
@@ -139,7 +140,8 @@ func streamStep(all [][]choice) int {
 }
 
 // restrict keeps the candidates that fit vEUs of so many threads, with a ring or without.
-func restrict(g *roperator.Graph, spec *device.Spec, all [][]choice, vEU vdevice.Needs) (some [][]choice, time float64, missing *diag.List) {
+func restrict(g *roperator.Graph, spec *device.Spec, all [][]choice, vEU vdevice.Needs) (some [][]choice, time float64,
+	missing *diag.List) {
 	some, missing = make([][]choice, len(all)), &diag.List{}
 	for id, choices := range all {
 		least, usable := 0.0, false
@@ -162,7 +164,8 @@ func restrict(g *roperator.Graph, spec *device.Spec, all [][]choice, vEU vdevice
 		}
 		time += least
 		if !usable {
-			missing.Add(misfit(g.Ops[id], fmt.Sprintf("vEUs of %d threads have %d registers a thread", vEU.Threads, spec.RegisterBound(vEU.Threads))))
+			missing.Add(misfit(g.Ops[id], fmt.Sprintf("vEUs of %d threads have %d registers a thread", vEU.Threads,
+				spec.RegisterBound(vEU.Threads))))
 		}
 	}
 	return some, time, missing

@@ -75,7 +75,8 @@ type boxSide struct {
 
 // findDeps finds what c's rTasks depend on: the rTasks of preds whose boxes overlap their own, where one of the two
 // writes.
-func findDeps(g *roperator.Graph, cache *tileCache, preds []producer, c *roperator.Candidate, tagged map[int]bool) *deps {
+func findDeps(g *roperator.Graph, cache *tileCache, preds []producer, c *roperator.Candidate,
+	tagged map[int]bool) *deps {
 	d := none(c.Tasks)
 	if len(preds) == 0 {
 		return d

@@ -34,7 +34,8 @@ func TestAlone(t *testing.T) {
 					}
 				}
 				if !slices.Equal(s.Program.Alone, want) {
-					t.Errorf("%s, segment %d, busy %v: waves %v are alone, want %v", c.plan, i, busy, s.Program.Alone, want)
+					t.Errorf("%s, segment %d, busy %v: waves %v are alone, want %v", c.plan, i, busy,
+						s.Program.Alone, want)
 				}
 			}
 		}
@@ -55,7 +56,8 @@ func TestArithmetic(t *testing.T) {
 	spec := deviceOf(t, "emu4")
 	spec.Cost.FlopsPerSM = 10
 	p := &vdevice.Program{Spec: spec, Ops: m.G.Ops, Pick: []int{0, 0}, Waves: 2, Steps: [][]vdevice.Step{
-		{{Task: vdevice.Task{Op: 0, Index: 0}}, {Task: vdevice.Task{Op: 0, Index: 1}}, {Task: vdevice.Task{Op: 1}, Wave: 1}},
+		{{Task: vdevice.Task{Op: 0, Index: 0}}, {Task: vdevice.Task{Op: 0, Index: 1}},
+			{Task: vdevice.Task{Op: 1}, Wave: 1}},
 		{{Task: vdevice.Task{Op: 0, Index: 2}}},
 	}}
 	busy, streams := arithmetic(p)

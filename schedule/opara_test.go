@@ -52,14 +52,17 @@ func TestLaunchOrder(t *testing.T) {
 		preds [][]int32
 		want  string
 	}{
-		{"least demand first", []oparaNode{{memory, 0.5, 1}, {memory, 0.1, 1}, {memory, 0.3, 1}}, make([][]int32, 3), "[1 2 0]"},
+		{"least demand first", []oparaNode{{memory, 0.5, 1}, {memory, 0.1, 1}, {memory, 0.3, 1}}, make([][]int32, 3),
+			"[1 2 0]"},
 		{
 			"memory-bound and compute-bound take turns",
-			[]oparaNode{{memory, 1, 1}, {memory, 2, 1}, {arithmetic, 3, 1}, {arithmetic, 4, 1}}, make([][]int32, 4), "[0 2 1 3]",
+			[]oparaNode{{memory, 1, 1}, {memory, 2, 1}, {arithmetic, 3, 1}, {arithmetic, 4, 1}}, make([][]int32, 4),
+			"[0 2 1 3]",
 		},
 		{
 			"one kind goes on alone when the other runs out",
-			[]oparaNode{{arithmetic, 1, 1}, {arithmetic, 2, 1}, {memory, 9, 1}, {arithmetic, 3, 1}}, make([][]int32, 4), "[2 0 1 3]",
+			[]oparaNode{{arithmetic, 1, 1}, {arithmetic, 2, 1}, {memory, 9, 1}, {arithmetic, 3, 1}}, make([][]int32, 4),
+			"[2 0 1 3]",
 		},
 		{"of equals the longest way ahead", []oparaNode{{memory, 1, 5}, {memory, 1, 9}}, make([][]int32, 2), "[1 0]"},
 		{"dependencies come first", []oparaNode{{memory, 9, 1}, {memory, 1, 1}}, [][]int32{nil, {0}}, "[0 1]"},
@@ -161,13 +164,15 @@ func TestCandidates(t *testing.T) {
 	if !texts[string(vdevice.FormatPlan(mustSchedule(t, g, spec, Options{})))] || len(all) < 4 {
 		t.Errorf("only %v", names)
 	}
-	if first := vdevice.FormatPlan(all[0].Plan); string(first) != string(vdevice.FormatPlan(mustSchedule(t, g, spec, Options{}))) {
+	if first := vdevice.FormatPlan(all[0].Plan); string(first) != string(vdevice.FormatPlan(mustSchedule(t, g, spec,
+		Options{}))) {
 		t.Errorf("%s comes first, which is not what auto makes", names[0])
 	}
 	if few, err := Proposals(g, spec, costs, Options{}, 3); err != nil || len(few) != 3 {
 		t.Errorf("%d plans of at most 3, %v", len(few), err)
 	}
-	if only, err := Proposals(g, spec, costs, Options{Plan: PlanWaves}, 8); err != nil || len(only) != 1 || only[0].Kind != PlanWaves {
+	if only, err := Proposals(g, spec, costs, Options{Plan: PlanWaves}, 8); err != nil || len(only) != 1 ||
+		only[0].Kind != PlanWaves {
 		t.Errorf("%v, %v", only, err)
 	}
 	if !slices.Contains(names, PlanGraph) {

@@ -156,7 +156,8 @@ func (f *front) fill(flags []int32, set []float64) {
 // is 0 2 4, then 1 3 5. rTask 1 then finds a vEU that has waited for the same inputs already, for rTask 0 or 2.
 func (p *placer) place(op int32, ch *choice, d *deps) *placedOp {
 	n := len(d.of)
-	o := &placedOp{op: op, choice: ch, deps: d, veu: make([]int32, n), end: make([]float64, n), order: make([]int32, 0, n)}
+	o := &placedOp{op: op, choice: ch, deps: d, veu: make([]int32, n), end: make([]float64, n),
+		order: make([]int32, 0, n)}
 	fronts := make([]*front, len(d.sets))
 	rounds := (n + len(p.busy) - 1) / len(p.busy)
 	for first := range rounds {

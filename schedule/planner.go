@@ -62,17 +62,20 @@ var kinds []planKind
 
 func init() { // some kinds choose among others
 	kinds = []planKind{
-		{PlanAuto, "the fastest of the kinds below: by timing on the GPU at hand, otherwise by the cost model", (*planner).best, 0, 0},
+		{PlanAuto, "the fastest of the kinds below: by timing on the GPU at hand, otherwise by the cost model",
+			(*planner).best, 0, 0},
 		{PlanRProgram, "all waves in one persistent rProgram", (*planner).rprogram, 4, 0},
 		{PlanWaves, "one launch for each wave", (*planner).inWaves, 3, 0},
 		{PlanGraph, "one launch for each rOperator, in sequence, whatever the policy is", (*planner).graph, 2, 0},
 		{PlanParallel, "one launch for each rOperator, on several streams, as in Opara", (*planner).parallel, 5, 0},
-		{PlanBase, "RammerBase: as graph, but no launch starts before the previous one has ended", (*planner).base, 0, 0},
+		{PlanBase, "RammerBase: as graph, but no launch starts before the previous one has ended",
+			(*planner).base, 0, 0},
 		{PlanMixed, "Algorithm 1 of the paper: costs decide which waves form an rProgram and how the others are launched", mixed(1), 1, 0},
 		{"mixed-2", "as mixed, with the cost of a launch doubled, which favours rPrograms", mixed(2), 6, 0},
 		{"mixed-half", "as mixed, with the cost of a launch halved, which favours launches", mixed(0.5), 7, 0},
 		{"mixed-4", "as mixed, with the cost of a launch multiplied by four", mixed(4), 8, 0},
-		{"clusters-8", "as rprogram, with vEUs in clusters of 8, which pass tagged data through shared memory", clustered(8), 9, 8},
+		{"clusters-8", "as rprogram, with vEUs in clusters of 8, which pass tagged data through shared memory",
+			clustered(8), 9, 8},
 		{"clusters-4", "as clusters-8, with clusters of 4", clustered(4), 10, 4},
 		{"clusters-2", "as clusters-8, with clusters of 2", clustered(2), 0, 2},
 	}

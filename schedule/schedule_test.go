@@ -184,7 +184,8 @@ func resignal(p *vdevice.Program) {
 // What Algorithm 1 chooses is not slower, by the simulator, than either extreme.
 func TestAutoIsBest(t *testing.T) {
 	for name, g := range map[string]*roperator.Graph{
-		"dense": vdevicetest.Layers(12, 64, 64, 8, 8, true), "recurrent": vdevicetest.Recurrent(4, 20, 64, 8), "chains": chain(30, 5),
+		"dense": vdevicetest.Layers(12, 64, 64, 8, 8, true), "recurrent": vdevicetest.Recurrent(4, 20, 64, 8),
+		"chains": chain(30, 5),
 	} {
 		spec := deviceOf(t, "h200")
 		costs := model.New(spec, g)
@@ -245,7 +246,8 @@ func TestMisfits(t *testing.T) {
 	spec := deviceOf(t, "emu4")
 	_, err := Schedule(m.G, spec, model.New(spec, m.G), Options{})
 	ds := diag.All(err)
-	if len(ds) != 2 || ds[0].Node != "op0_node" || ds[1].Node != "op1_node" || !strings.Contains(ds[0].Message, "512 threads") {
+	if len(ds) != 2 || ds[0].Node != "op0_node" || ds[1].Node != "op1_node" ||
+		!strings.Contains(ds[0].Message, "512 threads") {
 		t.Errorf("want op0 and op1 reported, got %v", err)
 	}
 }
@@ -318,7 +320,8 @@ func TestDepsAgreeWithDefinition(t *testing.T) {
 					for i := range p.c.Tasks {
 						x := vdevice.Task{Op: p.op, Index: int32(i)}
 						if want := conflict(p.c, i, c, task); got[x] != want {
-							t.Fatalf("seed %d: rTask %d of op%d depends on %v: %v, want %v", seed, task, id, x, got[x], want)
+							t.Fatalf("seed %d: rTask %d of op%d depends on %v: %v, want %v", seed, task, id, x,
+								got[x], want)
 						}
 					}
 				}

@@ -87,7 +87,8 @@ func chain(length, beside int) *roperator.Graph {
 				kind = roperator.Output
 			}
 			out := m.Buffer(kind, 8)
-			m.Op(m.Candidate(1, 1000, []roperator.Access{vdevicetest.Whole(in)}, []roperator.Access{vdevicetest.Whole(out)}))
+			m.Op(m.Candidate(1, 1000, []roperator.Access{vdevicetest.Whole(in)},
+				[]roperator.Access{vdevicetest.Whole(out)}))
 			in = out
 		}
 	}

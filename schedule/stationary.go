@@ -43,7 +43,8 @@ type residence struct {
 // in a cluster.
 func splitChoices(all [][]choice) (plain, resident, staged, forClusters [][]choice) {
 	n := len(all)
-	plain, resident, staged, forClusters = make([][]choice, n), make([][]choice, n), make([][]choice, n), make([][]choice, n)
+	plain, resident, staged, forClusters = make([][]choice, n), make([][]choice, n), make([][]choice, n),
+		make([][]choice, n)
 	for op, choices := range all {
 		for _, ch := range choices {
 			switch {
@@ -65,9 +66,11 @@ func splitChoices(all [][]choice) (plain, resident, staged, forClusters [][]choi
 // newResidence finds the groups, chooses for each the narrowest slices with which all groups find room that are in
 // use at the same time, and gives their rTasks vEUs. Then it does the same for chains, and finds the buffers that may
 // have tags.
-func newResidence(g *roperator.Graph, resident, staged, forClusters [][]choice, waves [][]int32, veus, cluster int) *residence {
+func newResidence(g *roperator.Graph, resident, staged, forClusters [][]choice, waves [][]int32, veus,
+	cluster int) *residence {
 	r := &residence{
-		group: map[int32]*stationary{}, homes: map[int32][]int32{}, choice: map[int32]*choice{}, handed: map[int32]bool{}, tagged: map[int]bool{}, veus: veus, cluster: cluster,
+		group: map[int32]*stationary{}, homes: map[int32][]int32{}, choice: map[int32]*choice{},
+		handed: map[int32]bool{}, tagged: map[int]bool{}, veus: veus, cluster: cluster,
 	}
 	r.groups = findGroups(resident, waves)
 	r.fitClusters()
@@ -190,7 +193,8 @@ func (r *residence) tag(g *roperator.Graph) {
 			if group := r.group[int32(id)]; group != nil {
 				s = group
 			}
-			if exported == nil || !exported[i] || !roperator.IsWord(buf.DType) || writer[buf.ID] != nil && writer[buf.ID] != s {
+			if exported == nil || !exported[i] || !roperator.IsWord(buf.DType) || writer[buf.ID] != nil &&
+				writer[buf.ID] != s {
 				bad[buf.ID] = true
 			}
 			writer[buf.ID] = s

@@ -36,7 +36,8 @@ func streamedChain(ops int, block int64, shared, beside int) *roperator.Graph {
 		y := m.Buffer(kind, 1024)
 		candidate := func() *roperator.Candidate {
 			c := m.Candidate(grid.Tasks(), 0, []roperator.Access{{View: x}}, []roperator.Access{grid.Of(y)})
-			c.Inst, c.Work = vdevicetest.Instance(256, shared, 64), roperator.Work{ConstBytes: float64(block), WriteBytes: 64}
+			c.Inst, c.Work = vdevicetest.Instance(256, shared, 64),
+				roperator.Work{ConstBytes: float64(block), WriteBytes: 64}
 			return c
 		}
 		fetching, streaming := candidate(), candidate()

@@ -115,7 +115,8 @@ func (s *scheduler) algorithm1(waves [][]int32) []*group {
 			p1 := s.scheduleWave(w, cur, cur.placer)
 			waves, follows := len(cur.group.waves), len(done) > 0 && len(done[len(done)-1].waves) == 1
 			joined := s.launchTime(waves+1, follows) + p1.placer.makespan()
-			apart := s.launchTime(waves, follows) + cur.placer.makespan() + s.launchTime(1, waves == 1) + p2.placer.makespan()
+			apart := s.launchTime(waves, follows) + cur.placer.makespan() + s.launchTime(1, waves == 1) +
+				p2.placer.makespan()
 			if joined <= apart {
 				s.commit(cur, p1)
 				continue

@@ -82,7 +82,8 @@ func TestVerifyFindsArenaFaults(t *testing.T) {
 				}
 				want := true
 				for k := range good {
-					if good[k] >= 0 && k != i && plan.Arena[i] < good[k]+g.Buffers[k].Bytes() && good[k] < plan.Arena[i]+g.Buffers[i].Bytes() {
+					if good[k] >= 0 && k != i && plan.Arena[i] < good[k]+g.Buffers[k].Bytes() &&
+						good[k] < plan.Arena[i]+g.Buffers[i].Bytes() {
 						want = want && (l.lives[i].before(&l.lives[k]) || l.lives[k].before(&l.lives[i]))
 					}
 				}

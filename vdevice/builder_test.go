@@ -56,7 +56,8 @@ func TestElision(t *testing.T) {
 			t.Errorf("%s: %s", c.name, d)
 		}
 	}
-	if p.Steps[0][0].Signals() || !p.Steps[0][1].Signals() || p.Steps[3][0].Wave != 1 || p.Steps[2][1].Wave != int32(p.Waves)-1 {
+	if p.Steps[0][0].Signals() || !p.Steps[0][1].Signals() || p.Steps[3][0].Wave != 1 ||
+		p.Steps[2][1].Wave != int32(p.Waves)-1 {
 		t.Errorf("signals or waves are wrong: %+v", p.Steps)
 	}
 }
@@ -96,7 +97,8 @@ func TestStats(t *testing.T) {
 	if n := plan.Segments[0].Program.Counters; n == 0 || s.Counters != n || s.Additions != additions {
 		t.Errorf("%d counters with %d additions: %+v", n, additions, s)
 	}
-	if s.ROperators != 3 || s.RTasks != 12 || s.Segments != 1 || s.RPrograms != 1 || s.Launches != 1 || s.Instances != 1 || s.Waits != waits || s.ArenaBytes != plan.ArenaLen {
+	if s.ROperators != 3 || s.RTasks != 12 || s.Segments != 1 || s.RPrograms != 1 || s.Launches != 1 ||
+		s.Instances != 1 || s.Waits != waits || s.ArenaBytes != plan.ArenaLen {
 		t.Errorf("%+v", s)
 	}
 	plan.Segments[0].Kind = Waves

@@ -128,7 +128,8 @@ func TestOverlappingGroups(t *testing.T) {
 		t.Fatalf("%d counters", p.Counters)
 	}
 	last := p.Steps[8][0]
-	if len(last.InOf(EdgeCounter)) != 0 || len(last.InOf(EdgeFlag)) != 5 || !p.Steps[2][0].Signals() || p.Steps[0][0].Signals() {
+	if len(last.InOf(EdgeCounter)) != 0 || len(last.InOf(EdgeFlag)) != 5 || !p.Steps[2][0].Signals() ||
+		p.Steps[0][0].Signals() {
 		t.Errorf("the step with a group of its own is %+v", last)
 	}
 }
@@ -141,7 +142,8 @@ func TestPlantedCounterFaults(t *testing.T) {
 		want string
 	}{
 		{"addition left out", func(p *Program) { p.Steps[3][1].SetOut(EdgeCounter) }, unordered, "after rTask 3"},
-		{"addition to another counter", func(p *Program) { p.Steps[3][1].SetOut(EdgeCounter, Meeting(EdgeCounter, 2)) }, unordered, "after rTask 3"},
+		{"addition to another counter", func(p *Program) { p.Steps[3][1].SetOut(EdgeCounter, Meeting(EdgeCounter, 2)) },
+			unordered, "after rTask 3"},
 		{"wait left out", func(p *Program) { p.Steps[2][2].SetIn(EdgeCounter) }, unordered, "rTask 2"},
 		{"no additions", func(p *Program) {
 			for v := range p.Steps {
@@ -153,8 +155,10 @@ func TestPlantedCounterFaults(t *testing.T) {
 				p.Steps[v][2].SetIn(EdgeCounter, Meeting(EdgeCounter, 0))
 			}
 		}, badCounter, "no step waits for counter 1"},
-		{"unknown counter", func(p *Program) { p.Steps[0][1].SetIn(EdgeCounter, Meeting(EdgeCounter, 3)) }, badCounter, "waits for counter 3"},
-		{"unknown addition", func(p *Program) { p.Steps[0][1].SetOut(EdgeCounter, Meeting(EdgeCounter, 8)) }, badCounter, "announces itself by counter 8"},
+		{"unknown counter", func(p *Program) { p.Steps[0][1].SetIn(EdgeCounter, Meeting(EdgeCounter, 3)) }, badCounter,
+			"waits for counter 3"},
+		{"unknown addition", func(p *Program) { p.Steps[0][1].SetOut(EdgeCounter, Meeting(EdgeCounter, 8)) },
+			badCounter, "announces itself by counter 8"},
 		{"out of order", func(p *Program) { p.Steps[0][3].SetIn(EdgeCounter, Meeting(EdgeCounter, 2), Meeting(EdgeCounter, 1)) }, badCounter, "out of order"},
 		{"twice", func(p *Program) { p.Steps[0][3].SetIn(EdgeCounter, Meeting(EdgeCounter, 2), Meeting(EdgeCounter, 2)) }, badCounter, "out of order"},
 		{"too many", func(p *Program) { p.Counters = 1 << 30 }, badPlan, "1073741824 counters"},

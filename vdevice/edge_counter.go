@@ -32,8 +32,9 @@ func (counterEdges) form(v *verifier, segment int, s Segment) {
 		for o := range steps {
 			out := steps[o].OutOf(EdgeCounter)
 			if len(out) > 1 {
-				v.l.Add(&diag.Diagnostic{ID: badCounter, Message: fmt.Sprintf("%s adds to %d counters, want one at most",
-					stepName(p, At{int32(u), int32(o)}), len(out))})
+				v.l.Add(&diag.Diagnostic{ID: badCounter,
+					Message: fmt.Sprintf("%s adds to %d counters, want one at most",
+						stepName(p, At{int32(u), int32(o)}), len(out))})
 			}
 			for _, e := range out {
 				added[e.Number()] = true

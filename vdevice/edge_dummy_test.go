@@ -15,7 +15,8 @@ const (
 func tokenRow(kind EdgeKind) edgeRow {
 	return edgeRow{
 		name: "token", doc: "a word for each pair of steps", knows: completion, polled: true,
-		in: "awaits", out: "hands", finding: "bad-token", header: "exec/token.cuh", edgeRules: tokenEdges{noRules{kind}},
+		in: "awaits", out: "hands", finding: "bad-token", header: "exec/token.cuh",
+		edgeRules: tokenEdges{noRules{kind}},
 	}
 }
 
@@ -26,7 +27,8 @@ func (t tokenEdges) form(v *verifier, _ int, s Segment) {
 		for o := range steps {
 			for _, e := range steps[o].InOf(t.kind) {
 				if taken[e.At] {
-					v.l.Add(v.problem("bad-token", "%s takes a token that another has taken", stepName(s.Program, At{int32(veu), int32(o)})))
+					v.l.Add(v.problem("bad-token", "%s takes a token that another has taken",
+						stepName(s.Program, At{int32(veu), int32(o)})))
 				}
 				taken[e.At] = true
 			}

@@ -34,7 +34,9 @@ func (flagEdges) form(v *verifier, _ int, s Segment) {
 	for u, steps := range p.Steps {
 		for o := range steps {
 			if signal := steps[o].Signals(); signal != waited[u][o] {
-				v.l.Add(&diag.Diagnostic{ID: badWait, Message: fmt.Sprintf("%s: signal is %v, somebody waits is %v", stepName(p, At{int32(u), int32(o)}), signal, waited[u][o])})
+				v.l.Add(&diag.Diagnostic{ID: badWait,
+					Message: fmt.Sprintf("%s: signal is %v, somebody waits is %v", stepName(p, At{int32(u), int32(o)}),
+						signal, waited[u][o])})
 			}
 		}
 	}

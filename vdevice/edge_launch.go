@@ -27,7 +27,8 @@ func (e launchEdges) form(v *verifier, segment int, s Segment) {
 		for o := range steps {
 			w := steps[o].Wave
 			if w < wave || int(w) >= s.Program.Waves {
-				v.l.Add(v.problem(badWave, "segment %d, %v is in wave %d; want %d … %d", segment, At{int32(veu), int32(o)}, w, wave, s.Program.Waves-1))
+				v.l.Add(v.problem(badWave, "segment %d, %v is in wave %d; want %d … %d", segment,
+					At{int32(veu), int32(o)}, w, wave, s.Program.Waves-1))
 			}
 			wave = max(wave, w)
 		}
@@ -56,7 +57,8 @@ func (v *verifier) alone(segment int, s Segment) {
 	for veu, steps := range p.Steps {
 		for o := range steps {
 			if _, alone := slices.BinarySearch(p.Alone, steps[o].Wave); alone && p.streamBytes(steps[o].Task) > 0 {
-				v.l.Add(v.problem(badWave, "%s streams weights, but its launch is alone on a multiprocessor", stepName(p, At{int32(veu), int32(o)})))
+				v.l.Add(v.problem(badWave, "%s streams weights, but its launch is alone on a multiprocessor",
+					stepName(p, At{int32(veu), int32(o)})))
 			}
 		}
 	}
@@ -158,7 +160,8 @@ func (p *planParser) node() {
 func (v *verifier) nodes(segment int, s Segment) {
 	p := s.Program
 	report := func(format string, args ...any) {
-		v.l.Add(&diag.Diagnostic{ID: badNode, Message: fmt.Sprintf("segment %d: %s", segment, fmt.Sprintf(format, args...))})
+		v.l.Add(&diag.Diagnostic{ID: badNode, Message: fmt.Sprintf("segment %d: %s", segment,
+			fmt.Sprintf(format, args...))})
 	}
 	if want := p.Waves; s.Kind == Parallel && len(p.Nodes) != want || s.Kind != Parallel && len(p.Nodes) != 0 {
 		report("%d nodes for %d launches of a %v segment", len(p.Nodes), p.Waves, s.Kind)
@@ -175,7 +178,8 @@ func (v *verifier) nodes(segment int, s Segment) {
 		last := int32(-1)
 		for _, x := range n.After {
 			if x <= last || int(x) >= w || p.Nodes[x].Stream == n.Stream {
-				report("node %d on stream %d waits for node %d: want earlier nodes of other streams, ascending", w, n.Stream, x)
+				report("node %d on stream %d waits for node %d: want earlier nodes of other streams, ascending", w,
+					n.Stream, x)
 			}
 			last = max(last, x)
 		}
@@ -196,7 +200,8 @@ func (v *verifier) nodeSteps(p *Program, report func(string, ...any)) {
 				report("%s waits for other steps; launches of one rOperator each order them", stepName(p, here))
 			}
 			if s := veu / p.Spec.VEUs(); s != int(p.node(int(st.Wave)).Stream) {
-				report("%s is on a vEU of stream %d, its launch is on stream %d", stepName(p, here), s, p.node(int(st.Wave)).Stream)
+				report("%s is on a vEU of stream %d, its launch is on stream %d", stepName(p, here), s,
+					p.node(int(st.Wave)).Stream)
 			}
 			if have := op[st.Wave]; have >= 0 && have != st.Task.Op {
 				report("launch %d has rTasks of %s and of %s", st.Wave, opName(p.Ops[have]), opName(p.Ops[st.Task.Op]))

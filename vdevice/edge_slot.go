@@ -111,7 +111,8 @@ func (p *planParser) slot() {
 func (slotEdges) form(v *verifier, segment int, s Segment) {
 	p := s.Program
 	report := func(format string, args ...any) {
-		v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf("segment %d %s", segment, fmt.Sprintf(format, args...))})
+		v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf("segment %d %s", segment,
+			fmt.Sprintf(format, args...))})
 	}
 	if p.Cluster == 0 && len(p.Slots) == 0 {
 		return
@@ -122,17 +123,20 @@ func (slotEdges) form(v *verifier, segment int, s Segment) {
 	case most == 0:
 		report("has clusters of %d vEUs, %s has none of that size", p.Cluster, v.plan.Spec.Name)
 	case len(p.Steps) > most*p.Cluster:
-		report("has %d vEUs in clusters of %d, %s has %d such clusters at once", len(p.Steps), p.Cluster, v.plan.Spec.Name, most)
+		report("has %d vEUs in clusters of %d, %s has %d such clusters at once", len(p.Steps), p.Cluster,
+			v.plan.Spec.Name, most)
 	}
 	for i := range p.Slots {
 		x := &p.Slots[i]
 		switch {
 		case x.VEU < 0 || int(x.VEU) >= len(p.Steps) || x.Buf < 0 || int(x.Buf) >= len(v.plan.Graph.Buffers):
 			report("has a slot of vEU %d for buffer %d, which is not there", x.VEU, x.Buf)
-		case x.Lo < 0 || x.Hi <= x.Lo || x.Hi > v.plan.Graph.Buffers[x.Buf].Elems || x.At < 0 || x.At%slotAlign != 0 || x.Hi-x.Lo > maxSlotWords || x.At > maxSlotWords:
+		case x.Lo < 0 || x.Hi <= x.Lo || x.Hi > v.plan.Graph.Buffers[x.Buf].Elems || x.At < 0 || x.At%slotAlign != 0 ||
+			x.Hi-x.Lo > maxSlotWords || x.At > maxSlotWords:
 			report("has a slot of vEU %d for elements %d … %d of buffer %d at %d, which is out of range or not a multiple of 4", x.VEU, x.Lo, x.Hi, x.Buf, x.At)
 		case x.Gate < 0 || x.Gate >= schema.Gates:
-			report("has a slot of vEU %d for elements %d … %d of buffer %d with gate %d, there are %d", x.VEU, x.Lo, x.Hi, x.Buf, x.Gate, schema.Gates)
+			report("has a slot of vEU %d for elements %d … %d of buffer %d with gate %d, there are %d", x.VEU, x.Lo,
+				x.Hi, x.Buf, x.Gate, schema.Gates)
 		case i > 0 && compareSlots(p.Slots[i-1], *x) >= 0:
 			report("has slots out of order: they are sorted by vEU, buffer and element")
 		}
@@ -161,8 +165,9 @@ func (slotEdges) related(v *verifier, segment int, h *order) {
 		key.At, key.Gate = 0, 0
 		x := possible[key]
 		if x == nil {
-			v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf("segment %d: the slot of vEU %d for elements %d … %d of %q is not for something that it imports in one piece from its own cluster",
-				segment, s.VEU, s.Lo, s.Hi, v.name(int(s.Buf)))})
+			v.l.Add(&diag.Diagnostic{ID: badCluster,
+				Message: fmt.Sprintf("segment %d: the slot of vEU %d for elements %d … %d of %q is not for something that it imports in one piece from its own cluster",
+					segment, s.VEU, s.Lo, s.Hi, v.name(int(s.Buf)))})
 			continue
 		}
 		y := *x
@@ -190,8 +195,9 @@ func (v *verifier) slotReuse(segment int, known *imported, mine []slotUse) {
 		}
 		since := known.byAllWriters(s)
 		if i > 0 && mine[i-1].VEU == s.VEU && mine[i-1].last == s.last && mine[i-1].Gate != s.Gate {
-			v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf("segment %d: %s takes slots through gates %d and %d",
-				segment, stepName(known.h.p, At{s.VEU, s.last}), mine[i-1].Gate, s.Gate)})
+			v.l.Add(&diag.Diagnostic{ID: badCluster,
+				Message: fmt.Sprintf("segment %d: %s takes slots through gates %d and %d",
+					segment, stepName(known.h.p, At{s.VEU, s.last}), mine[i-1].Gate, s.Gate)})
 		}
 		if before := gates[s.Gate]; before != nil && before.last != s.last && before.last >= since {
 			v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf(
@@ -203,7 +209,8 @@ func (v *verifier) slotReuse(segment int, known *imported, mine []slotUse) {
 			if before := owner[w]; before != nil && before.last >= since {
 				v.l.Add(&diag.Diagnostic{ID: badCluster, Message: fmt.Sprintf(
 					"segment %d: vEU %d takes elements %d … %d of %q in words that may still hold elements %d … %d of %q, which %s reads",
-					segment, s.VEU, s.Lo, s.Hi, v.name(int(s.Buf)), before.Lo, before.Hi, v.name(int(before.Buf)), stepName(known.h.p, At{s.VEU, before.last}))})
+					segment, s.VEU, s.Lo, s.Hi, v.name(int(s.Buf)), before.Lo, before.Hi, v.name(int(before.Buf)),
+					stepName(known.h.p, At{s.VEU, before.last}))})
 				break
 			}
 		}

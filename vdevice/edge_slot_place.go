@@ -78,7 +78,8 @@ func (p *Program) possibleSlots() []slotUse {
 		}
 		for _, v := range sortedKeys(byVEU) {
 			for _, s := range takenOnce(buf, v, byVEU[v]) {
-				from, _ := slices.BinarySearchFunc(exports, s.Lo-longest, func(e stagedRun, lo int64) int { return compare(e.lo, lo) })
+				from, _ := slices.BinarySearchFunc(exports, s.Lo-longest,
+					func(e stagedRun, lo int64) int { return compare(e.lo, lo) })
 				inCluster := true
 				for _, e := range exports[from:] {
 					if e.lo >= s.Hi {

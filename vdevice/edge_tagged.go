@@ -125,7 +125,8 @@ func (p *planParser) carry() {
 // not import them have a plain copy to read, and no two buffers share words.
 func (taggedEdges) whole(v *verifier) {
 	bad := func(buf int, format string, args ...any) {
-		v.l.Add(v.problem(badCarry, "buffer %d (%q) %s", buf, v.plan.Graph.Buffers[buf].Name, fmt.Sprintf(format, args...)))
+		v.l.Add(v.problem(badCarry, "buffer %d (%q) %s", buf, v.plan.Graph.Buffers[buf].Name,
+			fmt.Sprintf(format, args...)))
 	}
 	home := map[int]int{} // buffer → segment that tags it
 	for i, s := range v.plan.Segments {
@@ -133,7 +134,8 @@ func (taggedEdges) whole(v *verifier) {
 			continue
 		}
 		if len(s.Program.Carry) != len(v.plan.Graph.Buffers) {
-			v.l.Add(v.problem(badPlan, "segment %d says how %d buffers travel, the graph has %d", i, len(s.Program.Carry), len(v.plan.Graph.Buffers)))
+			v.l.Add(v.problem(badPlan, "segment %d says how %d buffers travel, the graph has %d", i,
+				len(s.Program.Carry), len(v.plan.Graph.Buffers)))
 			return
 		}
 		for buf, c := range s.Program.Carry {
@@ -144,7 +146,8 @@ func (taggedEdges) whole(v *verifier) {
 				bad(buf, "is tagged by segment %d and by segment %d", other, i)
 			}
 			home[buf] = i
-			if b := v.plan.Graph.Buffers[buf]; !roperator.IsWord(b.DType) || b.Kind == roperator.Input || b.Kind == roperator.Const {
+			if b := v.plan.Graph.Buffers[buf]; !roperator.IsWord(b.DType) || b.Kind == roperator.Input ||
+				b.Kind == roperator.Const {
 				bad(buf, "cannot be tagged: it is of type %v and kind %v", b.DType, b.Kind)
 			} else if b.Kind == roperator.Output && !c.HasPlain() {
 				bad(buf, "is an output and has no plain copy")
@@ -171,7 +174,8 @@ func (v *verifier) carriedBy(id int32, home map[int]int, bad func(buf int, forma
 	for i, a := range c.Writes {
 		buf := a.View.Buf.ID
 		if seg, tagged := home[buf]; tagged && (exported == nil || !exported[i] || int32(seg) != v.seg[id]) {
-			bad(buf, "is tagged by segment %d, but %s in segment %d writes it otherwise", seg, opName(v.plan.Graph.Ops[id]), v.seg[id])
+			bad(buf, "is tagged by segment %d, but %s in segment %d writes it otherwise", seg,
+				opName(v.plan.Graph.Ops[id]), v.seg[id])
 		}
 	}
 	for i, a := range c.Reads {
@@ -189,7 +193,8 @@ func (v *verifier) carriedBy(id int32, home map[int]int, bad func(buf int, forma
 // words checks that no two buffers share tagged words: a word is written once a launch.
 func (v *verifier) words(home map[int]int, bad func(buf int, format string, args ...any)) {
 	if len(v.plan.Words) != len(v.plan.Graph.Buffers) {
-		v.l.Add(v.problem(badPlan, "the plan has tagged words for %d buffers, the graph has %d", len(v.plan.Words), len(v.plan.Graph.Buffers)))
+		v.l.Add(v.problem(badPlan, "the plan has tagged words for %d buffers, the graph has %d", len(v.plan.Words),
+			len(v.plan.Graph.Buffers)))
 		return
 	}
 	var ids []int

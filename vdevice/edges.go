@@ -135,19 +135,23 @@ type edgeRules interface {
 var edgeRows = []edgeRow{
 	EdgeLaunch: {
 		name: "launch", doc: "the order of kernel launches, on one stream or across streams",
-		knows: completion, finding: badWave, header: "exec/edge_launch.cuh", edgeRules: launchEdges{noRules{EdgeLaunch}},
+		knows: completion, finding: badWave, header: "exec/edge_launch.cuh",
+		edgeRules: launchEdges{noRules{EdgeLaunch}},
 	},
 	EdgeFlag: {
 		name: "flag", doc: "a word for each vEU, which holds the number of its last step that announced itself",
-		knows: completion, polled: true, in: "wait", out: "signal", finding: badWait, header: "exec/edge_flag.cuh", edgeRules: flagEdges{noRules{EdgeFlag}},
+		knows: completion, polled: true, in: "wait", out: "signal", finding: badWait, header: "exec/edge_flag.cuh",
+		edgeRules: flagEdges{noRules{EdgeFlag}},
 	},
 	EdgeTagged: {
 		name: "tagged", doc: "64-bit words in global memory: 32 bits of data and the number of the launch",
-		knows: dataOnly, in: "follow", finding: badWait, header: "exec/edge_tagged.cuh", edgeRules: taggedEdges{noRules{EdgeTagged}},
+		knows: dataOnly, in: "follow", finding: badWait, header: "exec/edge_tagged.cuh",
+		edgeRules: taggedEdges{noRules{EdgeTagged}},
 	},
 	EdgeCounter: {
 		name: "counter", doc: "a word that every producer adds one to",
-		knows: completion, polled: true, meets: true, in: "counters", out: "adds", finding: badCounter, header: "exec/edge_counter.cuh", edgeRules: counterEdges{noRules{EdgeCounter}},
+		knows: completion, polled: true, meets: true, in: "counters", out: "adds", finding: badCounter,
+		header: "exec/edge_counter.cuh", edgeRules: counterEdges{noRules{EdgeCounter}},
 	},
 	EdgeSlot: {
 		name: "slot", doc: "32-bit words in the reader's shared memory, counted by an mbarrier; refines tagged edges inside a cluster",

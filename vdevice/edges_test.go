@@ -17,18 +17,24 @@ func TestPlantedEdgeFaults(t *testing.T) {
 		id   string
 		want string
 	}{
-		{"an unknown kind", func(p *Program) { p.Steps[0][1].In = []Edge{{Kind: 77}} }, badWait, "kind 77, which steps do not have there"},
-		{"a kind without ends", func(p *Program) { p.Steps[0][1].In = []Edge{{EdgeLaunch, At{1, 0}}} }, badWait, "kind 0, which steps do not have"},
-		{"an announcement that steps do not make", func(p *Program) { p.Steps[0][1].Out = []Edge{{Kind: EdgeTagged}} }, badWait, "kind 2, which steps do not have"},
-		{"a signal to a step", func(p *Program) { p.Steps[0][1].Out = []Edge{{EdgeFlag, At{1, 1}}} }, badWait, "but names a step"},
-		{"a counter with an order", func(p *Program) { p.Steps[0][1].In = []Edge{{EdgeCounter, At{0, 1}}} }, badCounter, "which is not there"},
+		{"an unknown kind", func(p *Program) { p.Steps[0][1].In = []Edge{{Kind: 77}} }, badWait,
+			"kind 77, which steps do not have there"},
+		{"a kind without ends", func(p *Program) { p.Steps[0][1].In = []Edge{{EdgeLaunch, At{1, 0}}} }, badWait,
+			"kind 0, which steps do not have"},
+		{"an announcement that steps do not make", func(p *Program) { p.Steps[0][1].Out = []Edge{{Kind: EdgeTagged}} },
+			badWait, "kind 2, which steps do not have"},
+		{"a signal to a step", func(p *Program) { p.Steps[0][1].Out = []Edge{{EdgeFlag, At{1, 1}}} }, badWait,
+			"but names a step"},
+		{"a counter with an order", func(p *Program) { p.Steps[0][1].In = []Edge{{EdgeCounter, At{0, 1}}} }, badCounter,
+			"which is not there"},
 		{"kinds out of order", func(p *Program) {
 			p.Steps[0][1].In = []Edge{Meeting(EdgeCounter, 0), {EdgeFlag, At{1, 0}}}
 		}, badWait, "out of order"},
 		{"two counters to add to", func(p *Program) {
 			p.Steps[0][0].Out = []Edge{Meeting(EdgeCounter, 0), Meeting(EdgeCounter, 1)}
 		}, badCounter, "adds to 2 counters"},
-		{"a tagged edge to nowhere", func(p *Program) { p.Steps[0][1].SetIn(EdgeTagged, Edge{EdgeTagged, At{9, 0}}) }, badWait, "which is not there"},
+		{"a tagged edge to nowhere", func(p *Program) { p.Steps[0][1].SetIn(EdgeTagged, Edge{EdgeTagged, At{9, 0}}) },
+			badWait, "which is not there"},
 		{"a tagged edge from its own vEU", func(p *Program) { p.Steps[0][1].SetIn(EdgeTagged, Edge{EdgeTagged, At{0, 0}}) }, badWait, "on its own vEU"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -68,7 +74,8 @@ func TestAloneRules(t *testing.T) {
 	}{
 		{"legal", false, func(s *Segment) { s.Program.Alone = []int32{0, 1} }, ""},
 		{"one that streams nothing", true, func(s *Segment) { s.Program.Alone = []int32{0} }, ""},
-		{"one that streams", true, func(s *Segment) { s.Program.Alone = []int32{1} }, "streams weights, but its launch is alone"},
+		{"one that streams", true, func(s *Segment) { s.Program.Alone = []int32{1} },
+			"streams weights, but its launch is alone"},
 		{"serial", false, func(s *Segment) { s.Program.Alone, s.Serial = []int32{0}, true }, "do not overlap"},
 		{"several streams", false, func(s *Segment) {
 			s.Program.Alone, s.Kind, s.Program.Nodes = []int32{0}, Parallel, make([]Node, 2)

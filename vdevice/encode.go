@@ -64,7 +64,8 @@ func (e *Encoder) awaitFlag(at At) {
 // awaitSum adds an entry to the step's waits: every step that announces itself at the edge's meeting point must have
 // added one to its line.
 func (e *Encoder) awaitSum(to Edge) {
-	e.waits = append(e.waits, schema.Wait{VEU: schema.CounterWait | e.line(to), Order: uint32(e.arriving[to.Kind][to.Number()])})
+	e.waits = append(e.waits, schema.Wait{VEU: schema.CounterWait | e.line(to),
+		Order: uint32(e.arriving[to.Kind][to.Number()])})
 }
 
 // line is the line of the edge's meeting point in the step array.

@@ -138,7 +138,8 @@ func TestRing(t *testing.T) {
 	m := streamed(4, 64<<10)
 	p := alternating(spec, m.G)
 	plan := planOf(m.G, p)
-	if r := plan.Ring(); r.StageBytes < 1024 || r.Blocks != 1 || r.Shared != spec.SharedPerVEU || r.Side > spec.Shared/2 {
+	if r := plan.Ring(); r.StageBytes < 1024 || r.Blocks != 1 || r.Shared != spec.SharedPerVEU ||
+		r.Side > spec.Shared/2 {
 		t.Errorf("an rProgram has the ring %+v", r)
 	}
 	plan.Segments[0].Kind = Waves

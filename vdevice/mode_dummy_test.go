@@ -7,7 +7,8 @@ import "github.com/rammerc/rammerc/schema"
 type eagerRules struct{ plainRules }
 
 func eagerRow() modeRow {
-	return modeRow{name: "eager", doc: "a step that announces nothing", header: "exec/eager.cuh", modeRules: eagerRules{}}
+	return modeRow{name: "eager", doc: "a step that announces nothing", header: "exec/eager.cuh",
+		modeRules: eagerRules{}}
 }
 
 func (r eagerRules) refuses(m *ModeCheck, at At) string {

@@ -181,7 +181,8 @@ func (v *verifier) knownModes(p *Program) {
 	for veu, steps := range p.Steps {
 		for o := range steps {
 			if int(steps[o].Mode) >= len(modeRows) {
-				v.l.Add(v.problem(badMode, "%s has mode %d, which there is not", stepName(p, At{int32(veu), int32(o)}), steps[o].Mode))
+				v.l.Add(v.problem(badMode, "%s has mode %d, which there is not", stepName(p, At{int32(veu), int32(o)}),
+					steps[o].Mode))
 			}
 		}
 	}

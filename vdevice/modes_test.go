@@ -67,7 +67,8 @@ func nearPlan(t testing.TB) (*Plan, *Program) {
 			for k := range int64(rows) {
 				a := vdevicetest.Whole(state.Slice(0, s-1, 1).Slice(1, k, 1))
 				reads = append(reads, a)
-				imports = append(imports, roperator.Staged{Access: a, Index: int(k), At: k * width, Pitch: []int64{width, width, 1}})
+				imports = append(imports, roperator.Staged{Access: a, Index: int(k), At: k * width,
+					Pitch: []int64{width, width, 1}})
 			}
 		}
 		write := g.Of(state.Slice(0, s, 1))
@@ -111,10 +112,15 @@ func TestModeRules(t *testing.T) {
 		want   string
 	}{
 		{"an unknown mode", plainPlan, func(p *Program) { p.Steps[0][0].Mode = 99 }, "has mode 99"},
-		{"plain, of an rKernel that has runs only", direct, func(p *Program) { p.Steps[0][5].Mode = ModePlain }, "runs in runs only"},
-		{"resident, of an rKernel that keeps nothing", plainPlan, func(p *Program) { p.Steps[0][2].Mode = ModeResident }, "prog[0][2] must not be resident: its rKernel keeps nothing"},
-		{"direct, of such an rKernel", plainPlan, func(p *Program) { p.Steps[0][2].Mode = ModeDirect }, "prog[0][2] must not be direct: its rKernel keeps nothing"},
-		{"near, of such an rKernel", plainPlan, func(p *Program) { p.Steps[0][2].Mode = ModeNear }, "prog[0][2] must not be near: its rKernel keeps nothing"},
+		{"plain, of an rKernel that has runs only", direct, func(p *Program) { p.Steps[0][5].Mode = ModePlain },
+			"runs in runs only"},
+		{"resident, of an rKernel that keeps nothing", plainPlan,
+			func(p *Program) { p.Steps[0][2].Mode = ModeResident },
+			"prog[0][2] must not be resident: its rKernel keeps nothing"},
+		{"direct, of such an rKernel", plainPlan, func(p *Program) { p.Steps[0][2].Mode = ModeDirect },
+			"prog[0][2] must not be direct: its rKernel keeps nothing"},
+		{"near, of such an rKernel", plainPlan, func(p *Program) { p.Steps[0][2].Mode = ModeNear },
+			"prog[0][2] must not be near: its rKernel keeps nothing"},
 		{"joined at the start", direct, func(p *Program) { p.Steps[0][0].Joined = true }, "no step before it"},
 		{"joined to another rTask's block", direct, func(p *Program) {
 			for id := range p.Ops {
@@ -148,8 +154,10 @@ func TestModeRules(t *testing.T) {
 			p.Steps[1][2].Out = []Edge{{Kind: EdgeFlag}}
 		}, "prog[1][2] must not be direct: other steps wait"},
 		{"direct in waves", direct, nil, "no rProgram"},
-		{"direct with a plain copy of its result", direct, func(p *Program) { p.Carry[1] = TaggedAndPlain }, "a result does not become"},
-		{"direct with an operand in memory", direct, func(p *Program) { p.Steps[0][0].Mode = ModeDirect }, "an operand is no single row"},
+		{"direct with a plain copy of its result", direct, func(p *Program) { p.Carry[1] = TaggedAndPlain },
+			"a result does not become"},
+		{"direct with an operand in memory", direct, func(p *Program) { p.Steps[0][0].Mode = ModeDirect },
+			"an operand is no single row"},
 		{"direct with an operand in pieces", direct, func(p *Program) {
 			p.Candidate(3).Imports[0].Pitch = []int64{16, 2}
 		}, "an operand is no single row"},
@@ -193,8 +201,10 @@ func TestModeRules(t *testing.T) {
 		{"near with a result for other clusters", nearPlan, func(p *Program) {
 			p.Slots = p.Slots[:len(p.Slots)-4]
 		}, "an operand is no row"},
-		{"slots that share a part of their words", nearPlan, func(p *Program) { p.Slots[0].At += 4 }, "slots differ in length, or share some of their words"},
-		{"slots of several lengths", nearPlan, func(p *Program) { p.Slots[len(p.Slots)-1].Hi += 4 }, "slots differ in length"},
+		{"slots that share a part of their words", nearPlan, func(p *Program) { p.Slots[0].At += 4 },
+			"slots differ in length, or share some of their words"},
+		{"slots of several lengths", nearPlan, func(p *Program) { p.Slots[len(p.Slots)-1].Hi += 4 },
+			"slots differ in length"},
 		{"a step that fills a part of a slot", nearPlan, func(p *Program) {
 			c := p.Candidate(0)
 			c.Imports[0].Access.View.Shape = []int64{8}
@@ -204,7 +214,8 @@ func TestModeRules(t *testing.T) {
 				hi[2] -= 8
 			}
 		}, "fills a part of a slot"},
-		{"a step that takes from slots and is not near", nearPlan, func(p *Program) { p.Steps[2][3].Mode = ModeResident }, "words could cross warps: rTask 2"},
+		{"a step that takes from slots and is not near", nearPlan,
+			func(p *Program) { p.Steps[2][3].Mode = ModeResident }, "words could cross warps: rTask 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			plan, p := c.plan(t)

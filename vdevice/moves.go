@@ -110,7 +110,8 @@ func joinRanks(moves []schema.Move) []schema.Move {
 func joinedTo(moves []schema.Move, x schema.Move) bool {
 	for i := range moves {
 		m := &moves[i]
-		if m.Kind == schema.SlotMove && m.Staged == x.Staged && m.Count == x.Count && m.Slot == x.Slot && m.Gate == x.Gate {
+		if m.Kind == schema.SlotMove && m.Staged == x.Staged && m.Count == x.Count && m.Slot == x.Slot &&
+			m.Gate == x.Gate {
 			m.Ranks |= x.Ranks
 			return true
 		}
@@ -129,12 +130,14 @@ func (m *Moves) appendTagged(moves []schema.Move, buf *roperator.Buffer, runs []
 }
 
 // appendMoves cuts runs that are longer than a move can say.
-func appendMoves(moves []schema.Move, kind schema.MoveKind, runs []roperator.Run, at func(elem int64) uint64) []schema.Move {
+func appendMoves(moves []schema.Move, kind schema.MoveKind, runs []roperator.Run,
+	at func(elem int64) uint64) []schema.Move {
 	for _, r := range runs {
 		for done := int64(0); done < r.Count; {
 			n := min(r.Count-done, math.MaxUint16)
 			moves = append(moves, schema.Move{
-				At: at(r.Elem + done*r.Stride), Staged: uint32(r.At + done), Step: uint32(r.Stride), Count: uint16(n), Kind: kind,
+				At: at(r.Elem + done*r.Stride), Staged: uint32(r.At + done), Step: uint32(r.Stride), Count: uint16(n),
+				Kind: kind,
 			})
 			done += n
 		}

@@ -103,12 +103,14 @@ func legalNodes(p *Program) bool {
 	for _, steps := range p.Steps {
 		for _, s := range steps {
 			c := p.Candidate(s.Task.Op)
-			all = append(all, part{access{s.Task, c.AppendReads(nil, int(s.Task.Index)), c.AppendWrites(nil, int(s.Task.Index))}, s.Wave})
+			all = append(all, part{access{s.Task, c.AppendReads(nil, int(s.Task.Index)),
+				c.AppendWrites(nil, int(s.Task.Index))}, s.Wave})
 		}
 	}
 	for i := range all {
 		for j := range all {
-			if all[i].task.Op < all[j].task.Op && all[i].conflicts(&all[j].access) && !before[all[j].wave][all[i].wave] {
+			if all[i].task.Op < all[j].task.Op && all[i].conflicts(&all[j].access) &&
+				!before[all[j].wave][all[i].wave] {
 				return false
 			}
 		}
@@ -205,7 +207,8 @@ func TestArenaAcrossStreams(t *testing.T) {
 		mid, out := m.Buffer(roperator.Arena, 4), m.Buffer(roperator.Output, 4)
 		m.Op(m.Candidate(1, 1, []roperator.Access{vdevicetest.Whole(in)}, []roperator.Access{vdevicetest.Whole(mid)}))
 		m.Op(m.Candidate(1, 1, []roperator.Access{vdevicetest.Whole(mid)}, []roperator.Access{vdevicetest.Whole(out)}))
-		launches = append(launches, Launch{Op: 2 * s, Node: Node{Stream: s}}, Launch{Op: 2*s + 1, Node: Node{Stream: s}})
+		launches = append(launches, Launch{Op: 2 * s, Node: Node{Stream: s}},
+			Launch{Op: 2*s + 1, Node: Node{Stream: s}})
 	}
 	plan := parallelPlan(m.G, NodeProgram(testSpec(t, 2), m.G, Parallel, launches))
 	if err := Verify(plan); err != nil || plan.Arena[1] == plan.Arena[4] {
@@ -318,7 +321,8 @@ func TestNodeText(t *testing.T) {
 		}
 	}
 	g := vdevicetest.Layers(2, 4, 4, 4, 4, false)
-	plan := parallelPlan(g, NodeProgram(testSpec(t, 2), g, Parallel, []Launch{{Op: 0}, {Op: 1, Node: Node{Stream: 1, After: []int32{0}}}}))
+	plan := parallelPlan(g, NodeProgram(testSpec(t, 2), g, Parallel,
+		[]Launch{{Op: 0}, {Op: 1, Node: Node{Stream: 1, After: []int32{0}}}}))
 	good := string(FormatPlan(plan))
 	for _, c := range []struct{ old, new, want string }{
 		{"node 1", "node 2", "node 2 comes where node 1 is due"},
@@ -331,7 +335,8 @@ func TestNodeText(t *testing.T) {
 		{"veus 4", "veus 5", "out of range"},
 	} {
 		text := strings.Replace(good, c.old, c.new, 1)
-		if _, err := ParsePlan("x", []byte(text), g, plan.Spec); err == nil || !strings.Contains(err.Error(), c.want) || text == good {
+		if _, err := ParsePlan("x", []byte(text), g, plan.Spec); err == nil || !strings.Contains(err.Error(), c.want) ||
+			text == good {
 			t.Errorf("%s: want %q, got %v", fmt.Sprintf("%s → %s", c.old, c.new), c.want, err)
 		}
 	}

@@ -20,11 +20,13 @@ const (
 // ParsePlan reads the text form of a plan of g on spec. It checks form and names; Verify says whether
 // the plan is legal. file is for messages only.
 func ParsePlan(file string, text []byte, g *roperator.Graph, spec *device.Spec) (*Plan, error) {
-	p := &planParser{file: file, plan: &Plan{Spec: spec, Graph: g}, seen: map[string]bool{}, veu: -1, statements: planStatements()}
+	p := &planParser{file: file, plan: &Plan{Spec: spec, Graph: g}, seen: map[string]bool{}, veu: -1,
+		statements: planStatements()}
 	for k := range edgeRows {
 		maps.Copy(p.statements, edgeRows[k].statements())
 	}
-	p.plan.Pick, p.plan.Arena, p.plan.Words = make([]int, len(g.Ops)), make([]int64, len(g.Buffers)), make([]int64, len(g.Buffers))
+	p.plan.Pick, p.plan.Arena, p.plan.Words = make([]int, len(g.Ops)), make([]int64, len(g.Buffers)),
+		make([]int64, len(g.Buffers))
 	for i := range p.plan.Pick {
 		p.plan.Pick[i] = -1
 	}

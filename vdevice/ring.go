@@ -47,7 +47,8 @@ func (plan *Plan) Ring() Ring {
 	for _, s := range plan.Segments {
 		persistent = persistent || s.Kind == RProgram
 	}
-	if side := spec.SharedBeside(overlapping*perSM) - schema.SharedAlign; spec.LaunchesOverlap() && plan.room(side, least) >= leastRing {
+	if side := spec.SharedBeside(overlapping*perSM) - schema.SharedAlign; spec.LaunchesOverlap() &&
+		plan.room(side, least) >= leastRing {
 		r.Side = side
 		// An rProgram's blocks want all registers for themselves.
 		for b := mostOverlapping; b >= overlapping && !persistent && r.Blocks == perSM; b-- {

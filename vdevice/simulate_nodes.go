@@ -8,7 +8,8 @@ import "container/heap"
 func (s *simulation) byNodes() {
 	p := s.h.p
 	n := &nodeSimulation{
-		simulation: s, ready: make([]float64, p.Waves), reason: make([]At, p.Waves), end: make([]float64, p.Waves), last: make([]At, p.Waves),
+		simulation: s, ready: make([]float64, p.Waves), reason: make([]At, p.Waves), end: make([]float64, p.Waves),
+		last: make([]At, p.Waves),
 		left: make([]int, p.Waves), next: make([][]int32, p.Waves), blocks: make([][]block, p.Waves),
 		free: make([]float64, p.Spec.VEUs()), ran: make([]At, p.Spec.VEUs()),
 	}

@@ -67,7 +67,8 @@ func TestSimulateNodes(t *testing.T) {
 			work += b
 		}
 		if math.Abs(tl.Makespan-work) > 1e-6*work || math.Abs(tl.Utilisation()-1) > 1e-9 {
-			t.Errorf("seed %d: one vEU takes %v ns for %v of work, utilisation %v", seed, tl.Makespan, work, tl.Utilisation())
+			t.Errorf("seed %d: one vEU takes %v ns for %v of work, utilisation %v", seed, tl.Makespan, work,
+				tl.Utilisation())
 		}
 		if len(tl.Critical) == 0 {
 			t.Errorf("seed %d: no critical path", seed)

@@ -154,7 +154,8 @@ func TestSimulateWaves(t *testing.T) {
 			t.Errorf("seed %d: makespan %v, want %v", seed, tl.Makespan, want)
 		}
 		plan := &Plan{Spec: p.Spec, Segments: []Segment{{Kind: Waves, Program: p}, {Kind: Waves, Program: p}}}
-		if ns, err := PlanTime(plan, cost); err != nil || math.Abs(ns-2*want-p.Spec.Cost.Node-p.Spec.Cost.PDL) > 1e-6*ns {
+		if ns, err := PlanTime(plan, cost); err != nil ||
+			math.Abs(ns-2*want-p.Spec.Cost.Node-p.Spec.Cost.PDL) > 1e-6*ns {
 			t.Errorf("seed %d: plan takes %v, %v", seed, ns, err)
 		}
 	}

@@ -86,7 +86,8 @@ func TestSlotsAreUsedTwice(t *testing.T) {
 // What crosses clusters, or finds no room, goes through global memory.
 func TestSlotsWhereTheyCanBe(t *testing.T) {
 	for _, c := range []struct{ shift, cluster, words, slots int }{
-		{0, 4, 1000, 2 * 4 * 9}, {2, 4, 1000, 0}, {2, 8, 1000, 2 * 4 * 9}, {0, 2, 1000, 0}, {0, 4, 15, 0}, {0, 4, 16, 2 * 4 * 5},
+		{0, 4, 1000, 2 * 4 * 9}, {2, 4, 1000, 0}, {2, 8, 1000, 2 * 4 * 9}, {0, 2, 1000, 0}, {0, 4, 15, 0},
+		{0, 4, 16, 2 * 4 * 5},
 	} {
 		plan, p := exchange(t, 2, 10, 4, c.shift, c.cluster)
 		PlaceSlots(p, c.words)
@@ -127,7 +128,8 @@ func TestPlantedSlotFaults(t *testing.T) {
 				p.Slots[i].At = 0
 			}
 		}, "words that may still hold"},
-		{"overlap by four", func(_ *Plan, p *Program) { p.Slots[1].At = p.Slots[0].At + 12 }, "words that may still hold"},
+		{"overlap by four", func(_ *Plan, p *Program) { p.Slots[1].At = p.Slots[0].At + 12 },
+			"words that may still hold"},
 		{"a gate too early", func(_ *Plan, p *Program) {
 			for i := range p.Slots {
 				p.Slots[i].Gate = 0

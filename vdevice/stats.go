@@ -74,8 +74,10 @@ func (s *Stats) addSteps(steps []Step) {
 func (s Stats) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d rOperators, %d rTasks of %d rKernel instances\n", s.ROperators, s.RTasks, s.Instances)
-	fmt.Fprintf(&b, "%d segments (%d persistent), %d waves, %d launches on %d streams\n", s.Segments, s.RPrograms, s.Waves, s.Launches, s.Streams)
-	fmt.Fprintf(&b, "%d steps wait for %d others (at most %d each), %d signals, longest vEU %d steps\n", s.Waiting, s.Waits, s.MaxWaits, s.Signals, s.Longest)
+	fmt.Fprintf(&b, "%d segments (%d persistent), %d waves, %d launches on %d streams\n", s.Segments, s.RPrograms,
+		s.Waves, s.Launches, s.Streams)
+	fmt.Fprintf(&b, "%d steps wait for %d others (at most %d each), %d signals, longest vEU %d steps\n", s.Waiting,
+		s.Waits, s.MaxWaits, s.Signals, s.Longest)
 	if s.Counters > 0 {
 		fmt.Fprintf(&b, "%d counters with %d additions\n", s.Counters, s.Additions)
 	}

@@ -74,7 +74,8 @@ func TestTextErrors(t *testing.T) {
 		{"instance", `"test_kernel_THREADS128_SHARED1024_REGISTERS64"`, `"k"`, 6, "rKernel is"},
 		{"rTask", "\n0.1 wave", "\n0.2 wave", 0, "out of range"},
 		{"rOperator", "\n0.1 wave", "\n3.1 wave", 0, "out of range"},
-		{"word", " wave 0 #", " wave 0 signals", 0, "want wait, signal, follow, counters, adds, plain, resident, direct, near, found"},
+		{"word", " wave 0 #", " wave 0 signals", 0,
+			"want wait, signal, follow, counters, adds, plain, resident, direct, near, found"},
 		{"empty wait", " wave 0 #", " wave 0 wait signal", 0, "no step is named"},
 		{"counter of none", " wave 0 #", " wave 0 adds 0 #", 0, "out of range"},
 		{"empty counters", " wave 0 #", " wave 0 counters #", 0, "counters names no counter"},
@@ -90,12 +91,14 @@ func TestTextErrors(t *testing.T) {
 		}
 		_, err := ParsePlan("x.rprog", []byte(text), m.G, spec)
 		ds := diag.All(err)
-		if len(ds) == 0 || !strings.Contains(ds[0].Message, c.want) || ds[0].File != "x.rprog" || c.line > 0 && ds[0].Line != c.line {
+		if len(ds) == 0 || !strings.Contains(ds[0].Message, c.want) || ds[0].File != "x.rprog" || c.line > 0 &&
+			ds[0].Line != c.line {
 			t.Errorf("%s: want %q on line %d, got %v", c.name, c.want, c.line, err)
 		}
 	}
 	// All errors are reported, up to a limit.
-	if _, err := ParsePlan("x", []byte("rprogram 2\n"+strings.Repeat("nonsense\n", 500)), m.G, spec); len(diag.All(err)) != maxParseErrors {
+	if _, err := ParsePlan("x", []byte("rprogram 2\n"+strings.Repeat("nonsense\n", 500)), m.G,
+		spec); len(diag.All(err)) != maxParseErrors {
 		t.Errorf("%d errors of 500", len(diag.All(err)))
 	}
 }

@@ -147,7 +147,8 @@ func (v *verifier) claim(segment int, p *Program) {
 			continue
 		}
 		if c != v.plan.Pick[id] {
-			v.l.Add(v.opDiag(badPlan, int32(id), "segment %d uses candidate %d, the plan says %d", segment, c, v.plan.Pick[id]))
+			v.l.Add(v.opDiag(badPlan, int32(id), "segment %d uses candidate %d, the plan says %d", segment, c,
+				v.plan.Pick[id]))
 		}
 		v.seg[id] = int32(segment)
 		v.at[id] = make([]At, p.Candidate(int32(id)).Tasks)
@@ -165,7 +166,9 @@ func (v *verifier) locate(segment int, p *Program) {
 			op := s.Task.Op
 			if op < 0 || int(op) >= len(v.at) || p.Pick[op] < 0 || v.seg[op] != int32(segment) ||
 				s.Task.Index < 0 || int(s.Task.Index) >= len(v.at[op]) {
-				v.l.Add(&diag.Diagnostic{ID: badPlan, Message: fmt.Sprintf("segment %d, %v runs rTask %d of rOperator %d, which is not there", segment, here, s.Task.Index, op)})
+				v.l.Add(&diag.Diagnostic{ID: badPlan,
+					Message: fmt.Sprintf("segment %d, %v runs rTask %d of rOperator %d, which is not there", segment,
+						here, s.Task.Index, op)})
 				continue
 			}
 			if at := &v.at[op][s.Task.Index]; at.Order < 0 {
@@ -193,7 +196,8 @@ func (v *verifier) missing(segment int, p *Program) {
 			}
 		}
 		if n > 0 {
-			v.l.Add(v.opDiag(missingRTask, int32(id), "%d of its %d rTasks are in no step, the first is rTask %d", n, len(v.at[id]), first))
+			v.l.Add(v.opDiag(missingRTask, int32(id), "%d of its %d rTasks are in no step, the first is rTask %d", n,
+				len(v.at[id]), first))
 		}
 	}
 }
@@ -238,7 +242,8 @@ func cycleDiag(p *Program, cycle []At) *diag.Diagnostic {
 	for _, at := range append(append([]At{}, cycle...), cycle[0]) {
 		parts = append(parts, stepName(p, at))
 	}
-	return &diag.Diagnostic{ID: waitCycle, Message: "steps wait for each other in a circle: " + strings.Join(parts, " waits for a step of the vEU of ")}
+	return &diag.Diagnostic{ID: waitCycle, Message: "steps wait for each other in a circle: " +
+		strings.Join(parts, " waits for a step of the vEU of ")}
 }
 
 // stepName is how findings speak of a step.

@@ -14,7 +14,8 @@ import (
 func (v *verifier) arena() {
 	plan := v.plan
 	if len(plan.Arena) != len(plan.Graph.Buffers) {
-		v.l.Add(&diag.Diagnostic{ID: badArena, Message: fmt.Sprintf("the plan places %d buffers, the graph has %d", len(plan.Arena), len(plan.Graph.Buffers))})
+		v.l.Add(&diag.Diagnostic{ID: badArena, Message: fmt.Sprintf("the plan places %d buffers, the graph has %d",
+			len(plan.Arena), len(plan.Graph.Buffers))})
 		return
 	}
 	uses := bufferUses(plan, v.at, v.seg, v.lanes)
@@ -40,7 +41,8 @@ func (v *verifier) badPlace(b *roperator.Buffer, u *use) string {
 	case b.Kind == roperator.Arena && u.firstSeg >= 0 && off < 0 && v.plan.HasPlain(b.ID):
 		return "is accessed but has no place in the arena"
 	case off < -1 || off >= 0 && (off%ArenaAlign != 0 || off > v.plan.ArenaLen-b.Bytes()):
-		return fmt.Sprintf("of %d bytes is at %d; want a multiple of %d inside the arena of %d bytes", b.Bytes(), off, ArenaAlign, v.plan.ArenaLen)
+		return fmt.Sprintf("of %d bytes is at %d; want a multiple of %d inside the arena of %d bytes", b.Bytes(), off,
+			ArenaAlign, v.plan.ArenaLen)
 	}
 	return ""
 }
@@ -117,7 +119,8 @@ func (v *verifier) succeeds(old, next int, uses []use) {
 	if a.lastSeg > b.firstSeg {
 		k.to = h.task(At{b.first[0].veu, b.first[0].first}).Op
 		v.found.add(k, func() string {
-			return fmt.Sprintf("buffer %q takes bytes of %q in segment %d, which is accessed until segment %d", v.name(next), v.name(old), b.firstSeg, a.lastSeg)
+			return fmt.Sprintf("buffer %q takes bytes of %q in segment %d, which is accessed until segment %d",
+				v.name(next), v.name(old), b.firstSeg, a.lastSeg)
 		})
 		return
 	}
@@ -129,7 +132,8 @@ func (v *verifier) succeeds(old, next int, uses []use) {
 			}
 			k.to, k.from = h.task(here).Op, h.task(At{x.veu, x.last}).Op
 			v.found.add(k, func() string {
-				return fmt.Sprintf("buffer %q takes bytes of %q, but %s may run before %s has", v.name(next), v.name(old), h.name(here), h.name(At{x.veu, x.last}))
+				return fmt.Sprintf("buffer %q takes bytes of %q, but %s may run before %s has", v.name(next),
+					v.name(old), h.name(here), h.name(At{x.veu, x.last}))
 			})
 		}
 	}

@@ -41,11 +41,13 @@ func (v *verifier) endsOf(p *Program, here At, edges []Edge, incoming bool, poin
 		case incoming && e.VEU == here.VEU:
 			why = "on its own vEU"
 		}
-		if why == "" && i > 0 && (compareEdges(edges[i-1], e) >= 0 || edges[i-1].Kind == e.Kind && edges[i-1].VEU == e.VEU) {
+		if why == "" && i > 0 && (compareEdges(edges[i-1], e) >= 0 || edges[i-1].Kind == e.Kind &&
+			edges[i-1].VEU == e.VEU) {
 			why = "out of order: edges are sorted, one for each vEU or meeting point"
 		}
 		if why != "" {
-			v.l.Add(&diag.Diagnostic{ID: e.row().finding, Message: fmt.Sprintf("%s %s %s, %s", stepName(p, here), verbOf(e, incoming), e.end(), why)})
+			v.l.Add(&diag.Diagnostic{ID: e.row().finding,
+				Message: fmt.Sprintf("%s %s %s, %s", stepName(p, here), verbOf(e, incoming), e.end(), why)})
 		}
 	}
 }

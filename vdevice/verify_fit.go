@@ -36,7 +36,8 @@ func (n *Needs) AddCandidate(c *roperator.Candidate) {
 // Join raises the needs to those of m, where these are larger.
 func (n *Needs) Join(m Needs) {
 	n.Threads, n.Shared, n.Registers = max(n.Threads, m.Threads), max(n.Shared, m.Shared), max(n.Registers, m.Registers)
-	n.Imports, n.SlotWords, n.KeptWords = max(n.Imports, m.Imports), max(n.SlotWords, m.SlotWords), max(n.KeptWords, m.KeptWords)
+	n.Imports, n.SlotWords, n.KeptWords = max(n.Imports, m.Imports), max(n.SlotWords, m.SlotWords),
+		max(n.KeptWords, m.KeptWords)
 	n.StreamStep = max(n.StreamStep, m.StreamStep)
 }
 
@@ -67,13 +68,15 @@ func (n *Needs) leastShared() int {
 	if n.StreamStep == 0 {
 		return n.SharedBytes()
 	}
-	return n.SharedBytes() + schema.ExecutorShared + leastRing*(n.StreamStep+schema.SharedAlign+schema.StageBarrierBytes)
+	return n.SharedBytes() + schema.ExecutorShared +
+		leastRing*(n.StreamStep+schema.SharedAlign+schema.StageBarrierBytes)
 }
 
 // SlotRoom is how many words of slots have room beside the other needs, on a device.
 func (n Needs) SlotRoom(s *device.Spec) int {
 	n.SlotWords = 0
-	return (s.SharedBound() - n.besideSlots() - max(n.leastShared(), n.SharedBytes()+schema.ExecutorShared)) / roperator.WordBytes / 32 * 32
+	return (s.SharedBound() - n.besideSlots() - max(n.leastShared(), n.SharedBytes()+
+		schema.ExecutorShared)) / roperator.WordBytes / 32 * 32
 }
 
 // Needs computes what the program's vEUs must have.
@@ -108,7 +111,8 @@ func (n Needs) LackingOn(s *device.Spec) []string {
 		out = append(out, fmt.Sprintf("%d bytes of shared memory, a vEU of %s has %d", shared, s.Name, s.SharedBound()))
 	}
 	if bound := s.RegisterBound(threads); n.Registers > bound {
-		out = append(out, fmt.Sprintf("%d registers a thread, a vEU of %s with %d threads has %d", n.Registers, s.Name, threads, bound))
+		out = append(out, fmt.Sprintf("%d registers a thread, a vEU of %s with %d threads has %d", n.Registers, s.Name,
+			threads, bound))
 	}
 	return out
 }
@@ -117,7 +121,8 @@ func (n Needs) LackingOn(s *device.Spec) []string {
 func (v *verifier) fits(segment int, s Segment) {
 	p := s.Program
 	report := func(format string, args ...any) {
-		v.l.Add(&diag.Diagnostic{ID: doesNotFit, Message: fmt.Sprintf("segment %d %s", segment, fmt.Sprintf(format, args...))})
+		v.l.Add(&diag.Diagnostic{ID: doesNotFit, Message: fmt.Sprintf("segment %d %s", segment,
+			fmt.Sprintf(format, args...))})
 	}
 	have, most := "", v.plan.Spec.VEUs()
 	if s.Kind == Parallel { // every stream has names of its own for vEUs

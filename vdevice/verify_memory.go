@@ -28,7 +28,8 @@ func (h *history) of(segment int32) *historyPart {
 // memory walks the rOperators in the order of the graph, which is the meaning of the program, and
 // compares each access with every earlier one to the same elements.
 func (v *verifier) memory() {
-	m := &memoryCheck{verifier: v, past: make([]history, len(v.plan.Graph.Buffers)), regions: newRegioner(v.lanes), f: newFrontier(v.lanes)}
+	m := &memoryCheck{verifier: v, past: make([]history, len(v.plan.Graph.Buffers)), regions: newRegioner(v.lanes),
+		f: newFrontier(v.lanes)}
 	for id := range v.plan.Graph.Ops {
 		if v.seg[id] >= 0 {
 			m.op(int32(id))

@@ -93,7 +93,8 @@ func mutate(p *Program, r *rand.Rand) {
 		switch s := &steps[i]; {
 		case r.IntN(3) == 0 && len(s.InOf(EdgeFlag)) > 0:
 			s.SetIn(EdgeFlag, s.InOf(EdgeFlag)[1:]...)
-		case r.IntN(2) == 0 && steps[i].Wave == steps[i+1].Wave && len(s.InOf(EdgeFlag))+len(steps[i+1].InOf(EdgeFlag)) == 0:
+		case r.IntN(2) == 0 && steps[i].Wave == steps[i+1].Wave && len(s.InOf(EdgeFlag))+
+			len(steps[i+1].InOf(EdgeFlag)) == 0:
 			steps[i].Task, steps[i+1].Task = steps[i+1].Task, steps[i].Task
 		case len(s.InOf(EdgeFlag)) > 0:
 			s.InOf(EdgeFlag)[0].Order = max(s.InOf(EdgeFlag)[0].Order-1, 0)
@@ -120,10 +121,12 @@ func TestPlantedFaults(t *testing.T) {
 		{"two segments", func(plan *Plan, p *Program) {
 			plan.Segments = append(plan.Segments, Segment{Kind: RProgram, Program: p})
 		}, repeatedRTask},
-		{"wait for nothing", func(_ *Plan, p *Program) { p.Steps[0][0].SetIn(EdgeFlag, flags(At{1, 1 << 20})...) }, badWait},
+		{"wait for nothing", func(_ *Plan, p *Program) { p.Steps[0][0].SetIn(EdgeFlag, flags(At{1, 1 << 20})...) },
+			badWait},
 		{"wait for oneself", func(_ *Plan, p *Program) { p.Steps[0][1].SetIn(EdgeFlag, flags(At{0, 0})...) }, badWait},
 		{"waits out of order", func(_ *Plan, p *Program) { p.Steps[0][1].SetIn(EdgeFlag, flags(At{2, 0}, At{1, 0})...) }, badWait},
-		{"no signal", func(_ *Plan, p *Program) { p.Steps[firstWait(p).VEU][firstWait(p).Order].SetOut(EdgeFlag) }, badWait},
+		{"no signal", func(_ *Plan, p *Program) { p.Steps[firstWait(p).VEU][firstWait(p).Order].SetOut(EdgeFlag) },
+			badWait},
 		{"wave decreases", func(_ *Plan, p *Program) { p.Steps[0][0].Wave = int32(p.Waves - 1) }, badWave},
 		{"wave unknown", func(_ *Plan, p *Program) { p.Steps[0][0].Wave = 1 << 30 }, badWave},
 		{"all in one wave", func(_ *Plan, p *Program) {

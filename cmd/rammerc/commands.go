@@ -36,7 +36,8 @@ status is 2 when there are any.`,
 			}
 			a.emit(cmd, r, r.Text)
 			if len(r.Rows) > 0 {
-				return shown{&diag.Diagnostic{ID: "check-failed", File: o.Path, Message: "cannot be compiled as it stands"}}
+				return shown{&diag.Diagnostic{ID: "check-failed", File: o.Path,
+					Message: "cannot be compiled as it stands"}}
 			}
 			return nil
 		},

@@ -15,7 +15,8 @@ import (
 // completeFlags registers the values that shells offer for flags and arguments, on every command that has them.
 func completeFlags(root *cobra.Command) {
 	fixed := map[string][]string{
-		"target": driver.Targets(), "device": driver.DeviceNames(), "plan": driver.Plans(), "policy": driver.PolicyNames(),
+		"target": driver.Targets(), "device": driver.DeviceNames(), "plan": driver.Plans(),
+		"policy":    driver.PolicyNames(),
 		"precision": precision.Names(),
 		"emit":      driver.Emits(), "engine": engine.Names(), "format": benchFormats,
 		"base": driver.DeviceNames(),
@@ -26,7 +27,8 @@ func completeFlags(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		for flag, values := range fixed {
 			if cmd.Flags().Lookup(flag) != nil {
-				_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+				_ = cmd.RegisterFlagCompletionFunc(flag,
+					cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 			}
 		}
 		for flag, names := range fromModel {

@@ -60,7 +60,8 @@ func applyConfig(cmd *cobra.Command) error {
 	for _, name := range sortedKeys(sections) {
 		if !isCommand(cmd.Root(), name) {
 			l.Add(&diag.Diagnostic{
-				ID: "bad-config", File: file, Message: fmt.Sprintf("%q is no command", name), Help: "map command names to flags",
+				ID: "bad-config", File: file, Message: fmt.Sprintf("%q is no command", name),
+				Help: "map command names to flags",
 			})
 		}
 	}

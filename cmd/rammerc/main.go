@@ -137,7 +137,8 @@ Results go to standard output, progress and messages to standard error.`,
 	root.PersistentFlags().Bool("print-config", false, "print the flags in force, as a configuration file, and stop")
 	root.AddCommand(
 		a.compileCommand(), a.runCommand(), a.verifyCommand(), a.benchCommand(), a.profileCommand(), a.checkCommand(),
-		a.inspectCommand(), a.opsCommand(), a.devicesCommand(), a.calibrateCommand(), a.versionCommand(), a.manCommand(),
+		a.inspectCommand(), a.opsCommand(), a.devicesCommand(), a.calibrateCommand(), a.versionCommand(),
+		a.manCommand(),
 	)
 	for _, c := range root.Commands() {
 		c.Args = argsUnlessConfig(c.Args)

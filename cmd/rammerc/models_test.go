@@ -119,7 +119,8 @@ func unsupportedModel() []byte {
 		node("four", "Relu", []string{"x", "x"}, []string{"e"}),
 		node("five", "Softmax", []string{"nowhere"}, []string{"f"}),
 		node("sum", "Sum", []string{"a", "b", "c", "e", "f"}, []string{"y"}))
-	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: proto.String("com.example"), Version: proto.Int64(1)})
+	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: proto.String("com.example"),
+		Version: proto.Int64(1)})
 	return encode(m)
 }
 
@@ -133,8 +134,10 @@ func fiveModel() []byte {
 	pool := node("pool", "MaxPool", []string{"w"}, []string{"p"}, &onnxpb.AttributeProto{
 		Name: proto.String("kernel_shape"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: []int64{2, 2, 2, 2},
 	})
-	m := model(ports(port("x", float32s, d...), port("i", int64s, d...), port("w", float32s, fixed(1, 1, 2, 2, 2, 2)...)),
-		ports(port("e", float32s, d...), port("b", float32s, d...), port("c", int64s, d...), port("n", int64s, named("r"), named("k")),
+	m := model(ports(port("x", float32s, d...), port("i", int64s, d...),
+		port("w", float32s, fixed(1, 1, 2, 2, 2, 2)...)),
+		ports(port("e", float32s, d...), port("b", float32s, d...), port("c", int64s, d...),
+			port("n", int64s, named("r"), named("k")),
 			port("p", float32s, fixed(1, 1, 1, 1, 1, 1)...)),
 		node("unknown", "Frobnicate", []string{"x"}, []string{"a"}),
 		custom,
@@ -143,7 +146,8 @@ func fiveModel() []byte {
 		node("before", "Sqrt", []string{"x"}, []string{"s"}),
 		node("places", "NonZero", []string{"s"}, []string{"n"}),
 		pool)
-	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: proto.String("com.microsoft"), Version: proto.Int64(1)})
+	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: proto.String("com.microsoft"),
+		Version: proto.Int64(1)})
 	return encode(m)
 }
 
@@ -171,7 +175,8 @@ func externalModel(location string) *onnxpb.ModelProto {
 
 // gatherModel takes indices as an input, which may be out of range.
 func gatherModel() []byte {
-	return encode(model(ports(port("x", float32s, fixed(4)...), port("i", int64s, fixed(2)...)), ports(port("y", float32s, fixed(2)...)),
+	return encode(model(ports(port("x", float32s, fixed(4)...), port("i", int64s, fixed(2)...)),
+		ports(port("y", float32s, fixed(2)...)),
 		node("pick", "Gather", []string{"x", "i"}, []string{"y"})))
 }
 
@@ -183,7 +188,8 @@ func futureModel() []byte {
 
 // expandModel has an output whose shape is data.
 func expandModel() []byte {
-	return encode(model(ports(port("x", float32s, fixed(1)...), port("s", int64s, fixed(2)...)), ports(port("y", float32s, named("a"), named("b"))),
+	return encode(model(ports(port("x", float32s, fixed(1)...), port("s", int64s, fixed(2)...)),
+		ports(port("y", float32s, named("a"), named("b"))),
 		node("grow", "Expand", []string{"x", "s"}, []string{"y"})))
 }
 

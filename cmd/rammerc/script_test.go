@@ -56,8 +56,9 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status, "json": checkJSON, "mkmodel": makeModel, "cut": cutFile, "flip": flipByte, "same": sameFiles,
-			"npy": writeNPY, "lib": built.copy,
+			"status": status, "json": checkJSON, "mkmodel": makeModel, "cut": cutFile, "flip": flipByte,
+			"same": sameFiles,
+			"npy":  writeNPY, "lib": built.copy,
 		},
 	})
 }

@@ -10,7 +10,8 @@ import (
 )
 
 var statusNames = [...]string{
-	schema.StatusOk: "ok", schema.StatusBadArgument: "bad argument", schema.StatusWeightsMissing: "weights file missing",
+	schema.StatusOk: "ok", schema.StatusBadArgument: "bad argument",
+	schema.StatusWeightsMissing:  "weights file missing",
 	schema.StatusWeightsMismatch: "weights file does not match", schema.StatusDeviceUnfit: "device unfit",
 	schema.StatusOutOfMemory: "out of memory", schema.StatusRunFailed: "run failed",
 	schema.StatusNotResident: "rProgram not resident", schema.StatusInternal: "internal error",

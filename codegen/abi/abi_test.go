@@ -72,9 +72,12 @@ func TestHeaderNamesOnlyItsPrefix(t *testing.T) {
 		t.Error("a placeholder is left")
 	}
 	for code, name := range map[int]string{
-		schema.StatusOk: "OK", schema.StatusBadArgument: "BAD_ARGUMENT", schema.StatusWeightsMissing: "WEIGHTS_MISSING", schema.StatusWeightsMismatch: "WEIGHTS_MISMATCH",
-		schema.StatusDeviceUnfit: "DEVICE_UNFIT", schema.StatusOutOfMemory: "OUT_OF_MEMORY", schema.StatusRunFailed: "RUN_FAILED", schema.StatusNotResident: "NOT_RESIDENT", schema.StatusInternal: "INTERNAL",
-		schema.StatusStuck: "STUCK", schema.StatusDeviceLost: "DEVICE_LOST", schema.StatusNoDevice: "NO_DEVICE",
+		schema.StatusOk: "OK", schema.StatusBadArgument: "BAD_ARGUMENT", schema.StatusWeightsMissing: "WEIGHTS_MISSING",
+		schema.StatusWeightsMismatch: "WEIGHTS_MISMATCH",
+		schema.StatusDeviceUnfit:     "DEVICE_UNFIT", schema.StatusOutOfMemory: "OUT_OF_MEMORY",
+		schema.StatusRunFailed: "RUN_FAILED", schema.StatusNotResident: "NOT_RESIDENT",
+		schema.StatusInternal: "INTERNAL",
+		schema.StatusStuck:    "STUCK", schema.StatusDeviceLost: "DEVICE_LOST", schema.StatusNoDevice: "NO_DEVICE",
 	} {
 		if !regexp.MustCompile(`\bnet_` + name + ` = ` + strconv.Itoa(code) + `\b`).MatchString(h) {
 			t.Errorf("the header does not give net_%s the value %d", name, code)

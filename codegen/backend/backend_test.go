@@ -57,7 +57,8 @@ func text(t *testing.T, files fs.FS) string {
 func missing(names []string, text string) []string {
 	var out []string
 	for _, n := range names {
-		definition := regexp.MustCompile(`(?:inline|RT_DEVICE) [^;(]*?\b` + n + `\(|(?:class|struct) ` + n + ` \{|(?:class|struct) ` + n + ` \{\}|constexpr int ` + n + ` =`)
+		definition := regexp.MustCompile(`(?:inline|RT_DEVICE) [^;(]*?\b` + n + `\(|(?:class|struct) ` + n +
+			` \{|(?:class|struct) ` + n + ` \{\}|constexpr int ` + n + ` =`)
 		if !definition.MatchString(text) {
 			out = append(out, n)
 		}
@@ -77,7 +78,8 @@ func TestBackEndsDefineAllPrimitives(t *testing.T) {
 		}
 	}
 	emu := text(t, All[1].Sources())
-	if got := missing(names, strings.ReplaceAll(emu, "void store_word(", "void store_words(")); !slices.Equal(got, []string{"store_word"}) {
+	if got := missing(names, strings.ReplaceAll(emu, "void store_word(", "void store_words(")); !slices.Equal(got,
+		[]string{"store_word"}) {
 		t.Errorf("without store_word the emulator lacks %v", got)
 	}
 }
@@ -104,7 +106,8 @@ func TestBackEndsAreChosen(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if !strings.Contains(string(data), `"backend/primitives.cuh"`) && !strings.Contains(string(data), `"backend/host_primitives.h"`) {
+		if !strings.Contains(string(data), `"backend/primitives.cuh"`) &&
+			!strings.Contains(string(data), `"backend/host_primitives.h"`) {
 			t.Errorf("%s does not include what back ends must define", header)
 		}
 	}

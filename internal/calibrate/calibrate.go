@@ -75,7 +75,8 @@ func Run(ctx context.Context, program string, progress func(done, total int)) (*
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = errors.New("no end after " + patience.String())
 		}
-		return nil, &toolchain.Failed{Command: []string{"calibrate"}, Output: strings.TrimSpace(stderr.String()), Err: err}
+		return nil, &toolchain.Failed{Command: []string{"calibrate"}, Output: strings.TrimSpace(stderr.String()),
+			Err: err}
 	}
 	return r, parseErr
 }

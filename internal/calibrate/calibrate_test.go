@@ -39,7 +39,8 @@ func output(t *testing.T, major int) string {
 	var rows []string
 	for n, m := range table(t) {
 		if int(m.Samples[0]) <= major {
-			rows = append(rows, fmt.Sprintf(`{"name": %q, "unit": %q, "samples": [%d, %d, %d]}`, m.Name, m.Unit, 100*n+101, 100*n+99, 100*n+100))
+			rows = append(rows, fmt.Sprintf(`{"name": %q, "unit": %q, "samples": [%d, %d, %d]}`, m.Name, m.Unit, 100*n+
+				101, 100*n+99, 100*n+100))
 		}
 	}
 	return fmt.Sprintf(`{"device": {"product": "NVIDIA Test 9", "major": %d, "minor": 0, "sms": 132, "max_threads": 1024, "shared_bytes": 233472,
@@ -77,7 +78,8 @@ func TestSpec(t *testing.T) {
 		SharedPerVEU: 232448, Registers: 65536, L2Bytes: 62914560, Memory: 150754820096,
 		Clusters: device.Clusters{Of4: 30, Of8: 15},
 		Cost: device.Cost{
-			Launch: at["node_cooperative"], Node: at["node_all"], PDL: at["pdl_all"], Hop: at["hop"], Barrier: at["wait_all"],
+			Launch: at["node_cooperative"], Node: at["node_all"], PDL: at["pdl_all"], Hop: at["hop"],
+			Barrier: at["wait_all"],
 			Counter: at["barrier_counter"], Tagged: at["tagged_1"], Cluster: at["cluster_8"], Step: at["step"],
 			Latency: at["ring_values"] - at["wait_1"], L2PerSM: at["l2_one"], L2Total: at["l2_all"], DRAM: at["dram"],
 			FlopsPerSM: at["fp32"], WaitEach: s.Cost.WaitEach, Source: s.Cost.Source,
@@ -92,18 +94,21 @@ func TestSpec(t *testing.T) {
 	if d := cmp.Diff(want, s); d != "" {
 		t.Error(d)
 	}
-	for _, part := range []string{"measured", "NVIDIA Test 9", "driver 580.1", "CUDA 12.8", "medians of 3 runs", "fit is that of h200"} {
+	for _, part := range []string{"measured", "NVIDIA Test 9", "driver 580.1", "CUDA 12.8", "medians of 3 runs",
+		"fit is that of h200"} {
 		if !strings.Contains(s.Cost.Source, part) {
 			t.Errorf("the source does not say %q: %s", part, s.Cost.Source)
 		}
 	}
-	base := &device.Spec{Name: "mine", Product: "another", Arch: "sm_80", SMs: 4, VEUsPerSM: 2, Cost: device.Cost{Hop: 1}, Fitted: device.Fit{"hop_ns": 2},
+	base := &device.Spec{Name: "mine", Product: "another", Arch: "sm_80", SMs: 4, VEUsPerSM: 2,
+		Cost: device.Cost{Hop: 1}, Fitted: device.Fit{"hop_ns": 2},
 		Tensor: map[string]float64{"float16": 9}}
 	b, err := Spec(r, base, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Name, want.VEUsPerSM, want.Measured.Source, want.Fitted, want.Tensor = "mine", 2, b.Cost.Source, base.Fitted, base.Tensor
+	want.Name, want.VEUsPerSM, want.Measured.Source, want.Fitted, want.Tensor = "mine", 2, b.Cost.Source, base.Fitted,
+		base.Tensor
 	want.Cost = want.Measured
 	want.Cost.Hop *= 2
 	want.Clusters = device.Clusters{} // base has several vEUs in an SM
@@ -143,7 +148,8 @@ func TestSpecMissing(t *testing.T) {
 			r.Measurements[i].Name = "other"
 		}
 	}
-	if _, err := Spec(r, nil, ""); err == nil || !strings.Contains(err.Error(), "hop_ns cannot be told: hop was not measured") {
+	if _, err := Spec(r, nil, ""); err == nil || !strings.Contains(err.Error(),
+		"hop_ns cannot be told: hop was not measured") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -170,8 +176,9 @@ func TestFigures(t *testing.T) {
 	}
 	c.Source = "x"
 	text, err := YAML(&device.Spec{
-		Name: "x", Product: "x", Arch: "sm_90", SMs: 1, VEUsPerSM: 1, Threads: 32, Shared: 1 << 10, SharedPerVEU: 1 << 10,
-		Registers: 1 << 10, L2Bytes: 1, Memory: 1, Cost: c, Measured: c,
+		Name: "x", Product: "x", Arch: "sm_90", SMs: 1, VEUsPerSM: 1, Threads: 32, Shared: 1 << 10,
+		SharedPerVEU: 1 << 10,
+		Registers:    1 << 10, L2Bytes: 1, Memory: 1, Cost: c, Measured: c,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +226,8 @@ func TestYAML(t *testing.T) {
 
 func TestRounded(t *testing.T) {
 	for in, want := range map[float64]string{
-		0: "0", 580.4: "580", 1234.5: "1230", 44.949: "44.9", 6.0649: "6.06", 0.012345: "0.0123", 4512.9: "4510", 999.7: "1000",
+		0: "0", 580.4: "580", 1234.5: "1230", 44.949: "44.9", 6.0649: "6.06", 0.012345: "0.0123", 4512.9: "4510",
+		999.7: "1000",
 	} {
 		if got := fmt.Sprint(device.ThreeDigits(in)); got != want {
 			t.Errorf("%v: got %s, want %s", in, got, want)
@@ -229,7 +237,8 @@ func TestRounded(t *testing.T) {
 
 func TestShortName(t *testing.T) {
 	for in, want := range map[string]string{
-		"NVIDIA H200": "h200", "NVIDIA GeForce RTX 4090": "geforce-rtx-4090", "Tesla V100-SXM2-32GB": "tesla-v100-sxm2-32gb", "é": "gpu",
+		"NVIDIA H200": "h200", "NVIDIA GeForce RTX 4090": "geforce-rtx-4090",
+		"Tesla V100-SXM2-32GB": "tesla-v100-sxm2-32gb", "é": "gpu",
 	} {
 		if got := shortName(in); got != want {
 			t.Errorf("%s: got %s, want %s", in, got, want)
@@ -283,10 +292,12 @@ func TestRun(t *testing.T) {
 	if err != nil || len(r.Measurements) != len(table(t)) {
 		t.Errorf("%v, %v", r, err)
 	}
-	if _, err := Run(t.Context(), script(t, "echo out of luck >&2\nexit 1\n"), nil); err == nil || !strings.Contains(err.Error(), "out of luck") {
+	if _, err := Run(t.Context(), script(t, "echo out of luck >&2\nexit 1\n"), nil); err == nil ||
+		!strings.Contains(err.Error(), "out of luck") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Run(t.Context(), script(t, "echo '{}'\n"), nil); err == nil || !strings.Contains(err.Error(), "does not begin with the device") {
+	if _, err := Run(t.Context(), script(t, "echo '{}'\n"), nil); err == nil ||
+		!strings.Contains(err.Error(), "does not begin with the device") {
 		t.Errorf("got %v", err)
 	}
 }

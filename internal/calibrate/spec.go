@@ -67,7 +67,8 @@ func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 	d := &r.Device
 	s := &device.Spec{
 		Name: shortName(d.Product), Product: d.Product, Arch: d.Arch(), SMs: d.SMs, VEUsPerSM: 1, Threads: d.MaxThreads,
-		Shared: d.SharedBytes, SharedPerVEU: d.SharedPerBlock, Registers: d.Registers, L2Bytes: d.L2Bytes, Memory: d.MemoryBytes,
+		Shared: d.SharedBytes, SharedPerVEU: d.SharedPerBlock, Registers: d.Registers, L2Bytes: d.L2Bytes,
+		Memory: d.MemoryBytes,
 	}
 	known := fitFor(s.Product, s.Arch)
 	if known != nil {
@@ -84,7 +85,8 @@ func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 	for _, f := range figures {
 		v, ok := f.value(medians)
 		if !ok {
-			return nil, fmt.Errorf("%s cannot be told: %s was not measured", f.key, strings.Join(f.ways[0].needs, " or "))
+			return nil, fmt.Errorf("%s cannot be told: %s was not measured", f.key,
+				strings.Join(f.ways[0].needs, " or "))
 		}
 		*s.Measured.Field(f.key) = device.ThreeDigits(v)
 	}

@@ -95,7 +95,8 @@ func Calibrate(job *driver.Job, o CalibrateOptions) (r *Calibrated, err error) {
 	for i := range measured.Measurements {
 		m := &measured.Measurements[i]
 		r.Measurements = append(r.Measurements, Figure{
-			Name: m.Name, Unit: m.Unit, P10: m.Quantile(0.1), Median: m.Median(), P90: m.Quantile(0.9), N: len(m.Samples),
+			Name: m.Name, Unit: m.Unit, P10: m.Quantile(0.1), Median: m.Median(), P90: m.Quantile(0.9),
+			N: len(m.Samples),
 		})
 	}
 	return r, nil
@@ -149,7 +150,8 @@ func (o *CalibrateOptions) refuses(file string) *diag.Diagnostic {
 		return &diag.Diagnostic{ID: "cannot-write", File: file, Message: "is a directory, a file is wanted"}
 	case !o.Force:
 		return &diag.Diagnostic{
-			ID: "not-empty", File: file, Message: "is there already", Help: "name another file, or replace it with --force",
+			ID: "not-empty", File: file, Message: "is there already",
+			Help: "name another file, or replace it with --force",
 		}
 	}
 	return nil

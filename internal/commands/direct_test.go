@@ -47,7 +47,8 @@ func TestDirectSteps(t *testing.T) {
 	t.Parallel()
 	needCxx(t)
 	for _, values := range []int{40, 250} { // the warp that fetches has elements of its own, or not
-		o := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Plan: "rprogram", Debug: true}
+		o := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Plan: "rprogram",
+			Debug: true}
 		o.Path = sparseModel(t, 6, values, 7)
 		if _, err := driver.Compile(&driver.Job{}, o); err != nil {
 			t.Fatal(err)
@@ -89,7 +90,8 @@ func TestDirectFaults(t *testing.T) {
 		{"detail::wait_for_fetched(i % 2, meeting<K>());", ";", nil},
 		{"detail::wait_for_used(k % 2, both);", ";", nil},
 	} {
-		o := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Plan: "rprogram", Emit: driver.EmitSources}
+		o := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Plan: "rprogram",
+			Emit: driver.EmitSources}
 		o.Path = model
 		if _, err := driver.Compile(&driver.Job{}, o); err != nil {
 			t.Fatal(err)

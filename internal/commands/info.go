@@ -53,7 +53,8 @@ func (l *DeviceList) Text(w io.Writer) {
 	fmt.Fprintln(t, "DEVICE\tPRODUCT\tARCH\tSMS\tVEUS\tTHREADS\tSHARED\tHOP\tDRAM\tPLANS\tFIGURES")
 	for _, s := range l.Devices {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%.0f ns\t%.0f GB/s\t%s\t%s\n", s.Name, s.Product, s.Arch, s.SMs,
-			s.VEUs(), s.Threads, progress.Bytes(int64(s.SharedPerVEU)), s.Cost.Hop, s.Cost.DRAM, s.plans(), s.Cost.Source)
+			s.VEUs(), s.Threads, progress.Bytes(int64(s.SharedPerVEU)), s.Cost.Hop, s.Cost.DRAM, s.plans(),
+			s.Cost.Source)
 	}
 	t.Flush()
 }

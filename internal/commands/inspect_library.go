@@ -125,7 +125,8 @@ func describePlan(data []byte) (*LibraryInspection, error) {
 }
 
 func summariseSegment(s *trace.Segment, serial bool) SegmentSummary {
-	out := SegmentSummary{Kind: s.Kind, Launches: 1, Streams: 1, Overlap: !serial && s.Kind != "rprogram" && s.Waves > 1}
+	out := SegmentSummary{Kind: s.Kind, Launches: 1, Streams: 1, Overlap: !serial && s.Kind != "rprogram" &&
+		s.Waves > 1}
 	if s.Kind != "rprogram" {
 		out.Launches = s.Waves
 	}

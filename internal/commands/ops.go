@@ -37,8 +37,10 @@ func Ops(internal bool) []OpInfo {
 			continue
 		}
 		out = append(out, OpInfo{
-			Op: op.Name, Domain: op.Domain, Since: op.Since, Inputs: portNames(op.Inputs), Outputs: portNames(op.Outputs),
-			Attrs: attrNames(op.Attrs), Evaluated: eval.Supports(op.Domain, op.Name), Compiled: compiles(op), Doc: op.Doc,
+			Op: op.Name, Domain: op.Domain, Since: op.Since, Inputs: portNames(op.Inputs),
+			Outputs: portNames(op.Outputs),
+			Attrs:   attrNames(op.Attrs), Evaluated: eval.Supports(op.Domain, op.Name), Compiled: compiles(op),
+			Doc: op.Doc,
 		})
 	}
 	return append(out, importedOps()...)
@@ -119,7 +121,8 @@ func OpsMarkdown(w io.Writer, ops []OpInfo) {
 		if o.Becomes {
 			continue
 		}
-		fmt.Fprintf(w, "| %s | %d | %s | %s | %s | %s | %s | %s |\n", qualified(o), o.Since, strings.Join(o.Inputs, ", "),
+		fmt.Fprintf(w, "| %s | %d | %s | %s | %s | %s | %s | %s |\n", qualified(o), o.Since,
+			strings.Join(o.Inputs, ", "),
 			strings.Join(o.Outputs, ", "), strings.Join(o.Attrs, ", "), yes(o.Compiled), yes(o.Evaluated),
 			strings.ReplaceAll(o.Doc, "|", "\\|"))
 	}

@@ -34,7 +34,8 @@ func stagedModel(t *testing.T, steps int) string {
 	g.split("wide_fed", names(wide*steps, func(k int) string { return fmt.Sprintf("b%d", k) }))
 	for s := range steps {
 		for r := range narrow {
-			g.node("Mean", row(s+1, r), row(s, r), row(s, r+1), row(s, r+2), row(s, r+3), fmt.Sprintf("a%d", s*narrow+r))
+			g.node("Mean", row(s+1, r), row(s, r), row(s, r+1), row(s, r+2), row(s, r+3),
+				fmt.Sprintf("a%d", s*narrow+r))
 		}
 		for r := range wide {
 			g.node("Mean", wideRow(s+1, r), wideRow(s, r), wideRow(s, r+1), fmt.Sprintf("b%d", s*wide+r))
@@ -59,7 +60,8 @@ func mixedSteps(plan string) int {
 			last = ""
 		case strings.Contains(line, " wave "):
 			op, _, _ := strings.Cut(words[0], ".")
-			mixed := strings.Contains(instance[op], "map_staged_THREADS256") && strings.Contains(last, "map_staged_THREADS64")
+			mixed := strings.Contains(instance[op], "map_staged_THREADS256") &&
+				strings.Contains(last, "map_staged_THREADS64")
 			if mixed && strings.Contains(line, " follow ") && strings.Contains(line, " resident") {
 				count++
 			}
@@ -105,7 +107,8 @@ func TestStagedSteps(t *testing.T) {
 var stagedBarriers = []struct{ what, old, new string }{
 	{
 		"between bringing operands and reading them",
-		"      detail::block_barrier(threads_);\n    }\n  }\n  delay(Pause::kRTask", "    }\n  }\n  delay(Pause::kRTask",
+		"      detail::block_barrier(threads_);\n    }\n  }\n  delay(Pause::kRTask",
+		"    }\n  }\n  delay(Pause::kRTask",
 	},
 	{
 		"between reading operands and bringing the next ones",

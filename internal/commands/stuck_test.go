@@ -24,16 +24,19 @@ func TestRunTellsOfWaitsThatNeverEnd(t *testing.T) {
 		want                  []string
 	}{
 		{
-			"digits_branchy", "digits_branchy.cu", "detail::store_release_gpu(flag", "if (veu_ == 9) detail::store_release_gpu(flag",
+			"digits_branchy", "digits_branchy.cu", "detail::store_release_gpu(flag",
+			"if (veu_ == 9) detail::store_release_gpu(flag",
 			[]string{"segment 0, vEU ", " step ", "waits for vEU ", "expected flag 1, seen 0", "ONNX nodes: /"},
 		},
 		{
 			"digits_lstm", "cudaemu/device.h", "inline void store_word(uint64_t* p, uint64_t v) {",
 			"inline void store_word(uint64_t* p, uint64_t v) {\n  if (block_index() == 1) return;",
-			[]string{"segment 0, vEU ", " step ", "waits for tagged word ", "expected tag 1, seen 0", "ONNX nodes: /l/LSTM"},
+			[]string{"segment 0, vEU ", " step ", "waits for tagged word ", "expected tag 1, seen 0",
+				"ONNX nodes: /l/LSTM"},
 		},
 	} {
-		o := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Plan: "rprogram", Emit: driver.EmitSources}
+		o := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Plan: "rprogram",
+			Emit: driver.EmitSources}
 		o.Path = filepath.Join("..", "..", "testdata", "models", c.model+".onnx")
 		if _, err := driver.Compile(&driver.Job{}, o); err != nil {
 			t.Fatal(err)

@@ -58,7 +58,8 @@ func Verify(job *driver.Job, o VerifyOptions) (r *VerifyResult, err error) {
 		err = closingError(closed, o.Sanitize)
 	}
 	if err == nil && !r.OK {
-		err = &driver.CheckError{Message: fmt.Sprintf("%s differs from %s by more than the tolerance", r.Engine, r.Reference)}
+		err = &driver.CheckError{Message: fmt.Sprintf("%s differs from %s by more than the tolerance", r.Engine,
+			r.Reference)}
 	}
 	return r, err
 }
@@ -91,8 +92,9 @@ func (o *VerifyOptions) verify(job *driver.Job, s *subject) (*VerifyResult, erro
 		return nil, err
 	}
 	r := &VerifyResult{
-		Schema: "rammerc/verify/v1", Engine: s.engine.Name(), Reference: c.Reference, Samples: c.Samples, Outputs: c.Outputs,
-		OK: c.OK,
+		Schema: "rammerc/verify/v1", Engine: s.engine.Name(), Reference: c.Reference, Samples: c.Samples,
+		Outputs: c.Outputs,
+		OK:      c.OK,
 	}
 	r.Mode, r.Reason = s.mode()
 	done("%s on %s", progress.Count(r.Samples, "sample"), s.how())
@@ -161,14 +163,16 @@ func samePorts(file string, s *subject) error {
 		what string
 		lib  []engine.Port
 		ref  []engine.Port
-	}{{"input", s.inputs, engine.GraphPorts(s.model.Inputs)}, {"output", s.outputs, engine.GraphPorts(s.model.Outputs)}} {
+	}{{"input", s.inputs, engine.GraphPorts(s.model.Inputs)},
+		{"output", s.outputs, engine.GraphPorts(s.model.Outputs)}} {
 		for _, p := range side.lib {
 			m := engine.FindPort(side.ref, p.Name)
 			if m == nil || m.DType != p.DType || !ir.Dims(m.Dims...).Equal(ir.Dims(p.Dims...)) {
 				l.Add(&diag.Diagnostic{
 					ID: "other-model", File: file, Port: side.what + " " + p.Name,
-					Message: fmt.Sprintf("the library has %v%s, the model has %s", p.DType, p.Shape(), engine.PortList(side.ref)),
-					Help:    "give the model, --dim and --shape that the library was compiled from",
+					Message: fmt.Sprintf("the library has %v%s, the model has %s", p.DType, p.Shape(),
+						engine.PortList(side.ref)),
+					Help: "give the model, --dim and --shape that the library was compiled from",
 				})
 			}
 		}

@@ -103,7 +103,8 @@ func (e *compiledEngine) run(ctx context.Context, cases []Case, opt Options) ([]
 	}
 	results := make([]Result, len(cases))
 	jobs := plans(cases, results, target{spec, opt.Plan})
-	opt.Progress("%d of %d cases compile to %d plans", len(cases)-Counts(results)[Skip]-Counts(results)[Fail], len(cases), len(jobs))
+	opt.Progress("%d of %d cases compile to %d plans", len(cases)-Counts(results)[Skip]-Counts(results)[Fail],
+		len(cases), len(jobs))
 	dir := opt.Keep
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "conformance-"); err != nil {
@@ -118,7 +119,8 @@ func (e *compiledEngine) run(ctx context.Context, cases []Case, opt Options) ([]
 		if s.err = s.emit(); s.err == nil {
 			s.err = e.build(ctx, s.dir, opt.Optimize)
 		}
-		opt.Progress("program %d of %d: %d models, %d rKernel instances, %s", i, len(shards), len(s.jobs), s.instances, outcomeOf(s.err))
+		opt.Progress("program %d of %d: %d models, %d rKernel instances, %s", i, len(shards), len(s.jobs), s.instances,
+			outcomeOf(s.err))
 	})
 	forEach(len(shards), e.servers, func(i int) {
 		shards[i].run(results)

@@ -156,7 +156,8 @@ var randomOps = []string{
 }
 
 // typeAttrs are the attributes that name an element type.
-var typeAttrs = []string{"to", "dtype", "output_dtype", "output_datatype", "precision", "stash_type", "softmax_precision"}
+var typeAttrs = []string{"to", "dtype", "output_dtype", "output_datatype", "precision", "stash_type",
+	"softmax_precision"}
 
 // scanner collects the traits of a model.
 type scanner struct {
@@ -171,7 +172,8 @@ func scan(m *onnxpb.ModelProto) traits {
 		s.nodes(f.GetNode())
 	}
 	t := traits{random: s.random}
-	for _, what := range []string{"training", "optionals", "sequences", "maps", "strings", "complex numbers", "float8", "float4", "int4", "int2"} {
+	for _, what := range []string{"training", "optionals", "sequences", "maps", "strings", "complex numbers", "float8",
+		"float4", "int4", "int2"} {
 		if s.found[what] {
 			t.outside = what
 			break

@@ -33,39 +33,49 @@ var disputes = []struct {
 	ops, why string
 	about    func(n *ir.Node) bool
 }{
-	{"ConvTranspose", "SAME with a window shorter than the stride: the output is the input times the stride", samePadded},
-	{"MaxPool AveragePool LpPool", "SAME pads as if there were no dilation", func(n *ir.Node) bool { return samePadded(n) && n.HasAttr("dilations") }},
+	{"ConvTranspose", "SAME with a window shorter than the stride: the output is the input times the stride",
+		samePadded},
+	{"MaxPool AveragePool LpPool", "SAME pads as if there were no dilation",
+		func(n *ir.Node) bool { return samePadded(n) && n.HasAttr("dilations") }},
 	{
 		"ReduceSum ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum ReduceLogSumExp ReduceMax ReduceMin ArgMax ArgMin",
 		"of nothing: keepdims is not heeded", emptyOperand,
 	},
-	{"ReduceLogSum ReduceLogSumExp", "logarithms rounded to integers", func(n *ir.Node) bool { return n.Inputs[0].DType.IsInt() }},
-	{"MaxPool AveragePool", "VALID leaves out windows that begin inside, whatever ceil_mode says", func(n *ir.Node) bool {
-		return n.Str("auto_pad", "") == "VALID" && n.Int("ceil_mode", 0) != 0
-	}},
+	{"ReduceLogSum ReduceLogSumExp", "logarithms rounded to integers",
+		func(n *ir.Node) bool { return n.Inputs[0].DType.IsInt() }},
+	{"MaxPool AveragePool", "VALID leaves out windows that begin inside, whatever ceil_mode says",
+		func(n *ir.Node) bool {
+			return n.Str("auto_pad", "") == "VALID" && n.Int("ceil_mode", 0) != 0
+		}},
 	{"Pad", "wrap takes what negative pads remove on the other side into account", func(n *ir.Node) bool {
-		return n.Str("mode", "") == "wrap" && n.Inputs[1].Const != nil && slices.Min(ir.Slice[int64](n.Inputs[1].Const)) < 0
+		return n.Str("mode", "") == "wrap" && n.Inputs[1].Const != nil &&
+			slices.Min(ir.Slice[int64](n.Inputs[1].Const)) < 0
 	}},
-	{"LSTM", "clip holds for the input of every activation, that of the cell's state too", func(n *ir.Node) bool { return n.HasAttr("clip") }},
+	{"LSTM", "clip holds for the input of every activation, that of the cell's state too",
+		func(n *ir.Node) bool { return n.HasAttr("clip") }},
 	{"LSTM GRU RNN", "a sequence of no steps keeps its initial state", mayBeEmptySequence},
 	{
 		"RandomNormal RandomUniform RandomNormalLike RandomUniformLike Bernoulli Multinomial",
 		"the standard names no generator", func(*ir.Node) bool { return true },
 	},
 	{"AffineGrid", "align_corners of one element, whose corners are both borders", func(n *ir.Node) bool {
-		return n.Int("align_corners", 0) != 0 && n.Inputs[1].Const != nil && slices.Contains(ir.Slice[int64](n.Inputs[1].Const)[2:], 1)
+		return n.Int("align_corners", 0) != 0 && n.Inputs[1].Const != nil &&
+			slices.Contains(ir.Slice[int64](n.Inputs[1].Const)[2:], 1)
 	}},
 	{"GridSample", "cubic with border: a place outside is brought to the border first", func(n *ir.Node) bool {
 		return n.Str("mode", "") == "cubic" && n.Str("padding_mode", "") == "border"
 	}},
-	{"AveragePool MaxPool LpPool", "SAME with a window shorter than the stride begins at the first element", func(n *ir.Node) bool {
-		return samePadded(n) && n.HasAttr("strides")
-	}},
+	{"AveragePool MaxPool LpPool", "SAME with a window shorter than the stride begins at the first element",
+		func(n *ir.Node) bool {
+			return samePadded(n) && n.HasAttr("strides")
+		}},
 	{"Col2Im", "dilations along one axis", func(n *ir.Node) bool { return len(n.Ints("dilations")) == 1 }},
-	{"HannWindow HammingWindow BlackmanWindow DFT STFT", "computed in float32", func(n *ir.Node) bool { return n.Outputs[0].DType == ir.Float64 }},
+	{"HannWindow HammingWindow BlackmanWindow DFT STFT", "computed in float32",
+		func(n *ir.Node) bool { return n.Outputs[0].DType == ir.Float64 }},
 	{"MatMul Gemm Conv ConvTranspose", "where there is nothing to multiply the sum is 0 or the bias", emptyOperand},
 	{
-		"MatMulInteger ConvInteger QLinearMatMul QLinearConv", "pairs of uint8 · int8 are added in 16 bits, saturating, where the processor has no VNNI",
+		"MatMulInteger ConvInteger QLinearMatMul QLinearConv",
+		"pairs of uint8 · int8 are added in 16 bits, saturating, where the processor has no VNNI",
 		func(n *ir.Node) bool { return saturates() && slices.ContainsFunc(n.Inputs, isInt8) },
 	},
 	{"NonZero", "the place of a scalar has a coordinate", func(n *ir.Node) bool { return len(n.Inputs[0].Shape) == 0 }},

@@ -84,7 +84,8 @@ func runBatch(cxx *toolchain.Cxx, batch []*batched, res []Result) {
 			blamed = blamed || res[b.index].Err != nil
 		}
 		if !blamed {
-			res[batch[0].index] = Result{Err: fmt.Errorf("only together with %d other cases: %w", len(batch)-1, whole.Err)}
+			res[batch[0].index] = Result{Err: fmt.Errorf("only together with %d other cases: %w", len(batch)-1,
+				whole.Err)}
 		}
 	}
 }
@@ -105,7 +106,8 @@ func emulate(cxx *toolchain.Cxx, batch []*batched) ([]map[string]*ir.Tensor, err
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := codegen.Emit(plan, codegen.Options{Name: "batch", Version: "test", Model: "batch"}, codegen.Dir(dir)); err != nil {
+	if err := codegen.Emit(plan, codegen.Options{Name: "batch", Version: "test", Model: "batch"},
+		codegen.Dir(dir)); err != nil {
 		return nil, err
 	}
 	ctx := context.Background()
@@ -153,7 +155,8 @@ func runTwice(lib *runner.Lib, c *Case) (map[string]*ir.Tensor, error) {
 
 // joined is one case that consists of all cases of the batch. Each has a prefix of its own in front of all names.
 func joined(batch []*batched) *Case {
-	all := &Case{Name: "batch", Seed: batch[0].part.Seed, Graph: &ir.Graph{Name: "batch"}, Inputs: map[string]*ir.Tensor{}}
+	all := &Case{Name: "batch", Seed: batch[0].part.Seed, Graph: &ir.Graph{Name: "batch"},
+		Inputs: map[string]*ir.Tensor{}}
 	for i, b := range batch {
 		g, err := b.part.static()
 		if err != nil {

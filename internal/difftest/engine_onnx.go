@@ -44,7 +44,8 @@ func findPython() (path, reason string) {
 		path = "python3"
 	}
 	if out, err := exec.Command(path, "-c", "import numpy, onnx, onnxruntime").CombinedOutput(); err != nil {
-		return "", fmt.Sprintf("no onnxruntime in %s (%v %s); RAMMER_PYTHON names another Python", path, err, lastLine(out))
+		return "", fmt.Sprintf("no onnxruntime in %s (%v %s); RAMMER_PYTHON names another Python", path, err,
+			lastLine(out))
 	}
 	return path, ""
 }
@@ -111,7 +112,8 @@ func (s *runtimeServer) receive() ([]byte, error) {
 }
 
 // run runs a model. reason is what onnxruntime itself has to complain about; err is a failure of the process.
-func (s *runtimeServer) run(model []byte, inputs map[string]*ir.Tensor, order []*ir.Value) (out map[string]*ir.Tensor, reason string, err error) {
+func (s *runtimeServer) run(model []byte, inputs map[string]*ir.Tensor, order []*ir.Value) (out map[string]*ir.Tensor,
+	reason string, err error) {
 	var head runtimeHeader
 	parts := [][]byte{model, nil}
 	for _, v := range order {

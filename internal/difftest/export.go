@@ -102,7 +102,8 @@ func exportNode(n *ir.Node) (*onnxpb.NodeProto, error) {
 	p.Input, p.Output = names(n.Inputs), names(n.Outputs)
 	if n.Op == "Split" && n.Input(1) == nil && !n.HasAttr("num_outputs") { // the standard wants one of the two
 		p.Attribute = append(p.Attribute, &onnxpb.AttributeProto{
-			Name: proto.String("num_outputs"), Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(int64(len(n.Outputs))),
+			Name: proto.String("num_outputs"), Type: onnxpb.AttributeProto_INT.Enum(),
+			I: proto.Int64(int64(len(n.Outputs))),
 		})
 	}
 	for _, name := range n.Attrs.Names() {

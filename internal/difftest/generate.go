@@ -71,7 +71,8 @@ var common = []string{
 	"Conv", "Conv", "MatMul", "MatMul", "Gemm", "Relu", "Sigmoid", "Add", "Add", "Mul", "Mul", "Sub", "Div", "MaxPool",
 	"AveragePool", "GlobalAveragePool", "BatchNormalization", "Softmax", "LayerNormalization", "Concat", "Concat",
 	"Reshape", "Reshape", "Transpose", "Transpose", "Slice", "Split", "Squeeze", "Unsqueeze", "Flatten", "Gather",
-	"ReduceMean", "ReduceSum", "ReduceMax", "Clip", "Where", "Pad", "Resize", "Expand", "Tanh", "Gelu", "Identity", "Cast",
+	"ReduceMean", "ReduceSum", "ReduceMax", "Clip", "Where", "Pad", "Resize", "Expand", "Tanh", "Gelu",
+	"Identity", "Cast",
 	"ConvTranspose", "Einsum", "ArgMax", "Erf", "Pow", "Sqrt", "HardSwish", "LeakyRelu", "Max", "Min", "Sum", "Exp",
 }
 
@@ -91,7 +92,8 @@ func (r *generator) attempt(grow func(*generator)) (ok bool) {
 			for _, v := range r.g.Inputs[inputs:] {
 				delete(r.inputs, v.Name)
 			}
-			r.g.Nodes, r.g.Consts, r.g.Inputs, r.pool = r.g.Nodes[:nodes], r.g.Consts[:consts], r.g.Inputs[:inputs], r.pool[:pool]
+			r.g.Nodes, r.g.Consts, r.g.Inputs, r.pool = r.g.Nodes[:nodes], r.g.Consts[:consts], r.g.Inputs[:inputs],
+				r.pool[:pool]
 			r.loose = r.loose[:loose]
 			ok = false
 		default:

@@ -90,7 +90,8 @@ func growLoop(r *generator) {
 	b := r.body("body")
 	i, cond, carried := b.input(ir.Int64, ir.Shape{}), b.input(ir.Bool, ir.Shape{}), b.input(x.DType, x.Shape)
 	next := b.change(carried)
-	if y := r.find(func(v *ir.Value) bool { return v.DType == x.DType && v.Shape.Equal(x.Shape) }); y != nil && r.one(2) {
+	if y := r.find(func(v *ir.Value) bool { return v.DType == x.DType && v.Shape.Equal(x.Shape) }); y != nil &&
+		r.one(2) {
 		next = b.node("Max", nil, next, y)
 	}
 	goOn := cond

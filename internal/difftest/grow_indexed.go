@@ -232,7 +232,8 @@ func growResize(r *generator) {
 	dims := dimsOf(x)
 	attrs := ir.Attrs{
 		"mode": ir.StringAttr(oneOf(r, "nearest", "linear", "linear", "cubic")),
-		"coordinate_transformation_mode": ir.StringAttr(oneOf(r, "half_pixel", "half_pixel", "asymmetric", "align_corners",
+		"coordinate_transformation_mode": ir.StringAttr(oneOf(r, "half_pixel", "half_pixel", "asymmetric",
+			"align_corners",
 			"pytorch_half_pixel", "half_pixel_symmetric")),
 	}
 	if r.one(3) {

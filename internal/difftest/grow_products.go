@@ -96,15 +96,19 @@ func growGemm(r *generator) {
 	}
 	in := []*ir.Value{x, r.operand(x.DType, k, w...)}
 	if !r.one(3) {
-		in = append(in, r.operand(x.DType, 1, oneOf(r, []int64{n}, []int64{m, n}, []int64{1, n}, []int64{m, 1}, []int64{1}, nil)...))
+		in = append(in, r.operand(x.DType, 1, oneOf(r, []int64{n}, []int64{m, n}, []int64{1, n}, []int64{m, 1},
+			[]int64{1}, nil)...))
 	}
 	r.node("Gemm", attrs, in...)
 }
 
 var equations = []string{
-	"ij,jk->ik", "ij,kj->ik", "bij,bjk->bik", "bij,jk", "bhid,bhjd->bhij", "bhij,bhjd->bihd", "i,j->ij", "i,i->", "ij->ji",
-	"ij->", "ij->j", "ii->i", "ii", "iij->j", "...ij,...jk->...ik", "...ij->...ji", "b...,b...->b", "ij,ij->ij", "ij,ij->i",
-	"bij,bkj,bl->bikl", "ij,jk,kl->il", "bnct,cd->bntd", "abc,cd->adb", "i->", "ijk->kji", "bqhd,bkhd->bhqk", "ij,j", "...,...",
+	"ij,jk->ik", "ij,kj->ik", "bij,bjk->bik", "bij,jk", "bhid,bhjd->bhij", "bhij,bhjd->bihd", "i,j->ij", "i,i->",
+	"ij->ji",
+	"ij->", "ij->j", "ii->i", "ii", "iij->j", "...ij,...jk->...ik", "...ij->...ji", "b...,b...->b", "ij,ij->ij",
+	"ij,ij->i",
+	"bij,bkj,bl->bikl", "ij,jk,kl->il", "bnct,cd->bntd", "abc,cd->adb", "i->", "ijk->kji", "bqhd,bkhd->bhqk", "ij,j",
+	"...,...",
 	"bi,ij,bj->b", "aij,bjk->abik",
 }
 
@@ -125,7 +129,8 @@ func growEinsum(r *generator) {
 }
 
 // einsumOperand finds or makes an operand. A letter that has no extent yet gets that of the operand.
-func (r *generator) einsumOperand(d ir.DType, term string, hidden []int64, extents map[rune]int64, first bool) *ir.Value {
+func (r *generator) einsumOperand(d ir.DType, term string, hidden []int64, extents map[rune]int64,
+	first bool) *ir.Value {
 	letters := strings.ReplaceAll(term, "...", "")
 	if first && letters == term && len(letters) > 0 {
 		if v := r.find(func(v *ir.Value) bool {

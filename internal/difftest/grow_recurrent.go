@@ -13,7 +13,8 @@ var recurrentGrowers = []grower{
 }
 
 var activations = []string{
-	"Sigmoid", "Tanh", "Relu", "HardSigmoid", "Softsign", "Elu", "LeakyRelu", "Affine", "ScaledTanh", "ThresholdedRelu", "Softplus",
+	"Sigmoid", "Tanh", "Relu", "HardSigmoid", "Softsign", "Elu", "LeakyRelu", "Affine", "ScaledTanh", "ThresholdedRelu",
+	"Softplus",
 }
 
 // recurrent holds what an LSTM, GRU or RNN node is built from.
@@ -28,7 +29,8 @@ func growRecurrent(r *generator, op string, gates, kinds int64) {
 	x := r.value(r.float(), 3, 3)
 	dims := dimsOf(x)
 	s := recurrent{
-		d: x.DType, directions: 1, steps: dims[0], batch: dims[1], width: dims[2], hidden: 1 + int64(r.IntN(4)), gates: gates, kinds: kinds,
+		d: x.DType, directions: 1, steps: dims[0], batch: dims[1], width: dims[2], hidden: 1 + int64(r.IntN(4)),
+		gates: gates, kinds: kinds,
 	}
 	if s.batchFirst = r.one(4); s.batchFirst {
 		s.steps, s.batch = s.batch, s.steps
@@ -104,7 +106,8 @@ func (r *generator) activationAttrs(attrs ir.Attrs, n int) {
 	for range n {
 		name := oneOf(r, activations...)
 		names = append(names, name)
-		if slices.Contains([]string{"HardSigmoid", "Elu", "LeakyRelu", "Affine", "ScaledTanh", "ThresholdedRelu"}, name) {
+		if slices.Contains([]string{"HardSigmoid", "Elu", "LeakyRelu", "Affine", "ScaledTanh",
+			"ThresholdedRelu"}, name) {
 			alpha = append(alpha, 0.5)
 		}
 		if slices.Contains([]string{"HardSigmoid", "Affine", "ScaledTanh"}, name) {

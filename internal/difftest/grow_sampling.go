@@ -54,7 +54,8 @@ func (r *generator) regions(count, height, width int64) [][]float64 {
 	rows := make([][]float64, count)
 	for i := range rows {
 		x, y := r.Float64()*float64(width), r.Float64()*float64(height)
-		rows[i] = []float64{x / 2, y / 2, x/2 + 0.3 + r.Float64()*float64(width)/2, y/2 + 0.3 + r.Float64()*float64(height)/2}
+		rows[i] = []float64{x / 2, y / 2, x/2 + 0.3 + r.Float64()*float64(width)/2, y/2 + 0.3 +
+			r.Float64()*float64(height)/2}
 	}
 	return rows
 }
@@ -71,14 +72,16 @@ func growRoiAlign(r *generator) {
 	attrs := ir.Attrs{
 		"coordinate_transformation_mode": ir.StringAttr(oneOf(r, "half_pixel", "output_half_pixel")),
 		"mode":                           ir.StringAttr(oneOf(r, "avg", "avg", "max")),
-		"output_height":                  ir.IntAttr(1 + int64(r.IntN(3))), "output_width": ir.IntAttr(1 + int64(r.IntN(3))),
-		"sampling_ratio": ir.IntAttr(int64(r.IntN(3))),
+		"output_height":                  ir.IntAttr(1 + int64(r.IntN(3))),
+		"output_width":                   ir.IntAttr(1 + int64(r.IntN(3))),
+		"sampling_ratio":                 ir.IntAttr(int64(r.IntN(3))),
 	}
 	if dims[0] == 0 {
 		r.refuse("no image")
 	}
 	rois := table(x.DType, r.regions(count, dims[2], dims[3]), 4)
-	r.node("RoiAlign", attrs, x, r.parameterLike(rois), r.parameterLike(r.between(ir.Int64, 0, float64(dims[0]-1), count)))
+	r.node("RoiAlign", attrs, x, r.parameterLike(rois),
+		r.parameterLike(r.between(ir.Int64, 0, float64(dims[0]-1), count)))
 }
 
 func growMaxRoiPool(r *generator) {
@@ -124,7 +127,8 @@ func growCol2Im(r *generator) {
 		count *= (image[i]+pads[i]-(block[i]-1)*dilations[i]-1)/strides[i] + 1
 		size *= block[i]
 	}
-	attrs := ir.Attrs{"strides": ir.IntsAttr(strides...), "dilations": ir.IntsAttr(dilations...), "pads": ir.IntsAttr(pads...)}
+	attrs := ir.Attrs{"strides": ir.IntsAttr(strides...), "dilations": ir.IntsAttr(dilations...),
+		"pads": ir.IntsAttr(pads...)}
 	x := r.shaped(r.float(), 1+int64(r.IntN(2)), size*(1+int64(r.IntN(2))), count)
 	r.node("Col2Im", attrs, x, r.ints(image...), r.ints(block...))
 }

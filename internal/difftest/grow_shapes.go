@@ -106,7 +106,8 @@ func (r *generator) slice(x *ir.Value) *ir.Value {
 		if r.one(4) {
 			a -= len(dims)
 		}
-		starts, ends, axes, steps = append(starts, start), append(ends, end), append(axes, int64(a)), append(steps, step)
+		starts, ends, axes, steps = append(starts, start), append(ends, end), append(axes, int64(a)),
+			append(steps, step)
 	}
 	d := ir.Int64
 	if r.one(6) {

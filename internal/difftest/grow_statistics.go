@@ -68,7 +68,8 @@ func growLayerNorm(r *generator) {
 func growInstanceNorm(r *generator) {
 	x := r.image()
 	c := dimsOf(x)[1]
-	r.node("InstanceNormalization", nil, x, r.parameter(r.tensor(x.DType, []int64{c}, false)), r.parameter(r.tensor(x.DType, []int64{c}, false)))
+	r.node("InstanceNormalization", nil, x, r.parameter(r.tensor(x.DType, []int64{c}, false)),
+		r.parameter(r.tensor(x.DType, []int64{c}, false)))
 }
 
 func growLRN(r *generator) {

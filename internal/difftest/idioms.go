@@ -181,7 +181,8 @@ func growHeads(r *generator) {
 	x := r.shaped(r.palette[0], batch, length, heads*depth)
 	perm := ir.Attrs{"perm": ir.IntsAttr(0, 2, 1, 3)}
 	split := func() *ir.Value {
-		y := r.node("Reshape", nil, r.linear(x, heads*depth), r.ints(oneOf(r, 0, batch), oneOf(r, -1, length), heads, depth))
+		y := r.node("Reshape", nil, r.linear(x, heads*depth),
+			r.ints(oneOf(r, 0, batch), oneOf(r, -1, length), heads, depth))
 		return r.node("Transpose", perm, y)
 	}
 	y := r.node("Transpose", perm, r.attend(split(), split(), split()))
@@ -213,5 +214,6 @@ func growHardSwish(r *generator) {
 }
 
 func (r *generator) activation(x *ir.Value) *ir.Value {
-	return r.node(oneOf(r, "Relu", "Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSwish", "Elu", "Gelu", "Softplus"), nil, x)
+	return r.node(oneOf(r, "Relu", "Relu", "Sigmoid", "Tanh", "LeakyRelu", "HardSwish", "Elu", "Gelu",
+		"Softplus"), nil, x)
 }

@@ -108,7 +108,8 @@ func growRotation(r *generator) {
 	part := func(from, to int64) *ir.Value {
 		return r.node("Slice", nil, x, r.ints(from), r.ints(to), r.ints(-1))
 	}
-	y := r.node("Concat", ir.Attrs{"axis": ir.IntAttr(-1)}, r.node("Neg", nil, part(half, math.MaxInt64)), part(0, half))
+	y := r.node("Concat", ir.Attrs{"axis": ir.IntAttr(-1)}, r.node("Neg", nil, part(half, math.MaxInt64)),
+		part(0, half))
 	r.node("Add", nil, r.either("Mul", x, r.vector(x)), r.either("Mul", y, r.vector(x)))
 }
 
@@ -116,7 +117,8 @@ func growHead(r *generator) {
 	y := r.node("GlobalAveragePool", nil, r.activation(r.image()))
 	y = r.node("Flatten", nil, y)
 	k, n := lastDim(y), 1+int64(r.IntN(5))
-	y = r.node("Gemm", ir.Attrs{"transB": ir.IntAttr(1)}, y, r.constant(r.weights(y.DType, k, n, k)), r.constant(r.weights(y.DType, 1, n)))
+	y = r.node("Gemm", ir.Attrs{"transB": ir.IntAttr(1)}, y, r.constant(r.weights(y.DType, k, n, k)),
+		r.constant(r.weights(y.DType, 1, n)))
 	if r.one(2) {
 		r.node("Softmax", nil, y)
 	}

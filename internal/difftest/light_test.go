@@ -87,7 +87,8 @@ func light(t *testing.T, file string, server *runtimeServer) {
 	}
 	scores := g.Outputs[len(g.Outputs)-1] // see exposeScores
 	if n := distinct(want[scores.Name]); 2*n < want[scores.Name].Len() {
-		t.Errorf("output %s has %d distinct values of %d: agreement proves nothing", scores.Name, n, want[scores.Name].Len())
+		t.Errorf("output %s has %d distinct values of %d: agreement proves nothing", scores.Name, n,
+			want[scores.Name].Len())
 	}
 	if server != nil {
 		got, reason, err := server.run(data, in, g.Inputs)

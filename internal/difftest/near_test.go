@@ -63,7 +63,8 @@ func rowsCase(t *testing.T, rows, values, steps int, operands func(step, row int
 		list(func(k int) string { return fmt.Sprintf("%%u%d", k) + row }, rows*steps), rows*steps)
 	for s := range steps {
 		for r := range rows {
-			fmt.Fprintf(&b, "  %s = Mean(%s) {} name \"n%d_%d\"\n", rowName(s+1, r)+row, strings.Join(operands(s, r), ", "), s, r)
+			fmt.Fprintf(&b, "  %s = Mean(%s) {} name \"n%d_%d\"\n", rowName(s+1, r)+row,
+				strings.Join(operands(s, r), ", "), s, r)
 		}
 	}
 	fmt.Fprintf(&b, "  %%y: float32[%d,%d] = Concat(%s) {axis = 0} name \"join\"\n  return %%y\n}\n", rows, values,
@@ -84,7 +85,8 @@ func rowsCase(t *testing.T, rows, values, steps int, operands func(step, row int
 		x[values/2] = math.Float32frombits(math.MaxUint32)
 		return ir.FromSlice(ir.Float32, x, int64(n), int64(values))
 	}
-	return &Case{Name: "exchange", Graph: g, Inputs: map[string]*ir.Tensor{"x": tensor(rows), "u": tensor(rows * steps)}}
+	return &Case{Name: "exchange", Graph: g, Inputs: map[string]*ir.Tensor{"x": tensor(rows),
+		"u": tensor(rows * steps)}}
 }
 
 // TestNearSteps: in a cluster, the threads that compute with a row take it from shared memory themselves.
@@ -114,7 +116,8 @@ func TestNearSteps(t *testing.T) {
 			t.Errorf("%+v: %d slots, want one for every row of five steps in each of four vEUs", f, got)
 		}
 		dir := t.TempDir()
-		if err := codegen.Emit(plan, codegen.Options{Name: "near", Version: "test", Model: "near"}, codegen.Dir(dir)); err != nil {
+		if err := codegen.Emit(plan, codegen.Options{Name: "near", Version: "test", Model: "near"},
+			codegen.Dir(dir)); err != nil {
 			t.Fatal(err)
 		}
 		replace(t, filepath.Join(dir, "near.cu"), f.old, f.new)

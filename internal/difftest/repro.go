@@ -47,7 +47,8 @@ func Parse(file string, src []byte) (*Case, error) {
 			lines = append(lines, line)
 		}
 	}
-	in, err := ir.ParseText(file+" (inputs)", []byte("graph \"inputs\" () {\n"+strings.Join(lines, "\n")+"\nreturn\n}\n"), ir.ParseOptions{})
+	in, err := ir.ParseText(file+" (inputs)", []byte("graph \"inputs\" () {\n"+strings.Join(lines, "\n")+
+		"\nreturn\n}\n"), ir.ParseOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -29,8 +29,10 @@ func TestStepsAfterManyInferences(t *testing.T) {
 		c          *Case
 		old, new   string // a change of the source that makes results wrong only if the steps are of the case's kind
 	}{
-		{"resident", "rprogram", exchangeCase(t, 4, 40, 6), "to[wide * i] = static_cast<uint32_t>(v[k][0]);", "to[wide * i] = 0;"},
-		{"direct", "rprogram", neighboursCase(t, 4, 40, 6), "give_word(here.to[k], tag, y[k])", "give_word(here.to[k], tag, y[k] + 1)"},
+		{"resident", "rprogram", exchangeCase(t, 4, 40, 6), "to[wide * i] = static_cast<uint32_t>(v[k][0]);",
+			"to[wide * i] = 0;"},
+		{"direct", "rprogram", neighboursCase(t, 4, 40, 6), "give_word(here.to[k], tag, y[k])",
+			"give_word(here.to[k], tag, y[k] + 1)"},
 		{"near", "clusters-4", exchangeCase(t, 4, 64, 6), "around, bits[0], bits[1]", "around, bits[1], bits[0]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -38,7 +40,8 @@ func TestStepsAfterManyInferences(t *testing.T) {
 			plan := verifiedPlan(t, c.c, spec, c.kind)
 			for _, right := range []bool{true, false} {
 				dir := t.TempDir()
-				if err := codegen.Emit(plan, codegen.Options{Name: "wrap", Version: "test", Model: "wrap"}, codegen.Dir(dir)); err != nil {
+				if err := codegen.Emit(plan, codegen.Options{Name: "wrap", Version: "test", Model: "wrap"},
+					codegen.Dir(dir)); err != nil {
 					t.Fatal(err)
 				}
 				if !right {
@@ -48,7 +51,8 @@ func TestStepsAfterManyInferences(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, before := range []uint64{0, 1<<31 - 3, 1<<32 - 3, 1<<32/7 - 3} {
-					opt := runner.Options{Mode: runner.RProgram, Env: []string{fmt.Sprintf("RAMMER_LAUNCHES_BEFORE=%d", before)}}
+					opt := runner.Options{Mode: runner.RProgram,
+						Env: []string{fmt.Sprintf("RAMMER_LAUNCHES_BEFORE=%d", before)}}
 					lib, err := runner.Open(t.Context(), filepath.Join(dir, "libwrap.so"), opt)
 					if err != nil {
 						t.Fatal(err)

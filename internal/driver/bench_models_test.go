@@ -75,7 +75,8 @@ func (m *benchModel) check(t *testing.T, python, base string) {
 		t.Errorf("%s, %s: %d waits, want all rows to stay in a cluster", name, plan, r.Summary.Waits)
 	}
 	if r.Summary.RTasks != m.Steps*m.Rows || r.Summary.Instances != 1 {
-		t.Errorf("%s, %s: %d rTasks of %d instances, want %d of 1", name, plan, r.Summary.RTasks, r.Summary.Instances, m.Steps*m.Rows)
+		t.Errorf("%s, %s: %d rTasks of %d instances, want %d of 1", name, plan, r.Summary.RTasks, r.Summary.Instances,
+			m.Steps*m.Rows)
 	}
 	if strings.HasSuffix(plan, ".rprog") {
 		return

@@ -29,7 +29,8 @@ func (o *ModelOptions) bound(l *diag.List) map[string]*ir.Tensor {
 		if file, isFile := strings.CutPrefix(text, "@"); isFile {
 			t, err := tensorio.Read(file, name)
 			if err != nil {
-				l.Add(&diag.Diagnostic{ID: "bad-input", File: file, Port: "input " + name, Message: diag.Reason(err).Error()})
+				l.Add(&diag.Diagnostic{ID: "bad-input", File: file, Port: "input " + name,
+					Message: diag.Reason(err).Error()})
 				continue
 			}
 			out[name] = t

@@ -35,7 +35,8 @@ func TestParseNumbers(t *testing.T) {
 			t.Errorf("%q: got error %v, want %q", c.text, err, c.err)
 		case err == nil && c.want == nil:
 			t.Errorf("%q: got %v, want an error", c.text, got)
-		case err == nil && (got.DType != c.want.DType || !slices.Equal(got.Dims, c.want.Dims) || !sameNumbers(got, c.want)):
+		case err == nil && (got.DType != c.want.DType || !slices.Equal(got.Dims, c.want.Dims) ||
+			!sameNumbers(got, c.want)):
 			t.Errorf("%q: got %+v, want %+v", c.text, got, c.want)
 		}
 	}

@@ -81,7 +81,8 @@ func TestFastestPlanIsTaken(t *testing.T) {
 	if x := tryOf(t, r.Tried, schedule.PlanWaves); x.Problem != "the clock stopped" || x.MeasuredUS != 0 || x.Chosen {
 		t.Errorf("a plan that cannot be timed: %+v", x)
 	}
-	if len(r.Warnings) != 1 || r.Warnings[0].ID != "plan-skipped" || !strings.Contains(r.Warnings[0].Message, "the clock stopped") {
+	if len(r.Warnings) != 1 || r.Warnings[0].ID != "plan-skipped" ||
+		!strings.Contains(r.Warnings[0].Message, "the clock stopped") {
 		t.Errorf("warnings are %v", r.Warnings)
 	}
 	data, err := os.ReadFile(filepath.Join(r.Dir, r.Name+".plan.json"))
@@ -92,7 +93,8 @@ func TestFastestPlanIsTaken(t *testing.T) {
 		Tried    []codegen.Try
 		Segments []struct{ Kind string }
 	}
-	if err := json.Unmarshal(data, &plan); err != nil || len(plan.Tried) != len(r.Tried) || plan.Segments[0].Kind != "parallel" {
+	if err := json.Unmarshal(data, &plan); err != nil || len(plan.Tried) != len(r.Tried) ||
+		plan.Segments[0].Kind != "parallel" {
 		t.Errorf("%d tries, segments %v, %v", len(plan.Tried), plan.Segments, err)
 	}
 }
@@ -101,7 +103,8 @@ func TestFastestPlanIsTaken(t *testing.T) {
 // passed over.
 func TestPlanThatDoesNotBuild(t *testing.T) {
 	t.Parallel()
-	b := emulated(compiler(t), map[string]float64{schedule.PlanMixed: 30, schedule.PlanGraph: 10, schedule.PlanWaves: 20})
+	b := emulated(compiler(t), map[string]float64{schedule.PlanMixed: 30, schedule.PlanGraph: 10,
+		schedule.PlanWaves: 20})
 	build := b.build
 	var mu sync.Mutex
 	builds := 0

@@ -20,7 +20,8 @@ func openDump(job *Job, opt CompileOptions) (*dump.Dir, error) {
 	}
 	if err != nil {
 		return nil, &diag.Diagnostic{
-			ID: "cannot-write", File: opt.Dump, Message: diag.Reason(err).Error(), Help: "choose another directory with --dump",
+			ID: "cannot-write", File: opt.Dump, Message: diag.Reason(err).Error(),
+			Help: "choose another directory with --dump",
 		}
 	}
 	job.dump = opt.Dump
@@ -31,7 +32,8 @@ func openDump(job *Job, opt CompileOptions) (*dump.Dir, error) {
 func script(command []string) string {
 	var b strings.Builder
 	v := Version()
-	fmt.Fprintf(&b, "#!/bin/sh\n# Repeats the compilation; paths are as given. Made by rammerc %s %s.\n", v.Version, v.Commit)
+	fmt.Fprintf(&b, "#!/bin/sh\n# Repeats the compilation; paths are as given. Made by rammerc %s %s.\n", v.Version,
+		v.Commit)
 	for i, a := range command {
 		if i > 0 {
 			b.WriteByte(' ')

@@ -122,7 +122,8 @@ func largeTiles(t *testing.T) string {
 	g.node("Add", "b", "m", "bias")
 	g.node("Relu", "y2", "b")
 	g.Output = append(g.Output, floats("y1", 1, 320, 56, 56), floats("y2", 128, 3072))
-	m := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: g.GraphProto, OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
+	m := &onnxpb.ModelProto{IrVersion: proto.Int64(9), Graph: g.GraphProto,
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}}}
 	data, err := proto.Marshal(m)
 	if err != nil {
 		t.Fatal(err)
@@ -173,5 +174,6 @@ func (g *graphMaker) node(op, out string, in ...string) *onnxpb.NodeProto {
 }
 
 func ints(n *onnxpb.NodeProto, name string, x ...int64) {
-	n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: proto.String(name), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: x})
+	n.Attribute = append(n.Attribute, &onnxpb.AttributeProto{Name: proto.String(name),
+		Type: onnxpb.AttributeProto_INTS.Enum(), Ints: x})
 }

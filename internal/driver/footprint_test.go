@@ -21,7 +21,8 @@ func TestCodeByInstance(t *testing.T) {
 		runCell = "_ZN2rt3VEUINS_7ProgramEE12run_residentINS_2rk4CellILi3EEEEEjj"
 	)
 	frames := func(inner string, innerLine int, run string, call int) []toolchain.Frame {
-		return []toolchain.Frame{{Function: "f", Line: 3}, {Function: inner, Line: innerLine}, {Function: run, Line: 3}, {Function: "g", Line: call}, {Line: 3}}
+		return []toolchain.Frame{{Function: "f", Line: 3}, {Function: inner, Line: innerLine}, {Function: run, Line: 3},
+			{Function: "g", Line: call}, {Line: 3}}
 	}
 	got := codeByInstance(lines, []toolchain.Span{
 		{Bytes: 100, Frames: frames(gemm, 3, runGemm, 1)},
@@ -34,7 +35,8 @@ func TestCodeByInstance(t *testing.T) {
 		{Bytes: 1, Frames: []toolchain.Frame{{Line: 99}}},
 		{Bytes: 16, Routine: true},
 	})
-	want := []InstanceCode{{"gemm_A", 600}, {"cell_B", 60}, {arithmeticCode, 16}, {executorCode, 11}, {runsOf("cell_B"), 9}}
+	want := []InstanceCode{{"gemm_A", 600}, {"cell_B", 60}, {arithmeticCode, 16}, {executorCode, 11},
+		{runsOf("cell_B"), 9}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

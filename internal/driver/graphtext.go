@@ -72,7 +72,8 @@ func bindSymbols(g *ir.Graph, declared []string, opt onnx.Options) error {
 	}
 	for _, s := range slices.Sorted(maps.Keys(opt.Dims)) {
 		if !known[s] {
-			l.Add(diag.New("unknown-dim", "there is no symbolic dim %q; there are: %s", s, strings.Join(declared, ", ")))
+			l.Add(diag.New("unknown-dim", "there is no symbolic dim %q; there are: %s", s,
+				strings.Join(declared, ", ")))
 		}
 	}
 	if l.Errors() > 0 {

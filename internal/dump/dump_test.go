@@ -107,7 +107,8 @@ func TestRead(t *testing.T) {
 	must(t, d.Write("graphopt", "a", "rir", text("one")))
 	must(t, d.Write("graphopt", "b", "rir", text("two")))
 	for file, want := range map[string]string{
-		"000_import.rir": "one from 000_import.rir", "001_graphopt_a.rir": "one from 000_import.rir", "002_graphopt_b.rir": "two from 002_graphopt_b.rir",
+		"000_import.rir": "one from 000_import.rir", "001_graphopt_a.rir": "one from 000_import.rir",
+		"002_graphopt_b.rir": "two from 002_graphopt_b.rir",
 	} {
 		text, from, err := Read(filepath.Join(dir, file))
 		if got := string(text) + " from " + filepath.Base(from); err != nil || got != want {
@@ -142,11 +143,14 @@ func TestConstants(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "constants", "mine.bin"), nil, 0o666))
 	_, err = Create(dir)
 	must(t, err)
-	if left, _ := filepath.Glob(filepath.Join(dir, "constants", "*")); len(left) != 1 || filepath.Base(left[0]) != "mine.bin" {
+	if left, _ := filepath.Glob(filepath.Join(dir, "constants", "*")); len(left) != 1 ||
+		filepath.Base(left[0]) != "mine.bin" {
 		t.Errorf("left are %v", left)
 	}
-	for hash, want := range map[string]string{hash: "there is no file", "sha256:../../etc": "is no hash", "md5:00": "is no hash"} {
-		if _, err := Constant(filepath.Join(dir, "000_import.rir"), hash); err == nil || !strings.Contains(err.Error(), want) {
+	for hash, want := range map[string]string{hash: "there is no file", "sha256:../../etc": "is no hash",
+		"md5:00": "is no hash"} {
+		if _, err := Constant(filepath.Join(dir, "000_import.rir"), hash); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", hash, err, want)
 		}
 	}

@@ -65,7 +65,8 @@ func (c *Comparer) Compare(samples *Samples) (*Comparison, error) {
 		}
 		for _, p := range c.Outputs {
 			if w := want[p.Name]; w != nil {
-				worsen(worst, p, keepRows(got[p.Name], x.Keep), keepRows(w, x.Keep), LimitFor(p.DType, c.Precision, c.Limit))
+				worsen(worst, p, keepRows(got[p.Name], x.Keep), keepRows(w, x.Keep),
+					LimitFor(p.DType, c.Precision, c.Limit))
 			}
 		}
 		r.Samples++

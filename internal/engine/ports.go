@@ -129,7 +129,8 @@ func addInput(l *diag.List, in Tensors, ports []Port, name, file string, t *ir.T
 		return
 	case p == nil:
 		l.Add(&diag.Diagnostic{
-			ID: "unknown-input", Message: fmt.Sprintf("there is no input %q", name), Help: "inputs are " + PortList(ports),
+			ID: "unknown-input", Message: fmt.Sprintf("there is no input %q", name), Help: "inputs are " +
+				PortList(ports),
 		})
 		return
 	case err == nil:

@@ -43,11 +43,13 @@ func TestSeriesIsCutAlongTheFirstAxis(t *testing.T) {
 		"[12 13 14 15 16 17] [0 1 2 3 4] [4 5] keep 0", "[18 19 20 18 19 20] [0 1 2 3 4] [6 6] keep 1",
 	} {
 		a := set.At(i)
-		if got := fmt.Sprint(a.In["x"].Data, a.In["k"].Data, a.Want["y"].Data, " keep ", a.Keep); strings.Join(strings.Fields(got), " ") != want {
+		if got := fmt.Sprint(a.In["x"].Data, a.In["k"].Data, a.Want["y"].Data, " keep ",
+			a.Keep); strings.Join(strings.Fields(got), " ") != want {
 			t.Errorf("inference %d: got %s, want %s", i, got, want)
 		}
 	}
-	if got := keepRows(ir.FromSlice(ir.Int32, []int32{1, 2, 3, 4}, 2, 2), 1); fmt.Sprint(got.Dims, got.Data) != "[1 2] [1 2]" {
+	if got := keepRows(ir.FromSlice(ir.Int32, []int32{1, 2, 3, 4}, 2, 2), 1); fmt.Sprint(got.Dims,
+		got.Data) != "[1 2] [1 2]" {
 		t.Errorf("kept %v %v", got.Dims, got.Data)
 	}
 
@@ -57,11 +59,13 @@ func TestSeriesIsCutAlongTheFirstAxis(t *testing.T) {
 		{x, write("y", 7, 1), "is int32[7,1], want int32[2] or more samples"},
 		{strings.Replace(x, "x=", "z=", 1), y, `there is no input "z"`},
 	} {
-		if _, err := Series(inputs, outputs, []string{c.in, k}, []string{c.expect}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Series(inputs, outputs, []string{c.in, k}, []string{c.expect}); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}
-	if _, err := Series(inputs, outputs, []string{x}, nil); len(diag.All(err)) != 1 || diag.All(err)[0].Port != "input k" {
+	if _, err := Series(inputs, outputs, []string{x}, nil); len(diag.All(err)) != 1 ||
+		diag.All(err)[0].Port != "input k" {
 		t.Errorf("missing input: %v", err)
 	}
 }
@@ -69,7 +73,8 @@ func TestSeriesIsCutAlongTheFirstAxis(t *testing.T) {
 func TestRandomInputsCoverTheirRange(t *testing.T) {
 	const n = 4000
 	var ports []Port
-	for _, d := range []ir.DType{ir.Float32, ir.Float64, ir.Float16, ir.BFloat16, ir.Int8, ir.Int16, ir.Int32, ir.Int64, ir.Uint8, ir.Uint16, ir.Uint32, ir.Uint64, ir.Bool} {
+	for _, d := range []ir.DType{ir.Float32, ir.Float64, ir.Float16, ir.BFloat16, ir.Int8, ir.Int16, ir.Int32, ir.Int64,
+		ir.Uint8, ir.Uint16, ir.Uint32, ir.Uint64, ir.Bool} {
 		ports = append(ports, Port{d.String(), d, []int64{n}})
 	}
 	for _, limit := range []int64{1, 50, 1000} {

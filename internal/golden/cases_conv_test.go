@@ -51,22 +51,28 @@ func TestConv(t *testing.T) {
 		conv("1,100,1,1", []int{60, 100, 1, 1}, 60, ""),  // squeeze and excitation
 		conv("20,100,1,1", []int{60, 100, 1, 1}, 60, ""), // the same for a batch
 		conv("1,3,5,5", []int{6, 3, 2, 2}, 6, "pads = [1, 1, 1, 1]"),
-		{Name: "produced weights", In: "%x: float32[1,6,9,9], %w: float32[10,6,3,3], %b: float32[10]", Body: "%y = Conv(%x, %w, %b)", Out: "%y"},
+		{Name: "produced weights", In: "%x: float32[1,6,9,9], %w: float32[10,6,3,3], %b: float32[10]",
+			Body: "%y = Conv(%x, %w, %b)", Out: "%y"},
 		{Name: "double", In: "%x: float64[1,6,9,9], %w: float64[10,6,3,3]", Body: "%y = Conv(%x, %w)", Out: "%y"},
-		{Name: "half", In: "%x: float16[1,6,9,9], %w: float16[10,6,3,3], %b: float16[10]", Body: "%y = Conv(%x, %w, %b)", Out: "%y"},
+		{Name: "half", In: "%x: float16[1,6,9,9], %w: float16[10,6,3,3], %b: float16[10]",
+			Body: "%y = Conv(%x, %w, %b)", Out: "%y"},
 		{Name: "transposed input", In: "%p: float32[1,11,12,16]", Body: weights("w", 16, 16, 3, 3) +
 			"%x = Transpose(%p) {perm = [0, 3, 1, 2]}\n%y = Conv(%x, %w) {pads = [1, 1, 1, 1]}", Out: "%y"},
 		{Name: "transposed pointwise input", In: "%p: float32[1,11,12,16]", Body: weights("w", 40, 16, 1, 1) +
 			"%x = Transpose(%p) {perm = [0, 3, 1, 2]}\n%y = Conv(%x, %w)", Out: "%y"},
-		{Name: "residual", In: "%x: float32[1,32,14,14], %r: float32[1,40,14,14]", Body: weights("w", 40, 32, 3, 3) + weights("b", 40) + fused("Conv",
+		{Name: "residual", In: "%x: float32[1,32,14,14], %r: float32[1,40,14,14]", Body: weights("w", 40, 32, 3, 3) +
+			weights("b", 40) + fused("Conv",
 			"%px: float32[1,32,14,14], %pw: float32[40,32,3,3], %pb: float32[40], %pr: float32[1,40,14,14]",
-			"%a = Relu(%px)\n%m = Conv(%a, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z", "%x, %w, %b, %r"), Out: "%y"},
+			"%a = Relu(%px)\n%m = Conv(%a, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z",
+			"%x, %w, %b, %r"), Out: "%y"},
 		{Name: "prologue that moves zero", In: "%x: float32[1,3,14,14]", Body: weights("w", 40, 3, 3, 3) + fused("Conv",
 			"%px: float32[1,3,14,14], %pw: float32[40,3,3,3]",
 			"%a = Cos(%px)\n%m = Conv(%a, %pw) {pads = [1, 1, 1, 1]}\n%z = Tanh(%m)", "%z", "%x, %w"), Out: "%y"},
-		{Name: "depthwise with row gate", In: "%x: float32[1,12,9,9], %r: float32[1,12,1,9]", Body: weights("w", 12, 1, 3, 3) + fused("Conv",
-			"%px: float32[1,12,9,9], %pw: float32[12,1,3,3], %pr: float32[1,12,1,9]",
-			"%a = Cos(%px)\n%m = Conv(%a, %pw) {pads = [1, 1, 1, 1], group = 12}\n%z = Mul(%m, %pr)", "%z", "%x, %w, %r"), Out: "%y"},
+		{Name: "depthwise with row gate", In: "%x: float32[1,12,9,9], %r: float32[1,12,1,9]",
+			Body: weights("w", 12, 1, 3, 3) + fused("Conv",
+				"%px: float32[1,12,9,9], %pw: float32[12,1,3,3], %pr: float32[1,12,1,9]",
+				"%a = Cos(%px)\n%m = Conv(%a, %pw) {pads = [1, 1, 1, 1], group = 12}\n%z = Mul(%m, %pr)", "%z",
+				"%x, %w, %r"), Out: "%y"},
 	}
 	Check(t, WithPrecisions(WithLayouts(cases)))
 }
@@ -87,7 +93,9 @@ func TestConvTranspose(t *testing.T) {
 		conv("2,20,15", []int{20, 16, 5}, 16, "strides = [2]"),
 		conv("1,4,3,4,5", []int{4, 16, 2, 3, 2}, 16, "strides = [2, 1, 2]"),
 		conv("1,20,9,9", []int{20, 24, 1, 1}, 24, ""),
-		{Name: "double", In: "%x: float64[1,6,5,5], %w: float64[6,10,3,3]", Body: "%y = ConvTranspose(%x, %w) {strides = [2, 2]}", Out: "%y"},
-		{Name: "produced weights", In: "%x: float32[1,6,5,5], %w: float32[6,10,3,3]", Body: "%y = ConvTranspose(%x, %w) {strides = [2, 2]}", Out: "%y"},
+		{Name: "double", In: "%x: float64[1,6,5,5], %w: float64[6,10,3,3]",
+			Body: "%y = ConvTranspose(%x, %w) {strides = [2, 2]}", Out: "%y"},
+		{Name: "produced weights", In: "%x: float32[1,6,5,5], %w: float32[6,10,3,3]",
+			Body: "%y = ConvTranspose(%x, %w) {strides = [2, 2]}", Out: "%y"},
 	}))
 }

@@ -75,7 +75,8 @@ func TestElementwise(t *testing.T) {
 				continue
 			}
 			for k := range variants {
-				lines, outs = append(lines, statement(op, k)), append(outs, fmt.Sprintf("%%%s%d", strings.ToLower(op.Name), k))
+				lines, outs = append(lines, statement(op, k)),
+					append(outs, fmt.Sprintf("%%%s%d", strings.ToLower(op.Name), k))
 			}
 			if len(lines) >= 12 {
 				flush()

@@ -41,7 +41,8 @@ func TestMatMul(t *testing.T) {
 	add("folded batch", "%x: float32[5,7,20], %b: float32[20,33]", matmul)
 	add("nothing to sum", "%x: float32[5,0], %b: float32[0,33]", matmul)
 	add("transposed", "%p: float32[50,70], %q: float32[90,50]", "%x = Transpose(%p)\n%b = Transpose(%q)\n"+matmul)
-	add("heads", "%p: float32[20,3,16], %q: float32[20,3,16]", "%x = Transpose(%p) {perm = [1, 0, 2]}\n%b = Transpose(%q) {perm = [1, 2, 0]}\n"+matmul)
+	add("heads", "%p: float32[20,3,16], %q: float32[20,3,16]",
+		"%x = Transpose(%p) {perm = [1, 0, 2]}\n%b = Transpose(%q) {perm = [1, 2, 0]}\n"+matmul)
 	add("split sum", "%x: float32[33,1100], %b: float32[1100,40]", matmul)
 	add("constant", "%x: float32[70,50]", weights("b", 50, 90)+matmul)
 	add("constant aligned", "%x: float32[130,64]", weights("b", 64, 128)+matmul)
@@ -60,16 +61,18 @@ func TestMatMul(t *testing.T) {
 	}
 	add("epilogue", "%x: float32[33,64], %r: float32[33,70]", weights("b", 64, 70)+weights("c", 70)+fused("MatMul",
 		"%px: float32[33,64], %pb: float32[64,70], %pc: float32[70], %pr: float32[33,70]",
-		"%a = Relu(%px)\n%m = MatMul(%a, %pb)\n%s = Add(%m, %pc)\n%u = Sigmoid(%s)\n%z = Mul(%u, %pr)", "%z", "%x, %b, %c, %r"))
+		"%a = Relu(%px)\n%m = MatMul(%a, %pb)\n%s = Add(%m, %pc)\n%u = Sigmoid(%s)\n%z = Mul(%u, %pr)", "%z",
+		"%x, %b, %c, %r"))
 	add("epilogue of split sum", "%x: float32[16,1100], %r: float32[16,1]", weights("b", 1100, 7)+fused("MatMul",
 		"%px: float32[16,1100], %pb: float32[1100,7], %pr: float32[16,1]",
 		"%a = Exp(%px)\n%m = MatMul(%a, %pb)\n%z = Add(%m, %pr)", "%z", "%x, %b, %r"))
 	add("epilogue of vector", "%x: float32[1,128], %r: float32[1,20]", weights("b", 128, 20)+fused("MatMul",
 		"%px: float32[1,128], %pb: float32[128,20], %pr: float32[1,20]",
 		"%a = Tanh(%px)\n%m = MatMul(%a, %pb)\n%z = Add(%m, %pr)", "%z", "%x, %b, %r"))
-	add("epilogue broadcast inside the batch", "%a: float32[2,3,20,8], %b: float32[2,3,8,16], %r: float32[2,1,1,16]", fused("MatMul",
-		"%pa: float32[2,3,20,8], %pb: float32[2,3,8,16], %pr: float32[2,1,1,16]",
-		"%m = MatMul(%pa, %pb)\n%z = Add(%m, %pr)", "%z", "%a, %b, %r"))
+	add("epilogue broadcast inside the batch", "%a: float32[2,3,20,8], %b: float32[2,3,8,16], %r: float32[2,1,1,16]",
+		fused("MatMul",
+			"%pa: float32[2,3,20,8], %pb: float32[2,3,8,16], %pr: float32[2,1,1,16]",
+			"%m = MatMul(%pa, %pb)\n%z = Add(%m, %pr)", "%z", "%a, %b, %r"))
 	Check(t, WithPrecisions(WithLayouts(cases)))
 }
 
@@ -97,11 +100,15 @@ func TestFewRows(t *testing.T) {
 	add(8, 1300, 10)
 	add(8, 40, 3)
 	cases = append(cases,
-		Case{Name: "batch", In: "%x: float32[2,3,2,132]", Body: weights("b", 3, 132, 21) + "%y = MatMul(%x, %b)", Out: "%y"},
-		Case{Name: "transposed constant", In: "%x: float32[1,260]", Body: weights("b", 45, 260) + weights("c", 45) + "%y = Gemm(%x, %b, %c) {transB = 1, alpha = 0.5}", Out: "%y"},
-		Case{Name: "pro- and epilogue", In: "%x: float32[3,1100], %r: float32[3,20]", Body: weights("b", 1100, 20) + weights("c", 20) + fused("MatMul",
+		Case{Name: "batch", In: "%x: float32[2,3,2,132]", Body: weights("b", 3, 132, 21) + "%y = MatMul(%x, %b)",
+			Out: "%y"},
+		Case{Name: "transposed constant", In: "%x: float32[1,260]", Body: weights("b", 45, 260) + weights("c", 45) +
+			"%y = Gemm(%x, %b, %c) {transB = 1, alpha = 0.5}", Out: "%y"},
+		Case{Name: "pro- and epilogue", In: "%x: float32[3,1100], %r: float32[3,20]", Body: weights("b", 1100, 20) +
+			weights("c", 20) + fused("MatMul",
 			"%px: float32[3,1100], %pb: float32[1100,20], %pc: float32[20], %pr: float32[3,20]",
-			"%l = Exp(%px)\n%m = MatMul(%l, %pb)\n%s = Add(%m, %pc)\n%u = Sigmoid(%s)\n%z = Mul(%u, %pr)", "%z", "%x, %b, %c, %r"), Out: "%y"},
+			"%l = Exp(%px)\n%m = MatMul(%l, %pb)\n%s = Add(%m, %pc)\n%u = Sigmoid(%s)\n%z = Mul(%u, %pr)", "%z",
+			"%x, %b, %c, %r"), Out: "%y"},
 	)
 	Check(t, WithLayouts(cases))
 }
@@ -130,11 +137,16 @@ func TestGemm(t *testing.T) {
 		}
 	}
 	cases = append(cases,
-		Case{Name: "vector", In: "%x: float32[1,200]", Body: weights("b", 77, 200) + weights("c", 77) + "%y = Gemm(%x, %b, %c) {transB = 1}", Out: "%y"},
-		Case{Name: "scalar bias", In: "%x: float32[9,20], %b: float32[20,8], %c: float32[1]", Body: "%y = Gemm(%x, %b, %c)", Out: "%y"},
-		Case{Name: "column bias", In: "%x: float32[9,20], %b: float32[20,8], %c: float32[9,1]", Body: "%y = Gemm(%x, %b, %c)", Out: "%y"},
-		Case{Name: "beta 0", In: "%x: float32[9,20], %b: float32[20,8], %c: float32[9,1]", Body: "%y = Gemm(%x, %b, %c) {beta = 0.0}", Out: "%y"},
-		Case{Name: "integers", In: "%x: int32[9,20], %b: int32[20,8], %c: int32[8]", Body: "%y = Gemm(%x, %b, %c) {alpha = 3.0}", Out: "%y"},
+		Case{Name: "vector", In: "%x: float32[1,200]", Body: weights("b", 77, 200) + weights("c", 77) +
+			"%y = Gemm(%x, %b, %c) {transB = 1}", Out: "%y"},
+		Case{Name: "scalar bias", In: "%x: float32[9,20], %b: float32[20,8], %c: float32[1]",
+			Body: "%y = Gemm(%x, %b, %c)", Out: "%y"},
+		Case{Name: "column bias", In: "%x: float32[9,20], %b: float32[20,8], %c: float32[9,1]",
+			Body: "%y = Gemm(%x, %b, %c)", Out: "%y"},
+		Case{Name: "beta 0", In: "%x: float32[9,20], %b: float32[20,8], %c: float32[9,1]",
+			Body: "%y = Gemm(%x, %b, %c) {beta = 0.0}", Out: "%y"},
+		Case{Name: "integers", In: "%x: int32[9,20], %b: int32[20,8], %c: int32[8]",
+			Body: "%y = Gemm(%x, %b, %c) {alpha = 3.0}", Out: "%y"},
 	)
 	Check(t, WithPrecisions(WithLayouts(cases)))
 }
@@ -142,7 +154,8 @@ func TestGemm(t *testing.T) {
 func TestEinsum(t *testing.T) {
 	var cases []Case
 	add := func(equation, in, args string) {
-		cases = append(cases, Case{Name: equation, In: in, Body: fmt.Sprintf("%%y = Einsum(%s) {equation = %q}", args, equation), Out: "%y"})
+		cases = append(cases, Case{Name: equation, In: in,
+			Body: fmt.Sprintf("%%y = Einsum(%s) {equation = %q}", args, equation), Out: "%y"})
 	}
 	one := func(equation, dims string) { add(equation, "%x: float32["+dims+"]", "%x") }
 	two := func(equation, a, b string) { add(equation, "%x: float32["+a+"], %b: float32["+b+"]", "%x, %b") }

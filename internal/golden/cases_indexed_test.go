@@ -28,20 +28,29 @@ func TestGatherScatter(t *testing.T) {
 	for _, reduction := range []string{"none", "add", "mul", "max", "min"} {
 		full := fmt.Sprintf("{reduction = %q}", reduction)
 		r := map[string][2]float64{"i": {-4, 3}}
-		add("scatter nd "+full, "%x: int32[4,5,6], %i: int64[2,7,1], %u: int32[2,7,5,6]", "%y = ScatterND(%x, %i, %u) "+full, r)
-		add("scatter nd elements "+full, "%x: float32[4,5,6], %i: int64[300,3], %u: float32[300]", "%y = ScatterND(%x, %i, %u) "+full, r)
+		add("scatter nd "+full, "%x: int32[4,5,6], %i: int64[2,7,1], %u: int32[2,7,5,6]", "%y = ScatterND(%x, %i, %u) "+
+			full, r)
+		add("scatter nd elements "+full, "%x: float32[4,5,6], %i: int64[300,3], %u: float32[300]",
+			"%y = ScatterND(%x, %i, %u) "+full, r)
 	}
-	add("scatter long", "%x: float32[5000], %i: int64[700], %u: float32[700]", "%y = ScatterElements(%x, %i, %u) {axis = 0, reduction = \"add\"}",
+	add("scatter long", "%x: float32[5000], %i: int64[700], %u: float32[700]",
+		"%y = ScatterElements(%x, %i, %u) {axis = 0, reduction = \"add\"}",
 		map[string][2]float64{"i": {0, 4999}})
 	add("gather rows", "%x: float32[100,64], %i: int64[50]", "%y = Gather(%x, %i)", map[string][2]float64{"i": {0, 99}})
-	add("gather constant", "%i: int64[7]", "%x = const float32[3,2] {1, 2, 3, 4, 5, 6}\n%y = Gather(%x, %i)", map[string][2]float64{"i": {0, 2}})
-	add("gather nd", "%x: float32[4,5,6], %i: int64[2,7,2]", "%y = GatherND(%x, %i)", map[string][2]float64{"i": {-4, 3}})
-	add("gather nd batch", "%x: float32[2,4,5,6], %i: int64[2,7,2]", "%y = GatherND(%x, %i) {batch_dims = 1}", map[string][2]float64{"i": {-4, 3}})
-	add("gather nd elements", "%x: bool[4,5], %i: int64[300,2]", "%y = GatherND(%x, %i)", map[string][2]float64{"i": {-4, 3}})
-	cases = append(cases, Case{Name: "gather fused", In: "%x: float32[5,7], %i: int64[3], %b: float32[7]", Range: map[string][2]float64{"i": {0, 4}}, Out: "%y",
+	add("gather constant", "%i: int64[7]", "%x = const float32[3,2] {1, 2, 3, 4, 5, 6}\n%y = Gather(%x, %i)",
+		map[string][2]float64{"i": {0, 2}})
+	add("gather nd", "%x: float32[4,5,6], %i: int64[2,7,2]", "%y = GatherND(%x, %i)",
+		map[string][2]float64{"i": {-4, 3}})
+	add("gather nd batch", "%x: float32[2,4,5,6], %i: int64[2,7,2]", "%y = GatherND(%x, %i) {batch_dims = 1}",
+		map[string][2]float64{"i": {-4, 3}})
+	add("gather nd elements", "%x: bool[4,5], %i: int64[300,2]", "%y = GatherND(%x, %i)",
+		map[string][2]float64{"i": {-4, 3}})
+	cases = append(cases, Case{Name: "gather fused", In: "%x: float32[5,7], %i: int64[3], %b: float32[7]",
+		Range: map[string][2]float64{"i": {0, 4}}, Out: "%y",
 		Body: fused("Gather", "%px: float32[5,7], %pi: int64[3], %pb: float32[7]",
 			"%q = Neg(%px)\n%r = Gather(%q, %pi)\n%z = Add(%r, %pb)", "%z", "%x, %i, %b")},
-		Case{Name: "in place", In: "%x: float32[5,7], %i: int64[3], %u: float32[3,7]", Range: map[string][2]float64{"i": {0, 4}}, Out: "%y", InPlace: true,
+		Case{Name: "in place", In: "%x: float32[5,7], %i: int64[3], %u: float32[3,7]",
+			Range: map[string][2]float64{"i": {0, 4}}, Out: "%y", InPlace: true,
 			Body: "%a = Gather(%x, %i)\n%j = const int64[3,1] {4, 1, 1}\n%b = ScatterND(%x, %j, %u)\n%y = Concat(%a, %b) {axis = 0}"},
 		Case{Name: "in place beside", In: "%x: float32[5,7], %u: float32[3,7]", Out: "%y", InPlace: true,
 			Body: "%i = const int64[5] {4, 0, 1, 1, 2}\n%a = Gather(%x, %i)\n%j = const int64[3,1] {4, 1, 1}\n%b = ScatterND(%x, %j, %u)\n%y = Concat(%a, %b) {axis = 1}"})
@@ -65,7 +74,8 @@ func TestMoves(t *testing.T) {
 	add("tile", "%x: float32[3,1,5]", "%r = const int64[3] {2, 4, 3}\n%y = Tile(%x, %r)")
 	add("tile transposed", "%z: int64[5,3]", "%x = Transpose(%z)\n%r = const int64[2] {1, 3}\n%y = Tile(%x, %r)")
 	for _, mode := range []string{"DCR", "CRD"} {
-		add("depth to space "+mode, "%x: float32[2,12,3,5]", fmt.Sprintf("%%y = DepthToSpace(%%x) {blocksize = 2, mode = %q}", mode))
+		add("depth to space "+mode, "%x: float32[2,12,3,5]",
+			fmt.Sprintf("%%y = DepthToSpace(%%x) {blocksize = 2, mode = %q}", mode))
 	}
 	add("space to depth", "%x: float16[2,3,4,6]", "%y = SpaceToDepth(%x) {blocksize = 2}")
 	add("expand", "%x: float32[3,1]", "%s = const int64[3] {2, 1, 4}\n%y = Expand(%x, %s)")
@@ -74,13 +84,16 @@ func TestMoves(t *testing.T) {
 	add("range", "%x: float32[3]", "%a = const float32[] {2}\n%l = const float32[] {5}\n%d = const float32[] {1}\n%r = Range(%a, %l, %d)\n%y = Add(%r, %x)")
 	for k := -3; k <= 3; k += 2 {
 		for upper := range 2 {
-			add(fmt.Sprint("trilu ", k, upper), "%x: float32[2,5,8]", fmt.Sprintf("%%k = const int64[] {%d}\n%%y = Trilu(%%x, %%k) {upper = %d}", k, upper))
+			add(fmt.Sprint("trilu ", k, upper), "%x: float32[2,5,8]",
+				fmt.Sprintf("%%k = const int64[] {%d}\n%%y = Trilu(%%x, %%k) {upper = %d}", k, upper))
 		}
 	}
-	cases = append(cases, Case{Name: "dropout mask", In: "%x: float32[5,7]", Body: "%y, %m = Dropout(%x)", Out: "%y, %m"})
+	cases = append(cases, Case{Name: "dropout mask", In: "%x: float32[5,7]", Body: "%y, %m = Dropout(%x)",
+		Out: "%y, %m"})
 	add("trilu bool", "%x: bool[5,7]", "%y = Trilu(%x)")
 	for axis := range 3 {
-		add(fmt.Sprint("one hot ", axis), "%i: int64[3,4], %v: float32[2]", fmt.Sprintf("%%d = const int64[] {5}\n%%y = OneHot(%%i, %%d, %%v) {axis = %d}", axis))
+		add(fmt.Sprint("one hot ", axis), "%i: int64[3,4], %v: float32[2]",
+			fmt.Sprintf("%%d = const int64[] {5}\n%%y = OneHot(%%i, %%d, %%v) {axis = %d}", axis))
 	}
 	add("one hot of floats", "%i: float32[9], %v: int32[2]", "%d = const float32[] {4}\n%y = OneHot(%i, %d, %v)")
 	Check(t, WithLayouts(cases))
@@ -101,7 +114,8 @@ func TestLines(t *testing.T) {
 				body := fmt.Sprintf("%%a = const int64[] {%d}\n%%y = CumSum(%%x, %%a) %s", axis-1, attrs)
 				add("cumsum "+shape+body, "%x: float32["+shape+"]", body, "%y")
 				if product := strings.Replace(body, "CumSum", "CumProd", 1); axis == 1 {
-					cases = append(cases, Case{Name: "cumprod " + shape + body, In: "%x: float32[" + shape + "]", Body: product, Out: "%y",
+					cases = append(cases, Case{Name: "cumprod " + shape + body, In: "%x: float32[" + shape + "]",
+						Body: product, Out: "%y",
 						Range: map[string][2]float64{"x": {0.9, 1.1}}})
 				}
 			}
@@ -113,14 +127,17 @@ func TestLines(t *testing.T) {
 	for _, c := range []struct {
 		shape   string
 		axis, k int
-	}{{"10", 0, 3}, {"3,70", 1, 70}, {"40,5", 0, 7}, {"2,5000", 1, 40}, {"1,3000", 1, 1500}, {"1,3000", -1, 2100}, {"2,3,4", 1, 0}, {"9,64", 1, 1}} {
+	}{{"10", 0, 3}, {"3,70", 1, 70}, {"40,5", 0, 7}, {"2,5000", 1, 40}, {"1,3000", 1, 1500}, {"1,3000", -1, 2100},
+		{"2,3,4", 1, 0}, {"9,64", 1, 1}} {
 		for largest := range 2 {
-			body := fmt.Sprintf("%%k = const int64[1] {%d}\n%%y, %%i = TopK(%%x, %%k) {axis = %d, largest = %d}", c.k, c.axis, largest)
+			body := fmt.Sprintf("%%k = const int64[1] {%d}\n%%y, %%i = TopK(%%x, %%k) {axis = %d, largest = %d}", c.k,
+				c.axis, largest)
 			add("topk "+c.shape+body, "%x: float32["+c.shape+"]", body, "%y, %i")
 			add("topk with equals "+c.shape+body, "%x: int32["+c.shape+"]", body, "%y, %i")
 		}
 	}
-	cases = append(cases, Case{Name: "topk nan", In: "%x: float32[1,20]", Body: "%k = const int64[1] {6}\n%y, %i = TopK(%x, %k)", Out: "%y, %i",
+	cases = append(cases, Case{Name: "topk nan", In: "%x: float32[1,20]",
+		Body: "%k = const int64[1] {6}\n%y, %i = TopK(%x, %k)", Out: "%y, %i",
 		Set: map[string][]float64{"x": {1, nan(), 3, inf(), nan(), -inf()}}})
 	add("topk values only", "%x: float16[3,20]", "%k = const int64[1] {6}\n%y, _ = TopK(%x, %k)", "%y")
 	Check(t, WithLayouts(cases))
@@ -135,18 +152,24 @@ func TestResize(t *testing.T) {
 	for _, mode := range []string{"nearest", "linear", "cubic"} {
 		for _, c := range transforms {
 			attrs := fmt.Sprintf("mode = %q, coordinate_transformation_mode = %q", mode, c)
-			add(attrs, "%x: float32[1,2,5,7]", "%s = const float32[4] {1, 1, 2, 1.6}\n%y = Resize(%x, _, %s) {"+attrs+"}")
-			add(attrs+" sizes", "%x: float32[1,2,9,7]", "%s = const int64[4] {1, 2, 4, 11}\n%y = Resize(%x, _, _, %s) {"+attrs+"}")
-			add(attrs+" outside", "%x: float32[5,7]", "%s = const float32[2] {2, 0.6}\n%y = Resize(%x, _, %s) {exclude_outside = 1, "+attrs+"}")
+			add(attrs, "%x: float32[1,2,5,7]", "%s = const float32[4] {1, 1, 2, 1.6}\n%y = Resize(%x, _, %s) {"+
+				attrs+"}")
+			add(attrs+" sizes", "%x: float32[1,2,9,7]",
+				"%s = const int64[4] {1, 2, 4, 11}\n%y = Resize(%x, _, _, %s) {"+attrs+"}")
+			add(attrs+" outside", "%x: float32[5,7]",
+				"%s = const float32[2] {2, 0.6}\n%y = Resize(%x, _, %s) {exclude_outside = 1, "+attrs+"}")
 		}
 		add(mode+" crop", "%x: float32[2,5,7]", "%r = const float32[4] {0.1, 0.2, 1.1, 0.9}\n%s = const int64[2] {6, 6}\n%y = Resize(%x, %r, _, %s) {axes = [1, 2], "+
 			fmt.Sprintf("mode = %q, coordinate_transformation_mode = \"tf_crop_and_resize\", extrapolation_value = 3f}", mode))
-		add(mode+" channels last", "%x: float32[2,5,7,3]", fmt.Sprintf("%%s = const float32[2] {1.5, 3}\n%%y = Resize(%%x, _, %%s) {axes = [1, 2], mode = %q}", mode))
-		add(mode+" volume", "%x: float64[1,2,3,4,5]", fmt.Sprintf("%%s = const float32[5] {1, 1, 2, 1.5, 0.7}\n%%y = Resize(%%x, _, %%s) {mode = %q}", mode))
+		add(mode+" channels last", "%x: float32[2,5,7,3]",
+			fmt.Sprintf("%%s = const float32[2] {1.5, 3}\n%%y = Resize(%%x, _, %%s) {axes = [1, 2], mode = %q}", mode))
+		add(mode+" volume", "%x: float64[1,2,3,4,5]",
+			fmt.Sprintf("%%s = const float32[5] {1, 1, 2, 1.5, 0.7}\n%%y = Resize(%%x, _, %%s) {mode = %q}", mode))
 		add(mode+" uint8", "%x: uint8[1,1,6,8]", fmt.Sprintf("%%s = const float32[4] {1, 1, 2, 2}\n%%y = Resize(%%x, _, %%s) {mode = %q}", mode))
 	}
 	for _, mode := range []string{"linear", "cubic"} {
-		add(mode+" antialias", "%x: float32[1,1,16,18]", fmt.Sprintf("%%s = const float32[4] {1, 1, 0.3, 0.7}\n%%y = Resize(%%x, _, %%s) {antialias = 1, mode = %q}", mode))
+		add(mode+" antialias", "%x: float32[1,1,16,18]",
+			fmt.Sprintf("%%s = const float32[4] {1, 1, 0.3, 0.7}\n%%y = Resize(%%x, _, %%s) {antialias = 1, mode = %q}", mode))
 	}
 	for _, mode := range []string{"floor", "ceil", "round_prefer_ceil", "round_prefer_floor"} {
 		add("nearest "+mode, "%x: float32[6,10]", fmt.Sprintf("%%s = const float32[2] {2, 0.5}\n%%y = Resize(%%x, _, %%s) {nearest_mode = %q, coordinate_transformation_mode = \"asymmetric\"}", mode))

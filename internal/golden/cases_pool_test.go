@@ -32,26 +32,31 @@ func TestPool(t *testing.T) {
 			Case{Name: "max " + attrs, In: in, Body: "%y = MaxPool(%x) {" + attrs + "}", Out: "%y"},
 			Case{Name: "max with indices " + attrs, In: in, Out: "%y, %i",
 				Body: fmt.Sprintf("%%y, %%i = MaxPool(%%x) {%s, storage_order = %d}", attrs, rng.IntN(2))},
-			Case{Name: "norm " + attrs, In: in, Out: "%y", Body: fmt.Sprintf("%%y = LpPool(%%x) {%s, p = %d}", attrs, 1+rng.IntN(3))},
+			Case{Name: "norm " + attrs, In: in, Out: "%y",
+				Body: fmt.Sprintf("%%y = LpPool(%%x) {%s, p = %d}", attrs, 1+rng.IntN(3))},
 			Case{Name: "average " + attrs, In: in, Out: "%y",
 				Body: fmt.Sprintf("%%y = AveragePool(%%x) {%s, count_include_pad = %d}", attrs, rng.IntN(2))})
 	}
 	cases = append(cases,
 		Case{Name: "int8", In: "%x: int8[1,2,7]", Body: "%y = MaxPool(%x) {kernel_shape = [3]}", Out: "%y"},
-		Case{Name: "half", In: "%x: float16[1,2,7,8]", Body: "%y = AveragePool(%x) {kernel_shape = [3, 3], auto_pad = \"SAME_UPPER\"}", Out: "%y"},
-		Case{Name: "norm of halves", In: "%x: float16[1,2,7,8]", Body: "%y = LpPool(%x) {kernel_shape = [3, 3], p = 3}", Out: "%y"},
+		Case{Name: "half", In: "%x: float16[1,2,7,8]",
+			Body: "%y = AveragePool(%x) {kernel_shape = [3, 3], auto_pad = \"SAME_UPPER\"}", Out: "%y"},
+		Case{Name: "norm of halves", In: "%x: float16[1,2,7,8]", Body: "%y = LpPool(%x) {kernel_shape = [3, 3], p = 3}",
+			Out: "%y"},
 		Case{Name: "fused norm", In: "%x: float64[2,3,9]", Out: "%y", Body: fused("LpPool", "%px: float64[2,3,9]",
 			"%q = Relu(%px)\n%r = LpPool(%q) {kernel_shape = [2]}\n%z = Neg(%r)", "%z", "%x")},
 		Case{Name: "nan", In: "%x: float32[1,2,7]", Body: "%y, %i = MaxPool(%x) {kernel_shape = [3]}", Out: "%y, %i",
 			Set: map[string][]float64{"x": {1, nan(), nan(), 4, 5, 5, 5}}},
 		Case{Name: "many rTasks", In: "%x: float32[1,16,40,40]", Out: "%y",
 			Body: "%y = MaxPool(%x) {kernel_shape = [3, 3], strides = [2, 2], auto_pad = \"SAME_LOWER\"}"},
-		Case{Name: "strided input and output", In: "%x: float32[1,40,40,6]", Out: "%y", Body: "%z = Transpose(%x) {perm = [0, 3, 1, 2]}\n" +
-			"%a = AveragePool(%z) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}\n%b = MaxPool(%z) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}\n" +
-			"%y = Concat(%a, %b, %z) {axis = 1}", InPlace: true},
+		Case{Name: "strided input and output", In: "%x: float32[1,40,40,6]", Out: "%y",
+			Body: "%z = Transpose(%x) {perm = [0, 3, 1, 2]}\n" +
+				"%a = AveragePool(%z) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}\n%b = MaxPool(%z) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}\n" +
+				"%y = Concat(%a, %b, %z) {axis = 1}", InPlace: true},
 		Case{Name: "fused", In: "%x: float32[2,3,9,9], %b: float32[3,1,1]", Body: fused("AveragePool",
 			"%px: float32[2,3,9,9], %pb: float32[3,1,1]",
-			"%q = Relu(%px)\n%r = AveragePool(%q) {kernel_shape = [2, 3]}\n%s = Add(%r, %pb)\n%z = Sigmoid(%s)", "%z", "%x, %b"), Out: "%y"},
+			"%q = Relu(%px)\n%r = AveragePool(%q) {kernel_shape = [2, 3]}\n%s = Add(%r, %pb)\n%z = Sigmoid(%s)", "%z",
+			"%x, %b"), Out: "%y"},
 	)
 	Check(t, WithLayouts(cases))
 }

@@ -60,8 +60,10 @@ func (c cellCase) build() Case {
 		c.outs = results
 	}
 	return Case{
-		Name: fmt.Sprintf("%+v", c), In: in, Out: c.outs, Body: body + fmt.Sprintf("%s = rammer.%s(%s) {%s}", results, c.op, args, attrs),
-		Range: map[string][2]float64{"l": {1, 4}, "x": {-0.3, 0.3}, "h": {-0.3, 0.3}}, Set: map[string][]float64{"l": {2, 3}},
+		Name: fmt.Sprintf("%+v", c), In: in, Out: c.outs, Body: body +
+			fmt.Sprintf("%s = rammer.%s(%s) {%s}", results, c.op, args, attrs),
+		Range: map[string][2]float64{"l": {1, 4}, "x": {-0.3, 0.3}, "h": {-0.3, 0.3}},
+		Set:   map[string][]float64{"l": {2, 3}},
 	}
 }
 
@@ -83,7 +85,8 @@ func TestRecurrentCells(t *testing.T) {
 		clipped.attrs = "clip = 0.5"
 		projected, many := c, large
 		projected.projected, many.projected = true, true
-		cases = append(cases, c.build(), plain.build(), batch.build(), large.build(), wide.build(), clipped.build(), projected.build(), many.build())
+		cases = append(cases, c.build(), plain.build(), batch.build(), large.build(), wide.build(), clipped.build(),
+			projected.build(), many.build())
 	}
 	lstm.peep, lstm.batch, lstm.lens = true, 2, true
 	cases = append(cases, lstm.build())
@@ -112,11 +115,14 @@ func TestAttention(t *testing.T) {
 		return Case{Name: name, In: in, Body: fmt.Sprintf("%%y = rammer.Attention(%s) {%s}", args, attrs), Out: "%y"}
 	}
 	qkv := func(b string, lq, lk, d, dv int) string {
-		return fmt.Sprintf("%%q: float32[%s%d,%d], %%k: float32[%s%d,%d], %%v: float32[%s%d,%d]", b, lq, d, b, lk, d, b, lk, dv)
+		return fmt.Sprintf("%%q: float32[%s%d,%d], %%k: float32[%s%d,%d], %%v: float32[%s%d,%d]", b, lq, d, b, lk, d,
+			b, lk, dv)
 	}
 	cases := []Case{
-		attention("halves", "%q: float16[2,9,16], %k: float16[2,11,16], %v: float16[2,11,8], %m: float16[9,11]", "%q, %k, %v, %m", "scale = 0.25"),
-		attention("bfloat16", "%q: bfloat16[2,9,16], %k: bfloat16[2,11,16], %v: bfloat16[2,11,8]", "%q, %k, %v", "scale = 0.25"),
+		attention("halves", "%q: float16[2,9,16], %k: float16[2,11,16], %v: float16[2,11,8], %m: float16[9,11]",
+			"%q, %k, %v, %m", "scale = 0.25"),
+		attention("bfloat16", "%q: bfloat16[2,9,16], %k: bfloat16[2,11,16], %v: bfloat16[2,11,8]", "%q, %k, %v",
+			"scale = 0.25"),
 		attention("one head", qkv("", 20, 70, 16, 16), "%q, %k, %v", "scale = 0.25"),
 		attention("heads", qkv("2,3,", 33, 40, 32, 32), "%q, %k, %v", "scale = 0.25"),
 		attention("odd sizes", qkv("2,", 9, 5, 7, 13), "%q, %k, %v", "scale = 0.5"),
@@ -124,8 +130,10 @@ func TestAttention(t *testing.T) {
 		attention("80", qkv("1,", 10, 35, 80, 80), "%q, %k, %v", "scale = 0.125"),
 		attention("200", qkv("1,", 10, 35, 200, 136), "%q, %k, %v", "scale = 0.1"),
 		attention("mask", qkv("2,3,", 18, 40, 16, 16)+", %m: float32[2,1,1,40]", "%q, %k, %v, %m", "scale = 0.25"),
-		attention("shared keys", "%q: float32[2,4,6,16], %k: float32[2,1,9,16], %v: float32[2,1,9,16]", "%q, %k, %v", "scale = 0.25"),
-		{Name: "transposed heads", In: "%p: float32[2,20,3,16], %r: float32[2,24,3,16], %s: float32[2,24,3,16]", Out: "%y",
+		attention("shared keys", "%q: float32[2,4,6,16], %k: float32[2,1,9,16], %v: float32[2,1,9,16]", "%q, %k, %v",
+			"scale = 0.25"),
+		{Name: "transposed heads", In: "%p: float32[2,20,3,16], %r: float32[2,24,3,16], %s: float32[2,24,3,16]",
+			Out: "%y",
 			Body: "%q = Transpose(%p) {perm = [0, 2, 1, 3]}\n%k = Transpose(%r) {perm = [0, 2, 1, 3]}\n%v = Transpose(%s) {perm = [0, 2, 1, 3]}\n" +
 				"%y = rammer.Attention(%q, %k, %v) {scale = 0.25}"},
 		{Name: "epilogue", In: qkv("2,", 9, 12, 16, 16) + ", %r: float32[16]", Out: "%y", Body: fused("Attention",
@@ -133,7 +141,8 @@ func TestAttention(t *testing.T) {
 			"%a = rammer.Attention(%pq, %pk, %pv) {scale = 0.25}\n%z = Add(%a, %pr)", "%z", "%q, %k, %v, %r")},
 	}
 	for _, nan := range []int{0, 1} {
-		c := attention("masked rows", qkv("", 3, 40, 16, 16)+", %m: float32[3,40]", "%q, %k, %v, %m", fmt.Sprintf("scale = 0.25, nan_to_zero = %d", nan))
+		c := attention("masked rows", qkv("", 3, 40, 16, 16)+", %m: float32[3,40]", "%q, %k, %v, %m",
+			fmt.Sprintf("scale = 0.25, nan_to_zero = %d", nan))
 		mask := make([]float64, 120)
 		for i := range mask {
 			if i < 40 || i%3 == 0 {

@@ -161,7 +161,8 @@ func (p *prepared) check(srv *server) error {
 			k := min(v, len(ids)-1)
 			op := p.g.Ops[i]
 			where := func(err error) error {
-				return fmt.Errorf("rOperator %s (%s), candidate %d, %s: %w", op.Name, op.Kind, k, op.Candidates[k].Inst.Name(), err)
+				return fmt.Errorf("rOperator %s (%s), candidate %d, %s: %w", op.Name, op.Kind, k,
+					op.Candidates[k].Inst.Name(), err)
 			}
 			after, err := srv.run(ids[k], -1, mem)
 			if err != nil {

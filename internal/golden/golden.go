@@ -48,7 +48,8 @@ func (c *Case) Graph() (*ir.Graph, error) {
 		return strings.Join(names, ", ") + " = "
 	})
 	body = strings.ReplaceAll(body, ": invalid? = const", " = const")
-	g, err := ir.ParseText(c.Name, []byte(fmt.Sprintf("graph \"g\" (%s) {\n%s\nreturn %s\n}\n", c.In, body, c.Out)), ir.ParseOptions{})
+	g, err := ir.ParseText(c.Name, []byte(fmt.Sprintf("graph \"g\" (%s) {\n%s\nreturn %s\n}\n", c.In, body, c.Out)),
+		ir.ParseOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,8 @@ func inf() float64 { return math.Inf(1) }
 // fused is the statement of a Fused node with the given anchor, whose result is %y. in, body and out are the inputs,
 // statements and result of its body; args are the node's own operands.
 func fused(anchor, in, body, out, args string) string {
-	return fmt.Sprintf("%%y = rammer.Fused(%s) {anchor = %q, body = graph \"body\" (%s) {\n%s\nreturn %s\n}}", args, anchor, in, body, out)
+	return fmt.Sprintf("%%y = rammer.Fused(%s) {anchor = %q, body = graph \"body\" (%s) {\n%s\nreturn %s\n}}", args,
+		anchor, in, body, out)
 }
 
 // lastDim is the last of comma-separated dims.

@@ -42,8 +42,9 @@ func plainMoves(list []roperator.Staged, offsets []int64, task int) [][]byte {
 		buf := list[i].Access.View.Buf
 		for _, r := range list[i].AppendRuns(nil, task) {
 			move := schema.Move{
-				At: uint64(offsets[buf.ID] + roperator.WordBytes*r.Elem), Staged: uint32(r.At), Step: uint32(r.Stride), Count: uint16(r.Count),
-				Kind: schema.PlainMove,
+				At: uint64(offsets[buf.ID] + roperator.WordBytes*r.Elem), Staged: uint32(r.At), Step: uint32(r.Stride),
+				Count: uint16(r.Count),
+				Kind:  schema.PlainMove,
 			}
 			out = append(out, move.Append(nil))
 		}

@@ -65,7 +65,8 @@ func (s *source) instance(in *rkernels.Instance) string {
 	fmt.Fprintf(&s.decls, "static_assert(%s::kThreads == %d && %s::kShared == %d, \"the manifest of %s\");\n",
 		alias, in.Threads(), alias, in.Shared(), in.Kernel.Name)
 	if step := in.StreamStep(); step > 0 {
-		fmt.Fprintf(&s.decls, "static_assert(%s::kStreamStep == %d, \"the manifest of %s\");\n", alias, step, in.Kernel.Name)
+		fmt.Fprintf(&s.decls, "static_assert(%s::kStreamStep == %d, \"the manifest of %s\");\n", alias, step,
+			in.Kernel.Name)
 	}
 	fmt.Fprintf(&s.decls, "static_assert(sizeof(%s::Args) <= 1024, \"arguments of %s\");\n", alias, in.Kernel.Name)
 	return alias
@@ -77,7 +78,8 @@ func (s *source) functor(f *functor.Functor) string {
 	}
 	name := fmt.Sprintf("F%d", len(s.functors))
 	s.functors[f.Key()] = name
-	fmt.Fprintf(&s.decls, "struct %s {  // %s\n%s};\n", name, strings.ReplaceAll(codegen.FunctorNote(f), "\n", " "), codegen.FunctorBody(f))
+	fmt.Fprintf(&s.decls, "struct %s {  // %s\n%s};\n", name, strings.ReplaceAll(codegen.FunctorNote(f), "\n", " "),
+		codegen.FunctorBody(f))
 	return name
 }
 

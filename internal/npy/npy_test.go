@@ -147,7 +147,8 @@ numpy.savez_compressed("b.npz", **{k: numpy.asfortranarray(a[k]) for k in a})`
 	if err != nil || one.DType != "int32" {
 		t.Errorf("member: %v, %v", one, err)
 	}
-	if _, err := ReadZipMember(filepath.Join(dir, "b.npz"), "nope"); err == nil || !strings.Contains(err.Error(), "float16") {
+	if _, err := ReadZipMember(filepath.Join(dir, "b.npz"), "nope"); err == nil ||
+		!strings.Contains(err.Error(), "float16") {
 		t.Errorf("missing member: %v", err)
 	}
 }

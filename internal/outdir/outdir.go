@@ -70,7 +70,8 @@ func (o *Dir) Path() string { return o.final }
 
 func (o *Dir) cannotWrite(err error) error {
 	return &diag.Diagnostic{
-		ID: "cannot-write", File: o.final, Message: diag.Reason(err).Error(), Help: "choose another directory with --out",
+		ID: "cannot-write", File: o.final, Message: diag.Reason(err).Error(),
+		Help: "choose another directory with --out",
 	}
 }
 

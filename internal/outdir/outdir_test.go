@@ -71,7 +71,8 @@ func TestAbandonIsFinal(t *testing.T) {
 func TestOutDirReplacesItsOwnOnly(t *testing.T) {
 	root := t.TempDir()
 	final := filepath.Join(root, "out")
-	for _, name := range []string{"net.plan.json", "net.cu", "libnet.so", "cudaemu/host.h", "notes.txt", "network.txt"} {
+	for _, name := range []string{"net.plan.json", "net.cu", "libnet.so", "cudaemu/host.h", "notes.txt",
+		"network.txt"} {
 		path := filepath.Join(final, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			t.Fatal(err)

@@ -28,7 +28,8 @@ func cachedProgram(ctx context.Context, cxx *toolchain.Cxx, flags []string) (str
 		return "", err
 	}
 	header := abi.Header("model")
-	key := sha256.Sum256([]byte(strings.Join(append([]string{cxx.Path, version, header, runnerSource}, flags...), "\x00")))
+	key := sha256.Sum256([]byte(strings.Join(append([]string{cxx.Path, version, header, runnerSource}, flags...),
+		"\x00")))
 	dir, err := cacheDir()
 	if err != nil {
 		return "", err

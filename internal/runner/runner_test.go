@@ -101,7 +101,8 @@ func TestProtocol(t *testing.T) {
 			t.Errorf("%v, %v", out, err)
 		}
 		var status *StatusError
-		if _, err := run(100); !errors.As(err, &status) || status.Code != schema.StatusRunFailed || status.Text != "a hundred is too much" {
+		if _, err := run(100); !errors.As(err, &status) || status.Code != schema.StatusRunFailed ||
+			status.Text != "a hundred is too much" {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -127,7 +128,8 @@ func TestProtocol(t *testing.T) {
 		t.Errorf("the trace is of run %d, then with four warm-ups of run %d, %v", before[0], after[0], err)
 	}
 	var status *StatusError
-	if _, err := l.Trace([][]byte{{1, 2, 3, 4}, {0}}, 100); !errors.As(err, &status) || status.Code != schema.StatusBadArgument {
+	if _, err := l.Trace([][]byte{{1, 2, 3, 4}, {0}}, 100); !errors.As(err, &status) ||
+		status.Code != schema.StatusBadArgument {
 		t.Errorf("a refused trace: %v", err)
 	}
 	if _, err := l.Run([][]byte{{1}, {2}}); err == nil || !strings.Contains(err.Error(), "has 1 bytes, want 4") {
@@ -137,7 +139,8 @@ func TestProtocol(t *testing.T) {
 		t.Error("no inputs were taken")
 	}
 	var crash *Crash
-	if _, err := run(101); !errors.As(err, &crash) || !strings.Contains(crash.State, "abort") || !strings.Contains(crash.Stderr, "last words") {
+	if _, err := run(101); !errors.As(err, &crash) || !strings.Contains(crash.State, "abort") ||
+		!strings.Contains(crash.Stderr, "last words") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := run(1); !errors.As(err, &crash) {
@@ -148,10 +151,12 @@ func TestProtocol(t *testing.T) {
 func TestOpenFails(t *testing.T) {
 	lib := buildFake(t)
 	var status *StatusError
-	if _, err := Open(t.Context(), lib, Options{Mode: Waves}); !errors.As(err, &status) || status.Code != schema.StatusNotResident || status.Text != "not this time" {
+	if _, err := Open(t.Context(), lib, Options{Mode: Waves}); !errors.As(err, &status) ||
+		status.Code != schema.StatusNotResident || status.Text != "not this time" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Open(t.Context(), lib, Options{Name: "other"}); !errors.As(err, &status) || status.Code != -1 || !strings.Contains(status.Text, "other_create") {
+	if _, err := Open(t.Context(), lib, Options{Name: "other"}); !errors.As(err, &status) || status.Code != -1 ||
+		!strings.Contains(status.Text, "other_create") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Open(t.Context(), lib+"x", Options{}); !errors.As(err, &status) {

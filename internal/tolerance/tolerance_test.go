@@ -23,12 +23,14 @@ func TestCompare(t *testing.T) {
 		{"wrong infinity", []float32{inf}, []float32{-inf}, false},
 		{"zero reference", []float32{1e-9}, []float32{0}, true},
 	} {
-		d := Compare(c.name, ir.FromSlice(ir.Float32, c.got, int64(len(c.got))), ir.FromSlice(ir.Float32, c.want, int64(len(c.want))))
+		d := Compare(c.name, ir.FromSlice(ir.Float32, c.got, int64(len(c.got))),
+			ir.FromSlice(ir.Float32, c.want, int64(len(c.want))))
 		if got := d.Within(LimitFor(ir.Float32)); got != c.within {
 			t.Errorf("%s: within is %v, want %v (%+v)", c.name, got, c.within, d)
 		}
 	}
-	if d := Compare("int", ir.FromSlice(ir.Int64, []int64{3}, 1), ir.FromSlice(ir.Int64, []int64{4}, 1)); d.Within(LimitFor(ir.Int64)) {
+	if d := Compare("int", ir.FromSlice(ir.Int64, []int64{3}, 1),
+		ir.FromSlice(ir.Int64, []int64{4}, 1)); d.Within(LimitFor(ir.Int64)) {
 		t.Error("different integers are within the limit")
 	}
 	if d := Compare("shape", ir.NewTensor(ir.Float32, 1, 2), ir.NewTensor(ir.Float32, 2, 1)); d.Problem == "" {

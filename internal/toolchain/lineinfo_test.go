@@ -41,7 +41,8 @@ func TestSpans(t *testing.T) {
 	own := []routine{{".text.k", 0xb0, 0xc0}, {".text.k", 0xa0, 0xb0}, {".text.other", 0x10, 0xc0}}
 	got, err := spansOf(table, names, places, own)
 	want := []Span{
-		{".text.k", 0x20, []Frame{{"", 10}}, false}, {".text.k", 0x10, []Frame{{"", 10}}, false}, {".text.k", 0x10, nil, true},
+		{".text.k", 0x20, []Frame{{"", 10}}, false}, {".text.k", 0x10, []Frame{{"", 10}}, false},
+		{".text.k", 0x10, nil, true},
 		{".text.k", 0x10, nil, true}, {".text.k", 0x60, []Frame{{"", 26}}, false},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {

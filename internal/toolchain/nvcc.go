@@ -40,7 +40,8 @@ func FindNVCC(flag string) (*NVCC, error) {
 	places = append(places, "nvcc", "/usr/local/cuda/bin/nvcc")
 	if venv := os.Getenv("VIRTUAL_ENV"); venv != "" {
 		for _, pattern := range []string{"cu*", "cuda_nvcc"} {
-			found, _ := filepath.Glob(filepath.Join(venv, "lib", "python*", "site-packages", "nvidia", pattern, "bin", "nvcc"))
+			found, _ := filepath.Glob(filepath.Join(venv, "lib", "python*", "site-packages", "nvidia", pattern, "bin",
+				"nvcc"))
 			places = append(places, found...)
 		}
 	}

@@ -80,7 +80,8 @@ func TestLibraryFlags(t *testing.T) {
 		}
 	}
 	write("lib/libcudart.so.13")
-	if f := strings.Join(n.libraryFlags(), " "); !strings.Contains(f, "-cudart shared") || !strings.Contains(f, "-L"+filepath.Join(dir, "lib")) {
+	if f := strings.Join(n.libraryFlags(), " "); !strings.Contains(f, "-cudart shared") ||
+		!strings.Contains(f, "-L"+filepath.Join(dir, "lib")) {
 		t.Errorf("only a shared one: %v", f)
 	}
 	write("lib/libcudart_static.a")

@@ -46,7 +46,8 @@ func TestPerfetto(t *testing.T) {
 			threads[[2]int{e.PID, e.TID}] = true
 		}
 	}
-	for name, want := range map[string]int{"a": 1, "e": 2, "wait": 2, "import": 2, "load": 1, "launches before": 4, "segment 0, rProgram": 1, "segment 1, wave 0": 1} {
+	for name, want := range map[string]int{"a": 1, "e": 2, "wait": 2, "import": 2, "load": 1, "launches before": 4,
+		"segment 0, rProgram": 1, "segment 1, wave 0": 1} {
 		if slices[name] != want {
 			t.Errorf("%d slices are called %s, want %d", slices[name], name, want)
 		}
@@ -111,7 +112,8 @@ func TestHTML(t *testing.T) {
 	if err := json.Unmarshal([]byte(data), &d); err != nil {
 		t.Fatal(err)
 	}
-	if d.Ops[2].Name != "c </script>" || len(d.Runs.VEU) != 6 || d.Runs.From[1] != 3 || d.Runs.Computed[5] != 9900 || len(d.Critical) != 3 {
+	if d.Ops[2].Name != "c </script>" || len(d.Runs.VEU) != 6 || d.Runs.From[1] != 3 || d.Runs.Computed[5] != 9900 ||
+		len(d.Critical) != 3 {
 		t.Errorf("%+v", d)
 	}
 }

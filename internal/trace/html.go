@@ -107,7 +107,8 @@ func (t *Timeline) pageData(r *Report) *pageData {
 			to *[]int
 			v  int
 		}{
-			{&c.Segment, x.Segment}, {&c.Launch, x.Launch}, {&c.VEU, x.VEU}, {&c.Order, x.Order}, {&c.SM, x.SM}, {&c.Op, x.Op},
+			{&c.Segment, x.Segment}, {&c.Launch, x.Launch}, {&c.VEU, x.VEU}, {&c.Order, x.Order}, {&c.SM, x.SM},
+			{&c.Op, x.Op},
 			{&c.RTask, x.RTask}, {&c.Begun, ns(x.Begun)}, {&c.Loaded, ns(x.Loaded)}, {&c.Ready, ns(x.Ready)},
 			{&c.Started, ns(x.Started)}, {&c.Computed, ns(x.Computed)}, {&c.Published, ns(x.Published)},
 			{&c.Stall, ns(x.Stall)}, {&c.Streamed, x.Streamed}, {&c.From, e.last(i)},

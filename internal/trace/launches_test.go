@@ -66,7 +66,8 @@ func TestPlanEdges(t *testing.T) {
 		step Step
 		want []At
 	}{
-		{s[0][0], nil}, {s[0][1], []At{{0, 0}, {1, 0}}}, {s[1][1], []At{{0, 0}, {0, 0}, {1, 0}}}, {s[2][0], []At{{1, 0}, {0, 1}}},
+		{s[0][0], nil}, {s[0][1], []At{{0, 0}, {1, 0}}}, {s[1][1], []At{{0, 0}, {0, 0}, {1, 0}}},
+		{s[2][0], []At{{1, 0}, {0, 1}}},
 	} {
 		if !slices.Equal(c.step.Needs, c.want) {
 			t.Errorf("got %v, want %v", c.step.Needs, c.want)
@@ -146,7 +147,8 @@ func TestChunks(t *testing.T) {
 		t.Errorf("copies have landed at %v and %v", a.Landed, b.Landed)
 	}
 	r := tl.Report()
-	if b := r.Ops[0]; b.Name != "b" || b.Streamed != 5120 || math.Abs(b.Stall-0.3) > 1e-9 || r.Lost != 6 || math.Abs(r.PerVEU[1].Stall-0.3) > 1e-9 {
+	if b := r.Ops[0]; b.Name != "b" || b.Streamed != 5120 || math.Abs(b.Stall-0.3) > 1e-9 || r.Lost != 6 ||
+		math.Abs(r.PerVEU[1].Stall-0.3) > 1e-9 {
 		t.Errorf("%+v", r)
 	}
 	var b bytes.Buffer

@@ -144,7 +144,8 @@ func (p *perfetto) launches() {
 		l := &p.t.Launches[i]
 		all = append(all, slice{l.name(), l.Begin, l.End, map[string]any{"launch": i, "vEUs": len(l.VEUs)}, -1})
 		for _, v := range l.VEUs {
-			p.put(l.Segment, v.VEU, trackWait, slice{"launches before", v.Begun, v.Ready, map[string]any{"launch": i, "SM": v.SM}, -1})
+			p.put(l.Segment, v.VEU, trackWait, slice{"launches before", v.Begun, v.Ready,
+				map[string]any{"launch": i, "SM": v.SM}, -1})
 		}
 	}
 	for i, lane := range lanes(all) {
@@ -163,7 +164,8 @@ func (p *perfetto) run(i int) {
 	p.put(x.Segment, x.VEU, trackWait, slice{"wait", x.Loaded, x.Ready, about, -1})
 	p.put(x.Segment, x.VEU, trackCompute, slice{"import", x.Ready, x.Started, about, -1})
 	p.put(x.Segment, x.VEU, trackCompute, slice{op.Name, x.Started, x.Computed, map[string]any{
-		"rTask": x.RTask, "step": x.Order, "kind": op.Kind, "instance": op.Instance, "nodes": op.Nodes, "SM": x.SM, "launch": x.Launch,
+		"rTask": x.RTask, "step": x.Order, "kind": op.Kind, "instance": op.Instance, "nodes": op.Nodes, "SM": x.SM,
+		"launch": x.Launch,
 	}, i})
 }
 
@@ -173,7 +175,8 @@ func (p *perfetto) chunk(i int) {
 	x := &p.t.Runs[c.Run]
 	name := p.t.Plan.Ops[x.Op].Name
 	p.put(x.Segment, x.VEU, trackLoad, slice{"weights of " + name, c.Issued, c.Landed, map[string]any{
-		"for": name, "step": x.Order, "chunk": c.Number, "bytes": c.Bytes, "wanted after us": (c.Wanted - c.Issued) * us,
+		"for": name, "step": x.Order, "chunk": c.Number, "bytes": c.Bytes,
+		"wanted after us": (c.Wanted - c.Issued) * us,
 	}, -1})
 }
 
@@ -243,7 +246,9 @@ func (p *perfetto) arrows() {
 		}
 		a, b := &p.t.Runs[from], &p.t.Runs[i]
 		leaves := a.Started + 0.99*a.Compute() // an arrow's end must lie inside of the slice that it belongs to
-		p.add(event{Name: "edge", Cat: "edge", Phase: "s", ID: i + 1, PID: pid(a.Segment), TID: p.computes[from], Time: leaves * us})
-		p.add(event{Name: "edge", Cat: "edge", Phase: "f", Bind: "e", ID: i + 1, PID: pid(b.Segment), TID: p.computes[i], Time: b.Started * us})
+		p.add(event{Name: "edge", Cat: "edge", Phase: "s", ID: i + 1, PID: pid(a.Segment), TID: p.computes[from],
+			Time: leaves * us})
+		p.add(event{Name: "edge", Cat: "edge", Phase: "f", Bind: "e", ID: i + 1, PID: pid(b.Segment),
+			TID: p.computes[i], Time: b.Started * us})
 	}
 }

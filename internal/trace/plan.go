@@ -145,7 +145,8 @@ func (r *segmentReader) needs(v, order int, pairs []int) error {
 		case r.exists(at):
 			s.Needs = append(s.Needs, at)
 		default:
-			return fmt.Errorf("step %d of vEU %d waits for step %d of vEU %d, which does not exist", order, v, at.Order, at.VEU)
+			return fmt.Errorf("step %d of vEU %d waits for step %d of vEU %d, which does not exist", order, v,
+				at.Order, at.VEU)
 		}
 	}
 	return nil

@@ -224,7 +224,8 @@ func (t *Timeline) pathReport(path []Link) Path {
 		*gap += l.Gap * us
 		p.Compute += x.Compute() * us
 		p.Steps = append(p.Steps, PathStep{
-			t.Plan.Ops[x.Op].Name, x.RTask, x.Segment, x.VEU, x.Order, l.By, l.Gap * us, x.Started * us, x.Compute() * us,
+			t.Plan.Ops[x.Op].Name, x.RTask, x.Segment, x.VEU, x.Order, l.By, l.Gap * us, x.Started * us,
+			x.Compute() * us,
 		})
 	}
 	return p

@@ -183,7 +183,8 @@ func (t *Timeline) addRuns(raw *Raw, at func(sm uint32, clock uint64) float64) e
 		}
 		p := places[row.Segment][row.Step]
 		if s := &t.Plan.Segments[row.Segment].Steps[p.VEU][p.Order]; s.Op != int(row.Op) || s.RTask != int(row.RTask) {
-			return mismatch("vEU %d ran rTask %d of rOperator %d as step %d, planned is %d of %d", p.VEU, row.RTask, row.Op, p.Order, s.RTask, s.Op)
+			return mismatch("vEU %d ran rTask %d of rOperator %d as step %d, planned is %d of %d", p.VEU, row.RTask,
+				row.Op, p.Order, s.RTask, s.Op)
 		}
 		t.Runs = append(t.Runs, makeRun(row, launch, p, at))
 	}

@@ -40,15 +40,19 @@ func Decode(data []byte) (*Raw, error) {
 		left -= rows * size
 	}
 	raw := &Raw{}
-	raw.Steps, data = rows(data, h.Steps, schema.TraceStepBytes, schema.DecodeTraceStep, func(r *schema.TraceStep) *uint32 { return &r.Launch })
-	raw.Launches, data = rows(data, h.Launches, schema.TraceLaunchBytes, schema.DecodeTraceLaunch, func(r *schema.TraceLaunch) *uint32 { return &r.Launch })
-	raw.Chunks, _ = rows(data, h.Chunks, schema.TraceChunkBytes, schema.DecodeTraceChunk, func(r *schema.TraceChunk) *uint32 { return &r.Launch })
+	raw.Steps, data = rows(data, h.Steps, schema.TraceStepBytes, schema.DecodeTraceStep,
+		func(r *schema.TraceStep) *uint32 { return &r.Launch })
+	raw.Launches, data = rows(data, h.Launches, schema.TraceLaunchBytes, schema.DecodeTraceLaunch,
+		func(r *schema.TraceLaunch) *uint32 { return &r.Launch })
+	raw.Chunks, _ = rows(data, h.Chunks, schema.TraceChunkBytes, schema.DecodeTraceChunk,
+		func(r *schema.TraceChunk) *uint32 { return &r.Launch })
 	return raw, nil
 }
 
 // rows decodes n rows and returns what stands behind them. The device writes a row's launch as one more than it is;
 // rows whose launch is 0 were never written, and are left out.
-func rows[T any](data []byte, n uint64, size int, decode func([]byte) T, launch func(*T) *uint32) (written []T, rest []byte) {
+func rows[T any](data []byte, n uint64, size int, decode func([]byte) T, launch func(*T) *uint32) (written []T,
+	rest []byte) {
 	for range n {
 		row := decode(data)
 		if at := launch(&row); *at > 0 {

@@ -33,7 +33,8 @@ func (m *machine) clock(sm uint32, ns float64) uint64 {
 func (m *machine) time(ns float64) uint64 { return (5_000_000_000 + uint64(ns)) / m.grain * m.grain }
 
 func (m *machine) step(sm, launch, segment, step, op, rtask uint32, at ...float64) schema.TraceStep {
-	r := schema.TraceStep{Time: m.time(at[0]), SM: sm, Launch: launch + 1, Segment: segment, Step: step, Op: op, RTask: rtask}
+	r := schema.TraceStep{Time: m.time(at[0]), SM: sm, Launch: launch + 1, Segment: segment, Step: step, Op: op,
+		RTask: rtask}
 	for i, ns := range at {
 		if ns >= 0 {
 			r.Clock[i] = m.clock(sm, ns)
@@ -44,8 +45,9 @@ func (m *machine) step(sm, launch, segment, step, op, rtask uint32, at ...float6
 
 func (m *machine) launch(sm, launch, segment, veu uint32, begin, end float64) schema.TraceLaunch {
 	return schema.TraceLaunch{
-		Begun: m.clock(sm, begin), Ready: m.clock(sm, begin+10), Ended: m.clock(sm, end), BegunTime: m.time(begin), EndedTime: m.time(end),
-		SM: sm, Launch: launch + 1, Segment: segment, VEU: veu,
+		Begun: m.clock(sm, begin), Ready: m.clock(sm, begin+10), Ended: m.clock(sm, end), BegunTime: m.time(begin),
+		EndedTime: m.time(end),
+		SM:        sm, Launch: launch + 1, Segment: segment, VEU: veu,
 	}
 }
 
@@ -109,7 +111,8 @@ func TestTimeline(t *testing.T) {
 		t.Fatalf("%d runs, %d launches, span %f", len(tl.Runs), len(tl.Launches), tl.Span)
 	}
 	c := tl.Runs[1]
-	want := Run{Segment: 0, Launch: 0, VEU: 0, Order: 1, SM: 7, Op: 2, RTask: 0, Begun: 1210, Loaded: 1310, Ready: 5600, Started: 5650, Computed: 7650}
+	want := Run{Segment: 0, Launch: 0, VEU: 0, Order: 1, SM: 7, Op: 2, RTask: 0, Begun: 1210, Loaded: 1310, Ready: 5600,
+		Started: 5650, Computed: 7650}
 	if c != want {
 		t.Errorf("got  %+v\nwant %+v", c, want)
 	}
@@ -220,14 +223,19 @@ func TestMismatches(t *testing.T) {
 		spoil func(s []schema.TraceStep, l []schema.TraceLaunch)
 		want  string
 	}{
-		"segment":       {func(s []schema.TraceStep, _ []schema.TraceLaunch) { s[0].Segment = 2 }, "step 0 of segment 2"},
-		"step":          {func(s []schema.TraceStep, _ []schema.TraceLaunch) { s[0].Step = 4 }, "step 4 of segment 0"},
-		"launch":        {func(s []schema.TraceStep, _ []schema.TraceLaunch) { s[0].Launch = 9 }, "step 0 of segment 0"},
-		"rTask":         {func(s []schema.TraceStep, _ []schema.TraceLaunch) { s[1].RTask = 3 }, "ran rTask 3 of rOperator 2"},
-		"launch's own":  {func(_ []schema.TraceStep, l []schema.TraceLaunch) { l[0].Segment = 7 }, "is of segment 7"},
-		"vEU":           {func(_ []schema.TraceStep, l []schema.TraceLaunch) { l[0].VEU = 1 << 31 }, "is of segment 0 and vEU 2147483648"},
-		"lost launches": {func(_ []schema.TraceStep, l []schema.TraceLaunch) { l[2].Launch, l[3].Launch = 5, 5 }, "step 0 of segment 1"},
-		"nothing":       {func(_ []schema.TraceStep, l []schema.TraceLaunch) { clear(l) }, "is empty"},
+		"segment": {func(s []schema.TraceStep, _ []schema.TraceLaunch) { s[0].Segment = 2 },
+			"step 0 of segment 2"},
+		"step": {func(s []schema.TraceStep, _ []schema.TraceLaunch) { s[0].Step = 4 }, "step 4 of segment 0"},
+		"launch": {func(s []schema.TraceStep, _ []schema.TraceLaunch) { s[0].Launch = 9 },
+			"step 0 of segment 0"},
+		"rTask": {func(s []schema.TraceStep, _ []schema.TraceLaunch) { s[1].RTask = 3 },
+			"ran rTask 3 of rOperator 2"},
+		"launch's own": {func(_ []schema.TraceStep, l []schema.TraceLaunch) { l[0].Segment = 7 }, "is of segment 7"},
+		"vEU": {func(_ []schema.TraceStep, l []schema.TraceLaunch) { l[0].VEU = 1 << 31 },
+			"is of segment 0 and vEU 2147483648"},
+		"lost launches": {func(_ []schema.TraceStep, l []schema.TraceLaunch) { l[2].Launch, l[3].Launch = 5, 5 },
+			"step 0 of segment 1"},
+		"nothing": {func(_ []schema.TraceStep, l []schema.TraceLaunch) { clear(l) }, "is empty"},
 	} {
 		s, l := good()
 		c.spoil(s, l)
@@ -241,9 +249,12 @@ func TestMismatches(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{`{`, `{"segments":[{"steps":[[[0,0,0]]]}]}`, `{"segments":[{"steps":[[[0,0,0,0]]]}]}`,
-		`{"ops":[{}],"segments":[{"steps":[[[0,0,0,0,1,0]]]}]}`, `{"ops":[{}],"segments":[{"steps":[[[0,0,0,0,0,5]]]}]}`,
-		`{"ops":[{}],"segments":[{"steps":[[[0,0,0,0]]],"follows":[[0,0,0]]}]}`, `{"ops":[{}],"segments":[{"steps":[[[0,0,0,0]]],"follows":[[0,1,0,0]]}]}`,
-		`{"schema":2,"ops":[{}],"segments":[{"counters":1,"steps":[[[0,0,0,0,1]]]}]}`, `{"ops":[{}],"segments":[{"steps":[],"nodes":[{"after":[0]}]}]}`} {
+		`{"ops":[{}],"segments":[{"steps":[[[0,0,0,0,1,0]]]}]}`,
+		`{"ops":[{}],"segments":[{"steps":[[[0,0,0,0,0,5]]]}]}`,
+		`{"ops":[{}],"segments":[{"steps":[[[0,0,0,0]]],"follows":[[0,0,0]]}]}`,
+		`{"ops":[{}],"segments":[{"steps":[[[0,0,0,0]]],"follows":[[0,1,0,0]]}]}`,
+		`{"schema":2,"ops":[{}],"segments":[{"counters":1,"steps":[[[0,0,0,0,1]]]}]}`,
+		`{"ops":[{}],"segments":[{"steps":[],"nodes":[{"after":[0]}]}]}`} {
 		if _, err := ReadPlan([]byte(bad)); err == nil {
 			t.Errorf("the plan %s was taken", bad)
 		}

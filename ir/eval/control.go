@@ -97,7 +97,8 @@ func scan(c *call) []*ir.Tensor {
 	}
 	outs := slices.Clone(states)
 	for i := range scans.values {
-		outs = append(outs, scans.join(c, i, listItem(c, "scan_output_axes", i), listItem(c, "scan_output_directions", i) != 0))
+		outs = append(outs, scans.join(c, i, listItem(c, "scan_output_axes", i),
+			listItem(c, "scan_output_directions", i) != 0))
 	}
 	return outs
 }

@@ -119,7 +119,8 @@ func (cv *convolution) weightPacker(taps int) func(dst []float64, batch, lane0, 
 }
 
 // packIndexed packs weights: at[i] is the index of depth i relative to the weights of an output channel.
-func packIndexed[T float32 | float64](cv *convolution, w []T, at []int) func(dst []float64, batch, lane0, n, depth0, d int) {
+func packIndexed[T float32 | float64](cv *convolution, w []T, at []int) func(dst []float64, batch, lane0, n, depth0,
+	d int) {
 	return func(dst []float64, batch, lane0, n, depth0, d int) {
 		group := w[batch%cv.groups*cv.groupStep:]
 		for i := range n {
@@ -142,7 +143,8 @@ func (cv *convolution) inputPacker(taps int) func(dst []float64, batch, lane0, n
 
 // packGathered packs inputs. Tables of input places are computed once for each axis, since all batches, channels and
 // rows use the same.
-func packGathered[T float32 | float64](cv *convolution, x []T, taps int) func(dst []float64, batch, lane0, n, depth0, d int) {
+func packGathered[T float32 | float64](cv *convolution, x []T, taps int) func(dst []float64, batch, lane0, n, depth0,
+	d int) {
 	last := len(cv.ws) - 1
 	tables := make([][]int, len(cv.ws))
 	plane := 1 // elements of an input channel
@@ -170,7 +172,8 @@ func packGathered[T float32 | float64](cv *convolution, x []T, taps int) func(ds
 
 // gatherRun packs run elements of one row of an input plane. Element r is at base + along[r·kernel]; it is 0 where that
 // lies in the padding, and everywhere if the row does (inside is false).
-func gatherRun[T float32 | float64](dst []float64, plane []T, base int, inside bool, along []int, kernel, j, run, i, d int) {
+func gatherRun[T float32 | float64](dst []float64, plane []T, base int, inside bool, along []int, kernel, j, run, i,
+	d int) {
 	for r := range run {
 		v := 0.0
 		if inside {

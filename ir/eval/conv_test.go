@@ -60,7 +60,8 @@ func TestConvDefinition(t *testing.T) {
 		pads := slices.Concat(before, behind)
 		x, w := normal(r, xd...), normal(r, wd...)
 		attrs := ir.Attrs{
-			"group": ir.IntAttr(group), "strides": ir.IntsAttr(s...), "pads": ir.IntsAttr(pads...), "dilations": ir.IntsAttr(d...),
+			"group": ir.IntAttr(group), "strides": ir.IntsAttr(s...), "pads": ir.IntsAttr(pads...),
+			"dilations": ir.IntsAttr(d...),
 		}
 		bias := normal(r, cout)
 		want := naiveConv(x, w, group, s, before, d, out)
@@ -179,7 +180,8 @@ func TestPoolDefinition(t *testing.T) {
 func TestMaxPoolIndices(t *testing.T) {
 	x := normal(random(6), 2, 3, 5, 6)
 	for order := range int64(2) {
-		outs := apply(t, "MaxPool", ir.Attrs{"kernel_shape": ir.IntsAttr(2, 3), "storage_order": ir.IntAttr(order)}, 2, x)
+		outs := apply(t, "MaxPool", ir.Attrs{"kernel_shape": ir.IntsAttr(2, 3),
+			"storage_order": ir.IntAttr(order)}, 2, x)
 		flat := x
 		if order == 1 {
 			flat = apply1(t, "Transpose", ir.Attrs{"perm": ir.IntsAttr(0, 1, 3, 2)}, x)

@@ -26,15 +26,18 @@ func TestUnaryValues(t *testing.T) {
 		{"Softsign", nil, []float64{3, -1}, []float64{0.75, -0.5}},
 		{"LeakyRelu", ir.Attrs{"alpha": ir.FloatAttr(0.25)}, []float64{-4, 4}, []float64{-1, 4}},
 		{"Elu", ir.Attrs{"alpha": ir.FloatAttr(2)}, []float64{math.Log(0.5), 3}, []float64{-1, 3}},
-		{"Selu", ir.Attrs{"alpha": ir.FloatAttr(2), "gamma": ir.FloatAttr(3)}, []float64{math.Log(0.5), 3}, []float64{-3, 9}},
+		{"Selu", ir.Attrs{"alpha": ir.FloatAttr(2), "gamma": ir.FloatAttr(3)}, []float64{math.Log(0.5), 3},
+			[]float64{-3, 9}},
 		{"Celu", ir.Attrs{"alpha": ir.FloatAttr(2)}, []float64{2 * math.Log(0.5), 3}, []float64{-1, 3}},
 		{"HardSigmoid", nil, []float64{-3, 0, 1, 4}, []float64{0, 0.5, 0.7, 1}},
 		{"HardSwish", nil, []float64{-3, 0, 1, 4}, []float64{0, 0, 2.0 / 3, 4}},
 		{"ThresholdedRelu", nil, []float64{0.5, 1, 1.5}, []float64{0, 0, 1.5}},
-		{"Shrink", ir.Attrs{"lambd": ir.FloatAttr(1), "bias": ir.FloatAttr(0.5)}, []float64{-2, -1, 1, 2}, []float64{-1.5, 0, 0, 1.5}},
+		{"Shrink", ir.Attrs{"lambd": ir.FloatAttr(1), "bias": ir.FloatAttr(0.5)}, []float64{-2, -1, 1, 2},
+			[]float64{-1.5, 0, 0, 1.5}},
 		{"Mish", nil, []float64{0, 30}, []float64{0, 30}},
 		{"Gelu", nil, []float64{0, 10, -10, 1}, []float64{0, 10, 0, 0.8413447460685429}},
-		{"Gelu", ir.Attrs{"approximate": ir.StringAttr("tanh")}, []float64{0, 10, 1}, []float64{0, 10, 0.8411919906082768}},
+		{"Gelu", ir.Attrs{"approximate": ir.StringAttr("tanh")}, []float64{0, 10, 1},
+			[]float64{0, 10, 0.8411919906082768}},
 		{"Erf", nil, []float64{0, 5, -5, 0.5}, []float64{0, 1, -1, 0.5204998778130465}},
 	} {
 		n := int64(len(c.x))
@@ -62,7 +65,8 @@ func TestInfNaN(t *testing.T) {
 	bools := func(v ...bool) *ir.Tensor { return ir.FromSlice(ir.Bool, v, 4) }
 	near(t, "IsNaN", apply1(t, "IsNaN", nil, x), bools(false, true, false, false), 0)
 	near(t, "IsInf", apply1(t, "IsInf", nil, x), bools(true, false, false, true), 0)
-	near(t, "IsInf, positive", apply1(t, "IsInf", ir.Attrs{"detect_negative": ir.IntAttr(0)}, x), bools(false, false, false, true), 0)
+	near(t, "IsInf, positive", apply1(t, "IsInf", ir.Attrs{"detect_negative": ir.IntAttr(0)}, x),
+		bools(false, false, false, true), 0)
 	zero := f32([]float32{0})
 	for _, op := range []string{"Max", "Min", "Add"} {
 		if v := scalar[float64](apply1(t, "Gather", nil, apply1(t, op, nil, x, zero), i64Scalar(1))); !math.IsNaN(v) {
@@ -145,7 +149,8 @@ func TestBroadcast(t *testing.T) {
 func TestSumRoundsOnce(t *testing.T) {
 	x := []*ir.Tensor{f32([]float32{1 << 24}), f32([]float32{1}), f32([]float32{1})}
 	near(t, "Sum", apply1(t, "Sum", nil, x...), f32([]float32{1<<24 + 2}), 0)
-	near(t, "Mean", apply1(t, "Mean", nil, f32([]float32{1, 2}, 2), f32([]float32{2, 5}, 2)), f32([]float32{1.5, 3.5}, 2), 0)
+	near(t, "Mean", apply1(t, "Mean", nil, f32([]float32{1, 2}, 2), f32([]float32{2, 5}, 2)),
+		f32([]float32{1.5, 3.5}, 2), 0)
 }
 
 func TestClipWhere(t *testing.T) {
@@ -170,7 +175,8 @@ func TestCasts(t *testing.T) {
 		{floats, ir.FromSlice(ir.Int64, []int64{-1, 1, 300, math.MinInt64, math.MaxInt64, 0}, 6)},
 		{floats, ir.FromSlice(ir.Uint64, []uint64{0, 1, 300, 0, math.MaxUint64, 0}, 6)},
 		{floats, ir.FromSlice(ir.Bool, []bool{true, true, true, true, true, true}, 6)},
-		{ir.FromSlice(ir.Float64, []float64{1e300, 1 << 24, 1<<24 + 1}, 3), f32([]float32{float32(inf), 1 << 24, 1 << 24}, 3)},
+		{ir.FromSlice(ir.Float64, []float64{1e300, 1 << 24, 1<<24 + 1}, 3),
+			f32([]float32{float32(inf), 1 << 24, 1 << 24}, 3)},
 		{i64(257, -1, 0), ir.FromSlice(ir.Uint8, []uint8{1, 255, 0}, 3)},
 		{i64(257, -1, 0), ir.FromSlice(ir.Bool, []bool{true, true, false}, 3)},
 		{ir.FromSlice(ir.Bool, []bool{true, false}, 2), f32([]float32{1, 0}, 2)},

@@ -43,7 +43,8 @@ func elementPlaces(data, indices *ir.Tensor, axis int) []int {
 	}
 	for i, n := range indices.Dims {
 		if i != axis && n > data.Dims[i] {
-			fail("indices have dims %v, which exceed those of data, %v, on an axis other than axis", indices.Dims, data.Dims)
+			fail("indices have dims %v, which exceed those of data, %v, on an axis other than axis", indices.Dims,
+				data.Dims)
 		}
 	}
 	strides := rowMajor(data.Dims)

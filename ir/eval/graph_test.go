@@ -58,11 +58,14 @@ func TestInputChecks(t *testing.T) {
 		want []string
 	}{
 		{tensors{"x": counted0(2, 2)}, []string{`"y" is missing`, "the inputs are x, y"}},
-		{tensors{"x": counted0(2, 2), "y": counted0(3, 2), "z": counted0(1)}, []string{`input "y": dims are [3 2], want [2,2]`, `no input is called "z"`}},
-		{tensors{"x": counted0(2, 2), "y": ir.NewTensor(ir.Int8, 2, 2)}, []string{"element type is int8, want float32"}},
+		{tensors{"x": counted0(2, 2), "y": counted0(3, 2), "z": counted0(1)},
+			[]string{`input "y": dims are [3 2], want [2,2]`, `no input is called "z"`}},
+		{tensors{"x": counted0(2, 2), "y": ir.NewTensor(ir.Int8, 2, 2)},
+			[]string{"element type is int8, want float32"}},
 		{tensors{"x": counted0(2), "y": counted0(2, 2)}, []string{`input "x": dims are [2]`}},
 		{
-			tensors{"x": {DType: ir.Float32, Dims: []int64{2, 2}, Data: []float32{1}}, "y": {DType: ir.Float32, Dims: []int64{2, 2}, Data: []int8{1}}},
+			tensors{"x": {DType: ir.Float32, Dims: []int64{2, 2}, Data: []float32{1}},
+				"y": {DType: ir.Float32, Dims: []int64{2, 2}, Data: []int8{1}}},
 			[]string{`"x": 1 elements for dims [2 2]`, `"y": element type float32 does not fit Go type []int8`},
 		},
 	} {

@@ -12,7 +12,8 @@ import (
 func gridSample(c *call) []*ir.Tensor {
 	x, grid := c.arg(0), c.arg(1)
 	spatial := len(x.Dims) - 2
-	if spatial < 1 || len(grid.Dims) != len(x.Dims) || grid.Dims[0] != x.Dims[0] || grid.Dims[spatial+1] != int64(spatial) {
+	if spatial < 1 || len(grid.Dims) != len(x.Dims) || grid.Dims[0] != x.Dims[0] ||
+		grid.Dims[spatial+1] != int64(spatial) {
 		fail("a grid of dims %v does not fit X of dims %v", grid.Dims, x.Dims)
 	}
 	rows := grid.Dims[1 : spatial+1]

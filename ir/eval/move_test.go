@@ -168,7 +168,8 @@ func TestGatherScatter(t *testing.T) {
 	}
 	twice := ir.FromSlice(ir.Int64, []int64{1, 1}, 2, 1)
 	for op, want := range map[string][]float32{"add": {1, 15}, "mul": {1, 48}, "max": {1, 6}, "min": {1, 2}} {
-		got := apply1(t, "ScatterND", ir.Attrs{"reduction": ir.StringAttr(op)}, f32([]float32{1, 4}, 2), twice, f32([]float32{6, 2}, 2))
+		got := apply1(t, "ScatterND", ir.Attrs{"reduction": ir.StringAttr(op)}, f32([]float32{1, 4}, 2), twice,
+			f32([]float32{6, 2}, 2))
 		if op == "add" {
 			want[1] = 12
 		}
@@ -191,7 +192,8 @@ func TestGatherForms(t *testing.T) {
 	idx := ir.FromSlice(ir.Int64, []int64{2, -3, 1, 1}, 2, 2)
 	got := apply1(t, "Gather", ir.Attrs{"axis": ir.IntAttr(1)}, x, idx)
 	near(t, "axis 1", got, f32([]float32{4, 5, 0, 1, 2, 3, 2, 3, 10, 11, 6, 7, 8, 9, 8, 9}, 2, 2, 2, 2), 0)
-	batched := apply1(t, "GatherND", ir.Attrs{"batch_dims": ir.IntAttr(1)}, x, ir.FromSlice(ir.Int64, []int64{2, 0}, 2, 1))
+	batched := apply1(t, "GatherND", ir.Attrs{"batch_dims": ir.IntAttr(1)}, x,
+		ir.FromSlice(ir.Int64, []int64{2, 0}, 2, 1))
 	near(t, "batch_dims", batched, f32([]float32{4, 5, 6, 7}, 2, 2), 0)
 	in := []*ir.Tensor{x, i64(3)}
 	if _, err := Node(nodeOf("", "Gather", ir.Attrs{"axis": ir.IntAttr(1)}, 1, in), in); err == nil {
@@ -220,7 +222,8 @@ func TestTileRange(t *testing.T) {
 	near(t, "Range of floats", apply1(t, "Range", nil, f32([]float32{0}), f32([]float32{1}), f32([]float32{0.25})),
 		f32([]float32{0, 0.25, 0.5, 0.75}, 4), 0)
 	fill := ir.Attrs{"value": ir.TensorAttr(ir.FromSlice(ir.Int32, []int32{7}, 1))}
-	near(t, "ConstantOfShape", apply1(t, "ConstantOfShape", fill, i64(2, 1)), ir.FromSlice(ir.Int32, []int32{7, 7}, 2, 1), 0)
+	near(t, "ConstantOfShape", apply1(t, "ConstantOfShape", fill, i64(2, 1)),
+		ir.FromSlice(ir.Int32, []int32{7, 7}, 2, 1), 0)
 }
 
 func TestCumSum(t *testing.T) {
@@ -275,7 +278,8 @@ func TestView(t *testing.T) {
 		apply1(t, "Slice", nil, x, i64(-1, -1), i64(-9, -9), i64(0, 1), i64(-1, -1)), 0)
 	near(t, "repeated", v(4, []int64{2, 4}, []int64{0, 1}), f32([]float32{4, 5, 6, 7, 4, 5, 6, 7}, 2, 4), 0)
 	in := []*ir.Tensor{x}
-	out := nodeOf(ir.InternalDomain, "View", ir.Attrs{"offset": ir.IntAttr(9), "shape": ir.IntsAttr(4), "strides": ir.IntsAttr(1)}, 1, in)
+	out := nodeOf(ir.InternalDomain, "View", ir.Attrs{"offset": ir.IntAttr(9), "shape": ir.IntsAttr(4),
+		"strides": ir.IntsAttr(1)}, 1, in)
 	if _, err := Node(out, in); err == nil {
 		t.Error("a view that leaves its input gives no error")
 	}

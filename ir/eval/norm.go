@@ -72,7 +72,8 @@ func batchNorm(c *call) []*ir.Tensor {
 	if c.Attr("training_mode").I != 0 {
 		m, v := channelMoments(x)
 		for _, s := range [][2][]float64{{p[2], m}, {p[3], v}} {
-			outs = append(outs, result(c, c.arg(3).DType, []int64{int64(channels)}, blend(s[0], s[1], c.Attr("momentum").F)))
+			outs = append(outs, result(c, c.arg(3).DType, []int64{int64(channels)},
+				blend(s[0], s[1], c.Attr("momentum").F)))
 		}
 		p[2], p[3] = m, v
 	}

@@ -89,7 +89,8 @@ func (n network) cells(t *testing.T, backward bool, x, lens, h, c *ir.Tensor) []
 		ys[step] = reshaped(y, []int64{1, 1, batch, n.hidden})
 	}
 	state := []int64{1, batch, n.hidden}
-	return []*ir.Tensor{apply1(t, "Concat", ir.Attrs{"axis": ir.IntAttr(0)}, ys...), reshaped(h, state), reshaped(c, state)}
+	return []*ir.Tensor{apply1(t, "Concat", ir.Attrs{"axis": ir.IntAttr(0)}, ys...), reshaped(h, state),
+		reshaped(c, state)}
 }
 
 func TestSequencesAreCells(t *testing.T) {
@@ -136,7 +137,8 @@ func TestDirections(t *testing.T) {
 	both := apply(t, "GRU", ir.Attrs{"direction": ir.StringAttr("bidirectional")}, 2, x, w, r, b, nil, h)
 	for d, direction := range []string{"forward", "reverse"} {
 		part := func(v *ir.Tensor) *ir.Tensor { return apply1(t, "Gather", nil, v, i64(int64(d))) }
-		one := apply(t, "GRU", ir.Attrs{"direction": ir.StringAttr(direction)}, 2, x, part(w), part(r), part(b), nil, part(h))
+		one := apply(t, "GRU", ir.Attrs{"direction": ir.StringAttr(direction)}, 2, x, part(w), part(r), part(b), nil,
+			part(h))
 		near(t, "Y", apply1(t, "Gather", ir.Attrs{"axis": ir.IntAttr(1)}, both[0], i64(int64(d))), one[0], 0)
 		near(t, "Y_h", part(both[1]), one[1], 0)
 	}

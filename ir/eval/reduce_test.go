@@ -14,9 +14,10 @@ func TestReduceDefinition(t *testing.T) {
 	x := apply1(t, "Abs", nil, normal(random(50), 2, 3, 4))
 	byHand := map[string]func(v []float64) float64{
 		"ReduceSum": sumOf[float64], "ReduceMean": meanOf, "ReduceMax": maxOf[float64], "ReduceMin": minOf[float64],
-		"ReduceProd": prodOf[float64], "ReduceL1": sumOf[float64], "ReduceSumSquare": func(v []float64) float64 { return dot(v, v) },
-		"ReduceL2":     func(v []float64) float64 { return math.Sqrt(dot(v, v)) },
-		"ReduceLogSum": func(v []float64) float64 { return math.Log(sumOf(v)) },
+		"ReduceProd": prodOf[float64], "ReduceL1": sumOf[float64],
+		"ReduceSumSquare": func(v []float64) float64 { return dot(v, v) },
+		"ReduceL2":        func(v []float64) float64 { return math.Sqrt(dot(v, v)) },
+		"ReduceLogSum":    func(v []float64) float64 { return math.Log(sumOf(v)) },
 		"ReduceLogSumExp": func(v []float64) float64 {
 			s := 0.0
 			for _, e := range v {
@@ -67,7 +68,8 @@ func TestReduceForms(t *testing.T) {
 	near(t, "none, squared", apply1(t, "ReduceSumSquare", noop, x), f32([]float32{1, 4, 9, 16}, 2, 2), 0)
 	empty := ir.NewTensor(ir.Float32, 2, 0)
 	inf := float32(math.Inf(1))
-	for op, want := range map[string]float32{"ReduceSum": 0, "ReduceProd": 1, "ReduceMax": -inf, "ReduceMin": inf, "ReduceLogSum": -inf} {
+	for op, want := range map[string]float32{"ReduceSum": 0, "ReduceProd": 1, "ReduceMax": -inf, "ReduceMin": inf,
+		"ReduceLogSum": -inf} {
 		near(t, op+" of nothing", apply1(t, op, nil, empty, i64(1)), f32([]float32{want, want}, 2, 1), 0)
 	}
 	big := f32([]float32{1000, 1000}, 2)

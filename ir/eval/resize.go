@@ -230,7 +230,8 @@ func (a resampled) source(x float64, mode string) float64 {
 // and last element; with exclude_outside their weight is 0 instead.
 func (a resampled) sampler(c *call, axis int) sampler {
 	s := sampler{axis: axis}
-	mode, crop := c.Attr("coordinate_transformation_mode").S, c.Attr("coordinate_transformation_mode").S == "tf_crop_and_resize"
+	mode, crop := c.Attr("coordinate_transformation_mode").S,
+		c.Attr("coordinate_transformation_mode").S == "tf_crop_and_resize"
 	exclude := c.Attr("exclude_outside").I != 0
 	f := filterOf(c, a.scale)
 	for x := range int(a.size) {

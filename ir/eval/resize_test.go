@@ -29,7 +29,8 @@ func TestNearestModes(t *testing.T) {
 	// asymmetric, twice as many: the places are 0, 0.5, 1, 1.5
 	x := counted0(2)
 	for mode, want := range map[string][]float32{
-		"floor": {0, 0, 1, 1}, "ceil": {0, 1, 1, 1}, "round_prefer_floor": {0, 0, 1, 1}, "round_prefer_ceil": {0, 1, 1, 1},
+		"floor": {0, 0, 1, 1}, "ceil": {0, 1, 1, 1}, "round_prefer_floor": {0, 0, 1, 1},
+		"round_prefer_ceil": {0, 1, 1, 1},
 	} {
 		attrs := modes("nearest", "asymmetric")
 		attrs["nearest_mode"] = ir.StringAttr(mode)
@@ -57,7 +58,8 @@ func TestResizeRamp(t *testing.T) {
 func TestResizeSeparable(t *testing.T) {
 	x := normal(random(60), 5, 7)
 	for _, mode := range []string{"nearest", "linear", "cubic"} {
-		for _, transform := range []string{"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "half_pixel_symmetric"} {
+		for _, transform := range []string{"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel",
+			"half_pixel_symmetric"} {
 			a := modes(mode, transform)
 			once := resized(t, a, x, 1.6, 0.6)
 			near(t, mode+" "+transform, once, resized(t, a, resized(t, a, x, 1.6, 1), 1, 0.6), 1e-5)

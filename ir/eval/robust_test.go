@@ -25,7 +25,8 @@ func TestNoPanic(t *testing.T) {
 				worked++
 			}
 		}
-		if worked == 0 && op.Kind != ir.KindControl && op.Kind != ir.KindFused && op.Kind != ir.KindRecurrent && op.Name != "Attention" {
+		if worked == 0 && op.Kind != ir.KindControl && op.Kind != ir.KindFused && op.Kind != ir.KindRecurrent &&
+			op.Name != "Attention" {
 			t.Logf("no random node of %s.%s was valid", op.Domain, op.Name)
 		}
 	}
@@ -130,7 +131,8 @@ func randomAttr(r *rand.Rand, spec ir.AttrSpec) ir.Attr {
 		return ir.TensorAttr(f32([]float32{1}, 1))
 	case ir.AttrString:
 		if spec.Name == "equation" {
-			return ir.StringAttr([]string{"ij,jk", "...i->...", "ii->i", "ij->ji", "i->", "a...,a...->...", "i.j", "->"}[r.IntN(8)])
+			return ir.StringAttr([]string{"ij,jk", "...i->...", "ii->i", "ij->ji", "i->", "a...,a...->...", "i.j",
+				"->"}[r.IntN(8)])
 		}
 		if len(spec.Values) > 0 && r.IntN(8) != 0 {
 			return ir.StringAttr(spec.Values[r.IntN(len(spec.Values))])

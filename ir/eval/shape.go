@@ -121,7 +121,8 @@ func slice(c *call) []*ir.Tensor {
 		steps = ints(s)
 	}
 	if len(ends) != len(starts) || len(axes) != len(starts) || len(steps) != len(starts) {
-		fail("starts, ends, axes and steps have %d, %d, %d and %d elements", len(starts), len(ends), len(axes), len(steps))
+		fail("starts, ends, axes and steps have %d, %d, %d and %d elements", len(starts), len(ends), len(axes),
+			len(steps))
 	}
 	dims, strides, offset := append([]int64{}, t.Dims...), rowMajor(t.Dims), int64(0)
 	for i, a := range axesOf(axes, len(t.Dims)) {

@@ -188,11 +188,13 @@ func newDeformation(c *call, x, w, offset *ir.Tensor) *deformation {
 		kh: int(w.Dims[2]), kw: int(w.Dims[3]), taps: int(w.Dims[2] * w.Dims[3]),
 		outW: int(offset.Dims[3]), places: int(offset.Dims[2] * offset.Dims[3]),
 		groups: int(c.Attr("group").I), inGroup: int(w.Dims[1]), offsetGroups: int(c.Attr("offset_group").I),
-		strides: attrOr(c, "strides", 2, 1, 1), dilations: attrOr(c, "dilations", 2, 1, 1), pads: attrOr(c, "pads", 4, 0, 0),
+		strides: attrOr(c, "strides", 2, 1, 1), dilations: attrOr(c, "dilations", 2, 1, 1),
+		pads: attrOr(c, "pads", 4, 0, 0),
 	}
 	if d.groups < 1 || d.offsetGroups < 1 || d.groups > d.channels || d.groups*d.inGroup != d.channels ||
 		d.offsetGroups > d.channels || d.channels%d.offsetGroups != 0 || int(w.Dims[0])%d.groups != 0 {
-		fail("%d groups and %d offset groups do not fit X of dims %v and W of dims %v", d.groups, d.offsetGroups, x.Dims, w.Dims)
+		fail("%d groups and %d offset groups do not fit X of dims %v and W of dims %v", d.groups, d.offsetGroups,
+			x.Dims, w.Dims)
 	}
 	for i := range 2 {
 		span := x.Dims[2+i] + d.pads[i] + d.pads[i+2] - (w.Dims[2+i]-1)*d.dilations[i] - 1

@@ -23,7 +23,8 @@ func (s *scope) bindAttributes(p *place, pb *onnxpb.NodeProto) ([]boundAttr, boo
 			ok = false
 			continue
 		case ref != "" && s.attrs == nil:
-			p.report("bad-attribute", "attribute "+name, "", fmt.Sprintf("it refers to the attribute %q of a function, but the node is in none", ref))
+			p.report("bad-attribute", "attribute "+name, "",
+				fmt.Sprintf("it refers to the attribute %q of a function, but the node is in none", ref))
 			ok = false
 			continue
 		case ref != "":
@@ -145,7 +146,8 @@ func (s *scope) constant(p *place, n *ir.Node, pb *onnxpb.NodeProto) {
 	switch {
 	case !ok:
 	case len(n.Inputs) != 0 || len(n.Outputs) != 1:
-		p.report("wrong-arity", "", "", fmt.Sprintf("the node has %d inputs and %d outputs, wanted 0 and 1", len(n.Inputs), len(n.Outputs)))
+		p.report("wrong-arity", "", "", fmt.Sprintf("the node has %d inputs and %d outputs, wanted 0 and 1",
+			len(n.Inputs), len(n.Outputs)))
 	case len(bound) != 1:
 		p.report("bad-attribute", "", "", fmt.Sprintf("the node has %d attributes, wanted exactly one, which holds the value", len(bound)))
 	default:

@@ -36,7 +36,8 @@ func (im *importer) bindInput(in *modelInput, t *ir.Tensor) {
 	if want := in.typ.shape; want != nil && len(want) == len(dims) {
 		for i, d := range want {
 			if n, ok := d.Const(); ok && n != dims[i] {
-				im.portf("bad-shape", inputPort(in.name), "", "the value bound to it has the shape %v, the model wants %v", dims, want)
+				im.portf("bad-shape", inputPort(in.name), "",
+					"the value bound to it has the shape %v, the model wants %v", dims, want)
 				return
 			}
 		}
@@ -110,7 +111,8 @@ func assign[N int64 | float64](out *ir.Tensor, from []N) error {
 	return fmt.Errorf("numbers cannot be converted to %v", out.DType)
 }
 
-func assignInts[I int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64, N int64 | float64](d ir.DType, to []I, from []N) error {
+func assignInts[I int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64, N int64 | float64](d ir.DType,
+	to []I, from []N) error {
 	for i, x := range from {
 		if math.Abs(float64(x)) > 1<<63 || N(I(x)) != x || (x < 0) != (I(x) < 0) {
 			return fmt.Errorf("%v is no value of element type %v", x, d)

@@ -25,10 +25,13 @@ func TestBind(t *testing.T) {
 		{"converted", bind{"k": ints(1), "f": ints(1, 2)}, "x s", "", ""},
 		{"one number for a list", bind{"k": ir.FromSlice(ir.Int64, []int64{0})}, "x s f", "", ""},
 		{"too large", bind{"k": ints(1 << 40)}, "", "bad-type", "is no value of element type int32"},
-		{"fraction", bind{"s": ir.FromSlice(ir.Float64, []float64{1, 0.5}, 2)}, "", "bad-type", "0.5 is no value of element type int64"},
-		{"other type", bind{"s": ir.FromSlice(ir.Float32, []float32{1, 2}, 2)}, "", "bad-type", "its elements are float32"},
+		{"fraction", bind{"s": ir.FromSlice(ir.Float64, []float64{1, 0.5}, 2)}, "", "bad-type",
+			"0.5 is no value of element type int64"},
+		{"other type", bind{"s": ir.FromSlice(ir.Float32, []float32{1, 2}, 2)}, "", "bad-type",
+			"its elements are float32"},
 		{"other extent", bind{"s": ints(1, 2, 3)}, "", "bad-shape", "the model wants [2]"},
-		{"no such input", bind{"q": ints(1), "s": ints(4)}, "", "unknown-input bad-shape", "the inputs are: x, s, k, f"},
+		{"no such input", bind{"q": ints(1), "s": ints(4)}, "", "unknown-input bad-shape",
+			"the inputs are: x, s, k, f"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m, err := model.parse(t, onnx.Options{Bind: c.bind})

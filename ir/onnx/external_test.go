@@ -47,7 +47,8 @@ func TestExternalData(t *testing.T) {
 	write(filepath.Join(dir, "sub", "w.bin"))
 	write(filepath.Join(parent, "secret.bin"))
 	for link, to := range map[string]string{
-		"inside.bin": "w.bin", "outside.bin": "../secret.bin", "absolute.bin": filepath.Join(parent, "secret.bin"), "up": "..",
+		"inside.bin": "w.bin", "outside.bin": "../secret.bin", "absolute.bin": filepath.Join(parent, "secret.bin"),
+		"up": "..",
 	} {
 		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
 			t.Skipf("no symbolic links here: %v", err)
@@ -93,7 +94,8 @@ func TestExternalData(t *testing.T) {
 			if w := got.Graph.Consts[0].Const.Data; !reflect.DeepEqual(w, []float32{1, 2}) {
 				t.Errorf("%v: got %v", c.kv, w)
 			}
-		case errorIDs(t, err) != "external-data" || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `initializer "w"`):
+		case errorIDs(t, err) != "external-data" || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), `initializer "w"`):
 			t.Errorf("%v: got %v, want external-data with %q", c.kv, err, c.want)
 		}
 	}

@@ -132,7 +132,8 @@ func (s *scope) actualAttributes(p *place, f *function, pb *onnxpb.NodeProto) (m
 	}
 	for _, a := range given {
 		if _, hasDefault := actual[a.name]; !hasDefault && !slices.Contains(f.pb.Attribute, a.name) {
-			p.report("unknown-attribute", "attribute "+a.name, "", fmt.Sprintf("function %v has no such attribute", f.key))
+			p.report("unknown-attribute", "attribute "+a.name, "",
+				fmt.Sprintf("function %v has no such attribute", f.key))
 			ok = false
 		}
 		actual[a.name] = a

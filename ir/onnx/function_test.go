@@ -19,7 +19,8 @@ func (b builder) function(signature string, opset int64, attrs []string, nodes .
 	b.Functions = append(b.Functions, &onnxpb.FunctionProto{
 		Name: proto.String(name), Domain: proto.String("f"), Input: names(args), Output: names(outs),
 		Attribute: attrs, Node: nodes,
-		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(opset)}, {Domain: proto.String("f"), Version: proto.Int64(1)}},
+		OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(opset)},
+			{Domain: proto.String("f"), Version: proto.Int64(1)}},
 	})
 	return b
 }
@@ -73,18 +74,21 @@ func TestFunctionOpset(t *testing.T) {
 func TestFunctionDefaultsAndGraphs(t *testing.T) {
 	branch := func(op string) *onnxpb.GraphProto {
 		return &onnxpb.GraphProto{
-			Name: proto.String(op), Node: []*onnxpb.NodeProto{node("r = " + op + "(x)")}, Output: []*onnxpb.ValueInfoProto{info("r")},
+			Name: proto.String(op), Node: []*onnxpb.NodeProto{node("r = " + op + "(x)")},
+			Output: []*onnxpb.ValueInfoProto{info("r")},
 		}
 	}
 	m := newModel(17).in("x float32[2]", "c bool").out("y", "z").
 		function("Choose(cond,v) -> w", 17, []string{"yes", "no"},
-			node("w = If(cond)", ref("then_branch", "yes", onnxpb.AttributeProto_GRAPH), ref("else_branch", "no", onnxpb.AttributeProto_GRAPH))).
+			node("w = If(cond)", ref("then_branch", "yes", onnxpb.AttributeProto_GRAPH),
+				ref("else_branch", "no", onnxpb.AttributeProto_GRAPH))).
 		function("Elu(v) -> w", 17, nil, node("w = Elu(v)", ref("alpha", "alpha", onnxpb.AttributeProto_FLOAT)))
 	m.Functions[1].AttributeProto = []*onnxpb.AttributeProto{attr("alpha", 0.25)}
 	// The graphs that the caller hands in use the caller's x.
 	m.node("y = f::Choose(c,c)", attr("yes", branch("Relu")), attr("no", branch("Exp"))).node("z = f::Elu(x)")
 	g := m.mustParse(t).Graph
-	if n := g.Nodes[0]; n.Op != "If" || ops(n.Attrs["then_branch"].G) != "Relu" || n.Attrs["then_branch"].G.Nodes[0].Inputs[0] != g.Inputs[0] {
+	if n := g.Nodes[0]; n.Op != "If" || ops(n.Attrs["then_branch"].G) != "Relu" ||
+		n.Attrs["then_branch"].G.Nodes[0].Inputs[0] != g.Inputs[0] {
 		t.Errorf("got:\n%s", text(g))
 	}
 	if got := g.Nodes[1].Float("alpha", 0); got != 0.25 {
@@ -111,18 +115,26 @@ func TestBadFunctions(t *testing.T) {
 		ids   string
 		text  string
 	}{
-		{"recursion", model().function("A(v) -> w", 17, nil, node("w = f::B(v)")).function("B(v) -> w", 17, nil, node("w = f::A(v)")).
+		{"recursion", model().function("A(v) -> w", 17, nil, node("w = f::B(v)")).function("B(v) -> w", 17, nil,
+			node("w = f::A(v)")).
 			node("y = f::A(x)"), "recursive-function", "f.A → f.B → f.A"},
 		{"too deep", chain, "recursive-function", "f.F0 → f.F1"},
 		{"bomb", bomb, "function-too-large", ""},
-		{"arity", model().function("A(v) -> w", 17, nil, node("w = Relu(v)")).node("y = f::A(x,x)"), "wrong-arity", "has 1 and 1"},
-		{"attribute", model().function("A(v) -> w", 17, nil, node("w = Relu(v)")).node("y = f::A(x)", attr("q", 1)), "unknown-attribute", "attribute q"},
-		{"undefined output", model().function("A(v) -> w", 17, nil, node("u = Relu(v)")).node("y = f::A(x)"), "unresolved-name", `output "w"`},
-		{"no capture", model().function("A(v) -> w", 17, nil, node("w = Relu(x)")).node("call: y = f::A(x)"), "unresolved-name", `node "call/#0"`},
-		{"twice", model().function("A(v) -> w", 17, nil, node("w = Relu(v)")).function("A(v) -> w", 17, nil, node("w = Relu(v)")).
+		{"arity", model().function("A(v) -> w", 17, nil, node("w = Relu(v)")).node("y = f::A(x,x)"), "wrong-arity",
+			"has 1 and 1"},
+		{"attribute", model().function("A(v) -> w", 17, nil, node("w = Relu(v)")).node("y = f::A(x)", attr("q", 1)),
+			"unknown-attribute", "attribute q"},
+		{"undefined output", model().function("A(v) -> w", 17, nil, node("u = Relu(v)")).node("y = f::A(x)"),
+			"unresolved-name", `output "w"`},
+		{"no capture", model().function("A(v) -> w", 17, nil, node("w = Relu(x)")).node("call: y = f::A(x)"),
+			"unresolved-name", `node "call/#0"`},
+		{"twice", model().function("A(v) -> w", 17, nil, node("w = Relu(v)")).function("A(v) -> w", 17, nil,
+			node("w = Relu(v)")).
 			node("y = f::A(x)"), "duplicate-name", "function f.A"},
-		{"old opset", model().function("A(v) -> w", 3, nil, node("w = Relu(v)")).node("y = f::A(x)"), "unsupported-opset", "function f.A: opset 3"},
-		{"inside", model().function("A(v) -> w", 17, nil, node("bad: w = Nope(v)")).node("call: y = f::A(x)"), "unsupported-op", `node "call/bad" (Nope`},
+		{"old opset", model().function("A(v) -> w", 3, nil, node("w = Relu(v)")).node("y = f::A(x)"),
+			"unsupported-opset", "function f.A: opset 3"},
+		{"inside", model().function("A(v) -> w", 17, nil, node("bad: w = Nope(v)")).node("call: y = f::A(x)"),
+			"unsupported-op", `node "call/bad" (Nope`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := c.model.parse(t, onnx.Options{})

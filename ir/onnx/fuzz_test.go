@@ -25,7 +25,8 @@ func FuzzParse(f *testing.F) {
 	f.Add(branchy, true)
 	f.Add(fuzzModel().bytes(f), true)
 	f.Fuzz(func(t *testing.T, data []byte, static bool) {
-		m, err := onnx.Parse("f.onnx", data, "", onnx.Options{RequireStatic: static, Dims: map[string]int64{"batch": 2}})
+		m, err := onnx.Parse("f.onnx", data, "", onnx.Options{RequireStatic: static,
+			Dims: map[string]int64{"batch": 2}})
 		if err != nil {
 			if len(diag.All(err)) == 0 {
 				t.Fatalf("an error without diagnostics: %v", err)
@@ -51,7 +52,8 @@ func fuzzModel() builder {
 		Node:   []*onnxpb.NodeProto{node("s2 = Add(s,x)"), node("c2 = Identity(c)")},
 	}
 	m := newModel(18).in("x float32[batch,3]", "c bool[]", "n int64[]").out("y float32[batch,3]", "z", "zs", "e").
-		function("Leaky(v) -> w", 17, []string{"slope"}, node("w = LeakyRelu(v)", ref("alpha", "slope", onnxpb.AttributeProto_FLOAT))).
+		function("Leaky(v) -> w", 17, []string{"slope"},
+			node("w = LeakyRelu(v)", ref("alpha", "slope", onnxpb.AttributeProto_FLOAT))).
 		node("if: t = If(c)", attr("then_branch", branch), attr("else_branch", branch)).
 		node("loop: z,zs = Loop(n,,t)", attr("body", body)).
 		node("e = Constant()", attr("sparse_value", sparse("", []int64{1, 3}, nil))).

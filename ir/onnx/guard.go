@@ -37,7 +37,8 @@ func countMessages(md protoreflect.MessageDescriptor, data []byte, left *int, de
 		if m < 0 {
 			return
 		}
-		if fd := fields.ByNumber(num); typ == protowire.BytesType && fd != nil && fd.Kind() == protoreflect.MessageKind {
+		if fd := fields.ByNumber(num); typ == protowire.BytesType && fd != nil &&
+			fd.Kind() == protoreflect.MessageKind {
 			*left--
 			inner, _ := protowire.ConsumeBytes(data[n:])
 			countMessages(fd.Message(), inner, left, depth+1)

@@ -135,7 +135,8 @@ func (im *importer) add(d *diag.Diagnostic) {
 	if d.File == "" {
 		d.File = im.file
 	}
-	d.Node, d.Op, d.Domain, d.Port = clip(d.Node, maxShown), clip(d.Op, maxShown), clip(d.Domain, maxShown), clip(d.Port, maxShown)
+	d.Node, d.Op, d.Domain, d.Port = clip(d.Node, maxShown), clip(d.Op, maxShown), clip(d.Domain, maxShown),
+		clip(d.Port, maxShown)
 	d.Message, d.Help = clip(d.Message, maxShown), clip(d.Help, maxShown)
 	im.diags.Add(d)
 }

@@ -35,7 +35,8 @@ func (im *importer) warnOverridable(pb *onnxpb.GraphProto, initialized map[strin
 		}
 	}
 	if len(names) > 0 {
-		im.warnf("overridable-initializer", "", "%d inputs have a value in the model and become constants: %s", len(names), orNone(names))
+		im.warnf("overridable-initializer", "", "%d inputs have a value in the model and become constants: %s",
+			len(names), orNone(names))
 	}
 }
 

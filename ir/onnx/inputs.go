@@ -200,7 +200,8 @@ func (im *importer) applyShape(in *modelInput, want []int64) {
 		nameDims(in.typ.shape, in.name)
 	}
 	if len(want) != len(in.typ.shape) {
-		im.portf("bad-shape", inputPort(in.name), "", "the shape %v has rank %d, the model wants %v", want, len(want), in.typ.shape)
+		im.portf("bad-shape", inputPort(in.name), "", "the shape %v has rank %d, the model wants %v", want, len(want),
+			in.typ.shape)
 		return
 	}
 	if _, err := countElems(replaceOpen(want)); err != nil {
@@ -217,7 +218,8 @@ func (im *importer) applyShape(in *modelInput, want []int64) {
 			continue
 		}
 		if old, bound := im.bind[name]; bound && old != n {
-			im.portf("dim-conflict", inputPort(in.name), "", "dim %d is %q, which is %d already and cannot be %d, too", i, name, old, n)
+			im.portf("dim-conflict", inputPort(in.name), "", "dim %d is %q, which is %d already and cannot be %d, too",
+				i, name, old, n)
 			continue
 		}
 		im.bind[name] = n
@@ -249,7 +251,8 @@ func (im *importer) applyDims(list []modelInput) {
 		old, bound := im.bind[name]
 		switch {
 		case !symbols[name]:
-			im.errorf("unknown-dim", "its dims are: "+orNone(im.model.Dims), "the inputs of the model have no symbolic dim %q", name)
+			im.errorf("unknown-dim", "its dims are: "+orNone(im.model.Dims),
+				"the inputs of the model have no symbolic dim %q", name)
 		case n < 0 || n > maxDim:
 			im.errorf("bad-dim", "", "dim %q cannot be %d", name, n)
 		case bound && old != n:
@@ -295,7 +298,8 @@ func (im *importer) requireStatic(list []modelInput) {
 	}
 	for _, s := range sortedKeys(users) {
 		im.add(&diag.Diagnostic{
-			ID: "unbound-dim", Message: fmt.Sprintf("the symbolic dim %q of %s is not bound", s, strings.Join(users[s], ", ")),
+			ID: "unbound-dim", Message: fmt.Sprintf("the symbolic dim %q of %s is not bound", s,
+				strings.Join(users[s], ", ")),
 			Help: fmt.Sprintf("bind it, e.g. --dim %s=1", s),
 		})
 	}

@@ -85,7 +85,8 @@ func deep(levels int) *onnxpb.GraphProto {
 	for i := range levels {
 		n := node(fmt.Sprintf("y%d = If(c)", i), attr("then_branch", g), attr("else_branch", g))
 		g = &onnxpb.GraphProto{
-			Name: proto.String("level"), Node: []*onnxpb.NodeProto{n}, Output: []*onnxpb.ValueInfoProto{info(fmt.Sprintf("y%d", i))},
+			Name: proto.String("level"), Node: []*onnxpb.NodeProto{n},
+			Output: []*onnxpb.ValueInfoProto{info(fmt.Sprintf("y%d", i))},
 		}
 	}
 	return g
@@ -140,7 +141,8 @@ func TestProblems(t *testing.T) {
 		ids   string
 		text  string
 	}{
-		{"unsupported operator", x(17).node("n: y = SplitToSequence(x)"), "unsupported-op", `node "n" (SplitToSequence, opset 17, float32)`},
+		{"unsupported operator", x(17).node("n: y = SplitToSequence(x)"), "unsupported-op",
+			`node "n" (SplitToSequence, opset 17, float32)`},
 		{"made-up operator", x(17).node("y = Relux(x)"), "unsupported-op", `node "#0" (Relux, opset 17`},
 		{"microsoft", x(17).node("y = com.microsoft::Gelu(x)"), "unsupported-op", "without optimising"},
 		{"ml", x(17).node("y = ai.onnx.ml::Scaler(x)"), "unsupported-op", "classical"},
@@ -153,15 +155,19 @@ func TestProblems(t *testing.T) {
 		{"outputs", x(17).node("y,z = Relu(x)"), "bad-arity", "output 1"},
 		{"unknown attribute", x(17).node("y = Relu(x)", attr("broadcast", 1)), "bad-attribute", "attribute broadcast"},
 		{"attribute kind", x(17).node("y = Softmax(x)", attr("axis", 1.5)), "bad-attribute", "axis"},
-		{"attribute twice", x(17).node("y = Softmax(x)", attr("axis", 1), attr("axis", 1)), "duplicate-attribute", "axis"},
+		{"attribute twice", x(17).node("y = Softmax(x)", attr("axis", 1), attr("axis", 1)), "duplicate-attribute",
+			"axis"},
 		{"missing attribute", x(17).node("y = Cast(x)"), "bad-attribute", "attribute to"},
 		{"cast to int4", x(17).node("y = Cast(x)", attr("to", 22)), "unsupported-dtype", "int4"},
-		{"attribute reference", x(17).node("y = Softmax(x)", ref("axis", "a", onnxpb.AttributeProto_INT)), "bad-attribute", "in none"},
+		{"attribute reference", x(17).node("y = Softmax(x)", ref("axis", "a", onnxpb.AttributeProto_INT)),
+			"bad-attribute", "in none"},
 		{"old attribute", x(17).node("y = Squeeze(x)", attr("axes", []int64{0})), "bad-attribute", "axes"},
-		{"new input", x(11).init(tensor("a", []int64{1})).node("y = ReduceSum(x,a)", attr("axes", []int64{0})), "bad-arity", "opset 11"},
+		{"new input", x(11).init(tensor("a", []int64{1})).node("y = ReduceSum(x,a)", attr("axes", []int64{0})),
+			"bad-arity", "opset 11"},
 		{"unresolved input", x(17).node("y = Add(x,q)"), "unresolved-name", `"q"`},
 		{"unresolved output", x(17).node("z = Relu(x)"), "unresolved-name", `output "y"`},
-		{"cycle", x(17).node("p: a = Add(x,b)").node("q: b = Relu(a)").node("y = Relu(a)"), "cyclic-graph", `"p" (Add) → "q" (Relu) → "p" (Add)`},
+		{"cycle", x(17).node("p: a = Add(x,b)").node("q: b = Relu(a)").node("y = Relu(a)"), "cyclic-graph",
+			`"p" (Add) → "q" (Relu) → "p" (Add)`},
 		{"self", x(17).node("p: y = Add(x,y)"), "cyclic-graph", `"p" (Add) → "p" (Add)`},
 		{"duplicate value", double, "duplicate-name", `"y"`},
 		{"duplicate input", x(17).in("x float32[2]").node("y = Relu(x)"), "duplicate-name", `input "x"`},
@@ -173,15 +179,18 @@ func TestProblems(t *testing.T) {
 		{"old IR", ir2, "unsupported-ir-version", "IR version 2"},
 		{"absurd dims", huge, "bad-type", "absurdly"},
 		{"negative dim", newModel(17).in("x float32[-2,3]").out("y").node("y = Relu(x)"), "bad-type", "negative"},
-		{"absurd rank", newModel(17).in("x float32[" + strings.Repeat("n,", 99) + "n]").out("y").node("y = Relu(x)"), "bad-type", "rank is 100"},
+		{"absurd rank", newModel(17).in("x float32[" + strings.Repeat("n,", 99) + "n]").out("y").node("y = Relu(x)"),
+			"bad-type", "rank is 100"},
 		{"no type", newModel(17).in("x").out("y").node("y = Relu(x)"), "bad-type", "missing"},
 		{"sequence", sequence, "unsupported-dtype", "sequence"},
 		{"float8", fp8, "unsupported-dtype", "float8e4m3fn"},
-		{"rank", newModel(17).in("x float32[2]", "w float32[2,2,3]").out("y").node("c: y = Conv(x,w)"), "bad-rank", `node "c" (Conv, opset 17)`},
+		{"rank", newModel(17).in("x float32[2]", "w float32[2,2,3]").out("y").node("c: y = Conv(x,w)"), "bad-rank",
+			`node "c" (Conv, opset 17)`},
 		{"element type", newModel(17).in("x int64[2]").out("y").node("y = Exp(x)"), "bad-type", "int64"},
 		{"training", x(13).node("y,a,b,c,d = BatchNormalization(x,x,x,x,x)"), "training-mode", "meant for training"},
 		{"empty constant", x(17).node("y = Constant()"), "bad-attribute", "exactly one"},
-		{"scan of opset 8", x(8).node("y = Scan(x,x)", attr("body", &onnxpb.GraphProto{}), attr("num_scan_inputs", 1)), "unsupported-op", "different lengths"},
+		{"scan of opset 8", x(8).node("y = Scan(x,x)", attr("body", &onnxpb.GraphProto{}), attr("num_scan_inputs", 1)),
+			"unsupported-op", "different lengths"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := c.model.parse(t, onnx.Options{})

@@ -82,7 +82,8 @@ func (s *scope) operator(p *place, pb *onnxpb.NodeProto) {
 	if row := ir.LookupOp(p.domain, p.op); row == nil || !endsVariadic(row.Outputs) {
 		outputs = trim(outputs) // not for Split and the like, where the number of outputs has a meaning
 	}
-	n := &ir.Node{Op: p.op, Domain: p.domain, Name: p.name, Inputs: inputs, Outputs: outputs, Attrs: attrs, Origins: p.origin()}
+	n := &ir.Node{Op: p.op, Domain: p.domain, Name: p.name, Inputs: inputs, Outputs: outputs, Attrs: attrs,
+		Origins: p.origin()}
 	if !s.supported(p, n) || !attrsOK {
 		s.refuse(outputs)
 		return
@@ -130,7 +131,8 @@ func (s *scope) inputs(p *place, pb *onnxpb.NodeProto) []*ir.Value {
 		}
 		v, ok := s.lookup(name)
 		if !ok {
-			p.report("unresolved-name", fmt.Sprintf("input %d", i), "", fmt.Sprintf("no node, input or initializer defines %q", name))
+			p.report("unresolved-name", fmt.Sprintf("input %d", i), "",
+				fmt.Sprintf("no node, input or initializer defines %q", name))
 			v = &ir.Value{Name: name}
 			s.im.poison(v)
 			s.names[name] = v // so that other uses of the name are not reported too
@@ -171,7 +173,8 @@ func trim(list []*ir.Value) []*ir.Value {
 // supported reports an error unless the operator exists in the node's opset and can be imported.
 func (s *scope) supported(p *place, n *ir.Node) bool {
 	if _, ok := s.opsets[""]; !ok && p.domain == "" && s.im.once("no opset") {
-		s.im.errorf("bad-opset", "", "there are nodes of domain %s, e.g. %q, but no opset import for it", standard, p.name)
+		s.im.errorf("bad-opset", "", "there are nodes of domain %s, e.g. %q, but no opset import for it",
+			standard, p.name)
 	}
 	row := ir.LookupOp("", n.Op)
 	switch {
@@ -180,9 +183,11 @@ func (s *scope) supported(p *place, n *ir.Node) bool {
 	case p.domain != "":
 		return true
 	case row == nil && !hasRules("", n.Op):
-		s.unsupported(p, n, "the operator is not supported", "see the supported operators with rammerc ops, or replace it in the model")
+		s.unsupported(p, n, "the operator is not supported",
+			"see the supported operators with rammerc ops, or replace it in the model")
 	case row != nil && p.opset < int64(row.Since) && p.opset > 0:
-		s.unsupported(p, n, fmt.Sprintf("the operator exists from opset %d on", row.Since), "declare the opset that the model was written in")
+		s.unsupported(p, n, fmt.Sprintf("the operator exists from opset %d on", row.Since),
+			"declare the opset that the model was written in")
 	default:
 		return true
 	}

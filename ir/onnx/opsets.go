@@ -47,7 +47,8 @@ func (im *importer) readOpsets(list []*onnxpb.OperatorSetIdProto, where string) 
 	for _, o := range list {
 		d := canonicalDomain(o.GetDomain())
 		if v, ok := out[d]; ok && v != o.GetVersion() {
-			im.errorf("bad-opset", "", "%sdomain %s is imported in versions %d and %d", where, domainName(d), v, o.GetVersion())
+			im.errorf("bad-opset", "", "%sdomain %s is imported in versions %d and %d", where, domainName(d), v,
+				o.GetVersion())
 		}
 		out[d] = max(out[d], o.GetVersion())
 	}
@@ -76,7 +77,8 @@ func (im *importer) checkOpset(opsets map[string]int64, where string) bool {
 		return true
 	case v < minOpset:
 		im.errorf("unsupported-opset",
-			fmt.Sprintf("convert the model to opset %d with onnx.version_converter, or export it again", ir.ReferenceOpset),
+			fmt.Sprintf("convert the model to opset %d with onnx.version_converter, or export it again",
+				ir.ReferenceOpset),
 			"%sopset %d is not supported, %d to %d are", where, v, minOpset, maxOpset)
 		return false
 	case v > maxOpset:

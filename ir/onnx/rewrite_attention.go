@@ -94,7 +94,8 @@ func (a *attentionRule) readAttributes() bool {
 	case a.mode < 0 || a.mode > 3:
 		a.refuse("bad-attribute", "attribute qk_matmul_output_mode", "", "%d is unknown, wanted 0 to 3", a.mode)
 	case a.flat && (a.heads < 1 || a.kvHeads < 1 || a.heads > math.MaxInt32 || a.kvHeads > math.MaxInt32):
-		a.refuse("bad-attribute", "attribute q_num_heads", "", "%d query heads and %d heads of keys and values are not possible", a.heads, a.kvHeads)
+		a.refuse("bad-attribute", "attribute q_num_heads", "",
+			"%d query heads and %d heads of keys and values are not possible", a.heads, a.kvHeads)
 	case a.flat:
 		a.q, a.k, a.v = a.splitHeads(a.q, a.heads), a.splitHeads(a.k, a.kvHeads), a.splitHeads(a.v, a.kvHeads)
 	}
@@ -136,7 +137,8 @@ func (a *attentionRule) formGroups() bool {
 		return false
 	}
 	if kv < 1 || heads%kv != 0 {
-		a.refuse("bad-shape", "input 0 (Q)", "", "%d query heads are no multiple of the %d heads of keys and values", heads, kv)
+		a.refuse("bad-shape", "input 0 (Q)", "", "%d query heads are no multiple of the %d heads of keys and values",
+			heads, kv)
 		return false
 	}
 	a.heads, a.kvHeads, a.group = heads, kv, heads/kv
@@ -353,7 +355,8 @@ func (a *attentionRule) modified(x *ir.Value, attr string) *ir.Value {
 		return x
 	}
 	if len(g.G.Inputs) != 1 || len(g.G.Outputs) != 1 {
-		a.refuse("bad-attribute", "attribute "+attr, "", "the graph has %d inputs and %d outputs, wanted one of each", len(g.G.Inputs), len(g.G.Outputs))
+		a.refuse("bad-attribute", "attribute "+attr, "", "the graph has %d inputs and %d outputs, wanted one of each",
+			len(g.G.Inputs), len(g.G.Outputs))
 		return x
 	}
 	if a.group > 1 {

@@ -32,7 +32,8 @@ func (c *rewriting) finish(values ...*ir.Value) {
 		c.refuse("bad-attribute", "attribute "+name, "", "the operator has no such attribute, or it is of another kind")
 	}
 	if len(c.n.Outputs) > len(values) {
-		c.refuse("bad-arity", fmt.Sprintf("output %d", len(values)), "", "the operator has only %d outputs", len(values))
+		c.refuse("bad-arity", fmt.Sprintf("output %d", len(values)), "", "the operator has only %d outputs",
+			len(values))
 	}
 	if c.refused {
 		return

@@ -34,41 +34,51 @@ func expansionCases() []rewriteCase {
 	add("Attention", 23, qkv("[2,3,4,8]", "[2,3,5,8]", "[2,3,5,6]"), "y float32", "y = Attention(x,k,v)", "")
 	add("Attention causal", 23, qkv("[2,6,4,8]", "[2,3,5,8]", "[2,3,5,6]", "float32[4,5]"), "y float32",
 		"y = Attention(x,k,v,a)", "", attr("is_causal", 1), attr("softcap", 2.0))
-	add("Attention flat", 23, qkv("[2,4,48]", "[2,5,24]", "[2,5,18]", "float32[2,6,4,9]", "float32[2,3,4,8]", "float32[2,3,4,6]"),
-		"y float32; p float32; r float32", "y,p,r = Attention(x,k,v,a,b,c)", "", attr("q_num_heads", 6), attr("kv_num_heads", 3), attr("scale", 0.5))
+	add("Attention flat", 23, qkv("[2,4,48]", "[2,5,24]", "[2,5,18]", "float32[2,6,4,9]", "float32[2,3,4,8]",
+		"float32[2,3,4,6]"),
+		"y float32; p float32; r float32", "y,p,r = Attention(x,k,v,a,b,c)", "", attr("q_num_heads", 6),
+		attr("kv_num_heads", 3), attr("scale", 0.5))
 	add("RotaryEmbedding", 23, []string{"x float32[2,3,4,8]", "c float32[2,4,4]", "s float32[2,4,4]"}, "y float32",
 		"y = RotaryEmbedding(x,c,s)", "", attr("interleaved", 1))
 	add("RotaryEmbedding flat", 23, []string{"x float32[2,4,24]", "c float32[2,4,2]", "s float32[2,4,2]"}, "y float32",
 		"y = RotaryEmbedding(x,c,s)", "", attr("num_heads", 3), attr("rotary_embedding_dim", 4))
-	add("TensorScatter", 24, []string{"x float32[2,3,5,2]", "u float32[2,3,2,2]"}, "y float32", "y = TensorScatter(x,u)", newOp)
+	add("TensorScatter", 24, []string{"x float32[2,3,5,2]", "u float32[2,3,2,2]"}, "y float32",
+		"y = TensorScatter(x,u)", newOp)
 	add("CausalConvWithState", 27, []string{"x float32[2,3,5]", "w float32[3,1,4]", "b float32[3]", "s float32[2,3,3]"},
 		"y float32; t float32", "y,t = CausalConvWithState(x,w,b,s)", newOp)
 	add("LinearAttention", 27, []string{"x float32[2,3,8]", "k float32[2,3,4]", "v float32[2,3,6]"},
 		"y float32; t float32", "y,t = LinearAttention(x,k,v)", newOp,
 		attr("q_num_heads", 4), attr("kv_num_heads", 2), attr("update_rule", "linear"))
 
-	add("FlexAttention", 26, qkv("[2,6,4,8]", "[2,3,5,8]", "[2,3,5,6]"), "y float32", "y = ai.onnx.preview::FlexAttention(x,k,v)", newOp)
+	add("FlexAttention", 26, qkv("[2,6,4,8]", "[2,3,5,8]", "[2,3,5,6]"), "y float32",
+		"y = ai.onnx.preview::FlexAttention(x,k,v)", newOp)
 	cases[len(cases)-1].model.OpsetImport = append(cases[len(cases)-1].model.OpsetImport,
 		&onnxpb.OperatorSetIdProto{Domain: proto.String("ai.onnx.preview"), Version: proto.Int64(1)})
 
-	add("LpPool", 18, []string{"x float32[2,3,7,8]"}, "y float32", "y = LpPool(x)", "", attr("kernel_shape", []int64{2, 3}),
+	add("LpPool", 18, []string{"x float32[2,3,7,8]"}, "y float32", "y = LpPool(x)", "",
+		attr("kernel_shape", []int64{2, 3}),
 		attr("pads", []int64{0, 1, 1, 1}), attr("strides", []int64{1, 2}), attr("p", 3))
 	add("GlobalLpPool", 2, []string{"x float32[2,3,7,8]"}, "y float32", "y = GlobalLpPool(x)", "", attr("p", 3))
 	cases[len(cases)-1].model.OpsetImport[0].Version = newModel(13).OpsetImport[0].Version
 	add("GlobalLpPool 2", 13, []string{"x float32[2,3,7]"}, "y float32", "y = GlobalLpPool(x)", "")
 
 	for _, d := range []string{"int8", "uint8", "int16", "uint16"} {
-		add("QuantizeLinear "+d, 21, []string{"x float32[2,3,4]", "z " + d + "[3]"}, "y "+d, "y = QuantizeLinear(x,s,z)", "")
+		add("QuantizeLinear "+d, 21, []string{"x float32[2,3,4]", "z " + d + "[3]"}, "y "+d,
+			"y = QuantizeLinear(x,s,z)", "")
 		cases[len(cases)-1].model.init(tensor("s", []float32{0.01, 0.002, 0.3}))
-		add("DequantizeLinear "+d, 21, []string{"x " + d + "[2,3,4]", "z " + d + "[]"}, "y float32", "y = DequantizeLinear(x,s,z)", "")
+		add("DequantizeLinear "+d, 21, []string{"x " + d + "[2,3,4]", "z " + d + "[]"}, "y float32",
+			"y = DequantizeLinear(x,s,z)", "")
 		scale := tensor("s", []float32{0.01})
 		scale.Dims = nil
 		cases[len(cases)-1].model.init(scale)
 	}
-	add("QuantizeLinear blocks", 21, []string{"x float32[2,5]", "z int8[2,3]"}, "y int8", "y = QuantizeLinear(x,s,z)", "", attr("block_size", 2))
+	add("QuantizeLinear blocks", 21, []string{"x float32[2,5]", "z int8[2,3]"}, "y int8", "y = QuantizeLinear(x,s,z)",
+		"", attr("block_size", 2))
 	cases[len(cases)-1].model.init(tensor("s", []float32{0.01, 0.02, 0.03, 0.04, 0.05, 0.06}, 2, 3))
-	add("DynamicQuantizeLinear", 11, []string{"x float32[3,5]"}, "y uint8; s float32; z uint8", "y,s,z = DynamicQuantizeLinear(x)", "")
-	add("MatMulInteger", 10, []string{"x uint8[2,3,4]", "w int8[4,5]", "p uint8[]", "q int8[5]"}, "y int32", "y = MatMulInteger(x,w,p,q)", "")
+	add("DynamicQuantizeLinear", 11, []string{"x float32[3,5]"}, "y uint8; s float32; z uint8",
+		"y,s,z = DynamicQuantizeLinear(x)", "")
+	add("MatMulInteger", 10, []string{"x uint8[2,3,4]", "w int8[4,5]", "p uint8[]", "q int8[5]"}, "y int32",
+		"y = MatMulInteger(x,w,p,q)", "")
 	add("ConvInteger", 10, []string{"x uint8[1,2,5,5]", "w uint8[3,2,3,3]", "p uint8[]", "q uint8[]"}, "y int32",
 		"y = ConvInteger(x,w,p,q)", "", attr("pads", []int64{1, 0, 1, 0}))
 	scales := func(ws ...float32) []*onnxpb.TensorProto {
@@ -87,18 +97,23 @@ func expansionCases() []rewriteCase {
 	cases[len(cases)-1].model.init(scales()...)
 	add("QLinearConv", 10, []string{"x uint8[1,2,5,5]", "w int8[3,2,3,3]", "p uint8[]", "r uint8[]"}, "y uint8",
 		"y = QLinearConv(x,xs,p,w,ws,q,ys,r,b)", "")
-	zero := &onnxpb.TensorProto{Name: proto.String("q"), DataType: proto.Int32(int32(ir.Int8.ONNX())), Dims: []int64{3}, RawData: make([]byte, 3)}
+	zero := &onnxpb.TensorProto{Name: proto.String("q"), DataType: proto.Int32(int32(ir.Int8.ONNX())), Dims: []int64{3},
+		RawData: make([]byte, 3)}
 	bias := &onnxpb.TensorProto{
-		Name: proto.String("b"), DataType: proto.Int32(int32(ir.Int32.ONNX())), Dims: []int64{3}, Int32Data: []int32{100, -2000, 7},
+		Name: proto.String("b"), DataType: proto.Int32(int32(ir.Int32.ONNX())), Dims: []int64{3},
+		Int32Data: []int32{100, -2000, 7},
 	}
 	cases[len(cases)-1].model.init(append(scales(0.01, 0.03, 0.02), zero, bias)...)
 
-	targets := []*onnxpb.TensorProto{tensor("t", []int64{0, 2, 4, 1, 3, 2}, 2, 3), tensor("w", []float32{0.5, 1, 2, 0.25, 3})}
+	targets := []*onnxpb.TensorProto{tensor("t", []int64{0, 2, 4, 1, 3, 2}, 2, 3),
+		tensor("w", []float32{0.5, 1, 2, 0.25, 3})}
 	for _, reduction := range []string{"none", "sum", "mean"} {
-		add("NegativeLogLikelihoodLoss "+reduction, 13, []string{"x float32[2,5,3]"}, "y float32", "y = NegativeLogLikelihoodLoss(x,t,w)", "",
+		add("NegativeLogLikelihoodLoss "+reduction, 13, []string{"x float32[2,5,3]"}, "y float32",
+			"y = NegativeLogLikelihoodLoss(x,t,w)", "",
 			attr("reduction", reduction), attr("ignore_index", 2))
 		cases[len(cases)-1].model.init(targets...)
-		add("SoftmaxCrossEntropyLoss "+reduction, 13, []string{"x float32[2,5,3]"}, "y float32; l float32", "y,l = SoftmaxCrossEntropyLoss(x,t)", "",
+		add("SoftmaxCrossEntropyLoss "+reduction, 13, []string{"x float32[2,5,3]"}, "y float32; l float32",
+			"y,l = SoftmaxCrossEntropyLoss(x,t)", "",
 			attr("reduction", reduction))
 		cases[len(cases)-1].model.init(targets[0])
 	}

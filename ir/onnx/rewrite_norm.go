@@ -9,7 +9,8 @@ import (
 // dropout becomes Identity, since it has no effect in inference. Its mask, if it is used, is full of ones.
 func dropout(c *rewriting) {
 	if c.p.opset >= 12 && !c.isFalse(c.n.Input(2)) {
-		c.refuse("training-mode", "input 2 (training_mode)", "export the model for inference", "only inference is supported")
+		c.refuse("training-mode", "input 2 (training_mode)", "export the model for inference",
+			"only inference is supported")
 		return
 	}
 	x := c.n.Input(0)
@@ -57,7 +58,8 @@ const trainingHelp = "export the model for inference"
 // batchNormOutputs refuses training, which before opset 14 was chosen by using more than one output.
 func batchNormOutputs(c *rewriting) {
 	if len(c.n.Outputs) > 1 {
-		c.refuse("training-mode", "", trainingHelp, "a node with %d outputs is meant for training; only inference is supported", len(c.n.Outputs))
+		c.refuse("training-mode", "", trainingHelp,
+			"a node with %d outputs is meant for training; only inference is supported", len(c.n.Outputs))
 	}
 }
 

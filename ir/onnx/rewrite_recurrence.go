@@ -70,7 +70,8 @@ func linearAttention(c *rewriting) {
 
 func (a *linearAttentionRule) checkHeads() bool {
 	if a.kv < 1 || a.heads < a.kv || a.heads > math.MaxInt32 || a.heads%a.kv != 0 {
-		a.refuse("bad-attribute", "attribute q_num_heads", "", "%d query heads are no multiple of %d heads of keys and values", a.heads, a.kv)
+		a.refuse("bad-attribute", "attribute q_num_heads", "",
+			"%d query heads are no multiple of %d heads of keys and values", a.heads, a.kv)
 		return false
 	}
 	return true

@@ -42,7 +42,8 @@ func scan8(c *rewriting) {
 	body := c.n.Attrs["body"].G
 	switch {
 	case c.n.Input(0) != nil:
-		c.refuse("unsupported-op", "input 0 (sequence_lens)", "convert the model to opset 9 or later with onnx.version_converter",
+		c.refuse("unsupported-op", "input 0 (sequence_lens)",
+			"convert the model to opset 9 or later with onnx.version_converter",
 			"sequences of different lengths are not supported")
 		return
 	case body == nil || len(c.n.Inputs) < 2:

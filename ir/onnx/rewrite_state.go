@@ -23,7 +23,8 @@ func tensorScatter(c *rewriting) {
 	}
 	axis, ok := ir.NormalizeAxis(given, len(shape))
 	if !ok || axis == 0 {
-		c.refuse("bad-attribute", "attribute axis", "", "the axis %d is outside rank %d, or is the axis of the batch", given, len(shape))
+		c.refuse("bad-attribute", "attribute axis", "", "the axis %d is outside rank %d, or is the axis of the batch",
+			given, len(shape))
 		return
 	}
 	rank := int64(len(shape))

@@ -59,7 +59,8 @@ func rewriteCases() []rewriteCase {
 			ops = "Softmax"
 		}
 		add(fmt.Sprintf("Softmax %d", axis), x(11, "y = Softmax(x)", attr("axis", axis)), ops)
-		add(fmt.Sprintf("LogSoftmax %d", axis), x(7, "y = LogSoftmax(x)", attr("axis", axis)), strings.ReplaceAll(ops, "Soft", "LogSoft"))
+		add(fmt.Sprintf("LogSoftmax %d", axis), x(7, "y = LogSoftmax(x)", attr("axis", axis)),
+			strings.ReplaceAll(ops, "Soft", "LogSoft"))
 	}
 	add("Softmax default", x(11, "y = Softmax(x)"), "Flatten Softmax Reshape")
 	add("Softmax 13", x(13, "y = Softmax(x)", attr("axis", 1)), "Softmax")
@@ -69,46 +70,60 @@ func rewriteCases() []rewriteCase {
 	add("Clip one side", x(7, "y = Clip(x)", attr("max", 0.25)), "Clip")
 	add("Pad 10", x(10, "y = Pad(x)", attr("pads", list(0, 1, 0, 0, 0, 2)), attr("value", 0.5)), "Pad")
 	add("Pad reflect", x(7, "y = Pad(x)", attr("pads", list(0, 1, 0, 0, 0, 2)), attr("mode", "reflect")), "Pad")
-	add("Slice 7", x(7, "y = Slice(x)", attr("starts", list(1, -3)), attr("ends", list(2, 9)), attr("axes", list(1, 2))), "Slice")
-	add("Split 11", one(11, "x float32[2,6]", "y float32; z float32", "y,z = Split(x)", attr("axis", 1), attr("split", list(2, 4))), "Split")
+	add("Slice 7", x(7, "y = Slice(x)", attr("starts", list(1, -3)), attr("ends", list(2, 9)),
+		attr("axes", list(1, 2))), "Slice")
+	add("Split 11", one(11, "x float32[2,6]", "y float32; z float32", "y,z = Split(x)", attr("axis", 1),
+		attr("split", list(2, 4))), "Split")
 	add("Split equal", one(13, "x float32[2,6]", "y float32; z float32", "y,z = Split(x)", attr("axis", 1)), "Split")
 	add("Split unused", one(13, "x float32[2,6]", "y float32", "y,z, = Split(x)", attr("axis", 1)), "Split")
 	cases[len(cases)-1].noORT = "it crashes on outputs left out"
 	add("TopK 7", one(7, "x float32[3,5]", "y float32; i int64", "y,i = TopK(x)", attr("k", 2)), "TopK")
-	add("TopK 10", one(10, "x float32[3,5]", "y float32; i int64", "y,i = TopK(x,k)").init(tensor("k", list(2))), "TopK")
+	add("TopK 10", one(10, "x float32[3,5]", "y float32; i int64",
+		"y,i = TopK(x,k)").init(tensor("k", list(2))), "TopK")
 	add("Dropout 7", x(7, "y = Dropout(x)", attr("ratio", 0.3)), "Identity")
 	add("Dropout mask", one(12, "x float32[2,3]", "y float32; m bool", "y,m = Dropout(x)"), "ConstantOfShape Identity")
-	add("Dropout 13", x(13, "y = Dropout(x,r,t)").init(tensor("r", []float32{0.5}, []int64{}...), tensor("t", []bool{false})), "Identity")
+	add("Dropout 13", x(13, "y = Dropout(x,r,t)").init(tensor("r", []float32{0.5}, []int64{}...),
+		tensor("t", []bool{false})), "Identity")
 	cases[len(cases)-1].model.Graph.Initializer[0].Dims = nil
 	cases[len(cases)-1].model.Graph.Initializer[1].Dims = nil
-	add("Upsample 7", img(7, "y = Upsample(x)", attr("scales", []float32{1, 1, 2, 3}), attr("mode", "nearest")), "Resize")
-	add("Upsample 9", img(9, "y = Upsample(x,s)", attr("mode", "linear")).init(tensor("s", []float32{1, 1, 2, 2})), "Resize")
+	add("Upsample 7", img(7, "y = Upsample(x)", attr("scales", []float32{1, 1, 2, 3}), attr("mode", "nearest")),
+		"Resize")
+	add("Upsample 9", img(9, "y = Upsample(x,s)", attr("mode", "linear")).init(tensor("s", []float32{1, 1, 2, 2})),
+		"Resize")
 	add("Resize 10 up", img(10, "y = Resize(x,s)").init(tensor("s", []float32{1, 1, 2, 1.5})), "Resize")
 	add("Resize 10 down", img(10, "y = Resize(x,s)").init(tensor("s", []float32{1, 1, 0.6, 0.6})), "Resize")
 	add("Resize 10 mixed", img(10, "y = Resize(x,s)").init(tensor("s", []float32{1, 1, 0.6, 2})), "Resize Resize")
-	add("Resize 10 linear", img(10, "y = Resize(x,s)", attr("mode", "linear")).init(tensor("s", []float32{1, 1, 1.5, 2})), "Resize")
+	add("Resize 10 linear", img(10, "y = Resize(x,s)",
+		attr("mode", "linear")).init(tensor("s", []float32{1, 1, 1.5, 2})), "Resize")
 	add("Resize 11", img(11, "y = Resize(x,r,r,t)", attr("mode", "nearest")).
 		init(tensor("r", []float32{}), tensor("t", list(1, 4, 9, 12))), "Resize")
-	add("BatchNormalization 7", img(7, "y = BatchNormalization(x,s,b,m,v)").init(channels("s", 4), channels("b", 4), channels("m", 4), channels("v", 4)), "BatchNormalization")
+	add("BatchNormalization 7", img(7, "y = BatchNormalization(x,s,b,m,v)").init(channels("s", 4), channels("b", 4),
+		channels("m", 4), channels("v", 4)), "BatchNormalization")
 	add("BatchNormalization 14", img(14, "y = BatchNormalization(x,s,b,m,v)", attr("training_mode", 0)).
 		init(channels("s", 4), channels("b", 4), channels("m", 4), channels("v", 4)), "BatchNormalization")
 	add("BatchNormalization per position", x(7, "y = BatchNormalization(x,s,b,m,v)", attr("spatial", 0)).
 		init(positions("s"), positions("b"), positions("m"), positions("v")), "Sub Add Sqrt Div Mul Add")
 	cases[len(cases)-1].noORT = "it refuses spatial=0"
 	add("LpNormalization", x(11, "y = LpNormalization(x)", attr("axis", 1), attr("p", 1)), "ReduceL1 Equal Where Div")
-	add("MeanVarianceNormalization", img(13, "y = MeanVarianceNormalization(x)"), "ReduceMean Sub Mul ReduceMean Sqrt Add Div")
-	add("GroupNormalization 18", img(18, "y = GroupNormalization(x,s,b)", attr("num_groups", 2)).init(channels("s", 2), channels("b", 2)),
+	add("MeanVarianceNormalization", img(13, "y = MeanVarianceNormalization(x)"),
+		"ReduceMean Sub Mul ReduceMean Sqrt Add Div")
+	add("GroupNormalization 18", img(18, "y = GroupNormalization(x,s,b)", attr("num_groups", 2)).init(channels("s", 2),
+		channels("b", 2)),
 		"Reshape InstanceNormalization Reshape")
 	cases[len(cases)-1].noORT = "it refuses the deprecated form"
-	add("GroupNormalization 21", img(21, "y = GroupNormalization(x,s,b)", attr("num_groups", 2)).init(channels("s", 4), channels("b", 4)),
+	add("GroupNormalization 21", img(21, "y = GroupNormalization(x,s,b)", attr("num_groups", 2)).init(channels("s", 4),
+		channels("b", 4)),
 		"Reshape InstanceNormalization Reshape Unsqueeze Unsqueeze Mul Add")
 	add("Scatter", one(9, "x float32[3,3]", "y float32", "y = Scatter(x,i,u)").
-		init(tensor("i", list(1, 0, 2, 0, 2, 1), 2, 3), tensor("u", []float32{1, 2, 3, 4, 5, 6}, 2, 3)), "ScatterElements")
-	add("RMSNormalization", x(23, "y = RMSNormalization(x,s)").init(channels("s", 4)), "Mul ReduceMean Add Sqrt Div Mul")
+		init(tensor("i", list(1, 0, 2, 0, 2, 1), 2, 3), tensor("u", []float32{1, 2, 3, 4, 5, 6}, 2, 3)),
+		"ScatterElements")
+	add("RMSNormalization", x(23, "y = RMSNormalization(x,s)").init(channels("s", 4)),
+		"Mul ReduceMean Add Sqrt Div Mul")
 	add("Swish", x(24, "y = Swish(x)", attr("alpha", 0.5)), "Mul Sigmoid Mul")
 	cases[len(cases)-1].noORT = "opset 24 is new"
 	add("GridSample 16", img(16, "y = GridSample(x,g)", attr("mode", "bicubic")).init(grid("g")), "GridSample")
-	add("RoiAlign 10", img(10, "y = RoiAlign(x,r,b)", attr("output_height", 2), attr("output_width", 3), attr("sampling_ratio", 2)).
+	add("RoiAlign 10", img(10, "y = RoiAlign(x,r,b)", attr("output_height", 2), attr("output_width", 3),
+		attr("sampling_ratio", 2)).
 		init(tensor("r", []float32{0, 1, 4, 5}, 1, 4), tensor("b", list(0))), "RoiAlign")
 	add("DFT 17", one(17, "x float32[2,5,1]", "y float32", "y = DFT(x)", attr("onesided", 1)), "DFT")
 	for _, call := range []string{"Bernoulli(x)", "Multinomial(x)", "RandomNormalLike(x)", "RandomUniformLike(x)"} {
@@ -119,7 +134,8 @@ func rewriteCases() []rewriteCase {
 		add(op, newModel(15).out("y").node("y = "+op+"()", attr("shape", list(2, 3))), op)
 		cases[len(cases)-1].noORT = "it draws other numbers"
 	}
-	add("Range 27", newModel(27).out("y").init(tensor("a", list(0), []int64{}...), tensor("b", list(5)), tensor("c", list(2))).
+	add("Range 27", newModel(27).out("y").init(tensor("a", list(0), []int64{}...), tensor("b", list(5)),
+		tensor("c", list(2))).
 		node("y = Range(a,b,c)", attr("stash_type", 1)), "Range")
 	for _, w := range cases[len(cases)-1].model.Graph.Initializer {
 		w.Dims = nil

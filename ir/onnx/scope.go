@@ -140,10 +140,12 @@ func (im *importer) reserveNames(pb *onnxpb.GraphProto) {
 // addInput makes v an input of the graph. node is the node whose attribute the graph is, "" for the main graph.
 func (s *scope) addInput(name string, v *ir.Value, node string) {
 	if name == "" {
-		s.im.add(&diag.Diagnostic{ID: "bad-name", Node: node, Port: fmt.Sprintf("input %d", len(s.b.g.Inputs)), Message: "it has no name"})
+		s.im.add(&diag.Diagnostic{ID: "bad-name", Node: node, Port: fmt.Sprintf("input %d", len(s.b.g.Inputs)),
+			Message: "it has no name"})
 		v.Name = s.im.namer.Fresh("input")
 	} else if !s.define(name, v) {
-		s.im.add(&diag.Diagnostic{ID: "duplicate-name", Node: node, Port: inputPort(name), Message: "the name is used already"})
+		s.im.add(&diag.Diagnostic{ID: "duplicate-name", Node: node, Port: inputPort(name),
+			Message: "the name is used already"})
 	}
 	s.b.g.Inputs = append(s.b.g.Inputs, v)
 }
@@ -157,7 +159,8 @@ func (s *scope) outputs(pb *onnxpb.GraphProto) {
 		v, ok := s.lookup(name)
 		switch {
 		case !ok || v == nil:
-			s.im.portf("unresolved-name", port, "", "no node, input or initializer of graph %q defines it", pb.GetName())
+			s.im.portf("unresolved-name", port, "", "no node, input or initializer of graph %q defines it",
+				pb.GetName())
 			s.b.refused = true
 			continue
 		case s.main && seen[name]:

@@ -184,7 +184,8 @@ type integer interface {
 }
 
 // narrow converts the elements of a typed field, which must be n and within [low, high], to a smaller type.
-func narrow[From, To integer](pb *onnxpb.TensorProto, field string, in []From, d ir.DType, n int64, low, high From) ([]To, error) {
+func narrow[From, To integer](pb *onnxpb.TensorProto, field string, in []From, d ir.DType, n int64, low,
+	high From) ([]To, error) {
 	if err := wantLen(field, len(in), n, d, pb); err != nil {
 		return nil, err
 	}

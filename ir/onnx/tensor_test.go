@@ -97,7 +97,8 @@ func TestBadTensors(t *testing.T) {
 		{tensorPB(3, func(t *onnxpb.TensorProto) { t.Int32Data = []int32{1, 300} }), "element 1 is 300"},
 		{tensorPB(8, func(t *onnxpb.TensorProto) { t.RawData = make([]byte, 2) }), "strings cannot"},
 		{tensorPB(1, func(t *onnxpb.TensorProto) { t.Segment = &onnxpb.TensorProto_Segment{} }), "segments"},
-		{tensorPB(1, func(t *onnxpb.TensorProto) { t.DataLocation = onnxpb.TensorProto_EXTERNAL.Enum() }), "not allowed here"},
+		{tensorPB(1, func(t *onnxpb.TensorProto) { t.DataLocation = onnxpb.TensorProto_EXTERNAL.Enum() }),
+			"not allowed here"},
 	} {
 		data, err := proto.Marshal(c.pb)
 		if err != nil {

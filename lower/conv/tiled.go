@@ -35,7 +35,8 @@ func addImplicitGemm(b *build.Builder, g *build.Group, c *convolution) error {
 				if key := [2]int64{s.BK, k.mode}; steps[key].Buf == nil {
 					steps[key] = packSteps(b, c, k)
 				}
-				out = append(out, c.tiledCandidate(b, s, k, t, splits, packed[[4]int64{s.BM, s.BK, k.mode, s.Products()}],
+				out = append(out, c.tiledCandidate(b, s, k, t, splits,
+					packed[[4]int64{s.BM, s.BK, k.mode, s.Products()}],
 					steps[[2]int64{s.BK, k.mode}]))
 			}
 			return out

@@ -283,7 +283,8 @@ func (c *Comparison) different(got, want Tensors) error {
 		if got[name] == nil {
 			return fmt.Errorf("output %s is missing", name)
 		}
-		if d := tolerance.Compare(name, got[name], want[name]); !d.Within(tolerance.LimitIn(c.Precision, want[name].DType)) {
+		if d := tolerance.Compare(name, got[name],
+			want[name]); !d.Within(tolerance.LimitIn(c.Precision, want[name].DType)) {
 			return fmt.Errorf("output %s is wrong: it differs by more than the tolerance", name)
 		}
 	}

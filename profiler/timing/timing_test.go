@@ -165,9 +165,11 @@ func TestPrecisionSaysWhatIsWrong(t *testing.T) {
 		p     precision.Precision
 		wrong bool
 	}{{precision.FP32, true}, {precision.TF32, false}} {
-		b := &fakeBench{us: map[int][]float64{0: {30, 30}, 1: {20, 20}}, outputs: map[int][]float32{1: {1.002, 1.002, 1.002, 1.002}}}
+		b := &fakeBench{us: map[int][]float64{0: {30, 30}, 1: {20, 20}},
+			outputs: map[int][]float32{1: {1.002, 1.002, 1.002, 1.002}}}
 		comparison := &Comparison{
-			Bench: b, Groups: []int{0, 0}, Dir: t.TempDir(), Precision: c.p, Progress: func(int, int) {}, Waiting: silent,
+			Bench: b, Groups: []int{0, 0}, Dir: t.TempDir(), Precision: c.p, Progress: func(int, int) {},
+			Waiting:   silent,
 			Reference: func() (Tensors, error) { return Tensors{"y": ir.FromSlice(ir.Float32, []float32{1}, 1)}, nil },
 		}
 		results, err := comparison.Run()

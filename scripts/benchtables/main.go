@@ -57,7 +57,8 @@ func rewrite(text, results string) (string, error) {
 		m := place.FindStringSubmatch(s)
 		table, ok := tables[m[2]]
 		if !ok {
-			failed = cmp.Or(failed, fmt.Errorf("there is no table %q; tables are %s", m[2], strings.Join(slices.Sorted(maps.Keys(tables)), ", ")))
+			failed = cmp.Or(failed, fmt.Errorf("there is no table %q; tables are %s", m[2],
+				strings.Join(slices.Sorted(maps.Keys(tables)), ", ")))
 			return s
 		}
 		seen++
@@ -124,7 +125,8 @@ func modelTable(m *models) [][]string {
 	for _, name := range slices.Sorted(maps.Keys(m.Models)) {
 		if x := m.Models[name]; x.PyTorch.FP32 > 0 {
 			ms := x.Bench.P50
-			rows = append(rows, []string{name, f(ms, 3), f(x.PyTorch.FP32, 3), f(x.PyTorch.FP32/ms, 2), f(x.PyTorch.TF32/ms, 2)})
+			rows = append(rows, []string{name, f(ms, 3), f(x.PyTorch.FP32, 3), f(x.PyTorch.FP32/ms, 2),
+				f(x.PyTorch.TF32/ms, 2)})
 		}
 	}
 	return rows
@@ -143,7 +145,8 @@ type precisions struct {
 
 func precisionTable(p *precisions) [][]string {
 	rows := [][]string{{
-		"model", "strict, ms", "fp32, ms", "PyTorch graph fp32, ms", "ratio", "tf32, ms", "PyTorch graph tf32, ms", "ratio",
+		"model", "strict, ms", "fp32, ms", "PyTorch graph fp32, ms", "ratio", "tf32, ms", "PyTorch graph tf32, ms",
+		"ratio",
 	}}
 	for _, name := range slices.Sorted(maps.Keys(p.Models)) {
 		if x := p.Models[name]; x.PyTorchFP32 > 0 {
@@ -173,12 +176,14 @@ type micro struct {
 }
 
 func chainTable(m *micro) [][]string {
-	rows := [][]string{{"N", "rProgram", "waves", "cuBLAS, rows", "cuBLAS, columns", "ratio to rows", "ratio to the faster"}}
+	rows := [][]string{{"N", "rProgram", "waves", "cuBLAS, rows", "cuBLAS, columns", "ratio to rows",
+		"ratio to the faster"}}
 	for _, n := range []string{"512", "1024", "2048", "4096"} {
 		whole, waves := m.ChainUS["chain_"+n]["rprogram"], m.ChainUS["chain_"+n]["waves"]
 		byRows, byColumns := m.Peers["cublas_rows_"+n].Median/1e3, m.Peers["cublas_columns_"+n].Median/1e3
 		best := min(whole, waves)
-		rows = append(rows, []string{n, f(whole, 2), f(waves, 2), f(byRows, 2), f(byColumns, 2), f(byRows/best, 2), f(min(byRows, byColumns)/best, 2)})
+		rows = append(rows, []string{n, f(whole, 2), f(waves, 2), f(byRows, 2), f(byColumns, 2), f(byRows/best, 2),
+			f(min(byRows, byColumns)/best, 2)})
 	}
 	return rows
 }
@@ -201,7 +206,8 @@ func stepTable(m *micro) [][]string {
 	}
 	both := m.StepUS["edge"]
 	edge, hop := both["two-veus"]-both["one-veu"], m.Peers["hop"].Median/1e3
-	return append(rows, []string{"a step's wait for another vEU, beside a flag's way between two", "rprogram", f(edge, 2), f(hop, 2), f(edge/hop, 2)})
+	return append(rows, []string{"a step's wait for another vEU, beside a flag's way between two", "rprogram",
+		f(edge, 2), f(hop, 2), f(edge/hop, 2)})
 }
 
 func autoTable(m *micro) [][]string {

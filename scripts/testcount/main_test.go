@@ -43,7 +43,8 @@ func TestSlowPackages(t *testing.T) {
 	var times, slow strings.Builder
 	r.writeTimes(&times)
 	lines := strings.Split(strings.TrimSpace(times.String()), "\n")
-	if len(lines) != 10 || !strings.HasSuffix(lines[0], " 120.0 s  p12") || !strings.HasSuffix(lines[9], " 30.0 s  p3") {
+	if len(lines) != 10 || !strings.HasSuffix(lines[0], " 120.0 s  p12") ||
+		!strings.HasSuffix(lines[9], " 30.0 s  p3") {
 		t.Errorf("want the times of p12 to p3, got\n%s", times.String())
 	}
 	want := "SLOW  p12 took 120 s, more than 115 s\n       119.0 s  Long\n         1.0 s  Short\n"

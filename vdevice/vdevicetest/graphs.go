@@ -90,7 +90,8 @@ func New(name string) *Maker {
 // Buffer adds a dense float32 buffer and returns the view of all of it.
 func (m *Maker) Buffer(kind roperator.BufferKind, dims ...int64) roperator.View {
 	id := len(m.G.Buffers)
-	b := &roperator.Buffer{ID: id, Name: fmt.Sprintf("v%d", id), Kind: kind, DType: ir.Float32, Elems: ir.Count(dims), Index: -1}
+	b := &roperator.Buffer{ID: id, Name: fmt.Sprintf("v%d", id), Kind: kind, DType: ir.Float32, Elems: ir.Count(dims),
+		Index: -1}
 	v := roperator.View{Buf: b, Shape: dims, Strides: make([]int64, len(dims))}
 	n := int64(1)
 	b.Canon = []int64{1}
