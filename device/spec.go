@@ -170,8 +170,8 @@ func (s *Spec) FlopsRate(threads int) float64 {
 	panic("BUG: an rTask has a negative number of threads")
 }
 
-// tensorShare is the part of the tensor cores' peak that rTasks of 256 threads reach with mma.sync. On Hopper that
-// instruction reaches about two thirds of what wgmma does, which the peak is of.
+// tensorShare is the part of the tensor cores' peak by which plans count: rTasks of 256 threads that multiply with
+// mma.sync stay below the peak, which on Hopper is that of wgmma. It is an estimate that no calibration measures.
 const tensorShare = 0.32
 
 // TensorRate is how many operations a nanosecond one SM reaches on its tensor cores with operands of the given type, one
