@@ -1,124 +1,23 @@
-"""Latency of PyTorch on the models that gpu_check measures, batch 1, as JSON on standard output.
+"""Latency of PyTorch on the networks of networks.py, as JSON on standard output.
 
-Every model is replayed as a CUDA graph, inputs resident; the median of 300 replays by device events after
-50 of warm-up, in milliseconds. fp32 is strict (no tf32); tf32 is given beside it. A model whose package
-is missing is left out with the reason.
+Every network is replayed as a CUDA graph, inputs resident; the median of 300 replays by device events after 50 of
+warm-up, in milliseconds. fp32 is strict (no tf32), tf32 allows it in products and convolutions, and fp16 has weights and
+activations in half. With --inductor SECONDS the network is also compiled by torch.compile with the mode max-autotune in
+tf32; one that takes longer than SECONDS to compile has no time there. A network that cannot run is a row with the reason.
 
-    python3 peers.py [NAME…]                     times them, all by default
-    python3 peers.py --export FOLDER NAME…       writes them as ONNX; needs the package onnx
+    python3 peers.py [--inductor SECONDS] [NAME…]    times them, all by default
+    python3 peers.py --export FOLDER NAME…           writes them as ONNX; needs the package onnx
 """
 import json
 import statistics
+import subprocess
 import sys
 
 import torch
 
+from networks import MODELS
+
 RUNS, WARM_UP = 300, 50
-
-
-def vision(name, size=224, batch=1):
-    import torchvision
-
-    kwargs = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
-    return getattr(torchvision.models, name)(weights=None, **kwargs), torch.randn(batch, 3, size, size)
-
-
-class TimeMajorLSTM(torch.nn.Module):
-    def __init__(self, size, layers):
-        super().__init__()
-        self.lstm = torch.nn.LSTM(size, size, layers)
-
-    def forward(self, x):
-        return self.lstm(x)[0][-1]
-
-
-class EncoderDecoder(torch.nn.Module):
-    """A stack of LSTM layers reads a sequence; a smaller one goes on from its upper layers' last states,
-    and takes its own results as its inputs."""
-
-    def __init__(self, size, encoders, decoders, steps):
-        super().__init__()
-        self.encoder = torch.nn.LSTM(size, size, encoders)
-        self.decoder = torch.nn.ModuleList(torch.nn.LSTMCell(size, size) for _ in range(decoders))
-        self.steps = steps
-
-    def forward(self, x):
-        encoded, (hidden, cell) = self.encoder(x)
-        skipped = self.encoder.num_layers - len(self.decoder)
-        states = list(zip(hidden[skipped:], cell[skipped:]))
-        value, values = encoded[-1], []
-        for _ in range(self.steps):
-            for i, layer in enumerate(self.decoder):
-                states[i] = layer(value, states[i])
-                value = states[i][0]
-            values.append(value)
-        return torch.stack(values)
-
-
-class Speech(torch.nn.Module):
-    """Two convolutions over a spectrogram, then LSTM layers over time, then a label for every step."""
-
-    def __init__(self, layers, size, labels):
-        super().__init__()
-
-        def convolution(channels, kernel, stride):
-            padding = tuple(k // 2 for k in kernel)
-            conv = torch.nn.Conv2d(channels, 32, kernel, stride, padding, bias=False)
-            return torch.nn.Sequential(conv, torch.nn.ReLU6(), torch.nn.BatchNorm2d(32))
-
-        self.front = torch.nn.Sequential(convolution(1, (41, 11), (2, 2)), convolution(32, (21, 11), (2, 1)))
-        self.lstm = torch.nn.LSTM(32 * 81, size, layers)
-        self.head = torch.nn.Sequential(torch.nn.BatchNorm1d(size), torch.nn.Linear(size, labels))
-
-    def forward(self, x):
-        features = self.front(x)  # batch, channel, time, frequency
-        sequence, _ = self.lstm(features.permute(2, 0, 3, 1).flatten(2))
-        return self.head(sequence.flatten(0, 1))
-
-
-def bert(layers, batch=1, tokens=32):
-    import transformers
-
-    config = transformers.BertConfig(num_hidden_layers=layers, attn_implementation="sdpa")
-    return transformers.BertModel(config, add_pooling_layer=False), torch.randint(0, 1000, (batch, tokens))
-
-
-def gpt2(layers):
-    import transformers
-
-    config = transformers.GPT2Config(n_layer=layers, use_cache=False)
-    return transformers.GPT2LMHeadModel(config), torch.randint(0, 1000, (1, 32))
-
-
-def vit():
-    import timm
-
-    return timm.create_model("vit_tiny_patch16_224"), torch.randn(1, 3, 224, 224)
-
-
-MODELS = {
-    "alexnet": lambda: vision("alexnet"),
-    "squeezenet1_1": lambda: vision("squeezenet1_1"),
-    "googlenet": lambda: vision("googlenet"),
-    "inception_v3": lambda: vision("inception_v3", 299),
-    "resnet18": lambda: vision("resnet18"),
-    "mobilenet_v3_small": lambda: vision("mobilenet_v3_small"),
-    "efficientnet_b0": lambda: vision("efficientnet_b0"),
-    "lstm_tc": lambda: (TimeMajorLSTM(256, 10), torch.randn(100, 1, 256)),
-    "seq2seq": lambda: (EncoderDecoder(128, 8, 4, 30), torch.randn(100, 1, 128)),
-    "deepspeech2": lambda: (Speech(7, 256, 29), torch.randn(1, 1, 300, 161)),
-    "bert_l4_s32": lambda: bert(4),
-    "bert_l2_legacy_dyn": lambda: bert(2),
-    "gpt2_l2": lambda: gpt2(2),
-    "vit_tiny_patch16_224": vit,
-    "vgg11": lambda: vision("vgg11"),
-    "convnext_tiny": lambda: vision("convnext_tiny"),
-    "resnet50": lambda: vision("resnet50"),
-    "resnet50_b8": lambda: vision("resnet50", batch=8),
-    "bert_l2_b1_s128": lambda: bert(2, 1, 128),
-    "bert_l2_b1_s512": lambda: bert(2, 1, 512),
-    "bert_l2_b8_s128": lambda: bert(2, 8, 128),
-}
 
 
 def export(folder, names):
@@ -145,6 +44,7 @@ class Result(torch.nn.Module):
 
 
 def time_graph(model, x):
+    """The median time of a replay of model(x) as a CUDA graph, in milliseconds."""
     stream = torch.cuda.Stream()
     with torch.no_grad(), torch.cuda.stream(stream):
         for _ in range(5):
@@ -153,37 +53,83 @@ def time_graph(model, x):
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream):
             model(x)
-        times = []
-        for i in range(WARM_UP + RUNS):
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            start.record(stream)
-            graph.replay()
-            end.record(stream)
-            end.synchronize()
-            if i >= WARM_UP:
-                times.append(start.elapsed_time(end))
+        return median_time(graph.replay, stream)
+
+
+def median_time(run, stream):
+    times = []
+    for i in range(WARM_UP + RUNS):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record(stream)
+        run()
+        end.record(stream)
+        end.synchronize()
+        if i >= WARM_UP:
+            times.append(start.elapsed_time(end))
     return statistics.median(times)
 
 
-def main():
-    if sys.argv[1:2] == ["--export"]:
-        return export(sys.argv[2], sys.argv[3:])
+def time_inductor(name, seconds):
+    """The time of the compiled network, taken in a process of its own, since compiling may not end in time."""
+    done = subprocess.run([sys.executable, __file__, "--compiled", name], capture_output=True, text=True, timeout=seconds)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def compiled(name):
+    allow_tf32(True)
+    model, x = on_device(name)
+    with torch.no_grad():
+        fast = torch.compile(model, mode="max-autotune")
+        print(json.dumps(median_time(lambda: fast(x), torch.cuda.current_stream())))
+
+
+def allow_tf32(allowed):
     torch.backends.cudnn.benchmark = True
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
+
+
+def on_device(name):
+    torch.manual_seed(0)
+    model, x = MODELS[name]()
+    return model.cuda().eval(), x.cuda()
+
+
+def in_precision(name, precision):
+    """The network and its input as the precision wants them, on the device."""
+    allow_tf32(precision == "tf32")
+    model, x = on_device(name)
+    if precision == "fp16":
+        return model.half(), x.half() if x.is_floating_point() else x
+    return model, x
+
+
+def times(name, inductor):
+    row = {}
+    ways = {p: lambda p=p: time_graph(*in_precision(name, p)) for p in ("fp32", "tf32", "fp16")}
+    keys = {p: p + "_graph" for p in ways}
+    if inductor:
+        ways["inductor"], keys["inductor"] = lambda: time_inductor(name, inductor), "tf32_inductor"
+    for way, time in ways.items():
+        try:
+            row[keys[way] + "_ms"] = time()
+        except Exception as e:  # a peer that cannot run is a row without a time
+            row[keys[way] + "_error"] = f"{type(e).__name__}: {e}"[:200]
+    return row
+
+
+def main():
+    arguments, inductor = sys.argv[1:], 0
+    if arguments[:1] == ["--export"]:
+        return export(arguments[1], arguments[2:])
+    if arguments[:1] == ["--compiled"]:
+        return compiled(arguments[1])
+    if arguments[:1] == ["--inductor"]:
+        inductor, arguments = float(arguments[1]), arguments[2:]
     out = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "models": {}}
-    for name in sys.argv[1:] or MODELS:
+    for name in arguments or MODELS:
         if name not in MODELS:
             continue
-        row = {}
-        for precision in ("fp32", "tf32"):
-            torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-            torch.backends.cudnn.allow_tf32 = precision == "tf32"
-            try:
-                torch.manual_seed(0)
-                model, x = MODELS[name]()
-                row[precision + "_graph_ms"] = time_graph(model.cuda().eval(), x.cuda())
-            except Exception as e:  # a peer that cannot run is a row without a time
-                row[precision + "_error"] = f"{type(e).__name__}: {e}"[:200]
-        out["models"][name] = row
+        out["models"][name] = row = times(name, inductor)
         print(name, row, file=sys.stderr)
     json.dump(out, sys.stdout, indent=1)
 

@@ -4,11 +4,13 @@
 
 A side is a precision, or old for another version of rammerc. The time of a side is the median of its rounds' medians.
 Ratios are how many times faster ours is: PyTorch's time over ours in the same precision, and that of the old version
-over strict, which both compute alike.
+over strict, which both compute alike. PyTorch is the replay of a CUDA graph; the best peer in tf32 is the faster one of
+that and of Inductor. Means are over all models, over those of batch 1, and over those of a larger batch (name_bN).
 """
 import json
 import math
 import os
+import re
 import statistics
 import sys
 
@@ -20,7 +22,20 @@ RATIOS = {  # name → whose time, over whose
     "strict_over_tf32": ("strict_ms", "tf32_ms"),
     "pytorch_fp32_over_fp32": ("pytorch_fp32_ms", "fp32_ms"),
     "pytorch_tf32_over_tf32": ("pytorch_tf32_ms", "tf32_ms"),
+    "best_tf32_over_tf32": ("best_tf32_ms", "tf32_ms"),
+    "pytorch_fp16_over_fp16": ("pytorch_fp16_ms", "fp16_ms"),
+    "pytorch_fp16_over_bf16": ("pytorch_fp16_ms", "bf16_ms"),
 }
+GROUPS = {
+    "all": lambda name: True,
+    "batch_1": lambda name: batch(name) == 1,
+    "batched": lambda name: batch(name) > 1,
+}
+
+
+def batch(name):
+    match = re.search(r"_b(\d+)", name)
+    return int(match[1]) if match else 1
 
 
 def row(out, name, sides, peer):
@@ -37,26 +52,36 @@ def row(out, name, sides, peer):
         if v and "outputs" in v:
             r[side + "_rel_l2"] = max((o["rel_l2"] for o in v["outputs"]), default=0)
             r[side + "_ok"] = v["ok"]
-    for precision in ("fp32", "tf32"):
+    for precision in ("fp32", "tf32", "fp16"):
         if precision + "_graph_ms" in peer:
             r[f"pytorch_{precision}_ms"] = peer[precision + "_graph_ms"]
+    if "tf32_inductor_ms" in peer:
+        r["inductor_tf32_ms"] = peer["tf32_inductor_ms"]
+    tf32 = [r[k] for k in ("pytorch_tf32_ms", "inductor_tf32_ms") if k in r]
+    if tf32:
+        r["best_tf32_ms"] = min(tf32)
     for ratio, (over, under) in RATIOS.items():
         if over in r and under in r:
             r[ratio] = r[over] / r[under]
     return r
 
 
-def main():
-    out, sides, names = sys.argv[1], sys.argv[2].split(), sys.argv[3:]
-    peers = load(f"{out}/peers.json") or {}
-    rows = {n: row(out, n, sides, peers.get("models", {}).get(n, {})) for n in names}
+def means_of(rows):
     means = {}
     for ratio in RATIOS:
         values = [r[ratio] for r in rows.values() if ratio in r]
         if values:
             means[ratio] = {"geometric_mean": math.exp(statistics.fmean(map(math.log, values))), "least": min(values), "models": len(values)}
+    return means
+
+
+def main():
+    out, sides, names = sys.argv[1], sys.argv[2].split(), sys.argv[3:]
+    peers = load(f"{out}/peers.json") or {}
+    rows = {n: row(out, n, sides, peers.get("models", {}).get(n, {})) for n in names}
+    means = {group: means_of({n: r for n, r in rows.items() if among(n)}) for group, among in GROUPS.items()}
     result = {
-        "schema": "rammerc/gpu-precision/v1",
+        "schema": "rammerc/gpu-precision/v2",
         **made_with(),
         "old_commit": os.environ.get("OLD_COMMIT", ""),
         "torch": peers.get("torch"),
@@ -66,11 +91,11 @@ def main():
     }
     with open(f"{out}/precision.json", "w") as f:
         json.dump(result, f, indent=1)
-    columns = [s + "_ms" for s in sides] + ["pytorch_fp32_ms", "pytorch_tf32_ms"] + list(RATIOS) + [s + "_rel_l2" for s in sides if s != "old"]
+    columns = [s + "_ms" for s in sides] + ["pytorch_fp32_ms", "best_tf32_ms", "pytorch_fp16_ms"] + [c for c in RATIOS if any(c in r for r in rows.values())] + [s + "_rel_l2" for s in sides if s != "old"]
     print("model".ljust(22), *columns)
     for n, r in rows.items():
         print(n.ljust(22), *(f"{r[c]:.3g}".rjust(len(c)) if c in r else "-".rjust(len(c)) for c in columns))
-    print(json.dumps(means))
+    print(json.dumps(means, indent=1))
 
 
 main()

@@ -72,6 +72,6 @@ for n in ${CHECKED:-${names[*]}}; do
   done
 done
 echo "== verify: $SECONDS s"
-timeout 300 python3 "$root/bench/peers.py" "${names[@]}" >"$out/peers.json" 2>"$out/log/peers"
+timeout 500 python3 "$root/bench/peers.py" ${INDUCTOR:+--inductor "$INDUCTOR"} "${names[@]}" >"$out/peers.json" 2>"$out/log/peers"
 echo "== peers: $SECONDS s"
 python3 "$root/bench/precision.py" "$out" "${sides[*]}" "${names[@]}"
