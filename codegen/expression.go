@@ -138,6 +138,9 @@ func literal(t *ir.Tensor) string {
 	case []int32:
 		return fmt.Sprintf("%s(%dLL)", typ, d[0])
 	case []uint8:
+		if t.DType.IsNarrowFloat() {
+			return fmt.Sprintf("%s::from_bits(%d)", typ, d[0])
+		}
 		return fmt.Sprintf("%s(%d)", typ, d[0])
 	case []uint32:
 		return fmt.Sprintf("%s(%dU)", typ, d[0])

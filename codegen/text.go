@@ -140,6 +140,9 @@ var onnxTypes = []struct {
 	{ir.Int16, 5, "int16"}, {ir.Int32, 6, "int32"}, {ir.Int64, 7, "int64"}, {ir.Bool, 9, "bool"},
 	{ir.Float16, 10, "float16"}, {ir.Float64, 11, "float64"}, {ir.Uint32, 12, "uint32"},
 	{ir.Uint64, 13, "uint64"}, {ir.BFloat16, 16, "uint16"},
+	{ir.Float8E4M3FN, 17, "uint8"}, {ir.Float8E4M3FNUZ, 18, "uint8"}, {ir.Float8E5M2, 19, "uint8"},
+	{ir.Float8E5M2FNUZ, 20, "uint8"}, {ir.Uint4, 21, "uint8"}, {ir.Int4, 22, "int8"}, {ir.Float4E2M1, 23, "uint8"},
+	{ir.Float8E8M0, 24, "uint8"}, {ir.Uint2, 25, "uint8"}, {ir.Int2, 26, "int8"},
 }
 
 // header is the library's C header: the interface that all libraries have, and this one's extents.

@@ -109,7 +109,7 @@ func holdsAll(wide, d ir.DType) bool {
 	}
 	lo, hi, mantissa := capacity(wide)
 	l, h, m := capacity(d)
-	if d.IsFloat() && !wide.IsFloat() {
+	if !wide.IsFloat() && !d.IsInt() && !d.IsNarrowInt() {
 		return false
 	}
 	return lo <= l && hi >= h && mantissa >= m
@@ -127,6 +127,12 @@ func capacity(d ir.DType) (lo, hi, mantissa int) {
 		return -128, 128, 8
 	case ir.Float16:
 		return -16, 16, 11
+	case ir.Float8E4M3FN, ir.Float8E4M3FNUZ, ir.Float8E5M2, ir.Float8E5M2FNUZ, ir.Float4E2M1, ir.Float8E8M0:
+		return narrowCapacity[d][0], narrowCapacity[d][1], narrowCapacity[d][2]
+	case ir.Int4, ir.Int2:
+		return 1 - d.Bits(), d.Bits() - 1, d.Bits() - 1
+	case ir.Uint4, ir.Uint2:
+		return 0, d.Bits(), d.Bits()
 	case ir.Int8, ir.Int16, ir.Int32, ir.Int64:
 		bits := 8*d.Size() - 1
 		return -bits, bits, bits
@@ -136,12 +142,21 @@ func capacity(d ir.DType) (lo, hi, mantissa int) {
 	return math.MaxInt, math.MinInt, 0
 }
 
+// narrowCapacity is what capacity says of narrow floats. Their smallest values need more range than their largest ones,
+// which float8e8m0 shows: only float32 and wider hold 2^-127.
+var narrowCapacity = map[ir.DType][3]int{
+	ir.Float8E4M3FN: {-9, 9, 4}, ir.Float8E4M3FNUZ: {-9, 9, 4}, ir.Float8E5M2: {-16, 16, 3},
+	ir.Float8E5M2FNUZ: {-17, 17, 3}, ir.Float4E2M1: {-3, 3, 2}, ir.Float8E8M0: {-128, 128, 1},
+}
+
 // simplifyCast turns CastLike into Cast, and removes the first of two casts if it loses nothing.
 func (s *sweep) simplifyCast(n *ir.Node) {
 	if n.Is("CastLike") {
 		attrs := ir.Attrs{"to": ir.IntAttr(n.Outputs[0].DType.ONNX())}
-		if a, ok := n.Attrs["saturate"]; ok {
-			attrs["saturate"] = a
+		for _, name := range []string{"saturate", "round_mode"} {
+			if a, ok := n.Attrs[name]; ok {
+				attrs[name] = a
+			}
 		}
 		s.become("Cast", attrs, n.Inputs[:1:1])
 	}

@@ -21,5 +21,43 @@ func FromFloat16(bits uint16) float64 {
 	return x
 }
 
+// FromNarrow is the value of an element of a narrow float type, given as its bits. For float8 types see
+// https://onnx.ai/onnx/technical/float8.html, for float4 the page float4 beside it.
+func FromNarrow(d DType, bits uint8) float64 {
+	f := narrowForms[d]
+	if d == Float8E8M0 {
+		if bits == 255 {
+			return math.NaN()
+		}
+		return math.Ldexp(1, int(bits)-127)
+	}
+	sign := 1 - 2*float64(bits>>f.sign&1)
+	magnitude := int(bits) & (1<<f.sign - 1)
+	switch {
+	case magnitude >= f.special && f.infinite && magnitude == f.special:
+		return math.Inf(int(sign))
+	case magnitude >= f.special, bits == 0x80 && f.oneZero:
+		return math.NaN()
+	}
+	exp, frac := magnitude>>f.fraction, magnitude&(1<<f.fraction-1)
+	if exp == 0 {
+		return sign * math.Ldexp(float64(frac), 1-f.bias-f.fraction)
+	}
+	return sign * math.Ldexp(float64(frac+1<<f.fraction), exp-f.bias-f.fraction)
+}
+
+// narrowForms says how the bits of narrow floats are read: the bit of the sign, the bits of the fraction, the bias of
+// the exponent, and the first code that is no finite number.
+var narrowForms = map[DType]struct {
+	sign, fraction, bias, special int
+	infinite, oneZero             bool
+}{
+	Float8E4M3FN:   {sign: 7, fraction: 3, bias: 7, special: 0x7f},
+	Float8E4M3FNUZ: {sign: 7, fraction: 3, bias: 8, special: 0x80, oneZero: true},
+	Float8E5M2:     {sign: 7, fraction: 2, bias: 15, special: 0x7c, infinite: true},
+	Float8E5M2FNUZ: {sign: 7, fraction: 2, bias: 16, special: 0x80, oneZero: true},
+	Float4E2M1:     {sign: 3, fraction: 1, bias: 1, special: 8},
+}
+
 // FromBFloat16 is the value of a bfloat16, given as its bits: the upper half of a float32.
 func FromBFloat16(bits uint16) float64 { return float64(math.Float32frombits(uint32(bits) << 16)) }

@@ -257,7 +257,7 @@ func (c *InferContext) checkTypes() bool {
 // Allows reports whether the port accepts elements of type d.
 func (p *Port) Allows(d DType) bool {
 	if p.Types == nil {
-		return d != Invalid && d != String
+		return d != Invalid && d != String && !d.IsNarrow()
 	}
 	return slices.Contains(p.Types, d)
 }

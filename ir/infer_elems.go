@@ -74,7 +74,7 @@ func wellFormed(t *Tensor) bool {
 	case []uint16:
 		n = lenIf(t.DType == Uint16 || t.DType == Float16 || t.DType == BFloat16, data)
 	case []int8:
-		n = lenIf(t.DType == Int8, data)
+		n = lenIf(t.DType == Int8 || t.DType == Int4 || t.DType == Int2, data)
 	case []int16:
 		n = lenIf(t.DType == Int16, data)
 	case []int32:
@@ -82,7 +82,7 @@ func wellFormed(t *Tensor) bool {
 	case []int64:
 		n = lenIf(t.DType == Int64, data)
 	case []uint8:
-		n = lenIf(t.DType == Uint8, data)
+		n = lenIf(t.DType == Uint8 || t.DType == Uint4 || t.DType == Uint2 || t.DType.IsNarrowFloat(), data)
 	case []uint32:
 		n = lenIf(t.DType == Uint32, data)
 	case []uint64:

@@ -98,8 +98,7 @@ func (n *Node) HasAttr(name string) bool {
 	return ok
 }
 
-// Sets of element types that ports allow. The ONNX standard allows more for some ports (for example float8 types);
-// these are the ones that all stages support.
+// Sets of element types that ports allow: those of the ONNX standard that all stages support.
 var (
 	floatTypes    = []DType{Float32, Float64, Float16, BFloat16}
 	signedTypes   = []DType{Float32, Float64, Float16, BFloat16, Int8, Int16, Int32, Int64}
@@ -113,6 +112,11 @@ var (
 	int32Type = []DType{Int32}
 	indexType = []DType{Int32, Int64}
 	anyType   []DType // all numeric ones and bool
+	// storedTypes are the types of operators that move elements or convert them: narrow ones as well.
+	storedTypes = []DType{
+		Float32, Float64, Float16, BFloat16, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Bool,
+		Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2, Float8E5M2FNUZ, Float8E8M0, Float4E2M1, Int4, Uint4, Int2, Uint2,
+	}
 )
 
 func port(name, typeVar string, types []DType) Port {

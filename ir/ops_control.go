@@ -5,7 +5,7 @@ var controlOps = []Op{
 	{
 		Name: "If", Since: 1, Kind: KindControl, Infer: inferIf,
 		Inputs:  []Port{port("cond", "", boolType)},
-		Outputs: []Port{variadic("outputs", "", anyType)},
+		Outputs: []Port{variadic("outputs", "", storedTypes)},
 		Attrs:   []AttrSpec{required("else_branch", AttrGraph), required("then_branch", AttrGraph)},
 		Doc:     "the outputs of one of two graphs",
 	},
@@ -13,16 +13,16 @@ var controlOps = []Op{
 		Name: "Loop", Since: 1, Kind: KindControl, Infer: inferLoop,
 		Inputs: []Port{
 			optional("M", "", int64Type), optional("cond", "", boolType),
-			{Name: "v_initial", Optional: true, Variadic: true},
+			{Name: "v_initial", Types: storedTypes, Optional: true, Variadic: true},
 		},
-		Outputs: []Port{variadic("v_final_and_scan_outputs", "", anyType)},
+		Outputs: []Port{variadic("v_final_and_scan_outputs", "", storedTypes)},
 		Attrs:   []AttrSpec{required("body", AttrGraph)},
 		Doc:     "a body that runs while its condition holds, at most M times; it carries values, and its scan outputs are stacked",
 	},
 	{
 		Name: "Scan", Since: 8, Kind: KindControl, Infer: inferScan,
-		Inputs:  []Port{variadic("initial_state_and_scan_inputs", "", anyType)},
-		Outputs: []Port{variadic("final_state_and_scan_outputs", "", anyType)},
+		Inputs:  []Port{variadic("initial_state_and_scan_inputs", "", storedTypes)},
+		Outputs: []Port{variadic("final_state_and_scan_outputs", "", storedTypes)},
 		Attrs: []AttrSpec{
 			required("body", AttrGraph), required("num_scan_inputs", AttrInt),
 			absent("scan_input_axes", AttrInts), absent("scan_input_directions", AttrInts),

@@ -122,10 +122,12 @@ var selectOps = []Op{
 	},
 	{
 		Name: "Cast", Since: 1, Kind: KindElementwise, Infer: inferCast,
-		Inputs:  []Port{port("input", "", anyType)},
-		Outputs: []Port{port("output", "", anyType)},
-		Attrs:   []AttrSpec{required("to", AttrInt), intAttr("saturate", 1)},
-		Doc:     "x converted to the element type whose ONNX number is to (DTypeOfONNX)",
+		Inputs:  []Port{port("input", "", storedTypes)},
+		Outputs: []Port{port("output", "", storedTypes)},
+		Attrs: []AttrSpec{
+			required("to", AttrInt), intAttr("saturate", 1), enumAttr("round_mode", "up", "down", "nearest"),
+		},
+		Doc: "x converted to the element type whose ONNX number is to (DTypeOfONNX); round_mode is for float8e8m0",
 	},
 	{
 		Name: "BitCast", Since: 26, Kind: KindElementwise, Infer: inferBitCast,
@@ -136,9 +138,9 @@ var selectOps = []Op{
 	},
 	{
 		Name: "CastLike", Since: 15, Kind: KindElementwise, Infer: inferSame,
-		Inputs:  []Port{port("input", "", anyType), port("target_type", "T", anyType)},
-		Outputs: []Port{port("output", "T", anyType)},
-		Attrs:   []AttrSpec{intAttr("saturate", 1)},
+		Inputs:  []Port{port("input", "", storedTypes), port("target_type", "T", storedTypes)},
+		Outputs: []Port{port("output", "T", storedTypes)},
+		Attrs:   []AttrSpec{intAttr("saturate", 1), enumAttr("round_mode", "up", "down", "nearest")},
 		Doc:     "x converted to the second input's element type",
 	},
 }

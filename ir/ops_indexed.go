@@ -44,10 +44,10 @@ var indexedOps = []Op{
 	{
 		Name: "Pad", Since: 1, Kind: KindIndexed, Infer: inferPad,
 		Inputs: []Port{
-			port("data", "T", anyType), port("pads", "", int64Type), optional("constant_value", "T", anyType),
+			port("data", "T", storedTypes), port("pads", "", int64Type), optional("constant_value", "T", storedTypes),
 			optional("axes", "", indexType),
 		},
-		Outputs: []Port{port("output", "T", anyType)},
+		Outputs: []Port{port("output", "T", storedTypes)},
 		Attrs:   []AttrSpec{enumAttr("mode", "constant", "reflect", "edge", "wrap")},
 		Doc:     "data with elements added before and behind axes, or removed where pads are negative",
 	},

@@ -8,8 +8,8 @@ var internalOps = []Op{
 	// element of the window must lie inside x, which shape inference checks once x's shape is constant.
 	{
 		Domain: InternalDomain, Name: "View", Since: 1, Kind: KindView, Infer: inferView,
-		Inputs:  []Port{port("x", "T", anyType)},
-		Outputs: []Port{port("out", "T", anyType)},
+		Inputs:  []Port{port("x", "T", storedTypes)},
+		Outputs: []Port{port("out", "T", storedTypes)},
 		Attrs: []AttrSpec{
 			intAttr("offset", 0), required("shape", AttrInts), required("strides", AttrInts),
 		},
@@ -29,8 +29,8 @@ var internalOps = []Op{
 	// prologue, nodes behind it its epilogue.
 	{
 		Domain: InternalDomain, Name: "Fused", Since: 1, Kind: KindFused, Infer: inferFused,
-		Inputs:  []Port{{Name: "inputs", Optional: true, Variadic: true}},
-		Outputs: []Port{variadic("outputs", "", anyType)},
+		Inputs:  []Port{{Name: "inputs", Types: storedTypes, Optional: true, Variadic: true}},
+		Outputs: []Port{variadic("outputs", "", storedTypes)},
 		Attrs:   []AttrSpec{required("anchor", AttrString), required("body", AttrGraph)},
 		Doc:     "the body, computed as one unit of work around its anchor",
 	},

@@ -8,7 +8,8 @@ type Tensor struct {
 	DType DType
 	Dims  []int64 // empty for a scalar, where nil means the same
 	// Data is a slice of Count(Dims) elements: []float32, []float64, []int8 to []int64, []uint8 to []uint64, []bool or
-	// []string. float16 and bfloat16 elements are held as their bits, in a []uint16.
+	// []string. float16 and bfloat16 elements are held as their bits, in a []uint16, and float8 and float4 elements in
+	// a []uint8. Integers of less than 8 bits are held as an []int8 or []uint8.
 	Data any
 }
 
@@ -31,7 +32,7 @@ func NewTensor(d DType, dims ...int64) *Tensor {
 		t.Data = make([]float64, n)
 	case Float16, BFloat16, Uint16:
 		t.Data = make([]uint16, n)
-	case Int8:
+	case Int8, Int4, Int2:
 		t.Data = make([]int8, n)
 	case Int16:
 		t.Data = make([]int16, n)
@@ -39,7 +40,7 @@ func NewTensor(d DType, dims ...int64) *Tensor {
 		t.Data = make([]int32, n)
 	case Int64:
 		t.Data = make([]int64, n)
-	case Uint8:
+	case Uint8, Uint4, Uint2, Float8E4M3FN, Float8E4M3FNUZ, Float8E5M2, Float8E5M2FNUZ, Float8E8M0, Float4E2M1:
 		t.Data = make([]uint8, n)
 	case Uint32:
 		t.Data = make([]uint32, n)

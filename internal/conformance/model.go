@@ -146,8 +146,6 @@ type traits struct {
 // leftOut are the element types that rammerc does not support on purpose, by their number in ONNX.
 var leftOut = map[int32]string{
 	8: "strings", 14: "complex numbers", 15: "complex numbers",
-	17: "float8", 18: "float8", 19: "float8", 20: "float8", 24: "float8",
-	21: "int4", 22: "int4", 23: "float4", 25: "int2", 26: "int2",
 }
 
 // randomOps are the operators that draw random numbers.
@@ -172,8 +170,7 @@ func scan(m *onnxpb.ModelProto) traits {
 		s.nodes(f.GetNode())
 	}
 	t := traits{random: s.random}
-	for _, what := range []string{"training", "optionals", "sequences", "maps", "strings", "complex numbers", "float8",
-		"float4", "int4", "int2"} {
+	for _, what := range []string{"training", "optionals", "sequences", "maps", "strings", "complex numbers"} {
 		if s.found[what] {
 			t.outside = what
 			break

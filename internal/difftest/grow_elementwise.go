@@ -124,7 +124,26 @@ func growCast(r *generator) {
 	if x.DType.IsFloat() && to.IsInt() && r.one(2) {
 		x = r.node(oneOf(r, "Floor", "Round", "Ceil"), nil, x)
 	}
+	if r.exotic && x.DType.IsInt() && r.one(2) {
+		x = r.throughNarrow(x)
+	}
 	r.node("Cast", ir.Attrs{"to": ir.IntAttr(to.ONNX())}, x)
+}
+
+// throughNarrow is x, which are integers, in a type of at most 8 bits, moved as such types may be. What floats become
+// may depend on rounding errors.
+func (r *generator) throughNarrow(x *ir.Value) *ir.Value {
+	to := oneOf(r, ir.Float8E4M3FN, ir.Float8E4M3FNUZ, ir.Float8E5M2, ir.Float8E5M2FNUZ, ir.Float8E8M0, ir.Float4E2M1,
+		ir.Int4, ir.Uint4, ir.Int2, ir.Uint2)
+	attrs := ir.Attrs{"to": ir.IntAttr(to.ONNX()), "saturate": ir.IntAttr(int64(r.IntN(2)))}
+	if to == ir.Float8E8M0 {
+		attrs["round_mode"] = ir.StringAttr(oneOf(r, "up", "down", "nearest"))
+	}
+	y := r.node("Cast", attrs, x)
+	if r.one(2) {
+		y = r.node("Transpose", nil, y)
+	}
+	return y
 }
 
 // growBitCast reads floats as integers. The other direction would give NaNs, whose bits operators need not keep.

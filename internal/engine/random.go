@@ -38,7 +38,7 @@ func fillRandom(t *ir.Tensor, r *rand.Rand, limit int64) {
 			d[i] = r.IntN(2) == 1
 		}
 	case []int8:
-		fillInts(d, r, min(limit, math.MaxInt8))
+		fillInts(d, r, min(limit, 1<<(t.DType.Bits()-1)-1))
 	case []int16:
 		fillInts(d, r, min(limit, math.MaxInt16))
 	case []int32:
@@ -46,7 +46,7 @@ func fillRandom(t *ir.Tensor, r *rand.Rand, limit int64) {
 	case []int64:
 		fillInts(d, r, limit)
 	case []uint8:
-		fillInts(d, r, min(limit, math.MaxUint8))
+		fillInts(d, r, min(limit, narrowLimit(t.DType)))
 	case []uint32:
 		fillInts(d, r, min(limit, math.MaxUint32))
 	case []uint64:
@@ -63,6 +63,14 @@ func randomBits(t ir.DType, r *rand.Rand, limit int64) uint16 {
 		return uint16(126<<7) | uint16(r.IntN(1<<7)) | uint16(r.IntN(2))<<15
 	}
 	return uint16(r.Int64N(min(limit, 1<<16)))
+}
+
+// narrowLimit is the number of codes of a type of at most 8 bits from 0 on that stand for finite numbers.
+func narrowLimit(t ir.DType) int64 {
+	if t.IsNarrowFloat() {
+		return 1 << (t.Bits() - 2)
+	}
+	return 1<<t.Bits() - 1
 }
 
 func fillInts[T int8 | int16 | int32 | int64 | uint8 | uint32 | uint64](d []T, r *rand.Rand, limit int64) {

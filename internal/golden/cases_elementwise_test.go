@@ -137,6 +137,35 @@ func TestCast(t *testing.T) {
 	Check(t, cases)
 }
 
+// TestNarrowCast converts to every type of at most 8 bits, with each way of rounding, and back.
+func TestNarrowCast(t *testing.T) {
+	var cases []Case
+	for _, from := range []ir.DType{ir.Float32, ir.Float64, ir.Float16, ir.Int32, ir.Bool} {
+		var lines, outs []string
+		cast := func(to ir.DType, attrs string) {
+			k := len(lines)
+			lines = append(lines, fmt.Sprintf("%%n%d = Cast(%%px) {to = %d%s}\n%%w%[1]d = Cast(%%n%[1]d) {to = 1}", k,
+				to.ONNX(), attrs))
+			outs = append(outs, fmt.Sprintf("%%w%d", k))
+		}
+		for to := ir.Float8E4M3FN; to <= ir.Uint2; to++ {
+			cast(to, "")
+			if to.IsNarrowFloat() {
+				cast(to, ", saturate = 0")
+			}
+		}
+		cast(ir.Float8E8M0, `, round_mode = "nearest"`)
+		c := elementwiseCase(from, lines, outs)
+		c.Set["x"] = append(c.Set["x"], 7, 8, -8, -9, 15, 16, 0.2, 1.1, 5, 6, 7, 240, 247, 248, 448, 463, 465, 57344,
+			61439, 61441, 1e-3, 0x1p-9, 0x1p-10, 0x1.8p-10, 0x1p-16, 0x1p-17, 0x1.8p-17)
+		if from != ir.Float16 && from.IsFloat() {
+			c.Set["x"] = append(c.Set["x"], 1e38, 0x1p-127, 0x1p-130, 3e38)
+		}
+		cases = append(cases, c)
+	}
+	Check(t, cases)
+}
+
 // TestBitCast reads the bits of every element type as every other one of the same size.
 func TestBitCast(t *testing.T) {
 	var cases []Case

@@ -92,8 +92,8 @@ func ReadAll(path string) (map[string]*ir.Tensor, error) {
 	return out, nil
 }
 
-// WriteNPY writes t as a .npy file. NumPy has no bfloat16, so tensors of that type are written as float32, in which
-// every bfloat16 is exact.
+// WriteNPY writes t as a .npy file. NumPy has no floats of less than 16 bits, nor bfloat16: tensors of these types
+// are written as float32, which holds all their values. Integers of less than 8 bits are written with 8.
 func WriteNPY(path string, t *ir.Tensor) error {
 	a, err := ToArray(t)
 	if err != nil {
@@ -111,7 +111,7 @@ func FromArray(a *npy.Array) (*ir.Tensor, error) {
 	return &ir.Tensor{DType: d, Dims: a.Shape, Data: a.Data}, nil
 }
 
-// ToArray is the inverse of FromArray, except that bfloat16 becomes float32.
+// ToArray is the inverse of FromArray, except for types that NumPy lacks; see WriteNPY.
 func ToArray(t *ir.Tensor) (*npy.Array, error) {
 	switch t.DType {
 	case ir.BFloat16:
@@ -120,8 +120,19 @@ func ToArray(t *ir.Tensor) (*npy.Array, error) {
 			wide[i] = math.Float32frombits(uint32(b) << 16)
 		}
 		return &npy.Array{DType: "float32", Shape: t.Dims, Data: wide}, nil
+	case ir.Int4, ir.Int2:
+		return &npy.Array{DType: "int8", Shape: t.Dims, Data: t.Data}, nil
+	case ir.Uint4, ir.Uint2:
+		return &npy.Array{DType: "uint8", Shape: t.Dims, Data: t.Data}, nil
 	case ir.String, ir.Invalid:
 		return nil, fmt.Errorf("a .npy file cannot hold elements of type %v", t.DType)
+	}
+	if t.DType.IsNarrowFloat() {
+		wide := make([]float32, t.Len())
+		for i, b := range ir.Slice[uint8](t) {
+			wide[i] = float32(ir.FromNarrow(t.DType, b))
+		}
+		return &npy.Array{DType: "float32", Shape: t.Dims, Data: wide}, nil
 	}
 	return &npy.Array{DType: t.DType.String(), Shape: t.Dims, Data: t.Data}, nil
 }

@@ -165,6 +165,9 @@ func At(t *ir.Tensor, i int64) float64 {
 	case []int64:
 		return float64(d[i])
 	case []uint8:
+		if t.DType.IsNarrowFloat() {
+			return ir.FromNarrow(t.DType, d[i])
+		}
 		return float64(d[i])
 	case []uint32:
 		return float64(d[i])

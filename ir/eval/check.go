@@ -35,7 +35,8 @@ func (c *call) checkInputs(op *ir.Op) {
 		if p == nil {
 			fail("the operator has no input %d", i)
 		}
-		if t.DType == ir.String || p.Types != nil && !slices.Contains(p.Types, t.DType) {
+		if t.DType == ir.String || p.Types == nil && t.DType.IsNarrow() ||
+			p.Types != nil && !slices.Contains(p.Types, t.DType) {
 			fail("input %d (%s): not defined for element type %v", i, p.Name, t.DType)
 		}
 		if p.Var == "" {

@@ -31,7 +31,7 @@ func elemsOf(t *ir.Tensor) (elems, bool) {
 		return wrap[float64](t)
 	case ir.Float16, ir.BFloat16, ir.Uint16:
 		return wrap[uint16](t)
-	case ir.Int8:
+	case ir.Int8, ir.Int4, ir.Int2:
 		return wrap[int8](t)
 	case ir.Int16:
 		return wrap[int16](t)
@@ -39,7 +39,7 @@ func elemsOf(t *ir.Tensor) (elems, bool) {
 		return wrap[int32](t)
 	case ir.Int64:
 		return wrap[int64](t)
-	case ir.Uint8:
+	case ir.Uint8, ir.Uint4, ir.Uint2:
 		return wrap[uint8](t)
 	case ir.Uint32:
 		return wrap[uint32](t)
@@ -49,6 +49,9 @@ func elemsOf(t *ir.Tensor) (elems, bool) {
 		return wrap[bool](t)
 	case ir.String:
 		return wrap[string](t)
+	}
+	if t.DType.IsNarrowFloat() {
+		return wrap[uint8](t)
 	}
 	return nil, false
 }

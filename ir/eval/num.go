@@ -31,7 +31,7 @@ func load[N number](dst []N, t *ir.Tensor, off int) {
 	case []int64:
 		convert(dst, v[off:])
 	case []uint8:
-		convert(dst, v[off:])
+		loadUint8(dst, v[off:], t.DType)
 	case []uint16:
 		loadUint16(dst, v[off:], t.DType)
 	case []uint32:
@@ -74,6 +74,17 @@ func loadUint16[N number](dst []N, v []uint16, d ir.DType) {
 	}
 }
 
+func loadUint8[N number](dst []N, v []uint8, d ir.DType) {
+	f, narrow := narrowFloats[d]
+	if !narrow {
+		convert(dst, v)
+		return
+	}
+	for i := range dst {
+		dst[i] = N(f.value(v[i]))
+	}
+}
+
 // store writes src to t from index off on. Floats are rounded, here and nowhere else. Integers that do not fit wrap
 // around. To store floats as integers, callers use saturate first: the result of a Go conversion out of range is
 // undefined.
@@ -86,6 +97,9 @@ func store[N number](t *ir.Tensor, off int, src []N) {
 		convert(v[off:off+n], src)
 	case []int8:
 		convert(v[off:off+n], src)
+		if t.DType.IsNarrowInt() {
+			keepBits(v[off:off+n], t.DType)
+		}
 	case []int16:
 		convert(v[off:off+n], src)
 	case []int32:
@@ -93,7 +107,7 @@ func store[N number](t *ir.Tensor, off int, src []N) {
 	case []int64:
 		convert(v[off:off+n], src)
 	case []uint8:
-		convert(v[off:off+n], src)
+		storeUint8(v[off:off+n], src, t.DType)
 	case []uint16:
 		storeUint16(v[off:off+n], src, t.DType)
 	case []uint32:
@@ -121,6 +135,30 @@ func storeUint16[N number](v []uint16, src []N, d ir.DType) {
 		}
 	default:
 		convert(v, src)
+	}
+}
+
+// storeUint8 rounds to narrow floats as Cast does without attributes. castTo rounds in other ways.
+func storeUint8[N number](v []uint8, src []N, d ir.DType) {
+	f, narrow := narrowFloats[d]
+	if !narrow {
+		convert(v, src)
+		if d.IsNarrowInt() {
+			keepBits(v, d)
+		}
+		return
+	}
+	for i, x := range src {
+		v[i] = f.round(float64(x), narrowRounding{saturate: true})
+	}
+}
+
+// keepBits drops the bits above those that elements of an integer type of less than 8 bits have; the uppermost of a
+// signed one is its sign.
+func keepBits[T int8 | uint8](v []T, d ir.DType) {
+	unused := 8 - d.Bits()
+	for i, x := range v {
+		v[i] = x << unused >> unused
 	}
 }
 
@@ -225,7 +263,9 @@ func domainOf(d ir.DType) domain {
 		return floatDomain
 	case d == ir.Uint64:
 		return uintDomain
-	case d.IsInt():
+	case d.IsNarrowFloat():
+		return floatDomain
+	case d.IsInt() || d.IsNarrowInt():
 		return intDomain
 	case d == ir.Bool:
 		return boolDomain

@@ -174,20 +174,36 @@ func shrink(c *call) []*ir.Tensor {
 	return one(castTo(c, out, x.DType))
 }
 
-// cast is ONNX's Cast. The attribute saturate concerns 8-bit floats only, which are not supported.
+// cast is ONNX's Cast.
 func cast(c *call) []*ir.Tensor {
 	to, ok := ir.DTypeOfONNX(c.Attr("to").I)
 	if !ok || to == ir.String {
 		fail("attribute to: %d is no element type that can be cast to", c.Attr("to").I)
 	}
-	return one(castTo(c, c.arg(0), to))
+	return one(castAsAsked(c, to))
 }
 
-func castLike(c *call) []*ir.Tensor { return one(castTo(c, c.arg(0), c.arg(1).DType)) }
+func castLike(c *call) []*ir.Tensor { return one(castAsAsked(c, c.arg(1).DType)) }
+
+// castAsAsked converts the first input. The attributes saturate and round_mode are for narrow floats alone.
+func castAsAsked(c *call, to ir.DType) *ir.Tensor {
+	t := c.arg(0)
+	f, narrow := narrowFloats[to]
+	if !narrow || t.DType == to {
+		return castTo(c, t, to)
+	}
+	how := narrowRounding{saturate: c.Attr("saturate").I != 0, mode: c.Attr("round_mode").S}
+	out := c.alloc(to, t.Dims)
+	codes := ir.Slice[uint8](out)
+	for i, x := range values[float64](t) {
+		codes[i] = f.round(x, how)
+	}
+	return out
+}
 
 // castTo converts elements. From float to integer the fraction is cut off, values out of range become the nearest in
-// range, and NaN becomes 0; the standard leaves the latter two open. Integers wrap around. Everything but 0 becomes
-// true.
+// range, and NaN becomes 0; the standard leaves the latter two open. Integers wrap around, and so do floats that become
+// integers of less than 8 bits. Everything but 0 becomes true.
 func castTo(c *call, t *ir.Tensor, to ir.DType) *ir.Tensor {
 	if t.DType == to {
 		return t
@@ -195,6 +211,8 @@ func castTo(c *call, t *ir.Tensor, to ir.DType) *ir.Tensor {
 	out := c.alloc(to, t.Dims)
 	from := domainOf(t.DType)
 	switch dest := domainOf(to); {
+	case from == floatDomain && to.IsNarrowInt():
+		mapped(t, out, func(x float64) int64 { return toInt64(saturate(x, ir.Int32)) })
 	case from == floatDomain && dest == intDomain:
 		mapped(t, out, func(x float64) int64 { return toInt64(saturate(x, to)) })
 	case from == floatDomain && dest == uintDomain:

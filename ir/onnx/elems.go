@@ -22,7 +22,7 @@ func newRaw(d ir.DType, n int64) (data any, view []byte) {
 		return viewed(make([]float64, n))
 	case ir.Float16, ir.BFloat16, ir.Uint16:
 		return viewed(make([]uint16, n))
-	case ir.Int8:
+	case ir.Int8, ir.Int4, ir.Int2:
 		return viewed(make([]int8, n))
 	case ir.Int16:
 		return viewed(make([]int16, n))
@@ -30,7 +30,8 @@ func newRaw(d ir.DType, n int64) (data any, view []byte) {
 		return viewed(make([]int32, n))
 	case ir.Int64:
 		return viewed(make([]int64, n))
-	case ir.Uint8:
+	case ir.Uint8, ir.Uint4, ir.Uint2, ir.Float8E4M3FN, ir.Float8E4M3FNUZ, ir.Float8E5M2, ir.Float8E5M2FNUZ,
+		ir.Float8E8M0, ir.Float4E2M1:
 		return viewed(make([]uint8, n))
 	case ir.Uint32:
 		return viewed(make([]uint32, n))
@@ -50,7 +51,7 @@ func viewed[T ir.Elem](s []T) (any, []byte) {
 // order or the alignment of raw does not allow that.
 func aliasRaw(d ir.DType, raw []byte) (any, bool) {
 	size := uintptr(d.Size())
-	if !littleEndian || d == ir.Bool || len(raw) == 0 || uintptr(unsafe.Pointer(&raw[0]))%size != 0 {
+	if !littleEndian || d == ir.Bool || d.IsNarrowInt() || len(raw) == 0 || uintptr(unsafe.Pointer(&raw[0]))%size != 0 {
 		return nil, false
 	}
 	p, n := unsafe.Pointer(&raw[0]), len(raw)/int(size)
@@ -69,7 +70,7 @@ func aliasRaw(d ir.DType, raw []byte) (any, bool) {
 		return unsafe.Slice((*int32)(p), n), true
 	case ir.Int64:
 		return unsafe.Slice((*int64)(p), n), true
-	case ir.Uint8:
+	case ir.Uint8, ir.Float8E4M3FN, ir.Float8E4M3FNUZ, ir.Float8E5M2, ir.Float8E5M2FNUZ, ir.Float8E8M0:
 		return raw, true
 	case ir.Uint32:
 		return unsafe.Slice((*uint32)(p), n), true
@@ -91,10 +92,16 @@ func settle(view []byte, size int) {
 	}
 }
 
-// fromRaw decodes little-endian raw data into elements of d. The result may share memory with raw.
-func fromRaw(d ir.DType, raw []byte) any {
-	if d == ir.Bool {
+// rawBytes is how many bytes n elements of type d are in a file.
+func rawBytes(d ir.DType, n int64) int64 { return (n*int64(d.Bits()) + 7) / 8 }
+
+// fromRaw decodes n elements of d from little-endian raw data. The result may share memory with raw.
+func fromRaw(d ir.DType, raw []byte, n int64) any {
+	switch {
+	case d == ir.Bool:
 		return bools(raw)
+	case d.Bits() < 8:
+		return unpacked(d, raw, n)
 	}
 	if data, ok := aliasRaw(d, raw); ok {
 		return data
@@ -103,6 +110,24 @@ func fromRaw(d ir.DType, raw []byte) any {
 	copy(view, raw)
 	settle(view, d.Size())
 	return data
+}
+
+// unpacked decodes n elements of less than 8 bits. The first of those that share a byte has the lowest bits.
+func unpacked(d ir.DType, raw []byte, n int64) any {
+	bits := d.Bits()
+	perByte, unused := 8/bits, 8-bits
+	if d == ir.Int4 || d == ir.Int2 {
+		out := make([]int8, n)
+		for i := range out {
+			out[i] = int8(raw[i/perByte]>>(i%perByte*bits)<<unused) >> unused
+		}
+		return out
+	}
+	out := make([]uint8, n)
+	for i := range out {
+		out[i] = raw[i/perByte] >> (i % perByte * bits) << unused >> unused
+	}
+	return out
 }
 
 func bools(raw []byte) []bool {

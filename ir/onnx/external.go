@@ -109,7 +109,7 @@ func (e *external) read(kv []*onnxpb.StringStringEntryProto, d ir.DType, n int64
 	if err != nil {
 		return nil, err
 	}
-	want := n * int64(d.Size())
+	want := rawBytes(d, n)
 	if x.length >= 0 && x.length != want {
 		return nil, fmt.Errorf("external data %q: length is %d bytes, the tensor takes %d", x.location, x.length, want)
 	}
@@ -142,13 +142,13 @@ func (e *external) read(kv []*onnxpb.StringStringEntryProto, d ir.DType, n int64
 
 // elems reads n elements directly into the slice that the tensor keeps, without a second copy in memory.
 func (f *dataFile) elems(offset int64, d ir.DType, n int64) (any, error) {
-	src := io.NewSectionReader(f.f, offset, n*int64(d.Size()))
-	if d == ir.Bool {
-		raw := make([]byte, n)
+	src := io.NewSectionReader(f.f, offset, rawBytes(d, n))
+	if d == ir.Bool || d.Bits() < 8 {
+		raw := make([]byte, rawBytes(d, n))
 		if _, err := io.ReadFull(src, raw); err != nil {
 			return nil, err
 		}
-		return bools(raw), nil
+		return fromRaw(d, raw, n), nil
 	}
 	data, view := newRaw(d, n)
 	if _, err := io.ReadFull(src, view); err != nil && len(view) > 0 {

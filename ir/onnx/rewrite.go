@@ -29,7 +29,6 @@ var rules = []rule{
 	{"BatchNormalization", 14, always, batchNormTraining, "training is not supported"},
 	{"Bernoulli", 15, always, seedByName, "a node without a seed gets one that depends on its name"},
 	{"Cast", minOpset, always, castTarget, "element types that are not supported are reported by name"},
-	{"Cast", minOpset, always, dropAttr("round_mode"), "round_mode concerns float8e8m0 only"},
 	{"CausalConvWithState", 27, always, causalConvWithState,
 		"written out as a Conv of the state followed by the sequence"},
 	{"Clip", minOpset, 11, clipBounds, "the bounds were attributes"},

@@ -49,6 +49,15 @@ func (c *rewriting) aligned(v *ir.Value, g granularity) *ir.Value {
 	return v
 }
 
+// widened is v, or if its elements are of less than 8 bits or narrow floats, v in float32: no operator but casts and
+// moves takes them.
+func (c *rewriting) widened(v *ir.Value) *ir.Value {
+	if c.s.typeOf(v).dtype.IsNarrow() {
+		return c.cast(v, ir.Float32)
+	}
+	return v
+}
+
 // quantized rounds x, which is a number divided by its scale, adds the zero point and clips the result to the range of
 // d. zero is nil for a zero point of 0.
 func (c *rewriting) quantized(x, zero *ir.Value, d ir.DType) *ir.Value {
@@ -82,6 +91,11 @@ func integerRange(d ir.DType) (low, high float64, ok bool) {
 		return math.MinInt16, math.MaxInt16, true
 	case ir.Uint16:
 		return 0, math.MaxUint16, true
+	case ir.Int4, ir.Int2:
+		half := float64(int(1) << (d.Bits() - 1))
+		return -half, half - 1, true
+	case ir.Uint4, ir.Uint2:
+		return 0, float64(int(1)<<d.Bits() - 1), true
 	}
 	return 0, 0, false
 }
@@ -92,7 +106,7 @@ func quantizeLinear(c *rewriting) {
 		return
 	}
 	g := c.granularity()
-	delete(c.n.Attrs, "saturate") // it concerns float8 only
+	saturate := c.takeInt("saturate", 1)
 	x, scale, zero := c.n.Input(0), c.n.Input(1), c.n.Input(2)
 	scaleType, ok := c.dtypeOf(scale)
 	if !ok {
@@ -104,13 +118,17 @@ func quantizeLinear(c *rewriting) {
 		if d, ok = c.dtypeOf(zero); !ok {
 			return
 		}
-		zero = c.aligned(zero, g)
+		zero = c.aligned(c.widened(zero), g)
 	}
 	d = c.takeType("output_dtype", d)
 	if c.refused {
 		return
 	}
 	quotient := c.emit("Div", nil, c.cast(x, precision), c.cast(c.aligned(scale, g), precision))
+	if d.IsNarrowFloat() { // their zero points are 0, and Cast rounds and saturates
+		c.finish(c.emit("Cast", ir.Attrs{"to": ir.IntAttr(d.ONNX()), "saturate": ir.IntAttr(saturate)}, quotient))
+		return
+	}
 	c.finish(c.quantized(quotient, zero, d))
 }
 
@@ -132,7 +150,7 @@ func dequantizeLinear(c *rewriting) {
 	d = c.takeType("output_dtype", d)
 	y := c.cast(c.n.Input(0), wide)
 	if zero != nil {
-		y = c.emit("Sub", nil, y, c.cast(c.aligned(zero, g), wide))
+		y = c.emit("Sub", nil, y, c.cast(c.aligned(c.widened(zero), g), wide))
 	}
 	y = c.emit("Mul", nil, y, c.cast(c.aligned(scale, g), wide))
 	c.finish(c.cast(y, d))

@@ -133,15 +133,18 @@ func readRaw(pb *onnxpb.TensorProto, d ir.DType, n int64) (any, error) {
 	if d == ir.String {
 		return nil, errors.New("strings cannot be raw data")
 	}
-	if want := n * int64(d.Size()); want != int64(len(pb.RawData)) {
+	if want := rawBytes(d, n); want != int64(len(pb.RawData)) {
 		return nil, fmt.Errorf("%d bytes of raw data, but %s%v takes %d", len(pb.RawData), d, pb.Dims, want)
 	}
-	return fromRaw(d, pb.RawData), nil
+	return fromRaw(d, pb.RawData, n), nil
 }
 
-// readTyped reads n elements of type d from the typed field that TensorProto has for d: small integers and 16-bit
-// floats (as bits) are in int32_data, uint32 in uint64_data.
+// readTyped reads n elements of type d from the typed field that TensorProto has for d: small integers and floats of at
+// most 16 bits (as bits) are in int32_data, uint32 in uint64_data.
 func readTyped(pb *onnxpb.TensorProto, d ir.DType, n int64) (any, error) {
+	if d.IsNarrow() {
+		return readNarrow(pb, d, n)
+	}
 	switch d {
 	case ir.Float32:
 		return pb.FloatData, wantLen("float_data", len(pb.FloatData), n, d, pb)
@@ -169,6 +172,15 @@ func readTyped(pb *onnxpb.TensorProto, d ir.DType, n int64) (any, error) {
 		return readStrings(pb, n)
 	}
 	panic("BUG: no typed field for " + d.String())
+}
+
+// readNarrow reads elements of at most 8 bits. Each int32 holds a byte, with as many elements as fit.
+func readNarrow(pb *onnxpb.TensorProto, d ir.DType, n int64) (any, error) {
+	raw, err := narrow[int32, uint8](pb, "int32_data", pb.Int32Data, d, rawBytes(d, n), math.MinInt8, math.MaxUint8)
+	if err != nil {
+		return nil, err
+	}
+	return fromRaw(d, raw, n), nil
 }
 
 func wantLen(field string, got int, n int64, d ir.DType, pb *onnxpb.TensorProto) error {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "common/arithmetic.cuh"
+#include "common/narrow.cuh"
 #include "common/types.cuh"
 
 namespace rk {
@@ -17,14 +18,18 @@ struct None {};  // an optional operand that is absent
 struct Tag {
   int id;
 };
-inline constexpr Tag none_{0}, tanh_{1}, left_{0}, right_{1};
+inline constexpr Tag none_{0}, tanh_{1}, left_{0}, right_{1}, up_{0}, down_{1}, nearest_{2};
 
 template <class R, class T>
 RK_ANY R Cast(T x) {
   if constexpr (std::is_same_v<R, T>) {
     return x;
+  } else if constexpr (is_narrow_int<T>) {
+    return Cast<R>(int32_t(x));
   } else if constexpr (std::is_same_v<R, bool>) {
     return !(Calc<T>(x) == Calc<T>(0));
+  } else if constexpr (is_narrow_int<R> && is_float<T>) {
+    return R(detail::saturate<int32_t>(Calc<T>(x)));
   } else if constexpr (!is_float<R> && is_float<T>) {
     return detail::saturate<R>(Calc<T>(x));
   } else if constexpr (is_float<T>) {
@@ -32,6 +37,21 @@ RK_ANY R Cast(T x) {
   } else {
     return R(x);
   }
+}
+
+// The same to a narrow float, with ONNX's attributes saturate and round_mode, which is for powers of two alone.
+template <class R, class T>
+RK_ANY R Cast(T x, int saturate, Tag mode) {
+  float f;
+  if constexpr (std::is_same_v<R, T>) return x;
+  if constexpr (std::is_same_v<Calc<T>, float>)
+    f = float(x);
+  else
+    f = rk::detail::round_to_odd(double(x));
+  if constexpr (std::is_same_v<R, float8_e8m0>)
+    return R::from_bits(uint8_t(R::round(f, saturate != 0, mode.id)));
+  else
+    return R::from_bits(uint8_t(R::round(f, saturate != 0)));
 }
 
 // The bits of x as another type of the same size.

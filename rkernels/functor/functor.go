@@ -127,12 +127,16 @@ var parameters = map[string][]string{
 	"LeakyRelu": {"alpha"}, "Elu": {"alpha"}, "Celu": {"alpha"}, "ThresholdedRelu": {"alpha"},
 	"Selu": {"alpha", "gamma"}, "HardSigmoid": {"alpha", "beta"}, "Gelu": {"approximate"},
 	"Mod": {"fmod"}, "IsInf": {"detect_negative", "detect_positive"}, "Shrink": {"bias", "lambd"},
-	"BitShift": {"direction"}, "Swish": {"alpha"},
+	"BitShift": {"direction"}, "Swish": {"alpha"}, "Cast": {"saturate", "round_mode"},
+	"CastLike": {"saturate", "round_mode"},
 }
 
 // Parameters are the attributes that change what e computes, with their defaults where the node has none.
 func (e *Expr) Parameters() []ir.Attr {
 	var out []ir.Attr
+	if (e.Op == "Cast" || e.Op == "CastLike") && !e.DType.IsNarrowFloat() {
+		return nil // the attributes are for narrow floats alone
+	}
 	for _, name := range parameters[e.Op] {
 		a, ok := e.Node.Attrs[name]
 		if !ok {

@@ -2,6 +2,8 @@
 // shared memory, so that both sides move whole lines.
 #pragma once
 
+#include "common/narrow.cuh"
+
 #include "common/tiles.cuh"
 #include "rt/device/device.cuh"
 
