@@ -44,7 +44,7 @@ var allowed = map[string]string{
 	"lower/gemm":        families + "lower/tails lower/contraction lower/pack lower/gemv lower/pointwise",
 	"lower/einsum":      families + "lower/tails lower/contraction lower/gemm",
 	"lower/conv":        families + "lower/tails lower/contraction lower/pack lower/gemm lower/pointwise",
-	"lower/attention":   families + "lower/tails lower/contraction",
+	"lower/attention":   families + "lower/tails lower/contraction lower/target",
 	"lower/indexed":     families + "lower/tails",
 	"lower/norm":        families + "lower/tails",
 	"lower/pool":        families + "lower/tails",

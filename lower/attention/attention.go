@@ -5,12 +5,10 @@ import (
 	"fmt"
 
 	"github.com/rammerc/rammerc/ir"
-	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/contraction"
 	"github.com/rammerc/rammerc/lower/elementwise"
 	"github.com/rammerc/rammerc/lower/tails"
-	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schema"
@@ -22,8 +20,11 @@ type attention struct {
 	queries, keys, depth, cols int64
 	scale                      float32
 	nanToZero                  int64
+	// seen says which keys queries attend to where the mask does nothing but hide the others; nil for other masks.
+	seen *band
 }
 
+// Attention lowers a group whose anchor is the internal operator Attention.
 func Attention(b *build.Builder, g *build.Group) error {
 	n := g.Anchor
 	d := n.Outputs[0].DType
@@ -46,15 +47,40 @@ func Attention(b *build.Builder, g *build.Group) error {
 		spec.Own = functor.Cast(d, functor.Leaf(ir.Float32, 0))
 	}
 	t := tails.New(b, g, spec)
-	var candidates []*roperator.Candidate
-	for _, bq := range []int64{16, 8, 32} {
-		if bq == 16 || bq == 8 && a.depth <= 128 || bq == 32 && a.queries > 16 && a.size() <= 64 {
-			candidates = append(candidates, a.candidate(b, bq, t))
-		}
-	}
-	b.Add(g.Kind(), candidates...)
+	a.add(b, g, t)
 	t.Finish(b)
 	return nil
+}
+
+// add adds the rOperators of a. Where too few rTasks would share many keys, rTasks have parts of the keys, and a second
+// rOperator joins what they leave.
+func (a *attention) add(b *build.Builder, g *build.Group, t *tails.Tail) {
+	shapes := a.usefulShapes(b)
+	splits := a.splits(b.Target(), shapes, b.Share(g))
+	if splits == 1 {
+		b.Add(g.Kind(), a.candidates(b, shapes, t)...)
+		return
+	}
+	part := a.partialSums(b, splits)
+	var candidates []*roperator.Candidate
+	for _, s := range shapes {
+		candidates = append(candidates, a.tensorCandidate(b, s, splits, part))
+	}
+	b.Add(g.Kind()+" (partial sums)", candidates...)
+	b.Add(g.Kind()+" (sum)", a.sumCandidates(b, part.Out, splits, t)...)
+}
+
+// candidates are those without splits. Tensor cores are faster for every number of queries and keys, with three products
+// too, so that there are no others where they may be used.
+func (a *attention) candidates(b *build.Builder, shapes []tensorShape, t *tails.Tail) []*roperator.Candidate {
+	if len(shapes) == 0 {
+		return a.scalarCandidates(b, t)
+	}
+	var out []*roperator.Candidate
+	for _, s := range shapes {
+		out = append(out, a.tensorCandidate(b, s, 1, t))
+	}
+	return out
 }
 
 // interleaveHeads lays an output [1…][head][row][column] out with the heads of a row side by side, unless
@@ -118,6 +144,7 @@ func readAttention(b *build.Builder, g *build.Group) (*attention, error) {
 	a.q, a.k, a.v = views[0], views[1], views[2]
 	if len(views) > 3 {
 		a.mask = views[3]
+		a.seen = bandOf(g, a.queries, a.keys)
 	}
 	return a, nil
 }
@@ -139,61 +166,4 @@ func (a *attention) loadMode() int64 {
 		}
 	}
 	return schema.LoadVec4
-}
-
-// candidate is the candidate whose rTasks take bq rows of queries of one head.
-func (a *attention) candidate(b *build.Builder, bq int64, t *tails.Tail) *roperator.Candidate {
-	tiles := build.CeilDiv(a.queries, bq)
-	batch := a.q.Shape[:3]
-	at := contraction.ProductTiles{Batch: batch, M: a.queries, N: a.cols, BM: bq, BN: a.cols, TM: tiles, TN: 1,
-		Splits: 1}
-	rowBox := func(cols int64) func(task int, lo, hi []int64) {
-		return func(task int, lo, hi []int64) {
-			i0, _, mt := at.Split(task)
-			at.BatchBox(i0, lo, hi)
-			lo[3], hi[3] = mt*bq, min(mt*bq+bq, a.queries)
-			lo[4], hi[4] = 0, cols
-		}
-	}
-	headBox := func(cols int64) func(task int, lo, hi []int64) {
-		return func(task int, lo, hi []int64) {
-			i0, _, _ := at.Split(task)
-			at.BatchBox(i0, lo, hi)
-			lo[3], hi[3] = 0, a.keys
-			lo[4], hi[4] = 0, cols
-		}
-	}
-	reads := roperator.AppendRead(nil, a.q, rowBox(a.depth))
-	reads = roperator.AppendRead(reads, a.k, headBox(a.depth))
-	reads = roperator.AppendRead(reads, a.v, headBox(a.cols))
-	mask, hasMask := a.q, int64(0)
-	if a.mask.Buf != nil {
-		reads = roperator.AppendRead(reads, a.mask, rowBox(a.keys))
-		mask, hasMask = a.mask, 1
-	}
-	results := float64(min(bq, a.queries) * a.cols)
-	padded := float64(build.CeilDiv(a.keys, 32) * 32)
-	return &roperator.Candidate{
-		Inst:  b.Instance("attention", bq, a.size(), a.loadMode(), t.Functor),
-		Tasks: int(ir.Count(batch) * tiles),
-		Args: []rkernels.Field{
-			{Name: "q", Value: arg.HeadMatrix(a.q)}, {Name: "k", Value: arg.HeadMatrix(a.k)},
-			{Name: "v", Value: arg.HeadMatrix(a.v)},
-			{Name: "mask", Value: arg.HeadMatrix(mask)}, {Name: "out", Value: arg.Operand3(t.Out)},
-			arg.Int("queries", a.queries), arg.Int("keys", a.keys), arg.Int("depth", a.depth),
-			arg.Int("columns", a.cols),
-			arg.Div("tiles", tiles), arg.Div("batch1", batch[1]), arg.Div("batch2", batch[2]),
-			arg.Int("has_mask", hasMask), arg.Int("nan_to_zero", a.nanToZero),
-			{Name: "scale", Value: rkernels.Float(a.scale)}, {Name: "epi", Value: t.Args},
-		},
-		Reads:  append(reads, t.Reads(at.OutBox)...),
-		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
-		Work: roperator.Work{
-			Flops: 2 * float64(bq) * padded * float64(a.depth+a.size()+8),
-			ReadBytes: a.q.Bytes(float64(bq*a.depth)) + a.k.Bytes(float64(a.keys*a.depth)) +
-				a.v.Bytes(float64(a.keys*a.cols)) +
-				mask.Bytes(float64(a.keys*hasMask*bq)) + results*t.BytesPerElement(),
-			WriteBytes: t.Out.Bytes(results),
-		},
-	}
 }

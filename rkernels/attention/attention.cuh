@@ -5,21 +5,9 @@
 
 #include <cmath>
 
-#include "common/loaders.cuh"
-#include "common/tile.cuh"
-#include "rt/device/device.cuh"
+#include "attention/heads.cuh"
 
 namespace rk {
-
-// A matrix [row][col] for each batch entry (b0, b1, b2), with element strides.
-struct HeadMatrix {
-  rt::Ref ref;
-  int64_t s0, s1, s2, row, col;
-
-  RT_DEVICE const float* head(const rt::Task& t, int b0, int b1, int b2) const {
-    return t.template ptr<const float>(ref) + b0 * s0 + b1 * s1 + b2 * s2;
-  }
-};
 
 // DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. Mode is kLoadVec4 or kLoadByCol.
 template <int BQ, int DM, int Mode, class Epi>
@@ -80,7 +68,7 @@ struct Attention {
     State s;
     RT_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      s.max[r] = -fn_infinity(), s.sum[r] = 0.0f;
+      s.max[r] = minus_infinity(), s.sum[r] = 0.0f;
       RT_UNROLL
       for (int c = 0; c < kRuns * kVec; ++c) s.out[r][c] = 0.0f;
     }
@@ -97,7 +85,7 @@ struct Attention {
         const int q = q0 + warp * kRows + r;
         score[r] *= a.scale;
         if (mask && key < a.keys && q < a.queries) score[r] += mask[q * a.mask.row + key * a.mask.col];
-        if (key >= a.keys) score[r] = -fn_infinity();
+        if (key >= a.keys) score[r] = minus_infinity();
       }
       t.sync();
       if (i + 1 < tiles) load_k.issue(sk);
@@ -115,8 +103,6 @@ struct Attention {
   }
 
  private:
-  static RT_DEVICE float fn_infinity() { return __builtin_huge_valf(); }
-
   // score[r] = Q[r]·K of the lane's key.
   static RT_DEVICE void scores(const float* q, const float* k, int depth, float (&score)[kRows]) {
     RT_UNROLL
@@ -144,7 +130,7 @@ struct Attention {
       RT_UNROLL
       for (int d = 16; d > 0; d /= 2) top = fmaxf(top, rt::shfl_xor(t, top, d));
       top = fmaxf(top, s.max[r]);
-      const float base = top == -fn_infinity() ? 0.0f : top;
+      const float base = top == minus_infinity() ? 0.0f : top;
       const float keep = expf(s.max[r] - base), p = expf(score[r] - base);
       float sum = p;
       RT_UNROLL

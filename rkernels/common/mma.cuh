@@ -67,9 +67,24 @@ struct Parts {
   }
 };
 
-// acc += A·B of one stage, this group's share of k. Of three products the sum eight deep is made by itself and added in
-// float32: tensor cores cut off the bits that do not fit while they add, always towards zero, and over many additions
-// and layers that shows as a bias.
+// d += A·B out of the parts of two fragments. Of three products the sum eight deep is made by itself and added in float32:
+// tensor cores cut off the bits that do not fit while they add, always towards zero, and over many additions and layers
+// that shows as a bias.
+template <int Products>
+RT_DEVICE void multiply_parts(const Parts<Products, 4>& a, const Parts<Products, 2>& b, float (&d)[4]) {
+  if constexpr (Products == 3) {
+    float sum[4] = {};
+    rt::mma_tf32(sum, a.lo, b.hi);
+    rt::mma_tf32(sum, a.hi, b.lo);
+    rt::mma_tf32(sum, a.hi, b.hi);
+    RT_UNROLL
+    for (int e = 0; e < 4; ++e) d[e] += sum[e];
+  } else {
+    rt::mma_tf32(d, a.hi, b.hi);
+  }
+}
+
+// acc += A·B of one stage, this group's share of k.
 template <class T>
 RT_DEVICE void multiply_stage(const MmaPlace<T>& at, const float* sa, const float* sb, float (&acc)[T::MI][T::NI][4]) {
   constexpr int P = T::kProducts;
@@ -118,18 +133,7 @@ RT_DEVICE void multiply_stage(const MmaPlace<T>& at, const float* sa, const floa
     RT_UNROLL
     for (int i = 0; i < T::MI; ++i) {
       RT_UNROLL
-      for (int j = 0; j < T::NI; ++j) {
-        if constexpr (kApart) {
-          float sum[4] = {};
-          rt::mma_tf32(sum, a[i].lo, b[j].hi);
-          rt::mma_tf32(sum, a[i].hi, b[j].lo);
-          rt::mma_tf32(sum, a[i].hi, b[j].hi);
-          RT_UNROLL
-          for (int e = 0; e < 4; ++e) acc[i][j][e] += sum[e];
-        } else {
-          rt::mma_tf32(acc[i][j], a[i].hi, b[j].hi);
-        }
-      }
+      for (int j = 0; j < T::NI; ++j) multiply_parts<P>(a[i], b[j], acc[i][j]);
     }
     row_a += 8, row_b += T::ConstB ? 8 : 8 * T::LDB;
   }

@@ -1,0 +1,135 @@
+package golden
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/precision"
+)
+
+// attention is a case of rammer.Attention. in are the inputs, args those of the operator.
+func attention(name, in, args, attrs string) Case {
+	return Case{Name: name, In: in, Body: fmt.Sprintf("%%y = rammer.Attention(%s) {%s}", args, attrs), Out: "%y"}
+}
+
+// qkv are inputs q[b…,lq,d], k[b…,lk,d] and v[b…,lk,dv]. b ends with a comma, or is empty.
+func qkv(b string, lq, lk, d, dv int) string {
+	return fmt.Sprintf("%%q: float32[%s%d,%d], %%k: float32[%s%d,%d], %%v: float32[%s%d,%d]", b, lq, d, b, lk, d, b, lk,
+		dv)
+}
+
+// inAllPrecisions are the cases on tensor cores with three products and with one, and in arithmetic of float32.
+func inAllPrecisions(cases []Case) []Case {
+	out := WithPrecisions(cases)
+	for _, c := range cases {
+		c.Name += ", strict"
+		c.Precision = precision.Strict
+		out = append(out, c)
+	}
+	return out
+}
+
+func TestAttention(t *testing.T) {
+	cases := []Case{
+		attention("halves", "%q: float16[2,9,16], %k: float16[2,11,16], %v: float16[2,11,8], %m: float16[9,11]",
+			"%q, %k, %v, %m", "scale = 0.25"),
+		attention("bfloat16", "%q: bfloat16[2,9,16], %k: bfloat16[2,11,16], %v: bfloat16[2,11,8]", "%q, %k, %v",
+			"scale = 0.25"),
+		attention("one of each", qkv("", 1, 1, 1, 1), "%q, %k, %v", "scale = 0.25"),
+		attention("one head", qkv("", 20, 70, 16, 16), "%q, %k, %v", "scale = 0.25"),
+		attention("heads", qkv("2,3,", 33, 40, 32, 32), "%q, %k, %v", "scale = 0.25"),
+		attention("odd sizes", qkv("2,", 9, 5, 7, 13), "%q, %k, %v", "scale = 0.5"),
+		attention("primes", qkv("2,", 37, 131, 47, 61), "%q, %k, %v", "scale = -0.15"),
+		attention("64", qkv("2,", 40, 70, 64, 64), "%q, %k, %v", "scale = 0.125"),
+		attention("several stages", qkv("1,", 100, 300, 64, 64), "%q, %k, %v", "scale = 0.125"),
+		attention("80", qkv("1,", 10, 35, 80, 80), "%q, %k, %v", "scale = 0.125"),
+		attention("128", qkv("1,", 70, 100, 128, 128), "%q, %k, %v", "scale = 0.09"),
+		attention("200", qkv("1,", 10, 35, 200, 136), "%q, %k, %v", "scale = 0.1"),
+		attention("256", qkv("1,", 33, 70, 251, 256), "%q, %k, %v", "scale = 0.06"),
+		attention("mask", qkv("2,3,", 18, 40, 16, 16)+", %m: float32[2,1,1,40]", "%q, %k, %v, %m", "scale = 0.25"),
+		attention("mask of heads", qkv("2,3,", 18, 150, 16, 16)+", %m: float32[3,18,150]", "%q, %k, %v, %m",
+			"scale = 0.25"),
+		attention("shared keys", "%q: float32[2,4,6,16], %k: float32[2,1,9,16], %v: float32[2,1,9,16]", "%q, %k, %v",
+			"scale = 0.25"),
+		attention("shared keys, long", "%q: float32[2,4,40,16], %k: float32[2,1,39,16], %v: float32[2,1,39,16]",
+			"%q, %k, %v", "scale = 0.25"),
+		attention("shared keys, mask of heads", "%q: float32[2,5,7,16], %k: float32[2,1,9,16], %v: float32[2,1,9,16]"+
+			", %m: float32[5,7,9]", "%q, %k, %v, %m", "scale = 0.25"),
+		{Name: "transposed heads", In: "%p: float32[2,20,3,16], %r: float32[2,24,3,16], %s: float32[2,24,3,16]",
+			Out: "%y",
+			Body: "%q = Transpose(%p) {perm = [0, 2, 1, 3]}\n%k = Transpose(%r) {perm = [0, 2, 1, 3]}\n%v = Transpose(%s) {perm = [0, 2, 1, 3]}\n" +
+				"%y = rammer.Attention(%q, %k, %v) {scale = 0.25}"},
+		{Name: "epilogue", In: qkv("2,", 9, 12, 16, 16) + ", %r: float32[16]", Out: "%y", Body: fused("Attention",
+			"%pq: float32[2,9,16], %pk: float32[2,12,16], %pv: float32[2,12,16], %pr: float32[16]",
+			"%a = rammer.Attention(%pq, %pk, %pv) {scale = 0.25}\n%z = Add(%a, %pr)", "%z", "%q, %k, %v, %r")},
+	}
+	for _, nan := range []int{0, 1} {
+		c := attention("masked rows", qkv("", 3, 40, 16, 16)+", %m: float32[3,40]", "%q, %k, %v, %m",
+			fmt.Sprintf("scale = 0.25, nan_to_zero = %d", nan))
+		mask := make([]float64, 120)
+		for i := range mask {
+			if i < 40 || i%3 == 0 {
+				mask[i] = -inf()
+			}
+		}
+		c.Set = map[string][]float64{"m": mask}
+		cases = append(cases, c)
+	}
+	lowest := attention("rows masked by the lowest float32", qkv("", 3, 40, 16, 16)+", %m: float32[3,40]", "%q, %k, %v, %m",
+		"scale = 0.25")
+	lowest.Set = map[string][]float64{"m": slices.Repeat([]float64{-3.4028234663852886e38}, 60)}
+	Check(t, inAllPrecisions(WithLayouts(append(cases, lowest))))
+}
+
+// Few queries and many keys: rTasks have parts of the keys, and another rOperator joins them.
+func TestAttentionSplit(t *testing.T) {
+	decoder := "%q: float32[1,2,4,1,32], %k: float32[1,2,1,1000,32], %v: float32[1,2,1,1000,32]"
+	padded := attention("hidden parts", qkv("2,", 2, 1000, 32, 32)+", %m: float32[1000]", "%q, %k, %v, %m", "scale = 0.2")
+	padded.Set = map[string][]float64{"m": append(slices.Repeat([]float64{0}, 150), slices.Repeat([]float64{-inf()}, 850)...)}
+	none := padded
+	none.Name = "hidden rows"
+	none.Set = map[string][]float64{"m": slices.Repeat([]float64{-inf()}, 1000)}
+	zero := none
+	zero.Name = "hidden rows become zero"
+	zero.Body = strings.Replace(zero.Body, "scale", "nan_to_zero = 1, scale", 1)
+	Check(t, inAllPrecisions([]Case{
+		attention("one query", qkv("2,", 1, 2048, 64, 64), "%q, %k, %v", "scale = 0.125"),
+		attention("wide heads", qkv("1,", 3, 1025, 128, 120), "%q, %k, %v", "scale = 0.1"),
+		attention("shared keys", decoder, "%q, %k, %v", "scale = 0.2"),
+		{Name: "epilogue", In: decoder + ", %r: float32[32]", Out: "%y", Body: fused("Attention",
+			"%pq: float32[1,2,4,1,32], %pk: float32[1,2,1,1000,32], %pv: float32[1,2,1,1000,32], %pr: float32[32]",
+			"%a = rammer.Attention(%pq, %pk, %pv) {scale = 0.2}\n%z = Add(%a, %pr)", "%z", "%q, %k, %v, %r")},
+		padded, none, zero,
+	}))
+}
+
+// Constant masks that hide all keys but a band: rTasks leave out the hidden ones.
+func TestAttentionBands(t *testing.T) {
+	var cases []Case
+	for _, c := range []struct {
+		name           string
+		lq, lk         int
+		before, behind int
+	}{
+		{"causal", 70, 70, -1000, 0}, {"causal with past keys", 33, 150, -1000, 117}, {"one query", 1, 40, -1000, 20},
+		{"sliding window", 200, 200, -16, 0}, {"both sides", 90, 100, -20, 31}, {"shifted", 20, 300, 130, 140},
+	} {
+		var rows []string
+		for q := range c.lq {
+			row := make([]string, c.lk)
+			for k := range row {
+				row[k] = "-inf"
+				if k-q >= c.before && k-q <= c.behind {
+					row[k] = "0"
+				}
+			}
+			rows = append(rows, strings.Join(row, ", "))
+		}
+		heads := attention(c.name, qkv("2,3,", c.lq, c.lk, 32, 32), "%q, %k, %v, %m", "scale = 0.2")
+		heads.Body = fmt.Sprintf("%%m = const float32[%d,%d] {%s}\n", c.lq, c.lk, strings.Join(rows, ", ")) + heads.Body
+		cases = append(cases, heads)
+	}
+	Check(t, inAllPrecisions(cases))
+}

@@ -1,0 +1,318 @@
+package attention
+
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/lower/target"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// tensorShape is a shape of attention_mma: an rTask has bq rows; kg groups of warps take kt keys each of a stage; a warp
+// has wq rows.
+type tensorShape struct{ bq, kg, kt, wq int64 }
+
+// tensorShapes are the shapes by the greatest head size that they are for, from many rTasks to few. Larger heads leave
+// less room for stages in shared memory, and for sums in registers.
+var tensorShapes = []struct {
+	size   int64
+	shapes []tensorShape
+}{
+	{64, []tensorShape{{16, 8, 16, 16}, {32, 4, 16, 16}, {64, 2, 32, 16}, {128, 2, 32, 32}}},
+	{128, []tensorShape{{16, 8, 8, 16}, {32, 4, 16, 16}, {64, 2, 16, 16}}},
+	{256, []tensorShape{{32, 4, 8, 16}}},
+}
+
+// usefulShapes are the shapes of tensorShapes that are worth considering. There are none where products on tensor cores
+// are not asked for, or where the target has none.
+func (a *attention) usefulShapes(b *build.Builder) []tensorShape {
+	if b.Precision().Products() == 0 || b.Target().Rate(target.Tensor, ir.Float32) == 0 {
+		return nil
+	}
+	var out []tensorShape
+	for _, row := range tensorShapes {
+		if row.size < a.size() {
+			continue
+		}
+		for _, s := range row.shapes {
+			if s.bq == row.shapes[0].bq || a.rows(s).largest() > s.bq/2 {
+				out = append(out, s)
+			}
+		}
+		break
+	}
+	return out
+}
+
+// headRows cuts the queries of all heads into tiles of rows, as rk::HeadRows describes it.
+type headRows struct {
+	batch         []int64 // b0, b1, b2
+	queries, keys int64
+	per, heads    int64 // queries and heads of a tile
+	splits        int64
+	seen          band
+}
+
+// rows are the tiles of a shape without splits. Heads that share keys and values meet in a tile where one of them does
+// not fill it.
+func (a *attention) rows(s tensorShape) *headRows {
+	r := &headRows{batch: a.q.Shape[:3], queries: a.queries, keys: a.keys, per: min(s.bq, a.queries), heads: 1, splits: 1,
+		seen: everything}
+	if a.seen != nil {
+		r.seen = *a.seen
+	}
+	if a.k.Stride(2) == 0 && a.v.Stride(2) == 0 {
+		r.heads = max(1, min(r.batch[2], s.bq/max(r.per, 1)))
+	}
+	return r
+}
+
+// largest is how many rows a tile has at most.
+func (r *headRows) largest() int64 { return r.per * r.heads }
+
+func (r *headRows) tiles() int64  { return build.CeilDiv(r.queries, r.per) }
+func (r *headRows) groups() int64 { return build.CeilDiv(r.batch[2], r.heads) }
+func (r *headRows) tasks() int64  { return r.batch[0] * r.batch[1] * r.splits * r.groups() * r.tiles() }
+
+// splitKeys is how many keys a split has.
+func (r *headRows) splitKeys() int64 { return build.CeilDiv(r.keys, r.splits) }
+
+// rowTile is what one rTask is in charge of: heads [b2, b2 + heads) along the last batch dim, queries [q0, q1), and of
+// the keys those in [k0, k1).
+type rowTile struct{ b0, b1, b2, heads, q0, q1, split, k0, k1 int64 }
+
+func (r *headRows) tile(task int) rowTile {
+	i := int64(task)
+	digit := func(base int64) int64 {
+		d := i % base
+		i /= base
+		return d
+	}
+	var t rowTile
+	t.q0 = digit(r.tiles()) * r.per
+	t.b2 = digit(r.groups()) * r.heads
+	t.split = digit(r.splits)
+	t.b1 = digit(r.batch[1])
+	t.b0 = i
+	t.q1 = min(t.q0+r.per, r.queries)
+	t.heads = min(r.heads, r.batch[2]-t.b2)
+	t.k0 = max(t.split*r.splitKeys(), t.q0+r.seen.before)
+	t.k1 = min((t.split+1)*r.splitKeys(), r.keys, t.q1+r.seen.behind)
+	return t
+}
+
+// box returns the box of a view [b0][b1][b2][row][col] that an rTask reads. The rows are queries, or else keys; so are
+// the columns, of which there are cols otherwise.
+func (r *headRows) box(queries bool, cols int64) func(task int, lo, hi []int64) {
+	return func(task int, lo, hi []int64) {
+		t := r.tile(task)
+		lo[0], lo[1], lo[2] = t.b0, t.b1, t.b2
+		hi[0], hi[1], hi[2] = t.b0+1, t.b1+1, t.b2+t.heads
+		lo[3], hi[3] = t.q0, t.q1
+		if !queries {
+			lo[3], hi[3] = t.k0, t.k1
+		}
+		lo[4], hi[4] = 0, cols
+	}
+}
+
+// maskBox is the part of the mask that an rTask reads.
+func (r *headRows) maskBox(task int, lo, hi []int64) {
+	r.box(true, 0)(task, lo, hi)
+	t := r.tile(task)
+	lo[4], hi[4] = t.k0, t.k1
+}
+
+// outBox is the part of the output [batch][query][column] that an rTask writes; with splits, the part of
+// [split·batch][query][column].
+func (r *headRows) outBox(cols int64) func(task int, lo, hi []int64) {
+	return func(task int, lo, hi []int64) {
+		t := r.tile(task)
+		first := (t.b0*r.batch[1]+t.b1)*r.batch[2] + t.b2
+		lo[0] = t.split*ir.Count(r.batch) + first
+		hi[0] = lo[0] + t.heads
+		lo[1], hi[1] = t.q0, t.q1
+		lo[2], hi[2] = 0, cols
+	}
+}
+
+// args are the rows as an argument of an rKernel.
+func (r *headRows) args() rkernels.Struct {
+	return rkernels.Struct{
+		arg.Div("tiles", r.tiles()), arg.Div("groups", r.groups()), arg.Div("splits", r.splits),
+		arg.Div("batch1", r.batch[1]), arg.Div("per", r.per),
+		arg.Int("heads", r.heads), arg.Int("queries", r.queries), arg.Int("all_heads", r.batch[2]),
+	}
+}
+
+// tensorCandidate binds attention_mma. With splits it leaves its sums in t.Out, which is one of partialSums.
+func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int64, t *tails.Tail) *roperator.Candidate {
+	r := a.rows(s)
+	r.splits = splits
+	part, cols := int64(0), a.cols
+	if splits > 1 {
+		part, cols = 1, a.cols+partColumns
+	}
+	reads := roperator.AppendRead(nil, a.q, r.box(true, a.depth))
+	reads = roperator.AppendRead(reads, a.k, r.box(false, a.depth))
+	reads = roperator.AppendRead(reads, a.v, r.box(false, a.cols))
+	mask, hasMask := a.q, int64(0)
+	if a.mask.Buf != nil && a.seen == nil {
+		reads = roperator.AppendRead(reads, a.mask, r.maskBox)
+		mask, hasMask = a.mask, 1
+	}
+	if part == 0 {
+		reads = append(reads, t.Reads(r.outBox(cols))...)
+	}
+	return &roperator.Candidate{
+		Inst: b.Instance("attention_mma", s.bq, a.size(), s.kg, s.kt, s.wq, b.Precision().Products(), part, a.loadMode(),
+			t.Functor),
+		Tasks: int(r.tasks()),
+		Args: []rkernels.Field{
+			{Name: "q", Value: arg.HeadMatrix(a.q)}, {Name: "k", Value: arg.HeadMatrix(a.k)},
+			{Name: "v", Value: arg.HeadMatrix(a.v)}, {Name: "mask", Value: arg.HeadMatrix(mask)},
+			{Name: "out", Value: arg.Operand3(t.Out)}, {Name: "rows", Value: r.args()},
+			arg.Int("batch", ir.Count(r.batch)), arg.Int("keys", a.keys), arg.Int("split_keys", r.splitKeys()),
+			arg.Int("depth", a.depth), arg.Int("columns", a.cols), arg.Int("before", r.seen.before), arg.Int("behind", r.seen.behind),
+			arg.Int("has_mask", hasMask), arg.Int("nan_to_zero", a.nanToZero),
+			{Name: "scale", Value: rkernels.Float(a.scale)}, {Name: "epi", Value: t.Args},
+		},
+		Reads:  reads,
+		Writes: []roperator.Access{{View: t.Out, Box: r.outBox(cols)}},
+		Work:   a.tensorWork(s, r, b.Precision().Products(), hasMask == 1, t),
+	}
+}
+
+// tensorWork is the work of the rTask that has the most keys.
+func (a *attention) tensorWork(s tensorShape, r *headRows, products int64, masked bool, t *tails.Tail) roperator.Work {
+	keys := r.mostKeys()
+	stage := s.kg * s.kt
+	computed := float64(build.CeilDiv(keys, stage) * stage)
+	depth, size := float64(build.CeilDiv(a.depth, 16)*16), float64(a.size())
+	bq, warps := float64(s.bq), float64(s.bq/s.wq)
+	rows := float64(r.largest())
+	// Every element of K and V is rounded, or split in two, by each warp that multiplies it; every score takes about
+	// eight operations, and every stage rescales the sums.
+	scalar := warps*computed*(depth+size)*float64(products) + 8*bq*computed + computed/float64(s.kt)*bq*size
+	w := roperator.Work{
+		TensorFlops: 2 * bq * computed * (depth + size) * float64(products),
+		Flops:       2 * scalar,
+		SharedBytes: 4 * (warps*computed*(depth+size) + computed/float64(s.kt)*bq*depth*float64((products+1)/2)),
+		WriteBytes:  t.Out.Bytes(rows * float64(a.cols)),
+		ReadBytes:   rows * float64(a.cols) * t.BytesPerElement(),
+	}
+	w.AddRead(a.q, a.q.Bytes(rows*float64(a.depth)))
+	w.AddRead(a.k, a.k.Bytes(float64(keys*a.depth)))
+	w.AddRead(a.v, a.v.Bytes(float64(keys*a.cols)))
+	if masked {
+		w.AddRead(a.mask, a.mask.Bytes(rows*float64(keys)))
+	}
+	return w
+}
+
+// mostKeys is how many keys the rTask has that has the most.
+func (r *headRows) mostKeys() int64 {
+	most := int64(0)
+	for task := range r.splits * r.groups() * r.tiles() {
+		t := r.tile(int(task))
+		most = max(most, t.k1-t.k0)
+	}
+	return most
+}
+
+const (
+	// startLatencies is what an rTask takes beside moving and multiplying, and sumLatencies what joining the parts takes
+	// beside moving them; in latencies of the target.
+	startLatencies, sumLatencies = 2, 2.5
+	// leastSplit is how many keys are worth an rTask of their own.
+	leastSplit = 64
+	// leastGain is the part of its time that splitting must save.
+	leastGain = 0.1
+)
+
+// splits is how many rTasks share the keys of the same rows, if a share of the target carries them out.
+func (a *attention) splits(t *target.Target, shapes []tensorShape, share float64) int64 {
+	if len(shapes) == 0 {
+		return 1
+	}
+	slots := max(1, int64(math.Round(share*float64(t.VEUs))))
+	perSM := float64(t.VEUs) / float64(t.SMs)
+	bytes := 4 * float64(a.depth+a.cols)
+	time := func(splits int64) float64 {
+		least := math.Inf(1)
+		for _, s := range shapes {
+			r := a.rows(s)
+			r.splits = splits
+			move := float64(r.mostKeys()) * bytes / (t.L2Rate / perSM)
+			rounds := float64(build.CeilDiv(r.tasks(), slots))
+			least = min(least, rounds*(startLatencies*t.Latency+move))
+		}
+		if splits > 1 {
+			sums := 2 * 4 * float64(ir.Count(a.q.Shape[:3])*a.queries*(a.cols+partColumns)*splits)
+			least += sumLatencies*t.Latency + sums/(float64(slots)*t.L2Rate/perSM)
+		}
+		return least
+	}
+	best, least := int64(1), time(1)*(1-leastGain)
+	for n := int64(2); n <= min(a.keys/leastSplit, 2*slots); n++ {
+		if x := time(n); x < least {
+			best, least = n, x
+		}
+	}
+	return best
+}
+
+// partColumns are the columns of a part behind its sums: the maximum of the scores, and the sum of the weights.
+const partColumns = 2
+
+// partialSums is the tail of rTasks that have parts of the keys: they store float32 as it is, into a buffer
+// [split·batch][query][column].
+func (a *attention) partialSums(b *build.Builder, splits int64) *tails.Tail {
+	part := b.Temp("partial", ir.Float32, []int64{splits * ir.Count(a.q.Shape[:3]), a.queries, a.cols + partColumns})
+	f, args := tails.Epilogue(ir.Float32, functor.Leaf(ir.Float32, 0), nil)
+	return &tails.Tail{Functor: f, Args: args, Out: part}
+}
+
+// sumCandidates join the parts.
+func (a *attention) sumCandidates(b *build.Builder, part roperator.View, splits int64,
+	t *tails.Tail) []*roperator.Candidate {
+	var out []*roperator.Candidate
+	for _, target := range []int64{256, 1024} {
+		out = append(out, a.sumCandidate(b, part, splits, target, t))
+	}
+	return out
+}
+
+// sumCandidate joins the parts of tiles of about target elements.
+func (a *attention) sumCandidate(b *build.Builder, part roperator.View, splits, target int64,
+	t *tails.Tail) *roperator.Candidate {
+	batch := part.Shape[0] / splits
+	tiling := build.NewTiling([]int64{batch, a.queries, a.cols}, target)
+	bySplit, _ := part.Reshape([]int64{splits, batch, a.queries, a.cols + partColumns})
+	partBox := func(task int, lo, hi []int64) {
+		tiling.Box(task, lo[1:], hi[1:])
+		lo[0], hi[0] = 0, splits
+		lo[3], hi[3] = 0, a.cols+partColumns
+	}
+	elements := float64(tiling.Largest())
+	return &roperator.Candidate{
+		Inst: b.Instance("attention_sum", t.Functor), Tasks: tiling.Tasks,
+		Args: []rkernels.Field{
+			{Name: "tiles", Value: tiling.Args()}, {Name: "part", Value: arg.Operand3(part)},
+			{Name: "out", Value: arg.Operand3(t.Out)}, arg.Int("splits", splits), arg.Int("batch", batch),
+			arg.Int("columns", a.cols), arg.Int("nan_to_zero", a.nanToZero), {Name: "epi", Value: t.Args},
+		},
+		Reads:  append(roperator.AppendRead(nil, bySplit, partBox), t.Reads(tiling.Box)...),
+		Writes: []roperator.Access{{View: t.Out, Box: tiling.Box}},
+		Work: roperator.Work{
+			Flops:      16 * elements * float64(splits),
+			ReadBytes:  part.Bytes(elements*float64(splits)) + elements*t.BytesPerElement(),
+			WriteBytes: elements * float64(t.Out.DType().Size()),
+		},
+	}
+}

@@ -1,0 +1,391 @@
+// out[b][q] = softmax(scale·Q[b][q]·Kᵀ[b] + mask[b][q])·V[b] on tensor cores, without the scores ever being in memory.
+//
+// An rTask has BQ rows of queries. It goes through the keys in stages that are copied to shared memory; while a stage is
+// computed, the next one is on its way. A warp has WQ rows and KT keys of every stage. KG warps share the same rows and
+// take different keys, each with a running softmax of its own; in the end their sums are joined:
+//
+//                  stage 0         stage 1
+//   rows \ keys    KT  KT  …       KT  KT  …
+//   WQ             w0  w2          w0  w2         w: warp of the block; here BQ/WQ = 2
+//   WQ             w1  w3          w1  w3
+//
+// The probabilities of a warp stay in registers between the two products. The first product leaves a lane the columns 2q
+// and 2q+1 of a fragment, the second one wants depths q and q+4 from it. The sum over keys has no order, so the lane's
+// two columns are taken as these depths, and the rows of V are read in the same order.
+#pragma once
+
+#include <cmath>
+
+#include "attention/heads.cuh"
+#include "common/mma.cuh"
+
+namespace rk {
+
+// DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. Products is 1 (tf32) or 3 (the accuracy of
+// float32). With Part the rTask has only a part of the keys, and leaves its sums for attention_sum. Mode is kLoadVec4 or
+// kLoadByCol.
+template <int BQ, int DM, int KG, int KT, int WQ, int Products, int Part, int Mode, class Epi>
+struct AttentionMma {
+  static constexpr int kThreads = BQ / WQ * KG * 32;
+  static constexpr int kKeys = KG * KT;  // of a stage
+  static constexpr int kStages = 2;
+  static constexpr int MI = WQ / 16, NI = KT / 8, CI = DM / 8;  // fragments of a warp
+  static constexpr int LD = DM + 4, LDC = DM + 8;               // of operands and of sums in shared memory
+  static constexpr int kPlanes = Products == 3 ? 2 : 1;         // of the queries: both parts of each
+  static constexpr int kQueries = kPlanes * BQ * LD, kStage = kKeys * LD;
+  static constexpr int kRing = kQueries + 2 * kStages * kStage, kSums = KG * BQ * LDC;
+  static constexpr int kBody = kRing > kSums ? kRing : kSums, kStats = 2 * KG * BQ;
+  static constexpr int kShared = 4 * (kBody + kStats);
+  static constexpr float kLog2e = 1.44269504088896340736f;
+  static_assert(BQ % WQ == 0 && WQ % 16 == 0 && KT % 8 == 0 && (NI == 1 || NI % 2 == 0) && DM % 16 == 0,
+                "warps have whole fragments");
+
+  struct Args {
+    HeadMatrix q, k, v, mask;
+    rt::Operand3 out;  // [batch][query][column]; of parts [split·batch][query][column], two columns wider
+    HeadRows rows;
+    int32_t batch;             // all heads of all batch entries
+    int32_t keys, split_keys;  // of all splits, of one
+    int32_t depth, columns;    // of Q and K, of V
+    // A query attends to keys from its own number plus `before` to its own number plus `behind`.
+    int32_t before, behind;
+    int32_t has_mask, nan_to_zero;
+    float scale;
+    typename Epi::Args epi;
+  };
+
+  // Where a lane stands: its warp's first row and first key of a stage, and its place in fragments.
+  struct Place {
+    int lane, g, q, group, row, key;
+
+    RT_DEVICE explicit Place(int tid) : lane(tid % 32), g(lane / 4), q(lane % 4) {
+      const int warp = tid / 32;
+      group = rt::settled(warp / (BQ / WQ));
+      row = rt::settled(warp % (BQ / WQ) * WQ);
+      key = group * KT;
+    }
+  };
+
+  // What a lane keeps for its rows, g and g + 8 of each fragment: the running maximum, its share of the sum of weights,
+  // and its elements of the weighted sum of V. Maxima are those of scores · log2(e), so that weights are powers of 2.
+  struct State {
+    float max[MI][2], sum[MI][2], out[MI][CI][4];
+
+    RT_DEVICE State() {
+      RT_UNROLL
+      for (int i = 0; i < MI; ++i) {
+        max[i][0] = max[i][1] = minus_infinity();
+        sum[i][0] = sum[i][1] = 0.0f;
+        RT_UNROLL
+        for (int c = 0; c < CI; ++c) out[i][c][0] = out[i][c][1] = out[i][c][2] = out[i][c][3] = 0.0f;
+      }
+    }
+  };
+
+  // What a lane knows of its rows: their queries, and their rows of the mask, null where there is none.
+  struct Rows {
+    int query[MI][2];
+    const float* mask[MI][2];
+
+    RT_DEVICE Rows(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at) {
+      RT_UNROLL
+      for (int i = 0; i < 2 * MI; ++i) {
+        const HeadRow r(a.rows, at.row + 8 * i + at.g);
+        query[i / 2][i % 2] = tile.q0 + r.query;
+        mask[i / 2][i % 2] = a.has_mask && r.inside(tile)
+                                 ? a.mask.head(t, tile.b0, tile.b1, tile.b2 + r.head) + query[i / 2][i % 2] * a.mask.row
+                                 : nullptr;
+      }
+    }
+  };
+
+  using Scores = float[MI][NI][4];
+
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    const HeadTile tile(a.rows, rtask);
+    const Place at(t.tid);
+    float* sq = reinterpret_cast<float*>(t.smem);
+    float* sk = sq + kQueries;
+    float* sv = sk + kStages * kStage;
+    // The keys that some row of the tile attends to, of this split.
+    const int first = most(tile.split * a.split_keys, tile.q0 + a.before);
+    const int end = least(least((tile.split + 1) * a.split_keys, a.keys), tile.q0 + tile.queries + a.behind);
+    const int stages = end > first ? ceil_div(end - first, kKeys) : 0;
+
+    const NoPrologue::Args none{};
+    const float* k = a.k.head(t, tile.b0, tile.b1, tile.b2) + first * a.k.row;
+    const float* v = a.v.head(t, tile.b0, tile.b1, tile.b2) + first * a.v.row;
+    // To the loaders the keys are the dim k of a product: each issue() brings those of the next stage.
+    using Loader = StridedLoader<kThreads, kKeys, DM, LD, false, Mode, NoPrologue>;
+    Loader load_k{k, a.k.row, a.k.col, end - first, a.depth, t.tid, none};
+    Loader load_v{v, a.v.row, a.v.col, end - first, a.columns, t.tid, none};
+    issue_queries(t, a, tile, sq);
+    if (stages > 0) load_k.issue(sk);
+    rt::cp_async_commit();
+    if (stages > 0) load_v.issue(sv);
+    rt::cp_async_commit();
+    const Rows rows(t, a, tile, at);
+    rt::cp_async_wait<1>();
+    split_queries(t.tid, a.scale * kLog2e, sq);
+
+    State s;
+    RK_UNROLL(1)
+    for (int i = 0; i < stages; ++i) {
+      const int key = first + i * kKeys + at.key;
+      const bool busy = key < end;
+      float* stage_k = sk + i % kStages * kStage;
+      float* stage_v = sv + i % kStages * kStage;
+      Scores x;
+      start_scores(a, rows, key + 2 * at.q, end, x);
+      rt::cp_async_wait<1>();
+      t.sync();
+      if (i + 1 < stages) load_k.issue(sk + (i + 1) % kStages * kStage);
+      rt::cp_async_commit();
+      if (i + 1 < stages) load_v.issue(sv + (i + 1) % kStages * kStage);
+      rt::cp_async_commit();
+      if (busy) {
+        add_scores(at, sq, stage_k, a.depth, x);
+        if (!all_seen(a, tile, key, end)) hide(a, rows, key + 2 * at.q, end, x);
+        weigh(t, x, s);
+      }
+      rt::cp_async_wait<2>();
+      t.sync();
+      if (busy) accumulate(at, stage_v, x, s);
+    }
+    rt::cp_async_wait<0>();
+    finish(t, a, tile, at, s);
+  }
+
+ private:
+  static RT_DEVICE int most(int a, int b) { return a > b ? a : b; }
+  static RT_DEVICE int least(int a, int b) { return a < b ? a : b; }
+
+  // Runs of kVec elements of the queries in the order in which the block's threads copy and split them.
+  static constexpr int kVec = Mode == kLoadVec4 ? 4 : 1;
+  static constexpr int kAcross = DM / kVec, kRunsOfQueries = ceil_div(BQ * kAcross, kThreads);
+
+  static RT_DEVICE void issue_queries(const rt::Task& t, const Args& a, const HeadTile& tile, float* sq) {
+    const NoPrologue::Args none{};
+    const float* q = a.q.head(t, tile.b0, tile.b1, tile.b2) + tile.q0 * a.q.row;
+    RK_UNROLL(1)
+    for (int e = t.tid; e < BQ * kAcross; e += kThreads) {
+      const int row = e / kAcross, col = e % kAcross * kVec;
+      const HeadRow r(a.rows, row);
+      const bool ok = r.inside(tile) && col < a.depth;
+      const float* from = ok ? q + r.head * a.q.s2 + r.query * a.q.row + col * a.q.col : q;
+      if constexpr (Mode == kLoadVec4) {
+        put4<NoPrologue>(sq + row * LD + col, from, ok, none);
+      } else {
+        put1<NoPrologue>(sq + row * LD + col, from, ok, none);
+      }
+    }
+  }
+
+  // Multiplies the queries that the thread has copied with a factor, and leaves them as tensor cores take them.
+  static RT_DEVICE void split_queries(int tid, float factor, float* sq) {
+    RK_UNROLL(1)
+    for (int e = tid; e < BQ * kAcross; e += kThreads) {
+      float* p = sq + e / kAcross * LD + e % kAcross * kVec;
+      RT_UNROLL
+      for (int i = 0; i < kVec; ++i) {
+        Parts<Products, 1> x;
+        x.set(0, p[i] * factor);
+        p[i] = rk::bit_cast<float>(x.hi[0]);
+        if constexpr (Products == 3) p[i + BQ * LD] = rk::bit_cast<float>(x.lo[0]);
+      }
+    }
+  }
+
+  // The products are added to the mask. `key` is that of the lane's first element. Finite numbers stay finite.
+  static RT_DEVICE void start_scores(const Args& a, const Rows& rows, int key, int end, Scores& x) {
+    RT_UNROLL
+    for (int i = 0; i < MI; ++i) {
+      RT_UNROLL
+      for (int j = 0; j < NI; ++j) {
+        RT_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          const float* mask = rows.mask[i][e / 2];
+          const int at = key + 8 * j + e % 2;
+          float m = mask && at < end ? mask[at * a.mask.col] : 0.0f;
+          if (m != minus_infinity()) m = fmaxf(m * kLog2e, -3.402823466e38f);
+          x[i][j][e] = m;
+        }
+      }
+    }
+  }
+
+  // x += Q·Kᵀ of the warp's rows and keys, two fragments deep at a time.
+  static RT_DEVICE void add_scores(const Place& at, const float* sq, const float* sk, int depth, Scores& x) {
+    const float* row_q = sq + (at.row + at.lane % 16) * LD + at.lane / 16 * 4;
+    // Of one fragment of keys both depths come in one load, of several one depth of two fragments.
+    const float* row_k = NI == 1 ? sk + (at.key + at.lane % 8) * LD + at.lane / 8 * 4
+                                 : sk + (at.key + at.lane / 16 * 8 + at.lane % 8) * LD + at.lane / 8 % 2 * 4;
+    RK_UNROLL(1)
+    for (int d = 0; d < depth; d += 16) {
+      Parts<Products, 2> k[2][NI];
+      const auto set = [&](Parts<Products, 2>& p, const uint32_t* r) {
+        p.set(0, rk::bit_cast<float>(r[0])), p.set(1, rk::bit_cast<float>(r[1]));
+      };
+      RT_UNROLL
+      for (int u = 0; u < (NI == 1 ? 1 : 2); ++u) {
+        RT_UNROLL
+        for (int j = 0; j < NI; j += 2) {
+          uint32_t r[4];
+          rt::load_fragments(r, row_k + d + 8 * u + 8 * j * LD);
+          set(k[u][j], r);
+          if constexpr (NI == 1) {
+            set(k[1][j], r + 2);
+          } else {
+            set(k[u][j + 1], r + 2);
+          }
+        }
+      }
+      RT_UNROLL
+      for (int u = 0; u < 2; ++u) {
+        RT_UNROLL
+        for (int i = 0; i < MI; ++i) {
+          Parts<Products, 4> q;
+          rt::load_fragments(q.hi, row_q + d + 8 * u + 16 * i * LD);
+          if constexpr (Products == 3) rt::load_fragments(q.lo, row_q + d + 8 * u + (BQ + 16 * i) * LD);
+          RT_UNROLL
+          for (int j = 0; j < NI; ++j) multiply_parts(q, k[u][j], x[i][j]);
+        }
+      }
+    }
+  }
+
+  // Whether all queries of the tile attend to all keys of the warp.
+  static RT_DEVICE bool all_seen(const Args& a, const HeadTile& tile, int key, int end) {
+    return key + KT <= end && key - (tile.q0 + tile.queries - 1) >= a.before && key + KT - 1 - tile.q0 <= a.behind;
+  }
+
+  // Keys behind the end, and those that a query does not attend to, get no weight.
+  static RT_DEVICE void hide(const Args& a, const Rows& rows, int key, int end, Scores& x) {
+    RT_UNROLL
+    for (int i = 0; i < MI; ++i) {
+      RT_UNROLL
+      for (int j = 0; j < NI; ++j) {
+        RT_UNROLL
+        for (int e = 0; e < 4; ++e) {
+          const int at = key + 8 * j + e % 2, query = rows.query[i][e / 2];
+          if (at >= end || at - query < a.before || at - query > a.behind) x[i][j][e] = minus_infinity();
+        }
+      }
+    }
+  }
+
+  // Turns scores into weights relative to the new running maximum, and rescales what has been summed so far. A row
+  // without any finite score keeps maximum -inf and sum 0, which finish() turns into NaN or 0.
+  static RT_DEVICE void weigh(const rt::Task& t, Scores& x, State& s) {
+    RT_UNROLL
+    for (int i = 0; i < MI; ++i) {
+      RT_UNROLL
+      for (int h = 0; h < 2; ++h) {
+        float top = s.max[i][h];
+        RT_UNROLL
+        for (int j = 0; j < NI; ++j) top = fmaxf(top, fmaxf(x[i][j][2 * h], x[i][j][2 * h + 1]));
+        top = fmaxf(top, rt::shfl_xor(t, top, 1));
+        top = fmaxf(top, rt::shfl_xor(t, top, 2));
+        const float base = top == minus_infinity() ? 0.0f : top;
+        const float keep = exp2f(s.max[i][h] - base);
+        s.max[i][h] = top;
+        float sum = 0.0f;
+        RT_UNROLL
+        for (int j = 0; j < NI; ++j) {
+          RT_UNROLL
+          for (int e = 2 * h; e < 2 * h + 2; ++e) {
+            x[i][j][e] = exp2f(x[i][j][e] - base);
+            sum += x[i][j][e];
+          }
+        }
+        s.sum[i][h] = s.sum[i][h] * keep + sum;
+        RT_UNROLL
+        for (int c = 0; c < CI; ++c) s.out[i][c][2 * h] *= keep, s.out[i][c][2 * h + 1] *= keep;
+      }
+    }
+  }
+
+  // out += weights · V of the stage.
+  static RT_DEVICE void accumulate(const Place& at, const float* sv, const Scores& p, State& s) {
+    const float* v = sv + (at.key + 2 * at.q) * LD + at.g;
+    RT_UNROLL
+    for (int j = 0; j < NI; ++j) {
+      Parts<Products, 4> w[MI];
+      RT_UNROLL
+      for (int i = 0; i < MI; ++i) {
+        w[i].set(0, p[i][j][0]), w[i].set(1, p[i][j][2]), w[i].set(2, p[i][j][1]), w[i].set(3, p[i][j][3]);
+      }
+      RT_UNROLL
+      for (int c = 0; c < CI; ++c) {
+        Parts<Products, 2> b;
+        b.set(0, v[8 * c]), b.set(1, v[8 * c + LD]);
+        RT_UNROLL
+        for (int i = 0; i < MI; ++i) multiply_parts(w[i], b, s.out[i][c]);
+      }
+      v += 8 * LD;
+    }
+  }
+
+  // Joins the sums of the warps that share rows, and stores the results.
+  static RT_DEVICE void finish(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at, State& s) {
+    float* sums = reinterpret_cast<float*>(t.smem);
+    float* stats = sums + kBody;  // [group][row]: maxima, and behind them sums
+    RT_UNROLL
+    for (int i = 0; i < MI; ++i) {
+      RT_UNROLL
+      for (int h = 0; h < 2; ++h) {
+        float sum = s.sum[i][h];
+        sum += rt::shfl_xor(t, sum, 1);
+        sum += rt::shfl_xor(t, sum, 2);
+        const int row = at.group * BQ + at.row + 16 * i + 8 * h + at.g;
+        if (at.q == 0) stats[row] = s.max[i][h], stats[KG * BQ + row] = sum;
+      }
+    }
+    t.sync();
+    RT_UNROLL
+    for (int i = 0; i < MI; ++i) {
+      RT_UNROLL
+      for (int h = 0; h < 2; ++h) {
+        const int row = at.row + 16 * i + 8 * h + at.g;
+        const WeightSum<KG> total(stats + row, BQ);
+        const float inverse = Part ? 1.0f : total.inverse(a.nan_to_zero);
+        const float by = exp2f(s.max[i][h] - total.base) * inverse;
+        float* p = sums + (at.group * BQ + row) * LDC + 2 * at.q;
+        RT_UNROLL
+        for (int c = 0; c < CI; ++c) {
+          // A row that nan_to_zero is for becomes 0, whatever its sums are.
+          const float y = inverse == 0.0f ? 0.0f : s.out[i][c][2 * h] * by;
+          const float z = inverse == 0.0f ? 0.0f : s.out[i][c][2 * h + 1] * by;
+          *reinterpret_cast<Pack<float, 2>*>(p + 8 * c) = Pack<float, 2>{{y, z}};
+        }
+      }
+    }
+    t.sync();
+    store_rows(t, a, tile, sums, stats);
+  }
+
+  static RT_DEVICE void store_rows(const rt::Task& t, const Args& a, const HeadTile& tile, const float* sums,
+                                   const float* stats) {
+    const int batch = tile.batch(a.rows) + tile.split * a.batch;
+    RK_UNROLL(1)
+    for (int e = t.tid; e < BQ * DM; e += kThreads) {
+      const int row = e / DM, col = e % DM;
+      const HeadRow r(a.rows, row);
+      if (!r.inside(tile)) break;
+      float x = 0.0f;
+      RT_UNROLL
+      for (int g = 0; g < KG; ++g) x += sums[(g * BQ + row) * LDC + col];
+      const int i0 = batch + r.head, i1 = tile.q0 + r.query;
+      if (col < a.columns) store<Epi>(t, a.out, a.epi, x, i0, i1, col);
+      if constexpr (Part != 0) {
+        if (col == 0) {
+          const WeightSum<KG> total(stats + row, BQ);
+          store<Epi>(t, a.out, a.epi, total.max, i0, i1, a.columns);
+          store<Epi>(t, a.out, a.epi, total.sum, i0, i1, a.columns + 1);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace rk

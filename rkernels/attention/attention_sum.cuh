@@ -1,0 +1,52 @@
+// Joins what the rTasks of attention_mma leave that have a part of the keys each. Part s of row (i0, i1) has the
+// weighted sum of V in its first columns, and behind it the maximum of the scores, in powers of 2, to which the weights
+// are relative, and the sum of the weights:
+//
+//   out[i0][i1] = Σ_s 2^(max_s - max)·part[s·batch + i0][i1] / Σ_s 2^(max_s - max)·sum_s,   max = the largest max_s
+#pragma once
+
+#include <cmath>
+
+#include "attention/heads.cuh"
+#include "common/tiles.cuh"
+
+namespace rk {
+
+template <class Epi>
+struct AttentionSum {
+  static constexpr int kThreads = 256, kShared = 0;
+
+  struct Args {
+    Tiles<3> tiles;  // of the output
+    rt::Operand3 part, out;
+    int32_t splits, batch, columns, nan_to_zero;
+    typename Epi::Args epi;
+  };
+
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    const auto tile = a.tiles.tile(rtask);
+    const int step = static_cast<int>(a.part.s0) * a.batch;
+    RK_UNROLL(1)
+    for (int e = t.tid; e < tile.span; e += kThreads) {
+      const Coordinates<3> c(a.tiles, tile, e);
+      if (!c.inside(tile)) continue;
+      const int i0 = c.at[0], i1 = c.at[1], col = c.at[2];
+      const float* row = t.template ptr<const float>(a.part.ref) + element(a.part, i0, i1, 0);
+      float max = minus_infinity();
+      RK_UNROLL(4)
+      for (int s = 0; s < a.splits; ++s) max = fmaxf(max, ahead(row, s, step)[a.columns]);
+      const float base = max == minus_infinity() ? 0.0f : max;
+      float x = 0.0f, sum = 0.0f;
+      RK_UNROLL(4)
+      for (int s = 0; s < a.splits; ++s) {
+        const float* part = ahead(row, s, step);
+        const float by = exp2f(part[a.columns] - base);
+        x += by * part[col], sum += by * part[a.columns + 1];
+      }
+      const bool zero = a.nan_to_zero && !(sum > 0.0f);
+      store<Epi>(t, a.out, a.epi, zero ? 0.0f : x / sum, i0, i1, col);
+    }
+  }
+};
+
+}  // namespace rk

@@ -1,0 +1,88 @@
+// What rKernels of attention share: how they address heads, and the order of their rTasks.
+#pragma once
+
+#include <cmath>
+
+#include "common/loaders.cuh"
+#include "common/tile.cuh"
+#include "rt/device/device.cuh"
+
+namespace rk {
+
+// A matrix [row][col] for each batch entry (b0, b1, b2), with element strides.
+struct HeadMatrix {
+  rt::Ref ref;
+  int64_t s0, s1, s2, row, col;
+
+  RT_DEVICE const float* head(const rt::Task& t, int b0, int b1, int b2) const {
+    return t.template ptr<const float>(ref) + b0 * s0 + b1 * s1 + b2 * s2;
+  }
+};
+
+RT_DEVICE float minus_infinity() { return -__builtin_huge_valf(); }
+
+// The rows of an rTask. Heads that share keys and values follow each other along b2. A tile has the same `per` queries
+// of up to `heads` such heads; it has either one head, or all queries of several:
+//
+//   row of the tile   0 … per-1      per … 2·per-1   …
+//   head              b2             b2 + 1
+//   query             q0 … q0+per-1  q0 … q0+per-1
+struct HeadRows {
+  Div tiles;          // of queries
+  Div groups;         // of heads along b2
+  Div splits;         // of keys
+  Div batch1;         // b0 and b1 are the digits of what is left of the rTask's number
+  Div per;            // queries of a tile
+  int32_t heads;      // of a tile
+  int32_t queries;    // of a head
+  int32_t all_heads;  // the extent of b2
+};
+
+// What an rTask is in charge of.
+struct HeadTile {
+  int b0, b1, b2, q0, split;
+  int heads, queries;  // how many of the tile's heads and queries there are
+
+  RT_DEVICE HeadTile(const HeadRows& r, int rtask) {
+    b0 = rtask;
+    q0 = take_digit(b0, r.tiles) * static_cast<int>(r.per.d);
+    b2 = take_digit(b0, r.groups) * r.heads;
+    split = take_digit(b0, r.splits);
+    b1 = take_digit(b0, r.batch1);
+    heads = r.all_heads - b2 < r.heads ? r.all_heads - b2 : r.heads;
+    const int per = static_cast<int>(r.per.d);
+    queries = r.queries - q0 < per ? r.queries - q0 : per;
+  }
+  // The number of the batch entry of the tile's first head.
+  RT_DEVICE int batch(const HeadRows& r) const { return (b0 * static_cast<int>(r.batch1.d) + b1) * r.all_heads + b2; }
+};
+
+// The head and the query of a row, counted from the tile's first ones. They exist if inside().
+struct HeadRow {
+  int head, query;
+
+  RT_DEVICE HeadRow(const HeadRows& r, int row) {
+    head = r.per.quotient(row);
+    query = row - head * static_cast<int>(r.per.d);
+  }
+  RT_DEVICE bool inside(const HeadTile& tile) const { return head < tile.heads && query < tile.queries; }
+};
+
+// The sum of a row's weights over groups of keys: group g has the maximum of its scores, in powers of 2, at
+// stats[g·rows], and the sum of its weights, which are relative to that, at stats[(Groups + g)·rows].
+template <int Groups>
+struct WeightSum {
+  float max, base, sum;  // the largest maximum, what weights are made relative to, and their sum then
+
+  RT_DEVICE WeightSum(const float* stats, int rows) : max(stats[0]), sum(0.0f) {
+    RT_UNROLL
+    for (int g = 1; g < Groups; ++g) max = fmaxf(max, stats[g * rows]);
+    base = max == minus_infinity() ? 0.0f : max;
+    RT_UNROLL
+    for (int g = 0; g < Groups; ++g) sum += stats[(Groups + g) * rows] * exp2f(stats[g * rows] - base);
+  }
+  // What weighted sums are multiplied with. A row without any weight, or with NaN, gives 0 if nan_to_zero.
+  RT_DEVICE float inverse(bool nan_to_zero) const { return nan_to_zero && !(sum > 0.0f) ? 0.0f : 1.0f / sum; }
+};
+
+}  // namespace rk
