@@ -139,7 +139,7 @@ func TestLargeHeads(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%d columns: %v", columns, err)
 		}
-		if count := kernelsOf(ops); (count["attention"] > 0) != want || (count["softmax"] > 0) == want {
+		if count := kernelsOf(ops); (count["attention_mma"] > 0) != want || (count["softmax"] > 0) == want {
 			t.Errorf("%d columns: candidates %v", columns, count)
 		}
 	}
