@@ -51,10 +51,11 @@ var allowed = map[string]string{
 	"lower/recurrent":   families + "lower/tails lower/contraction lower/gemv lower/pack",
 	"lower/reduce":      families + "lower/tails",
 	"lower/sampling":    families + "lower/tails",
+	"lower/squeeze":     families + "lower/tails lower/pack",
 	"lower/source":      families + "lower/tails",
 	"lower/views":       families,
 	"lower": "ir rkernels roperator device lower/target lower/build lower/elementwise lower/attention lower/conv lower/einsum lower/gemm " +
-		"lower/indexed lower/norm lower/pool lower/recurrent lower/reduce lower/sampling lower/source lower/views precision",
+		"lower/indexed lower/norm lower/pool lower/recurrent lower/reduce lower/sampling lower/source lower/squeeze lower/views precision",
 	"profiler":           "ir rkernels roperator device internal/diag",
 	"profiler/model":     "profiler ir rkernels roperator device internal/diag",
 	"device":             "internal/diag",

@@ -250,19 +250,31 @@ func (f *fuser) rewrite() bool {
 	return len(last) > 0
 }
 
-// fusedNode builds the node and its body.
+// fusedNode is the Fused node of a group.
 func (f *fuser) fusedNode(fu *fusion) *ir.Node {
+	anchor, name := "map", fu.result.Def.Name
+	if fu.anchor != nil {
+		anchor, name = fu.anchor.Op, fu.anchor.Name
+	}
+	node := f.c.fused(anchor, f.inOrder(fu.nodes), fu.result, isScalarConst)
+	node.Name = name
+	return node
+}
+
+// fused builds a Fused node, and its body out of copies of nodes, which are in topological order and of which result is
+// the only value used outside. Constants for which inside holds are constants of the body, others are operands.
+func (c *Context) fused(anchor string, nodes []*ir.Node, result *ir.Value, inside func(v *ir.Value) bool) *ir.Node {
 	body := &ir.Graph{Name: "body"}
 	inner := map[*ir.Value]*ir.Value{}
-	node := &ir.Node{Op: "Fused", Domain: ir.InternalDomain, Outputs: []*ir.Value{fu.result},
-		Origins: mergeOrigins(fu.nodes...)}
+	node := &ir.Node{Op: "Fused", Domain: ir.InternalDomain, Outputs: []*ir.Value{result},
+		Origins: mergeOrigins(nodes...)}
 	define := func(v *ir.Value) *ir.Value {
-		w := &ir.Value{Name: f.c.Name(v.Name), DType: v.DType, Shape: v.Shape}
+		w := &ir.Value{Name: c.Name(v.Name), DType: v.DType, Shape: v.Shape}
 		inner[v] = w
 		return w
 	}
 	own := map[*ir.Value]bool{}
-	for _, n := range fu.nodes {
+	for _, n := range nodes {
 		own[n.Outputs[0]] = true
 	}
 	use := func(v *ir.Value) *ir.Value {
@@ -273,7 +285,7 @@ func (f *fuser) fusedNode(fu *fusion) *ir.Node {
 		switch {
 		case own[v]:
 			panic("BUG: a fused group is not in topological order")
-		case isScalarConst(v):
+		case inside(v):
 			w.Const = v.Const
 			body.Consts = append(body.Consts, w)
 		default:
@@ -282,7 +294,7 @@ func (f *fuser) fusedNode(fu *fusion) *ir.Node {
 		}
 		return w
 	}
-	for _, n := range f.inOrder(fu.nodes) {
+	for _, n := range nodes {
 		m := &ir.Node{Op: n.Op, Domain: n.Domain, Name: n.Name, Attrs: n.Attrs, Origins: n.Origins}
 		for _, v := range n.Inputs {
 			m.Inputs = append(m.Inputs, use(v))
@@ -292,14 +304,9 @@ func (f *fuser) fusedNode(fu *fusion) *ir.Node {
 		m.Outputs = []*ir.Value{w}
 		body.Nodes = append(body.Nodes, m)
 	}
-	body.Outputs = []*ir.Value{inner[fu.result]}
-	anchor := "map"
-	node.Name = fu.result.Def.Name
-	if fu.anchor != nil {
-		anchor, node.Name = fu.anchor.Op, fu.anchor.Name
-	}
+	body.Outputs = []*ir.Value{inner[result]}
 	node.Attrs = ir.Attrs{"anchor": ir.StringAttr(anchor), "body": ir.GraphAttr(body)}
-	fu.result.Def = node
+	result.Def = node
 	return node
 }
 

@@ -66,6 +66,7 @@ var Passes = []Pass{
 	{"hoist-projections", hoistProjections, "one large product is faster than a small one in each step of a recurrence"},
 	{"sink-views", sinkViews, "a reshape between a contraction and an elementwise operator keeps them from fusing"},
 	{"extract-views", extractViews, "a view that was moved may follow another view now"},
+	{"fuse-squeeze-excite", fuseSqueezeExcite, "its convolutions are not to become groups of their own"},
 	{"fuse", fuse, "elementwise chains before and after a contraction then need no memory pass of their own"},
 	{"concat-in-place", concatInPlace, "producers can write directly into the result of a Concat"},
 }
@@ -102,6 +103,9 @@ var Constraints = []Constraint{
 	{"extract-views", "sink-views", "sinking looks for View nodes"},
 	{"sink-views", "fuse", "fusion joins a node only with its direct users"},
 	{"fuse", "concat-in-place", "a value inside a fused group is never stored, so it cannot be stored in a Concat"},
+	{"sink-views", "fuse-squeeze-excite", "a view inside of the pattern hides it"},
+	{"fold-affine", "fuse-squeeze-excite", "biases must be inputs of the convolutions"},
+	{"fuse-squeeze-excite", "fuse", "the operators of the pattern must not be in groups of their own"},
 	{"fold-batch-norm", "fold-affine", "the scale and shift of a BatchNormalization fold into weights as any other"},
 }
 

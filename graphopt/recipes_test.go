@@ -2,6 +2,7 @@ package graphopt
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rammerc/rammerc/ir"
 )
@@ -10,7 +11,7 @@ import (
 // because passes round folded weights differently and the results must stay close.
 var recipes = []func(r *generator, x *ir.Value){
 	unaryRecipe, unaryRecipe, constantRecipe, constantRecipe, constantRecipe, pairRecipe,
-	clipRecipe, castRecipe, matMulRecipe, gemmRecipe, convRecipe, convRecipe, batchNormRecipe,
+	clipRecipe, castRecipe, matMulRecipe, gemmRecipe, convRecipe, convRecipe, batchNormRecipe, exciteRecipe,
 	softmaxRecipe, layerNormRecipe, geluRecipe, attentionRecipe, attentionRecipe, reshapeRecipe, transposeRecipe,
 	whereRecipe, reduceRecipe, repeatRecipe, ifRecipe, sliceRecipe, concatRecipe, sunkRecipe,
 	spectrumRecipe, loopRecipe, cellRecipe,
@@ -149,6 +150,27 @@ func convRecipe(r *generator, x *ir.Value) {
 		constantRecipe(r, v)
 	}
 	r.keep(v)
+}
+
+// exciteRecipe multiplies the channels of x by scales that are computed from the means of all channels.
+func exciteRecipe(r *generator, x *ir.Value) {
+	c, ok := extent(x, 1)
+	if !ok || len(x.Shape) < 3 {
+		return
+	}
+	ones := slices.Repeat([]int64{1}, len(x.Shape)-2)
+	dense := func(v *ir.Value, from, to int64) *ir.Value {
+		in := []*ir.Value{v, r.weights(append([]int64{to, from}, ones...)...)}
+		if r.random.IntN(2) == 0 {
+			in = append(in, r.weights(to))
+		}
+		return r.node("Conv", nil, in...)
+	}
+	h := dense(r.node("GlobalAveragePool", nil, x), c, 3)
+	if r.random.IntN(2) == 0 {
+		h = r.either("Mul", h, r.node("Sigmoid", nil, h))
+	}
+	r.keep(r.either("Mul", x, r.node("Sigmoid", nil, dense(h, 3, c))))
 }
 
 func batchNormRecipe(r *generator, x *ir.Value) {

@@ -26,7 +26,7 @@ var internalOps = []Op{
 	},
 	// The body has as many inputs and outputs as the node, and uses no values of the graphs around it. anchor is the name
 	// of the body's one node that is not elementwise, or "map" when all of them are. Nodes before the anchor are its
-	// prologue, nodes behind it its epilogue.
+	// prologue, nodes behind it its epilogue. The anchor may also be one of Compounds.
 	{
 		Domain: InternalDomain, Name: "Fused", Since: 1, Kind: KindFused, Infer: inferFused,
 		Inputs:  []Port{{Name: "inputs", Types: storedTypes, Optional: true, Variadic: true}},
@@ -79,6 +79,22 @@ var internalOps = []Op{
 		Doc: "softmax(scale·q·kᵀ + mask)·v of q[…,Lq,D], k[…,Lk,D], v[…,Lk,Dv], mask broadcast to […,Lq,Lk]; " +
 			"probabilities are rounded to T; nan_to_zero: rows whose softmax is NaN give 0",
 	},
+}
+
+// Compounds are anchors of Fused nodes whose bodies have several operators that are not elementwise, and which rKernels
+// carry out together. Each says what form the body has.
+var Compounds = []struct{ Anchor, Form string }{
+	{"SqueezeExcite", "x·gate(Conv(inner(Conv(mean(x))))): means of channels, 1×1 convolutions, elementwise inner and gate"},
+}
+
+// IsCompound reports whether the anchor of a Fused node is one of Compounds.
+func IsCompound(anchor string) bool {
+	for _, c := range Compounds {
+		if c.Anchor == anchor {
+			return true
+		}
+	}
+	return false
 }
 
 var simpleCellInputs = []Port{

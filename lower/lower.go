@@ -155,6 +155,9 @@ func lowerNode(b *build.Builder, n *ir.Node) {
 		key = [2]string{grp.Anchor.Domain, grp.Anchor.Op}
 	}
 	low := findLowering(key[0], key[1], grp.Anchor == nil)
+	if grp.Compound != "" {
+		low = compounds[grp.Compound]
+	}
 	if low == nil {
 		reportMissing(b, n, key[1])
 		return

@@ -15,6 +15,7 @@ import (
 	"github.com/rammerc/rammerc/lower/reduce"
 	"github.com/rammerc/rammerc/lower/sampling"
 	"github.com/rammerc/rammerc/lower/source"
+	"github.com/rammerc/rammerc/lower/squeeze"
 	"github.com/rammerc/rammerc/lower/views"
 )
 
@@ -118,6 +119,11 @@ var lowerings = []row{
 
 	// Fused attention.
 	{ir.InternalDomain, "Attention", attention.Attention},
+}
+
+// compounds are the lowerings of ir.Compounds.
+var compounds = map[string]build.Lowering{
+	"SqueezeExcite": squeeze.Excite,
 }
 
 // findLowering returns the row for an operator, or the map lowering for elementwise groups.

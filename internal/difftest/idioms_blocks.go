@@ -65,7 +65,14 @@ func growExcite(r *generator) {
 	c := dimsOf(x)[1]
 	dims := slices.Repeat([]int64{1}, rankOf(x))
 	dims[0], dims[1] = c, c
-	s = r.node("Sigmoid", nil, r.node("Conv", nil, s, r.constant(r.weights(x.DType, c, dims...))))
+	if r.one(2) { // squeezed to fewer channels first
+		units := 1 + int64(r.IntN(4))
+		dims[0] = units
+		s = r.activation(r.node("Conv", nil, s, r.constant(r.weights(x.DType, c, dims...))))
+		dims = slices.Clone(dims)
+		dims[0], dims[1] = c, units
+	}
+	s = r.node("Sigmoid", nil, r.node("Conv", nil, s, r.constant(r.weights(x.DType, dims[1], dims...))))
 	r.either("Mul", x, s)
 }
 

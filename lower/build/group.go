@@ -35,6 +35,19 @@ type Group struct {
 	// Maps has the outputs of a fused map. Leaf i stands for Extra[i].
 	Maps    []*functor.Expr
 	Outputs []*ir.Value // of Node
+	// Compound is the anchor of a Fused node that stands for several operators (ir.Compounds), otherwise empty. The
+	// lowering then reads the body itself, and Outer says what the values are that come from outside.
+	Compound string
+	outer    map[*ir.Value]*ir.Value
+}
+
+// Outer is the value of the graph that stands behind an input of a fused body; other values of the body, such as its
+// constants, are themselves.
+func (g *Group) Outer(v *ir.Value) *ir.Value {
+	if o, ok := g.outer[v]; ok {
+		return o
+	}
+	return v
 }
 
 // NewGroup finds the anchor of a node, and the elementwise operators before and after it.
@@ -72,18 +85,18 @@ func fusedGroup(n *ir.Node) (*Group, error) {
 	for i, v := range body.Inputs {
 		outer[v] = n.Inputs[i]
 	}
+	g := &Group{Node: n, Outputs: n.Outputs, outer: outer}
+	if anchor := n.Str("anchor", ""); ir.IsCompound(anchor) {
+		g.Compound, g.Inputs = anchor, n.Inputs
+		return g, nil
+	}
 	resolve := func(vs []*ir.Value) []*ir.Value {
 		out := make([]*ir.Value, len(vs))
 		for i, v := range vs {
-			if o, ok := outer[v]; ok {
-				out[i] = o
-			} else {
-				out[i] = v // a constant of the body
-			}
+			out[i] = g.Outer(v)
 		}
 		return out
 	}
-	g := &Group{Node: n, Outputs: n.Outputs}
 	for _, m := range body.Nodes {
 		if isElementwise(m) {
 			continue
@@ -135,10 +148,13 @@ func (g *Group) readPrologue(resolve func([]*ir.Value) []*ir.Value) error {
 	return nil
 }
 
-// Kind lists the operators of the group, such as "Conv+Add+Relu".
+// Kind lists the operators of the group, such as "Conv+Add+Relu"; a compound has a name.
 func (g *Group) Kind() string {
-	if !g.Node.IsInternal("Fused") {
+	switch {
+	case !g.Node.IsInternal("Fused"):
 		return g.Node.Op
+	case g.Compound != "":
+		return g.Compound
 	}
 	s := ""
 	for i, m := range g.Node.Attrs["body"].G.Nodes {

@@ -1,0 +1,56 @@
+package golden
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// squeezeCase is squeeze and excitation of x by so many units; inner and gate are statements that compute %u of %a, and
+// %s of %d. Without bias the convolutions have none.
+func squeezeCase(x string, channels, units int, mean, inner, gate string, bias bool) Case {
+	c := Case{Name: fmt.Sprintf("%s by %d, %s, %s, bias %t", x, units, inner, gate, bias),
+		In: "%x: float32[" + x + "]", Out: "%y"}
+	v, w := []int{units, channels}, []int{channels, units}
+	for range strings.Count(x, ",") - 1 {
+		v, w = append(v, 1), append(w, 1)
+	}
+	c.Body = weights("v", v...) + weights("w", w...)
+	in := fmt.Sprintf("%%px: float32[%s], %%pv: float32%s, %%pw: float32%s", x, dims(v), dims(w))
+	args, first, last := "%x, %v, %w", "%pm, %pv", "%u, %pw"
+	if bias {
+		c.Body += weights("b", units) + weights("e", channels)
+		in += fmt.Sprintf(", %%pb: float32[%d], %%pe: float32[%d]", units, channels)
+		args, first, last = args+", %b, %e", first+", %pb", last+", %pe"
+	}
+	body := fmt.Sprintf("%%pm = %s\n%%a = Conv(%s)\n%s\n%%d = Conv(%s)\n%s\n%%z = Mul(%%s, %%px)", mean, first, inner,
+		last, gate)
+	c.Body += fused("SqueezeExcite", in, body, "%z", args)
+	return c
+}
+
+func TestSqueezeExcite(t *testing.T) {
+	const (
+		mean    = "GlobalAveragePool(%px)"
+		relu    = "%u = Relu(%a)"
+		swish   = "%g = Sigmoid(%a)\n%u = Mul(%a, %g)"
+		sigmoid = "%s = Sigmoid(%d)"
+		hard    = "%s = HardSigmoid(%d) {alpha = 0.16666667}"
+	)
+	Check(t, WithLayouts([]Case{
+		squeezeCase("1,16,56,56", 16, 8, mean, relu, hard, true),    // several chunks of positions
+		squeezeCase("1,72,7,7", 72, 24, mean, swish, sigmoid, true), // few positions, channels that fill no rTask
+		squeezeCase("3,13,5,9", 13, 1, mean, relu, sigmoid, false),  // one unit, a batch
+		squeezeCase("2,40,1,1", 40, 10, mean, relu, hard, true),     // one position
+		squeezeCase("1,8,3,4", 8, 300, mean, swish, sigmoid, true),  // more units than threads
+		squeezeCase("1,64,100", 64, 16, mean, relu, sigmoid, true),  // one spatial dim
+		squeezeCase("2,33,3,4,5", 33, 7, mean, swish, hard, false),  // three
+		squeezeCase("140,8,6,6", 8, 2, mean, relu, sigmoid, true),   // more images than vEUs
+		squeezeCase("0,8,6,6", 8, 2, mean, relu, sigmoid, true),     // no image
+		squeezeCase("1,4,90,100", 4, 2, mean, relu, sigmoid, true),  // more positions than an rTask sums up
+		squeezeCase("1,40,11,12", 40, 5, mean, "%u = Neg(%a)", "%s = Identity(%d)", true),
+	}))
+}
+
+// dims is a shape in ir's text form.
+func dims(list []int) string { return strings.ReplaceAll(fmt.Sprint(list), " ", ",") }
