@@ -28,6 +28,22 @@ type deps struct {
 // none is for n rTasks that depend on nothing.
 func none(n int) *deps { return &deps{combos: [][]int32{nil}, of: make([]int32, n)} }
 
+// afterAll is for n rTasks that come after all rTasks of a wave.
+func afterAll(wave []*placedOp, n int) *deps {
+	d := &deps{combos: [][]int32{nil, {0}}, of: make([]int32, n)}
+	set := taskSet{kind: vdevice.EdgeFlag, users: n}
+	for _, o := range wave {
+		for t := range o.veu {
+			set.tasks = append(set.tasks, vdevice.Task{Op: o.op, Index: int32(t)})
+		}
+	}
+	for t := range d.of {
+		d.of[t] = 1
+	}
+	d.sets = []taskSet{set}
+	return d
+}
+
 // tileCache keeps the tile indexes of rOperators that were placed.
 type tileCache struct {
 	reads, writes []map[int32]*tileIndex // per rOperator

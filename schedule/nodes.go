@@ -3,11 +3,37 @@ package schedule
 import (
 	"slices"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// nodes makes a segment with a launch for each of ops, which are ascending; chosen is by rOperator.
-func (s *scheduler) nodes(kind vdevice.SegmentKind, ops []int32, chosen []*choice) vdevice.Segment {
+// streaming is a way to launch rOperators on several streams.
+type streaming struct {
+	// streams gives each rOperator a stream. No stream may order what the graph does not order.
+	streams func(preds [][]int32) []int32
+	// order lists the rOperators in the order of their launches; nil: in the order of the graph.
+	order func(spec *device.Spec, chosen []*choice, preds [][]int32) []int32
+}
+
+var (
+	likeOpara = &streaming{ // with what goes beyond the paper
+		func(preds [][]int32) []int32 { return streamsOf(preds, true) },
+		func(spec *device.Spec, chosen []*choice, preds [][]int32) []int32 {
+			return launchOrder(oparaNodes(spec, chosen, preds, true), preds)
+		},
+	}
+	opara = &streaming{
+		func(preds [][]int32) []int32 { return streamsOf(preds, false) },
+		func(spec *device.Spec, chosen []*choice, preds [][]int32) []int32 {
+			return launchOrder(oparaNodes(spec, chosen, preds, false), preds)
+		},
+	}
+	nimble = &streaming{streams: matchedStreams}
+)
+
+// nodes makes a segment with a launch for each of ops, which are ascending; chosen is by rOperator. Without a way to
+// launch on several streams it is a sequence.
+func (s *scheduler) nodes(how *streaming, ops []int32, chosen []*choice) vdevice.Segment {
 	within := make([]int32, len(s.g.Ops)) // place in ops plus one
 	for i, op := range ops {
 		within[op] = int32(i) + 1
@@ -25,16 +51,25 @@ func (s *scheduler) nodes(kind vdevice.SegmentKind, ops []int32, chosen []*choic
 	for i, op := range ops {
 		launches[i] = vdevice.Launch{Op: op, Candidate: mine[i].index}
 	}
-	if kind == vdevice.Parallel {
-		launches = s.onStreams(launches, mine, preds)
+	kind := vdevice.LaunchSequence
+	if how != nil {
+		kind = vdevice.Parallel
+		launches = s.onStreams(how, launches, mine, preds)
 	}
 	return vdevice.Segment{Kind: kind, Program: vdevice.NodeProgram(s.device, s.g, kind, launches)}
 }
 
 // onStreams gives the launches streams and brings them into the order of launching.
-func (s *scheduler) onStreams(launches []vdevice.Launch, chosen []*choice, preds [][]int32) []vdevice.Launch {
-	streams := allocateStreams(preds)
-	order := launchOrder(oparaNodes(s.spec, chosen, preds), preds)
+func (s *scheduler) onStreams(how *streaming, launches []vdevice.Launch, chosen []*choice,
+	preds [][]int32) []vdevice.Launch {
+	streams := how.streams(preds)
+	order := make([]int32, len(launches))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	if how.order != nil {
+		order = how.order(s.spec, chosen, preds)
+	}
 	at := make([]int32, len(order))
 	for i, v := range order {
 		at[v] = int32(i)
@@ -75,7 +110,7 @@ func (s *scheduler) faster(seg vdevice.Segment, g *group) vdevice.Segment {
 		}
 	}
 	slices.Sort(ops)
-	other := s.nodes(vdevice.Parallel, ops, chosen)
+	other := s.nodes(likeOpara, ops, chosen)
 	if s.makespan(other) < clearly*s.makespan(seg) {
 		return other
 	}

@@ -2,19 +2,25 @@ package schedule
 
 import "github.com/rammerc/rammerc/device"
 
-// A parallel graph follows Opara (Chen and others, "Opara: Exploiting Operator Parallelism for Expediting
-// DNN Inference on GPUs"): chains of rOperators share a stream (its Algorithm 1), and launches are in an
-// order that mixes what is bound by memory with what is bound by arithmetic and lets those first that ask
-// for little of the device (its Algorithm 2).
+// Two kinds of plan follow Opara (Chen and others, "Opara: Exploiting Operator Parallelism for Expediting DNN
+// Inference on GPUs"). Chains of rOperators share a stream (its Algorithm 1). Launches are in an order that mixes what
+// is bound by memory with what is bound by arithmetic, and lets those first that ask for little of the device (its
+// Algorithm 2). The plan opara does exactly that, with the fastest candidates. The plan parallel uses streams again
+// that have ended, orders launches of equal demand by the time of what depends on them, and has the candidates of
+// waves.
 
-// allocateStreams gives every rOperator a stream: that of the first predecessor whose first successor it
-// is, otherwise one that it comes after anyway, otherwise a new one. The second is not in the paper: it
-// orders nothing that is not ordered already, and keeps the number of streams near the width of the graph.
-func allocateStreams(preds [][]int32) []int32 {
+// streamsOf gives every rOperator a stream: that of the first predecessor whose first successor it is, otherwise a
+// new one. This is Opara's Algorithm 1. If reuse says so, an rOperator prefers to a new stream one whose rOperators it
+// comes after anyway. That orders nothing which is not ordered already, and keeps the number of streams near the width
+// of the graph.
+func streamsOf(preds [][]int32, reuse bool) []int32 {
 	n := len(preds)
 	stream := make([]int32, n)
 	followed := make([]bool, n) // has a first successor
-	before := newReach(preds)
+	var before reach
+	if reuse {
+		before = newReach(preds)
+	}
 	var last []int32 // per stream: its last rOperator
 	for v := range int32(n) {
 		s := int32(-1)
@@ -24,7 +30,7 @@ func allocateStreams(preds [][]int32) []int32 {
 				break
 			}
 		}
-		for k := 0; s < 0 && k < len(last); k++ {
+		for k := 0; reuse && s < 0 && k < len(last); k++ {
 			if before.has(v, last[k]) {
 				s = int32(k)
 			}
@@ -67,8 +73,8 @@ type oparaNode struct {
 	ahead       float64 // modelled time from its start to the end of all that depends on it
 }
 
-// launchOrder is Opara's Algorithm 2. Of rOperators that ask for equally much, the one with the longest
-// way ahead goes first: it is what the others will have to wait for.
+// launchOrder is Opara's Algorithm 2. Of rOperators that ask for equally much, the one with the longest way ahead goes
+// first, because others will have to wait for it; where no way is known, the first one that became ready.
 func launchOrder(nodes []oparaNode, preds [][]int32) []int32 {
 	left := make([]int, len(nodes))
 	succs := make([][]int32, len(nodes))
@@ -120,14 +126,15 @@ func (a *oparaNode) before(b *oparaNode) bool {
 	return a.ahead > b.ahead
 }
 
-// oparaNodes describes the rOperators as the given choices carry them out.
-func oparaNodes(spec *device.Spec, chosen []*choice, preds [][]int32) []oparaNode {
+// oparaNodes describes the rOperators as the given choices carry them out. Unless ahead says so, it leaves out the way
+// ahead.
+func oparaNodes(spec *device.Spec, chosen []*choice, preds [][]int32, ahead bool) []oparaNode {
 	out := make([]oparaNode, len(chosen))
 	for v, ch := range chosen {
 		out[v].memoryBound = ch.memoryBound(spec)
 		out[v].demand = ch.demand(spec)
 	}
-	for v := len(chosen) - 1; v >= 0; v-- {
+	for v := len(chosen) - 1; ahead && v >= 0; v-- {
 		out[v].ahead += chosen[v].opTime
 		for _, p := range preds[v] {
 			out[p].ahead = max(out[p].ahead, out[v].ahead)
@@ -151,5 +158,9 @@ func (c *choice) memoryBound(spec *device.Spec) bool {
 	w := &c.c.Work
 	active := float64(min(c.c.Tasks, spec.VEUs()))
 	bandwidth := min(spec.Cost.L2PerSM, spec.Cost.L2Total/active)
-	return (w.ConstBytes+w.ReadBytes+w.WriteBytes)/bandwidth > w.Flops/spec.Cost.FlopsPerSM
+	arithmetic := w.Flops / spec.Cost.FlopsPerSM
+	if w.TensorFlops > 0 {
+		arithmetic += w.TensorFlops / spec.TensorRate("tf32")
+	}
+	return (w.ConstBytes+w.ReadBytes+w.WriteBytes)/bandwidth > arithmetic
 }

@@ -23,7 +23,7 @@ func TestStreams(t *testing.T) {
 		{"streams that have ended before serve again", [][]int32{nil, {0}, {0}, {1, 2}, {3}, {3}}, "[0 0 1 0 0 1]"},
 		{"but not such as may still run", [][]int32{nil, {0}, {0}, {1}, {3}, {3}}, "[0 0 1 0 0 2]"},
 	} {
-		if got := fmt.Sprint(allocateStreams(c.preds)); got != c.want {
+		if got := fmt.Sprint(streamsOf(c.preds, true)); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -33,7 +33,7 @@ func TestStreams(t *testing.T) {
 func TestStreamsOrderNothing(t *testing.T) {
 	for seed := range uint64(40) {
 		ops := newOpGraph(vdevicetest.Random(seed, 30))
-		streams, before := allocateStreams(ops.preds), newReach(ops.preds)
+		streams, before := streamsOf(ops.preds, true), newReach(ops.preds)
 		last := map[int32]int32{}
 		for v, s := range streams {
 			if x, ok := last[s]; ok && !before.has(int32(v), x) {

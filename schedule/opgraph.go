@@ -70,19 +70,41 @@ func addViews(out []opAccess, op int, accesses []roperator.Access, write bool) [
 	return out
 }
 
-// wavefronts cuts the graph as a breadth-first search does: an rOperator is in the first wave that comes after the
-// waves of all its predecessors.
-func (o *opGraph) wavefronts() [][]int32 {
+// levels is, for each rOperator, the first wave that comes after the waves of all its predecessors.
+func (o *opGraph) levels() []int {
 	level := make([]int, len(o.preds))
-	var waves [][]int32
 	for id, preds := range o.preds {
 		for _, p := range preds {
 			level[id] = max(level[id], level[p]+1)
 		}
-		if level[id] == len(waves) {
+	}
+	return level
+}
+
+// latest is, for each rOperator, the last wave before those of all rOperators that depend on it. The last wave of all
+// has the given number.
+func (o *opGraph) latest(last int) []int {
+	level := make([]int, len(o.preds))
+	for id := range level {
+		level[id] = last
+	}
+	for id := len(o.preds) - 1; id >= 0; id-- {
+		for _, p := range o.preds[id] {
+			level[p] = min(level[p], level[id]-1)
+		}
+	}
+	return level
+}
+
+// wavefronts cuts the graph as a breadth-first search does: an rOperator is in the first wave that comes after the
+// waves of all its predecessors.
+func (o *opGraph) wavefronts() [][]int32 {
+	var waves [][]int32
+	for id, level := range o.levels() {
+		for level >= len(waves) {
 			waves = append(waves, nil)
 		}
-		waves[level[id]] = append(waves[level[id]], int32(id))
+		waves[level] = append(waves[level], int32(id))
 	}
 	return waves
 }

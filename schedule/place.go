@@ -198,8 +198,10 @@ func (p *placer) placeTask(o *placedOp, t int, fronts []*front) {
 }
 
 // run is when rTask t ends if vEU v runs it next.
-func (p *placer) run(v int32, ch *choice, t int) float64 {
-	start := p.start(v)
+func (p *placer) run(v int32, ch *choice, t int) float64 { return p.runFrom(v, p.start(v), ch, t) }
+
+// runFrom is when rTask t ends that vEU v starts at the given time.
+func (p *placer) runFrom(v int32, start float64, ch *choice, t int) float64 {
 	end := start + ch.ready
 	if ch.rate == 0 {
 		return end
@@ -233,6 +235,15 @@ func (p *placer) consider(f *front) {
 	for _, v := range f.veus {
 		p.produced[v] = true
 	}
+}
+
+// edge is how much later than the last of a front's rTasks an rTask can start that comes after them by edges of the
+// kind, and how many words it polls for that before.
+func (p *placer) edge(f *front, kind vdevice.EdgeKind) (ns float64, polled int32) {
+	if kind == vdevice.EdgeTagged {
+		return p.spec.Cost.Tagged, 0
+	}
+	return f.later + p.spec.Cost.Hop, f.polled
 }
 
 // leave is called when the rTask was put on vEU v. From then on the vEU knows that the front is complete.

@@ -20,6 +20,7 @@ type planner struct {
 	forClusters             [][]choice // likewise, for data that stay in a cluster
 	waves                   [][]int32  // of the policy
 	cluster                 int        // vEUs in a cluster of an rProgram; 0: there are none
+	fastOnly                bool       // rOperators have the candidates that are fastest by themselves
 }
 
 func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, policy Policy) (*planner, error) {
@@ -29,7 +30,7 @@ func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, pol
 	}
 	p := &planner{g: g, spec: spec, costs: costs, ops: newOpGraph(g)}
 	p.plain, p.resident, p.staged, p.forClusters = splitChoices(choices)
-	p.waves = policy.waves(p.ops)
+	p.waves = policy.waves(p)
 	return p, nil
 }
 
@@ -37,7 +38,7 @@ func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, pol
 // data travel in tagged words.
 func (p *planner) scheduler(resident bool) *scheduler {
 	s := newScheduler(p.g, p.spec, p.ops, p.plain)
-	s.costs = p.costs
+	s.costs, s.fastOnly = p.costs, p.fastOnly
 	if resident {
 		s.inClusters(p.cluster)
 		s.residence = newResidence(p.g, p.resident, p.staged, p.forClusters, p.waves, s.spec.VEUs(), s.cluster)
@@ -67,16 +68,25 @@ func init() { // some kinds choose among others
 		{PlanRProgram, "all waves in one persistent rProgram", (*planner).rprogram, 4, 0},
 		{PlanWaves, "one launch for each wave", (*planner).inWaves, 3, 0},
 		{PlanGraph, "one launch for each rOperator, in sequence, whatever the policy is", (*planner).graph, 2, 0},
-		{PlanParallel, "one launch for each rOperator, on several streams, as in Opara", (*planner).parallel, 5, 0},
+		{PlanParallel, "one launch for each rOperator, on several streams, as in Opara with fewer streams",
+			(*planner).parallel, 6, 0},
 		{PlanBase, "RammerBase: as graph, but no launch starts before the previous one has ended",
 			(*planner).base, 0, 0},
+		{"base-selected", "as base, with the rKernels that are selected for waves", (*planner).baseSelected, 0, 0},
+		{"opara", "one launch for each rOperator, on streams and in the order of Opara's algorithms",
+			(*planner).opara, 0, 0},
+		{"nimble", "one launch for each rOperator, on streams by Nimble's matching", (*planner).nimble, 0, 0},
 		{PlanMixed, "Algorithm 1 of the paper: costs decide which waves form an rProgram and how the others are launched", mixed(1), 1, 0},
-		{"mixed-2", "as mixed, with the cost of a launch doubled, which favours rPrograms", mixed(2), 6, 0},
-		{"mixed-half", "as mixed, with the cost of a launch halved, which favours launches", mixed(0.5), 7, 0},
-		{"mixed-4", "as mixed, with the cost of a launch multiplied by four", mixed(4), 8, 0},
+		{"mixed-2", "as mixed, with the cost of a launch doubled, which favours rPrograms", mixed(2), 7, 0},
+		{"mixed-half", "as mixed, with the cost of a launch halved, which favours launches", mixed(0.5), 8, 0},
+		{"mixed-4", "as mixed, with the cost of a launch multiplied by four", mixed(4), 9, 0},
+		{"mixed-fast", "as mixed, with the rKernels that are fastest by themselves", (*planner).mixedFast, 0, 0},
+		{"barriers", "as rprogram, with a barrier of all vEUs between waves", (*planner).withBarriers, 0, 0},
+		{PlanCriticalPath, "list scheduling by upward ranks: an rTask starts when its own inputs are there",
+			(*planner).criticalPath, 5, 0},
 		{"clusters-8", "as rprogram, with vEUs in clusters of 8, which pass tagged data through shared memory",
-			clustered(8), 9, 8},
-		{"clusters-4", "as clusters-8, with clusters of 4", clustered(4), 10, 4},
+			clustered(8), 10, 8},
+		{"clusters-4", "as clusters-8, with clusters of 4", clustered(4), 11, 4},
 		{"clusters-2", "as clusters-8, with clusters of 2", clustered(2), 0, 2},
 	}
 }
@@ -119,32 +129,68 @@ func (p *planner) inWaves() *vdevice.Plan {
 	return s.segments(s.single(p.waves, vdevice.Waves))
 }
 
-func (p *planner) graph() *vdevice.Plan {
-	s := p.scheduler(false)
-	chosen := make([]*choice, len(p.g.Ops))
-	for op := range chosen {
-		chosen[op] = s.pickOne(int32(op), fastest)
-	}
-	return s.ofNodes(s.nodes(vdevice.LaunchSequence, allOps(p.g), chosen), chosen)
-}
+func (p *planner) graph() *vdevice.Plan { return p.launches(nil, p.fastest()) }
 
-func (p *planner) base() *vdevice.Plan {
-	plan := p.graph()
+// opara and nimble have the candidates that the papers have: the fastest of each rOperator by itself.
+func (p *planner) opara() *vdevice.Plan { return p.launches(opara, p.fastest()) }
+
+func (p *planner) nimble() *vdevice.Plan { return p.launches(nimble, p.fastest()) }
+
+func (p *planner) base() *vdevice.Plan { return serial(p.graph()) }
+
+// baseSelected is RammerBase with the candidates that rOperators have in waves (Rammer §5.2.4).
+func (p *planner) baseSelected() *vdevice.Plan { return serial(p.launches(nil, p.ofWaves())) }
+
+// parallel uses the candidates that rOperators have in waves, since rOperators share the device there too.
+func (p *planner) parallel() *vdevice.Plan { return p.launches(likeOpara, p.ofWaves()) }
+
+// serial keeps launches from overlapping.
+func serial(plan *vdevice.Plan) *vdevice.Plan {
 	for i := range plan.Segments {
 		plan.Segments[i].Serial = true
 	}
 	return plan
 }
 
-// parallel uses the candidates that rOperators have in waves, since rOperators share the device there too.
-func (p *planner) parallel() *vdevice.Plan {
+// launches is a plan with a launch for each rOperator.
+func (p *planner) launches(how *streaming, chosen []*choice) *vdevice.Plan {
+	s := p.scheduler(false)
+	return s.ofNodes(s.nodes(how, allOps(p.g), chosen), chosen)
+}
+
+// fastest is the fastest candidate of each rOperator.
+func (p *planner) fastest() []*choice {
+	chosen := make([]*choice, len(p.g.Ops))
+	for op := range chosen {
+		chosen[op] = fastest(p.plain[op])
+	}
+	return chosen
+}
+
+// ofWaves is the candidate that each rOperator has in waves.
+func (p *planner) ofWaves() []*choice {
 	s := p.scheduler(false)
 	s.single(p.waves, vdevice.Waves)
 	chosen := make([]*choice, len(p.g.Ops))
 	for op := range chosen {
 		chosen[op] = s.placed[op].choice
 	}
-	return s.ofNodes(s.nodes(vdevice.Parallel, allOps(p.g), chosen), chosen)
+	return chosen
+}
+
+// mixedFast is Algorithm 1 with the fastest candidate of each rOperator (Rammer §5.2.4).
+func (p *planner) mixedFast() *vdevice.Plan {
+	q := *p
+	q.fastOnly = true
+	return mixed(1)(&q)
+}
+
+// withBarriers is the rProgram with a barrier of all vEUs between waves (Rammer §5.2.5). Nothing travels in tagged
+// words, which would be ordered without the barriers.
+func (p *planner) withBarriers() *vdevice.Plan {
+	s := p.scheduler(false)
+	s.barriers = true
+	return s.segments(s.single(p.waves, vdevice.RProgram))
 }
 
 // mixed lets Algorithm 1 decide which waves form an rProgram; weight is how many times it counts the cost of a
@@ -181,6 +227,9 @@ func (p *planner) best() *vdevice.Plan {
 	best := mixed(1)(p)
 	least := p.time(best) * clearly
 	others := []*vdevice.Plan{p.parallel(), p.graph()}
+	if p.branches() {
+		others = append(others, p.criticalPath())
+	}
 	for _, size := range []int{8, 4} {
 		if plan := p.tryClusters(size); plan != nil {
 			others = append(others, plan)
@@ -193,6 +242,10 @@ func (p *planner) best() *vdevice.Plan {
 	}
 	return best
 }
+
+// branches reports that some wave has several rOperators, so that an order of rTasks other than that of waves may be
+// better.
+func (p *planner) branches() bool { return len(p.g.Ops) > len(p.waves) }
 
 // time is how long the plan takes by the model, in ns.
 func (p *planner) time(plan *vdevice.Plan) float64 {

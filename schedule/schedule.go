@@ -21,14 +21,18 @@ import (
 type Policy struct {
 	Name, Doc string
 	// waves lists every rOperator once. An rOperator comes in a later wave than those it depends on.
-	waves func(*opGraph) [][]int32
+	waves func(*planner) [][]int32
 }
 
 // Policies lists the policies; the first is the default.
 func Policies() []Policy {
 	return []Policy{
-		{"wavefront", "Rammer's Algorithm 1: all rOperators whose inputs are ready form a wave", (*opGraph).wavefronts},
-		{"sequential", "every rOperator is a wave of its own, in the order of the graph", (*opGraph).sequence},
+		{"wavefront", "Rammer's Algorithm 1: all rOperators whose inputs are ready form a wave",
+			func(p *planner) [][]int32 { return p.ops.wavefronts() }},
+		{"balanced", "as many waves, but rOperators that nobody waits for yet come later, where they lengthen no wave",
+			(*planner).balanced},
+		{"sequential", "every rOperator is a wave of its own, in the order of the graph",
+			func(p *planner) [][]int32 { return p.ops.sequence() }},
 	}
 }
 
@@ -41,6 +45,8 @@ const (
 	PlanParallel = "parallel"
 	PlanBase     = "base"
 	PlanMixed    = "mixed"
+
+	PlanCriticalPath = "critical-path"
 )
 
 // Plans lists the kinds of plan; the first is the default.

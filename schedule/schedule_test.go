@@ -35,14 +35,14 @@ func mustSchedule(t testing.TB, g *roperator.Graph, spec *device.Spec, opt Optio
 	return plan
 }
 
-// everyOption calls f with each policy and kind of plan for the device, where the policy counts.
+// everyOption calls f with each kind of plan for the device, and with the other policies for those kinds that are made
+// of waves and of nothing else: others choose from these, or from what does not depend on the policy.
 func everyOption(spec *device.Spec, f func(Options)) {
 	for i, p := range Policies() {
 		for _, k := range PlansFor(spec) {
-			if i > 0 && (k == PlanGraph || k == PlanBase || strings.HasPrefix(k, "mixed")) {
-				continue // mixed plans are among what auto chooses from
+			if i == 0 || k == PlanRProgram || k == PlanWaves || k == PlanMixed {
+				f(Options{Policy: p.Name, Plan: k})
 			}
-			f(Options{Policy: p.Name, Plan: k})
 		}
 	}
 }

@@ -33,6 +33,7 @@ type residence struct {
 	tagged map[int]bool   // by Buffer.ID
 	groups []*stationary
 	free   [][]bool // per wave: the vEUs that no group or chain has reserved; nil if none is reserved
+	waves  [][]int32
 
 	veus    int
 	cluster int // vEUs in a cluster; 0: there are none
@@ -70,7 +71,7 @@ func newResidence(g *roperator.Graph, resident, staged, forClusters [][]choice, 
 	cluster int) *residence {
 	r := &residence{
 		group: map[int32]*stationary{}, homes: map[int32][]int32{}, choice: map[int32]*choice{},
-		handed: map[int32]bool{}, tagged: map[int]bool{}, veus: veus, cluster: cluster,
+		handed: map[int32]bool{}, tagged: map[int]bool{}, waves: waves, veus: veus, cluster: cluster,
 	}
 	r.groups = findGroups(resident, waves)
 	r.fitClusters()

@@ -21,6 +21,8 @@ type scheduler struct {
 	costs        profiler.Costs
 	cluster      int     // vEUs in a cluster; 0: there are none
 	launchWeight float64 // launches count so many times in Algorithm 1; 0 is 1
+	fastOnly     bool    // the planner's
+	barriers     bool    // all rTasks of a wave come after all of the wave before
 
 	placed []*placedOp // per rOperator: nil until its wave is committed
 	cache  *tileCache
@@ -196,7 +198,7 @@ func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *tria
 	found := map[*choice]*deps{}
 	fast, tasks := s.pick(wave, fastest)
 	best := s.try(fast, cur, base, found)
-	if tasks < s.spec.VEUs() {
+	if tasks < s.spec.VEUs() || s.fastOnly {
 		return best
 	}
 	slim, _ := s.pick(wave, efficient)
@@ -316,6 +318,9 @@ func (s *scheduler) try(wave []picked, cur *current, base *placer, found map[*ch
 // wait for, since each launch comes after those before it.
 func (s *scheduler) depsOf(x picked, cur *current) *deps {
 	var preds []producer
+	if n := len(cur.group.waves); s.barriers && n > 0 {
+		return afterAll(cur.group.waves[n-1], x.choice.c.Tasks)
+	}
 	if cur.group.kind == vdevice.RProgram {
 		for _, p := range s.ops.preds[x.op] {
 			if o := s.placed[p]; o != nil && o.group == cur.group {
@@ -379,13 +384,17 @@ func (s *scheduler) carry(b *vdevice.Builder, g *group) {
 func appendOp(b *vdevice.Builder, o *placedOp) {
 	fronts := make([]*vdevice.Front, len(o.deps.sets))
 	for _, t := range o.order {
-		task := vdevice.Task{Op: o.op, Index: t}
-		for _, set := range o.deps.combos[o.deps.of[t]] {
-			if fronts[set] == nil {
-				fronts[set] = b.Front(o.deps.sets[set].tasks)
-			}
-			b.After(o.deps.sets[set].kind, task, fronts[set])
-		}
-		b.Append(task, o.veu[t])
+		appendTask(b, o, vdevice.Task{Op: o.op, Index: t}, fronts)
 	}
+}
+
+// appendTask appends an rTask of o with its edges. fronts are those of o's task sets that are known already.
+func appendTask(b *vdevice.Builder, o *placedOp, task vdevice.Task, fronts []*vdevice.Front) {
+	for _, set := range o.deps.combos[o.deps.of[task.Index]] {
+		if fronts[set] == nil {
+			fronts[set] = b.Front(o.deps.sets[set].tasks)
+		}
+		b.After(o.deps.sets[set].kind, task, fronts[set])
+	}
+	b.Append(task, o.veu[task.Index])
 }

@@ -67,6 +67,9 @@ func (l *Loader) Ready(start, bytes, rate float64, ring int) float64 {
 	return ready
 }
 
+// Taken is how many bytes the steps have taken so far.
+func (l *Loader) Taken() float64 { return l.taken }
+
 // Take notes that a step took its block from start to end, and that the last byte of the block was there at ready.
 func (l *Loader) Take(start, end, ready, bytes float64) {
 	l.steps = append(l.steps, taken{l.taken, l.taken + bytes, start, end})
