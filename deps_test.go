@@ -31,7 +31,7 @@ var allowed = map[string]string{
 	"rkernels/functor": "ir",
 	"roperator":        "ir rkernels internal/diag",
 	// Lowering, from what all share to the table of all families: each row may import what stands above it.
-	"precision":         "",
+	"precision":         "ir",
 	"lower/target":      "device ir",
 	"lower/arg":         "rkernels rkernels/functor roperator",
 	"lower/pack":        "ir rkernels/functor roperator",

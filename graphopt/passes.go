@@ -68,6 +68,7 @@ var Passes = []Pass{
 	{"extract-views", extractViews, "a view that was moved may follow another view now"},
 	{"fuse-squeeze-excite", fuseSqueezeExcite, "its convolutions are not to become groups of their own"},
 	{"fuse", fuse, "elementwise chains before and after a contraction then need no memory pass of their own"},
+	{"narrow-storage", narrowStorage, "it is known now what is stored, and what stays in the registers of one kernel"},
 	{"concat-in-place", concatInPlace, "producers can write directly into the result of a Concat"},
 }
 
@@ -102,6 +103,7 @@ var Constraints = []Constraint{
 	{"expand-recurrent", "extract-views", "the cells' slices become views of views"},
 	{"extract-views", "sink-views", "sinking looks for View nodes"},
 	{"sink-views", "fuse", "fusion joins a node only with its direct users"},
+	{"fuse", "narrow-storage", "values inside a fused group are never stored, so they stay float32"},
 	{"fuse", "concat-in-place", "a value inside a fused group is never stored, so it cannot be stored in a Concat"},
 	{"sink-views", "fuse-squeeze-excite", "a view inside of the pattern hides it"},
 	{"fold-affine", "fuse-squeeze-excite", "biases must be inputs of the convolutions"},
@@ -123,6 +125,9 @@ type Options struct {
 	// that is a bug of a pass.
 	Check bool
 	Seed  uint64
+	// Storage is float16 or bfloat16 if values between operators, and weights, are to be stored in it. The zero value
+	// leaves all types as they are.
+	Storage ir.DType
 	// Kernels says what fuses with what; nil means the built-in rKernels.
 	Kernels *rkernels.Catalogue
 }

@@ -87,13 +87,17 @@ func testPassFile(t *testing.T, file string, pass *Pass) {
 		t.Fatal(err)
 	}
 	after := ir.Clone(before)
-	if err := runPasses(after, []Pass{*pass}, Options{}); err != nil {
+	opts, tolerance := Options{}, 2e-5
+	if pass.Name == "narrow-storage" {
+		opts.Storage, tolerance = ir.Float16, 2e-3
+	}
+	if err := runPasses(after, []Pass{*pass}, opts); err != nil {
 		t.Fatal(err)
 	}
 	if err := ir.Verify(after); err != nil {
 		t.Errorf("the pass left an invalid graph: %v", err)
 	}
-	sameResults(t, before, after, 1, 2e-5)
+	sameResults(t, before, after, 1, tolerance)
 	text := printed(t, after)
 	if *update {
 		rewrite(t, file, archive, text)

@@ -61,3 +61,29 @@ var narrowForms = map[DType]struct {
 
 // FromBFloat16 is the value of a bfloat16, given as its bits: the upper half of a float32.
 func FromBFloat16(bits uint16) float64 { return float64(math.Float32frombits(uint32(bits) << 16)) }
+
+// ToFloat16 rounds to the nearest float16, ties to even; what is too large becomes infinite.
+func ToFloat16(x float32) uint16 {
+	const infinite, quiet, tooLarge, leastNormal = 0x7c00, 0x7e00, 0x477ff000, 0x38800000
+	bits := math.Float32bits(x)
+	sign, a := uint16(bits>>16&0x8000), bits&0x7fffffff
+	switch {
+	case a > 0x7f800000:
+		return sign | quiet
+	case a >= tooLarge: // 65520
+		return sign | infinite
+	case a < leastNormal: // adding 1/2 leaves the magnitude in units of 2^-24, rounded by the addition itself
+		half := math.Float32frombits(a) + 0.5
+		return sign | uint16(math.Float32bits(half)-math.Float32bits(0.5))
+	}
+	return sign | uint16((a-(127-15)<<23+0xfff+a>>13&1)>>13)
+}
+
+// ToBFloat16 rounds to the nearest bfloat16, ties to even; what is too large becomes infinite.
+func ToBFloat16(x float32) uint16 {
+	u := math.Float32bits(x)
+	if x != x {
+		return uint16(u>>16) | 0x40
+	}
+	return uint16((u + 0x7fff + u>>16&1) >> 16)
+}

@@ -26,3 +26,50 @@ func TestFromFloat16(t *testing.T) {
 		}
 	}
 }
+
+// TestToFloat16 rounds every finite number to itself, and the middle between two neighbours to the even one.
+func TestToFloat16(t *testing.T) {
+	for bits := range uint16(0x7c00) {
+		x := float32(FromFloat16(bits))
+		if got := ToFloat16(x); got != bits {
+			t.Fatalf("%g: %#x, want %#x", x, got, bits)
+		}
+		if got := ToFloat16(-x); got != bits|0x8000 {
+			t.Fatalf("-%g: %#x, want %#x", x, got, bits|0x8000)
+		}
+		middle := (x + float32(FromFloat16(bits+1))) / 2
+		even := bits + bits&1
+		if bits == 0x7bff {
+			middle, even = 65520, 0x7c00
+		}
+		if got := ToFloat16(middle); got != even {
+			t.Fatalf("%g: %#x, want the even neighbour %#x", middle, got, even)
+		}
+		if got := ToFloat16(math.Nextafter32(middle, 0)); got != bits {
+			t.Fatalf("just below %g: %#x, want %#x", middle, got, bits)
+		}
+	}
+	for _, x := range []float32{float32(math.Inf(1)), 1e30} {
+		if ToFloat16(x) != 0x7c00 || ToFloat16(-x) != 0xfc00 {
+			t.Errorf("%g does not become infinite", x)
+		}
+	}
+	if !math.IsNaN(FromFloat16(ToFloat16(float32(math.NaN())))) {
+		t.Error("NaN becomes a number")
+	}
+}
+
+// TestToBFloat16 rounds to the nearest, ties to even.
+func TestToBFloat16(t *testing.T) {
+	for x, want := range map[float32]uint16{
+		1: 0x3f80, -3: 0xc040, 1 + 1.0/256: 0x3f80, 1 + 3.0/256: 0x3f82, 1 + 1.1/256: 0x3f81,
+		math.MaxFloat32: 0x7f80, float32(math.Inf(-1)): 0xff80,
+	} {
+		if got := ToBFloat16(x); got != want {
+			t.Errorf("%g: %#x, want %#x", x, got, want)
+		}
+	}
+	if !math.IsNaN(FromBFloat16(ToBFloat16(float32(math.NaN())))) {
+		t.Error("NaN becomes a number")
+	}
+}

@@ -21,3 +21,13 @@ func ElementType(d ir.DType) string {
 	}
 	return t
 }
+
+// elementSize is how many bytes an element of a C++ type has, 0 for types that are none of elements.
+func elementSize(text string) int64 {
+	for d, t := range elementTypes {
+		if t == text {
+			return int64(d.Size())
+		}
+	}
+	return 0
+}

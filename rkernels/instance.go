@@ -91,11 +91,17 @@ func (in *Instance) StreamStep() int {
 	return int(in.formula(in.Kernel.streams))
 }
 
+// formula computes f. An element type stands in it for the bytes of an element.
 func (in *Instance) formula(f *Formula) int64 {
 	env := map[string]int64{}
 	for i, p := range in.Kernel.Params {
-		if p.Kind == ParamInt {
+		switch p.Kind {
+		case ParamInt:
 			env[p.Name] = in.Values[i].Int
+		case ParamType:
+			if n := elementSize(in.Values[i].Text); n > 0 {
+				env[p.Name] = n
+			}
 		}
 	}
 	n, err := f.Eval(env)

@@ -140,12 +140,13 @@ func ConstBytes(g *ir.Graph) int64 {
 	return total
 }
 
-// Optimise runs graphopt in place, dumping after each pass.
-func Optimise(job *Job, g *ir.Graph, d *dump.Dir, check bool, seed uint64) error {
+// Optimise runs graphopt in place, dumping after each pass. Values between operators are stored in the type storage,
+// unless that is ir.Invalid.
+func Optimise(job *Job, g *ir.Graph, d *dump.Dir, check bool, seed uint64, storage ir.DType) error {
 	done := job.Stage("optimise")
 	before := len(g.Nodes)
 	err := graphopt.Run(g, graphopt.Options{
-		Check: check, Seed: seed,
+		Check: check, Seed: seed, Storage: storage,
 		After: func(s graphopt.Step) error {
 			return d.Write("graphopt", s.Pass.Name, "rir", graphText(d, s.Graph))
 		},

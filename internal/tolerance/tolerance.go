@@ -121,13 +121,26 @@ func (d Difference) Within(l Limit) bool {
 // LimitFor is the limit for elements of type t.
 func LimitFor(t ir.DType) Limit { return Limits[t] }
 
-// LimitIn is LimitFor for a program whose products of float32 are made in the given precision. tf32 has the mantissa of
-// float16, so that operands are off by as much.
+// LimitIn is LimitFor for a program of the given precision. tf32 has the mantissa of float16, so that operands are off by
+// as much. Where values are stored in 16 bits, each operator rounds every element by at most one unit roundoff, and by
+// 1/√3 of it in the mean square. Roundings of operators behind each other are independent: 192 of them amount to eight
+// units, which is the limit.
 func LimitIn(p precision.Precision, t ir.DType) Limit {
-	if p == precision.TF32 && t == ir.Float32 {
+	if t != ir.Float32 {
+		return LimitFor(t)
+	}
+	if p == precision.TF32 {
 		return LimitFor(ir.Float16)
 	}
+	if unit := Roundoff(p.Storage()); unit > 0 {
+		return Limit{Abs: 2 * unit, L2: 8 * unit}
+	}
 	return LimitFor(t)
+}
+
+// Roundoff is how far rounding to a 16-bit float may move a number, relative to it; 0 for other types.
+func Roundoff(d ir.DType) float64 {
+	return map[ir.DType]float64{ir.Float16: 1.0 / (1 << 11), ir.BFloat16: 1.0 / (1 << 8)}[d]
 }
 
 // Passing is the smallest whole-tensor limit that d would pass.

@@ -1,13 +1,17 @@
 package contraction
 
-import "github.com/rammerc/rammerc/ir"
+import (
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/rkernels/functor"
+	"github.com/rammerc/rammerc/roperator"
+)
 
 // Elements are the element types of a kernel that contracts. They may all differ: a kernel for tensor cores takes
 // float32 from memory, multiplies float16 and adds up in float32; one for quantised weights takes int8.
 type Elements struct {
 	// Left and Right are the operands as they stand in memory. Constants are packed to these types.
 	Left, Right ir.DType
-	// Multiplied is what stands in shared memory and is multiplied.
+	// Multiplied is what is multiplied: tensor cores take it so, while scalar kernels make float32 of 16-bit floats.
 	Multiplied ir.DType
 	// Sum is what products are added up in, and what partial sums are stored as.
 	Sum ir.DType
@@ -15,6 +19,18 @@ type Elements struct {
 
 // Float32s are the elements of kernels that compute with float32 alone.
 var Float32s = Elements{ir.Float32, ir.Float32, ir.Float32, ir.Float32}
+
+// ElementsOf are those of a product of x and y in type d. A constant of float32 is packed as d.
+func ElementsOf(x, y roperator.View, d ir.DType) Elements {
+	e := Elements{Left: x.DType(), Right: y.DType(), Multiplied: d, Sum: functor.RealType(d)}
+	if x.Buf.Kind == roperator.Const && isHalf(d) {
+		e.Left = d
+	}
+	if y.Buf.Kind == roperator.Const && isHalf(d) {
+		e.Right = d
+	}
+	return e
+}
 
 // loadBytes is what the widest load of a thread brings from memory.
 const loadBytes = 16

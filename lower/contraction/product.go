@@ -28,10 +28,12 @@ type Product struct {
 	M, N, K  int64
 	Batch    []int64        // common batch dims; normalise leaves three
 	A, B     roperator.View // [batch…][m][k] and [batch…][k][n], broadcast with stride 0
-	Prologue *functor.Expr  // of A's elements, float32 alone
+	Prologue *functor.Expr  // of A's elements, which are floats of 32 bits or 16
 	Tail     tails.Spec
-	// Elements are those of the kernels that may carry it out; LowerProduct chooses them.
-	Elements Elements
+	// Multiplied is the type of elements that are multiplied; Elements are those of the kernels that may carry it out,
+	// which LowerProduct finds out.
+	Multiplied ir.DType
+	Elements   Elements
 }
 
 // FoldBatch makes the batch a part of m if B is the same for all of it: one tall product fills its tiles better than

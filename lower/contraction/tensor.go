@@ -7,6 +7,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
+	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -27,7 +28,7 @@ var tensorShapes = []TileShape{
 // products keep two parts of the filter in shared memory, and what they gain in arithmetic they lose in bringing these
 // and the input, so that such contractions are float32 throughout unless tf32 is asked for.
 func Gathered(p precision.Precision) precision.Precision {
-	if p == precision.FP32 {
+	if p.Products() == 3 {
 		return precision.Strict
 	}
 	return p
@@ -132,9 +133,16 @@ func (s TileShape) Multiplications(e Elements, k float64) roperator.Work {
 // multiplyTime is how long one multiprocessor takes to multiply a tile k deep, in nanoseconds.
 func (s TileShape) multiplyTime(t *target.Target, e Elements, k int64) float64 {
 	w := s.Multiplications(e, float64(k))
-	time := w.Flops / t.Rate(target.Scalar, e.Multiplied)
 	if w.TensorFlops > 0 {
-		time += w.TensorFlops / t.Rate(target.Tensor, e.Multiplied)
+		return w.TensorFlops / t.Rate(target.Tensor, s.unitType(e))
 	}
-	return time
+	return w.Flops / t.Rate(target.Scalar, s.unitType(e))
+}
+
+// unitType is the type of what stands in shared memory and is multiplied. Scalar arithmetic is that of float32.
+func (s TileShape) unitType(e Elements) ir.DType {
+	if s.products == 0 {
+		return functor.RealType(e.Multiplied)
+	}
+	return e.Multiplied
 }

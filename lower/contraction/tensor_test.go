@@ -27,7 +27,7 @@ func TestTensorShapes(t *testing.T) {
 		}
 		to := target.Of(spec)
 		scalar, tensor := 0, 0
-		for _, s := range UsefulShapes(&to, c.precision, 256, 256) {
+		for _, s := range UsefulShapes(&to, c.precision, Float32s, 256, 256) {
 			if s.Products() == 0 {
 				scalar++
 			} else if s.Products() == c.products {

@@ -35,13 +35,13 @@ var tileShapes = []TileShape{
 // SharedBytes is how many bytes the threads of an rTask read from shared memory to add up k products for each result.
 // The lanes of a warp share what they read for matrix instructions.
 func (s TileShape) SharedBytes(e Elements, k int64) float64 {
-	return float64(e.Multiplied.Size()) * float64(s.BM*s.BN*k) * (1/float64(s.tm) + 1/float64(s.tn))
+	return float64(s.unitType(e).Size()) * float64(s.BM*s.BN*k) * (1/float64(s.tm) + 1/float64(s.tn))
 }
 
 // UsefulShapes are the shapes of which an m×n result fills more than half a tile in either direction, or a small one
 // if there is none. Those of scalar arithmetic come first, then those on the target's tensor cores, as far as the
 // precision allows them.
-func UsefulShapes(t *target.Target, p precision.Precision, m, n int64) []TileShape {
+func UsefulShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
 	var out []TileShape
 	for _, s := range tileShapes {
 		if m > s.BM/2 && n > s.BN/2 || m > s.BM/2 && s.BM == 16 {
@@ -55,7 +55,7 @@ func UsefulShapes(t *target.Target, p precision.Precision, m, n int64) []TileSha
 		}
 		out = append(out, smallest)
 	}
-	if p.Products() == 0 || t.Rate(target.Tensor, ir.Float32) == 0 {
+	if e != Float32s || p.Products() == 0 || t.Rate(target.Tensor, ir.Float32) == 0 {
 		return out
 	}
 	for _, s := range tensorShapes {

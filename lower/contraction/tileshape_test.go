@@ -33,7 +33,7 @@ func TestSplits(t *testing.T) {
 		{"few tiles", 96, 196, 480, 1, true, 0.4},
 		{"few tiles beside others", 96, 196, 480, 0.2, false, 0},
 	} {
-		shapes := UsefulShapes(&h100, precision.Strict, c.m, c.n)
+		shapes := UsefulShapes(&h100, precision.Strict, Float32s, c.m, c.n)
 		tasks := func(s TileShape) int64 { return build.CeilDiv(c.m, s.BM) * build.CeilDiv(c.n, s.BN) }
 		splits := SplitsFor(&h100, Float32s, shapes, tasks, c.k, c.m*c.n, c.share)
 		if (splits > 1) != c.split {

@@ -16,9 +16,6 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// elements are those of conv_tiled and conv_pointwise, whose weights are on the left. conv_direct takes any type.
-var elements = contraction.Float32s
-
 // convolution is a Conv or ConvTranspose, brought to three spatial dims (d, h, w) by dims of one element.
 type convolution struct {
 	kind       string
@@ -34,6 +31,8 @@ type convolution struct {
 	x          roperator.View // [image][channel][d][h][w]
 	w          roperator.View // [group][output channel][input channel][d][h][w]
 	prologue   *functor.Expr
+	multiplied ir.DType
+	elements   contraction.Elements // with the weights on the left
 	tail       tails.Spec
 }
 
@@ -47,7 +46,7 @@ func Conv(b *build.Builder, g *build.Group) error {
 		return nil
 	}
 	switch {
-	case c.tail.DType != ir.Float32 || c.w.Buf.Kind != roperator.Const || c.isThin():
+	case functor.RealType(c.multiplied) != ir.Float32 || c.w.Buf.Kind != roperator.Const || c.isThin():
 		return addDirect(b, g, c)
 	case c.isProduct():
 		return gemm.LowerProduct(b, g, c.product())
@@ -87,19 +86,13 @@ func readConv(b *build.Builder, g *build.Group) (*convolution, error) {
 }
 
 func readConvInputs(b *build.Builder, g *build.Group, c *convolution) error {
-	var x roperator.View
-	var err error
-	if e := g.Prologue[0]; e != nil && e.DType == ir.Float32 && g.Inputs[0].DType == ir.Float32 {
-		c.prologue = e
-		x = b.In(g.Inputs[0])
-	} else if x, err = elementwise.Mapped(b, e, g.Inputs[0]); err != nil {
-		return err
-	}
-	w, err := elementwise.Mapped(b, g.Prologue[1], g.Inputs[1])
+	f, err := contraction.ReadFactors(b, g, true)
 	if err != nil {
 		return err
 	}
-	c.x, c.w = threeSpatial(x), c.groupedFilter(threeSpatial(w))
+	c.prologue, c.multiplied = f.Prologue, f.Multiplied
+	c.x, c.w = threeSpatial(f.X), c.groupedFilter(threeSpatial(f.Y))
+	c.elements = contraction.ElementsOf(c.w, c.x, c.multiplied)
 	if len(g.Inputs) > 2 && g.Inputs[2] != nil {
 		bias, err := elementwise.Mapped(b, g.Prologue[2], g.Inputs[2])
 		if err != nil {
@@ -176,7 +169,7 @@ func (c *convolution) product() contraction.Product {
 	w, _ := c.productFilter()
 	p := contraction.Product{
 		Kind: c.kind, M: c.images, K: x.Shape[1], N: c.outC, A: x, B: w.Permute([]int64{1, 0}),
-		Prologue: c.prologue, Tail: c.tail,
+		Prologue: c.prologue, Multiplied: c.multiplied, Tail: c.tail,
 	}
 	p.Tail.Cuts = [2]int{0, 1}
 	return p

@@ -4,6 +4,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/elementwise"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
@@ -13,11 +14,12 @@ import (
 // addDirect adds a convolution through conv_direct, which takes what the tiled kernels do not: thin groups, other
 // element types, and weights that are no constants.
 func addDirect(b *build.Builder, g *build.Group, c *convolution) error {
-	acc, ok := map[ir.DType]ir.DType{
-		ir.Float32: ir.Float32, ir.Float64: ir.Float64, ir.Float16: ir.Float32, ir.BFloat16: ir.Float32,
-	}[c.tail.DType]
-	if !ok {
+	if !c.tail.DType.IsFloat() {
 		return build.UnsupportedType(c.tail.DType)
+	}
+	acc := functor.RealType(c.tail.DType)
+	if err := c.sameTypes(b); err != nil {
+		return err
 	}
 	if err := c.checkRange(); err != nil {
 		return err
@@ -33,12 +35,29 @@ func addDirect(b *build.Builder, g *build.Group, c *convolution) error {
 	return nil
 }
 
-// directParams chooses how much of the filter is unrolled: all of it for the common sizes of float32 filters whose
-// values are contiguous.
+// sameTypes gives the input the element type of the weights if they differ.
+func (c *convolution) sameTypes(b *build.Builder) error {
+	d := c.w.DType()
+	if c.x.DType() == d {
+		return nil
+	}
+	e := c.prologue
+	if e == nil {
+		e = functor.Leaf(c.x.DType(), 0)
+	}
+	converted := b.Temp("converted", d, c.x.Shape)
+	err := elementwise.Add(b, elementwise.Map{Kind: "Cast", Outs: []roperator.View{converted},
+		Roots: []*functor.Expr{functor.Cast(d, e)}, Leaves: []roperator.View{c.x}})
+	c.x, c.prologue = converted, nil
+	return err
+}
+
+// directParams chooses how much of the filter is unrolled: all of it for the common sizes of filters whose values
+// are contiguous.
 func (c *convolution) directParams() (v, fh, fw int64) {
 	square := c.kernel[1] == c.kernel[2] && c.kernel[0] == 1
 	contiguous := c.w.Strides[5] == 1 && c.w.Strides[4] == c.kernel[2]
-	if c.tail.DType != ir.Float32 || c.transposed || !square || !contiguous {
+	if c.tail.DType == ir.Float64 || c.transposed || !square || !contiguous {
 		return 1, 0, 0
 	}
 	switch c.kernel[1] {
@@ -70,7 +89,7 @@ func (c *convolution) directCandidate(b *build.Builder, elems int64, acc ir.DTyp
 		c.spatialBox(p0, p1, lo[2:], hi[2:])
 	}
 	v, fh, fw := c.directParams()
-	e := c.tail.DType
+	e := c.x.DType()
 	out := float64(tileC * tileP)
 	work := roperator.Work{
 		Flops:      2 * out * float64(c.inC*c.taps()),

@@ -18,8 +18,8 @@ func packFilter(b *build.Builder, c *convolution, s contraction.TileShape, k gat
 	tm := build.CeilDiv(c.outC, s.BM)
 	elems := c.groups * tm * k.tiles * s.PackedBlock(s.BM)
 	name := fmt.Sprintf("%s.filter%dx%d.%d%s", w.Buf.Name, s.BM, s.BK, k.mode, s.PackedSuffix())
-	return b.Packed(name, elements.Left, elems, func() []byte {
-		pk := pack.New(w, elems, elements.Left)
+	return b.Packed(name, c.elements.Left, elems, func() []byte {
+		pk := pack.New(w, elems, c.elements.Left)
 		rows := pack.NewAxis(c.outC, func(m int64) (int64, int64) {
 			return m * w.Strides[1], s.PackedPlace(s.BM, k.tiles, m, 0)
 		})

@@ -16,13 +16,13 @@ func addImplicitGemm(b *build.Builder, g *build.Group, c *convolution) error {
 	if err := c.checkRange(); err != nil {
 		return err
 	}
-	shapes := contraction.UsefulShapes(b.Target(), contraction.Gathered(b.Precision()), c.outC, c.positions())
+	shapes := contraction.UsefulShapes(b.Target(), contraction.Gathered(b.Precision()), c.elements, c.outC, c.positions())
 	tasks := func(s contraction.TileShape) int64 {
 		return c.images * c.groups * build.CeilDiv(c.outC, s.BM) * build.CeilDiv(c.positions(), s.BN)
 	}
-	splits := contraction.SplitsFor(b.Target(), elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
+	splits := contraction.SplitsFor(b.Target(), c.elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
 		b.Share(g))
-	contraction.AddSplit(b, g, c.kind, elements, c.tail, splits,
+	contraction.AddSplit(b, g, c.kind, c.elements, c.tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
 			var out []*roperator.Candidate
 			packed := map[[4]int64]roperator.View{}
@@ -115,7 +115,8 @@ func (c *convolution) tiledCandidate(b *build.Builder, s contraction.TileShape, 
 		c.spatialBox(p.P0, p.P1, lo[2:], hi[2:])
 	}
 	return &roperator.Candidate{
-		Inst:  b.Instance(s.Kernel("conv_tiled"), append(s.Params(), k.mode, c.gatherRank(), t.Functor, pro)...),
+		Inst: b.Instance(s.Kernel("conv_tiled"), append(s.Params(), k.mode, c.gatherRank(), c.x.DType(), w.DType(),
+			t.Functor, pro)...),
 		Tasks: int(c.images * splits * c.groups * tm * tn),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.x), arg.Ref("w", w), arg.Ref("steps", steps), {Name: "out", Value: arg.Operand3(t.Out)},
@@ -126,7 +127,7 @@ func (c *convolution) tiledCandidate(b *build.Builder, s contraction.TileShape, 
 		},
 		Reads:  append(roperator.AppendRead(nil, c.x, readBox), t.Reads(at.OutBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
-		Work: contraction.TileWork(s, elements, c.outC, c.positions(), min(splitK, k.tiles)*s.BK, t,
+		Work: contraction.TileWork(s, c.elements, c.outC, c.positions(), min(splitK, k.tiles)*s.BK, t,
 			c.inputBytes(readBox)),
 	}
 }

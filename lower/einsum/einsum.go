@@ -36,27 +36,27 @@ func Einsum(b *build.Builder, g *build.Group) error {
 	if err != nil {
 		return err
 	}
-	var in []labelled
-	for i, v := range g.Inputs {
-		view, err := elementwise.Mapped(b, g.Prologue[i], v)
+	if len(g.Inputs) == 2 {
+		f, err := contraction.ReadFactors(b, g, false)
 		if err != nil {
 			return err
 		}
-		in = append(in, diagonal(view, eq.Inputs[i]))
+		return lowerPair(b, g, diagonal(f.X, eq.Inputs[0]), diagonal(f.Y, eq.Inputs[1]), f.Multiplied, eq.Output)
 	}
-	if len(in) == 1 && g.Epilogue == nil && len(in[0].labels) == len(eq.Output) {
+	view, err := elementwise.Mapped(b, g.Prologue[0], g.Inputs[0])
+	if err != nil {
+		return err
+	}
+	in := diagonal(view, eq.Inputs[0])
+	if g.Epilogue == nil && len(in.labels) == len(eq.Output) {
 		perm := make([]int64, len(eq.Output))
 		for i, l := range eq.Output {
-			perm[i] = int64(slices.Index(in[0].labels, l))
+			perm[i] = int64(slices.Index(in.labels, l))
 		}
-		elementwise.Alias(b, g.Outputs[0], in[0].view.Permute(perm))
+		elementwise.Alias(b, g.Outputs[0], in.view.Permute(perm))
 		return nil
 	}
-	if len(in) == 1 {
-		ones := ones(b, in[0].view.DType())
-		in = append(in, labelled{view: ones})
-	}
-	return lowerPair(b, g, in[0], in[1], eq.Output)
+	return lowerPair(b, g, in, labelled{view: ones(b, view.DType())}, view.DType(), eq.Output)
 }
 
 // ones is a scalar constant 1, the neutral second operand.
@@ -79,8 +79,8 @@ func diagonal(v roperator.View, labels []int) labelled {
 	return out
 }
 
-// lowerPair contracts x and y to the labels of output.
-func lowerPair(b *build.Builder, g *build.Group, x, y labelled, output []int) error {
+// lowerPair contracts x and y, multiplied in type d, to the labels of output.
+func lowerPair(b *build.Builder, g *build.Group, x, y labelled, d ir.DType, output []int) error {
 	var batch, rows, cols, inner []int
 	extent := map[int]int64{}
 	for _, l := range slices.Concat(x.labels, y.labels) {
@@ -107,7 +107,7 @@ func lowerPair(b *build.Builder, g *build.Group, x, y labelled, output []int) er
 	}
 	p := contraction.Product{
 		Kind: "Einsum", Batch: shape[:len(batch)], M: product64(extent, rows), N: product64(extent, cols),
-		K: product64(extent, inner),
+		K: product64(extent, inner), Multiplied: d,
 		Tail: tails.Spec{DType: g.Anchor.Outputs[0].DType, Shape: shape,
 			Cuts: [2]int{len(batch), len(batch) + len(rows)}},
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/contraction"
 	"github.com/rammerc/rammerc/lower/elementwise"
@@ -14,25 +13,12 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// productInputs are the views of the two factors. The prologue of the first is left to the kernel if that can take
-// it; all others are carried out before.
-func productInputs(b *build.Builder, g *build.Group) (x, y roperator.View, prologue *functor.Expr, err error) {
-	e := g.Prologue[0]
-	if e != nil && e.DType == ir.Float32 && g.Inputs[0].DType == ir.Float32 && g.Inputs[0].Const == nil {
-		prologue = e
-		x = b.In(g.Inputs[0])
-	} else if x, err = elementwise.Mapped(b, e, g.Inputs[0]); err != nil {
-		return x, y, nil, err
-	}
-	y, err = elementwise.Mapped(b, g.Prologue[1], g.Inputs[1])
-	return x, y, prologue, err
-}
-
 func MatMul(b *build.Builder, g *build.Group) error {
-	x, y, prologue, err := productInputs(b, g)
+	f, err := contraction.ReadFactors(b, g, true)
 	if err != nil {
 		return err
 	}
+	x, y := f.X, f.Y
 	shape := b.Extents(g.Outputs[0], build.ForTiles)
 	cuts := [2]int{len(shape), len(shape)}
 	if len(x.Shape) == 1 {
@@ -50,7 +36,8 @@ func MatMul(b *build.Builder, g *build.Group) error {
 	p := contraction.Product{
 		Kind: "MatMul", Batch: batch, M: x.Shape[len(x.Shape)-2], K: x.Shape[len(x.Shape)-1],
 		N:        y.Shape[len(y.Shape)-1],
-		Prologue: prologue, Tail: tails.Spec{DType: g.Anchor.Outputs[0].DType, Shape: shape, Cuts: cuts},
+		Prologue: f.Prologue, Multiplied: f.Multiplied,
+		Tail: tails.Spec{DType: g.Anchor.Outputs[0].DType, Shape: shape, Cuts: cuts},
 	}
 	p.A = x.Broadcast(append(append([]int64{}, batch...), p.M, p.K))
 	p.B = y.Broadcast(append(append([]int64{}, batch...), p.K, p.N))
@@ -58,10 +45,11 @@ func MatMul(b *build.Builder, g *build.Group) error {
 }
 
 func Gemm(b *build.Builder, g *build.Group) error {
-	x, y, prologue, err := productInputs(b, g)
+	f, err := contraction.ReadFactors(b, g, true)
 	if err != nil {
 		return err
 	}
+	x, y := f.X, f.Y
 	n := g.Anchor
 	if n.Int("transA", 0) != 0 {
 		x = x.Permute([]int64{1, 0})
@@ -71,8 +59,9 @@ func Gemm(b *build.Builder, g *build.Group) error {
 	}
 	d := n.Outputs[0].DType
 	p := contraction.Product{
-		Kind: "Gemm", M: x.Shape[0], K: x.Shape[1], N: y.Shape[1], A: x, B: y, Prologue: prologue,
-		Tail: tails.Spec{DType: d, Shape: b.Extents(g.Outputs[0], build.ForTiles), Cuts: [2]int{0, 1}},
+		Kind: "Gemm", M: x.Shape[0], K: x.Shape[1], N: y.Shape[1], A: x, B: y, Prologue: f.Prologue,
+		Multiplied: f.Multiplied,
+		Tail:       tails.Spec{DType: d, Shape: b.Extents(g.Outputs[0], build.ForTiles), Cuts: [2]int{0, 1}},
 	}
 	result, err := scaled(functor.Leaf(d, 0), "alpha", n.Float("alpha", 1))
 	if err != nil {

@@ -40,12 +40,12 @@ func LowerProduct(b *build.Builder, g *build.Group, p contraction.Product) error
 		b.Out(g.Outputs[0])
 		return nil
 	}
-	if p.Tail.DType != ir.Float32 {
+	if functor.RealType(p.Multiplied) != ir.Float32 {
 		return lowerTypedProduct(b, g, p)
 	}
-	p.Elements = contraction.Float32s
 	p.FoldBatch(p.Tail.Arrange(b.Out(g.Outputs[0])))
 	p.Normalise(b)
+	p.Elements = contraction.ElementsOf(p.A, p.B, p.Multiplied)
 	switch {
 	case p.B.Buf.Kind == roperator.Const && p.M <= gemv.MostRows:
 		gemv.AddGemv(b, g, p)
@@ -63,7 +63,7 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 	tasks := func(s contraction.TileShape) int64 {
 		return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(p.N, s.BN)
 	}
-	shapes := contraction.UsefulShapes(b.Target(), b.Precision(), p.M, p.N)
+	shapes := contraction.UsefulShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N)
 	splits := contraction.SplitsFor(b.Target(), p.Elements, shapes, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
 	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
@@ -107,7 +107,8 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor,
 	p, s := c.p, c.s
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
 	splitK := build.CeilDiv(tk, c.splits)
-	inst := b.Instance(s.Kernel("gemm_tiled"), append(s.Params(), c.modeA, c.modeB, c.tail.Functor, pro)...)
+	inst := b.Instance(s.Kernel("gemm_tiled"), append(s.Params(), c.modeA, c.modeB, p.A.DType(), c.b.DType(),
+		c.tail.Functor, pro)...)
 	bStrides, bk, bn := [3]int64{p.B.Stride(0), p.B.Stride(1), p.B.Stride(2)}, p.B.Stride(3), p.B.Stride(4)
 	if c.modeB == schema.LoadPacked {
 		bStrides, bk, bn = pack.BatchStrides(p.B, tn*tk*s.PackedBlock(s.BN)), 0, 0

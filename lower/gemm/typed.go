@@ -50,6 +50,6 @@ func lowerTypedProduct(b *build.Builder, g *build.Group, p contraction.Product) 
 
 // accumulators are the types in which products of elements are added up, by element type.
 var accumulators = map[ir.DType]ir.DType{
-	ir.Float64: ir.Float64, ir.Float16: ir.Float32, ir.BFloat16: ir.Float32,
-	ir.Int32: ir.Int32, ir.Int64: ir.Int64, ir.Uint32: ir.Uint32, ir.Uint64: ir.Uint64,
+	ir.Float64: ir.Float64,
+	ir.Int32:   ir.Int32, ir.Int64: ir.Int64, ir.Uint32: ir.Uint32, ir.Uint64: ir.Uint64,
 }

@@ -19,20 +19,15 @@ import (
 const MostRows = 8
 
 // Shape has the parameters of the matrix-vector kernels: MB is the most rows, C how many columns a lane owns, LK how
-// many lanes and WK how many warps share the k of a column.
-type Shape struct{ MB, C, LK, WK int64 }
+// many lanes and WK how many warps share the k of a column. Run is how many weights a lane loads at a time, which are
+// consecutive along k.
+type Shape struct{ MB, C, LK, WK, Run int64 }
 
 // Columns is how many columns an rTask computes.
 func (s Shape) Columns() int64 { return 8 / s.WK * (32 / s.LK) * s.C }
 
-// element is the type of the packed weights and of the input.
-const element = ir.Float32
-
-// perLoad is how many weights a lane loads at a time. They are consecutive along k.
-var perLoad = contraction.PerLoad(element)
-
 // Depth is how many values of k the lanes that share a column take at a time.
-func (s Shape) Depth() int64 { return s.LK * perLoad }
+func (s Shape) Depth() int64 { return s.LK * s.Run }
 
 // BlockElems is the number of packed weights of an rTask, for sums of k products.
 func (s Shape) BlockElems(k int64) int64 {
@@ -40,30 +35,36 @@ func (s Shape) BlockElems(k int64) int64 {
 }
 
 // gemvShapes are the shapes worth trying for m rows and n columns of k weights each, those with few rTasks first.
-func gemvShapes(t *target.Target, m, n, k int64) []Shape {
+func gemvShapes(t *target.Target, e contraction.Elements, m, n, k int64) []Shape {
+	run := contraction.PerLoad(e.Right)
 	mb := int64(1)
 	for mb < m {
 		mb *= 2
 	}
 	if k < 64 {
-		return []Shape{{mb, 1, 8, 1}, {mb, 2, 8, 1}}
+		return []Shape{{mb, 1, 8, 1, run}, {mb, 2, 8, 1, run}}
 	}
-	shapes := []Shape{{mb, 4, 32, 1}, {mb, 2, 32, 1}}
+	shapes := []Shape{{mb, 4, 32, 1, run}, {mb, 2, 32, 1, run}}
 	if mb < 8 {
-		shapes = append(shapes, Shape{mb, 1, 32, 1})
+		shapes = append(shapes, Shape{mb, 1, 32, 1, run})
 	}
-	if n <= 8*int64(t.VEUs) && k >= 1024 {
-		shapes = append(shapes, Shape{mb, 4, 32, 8})
+	wide := Shape{mb, 4, 32, 8, run}
+	if n <= 8*int64(t.VEUs) && k >= 1024 && wide.WK*wide.Depth() <= stagedInputs/mb {
+		shapes = append(shapes, wide)
 	}
 	return shapes
 }
+
+// stagedInputs is how many values of the input gemv_packed keeps in shared memory at a time; every warp takes whole steps
+// of them.
+const stagedInputs = 8192
 
 // AddGemv adds a product of few rows with a constant. Each rTask computes some of the columns.
 func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
 	t := tails.New(b, g, p.Tail)
 	pro, proArgs := tails.Prologue(p.A.DType(), p.Prologue)
 	var candidates []*roperator.Candidate
-	for _, s := range gemvShapes(b.Target(), p.M, p.N, p.K) {
+	for _, s := range gemvShapes(b.Target(), p.Elements, p.M, p.N, p.K) {
 		candidates = append(candidates, gemvCandidate(b, p, s, t, pro, proArgs))
 	}
 	if p.K > 0 {
@@ -79,13 +80,13 @@ func gemvCandidate(b *build.Builder, p contraction.Product, s Shape, t *tails.Ta
 	proArgs rkernels.Struct) *roperator.Candidate {
 	bn := s.Columns()
 	tiles := build.CeilDiv(p.N, bn)
-	packed := PackGemv(b, p.B, p.K, p.N, s)
+	packed := PackGemv(b, p.B, p.Elements.Right, p.K, p.N, s)
 	batchStep := pack.BatchStrides(p.B, tiles*s.BlockElems(p.K))
 	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1,
 		KSplit: p.K}
 	results := float64(p.M * min(bn, p.N))
 	return &roperator.Candidate{
-		Inst:  b.Instance("gemv_packed", s.MB, s.C, s.LK, s.WK, t.Functor, pro),
+		Inst:  b.Instance("gemv_packed", s.MB, s.C, s.LK, s.WK, p.A.DType(), packed.DType(), t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
 		Args: []rkernels.Field{
 			arg.Ref("a", p.A), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},

@@ -8,7 +8,9 @@ import (
 
 // TestPackedColumnsAreAPermutation puts every weight at a place of its own.
 func TestPackedColumnsAreAPermutation(t *testing.T) {
-	for _, s := range []Shape{{1, 1, 32, 1}, {1, 4, 32, 8}, {1, 2, 8, 1}, {8, 4, 32, 1}, {1, 1, 32, 2}} {
+	for _, s := range []Shape{
+		{1, 1, 32, 1, 4}, {1, 4, 32, 8, 4}, {1, 2, 8, 1, 4}, {8, 4, 32, 1, 8}, {1, 1, 32, 2, 8},
+	} {
 		const k, n = 150, 21
 		seen := make([]bool, build.CeilDiv(n, s.Columns())*s.BlockElems(k))
 		for i := range int64(k) {

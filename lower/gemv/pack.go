@@ -3,19 +3,20 @@ package gemv
 import (
 	"fmt"
 
+	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/pack"
 	"github.com/rammerc/rammerc/roperator"
 )
 
 // PackGemv packs B[batch][k][n] for the matrix-vector kernels. A tile of columns is [step][warp column][c][lane], of
-// perLoad values along k each.
-func PackGemv(b *build.Builder, v roperator.View, k, n int64, s Shape) roperator.View {
+// s.Run values along k each, as elements of type d.
+func PackGemv(b *build.Builder, v roperator.View, d ir.DType, k, n int64, s Shape) roperator.View {
 	block := build.CeilDiv(n, s.Columns()) * s.BlockElems(k)
 	elems := pack.Batches(v) * block
 	name := fmt.Sprintf("%s.slices%dx%dx%dx%d", v.Buf.Name, s.Columns(), s.C, s.LK, s.WK)
-	return b.Packed(name, element, elems, func() []byte {
-		pk := pack.New(v, elems, element)
+	return b.Packed(name, d, elems, func() []byte {
+		pk := pack.New(v, elems, d)
 		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.Offset(k, i, 0) })
 		cols := pack.NewAxis(n, func(j int64) (int64, int64) { return j * v.Strides[4], s.Offset(k, 0, j) })
 		pack.EachBatch(v, func(offset, batch int64) { pk.Put(offset, batch*block, rows, cols) })
@@ -29,7 +30,7 @@ func (s Shape) Offset(k, i, j int64) int64 {
 	lc := 32 / s.LK // columns side by side in a warp
 	col := j % s.Columns()
 	group, cl := col/lc, col%lc // group counts (warp column, c)
-	lane := cl*s.LK + i/perLoad%s.LK
+	lane := cl*s.LK + i/s.Run%s.LK
 	groups := s.Columns() / lc
-	return j/s.Columns()*s.BlockElems(k) + ((i/s.Depth()*groups+group)*32+lane)*perLoad + i%perLoad
+	return j/s.Columns()*s.BlockElems(k) + ((i/s.Depth()*groups+group)*32+lane)*s.Run + i%s.Run
 }

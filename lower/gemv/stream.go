@@ -17,10 +17,11 @@ import (
 
 // streamShape has the parameters of gemv_stream. The columns are cut into groups, and k into spans; a unit of the
 // stream is one span of one group. mb is the most rows, c how many columns of a group a warp has, t of how many units
-// the sums over lanes are made together, wk how many warps share the k of a column, kq how many quads of k a lane
-// keeps, and v how many values one load of the input brings.
+// the sums over lanes are made together, wk how many warps share the k of a column, kq how many runs of k a lane
+// keeps, and v how many values one load of the input brings. A run is what one load of weights brings.
 type streamShape struct {
 	mb, c, t, wk, kq, v int64
+	run                 int64
 
 	spans       int64
 	groups, all int64 // of an rTask, and of all columns
@@ -35,11 +36,11 @@ const warp = 32
 // columns is how many columns a group has.
 func (s *streamShape) columns() int64 { return 8 / s.wk * s.c }
 
-// quad is how many values of k all lanes and warps have, if each lane has one quad.
-func (s *streamShape) quad() int64 { return warp * perLoad * s.wk }
+// runs is how many values of k all lanes and warps have, if each lane has one run.
+func (s *streamShape) runs() int64 { return warp * s.run * s.wk }
 
 // unitElems is the size of a unit of the stream: a span of a group.
-func (s *streamShape) unitElems() int64 { return perLoad * streamThreads * s.kq * s.c }
+func (s *streamShape) unitElems() int64 { return s.run * streamThreads * s.kq * s.c }
 
 // groupElems is the size of a group's weights.
 func (s *streamShape) groupElems() int64 { return s.spans * s.unitElems() }
@@ -58,32 +59,35 @@ func (s *streamShape) stored() int64 {
 
 // offset is where weight (i, j) of the matrix stands among the packed columns. It is offset(i, 0) + offset(0, j).
 func (s *streamShape) offset(i, j int64) int64 {
-	unit, quad := s.unitElems(), i/s.quad()
-	row := warp * perLoad // values of k that the lanes of a warp have
-	wk, lane := i/row%s.wk, i%row/perLoad
-	at := quad/s.kq*s.groups*unit + quad%s.kq*s.c*perLoad*streamThreads + (wk*warp+lane)*perLoad + i%perLoad
+	unit, run := s.unitElems(), i/s.runs()
+	row := warp * s.run // values of k that the lanes of a warp have
+	wk, lane := i/row%s.wk, i%row/s.run
+	at := run/s.kq*s.groups*unit + run%s.kq*s.c*s.run*streamThreads + (wk*warp+lane)*s.run + i%s.run
 	group, in := j/s.columns(), j%s.columns()
 	wc, c := in/s.c, in%s.c
-	return at + group/s.groups*s.groups*s.groupElems() + group%s.groups*unit + c*perLoad*streamThreads + wc*s.wk*row
+	return at + group/s.groups*s.groups*s.groupElems() + group%s.groups*unit + c*s.run*streamThreads + wc*s.wk*row
 }
+
+// mostInputs is how many values of the input a lane keeps at most.
+const mostInputs = 32
 
 // streamShapes are the shapes worth trying. As much of the input as possible is in registers; k is shared by as many
 // warps as waste little on padding; and there is about one rTask, or a few, for each vEU of the target.
 func streamShapes(t *target.Target, p *contraction.Product) []streamShape {
-	s := streamShape{mb: 1, v: 1}
+	s := streamShape{mb: 1, v: 1, run: contraction.PerLoad(p.Elements.Right)}
 	for s.mb < p.M {
 		s.mb *= 2
 	}
-	most := min(4, 8/s.mb)
+	most := max(1, min(4, mostInputs/(s.mb*s.run)))
 	if p.Prologue != nil { // its code is there once for each value of the input
 		most = 1
 	}
 	s.cutK(p.K, most)
-	// A lane has about four quads of weights a unit, so that neither the sums over lanes nor what each unit costs
+	// A lane has about four runs of weights a unit, so that neither the sums over lanes nor what each unit costs
 	// matters.
 	s.c = max(1, 4/s.kq/max(1, s.mb/2))
-	if quadsOfInput(p) {
-		s.v = 4
+	if n := min(s.run, contraction.PerLoad(p.A.DType())); wholeLoads(p, n) {
+		s.v = n
 	}
 	// Units of twice that, 32 KB, if a vEU has several rTasks. With many rows there are no registers for them.
 	if s.mb <= 2 && s.c < 4 && build.CeilDiv(p.N, s.columns()) > int64(t.VEUs) {
@@ -104,28 +108,28 @@ func streamShapes(t *target.Target, p *contraction.Product) []streamShape {
 	return out
 }
 
-// cutK chooses how many warps share k, and cuts k into spans of at most so many quads. It takes what pads least, then
+// cutK chooses how many warps share k, and cuts k into spans of at most so many runs. It takes what pads least, then
 // what has the fewest spans. The first of several equal ones is best: with four warps neither the loads of the input
 // nor the sums over warps take long.
 func (s *streamShape) cutK(k, most int64) {
 	best := int64(-1)
 	for _, wk := range []int64{4, 8, 2, 1} {
-		quads := build.CeilDiv(k, warp*perLoad*wk)
-		spans := build.CeilDiv(quads, most)
-		kq := build.CeilDiv(quads, spans)
-		if padded := spans * kq * warp * perLoad * wk; best < 0 || padded < best || padded == best && spans < s.spans {
+		runs := build.CeilDiv(k, warp*s.run*wk)
+		spans := build.CeilDiv(runs, most)
+		kq := build.CeilDiv(runs, spans)
+		if padded := spans * kq * warp * s.run * wk; best < 0 || padded < best || padded == best && spans < s.spans {
 			best, s.wk, s.spans, s.kq = padded, wk, spans, kq
 		}
 	}
 }
 
-// quadsOfInput reports whether the rows of the input can be loaded in aligned quads.
-func quadsOfInput(p *contraction.Product) bool {
-	if p.A.Stride(4) != 1 || p.K%perLoad != 0 || p.A.Offset%perLoad != 0 {
+// wholeLoads reports whether the rows of the input can be loaded n values at a time, aligned.
+func wholeLoads(p *contraction.Product, n int64) bool {
+	if p.A.Stride(4) != 1 || p.K%n != 0 || p.A.Offset%n != 0 {
 		return false
 	}
 	for d := range 4 {
-		if p.A.Stride(d)%perLoad != 0 {
+		if p.A.Stride(d)%n != 0 {
 			return false
 		}
 	}
@@ -134,16 +138,17 @@ func quadsOfInput(p *contraction.Product) bool {
 
 func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape, t *tails.Tail, pro *functor.Functor,
 	proArgs rkernels.Struct) *roperator.Candidate {
-	packed := packStream(b, p.B, p.K, p.N, s)
+	packed := packStream(b, p.B, p.Elements.Right, p.K, p.N, s)
 	batchStep := pack.BatchStrides(p.B, s.stored()*s.groupElems())
 	bn, tiles := s.groups*s.columns(), s.tasks()
 	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1,
 		KSplit: p.K}
 	block := s.groups * s.groupElems()
 	results := float64(p.M * min(bn, p.N))
-	size := int64(element.Size())
+	size := int64(packed.DType().Size())
 	return &roperator.Candidate{
-		Inst:  b.Instance("gemv_stream", s.mb, s.c, s.t, s.wk, s.kq, s.v, t.Functor, pro),
+		Inst: b.Instance("gemv_stream", s.mb, s.c, s.t, s.wk, s.kq, s.v, p.A.DType(), packed.DType(),
+			t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
 		Args: []rkernels.Field{
 			arg.Ref("a", p.A), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},
@@ -173,16 +178,16 @@ func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape,
 }
 
 // packStream packs B[batch][k][n] for gemv_stream, in the order in which rTasks take it from the stream:
-// [rTask][span][group][quad][c][warp][lane], of perLoad values along k each.
-func packStream(b *build.Builder, v roperator.View, k, n int64, s streamShape) roperator.View {
+// [rTask][span][group][run][c][warp][lane], of runs of elements of type d along k.
+func packStream(b *build.Builder, v roperator.View, d ir.DType, k, n int64, s streamShape) roperator.View {
 	block := s.stored() * s.groupElems()
 	elems := pack.Batches(v) * block
 	name := fmt.Sprintf("%s.stream%dx%dx%dx%d", v.Buf.Name, s.c, s.wk, s.kq, s.spans)
 	if s.spans > 1 {
 		name += fmt.Sprintf("x%d", s.groups)
 	}
-	return b.Packed(name, element, elems, func() []byte {
-		pk := pack.New(v, elems, element)
+	return b.Packed(name, d, elems, func() []byte {
+		pk := pack.New(v, elems, d)
 		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.offset(i, 0) })
 		cols := pack.NewAxis(n, func(j int64) (int64, int64) { return j * v.Strides[4], s.offset(0, j) })
 		pack.EachBatch(v, func(offset, batch int64) { pk.Put(offset, batch*block, rows, cols) })

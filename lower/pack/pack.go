@@ -8,7 +8,6 @@ import (
 	"math"
 
 	"github.com/rammerc/rammerc/ir"
-	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -48,9 +47,9 @@ func converter(from, to ir.DType) func(dst, src []byte) {
 		n := from.Size()
 		return func(dst, src []byte) { copy(dst[:n], src[:n]) }
 	case from == ir.Float32 && to == ir.Float16:
-		return rounded(functor.HalfBits)
+		return rounded(ir.ToFloat16)
 	case from == ir.Float32 && to == ir.BFloat16:
-		return rounded(functor.BFloatBits)
+		return rounded(ir.ToBFloat16)
 	}
 	panic(fmt.Sprintf("BUG: packing %v as %v", from, to))
 }

@@ -42,7 +42,7 @@ func AddLeftConstant(b *build.Builder, g *build.Group, p contraction.Product) {
 
 // Add adds the rOperators of c, with candidates that have the packed constant on the left.
 func Add(b *build.Builder, g *build.Group, c *Product) {
-	shapes := contraction.UsefulShapes(b.Target(), contraction.Gathered(b.Precision()), c.OutC, c.Positions)
+	shapes := contraction.UsefulShapes(b.Target(), contraction.Gathered(b.Precision()), c.Elements, c.OutC, c.Positions)
 	tasks := func(s contraction.TileShape) int64 {
 		return c.Images * c.Groups * build.CeilDiv(c.OutC, s.BM) * build.CeilDiv(c.Positions, s.BN)
 	}
@@ -79,8 +79,8 @@ func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.
 	}
 	depth := min(splitK, tk) * s.BK
 	return &roperator.Candidate{
-		Inst: b.Instance(s.Kernel("conv_pointwise"), append(s.Params(), contraction.LoadMode(c.X, 1, 2), t.Functor,
-			pro)...),
+		Inst: b.Instance(s.Kernel("conv_pointwise"), append(s.Params(), contraction.LoadMode(c.X, 1, 2), c.X.DType(),
+			w.DType(), t.Functor, pro)...),
 		Tasks: int(c.Images * splits * c.Groups * tm * tn),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.X), arg.Ref("w", w), {Name: "out", Value: arg.Operand3(t.Out)},

@@ -7,6 +7,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/contraction"
 	"github.com/rammerc/rammerc/lower/elementwise"
 	"github.com/rammerc/rammerc/lower/gemv"
 	"github.com/rammerc/rammerc/lower/tails"
@@ -18,6 +19,9 @@ import (
 
 // element is the one type that cells take and give.
 const element = ir.Float32
+
+// weightRun is how many weights a lane loads at a time.
+var weightRun = contraction.PerLoad(element)
 
 // gateRow says what one packed row of a unit holds: the row of W and the row of R of these gates, -1 for zeros.
 type gateRow struct{ w, r int64 }
@@ -203,7 +207,7 @@ func cellShapes(batch, k, rows int64) []gemv.Shape {
 	for mb < batch && mb < gemv.MostRows {
 		mb *= 2
 	}
-	shape := func(c, lk, wk int64) gemv.Shape { return gemv.Shape{MB: mb, C: c, LK: lk, WK: wk} }
+	shape := func(c, lk, wk int64) gemv.Shape { return gemv.Shape{MB: mb, C: c, LK: lk, WK: wk, Run: weightRun} }
 	if k < 96 {
 		return []gemv.Shape{shape(2, 8, 1), shape(1, 8, 1)}
 	}

@@ -44,7 +44,7 @@ func residentCells(c *cell, k int64) []residentCell {
 	}
 	var out []residentCell
 	for _, s := range residentShapes {
-		r := residentCell{Shape: gemv.Shape{MB: mb, C: s.c, LK: s.lk, WK: 1}}
+		r := residentCell{Shape: gemv.Shape{MB: mb, C: s.c, LK: s.lk, WK: 1, Run: weightRun}}
 		if r.Columns()%rows != 0 {
 			continue
 		}

@@ -47,17 +47,22 @@ struct LaneSums {
   RT_DEVICE bool has(int i) const { return kEven || first + i < end; }
 };
 
-// How 8 warps divide a product. LK lanes share the k of a column, four values of k each. So a warp has 32/LK columns
-// side by side: a group. It has C groups, one after another. WK of the warps share the k of the same columns; the
-// others have other columns. A step is LK·4 values of k. Weights are packed as [step][warp column][group][lane] of four
-// floats, which is the order in which warps read them.
-template <int MB_, int C_, int LK_, int WK_>
+// The weights that one load of 16 bytes brings: neighbours along k of one column, four of float, eight of 16 bits.
+template <class W>
+using WeightRun = Pack<W, kPerLoad<W>>;
+
+// How 8 warps divide a product with weights of type W. LK lanes share the k of a column, a run of values of k each. So a
+// warp has 32/LK columns side by side: a group. It has C groups, one after another. WK of the warps share the k of the
+// same columns; the others have other columns. A step is LK runs. Weights are packed as [step][warp column][group][lane]
+// of runs, which is the order in which warps read them. Inputs are staged in float32, and so are sums.
+template <int MB_, int C_, int LK_, int WK_, class W = float>
 struct Gemv {
   static constexpr int MB = MB_, C = C_, LK = LK_, WK = WK_;
   static constexpr int kThreads = 256;
   static constexpr int LC = 32 / LK, WC = 8 / WK;
   static constexpr int BN = WC * LC * C;
-  static constexpr int kStep = LK * 4;
+  static constexpr int kRun = kPerLoad<W>;
+  static constexpr int kStep = LK * kRun;
   static constexpr int kChunk = 8192 / MB;  // values of k whose input is staged in shared memory at a time
   static constexpr int kBatch = 8 / C;      // steps in flight
   static constexpr int kSums = WK * MB * BN;
@@ -65,23 +70,24 @@ struct Gemv {
   static_assert(kChunk % (kStep * WK) == 0, "a chunk is whole steps of all warps");
   static_assert(LK >= 2 && (MB & (MB - 1)) == 0 && (C & (C - 1)) == 0, "powers of two");
 
+  using Run = WeightRun<W>;
   using Sums = float[MB][C];
 
   // sums += weights · input. input(m, k) is an element of the input, for m < MB and k < K; it must be 0 for rows that
   // do not exist. The sums are those over the lane's own values of k.
   template <class Input>
-  static RT_DEVICE void accumulate(const rt::Task& t, const float* weights, int K, const Input& input, Sums& sums) {
+  static RT_DEVICE void accumulate(const rt::Task& t, const W* weights, int K, const Input& input, Sums& sums) {
     float* staged = reinterpret_cast<float*>(t.smem);
     const int lane = t.tid % 32, warp = t.tid / 32;
     const int wk = warp % WK, wc = warp / WK;
     const int steps = ceil_div(K, kStep);
-    const float4v* w = reinterpret_cast<const float4v*>(weights) + wc * C * 32 + lane;
-    const int kl = lane % LK * 4;
+    const Run* w = reinterpret_cast<const Run*>(weights) + wc * C * 32 + lane;
+    const int kl = lane % LK * kRun;
     RK_UNROLL(1)
     for (int k0 = 0; k0 < K; k0 += kChunk) {
       const int first = k0 / kStep;
       const int last = first + kChunk / kStep < steps ? first + kChunk / kStep : steps;
-      float4v w_now[kBatch][C];
+      Run w_now[kBatch][C];
       RT_UNROLL
       for (int b = 0; b < kBatch; ++b) load_step(w, first + wk + b * WK, last, w_now[b]);
       t.sync();
@@ -132,9 +138,9 @@ struct Gemv {
 
  private:
   // The weights of a step. Behind the last step there are none; what is loaded then is not multiplied.
-  static RT_DEVICE void load_step(const float4v* w, int step, int last, float4v (&out)[C]) {
+  static RT_DEVICE void load_step(const Run* w, int step, int last, Run (&out)[C]) {
     if (step >= last) return;
-    const float4v* p = w + step * static_cast<int64_t>(WC * C * 32);
+    const Run* p = w + step * static_cast<int64_t>(WC * C * 32);
     RT_UNROLL
     for (int c = 0; c < C; ++c) out[c] = rt::ld_const(p + c * 32);
   }
@@ -158,16 +164,19 @@ struct Gemv {
     }
   }
 
-  static RT_DEVICE void multiply(const float* x, const float4v (&w)[C], Sums& sums) {
+  static RT_DEVICE void multiply(const float* x, const Run (&w)[C], Sums& sums) {
     RT_UNROLL
     for (int m = 0; m < MB; ++m) {
-      const float4v v = *reinterpret_cast<const float4v*>(x + m * kChunk);
       RT_UNROLL
-      for (int c = 0; c < C; ++c) {
-        sums[m][c] += v.x * w[c].x;
-        sums[m][c] += v.y * w[c].y;
-        sums[m][c] += v.z * w[c].z;
-        sums[m][c] += v.w * w[c].w;
+      for (int i = 0; i < kRun; i += 4) {
+        const float4v v = *reinterpret_cast<const float4v*>(x + m * kChunk + i);
+        RT_UNROLL
+        for (int c = 0; c < C; ++c) {
+          sums[m][c] += v.x * float(w[c].v[i]);
+          sums[m][c] += v.y * float(w[c].v[i + 1]);
+          sums[m][c] += v.z * float(w[c].v[i + 2]);
+          sums[m][c] += v.w * float(w[c].v[i + 3]);
+        }
       }
     }
   }

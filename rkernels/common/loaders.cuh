@@ -11,45 +11,48 @@ namespace rk {
 struct NoPrologue {
   struct Args {};
   static constexpr bool kIdentity = true;
-  static RT_DEVICE float apply(const Args&, float x) { return x; }
+  template <class T>
+  static RT_DEVICE T apply(const Args&, T x) {
+    return x;
+  }
 };
 
-// Copies one element to shared memory if ok, and otherwise puts a zero there. The padding is what is zero behind the
-// prologue: the prologue does not see it.
-template <class Pro>
-RT_DEVICE void put1(float* dst, const float* src, bool ok, const typename Pro::Args& pro) {
-  if constexpr (Pro::kIdentity) {
-    rt::cp_async_or_zero<4>(dst, src, ok);
-  } else {
-    *dst = ok ? Pro::apply(pro, *src) : 0.0f;
-  }
-}
+// How N neighbours of type Src come to a stage as Dst, aligned to their size on both sides. Where they come as they are,
+// and have the 4 bytes that it takes at least, the copy is asynchronous, and take() has nothing to do. Otherwise they
+// pass through registers: all loads of a batch stand before its first store, so that they are on their way together.
+// The padding is what is zero behind the prologue: the prologue does not see it.
+template <class Src, class Dst, int N, class Pro>
+struct Transfer {
+  static constexpr bool kAsync = Pro::kIdentity && std::is_same_v<Src, Dst> && N * sizeof(Src) >= 4;
+  Pack<Src, kAsync ? 1 : N> held;
 
-// The same for four neighbours, 16-byte aligned on both sides.
-template <class Pro>
-RT_DEVICE void put4(float* dst, const float* src, bool ok, const typename Pro::Args& pro) {
-  if constexpr (Pro::kIdentity) {
-    rt::cp_async_or_zero<16>(dst, src, ok);
-  } else {
-    float4v v = {0, 0, 0, 0};
-    if (ok) {
-      v = *reinterpret_cast<const float4v*>(src);
-      v = float4v{Pro::apply(pro, v.x), Pro::apply(pro, v.y), Pro::apply(pro, v.z), Pro::apply(pro, v.w)};
+  RT_DEVICE void take(const Src* src, bool ok) {
+    if constexpr (!kAsync) held = ok ? *reinterpret_cast<const Pack<Src, N>*>(src) : Pack<Src, N>{};
+  }
+  RT_DEVICE void put(Dst* dst, const Src* src, bool ok, const typename Pro::Args& pro) const {
+    if constexpr (kAsync) {
+      rt::cp_async_or_zero<N * sizeof(Src)>(dst, src, ok);
+    } else if constexpr (std::is_same_v<Src, Dst> && Pro::kIdentity) {
+      *reinterpret_cast<Pack<Src, N>*>(dst) = held;
+    } else {
+      Pack<Dst, N> out;
+      RT_UNROLL
+      for (int i = 0; i < N; ++i) out.v[i] = ok ? Dst(float(Pro::apply(pro, held.v[i]))) : Dst();
+      *reinterpret_cast<Pack<Dst, N>*>(dst) = out;
     }
-    *reinterpret_cast<float4v*>(dst) = v;
   }
-}
+};
 
-// Brings a ROWS×COLS window of a strided matrix to [row][col] of a stage, with LD floats a row. k runs along the
-// columns for A (KCols) and along the rows for B. rows and cols are what is left of the matrix from the window's corner
+// Brings a ROWS×COLS window of a strided matrix of Src to [row][col] of a stage of Dst, with LD elements a row. k runs
+// along the columns (KCols) or along the rows. rows and cols are what is left of the matrix from the window's corner
 // at k = 0. Each call of issue() brings the next k tile. The loader keeps copies of what it needs of an rTask's
 // arguments: they are in shared memory, which any asynchronous copy may change as far as nvcc can know, so it would
 // read them again after each copy.
-template <int Threads, int ROWS, int COLS, int LD, bool KCols, int Mode, class Pro>
+template <int Threads, int ROWS, int COLS, int LD, bool KCols, int Mode, class Pro, class Src = float, class Dst = Src>
 struct StridedLoader {
-  // A thread's elements, or runs of four, are one below the other, and the lanes of a warp lie along the columns. Under
+  // A thread's elements, or runs of neighbours, are one below the other, and the lanes of a warp lie along the columns. Under
   // kLoadByRow a thread's elements are beside each other.
-  static constexpr int kVec = Mode == kLoadVec4 ? 4 : 1;
+  static constexpr int kVec = Mode == kLoadVec4 ? kPerLoad<Src> : 1;
   static constexpr int kAcross = Mode == kLoadByRow ? ROWS : COLS / kVec;
   static constexpr int kStep = Threads / kAcross, kCount = ROWS * COLS / kVec;
   static constexpr bool kAlongRows = Mode != kLoadByRow;
@@ -59,14 +62,16 @@ struct StridedLoader {
   static_assert(Threads % kAcross == 0 && (kCount % Threads == 0 || kCount < Threads),
                 "threads cover whole lines of the window");
 
-  const float* next;
+  using Copy = Transfer<Src, Dst, kVec, Pro>;
+
+  const Src* next;
   int row_step, col_step;
   int left_along, left_across;  // how much of the matrix is left from the thread's first element on
   int to;                       // where that is in a stage
   bool mine;
   const typename Pro::Args& pro;
 
-  RT_DEVICE StridedLoader(const float* base, int64_t to_row, int64_t to_col, int rows, int cols, int tid,
+  RT_DEVICE StridedLoader(const Src* base, int64_t to_row, int64_t to_col, int rows, int cols, int tid,
                           const typename Pro::Args& prologue)
       : row_step(static_cast<int>(to_row)),
         col_step(Mode == kLoadVec4 ? 1 : static_cast<int>(to_col)),
@@ -80,21 +85,25 @@ struct StridedLoader {
     to = r * LD + c;
   }
 
-  RT_DEVICE void issue(float* stage) {
+  RT_DEVICE void issue(Dst* stage) {
     int left = left_across > 0 ? left_along : 0;
-    const float* src = next;
-    float* dst = stage + to;
+    const Src* src = next;
+    Dst* dst = stage + to;
+    const int step = kAlongRows ? row_step : col_step;
     if (mine) {
       RK_UNROLL(1)
       for (int i = 0; i < kCopies; i += kBatch) {
+        Copy copies[kBatch];
+        const Src* from = src;
         RT_UNROLL
         for (int b = 0; b < kBatch; ++b) {
-          if constexpr (Mode == kLoadVec4) {
-            put4<Pro>(dst + b * kPitch, src, b * kStep < left, pro);
-          } else {
-            put1<Pro>(dst + b * kPitch, src, b * kStep < left, pro);
-          }
-          src = ahead(src, kStep, kAlongRows ? row_step : col_step);
+          copies[b].take(from, b * kStep < left);
+          from = ahead(from, kStep, step);
+        }
+        RT_UNROLL
+        for (int b = 0; b < kBatch; ++b) {
+          copies[b].put(dst + b * kPitch, src, b * kStep < left, pro);
+          src = ahead(src, kStep, step);
         }
         dst += kBatch * kPitch;
         left -= kBatch * kStep;
@@ -105,26 +114,36 @@ struct StridedLoader {
   }
 };
 
-// Brings constants that are packed as one contiguous ROWS×COLS block for each k tile, padding included.
-template <int Threads, int ROWS, int COLS, int LD>
+// Brings constants of type Src that are packed as one contiguous ROWS×COLS block for each k tile, padding included, to a
+// stage of Dst.
+template <int Threads, int ROWS, int COLS, int LD, class Src = float, class Dst = Src>
 struct PackedLoader {
-  static constexpr int kQuads = COLS / 4, kCount = ROWS * kQuads;
-  static_assert(Threads % kQuads == 0, "threads cover whole rows of the block");
+  static constexpr int kVec = kPerLoad<Src>, kAcross = COLS / kVec, kCount = ROWS * kAcross;
+  static_assert(COLS % kVec == 0 && Threads % kAcross == 0, "threads cover whole rows of the block");
+  static_assert(kCount % Threads == 0 || kCount < Threads);
 
-  const float* next;
+  const Src* next;
   int to;
   bool mine;
 
-  RT_DEVICE PackedLoader(const float* blocks, int tid)
-      : next(blocks + 4 * tid), to(tid / kQuads * LD + tid % kQuads * 4), mine(kCount % Threads == 0 || tid < kCount) {
-    static_assert(kCount % Threads == 0 || kCount < Threads);
-  }
+  RT_DEVICE PackedLoader(const Src* blocks, int tid)
+      : next(blocks + kVec * tid),
+        to(tid / kAcross * LD + tid % kAcross * kVec),
+        mine(kCount % Threads == 0 || tid < kCount) {}
 
-  RT_DEVICE void issue(float* stage) {
+  RT_DEVICE void issue(Dst* stage) {
     if (mine) {
       RT_UNROLL
       for (int i = 0; i < ceil_div(kCount, Threads); ++i) {
-        rt::cp_async16(stage + to + i * (Threads / kQuads * LD), next + i * Threads * 4);
+        Dst* dst = stage + to + i * (Threads / kAcross * LD);
+        const Src* src = next + i * Threads * kVec;
+        if constexpr (std::is_same_v<Src, Dst>) {
+          rt::cp_async16(dst, src);
+        } else {
+          Transfer<Src, Dst, kVec, NoPrologue> copy;
+          copy.take(src, true);
+          copy.put(dst, src, true, {});
+        }
       }
     }
     next += ROWS * COLS;

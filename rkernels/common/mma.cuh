@@ -33,6 +33,7 @@ struct MmaTile {
   static constexpr int kShared = 4 * (kRing > kSums ? kRing : kSums);
   static constexpr int kSlice = BK / KG;
   static constexpr int MI = WM / 16, NI = WN / 8;
+  using Element = float;  // of a stage
   using Acc = float[MI][NI][4];
   using At = MmaPlace<MmaTile>;
   static_assert(WM % 16 == 0 && WN % 16 == 0 && BM % WM == 0 && BN % WN == 0,

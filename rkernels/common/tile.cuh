@@ -50,6 +50,7 @@ struct Tile {
   static constexpr int kShared = 4 * (kRing > kSums ? kRing : kSums);
   static constexpr int kVec = TN < 4 ? TN : 4, kVecA = OrderA == kRows ? 1 : 4;
   static constexpr int kSlice = BK / KG;
+  using Element = float;  // of a stage
   using Acc = float[TM][TN];
   // The block of packed constants in a stage: on the left, and on the right.
   static constexpr int kLeftRows = BK, kLeftCols = BM, kRightRows = BK, kRightCols = BN;
@@ -176,7 +177,8 @@ RT_DEVICE void multiply_stage(const Place<T>& at, const float* sa, const float* 
 // called by all threads; what a thread copies is its own until the barrier after cp_async_wait.
 template <class T, class LoadA, class LoadB>
 RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, int count, typename T::Acc& acc) {
-  float* ring = reinterpret_cast<float*>(t.smem);
+  using Element = typename T::Element;
+  Element* ring = reinterpret_cast<Element*>(t.smem);
   const typename T::At at(t.tid);
   int stage = 0;  // to fill next; the one behind it is the next to multiply
   RK_UNROLL(1)

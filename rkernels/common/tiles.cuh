@@ -95,6 +95,10 @@ struct alignas(sizeof(T) * N < 16 ? sizeof(T) * N : 16) Pack {
   T v[N];
 };
 
+// How many elements of type T the widest load of a thread brings.
+template <class T>
+inline constexpr int kPerLoad = 16 / static_cast<int>(sizeof(T));
+
 template <class T, int RANK>
 RT_DEVICE T load(const rt::Task& t, const Strided<RANK>& o, const int (&at)[RANK]) {
   return t.ptr<const T>(o.ref)[o.offset(at)];

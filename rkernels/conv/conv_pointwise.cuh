@@ -8,9 +8,10 @@
 
 namespace rk {
 
-// The convolution by tiles of type T. Mode is kLoadVec4, kLoadByCol (lanes along p) or kLoadByRow (lanes along k).
-template <class T, int Mode, class Epi, class Pro>
+// The convolution of elements of type X with weights of type W by tiles of type T. Mode is kLoadVec4, kLoadByCol (lanes along p) or kLoadByRow (lanes along k).
+template <class T, int Mode, class X, class W, class Epi, class Pro>
 struct PointwiseOf {
+  using E = typename T::Element;
   static constexpr int BM = T::BM, BN = T::BN, BK = T::BK;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
@@ -37,13 +38,13 @@ struct PointwiseOf {
     const int m0 = mt * BM, p0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
-    PackedLoader<kThreads, T::kLeftRows, T::kLeftCols, T::LDA> load_w{
-        t.template ptr<const float>(a.w) +
+    PackedLoader<kThreads, T::kLeftRows, T::kLeftCols, T::LDA, W, E> load_w{
+        t.template ptr<const W>(a.w) +
             place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, T::kLeftRows * T::kLeftCols),
         t.tid};
-    const float* x = t.template ptr<const float>(a.x) +
+    const X* x = t.template ptr<const X>(a.x) +
                      place(image, a.step_n, place(group * a.in_channels + kt0 * BK, a.step_c, place(p0, a.step_p)));
-    StridedLoader<kThreads, BK, BN, T::LDB, false, Mode, Pro> load_x{
+    StridedLoader<kThreads, BK, BN, T::LDB, false, Mode, Pro, X, E> load_x{
         x, a.step_c, a.step_p, a.in_channels - kt0 * BK, a.positions - p0, t.tid, a.pro};
     typename T::Acc acc = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
@@ -52,7 +53,8 @@ struct PointwiseOf {
   }
 };
 
-template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, class Epi, class Pro>
-struct ConvPointwise : PointwiseOf<Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>, Mode, Epi, Pro> {};
+template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, class X, class W, class Epi,
+          class Pro>
+struct ConvPointwise : PointwiseOf<Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>, Mode, X, W, Epi, Pro> {};
 
 }  // namespace rk

@@ -1,4 +1,4 @@
-// Convolution as implicit GEMM in float32: out[n][c][p] = epilogue(Σ_k W[c][k] · prologue(X[n][k at p])),
+// Convolution as implicit GEMM: out[n][c][p] = epilogue(Σ_k W[c][k] · prologue(X[n][k at p])),
 // a tile of BM output channels by BN output positions an rTask. Any rank up to three, stride, dilation,
 // padding and group; and transposed convolution in gather form.
 #pragma once
@@ -10,9 +10,10 @@
 
 namespace rk {
 
-// The convolution by tiles of type T.
-template <class T, int Mode, int RANK, class Epi, class Pro>
+// The convolution of elements of type X with weights of type W by tiles of type T. Products are added in float32.
+template <class T, int Mode, int RANK, class X, class W, class Epi, class Pro>
 struct ConvOf {
+  using E = typename T::Element;
   static constexpr int BM = T::BM, BN = T::BN, BK = T::BK;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
@@ -40,17 +41,17 @@ struct ConvOf {
     const int m0 = mt * BM, p0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
-    PackedLoader<kThreads, T::kLeftRows, T::kLeftCols, T::LDA> load_w{
-        t.template ptr<const float>(a.w) +
+    PackedLoader<kThreads, T::kLeftRows, T::kLeftCols, T::LDA, W, E> load_w{
+        t.template ptr<const W>(a.w) +
             place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, T::kLeftRows * T::kLeftCols),
         t.tid};
-    const float* x =
-        t.template ptr<const float>(a.x) + place(image, a.win.step_n, place(group * a.in_channels, a.win.step_c));
+    const X* x =
+        t.template ptr<const X>(a.x) + place(image, a.win.step_n, place(group * a.in_channels, a.win.step_c));
     // By tap the first step is read at once, also for a split without any.
     const int first = Mode != kGatherTap ? kt0 * BK : count > 0 ? kt0 : 0;
     const Step* steps = t.template ptr<const Step>(a.steps) + first;
     constexpr int kCopies = Mode == kGatherTap || Epi::kLength < 12 ? 4 : 2;  // a long epilogue is large code already
-    GatherLoader<kThreads, BK, BN, T::LDB, Mode, RANK, kCopies, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BN,
+    GatherLoader<kThreads, BK, BN, T::LDB, Mode, RANK, kCopies, Pro, X, E> load_x(t, x, steps, a.win, p0 + t.tid % BN,
                                                                             a.positions, a.pro);
     typename T::Acc acc = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
@@ -59,7 +60,8 @@ struct ConvOf {
   }
 };
 
-template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, int RANK, class Epi, class Pro>
-struct ConvTiled : ConvOf<Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>, Mode, RANK, Epi, Pro> {};
+template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, int RANK, class X, class W,
+          class Epi, class Pro>
+struct ConvTiled : ConvOf<Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>, Mode, RANK, X, W, Epi, Pro> {};
 
 }  // namespace rk

@@ -29,10 +29,11 @@ struct Window {
 
 // Every call of issue takes the next k tile. What a thread needs it keeps, since arguments are read again
 // after every copy. RANK is 3, or 2 where input, output and filter are one deep and nothing is padded there.
-// A stage has LD floats from row to row. MOST is how many copies are in a turn of a loop.
-template <int Threads, int BK, int BN, int LD, int Mode, int RANK, int MOST, class Pro>
+// A stage has LD elements of Dst from row to row. MOST is how many copies are in a turn of a loop.
+template <int Threads, int BK, int BN, int LD, int Mode, int RANK, int MOST, class Pro, class Src = float,
+          class Dst = Src>
 struct GatherLoader {
-  const float* base;  // of the image and group; under transposition of coordinate 0, else of p's window
+  const Src* base;    // of the image and group; under transposition of coordinate 0, else of p's window
   const Step* steps;  // of the next k tile, from the thread's first row on
   const Window& win;
   int d, h, w;           // of the window's first element; under transposition o + pad
@@ -42,11 +43,12 @@ struct GatherLoader {
   Step coming;           // under kGatherTap: that of the next k tile, on its way while this one is multiplied
   const typename Pro::Args& pro;
 
+  using Copy = Transfer<Src, Dst, 1, Pro>;
   static constexpr int kRowsAtOnce = Threads / BN;
   static constexpr int kBatch = BK / kRowsAtOnce < MOST ? BK / kRowsAtOnce : MOST;
   static_assert(Threads % BN == 0 && BK % kRowsAtOnce == 0, "threads cover whole rows of the stage");
 
-  RT_DEVICE GatherLoader(const rt::Task& t, const float* image, const Step* s, const Window& v, int p, int positions,
+  RT_DEVICE GatherLoader(const rt::Task& t, const Src* image, const Step* s, const Window& v, int p, int positions,
                          const typename Pro::Args& prologue)
       : base(image),
         steps(s),
@@ -93,18 +95,42 @@ struct GatherLoader {
            (static_cast<unsigned>(iw) < static_cast<unsigned>(in_w));
   }
 
-  RT_DEVICE void issue(float* stage) {
-    float* dst = stage + to;
+  // The element that p meets under a filter element of the table, if it exists.
+  RT_DEVICE const Src* meet(const Step& s, bool& ok) const {
+    const Src* src = ahead(base, 1, s.offset);
+    if constexpr (Mode == kGatherTable) {
+      ok = within(d + s.depth, h + s.height, w + s.width);
+    } else {
+      int id = d - s.depth, ih = h - s.height, iw = w - s.width;
+      ok = id >= 0 && ih >= 0 && iw >= 0;
+      int rest = take_digit(ih, win.stride_h) | take_digit(iw, win.stride_w);
+      if constexpr (RANK == 3) rest |= take_digit(id, win.stride_d);
+      ok = ok && rest == 0 && within(id, ih, iw);
+      src += place(ih, win.step_h, place(iw, win.step_w));
+      if constexpr (RANK == 3) src += place(id, win.step_d);
+    }
+    return src;
+  }
+
+  RT_DEVICE void issue(Dst* stage) {
+    Dst* dst = stage + to;
     if constexpr (Mode == kGatherTap) {
       const Step s = coming;
       const int channels = within(d + (s.depth & 0xffff), h + s.height, w + s.width) ? s.depth >> 16 : 0;
       int mine = channels - to / LD;
-      const float* src = ahead(base, 1, s.offset);
+      const Src* src = ahead(base, 1, s.offset);
       RK_UNROLL(1)
       for (int i = 0; i < BK / kRowsAtOnce; i += kBatch) {
+        Copy copies[kBatch];
+        const Src* from = src;
         RT_UNROLL
         for (int b = 0; b < kBatch; ++b) {
-          put1<Pro>(dst + b * kRowsAtOnce * LD, src, b * kRowsAtOnce < mine, pro);
+          copies[b].take(from, b * kRowsAtOnce < mine);
+          from = ahead(from, kRowsAtOnce, row);
+        }
+        RT_UNROLL
+        for (int b = 0; b < kBatch; ++b) {
+          copies[b].put(dst + b * kRowsAtOnce * LD, src, b * kRowsAtOnce < mine, pro);
           src = ahead(src, kRowsAtOnce, row);
         }
         dst += kBatch * kRowsAtOnce * LD;
@@ -118,23 +144,16 @@ struct GatherLoader {
         Step s[kBatch];
         RT_UNROLL
         for (int b = 0; b < kBatch; ++b) s[b] = rt::ld_const(step + b * kRowsAtOnce);
+        Copy copies[kBatch];
+        const Src* from[kBatch];
+        bool ok[kBatch];
         RT_UNROLL
         for (int b = 0; b < kBatch; ++b) {
-          bool ok;
-          const float* src = ahead(base, 1, s[b].offset);
-          if constexpr (Mode == kGatherTable) {
-            ok = within(d + s[b].depth, h + s[b].height, w + s[b].width);
-          } else {
-            int id = d - s[b].depth, ih = h - s[b].height, iw = w - s[b].width;
-            ok = id >= 0 && ih >= 0 && iw >= 0;
-            int rest = take_digit(ih, win.stride_h) | take_digit(iw, win.stride_w);
-            if constexpr (RANK == 3) rest |= take_digit(id, win.stride_d);
-            ok = ok && rest == 0 && within(id, ih, iw);
-            src += place(ih, win.step_h, place(iw, win.step_w));
-            if constexpr (RANK == 3) src += place(id, win.step_d);
-          }
-          put1<Pro>(dst + b * kRowsAtOnce * LD, src, ok, pro);
+          from[b] = meet(s[b], ok[b]);
+          copies[b].take(from[b], ok[b]);
         }
+        RT_UNROLL
+        for (int b = 0; b < kBatch; ++b) copies[b].put(dst + b * kRowsAtOnce * LD, from[b], ok[b], pro);
         step += kBatch * kRowsAtOnce;
         dst += kBatch * kRowsAtOnce * LD;
       }

@@ -1,4 +1,4 @@
-// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]) in float32, one BM×BN tile an rTask.
+// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), one BM×BN tile an rTask. Products are added in float32.
 #pragma once
 
 #include "common/loaders.cuh"
@@ -7,11 +7,12 @@
 
 namespace rk {
 
-// The product by tiles of type T. ModeA is kLoadVec4, kLoadByCol (lanes along k) or kLoadByRow (lanes along m). ModeB
+// The product of elements of types A and B by tiles of type T. ModeA is kLoadVec4, kLoadByCol (lanes along k) or kLoadByRow (lanes along m). ModeB
 // is kLoadVec4, kLoadByCol (lanes along n), kLoadByRow (lanes along k) or kLoadPacked. With splits > 1 each rTask adds
 // up a part of k only; i0 counts (split, batch).
-template <class T, int ModeA, int ModeB, class Epi, class Pro>
+template <class T, int ModeA, int ModeB, class A, class B, class Epi, class Pro>
 struct GemmOf {
+  using E = typename T::Element;
   static constexpr int BM = T::BM, BN = T::BN, BK = T::BK;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
@@ -38,19 +39,19 @@ struct GemmOf {
     const int m0 = mt * BM, n0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
-    const float* pa = t.template ptr<const float>(a.a) +
+    const A* pa = t.template ptr<const A>(a.a) +
                       place(b0, a.a0, place(b1, a.a1, place(b2, a.a2, place(m0, a.am, place(kt0 * BK, a.ak)))));
-    StridedLoader<kThreads, BM, BK, T::LDA, true, ModeA, Pro> load_a{pa,    a.am, a.ak, a.M - m0, a.K - kt0 * BK,
+    StridedLoader<kThreads, BM, BK, T::LDA, true, ModeA, Pro, A, E> load_a{pa,    a.am, a.ak, a.M - m0, a.K - kt0 * BK,
                                                                      t.tid, a.pro};
-    const float* pb = t.template ptr<const float>(a.b) + place(b0, a.b0, place(b1, a.b1, place(b2, a.b2)));
+    const B* pb = t.template ptr<const B>(a.b) + place(b0, a.b0, place(b1, a.b1, place(b2, a.b2)));
     typename T::Acc acc = {};
     if constexpr (ModeB == kLoadPacked) {
-      PackedLoader<kThreads, T::kRightRows, T::kRightCols, T::LDB> load_b{
+      PackedLoader<kThreads, T::kRightRows, T::kRightCols, T::LDB, B, E> load_b{
           pb + place(nt * a.tiles_k + kt0, T::kRightRows * T::kRightCols), t.tid};
       multiply_tiles<T>(t, load_a, load_b, count, acc);
     } else {
       const NoPrologue::Args none{};
-      StridedLoader<kThreads, BK, BN, T::LDB, false, ModeB, NoPrologue> load_b{
+      StridedLoader<kThreads, BK, BN, T::LDB, false, ModeB, NoPrologue, B, E> load_b{
           pb + place(kt0 * BK, a.bk, place(n0, a.bn)), a.bk, a.bn, a.K - kt0 * BK, a.N - n0, t.tid, none};
       multiply_tiles<T>(t, load_a, load_b, count, acc);
     }
@@ -58,7 +59,8 @@ struct GemmOf {
   }
 };
 
-template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int ModeA, int ModeB, class Epi, class Pro>
-struct GemmTiled : GemmOf<Tile<BM, BN, BK, TM, TN, KG, ST, kRows>, ModeA, ModeB, Epi, Pro> {};
+template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int ModeA, int ModeB, class A, class B, class Epi,
+          class Pro>
+struct GemmTiled : GemmOf<Tile<BM, BN, BK, TM, TN, KG, ST, kRows>, ModeA, ModeB, A, B, Epi, Pro> {};
 
 }  // namespace rk

@@ -1,4 +1,4 @@
-// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]) in float32 for few rows (M ≤ MB) and a
+// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32, for few rows (M ≤ MB) and a
 // constant, packed B: BN columns an rTask.
 #pragma once
 
@@ -8,9 +8,10 @@
 
 namespace rk {
 
-template <int MB, int C, int LK, int WK, class Epi, class Pro>
+// X is the element type of A, W that of B.
+template <int MB, int C, int LK, int WK, class X, class W, class Epi, class Pro>
 struct GemvPacked {
-  using G = Gemv<MB, C, LK, WK>;
+  using G = Gemv<MB, C, LK, WK, W>;
   static constexpr int kThreads = G::kThreads;
   static constexpr int kShared = G::kShared;
 
@@ -30,12 +31,12 @@ struct GemvPacked {
     int b0 = rtask;
     const int nt = take_digit(b0, a.tiles_n), batch = b0;
     const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
-    const float* x = t.template ptr<const float>(a.a) + place(b0, a.a0, place(b1, a.a1, place(b2, a.a2)));
+    const X* x = t.template ptr<const X>(a.a) + place(b0, a.a0, place(b1, a.a1, place(b2, a.a2)));
     const int64_t block = static_cast<int64_t>(ceil_div(a.K, G::kStep)) * G::kStep * G::BN;
-    const float* w = t.template ptr<const float>(a.b) + place(b0, a.b0, place(b1, a.b1, place(b2, a.b2, nt * block)));
+    const W* w = t.template ptr<const W>(a.b) + place(b0, a.b0, place(b1, a.b1, place(b2, a.b2, nt * block)));
     typename G::Sums sums = {};
     G::accumulate(
-        t, w, a.K, [&](int m, int k) { return m < a.M ? Pro::apply(a.pro, x[place(m, a.am, place(k, a.ak))]) : 0.0f; },
+        t, w, a.K, [&](int m, int k) { return m < a.M ? float(Pro::apply(a.pro, x[place(m, a.am, place(k, a.ak))])) : 0.0f; },
         sums);
     const float* total = G::total(t, sums);
     RK_UNROLL(1)

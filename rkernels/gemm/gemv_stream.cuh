@@ -1,4 +1,4 @@
-// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]) in float32 for few rows (M ≤ MB) and a constant B, which
+// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32, for few rows (M ≤ MB) and a constant B, which
 // is packed and streamed. The loader brings B to shared memory ahead of time, so what takes time is the way from the
 // inputs to the outputs. Each warp keeps its share of A in registers, and multiplies it by one column of B after
 // another.
@@ -11,22 +11,25 @@
 namespace rk {
 
 // How 8 warps divide the product. WK warps share the k of the same columns, and the 8/WK sets of such warps have C
-// columns each: together a group. A lane has KQ quads (four values) of k, 128·WK apart; those of all lanes are a span.
+// columns each: together a group. X is the element type of A, W that of B. A run is the weights of a column that one load
+// brings: four of float, eight of 16 bits. A lane has KQ runs of k, 32·WK runs apart; those of all lanes are a span.
 // The stream comes in units: the weights of a group over a span. T units make a turn: their products are kept in
-// registers, and the lanes' sums of a turn are exchanged together. V is how many values of a quad one load of A brings.
-template <int MB, int C, int T, int WK, int KQ, int V, class Epi, class Pro>
+// registers, and the lanes' sums of a turn are exchanged together. V is how many values of a run one load of A brings.
+template <int MB, int C, int T, int WK, int KQ, int V, class X, class W, class Epi, class Pro>
 struct GemvStream {
   static constexpr int kThreads = 256;
   static constexpr int WC = 8 / WK;
   static constexpr int kColumns = WC * C;  // of a group
-  static constexpr int kQuad = 128 * WK;   // values of k in one quad of all lanes and warps
-  static constexpr int kSpan = KQ * kQuad;
+  using Run = WeightRun<W>;
+  static constexpr int kRun = kPerLoad<W>;
+  static constexpr int kRuns = 32 * kRun * WK;  // values of k in one run of all lanes and warps
+  static constexpr int kSpan = KQ * kRuns;
   static constexpr int kShared = 4 * WK * kThreads;           // partial sums [wk][m][column]
   static constexpr int kStreamStep = KQ * C * 16 * kThreads;  // bytes of a unit
   static constexpr bool kCompact = MB >= 8;  // one body for all units, also the first: less code, but slower
   static constexpr int kSums = MB * C;
   static constexpr int kChains = kSums < 4 ? 4 / kSums : 1;
-  static_assert(V == 1 || V == 4, "single values or quads");
+  static_assert(kRun % V == 0, "a run is whole loads");
   static_assert(!kCompact || T == 1, "the first turn is none of several units");
 
   struct Args {
@@ -42,8 +45,8 @@ struct GemvStream {
     typename Pro::Args pro;
   };
 
-  using Weights = rt::float4v[KQ][C];
-  using Input = float[MB][KQ][4];
+  using Weights = Run[KQ][C];
+  using Input = float[MB][KQ][kRun];
 
   // Takes units off the stream. A chunk goes back to the loader as soon as its last unit is in registers. So the next
   // chunk comes while this one is multiplied, or while the rTask waits for its inputs.
@@ -53,7 +56,7 @@ struct GemvStream {
     // The last chunk of a block may be shorter.
     RT_DEVICE void next(Weights& w, bool last) {
       if (here_ == 0) {
-        at_ = reinterpret_cast<const rt::float4v*>(stream_.front()) + tid_;
+        at_ = reinterpret_cast<const Run*>(stream_.front()) + tid_;
         here_ = stream_.chunk_bytes() / kStreamStep;
       }
       RT_UNROLL
@@ -71,49 +74,49 @@ struct GemvStream {
 
    private:
     rt::Stream stream_;
-    const rt::float4v* at_ = nullptr;
+    const Run* at_ = nullptr;
     int tid_;
     int here_ = 0;  // how many units are left of the front chunk
   };
 
   // What a lane reads of A.
   struct Rows {
-    const float* at;  // of the next span
+    const X* at;  // of the next span
     int64_t am, ak;
     int rows, left;  // left: how many values of k there are from `at` on
 
-    // Takes a span, with zeros where A ends.
+    // Takes a span, with zeros where A ends. All of a run's loads of V values exist, or none of their values.
     RT_DEVICE void take(const typename Pro::Args& pro, Input& in) {
+      Pack<X, V> held[MB][KQ][kRun / V];
       RT_UNROLL
       for (int m = 0; m < MB; ++m) {
         RT_UNROLL
         for (int q = 0; q < KQ; ++q) {
-          const float* p = ahead(at, m, static_cast<int>(am)) + q * kQuad * (V == 4 ? 1 : ak);
-          const int count = values(m, q);
-          if constexpr (V == 4) {
-            rt::float4v v = {0, 0, 0, 0};
-            if (count > 0) v = *reinterpret_cast<const rt::float4v*>(p);
-            in[m][q][0] = v.x, in[m][q][1] = v.y, in[m][q][2] = v.z, in[m][q][3] = v.w;
-          } else {
-            RT_UNROLL
-            for (int i = 0; i < 4; ++i) in[m][q][i] = i < count ? p[i * ak] : 0.0f;
-          }
-        }
-      }
-      if constexpr (!Pro::kIdentity) {
-        RT_UNROLL
-        for (int m = 0; m < MB; ++m) {
+          const X* p = ahead(at, m, static_cast<int>(am)) + q * kRuns * (V > 1 ? 1 : ak);
           RT_UNROLL
-          for (int q = 0; q < KQ; ++q) {
-            RT_UNROLL
-            for (int i = 0; i < 4; ++i) in[m][q][i] = i < values(m, q) ? Pro::apply(pro, in[m][q][i]) : 0.0f;
+          for (int i = 0; i < kRun / V; ++i) {
+            held[m][q][i] = Pack<X, V>{};
+            if (i * V < values(m, q)) {
+              held[m][q][i] = *reinterpret_cast<const Pack<X, V>*>(p + i * V * (V > 1 ? 1 : ak));
+            }
           }
         }
       }
-      at += kSpan * (V == 4 ? 1 : ak), left -= kSpan;
+      RT_UNROLL
+      for (int m = 0; m < MB; ++m) {
+        RT_UNROLL
+        for (int q = 0; q < KQ; ++q) {
+          RT_UNROLL
+          for (int i = 0; i < kRun; ++i) {
+            const X x = held[m][q][i / V].v[i % V];
+            in[m][q][i] = Pro::kIdentity || i < values(m, q) ? float(Pro::apply(pro, x)) : 0.0f;
+          }
+        }
+      }
+      at += kSpan * (V > 1 ? 1 : ak), left -= kSpan;
     }
-    // How many values there are in quad q of row m: 4 or more stand for all. With V = 4 there are all or none.
-    RT_DEVICE int values(int m, int q) const { return m == 0 || m < rows ? left - q * kQuad : 0; }
+    // How many values there are in run q of row m: kRun or more stand for all.
+    RT_DEVICE int values(int m, int q) const { return m == 0 || m < rows ? left - q * kRuns : 0; }
   };
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
@@ -125,7 +128,7 @@ struct GemvStream {
     int b0 = rtask;
     const int tile = take_digit(b0, a.tiles_n), batch = b0;
     const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
-    const float* x = t.template ptr<const float>(a.a) + place(b0, a.a0, place(b1, a.a1, place(b2, a.a2)));
+    const X* x = t.template ptr<const X>(a.a) + place(b0, a.a0, place(b1, a.a1, place(b2, a.a2)));
     const int left = a.all_groups - tile * a.groups;
     const int groups = a.spans > 1 || a.groups < left ? a.groups : left;
     // The element of the output that this thread will write.
@@ -137,7 +140,7 @@ struct GemvStream {
     if (writes) held = Epi::hold(t, a.epi, batch, m, n);
     float* partial = reinterpret_cast<float*>(t.smem);
     float* mine = partial + wk * MB * columns + wc * C;
-    const int k = wk * 128 + lane * 4, spans = a.spans;
+    const int k = (wk * 32 + lane) * kRun, spans = a.spans;
     Rows rows{x + k * a.ak, a.am, a.ak, a.M, a.K - k};
     Input in;
     // Before the inputs are waited for, the first unit is in registers and the second on its way. Then each unit is
@@ -209,11 +212,8 @@ struct GemvStream {
       for (int m = 0; m < MB; ++m) {
         RT_UNROLL
         for (int c = 0; c < C; ++c) {
-          float* s = chains[m * C + c];
-          s[0] += in[m][q][0] * w[q][c].x;
-          s[1 % kChains] += in[m][q][1] * w[q][c].y;
-          s[2 % kChains] += in[m][q][2] * w[q][c].z;
-          s[3 % kChains] += in[m][q][3] * w[q][c].w;
+          RT_UNROLL
+          for (int i = 0; i < kRun; ++i) chains[m * C + c][i % kChains] += in[m][q][i] * float(w[q][c].v[i]);
         }
       }
     }

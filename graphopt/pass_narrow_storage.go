@@ -1,0 +1,429 @@
+package graphopt
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// narrowStorage stores what one operator hands to another, and the weights of contractions, in 16-bit floats (Options.Storage).
+// Operators still compute in float32: they widen what they load, and round what they store, by Cast nodes in Fused
+// bodies. The operands of products are rounded too, so that tensor cores can multiply them.
+//
+//	%x ─▶ Fused(Conv, Relu) ─▶ %y      becomes      %x ─▶ Fused(Cast, Conv, Relu, Cast) ─▶ %y: float16
+//
+// Inputs and outputs of the model keep their types. So do values that an operator takes which is neither rewritten in
+// this way nor a mere move of elements: recurrent states, masks of attention, the scales of normalisations, and what
+// cells read. A value that is moved, by a view or Gather for example, has the type of the moved elements; a constant
+// with numbers that are too large for 16 bits stays as it is.
+//
+// Requires: fused groups; every Fused node has one output. Leaves: the same operators, in Fused nodes where they need
+// Cast nodes. Without Options.Storage it changes nothing.
+func narrowStorage(c *Context, g *ir.Graph) (bool, error) {
+	if c.Opts.Storage == ir.Invalid || g != c.Root {
+		return false, nil
+	}
+	n := &narrowing{c: c, g: g, to: c.Opts.Storage, parent: map[*ir.Value]*ir.Value{}, wide: map[*ir.Value]bool{},
+		copies: map[*ir.Value]*ir.Value{}, fuser: newFuser(c, g)}
+	n.pinInterface()
+	for _, m := range g.Nodes {
+		n.classify(m)
+	}
+	return n.rewrite(), nil
+}
+
+// narrowing decides for each value of float32 whether it becomes narrow. Values that moves connect are of one class,
+// and a class with one value that must stay wide stays wide.
+type narrowing struct {
+	c      *Context
+	g      *ir.Graph
+	to     ir.DType
+	parent map[*ir.Value]*ir.Value // of the classes of values
+	wide   map[*ir.Value]bool      // classes that stay float32, by their representative
+	copies map[*ir.Value]*ir.Value // constants in 16 bits; nil where a number is too large
+	fuser  *fuser
+}
+
+// moved lists, by indexed operator, the inputs whose elements it moves, or mixes with each other in proportion.
+var moved = map[string][]int{
+	"Gather": {0}, "GatherElements": {0}, "GatherND": {0}, "Pad": {0, 2}, "Tile": {0}, "DepthToSpace": {0},
+	"SpaceToDepth": {0}, "Trilu": {0}, "Resize": {0}, "ReverseSequence": {0},
+}
+
+// moves lists the values whose elements n moves: inputs, and the outputs that have them. It is nil for other operators.
+func moves(n *ir.Node) []*ir.Value {
+	op := ir.LookupOp(n.Domain, n.Op)
+	if op == nil {
+		return nil
+	}
+	out := append([]*ir.Value{}, n.Outputs...)
+	switch op.Kind {
+	case ir.KindView, ir.KindConcat:
+		return append(out, n.Inputs...)
+	case ir.KindIndexed:
+		if list, ok := moved[n.Op]; ok && n.Domain == "" {
+			for _, i := range list {
+				out = append(out, n.Input(i))
+			}
+			return out
+		}
+	}
+	return nil
+}
+
+// operands lists the inputs of an anchor that its rKernels widen when they load them, and whether it multiplies them.
+// ok is false for operators that take no narrow values.
+func operands(n *ir.Node) (list []int, products, ok bool) {
+	op := ir.LookupOp(n.Domain, n.Op)
+	switch {
+	case op == nil || len(n.Outputs) > 1:
+		return nil, false, false
+	case n.IsInternal("Attention"):
+		return []int{0, 1, 2}, true, true
+	case n.Op == "Einsum" || op.Kind == ir.KindConv || n.Is("MatMul") || n.Is("Gemm"):
+		return []int{0, 1}, true, n.Op != "Einsum" || len(n.Inputs) == 2
+	case op.Kind == ir.KindReduce && !n.Is("Det"), op.Kind == ir.KindNorm, op.Kind == ir.KindPool:
+		return []int{0}, false, true
+	}
+	return nil, false, false
+}
+
+// anchorOf is n, or the anchor of a Fused node; nil for maps.
+func anchorOf(n *ir.Node) *ir.Node {
+	if !n.IsInternal("Fused") {
+		if isElementwise(n) {
+			return nil
+		}
+		return n
+	}
+	for _, m := range n.Attrs["body"].G.Nodes {
+		if !isElementwise(m) {
+			return m
+		}
+	}
+	return nil
+}
+
+func (n *narrowing) find(v *ir.Value) *ir.Value {
+	for n.parent[v] != nil {
+		v = n.parent[v]
+	}
+	return v
+}
+
+func (n *narrowing) join(v, w *ir.Value) {
+	v, w = n.find(v), n.find(w)
+	if v != w {
+		n.parent[v] = w
+		n.wide[w] = n.wide[w] || n.wide[v]
+	}
+}
+
+func (n *narrowing) pin(list ...*ir.Value) {
+	for _, v := range list {
+		if v != nil && v.Const == nil {
+			n.wide[n.find(v)] = true
+		}
+	}
+}
+
+// pinInterface keeps the types of the model's inputs and outputs, and of what control flow captures.
+func (n *narrowing) pinInterface() {
+	n.pin(n.g.Inputs...)
+	n.pin(n.g.Outputs...)
+	for _, m := range n.g.Nodes {
+		if !m.IsInternal("Fused") {
+			for _, sub := range m.Subgraphs() {
+				n.pin(ir.Captured(sub)...)
+			}
+		}
+	}
+}
+
+// classify joins and pins values by what m does with them.
+func (n *narrowing) classify(m *ir.Node) {
+	op := ir.LookupOp(m.Domain, m.Op)
+	if list := moves(m); list != nil {
+		n.classifyMove(m, list)
+		return
+	}
+	anchor := anchorOf(m)
+	if anchor == nil && len(m.Outputs) == 1 || op != nil && op.Kind == ir.KindShape {
+		return // maps widen and round everything; of what Shape takes only the shape counts
+	}
+	if anchor != nil {
+		if list, _, ok := operands(anchor); ok && len(m.Outputs) == 1 {
+			n.pinOthers(m, anchor, list)
+			return
+		}
+	}
+	n.pin(m.Inputs...)
+	n.pin(m.Outputs...)
+}
+
+// classifyMove joins the values whose elements m moves. Those that it takes beside them stay as they are.
+func (n *narrowing) classifyMove(m *ir.Node, list []*ir.Value) {
+	in := map[*ir.Value]bool{}
+	var first *ir.Value
+	for _, v := range list {
+		in[v] = true
+		switch {
+		case v == nil || v.DType != ir.Float32:
+		case v.Const != nil:
+			if n.narrowed(v) == nil {
+				n.pin(m.Outputs...)
+			}
+		case first == nil:
+			first = v
+		default:
+			n.join(first, v)
+		}
+	}
+	for _, v := range m.Inputs {
+		if !in[v] {
+			n.pin(v)
+		}
+	}
+}
+
+// pinOthers pins the values that the anchor of m takes at other places than list.
+func (n *narrowing) pinOthers(m, anchor *ir.Node, list []int) {
+	taken := map[int]bool{}
+	for _, i := range list {
+		taken[i] = true
+	}
+	for i, v := range anchor.Inputs {
+		if v == nil || taken[i] {
+			continue
+		}
+		if m == anchor {
+			n.pin(v)
+		} else if k := slices.Index(m.Attrs["body"].G.Inputs, v); k >= 0 {
+			n.pin(m.Inputs[k])
+		}
+	}
+}
+
+// becomes reports whether v, which is no constant, is narrow from now on.
+func (n *narrowing) becomes(v *ir.Value) bool {
+	return v != nil && v.Const == nil && v.DType == ir.Float32 && v.Def != nil && !n.wide[n.find(v)]
+}
+
+// narrowed is a constant of float32 in 16 bits, nil if a number is too large for that.
+func (n *narrowing) narrowed(v *ir.Value) *ir.Value {
+	if w, ok := n.copies[v]; ok {
+		return w
+	}
+	n.copies[v] = nil
+	x := ir.Slice[float32](v.Const)
+	bits, ok := make([]uint16, len(x)), true
+	round, infinite := ir.ToFloat16, uint16(0x7c00)
+	if n.to == ir.BFloat16 {
+		round, infinite = ir.ToBFloat16, 0x7f80
+	}
+	for i, f := range x {
+		bits[i] = round(f)
+		ok = ok && (bits[i]&0x7fff != infinite || f-f != 0)
+	}
+	if ok {
+		w := &ir.Value{Name: n.c.Name(v.Name), DType: n.to, Shape: v.Shape,
+			Const: ir.FromSlice(n.to, bits, v.Const.Dims...)}
+		n.g.Consts = append(n.g.Consts, w)
+		n.copies[v] = w
+	}
+	return n.copies[v]
+}
+
+// rewrite gives values their new types and operators what they need to take and give them.
+func (n *narrowing) rewrite() bool {
+	narrow := map[*ir.Value]bool{}
+	for _, m := range n.g.Nodes {
+		for _, v := range slices.Concat(m.Inputs, m.Outputs) {
+			narrow[v] = n.becomes(v)
+		}
+	}
+	changed := false
+	for i, m := range n.g.Nodes {
+		if moves(m) != nil {
+			changed = n.retype(m, narrow) || changed
+		} else if r := n.rewritten(m, narrow); r != nil {
+			n.g.Nodes[i] = r
+			changed = true
+		}
+	}
+	for v := range narrow {
+		if narrow[v] {
+			v.DType = n.to
+		}
+	}
+	return changed
+}
+
+// rewritten is a Fused node that computes what m does out of narrow values and to a narrow value, nil if m needs no
+// change.
+func (n *narrowing) rewritten(m *ir.Node, narrow map[*ir.Value]bool) *ir.Node {
+	anchor := anchorOf(m)
+	var list []int
+	products := false
+	if anchor != nil {
+		var ok bool
+		if list, products, ok = operands(anchor); !ok {
+			return nil
+		}
+	}
+	if len(m.Outputs) != 1 {
+		return nil
+	}
+	touched := products && computesIn32(anchor) || narrow[m.Outputs[0]]
+	for _, v := range m.Inputs {
+		touched = touched || narrow[v]
+	}
+	if !touched {
+		return nil
+	}
+	if !m.IsInternal("Fused") {
+		m = n.fuser.fusedNode(&fusion{nodes: []*ir.Node{m}, result: m.Outputs[0], anchor: anchor})
+		keepIntegers(m)
+	}
+	b := &narrowBody{n: n, node: m, body: m.Attrs["body"].G, widened: map[*ir.Value]*ir.Value{}}
+	b.rewrite(narrow, list, products)
+	return m
+}
+
+// keepIntegers makes constants of integers, such as axes, a part of the body, where lowerings look for them.
+func keepIntegers(fused *ir.Node) {
+	body := fused.Attrs["body"].G
+	var inner, outer []*ir.Value
+	for i, v := range fused.Inputs {
+		if v.Const != nil && v.DType.IsInt() {
+			body.Inputs[i].Const = v.Const
+			body.Consts = append(body.Consts, body.Inputs[i])
+			continue
+		}
+		inner, outer = append(inner, body.Inputs[i]), append(outer, v)
+	}
+	body.Inputs, fused.Inputs = inner, outer
+}
+
+// computesIn32 reports whether an anchor computes with float32.
+func computesIn32(anchor *ir.Node) bool {
+	return anchor.Inputs[0].DType == ir.Float32 && anchor.Outputs[0].DType == ir.Float32
+}
+
+// retype gives a move narrow constants where its result is narrow.
+func (n *narrowing) retype(m *ir.Node, narrow map[*ir.Value]bool) bool {
+	if !narrow[m.Outputs[0]] {
+		return false
+	}
+	list := map[*ir.Value]bool{}
+	for _, v := range moves(m) {
+		list[v] = true
+	}
+	for i, v := range m.Inputs {
+		if v != nil && v.Const != nil && v.DType == ir.Float32 && list[v] {
+			m.Inputs[i] = n.narrowed(v)
+		}
+	}
+	return true
+}
+
+// narrowBody rewrites the body of one Fused node.
+type narrowBody struct {
+	n       *narrowing
+	node    *ir.Node
+	body    *ir.Graph
+	before  []*ir.Node              // casts of inputs
+	widened map[*ir.Value]*ir.Value // inputs of the body as float32
+}
+
+func (b *narrowBody) rewrite(narrow map[*ir.Value]bool, list []int, products bool) {
+	anchor := anchorOf(b.node)
+	for i, v := range b.node.Inputs {
+		if narrow[v] {
+			b.widen(i)
+		}
+	}
+	for _, m := range b.body.Nodes {
+		for i, v := range m.Inputs {
+			if w := b.widened[v]; w != nil {
+				m.Inputs[i] = w
+			}
+		}
+	}
+	if products && computesIn32(anchor) {
+		for _, k := range list {
+			b.roundOperand(anchor, k)
+		}
+	}
+	b.body.Nodes = append(b.before, b.body.Nodes...)
+	if v := b.node.Outputs[0]; narrow[v] {
+		out := b.cast(b.body.Outputs[0], b.n.to)
+		b.body.Nodes = append(b.body.Nodes, out.Def)
+		b.body.Outputs[0] = out
+	}
+}
+
+// cast makes a value that is v in element type d. Its node is still to be put into the body.
+func (b *narrowBody) cast(v *ir.Value, d ir.DType) *ir.Value {
+	out := &ir.Value{Name: b.n.c.Name(v.Name), DType: d, Shape: v.Shape}
+	out.Def = &ir.Node{Op: "Cast", Name: b.node.Name, Inputs: []*ir.Value{v}, Outputs: []*ir.Value{out},
+		Attrs: ir.Attrs{"to": ir.IntAttr(d.ONNX())}}
+	return out
+}
+
+// widen makes input i of the body narrow, and what the body computes with a cast of it.
+func (b *narrowBody) widen(i int) {
+	v := b.body.Inputs[i]
+	v.DType = b.n.to
+	b.widened[v] = b.cast(v, ir.Float32)
+	b.before = append(b.before, b.widened[v].Def)
+}
+
+// roundOperand rounds operand k of a product. A constant is stored rounded. The result of a cast from 16 bits is
+// rounded already.
+func (b *narrowBody) roundOperand(anchor *ir.Node, k int) {
+	v := anchor.Inputs[k]
+	if v == nil || v.Def != nil && v.Def.Op == "Cast" && v.Def.Inputs[0].DType == b.n.to {
+		return
+	}
+	if i := slices.Index(b.body.Inputs, v); i >= 0 && b.node.Inputs[i].Const != nil {
+		w := b.n.narrowed(b.node.Inputs[i])
+		if w == nil {
+			return
+		}
+		if b.usesBeside(v, anchor, k) {
+			b.body.Inputs = append(b.body.Inputs, &ir.Value{Name: b.n.c.Name(v.Name), DType: b.n.to, Shape: v.Shape})
+			b.node.Inputs = append(b.node.Inputs, w)
+			i = len(b.body.Inputs) - 1
+		} else {
+			b.node.Inputs[i] = w
+		}
+		b.widen(i)
+		anchor.Inputs[k] = b.widened[b.body.Inputs[i]]
+		return
+	}
+	rounded := b.cast(v, b.n.to)
+	wide := b.cast(rounded, ir.Float32)
+	anchor.Inputs[k] = wide
+	if v.Def == nil {
+		b.before = append(b.before, rounded.Def, wide.Def)
+		return
+	}
+	at := 0
+	for b.body.Nodes[at] != anchor {
+		at++
+	}
+	b.body.Nodes = append(b.body.Nodes[:at:at], append([]*ir.Node{rounded.Def, wide.Def}, b.body.Nodes[at:]...)...)
+}
+
+// usesBeside reports whether the body uses v at another place than operand k of its anchor.
+func (b *narrowBody) usesBeside(v *ir.Value, anchor *ir.Node, k int) bool {
+	for _, m := range b.body.Nodes {
+		for i, w := range m.Inputs {
+			if w == v && (m != anchor || i != k) {
+				return true
+			}
+		}
+	}
+	return false
+}
