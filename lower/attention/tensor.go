@@ -31,7 +31,7 @@ var tensorShapes = []struct {
 // usefulShapes are the shapes of tensorShapes that are worth considering. There are none where products on tensor cores
 // are not asked for, or where the target has none.
 func (a *attention) usefulShapes(b *build.Builder) []tensorShape {
-	if b.Precision().Products() == 0 || b.Target().Rate(target.Tensor, ir.Float32) == 0 {
+	if products(b) == 0 || b.Target().Rate(target.Tensor, ir.Float32) == 0 {
 		return nil
 	}
 	var out []tensorShape
@@ -47,6 +47,14 @@ func (a *attention) usefulShapes(b *build.Builder) []tensorShape {
 		break
 	}
 	return out
+}
+
+// products is how many products of tf32 stand for one. Operands that are stored in 16 bits are tf32 numbers.
+func products(b *build.Builder) int64 {
+	if b.Precision().Storage() != ir.Invalid {
+		return 1
+	}
+	return b.Precision().Products()
 }
 
 // headRows cuts the queries of all heads into tiles of rows, as rk::HeadRows describes it.
@@ -170,7 +178,7 @@ func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int6
 		reads = append(reads, t.Reads(r.outBox(cols))...)
 	}
 	return &roperator.Candidate{
-		Inst: b.Instance("attention_mma", s.bq, a.size(), s.kg, s.kt, s.wq, b.Precision().Products(), part, a.loadMode(),
+		Inst: b.Instance("attention_mma", s.bq, a.size(), s.kg, s.kt, s.wq, products(b), part, a.loadMode(),
 			t.Functor),
 		Tasks: int(r.tasks()),
 		Args: []rkernels.Field{
@@ -184,7 +192,7 @@ func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int6
 		},
 		Reads:  reads,
 		Writes: []roperator.Access{{View: t.Out, Box: r.outBox(cols)}},
-		Work:   a.tensorWork(s, r, b.Precision().Products(), hasMask == 1, t),
+		Work:   a.tensorWork(s, r, products(b), hasMask == 1, t),
 	}
 }
 

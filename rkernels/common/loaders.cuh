@@ -43,6 +43,20 @@ struct Transfer {
   }
 };
 
+// One element, or four neighbours, by themselves.
+template <class Pro, class Src, class Dst>
+RT_DEVICE void put1(Dst* dst, const Src* src, bool ok, const typename Pro::Args& pro) {
+  Transfer<Src, Dst, 1, Pro> copy;
+  copy.take(src, ok);
+  copy.put(dst, src, ok, pro);
+}
+template <class Pro, class Src, class Dst>
+RT_DEVICE void put4(Dst* dst, const Src* src, bool ok, const typename Pro::Args& pro) {
+  Transfer<Src, Dst, 4, Pro> copy;
+  copy.take(src, ok);
+  copy.put(dst, src, ok, pro);
+}
+
 // Brings a ROWS×COLS window of a strided matrix of Src to [row][col] of a stage of Dst, with LD elements a row. k runs
 // along the columns (KCols) or along the rows. rows and cols are what is left of the matrix from the window's corner
 // at k = 0. Each call of issue() brings the next k tile. The loader keeps copies of what it needs of an rTask's

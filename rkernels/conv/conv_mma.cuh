@@ -6,8 +6,8 @@
 
 namespace rk {
 
-template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int Mode, int RANK, class X,
-          class W, class Epi, class Pro>
+template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int Mode, int RANK, class X, class W,
+          class Epi, class Pro>
 struct ConvMma : ConvOf<MmaTile<BM, BN, BK, WM, WN, KG, ST, true, false, Products>, Mode, RANK, X, W, Epi, Pro> {};
 
 }  // namespace rk

@@ -43,7 +43,7 @@ struct PointwiseOf {
             place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, T::kLeftRows * T::kLeftCols),
         t.tid};
     const X* x = t.template ptr<const X>(a.x) +
-                     place(image, a.step_n, place(group * a.in_channels + kt0 * BK, a.step_c, place(p0, a.step_p)));
+                 place(image, a.step_n, place(group * a.in_channels + kt0 * BK, a.step_c, place(p0, a.step_p)));
     StridedLoader<kThreads, BK, BN, T::LDB, false, Mode, Pro, X, E> load_x{
         x, a.step_c, a.step_p, a.in_channels - kt0 * BK, a.positions - p0, t.tid, a.pro};
     typename T::Acc acc = {};
@@ -53,8 +53,7 @@ struct PointwiseOf {
   }
 };
 
-template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, class X, class W, class Epi,
-          class Pro>
+template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, class X, class W, class Epi, class Pro>
 struct ConvPointwise : PointwiseOf<Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>, Mode, X, W, Epi, Pro> {};
 
 }  // namespace rk

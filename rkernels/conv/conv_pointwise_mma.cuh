@@ -6,8 +6,9 @@
 
 namespace rk {
 
-template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int Mode, class X, class W,
-          class Epi, class Pro>
-struct ConvPointwiseMma : PointwiseOf<MmaTile<BM, BN, BK, WM, WN, KG, ST, true, false, Products>, Mode, X, W, Epi, Pro> {};
+template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int Mode, class X, class W, class Epi,
+          class Pro>
+struct ConvPointwiseMma
+    : PointwiseOf<MmaTile<BM, BN, BK, WM, WN, KG, ST, true, false, Products>, Mode, X, W, Epi, Pro> {};
 
 }  // namespace rk

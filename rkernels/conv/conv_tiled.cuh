@@ -45,14 +45,13 @@ struct ConvOf {
         t.template ptr<const W>(a.w) +
             place((group * static_cast<int>(a.tiles_m.d) + mt) * a.tiles_k + kt0, T::kLeftRows * T::kLeftCols),
         t.tid};
-    const X* x =
-        t.template ptr<const X>(a.x) + place(image, a.win.step_n, place(group * a.in_channels, a.win.step_c));
+    const X* x = t.template ptr<const X>(a.x) + place(image, a.win.step_n, place(group * a.in_channels, a.win.step_c));
     // By tap the first step is read at once, also for a split without any.
     const int first = Mode != kGatherTap ? kt0 * BK : count > 0 ? kt0 : 0;
     const Step* steps = t.template ptr<const Step>(a.steps) + first;
     constexpr int kCopies = Mode == kGatherTap || Epi::kLength < 12 ? 4 : 2;  // a long epilogue is large code already
     GatherLoader<kThreads, BK, BN, T::LDB, Mode, RANK, kCopies, Pro, X, E> load_x(t, x, steps, a.win, p0 + t.tid % BN,
-                                                                            a.positions, a.pro);
+                                                                                  a.positions, a.pro);
     typename T::Acc acc = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
     const int c0 = group * a.out_channels;
@@ -60,8 +59,8 @@ struct ConvOf {
   }
 };
 
-template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, int RANK, class X, class W,
-          class Epi, class Pro>
+template <int BM, int BN, int BK, int TM, int TN, int KG, int ST, int Mode, int RANK, class X, class W, class Epi,
+          class Pro>
 struct ConvTiled : ConvOf<Tile<BM, BN, BK, TM, TN, KG, ST, kColumns>, Mode, RANK, X, W, Epi, Pro> {};
 
 }  // namespace rk

@@ -6,10 +6,10 @@
 
 namespace rk {
 
-template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int ModeA, int ModeB, class A,
-          class B, class Epi, class Pro>
+template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int ModeA, int ModeB, class A, class B,
+          class Epi, class Pro>
 struct GemmMma
-    : GemmOf<MmaTile<BM, BN, BK, WM, WN, KG, ST, false, ModeB == kLoadPacked, Products>, ModeA, ModeB, A, B, Epi,
-             Pro> {};
+    : GemmOf<MmaTile<BM, BN, BK, WM, WN, KG, ST, false, ModeB == kLoadPacked, Products>, ModeA, ModeB, A, B, Epi, Pro> {
+};
 
 }  // namespace rk

@@ -1,4 +1,4 @@
-// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), one BM×BN tile an rTask. Products are added in float32.
+// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32, one BM×BN tile an rTask.
 #pragma once
 
 #include "common/loaders.cuh"
@@ -7,9 +7,9 @@
 
 namespace rk {
 
-// The product of elements of types A and B by tiles of type T. ModeA is kLoadVec4, kLoadByCol (lanes along k) or kLoadByRow (lanes along m). ModeB
-// is kLoadVec4, kLoadByCol (lanes along n), kLoadByRow (lanes along k) or kLoadPacked. With splits > 1 each rTask adds
-// up a part of k only; i0 counts (split, batch).
+// The product of elements of types A and B by tiles of type T. ModeA is kLoadVec4, kLoadByCol (lanes along k) or
+// kLoadByRow (lanes along m). ModeB is kLoadVec4, kLoadByCol (lanes along n), kLoadByRow (lanes along k) or kLoadPacked.
+// With splits > 1 each rTask adds up a part of k only; i0 counts (split, batch).
 template <class T, int ModeA, int ModeB, class A, class B, class Epi, class Pro>
 struct GemmOf {
   using E = typename T::Element;
@@ -40,9 +40,9 @@ struct GemmOf {
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
     const A* pa = t.template ptr<const A>(a.a) +
-                      place(b0, a.a0, place(b1, a.a1, place(b2, a.a2, place(m0, a.am, place(kt0 * BK, a.ak)))));
+                  place(b0, a.a0, place(b1, a.a1, place(b2, a.a2, place(m0, a.am, place(kt0 * BK, a.ak)))));
     StridedLoader<kThreads, BM, BK, T::LDA, true, ModeA, Pro, A, E> load_a{pa,    a.am, a.ak, a.M - m0, a.K - kt0 * BK,
-                                                                     t.tid, a.pro};
+                                                                           t.tid, a.pro};
     const B* pb = t.template ptr<const B>(a.b) + place(b0, a.b0, place(b1, a.b1, place(b2, a.b2)));
     typename T::Acc acc = {};
     if constexpr (ModeB == kLoadPacked) {

@@ -36,7 +36,8 @@ struct GemvPacked {
     const W* w = t.template ptr<const W>(a.b) + place(b0, a.b0, place(b1, a.b1, place(b2, a.b2, nt * block)));
     typename G::Sums sums = {};
     G::accumulate(
-        t, w, a.K, [&](int m, int k) { return m < a.M ? float(Pro::apply(a.pro, x[place(m, a.am, place(k, a.ak))])) : 0.0f; },
+        t, w, a.K,
+        [&](int m, int k) { return m < a.M ? float(Pro::apply(a.pro, x[place(m, a.am, place(k, a.ak))])) : 0.0f; },
         sums);
     const float* total = G::total(t, sums);
     RK_UNROLL(1)

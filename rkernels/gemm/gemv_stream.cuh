@@ -1,7 +1,7 @@
-// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32, for few rows (M ≤ MB) and a constant B, which
-// is packed and streamed. The loader brings B to shared memory ahead of time, so what takes time is the way from the
-// inputs to the outputs. Each warp keeps its share of A in registers, and multiplies it by one column of B after
-// another.
+// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32, for few rows (M ≤ MB) and a constant
+// B, which is packed and streamed. The loader brings B to shared memory ahead of time, so what takes time is the way
+// from the inputs to the outputs. Each warp keeps its share of A in registers, and multiplies it by one column of B
+// after another.
 #pragma once
 
 #include "common/gemv.cuh"
@@ -11,8 +11,8 @@
 namespace rk {
 
 // How 8 warps divide the product. WK warps share the k of the same columns, and the 8/WK sets of such warps have C
-// columns each: together a group. X is the element type of A, W that of B. A run is the weights of a column that one load
-// brings: four of float, eight of 16 bits. A lane has KQ runs of k, 32·WK runs apart; those of all lanes are a span.
+// columns each: together a group. X is the element type of A, W that of B. A run is the weights of a column that one
+// load brings: four of float, eight of 16 bits. A lane has KQ runs of k, 32·WK runs apart; those of all lanes are a span.
 // The stream comes in units: the weights of a group over a span. T units make a turn: their products are kept in
 // registers, and the lanes' sums of a turn are exchanged together. V is how many values of a run one load of A brings.
 template <int MB, int C, int T, int WK, int KQ, int V, class X, class W, class Epi, class Pro>

@@ -1,0 +1,108 @@
+package graphopt
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// narrowBody rewrites the body of one Fused node.
+type narrowBody struct {
+	n       *narrowing
+	node    *ir.Node
+	body    *ir.Graph
+	before  []*ir.Node              // casts of inputs
+	widened map[*ir.Value]*ir.Value // inputs of the body as float32
+}
+
+func (b *narrowBody) rewrite(narrow map[*ir.Value]bool, list []int, products bool) {
+	anchor := anchorOf(b.node)
+	for i, v := range b.node.Inputs {
+		if narrow[v] {
+			b.widen(i)
+		}
+	}
+	for _, m := range b.body.Nodes {
+		for i, v := range m.Inputs {
+			if w := b.widened[v]; w != nil {
+				m.Inputs[i] = w
+			}
+		}
+	}
+	if products && computesIn32(anchor) {
+		for _, k := range list {
+			b.roundOperand(anchor, k)
+		}
+	}
+	b.body.Nodes = append(b.before, b.body.Nodes...)
+	if v := b.node.Outputs[0]; narrow[v] {
+		out := b.cast(b.body.Outputs[0], b.n.to)
+		b.body.Nodes = append(b.body.Nodes, out.Def)
+		b.body.Outputs[0] = out
+	}
+}
+
+// cast makes a value that is v in element type d. Its node is still to be put into the body.
+func (b *narrowBody) cast(v *ir.Value, d ir.DType) *ir.Value {
+	out := &ir.Value{Name: b.n.c.Name(v.Name), DType: d, Shape: v.Shape}
+	out.Def = &ir.Node{Op: "Cast", Name: b.node.Name, Inputs: []*ir.Value{v}, Outputs: []*ir.Value{out},
+		Attrs: ir.Attrs{"to": ir.IntAttr(d.ONNX())}}
+	return out
+}
+
+// widen makes input i of the body narrow, and what the body computes with a cast of it.
+func (b *narrowBody) widen(i int) {
+	v := b.body.Inputs[i]
+	v.DType = b.n.to
+	b.widened[v] = b.cast(v, ir.Float32)
+	b.before = append(b.before, b.widened[v].Def)
+}
+
+// roundOperand rounds operand k of a product. A constant is stored rounded. The result of a cast from 16 bits is
+// rounded already.
+func (b *narrowBody) roundOperand(anchor *ir.Node, k int) {
+	v := anchor.Inputs[k]
+	if v == nil || v.Def != nil && v.Def.Op == "Cast" && v.Def.Inputs[0].DType == b.n.to {
+		return
+	}
+	if i := slices.Index(b.body.Inputs, v); i >= 0 && b.node.Inputs[i].Const != nil {
+		w := b.n.narrowed(b.node.Inputs[i])
+		if w == nil {
+			return
+		}
+		if b.usesBeside(v, anchor, k) {
+			b.body.Inputs = append(b.body.Inputs, &ir.Value{Name: b.n.c.Name(v.Name), DType: b.n.to, Shape: v.Shape})
+			b.node.Inputs = append(b.node.Inputs, w)
+			i = len(b.body.Inputs) - 1
+		} else {
+			b.node.Inputs[i] = w
+		}
+		b.widen(i)
+		anchor.Inputs[k] = b.widened[b.body.Inputs[i]]
+		return
+	}
+	rounded := b.cast(v, b.n.to)
+	wide := b.cast(rounded, ir.Float32)
+	anchor.Inputs[k] = wide
+	if v.Def == nil {
+		b.before = append(b.before, rounded.Def, wide.Def)
+		return
+	}
+	at := 0
+	for b.body.Nodes[at] != anchor {
+		at++
+	}
+	b.body.Nodes = append(b.body.Nodes[:at:at], append([]*ir.Node{rounded.Def, wide.Def}, b.body.Nodes[at:]...)...)
+}
+
+// usesBeside reports whether the body uses v at another place than operand k of its anchor.
+func (b *narrowBody) usesBeside(v *ir.Value, anchor *ir.Node, k int) bool {
+	for _, m := range b.body.Nodes {
+		for i, w := range m.Inputs {
+			if w == v && (m != anchor || i != k) {
+				return true
+			}
+		}
+	}
+	return false
+}
