@@ -53,6 +53,8 @@ RT_DEVICE T shfl_down(T v, int delta);
 
 // a·b + c, in one instruction (mad.wide.s32).
 RT_DEVICE int64_t mad_wide(int a, int b, int64_t c);
+// 2^x, off by a few units in the last place at most. What is below the normal numbers may be 0 (ex2.approx.ftz).
+RT_DEVICE float exp2(float x);
 // How many bits are set.
 RT_DEVICE uint32_t bits(uint32_t v);
 // x, which the compiler must compute here: it can neither move the computation to where x is used, nor repeat it there.

@@ -169,17 +169,17 @@ func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int6
 	reads := roperator.AppendRead(nil, a.q, r.box(true, a.depth))
 	reads = roperator.AppendRead(reads, a.k, r.box(false, a.depth))
 	reads = roperator.AppendRead(reads, a.v, r.box(false, a.cols))
-	mask, hasMask := a.q, int64(0)
+	mask, masked := a.q, int64(0)
 	if a.mask.Buf != nil && a.seen == nil {
 		reads = roperator.AppendRead(reads, a.mask, r.maskBox)
-		mask, hasMask = a.mask, 1
+		mask, masked = a.mask, 1
 	}
 	if part == 0 {
 		reads = append(reads, t.Reads(r.outBox(cols))...)
 	}
 	return &roperator.Candidate{
-		Inst: b.Instance("attention_mma", s.bq, a.size(), s.kg, s.kt, s.wq, products(b), part, a.loadMode(),
-			t.Functor),
+		Inst: b.Instance("attention_mma", s.bq, a.size(), s.kg, s.kt, s.wq, products(b), masked, part,
+			a.loadMode(), t.Functor),
 		Tasks: int(r.tasks()),
 		Args: []rkernels.Field{
 			{Name: "q", Value: arg.HeadMatrix(a.q)}, {Name: "k", Value: arg.HeadMatrix(a.k)},
@@ -187,12 +187,12 @@ func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int6
 			{Name: "out", Value: arg.Operand3(t.Out)}, {Name: "rows", Value: r.args()},
 			arg.Int("batch", ir.Count(r.batch)), arg.Int("keys", a.keys), arg.Int("split_keys", r.splitKeys()),
 			arg.Int("depth", a.depth), arg.Int("columns", a.cols), arg.Int("before", r.seen.before), arg.Int("behind", r.seen.behind),
-			arg.Int("has_mask", hasMask), arg.Int("nan_to_zero", a.nanToZero),
+			arg.Int("nan_to_zero", a.nanToZero),
 			{Name: "scale", Value: rkernels.Float(a.scale)}, {Name: "epi", Value: t.Args},
 		},
 		Reads:  reads,
 		Writes: []roperator.Access{{View: t.Out, Box: r.outBox(cols)}},
-		Work:   a.tensorWork(s, r, products(b), hasMask == 1, t),
+		Work:   a.tensorWork(s, r, products(b), masked == 1, t),
 	}
 }
 

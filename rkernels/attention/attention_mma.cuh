@@ -16,15 +16,14 @@
 
 #include <cmath>
 
-#include "attention/heads.cuh"
-#include "common/mma.cuh"
+#include "attention/queries.cuh"
 
 namespace rk {
 
 // DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. Products is 1 (tf32) or 3 (the accuracy of
-// float32). With Part the rTask has only a part of the keys, and leaves its sums for attention_sum. Mode is kLoadVec4 or
+// float32). Without Masked there is no mask. With Part the rTask has only a part of the keys, and leaves its sums for attention_sum. Mode is kLoadVec4 or
 // kLoadByCol.
-template <int BQ, int DM, int KG, int KT, int WQ, int Products, int Part, int Mode, class Epi>
+template <int BQ, int DM, int KG, int KT, int WQ, int Products, int Masked, int Part, int Mode, class Epi>
 struct AttentionMma {
   static constexpr int kThreads = BQ / WQ * KG * 32;
   static constexpr int kKeys = KG * KT;  // of a stage
@@ -49,7 +48,7 @@ struct AttentionMma {
     int32_t depth, columns;    // of Q and K, of V
     // A query attends to keys from its own number plus `before` to its own number plus `behind`.
     int32_t before, behind;
-    int32_t has_mask, nan_to_zero;
+    int32_t nan_to_zero;
     float scale;
     typename Epi::Args epi;
   };
@@ -82,19 +81,23 @@ struct AttentionMma {
     }
   };
 
-  // What a lane knows of its rows: their queries, and their rows of the mask, null where there is none.
+  // What a lane knows of its rows and of all keys. It is a copy of what it needs of the arguments: compilers read these
+  // again behind each asynchronous copy, which may change them as far as they can know.
   struct Rows {
     int query[MI][2];
-    const float* mask[MI][2];
+    const float* mask[Masked ? MI : 1][2];  // the rows of the mask, null for rows that do not exist
+    int mask_col, end, before, behind;
 
-    RT_DEVICE Rows(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at) {
+    RT_DEVICE Rows(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at, int end_of_keys)
+        : mask_col(static_cast<int>(a.mask.col)), end(end_of_keys), before(a.before), behind(a.behind) {
       RT_UNROLL
       for (int i = 0; i < 2 * MI; ++i) {
         const HeadRow r(a.rows, at.row + 8 * i + at.g);
         query[i / 2][i % 2] = tile.q0 + r.query;
-        mask[i / 2][i % 2] = a.has_mask && r.inside(tile)
-                                 ? a.mask.head(t, tile.b0, tile.b1, tile.b2 + r.head) + query[i / 2][i % 2] * a.mask.row
-                                 : nullptr;
+        if constexpr (Masked != 0) {
+          const float* m = a.mask.head(t, tile.b0, tile.b1, tile.b2 + r.head) + (tile.q0 + r.query) * a.mask.row;
+          mask[i / 2][i % 2] = r.inside(tile) ? m : nullptr;
+        }
       }
     }
   };
@@ -119,38 +122,40 @@ struct AttentionMma {
     using Loader = StridedLoader<kThreads, kKeys, DM, LD, false, Mode, NoPrologue>;
     Loader load_k{k, a.k.row, a.k.col, end - first, a.depth, t.tid, none};
     Loader load_v{v, a.v.row, a.v.col, end - first, a.columns, t.tid, none};
-    issue_queries(t, a, tile, sq);
-    if (stages > 0) load_k.issue(sk);
-    rt::cp_async_commit();
-    if (stages > 0) load_v.issue(sv);
-    rt::cp_async_commit();
-    const Rows rows(t, a, tile, at);
-    rt::cp_async_wait<1>();
-    split_queries(t.tid, a.scale * kLog2e, sq);
-
+    using Queries = QueryLoader<kThreads, BQ, DM, LD, Products, Mode>;
+    Queries::issue(t.tid, a.q.head(t, tile.b0, tile.b1, tile.b2) + tile.q0 * a.q.row, a.q, a.rows, tile, a.depth, sq);
+    const Rows rows(t, a, tile, at, end);
+    const int depth = a.depth;
     State s;
+    // Before the first stage is a turn that only brings it. The queries come together with its keys.
     RK_UNROLL(1)
-    for (int i = 0; i < stages; ++i) {
-      const int key = first + i * kKeys + at.key;
-      const bool busy = key < end;
-      float* stage_k = sk + i % kStages * kStage;
-      float* stage_v = sv + i % kStages * kStage;
+    for (int i = -1; i < stages; ++i) {
+      const int key = first + i * kKeys + at.key, left = rows.end - key;
       Scores x;
-      start_scores(a, rows, key + 2 * at.q, end, x);
-      rt::cp_async_wait<1>();
-      t.sync();
-      if (i + 1 < stages) load_k.issue(sk + (i + 1) % kStages * kStage);
+      if (i >= 0) {
+        start_scores(rows, key + 2 * at.q, x);
+        rt::cp_async_wait<1>();
+        t.sync();
+      }
+      const int next = (i + 1) % kStages * kStage;
+      if (i + 1 < stages) load_k.issue(sk + next);
       rt::cp_async_commit();
-      if (i + 1 < stages) load_v.issue(sv + (i + 1) % kStages * kStage);
+      if (i + 1 < stages) load_v.issue(sv + next);
       rt::cp_async_commit();
-      if (busy) {
-        add_scores(at, sq, stage_k, a.depth, x);
-        if (!all_seen(a, tile, key, end)) hide(a, rows, key + 2 * at.q, end, x);
+      if (i < 0) {
+        rt::cp_async_wait<1>();
+        Queries::split(t.tid, a.scale * kLog2e, sq);
+        continue;
+      }
+      const int stage = i % kStages * kStage;
+      if (left > 0) {
+        add_scores(at, sq, sk + stage, depth, x);
+        if (!all_seen(rows, tile, key)) hide(rows, key + 2 * at.q, x);
         weigh(t, x, s);
       }
       rt::cp_async_wait<2>();
       t.sync();
-      if (busy) accumulate(at, stage_v, x, s);
+      if (left > 0) accumulate(at, sv + stage, x, s);
     }
     rt::cp_async_wait<0>();
     finish(t, a, tile, at, s);
@@ -160,55 +165,22 @@ struct AttentionMma {
   static RT_DEVICE int most(int a, int b) { return a > b ? a : b; }
   static RT_DEVICE int least(int a, int b) { return a < b ? a : b; }
 
-  // Runs of kVec elements of the queries in the order in which the block's threads copy and split them.
-  static constexpr int kVec = Mode == kLoadVec4 ? 4 : 1;
-  static constexpr int kAcross = DM / kVec, kRunsOfQueries = ceil_div(BQ * kAcross, kThreads);
-
-  static RT_DEVICE void issue_queries(const rt::Task& t, const Args& a, const HeadTile& tile, float* sq) {
-    const NoPrologue::Args none{};
-    const float* q = a.q.head(t, tile.b0, tile.b1, tile.b2) + tile.q0 * a.q.row;
-    RK_UNROLL(1)
-    for (int e = t.tid; e < BQ * kAcross; e += kThreads) {
-      const int row = e / kAcross, col = e % kAcross * kVec;
-      const HeadRow r(a.rows, row);
-      const bool ok = r.inside(tile) && col < a.depth;
-      const float* from = ok ? q + r.head * a.q.s2 + r.query * a.q.row + col * a.q.col : q;
-      if constexpr (Mode == kLoadVec4) {
-        put4<NoPrologue>(sq + row * LD + col, from, ok, none);
-      } else {
-        put1<NoPrologue>(sq + row * LD + col, from, ok, none);
-      }
-    }
-  }
-
-  // Multiplies the queries that the thread has copied with a factor, and leaves them as tensor cores take them.
-  static RT_DEVICE void split_queries(int tid, float factor, float* sq) {
-    RK_UNROLL(1)
-    for (int e = tid; e < BQ * kAcross; e += kThreads) {
-      float* p = sq + e / kAcross * LD + e % kAcross * kVec;
-      RT_UNROLL
-      for (int i = 0; i < kVec; ++i) {
-        Parts<Products, 1> x;
-        x.set(0, p[i] * factor);
-        p[i] = rk::bit_cast<float>(x.hi[0]);
-        if constexpr (Products == 3) p[i + BQ * LD] = rk::bit_cast<float>(x.lo[0]);
-      }
-    }
-  }
-
   // The products are added to the mask. `key` is that of the lane's first element. Finite numbers stay finite.
-  static RT_DEVICE void start_scores(const Args& a, const Rows& rows, int key, int end, Scores& x) {
+  static RT_DEVICE void start_scores(const Rows& rows, int key, Scores& x) {
     RT_UNROLL
     for (int i = 0; i < MI; ++i) {
       RT_UNROLL
       for (int j = 0; j < NI; ++j) {
         RT_UNROLL
         for (int e = 0; e < 4; ++e) {
-          const float* mask = rows.mask[i][e / 2];
-          const int at = key + 8 * j + e % 2;
-          float m = mask && at < end ? mask[at * a.mask.col] : 0.0f;
-          if (m != minus_infinity()) m = fmaxf(m * kLog2e, -3.402823466e38f);
-          x[i][j][e] = m;
+          x[i][j][e] = 0.0f;
+          if constexpr (Masked != 0) {
+            const float* row = rows.mask[i][e / 2];
+            const int at = 8 * j + e % 2;
+            const float m =
+                row && key + at < rows.end ? *ahead(row + place(key, rows.mask_col), at, rows.mask_col) : 0.0f;
+            x[i][j][e] = m == minus_infinity() ? m : fmaxf(m * kLog2e, -3.402823466e38f);
+          }
         }
       }
     }
@@ -254,21 +226,24 @@ struct AttentionMma {
     }
   }
 
-  // Whether all queries of the tile attend to all keys of the warp.
-  static RT_DEVICE bool all_seen(const Args& a, const HeadTile& tile, int key, int end) {
-    return key + KT <= end && key - (tile.q0 + tile.queries - 1) >= a.before && key + KT - 1 - tile.q0 <= a.behind;
+  // Whether all queries of the tile attend to all of the warp's keys, which begin with `key`.
+  static RT_DEVICE bool all_seen(const Rows& rows, const HeadTile& tile, int key) {
+    return key + KT <= rows.end && key - (tile.q0 + tile.queries - 1) >= rows.before &&
+           key + KT - 1 - tile.q0 <= rows.behind;
   }
 
   // Keys behind the end, and those that a query does not attend to, get no weight.
-  static RT_DEVICE void hide(const Args& a, const Rows& rows, int key, int end, Scores& x) {
+  static RT_DEVICE void hide(const Rows& rows, int key, Scores& x) {
     RT_UNROLL
-    for (int i = 0; i < MI; ++i) {
+    for (int i = 0; i < 2 * MI; ++i) {
+      const int query = rows.query[i / 2][i % 2];
+      const int from = query + rows.before, to = least(rows.end - 1, query + rows.behind);
       RT_UNROLL
       for (int j = 0; j < NI; ++j) {
         RT_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          const int at = key + 8 * j + e % 2, query = rows.query[i][e / 2];
-          if (at >= end || at - query < a.before || at - query > a.behind) x[i][j][e] = minus_infinity();
+        for (int e = 0; e < 2; ++e) {
+          const int at = key + 8 * j + e;
+          if (at < from || at > to) x[i / 2][j][i % 2 * 2 + e] = minus_infinity();
         }
       }
     }
@@ -287,14 +262,14 @@ struct AttentionMma {
         top = fmaxf(top, rt::shfl_xor(t, top, 1));
         top = fmaxf(top, rt::shfl_xor(t, top, 2));
         const float base = top == minus_infinity() ? 0.0f : top;
-        const float keep = exp2f(s.max[i][h] - base);
+        const float keep = rt::exp2(s.max[i][h] - base);
         s.max[i][h] = top;
         float sum = 0.0f;
         RT_UNROLL
         for (int j = 0; j < NI; ++j) {
           RT_UNROLL
           for (int e = 2 * h; e < 2 * h + 2; ++e) {
-            x[i][j][e] = exp2f(x[i][j][e] - base);
+            x[i][j][e] = rt::exp2(x[i][j][e] - base);
             sum += x[i][j][e];
           }
         }
@@ -342,26 +317,53 @@ struct AttentionMma {
       }
     }
     t.sync();
+    if (t.tid < BQ) join_groups(t, a, tile, t.tid, stats + t.tid);
+    t.sync();
     RT_UNROLL
     for (int i = 0; i < MI; ++i) {
       RT_UNROLL
       for (int h = 0; h < 2; ++h) {
-        const int row = at.row + 16 * i + 8 * h + at.g;
-        const WeightSum<KG> total(stats + row, BQ);
-        const float inverse = Part ? 1.0f : total.inverse(a.nan_to_zero);
-        const float by = exp2f(s.max[i][h] - total.base) * inverse;
-        float* p = sums + (at.group * BQ + row) * LDC + 2 * at.q;
+        const int row = at.group * BQ + at.row + 16 * i + 8 * h + at.g;
+        const float by = stats[row];
+        float* p = sums + row * LDC + 2 * at.q;
         RT_UNROLL
         for (int c = 0; c < CI; ++c) {
-          // A row that nan_to_zero is for becomes 0, whatever its sums are.
-          const float y = inverse == 0.0f ? 0.0f : s.out[i][c][2 * h] * by;
-          const float z = inverse == 0.0f ? 0.0f : s.out[i][c][2 * h + 1] * by;
-          *reinterpret_cast<Pack<float, 2>*>(p + 8 * c) = Pack<float, 2>{{y, z}};
+          *reinterpret_cast<Pack<float, 2>*>(p + 8 * c) =
+              Pack<float, 2>{{s.out[i][c][2 * h] * by, s.out[i][c][2 * h + 1] * by}};
         }
       }
     }
     t.sync();
     store_rows(t, a, tile, sums, stats);
+  }
+
+  // A factor for rows that become 0 whatever their sums are: those that nan_to_zero is for.
+  static constexpr float kNothing = -1.0f;
+
+  // Puts into stats[g·BQ] what the sums of group g of a row are multiplied with.
+  static RT_DEVICE void join_groups(const rt::Task& t, const Args& a, const HeadTile& tile, int row, float* stats) {
+    float max = stats[0], sum = 0.0f;
+    RT_UNROLL
+    for (int g = 1; g < KG; ++g) max = fmaxf(max, stats[g * BQ]);
+    const float base = max == minus_infinity() ? 0.0f : max;
+    float by[KG];
+    RT_UNROLL
+    for (int g = 0; g < KG; ++g) {
+      by[g] = rt::exp2(stats[g * BQ] - base);
+      sum += by[g] * stats[(KG + g) * BQ];
+    }
+    if constexpr (Part != 0) {
+      const HeadRow r(a.rows, row);
+      if (r.inside(tile)) {
+        const int i0 = tile.batch(a.rows) + tile.split * a.batch + r.head, i1 = tile.q0 + r.query;
+        store<Epi>(t, a.out, a.epi, max, i0, i1, a.columns);
+        store<Epi>(t, a.out, a.epi, sum, i0, i1, a.columns + 1);
+      }
+    }
+    const bool nothing = !Part && a.nan_to_zero && !(sum > 0.0f);
+    const float inverse = Part ? 1.0f : 1.0f / sum;
+    RT_UNROLL
+    for (int g = 0; g < KG; ++g) stats[g * BQ] = nothing ? kNothing : by[g] * inverse;
   }
 
   static RT_DEVICE void store_rows(const rt::Task& t, const Args& a, const HeadTile& tile, const float* sums,
@@ -375,15 +377,8 @@ struct AttentionMma {
       float x = 0.0f;
       RT_UNROLL
       for (int g = 0; g < KG; ++g) x += sums[(g * BQ + row) * LDC + col];
-      const int i0 = batch + r.head, i1 = tile.q0 + r.query;
-      if (col < a.columns) store<Epi>(t, a.out, a.epi, x, i0, i1, col);
-      if constexpr (Part != 0) {
-        if (col == 0) {
-          const WeightSum<KG> total(stats + row, BQ);
-          store<Epi>(t, a.out, a.epi, total.max, i0, i1, a.columns);
-          store<Epi>(t, a.out, a.epi, total.sum, i0, i1, a.columns + 1);
-        }
-      }
+      if (stats[row] == kNothing) x = 0.0f;
+      if (col < a.columns) store<Epi>(t, a.out, a.epi, x, batch + r.head, tile.q0 + r.query, col);
     }
   }
 };

@@ -40,7 +40,7 @@ struct AttentionSum {
       RK_UNROLL(4)
       for (int s = 0; s < a.splits; ++s) {
         const float* part = ahead(row, s, step);
-        const float by = exp2f(part[a.columns] - base);
+        const float by = rt::exp2(part[a.columns] - base);
         x += by * part[col], sum += by * part[a.columns + 1];
       }
       const bool zero = a.nan_to_zero && !(sum > 0.0f);

@@ -1,8 +1,6 @@
 // What rKernels of attention share: how they address heads, and the order of their rTasks.
 #pragma once
 
-#include <cmath>
-
 #include "common/loaders.cuh"
 #include "common/tile.cuh"
 #include "rt/device/device.cuh"
@@ -66,23 +64,6 @@ struct HeadRow {
     query = row - head * static_cast<int>(r.per.d);
   }
   RT_DEVICE bool inside(const HeadTile& tile) const { return head < tile.heads && query < tile.queries; }
-};
-
-// The sum of a row's weights over groups of keys: group g has the maximum of its scores, in powers of 2, at
-// stats[g·rows], and the sum of its weights, which are relative to that, at stats[(Groups + g)·rows].
-template <int Groups>
-struct WeightSum {
-  float max, base, sum;  // the largest maximum, what weights are made relative to, and their sum then
-
-  RT_DEVICE WeightSum(const float* stats, int rows) : max(stats[0]), sum(0.0f) {
-    RT_UNROLL
-    for (int g = 1; g < Groups; ++g) max = fmaxf(max, stats[g * rows]);
-    base = max == minus_infinity() ? 0.0f : max;
-    RT_UNROLL
-    for (int g = 0; g < Groups; ++g) sum += stats[(Groups + g) * rows] * exp2f(stats[g * rows] - base);
-  }
-  // What weighted sums are multiplied with. A row without any weight, or with NaN, gives 0 if nan_to_zero.
-  RT_DEVICE float inverse(bool nan_to_zero) const { return nan_to_zero && !(sum > 0.0f) ? 0.0f : 1.0f / sum; }
 };
 
 }  // namespace rk

@@ -65,6 +65,11 @@ RT_DEVICE int64_t mad_wide(int a, int b, int64_t c) {
   asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(r) : "r"(a), "r"(b), "l"(c));
   return r;
 }
+RT_DEVICE float exp2(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 RT_DEVICE uint32_t bits(uint32_t v) { return static_cast<uint32_t>(__popc(v)); }
 
 // The compiler takes x for a number that came from elsewhere.

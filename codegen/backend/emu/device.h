@@ -2,6 +2,8 @@
 // the block that the running OS thread is.
 #pragma once
 
+#include <cmath>
+
 #include "backend/emu/block_run.h"
 #include "backend/emu/block_sync.h"
 
@@ -11,6 +13,7 @@ inline char* global(char* p) { return p; }
 inline uint64_t global_place(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 inline void* global_at(uint64_t place) { return reinterpret_cast<void*>(static_cast<uintptr_t>(place)); }
 inline int64_t mad_wide(int a, int b, int64_t c) { return int64_t{a} * b + c; }
+inline float exp2(float x) { return std::exp2(x); }
 inline int settled(int x) { return x; }
 inline float settled(float x) { return x; }
 

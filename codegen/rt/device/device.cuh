@@ -14,6 +14,9 @@ namespace rt {
 // a·b + c, for an element's place from a coordinate and a stride. Both fit 32 bits, the place does not.
 RT_DEVICE int64_t mad_wide(int a, int b, int64_t c) { return detail::mad_wide(a, b, c); }
 
+// 2^x, off by a few units in the last place at most. What is below the normal numbers may be 0.
+RT_DEVICE float exp2(float x) { return detail::exp2(x); }
+
 // x, which the compiler must compute here. Otherwise it may move the computation under a branch where x is used, or
 // repeat it in a loop. Values of types other than int and float are returned as they are.
 template <class T>
