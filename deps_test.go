@@ -56,8 +56,11 @@ var allowed = map[string]string{
 	"lower/views":       families,
 	"lower": "ir rkernels roperator device lower/target lower/build lower/elementwise lower/attention lower/conv lower/einsum lower/gemm " +
 		"lower/indexed lower/norm lower/pool lower/recurrent lower/reduce lower/sampling lower/source lower/squeeze lower/views precision",
-	"profiler":           "ir rkernels roperator device internal/diag",
-	"profiler/model":     "profiler ir rkernels roperator device internal/diag",
+	"profiler":       "ir rkernels roperator device internal/diag",
+	"profiler/model": "profiler ir rkernels roperator device internal/diag",
+	"profiler/db":    "",
+	"profiler/measure": "codegen codegen/backend codegen/rt internal/toolchain internal/tolerance ir precision profiler " +
+		"profiler/db profiler/timing rkernels roperator",
 	"device":             "internal/diag",
 	"vdevice":            "device rkernels roperator internal/diag schema",
 	"schedule":           "device roperator profiler vdevice internal/diag internal/dump",
@@ -75,7 +78,7 @@ var allowed = map[string]string{
 	"internal/outdir":    "internal/diag",
 	"internal/engine":    "ir ir/eval ir/onnx internal/diag internal/runner internal/tensorio internal/tolerance internal/toolchain precision",
 	// The pipeline sees every stage; only commands see the pipeline.
-	"internal/driver": "ir ir/onnx graphopt lower roperator device profiler profiler/model profiler/timing vdevice schedule " +
+	"internal/driver": "ir ir/onnx graphopt lower rkernels roperator device profiler profiler/db profiler/measure profiler/model profiler/timing vdevice schedule " +
 		"codegen codegen/abi codegen/backend internal/diag internal/dump internal/engine internal/outdir internal/progress " +
 		"internal/runner internal/tensorio internal/toolchain precision",
 	"internal/commands":   "*",

@@ -28,8 +28,9 @@ type Options struct {
 	Model   string // file name of the model, without folders
 	// Precision is how products of float32 were asked to be made, for NAME.plan.json.
 	Precision precision.Precision
-	// Cost is what one rTask takes by the model, in nanoseconds, for NAME.plan.json; nil leaves it out.
-	Cost  func(*roperator.Candidate) float64
+	// Cost is the time of one rTask that the plan was made with, in nanoseconds, and whether it was measured, for
+	// NAME.plan.json; nil leaves it out.
+	Cost  func(*roperator.Candidate) (ns float64, measured bool)
 	Tried []Try // the plans that were compared before this one was chosen, for NAME.plan.json
 }
 

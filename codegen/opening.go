@@ -78,14 +78,17 @@ func (s *source) segmentTable() {
 	}
 }
 
-// predicted is what the cost model says that a segment takes, in nanoseconds; 0 when it was not asked.
+// predicted is what a segment takes by the costs that the plan was made with, in nanoseconds; 0 when there are none.
 func (s *source) predicted(segment int) float64 {
 	if s.opt.Cost == nil {
 		return 0
 	}
 	p := s.plan.Segments[segment].Program
 	ns, err := vdevice.SegmentTime(s.plan, segment,
-		func(t vdevice.Task) float64 { return s.opt.Cost(p.Candidate(t.Op)) })
+		func(t vdevice.Task) float64 {
+			ns, _ := s.opt.Cost(p.Candidate(t.Op))
+			return ns
+		})
 	if err != nil {
 		panic("BUG: a plan that was verified cannot be simulated: " + err.Error())
 	}

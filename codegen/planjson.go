@@ -12,15 +12,16 @@ import (
 )
 
 type planOp struct {
-	ID       int      `json:"id"`
-	Name     string   `json:"name"`
-	Kind     string   `json:"kind"`
-	Instance string   `json:"instance"`
-	Tasks    int      `json:"rtasks"`
-	Threads  int      `json:"threads"`
-	Shared   int      `json:"shared_bytes"`
-	Modelled float64  `json:"modelled_ns,omitempty"` // of one rTask
-	Nodes    []string `json:"nodes"`
+	ID        int      `json:"id"`
+	Name      string   `json:"name"`
+	Kind      string   `json:"kind"`
+	Instance  string   `json:"instance"`
+	Tasks     int      `json:"rtasks"`
+	Threads   int      `json:"threads"`
+	Shared    int      `json:"shared_bytes"`
+	Predicted float64  `json:"predicted_ns,omitempty"` // of one rTask
+	Source    string   `json:"source,omitempty"`       // of that time: "measured" or "modelled"
+	Nodes     []string `json:"nodes"`
 }
 
 // writePlan writes NAME.plan.json: which rTask of which rOperator, so of which ONNX nodes, runs where
@@ -50,8 +51,9 @@ func (l *layout) writePlan(w io.Writer) error {
 	}
 	fmt.Fprintf(b, "%s,\n \"ops\": [", head[:len(head)-1])
 	for i, u := range l.ops {
+		predicted, source := l.taskTime(u)
 		line, err := json.Marshal(planOp{u.op.ID, u.op.Name, u.op.Kind, l.instances[u.instance].label, u.cand.Tasks,
-			u.cand.Inst.Threads(), u.cand.Inst.Shared(), l.modelled(u), originNames(u.op.Origins)})
+			u.cand.Inst.Threads(), u.cand.Inst.Shared(), predicted, source, originNames(u.op.Origins)})
 		if err != nil {
 			return err
 		}
@@ -94,12 +96,14 @@ func (l *layout) writeNodes(b *bufio.Writer, seg vdevice.Segment) {
 	fmt.Fprint(b, "],")
 }
 
-// modelled is what the cost model says of one of u's rTasks, in nanoseconds; 0 when it was not asked.
-func (l *layout) modelled(u usedOp) float64 {
+// taskTime is the time of one of u's rTasks that the plan was made with, in nanoseconds, and where it is from; 0 when
+// no costs were given.
+func (l *layout) taskTime(u usedOp) (ns float64, source string) {
 	if l.opt.Cost == nil {
-		return 0
+		return 0, ""
 	}
-	return math.Round(10*l.opt.Cost(u.cand)) / 10
+	ns, measured := l.opt.Cost(u.cand)
+	return math.Round(10*ns) / 10, map[bool]string{true: "measured", false: "modelled"}[measured]
 }
 
 func (l *layout) writeSteps(b *bufio.Writer, p *vdevice.Program) {

@@ -31,7 +31,7 @@ func readSource(t *testing.T, s *stencilPlan, opt Options) []string {
 func TestSourceOpensWithThePlan(t *testing.T) {
 	t.Parallel()
 	s := newStencilPlan(t, 4, 30, 64)
-	lines := readSource(t, s, Options{Cost: func(*roperator.Candidate) float64 { return 1000 }})
+	lines := readSource(t, s, Options{Cost: func(*roperator.Candidate) (float64, bool) { return 1000, false }})
 	end := slices.Index(lines, "#include \"stencil.h\"")
 	if end < 0 {
 		t.Fatal("the header is not included")

@@ -48,6 +48,8 @@ empty or holds the same library.`,
 		"the library keeps line information, which profilers use too")
 	f.IntVar(&o.Tries, "tries", driver.DefaultTries,
 		"largest number of plans that --plan auto builds and times on the GPU at hand; with 1 the cost model chooses")
+	f.DurationVar(&o.ProfileBudget, "profile-budget", driver.DefaultProfileBudget,
+		"how long to measure rTasks that the database lacks, on the GPU at hand; 0: not at all")
 	f.BoolVar(&o.Verify, "verify", false,
 		"compare the outputs of the library with those of the evaluator before reporting success")
 	return cmd

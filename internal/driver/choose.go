@@ -13,7 +13,6 @@ import (
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/profiler"
-	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/profiler/timing"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
@@ -72,17 +71,19 @@ func (o *CompileOptions) laboratory(arch string) *laboratory {
 // candidates runs the stage schedule. It returns the plans to choose from, the one that the cost model prefers
 // first, and takes that one until another proves faster. There are several only where they can be timed.
 func (c *Compilation) candidates(job *Job, ops *roperator.Graph) ([]schedule.Proposal, error) {
+	costs, err := c.costs(job, ops)
+	if err != nil {
+		return nil, err
+	}
 	done := job.Stage("schedule")
-	costs := model.New(c.spec, ops)
-	c.cost = costs.TaskTime
 	plans, err := c.plans(ops, costs)
 	if err != nil {
 		return nil, err
 	}
 	c.choose(plans[0])
 	s := c.summary
-	done("%s on %s, %s, %s, %.1f µs predicted", progress.Count(s.RTasks, "rTask"), progress.Count(s.VEUs, "vEU"),
-		progress.Count(s.Waits, "wait"), segmentCount(s), s.PredictedUS)
+	done("%s on %s, %s, %s, %.1f µs predicted%s", progress.Count(s.RTasks, "rTask"), progress.Count(s.VEUs, "vEU"),
+		progress.Count(s.Waits, "wait"), segmentCount(s), s.PredictedUS, s.costs())
 	for i, p := range plans {
 		name := c.opt.Policy
 		if i > 0 {
@@ -119,6 +120,11 @@ func (o *CompileOptions) wantsTries() bool {
 func (c *Compilation) choose(p schedule.Proposal) {
 	c.plan = p.Plan
 	c.summary = summarise(c.plan, p.Modelled)
+	for op, pick := range c.plan.Pick {
+		if _, measured := c.cost(c.plan.Graph.Ops[op].Candidates[pick]); measured {
+			c.summary.MeasuredCosts++
+		}
+	}
 }
 
 // try runs the stage of the same name: it has the plans built and timed, and takes the fastest. Where nothing can be

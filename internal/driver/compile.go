@@ -12,6 +12,7 @@ import (
 	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx"
+	"github.com/rammerc/rammerc/profiler/measure"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice"
 )
@@ -25,8 +26,9 @@ type Compiled struct {
 	Device    string             `json:"device"`
 	Artefacts []string           `json:"artefacts"`
 	Summary   Summary            `json:"summary"`
-	Tried     []codegen.Try      `json:"tried,omitempty"` // plans that were timed to choose one
-	Code      []InstanceCode     `json:"code,omitempty"`  // with --code, the largest first
+	Profiled  *measure.Report    `json:"profiled,omitempty"` // what was measured for this compilation
+	Tried     []codegen.Try      `json:"tried,omitempty"`    // plans that were timed to choose one
+	Code      []InstanceCode     `json:"code,omitempty"`     // with --code, the largest first
 	Timings   []progress.Timing  `json:"timings"`
 	Warnings  []*diag.Diagnostic `json:"warnings,omitempty"`
 	Verified  string             `json:"verified,omitempty"` // the engine that --verify compared with ir/eval
@@ -42,9 +44,11 @@ type Compilation struct {
 	graph   *ir.Graph    // the model's, which the passes change
 	plan    *vdevice.Plan
 	summary Summary
-	cost    func(*roperator.Candidate) float64 // of one rTask, in nanoseconds
-	lab     *laboratory                        // times plans; nil where there is nothing to time them on
-	tried   []codegen.Try                      // the plans that were timed to choose one
+	// cost is the time of one rTask that plans are made with, in nanoseconds, and whether it was measured.
+	cost     func(*roperator.Candidate) (ns float64, measured bool)
+	profiled *measure.Report // nil if nothing was to be measured
+	lab      *laboratory     // times plans; nil where there is nothing to time them on
+	tried    []codegen.Try   // the plans that were timed to choose one
 }
 
 // Compile makes a library directory of a model. It writes nothing there before every stage that can refuse the
@@ -164,5 +168,6 @@ func (c *Compilation) Write(job *Job, out *outdir.Dir) (*Compiled, error) {
 		r.Library = filepath.Join(out.Path(), filepath.Base(r.Library))
 	}
 	r.Timings, r.Warnings, r.Tried = job.Timings, job.Warnings, c.tried
+	r.Profiled = c.profiled
 	return r, nil
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
@@ -39,7 +40,11 @@ type CompileOptions struct {
 	Dump    string   // directory for every stage's text form
 	Command []string // the command line, which the dump keeps
 
-	lab *laboratory // for tests: times plans instead of the GPU at hand
+	// ProfileBudget is how long rTasks are measured that the database lacks; 0: none are.
+	ProfileBudget time.Duration
+
+	rTasks *bench      // for tests: measures rTasks instead of the GPU at hand
+	lab    *laboratory // for tests: times plans instead of the GPU at hand
 }
 
 // What compilation produces.
@@ -116,6 +121,9 @@ func (o *CompileOptions) Problems(l *diag.List) {
 	}
 	if o.Tries < 0 {
 		l.Add(diag.New("bad-flag", "--tries %d: want a number of plans, not below 0", o.Tries))
+	}
+	if o.ProfileBudget < 0 {
+		l.Add(diag.New("bad-flag", "--profile-budget %v: want a time, not below 0", o.ProfileBudget))
 	}
 	if o.Verify && o.Emit == EmitSources {
 		l.Add(diag.New("bad-flag", "--verify runs the library, and --emit %s makes none", o.Emit))

@@ -17,11 +17,13 @@ type Summary struct {
 	VEUs        int     `json:"veus"`
 	Instances   int     `json:"instances"`
 	PredictedUS float64 `json:"predicted_us"`
-	ArenaBytes  int64   `json:"arena_bytes"`
-	SourceBytes int64   `json:"source_bytes"`
-	WeightBytes int64   `json:"weight_bytes"`
-	CodeBytes   int64   `json:"code_bytes,omitempty"`
-	Registers   int     `json:"registers,omitempty"`
+	// MeasuredCosts is of how many rOperators the prediction counts with measured rTasks; the others are modelled.
+	MeasuredCosts int   `json:"measured_costs"`
+	ArenaBytes    int64 `json:"arena_bytes"`
+	SourceBytes   int64 `json:"source_bytes"`
+	WeightBytes   int64 `json:"weight_bytes"`
+	CodeBytes     int64 `json:"code_bytes,omitempty"`
+	Registers     int   `json:"registers,omitempty"`
 }
 
 // summarise counts what a plan is made of; ns is its time by the cost model, in nanoseconds.
@@ -43,13 +45,22 @@ func segmentCount(s Summary) string {
 	return text
 }
 
+// costs says how much of the prediction was measured, "" if nothing was.
+func (s Summary) costs() string {
+	if s.MeasuredCosts == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" from %d measured and %d modelled costs", s.MeasuredCosts, s.ROperators-s.MeasuredCosts)
+}
+
 // SummaryLines are the lines for standard error that say what was made.
 func (r *Compiled) SummaryLines() []string {
 	s := r.Summary
 	lines := []string{
-		fmt.Sprintf("%s for %s (%s): %s, %s on %s, %s, %s; %.1f µs predicted",
+		fmt.Sprintf("%s for %s (%s): %s, %s on %s, %s, %s; %.1f µs predicted%s",
 			r.Name, r.Target, r.Device, progress.Count(s.ROperators, "rOperator"), progress.Count(s.RTasks, "rTask"),
-			progress.Count(s.VEUs, "vEU"), segmentCount(s), progress.Count(s.Waits, "wait"), s.PredictedUS),
+			progress.Count(s.VEUs, "vEU"), segmentCount(s), progress.Count(s.Waits, "wait"), s.PredictedUS,
+			s.costs()),
 	}
 	code := progress.Count(s.Instances, "kernel instance")
 	if s.CodeBytes > 0 {

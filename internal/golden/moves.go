@@ -3,6 +3,7 @@ package golden
 import (
 	"fmt"
 
+	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schema"
 )
@@ -95,6 +96,6 @@ func (s *source) runStaged(c *roperator.Candidate, alias string, offsets []int64
 	}
 	kernel := fmt.Sprintf("Staged<%s, %t>", alias, c.Inst.Kernel.Resident)
 	fmt.Fprintf(&s.runs, "  static const %s::Args args = {{%s}, rt::Ref{RT_ARENA(%d)}, %d, %d};\n",
-		kernel, fields(c.Args, offsets), t.at, t.imports, t.exports)
+		kernel, codegen.Initialiser(c.Args, offsets), t.at, t.imports, t.exports)
 	fmt.Fprintf(&s.runs, "  return run<%s>(args, %d, mem, task, nullptr);\n}\n", kernel, c.Tasks)
 }

@@ -2,30 +2,22 @@ package golden
 
 import (
 	"fmt"
-	"math"
-	"sort"
 	"strings"
 
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/rkernels"
-	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
 // source collects the C++ of a test's program: every distinct functor and instance once, and for each candidate a
 // function that runs all of its rTasks or one of them.
 type source struct {
-	includes  map[string]bool
-	functors  map[string]string // key → struct name
-	instances map[string]string // key → alias
-	decls     strings.Builder
-	runs      strings.Builder
-	count     int
+	decls *codegen.Declarations
+	runs  strings.Builder
+	count int
 }
 
-func newSource() *source {
-	return &source{includes: map[string]bool{}, functors: map[string]string{}, instances: map[string]string{}}
-}
+func newSource() *source { return &source{decls: codegen.NewDeclarations()} }
 
 // add emits the function of a candidate and returns the number by which requests name it. offsets says where each
 // buffer lies in the memory of a request; t holds the candidate's moves and is nil if it has none.
@@ -38,80 +30,30 @@ func (s *source) add(c *roperator.Candidate, offsets []int64, t *moveTable) int 
 		s.runStaged(c, alias, offsets, t)
 		return id
 	}
-	fmt.Fprintf(&s.runs, "  static const %s::Args args = {%s};\n", alias, fields(c.Args, offsets))
+	fmt.Fprintf(&s.runs, "  static const %s::Args args = {%s};\n", alias, codegen.Initialiser(c.Args, offsets))
 	blocks := "nullptr"
 	if c.Stream != nil {
 		blocks = "blocks"
-		fmt.Fprintf(&s.runs, "  static const rt::harness::Block blocks[] = {")
-		for t := range c.Tasks {
-			ref, n := c.Stream(t)
-			fmt.Fprintf(&s.runs, "{%s, %d}, ", argument(ref, offsets), n/roperator.StreamAlign)
-		}
-		s.runs.WriteString("};\n")
+		fmt.Fprintf(&s.runs, "  static const rt::harness::Block blocks[] = {%s};\n",
+			codegen.BlockInitialisers(c, offsets))
 	}
 	fmt.Fprintf(&s.runs, "  return run<%s>(args, %d, mem, task, %s);\n}\n", alias, c.Tasks, blocks)
 	return id
 }
 
+// instance declares an instance, and that it is what its manifest says.
 func (s *source) instance(in *rkernels.Instance) string {
-	if alias, ok := s.instances[in.Key()]; ok {
+	alias, isNew := s.decls.Instance(in)
+	if !isNew {
 		return alias
 	}
-	s.includes[in.Kernel.Source] = true
-	alias := fmt.Sprintf("K%d", len(s.instances))
-	s.instances[in.Key()] = alias
-	typ := codegen.InstanceType(in, s.functor)
-	fmt.Fprintf(&s.decls, "using %s = %s;  // %s\n", alias, typ, in.Name())
-	fmt.Fprintf(&s.decls, "static_assert(%s::kThreads == %d && %s::kShared == %d, \"the manifest of %s\");\n",
+	s.decls.Printf("static_assert(%s::kThreads == %d && %s::kShared == %d, \"the manifest of %s\");\n",
 		alias, in.Threads(), alias, in.Shared(), in.Kernel.Name)
 	if step := in.StreamStep(); step > 0 {
-		fmt.Fprintf(&s.decls, "static_assert(%s::kStreamStep == %d, \"the manifest of %s\");\n", alias, step,
-			in.Kernel.Name)
+		s.decls.Printf("static_assert(%s::kStreamStep == %d, \"the manifest of %s\");\n", alias, step, in.Kernel.Name)
 	}
-	fmt.Fprintf(&s.decls, "static_assert(sizeof(%s::Args) <= 1024, \"arguments of %s\");\n", alias, in.Kernel.Name)
+	s.decls.Printf("static_assert(sizeof(%s::Args) <= 1024, \"arguments of %s\");\n", alias, in.Kernel.Name)
 	return alias
-}
-
-func (s *source) functor(f *functor.Functor) string {
-	if name, ok := s.functors[f.Key()]; ok {
-		return name
-	}
-	name := fmt.Sprintf("F%d", len(s.functors))
-	s.functors[f.Key()] = name
-	fmt.Fprintf(&s.decls, "struct %s {  // %s\n%s};\n", name, strings.ReplaceAll(codegen.FunctorNote(f), "\n", " "),
-		codegen.FunctorBody(f))
-	return name
-}
-
-func fields(list []rkernels.Field, offsets []int64) string {
-	parts := make([]string, len(list))
-	for i, f := range list {
-		parts[i] = "." + f.Name + " = " + argument(f.Value, offsets)
-	}
-	return strings.Join(parts, ", ")
-}
-
-func argument(v rkernels.ArgValue, offsets []int64) string {
-	switch v := v.(type) {
-	case rkernels.Int:
-		if int64(v) == math.MinInt64 {
-			return "INT64_MIN"
-		}
-		return fmt.Sprint(int64(v))
-	case rkernels.Float:
-		return fmt.Sprintf("rk::bit_cast<float>(uint32_t(%d))", math.Float32bits(float32(v)))
-	case rkernels.Ref:
-		return fmt.Sprintf("rt::Ref{RT_ARENA(%d)}", offsets[v.Buffer]+v.Offset)
-	case rkernels.List:
-		parts := make([]string, len(v))
-		for i, e := range v {
-			parts[i] = argument(e, offsets)
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
-	case rkernels.Struct:
-		return "{" + fields(v, offsets) + "}"
-	}
-	panic(fmt.Sprintf("BUG: argument of type %T", v))
 }
 
 // text is the whole program, which is the other side of server: it reads requests and answers each with the memory as
@@ -119,14 +61,7 @@ func argument(v rkernels.ArgValue, offsets []int64) string {
 func (s *source) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#include %q\n", preludeFile)
-	var names []string
-	for n := range s.includes {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	for _, n := range names {
-		fmt.Fprintf(&b, "#include %q\n", n)
-	}
+	b.WriteString(s.decls.Includes())
 	b.WriteString(serverHead)
 	b.WriteString(stagedHead)
 	b.WriteString(s.decls.String())

@@ -31,3 +31,31 @@ func parseArch(capability string) string {
 	}
 	return "sm_" + major + minor
 }
+
+// GPU is what nvidia-smi says of this machine's first GPU.
+type GPU struct {
+	Product string // "NVIDIA H200"
+	Arch    string // "sm_90"
+	Driver  string // "580.95.05"
+	Clocks  string // the most that multiprocessors and memory reach, in MHz: "1980/3201"
+}
+
+// LocalGPU describes this machine's first GPU; nil if there is none.
+func LocalGPU(ctx context.Context) *GPU {
+	return parseGPU(query(ctx, "name,compute_cap,driver_version,clocks.max.sm,clocks.max.memory"))
+}
+
+func parseGPU(line string) *GPU {
+	f := strings.Split(line, ",")
+	if len(f) != 5 {
+		return nil
+	}
+	for i := range f {
+		f[i] = strings.TrimSuffix(strings.TrimSpace(f[i]), " MHz")
+	}
+	arch := parseArch(f[1])
+	if arch == "" {
+		return nil
+	}
+	return &GPU{Product: f[0], Arch: arch, Driver: f[2], Clocks: f[3] + "/" + f[4]}
+}

@@ -296,3 +296,32 @@ func (n *NVCC) buildProgram(ctx context.Context, dir, out, source string, arch, 
 	_, err := run(ctx, dir, append(command, n.libraryFlags()...)...)
 	return err
 }
+
+// BuildObject compiles one source in dir into an object file for an architecture, and reports its kernels.
+func (n *NVCC) BuildObject(ctx context.Context, dir, source, object, arch string, flags ...string) ([]Kernel, error) {
+	archFlags, err := ArchFlags([]string{arch})
+	if err != nil {
+		return nil, err
+	}
+	keep, err := os.MkdirTemp("", "rammerc-nvcc-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(keep)
+	command := append([]string{n.Path, "-std=c++20", "-O3", "-x", "cu"}, archFlags...)
+	command = append(append(command, flags...), "-Xptxas", "-v", "--keep", "--keep-dir", keep, "-c", source, "-o", object)
+	r, err := run(ctx, dir, command...)
+	if err != nil {
+		return nil, err
+	}
+	b := &Build{Kernels: readKernels(r.Output)}
+	b.readCode(keep)
+	return b.Kernels, nil
+}
+
+// LinkProgram links object files in dir to an executable.
+func (n *NVCC) LinkProgram(ctx context.Context, dir, out string, objects []string) error {
+	command := append(append([]string{n.Path}, objects...), "-o", out)
+	_, err := run(ctx, dir, append(command, n.libraryFlags()...)...)
+	return err
+}

@@ -20,12 +20,15 @@ type Plan struct {
 
 // Op is an rOperator.
 type Op struct {
-	Name     string   `json:"name"`
-	Kind     string   `json:"kind"`
-	Instance string   `json:"instance"`
-	RTasks   int      `json:"rtasks"`
-	Modelled float64  `json:"modelled_ns"` // what the cost model says of one rTask; 0 if it says nothing
-	Nodes    []string `json:"nodes"`
+	Name     string `json:"name"`
+	Kind     string `json:"kind"`
+	Instance string `json:"instance"`
+	RTasks   int    `json:"rtasks"`
+	// Predicted is the time of one rTask that the plan was made with, 0 if there was none, and Source where it was from:
+	// "measured" or "modelled".
+	Predicted float64  `json:"predicted_ns"`
+	Source    string   `json:"source"`
+	Nodes     []string `json:"nodes"`
 }
 
 // Segment is a part of the program: an rProgram, waves, or a graph of launches.

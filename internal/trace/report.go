@@ -87,8 +87,10 @@ type OpTime struct {
 	Streamed int64    `json:"streamed_bytes"` // weights that came through the ring
 	Critical float64  `json:"critical_us"`    // compute of its rTasks on the critical path
 	Share    float64  `json:"critical_share"`
-	Modelled float64  `json:"modelled_us,omitempty"` // what the cost model says of all its rTasks
-	Ratio    float64  `json:"measured_by_modelled,omitempty"`
+
+	Predicted float64 `json:"predicted_us,omitempty"` // of all its rTasks, when the plan was made
+	Source    string  `json:"predicted_by,omitempty"` // "measured" or "modelled"
+	Ratio     float64 `json:"compute_by_predicted,omitempty"`
 }
 
 // VEUTime is what a vEU spent its time on.
@@ -259,9 +261,9 @@ func (t *Timeline) perOp(path []Link) []OpTime {
 		p := &t.Plan.Ops[i]
 		o.Name, o.Kind, o.Instance, o.Nodes = p.Name, p.Kind, p.Instance, p.Nodes
 		o.Mean = o.Compute / float64(o.RTasks)
-		o.Modelled = p.Modelled * float64(o.RTasks) * us
-		if o.Modelled > 0 {
-			o.Ratio = o.Compute / o.Modelled
+		o.Predicted, o.Source = p.Predicted*float64(o.RTasks)*us, p.Source
+		if o.Predicted > 0 {
+			o.Ratio = o.Compute / o.Predicted
 		}
 		if t.Span > 0 {
 			o.Share = o.Critical / (t.Span * us)

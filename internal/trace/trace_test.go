@@ -13,7 +13,7 @@ import (
 // chainPlan has two vEUs. In its first segment, an rProgram, vEU 0 runs a and c, and vEU 1 runs b and d; c waits for b,
 // and d for a. Its second segment runs in waves, after all of these.
 const chainPlan = `{"name":"chain","model":"chain.onnx","device":"emu4","arch":"emu",
- "ops":[{"name":"a","kind":"K","rtasks":1,"modelled_ns":100,"nodes":["na"]},{"name":"b","kind":"K","rtasks":1,"nodes":["nb"]},
+ "ops":[{"name":"a","kind":"K","rtasks":1,"predicted_ns":100,"source":"measured","nodes":["na"]},{"name":"b","kind":"K","rtasks":1,"nodes":["nb"]},
         {"name":"c </script>","kind":"K","rtasks":1,"nodes":[]},{"name":"d","kind":"K","rtasks":1,"nodes":["nd"]},{"name":"e","kind":"K","rtasks":2,"nodes":["ne"]}],
  "segments":[{"kind":"rprogram","veus":2,"waves":2,"steps":[[[0,0,0,1],[2,0,1,0,1,0]],[[1,0,0,1],[3,0,1,0,0,0]]]},
              {"kind":"waves","veus":2,"waves":1,"steps":[[[4,0,0,0]],[[4,1,0,0]]]}]}`
@@ -187,13 +187,16 @@ func TestReport(t *testing.T) {
 	near("mean of e", e.Mean, 0.7)
 	near("maximum of e", e.Max, 0.9)
 	near("critical share of e", e.Share, 0.09)
-	near("modelled time of a", a.Modelled, 0.1)
+	near("predicted time of a", a.Predicted, 0.1)
 	near("ratio of a", a.Ratio, 10)
+	if a.Source != "measured" {
+		t.Errorf("the time of a is %q, want measured", a.Source)
+	}
 	near("wait of c", r.Ops[1].Wait, 4.29)
 	near("import of c", r.Ops[1].Import, 0.05)
 	near("load of c", r.Ops[1].Load, 0.1)
-	if e.Modelled != 0 || e.Ratio != 0 {
-		t.Errorf("e has no modelled time, the report says %f", e.Modelled)
+	if e.Predicted != 0 || e.Ratio != 0 {
+		t.Errorf("e has no predicted time, the report says %f", e.Predicted)
 	}
 	near("use of vEU 1", r.PerVEU[1].Utilisation, (4.85+0.1+0.9)/10)
 	s := r.Shares

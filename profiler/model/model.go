@@ -35,6 +35,9 @@ func New(spec *device.Spec, g *roperator.Graph) *Costs {
 	return m
 }
 
+// Streamed reports whether the graph's weights come from DRAM in each inference, because they do not stay in L2.
+func (m *Costs) Streamed() bool { return m.streamed }
+
 // bytesInFlight is how many bytes one thread has under way from memory at a time.
 const bytesInFlight = 128
 

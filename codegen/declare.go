@@ -1,0 +1,111 @@
+package codegen
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Declarations collects the C++ declarations of rKernel instances for programs that run candidates without a plan:
+// tests of rKernels, and measurements. Every distinct functor and instance is declared once.
+type Declarations struct {
+	includes  map[string]bool
+	functors  map[string]string // key → name of the struct
+	instances map[string]string // key → alias
+	text      strings.Builder
+}
+
+// NewDeclarations makes an empty collection.
+func NewDeclarations() *Declarations {
+	return &Declarations{includes: map[string]bool{}, functors: map[string]string{}, instances: map[string]string{}}
+}
+
+// Instance is the C++ name of an instance, which is declared before if it is new.
+func (d *Declarations) Instance(in *rkernels.Instance) (alias string, isNew bool) {
+	if alias, ok := d.instances[in.Key()]; ok {
+		return alias, false
+	}
+	d.includes[in.Kernel.Source] = true
+	alias = fmt.Sprintf("K%d", len(d.instances))
+	d.instances[in.Key()] = alias
+	typ := InstanceType(in, d.functor)
+	fmt.Fprintf(&d.text, "using %s = %s;  // %s\n", alias, typ, in.Name())
+	return alias, true
+}
+
+func (d *Declarations) functor(f *functor.Functor) string {
+	if name, ok := d.functors[f.Key()]; ok {
+		return name
+	}
+	name := fmt.Sprintf("F%d", len(d.functors))
+	d.functors[f.Key()] = name
+	fmt.Fprintf(&d.text, "struct %s {  // %s\n%s};\n", name, strings.ReplaceAll(FunctorNote(f), "\n", " "),
+		FunctorBody(f))
+	return name
+}
+
+// Printf adds to the declarations.
+func (d *Declarations) Printf(format string, args ...any) { fmt.Fprintf(&d.text, format, args...) }
+
+// Includes are the lines that include the headers of the instances' rKernels.
+func (d *Declarations) Includes() string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(d.includes)) {
+		fmt.Fprintf(&b, "#include %q\n", name)
+	}
+	return b.String()
+}
+
+// String is the declarations in the order in which they were made.
+func (d *Declarations) String() string { return d.text.String() }
+
+// Initialiser spells the members of an rKernel's Args where all buffers lie in the arena. offsets says where, by
+// roperator.Buffer.ID, in bytes.
+func Initialiser(args []rkernels.Field, offsets []int64) string {
+	parts := make([]string, len(args))
+	for i, f := range args {
+		parts[i] = "." + f.Name + " = " + initialiserOf(f.Value, offsets)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func initialiserOf(v rkernels.ArgValue, offsets []int64) string {
+	switch v := v.(type) {
+	case rkernels.Int:
+		return intLiteral(int64(v))
+	case rkernels.Float:
+		return fmt.Sprintf("rk::bit_cast<float>(uint32_t(%d))", math.Float32bits(float32(v)))
+	case rkernels.Ref:
+		return RefInitialiser(v, offsets)
+	case rkernels.List:
+		parts := make([]string, len(v))
+		for i, e := range v {
+			parts[i] = initialiserOf(e, offsets)
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case rkernels.Struct:
+		return "{" + Initialiser(v, offsets) + "}"
+	}
+	panic(fmt.Sprintf("BUG: argument of type %T", v))
+}
+
+// RefInitialiser spells a reference where all buffers lie in the arena.
+func RefInitialiser(r rkernels.Ref, offsets []int64) string {
+	return fmt.Sprintf("rt::Ref{RT_ARENA(%d)}", offsets[r.Buffer]+r.Offset)
+}
+
+// BlockInitialisers spells the weight blocks of a candidate that streams weights, as rt::harness::Block of each rTask.
+func BlockInitialisers(c *roperator.Candidate, offsets []int64) string {
+	var b strings.Builder
+	for t := range c.Tasks {
+		ref, n := c.Stream(t)
+		fmt.Fprintf(&b, "{%s, %d}, ", RefInitialiser(ref, offsets), n/roperator.StreamAlign)
+	}
+	return b.String()
+}

@@ -1,0 +1,142 @@
+package measure
+
+import (
+	"sort"
+
+	"github.com/rammerc/rammerc/profiler"
+	"github.com/rammerc/rammerc/profiler/db"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Costs answers with measurements where there are any. It implements profiler.Costs.
+//
+// Where a graph has measured candidates and others, the model's figures for the others are brought to the same scale:
+// they are multiplied by the median of measured over modelled times of the same rKernel, or of all rKernels if none of
+// it was measured. Otherwise an rKernel that the model underrates would look better than one that was measured.
+type Costs struct {
+	model    profiler.Costs
+	measured map[*roperator.Candidate]db.Entry
+	streamed bool               // constants come from DRAM
+	scale    map[string]float64 // by rKernel; "" for all others
+}
+
+// NewCosts looks up the candidates of g. streamed says that its constants do not stay in L2 from one inference to the
+// next. Candidates with a problem count as not measured; Strike removes them.
+func NewCosts(g *roperator.Graph, model profiler.Costs, base *db.DB, keys *Keys, streamed bool) (*Costs, error) {
+	c := &Costs{model: model, measured: map[*roperator.Candidate]db.Entry{}, streamed: streamed}
+	for _, op := range g.Ops {
+		for _, cand := range op.Candidates {
+			if !Measurable(cand) {
+				continue
+			}
+			key, err := keys.Of(g, cand)
+			if err != nil {
+				return nil, err
+			}
+			if e, ok := base.Find(key); ok && e.Problem == "" {
+				c.measured[cand] = e
+			}
+		}
+	}
+	c.fitScale()
+	return c, nil
+}
+
+// Measurable reports whether rTasks of the candidate can be measured by themselves. Those whose operands the executor
+// brings, or keeps on chip, cannot: they are nothing without the steps around them.
+func Measurable(c *roperator.Candidate) bool {
+	return c.Resident == nil && len(c.Imports) == 0 && len(c.Exports) == 0 && !c.Inst.Kernel.Resident
+}
+
+// TaskTime is the measured time of an rTask of c, or what the model says on the scale of the measurements.
+func (c *Costs) TaskTime(cand *roperator.Candidate) float64 {
+	if e, ok := c.measured[cand]; ok {
+		return c.timeOf(cand, &e)
+	}
+	t := c.model.TaskTime(cand)
+	if s, ok := c.scale[cand.Inst.Kernel.Name]; ok {
+		return t * s
+	}
+	if s, ok := c.scale[""]; ok {
+		return t * s
+	}
+	return t
+}
+
+// timeOf chooses among the times of an entry. In a program other code runs before, so the code is cold. Streamed weights
+// pass beside the computation, so they count as near.
+func (c *Costs) timeOf(cand *roperator.Candidate, e *db.Entry) float64 {
+	if c.streamed && cand.Stream == nil {
+		return e.Times.DRAM
+	}
+	return e.Times.Cold
+}
+
+// Measured reports whether the candidate's time is measured.
+func (c *Costs) Measured(cand *roperator.Candidate) bool {
+	_, ok := c.measured[cand]
+	return ok
+}
+
+// Count is how many candidates were measured.
+func (c *Costs) Count() int { return len(c.measured) }
+
+// fitScale finds by how much measured times differ from modelled ones, by rKernel.
+func (c *Costs) fitScale() {
+	ratios := map[string][]float64{}
+	for cand, e := range c.measured {
+		if m := c.model.TaskTime(cand); m > 0 {
+			r := c.timeOf(cand, &e) / m
+			name := cand.Inst.Kernel.Name
+			ratios[name], ratios[""] = append(ratios[name], r), append(ratios[""], r)
+		}
+	}
+	c.scale = map[string]float64{}
+	for name, list := range ratios {
+		sort.Float64s(list)
+		c.scale[name] = list[len(list)/2]
+	}
+}
+
+// Problem is why a candidate must not be used, and the candidate.
+type Problem struct {
+	Op        *roperator.ROperator
+	Candidate *roperator.Candidate
+	Text      string
+}
+
+// Strike removes from g the candidates that the database knows to hang, to fault or to compute something wrong, but
+// never the last one of an rOperator. It returns what it removed.
+func Strike(g *roperator.Graph, base *db.DB, keys *Keys) ([]Problem, error) {
+	var struck []Problem
+	for _, op := range g.Ops {
+		var keep []*roperator.Candidate
+		var bad []Problem
+		for _, c := range op.Candidates {
+			key, err := keys.Of(g, c)
+			if err != nil {
+				return nil, err
+			}
+			if e, ok := base.Find(key); ok && e.Problem != "" {
+				bad = append(bad, Problem{op, c, e.Problem})
+				continue
+			}
+			keep = append(keep, c)
+		}
+		if len(bad) > 0 && usable(keep) {
+			op.Candidates = keep
+			struck = append(struck, bad...)
+		}
+	}
+	return struck, nil
+}
+
+// usable reports whether a scheduler can do with these candidates: at least one that needs nothing of the steps around.
+func usable(list []*roperator.Candidate) bool {
+	for _, c := range list {
+		if Measurable(c) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,71 @@
+package measure
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/codegen/backend"
+)
+
+// machineSources are the C++ of the machine.
+//
+//go:embed machine
+var machineSources embed.FS
+
+// writeHeaders writes what all parts include: the machine, the run time, the back ends and the rKernels.
+func writeHeaders(dir string, kernels fs.FS) error {
+	if err := backend.CopySources(dir); err != nil {
+		return err
+	}
+	if err := os.CopyFS(dir, machineSources); err != nil {
+		return err
+	}
+	return os.CopyFS(dir, kernels)
+}
+
+// part is a program that holds some of the subjects: those of some instances.
+type part struct {
+	number   int
+	subjects []*subject
+}
+
+func (p *part) name() string { return fmt.Sprintf("part%d", p.number) }
+
+// source is the part's C++: its instances, a kernel for each, and an entry for each subject. It numbers the subjects.
+func (p *part) source() string {
+	var b, entries strings.Builder
+	decls := codegen.NewDeclarations()
+	kernels := map[string]string{}
+	for i, s := range p.subjects {
+		s.entry = i
+		alias, isNew := decls.Instance(s.cand.Inst)
+		if isNew {
+			kernels[alias] = fmt.Sprintf("kernel_%d", len(kernels))
+			decls.Printf("MEASURED_KERNEL(%s, %s)\n", alias, kernels[alias])
+		}
+		s.kernel = kernels[alias]
+		blocks := "nullptr"
+		if s.cand.Stream != nil {
+			blocks = fmt.Sprintf("blocks_%d", i)
+			fmt.Fprintf(&b, "static const measure::Block %s[] = {%s};\n", blocks,
+				codegen.BlockInitialisers(s.cand, s.group.offsets))
+		}
+		fmt.Fprintf(&b, "static %s::Args args_%d = {%s};\n", alias, i,
+			codegen.Initialiser(s.cand.Args, s.group.offsets))
+		fmt.Fprintf(&entries, "    {measure::launch_of<%s_of>, measure::code_of<%s_of>, &args_%d, %s, %d},\n", s.kernel,
+			s.kernel, i, blocks, s.cand.Tasks)
+	}
+	return "#include \"machine/entry.cuh\"\n#include \"common/math.cuh\"\n#include \"common/operand.cuh\"\n" +
+		decls.Includes() + decls.String() + b.String() +
+		"const measure::Entry measure::entries[] = {\n" + entries.String() + "};\n" +
+		fmt.Sprintf("const int measure::entry_count = %d;\n", len(p.subjects))
+}
+
+func (p *part) write(dir string) error {
+	return os.WriteFile(filepath.Join(dir, p.name()+".cu"), []byte(p.source()), 0o666)
+}

@@ -1,0 +1,279 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/precision"
+	"github.com/rammerc/rammerc/profiler"
+	"github.com/rammerc/rammerc/profiler/db"
+	"github.com/rammerc/rammerc/profiler/timing"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Tools compile measuring programs.
+type Tools interface {
+	// Machine compiles what all parts have in common, in dir.
+	Machine(ctx context.Context, dir string) error
+	// Part compiles NAME.cu in dir, and links it with the machine to the program NAME. It says what became of the
+	// kernels, as far as the compiler says so.
+	Part(ctx context.Context, dir, name string) ([]toolchain.Kernel, error)
+}
+
+// Session measures candidates on the device at hand.
+type Session struct {
+	DB        *db.DB
+	Keys      *Keys
+	Tools     Tools
+	Kernels   fs.FS // sources of the rKernels; nil: those of package rkernels
+	VEUs      int   // how many rTasks run at once
+	Dir       string
+	Precision precision.Precision
+	Patience  time.Duration // how long the machine may take for a command
+	Compilers int           // how many run at a time; 0: one for each processor
+	// Progress is told how many candidates are done; Waiting shows that another process keeps the device.
+	Progress func(done, total int)
+	Waiting  func(what string) (end func())
+
+	mu       sync.Mutex
+	device   sync.Mutex // held while a part is measured
+	verdicts map[*group]*verdicts
+	report   Report
+	total    int
+}
+
+// Report says what a session did.
+type Report struct {
+	Known    int        `json:"known"`    // distinct candidates that the database had
+	Missing  int        `json:"missing"`  // that it lacked
+	Measured int        `json:"measured"` // of those
+	Problems []db.Entry `json:"problems,omitempty"`
+}
+
+// perPart is how many instances a part has at most. Parts are compiled side by side; larger ones save what all have in
+// common, smaller ones are ready earlier.
+const perPart = 6
+
+// Run measures what the database lacks of g, whose model is named in new lines, until it is done or ctx ends. costs says
+// which candidates are promising. Candidates that could not be built or measured in time are missing in the database as
+// before; that is no error.
+func (s *Session) Run(ctx context.Context, g *roperator.Graph, model string, costs profiler.Costs) (Report, error) {
+	groups, err := plan(g, model, costs, s.DB, s.Keys, s.VEUs)
+	if err != nil {
+		return Report{}, err
+	}
+	s.report, s.verdicts, s.total = Report{}, map[*group]*verdicts{}, 0
+	for _, gr := range groups {
+		s.verdicts[gr] = &verdicts{left: len(gr.subjects)}
+		s.total += len(gr.subjects)
+	}
+	s.report.Missing = s.total
+	if s.total == 0 {
+		return s.report, nil
+	}
+	if s.Compilers <= 0 {
+		s.Compilers = runtime.NumCPU()
+	}
+	return s.measure(ctx, groups)
+}
+
+func (s *Session) measure(ctx context.Context, groups []*group) (Report, error) {
+	dir, err := os.MkdirTemp(s.Dir, "rammerc-measure-")
+	if err != nil {
+		return s.report, err
+	}
+	defer os.RemoveAll(dir)
+	kernels := s.Kernels
+	if kernels == nil {
+		kernels = rkernels.Files
+	}
+	if err := writeHeaders(dir, kernels); err != nil {
+		return s.report, err
+	}
+	instances := map[string]bool{}
+	for _, gr := range groups {
+		for _, x := range gr.subjects {
+			instances[x.cand.Inst.Key()] = true
+		}
+	}
+	list := parts(groups, max(1, min(perPart, (len(instances)+s.Compilers-1)/s.Compilers)))
+	machine := make(chan error, 1)
+	machineThere := sync.OnceValue(func() error { return <-machine })
+	go func() { machine <- s.Tools.Machine(ctx, dir) }()
+	loaded := &constantsFile{path: filepath.Join(dir, "constants"), at: map[*roperator.Buffer]int64{}}
+	err = each(list, s.Compilers, func(p *part) error { return s.part(ctx, dir, p, loaded, machineThere) })
+	if err == nil {
+		err = s.settleRest()
+	}
+	return s.report, err
+}
+
+// each calls do with every part, so many at a time, in their order as far as that goes. It returns the first error.
+func each(list []*part, atOnce int, do func(*part) error) error {
+	var wg sync.WaitGroup
+	var once sync.Once
+	var first error
+	free := make(chan struct{}, atOnce)
+	for _, p := range list {
+		free <- struct{}{}
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			if err := do(p); err != nil {
+				once.Do(func() { first = err })
+			}
+			<-free
+		}()
+	}
+	wg.Wait()
+	return first
+}
+
+// part builds and measures a part. If it does not build, each of its instances is built by itself; one that does not
+// build then costs a line for each of its candidates.
+func (s *Session) part(ctx context.Context, dir string, p *part, loaded *constantsFile, machine func() error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err := p.write(dir); err != nil {
+		return err
+	}
+	if err := machine(); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	kernels, err := s.Tools.Part(ctx, dir, p.name())
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return s.partOfOne(ctx, dir, p, err, loaded, machine)
+	}
+	code := map[string]db.Code{}
+	for _, k := range kernels {
+		code[k.Name] = db.Code{Registers: k.Registers, Spills: k.SpillStores, Bytes: k.CodeBytes}
+	}
+	b := &bench{s: s, part: p, program: filepath.Join(dir, p.name()), code: code, loaded: loaded, outputs: dir}
+	defer b.close()
+	if err := b.open(ctx); err != nil { // it takes a while, in which others can measure
+		if ctx.Err() != nil {
+			return nil
+		}
+		return notItsFault(err)
+	}
+	s.device.Lock()
+	defer s.device.Unlock()
+	defer timing.Alone(s.Waiting)()
+	return b.run(ctx, s.settle)
+}
+
+// partOfOne goes on after a part did not build.
+func (s *Session) partOfOne(ctx context.Context, dir string, p *part, why error, loaded *constantsFile,
+	machine func() error) error {
+	byInstance := map[string]*part{}
+	var single []*part
+	for _, x := range p.subjects {
+		k := x.cand.Inst.Key()
+		if byInstance[k] == nil {
+			byInstance[k] = &part{number: 1000*(p.number+1) + len(single)}
+			single = append(single, byInstance[k])
+		}
+		byInstance[k].subjects = append(byInstance[k].subjects, x)
+	}
+	if len(single) > 1 {
+		return each(single, 1, func(one *part) error { return s.part(ctx, dir, one, loaded, machine) })
+	}
+	for _, x := range p.subjects {
+		e := s.entryOf(x)
+		e.Problem = "it does not build: " + complaint(why)
+		if err := s.settle(x, e, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// complaint is what a compiler says first about an error.
+func complaint(err error) string {
+	var failed *toolchain.Failed
+	if errors.As(err, &failed) {
+		for line := range strings.Lines(failed.Output) {
+			if strings.Contains(line, "error") {
+				return strings.TrimSpace(line)
+			}
+		}
+	}
+	return oneLine(err.Error())
+}
+
+// entryOf is a subject's entry, still without times.
+func (s *Session) entryOf(x *subject) db.Entry {
+	return db.Entry{
+		Key: x.key, Instance: x.cand.Inst.Name(), Op: x.group.op.Kind, Model: x.group.model, Tasks: x.cand.Tasks,
+		Threads: x.cand.Inst.Threads(), Modelled: tenth(x.modelled),
+	}
+}
+
+// best is the shortest time of all rTasks of any of the group's candidates so far, of which ns is the latest.
+func (s *Session) best(gr *group, ns float64) float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.verdicts[gr]
+	if v.best == 0 || ns < v.best {
+		v.best = ns
+	}
+	return v.best
+}
+
+// settle takes the result of a subject. When all of its group are there they are judged and appended.
+func (s *Session) settle(x *subject, e db.Entry, output string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.verdicts[x.group]
+	v.entries, v.outputs = append(v.entries, e), append(v.outputs, output)
+	s.report.Measured++
+	if s.Progress != nil {
+		s.Progress(s.report.Measured, s.total)
+	}
+	if v.left--; v.left > 0 {
+		return nil
+	}
+	return s.conclude(x.group, v)
+}
+
+// settleRest judges the groups some of whose candidates could not be measured in time.
+func (s *Session) settleRest() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for gr, v := range s.verdicts {
+		if v.left > 0 && len(v.entries) > 0 {
+			if err := s.conclude(gr, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Session) conclude(gr *group, v *verdicts) error {
+	if err := v.judge(gr, s.Precision); err != nil {
+		return err
+	}
+	for _, e := range v.entries {
+		if e.Problem != "" {
+			s.report.Problems = append(s.report.Problems, e)
+		}
+	}
+	return s.DB.Append(v.entries...)
+}
