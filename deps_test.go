@@ -81,11 +81,12 @@ var allowed = map[string]string{
 	"internal/driver": "ir ir/onnx graphopt lower rkernels roperator device profiler profiler/db profiler/measure profiler/model profiler/timing vdevice schedule " +
 		"codegen codegen/abi codegen/backend internal/diag internal/dump internal/engine internal/outdir internal/progress " +
 		"internal/runner internal/tensorio internal/toolchain precision",
-	"internal/commands":   "*",
-	"cmd/rammerc":         "internal/commands internal/driver internal/engine internal/diag precision",
-	"internal/tolerance":  "ir precision",
-	"scripts/benchtables": "",
-	"scripts/testcount":   "",
+	"internal/commands":    "*",
+	"cmd/rammerc":          "internal/commands internal/driver internal/engine internal/diag precision",
+	"internal/tolerance":   "ir precision",
+	"scripts/benchtables":  "",
+	"scripts/testcount":    "",
+	"scripts/compareplans": "codegen device internal/driver ir profiler/model schedule vdevice",
 	// Test-only packages; nothing imports them (see forbidden).
 	"internal/golden":      "*",
 	"internal/difftest":    "*",
