@@ -37,6 +37,8 @@ func TestAttention(t *testing.T) {
 			"%q, %k, %v, %m", "scale = 0.25"),
 		attention("bfloat16", "%q: bfloat16[2,9,16], %k: bfloat16[2,11,16], %v: bfloat16[2,11,8]", "%q, %k, %v",
 			"scale = 0.25"),
+		attention("halves, whole loads", "%q: float16[2,40,64], %k: float16[2,170,64], %v: float16[2,170,64]",
+			"%q, %k, %v", "scale = 0.125"),
 		attention("one of each", qkv("", 1, 1, 1, 1), "%q, %k, %v", "scale = 0.25"),
 		attention("one head", qkv("", 20, 70, 16, 16), "%q, %k, %v", "scale = 0.25"),
 		attention("heads", qkv("2,3,", 33, 40, 32, 32), "%q, %k, %v", "scale = 0.25"),

@@ -18,6 +18,7 @@ import (
 type attention struct {
 	q, k, v, mask              roperator.View // [b0][b1][b2][row][col]
 	queries, keys, depth, cols int64
+	elem                       ir.DType // of q, k and v; the mask is float32
 	scale                      float32
 	nanToZero                  int64
 	// seen says which keys queries attend to where the mask does nothing but hide the others; nil for other masks.
@@ -100,18 +101,40 @@ func interleaveHeads(b *build.Builder, v *ir.Value) {
 	b.Bind(v, roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, dims), dims).Permute(perm))
 }
 
+// elementOf is the element type of Q, K and V that the kernels read. Those for tensor cores widen 16-bit elements
+// themselves; otherwise these are widened before.
+func elementOf(b *build.Builder, g *build.Group) ir.DType {
+	d := loaded(g, 0)
+	if !tensorCores(b) || d != loaded(g, 1) || d != loaded(g, 2) {
+		return ir.Float32
+	}
+	return d
+}
+
+// loaded is the element type of input i behind its prologue.
+func loaded(g *build.Group, i int) ir.DType {
+	if e := g.Prologue[i]; e != nil {
+		return e.DType
+	}
+	return g.Inputs[i].DType
+}
+
 func readAttention(b *build.Builder, g *build.Group) (*attention, error) {
+	elem := elementOf(b, g)
 	var in [4]roperator.View
 	for i, v := range g.Inputs {
 		if v == nil {
 			continue
 		}
-		e := g.Prologue[i]
-		if v.DType != ir.Float32 { // the kernel reads float32: 16-bit operands are widened before it
+		e, want := g.Prologue[i], elem
+		if i == 3 {
+			want = ir.Float32
+		}
+		if loaded(g, i) != want {
 			if e == nil {
 				e = functor.Leaf(v.DType, 0)
 			}
-			e = functor.Cast(ir.Float32, e)
+			e = functor.Cast(want, e)
 		}
 		var err error
 		if in[i], err = elementwise.Mapped(b, e, v); err != nil {
@@ -122,7 +145,7 @@ func readAttention(b *build.Builder, g *build.Group) (*attention, error) {
 	batch := shape[:len(shape)-2]
 	last := func(v roperator.View, d int) int64 { return v.Shape[len(v.Shape)-d] }
 	a := &attention{
-		queries: last(in[0], 2), keys: last(in[1], 2), depth: last(in[0], 1), cols: last(in[2], 1),
+		elem: elem, queries: last(in[0], 2), keys: last(in[1], 2), depth: last(in[0], 1), cols: last(in[2], 1),
 		scale: float32(g.Anchor.Float("scale", 1)), nanToZero: g.Anchor.Int("nan_to_zero", 0),
 	}
 	if a.keys == 0 {

@@ -28,10 +28,14 @@ var tensorShapes = []struct {
 	{256, []tensorShape{{32, 4, 8, 16}}},
 }
 
-// usefulShapes are the shapes of tensorShapes that are worth considering. There are none where products on tensor cores
-// are not asked for, or where the target has none.
+// tensorCores reports whether products on tensor cores are asked for, and the target has them.
+func tensorCores(b *build.Builder) bool {
+	return b.Precision().Products() > 0 && b.Target().Rate(target.Tensor, ir.Float32) > 0
+}
+
+// usefulShapes are the shapes of tensorShapes that are worth considering; there are none without tensor cores.
 func (a *attention) usefulShapes(b *build.Builder) []tensorShape {
-	if products(b) == 0 || b.Target().Rate(target.Tensor, ir.Float32) == 0 {
+	if !tensorCores(b) {
 		return nil
 	}
 	var out []tensorShape
@@ -49,9 +53,9 @@ func (a *attention) usefulShapes(b *build.Builder) []tensorShape {
 	return out
 }
 
-// products is how many products of tf32 stand for one. Operands that are stored in 16 bits are tf32 numbers.
-func products(b *build.Builder) int64 {
-	if b.Precision().Storage() != ir.Invalid {
+// products is how many products of tf32 stand for one. Operands of 16 bits are tf32 numbers.
+func (a *attention) products(b *build.Builder) int64 {
+	if a.elem != ir.Float32 {
 		return 1
 	}
 	return b.Precision().Products()
@@ -178,7 +182,7 @@ func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int6
 		reads = append(reads, t.Reads(r.outBox(cols))...)
 	}
 	return &roperator.Candidate{
-		Inst: b.Instance("attention_mma", s.bq, a.size(), s.kg, s.kt, s.wq, products(b), masked, part,
+		Inst: b.Instance("attention_mma", a.elem, s.bq, a.size(), s.kg, s.kt, s.wq, a.products(b), masked, part,
 			a.loadMode(), t.Functor),
 		Tasks: int(r.tasks()),
 		Args: []rkernels.Field{
@@ -192,7 +196,7 @@ func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int6
 		},
 		Reads:  reads,
 		Writes: []roperator.Access{{View: t.Out, Box: r.outBox(cols)}},
-		Work:   a.tensorWork(s, r, products(b), masked == 1, t),
+		Work:   a.tensorWork(s, r, a.products(b), masked == 1, t),
 	}
 }
 
@@ -250,7 +254,7 @@ func (a *attention) splits(t *target.Target, shapes []tensorShape, share float64
 	}
 	slots := max(1, int64(math.Round(share*float64(t.VEUs))))
 	perSM := float64(t.VEUs) / float64(t.SMs)
-	bytes := 4 * float64(a.depth+a.cols)
+	bytes := float64(a.elem.Size()) * float64(a.depth+a.cols)
 	time := func(splits int64) float64 {
 		least := math.Inf(1)
 		for _, s := range shapes {

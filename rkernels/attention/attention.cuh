@@ -46,13 +46,13 @@ struct Attention {
     float* sk = sq + BQ * LD;
     float* sv = sk + kKeys * LD;
     float* sp = sv + kKeys * DM + warp * kRows * kKeys;  // the warp's own
-    const float* k = a.k.head(t, b0, b1, b2);
-    const float* v = a.v.head(t, b0, b1, b2);
-    const float* mask = a.has_mask ? a.mask.head(t, b0, b1, b2) : nullptr;
+    const float* k = a.k.template head<float>(t, b0, b1, b2);
+    const float* v = a.v.template head<float>(t, b0, b1, b2);
+    const float* mask = a.has_mask ? a.mask.template head<float>(t, b0, b1, b2) : nullptr;
 
     const NoPrologue::Args none{};
     StridedLoader<kThreads, BQ, DM, LD, true, Mode, NoPrologue>{
-        a.q.head(t, b0, b1, b2) + q0 * a.q.row, a.q.row, a.q.col, a.queries - q0, a.depth, t.tid, none}
+        a.q.template head<float>(t, b0, b1, b2) + q0 * a.q.row, a.q.row, a.q.col, a.queries - q0, a.depth, t.tid, none}
         .issue(sq);
     // To the loaders the keys are the dim k of a product: each issue() brings the tiles of K and V for the next 32
     // keys.

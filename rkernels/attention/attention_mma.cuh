@@ -20,10 +20,11 @@
 
 namespace rk {
 
-// DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. Products is 1 (tf32) or 3 (the accuracy of
+// T is the element type of Q, K and V; 16-bit elements are widened on their way to shared memory, where they are tf32
+// numbers. DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. Products is 1 (tf32) or 3 (the accuracy of
 // float32). Without Masked there is no mask. With Part the rTask has only a part of the keys, and leaves its sums for attention_sum. Mode is kLoadVec4 or
 // kLoadByCol.
-template <int BQ, int DM, int KG, int KT, int WQ, int Products, int Masked, int Part, int Mode, class Epi>
+template <class T, int BQ, int DM, int KG, int KT, int WQ, int Products, int Masked, int Part, int Mode, class Epi>
 struct AttentionMma {
   static constexpr int kThreads = BQ / WQ * KG * 32;
   static constexpr int kKeys = KG * KT;  // of a stage
@@ -95,7 +96,8 @@ struct AttentionMma {
         const HeadRow r(a.rows, at.row + 8 * i + at.g);
         query[i / 2][i % 2] = tile.q0 + r.query;
         if constexpr (Masked != 0) {
-          const float* m = a.mask.head(t, tile.b0, tile.b1, tile.b2 + r.head) + (tile.q0 + r.query) * a.mask.row;
+          const float* m =
+              a.mask.template head<float>(t, tile.b0, tile.b1, tile.b2 + r.head) + (tile.q0 + r.query) * a.mask.row;
           mask[i / 2][i % 2] = r.inside(tile) ? m : nullptr;
         }
       }
@@ -116,14 +118,15 @@ struct AttentionMma {
     const int stages = end > first ? ceil_div(end - first, kKeys) : 0;
 
     const NoPrologue::Args none{};
-    const float* k = a.k.head(t, tile.b0, tile.b1, tile.b2) + first * a.k.row;
-    const float* v = a.v.head(t, tile.b0, tile.b1, tile.b2) + first * a.v.row;
+    const T* k = a.k.template head<T>(t, tile.b0, tile.b1, tile.b2) + first * a.k.row;
+    const T* v = a.v.template head<T>(t, tile.b0, tile.b1, tile.b2) + first * a.v.row;
     // To the loaders the keys are the dim k of a product: each issue() brings those of the next stage.
-    using Loader = StridedLoader<kThreads, kKeys, DM, LD, false, Mode, NoPrologue>;
+    using Loader = StridedLoader<kThreads, kKeys, DM, LD, false, Mode, NoPrologue, T, float>;
     Loader load_k{k, a.k.row, a.k.col, end - first, a.depth, t.tid, none};
     Loader load_v{v, a.v.row, a.v.col, end - first, a.columns, t.tid, none};
-    using Queries = QueryLoader<kThreads, BQ, DM, LD, Products, Mode>;
-    Queries::issue(t.tid, a.q.head(t, tile.b0, tile.b1, tile.b2) + tile.q0 * a.q.row, a.q, a.rows, tile, a.depth, sq);
+    using Queries = QueryLoader<T, kThreads, BQ, DM, LD, Products, Mode>;
+    Queries::issue(t.tid, a.q.template head<T>(t, tile.b0, tile.b1, tile.b2) + tile.q0 * a.q.row, a.q, a.rows, tile,
+                   a.depth, sq);
     const Rows rows(t, a, tile, at, end);
     const int depth = a.depth;
     State s;

@@ -12,8 +12,9 @@ struct HeadMatrix {
   rt::Ref ref;
   int64_t s0, s1, s2, row, col;
 
-  RT_DEVICE const float* head(const rt::Task& t, int b0, int b1, int b2) const {
-    return t.template ptr<const float>(ref) + b0 * s0 + b1 * s1 + b2 * s2;
+  template <class T>
+  RT_DEVICE const T* head(const rt::Task& t, int b0, int b1, int b2) const {
+    return t.template ptr<const T>(ref) + b0 * s0 + b1 * s1 + b2 * s2;
   }
 };
 

@@ -8,25 +8,23 @@ namespace rk {
 
 // BQ rows of queries, DM columns wide, LD floats from row to row. With three products there are two planes of them: what
 // is left of each number stands BQ rows behind the number. Mode is kLoadVec4 or kLoadByCol.
-template <int Threads, int BQ, int DM, int LD, int Products, int Mode>
+template <class T, int Threads, int BQ, int DM, int LD, int Products, int Mode>
 struct QueryLoader {
-  static constexpr int kVec = Mode == kLoadVec4 ? 4 : 1, kAcross = DM / kVec;
+  static constexpr int kVec = Mode == kLoadVec4 ? kPerLoad<T> : 1, kAcross = DM / kVec;
 
-  // Copies the rows asynchronously, and zeros where there is nothing. q is the first query of the tile's first head.
-  static RT_DEVICE void issue(int tid, const float* q, const HeadMatrix& matrix, const HeadRows& rows,
-                              const HeadTile& tile, int depth, float* sq) {
+  // Copies the rows, asynchronously if they come as they are, and zeros where there is nothing. q is the first query of the tile's first head.
+  static RT_DEVICE void issue(int tid, const T* q, const HeadMatrix& matrix, const HeadRows& rows, const HeadTile& tile,
+                              int depth, float* sq) {
     const NoPrologue::Args none{};
     RK_UNROLL(1)
     for (int e = tid; e < BQ * kAcross; e += Threads) {
       const int row = e / kAcross, col = e % kAcross * kVec;
       const HeadRow r(rows, row);
       const bool ok = r.inside(tile) && col < depth;
-      const float* from = ok ? q + r.head * matrix.s2 + r.query * matrix.row + col * matrix.col : q;
-      if constexpr (Mode == kLoadVec4) {
-        put4<NoPrologue>(sq + row * LD + col, from, ok, none);
-      } else {
-        put1<NoPrologue>(sq + row * LD + col, from, ok, none);
-      }
+      const T* from = ok ? q + r.head * matrix.s2 + r.query * matrix.row + col * matrix.col : q;
+      Transfer<T, float, kVec, NoPrologue> copy;
+      copy.take(from, ok);
+      copy.put(sq + row * LD + col, from, ok, none);
     }
   }
 
