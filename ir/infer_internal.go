@@ -1,5 +1,7 @@
 package ir
 
+import "slices"
+
 // inferView checks that every element of the window lies inside x.
 func inferView(c *InferContext) {
 	shape, strides := c.ints("shape"), c.ints("strides")
@@ -55,4 +57,31 @@ func inferFused(c *InferContext) {
 	for i, v := range body.Outputs {
 		c.setFrom(i, v)
 	}
+}
+
+// inferQuantizedMatMul: x[…,K] times weights [K,N], which have a scale and a zero point for each column and each block of
+// k.
+func inferQuantizedMatMul(c *InferContext) {
+	okX, okW, okScale := c.wantRank(0, 1, -1), c.wantRank(1, 2, 2), c.wantRank(2, 2, 2)
+	x, w, scale, zero := c.shape(0), c.shape(1), c.shape(2), c.shape(3)
+	if !okX || !okW || !okScale || x == nil || w == nil || scale == nil {
+		return
+	}
+	block := c.int("block")
+	if block < 1 {
+		c.badAttr("block", "the value is %d, wanted at least 1", block)
+		return
+	}
+	if k := x[len(x)-1]; !mayEqual(k, w[0]) {
+		c.badInput("bad-shape", 1, "the matrix has %v rows, wanted the %v columns of x", w[0], k)
+		return
+	}
+	groups := Shape{w[0].CeilDiv(D(block)), w[1]}
+	for i, s := range map[int]Shape{2: scale, 3: zero} {
+		if s != nil && (len(s) != 2 || !mayEqual(s[0], groups[0]) || !mayEqual(s[1], groups[1])) {
+			c.badInput("bad-shape", i, "the shape is %v, wanted %v, one for each column and block", s, groups)
+			return
+		}
+	}
+	c.set(0, append(slices.Clone(x[:len(x)-1]), w[1]))
 }

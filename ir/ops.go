@@ -107,11 +107,12 @@ var (
 	numericTypes  = []DType{
 		Float32, Float64, Float16, BFloat16, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64,
 	}
-	boolType  = []DType{Bool}
-	int64Type = []DType{Int64}
-	int32Type = []DType{Int32}
-	indexType = []DType{Int32, Int64}
-	anyType   []DType // all numeric ones and bool
+	quantizedTypes = []DType{Int8, Uint8, Int4, Uint4}
+	boolType       = []DType{Bool}
+	int64Type      = []DType{Int64}
+	int32Type      = []DType{Int32}
+	indexType      = []DType{Int32, Int64}
+	anyType        []DType // all numeric ones and bool
 	// storedTypes are the types of operators that move elements or convert them: narrow ones as well.
 	storedTypes = []DType{
 		Float32, Float64, Float16, BFloat16, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64, Bool,

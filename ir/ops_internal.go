@@ -68,6 +68,18 @@ var internalOps = []Op{
 		Doc: "one RNN step of x[B,I], h[B,H] with W[H,I], R[H,H], B[2H], seq_len[B]; " +
 			"y = h_next, but 0 where step >= seq_len, where h_next = h; without W, x[B,H] is x·Wᵀ",
 	},
+	// The weights of a product, quantised in groups of block consecutive k; the last group may be shorter.
+	{
+		Domain: InternalDomain, Name: "QuantizedMatMul", Since: 1, Kind: KindContraction, Infer: inferQuantizedMatMul,
+		Inputs: []Port{
+			port("x", "T", floatTypes), port("w", "W", quantizedTypes), port("scale", "", floatTypes),
+			optional("zero", "W", quantizedTypes),
+		},
+		Outputs: []Port{port("y", "T", floatTypes)},
+		Attrs:   []AttrSpec{required("block", AttrInt)},
+		Doc: "x·v of x[…,K] and v[k,n] = (w[k,n] - zero[k/block,n])·scale[k/block,n] of w[K,N]; without zero the zero points " +
+			"are 0",
+	},
 	{
 		Domain: InternalDomain, Name: "Attention", Since: 1, Kind: KindContraction, Infer: inferAttention,
 		Inputs: []Port{

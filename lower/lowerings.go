@@ -107,6 +107,7 @@ var lowerings = []row{
 	{"", "MatMul", gemm.MatMul},
 	{"", "Gemm", gemm.Gemm},
 	{"", "Einsum", einsum.Einsum},
+	{ir.InternalDomain, "QuantizedMatMul", gemm.QuantizedMatMul},
 
 	// Convolutions.
 	{"", "Conv", conv.Conv},

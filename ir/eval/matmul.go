@@ -8,8 +8,10 @@ import (
 
 // matmul is numpy.matmul: the axes before the matrices broadcast. A vector is taken as a matrix of one row (A) or one
 // column (B), and the result does not have this axis.
-func matmul(c *call) []*ir.Tensor {
-	a, b := c.arg(0), c.arg(1)
+func matmul(c *call) []*ir.Tensor { return matrixProduct(c, c.arg(0), c.arg(1)) }
+
+// matrixProduct multiplies matrices, vectors or batches of matrices. The result has a's element type.
+func matrixProduct(c *call, a, b *ir.Tensor) []*ir.Tensor {
 	da, db := a.Dims, b.Dims
 	if len(da) == 0 || len(db) == 0 {
 		fail("an operand is a scalar, want vectors or matrices")

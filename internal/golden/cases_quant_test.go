@@ -1,0 +1,87 @@
+package golden
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// quantizedCase is a product of rows of x with weights of type d, [k][n], in blocks of the given length. scales is how
+// many numbers the scales are drawn from: powers of two, which float16 holds, or others. With zeros there is a zero
+// point for each scale.
+func quantizedCase(d ir.DType, m, k, n, block int, halves, zeros bool) Case {
+	rng := rand.New(rand.NewPCG(uint64(k), uint64(n)))
+	lo, hi := -(1 << (d.Bits() - 1)), 1<<(d.Bits()-1)
+	if d == ir.Uint8 || d == ir.Uint4 {
+		lo, hi = 0, 1<<d.Bits()
+	}
+	groups := (k + block - 1) / block
+	integers := func(count int) string {
+		out := make([]string, count)
+		for i := range out {
+			out[i] = fmt.Sprint(lo + rng.IntN(hi-lo))
+		}
+		return strings.Join(out, ", ")
+	}
+	scales := make([]string, groups*n)
+	for i := range scales {
+		scales[i] = fmt.Sprintf("%.5f", 0.01+rng.Float64()/50)
+		if halves {
+			scales[i] = fmt.Sprint(float64(1+rng.IntN(9)) / 256)
+		}
+	}
+	body := fmt.Sprintf("%%w = const %v[%d,%d] {%s}\n%%s = const float32[%d,%d] {%s}\n", d, k, n, integers(k*n),
+		groups, n,
+		strings.Join(scales, ", "))
+	args := "%x, %w, %s"
+	if zeros {
+		body += fmt.Sprintf("%%z = const %v[%d,%d] {%s}\n", d, groups, n, integers(groups*n))
+		args += ", %z"
+	}
+	return Case{
+		Name: fmt.Sprintf("%v %dx%dx%d block %d halves %t zeros %t", d, m, k, n, block, halves, zeros),
+		In:   fmt.Sprintf("%%x: float32[%d,%d]", m, k), Out: "%y",
+		Body: body + fmt.Sprintf("%%y = rammer.QuantizedMatMul(%s) {block = %d}", args, block),
+	}
+}
+
+// TestQuantizedWeights multiplies by weights of 8 and 4 bits: by columns and in groups, with scales that float16 holds
+// and others, with and without zero points; sums that are padded and cut into spans; and rows that need shorter loads.
+func TestQuantizedWeights(t *testing.T) {
+	cases := []Case{
+		quantizedCase(ir.Int8, 1, 512, 20, 512, false, false),
+		quantizedCase(ir.Int8, 1, 70, 9, 70, false, true),
+		quantizedCase(ir.Uint8, 2, 1030, 33, 1030, false, true),
+		quantizedCase(ir.Int4, 1, 1024, 20, 1024, false, false),
+		quantizedCase(ir.Int4, 1, 512, 40, 32, true, false),
+		quantizedCase(ir.Int4, 1, 4200, 7, 128, true, false),
+		quantizedCase(ir.Int4, 3, 640, 12, 64, true, false),
+		quantizedCase(ir.Int4, 8, 520, 12, 16, true, true),
+		quantizedCase(ir.Uint4, 1, 512, 40, 32, false, true),
+		quantizedCase(ir.Uint4, 1, 9000, 3, 2048, false, false),
+		quantizedCase(ir.Uint4, 6, 200, 5, 64, false, true),
+		quantizedCase(ir.Uint8, 8, 300, 10, 16, false, true),
+		quantizedCase(ir.Int8, 1, 64, 4300, 64, true, false),
+		quantizedCase(ir.Int4, 1, 96, 10, 12, true, true), // no kernel has groups of 12
+		quantizedCase(ir.Int4, 40, 96, 70, 32, true, true),
+	}
+	batched := quantizedCase(ir.Int4, 6, 256, 20, 32, true, true)
+	batched.Name, batched.In = "batch", "%x: float32[2,3,256]"
+	vector := quantizedCase(ir.Int8, 1, 256, 20, 32, true, true)
+	vector.Name, vector.In = "vector", "%x: float32[256]"
+	fusedCase := quantizedCase(ir.Int4, 2, 256, 20, 32, true, false)
+	head, _, _ := strings.Cut(fusedCase.Body, "%y =")
+	fusedCase.Name, fusedCase.In = "pro- and epilogue", "%x: float32[2,256], %r: float32[2,20]"
+	fusedCase.Body = head + weights("c", 20) + fused("QuantizedMatMul",
+		"%px: float32[2,256], %pw: int4[256,20], %ps: float32[8,20], %pc: float32[20], %pr: float32[2,20]",
+		"%l = Relu(%px)\n%m = rammer.QuantizedMatMul(%l, %pw, %ps) {block = 32}\n%t = Add(%m, %pc)\n"+
+			"%u = Sigmoid(%t)\n%z = Mul(%u, %pr)", "%z", "%x, %w, %s, %c, %r")
+	perColumn := quantizedCase(ir.Int8, 2, 256, 20, 256, false, false)
+	perColumn.Name, perColumn.In = "scales and bias", "%x: float32[2,256]"
+	perColumn.Body = strings.Replace(perColumn.Body, "%y = ", weights("c", 20)+"%m = ", 1) + "\n%y = Add(%m, %c)"
+	cases = append(cases, batched, vector, fusedCase, perColumn)
+	Check(t, WithLayouts(cases))
+}
