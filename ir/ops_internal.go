@@ -72,7 +72,7 @@ var internalOps = []Op{
 	{
 		Domain: InternalDomain, Name: "QuantizedMatMul", Since: 1, Kind: KindContraction, Infer: inferQuantizedMatMul,
 		Inputs: []Port{
-			port("x", "T", floatTypes), port("w", "W", quantizedTypes), port("scale", "", floatTypes),
+			port("x", "T", floatTypes), port("w", "W", quantizedTypes), port("scale", "", []DType{Float32}),
 			optional("zero", "W", quantizedTypes),
 		},
 		Outputs: []Port{port("y", "T", floatTypes)},

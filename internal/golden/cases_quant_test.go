@@ -83,5 +83,12 @@ func TestQuantizedWeights(t *testing.T) {
 	perColumn.Name, perColumn.In = "scales and bias", "%x: float32[2,256]"
 	perColumn.Body = strings.Replace(perColumn.Body, "%y = ", weights("c", 20)+"%m = ", 1) + "\n%y = Add(%m, %c)"
 	cases = append(cases, batched, vector, fusedCase, perColumn)
+	for _, d := range []string{"float16", "bfloat16", "float64"} {
+		c := quantizedCase(ir.Int4, 2, 256, 20, 32, true, false)
+		c.Name, c.In = d, fmt.Sprintf("%%x: %s[2,256]", d)
+		wide := quantizedCase(ir.Int8, 20, 64, 10, 64, true, true)
+		wide.Name, wide.In = d+" many rows", fmt.Sprintf("%%x: %s[20,64]", d)
+		cases = append(cases, c, wide)
+	}
 	Check(t, WithLayouts(cases))
 }

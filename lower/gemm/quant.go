@@ -7,7 +7,6 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/contraction"
-	"github.com/rammerc/rammerc/lower/elementwise"
 	"github.com/rammerc/rammerc/lower/gemv"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels/functor"
@@ -28,17 +27,11 @@ func QuantizedMatMul(b *build.Builder, g *build.Group) error {
 		zero = g.Inputs[3].Const
 	}
 	q := gemv.NewQuantized(b.In(w), w.Const, scale, zero, g.Anchor.Int("block", 1))
-	before, prologue := g.Prologue[0], g.Prologue[0]
-	if before != nil && before.DType == ir.Float32 && g.Inputs[0].DType == ir.Float32 {
-		before = nil // the kernel takes it
-	} else {
-		prologue = nil
-	}
-	x, err := elementwise.Mapped(b, before, g.Inputs[0])
+	f, err := contraction.ReadFactors(b, g, true)
 	if err != nil {
 		return err
 	}
-	shape := b.Extents(g.Outputs[0], build.ForTiles)
+	x, shape := f.X, b.Extents(g.Outputs[0], build.ForTiles)
 	last := len(x.Shape) - 1
 	cuts := [2]int{last - 1, last}
 	if last == 0 {
@@ -46,30 +39,48 @@ func QuantizedMatMul(b *build.Builder, g *build.Group) error {
 		cuts = [2]int{0, 0}
 	}
 	p := contraction.Product{
-		Kind: "MatMul", Batch: shape[:cuts[0]], M: x.Shape[last-1], K: q.K, N: q.N, A: x, Prologue: prologue,
-		Tail: tails.Spec{DType: ir.Float32, Shape: shape, Cuts: cuts},
+		Kind: "MatMul", Batch: shape[:cuts[0]], M: x.Shape[last-1], K: q.K, N: q.N, A: x, Prologue: f.Prologue,
+		Multiplied: x.DType(), Tail: tails.Spec{DType: g.Anchor.Outputs[0].DType, Shape: shape, Cuts: cuts},
 	}
-	matrix := append(append([]int64{}, p.Batch...), q.K, q.N)
-	if ir.Count(x.Shape[:last]) <= gemv.MostRows && x.DType() == ir.Float32 && ir.Count(shape) > 0 && q.K > 0 {
-		few := p
-		few.B = roperator.Contiguous(q.View.Buf, w.Const.Dims).Broadcast(matrix)
-		if q.PerColumn() {
-			few.Tail.Own = functor.Apply("Mul", functor.Leaf(ir.Float32, 0), functor.Leaf(ir.Float32, 1))
-			few.Tail.Operands = []roperator.View{b.Constant(w.Name+".scale", scale)}
-		}
-		few.FoldBatch(few.Tail.Arrange(b.Out(g.Outputs[0])))
-		few.Normalise(b)
-		if gemv.AddQuantized(b, g, few, q) {
-			return nil
-		}
+	if ir.Count(x.Shape[:last]) <= gemv.MostRows && ir.Count(shape) > 0 && addFewRows(b, g, p, q, w.Name) {
+		return nil
 	}
-	p.Tail.DType = x.DType()
-	p.B = dequantized(b, q, x.DType()).Broadcast(matrix)
+	if p.Prologue != nil {
+		p.Multiplied = p.Prologue.DType
+	}
+	p.B = dequantized(b, q, p.Multiplied).Broadcast(matrixShape(p))
 	return LowerProduct(b, g, p)
 }
 
-// dequantized is the constant of the numbers that q stands for, in the type that they are multiplied in.
-func dequantized(b *build.Builder, q *gemv.Quantized, d ir.DType) roperator.View {
+// matrixShape is the shape of the product's right factor.
+func matrixShape(p contraction.Product) []int64 {
+	return append(append([]int64{}, p.Batch...), p.K, p.N)
+}
+
+// addFewRows adds a product that reads the weights as they are. It returns false if there is no kernel for it.
+func addFewRows(b *build.Builder, g *build.Group, p contraction.Product, q *gemv.Quantized, name string) bool {
+	if functor.RealType(p.Multiplied) != ir.Float32 || q.K == 0 {
+		return false
+	}
+	p.B = roperator.Contiguous(q.View.Buf, []int64{q.K, q.N}).Broadcast(matrixShape(p))
+	if d := p.Tail.DType; q.PerColumn() {
+		scale := ir.FromSlice(ir.Float32, q.Scales, q.N)
+		p.Tail.Own = functor.Cast(d, functor.Apply("Mul", functor.Leaf(ir.Float32, 0), functor.Leaf(ir.Float32, 1)))
+		p.Tail.Operands = []roperator.View{b.Constant(name+".scale", scale)}
+		p.Tail.DType = ir.Float32
+	}
+	p.FoldBatch(p.Tail.Arrange(b.Out(g.Outputs[0])))
+	p.Normalise(b)
+	return gemv.AddQuantized(b, g, p, q)
+}
+
+// dequantized is the constant of the numbers that q stands for. Those that are multiplied in 16 bits are rounded when
+// they are packed.
+func dequantized(b *build.Builder, q *gemv.Quantized, multiplied ir.DType) roperator.View {
+	d := ir.Float32
+	if multiplied == ir.Float64 {
+		d = multiplied
+	}
 	v := b.Packed(q.View.Buf.Name+".dequantized", d, q.K*q.N, func() []byte {
 		codes := q.Codes()
 		out := make([]byte, 0, int64(d.Size())*q.K*q.N)
@@ -80,24 +91,15 @@ func dequantized(b *build.Builder, q *gemv.Quantized, d ir.DType) roperator.View
 				if len(q.Zeros) > 1 {
 					zero = q.Zeros[row+n]
 				}
-				out = appendNumber(out, d, (float32(codes[k*q.N+n])-float32(zero))*q.Scales[row+n])
+				x := (float32(codes[k*q.N+n]) - float32(zero)) * q.Scales[row+n]
+				if d == ir.Float64 {
+					out = binary.LittleEndian.AppendUint64(out, math.Float64bits(float64(x)))
+				} else {
+					out = binary.LittleEndian.AppendUint32(out, math.Float32bits(x))
+				}
 			}
 		}
 		return out
 	}, q.View)
 	return roperator.Contiguous(v.Buf, []int64{q.K, q.N})
-}
-
-// appendNumber appends x, rounded to type d.
-func appendNumber(out []byte, d ir.DType, x float32) []byte {
-	le := binary.LittleEndian
-	switch d {
-	case ir.Float64:
-		return le.AppendUint64(out, math.Float64bits(float64(x)))
-	case ir.Float16:
-		return le.AppendUint16(out, ir.ToFloat16(x))
-	case ir.BFloat16:
-		return le.AppendUint16(out, ir.ToBFloat16(x))
-	}
-	return le.AppendUint32(out, math.Float32bits(x))
 }

@@ -36,7 +36,7 @@ type Quantized struct {
 func NewQuantized(v roperator.View, w, scale, zero *ir.Tensor, block int64) *Quantized {
 	q := &Quantized{
 		View: v, Bits: int64(w.DType.Bits()), Block: block, K: w.Dims[0], N: w.Dims[1], weights: w,
-		Scales: float32s(scale),
+		Scales: ir.Slice[float32](scale),
 	}
 	if w.DType == ir.Int8 || w.DType == ir.Int4 {
 		q.half = 1 << (q.Bits - 1)
@@ -54,28 +54,6 @@ func NewQuantized(v roperator.View, w, scale, zero *ir.Tensor, block int64) *Qua
 
 // Codes are the weights as unsigned numbers.
 func (q *Quantized) Codes() []uint8 { return codes(q.weights, q.half) }
-
-// float32s are the elements of a tensor of floats.
-func float32s(t *ir.Tensor) []float32 {
-	out := make([]float32, t.Len())
-	switch d := t.Data.(type) {
-	case []float32:
-		return d
-	case []float64:
-		for i, x := range d {
-			out[i] = float32(x)
-		}
-	case []uint16:
-		value := ir.FromFloat16
-		if t.DType == ir.BFloat16 {
-			value = ir.FromBFloat16
-		}
-		for i, x := range d {
-			out[i] = float32(value(x))
-		}
-	}
-	return out
-}
 
 // codes are integers of at most 8 bits as unsigned ones, half added.
 func codes(t *ir.Tensor, half uint8) []uint8 {
@@ -123,35 +101,17 @@ func (q *Quantized) form() int64 {
 	return form
 }
 
-// quantShape has the parameters of gemv_quant: those of a streamShape, and run weights that one load of a lane brings,
-// whose scales take sb bytes for all threads.
+// quantShape has the parameters of gemv_quant: those of gemv_stream, the form of scales, and their bytes in one run of all
+// threads.
 type quantShape struct {
-	mb, c, t, wk, kq, v int64
-	run, form, sb       int64
-
-	spans       int64
-	groups, all int64
+	streamShape
+	form, sb int64
 }
-
-func (s *quantShape) columns() int64 { return 8 / s.wk * s.c }
-
-// runs is how many values of k all lanes and warps have in one run.
-func (s *quantShape) runs() int64 { return warp * s.run * s.wk }
 
 func (s *quantShape) runBytes(q *Quantized) int64 { return streamThreads * s.run * q.Bits / 8 }
 
 // unitBytes is the size of a unit of the stream: a span of a group, weights and scales.
 func (s *quantShape) unitBytes(q *Quantized) int64 { return s.kq * s.c * (s.runBytes(q) + s.sb) }
-
-func (s *quantShape) tasks() int64 { return build.CeilDiv(s.all, s.groups) }
-
-// stored is how many groups the packed columns have; see streamShape.
-func (s *quantShape) stored() int64 {
-	if s.spans > 1 {
-		return s.tasks() * s.groups
-	}
-	return s.all
-}
 
 // mostQuantInputs is how many values of the input a lane of gemv_quant keeps at most.
 const mostQuantInputs = 64
@@ -159,7 +119,7 @@ const mostQuantInputs = 64
 // quantShapes are the shapes worth trying for m rows; there is none if scales belong to groups of k that runs of lanes
 // do not fit.
 func quantShapes(t *target.Target, p *contraction.Product, q *Quantized) []quantShape {
-	s := quantShape{mb: 1, v: 1, form: q.form()}
+	s := quantShape{streamShape: streamShape{mb: 1, v: 1}, form: q.form()}
 	for s.mb < p.M {
 		s.mb *= 2
 	}
@@ -179,8 +139,8 @@ func quantShapes(t *target.Target, p *contraction.Product, q *Quantized) []quant
 	}
 	s.cutK(p.K, most)
 	s.c = max(1, 4/s.kq/max(1, s.mb/2))
-	if wholeQuads(p) {
-		s.v = 4
+	if n := min(s.run, contraction.PerLoad(p.A.DType())); wholeLoads(p, n) {
+		s.v = n
 	}
 	if s.mb <= 2 && s.c < 4 && build.CeilDiv(p.N, s.columns()) > int64(t.VEUs) {
 		s.c *= 2
@@ -217,33 +177,6 @@ func (s *quantShape) shareScales(q *Quantized, least int64) bool {
 	return true
 }
 
-// cutK is that of streamShape.
-func (s *quantShape) cutK(k, most int64) {
-	best := int64(-1)
-	for _, wk := range []int64{4, 8, 2, 1} {
-		runs := build.CeilDiv(k, warp*s.run*wk)
-		spans := build.CeilDiv(runs, most)
-		kq := build.CeilDiv(runs, spans)
-		if padded := spans * kq * warp * s.run * wk; best < 0 || padded < best || padded == best && spans < s.spans {
-			best, s.wk, s.spans, s.kq = padded, wk, spans, kq
-		}
-	}
-}
-
-// wholeQuads reports whether the rows of the input can be loaded in aligned quads.
-func wholeQuads(p *contraction.Product) bool {
-	const quad = 4
-	if p.A.Stride(4) != 1 || p.K%quad != 0 || p.A.Offset%quad != 0 {
-		return false
-	}
-	for d := range 4 {
-		if p.A.Stride(d)%quad != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // AddQuantized adds a product of few rows with quantised weights, for which p.B stands. It returns false if no kernel
 // takes weights in groups of this length.
 func AddQuantized(b *build.Builder, g *build.Group, p contraction.Product, q *Quantized) bool {
@@ -276,7 +209,8 @@ func quantCandidate(b *build.Builder, p contraction.Product, q *Quantized, s qua
 		zero = float32(q.Zeros[0])
 	}
 	return &roperator.Candidate{
-		Inst:  b.Instance("gemv_quant", s.mb, s.c, s.t, s.wk, s.kq, s.v, q.Bits, s.run, s.form, s.sb, t.Functor, pro),
+		Inst: b.Instance("gemv_quant", s.mb, s.c, s.t, s.wk, s.kq, s.v, p.A.DType(), q.Bits, s.run, s.form,
+			s.sb, t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
 		Args: []rkernels.Field{
 			arg.Ref("a", p.A), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},
@@ -285,7 +219,8 @@ func quantCandidate(b *build.Builder, p contraction.Product, q *Quantized, s qua
 			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
 			arg.Int("a0", p.A.Stride(0)), arg.Int("a1", p.A.Stride(1)), arg.Int("a2", p.A.Stride(2)),
 			arg.Int("am", p.A.Stride(3)), arg.Int("ak", p.A.Stride(4)),
-			{Name: "zero", Value: rkernels.Float(zero)}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
+			{Name: "format", Value: rkernels.Struct{{Name: "zero", Value: rkernels.Float(zero)}}},
+			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},
 		Stream: func(task int) (rkernels.Ref, int64) {
 			tile := int64(task) % tiles

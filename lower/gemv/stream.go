@@ -157,7 +157,7 @@ func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape,
 			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
 			arg.Int("a0", p.A.Stride(0)), arg.Int("a1", p.A.Stride(1)), arg.Int("a2", p.A.Stride(2)),
 			arg.Int("am", p.A.Stride(3)), arg.Int("ak", p.A.Stride(4)),
-			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
+			{Name: "format", Value: rkernels.Struct{}}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},
 		Stream: func(task int) (rkernels.Ref, int64) {
 			tile, batch := int64(task)%tiles, int64(task)/tiles

@@ -102,8 +102,7 @@ struct Excite {
   }
 
   // Positions from `first` on, every step-th one.
-  static RT_DEVICE void scale(const float* x, float* out, const Args& a, float by, int first, int step,
-                              int positions) {
+  static RT_DEVICE void scale(const float* x, float* out, const Args& a, float by, int first, int step, int positions) {
     x = ahead(x, 1, first * static_cast<int>(a.step_p)), out = ahead(out, 1, first * static_cast<int>(a.out_p));
     RK_UNROLL(4)
     for (int p = first; p < positions; p += step) {

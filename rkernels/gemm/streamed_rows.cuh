@@ -1,0 +1,205 @@
+// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32, for few rows (M ≤ MB) and a constant
+// B, which is packed and streamed. The loader brings B to shared memory ahead of time, so what takes time is the way
+// from the inputs to the outputs. Each warp keeps its share of A in registers, and multiplies it by one column of B
+// after another. How the weights stand in the stream is the business of a format F, which has
+//
+//	kRun          how many weights of a column, neighbours along k, one load of a lane brings
+//	Args          what it takes beside the stream
+//	Unit<KQ, C>   the weights of KQ runs of C columns in a lane's registers, and their bytes for all threads
+//	Input<MB, KQ> the values of A that meet them
+//	multiply      the lane's sums of products of a unit
+#pragma once
+
+#include "common/gemv.cuh"
+#include "common/tile.cuh"
+#include "rt/device/device.cuh"
+
+namespace rk {
+
+// How 8 warps divide the product. WK warps share the k of the same columns, and the 8/WK sets of such warps have C
+// columns each: together a group. X is the element type of A. A lane has KQ runs of k, 32·WK runs apart; those of all lanes
+// are a span.
+// The stream comes in units: the weights of a group over a span. T units make a turn: their products are kept in
+// registers, and the lanes' sums of a turn are exchanged together. V is how many values of a run one load of A brings.
+template <int MB, int C, int T, int WK, int KQ, int V, class X, class F, class Epi, class Pro>
+struct StreamedRows {
+  static constexpr int kThreads = 256;
+  static constexpr int WC = 8 / WK;
+  static constexpr int kColumns = WC * C;  // of a group
+  using Weights = typename F::template Unit<KQ, C>;
+  using Input = typename F::template Input<MB, KQ>;
+  static constexpr int kRun = F::kRun;
+  static constexpr int kRuns = 32 * kRun * WK;  // values of k in one run of all lanes and warps
+  static constexpr int kSpan = KQ * kRuns;
+  static constexpr int kShared = 4 * WK * kThreads;  // partial sums [wk][m][column]
+  static constexpr int kStreamStep = Weights::kBytes;
+  static constexpr bool kCompact = MB >= 8;  // one body for all units, also the first: less code, but slower
+  static constexpr int kSums = MB * C;
+  static_assert(kRun % V == 0, "a run is whole loads");
+  static_assert(!kCompact || T == 1, "the first turn is none of several units");
+
+  struct Args {
+    rt::Ref a, b;
+    rt::Operand3 out;  // [batch][m][n]
+    int32_t M, N, K;
+    int32_t spans;
+    int32_t groups, all_groups;  // how many groups an rTask has, and B
+    Div tiles_n;
+    Div batch1, batch2;          // batch = (b0·batch1 + b1)·batch2 + b2
+    int64_t a0, a1, a2, am, ak;  // element strides of A over b0, b1, b2, m, k
+    typename F::Args format;
+    typename Epi::Args epi;
+    typename Pro::Args pro;
+  };
+
+  // Takes units off the stream. A chunk goes back to the loader as soon as its last unit is in registers. So the next
+  // chunk comes while this one is multiplied, or while the rTask waits for its inputs.
+  class Units {
+   public:
+    RT_DEVICE explicit Units(const rt::Task& t) : stream_(t.stream), tid_(t.tid) {}
+    // The last chunk of a block may be shorter.
+    RT_DEVICE void next(Weights& w, bool last) {
+      if (here_ == 0) {
+        at_ = reinterpret_cast<const char*>(stream_.front());
+        here_ = stream_.chunk_bytes() / kStreamStep;
+      }
+      w.load(at_, tid_);
+      at_ += kStreamStep;
+      if (--here_ == 0 || last) stream_.pop();
+    }
+    // Called after the last unit.
+    RT_DEVICE void done() {
+      if (here_ > 0) stream_.pop();
+    }
+
+   private:
+    rt::Stream stream_;
+    const char* at_ = nullptr;
+    int tid_;
+    int here_ = 0;  // how many units are left of the front chunk
+  };
+
+  // What a lane reads of A.
+  struct Rows {
+    const X* at;  // of the next span
+    int64_t am, ak;
+    int rows, left;  // left: how many values of k there are from `at` on
+
+    // Takes a span, with zeros where A ends. All of a run's loads of V values exist, or none of their values.
+    RT_DEVICE void take(const typename Pro::Args& pro, Input& in) {
+      Pack<X, V> held[MB][KQ][kRun / V];
+      RT_UNROLL
+      for (int m = 0; m < MB; ++m) {
+        RT_UNROLL
+        for (int q = 0; q < KQ; ++q) {
+          const X* p = ahead(at, m, static_cast<int>(am)) + q * kRuns * (V > 1 ? 1 : ak);
+          RT_UNROLL
+          for (int i = 0; i < kRun / V; ++i) {
+            held[m][q][i] = Pack<X, V>{};
+            if (i * V < values(m, q)) {
+              held[m][q][i] = *reinterpret_cast<const Pack<X, V>*>(p + i * V * (V > 1 ? 1 : ak));
+            }
+          }
+        }
+      }
+      RT_UNROLL
+      for (int m = 0; m < MB; ++m) {
+        RT_UNROLL
+        for (int q = 0; q < KQ; ++q) {
+          RT_UNROLL
+          for (int i = 0; i < kRun; ++i) {
+            const X x = held[m][q][i / V].v[i % V];
+            in.set(m, q, i, Pro::kIdentity || i < values(m, q) ? float(Pro::apply(pro, x)) : 0.0f);
+          }
+        }
+      }
+      at += kSpan * (V > 1 ? 1 : ak), left -= kSpan;
+    }
+    // How many values there are in run q of row m: kRun or more stand for all.
+    RT_DEVICE int values(int m, int q) const { return m == 0 || m < rows ? left - q * kRuns : 0; }
+  };
+
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    const int lane = t.tid % 32, warp = t.tid / 32;
+    const int wk = warp % WK, wc = warp / WK;
+    Units units(t);
+    Weights w;
+    if constexpr (!kCompact) units.next(w, false);
+    int b0 = rtask;
+    const int tile = take_digit(b0, a.tiles_n), batch = b0;
+    const int b2 = take_digit(b0, a.batch2), b1 = take_digit(b0, a.batch1);
+    const X* x = t.template ptr<const X>(a.a) + place(b0, a.a0, place(b1, a.a1, place(b2, a.a2)));
+    const int left = a.all_groups - tile * a.groups;
+    const int groups = a.spans > 1 || a.groups < left ? a.groups : left;
+    // The element of the output that this thread will write.
+    const int columns = groups * kColumns;
+    const int m = t.tid / columns, n = tile * a.groups * kColumns + t.tid % columns;
+    const bool writes = m < a.M && n < a.N;
+    typename Epi::Out* to = t.template ptr<typename Epi::Out>(a.out.ref) + (writes ? element(a.out, batch, m, n) : 0);
+    typename Epi::Held held = {};
+    if (writes) held = Epi::hold(t, a.epi, batch, m, n);
+    float* partial = reinterpret_cast<float*>(t.smem);
+    float* mine = partial + wk * MB * columns + wc * C;
+    const int k = (wk * 32 + lane) * kRun, spans = a.spans;
+    Rows rows{x + k * a.ak, a.am, a.ak, a.M, a.K - k};
+    Input in;
+    // Before the inputs are waited for, the first unit is in registers and the second on its way. Then each unit is
+    // multiplied while the next one comes. After the units of a turn, the lanes' sums are added up.
+    int span = spans + 1, g = 1, left_units = spans * groups;
+    if constexpr (!kCompact) {
+      rows.at = t.inputs(rows.at);
+      rows.take(a.pro, in);
+      span = spans, g = groups;
+      if (--left_units == 0) units.done();
+    }
+    RK_UNROLL(1)
+    do {
+      // The sums of the latest unit are always the last ones here, so that the places of registers are known in a loop
+      // of one body.
+      float sums[T * kSums] = {};
+      const bool first = kCompact && span > spans;
+      const int turn = T == 1 || T < g ? T : g;
+      const auto unit = [&] {
+        if (!first) F::multiply(in, w, a.format, sums + (T - 1) * kSums);
+        if (left_units > 0) units.next(w, --left_units == 0);
+      };
+      if constexpr (T == 1) {
+        unit();
+      } else {
+        RK_UNROLL(1)
+        for (int u = 0; u < turn; ++u) {
+          RT_UNROLL
+          for (int i = 0; i < (T - 1) * kSums; ++i) sums[i] = sums[i + kSums];
+          unit();
+        }
+      }
+      if (!first) {
+        const LaneSums<T * kSums, 32> at(t, sums);
+        if (at.owns) {
+          RT_UNROLL
+          for (int i = 0; i < at.kLeft; ++i) {
+            const int s = at.first + i - (T - turn) * kSums;
+            if (T > 1 && s < 0) continue;
+            float& sum = mine[s % kSums / C * columns + (groups - g + s / kSums) * kColumns + s % C];
+            sum = span < spans ? sum + sums[i] : sums[i];
+          }
+        }
+      }
+      g -= turn;
+      if (g == 0) {
+        if (first) rows.at = t.inputs(rows.at);
+        g = groups;
+        if (--span > 0) rows.take(a.pro, in);
+      }
+    } while (span > 0);
+    t.sync();
+    if (writes) {
+      float sum = partial[t.tid];
+      RT_UNROLL
+      for (int i = 1; i < WK; ++i) sum += partial[i * MB * columns + t.tid];
+      *to = Epi::apply(t, a.epi, held, static_cast<typename Epi::In>(sum), batch, m, n);
+    }
+  }
+};
+
+}  // namespace rk
