@@ -43,7 +43,7 @@ var allowed = map[string]string{
 	"lower/pointwise":   families + "lower/tails lower/contraction lower/pack",
 	"lower/gemm":        families + "lower/tails lower/contraction lower/pack lower/gemv lower/pointwise",
 	"lower/einsum":      families + "lower/tails lower/contraction lower/gemm",
-	"lower/conv":        families + "lower/tails lower/contraction lower/pack lower/gemm lower/pointwise",
+	"lower/conv":        families + "lower/tails lower/contraction lower/pack lower/gemm lower/pointwise precision",
 	"lower/attention":   families + "lower/tails lower/contraction lower/target",
 	"lower/indexed":     families + "lower/tails",
 	"lower/norm":        families + "lower/tails",

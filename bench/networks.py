@@ -4,7 +4,7 @@ Each entry of MODELS makes a network and an example of its input, both on the ho
 is N instead of 1, and with _sN where a text has N tokens instead of 32.
 """
 import torch
-import nn.functional as F
+import torch.nn.functional as F
 from torch import nn
 
 

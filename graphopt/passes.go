@@ -70,7 +70,11 @@ var Passes = []Pass{
 	{"fuse", fuse, "elementwise chains before and after a contraction then need no memory pass of their own"},
 	{"narrow-storage", narrowStorage, "it is known now what is stored, and what stays in the registers of one kernel"},
 	{"concat-in-place", concatInPlace, "producers can write directly into the result of a Concat"},
+	{StoreChannelsLast, storeChannelsLast, "the operators between which values are stored are known"},
 }
+
+// StoreChannelsLast is the pass to leave out where lowering has no kernels that gain by it; see lower.ChannelsLast.
+const StoreChannelsLast = "store-channels-last"
 
 // Constraint says that the first row of the pass Before must come before the first row of the pass After.
 type Constraint struct{ Before, After, Why string }
@@ -108,6 +112,8 @@ var Constraints = []Constraint{
 	{"sink-views", "fuse-squeeze-excite", "a view inside of the pattern hides it"},
 	{"fold-affine", "fuse-squeeze-excite", "biases must be inputs of the convolutions"},
 	{"fuse-squeeze-excite", "fuse", "the operators of the pattern must not be in groups of their own"},
+	{"fuse", StoreChannelsLast, "values inside a fused group are never stored"},
+	{"concat-in-place", StoreChannelsLast, "parts of one value have one order"},
 	{"fold-batch-norm", "fold-affine", "the scale and shift of a BatchNormalization fold into weights as any other"},
 }
 

@@ -135,12 +135,17 @@ func convRecipe(r *generator, x *ir.Value) {
 		group = c
 	}
 	op, dims := "Conv", append([]int64{c, c / group}, kernel...)
-	if r.random.IntN(3) == 0 {
+	switch r.random.IntN(4) {
+	case 0:
 		op = "ConvTranspose"
+	case 1:
+		if group == 1 {
+			dims[0] = 16
+		}
 	}
 	in := []*ir.Value{x, r.weights(dims...)}
 	if r.random.IntN(2) == 0 {
-		in = append(in, r.weights(c))
+		in = append(in, r.weights(dims[0]))
 	}
 	v := r.node(op, ir.Attrs{"group": ir.IntAttr(group), "pads": ir.IntsAttr(pads...)}, in...)
 	switch r.random.IntN(3) {

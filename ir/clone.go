@@ -44,7 +44,7 @@ func (c *cloner) define(v *Value) *Value {
 		return done
 	}
 	w := *v
-	w.Shape, w.Elems = slices.Clone(v.Shape), slices.Clone(v.Elems)
+	w.Shape, w.Elems, w.Order = slices.Clone(v.Shape), slices.Clone(v.Elems), slices.Clone(v.Order)
 	c.values[v] = &w
 	return &w
 }

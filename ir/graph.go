@@ -47,6 +47,11 @@ type Value struct {
 	// Reshape and others then take the result as an input: Elems carries the extents from one to the other. Only
 	// InferShapes writes it.
 	Elems []Dim
+	// Order says how a node's result should be stored: its dims, from the outermost to the innermost. nil stands for
+	// row-major order. For example, [0,2,3,1] stores images [N,C,H,W] with their channels innermost. Operators, shapes
+	// and ir/eval know nothing of it, because it changes no element; lowering follows it where it is free to choose the
+	// place of the value.
+	Order []int
 }
 
 // Origin names an ONNX node that a Node or Value comes from.

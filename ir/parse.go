@@ -3,6 +3,7 @@ package ir
 import (
 	"fmt"
 	"sort"
+	"strconv"
 
 	"github.com/rammerc/rammerc/internal/diag"
 )
@@ -230,6 +231,7 @@ func (p *parser) statement(g *Graph) {
 		}
 		p.expect(":")
 		v.DType, v.Shape = p.typ()
+		v.Order = p.order()
 		n.Outputs, lines = append(n.Outputs, v), append(lines, line)
 		if !p.at("=") {
 			p.expect(",")
@@ -246,7 +248,7 @@ func (p *parser) statement(g *Graph) {
 	g.Nodes = append(g.Nodes, n)
 }
 
-// result reads "%name: type", or "_" for an output that nobody asked for.
+// result reads "%name: type" with an order, or "_" for an output that nobody asked for.
 func (p *parser) result() *Value {
 	if p.accept("_") {
 		return nil
@@ -254,7 +256,25 @@ func (p *parser) result() *Value {
 	v := &Value{Name: p.valueName()}
 	p.expect(":")
 	v.DType, v.Shape = p.typ()
+	v.Order = p.order()
 	return v
+}
+
+// order reads "order [0, 2, 1]" behind a result's type, nil if there is none.
+func (p *parser) order() []int {
+	if !p.acceptWord("order") {
+		return nil
+	}
+	order := []int{}
+	p.expect("[")
+	p.list("]", func() {
+		d, err := strconv.Atoi(p.take(tokNumber, "the number of a dim"))
+		if err != nil {
+			p.fail("a dim's number is too large")
+		}
+		order = append(order, d)
+	})
+	return order
 }
 
 func (p *parser) valueName() string {

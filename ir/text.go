@@ -20,11 +20,12 @@ type PrintOptions struct {
 }
 
 // Print writes the text form (.rir) of g. ParseText reads it back to an equal graph, except for Value.Elems, which
-// shape inference computes again. An absent input or output is written as _. The form is:
+// shape inference computes again. An absent input or output is written as _; a result that is not stored in row-major
+// order has its order behind its type. The form is:
 //
 //	graph "name" (%x: float32[batch,3], %n: int64[]) {
 //	  %w = const float32[2] {1, -inf}
-//	  %y: float32[batch,3], _ = Op(%x, _, %w) {axis = 1, mode = "fast"} name "op1" origin("/a/op1":"Op")
+//	  %y: float32[batch,3] order [1, 0], _ = Op(%x, _, %w) {axis = 1, mode = "fast"} name "op1" origin("/a/op1":"Op")
 //	  return %y
 //	}
 func Print(w io.Writer, g *Graph, opts PrintOptions) error {
@@ -131,7 +132,16 @@ func (p *printer) define(v *Value) {
 	p.use(v)
 	if v != nil {
 		p.str(": " + typeText(v.DType, v.Shape))
+		p.order(v.Order)
 	}
+}
+
+func (p *printer) order(order []int) {
+	if order == nil {
+		return
+	}
+	p.str(" order ")
+	printList(p, "", order, strconv.Itoa)
 }
 
 func typeText(d DType, s Shape) string { return d.String() + s.String() }

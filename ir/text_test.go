@@ -24,6 +24,7 @@ const sampleText = `graph "sample \"1\"" (%x: float32[batch,3,8,8], %"in/2:0": i
   %y: float32[batch,3,8,8] = Conv(%x, %w, _) {auto_pad = "SAME_UPPER", strides = [1, 1]} name "/layer1/conv" origin("/layer1/conv":"Conv", "#3":"Pad")
   %k: float32[2], _, %1.5: int64[2] = rammer.Three() {alpha = 0.1f, beta = 1.0, e = floats[], f = [0.5, -inf], g = ints[], h = strings[], "odd name" = ["x", "y"], pi = 3.141592653589793, t = float32[1] {2}}
   = "no-ident".Sink(%k)
+  %l: float32[2,3,4] order [0, 2, 1], %m: float32[2] = Pair(%k)
   %c: bool[] = IsZero(%len)
   %r: float32[batch,3,8,8] = If(%c) {else_branch = graph "else" () {
     return %x

@@ -14,7 +14,8 @@ import (
 //     only its own values;
 //   - constants hold as many elements as their dims say, of their element type;
 //   - nodes have the inputs, outputs and attributes of their operator's row, and the element types and
-//     shapes of their outputs are those that InferShapes computes.
+//     shapes of their outputs are those that InferShapes computes;
+//   - the order in which a value is stored, if it has one, names each of its dims once, and a node makes the value.
 //
 // An extent that shape inference cannot know (unk__0, …) is compatible with any extent.
 func Verify(g *Graph) error {
@@ -129,6 +130,10 @@ func (v *verifier) define(x *Value, n *Node, place string, s *visible) bool {
 	case n != nil && x.Const != nil:
 		v.report("bad-graph", n, place, "the value %%%s is a result and has constant elements", x.Name)
 	}
+	if x.Order != nil && (n == nil || !x.ordersDims()) {
+		v.report("bad-graph", n, place, "the value %%%s of type %s cannot be stored in the order %v", x.Name,
+			typeText(x.DType, x.Shape), x.Order)
+	}
 	s.values[x] = true
 	if x.Name == "" {
 		v.report("bad-graph", n, place, "a value has no name")
@@ -140,6 +145,18 @@ func (v *verifier) define(x *Value, n *Node, place string, s *visible) bool {
 	}
 	v.names[x.Name] = x
 	return true
+}
+
+// ordersDims reports whether x.Order names each dim of x once.
+func (x *Value) ordersDims() bool {
+	seen := make([]bool, len(x.Shape))
+	for _, d := range x.Order {
+		if d < 0 || d >= len(seen) || seen[d] {
+			return false
+		}
+		seen[d] = true
+	}
+	return len(x.Order) == len(seen)
 }
 
 func definer(n *Node) string {

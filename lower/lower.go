@@ -16,6 +16,7 @@ import (
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/conv"
 	"github.com/rammerc/rammerc/lower/elementwise"
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
@@ -91,8 +92,7 @@ func placeConcats(b *build.Builder, g *ir.Graph) {
 func placeParts(b *build.Builder, n *ir.Node) {
 	out, ok := b.Home(n.Outputs[0])
 	if !ok {
-		dims := b.Extents(n.Outputs[0], build.ForBuffer)
-		out = roperator.Contiguous(b.NewBuffer(n.Outputs[0].Name, roperator.Arena, n.Outputs[0].DType, dims), dims)
+		out = b.Store(n.Outputs[0])
 		b.SendTo(n.Outputs[0], out)
 	}
 	axis := n.Int("axis", 0)
@@ -180,6 +180,10 @@ func reportError(b *build.Builder, n *ir.Node, err error) {
 		b.Report(build.NodeDiag(n, "unsupported-op", err.Error()))
 	}
 }
+
+// ChannelsLast reports whether there are kernels for products of the precision that are faster where images are stored
+// with their channels innermost: those that convolve on tensor cores.
+func ChannelsLast(p precision.Precision) bool { return conv.ChannelsLast(p) }
 
 // BindHelp says which inputs of the model, fixed when it is compiled, make values constant; see build.BindHelp.
 func BindHelp(values ...*ir.Value) string { return build.BindHelp(values...) }

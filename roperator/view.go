@@ -53,6 +53,18 @@ func DropDims(v View, n int) View {
 // Contiguous is the view of a whole buffer in row-major order.
 func Contiguous(buf *Buffer, dims []int64) View { return ViewOn(buf, ir.Dense(dims)) }
 
+// InOrder is the view of a whole buffer in which the dims lie in the given order, from the outermost to the innermost.
+// A nil order is row-major.
+func InOrder(buf *Buffer, dims []int64, order []int) View {
+	v := Contiguous(buf, dims)
+	step := int64(1)
+	for i := len(order) - 1; i >= 0; i-- {
+		v.Strides[order[i]] = step
+		step *= max(dims[order[i]], 1)
+	}
+	return v
+}
+
 // ViewOn is the part of a buffer that s describes.
 func ViewOn(buf *Buffer, s ir.Strided) View { return View{buf, s.Offset, s.Shape, s.Strides} }
 

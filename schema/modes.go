@@ -18,6 +18,7 @@ const (
 	GatherTable = 1 // a table holds an offset for each row of a k tile
 	// as Table, of a transposed convolution: an output position meets only some of the input's
 	GatherTransposed = 2
+	GatherRun        = 3 // four values of k are channels beside each other, which are copied together
 )
 
 // CellKind is what an rOperator of a recurrent cell computes. A unit has a row of the weights for each gate, in this

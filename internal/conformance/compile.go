@@ -72,7 +72,12 @@ func (c *compiled) attempt(to target) Result {
 	if err != nil {
 		return c.t.refused(importing, err)
 	}
-	if err := graphopt.Run(m.Graph, graphopt.Options{Check: true, Seed: uint64(len(c.t.data))}); err != nil {
+	seed := uint64(len(c.t.data))
+	options := graphopt.Options{Check: true, Seed: seed}
+	if seed%2 == 0 { // as compilations in most precisions do
+		options.Disable = []string{graphopt.StoreChannelsLast}
+	}
+	if err := graphopt.Run(m.Graph, options); err != nil {
 		return c.t.refused(compiling, err)
 	}
 	if c.plan, err = planFor(m.Graph, to); err != nil {

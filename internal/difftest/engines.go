@@ -125,10 +125,14 @@ func (c *Case) result(g *ir.Graph) Result {
 }
 
 // optimized is what graphopt makes of g. The nodes are put into a random valid order before each pass, because no pass
-// may depend on their order.
+// may depend on their order. Every other case leaves images in row-major order, as compilations in most precisions do.
 func (c *Case) optimized(g *ir.Graph) (*ir.Graph, error) {
 	h := ir.Clone(g)
-	if err := graphopt.Run(h, graphopt.Options{Check: true, Seed: c.Seed}); err != nil {
+	opt := graphopt.Options{Check: true, Seed: c.Seed}
+	if c.Seed%2 == 0 {
+		opt.Disable = []string{graphopt.StoreChannelsLast}
+	}
+	if err := graphopt.Run(h, opt); err != nil {
 		return nil, err
 	}
 	return h, nil

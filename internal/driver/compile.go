@@ -91,7 +91,7 @@ func Plan(job *Job, opt CompileOptions) (*Compilation, error) {
 	if err := c.dump.Write("import", "model", "rir", graphText(c.dump, c.graph)); err != nil {
 		return nil, err
 	}
-	if err := Optimise(job, c.graph, c.dump, opt.Check, opt.Seed, opt.ProductPrecision().Storage()); err != nil {
+	if err := Optimise(job, c.graph, c.dump, opt.Check, opt.Seed, opt.ProductPrecision()); err != nil {
 		return nil, diag.InFile(err, opt.Path)
 	}
 	return c, c.schedule(job)

@@ -12,6 +12,8 @@ import (
 	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx"
+	"github.com/rammerc/rammerc/lower"
+	"github.com/rammerc/rammerc/precision"
 )
 
 // ModelOptions say which model, and how it is specialised.
@@ -140,13 +142,16 @@ func ConstBytes(g *ir.Graph) int64 {
 	return total
 }
 
-// Optimise runs graphopt in place, dumping after each pass. Values between operators are stored in the type storage,
-// unless that is ir.Invalid.
-func Optimise(job *Job, g *ir.Graph, d *dump.Dir, check bool, seed uint64, storage ir.DType) error {
+// Optimise runs graphopt in place for products of the given precision, dumping after each pass.
+func Optimise(job *Job, g *ir.Graph, d *dump.Dir, check bool, seed uint64, p precision.Precision) error {
 	done := job.Stage("optimise")
 	before := len(g.Nodes)
+	var without []string
+	if !lower.ChannelsLast(p) {
+		without = append(without, graphopt.StoreChannelsLast)
+	}
 	err := graphopt.Run(g, graphopt.Options{
-		Check: check, Seed: seed, Storage: storage,
+		Check: check, Seed: seed, Storage: p.Storage(), Disable: without,
 		After: func(s graphopt.Step) error {
 			return d.Write("graphopt", s.Pass.Name, "rir", graphText(d, s.Graph))
 		},

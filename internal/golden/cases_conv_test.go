@@ -77,6 +77,50 @@ func TestConv(t *testing.T) {
 	Check(t, WithPrecisions(WithLayouts(cases)))
 }
 
+// Convolutions over channels-last images, on tensor cores and, in float32, by the other kernels.
+func TestConvChannelsLast(t *testing.T) {
+	conv := func(x string, w []int, bias int, attrs string) Case { return convCase("Conv", x, w, bias, attrs) }
+	cases := []Case{
+		conv("1,3,33,30", []int{24, 3, 7, 7}, 24, "pads = [3, 3, 3, 3], strides = [2, 2]"),
+		conv("2,3,17,19", []int{40, 3, 3, 3}, 0, "pads = [1, 1, 1, 1]"),
+		conv("2,32,14,14", []int{40, 32, 3, 3}, 40, "pads = [1, 1, 1, 1]"),
+		conv("3,64,7,7", []int{70, 64, 3, 3}, 70, "pads = [0, 1, 2, 3], strides = [2, 1]"),
+		conv("1,20,12,12", []int{128, 20, 3, 3}, 128, "dilations = [2, 3], auto_pad = \"SAME_UPPER\""),
+		conv("1,36,13,11", []int{64, 36, 1, 7}, 64, "pads = [0, 3, 0, 3]"),
+		conv("1,17,13,11", []int{33, 17, 5, 1}, 33, "pads = [2, 0, 2, 0]"),
+		conv("1,512,7,7", []int{64, 512, 3, 3}, 64, "pads = [1, 1, 1, 1]"), // split
+		conv("1,40,11,11", []int{33, 40, 1, 1}, 33, ""),
+		conv("3,64,5,7", []int{96, 64, 1, 1}, 96, ""),
+		conv("2,48,10,10", []int{33, 48, 1, 1}, 33, "strides = [2, 2]"),
+		conv("3,20,40", []int{24, 20, 5}, 24, "pads = [2, 2], strides = [2]"),
+		conv("2,16,5,6,7", []int{32, 16, 3, 3, 3}, 32, "pads = [1, 1, 1, 1, 1, 1]"),
+		conv("1,64,9,9", []int{64, 16, 3, 3}, 64, "group = 4, pads = [1, 1, 1, 1]"),
+		conv("2,24,15,16", []int{24, 1, 3, 3}, 24, "group = 24, pads = [1, 1, 1, 1]"),
+		conv("1,44,9,11", []int{44, 1, 3, 3}, 44, "group = 44, pads = [1, 1, 1, 1], strides = [2, 2]"),
+		conv("1,96,9,7", []int{96, 1, 7, 7}, 96, "group = 96, pads = [3, 3, 3, 3]"),
+		conv("2,8,12,13", []int{8, 1, 5, 5}, 0, "group = 8, pads = [2, 1, 2, 1], strides = [1, 2]"),
+		conv("1,8,12,13", []int{8, 1, 3, 3}, 8, "group = 8, pads = [2, 1, 2, 1], dilations = [2, 2]"),
+		conv("1,8,12,13", []int{8, 1, 2, 4}, 8, "group = 8, strides = [3, 3]"),
+		conv("1,6,9,9", []int{6, 1, 3, 3}, 6, "group = 6"),
+		{Name: "depthwise with row gate", In: "%x: float32[1,12,9,9], %r: float32[1,12,1,9]",
+			Body: weights("w", 12, 1, 3, 3) + fused("Conv",
+				"%px: float32[1,12,9,9], %pw: float32[12,1,3,3], %pr: float32[1,12,1,9]",
+				"%a = Relu(%px)\n%m = Conv(%a, %pw) {pads = [1, 1, 1, 1], group = 12}\n%z = Mul(%m, %pr)", "%z",
+				"%x, %w, %r"), Out: "%y"},
+		convCase("ConvTranspose", "2,20,9,9", []int{20, 40, 4, 4}, 40, "strides = [2, 2], pads = [1, 1, 1, 1]"),
+		{Name: "residual", In: "%x: float32[2,32,9,9], %r: float32[2,40,9,9]", Body: weights("w", 40, 32, 3, 3) +
+			weights("b", 40) + fused("Conv",
+			"%px: float32[2,32,9,9], %pw: float32[40,32,3,3], %pb: float32[40], %pr: float32[2,40,9,9]",
+			"%a = Relu(%px)\n%m = Conv(%a, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)", "%z",
+			"%x, %w, %b, %r"), Out: "%y"},
+		{Name: "gate for each image", In: "%x: float32[2,32,9,9], %r: float32[2,40,1,1]",
+			Body: weights("w", 40, 32, 3, 3) + fused("Conv",
+				"%px: float32[2,32,9,9], %pw: float32[40,32,3,3], %pr: float32[2,40,1,1]",
+				"%m = Conv(%px, %pw) {pads = [1, 1, 1, 1]}\n%z = Mul(%m, %pr)", "%z", "%x, %w, %r"), Out: "%y"},
+	}
+	Check(t, WithPrecisions(OnlyChannelsLast(cases)))
+}
+
 func TestConvTranspose(t *testing.T) {
 	conv := func(x string, w []int, bias int, attrs string) Case {
 		return convCase("ConvTranspose", x, w, bias, attrs)

@@ -58,5 +58,5 @@ func TestPool(t *testing.T) {
 			"%q = Relu(%px)\n%r = AveragePool(%q) {kernel_shape = [2, 3]}\n%s = Add(%r, %pb)\n%z = Sigmoid(%s)", "%z",
 			"%x, %b"), Out: "%y"},
 	)
-	Check(t, WithLayouts(cases))
+	Check(t, append(WithLayouts(cases), OnlyChannelsLast(cases)...))
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rammerc/rammerc/ir"
@@ -31,6 +32,8 @@ type Case struct {
 	Precision precision.Precision
 	// InPlace marks all inputs of all Concat nodes as written in place, as the pass concat-in-place does in models.
 	InPlace bool
+	// ChannelsLast stores all results of at least three dims, other than outputs, with dim 1 innermost.
+	ChannelsLast bool
 }
 
 // untyped matches the results of a statement without types, such as "%y, _ = ".
@@ -70,7 +73,25 @@ func (c *Case) Graph() (*ir.Graph, error) {
 			n.Attrs["in_place"] = ir.IntsAttr(flags...)
 		}
 	}
+	if c.ChannelsLast {
+		storeChannelsLast(g)
+	}
 	return g, nil
+}
+
+func storeChannelsLast(g *ir.Graph) {
+	for _, n := range g.Nodes {
+		for _, v := range n.Outputs {
+			if v == nil || len(v.Shape) < 3 || slices.Contains(g.Outputs, v) {
+				continue
+			}
+			v.Order = []int{0}
+			for d := 2; d < len(v.Shape); d++ {
+				v.Order = append(v.Order, d)
+			}
+			v.Order = append(v.Order, 1)
+		}
+	}
 }
 
 // Inputs draws the case's inputs; the same seed gives the same ones.

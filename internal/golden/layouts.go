@@ -76,6 +76,32 @@ func (c Case) concatenated(g *ir.Graph) (Case, bool) {
 	return c, true
 }
 
+// OnlyChannelsLast makes, of each case whose input %x and first output are floats of at least three dims, a variant in
+// which both are stored with dim 1 innermost.
+func OnlyChannelsLast(cases []Case) []Case {
+	var out []Case
+	for _, c := range cases {
+		g, err := c.Graph()
+		if err != nil {
+			continue // Check reports the error
+		}
+		y := g.Outputs[0]
+		at := slices.IndexFunc(g.Inputs, func(v *ir.Value) bool { return v.Name == "x" })
+		if at < 0 || len(g.Inputs[at].Shape) < 3 || !g.Inputs[at].DType.IsFloat() || len(y.Shape) < 3 ||
+			!y.DType.IsFloat() || y.Def == nil {
+			continue
+		}
+		c.Name += ", channels last"
+		c.In = strings.Replace(c.In, "%x:", "%xt:", 1)
+		c.Body = fmt.Sprintf("%%x = Neg(%%xt)\n%s\n%%last = Neg(%%%s)", c.Body, y.Name)
+		c.Out = strings.Replace(c.Out, "%"+y.Name, "%last", 1)
+		c.Range, c.Set = renamed(c.Range), renamed(c.Set)
+		c.ChannelsLast = true
+		out = append(out, c)
+	}
+	return out
+}
+
 // WithPrecisions adds to every case its form with products rounded to tf32.
 func WithPrecisions(cases []Case) []Case {
 	out := slices.Clone(cases)

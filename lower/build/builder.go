@@ -151,11 +151,16 @@ func (b *Builder) Out(v *ir.Value) roperator.View {
 	}
 	view, ok := b.homes[v]
 	if !ok {
-		dims := b.Extents(v, ForBuffer)
-		view = roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, dims), dims)
+		view = b.Store(v)
 	}
 	b.views[v] = view
 	return view
+}
+
+// Store makes a buffer in the arena for v, whose elements stand there in v's order.
+func (b *Builder) Store(v *ir.Value) roperator.View {
+	dims := b.Extents(v, ForBuffer)
+	return roperator.InOrder(b.NewBuffer(v.Name, roperator.Arena, v.DType, dims), dims, v.Order)
 }
 
 // Temp makes a buffer in the arena for data that one rOperator of the group hands to another.

@@ -24,6 +24,39 @@ var tensorShapes = []TileShape{
 	{32, 32, 32, 16, 16, 2, 4, 0},
 }
 
+// rowShapes are the tiles of convolutions whose rows are positions of channels-last images, from few rTasks to many.
+// Where they are small, a stage is deep and there are several, because what brings operands is then waited for longest.
+var rowShapes = []TileShape{
+	{128, 128, 32, 64, 32, 1, 3, 0},
+	{64, 128, 32, 32, 32, 1, 3, 0},
+	{128, 64, 32, 32, 32, 1, 4, 0},
+	{64, 64, 32, 32, 32, 2, 4, 0},
+	{64, 32, 64, 32, 16, 2, 3, 0},
+	{32, 64, 64, 16, 32, 2, 3, 0},
+	{32, 32, 64, 16, 16, 2, 4, 0},
+}
+
+// RowShapes are those shapes of such a convolution that its m×n result fills well; the smallest one if there is none
+// and the result is no narrower than half of it. There are none where the target does not multiply such elements on
+// tensor cores, or the precision does not allow it.
+func RowShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
+	if e != Float32s || p.Products() != 1 || t.Rate(target.Tensor, ir.Float32) == 0 {
+		return nil
+	}
+	var out []TileShape
+	for _, s := range rowShapes {
+		if m > s.BM/2 && n > s.BN/2 {
+			s.products = 1
+			out = append(out, s)
+		}
+	}
+	if smallest := rowShapes[len(rowShapes)-1]; out == nil && n >= smallest.BN/2 {
+		smallest.products = 1
+		out = append(out, smallest)
+	}
+	return out
+}
+
 // Gathered is the precision of contractions with a data operand that is brought in small pieces: convolutions. Three
 // products keep two parts of the filter in shared memory, and what they gain in arithmetic they lose in bringing these
 // and the input, so that such contractions are float32 throughout unless tf32 is asked for.

@@ -46,10 +46,14 @@ func Conv(b *build.Builder, g *build.Group) error {
 		return nil
 	}
 	switch {
+	case c.isDepthwiseRows(b, g):
+		return addDepthwise(b, g, c)
 	case functor.RealType(c.multiplied) != ir.Float32 || c.w.Buf.Kind != roperator.Const || c.isThin():
 		return addDirect(b, g, c)
 	case c.isProduct():
 		return gemm.LowerProduct(b, g, c.product())
+	case c.isRows(b, g):
+		return addRows(b, g, c)
 	case c.isPointwise():
 		pointwise.Add(b, g, c.pointwise())
 	default:

@@ -12,27 +12,27 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// packFilter packs W for conv_tiled as [group][channel tile][k tile][bk][bm].
-func packFilter(b *build.Builder, c *convolution, s contraction.TileShape, k gatherK) roperator.View {
+// packFilter packs W as [group][channel tile][k tile][block], in tiles of so many output channels.
+func packFilter(b *build.Builder, c *convolution, s contraction.TileShape, lines int64, k gatherK) roperator.View {
 	w := c.w
-	tm := build.CeilDiv(c.outC, s.BM)
-	elems := c.groups * tm * k.tiles * s.PackedBlock(s.BM)
-	name := fmt.Sprintf("%s.filter%dx%d.%d%s", w.Buf.Name, s.BM, s.BK, k.mode, s.PackedSuffix())
+	tm := build.CeilDiv(c.outC, lines)
+	elems := c.groups * tm * k.tiles * s.PackedBlock(lines)
+	name := fmt.Sprintf("%s.filter%dx%d.%d%s", w.Buf.Name, lines, s.BK, k.mode, s.PackedSuffix())
 	return b.Packed(name, c.elements.Left, elems, func() []byte {
 		pk := pack.New(w, elems, c.elements.Left)
 		rows := pack.NewAxis(c.outC, func(m int64) (int64, int64) {
-			return m * w.Strides[1], s.PackedPlace(s.BM, k.tiles, m, 0)
+			return m * w.Strides[1], s.PackedPlace(lines, k.tiles, m, 0)
 		})
 		cols := pack.NewAxis(c.inC*k.taps, func(i int64) (int64, int64) {
 			ch, tap := i/k.taps, i%k.taps
 			d, h, x := c.tap(tap)
 			return ch*w.Strides[2] + d*w.Strides[3] + h*w.Strides[4] + x*w.Strides[5],
-				s.PackedPlace(s.BM, k.tiles, 0, k.at(ch, tap))
+				s.PackedPlace(lines, k.tiles, 0, k.at(ch, tap))
 		})
 		for g := range c.groups {
-			pk.Put(w.Offset+g*w.Strides[0], s.PackedPlace(s.BM, k.tiles, g*tm*s.BM, 0), rows, cols)
+			pk.Put(w.Offset+g*w.Strides[0], s.PackedPlace(lines, k.tiles, g*tm*lines, 0), rows, cols)
 		}
-		return s.FinishPacked(pk.Bytes(), s.BM)
+		return s.FinishPacked(pk.Bytes(), lines)
 	}, w)
 }
 

@@ -30,7 +30,7 @@ func addImplicitGemm(b *build.Builder, g *build.Group, c *convolution) error {
 			for _, s := range shapes {
 				k := c.gatherK(s.BK)
 				if key := [4]int64{s.BM, s.BK, k.mode, s.Products()}; packed[key].Buf == nil {
-					packed[key] = packFilter(b, c, s, k)
+					packed[key] = packFilter(b, c, s, s.BM, k)
 				}
 				if key := [2]int64{s.BK, k.mode}; steps[key].Buf == nil {
 					steps[key] = packSteps(b, c, k)
@@ -78,8 +78,11 @@ func (c *convolution) gatherRank() int64 {
 
 // at is the position of (channel, tap) along k.
 func (k *gatherK) at(channel, tap int64) int64 {
-	if k.mode == schema.GatherTap {
+	switch k.mode {
+	case schema.GatherTap:
 		return (tap*k.channelTiles+channel/k.bk)*k.bk + channel%k.bk
+	case schema.GatherRun:
+		return tap*k.channels + channel
 	}
 	return channel*k.taps + tap
 }
@@ -88,6 +91,9 @@ func (k *gatherK) at(channel, tap int64) int64 {
 func (k *gatherK) channelRange(from, to int64) (lo, hi int64) {
 	if from >= to {
 		return 0, 0
+	}
+	if k.mode == schema.GatherRun {
+		return 0, k.channels
 	}
 	if k.mode != schema.GatherTap {
 		return from * k.bk / k.taps, min((to*k.bk-1)/k.taps+1, k.channels)

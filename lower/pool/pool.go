@@ -34,6 +34,7 @@ func Pool(b *build.Builder, g *build.Group) error {
 	}
 	p := newPool(n, geometry, b.In(x))
 	p.out = append(append([]int64{}, shape[:2]...), p.spatial(geometry.Out, 1)...)
+	p.last = p.src.Stride(1) == 1 && shape[1] > 1
 	spec := tails.Spec{DType: build.AnchorType(g), Shape: shape, Cuts: [2]int{1, 2}}
 	prologue := g.Prologue[0]
 	if n.Op == "LpPool" {
@@ -50,7 +51,7 @@ func Pool(b *build.Builder, g *build.Group) error {
 	}
 	var candidates []*roperator.Candidate
 	for _, target := range build.MapTargets(ir.Count(shape)) {
-		t := build.NewTiling(p.out, target)
+		t := build.NewTiling(p.dims(), target)
 		if len(candidates) == 0 || t.Tasks != candidates[len(candidates)-1].Tasks {
 			candidates = append(candidates, p.candidate(b, t))
 		}
@@ -66,6 +67,7 @@ type pool struct {
 	max     bool
 	src     roperator.View // [N][C][D][H][W]
 	out     []int64
+	last    bool // the channels of src lie beside each other, and the kernel takes them as the last dim of its tiles
 	axes    [3]poolAxis
 	tail    *tails.Tail
 	pro     *functor.Functor
@@ -140,10 +142,29 @@ func (p *pool) countSteps(columnMajor bool) {
 	}
 }
 
+// dims are those of the output in the order in which the kernel cuts it into tiles.
+func (p *pool) dims() []int64 {
+	if !p.last {
+		return p.out
+	}
+	return []int64{p.out[0], p.out[2], p.out[3], p.out[4], p.out[1]}
+}
+
+// box is the tile of an rTask as a box of [N][C][D][H][W].
+func (p *pool) box(t *build.Tiling, task int, lo, hi []int64) {
+	t.Box(task, lo, hi)
+	if !p.last {
+		return
+	}
+	for _, x := range [][]int64{lo, hi} {
+		x[1], x[2], x[3], x[4] = x[4], x[1], x[2], x[3]
+	}
+}
+
 // inputBox is what the windows of a box of outputs see.
 func (p *pool) inputBox(t build.Tiling) func(task int, lo, hi []int64) {
 	return func(task int, lo, hi []int64) {
-		t.Box(task, lo, hi)
+		p.box(&t, task, lo, hi)
 		for i := range p.axes {
 			x := &p.axes[i]
 			from := lo[2+i]*x.stride - x.before
@@ -159,7 +180,7 @@ func (p *pool) inputBox(t build.Tiling) func(task int, lo, hi []int64) {
 func (p *pool) outputBox(t build.Tiling) func(task int, lo, hi []int64) {
 	return func(task int, lo, hi []int64) {
 		var l, h [5]int64
-		t.Box(task, l[:], h[:])
+		p.box(&t, task, l[:], h[:])
 		lo[0], hi[0], lo[1], hi[1] = l[0], h[0], l[1], h[1]
 		lo[2] = (l[2]*p.out[3]+l[3])*p.out[4] + l[4]
 		hi[2] = ((h[2]-1)*p.out[3]+h[3]-1)*p.out[4] + h[4]
@@ -179,7 +200,7 @@ func (p *pool) candidate(b *build.Builder, t build.Tiling) *roperator.Candidate 
 	}
 	in, out := p.inputBox(t), p.outputBox(t)
 	c := &roperator.Candidate{
-		Inst: b.Instance("pool", p.max, p.indices != nil, p.src.DType(), p.pro, p.tail.Functor),
+		Inst: b.Instance("pool", p.max, p.indices != nil, p.last, p.src.DType(), p.pro, p.tail.Functor),
 		Args: []rkernels.Field{
 			{Name: "tiles", Value: t.Args()},
 			{Name: "src", Value: arg.Strided(p.src, 1)},

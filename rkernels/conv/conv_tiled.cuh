@@ -50,8 +50,8 @@ struct ConvOf {
     const int first = Mode != kGatherTap ? kt0 * BK : count > 0 ? kt0 : 0;
     const Step* steps = t.template ptr<const Step>(a.steps) + first;
     constexpr int kCopies = Mode == kGatherTap || Epi::kLength < 12 ? 4 : 2;  // a long epilogue is large code already
-    GatherLoader<kThreads, BK, BN, T::LDB, Mode, RANK, kCopies, Pro, X, E> load_x(t, x, steps, a.win, p0 + t.tid % BN,
-                                                                                  a.positions, a.pro);
+    GatherLoader<kThreads, BK, BN, T::LDB, 1, Mode, RANK, kCopies, Pro, X, E> load_x(
+        t, x, steps, a.win, p0 + t.tid % BN, a.positions, a.pro);
     typename T::Acc acc = {};
     multiply_tiles<T>(t, load_w, load_x, count, acc);
     const int c0 = group * a.out_channels;

@@ -29,8 +29,9 @@ struct Window {
 
 // Every call of issue takes the next k tile. What a thread needs it keeps, since arguments are read again
 // after every copy. RANK is 3, or 2 where input, output and filter are one deep and nothing is padded there.
-// A stage has LD elements of Dst from row to row. MOST is how many copies are in a turn of a loop.
-template <int Threads, int BK, int BN, int LD, int Mode, int RANK, int MOST, class Pro, class Src = float,
+// In a stage, LDK elements of Dst lie from one k to the next and LDP from one position to the next: either is 1. MOST
+// is how many copies are in a turn of a loop.
+template <int Threads, int BK, int BN, int LDK, int LDP, int Mode, int RANK, int MOST, class Pro, class Src = float,
           class Dst = Src>
 struct GatherLoader {
   const Src* base;    // of the image and group; under transposition of coordinate 0, else of p's window
@@ -47,6 +48,7 @@ struct GatherLoader {
   static constexpr int kRowsAtOnce = Threads / BN;
   static constexpr int kBatch = BK / kRowsAtOnce < MOST ? BK / kRowsAtOnce : MOST;
   static_assert(Threads % BN == 0 && BK % kRowsAtOnce == 0, "threads cover whole rows of the stage");
+  static_assert(Mode != kGatherTap || LDP == 1, "the thread's first k is found from its first element");
 
   RT_DEVICE GatherLoader(const rt::Task& t, const Src* image, const Step* s, const Window& v, int p, int positions,
                          const typename Pro::Args& prologue)
@@ -56,7 +58,7 @@ struct GatherLoader {
         in_d(v.in_d),
         in_h(v.in_h),
         in_w(p < positions ? v.in_w : 0),
-        to(t.tid / BN * LD + t.tid % BN),
+        to(t.tid / BN * LDK + t.tid % BN * LDP),
         row(0),
         pro(prologue) {
     const int r0 = t.tid / BN;
@@ -117,7 +119,7 @@ struct GatherLoader {
     if constexpr (Mode == kGatherTap) {
       const Step s = coming;
       const int channels = within(d + (s.depth & 0xffff), h + s.height, w + s.width) ? s.depth >> 16 : 0;
-      int mine = channels - to / LD;
+      int mine = channels - to / LDK;
       const Src* src = ahead(base, 1, s.offset);
       RK_UNROLL(1)
       for (int i = 0; i < BK / kRowsAtOnce; i += kBatch) {
@@ -130,10 +132,10 @@ struct GatherLoader {
         }
         RT_UNROLL
         for (int b = 0; b < kBatch; ++b) {
-          copies[b].put(dst + b * kRowsAtOnce * LD, src, b * kRowsAtOnce < mine, pro);
+          copies[b].put(dst + b * kRowsAtOnce * LDK, src, b * kRowsAtOnce < mine, pro);
           src = ahead(src, kRowsAtOnce, row);
         }
-        dst += kBatch * kRowsAtOnce * LD;
+        dst += kBatch * kRowsAtOnce * LDK;
         mine -= kBatch * kRowsAtOnce;
       }
       coming = rt::ld_const(++steps);  // behind the last one there is another
@@ -153,9 +155,9 @@ struct GatherLoader {
           copies[b].take(from[b], ok[b]);
         }
         RT_UNROLL
-        for (int b = 0; b < kBatch; ++b) copies[b].put(dst + b * kRowsAtOnce * LD, from[b], ok[b], pro);
+        for (int b = 0; b < kBatch; ++b) copies[b].put(dst + b * kRowsAtOnce * LDK, from[b], ok[b], pro);
         step += kBatch * kRowsAtOnce;
-        dst += kBatch * kRowsAtOnce * LD;
+        dst += kBatch * kRowsAtOnce * LDK;
       }
       steps += BK;
     }

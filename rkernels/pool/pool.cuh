@@ -9,7 +9,9 @@
 
 namespace rk {
 
-template <bool MAX, bool INDICES, class T, class Pro, class Epi>
+// Neighbouring threads compute neighbours along the width or, where LAST is set, channels: whichever lie beside each
+// other.
+template <bool MAX, bool INDICES, bool LAST, class T, class Pro, class Epi>
 struct Pool {
   struct Axis {
     int32_t in, kernel, stride;
@@ -19,8 +21,8 @@ struct Pool {
     int32_t index_step;  // by how much one place further on changes an element of the output Indices
   };
   struct Args {
-    Tiles<5> tiles;  // of the output [N][C][D][H][W]
-    Strided<5> src;
+    Tiles<5> tiles;  // of the output [N][C][D][H][W] or, where LAST is set, [N][D][H][W][C]
+    Strided<5> src;  // [N][C][D][H][W]
     Axis axes[3];
     int32_t divisor;  // what a sum is divided by: 0 elements of the window, 1 those in the padding too, 2 nothing
     Strided<3> dst;   // [N][C][D·H·W]
@@ -31,6 +33,7 @@ struct Pool {
   };
   using Element = decltype(Pro::apply(std::declval<const typename Pro::Args&>(), std::declval<T>()));
   using C = Calc<Element>;
+  static constexpr int kHeight = LAST ? 2 : 3, kWidth = LAST ? 3 : 4, kChannels = LAST ? 4 : 1;  // dims of tiles
   static constexpr int kThreads = 256;
   static constexpr int kShared = 0;
   static constexpr int kBatch = 4;  // elements of a window's row that are loaded at a time
@@ -114,12 +117,12 @@ struct Pool {
       const int n = a.divisor == 1 ? padded(ax, at[2]) * padded(ay, at[3]) * padded(az, at[4]) : seen.count;
       if (a.divisor != 2) result = result / C(n);
     }
-    const int place = (at[2] * a.tiles.dims[3] + at[3]) * a.tiles.dims[4] + at[4];
+    const int place = (at[2] * a.tiles.dims[kHeight] + at[3]) * a.tiles.dims[kWidth] + at[4];
     const int cube[3] = {at[0], at[1], place};
     const auto out = Epi::apply(t, a.epi, fn::Cast<typename Epi::In>(result), at[0], at[1], place);
     store<typename Epi::Out>(t, a.dst, cube, out);
     if constexpr (INDICES) {
-      const int64_t base = (int64_t(at[0]) * a.tiles.dims[1] + at[1]) * a.plane;
+      const int64_t base = (int64_t(at[0]) * a.tiles.dims[kChannels] + at[1]) * a.plane;
       store<int64_t>(t, a.indices, cube, seen.count == 0 ? 0 : base + seen.at);
     }
   }
@@ -129,7 +132,8 @@ struct Pool {
     RK_NO_UNROLL
     for (int e = t.tid; e < tile.size; e += kThreads) {
       const Coordinates<5> c(a.tiles, tile, e);
-      compute_one(t, a, c.at);
+      const int at[5] = {c.at[0], c.at[kChannels], c.at[kHeight - 1], c.at[kHeight], c.at[kWidth]};
+      compute_one(t, a, at);
     }
   }
 };

@@ -24,6 +24,7 @@ var modes = Group{
 				{"Table", 1, "a table holds an offset for each row of a k tile"},
 				{"Transposed", 2, "as Table, of a transposed convolution: an output position meets only some of " +
 					"the input's"},
+				{"Run", 3, "four values of k are channels beside each other, which are copied together"},
 			},
 		}, {
 			Name: "CellKind", Prefix: "Cell", Qualified: true, Untyped: true, Underlying: "int",

@@ -1,0 +1,249 @@
+package conv
+
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/contraction"
+	"github.com/rammerc/rammerc/lower/gemm"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/precision"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schema"
+)
+
+// Convolutions over channels-last images: where the channels of a position lie beside each other, the rows of the
+// implicit matrix product are positions, and its columns output channels. A filter with one tap is then a matrix
+// product as it stands.
+
+// ChannelsLast reports whether there are kernels for products of the precision that take channels-last images: those on
+// tensor cores.
+func ChannelsLast(p precision.Precision) bool { return contraction.Gathered(p).Products() == 1 }
+
+// isRows reports whether the input or the output has its channels last, and the target multiplies on tensor cores in
+// the builder's precision.
+func (c *convolution) isRows(b *build.Builder, g *build.Group) bool {
+	return len(c.rowShapes(b)) > 0 && (channelsLast(c.x) || channelsLast(b.Out(g.Outputs[0])))
+}
+
+// channelsLast reports whether dim 1 of v, of more than one element, is the innermost one of those that have more than
+// one element, and another one is too.
+func channelsLast(v roperator.View) bool {
+	if v.Shape[1] == 1 || v.Strides[1] != 1 {
+		return false
+	}
+	for d := 2; d < len(v.Shape); d++ {
+		if v.Shape[d] > 1 && v.Strides[d] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// rowShapes are the tiles on tensor cores that suit the result.
+func (c *convolution) rowShapes(b *build.Builder) []contraction.TileShape {
+	p := contraction.Gathered(b.Precision())
+	return contraction.RowShapes(b.Target(), p, c.elements, c.images*c.positions(), c.outC)
+}
+
+// permuteTail lets the tail show the result as [image][position][channel].
+func (c *convolution) permuteTail() {
+	rank := len(c.tail.Shape)
+	c.tail.Perm = []int64{0}
+	for d := 2; d < rank; d++ {
+		c.tail.Perm = append(c.tail.Perm, int64(d))
+	}
+	c.tail.Perm = append(c.tail.Perm, 1)
+	shape := make([]int64, rank)
+	for i, d := range c.tail.Perm {
+		shape[i] = c.tail.Shape[d]
+	}
+	c.tail.Shape = shape
+	c.tail.Cuts = [2]int{1, rank - 1}
+}
+
+// mergeImages makes the images of a batch the first spatial dim of one image, which the convolution does not use
+// otherwise, if every view of the tail allows that.
+func (c *convolution) mergeImages(b *build.Builder, g *build.Group) {
+	if c.images == 1 || c.gatherRank() == 3 {
+		return
+	}
+	views := append([]roperator.View{b.Out(g.Outputs[0])}, c.tail.Operands...)
+	if g.Epilogue != nil {
+		for _, v := range g.Extra {
+			views = append(views, b.In(v))
+		}
+	}
+	for _, v := range views {
+		if _, ok := c.tail.Arrange(v).Collapse(0, c.tail.Cuts[1]); !ok {
+			return
+		}
+	}
+	c.tail.Cuts[0] = 0
+	c.x = c.x.Permute([]int64{2, 1, 0, 3, 4})
+	c.in[0], c.out[0], c.images = c.images, c.images, 1
+}
+
+// addRows adds a convolution through conv_rows, or as a matrix product.
+func addRows(b *build.Builder, g *build.Group, c *convolution) error {
+	if err := c.checkRange(); err != nil {
+		return err
+	}
+	c.permuteTail()
+	c.mergeImages(b, g)
+	if p, ok := c.rowProduct(); ok {
+		return gemm.LowerProduct(b, g, p)
+	}
+	shapes := c.rowShapes(b)
+	tasks := func(s contraction.TileShape) int64 {
+		return c.images * c.groups * build.CeilDiv(c.positions(), s.BM) * build.CeilDiv(c.outC, s.BN)
+	}
+	splits := contraction.SplitsFor(b.Target(), c.elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
+		b.Share(g))
+	contraction.AddSplit(b, g, c.kind, c.elements, c.tail, splits,
+		func(t *tails.Tail, splits int64) []*roperator.Candidate {
+			var out []*roperator.Candidate
+			for _, s := range shapes {
+				out = append(out, c.rowsCandidate(b, s, t, splits))
+			}
+			return out
+		})
+	return nil
+}
+
+// rowProduct is the convolution as a matrix product of [position][input channel] and [input channel][output channel].
+func (c *convolution) rowProduct() (contraction.Product, bool) {
+	if c.groups != 1 || c.images != 1 || !c.isPointwise() {
+		return contraction.Product{}, false
+	}
+	x, ok := c.x.Permute([]int64{0, 2, 3, 4, 1}).Collapse(4)
+	if !ok {
+		return contraction.Product{}, false
+	}
+	w, _ := c.w.Collapse(2)
+	p := contraction.Product{
+		Kind: c.kind, M: c.positions(), K: c.inC, N: c.outC, A: x, B: w.Permute([]int64{1, 0}),
+		Prologue: c.prologue, Multiplied: c.multiplied, Tail: c.tail,
+	}
+	p.Tail.Cuts[0] = 0
+	return p, true
+}
+
+// runsOfFour reports whether four channels of a group beside each other are always 16 aligned bytes, and whether
+// coordinates fit conv_rows' 16 bits.
+func (c *convolution) runsOfFour() bool {
+	per := contraction.PerLoad(c.x.DType())
+	ok := !c.transposed && c.kernel[0] == 1 && c.pad[0] == 0 && c.stride[0] == 1 && c.in[0] == c.out[0] &&
+		c.inC%per == 0 && c.x.Strides[1] == 1 && c.x.Offset%per == 0
+	for _, d := range []int{0, 2, 3, 4} {
+		ok = ok && c.x.Stride(d)%per == 0
+	}
+	for i := 1; i < 3; i++ {
+		ok = ok && c.in[i]+c.pad[i]+c.kernel[i]*c.dilation[i] < math.MaxInt16
+	}
+	return ok
+}
+
+func (c *convolution) rowK(bk int64) gatherK {
+	k := gatherK{mode: schema.GatherTable, bk: bk, channels: c.inC, taps: c.taps()}
+	k.tiles = build.CeilDiv(c.inC*k.taps, bk)
+	switch {
+	case c.transposed:
+		k.mode = schema.GatherTransposed
+	case c.runsOfFour():
+		k.mode = schema.GatherRun
+	}
+	return k
+}
+
+func (c *convolution) rowsCandidate(b *build.Builder, s contraction.TileShape, t *tails.Tail,
+	splits int64) *roperator.Candidate {
+	k := c.rowK(s.BK)
+	w, steps := packFilter(b, c, s, s.BN, k), roperator.View{}
+	stepsRef := arg.Ref("steps", w) // any constant: runs need no table
+	if k.mode != schema.GatherRun {
+		steps = packSteps(b, c, k)
+		stepsRef = arg.Ref("steps", steps)
+	}
+	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
+	tm, tn := build.CeilDiv(c.positions(), s.BM), build.CeilDiv(c.outC, s.BN)
+	splitK := build.CeilDiv(k.tiles, splits)
+	at := &rowTiles{c: c, bm: s.BM, bn: s.BN, tm: tm, tn: tn, splits: splits}
+	readBox := func(task int, lo, hi []int64) {
+		p := at.tile(task)
+		image, split := p.i0/splits, p.i0%splits
+		lo[0], hi[0] = image, image+1
+		c0, c1 := k.channelRange(min(split*splitK, k.tiles), min((split+1)*splitK, k.tiles))
+		lo[1], hi[1] = p.group*c.inC+c0, p.group*c.inC+c1
+		c.spatialBox(p.p0, p.p1, lo[2:], hi[2:])
+	}
+	return &roperator.Candidate{
+		Inst:  b.Instance("conv_rows", append(s.Params(), k.mode, c.gatherRank(), t.Functor, pro)...),
+		Tasks: int(c.images * splits * c.groups * tm * tn),
+		Args: []rkernels.Field{
+			arg.Ref("x", c.x), arg.Ref("w", w), stepsRef, {Name: "out", Value: arg.Operand3(t.Out)},
+			arg.Div("groups", c.groups), arg.Int("out_channels", c.outC), arg.Int("positions", c.positions()),
+			arg.Div("tiles_m", tm), arg.Div("tiles_n", tn), arg.Int("tiles_k", k.tiles), arg.Int("split_k", splitK),
+			arg.Div("splits", splits), {Name: "runs", Value: c.runs()},
+			{Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
+		},
+		Reads:  append(roperator.AppendRead(nil, c.x, readBox), t.Reads(at.outBox)...),
+		Writes: []roperator.Access{{View: t.Out, Box: at.outBox}},
+		Work:   c.rowsWork(s, min(splitK, k.tiles)*s.BK, t, readBox),
+	}
+}
+
+// runs is the rk::Runs of the convolution.
+func (c *convolution) runs() rkernels.Struct {
+	return rkernels.Struct{
+		arg.Div("channels", c.inC), arg.Div("filter_w", c.kernel[2]), arg.Int("dilation_h", c.dilation[1]),
+		arg.Int("dilation_w", c.dilation[2]), arg.Int("depth", c.inC*c.taps()),
+	}
+}
+
+// rowsWork is the work of an rTask that multiplies depth values of k. It brings the input once for each tap of the
+// filter.
+func (c *convolution) rowsWork(s contraction.TileShape, depth int64, t *tails.Tail,
+	box func(task int, lo, hi []int64)) roperator.Work {
+	rows := float64(min(s.BM, c.positions()))
+	results := rows * float64(min(s.BN, c.outC))
+	w := s.Multiplications(c.elements, float64(depth))
+	w.ConstBytes = float64(c.elements.Left.Size()) * float64(s.PackedBlock(s.BN)/s.BK*depth)
+	w.WriteBytes = t.Out.Bytes(results)
+	w.ReadBytes = min(c.x.Bytes(rows*float64(depth)), 2*c.inputBytes(box)) + results*t.BytesPerElement()
+	return w
+}
+
+// rowTiles maps the rTask numbers of conv_rows to boxes. An rTask has an image, a part of the sum (split), a group, a
+// tile of channels and a tile of positions; position tiles are numbered fastest, images slowest.
+type rowTiles struct {
+	c              *convolution
+	bm, bn, tm, tn int64
+	splits         int64
+}
+
+// rowTile is what one rTask computes. i0 numbers images and splits; c0 and c1 are channels of all groups.
+type rowTile struct{ i0, group, p0, p1, c0, c1 int64 }
+
+func (at *rowTiles) tile(task int) rowTile {
+	i := int64(task)
+	m, n, rest := i%at.tm, i/at.tm%at.tn, i/at.tm/at.tn
+	group := rest % at.c.groups
+	first := group * at.c.outC
+	return rowTile{
+		i0: rest / at.c.groups, group: group,
+		p0: m * at.bm, p1: min(m*at.bm+at.bm, at.c.positions()),
+		c0: first + n*at.bn, c1: first + min(n*at.bn+at.bn, at.c.outC),
+	}
+}
+
+// outBox is the part of the output [image·split][position][channel] that an rTask writes.
+func (at *rowTiles) outBox(task int, lo, hi []int64) {
+	t := at.tile(task)
+	lo[0], hi[0] = t.i0, t.i0+1
+	lo[1], hi[1] = t.p0, t.p1
+	lo[2], hi[2] = t.c0, t.c1
+}

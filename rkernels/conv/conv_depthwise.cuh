@@ -1,0 +1,119 @@
+// Depthwise convolution of channels-last images: out[p][c] = epilogue(Σ_taps W[tap][c] · prologue(X[tap at p][c])).
+// A thread computes four channels of R positions beside each other in a row, whose windows overlap: what it loads of a
+// row of the input stays in registers for all of them.
+#pragma once
+
+#include "common/loaders.cuh"
+#include "common/tile.cuh"
+#include "conv/gather.cuh"
+#include "rt/device/device.cuh"
+
+namespace rk {
+
+// FW is the filter's width and STRIDE that of positions along a row, both 0 where the loop over a row of the filter is
+// not to be unrolled.
+template <int FW, int STRIDE, int R, class Epi, class Pro>
+struct ConvDepthwise {
+  static constexpr int kThreads = 128;
+  static constexpr int kShared = 0;
+  static_assert((FW == 0) == (STRIDE == 0));
+  using Quad = Pack<float, 4>;
+  static constexpr Quad kZero = {{0, 0, 0, 0}};
+
+  struct Args {
+    rt::Ref x, w;      // w is packed as [tap][channel]
+    rt::Operand3 out;  // [image][position][channel]
+    Div quads;         // of channels, of an rTask
+    Div segments;      // runs of R positions in a row of the output
+    int32_t rows;      // rows of the output, of an rTask
+    int32_t channels;  // a multiple of four
+    Div tiles_r, tiles_q;
+    int32_t filter_h, filter_w;
+    int32_t dilation_h, dilation_w;
+    Window win;
+    typename Epi::Args epi;
+    typename Pro::Args pro;
+  };
+
+  // rTasks count (image, tile of rows, tile of channels), the last one fastest.
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    int image = rtask;
+    const int q0 = take_digit(image, a.tiles_q) * static_cast<int>(a.quads.d);
+    const int r0 = take_digit(image, a.tiles_r) * a.rows;
+    const int count = static_cast<int>(a.quads.d * a.segments.d) * a.rows;
+    RK_UNROLL(1)
+    for (int e = t.tid; e < count; e += kThreads) {
+      int row = e;
+      const int channel = 4 * (q0 + take_digit(row, a.quads));
+      const int column = take_digit(row, a.segments) * R;
+      row += r0;
+      if (channel < a.channels && row < static_cast<int>(a.win.out_h.d)) compute_run(t, a, image, row, column, channel);
+    }
+  }
+
+ private:
+  static RT_DEVICE Quad load(const Args& a, const float* row, int w) {
+    if (static_cast<unsigned>(w) >= static_cast<unsigned>(a.win.in_w)) return kZero;
+    Quad x = *reinterpret_cast<const Quad*>(ahead(row, w, static_cast<int>(a.win.step_w)));
+    RT_UNROLL
+    for (int i = 0; i < 4; ++i) x.v[i] = Pro::apply(a.pro, x.v[i]);
+    return x;
+  }
+
+  static RT_DEVICE void add(Quad& sum, const Quad& x, const Quad& w) {
+    RT_UNROLL
+    for (int i = 0; i < 4; ++i) sum.v[i] += x.v[i] * w.v[i];
+  }
+
+  static RT_DEVICE void compute_run(const rt::Task& t, const Args& a, int image, int row, int column, int channel) {
+    const Window& win = a.win;
+    const float* x = t.template ptr<const float>(a.x) + place(image, win.step_n, channel);
+    const float* w = t.template ptr<const float>(a.w) + channel;
+    const int h0 = row * static_cast<int>(win.stride_h.d) - win.pad_h;
+    const int stride = STRIDE > 0 ? STRIDE : static_cast<int>(win.stride_w.d);
+    const int w0 = column * stride - win.pad_w;
+    Quad sum[R] = {};
+    RK_UNROLL(1)
+    for (int fh = 0; fh < a.filter_h; ++fh) {
+      const int h = h0 + fh * a.dilation_h;
+      if (static_cast<unsigned>(h) < static_cast<unsigned>(win.in_h)) {
+        add_row(a, x + place(h, win.step_h), w, w0, stride, sum);
+      }
+      w += a.filter_w * a.channels;
+    }
+    const int left = static_cast<int>(win.out_w.d) - column;
+    const int first = row * static_cast<int>(win.out_w.d) + column;
+    RT_UNROLL
+    for (int r = 0; r < R; ++r) {
+      if (r < left) {
+        RT_UNROLL
+        for (int i = 0; i < 4; ++i) store<Epi>(t, a.out, a.epi, sum[r].v[i], image, first + r, channel + i);
+      }
+    }
+  }
+
+  // Adds what one row of the filter, at w, makes of a row of the input.
+  static RT_DEVICE void add_row(const Args& a, const float* row, const float* w, int w0, int stride, Quad (&sum)[R]) {
+    if constexpr (FW > 0) {
+      constexpr int kSpan = (R - 1) * STRIDE + FW;
+      Quad xs[kSpan];
+      RT_UNROLL
+      for (int i = 0; i < kSpan; ++i) xs[i] = load(a, row, w0 + i);
+      RT_UNROLL
+      for (int f = 0; f < FW; ++f) {
+        const Quad q = rt::ld_const(reinterpret_cast<const Quad*>(w + f * a.channels));
+        RT_UNROLL
+        for (int r = 0; r < R; ++r) add(sum[r], xs[r * STRIDE + f], q);
+      }
+    } else {
+      RK_UNROLL(1)
+      for (int f = 0; f < a.filter_w; ++f) {
+        const Quad q = rt::ld_const(reinterpret_cast<const Quad*>(w + f * a.channels));
+        RT_UNROLL
+        for (int r = 0; r < R; ++r) add(sum[r], load(a, row, w0 + r * stride + f * a.dilation_w), q);
+      }
+    }
+  }
+};
+
+}  // namespace rk

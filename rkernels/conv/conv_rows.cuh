@@ -1,0 +1,68 @@
+// Convolution as implicit GEMM on tensor cores, for images whose channels lie beside each other (channels last):
+// out[p][c] = epilogue(Σ_k prologue(X[k at p]) · W[c][k]). The rows of the left operand are output positions, those of
+// the result, too, so that lanes that are neighbours store channels that are neighbours.
+#pragma once
+
+#include "common/mma.cuh"
+#include "conv/gather.cuh"
+#include "conv/runs.cuh"
+#include "rt/device/device.cuh"
+
+namespace rk {
+
+// Mode is kGatherRun, or kGatherTable or kGatherTransposed where the input's channels do not come in aligned runs of
+// four. RANK is 3, or 2 where input, output and filter are one deep and nothing is padded there. A batch of images can
+// be one image whose depth it is.
+template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int Mode, int RANK, class Epi,
+          class Pro>
+struct ConvRows {
+  using T = MmaTile<BM, BN, BK, WM, WN, KG, ST, false, true, Products>;
+  static constexpr int kThreads = T::kThreads;
+  static constexpr int kShared = T::kShared;
+
+  struct Args {
+    rt::Ref x, w, steps;
+    rt::Operand3 out;  // [image·split][position][channel]
+    Div groups;
+    int32_t out_channels;  // of a group
+    int32_t positions;     // of one image
+    Div tiles_m, tiles_n;
+    int32_t tiles_k, split_k;  // k tiles of the whole sum and of one split
+    Div splits;
+    Runs runs;
+    Window win;
+    typename Epi::Args epi;
+    typename Pro::Args pro;
+  };
+
+  // rTasks count (image, split, group, channel tile, position tile), the last one fastest: those that share weights
+  // run together.
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    int image = rtask;
+    const int mt = take_digit(image, a.tiles_m), nt = take_digit(image, a.tiles_n);
+    const int group = take_digit(image, a.groups), i0 = image, split = take_digit(image, a.splits);
+    const int p0 = mt * BM, n0 = nt * BN, kt0 = split * a.split_k;
+    const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
+
+    PackedLoader<kThreads, T::kRightRows, T::kRightCols, T::LDB> load_w{
+        t.template ptr<const float>(a.w) +
+            place((group * static_cast<int>(a.tiles_n.d) + nt) * a.tiles_k + kt0, T::kRightRows * T::kRightCols),
+        t.tid};
+    const float* x = t.template ptr<const float>(a.x) +
+                     place(image, a.win.step_n, place(group * static_cast<int>(a.runs.channels.d), a.win.step_c));
+    typename T::Acc acc = {};
+    if constexpr (Mode == kGatherRun) {
+      RunLoader<kThreads, BM, BK, T::LDA, RANK, Pro> load_x(x, a.win, a.runs, p0, a.positions, kt0 * BK, t.tid, a.pro);
+      multiply_tiles<T>(t, load_x, load_w, count, acc);
+    } else {
+      const Step* steps = t.template ptr<const Step>(a.steps) + kt0 * BK;
+      GatherLoader<kThreads, BK, BM, 1, T::LDA, Mode, RANK, 4, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BM,
+                                                                           a.positions, a.pro);
+      multiply_tiles<T>(t, load_x, load_w, count, acc);
+    }
+    const int c0 = group * a.out_channels;
+    drain_tile<T, Epi>(t, acc, a.out, a.epi, {i0, p0, c0 + n0, a.positions, c0 + a.out_channels});
+  }
+};
+
+}  // namespace rk

@@ -1,0 +1,89 @@
+// The data operand of an implicit GEMM over images whose channels lie beside each other: A[p][k] is the input element
+// that output position p meets under k = (filter row, filter column, channel), the channel running fastest. Four
+// values of k beside each other are one copy of 16 bytes, since they are channels of one place of the input.
+#pragma once
+
+#include "common/loaders.cuh"
+#include "conv/gather.cuh"
+#include "rt/device/device.cuh"
+
+namespace rk {
+
+// How k is made of filter rows, filter columns and channels. `channels`, those of a group, is a multiple of four.
+struct Runs {
+  Div channels, filter_w;
+  int32_t dilation_h, dilation_w;
+  int32_t depth;  // values of k
+};
+
+// Brings ROWS positions of one k tile after the other to [position][k] of a stage with LD floats a row. Lanes lie along
+// k, so that a warp brings whole lines of 128 bytes. A thread brings the same four k of several positions, of which it
+// keeps the place in the input.
+template <int Threads, int ROWS, int BK, int LD, int RANK, class Pro>
+struct RunLoader {
+  static constexpr int kAcross = BK / 4, kStep = Threads / kAcross, kCopies = ROWS / kStep;
+  static_assert(Threads % kAcross == 0 && ROWS % kStep == 0, "threads cover whole rows of the stage");
+
+  const float* base;  // of the image and group
+  const Window& win;
+  const Runs& runs;
+  int offset[kCopies];                         // of the first element of a position's window
+  int16_t first_h[kCopies], first_w[kCopies];  // its coordinates
+  int k;                                       // the thread's next one
+  int to;                                      // where that is in a stage
+  const typename Pro::Args& pro;
+
+  RT_DEVICE RunLoader(const float* image, const Window& v, const Runs& r, int p0, int positions, int k0, int tid,
+                      const typename Pro::Args& prologue)
+      : base(image),
+        win(v),
+        runs(r),
+        k(k0 + tid % kAcross * 4),
+        to(tid / kAcross * LD + tid % kAcross * 4),
+        pro(prologue) {
+    RT_UNROLL
+    for (int i = 0; i < kCopies; ++i) {
+      const int p = p0 + tid / kAcross + i * kStep;
+      int h = p;
+      int w = take_digit(h, v.out_w);
+      offset[i] = 0;
+      if constexpr (RANK == 3) {
+        int d = h;
+        h = take_digit(d, v.out_h);
+        offset[i] = d * static_cast<int>(v.step_d);
+      }
+      h = h * static_cast<int>(v.stride_h.d) - v.pad_h;
+      w = w * static_cast<int>(v.stride_w.d) - v.pad_w;
+      offset[i] += h * static_cast<int>(v.step_h) + w * static_cast<int>(v.step_w);
+      first_h[i] = static_cast<int16_t>(p < positions ? h : kNowhere);
+      first_w[i] = static_cast<int16_t>(w);
+    }
+  }
+
+  RT_DEVICE void issue(float* stage) {
+    int tap = k;
+    const int channel = take_digit(tap, runs.channels);
+    const int column = take_digit(tap, runs.filter_w);
+    const int down = tap * runs.dilation_h, along = column * runs.dilation_w;
+    const float* from =
+        ahead(base, 1, down * static_cast<int>(win.step_h) + along * static_cast<int>(win.step_w) + channel);
+    const unsigned height = k < runs.depth ? win.in_h : 0, width = win.in_w;
+    Transfer<float, float, 4, Pro> copies[kCopies];
+    const float* source[kCopies];
+    bool ok[kCopies];
+    RT_UNROLL
+    for (int i = 0; i < kCopies; ++i) {
+      ok[i] = static_cast<unsigned>(first_h[i] + down) < height & static_cast<unsigned>(first_w[i] + along) < width;
+      source[i] = ahead(from, 1, offset[i]);
+      copies[i].take(source[i], ok[i]);
+    }
+    RT_UNROLL
+    for (int i = 0; i < kCopies; ++i) copies[i].put(stage + to + i * kStep * LD, source[i], ok[i], pro);
+    k += BK;
+  }
+
+ private:
+  static constexpr int kNowhere = -32768;  // a row of the input that no step of a filter leads back from
+};
+
+}  // namespace rk
