@@ -232,6 +232,23 @@ RT_DEVICE uint32_t to_tf32(float x);
 RT_DEVICE void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 // Four blocks of 8 rows by 4 numbers of 32 bits, each row 16 aligned bytes of shared memory: the lane gives the address
 // of row lane % 8 of block lane / 8, and gets element q of row g of every block (ldmatrix.m8n8.x4).
-RT_DEVICE void load_fragments(uint32_t (&r)[4], const float* row);
+RT_DEVICE void load_fragments(uint32_t (&r)[4], const void* row);
+
+// Of numbers of 16 bits a word of a fragment holds two that are neighbours along the depth, the first in the lower
+// half:
+//
+//   A   16 rows, 16 deep     a[0], a[1] rows g, g + 8 at depths 2q, 2q + 1;  a[2], a[3] the same rows at 2q + 8, 2q + 9
+//   B   16 deep, 8 columns   b[0], b[1] depths 2q, 2q + 1 and 2q + 8, 2q + 9 of column g
+//
+// and D is as above. load_fragments brings such words too: its rows have 8 numbers, of which the lane gets 2q and
+// 2q + 1.
+
+// d += A·B of float16 and of bfloat16; products are exact, sums are float32 as those of mma_tf32
+// (mma.sync.m16n8k16.f16, .bf16).
+RT_DEVICE void mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+RT_DEVICE void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
+// load_fragments of numbers of 16 bits, with rows and columns exchanged: the lane gets element g of rows 2q and 2q + 1
+// of every block (ldmatrix.m8n8.x4.trans).
+RT_DEVICE void load_fragments_across(uint32_t (&r)[4], const void* row);
 
 }  // namespace rt::detail

@@ -64,6 +64,12 @@ func (c *Case) Graph() (*ir.Graph, error) {
 	if err := ir.InferShapes(g).Err(); err != nil {
 		return nil, err
 	}
+	return g, nil
+}
+
+// place decides where values stand in memory as far as the case says so: which are written in place, and which with their
+// channels last.
+func (c *Case) place(g *ir.Graph) {
 	for _, n := range g.Nodes {
 		if c.InPlace && n.Is("Concat") {
 			flags := make([]int64, len(n.Inputs))
@@ -76,7 +82,6 @@ func (c *Case) Graph() (*ir.Graph, error) {
 	if c.ChannelsLast {
 		storeChannelsLast(g)
 	}
-	return g, nil
 }
 
 func storeChannelsLast(g *ir.Graph) {

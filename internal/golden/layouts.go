@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/ir"
-	"github.com/rammerc/rammerc/precision"
 )
 
 // WithLayouts adds variants of cases in which a value is not dense in memory, as rKernels must be able to take it:
@@ -97,17 +96,6 @@ func OnlyChannelsLast(cases []Case) []Case {
 		c.Out = strings.Replace(c.Out, "%"+y.Name, "%last", 1)
 		c.Range, c.Set = renamed(c.Range), renamed(c.Set)
 		c.ChannelsLast = true
-		out = append(out, c)
-	}
-	return out
-}
-
-// WithPrecisions adds to every case its form with products rounded to tf32.
-func WithPrecisions(cases []Case) []Case {
-	out := slices.Clone(cases)
-	for _, c := range cases {
-		c.Name += ", tf32"
-		c.Precision = precision.TF32
 		out = append(out, c)
 	}
 	return out

@@ -3,6 +3,7 @@ package contraction
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/target"
@@ -15,43 +16,99 @@ import (
 // arithmetic, small ones by what they bring from L2: a tile of 32×32 brings four times as much for each product as one
 // of 128×128.
 var tensorShapes = []TileShape{
-	{128, 128, 32, 64, 32, 1, 2, 0},
-	{64, 128, 32, 32, 32, 1, 3, 0},
-	{128, 64, 32, 32, 32, 1, 3, 0},
-	{64, 64, 32, 32, 32, 2, 3, 0},
-	{64, 32, 32, 32, 16, 2, 3, 0},
-	{32, 64, 32, 16, 32, 2, 3, 0},
-	{32, 32, 32, 16, 16, 2, 4, 0},
+	{128, 128, 32, 64, 32, 1, 2, 0, 0},
+	{64, 128, 32, 32, 32, 1, 3, 0, 0},
+	{128, 64, 32, 32, 32, 1, 3, 0, 0},
+	{64, 64, 32, 32, 32, 2, 3, 0, 0},
+	{64, 32, 32, 32, 16, 2, 3, 0, 0},
+	{32, 64, 32, 16, 32, 2, 3, 0, 0},
+	{32, 32, 32, 16, 16, 2, 4, 0, 0},
+}
+
+// halfShapes are those for numbers of 16 bits. Stages are as large in bytes as those of float32 or smaller, and so they
+// are deeper, where tiles are small.
+var halfShapes = []TileShape{
+	{128, 128, 32, 64, 32, 1, 4, 1, 0},
+	{64, 128, 32, 32, 32, 1, 4, 1, 0},
+	{128, 64, 32, 32, 32, 1, 4, 1, 0},
+	{64, 64, 64, 32, 32, 2, 3, 1, 0},
+	{64, 32, 64, 32, 16, 2, 4, 1, 0},
+	{32, 64, 64, 16, 32, 2, 4, 1, 0},
+	{32, 32, 64, 16, 16, 2, 4, 1, 0},
+	{16, 64, 64, 16, 16, 2, 4, 1, 0},
+}
+
+// tensorShapesOf are the shapes on tensor cores for products of float32, none where the target has none or the precision
+// asks for none.
+func tensorShapesOf(t *target.Target, p precision.Precision, e Elements) []TileShape {
+	if e != Float32s || p.Products() == 0 || t.Rate(target.Tensor, ir.Float32) == 0 {
+		return nil
+	}
+	return shapesIn(tensorShapes, p.Products(), ir.Float32)
+}
+
+// halfShapesOf are the shapes for m×n products of type d, one at least if the target's tensor cores multiply that type.
+func halfShapesOf(t *target.Target, p precision.Precision, d ir.DType, m, n int64) []TileShape {
+	if p == precision.Strict || t.Rate(target.Tensor, d) == 0 {
+		return nil
+	}
+	shapes := shapesIn(halfShapes, 1, d)
+	var out []TileShape
+	for _, s := range shapes {
+		if m > s.BM/2 && n > s.BN/2 && (s.BM > 16 || m <= 16) {
+			out = append(out, s)
+		}
+	}
+	if last := len(shapes) - 1; out == nil && m <= 16 {
+		out = shapes[last:]
+	} else if out == nil {
+		out = shapes[last-1 : last]
+	}
+	return out
+}
+
+// shapesIn are the shapes with so many products of type d.
+func shapesIn(shapes []TileShape, products int64, d ir.DType) []TileShape {
+	out := slices.Clone(shapes)
+	for i := range out {
+		out[i].products, out[i].multiplied = products, d
+	}
+	return out
 }
 
 // rowShapes are the tiles of convolutions whose rows are positions of channels-last images, from few rTasks to many.
 // Where they are small, a stage is deep and there are several, because what brings operands is then waited for longest.
 var rowShapes = []TileShape{
-	{128, 128, 32, 64, 32, 1, 3, 0},
-	{64, 128, 32, 32, 32, 1, 3, 0},
-	{128, 64, 32, 32, 32, 1, 4, 0},
-	{64, 64, 32, 32, 32, 2, 4, 0},
-	{64, 32, 64, 32, 16, 2, 3, 0},
-	{32, 64, 64, 16, 32, 2, 3, 0},
-	{32, 32, 64, 16, 16, 2, 4, 0},
+	{128, 128, 32, 64, 32, 1, 3, 0, 0},
+	{64, 128, 32, 32, 32, 1, 3, 0, 0},
+	{128, 64, 32, 32, 32, 1, 4, 0, 0},
+	{64, 64, 32, 32, 32, 2, 4, 0, 0},
+	{64, 32, 64, 32, 16, 2, 3, 0, 0},
+	{32, 64, 64, 16, 32, 2, 3, 0, 0},
+	{32, 32, 64, 16, 16, 2, 4, 0, 0},
 }
 
 // RowShapes are those shapes of such a convolution that its m×n result fills well; the smallest one if there is none
 // and the result is no narrower than half of it. There are none where the target does not multiply such elements on
 // tensor cores, or the precision does not allow it.
 func RowShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
-	if e != Float32s || p.Products() != 1 || t.Rate(target.Tensor, ir.Float32) == 0 {
+	shapes := shapesIn(rowShapes, 1, ir.Float32)
+	switch {
+	case isHalf(e.Multiplied) && p != precision.Strict:
+		shapes = shapesIn(halfShapes[:len(halfShapes)-1], 1, e.Multiplied) // without that for very few rows
+	case e != Float32s || p.Products() != 1:
+		return nil
+	}
+	if t.Rate(target.Tensor, shapes[0].multiplied) == 0 {
 		return nil
 	}
 	var out []TileShape
-	for _, s := range rowShapes {
+	for _, s := range shapes {
 		if m > s.BM/2 && n > s.BN/2 {
-			s.products = 1
 			out = append(out, s)
 		}
 	}
-	if smallest := rowShapes[len(rowShapes)-1]; out == nil && n >= smallest.BN/2 {
-		smallest.products = 1
+	if smallest := shapes[len(shapes)-1]; out == nil && n >= smallest.BN/2 {
 		out = append(out, smallest)
 	}
 	return out
@@ -80,20 +137,31 @@ func (s TileShape) Kernel(scalar string) string {
 	return tensorKernels[scalar]
 }
 
-// Params are the template arguments that bind the shape.
-func (s TileShape) Params() []any {
+// Params are the template arguments that bind the shape, and then others: layout, the types in memory, what tensor cores
+// multiply, and functors.
+func (s TileShape) Params(layout []any, left, right ir.DType, functors ...any) []any {
 	out := []any{s.BM, s.BN, s.BK, s.tm, s.tn, s.kg, s.st}
 	if s.products > 0 {
 		out = append(out, s.products)
 	}
-	return out
+	out = append(append(out, layout...), left, right)
+	if s.products > 0 {
+		out = append(out, s.multiplied)
+	}
+	return append(out, functors...)
 }
+
+// EitherWay reports whether tiles of the shape can be held along k and across it, whatever is multiplied.
+func (s TileShape) EitherWay() bool { return isHalf(s.multiplied) }
 
 // Products tells shapes apart whose packed constants differ.
 func (s TileShape) Products() int64 { return s.products }
 
 // PackedSuffix tells the names of constants apart that are packed for different arithmetic.
 func (s TileShape) PackedSuffix() string {
+	if isHalf(s.multiplied) {
+		return ".lines"
+	}
 	return map[int64]string{1: ".tf32", 3: ".tf32x2"}[s.products]
 }
 
@@ -121,9 +189,10 @@ func (s TileShape) PackedPlace(lines, tk, line, k int64) int64 {
 }
 
 // FinishPacked makes of float32 numbers, which stand in the first planes of packed blocks, what tensor cores take: the
-// numbers as tf32, and where there is a second plane, what is left of them there. It changes nothing for scalar shapes.
+// numbers as tf32, and where there is a second plane, what is left of them there. It changes nothing where other types
+// are multiplied.
 func (s TileShape) FinishPacked(b []byte, lines int64) []byte {
-	if s.products == 0 {
+	if s.products == 0 || s.multiplied != ir.Float32 {
 		return b
 	}
 	le := binary.LittleEndian

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
 )
@@ -104,6 +105,6 @@ func TestPackedPlaces(t *testing.T) {
 }
 
 func withProducts(s TileShape, products int64) TileShape {
-	s.products = products
+	s.products, s.multiplied = products, ir.Float32
 	return s
 }

@@ -15,21 +15,25 @@ import (
 
 // TileShape has the tile parameters of the kernels of contractions: BM×BN results, BK values of k in a stage, kg groups
 // of threads that share k, st stages. A thread of gemm_tiled, conv_tiled and conv_pointwise owns tm×tn results; in their
-// forms for tensor cores a warp does, and products says how many tf32 products stand for one product of float32.
-type TileShape struct{ BM, BN, BK, tm, tn, kg, st, products int64 }
+// forms for tensor cores a warp does; products says how many products there stand for one, and multiplied of which
+// type.
+type TileShape struct {
+	BM, BN, BK, tm, tn, kg, st, products int64
+	multiplied                           ir.DType
+}
 
 // tileShapes are in the order of few rTasks to many. All have 256 threads. Threads that own 8×8 results read half as
 // much of shared memory for each multiplication as those that own 4×4; their shapes take up to 64 KB of shared
 // memory, the others 48 KB.
 var tileShapes = []TileShape{
-	{128, 128, 16, 8, 8, 1, 3, 0},
-	{64, 128, 16, 8, 8, 2, 3, 0},
-	{32, 128, 32, 8, 8, 4, 3, 0},
-	{64, 64, 16, 4, 4, 1, 4, 0},
-	{128, 64, 16, 8, 4, 1, 3, 0},
-	{32, 64, 32, 4, 4, 2, 3, 0},
-	{32, 32, 32, 4, 4, 4, 4, 0},
-	{16, 64, 32, 4, 4, 4, 4, 0},
+	{128, 128, 16, 8, 8, 1, 3, 0, 0},
+	{64, 128, 16, 8, 8, 2, 3, 0, 0},
+	{32, 128, 32, 8, 8, 4, 3, 0, 0},
+	{64, 64, 16, 4, 4, 1, 4, 0, 0},
+	{128, 64, 16, 8, 4, 1, 3, 0, 0},
+	{32, 64, 32, 4, 4, 2, 3, 0, 0},
+	{32, 32, 32, 4, 4, 4, 4, 0, 0},
+	{16, 64, 32, 4, 4, 4, 4, 0, 0},
 }
 
 // SharedBytes is how many bytes the threads of an rTask read from shared memory to add up k products for each result.
@@ -40,8 +44,13 @@ func (s TileShape) SharedBytes(e Elements, k int64) float64 {
 
 // UsefulShapes are the shapes of which an m×n result fills more than half a tile in either direction, or a small one
 // if there is none. Those of scalar arithmetic come first, then those on the target's tensor cores, as far as the
-// precision allows them.
+// precision allows them. Numbers of 16 bits are multiplied on tensor cores wherever there are such.
 func UsefulShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
+	if isHalf(e.Multiplied) {
+		if shapes := halfShapesOf(t, p, e.Multiplied, m, n); shapes != nil {
+			return shapes
+		}
+	}
 	var out []TileShape
 	for _, s := range tileShapes {
 		if m > s.BM/2 && n > s.BN/2 || m > s.BM/2 && s.BM == 16 {
@@ -49,18 +58,14 @@ func UsefulShapes(t *target.Target, p precision.Precision, e Elements, m, n int6
 		}
 	}
 	if out == nil {
-		smallest := TileShape{32, 32, 32, 4, 4, 4, 4, 0}
+		smallest := TileShape{32, 32, 32, 4, 4, 4, 4, 0, 0}
 		if m <= 16 {
-			smallest = TileShape{16, 64, 32, 4, 4, 4, 4, 0}
+			smallest = TileShape{16, 64, 32, 4, 4, 4, 4, 0, 0}
 		}
 		out = append(out, smallest)
 	}
-	if e != Float32s || p.Products() == 0 || t.Rate(target.Tensor, ir.Float32) == 0 {
-		return out
-	}
-	for _, s := range tensorShapes {
+	for _, s := range tensorShapesOf(t, p, e) {
 		if m > s.BM/2 && n > s.BN/2 {
-			s.products = p.Products()
 			out = append(out, s)
 		}
 	}

@@ -21,7 +21,9 @@ import (
 
 // ChannelsLast reports whether there are kernels for products of the precision that take channels-last images: those on
 // tensor cores.
-func ChannelsLast(p precision.Precision) bool { return contraction.Gathered(p).Products() == 1 }
+func ChannelsLast(p precision.Precision) bool {
+	return contraction.Gathered(p).Products() == 1 || p.Storage() != ir.Invalid
+}
 
 // isRows reports whether the input or the output has its channels last, and the target multiplies on tensor cores in
 // the builder's precision.
@@ -132,9 +134,8 @@ func (c *convolution) rowProduct() (contraction.Product, bool) {
 	return p, true
 }
 
-// runsOfFour reports whether four channels of a group beside each other are always 16 aligned bytes, and whether
-// coordinates fit conv_rows' 16 bits.
-func (c *convolution) runsOfFour() bool {
+// wholeRuns reports whether channels of a group beside each other are always 16 aligned bytes, and whether coordinates fit conv_rows' 16 bits.
+func (c *convolution) wholeRuns() bool {
 	per := contraction.PerLoad(c.x.DType())
 	ok := !c.transposed && c.kernel[0] == 1 && c.pad[0] == 0 && c.stride[0] == 1 && c.in[0] == c.out[0] &&
 		c.inC%per == 0 && c.x.Strides[1] == 1 && c.x.Offset%per == 0
@@ -153,7 +154,7 @@ func (c *convolution) rowK(bk int64) gatherK {
 	switch {
 	case c.transposed:
 		k.mode = schema.GatherTransposed
-	case c.runsOfFour():
+	case c.wholeRuns():
 		k.mode = schema.GatherRun
 	}
 	return k
@@ -181,7 +182,8 @@ func (c *convolution) rowsCandidate(b *build.Builder, s contraction.TileShape, t
 		c.spatialBox(p.p0, p.p1, lo[2:], hi[2:])
 	}
 	return &roperator.Candidate{
-		Inst:  b.Instance("conv_rows", append(s.Params(), k.mode, c.gatherRank(), t.Functor, pro)...),
+		Inst: b.Instance("conv_rows", s.Params([]any{k.mode, c.gatherRank()}, c.x.DType(), w.DType(),
+			t.Functor, pro)...),
 		Tasks: int(c.images * splits * c.groups * tm * tn),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.x), arg.Ref("w", w), stepsRef, {Name: "out", Value: arg.Operand3(t.Out)},

@@ -121,7 +121,7 @@ func (c *convolution) tiledCandidate(b *build.Builder, s contraction.TileShape, 
 		c.spatialBox(p.P0, p.P1, lo[2:], hi[2:])
 	}
 	return &roperator.Candidate{
-		Inst: b.Instance(s.Kernel("conv_tiled"), append(s.Params(), k.mode, c.gatherRank(), c.x.DType(), w.DType(),
+		Inst: b.Instance(s.Kernel("conv_tiled"), s.Params([]any{k.mode, c.gatherRank()}, c.x.DType(), w.DType(),
 			t.Functor, pro)...),
 		Tasks: int(c.images * splits * c.groups * tm * tn),
 		Args: []rkernels.Field{

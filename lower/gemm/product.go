@@ -77,7 +77,8 @@ func gemmCandidates(b *build.Builder, shapes []contraction.TileShape, p contract
 	packed := map[[3]int64]roperator.View{}
 	var out []*roperator.Candidate
 	for _, s := range shapes {
-		c := &gemmCandidate{p: p, s: s, splits: splits, tail: t, modeA: contraction.LoadMode(p.A, 3, 4), b: p.B}
+		c := &gemmCandidate{p: p, s: s, splits: splits, tail: t, b: p.B}
+		c.acrossA, c.modeA = held(s, p.A, 3, 4, 0)
 		if p.B.Buf.Kind == roperator.Const {
 			key := [3]int64{s.BN, s.BK, s.Products()}
 			if _, ok := packed[key]; !ok {
@@ -85,7 +86,7 @@ func gemmCandidates(b *build.Builder, shapes []contraction.TileShape, p contract
 			}
 			c.b, c.modeB = packed[key], schema.LoadPacked
 		} else {
-			c.modeB = contraction.LoadMode(p.B, 3, 4)
+			c.acrossB, c.modeB = held(s, p.B, 4, 3, 1)
 		}
 		out = append(out, c.candidate(b, pro, proArgs))
 	}
@@ -94,12 +95,25 @@ func gemmCandidates(b *build.Builder, shapes []contraction.TileShape, p contract
 
 // gemmCandidate binds gemm_tiled to a product.
 type gemmCandidate struct {
-	p            contraction.Product
-	s            contraction.TileShape
-	splits       int64
-	tail         *tails.Tail
-	b            roperator.View // p.b, or its packed form
-	modeA, modeB int64
+	p      contraction.Product
+	s      contraction.TileShape
+	splits int64
+	tail   *tails.Tail
+	b      roperator.View // p.b, or its packed form
+	// acrossA and acrossB are 1 for operands whose tiles are held across k; what the modes say is about the dim by which
+	// they are held.
+	acrossA, acrossB int64
+	modeA, modeB     int64
+}
+
+// held decides how the tiles of an operand are held: along k, 0, or across, 1, and how they are read then. Its lines are
+// dim line of v, and k is dim k. usual is what shapes want that cannot have both.
+func held(s contraction.TileShape, v roperator.View, line, k int, usual int64) (across, mode int64) {
+	modes := [2]int64{contraction.LoadMode(v, line, k), contraction.LoadMode(v, k, line)}
+	if s.EitherWay() && modes[usual] != schema.LoadVec4 && modes[1-usual] == schema.LoadVec4 {
+		usual = 1 - usual
+	}
+	return usual, modes[usual]
 }
 
 func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor,
@@ -107,8 +121,11 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor,
 	p, s := c.p, c.s
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
 	splitK := build.CeilDiv(tk, c.splits)
-	inst := b.Instance(s.Kernel("gemm_tiled"), append(s.Params(), c.modeA, c.modeB, p.A.DType(), c.b.DType(),
-		c.tail.Functor, pro)...)
+	layout := []any{c.modeA, c.modeB}
+	if s.Products() > 0 {
+		layout = []any{c.acrossA, c.acrossB, c.modeA, c.modeB}
+	}
+	inst := b.Instance(s.Kernel("gemm_tiled"), s.Params(layout, p.A.DType(), c.b.DType(), c.tail.Functor, pro)...)
 	bStrides, bk, bn := [3]int64{p.B.Stride(0), p.B.Stride(1), p.B.Stride(2)}, p.B.Stride(3), p.B.Stride(4)
 	if c.modeB == schema.LoadPacked {
 		bStrides, bk, bn = pack.BatchStrides(p.B, tn*tk*s.PackedBlock(s.BN)), 0, 0

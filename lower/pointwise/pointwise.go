@@ -79,7 +79,7 @@ func (c *Product) candidate(b *build.Builder, s contraction.TileShape, t *tails.
 	}
 	depth := min(splitK, tk) * s.BK
 	return &roperator.Candidate{
-		Inst: b.Instance(s.Kernel("conv_pointwise"), append(s.Params(), contraction.LoadMode(c.X, 1, 2), c.X.DType(),
+		Inst: b.Instance(s.Kernel("conv_pointwise"), s.Params([]any{contraction.LoadMode(c.X, 1, 2)}, c.X.DType(),
 			w.DType(), t.Functor, pro)...),
 		Tasks: int(c.Images * splits * c.Groups * tm * tn),
 		Args: []rkernels.Field{

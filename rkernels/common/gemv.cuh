@@ -51,10 +51,11 @@ struct LaneSums {
 template <class W>
 using WeightRun = Pack<W, kPerLoad<W>>;
 
-// How 8 warps divide a product with weights of type W. LK lanes share the k of a column, a run of values of k each. So a
-// warp has 32/LK columns side by side: a group. It has C groups, one after another. WK of the warps share the k of the
-// same columns; the others have other columns. A step is LK runs. Weights are packed as [step][warp column][group][lane]
-// of runs, which is the order in which warps read them. Inputs are staged in float32, and so are sums.
+// How 8 warps divide a product with weights of type W. LK lanes share the k of a column, a run of values of k each. So
+// a warp has 32/LK columns side by side: a group. It has C groups, one after another. WK of the warps share the k of
+// the same columns; the others have other columns. A step is LK runs. Weights are packed as [step][warp
+// column][group][lane] of runs, which is the order in which warps read them. Inputs are staged in float32, and so are
+// sums.
 template <int MB_, int C_, int LK_, int WK_, class W = float>
 struct Gemv {
   static constexpr int MB = MB_, C = C_, LK = LK_, WK = WK_;

@@ -17,10 +17,10 @@ struct NoPrologue {
   }
 };
 
-// How N neighbours of type Src come to a stage as Dst, aligned to their size on both sides. Where they come as they are,
-// and have the 4 bytes that it takes at least, the copy is asynchronous, and take() has nothing to do. Otherwise they
-// pass through registers: all loads of a batch stand before its first store, so that they are on their way together.
-// The padding is what is zero behind the prologue: the prologue does not see it.
+// How N neighbours of type Src come to a stage as Dst, aligned to their size on both sides. Where they come as they
+// are, and have the 4 bytes that it takes at least, the copy is asynchronous, and take() has nothing to do. Otherwise
+// they pass through registers: all loads of a batch stand before its first store, so that they are on their way
+// together. The padding is what is zero behind the prologue: the prologue does not see it.
 template <class Src, class Dst, int N, class Pro>
 struct Transfer {
   static constexpr bool kAsync = Pro::kIdentity && std::is_same_v<Src, Dst> && N * sizeof(Src) >= 4;
@@ -64,8 +64,8 @@ RT_DEVICE void put4(Dst* dst, const Src* src, bool ok, const typename Pro::Args&
 // read them again after each copy.
 template <int Threads, int ROWS, int COLS, int LD, bool KCols, int Mode, class Pro, class Src = float, class Dst = Src>
 struct StridedLoader {
-  // A thread's elements, or runs of neighbours, are one below the other, and the lanes of a warp lie along the columns. Under
-  // kLoadByRow a thread's elements are beside each other.
+  // A thread's elements, or runs of neighbours, are one below the other, and the lanes of a warp lie along the columns.
+  // Under kLoadByRow a thread's elements are beside each other.
   static constexpr int kVec = Mode == kLoadVec4 ? kPerLoad<Src> : 1;
   static constexpr int kAcross = Mode == kLoadByRow ? ROWS : COLS / kVec;
   static constexpr int kStep = Threads / kAcross, kCount = ROWS * COLS / kVec;
@@ -128,8 +128,8 @@ struct StridedLoader {
   }
 };
 
-// Brings constants of type Src that are packed as one contiguous ROWS×COLS block for each k tile, padding included, to a
-// stage of Dst.
+// Brings constants of type Src that are packed as one contiguous ROWS×COLS block for each k tile, padding included, to
+// a stage of Dst.
 template <int Threads, int ROWS, int COLS, int LD, class Src = float, class Dst = Src>
 struct PackedLoader {
   static constexpr int kVec = kPerLoad<Src>, kAcross = COLS / kVec, kCount = ROWS * kAcross;

@@ -22,6 +22,7 @@ template <int BM_, int BN_, int BK_, int WM_, int WN_, int KG_, int ST_, bool Co
 struct MmaTile {
   static constexpr int BM = BM_, BN = BN_, BK = BK_, WM = WM_, WN = WN_, KG = KG_, ST = ST_;
   static constexpr bool ConstA = ConstA_, ConstB = ConstB_;
+  static constexpr bool kAcrossA = false, kAcrossB = !ConstB;
   static constexpr int kProducts = Products_, kPlanes = Products_ == 3 ? 2 : 1;
   static constexpr int kGroup = BM / WM * (BN / WN) * 32;
   static constexpr int kThreads = kGroup * KG;
@@ -68,9 +69,9 @@ struct Parts {
   }
 };
 
-// d += A·B out of the parts of two fragments. Of three products the sum eight deep is made by itself and added in float32:
-// tensor cores cut off the bits that do not fit while they add, always towards zero, and over many additions and layers
-// that shows as a bias.
+// d += A·B out of the parts of two fragments. Of three products the sum eight deep is made by itself and added in
+// float32: tensor cores cut off the bits that do not fit while they add, always towards zero, and over many additions
+// and layers that shows as a bias.
 template <int Products>
 RT_DEVICE void multiply_parts(const Parts<Products, 4>& a, const Parts<Products, 2>& b, float (&d)[4]) {
   if constexpr (Products == 3) {

@@ -40,6 +40,7 @@ struct Place;
 template <int BM_, int BN_, int BK_, int TM_, int TN_, int KG_, int ST_, int OrderA_>
 struct Tile {
   static constexpr int BM = BM_, BN = BN_, BK = BK_, TM = TM_, TN = TN_, KG = KG_, ST = ST_, OrderA = OrderA_;
+  static constexpr bool kAcrossA = OrderA == kColumns, kAcrossB = true;  // held by values of k, or along k
   static constexpr int TX = BN / TN, TY = BM / TM;
   static constexpr int kGroup = TX * TY;
   static constexpr int kThreads = kGroup * KG;

@@ -1,13 +1,14 @@
 // conv_tiled's convolution on tensor cores.
 #pragma once
 
-#include "common/mma.cuh"
+#include "common/mma_half.cuh"
 #include "conv/conv_tiled.cuh"
 
 namespace rk {
 
 template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int Mode, int RANK, class X, class W,
-          class Epi, class Pro>
-struct ConvMma : ConvOf<MmaTile<BM, BN, BK, WM, WN, KG, ST, true, false, Products>, Mode, RANK, X, W, Epi, Pro> {};
+          class E, class Epi, class Pro>
+struct ConvMma : ConvOf<TensorTile<E, BM, BN, BK, WM, WN, KG, ST, true, false, false, true, Products>, Mode, RANK, X, W,
+                        Epi, Pro> {};
 
 }  // namespace rk

@@ -8,7 +8,8 @@
 
 namespace rk {
 
-// The convolution of elements of type X with weights of type W by tiles of type T. Mode is kLoadVec4, kLoadByCol (lanes along p) or kLoadByRow (lanes along k).
+// The convolution of elements of type X with weights of type W by tiles of type T. Mode is kLoadVec4, kLoadByCol (lanes
+// along p) or kLoadByRow (lanes along k).
 template <class T, int Mode, class X, class W, class Epi, class Pro>
 struct PointwiseOf {
   using E = typename T::Element;

@@ -3,20 +3,20 @@
 // the result, too, so that lanes that are neighbours store channels that are neighbours.
 #pragma once
 
-#include "common/mma.cuh"
+#include "common/mma_half.cuh"
 #include "conv/gather.cuh"
 #include "conv/runs.cuh"
 #include "rt/device/device.cuh"
 
 namespace rk {
 
-// Mode is kGatherRun, or kGatherTable or kGatherTransposed where the input's channels do not come in aligned runs of
-// four. RANK is 3, or 2 where input, output and filter are one deep and nothing is padded there. A batch of images can
-// be one image whose depth it is.
-template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int Mode, int RANK, class Epi,
-          class Pro>
+// Mode is kGatherRun, or kGatherTable or kGatherTransposed where the input's channels do not come in aligned runs of 16
+// bytes. RANK is 3, or 2 where input, output and filter are one deep and nothing is padded there. A batch of images can
+// be one image whose depth it is. X and W are the element types of input and weights, E is what is multiplied.
+template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int Mode, int RANK, class X, class W,
+          class E, class Epi, class Pro>
 struct ConvRows {
-  using T = MmaTile<BM, BN, BK, WM, WN, KG, ST, false, true, Products>;
+  using T = TensorTile<E, BM, BN, BK, WM, WN, KG, ST, false, true, false, false, Products>;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
 
@@ -44,20 +44,21 @@ struct ConvRows {
     const int p0 = mt * BM, n0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
-    PackedLoader<kThreads, T::kRightRows, T::kRightCols, T::LDB> load_w{
-        t.template ptr<const float>(a.w) +
+    PackedLoader<kThreads, T::kRightRows, T::kRightCols, T::LDB, W, E> load_w{
+        t.template ptr<const W>(a.w) +
             place((group * static_cast<int>(a.tiles_n.d) + nt) * a.tiles_k + kt0, T::kRightRows * T::kRightCols),
         t.tid};
-    const float* x = t.template ptr<const float>(a.x) +
-                     place(image, a.win.step_n, place(group * static_cast<int>(a.runs.channels.d), a.win.step_c));
+    const X* x = t.template ptr<const X>(a.x) +
+                 place(image, a.win.step_n, place(group * static_cast<int>(a.runs.channels.d), a.win.step_c));
     typename T::Acc acc = {};
     if constexpr (Mode == kGatherRun) {
-      RunLoader<kThreads, BM, BK, T::LDA, RANK, Pro> load_x(x, a.win, a.runs, p0, a.positions, kt0 * BK, t.tid, a.pro);
+      RunLoader<kThreads, BM, BK, T::LDA, RANK, Pro, X, E> load_x(x, a.win, a.runs, p0, a.positions, kt0 * BK, t.tid,
+                                                                  a.pro);
       multiply_tiles<T>(t, load_x, load_w, count, acc);
     } else {
       const Step* steps = t.template ptr<const Step>(a.steps) + kt0 * BK;
-      GatherLoader<kThreads, BK, BM, 1, T::LDA, Mode, RANK, 4, Pro> load_x(t, x, steps, a.win, p0 + t.tid % BM,
-                                                                           a.positions, a.pro);
+      GatherLoader<kThreads, BK, BM, 1, T::LDA, Mode, RANK, 4, Pro, X, E> load_x(t, x, steps, a.win, p0 + t.tid % BM,
+                                                                                 a.positions, a.pro);
       multiply_tiles<T>(t, load_x, load_w, count, acc);
     }
     const int c0 = group * a.out_channels;

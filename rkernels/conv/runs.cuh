@@ -1,6 +1,6 @@
 // The data operand of an implicit GEMM over images whose channels lie beside each other: A[p][k] is the input element
-// that output position p meets under k = (filter row, filter column, channel), the channel running fastest. Four
-// values of k beside each other are one copy of 16 bytes, since they are channels of one place of the input.
+// that output position p meets under k = (filter row, filter column, channel), the channel running fastest.
+// Values of k beside each other that have 16 bytes are one copy, since they are channels of one place of the input.
 #pragma once
 
 #include "common/loaders.cuh"
@@ -9,22 +9,23 @@
 
 namespace rk {
 
-// How k is made of filter rows, filter columns and channels. `channels`, those of a group, is a multiple of four.
+// How k is made of filter rows, filter columns and channels. `channels`, those of a group, is a multiple of a copy's.
 struct Runs {
   Div channels, filter_w;
   int32_t dilation_h, dilation_w;
   int32_t depth;  // values of k
 };
 
-// Brings ROWS positions of one k tile after the other to [position][k] of a stage with LD floats a row. Lanes lie along
-// k, so that a warp brings whole lines of 128 bytes. A thread brings the same four k of several positions, of which it
+// Brings ROWS positions of one k tile after the other to [position][k] of a stage with LD elements a row. Lanes lie
+// along k, so that a warp brings whole lines of 128 bytes. A thread brings the same k of several positions, of which it
 // keeps the place in the input.
-template <int Threads, int ROWS, int BK, int LD, int RANK, class Pro>
+template <int Threads, int ROWS, int BK, int LD, int RANK, class Pro, class Src = float, class Dst = Src>
 struct RunLoader {
-  static constexpr int kAcross = BK / 4, kStep = Threads / kAcross, kCopies = ROWS / kStep;
+  static constexpr int kVec = kPerLoad<Src>;
+  static constexpr int kAcross = BK / kVec, kStep = Threads / kAcross, kCopies = ROWS / kStep;
   static_assert(Threads % kAcross == 0 && ROWS % kStep == 0, "threads cover whole rows of the stage");
 
-  const float* base;  // of the image and group
+  const Src* base;  // of the image and group
   const Window& win;
   const Runs& runs;
   int offset[kCopies];                         // of the first element of a position's window
@@ -33,13 +34,13 @@ struct RunLoader {
   int to;                                      // where that is in a stage
   const typename Pro::Args& pro;
 
-  RT_DEVICE RunLoader(const float* image, const Window& v, const Runs& r, int p0, int positions, int k0, int tid,
+  RT_DEVICE RunLoader(const Src* image, const Window& v, const Runs& r, int p0, int positions, int k0, int tid,
                       const typename Pro::Args& prologue)
       : base(image),
         win(v),
         runs(r),
-        k(k0 + tid % kAcross * 4),
-        to(tid / kAcross * LD + tid % kAcross * 4),
+        k(k0 + tid % kAcross * kVec),
+        to(tid / kAcross * LD + tid % kAcross * kVec),
         pro(prologue) {
     RT_UNROLL
     for (int i = 0; i < kCopies; ++i) {
@@ -60,16 +61,16 @@ struct RunLoader {
     }
   }
 
-  RT_DEVICE void issue(float* stage) {
+  RT_DEVICE void issue(Dst* stage) {
     int tap = k;
     const int channel = take_digit(tap, runs.channels);
     const int column = take_digit(tap, runs.filter_w);
     const int down = tap * runs.dilation_h, along = column * runs.dilation_w;
-    const float* from =
+    const Src* from =
         ahead(base, 1, down * static_cast<int>(win.step_h) + along * static_cast<int>(win.step_w) + channel);
     const unsigned height = k < runs.depth ? win.in_h : 0, width = win.in_w;
-    Transfer<float, float, 4, Pro> copies[kCopies];
-    const float* source[kCopies];
+    Transfer<Src, Dst, kVec, Pro> copies[kCopies];
+    const Src* source[kCopies];
     bool ok[kCopies];
     RT_UNROLL
     for (int i = 0; i < kCopies; ++i) {

@@ -7,8 +7,8 @@
 
 namespace rk {
 
-// The product of elements of types A and B by tiles of type T. ModeA is kLoadVec4, kLoadByCol (lanes along k) or
-// kLoadByRow (lanes along m). ModeB is kLoadVec4, kLoadByCol (lanes along n), kLoadByRow (lanes along k) or kLoadPacked.
+// The product of elements of types A and B by tiles of type T. ModeA and ModeB say how the windows of A and B are read,
+// with the dim as columns along which the tile holds them: kLoadVec4, kLoadByCol or kLoadByRow, or kLoadPacked for B.
 // With splits > 1 each rTask adds up a part of k only; i0 counts (split, batch).
 template <class T, int ModeA, int ModeB, class A, class B, class Epi, class Pro>
 struct GemmOf {
@@ -31,6 +31,13 @@ struct GemmOf {
     typename Pro::Args pro;
   };
 
+  using LoadA = std::conditional_t<T::kAcrossA, StridedLoader<kThreads, BK, BM, T::LDA, false, ModeA, Pro, A, E>,
+                                   StridedLoader<kThreads, BM, BK, T::LDA, true, ModeA, Pro, A, E>>;
+  static constexpr int kModeB = ModeB == kLoadPacked ? kLoadByCol : ModeB;  // without LoadB it does not matter
+  using LoadB =
+      std::conditional_t<T::kAcrossB, StridedLoader<kThreads, BK, BN, T::LDB, false, kModeB, NoPrologue, B, E>,
+                         StridedLoader<kThreads, BN, BK, T::LDB, true, kModeB, NoPrologue, B, E>>;
+
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     int batch = rtask;
     const int mt = take_digit(batch, a.tiles_m), nt = take_digit(batch, a.tiles_n), i0 = batch;
@@ -41,9 +48,10 @@ struct GemmOf {
 
     const A* pa = t.template ptr<const A>(a.a) +
                   place(b0, a.a0, place(b1, a.a1, place(b2, a.a2, place(m0, a.am, place(kt0 * BK, a.ak)))));
-    StridedLoader<kThreads, BM, BK, T::LDA, true, ModeA, Pro, A, E> load_a{pa,    a.am, a.ak, a.M - m0, a.K - kt0 * BK,
-                                                                           t.tid, a.pro};
     const B* pb = t.template ptr<const B>(a.b) + place(b0, a.b0, place(b1, a.b1, place(b2, a.b2)));
+    const int left_k = a.K - kt0 * BK;
+    LoadA load_a = T::kAcrossA ? LoadA{pa, a.ak, a.am, left_k, a.M - m0, t.tid, a.pro}
+                               : LoadA{pa, a.am, a.ak, a.M - m0, left_k, t.tid, a.pro};
     typename T::Acc acc = {};
     if constexpr (ModeB == kLoadPacked) {
       PackedLoader<kThreads, T::kRightRows, T::kRightCols, T::LDB, B, E> load_b{
@@ -51,8 +59,9 @@ struct GemmOf {
       multiply_tiles<T>(t, load_a, load_b, count, acc);
     } else {
       const NoPrologue::Args none{};
-      StridedLoader<kThreads, BK, BN, T::LDB, false, ModeB, NoPrologue, B, E> load_b{
-          pb + place(kt0 * BK, a.bk, place(n0, a.bn)), a.bk, a.bn, a.K - kt0 * BK, a.N - n0, t.tid, none};
+      pb += place(kt0 * BK, a.bk, place(n0, a.bn));
+      LoadB load_b = T::kAcrossB ? LoadB{pb, a.bk, a.bn, left_k, a.N - n0, t.tid, none}
+                                 : LoadB{pb, a.bn, a.bk, a.N - n0, left_k, t.tid, none};
       multiply_tiles<T>(t, load_a, load_b, count, acc);
     }
     drain_tile<T, Epi>(t, acc, a.out, a.epi, {i0, m0, nt * BN, a.M, a.N});
