@@ -59,6 +59,7 @@ var allowed = map[string]string{
 	"profiler":       "ir rkernels roperator device internal/diag",
 	"profiler/model": "profiler ir rkernels roperator device internal/diag",
 	"profiler/db":    "",
+	"profiler/tune":  "profiler/db",
 	"profiler/measure": "codegen codegen/backend codegen/rt internal/toolchain internal/tolerance ir precision profiler " +
 		"profiler/db profiler/timing rkernels roperator",
 	"device":             "internal/diag",
@@ -78,7 +79,7 @@ var allowed = map[string]string{
 	"internal/outdir":    "internal/diag",
 	"internal/engine":    "ir ir/eval ir/onnx internal/diag internal/runner internal/tensorio internal/tolerance internal/toolchain precision",
 	// The pipeline sees every stage; only commands see the pipeline.
-	"internal/driver": "ir ir/onnx graphopt lower rkernels roperator device profiler profiler/db profiler/measure profiler/model profiler/timing vdevice schedule " +
+	"internal/driver": "ir ir/onnx graphopt lower rkernels roperator device profiler profiler/db profiler/measure profiler/model profiler/timing profiler/tune vdevice schedule " +
 		"codegen codegen/abi codegen/backend internal/diag internal/dump internal/engine internal/outdir internal/progress " +
 		"internal/runner internal/tensorio internal/toolchain precision",
 	"internal/commands":    "*",

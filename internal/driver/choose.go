@@ -102,6 +102,9 @@ func (c *Compilation) plans(ops *roperator.Graph, costs profiler.Costs) ([]sched
 		p, err := ReadPlan(c.opt.Plan, ops, c.spec, costs)
 		return []schedule.Proposal{p}, err
 	}
+	if p, ok := c.tunedPlan(ops, costs); ok {
+		return []schedule.Proposal{p}, nil
+	}
 	most := 1
 	if c.opt.wantsTries() {
 		if c.lab = c.opt.laboratory(c.spec.Arch); c.lab != nil {

@@ -46,6 +46,7 @@ type Compilation struct {
 	summary Summary
 	// cost is the time of one rTask that plans are made with, in nanoseconds, and whether it was measured.
 	cost     func(*roperator.Candidate) (ns float64, measured bool)
+	bench    *bench          // where rTasks are measured; nil if they are not
 	profiled *measure.Report // nil if nothing was to be measured
 	lab      *laboratory     // times plans; nil where there is nothing to time them on
 	tried    []codegen.Try   // the plans that were timed to choose one
@@ -81,20 +82,27 @@ func Plan(job *Job, opt CompileOptions) (*Compilation, error) {
 		return nil, diag.New("bad-flag", "--code is about a GPU's machine code; give --target sm_90 or another GPU")
 	}
 	c := &Compilation{opt: opt, spec: spec}
-	if c.model, err = Load(job, opt.ModelOptions, true); err != nil {
+	if err := c.prepare(job); err != nil {
 		return nil, err
-	}
-	c.graph = c.model.Graph
-	if c.dump, err = openDump(job, opt); err != nil {
-		return nil, err
-	}
-	if err := c.dump.Write("import", "model", "rir", graphText(c.dump, c.graph)); err != nil {
-		return nil, err
-	}
-	if err := Optimise(job, c.graph, c.dump, opt.Check, opt.Seed, opt.ProductPrecision()); err != nil {
-		return nil, diag.InFile(err, opt.Path)
 	}
 	return c, c.schedule(job)
+}
+
+// prepare runs the stages from the model to the optimised graph.
+func (c *Compilation) prepare(job *Job) (err error) {
+	opt := &c.opt
+	if c.model, err = Load(job, opt.ModelOptions, true); err != nil {
+		return err
+	}
+	c.graph = c.model.Graph
+	if c.dump, err = openDump(job, *opt); err != nil {
+		return err
+	}
+	if err := c.dump.Write("import", "model", "rir", graphText(c.dump, c.graph)); err != nil {
+		return err
+	}
+	err = Optimise(job, c.graph, c.dump, opt.Check, opt.Seed, opt.ProductPrecision())
+	return diag.InFile(err, opt.Path)
 }
 
 // PlanGraph is Plan for a graph that is optimised already.

@@ -86,6 +86,7 @@ func (c *Compilation) costs(job *Job, ops *roperator.Graph) (profiler.Costs, err
 	if err != nil || b == nil {
 		return modelled, err
 	}
+	c.bench = b
 	if c.opt.ProfileBudget > 0 {
 		if c.profiled, err = c.measure(job, b, ops, modelled); err != nil {
 			return nil, err
@@ -127,7 +128,7 @@ func (c *Compilation) measure(job *Job, b *bench, ops *roperator.Graph, costs pr
 	if err != nil {
 		return nil, err
 	}
-	done("%d of %s that the database lacks, %s", r.Measured, progress.Count(r.Missing, "candidate"),
-		progress.Count(len(r.Problems), "problem"))
+	done("%d of %s that the database lacks, %s, %.1f s on the device", r.Measured,
+		progress.Count(r.Missing, "candidate"), progress.Count(len(r.Problems), "problem"), r.DeviceSeconds)
 	return &r, nil
 }

@@ -56,35 +56,53 @@ func Open(path, gpu string) (*DB, error) {
 // ReadFile reads the entries of a file in their order, and how many lines are none. A file that does not exist has
 // none.
 func ReadFile(path string) (entries []Entry, damaged int, err error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	defer f.Close()
-	return Read(f)
+	damaged, err = ReadLines(path, collector(&entries))
+	return entries, damaged, err
 }
 
-// Read reads the entries of a database. Lines of other versions are passed over.
-func Read(r io.Reader) (entries []Entry, damaged int, err error) {
+// collector takes lines that are entries, and appends those of this version.
+func collector(entries *[]Entry) func(line []byte) bool {
+	return func(line []byte) bool {
+		var e Entry
+		if json.Unmarshal(line, &e) != nil || e.V == 0 {
+			return false
+		}
+		if e.V == Version {
+			*entries = append(*entries, e)
+		}
+		return true
+	}
+}
+
+// ReadLines gives the lines of a file to take, which says whether a line is one of its kind, and counts those that are
+// not, or are cut off. A file that does not exist has no lines.
+func ReadLines(path string, take func(line []byte) bool) (damaged int, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return readLines(f, take)
+}
+
+func readLines(r io.Reader, take func(line []byte) bool) (damaged int, err error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	for {
 		line, err := in.ReadBytes('\n')
 		if errors.Is(err, io.EOF) && len(line) == 0 {
-			return entries, damaged, nil
+			return damaged, nil
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, 0, err
+			return 0, err
 		}
-		var e Entry
-		switch {
-		case len(bytes.TrimSpace(line)) == 0:
-		case err != nil || json.Unmarshal(line, &e) != nil || e.V == 0:
-			damaged++ // without an end it may be cut off, whatever it looks like
-		case e.V == Version:
-			entries = append(entries, e)
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err != nil || !take(line) { // without an end it may be cut off, whatever it looks like
+			damaged++
 		}
 	}
 }
@@ -98,13 +116,6 @@ func (d *DB) Find(k Key) (Entry, bool) {
 	defer d.mu.Unlock()
 	e, ok := d.entries[k.ID()]
 	return e, ok
-}
-
-// Len is the number of distinct keys.
-func (d *DB) Len() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.entries)
 }
 
 // Append adds entries to the file. When it returns they are on the disk.
@@ -134,6 +145,11 @@ func AppendFile(path string, entries []Entry) error {
 		}
 		text = append(text, line...)
 	}
+	return AppendLines(path, text)
+}
+
+// AppendLines adds lines, each with its end, to the file at path and syncs it.
+func AppendLines(path string, text []byte) error {
 	return locked(path, func() error { return appendText(path, text) })
 }
 

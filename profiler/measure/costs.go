@@ -78,9 +78,6 @@ func (c *Costs) Measured(cand *roperator.Candidate) bool {
 	return ok
 }
 
-// Count is how many candidates were measured.
-func (c *Costs) Count() int { return len(c.measured) }
-
 // fitScale finds by how much measured times differ from modelled ones, by rKernel.
 func (c *Costs) fitScale() {
 	ratios := map[string][]float64{}

@@ -41,7 +41,7 @@ type group struct {
 
 // hopeless is how many times slower than the best candidate of its rOperator, by the model, a candidate may be to be
 // measured. The model was off by a factor of three in either direction.
-const hopeless = 8
+const hopeless = 6
 
 // plan lists the groups of g that have candidates which the database lacks. veus is how many rTasks run at once.
 func plan(g *roperator.Graph, model string, costs profiler.Costs, base *db.DB, keys *Keys, veus int) ([]*group, error) {

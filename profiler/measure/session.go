@@ -53,10 +53,11 @@ type Session struct {
 
 // Report says what a session did.
 type Report struct {
-	Known    int        `json:"known"`    // distinct candidates that the database had
-	Missing  int        `json:"missing"`  // that it lacked
+	Missing  int        `json:"missing"`  // distinct candidates that the database lacked
 	Measured int        `json:"measured"` // of those
 	Problems []db.Entry `json:"problems,omitempty"`
+	// DeviceSeconds is how long the device was held, without waiting for it.
+	DeviceSeconds float64 `json:"device_seconds"`
 }
 
 // perPart is how many instances a part has at most. Parts are compiled side by side; larger ones save what all have in
@@ -110,15 +111,18 @@ func (s *Session) measure(ctx context.Context, groups []*group) (Report, error) 
 	machineThere := sync.OnceValue(func() error { return <-machine })
 	go func() { machine <- s.Tools.Machine(ctx, dir) }()
 	loaded := &constantsFile{path: filepath.Join(dir, "constants"), at: map[*roperator.Buffer]int64{}}
-	err = each(list, s.Compilers, func(p *part) error { return s.part(ctx, dir, p, loaded, machineThere) })
+	err = each(list, s.Compilers, func(p *part, built func()) error {
+		return s.part(ctx, dir, p, built, loaded, machineThere)
+	})
 	if err == nil {
 		err = s.settleRest()
 	}
 	return s.report, err
 }
 
-// each calls do with every part, so many at a time, in their order as far as that goes. It returns the first error.
-func each(list []*part, atOnce int, do func(*part) error) error {
+// each calls do with every part, in their order as far as that goes. So many at a time have not called built yet. It
+// returns the first error.
+func each(list []*part, atOnce int, do func(p *part, built func()) error) error {
 	var wg sync.WaitGroup
 	var once sync.Once
 	var first error
@@ -128,10 +132,11 @@ func each(list []*part, atOnce int, do func(*part) error) error {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			if err := do(p); err != nil {
+			built := sync.OnceFunc(func() { <-free })
+			defer built()
+			if err := do(p, built); err != nil {
 				once.Do(func() { first = err })
 			}
-			<-free
 		}()
 	}
 	wg.Wait()
@@ -140,7 +145,8 @@ func each(list []*part, atOnce int, do func(*part) error) error {
 
 // part builds and measures a part. If it does not build, each of its instances is built by itself; one that does not
 // build then costs a line for each of its candidates.
-func (s *Session) part(ctx context.Context, dir string, p *part, loaded *constantsFile, machine func() error) error {
+func (s *Session) part(ctx context.Context, dir string, p *part, built func(), loaded *constantsFile,
+	machine func() error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -160,6 +166,7 @@ func (s *Session) part(ctx context.Context, dir string, p *part, loaded *constan
 		}
 		return s.partOfOne(ctx, dir, p, err, loaded, machine)
 	}
+	built()
 	code := map[string]db.Code{}
 	for _, k := range kernels {
 		code[k.Name] = db.Code{Registers: k.Registers, Spills: k.SpillStores, Bytes: k.CodeBytes}
@@ -175,7 +182,15 @@ func (s *Session) part(ctx context.Context, dir string, p *part, loaded *constan
 	s.device.Lock()
 	defer s.device.Unlock()
 	defer timing.Alone(s.Waiting)()
+	begun := time.Now()
+	defer func() { s.held(time.Since(begun)) }()
 	return b.run(ctx, s.settle)
+}
+
+func (s *Session) held(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report.DeviceSeconds += d.Seconds()
 }
 
 // partOfOne goes on after a part did not build.
@@ -192,7 +207,9 @@ func (s *Session) partOfOne(ctx context.Context, dir string, p *part, why error,
 		byInstance[k].subjects = append(byInstance[k].subjects, x)
 	}
 	if len(single) > 1 {
-		return each(single, 1, func(one *part) error { return s.part(ctx, dir, one, loaded, machine) })
+		return each(single, 1, func(one *part, built func()) error {
+			return s.part(ctx, dir, one, built, loaded, machine)
+		})
 	}
 	for _, x := range p.subjects {
 		e := s.entryOf(x)
@@ -276,4 +293,14 @@ func (s *Session) conclude(gr *group, v *verdicts) error {
 		}
 	}
 	return s.DB.Append(v.entries...)
+}
+
+// Missing is how many candidates of g Run would measure.
+func (s *Session) Missing(g *roperator.Graph, costs profiler.Costs) (int, error) {
+	groups, err := plan(g, "", costs, s.DB, s.Keys, s.VEUs)
+	n := 0
+	for _, gr := range groups {
+		n += len(gr.subjects)
+	}
+	return n, err
 }

@@ -48,9 +48,9 @@ type Result struct {
 	Problem    string  // why it could not be timed, on one line; "" if it was
 }
 
-// rounds is how often all variants are timed, one after another; the better median counts. So a disturbance of the
+// usualRounds is how often all variants are timed, one after another; the better median counts. So a disturbance of the
 // device hits one round of several variants and not all rounds of one.
-const rounds = 2
+const usualRounds = 2
 
 // inferences is how often a variant runs before it is timed in a round. The first inference launches its kernels one
 // by one, the second as a CUDA graph, and both must be right.
@@ -66,6 +66,7 @@ type Comparison struct {
 	// Reference computes the right outputs. It is asked where variants disagree, and in any case with Verify.
 	Reference func() (Tensors, error)
 	Verify    bool
+	Rounds    int // how often all variants are timed; 0: as often as is usual
 	// Precision is how the variants make products of float32: it says how far their outputs may differ.
 	Precision precision.Precision
 	// Progress is told how many of all timings are done; Waiting shows that work of unknown length goes on until
@@ -198,7 +199,10 @@ func firstLine(err error) string {
 // compute something else than they should.
 func (c *Comparison) time() error {
 	defer Alone(c.Waiting)()
-	done := 0
+	done, rounds := 0, c.Rounds
+	if rounds == 0 {
+		rounds = usualRounds
+	}
 	for round := range rounds {
 		for i := range c.Groups {
 			if c.built[i].dir != "" && c.results[i].Problem == "" {

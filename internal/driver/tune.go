@@ -1,0 +1,245 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/outdir"
+	"github.com/rammerc/rammerc/internal/progress"
+	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/profiler"
+	"github.com/rammerc/rammerc/profiler/measure"
+	"github.com/rammerc/rammerc/profiler/tune"
+	"github.com/rammerc/rammerc/roperator"
+	"github.com/rammerc/rammerc/schedule"
+	"github.com/rammerc/rammerc/vdevice"
+)
+
+// TuneOptions are the flags of `rammerc tune`.
+type TuneOptions struct {
+	CompileOptions
+	Budget time.Duration // for all: measuring rTasks, and timing schedules
+	Search uint64        // seed of the search
+	Batch  int           // how many schedules are built and timed together
+	// CandidatesOnly measures rTasks and searches for no schedule; DryRun does neither.
+	CandidatesOnly, DryRun bool
+}
+
+// Tuned is what `rammerc tune` reports.
+type Tuned struct {
+	Schema   string          `json:"schema"`
+	Model    string          `json:"model"`
+	Profiled *measure.Report `json:"profiled,omitempty"`
+	Space    TuneSpace       `json:"space"`
+	Known    int             `json:"known_trials"` // of earlier searches
+	Tries    int             `json:"tries"`        // with those
+	Problems int             `json:"problems"`
+	FirstUS  float64         `json:"first_us,omitempty"` // what compile would have made
+	BestUS   float64         `json:"best_us,omitempty"`
+	Best     *tune.Schedule  `json:"best,omitempty"`
+	Plan     string          `json:"plan,omitempty"` // file that compile will use
+}
+
+// TuneSpace says how large the search is.
+type TuneSpace struct {
+	Kinds      []string `json:"kinds"`
+	Policies   []string `json:"policies"`
+	Classes    int      `json:"classes"`    // rOperators with different candidates, of which there is a choice
+	Candidates int      `json:"candidates"` // of all classes
+	Missing    int      `json:"missing"`    // candidates that the database lacks
+	SecondsFor float64  `json:"seconds_for_missing"`
+}
+
+// DefaultTuneBudget and DefaultTuneBatch are what tune does without --budget and --batch.
+const (
+	DefaultTuneBudget = 10 * time.Minute
+	DefaultTuneBatch  = 24
+)
+
+// candidateShare is the part of the budget that measuring rTasks may take.
+const candidateShare = 0.4
+
+// Tune measures the candidates of a model and searches for its fastest schedule, on the GPU at hand. compile uses what
+// it finds.
+func Tune(job *Job, opt TuneOptions) (r *Tuned, err error) {
+	defer job.Guard(&err)
+	if err := opt.Validate(); err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	job.Printf("%s\n", opt.Path)
+	spec, err := opt.Spec(job)
+	if err != nil {
+		return nil, err
+	}
+	opt.ProfileBudget = time.Duration(candidateShare * float64(opt.Budget))
+	if opt.CandidatesOnly {
+		opt.ProfileBudget = opt.Budget
+	}
+	if opt.DryRun {
+		opt.ProfileBudget = 0
+	}
+	c := &Compilation{opt: opt.CompileOptions, spec: spec}
+	if err := c.prepare(job); err != nil {
+		return nil, err
+	}
+	ops, err := Lower(job, c.graph, c.spec, c.opt)
+	if err != nil {
+		return nil, Explain(err, c.model)
+	}
+	costs, err := c.costs(job, ops)
+	if err != nil {
+		return nil, diag.InFile(err, opt.Path)
+	}
+	c.lab = c.opt.laboratory(spec.Arch)
+	if c.bench == nil || c.lab == nil {
+		return nil, &toolchain.Missing{
+			Tool: "the GPU that the schedule is for, " + spec.Product + ",",
+			Help: "schedules are timed: run tune where it is, with nvcc and without --offline",
+		}
+	}
+	return c.tune(job, opt, ops, costs, begun.Add(opt.Budget))
+}
+
+// Validate reports flags that make no sense.
+func (o *TuneOptions) Validate() error {
+	var l diag.List
+	o.Problems(&l)
+	if o.Budget <= 0 {
+		l.Add(diag.New("bad-flag", "--budget %v: want a time above 0", o.Budget))
+	}
+	if o.Batch < 1 {
+		l.Add(diag.New("bad-flag", "--batch %d: want a number of schedules, at least 1", o.Batch))
+	}
+	return l.Err()
+}
+
+// tune searches from where the candidates have been measured.
+func (c *Compilation) tune(job *Job, opt TuneOptions, ops *roperator.Graph, costs profiler.Costs,
+	until time.Time) (*Tuned, error) {
+	space, err := newTuneSpace(c, job, ops, costs)
+	if err != nil {
+		return nil, err
+	}
+	r := &Tuned{Schema: "rammerc/tune/v1", Model: filepath.Base(opt.Path), Profiled: c.profiled}
+	if r.Space, err = c.describeSpace(space, costs); err != nil {
+		return nil, err
+	}
+	log := tune.Beside(c.bench.base, tune.Key{Machine: c.bench.keys.Machine(), Program: space.program()})
+	known, err := log.Trials()
+	if err != nil {
+		return nil, err
+	}
+	r.Known = len(known)
+	if opt.DryRun || opt.CandidatesOnly {
+		return r, nil
+	}
+	done := job.Stage("search")
+	first := tune.Schedule{Kind: schedule.PlanAuto, Policy: opt.Policy}
+	got, err := tune.Search(context.Background(), space, first, tune.Options{
+		Seed: opt.Search, Batch: opt.Batch, Until: until, Known: known,
+		Keep: func(t []tune.Trial) error { return log.Append(r.Model, t) },
+		Show: func(s tune.Status) {
+			job.Printf("    best %.1f µs (%s, %s), at first %.1f µs; %s in all, %s for the last %d, %s left\n",
+				s.BestUS,
+				s.Best.Kind, progress.Count(len(s.Best.Picks), "demand"), s.FirstUS,
+				progress.Count(s.Tries, "schedule"),
+				progress.Duration(s.Batch), opt.Batch, progress.Duration(max(0, s.TimeLeft)))
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Tries, r.Problems, r.FirstUS, r.BestUS = got.Tries, got.Problems, got.First.US, got.Best.US
+	done("%.1f µs instead of %.1f µs, after %s", r.BestUS, r.FirstUS, progress.Count(r.Tries, "schedule"))
+	if got.Best.US == 0 {
+		return r, nil
+	}
+	r.Best = &got.Best.Schedule
+	best, err := space.proposal(got.Best.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	r.Plan = c.tunedFile(space.program())
+	if err := os.MkdirAll(filepath.Dir(r.Plan), 0o777); err != nil {
+		return nil, err
+	}
+	return r, outdir.WriteFile(r.Plan, vdevice.FormatPlan(best.Plan))
+}
+
+// secondsFor is about what a candidate takes to be measured, with its part of a build on one processor.
+const secondsFor = 0.3
+
+func (c *Compilation) describeSpace(s *tuneSpace, costs profiler.Costs) (TuneSpace, error) {
+	d := TuneSpace{Kinds: s.Kinds(), Policies: s.Policies(), Classes: len(s.classes)}
+	for _, x := range s.classes {
+		d.Candidates += len(x.Candidates)
+	}
+	session := measure.Session{DB: c.bench.base, Keys: c.bench.keys, VEUs: c.spec.VEUs()}
+	var err error
+	d.Missing, err = session.Missing(s.ops, costs)
+	d.SecondsFor = secondsFor * float64(d.Missing)
+	return d, err
+}
+
+// tunedFile is where the plan is kept that a search has found for a program.
+func (c *Compilation) tunedFile(program string) string {
+	m := c.bench.keys.Machine()
+	name := fmt.Sprintf("%s-%s.rprog", program, tune.Key{Machine: m, Program: program}.ID())
+	return filepath.Join(filepath.Dir(c.bench.base.Path()), "tuned", name)
+}
+
+// tunedPlan is the plan that a search has found for this program on this machine, if compile may choose the plan.
+func (c *Compilation) tunedPlan(ops *roperator.Graph, costs profiler.Costs) (schedule.Proposal, bool) {
+	none := schedule.Proposal{}
+	if c.bench == nil || c.opt.Plan != "" && c.opt.Plan != schedule.PlanAuto {
+		return none, false
+	}
+	ids := map[*roperator.Candidate]string{}
+	for _, op := range ops.Ops {
+		for _, x := range op.Candidates {
+			key, err := c.bench.keys.Of(ops, x)
+			if err != nil {
+				return none, false
+			}
+			ids[x] = key.ID()
+		}
+	}
+	file := c.tunedFile(programHash(c, ops, ids))
+	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+		return none, false
+	}
+	p, err := ReadPlan(file, ops, c.spec, costs)
+	if err != nil {
+		return none, false // made by another version of the scheduler's text form
+	}
+	p.Kind = "tuned"
+	return p, true
+}
+
+// Text prints what was found.
+func (r *Tuned) Text(w io.Writer) {
+	fmt.Fprintf(w, "%s: %s with %s in all; kinds of plan: %s; policies: %s\n", r.Model,
+		progress.Count(r.Space.Classes, "choice"), progress.Count(r.Space.Candidates, "candidate"),
+		strings.Join(r.Space.Kinds, ", "), strings.Join(r.Space.Policies, ", "))
+	if r.Space.Missing > 0 {
+		fmt.Fprintf(w, "%s not measured yet, about %.0f s of one processor\n",
+			progress.Count(r.Space.Missing, "candidate"), r.Space.SecondsFor)
+	}
+	if r.BestUS == 0 {
+		fmt.Fprintf(w, "%s known\n", progress.Count(r.Known, "trial"))
+		return
+	}
+	fmt.Fprintf(w, "%.1f µs instead of %.1f µs (%.2f times as fast), after %s, %d of which could not be timed\n",
+		r.BestUS,
+		r.FirstUS, r.FirstUS/r.BestUS, progress.Count(r.Tries, "schedule"), r.Problems)
+	fmt.Fprintf(w, "%s, policy %s, %s\n%s\n", r.Best.Kind, r.Best.Policy,
+		progress.Count(len(r.Best.Picks), "demand"), r.Plan)
+}

@@ -1,0 +1,340 @@
+// Package tune searches for the fastest schedule of a program by timing schedules on the device at hand.
+//
+// A Schedule is a few decisions, from which the scheduler makes a whole plan: a kind of plan, a policy, and for some
+// classes of rOperators the candidate that they must have. What plans are, how they are predicted, built and timed, is
+// the caller's (Space). Search first times all kinds and policies, then changes the best so far:
+//
+//	kinds × policies ─▶ timed ─▶ the fastest few ─▶ changed at random ─▶ the most promising by prediction ─┐
+//	                      ▲                                                                              │
+//	                      └───────────────────────────────────────── timed ◀────────────────────────────┘
+//
+// Each timing is a Trial, which the caller keeps; a search that is started again goes on from the trials that it is
+// given. All choices come from a seed.
+package tune
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Schedule says how a plan is made.
+type Schedule struct {
+	Kind   string `json:"kind"`   // of plan
+	Policy string `json:"policy"` // that makes its waves
+	// Picks has the candidate that rOperators of a class must have, by class; others are the scheduler's choice.
+	Picks map[string]string `json:"picks,omitempty"`
+}
+
+// Class is a set of rOperators that have the same candidates.
+type Class struct {
+	Name       string   // of the class, of content
+	Candidates []string // names, of content
+	Share      float64  // of the program's time, as predicted
+}
+
+// Trial is a schedule that was timed.
+type Trial struct {
+	Schedule Schedule `json:"schedule"`
+	Plan     string   `json:"plan"`              // hash of the plan that it makes
+	US       float64  `json:"us,omitempty"`      // median of an inference, in microseconds
+	Problem  string   `json:"problem,omitempty"` // why it could not be timed
+	// Final says that the schedule was compared with the one that the search began with, each as a library of its own.
+	Final bool `json:"final,omitempty"`
+}
+
+// Prediction is what the scheduler makes of a schedule.
+type Prediction struct {
+	Plan string  // hash: schedules with equal plans are the same
+	US   float64 // by the costs
+}
+
+// Space is what is searched.
+type Space interface {
+	Kinds() []string
+	Policies() []string
+	Classes() []Class
+	// Predict makes the plan of a schedule and verifies it. It is called from several goroutines.
+	Predict(Schedule) (Prediction, error)
+	// Time times schedules and returns a trial for each, in order. If alone, each is built by itself, as it will be used.
+	// It ends early when ctx does; then some have a Problem.
+	Time(ctx context.Context, list []Schedule, alone bool) ([]Trial, error)
+}
+
+// Options say how to search.
+type Options struct {
+	Seed  uint64
+	Batch int // how many schedules are timed together
+	// Until is when no new batch is begun. A batch is not begun either if the last one took longer than what is left.
+	Until time.Time
+	// Known are the trials of earlier searches. Keep takes each new one.
+	Known []Trial
+	Keep  func([]Trial) error
+	// Show is told after every batch.
+	Show func(Status)
+}
+
+// Status is how far a search is.
+type Status struct {
+	Tries    int           // that were timed, with those of earlier searches
+	FirstUS  float64       // of the schedule that the search began with
+	BestUS   float64       // of the best so far
+	Best     Schedule      //
+	Batch    time.Duration // what the last batch took
+	TimeLeft time.Duration
+}
+
+// Result is what a search found.
+type Result struct {
+	First, Best Trial // what it began with, and what is fastest; equal if nothing faster was found
+	Tries       int
+	Problems    int
+}
+
+type search struct {
+	space Space
+	opt   Options
+	r     *rand.Rand
+
+	trials []Trial
+	plans  map[string]bool // that were timed
+	first  Schedule
+}
+
+// Search looks for a faster schedule than first until opt.Until. The result is never slower than first: at the end both
+// are built alone and timed once more, and the faster one is the result.
+func Search(ctx context.Context, space Space, first Schedule, opt Options) (Result, error) {
+	s := &search{space: space, opt: opt, first: first, plans: map[string]bool{}}
+	for _, t := range opt.Known {
+		if !t.Final {
+			s.note(t)
+		}
+	}
+	s.r = rand.New(rand.NewPCG(opt.Seed, uint64(len(s.trials))))
+	if err := s.run(ctx); err != nil {
+		return Result{}, err
+	}
+	return s.conclude(ctx)
+}
+
+func (s *search) note(t Trial) {
+	s.trials = append(s.trials, t)
+	s.plans[t.Plan] = true
+}
+
+// run times batches until the time is up or nothing new comes up.
+func (s *search) run(ctx context.Context) error {
+	took := time.Duration(0)
+	next := s.begin()
+	if len(next) == 0 { // an earlier search has timed them
+		next = s.children()
+	}
+	for ; ; next = s.children() {
+		left := time.Until(s.opt.Until)
+		if len(next) == 0 || left <= 0 || left < took || ctx.Err() != nil {
+			return nil
+		}
+		for len(next) > 0 && time.Until(s.opt.Until) > took {
+			n := min(len(next), s.opt.Batch)
+			begun := time.Now()
+			if err := s.time(ctx, next[:n]); err != nil {
+				return err
+			}
+			next, took = next[n:], time.Since(begun)
+			s.show(took)
+		}
+	}
+}
+
+func (s *search) time(ctx context.Context, list []Schedule) error {
+	got, err := s.space.Time(ctx, list, false)
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil { // what it had no time for is no trial
+		got = slices.DeleteFunc(got, func(t Trial) bool { return t.Problem != "" })
+	}
+	for _, t := range got {
+		s.note(t)
+	}
+	return s.opt.Keep(got)
+}
+
+func (s *search) show(took time.Duration) {
+	st := Status{Tries: len(s.trials), Batch: took, TimeLeft: time.Until(s.opt.Until)}
+	if best := s.best(1); len(best) > 0 {
+		st.BestUS, st.Best = best[0].US, best[0].Schedule
+	}
+	for _, t := range s.trials {
+		if same(t.Schedule, s.first) {
+			st.FirstUS = t.US
+		}
+	}
+	s.opt.Show(st)
+}
+
+func same(a, b Schedule) bool {
+	return a.Kind == b.Kind && a.Policy == b.Policy && maps.Equal(a.Picks, b.Picks)
+}
+
+// begin lists what is timed before anything is known: first, and every kind with every policy.
+func (s *search) begin() []Schedule {
+	list := []Schedule{s.first}
+	for _, policy := range s.space.Policies() {
+		for _, kind := range s.space.Kinds() {
+			list = append(list, Schedule{Kind: kind, Policy: policy})
+		}
+	}
+	return s.fresh(list, 0)
+}
+
+// fresh keeps schedules whose plans are legal and were not timed, the most promising first; most 0 keeps all.
+func (s *search) fresh(list []Schedule, most int) []Schedule {
+	type promise struct {
+		s Schedule
+		p Prediction
+	}
+	var out []promise
+	seen := maps.Clone(s.plans)
+	for _, x := range list {
+		p, err := s.space.Predict(x)
+		if err != nil || seen[p.Plan] {
+			continue
+		}
+		seen[p.Plan] = true
+		out = append(out, promise{x, p})
+	}
+	if most > 0 {
+		slices.SortStableFunc(out, func(a, b promise) int { return cmp.Compare(a.p.US, b.p.US) })
+		out = out[:min(most, len(out))]
+	}
+	var kept []Schedule
+	for _, x := range out {
+		kept = append(kept, x.s)
+	}
+	return kept
+}
+
+// best lists the fastest trials, at most so many.
+func (s *search) best(most int) []Trial {
+	var out []Trial
+	for _, t := range s.trials {
+		if t.US > 0 {
+			out = append(out, t)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Trial) int { return cmp.Compare(a.US, b.US) })
+	return out[:min(most, len(out))]
+}
+
+// How children are made: from so many parents, so many for each place in a batch; half of the batch are those that the
+// costs prefer, the other half are drawn, because the costs may be wrong.
+const (
+	parents      = 4
+	perPlace     = 4
+	mostChanges  = 3
+	changesOfAll = 8 // one of so many children changes the kind or the policy instead of candidates
+)
+
+// children changes the fastest schedules. It gives up when it finds nothing new for long.
+func (s *search) children() []Schedule {
+	from := s.best(parents)
+	if len(from) == 0 {
+		return nil
+	}
+	var list []Schedule
+	for range perPlace * s.opt.Batch {
+		// Faster parents are taken more often: the first half the time, the second a quarter, and so on.
+		i := 0
+		for i+1 < len(from) && s.r.IntN(2) == 0 {
+			i++
+		}
+		list = append(list, s.change(from[i].Schedule))
+	}
+	drawn := s.fresh(list, 0)
+	promising := s.fresh(list, (s.opt.Batch+1)/2)
+	for _, x := range drawn {
+		if len(promising) >= s.opt.Batch {
+			break
+		}
+		if !slices.ContainsFunc(promising, func(y Schedule) bool { return same(x, y) }) {
+			promising = append(promising, x)
+		}
+	}
+	return promising
+}
+
+// change returns a schedule that differs from x in one to three picks, or in its kind or policy.
+func (s *search) change(x Schedule) Schedule {
+	y := Schedule{Kind: x.Kind, Policy: x.Policy, Picks: maps.Clone(x.Picks)}
+	classes := s.space.Classes()
+	if s.r.IntN(changesOfAll) == 0 || len(classes) == 0 {
+		if kinds, policies := s.space.Kinds(), s.space.Policies(); s.r.IntN(2) == 0 {
+			y.Kind = kinds[s.r.IntN(len(kinds))]
+		} else {
+			y.Policy = policies[s.r.IntN(len(policies))]
+		}
+		return y
+	}
+	if y.Picks == nil {
+		y.Picks = map[string]string{}
+	}
+	for range 1 + s.r.IntN(mostChanges) {
+		c := s.draw(classes)
+		if y.Picks[c.Name] != "" && s.r.IntN(4) == 0 {
+			delete(y.Picks, c.Name) // back to the scheduler's choice
+			continue
+		}
+		y.Picks[c.Name] = c.Candidates[s.r.IntN(len(c.Candidates))]
+	}
+	return y
+}
+
+// draw takes a class; one that takes more of the program's time comes up more often.
+func (s *search) draw(classes []Class) Class {
+	sum := 0.0
+	for _, c := range classes {
+		sum += c.Share
+	}
+	x := s.r.Float64() * sum
+	for _, c := range classes {
+		if x -= c.Share; x < 0 {
+			return c
+		}
+	}
+	return classes[s.r.IntN(len(classes))]
+}
+
+// conclude compares the best schedule with the first one, each as a library of its own.
+func (s *search) conclude(ctx context.Context) (Result, error) {
+	r := Result{Tries: len(s.trials)}
+	for _, t := range s.trials {
+		if t.Problem != "" {
+			r.Problems++
+		}
+	}
+	list := []Schedule{s.first}
+	for _, t := range s.best(2) {
+		if !same(t.Schedule, s.first) {
+			list = append(list, t.Schedule)
+		}
+	}
+	got, err := s.space.Time(ctx, list, true)
+	if err != nil {
+		return r, err
+	}
+	r.First, r.Best = got[0], got[0]
+	for _, t := range got[1:] {
+		if t.US > 0 && (r.Best.US == 0 || t.US < r.Best.US) {
+			r.Best = t
+		}
+	}
+	if r.Best.US > 0 {
+		r.Best.Final = true
+		return r, s.opt.Keep([]Trial{r.Best})
+	}
+	return r, nil
+}
