@@ -87,9 +87,12 @@ var internalOps = []Op{
 			optional("mask", "T", floatTypes),
 		},
 		Outputs: []Port{port("out", "T", floatTypes)},
-		Attrs:   []AttrSpec{intAttr("nan_to_zero", 0), floatAttr("scale", 1)},
+		Attrs: []AttrSpec{
+			intAttr("nan_to_zero", 0), floatAttr("scale", 1), intAttr("before", -Unbounded), intAttr("behind", Unbounded),
+		},
 		Doc: "softmax(scale·q·kᵀ + mask)·v of q[…,Lq,D], k[…,Lk,D], v[…,Lk,Dv], mask broadcast to […,Lq,Lk]; " +
-			"probabilities are rounded to T; nan_to_zero: rows whose softmax is NaN give 0",
+			"probabilities are rounded to T; nan_to_zero: rows whose softmax is NaN give 0; query i attends to the keys " +
+			"from i + before to i + behind, the scores of others are -∞",
 	},
 }
 
@@ -108,6 +111,10 @@ func IsCompound(anchor string) bool {
 	}
 	return false
 }
+
+// Unbounded is a distance from queries to keys of Attention that no key exceeds. Sums of it and of numbers of queries
+// fit 32 bits.
+const Unbounded = 1 << 30
 
 var simpleCellInputs = []Port{
 	port("x", "T", floatTypes), port("h", "T", floatTypes), optional("W", "T", floatTypes),

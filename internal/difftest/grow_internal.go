@@ -57,6 +57,12 @@ func growAttention(r *generator) {
 	if r.one(2) {
 		attrs["nan_to_zero"] = ir.IntAttr(1)
 	}
+	if r.one(4) {
+		attrs["before"] = ir.IntAttr(int64(r.IntN(4)) - 4)
+	}
+	if r.one(4) {
+		attrs["behind"] = ir.IntAttr(int64(r.IntN(4)))
+	}
 	r.nodes(ir.InternalDomain, "Attention", 1, attrs, in...)
 }
 

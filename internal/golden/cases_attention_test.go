@@ -107,7 +107,7 @@ func TestAttentionSplit(t *testing.T) {
 	}))
 }
 
-// Constant masks that hide all keys but a band: rTasks leave out the hidden ones.
+// Queries that attend to a band of keys: rTasks leave out keys that none of their queries attends to.
 func TestAttentionBands(t *testing.T) {
 	var cases []Case
 	for _, c := range []struct {
@@ -117,21 +117,13 @@ func TestAttentionBands(t *testing.T) {
 	}{
 		{"causal", 70, 70, -1000, 0}, {"causal with past keys", 33, 150, -1000, 117}, {"one query", 1, 40, -1000, 20},
 		{"sliding window", 200, 200, -16, 0}, {"both sides", 90, 100, -20, 31}, {"shifted", 20, 300, 130, 140},
+		{"queries without keys", 20, 30, 15, 40}, {"no keys", 5, 30, 50, 90}, {"many past keys", 1, 1500, -1000, 1400},
 	} {
-		var rows []string
-		for q := range c.lq {
-			row := make([]string, c.lk)
-			for k := range row {
-				row[k] = "-inf"
-				if k-q >= c.before && k-q <= c.behind {
-					row[k] = "0"
-				}
-			}
-			rows = append(rows, strings.Join(row, ", "))
-		}
-		heads := attention(c.name, qkv("2,3,", c.lq, c.lk, 32, 32), "%q, %k, %v, %m", "scale = 0.2")
-		heads.Body = fmt.Sprintf("%%m = const float32[%d,%d] {%s}\n", c.lq, c.lk, strings.Join(rows, ", ")) + heads.Body
-		cases = append(cases, heads)
+		attrs := fmt.Sprintf("scale = 0.2, before = %d, behind = %d", c.before, c.behind)
+		heads := qkv("2,3,", c.lq, c.lk, 32, 32)
+		cases = append(cases, attention(c.name, heads, "%q, %k, %v", attrs),
+			attention(c.name+", masked", fmt.Sprintf("%s, %%m: float32[%d,%d]", heads, c.lq, c.lk), "%q, %k, %v, %m",
+				"nan_to_zero = 1, "+attrs))
 	}
 	Check(t, inAllPrecisions(cases))
 }

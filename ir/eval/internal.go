@@ -34,6 +34,7 @@ func attention(c *call) []*ir.Tensor {
 	h := head{
 		lq: int(rows(q)), lk: int(rows(k)), d: int(cols(q)), dv: int(cols(v)),
 		scale: c.Attr("scale").F, nanToZero: c.Attr("nan_to_zero").I != 0,
+		before: int(c.Attr("before").I), behind: int(c.Attr("behind").I),
 	}
 	spread := func(t *ir.Tensor, r, n int) []float64 {
 		return floats(broadcastTo(c, t, append(append([]int64{}, batch...), int64(r), int64(n))))
@@ -53,6 +54,11 @@ func attention(c *call) []*ir.Tensor {
 			if mask != nil {
 				copy(w, mask[(b*h.lq+i)*h.lk:])
 			}
+			for j := range w {
+				if j < i+h.before || j > i+h.behind {
+					w[j] = math.Inf(-1)
+				}
+			}
 			h.row(res[i*h.dv:][:h.dv], qs[(b*h.lq+i)*h.d:][:h.d], ks[b*h.lk*h.d:], vs[b*h.lk*h.dv:], w)
 		}
 		store(out, b*h.lq*h.dv, res)
@@ -62,10 +68,11 @@ func attention(c *call) []*ir.Tensor {
 
 // head computes attention for one pair of matrices.
 type head struct {
-	lq, lk, d, dv int // rows of q, rows of k and v, columns of q and k, columns of v
-	scale         float64
-	nanToZero     bool       // a row whose softmax is NaN, because all of it is masked, gives 0
-	stored        *ir.Tensor // [lk] of the element type: probabilities are stored there to round them
+	lq, lk, d, dv  int // rows of q, rows of k and v, columns of q and k, columns of v
+	scale          float64
+	before, behind int        // query i attends to keys i+before … i+behind
+	nanToZero      bool       // a row whose softmax is NaN, because all of it is masked, gives 0
+	stored         *ir.Tensor // [lk] of the element type: probabilities are stored there to round them
 }
 
 // row computes one row of the output, res. w is the row of the mask, and is overwritten with the softmax.

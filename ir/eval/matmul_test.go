@@ -220,6 +220,19 @@ func TestAttention(t *testing.T) {
 	zero := apply1(t, "Where", nil, apply1(t, "IsNaN", nil, weights), f32([]float32{0}), weights)
 	near(t, "NaN to zero", applyIn(t, ir.InternalDomain, "Attention", attrs, 1, q, k, v, mask)[0],
 		apply1(t, "MatMul", nil, zero, v), 1e-5)
+	band := normal(r, 5, 6)
+	for i := range 5 {
+		for j := range 6 {
+			ir.Slice[float32](band)[6*i+j] = 0
+			if j < i-1 || j > i+2 {
+				ir.Slice[float32](band)[6*i+j] = float32(math.Inf(-1))
+			}
+		}
+	}
+	scaled := apply1(t, "Mul", nil, apply1(t, "MatMul", nil, q, kT), f32([]float32{0.5}))
+	attrs = ir.Attrs{"scale": ir.FloatAttr(0.5), "before": ir.IntAttr(-1), "behind": ir.IntAttr(2)}
+	near(t, "a band of keys", applyIn(t, ir.InternalDomain, "Attention", attrs, 1, q, k, v)[0],
+		apply1(t, "MatMul", nil, apply1(t, "Softmax", nil, apply1(t, "Add", nil, scaled, band)), v), 1e-5)
 	// A probability that is too small for the element type becomes 0, and 0 times an infinite value is NaN.
 	ir.Slice[float32](v)[0] = float32(math.Inf(-1))
 	attrs = ir.Attrs{"scale": ir.FloatAttr(500)}

@@ -21,8 +21,8 @@ type attention struct {
 	elem                       ir.DType // of q, k and v; the mask is float32
 	scale                      float32
 	nanToZero                  int64
-	// seen says which keys queries attend to where the mask does nothing but hide the others; nil for other masks.
-	seen *band
+	// Query i attends to the keys from i + before to i + behind.
+	before, behind int64
 }
 
 // Attention lowers a group whose anchor is the internal operator Attention.
@@ -147,6 +147,7 @@ func readAttention(b *build.Builder, g *build.Group) (*attention, error) {
 	a := &attention{
 		elem: elem, queries: last(in[0], 2), keys: last(in[1], 2), depth: last(in[0], 1), cols: last(in[2], 1),
 		scale: float32(g.Anchor.Float("scale", 1)), nanToZero: g.Anchor.Int("nan_to_zero", 0),
+		before: g.Anchor.Int("before", -ir.Unbounded), behind: g.Anchor.Int("behind", ir.Unbounded),
 	}
 	if a.keys == 0 {
 		a.nanToZero = 1 // a sum of nothing
@@ -167,7 +168,6 @@ func readAttention(b *build.Builder, g *build.Group) (*attention, error) {
 	a.q, a.k, a.v = views[0], views[1], views[2]
 	if len(views) > 3 {
 		a.mask = views[3]
-		a.seen = bandOf(g, a.queries, a.keys)
 	}
 	return a, nil
 }

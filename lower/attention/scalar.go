@@ -63,6 +63,7 @@ func (a *attention) scalarCandidate(b *build.Builder, bq int64, t *tails.Tail) *
 			arg.Int("queries", a.queries), arg.Int("keys", a.keys), arg.Int("depth", a.depth),
 			arg.Int("columns", a.cols),
 			arg.Div("tiles", tiles), arg.Div("batch1", batch[1]), arg.Div("batch2", batch[2]),
+			arg.Int("before", a.before), arg.Int("behind", a.behind),
 			arg.Int("has_mask", hasMask), arg.Int("nan_to_zero", a.nanToZero),
 			{Name: "scale", Value: rkernels.Float(a.scale)}, {Name: "epi", Value: t.Args},
 		},

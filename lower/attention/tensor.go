@@ -63,21 +63,18 @@ func (a *attention) products(b *build.Builder) int64 {
 
 // headRows cuts the queries of all heads into tiles of rows, as rk::HeadRows describes it.
 type headRows struct {
-	batch         []int64 // b0, b1, b2
-	queries, keys int64
-	per, heads    int64 // queries and heads of a tile
-	splits        int64
-	seen          band
+	batch          []int64 // b0, b1, b2
+	queries, keys  int64
+	per, heads     int64 // queries and heads of a tile
+	splits         int64
+	before, behind int64
 }
 
 // rows are the tiles of a shape without splits. Heads that share keys and values meet in a tile where one of them does
 // not fill it.
 func (a *attention) rows(s tensorShape) *headRows {
 	r := &headRows{batch: a.q.Shape[:3], queries: a.queries, keys: a.keys, per: min(s.bq, a.queries), heads: 1, splits: 1,
-		seen: everything}
-	if a.seen != nil {
-		r.seen = *a.seen
-	}
+		before: a.before, behind: a.behind}
 	if a.k.Stride(2) == 0 && a.v.Stride(2) == 0 {
 		r.heads = max(1, min(r.batch[2], s.bq/max(r.per, 1)))
 	}
@@ -113,8 +110,8 @@ func (r *headRows) tile(task int) rowTile {
 	t.b0 = i
 	t.q1 = min(t.q0+r.per, r.queries)
 	t.heads = min(r.heads, r.batch[2]-t.b2)
-	t.k0 = max(t.split*r.splitKeys(), t.q0+r.seen.before)
-	t.k1 = min((t.split+1)*r.splitKeys(), r.keys, t.q1+r.seen.behind)
+	t.k0 = max(t.split*r.splitKeys(), t.q0+r.before)
+	t.k1 = min((t.split+1)*r.splitKeys(), r.keys, t.q1+r.behind)
 	return t
 }
 
@@ -174,7 +171,7 @@ func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int6
 	reads = roperator.AppendRead(reads, a.k, r.box(false, a.depth))
 	reads = roperator.AppendRead(reads, a.v, r.box(false, a.cols))
 	mask, masked := a.q, int64(0)
-	if a.mask.Buf != nil && a.seen == nil {
+	if a.mask.Buf != nil {
 		reads = roperator.AppendRead(reads, a.mask, r.maskBox)
 		mask, masked = a.mask, 1
 	}
@@ -190,7 +187,7 @@ func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int6
 			{Name: "v", Value: arg.HeadMatrix(a.v)}, {Name: "mask", Value: arg.HeadMatrix(mask)},
 			{Name: "out", Value: arg.Operand3(t.Out)}, {Name: "rows", Value: r.args()},
 			arg.Int("batch", ir.Count(r.batch)), arg.Int("keys", a.keys), arg.Int("split_keys", r.splitKeys()),
-			arg.Int("depth", a.depth), arg.Int("columns", a.cols), arg.Int("before", r.seen.before), arg.Int("behind", r.seen.behind),
+			arg.Int("depth", a.depth), arg.Int("columns", a.cols), arg.Int("before", r.before), arg.Int("behind", r.behind),
 			arg.Int("nan_to_zero", a.nanToZero),
 			{Name: "scale", Value: rkernels.Float(a.scale)}, {Name: "epi", Value: t.Args},
 		},

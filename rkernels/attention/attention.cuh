@@ -25,8 +25,9 @@ struct Attention {
     HeadMatrix q, k, v, mask;
     rt::Operand3 out;  // [batch][query][column]
     int32_t queries, keys, depth, columns;
-    Div tiles;           // of queries
-    Div batch1, batch2;  // batch = (b0·batch1 + b1)·batch2 + b2
+    Div tiles;               // of queries
+    Div batch1, batch2;      // batch = (b0·batch1 + b1)·batch2 + b2
+    int32_t before, behind;  // query i attends to the keys from i + before to i + behind
     int32_t has_mask, nan_to_zero;
     float scale;
     typename Epi::Args epi;
@@ -85,7 +86,7 @@ struct Attention {
         const int q = q0 + warp * kRows + r;
         score[r] *= a.scale;
         if (mask && key < a.keys && q < a.queries) score[r] += mask[q * a.mask.row + key * a.mask.col];
-        if (key >= a.keys) score[r] = minus_infinity();
+        if (key >= a.keys || key - q < a.before || key - q > a.behind) score[r] = minus_infinity();
       }
       t.sync();
       if (i + 1 < tiles) load_k.issue(sk);
