@@ -7,9 +7,11 @@ import (
 )
 
 // recognizeAttention finds softmax(scale·q·kᵀ + mask)·v, from the last MatMul backwards, and replaces it by the
-// internal operator Attention. The scale may multiply the scores, q, kᵀ, or several of them. The mask may be a summand,
-// or a Where that is equivalent to one. A Where that replaces NaN by 0 between the Softmax and the last MatMul becomes
-// the attribute nan_to_zero.
+// internal operator Attention. The scale may multiply the scores, q, kᵀ, or several of them. The mask may be a sum of
+// several, also on scores with more axes; a summand may be a Where that is equivalent to one. Constant masks that are
+// causal or sliding windows become the attributes before and behind. A Where that replaces NaN by 0 between the Softmax
+// and the last MatMul becomes the attribute nan_to_zero. Heads of keys and values that are repeated for several heads of
+// queries are taken once.
 //
 // Requires: constants folded, identities removed, Softmax recognised, types inferred; it must run before scales are
 // merged with other constants. Leaves: Attention, whose k is not transposed. If the model computes kᵀ in another way
@@ -24,45 +26,40 @@ func recognizeAttention(c *Context, g *ir.Graph) (bool, error) {
 
 // attentionMatch is what is known of a match so far.
 type attentionMatch struct {
-	q, kt, v, mask *ir.Value
+	q, kt, v       *ir.Value
 	scale          float64
 	nanToZero      bool
 	absorbed       []*ir.Node
-	// If the mask is a Where, condition is its condition: a score is kept where condition equals whenKept, and is
-	// replaced by masked elsewhere.
-	condition *ir.Value
-	masked    float64
-	whenKept  bool
+	masks          []attentionMask
+	before, behind int64 // query i attends to keys i+before … i+behind
 }
 
 // attention tries to match n as the last MatMul, and replaces it if it matches.
 func (s *sweep) attention(n *ir.Node) {
-	m := &attentionMatch{scale: 1, v: n.Inputs[1]}
+	m := &attentionMatch{scale: 1, v: n.Inputs[1], before: -ir.Unbounded, behind: ir.Unbounded}
 	scores := s.softmaxInput(n.Inputs[0], m)
 	if scores == nil {
 		return
 	}
-	product := s.scoresProduct(s.peelMask(scores, m), m)
+	product := s.scoresProduct(s.peelMasks(scores, m), m)
 	if product == nil {
 		return
 	}
 	m.q, m.kt = product.Inputs[0], product.Inputs[1]
 	m.q = peelScale(m.q, m)
 	m.kt = peelScale(m.kt, m)
-	if !m.shapesFit(scores) || !s.c.attentionFits(m) {
+	if !product.Outputs[0].Shape.Equal(scores.Shape) || !m.shapesFit(scores) || !s.c.attentionFits(m) {
 		return
 	}
 	m.absorbed = append(m.absorbed, product)
-	if m.condition != nil {
-		m.mask = s.additiveMask(m)
-	}
-	s.emitAttention(n, m)
+	s.takeBands(m, scores.Shape)
+	s.emitAttention(n, m, s.maskSum(m, scores.Shape))
 }
 
-func (s *sweep) emitAttention(n *ir.Node, m *attentionMatch) {
+func (s *sweep) emitAttention(n *ir.Node, m *attentionMatch, mask *ir.Value) {
 	in := []*ir.Value{m.q, s.untransposed(m), m.v}
-	if m.mask != nil {
-		in = append(in, m.mask)
+	if mask != nil {
+		in = append(in, mask)
 	}
 	scale := m.scale
 	if m.q.DType != ir.Float64 {
@@ -71,6 +68,15 @@ func (s *sweep) emitAttention(n *ir.Node, m *attentionMatch) {
 	attrs := ir.Attrs{"scale": ir.FloatAttr(scale)}
 	if m.nanToZero {
 		attrs["nan_to_zero"] = ir.IntAttr(1)
+	}
+	if m.before > -ir.Unbounded {
+		attrs["before"] = ir.IntAttr(m.before)
+	}
+	if m.behind < ir.Unbounded {
+		attrs["behind"] = ir.IntAttr(m.behind)
+	}
+	if s.sharedHeads(n, in, attrs, m) {
+		return
 	}
 	s.become("Attention", attrs, in, m.absorbed...)
 	n.Domain = ir.InternalDomain
@@ -99,51 +105,6 @@ func (s *sweep) softmaxInput(p *ir.Value, m *attentionMatch) *ir.Value {
 	}
 	m.absorbed = append(m.absorbed, softmax)
 	return x
-}
-
-// peelMask returns the scores without the mask, and notes the mask in m. A mask is a summand, or a Where that replaces
-// scores by a large negative number.
-func (s *sweep) peelMask(scores *ir.Value, m *attentionMatch) *ir.Value {
-	if !s.single(scores) {
-		return scores
-	}
-	if add := definedBy(scores, "Add"); add != nil {
-		for i, x := range add.Inputs {
-			if s.scoresProduct(x, &attentionMatch{}) != nil && sameType(x, scores) {
-				m.mask = add.Inputs[1-i]
-				m.absorbed = append(m.absorbed, add)
-				return x
-			}
-		}
-	}
-	where := definedBy(scores, "Where")
-	if where == nil {
-		return scores
-	}
-	for i := 1; i <= 2; i++ { // input i of the Where keeps the score
-		x := where.Inputs[i]
-		value, ok := scalar(where.Inputs[3-i])
-		// The sum of such a number and a score of ordinary size is the number itself, so adding it is the same as
-		// replacing.
-		if ok && value < -1e30 && s.scoresProduct(x, &attentionMatch{}) != nil && sameType(x, scores) {
-			m.condition, m.masked, m.whenKept = where.Inputs[0], value, i == 1
-			m.absorbed = append(m.absorbed, where)
-			return x
-		}
-	}
-	return scores
-}
-
-// additiveMask makes the summand that is equivalent to a masking Where: 0 where the score is kept, masked elsewhere.
-func (s *sweep) additiveMask(m *attentionMatch) *ir.Value {
-	d, base := m.q.DType, s.node.Outputs[0].Name
-	kept := s.constant(base+".kept", filled(d, 0))
-	masked := s.constant(base+".masked", filled(d, m.masked))
-	x, y := masked, kept
-	if m.whenKept {
-		x, y = kept, masked
-	}
-	return s.add("Where", nil, mergeOrigins(m.absorbed...), d, m.condition.Shape, base+".mask", m.condition, x, y)
 }
 
 // scoresProduct returns the MatMul that computes v, up to scalar factors and divisors, which it moves to m.scale. It is
@@ -181,8 +142,8 @@ func peelScale(v *ir.Value, m *attentionMatch) *ir.Value {
 	}
 }
 
-// shapesFit checks that q, kᵀ and v have equal axes before the last two, and that mask and condition do not broadcast
-// the scores to a higher rank.
+// shapesFit checks that q, kᵀ and v have equal axes before the last two, and that masks do not broadcast the scores to a
+// higher rank.
 func (m *attentionMatch) shapesFit(scores *ir.Value) bool {
 	rank := len(m.q.Shape)
 	if rank < 2 || len(m.kt.Shape) != rank || len(m.v.Shape) != rank || !m.q.DType.IsFloat() {
@@ -192,8 +153,8 @@ func (m *attentionMatch) shapesFit(scores *ir.Value) bool {
 	if !batch.Equal(m.kt.Shape[:rank-2]) || !batch.Equal(m.v.Shape[:rank-2]) {
 		return false
 	}
-	for _, v := range []*ir.Value{m.mask, m.condition} {
-		if v != nil && (v.Shape == nil || len(v.Shape) > rank) {
+	for _, x := range m.masks {
+		if x.term().Shape == nil || len(x.term().Shape) > len(x.scores) || !x.fits(scores.Shape) {
 			return false
 		}
 	}
@@ -219,7 +180,10 @@ func (s *sweep) untransposed(m *attentionMatch) *ir.Value {
 	swapped[rank-2], swapped[rank-1] = swapped[rank-1], swapped[rank-2]
 	if k, nodes := betweenReshapes(m.kt, swapped); k != nil {
 		m.absorbed = append(m.absorbed, nodes...)
-		return k
+		if k.Shape.Equal(swapped) {
+			return k
+		}
+		return s.reshaped(m, "Reshape", k, swapped.MustConsts())
 	}
 	x, perm := m.kt, make([]int64, rank)
 	for i := range perm {
@@ -258,7 +222,10 @@ func betweenReshapes(kt *ir.Value, swapped ir.Shape) (k *ir.Value, nodes []*ir.N
 	}
 	k, joined := before.Inputs[0], t.Inputs[0].Shape
 	rank, r := len(swapped), len(joined)
-	if !k.Shape.Equal(swapped) || r < 2 || !joined[r-2:].Equal(swapped[rank-2:]) {
+	if r < 2 || !joined[r-2:].Equal(swapped[rank-2:]) {
+		return nil, nil
+	}
+	if _, known := swapped.Consts(); !known && !k.Shape.Equal(swapped) {
 		return nil, nil
 	}
 	return k, []*ir.Node{before, t, after}
