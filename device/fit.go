@@ -19,6 +19,8 @@ var costFields = []costField{
 	{"launch_ns", func(c *Cost) *float64 { return &c.Launch }},
 	{"node_ns", func(c *Cost) *float64 { return &c.Node }},
 	{"pdl_ns", func(c *Cost) *float64 { return &c.PDL }},
+	{"cold_launch_ns", func(c *Cost) *float64 { return &c.Cold }},
+	{"publish_ns", func(c *Cost) *float64 { return &c.Publish }},
 	{"hop_ns", func(c *Cost) *float64 { return &c.Hop }},
 	{"wait_each_ns", func(c *Cost) *float64 { return &c.WaitEach }},
 	{"barrier_ns", func(c *Cost) *float64 { return &c.Barrier }},

@@ -62,28 +62,30 @@ func (c Clusters) Of(size int) int {
 
 // Cost holds what things take on the device; times in nanoseconds, bandwidths in bytes per nanosecond.
 //
-// Three costs are of launches, each from the end of what ran before to the first step: an rProgram is a
-// cooperative launch, which needs the whole device; a node of a graph waits for the nodes it depends on;
-// with programmatic dependent launch its blocks are there before and wait on the device. The others are
-// of edges inside a launch. Of those marked optional a device file may be silent: they follow from
-// others then, see costDefaults.
+// Four costs are of launches, each from the end of what ran before to the first step: an rProgram is a cooperative
+// launch, which needs the whole device; a node of a graph waits for the nodes it depends on; with programmatic
+// dependent launch its blocks are there before and wait on the device; and a launch is cold if an rProgram or nothing
+// ran before. The others are of edges and steps inside a launch. Of those marked optional a device file may be silent:
+// they follow from others then, see costDefaults.
 type Cost struct {
-	Launch     float64 `yaml:"launch_ns"`             // of an rProgram: a cooperative, persistent launch
-	Node       float64 `yaml:"node_ns"`               // optional: of a dependent graph node
-	PDL        float64 `yaml:"pdl_ns"`                // optional: of a dependent node with programmatic dependent launch
-	Hop        float64 `yaml:"hop_ns"`                // flag written on one SM and seen on another
-	WaitEach   float64 `yaml:"wait_each_ns"`          // more for each further flag waited for
-	Barrier    float64 `yaml:"barrier_ns"`            // optional: of all vEUs, from the last arrival to the last departure
-	Counter    float64 `yaml:"counter_ns"`            // optional: last addition to a counter to seen by a waiter, all vEUs adding
-	Tagged     float64 `yaml:"tagged_ns"`             // optional: tagged word written to payload in the reader's shared memory
-	Cluster    float64 `yaml:"cluster_ns"`            // optional: the same through distributed shared memory
-	Step       float64 `yaml:"step_ns"`               // dispatch of one step
-	Latency    float64 `yaml:"latency_ns"`            // an rTask's first load and last store, which nothing hides
-	L2PerSM    float64 `yaml:"l2_bytes_per_ns"`       // one SM reading from L2
-	L2Total    float64 `yaml:"l2_total_bytes_per_ns"` // the whole device
-	DRAM       float64 `yaml:"dram_bytes_per_ns"`     // the whole device
-	FlopsPerSM float64 `yaml:"fp32_flops_per_ns"`     // one SM, fp32
-	Source     string  `yaml:"source"`                // where the figures come from
+	Launch     float64 `yaml:"launch_ns"`                // of an rProgram: a cooperative, persistent launch
+	Node       float64 `yaml:"node_ns"`                  // optional: of a dependent graph node
+	PDL        float64 `yaml:"pdl_ns"`                   // optional: of a dependent node with programmatic dependent launch
+	Cold       float64 `yaml:"cold_launch_ns,omitempty"` // optional: of an ordinary launch after an rProgram, or of the first
+	Hop        float64 `yaml:"hop_ns"`                   // flag written on one SM and seen on another
+	WaitEach   float64 `yaml:"wait_each_ns"`             // more for each further flag waited for
+	Barrier    float64 `yaml:"barrier_ns"`               // optional: of all vEUs, from the last arrival to the last departure
+	Counter    float64 `yaml:"counter_ns"`               // optional: last addition to a counter to seen by a waiter, all vEUs adding
+	Tagged     float64 `yaml:"tagged_ns"`                // optional: tagged word written to payload in the reader's shared memory
+	Cluster    float64 `yaml:"cluster_ns"`               // optional: the same through distributed shared memory
+	Step       float64 `yaml:"step_ns"`                  // dispatch of one step
+	Publish    float64 `yaml:"publish_ns,omitempty"`     // optional: in an rProgram, what a step adds that sets its flag or a counter
+	Latency    float64 `yaml:"latency_ns"`               // an rTask's first load and last store, which nothing hides
+	L2PerSM    float64 `yaml:"l2_bytes_per_ns"`          // one SM reading from L2
+	L2Total    float64 `yaml:"l2_total_bytes_per_ns"`    // the whole device
+	DRAM       float64 `yaml:"dram_bytes_per_ns"`        // the whole device
+	FlopsPerSM float64 `yaml:"fp32_flops_per_ns"`        // one SM, fp32
+	Source     string  `yaml:"source"`                   // where the figures come from
 }
 
 // costDefault says what an optional cost is where the device file has none.
@@ -99,6 +101,8 @@ type costDefault struct {
 var costDefaults = []costDefault{
 	{"node_ns", func(c *Cost) *float64 { return &c.Node }, func(c *Cost) float64 { return c.Launch }},
 	{"pdl_ns", func(c *Cost) *float64 { return &c.PDL }, func(c *Cost) float64 { return c.Node }},
+	{"cold_launch_ns", func(c *Cost) *float64 { return &c.Cold }, func(*Cost) float64 { return 0 }}, // that of other launches
+	{"publish_ns", func(c *Cost) *float64 { return &c.Publish }, func(*Cost) float64 { return 0 }},
 	{"barrier_ns", func(c *Cost) *float64 { return &c.Barrier }, func(c *Cost) float64 { return 1.6 * c.Hop }},
 	{"counter_ns", func(c *Cost) *float64 { return &c.Counter }, func(c *Cost) float64 { return 1.6 * c.Hop }},
 	{"tagged_ns", func(c *Cost) *float64 { return &c.Tagged }, func(c *Cost) float64 { return 0.6 * c.Hop }},

@@ -14,21 +14,29 @@ import (
 //	a shorter chain beside it   A ── X ── Y ─────────── C       X and Y may take twice as long, with half the work
 
 // criticalPath makes list schedules with several selections of candidates and keeps the one that takes the least time
-// in simulation. Where a plan of Algorithm 1, in the policy's waves or in balanced ones, takes less than all of them,
-// it keeps that one. So the plan is never slower than those by the model.
+// in simulation. Where a plan of waves takes less than all of them, the policy's or balanced ones, it keeps that one.
+// So the plan is never slower than those by the model.
 func (p *planner) criticalPath() *vdevice.Plan {
+	inOrder := p.rprogram()
+	return p.fastestOf(append(p.otherOrders(inOrder), inOrder, mixed(1)(p), p.inWaves())...)
+}
+
+// otherOrders are the plans in which rTasks are not in the order of the policy's waves: a list schedule, and balanced
+// waves. A list schedule is made like the rProgram inOrder with a better order; where that takes much longer than
+// balanced waves, no order makes up for it.
+func (p *planner) otherOrders(inOrder *vdevice.Plan) []*vdevice.Plan {
 	q := *p
 	q.waves = p.balanced()
-	inOrder := p.rprogram()
-	best := inOrder
-	least := p.time(best)
-	for _, plan := range []*vdevice.Plan{p.listed(inOrder.Pick), mixed(1)(p), mixed(1)(&q)} {
-		if t := p.time(plan); t < least {
-			best, least = plan, t
-		}
+	balanced := q.fastestOf(mixed(1)(&q), q.inWaves())
+	out := []*vdevice.Plan{balanced}
+	if p.time(inOrder) < worthOrdering*p.time(balanced) {
+		out = append(out, p.listed(inOrder.Pick))
 	}
-	return best
+	return out
 }
+
+// worthOrdering is how much longer than other plans an rProgram may take for which a better order is looked for.
+const worthOrdering = 1.25
 
 // selection is the candidate of each rOperator, by ID.
 type selection []*choice
@@ -44,15 +52,19 @@ func (p *planner) listed(pick []int) *vdevice.Plan {
 		return out
 	}
 	stretch := p.stretches()
-	best, least := (*listScheduler)(nil), 0.0
-	for i, by := range []func(op int32) func([]choice) *choice{
-		func(op int32) func([]choice) *choice { return indexed(pick[op]) },
+	best := p.list(selected(func(op int32) func([]choice) *choice { return indexed(pick[op]) }))
+	tried := []selection{best.selection()}
+	for _, by := range []func(op int32) func([]choice) *choice{
 		func(int32) func([]choice) *choice { return fastest },
 		func(op int32) func([]choice) *choice { return within(stretch[op]) },
 	} {
-		l := p.list(selected(by))
-		if t := l.place.makespan(); i == 0 || t < least {
-			best, least = l, t
+		next := selected(by)
+		if slices.ContainsFunc(tried, func(x selection) bool { return slices.Equal(x, next) }) {
+			continue
+		}
+		tried = append(tried, next)
+		if l := p.list(next); l.place.makespan() < best.place.makespan() {
+			best = l
 		}
 	}
 	return p.refineList(best).plan()

@@ -25,6 +25,7 @@ type placer struct {
 	// The loader of each vEU; nil until some rTask streams weights.
 	loaders   []vdevice.Loader
 	ring      int     // bytes
+	publish   float64 // what a step adds that others may wait for
 	opened    float64 // when the launch before this one began, and with it this one's loaders
 	residence *residence
 	wave      int // being placed
@@ -48,7 +49,7 @@ type placerScratch struct {
 func newPlacer(spec *device.Spec, placed []*placedOp, residence *residence, kind vdevice.SegmentKind) *placer {
 	n := spec.VEUs()
 	return &placer{
-		ring: vdevice.UsualRing(spec, kind),
+		ring: vdevice.UsualRing(spec, kind), publish: publishing(spec, kind),
 		spec: spec, placed: placed, residence: residence, busy: make([]float64, n),
 		placerScratch: &placerScratch{
 			flags: make([]int32, n), set: make([]float64, n), produced: make([]bool, n),
@@ -56,6 +57,14 @@ func newPlacer(spec *device.Spec, placed []*placedOp, residence *residence, kind
 			oneFlags: make([]int32, n), oneSet: make([]float64, n),
 		},
 	}
+}
+
+// publishing is what a step takes in a segment of that kind to announce its completion.
+func publishing(spec *device.Spec, kind vdevice.SegmentKind) float64 {
+	if kind == vdevice.RProgram {
+		return spec.Cost.Publish
+	}
+	return 0
 }
 
 // fork returns a copy that can go on without changing this placer.
@@ -203,6 +212,9 @@ func (p *placer) run(v int32, ch *choice, t int) float64 { return p.runFrom(v, p
 // runFrom is when rTask t ends that vEU v starts at the given time.
 func (p *placer) runFrom(v int32, start float64, ch *choice, t int) float64 {
 	end := start + ch.ready
+	if len(ch.c.Exports) == 0 {
+		end += p.publish
+	}
 	if ch.rate == 0 {
 		return end
 	}

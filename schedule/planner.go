@@ -218,26 +218,36 @@ func allOps(g *roperator.Graph) []int32 {
 	return out
 }
 
-// clearly is the part of the time of a plan of Algorithm 1 that another plan may take at most to replace it. The
-// model is no more exact than that.
+// clearly is the part of the time of a plan of waves that another plan may take at most to replace it. The model is no
+// more exact than that.
 const clearly = 0.95
 
-// best is the plan that the model prefers.
+// best is the plan that the model prefers: of the plans that differ only in how the waves are launched the fastest, and
+// another plan if it is clearly faster than that.
 func (p *planner) best() *vdevice.Plan {
-	best := mixed(1)(p)
-	least := p.time(best) * clearly
+	inOrder := p.rprogram()
+	best := p.fastestOf(mixed(1)(p), p.inWaves(), inOrder)
 	others := []*vdevice.Plan{p.parallel(), p.graph()}
-	if p.branches() {
-		others = append(others, p.criticalPath())
-	}
 	for _, size := range []int{8, 4} {
 		if plan := p.tryClusters(size); plan != nil {
 			others = append(others, plan)
 		}
 	}
-	for _, other := range others {
-		if t := p.time(other); t < least {
-			best, least = other, t
+	if p.branches() {
+		others = append(others, p.otherOrders(inOrder)...)
+	}
+	if other := p.fastestOf(others...); p.time(other) < clearly*p.time(best) {
+		return other
+	}
+	return best
+}
+
+// fastestOf is the plan that takes the least time by the model, the first one of equals.
+func (p *planner) fastestOf(plans ...*vdevice.Plan) *vdevice.Plan {
+	best, least := plans[0], p.time(plans[0])
+	for _, plan := range plans[1:] {
+		if t := p.time(plan); t < least {
+			best, least = plan, t
 		}
 	}
 	return best

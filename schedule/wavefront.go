@@ -137,13 +137,11 @@ func (s *scheduler) algorithm1(waves [][]int32) []*group {
 // launchTime is what the launch of a group of so many waves costs, in ns. A group of a single wave becomes an ordinary
 // launch, and that may come early if it follows another one.
 func (s *scheduler) launchTime(waves int, followsWave bool) float64 {
-	ns := s.spec.Cost.Launch
-	switch {
-	case waves == 1 && followsWave:
-		ns = s.spec.Cost.PDL
-	case waves == 1:
-		ns = s.spec.Cost.Node
+	kind := vdevice.RProgram
+	if waves == 1 {
+		kind = vdevice.Waves
 	}
+	ns := vdevice.LaunchCost(&s.spec.Cost, kind, !followsWave, followsWave)
 	if s.launchWeight > 0 {
 		ns *= s.launchWeight
 	}

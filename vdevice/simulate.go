@@ -43,14 +43,18 @@ func SegmentTime(plan *Plan, i int, cost func(Task) float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return launchCost(&plan.Spec.Cost, s.Kind, plan.Overlaps(i)) + t.Makespan, nil
+	cold := i == 0 || plan.Segments[i-1].Kind == RProgram
+	return LaunchCost(&plan.Spec.Cost, s.Kind, cold, plan.Overlaps(i)) + t.Makespan, nil
 }
 
-// launchCost is the time from the end of what a launch depends on to its first step, in ns.
-func launchCost(c *device.Cost, kind SegmentKind, overlaps bool) float64 {
+// LaunchCost is the time from the end of what a launch depends on to its first step, in ns. A launch is cold that
+// nothing runs before, or an rProgram. One that overlaps may come while the launch before it is still running.
+func LaunchCost(c *device.Cost, kind SegmentKind, cold, overlaps bool) float64 {
 	switch {
 	case kind == RProgram:
 		return c.Launch
+	case cold:
+		return max(c.Cold, c.Node)
 	case overlaps:
 		return c.PDL
 	}
@@ -70,7 +74,7 @@ func SimulateSegment(seg Segment, cost func(Task) float64) (*Timeline, error) {
 		return nil, cycleDiag(p, cycle)
 	}
 	s := &simulation{
-		h: h, cost: cost, why: make([]At, len(h.topo)), between: launchCost(&p.Spec.Cost, Waves, !seg.Serial),
+		h: h, cost: cost, why: make([]At, len(h.topo)), between: LaunchCost(&p.Spec.Cost, Waves, false, !seg.Serial),
 		t: &Timeline{Busy: make([]float64, h.veus), VEUs: min(h.veus, p.Spec.VEUs())},
 	}
 	s.last, s.streams = make([]lastAnnounced, len(h.meetings)), newStreams(seg)
@@ -193,9 +197,12 @@ func (s *simulation) previous(at At) (float64, At) {
 func (s *simulation) overlaps() bool { return s.between < s.h.p.Spec.Cost.Node }
 
 func (s *simulation) run(at At, start float64, why At) {
-	task := s.h.p.Steps[at.VEU][at.Order].Task
-	end := start + s.h.p.Spec.Cost.Step + s.cost(task)
-	end = s.streams.end(at.VEU, start, end, s.h.p.streamBytes(task))
+	step := &s.h.p.Steps[at.VEU][at.Order]
+	end := start + s.h.p.Spec.Cost.Step + s.cost(step.Task)
+	end = s.streams.end(at.VEU, start, end, s.h.p.streamBytes(step.Task))
+	if s.h.kind == RProgram && len(step.Out) > 0 {
+		end += s.h.p.Spec.Cost.Publish
+	}
 	s.t.Start[at.VEU][at.Order], s.t.End[at.VEU][at.Order] = start, end
 	s.t.Busy[at.VEU] += end - start
 	s.t.Makespan = max(s.t.Makespan, end)

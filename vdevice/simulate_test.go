@@ -38,7 +38,11 @@ func slowSimulate(p *Program, cost func(Task) float64) map[At]float64 {
 					c := p.Spec.Cost
 					start = max(free+c.Hop/2, set+c.Hop) + c.WaitEach*float64(n-1)
 				}
-				if e := start + p.Spec.Cost.Step + cost(s.Task); e != end[at] {
+				e := start + p.Spec.Cost.Step + cost(s.Task)
+				if len(s.Out) > 0 {
+					e += p.Spec.Cost.Publish
+				}
+				if e != end[at] {
 					end[at], changed = e, true
 				}
 			}

@@ -59,10 +59,10 @@ var figures = []figure{
 	{"fp32_flops_per_ns", []way{{[]string{"fp32"}, same}}},
 }
 
-// Spec makes a device file of what was measured. Three things are not measured: the name, the number of vEUs in an SM,
-// and the fit, which comes from the latencies of whole models. They are taken from base. If base is nil, the name
-// follows from the product, an SM is one vEU, and the fit is that of the known device of the same product or else of
-// the same architecture. driver is the version of the GPU's driver, "" if it is not known.
+// Spec makes a device file of what was measured. Some things are not measured: the name, the number of vEUs in an SM,
+// and what comes from whole models, which are the fit, the cost of cold launches and that of publishing. They are taken
+// from base. If base is nil, the name follows from the product, an SM is one vEU, and the others are those of the known
+// device of the same product or else of the same architecture. driver is the version of the GPU's driver, "" if it is not known.
 func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 	d := &r.Device
 	s := &device.Spec{
@@ -73,9 +73,11 @@ func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 	known := fitFor(s.Product, s.Arch)
 	if known != nil {
 		s.Fitted, s.Tensor = known.Fitted, known.Tensor
+		s.Measured.Cold, s.Measured.Publish = known.Measured.Cold, known.Measured.Publish
 	}
 	if base != nil {
 		s.Name, s.VEUsPerSM, s.Fitted, s.Tensor = base.Name, base.VEUsPerSM, base.Fitted, base.Tensor
+		s.Measured.Cold, s.Measured.Publish = base.Measured.Cold, base.Measured.Publish
 	}
 	s.Clusters = clusters(d, s.VEUsPerSM)
 	medians := map[string]float64{}

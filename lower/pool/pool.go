@@ -7,6 +7,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/elementwise"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
@@ -49,9 +50,11 @@ func Pool(b *build.Builder, g *build.Group) error {
 		}
 		p.indices = &v
 	}
+	p.vec = p.channelsAtOnce()
 	var candidates []*roperator.Candidate
 	for _, target := range build.MapTargets(ir.Count(shape)) {
-		t := build.NewTiling(p.dims(), target)
+		t := build.NewTiling(p.dims(), target/p.vec)
+		t.Unit = p.vec
 		if len(candidates) == 0 || t.Tasks != candidates[len(candidates)-1].Tasks {
 			candidates = append(candidates, p.candidate(b, t))
 		}
@@ -67,7 +70,8 @@ type pool struct {
 	max     bool
 	src     roperator.View // [N][C][D][H][W]
 	out     []int64
-	last    bool // the channels of src lie beside each other, and the kernel takes them as the last dim of its tiles
+	last    bool  // the channels of src lie beside each other, and the kernel takes them as the last dim of its tiles
+	vec     int64 // channels that a thread computes at a time
 	axes    [3]poolAxis
 	tail    *tails.Tail
 	pro     *functor.Functor
@@ -147,7 +151,17 @@ func (p *pool) dims() []int64 {
 	if !p.last {
 		return p.out
 	}
-	return []int64{p.out[0], p.out[2], p.out[3], p.out[4], p.out[1]}
+	return []int64{p.out[0], p.out[2], p.out[3], p.out[4], p.out[1] / p.vec}
+}
+
+// channelsAtOnce is how many channels a thread can compute at a time: those of one load, if all loads are aligned.
+func (p *pool) channelsAtOnce() int64 {
+	n := int64(elementwise.PackWidth)
+	if p.last && p.indices == nil && p.src.DType() == ir.Float32 && p.out[1]%n == 0 &&
+		elementwise.Packable(p.src.Permute([]int64{0, 2, 3, 4, 1})) {
+		return n
+	}
+	return 1
 }
 
 // box is the tile of an rTask as a box of [N][C][D][H][W].
@@ -200,7 +214,7 @@ func (p *pool) candidate(b *build.Builder, t build.Tiling) *roperator.Candidate 
 	}
 	in, out := p.inputBox(t), p.outputBox(t)
 	c := &roperator.Candidate{
-		Inst: b.Instance("pool", p.max, p.indices != nil, p.last, p.src.DType(), p.pro, p.tail.Functor),
+		Inst: b.Instance("pool", p.max, p.indices != nil, p.last, p.vec, p.src.DType(), p.pro, p.tail.Functor),
 		Args: []rkernels.Field{
 			{Name: "tiles", Value: t.Args()},
 			{Name: "src", Value: arg.Strided(p.src, 1)},

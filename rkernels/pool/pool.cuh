@@ -1,5 +1,6 @@
-// MaxPool, AveragePool, and the sums of LpPool, over up to three spatial axes; missing axes in front have extent 1. One
-// thread computes one output. Elements that the windows of neighbouring outputs share come from the cache.
+// MaxPool, AveragePool, and the sums of LpPool, over up to three spatial axes; missing axes in front have extent 1. A
+// thread computes the outputs of V channels at a time. Elements that the windows of neighbouring outputs share come from
+// the cache.
 #pragma once
 
 #include "common/math.cuh"
@@ -10,8 +11,8 @@
 namespace rk {
 
 // Neighbouring threads compute neighbours along the width or, where LAST is set, channels: whichever lie beside each
-// other.
-template <bool MAX, bool INDICES, bool LAST, class T, class Pro, class Epi>
+// other. V is more than 1 only there, and the number of channels a multiple of it.
+template <bool MAX, bool INDICES, bool LAST, int V, class T, class Pro, class Epi>
 struct Pool {
   struct Axis {
     int32_t in, kernel, stride;
@@ -21,7 +22,7 @@ struct Pool {
     int32_t index_step;  // by how much one place further on changes an element of the output Indices
   };
   struct Args {
-    Tiles<5> tiles;  // of the output [N][C][D][H][W] or, where LAST is set, [N][D][H][W][C]
+    Tiles<5> tiles;  // of the output [N][C][D][H][W] or, where LAST is set, [N][D][H][W][C/V]
     Strided<5> src;  // [N][C][D][H][W]
     Axis axes[3];
     int32_t divisor;  // what a sum is divided by: 0 elements of the window, 1 those in the padding too, 2 nothing
@@ -85,8 +86,9 @@ struct Pool {
     const Axis &ax = a.axes[0], &ay = a.axes[1], &az = a.axes[2];
     const Range x = range(ax, at[2]), y = range(ay, at[3]), z = range(az, at[4]);
     const T* src = t.ptr<const T>(a.src.ref) + at[0] * a.src.s[0] + at[1] * a.src.s[1];
-    Seen seen;
-    seen.value = MAX ? least() : C(0);
+    Seen seen[V];
+    RT_UNROLL
+    for (int v = 0; v < V; ++v) seen[v].value = MAX ? least() : C(0);
     RK_NO_UNROLL
     for (int i = x.from; i < x.to; ++i) {
       const int px = x.begin + i * int(ax.dilation.d);
@@ -98,31 +100,42 @@ struct Pool {
         // Most windows are narrow, so that all elements of a row are loaded at the same time.
         RK_NO_UNROLL
         for (int k0 = z.from; k0 < z.to; k0 += kBatch) {
-          C x[kBatch];
+          Pack<T, V> x[kBatch];
           RT_UNROLL
           for (int b = 0; b < kBatch; ++b) {
             const int k = k0 + b < z.to ? k0 + b : z.to - 1;
-            x[b] = C(Pro::apply(a.pro, row[(z.begin + k * int(az.dilation.d)) * a.src.s[4]]));
+            x[b] = *reinterpret_cast<const Pack<T, V>*>(row + (z.begin + k * int(az.dilation.d)) * a.src.s[4]);
           }
           RT_UNROLL
           for (int b = 0; b < kBatch; ++b) {
             const int64_t pz = z.begin + (k0 + b) * int(az.dilation.d);
-            if (k0 + b < z.to) see(seen, x[b], row_at + pz * az.index_step);
+            if (k0 + b >= z.to) continue;
+            RT_UNROLL
+            for (int v = 0; v < V; ++v) {
+              see(seen[v], C(Pro::apply(a.pro, x[b].v[v])), row_at + pz * az.index_step);
+            }
           }
         }
       }
     }
+    RT_UNROLL
+    for (int v = 0; v < V; ++v) put(t, a, at, at[1] + v, seen[v]);
+  }
+
+  // Stores what has been seen of a channel.
+  RT_DEVICE static void put(const rt::Task& t, const Args& a, const int (&at)[5], int channel, const Seen& seen) {
     C result = seen.value;
     if constexpr (!MAX) {
-      const int n = a.divisor == 1 ? padded(ax, at[2]) * padded(ay, at[3]) * padded(az, at[4]) : seen.count;
+      const int n =
+          a.divisor == 1 ? padded(a.axes[0], at[2]) * padded(a.axes[1], at[3]) * padded(a.axes[2], at[4]) : seen.count;
       if (a.divisor != 2) result = result / C(n);
     }
     const int place = (at[2] * a.tiles.dims[kHeight] + at[3]) * a.tiles.dims[kWidth] + at[4];
-    const int cube[3] = {at[0], at[1], place};
-    const auto out = Epi::apply(t, a.epi, fn::Cast<typename Epi::In>(result), at[0], at[1], place);
+    const int cube[3] = {at[0], channel, place};
+    const auto out = Epi::apply(t, a.epi, fn::Cast<typename Epi::In>(result), at[0], channel, place);
     store<typename Epi::Out>(t, a.dst, cube, out);
     if constexpr (INDICES) {
-      const int64_t base = (int64_t(at[0]) * a.tiles.dims[kChannels] + at[1]) * a.plane;
+      const int64_t base = (int64_t(at[0]) * a.tiles.dims[kChannels] + channel) * a.plane;
       store<int64_t>(t, a.indices, cube, seen.count == 0 ? 0 : base + seen.at);
     }
   }
@@ -132,7 +145,7 @@ struct Pool {
     RK_NO_UNROLL
     for (int e = t.tid; e < tile.size; e += kThreads) {
       const Coordinates<5> c(a.tiles, tile, e);
-      const int at[5] = {c.at[0], c.at[kChannels], c.at[kHeight - 1], c.at[kHeight], c.at[kWidth]};
+      const int at[5] = {c.at[0], c.at[kChannels] * V, c.at[kHeight - 1], c.at[kHeight], c.at[kWidth]};
       compute_one(t, a, at);
     }
   }
