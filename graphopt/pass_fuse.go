@@ -1,6 +1,10 @@
 package graphopt
 
-import "github.com/rammerc/rammerc/ir"
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+)
 
 // What an anchor takes before and after it, and on which element types, is in the manifests of its rKernels
 // (rkernels.Fusing). How much is worth fusing is decided here.
@@ -256,17 +260,17 @@ func (f *fuser) fusedNode(fu *fusion) *ir.Node {
 	if fu.anchor != nil {
 		anchor, name = fu.anchor.Op, fu.anchor.Name
 	}
-	node := f.c.fused(anchor, f.inOrder(fu.nodes), fu.result, isScalarConst)
+	node := f.c.fused(anchor, f.inOrder(fu.nodes), []*ir.Value{fu.result}, isScalarConst)
 	node.Name = name
 	return node
 }
 
-// fused builds a Fused node, and its body out of copies of nodes, which are in topological order and of which result is
-// the only value used outside. Constants for which inside holds are constants of the body, others are operands.
-func (c *Context) fused(anchor string, nodes []*ir.Node, result *ir.Value, inside func(v *ir.Value) bool) *ir.Node {
+// fused builds a Fused node, and its body out of copies of nodes, which are in topological order. results are those of
+// their values that are used outside. Constants for which inside holds are constants of the body, others are operands.
+func (c *Context) fused(anchor string, nodes []*ir.Node, results []*ir.Value, inside func(v *ir.Value) bool) *ir.Node {
 	body := &ir.Graph{Name: "body"}
 	inner := map[*ir.Value]*ir.Value{}
-	node := &ir.Node{Op: "Fused", Domain: ir.InternalDomain, Outputs: []*ir.Value{result},
+	node := &ir.Node{Op: "Fused", Domain: ir.InternalDomain, Outputs: slices.Clone(results),
 		Origins: mergeOrigins(nodes...)}
 	define := func(v *ir.Value) *ir.Value {
 		w := &ir.Value{Name: c.Name(v.Name), DType: v.DType, Shape: v.Shape}
@@ -304,9 +308,11 @@ func (c *Context) fused(anchor string, nodes []*ir.Node, result *ir.Value, insid
 		m.Outputs = []*ir.Value{w}
 		body.Nodes = append(body.Nodes, m)
 	}
-	body.Outputs = []*ir.Value{inner[result]}
+	for _, v := range results {
+		body.Outputs = append(body.Outputs, inner[v])
+		v.Def = node
+	}
 	node.Attrs = ir.Attrs{"anchor": ir.StringAttr(anchor), "body": ir.GraphAttr(body)}
-	result.Def = node
 	return node
 }
 

@@ -33,8 +33,7 @@ func fuseSqueezeExcite(c *Context, g *ir.Graph) (bool, error) {
 			if nodes == nil {
 				continue
 			}
-			result := n.Outputs[0]
-			node := c.fused("SqueezeExcite", f.inOrder(nodes), result, func(v *ir.Value) bool {
+			node := c.fused("SqueezeExcite", f.inOrder(nodes), n.Outputs, func(v *ir.Value) bool {
 				return isScalarConst(v) || v.Const != nil && v.DType == ir.Int64
 			})
 			node.Name = n.Name
@@ -98,7 +97,7 @@ func (f *fuser) activated(v *ir.Value) (conv *ir.Node, activation []*ir.Node) {
 				return nil, nil
 			}
 			conv = n
-		case isElementwise(n) && len(n.Outputs) == 1 && n.Outputs[0].Shape.Equal(v.Shape) && n.Outputs[0].DType == ir.Float32:
+		case isElementwise(n) && len(n.Outputs) == 1 && sameType(n.Outputs[0], v) && v.DType == ir.Float32:
 			seen[n] = true
 			activation = append(activation, n)
 			for _, in := range n.Inputs {

@@ -2,8 +2,8 @@
 //
 // A pass is a row of Passes: a name, a function, and the reason why it is at its place. Run applies the rows in order.
 // Constraints lists the orders between passes that matter, and a test checks them. Each pass is in pass_<name>.go; the
-// comment of its function says what the pass requires of the graph and what form it leaves. Files decompose_*.go,
-// algebra_*.go, cell_*.go and narrow_*.go are parts of the passes of that name.
+// comment of its function says what the pass requires of the graph and what form it leaves. Files attention_*.go,
+// decompose_*.go, algebra_*.go, cell_*.go and narrow_*.go are parts of the passes of that name.
 //
 // Passes keep the results of the graph, up to the rounding of folded float32 weights. They keep the names of inputs and
 // outputs, which are part of the model's interface, and the Origins of the nodes that they replace.
@@ -66,6 +66,8 @@ var Passes = []Pass{
 	{"hoist-projections", hoistProjections, "one large product is faster than a small one in each step of a recurrence"},
 	{"sink-views", sinkViews, "a reshape between a contraction and an elementwise operator keeps them from fusing"},
 	{"extract-views", extractViews, "a view that was moved may follow another view now"},
+	{"gather-rows", gatherRows, "views of views, and the concatenations of views, would be copies"},
+	{"fuse-gather-norm", fuseGatherNorm, "its sum is not to become the epilogue of another group"},
 	{"fuse-squeeze-excite", fuseSqueezeExcite, "its convolutions are not to become groups of their own"},
 	{"fuse", fuse, "elementwise chains before and after a contraction then need no memory pass of their own"},
 	{"narrow-storage", narrowStorage, "it is known now what is stored, and what stays in the registers of one kernel"},
@@ -109,6 +111,10 @@ var Constraints = []Constraint{
 	{"sink-views", "fuse", "fusion joins a node only with its direct users"},
 	{"fuse", "narrow-storage", "values inside a fused group are never stored, so they stay float32"},
 	{"fuse", "concat-in-place", "a value inside a fused group is never stored, so it cannot be stored in a Concat"},
+	{"sink-views", "gather-rows", "a view that is moved is no part of a chain any more"},
+	{"gather-rows", "fuse-gather-norm", "it looks for Gather"},
+	{"fuse-gather-norm", "fuse", "the sum of a group must not be in another one"},
+	{"gather-rows", "concat-in-place", "its parts are to be gathered, not copied"},
 	{"sink-views", "fuse-squeeze-excite", "a view inside of the pattern hides it"},
 	{"fold-affine", "fuse-squeeze-excite", "biases must be inputs of the convolutions"},
 	{"fuse-squeeze-excite", "fuse", "the operators of the pattern must not be in groups of their own"},

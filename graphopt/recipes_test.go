@@ -11,7 +11,7 @@ import (
 // because passes round folded weights differently and the results must stay close.
 var recipes = []func(r *generator, x *ir.Value){
 	unaryRecipe, unaryRecipe, constantRecipe, constantRecipe, constantRecipe, pairRecipe,
-	clipRecipe, castRecipe, matMulRecipe, gemmRecipe, convRecipe, convRecipe, batchNormRecipe, exciteRecipe,
+	clipRecipe, castRecipe, matMulRecipe, gemmRecipe, convRecipe, convRecipe, batchNormRecipe, exciteRecipe, rollRecipe,
 	softmaxRecipe, layerNormRecipe, geluRecipe, attentionRecipe, attentionRecipe, reshapeRecipe, transposeRecipe,
 	whereRecipe, reduceRecipe, repeatRecipe, ifRecipe, sliceRecipe, concatRecipe, sunkRecipe,
 	spectrumRecipe, loopRecipe, cellRecipe,
@@ -155,6 +155,36 @@ func convRecipe(r *generator, x *ir.Value) {
 		constantRecipe(r, v)
 	}
 	r.keep(v)
+}
+
+// rollRecipe shifts rows around, normalises them before or after that, and may add others in between.
+func rollRecipe(r *generator, x *ir.Value) {
+	shape, known := x.Shape.Consts()
+	if !known || len(shape) < 2 {
+		return
+	}
+	n := ir.Count(shape[:len(shape)-1])
+	rows := r.node("Reshape", nil, x, r.constant(ir.FromSlice(ir.Int64, []int64{n, -1}, 2)))
+	wide := r.node("MatMul", nil, rows, r.weights(shape[len(shape)-1], 16))
+	norm := func(v *ir.Value) *ir.Value {
+		return r.node("LayerNormalization", nil, v, r.weights(16), r.weights(16))
+	}
+	v := wide
+	before := r.random.IntN(2) == 0
+	if before {
+		v = norm(v)
+	}
+	axis, middle, end := r.ints(0), r.ints(n/2), r.ints(math.MaxInt32)
+	v = r.node("Concat", ir.Attrs{"axis": ir.IntAttr(0)}, r.node("Slice", nil, v, middle, end, axis),
+		r.node("Slice", nil, v, axis, middle, axis))
+	if r.random.IntN(2) == 0 {
+		v = r.either("Add", v, wide)
+		r.keep(v)
+	}
+	if !before {
+		v = norm(v)
+	}
+	r.keep(r.node("Tanh", nil, v))
 }
 
 // exciteRecipe multiplies the channels of x by scales that are computed from the means of all channels.

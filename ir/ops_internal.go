@@ -99,6 +99,7 @@ var internalOps = []Op{
 // Compounds are anchors of Fused nodes whose bodies have several operators that are not elementwise, and which rKernels
 // carry out together. Each says what form the body has.
 var Compounds = []struct{ Anchor, Form string }{
+	{"GatherNorm", "LayerNormalization of gathered rows, or of their sum with others: Views, Gather, Add, LayerNormalization"},
 	{"SqueezeExcite", "x·gate(Conv(inner(Conv(mean(x))))): means of channels, 1×1 convolutions, elementwise inner and gate"},
 }
 

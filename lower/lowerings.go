@@ -124,6 +124,7 @@ var lowerings = []row{
 
 // compounds are the lowerings of ir.Compounds.
 var compounds = map[string]build.Lowering{
+	"GatherNorm":    norm.GatherNorm,
 	"SqueezeExcite": squeeze.Excite,
 }
 

@@ -195,6 +195,10 @@ func lowerNormalize(b *build.Builder, g *build.Group, cuts [2]int, shape []int64
 	cube := k.src.Shape
 	s := newLineShape(cube[2], cube[0]*cube[1], false)
 	stats := statistics(b, g, cube)
+	if r := plainRows(g, &k, &stats, operands); r != nil {
+		b.Add(g.Kind(), r.candidates(b)...)
+		return nil
+	}
 	var candidates []*roperator.Candidate
 	for _, t := range lineTilings(build.LineDims(cube, k.axis), cube[2], s) {
 		args := []rkernels.Field{

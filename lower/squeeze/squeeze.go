@@ -57,18 +57,38 @@ func Excite(b *build.Builder, g *build.Group) error {
 	return nil
 }
 
+// The channels of an rTask are fixed by how its threads share them, and so are the most positions that one may have.
+// Sums of more positions would be less precise.
+const (
+	squeezed     = 32   // channels of an rTask of the first rOperator
+	mostSqueezed = 4096 // positions of one
+	warps        = 8
+	perThread    = 8 // elements that a thread of the second rOperator multiplies
+	// fewestPositions is how many are worth an rTask of their own.
+	fewestPositions = 32
+)
+
+// excited are the channels of an rTask of the second rOperator, and the most positions of one. Across, each lane of a
+// warp has a channel, otherwise each warp.
+func (s *block) excited() (channels, positions int64) {
+	if s.acrossLanes {
+		return 32, perThread * warps
+	}
+	return warps, perThread * 32
+}
+
 // addSqueeze adds the first rOperator, and returns the parts that it makes, as [image][part][unit].
 func (s *block) addSqueeze(b *build.Builder) roperator.View {
-	per := s.channelsOf()[0]
-	blocks := build.CeilDiv(s.channels, per)
-	chunks := s.chunks(b, per, mostPositions)
+	blocks := build.CeilDiv(s.channels, squeezed)
+	chunks := s.chunks(b, squeezed, mostSqueezed)
 	s.parts, s.chunk = blocks*chunks, build.CeilDiv(s.positions, chunks)
 	part := b.Temp("squeezed", ir.Float32, []int64{s.images, s.parts, s.units})
 	w := packed(b, s.w1.Permute([]int64{1, 0}), "squeeze")
-	tiles := tiling{s, per, s.chunk}
-	elements := float64(min(per, s.channels) * s.chunk)
+	tiles := tiling{s, squeezed, s.chunk}
+	per := min(squeezed, s.channels)
+	elements := float64(per * s.chunk)
 	b.Add(s.group.Kind()+" (squeeze)", &roperator.Candidate{
-		Inst: b.Instance("squeeze", per, s.acrossLanes), Tasks: int(s.images * s.parts),
+		Inst: b.Instance("squeeze", s.acrossLanes), Tasks: int(s.images * s.parts),
 		Args: []rkernels.Field{
 			arg.Ref("x", s.x), arg.Ref("w", w), arg.Ref("out", part),
 			arg.Int("channels", s.channels), arg.Int("positions", s.positions), arg.Int("units", s.units),
@@ -91,25 +111,18 @@ func (s *block) addSqueeze(b *build.Builder) roperator.View {
 // addExcite adds the second rOperator.
 func (s *block) addExcite(b *build.Builder, part roperator.View) {
 	w := packed(b, s.w2, "excite")
-	var candidates []*roperator.Candidate
-	for _, per := range s.channelsOf() {
-		candidates = append(candidates, s.excite(b, part, w, per))
-	}
-	b.Add(s.group.Kind(), candidates...)
-}
-
-func (s *block) excite(b *build.Builder, part, w roperator.View, per int64) *roperator.Candidate {
-	chunks := s.chunks(b, per, mostScaled)
+	per, most := s.excited()
+	chunks := s.chunks(b, per, most)
 	chunk := build.CeilDiv(s.positions, chunks)
 	blocks := build.CeilDiv(s.channels, per)
 	tiles := tiling{s, per, chunk}
 	elements, sums := float64(min(per, s.channels)*chunk), float64(s.parts*s.units)
-	return &roperator.Candidate{
-		Inst: b.Instance("excite", per, s.acrossLanes, s.inner, s.gate), Tasks: int(s.images * blocks * chunks),
+	b.Add(s.group.Kind(), &roperator.Candidate{
+		Inst: b.Instance("excite", s.acrossLanes, s.inner, s.gate), Tasks: int(s.images * blocks * chunks),
 		Args: []rkernels.Field{
 			arg.Ref("x", s.x), arg.Ref("w", w), arg.Ref("part", part), arg.Ref("out", s.out),
-			arg.Int("channels", s.channels), arg.Int("positions", s.positions), arg.Int("units", s.units),
-			arg.Int("parts", s.parts), arg.Int("chunk", chunk), arg.Div("blocks", blocks), arg.Div("chunks", chunks),
+			arg.Int("channels", s.channels), arg.Int("positions", s.positions), arg.Int("parts", s.parts),
+			arg.Int("chunk", chunk), arg.Div("blocks", blocks), arg.Div("chunks", chunks), arg.Div("units", s.units),
 			arg.Int("step_n", s.x.Stride(0)), arg.Int("step_c", s.x.Stride(1)), arg.Int("step_p", s.x.Stride(2)),
 			arg.Int("out_n", s.out.Stride(0)), arg.Int("out_c", s.out.Stride(1)), arg.Int("out_p", s.out.Stride(2)),
 			{Name: "inner", Value: s.innerArgs}, {Name: "gate", Value: s.gateArgs},
@@ -124,29 +137,12 @@ func (s *block) excite(b *build.Builder, part, w roperator.View, per int64) *rop
 			ConstBytes: w.Bytes(float64(per * s.units)),
 			ReadBytes:  s.x.Bytes(elements) + part.Bytes(sums), WriteBytes: s.out.Bytes(elements),
 		},
-	}
+	})
 }
-
-// channelsOf are the numbers of channels that rTasks may have: few first, so that there are many rTasks. Across, each
-// lane of a warp has a channel.
-func (s *block) channelsOf() []int64 {
-	if s.acrossLanes {
-		return []int64{32}
-	}
-	return []int64{8, 32}
-}
-
-// The fewest positions that are worth an rTask of their own, and the most that one has. Sums of more positions would
-// be less precise, and an rTask with more than a few thousand elements takes longer than it takes to begin.
-const (
-	fewestPositions = 64
-	mostPositions   = 4096
-	mostScaled      = 1024
-)
 
 // chunks is into how many chunks positions are cut, so that there is about one rTask for each vEU.
 func (s *block) chunks(b *build.Builder, per, most int64) int64 {
-	want := build.CeilDiv(int64(b.Target().VEUs), s.images*build.CeilDiv(s.channels, per))
+	want := max(1, int64(b.Target().VEUs)/(s.images*build.CeilDiv(s.channels, per)))
 	want = min(want, build.CeilDiv(s.positions, fewestPositions))
 	want = max(want, build.CeilDiv(s.positions, most))
 	return build.CeilDiv(s.positions, build.CeilDiv(s.positions, want))

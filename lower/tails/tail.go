@@ -104,6 +104,9 @@ func (t *Tail) placeOut(b *build.Builder, out roperator.View, s Spec) {
 	t.Out, _ = t.temp.Collapse(s.Cuts[0], s.Cuts[1])
 }
 
+// Moves reports whether Finish has something to copy.
+func (t *Tail) Moves() bool { return t.home != nil }
+
 // Finish copies the result to its destination if the kernel could not write it there. It must be called after
 // Builder.Add.
 func (t *Tail) Finish(b *build.Builder) {

@@ -13,25 +13,40 @@
 
 namespace rk {
 
-// An rTask has CB channels and a chunk of the positions. ACROSS is as in squeeze.cuh. Inner and Gate are functors in
-// the form of epilogues, on [image][unit][0] and [image][channel][0].
-template <int CB, bool ACROSS, class Inner, class Gate>
+// An rTask has a chunk of the positions of 8 channels, each of which is one warp's; with ACROSS, which is as in
+// squeeze.cuh, of 32 channels, each of which is one lane's. A thread has at most kMost elements. Inner and Gate are
+// functors in the form of epilogues, on [image][unit][0] and [image][channel][0].
+template <bool ACROSS, class Inner, class Gate>
 struct Excite {
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
+  static constexpr int CB = ACROSS ? 32 : kWarps;
+  static constexpr int kMost = 8;
+  static constexpr int kChunk = kMost * (ACROSS ? kWarps : 32);  // the most positions of an rTask
   static constexpr int kMostUnits = 1024;
   static constexpr int kShared = 4 * (kThreads + kMostUnits + CB);
-  static constexpr int kPer = kThreads / CB;  // threads that share a channel's product
-  static_assert(kPer <= 32 && (!ACROSS || CB == 32), "they are in one warp; across, a lane for each channel");
+  static constexpr int kPer = kThreads / CB;    // threads that share a channel's product
+  static constexpr int kHeld = ACROSS ? 8 : 2;  // weights of a channel that a thread loads in advance
 
   struct Args {
     rt::Ref x, w, part, out;  // w is [channel][unit], part is [image][part][unit]
-    int32_t channels, positions, units, parts;
+    int32_t channels, positions, parts;
     int32_t chunk;       // positions of an rTask
     Div blocks, chunks;  // of channels, of positions: chunks fastest
+    Div units;
     int64_t step_n, step_c, step_p;
     int64_t out_n, out_c, out_p;
     typename Inner::Args inner;
     typename Gate::Args gate;
+  };
+
+  // Where a thread's elements are: one channel, and every kStep-th position from its first one on.
+  static constexpr int kStep = ACROSS ? kWarps : 32;
+  struct Mine {
+    int c, first, count;
+    RT_DEVICE Mine(int tid, int channels, int positions)
+        : c(ACROSS ? tid % 32 : tid / 32),
+          first(ACROSS ? tid / 32 : tid % 32),
+          count(c < channels ? positions - first : 0) {}
   };
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
@@ -41,74 +56,95 @@ struct Excite {
     const int p0 = take_digit(image, a.chunks) * a.chunk, c0 = take_digit(image, a.blocks) * CB;
     const int channels = a.channels - c0 < CB ? a.channels - c0 : CB;
     const int positions = a.positions - p0 < a.chunk ? a.positions - p0 : a.chunk;
+    // What does not depend on the units is on its way while they are made.
+    const Mine mine(t.tid, channels, positions);
+    const float* x = t.ptr<const float>(a.x) +
+                     place(image, a.step_n, place(c0 + mine.c, a.step_c, place(p0 + mine.first, a.step_p)));
+    float v[kMost];
+    RT_UNROLL
+    for (int i = 0; i < kMost; ++i)
+      v[i] = i * kStep < mine.count ? *ahead(x, i * kStep, static_cast<int>(a.step_p)) : 0.0f;
+    const int c = t.tid / kPer;
+    typename Gate::Held gate = {};
+    if (c < channels) gate = Gate::hold(t, a.gate, image, c0 + c, 0);
+    float now[kHeld];
+    weights(t, a, c0, channels, 0, now);
     make_units(t, a, image, units, scales + CB);
-    make_scales(t, a, image, c0, channels, units, scales);
-    const float* x = t.ptr<const float>(a.x) + place(image, a.step_n, place(c0, a.step_c, place(p0, a.step_p)));
-    float* out = t.ptr<float>(a.out) + place(image, a.out_n, place(c0, a.out_c, place(p0, a.out_p)));
-    const int lane = t.tid % 32, warp = t.tid / 32;
-    if constexpr (ACROSS) {
-      if (lane < channels) {
-        scale(x + place(lane, a.step_c), out + place(lane, a.out_c), a, scales[lane], warp, kWarps, positions);
-      }
-    } else {
-      RK_UNROLL(1)
-      for (int c = warp; c < channels; c += kWarps) {
-        scale(x + place(c, a.step_c), out + place(c, a.out_c), a, scales[c], lane, 32, positions);
-      }
+    const float scale = channel_product(t, a, c0, channels, units, now);
+    if (t.tid % kPer == 0 && c < channels) scales[c] = Gate::apply(t, a.gate, gate, scale, image, c0 + c, 0);
+    t.sync();
+    float* out =
+        t.ptr<float>(a.out) + place(image, a.out_n, place(c0 + mine.c, a.out_c, place(p0 + mine.first, a.out_p)));
+    RT_UNROLL
+    for (int i = 0; i < kMost; ++i) {
+      if (i * kStep < mine.count) *ahead(out, i * kStep, static_cast<int>(a.out_p)) = v[i] * scales[mine.c];
     }
   }
 
  private:
-  // Up to 256 units at a time. Each has as many threads as there are, which share its parts.
+  // Up to 256 units at a time. Each has as many threads as there are, but at most kSharers, which share its parts.
   static RT_DEVICE void make_units(const rt::Task& t, const Args& a, int image, float* units, float* sums) {
-    const float* part = t.ptr<const float>(a.part) + place(image * a.parts, a.units);
+    constexpr int kAtOnce = 16, kSharers = 16;
+    const int all = static_cast<int>(a.units.d);
+    const float* part = t.ptr<const float>(a.part) + place(image * a.parts, all);
     RK_UNROLL(1)
-    for (int first = 0; first < a.units; first += kThreads) {
-      const int n = a.units - first < kThreads ? a.units - first : kThreads;
-      const int sharers = kThreads / n, share = t.tid / n, unit = t.tid % n;
+    for (int first = 0; first < all; first += kThreads) {
+      const bool few = all <= kThreads;
+      const int n = few ? all : (all - first < kThreads ? all - first : kThreads);
+      const int share = few ? a.units.quotient(t.tid) : 0, unit = t.tid - share * n;
+      const int most = few ? a.units.quotient(kThreads) : 1, sharers = most < kSharers ? most : kSharers;
+      typename Inner::Held held = {};
+      if (t.tid < n) held = Inner::hold(t, a.inner, image, first + t.tid, 0);
       float s = 0.0f;
-      if (share < sharers) {
-        const float* at = part + place(share, a.units, first + unit);
-        RK_UNROLL(8)
-        for (int r = share; r < a.parts; r += sharers) {
-          s += *at;
-          at = ahead(at, sharers, a.units);
+      if (share < sharers && unit < n) {
+        const float* at = part + place(share, all, first + unit);
+        RK_UNROLL(1)
+        for (int r = share; r < a.parts; r += kAtOnce * sharers) {
+          float v[kAtOnce];
+          RT_UNROLL
+          for (int i = 0; i < kAtOnce; ++i) v[i] = r + i * sharers < a.parts ? at[i * sharers * all] : 0.0f;
+          RT_UNROLL
+          for (int i = 0; i < kAtOnce; ++i) s += v[i];
+          at += kAtOnce * sharers * all;
         }
       }
       sums[t.tid] = s;
       t.sync();
       if (t.tid < n) {
         RK_UNROLL(4)
-        for (int i = 1; i < sharers; ++i) s += sums[i * n + unit];
-        units[first + unit] = Inner::apply(t, a.inner, s, image, first + unit, 0);
+        for (int i = 1; i < sharers; ++i) s += sums[i * n + t.tid];
+        units[first + t.tid] = Inner::apply(t, a.inner, held, s, image, first + t.tid, 0);
       }
       t.sync();
     }
   }
 
-  static RT_DEVICE void make_scales(const rt::Task& t, const Args& a, int image, int c0, int channels,
-                                    const float* units, float* scales) {
-    const int c = t.tid / kPer, part = t.tid % kPer;
+  // The thread's weights of its channel from unit `from` on, zeros where there are none.
+  static RT_DEVICE void weights(const rt::Task& t, const Args& a, int c0, int channels, int from, float (&out)[kHeld]) {
+    const int c = t.tid / kPer, units = static_cast<int>(a.units.d), first = from + t.tid % kPer;
+    const float* w = t.ptr<const float>(a.w) + place(c0 + c, units, first);
+    RT_UNROLL
+    for (int i = 0; i < kHeld; ++i)
+      out[i] = c < channels && first + i * kPer < units ? rt::ld_const(w + i * kPer) : 0.0f;
+  }
+
+  // The product of the units with the weights of the thread's channel; now has the first of these.
+  static RT_DEVICE float channel_product(const rt::Task& t, const Args& a, int c0, int channels, const float* units,
+                                         float (&now)[kHeld]) {
+    const int all = static_cast<int>(a.units.d);
     float s = 0.0f;
-    if (c < channels) {
-      const float* w = t.ptr<const float>(a.w) + place(c0 + c, a.units);
-      RK_UNROLL(4)
-      for (int u = part; u < a.units; u += kPer) s += rt::ld_const(w + u) * units[u];
+    RK_UNROLL(1)
+    for (int from = 0; from < all; from += kHeld * kPer) {
+      if (from > 0) weights(t, a, c0, channels, from, now);
+      RT_UNROLL
+      for (int i = 0; i < kHeld; ++i) {
+        const int u = from + t.tid % kPer + i * kPer;
+        if (u < all) s += now[i] * units[u];
+      }
     }
     RT_UNROLL
     for (int mask = kPer / 2; mask > 0; mask /= 2) s += rt::shfl_xor(t, s, mask);
-    if (part == 0 && c < channels) scales[c] = Gate::apply(t, a.gate, s, image, c0 + c, 0);
-    t.sync();
-  }
-
-  // Positions from `first` on, every step-th one.
-  static RT_DEVICE void scale(const float* x, float* out, const Args& a, float by, int first, int step, int positions) {
-    x = ahead(x, 1, first * static_cast<int>(a.step_p)), out = ahead(out, 1, first * static_cast<int>(a.out_p));
-    RK_UNROLL(4)
-    for (int p = first; p < positions; p += step) {
-      *out = *x * by;
-      x = ahead(x, step, static_cast<int>(a.step_p)), out = ahead(out, step, static_cast<int>(a.out_p));
-    }
+    return s;
   }
 };
 

@@ -11,14 +11,14 @@
 
 namespace rk {
 
-// An rTask has CB channels. With ACROSS the lanes of a warp are in charge of neighbouring channels, which is right
-// where these are neighbours in memory; otherwise of neighbouring positions of one channel.
-template <int CB, bool ACROSS>
+// An rTask has 32 channels. With ACROSS the lanes of a warp are in charge of neighbouring channels, which is right
+// where these are neighbours in memory; otherwise of neighbouring positions of one channel. There is one wait for
+// memory: all loads of an rTask are on their way before the first value is used, as far as registers reach.
+template <bool ACROSS>
 struct Squeeze {
+  static constexpr int CB = 32;
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
-  static constexpr int kSums = ACROSS ? kWarps * CB : 0;
-  static constexpr int kShared = 4 * (kSums + CB);
-  static_assert(!ACROSS || CB == 32, "a lane for each channel");
+  static constexpr int kShared = 4 * ((ACROSS ? kWarps * CB : 0) + CB);
 
   struct Args {
     rt::Ref x, w, out;  // w is [channel][unit], out is [image][part][unit]
@@ -63,41 +63,60 @@ struct Squeeze {
     for (int c = 0; c < CB; ++c) out[c] = c < channels ? rt::ld_const(ahead(w, c, units)) : 0.0f;
   }
 
-  // Positions from `first` on, every step-th one.
-  static RT_DEVICE float sum(const float* x, int first, int step, int positions, int64_t step_p) {
-    float s = 0.0f;
-    const float* at = ahead(x, 1, first * static_cast<int>(step_p));
-    RK_UNROLL(8)
-    for (int p = first; p < positions; p += step) {
-      s += *at;
-      at = ahead(at, step, static_cast<int>(step_p));
-    }
-    return s;
-  }
-
-  // A warp sums up a channel at a time.
+  // A warp sums up four channels at the same time.
   static RT_DEVICE void sum_along(const rt::Task& t, const Args& a, const float* x, int channels, int positions,
                                   float* means) {
-    const int lane = t.tid % 32;
+    constexpr int kRows = CB / kWarps, kAtOnce = 4;
+    const int lane = t.tid % 32, first = t.tid / 32 * kRows;
+    const float* at = x + place(first, a.step_c, place(lane, a.step_p));
+    float sums[kRows] = {};
     RK_UNROLL(1)
-    for (int c = t.tid / 32; c < CB; c += kWarps) {
-      float s = 0.0f;
-      if (c < channels) s = sum(x + place(c, a.step_c), lane, 32, positions, a.step_p);
+    for (int p = lane; p < positions; p += 32 * kAtOnce) {
+      float v[kRows][kAtOnce];
       RT_UNROLL
-      for (int mask = 16; mask > 0; mask /= 2) s += rt::shfl_xor(t, s, mask);
-      if (lane == 0) means[c] = s / static_cast<float>(a.positions);
+      for (int c = 0; c < kRows; ++c) {
+        const float* row = ahead(at, c, static_cast<int>(a.step_c));
+        RT_UNROLL
+        for (int i = 0; i < kAtOnce; ++i) {
+          v[c][i] =
+              first + c < channels && p + 32 * i < positions ? *ahead(row, 32 * i, static_cast<int>(a.step_p)) : 0.0f;
+        }
+      }
+      RT_UNROLL
+      for (int c = 0; c < kRows; ++c) sums[c] += (v[c][0] + v[c][1]) + (v[c][2] + v[c][3]);
+      at = ahead(at, 32 * kAtOnce, static_cast<int>(a.step_p));
+    }
+    rt::sync_warp(t);
+    RT_UNROLL
+    for (int c = 0; c < kRows; ++c) {
+      RT_UNROLL
+      for (int mask = 16; mask > 0; mask /= 2) sums[c] += rt::shfl_xor(t, sums[c], mask);
+      if (lane == 0) means[first + c] = sums[c] / static_cast<float>(a.positions);
     }
   }
 
   // A lane sums up its channel over the positions of its warp.
   static RT_DEVICE void sum_across(const rt::Task& t, const Args& a, const float* x, int channels, int positions,
                                    float* means) {
+    constexpr int kAtOnce = 8;
+    const int c = t.tid % CB;
+    const float* at = x + place(c, a.step_c, place(t.tid / CB, a.step_p));
+    float s = 0.0f;
+    RK_UNROLL(1)
+    for (int p = t.tid / CB; p < positions; p += kWarps * kAtOnce) {
+      float v[kAtOnce];
+      RT_UNROLL
+      for (int i = 0; i < kAtOnce; ++i) {
+        v[i] = c < channels && p + kWarps * i < positions ? *ahead(at, kWarps * i, static_cast<int>(a.step_p)) : 0.0f;
+      }
+      s += ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
+      at = ahead(at, kWarps * kAtOnce, static_cast<int>(a.step_p));
+    }
     float* sums = means + CB;
-    const int c = t.tid % 32;
-    sums[t.tid] = c < channels ? sum(x + place(c, a.step_c), t.tid / 32, kWarps, positions, a.step_p) : 0.0f;
+    sums[t.tid] = s;
     t.sync();
     if (t.tid < CB) {
-      float s = sums[t.tid];
+      s = sums[t.tid];
       RT_UNROLL
       for (int w = 1; w < kWarps; ++w) s += sums[w * CB + t.tid];
       means[t.tid] = s / static_cast<float>(a.positions);

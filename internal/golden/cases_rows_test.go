@@ -1,0 +1,91 @@
+package golden
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Rows of one, several and many warps, as long as the shortest and the longest that rKernels hold in registers, and one
+// longer; and rows that are not whole quads.
+func TestNormalizeRows(t *testing.T) {
+	var cases []Case
+	for _, shape := range []string{"1,4", "7,96", "3,5,100", "197,192", "2,384", "9,388", "3,768", "2,1536", "2,1540",
+		"3,98"} {
+		n := 0
+		fmt.Sscan(lastDim(shape), &n)
+		cases = append(cases,
+			Case{Name: "rows " + shape, In: "%x: float32[" + shape + "]", Out: "%y",
+				Body: weights("s", n) + weights("b1", n) + "%y = LayerNormalization(%x, %s, %b1)"},
+			Case{Name: "rows without bias " + shape, In: "%x: float32[" + shape + "]", Out: "%y",
+				Body: weights("s", n) + "%y = LayerNormalization(%x, %s) {epsilon = 0.1f}"})
+	}
+	Check(t, WithLayouts(cases))
+}
+
+// gatherNormCase normalises gathered rows of x, seen in the given shape, whose rows may be several of x. add
+// says which operand of an Add the gathered rows are, 0 for none. With sum the sum is a result too.
+func gatherNormCase(x, shape string, units []int, add int, sum bool) Case {
+	n := lastDim(shape)
+	index := strings.ReplaceAll(strings.Trim(fmt.Sprint(units), "[]"), " ", ", ")
+	whole := fmt.Sprintf("shape = [%s], strides = [%s]", shape, rowMajorOf(shape))
+	in := fmt.Sprintf("%%px: float32[%s], %%pi: int64[%d], %%ps: float32[%s], %%pb: float32[%s]", x, len(units), n, n)
+	body := "%g = Gather(%px, %pi) {axis = 0}\n%v = rammer.View(%g) {" + whole + "}\n"
+	args, outs, inputs := "%x, %i, %s, %b1", "%y", "%x: float32["+x+"]"
+	normalised := "%v"
+	if add > 0 {
+		in += ", %pa: float32[" + shape + "]"
+		args += ", %a"
+		inputs += ", %a: float32[" + shape + "]"
+		operands := []string{"%v, %pa", "%pa, %v"}[add-1]
+		body += "%t = Add(" + operands + ")\n"
+		normalised = "%t"
+	}
+	results := "%z"
+	if sum {
+		results, outs = "%z, %t", "%y, %total"
+	}
+	body += "%z = LayerNormalization(" + normalised + ", %ps, %pb)"
+	count := 0
+	fmt.Sscan(n, &count)
+	node := strings.Replace(fused("GatherNorm", in, body, results, args), "%y = ", outs+" = ", 1)
+	return Case{Name: fmt.Sprintf("gathered %s of %s, %d units, add %d, sum %t", shape, x, len(units), add, sum),
+		In: inputs,
+		Body: fmt.Sprintf("%%i = const int64[%d] {%s}\n", len(units), index) + weights("s", count) +
+			weights("b1", count) + node,
+		Out: outs}
+}
+
+// rowMajorOf lists the strides of a dense tensor.
+func rowMajorOf(shape string) string {
+	dims := strings.Split(shape, ",")
+	strides := make([]string, len(dims))
+	step := 1
+	for i := len(dims) - 1; i >= 0; i-- {
+		n := 1
+		fmt.Sscan(dims[i], &n)
+		strides[i] = fmt.Sprint(step)
+		step *= n
+	}
+	return strings.Join(strides, ", ")
+}
+
+func TestGatherNorm(t *testing.T) {
+	order := func(n, step int) []int {
+		out := make([]int, n)
+		for i := range out {
+			out[i] = i * step % n
+		}
+		return out
+	}
+	Check(t, WithLayouts([]Case{
+		gatherNormCase("35,96", "5,7,96", order(35, 3), 0, false),
+		gatherNormCase("35,96", "35,96", order(35, 4), 1, false),
+		gatherNormCase("6,100", "2,3,100", order(6, 5), 2, true),
+		gatherNormCase("12,32", "3,128", order(12, 5), 0, false), // rows of four units
+		gatherNormCase("12,32", "3,128", order(12, 7), 1, true),
+		gatherNormCase("5,64", "8,64", []int{4, 4, 0, 0, 1, 2, 3, 0}, 2, false), // rows that repeat
+		gatherNormCase("300,48", "300,48", order(300, 7), 2, true),              // more rows than warps
+		gatherNormCase("1,1536", "1,1536", []int{0}, 0, false),
+	}))
+}

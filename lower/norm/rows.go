@@ -1,0 +1,247 @@
+package norm
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/elementwise"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// rows is layer normalisation of rows that fit the registers of a warp, as normalize_rows does it: of b, or of a + b,
+// where b may be gathered. Views are [row][element], but a gathered b is [unit][element of a unit].
+type rows struct {
+	n, count    int64
+	epsilon     float64
+	a, b        roperator.View // a.Buf is nil without a sum
+	index       []int64        // which units of b make up the rows; nil if b is the rows
+	sum, out    roperator.View // sum.Buf is nil if nobody wants it
+	scale, bias roperator.View // constants of n elements; bias.Buf is nil if there is none
+}
+
+// quad is how many elements normalize_rows moves at a time.
+const quad = 4
+
+// rowShapes are the numbers of quads that a lane may have of a row.
+var rowShapes = []int64{1, 2, 3, 4, 6, 8, 12}
+
+// rowsFit reports whether rows of n elements have a form here.
+func rowsFit(n int64) bool { return n > 0 && n%quad == 0 && n <= rowShapes[len(rowShapes)-1]*quad*32 }
+
+// denseRows reports whether v is [row][element] with rows of consecutive, aligned elements of type float32.
+func denseRows(v roperator.View) bool {
+	return v.DType() == ir.Float32 && v.Stride(1) == 1 && v.Stride(0)%quad == 0 && v.Offset%quad == 0
+}
+
+// wholeVector reports whether v shows n consecutive, aligned elements of a constant.
+func wholeVector(v roperator.View, n int64) bool {
+	return v.Buf.Kind == roperator.Const && v.DType() == ir.Float32 && v.IsContiguous() && v.Count() == n &&
+		v.Offset%quad == 0
+}
+
+// candidates are normalize_rows with as many rows for each vEU as there are, and with a row for each warp.
+func (r *rows) candidates(b *build.Builder) []*roperator.Candidate {
+	const warps = 8
+	var out []*roperator.Candidate
+	last := int64(0)
+	for _, chunk := range []int64{warps, build.CeilDiv(build.CeilDiv(r.count, int64(b.Target().VEUs)), warps) * warps} {
+		if chunk != last {
+			out = append(out, r.candidate(b, chunk))
+		}
+		last = chunk
+	}
+	return out
+}
+
+func (r *rows) candidate(b *build.Builder, chunk int64) *roperator.Candidate {
+	per := int64(0)
+	for _, s := range rowShapes {
+		if per == 0 && s*quad*32 >= r.n {
+			per = s
+		}
+	}
+	index, unit := r.out, r.n
+	if r.index != nil {
+		index, unit = r.packedIndex(b), r.b.Shape[1]
+	}
+	either := func(v roperator.View) roperator.View {
+		if v.Buf == nil {
+			return r.out
+		}
+		return v
+	}
+	box := func(task int, lo, hi []int64) {
+		lo[0], hi[0] = int64(task)*chunk, min(int64(task+1)*chunk, r.count)
+		lo[1], hi[1] = 0, r.n
+	}
+	elements := float64(chunk * r.n)
+	c := &roperator.Candidate{
+		Inst:  b.Instance("normalize_rows", per, r.a.Buf != nil, r.index != nil, r.sum.Buf != nil, r.bias.Buf != nil),
+		Tasks: int(build.CeilDiv(r.count, chunk)),
+		Args: []rkernels.Field{
+			arg.Ref("a", either(r.a)), arg.Ref("b", r.b), arg.Ref("index", index), arg.Ref("sum", either(r.sum)),
+			arg.Ref("out", r.out), arg.Ref("scale", r.scale), arg.Ref("bias", either(r.bias)),
+			arg.Int("a_step", either(r.a).Stride(0)), arg.Int("b_step", r.b.Stride(0)),
+			arg.Int("sum_step", either(r.sum).Stride(0)), arg.Int("out_step", r.out.Stride(0)),
+			arg.Div("unit", unit/quad), arg.Int("units", r.n/unit), arg.Int("rows", r.count), arg.Int("chunk", chunk),
+			arg.Int("n", r.n), {Name: "epsilon", Value: rkernels.Float(r.epsilon)},
+		},
+		Reads:  roperator.AppendRead(nil, r.b, r.sourceBox(chunk, box)),
+		Writes: []roperator.Access{{View: r.out, Box: box}},
+		Work:   roperator.Work{Flops: 10 * elements, WriteBytes: r.out.Bytes(elements)},
+	}
+	c.Work.AddRead(r.b, r.b.Bytes(elements))
+	if r.a.Buf != nil {
+		c.Reads = roperator.AppendRead(c.Reads, r.a, box)
+		c.Work.AddRead(r.a, r.a.Bytes(elements))
+	}
+	if r.sum.Buf != nil {
+		c.Writes = append(c.Writes, roperator.Access{View: r.sum, Box: box})
+		c.Work.WriteBytes += r.sum.Bytes(elements)
+	}
+	return c
+}
+
+// sourceBox is the box of b that an rTask reads: its rows, or all units between the first and the last that it gathers.
+func (r *rows) sourceBox(chunk int64, box func(task int, lo, hi []int64)) func(task int, lo, hi []int64) {
+	if r.index == nil {
+		return box
+	}
+	per := int64(len(r.index)) / r.count * chunk
+	return func(task int, lo, hi []int64) {
+		mine := r.index[int64(task)*per : min(int64(task+1)*per, int64(len(r.index)))]
+		lo[0], hi[0] = mine[0], mine[0]+1
+		for _, u := range mine {
+			lo[0], hi[0] = min(lo[0], u), max(hi[0], u+1)
+		}
+		lo[1], hi[1] = 0, r.b.Shape[1]
+	}
+}
+
+func (r *rows) packedIndex(b *build.Builder) roperator.View {
+	list := make([]int32, len(r.index))
+	for i, u := range r.index {
+		list[i] = int32(u)
+	}
+	return b.Constant(b.Group().Node.Name+".units", ir.FromSlice(ir.Int32, list, int64(len(list))))
+}
+
+// plainRows is the normalisation of k's lines as rows, nil if it is not layer normalisation of whole, dense rows with
+// constant scale and bias and nothing before or after it.
+func plainRows(g *build.Group, k *lineKernel, stats *lineStats, operands []roperator.View) *rows {
+	matrix := func(v roperator.View) roperator.View {
+		return roperator.View{Buf: v.Buf, Offset: v.Offset, Shape: v.Shape[1:], Strides: v.Strides[1:]}
+	}
+	if !g.Anchor.Is("LayerNormalization") || g.Epilogue != nil || g.Prologue[0] != nil || stats.bits != 0 ||
+		k.src.Shape[0] != 1 || k.tail.Moves() {
+		return nil
+	}
+	r := &rows{b: matrix(k.src), out: matrix(k.tail.Out), scale: operands[0]}
+	r.count, r.n, r.epsilon = r.b.Shape[0], r.b.Shape[1], g.Anchor.Float("epsilon", 1e-5)
+	if len(operands) > 1 {
+		r.bias = operands[1]
+	}
+	for _, v := range operands {
+		if !wholeVector(v, r.n) {
+			return nil
+		}
+	}
+	if !rowsFit(r.n) || !denseRows(r.b) || !denseRows(r.out) {
+		return nil
+	}
+	return r
+}
+
+// GatherNorm lowers a Fused node with the anchor GatherNorm.
+func GatherNorm(b *build.Builder, g *build.Group) error {
+	body := g.Node.Attrs["body"].G
+	r := &rows{}
+	var norm *ir.Node
+	for _, n := range body.Nodes {
+		if n.Is("LayerNormalization") {
+			norm = n
+		}
+	}
+	x := norm.Inputs[0]
+	if add := x.Def; add != nil && add.Is("Add") {
+		r.readGathered(b, g, add.Inputs[0])
+		other := add.Inputs[1]
+		if r.index == nil {
+			r.readGathered(b, g, add.Inputs[1])
+			other = add.Inputs[0]
+		}
+		r.a = b.In(g.Outer(other))
+	} else {
+		r.readGathered(b, g, x)
+	}
+	shape := b.Extents(x, build.ForTiles)
+	r.n = shape[len(shape)-1]
+	r.count = ir.Count(shape[:len(shape)-1])
+	if r.index == nil || !rowsFit(r.n) {
+		return fmt.Errorf("the fused body is not that of a normalisation of gathered rows")
+	}
+	r.epsilon = norm.Float("epsilon", 1e-5)
+	r.scale = elementwise.Contiguous(b, b.In(g.Outer(norm.Inputs[1])))
+	if v := norm.Input(2); v != nil {
+		r.bias = elementwise.Contiguous(b, b.In(g.Outer(v)))
+	}
+	if r.a.Buf != nil {
+		r.a = denseMatrix(b, r.a, []int64{r.count, r.n})
+	}
+	var finish []func()
+	for i, v := range body.Outputs {
+		w, done := writtenRows(b, b.Out(g.Outputs[i]), []int64{r.count, r.n})
+		if finish = append(finish, done); v == norm.Outputs[0] {
+			r.out = w
+		} else {
+			r.sum = w
+		}
+	}
+	b.Add(g.Kind(), r.candidates(b)...)
+	for _, done := range finish {
+		done()
+	}
+	return nil
+}
+
+// readGathered reads the source and the indices of v, if v is a Gather of rows seen in another shape.
+func (r *rows) readGathered(b *build.Builder, g *build.Group, v *ir.Value) {
+	for v.Def != nil && v.Def.IsInternal("View") {
+		v = v.Def.Inputs[0]
+	}
+	if v.Def == nil || !v.Def.Is("Gather") {
+		return
+	}
+	source := v.Def.Inputs[0]
+	dims := b.Extents(source, build.ForTiles)
+	for source.Def != nil && source.Def.IsInternal("View") {
+		source = source.Def.Inputs[0]
+	}
+	r.index = ir.Slice[int64](g.Outer(v.Def.Inputs[1]).Const)
+	r.b = denseMatrix(b, b.In(g.Outer(source)), dims)
+}
+
+// denseMatrix shows v as a matrix of dense rows; if its layout does not allow that, it shows a copy.
+func denseMatrix(b *build.Builder, v roperator.View, dims []int64) roperator.View {
+	w := elementwise.Reshaped(b, v, dims)
+	if denseRows(w) {
+		return w
+	}
+	t := b.Temp("rows", v.DType(), dims)
+	elementwise.Copy(b, t, w)
+	return t
+}
+
+// writtenRows is a view of v as a matrix of dense rows to be written; if its layout does not allow that, done copies
+// what was written to v.
+func writtenRows(b *build.Builder, v roperator.View, dims []int64) (w roperator.View, done func()) {
+	if w, ok := v.Reshape(dims); ok && denseRows(w) {
+		return w, func() {}
+	}
+	t := b.Temp("rows", v.DType(), dims)
+	shaped, _ := t.Reshape(v.Shape)
+	return t, func() { elementwise.Copy(b, v, shaped) }
+}
