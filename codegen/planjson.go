@@ -39,13 +39,14 @@ func (l *layout) writePlan(w io.Writer) error {
 		Device  string `json:"device"`
 		Arch    string `json:"arch"`
 		Prec    string `json:"precision"`
+		Quant   string `json:"weights,omitempty"`
 		Weights int64  `json:"weights_bytes"`
 		Arena   int64  `json:"arena_bytes"`
 		ROps    int    `json:"roperators"`
 		RTasks  int    `json:"rtasks"`
 		Tried   []Try  `json:"tried,omitempty"`
 	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.opt.Precision.String(),
-		l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps(), l.opt.Tried})
+		l.opt.Weights, l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps(), l.opt.Tried})
 	if err != nil {
 		return err
 	}

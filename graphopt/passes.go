@@ -60,6 +60,7 @@ var Passes = []Pass{
 	{"fold-affine", foldAffine, "constant scales and shifts disappear in the weights and bias before them"},
 	{"simplify-algebra", simplifyAlgebra, "folding leaves chains of constants"},
 	{"fold-constants", foldConstants, "the passes above have made more values constant"},
+	{"quantize-weights", quantizeWeights, "scales that were folded into weights need no operator of their own"},
 	{"expand-recurrent", expandRecurrent, "steps of different layers and directions can run side by side once they are nodes"},
 	{"extract-views", extractViews, "operators that only rearrange elements need no kernel"},
 	{"common-subexpressions", commonSubexpressions, "the passes above have made more nodes equal"},
@@ -101,6 +102,8 @@ var Constraints = []Constraint{
 	{"recognize-cells", "simplify-algebra", "simplification rearranges sums, products and 1 - z"},
 	{"recognize-cells", "fold-affine", "folding changes the weights of single steps"},
 	{"recognize-attention", "extract-views", "attention is recognised by its Transpose nodes"},
+	{"fold-affine", "quantize-weights", "factors fold into float weights"},
+	{"quantize-weights", "fuse", "the product gets the prologue and epilogue"},
 	{"fold-affine", "fuse", "what folds into weights needs no epilogue"},
 	{"recognize-cells", "hoist-projections", "the products of recognised cells are hoisted, too"},
 	{"expand-recurrent", "hoist-projections", "it looks for cells"},
@@ -140,6 +143,8 @@ type Options struct {
 	// Storage is the 16-bit float in which values between operators, and weights, are to be stored. The zero value leaves
 	// all types as they are.
 	Storage ir.DType
+	// Weights is the form in which the weights of products of few rows are to be stored, of WeightBits; "" leaves them.
+	Weights string
 	// Kernels says what fuses with what; nil means the built-in rKernels.
 	Kernels *rkernels.Catalogue
 }

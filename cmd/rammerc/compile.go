@@ -82,6 +82,9 @@ func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 	f.StringVar(&o.Precision, "precision", precision.Names()[0],
 		"how products of float32 are made: fp32 (as accurate as float32, on tensor cores where that is faster), "+
 			"strict (IEEE float32), tf32 (rounded to 10 bits of mantissa where that is faster)")
+	f.StringVar(&o.Weights, "weights", "",
+		"how weights are stored that are multiplied by few rows: int8 (a scale for each column), "+
+			"int4 (a scale for each column and 64 weights) (default: as they are)")
 	f.BoolVar(&o.Check, "check", false, "run the verifier of every stage, and shuffle the nodes before every pass")
 	f.Uint64Var(&o.Seed, "check-seed", 1, "seed of the shuffling under --check")
 	f.StringVar(&o.Dump, "dump", "", "write the result of every stage, in text form, into this directory")

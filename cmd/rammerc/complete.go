@@ -17,8 +17,8 @@ func completeFlags(root *cobra.Command) {
 	fixed := map[string][]string{
 		"target": driver.Targets(), "device": driver.DeviceNames(), "plan": driver.Plans(),
 		"policy":    driver.PolicyNames(),
-		"precision": precision.Names(),
-		"emit":      driver.Emits(), "engine": engine.Names(), "format": benchFormats,
+		"precision": precision.Names(), "weights": driver.Weights(),
+		"emit": driver.Emits(), "engine": engine.Names(), "format": benchFormats,
 		"base": driver.DeviceNames(),
 	}
 	fromModel := map[string]func(model string) []string{

@@ -48,7 +48,7 @@ func bisect(job *driver.Job, o SubjectOptions, in engine.Tensors, relL2 float64)
 		return nil, err
 	}
 	g := m.Graph
-	if err := driver.Optimise(&driver.Job{}, g, nil, false, 0, precision.FP32); err != nil {
+	if err := driver.Optimise(&driver.Job{}, g, nil, driver.CompileOptions{}); err != nil {
 		return nil, err
 	}
 	after := observe(g, in)

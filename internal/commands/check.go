@@ -73,7 +73,7 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) error 
 			return &l
 		}
 	}
-	if err := driver.Optimise(job, g, nil, o.Check, o.Seed, o.ProductPrecision()); err != nil {
+	if err := driver.Optimise(job, g, nil, o); err != nil {
 		return joinProblems(&l, driver.Explain(diag.InFile(err, o.Path), m))
 	}
 	if err := driver.ConstantShapes(g); err != nil {

@@ -38,6 +38,7 @@ type subject struct {
 	model   *ir.Graph // as imported; nil for a library directory
 	// precision is how the engine makes products of float32.
 	precision precision.Precision
+	weights   string // the form of weights, as --weights asks
 	dir       string // of the library, if there is one
 	cleanup   func()
 }
@@ -97,6 +98,9 @@ func openSubject(job *driver.Job, o SubjectOptions) (*subject, error) {
 	}
 	s := newSubject(m.Graph)
 	s.model = m.Graph
+	if err := driver.Reference(m.Graph, o.Weights); err != nil {
+		return nil, err
+	}
 	if o.Engine == engine.Eval {
 		s.engine = &engine.Evaluator{Graph: m.Graph, File: o.Path, Progress: job.Progress("evaluating")}
 		return s, nil
@@ -237,33 +241,34 @@ func openDir(o SubjectOptions) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.precision, err = builtPrecision(plan); err != nil {
+	if s.precision, s.weights, err = builtPrecision(plan); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// builtPrecision is how a library makes products of float32, as its plan says. Plans of older versions say nothing, and
-// those made none on tensor cores.
-func builtPrecision(plan string) (precision.Precision, error) {
+// builtPrecision is how a library makes products of float32, and in which form it stores weights, as its plan says. Plans
+// of older versions say nothing, and those made none on tensor cores.
+func builtPrecision(plan string) (p precision.Precision, weights string, err error) {
 	data, err := os.ReadFile(plan)
 	var head struct {
 		Precision string `json:"precision"`
+		Weights   string `json:"weights"`
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &head)
 	}
 	if err != nil {
 		message := "cannot read the library's plan: " + diag.Reason(err).Error()
-		return 0, &diag.Diagnostic{ID: "bad-plan", File: plan, Message: message}
+		return 0, "", &diag.Diagnostic{ID: "bad-plan", File: plan, Message: message}
 	}
 	p, ok := precision.Parse(head.Precision)
 	if !ok && head.Precision != "" {
 		message := fmt.Sprintf("there is no precision %q", head.Precision)
-		return 0, &diag.Diagnostic{ID: "bad-plan", File: plan, Message: message}
+		return 0, "", &diag.Diagnostic{ID: "bad-plan", File: plan, Message: message}
 	}
-	return p, nil
+	return p, head.Weights, nil
 }
 
 // openBuilt opens a built library as a subject; dir is where its plan is.

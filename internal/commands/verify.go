@@ -153,6 +153,9 @@ func (o *VerifyOptions) reference(job *driver.Job, s *subject) error {
 		return err
 	}
 	s.model = ref.Graph
+	if err := driver.Reference(s.model, s.weights); err != nil {
+		return err
+	}
 	return samePorts(o.Model, s)
 }
 

@@ -133,7 +133,7 @@ func (c *Compilation) PlanJSON() ([]byte, error) {
 func (c *Compilation) emitTo(files codegen.Sink) error {
 	err := codegen.Emit(c.plan, codegen.Options{
 		Name: c.opt.name(), Version: Version().Version, Model: filepath.Base(c.opt.Path),
-		Precision: c.opt.ProductPrecision(), Tried: c.tried, Cost: c.cost,
+		Precision: c.opt.ProductPrecision(), Weights: c.opt.Weights, Tried: c.tried, Cost: c.cost,
 	}, files)
 	return diag.InFile(err, c.opt.Path)
 }

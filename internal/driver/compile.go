@@ -101,7 +101,7 @@ func (c *Compilation) prepare(job *Job) (err error) {
 	if err := c.dump.Write("import", "model", "rir", graphText(c.dump, c.graph)); err != nil {
 		return err
 	}
-	err = Optimise(job, c.graph, c.dump, opt.Check, opt.Seed, opt.ProductPrecision())
+	err = Optimise(job, c.graph, c.dump, *opt)
 	return diag.InFile(err, opt.Path)
 }
 

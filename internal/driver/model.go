@@ -13,7 +13,6 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx"
 	"github.com/rammerc/rammerc/lower"
-	"github.com/rammerc/rammerc/precision"
 )
 
 // ModelOptions say which model, and how it is specialised.
@@ -142,8 +141,9 @@ func ConstBytes(g *ir.Graph) int64 {
 	return total
 }
 
-// Optimise runs graphopt in place for products of the given precision, dumping after each pass.
-func Optimise(job *Job, g *ir.Graph, d *dump.Dir, check bool, seed uint64, p precision.Precision) error {
+// Optimise runs graphopt in place for products of the precision that opt asks for, dumping after each pass.
+func Optimise(job *Job, g *ir.Graph, d *dump.Dir, opt CompileOptions) error {
+	p := opt.ProductPrecision()
 	done := job.Stage("optimise")
 	before := len(g.Nodes)
 	var without []string
@@ -151,7 +151,7 @@ func Optimise(job *Job, g *ir.Graph, d *dump.Dir, check bool, seed uint64, p pre
 		without = append(without, graphopt.StoreChannelsLast)
 	}
 	err := graphopt.Run(g, graphopt.Options{
-		Check: check, Seed: seed, Storage: p.Storage(), Disable: without,
+		Check: opt.Check, Seed: opt.Seed, Storage: p.Storage(), Weights: opt.Weights, Disable: without,
 		After: func(s graphopt.Step) error {
 			return d.Write("graphopt", s.Pass.Name, "rir", graphText(d, s.Graph))
 		},
@@ -161,6 +161,15 @@ func Optimise(job *Job, g *ir.Graph, d *dump.Dir, check bool, seed uint64, p pre
 	}
 	done("%d → %d nodes", before, len(g.Nodes))
 	return nil
+}
+
+// Reference makes of an imported graph what a program is to be compared with that was compiled with --weights: it
+// computes with the same rounded weights.
+func Reference(g *ir.Graph, weights string) error {
+	if weights == "" {
+		return nil
+	}
+	return graphopt.Run(g, graphopt.Options{Weights: weights, Disable: []string{graphopt.StoreChannelsLast}})
 }
 
 // DeclaredDims lists the symbolic dims of a model's inputs, for completion.

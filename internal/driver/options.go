@@ -27,6 +27,7 @@ type CompileOptions struct {
 	Offline bool   // no GPU is looked for
 
 	Precision string // of package precision; "" for the default
+	Weights   string // of Weights: how the weights of products of few rows are stored; "" for as they are
 
 	Tries    int    // how many plans are built and timed at most; below 2 the cost model decides
 	Verify   bool   // compare the result with the evaluator before reporting success
@@ -87,6 +88,9 @@ func PolicyNames() []string {
 // Plans lists the kinds of plan.
 func Plans() []string { return schedule.Plans() }
 
+// Weights lists the forms in which weights can be stored.
+func Weights() []string { return []string{"int8", "int4"} }
+
 // PlanDoc says what a kind of plan is.
 func PlanDoc(name string) string { return schedule.PlanDoc(name) }
 
@@ -115,6 +119,7 @@ func (o *CompileOptions) Problems(l *diag.List) {
 	}
 	Choice(l, "policy", o.Policy, PolicyNames())
 	Choice(l, "precision", o.Precision, precision.Names())
+	Choice(l, "weights", o.Weights, Weights())
 	Choice(l, "emit", o.Emit, Emits())
 	if o.Code && o.Emit == EmitSources {
 		l.Add(diag.New("bad-flag", "--code measures the built library, and --emit %s makes none", o.Emit))

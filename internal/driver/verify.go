@@ -13,6 +13,9 @@ import (
 // and returns the engine that ran it. Sources for a GPU that is not at hand run on the emulator.
 func (c *Compilation) verifyBuilt(job *Job, dir string, r *Compiled) (string, error) {
 	m, err := Load(&Job{}, c.opt.ModelOptions, true)
+	if err == nil {
+		err = Reference(m.Graph, c.opt.Weights)
+	}
 	if err != nil {
 		return "", err
 	}

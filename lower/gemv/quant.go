@@ -178,10 +178,10 @@ func (s *quantShape) shareScales(q *Quantized, least int64) bool {
 }
 
 // AddQuantized adds a product of few rows with quantised weights, for which p.B stands. It returns false if no kernel
-// takes weights in groups of this length.
+// takes weights in groups of this length, or if vEUs have no room for a loader.
 func AddQuantized(b *build.Builder, g *build.Group, p contraction.Product, q *Quantized) bool {
 	shapes := quantShapes(b.Target(), &p, q)
-	if len(shapes) == 0 {
+	if len(shapes) == 0 || b.Target().Threads < streamThreads+warp { // the loader is a warp more
 		return false
 	}
 	t := tails.New(b, g, p.Tail)

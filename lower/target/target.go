@@ -26,6 +26,8 @@ type Target struct {
 	Arch int
 	// SMs is the number of multiprocessors, VEUs how many rTasks run at once.
 	SMs, VEUs int
+	// Threads is how many threads a vEU may have.
+	Threads int
 	// SharedPerVEU is the shared memory that a vEU may have, in bytes; Registers are those of a multiprocessor.
 	SharedPerVEU, Registers int
 	// BulkCopies says that one instruction copies a block from global to shared memory beside the computation.
@@ -55,7 +57,7 @@ const tileThreads = 256
 // Of is the target that spec describes. Rates of tensor cores are there when the device file has them.
 func Of(spec *device.Spec) Target {
 	t := Target{
-		Name: spec.Name, Arch: archOf(spec.Arch), SMs: spec.SMs, VEUs: spec.VEUs(),
+		Name: spec.Name, Arch: archOf(spec.Arch), SMs: spec.SMs, VEUs: spec.VEUs(), Threads: spec.Threads,
 		SharedPerVEU: spec.SharedBound(), Registers: spec.Registers,
 		SharedRate: spec.SharedRate(), L2Rate: spec.Cost.L2PerSM, Latency: spec.Cost.Latency,
 		rates: map[rateKey]float64{{Scalar, ir.Float32}: spec.FlopsRate(tileThreads)},

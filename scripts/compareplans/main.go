@@ -119,7 +119,7 @@ func (c *compiler) compile(r *row) error {
 		return err
 	}
 	job := &driver.Job{}
-	if err := driver.Optimise(job, g, nil, false, 0, c.opt.ProductPrecision()); err != nil {
+	if err := driver.Optimise(job, g, nil, c.opt); err != nil {
 		return err
 	}
 	ops, err := driver.Lower(job, g, c.spec, c.opt)
