@@ -79,14 +79,14 @@ func (s *source) segmentTable() {
 }
 
 // predicted is what a segment takes by the costs that the plan was made with, in nanoseconds; 0 when there are none.
-func (s *source) predicted(segment int) float64 {
-	if s.opt.Cost == nil {
+func (l *layout) predicted(segment int) float64 {
+	if l.opt.Cost == nil {
 		return 0
 	}
-	p := s.plan.Segments[segment].Program
-	ns, err := vdevice.SegmentTime(s.plan, segment,
+	p := l.plan.Segments[segment].Program
+	ns, err := vdevice.SegmentTime(l.plan, segment,
 		func(t vdevice.Task) float64 {
-			ns, _ := s.opt.Cost(p.Candidate(t.Op))
+			ns, _ := l.opt.Cost(p.Candidate(t.Op))
 			return ns
 		})
 	if err != nil {

@@ -44,9 +44,11 @@ func (l *layout) writePlan(w io.Writer) error {
 		Arena   int64  `json:"arena_bytes"`
 		ROps    int    `json:"roperators"`
 		RTasks  int    `json:"rtasks"`
-		Tried   []Try  `json:"tried,omitempty"`
+		// Predicted is what an inference takes by the costs that the plan was made with; 0 if there were none.
+		Predicted float64 `json:"predicted_us,omitempty"`
+		Tried     []Try   `json:"tried,omitempty"`
 	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.opt.Precision.String(),
-		l.opt.Weights, l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps(), l.opt.Tried})
+		l.opt.Weights, l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps(), l.predictedUS(), l.opt.Tried})
 	if err != nil {
 		return err
 	}
@@ -95,6 +97,15 @@ func (l *layout) writeNodes(b *bufio.Writer, seg vdevice.Segment) {
 		fmt.Fprint(b, "]}")
 	}
 	fmt.Fprint(b, "],")
+}
+
+// predictedUS is the sum of what the segments take.
+func (l *layout) predictedUS() float64 {
+	sum := 0.0
+	for i := range l.plan.Segments {
+		sum += l.predicted(i)
+	}
+	return math.Round(sum) / 1000
 }
 
 // taskTime is the time of one of u's rTasks that the plan was made with, in nanoseconds, and where it is from; 0 when

@@ -1,8 +1,11 @@
 package commands
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"sort"
 
 	"github.com/rammerc/rammerc/internal/diag"
@@ -44,6 +47,9 @@ type Bench struct {
 	P99       float64 `json:"p99_ms"`
 	Max       float64 `json:"max_ms"`
 	Cold      Cold    `json:"cold_start"`
+	// Predicted is what the plan was expected to take when it was made; 0 if the folder does not say so.
+	Predicted float64 `json:"predicted_ms,omitempty"`
+	Ratio     float64 `json:"predicted_by_measured,omitempty"` // Predicted / P50
 }
 
 // Cold is what a fresh process spends before its inferences are as fast as later ones, in milliseconds of the host's
@@ -101,8 +107,30 @@ func (o *BenchOptions) bench(job *driver.Job, dir string) (*Bench, error) {
 		WarmUp: o.WarmUp, N: len(ms), Min: ms[0], P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: ms[len(ms)-1],
 		Cold: Cold{l.Load, l.Create, first},
 	}
+	if b.Predicted = predictedMS(dir); b.Predicted > 0 && b.P50 > 0 && l.Name() != engine.Emu {
+		b.Ratio = b.Predicted / b.P50
+	}
 	done("%s: p50 %.4f ms", dir, b.P50)
 	return b, nil
+}
+
+// predictedMS reads from NAME.plan.json in a library directory what the plan was expected to take; 0 without one.
+func predictedMS(dir string) float64 {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.plan.json"))
+	if len(files) != 1 {
+		return 0
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		return 0
+	}
+	var plan struct {
+		Predicted float64 `json:"predicted_us"`
+	}
+	if json.Unmarshal(data, &plan) != nil {
+		return 0
+	}
+	return plan.Predicted / 1000
 }
 
 // open opens a library directory. On a GPU, inputs and outputs are on the device unless transfers are to be timed too.
@@ -128,13 +156,16 @@ func (o *BenchOptions) open(job *driver.Job, dir string) (*subject, *engine.Libr
 	}
 }
 
-// Text prints two lines for each library: the latency, and the cold start.
+// Text prints lines for each library: the latency, the cold start, and on a GPU how good the prediction was.
 func (r *BenchResult) Text(w io.Writer) {
 	for _, b := range r.Libraries {
 		fmt.Fprintf(w, "%s  %s, %s: min %.4f  p50 %.4f  p90 %.4f  p99 %.4f  max %.4f ms  (n %d after %d)\n",
 			b.Dir, b.Device, b.Mode, b.Min, b.P50, b.P90, b.P99, b.Max, b.N, b.WarmUp)
 		fmt.Fprintf(w, "%s  cold start: library %.3f  context %.3f  first run %.3f ms\n",
 			b.Dir, b.Cold.Load, b.Cold.Create, b.Cold.First)
+		if b.Ratio > 0 {
+			fmt.Fprintf(w, "%s  predicted %.4f ms: %.2f of what was measured\n", b.Dir, b.Predicted, b.Ratio)
+		}
 	}
 }
 

@@ -58,6 +58,18 @@ type Times struct {
 	BesideArithmetic float64 `json:"beside_arithmetic,omitempty"`
 }
 
+// Work is what an rTask has to do, as its candidate states it: operations, bytes, and the bytes of all constants.
+type Work struct {
+	Flops     float64 `json:"flops,omitempty"`
+	Tensor    float64 `json:"tensor,omitempty"`
+	Const     float64 `json:"const,omitempty"`
+	Read      float64 `json:"read,omitempty"`
+	Write     float64 `json:"write,omitempty"`
+	Shared    float64 `json:"shared,omitempty"`
+	Constants float64 `json:"constants,omitempty"`
+	Streamed  bool    `json:"streamed,omitempty"` // the constants come through the ring
+}
+
 // Code is what the compiler made of the instance.
 type Code struct {
 	Registers int   `json:"registers"` // of a thread
@@ -77,6 +89,7 @@ type Entry struct {
 	Tasks    int     `json:"rtasks"`
 	Threads  int     `json:"threads"`
 	Modelled float64 `json:"modelled_ns,omitempty"` // what the cost model said then
+	Work     Work    `json:"work"`                  // what the cost model is fitted with
 
 	Times   Times   `json:"ns"`
 	Code    Code    `json:"code"`

@@ -24,9 +24,9 @@ import (
 type Tools interface {
 	// Machine compiles what all parts have in common, in dir.
 	Machine(ctx context.Context, dir string) error
-	// Part compiles NAME.cu in dir, and links it with the machine to the program NAME. It says what became of the
-	// kernels, as far as the compiler says so.
-	Part(ctx context.Context, dir, name string) ([]toolchain.Kernel, error)
+	// Part compiles NAME.cu in dir, and links it with the machine to the program NAME; machine returns when Machine has
+	// ended. It says what became of the kernels, as far as the compiler says so.
+	Part(ctx context.Context, dir, name string, machine func() error) ([]toolchain.Kernel, error)
 }
 
 // Session measures candidates on the device at hand.
@@ -153,16 +153,13 @@ func (s *Session) part(ctx context.Context, dir string, p *part, built func(), l
 	if err := p.write(dir); err != nil {
 		return err
 	}
-	if err := machine(); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	kernels, err := s.Tools.Part(ctx, dir, p.name())
+	kernels, err := s.Tools.Part(ctx, dir, p.name(), machine)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
+		}
+		if err := machine(); err != nil {
+			return err // it is not the part's fault
 		}
 		return s.partOfOne(ctx, dir, p, err, loaded, machine)
 	}
@@ -238,8 +235,20 @@ func complaint(err error) string {
 func (s *Session) entryOf(x *subject) db.Entry {
 	return db.Entry{
 		Key: x.key, Instance: x.cand.Inst.Name(), Op: x.group.op.Kind, Model: x.group.model, Tasks: x.cand.Tasks,
-		Threads: x.cand.Inst.Threads(), Modelled: tenth(x.modelled),
+		Threads: x.cand.Inst.Threads(), Modelled: tenth(x.modelled), Work: workOf(x),
 	}
+}
+
+func workOf(x *subject) db.Work {
+	w := x.cand.Work
+	out := db.Work{
+		Flops: w.Flops, Tensor: w.TensorFlops, Const: w.ConstBytes, Read: w.ReadBytes, Write: w.WriteBytes,
+		Shared: w.SharedBytes, Streamed: x.cand.Stream != nil,
+	}
+	for _, c := range constants(x.group.graph, x.cand) {
+		out.Constants += float64(c.Bytes())
+	}
+	return out
 }
 
 // best is the shortest time of all rTasks of any of the group's candidates so far, of which ns is the latest.

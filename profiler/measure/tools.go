@@ -23,8 +23,11 @@ func (t GPUTools) Machine(ctx context.Context, dir string) error {
 }
 
 // Part compiles a part and links it with the machine.
-func (t GPUTools) Part(ctx context.Context, dir, name string) ([]toolchain.Kernel, error) {
+func (t GPUTools) Part(ctx context.Context, dir, name string, machine func() error) ([]toolchain.Kernel, error) {
 	kernels, err := t.NVCC.BuildObject(ctx, dir, name+".cu", name+".o", t.Arch, "-I.")
+	if err == nil {
+		err = machine()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +44,10 @@ func (t EmulatorTools) Machine(ctx context.Context, dir string) error {
 }
 
 // Part compiles a part and links it with the machine.
-func (t EmulatorTools) Part(ctx context.Context, dir, name string) ([]toolchain.Kernel, error) {
+func (t EmulatorTools) Part(ctx context.Context, dir, name string, machine func() error) ([]toolchain.Kernel, error) {
+	if err := machine(); err != nil {
+		return nil, err
+	}
 	_, err := t.Cxx.BuildProgram(ctx, dir, name, []string{name + ".cu", "-x", "none", "machine.o"}, emulatorFlags...)
 	return nil, err
 }
