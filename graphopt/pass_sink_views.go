@@ -12,9 +12,26 @@ import "github.com/rammerc/rammerc/ir"
 // Requires: views extracted. Leaves: elementwise operators directly behind operators that take an epilogue; the views
 // come after them.
 func sinkViews(c *Context, g *ir.Graph) (bool, error) {
+	return sink(c, g, func(n *ir.Node) sunkView {
+		if !isReshape(n) {
+			return nil
+		}
+		return reshapeView{}
+	})
+}
+
+// sunkView is a kind of View that can be moved behind elementwise operators.
+type sunkView interface {
+	// before returns what the moved operator needs in place of its operand v. root and shape are the dims before and
+	// behind the View. ok is false if v cannot be brought to a shape that broadcasts to root.
+	before(m *maker, v *ir.Value, root, shape []int64) (w *ir.Value, ok bool)
+}
+
+// sink moves the views of the kinds that kind knows; for others that returns nil.
+func sink(c *Context, g *ir.Graph, kind func(n *ir.Node) sunkView) (bool, error) {
 	changed := false
 	for {
-		s := &sinker{c: c, g: g, uses: ir.Uses(c.Root)}
+		s := &sinker{c: c, g: g, kind: kind, uses: ir.Uses(c.Root)}
 		for _, n := range g.Nodes {
 			s.visit(n)
 		}
@@ -27,16 +44,17 @@ func sinkViews(c *Context, g *ir.Graph) (bool, error) {
 	}
 }
 
-// sinker is one round of sinkViews over a graph.
+// sinker is one round of sink over a graph.
 type sinker struct {
 	c       *Context
 	g       *ir.Graph
+	kind    func(n *ir.Node) sunkView
 	uses    map[*ir.Value][]ir.Use
 	out     []*ir.Node
 	changed bool
 }
 
-// visit moves the reshape before n, if there is one that can be moved, behind n.
+// visit moves the view before n, if there is one that can be moved, behind n.
 func (s *sinker) visit(n *ir.Node) {
 	if !isElementwise(n) || len(n.Outputs) != 1 {
 		s.out = append(s.out, n)
@@ -53,7 +71,7 @@ func (s *sinker) visit(n *ir.Node) {
 	inputs := make([]*ir.Value, len(n.Inputs))
 	for i, v := range n.Inputs {
 		var ok bool
-		if inputs[i], ok = s.behind(m, view, v, root, shape); !ok {
+		if inputs[i], ok = s.operand(m, view, v, root, shape); !ok {
 			s.out = append(s.out, n)
 			return
 		}
@@ -62,12 +80,12 @@ func (s *sinker) visit(n *ir.Node) {
 	moved := m.node("sunk", n.Domain, n.Op, n.Attrs, inputs, []*ir.Value{inner})
 	moved.Name, moved.Origins = n.Name, n.Origins
 	m.origins = view.Origins
-	m.node("view", ir.InternalDomain, "View", viewAttrs(0, shape, rowMajor(shape)), []*ir.Value{inner}, n.Outputs)
+	m.node("view", ir.InternalDomain, "View", view.Attrs.Clone(), []*ir.Value{inner}, n.Outputs)
 	s.out = append(s.out, m.nodes...)
 	s.changed = true
 }
 
-// sinkable returns the reshape that can be moved behind n. It must be the only one among n's operands, have no other
+// sinkable returns the view that can be moved behind n. It must be the only one among n's operands, have no other
 // use, and show the result of a contraction or of elementwise operators behind one. It is nil if there is none, or if n
 // has such a result as a direct operand: then n can be fused with that one.
 func (s *sinker) sinkable(n *ir.Node) *ir.Node {
@@ -80,7 +98,7 @@ func (s *sinker) sinkable(n *ir.Node) *ir.Node {
 			return nil
 		}
 		d := v.Def
-		if d == nil || !isReshape(d) || !v.Shape.Equal(n.Outputs[0].Shape) || view != nil {
+		if d == nil || s.kind(d) == nil || !v.Shape.Equal(n.Outputs[0].Shape) || view != nil {
 			continue
 		}
 		if s.c.onAnchor(d.Inputs[0]) && len(s.uses[v]) == 1 && len(s.uses[d.Inputs[0]]) == 1 {
@@ -90,15 +108,21 @@ func (s *sinker) sinkable(n *ir.Node) *ir.Node {
 	return view
 }
 
-// behind returns the operand that the moved node needs in place of v. root and shape are the dims before and behind the
-// view. ok is false if v cannot be brought to a shape that broadcasts to root.
-func (s *sinker) behind(m *maker, view *ir.Node, v *ir.Value, root, shape []int64) (*ir.Value, bool) {
-	if v == nil || v == view.Outputs[0] {
-		if v != nil {
-			v = view.Inputs[0]
-		}
-		return v, true
+// operand returns what the moved node needs in place of v.
+func (s *sinker) operand(m *maker, view *ir.Node, v *ir.Value, root, shape []int64) (*ir.Value, bool) {
+	switch v {
+	case nil:
+		return nil, true
+	case view.Outputs[0]:
+		return view.Inputs[0], true
 	}
+	return s.kind(view).before(m, v, root, shape)
+}
+
+// reshapeView is a View that shows all elements of its input in order.
+type reshapeView struct{}
+
+func (reshapeView) before(m *maker, v *ir.Value, root, shape []int64) (*ir.Value, bool) {
 	dims, ok := v.Shape.Consts()
 	switch {
 	case !ok:

@@ -66,6 +66,7 @@ var Passes = []Pass{
 	{"common-subexpressions", commonSubexpressions, "the passes above have made more nodes equal"},
 	{"hoist-projections", hoistProjections, "one large product is faster than a small one in each step of a recurrence"},
 	{"sink-views", sinkViews, "a reshape between a contraction and an elementwise operator keeps them from fusing"},
+	{SinkTransposes, sinkTransposes, "so does a transpose"},
 	{"extract-views", extractViews, "a view that was moved may follow another view now"},
 	{"gather-rows", gatherRows, "views of views, and the concatenations of views, would be copies"},
 	{"fuse-gather-norm", fuseGatherNorm, "its sum is not to become the epilogue of another group"},
@@ -76,8 +77,11 @@ var Passes = []Pass{
 	{StoreChannelsLast, storeChannelsLast, "the operators between which values are stored are known"},
 }
 
-// StoreChannelsLast is the pass to leave out where lowering has no kernels that gain by it; see lower.ChannelsLast.
-const StoreChannelsLast = "store-channels-last"
+// Passes to leave out where lowering has no kernels that gain by them; see lower.ChannelsLast.
+const (
+	SinkTransposes    = "sink-transposes"
+	StoreChannelsLast = "store-channels-last"
+)
 
 // Constraint says that the first row of the pass Before must come before the first row of the pass After.
 type Constraint struct{ Before, After, Why string }
@@ -121,6 +125,8 @@ var Constraints = []Constraint{
 	{"sink-views", "fuse-squeeze-excite", "a view inside of the pattern hides it"},
 	{"fold-affine", "fuse-squeeze-excite", "biases must be inputs of the convolutions"},
 	{"fuse-squeeze-excite", "fuse", "the operators of the pattern must not be in groups of their own"},
+	{"extract-views", SinkTransposes, "sinking looks for View nodes"},
+	{SinkTransposes, "fuse", "fusion joins a node only with its direct users"},
 	{"fuse", StoreChannelsLast, "values inside a fused group are never stored"},
 	{"concat-in-place", StoreChannelsLast, "parts of one value have one order"},
 	{"fold-batch-norm", "fold-affine", "the scale and shift of a BatchNormalization fold into weights as any other"},

@@ -14,6 +14,7 @@ var recipes = []func(r *generator, x *ir.Value){
 	clipRecipe, castRecipe, matMulRecipe, gemmRecipe, convRecipe, convRecipe, batchNormRecipe, exciteRecipe, rollRecipe,
 	softmaxRecipe, layerNormRecipe, geluRecipe, attentionRecipe, attentionRecipe, reshapeRecipe, transposeRecipe,
 	whereRecipe, reduceRecipe, repeatRecipe, ifRecipe, sliceRecipe, concatRecipe, sunkRecipe,
+	acrossRecipe,
 	spectrumRecipe, loopRecipe, cellRecipe,
 }
 
@@ -311,25 +312,6 @@ func (r *generator) pickShaped(x *ir.Value) *ir.Value {
 	return x
 }
 
-// reshapeRecipe joins the axes behind the first, with a shape that is computed in the way of exporters.
-func reshapeRecipe(r *generator, x *ir.Value) {
-	first := r.node("Gather", nil, r.node("Shape", nil, x), r.ints(0))
-	to := r.node("Concat", ir.Attrs{"axis": ir.IntAttr(0)}, first, r.ints(-1))
-	v := r.node("Reshape", nil, x, to)
-	if r.random.IntN(2) == 0 {
-		v = r.node("Reshape", nil, v, r.node("Shape", nil, x))
-	}
-	r.keep(v)
-}
-
-func transposeRecipe(r *generator, x *ir.Value) {
-	perm := []int64{0} // the first axis may be a symbol
-	for _, p := range r.random.Perm(len(x.Shape) - 1) {
-		perm = append(perm, int64(p+1))
-	}
-	r.keep(r.node("Transpose", ir.Attrs{"perm": ir.IntsAttr(perm...)}, x))
-}
-
 func whereRecipe(r *generator, x *ir.Value) {
 	cond := r.flag
 	if r.random.IntN(2) == 0 {
@@ -350,31 +332,6 @@ func repeatRecipe(r *generator, x *ir.Value) {
 	if x.Def != nil && len(x.Def.Attrs.Names()) == 0 {
 		r.keep(r.node(x.Def.Op, nil, x.Def.Inputs...))
 	}
-}
-
-func sliceRecipe(r *generator, x *ir.Value) {
-	if n, ok := extent(x, -1); ok && n > 1 {
-		from := int64(r.random.IntN(2))
-		r.keep(r.node("Slice", nil, x, r.ints(from), r.ints(math.MaxInt64), r.ints(-1), r.ints(1)))
-	}
-}
-
-func concatRecipe(r *generator, x *ir.Value) {
-	y := r.pickShaped(x)
-	r.keep(r.node("Concat", ir.Attrs{"axis": ir.IntAttr(-1)}, x, y))
-}
-
-// sunkRecipe puts a reshape between a contraction and elementwise operators.
-func sunkRecipe(r *generator, x *ir.Value) {
-	k, ok := extent(x, -1)
-	if !ok || len(x.Shape) < 2 {
-		return
-	}
-	v := r.node("Reshape", nil, r.node("MatMul", nil, x, r.weights(k, 5)), r.ints(0, -1))
-	if n, ok := extent(v, -1); ok && r.random.IntN(2) == 0 {
-		v = r.either("Add", v, r.weights(n))
-	}
-	r.keep(r.node("Sigmoid", nil, v))
 }
 
 // spectrumRecipe applies a Fourier transform to the last axis, scaled so that the numbers stay of the same size.

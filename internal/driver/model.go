@@ -148,7 +148,7 @@ func Optimise(job *Job, g *ir.Graph, d *dump.Dir, opt CompileOptions) error {
 	before := len(g.Nodes)
 	var without []string
 	if !lower.ChannelsLast(p) {
-		without = append(without, graphopt.StoreChannelsLast)
+		without = append(without, graphopt.SinkTransposes, graphopt.StoreChannelsLast)
 	}
 	err := graphopt.Run(g, graphopt.Options{
 		Check: opt.Check, Seed: opt.Seed, Storage: p.Storage(), Weights: opt.Weights, Disable: without,

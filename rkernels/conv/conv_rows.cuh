@@ -52,8 +52,8 @@ struct ConvRows {
                  place(image, a.win.step_n, place(group * static_cast<int>(a.runs.channels.d), a.win.step_c));
     typename T::Acc acc = {};
     if constexpr (Mode == kGatherRun) {
-      RunLoader<kThreads, BM, BK, T::LDA, RANK, Pro, X, E> load_x(x, a.win, a.runs, p0, a.positions, kt0 * BK, t.tid,
-                                                                  a.pro);
+      RunLoader<kThreads, BM, BK, BK, T::LDA, RANK, Pro, X, E> load_x(x, a.win, a.runs, p0, a.positions, kt0 * BK,
+                                                                      t.tid, a.pro);
       multiply_tiles<T>(t, load_x, load_w, count, acc);
     } else {
       const Step* steps = t.template ptr<const Step>(a.steps) + kt0 * BK;

@@ -16,13 +16,13 @@ struct Runs {
   int32_t depth;  // values of k
 };
 
-// Brings ROWS positions of one k tile after the other to [position][k] of a stage with LD elements a row. Lanes lie
-// along k, so that a warp brings whole lines of 128 bytes. A thread brings the same k of several positions, of which it
-// keeps the place in the input.
-template <int Threads, int ROWS, int BK, int LD, int RANK, class Pro, class Src = float, class Dst = Src>
+// Brings COLS values of k for ROWS positions to [position][k] of a stage with LD elements a row, and goes on by STEP
+// values of k. Lanes lie along k, so that a warp brings whole lines of 128 bytes. A thread brings the same k of several
+// positions, of which it keeps the place in the input.
+template <int Threads, int ROWS, int COLS, int STEP, int LD, int RANK, class Pro, class Src = float, class Dst = Src>
 struct RunLoader {
   static constexpr int kVec = kPerLoad<Src>;
-  static constexpr int kAcross = BK / kVec, kStep = Threads / kAcross, kCopies = ROWS / kStep;
+  static constexpr int kAcross = COLS / kVec, kStep = Threads / kAcross, kCopies = ROWS / kStep;
   static_assert(Threads % kAcross == 0 && ROWS % kStep == 0, "threads cover whole rows of the stage");
 
   const Src* base;  // of the image and group
@@ -80,7 +80,7 @@ struct RunLoader {
     }
     RT_UNROLL
     for (int i = 0; i < kCopies; ++i) copies[i].put(stage + to + i * kStep * LD, source[i], ok[i], pro);
-    k += BK;
+    k += STEP;
   }
 
  private:
