@@ -63,6 +63,13 @@ func TestAttention(t *testing.T) {
 			Out: "%y",
 			Body: "%q = Transpose(%p) {perm = [0, 2, 1, 3]}\n%k = Transpose(%r) {perm = [0, 2, 1, 3]}\n%v = Transpose(%s) {perm = [0, 2, 1, 3]}\n" +
 				"%y = rammer.Attention(%q, %k, %v) {scale = 0.25}"},
+		{Name: "joined heads", In: qkv("2,3,", 37, 70, 16, 16), Out: "%z", Body: "%y = rammer.Attention(%q, %k, %v) " +
+			"{scale = 0.25}\n%t = Transpose(%y) {perm = [0, 2, 1, 3]}\n%z = Relu(%t)"},
+		attention("keys of all batch entries", "%q: float32[4,3,7,16], %k: float32[9,16], %v: float32[9,16]", "%q, %k, %v",
+			"scale = 0.25"),
+		{Name: "joined groups", In: "%q: float32[2,2,3,20,16], %k: float32[2,2,1,9,16], %v: float32[2,2,1,9,16]", Out: "%z",
+			Body: "%y = rammer.Attention(%q, %k, %v) {scale = 0.25}\n" +
+				"%t = Transpose(%y) {perm = [0, 3, 1, 2, 4]}\n%z = Relu(%t)"},
 		{Name: "epilogue", In: qkv("2,", 9, 12, 16, 16) + ", %r: float32[16]", Out: "%y", Body: fused("Attention",
 			"%pq: float32[2,9,16], %pk: float32[2,12,16], %pv: float32[2,12,16], %pr: float32[16]",
 			"%a = rammer.Attention(%pq, %pk, %pv) {scale = 0.25}\n%z = Add(%a, %pr)", "%z", "%q, %k, %v, %r")},
@@ -103,6 +110,8 @@ func TestAttentionSplit(t *testing.T) {
 		{Name: "epilogue", In: decoder + ", %r: float32[32]", Out: "%y", Body: fused("Attention",
 			"%pq: float32[1,2,4,1,32], %pk: float32[1,2,1,1000,32], %pv: float32[1,2,1,1000,32], %pr: float32[32]",
 			"%a = rammer.Attention(%pq, %pk, %pv) {scale = 0.2}\n%z = Add(%a, %pr)", "%z", "%q, %k, %v, %r")},
+		{Name: "joined groups", In: decoder, Out: "%z", Body: "%y = rammer.Attention(%q, %k, %v) {scale = 0.2}\n" +
+			"%t = Transpose(%y) {perm = [0, 3, 1, 2, 4]}\n%z = Relu(%t)"},
 		padded, none, zero,
 	}))
 }

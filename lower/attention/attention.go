@@ -23,6 +23,8 @@ type attention struct {
 	nanToZero                  int64
 	// Query i attends to the keys from i + before to i + behind.
 	before, behind int64
+	// So many heads lie side by side in a row of the output; 1 where every head has rows of its own.
+	joined int64
 }
 
 // Attention lowers a group whose anchor is the internal operator Attention.
@@ -41,9 +43,7 @@ func Attention(b *build.Builder, g *build.Group) error {
 	if err != nil {
 		return err
 	}
-	rank := len(shape)
-	interleaveHeads(b, g.Outputs[0])
-	spec := tails.Spec{DType: ir.Float32, Shape: shape, Cuts: [2]int{rank - 2, rank - 1}}
+	spec := a.result(b, g.Outputs[0], shape)
 	if d != ir.Float32 {
 		spec.Own = functor.Cast(d, functor.Leaf(ir.Float32, 0))
 	}
@@ -84,21 +84,43 @@ func (a *attention) candidates(b *build.Builder, shapes []tensorShape, t *tails.
 	return out
 }
 
-// interleaveHeads lays an output [1…][head][row][column] out with the heads of a row side by side, unless
-// it is destined for elsewhere: models join the heads next, which then moves nothing.
-func interleaveHeads(b *build.Builder, v *ir.Value) {
-	dims := b.Extents(v, build.ForTiles)
-	h := len(dims) - 3
-	if h < 0 || b.HasHome(v) || ir.Count(dims[:h]) != 1 {
-		return
+// result describes the output v, [batch…][head…][query][column], to its tail. Unless v is destined for elsewhere, the
+// heads of a query lie side by side: models join them next, which then moves nothing. To the kernels the output is
+//
+//	[batch and head][query][column], or [batch][query][head and column] with a.joined heads side by side
+func (a *attention) result(b *build.Builder, v *ir.Value, shape []int64) tails.Spec {
+	rank := len(shape)
+	first := a.firstHead(rank)
+	a.joined = 1
+	if first < 0 || b.HasHome(v) || ir.Count(shape[first:rank-2]) == 1 {
+		return tails.Spec{DType: ir.Float32, Shape: shape, Cuts: [2]int{rank - 2, rank - 1}}
 	}
-	perm := make([]int64, len(dims))
-	for i := range perm {
-		perm[i] = int64(i)
+	a.joined = ir.Count(shape[first : rank-2])
+	var perm, dims []int64 // batch, query, heads, column
+	back := make([]int64, rank)
+	add := func(d int) {
+		back[d] = int64(len(perm))
+		perm, dims = append(perm, int64(d)), append(dims, shape[d])
 	}
-	perm[h], perm[h+1] = int64(h+1), int64(h)
-	dims[h], dims[h+1] = dims[h+1], dims[h]
-	b.Bind(v, roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, dims), dims).Permute(perm))
+	for d := range first {
+		add(d)
+	}
+	add(rank - 2)
+	for d := first; d < rank-2; d++ {
+		add(d)
+	}
+	add(rank - 1)
+	b.Bind(v, roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, dims), dims).Permute(back))
+	return tails.Spec{DType: ir.Float32, Shape: dims, Perm: perm, Cuts: [2]int{first, first + 1}}
+}
+
+// firstHead is the first dim of heads of an output of the given rank, -1 if there is none. Heads are one dim, or two
+// where groups of them share keys and values.
+func (a *attention) firstHead(rank int) int {
+	if rank >= 5 && a.k.Stride(2) == 0 && a.v.Stride(2) == 0 && a.q.Shape[2] > 1 {
+		return rank - 4
+	}
+	return rank - 3
 }
 
 // elementOf is the element type of Q, K and V that the kernels read. Those for tensor cores widen 16-bit elements

@@ -44,7 +44,7 @@ func (a *attention) usefulShapes(b *build.Builder) []tensorShape {
 			continue
 		}
 		for _, s := range row.shapes {
-			if s.bq == row.shapes[0].bq || a.rows(s).largest() > s.bq/2 {
+			if s.bq == row.shapes[0].bq || a.rows(s.bq).largest() > s.bq/2 {
 				out = append(out, s)
 			}
 		}
@@ -61,111 +61,13 @@ func (a *attention) products(b *build.Builder) int64 {
 	return b.Precision().Products()
 }
 
-// headRows cuts the queries of all heads into tiles of rows, as rk::HeadRows describes it.
-type headRows struct {
-	batch          []int64 // b0, b1, b2
-	queries, keys  int64
-	per, heads     int64 // queries and heads of a tile
-	splits         int64
-	before, behind int64
-}
-
-// rows are the tiles of a shape without splits. Heads that share keys and values meet in a tile where one of them does
-// not fill it.
-func (a *attention) rows(s tensorShape) *headRows {
-	r := &headRows{batch: a.q.Shape[:3], queries: a.queries, keys: a.keys, per: min(s.bq, a.queries), heads: 1, splits: 1,
-		before: a.before, behind: a.behind}
-	if a.k.Stride(2) == 0 && a.v.Stride(2) == 0 {
-		r.heads = max(1, min(r.batch[2], s.bq/max(r.per, 1)))
-	}
-	return r
-}
-
-// largest is how many rows a tile has at most.
-func (r *headRows) largest() int64 { return r.per * r.heads }
-
-func (r *headRows) tiles() int64  { return build.CeilDiv(r.queries, r.per) }
-func (r *headRows) groups() int64 { return build.CeilDiv(r.batch[2], r.heads) }
-func (r *headRows) tasks() int64  { return r.batch[0] * r.batch[1] * r.splits * r.groups() * r.tiles() }
-
-// splitKeys is how many keys a split has.
-func (r *headRows) splitKeys() int64 { return build.CeilDiv(r.keys, r.splits) }
-
-// rowTile is what one rTask is in charge of: heads [b2, b2 + heads) along the last batch dim, queries [q0, q1), and of
-// the keys those in [k0, k1).
-type rowTile struct{ b0, b1, b2, heads, q0, q1, split, k0, k1 int64 }
-
-func (r *headRows) tile(task int) rowTile {
-	i := int64(task)
-	digit := func(base int64) int64 {
-		d := i % base
-		i /= base
-		return d
-	}
-	var t rowTile
-	t.q0 = digit(r.tiles()) * r.per
-	t.b2 = digit(r.groups()) * r.heads
-	t.split = digit(r.splits)
-	t.b1 = digit(r.batch[1])
-	t.b0 = i
-	t.q1 = min(t.q0+r.per, r.queries)
-	t.heads = min(r.heads, r.batch[2]-t.b2)
-	t.k0 = max(t.split*r.splitKeys(), t.q0+r.before)
-	t.k1 = min((t.split+1)*r.splitKeys(), r.keys, t.q1+r.behind)
-	return t
-}
-
-// box returns the box of a view [b0][b1][b2][row][col] that an rTask reads. The rows are queries, or else keys; so are
-// the columns, of which there are cols otherwise.
-func (r *headRows) box(queries bool, cols int64) func(task int, lo, hi []int64) {
-	return func(task int, lo, hi []int64) {
-		t := r.tile(task)
-		lo[0], lo[1], lo[2] = t.b0, t.b1, t.b2
-		hi[0], hi[1], hi[2] = t.b0+1, t.b1+1, t.b2+t.heads
-		lo[3], hi[3] = t.q0, t.q1
-		if !queries {
-			lo[3], hi[3] = t.k0, t.k1
-		}
-		lo[4], hi[4] = 0, cols
-	}
-}
-
-// maskBox is the part of the mask that an rTask reads.
-func (r *headRows) maskBox(task int, lo, hi []int64) {
-	r.box(true, 0)(task, lo, hi)
-	t := r.tile(task)
-	lo[4], hi[4] = t.k0, t.k1
-}
-
-// outBox is the part of the output [batch][query][column] that an rTask writes; with splits, the part of
-// [split·batch][query][column].
-func (r *headRows) outBox(cols int64) func(task int, lo, hi []int64) {
-	return func(task int, lo, hi []int64) {
-		t := r.tile(task)
-		first := (t.b0*r.batch[1]+t.b1)*r.batch[2] + t.b2
-		lo[0] = t.split*ir.Count(r.batch) + first
-		hi[0] = lo[0] + t.heads
-		lo[1], hi[1] = t.q0, t.q1
-		lo[2], hi[2] = 0, cols
-	}
-}
-
-// args are the rows as an argument of an rKernel.
-func (r *headRows) args() rkernels.Struct {
-	return rkernels.Struct{
-		arg.Div("tiles", r.tiles()), arg.Div("groups", r.groups()), arg.Div("splits", r.splits),
-		arg.Div("batch1", r.batch[1]), arg.Div("per", r.per),
-		arg.Int("heads", r.heads), arg.Int("queries", r.queries), arg.Int("all_heads", r.batch[2]),
-	}
-}
-
 // tensorCandidate binds attention_mma. With splits it leaves its sums in t.Out, which is one of partialSums.
 func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int64, t *tails.Tail) *roperator.Candidate {
-	r := a.rows(s)
+	r := a.rows(s.bq)
 	r.splits = splits
-	part, cols := int64(0), a.cols
+	part, joined, outBox := int64(0), a.joined, a.tileBox(r)
 	if splits > 1 {
-		part, cols = 1, a.cols+partColumns
+		part, joined, outBox = 1, 1, r.partBox(a.cols+partColumns)
 	}
 	reads := roperator.AppendRead(nil, a.q, r.box(true, a.depth))
 	reads = roperator.AppendRead(reads, a.k, r.box(false, a.depth))
@@ -176,7 +78,7 @@ func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int6
 		mask, masked = a.mask, 1
 	}
 	if part == 0 {
-		reads = append(reads, t.Reads(r.outBox(cols))...)
+		reads = append(reads, t.Reads(outBox)...)
 	}
 	return &roperator.Candidate{
 		Inst: b.Instance("attention_mma", a.elem, s.bq, a.size(), s.kg, s.kt, s.wq, a.products(b), masked, part,
@@ -186,13 +88,13 @@ func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int6
 			{Name: "q", Value: arg.HeadMatrix(a.q)}, {Name: "k", Value: arg.HeadMatrix(a.k)},
 			{Name: "v", Value: arg.HeadMatrix(a.v)}, {Name: "mask", Value: arg.HeadMatrix(mask)},
 			{Name: "out", Value: arg.Operand3(t.Out)}, {Name: "rows", Value: r.args()},
-			arg.Int("batch", ir.Count(r.batch)), arg.Int("keys", a.keys), arg.Int("split_keys", r.splitKeys()),
+			arg.Div("joined", joined), arg.Int("batch", ir.Count(r.batch)), arg.Int("keys", a.keys), arg.Int("split_keys", r.splitKeys()),
 			arg.Int("depth", a.depth), arg.Int("columns", a.cols), arg.Int("before", r.before), arg.Int("behind", r.behind),
 			arg.Int("nan_to_zero", a.nanToZero),
 			{Name: "scale", Value: rkernels.Float(a.scale)}, {Name: "epi", Value: t.Args},
 		},
 		Reads:  reads,
-		Writes: []roperator.Access{{View: t.Out, Box: r.outBox(cols)}},
+		Writes: []roperator.Access{{View: t.Out, Box: outBox}},
 		Work:   a.tensorWork(s, r, a.products(b), masked == 1, t),
 	}
 }
@@ -224,16 +126,6 @@ func (a *attention) tensorWork(s tensorShape, r *headRows, products int64, maske
 	return w
 }
 
-// mostKeys is how many keys the rTask has that has the most.
-func (r *headRows) mostKeys() int64 {
-	most := int64(0)
-	for task := range r.splits * r.groups() * r.tiles() {
-		t := r.tile(int(task))
-		most = max(most, t.k1-t.k0)
-	}
-	return most
-}
-
 const (
 	// startLatencies is what an rTask takes beside moving and multiplying, and sumLatencies what joining the parts takes
 	// beside moving them; in latencies of the target.
@@ -255,7 +147,7 @@ func (a *attention) splits(t *target.Target, shapes []tensorShape, share float64
 	time := func(splits int64) float64 {
 		least := math.Inf(1)
 		for _, s := range shapes {
-			r := a.rows(s)
+			r := a.rows(s.bq)
 			r.splits = splits
 			move := float64(r.mostKeys()) * bytes / (t.L2Rate / perSM)
 			rounds := float64(build.CeilDiv(r.tasks(), slots))
@@ -301,11 +193,14 @@ func (a *attention) sumCandidates(b *build.Builder, part roperator.View, splits 
 func (a *attention) sumCandidate(b *build.Builder, part roperator.View, splits, target int64,
 	t *tails.Tail) *roperator.Candidate {
 	batch := part.Shape[0] / splits
-	tiling := build.NewTiling([]int64{batch, a.queries, a.cols}, target)
+	tiling := build.NewTiling(t.Out.Shape, target)
 	bySplit, _ := part.Reshape([]int64{splits, batch, a.queries, a.cols + partColumns})
 	partBox := func(task int, lo, hi []int64) {
-		tiling.Box(task, lo[1:], hi[1:])
+		var l, h [3]int64
+		tiling.Box(task, l[:], h[:])
 		lo[0], hi[0] = 0, splits
+		lo[1], hi[1] = l[0]*a.joined+l[2]/a.cols, (h[0]-1)*a.joined+build.CeilDiv(h[2], a.cols)
+		lo[2], hi[2] = l[1], h[1]
 		lo[3], hi[3] = 0, a.cols+partColumns
 	}
 	elements := float64(tiling.Largest())
@@ -314,7 +209,8 @@ func (a *attention) sumCandidate(b *build.Builder, part roperator.View, splits, 
 		Args: []rkernels.Field{
 			{Name: "tiles", Value: tiling.Args()}, {Name: "part", Value: arg.Operand3(part)},
 			{Name: "out", Value: arg.Operand3(t.Out)}, arg.Int("splits", splits), arg.Int("batch", batch),
-			arg.Int("columns", a.cols), arg.Int("nan_to_zero", a.nanToZero), {Name: "epi", Value: t.Args},
+			arg.Div("joined", a.joined), arg.Div("columns", a.cols), arg.Int("nan_to_zero", a.nanToZero),
+			{Name: "epi", Value: t.Args},
 		},
 		Reads:  append(roperator.AppendRead(nil, bySplit, partBox), t.Reads(tiling.Box)...),
 		Writes: []roperator.Access{{View: t.Out, Box: tiling.Box}},

@@ -23,10 +23,11 @@ struct Attention {
 
   struct Args {
     HeadMatrix q, k, v, mask;
-    rt::Operand3 out;  // [batch][query][column]
+    rt::Operand3 out;  // see HeadPlace
     int32_t queries, keys, depth, columns;
-    Div tiles;               // of queries
-    Div batch1, batch2;      // batch = (b0·batch1 + b1)·batch2 + b2
+    Div tiles;           // of queries
+    Div batch1, batch2;  // batch = (b0·batch1 + b1)·batch2 + b2
+    Div joined;
     int32_t before, behind;  // query i attends to the keys from i + before to i + behind
     int32_t has_mask, nan_to_zero;
     float scale;
@@ -169,6 +170,7 @@ struct Attention {
   }
 
   static RT_DEVICE void finish(const rt::Task& t, const Args& a, int batch, int q0, int lane, const State& s) {
+    const HeadPlace to(a.joined, batch, a.columns);
     RT_UNROLL
     for (int r = 0; r < kRows; ++r) {
       if (q0 + r >= a.queries) continue;
@@ -177,7 +179,7 @@ struct Attention {
       for (int c = 0; c < kRuns * kVec; ++c) {
         const int col = c / kVec * 32 * kVec + lane * kVec + c % kVec;
         const float x = scale == 0.0f ? 0.0f : s.out[r][c] * scale;
-        if (col < a.columns) store<Epi>(t, a.out, a.epi, x, batch, q0 + r, col);
+        if (col < a.columns) store<Epi>(t, a.out, a.epi, x, to.i0, q0 + r, to.first + col);
       }
     }
   }

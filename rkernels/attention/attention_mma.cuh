@@ -42,8 +42,9 @@ struct AttentionMma {
 
   struct Args {
     HeadMatrix q, k, v, mask;
-    rt::Operand3 out;  // [batch][query][column]; of parts [split·batch][query][column], two columns wider
+    rt::Operand3 out;  // see HeadPlace; parts are [split·batch][query][column], two columns wider
     HeadRows rows;
+    Div joined;
     int32_t batch;             // all heads of all batch entries
     int32_t keys, split_keys;  // of all splits, of one
     int32_t depth, columns;    // of Q and K, of V
@@ -381,7 +382,8 @@ struct AttentionMma {
       RT_UNROLL
       for (int g = 0; g < KG; ++g) x += sums[(g * BQ + row) * LDC + col];
       if (stats[row] == kNothing) x = 0.0f;
-      if (col < a.columns) store<Epi>(t, a.out, a.epi, x, batch + r.head, tile.q0 + r.query, col);
+      const HeadPlace to(a.joined, batch + r.head, a.columns);
+      if (col < a.columns) store<Epi>(t, a.out, a.epi, x, to.i0, tile.q0 + r.query, to.first + col);
     }
   }
 };

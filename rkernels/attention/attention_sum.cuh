@@ -1,8 +1,8 @@
-// Joins what the rTasks of attention_mma leave that have a part of the keys each. Part s of row (i0, i1) has the
+// Joins what the rTasks of attention_mma leave that have a part of the keys each. Part s of row (b, q) has the
 // weighted sum of V in its first columns, and behind it the maximum of the scores, in powers of 2, to which the weights
 // are relative, and the sum of the weights:
 //
-//   out[i0][i1] = Σ_s 2^(max_s - max)·part[s·batch + i0][i1] / Σ_s 2^(max_s - max)·sum_s,   max = the largest max_s
+//   out[b][q] = Σ_s 2^(max_s - max)·part[s·batch + b][q] / Σ_s 2^(max_s - max)·sum_s,   max = the largest max_s
 #pragma once
 
 #include <cmath>
@@ -19,7 +19,10 @@ struct AttentionSum {
   struct Args {
     Tiles<3> tiles;  // of the output
     rt::Operand3 part, out;
-    int32_t splits, batch, columns, nan_to_zero;
+    int32_t splits, batch;
+    Div joined;   // see HeadPlace
+    Div columns;  // of a head
+    int32_t nan_to_zero;
     typename Epi::Args epi;
   };
 
@@ -30,21 +33,22 @@ struct AttentionSum {
     for (int e = t.tid; e < tile.span; e += kThreads) {
       const Coordinates<3> c(a.tiles, tile, e);
       if (!c.inside(tile)) continue;
-      const int i0 = c.at[0], i1 = c.at[1], col = c.at[2];
-      const float* row = t.template ptr<const float>(a.part.ref) + element(a.part, i0, i1, 0);
+      const int head = a.columns.quotient(c.at[2]), columns = static_cast<int>(a.columns.d);
+      const int batch = c.at[0] * static_cast<int>(a.joined.d) + head, col = c.at[2] - head * columns;
+      const float* row = t.template ptr<const float>(a.part.ref) + element(a.part, batch, c.at[1], 0);
       float max = minus_infinity();
       RK_UNROLL(4)
-      for (int s = 0; s < a.splits; ++s) max = fmaxf(max, ahead(row, s, step)[a.columns]);
+      for (int s = 0; s < a.splits; ++s) max = fmaxf(max, ahead(row, s, step)[columns]);
       const float base = max == minus_infinity() ? 0.0f : max;
       float x = 0.0f, sum = 0.0f;
       RK_UNROLL(4)
       for (int s = 0; s < a.splits; ++s) {
         const float* part = ahead(row, s, step);
-        const float by = rt::exp2(part[a.columns] - base);
-        x += by * part[col], sum += by * part[a.columns + 1];
+        const float by = rt::exp2(part[columns] - base);
+        x += by * part[col], sum += by * part[columns + 1];
       }
       const bool zero = a.nan_to_zero && !(sum > 0.0f);
-      store<Epi>(t, a.out, a.epi, zero ? 0.0f : x / sum, i0, i1, col);
+      store<Epi>(t, a.out, a.epi, zero ? 0.0f : x / sum, c.at[0], c.at[1], c.at[2]);
     }
   }
 };

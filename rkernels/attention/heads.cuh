@@ -20,6 +20,18 @@ struct HeadMatrix {
 
 RT_DEVICE float minus_infinity() { return -__builtin_huge_valf(); }
 
+// Where a result goes: the output is [batch and head][query][column], or it is [batch][query][head and column] with so
+// many heads side by side. Then `joined` is their number; otherwise it is 1. `batch` counts all heads of all batch
+// entries.
+struct HeadPlace {
+  int i0, first;  // the first coordinate, and the last one of column 0
+
+  RT_DEVICE HeadPlace(const Div& joined, int batch, int columns) {
+    i0 = joined.quotient(batch);
+    first = (batch - i0 * static_cast<int>(joined.d)) * columns;
+  }
+};
+
 // The rows of an rTask. Heads that share keys and values follow each other along b2. A tile has the same `per` queries
 // of up to `heads` such heads; it has either one head, or all queries of several:
 //
