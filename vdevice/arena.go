@@ -1,7 +1,9 @@
 package vdevice
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/rammerc/rammerc/roperator"
@@ -12,21 +14,73 @@ const ArenaAlign = 256
 
 // LayoutArena gives every arena buffer that the plan's rTasks access its place, and sets Arena and ArenaLen. Two
 // buffers share bytes only where every access of one comes before every access of the other, by edges and by waves.
-// Inputs and outputs of the program are never in the arena. The largest buffers are placed first, each as low as
-// possible.
+// Inputs and outputs of the program are never in the arena.
+//
+// There are two ways to lay it out. One places the largest buffers first, each as low as possible, which makes a small
+// arena. The other places buffers in the order of their first accesses, each where bytes were freed most recently. It
+// is for programs whose data do not fit in L2 together, because such bytes are likely to be in L2 still. It is also for
+// so many buffers that the first way, which compares each with all others, would take long.
 func LayoutArena(plan *Plan) {
 	l := newLayout(plan)
-	plan.Arena = make([]int64, len(plan.Graph.Buffers))
-	plan.ArenaLen = 0
-	for i := range plan.Arena {
-		plan.Arena[i] = -1
-	}
 	plan.layoutWords()
-	for _, id := range l.bySize() {
-		size := alignUp(plan.Graph.Buffers[id].Bytes())
-		off := l.place(id, size)
-		plan.Arena[id] = off
-		plan.ArenaLen = max(plan.ArenaLen, off+size)
+	ids := l.placeable()
+	if len(ids) <= mostCompared {
+		l.pack(ids)
+		if float64(plan.ArenaLen) <= l2Share*float64(plan.Spec.L2Bytes) {
+			return
+		}
+		packed, length := plan.Arena, plan.ArenaLen
+		if l.reuse(ids); float64(plan.ArenaLen) > mostGrowth*float64(length) {
+			plan.Arena, plan.ArenaLen = packed, length
+		}
+		return
+	}
+	l.reuse(ids)
+}
+
+const (
+	// mostCompared is the number of buffers up to which each is compared with all others.
+	mostCompared = 4096
+	// l2Share is the part of L2 that a program's data may take; weights pass through the rest.
+	l2Share = 0.5
+	// mostGrowth is how much larger the arena may become in which recently freed bytes are used again.
+	mostGrowth = 1.5
+)
+
+// begin forgets the places of all buffers.
+func (l *layout) begin() {
+	l.plan.Arena, l.plan.ArenaLen = make([]int64, len(l.plan.Graph.Buffers)), 0
+	for i := range l.plan.Arena {
+		l.plan.Arena[i] = -1
+	}
+}
+
+// set gives a buffer its place.
+func (l *layout) set(id int, off, size int64) {
+	l.plan.Arena[id] = off
+	l.plan.ArenaLen = max(l.plan.ArenaLen, off+size)
+}
+
+// placeable lists the buffers that have a place in the arena.
+func (l *layout) placeable() []int {
+	var ids []int
+	for id, b := range l.plan.Graph.Buffers {
+		if b.Kind == roperator.Arena && l.lives[id].firstSeg >= 0 && l.plan.HasPlain(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// pack places the largest buffers first, each as low as possible.
+func (l *layout) pack(ids []int) {
+	l.begin()
+	buffers := l.plan.Graph.Buffers
+	ids = slices.Clone(ids)
+	slices.SortStableFunc(ids, func(a, b int) int { return cmp.Compare(buffers[b].Bytes(), buffers[a].Bytes()) })
+	for _, id := range ids {
+		size := alignUp(buffers[id].Bytes())
+		l.set(id, l.lowest(id, size), size)
 	}
 }
 
@@ -147,22 +201,8 @@ func (a *life) before(b *life) bool {
 	return true
 }
 
-// bySize lists the buffers to place, largest first.
-func (l *layout) bySize() []int {
-	var ids []int
-	for id, b := range l.plan.Graph.Buffers {
-		if b.Kind == roperator.Arena && l.lives[id].firstSeg >= 0 && l.plan.HasPlain(id) {
-			ids = append(ids, id)
-		}
-	}
-	sort.SliceStable(ids, func(i, j int) bool {
-		return l.plan.Graph.Buffers[ids[i]].Bytes() > l.plan.Graph.Buffers[ids[j]].Bytes()
-	})
-	return ids
-}
-
-// place finds the lowest offset at which size bytes are free of buffers that are in use at the same time.
-func (l *layout) place(id int, size int64) int64 {
+// lowest finds the lowest offset at which size bytes are free of buffers that are in use at the same time.
+func (l *layout) lowest(id int, size int64) int64 {
 	off := int64(0)
 	b := &l.lives[id]
 	for _, p := range l.placed { // ascending offsets

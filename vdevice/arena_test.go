@@ -3,6 +3,7 @@ package vdevice
 import (
 	"testing"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
@@ -10,10 +11,19 @@ import (
 // Buffers that share bytes are ordered by definition: every access of one before every of the other,
 // both by waits and by waves. Inputs and outputs are not in the arena.
 func TestArenaByDefinition(t *testing.T) {
+	plain := testSpec(t, 3)
+	small := *plain
+	small.L2Bytes = 1 // nothing fits, so freed bytes are used again as soon as possible
+	arenaByDefinition(t, plain)
+	arenaByDefinition(t, &small)
+}
+
+func arenaByDefinition(t *testing.T, spec *device.Spec) {
+	t.Helper()
 	shared, pairs := 0, 0
 	for seed := range uint64(15) {
 		g := vdevicetest.Random(seed, 12)
-		p := naive(testSpec(t, 3), g, seed, true)
+		p := naive(spec, g, seed, true)
 		plan := planOf(g, p)
 		users := map[int][]At{}
 		for v, steps := range p.Steps {
@@ -136,4 +146,31 @@ func TestArenaAcrossSegments(t *testing.T) {
 	}
 	plan.Arena[1], plan.Arena[2] = 0, 0
 	wantIDs(t, Verify(plan), arenaUnordered)
+}
+
+// Of the places that are free a buffer takes the one that was in use last. A larger one takes several that lie side by
+// side, and grows the arena where there is too little.
+func TestRecentlyFreedBytes(t *testing.T) {
+	in := func(first, last int32, start, end int) life {
+		return life{use: use{firstSeg: first, lastSeg: last}, start: start, end: end}
+	}
+	// Buffers 0 to 2 are in use together, 1 for the shortest time and 0 to the end.
+	lives := []life{
+		in(0, 9, 0, 90), in(0, 1, 1, 10), in(0, 2, 2, 20), in(3, 4, 30, 40), in(5, 6, 50, 60), in(7, 8, 70, 80),
+	}
+	var r reused
+	for _, c := range []struct {
+		id         int
+		size, want int64
+		why        string
+	}{
+		{0, 256, 0, "the arena is empty"}, {1, 256, 256, "it grows"}, {2, 256, 512, "it grows"},
+		{3, 256, 512, "buffer 2 was in use last"},
+		{4, 512, 256, "the places of 1 and 3 lie side by side"},
+		{5, 1024, 256, "the free bytes at the end do not suffice, and the arena grows there"},
+	} {
+		if got := r.place(lives, c.id, c.size); got != c.want {
+			t.Errorf("buffer %d is at %d, want %d: %s", c.id, got, c.want, c.why)
+		}
+	}
 }
