@@ -87,14 +87,14 @@ func (s *sinker) visit(n *ir.Node) {
 
 // sinkable returns the view that can be moved behind n. It must be the only one among n's operands, have no other
 // use, and show the result of a contraction or of elementwise operators behind one. It is nil if there is none, or if n
-// has such a result as a direct operand: then n can be fused with that one.
+// is the only user of another such result: then n can be fused with that one.
 func (s *sinker) sinkable(n *ir.Node) *ir.Node {
 	var view *ir.Node
 	for _, v := range n.Inputs {
 		if v == nil {
 			continue
 		}
-		if s.c.onAnchor(v) && v.Shape.Equal(n.Outputs[0].Shape) {
+		if len(s.uses[v]) == 1 && s.c.onAnchor(v) && v.Shape.Equal(n.Outputs[0].Shape) {
 			return nil
 		}
 		d := v.Def
