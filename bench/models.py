@@ -20,6 +20,10 @@ decoder: two layers of a Llama-type transformer at a prompt of 32 tokens, as exp
 RMSNorm, rotary position embedding, causal attention whose key and value heads are shared by two query heads, SwiGLU.
 It is small, and its plans mix what the other models have one at a time: streamed weights, operands that the executor
 copies to shared memory, several sizes of rTask on one vEU.
+
+token_1b, token_tiny: the same decoder at one token after others, whose keys and values are inputs (past_key_N,
+past_value_N) and whose own keys and values are outputs (key_N, value_N), for the caller to append. token_1b has the
+1.1 billion parameters of small Llama models, token_tiny its structure.
 """
 import json
 import math
@@ -50,10 +54,14 @@ STEPS = {
     "group_8": (8, 256, lambda row: list(range(8)), True, (40, 160)),
 }
 
-DECODER = {"layers": 2, "tokens": 32, "hidden": 256, "mlp": 688, "heads": 8, "kv_heads": 4, "vocabulary": 512}
+DECODERS = {
+    "decoder": {"layers": 2, "tokens": 32, "past": 0, "hidden": 256, "mlp": 688, "heads": 8, "kv_heads": 4, "vocabulary": 512},
+    "token_tiny": {"layers": 2, "tokens": 1, "past": 31, "hidden": 256, "mlp": 640, "heads": 8, "kv_heads": 2, "vocabulary": 512},
+    "token_1b": {"layers": 16, "tokens": 1, "past": 255, "hidden": 2048, "mlp": 8192, "heads": 32, "kv_heads": 8, "vocabulary": 32000},
+}
 
 
-def decoder_weights(layers, tokens, hidden, mlp, heads, kv_heads, vocabulary):
+def decoder_weights(layers, tokens, past, hidden, mlp, heads, kv_heads, vocabulary):
     """The decoder's weights in the order of their file: (name, dims)."""
     kv = hidden // heads * kv_heads
     shapes = [("embedding", [vocabulary, hidden])]
@@ -79,7 +87,9 @@ def listing():
             models[f"{name}_{length}"] = {
                 "kind": "steps", "pattern": name, "length": length, "steps": steps, "rows": rows, "values": values,
             }
-    models["decoder"] = {"kind": "decoder", "bytes": sum(4 * math.prod(dims) for _, dims in decoder_weights(**DECODER)), **DECODER}
+    for name, sizes in DECODERS.items():
+        size = sum(4 * math.prod(dims) for _, dims in decoder_weights(**sizes))
+        models[name] = {"kind": "decoder", "bytes": size, **sizes}
     return models
 
 
@@ -167,7 +177,7 @@ def edge_graph(out, name, values, steps):
     save(out, name, nodes, {"x": [1, values]}, {"y": [1, values]})
 
 
-def decoder_graph(out, name, layers, tokens, hidden, mlp, heads, kv_heads, vocabulary):
+def decoder_graph(out, name, layers, tokens, past, hidden, mlp, heads, kv_heads, vocabulary):
     import numpy as np
     from onnx import helper, numpy_helper
 
@@ -181,17 +191,19 @@ def decoder_graph(out, name, layers, tokens, hidden, mlp, heads, kv_heads, vocab
         constants.append(numpy_helper.from_array(np.asarray(value, dtype), tensor))
         return tensor
 
-    angles = np.arange(tokens)[:, None] / 10000 ** (np.arange(0, width, 2) / width)
+    keys = past + tokens
+    angles = np.arange(past, keys)[:, None] / 10000 ** (np.arange(0, width, 2) / width)
     angles = np.concatenate([angles, angles], axis=1)
     cos, sin = constant("cos", np.cos(angles)), constant("sin", np.sin(angles))
-    mask = constant("mask", np.triu(np.full((tokens, tokens), -1e9), 1))
+    mask = constant("mask", np.triu(np.full((tokens, keys), -1e9), 1 + past)) if tokens > 1 else None
     scale, epsilon, two = constant("scale", width**-0.5), constant("epsilon", 1e-5), constant("two", 2.0)
     starts = [constant(f"at_{at}", [at], np.int64) for at in (0, width // 2, width)]
     last, pair = constant("last", [-1], np.int64), constant("pair", [2], np.int64)
     joined = constant("joined", [1, tokens, hidden], np.int64)
     apart = {n: constant(f"apart_{n}", [1, tokens, n, width], np.int64) for n in (heads, kv_heads)}
-    shared = constant("shared", [1, kv_heads, heads // kv_heads, tokens, width], np.int64)
-    all_heads = constant("all_heads", [1, heads, tokens, width], np.int64)
+    shared = constant("shared", [1, kv_heads, heads // kv_heads, keys, width], np.int64)
+    all_heads = constant("all_heads", [1, heads, keys, width], np.int64)
+    caches, news = {}, {}
 
     def rms_norm(x, weight):
         mean = node("ReduceMean", node("Pow", x, two), last, keepdims=1)
@@ -213,9 +225,16 @@ def decoder_graph(out, name, layers, tokens, hidden, mlp, heads, kv_heads, vocab
         w = {part: f"layer_{n}.{part}" for part in ("attention_norm", "q", "k", "v", "o", "mlp_norm", "gate", "up", "down")}
         normed = rms_norm(x, w["attention_norm"])
         q, k = rotary(heads_of(normed, w["q"], heads)), rotary(heads_of(normed, w["k"], kv_heads))
-        v = repeated(heads_of(normed, w["v"], kv_heads))
+        v = heads_of(normed, w["v"], kv_heads)
+        if past:
+            for part, own in (("key", k), ("value", v)):
+                caches[f"past_{part}_{n}"] = [1, kv_heads, past, width]
+                nodes.append(helper.make_node("Identity", [own], [f"{part}_{n}"]))
+                news[f"{part}_{n}"] = [1, kv_heads, tokens, width]
+            k, v = node("Concat", f"past_key_{n}", k, axis=2), node("Concat", f"past_value_{n}", v, axis=2)
+        v = repeated(v)
         scores = node("Mul", node("MatMul", q, node("Transpose", repeated(k), perm=[0, 1, 3, 2])), scale)
-        attention = node("MatMul", node("Softmax", node("Add", scores, mask), axis=-1), v)
+        attention = node("MatMul", node("Softmax", node("Add", scores, mask) if mask else scores, axis=-1), v)
         attention = node("Reshape", node("Transpose", attention, perm=[0, 2, 1, 3]), joined)
         x = node("Add", x, node("MatMul", attention, w["o"]))
         normed = rms_norm(x, w["mlp_norm"])
@@ -224,8 +243,8 @@ def decoder_graph(out, name, layers, tokens, hidden, mlp, heads, kv_heads, vocab
         x = node("Add", x, node("MatMul", gated, w["down"]))
     node("MatMul", rms_norm(x, "norm"), "head")
     nodes[-1].output[0] = "logits"
-    shapes = decoder_weights(layers, tokens, hidden, mlp, heads, kv_heads, vocabulary)
-    save(out, name, nodes, {}, {"logits": [1, tokens, vocabulary]}, external(name, shapes) + constants, {"tokens": [1, tokens]})
+    shapes = decoder_weights(layers, tokens, past, hidden, mlp, heads, kv_heads, vocabulary)
+    save(out, name, nodes, caches, {"logits": [1, tokens, vocabulary], **news}, external(name, shapes) + constants, {"tokens": [1, tokens]})
 
 
 def decoder_file(out, name, shapes):
@@ -253,7 +272,7 @@ def write(out, name, model):
         if model["kind"] == "chain":
             chain_graph(out, name, model["n"], model["steps"])
         elif model["kind"] == "decoder":
-            decoder_graph(out, name, **DECODER)
+            decoder_graph(out, name, **DECODERS[name])
         elif model["pattern"] in EDGES:
             edge_graph(out, name, model["values"], model["steps"])
         else:
@@ -268,7 +287,7 @@ def write(out, name, model):
     if model["kind"] == "chain":
         chain_weights(out, name, model["n"], model["steps"])
     else:
-        decoder_file(out, name, decoder_weights(**DECODER))
+        decoder_file(out, name, decoder_weights(**DECODERS[name]))
 
 
 def main():

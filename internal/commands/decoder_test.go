@@ -10,9 +10,9 @@ import (
 	"github.com/rammerc/rammerc/internal/engine"
 )
 
-// decoderModel is the decoder that bench/models.py writes. Skips without a Python that has onnx; RAMMER_PYTHON names
+// decoderModel is a decoder that bench/models.py writes. Skips without a Python that has onnx; RAMMER_PYTHON names
 // one.
-func decoderModel(t *testing.T) string {
+func decoderModel(t *testing.T, name string) string {
 	t.Helper()
 	python := os.Getenv("RAMMER_PYTHON")
 	if python == "" {
@@ -22,10 +22,10 @@ func decoderModel(t *testing.T) string {
 		t.Skipf("needs Python with onnx, and %s has none (RAMMER_PYTHON names another): %v %s", python, err, out)
 	}
 	dir := t.TempDir()
-	if out, err := exec.Command(python, "../../bench/models.py", dir, "decoder").CombinedOutput(); err != nil {
+	if out, err := exec.Command(python, "../../bench/models.py", dir, name).CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	return filepath.Join(dir, "decoder.onnx")
+	return filepath.Join(dir, name+".onnx")
 }
 
 // Plans of the decoder for 132 multiprocessors and for the emulator compute what the evaluator does. They mix what the
@@ -34,7 +34,7 @@ func decoderModel(t *testing.T) string {
 func TestDecoder(t *testing.T) {
 	t.Parallel()
 	cxx := needCxx(t)
-	model := decoderModel(t)
+	model := decoderModel(t, "decoder")
 	for _, c := range []struct{ target, plan string }{
 		{"sm_90", "auto"}, {"sm_90", "rprogram"}, {"sm_90", "clusters-8"},
 		{driver.TargetEmu, "auto"}, {driver.TargetEmu, "rprogram"}, {driver.TargetEmu, "clusters-4"}, // it has 4 vEUs
@@ -57,6 +57,34 @@ func TestDecoder(t *testing.T) {
 			}
 			if c.plan != "auto" && r.Mode != "rprogram" {
 				t.Errorf("it ran as %s: %s", r.Mode, r.Reason)
+			}
+		})
+	}
+}
+
+// A decoder at one token computes the same with weights of every form, and with values stored in 16 bits beside them.
+// The reference has the same rounded weights.
+func TestToken(t *testing.T) {
+	t.Parallel()
+	cxx := needCxx(t)
+	model := decoderModel(t, "token_tiny")
+	for _, c := range []struct{ weights, precision string }{{"", "fp32"}, {"int8", "fp32"}, {"int4", "fp32"},
+		{"int4", "bf16"}} {
+		t.Run(c.weights+" "+c.precision, func(t *testing.T) {
+			t.Parallel()
+			o := driver.CompileOptions{Target: "sm_90", Emit: driver.EmitSources, Offline: true, Weights: c.weights,
+				Precision: c.precision}
+			o.Path, o.Out = model, filepath.Join(t.TempDir(), "lib")
+			if _, err := driver.Compile(&driver.Job{}, o); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := cxx.BuildLibrary(t.Context(), o.Out, "token_tiny"); err != nil {
+				t.Fatal(err)
+			}
+			v := VerifyOptions{Model: model, RandomSeed: 1, RandomMax: 512, Samples: 1}
+			v.Path, v.Engine = o.Out, engine.Emu
+			if r, err := Verify(&driver.Job{}, v); err != nil {
+				t.Fatalf("%+v, %v", r, err)
 			}
 		})
 	}

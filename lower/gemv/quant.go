@@ -123,26 +123,14 @@ func quantShapes(t *target.Target, p *contraction.Product, q *Quantized) []quant
 	for s.mb < p.M {
 		s.mb *= 2
 	}
-	least := 32 / q.Bits // a load of at least 4 bytes
-	s.run = 128 / q.Bits
-	for s.run > least && s.mb*s.run > mostQuantInputs {
-		s.run /= 2
+	if !s.cut(p, q) {
+		return nil
 	}
-	if s.form != noScales {
-		if !s.shareScales(q, least) {
-			return nil
-		}
-	}
-	most := max(1, min(4, mostQuantInputs/(s.mb*s.run)))
-	if p.Prologue != nil { // its code is there once for each value of the input
-		most = 1
-	}
-	s.cutK(p.K, most)
 	s.c = max(1, 4/s.kq/max(1, s.mb/2))
 	if n := min(s.run, contraction.PerLoad(p.A.DType())); wholeLoads(p, n) {
 		s.v = n
 	}
-	if s.mb <= 2 && s.c < 4 && build.CeilDiv(p.N, s.columns()) > int64(t.VEUs) {
+	if s.mb*s.kq*s.run <= mostQuantInputs/2 && s.c < 4 && build.CeilDiv(p.N, s.columns()) > int64(t.VEUs) {
 		s.c *= 2
 	}
 	s.all = build.CeilDiv(p.N, s.columns())
@@ -159,13 +147,35 @@ func quantShapes(t *target.Target, p *contraction.Product, q *Quantized) []quant
 	return out
 }
 
-// shareScales decides how many lanes have one scale, and shortens runs that are longer than the groups of k. It fails
-// if groups are no multiples of the shortest runs.
-func (s *quantShape) shareScales(q *Quantized, least int64) bool {
-	whole := int64(len(q.Scales)) == q.N
-	for !whole && s.run > least && q.Block%s.run != 0 {
-		s.run /= 2
+// cut chooses the length of runs and how k is cut: the longest runs, which take the fewest instructions, unless shorter
+// ones pad k by a sixteenth less. It fails if the groups of k that share a scale are no multiples of any run.
+func (s *quantShape) cut(p *contraction.Product, q *Quantized) bool {
+	least := 32 / q.Bits // a load of at least 4 bytes
+	best := int64(-1)
+	var chosen quantShape
+	for run := 128 / q.Bits; run >= least; run /= 2 {
+		t := *s
+		t.run = run
+		if run > least && t.mb*run > mostQuantInputs || t.form != noScales && !t.shareScales(q) {
+			continue
+		}
+		most := max(1, min(4, mostQuantInputs/(t.mb*run)))
+		if p.Prologue != nil { // its code is there once for each value of the input
+			most = 1
+		}
+		t.cutK(p.K, most)
+		if padded := t.spans * t.kq * t.runs(); best < 0 || padded <= best-best/16 {
+			best, chosen = padded, t
+		}
 	}
+	*s = chosen
+	return best >= 0
+}
+
+// shareScales decides how many lanes have one scale. It fails if the groups of k that share one are no multiples of the
+// runs.
+func (s *quantShape) shareScales(q *Quantized) bool {
+	whole := int64(len(q.Scales)) == q.N
 	if !whole && q.Block%s.run != 0 {
 		return false
 	}
