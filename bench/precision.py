@@ -38,6 +38,17 @@ def batch(name):
     return int(match[1]) if match else 1
 
 
+def of_compile(side, report, measured):
+    """What compiling took, and the predicted time over the measured one."""
+    if not report or "timings" not in report:
+        return {}
+    r = {f"{side}_{t['stage']}_s": t["seconds"] for t in report["timings"] if t["stage"] in ("schedule", "nvcc")}
+    r[side + "_launches"] = report["summary"]["launches"]
+    if measured:
+        r[side + "_predicted_over_measured"] = report["summary"]["predicted_us"] / 1e3 / measured
+    return r
+
+
 def row(out, name, sides, peer):
     r = {}
     for side in sides:
@@ -48,6 +59,7 @@ def row(out, name, sides, peer):
         if rounds:
             r[side + "_ms"] = statistics.median(rounds)
             r[side + "_rounds_ms"] = rounds
+        r |= of_compile(side, load(f"{out}/rows/{name}.{side}.compile.json"), r.get(side + "_ms"))
         v = load(f"{out}/rows/{name}.{side}.verify.json")
         if v and "outputs" in v:
             r[side + "_rel_l2"] = max((o["rel_l2"] for o in v["outputs"]), default=0)
@@ -80,6 +92,9 @@ def main():
     peers = load(f"{out}/peers.json") or {}
     rows = {n: row(out, n, sides, peers.get("models", {}).get(n, {})) for n in names}
     means = {group: means_of({n: r for n, r in rows.items() if among(n)}) for group, among in GROUPS.items()}
+    predictions = {
+        s: sorted(r[s + "_predicted_over_measured"] for r in rows.values() if s + "_predicted_over_measured" in r) for s in sides
+    }
     result = {
         "schema": "rammerc/gpu-precision/v2",
         **made_with(),
@@ -87,6 +102,9 @@ def main():
         "torch": peers.get("torch"),
         "cudnn": peers.get("cudnn"),
         "ratios": means,
+        "predicted_over_measured": {
+            s: {"median": statistics.median(p), "least": p[0], "most": p[-1]} for s, p in predictions.items() if p
+        },
         "models": rows,
     }
     with open(f"{out}/precision.json", "w") as f:
@@ -95,7 +113,7 @@ def main():
     print("model".ljust(22), *columns)
     for n, r in rows.items():
         print(n.ljust(22), *(f"{r[c]:.3g}".rjust(len(c)) if c in r else "-".rjust(len(c)) for c in columns))
-    print(json.dumps(means, indent=1))
+    print(json.dumps({k: result[k] for k in ("ratios", "predicted_over_measured")}, indent=1))
 
 
 main()

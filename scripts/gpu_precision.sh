@@ -47,8 +47,8 @@ build() { # NAME SIDE
   local binary=$RAMMERC flags="--precision $2"
   [ "$2" = old ] && binary=$OLD flags=
   # shellcheck disable=SC2046,SC2086
-  timeout 400 "$binary" compile "$(model "$1")" $(dims "$1") --target "$arch" --offline --emit lib $flags -o "$out/lib/$1.$2" -q \
-    >/dev/null 2>"$out/log/$1.$2.compile" || echo "build FAILED: $1 $2: $(tail -n 1 "$out/log/$1.$2.compile")"
+  timeout 400 "$binary" compile "$(model "$1")" $(dims "$1") --target "$arch" --offline --emit lib $flags -o "$out/lib/$1.$2" --json \
+    >"$out/rows/$1.$2.compile.json" 2>"$out/log/$1.$2.compile" || echo "build FAILED: $1 $2: $(tail -n 1 "$out/log/$1.$2.compile")"
 }
 export -f model dims build
 for n in "${names[@]}"; do for s in "${sides[@]}"; do echo "$n $s"; done; done | xargs -P "$(nproc)" -L 1 bash -c 'build "$@"' _
