@@ -2,7 +2,8 @@
 
     python3 precision.py OUT "SIDE…" MODEL…
 
-A side is a precision, or old for another version of rammerc. The time of a side is the median of its rounds' medians.
+A side is a precision, whose plans the cost model chose, or old for another version of rammerc; -measured and -auto after
+a precision are two ways to choose by measurement (see the script). The time of a side is the median of its rounds' medians.
 Ratios are how many times faster ours is: PyTorch's time over ours in the same precision, and that of the old version
 over strict, which both compute alike. PyTorch is the replay of a CUDA graph; the best peer in tf32 is the faster one of
 that and of Inductor. Means are over all models, over those of batch 1, and over those of a larger batch (name_bN).
@@ -16,16 +17,28 @@ import sys
 
 from collect import load, made_with
 
-RATIOS = {  # name → whose time, over whose
-    "old_over_strict": ("old_ms", "strict_ms"),
-    "strict_over_fp32": ("strict_ms", "fp32_ms"),
-    "strict_over_tf32": ("strict_ms", "tf32_ms"),
-    "pytorch_fp32_over_fp32": ("pytorch_fp32_ms", "fp32_ms"),
-    "pytorch_tf32_over_tf32": ("pytorch_tf32_ms", "tf32_ms"),
-    "best_tf32_over_tf32": ("best_tf32_ms", "tf32_ms"),
-    "pytorch_fp16_over_fp16": ("pytorch_fp16_ms", "fp16_ms"),
-    "pytorch_fp16_over_bf16": ("pytorch_fp16_ms", "bf16_ms"),
-}
+PEERS = {"fp32": ["pytorch_fp32"], "tf32": ["pytorch_tf32", "best_tf32"], "fp16": ["pytorch_fp16"], "bf16": ["pytorch_fp16"]}
+
+
+def ratios_of(sides):
+    """Which time is divided by which, for each ratio's name."""
+    pairs = []
+    for side in sides:
+        precision, _, way = side.partition("-")
+        pairs += [(peer, side) for peer in PEERS.get(precision, [])]
+        if way:
+            pairs.append((precision, side))
+        elif precision not in ("old", "strict"):
+            pairs.append(("strict", side))
+    if "old" in sides:
+        pairs.append(("old", "strict"))
+    return {key(f"{over}_over_{under}"): (key(over + "_ms"), key(under + "_ms")) for over, under in pairs}
+
+
+def key(name):
+    return name.replace("-", "_")
+
+
 GROUPS = {
     "all": lambda name: True,
     "batch_1": lambda name: batch(name) == 1,
@@ -34,14 +47,16 @@ GROUPS = {
 
 
 def batch(name):
-    match = re.search(r"_b(\d+)", name)
-    return int(match[1]) if match else 1
+    """The batch of a model, which its name ends with; efficientnet_b0 is a size."""
+    found = re.findall(r"_b([1-9]\d*)(?=_|$)", name)
+    return int(found[-1]) if found else 1
 
 
 def of_compile(side, report, measured):
     """What compiling took, and the predicted time over the measured one."""
     if not report or "timings" not in report:
         return {}
+    side = key(side)
     r = {f"{side}_{t['stage']}_s": t["seconds"] for t in report["timings"] if t["stage"] in ("schedule", "nvcc")}
     r[side + "_launches"] = report["summary"]["launches"]
     if measured:
@@ -57,13 +72,13 @@ def row(out, name, sides, peer):
             rounds.append(b["libraries"][0]["p50_ms"])
             i += 1
         if rounds:
-            r[side + "_ms"] = statistics.median(rounds)
-            r[side + "_rounds_ms"] = rounds
-        r |= of_compile(side, load(f"{out}/rows/{name}.{side}.compile.json"), r.get(side + "_ms"))
+            r[key(side) + "_ms"] = statistics.median(rounds)
+            r[key(side) + "_rounds_ms"] = rounds
+        r |= of_compile(side, load(f"{out}/rows/{name}.{side}.compile.json"), r.get(key(side) + "_ms"))
         v = load(f"{out}/rows/{name}.{side}.verify.json")
         if v and "outputs" in v:
-            r[side + "_rel_l2"] = max((o["rel_l2"] for o in v["outputs"]), default=0)
-            r[side + "_ok"] = v["ok"]
+            r[key(side) + "_rel_l2"] = max((o["rel_l2"] for o in v["outputs"]), default=0)
+            r[key(side) + "_ok"] = v["ok"]
     for precision in ("fp32", "tf32", "fp16"):
         if precision + "_graph_ms" in peer:
             r[f"pytorch_{precision}_ms"] = peer[precision + "_graph_ms"]
@@ -72,15 +87,15 @@ def row(out, name, sides, peer):
     tf32 = [r[k] for k in ("pytorch_tf32_ms", "inductor_tf32_ms") if k in r]
     if tf32:
         r["best_tf32_ms"] = min(tf32)
-    for ratio, (over, under) in RATIOS.items():
+    for ratio, (over, under) in ratios_of(sides).items():
         if over in r and under in r:
             r[ratio] = r[over] / r[under]
     return r
 
 
-def means_of(rows):
+def means_of(rows, sides):
     means = {}
-    for ratio in RATIOS:
+    for ratio in ratios_of(sides):
         values = [r[ratio] for r in rows.values() if ratio in r]
         if values:
             means[ratio] = {"geometric_mean": math.exp(statistics.fmean(map(math.log, values))), "least": min(values), "models": len(values)}
@@ -91,9 +106,9 @@ def main():
     out, sides, names = sys.argv[1], sys.argv[2].split(), sys.argv[3:]
     peers = load(f"{out}/peers.json") or {}
     rows = {n: row(out, n, sides, peers.get("models", {}).get(n, {})) for n in names}
-    means = {group: means_of({n: r for n, r in rows.items() if among(n)}) for group, among in GROUPS.items()}
+    means = {group: means_of({n: r for n, r in rows.items() if among(n)}, sides) for group, among in GROUPS.items()}
     predictions = {
-        s: sorted(r[s + "_predicted_over_measured"] for r in rows.values() if s + "_predicted_over_measured" in r) for s in sides
+        s: sorted(r[s + "_predicted_over_measured"] for r in rows.values() if s + "_predicted_over_measured" in r) for s in map(key, sides)
     }
     result = {
         "schema": "rammerc/gpu-precision/v2",
@@ -109,7 +124,9 @@ def main():
     }
     with open(f"{out}/precision.json", "w") as f:
         json.dump(result, f, indent=1)
-    columns = [s + "_ms" for s in sides] + ["pytorch_fp32_ms", "best_tf32_ms", "pytorch_fp16_ms"] + [c for c in RATIOS if any(c in r for r in rows.values())] + [s + "_rel_l2" for s in sides if s != "old"]
+    columns = [key(s) + "_ms" for s in sides] + ["pytorch_fp32_ms", "best_tf32_ms", "pytorch_fp16_ms"] + list(ratios_of(sides))
+    columns += [key(s) + "_rel_l2" for s in sides if s != "old"]
+    columns = [c for c in columns if any(c in r for r in rows.values())]
     print("model".ljust(22), *columns)
     for n, r in rows.items():
         print(n.ljust(22), *(f"{r[c]:.3g}".rjust(len(c)) if c in r else "-".rjust(len(c)) for c in columns))
