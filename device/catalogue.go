@@ -140,6 +140,7 @@ func Parse(file string, data []byte) (*Spec, error) {
 	}
 	s.Fitted.check(&l, file, lines)
 	s.checkTensor(&l, file, lines)
+	s.checkKernels(&l, file, lines)
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
@@ -161,6 +162,18 @@ func (s *Spec) checkTensor(l *diag.List, file string, lines map[string]int) {
 			continue
 		}
 		l.Add(d)
+	}
+}
+
+// checkKernels reports fits of rKernels that are none.
+func (s *Spec) checkKernels(l *diag.List, file string, lines map[string]int) {
+	for _, key := range slices.Sorted(maps.Keys(s.Kernels)) {
+		f := s.Kernels[key]
+		if !(f.Factor > 0) || math.IsInf(f.Factor, 0) || !(f.Latency >= 0) || math.IsInf(f.Latency, 0) {
+			l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Line: lines["rkernels."+key],
+				Message: fmt.Sprintf("rkernels.%s has latency_ns %v and factor %v, want a number not below 0 and a positive one",
+					key, f.Latency, f.Factor)})
+		}
 	}
 }
 

@@ -23,11 +23,30 @@ type Spec struct {
 	// see TensorTypes. It is optional; operands that a device cannot multiply so are not there.
 	Tensor map[string]float64 `yaml:"tensor_flops_per_ns,omitempty"`
 
+	// Kernels is how rTasks of an rKernel differ from what their work says, by the rKernel's name. It is optional, and
+	// fitted to measured rTasks (`rammerc calibrate --report`).
+	Kernels map[string]KernelFit `yaml:"rkernels,omitempty"`
+
 	Fitted Fit `yaml:"fit,omitempty"` // optional: all are 1
 
 	// Cost is what plans are made with: Measured, which is what a device file has under cost, times Fitted.
 	Cost     Cost `yaml:"cost"`
 	Measured Cost `yaml:"-"`
+}
+
+// KernelFit says what an rTask of an rKernel takes: Latency, in nanoseconds, and Factor times what its work takes at the
+// rates of the device.
+type KernelFit struct {
+	Latency float64 `yaml:"latency_ns"`
+	Factor  float64 `yaml:"factor"`
+}
+
+// KernelFit is the fit of an rKernel. One that was not fitted has the device's latency and the factor 1.
+func (s *Spec) KernelFit(name string) KernelFit {
+	if f, ok := s.Kernels[name]; ok {
+		return f
+	}
+	return KernelFit{Latency: s.Cost.Latency, Factor: 1}
 }
 
 // TensorTypes are the operands that device files know tensor cores to take. tf32 is float32 of which the instructions

@@ -127,6 +127,17 @@ type ROperator struct {
 	Kind       string // what it computes, e.g. "Conv+Relu"
 	Origins    []ir.Origin
 	Candidates []*Candidate // at least one; the first is the safest
+	Parts      Parts
+}
+
+// Parts says that the output of an rOperator is partial results, which another rOperator joins. Candidates may cut what
+// they work on at different places, so that their outputs differ though all are right. The output is groups of Count
+// parts of Length elements each.
+type Parts struct {
+	Count, Length int64 // Count is 0 where the output is a result
+	// Sum says that the sum over the parts of a group is the same for all candidates. Otherwise only the rOperator that
+	// joins them can tell what they stand for.
+	Sum bool
 }
 
 // Graph is the graph of rOperators that is made from an ir.Graph. Ops are in topological order: an rOperator reads

@@ -148,17 +148,28 @@ func (a *app) devicesCommand() *cobra.Command {
 
 func (a *app) calibrateCommand() *cobra.Command {
 	var o commands.CalibrateOptions
+	var report bool
 	cmd := &cobra.Command{
 		Use:   "calibrate",
 		Short: "Measure the GPU at hand and write a device file for it",
 		Long: `calibrate compiles a measuring program with nvcc, runs it on the GPU of this machine, and writes a device
 file for use with --device. It measures the time that launches, flags, counters, tagged words, clusters and
 the steps of an rProgram take, the bandwidths of L2 and device memory, and the rate of fp32 arithmetic. It
-takes about a minute, in which nothing else should use the GPU.`,
+takes about a minute, in which nothing else should use the GPU.
+
+With --report or --fit it compares the cost model with the rTasks that compile and tune have measured.`,
 		Example: `  rammerc calibrate -o mine.yaml
   rammerc compile model.onnx --device mine.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if report || o.Fit != "" {
+				r, err := commands.ReportFit(o)
+				if err != nil {
+					return err
+				}
+				a.emit(cmd, r, r.Text)
+				return nil
+			}
 			r, err := commands.Calibrate(a.job, o)
 			if err != nil {
 				return err
@@ -178,6 +189,9 @@ takes about a minute, in which nothing else should use the GPU.`,
 		"which are not measured: a name that 'rammerc devices' lists, or a YAML file")
 	f.StringVar(&o.Raw, "raw", "", "also write every sample of every measurement into this file, as JSON")
 	f.BoolVar(&o.Force, "force", false, "replace files that exist already")
+	f.BoolVar(&report, "report", false, "measure nothing, and say how far the cost model for --base is from the measured "+
+		"rTasks of the database")
+	f.StringVar(&o.Fit, "fit", "", "as --report, and write --base with its rKernels fitted to the database into this file")
 	return cmd
 }
 

@@ -26,6 +26,7 @@ type CalibrateOptions struct {
 	Base  string // device whose name and vEUs are kept; "" for none
 	Raw   string // file for every sample; "" for none
 	Force bool   // replace files
+	Fit   string // of ReportFit: device file to write, with a new fit; "" for none
 }
 
 // Calibrated is what `rammerc calibrate` reports.

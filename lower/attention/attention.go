@@ -67,7 +67,7 @@ func (a *attention) add(b *build.Builder, g *build.Group, t *tails.Tail) {
 	for _, s := range shapes {
 		candidates = append(candidates, a.tensorCandidate(b, s, splits, part))
 	}
-	b.Add(g.Kind()+" (partial sums)", candidates...)
+	b.AddParts(g.Kind(), roperator.Parts{Count: splits, Length: part.Out.Count() / splits}, candidates...)
 	b.Add(g.Kind()+" (sum)", a.sumCandidates(b, part.Out, splits, t)...)
 }
 

@@ -252,6 +252,15 @@ func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) {
 	b.graph.Ops = append(b.graph.Ops, op)
 }
 
+// AddParts is Add for an rOperator whose output is partial results.
+func (b *Builder) AddParts(kind string, parts roperator.Parts, candidates ...*roperator.Candidate) {
+	before := len(b.graph.Ops)
+	b.Add(kind+" (partial sums)", candidates...)
+	for _, op := range b.graph.Ops[before:] {
+		op.Parts = parts
+	}
+}
+
 // reportNone reports which kernels the candidates of an rOperator would have needed.
 func (b *Builder) reportNone(kind string) {
 	if len(b.tooOld) == 0 {

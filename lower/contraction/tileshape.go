@@ -166,7 +166,8 @@ func AddSplit(b *build.Builder, g *build.Group, kind string, e Elements, s tails
 	shape := t.Out.Shape
 	part := b.Temp("partial", e.Sum, []int64{shape[0] * splits, shape[1], shape[2]})
 	functor, args := tails.Epilogue(e.Sum, functor.Leaf(e.Sum, 0), nil)
-	b.Add(kind+" (partial sums)", make(&tails.Tail{Functor: functor, Args: args, Out: part}, splits)...)
+	b.AddParts(kind, roperator.Parts{Count: splits, Length: shape[1] * shape[2], Sum: true},
+		make(&tails.Tail{Functor: functor, Args: args, Out: part}, splits)...)
 	b.Add(g.Kind()+" (sum)", splitSums(b, part, t, splits)...)
 	t.Finish(b)
 }

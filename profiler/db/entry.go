@@ -83,6 +83,7 @@ type Entry struct {
 	V int `json:"v"`
 	Key
 	// What a reader of the file wants to know beside the key.
+	Kernel   string  `json:"rkernel"`
 	Instance string  `json:"instance"` // name and parameters
 	Op       string  `json:"op"`       // what the rOperator computes
 	Model    string  `json:"model"`    // where it was met first

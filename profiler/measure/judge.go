@@ -8,6 +8,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/profiler/db"
+	"github.com/rammerc/rammerc/roperator"
 )
 
 // verdicts collects what came of a group's subjects until all are there.
@@ -31,6 +32,7 @@ func (v *verdicts) judge(gr *group, p precision.Precision) error {
 		if results[i], err = tensors(gr, file); err != nil {
 			return err
 		}
+		results[i] = joined(gr.op.Parts, results[i])
 		_ = os.Remove(file)
 	}
 	right := reference(results, p)
@@ -43,6 +45,39 @@ func (v *verdicts) judge(gr *group, p precision.Precision) error {
 		}
 	}
 	return nil
+}
+
+// joined makes of partial results what is comparable: the sums over the parts of each group, or nothing.
+func joined(parts roperator.Parts, outputs []*ir.Tensor) []*ir.Tensor {
+	switch {
+	case parts.Count == 0:
+		return outputs
+	case !parts.Sum:
+		return []*ir.Tensor{}
+	}
+	var out []*ir.Tensor
+	for _, t := range outputs {
+		sums := make([]float64, t.Len()/parts.Count)
+		for i := range t.Len() {
+			if group := i / (parts.Count * parts.Length); group*parts.Length < int64(len(sums)) {
+				sums[group*parts.Length+i%parts.Length] += tolerance.At(t, i)
+			}
+		}
+		out = append(out, ofType(t.DType, sums))
+	}
+	return out
+}
+
+// ofType is a tensor of float64 or, for all other types, of float32.
+func ofType(d ir.DType, data []float64) *ir.Tensor {
+	if d == ir.Float64 {
+		return ir.FromSlice(d, data, int64(len(data)))
+	}
+	out := make([]float32, len(data))
+	for i, x := range data {
+		out[i] = float32(x)
+	}
+	return ir.FromSlice(ir.Float32, out, int64(len(out)))
 }
 
 // reference is the number of the result that most others agree with.

@@ -265,3 +265,24 @@ func TestReference(t *testing.T) {
 		}
 	}
 }
+
+// Partial sums may be cut at different places: what is compared is their sum. Other partial results are not compared.
+func TestParts(t *testing.T) {
+	of := func(x ...float32) []*ir.Tensor { return []*ir.Tensor{ir.FromSlice(ir.Float32, x, int64(len(x)))} }
+	// Two groups of two parts of two elements.
+	a, b, c := of(1, 2, 3, 4, 5, 6, 7, 8), of(0, 1, 4, 5, 6, 7, 6, 7), of(0, 1, 4, 5, 6, 7, 6, 8)
+	sums := roperator.Parts{Count: 2, Length: 2, Sum: true}
+	if err := different(joined(sums, b), joined(sums, a), precision.FP32); err != nil {
+		t.Error(err)
+	}
+	if different(joined(sums, c), joined(sums, a), precision.FP32) == nil {
+		t.Error("a wrong sum is taken for right")
+	}
+	if different(joined(roperator.Parts{}, b), joined(roperator.Parts{}, a), precision.FP32) == nil {
+		t.Error("wrong results are taken for right")
+	}
+	if err := different(joined(roperator.Parts{Count: 2, Length: 4}, c), joined(roperator.Parts{Count: 2, Length: 4}, a),
+		precision.FP32); err != nil {
+		t.Error(err)
+	}
+}

@@ -45,67 +45,97 @@ const bytesInFlight = 128
 // L2. It is not more because between units of weights there are sums over lanes.
 const ringOverL2 = 2
 
-// TaskTime adds the latency of the first load and the last store to the longest of three times that overlap:
-// arithmetic, operands from shared memory, and traffic with memory.
-func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
-	threads := m.instThreads(c.Inst)
-	if len(c.Exports) > 0 {
-		// The weights are on chip, and the operands in shared memory, when the rTask starts.
-		return max(m.arithmetic(c, threads), m.shared(c)) + m.spec.Cost.Latency/4
-	}
-	operands := c.Work.SharedBytes / (m.spec.SharedRate() / m.perSM(c))
-	return m.spec.Cost.Latency + max(m.arithmetic(c, threads), operands, m.traffic(c, threads))
+// RTask is what the model knows of an rTask: of which rKernel it is, its work, and how many there are.
+type RTask struct {
+	Kernel         string
+	Work           roperator.Work
+	Tasks, Threads int
+	Ring           bool    // its constants come through the ring
+	Constants      float64 // bytes of all constants that the candidate refers to
 }
 
-func (m *Costs) arithmetic(c *roperator.Candidate, threads int) float64 {
-	t := c.Work.Flops / m.spec.FlopsRate(threads)
-	if c.Work.TensorFlops > 0 {
-		t += c.Work.TensorFlops / m.spec.TensorRate("tf32")
+// TaskTime is the latency of the first load and the last store, and the longest of three times that overlap: arithmetic,
+// operands from shared memory, and traffic with memory. By how much rTasks of an rKernel differ from that is a fit to
+// measured ones (device.KernelFit).
+func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
+	t := m.describe(c)
+	if len(c.Exports) > 0 {
+		// The weights are on chip, and the operands in shared memory, when the rTask starts.
+		return max(arithmetic(m.spec, &t), shared(m.spec, &t)) + m.spec.Cost.Latency/4
 	}
-	return t * m.perSM(c)
+	return Time(m.spec, &t, m.streamed)
+}
+
+// Time is what an rTask takes in nanoseconds; streamed says that constants come from DRAM.
+func Time(spec *device.Spec, t *RTask, streamed bool) float64 {
+	fit := spec.KernelFit(t.Kernel)
+	return fit.Latency + fit.Factor*Bound(spec, t, streamed)
+}
+
+// Bound is what the work of an rTask takes at the rates of the device, in nanoseconds.
+func Bound(spec *device.Spec, t *RTask, streamed bool) float64 {
+	operands := t.Work.SharedBytes / (spec.SharedRate() / perSM(spec, t))
+	return max(arithmetic(spec, t), operands, traffic(spec, t, streamed))
+}
+
+func (m *Costs) describe(c *roperator.Candidate) RTask {
+	t := RTask{
+		Kernel: c.Inst.Kernel.Name, Work: c.Work, Tasks: c.Tasks, Threads: m.instThreads(c.Inst), Ring: c.Stream != nil,
+	}
+	if m.streamed {
+		t.Constants = float64(m.constants(c, map[int]bool{}))
+	}
+	return t
+}
+
+func arithmetic(spec *device.Spec, t *RTask) float64 {
+	ns := t.Work.Flops / spec.FlopsRate(t.Threads)
+	if t.Work.TensorFlops > 0 {
+		ns += t.Work.TensorFlops / spec.TensorRate("tf32")
+	}
+	return ns * perSM(spec, t)
 }
 
 // shared is the time to read an rTask's operands from shared memory. It was measured to be a third of the time that
 // the same bytes take from L2.
-func (m *Costs) shared(c *roperator.Candidate) float64 {
-	return c.Work.ReadBytes * float64(m.instThreads(c.Inst)) / 32 / (3 * m.spec.Cost.L2PerSM)
+func shared(spec *device.Spec, t *RTask) float64 {
+	return t.Work.ReadBytes * float64(t.Threads) / 32 / (3 * spec.Cost.L2PerSM)
 }
 
 // traffic is the time to move what the rTask reads and writes. Three things bound its bandwidth: its share of that of
 // its SM, its share of that of the device, and how much its threads have under way.
-func (m *Costs) traffic(c *roperator.Candidate, threads int) float64 {
-	cost := &m.spec.Cost
-	active := float64(m.active(c))
-	l2 := min(cost.L2PerSM/m.perSM(c), cost.L2Total/active)
+func traffic(spec *device.Spec, t *RTask, streamed bool) float64 {
+	cost := &spec.Cost
+	running := float64(active(spec, t))
+	l2 := min(cost.L2PerSM/perSM(spec, t), cost.L2Total/running)
 	if cost.Latency > 0 {
-		l2 = min(l2, float64(threads*bytesInFlight)/cost.Latency)
+		l2 = min(l2, float64(t.Threads*bytesInFlight)/cost.Latency)
 	}
 	constants := l2
-	if m.streamed {
-		constants = min(l2, cost.DRAM/active*m.reuse(c))
+	if streamed {
+		constants = min(l2, cost.DRAM/running*reuse(spec, t))
 	}
-	if c.Stream != nil {
-		constants = ringOverL2 * cost.L2PerSM / m.perSM(c)
+	if t.Ring {
+		constants = ringOverL2 * cost.L2PerSM / perSM(spec, t)
 	}
-	return c.Work.ConstBytes/constants + (c.Work.ReadBytes+c.Work.WriteBytes)/l2
+	return t.Work.ConstBytes/constants + (t.Work.ReadBytes+t.Work.WriteBytes)/l2
 }
 
-// active is how many of c's rTasks run at once.
-func (m *Costs) active(c *roperator.Candidate) int { return max(1, min(c.Tasks, m.spec.VEUs())) }
+// active is how many of the rTasks run at once.
+func active(spec *device.Spec, t *RTask) int { return max(1, min(t.Tasks, spec.VEUs())) }
 
-// perSM is how many of c's rTasks share a multiprocessor.
-func (m *Costs) perSM(c *roperator.Candidate) float64 {
-	return max(1, float64(m.active(c))/float64(m.spec.SMs))
+// perSM is how many of the rTasks share a multiprocessor.
+func perSM(spec *device.Spec, t *RTask) float64 {
+	return max(1, float64(active(spec, t))/float64(spec.SMs))
 }
 
 // reuse is how many rTasks that run at once read the same constants, so that these come from DRAM once for all of
 // them.
-func (m *Costs) reuse(c *roperator.Candidate) float64 {
-	held := m.constants(c, map[int]bool{})
-	if held == 0 {
+func reuse(spec *device.Spec, t *RTask) float64 {
+	if t.Constants == 0 {
 		return 1
 	}
-	return max(1, c.Work.ConstBytes*float64(m.active(c))/float64(held))
+	return max(1, t.Work.ConstBytes*float64(active(spec, t))/t.Constants)
 }
 
 // constants is the size of the constant buffers that c's arguments refer to and that are not in seen, and adds them

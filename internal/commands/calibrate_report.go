@@ -1,0 +1,109 @@
+package commands
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/internal/calibrate"
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/outdir"
+	"github.com/rammerc/rammerc/profiler/db"
+	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// FitReport is what `rammerc calibrate --report` says: how far the cost model is from measured rTasks, with the device
+// file as it is and with its section rkernels fitted anew.
+type FitReport struct {
+	Schema   string        `json:"schema"`
+	Device   string        `json:"device"`
+	Database string        `json:"database"`
+	Samples  int           `json:"samples"`
+	Now      []model.Error `json:"now"`
+	Fitted   []model.Error `json:"fitted"`
+	File     string        `json:"file,omitempty"` // with the new fit
+}
+
+// ReportFit compares the model with the database and fits it. The device is the one of --base.
+func ReportFit(o CalibrateOptions) (*FitReport, error) {
+	if o.Base == "" {
+		return nil, diag.New("bad-flag", "--report is about a device file: name it with --base")
+	}
+	spec, err := device.Find(o.Base)
+	if err != nil {
+		return nil, err
+	}
+	path, err := db.DefaultPath()
+	if err != nil {
+		return nil, err
+	}
+	entries, _, err := db.ReadFile(path)
+	if err != nil {
+		return nil, &diag.Diagnostic{ID: "bad-database", File: path, Message: diag.Reason(err).Error()}
+	}
+	shipped, err := db.Shipped()
+	if err != nil {
+		return nil, err
+	}
+	samples := samplesOf(db.Latest(append(shipped, entries...)), spec.Product)
+	if len(samples) == 0 {
+		return nil, diag.New("no-samples", "the database has nothing that was measured on %s", spec.Product)
+	}
+	r := &FitReport{
+		Schema: "rammerc/fit/v1", Device: spec.Name, Database: path, Samples: len(samples), Now: model.Errors(spec, samples),
+	}
+	spec.Kernels = model.Fit(spec, samples)
+	r.Fitted = model.Errors(spec, samples)
+	if o.Fit == "" {
+		return r, nil
+	}
+	text, err := calibrate.YAML(spec)
+	if err != nil {
+		return nil, err
+	}
+	r.File = o.Fit
+	return r, outdir.WriteFile(o.Fit, text)
+}
+
+// samplesOf are the entries of a GPU as the model sees them, with constants in L2, and where there are constants once
+// more with them in DRAM.
+func samplesOf(entries []db.Entry, product string) []model.Sample {
+	var out []model.Sample
+	for _, e := range entries {
+		if e.GPU != product || e.Problem != "" || e.Times.Cold <= 0 {
+			continue
+		}
+		s := model.Sample{NS: e.Times.Cold, RTask: model.RTask{
+			Kernel: e.Kernel, Tasks: e.Tasks, Threads: e.Threads, Ring: e.Work.Streamed, Constants: e.Work.Constants,
+			Work: roperator.Work{Flops: e.Work.Flops, TensorFlops: e.Work.Tensor, ConstBytes: e.Work.Const,
+				ReadBytes: e.Work.Read, WriteBytes: e.Work.Write, SharedBytes: e.Work.Shared},
+		}}
+		out = append(out, s)
+		if e.Work.Constants > 0 && !s.Ring {
+			s.NS, s.Streamed = e.Times.DRAM, true
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Text prints a line for each rKernel, all together first.
+func (r *FitReport) Text(w io.Writer) {
+	fmt.Fprintf(w, "%s: the cost model against %d samples of %s\n", r.Device, r.Samples, r.Database)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "N\tMEDIAN\tP90\tWORST\tRATIO\tFITTED: MEDIAN\tP90\tWORST\t  RKERNEL; |PREDICTED / MEASURED - 1|")
+	for i, e := range r.Now {
+		f, name := r.Fitted[i], e.Kernel
+		if name == "" {
+			name = "all"
+		}
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%.2f\t%s\t%s\t%s\t  %s\n", e.N, percent(e.Median), percent(e.P90), percent(e.Worst),
+			e.Ratio, percent(f.Median), percent(f.P90), percent(f.Worst), name)
+	}
+	t.Flush()
+	if r.File != "" {
+		fmt.Fprintln(w, r.File)
+	}
+}
