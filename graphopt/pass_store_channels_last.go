@@ -71,7 +71,7 @@ func newOrderer(g *ir.Graph) *orderer {
 // isImages reports whether the order of v's dims makes a difference: v has several channels and several positions.
 func isImages(v *ir.Value) bool {
 	dims, ok := v.Shape.Consts()
-	return ok && len(dims) >= 3 && v.DType == ir.Float32 && dims[1] > 1 && ir.Count(dims[2:]) > 1
+	return ok && len(dims) >= 3 && v.DType.IsFloat() && v.DType.Size() <= 4 && dims[1] > 1 && ir.Count(dims[2:]) > 1
 }
 
 func (o *orderer) set(v *ir.Value) *ir.Value {
@@ -203,10 +203,11 @@ func (o *orderer) weighConv(n *ir.Node) {
 	x, out := dataOf(n, a), n.Outputs[0]
 	groups, channels := a.Int("group", 1), x.Shape.MustConsts()[1]
 	inC, outC := channels/groups, out.Shape.MustConsts()[1]/groups
-	const leastTile, run = 16, 4 // output channels of a group worth a tile; channels that are copied at a time
+	const leastTile, fewest = 16, 4   // output channels of a group worth a tile; channels that a thread has
+	run := int64(16 / x.DType.Size()) // channels that are copied at a time
 	rows := outC >= leastTile
 	if depthwise := a.Op == "Conv" && inC == 1 && outC == 1 && len(x.Shape) == 4; depthwise {
-		inC, rows = channels, channels%run == 0
+		inC, rows, run = channels, channels%fewest == 0, fewest
 	}
 	if !rows || !isConstant(n, a.Inputs[1]) {
 		o.add(x, -bytesOf(x))
@@ -221,8 +222,11 @@ func (o *orderer) weighConv(n *ir.Node) {
 	}
 }
 
-// isConstant reports whether w, an input of the anchor of n, is a constant of the graph.
+// isConstant reports whether w, an input of the anchor of n, is a constant of the graph, or a cast of one.
 func isConstant(n *ir.Node, w *ir.Value) bool {
+	if cast := definedBy(w, "Cast"); cast != nil && n.IsInternal("Fused") {
+		w = cast.Inputs[0]
+	}
 	v := outside(n, w)
 	return v != nil && v.Const != nil
 }

@@ -46,12 +46,14 @@ func Parse(name string) (p Precision, ok bool) {
 func (p Precision) String() string { return names[p] }
 
 // Products is how many tf32 products on tensor cores stand for one product of float32; 0 where tensor cores are not used.
+// Where values are stored in 16 bits, what is left of float32, such as weights that are too large for 16 bits, needs no
+// more digits than these have.
 func (p Precision) Products() int64 {
 	switch p {
 	case Strict:
 		return 0
-	case TF32:
-		return 1
+	case FP32:
+		return 3
 	}
-	return 3
+	return 1
 }

@@ -27,7 +27,7 @@ export RAMMERC OLD=${OLD:-} models out
 export XDG_CACHE_HOME=$out/cache
 arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
 export arch
-read -ra sides <<<"${SIDES:-${OLD:+old }strict fp32 tf32}"
+read -ra sides <<<"${SIDES:-${OLD:+old }strict fp32 tf32 fp16 bf16}"
 
 missing=()
 for n in "${names[@]}"; do [ -f "$models/$n.onnx" ] || missing+=("$n"); done

@@ -33,7 +33,7 @@ func (c *Case) Without(drop func(n *ir.Node) bool) *Case {
 	if !tidy(g, inputs) || len(g.Nodes) == 0 {
 		return nil
 	}
-	return &Case{Name: c.Name, Seed: c.Seed, Graph: g, Inputs: inputs, Wild: c.Wild}
+	return &Case{Name: c.Name, Seed: c.Seed, Graph: g, Inputs: inputs, Wild: c.Wild, Precision: c.Precision}
 }
 
 // WithoutNamed is Without for the nodes with the given names.

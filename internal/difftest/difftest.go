@@ -17,9 +17,11 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/rammerc/rammerc/graphopt"
 	"github.com/rammerc/rammerc/internal/tolerance"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
+	"github.com/rammerc/rammerc/precision"
 )
 
 // Case is a graph with inputs.
@@ -31,6 +33,9 @@ type Case struct {
 	// Wild says that inputs have NaN, infinities or denormals, of which onnxruntime and others compute different
 	// things.
 	Wild bool
+	// Precision is in what values between operators are stored. The graph says so itself, by the types of values; here it
+	// counts for how far results may differ.
+	Precision precision.Precision
 
 	want   map[string]*ir.Tensor
 	values map[*ir.Value]*ir.Tensor // what the values of the outermost graph are in the reference
@@ -63,6 +68,17 @@ const maxEvalBytes = 1 << 26
 // evaluate runs g on the case's inputs.
 func (c *Case) evaluate(g *ir.Graph) (map[string]*ir.Tensor, error) {
 	return eval.Run(g, c.Inputs, eval.Options{Workers: 1, MaxBytes: maxEvalBytes})
+}
+
+// Stored is the case with the values between operators stored in 16 bits: as graphopt leaves it in a precision with such
+// storage. The reference is the evaluator on that graph, which rounds the same values as compiled programs do.
+func (c *Case) Stored(p precision.Precision) (*Case, error) {
+	g := ir.Clone(c.Graph)
+	if err := graphopt.Run(g, graphopt.Options{Check: true, Seed: c.Seed, Storage: p.Storage()}); err != nil {
+		return nil, err
+	}
+	return &Case{Name: c.Name + "-" + p.String(), Seed: c.Seed, Graph: g, Inputs: c.Inputs, Wild: c.Wild,
+		Precision: p}, nil
 }
 
 // Result is what an engine says of a case: outputs; nothing, if it only checks and found nothing wrong; a reason why it
@@ -121,7 +137,7 @@ func Judge(c *Case, res Result) Verdict {
 	}
 	for _, v := range c.Graph.Outputs {
 		d := tolerance.Compare(v.Name, res.Outputs[v.Name], want[v.Name])
-		if same(d, res.Outputs[v.Name], want[v.Name]) {
+		if same(d, c.Precision, res.Outputs[v.Name], want[v.Name]) {
 			continue
 		}
 		if d.Problem == "" && c.sensitive(v.Name, d) {
@@ -135,8 +151,8 @@ func Judge(c *Case, res Result) Verdict {
 
 // same reports whether a difference is within the limits. Integers are compared as such, because large ones are not
 // exact in the float64 of d.
-func same(d tolerance.Difference, got, want *ir.Tensor) bool {
-	if !d.Within(tolerance.LimitFor(want.DType)) {
+func same(d tolerance.Difference, p precision.Precision, got, want *ir.Tensor) bool {
+	if !d.Within(tolerance.LimitIn(p, want.DType)) {
 		return false
 	}
 	return want.DType.IsFloat() || string(got.LittleEndian()) == string(want.LittleEndian())

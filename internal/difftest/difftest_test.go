@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/precision"
 )
 
 // slowCases is how many of TestGraphs' cases slow engines get.
@@ -40,6 +41,21 @@ func TestGraphs(t *testing.T) {
 	compare(t, cases)
 }
 
+// TestStored compares compiled programs with the evaluator on random graphs whose values are stored in 16 bits.
+func TestStored(t *testing.T) {
+	from, to := seeds(t)
+	var cases []*Case
+	for seed := from; seed < min(to, from+100); seed++ {
+		p := []precision.Precision{precision.FP16, precision.BF16}[seed%2]
+		c, err := Generate(seed).Stored(p)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		cases = append(cases, c)
+	}
+	compareWith(t, cases, Engines[slices.IndexFunc(Engines, func(e Engine) bool { return e.Name == "emulator" })])
+}
+
 // TestReproducers compares all engines on graphs for which an engine was wrong once.
 func TestReproducers(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.rir")
@@ -63,8 +79,10 @@ func TestReproducers(t *testing.T) {
 
 // compare runs all engines on the cases. It makes cases with differences small before it reports them, and logs how
 // many cases could not be judged and why.
-func compare(t *testing.T, cases []*Case) {
-	for _, e := range Engines {
+func compare(t *testing.T, cases []*Case) { compareWith(t, cases, Engines...) }
+
+func compareWith(t *testing.T, cases []*Case, engines ...Engine) {
+	for _, e := range engines {
 		cases := cases
 		if e.Slow && len(cases) > slowCases && os.Getenv("DIFFTEST_SEEDS") == "" {
 			cases = cases[:slowCases]

@@ -35,7 +35,8 @@ func (s *shrinker) try(g *ir.Graph, inputs map[string]*ir.Tensor) bool {
 	if !tidy(g, inputs) {
 		return false
 	}
-	c := &Case{Name: s.best.Name, Seed: s.best.Seed, Graph: g, Inputs: inputs, Wild: s.best.Wild}
+	c := &Case{Name: s.best.Name, Seed: s.best.Seed, Graph: g, Inputs: inputs, Wild: s.best.Wild,
+		Precision: s.best.Precision}
 	if _, err := c.Want(); err != nil || !s.fails(c) {
 		return false
 	}

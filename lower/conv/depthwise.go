@@ -4,18 +4,21 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
-	"github.com/rammerc/rammerc/lower/contraction"
 	"github.com/rammerc/rammerc/lower/pack"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// isDepthwiseRows reports whether c is a depthwise convolution of channels-last images in float32 whose channels come
-// in aligned runs of four.
+// channelsAtOnce is how many channels a thread of conv_depthwise has.
+const channelsAtOnce = 4
+
+// isDepthwiseRows reports whether c is a depthwise convolution of channels-last images in float32 or 16 bits whose
+// channels come in aligned runs of four.
 func (c *convolution) isDepthwiseRows(b *build.Builder, g *build.Group) bool {
-	per := contraction.PerLoad(ir.Float32)
-	ok := c.tail.DType == ir.Float32 && c.elements == contraction.Float32s && c.w.Buf.Kind == roperator.Const &&
+	const per = channelsAtOnce
+	ok := functor.RealType(c.multiplied) == ir.Float32 && c.w.Buf.Kind == roperator.Const &&
 		!c.transposed && c.inC == 1 && c.outC == 1 && c.groups%per == 0 && c.gatherRank() == 2 &&
 		channelsLast(c.x) && c.x.Offset%per == 0
 	for _, d := range []int{0, 3, 4} {
@@ -46,8 +49,8 @@ func addDepthwise(b *build.Builder, g *build.Group, c *convolution) error {
 // packTaps packs W for conv_depthwise as [tap][channel].
 func packTaps(b *build.Builder, c *convolution) roperator.View {
 	w, elems := c.w, c.groups*c.taps()
-	return b.Packed(w.Buf.Name+".taps", ir.Float32, elems, func() []byte {
-		p := pack.New(w, elems, ir.Float32)
+	return b.Packed(w.Buf.Name+".taps", c.elements.Left, elems, func() []byte {
+		p := pack.New(w, elems, c.elements.Left)
 		channels := pack.NewAxis(c.groups, func(i int64) (int64, int64) { return i * w.Strides[0], i })
 		taps := pack.NewAxis(c.taps(), func(i int64) (int64, int64) {
 			d, h, x := c.tap(i)
@@ -92,7 +95,7 @@ func (c *convolution) depthwiseCandidate(b *build.Builder, t *tails.Tail, w rope
 	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
 	out := float64(4 * quads * rows * c.out[2])
 	return &roperator.Candidate{
-		Inst:  b.Instance("conv_depthwise", width, stride, run, t.Functor, pro),
+		Inst:  b.Instance("conv_depthwise", width, stride, run, c.x.DType(), w.DType(), t.Functor, pro),
 		Tasks: int(c.images * tq * tr),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.x), arg.Ref("w", w), {Name: "out", Value: arg.Operand3(t.Out)},

@@ -21,9 +21,7 @@ import (
 
 // ChannelsLast reports whether there are kernels for products of the precision that take channels-last images: those on
 // tensor cores.
-func ChannelsLast(p precision.Precision) bool {
-	return contraction.Gathered(p).Products() == 1 || p.Storage() != ir.Invalid
-}
+func ChannelsLast(p precision.Precision) bool { return contraction.Gathered(p).Products() == 1 }
 
 // isRows reports whether the input or the output has its channels last, and the target multiplies on tensor cores in
 // the builder's precision.

@@ -10,7 +10,7 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// lowerTypedProduct adds a product of elements of another type than float32.
+// lowerTypedProduct adds a product of float64 or integers.
 func lowerTypedProduct(b *build.Builder, g *build.Group, p contraction.Product) error {
 	acc, ok := accumulators[p.Tail.DType]
 	if !ok {

@@ -11,8 +11,8 @@
 namespace rk {
 
 // FW is the filter's width and STRIDE that of positions along a row, both 0 where the loop over a row of the filter is
-// not to be unrolled.
-template <int FW, int STRIDE, int R, class Epi, class Pro>
+// not to be unrolled. X and W are the element types of input and weights; sums are float32.
+template <int FW, int STRIDE, int R, class X, class W, class Epi, class Pro>
 struct ConvDepthwise {
   static constexpr int kThreads = 128;
   static constexpr int kShared = 0;
@@ -52,12 +52,21 @@ struct ConvDepthwise {
   }
 
  private:
-  static RT_DEVICE Quad load(const Args& a, const float* row, int w) {
+  static RT_DEVICE Quad load(const Args& a, const X* row, int w) {
     if (static_cast<unsigned>(w) >= static_cast<unsigned>(a.win.in_w)) return kZero;
-    Quad x = *reinterpret_cast<const Quad*>(ahead(row, w, static_cast<int>(a.win.step_w)));
+    const Pack<X, 4> stored = *reinterpret_cast<const Pack<X, 4>*>(ahead(row, w, static_cast<int>(a.win.step_w)));
+    Quad x;
     RT_UNROLL
-    for (int i = 0; i < 4; ++i) x.v[i] = Pro::apply(a.pro, x.v[i]);
+    for (int i = 0; i < 4; ++i) x.v[i] = float(Pro::apply(a.pro, stored.v[i]));
     return x;
+  }
+
+  static RT_DEVICE Quad weights(const W* tap) {
+    const Pack<W, 4> stored = rt::ld_const(reinterpret_cast<const Pack<W, 4>*>(tap));
+    Quad w;
+    RT_UNROLL
+    for (int i = 0; i < 4; ++i) w.v[i] = float(stored.v[i]);
+    return w;
   }
 
   static RT_DEVICE void add(Quad& sum, const Quad& x, const Quad& w) {
@@ -67,8 +76,8 @@ struct ConvDepthwise {
 
   static RT_DEVICE void compute_run(const rt::Task& t, const Args& a, int image, int row, int column, int channel) {
     const Window& win = a.win;
-    const float* x = t.template ptr<const float>(a.x) + place(image, win.step_n, channel);
-    const float* w = t.template ptr<const float>(a.w) + channel;
+    const X* x = t.template ptr<const X>(a.x) + place(image, win.step_n, channel);
+    const W* w = t.template ptr<const W>(a.w) + channel;
     const int h0 = row * static_cast<int>(win.stride_h.d) - win.pad_h;
     const int stride = STRIDE > 0 ? STRIDE : static_cast<int>(win.stride_w.d);
     const int w0 = column * stride - win.pad_w;
@@ -93,7 +102,7 @@ struct ConvDepthwise {
   }
 
   // Adds what one row of the filter, at w, makes of a row of the input.
-  static RT_DEVICE void add_row(const Args& a, const float* row, const float* w, int w0, int stride, Quad (&sum)[R]) {
+  static RT_DEVICE void add_row(const Args& a, const X* row, const W* w, int w0, int stride, Quad (&sum)[R]) {
     if constexpr (FW > 0) {
       constexpr int kSpan = (R - 1) * STRIDE + FW;
       Quad xs[kSpan];
@@ -101,14 +110,14 @@ struct ConvDepthwise {
       for (int i = 0; i < kSpan; ++i) xs[i] = load(a, row, w0 + i);
       RT_UNROLL
       for (int f = 0; f < FW; ++f) {
-        const Quad q = rt::ld_const(reinterpret_cast<const Quad*>(w + f * a.channels));
+        const Quad q = weights(w + f * a.channels);
         RT_UNROLL
         for (int r = 0; r < R; ++r) add(sum[r], xs[r * STRIDE + f], q);
       }
     } else {
       RK_UNROLL(1)
       for (int f = 0; f < a.filter_w; ++f) {
-        const Quad q = rt::ld_const(reinterpret_cast<const Quad*>(w + f * a.channels));
+        const Quad q = weights(w + f * a.channels);
         RT_UNROLL
         for (int r = 0; r < R; ++r) add(sum[r], load(a, row, w0 + r * stride + f * a.dilation_w), q);
       }

@@ -1,5 +1,5 @@
-// C[b][m][n] = epilogue(Σ_k A[b][m][k] · B[b][k][n]) for any element type, through 32×32 tiles in shared
-// memory; for element types that have no tuned kernel.
+// C[b][m][n] = epilogue(Σ_k A[b][m][k] · B[b][k][n]) for float64 and integers, through 32×32 tiles in
+// shared memory.
 #pragma once
 
 #include "common/tile.cuh"
