@@ -10,18 +10,18 @@ import (
 	"github.com/rammerc/rammerc/precision"
 )
 
-// WithPrecisions adds to every case its form with products rounded to tf32. To every second case it adds that with values
-// stored in float16, and to every sixth that in bfloat16, which differs in the instructions for products alone.
+// WithPrecisions adds to every case its form with products rounded to tf32. To every third case it adds that with values
+// stored in float16, and to every ninth that in bfloat16, which differs in the instructions for products alone.
 func WithPrecisions(cases []Case) []Case {
 	out := slices.Clone(cases)
 	for i, c := range cases {
 		c.Name += ", tf32"
 		c.Precision = precision.TF32
 		out = append(out, c)
-		if i%2 == 0 {
+		if i%3 == 0 {
 			out = append(out, cases[i].stored(precision.FP16))
 		}
-		if i%6 == 1 {
+		if i%9 == 1 {
 			out = append(out, cases[i].stored(precision.BF16))
 		}
 	}
