@@ -39,6 +39,7 @@ type Pass struct {
 // Passes is what Run applies, in order. A pass may appear several times.
 var Passes = []Pass{
 	{"dead-code", deadCode, "importers leave unused initializers and branches; later passes count uses"},
+	{"recognize-quantized", recognizeQuantized, "folding would make floats of quantised weights"},
 	{"fold-constants", foldConstants, "exporters compute shapes and scales with nodes; patterns need to see them as constants"},
 	{"inline-branches", inlineBranches, "when extents are bound, the conditions that exporters write are constants"},
 	{"unroll-loops", unrollLoops, "a loop with a known number of iterations needs no control flow in the program"},
@@ -106,6 +107,7 @@ var Constraints = []Constraint{
 	{"recognize-cells", "simplify-algebra", "simplification rearranges sums, products and 1 - z"},
 	{"recognize-cells", "fold-affine", "folding changes the weights of single steps"},
 	{"recognize-attention", "extract-views", "attention is recognised by its Transpose nodes"},
+	{"recognize-quantized", "fold-constants", "weights must not be dequantised yet"},
 	{"fold-affine", "quantize-weights", "factors fold into float weights"},
 	{"quantize-weights", "fuse", "the product gets the prologue and epilogue"},
 	{"fold-affine", "fuse", "what folds into weights needs no epilogue"},

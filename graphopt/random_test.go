@@ -21,9 +21,9 @@ func TestRandomGraphs(t *testing.T) {
 			return
 		}
 	}
-	// The generator makes no recurrent operators, and no weights so large that they would be quantised, which does change
-	// results (TestQuantizeWeights).
-	changes["expand-recurrent"], changes["quantize-weights"] = 1, 1
+	// The generator makes no recurrent operators, no weights so large that they would be quantised, which does change
+	// results (TestQuantizeWeights), and none that are (testdata/recognize-quantized).
+	changes["expand-recurrent"], changes["quantize-weights"], changes["recognize-quantized"] = 1, 1, 1
 	for _, p := range Passes {
 		if changes[p.Name] == 0 {
 			t.Errorf("pass %s never changed a random graph: the generator does not test it", p.Name)

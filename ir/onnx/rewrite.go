@@ -104,6 +104,8 @@ func rulesOf(domain string) []rule {
 		return rules
 	case previewDomain:
 		return previewRules
+	case contribDomain:
+		return contribRules
 	}
 	return nil
 }
@@ -118,7 +120,7 @@ type Rewrite struct {
 // Rewrites lists what the importer rewrites, sorted by domain and operator.
 func Rewrites() []Rewrite {
 	var out []Rewrite
-	for _, domain := range []string{"", previewDomain} {
+	for _, domain := range []string{"", previewDomain, contribDomain} {
 		for _, r := range rulesOf(domain) {
 			w := Rewrite{domain, r.op, r.from, r.before, r.why}
 			if r.before == always {

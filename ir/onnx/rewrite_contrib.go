@@ -1,0 +1,116 @@
+package onnx
+
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// Operators of ONNX Runtime's own domain that models with quantised weights contain.
+
+// contribDomain is the domain of ONNX Runtime's own operators.
+const contribDomain = "com.microsoft"
+
+var contribRules = []rule{
+	{"MatMulNBits", 1, always, matMulNBits, "written out as DequantizeLinear of the weights, and MatMul"},
+}
+
+// matMulNBits is A[…,K]·Wᵀ + bias, where W[N,K] has 4 or 8 bits, a scale for each row and block of it, and zero points,
+// which are half of the range by default. B holds W by rows and blocks, the last of which is padded; weights of 4 bits
+// are packed two to a byte, the first in the lower half.
+func matMulNBits(c *rewriting) {
+	if !c.arity(3, 6) {
+		return
+	}
+	k, n := c.takeInt("K", 0), c.takeInt("N", 0)
+	bits, block := c.takeInt("bits", 4), c.takeInt("block_size", 0)
+	delete(c.n.Attrs, "accuracy_level") // how exact ONNX Runtime has to be at least
+	a, scale := c.n.Input(0), c.n.Input(2)
+	d, ok := c.dtypeOf(a)
+	switch {
+	case !ok:
+		return
+	case c.n.Input(4) != nil:
+		c.refuse("unsupported-op", "input 4 (g_idx)", "", "groups of reordered weights are not supported")
+	case bits != 4 && bits != 8:
+		c.refuse("bad-attribute", "attribute bits", "", "weights of %d bits are not supported, wanted 4 or 8", bits)
+	case block < 16 || block&(block-1) != 0 || block > 1<<20:
+		c.refuse("bad-attribute", "attribute block_size", "", "blocks of %d weights are not possible", block)
+	case k < 1 || n < 1 || k > math.MaxInt32 || n > math.MaxInt32:
+		c.refuse("bad-attribute", "attribute K", "", "weights of %d rows and %d columns are not possible", k, n)
+	}
+	if c.refused {
+		return
+	}
+	blocks := (k + block - 1) / block
+	w := c.packedWeights(1, n, blocks*block, bits)
+	zero := c.number("zero", float64(int(1)<<(bits-1)), ir.Float32)
+	if c.n.Input(3) != nil {
+		if t, ok := c.dtypeOf(c.n.Input(3)); ok && t.IsFloat() {
+			zero = c.cast(c.reshaped(c.n.Input(3), n, blocks), ir.Float32)
+		} else if points := c.packedWeights(3, n, blocks, bits); points != nil {
+			zero = c.cast(c.constant("zero_points", points), ir.Float32)
+		}
+	}
+	if c.refused {
+		return
+	}
+	wide := c.constant("weights", columnsOf(w, k))
+	g := granularity{x: wide, axis: 1, block: block}
+	y := c.emit("Sub", nil, c.cast(wide, ir.Float32), c.aligned(zero, g))
+	y = c.emit("Mul", nil, y, c.aligned(c.cast(c.reshaped(scale, n, blocks), ir.Float32), g))
+	y = c.emit("MatMul", nil, a, c.transpose(c.cast(y, d), 1, 0))
+	if bias := c.n.Input(5); bias != nil {
+		y = c.emit("Add", nil, y, bias)
+	}
+	c.finish(y)
+}
+
+// reshaped is x as a matrix.
+func (c *rewriting) reshaped(x *ir.Value, rows, columns int64) *ir.Value {
+	return c.emit("Reshape", nil, x, c.ints("shape", rows, columns))
+}
+
+// packedWeights reads input i, constant bytes, as a matrix of unsigned integers of bits bits, each row of which begins
+// with a new byte.
+func (c *rewriting) packedWeights(i int, rows, columns, bits int64) *ir.Tensor {
+	v := c.n.Input(i)
+	if v.Const == nil {
+		c.refuse("not-constant", "input", "", "input %d must be a constant", i)
+		return nil
+	}
+	packed, ok := v.Const.Data.([]uint8)
+	stride := (columns*bits + 7) / 8
+	if !ok || int64(len(packed)) != rows*stride {
+		c.refuse("bad-shape", "input", "", "input %d has %d bytes, wanted %d for %d rows of %d numbers of %d bits", i,
+			len(packed), rows*stride, rows, columns, bits)
+		return nil
+	}
+	d := ir.Uint8
+	if bits == 4 {
+		d = ir.Uint4
+	}
+	t := ir.NewTensor(d, rows, columns)
+	out := ir.Slice[uint8](t)
+	for r := range rows {
+		for j := range columns {
+			bit := j * bits
+			out[r*columns+j] = packed[r*stride+bit/8] >> (bit % 8) & (1<<bits - 1)
+		}
+	}
+	return t
+}
+
+// columnsOf is the first n columns of a matrix of bytes.
+func columnsOf(t *ir.Tensor, n int64) *ir.Tensor {
+	rows, width := t.Dims[0], t.Dims[1]
+	if width == n {
+		return t
+	}
+	out := ir.NewTensor(t.DType, rows, n)
+	from, to := ir.Slice[uint8](t), ir.Slice[uint8](out)
+	for r := range rows {
+		copy(to[r*n:(r+1)*n], from[r*width:])
+	}
+	return out
+}
