@@ -11,14 +11,19 @@ import (
 // splitSums are candidates that add up the partial sums part[i0·splits + s][i1][i2] into t.Out.
 func splitSums(b *build.Builder, part roperator.View, t *tails.Tail, splits int64) []*roperator.Candidate {
 	var out []*roperator.Candidate
-	for _, target := range []int64{256, 1024} {
-		out = append(out, splitSum(b, part, t, splits, target))
+	vec, targets := int64(1), []int64{256, 1024}
+	if n := PerLoad(part.DType()); t.Out.Shape[2]%n == 0 {
+		vec, targets = n, []int64{512, 1024}
+	}
+	for _, target := range targets {
+		out = append(out, splitSum(b, part, t, splits, vec, target))
 	}
 	return out
 }
 
-// splitSum adds up tiles of about target elements of [i1][i2], which are whole rows where rows are short.
-func splitSum(b *build.Builder, part roperator.View, t *tails.Tail, splits, target int64) *roperator.Candidate {
+// splitSum adds up tiles of about target elements of [i1][i2], which are whole rows where rows are short, vec elements
+// at a time.
+func splitSum(b *build.Builder, part roperator.View, t *tails.Tail, splits, vec, target int64) *roperator.Candidate {
 	d0, d1, d2 := t.Out.Shape[0], t.Out.Shape[1], t.Out.Shape[2]
 	cols := min(d2, target)
 	rows := min(d1, max(1, target/cols))
@@ -36,12 +41,12 @@ func splitSum(b *build.Builder, part roperator.View, t *tails.Tail, splits, targ
 	}
 	args := []rkernels.Field{
 		arg.Ref("part", part), {Name: "out", Value: arg.Operand3(t.Out)}, arg.Int("d1", d1), arg.Int("d2", d2),
-		arg.Int("splits", splits), arg.Int("rows", rows), arg.Div("cols", cols),
+		arg.Int("splits", splits), arg.Int("rows", rows), arg.Div("cols", cols/vec),
 		arg.Div("tiles1", t1), arg.Div("tiles2", t2), {Name: "epi", Value: t.Args},
 	}
 	elems := float64(rows * cols)
 	return &roperator.Candidate{
-		Inst: b.Instance("split_sum", t.Functor), Tasks: int(d0 * t1 * t2), Args: args,
+		Inst: b.Instance("split_sum", vec, t.Functor), Tasks: int(d0 * t1 * t2), Args: args,
 		Reads:  append(roperator.AppendRead(nil, part, partBox), t.Reads(box)...),
 		Writes: []roperator.Access{{View: t.Out, Box: box}},
 		Work: roperator.Work{

@@ -52,7 +52,7 @@ func Pool(b *build.Builder, g *build.Group) error {
 	}
 	p.vec = p.channelsAtOnce()
 	var candidates []*roperator.Candidate
-	for _, target := range build.MapTargets(ir.Count(shape)) {
+	for _, target := range poolTargets(ir.Count(shape), p.vec) {
 		t := build.NewTiling(p.dims(), target/p.vec)
 		t.Unit = p.vec
 		if len(candidates) == 0 || t.Tasks != candidates[len(candidates)-1].Tasks {
@@ -62,6 +62,19 @@ func Pool(b *build.Builder, g *build.Group) error {
 	b.Add(g.Kind(), candidates...)
 	p.tail.Finish(b)
 	return nil
+}
+
+// poolTargets are sizes of tiles for so many outputs, of which a thread computes vec at a time. It takes long for them,
+// since it reads windows row by row. So it does that several times only where there are very many rTasks otherwise.
+func poolTargets(outputs, vec int64) []int64 {
+	const threads, many = 256, 1024
+	targets := []int64{threads * vec}
+	for _, t := range build.MapTargets(outputs) {
+		if t > targets[0] && outputs >= many*t {
+			targets = append(targets, t)
+		}
+	}
+	return targets
 }
 
 // pool is a pool over three spatial axes; those that the operator does not have are 1 long, in front.
