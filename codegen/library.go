@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
 //go:embed templates/*
@@ -50,7 +52,7 @@ func (l *layout) template(name string) func(io.Writer) error {
 		panic("BUG: " + err.Error())
 	}
 	arch := l.plan.Spec.Arch
-	if !strings.HasPrefix(arch, "sm_") {
+	if arch = toolchain.CodeArch(arch); !strings.HasPrefix(arch, "sm_") {
 		arch = "native"
 	}
 	return text(strings.NewReplacer(

@@ -57,6 +57,9 @@ type Kernel struct {
 	Serves  []string `yaml:"serves"`
 	Params  []Param  `yaml:"params"`
 	MinArch int      `yaml:"min_arch,omitempty"` // smallest compute capability × 10, e.g. 80; 0 for any
+	// OnlyArch is the one compute capability × 10 whose GPUs run the rKernel, 0 where later ones do, too: it uses
+	// instructions that a generation has for itself, such as wgmma of sm_90a.
+	OnlyArch int `yaml:"only_arch,omitempty"`
 	// ThreadsText, SharedText and RegistersText are formulas over the int parameters: the threads of one rTask, its
 	// bytes of shared memory, and an estimate of the registers of a thread.
 	ThreadsText   string `yaml:"threads"`

@@ -12,7 +12,7 @@ import (
 
 var (
 	declared     = regexp.MustCompile(`(?m)^RT_DEVICE [^;(]*?(\w+)\(`)
-	declaredType = regexp.MustCompile(`(?m)^//   (Patience|Ranks|kFillArrivals)  `)
+	declaredType = regexp.MustCompile(`(?m)^//   (Patience|Ranks|kMostGroups|kFillArrivals)  `)
 )
 
 // primitives are the names that primitives.cuh wants of a back end.

@@ -15,6 +15,7 @@
 //                      thread is among those that still wait. In debug builds it leaves the report in notes, and ends
 //                      the launch when the time is over.
 //   Ranks              the ranks of a cluster's blocks as store_near wants them, found out once for many stores
+//   kMostGroups        how many warp groups of an rTask may have a group_barrier
 //   kFillArrivals      how many arrivals of the loader's warp complete a phase of a stage's full mbarrier (fill_stage)
 #pragma once
 
@@ -86,6 +87,8 @@ RT_DEVICE void tell_fetched(uint32_t odd, int threads);
 RT_DEVICE void wait_for_fetched(uint32_t odd, int threads);
 RT_DEVICE void tell_used(uint32_t odd, int threads);
 RT_DEVICE void wait_for_used(uint32_t odd, int threads);
+// Of warp group `group` of the running rTask: 128 neighbouring threads, of which there are kMostGroups at most.
+RT_DEVICE void group_barrier(int group);
 
 // ---- Flags and counters: order between blocks ----
 // Addresses are in global memory, words have 64 bits.
@@ -250,5 +253,33 @@ RT_DEVICE void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&
 // load_fragments of numbers of 16 bits, with rows and columns exchanged: the lane gets element g of rows 2q and 2q + 1
 // of every block (ldmatrix.m8n8.x4.trans).
 RT_DEVICE void load_fragments_across(uint32_t (&r)[4], const void* row);
+
+// ---- Matrix instructions of a warp group ---- All 128 threads of four neighbouring warps call these together, the
+// first of which has a number that four divides, on architectures of which the manifest says so (sm_90a). They multiply
+// 64 rows of A by N columns of B, 32 bytes deep: 8 numbers of tf32, 16 of 16 bits. N is one of 16, 32, 64, 96, 128,
+// 192, 256.
+//
+//   A   in registers: warp w holds rows 16w to 16w + 15 as a fragment for mma_tf32, mma_f16 or mma_bf16
+//   B   in shared memory, as two blocks of 16 bytes of depth: a block has N columns of 16 aligned bytes each, one behind
+//       the other. `pitch` is the bytes from the first block to the second.
+//   D   warp w holds rows 16w to 16w + 15; d[4j] to d[4j + 3] are a fragment D of mma_tf32 for columns 8j to 8j + 7
+//
+// The instructions run beside the threads, one after another. Until multiplied() has returned, the operands must stay
+// as they are, and d must not be touched.
+
+// The threads' registers hold operands and sums that the following products take (wgmma.fence).
+RT_DEVICE void multiply_begin();
+// Begins d += A·B, or d = A·B if not add. Roundings are those of mma_tf32 (wgmma.mma_async.m64nNk8.tf32, .m64nNk16.f16
+// and .bf16).
+template <int N>
+RT_DEVICE void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
+template <int N>
+RT_DEVICE void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
+template <int N>
+RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
+// Waits until all products that the thread has begun are in d (wgmma.wait_group). What copies have written of B can be
+// written anew behind it.
+template <int M>
+RT_DEVICE void multiplied(float (&d)[M]);
 
 }  // namespace rt::detail

@@ -2,6 +2,7 @@ package golden
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -185,4 +186,60 @@ func TestEinsum(t *testing.T) {
 		cases[i].Body = strings.ReplaceAll(cases[i].Body, " double", "")
 	}
 	Check(t, WithLayouts(cases))
+}
+
+// halfWeights is a statement that defines %name as a constant of type float16 or bfloat16 with random elements, which
+// are written as their bits.
+func halfWeights(name, dtype string, rows, cols int) string {
+	rng := rand.New(rand.NewPCG(uint64(len(dtype)), uint64(rows)))
+	values := make([]string, rows*cols)
+	for i := range values {
+		bits := math.Float32bits((1 + float32(rng.IntN(128))/128) * float32(1-2*rng.IntN(2)) / float32(int(1)<<rng.IntN(4)))
+		half := bits >> 16
+		if dtype == "float16" {
+			half = bits>>16&0x8000 | (bits>>23&0xff-127+15)<<10 | bits>>13&0x3ff
+		}
+		values[i] = fmt.Sprint(half)
+	}
+	return fmt.Sprintf("%%%s = const %s[%d,%d] {%s}\n", name, dtype, rows, cols, strings.Join(values, ", "))
+}
+
+// TestWarpGroups multiplies by constants that are large enough for the tiles of warp groups, with extents at their
+// edges, k that is no multiple of a stage, inputs that cannot be loaded four elements at a time, and sums that are
+// split.
+func TestWarpGroups(t *testing.T) {
+	var cases []Case
+	add := func(m, k, n int) {
+		cases = append(cases, Case{
+			Name: fmt.Sprintf("%dx%dx%d", m, k, n), In: fmt.Sprintf("%%x: float32[%d,%d]", m, k),
+			Body: weights("b", k, n) + "%y = MatMul(%x, %b)", Out: "%y",
+		})
+	}
+	add(128, 64, 192)
+	add(129, 40, 193)
+	add(65, 33, 97)
+	add(70, 31, 130)
+	add(97, 8, 17)
+	add(36, 2100, 20)
+	for _, d := range []string{"float16", "bfloat16"} {
+		for _, size := range [][3]int{{128, 64, 192}, {65, 33, 97}, {70, 200, 40}} {
+			m, k, n := size[0], size[1], size[2]
+			cases = append(cases, Case{
+				Name: fmt.Sprintf("%s %dx%dx%d", d, m, k, n), In: fmt.Sprintf("%%x: %s[%d,%d]", d, m, k),
+				Body: halfWeights("b", d, k, n) + "%y = MatMul(%x, %b)", Out: "%y",
+			})
+		}
+	}
+	cases = append(cases,
+		Case{Name: "batch", In: "%x: float32[2,3,66,36]", Body: weights("b", 3, 36, 49) + "%y = MatMul(%x, %b)",
+			Out: "%y"},
+		Case{Name: "transposed input", In: "%p: float32[37,68]", Body: weights("b", 37, 52) +
+			"%x = Transpose(%p)\n%y = MatMul(%x, %b)", Out: "%y"},
+		Case{Name: "pro- and epilogue", In: "%x: float32[67,50], %r: float32[67,70]", Body: weights("b", 50, 70) +
+			weights("c", 70) + fused("MatMul",
+			"%px: float32[67,50], %pb: float32[50,70], %pc: float32[70], %pr: float32[67,70]",
+			"%a = Relu(%px)\n%m = MatMul(%a, %pb)\n%s = Add(%m, %pc)\n%u = Sigmoid(%s)\n%z = Mul(%u, %pr)", "%z",
+			"%x, %b, %c, %r"), Out: "%y"},
+	)
+	Check(t, WithPrecisions(cases))
 }

@@ -91,7 +91,8 @@ func (n *NVCC) libraryFlags() []string {
 
 // ArchFlags turns architectures such as "sm_90" into flags for code generation. They ask for machine code only and for
 // no PTX. A GPU of another architecture could run PTX, but with a plan that was made for other hardware; without it
-// the library refuses to open there.
+// the library refuses to open there. Code for sm_90 is code for sm_90a: all GPUs of compute capability 9.0 run it, and
+// it may use what they have for themselves, such as wgmma.
 func ArchFlags(archs []string) ([]string, error) {
 	var flags []string
 	for _, a := range archs {
@@ -99,9 +100,18 @@ func ArchFlags(archs []string) ([]string, error) {
 		if num == a || !archNumber.MatchString(num) {
 			return nil, fmt.Errorf("target %q is no GPU architecture; want sm_80, sm_90, …", a)
 		}
+		num = strings.TrimPrefix(CodeArch(a), "sm_")
 		flags = append(flags, "-gencode", "arch=compute_"+num+",code=sm_"+num)
 	}
 	return flags, nil
+}
+
+// CodeArch is the architecture that code for an architecture is compiled for: with what its generation has for itself.
+func CodeArch(arch string) string {
+	if arch == "sm_90" {
+		return "sm_90a"
+	}
+	return arch
 }
 
 var archNumber = regexp.MustCompile(`^\d{2,3}[af]?$`)

@@ -95,7 +95,7 @@ func TestLibraryFlags(t *testing.T) {
 }
 
 func TestArchFlags(t *testing.T) {
-	f, err := ArchFlags([]string{"sm_80", "sm_90a"})
+	f, err := ArchFlags([]string{"sm_80", "sm_90"})
 	if got := strings.Join(f, " "); err != nil || got != "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a" {
 		t.Errorf("%q, %v", got, err)
 	}

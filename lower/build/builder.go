@@ -224,6 +224,10 @@ func (b *Builder) Instance(name string, values ...any) *rkernels.Instance {
 		b.tooOld[fmt.Sprintf("%s needs sm_%d", k.Name, k.MinArch)] = true
 		return nil
 	}
+	if k.OnlyArch > 0 && !b.target.Is(k.OnlyArch) {
+		b.tooOld[fmt.Sprintf("%s needs sm_%da", k.Name, k.OnlyArch)] = true
+		return nil
+	}
 	return k.Bind(values...)
 }
 

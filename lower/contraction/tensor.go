@@ -16,30 +16,30 @@ import (
 // arithmetic, small ones by what they bring from L2: a tile of 32×32 brings four times as much for each product as one
 // of 128×128.
 var tensorShapes = []TileShape{
-	{128, 128, 32, 64, 32, 1, 2, 0, 0},
-	{64, 128, 32, 32, 32, 1, 3, 0, 0},
-	{128, 64, 32, 32, 32, 1, 3, 0, 0},
-	{64, 64, 32, 32, 32, 2, 3, 0, 0},
-	{64, 32, 32, 32, 16, 2, 3, 0, 0},
-	{32, 64, 32, 16, 32, 2, 3, 0, 0},
-	{32, 32, 32, 16, 16, 2, 4, 0, 0},
+	{128, 128, 32, 64, 32, 1, 2, 0, 0, false},
+	{64, 128, 32, 32, 32, 1, 3, 0, 0, false},
+	{128, 64, 32, 32, 32, 1, 3, 0, 0, false},
+	{64, 64, 32, 32, 32, 2, 3, 0, 0, false},
+	{64, 32, 32, 32, 16, 2, 3, 0, 0, false},
+	{32, 64, 32, 16, 32, 2, 3, 0, 0, false},
+	{32, 32, 32, 16, 16, 2, 4, 0, 0, false},
 }
 
 // halfShapes are those for numbers of 16 bits. Stages are as large in bytes as those of float32 or smaller, and so they
 // are deeper, where tiles are small.
 var halfShapes = []TileShape{
-	{128, 128, 32, 64, 32, 1, 4, 1, 0},
-	{64, 128, 32, 32, 32, 1, 4, 1, 0},
-	{128, 64, 32, 32, 32, 1, 4, 1, 0},
-	{64, 64, 64, 32, 32, 2, 3, 1, 0},
-	{64, 32, 64, 32, 16, 2, 4, 1, 0},
-	{32, 64, 64, 16, 32, 2, 4, 1, 0},
-	{32, 32, 64, 16, 16, 2, 4, 1, 0},
-	{16, 64, 64, 16, 16, 2, 4, 1, 0},
+	{128, 128, 32, 64, 32, 1, 4, 1, 0, false},
+	{64, 128, 32, 32, 32, 1, 4, 1, 0, false},
+	{128, 64, 32, 32, 32, 1, 4, 1, 0, false},
+	{64, 64, 64, 32, 32, 2, 3, 1, 0, false},
+	{64, 32, 64, 32, 16, 2, 4, 1, 0, false},
+	{32, 64, 64, 16, 32, 2, 4, 1, 0, false},
+	{32, 32, 64, 16, 16, 2, 4, 1, 0, false},
+	{16, 64, 64, 16, 16, 2, 4, 1, 0, false},
 }
 
-// tensorShapesOf are the shapes on tensor cores for products of float32, none where the target has none or the precision
-// asks for none.
+// tensorShapesOf are the shapes on tensor cores for products of float32, none where the target has none or the
+// precision asks for none.
 func tensorShapesOf(t *target.Target, p precision.Precision, e Elements) []TileShape {
 	if e != Float32s || p.Products() == 0 || t.Rate(target.Tensor, ir.Float32) == 0 {
 		return nil
@@ -79,13 +79,13 @@ func shapesIn(shapes []TileShape, products int64, d ir.DType) []TileShape {
 // rowShapes are the tiles of convolutions whose rows are positions of channels-last images, from few rTasks to many.
 // Where they are small, a stage is deep and there are several, because what brings operands is then waited for longest.
 var rowShapes = []TileShape{
-	{128, 128, 32, 64, 32, 1, 3, 0, 0},
-	{64, 128, 32, 32, 32, 1, 3, 0, 0},
-	{128, 64, 32, 32, 32, 1, 4, 0, 0},
-	{64, 64, 32, 32, 32, 2, 4, 0, 0},
-	{64, 32, 64, 32, 16, 2, 3, 0, 0},
-	{32, 64, 64, 16, 32, 2, 3, 0, 0},
-	{32, 32, 64, 16, 16, 2, 4, 0, 0},
+	{128, 128, 32, 64, 32, 1, 3, 0, 0, false},
+	{64, 128, 32, 32, 32, 1, 3, 0, 0, false},
+	{128, 64, 32, 32, 32, 1, 4, 0, 0, false},
+	{64, 64, 32, 32, 32, 2, 4, 0, 0, false},
+	{64, 32, 64, 32, 16, 2, 3, 0, 0, false},
+	{32, 64, 64, 16, 32, 2, 3, 0, 0, false},
+	{32, 32, 64, 16, 16, 2, 4, 0, 0, false},
 }
 
 // RowShapes are those shapes of such a convolution that its m×n result fills well; the smallest one if there is none
@@ -114,6 +114,51 @@ func RowShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) 
 	return out
 }
 
+// groupShapes are the tiles of warp groups, from few rTasks to many. A stage is 128 bytes deep: 32 values of float32,
+// of which the table speaks, or twice as many of 16 bits.
+var groupShapes = []TileShape{
+	{128, 192, 32, 64, 192, 1, 4, 1, ir.Float32, true},
+	{128, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true},
+	{128, 96, 32, 64, 96, 1, 4, 1, ir.Float32, true},
+	{64, 128, 32, 64, 128, 2, 6, 1, ir.Float32, true},
+	{64, 96, 32, 64, 96, 2, 6, 1, ir.Float32, true},
+	{64, 64, 32, 64, 64, 2, 6, 1, ir.Float32, true},
+	{64, 32, 32, 64, 32, 2, 6, 1, ir.Float32, true},
+}
+
+const (
+	// groupArch is the architecture whose warp groups multiply (wgmma).
+	groupArch = 90
+	// groupShare is the part of the time of mma.sync that the products of warp groups take, and groupStage what a stage
+	// costs beside them, in operations of mma.sync: a warp group brings its rows of A into registers.
+	groupShare, groupStage = 0.32, 240e3
+	// mostSplitColumns is the widest tile of three products: each has sums of its own beside those of the tile.
+	mostSplitColumns = 96
+)
+
+// GroupShapes are the shapes of warp groups that are useful for an m×n product with a constant on the right.
+func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
+	half := isHalf(e.Multiplied) && e.Left == e.Multiplied && e.Right == e.Multiplied && p != precision.Strict
+	if !t.Is(groupArch) || !half && (e != Float32s || p.Products() == 0) || t.Rate(target.Tensor, e.Multiplied) == 0 {
+		return nil
+	}
+	var out []TileShape
+	for _, s := range groupShapes {
+		if half {
+			s.BK, s.multiplied = 2*s.BK, e.Multiplied
+		} else {
+			s.products = p.Products()
+		}
+		if m > s.BM/2 && n > s.BN/2 && (s.products == 1 || s.BN <= mostSplitColumns) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Groups says that the shape is for warp groups, which take their constants from a stream.
+func (s TileShape) Groups() bool { return s.groups }
+
 // Gathered is the precision of contractions with a data operand that is brought in small pieces: convolutions. Three
 // products keep two parts of the filter in shared memory, and what they gain in arithmetic they lose in bringing these
 // and the input, so that such contractions are float32 throughout unless tf32 is asked for.
@@ -129,17 +174,27 @@ var tensorKernels = map[string]string{
 	"gemm_tiled": "gemm_mma", "conv_tiled": "conv_mma", "conv_pointwise": "conv_pointwise_mma",
 }
 
+// groupKernels are the forms that multiply by warp groups.
+var groupKernels = map[string]string{"gemm_tiled": "gemm_wgmma"}
+
 // Kernel is the form of a kernel that the shape is for.
 func (s TileShape) Kernel(scalar string) string {
-	if s.products == 0 {
-		return scalar
+	switch {
+	case s.groups:
+		return groupKernels[scalar]
+	case s.products > 0:
+		return tensorKernels[scalar]
 	}
-	return tensorKernels[scalar]
+	return scalar
 }
 
-// Params are the template arguments that bind the shape, and then others: layout, the types in memory, what tensor cores
-// multiply, and functors.
+// Params are the template arguments that bind the shape, and then others: layout, the types in memory, what tensor
+// cores multiply, and functors.
 func (s TileShape) Params(layout []any, left, right ir.DType, functors ...any) []any {
+	if s.groups {
+		return append(append([]any{s.BM, s.BN, s.kg, s.st, s.products}, layout...),
+			append([]any{left, s.multiplied}, functors...)...)
+	}
 	out := []any{s.BM, s.BN, s.BK, s.tm, s.tn, s.kg, s.st}
 	if s.products > 0 {
 		out = append(out, s.products)
@@ -159,10 +214,14 @@ func (s TileShape) Products() int64 { return s.products }
 
 // PackedSuffix tells the names of constants apart that are packed for different arithmetic.
 func (s TileShape) PackedSuffix() string {
+	suffix := map[int64]string{1: ".tf32", 3: ".tf32x2"}[s.products]
 	if isHalf(s.multiplied) {
-		return ".lines"
+		suffix = ".lines"
 	}
-	return map[int64]string{1: ".tf32", 3: ".tf32x2"}[s.products]
+	if s.groups {
+		suffix += ".groups"
+	}
+	return suffix
 }
 
 // planes is how many numbers stand in packed constants for one: three products take both parts of it.
@@ -179,9 +238,14 @@ func (s TileShape) PackedBlock(lines int64) int64 { return s.planes() * lines * 
 
 // PackedPlace is where element k of a line stands in a packed constant whose lines have tk k tiles each; a tile has so
 // many lines. It is PackedPlace(line, 0) + PackedPlace(0, k). Blocks of scalar shapes are [k][line], those of tensor
-// cores [plane][line][k], of which this is the place in the first plane.
+// cores [plane][line][k], and those of warp groups [plane][16 bytes of k][line], of which this is the place in the
+// first plane.
 func (s TileShape) PackedPlace(lines, tk, line, k int64) int64 {
 	block := (line/lines*tk + k/s.BK) * s.PackedBlock(lines)
+	if s.groups {
+		run := PerLoad(s.multiplied)
+		return block + k%s.BK/run*run*lines + line%lines*run + k%run
+	}
 	if s.products > 0 {
 		return block + line%lines*s.BK + k%s.BK
 	}
@@ -224,9 +288,12 @@ func tf32(x float32) float32 {
 func (s TileShape) Multiplications(e Elements, k float64) roperator.Work {
 	w := roperator.Work{SharedBytes: s.SharedBytes(e, int64(k))}
 	flops := 2 * float64(s.BM*s.BN) * k
-	if s.products > 0 {
+	switch {
+	case s.groups:
+		w.TensorFlops = float64(s.products) * (groupShare*flops + groupStage*math.Ceil(k/float64(s.BK)))
+	case s.products > 0:
 		w.TensorFlops = flops * float64(s.products)
-	} else {
+	default:
 		w.Flops = flops
 	}
 	return w

@@ -68,11 +68,12 @@ func TestTF32(t *testing.T) {
 	}
 }
 
-// TestPackedPlaces: every element of a matrix has a place of its own inside the packed constant, which is the sum of the
-// places of its row and of its depth; and the two planes of three products add up to the number.
+// TestPackedPlaces: every element of a matrix has a place of its own inside the packed constant, which is the sum of
+// the places of its row and of its depth; and the two planes of three products add up to the number.
 func TestPackedPlaces(t *testing.T) {
 	const rows, depth = 70, 50
-	for _, s := range []TileShape{tileShapes[3], withProducts(tensorShapes[3], 1), withProducts(tensorShapes[3], 3)} {
+	for _, s := range []TileShape{tileShapes[3], withProducts(tensorShapes[3], 1), withProducts(tensorShapes[3], 3),
+		withProducts(groupShapes[5], 1), withProducts(groupShapes[5], 3)} {
 		tk, tm := (depth+s.BK-1)/s.BK, (rows+s.BM-1)/s.BM
 		packed := make([]byte, 4*tm*tk*s.PackedBlock(s.BM))
 		want := map[int64]float32{}

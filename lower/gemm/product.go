@@ -17,7 +17,8 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
-// packColumns packs B[batch][k][n] for gemm_tiled as [batch][column tile][k tile][bk][bn].
+// packColumns packs B[batch][k][n] for gemm_tiled as [batch][column tile][k tile][bk][bn], and for its other forms with
+// blocks of their own in the place of [bk][bn].
 func packColumns(b *build.Builder, p contraction.Product, s contraction.TileShape) roperator.View {
 	v, k, n := p.B, p.K, p.N
 	tn, tk := build.CeilDiv(n, s.BN), build.CeilDiv(k, s.BK)
@@ -64,7 +65,11 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 		return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(p.N, s.BN)
 	}
 	shapes := contraction.UsefulShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N)
+	if p.B.Buf.Kind == roperator.Const {
+		shapes = append(shapes, contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N)...)
+	}
 	splits := contraction.SplitsFor(b.Target(), p.Elements, shapes, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
+	splits = contraction.FullSplits(shapes, p.K, splits)
 	contraction.AddSplit(b, g, p.Kind, p.Elements, p.Tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
 			return gemmCandidates(b, shapes, p, t, splits)
@@ -74,13 +79,17 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 func gemmCandidates(b *build.Builder, shapes []contraction.TileShape, p contraction.Product, t *tails.Tail,
 	splits int64) []*roperator.Candidate {
 	pro, proArgs := tails.Prologue(p.A.DType(), p.Prologue)
-	packed := map[[3]int64]roperator.View{}
+	type packing struct {
+		bn, bk, products int64
+		groups           bool
+	}
+	packed := map[packing]roperator.View{}
 	var out []*roperator.Candidate
 	for _, s := range shapes {
 		c := &gemmCandidate{p: p, s: s, splits: splits, tail: t, b: p.B}
 		c.acrossA, c.modeA = held(s, p.A, 3, 4, 0)
 		if p.B.Buf.Kind == roperator.Const {
-			key := [3]int64{s.BN, s.BK, s.Products()}
+			key := packing{s.BN, s.BK, s.Products(), s.Groups()}
 			if _, ok := packed[key]; !ok {
 				packed[key] = packColumns(b, p, s)
 			}
@@ -100,17 +109,17 @@ type gemmCandidate struct {
 	splits int64
 	tail   *tails.Tail
 	b      roperator.View // p.b, or its packed form
-	// acrossA and acrossB are 1 for operands whose tiles are held across k; what the modes say is about the dim by which
-	// they are held.
+	// acrossA and acrossB are 1 for operands whose tiles are held across k; what the modes say is about the dim by
+	// which they are held.
 	acrossA, acrossB int64
 	modeA, modeB     int64
 }
 
-// held decides how the tiles of an operand are held: along k, 0, or across, 1, and how they are read then. Its lines are
-// dim line of v, and k is dim k. usual is what shapes want that cannot have both.
+// held decides how the tiles of an operand are held: along k, 0, or across, 1, and how they are read then. Its lines
+// are dim line of v, and k is dim k. usual is what shapes want that cannot have both.
 func held(s contraction.TileShape, v roperator.View, line, k int, usual int64) (across, mode int64) {
 	modes := [2]int64{contraction.LoadMode(v, line, k), contraction.LoadMode(v, k, line)}
-	if s.EitherWay() && modes[usual] != schema.LoadVec4 && modes[1-usual] == schema.LoadVec4 {
+	if s.EitherWay() && !s.Groups() && modes[usual] != schema.LoadVec4 && modes[1-usual] == schema.LoadVec4 {
 		usual = 1 - usual
 	}
 	return usual, modes[usual]
@@ -122,7 +131,10 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor,
 	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
 	splitK := build.CeilDiv(tk, c.splits)
 	layout := []any{c.modeA, c.modeB}
-	if s.Products() > 0 {
+	switch {
+	case s.Groups():
+		layout = []any{c.modeA}
+	case s.Products() > 0:
 		layout = []any{c.acrossA, c.acrossB, c.modeA, c.modeB}
 	}
 	inst := b.Instance(s.Kernel("gemm_tiled"), s.Params(layout, p.A.DType(), c.b.DType(), c.tail.Functor, pro)...)
@@ -137,10 +149,12 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor,
 		arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
 		arg.Int("a0", p.A.Stride(0)), arg.Int("a1", p.A.Stride(1)), arg.Int("a2", p.A.Stride(2)),
 		arg.Int("am", p.A.Stride(3)), arg.Int("ak", p.A.Stride(4)),
-		arg.Int("b0", bStrides[0]), arg.Int("b1", bStrides[1]), arg.Int("b2", bStrides[2]),
-		arg.Int("bk", bk), arg.Int("bn", bn),
-		{Name: "epi", Value: c.tail.Args}, {Name: "pro", Value: proArgs},
 	}
+	if !s.Groups() {
+		args = append(args, arg.Int("b0", bStrides[0]), arg.Int("b1", bStrides[1]), arg.Int("b2", bStrides[2]),
+			arg.Int("bk", bk), arg.Int("bn", bn))
+	}
+	args = append(args, rkernels.Field{Name: "epi", Value: c.tail.Args}, rkernels.Field{Name: "pro", Value: proArgs})
 	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: s.BM, BN: s.BN, TM: tm, TN: tn,
 		Splits: c.splits, KSplit: splitK * s.BK}
 	depth := float64(min(splitK*s.BK, tk*s.BK))
@@ -153,10 +167,29 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor,
 		right = float64(s.PackedBlock(s.BN) / s.BK)
 	}
 	work.AddRead(p.B, c.b.Bytes(right*depth))
+	var stream func(task int) (rkernels.Ref, int64)
+	if s.Groups() {
+		stream = c.stream(at, bStrides, tk, splitK)
+	}
 	return &roperator.Candidate{
-		Inst: inst, Tasks: int(ir.Count(p.Batch) * c.splits * tm * tn), Args: args,
+		Stream: stream,
+		Inst:   inst, Tasks: int(ir.Count(p.Batch) * c.splits * tm * tn), Args: args,
 		Reads:  append(at.Reads(p.A, p.B), c.tail.Reads(at.OutBox)...),
 		Writes: []roperator.Access{{View: c.tail.Out, Box: at.OutBox}},
 		Work:   work,
+	}
+}
+
+// stream says which k tiles of a column tile an rTask takes from the loader.
+func (c *gemmCandidate) stream(at contraction.ProductTiles, batchStep [3]int64,
+	tk, splitK int64) func(int) (rkernels.Ref, int64) {
+	batches, size := c.p.Batch, int64(c.b.DType().Size())
+	block := size * c.s.PackedBlock(c.s.BN)
+	return func(task int) (rkernels.Ref, int64) {
+		i0, nt, _ := at.Split(task)
+		batch, split := i0/c.splits, i0%c.splits
+		b2, b1, b0 := batch%batches[2], batch/batches[2]%batches[1], batch/batches[2]/batches[1]
+		first := size*(b0*batchStep[0]+b1*batchStep[1]+b2*batchStep[2]) + (nt*tk+split*splitK)*block
+		return rkernels.Ref{Buffer: c.b.Buf.ID, Offset: first}, min(splitK, tk-split*splitK) * block
 	}
 }

@@ -93,3 +93,6 @@ func (t *Target) Rate(unit Unit, d ir.DType) float64 { return t.rates[rateKey{un
 
 // Runs reports whether code for compute capability arch/10 and later runs on the target.
 func (t *Target) Runs(arch int) bool { return arch <= t.Arch }
+
+// Is reports whether the target has what GPUs of compute capability arch/10 have for themselves.
+func (t *Target) Is(arch int) bool { return t.Arch == arch || t.Arch == AnyArch }

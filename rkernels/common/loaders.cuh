@@ -123,8 +123,13 @@ struct StridedLoader {
         left -= kBatch * kStep;
       }
     }
-    next = KCols ? ahead(next, COLS, col_step) : ahead(next, ROWS, row_step);
-    (KCols == kAlongRows ? left_across : left_along) -= KCols ? COLS : ROWS;
+    pass<KCols ? COLS : ROWS>();
+  }
+  // Goes on by so many values of k.
+  template <int Count>
+  RT_DEVICE void pass() {
+    next = ahead(next, Count, KCols ? col_step : row_step);
+    (KCols == kAlongRows ? left_across : left_along) -= Count;
   }
 };
 

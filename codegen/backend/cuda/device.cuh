@@ -12,3 +12,4 @@
 #include "backend/cuda/clusters.cuh"
 #include "backend/cuda/launches.cuh"
 #include "backend/cuda/matrix.cuh"
+#include "backend/cuda/matrix_groups.cuh"

@@ -89,6 +89,7 @@ RT_DEVICE float settled(float x) {
 //   2      the loader       its ring is ready
 //   4, 5   direct steps     descriptors are fetched, of even and of odd steps
 //   6, 7   direct steps     descriptors are used, of even and of odd steps
+//   8 …    group_barrier    warp groups of the running rTask
 RT_DEVICE void block_barrier(int threads) { asm volatile("bar.sync 0, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void rtask_barrier(int threads) { asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void loader_ready(int threads) { asm volatile("bar.arrive 2, %0;" ::"r"(threads) : "memory"); }
@@ -105,5 +106,7 @@ RT_DEVICE void tell_used(uint32_t odd, int threads) {
 RT_DEVICE void wait_for_used(uint32_t odd, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(6 + odd), "r"(threads) : "memory");
 }
+constexpr int kMostGroups = 8;
+RT_DEVICE void group_barrier(int group) { asm volatile("bar.sync %0, 128;" ::"r"(8 + group) : "memory"); }
 
 }  // namespace rt::detail

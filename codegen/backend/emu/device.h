@@ -39,6 +39,9 @@ RT_EMU_QUIET inline void wait_for_used(uint32_t odd, int threads) {
   emu::running_block->barrier(6 + static_cast<int>(odd), threads);
 }
 
+constexpr int kMostGroups = 8;
+RT_EMU_QUIET inline void group_barrier(int group) { emu::running_block->barrier(8 + group, 128); }
+
 // ThreadSanitizer does not know fences. Under it the accesses to flags themselves are acquires and releases instead.
 #if defined(RT_EMU_TSAN)
 inline void fence_acq_rel_gpu() {}
@@ -265,3 +268,4 @@ inline void cp_async_wait() {
 
 #include "backend/emu/cluster.h"
 #include "backend/emu/matrix.h"
+#include "backend/emu/matrix_groups.h"

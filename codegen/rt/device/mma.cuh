@@ -1,5 +1,5 @@
-// Matrix products of a warp for rKernels: the primitives of the same names (codegen/backend/primitives.cuh has their
-// contracts and the layout of fragments).
+// Matrix products of a warp, and of a warp group, for rKernels: the primitives of the same names
+// (codegen/backend/primitives.cuh has their contracts and the layout of fragments).
 #pragma once
 
 #include "rt/device/device.cuh"
@@ -12,5 +12,25 @@ RT_DEVICE void load_fragments_across(uint32_t (&r)[4], const void* row) { detail
 RT_DEVICE void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { detail::mma_tf32(d, a, b); }
 RT_DEVICE void mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { detail::mma_f16(d, a, b); }
 RT_DEVICE void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { detail::mma_bf16(d, a, b); }
+
+// Of a warp group of the running rTask; multiplied() returns when all products that it has begun are in d.
+RT_DEVICE void group_barrier(const Task&, int group) { detail::group_barrier(group); }
+RT_DEVICE void multiply_begin() { detail::multiply_begin(); }
+template <int N>
+RT_DEVICE void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+  detail::multiply_tf32<N>(d, a, b, pitch, add);
+}
+template <int N>
+RT_DEVICE void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+  detail::multiply_f16<N>(d, a, b, pitch, add);
+}
+template <int N>
+RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+  detail::multiply_bf16<N>(d, a, b, pitch, add);
+}
+template <int M>
+RT_DEVICE void multiplied(float (&d)[M]) {
+  detail::multiplied(d);
+}
 
 }  // namespace rt

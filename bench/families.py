@@ -1,0 +1,199 @@
+"""Single operators out of real models, ours beside the vendor's library.
+
+    python3 families.py models DIR [FAMILY…]        writes DIR/NAME.onnx for every row, and prints the names
+    python3 families.py time OUT PRECISION… [--family FAMILY…]
+
+The second form times the libraries OUT/lib/NAME.PRECISION, which scripts/gpu_families.sh has built, and what PyTorch
+calls for the same operator: cuBLAS or cuDNN. It writes OUT/families.json and prints it as a table. A time is that of
+one call among CHAIN calls that are captured into one CUDA graph, so that it holds no launch of a graph; of several
+ways to call the vendor's library the fastest counts. Ratios are the vendor's time over ours.
+
+A family is a list of rows in a module families_NAME.py beside this file: see families_gemm.py for the smallest one.
+"""
+import argparse
+import ctypes
+import glob
+import importlib
+import json
+import math
+import os
+import re
+import statistics
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CHAIN = 20     # calls in a graph
+REPLAYS = 30   # graphs that are timed
+DTYPES = {"strict": "float32", "fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+
+
+def families(names):
+    """The rows of the named families, all by default: (family, row)."""
+    files = [os.path.basename(f) for f in glob.glob(f"{HERE}/families_*.py")]
+    found = sorted(re.fullmatch(r"families_(\w+)\.py", f)[1] for f in files)
+    sys.path.insert(0, HERE)
+    for name in names or found:
+        for row in importlib.import_module("families_" + name).rows():
+            yield name, row
+
+
+def write_models(folder, names):
+    import onnx
+
+    os.makedirs(folder, exist_ok=True)
+    for _, row in families(names):
+        onnx.save(row.model(), f"{folder}/{row.name}.onnx")
+        print(row.name)
+
+
+class Ours:
+    """A library, called on the current stream of PyTorch."""
+
+    def __init__(self, folder, name):
+        import torch
+
+        self.lib = ctypes.CDLL(f"{folder}/lib{name}.so")
+        self.name, self.context = name, ctypes.c_void_p()
+        options = (ctypes.c_uint64 * 16)()
+        options[0] = ctypes.sizeof(ctypes.c_uint64) * 2
+        path = ctypes.c_char_p(os.fsencode(f"{folder}/{name}.weights"))
+        options[1] = ctypes.cast(path, ctypes.c_void_p).value
+        if self.call("create", ctypes.byref(options), ctypes.byref(self.context)):
+            raise RuntimeError(f"{name}: the library does not open")
+        sys.path.insert(0, f"{folder}/python")
+        module = importlib.import_module(name)
+        sys.path.pop(0)
+        io = self.function("io_info", ctypes.POINTER(module._IO))().contents
+        torch_type = lambda t: getattr(torch, str(module.TensorInfo(t).dtype))
+        make = lambda ts, n, fill: [fill(tuple(module.TensorInfo(ts[i]).shape), dtype=torch_type(ts[i]), device="cuda")
+                                    for i in range(n)]
+        self.inputs = make(io.inputs, io.input_count, lambda s, **k: torch.randn(s, device="cuda").to(k["dtype"]))
+        self.outputs = make(io.outputs, io.output_count, torch.empty)
+        pointers = lambda ts: (ctypes.c_void_p * len(ts))(*[t.data_ptr() for t in ts])
+        self.pointers = pointers(self.inputs), pointers(self.outputs)
+
+    def function(self, what, result=ctypes.c_int):
+        f = getattr(self.lib, f"{self.name}_{what}")
+        f.restype = result
+        return f
+
+    def call(self, what, *args):
+        return self.function(what)(*args)
+
+    def __call__(self):
+        import torch
+
+        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        if self.call("run_async", self.context, stream, *self.pointers):
+            raise RuntimeError(f"{self.name}: the launch fails")
+
+    def close(self):
+        self.function("destroy", None)(self.context)
+
+
+def microseconds(call):
+    """The time of a call among CHAIN calls in a CUDA graph."""
+    import torch
+
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            call()
+        stream.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            for _ in range(CHAIN):
+                call()
+        times = []
+        for _ in range(REPLAYS):
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            begin.record(stream)
+            graph.replay()
+            end.record(stream)
+            stream.synchronize()
+            times.append(1000 * begin.elapsed_time(end) / CHAIN)
+    return statistics.median(times)
+
+
+def fastest(calls):
+    """The least time of several ways to call, and the name of the way. Ways that the library refuses do not count."""
+    best, name = math.inf, None
+    for way, call in calls.items():
+        try:
+            us = microseconds(call)
+        except RuntimeError:
+            continue
+        if us < best:
+            best, name = us, way
+    return best, name
+
+
+def time_row(out, family, row, precision):
+    import torch
+
+    dtype = getattr(torch, DTYPES[precision])
+    tf32 = precision == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    vendor, way = fastest(row.vendor(torch, dtype))
+    r = {"family": family, "name": row.name, "model": row.of, "batch": row.batch, "precision": precision,
+         "flops": row.flops, "vendor_us": vendor, "vendor": way}
+    folder = f"{out}/lib/{row.name}.{precision}"
+    if os.path.exists(f"{folder}/lib{row.name}.so"):
+        ours = Ours(folder, row.name)
+        r["ours_us"] = microseconds(ours)
+        r["ratio"] = vendor / r["ours_us"]
+        ours.close()
+    return r
+
+
+def mean(values):
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def summary(rows):
+    """Geometric means and worst ratios by family, precision and batch."""
+    groups = {}
+    for r in rows:
+        if "ratio" in r:
+            groups.setdefault((r["family"], r["precision"], r["batch"]), []).append(r["ratio"])
+    return [{"family": f, "precision": p, "batch": b, "rows": len(v), "mean": mean(v), "worst": min(v)}
+            for (f, p, b), v in sorted(groups.items())]
+
+
+def time_all(out, precisions, names):
+    import torch
+
+    rows = []
+    for family, row in families(names):
+        for precision in precisions:
+            r = time_row(out, family, row, precision)
+            rows.append(r)
+            print(f"{r['name']:28} {precision:5} vendor {r['vendor_us']:8.2f} ({r['vendor']})  ours "
+                  f"{r.get('ours_us', math.nan):8.2f}  {r.get('ratio', math.nan):5.2f}", flush=True)
+    for s in summary(rows):
+        print(f"{s['family']:10} {s['precision']:5} batch {s['batch']:3}: {s['rows']} rows, mean {s['mean']:.2f}, "
+              f"worst {s['worst']:.2f}")
+    with open(f"{out}/families.json", "w") as f:
+        json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "chain": CHAIN, "rows": rows,
+                   "summary": summary(rows)}, f, indent=1)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    sub = parser.add_subparsers(dest="what", required=True)
+    models = sub.add_parser("models")
+    models.add_argument("folder")
+    models.add_argument("family", nargs="*")
+    time = sub.add_parser("time")
+    time.add_argument("out")
+    time.add_argument("precision", nargs="+", choices=list(DTYPES))
+    time.add_argument("--family", nargs="*", default=[])
+    a = parser.parse_args()
+    if a.what == "models":
+        write_models(a.folder, a.family)
+    else:
+        time_all(a.out, a.precision, a.family)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+// Matrix instructions of a warp group, in CUDA (PTX ISA, asynchronous warpgroup-level matrix instructions). They are
+// there on sm_90a alone; rKernels that use them say so in their manifests.
+#pragma once
+
+namespace rt::detail {
+
+// The matrix descriptor of B: its address, the bytes from one block of depths to the next, and those from eight columns
+// to the next eight, which are 128; without swizzling.
+RT_DEVICE uint64_t group_operand(const void* b, int pitch) {
+  return uint64_t{128 >> 4} << 32 | static_cast<uint64_t>(pitch >> 4) << 16 | (shared_address(b) & 0x3ffff) >> 4;
+}
+
+// What the instructions of N columns are called with: inline PTX has no lists of registers but those that are written
+// out.
+template <int N>
+struct GroupProduct;
+
+#define RT_R0 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define RT_R1 "%8, %9, %10, %11, %12, %13, %14, %15"
+#define RT_R2 "%16, %17, %18, %19, %20, %21, %22, %23"
+#define RT_R3 "%24, %25, %26, %27, %28, %29, %30, %31"
+#define RT_R4 "%32, %33, %34, %35, %36, %37, %38, %39"
+#define RT_R5 "%40, %41, %42, %43, %44, %45, %46, %47"
+#define RT_R6 "%48, %49, %50, %51, %52, %53, %54, %55"
+#define RT_R7 "%56, %57, %58, %59, %60, %61, %62, %63"
+#define RT_R8 "%64, %65, %66, %67, %68, %69, %70, %71"
+#define RT_R9 "%72, %73, %74, %75, %76, %77, %78, %79"
+#define RT_R10 "%80, %81, %82, %83, %84, %85, %86, %87"
+#define RT_R11 "%88, %89, %90, %91, %92, %93, %94, %95"
+#define RT_R12 "%96, %97, %98, %99, %100, %101, %102, %103"
+#define RT_R13 "%104, %105, %106, %107, %108, %109, %110, %111"
+#define RT_R14 "%112, %113, %114, %115, %116, %117, %118, %119"
+#define RT_R15 "%120, %121, %122, %123, %124, %125, %126, %127"
+#define RT_D(i)                                                                                                       \
+  "+f"(d[8 * i]), "+f"(d[8 * i + 1]), "+f"(d[8 * i + 2]), "+f"(d[8 * i + 3]), "+f"(d[8 * i + 4]), "+f"(d[8 * i + 5]), \
+      "+f"(d[8 * i + 6]), "+f"(d[8 * i + 7])
+#define RT_GROUP_INSTRUCTION(NAME, TYPES, MORE, N, TEXT, A0, A1, A2, A3, B, ADD, ...)                               \
+  RT_DEVICE static void NAME(float(&d)[N / 2], const uint32_t(&a)[4], uint64_t b, int add) {                        \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %" #ADD ", 0; wgmma.mma_async.sync.aligned.m64n" #N TYPES " {" TEXT \
+                 "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", p, 1, 1" MORE ";}"                          \
+                 : __VA_ARGS__                                                                                      \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                                   \
+  }
+#define RT_GROUP_PRODUCT(N, ...)                                           \
+  template <>                                                              \
+  struct GroupProduct<N> {                                                 \
+    RT_GROUP_INSTRUCTION(tf32, "k8.f32.tf32.tf32", "", N, __VA_ARGS__)     \
+    RT_GROUP_INSTRUCTION(f16, "k16.f32.f16.f16", ", 0", N, __VA_ARGS__)    \
+    RT_GROUP_INSTRUCTION(bf16, "k16.f32.bf16.bf16", ", 0", N, __VA_ARGS__) \
+  };
+RT_GROUP_PRODUCT(16, RT_R0, 8, 9, 10, 11, 12, 13, RT_D(0))
+RT_GROUP_PRODUCT(32, RT_R0 ", " RT_R1, 16, 17, 18, 19, 20, 21, RT_D(0), RT_D(1))
+RT_GROUP_PRODUCT(64, RT_R0 ", " RT_R1 ", " RT_R2 ", " RT_R3, 32, 33, 34, 35, 36, 37, RT_D(0), RT_D(1), RT_D(2), RT_D(3))
+RT_GROUP_PRODUCT(96, RT_R0 ", " RT_R1 ", " RT_R2 ", " RT_R3 ", " RT_R4 ", " RT_R5, 48, 49, 50, 51, 52, 53, RT_D(0),
+                 RT_D(1), RT_D(2), RT_D(3), RT_D(4), RT_D(5))
+RT_GROUP_PRODUCT(128, RT_R0 ", " RT_R1 ", " RT_R2 ", " RT_R3 ", " RT_R4 ", " RT_R5 ", " RT_R6 ", " RT_R7, 64, 65, 66,
+                 67, 68, 69, RT_D(0), RT_D(1), RT_D(2), RT_D(3), RT_D(4), RT_D(5), RT_D(6), RT_D(7))
+RT_GROUP_PRODUCT(192,
+                 RT_R0 ", " RT_R1 ", " RT_R2 ", " RT_R3 ", " RT_R4 ", " RT_R5 ", " RT_R6 ", " RT_R7 ", " RT_R8
+                       ", " RT_R9 ", " RT_R10 ", " RT_R11,
+                 96, 97, 98, 99, 100, 101, RT_D(0), RT_D(1), RT_D(2), RT_D(3), RT_D(4), RT_D(5), RT_D(6), RT_D(7),
+                 RT_D(8), RT_D(9), RT_D(10), RT_D(11))
+RT_GROUP_PRODUCT(256,
+                 RT_R0 ", " RT_R1 ", " RT_R2 ", " RT_R3 ", " RT_R4 ", " RT_R5 ", " RT_R6 ", " RT_R7 ", " RT_R8
+                       ", " RT_R9 ", " RT_R10 ", " RT_R11 ", " RT_R12 ", " RT_R13 ", " RT_R14 ", " RT_R15,
+                 128, 129, 130, 131, 132, 133, RT_D(0), RT_D(1), RT_D(2), RT_D(3), RT_D(4), RT_D(5), RT_D(6), RT_D(7),
+                 RT_D(8), RT_D(9), RT_D(10), RT_D(11), RT_D(12), RT_D(13), RT_D(14), RT_D(15))
+#undef RT_R0
+#undef RT_R1
+#undef RT_R2
+#undef RT_R3
+#undef RT_R4
+#undef RT_R5
+#undef RT_R6
+#undef RT_R7
+#undef RT_R8
+#undef RT_R9
+#undef RT_R10
+#undef RT_R11
+#undef RT_R12
+#undef RT_R13
+#undef RT_R14
+#undef RT_R15
+#undef RT_D
+#undef RT_GROUP_PRODUCT
+#undef RT_GROUP_INSTRUCTION
+
+RT_DEVICE void multiply_begin() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+
+template <int N>
+RT_DEVICE void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  GroupProduct<N>::tf32(d, a, group_operand(b, pitch), add);
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+template <int N>
+RT_DEVICE void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  GroupProduct<N>::f16(d, a, group_operand(b, pitch), add);
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+template <int N>
+RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  GroupProduct<N>::bf16(d, a, group_operand(b, pitch), add);
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+
+// The empty statements keep the compiler from reading d before the wait.
+template <int M>
+RT_DEVICE void multiplied(float (&d)[M]) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;" ::: "memory");
+#endif
+  RT_UNROLL
+  for (int i = 0; i < M; ++i) asm volatile("" : "+f"(d[i])::"memory");
+}
+
+}  // namespace rt::detail

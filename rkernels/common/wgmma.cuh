@@ -1,0 +1,299 @@
+// The tile of a product on tensor cores that are driven by warp groups: wgmma.m64nNk8 on tf32 operands, m64nNk16 on
+// those of 16 bits, with float32 sums. What tf32 is, and what three products are, says mma.cuh.
+//
+// A warp group multiplies 64 rows by all columns of the tile, so that B is read once from shared memory for 64 rows. It
+// brings its rows of A by itself into a ring of its own, and waits for no other group but where stages of B run out:
+//
+//   B(s) has come ─▶ begin products of stage s ─▶ A(s + 1) has come ─▶ into registers ─▶ wait for the products ─▶ …
+//                    └─ tensor cores ───────────────────────────────────────────────────┘
+//
+// While one group waits, tensor cores multiply for another.
+#pragma once
+
+#include "common/mma.cuh"
+#include "common/types.cuh"
+
+namespace rk {
+
+template <class T>
+struct GroupPlace;
+
+// KG groups of warp groups share the tile's k range: each takes its share of every stage, which is 128 bytes deep. A
+// stage of A has ST places. B comes from the stream, packed as [plane][k / kPer][column][k % kPer] a stage, where kPer
+// values are 16 bytes; with three products there are two planes.
+template <class E, int BM_, int BN_, int KG_, int ST_, int Products_>
+struct GroupTile {
+  using Element = E;
+  static constexpr int kSize = sizeof(E), kPer = 16 / kSize, kDeep = 32 / kSize;  // kDeep: values of k of a product
+  static constexpr int BM = BM_, BN = BN_, BK = 128 / kSize, KG = KG_, ST = ST_;
+  static constexpr int kProducts = Products_, kPlanes = Products_ == 3 ? 2 : 1;
+  static constexpr int kRowGroups = BM / 64, kGroups = kRowGroups * KG;
+  static constexpr int kThreads = 128 * kGroups;
+  static constexpr int kSlice = BK / KG, LDA = kSlice + kPer;
+  static constexpr int kStageA = 64 * LDA;
+  // Results are stored by so many columns at a time.
+  static constexpr int kColumns = BN % 96 == 0 ? 96 : BN < 64 ? BN : 64, LDC = kColumns + 8;
+  static constexpr int kRing = kSize * kGroups * ST * kStageA, kSums = 4 * KG * BM * LDC;
+  static constexpr int kShared = kRing > kSums ? kRing : kSums;
+  static constexpr int kPitch = 16 * BN;                                 // bytes from 16 bytes of depth to the next
+  static constexpr int kPlane = 8 * kPitch, kStageB = kPlanes * kPlane;  // bytes
+  // A stage is taken in parts, so that what is multiplied and what comes next fit the registers.
+  static constexpr int kParts = BN == 256 ? 4 : (kProducts == 3 && BM * BN > 4096 ? 2 : 1);
+  static constexpr int kSteps = kSlice / kDeep / kParts;  // products of a part
+  static constexpr int kTurn = kParts > 2 ? kParts : 2;   // parts of a turn of the loop
+  using Acc = float[BN / 2];
+  using At = GroupPlace<GroupTile>;
+  static_assert(BM % 64 == 0 && kGroups <= rt::detail::kMostGroups, "a tile is whole warp groups");
+  static_assert(kSteps > 0 && kSlice % (kDeep * kParts) == 0, "a part is whole products deep");
+  static_assert(kProducts == 1 || kProducts == 3 && std::is_same_v<E, float>, "float32 out of three products, or one");
+};
+
+// Where a thread's first elements are: row g of its warp's 16 and column 2q.
+template <class T>
+struct GroupPlace {
+  int group;    // the warp group's number
+  int row, kg;  // its first row of the tile, and its share of k
+  int m;        // the first row of the thread's warp
+  int lane, g, q;
+  RT_DEVICE explicit GroupPlace(int tid) {
+    lane = tid % 32;
+    group = rt::settled(tid / 128);
+    row = rt::settled(group % T::kRowGroups * 64);
+    kg = rt::settled(group / T::kRowGroups);
+    m = row + tid % 128 / 32 * 16;
+    g = lane / 4, q = lane % 4;
+  }
+};
+
+// The stages of B as they come through the stream, of which a chunk may hold several.
+template <class T>
+class GroupStages {
+ public:
+  RT_DEVICE explicit GroupStages(const rt::Stream& stream) : stream_(stream) {}
+  // The next stage; waits until it has come.
+  RT_DEVICE const char* next() {
+    if (left_ == 0) {
+      at_ = stream_.front();
+      left_ = stream_.chunk_bytes() / T::kStageB;
+    } else {
+      at_ += T::kStageB;
+    }
+    return at_;
+  }
+  // Nobody of the warp reads the stage any more.
+  RT_DEVICE void done(bool last) {
+    if (--left_ == 0 || last) {
+      stream_.pop();
+      left_ = 0;
+    }
+  }
+
+ private:
+  rt::Stream stream_;
+  const char* at_ = nullptr;
+  int left_ = 0;  // how many stages of the front chunk have not been given back
+};
+
+// A fragment of A: the parts of float32 numbers, or numbers of 16 bits as they are.
+template <class E, int Products>
+struct GroupFragment {
+  uint32_t hi[4];
+  RT_DEVICE void take(const uint32_t (&words)[4]) {
+    RT_UNROLL
+    for (int i = 0; i < 4; ++i) hi[i] = words[i];
+  }
+};
+template <>
+struct GroupFragment<float, 1> : Parts<1, 4> {
+  RT_DEVICE void take(const uint32_t (&words)[4]) {
+    RT_UNROLL
+    for (int i = 0; i < 4; ++i) this->set(i, rk::bit_cast<float>(words[i]));
+  }
+};
+// Tensor cores do not see the lower bits of either part, so that these need not be cleared. Infinities and NaNs stay.
+template <>
+struct GroupFragment<float, 3> {
+  uint32_t hi[4], lo[4];
+  RT_DEVICE void take(const uint32_t (&words)[4]) {
+    RT_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const float x = rk::bit_cast<float>(words[i]);
+      hi[i] = words[i] + (__builtin_fabsf(x) < __builtin_inff() ? 0x1000u : 0u);
+      lo[i] = rk::bit_cast<uint32_t>(x - rk::bit_cast<float>(hi[i] & 0xffffe000u));
+    }
+  }
+};
+
+// Begins d += A·B for one fragment of the group's rows.
+template <class T>
+RT_DEVICE void begin_product(const uint32_t (&a)[4], const char* b, bool add, typename T::Acc& d) {
+  if constexpr (std::is_same_v<typename T::Element, float>) {
+    rt::multiply_tf32<T::BN>(d, a, b, T::kPitch, add);
+  } else if constexpr (std::is_same_v<typename T::Element, half>) {
+    rt::multiply_f16<T::BN>(d, a, b, T::kPitch, add);
+  } else {
+    rt::multiply_bf16<T::BN>(d, a, b, T::kPitch, add);
+  }
+}
+
+// Multiplies `count` stages. load_a has issue(stage) for one k tile of the group's rows after another.
+template <class T, class LoadA>
+class GroupProducts {
+  using E = typename T::Element;
+
+ public:
+  RT_DEVICE GroupProducts(const rt::Task& t, LoadA& load_a, int count)
+      : t_(t),
+        at_(t.tid),
+        load_a_(load_a),
+        stages_(t.stream),
+        ring_(reinterpret_cast<E*>(t.smem) + at_.group * T::ST * T::kStageA),
+        row_(ring_ + (at_.m - at_.row + at_.lane % 16) * T::LDA + at_.lane / 16 * T::kPer),
+        parts_(count * T::kParts),
+        unsent_(count) {}
+
+  // The first turn of the loop has nothing to multiply but in its last part, which only fetches the first one: so there
+  // is no other code for that.
+  RT_DEVICE void run(typename T::Acc& acc) {
+    RK_UNROLL(1)
+    for (int s = 0; s < T::ST - 1; ++s) send();
+    RK_UNROLL(1)
+    for (int part = -1; part < parts_; part += T::kTurn) {
+      step<T::kTurn - 1>(part, acc);
+      following<0>(part + 1, acc);
+    }
+    rt::cp_async_wait<0>();
+  }
+
+ private:
+  // Begins to bring the next stage of A.
+  RT_DEVICE void send() {
+    if (unsent_ > 0) load_a_.issue(ring_ + sent_ * T::kStageA);
+    --unsent_;
+    rt::cp_async_commit();
+    sent_ = sent_ + 1 == T::ST ? 0 : sent_ + 1;
+  }
+
+  // Takes part P of a turn of A into registers.
+  template <int P>
+  RT_DEVICE void fetch() {
+    if constexpr (P % T::kParts == 0) {
+      rt::cp_async_wait<T::ST - 2>();
+      rt::group_barrier(t_, at_.group);
+      send();  // into the place of the stage before, which all threads of the group have in registers
+      from_ = row_ + fetched_ * T::kStageA;
+      fetched_ = fetched_ + 1 == T::ST ? 0 : fetched_ + 1;
+    }
+    RT_UNROLL
+    for (int k = 0; k < T::kSteps; ++k) {
+      uint32_t r[4];
+      rt::load_fragments(r, from_ + (P % T::kParts * T::kSteps + k) * T::kDeep);
+      fragments_[P % 2][k].take(r);
+    }
+  }
+
+  // Parts P and later of a turn but the last, of which P is number `part`.
+  template <int P>
+  RT_DEVICE void following(int part, typename T::Acc& acc) {
+    if constexpr (P + 1 < T::kTurn) {
+      step<P>(part, acc);
+      following<P + 1>(part + 1, acc);
+    }
+  }
+
+  // Multiplies part P of a turn, and fetches what comes next meanwhile.
+  template <int P>
+  RT_DEVICE void step(int part, typename T::Acc& acc) {
+    if (part >= parts_) return;
+    constexpr bool kMayBeFirst = P == T::kTurn - 1;
+    typename T::Acc apart;
+    if (!kMayBeFirst || part >= 0) begin<P>(acc, apart);
+    if (part + 1 < parts_) fetch<(P + 1) % T::kTurn>();
+    if (kMayBeFirst && part < 0) return;
+    // Tensor cores cut off the bits that do not fit while they add. Sums of three products are made in parts, and these
+    // added in float32, for the same reason as in mma.cuh.
+    if constexpr (T::kProducts == 3) {
+      rt::multiplied(apart);
+      RT_UNROLL
+      for (int i = 0; i < T::BN / 2; ++i) acc[i] += apart[i];
+    } else {
+      rt::multiplied(acc);
+    }
+    if constexpr (P % T::kParts == T::kParts - 1) stages_.done(part + 1 >= parts_);
+  }
+
+  // Begins the products of part P of a turn.
+  template <int P>
+  RT_DEVICE void begin(typename T::Acc& acc, typename T::Acc& apart) {
+    if constexpr (P % T::kParts == 0) b_ = stages_.next() + at_.kg * (T::kPlane / T::KG);
+    rt::multiply_begin();
+    RT_UNROLL
+    for (int k = 0; k < T::kSteps; ++k) {
+      const auto& a = fragments_[P % 2][k];
+      const char* b = b_ + (P % T::kParts * T::kSteps + k) * (2 * T::kPitch);
+      if constexpr (T::kProducts == 3) {
+        begin_product<T>(a.lo, b, k > 0, apart);
+        begin_product<T>(a.hi, b + T::kPlane, true, apart);
+        begin_product<T>(a.hi, b, true, apart);
+      } else {
+        begin_product<T>(a.hi, b, true, acc);
+      }
+    }
+  }
+
+  const rt::Task& t_;
+  typename T::At at_;
+  LoadA& load_a_;
+  GroupStages<T> stages_;
+  E* ring_;
+  const E* row_;  // the row of the first stage whose address the lane gives
+  const E* from_ = nullptr;
+  const char* b_ = nullptr;
+  GroupFragment<E, T::kProducts> fragments_[2][T::kSteps];  // of one part of a stage, and of the one that comes next
+  int parts_;
+  int unsent_;                  // how many stages of A have not been sent for
+  int sent_ = 0, fetched_ = 0;  // the next ones' places in the ring
+};
+
+// Puts what a thread owns of columns From to From + T::kColumns of the tile into its group's sums.
+template <class T, int From>
+RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, float* sums) {
+  sums += (at.kg * T::BM + at.m + at.g) * T::LDC + 2 * at.q;
+  RT_UNROLL
+  for (int j = 0; j < T::kColumns / 8; ++j) {
+    const float* d = acc + From / 2 + 4 * j;
+    float* p = sums + 8 * j;
+    *reinterpret_cast<Pack<float, 2>*>(p) = Pack<float, 2>{{d[0], d[1]}};
+    *reinterpret_cast<Pack<float, 2>*>(p + 8 * T::LDC) = Pack<float, 2>{{d[2], d[3]}};
+  }
+}
+
+// The same where `from` is known only when the program runs.
+template <class T, int First = 0>
+RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, int from, float* sums) {
+  if (from == First) {
+    put_columns<T, First>(at, acc, sums);
+  } else if constexpr (First + T::kColumns < T::BN) {
+    put_columns<T, First + T::kColumns>(at, acc, from, sums);
+  }
+}
+
+// Stores every element of the tile through the epilogue, T::kColumns columns after another.
+template <class T, class Epi>
+RT_DEVICE void drain_groups(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
+                            const typename Epi::Args& epi, const TilePlace& place) {
+  constexpr int kBatch = 2 * T::KG + Epi::kLength < 14 ? 4 : 2;
+  float* sums = reinterpret_cast<float*>(t.smem);
+  const typename T::At at(t.tid);
+  TilePlace columns = place;
+  RK_UNROLL(1)
+  for (int from = 0; from < T::BN && columns.i2 < place.end2; from += T::kColumns) {
+    t.sync();
+    put_columns<T>(at, acc, from, sums);
+    t.sync();
+    drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kBatch, Epi>(t, sums, out, epi, columns);
+    columns.i2 += T::kColumns;
+  }
+}
+
+}  // namespace rk
