@@ -1,6 +1,6 @@
 """Single operators out of real models, ours beside the vendor's library.
 
-    python3 families.py models DIR [FAMILY…]        writes DIR/NAME.onnx for every row, and prints the names
+    python3 families.py models DIR [FAMILY…]      writes DIR/NAME.onnx for every row, and prints the names
     python3 families.py time OUT PRECISION… [--family FAMILY…]
 
 The second form times the libraries OUT/lib/NAME.PRECISION, which scripts/gpu_families.sh has built, and what PyTorch
@@ -8,7 +8,9 @@ calls for the same operator: cuBLAS or cuDNN. It writes OUT/families.json and pr
 one call among CHAIN calls that are captured into one CUDA graph, so that it holds no launch of a graph; of several
 ways to call the vendor's library the fastest counts. Ratios are the vendor's time over ours.
 
-A family is a list of rows in a module families_NAME.py beside this file: see families_gemm.py for the smallest one.
+A family is a module families_NAME.py beside this file. Its rows() gives objects with a name that can be that of a
+library, `of` and `batch` for the table, flops, model() for the bytes of an ONNX file, and vendor(torch, dtype) for
+functions that each carry out the operator in one way; see families_gemm.py.
 """
 import argparse
 import ctypes
@@ -27,22 +29,22 @@ REPLAYS = 30   # graphs that are timed
 DTYPES = {"strict": "float32", "fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
-def families(names):
-    """The rows of the named families, all by default: (family, row)."""
+def families(names, only):
+    """The rows of the named families, all by default, whose names contain the pattern: (family, row)."""
     files = [os.path.basename(f) for f in glob.glob(f"{HERE}/families_*.py")]
     found = sorted(re.fullmatch(r"families_(\w+)\.py", f)[1] for f in files)
     sys.path.insert(0, HERE)
     for name in names or found:
         for row in importlib.import_module("families_" + name).rows():
-            yield name, row
+            if re.search(only, row.name):
+                yield name, row
 
 
-def write_models(folder, names):
-    import onnx
-
+def write_models(folder, names, only):
     os.makedirs(folder, exist_ok=True)
-    for _, row in families(names):
-        onnx.save(row.model(), f"{folder}/{row.name}.onnx")
+    for _, row in families(names, only):
+        with open(f"{folder}/{row.name}.onnx", "wb") as f:
+            f.write(row.model())
         print(row.name)
 
 
@@ -52,43 +54,20 @@ class Ours:
     def __init__(self, folder, name):
         import torch
 
-        self.lib = ctypes.CDLL(f"{folder}/lib{name}.so")
-        self.name, self.context = name, ctypes.c_void_p()
-        options = (ctypes.c_uint64 * 16)()
-        options[0] = ctypes.sizeof(ctypes.c_uint64) * 2
-        path = ctypes.c_char_p(os.fsencode(f"{folder}/{name}.weights"))
-        options[1] = ctypes.cast(path, ctypes.c_void_p).value
-        if self.call("create", ctypes.byref(options), ctypes.byref(self.context)):
-            raise RuntimeError(f"{name}: the library does not open")
         sys.path.insert(0, f"{folder}/python")
-        module = importlib.import_module(name)
+        self.model = importlib.import_module(name).Model(f"{folder}/lib{name}.so", f"{folder}/{name}.weights", device=0)
         sys.path.pop(0)
-        io = self.function("io_info", ctypes.POINTER(module._IO))().contents
-        torch_type = lambda t: getattr(torch, str(module.TensorInfo(t).dtype))
-        make = lambda ts, n, fill: [fill(tuple(module.TensorInfo(ts[i]).shape), dtype=torch_type(ts[i]), device="cuda")
-                                    for i in range(n)]
-        self.inputs = make(io.inputs, io.input_count, lambda s, **k: torch.randn(s, device="cuda").to(k["dtype"]))
-        self.outputs = make(io.outputs, io.output_count, torch.empty)
-        pointers = lambda ts: (ctypes.c_void_p * len(ts))(*[t.data_ptr() for t in ts])
-        self.pointers = pointers(self.inputs), pointers(self.outputs)
-
-    def function(self, what, result=ctypes.c_int):
-        f = getattr(self.lib, f"{self.name}_{what}")
-        f.restype = result
-        return f
-
-    def call(self, what, *args):
-        return self.function(what)(*args)
+        kind = lambda t: getattr(torch, str(t.dtype))
+        self.inputs = [torch.randn(t.shape, device="cuda").to(kind(t)) for t in self.model.inputs]
+        self.outputs = [torch.empty(t.shape, dtype=kind(t), device="cuda") for t in self.model.outputs]
+        self.run = getattr(self.model._lib, name + "_run_async")
+        self.pointers = [(ctypes.c_void_p * len(ts))(*[t.data_ptr() for t in ts]) for ts in (self.inputs, self.outputs)]
 
     def __call__(self):
         import torch
 
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        if self.call("run_async", self.context, stream, *self.pointers):
-            raise RuntimeError(f"{self.name}: the launch fails")
-
-    def close(self):
-        self.function("destroy", None)(self.context)
+        if self.run(self.model._ctx, torch.cuda.current_stream().cuda_stream, *self.pointers):
+            raise RuntimeError("the launch fails")
 
 
 def microseconds(call):
@@ -139,10 +118,8 @@ def time_row(out, family, row, precision):
          "flops": row.flops, "vendor_us": vendor, "vendor": way}
     folder = f"{out}/lib/{row.name}.{precision}"
     if os.path.exists(f"{folder}/lib{row.name}.so"):
-        ours = Ours(folder, row.name)
-        r["ours_us"] = microseconds(ours)
+        r["ours_us"] = microseconds(Ours(folder, row.name))
         r["ratio"] = vendor / r["ours_us"]
-        ours.close()
     return r
 
 
@@ -160,11 +137,11 @@ def summary(rows):
             for (f, p, b), v in sorted(groups.items())]
 
 
-def time_all(out, precisions, names):
+def time_all(out, precisions, names, only):
     import torch
 
     rows = []
-    for family, row in families(names):
+    for family, row in families(names, only):
         for precision in precisions:
             r = time_row(out, family, row, precision)
             rows.append(r)
@@ -188,11 +165,13 @@ def main():
     time.add_argument("out")
     time.add_argument("precision", nargs="+", choices=list(DTYPES))
     time.add_argument("--family", nargs="*", default=[])
+    for p in (models, time):
+        p.add_argument("--only", default="", help="a pattern: only rows whose names contain it")
     a = parser.parse_args()
     if a.what == "models":
-        write_models(a.folder, a.family)
+        write_models(a.folder, a.family, a.only)
     else:
-        time_all(a.out, a.precision, a.family)
+        time_all(a.out, a.precision, a.family, a.only)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,10 @@
 """Matrix products by weights, with a bias, out of BERT, ViT, ConvNeXt, GPT-2, VGG and AlexNet."""
 import dataclasses
 
+import numpy as np
+
+import onnx_file
+
 # model: (rows for one input, [(k, n), …])
 PRODUCTS = {
     "bert128": (128, [(768, 768), (768, 2304), (768, 3072), (3072, 768)]),
@@ -35,17 +39,11 @@ class Row:
 
     def model(self):
         """y = x·w + c, with random weights."""
-        import numpy as np
-        from onnx import TensorProto, helper, numpy_helper
-
         rng = np.random.default_rng(self.k + self.n)
-        weight = lambda name, *dims: numpy_helper.from_array(
-            (rng.standard_normal(dims) / self.k**0.5).astype(np.float32), name)
-        value = lambda name, cols: helper.make_tensor_value_info(name, TensorProto.FLOAT, [self.m, cols])
-        nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "c"], ["y"])]
-        graph = helper.make_graph(nodes, self.name, [value("x", self.k)], [value("y", self.n)],
-                                  [weight("w", self.k, self.n), weight("c", self.n)])
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        weight = lambda name, *dims: onnx_file.constant(name, rng.standard_normal(dims) / self.k**0.5)
+        nodes = [onnx_file.node("MatMul", ["x", "w"], ["p"]), onnx_file.node("Add", ["p", "c"], ["y"])]
+        return onnx_file.model(self.name, nodes, [weight("w", self.k, self.n), weight("c", self.n)],
+                               [onnx_file.value("x", self.m, self.k)], [onnx_file.value("y", self.m, self.n)])
 
     def vendor(self, torch, dtype):
         """Ways to have cuBLAS compute the product: with and without the bias, with either layout of the weights."""

@@ -7,6 +7,7 @@
 # OUT gets families.json, libraries and logs. Variables of the environment:
 #
 #   RAMMERC      the binary; by default it is built with go
+#   ONLY         a pattern: only rows whose names contain it
 #   PRECISIONS   what is compared, "tf32 fp16" by default
 #   ARCH         the architecture to compile for, by default that of this machine's GPU
 #   STEPS        which of models, build and time are done, all by default; "models build" needs no GPU
@@ -31,7 +32,7 @@ build() { # NAME PRECISION
 export -f build
 
 if [[ $steps == *" models "* ]]; then
-  python3 "$root/bench/families.py" models "$out/models" "$@" >"$out/names" || exit 1
+  python3 "$root/bench/families.py" models "$out/models" "$@" --only "${ONLY:-}" >"$out/names" || exit 1
 fi
 if [[ $steps == *" build "* ]]; then
   arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
@@ -41,6 +42,6 @@ if [[ $steps == *" build "* ]]; then
   echo "== build: $SECONDS s"
 fi
 if [[ $steps == *" time "* ]]; then
-  python3 "$root/bench/families.py" time "$out" "${precisions[@]}" --family "$@"
+  python3 "$root/bench/families.py" time "$out" "${precisions[@]}" --only "${ONLY:-}" --family "$@"
   echo "== time: $SECONDS s"
 fi
