@@ -150,6 +150,12 @@ func TestRing(t *testing.T) {
 	if r := plan.Ring(); 2*(r.Alone+reserved) <= spec.Shared || r.Alone+reserved+r.Side+reserved > spec.Shared {
 		t.Errorf("two blocks that should be alone fit beside each other, or none with a ring beside one: %+v", r)
 	}
+	registers := plan.Spec.Registers
+	plan.Spec.Registers /= 4
+	if r := plan.Ring(); r.Blocks != 1 || r.Side != r.Shared {
+		t.Errorf("launches whose blocks have no registers beside each other have the ring %+v", r)
+	}
+	plan.Spec.Registers = registers
 	plan.Spec.Cost.PDL = plan.Spec.Cost.Node
 	if r := plan.Ring(); r.Blocks != 1 || r.Side != r.Shared || r.Alone != 0 {
 		t.Errorf("launches that do not overlap have the ring %+v", r)

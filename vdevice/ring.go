@@ -56,6 +56,9 @@ func (plan *Plan) Ring() Ring {
 				r.Blocks = b * perSM
 			}
 		}
+		if r.Blocks == perSM && !persistent { // for want of registers no other block comes beside one
+			r.Side = spec.SharedBound()
+		}
 	}
 	for r.StageBytes = max(usualStage, least); r.StageBytes > least; r.StageBytes = max(r.StageBytes/2, least) {
 		if plan.room(r.Side, r.StageBytes) >= leastRing {
