@@ -32,6 +32,8 @@ type Spec struct {
 	// Cost is what plans are made with: Measured, which is what a device file has under cost, times Fitted.
 	Cost     Cost `yaml:"cost"`
 	Measured Cost `yaml:"-"`
+
+	Crowded int `yaml:"-"` // how many blocks of a launch share what is a vEU in an rProgram; 0 is 1
 }
 
 // KernelFit says what an rTask of an rKernel takes: Latency, in nanoseconds, and Factor times what its work takes at the
@@ -87,24 +89,28 @@ func (c Clusters) Of(size int) int {
 // ran before. The others are of edges and steps inside a launch. Of those marked optional a device file may be silent:
 // they follow from others then, see costDefaults.
 type Cost struct {
-	Launch     float64 `yaml:"launch_ns"`                // of an rProgram: a cooperative, persistent launch
-	Node       float64 `yaml:"node_ns"`                  // optional: of a dependent graph node
-	PDL        float64 `yaml:"pdl_ns"`                   // optional: of a dependent node with programmatic dependent launch
-	Cold       float64 `yaml:"cold_launch_ns,omitempty"` // optional: of an ordinary launch after an rProgram, or of the first
-	Hop        float64 `yaml:"hop_ns"`                   // flag written on one SM and seen on another
-	WaitEach   float64 `yaml:"wait_each_ns"`             // more for each further flag waited for
-	Barrier    float64 `yaml:"barrier_ns"`               // optional: of all vEUs, from the last arrival to the last departure
-	Counter    float64 `yaml:"counter_ns"`               // optional: last addition to a counter to seen by a waiter, all vEUs adding
-	Tagged     float64 `yaml:"tagged_ns"`                // optional: tagged word written to payload in the reader's shared memory
-	Cluster    float64 `yaml:"cluster_ns"`               // optional: the same through distributed shared memory
-	Step       float64 `yaml:"step_ns"`                  // dispatch of one step
-	Publish    float64 `yaml:"publish_ns,omitempty"`     // optional: in an rProgram, what a step adds that sets its flag or a counter
-	Latency    float64 `yaml:"latency_ns"`               // an rTask's first load and last store, which nothing hides
-	L2PerSM    float64 `yaml:"l2_bytes_per_ns"`          // one SM reading from L2
-	L2Total    float64 `yaml:"l2_total_bytes_per_ns"`    // the whole device
-	DRAM       float64 `yaml:"dram_bytes_per_ns"`        // the whole device
-	FlopsPerSM float64 `yaml:"fp32_flops_per_ns"`        // one SM, fp32
-	Source     string  `yaml:"source"`                   // where the figures come from
+	Launch float64 `yaml:"launch_ns"` // of an rProgram: a cooperative, persistent launch
+	Node   float64 `yaml:"node_ns"`   // optional: of a dependent graph node
+	PDL    float64 `yaml:"pdl_ns"`    // optional: of a dependent node with programmatic dependent launch
+	// Optional: of an ordinary launch after an rProgram, or of the first.
+	Cold     float64 `yaml:"cold_launch_ns,omitempty"`
+	Hop      float64 `yaml:"hop_ns"`       // flag written on one SM and seen on another
+	WaitEach float64 `yaml:"wait_each_ns"` // more for each further flag waited for
+	Barrier  float64 `yaml:"barrier_ns"`   // optional: of all vEUs, from the last arrival to the last departure
+	Counter  float64 `yaml:"counter_ns"`   // optional: last addition to a counter to seen by a waiter, all vEUs adding
+	Tagged   float64 `yaml:"tagged_ns"`    // optional: tagged word written to payload in the reader's shared memory
+	Cluster  float64 `yaml:"cluster_ns"`   // optional: the same through distributed shared memory
+	Step     float64 `yaml:"step_ns"`      // dispatch of one step
+	// Optional: how many times longer an rTask takes with another on its SM.
+	Beside float64 `yaml:"beside_factor,omitempty"`
+	// Optional: in an rProgram, what a step adds that sets its flag or a counter.
+	Publish    float64 `yaml:"publish_ns,omitempty"`
+	Latency    float64 `yaml:"latency_ns"`            // an rTask's first load and last store, which nothing hides
+	L2PerSM    float64 `yaml:"l2_bytes_per_ns"`       // one SM reading from L2
+	L2Total    float64 `yaml:"l2_total_bytes_per_ns"` // the whole device
+	DRAM       float64 `yaml:"dram_bytes_per_ns"`     // the whole device
+	FlopsPerSM float64 `yaml:"fp32_flops_per_ns"`     // one SM, fp32
+	Source     string  `yaml:"source"`                // where the figures come from
 }
 
 // costDefault says what an optional cost is where the device file has none.
@@ -120,8 +126,9 @@ type costDefault struct {
 var costDefaults = []costDefault{
 	{"node_ns", func(c *Cost) *float64 { return &c.Node }, func(c *Cost) float64 { return c.Launch }},
 	{"pdl_ns", func(c *Cost) *float64 { return &c.PDL }, func(c *Cost) float64 { return c.Node }},
-	{"cold_launch_ns", func(c *Cost) *float64 { return &c.Cold }, func(*Cost) float64 { return 0 }}, // that of other launches
+	{"cold_launch_ns", func(c *Cost) *float64 { return &c.Cold }, func(c *Cost) float64 { return 0 }}, // as others
 	{"publish_ns", func(c *Cost) *float64 { return &c.Publish }, func(*Cost) float64 { return 0 }},
+	{"beside_factor", func(c *Cost) *float64 { return &c.Beside }, func(*Cost) float64 { return 0 }}, // as 2
 	{"barrier_ns", func(c *Cost) *float64 { return &c.Barrier }, func(c *Cost) float64 { return 1.6 * c.Hop }},
 	{"counter_ns", func(c *Cost) *float64 { return &c.Counter }, func(c *Cost) float64 { return 1.6 * c.Hop }},
 	{"tagged_ns", func(c *Cost) *float64 { return &c.Tagged }, func(c *Cost) float64 { return 0.6 * c.Hop }},
@@ -151,6 +158,37 @@ func (s *Spec) RegisterBoundOf(threads, blocks int) int {
 
 // SharedBound is how much shared memory a vEU may have with all vEUs of an SM resident at once.
 func (s *Spec) SharedBound() int { return min(s.SharedPerVEU, s.Shared/s.VEUsPerSM) }
+
+// Slowdown is how many times longer rTasks take of which so many share an SM. Two take less than twice as long as one
+// by itself where they hide each other's latencies.
+func (s *Spec) Slowdown(together int) float64 {
+	switch f := s.Cost.Beside; {
+	case together < 2:
+		return 1
+	case f == 0:
+		return float64(together)
+	default:
+		return f * float64(together) / 2
+	}
+}
+
+// Crowding is Slowdown for so many rTasks that run at once, evenly on all SMs. Costs of rTasks count with as many on an
+// SM as the device has vEUs there; so only vEUs of a Crowd slow each other down.
+func (s *Spec) Crowding(active int) float64 {
+	if s.Crowded < 2 {
+		return 1
+	}
+	return s.Slowdown((active + s.SMs - 1) / s.SMs * s.Crowded / s.VEUsPerSM)
+}
+
+// Crowd returns a description of the device for launches of ordinary thread blocks, so many of which may share what is
+// a vEU in an rProgram. Each block is a vEU then.
+func (s *Spec) Crowd(blocks int) *Spec {
+	c := *s
+	c.VEUsPerSM *= blocks
+	c.Crowded = max(1, s.Crowded) * blocks
+	return &c
+}
 
 // StartTime is when a vEU that is free at free can start a step that polls n flags or counters, the
 // last of which is set at set. Flags that were set long ago cost a round trip too, half a hop.

@@ -57,3 +57,29 @@ func BenchmarkVerify(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkScale schedules and verifies programs of a hundred thousand and of a million rTasks, wide ones and deep ones.
+func BenchmarkScale(b *testing.B) {
+	spec := deviceOf(b, "h200")
+	for _, c := range []struct {
+		name string
+		make func() *roperator.Graph
+	}{
+		{"wide/100k", func() *roperator.Graph { return vdevicetest.Layers(100, 512, 512, 16, 16, false) }},
+		{"wide/1M", func() *roperator.Graph { return vdevicetest.Layers(1000, 512, 512, 16, 16, false) }},
+		{"deep/100k", func() *roperator.Graph { return vdevicetest.Layers(6000, 64, 64, 16, 16, false) }},
+		{"deep/1M", func() *roperator.Graph { return vdevicetest.Layers(60_000, 64, 64, 16, 16, false) }},
+	} {
+		for _, kind := range []string{PlanRProgram, PlanWaves, PlanMixed, PlanCriticalPath} {
+			b.Run(c.name+"/"+kind, func(b *testing.B) {
+				g := c.make()
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := vdevice.Verify(mustSchedule(b, g, spec, Options{Plan: kind})); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

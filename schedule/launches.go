@@ -22,8 +22,9 @@ func decideAlone(plan *vdevice.Plan) {
 			continue
 		}
 		busy, streams := arithmetic(p)
+		blocks := p.Blocks()
 		for w := range busy {
-			if !streams[w] && busy[w] > p.Spec.Cost.PDL {
+			if !streams[w] && blocks[w] <= plan.Spec.VEUs() && busy[w] > p.Spec.Cost.PDL {
 				p.Alone = append(p.Alone, int32(w))
 			}
 		}

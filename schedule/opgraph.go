@@ -1,6 +1,10 @@
 package schedule
 
-import "github.com/rammerc/rammerc/roperator"
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/roperator"
+)
 
 // opGraph says which rOperators depend on which, for any choice of candidates.
 type opGraph struct {
@@ -26,14 +30,11 @@ func newOpGraph(g *roperator.Graph) *opGraph {
 				x := &past[mine[i].box.Buf][j]
 				if stamp[x.op] != int32(id)+1 && (x.write || mine[i].write) && x.box.Overlaps(&mine[i].box) {
 					stamp[x.op] = int32(id) + 1
+					o.preds[id] = append(o.preds[id], x.op)
 				}
 			}
 		}
-		for p := range id {
-			if stamp[p] == int32(id)+1 {
-				o.preds[id] = append(o.preds[id], int32(p))
-			}
-		}
+		slices.Sort(o.preds[id])
 		for _, a := range mine {
 			past[a.box.Buf] = append(past[a.box.Buf], a)
 		}

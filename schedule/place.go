@@ -26,6 +26,7 @@ type placer struct {
 	loaders   []vdevice.Loader
 	ring      int     // bytes
 	publish   float64 // what a step adds that others may wait for
+	slower    float64 // how many times longer rTasks of the wave take because others share their multiprocessors
 	opened    float64 // when the launch before this one began, and with it this one's loaders
 	residence *residence
 	wave      int // being placed
@@ -49,7 +50,7 @@ type placerScratch struct {
 func newPlacer(spec *device.Spec, placed []*placedOp, residence *residence, kind vdevice.SegmentKind) *placer {
 	n := spec.VEUs()
 	return &placer{
-		ring: vdevice.UsualRing(spec, kind), publish: publishing(spec, kind),
+		ring: vdevice.UsualRing(spec, kind), publish: publishing(spec, kind), slower: 1,
 		spec: spec, placed: placed, residence: residence, busy: make([]float64, n),
 		placerScratch: &placerScratch{
 			flags: make([]int32, n), set: make([]float64, n), produced: make([]bool, n),
@@ -211,7 +212,7 @@ func (p *placer) run(v int32, ch *choice, t int) float64 { return p.runFrom(v, p
 
 // runFrom is when rTask t ends that vEU v starts at the given time.
 func (p *placer) runFrom(v int32, start float64, ch *choice, t int) float64 {
-	end := start + ch.ready
+	end := start + ch.ready + (p.slower-1)*(ch.ready-p.spec.Cost.Step)
 	if len(ch.c.Exports) == 0 {
 		end += p.publish
 	}

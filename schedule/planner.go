@@ -67,6 +67,8 @@ func init() { // some kinds choose among others
 			(*planner).best, 0, 0},
 		{PlanRProgram, "all waves in one persistent rProgram", (*planner).rprogram, 4, 0},
 		{PlanWaves, "one launch for each wave", (*planner).inWaves, 3, 0},
+		{"waves-2", "as waves, with up to two thread blocks on each multiprocessor", crowded(2), 12, 0},
+		{"waves-4", "as waves, with up to four thread blocks on each multiprocessor", crowded(4), 0, 0},
 		{PlanGraph, "one launch for each rOperator, in sequence, whatever the policy is", (*planner).graph, 2, 0},
 		{PlanParallel, "one launch for each rOperator, on several streams, as in Opara with fewer streams",
 			(*planner).parallel, 6, 0},
@@ -124,9 +126,15 @@ func (p *planner) tryClusters(size int) *vdevice.Plan {
 	return nil
 }
 
-func (p *planner) inWaves() *vdevice.Plan {
-	s := p.scheduler(false)
-	return s.segments(s.single(p.waves, vdevice.Waves))
+func (p *planner) inWaves() *vdevice.Plan { return crowded(1)(p) }
+
+// crowded has launches with up to so many thread blocks on each multiprocessor, where they hide each other's latencies.
+func crowded(blocks int) func(*planner) *vdevice.Plan {
+	return func(p *planner) *vdevice.Plan {
+		s := p.scheduler(false)
+		s.spec = s.spec.Crowd(blocks)
+		return s.segments(s.single(p.waves, vdevice.Waves))
+	}
 }
 
 func (p *planner) graph() *vdevice.Plan { return p.launches(nil, p.fastest()) }

@@ -213,94 +213,16 @@ func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *tria
 	return s.refine(best, cur, base, found)
 }
 
-// leastRefinement is the part of a wave's time that another candidate must save. Estimates are no more exact than
-// that, and another rKernel is more code to fetch.
-const leastRefinement = 0.1
-
-// refine improves a wave that several rOperators share. It exchanges the candidate of the rOperator that ends last
-// for the one with which the wave ends earliest, as long as that helps. Candidates that suit each rOperator by itself
-// may leave most of the device waiting for a few long rTasks.
-func (s *scheduler) refine(best *trial, cur *current, base *placer, found map[*choice]*deps) *trial {
-	for range len(best.ops) {
-		if len(best.ops) < 2 {
-			break
-		}
-		last := best.ops[0]
-		for _, o := range best.ops {
-			if slices.Max(o.end) > slices.Max(last.end) {
-				last = o
-			}
-		}
-		better := best
-		if s.residence.choice[last.op] == nil {
-			for i := range s.choices[last.op] {
-				wave := make([]picked, len(best.ops))
-				for k, o := range best.ops {
-					wave[k] = picked{o.op, o.choice}
-					if o == last {
-						wave[k].choice = &s.choices[last.op][i]
-					}
-				}
-				if t := s.try(wave, cur, base, found); t.placer.makespan() < better.placer.makespan() {
-					better = t
-				}
-			}
-		}
-		start := base.makespan()
-		if better.placer.makespan()-start > (best.placer.makespan()-start)*(1-leastRefinement) {
-			break
-		}
-		best = better
-	}
-	return best
-}
-
-// fitting picks for each rOperator the candidate that is fastest on its share of the vEUs, which follows from its
-// part of the wave's work.
-func (s *scheduler) fitting(wave []int32) []picked {
-	total := 0.0
-	for _, op := range wave {
-		total += s.pickOne(op, efficient).work()
-	}
-	out := make([]picked, len(wave))
-	for i, op := range wave {
-		share := 1
-		if total > 0 {
-			share = max(1, int(float64(s.spec.VEUs())*s.pickOne(op, efficient).work()/total))
-		}
-		out[i] = picked{op, s.pickOne(op, func(choices []choice) *choice { return fastestOn(share, choices) })}
-	}
-	return out
-}
-
-// picked is an rOperator of a wave with the candidate that is to carry it out.
-type picked struct {
-	op     int32
-	choice *choice
-}
-
-func (s *scheduler) pick(wave []int32, by func([]choice) *choice) (out []picked, tasks int) {
-	for _, op := range wave {
-		ch := s.pickOne(op, by)
-		out = append(out, picked{op, ch})
-		tasks += ch.c.Tasks
-	}
-	return out, tasks
-}
-
-// pickOne is the choice that is best by the given measure, unless the residence has decided.
-func (s *scheduler) pickOne(op int32, by func([]choice) *choice) *choice {
-	if ch := s.residence.choice[op]; ch != nil {
-		return ch
-	}
-	return by(s.choices[op])
-}
-
 // try places a wave with the given candidates after base, those with the longest rTasks first.
 func (s *scheduler) try(wave []picked, cur *current, base *placer, found map[*choice]*deps) *trial {
 	order := append([]picked{}, wave...)
 	sort.SliceStable(order, func(i, j int) bool { return order[i].choice.taskTime > order[j].choice.taskTime })
 	t := &trial{placer: base.fork()}
+	tasks := 0
+	for _, x := range order {
+		tasks += x.choice.c.Tasks
+	}
+	t.placer.slower = s.spec.Crowding(min(tasks, s.spec.VEUs()))
 	for _, x := range order {
 		d := found[x.choice]
 		if d == nil {

@@ -40,9 +40,9 @@ type extent struct {
 	id       int
 }
 
-// place finds room for a buffer that begins after all that were placed before it: of the places where all bytes are free
-// for it the one whose bytes were used last, since they are the most likely to be in L2 still. Where nothing is large
-// enough, the arena grows at its end.
+// place finds room for a buffer that begins after all that were placed before it: of the places where all bytes are
+// free for it the one whose bytes were used last, since they are the most likely to be in L2 still. Where nothing is
+// large enough, the arena grows at its end.
 func (r *reused) place(lives []life, id int, size int64) int64 {
 	all := *r
 	off, latest := int64(-1), -1
@@ -62,8 +62,8 @@ func (r *reused) place(lives []life, id int, size int64) int64 {
 	return off
 }
 
-// freeFor is when the first of the bytes was used last that a buffer would have from extent i on; -1 if some of them are
-// not free for it, or too few.
+// freeFor is when the first of the bytes was used last that a buffer would have from extent i on; -1 if some of them
+// are not free for it, or too few.
 func (r *reused) freeFor(lives []life, id, i int, size int64) int {
 	recent := math.MaxInt
 	for from := (*r)[i].off; i < len(*r); i++ {

@@ -341,3 +341,39 @@ func TestNodeText(t *testing.T) {
 		}
 	}
 }
+
+// Launches in waves may have several blocks for each vEU of the device, which slow each other down by the device's
+// factor. An rProgram may not, since its blocks must be on the device all at once.
+func TestCrowdedLaunches(t *testing.T) {
+	m := vdevicetest.New("crowded")
+	m.Op(m.Candidate(6, 0, nil, nil))
+	spec := *testSpec(t, 3)
+	spec.Cost.Beside = 1.5
+	plan := func(kind SegmentKind, blocks int) *Plan {
+		b := NewBuilder(spec.Crowd(blocks), m.G)
+		b.Pick(0, 0)
+		for i := range int32(6) {
+			b.Append(Task{Op: 0, Index: i}, i%int32(3*blocks))
+		}
+		plan := &Plan{Spec: &spec, Graph: m.G, Pick: []int{0}, Segments: []Segment{{Kind: kind, Program: b.Program()}}}
+		LayoutArena(plan)
+		return plan
+	}
+	if err := Verify(plan(Waves, 2)); err != nil {
+		t.Error(err)
+	}
+	if Verify(plan(RProgram, 2)) == nil {
+		t.Error("an rProgram of twice as many vEUs as there are is taken for legal")
+	}
+	const task = 10_000.0
+	cost := func(Task) float64 { return task }
+	for blocks, want := range map[int]float64{1: 2 * (task + spec.Cost.Step), 2: 1.5*task + spec.Cost.Step} {
+		tl, err := SimulateSegment(plan(Waves, blocks).Segments[0], cost)
+		if err != nil || tl.Makespan != want {
+			t.Errorf("%d blocks on an SM: %v ns, %v, want %v", blocks, tl.Makespan, err, want)
+		}
+	}
+	if _, err := ParsePlan("x", FormatPlan(plan(Waves, 2)), m.G, &spec); err != nil {
+		t.Error(err)
+	}
+}

@@ -173,8 +173,11 @@ func (p *planParser) segment() {
 	kind := p.segmentKind()
 	p.keyword("veus")
 	most := int64(p.plan.Spec.VEUs())
-	if kind == Parallel {
+	switch kind {
+	case Parallel:
 		most *= int64(max(1, len(p.plan.Graph.Ops))) // a stream for each
+	case Waves:
+		most *= MostCrowded
 	}
 	veus := p.number(1, most)
 	if p.bad {

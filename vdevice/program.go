@@ -144,6 +144,10 @@ const (
 	Parallel                          // one launch per rOperator, on several streams
 )
 
+// MostCrowded is how many times more thread blocks than the device has vEUs a launch of a Waves segment may have. They
+// are vEUs of the program, and share multiprocessors as far as there is room.
+const MostCrowded = 4
+
 var segmentKinds = [...]string{"rprogram", "waves", "graph", "parallel"}
 
 func (k SegmentKind) String() string { return segmentKinds[k] }

@@ -74,8 +74,9 @@ func SimulateSegment(seg Segment, cost func(Task) float64) (*Timeline, error) {
 		return nil, cycleDiag(p, cycle)
 	}
 	s := &simulation{
-		h: h, cost: cost, why: make([]At, len(h.topo)), between: LaunchCost(&p.Spec.Cost, Waves, false, !seg.Serial),
-		t: &Timeline{Busy: make([]float64, h.veus), VEUs: min(h.veus, p.Spec.VEUs())},
+		h: h, cost: cost, slower: 1, why: make([]At, len(h.topo)),
+		between: LaunchCost(&p.Spec.Cost, Waves, false, !seg.Serial),
+		t:       &Timeline{Busy: make([]float64, h.veus), VEUs: min(h.veus, p.Spec.VEUs())},
 	}
 	s.last, s.streams = make([]lastAnnounced, len(h.meetings)), newStreams(seg)
 	for _, steps := range p.Steps {
@@ -101,6 +102,7 @@ type simulation struct {
 	why  []At // per step id: the step whose end decided when it started; VEU -1 for none
 
 	between float64         // from one launch of a stream to the next
+	slower  float64         // how many times longer rTasks take at present, because others share their multiprocessors
 	last    []lastAnnounced // per meeting point of the order
 	streams streams
 }
@@ -161,8 +163,10 @@ func (s *simulation) byWaves() {
 	next := make([]int32, s.h.veus)
 	open, opener := 0.0, At{-1, -1}
 	early := 0.0 // when the loaders of the wave's launch begin
+	blocks := s.h.p.Blocks()
 	for w := int32(0); w < int32(s.h.waves); w++ {
 		s.streams.open(early, s.h.p.Spec)
+		s.slower = s.h.p.Spec.Crowding(blocks[w])
 		end, last := open, opener
 		for v, steps := range s.h.p.Steps {
 			for ; int(next[v]) < len(steps) && steps[next[v]].Wave == w; next[v]++ {
@@ -185,6 +189,19 @@ func (s *simulation) byWaves() {
 	}
 }
 
+// Blocks is the number of vEUs that have steps in each wave.
+func (p *Program) Blocks() []int {
+	n := make([]int, p.Waves)
+	for _, steps := range p.Steps {
+		for o := range steps {
+			if o == 0 || steps[o].Wave != steps[o-1].Wave {
+				n[steps[o].Wave]++
+			}
+		}
+	}
+	return n
+}
+
 // previous is when the step before the one at at ends on its vEU, and that step.
 func (s *simulation) previous(at At) (float64, At) {
 	if at.Order == 0 {
@@ -198,7 +215,7 @@ func (s *simulation) overlaps() bool { return s.between < s.h.p.Spec.Cost.Node }
 
 func (s *simulation) run(at At, start float64, why At) {
 	step := &s.h.p.Steps[at.VEU][at.Order]
-	end := start + s.h.p.Spec.Cost.Step + s.cost(step.Task)
+	end := start + s.h.p.Spec.Cost.Step + s.cost(step.Task)*s.slower
 	end = s.streams.end(at.VEU, start, end, s.h.p.streamBytes(step.Task))
 	if s.h.kind == RProgram && len(step.Out) > 0 {
 		end += s.h.p.Spec.Cost.Publish

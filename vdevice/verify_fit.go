@@ -125,9 +125,13 @@ func (v *verifier) fits(segment int, s Segment) {
 			fmt.Sprintf(format, args...))})
 	}
 	have, most := "", v.plan.Spec.VEUs()
-	if s.Kind == Parallel { // every stream has names of its own for vEUs
+	switch s.Kind {
+	case Parallel: // every stream has names of its own for vEUs
 		most *= p.streams()
 		have = fmt.Sprintf(" for each of %d streams", p.streams())
+	case Waves: // not all blocks of a launch need be on the device at once
+		most *= MostCrowded
+		have = fmt.Sprintf(", %d blocks of a launch for each", MostCrowded)
 	}
 	if n := len(p.Steps); n > most {
 		report("uses %d vEUs, %s has %d%s", n, v.plan.Spec.Name, v.plan.Spec.VEUs(), have)

@@ -89,7 +89,7 @@ func TestSpec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want.Cost.Cold, want.Cost.Publish = h200.Measured.Cold, h200.Measured.Publish
+	fromModels(&want.Cost, &h200.Measured)
 	want.Measured, want.Fitted, want.Tensor = want.Cost, h200.Fitted, h200.Tensor
 	want.Cost = want.Fitted.Planned(want.Measured)
 	if d := cmp.Diff(want, s); d != "" {
@@ -110,7 +110,7 @@ func TestSpec(t *testing.T) {
 	}
 	want.Name, want.VEUsPerSM, want.Measured.Source, want.Fitted, want.Tensor = "mine", 2, b.Cost.Source, base.Fitted,
 		base.Tensor
-	want.Measured.Cold, want.Measured.Publish = 0, 0
+	fromModels(&want.Measured, &device.Cost{})
 	want.Cost = want.Measured
 	want.Cost.Hop *= 2
 	want.Clusters = device.Clusters{} // base has several vEUs in an SM

@@ -73,11 +73,11 @@ func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 	known := fitFor(s.Product, s.Arch)
 	if known != nil {
 		s.Fitted, s.Tensor = known.Fitted, known.Tensor
-		s.Measured.Cold, s.Measured.Publish = known.Measured.Cold, known.Measured.Publish
+		fromModels(&s.Measured, &known.Measured)
 	}
 	if base != nil {
 		s.Name, s.VEUsPerSM, s.Fitted, s.Tensor = base.Name, base.VEUsPerSM, base.Fitted, base.Tensor
-		s.Measured.Cold, s.Measured.Publish = base.Measured.Cold, base.Measured.Publish
+		fromModels(&s.Measured, &base.Measured)
 	}
 	s.Clusters = clusters(d, s.VEUsPerSM)
 	medians := map[string]float64{}
@@ -95,6 +95,11 @@ func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 	s.Measured.Source = source(r, base, known, driver)
 	s.Cost = s.Fitted.Planned(s.Measured)
 	return s, nil
+}
+
+// fromModels copies the costs that come from whole models.
+func fromModels(to, from *device.Cost) {
+	to.Cold, to.Publish, to.Beside = from.Cold, from.Publish, from.Beside
 }
 
 // fitFor is the known device of that product, or else of that architecture, that has a fit; nil if there is none. A fit
