@@ -90,7 +90,7 @@ func operands(n *ir.Node) (list []int, products, ok bool) {
 	return nil, false, false
 }
 
-// anchorOf is n, or the anchor of a Fused node; nil for maps.
+// anchorOf is n, or the anchor of a Fused node, of several the one that comes first; nil for maps.
 func anchorOf(n *ir.Node) *ir.Node {
 	if !n.IsInternal("Fused") {
 		if isElementwise(n) {

@@ -37,7 +37,7 @@ func TestSqueezeExcite(t *testing.T) {
 		sigmoid = "%s = Sigmoid(%d)"
 		hard    = "%s = HardSigmoid(%d) {alpha = 0.16666667}"
 	)
-	Check(t, WithLayouts([]Case{
+	Check(t, WithPrecisions(WithLayouts([]Case{
 		squeezeCase("1,16,56,56", 16, 8, mean, relu, hard, true),    // several chunks of positions
 		squeezeCase("1,72,7,7", 72, 24, mean, swish, sigmoid, true), // few positions, channels that fill no rTask
 		squeezeCase("3,13,5,9", 13, 1, mean, relu, sigmoid, false),  // one unit, a batch
@@ -49,7 +49,7 @@ func TestSqueezeExcite(t *testing.T) {
 		squeezeCase("0,8,6,6", 8, 2, mean, relu, sigmoid, true),     // no image
 		squeezeCase("1,4,90,100", 4, 2, mean, relu, sigmoid, true),  // more positions than an rTask sums up
 		squeezeCase("1,40,11,12", 40, 5, mean, "%u = Neg(%a)", "%s = Identity(%d)", true),
-	}))
+	})))
 }
 
 // dims is a shape in ir's text form.

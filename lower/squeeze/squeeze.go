@@ -88,7 +88,7 @@ func (s *block) addSqueeze(b *build.Builder) roperator.View {
 	per := min(squeezed, s.channels)
 	elements := float64(per * s.chunk)
 	b.Add(s.group.Kind()+" (squeeze)", &roperator.Candidate{
-		Inst: b.Instance("squeeze", s.acrossLanes), Tasks: int(s.images * s.parts),
+		Inst: b.Instance("squeeze", s.acrossLanes, s.x.DType()), Tasks: int(s.images * s.parts),
 		Args: []rkernels.Field{
 			arg.Ref("x", s.x), arg.Ref("w", w), arg.Ref("out", part),
 			arg.Int("channels", s.channels), arg.Int("positions", s.positions), arg.Int("units", s.units),
@@ -118,7 +118,7 @@ func (s *block) addExcite(b *build.Builder, part roperator.View) {
 	tiles := tiling{s, per, chunk}
 	elements, sums := float64(min(per, s.channels)*chunk), float64(s.parts*s.units)
 	b.Add(s.group.Kind(), &roperator.Candidate{
-		Inst: b.Instance("excite", s.acrossLanes, s.inner, s.gate), Tasks: int(s.images * blocks * chunks),
+		Inst: b.Instance("excite", s.acrossLanes, s.x.DType(), s.out.DType(), s.inner, s.gate), Tasks: int(s.images * blocks * chunks),
 		Args: []rkernels.Field{
 			arg.Ref("x", s.x), arg.Ref("w", w), arg.Ref("part", part), arg.Ref("out", s.out),
 			arg.Int("channels", s.channels), arg.Int("positions", s.positions), arg.Int("parts", s.parts),
@@ -188,7 +188,7 @@ func read(b *build.Builder, g *build.Group) (*block, error) {
 			source = n.Inputs[0]
 		}
 	}
-	out := body.Outputs[0]
+	out := uncast(body.Outputs[0])
 	if source == nil || s.last == nil || out.Def == nil || !out.Def.Is("Mul") {
 		return nil, fmt.Errorf("the fused body is not that of squeeze and excitation")
 	}
@@ -199,9 +199,17 @@ func read(b *build.Builder, g *build.Group) (*block, error) {
 	s.w1, s.w2 = filter(b, g.Outer(s.first.Inputs[1])), filter(b, g.Outer(s.last.Inputs[1]))
 	s.inner, s.innerArgs = s.activation(b, s.first, s.last.Inputs[0])
 	s.gate, s.gateArgs = s.activation(b, s.last, scales)
-	s.placeData(b, b.In(g.Outer(source)))
+	s.placeData(b, b.In(g.Outer(uncast(source))))
 	s.images, s.channels, s.positions, s.units = s.x.Shape[0], s.x.Shape[1], s.x.Shape[2], s.w1.Shape[0]
 	return s, nil
+}
+
+// uncast is what v is a cast of, where channels are stored in other types than the body computes in; else v.
+func uncast(v *ir.Value) *ir.Value {
+	if v.Def != nil && v.Def.Is("Cast") {
+		return v.Def.Inputs[0]
+	}
+	return v
 }
 
 // filter is a constant 1×1 filter as [output channel][input channel].
@@ -231,7 +239,7 @@ func (s *block) placeData(b *build.Builder, x roperator.View) {
 	var ok bool
 	if s.out, ok = out.Collapse(1, 2); !ok {
 		s.copied = out
-		s.out, _ = b.Temp("excited", ir.Float32, out.Shape).Collapse(1, 2)
+		s.out, _ = b.Temp("excited", out.DType(), out.Shape).Collapse(1, 2)
 	}
 	s.acrossLanes = build.Abs(s.x.Stride(1)) < build.Abs(s.x.Stride(2)) && s.x.Shape[1] > 8
 }

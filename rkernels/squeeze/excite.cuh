@@ -15,8 +15,9 @@ namespace rk {
 
 // An rTask has a chunk of the positions of 8 channels, each of which is one warp's; with ACROSS, which is as in
 // squeeze.cuh, of 32 channels, each of which is one lane's. A thread has at most kMost elements. Inner and Gate are
-// functors in the form of epilogues, on [image][unit][0] and [image][channel][0].
-template <bool ACROSS, class Inner, class Gate>
+// functors in the form of epilogues, on [image][unit][0] and [image][channel][0]. X is the element type of the
+// channels, Y that of the result.
+template <bool ACROSS, class X, class Y, class Inner, class Gate>
 struct Excite {
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
   static constexpr int CB = ACROSS ? 32 : kWarps;
@@ -58,12 +59,12 @@ struct Excite {
     const int positions = a.positions - p0 < a.chunk ? a.positions - p0 : a.chunk;
     // What does not depend on the units is on its way while they are made.
     const Mine mine(t.tid, channels, positions);
-    const float* x = t.ptr<const float>(a.x) +
-                     place(image, a.step_n, place(c0 + mine.c, a.step_c, place(p0 + mine.first, a.step_p)));
+    const X* x =
+        t.ptr<const X>(a.x) + place(image, a.step_n, place(c0 + mine.c, a.step_c, place(p0 + mine.first, a.step_p)));
     float v[kMost];
     RT_UNROLL
     for (int i = 0; i < kMost; ++i)
-      v[i] = i * kStep < mine.count ? *ahead(x, i * kStep, static_cast<int>(a.step_p)) : 0.0f;
+      v[i] = i * kStep < mine.count ? float(*ahead(x, i * kStep, static_cast<int>(a.step_p))) : 0.0f;
     const int c = t.tid / kPer;
     typename Gate::Held gate = {};
     if (c < channels) gate = Gate::hold(t, a.gate, image, c0 + c, 0);
@@ -73,11 +74,10 @@ struct Excite {
     const float scale = channel_product(t, a, c0, channels, units, now);
     if (t.tid % kPer == 0 && c < channels) scales[c] = Gate::apply(t, a.gate, gate, scale, image, c0 + c, 0);
     t.sync();
-    float* out =
-        t.ptr<float>(a.out) + place(image, a.out_n, place(c0 + mine.c, a.out_c, place(p0 + mine.first, a.out_p)));
+    Y* out = t.ptr<Y>(a.out) + place(image, a.out_n, place(c0 + mine.c, a.out_c, place(p0 + mine.first, a.out_p)));
     RT_UNROLL
     for (int i = 0; i < kMost; ++i) {
-      if (i * kStep < mine.count) *ahead(out, i * kStep, static_cast<int>(a.out_p)) = v[i] * scales[mine.c];
+      if (i * kStep < mine.count) *ahead(out, i * kStep, static_cast<int>(a.out_p)) = Y(v[i] * scales[mine.c]);
     }
   }
 

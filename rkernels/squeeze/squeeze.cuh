@@ -13,8 +13,9 @@ namespace rk {
 
 // An rTask has 32 channels. With ACROSS the lanes of a warp are in charge of neighbouring channels, which is right
 // where these are neighbours in memory; otherwise of neighbouring positions of one channel. There is one wait for
-// memory: all loads of an rTask are on their way before the first value is used, as far as registers reach.
-template <bool ACROSS>
+// memory: all loads of an rTask are on their way before the first value is used, as far as registers reach. X is the element type of the
+// channels.
+template <bool ACROSS, class X>
 struct Squeeze {
   static constexpr int CB = 32;
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
@@ -38,7 +39,7 @@ struct Squeeze {
     const float* w = t.ptr<const float>(a.w) + place(c0, a.units);
     float now[CB];
     if (t.tid < a.units) column(w + t.tid, a.units, channels, now);
-    const float* x = t.ptr<const float>(a.x) + place(image, a.step_n, place(c0, a.step_c, place(p0, a.step_p)));
+    const X* x = t.ptr<const X>(a.x) + place(image, a.step_n, place(c0, a.step_c, place(p0, a.step_p)));
     if constexpr (ACROSS) {
       sum_across(t, a, x, channels, positions, means);
     } else {
@@ -64,22 +65,22 @@ struct Squeeze {
   }
 
   // A warp sums up four channels at the same time.
-  static RT_DEVICE void sum_along(const rt::Task& t, const Args& a, const float* x, int channels, int positions,
+  static RT_DEVICE void sum_along(const rt::Task& t, const Args& a, const X* x, int channels, int positions,
                                   float* means) {
     constexpr int kRows = CB / kWarps, kAtOnce = 4;
     const int lane = t.tid % 32, first = t.tid / 32 * kRows;
-    const float* at = x + place(first, a.step_c, place(lane, a.step_p));
+    const X* at = x + place(first, a.step_c, place(lane, a.step_p));
     float sums[kRows] = {};
     RK_UNROLL(1)
     for (int p = lane; p < positions; p += 32 * kAtOnce) {
       float v[kRows][kAtOnce];
       RT_UNROLL
       for (int c = 0; c < kRows; ++c) {
-        const float* row = ahead(at, c, static_cast<int>(a.step_c));
+        const X* row = ahead(at, c, static_cast<int>(a.step_c));
         RT_UNROLL
         for (int i = 0; i < kAtOnce; ++i) {
-          v[c][i] =
-              first + c < channels && p + 32 * i < positions ? *ahead(row, 32 * i, static_cast<int>(a.step_p)) : 0.0f;
+          const bool mine = first + c < channels && p + 32 * i < positions;
+          v[c][i] = mine ? float(*ahead(row, 32 * i, static_cast<int>(a.step_p))) : 0.0f;
         }
       }
       RT_UNROLL
@@ -96,18 +97,19 @@ struct Squeeze {
   }
 
   // A lane sums up its channel over the positions of its warp.
-  static RT_DEVICE void sum_across(const rt::Task& t, const Args& a, const float* x, int channels, int positions,
+  static RT_DEVICE void sum_across(const rt::Task& t, const Args& a, const X* x, int channels, int positions,
                                    float* means) {
     constexpr int kAtOnce = 8;
     const int c = t.tid % CB;
-    const float* at = x + place(c, a.step_c, place(t.tid / CB, a.step_p));
+    const X* at = x + place(c, a.step_c, place(t.tid / CB, a.step_p));
     float s = 0.0f;
     RK_UNROLL(1)
     for (int p = t.tid / CB; p < positions; p += kWarps * kAtOnce) {
       float v[kAtOnce];
       RT_UNROLL
       for (int i = 0; i < kAtOnce; ++i) {
-        v[i] = c < channels && p + kWarps * i < positions ? *ahead(at, kWarps * i, static_cast<int>(a.step_p)) : 0.0f;
+        const bool mine = c < channels && p + kWarps * i < positions;
+        v[i] = mine ? float(*ahead(at, kWarps * i, static_cast<int>(a.step_p))) : 0.0f;
       }
       s += ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
       at = ahead(at, kWarps * kAtOnce, static_cast<int>(a.step_p));
