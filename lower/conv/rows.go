@@ -98,11 +98,16 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 		return gemm.LowerProduct(b, g, p)
 	}
 	shapes := c.rowShapes(b)
+	if c.wholeRuns() {
+		p := contraction.Gathered(b.Precision())
+		shapes = append(shapes, contraction.GroupShapes(b.Target(), p, c.elements, c.positions(), c.outC)...)
+	}
 	tasks := func(s contraction.TileShape) int64 {
 		return c.images * c.groups * build.CeilDiv(c.positions(), s.BM) * build.CeilDiv(c.outC, s.BN)
 	}
 	splits := contraction.SplitsFor(b.Target(), c.elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
 		b.Share(g))
+	splits = contraction.FullSplits(shapes, c.inC*c.taps(), splits)
 	contraction.AddSplit(b, g, c.kind, c.elements, c.tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
 			var out []*roperator.Candidate
@@ -132,7 +137,8 @@ func (c *convolution) rowProduct() (contraction.Product, bool) {
 	return p, true
 }
 
-// wholeRuns reports whether channels of a group beside each other are always 16 aligned bytes, and whether coordinates fit conv_rows' 16 bits.
+// wholeRuns reports whether channels of a group beside each other are always 16 aligned bytes, and whether coordinates
+// fit conv_rows' 16 bits.
 func (c *convolution) wholeRuns() bool {
 	per := contraction.PerLoad(c.x.DType())
 	ok := !c.transposed && c.kernel[0] == 1 && c.pad[0] == 0 && c.stride[0] == 1 && c.in[0] == c.out[0] &&
@@ -161,12 +167,7 @@ func (c *convolution) rowK(bk int64) gatherK {
 func (c *convolution) rowsCandidate(b *build.Builder, s contraction.TileShape, t *tails.Tail,
 	splits int64) *roperator.Candidate {
 	k := c.rowK(s.BK)
-	w, steps := packFilter(b, c, s, s.BN, k), roperator.View{}
-	stepsRef := arg.Ref("steps", w) // any constant: runs need no table
-	if k.mode != schema.GatherRun {
-		steps = packSteps(b, c, k)
-		stepsRef = arg.Ref("steps", steps)
-	}
+	w := packFilter(b, c, s, s.BN, k)
 	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
 	tm, tn := build.CeilDiv(c.positions(), s.BM), build.CeilDiv(c.outC, s.BN)
 	splitK := build.CeilDiv(k.tiles, splits)
@@ -179,21 +180,42 @@ func (c *convolution) rowsCandidate(b *build.Builder, s contraction.TileShape, t
 		lo[1], hi[1] = p.group*c.inC+c0, p.group*c.inC+c1
 		c.spatialBox(p.p0, p.p1, lo[2:], hi[2:])
 	}
-	return &roperator.Candidate{
-		Inst: b.Instance("conv_rows", s.Params([]any{k.mode, c.gatherRank()}, c.x.DType(), w.DType(),
-			t.Functor, pro)...),
+	args := []rkernels.Field{arg.Ref("x", c.x), arg.Ref("w", w)}
+	if !s.Groups() {
+		args = append(args, c.stepsRef(b, k, w))
+	}
+	candidate := &roperator.Candidate{
 		Tasks: int(c.images * splits * c.groups * tm * tn),
-		Args: []rkernels.Field{
-			arg.Ref("x", c.x), arg.Ref("w", w), stepsRef, {Name: "out", Value: arg.Operand3(t.Out)},
+		Args: append(args, []rkernels.Field{
+			{Name: "out", Value: arg.Operand3(t.Out)},
 			arg.Div("groups", c.groups), arg.Int("out_channels", c.outC), arg.Int("positions", c.positions()),
 			arg.Div("tiles_m", tm), arg.Div("tiles_n", tn), arg.Int("tiles_k", k.tiles), arg.Int("split_k", splitK),
 			arg.Div("splits", splits), {Name: "runs", Value: c.runs()},
 			{Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
-		},
+		}...),
 		Reads:  append(roperator.AppendRead(nil, c.x, readBox), t.Reads(at.outBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: at.outBox}},
 		Work:   c.rowsWork(s, min(splitK, k.tiles)*s.BK, t, readBox),
 	}
+	left, right := c.x.DType(), w.DType()
+	if !s.Groups() {
+		layout := []any{k.mode, c.gatherRank()}
+		candidate.Inst = b.Instance("conv_rows", s.Params(layout, left, right, t.Functor, pro)...)
+		return candidate
+	}
+	layout := []any{c.gatherRank()}
+	candidate.Inst = b.Instance("conv_wgmma", s.Params(layout, left, right, t.Functor, pro)...)
+	block := w.Bytes(float64(s.PackedBlock(s.BN)))
+	candidate.Stream = at.stream(w, k.tiles, splitK, int64(block))
+	return candidate
+}
+
+// stepsRef is conv_rows' table of steps. Runs need none, so that any constant will do.
+func (c *convolution) stepsRef(b *build.Builder, k gatherK, w roperator.View) rkernels.Field {
+	if k.mode == schema.GatherRun {
+		return arg.Ref("steps", w)
+	}
+	return arg.Ref("steps", packSteps(b, c, k))
 }
 
 // runs is the rk::Runs of the convolution.
@@ -237,6 +259,16 @@ func (at *rowTiles) tile(task int) rowTile {
 		i0: rest / at.c.groups, group: group,
 		p0: m * at.bm, p1: min(m*at.bm+at.bm, at.c.positions()),
 		c0: first + n*at.bn, c1: first + min(n*at.bn+at.bn, at.c.outC),
+	}
+}
+
+// stream says which k tiles, of so many bytes each, an rTask takes from the loader, of the filter's tiles in all.
+func (at *rowTiles) stream(w roperator.View, tiles, splitK, block int64) func(task int) (rkernels.Ref, int64) {
+	return func(task int) (rkernels.Ref, int64) {
+		p := at.tile(task)
+		first := min(p.i0%at.splits*splitK, tiles)
+		line := p.group*at.tn + (p.c0-p.group*at.c.outC)/at.bn
+		return rkernels.Ref{Buffer: w.Buf.ID, Offset: (line*tiles + first) * block}, min(splitK, tiles-first) * block
 	}
 }
 
