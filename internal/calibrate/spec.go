@@ -60,7 +60,7 @@ var figures = []figure{
 }
 
 // Spec makes a device file of what was measured. Some things are not measured: the name, the number of vEUs in an SM,
-// and what comes from whole models, which are the fit, the cost of cold launches and that of publishing. They are taken
+// and what comes from whole models and from measured rTasks (takeFit). They are taken
 // from base. If base is nil, the name follows from the product, an SM is one vEU, and the others are those of the known
 // device of the same product or else of the same architecture. driver is the version of the GPU's driver, "" if it is not known.
 func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
@@ -71,13 +71,11 @@ func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 		Memory: d.MemoryBytes,
 	}
 	known := fitFor(s.Product, s.Arch)
-	if known != nil {
-		s.Fitted, s.Tensor = known.Fitted, known.Tensor
-		fromModels(&s.Measured, &known.Measured)
-	}
+	like := base
 	if base != nil {
-		s.Name, s.VEUsPerSM, s.Fitted, s.Tensor = base.Name, base.VEUsPerSM, base.Fitted, base.Tensor
-		fromModels(&s.Measured, &base.Measured)
+		s.Name, s.VEUsPerSM = base.Name, base.VEUsPerSM
+	} else {
+		like = known
 	}
 	s.Clusters = clusters(d, s.VEUsPerSM)
 	medians := map[string]float64{}
@@ -92,9 +90,23 @@ func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 		}
 		*s.Measured.Field(f.key) = device.ThreeDigits(v)
 	}
+	if like != nil {
+		takeFit(s, like)
+	}
 	s.Measured.Source = source(r, base, known, driver)
 	s.Cost = s.Fitted.Planned(s.Measured)
 	return s, nil
+}
+
+// takeFit takes over what comes from whole models, and from rTasks that were measured (`calibrate --report`). Among
+// these are the latency of an rTask and the bandwidth that one multiprocessor has of L2: rTasks see more of the former,
+// and less of the latter, than the loops that calibrate times, whose addresses are known ahead.
+func takeFit(s, from *device.Spec) {
+	s.Fitted, s.Tensor, s.Kernels = from.Fitted, from.Tensor, from.Kernels
+	fromModels(&s.Measured, &from.Measured)
+	if from.Measured.Latency > 0 && from.Measured.L2PerSM > 0 {
+		s.Measured.Latency, s.Measured.L2PerSM = from.Measured.Latency, from.Measured.L2PerSM
+	}
 }
 
 // fromModels copies the costs that come from whole models.
@@ -170,11 +182,10 @@ func source(r *Result, base, known *device.Spec, driver string) string {
 		runs = max(runs, len(r.Measurements[i].Samples))
 	}
 	fmt.Fprintf(&b, ": medians of %d runs on random data; launch, node and pdl are nodes of a CUDA graph on all SMs", runs)
-	b.WriteString(", latency is what a value handed to a neighbour adds to a step")
 	if base != nil {
-		fmt.Fprintf(&b, "; name, veus_per_sm and fit are those of %s", base.Name)
+		fmt.Fprintf(&b, "; name, veus_per_sm, fit, and what rTasks see of latency and L2, are those of %s", base.Name)
 	} else if known != nil {
-		fmt.Fprintf(&b, "; fit is that of %s", known.Name)
+		fmt.Fprintf(&b, "; fit, and what rTasks see of latency and L2, is that of %s", known.Name)
 	}
 	return b.String()
 }

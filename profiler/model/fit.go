@@ -17,7 +17,7 @@ type Sample struct {
 }
 
 // fewest is how many samples of an rKernel a fit needs; with fewer the rKernel has none.
-const fewest = 6
+const fewest = 3
 
 // Fit finds, for each rKernel, the latency and the factor with which Time is nearest to the samples: the sum of
 // |predicted / measured - 1| is least. That is a linear problem, a·latency + b·factor = 1 with a = 1 / measured and
