@@ -235,7 +235,10 @@ func layerNormRecipe(r *generator, x *ir.Value) {
 		return
 	}
 	axes := r.ints(-1)
-	dev := r.node("Sub", nil, x, r.node("ReduceMean", nil, x, axes))
+	dev := x // which gives an RMSNormalization
+	if r.random.IntN(3) > 0 {
+		dev = r.node("Sub", nil, x, r.node("ReduceMean", nil, x, axes))
+	}
 	square := r.node("Mul", nil, dev, dev)
 	if r.random.IntN(2) == 0 {
 		square = r.node("Pow", nil, dev, r.number(2))

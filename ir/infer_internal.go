@@ -85,3 +85,15 @@ func inferQuantizedMatMul(c *InferContext) {
 	}
 	c.set(0, append(slices.Clone(x[:len(x)-1]), w[1]))
 }
+
+// inferRMSNorm: the scale broadcasts to the normalised axes.
+func inferRMSNorm(c *InferContext) {
+	x := c.shape(0)
+	if x == nil || !c.wantRank(0, 1, -1) {
+		return
+	}
+	if axis, ok := c.axisAttr(len(x)); ok {
+		c.wantBroadcast(1, x[axis:])
+		c.set(0, x)
+	}
+}

@@ -68,6 +68,13 @@ var internalOps = []Op{
 		Doc: "one RNN step of x[B,I], h[B,H] with W[H,I], R[H,H], B[2H], seq_len[B]; " +
 			"y = h_next, but 0 where step >= seq_len, where h_next = h; without W, x[B,H] is x·Wᵀ",
 	},
+	{
+		Domain: InternalDomain, Name: "RMSNormalization", Since: 1, Kind: KindNorm, Infer: inferRMSNorm,
+		Inputs:  []Port{port("x", "T", floatTypes), port("scale", "T", floatTypes)},
+		Outputs: []Port{port("y", "T", floatTypes)},
+		Attrs:   []AttrSpec{required("axis", AttrInt), floatAttr("epsilon", 1e-5)},
+		Doc:     "x/sqrt(mean(x²) + epsilon)·scale with the mean over the axes from axis on",
+	},
 	// The weights of a product, quantised in groups of block consecutive k; the last group may be shorter.
 	{
 		Domain: InternalDomain, Name: "QuantizedMatMul", Since: 1, Kind: KindContraction, Infer: inferQuantizedMatMul,

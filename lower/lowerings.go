@@ -65,6 +65,7 @@ var lowerings = []row{
 	{"", "Softmax", norm.Softmax},
 	{"", "LogSoftmax", norm.Softmax},
 	{"", "LayerNormalization", norm.LayerNorm},
+	{ir.InternalDomain, "RMSNormalization", norm.LayerNorm},
 	{"", "InstanceNormalization", norm.InstanceNorm},
 	{"", "BatchNormalization", norm.BatchNorm},
 	{"", "LRN", norm.LRN},

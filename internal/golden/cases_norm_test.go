@@ -5,6 +5,16 @@ import (
 	"testing"
 )
 
+func TestRMSNorm(t *testing.T) {
+	cases := []Case{{Name: "half", In: "%x: float16[4,50], %s: float16[50]",
+		Body: "%y = rammer.RMSNormalization(%x, %s) {axis = 1}", Out: "%y"}}
+	for _, shape := range []string{"3,5", "40,100", "1,2048", "3,8200", "2,3,64"} {
+		cases = append(cases, Case{Name: shape, In: fmt.Sprintf("%%x: float32[%s], %%s: float32[%s]", shape, lastDim(shape)),
+			Body: "%y = rammer.RMSNormalization(%x, %s) {axis = -1, epsilon = 0.01f}", Out: "%y"})
+	}
+	Check(t, cases)
+}
+
 func TestNorm(t *testing.T) {
 	var cases []Case
 	add := func(name, in, body string) {

@@ -177,6 +177,29 @@ func layerNorm(c *call) []*ir.Tensor {
 	return []*ir.Tensor{out, result(c, stash, dims, means), result(c, stash, dims, invs)}
 }
 
+// rmsNorm divides each row by its root mean square.
+func rmsNorm(c *call) []*ir.Tensor {
+	x := c.arg(0)
+	axis := axisOf(c.Attr("axis").I, len(x.Dims))
+	n := int(ir.Count(x.Dims[axis:]))
+	scale, eps := layerNormAffine(c, c.arg(1), x.Dims, axis), c.Attr("epsilon").F
+	out := c.alloc(x.DType, x.Dims)
+	v := make([]float64, n)
+	for o := range int(ir.Count(x.Dims[:axis])) {
+		load(v, x, o*n)
+		square := 0.0
+		for _, e := range v {
+			square += e * e
+		}
+		inverse, factor := 1/math.Sqrt(square/float64(n)+eps), scale(o)
+		for i := range v {
+			v[i] *= inverse * factor[i]
+		}
+		store(out, o*n, v)
+	}
+	return one(out)
+}
+
 // layerNormAffine returns a function for the scales or offsets of normalised row o, which returns nil if t is absent.
 // Usually they are the same for all rows, but the standard lets them broadcast to X in any way.
 func layerNormAffine(c *call, t *ir.Tensor, dims []int64, axis int) func(o int) []float64 {

@@ -136,6 +136,7 @@ func affine(d, out ir.DType, operands []roperator.View) *functor.Expr {
 	return functor.Cast(out, e)
 }
 
+// LayerNorm lowers LayerNormalization, and RMSNormalization, which has no bias.
 func LayerNorm(b *build.Builder, g *build.Group) error {
 	n := g.Anchor
 	shape := b.Extents(g.Inputs[0], build.ForTiles)
@@ -183,7 +184,7 @@ func lowerNormalize(b *build.Builder, g *build.Group, cuts [2]int, shape []int64
 	for i := 1; i < len(g.Prologue); i++ {
 		if g.Prologue[i] != nil {
 			return fmt.Errorf("input %d (%s) has a prologue, which normalisations take on input 0 only", i,
-				ir.LookupOp("", g.Anchor.Op).InputPort(i).Name)
+				ir.LookupOp(g.Anchor.Domain, g.Anchor.Op).InputPort(i).Name)
 		}
 	}
 	real := functor.RealType(build.AnchorType(g))
@@ -195,6 +196,9 @@ func lowerNormalize(b *build.Builder, g *build.Group, cuts [2]int, shape []int64
 	cube := k.src.Shape
 	s := newLineShape(cube[2], cube[0]*cube[1], false)
 	stats := statistics(b, g, cube)
+	if g.Anchor.IsInternal("RMSNormalization") {
+		stats.bits |= withoutMean
+	}
 	if r := plainRows(g, &k, &stats, operands); r != nil {
 		b.Add(g.Kind(), r.candidates(b)...)
 		return nil
@@ -220,6 +224,9 @@ func lowerNormalize(b *build.Builder, g *build.Group, cuts [2]int, shape []int64
 	}
 	return nil
 }
+
+// withoutMean makes the kernel take the mean of lines as 0, beside the bits of the statistics that it stores.
+const withoutMean = 4
 
 // lineStats are the optional outputs Mean and InvStdDev of LayerNormalization.
 type lineStats struct {

@@ -11,7 +11,8 @@
 
 namespace rk {
 
-// STATS has bit 0 set when the mean, bit 1 when 1/sqrt(variance + epsilon) of each line is stored too.
+// STATS has bit 0 set when the mean, bit 1 when 1/sqrt(variance + epsilon) of each line is stored too. With bit 2 the mean
+// counts as 0, so that lines are divided by their root mean square.
 template <class T, class Stat, int PER, int LINES, int STATS, class Pro, class Epi>
 struct Normalize {
   struct Args {
@@ -86,7 +87,8 @@ struct Normalize {
         return line.load(k);
       }
     };
-    const F mean = line.sum(element) / F(a.n);
+    F mean = F(0);
+    if constexpr ((STATS & 4) == 0) mean = line.sum(element) / F(a.n);
     const F variance = line.sum([&](int u, int k) {
       const F d = element(u, k) - mean;
       return d * d;
@@ -116,7 +118,7 @@ struct Normalize {
         *ahead(line.dst, 1, k * a.dst.s[2]) = line.result(k, (line.load(k) - mean) * inverse);
       }
     }
-    if constexpr (STATS != 0) {
+    if constexpr ((STATS & 3) != 0) {
       const int at[2] = {line.i0, line.i1};
       if (part == 0 && line.n > 0) {
         if constexpr ((STATS & 1) != 0) rk::store<Stat>(line.t, a.mean, at, fn::Cast<Stat>(mean));
