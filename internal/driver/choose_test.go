@@ -72,7 +72,7 @@ func TestFastestPlanIsTaken(t *testing.T) {
 	us := map[string]float64{
 		schedule.PlanMixed: 30, schedule.PlanAuto: 30, schedule.PlanGraph: 20, schedule.PlanWaves: -1,
 		schedule.PlanRProgram: 50, schedule.PlanParallel: 10, "mixed-2": 50, "mixed-half": 50, "mixed-4": 50,
-		schedule.PlanCriticalPath: 50,
+		schedule.PlanCriticalPath: 50, "waves-2": 50,
 	}
 	r := tryDigits(t, CompileOptions{Tries: DefaultTries, Emit: EmitSources, lab: emulated(cxx, us)})
 	best := tryOf(t, r.Tried, schedule.PlanParallel)
