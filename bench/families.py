@@ -1,6 +1,7 @@
 """Single operators out of real models, ours beside the vendor's library.
 
-    python3 families.py models DIR [FAMILY…]      writes DIR/NAME.onnx for every row, and prints the names
+    python3 families.py models DIR [FAMILY…]      writes DIR/float32/NAME.onnx and
+                                                  DIR/float16/NAME.onnx for every row, and prints the names
     python3 families.py time OUT PRECISION… [--family FAMILY…]
 
 The second form times the libraries OUT/lib/NAME.PRECISION, which scripts/gpu_families.sh has built, and what PyTorch
@@ -9,7 +10,7 @@ one call among CHAIN calls that are captured into one CUDA graph, so that it hol
 ways to call the vendor's library the fastest counts. Ratios are the vendor's time over ours.
 
 A family is a module families_NAME.py beside this file. Its rows() gives objects with a name that can be that of a
-library, `of` and `batch` for the table, flops, model() for the bytes of an ONNX file, and vendor(torch, dtype) for
+library, `of` and `batch` for the table, flops, model(dtype) for the bytes of an ONNX file, and vendor(torch, dtype) for
 functions that each carry out the operator in one way; see families_gemm.py.
 """
 import argparse
@@ -41,10 +42,11 @@ def families(names, only):
 
 
 def write_models(folder, names, only):
-    os.makedirs(folder, exist_ok=True)
     for _, row in families(names, only):
-        with open(f"{folder}/{row.name}.onnx", "wb") as f:
-            f.write(row.model())
+        for dtype in ("float32", "float16"):
+            os.makedirs(f"{folder}/{dtype}", exist_ok=True)
+            with open(f"{folder}/{dtype}/{row.name}.onnx", "wb") as f:
+                f.write(row.model(dtype))
         print(row.name)
 
 

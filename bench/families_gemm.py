@@ -37,13 +37,14 @@ class Row:
     def flops(self):
         return 2 * self.m * self.k * self.n
 
-    def model(self):
+    def model(self, dtype):
         """y = x·w + c, with random weights."""
         rng = np.random.default_rng(self.k + self.n)
-        weight = lambda name, *dims: onnx_file.constant(name, rng.standard_normal(dims) / self.k**0.5)
+        weight = lambda name, *dims: onnx_file.constant(name, rng.standard_normal(dims) / self.k**0.5, dtype)
         nodes = [onnx_file.node("MatMul", ["x", "w"], ["p"]), onnx_file.node("Add", ["p", "c"], ["y"])]
         return onnx_file.model(self.name, nodes, [weight("w", self.k, self.n), weight("c", self.n)],
-                               [onnx_file.value("x", self.m, self.k)], [onnx_file.value("y", self.m, self.n)])
+                               [onnx_file.value("x", self.m, self.k, dtype=dtype)],
+                               [onnx_file.value("y", self.m, self.n, dtype=dtype)])
 
     def vendor(self, torch, dtype):
         """Ways to have cuBLAS compute the product: with and without the bias, with either layout of the weights."""

@@ -1,7 +1,7 @@
 """Writes small ONNX files without the package onnx: what a file needs of ONNX's protobuf messages, field by field."""
 import numpy as np
 
-FLOAT = 1  # TensorProto.DataType
+TYPES = {"float32": 1, "float16": 10}  # TensorProto.DataType
 
 
 def _number(field, value):
@@ -36,16 +36,17 @@ def node(op, inputs, outputs, **attributes):
             b"".join(_bytes(5, _attribute(n, v)) for n, v in attributes.items()))
 
 
-def constant(name, array):
-    """An initializer of float32."""
-    array = np.ascontiguousarray(array, dtype=np.float32)
-    return b"".join(_number(1, d) for d in array.shape) + _number(2, FLOAT) + _bytes(8, name) + _bytes(9, array.tobytes())
+def constant(name, array, dtype="float32"):
+    """An initializer."""
+    array = np.ascontiguousarray(array, dtype=dtype)
+    return (b"".join(_number(1, d) for d in array.shape) + _number(2, TYPES[dtype]) + _bytes(8, name) +
+            _bytes(9, array.tobytes()))
 
 
-def value(name, *dims):
-    """An input or output of float32."""
+def value(name, *dims, dtype="float32"):
+    """An input or output."""
     shape = b"".join(_bytes(1, _number(1, d)) for d in dims)
-    return _bytes(1, name) + _bytes(2, _bytes(1, _number(1, FLOAT) + _bytes(2, shape)))
+    return _bytes(1, name) + _bytes(2, _bytes(1, _number(1, TYPES[dtype]) + _bytes(2, shape)))
 
 
 def model(name, nodes, constants, inputs, outputs, opset=17):

@@ -26,7 +26,9 @@ export RAMMERC out
 export XDG_CACHE_HOME=$out/cache
 
 build() { # NAME PRECISION
-  timeout 200 "$RAMMERC" compile "$out/models/$1.onnx" --target "$arch" --offline --emit lib --precision "$2" \
+  local dtype=float32
+  case $2 in fp16 | bf16) dtype=float16 ;; esac
+  timeout 200 "$RAMMERC" compile "$out/models/$dtype/$1.onnx" --target "$arch" --offline --emit lib --precision "$2" \
     -o "$out/lib/$1.$2" -q >/dev/null 2>"$out/log/$1.$2" || echo "build FAILED: $1 $2: $(tail -n 1 "$out/log/$1.$2")"
 }
 export -f build

@@ -130,8 +130,9 @@ const (
 	// groupArch is the architecture whose warp groups multiply (wgmma).
 	groupArch = 90
 	// groupShare is the part of the time of mma.sync that the products of warp groups take, and groupStage what a stage
-	// costs beside them, in operations of mma.sync: a warp group brings its rows of A into registers.
-	groupShare, groupStage = 0.32, 240e3
+	// costs beside them, in operations of mma.sync: a warp group brings its rows of A into registers, and rounds
+	// numbers of float32 there.
+	groupShare, groupStage, groupHalfStage = 0.32, 240e3, 150e3
 	// mostSplitColumns is the widest tile of three products: each has sums of its own beside those of the tile.
 	mostSplitColumns = 96
 )
@@ -154,6 +155,14 @@ func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64
 		}
 	}
 	return out
+}
+
+// groupFlops is what so many stages of a tile of warp groups cost, in tf32 products of mma.sync.
+func (s TileShape) groupFlops(flops, stages float64) float64 {
+	if isHalf(s.multiplied) {
+		return groupShare*flops/2 + groupHalfStage*stages
+	}
+	return float64(s.products) * (groupShare*flops + groupStage*stages)
 }
 
 // Groups says that the shape is for warp groups, which take their constants from a stream.
@@ -290,7 +299,7 @@ func (s TileShape) Multiplications(e Elements, k float64) roperator.Work {
 	flops := 2 * float64(s.BM*s.BN) * k
 	switch {
 	case s.groups:
-		w.TensorFlops = float64(s.products) * (groupShare*flops + groupStage*math.Ceil(k/float64(s.BK)))
+		w.TensorFlops = s.groupFlops(flops, math.Ceil(k/float64(s.BK)))
 	case s.products > 0:
 		w.TensorFlops = flops * float64(s.products)
 	default:
@@ -303,6 +312,9 @@ func (s TileShape) Multiplications(e Elements, k float64) roperator.Work {
 func (s TileShape) multiplyTime(t *target.Target, e Elements, k int64) float64 {
 	w := s.Multiplications(e, float64(k))
 	if w.TensorFlops > 0 {
+		if s.groups { // counted in products of tf32, whatever is multiplied
+			return w.TensorFlops / t.Rate(target.Tensor, ir.Float32)
+		}
 		return w.TensorFlops / t.Rate(target.Tensor, s.unitType(e))
 	}
 	return w.Flops / t.Rate(target.Scalar, s.unitType(e))

@@ -99,6 +99,12 @@ const (
 	// startLatencies is what an rTask takes beside multiplying and moving its operands, and sumLatencies what
 	// another rOperator that adds up takes beside moving the partial sums; in latencies of the target.
 	startLatencies, sumLatencies = 1.25, 2.5
+	// apartLatencies is what adding up takes longer behind tiles of warp groups. They have all registers of a
+	// multiprocessor, so that the launch that adds up starts when they have ended.
+	apartLatencies = 4
+	// bulkShare is the part of the time of threads' copies that a tile's operands take to come where the loader copies
+	// half of them in bulk.
+	bulkShare = 0.72
 	// leastSplit is the shortest sum worth an rTask of its own.
 	leastSplit = 128
 	// leastGain is the part of its time that splitting must save.
@@ -156,9 +162,16 @@ func (m *splitModel) time(splits int64) float64 {
 		bytes := float64(s.BM*depth)*float64(m.elements.Left.Size()) +
 			float64(s.BN*depth)*float64(m.elements.Right.Size())
 		move := bytes / (t.L2Rate / perSM)
+		if s.groups {
+			move *= bulkShare
+		}
 		operands := s.SharedBytes(m.elements, depth) / (t.SharedRate / perSM)
 		task := startLatencies*t.Latency + max(multiply, move, operands)
-		least = min(least, task*float64(build.CeilDiv(m.tasks(s)*splits, m.slots)))
+		time := task * float64(build.CeilDiv(m.tasks(s)*splits, m.slots))
+		if s.groups && splits > 1 {
+			time += apartLatencies * t.Latency
+		}
+		least = min(least, time)
 	}
 	if splits > 1 { // the partial sums are written and read
 		least += sumLatencies*t.Latency + 2*float64(m.elements.Sum.Size())*float64(m.results*splits)/(float64(m.slots)*t.L2Rate/perSM)

@@ -65,7 +65,8 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 		return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(p.N, s.BN)
 	}
 	shapes := contraction.UsefulShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N)
-	if p.B.Buf.Kind == roperator.Const {
+	// A prologue computes on the way to shared memory. It would wait for its operands while warp groups wait for it.
+	if p.B.Buf.Kind == roperator.Const && p.Prologue == nil {
 		shapes = append(shapes, contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N)...)
 	}
 	splits := contraction.SplitsFor(b.Target(), p.Elements, shapes, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
