@@ -62,7 +62,7 @@ func packTaps(b *build.Builder, c *convolution) roperator.View {
 }
 
 // depthwiseThreads is how many threads an rTask of conv_depthwise has.
-const depthwiseThreads = 128
+const depthwiseThreads = 256
 
 // depthwiseWidths are the widths of filters for which conv_depthwise is unrolled.
 var depthwiseWidths = map[int64]bool{3: true, 5: true, 7: true}

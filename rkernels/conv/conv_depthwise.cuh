@@ -14,7 +14,7 @@ namespace rk {
 // not to be unrolled. X and W are the element types of input and weights; sums are float32.
 template <int FW, int STRIDE, int R, class X, class W, class Epi, class Pro>
 struct ConvDepthwise {
-  static constexpr int kThreads = 128;
+  static constexpr int kThreads = 256;
   static constexpr int kShared = 0;
   static_assert((FW == 0) == (STRIDE == 0));
   using Quad = Pack<float, 4>;
@@ -52,8 +52,8 @@ struct ConvDepthwise {
   }
 
  private:
-  static RT_DEVICE Quad load(const Args& a, const X* row, int w) {
-    if (static_cast<unsigned>(w) >= static_cast<unsigned>(a.win.in_w)) return kZero;
+  static RT_DEVICE Quad load(const Args& a, const X* row, int w, int width) {
+    if (static_cast<unsigned>(w) >= static_cast<unsigned>(width)) return kZero;
     const Pack<X, 4> stored = *reinterpret_cast<const Pack<X, 4>*>(ahead(row, w, static_cast<int>(a.win.step_w)));
     Quad x;
     RT_UNROLL
@@ -82,12 +82,12 @@ struct ConvDepthwise {
     const int stride = STRIDE > 0 ? STRIDE : static_cast<int>(win.stride_w.d);
     const int w0 = column * stride - win.pad_w;
     Quad sum[R] = {};
-    RK_UNROLL(1)
+    // The loads of several rows are on their way together. A row outside of the input has no elements.
+    RK_UNROLL(FW == 3 ? 3 : FW > 0 ? 2 : 1)
     for (int fh = 0; fh < a.filter_h; ++fh) {
       const int h = h0 + fh * a.dilation_h;
-      if (static_cast<unsigned>(h) < static_cast<unsigned>(win.in_h)) {
-        add_row(a, x + place(h, win.step_h), w, w0, stride, sum);
-      }
+      const int width = static_cast<unsigned>(h) < static_cast<unsigned>(win.in_h) ? win.in_w : 0;
+      add_row(a, x + place(h, win.step_h), width, w, w0, stride, sum);
       w += a.filter_w * a.channels;
     }
     const int left = static_cast<int>(win.out_w.d) - column;
@@ -101,13 +101,14 @@ struct ConvDepthwise {
     }
   }
 
-  // Adds what one row of the filter, at w, makes of a row of the input.
-  static RT_DEVICE void add_row(const Args& a, const X* row, const W* w, int w0, int stride, Quad (&sum)[R]) {
+  // Adds what one row of the filter, at w, makes of a row of the input with so many elements.
+  static RT_DEVICE void add_row(const Args& a, const X* row, int width, const W* w, int w0, int stride,
+                                Quad (&sum)[R]) {
     if constexpr (FW > 0) {
       constexpr int kSpan = (R - 1) * STRIDE + FW;
       Quad xs[kSpan];
       RT_UNROLL
-      for (int i = 0; i < kSpan; ++i) xs[i] = load(a, row, w0 + i);
+      for (int i = 0; i < kSpan; ++i) xs[i] = load(a, row, w0 + i, width);
       RT_UNROLL
       for (int f = 0; f < FW; ++f) {
         const Quad q = weights(w + f * a.channels);
@@ -119,7 +120,7 @@ struct ConvDepthwise {
       for (int f = 0; f < a.filter_w; ++f) {
         const Quad q = weights(w + f * a.channels);
         RT_UNROLL
-        for (int r = 0; r < R; ++r) add(sum[r], load(a, row, w0 + r * stride + f * a.dilation_w), q);
+        for (int r = 0; r < R; ++r) add(sum[r], load(a, row, w0 + r * stride + f * a.dilation_w, width), q);
       }
     }
   }
