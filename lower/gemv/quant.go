@@ -137,7 +137,9 @@ func quantShapes(t *target.Target, p *contraction.Product, q *Quantized) []quant
 	var out []quantShape
 	for _, perVEU := range []int64{1, 2, 4} {
 		s.groups = min(build.CeilDiv(s.all, perVEU*int64(t.VEUs)), streamThreads/s.mb/s.columns())
-		for s.t = 1; 2*s.t*s.mb*s.c <= 8 && s.t < s.groups; {
+		// The exchanges of sums between lanes follow one another, and units are short: so the sums of many units are
+		// exchanged together.
+		for s.t = 1; s.t < 8 && 2*s.t*s.mb*s.c <= 32 && 2*s.t <= s.groups && s.mb < 8; {
 			s.t *= 2
 		}
 		if n := len(out); n == 0 || out[n-1].groups != s.groups {

@@ -106,31 +106,35 @@ struct QuantizedWeights {
     }
   };
 
-  // The sums of the lane's products of one unit.
+  // The sums of the lane's products of one unit. All columns of a run take turns, and each is summed up in several chains
+  // where there are few columns, so that no addition waits for the one before it.
   template <int MB, int KQ, int C>
   static RT_DEVICE void multiply(const Input<MB, KQ>& in, const Unit<KQ, C>& unit, const Args& args, float* sums) {
-    constexpr int kSums = MB * C, kChains = kSums < 4 ? 4 / kSums : 1;
+    constexpr int kSums = MB * C, kChains = kSums < 8 ? 8 / kSums : 1;
     RT_UNROLL
     for (int i = 0; i < kSums; ++i) sums[i] = 0;
     RT_UNROLL
     for (int q = 0; q < KQ; ++q) {
+      float chains[kSums][kChains] = {};
       RT_UNROLL
-      for (int c = 0; c < C; ++c) {
-        float chains[MB][kChains] = {};
+      for (int i = 0; i < RUN; ++i) {
         RT_UNROLL
-        for (int i = 0; i < RUN; ++i) {
+        for (int c = 0; c < C; ++c) {
           const float u = unit.bits[q][c].value(i);
           RT_UNROLL
-          for (int m = 0; m < MB; ++m) chains[m][i % kChains] += in.v[m][q][i] * u;
+          for (int m = 0; m < MB; ++m) chains[m * C + c][i % kChains] += in.v[m][q][i] * u;
         }
+      }
+      RT_UNROLL
+      for (int c = 0; c < C; ++c) {
         float scale = 1.0f, zero = args.zero;
         if constexpr (FORM != kNoScales) scale = static_cast<float>(unit.scales[q][c].v[0]);
         if constexpr (Scale::kPairs) zero = static_cast<float>(unit.scales[q][c].v[1]);
         RT_UNROLL
         for (int m = 0; m < MB; ++m) {
-          float dot = chains[m][0];
+          float dot = chains[m * C + c][0];
           RT_UNROLL
-          for (int j = 1; j < kChains; ++j) dot += chains[m][j];
+          for (int j = 1; j < kChains; ++j) dot += chains[m * C + c][j];
           sums[m * C + c] += scale * (dot * Bits::kUnscale - zero * in.sum[m][q]);
         }
       }
