@@ -73,7 +73,7 @@ file=$out/$(echo "${product#NVIDIA }" | tr 'A-Z ' 'a-z_').jsonl.gz
 rm -f "$file"
 "$RAMMERC" cache export "$file" --gpu "$product"
 "$RAMMERC" cache ls
-"$RAMMERC" cache show --json | python3 -c '
+"$RAMMERC" cache show --json 2>/dev/null | python3 -c '
 import collections, json, sys
 for text, n in collections.Counter(e["problem"] for e in json.load(sys.stdin).get("entries") or [] if e.get("problem")).items():
     print(f"{n} candidates: {text}")'

@@ -31,6 +31,7 @@ type tuneSpace struct {
 
 	mu    sync.Mutex
 	plans map[string]schedule.Proposal // by the text of the schedule
+	texts map[string]string            // likewise: hashes of the plans
 }
 
 // within is how many times slower than the best candidate of its rOperator one may be, by the costs, to be tried.
@@ -38,7 +39,7 @@ const within = 2.5
 
 func newTuneSpace(c *Compilation, job *Job, ops *roperator.Graph, costs profiler.Costs) (*tuneSpace, error) {
 	s := &tuneSpace{
-		c: c, job: job, ops: ops, costs: costs, plans: map[string]schedule.Proposal{},
+		c: c, job: job, ops: ops, costs: costs, plans: map[string]schedule.Proposal{}, texts: map[string]string{},
 		classOf: map[*roperator.Candidate]string{}, idOf: map[*roperator.Candidate]string{},
 	}
 	at := map[string]int{} // class → index in classes
@@ -144,7 +145,22 @@ func (s *tuneSpace) Predict(x tune.Schedule) (tune.Prediction, error) {
 	if err != nil {
 		return tune.Prediction{}, err
 	}
-	return tune.Prediction{Plan: db.Hash(string(vdevice.FormatPlan(p.Plan))), US: p.Modelled / 1000}, nil
+	return tune.Prediction{Plan: s.hash(x, p), US: p.Modelled / 1000}, nil
+}
+
+// hash identifies the plan that a schedule makes.
+func (s *tuneSpace) hash(x tune.Schedule, p schedule.Proposal) string {
+	name := fmt.Sprint(x)
+	s.mu.Lock()
+	h := s.texts[name]
+	s.mu.Unlock()
+	if h == "" {
+		h = db.Hash(string(vdevice.FormatPlan(p.Plan)))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.texts[name] = h
+	}
+	return h
 }
 
 // perLibrary is how many schedules share a library while they are searched: so few that all processors build.
@@ -161,7 +177,7 @@ func (s *tuneSpace) Time(_ context.Context, list []tune.Schedule, alone bool) ([
 			return nil, err
 		}
 		plans[i] = p
-		trials[i] = tune.Trial{Schedule: x, Plan: db.Hash(string(vdevice.FormatPlan(p.Plan)))}
+		trials[i] = tune.Trial{Schedule: x, Plan: s.hash(x, p)}
 	}
 	dir, remove, err := s.job.Folders.Make("", "rammerc-tune-")
 	if err != nil {

@@ -17,7 +17,7 @@ type Sample struct {
 }
 
 // fewest is how many samples of an rKernel a fit needs; with fewer the rKernel has none.
-const fewest = 3
+const fewest = 8
 
 // Fit finds, for each rKernel, the latency and the factor with which Time is nearest to the samples: the sum of
 // |predicted / measured - 1| is least. That is a linear problem, a·latency + b·factor = 1 with a = 1 / measured and
@@ -37,11 +37,11 @@ func Fit(spec *device.Spec, samples []Sample) map[string]device.KernelFit {
 	return out
 }
 
-// Bounds of what a fit may say. A latency below that of one access, or above that of several, is an accident of the
-// samples.
+// Bounds of what a fit may say. A latency below that of one access or above that of several, and rTasks that are much
+// faster than the device's rates, are accidents of the samples.
 const (
 	leastLatency, mostLatency = 200, 4000
-	leastFactor, mostFactor   = 0.1, 20
+	leastFactor, mostFactor   = 0.5, 20
 	fitRounds                 = 30
 	leastError                = 0.02 // of the weights
 )

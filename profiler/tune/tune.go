@@ -17,7 +17,10 @@ import (
 	"context"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -199,13 +202,11 @@ func (s *search) fresh(list []Schedule, most int) []Schedule {
 	}
 	var out []promise
 	seen := maps.Clone(s.plans)
-	for _, x := range list {
-		p, err := s.space.Predict(x)
-		if err != nil || seen[p.Plan] {
-			continue
+	for i, p := range s.predict(list) {
+		if p.Plan != "" && !seen[p.Plan] {
+			seen[p.Plan] = true
+			out = append(out, promise{list[i], p})
 		}
-		seen[p.Plan] = true
-		out = append(out, promise{x, p})
 	}
 	if most > 0 {
 		slices.SortStableFunc(out, func(a, b promise) int { return cmp.Compare(a.p.US, b.p.US) })
@@ -216,6 +217,26 @@ func (s *search) fresh(list []Schedule, most int) []Schedule {
 		kept = append(kept, x.s)
 	}
 	return kept
+}
+
+// predict predicts schedules on all processors. Those that are not legal, or come too late, have no plan.
+func (s *search) predict(list []Schedule) []Prediction {
+	out := make([]Prediction, len(list))
+	var next atomic.Int32
+	var wg sync.WaitGroup
+	for range min(len(list), runtime.NumCPU()) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := int(next.Add(1)) - 1; i < len(list) && time.Now().Before(s.opt.Until); i = int(next.Add(1)) - 1 {
+				if p, err := s.space.Predict(list[i]); err == nil {
+					out[i] = p
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	return out
 }
 
 // best lists the fastest trials, at most so many.
@@ -234,7 +255,7 @@ func (s *search) best(most int) []Trial {
 // costs prefer, the other half are drawn, because the costs may be wrong.
 const (
 	parents      = 4
-	perPlace     = 4
+	perPlace     = 2
 	mostChanges  = 3
 	changesOfAll = 8 // one of so many children changes the kind or the policy instead of candidates
 )
@@ -255,7 +276,7 @@ func (s *search) children() []Schedule {
 		list = append(list, s.change(from[i].Schedule))
 	}
 	drawn := s.fresh(list, 0)
-	promising := s.fresh(list, (s.opt.Batch+1)/2)
+	promising := s.fresh(drawn, (s.opt.Batch+1)/2)
 	for _, x := range drawn {
 		if len(promising) >= s.opt.Batch {
 			break
