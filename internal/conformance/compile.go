@@ -23,12 +23,15 @@ type compiled struct {
 	set     *dataSet
 	bound   []string
 	outputs []string // names, in the order of the model
+
+	precision precision.Precision
 }
 
-// target is the device and the kind of plan.
+// target is the device, the kind of plan, and the precision.
 type target struct {
-	spec *device.Spec
-	plan string
+	spec      *device.Spec
+	plan      string
+	precision precision.Precision
 }
 
 // compile makes the plan of a data set, whose inputs determine all shapes. If a first attempt fails because the
@@ -38,7 +41,7 @@ func (t *test) compile(dir string, to target) (*compiled, Result) {
 	if err != nil {
 		return nil, t.refused(importing, err)
 	}
-	c := &compiled{t: t, outputs: names(m.Graph.Outputs)}
+	c := &compiled{t: t, outputs: names(m.Graph.Outputs), precision: to.precision}
 	if c.set, err = readSet(dir, names(m.Graph.Inputs), c.outputs); err != nil {
 		if t.traits.outside != "" {
 			return nil, Result{Name: t.Name, Status: Skip, Reason: t.traits.outside}
@@ -73,7 +76,7 @@ func (c *compiled) attempt(to target) Result {
 		return c.t.refused(importing, err)
 	}
 	seed := uint64(len(c.t.data))
-	options := graphopt.Options{Check: true, Seed: seed}
+	options := graphopt.Options{Check: true, Seed: seed, Storage: to.precision.Storage()}
 	if seed%2 == 0 { // as compilations in most precisions do
 		options.Disable = []string{graphopt.SinkTransposes, graphopt.StoreChannelsLast}
 	}
@@ -91,7 +94,7 @@ func planFor(g *ir.Graph, to target) (*vdevice.Plan, error) {
 	if err := wantStatic(g); err != nil {
 		return nil, err
 	}
-	ops, err := lower.ForDevice(g, to.spec, precision.FP32)
+	ops, err := lower.ForDevice(g, to.spec, to.precision)
 	if err != nil {
 		return nil, err
 	}

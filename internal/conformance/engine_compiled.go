@@ -12,18 +12,21 @@ import (
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
 // Options tune Run. The zero value has sensible defaults.
 type Options struct {
-	Shards   int    // number of programs to build; 0: as many as suit the engine
-	Jobs     int    // compilers that run at once; 0: GOMAXPROCS
-	Keep     string // folder in which sources and programs stay; "": a temporary one
-	Device   string // the device that plans are for; "": emu4 or h200
-	Plan     string // kind of plan; "": auto
-	Optimize string // optimisation flag; "": -O1 for the emulator, -O3 for nvcc
-	Progress func(format string, args ...any)
+	Shards int    // number of programs to build; 0: as many as suit the engine
+	Jobs   int    // compilers that run at once; 0: GOMAXPROCS
+	Keep   string // folder in which sources and programs stay; "": a temporary one
+	Device string // the device that plans are for; "": emu4 or h200
+	Plan   string // kind of plan; "": auto
+	// Precision is how products are made, and what values are stored in; the results may then differ by as much.
+	Precision precision.Precision
+	Optimize  string // optimisation flag; "": -O1 for the emulator, -O3 for nvcc
+	Progress  func(format string, args ...any)
 }
 
 // compiledEngine is what differs between the emulator and GPUs as engines.
@@ -102,7 +105,7 @@ func (e *compiledEngine) run(ctx context.Context, cases []Case, opt Options) ([]
 		return nil, err
 	}
 	results := make([]Result, len(cases))
-	jobs := plans(cases, results, target{spec, opt.Plan})
+	jobs := plans(cases, results, target{spec, opt.Plan, opt.Precision})
 	opt.Progress("%d of %d cases compile to %d plans", len(cases)-Counts(results)[Skip]-Counts(results)[Fail],
 		len(cases), len(jobs))
 	dir := opt.Keep
@@ -267,5 +270,5 @@ func (j job) check(srv *server, i int) error {
 		}
 		data = data[n:]
 	}
-	return j.t.compare(got, j.set.want, j.outputs)
+	return j.t.compare(got, j.set.want, j.outputs, j.precision)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/precision"
 )
 
 func TestCompare(t *testing.T) {
@@ -35,5 +36,25 @@ func TestCompare(t *testing.T) {
 	}
 	if d := Compare("shape", ir.NewTensor(ir.Float32, 1, 2), ir.NewTensor(ir.Float32, 2, 1)); d.Problem == "" {
 		t.Error("different shapes compare")
+	}
+}
+
+// TestLimitIn: the fewer digits a precision keeps, the further float32 outputs may be off. Other types are as the model
+// declares them, and have the limits of the table.
+func TestLimitIn(t *testing.T) {
+	last := 0.0
+	for _, p := range []precision.Precision{precision.Strict, precision.FP16, precision.BF16} {
+		l := LimitIn(p, ir.Float32)
+		if l.L2 <= last {
+			t.Errorf("%s may be off by %g, the precision before it by %g", p, l.L2, last)
+		}
+		last = l.L2
+		if got := LimitIn(p, ir.Float64); got != LimitFor(ir.Float64) {
+			t.Errorf("%s: float64 may be off by %g", p, got.L2)
+		}
+	}
+	// 192 roundings, each with a mean square of a third of the unit roundoff's square.
+	if got, want := LimitIn(precision.FP16, ir.Float32).L2, math.Sqrt(192.0/3)/(1<<11); math.Abs(got-want) > 1e-12 {
+		t.Errorf("fp16 may be off by %g, want %g", got, want)
 	}
 }

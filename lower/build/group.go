@@ -2,6 +2,7 @@ package build
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/rkernels/functor"
@@ -148,20 +149,22 @@ func (g *Group) readPrologue(resolve func([]*ir.Value) []*ir.Value) error {
 	return nil
 }
 
-// Kind lists the operators of the group, such as "Conv+Add+Relu"; a compound has a name.
+// Kind lists the operators of the group, such as "Conv+Add+Relu". Casts that no node of the model asks for, because they
+// only say how values are stored, do not count.
 func (g *Group) Kind() string {
-	switch {
-	case !g.Node.IsInternal("Fused"):
+	if !g.Node.IsInternal("Fused") {
 		return g.Node.Op
-	case g.Compound != "":
-		return g.Compound
 	}
-	s := ""
-	for i, m := range g.Node.Attrs["body"].G.Nodes {
-		if i > 0 {
-			s += "+"
+	var ops, casts []string
+	for _, m := range g.Node.Attrs["body"].G.Nodes {
+		if m.Is("Cast") && len(m.Origins) == 0 {
+			casts = append(casts, m.Op)
+		} else {
+			ops = append(ops, m.Op)
 		}
-		s += m.Op
 	}
-	return s
+	if ops == nil {
+		ops = casts
+	}
+	return strings.Join(ops, "+")
 }
