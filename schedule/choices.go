@@ -96,7 +96,7 @@ func bestThreads(g *roperator.Graph, spec *device.Spec, all [][]choice, sizes ma
 	}
 	sort.Ints(threads)
 	var best [][]choice
-	bestTime := 0.0
+	bestTime, mostKept := 0.0, 0
 	var lack *diag.List
 	for i := range 2 * len(threads) {
 		step, n := 0, threads[i/2]
@@ -112,14 +112,29 @@ func bestThreads(g *roperator.Graph, spec *device.Spec, all [][]choice, sizes ma
 			}
 			continue
 		}
-		if best == nil || time < bestTime {
-			best, bestTime = some, time
+		kept := residentChoices(some)
+		if best == nil || kept > mostKept || kept == mostKept && time < bestTime {
+			best, bestTime, mostKept = some, time, kept
 		}
 	}
 	if best == nil {
 		return nil, lack.Err()
 	}
 	return best, nil
+}
+
+// residentChoices counts the candidates that keep operands on chip. Groups of rOperators live on them: with the widest
+// slices missing, too few groups would find vEUs, and no faster rKernel elsewhere makes up for that.
+func residentChoices(all [][]choice) int {
+	n := 0
+	for _, choices := range all {
+		for i := range choices {
+			if choices[i].c.Resident != nil {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // special reports that the candidate is for data that travel in tagged words, or for operands that are kept on chip.

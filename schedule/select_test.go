@@ -120,3 +120,27 @@ func TestMergingFollowsCosts(t *testing.T) {
 		t.Errorf("waiting is dear, want one launch a wave, got\n%v", s)
 	}
 }
+
+// A faster rKernel elsewhere does not push out the candidates that keep operands on chip: here it needs so many threads
+// that those of the others have too few registers left.
+func TestResidentCandidatesStay(t *testing.T) {
+	m := vdevicetest.New("resident")
+	costs := table{}
+	for range 2 {
+		c := oneOp(m, 4, 1)
+		w := m.Buffer(roperator.Const, 64)
+		c[1].Resident = w.Buf
+		c[0].Inst, c[1].Inst = vdevicetest.Instance(256, 0, 64), vdevicetest.Instance(256, 0, 200)
+		costs[c[0]], costs[c[1]] = 100, 100
+	}
+	last := oneOp(m, 4, 1)
+	last[0].Inst, last[1].Inst = vdevicetest.Instance(256, 0, 64), vdevicetest.Instance(1024, 0, 64)
+	costs[last[0]], costs[last[1]] = 5000, 100
+	choices, err := admit(m.G, deviceOf(t, "h200"), costs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := residentChoices(choices); n != 2 {
+		t.Errorf("%d candidates keep operands on chip, want 2", n)
+	}
+}
