@@ -57,8 +57,9 @@ func TestScripts(t *testing.T) {
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": status, "json": checkJSON, "mkmodel": makeModel, "cut": cutFile, "flip": flipByte,
-			"same": sameFiles,
-			"npy":  writeNPY, "lib": built.copy,
+			"named": nameFile,
+			"same":  sameFiles,
+			"npy":   writeNPY, "lib": built.copy,
 		},
 	})
 }
@@ -151,6 +152,20 @@ func cutFile(ts *testscript.TestScript, neg bool, args []string) {
 		n += len(data)
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), data[:n], 0o666))
+}
+
+// nameFile implements "named NAME PATTERN": $NAME becomes the path of the one file that matches. The numbers of dumps
+// change with every pass that is added.
+func nameFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: named NAME PATTERN")
+	}
+	found, err := filepath.Glob(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if len(found) != 1 {
+		ts.Fatalf("%d files match %s", len(found), args[1])
+	}
+	ts.Setenv(args[0], filepath.ToSlash(filepath.Join(filepath.Dir(args[1]), filepath.Base(found[0]))))
 }
 
 func flipByte(ts *testscript.TestScript, neg bool, args []string) {
