@@ -33,23 +33,3 @@ func (t GPUTools) Part(ctx context.Context, dir, name string, machine func() err
 	}
 	return kernels, t.NVCC.LinkProgram(ctx, dir, name, []string{name + ".o", "machine.o", "evict.o"})
 }
-
-// EmulatorTools compile for the emulator. There everything works, but times mean nothing.
-type EmulatorTools struct{ Cxx *toolchain.Cxx }
-
-// Machine compiles the machine into an object file.
-func (t EmulatorTools) Machine(ctx context.Context, dir string) error {
-	_, err := t.Cxx.BuildProgram(ctx, dir, "machine.o", []string{"machine/machine.cu"}, append(emulatorFlags, "-c")...)
-	return err
-}
-
-// Part compiles a part and links it with the machine.
-func (t EmulatorTools) Part(ctx context.Context, dir, name string, machine func() error) ([]toolchain.Kernel, error) {
-	if err := machine(); err != nil {
-		return nil, err
-	}
-	_, err := t.Cxx.BuildProgram(ctx, dir, name, []string{name + ".cu", "-x", "none", "machine.o"}, emulatorFlags...)
-	return nil, err
-}
-
-var emulatorFlags = []string{"-O0", "-I.", "-w", "-fno-strict-aliasing", "-x", "c++"}
