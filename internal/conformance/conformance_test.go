@@ -6,10 +6,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/precision"
 )
 
 var update = flag.Bool("update", false, "write the lists of expected results and docs/CONFORMANCE.md")
@@ -74,6 +77,28 @@ func TestEmulator(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, "emu", expectedEmu, results)
+}
+
+// multiplying matches tests of operators that multiply, of which the precision changes results.
+var multiplying = regexp.MustCompile(`^test_(matmul_[234]d|gemm_|basic_conv_|conv_with|convtranspose)`)
+
+// TestHalf runs tests of operators that multiply with values stored in float16: they pass within limits that follow from
+// its unit roundoff.
+func TestHalf(t *testing.T) {
+	cases := suiteCases(t)
+	if _, err := toolchain.FindCxx(""); err != nil {
+		t.Skip(err)
+	}
+	cases = slices.DeleteFunc(cases, func(c Case) bool { return !multiplying.MatchString(c.Name) })
+	results, err := Run(context.Background(), "emu", cases, Options{Progress: t.Logf, Precision: precision.FP16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Status == Fail {
+			t.Errorf("%s: %s", r.Name, r.Detail)
+		}
+	}
 }
 
 func readList(t *testing.T, file string) []Result {
