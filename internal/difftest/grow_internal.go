@@ -9,7 +9,8 @@ import (
 // internalGrowers make operators that only passes create. Users can compile dumps, so such operators occur in inputs
 // too.
 var internalGrowers = []grower{
-	{"View", growView}, {"Attention", growAttention},
+	{"View", growView}, {"Attention", growAttention}, {"QuantizedMatMul", growQuantizedMatMul},
+	{"RMSNormalization", growInternalRMSNorm},
 	{"LSTMCell", func(r *generator) { growCell(r, "LSTMCell", 4, 3) }},
 	{"GRUCell", func(r *generator) { growCell(r, "GRUCell", 3, 2) }},
 	{"RNNCell", func(r *generator) { growCell(r, "RNNCell", 1, 1) }},

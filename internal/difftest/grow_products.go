@@ -180,3 +180,25 @@ func fitsLetters(letters string, dims []int64) bool {
 	}
 	return true
 }
+
+// growQuantizedMatMul multiplies a value by a constant matrix of 8-bit codes, with scales and perhaps zero points for
+// each column and each block of k.
+func growQuantizedMatMul(r *generator) {
+	x := r.value(r.float(), 1, 3)
+	dims := dimsOf(x)
+	k, n := dims[len(dims)-1], r.extent()
+	if k == 0 {
+		r.refuse("no depth to cut into blocks")
+	}
+	block := oneOf(r, 1, 2, 16, k)
+	groups := (k-1)/block + 1
+	codes := oneOf(r, ir.Int8, ir.Uint8)
+	in := []*ir.Value{
+		x, r.constant(r.between(codes, 0, 100, k, n)),
+		r.constant(r.between(ir.Float32, 1e-3, 1e-2, groups, n)),
+	}
+	if codes == ir.Uint8 || r.one(2) {
+		in = append(in, r.constant(r.between(codes, 0, 100, groups, n)))
+	}
+	r.nodes(ir.InternalDomain, "QuantizedMatMul", 1, ir.Attrs{"block": ir.IntAttr(block)}, in...)
+}

@@ -65,6 +65,19 @@ func growLayerNorm(r *generator) {
 	r.nodes("", "LayerNormalization", oneOf(r, 1, 1, 1, 3), attrs, in...)
 }
 
+// growInternalRMSNorm: the last of the normalised axes, or all of them, have a scale.
+func growInternalRMSNorm(r *generator) {
+	x := r.value(r.float(), 1, 4)
+	dims := dimsOf(x)
+	axis := positive(r.axis(len(dims)), len(dims))
+	attrs := ir.Attrs{"axis": ir.IntAttr(int64(axis))}
+	if r.one(2) {
+		attrs["epsilon"] = ir.FloatAttr(float64(float32(0.001)))
+	}
+	scale := r.parameter(r.tensor(x.DType, dims[oneOf(r, int64(axis), int64(len(dims)-1)):], false))
+	r.nodes(ir.InternalDomain, "RMSNormalization", 1, attrs, x, scale)
+}
+
 func growInstanceNorm(r *generator) {
 	x := r.image()
 	c := dimsOf(x)[1]
