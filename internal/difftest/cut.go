@@ -36,7 +36,11 @@ func (c *Case) Without(drop func(n *ir.Node) bool) *Case {
 	return &Case{Name: c.Name, Seed: c.Seed, Graph: g, Inputs: inputs, Wild: c.Wild, Precision: c.Precision}
 }
 
-// WithoutNamed is Without for the nodes with the given names.
+// WithoutNamed is Without for the nodes with the given names, and for those that passes made of them. The compiler's
+// messages name the nodes of the model.
 func (c *Case) WithoutNamed(names ...string) *Case {
-	return c.Without(func(n *ir.Node) bool { return slices.Contains(names, n.Name) })
+	return c.Without(func(n *ir.Node) bool {
+		made := func(o ir.Origin) bool { return slices.Contains(names, o.Name) }
+		return slices.Contains(names, n.Name) || slices.ContainsFunc(n.Origins, made)
+	})
 }
