@@ -260,8 +260,8 @@ RT_DEVICE void load_fragments_across(uint32_t (&r)[4], const void* row);
 // 192, 256.
 //
 //   A   in registers: warp w holds rows 16w to 16w + 15 as a fragment for mma_tf32, mma_f16 or mma_bf16
-//   B   in shared memory, as two blocks of 16 bytes of depth: a block has N columns of 16 aligned bytes each, one behind
-//       the other. `pitch` is the bytes from the first block to the second.
+//   B   in shared memory, as two blocks of 16 bytes of depth: a block has N columns of 16 aligned bytes each, one
+//       behind the other. `pitch` is the bytes from the first block to the second.
 //   D   warp w holds rows 16w to 16w + 15; d[4j] to d[4j + 3] are a fragment D of mma_tf32 for columns 8j to 8j + 7
 //
 // The instructions run beside the threads, one after another. Until multiplied() has returned, the operands must stay

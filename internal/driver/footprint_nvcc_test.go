@@ -32,7 +32,8 @@ func needMeasuredNVCC(t *testing.T) {
 var moreCode = map[string]int64{
 	// All registers of a tile's sums are named in its code one by one, and what comes next is fetched in two places, into
 	// registers of either parity.
-	"_wgmma_": 14 << 10,
+	"gemm_wgmma": 14 << 10,
+	"conv_wgmma": 18 << 10, // the places of an image's rows are computed as well
 	// Two products of three parts each, and between them a softmax of all registers of the scores. Its loops are unrolled
 	// along the head, which keeps the queries in registers.
 	"attention_mma": 24 << 10,
@@ -144,7 +145,7 @@ func (g *graphMaker) product() {
 }
 
 func (g *graphMaker) convolutions() {
-	g.Input = append(g.Input, floats("image", 1, 3, 224, 224))
+	g.Input = append(g.Input, floats("image", 8, 3, 224, 224))
 	g.weights("w1", 32, 3, 3, 3)
 	g.weights("w2", 192, 32, 3, 3)
 	g.weights("w3", 320, 192, 1, 1)
@@ -160,7 +161,7 @@ func (g *graphMaker) convolutions() {
 	g.node("Conv", "c3", "a2", "w3")
 	g.node("Sigmoid", "s3", "c3")
 	g.node("Mul", "y1", "c3", "s3")
-	g.Output = append(g.Output, floats("y1", 1, 320, 56, 56))
+	g.Output = append(g.Output, floats("y1", 8, 320, 56, 56))
 }
 
 // write is the path of a file that holds the model.

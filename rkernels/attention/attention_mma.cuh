@@ -1,17 +1,17 @@
 // out[b][q] = softmax(scale·Q[b][q]·Kᵀ[b] + mask[b][q])·V[b] on tensor cores, without the scores ever being in memory.
 //
-// An rTask has BQ rows of queries. It goes through the keys in stages that are copied to shared memory; while a stage is
-// computed, the next one is on its way. A warp has WQ rows and KT keys of every stage. KG warps share the same rows and
-// take different keys, each with a running softmax of its own; in the end their sums are joined:
+// An rTask has BQ rows of queries. It goes through the keys in stages that are copied to shared memory; while a stage
+// is computed, the next one is on its way. A warp has WQ rows and KT keys of every stage. KG warps share the same rows
+// and take different keys, each with a running softmax of its own; in the end their sums are joined:
 //
 //                  stage 0         stage 1
 //   rows \ keys    KT  KT  …       KT  KT  …
 //   WQ             w0  w2          w0  w2         w: warp of the block; here BQ/WQ = 2
 //   WQ             w1  w3          w1  w3
 //
-// The probabilities of a warp stay in registers between the two products. The first product leaves a lane the columns 2q
-// and 2q+1 of a fragment, the second one wants depths q and q+4 from it. The sum over keys has no order, so the lane's
-// two columns are taken as these depths, and the rows of V are read in the same order.
+// The probabilities of a warp stay in registers between the two products. The first product leaves a lane the columns
+// 2q and 2q+1 of a fragment, the second one wants depths q and q+4 from it. The sum over keys has no order, so the
+// lane's two columns are taken as these depths, and the rows of V are read in the same order.
 #pragma once
 
 #include <cmath>
@@ -21,9 +21,9 @@
 namespace rk {
 
 // T is the element type of Q, K and V; 16-bit elements are widened on their way to shared memory, where they are tf32
-// numbers. DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. Products is 1 (tf32) or 3 (the accuracy of
-// float32). Without Masked there is no mask. With Part the rTask has only a part of the keys, and leaves its sums for attention_sum. Mode is kLoadVec4 or
-// kLoadByCol.
+// numbers. DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. Products is 1 (tf32) or 3 (the
+// accuracy of float32). Without Masked there is no mask. With Part the rTask has only a part of the keys, and leaves
+// its sums for attention_sum. Mode is kLoadVec4 or kLoadByCol.
 template <class T, int BQ, int DM, int KG, int KT, int WQ, int Products, int Masked, int Part, int Mode, class Epi>
 struct AttentionMma {
   static constexpr int kThreads = BQ / WQ * KG * 32;

@@ -6,13 +6,14 @@
 
 namespace rk {
 
-// BQ rows of queries, DM columns wide, LD floats from row to row. With three products there are two planes of them: what
-// is left of each number stands BQ rows behind the number. Mode is kLoadVec4 or kLoadByCol.
+// BQ rows of queries, DM columns wide, LD floats from row to row. With three products there are two planes of them:
+// what is left of each number stands BQ rows behind the number. Mode is kLoadVec4 or kLoadByCol.
 template <class T, int Threads, int BQ, int DM, int LD, int Products, int Mode>
 struct QueryLoader {
   static constexpr int kVec = Mode == kLoadVec4 ? kPerLoad<T> : 1, kAcross = DM / kVec;
 
-  // Copies the rows, asynchronously if they come as they are, and zeros where there is nothing. q is the first query of the tile's first head.
+  // Copies the rows, asynchronously if they come as they are, and zeros where there is nothing. q is the first query of
+  // the tile's first head.
   static RT_DEVICE void issue(int tid, const T* q, const HeadMatrix& matrix, const HeadRows& rows, const HeadTile& tile,
                               int depth, float* sq) {
     const NoPrologue::Args none{};

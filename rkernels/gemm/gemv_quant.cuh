@@ -99,8 +99,8 @@ struct QuantizedWeights {
     }
   };
 
-  // The sums of the lane's products of one unit. All columns of a run take turns, and each is summed up in several chains
-  // where there are few columns, so that no addition waits for the one before it.
+  // The sums of the lane's products of one unit. All columns of a run take turns, and each is summed up in several
+  // chains where there are few columns, so that no addition waits for the one before it.
   template <int MB, int KQ, int C>
   static RT_DEVICE void multiply(const Input<MB, KQ>& in, const Unit<KQ, C>& unit, const Args& args, float* sums) {
     constexpr int kSums = MB * C, kChains = kSums < 8 ? 8 / kSums : 1;

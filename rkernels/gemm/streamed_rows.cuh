@@ -17,10 +17,10 @@
 namespace rk {
 
 // How 8 warps divide the product. WK warps share the k of the same columns, and the 8/WK sets of such warps have C
-// columns each: together a group. X is the element type of A. A lane has KQ runs of k, 32·WK runs apart; those of all lanes
-// are a span.
-// The stream comes in units: the weights of a group over a span. T units make a turn: their products are kept in
-// registers, and the lanes' sums of a turn are exchanged together. V is how many values of a run one load of A brings.
+// columns each: together a group. X is the element type of A. A lane has KQ runs of k, 32·WK runs apart; those of all
+// lanes are a span. The stream comes in units: the weights of a group over a span. T units make a turn: their products
+// are kept in registers, and the lanes' sums of a turn are exchanged together. V is how many values of a run one load
+// of A brings.
 template <int MB, int C, int T, int WK, int KQ, int V, class X, class F, class Epi, class Pro>
 struct StreamedRows {
   static constexpr int kThreads = 256;

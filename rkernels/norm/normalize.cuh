@@ -11,8 +11,8 @@
 
 namespace rk {
 
-// STATS has bit 0 set when the mean, bit 1 when 1/sqrt(variance + epsilon) of each line is stored too. With bit 2 the mean
-// counts as 0, so that lines are divided by their root mean square.
+// STATS has bit 0 set when the mean, bit 1 when 1/sqrt(variance + epsilon) of each line is stored too. With bit 2 the
+// mean counts as 0, so that lines are divided by their root mean square.
 template <class T, class Stat, int PER, int LINES, int STATS, class Pro, class Epi>
 struct Normalize {
   struct Args {

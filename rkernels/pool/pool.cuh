@@ -1,6 +1,6 @@
 // MaxPool, AveragePool, and the sums of LpPool, over up to three spatial axes; missing axes in front have extent 1. A
-// thread computes the outputs of V channels at a time. Elements that the windows of neighbouring outputs share come from
-// the cache.
+// thread computes the outputs of V channels at a time. Elements that the windows of neighbouring outputs share come
+// from the cache.
 #pragma once
 
 #include "common/math.cuh"

@@ -13,8 +13,8 @@ namespace rk {
 
 // An rTask has 32 channels. With ACROSS the lanes of a warp are in charge of neighbouring channels, which is right
 // where these are neighbours in memory; otherwise of neighbouring positions of one channel. There is one wait for
-// memory: all loads of an rTask are on their way before the first value is used, as far as registers reach. X is the element type of the
-// channels.
+// memory: all loads of an rTask are on their way before the first value is used, as far as registers reach. X is the
+// element type of the channels.
 template <bool ACROSS, class X>
 struct Squeeze {
   static constexpr int CB = 32;
