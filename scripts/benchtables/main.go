@@ -40,7 +40,7 @@ func main() {
 var tables = map[string]func(results string) (string, error){
 	"models": func(results string) (string, error) { return from(results, "h200-models.json", modelTable) },
 	"precisions": func(results string) (string, error) {
-		return from(results, "h200-precision.json", precisionTable)
+		return from(results, "h200-half.json", precisionTable)
 	},
 	"chains": func(results string) (string, error) { return from(results, "h200-micro.json", chainTable) },
 	"steps":  func(results string) (string, error) { return from(results, "h200-micro.json", stepTable) },
@@ -132,27 +132,28 @@ func modelTable(m *models) [][]string {
 	return rows
 }
 
-// precisions is a file of schema rammerc/gpu-precision/v1. The table has the models that were measured with PyTorch too.
+// precisions is a file of schema rammerc/gpu-precision/v2. The table has the models that both sides were measured with.
 type precisions struct {
 	Models map[string]struct {
-		Strict      float64 `json:"strict_ms"`
 		FP32        float64 `json:"fp32_ms"`
 		TF32        float64 `json:"tf32_ms"`
+		FP16        float64 `json:"fp16_ms"`
 		PyTorchFP32 float64 `json:"pytorch_fp32_ms"`
 		PyTorchTF32 float64 `json:"pytorch_tf32_ms"`
+		PyTorchFP16 float64 `json:"pytorch_fp16_ms"`
 	}
 }
 
 func precisionTable(p *precisions) [][]string {
 	rows := [][]string{{
-		"model", "strict, ms", "fp32, ms", "PyTorch graph fp32, ms", "ratio", "tf32, ms", "PyTorch graph tf32, ms",
-		"ratio",
+		"model", "fp32, ms", "PyTorch", "ratio", "tf32, ms", "PyTorch", "ratio", "fp16, ms", "PyTorch", "ratio",
 	}}
 	for _, name := range slices.Sorted(maps.Keys(p.Models)) {
-		if x := p.Models[name]; x.PyTorchFP32 > 0 {
+		if x := p.Models[name]; x.PyTorchFP32 > 0 && x.FP32 > 0 {
 			rows = append(rows, []string{
-				name, f(x.Strict, 3), f(x.FP32, 3), f(x.PyTorchFP32, 3), f(x.PyTorchFP32/x.FP32, 2),
+				name, f(x.FP32, 3), f(x.PyTorchFP32, 3), f(x.PyTorchFP32/x.FP32, 2),
 				f(x.TF32, 3), f(x.PyTorchTF32, 3), f(x.PyTorchTF32/x.TF32, 2),
+				f(x.FP16, 3), f(x.PyTorchFP16, 3), f(x.PyTorchFP16/x.FP16, 2),
 			})
 		}
 	}
