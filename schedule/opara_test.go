@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice"
 	"github.com/rammerc/rammerc/vdevice/vdevicetest"
 )
@@ -175,8 +176,28 @@ func TestCandidates(t *testing.T) {
 		only[0].Kind != PlanWaves {
 		t.Errorf("%v, %v", only, err)
 	}
-	if !slices.Contains(names, PlanGraph) {
-		t.Errorf("no graph in %v", names)
+	for _, c := range all {
+		if c.Modelled > unlikely*all[0].Modelled {
+			t.Errorf("%s is proposed, which is to take %v ns instead of %v", c.Kind, c.Modelled, all[0].Modelled)
+		}
+	}
+}
+
+// Streams are tried where rOperators can run side by side, and not where each depends on the one before.
+func TestStreamsAreTriedWhereGraphsBranch(t *testing.T) {
+	spec := deviceOf(t, "h200")
+	for _, c := range []struct {
+		g       *roperator.Graph
+		streams bool
+	}{{vdevicetest.Random(5, 40), true}, {vdevicetest.Layers(12, 64, 64, 8, 8, false), false}} {
+		all, err := Proposals(c.g, spec, model.New(spec, c.g), Options{}, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := slices.ContainsFunc(all, func(p Proposal) bool { return p.Kind == "nimble" })
+		if has != c.streams {
+			t.Errorf("%d rOperators: a plan with streams is proposed: %v, want %v", len(c.g.Ops), has, c.streams)
+		}
 	}
 }
 

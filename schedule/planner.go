@@ -51,6 +51,7 @@ type planKind struct {
 	name, doc string
 	make      func(*planner) *vdevice.Plan // its arena is still to be laid out
 	try       int                          // when plans are timed, it is the so manieth to be tried; 0: never
+	wide      bool                         // it differs from others only where rOperators can run side by side
 	cluster   int                          // it takes clusters of so many vEUs; 0: none
 }
 
@@ -63,33 +64,43 @@ var kinds []planKind
 
 func init() { // some kinds choose among others
 	kinds = []planKind{
-		{PlanAuto, "the fastest of the kinds below: by timing on the GPU at hand, otherwise by the cost model",
-			(*planner).best, 0, 0},
-		{PlanRProgram, "all waves in one persistent rProgram", (*planner).rprogram, 4, 0},
-		{PlanWaves, "one launch for each wave", (*planner).inWaves, 3, 0},
-		{"waves-2", "as waves, with up to two thread blocks on each multiprocessor", crowded(2), 6, 0},
-		{"waves-4", "as waves, with up to four thread blocks on each multiprocessor", crowded(4), 0, 0},
-		{PlanGraph, "one launch for each rOperator, in sequence, whatever the policy is", (*planner).graph, 2, 0},
-		{PlanParallel, "one launch for each rOperator, on several streams, as in Opara with fewer streams",
-			(*planner).parallel, 7, 0},
-		{PlanBase, "RammerBase: as graph, but no launch starts before the previous one has ended",
-			(*planner).base, 0, 0},
-		{"base-selected", "as base, with the rKernels that are selected for waves", (*planner).baseSelected, 0, 0},
-		{"opara", "one launch for each rOperator, on streams and in the order of Opara's algorithms",
-			(*planner).opara, 0, 0},
-		{"nimble", "one launch for each rOperator, on streams by Nimble's matching", (*planner).nimble, 0, 0},
-		{PlanMixed, "Algorithm 1 of the paper: costs decide which waves form an rProgram and how the others are launched", mixed(1), 1, 0},
-		{"mixed-2", "as mixed, with the cost of a launch doubled, which favours rPrograms", mixed(2), 8, 0},
-		{"mixed-half", "as mixed, with the cost of a launch halved, which favours launches", mixed(0.5), 9, 0},
-		{"mixed-4", "as mixed, with the cost of a launch multiplied by four", mixed(4), 10, 0},
-		{"mixed-fast", "as mixed, with the rKernels that are fastest by themselves", (*planner).mixedFast, 0, 0},
-		{"barriers", "as rprogram, with a barrier of all vEUs between waves", (*planner).withBarriers, 0, 0},
-		{PlanCriticalPath, "list scheduling by upward ranks: an rTask starts when its own inputs are there",
-			(*planner).criticalPath, 5, 0},
-		{"clusters-8", "as rprogram, with vEUs in clusters of 8, which pass tagged data through shared memory",
-			clustered(8), 11, 8},
-		{"clusters-4", "as clusters-8, with clusters of 4", clustered(4), 12, 4},
-		{"clusters-2", "as clusters-8, with clusters of 2", clustered(2), 0, 2},
+		{name: PlanAuto, make: (*planner).best,
+			doc: "the fastest of the kinds below: by timing on the GPU at hand, otherwise by the cost model"},
+		{name: PlanRProgram, make: (*planner).rprogram, try: 5, doc: "all waves in one persistent rProgram"},
+		{name: PlanWaves, make: (*planner).inWaves, try: 2, doc: "one launch for each wave"},
+		{name: "waves-2", make: crowded(2), try: 3,
+			doc: "as waves, with up to two thread blocks on each multiprocessor"},
+		{name: "waves-4", make: crowded(4), try: 9,
+			doc: "as waves, with up to four thread blocks on each multiprocessor"},
+		{name: PlanGraph, make: (*planner).graph, try: 8,
+			doc: "one launch for each rOperator, in sequence, whatever the policy is"},
+		{name: PlanParallel, make: (*planner).parallel, try: 6, wide: true,
+			doc: "one launch for each rOperator, on several streams, as in Opara with fewer streams"},
+		{name: PlanBase, make: (*planner).base,
+			doc: "RammerBase: as graph, but no launch starts before the previous one has ended"},
+		{name: "base-selected", make: (*planner).baseSelected,
+			doc: "as base, with the rKernels that are selected for waves"},
+		{name: "opara", make: (*planner).opara, try: 10, wide: true,
+			doc: "one launch for each rOperator, on streams and in the order of Opara's algorithms"},
+		{name: "nimble", make: (*planner).nimble, try: 4, wide: true,
+			doc: "one launch for each rOperator, on streams by Nimble's matching"},
+		{name: PlanMixed, make: mixed(1), try: 1,
+			doc: "Algorithm 1 of the paper: costs decide which waves form an rProgram and how the others are launched"},
+		{name: "mixed-2", make: mixed(2), try: 12,
+			doc: "as mixed, with the cost of a launch doubled, which favours rPrograms"},
+		{name: "mixed-half", make: mixed(0.5), try: 13,
+			doc: "as mixed, with the cost of a launch halved, which favours launches"},
+		{name: "mixed-4", make: mixed(4), try: 14, doc: "as mixed, with the cost of a launch multiplied by four"},
+		{name: "mixed-fast", make: (*planner).mixedFast,
+			doc: "as mixed, with the rKernels that are fastest by themselves"},
+		{name: "barriers", make: (*planner).withBarriers, try: 11, wide: true,
+			doc: "as rprogram, with a barrier of all vEUs between waves"},
+		{name: PlanCriticalPath, make: (*planner).criticalPath, try: 7,
+			doc: "list scheduling by upward ranks: an rTask starts when its own inputs are there"},
+		{name: "clusters-8", make: clustered(8), try: 15, cluster: 8,
+			doc: "as rprogram, with vEUs in clusters of 8, which pass tagged data through shared memory"},
+		{name: "clusters-4", make: clustered(4), try: 16, cluster: 4, doc: "as clusters-8, with clusters of 4"},
+		{name: "clusters-2", make: clustered(2), cluster: 2, doc: "as clusters-8, with clusters of 2"},
 	}
 }
 
@@ -265,10 +276,12 @@ func (p *planner) fastestOf(plans ...*vdevice.Plan) *vdevice.Plan {
 // better.
 func (p *planner) branches() bool { return len(p.g.Ops) > len(p.waves) }
 
-// time is how long the plan takes by the model, in ns.
-func (p *planner) time(plan *vdevice.Plan) float64 {
+func (p *planner) time(plan *vdevice.Plan) float64 { return Time(plan, p.costs) }
+
+// Time is how long the plan takes by the costs, in ns.
+func Time(plan *vdevice.Plan, costs profiler.Costs) float64 {
 	ns, err := vdevice.PlanTime(plan, func(t vdevice.Task) float64 {
-		return p.costs.TaskTime(p.g.Ops[t.Op].Candidates[plan.Pick[t.Op]])
+		return costs.TaskTime(plan.Graph.Ops[t.Op].Candidates[plan.Pick[t.Op]])
 	})
 	if err != nil {
 		panic("BUG: a plan whose steps wait for each other: " + err.Error())
@@ -283,8 +296,12 @@ type Proposal struct {
 	Modelled float64 // ns
 }
 
-// Proposals makes up to most different plans to measure, the most different kinds first. The first is
-// what Schedule makes; for a kind of plan other than PlanAuto it is the only one. Errors are Schedule's.
+// unlikely is how many times longer than the first plan another may take by the model to be measured. Of plans of one
+// graph the model has underrated some twice as much as others.
+const unlikely = 1.6
+
+// Proposals makes up to most different plans to measure, the most different kinds first. The first is what Schedule
+// makes; for a kind of plan other than PlanAuto it is the only one. Errors are Schedule's.
 func Proposals(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, opt Options, most int) ([]Proposal, error) {
 	p, kind, err := plannerFor(g, spec, costs, opt)
 	if err != nil {
@@ -300,13 +317,17 @@ func Proposals(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, opt 
 		if len(out) >= most {
 			break
 		}
+		if v.wide && !p.branches() {
+			continue
+		}
 		plan := p.laidOut(v.make(p))
 		text := vdevice.FormatPlan(plan)
 		k := slices.IndexFunc(texts, func(t []byte) bool { return bytes.Equal(t, text) })
+		modelled := p.time(plan)
 		switch {
-		case k < 0:
+		case k < 0 && modelled <= unlikely*out[0].Modelled:
 			texts = append(texts, text)
-			out = append(out, Proposal{Kind: v.name, Plan: plan, Modelled: p.time(plan)})
+			out = append(out, Proposal{Kind: v.name, Plan: plan, Modelled: modelled})
 		case k == 0 && out[0].Kind == PlanAuto:
 			out[0].Kind = v.name
 		}

@@ -131,11 +131,17 @@ func (c *Compilation) PlanJSON() ([]byte, error) {
 
 // emitTo writes sources, header and weights.
 func (c *Compilation) emitTo(files codegen.Sink) error {
-	err := codegen.Emit(c.plan, codegen.Options{
+	opt := c.emission()
+	opt.Tried = c.tried
+	return diag.InFile(codegen.Emit(c.plan, opt, files), c.opt.Path)
+}
+
+// emission is how plans are emitted, those that are timed and the one that is chosen.
+func (c *Compilation) emission() codegen.Options {
+	return codegen.Options{
 		Name: c.opt.name(), Version: Version().Version, Model: filepath.Base(c.opt.Path),
-		Precision: c.opt.ProductPrecision(), Weights: c.opt.Weights, Tried: c.tried, Cost: c.cost,
-	}, files)
-	return diag.InFile(err, c.opt.Path)
+		Precision: c.opt.ProductPrecision(), Weights: c.opt.Weights, Cost: c.cost,
+	}
 }
 
 // emit runs the stage of the same name, which writes into dir.

@@ -1,9 +1,10 @@
 package driver
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"path/filepath"
+	"slices"
 	"sort"
 
 	"github.com/rammerc/rammerc/codegen"
@@ -13,6 +14,7 @@ import (
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/profiler"
+	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/profiler/timing"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
@@ -68,8 +70,8 @@ func (o *CompileOptions) laboratory(arch string) *laboratory {
 	}
 }
 
-// candidates runs the stage schedule. It returns the plans to choose from, the one that the cost model prefers
-// first, and takes that one until another proves faster. There are several only where they can be timed.
+// candidates runs the stage schedule. It returns the plans to choose from, the one that costs prefer first, and takes that
+// one until another proves faster. There are several only where they can be timed.
 func (c *Compilation) candidates(job *Job, ops *roperator.Graph) ([]schedule.Proposal, error) {
 	costs, err := c.costs(job, ops)
 	if err != nil {
@@ -111,7 +113,42 @@ func (c *Compilation) plans(ops *roperator.Graph, costs profiler.Costs) ([]sched
 			most = c.opt.Tries
 		}
 	}
-	return schedule.Proposals(ops, c.spec, costs, schedule.Options{Plan: c.opt.Plan, Policy: c.opt.Policy}, most)
+	opt := schedule.Options{Plan: c.opt.Plan, Policy: c.opt.Policy}
+	plans, err := schedule.Proposals(ops, c.spec, costs, opt, most)
+	if err != nil || most == 1 {
+		return plans, err
+	}
+	return c.withModelled(plans, ops, costs, opt, most)
+}
+
+// modelledKind is the name of the plan that the model alone would choose.
+const modelledKind = "modelled"
+
+// withModelled puts the plan that is made without measured costs behind the first, if it is another one: what is timed
+// must not lose against what needs no GPU.
+func (c *Compilation) withModelled(plans []schedule.Proposal, ops *roperator.Graph, costs profiler.Costs,
+	opt schedule.Options, most int) ([]schedule.Proposal, error) {
+	modelled := model.New(c.spec, ops)
+	if _, same := costs.(*model.Costs); same {
+		return plans, nil
+	}
+	alone, err := schedule.Proposals(ops, c.spec, modelled, opt, 1)
+	if err != nil {
+		return nil, err
+	}
+	text := vdevice.FormatPlan(alone[0].Plan)
+	switch i := slices.IndexFunc(plans, func(p schedule.Proposal) bool {
+		return bytes.Equal(vdevice.FormatPlan(p.Plan), text)
+	}); {
+	case i == 0:
+		return plans, nil
+	case i > 0:
+		alone[0], plans = plans[i], slices.Delete(plans, i, i+1)
+	default:
+		alone[0].Kind, alone[0].Modelled = modelledKind, schedule.Time(alone[0].Plan, costs)
+	}
+	plans = slices.Insert(plans, 1, alone[0])
+	return plans[:min(most, len(plans))], nil
 }
 
 // wantsTries reports whether the flags let plans be timed.
@@ -130,8 +167,8 @@ func (c *Compilation) choose(p schedule.Proposal) {
 	}
 }
 
-// try runs the stage of the same name: it has the plans built and timed, and takes the fastest. Where nothing can be
-// timed that is the first, which the cost model prefers.
+// try runs the stage of the same name: it has the plans built and timed, each as the library that would be emitted, and
+// takes the fastest, but the first one, which costs prefer, unless another is clearly faster.
 func (c *Compilation) try(job *Job, plans []schedule.Proposal) error {
 	dir, remove, err := job.Folders.Make("", "rammerc-plans-")
 	if err != nil {
@@ -141,23 +178,27 @@ func (c *Compilation) try(job *Job, plans []schedule.Proposal) error {
 	done := job.Stage("try")
 	inputs := engine.RandomInputs(engine.GraphPorts(c.graph.Inputs), 1, 2)
 	comparison := &timing.Comparison{
-		Bench: &planBench{c.lab, plans, filepath.Base(c.opt.Path), inputs}, Dir: dir, Verify: c.opt.Verify,
+		Bench: &planBench{lab: c.lab, plans: plans, opt: c.emission(), inputs: inputs}, Dir: dir, Verify: c.opt.Verify,
 		Precision: c.opt.ProductPrecision(),
 		Reference: func() (engine.Tensors, error) { return c.evaluate(inputs) },
 		Progress:  job.Progress("timing plans"), Waiting: job.Waiting,
 	}
-	for _, p := range plans {
-		comparison.Groups = append(comparison.Groups, planThreads(p.Plan))
+	for i := range plans {
+		comparison.Groups = append(comparison.Groups, i)
 	}
 	results, err := comparison.Run()
 	if err != nil {
 		return err
 	}
-	best := timing.Fastest(results)
+	best := timing.Preferred(results, 0)
 	c.choose(plans[best])
-	if us := results[best].MeasuredUS; us > 0 {
+	switch us := results[best].MeasuredUS; {
+	case us > 0 && best == 0:
+		done("%s: %.1f µs measured, and none of %s is clearly faster", plans[best].Kind, us,
+			progress.Count(len(plans)-1, "other plan"))
+	case us > 0:
 		done("%s is the fastest of %s: %.1f µs measured", plans[best].Kind, progress.Count(len(plans), "plan"), us)
-	} else {
+	default:
 		done("none of %s could be timed: the model decides", progress.Count(len(plans), "plan"))
 	}
 	for i, r := range results {

@@ -1,11 +1,13 @@
 package driver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +16,10 @@ import (
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
 func compiler(t *testing.T) *toolchain.Cxx {
@@ -26,7 +31,7 @@ func compiler(t *testing.T) *toolchain.Cxx {
 	return cxx
 }
 
-// emulated is a laboratory whose device is the emulator; what plans take is made up.
+// emulated is a laboratory whose device is the emulator; what plans take is made up, 100 µs of those not named.
 func emulated(cxx *toolchain.Cxx, us map[string]float64) *laboratory {
 	return &laboratory{
 		build: func(dir, name string) error {
@@ -34,10 +39,14 @@ func emulated(cxx *toolchain.Cxx, us map[string]float64) *laboratory {
 			return err
 		},
 		clock: func(plan string, l *engine.Library, raw [][]byte) (float64, error) {
-			if us[plan] < 0 {
+			switch t, ok := us[plan]; {
+			case !ok:
+				return 100, nil
+			case t < 0:
 				return 0, errors.New("the clock stopped")
+			default:
+				return t, nil
 			}
-			return us[plan], nil
 		},
 		open: runner.Options{Seed: 7},
 	}
@@ -100,21 +109,72 @@ func TestFastestPlanIsTaken(t *testing.T) {
 	}
 }
 
-// Plans that do not build together are built apart; one that does not build at all is reported and
-// passed over.
-func TestPlanThatDoesNotBuild(t *testing.T) {
+// A plan that is faster by no more than chance does not replace the one that --tries 1 takes.
+func TestFirstPlanIsKept(t *testing.T) {
 	t.Parallel()
-	b := emulated(compiler(t), map[string]float64{schedule.PlanMixed: 30, schedule.PlanGraph: 10,
-		schedule.PlanWaves: 20})
+	cxx := compiler(t)
+	one := tryDigits(t, CompileOptions{Tries: 1, Emit: EmitSources})
+	us := map[string]float64{}
+	for _, kind := range schedule.Plans() {
+		us[kind] = 19.9
+	}
+	first := ""
+	o := CompileOptions{Tries: DefaultTries, Emit: EmitSources, lab: emulated(cxx, us)}
+	clock := o.lab.clock
+	o.lab.clock = func(plan string, l *engine.Library, raw [][]byte) (float64, error) {
+		if first == "" || plan == first {
+			first = plan
+			return 20, nil
+		}
+		return clock(plan, l, raw)
+	}
+	r := tryDigits(t, o)
+	if x := tryOf(t, r.Tried, first); !x.Chosen || x.MeasuredUS != 20 || len(r.Tried) < 3 {
+		t.Errorf("%+v", r.Tried)
+	}
+	for _, ext := range []string{".cu", ".weights"} {
+		a, errA := os.ReadFile(filepath.Join(one.Dir, one.Name+ext))
+		b, errB := os.ReadFile(filepath.Join(r.Dir, r.Name+ext))
+		if errA != nil || errB != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s differs from that of one try: %v, %v", ext, errA, errB)
+		}
+	}
+}
+
+// What is emitted is what was timed, byte for byte.
+func TestTimedProgramIsTheOneEmitted(t *testing.T) {
+	t.Parallel()
+	b := emulated(compiler(t), map[string]float64{schedule.PlanParallel: 10})
 	build := b.build
 	var mu sync.Mutex
-	builds := 0
+	built := map[string]bool{}
 	b.build = func(dir, name string) error {
-		mu.Lock()
-		builds++
-		mu.Unlock()
 		source, err := os.ReadFile(filepath.Join(dir, name+".cu"))
-		if err == nil && strings.Contains(string(source), ".kind = rt::kGraph") {
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		built[string(source)] = true
+		mu.Unlock()
+		return build(dir, name)
+	}
+	r := tryDigits(t, CompileOptions{Tries: DefaultTries, Emit: EmitSources, lab: b})
+	source, err := os.ReadFile(filepath.Join(r.Dir, r.Name+".cu"))
+	if err != nil || !built[string(source)] || len(built) != len(r.Tried) {
+		t.Errorf("%d sources were built for %d plans; the one that is emitted is among them: %v (%v)", len(built),
+			len(r.Tried), built[string(source)], err)
+	}
+}
+
+// A plan that does not build is reported and passed over.
+func TestPlanThatDoesNotBuild(t *testing.T) {
+	t.Parallel()
+	b := emulated(compiler(t), map[string]float64{schedule.PlanMixed: 30, schedule.PlanParallel: 10,
+		schedule.PlanWaves: 20, "waves-2": 20})
+	build := b.build
+	b.build = func(dir, name string) error {
+		source, err := os.ReadFile(filepath.Join(dir, name+".cu"))
+		if err == nil && strings.Contains(string(source), ".kind = rt::kParallel") {
 			err = errors.New("too many registers\nand more")
 		}
 		if err != nil {
@@ -122,14 +182,11 @@ func TestPlanThatDoesNotBuild(t *testing.T) {
 		}
 		return build(dir, name)
 	}
-	r := tryDigits(t, CompileOptions{Tries: 3, Emit: EmitSources, lab: b})
-	if len(r.Tried) != 3 || builds != 4 {
-		t.Errorf("%d builds of %d plans", builds, len(r.Tried))
-	}
-	if x := tryOf(t, r.Tried, schedule.PlanGraph); x.Problem != "it does not build: too many registers" || x.Chosen {
+	r := tryDigits(t, CompileOptions{Tries: DefaultTries, Emit: EmitSources, lab: b})
+	if x := tryOf(t, r.Tried, schedule.PlanParallel); x.Problem != "it does not build: too many registers" || x.Chosen {
 		t.Errorf("%+v", x)
 	}
-	if x := tryOf(t, r.Tried, schedule.PlanWaves); !x.Chosen {
+	if !slices.ContainsFunc(r.Tried, func(x codegen.Try) bool { return x.Chosen && x.MeasuredUS == 20 }) {
 		t.Errorf("waves take least of what builds, but %+v", r.Tried)
 	}
 }
@@ -159,5 +216,53 @@ func TestModelDecidesWhenNothingBuilds(t *testing.T) {
 	r := tryDigits(t, CompileOptions{Tries: 2, Emit: EmitSources, lab: b})
 	if len(r.Tried) != 2 || !r.Tried[0].Chosen || len(r.Warnings) != 2 {
 		t.Errorf("%+v, warnings %v", r.Tried, r.Warnings)
+	}
+}
+
+// reversed are costs by which what the model prefers is bad.
+type reversed struct{ *model.Costs }
+
+func (r reversed) TaskTime(c *roperator.Candidate) float64 { return 1e6 / r.Costs.TaskTime(c) }
+
+// Where plans are made with measured costs, the one that the model alone would make is timed, too.
+func TestPlanOfTheModelIsTried(t *testing.T) {
+	t.Parallel()
+	o := CompileOptions{Device: "h200", Offline: true}
+	o.Path = "../../testdata/models/digits_branchy.onnx"
+	spec, err := o.Spec(&Job{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Compilation{opt: o, spec: spec}
+	if err := c.prepare(&Job{}); err != nil {
+		t.Fatal(err)
+	}
+	ops, err := Lower(&Job{}, c.graph, spec, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modelled := model.New(spec, ops)
+	costs := reversed{modelled}
+	alone, err := schedule.Schedule(ops, spec, modelled, schedule.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans, err := schedule.Proposals(ops, spec, costs, schedule.Options{}, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := plans[0].Plan
+	if plans, err = c.withModelled(plans, ops, costs, schedule.Options{}, 4); err != nil {
+		t.Fatal(err)
+	}
+	want := vdevice.FormatPlan(alone)
+	if len(plans) < 2 || len(plans) > 4 || plans[0].Plan != first ||
+		!bytes.Equal(vdevice.FormatPlan(plans[1].Plan), want) {
+		t.Errorf("%d plans, the second is not the model's", len(plans))
+	}
+	for i, p := range plans[2:] {
+		if bytes.Equal(vdevice.FormatPlan(p.Plan), want) {
+			t.Errorf("plan %d is the model's again", i+2)
+		}
 	}
 }

@@ -2,8 +2,10 @@ package driver
 
 import (
 	"path/filepath"
+	"sync"
 
 	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/profiler/timing"
 	"github.com/rammerc/rammerc/schedule"
@@ -14,31 +16,43 @@ import (
 type planBench struct {
 	lab    *laboratory
 	plans  []schedule.Proposal
-	model  string // file name of the model
+	opt    codegen.Options // with which the chosen plan will be emitted
 	inputs engine.Tensors
+
+	mu     sync.Mutex
+	shared map[string]bool // folders whose library has several plans
 }
 
-// triedName is the name of every library that is built to be timed.
-const triedName = "tried"
-
-// Emit writes a library with several of the plans.
+// Emit writes a library with the plans. That of a single plan is, byte for byte, the one that is emitted if the plan is
+// chosen, since the code around a plan makes a difference to its time.
 func (b *planBench) Emit(dir string, variants []int) error {
+	if len(variants) == 1 {
+		return codegen.Emit(b.plans[variants[0]].Plan, b.opt, codegen.Dir(dir))
+	}
+	b.mu.Lock()
+	if b.shared == nil {
+		b.shared = map[string]bool{}
+	}
+	b.shared[dir] = true
+	b.mu.Unlock()
 	plans := make([]*vdevice.Plan, len(variants))
 	for k, i := range variants {
 		plans[k] = b.plans[i].Plan
 	}
-	opt := codegen.Options{Name: triedName, Version: Version().Version, Model: b.model}
-	return codegen.EmitVariants(plans, opt, codegen.Dir(dir))
+	return codegen.EmitVariants(plans, b.opt, codegen.Dir(dir))
 }
 
 // Build compiles it.
-func (b *planBench) Build(dir string) error { return b.lab.build(dir, triedName) }
+func (b *planBench) Build(dir string) error { return b.lab.build(dir, abi.Identifier(b.opt.Name)) }
 
 // Open opens one of its plans.
 func (b *planBench) Open(dir string, variant, position int) (timing.Program, error) {
-	opt := b.lab.open
-	opt.Name, opt.Weights = codegen.VariantName(triedName, position), filepath.Join(dir, triedName+".weights")
-	l, err := engine.OpenLibrary(filepath.Join(dir, "lib"+triedName+".so"), opt)
+	opt, name := b.lab.open, abi.Identifier(b.opt.Name)
+	opt.Name, opt.Weights = name, filepath.Join(dir, name+".weights")
+	if b.shared[dir] {
+		opt.Name = codegen.VariantName(name, position)
+	}
+	l, err := engine.OpenLibrary(filepath.Join(dir, "lib"+name+".so"), opt)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"path/filepath"
 	"strings"
 	"sync"
 
@@ -186,7 +185,7 @@ func (s *tuneSpace) Time(_ context.Context, list []tune.Schedule, alone bool) ([
 	defer remove()
 	inputs := engine.RandomInputs(engine.GraphPorts(s.c.graph.Inputs), 1, 2)
 	comparison := &timing.Comparison{
-		Bench: &planBench{s.c.lab, plans, filepath.Base(s.c.opt.Path), inputs}, Dir: dir, Rounds: 1,
+		Bench: &planBench{lab: s.c.lab, plans: plans, opt: s.c.emission(), inputs: inputs}, Dir: dir, Rounds: 1,
 		Precision: s.c.opt.ProductPrecision(), Groups: s.groups(plans, alone),
 		Reference: func() (engine.Tensors, error) { return s.c.evaluate(inputs) },
 		Progress:  s.job.Progress("timing schedules"), Waiting: s.job.Waiting,

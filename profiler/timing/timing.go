@@ -4,7 +4,8 @@
 // they compute must agree. Building, opening and running are the caller's (Bench), so that this package knows
 // neither plans nor emitted sources:
 //
-//	Emit ─▶ Build ─▶ Open, Infer, Time, Close of every variant ─▶ compare outputs ─▶ Open, … once more ─▶ fastest
+//	Emit ─▶ Build ─▶ Open, Infer, Time, Close of every variant ─▶ compare outputs ─▶ Open, … once more
+//	     ─▶ the contenders in turns, round by round ─▶ Preferred
 package timing
 
 import (
@@ -44,15 +45,21 @@ type Program interface {
 
 // Result is what came of a variant.
 type Result struct {
-	MeasuredUS float64 // the better median of all rounds, in microseconds; 0 if the variant could not be timed
-	Problem    string  // why it could not be timed, on one line; "" if it was
+	MeasuredUS float64   // the median of its rounds, in microseconds; 0 if the variant could not be timed
+	Rounds     []float64 // what each of its rounds measured; the variants of a comparison have the first ones in common
+	Problem    string    // why it could not be timed, on one line; "" if it was
 }
 
-// usualRounds is how often all variants are timed, one after another; the better median counts. So a disturbance of the
-// device hits one round of several variants and not all rounds of one.
-const usualRounds = 2
+// usualRounds is how often all variants are timed, one after another. So a disturbance of the device hits one round of
+// several variants and not all rounds of one. Then the contenders, which come near to the fastest one, are timed in
+// finalRounds more, because a median moves by one or two percent with where a process finds its memory.
+const (
+	usualRounds = 2
+	finalRounds = 4
+	contending  = 1.05 // times the fastest variant's time
+)
 
-// inferences is how often a variant runs before it is timed in a round. The first inference launches its kernels one
+// inferences is how often a variant runs before it is timed in the first round. The first inference launches its kernels one
 // by one, the second as a CUDA graph, and both must be right.
 const inferences = 2
 
@@ -66,7 +73,9 @@ type Comparison struct {
 	// Reference computes the right outputs. It is asked where variants disagree, and in any case with Verify.
 	Reference func() (Tensors, error)
 	Verify    bool
-	Rounds    int // how often all variants are timed; 0: as often as is usual
+	Rounds    int // how often all variants are timed; 0: as often as is usual, and contenders more often
+	// Kept is the variant that is taken unless another is clearly faster; it always is a contender.
+	Kept int
 	// Precision is how the variants make products of float32: it says how far their outputs may differ.
 	Precision precision.Precision
 	// Progress is told how many of all timings are done; Waiting shows that work of unknown length goes on until
@@ -96,15 +105,33 @@ func (c *Comparison) Run() ([]Result, error) {
 	return c.results, err
 }
 
-// Fastest is the result with the least time, the first if none has any.
-func Fastest(results []Result) int {
-	best := 0
+// Preferred is the variant to take: the fastest one if it is clearly faster than kept, else kept. If kept has no time it
+// is the fastest, and if none has any it is kept.
+func Preferred(results []Result, kept int) int {
+	best := kept
 	for i, r := range results {
 		if r.MeasuredUS > 0 && (results[best].MeasuredUS == 0 || r.MeasuredUS < results[best].MeasuredUS) {
 			best = i
 		}
 	}
+	if results[kept].MeasuredUS > 0 && !clearlyFaster(&results[best], &results[kept]) {
+		return kept
+	}
 	return best
+}
+
+// clear is the part of a time that a variant must save to be clearly faster.
+const clear = 0.01
+
+// clearlyFaster reports that a is faster than b by more than what differs from one run to the next: in all rounds that
+// both were timed in, and in the median by so much.
+func clearlyFaster(a, b *Result) bool {
+	for round := range min(len(a.Rounds), len(b.Rounds)) {
+		if a.Rounds[round] >= b.Rounds[round] {
+			return false
+		}
+	}
+	return a.MeasuredUS <= (1-clear)*b.MeasuredUS
 }
 
 // library is a library in the making.
@@ -199,35 +226,67 @@ func firstLine(err error) string {
 // compute something else than they should.
 func (c *Comparison) time() error {
 	defer Alone(c.Waiting)()
-	done, rounds := 0, c.Rounds
+	rounds, more := c.Rounds, 0
 	if rounds == 0 {
-		rounds = usualRounds
+		rounds, more = usualRounds, finalRounds
+	}
+	all := make([]int, len(c.Groups))
+	for i := range all {
+		all[i] = i
 	}
 	for round := range rounds {
-		for i := range c.Groups {
-			if c.built[i].dir != "" && c.results[i].Problem == "" {
-				c.timeOne(i)
-			}
-			done++
-			c.Progress(done, rounds*len(c.Groups))
-		}
+		c.round(all, round*len(all), rounds*len(all))
 		if round == 0 {
 			if err := c.discardWrong(); err != nil {
 				return err
 			}
 		}
 	}
+	if last := c.contenders(); len(last) > 1 {
+		for round := range more {
+			c.round(last, round*len(last), more*len(last))
+		}
+	}
 	return nil
+}
+
+// round times the variants that nothing is wrong with; done and total say how far the rounds are.
+func (c *Comparison) round(variants []int, done, total int) {
+	for k, i := range variants {
+		if c.built[i].dir != "" && c.results[i].Problem == "" {
+			c.timeOne(i)
+		}
+		c.Progress(done+k+1, total)
+	}
+}
+
+// contenders are the variants that may still turn out to be the ones to take.
+func (c *Comparison) contenders() []int {
+	least := 0.0
+	for _, r := range c.results {
+		if r.MeasuredUS > 0 && (least == 0 || r.MeasuredUS < least) {
+			least = r.MeasuredUS
+		}
+	}
+	var out []int
+	for i, r := range c.results {
+		if r.MeasuredUS > 0 && (i == c.Kept || r.MeasuredUS <= contending*least) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 func (c *Comparison) timeOne(i int) {
 	us, err := c.measure(i)
-	switch r := &c.results[i]; {
-	case err != nil:
+	if err != nil {
 		c.discard(i, err)
-	case r.MeasuredUS == 0 || us < r.MeasuredUS:
-		r.MeasuredUS = us
+		return
 	}
+	r := &c.results[i]
+	r.Rounds = append(r.Rounds, us)
+	sorted := slices.Sorted(slices.Values(r.Rounds))
+	r.MeasuredUS = sorted[(len(sorted)-1)/2] // of two the better one: a disturbance makes times longer
 }
 
 func (c *Comparison) discard(i int, err error) {
@@ -240,12 +299,14 @@ func (c *Comparison) measure(i int) (us float64, err error) {
 		return 0, err
 	}
 	defer program.Close()
-	for range inferences {
-		out, err := program.Infer()
-		if err != nil {
-			return 0, err
+	if len(c.outputs[i]) == 0 {
+		for range inferences {
+			out, err := program.Infer()
+			if err != nil {
+				return 0, err
+			}
+			c.outputs[i] = append(c.outputs[i], out)
 		}
-		c.outputs[i] = append(c.outputs[i], out)
 	}
 	return program.Time()
 }

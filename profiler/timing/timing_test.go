@@ -13,12 +13,13 @@ import (
 
 // fakeBench has variants whose behaviour is written down.
 type fakeBench struct {
-	us      map[int][]float64 // medians of a variant, round by round; a negative one is a failure
+	us      map[int][]float64 // medians of a variant, round by round, the last one for all others; a negative one is a failure
 	outputs map[int][]float32 // what the inferences of a variant compute, in turn; 1 for those without
 	broken  func(variants []int) error
 	mu      sync.Mutex // of emitted: builds go on beside what is emitted
 	emitted map[string][]int
 	ran     map[int]int
+	timed   map[int]int
 	order   []int
 }
 
@@ -26,7 +27,7 @@ func (b *fakeBench) Emit(dir string, variants []int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.emitted == nil {
-		b.emitted, b.ran = map[string][]int{}, map[int]int{}
+		b.emitted, b.ran, b.timed = map[string][]int{}, map[int]int{}, map[int]int{}
 	}
 	b.emitted[dir] = variants
 	return nil
@@ -66,8 +67,8 @@ func (p *fakeProgram) Infer() (Tensors, error) {
 }
 
 func (p *fakeProgram) Time() (float64, error) {
-	round := p.b.ran[p.variant]/inferences - 1
-	us := p.b.us[p.variant][round]
+	us := p.b.us[p.variant][min(p.b.timed[p.variant], len(p.b.us[p.variant])-1)]
+	p.b.timed[p.variant]++
 	if us < 0 {
 		return 0, errors.New("the clock stopped\nfor good")
 	}
@@ -93,18 +94,62 @@ func compare(t *testing.T, b *fakeBench, verify bool, groups ...int) (results []
 	return results, asked
 }
 
-func TestBetterRoundCounts(t *testing.T) {
-	b := &fakeBench{us: map[int][]float64{0: {30, 20}, 1: {10, 40}, 2: {-1}, 3: {15, -1}}}
-	results, asked := compare(t, b, false, 0, 0, 0, 1)
-	want := []Result{{20, ""}, {10, ""}, {0, "the clock stopped"}, {0, "the clock stopped"}}
-	if !slices.Equal(results, want) || Fastest(results) != 1 || asked != 0 {
-		t.Errorf("got %+v, fastest %d, asked %d; want %+v", results, Fastest(results), asked, want)
+// times are the results without their rounds.
+func times(results []Result) []Result {
+	out := slices.Clone(results)
+	for i := range out {
+		out[i].Rounds = nil
 	}
-	if !slices.Equal(b.order, []int{0, 1, 2, 3, 0, 1, 3}) {
-		t.Errorf("timed in the order %v, want round by round", b.order)
+	return out
+}
+
+func same(a, b Result) bool { return a.MeasuredUS == b.MeasuredUS && a.Problem == b.Problem }
+
+// All variants are timed in two rounds, of which the better one counts; then those within a few percent of the fastest
+// are timed in turns, with the one that is kept unless another is better.
+func TestRounds(t *testing.T) {
+	b := &fakeBench{us: map[int][]float64{0: {30, 20}, 1: {10, 40, 10.2, 10.4, 10.3, 10.1}, 2: {-1}, 3: {15, -1},
+		4: {10.3, 10.3, 9, 9, 9, 9}}}
+	results, asked := compare(t, b, false, 0, 0, 0, 1, 1)
+	want := []Result{{MeasuredUS: 20}, {MeasuredUS: 10.2}, {Problem: "the clock stopped"}, {Problem: "the clock stopped"},
+		{MeasuredUS: 9}}
+	if !slices.EqualFunc(results, want, same) || asked != 0 {
+		t.Errorf("got %+v, asked %d; want %+v", times(results), asked, want)
+	}
+	order := []int{0, 1, 2, 3, 4, 0, 1, 3, 4}
+	for range finalRounds {
+		order = append(order, 0, 1, 4)
+	}
+	if !slices.Equal(b.order, order) {
+		t.Errorf("timed in the order %v, want %v", b.order, order)
 	}
 	if len(b.emitted) != 2 {
 		t.Errorf("%d libraries of two groups", len(b.emitted))
+	}
+}
+
+// A variant is taken instead of the kept one if it is faster by more than chance, and never if that is slower.
+func TestPreferred(t *testing.T) {
+	of := func(rounds ...float64) Result {
+		return Result{MeasuredUS: slices.Sorted(slices.Values(rounds))[(len(rounds)-1)/2], Rounds: rounds}
+	}
+	none := Result{Problem: "it does not build"}
+	for name, c := range map[string]struct {
+		results []Result
+		want    int
+	}{
+		"the kept one is the fastest":      {[]Result{of(10, 10), of(11, 11), of(12, 12)}, 0},
+		"another is much faster":           {[]Result{of(10, 10), of(11, 11), of(8, 8)}, 2},
+		"another is hardly faster":         {[]Result{of(10, 10), of(9.95, 9.95)}, 0},
+		"another was slower in one round":  {[]Result{of(10, 9, 10), of(9.5, 9.6, 9.5)}, 0},
+		"another was timed in fewer":       {[]Result{of(10, 10, 10, 10), of(9, 9)}, 1},
+		"the kept one could not be timed":  {[]Result{none, of(11, 11), of(10.99, 12)}, 2},
+		"nothing could be timed":           {[]Result{none, none}, 0},
+		"only the kept one could be timed": {[]Result{of(10, 10), none}, 0},
+	} {
+		if got := Preferred(c.results, 0); got != c.want {
+			t.Errorf("%s: %d is taken, want %d", name, got, c.want)
+		}
 	}
 }
 
@@ -119,15 +164,15 @@ func TestGroupThatDoesNotBuild(t *testing.T) {
 		},
 	}
 	results, _ := compare(t, b, false, 0, 0, 0, 1)
-	want := []Result{{30, ""}, {0, "it does not build: too many registers"}, {20, ""}, {40, ""}}
-	if !slices.Equal(results, want) || len(b.emitted) != 5 {
+	want := []Result{{MeasuredUS: 30}, {Problem: "it does not build: too many registers"}, {MeasuredUS: 20}, {MeasuredUS: 40}}
+	if !slices.EqualFunc(results, want, same) || len(b.emitted) != 5 {
 		t.Errorf("got %+v of %d libraries, want %+v of 5", results, len(b.emitted), want)
 	}
 }
 
 func TestNothingCanBeTimed(t *testing.T) {
 	b := &fakeBench{broken: func([]int) error { return errors.New("no compiler today") }}
-	if results, _ := compare(t, b, true, 0, 1); Fastest(results) != 0 || results[0].Problem == "" ||
+	if results, _ := compare(t, b, true, 0, 1); Preferred(results, 0) != 0 || results[0].Problem == "" ||
 		results[1].MeasuredUS != 0 {
 		t.Errorf("got %+v", results)
 	}

@@ -329,6 +329,9 @@ func (s *search) draw(classes []Class) Class {
 	return classes[s.r.IntN(len(classes))]
 }
 
+// clear is the part of the first schedule's time that another may take at most to replace it: less is chance.
+const clear = 0.99
+
 // conclude compares the best schedule with the first one, each as a library of its own.
 func (s *search) conclude(ctx context.Context) (Result, error) {
 	r := Result{Tries: len(s.trials)}
@@ -348,8 +351,10 @@ func (s *search) conclude(ctx context.Context) (Result, error) {
 		return r, err
 	}
 	r.First, r.Best = got[0], got[0]
-	for _, t := range got[1:] {
-		if t.US > 0 && (r.Best.US == 0 || t.US < r.Best.US) {
+	timed := slices.DeleteFunc(got[1:], func(t Trial) bool { return t.US == 0 })
+	if len(timed) > 0 {
+		t := slices.MinFunc(timed, func(a, b Trial) int { return cmp.Compare(a.US, b.US) })
+		if r.First.US == 0 || t.US <= clear*r.First.US {
 			r.Best = t
 		}
 	}
