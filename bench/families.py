@@ -1,7 +1,7 @@
 """Single operators out of real models, ours beside the vendor's library.
 
-    python3 families.py models DIR [FAMILY…]      writes DIR/float32/NAME.onnx and
-                                                  DIR/float16/NAME.onnx for every row, and prints the names
+    python3 families.py models DIR PRECISION… [--family FAMILY…]   writes DIR/PRECISION/NAME.onnx for every row, and
+                                                                   prints the names
     python3 families.py time OUT PRECISION… [--family FAMILY…]
 
 The second form times the libraries OUT/lib/NAME.PRECISION, which scripts/gpu_families.sh has built, and what PyTorch
@@ -10,8 +10,9 @@ one call among CHAIN calls that are captured into one CUDA graph, so that it hol
 ways to call the vendor's library the fastest counts. Ratios are the vendor's time over ours.
 
 A family is a module families_NAME.py beside this file. Its rows() gives objects with a name that can be that of a
-library, `of` and `batch` for the table, flops, model(dtype) for the bytes of an ONNX file, and vendor(torch, dtype) for
-functions that each carry out the operator in one way; see families_gemm.py.
+library, `of` and `batch` for the table, flops, model(precision, dtype) for the bytes of an ONNX file whose elements are
+of that NumPy type, and vendor(torch, dtype) for functions that each carry out the operator in one way; see
+families_gemm.py.
 """
 import argparse
 import ctypes
@@ -26,7 +27,9 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHAIN = 20     # calls in a graph
-REPLAYS = 30   # graphs that are timed
+REPLAYS = 30   # graphs that are timed, at most
+FEWEST = 5     # and at least, where they take longer together than
+LONG = 20e3    # so many microseconds
 DTYPES = {"strict": "float32", "fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
@@ -41,12 +44,13 @@ def families(names, only):
                 yield name, row
 
 
-def write_models(folder, names, only):
+def write_models(folder, precisions, names, only):
     for _, row in families(names, only):
-        for dtype in ("float32", "float16"):
-            os.makedirs(f"{folder}/{dtype}", exist_ok=True)
-            with open(f"{folder}/{dtype}/{row.name}.onnx", "wb") as f:
-                f.write(row.model(dtype))
+        for precision in precisions:
+            os.makedirs(f"{folder}/{precision}", exist_ok=True)
+            dtype = "float16" if precision in ("fp16", "bf16") else "float32"
+            with open(f"{folder}/{precision}/{row.name}.onnx", "wb") as f:
+                f.write(row.model(precision, dtype))
         print(row.name)
 
 
@@ -86,7 +90,7 @@ def microseconds(call):
             for _ in range(CHAIN):
                 call()
         times = []
-        for _ in range(REPLAYS):
+        while len(times) < FEWEST or len(times) < REPLAYS and CHAIN * sum(times) < LONG:
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             begin.record(stream)
             graph.replay()
@@ -162,16 +166,15 @@ def main():
     sub = parser.add_subparsers(dest="what", required=True)
     models = sub.add_parser("models")
     models.add_argument("folder")
-    models.add_argument("family", nargs="*")
     time = sub.add_parser("time")
     time.add_argument("out")
-    time.add_argument("precision", nargs="+", choices=list(DTYPES))
-    time.add_argument("--family", nargs="*", default=[])
     for p in (models, time):
+        p.add_argument("precision", nargs="+", choices=list(DTYPES))
+        p.add_argument("--family", nargs="*", default=[])
         p.add_argument("--only", default="", help="a pattern: only rows whose names contain it")
     a = parser.parse_args()
     if a.what == "models":
-        write_models(a.folder, a.family, a.only)
+        write_models(a.folder, a.precision, a.family, a.only)
     else:
         time_all(a.out, a.precision, a.family, a.only)
 

@@ -37,7 +37,7 @@ class Row:
     def flops(self):
         return 2 * self.m * self.k * self.n
 
-    def model(self, dtype):
+    def model(self, _, dtype):
         """y = x·w + c, with random weights."""
         rng = np.random.default_rng(self.k + self.n)
         weight = lambda name, *dims: onnx_file.constant(name, rng.standard_normal(dims) / self.k**0.5, dtype)

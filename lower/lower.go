@@ -68,8 +68,9 @@ func constantExtents(b *build.Builder, g *ir.Graph) error {
 
 // placeConcats decides where values are written that become parts of other values. The inputs that a rammer.Concat
 // marks in_place are written straight into slices of its result; the input of a dense view is written where the
-// result of the view has to be. It walks from the end of the graph to its beginning, so that a value inside of
-// several concatenations finds the outermost one decided.
+// result of the view has to be, and so is the input of a view that is dense in the order in which its input is stored.
+// It walks from the end of the graph to its beginning, so that a value inside of several concatenations finds the
+// outermost one decided.
 func placeConcats(b *build.Builder, g *ir.Graph) {
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
 		n := g.Nodes[i]
@@ -84,7 +85,25 @@ func placeConcats(b *build.Builder, g *ir.Graph) {
 			if v, ok := home.Reshape(b.Extents(n.Inputs[0], build.ForBuffer)); ok {
 				b.SendTo(n.Inputs[0], v)
 			}
+		case n.IsInternal("View"):
+			placeOrdered(b, n)
 		}
+	}
+}
+
+// placeOrdered lets the input of a View be written where its result has to be, if the View shows all elements in the
+// order in which the input is stored. An example is an image, stored with its channels innermost, that is transposed to
+// a result of the graph whose last dim are channels.
+func placeOrdered(b *build.Builder, n *ir.Node) {
+	home, ok := b.Home(n.Outputs[0])
+	dims := b.Extents(n.Inputs[0], build.ForBuffer)
+	if !ok || !home.Strided().IsDense() || ir.Count(home.Shape) != ir.Count(dims) {
+		return
+	}
+	stored := roperator.InOrder(home.Buf, dims, n.Inputs[0].Order)
+	if shown, ok := ir.ViewOf(n).Compose(stored.Strided()); ok && shown.Offset == 0 && shown.IsDense() {
+		stored.Offset = home.Offset
+		b.SendTo(n.Inputs[0], stored)
 	}
 }
 

@@ -26,15 +26,13 @@ export RAMMERC out
 export XDG_CACHE_HOME=$out/cache
 
 build() { # NAME PRECISION
-  local dtype=float32
-  case $2 in fp16 | bf16) dtype=float16 ;; esac
-  timeout 200 "$RAMMERC" compile "$out/models/$dtype/$1.onnx" --target "$arch" --offline --emit lib --precision "$2" \
+  timeout 200 "$RAMMERC" compile "$out/models/$2/$1.onnx" --target "$arch" --offline --emit lib --precision "$2" \
     -o "$out/lib/$1.$2" -q >/dev/null 2>"$out/log/$1.$2" || echo "build FAILED: $1 $2: $(tail -n 1 "$out/log/$1.$2")"
 }
 export -f build
 
 if [[ $steps == *" models "* ]]; then
-  python3 "$root/bench/families.py" models "$out/models" "$@" --only "${ONLY:-}" >"$out/names" || exit 1
+  python3 "$root/bench/families.py" models "$out/models" "${precisions[@]}" --only "${ONLY:-}" --family "$@" >"$out/names" || exit 1
 fi
 if [[ $steps == *" build "* ]]; then
   arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
