@@ -26,10 +26,10 @@ var allowed = map[string]string{
 	"ir/onnx":            "ir ir/onnx/onnxpb internal/diag internal/npy",
 	"ir/eval":            "ir",
 	// What fuses with an operator is in the manifests of its rKernels.
-	"graphopt":         "ir ir/eval rkernels internal/diag internal/dump",
+	"graphopt":         "ir ir/eval rkernels internal/diag internal/dump precision",
 	"rkernels":         "ir rkernels/functor internal/diag",
 	"rkernels/functor": "ir",
-	"roperator":        "ir rkernels internal/diag",
+	"roperator":        "ir rkernels internal/diag precision",
 	// Lowering, from what all share to the table of all families: each row may import what stands above it.
 	"precision":         "ir",
 	"lower/target":      "device ir",

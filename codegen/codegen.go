@@ -27,7 +27,7 @@ type Options struct {
 	Version string // of rammerc
 	Model   string // file name of the model, without folders
 	// Precision is how products of float32 were asked to be made, for NAME.plan.json.
-	Precision precision.Precision
+	Precision precision.Choice
 	// Weights is the form in which weights were asked to be stored, "" for their own, for NAME.plan.json.
 	Weights string
 	// Cost is the time of one rTask that the plan was made with, in nanoseconds, and whether it was measured, for

@@ -8,20 +8,27 @@ import (
 	"math"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
 type planOp struct {
-	ID        int      `json:"id"`
-	Name      string   `json:"name"`
-	Kind      string   `json:"kind"`
-	Instance  string   `json:"instance"`
-	Tasks     int      `json:"rtasks"`
-	Threads   int      `json:"threads"`
-	Shared    int      `json:"shared_bytes"`
-	Predicted float64  `json:"predicted_ns,omitempty"` // of one rTask
-	Source    string   `json:"source,omitempty"`       // of that time: "measured" or "modelled"
-	Nodes     []string `json:"nodes"`
+	ID        int     `json:"id"`
+	Name      string  `json:"name"`
+	Kind      string  `json:"kind"`
+	Instance  string  `json:"instance"`
+	Tasks     int     `json:"rtasks"`
+	Threads   int     `json:"threads"`
+	Shared    int     `json:"shared_bytes"`
+	Predicted float64 `json:"predicted_ns,omitempty"` // of one rTask
+	Source    string  `json:"source,omitempty"`       // of that time: "measured" or "modelled"
+	// Precision is the one that the rOperator's node was given, Arithmetic what the instance multiplies, as
+	// rkernels.Instance.Arithmetic says, and Stored the element type of what it writes.
+	Precision  string `json:"precision"`
+	Arithmetic string `json:"arithmetic"`
+	Stored     string `json:"stored"`
+
+	Nodes []string `json:"nodes"`
 }
 
 // writePlan writes NAME.plan.json: which rTask of which rOperator, so of which ONNX nodes, runs where
@@ -39,16 +46,18 @@ func (l *layout) writePlan(w io.Writer) error {
 		Device  string `json:"device"`
 		Arch    string `json:"arch"`
 		Prec    string `json:"precision"`
-		Quant   string `json:"weights,omitempty"`
-		Weights int64  `json:"weights_bytes"`
-		Arena   int64  `json:"arena_bytes"`
-		ROps    int    `json:"roperators"`
-		RTasks  int    `json:"rtasks"`
+		// PrecisionOf are the nodes with another precision, as rules of the command line.
+		PrecisionOf []string `json:"precision_of,omitempty"`
+		Quant       string   `json:"weights,omitempty"`
+		Weights     int64    `json:"weights_bytes"`
+		Arena       int64    `json:"arena_bytes"`
+		ROps        int      `json:"roperators"`
+		RTasks      int      `json:"rtasks"`
 		// Predicted is what an inference takes by the costs that the plan was made with; 0 if there were none.
 		Predicted float64 `json:"predicted_us,omitempty"`
 		Tried     []Try   `json:"tried,omitempty"`
-	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.opt.Precision.String(),
-		l.opt.Weights, l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps(), l.predictedUS(), l.opt.Tried})
+	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.opt.Precision.Program.String(),
+		ruleTexts(l.opt.Precision), l.opt.Weights, l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps(), l.predictedUS(), l.opt.Tried})
 	if err != nil {
 		return err
 	}
@@ -56,7 +65,8 @@ func (l *layout) writePlan(w io.Writer) error {
 	for i, u := range l.ops {
 		predicted, source := l.taskTime(u)
 		line, err := json.Marshal(planOp{u.op.ID, u.op.Name, u.op.Kind, l.instances[u.instance].label, u.cand.Tasks,
-			u.cand.Inst.Threads(), u.cand.Inst.Shared(), predicted, source, originNames(u.op.Origins)})
+			u.cand.Inst.Threads(), u.cand.Inst.Shared(), predicted, source, u.op.Precision.String(), u.cand.Inst.Arithmetic(),
+			u.cand.Writes[0].View.DType().String(), originNames(u.op.Origins)})
 		if err != nil {
 			return err
 		}
@@ -174,6 +184,14 @@ func writeFollows(b *bufio.Writer, p *vdevice.Program) {
 			}
 		}
 	}
+}
+
+func ruleTexts(c precision.Choice) []string {
+	var out []string
+	for _, r := range c.Rules {
+		out = append(out, r.String())
+	}
+	return out
 }
 
 func comma(i int) string {

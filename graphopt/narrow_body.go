@@ -9,16 +9,19 @@ import (
 // narrowBody rewrites the body of one Fused node.
 type narrowBody struct {
 	n       *narrowing
+	to      ir.DType // what values are stored in, and products' operands rounded to
 	node    *ir.Node
 	body    *ir.Graph
 	before  []*ir.Node              // casts of inputs
 	widened map[*ir.Value]*ir.Value // inputs of the body as float32
 }
 
-func (b *narrowBody) rewrite(narrow map[*ir.Value]bool, list []int, products bool) {
+// rewrite widens the inputs that are narrow, rounds the operands list of the anchor if it multiplies them, and rounds the
+// result if that is narrow.
+func (b *narrowBody) rewrite(narrow map[*ir.Value]ir.DType, list []int, products bool) {
 	anchor := anchorOf(b.node)
 	for i, v := range b.node.Inputs {
-		if narrow[v] {
+		if narrow[v] != ir.Invalid {
 			b.widen(i)
 		}
 	}
@@ -29,14 +32,14 @@ func (b *narrowBody) rewrite(narrow map[*ir.Value]bool, list []int, products boo
 			}
 		}
 	}
-	if products && computesIn32(anchor) {
+	if products {
 		for _, k := range list {
 			b.roundOperand(anchor, k)
 		}
 	}
 	b.body.Nodes = append(b.before, b.body.Nodes...)
-	if v := b.node.Outputs[0]; narrow[v] {
-		out := b.cast(b.body.Outputs[0], b.n.to)
+	if v := b.node.Outputs[0]; narrow[v] != ir.Invalid {
+		out := b.cast(b.body.Outputs[0], b.to)
 		b.body.Nodes = append(b.body.Nodes, out.Def)
 		b.body.Outputs[0] = out
 	}
@@ -53,7 +56,7 @@ func (b *narrowBody) cast(v *ir.Value, d ir.DType) *ir.Value {
 // widen makes input i of the body narrow, and what the body computes with a cast of it.
 func (b *narrowBody) widen(i int) {
 	v := b.body.Inputs[i]
-	v.DType = b.n.to
+	v.DType = b.to
 	b.widened[v] = b.cast(v, ir.Float32)
 	b.before = append(b.before, b.widened[v].Def)
 }
@@ -62,16 +65,16 @@ func (b *narrowBody) widen(i int) {
 // rounded already.
 func (b *narrowBody) roundOperand(anchor *ir.Node, k int) {
 	v := anchor.Inputs[k]
-	if v == nil || v.Def != nil && v.Def.Op == "Cast" && v.Def.Inputs[0].DType == b.n.to {
+	if v == nil || v.Def != nil && v.Def.Op == "Cast" && v.Def.Inputs[0].DType == b.to {
 		return
 	}
 	if i := slices.Index(b.body.Inputs, v); i >= 0 && b.node.Inputs[i].Const != nil {
-		w := b.n.narrowed(b.node.Inputs[i])
+		w := b.n.narrowed(b.node.Inputs[i], b.to)
 		if w == nil {
 			return
 		}
 		if b.usesBeside(v, anchor, k) {
-			b.body.Inputs = append(b.body.Inputs, &ir.Value{Name: b.n.c.Name(v.Name), DType: b.n.to, Shape: v.Shape})
+			b.body.Inputs = append(b.body.Inputs, &ir.Value{Name: b.n.c.Name(v.Name), DType: b.to, Shape: v.Shape})
 			b.node.Inputs = append(b.node.Inputs, w)
 			i = len(b.body.Inputs) - 1
 		} else {
@@ -81,7 +84,7 @@ func (b *narrowBody) roundOperand(anchor *ir.Node, k int) {
 		anchor.Inputs[k] = b.widened[b.body.Inputs[i]]
 		return
 	}
-	rounded := b.cast(v, b.n.to)
+	rounded := b.cast(v, b.to)
 	wide := b.cast(rounded, ir.Float32)
 	anchor.Inputs[k] = wide
 	if v.Def == nil {

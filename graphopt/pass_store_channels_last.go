@@ -19,7 +19,7 @@ import (
 //
 // Requires: the last form of the graph. Leaves: ir.Value.Order set on results that lowering is free to place.
 func storeChannelsLast(c *Context, g *ir.Graph) (bool, error) {
-	o := newOrderer(g)
+	o := newOrderer(c, g)
 	for _, n := range g.Nodes {
 		o.join(n)
 	}
@@ -49,14 +49,15 @@ func channelsLast(rank int) []int {
 
 // orderer collects what speaks for and against storing values with their channels last.
 type orderer struct {
+	opts   *Options
 	free   []*ir.Value             // results whose place lowering may choose, in the order of the graph
 	isFree map[*ir.Value]bool      // the same
 	next   map[*ir.Value]*ir.Value // towards the value that stands for a set (union-find)
 	gain   map[*ir.Value]float64   // of each set, in bytes, by the value that stands for it
 }
 
-func newOrderer(g *ir.Graph) *orderer {
-	o := &orderer{isFree: map[*ir.Value]bool{}, next: map[*ir.Value]*ir.Value{}, gain: map[*ir.Value]float64{}}
+func newOrderer(c *Context, g *ir.Graph) *orderer {
+	o := &orderer{opts: &c.Opts, isFree: map[*ir.Value]bool{}, next: map[*ir.Value]*ir.Value{}, gain: map[*ir.Value]float64{}}
 	for _, n := range g.Nodes {
 		for _, v := range n.Outputs {
 			if v != nil && isImages(v) && constantShapes(n) && orderRole(n) != fixedOrder && !slices.Contains(g.Outputs, v) {
@@ -209,7 +210,7 @@ func (o *orderer) weighConv(n *ir.Node) {
 	if depthwise := a.Op == "Conv" && inC == 1 && outC == 1 && len(x.Shape) == 4; depthwise {
 		inC, rows, run = channels, channels%fewest == 0, fewest
 	}
-	if !rows || !isConstant(n, a.Inputs[1]) {
+	if !rows || !isConstant(n, a.Inputs[1]) || !o.faster(n) {
 		o.add(x, -bytesOf(x))
 		o.add(out, -bytesOf(out))
 		return
@@ -220,6 +221,11 @@ func (o *orderer) weighConv(n *ir.Node) {
 	} else {
 		o.add(x, -bytesOf(x))
 	}
+}
+
+// faster reports whether there are kernels for n's precision that gain by the order.
+func (o *orderer) faster(n *ir.Node) bool {
+	return o.opts.ChannelsLast == nil || o.opts.ChannelsLast(o.opts.Precision.Of(n))
 }
 
 // isConstant reports whether w, an input of the anchor of n, is a constant of the graph, or a cast of one.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
 )
 
@@ -150,9 +151,12 @@ type Options struct {
 	// that is a bug of a pass.
 	Check bool
 	Seed  uint64
-	// Storage is the 16-bit float in which values between operators, and weights, are to be stored. The zero value leaves
-	// all types as they are.
-	Storage ir.DType
+	// Precision says for each node in which type it is to store values, and weights. The zero value leaves all types as
+	// they are.
+	Precision precision.Choice
+	// ChannelsLast reports whether operators of a precision convolve faster where images have their channels innermost;
+	// nil means that all do.
+	ChannelsLast func(p precision.Precision) bool
 	// Weights is the form in which the weights of products of few rows are to be stored, of WeightBits; "" leaves them.
 	Weights string
 	// Kernels says what fuses with what; nil means the built-in rKernels.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
+	"github.com/rammerc/rammerc/precision"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected graphs in testdata")
@@ -89,7 +90,10 @@ func testPassFile(t *testing.T, file string, pass *Pass) {
 	after := ir.Clone(before)
 	opts, tolerance := Options{}, 2e-5
 	if pass.Name == "narrow-storage" {
-		opts.Storage, tolerance = ir.Float16, 2e-3
+		opts.Precision, tolerance = precision.All(precision.FP16), 2e-3
+	}
+	if rules := section(archive, "precision"); rules != nil {
+		opts.Precision, tolerance = choiceOf(t, string(rules.Data)), 2e-2
 	}
 	if err := runPasses(after, []Pass{*pass}, opts); err != nil {
 		t.Fatal(err)
@@ -115,6 +119,26 @@ func section(a *txtar.Archive, name string) *txtar.File {
 		}
 	}
 	return nil
+}
+
+// choiceOf reads the program's precision and rules for nodes, one a line.
+func choiceOf(t *testing.T, text string) (c precision.Choice) {
+	t.Helper()
+	for i, line := range strings.Fields(text) {
+		r, err := precision.ParseRule("program=" + line)
+		if i > 0 {
+			r, err = precision.ParseRule(line)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			c.Program = r.Precision
+		} else {
+			c.Rules = append(c.Rules, r)
+		}
+	}
+	return c
 }
 
 func rewrite(t *testing.T, file string, a *txtar.Archive, out string) {

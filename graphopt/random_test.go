@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/precision"
 )
 
 var seeds = flag.Uint64("seeds", 300, "how many random graphs to try")
@@ -37,11 +38,11 @@ func testRandomGraph(t *testing.T, seed uint64, changes map[string]int) {
 		t.Fatalf("the generator made an invalid graph: %v\n%s", err, before)
 	}
 	after := ir.Clone(before)
-	storage, tolerance := ir.Invalid, 1e-4
+	stored, tolerance := precision.FP32, 1e-4
 	if seed%3 == 0 {
-		storage = ir.Float16
+		stored = precision.FP16
 	}
-	err := Run(after, Options{Check: true, Seed: seed, Storage: storage, After: func(step Step) error {
+	err := Run(after, Options{Check: true, Seed: seed, Precision: precision.All(stored), After: func(step Step) error {
 		if !step.Changed {
 			return nil
 		}

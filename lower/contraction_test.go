@@ -20,7 +20,7 @@ func lowerText(in, body string) (*roperator.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Lower(g, testTarget("h100"), testKernels(), precision.FP32)
+	return Lower(g, testTarget("h100"), testKernels(), precision.Choice{})
 }
 
 // parseGraph reads a graph from its inputs and statements; its output is %y.

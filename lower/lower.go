@@ -25,8 +25,8 @@ import (
 )
 
 // Lower builds the rOperator graph of g for a device, with the rKernels of a catalogue. The dims of g must all be
-// constants. Products of float32 are made in the given precision. Nodes that cannot be lowered are reported all at once.
-func Lower(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Precision) (*roperator.Graph, error) {
+// constants. Products of float32 are made in the precision that p gives to their nodes. Nodes that cannot be lowered are reported all at once.
+func Lower(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Choice) (*roperator.Graph, error) {
 	b := build.New(g, t, kernels, p)
 	if err := constantExtents(b, g); err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func ChannelsLast(p precision.Precision) bool { return conv.ChannelsLast(p) }
 func BindHelp(values ...*ir.Value) string { return build.BindHelp(values...) }
 
 // ForDevice is Lower for the device that spec describes, with the built-in rKernels.
-func ForDevice(g *ir.Graph, spec *device.Spec, p precision.Precision) (*roperator.Graph, error) {
+func ForDevice(g *ir.Graph, spec *device.Spec, p precision.Choice) (*roperator.Graph, error) {
 	kernels, err := rkernels.BuiltIn()
 	if err != nil {
 		return nil, err

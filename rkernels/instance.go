@@ -74,6 +74,30 @@ func (in *Instance) Int(name string) int64 {
 	panic("BUG: " + in.Kernel.Name + " has no parameter " + name)
 }
 
+// Arithmetic names what the instance multiplies on tensor cores: "tf32", "tf32x3" for three products that make up one of
+// float32, "fp16", "bf16" or "int8". It is "scalar" where tensor cores are not used.
+func (in *Instance) Arithmetic() string {
+	products := int64(0)
+	multiplied := "float"
+	for i, p := range in.Kernel.Params {
+		switch {
+		case p.Name == "Products":
+			products = in.Values[i].Int
+		case p.Kind == ParamType && (p.Name == "E" || p.Name == "T"):
+			multiplied = in.Values[i].Text
+		}
+	}
+	switch {
+	case products == 0:
+		return "scalar"
+	case multiplied != "float":
+		return map[string]string{"rk::half": "fp16", "rk::bfloat16": "bf16", "int8_t": "int8", "uint8_t": "int8"}[multiplied]
+	case products == 3:
+		return "tf32x3"
+	}
+	return "tf32"
+}
+
 // Threads is the number of threads one rTask uses.
 func (in *Instance) Threads() int { return int(in.formula(in.Kernel.threads)) }
 

@@ -10,6 +10,7 @@ package roperator
 
 import (
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
 )
 
@@ -126,7 +127,8 @@ type ROperator struct {
 	Name       string // after the ONNX node it is anchored in
 	Kind       string // what it computes, e.g. "Conv+Relu"
 	Origins    []ir.Origin
-	Candidates []*Candidate // at least one; the first is the safest
+	Precision  precision.Precision // that its node was given; what a candidate does is its Arithmetic
+	Candidates []*Candidate        // at least one; the first is the safest
 	Parts      Parts
 }
 

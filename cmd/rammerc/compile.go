@@ -83,6 +83,9 @@ func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 		"how products of float32 are made: fp32 (as accurate as float32, on tensor cores where that is faster), "+
 			"strict (IEEE float32), tf32 (rounded to 10 bits of mantissa where that is faster), "+
 			"fp16 and bf16 (weights and values between operators in 16 bits, sums in float32)")
+	f.Var(ruleFlag{&o.PrecisionOf}, "precision-of",
+		"another precision for nodes of the model, named by their name, a pattern with * and ?, or a type of operators "+
+			"(repeatable; the last that names a node holds)")
 	f.StringVar(&o.Weights, "weights", "",
 		"how weights are stored that are multiplied by few rows: int8 (a scale for each column), "+
 			"int4 (a scale for each column and 64 weights) (default: as they are)")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 
@@ -25,6 +26,11 @@ const defaultConfig = "rammerc.yaml"
 //	compile:
 //	  target: sm_90
 //	  dim: [batch=1]
+//	  precision: fp16
+//	  precision-of:
+//	    /layer4/*: tf32
+//
+// A flag that may be given several times takes a list, and if its values are pairs, KEY=VALUE, a map.
 func (a *app) withConfig(runE func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := applyConfig(cmd); err != nil {
@@ -67,9 +73,7 @@ func applyConfig(cmd *cobra.Command) error {
 	}
 	for _, key := range sortedKeys(sections[cmd.Name()]) {
 		node := sections[cmd.Name()][key]
-		if err := setFlag(cmd.Flags(), key, &node); err != nil {
-			l.Add(&diag.Diagnostic{ID: "bad-config", File: file, Line: node.Line, Message: err.Error()})
-		}
+		setFlag(&l, cmd.Flags(), file, key, &node)
 	}
 	return l.Err()
 }
@@ -83,35 +87,64 @@ func isCommand(root *cobra.Command, name string) bool {
 	return false
 }
 
-// setFlag sets a flag unless the command line has set it. A list sets it once for each element.
-func setFlag(flags *pflag.FlagSet, key string, node *yaml.Node) error {
+// setFlag sets a flag unless the command line has set it. A list sets it once for each element, a map once for each pair.
+func setFlag(l *diag.List, flags *pflag.FlagSet, file, key string, node *yaml.Node) {
+	bad := func(n *yaml.Node, format string, args ...any) {
+		l.Add(&diag.Diagnostic{ID: "bad-config", File: file, Line: n.Line, Message: fmt.Sprintf(format, args...)})
+	}
 	f := flags.Lookup(key)
 	if f == nil || unconfigurable[key] {
-		var names []string
-		flags.VisitAll(func(f *pflag.Flag) {
-			if !unconfigurable[f.Name] {
-				names = append(names, f.Name)
-			}
-		})
-		return fmt.Errorf("there is no flag %q to configure; there are %s", key, strings.Join(names, ", "))
+		bad(node, "there is no flag %q to configure; there are %s", key, strings.Join(configurable(flags), ", "))
+		return
 	}
 	if f.Changed {
-		return nil
+		return
 	}
 	f.Annotations = map[string][]string{fromConfig: {"true"}}
-	values := []*yaml.Node{node}
-	if node.Kind == yaml.SequenceNode {
-		values = node.Content
+	values, ok := flagValues(f, node)
+	if !ok {
+		bad(node, "flag %q: want a value or a list of values", key)
+		return
 	}
 	for _, v := range values {
-		if v.Kind != yaml.ScalarNode {
-			return fmt.Errorf("flag %q: want a value or a list of values", key)
+		set := func() error { return flags.Set(key, v.Value) }
+		if p, ok := f.Value.(placedFlag); ok {
+			f.Changed = true
+			set = func() error { return p.SetAt(v.Value, file, v.Line) }
 		}
-		if err := flags.Set(key, v.Value); err != nil {
-			return fmt.Errorf("flag %q: %v", key, err)
+		if err := set(); err != nil {
+			bad(v, "flag %q: %v", key, err)
 		}
 	}
-	return nil
+}
+
+func configurable(flags *pflag.FlagSet) []string {
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !unconfigurable[f.Name] {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// flagValues lists the values that node has for a flag. It is not ok if one of them is no scalar.
+func flagValues(f *pflag.Flag, node *yaml.Node) (values []*yaml.Node, ok bool) {
+	switch _, list := f.Value.(pflag.SliceValue); {
+	case node.Kind == yaml.SequenceNode:
+		values = node.Content
+	case node.Kind == yaml.MappingNode && list:
+		for i := 0; i < len(node.Content); i += 2 {
+			k, v := node.Content[i], node.Content[i+1]
+			if k.Kind != yaml.ScalarNode || v.Kind != yaml.ScalarNode {
+				return nil, false
+			}
+			values = append(values, &yaml.Node{Kind: yaml.ScalarNode, Value: k.Value + "=" + v.Value, Line: k.Line})
+		}
+	default:
+		values = []*yaml.Node{node}
+	}
+	return values, !slices.ContainsFunc(values, func(v *yaml.Node) bool { return v.Kind != yaml.ScalarNode })
 }
 
 // unconfigurable are flags that cannot stand in a configuration, because they say what to do with one.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -30,8 +31,47 @@ type LibraryInspection struct {
 	Arena    int64            `json:"arena_bytes"`
 	Segments []SegmentSummary `json:"segments"`
 	Tried    []codegen.Try    `json:"tried,omitempty"` // plans that were timed before this one was chosen
+	// Precision is the program's, PrecisionOf the rules for nodes that have another one, and Operators what came of
+	// them.
+	Precision   string        `json:"precision"`
+	PrecisionOf []string      `json:"precision_of,omitempty"`
+	Operators   []OpPrecision `json:"operators"`
 	// Predicted is what a plan in text form takes by the cost model, in microseconds.
 	Predicted float64 `json:"predicted_us,omitempty"`
+}
+
+// OpPrecision says what an rOperator computes in, and which ONNX nodes it stands for.
+type OpPrecision struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	Computed
+	Nodes []string `json:"nodes"`
+}
+
+// Computed is the precision that an rOperator was given, what its rKernel multiplies, as plan.json names it, and the
+// element type in which its result is stored.
+type Computed struct {
+	Precision  string `json:"precision"`
+	Arithmetic string `json:"arithmetic"`
+	Stored     string `json:"stored"`
+}
+
+// precisionLines count the rOperators by what they compute in, the most frequent first.
+func precisionLines(ops []OpPrecision) []string {
+	count := map[Computed]int{}
+	var kinds []Computed
+	for _, o := range ops {
+		if count[o.Computed]++; count[o.Computed] == 1 {
+			kinds = append(kinds, o.Computed)
+		}
+	}
+	slices.SortStableFunc(kinds, func(a, b Computed) int { return count[b] - count[a] })
+	var lines []string
+	for _, k := range kinds {
+		lines = append(lines, fmt.Sprintf("%s of %s: %s arithmetic, results stored as %s",
+			progress.Count(count[k], "rOperator"), k.Precision, k.Arithmetic, k.Stored))
+	}
+	return lines
 }
 
 // SegmentSummary is what a segment of a plan is made of.
@@ -115,6 +155,11 @@ func describePlan(data []byte) (*LibraryInspection, error) {
 	r := &LibraryInspection{
 		Name: p.Name, Model: p.Model, Version: head.Version, Device: p.Device, Arch: p.Arch, ROps: len(p.Ops),
 		Weights: head.Weights, Arena: head.Arena, Segments: []SegmentSummary{}, Tried: head.Tried,
+		Precision: p.Precision, PrecisionOf: p.PrecisionOf, Operators: []OpPrecision{},
+	}
+	for _, o := range p.Ops {
+		r.Operators = append(r.Operators, OpPrecision{o.Name, o.Kind, Computed{o.Precision, o.Arithmetic, o.Stored},
+			o.Nodes})
 	}
 	for i := range p.Segments {
 		s := summariseSegment(&p.Segments[i], head.Segments[i].Serial)
@@ -169,6 +214,12 @@ func (r *LibraryInspection) Text(w io.Writer) {
 	fmt.Fprintf(t, "planned for\t%s (%s)\n", r.Device, r.Arch)
 	fmt.Fprintf(t, "program\t%s, %s; %s of weights, %s of activations\n", progress.Count(r.ROps, "rOperator"),
 		progress.Count(r.RTasks, "rTask"), progress.Bytes(r.Weights), progress.Bytes(r.Arena))
+	for _, rule := range r.PrecisionOf {
+		fmt.Fprintf(t, "precision of\t%s\n", rule)
+	}
+	for _, line := range precisionLines(r.Operators) {
+		fmt.Fprintf(t, "precision\t%s\n", line)
+	}
 	for i, s := range r.Segments {
 		fmt.Fprintf(t, "segment %d\t%s\n", i, s)
 	}

@@ -325,16 +325,16 @@ func (p *Profile) Text(w io.Writer) {
 
 func (p *Profile) opTable(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "COMPUTE\tMEAN\tMAX\tLOAD\tWAIT\tIMPORT\tSTALL\tRTASKS\tCRITICAL\tPREDICTED\tRATIO\tBY\t"+
+	fmt.Fprintln(t, "COMPUTE\tMEAN\tMAX\tLOAD\tWAIT\tIMPORT\tSTALL\tRTASKS\tCRITICAL\tPREDICTED\tRATIO\tBY\tMULTIPLIES\t"+
 		"  ROPERATOR (ONNX NODES), TIMES IN µs")
 	for _, o := range p.Ops[:p.shown(len(p.Ops))] {
 		ratio, predicted, by := "–", "–", "–"
 		if o.Predicted > 0 {
 			ratio, predicted, by = fmt.Sprintf("%.2f", o.Ratio), fmt.Sprintf("%.1f", o.Predicted), o.Source
 		}
-		fmt.Fprintf(t, "%.1f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t%s\t%s\t%s\t%s\t  %s\n",
+		fmt.Fprintf(t, "%.1f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t%s\t%s\t%s\t%s\t%s\t  %s\n",
 			o.Compute, o.Mean, o.Max, o.Load, o.Wait, o.Import, o.Stall, o.RTasks, percent(o.Share), predicted, ratio,
-			by, opLabel(o))
+			by, o.Arithmetic, opLabel(o))
 	}
 	t.Flush()
 	p.more(w, len(p.Ops), "rOperator")

@@ -132,7 +132,7 @@ func (s *subject) compile(job *driver.Job, o SubjectOptions, plan planner) error
 	if err != nil {
 		return err
 	}
-	s.precision = opt.ProductPrecision()
+	s.precision = opt.PrecisionChoice().Coarsest()
 	planned, err := plan(opt)
 	if err != nil {
 		return err
@@ -248,13 +248,14 @@ func openDir(o SubjectOptions) (*subject, error) {
 	return s, nil
 }
 
-// builtPrecision is how a library makes products of float32, and in which form it stores weights, as its plan says. Plans
-// of older versions say nothing, and those made none on tensor cores.
+// builtPrecision is the least accurate precision that nodes of a library have, and the form in which it stores weights,
+// as its plan says. Plans of older versions say nothing of precisions, and made no products on tensor cores.
 func builtPrecision(plan string) (p precision.Precision, weights string, err error) {
 	data, err := os.ReadFile(plan)
 	var head struct {
-		Precision string `json:"precision"`
-		Weights   string `json:"weights"`
+		Precision   string   `json:"precision"`
+		PrecisionOf []string `json:"precision_of"`
+		Weights     string   `json:"weights"`
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &head)
@@ -268,7 +269,15 @@ func builtPrecision(plan string) (p precision.Precision, weights string, err err
 		message := fmt.Sprintf("there is no precision %q", head.Precision)
 		return 0, "", &diag.Diagnostic{ID: "bad-plan", File: plan, Message: message}
 	}
-	return p, head.Weights, nil
+	choice := precision.All(p)
+	for _, text := range head.PrecisionOf {
+		r, err := precision.ParseRule(text)
+		if err != nil {
+			return 0, "", &diag.Diagnostic{ID: "bad-plan", File: plan, Message: err.Error()}
+		}
+		choice.Rules = append(choice.Rules, r)
+	}
+	return choice.Coarsest(), head.Weights, nil
 }
 
 // openBuilt opens a built library as a subject; dir is where its plan is.

@@ -76,7 +76,7 @@ func (c *compiled) attempt(to target) Result {
 		return c.t.refused(importing, err)
 	}
 	seed := uint64(len(c.t.data))
-	options := graphopt.Options{Check: true, Seed: seed, Storage: to.precision.Storage()}
+	options := graphopt.Options{Check: true, Seed: seed, Precision: precision.All(to.precision)}
 	if seed%2 == 0 { // as compilations in most precisions do
 		options.Disable = []string{graphopt.SinkTransposes, graphopt.StoreChannelsLast}
 	}
@@ -94,7 +94,7 @@ func planFor(g *ir.Graph, to target) (*vdevice.Plan, error) {
 	if err := wantStatic(g); err != nil {
 		return nil, err
 	}
-	ops, err := lower.ForDevice(g, to.spec, to.precision)
+	ops, err := lower.ForDevice(g, to.spec, precision.All(to.precision))
 	if err != nil {
 		return nil, err
 	}

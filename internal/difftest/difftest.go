@@ -74,7 +74,7 @@ func (c *Case) evaluate(g *ir.Graph) (map[string]*ir.Tensor, error) {
 // storage. The reference is the evaluator on that graph, which rounds the same values as compiled programs do.
 func (c *Case) Stored(p precision.Precision) (*Case, error) {
 	g := ir.Clone(c.Graph)
-	if err := graphopt.Run(g, graphopt.Options{Check: true, Seed: c.Seed, Storage: p.Storage()}); err != nil {
+	if err := graphopt.Run(g, graphopt.Options{Check: true, Seed: c.Seed, Precision: precision.All(p)}); err != nil {
 		return nil, err
 	}
 	return &Case{Name: c.Name + "-" + p.String(), Seed: c.Seed, Graph: g, Inputs: c.Inputs, Wild: c.Wild,

@@ -42,7 +42,7 @@ func (c *Case) lower(optimise bool, deviceName string) (*roperator.Graph, error)
 	if err != nil {
 		return nil, err
 	}
-	return lower.ForDevice(g, spec, precision.FP32)
+	return lower.ForDevice(g, spec, precision.Choice{})
 }
 
 // wantStatic reports values whose extents depend on data, as the command compile does.

@@ -140,7 +140,7 @@ func (c *Compilation) emitTo(files codegen.Sink) error {
 func (c *Compilation) emission() codegen.Options {
 	return codegen.Options{
 		Name: c.opt.name(), Version: Version().Version, Model: filepath.Base(c.opt.Path),
-		Precision: c.opt.ProductPrecision(), Weights: c.opt.Weights, Cost: c.cost,
+		Precision: c.opt.PrecisionChoice(), Weights: c.opt.Weights, Cost: c.cost,
 	}
 }
 

@@ -179,7 +179,7 @@ func (c *Compilation) try(job *Job, plans []schedule.Proposal) error {
 	inputs := engine.RandomInputs(engine.GraphPorts(c.graph.Inputs), 1, 2)
 	comparison := &timing.Comparison{
 		Bench: &planBench{lab: c.lab, plans: plans, opt: c.emission(), inputs: inputs}, Dir: dir, Verify: c.opt.Verify,
-		Precision: c.opt.ProductPrecision(),
+		Precision: c.opt.PrecisionChoice().Coarsest(),
 		Reference: func() (engine.Tensors, error) { return c.evaluate(inputs) },
 		Progress:  job.Progress("timing plans"), Waiting: job.Waiting,
 	}

@@ -17,7 +17,7 @@ func Lower(job *Job, g *ir.Graph, spec *device.Spec, opt CompileOptions) (*roper
 	if err := ConstantShapes(g); err != nil {
 		return nil, diag.InFile(err, opt.Path)
 	}
-	ops, err := lower.ForDevice(g, spec, opt.ProductPrecision())
+	ops, err := lower.ForDevice(g, spec, opt.PrecisionChoice())
 	if err != nil {
 		return nil, diag.InFile(err, opt.Path)
 	}

@@ -121,7 +121,7 @@ func (c *Compilation) measure(job *Job, b *bench, ops *roperator.Graph, costs pr
 	defer cancel()
 	done := job.Stage("measure")
 	s := &measure.Session{
-		DB: b.base, Keys: b.keys, Tools: b.tools, VEUs: c.spec.VEUs(), Dir: dir, Precision: c.opt.ProductPrecision(),
+		DB: b.base, Keys: b.keys, Tools: b.tools, VEUs: c.spec.VEUs(), Dir: dir, Precision: c.opt.PrecisionChoice().Coarsest(),
 		Patience: candidatePatience, Progress: job.Progress("measuring rTasks"), Waiting: job.Waiting,
 	}
 	r, err := s.Run(ctx, ops, filepath.Base(c.opt.Path), costs)

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx"
 	"github.com/rammerc/rammerc/lower"
+	"github.com/rammerc/rammerc/precision"
 )
 
 // ModelOptions say which model, and how it is specialised.
@@ -141,17 +143,21 @@ func ConstBytes(g *ir.Graph) int64 {
 	return total
 }
 
-// Optimise runs graphopt in place for products of the precision that opt asks for, dumping after each pass.
+// Optimise runs graphopt in place for the precisions that opt asks for, dumping after each pass.
 func Optimise(job *Job, g *ir.Graph, d *dump.Dir, opt CompileOptions) error {
-	p := opt.ProductPrecision()
+	choice := opt.PrecisionChoice()
+	if err := unmatched(choice, g); err != nil {
+		return err
+	}
 	done := job.Stage("optimise")
 	before := len(g.Nodes)
 	var without []string
-	if !lower.ChannelsLast(p) {
+	if !slices.ContainsFunc(choice.Used(), lower.ChannelsLast) {
 		without = append(without, graphopt.SinkTransposes, graphopt.StoreChannelsLast)
 	}
 	err := graphopt.Run(g, graphopt.Options{
-		Check: opt.Check, Seed: opt.Seed, Storage: p.Storage(), Weights: opt.Weights, Disable: without,
+		Check: opt.Check, Seed: opt.Seed, Precision: choice, ChannelsLast: lower.ChannelsLast, Weights: opt.Weights,
+		Disable: without,
 		After: func(s graphopt.Step) error {
 			return d.Write("graphopt", s.Pass.Name, "rir", graphText(d, s.Graph))
 		},
@@ -161,6 +167,37 @@ func Optimise(job *Job, g *ir.Graph, d *dump.Dir, opt CompileOptions) error {
 	}
 	done("%d → %d nodes", before, len(g.Nodes))
 	return nil
+}
+
+// unmatched reports the rules for precisions that name no node of the model.
+func unmatched(choice precision.Choice, g *ir.Graph) error {
+	var l diag.List
+	for _, r := range choice.Unmatched(g) {
+		l.Add(&diag.Diagnostic{
+			ID: "unknown-node", File: r.File, Line: r.Line,
+			Message: fmt.Sprintf("precision-of %s: the model has no such node", r), Help: nodeNames(g),
+		})
+	}
+	return l.Err()
+}
+
+// nodeNames says which operators a model has, and what its nodes are called.
+func nodeNames(g *ir.Graph) string {
+	const examples = 3
+	var names, ops []string
+	for _, n := range g.Nodes {
+		for _, o := range n.Origins {
+			if !slices.Contains(ops, o.OpType) {
+				ops = append(ops, o.OpType)
+			}
+			if len(names) < examples && !slices.Contains(names, o.Name) {
+				names = append(names, o.Name)
+			}
+		}
+	}
+	slices.Sort(ops)
+	return fmt.Sprintf("its operators are %s; its nodes have names like %s", strings.Join(ops, ", "),
+		strings.Join(names, ", "))
 }
 
 // Reference makes of an imported graph what a program is to be compared with that was compiled with --weights: it

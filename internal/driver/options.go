@@ -26,8 +26,9 @@ type CompileOptions struct {
 	Emit    string // of Emits
 	Offline bool   // no GPU is looked for
 
-	Precision string // of package precision; "" for the default
-	Weights   string // of Weights: how the weights of products of few rows are stored; "" for as they are
+	Precision   string           // of package precision; "" for the default
+	PrecisionOf []precision.Rule // of nodes that are to have another one
+	Weights     string           // of Weights: how the weights of products of few rows are stored; "" for as they are
 
 	Tries    int    // how many plans are built and timed at most; below 2 the cost model decides
 	Verify   bool   // compare the result with the evaluator before reporting success
@@ -148,10 +149,10 @@ func (o *CompileOptions) Problems(l *diag.List) {
 	}
 }
 
-// ProductPrecision is the precision that the flags ask for.
-func (o *CompileOptions) ProductPrecision() precision.Precision {
+// PrecisionChoice is the precision of each node as the flags ask for it.
+func (o *CompileOptions) PrecisionChoice() precision.Choice {
 	p, _ := precision.Parse(o.Precision) // an empty name is the default, others have been checked
-	return p
+	return precision.Choice{Program: p, Rules: o.PrecisionOf}
 }
 
 // name is the symbol prefix: --name, or the model's file name.

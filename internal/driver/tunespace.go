@@ -186,7 +186,7 @@ func (s *tuneSpace) Time(_ context.Context, list []tune.Schedule, alone bool) ([
 	inputs := engine.RandomInputs(engine.GraphPorts(s.c.graph.Inputs), 1, 2)
 	comparison := &timing.Comparison{
 		Bench: &planBench{lab: s.c.lab, plans: plans, opt: s.c.emission(), inputs: inputs}, Dir: dir, Rounds: 1,
-		Precision: s.c.opt.ProductPrecision(), Groups: s.groups(plans, alone),
+		Precision: s.c.opt.PrecisionChoice().Coarsest(), Groups: s.groups(plans, alone),
 		Reference: func() (engine.Tensors, error) { return s.c.evaluate(inputs) },
 		Progress:  s.job.Progress("timing schedules"), Waiting: s.job.Waiting,
 	}
@@ -225,7 +225,7 @@ func (s *tuneSpace) program() string { return programHash(s.c, s.ops, s.idOf) }
 
 func programHash(c *Compilation, ops *roperator.Graph, idOf map[*roperator.Candidate]string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%+v %v\n", *c.spec, c.opt.ProductPrecision())
+	fmt.Fprintf(&b, "%+v %v\n", *c.spec, c.opt.PrecisionChoice())
 	for _, op := range ops.Ops {
 		for _, x := range op.Candidates {
 			b.WriteString(idOf[x])

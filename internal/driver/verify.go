@@ -32,7 +32,7 @@ func (c *Compilation) verifyBuilt(job *Job, dir string, r *Compiled) (string, er
 	done := job.Stage("compare")
 	comparer := engine.Comparer{
 		Engine: lib, Outputs: engine.GraphPorts(m.Graph.Outputs), Model: m.Graph, Progress: job.Progress("comparing"),
-		Precision: c.opt.ProductPrecision(),
+		Precision: c.opt.PrecisionChoice().Coarsest(),
 	}
 	res, err := comparer.Compare(engine.RandomSamples(engine.GraphPorts(m.Graph.Inputs), 2, 1, 2))
 	if err != nil {

@@ -81,7 +81,7 @@ func narrow(g *ir.Graph, p precision.Precision) error {
 	if p.Storage() == ir.Invalid {
 		return nil
 	}
-	opts := graphopt.Options{Storage: p.Storage(), Check: true}
+	opts := graphopt.Options{Precision: precision.All(p), Check: true}
 	for _, pass := range graphopt.Passes {
 		if pass.Name != "narrow-storage" {
 			opts.Disable = append(opts.Disable, pass.Name)

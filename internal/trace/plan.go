@@ -13,9 +13,12 @@ type Plan struct {
 	Device string `json:"device"`
 	Arch   string `json:"arch"`
 	// Precision is how products of float32 were asked to be made; empty in libraries of older versions.
-	Precision string    `json:"precision"`
-	Ops       []Op      `json:"ops"`
-	Segments  []Segment `json:"segments"`
+	Precision string `json:"precision"`
+	// PrecisionOf are nodes with another precision, as PATTERN=PRECISION.
+	PrecisionOf []string `json:"precision_of"`
+
+	Ops      []Op      `json:"ops"`
+	Segments []Segment `json:"segments"`
 }
 
 // Op is an rOperator.
@@ -29,6 +32,11 @@ type Op struct {
 	Predicted float64  `json:"predicted_ns"`
 	Source    string   `json:"source"`
 	Nodes     []string `json:"nodes"`
+	// Precision is the one that the rOperator was given, Arithmetic what its rKernel multiplies on tensor cores, or
+	// "scalar", and Stored the element type of its result. They are empty in libraries of older versions.
+	Precision  string `json:"precision"`
+	Arithmetic string `json:"arithmetic"`
+	Stored     string `json:"stored"`
 }
 
 // Segment is a part of the program: an rProgram, waves, or a graph of launches.

@@ -76,17 +76,22 @@ type OpTime struct {
 	Kind     string   `json:"kind"`
 	Instance string   `json:"instance"`
 	Nodes    []string `json:"nodes"`
-	RTasks   int      `json:"rtasks"`
-	Compute  float64  `json:"compute_us"` // sum over its rTasks
-	Mean     float64  `json:"mean_us"`
-	Max      float64  `json:"max_us"`
-	Load     float64  `json:"load_us"`
-	Wait     float64  `json:"wait_us"`
-	Import   float64  `json:"import_us"`
-	Stall    float64  `json:"stall_us"`       // the part of compute in which it waited for streamed weights
-	Streamed int64    `json:"streamed_bytes"` // weights that came through the ring
-	Critical float64  `json:"critical_us"`    // compute of its rTasks on the critical path
-	Share    float64  `json:"critical_share"`
+	// Precision, Arithmetic and Stored are those of Op.
+	Precision  string `json:"precision,omitempty"`
+	Arithmetic string `json:"arithmetic,omitempty"`
+	Stored     string `json:"stored,omitempty"`
+
+	RTasks   int     `json:"rtasks"`
+	Compute  float64 `json:"compute_us"` // sum over its rTasks
+	Mean     float64 `json:"mean_us"`
+	Max      float64 `json:"max_us"`
+	Load     float64 `json:"load_us"`
+	Wait     float64 `json:"wait_us"`
+	Import   float64 `json:"import_us"`
+	Stall    float64 `json:"stall_us"`       // the part of compute in which it waited for streamed weights
+	Streamed int64   `json:"streamed_bytes"` // weights that came through the ring
+	Critical float64 `json:"critical_us"`    // compute of its rTasks on the critical path
+	Share    float64 `json:"critical_share"`
 
 	Predicted float64 `json:"predicted_us,omitempty"` // of all its rTasks, when the plan was made
 	Source    string  `json:"predicted_by,omitempty"` // "measured" or "modelled"
@@ -260,6 +265,7 @@ func (t *Timeline) perOp(path []Link) []OpTime {
 		}
 		p := &t.Plan.Ops[i]
 		o.Name, o.Kind, o.Instance, o.Nodes = p.Name, p.Kind, p.Instance, p.Nodes
+		o.Precision, o.Arithmetic, o.Stored = p.Precision, p.Arithmetic, p.Stored
 		o.Mean = o.Compute / float64(o.RTasks)
 		o.Predicted, o.Source = p.Predicted*float64(o.RTasks)*us, p.Source
 		if o.Predicted > 0 {

@@ -34,11 +34,11 @@ type Builder struct {
 	kernels   *rkernels.Catalogue
 	open      map[*ir.Value]bool // values whose extents have been reported
 	tooOld    map[string]bool    // kernels of the current group that the target cannot run
-	precision precision.Precision
+	precision precision.Choice
 }
 
-// New starts to lower g for a target, with the kernels of a catalogue and products of the given precision.
-func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Precision) *Builder {
+// New starts to lower g for a target, with the kernels of a catalogue and the precisions that p gives to nodes.
+func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Choice) *Builder {
 	if t.VEUs < 1 {
 		panic("BUG: lowering for no device")
 	}
@@ -206,8 +206,8 @@ func (b *Builder) Packed(name string, d ir.DType, elems int64, pack func() []byt
 	return roperator.Contiguous(buf, []int64{elems})
 }
 
-// Precision is how products of float32 are made.
-func (b *Builder) Precision() precision.Precision { return b.precision }
+// Precision is how the group that is being lowered makes products of float32.
+func (b *Builder) Precision() precision.Precision { return b.precision.Of(b.group.Node) }
 
 // Target is the device that is lowered for.
 func (b *Builder) Target() *target.Target { return &b.target }
@@ -252,7 +252,7 @@ func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) {
 	}
 	b.names[base]++
 	op := &roperator.ROperator{ID: len(b.graph.Ops), Name: name, Kind: kind, Origins: b.group.Node.Origins,
-		Candidates: candidates}
+		Precision: b.Precision(), Candidates: candidates}
 	b.graph.Ops = append(b.graph.Ops, op)
 }
 
