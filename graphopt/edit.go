@@ -72,3 +72,17 @@ func rowMajor(dims []int64) []int64 {
 	}
 	return s
 }
+
+// putInPlace puts in the place of every node for which made has another that other node, and takes the other nodes of
+// gone away. made is asked once for each node, in their order; it answers nil for a node that stays.
+func putInPlace(g *ir.Graph, made func(*ir.Node) *ir.Node, gone map[*ir.Node]bool) {
+	var out []*ir.Node
+	for _, n := range g.Nodes {
+		if m := made(n); m != nil {
+			out = append(out, m)
+		} else if !gone[n] {
+			out = append(out, n)
+		}
+	}
+	g.Nodes = out
+}

@@ -242,15 +242,12 @@ func (f *fuser) rewrite() bool {
 			gone[n] = true
 		}
 	}
-	var out []*ir.Node
-	for _, n := range f.g.Nodes {
+	putInPlace(f.g, func(n *ir.Node) *ir.Node {
 		if fu := last[n]; fu != nil {
-			out = append(out, f.fusedNode(fu))
-		} else if !gone[n] {
-			out = append(out, n)
+			return f.fusedNode(fu)
 		}
-	}
-	f.g.Nodes = out
+		return nil
+	}, gone)
 	return len(last) > 0
 }
 

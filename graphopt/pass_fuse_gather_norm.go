@@ -29,15 +29,7 @@ func fuseGatherNorm(c *Context, g *ir.Graph) (bool, error) {
 			gone[m] = true
 		}
 	}
-	var out []*ir.Node
-	for _, n := range g.Nodes {
-		if m := made[n]; m != nil {
-			out = append(out, m)
-		} else if !gone[n] {
-			out = append(out, n)
-		}
-	}
-	g.Nodes = out
+	putInPlace(g, func(n *ir.Node) *ir.Node { return made[n] }, gone)
 	return len(made) > 0, nil
 }
 

@@ -44,15 +44,7 @@ func fuseSqueezeExcite(c *Context, g *ir.Graph) (bool, error) {
 			break
 		}
 	}
-	var out []*ir.Node
-	for _, n := range g.Nodes {
-		if m := made[n]; m != nil {
-			out = append(out, m)
-		} else if !gone[n] {
-			out = append(out, n)
-		}
-	}
-	g.Nodes = out
+	putInPlace(g, func(n *ir.Node) *ir.Node { return made[n] }, gone)
 	return len(made) > 0, nil
 }
 
