@@ -51,6 +51,10 @@ func TestPool(t *testing.T) {
 			Body: "%y = MaxPool(%x) {kernel_shape = [3, 3], strides = [2, 2], auto_pad = \"SAME_LOWER\"}"},
 		Case{Name: "channels in fours", In: "%x: float32[2,12,9,11]", Out: "%y",
 			Body: "%y = AveragePool(%x) {kernel_shape = [3, 2], pads = [1, 0, 1, 1], count_include_pad = 1}"},
+		Case{Name: "channels in eights, of halves", In: "%x: float16[2,24,7,6]", Out: "%y",
+			Body: "%y = MaxPool(%x) {kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]}"},
+		Case{Name: "channels in twos", In: "%x: float32[1,6,7,5]", Out: "%y",
+			Body: "%y = AveragePool(%x) {kernel_shape = [5, 4], pads = [2, 2, 2, 1]}"},
 		Case{Name: "strided input and output", In: "%x: float32[1,40,40,6]", Out: "%y",
 			Body: "%z = Transpose(%x) {perm = [0, 3, 1, 2]}\n" +
 				"%a = AveragePool(%z) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}\n%b = MaxPool(%z) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}\n" +

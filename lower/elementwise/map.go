@@ -128,12 +128,15 @@ func (l *mapLayout) arrange() {
 	}
 }
 
-// Packable reports whether every pack of elements along the last dim is consecutive and aligned.
-func Packable(v roperator.View) bool {
+// Packable reports whether every pack of PackWidth elements along the last dim is consecutive and aligned.
+func Packable(v roperator.View) bool { return PackableBy(v, PackWidth) }
+
+// PackableBy reports whether every pack of n elements along the last dim is consecutive and aligned.
+func PackableBy(v roperator.View, n int64) bool {
 	last := len(v.Shape) - 1
-	ok := v.Strides[last] == 1 && v.Offset%PackWidth == 0
+	ok := v.Strides[last] == 1 && v.Offset%n == 0
 	for d := range last {
-		ok = ok && (v.Shape[d] == 1 || v.Strides[d]%PackWidth == 0)
+		ok = ok && (v.Shape[d] == 1 || v.Strides[d]%n == 0)
 	}
 	return ok
 }

@@ -167,12 +167,19 @@ func (p *pool) dims() []int64 {
 	return []int64{p.out[0], p.out[2], p.out[3], p.out[4], p.out[1] / p.vec}
 }
 
-// channelsAtOnce is how many channels a thread can compute at a time: those of one load, if all loads are aligned.
+// channelsAtOnce is how many channels a thread can compute at a time: those of one load of 16 bytes, or fewer where
+// loads or stores would not be aligned.
 func (p *pool) channelsAtOnce() int64 {
-	n := int64(elementwise.PackWidth)
-	if p.last && p.indices == nil && p.src.DType() == ir.Float32 && p.out[1]%n == 0 &&
-		elementwise.Packable(p.src.Permute([]int64{0, 2, 3, 4, 1})) {
-		return n
+	const bytes = 16
+	if !p.last || p.indices != nil {
+		return 1
+	}
+	src, out := p.src.Permute([]int64{0, 2, 3, 4, 1}), p.tail.Out.Permute([]int64{0, 2, 1})
+	for _, n := range []int64{8, 4, 2} {
+		if n*int64(max(src.DType().Size(), out.DType().Size())) <= bytes && p.out[1]%n == 0 &&
+			elementwise.PackableBy(src, n) && elementwise.PackableBy(out, n) {
+			return n
+		}
 	}
 	return 1
 }

@@ -237,7 +237,7 @@ func reduceCandidates(b *build.Builder, s reduceShape, cuts [2]int, t *tails.Tai
 	for _, elements := range []int64{2048, 8192} {
 		target := max(elements/max(s.reduced.Count(), 1), 1)
 		if across {
-			target = max(target, 32)
+			target = max(target/lines, 1) * lines
 		}
 		tiles := build.NewTiling(kept.Shape, target)
 		if len(out) > 0 && tiles.Tasks == out[0].Tasks {
@@ -254,7 +254,7 @@ func (s *reduceShape) threads(kept roperator.View) (lines int64, across bool) {
 	inner := s.reduced.Strides[len(s.reduced.Strides)-1]
 	across = kept.Shape[2] >= 8 && kept.Strides[2] != 0 && build.Abs(kept.Strides[2]) < build.Abs(inner)
 	switch {
-	case across && n >= 64:
+	case across && n >= 16:
 		return 32, true
 	case across:
 		return 256, true

@@ -11,7 +11,8 @@
 namespace rk {
 
 // Neighbouring threads compute neighbours along the width or, where LAST is set, channels: whichever lie beside each
-// other. V is more than 1 only there, and the number of channels a multiple of it.
+// other. V is more than 1 only there; then the number of channels is a multiple of it, the V channels of an output lie
+// beside each other too, and the addresses of both are aligned for loads and stores of all V.
 template <bool MAX, bool INDICES, bool LAST, int V, class T, class Pro, class Epi>
 struct Pool {
   struct Axis {
@@ -37,7 +38,7 @@ struct Pool {
   static constexpr int kHeight = LAST ? 2 : 3, kWidth = LAST ? 3 : 4, kChannels = LAST ? 4 : 1;  // dims of tiles
   static constexpr int kThreads = 256;
   static constexpr int kShared = 0;
-  static constexpr int kBatch = 4;  // elements of a window's row that are loaded at a time
+  static constexpr int kBatch = 9;  // elements of a window that are loaded at a time: all of one of 3×3
 
   // The result of the elements of a window that have been visited so far.
   struct Seen {
@@ -82,61 +83,77 @@ struct Pool {
   // How many places of a window along an axis lie in the input or its padding.
   RT_DEVICE static int padded(const Axis& x, int out) { return steps(x, x.limit - (out * x.stride - x.before)); }
 
+  // A place of a window that lies in the input, in the order in which elements are visited: the last axis runs fastest.
+  struct Visit {
+    int i, j, k;
+
+    RT_DEVICE void next(const Range& y, const Range& z) {
+      if (++k < z.to) return;
+      k = z.from;
+      if (++j < y.to) return;
+      j = y.from;
+      ++i;
+    }
+  };
+
+  RT_DEVICE static int length(const Range& r) { return r.to > r.from ? r.to - r.from : 0; }
+
   RT_DEVICE static void compute_one(const rt::Task& t, const Args& a, const int (&at)[5]) {
     const Axis &ax = a.axes[0], &ay = a.axes[1], &az = a.axes[2];
     const Range x = range(ax, at[2]), y = range(ay, at[3]), z = range(az, at[4]);
+    const int n = length(x) * length(y) * length(z);
     const T* src = t.ptr<const T>(a.src.ref) + at[0] * a.src.s[0] + at[1] * a.src.s[1];
     Seen seen[V];
     RT_UNROLL
     for (int v = 0; v < V; ++v) seen[v].value = MAX ? least() : C(0);
+    Visit visit{x.from, y.from, z.from};
+    // The elements of a batch are asked for before the first of them is used, so that a small window waits once for
+    // the cache and not once for each of its rows.
     RK_NO_UNROLL
-    for (int i = x.from; i < x.to; ++i) {
-      const int px = x.begin + i * int(ax.dilation.d);
-      RK_NO_UNROLL
-      for (int j = y.from; j < y.to; ++j) {
-        const int py = y.begin + j * int(ay.dilation.d);
-        const T* row = src + px * a.src.s[2] + py * a.src.s[3];
-        const int64_t row_at = int64_t(px) * ax.index_step + int64_t(py) * ay.index_step;
-        // Most windows are narrow, so that all elements of a row are loaded at the same time.
-        RK_NO_UNROLL
-        for (int k0 = z.from; k0 < z.to; k0 += kBatch) {
-          Pack<T, V> x[kBatch];
-          RT_UNROLL
-          for (int b = 0; b < kBatch; ++b) {
-            const int k = k0 + b < z.to ? k0 + b : z.to - 1;
-            x[b] = *reinterpret_cast<const Pack<T, V>*>(row + (z.begin + k * int(az.dilation.d)) * a.src.s[4]);
-          }
-          RT_UNROLL
-          for (int b = 0; b < kBatch; ++b) {
-            const int64_t pz = z.begin + (k0 + b) * int(az.dilation.d);
-            if (k0 + b >= z.to) continue;
-            RT_UNROLL
-            for (int v = 0; v < V; ++v) {
-              see(seen[v], C(Pro::apply(a.pro, x[b].v[v])), row_at + pz * az.index_step);
-            }
-          }
+    for (int first = 0; first < n; first += kBatch) {
+      Pack<T, V> pack[kBatch];
+      int64_t index[kBatch];
+      RT_UNROLL
+      for (int b = 0; b < kBatch; ++b) {
+        if (first + b >= n) continue;
+        const int px = x.begin + visit.i * int(ax.dilation.d), py = y.begin + visit.j * int(ay.dilation.d);
+        const int pz = z.begin + visit.k * int(az.dilation.d);
+        pack[b] = *reinterpret_cast<const Pack<T, V>*>(src + px * a.src.s[2] + py * a.src.s[3] + pz * a.src.s[4]);
+        if constexpr (INDICES) {
+          index[b] = int64_t(px) * ax.index_step + int64_t(py) * ay.index_step + int64_t(pz) * az.index_step;
+        } else {
+          index[b] = 0;
         }
+        visit.next(y, z);
+      }
+      RT_UNROLL
+      for (int b = 0; b < kBatch; ++b) {
+        if (first + b >= n) continue;
+        RT_UNROLL
+        for (int v = 0; v < V; ++v) see(seen[v], C(Pro::apply(a.pro, pack[b].v[v])), index[b]);
       }
     }
-    RT_UNROLL
-    for (int v = 0; v < V; ++v) put(t, a, at, at[1] + v, seen[v]);
+    put(t, a, at, seen, n);
   }
 
-  // Stores what has been seen of a channel.
-  RT_DEVICE static void put(const rt::Task& t, const Args& a, const int (&at)[5], int channel, const Seen& seen) {
-    C result = seen.value;
-    if constexpr (!MAX) {
-      const int n =
-          a.divisor == 1 ? padded(a.axes[0], at[2]) * padded(a.axes[1], at[3]) * padded(a.axes[2], at[4]) : seen.count;
-      if (a.divisor != 2) result = result / C(n);
-    }
+  // Stores the results of V channels, of which the windows' n elements in the input have been seen.
+  RT_DEVICE static void put(const rt::Task& t, const Args& a, const int (&at)[5], const Seen (&seen)[V], int n) {
+    using Out = typename Epi::Out;
     const int place = (at[2] * a.tiles.dims[kHeight] + at[3]) * a.tiles.dims[kWidth] + at[4];
-    const int cube[3] = {at[0], channel, place};
-    const auto out = Epi::apply(t, a.epi, fn::Cast<typename Epi::In>(result), at[0], channel, place);
-    store<typename Epi::Out>(t, a.dst, cube, out);
+    const int cube[3] = {at[0], at[1], place};
+    const int divisor =
+        a.divisor == 1 ? padded(a.axes[0], at[2]) * padded(a.axes[1], at[3]) * padded(a.axes[2], at[4]) : n;
+    Pack<Out, V> out;
+    RT_UNROLL
+    for (int v = 0; v < V; ++v) {
+      C result = seen[v].value;
+      if (!MAX && a.divisor != 2) result = result / C(divisor);
+      out.v[v] = Epi::apply(t, a.epi, fn::Cast<typename Epi::In>(result), at[0], at[1] + v, place);
+    }
+    store_pack<Out, V>(t, a.dst, cube, out);
     if constexpr (INDICES) {
-      const int64_t base = (int64_t(at[0]) * a.tiles.dims[kChannels] + channel) * a.plane;
-      store<int64_t>(t, a.indices, cube, seen.count == 0 ? 0 : base + seen.at);
+      const int64_t base = (int64_t(at[0]) * a.tiles.dims[kChannels] + at[1]) * a.plane;
+      store<int64_t>(t, a.indices, cube, n == 0 ? 0 : base + seen[0].at);
     }
   }
 

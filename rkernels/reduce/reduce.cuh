@@ -33,6 +33,7 @@ struct Reduce {
   static_assert(sizeof(State) <= 16);
   // A thread merges so many elements before it merges them with the rest, which keeps long sums precise.
   static constexpr int kBlock = 16;
+  static constexpr int kBatch = 8;  // elements that a thread asks for before it uses the first of them
 
   RT_DEVICE static int offset(const Args& a, int r) {
     int o = 0;
@@ -50,10 +51,19 @@ struct Reduce {
     RK_NO_UNROLL
     for (int first = part; first < a.count; first += kBlock * Threads::kPerLine) {
       State block = Op::none();
-      RK_UNROLL_4
-      for (int i = 0; i < kBlock; ++i) {
-        const int r = first + i * Threads::kPerLine;
-        if (r < a.count) block = Op::merge(block, Op::of(Pro::apply(a.pro, src[offset(a, r)]), r));
+      RK_NO_UNROLL
+      for (int i0 = 0; i0 < kBlock && first + i0 * Threads::kPerLine < a.count; i0 += kBatch) {
+        In x[kBatch];
+        RT_UNROLL
+        for (int i = 0; i < kBatch; ++i) {
+          const int r = first + (i0 + i) * Threads::kPerLine;
+          if (r < a.count) x[i] = src[offset(a, r)];
+        }
+        RT_UNROLL
+        for (int i = 0; i < kBatch; ++i) {
+          const int r = first + (i0 + i) * Threads::kPerLine;
+          if (r < a.count) block = Op::merge(block, Op::of(Pro::apply(a.pro, x[i]), r));
+        }
       }
       all = Op::merge(all, block);
     }
