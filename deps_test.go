@@ -95,6 +95,7 @@ var allowed = map[string]string{
 	// The command is a test that runs on machines without Go.
 	"internal/conformance/cmd/conformance": "internal/conformance",
 	"vdevice/vdevicetest":                  "*",
+	"profiler/measure/measuretest":         "internal/toolchain",
 }
 
 // forbidden are reachabilities that must not exist even through other packages.
@@ -106,7 +107,7 @@ var forbidden = [][2]string{
 	{"internal/driver", "internal/commands"}, {"internal/engine", "internal/driver"}, {"profiler", "codegen"},
 	{"profiler/timing", "schedule"}, {"profiler/timing", "codegen"}, {"profiler/timing", "internal/runner"},
 	{"internal/commands", "internal/golden"}, {"internal/commands", "internal/difftest"},
-	{"internal/commands", "vdevice/vdevicetest"},
+	{"internal/commands", "vdevice/vdevicetest"}, {"internal/commands", "profiler/measure/measuretest"},
 	{"cmd/rammerc", "internal/golden"}, {"cmd/rammerc", "internal/difftest"}, {"cmd/rammerc", "internal/conformance"},
 }
 

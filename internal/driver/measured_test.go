@@ -1,15 +1,14 @@
 package driver
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/profiler/db"
+	"github.com/rammerc/rammerc/profiler/measure/measuretest"
 )
 
 // What is measured is used by the same compilation and by the next one, which measures nothing; the result and
@@ -21,7 +20,7 @@ func TestMeasuredCosts(t *testing.T) {
 	compiled := func(budget time.Duration) *Compiled {
 		o := CompileOptions{Tries: 1, Emit: EmitSources, ProfileBudget: budget}
 		var err error
-		if o.rTasks, err = o.benchOf(path, db.Machine{GPU: "emulator"}, emulatorTools{cxx}); err != nil {
+		if o.rTasks, err = o.benchOf(path, db.Machine{GPU: "emulator"}, measuretest.Tools{Cxx: cxx}); err != nil {
 			t.Fatal(err)
 		}
 		o.Path, o.Target, o.Out = "testdata/two_layers.rir", TargetEmu, filepath.Join(t.TempDir(), "out")
@@ -65,23 +64,3 @@ func TestMeasuredCosts(t *testing.T) {
 		}
 	}
 }
-
-// emulatorTools compile for the emulator. There everything works, but times mean nothing.
-type emulatorTools struct{ Cxx *toolchain.Cxx }
-
-// Machine compiles the machine into an object file.
-func (t emulatorTools) Machine(ctx context.Context, dir string) error {
-	_, err := t.Cxx.BuildProgram(ctx, dir, "machine.o", []string{"machine/machine.cu"}, append(emulatorFlags, "-c")...)
-	return err
-}
-
-// Part compiles a part and links it with the machine.
-func (t emulatorTools) Part(ctx context.Context, dir, name string, machine func() error) ([]toolchain.Kernel, error) {
-	if err := machine(); err != nil {
-		return nil, err
-	}
-	_, err := t.Cxx.BuildProgram(ctx, dir, name, []string{name + ".cu", "-x", "none", "machine.o"}, emulatorFlags...)
-	return nil, err
-}
-
-var emulatorFlags = []string{"-O0", "-I.", "-w", "-fno-strict-aliasing", "-x", "c++"}

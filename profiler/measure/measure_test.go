@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"io/fs"
@@ -17,6 +16,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/profiler/db"
+	"github.com/rammerc/rammerc/profiler/measure/measuretest"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
@@ -113,7 +113,7 @@ func emulated(t *testing.T) (*Session, *Keys) {
 		t.Fatal(err)
 	}
 	return &Session{
-		DB: base, Keys: keys, Tools: emulatorTools{cxx}, Kernels: testKernels(), VEUs: 4, Dir: t.TempDir(),
+		DB: base, Keys: keys, Tools: measuretest.Tools{Cxx: cxx}, Kernels: testKernels(), VEUs: 4, Dir: t.TempDir(),
 		Patience: 2 * time.Second, Waiting: func(string) func() { return func() {} },
 	}, keys
 }
@@ -287,23 +287,3 @@ func TestParts(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// emulatorTools compile for the emulator. There everything works, but times mean nothing.
-type emulatorTools struct{ Cxx *toolchain.Cxx }
-
-// Machine compiles the machine into an object file.
-func (t emulatorTools) Machine(ctx context.Context, dir string) error {
-	_, err := t.Cxx.BuildProgram(ctx, dir, "machine.o", []string{"machine/machine.cu"}, append(emulatorFlags, "-c")...)
-	return err
-}
-
-// Part compiles a part and links it with the machine.
-func (t emulatorTools) Part(ctx context.Context, dir, name string, machine func() error) ([]toolchain.Kernel, error) {
-	if err := machine(); err != nil {
-		return nil, err
-	}
-	_, err := t.Cxx.BuildProgram(ctx, dir, name, []string{name + ".cu", "-x", "none", "machine.o"}, emulatorFlags...)
-	return nil, err
-}
-
-var emulatorFlags = []string{"-O0", "-I.", "-w", "-fno-strict-aliasing", "-x", "c++"}
