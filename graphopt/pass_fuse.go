@@ -33,6 +33,7 @@ func fuse(c *Context, g *ir.Graph) (bool, error) {
 			f.grow(n)
 		}
 	}
+	f.joinMaps()
 	return f.rewrite(), nil
 }
 
@@ -198,6 +199,44 @@ func (f *fuser) prologues() {
 	}
 }
 
+// joinMaps makes one group of two without anchors where all users of the first one's result are in the second: a·b + c·d
+// has grown from one product, and the other one is a group of its own.
+func (f *fuser) joinMaps() {
+	for i := len(f.fusions) - 1; i >= 0; i-- {
+		fu := f.fusions[i]
+		into := f.onlyUser(fu)
+		if fu.anchor != nil || into == nil || into == fu || into.anchor != nil ||
+			!into.result.Shape.Equal(fu.result.Shape) || len(into.nodes)+len(fu.nodes) > maxEpilogue+1 {
+			continue
+		}
+		nodes := append(slices.Clone(fu.nodes), into.nodes...)
+		set := map[*ir.Node]bool{}
+		for _, n := range nodes {
+			set[n] = true
+		}
+		if f.operands(nodes, set) > maxOperands {
+			continue
+		}
+		into.nodes = nodes
+		for _, n := range fu.nodes {
+			f.group[n] = into
+		}
+		fu.nodes = nil
+	}
+}
+
+// onlyUser is the group that has all users of a group's result, nil if there is none.
+func (f *fuser) onlyUser(fu *fusion) *fusion {
+	var into *fusion
+	for _, u := range f.users[fu.result] {
+		if u == nil || f.group[u] == nil || into != nil && f.group[u] != into {
+			return nil
+		}
+		into = f.group[u]
+	}
+	return into
+}
+
 // unary reports whether only the first operand of n is a tensor, of the result's shape; the others are constants of one
 // element.
 func unary(n *ir.Node) bool {
@@ -234,7 +273,7 @@ func (f *fuser) rewrite() bool {
 	last := map[*ir.Node]*fusion{} // by the node that defines the result
 	gone := map[*ir.Node]bool{}
 	for _, fu := range f.fusions {
-		if len(fu.nodes) == 1 {
+		if len(fu.nodes) < 2 {
 			continue
 		}
 		last[fu.result.Def] = fu

@@ -102,7 +102,7 @@ func operands(n *ir.Node) (list []int, products, ok bool) {
 		return []int{0, 1, 2}, true, true
 	case n.IsInternal("QuantizedMatMul"):
 		return []int{0}, false, true
-	case n.Op == "Einsum" || op.Kind == ir.KindConv || n.Is("MatMul") || n.Is("Gemm"):
+	case n.Op == "Einsum" || op.Kind == ir.KindConv || n.Is("MatMul") || n.Is("Gemm") || n.IsInternal("RMSMatMul"):
 		return []int{0, 1}, true, n.Op != "Einsum" || len(n.Inputs) == 2
 	case op.Kind == ir.KindReduce && !n.Is("Det"), op.Kind == ir.KindNorm, op.Kind == ir.KindPool:
 		return []int{0}, false, true

@@ -50,7 +50,7 @@ func quantizeWeights(c *Context, g *ir.Graph) (bool, error) {
 
 // plainWeights are the weights of a product of few rows that is worth quantising, nil for other nodes.
 func (s *sweep) plainWeights(n *ir.Node) *ir.Value {
-	if !isPlainProduct(n) {
+	if !isPlainProduct(n) && !n.IsInternal("RMSMatMul") {
 		return nil
 	}
 	x, w := n.Inputs[0], n.Inputs[1]
@@ -99,6 +99,9 @@ func (s *sweep) multiplyQuantized(n *ir.Node, q *quantized, absorbed ...*ir.Node
 		in = append(in, q.values[2])
 	}
 	attrs := ir.Attrs{"block": ir.IntAttr(q.block)}
+	if epsilon, ok := n.Attrs["rms_epsilon"]; ok {
+		attrs["rms_epsilon"] = epsilon
+	}
 	bias := n.Input(2)
 	if bias == nil {
 		s.become("QuantizedMatMul", attrs, in, absorbed...)

@@ -34,7 +34,7 @@ func Flops(n *Node) int64 {
 		if w := dims(1); len(w) > 1 {
 			return 2 * Count(dims(0)) * Count(w[1:])
 		}
-	case n.Is("MatMul"), n.Is("Gemm"), n.IsInternal("QuantizedMatMul"):
+	case n.Is("MatMul"), n.Is("Gemm"), n.IsInternal("QuantizedMatMul"), n.IsInternal("RMSMatMul"):
 		if a := dims(0); len(a) > 0 {
 			k := a[len(a)-1]
 			if n.Int("transA", 0) == 1 {

@@ -86,6 +86,20 @@ func inferQuantizedMatMul(c *InferContext) {
 	c.set(0, append(slices.Clone(x[:len(x)-1]), w[1]))
 }
 
+// inferRMSMatMul: x[…,K] times a matrix [K,N].
+func inferRMSMatMul(c *InferContext) {
+	okX, okW := c.wantRank(0, 1, -1), c.wantRank(1, 2, 2)
+	x, w := c.shape(0), c.shape(1)
+	if !okX || !okW || x == nil || w == nil {
+		return
+	}
+	if k := x[len(x)-1]; !mayEqual(k, w[0]) {
+		c.badInput("bad-shape", 1, "the matrix has %v rows, wanted the %v columns of x", w[0], k)
+		return
+	}
+	c.set(0, append(slices.Clone(x[:len(x)-1]), w[1]))
+}
+
 // inferRMSNorm: the scale broadcasts to the normalised axes.
 func inferRMSNorm(c *InferContext) {
 	x := c.shape(0)

@@ -83,9 +83,17 @@ var internalOps = []Op{
 			optional("zero", "W", quantizedTypes),
 		},
 		Outputs: []Port{port("y", "T", floatTypes)},
-		Attrs:   []AttrSpec{required("block", AttrInt)},
+		Attrs:   []AttrSpec{required("block", AttrInt), absent("rms_epsilon", AttrFloat)},
 		Doc: "x·v of x[…,K] and v[k,n] = (w[k,n] - zero[k/block,n])·scale[k/block,n] of w[K,N]; without zero the zero points " +
-			"are 0",
+			"are 0; with rms_epsilon, rows are normalised as in RMSMatMul",
+	},
+	// The product of few rows, normalised by their root mean squares. The scale of the normalisation is a factor of w.
+	{
+		Domain: InternalDomain, Name: "RMSMatMul", Since: 1, Kind: KindContraction, Infer: inferRMSMatMul,
+		Inputs:  []Port{port("x", "T", floatTypes), port("w", "T", floatTypes)},
+		Outputs: []Port{port("y", "T", floatTypes)},
+		Attrs:   []AttrSpec{required("rms_epsilon", AttrFloat)},
+		Doc:     "x·w of x[…,K] and w[K,N], each row divided by sqrt(mean(x²) + rms_epsilon) of its row of x",
 	},
 	{
 		Domain: InternalDomain, Name: "Attention", Since: 1, Kind: KindContraction, Infer: inferAttention,

@@ -109,6 +109,7 @@ var lowerings = []row{
 	{"", "Gemm", gemm.Gemm},
 	{"", "Einsum", einsum.Einsum},
 	{ir.InternalDomain, "QuantizedMatMul", gemm.QuantizedMatMul},
+	{ir.InternalDomain, "RMSMatMul", gemm.MatMul},
 
 	// Convolutions.
 	{"", "Conv", conv.Conv},

@@ -10,6 +10,7 @@ import (
 // too.
 var internalGrowers = []grower{
 	{"View", growView}, {"Attention", growAttention}, {"QuantizedMatMul", growQuantizedMatMul},
+	{"RMSMatMul", growRMSMatMul},
 	{"RMSNormalization", growInternalRMSNorm},
 	{"LSTMCell", func(r *generator) { growCell(r, "LSTMCell", 4, 3) }},
 	{"GRUCell", func(r *generator) { growCell(r, "GRUCell", 3, 2) }},

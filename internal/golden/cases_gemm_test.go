@@ -114,6 +114,26 @@ func TestFewRows(t *testing.T) {
 	Check(t, WithLayouts(cases))
 }
 
+// TestNormalisedRows multiplies rows that are normalised on the way: padded sums, several spans, several rows and
+// groups, and rows behind a prologue.
+func TestNormalisedRows(t *testing.T) {
+	var cases []Case
+	for _, shape := range [][3]int{{1, 128, 33}, {1, 333, 12}, {1, 64, 4300}, {1, 4200, 5}, {3, 1028, 20}, {8, 1300, 10}} {
+		m, k, n := shape[0], shape[1], shape[2]
+		cases = append(cases, Case{
+			Name: fmt.Sprintf("%dx%dx%d", m, k, n), In: fmt.Sprintf("%%x: float32[%d,%d]", m, k),
+			Body: weights("b", k, n) + "%y = rammer.RMSMatMul(%x, %b) {rms_epsilon = 0.25f}", Out: "%y",
+		})
+	}
+	cases = append(cases, Case{
+		Name: "pro- and epilogue", In: "%x: float32[1,2,1100], %r: float32[1,2,20]", Body: weights("b", 1100, 20) +
+			fused("RMSMatMul", "%px: float32[1,2,1100], %pb: float32[1100,20], %pr: float32[1,2,20]",
+				"%l = Relu(%px)\n%m = rammer.RMSMatMul(%l, %pb) {rms_epsilon = 0.25f}\n%u = Sigmoid(%m)\n%z = Mul(%u, %pr)",
+				"%z", "%x, %b, %r"), Out: "%y",
+	})
+	Check(t, WithLayouts(cases))
+}
+
 func TestGemm(t *testing.T) {
 	var cases []Case
 	for _, ta := range []int{0, 1} {

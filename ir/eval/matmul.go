@@ -10,7 +10,7 @@ import (
 // column (B), and the result does not have this axis.
 func matmul(c *call) []*ir.Tensor { return matrixProduct(c, c.arg(0), c.arg(1)) }
 
-// matrixProduct multiplies matrices, vectors or batches of matrices. The result has a's element type.
+// matrixProduct multiplies matrices, vectors or batches of matrices. The result has the element type of input 0.
 func matrixProduct(c *call, a, b *ir.Tensor) []*ir.Tensor {
 	da, db := a.Dims, b.Dims
 	if len(da) == 0 || len(db) == 0 {
@@ -35,7 +35,7 @@ func matrixProduct(c *call, a, b *ir.Tensor) []*ir.Tensor {
 	if len(b.Dims) > 1 {
 		dims = append(dims, n)
 	}
-	out := c.alloc(a.DType, dims)
+	out := c.alloc(c.arg(0).DType, dims)
 	mult := multiplication2D{
 		batch: int(ir.Count(lead)), m: int(m), n: int(n), k: int(k), a: a, b: b, out: out,
 		offA: batchOffsets(da[:la], lead, m*k), offB: batchOffsets(db[:lb], lead, k*n),

@@ -1,6 +1,10 @@
 package eval
 
-import "github.com/rammerc/rammerc/ir"
+import (
+	"math"
+
+	"github.com/rammerc/rammerc/ir"
+)
 
 // quantizedMatMul is the product with the numbers that the weights stand for.
 func quantizedMatMul(c *call) []*ir.Tensor {
@@ -25,7 +29,36 @@ func quantizedMatMul(c *call) []*ir.Tensor {
 	for i, s := range tiledRows(scales, int(n), int(block), len(v)) {
 		v[i] *= s
 	}
-	return matrixProduct(c, c.arg(0), ir.FromSlice(ir.Float64, v, k, n))
+	x := c.arg(0)
+	if a, ok := c.Attrs["rms_epsilon"]; ok {
+		x = rowsNormalised(x, a.F)
+	}
+	return matrixProduct(c, x, ir.FromSlice(ir.Float64, v, k, n))
+}
+
+// rmsMatMul is the product with x whose rows are divided by their root mean squares.
+func rmsMatMul(c *call) []*ir.Tensor {
+	return matrixProduct(c, rowsNormalised(c.arg(0), c.Attr("rms_epsilon").F), c.arg(1))
+}
+
+// rowsNormalised is x as float64, each row along the last axis divided by sqrt(mean of its squares + epsilon).
+func rowsNormalised(x *ir.Tensor, epsilon float64) *ir.Tensor {
+	v := values[float64](x)
+	if len(x.Dims) == 0 {
+		fail("x is a scalar, want vectors or matrices")
+	}
+	k := int(x.Dims[len(x.Dims)-1])
+	for first := 0; first < len(v); first += k {
+		row := v[first : first+k]
+		square := 0.0
+		for _, e := range row {
+			square += e * e
+		}
+		for i := range row {
+			row[i] /= math.Sqrt(square/float64(k) + epsilon)
+		}
+	}
+	return ir.FromSlice(ir.Float64, v, x.Dims...)
 }
 
 // tiledRows repeats each row of n numbers block times, count numbers in all.

@@ -84,6 +84,7 @@ var evaluators = map[opKey]opFunc{
 	{"", "Conv"}:                           conv,
 	{"", "ConvTranspose"}:                  convTranspose,
 	{ir.InternalDomain, "QuantizedMatMul"}: quantizedMatMul,
+	{ir.InternalDomain, "RMSMatMul"}:       rmsMatMul,
 	{"", "MatMul"}:                         matmul,
 	{"", "Gemm"}:                           gemm,
 	{"", "MaxPool"}:                        maxPool,

@@ -30,6 +30,9 @@ type Product struct {
 	A, B     roperator.View // [batch…][m][k] and [batch…][k][n], broadcast with stride 0
 	Prologue *functor.Expr  // of A's elements, which are floats of 32 bits or 16
 	Tail     tails.Spec
+	// RootMeanSquare, if it is not nil, asks for each row of the result to be divided by the root mean square of its row
+	// of A behind the prologue; it is what is added to the mean square. Only the matrix-vector kernels do that.
+	RootMeanSquare *float32
 	// Multiplied is the type of elements that are multiplied; Elements are those of the kernels that may carry it out,
 	// which LowerProduct finds out.
 	Multiplied ir.DType

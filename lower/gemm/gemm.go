@@ -13,6 +13,7 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
+// MatMul lowers MatMul and rammer.RMSMatMul.
 func MatMul(b *build.Builder, g *build.Group) error {
 	f, err := contraction.ReadFactors(b, g, true)
 	if err != nil {
@@ -37,11 +38,22 @@ func MatMul(b *build.Builder, g *build.Group) error {
 		Kind: "MatMul", Batch: batch, M: x.Shape[len(x.Shape)-2], K: x.Shape[len(x.Shape)-1],
 		N:        y.Shape[len(y.Shape)-1],
 		Prologue: f.Prologue, Multiplied: f.Multiplied,
-		Tail: tails.Spec{DType: g.Anchor.Outputs[0].DType, Shape: shape, Cuts: cuts},
+		Tail:           tails.Spec{DType: g.Anchor.Outputs[0].DType, Shape: shape, Cuts: cuts},
+		RootMeanSquare: rootMeanSquare(g),
 	}
 	p.A = x.Broadcast(append(append([]int64{}, batch...), p.M, p.K))
 	p.B = y.Broadcast(append(append([]int64{}, batch...), p.K, p.N))
 	return LowerProduct(b, g, p)
+}
+
+// rootMeanSquare is what is added to the mean squares of rows by which the anchor divides them, nil if it does not.
+func rootMeanSquare(g *build.Group) *float32 {
+	a, ok := g.Anchor.Attrs["rms_epsilon"]
+	if !ok {
+		return nil
+	}
+	epsilon := float32(a.F)
+	return &epsilon
 }
 
 func Gemm(b *build.Builder, g *build.Group) error {

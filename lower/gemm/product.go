@@ -34,6 +34,10 @@ func packColumns(b *build.Builder, p contraction.Product, s contraction.TileShap
 	}, v)
 }
 
+// errNormalised is returned for products with normalised rows that no pass makes.
+var errNormalised = fmt.Errorf("a product with normalised rows has a compiled form for at most %d rows and constant weights",
+	gemv.MostRows)
+
 // LowerProduct adds the rOperators of a product. Which kernels are candidates depends on the element type, on which
 // factor is constant, and on the number of rows.
 func LowerProduct(b *build.Builder, g *build.Group, p contraction.Product) error {
@@ -42,11 +46,17 @@ func LowerProduct(b *build.Builder, g *build.Group, p contraction.Product) error
 		return nil
 	}
 	if functor.RealType(p.Multiplied) != ir.Float32 {
+		if p.RootMeanSquare != nil {
+			return errNormalised
+		}
 		return lowerTypedProduct(b, g, p)
 	}
 	p.FoldBatch(p.Tail.Arrange(b.Out(g.Outputs[0])))
 	p.Normalise(b)
 	p.Elements = contraction.ElementsOf(p.A, p.B, p.Multiplied)
+	if p.RootMeanSquare != nil && (p.B.Buf.Kind != roperator.Const || !gemv.Normalises(b.Target(), p.M, p.K)) {
+		return errNormalised
+	}
 	switch {
 	case p.B.Buf.Kind == roperator.Const && p.M <= gemv.MostRows:
 		gemv.AddGemv(b, g, p)

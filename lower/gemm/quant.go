@@ -41,6 +41,7 @@ func QuantizedMatMul(b *build.Builder, g *build.Group) error {
 	p := contraction.Product{
 		Kind: "MatMul", Batch: shape[:cuts[0]], M: x.Shape[last-1], K: q.K, N: q.N, A: x, Prologue: f.Prologue,
 		Multiplied: x.DType(), Tail: tails.Spec{DType: g.Anchor.Outputs[0].DType, Shape: shape, Cuts: cuts},
+		RootMeanSquare: rootMeanSquare(g),
 	}
 	if ir.Count(x.Shape[:last]) <= gemv.MostRows && ir.Count(shape) > 0 && addFewRows(b, g, p, q, w.Name) {
 		return nil

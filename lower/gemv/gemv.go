@@ -59,13 +59,16 @@ func gemvShapes(t *target.Target, e contraction.Elements, m, n, k int64) []Shape
 // of them.
 const stagedInputs = 8192
 
-// AddGemv adds a product of few rows with a constant. Each rTask computes some of the columns.
+// AddGemv adds a product of few rows with a constant. Each rTask computes some of the columns. Where rows are normalised,
+// Normalises must be true.
 func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
 	t := tails.New(b, g, p.Tail)
 	pro, proArgs := tails.Prologue(p.A.DType(), p.Prologue)
 	var candidates []*roperator.Candidate
-	for _, s := range gemvShapes(b.Target(), p.Elements, p.M, p.N, p.K) {
-		candidates = append(candidates, gemvCandidate(b, p, s, t, pro, proArgs))
+	if p.RootMeanSquare == nil {
+		for _, s := range gemvShapes(b.Target(), p.Elements, p.M, p.N, p.K) {
+			candidates = append(candidates, gemvCandidate(b, p, s, t, pro, proArgs))
+		}
 	}
 	if p.K > 0 {
 		for _, s := range streamShapes(b.Target(), &p) {
@@ -74,6 +77,12 @@ func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
 	}
 	b.Add(g.Kind(), candidates...)
 	t.Finish(b)
+}
+
+// Normalises reports whether the kernels for m rows divide them by their root mean squares on the way. The loader of
+// streamed weights takes a warp more.
+func Normalises(t *target.Target, m, k int64) bool {
+	return m <= MostRows && k > 0 && t.Threads >= streamThreads+warp
 }
 
 func gemvCandidate(b *build.Builder, p contraction.Product, s Shape, t *tails.Tail, pro *functor.Functor,

@@ -221,8 +221,8 @@ func quantCandidate(b *build.Builder, p contraction.Product, q *Quantized, s qua
 		zero = float32(q.Zeros[0])
 	}
 	return &roperator.Candidate{
-		Inst: b.Instance("gemv_quant", s.mb, s.c, s.t, s.wk, s.kq, s.v, p.A.DType(), q.Bits, s.run, s.form,
-			s.sb, t.Functor, pro),
+		Inst: b.Instance("gemv_quant", s.mb, s.c, s.t, s.wk, s.kq, s.v, normalises(&p), p.A.DType(), q.Bits, s.run,
+			s.form, s.sb, t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
 		Args: []rkernels.Field{
 			arg.Ref("a", p.A), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},
@@ -231,6 +231,7 @@ func quantCandidate(b *build.Builder, p contraction.Product, q *Quantized, s qua
 			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
 			arg.Int("a0", p.A.Stride(0)), arg.Int("a1", p.A.Stride(1)), arg.Int("a2", p.A.Stride(2)),
 			arg.Int("am", p.A.Stride(3)), arg.Int("ak", p.A.Stride(4)),
+			{Name: "epsilon", Value: rkernels.Float(epsilon(&p))},
 			{Name: "format", Value: rkernels.Struct{{Name: "zero", Value: rkernels.Float(zero)}}},
 			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},

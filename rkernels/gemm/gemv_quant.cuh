@@ -135,8 +135,8 @@ struct QuantizedWeights {
   }
 };
 
-template <int MB, int C, int T, int WK, int KQ, int V, class X, int BITS, int RUN, int FORM, int SB, class Epi,
-          class Pro>
-using GemvQuant = StreamedRows<MB, C, T, WK, KQ, V, X, QuantizedWeights<BITS, RUN, FORM, SB>, Epi, Pro>;
+template <int MB, int C, int T, int WK, int KQ, int V, int Norm, class X, int BITS, int RUN, int FORM, int SB,
+          class Epi, class Pro>
+using GemvQuant = StreamedRows<MB, C, T, WK, KQ, V, Norm, X, QuantizedWeights<BITS, RUN, FORM, SB>, Epi, Pro>;
 
 }  // namespace rk

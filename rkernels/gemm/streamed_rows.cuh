@@ -8,7 +8,13 @@
 //	Unit<KQ, C>   the weights of KQ runs of C columns in a lane's registers, and their bytes for all threads
 //	Input<MB, KQ> the values of A that meet them
 //	multiply      the lane's sums of products of a unit
+//
+// With Norm the rows of A are normalised: C is also divided by the root of the mean square of its row of A, as it is
+// behind the prologue, plus an epsilon. Each warp adds up the squares of its share of A while it takes it, so this costs
+// no pass over A.
 #pragma once
+
+#include <cmath>
 
 #include "common/gemv.cuh"
 #include "common/tile.cuh"
@@ -21,7 +27,7 @@ namespace rk {
 // lanes are a span. The stream comes in units: the weights of a group over a span. T units make a turn: their products
 // are kept in registers, and the lanes' sums of a turn are exchanged together. V is how many values of a run one load
 // of A brings.
-template <int MB, int C, int T, int WK, int KQ, int V, class X, class F, class Epi, class Pro>
+template <int MB, int C, int T, int WK, int KQ, int V, int Norm, class X, class F, class Epi, class Pro>
 struct StreamedRows {
   static constexpr int kThreads = 256;
   static constexpr int WC = 8 / WK;
@@ -31,7 +37,9 @@ struct StreamedRows {
   static constexpr int kRun = F::kRun;
   static constexpr int kRuns = 32 * kRun * WK;  // values of k in one run of all lanes and warps
   static constexpr int kSpan = KQ * kRuns;
-  static constexpr int kShared = 4 * WK * kThreads;  // partial sums [wk][m][column]
+  static constexpr int kPartial = WK * kThreads;  // partial sums [wk][m][column]
+  // Behind them, with Norm, are the sums of squares [m][wk].
+  static constexpr int kShared = 4 * (kPartial + Norm * WK * MB);
   static constexpr int kStreamStep = Weights::kBytes;
   static constexpr bool kCompact = MB >= 8;  // one body for all units, also the first: less code, but slower
   static constexpr int kSums = MB * C;
@@ -47,6 +55,7 @@ struct StreamedRows {
     Div tiles_n;
     Div batch1, batch2;          // batch = (b0·batch1 + b1)·batch2 + b2
     int64_t a0, a1, a2, am, ak;  // element strides of A over b0, b1, b2, m, k
+    float epsilon;               // added to the mean square
     typename F::Args format;
     typename Epi::Args epi;
     typename Pro::Args pro;
@@ -84,6 +93,7 @@ struct StreamedRows {
     const X* at;  // of the next span
     int64_t am, ak;
     int rows, left;  // left: how many values of k there are from `at` on
+    float squares[Norm ? MB : 1];  // the sums of the squares of what was taken
 
     // Takes a span, with zeros where A ends. All of a run's loads of V values exist, or none of their values.
     RT_DEVICE void take(const typename Pro::Args& pro, Input& in) {
@@ -108,8 +118,10 @@ struct StreamedRows {
         for (int q = 0; q < KQ; ++q) {
           RT_UNROLL
           for (int i = 0; i < kRun; ++i) {
-            const X x = held[m][q][i / V].v[i % V];
-            in.set(m, q, i, Pro::kIdentity || i < values(m, q) ? float(Pro::apply(pro, x)) : 0.0f);
+            const X held_x = held[m][q][i / V].v[i % V];
+            const float x = Pro::kIdentity || i < values(m, q) ? float(Pro::apply(pro, held_x)) : 0.0f;
+            in.set(m, q, i, x);
+            if constexpr (Norm) squares[m] += x * x;
           }
         }
       }
@@ -141,7 +153,7 @@ struct StreamedRows {
     float* partial = reinterpret_cast<float*>(t.smem);
     float* mine = partial + wk * MB * columns + wc * C;
     const int k = (wk * 32 + lane) * kRun, spans = a.spans;
-    Rows rows{x + k * a.ak, a.am, a.ak, a.M, a.K - k};
+    Rows rows{x + k * a.ak, a.am, a.ak, a.M, a.K - k, {}};
     Input in;
     // Before the inputs are waited for, the first unit is in registers and the second on its way. Then each unit is
     // multiplied while the next one comes. After the units of a turn, the lanes' sums are added up.
@@ -192,11 +204,27 @@ struct StreamedRows {
         if (--span > 0) rows.take(a.pro, in);
       }
     } while (span > 0);
+    float* squares = partial + kPartial;
+    if constexpr (Norm) {
+      RT_UNROLL
+      for (int i = 0; i < MB; ++i) {
+        float sum = rows.squares[i];
+        RT_UNROLL
+        for (int d = 16; d > 0; d /= 2) sum += rt::shfl_xor(t, sum, d);
+        if (lane == 0 && wc == 0) squares[i * WK + wk] = sum;
+      }
+    }
     t.sync();
     if (writes) {
       float sum = partial[t.tid];
       RT_UNROLL
       for (int i = 1; i < WK; ++i) sum += partial[i * MB * columns + t.tid];
+      if constexpr (Norm) {
+        float square = squares[m * WK];
+        RT_UNROLL
+        for (int i = 1; i < WK; ++i) square += squares[m * WK + i];
+        sum /= sqrtf(square / static_cast<float>(a.K) + a.epsilon);
+      }
       *to = Epi::apply(t, a.epi, held, static_cast<typename Epi::In>(sum), batch, m, n);
     }
   }
