@@ -11,7 +11,6 @@ import (
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/internal/runner"
-	"github.com/rammerc/rammerc/ir"
 )
 
 // VerifyOptions are the flags of `rammerc verify`.
@@ -170,7 +169,7 @@ func samePorts(file string, s *subject) error {
 		{"output", s.outputs, engine.GraphPorts(s.model.Outputs)}} {
 		for _, p := range side.lib {
 			m := engine.FindPort(side.ref, p.Name)
-			if m == nil || m.DType != p.DType || !ir.Dims(m.Dims...).Equal(ir.Dims(p.Dims...)) {
+			if m == nil || !m.Fits(p) {
 				l.Add(&diag.Diagnostic{
 					ID: "other-model", File: file, Port: side.what + " " + p.Name,
 					Message: fmt.Sprintf("the library has %v%s, the model has %s", p.DType, p.Shape(),

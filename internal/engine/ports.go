@@ -39,6 +39,14 @@ func GraphPorts(vs []*ir.Value) []Port {
 	return out
 }
 
+// Fits reports whether a port of a library is this port of its model: the compiler may know extents that the model's
+// own shapes leave to an inference.
+func (m *Port) Fits(library Port) bool {
+	return m.DType == library.DType && slices.EqualFunc(m.Dims, library.Dims, func(model, compiled int64) bool {
+		return model == compiled || model == AnyExtent
+	})
+}
+
 // FindPort returns the port of that name, nil if there is none.
 func FindPort(ports []Port, name string) *Port {
 	for i := range ports {
