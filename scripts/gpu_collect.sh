@@ -8,9 +8,10 @@
 # predictions.json, a table of predicted and measured latencies, and logs. Whatever fails or is not done in time costs
 # its own lines only; started again with the same OUT the script goes on.
 #
-# RAMMERC names the binary (default: built with go). PRECISIONS are measured one after another (default: tf32 fp32).
-# LIMIT is how many seconds measuring may take in all, EACH how many for one model in one precision. AT_ONCE models are
-# built side by side; they take turns on the GPU. PREDICT=0 leaves out the table of predictions.
+# RAMMERC names the binary (default: built with go). PRECISIONS are measured one after another (default: tf32 fp32). The
+# programs that measure are built first, for all models together, which takes no time on the GPU; STEPS=build stops then,
+# and the script goes on from there when it is started again. LIMIT is how many seconds measuring may take in all,
+# BUILD_LIMIT how many building may take for each precision. PREDICT=0 leaves out the table of predictions.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 models=$1 out=$2
@@ -26,9 +27,8 @@ if [ -z "${RAMMERC:-}" ]; then
 fi
 export RAMMERC models out
 export XDG_CACHE_HOME=$out/cache RAMMER_CACHE=$out/measured.jsonl
-export LIMIT=${LIMIT:-270} EACH=${EACH:-40}
+LIMIT=${LIMIT:-120}
 STARTED=$(date +%s)
-export STARTED
 
 missing=()
 for n in "${names[@]}"; do [ -f "$models/$n.onnx" ] || missing+=("$n"); done
@@ -47,15 +47,11 @@ for d in json.load(sys.stdin)["dims"] or []:
     print("--dim", d + "=" + ("32" if d.startswith("seq") else "1"))' 2>/dev/null
 }
 
-measure() { # PRECISION NAME: its candidates, in what time is left
-  local left=$((LIMIT - $(date +%s) + STARTED))
-  [ "$left" -ge 8 ] || { echo "no time left for $2 $1"; return; }
-  local budget=$((left < EACH ? left : EACH))
-  # shellcheck disable=SC2046
-  timeout $((budget + 30)) "$RAMMERC" tune "$(model "$2")" $(dims "$2") --precision "$1" --candidates-only \
-    --budget "${budget}s" --json >"$out/rows/$2.$1.tune.json" 2>"$out/log/$2.$1.tune" ||
-    echo "FAILED: $2 $1: $(tail -n 1 "$out/log/$2.$1.tune")"
-  echo "$2 $1 at $(($(date +%s) - STARTED)) s: $(grep measure "$out/log/$2.$1.tune" | tail -n 1)"
+collect() { # PRECISION FLAG…: the candidates of all models
+  local p=$1 files=() n
+  shift
+  for n in "${names[@]}"; do [ -f "$(model "$n")" ] && [ -z "$(dims "$n")" ] && files+=("$(model "$n")"); done
+  "$RAMMERC" collect "${files[@]}" --precision "$p" --built "$out/built" --json "$@"
 }
 
 predict() { # PRECISION NAME: builds what the costs choose, from what is measured
@@ -64,10 +60,21 @@ predict() { # PRECISION NAME: builds what the costs choose, from what is measure
     -o "$out/lib/$2.$1" --json >"$out/rows/$2.$1.compile.json" 2>"$out/log/$2.$1.compile" ||
     echo "FAILED: $2 $1: $(tail -n 1 "$out/log/$2.$1.compile")"
 }
-export -f model dims measure predict
+export -f model dims predict
 
-for p in ${PRECISIONS:-tf32 fp32}; do for n in "${names[@]}"; do echo "$p $n"; done; done |
-  xargs -P "${AT_ONCE:-2}" -L 1 bash -c 'measure "$@"' _
+for p in ${PRECISIONS:-tf32 fp32}; do
+  collect "$p" --build-only --budget "${BUILD_LIMIT:-200}s" >/dev/null 2>"$out/log/build.$p" || tail -n 1 "$out/log/build.$p"
+  echo "== built for $p: $(($(date +%s) - STARTED)) s"
+done
+[ "${STEPS:-all}" = build ] && exit 0
+STARTED=$(date +%s)
+for p in ${PRECISIONS:-tf32 fp32}; do
+  left=$((LIMIT - $(date +%s) + STARTED))
+  [ "$left" -ge 5 ] || { echo "no time left for $p"; continue; }
+  collect "$p" --budget "${left}s" >"$out/rows/collect.$p.json" 2>"$out/log/collect.$p" ||
+    echo "FAILED: $p: $(tail -n 1 "$out/log/collect.$p")"
+  echo "$p at $(($(date +%s) - STARTED)) s: $(grep '^  collect' "$out/log/collect.$p")"
+done
 product=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
 file=$out/$(echo "${product#NVIDIA }" | tr 'A-Z ' 'a-z_').jsonl.gz
 rm -f "$file"

@@ -136,7 +136,8 @@ Results go to standard output, progress and messages to standard error.`,
 	root.PersistentFlags().String("config", "", "configuration file (default: rammerc.yaml when there is one)")
 	root.PersistentFlags().Bool("print-config", false, "print the flags in force, as a configuration file, and stop")
 	root.AddCommand(
-		a.compileCommand(), a.tuneCommand(), a.runCommand(), a.verifyCommand(), a.benchCommand(), a.profileCommand(), a.checkCommand(),
+		a.compileCommand(), a.tuneCommand(), a.collectCommand(), a.runCommand(), a.verifyCommand(), a.benchCommand(),
+		a.profileCommand(), a.checkCommand(),
 		a.inspectCommand(), a.opsCommand(), a.devicesCommand(), a.calibrateCommand(), a.cacheCommand(),
 		a.versionCommand(),
 		a.manCommand(),

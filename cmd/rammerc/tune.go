@@ -40,6 +40,37 @@ began with. compile uses the result wherever model, flags, GPU, driver and compi
 	return cmd
 }
 
+func (a *app) collectCommand() *cobra.Command {
+	var o driver.CollectOptions
+	cmd := &cobra.Command{
+		Use:   "collect MODEL…",
+		Short: "Measure the rTasks of several models on the GPU at hand",
+		Long: `collect measures the candidates of all models that the database lacks, the most promising first. Instances
+of rKernels that several models have are compiled once. --build-only compiles the programs that measure and
+keeps them in the folder --built, where the same command without --build-only finds them: so the GPU is needed
+for a short time only.`,
+		Example: `  rammerc collect *.onnx --precision tf32 --built DIR --build-only
+  rammerc collect *.onnx --precision tf32 --built DIR --budget 2m`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Paths, o.Command = args, a.command()
+			r, err := driver.Collect(a.job, o)
+			if err != nil {
+				return err
+			}
+			a.emit(cmd, r, r.Text)
+			return nil
+		},
+	}
+	modelFlags(cmd, &o.ModelOptions)
+	compileFlags(cmd, &o.CompileOptions)
+	f := cmd.Flags()
+	f.DurationVar(&o.Budget, "budget", driver.DefaultTuneBudget, "how long to build and to measure in all")
+	f.StringVar(&o.Built, "built", "", "folder in which the programs that measure are kept")
+	f.BoolVar(&o.BuildOnly, "build-only", false, "make these programs, and measure nothing")
+	return cmd
+}
+
 func (a *app) cacheCommand() *cobra.Command {
 	var o commands.CacheOptions
 	cmd := &cobra.Command{

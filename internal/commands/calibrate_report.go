@@ -81,7 +81,7 @@ func samplesOf(entries []db.Entry, product string) []model.Sample {
 				ReadBytes: e.Work.Read, WriteBytes: e.Work.Write, SharedBytes: e.Work.Shared},
 		}}
 		out = append(out, s)
-		if e.Work.Constants > 0 && !s.Ring {
+		if e.Work.Constants > 0 && e.Times.DRAM > 0 && !s.Ring {
 			s.NS, s.Streamed = e.Times.DRAM, true
 			out = append(out, s)
 		}

@@ -110,6 +110,15 @@ func (c *Compilation) costs(job *Job, ops *roperator.Graph) (profiler.Costs, err
 	return costs, nil
 }
 
+// session measures rTasks for the compilation's device and precision, in a working folder.
+func (c *Compilation) session(job *Job, b *bench, dir string) *measure.Session {
+	return &measure.Session{
+		DB: b.base, Keys: b.keys, Tools: b.tools, VEUs: c.spec.VEUs(), Dir: dir,
+		Precision: c.opt.PrecisionChoice().Coarsest(),
+		Patience:  candidatePatience, Progress: job.Progress("measuring rTasks"), Waiting: job.Waiting,
+	}
+}
+
 // measure runs the stage of the same name within the budget.
 func (c *Compilation) measure(job *Job, b *bench, ops *roperator.Graph, costs profiler.Costs) (*measure.Report, error) {
 	dir, remove, err := job.Folders.Make("", "rammerc-measure-")
@@ -120,11 +129,8 @@ func (c *Compilation) measure(job *Job, b *bench, ops *roperator.Graph, costs pr
 	ctx, cancel := context.WithTimeout(context.Background(), c.opt.ProfileBudget)
 	defer cancel()
 	done := job.Stage("measure")
-	s := &measure.Session{
-		DB: b.base, Keys: b.keys, Tools: b.tools, VEUs: c.spec.VEUs(), Dir: dir, Precision: c.opt.PrecisionChoice().Coarsest(),
-		Patience: candidatePatience, Progress: job.Progress("measuring rTasks"), Waiting: job.Waiting,
-	}
-	r, err := s.Run(ctx, ops, filepath.Base(c.opt.Path), costs)
+	s := c.session(job, b, dir)
+	r, err := s.Run(ctx, measure.Program{Graph: ops, Model: filepath.Base(c.opt.Path), Costs: costs})
 	if err != nil {
 		return nil, err
 	}

@@ -184,7 +184,7 @@ func (c *Compilation) describeSpace(s *tuneSpace, costs profiler.Costs) (TuneSpa
 	}
 	session := measure.Session{DB: c.bench.base, Keys: c.bench.keys, VEUs: c.spec.VEUs()}
 	var err error
-	d.Missing, err = session.Missing(s.ops, costs)
+	d.Missing, err = session.Missing(measure.Program{Graph: s.ops, Costs: costs})
 	d.SecondsFor = secondsFor * float64(d.Missing)
 	return d, err
 }

@@ -48,11 +48,12 @@ func Hash(text string) string {
 // their mean.
 type Times struct {
 	Alone float64 `json:"alone,omitempty"` // a single rTask on the device, repeated
-	Wave  float64 `json:"wave"`            // a wave, repeated
+	Wave  float64 `json:"wave,omitempty"`  // a wave, repeated
 	// Cold is a wave whose code is in no instruction cache, as in a program that runs other code before; operands and
-	// constants are in L2. DRAM is the same with constants in DRAM.
+	// constants are in L2. DRAM is the same with constants in DRAM. Of candidates that are far from the best of their
+	// rOperator Cold alone is measured.
 	Cold float64 `json:"cold"`
-	DRAM float64 `json:"dram"`
+	DRAM float64 `json:"dram,omitempty"`
 	// A wave on half of the vEUs, while the other half moves memory, or computes.
 	BesideMemory     float64 `json:"beside_memory,omitempty"`
 	BesideArithmetic float64 `json:"beside_arithmetic,omitempty"`

@@ -264,9 +264,12 @@ const (
 	steady  = 0.03
 )
 
-// promising is how many times slower than its group's best a candidate may be, as measured, for the measurements that
-// only serve the cost model.
-const promising = 1.5
+// How many times slower than its group's best a candidate may be, as measured: possible for all its times, promising for
+// those that only serve the cost model.
+const (
+	possible  = 2
+	promising = 1.2
+)
 
 // time fills in the times of a subject, for which the table of all its rTasks is set.
 func (b *bench) time(s *subject, e *db.Entry) (err error) {
@@ -275,16 +278,19 @@ func (b *bench) time(s *subject, e *db.Entry) (err error) {
 	if t.Cold, err = b.timeOne(s, "cold", e); err != nil {
 		return err
 	}
-	if t.Wave, err = b.timeOne(s, "warm", e); err != nil {
-		return err
-	}
-	t.DRAM = t.Cold
-	if len(constants(s.group.graph, s.cand)) > 0 {
-		if t.DRAM, err = b.timeOne(s, "dram", e); err != nil {
+	best := b.s.best(s.group, t.Cold)
+	if t.Cold <= possible*best {
+		if t.Wave, err = b.timeOne(s, "warm", e); err != nil {
 			return err
 		}
+		t.DRAM = t.Cold
+		if len(constants(s.group.graph, s.cand)) > 0 {
+			if t.DRAM, err = b.timeOne(s, "dram", e); err != nil {
+				return err
+			}
+		}
 	}
-	if t.Cold <= promising*b.s.best(s.group, t.Cold) {
+	if t.Cold <= promising*best {
 		if err := b.timeBeside(s, e); err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func (c *Costs) TaskTime(cand *roperator.Candidate) float64 {
 // timeOf chooses among the times of an entry. In a program other code runs before, so the code is cold. Streamed weights
 // pass beside the computation, so they count as near.
 func (c *Costs) timeOf(cand *roperator.Candidate, e *db.Entry) float64 {
-	if c.streamed && cand.Stream == nil {
+	if c.streamed && cand.Stream == nil && e.Times.DRAM > 0 {
 		return e.Times.DRAM
 	}
 	return e.Times.Cold

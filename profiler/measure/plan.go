@@ -43,39 +43,66 @@ type group struct {
 // measured. The model was off by a factor of three in either direction.
 const hopeless = 6
 
-// plan lists the groups of g that have candidates which the database lacks. veus is how many rTasks run at once.
-func plan(g *roperator.Graph, model string, costs profiler.Costs, base *db.DB, keys *Keys, veus int) ([]*group, error) {
-	bySignature, seen := map[string]*group{}, map[string]bool{}
-	var groups []*group
-	for _, op := range g.Ops {
-		all, signature, err := subjectsOf(g, op, costs, keys, veus)
-		if err != nil {
-			return nil, err
-		}
-		if same := bySignature[signature]; same != nil {
-			same.count++
-			continue
-		}
-		gr := &group{op: op, graph: g, model: model, count: 1}
-		bySignature[signature] = gr
-		for _, s := range all {
-			id := s.key.ID()
-			if _, known := base.Find(s.key); known || seen[id] {
-				continue
+// Program is a graph whose candidates are to be measured.
+type Program struct {
+	Graph *roperator.Graph
+	Model string         // name of the model, for new lines
+	Costs profiler.Costs // say which candidates are promising
+}
+
+// plan lists the groups of the programs that have candidates which the database lacks. veus is how many rTasks run at
+// once.
+func plan(programs []Program, base *db.DB, keys *Keys, veus int) ([]*group, error) {
+	w := &planning{base: base, keys: keys, veus: veus, bySignature: map[string]*group{}, seen: map[string]bool{}}
+	for _, p := range programs {
+		for _, op := range p.Graph.Ops {
+			if err := w.add(p, op); err != nil {
+				return nil, err
 			}
-			seen[id] = true
-			s.group = gr
-			gr.subjects = append(gr.subjects, s)
-		}
-		if len(gr.subjects) > 0 {
-			groups = append(groups, gr)
 		}
 	}
-	for _, gr := range groups {
+	for _, gr := range w.groups {
 		gr.layOut()
 		gr.rate()
 	}
-	return groups, nil
+	return w.groups, nil
+}
+
+// planning collects groups.
+type planning struct {
+	base        *db.DB
+	keys        *Keys
+	veus        int
+	bySignature map[string]*group
+	seen        map[string]bool // keys of subjects
+	groups      []*group
+}
+
+// add makes a group of an rOperator, unless there is one with the same candidates.
+func (w *planning) add(p Program, op *roperator.ROperator) error {
+	all, signature, err := subjectsOf(p.Graph, op, p.Costs, w.keys, w.veus)
+	if err != nil {
+		return err
+	}
+	if same := w.bySignature[signature]; same != nil {
+		same.count++
+		return nil
+	}
+	gr := &group{op: op, graph: p.Graph, model: p.Model, count: 1}
+	w.bySignature[signature] = gr
+	for _, s := range all {
+		id := s.key.ID()
+		if _, known := w.base.Find(s.key); known || w.seen[id] {
+			continue
+		}
+		w.seen[id] = true
+		s.group = gr
+		gr.subjects = append(gr.subjects, s)
+	}
+	if len(gr.subjects) > 0 {
+		w.groups = append(w.groups, gr)
+	}
+	return nil
 }
 
 // subjectsOf describes the measurable candidates of an rOperator that are not hopeless. The signature is the same for

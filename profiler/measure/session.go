@@ -7,13 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/precision"
-	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/profiler/db"
 	"github.com/rammerc/rammerc/profiler/timing"
 	"github.com/rammerc/rammerc/rkernels"
@@ -40,6 +40,10 @@ type Session struct {
 	Precision precision.Precision
 	Patience  time.Duration // how long the machine may take for a command
 	Compilers int           // how many run at a time; 0: one for each processor
+	// Built is a folder in which the programs that measure are kept, under a hash of what they are made of, for another
+	// session; "": they are not. BuildOnly makes them and measures nothing, which needs no GPU.
+	Built     string
+	BuildOnly bool
 	// Progress is told how many candidates are done; Waiting shows that another process keeps the device.
 	Progress func(done, total int)
 	Waiting  func(what string) (end func())
@@ -64,11 +68,11 @@ type Report struct {
 // common, smaller ones are ready earlier.
 const perPart = 6
 
-// Run measures what the database lacks of g, whose model is named in new lines, until it is done or ctx ends. costs says
-// which candidates are promising. Candidates that could not be built or measured in time are missing in the database as
-// before; that is no error.
-func (s *Session) Run(ctx context.Context, g *roperator.Graph, model string, costs profiler.Costs) (Report, error) {
-	groups, err := plan(g, model, costs, s.DB, s.Keys, s.VEUs)
+// Run measures what the database lacks of the programs, until it is done or ctx ends. An instance that several programs
+// have is built once. Candidates that could not be built or measured in time are missing in the database as before;
+// that is no error.
+func (s *Session) Run(ctx context.Context, programs ...Program) (Report, error) {
+	groups, err := plan(programs, s.DB, s.Keys, s.VEUs)
 	if err != nil {
 		return Report{}, err
 	}
@@ -109,7 +113,9 @@ func (s *Session) measure(ctx context.Context, groups []*group) (Report, error) 
 	list := parts(groups, max(1, min(perPart, (len(instances)+s.Compilers-1)/s.Compilers)))
 	machine := make(chan error, 1)
 	machineThere := sync.OnceValue(func() error { return <-machine })
-	go func() { machine <- s.Tools.Machine(ctx, dir) }()
+	if slices.ContainsFunc(list, func(p *part) bool { _, there := s.kept(p); return !there }) {
+		go func() { machine <- s.Tools.Machine(ctx, dir) }()
+	}
 	loaded := &constantsFile{path: filepath.Join(dir, "constants"), at: map[*roperator.Buffer]int64{}}
 	err = each(list, s.Compilers, func(p *part, built func()) error {
 		return s.part(ctx, dir, p, built, loaded, machineThere)
@@ -150,10 +156,7 @@ func (s *Session) part(ctx context.Context, dir string, p *part, built func(), l
 	if ctx.Err() != nil {
 		return nil
 	}
-	if err := p.write(dir); err != nil {
-		return err
-	}
-	kernels, err := s.Tools.Part(ctx, dir, p.name(), machine)
+	program, kernels, err := s.program(ctx, dir, p, machine)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -164,11 +167,14 @@ func (s *Session) part(ctx context.Context, dir string, p *part, built func(), l
 		return s.partOfOne(ctx, dir, p, err, loaded, machine)
 	}
 	built()
+	if s.BuildOnly {
+		return nil
+	}
 	code := map[string]db.Code{}
 	for _, k := range kernels {
 		code[k.Name] = db.Code{Registers: k.Registers, Spills: k.SpillStores, Bytes: k.CodeBytes}
 	}
-	b := &bench{s: s, part: p, program: filepath.Join(dir, p.name()), code: code, loaded: loaded, outputs: dir}
+	b := &bench{s: s, part: p, program: program, code: code, loaded: loaded, outputs: dir}
 	defer b.close()
 	if err := b.open(ctx); err != nil { // it takes a while, in which others can measure
 		if ctx.Err() != nil {
@@ -209,6 +215,9 @@ func (s *Session) partOfOne(ctx context.Context, dir string, p *part, why error,
 		})
 	}
 	for _, x := range p.subjects {
+		if s.BuildOnly {
+			break // whoever measures finds out again
+		}
 		e := s.entryOf(x)
 		e.Problem = "it does not build: " + complaint(why)
 		if err := s.settle(x, e, ""); err != nil {
@@ -234,7 +243,8 @@ func complaint(err error) string {
 // entryOf is a subject's entry, still without times.
 func (s *Session) entryOf(x *subject) db.Entry {
 	return db.Entry{
-		Key: x.key, Kernel: x.cand.Inst.Kernel.Name, Instance: x.cand.Inst.Name(), Op: x.group.op.Kind, Model: x.group.model, Tasks: x.cand.Tasks,
+		Key: x.key, Kernel: x.cand.Inst.Kernel.Name, Instance: x.cand.Inst.Name(), Op: x.group.op.Kind,
+		Model: x.group.model, Tasks: x.cand.Tasks,
 		Threads: x.cand.Inst.Threads(), Modelled: tenth(x.modelled), Work: workOf(x),
 	}
 }
@@ -304,9 +314,9 @@ func (s *Session) conclude(gr *group, v *verdicts) error {
 	return s.DB.Append(v.entries...)
 }
 
-// Missing is how many candidates of g Run would measure.
-func (s *Session) Missing(g *roperator.Graph, costs profiler.Costs) (int, error) {
-	groups, err := plan(g, "", costs, s.DB, s.Keys, s.VEUs)
+// Missing is how many candidates of the program Run would measure.
+func (s *Session) Missing(p Program) (int, error) {
+	groups, err := plan([]Program{p}, s.DB, s.Keys, s.VEUs)
 	n := 0
 	for _, gr := range groups {
 		n += len(gr.subjects)
