@@ -92,6 +92,46 @@ func printEpilogue(s *strings.Builder, f *functor.Functor) {
 	fmt.Fprintf(s, "  return %s;\n}\n", results[0])
 	s.WriteString("static RT_DEVICE Out apply(const rt::Task& t, const Args& a, In x, int i0, int i1, int i2) {\n" +
 		"  return apply(t, a, hold(t, a, i0, i1, i2), x, i0, i1, i2);\n}\n")
+	fmt.Fprintf(s, "static constexpr int kPack = %d;\n", max(1, f.Pack))
+	if f.Pack > 1 {
+		printEpiloguePack(s, f, lines, results[0])
+	}
+}
+
+// printEpiloguePack prints what computes kPack neighbours along i2. A kernel loads the operands of several packs before
+// it computes the first one, and those that are the same for all rows, Column, before it has results.
+func printEpiloguePack(s *strings.Builder, f *functor.Functor, lines []string, result string) {
+	var inner string
+	for _, part := range []struct {
+		name, load string
+		still      bool
+	}{{"Column", "load_column", true}, {"Row", "load_row", false}} {
+		var members, loads []string
+		for i, o := range f.Operands {
+			if o.Still != part.still {
+				continue
+			}
+			typ, load, element := rkernels.ElementType(o.DType), "operand", ""
+			if o.Const {
+				load = "const_operand"
+			}
+			if !o.Repeats {
+				typ, element = fmt.Sprintf("rk::Pack<%s, %d>", typ, f.Pack), ".v[i]"
+			}
+			members = append(members, fmt.Sprintf(" %s %s;", typ, leafName(o.Leaf)))
+			loads = append(loads, fmt.Sprintf("rk::%s<%s>(t, a.op[%d], i0, i1, i2)", load, typ, i))
+			inner += fmt.Sprintf("    const %s %s = %s.%s%s;\n", rkernels.ElementType(o.DType), leafName(o.Leaf),
+				strings.ToLower(part.name), leafName(o.Leaf), element)
+		}
+		fmt.Fprintf(s, "struct %s {%s };\n", part.name, strings.Join(members, ""))
+		fmt.Fprintf(s, "static RT_DEVICE %s %s(const rt::Task& t, const Args& a, int i0, int i1, int i2) {\n"+
+			"  return {%s};\n}\n", part.name, part.load, strings.Join(loads, ", "))
+	}
+	s.WriteString("static RT_DEVICE rk::Pack<Out, kPack> apply_pack(const Args& a, const Column& column, const Row& row, " +
+		"const In (&in)[kPack]) {\n  rk::Pack<Out, kPack> out;\n  RT_UNROLL\n  for (int i = 0; i < kPack; ++i) {\n" +
+		"    const In x = in[i];\n" + inner)
+	printLines(s, "    ", lines)
+	fmt.Fprintf(s, "    out.v[i] = %s;\n  }\n  return out;\n}\n", result)
 }
 
 // printHold prints what loads the constants among an epilogue's operands. A kernel can do that long before it has a

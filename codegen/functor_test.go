@@ -15,7 +15,7 @@ func TestPrintedEpilogue(t *testing.T) {
 	root := functor.Apply("Relu", functor.Apply("Add", functor.Apply("Mul", functor.Apply("Add", leaf(0), leaf(1)),
 		functor.Scalar(f32, 0.5)), leaf(2)))
 	operands := []functor.Operand{{Leaf: 1, DType: f32, Const: true}, {Leaf: 2, DType: f32}}
-	body := FunctorBody(functor.NewEpilogue(f32, root, operands))
+	body := FunctorBody(functor.NewEpilogue(f32, root, operands, 1))
 	for _, want := range []string{
 		"struct Args { rt::Operand3 op[2]; float s[1]; };",
 		"rk::const_operand<float>(t, a.op[0], i0, i1, i2)", "rk::operand<float>(t, a.op[1], i0, i1, i2)",
@@ -25,7 +25,7 @@ func TestPrintedEpilogue(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, body)
 		}
 	}
-	if id := FunctorBody(functor.NewEpilogue(f32, leaf(0), nil)); !strings.Contains(id, "kIdentity = true") {
+	if id := FunctorBody(functor.NewEpilogue(f32, leaf(0), nil, 1)); !strings.Contains(id, "kIdentity = true") {
 		t.Errorf("identity is\n%s", id)
 	}
 }
@@ -65,7 +65,7 @@ func TestFunctorKeysAreCode(t *testing.T) {
 	} {
 		all = append(all, functor.NewPrologue(f32, e))
 		if e != nil {
-			all = append(all, functor.NewEpilogue(f32, e, nil))
+			all = append(all, functor.NewEpilogue(f32, e, nil, 1))
 		}
 	}
 	for _, v := range []int64{1, 2} {
@@ -73,7 +73,7 @@ func TestFunctorKeysAreCode(t *testing.T) {
 	}
 	for _, c := range []bool{true, false} {
 		all = append(all, functor.NewEpilogue(f32, functor.Apply("Add", x(), functor.Leaf(f32, 1)),
-			[]functor.Operand{{Leaf: 1, DType: f32, Const: c}}))
+			[]functor.Operand{{Leaf: 1, DType: f32, Const: c}}, 1))
 	}
 	for i, f := range all {
 		for _, g := range all[:i] {
@@ -82,5 +82,31 @@ func TestFunctorKeysAreCode(t *testing.T) {
 					FunctorBody(g))
 			}
 		}
+	}
+}
+
+// An epilogue that computes packs loads what is the same for all rows apart from what is not, in one access for a pack
+// where the operand has an element for each column.
+func TestPrintedEpiloguePack(t *testing.T) {
+	f32 := ir.Float32
+	root := functor.Apply("Add", functor.Apply("Mul", functor.Apply("Add", functor.Leaf(f32, 0), functor.Leaf(f32, 1)),
+		functor.Leaf(f32, 2)), functor.Leaf(f32, 3))
+	operands := []functor.Operand{
+		{Leaf: 1, DType: f32, Const: true, Still: true}, {Leaf: 2, DType: f32, Const: true, Repeats: true},
+		{Leaf: 3, DType: f32},
+	}
+	body := FunctorBody(functor.NewEpilogue(f32, root, operands, 4))
+	for _, want := range []string{
+		"kPack = 4;", "struct Column { rk::Pack<float, 4> x1; };", "struct Row { float x2; rk::Pack<float, 4> x3; };",
+		"return {rk::const_operand<rk::Pack<float, 4>>(t, a.op[0], i0, i1, i2)};",
+		"return {rk::const_operand<float>(t, a.op[1], i0, i1, i2), rk::operand<rk::Pack<float, 4>>(t, a.op[2], i0, i1, i2)};",
+		"x1 = column.x1.v[i];", "x2 = row.x2;", "x3 = row.x3.v[i];",
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("no %q in\n%s", want, body)
+		}
+	}
+	if one := FunctorBody(functor.NewEpilogue(f32, root, operands, 1)); strings.Contains(one, "apply_pack") {
+		t.Errorf("an epilogue of single elements has packs:\n%s", one)
 	}
 }

@@ -153,7 +153,7 @@ func (s *stencilPlan) stage(kernel *rkernels.Kernel, st int, from, to, coef *rop
 	threads := []int{64, 128}[st%2]
 	add := functor.Apply("Add", functor.Leaf(ir.Float32, 0), functor.Scalar(ir.Float32, float64(s.shift(st))))
 	add.Node.Origins = []ir.Origin{{Name: fmt.Sprintf("add of stage %d", st), OpType: "Add"}}
-	epi := functor.NewEpilogue(ir.Float32, add, nil)
+	epi := functor.NewEpilogue(ir.Float32, add, nil, 1)
 	whole := func(b *roperator.Buffer) roperator.View {
 		return roperator.View{Buf: b, Shape: []int64{b.Elems}, Strides: []int64{1}}
 	}

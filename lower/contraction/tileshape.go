@@ -183,6 +183,9 @@ func (m *splitModel) time(splits int64) float64 {
 // compute the result; otherwise they compute partial sums [i0·split][i1][i2], which another rOperator adds up.
 func AddSplit(b *build.Builder, g *build.Group, kind string, e Elements, s tails.Spec, splits int64,
 	make func(t *tails.Tail, splits int64) []*roperator.Candidate) {
+	if s.Run == 0 { // one run is a row of the result
+		s.Run = ir.Count(s.Shape[s.Cuts[1]:])
+	}
 	t := tails.New(b, g, s)
 	if splits == 1 {
 		b.Add(g.Kind(), make(t, 1)...)
@@ -191,7 +194,7 @@ func AddSplit(b *build.Builder, g *build.Group, kind string, e Elements, s tails
 	}
 	shape := t.Out.Shape
 	part := b.Temp("partial", e.Sum, []int64{shape[0] * splits, shape[1], shape[2]})
-	functor, args := tails.Epilogue(e.Sum, functor.Leaf(e.Sum, 0), nil)
+	functor, args := tails.PackedEpilogue(e.Sum, functor.Leaf(e.Sum, 0), nil, part, s.Run)
 	b.AddParts(kind, roperator.Parts{Count: splits, Length: shape[1] * shape[2], Sum: true},
 		make(&tails.Tail{Functor: functor, Args: args, Out: part}, splits)...)
 	b.Add(g.Kind()+" (sum)", splitSums(b, part, t, splits)...)

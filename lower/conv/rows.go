@@ -93,6 +93,7 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 		return err
 	}
 	c.permuteTail()
+	c.tail.Run = c.outC // the tiles of a group end where its channels do
 	c.mergeImages(b, g)
 	if p, ok := c.rowProduct(); ok {
 		return gemm.LowerProduct(b, g, p)

@@ -44,6 +44,9 @@ type Spec struct {
 	// broadcast to Shape. It is nil if there is none.
 	Own      *functor.Expr
 	Operands []roperator.View
+	// Run says that the kernel can store neighbours along i2 together: its tiles begin and end at multiples of Run
+	// along i2. It is 0 for kernels that store elements one by one.
+	Run int64
 }
 
 // New prepares the functor and its operands for output 0 of the group. If the output cannot be seen as a cube, the
@@ -66,8 +69,8 @@ func New(b *build.Builder, g *build.Group, s Spec) *Tail {
 	for _, v := range operands {
 		t.operands = append(t.operands, asCube(b, v, s))
 	}
-	t.Functor, t.Args = Epilogue(s.DType, root, t.operands)
 	t.placeOut(b, s.Arrange(b.Out(g.Outputs[0])), s)
+	t.Functor, t.Args = PackedEpilogue(s.DType, root, t.operands, t.Out, s.Run)
 	return t
 }
 
@@ -133,25 +136,6 @@ func (t *Tail) BytesPerElement() float64 {
 		}
 	}
 	return float64(n)
-}
-
-// Epilogue is the functor that computes root from the kernel's result (leaf 0, of type in) and the operands (leaves
-// 1…), and the arguments that go with it.
-func Epilogue(in ir.DType, root *functor.Expr, operands []roperator.View) (*functor.Functor, rkernels.Struct) {
-	var list []functor.Operand
-	for i, v := range operands {
-		list = append(list, functor.Operand{Leaf: i + 1, DType: v.DType(), Const: v.Buf.Kind == roperator.Const})
-	}
-	f := functor.NewEpilogue(in, root, list)
-	args := rkernels.Struct{}
-	if len(operands) > 0 {
-		var list rkernels.List
-		for _, v := range operands {
-			list = append(list, arg.Operand3(v))
-		}
-		args = append(args, rkernels.Field{Name: "op", Value: list})
-	}
-	return f, append(args, arg.Scalars(f)...)
 }
 
 // Prologue is the functor that an input element of type d goes through when it is loaded, and its arguments. A nil e

@@ -1,6 +1,7 @@
 // Operands of epilogues and maps: tensors seen as [i0][i1][i2] through element strides.
 #pragma once
 
+#include "common/tiles.cuh"
 #include "rt/device/device.cuh"
 
 namespace rk {
@@ -22,21 +23,33 @@ RT_DEVICE T* ahead(T* p, int n, int stride) {
   return rt::at_place<T>(rt::mad_wide(stride, n * static_cast<int>(sizeof(T)), rt::place_of(p)));
 }
 
+// What the elements of T are: those of a pack, or T itself.
+template <class T>
+struct ElementOf {
+  using type = T;
+};
+template <class T, int N>
+struct ElementOf<Pack<T, N>> {
+  using type = T;
+};
+
 // The address of element (i0, i1, i2) of an operand. What the elements of a row share is computed apart from i1, along
 // which tiles go, so that compilers compute it once.
 template <class T>
 RT_DEVICE const T* place_in(const rt::Task& t, const rt::Operand3& o, int i0, int i1, int i2) {
-  const T* column = t.template ptr<const T>(o.ref) + place(i2, o.s2, place(i0, o.s0));
-  return column + place(i1, o.s1);
+  using Element = typename ElementOf<T>::type;
+  const Element* column = t.template ptr<const Element>(o.ref) + place(i2, o.s2, place(i0, o.s0));
+  return reinterpret_cast<const T*>(column + place(i1, o.s1));
 }
 
-// Element (i0, i1, i2) of an operand that may have been produced inside the program.
+// Element (i0, i1, i2) of an operand that may have been produced inside the program. If T is a pack, it and its
+// neighbours along i2.
 template <class T>
 RT_DEVICE T operand(const rt::Task& t, const rt::Operand3& o, int i0, int i1, int i2) {
   return *place_in<T>(t, o, i0, i1, i2);
 }
 
-// Element (i0, i1, i2) of a constant operand.
+// The same of a constant operand.
 template <class T>
 RT_DEVICE T const_operand(const rt::Task& t, const rt::Operand3& o, int i0, int i1, int i2) {
   return rt::ld_const(place_in<T>(t, o, i0, i1, i2));

@@ -4,16 +4,10 @@
 // result, a sink's.
 #pragma once
 
+#include "common/drain.cuh"
 #include "common/operand.cuh"
 #include "common/tiles.cuh"
 #include "rt/device/device.cuh"
-
-#if defined(__CUDACC__)
-#define RK_PRAGMA(text) _Pragma(#text)
-#define RK_UNROLL(n) RK_PRAGMA(unroll n)
-#else
-#define RK_UNROLL(n)
-#endif
 
 namespace rk {
 
@@ -201,12 +195,6 @@ RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, i
   rt::cp_async_wait<0>();
 }
 
-// Where a tile lies in the result [i0][i1][i2]: its corner, and the ends of i1 and i2.
-struct TilePlace {
-  int i0, i1, i2;
-  int end1, end2;
-};
-
 // Puts what a thread owns of the tile into its group's sums.
 template <class T>
 RT_DEVICE void put_sums(const Place<T>& at, const float (&acc)[T::TM][T::TN], float* sums) {
@@ -225,66 +213,16 @@ RT_DEVICE void put_sums(const Place<T>& at, const float (&acc)[T::TM][T::TN], fl
   }
 }
 
-// Stores Rows×Cols elements of a tile, which stand in shared memory as the sums of KG groups, through the epilogue. The
-// sums are added in a fixed order. Batch elements at a time: their operands are on the way together, since no store
-// stands between the loads. Elements outside the result read a neighbour's operands instead of branching. Threads that
-// have no whole row to themselves have no elements.
-template <int Threads, int Rows, int Cols, int LDC, int KG, int Batch, class Epi>
-RT_DEVICE void drain_sums(const rt::Task& t, const float* sums, const rt::Operand3& out, const typename Epi::Args& epi,
-                          const TilePlace& place) {
-  using Out = typename Epi::Out;
-  constexpr int kDraining = Threads / Cols * Cols;
-  static_assert(kDraining > 0 && Rows * Cols % (Batch * kDraining) == 0, "a tile is whole batches");
-  if (kDraining < Threads && t.tid >= kDraining) return;
-  // A thread's elements are one below the other.
-  constexpr int kRows = kDraining / Cols;
-  const int i2 = place.i2 + t.tid % Cols;
-  const int near2 = i2 < place.end2 ? i2 : place.end2 - 1, last1 = place.end1 - 1;
-  int i1 = place.i1 + t.tid / Cols;
-  int left = i2 < place.end2 ? place.end1 - i1 : 0;
-  const float* from = sums + t.tid / Cols * LDC + t.tid % Cols;
-  // A number, so that the compiler sees at every store that it goes to global memory and changes no argument.
-  int64_t to = rt::place_of(t.template ptr<Out>(out.ref) + element(out, place.i0, i1, i2));
-  const int step = static_cast<int>(out.s1);
-  RK_UNROLL(1)
-  for (int r = 0; r < Rows; r += Batch * kRows) {
-    Out result[Batch];
-    RT_UNROLL
-    for (int b = 0; b < Batch; ++b) {
-      float sum = *from;
-      RT_UNROLL
-      for (int g = 1; g < KG; ++g) sum += from[g * Rows * LDC];
-      const int row = i1 + b * kRows;
-      result[b] = Epi::apply(t, epi, static_cast<typename Epi::In>(sum), place.i0, row < last1 ? row : last1, near2);
-      from += kRows * LDC;
-    }
-    RT_UNROLL
-    for (int b = 0; b < Batch; ++b) {
-      result[b] = rt::settled(result[b]);
-    }
-    RT_UNROLL
-    for (int b = 0; b < Batch; ++b) {
-      if (b * kRows < left) *rt::at_place<Out>(to) = result[b];
-      to = rt::mad_wide(step, kRows * static_cast<int>(sizeof(Out)), to);
-    }
-    i1 += Batch * kRows;
-    left -= Batch * kRows;
-  }
-}
-
 // Stores every element of the tile through the epilogue. Going through shared memory makes lanes neighbours along i2,
-// whatever the tile's shape. What adds up many groups and has a long epilogue fills the time with two elements at a
-// time.
+// whatever the tile's shape.
 template <class T, class Epi>
 RT_DEVICE void drain_tile(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
                           const typename Epi::Args& epi, const TilePlace& place) {
-  constexpr int kBatch = 2 * T::KG + Epi::kLength < 14 ? 4 : 2;
-  static_assert(T::kThreads % T::BN == 0, "threads cover whole rows of the tile");
   float* sums = reinterpret_cast<float*>(t.smem);
   t.sync();
   put_sums(typename T::At(t.tid), acc, sums);
   t.sync();
-  drain_sums<T::kThreads, T::BM, T::BN, T::LDC, T::KG, kBatch, Epi>(t, sums, out, epi, place);
+  drain_sums<T::kThreads, T::BM, T::BN, T::LDC, T::KG, 16, Epi>(t, sums, out, epi, place);
 }
 
 // Stores one element of the result through the epilogue; (i0, i1, i2) are its coordinates.

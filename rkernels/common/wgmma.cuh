@@ -282,7 +282,7 @@ RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, 
 template <class T, class Epi>
 RT_DEVICE void drain_groups(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
                             const typename Epi::Args& epi, const TilePlace& place) {
-  constexpr int kBatch = 2 * T::KG + Epi::kLength < 14 ? 4 : 2;
+  constexpr int kMost = T::BN > 128 ? 8 : 16;  // beside the sums of the columns that come later
   float* sums = reinterpret_cast<float*>(t.smem);
   const typename T::At at(t.tid);
   TilePlace columns = place;
@@ -291,7 +291,7 @@ RT_DEVICE void drain_groups(const rt::Task& t, const typename T::Acc& acc, const
     t.sync();
     put_columns<T>(at, acc, from, sums);
     t.sync();
-    drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kBatch, Epi>(t, sums, out, epi, columns);
+    drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMost, Epi>(t, sums, out, epi, columns);
     columns.i2 += T::kColumns;
   }
 }

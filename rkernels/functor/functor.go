@@ -40,7 +40,8 @@ type Functor struct {
 	// Operands stand behind the leaves, in the order in which they are passed: for epilogues leaves 1…, for maps
 	// and staged maps any.
 	Operands []Operand
-	// Rank is the number of coordinates of a map's iteration space, Pack the elements that it computes at a time.
+	// Rank is the number of coordinates of a map's iteration space. Pack is how many neighbours along the last
+	// coordinate are computed at a time: a map computes nothing else, and an epilogue with Pack > 1 can do both.
 	Rank, Pack int
 	// Coordinates is the leaf that stands for a map's first coordinate, as an int64; the leaves after it stand for
 	// the others. It is -1 for maps that do not use their coordinates.
@@ -58,6 +59,9 @@ type Operand struct {
 	Const bool
 	// Repeats says that it is the same for all elements of a pack.
 	Repeats bool
+	// Still says that it is a constant that is the same for all i1 of an epilogue's cube, such as the bias of a column.
+	// Where packs are computed it is loaded once for all rows.
+	Still bool
 }
 
 // New completes f.
@@ -67,10 +71,12 @@ func New(f Functor) *Functor {
 	return &f
 }
 
-// NewEpilogue computes root from a kernel's result, of element type in, and operands.
-func NewEpilogue(in ir.DType, root *Expr, operands []Operand) *Functor {
+// NewEpilogue computes root from a kernel's result, of element type in, and operands; with pack > 1 also for so many
+// neighbours along i2 at a time.
+func NewEpilogue(in ir.DType, root *Expr, operands []Operand, pack int) *Functor {
 	return New(Functor{
 		Form: Epilogue, In: in, Roots: []*Expr{root}, Operands: operands, Identity: root.IsLeaf() && root.Leaf == 0,
+		Pack: pack,
 	})
 }
 
@@ -160,7 +166,7 @@ func (f *Functor) spell() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %s %t %dx%d@%d s%d", f.Form, f.In, f.Identity, f.Rank, f.Pack, f.Coordinates, len(f.scalars))
 	for _, o := range f.Operands {
-		fmt.Fprintf(&b, " %d:%s:%t:%t", o.Leaf, o.DType, o.Const, o.Repeats)
+		fmt.Fprintf(&b, " %d:%s:%t:%t:%t", o.Leaf, o.DType, o.Const, o.Repeats, o.Still)
 	}
 	name := map[*Expr]string{nil: "none"}
 	statements := 0

@@ -1,0 +1,158 @@
+// How tiles of contractions leave shared memory: through the epilogue to global memory. Of epilogues that compute packs
+// (Epi::kPack neighbours along i2) each access brings or stores a pack, elsewhere one element.
+//
+//   columns of the tile    0 … 3    4 … 7    …       a thread has packs that are one below the other
+//   row 0                  thread 0 thread 1 …
+//   row 1                  thread k …
+#pragma once
+
+#include "common/operand.cuh"
+#include "common/tiles.cuh"
+#include "rt/device/device.cuh"
+
+#if defined(__CUDACC__)
+#define RK_PRAGMA(text) _Pragma(#text)
+#define RK_UNROLL(n) RK_PRAGMA(unroll n)
+#else
+#define RK_UNROLL(n)
+#endif
+
+namespace rk {
+
+// Where a tile lies in the result [i0][i1][i2]: its corner, and the ends of i1 and i2.
+struct TilePlace {
+  int i0, i1, i2;
+  int end1, end2;
+};
+
+// Stores Rows×Cols elements of a tile, which stand in shared memory as the sums of KG groups, through the epilogue. The
+// sums are added in a fixed order. Batch elements at a time: their operands are on the way together, since no store
+// stands between the loads. What adds up many groups and has a long epilogue fills the time with two of them. Elements
+// outside the result read a neighbour's operands instead of branching. Threads that have no whole row to themselves
+// have no elements.
+template <int Threads, int Rows, int Cols, int LDC, int KG, class Epi>
+RT_DEVICE void drain_elements(const rt::Task& t, const float* sums, const rt::Operand3& out,
+                              const typename Epi::Args& epi, const TilePlace& place) {
+  using Out = typename Epi::Out;
+  constexpr int Batch = 2 * KG + Epi::kLength < 14 ? 4 : 2;
+  constexpr int kDraining = Threads / Cols * Cols;
+  static_assert(kDraining > 0 && Rows * Cols % (Batch * kDraining) == 0, "a tile is whole batches");
+  if (kDraining < Threads && t.tid >= kDraining) return;
+  // A thread's elements are one below the other.
+  constexpr int kRows = kDraining / Cols;
+  const int i2 = place.i2 + t.tid % Cols;
+  const int near2 = i2 < place.end2 ? i2 : place.end2 - 1, last1 = place.end1 - 1;
+  int i1 = place.i1 + t.tid / Cols;
+  int left = i2 < place.end2 ? place.end1 - i1 : 0;
+  const float* from = sums + t.tid / Cols * LDC + t.tid % Cols;
+  // A number, so that the compiler sees at every store that it goes to global memory and changes no argument.
+  int64_t to = rt::place_of(t.template ptr<Out>(out.ref) + element(out, place.i0, i1, i2));
+  const int step = static_cast<int>(out.s1);
+  RK_UNROLL(1)
+  for (int r = 0; r < Rows; r += Batch * kRows) {
+    Out result[Batch];
+    RT_UNROLL
+    for (int b = 0; b < Batch; ++b) {
+      float sum = *from;
+      RT_UNROLL
+      for (int g = 1; g < KG; ++g) sum += from[g * Rows * LDC];
+      const int row = i1 + b * kRows;
+      result[b] = Epi::apply(t, epi, static_cast<typename Epi::In>(sum), place.i0, row < last1 ? row : last1, near2);
+      from += kRows * LDC;
+    }
+    RT_UNROLL
+    for (int b = 0; b < Batch; ++b) {
+      result[b] = rt::settled(result[b]);
+    }
+    RT_UNROLL
+    for (int b = 0; b < Batch; ++b) {
+      if (b * kRows < left) *rt::at_place<Out>(to) = result[b];
+      to = rt::mad_wide(step, kRows * static_cast<int>(sizeof(Out)), to);
+    }
+    i1 += Batch * kRows;
+    left -= Batch * kRows;
+  }
+}
+
+// How the threads of a drain by packs divide the tile, and how many packs a thread has under way at once: what a turn of
+// the loop repeats is about as long for all epilogues, and no more than Most elements.
+template <int Threads, int Rows, int Cols, int Most, class Epi>
+struct PackDrain {
+  static constexpr int kAcross = Cols / Epi::kPack;  // threads that share a row
+  static constexpr int below(int most) {
+    int n = 1;
+    while (2 * n <= most && 2 * n <= Rows) n *= 2;
+    return n;
+  }
+  static constexpr int kRows = below(Threads / kAcross);  // rows that are drained at once
+  static constexpr int kDraining = kAcross * kRows;       // threads that have packs
+  static constexpr int kRepeated = Epi::kLength <= 4 ? 16 : Epi::kLength <= 14 ? 8 : 4;
+  static constexpr int kElements = kRepeated < Most ? kRepeated : Most;
+  static constexpr int kWanted = kElements > Epi::kPack ? kElements / Epi::kPack : 1;
+  static constexpr int kBatch = kWanted * kRows <= Rows ? kWanted : Rows / kRows;
+  static_assert(Cols % Epi::kPack == 0 && Threads >= kAcross && Rows % (kBatch * kRows) == 0, "a tile is whole batches");
+};
+
+// drain_elements by packs. The ends of the result along i2 are ends of packs.
+template <int Threads, int Rows, int Cols, int LDC, int KG, int Most, class Epi>
+RT_DEVICE void drain_packs(const rt::Task& t, const float* sums, const rt::Operand3& out, const typename Epi::Args& epi,
+                           const TilePlace& place) {
+  using D = PackDrain<Threads, Rows, Cols, Most, Epi>;
+  using Out = typename Epi::Out;
+  using Results = Pack<Out, Epi::kPack>;
+  using Sums = Pack<float, Epi::kPack>;
+  const int row = t.tid / D::kAcross, col = t.tid % D::kAcross * Epi::kPack;
+  const int i2 = place.i2 + col, last1 = place.end1 - 1;
+  int i1 = place.i1 + row, left = place.end1 - i1;
+  if (D::kDraining < Threads && t.tid >= D::kDraining || i2 >= place.end2) return;
+  const typename Epi::Column column = Epi::load_column(t, epi, place.i0, 0, i2);
+  const float* from = sums + row * LDC + col;
+  // A number, so that the compiler sees at every store that it goes to global memory and changes no argument.
+  int64_t to = rt::place_of(t.template ptr<Out>(out.ref) + element(out, place.i0, i1, i2));
+  const int step = static_cast<int>(out.s1);
+  RK_UNROLL(1)
+  for (int r = 0; r < Rows && left > 0; r += D::kBatch * D::kRows) {
+    typename Epi::Row rows[D::kBatch];
+    RT_UNROLL
+    for (int b = 0; b < D::kBatch; ++b) {
+      const int at = i1 + b * D::kRows;
+      rows[b] = Epi::load_row(t, epi, place.i0, at < last1 ? at : last1, i2);
+    }
+    Results results[D::kBatch];
+    RT_UNROLL
+    for (int b = 0; b < D::kBatch; ++b) {
+      Sums sum = *reinterpret_cast<const Sums*>(from);
+      RT_UNROLL
+      for (int g = 1; g < KG; ++g) {
+        const Sums more = *reinterpret_cast<const Sums*>(from + g * Rows * LDC);
+        RT_UNROLL
+        for (int v = 0; v < Epi::kPack; ++v) sum.v[v] += more.v[v];
+      }
+      typename Epi::In in[Epi::kPack];
+      RT_UNROLL
+      for (int v = 0; v < Epi::kPack; ++v) in[v] = static_cast<typename Epi::In>(sum.v[v]);
+      results[b] = Epi::apply_pack(epi, column, rows[b], in);
+      from += D::kRows * LDC;
+    }
+    RT_UNROLL
+    for (int b = 0; b < D::kBatch; ++b) {
+      if (b * D::kRows < left) *rt::at_place<Results>(to) = results[b];
+      to = rt::mad_wide(step, D::kRows * static_cast<int>(sizeof(Out)), to);
+    }
+    i1 += D::kBatch * D::kRows;
+    left -= D::kBatch * D::kRows;
+  }
+}
+
+// Either of the two. Most is how many elements a thread may have in registers at once, beside what else is there.
+template <int Threads, int Rows, int Cols, int LDC, int KG, int Most, class Epi>
+RT_DEVICE void drain_sums(const rt::Task& t, const float* sums, const rt::Operand3& out, const typename Epi::Args& epi,
+                          const TilePlace& place) {
+  if constexpr (Epi::kPack > 1) {
+    drain_packs<Threads, Rows, Cols, LDC, KG, Most, Epi>(t, sums, out, epi, place);
+  } else {
+    drain_elements<Threads, Rows, Cols, LDC, KG, Epi>(t, sums, out, epi, place);
+  }
+}
+
+}  // namespace rk
