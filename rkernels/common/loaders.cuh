@@ -64,6 +64,7 @@ RT_DEVICE void put4(Dst* dst, const Src* src, bool ok, const typename Pro::Args&
 // read them again after each copy.
 template <int Threads, int ROWS, int COLS, int LD, bool KCols, int Mode, class Pro, class Src = float, class Dst = Src>
 struct StridedLoader {
+  static constexpr bool kConstant = false;
   // A thread's elements, or runs of neighbours, are one below the other, and the lanes of a warp lie along the columns.
   // Under kLoadByRow a thread's elements are beside each other.
   static constexpr int kVec = Mode == kLoadVec4 ? kPerLoad<Src> : 1;
@@ -133,11 +134,16 @@ struct StridedLoader {
   }
 };
 
+// What a thread block announces of the weights that it will want. All blocks of a launch together should leave room in
+// L2 for what other launches have put there.
+constexpr int kMostAnnounced = 128 << 10;
+
 // Brings constants of type Src that are packed as one contiguous ROWS×COLS block for each k tile, padding included, to
 // a stage of Dst.
 template <int Threads, int ROWS, int COLS, int LD, class Src = float, class Dst = Src>
 struct PackedLoader {
   static constexpr int kVec = kPerLoad<Src>, kAcross = COLS / kVec, kCount = ROWS * kAcross;
+  static constexpr bool kConstant = true;
   static_assert(COLS % kVec == 0 && Threads % kAcross == 0, "threads cover whole rows of the block");
   static_assert(kCount % Threads == 0 || kCount < Threads);
 
@@ -166,6 +172,12 @@ struct PackedLoader {
       }
     }
     next += ROWS * COLS;
+  }
+
+  // One thread says that `blocks` blocks from the next one on will be wanted.
+  RT_DEVICE void announce(int tid, int blocks) const {
+    constexpr int kBlock = ROWS * COLS * static_cast<int>(sizeof(Src)), kMost = kMostAnnounced / kBlock;
+    if (tid == 0 && blocks > 0) rt::prefetch(next, (blocks < kMost ? blocks : kMost) * kBlock);
   }
 };
 

@@ -168,13 +168,38 @@ RT_DEVICE void multiply_stage(const Place<T>& at, const float* sa, const float* 
   }
 }
 
+// Where stage number s of either operand is in the ring.
+template <class T, class LoadA, class LoadB>
+struct RingOf {
+  typename T::Element* ring;
+  RT_DEVICE typename T::Element* a(int s) const { return ring + s * T::kStageA; }
+  RT_DEVICE typename T::Element* b(int s) const { return ring + T::ST * T::kStageA + s * T::kStageB; }
+
+  // Constants are on their way before the launches before have ended, and before any input is asked for: those of the
+  // stages that are free at first, and to L2 what follows.
+  RT_DEVICE void begin(const rt::Task& t, LoadA& load_a, LoadB& load_b, int count) const {
+    if constexpr (LoadA::kConstant || LoadB::kConstant) {
+      RK_UNROLL(1)
+      for (int s = 0; s < T::ST - 1 && s < count; ++s) {
+        if constexpr (LoadA::kConstant) load_a.issue(a(s));
+        if constexpr (LoadB::kConstant) load_b.issue(b(s));
+      }
+      if constexpr (LoadA::kConstant) load_a.announce(t.tid, count - (T::ST - 1));
+      if constexpr (LoadB::kConstant) load_b.announce(t.tid, count - (T::ST - 1));
+    }
+    t.wait_for_inputs();
+  }
+};
+
 // Runs count k tiles through the ring. LoadA and LoadB have issue(stage) for one k tile after the other,
-// called by all threads; what a thread copies is its own until the barrier after cp_async_wait.
+// called by all threads; what a thread copies is its own until the barrier after cp_async_wait. Loaders that have
+// kConstant set bring nothing that the program produces; the others begin when the launches before have ended.
 template <class T, class LoadA, class LoadB>
 RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, int count, typename T::Acc& acc) {
   using Element = typename T::Element;
-  Element* ring = reinterpret_cast<Element*>(t.smem);
+  const RingOf<T, LoadA, LoadB> ring{reinterpret_cast<Element*>(t.smem)};
   const typename T::At at(t.tid);
+  ring.begin(t, load_a, load_b, count);
   int stage = 0;  // to fill next; the one behind it is the next to multiply
   RK_UNROLL(1)
   for (int k_tile = 1 - T::ST; k_tile < count; ++k_tile) {
@@ -183,13 +208,13 @@ RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, i
       t.sync();
     }
     if (k_tile + T::ST - 1 < count) {
-      load_a.issue(ring + stage * T::kStageA);
-      load_b.issue(ring + T::ST * T::kStageA + stage * T::kStageB);
+      if (!LoadA::kConstant || k_tile >= 0) load_a.issue(ring.a(stage));
+      if (!LoadB::kConstant || k_tile >= 0) load_b.issue(ring.b(stage));
     }
     rt::cp_async_commit();
     stage = stage + 1 == T::ST ? 0 : stage + 1;
     if (k_tile >= 0) {
-      multiply_stage(at, ring + stage * T::kStageA, ring + T::ST * T::kStageA + stage * T::kStageB, acc);
+      multiply_stage(at, ring.a(stage), ring.b(stage), acc);
     }
   }
   rt::cp_async_wait<0>();

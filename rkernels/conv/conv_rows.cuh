@@ -19,6 +19,7 @@ struct ConvRows {
   using T = TensorTile<E, BM, BN, BK, WM, WN, KG, ST, false, true, false, false, Products>;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
+  static constexpr bool kEarly = true;
 
   struct Args {
     rt::Ref x, w, steps;

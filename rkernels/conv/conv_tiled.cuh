@@ -17,6 +17,7 @@ struct ConvOf {
   static constexpr int BM = T::BM, BN = T::BN, BK = T::BK;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
+  static constexpr bool kEarly = true;
 
   struct Args {
     rt::Ref x, w, steps;

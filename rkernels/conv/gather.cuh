@@ -44,6 +44,7 @@ struct GatherLoader {
   Step coming;           // under kGatherTap: that of the next k tile, on its way while this one is multiplied
   const typename Pro::Args& pro;
 
+  static constexpr bool kConstant = false;
   using Copy = Transfer<Src, Dst, 1, Pro>;
   static constexpr int kRowsAtOnce = Threads / BN;
   static constexpr int kBatch = BK / kRowsAtOnce < MOST ? BK / kRowsAtOnce : MOST;

@@ -21,6 +21,7 @@ struct Runs {
 // positions, of which it keeps the place in the input.
 template <int Threads, int ROWS, int COLS, int STEP, int LD, int RANK, class Pro, class Src = float, class Dst = Src>
 struct RunLoader {
+  static constexpr bool kConstant = false;
   static constexpr int kVec = kPerLoad<Src>;
   static constexpr int kAcross = COLS / kVec, kStep = Threads / kAcross, kCopies = ROWS / kStep;
   static_assert(Threads % kAcross == 0 && ROWS % kStep == 0, "threads cover whole rows of the stage");

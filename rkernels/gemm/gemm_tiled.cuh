@@ -16,6 +16,7 @@ struct GemmOf {
   static constexpr int BM = T::BM, BN = T::BN, BK = T::BK;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
+  static constexpr bool kEarly = true;
 
   struct Args {
     rt::Ref a, b;

@@ -38,12 +38,18 @@ struct Task {
     return reinterpret_cast<T*>(detail::global(bases[r.bits >> kSpaceShift] + (r.bits & kRefOffsetMask)));
   }
 
-  // An rKernel that streams weights may start before the launches before it have ended. It calls this once, before it
-  // touches anything that the program produces, and gets p back. Other rKernels start later, and need not call it.
+  // An rKernel that streams weights, or has kEarly, may start before the launches before it have ended. Each thread
+  // calls one of these once, before it touches anything that the program produces. The first gives p back. Other
+  // rKernels start later, and need not call them.
   template <class T>
   RT_DEVICE const T* inputs(const T* p) const {
     detail::note_inputs();
     return reinterpret_cast<const T*>(detail::inputs(reinterpret_cast<const char*>(p)));
+  }
+
+  RT_DEVICE void wait_for_inputs() const {
+    detail::note_inputs();
+    detail::wait_for_launches_before();
   }
 
   // Where result number `at` goes. It can be found out before the result is there, while operands are on their way.

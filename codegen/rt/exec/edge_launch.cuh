@@ -10,11 +10,11 @@
 
 namespace rt {
 
-// Waits for the launches before. A step that streams weights does so itself, by Task::inputs, once it has its weights;
-// but where the executor brings its operands, these are inputs.
-template <class Program>
-RT_DEVICE void VEU<Program>::follow_launches(const Step& s) const {
-  if (!Layout::kHasRing || s.stream_words == 0 || s.imports > 0) detail::wait_for_launches_before();
+// Waits for the launches before, for an rTask of K. An rKernel that is Early does so itself, once its weights are on their
+// way; but where the executor brings a step's operands, these are inputs, and it has waited already (run_plain).
+template <class K>
+RT_DEVICE void follow_launches() {
+  if constexpr (!Early<K>) detail::wait_for_launches_before();
 }
 
 // Lets the next launch come at once: until its steps ask for their inputs, it only reads tables and weights. Where the

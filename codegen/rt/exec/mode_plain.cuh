@@ -1,12 +1,13 @@
 // Plain steps: those whose instance keeps nothing on chip from step to step.
 //
 //   prefetch   descriptors of later steps are asked for
-//   await      flags, counters, launches before
+//   await      flags, counters
 //   bring      operands that go through the import area
-//   compute    the rTask
+//   compute    launches before, the rTask; an rKernel that is Early waits for these launches itself
 //   end        all threads meet; the step is published
 #pragma once
 
+#include "rt/exec/edge_launch.cuh"
 #include "rt/exec/imports.cuh"
 #include "rt/exec/ring.cuh"
 #include "rt/exec/veu.cuh"
@@ -18,6 +19,7 @@ RT_DEVICE void VEU<Program>::run_plain(uint32_t i) {
   const Step& s = c_.ring[i % c_.kSteps];
   prefetch(i);
   detail::poison(smem_, static_cast<int>(l_.shared), threads_);
+  if (persistent() || s.imports > 0) detail::wait_for_launches_before();
   await(i);
   bring(i);
   place_ = Place{i - first_, s.op, s.rtask};
@@ -33,6 +35,7 @@ RT_DEVICE void VEU<Program>::compute(const void* args, int rtask) {
   static_assert(K::kThreads % 32 == 0 && K::kThreads <= Program::kThreads && K::kShared <= Program::kShared);
   static_assert(sizeof(typename K::Args) <= kMaxArgsBytes, "an rKernel's Args take at most 1 KB");
   const typename K::Args& a = *static_cast<const typename K::Args*>(args);
+  follow_launches<K>();
   if constexpr (Streams<K>) {
     static_assert(Layout::kHasRing && Program::kStageBytes >= K::kStreamStep);
     const Stream stream = this->stream();
@@ -47,6 +50,7 @@ RT_DEVICE void VEU<Program>::compute(const void* args, int rtask) {
     next_.pass(chunks_.count, l_.stages);
   } else if (tid_ < K::kThreads) {
     K::compute_rtask(task<K>(), a, rtask);
+    if constexpr (Early<K>) detail::expect_streamed(0, true);
   }
 }
 

@@ -46,6 +46,7 @@ RT_DEVICE uint32_t VEU<Program>::run_resident(uint32_t i) {
         continue;
       }
     }
+    detail::wait_for_launches_before();
     await(i);
     prefetch(i);
     if (in<K>()) {

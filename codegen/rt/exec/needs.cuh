@@ -41,6 +41,11 @@ struct Needs {
 template <class K>
 concept Streams = requires { K::kStreamStep; };
 
+// rKernels that begin with their weights and wait for their inputs by themselves (Task::inputs, Task::wait_for_inputs):
+// those that stream, and those that have kEarly.
+template <class K>
+concept Early = Streams<K> || requires { K::kEarly; };
+
 // rKernels with direct steps (mode_direct.cuh) of few enough operands: kDirect, by their manifests.
 template <class K>
 concept HasDirect =

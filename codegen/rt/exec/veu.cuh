@@ -146,7 +146,6 @@ class VEU {
 
   // ---- edge_*.cuh ----
 
-  RT_DEVICE void follow_launches(const Step& s) const;
   RT_DEVICE void wait(const Wait* staged, const Wait* all, uint32_t count, Place p);
   RT_DEVICE void poll(bool mine, Wait w, Place p);
   RT_DEVICE void publish(uint32_t order, bool signal, uint32_t add);

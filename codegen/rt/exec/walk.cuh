@@ -71,14 +71,13 @@ RT_DEVICE void VEU<Program>::settle() {
   detail::block_barrier(threads_);
 }
 
-// Waits for the steps that step i waits for. After that it may read what they wrote. Words that it polls need not have
-// come yet.
+// Waits for the steps that step i waits for, of this launch. After that it may read what they wrote. Words that it
+// polls need not have come yet.
 template <class Program>
 RT_DEVICE void VEU<Program>::await(uint32_t i) {
   const Step s = c_.ring[i % c_.kSteps];
   const Place p{i - first_, s.op, s.rtask};
   trace_.begin(p.order, p.op, p.rtask);
-  follow_launches(s);
   if constexpr (Program::kPersistent) {
     if (persistent() && s.wait_count > 0) wait(c_.waits[i % c_.kOperands], l_.waits + s.wait_begin, s.wait_count, p);
   }
