@@ -85,7 +85,7 @@ func (f *fuser) grow(n *ir.Node) {
 	set := map[*ir.Node]bool{n: true}
 	nodes := []*ir.Node{n}
 	best, result := 1, n.Outputs[0]
-	for len(nodes) <= maxEpilogue {
+	for within(nodes) {
 		next := f.frontier(n, nodes, set)
 		if next == nil {
 			break
@@ -94,14 +94,15 @@ func (f *fuser) grow(n *ir.Node) {
 			set[m] = true
 			nodes = append(nodes, m)
 		}
-		if len(nodes)-1 > maxEpilogue || f.operands(nodes, set) > maxOperands {
+		if !within(nodes) || f.operands(nodes, set) > maxOperands {
 			break
 		}
-		if out := f.leaving(nodes, set); len(out) == 1 && (isElementwise(n) || f.c.fusing(n).Computes(out[0].DType)) {
+		if out := f.leaving(nodes, set); len(out) == 1 && (isElementwise(n) || f.c.fusing(n).Computes(out[0].DType)) &&
+			!widens(out[0], set) {
 			best, result = len(nodes), out[0]
 		}
 	}
-	fu := &fusion{nodes: nodes[:best:best], result: result}
+	fu := &fusion{nodes: f.withDequantized(nodes[:best:best]), result: result}
 	if !isElementwise(n) {
 		fu.anchor = n
 	}

@@ -50,17 +50,21 @@ func channelsLast(rank int) []int {
 // orderer collects what speaks for and against storing values with their channels last.
 type orderer struct {
 	opts   *Options
+	bytes  bool                    // images of 8 bits alone are read with advantage in channels-last order
 	free   []*ir.Value             // results whose place lowering may choose, in the order of the graph
 	isFree map[*ir.Value]bool      // the same
 	next   map[*ir.Value]*ir.Value // towards the value that stands for a set (union-find)
 	gain   map[*ir.Value]float64   // of each set, in bytes, by the value that stands for it
 }
 
+// newOrderer collects the results whose order can be chosen: those of 8 bits alone where no precision that is used has
+// kernels for others.
 func newOrderer(c *Context, g *ir.Graph) *orderer {
 	o := &orderer{opts: &c.Opts, isFree: map[*ir.Value]bool{}, next: map[*ir.Value]*ir.Value{}, gain: map[*ir.Value]float64{}}
+	o.bytes = c.Opts.ChannelsLast != nil && !slices.ContainsFunc(c.Opts.Precision.Used(), c.Opts.ChannelsLast)
 	for _, n := range g.Nodes {
 		for _, v := range n.Outputs {
-			if v != nil && isImages(v) && constantShapes(n) && orderRole(n) != fixedOrder && !slices.Contains(g.Outputs, v) {
+			if v != nil && isImages(v) && (isByte(v.DType) || !o.bytes) && constantShapes(n) && orderRole(n) != fixedOrder && !slices.Contains(g.Outputs, v) {
 				o.free = append(o.free, v)
 				o.isFree[v] = true
 			}
@@ -72,7 +76,7 @@ func newOrderer(c *Context, g *ir.Graph) *orderer {
 // isImages reports whether the order of v's dims makes a difference: v has several channels and several positions.
 func isImages(v *ir.Value) bool {
 	dims, ok := v.Shape.Consts()
-	return ok && len(dims) >= 3 && v.DType.IsFloat() && v.DType.Size() <= 4 && dims[1] > 1 && ir.Count(dims[2:]) > 1
+	return ok && len(dims) >= 3 && (v.DType.IsFloat() && v.DType.Size() <= 4 || isByte(v.DType)) && dims[1] > 1 && ir.Count(dims[2:]) > 1
 }
 
 func (o *orderer) set(v *ir.Value) *ir.Value {
@@ -92,7 +96,7 @@ const (
 )
 
 var orderRoles = map[string]role{
-	"Conv": convOrder, "ConvTranspose": convOrder,
+	"Conv": convOrder, "ConvTranspose": convOrder, "IntegerConv": convOrder,
 	"map": sameOrder, "MaxPool": sameOrder, "AveragePool": sameOrder, "Concat": sameOrder, "SqueezeExcite": sameOrder,
 }
 
@@ -207,7 +211,7 @@ func (o *orderer) weighConv(n *ir.Node) {
 	const leastTile, fewest = 16, 4   // output channels of a group worth a tile; channels that a thread has
 	run := int64(16 / x.DType.Size()) // channels that are copied at a time
 	rows := outC >= leastTile
-	if depthwise := a.Op == "Conv" && inC == 1 && outC == 1 && len(x.Shape) == 4; depthwise {
+	if depthwise := a.Is("Conv") && inC == 1 && outC == 1 && len(x.Shape) == 4; depthwise {
 		inC, rows, run = channels, channels%fewest == 0, fewest
 	}
 	if !rows || !isConstant(n, a.Inputs[1]) || !o.faster(n) {
@@ -216,7 +220,7 @@ func (o *orderer) weighConv(n *ir.Node) {
 		return
 	}
 	o.add(out, bytesOf(out))
-	if inC%run == 0 && a.Op == "Conv" {
+	if inC%run == 0 && a.Op != "ConvTranspose" {
 		o.add(x, bytesOf(x))
 	} else {
 		o.add(x, -bytesOf(x))
@@ -225,7 +229,7 @@ func (o *orderer) weighConv(n *ir.Node) {
 
 // faster reports whether there are kernels for n's precision that gain by the order.
 func (o *orderer) faster(n *ir.Node) bool {
-	return o.opts.ChannelsLast == nil || o.opts.ChannelsLast(o.opts.Precision.Of(n))
+	return isByte(dataOf(n, anchorOf(n)).DType) || o.opts.ChannelsLast == nil || o.opts.ChannelsLast(o.opts.Precision.Of(n))
 }
 
 // isConstant reports whether w, an input of the anchor of n, is a constant of the graph, or a cast of one.

@@ -40,6 +40,7 @@ type Pass struct {
 // Passes is what Run applies, in order. A pass may appear several times.
 var Passes = []Pass{
 	{"dead-code", deadCode, "importers leave unused initializers and branches; later passes count uses"},
+	{"recognize-integers", recognizeIntegers, "folding would make floats of integers, and the next pass of their weights"},
 	{"recognize-quantized", recognizeQuantized, "folding would make floats of quantised weights"},
 	{"fold-constants", foldConstants, "exporters compute shapes and scales with nodes; patterns need to see them as constants"},
 	{"inline-branches", inlineBranches, "when extents are bound, the conditions that exporters write are constants"},
@@ -77,13 +78,15 @@ var Passes = []Pass{
 	{"gather-rows", gatherRows, "views of views, and the concatenations of views, would be copies"},
 	{"fuse-gather-norm", fuseGatherNorm, "its sum is not to become the epilogue of another group"},
 	{"fuse-squeeze-excite", fuseSqueezeExcite, "its convolutions are not to become groups of their own"},
+	{"split-dequantized", splitDequantized, "a value with several users would be stored as it is, and not in 8 bits"},
 	{"fuse", fuse, "elementwise chains before and after a contraction then need no memory pass of their own"},
 	{"narrow-storage", narrowStorage, "it is known now what is stored, and what stays in the registers of one kernel"},
 	{"concat-in-place", concatInPlace, "producers can write directly into the result of a Concat"},
 	{StoreChannelsLast, storeChannelsLast, "the operators between which values are stored are known"},
 }
 
-// Passes to leave out where lowering has no kernels that gain by them; see lower.ChannelsLast.
+// SinkTransposes is to be left out where lowering has no kernels for channels-last images of floats; see
+// lower.ChannelsLast. StoreChannelsLast serves those of 8 bits then.
 const (
 	SinkTransposes    = "sink-transposes"
 	StoreChannelsLast = "store-channels-last"
@@ -113,6 +116,8 @@ var Constraints = []Constraint{
 	{"recognize-cells", "simplify-algebra", "simplification rearranges sums, products and 1 - z"},
 	{"recognize-cells", "fold-affine", "folding changes the weights of single steps"},
 	{"recognize-attention", "extract-views", "attention is recognised by its Transpose nodes"},
+	{"recognize-integers", "recognize-quantized", "products of two factors of 8 bits are not for kernels that take one"},
+	{"recognize-integers", "fold-constants", "factors must not be dequantised yet"},
 	{"recognize-quantized", "fold-constants", "weights must not be dequantised yet"},
 	{"fold-affine", "quantize-weights", "factors fold into float weights"},
 	{"quantize-weights", "fuse", "the product gets the prologue and epilogue"},
@@ -131,6 +136,7 @@ var Constraints = []Constraint{
 	{"expand-recurrent", "extract-views", "the cells' slices become views of views"},
 	{"extract-views", "sink-views", "sinking looks for View nodes"},
 	{"sink-views", "fuse", "fusion joins a node only with its direct users"},
+	{"split-dequantized", "fuse", "what makes a value is joined with its only user"},
 	{"fuse", "narrow-storage", "values inside a fused group are never stored, so they stay float32"},
 	{"fuse", "concat-in-place", "a value inside a fused group is never stored, so it cannot be stored in a Concat"},
 	{"sink-views", "gather-rows", "a view that is moved is no part of a chain any more"},

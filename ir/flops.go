@@ -26,7 +26,7 @@ func Flops(n *Node) int64 {
 			flops += Flops(inner)
 		}
 		return flops
-	case n.Is("Conv"):
+	case n.Is("Conv"), n.IsInternal("IntegerConv"):
 		if w := dims(1); len(w) > 1 {
 			return 2 * Count(out) * Count(w[1:])
 		}
@@ -34,7 +34,8 @@ func Flops(n *Node) int64 {
 		if w := dims(1); len(w) > 1 {
 			return 2 * Count(dims(0)) * Count(w[1:])
 		}
-	case n.Is("MatMul"), n.Is("Gemm"), n.IsInternal("QuantizedMatMul"), n.IsInternal("RMSMatMul"):
+	case n.Is("MatMul"), n.Is("Gemm"), n.IsInternal("QuantizedMatMul"), n.IsInternal("RMSMatMul"),
+		n.IsInternal("IntegerMatMul"):
 		if a := dims(0); len(a) > 0 {
 			k := a[len(a)-1]
 			if n.Int("transA", 0) == 1 {

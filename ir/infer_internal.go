@@ -100,6 +100,26 @@ func inferRMSMatMul(c *InferContext) {
 	c.set(0, append(slices.Clone(x[:len(x)-1]), w[1]))
 }
 
+// inferIntegerMatMul: MatMul's shapes, and int32.
+func inferIntegerMatMul(c *InferContext) {
+	c.setType(0, Int32)
+	inferMatMul(c)
+}
+
+// inferIntegerConv: Conv's shapes, and int32. The zero point is a number of X's type.
+func inferIntegerConv(c *InferContext) {
+	c.setType(0, Int32)
+	low, high := int64(-128), int64(127)
+	if c.dtype(0) == Uint8 {
+		low, high = 0, 255
+	}
+	if zero := c.int("zero"); zero < low || zero > high {
+		c.badAttr("zero", "the value %d is outside %d to %d", zero, low, high)
+		return
+	}
+	inferConv(c)
+}
+
 // inferRMSNorm: the scale broadcasts to the normalised axes.
 func inferRMSNorm(c *InferContext) {
 	x := c.shape(0)

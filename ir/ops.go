@@ -109,6 +109,7 @@ var (
 	}
 	quantizedTypes = []DType{Int8, Uint8, Int4, Uint4}
 	boolType       = []DType{Bool}
+	byteTypes      = []DType{Int8, Uint8}
 	int64Type      = []DType{Int64}
 	int32Type      = []DType{Int32}
 	indexType      = []DType{Int32, Int64}

@@ -95,6 +95,24 @@ var internalOps = []Op{
 		Attrs:   []AttrSpec{required("rms_epsilon", AttrFloat)},
 		Doc:     "x·w of x[…,K] and w[K,N], each row divided by sqrt(mean(x²) + rms_epsilon) of its row of x",
 	},
+	// Products of integers of 8 bits. Zero points of matrices are operators of their own, since they change sums only by
+	// what sums of rows and columns say; that of a convolution is what its padding stands for.
+	{
+		Domain: InternalDomain, Name: "IntegerMatMul", Since: 1, Kind: KindContraction, Infer: inferIntegerMatMul,
+		Inputs:  []Port{port("a", "A", byteTypes), port("b", "B", byteTypes)},
+		Outputs: []Port{port("y", "", int32Type)},
+		Doc:     "MatMul of integers of 8 bits, whose sums are int32 and wrap around",
+	},
+	{
+		Domain: InternalDomain, Name: "IntegerConv", Since: 1, Kind: KindConv, Infer: inferIntegerConv,
+		Inputs:  []Port{port("X", "X", byteTypes), port("W", "W", byteTypes)},
+		Outputs: []Port{port("Y", "", int32Type)},
+		Attrs: []AttrSpec{
+			autoPad, absent("dilations", AttrInts), intAttr("group", 1), absent("kernel_shape", AttrInts),
+			absent("pads", AttrInts), absent("strides", AttrInts), intAttr("zero", 0),
+		},
+		Doc: "Conv of X[N,C,…] less the number zero with W[M,C/group,…], in int32 whose sums wrap around; padding is 0 then",
+	},
 	{
 		Domain: InternalDomain, Name: "Attention", Since: 1, Kind: KindContraction, Infer: inferAttention,
 		Inputs: []Port{

@@ -110,10 +110,12 @@ var lowerings = []row{
 	{"", "Einsum", einsum.Einsum},
 	{ir.InternalDomain, "QuantizedMatMul", gemm.QuantizedMatMul},
 	{ir.InternalDomain, "RMSMatMul", gemm.MatMul},
+	{ir.InternalDomain, "IntegerMatMul", gemm.MatMul},
 
 	// Convolutions.
 	{"", "Conv", conv.Conv},
 	{"", "ConvTranspose", conv.Conv},
+	{ir.InternalDomain, "IntegerConv", conv.IntegerConv},
 
 	// One step of a recurrent operator.
 	{ir.InternalDomain, "LSTMCell", recurrent.LSTMCell},

@@ -11,6 +11,7 @@ import (
 var internalGrowers = []grower{
 	{"View", growView}, {"Attention", growAttention}, {"QuantizedMatMul", growQuantizedMatMul},
 	{"RMSMatMul", growRMSMatMul},
+	{"IntegerMatMul", growIntegerMatMul}, {"IntegerConv", growIntegerConv},
 	{"RMSNormalization", growInternalRMSNorm},
 	{"LSTMCell", func(r *generator) { growCell(r, "LSTMCell", 4, 3) }},
 	{"GRUCell", func(r *generator) { growCell(r, "GRUCell", 3, 2) }},

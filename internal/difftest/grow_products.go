@@ -216,3 +216,30 @@ func growRMSMatMul(r *generator) {
 	w := r.constant(r.between(x.DType, -1, 1, k, r.extent()))
 	r.nodes(ir.InternalDomain, "RMSMatMul", 1, ir.Attrs{"rms_epsilon": epsilon}, x, w)
 }
+
+// growIntegerMatMul multiplies integers of 8 bits, of which the second ones may be constants.
+func growIntegerMatMul(r *generator) {
+	x := r.value(oneOf(r, ir.Int8, ir.Uint8), 1, 3)
+	dims := dimsOf(x)
+	other := oneOf(r, ir.Int8, ir.Uint8)
+	w := r.constant(r.between(other, 0, 100, dims[len(dims)-1], r.extent()))
+	r.nodes(ir.InternalDomain, "IntegerMatMul", 1, nil, x, w)
+}
+
+// growIntegerConv convolves integers of 8 bits with constants.
+func growIntegerConv(r *generator) {
+	x := r.value(oneOf(r, ir.Int8, ir.Uint8), 4, 4)
+	dims := dimsOf(x)
+	if dims[1] == 0 || dims[2] == 0 || dims[3] == 0 {
+		r.refuse("no image to convolve")
+	}
+	group := int64(1)
+	if r.one(3) {
+		group = dims[1]
+	}
+	w := r.constant(r.between(oneOf(r, ir.Int8, ir.Uint8), 0, 100, group*(1+int64(r.IntN(9))), dims[1]/group,
+		1+int64(r.IntN(int(min(dims[2], 3)))), 1+int64(r.IntN(int(min(dims[3], 3))))))
+	attrs := ir.Attrs{"group": ir.IntAttr(group), "zero": ir.IntAttr(int64(r.IntN(128))),
+		"pads": ir.IntsAttr(int64(r.IntN(2)), int64(r.IntN(2)), int64(r.IntN(2)), int64(r.IntN(2)))}
+	r.nodes(ir.InternalDomain, "IntegerConv", 1, attrs, x, w)
+}

@@ -153,7 +153,7 @@ func Optimise(job *Job, g *ir.Graph, d *dump.Dir, opt CompileOptions) error {
 	before := len(g.Nodes)
 	var without []string
 	if !slices.ContainsFunc(choice.Used(), lower.ChannelsLast) {
-		without = append(without, graphopt.SinkTransposes, graphopt.StoreChannelsLast)
+		without = append(without, graphopt.SinkTransposes)
 	}
 	err := graphopt.Run(g, graphopt.Options{
 		Check: opt.Check, Seed: opt.Seed, Precision: choice, ChannelsLast: lower.ChannelsLast, Weights: opt.Weights,

@@ -25,8 +25,10 @@ type convolution struct {
 }
 
 // conv computes Y[n,m] = Σ_c W[m,c] ⋆ X[n,c] + B[m], where ⋆ is the cross-correlation over the spatial axes.
-func conv(c *call) []*ir.Tensor {
-	x, w := c.arg(0), c.arg(1)
+func conv(c *call) []*ir.Tensor { return one(convolve(c, c.arg(0), c.arg(1))) }
+
+// convolve is the convolution of x and w, with c's attributes and its bias, in x's type.
+func convolve(c *call, x, w *ir.Tensor) *ir.Tensor {
 	cv := convOf(c, x, w)
 	_, channels, in := spatial(x)
 	if int(w.Dims[1])*cv.groups != channels || int(w.Dims[0])%cv.groups != 0 {
@@ -39,7 +41,7 @@ func conv(c *call) []*ir.Tensor {
 	cv.weightAt = func(ch, t int) int { return ch*kernel + t }
 	cv.outStep = cv.inC * kernel
 	cv.groupStep = cv.outC * cv.outStep
-	return one(cv.run(c))
+	return cv.run(c)
 }
 
 // convTranspose is the gradient of conv with respect to its input: each input element, times the weights, is added to

@@ -8,10 +8,11 @@ import (
 
 // matmul is numpy.matmul: the axes before the matrices broadcast. A vector is taken as a matrix of one row (A) or one
 // column (B), and the result does not have this axis.
-func matmul(c *call) []*ir.Tensor { return matrixProduct(c, c.arg(0), c.arg(1)) }
+func matmul(c *call) []*ir.Tensor { return matrixProduct(c, c.arg(0), c.arg(1), c.arg(0).DType) }
 
-// matrixProduct multiplies matrices, vectors or batches of matrices. The result has the element type of input 0.
-func matrixProduct(c *call, a, b *ir.Tensor) []*ir.Tensor {
+// matrixProduct multiplies matrices, vectors or batches of matrices. The result is of type d, and so is the
+// arithmetic.
+func matrixProduct(c *call, a, b *ir.Tensor, d ir.DType) []*ir.Tensor {
 	da, db := a.Dims, b.Dims
 	if len(da) == 0 || len(db) == 0 {
 		fail("an operand is a scalar, want vectors or matrices")
@@ -35,7 +36,7 @@ func matrixProduct(c *call, a, b *ir.Tensor) []*ir.Tensor {
 	if len(b.Dims) > 1 {
 		dims = append(dims, n)
 	}
-	out := c.alloc(c.arg(0).DType, dims)
+	out := c.alloc(d, dims)
 	mult := multiplication2D{
 		batch: int(ir.Count(lead)), m: int(m), n: int(n), k: int(k), a: a, b: b, out: out,
 		offA: batchOffsets(da[:la], lead, m*k), offB: batchOffsets(db[:lb], lead, k*n),

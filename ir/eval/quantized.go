@@ -33,12 +33,12 @@ func quantizedMatMul(c *call) []*ir.Tensor {
 	if a, ok := c.Attrs["rms_epsilon"]; ok {
 		x = rowsNormalised(x, a.F)
 	}
-	return matrixProduct(c, x, ir.FromSlice(ir.Float64, v, k, n))
+	return matrixProduct(c, x, ir.FromSlice(ir.Float64, v, k, n), c.arg(0).DType)
 }
 
 // rmsMatMul is the product with x whose rows are divided by their root mean squares.
 func rmsMatMul(c *call) []*ir.Tensor {
-	return matrixProduct(c, rowsNormalised(c.arg(0), c.Attr("rms_epsilon").F), c.arg(1))
+	return matrixProduct(c, rowsNormalised(c.arg(0), c.Attr("rms_epsilon").F), c.arg(1), c.arg(0).DType)
 }
 
 // rowsNormalised is x as float64, each row along the last axis divided by sqrt(mean of its squares + epsilon).
@@ -59,6 +59,24 @@ func rowsNormalised(x *ir.Tensor, epsilon float64) *ir.Tensor {
 		}
 	}
 	return ir.FromSlice(ir.Float64, v, x.Dims...)
+}
+
+// integerMatMul is the product of the numbers in int32.
+func integerMatMul(c *call) []*ir.Tensor {
+	return matrixProduct(c, c.arg(0), c.arg(1), ir.Int32)
+}
+
+// integerConv computes in float64, in which all sums of products of 8 bits are exact that fit into memory.
+func integerConv(c *call) []*ir.Tensor {
+	x, zero := castTo(c, c.arg(0), ir.Float64), float64(c.Attr("zero").I)
+	centred := c.alloc(ir.Float64, x.Dims)
+	mapped(x, centred, func(v float64) float64 { return v - zero })
+	sums := convolve(c, centred, castTo(c, c.arg(1), ir.Float64))
+	out := c.alloc(ir.Int32, sums.Dims)
+	for i, v := range ir.Slice[float64](sums) {
+		ir.Slice[int32](out)[i] = int32(int64(v))
+	}
+	return one(out)
 }
 
 // tiledRows repeats each row of n numbers block times, count numbers in all.

@@ -85,6 +85,8 @@ var evaluators = map[opKey]opFunc{
 	{"", "ConvTranspose"}:                  convTranspose,
 	{ir.InternalDomain, "QuantizedMatMul"}: quantizedMatMul,
 	{ir.InternalDomain, "RMSMatMul"}:       rmsMatMul,
+	{ir.InternalDomain, "IntegerMatMul"}:   integerMatMul,
+	{ir.InternalDomain, "IntegerConv"}:     integerConv,
 	{"", "MatMul"}:                         matmul,
 	{"", "Gemm"}:                           gemm,
 	{"", "MaxPool"}:                        maxPool,

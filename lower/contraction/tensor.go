@@ -38,6 +38,26 @@ var halfShapes = []TileShape{
 	{16, 64, 64, 16, 16, 2, 4, 1, 0, false},
 }
 
+// byteShapes are those for integers of 8 bits, of which a stage has twice as many in the same bytes.
+var byteShapes = []TileShape{
+	{128, 128, 64, 64, 32, 1, 4, 1, ir.Int8, false},
+	{64, 128, 64, 32, 32, 1, 4, 1, ir.Int8, false},
+	{128, 64, 64, 32, 32, 1, 4, 1, ir.Int8, false},
+	{64, 64, 128, 32, 32, 2, 3, 1, ir.Int8, false},
+	{64, 32, 128, 32, 16, 2, 4, 1, ir.Int8, false},
+	{32, 64, 128, 16, 32, 2, 4, 1, ir.Int8, false},
+	{32, 32, 128, 16, 16, 2, 4, 1, ir.Int8, false},
+	{16, 64, 128, 16, 16, 2, 4, 1, ir.Int8, false},
+}
+
+// ByteShapes are the shapes for m×n products of integers of 8 bits, nil if the target's tensor cores multiply none.
+func ByteShapes(t *target.Target, m, n int64) []TileShape {
+	if t.Rate(target.Tensor, ir.Int8) == 0 {
+		return nil
+	}
+	return fitting(byteShapes, m, n)
+}
+
 // tensorShapesOf are the shapes on tensor cores for products of float32, none where the target has none or the
 // precision asks for none.
 func tensorShapesOf(t *target.Target, p precision.Precision, e Elements) []TileShape {
@@ -52,7 +72,11 @@ func halfShapesOf(t *target.Target, p precision.Precision, d ir.DType, m, n int6
 	if p == precision.Strict || t.Rate(target.Tensor, d) == 0 {
 		return nil
 	}
-	shapes := shapesIn(halfShapes, 1, d)
+	return fitting(shapesIn(halfShapes, 1, d), m, n)
+}
+
+// fitting are those of shapes of which an m×n result fills more than half, one at least. The last one is for few rows.
+func fitting(shapes []TileShape, m, n int64) []TileShape {
 	var out []TileShape
 	for _, s := range shapes {
 		if m > s.BM/2 && n > s.BN/2 && (s.BM > 16 || m <= 16) {
@@ -94,6 +118,8 @@ var rowShapes = []TileShape{
 func RowShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
 	shapes := shapesIn(rowShapes, 1, ir.Float32)
 	switch {
+	case e.Multiplied == ir.Int8:
+		shapes = byteShapes[:len(byteShapes)-1]
 	case isHalf(e.Multiplied) && p != precision.Strict:
 		shapes = shapesIn(halfShapes[:len(halfShapes)-1], 1, e.Multiplied) // without that for very few rows
 	case e != Float32s || p.Products() != 1:
@@ -223,13 +249,16 @@ func (s TileShape) Params(layout []any, left, right ir.DType, functors ...any) [
 // EitherWay reports whether tiles of the shape can be held along k and across it, whatever is multiplied.
 func (s TileShape) EitherWay() bool { return isHalf(s.multiplied) }
 
+// Along reports whether tiles of the shape can be held along k alone.
+func (s TileShape) Along() bool { return s.multiplied == ir.Int8 }
+
 // Products tells shapes apart whose packed constants differ.
 func (s TileShape) Products() int64 { return s.products }
 
 // PackedSuffix tells the names of constants apart that are packed for different arithmetic.
 func (s TileShape) PackedSuffix() string {
 	suffix := map[int64]string{1: ".tf32", 3: ".tf32x2"}[s.products]
-	if isHalf(s.multiplied) {
+	if isHalf(s.multiplied) || s.multiplied == ir.Int8 {
 		suffix = ".lines"
 	}
 	if s.groups {

@@ -48,6 +48,9 @@ func (s TileShape) SharedBytes(e Elements, k int64) float64 {
 // if there is none. Those of scalar arithmetic come first, then those on the target's tensor cores, as far as the
 // precision allows them. Numbers of 16 bits are multiplied on tensor cores wherever there are such.
 func UsefulShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
+	if e.Multiplied == ir.Int8 {
+		return ByteShapes(t, m, n)
+	}
 	if isHalf(e.Multiplied) {
 		if shapes := halfShapesOf(t, p, e.Multiplied, m, n); shapes != nil {
 			return shapes

@@ -32,6 +32,7 @@ type convolution struct {
 	w          roperator.View // [group][output channel][input channel][d][h][w]
 	prologue   *functor.Expr
 	multiplied ir.DType
+	zero       int64                // the zero point of an input of integers
 	elements   contraction.Elements // with the weights on the left
 	tail       tails.Spec
 }

@@ -17,10 +17,14 @@ func addDirect(b *build.Builder, g *build.Group, c *convolution) error {
 	if !c.tail.DType.IsFloat() {
 		return build.UnsupportedType(c.tail.DType)
 	}
-	acc := functor.RealType(c.tail.DType)
 	if err := c.sameTypes(b); err != nil {
 		return err
 	}
+	return c.addDirectSums(b, g, functor.RealType(c.tail.DType))
+}
+
+// addDirectSums adds the convolution with sums of type acc.
+func (c *convolution) addDirectSums(b *build.Builder, g *build.Group, acc ir.DType) error {
 	if err := c.checkRange(); err != nil {
 		return err
 	}
@@ -106,7 +110,7 @@ func (c *convolution) directCandidate(b *build.Builder, elems int64, acc ir.DTyp
 		hi[0] = g1
 	})
 	return &roperator.Candidate{
-		Inst:  b.Instance("conv_direct", e, acc, v, fh, fw, c.transposed, t.Functor, pro),
+		Inst:  b.Instance("conv_direct", e, c.w.DType(), acc, v, fh, fw, c.transposed, t.Functor, pro),
 		Tasks: int(c.images * tc * tp),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.x), arg.Ref("w", c.w), {Name: "out", Value: arg.Operand3(t.Out)},
@@ -118,7 +122,7 @@ func (c *convolution) directCandidate(b *build.Builder, elems int64, acc ir.DTyp
 			arg.Int("dilation_w", c.dilation[2]),
 			arg.Int("w_m", c.w.Stride(1)), arg.Int("w_c", c.w.Stride(2)), arg.Int("w_d", c.w.Stride(3)),
 			arg.Int("w_h", c.w.Stride(4)), arg.Int("w_w", c.w.Stride(5)), arg.Int("w_g", c.w.Stride(0)),
-			{Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
+			arg.Int("zero", c.zero), {Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},
 		Reads:  append(reads, t.Reads(outBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: outBox}},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/contraction"
 	"github.com/rammerc/rammerc/lower/elementwise"
@@ -13,11 +14,14 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// MatMul lowers MatMul and rammer.RMSMatMul.
+// MatMul lowers MatMul, and rammer.RMSMatMul and rammer.IntegerMatMul, which have the same shapes.
 func MatMul(b *build.Builder, g *build.Group) error {
 	f, err := contraction.ReadFactors(b, g, true)
 	if err != nil {
 		return err
+	}
+	if g.Anchor.IsInternal("IntegerMatMul") {
+		f.Multiplied = ir.Int8
 	}
 	x, y := f.X, f.Y
 	shape := b.Extents(g.Outputs[0], build.ForTiles)

@@ -45,6 +45,9 @@ func LowerProduct(b *build.Builder, g *build.Group, p contraction.Product) error
 		b.Out(g.Outputs[0])
 		return nil
 	}
+	if p.Multiplied == ir.Int8 && p.Tail.DType == ir.Int32 {
+		return lowerIntegerProduct(b, g, p)
+	}
 	if functor.RealType(p.Multiplied) != ir.Float32 {
 		if p.RootMeanSquare != nil {
 			return errNormalised
@@ -129,6 +132,9 @@ type gemmCandidate struct {
 // held decides how the tiles of an operand are held: along k, 0, or across, 1, and how they are read then. Its lines
 // are dim line of v, and k is dim k. usual is what shapes want that cannot have both.
 func held(s contraction.TileShape, v roperator.View, line, k int, usual int64) (across, mode int64) {
+	if s.Along() {
+		return 0, contraction.LoadMode(v, line, k)
+	}
 	modes := [2]int64{contraction.LoadMode(v, line, k), contraction.LoadMode(v, k, line)}
 	if s.EitherWay() && !s.Groups() && modes[usual] != schema.LoadVec4 && modes[1-usual] == schema.LoadVec4 {
 		usual = 1 - usual

@@ -30,8 +30,8 @@ struct TilePlace {
 // stands between the loads. What adds up many groups and has a long epilogue fills the time with two of them. Elements
 // outside the result read a neighbour's operands instead of branching. Threads that have no whole row to themselves
 // have no elements.
-template <int Threads, int Rows, int Cols, int LDC, int KG, class Epi>
-RT_DEVICE void drain_elements(const rt::Task& t, const float* sums, const rt::Operand3& out,
+template <int Threads, int Rows, int Cols, int LDC, int KG, class Epi, class Sum>
+RT_DEVICE void drain_elements(const rt::Task& t, const Sum* sums, const rt::Operand3& out,
                               const typename Epi::Args& epi, const TilePlace& place) {
   using Out = typename Epi::Out;
   constexpr int Batch = 2 * KG + Epi::kLength < 14 ? 4 : 2;
@@ -44,7 +44,7 @@ RT_DEVICE void drain_elements(const rt::Task& t, const float* sums, const rt::Op
   const int near2 = i2 < place.end2 ? i2 : place.end2 - 1, last1 = place.end1 - 1;
   int i1 = place.i1 + t.tid / Cols;
   int left = i2 < place.end2 ? place.end1 - i1 : 0;
-  const float* from = sums + t.tid / Cols * LDC + t.tid % Cols;
+  const Sum* from = sums + t.tid / Cols * LDC + t.tid % Cols;
   // A number, so that the compiler sees at every store that it goes to global memory and changes no argument.
   int64_t to = rt::place_of(t.template ptr<Out>(out.ref) + element(out, place.i0, i1, i2));
   const int step = static_cast<int>(out.s1);
@@ -53,7 +53,7 @@ RT_DEVICE void drain_elements(const rt::Task& t, const float* sums, const rt::Op
     Out result[Batch];
     RT_UNROLL
     for (int b = 0; b < Batch; ++b) {
-      float sum = *from;
+      Sum sum = *from;
       RT_UNROLL
       for (int g = 1; g < KG; ++g) sum += from[g * Rows * LDC];
       const int row = i1 + b * kRows;
@@ -94,19 +94,19 @@ struct PackDrain {
 };
 
 // drain_elements by packs. The ends of the result along i2 are ends of packs.
-template <int Threads, int Rows, int Cols, int LDC, int KG, int Most, class Epi>
-RT_DEVICE void drain_packs(const rt::Task& t, const float* sums, const rt::Operand3& out, const typename Epi::Args& epi,
+template <int Threads, int Rows, int Cols, int LDC, int KG, int Most, class Epi, class Sum>
+RT_DEVICE void drain_packs(const rt::Task& t, const Sum* sums, const rt::Operand3& out, const typename Epi::Args& epi,
                            const TilePlace& place) {
   using D = PackDrain<Threads, Rows, Cols, Most, Epi>;
   using Out = typename Epi::Out;
   using Results = Pack<Out, Epi::kPack>;
-  using Sums = Pack<float, Epi::kPack>;
+  using Sums = Pack<Sum, Epi::kPack>;
   const int row = t.tid / D::kAcross, col = t.tid % D::kAcross * Epi::kPack;
   const int i2 = place.i2 + col, last1 = place.end1 - 1;
   int i1 = place.i1 + row, left = place.end1 - i1;
   if (D::kDraining < Threads && t.tid >= D::kDraining || i2 >= place.end2) return;
   const typename Epi::Column column = Epi::load_column(t, epi, place.i0, 0, i2);
-  const float* from = sums + row * LDC + col;
+  const Sum* from = sums + row * LDC + col;
   // A number, so that the compiler sees at every store that it goes to global memory and changes no argument.
   int64_t to = rt::place_of(t.template ptr<Out>(out.ref) + element(out, place.i0, i1, i2));
   const int step = static_cast<int>(out.s1);
@@ -145,8 +145,8 @@ RT_DEVICE void drain_packs(const rt::Task& t, const float* sums, const rt::Opera
 }
 
 // Either of the two. Most is how many elements a thread may have in registers at once, beside what else is there.
-template <int Threads, int Rows, int Cols, int LDC, int KG, int Most, class Epi>
-RT_DEVICE void drain_sums(const rt::Task& t, const float* sums, const rt::Operand3& out, const typename Epi::Args& epi,
+template <int Threads, int Rows, int Cols, int LDC, int KG, int Most, class Epi, class Sum>
+RT_DEVICE void drain_sums(const rt::Task& t, const Sum* sums, const rt::Operand3& out, const typename Epi::Args& epi,
                           const TilePlace& place) {
   if constexpr (Epi::kPack > 1) {
     drain_packs<Threads, Rows, Cols, LDC, KG, Most, Epi>(t, sums, out, epi, place);

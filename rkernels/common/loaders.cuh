@@ -43,6 +43,39 @@ struct Transfer {
   }
 };
 
+// What stands outside of an input. Numbers of 8 bits have a zero point, so that it need not be 0; of other types it is.
+template <class Src, bool Bytes = sizeof(Src) == 1>
+struct Padding {
+  Padding() = default;
+  RT_DEVICE explicit Padding(uint32_t) {}
+};
+template <class Src>
+struct Padding<Src, true> {
+  uint32_t word = 0;  // the number, in each byte
+  Padding() = default;
+  RT_DEVICE explicit Padding(uint32_t bytes) : word(bytes) {}
+};
+
+// copy.put, with the padding in the place of elements that do not exist.
+template <class Src, class Dst, int N, class Pro>
+RT_DEVICE void put_padded(const Transfer<Src, Dst, N, Pro>& copy, Dst* dst, const Src* src, bool ok,
+                          const typename Pro::Args& pro, const Padding<Src>& padding) {
+  if constexpr (sizeof(Src) == 1) {
+    if (!ok && padding.word != 0) {
+      if constexpr (N >= 4) {
+        Pack<uint32_t, N / 4> words;
+        RT_UNROLL
+        for (int i = 0; i < N / 4; ++i) words.v[i] = padding.word;
+        *reinterpret_cast<Pack<uint32_t, N / 4>*>(dst) = words;
+      } else {
+        *dst = static_cast<Dst>(padding.word);
+      }
+      return;
+    }
+  }
+  copy.put(dst, src, ok, pro);
+}
+
 // One element, or four neighbours, by themselves.
 template <class Pro, class Src, class Dst>
 RT_DEVICE void put1(Dst* dst, const Src* src, bool ok, const typename Pro::Args& pro) {

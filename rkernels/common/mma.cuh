@@ -142,16 +142,16 @@ RT_DEVICE void multiply_stage(const MmaPlace<T>& at, const float* sa, const floa
 }
 
 // Puts what a thread owns of the tile into its group's sums.
-template <class T>
-RT_DEVICE void put_sums(const MmaPlace<T>& at, const float (&acc)[T::MI][T::NI][4], float* sums) {
+template <class T, class Sum>
+RT_DEVICE void put_sums(const MmaPlace<T>& at, const Sum (&acc)[T::MI][T::NI][4], Sum* sums) {
   sums += (at.group * T::BM + at.m + at.g) * T::LDC + at.n + 2 * at.q;
   RT_UNROLL
   for (int i = 0; i < T::MI; ++i) {
     RT_UNROLL
     for (int j = 0; j < T::NI; ++j) {
-      float* p = sums + 16 * i * T::LDC + 8 * j;
-      *reinterpret_cast<Pack<float, 2>*>(p) = Pack<float, 2>{{acc[i][j][0], acc[i][j][1]}};
-      *reinterpret_cast<Pack<float, 2>*>(p + 8 * T::LDC) = Pack<float, 2>{{acc[i][j][2], acc[i][j][3]}};
+      Sum* p = sums + 16 * i * T::LDC + 8 * j;
+      *reinterpret_cast<Pack<Sum, 2>*>(p) = Pack<Sum, 2>{{acc[i][j][0], acc[i][j][1]}};
+      *reinterpret_cast<Pack<Sum, 2>*>(p + 8 * T::LDC) = Pack<Sum, 2>{{acc[i][j][2], acc[i][j][3]}};
     }
   }
 }

@@ -243,7 +243,8 @@ RT_DEVICE void put_sums(const Place<T>& at, const float (&acc)[T::TM][T::TN], fl
 template <class T, class Epi>
 RT_DEVICE void drain_tile(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
                           const typename Epi::Args& epi, const TilePlace& place) {
-  float* sums = reinterpret_cast<float*>(t.smem);
+  using Sum = std::remove_all_extents_t<typename T::Acc>;
+  Sum* sums = reinterpret_cast<Sum*>(t.smem);
   t.sync();
   put_sums(typename T::At(t.tid), acc, sums);
   t.sync();

@@ -9,10 +9,11 @@
 
 namespace rk {
 
-// E is the element type, Acc that of the sums. FH and FW are the filter's height and width if the loops over them are
+// E is the element type of the input, W that of the weights, Acc that of the sums. Integers of the input are taken less
+// their zero point. FH and FW are the filter's height and width if the loops over them are
 // to be unrolled, else 0; the values of such a filter are contiguous, and its depth is 1. Transposed selects
 // ConvTranspose, as sums over the inputs of each output.
-template <class E, class Acc, int V, int FH, int FW, bool Transposed, class Epi, class Pro>
+template <class E, class W, class Acc, int V, int FH, int FW, bool Transposed, class Epi, class Pro>
 struct ConvDirect {
   static constexpr int kThreads = 256;
   static constexpr int kShared = 0;
@@ -32,6 +33,7 @@ struct ConvDirect {
     int32_t dilation_d, dilation_h, dilation_w;
     int64_t w_m, w_c, w_d, w_h, w_w;  // element strides of W over output channel (of the group when
     int64_t w_g;                      // transposed), input channel of the group, taps; and group
+    int32_t zero;                     // the zero point of integers
     Window win;
     typename Epi::Args epi;
     typename Pro::Args pro;
@@ -82,18 +84,24 @@ struct ConvDirect {
   }
   static RT_DEVICE bool within(int i, int extent) { return static_cast<unsigned>(i) < static_cast<unsigned>(extent); }
 
+  static RT_DEVICE Acc element_at(const Args& a, const E* from) {
+    Acc x = static_cast<Acc>(Pro::apply(a.pro, *from));
+    if constexpr (std::is_integral_v<Acc>) x -= a.zero;
+    return x;
+  }
+
   static RT_DEVICE void sum_windows(const rt::Task& t, const Args& a, int image, const int (&channel)[V],
                                     const int (&position)[V], Acc (&sum)[V]) {
     const Window& win = a.win;
     const E* x[V];
-    const E* w[V];
+    const W* w[V];
     int od[V], oh[V], ow[V];
     RT_UNROLL
     for (int v = 0; v < V; ++v) {
       int group = channel[v] < 0 ? 0 : channel[v];
       const int c = take_digit(group, a.out_channels);
       x[v] = t.template ptr<const E>(a.x) + place(image, win.step_n, place(group * a.in_channels, win.step_c));
-      w[v] = t.template ptr<const E>(a.w) + place(group, a.w_g, place(c, a.w_m));
+      w[v] = t.template ptr<const W>(a.w) + place(group, a.w_g, place(c, a.w_m));
       od[v] = position[v];
       ow[v] = take_digit(od[v], win.out_w);
       oh[v] = take_digit(od[v], win.out_h);
@@ -117,7 +125,7 @@ struct ConvDirect {
 
   // Sums for a filter whose size is a constant. Pointers advance with the taps, so that the address of an input takes
   // one instruction, and that of a weight none.
-  static RT_DEVICE void sum_filters(const Args& a, const E* (&x)[V], const E* (&w)[V], const int (&od)[V],
+  static RT_DEVICE void sum_filters(const Args& a, const E* (&x)[V], const W* (&w)[V], const int (&od)[V],
                                     const int (&oh)[V], const int (&ow)[V], const int (&channel)[V], Acc (&sum)[V]) {
     const Window& win = a.win;
     const int down = a.dilation_h * static_cast<int>(win.step_h), along = a.dilation_w * static_cast<int>(win.step_w);
@@ -143,7 +151,7 @@ struct ConvDirect {
           const E* from = row[v];
           RT_UNROLL
           for (int f = 0; f < FW; ++f) {
-            xs[v][f] = within(ow[v] + f * a.dilation_w, width) ? static_cast<Acc>(Pro::apply(a.pro, *from)) : Acc(0);
+            xs[v][f] = within(ow[v] + f * a.dilation_w, width) ? element_at(a, from) : Acc(0);
             ws[v][f] = static_cast<Acc>(w[v][fh * FW + f]);
             from = ahead(from, 1, along);
           }
@@ -164,7 +172,7 @@ struct ConvDirect {
   }
 
   // Adds up one row of a filter of any size, for all positions of the thread. Offsets within an image fit 32 bits.
-  static RT_DEVICE void sum_row(const Args& a, int ci, int fd, int fh, const E* const (&x)[V], const E* const (&w)[V],
+  static RT_DEVICE void sum_row(const Args& a, int ci, int fd, int fh, const E* const (&x)[V], const W* const (&w)[V],
                                 const int (&od)[V], const int (&oh)[V], const int (&ow)[V], const int (&channel)[V],
                                 Acc (&sum)[V]) {
     const Window& win = a.win;
@@ -185,7 +193,7 @@ struct ConvDirect {
       for (int v = 0; v < V; ++v) {
         const int iw = meet(ow[v], f * a.dilation_w, win.stride_w);
         const E* from = ahead(x[v], 1, row[v] + iw * static_cast<int>(win.step_w));
-        xs[v] = within(iw, width_in[v]) ? static_cast<Acc>(Pro::apply(a.pro, *from)) : Acc(0);
+        xs[v] = within(iw, width_in[v]) ? element_at(a, from) : Acc(0);
         ws[v] = static_cast<Acc>(*ahead(w[v], 1, w_row + f * static_cast<int>(a.w_w)));
       }
       RT_UNROLL

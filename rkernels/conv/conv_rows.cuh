@@ -3,7 +3,7 @@
 // the result, too, so that lanes that are neighbours store channels that are neighbours.
 #pragma once
 
-#include "common/mma_half.cuh"
+#include "common/mma_narrow.cuh"
 #include "conv/gather.cuh"
 #include "conv/runs.cuh"
 #include "rt/device/device.cuh"
@@ -16,13 +16,16 @@ namespace rk {
 template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int Mode, int RANK, class X, class W,
           class E, class Epi, class Pro>
 struct ConvRows {
-  using T = TensorTile<E, BM, BN, BK, WM, WN, KG, ST, false, true, false, false, Products>;
+  using T = TensorTile<E, X, W, BM, BN, BK, WM, WN, KG, ST, false, true, false, false, Products>;
+  using In = StagedAs<E, X>;
+  using Weight = StagedAs<E, W>;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
   static constexpr bool kEarly = true;
 
   struct Args {
     rt::Ref x, w, steps;
+    uint32_t padding;  // what stands outside of an input of 8 bits, in each byte
     rt::Operand3 out;  // [image·split][position][channel]
     Div groups;
     int32_t out_channels;  // of a group
@@ -45,21 +48,21 @@ struct ConvRows {
     const int p0 = mt * BM, n0 = nt * BN, kt0 = split * a.split_k;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
 
-    PackedLoader<kThreads, T::kRightRows, T::kRightCols, T::LDB, W, E> load_w{
-        t.template ptr<const W>(a.w) +
+    PackedLoader<kThreads, T::kRightRows, T::kRightCols, T::LDB, Weight, E> load_w{
+        t.template ptr<const Weight>(a.w) +
             place((group * static_cast<int>(a.tiles_n.d) + nt) * a.tiles_k + kt0, T::kRightRows * T::kRightCols),
         t.tid};
-    const X* x = t.template ptr<const X>(a.x) +
+    const In* x = t.template ptr<const In>(a.x) +
                  place(image, a.win.step_n, place(group * static_cast<int>(a.runs.channels.d), a.win.step_c));
     typename T::Acc acc = {};
     if constexpr (Mode == kGatherRun) {
-      RunLoader<kThreads, BM, BK, BK, T::LDA, RANK, Pro, X, E> load_x(x, a.win, a.runs, p0, a.positions, kt0 * BK,
-                                                                      t.tid, a.pro);
+      RunLoader<kThreads, BM, BK, BK, T::LDA, RANK, Pro, In, E> load_x(
+          x, a.win, a.runs, p0, a.positions, kt0 * BK, t.tid, a.pro, Padding<In>{a.padding});
       multiply_tiles<T>(t, load_x, load_w, count, acc);
     } else {
       const Step* steps = t.template ptr<const Step>(a.steps) + kt0 * BK;
-      GatherLoader<kThreads, BK, BM, 1, T::LDA, Mode, RANK, 4, Pro, X, E> load_x(t, x, steps, a.win, p0 + t.tid % BM,
-                                                                                 a.positions, a.pro);
+      GatherLoader<kThreads, BK, BM, 1, T::LDA, Mode, RANK, 4, Pro, In, E> load_x(
+          t, x, steps, a.win, p0 + t.tid % BM, a.positions, a.pro, Padding<In>{a.padding});
       multiply_tiles<T>(t, load_x, load_w, count, acc);
     }
     const int c0 = group * a.out_channels;

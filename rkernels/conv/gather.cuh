@@ -43,6 +43,7 @@ struct GatherLoader {
   int row;               // under kGatherTap: from a row to the next
   Step coming;           // under kGatherTap: that of the next k tile, on its way while this one is multiplied
   const typename Pro::Args& pro;
+  const Padding<Src> padding;
 
   static constexpr bool kConstant = false;
   using Copy = Transfer<Src, Dst, 1, Pro>;
@@ -52,7 +53,7 @@ struct GatherLoader {
   static_assert(Mode != kGatherTap || LDP == 1, "the thread's first k is found from its first element");
 
   RT_DEVICE GatherLoader(const rt::Task& t, const Src* image, const Step* s, const Window& v, int p, int positions,
-                         const typename Pro::Args& prologue)
+                         const typename Pro::Args& prologue, Padding<Src> outside = {})
       : base(image),
         steps(s),
         win(v),
@@ -61,7 +62,8 @@ struct GatherLoader {
         in_w(p < positions ? v.in_w : 0),
         to(t.tid / BN * LDK + t.tid % BN * LDP),
         row(0),
-        pro(prologue) {
+        pro(prologue),
+        padding(outside) {
     const int r0 = t.tid / BN;
     h = p;
     w = take_digit(h, v.out_w);
@@ -156,7 +158,9 @@ struct GatherLoader {
           copies[b].take(from[b], ok[b]);
         }
         RT_UNROLL
-        for (int b = 0; b < kBatch; ++b) copies[b].put(dst + b * kRowsAtOnce * LDK, from[b], ok[b], pro);
+        for (int b = 0; b < kBatch; ++b) {
+          put_padded(copies[b], dst + b * kRowsAtOnce * LDK, from[b], ok[b], pro, padding);
+        }
         step += kBatch * kRowsAtOnce;
         dst += kBatch * kRowsAtOnce * LDK;
       }

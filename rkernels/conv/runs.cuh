@@ -34,15 +34,17 @@ struct RunLoader {
   int k;                                       // the thread's next one
   int to;                                      // where that is in a stage
   const typename Pro::Args& pro;
+  const Padding<Src> padding;
 
   RT_DEVICE RunLoader(const Src* image, const Window& v, const Runs& r, int p0, int positions, int k0, int tid,
-                      const typename Pro::Args& prologue)
+                      const typename Pro::Args& prologue, Padding<Src> outside = {})
       : base(image),
         win(v),
         runs(r),
         k(k0 + tid % kAcross * kVec),
         to(tid / kAcross * LD + tid % kAcross * kVec),
-        pro(prologue) {
+        pro(prologue),
+        padding(outside) {
     RT_UNROLL
     for (int i = 0; i < kCopies; ++i) {
       const int p = p0 + tid / kAcross + i * kStep;
@@ -80,7 +82,9 @@ struct RunLoader {
       copies[i].take(source[i], ok[i]);
     }
     RT_UNROLL
-    for (int i = 0; i < kCopies; ++i) copies[i].put(stage + to + i * kStep * LD, source[i], ok[i], pro);
+    for (int i = 0; i < kCopies; ++i) {
+      put_padded(copies[i], stage + to + i * kStep * LD, source[i], ok[i], pro, padding);
+    }
     k += STEP;
   }
 

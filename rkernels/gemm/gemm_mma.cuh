@@ -1,7 +1,7 @@
 // gemm_tiled's product on tensor cores.
 #pragma once
 
-#include "common/mma_half.cuh"
+#include "common/mma_narrow.cuh"
 #include "gemm/gemm_tiled.cuh"
 
 namespace rk {
@@ -10,7 +10,8 @@ template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, 
           int ModeB, class A, class B, class E, class Epi, class Pro>
 struct GemmMma
     : GemmOf<
-          TensorTile<E, BM, BN, BK, WM, WN, KG, ST, false, ModeB == kLoadPacked, AcrossA != 0, AcrossB != 0, Products>,
-          ModeA, ModeB, A, B, Epi, Pro> {};
+          TensorTile<E, A, B, BM, BN, BK, WM, WN, KG, ST, false, ModeB == kLoadPacked, AcrossA != 0, AcrossB != 0,
+                     Products>,
+          ModeA, ModeB, StagedAs<E, A>, StagedAs<E, B>, Epi, Pro> {};
 
 }  // namespace rk

@@ -7,9 +7,11 @@
 
 namespace rk {
 
-// A thread adds up V neighbours along i2 at a time; the extent of i2 is a multiple of V.
+// A thread adds up V neighbours along i2 at a time; the extent of i2 is a multiple of V. Parts are of float32, or of int32
+// where the result is.
 template <int V, class Epi>
 struct SplitSum {
+  using Sum = std::conditional_t<std::is_same_v<typename Epi::In, int32_t>, int32_t, float>;
   static constexpr int kThreads = 256;
   static constexpr int kShared = 0;
   static constexpr int kBatch = 8;  // parts that are on their way at the same time
@@ -30,7 +32,7 @@ struct SplitSum {
     const int cols = static_cast<int>(a.cols.d);
     const int c0 = take_digit(i0, a.tiles2) * cols, r0 = take_digit(i0, a.tiles1) * a.rows;
     const int64_t plane = static_cast<int64_t>(a.d1) * a.d2;
-    const float* part = t.template ptr<const float>(a.part) + i0 * a.splits * plane;
+    const Sum* part = t.template ptr<const Sum>(a.part) + i0 * a.splits * plane;
     RK_UNROLL(1)
     for (int e = t.tid; e < a.rows * cols; e += kThreads) {
       int i1 = e;
@@ -43,22 +45,22 @@ struct SplitSum {
  private:
   // All loads of a batch stand before its first addition, and all results before the first store. The last batch reads
   // the last part again for those that do not exist.
-  static RT_DEVICE void add_up(const rt::Task& t, const Args& a, const float* src, int64_t plane, int i0, int i1,
+  static RT_DEVICE void add_up(const rt::Task& t, const Args& a, const Sum* src, int64_t plane, int i0, int i1,
                                int i2) {
     using Out = typename Epi::Out;
-    float sum[V] = {};
+    Sum sum[V] = {};
     RK_UNROLL(1)
     for (int s = 0; s < a.splits; s += kBatch) {
-      Pack<float, V> x[kBatch];
+      Pack<Sum, V> x[kBatch];
       RT_UNROLL
       for (int b = 0; b < kBatch; ++b) {
         const int which = s + b < a.splits ? s + b : a.splits - 1;
-        x[b] = *reinterpret_cast<const Pack<float, V>*>(src + which * plane);
+        x[b] = *reinterpret_cast<const Pack<Sum, V>*>(src + which * plane);
       }
       RT_UNROLL
       for (int b = 0; b < kBatch; ++b) {
         RT_UNROLL
-        for (int v = 0; v < V; ++v) sum[v] += s + b < a.splits ? x[b].v[v] : 0.0f;
+        for (int v = 0; v < V; ++v) sum[v] += s + b < a.splits ? x[b].v[v] : Sum(0);
       }
     }
     Out result[V];

@@ -98,4 +98,28 @@ RT_EMU_QUIET inline void mma_16(float (&d)[4], const uint32_t (&a)[4], const uin
 inline void mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { mma_16<float16_value>(d, a, b); }
 inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { mma_16<bfloat16_value>(d, a, b); }
 
+// The number in byte number `which` of a word.
+template <bool Signed>
+inline int32_t byte_value(uint32_t word, int which) {
+  const uint8_t byte = static_cast<uint8_t>(word >> 8 * which);
+  return Signed ? static_cast<int8_t>(byte) : byte;
+}
+
+// Sums wrap around, which is defined for numbers without a sign.
+template <bool SignedA, bool SignedB>
+RT_EMU_QUIET inline void mma_int8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  const uint32_t(*fragment)[6] = emu::running_block->share_fragments(a, b);
+  const int lane = thread_index() % emu::kWarp, g = lane / 4, q = lane % 4;
+  for (int e = 0; e < 4; ++e) {
+    const int lower = e / 2, column = 2 * q + e % 2;  // lower: row g + 8 instead of row g
+    uint32_t sum = static_cast<uint32_t>(d[e]);
+    for (int k = 0; k < 32; ++k) {
+      const int word = k % 16 / 4, byte = k % 4;
+      const uint32_t x = fragment[4 * g + word][lower + k / 16 * 2], y = fragment[4 * column + word][4 + k / 16];
+      sum += static_cast<uint32_t>(byte_value<SignedA>(x, byte) * byte_value<SignedB>(y, byte));
+    }
+    d[e] = static_cast<int32_t>(sum);
+  }
+}
+
 }  // namespace rt::detail

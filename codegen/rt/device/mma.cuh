@@ -12,6 +12,10 @@ RT_DEVICE void load_fragments_across(uint32_t (&r)[4], const void* row) { detail
 RT_DEVICE void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { detail::mma_tf32(d, a, b); }
 RT_DEVICE void mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { detail::mma_f16(d, a, b); }
 RT_DEVICE void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) { detail::mma_bf16(d, a, b); }
+template <bool SignedA, bool SignedB>
+RT_DEVICE void mma_int8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  detail::mma_int8<SignedA, SignedB>(d, a, b);
+}
 
 // Of a warp group of the running rTask; multiplied() returns when all products that it has begun are in d.
 RT_DEVICE void group_barrier(const Task&, int group) { detail::group_barrier(group); }

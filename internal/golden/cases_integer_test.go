@@ -1,0 +1,126 @@
+package golden
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// byteWeights is a statement that defines %name as a constant of int8 or uint8 with random elements of the whole range.
+func byteWeights(name, dtype string, dims ...int) string {
+	rng := rand.New(rand.NewPCG(uint64(len(name)), uint64(dims[0])))
+	low := -128
+	if dtype == "uint8" {
+		low = 0
+	}
+	n, shape := 1, make([]string, len(dims))
+	for i, d := range dims {
+		n *= d
+		shape[i] = fmt.Sprint(d)
+	}
+	values := make([]string, n)
+	for i := range values {
+		values[i] = fmt.Sprint(low + rng.IntN(256))
+	}
+	return fmt.Sprintf("%%%s = const %s[%s] {%s}\n", name, dtype, strings.Join(shape, ","), strings.Join(values, ", "))
+}
+
+// wholeRange has inputs x and b take all values of their types.
+func wholeRange(cases []Case) []Case {
+	for i := range cases {
+		cases[i].Range = map[string][2]float64{}
+		for _, name := range []string{"x", "b"} {
+			switch {
+			case strings.Contains(cases[i].In, "%"+name+": int8"):
+				cases[i].Range[name] = [2]float64{-128, 127}
+			case strings.Contains(cases[i].In, "%"+name+": uint8"):
+				cases[i].Range[name] = [2]float64{0, 255}
+			}
+		}
+	}
+	return cases
+}
+
+// requantized is an epilogue from sums to numbers of 8 bits, with a factor and a bias for each column or channel.
+func requantized(shape string, columns, to int) string {
+	dims := strings.Repeat(",1", strings.Count(shape, ",")-1)
+	if strings.Count(shape, ",") == 1 {
+		dims = ""
+	}
+	broadcast := func(name string) string {
+		return strings.Replace(weights(name, columns), fmt.Sprintf("[%d]", columns), fmt.Sprintf("[%d%s]", columns, dims), 1)
+	}
+	return broadcast("scale") + broadcast("bias") + "%less = const float32[] {0.004}\n%zero = const float32[] {3}\n" +
+		"%f = Cast(%s) {to = 1}\n%m = Mul(%f, %scale)\n%l = Mul(%m, %less)\n%a = Add(%l, %bias)\n%r = Round(%a)\n" +
+		fmt.Sprintf("%%o = Add(%%r, %%zero)\n%%y = Cast(%%o) {to = %d}", to)
+}
+
+// TestIntegerMatMul multiplies integers of 8 bits, with and without a sign on either side, over shapes that fill tiles
+// and shapes that do not.
+func TestIntegerMatMul(t *testing.T) {
+	var cases []Case
+	add := func(name, in, body string) {
+		cases = append(cases, Case{Name: name, In: in, Body: body, Out: "%y"})
+	}
+	matmul := "%y = rammer.IntegerMatMul(%x, %b)"
+	for _, a := range []string{"int8", "uint8"} {
+		for _, b := range []string{"int8", "uint8"} {
+			add(a+" "+b, fmt.Sprintf("%%x: %s[70,96], %%b: %s[96,90]", a, b), matmul)
+			add(a+" constant "+b, fmt.Sprintf("%%x: %s[70,96]", a), byteWeights("b", b, 96, 90)+matmul)
+		}
+	}
+	add("one of each", "%x: uint8[1,1], %b: int8[1,1]", matmul)
+	add("primes", "%x: uint8[37,53], %b: int8[53,41]", matmul)
+	add("constant primes", "%x: uint8[37,53]", byteWeights("b", "int8", 53, 41)+matmul)
+	add("large tiles", "%x: int8[130,160]", byteWeights("b", "int8", 160, 130)+matmul)
+	add("one row", "%x: uint8[1,192]", byteWeights("b", "int8", 192, 70)+matmul)
+	add("few rows", "%x: uint8[9,64]", byteWeights("b", "int8", 64, 33)+matmul)
+	add("vector", "%x: uint8[64]", byteWeights("b", "int8", 64, 33)+matmul)
+	add("batch", "%x: uint8[2,3,17,32], %b: int8[2,3,32,33]", matmul)
+	add("batch of constants", "%x: uint8[3,20,32]", byteWeights("b", "int8", 3, 32, 40)+matmul)
+	add("transposed", "%x: uint8[50,70], %b: int8[90,50]", "%p = Transpose(%x)\n%q = Transpose(%b)\n"+
+		"%y = rammer.IntegerMatMul(%p, %q)")
+	add("constant on the left", "%b: uint8[64,90]", byteWeights("x", "int8", 33, 64)+matmul)
+	add("split sum", "%x: uint8[20,2100]", byteWeights("b", "int8", 2100, 40)+matmul)
+	add("nothing to sum", "%x: uint8[5,0], %b: int8[0,33]", matmul)
+	add("no rows", "%x: uint8[0,5], %b: int8[5,33]", matmul)
+	add("requantized", "%x: uint8[33,64]", byteWeights("w", "int8", 64, 48)+"%s = rammer.IntegerMatMul(%x, %w)\n"+
+		requantized("33,48", 48, 2))
+	Check(t, wholeRange(cases))
+}
+
+// TestIntegerConv convolves integers of 8 bits: padding that stands for the zero point, taps that skip, groups, rows of
+// channels that are copied whole and others, and images that are stored either way.
+func TestIntegerConv(t *testing.T) {
+	var cases []Case
+	add := func(name, in, filter, attrs string) {
+		cases = append(cases, Case{Name: name, In: in, Out: "%y",
+			Body: filter + "%y = rammer.IntegerConv(%x, %w) {" + attrs + "}"})
+	}
+	w := func(dtype string, dims ...int) string { return byteWeights("w", dtype, dims...) }
+	padded := "pads = [1, 1, 1, 1], "
+	add("pointwise", "%x: uint8[1,64,7,9]", w("int8", 40, 64, 1, 1), "zero = 0")
+	add("pointwise with zero point", "%x: int8[2,32,5,5]", w("int8", 33, 32, 1, 1), "zero = -128")
+	add("3x3", "%x: uint8[1,32,9,11]", w("int8", 40, 32, 3, 3), padded+"zero = 0")
+	add("3x3 with zero point", "%x: uint8[1,32,9,11]", w("int8", 40, 32, 3, 3), padded+"zero = 131")
+	add("3x3 of uint8 weights", "%x: int8[2,16,6,5]", w("uint8", 20, 16, 3, 3), padded+"zero = -7")
+	add("3x3 strided", "%x: int8[1,48,9,9]", w("int8", 64, 48, 3, 3), padded+"strides = [2, 2], zero = -128")
+	add("few channels", "%x: uint8[1,3,17,19]", w("int8", 32, 3, 7, 7), "pads = [3, 3, 3, 3], strides = [2, 2], zero = 114")
+	add("primes", "%x: uint8[2,13,7,5]", w("int8", 23, 13, 3, 3), padded+"zero = 5")
+	add("dilated groups", "%x: int8[1,32,9,9]", w("int8", 64, 16, 3, 3), padded+"dilations = [2, 2], group = 2, zero = 9")
+	add("depthwise", "%x: uint8[2,12,9,8]", w("int8", 12, 1, 3, 3), padded+"group = 12, zero = 131")
+	add("line", "%x: uint8[1,16,30]", w("int8", 24, 16, 3), "pads = [1, 1], zero = 100")
+	add("volume", "%x: uint8[1,16,4,5,6]", w("int8", 24, 16, 3, 3, 3), "pads = [1, 1, 1, 1, 1, 1], zero = 100")
+	add("whole image", "%x: uint8[2,16,4,4]", w("int8", 24, 16, 4, 4), "zero = 100")
+	add("split sum", "%x: uint8[1,256,3,3]", w("int8", 32, 256, 3, 3), padded+"zero = 100")
+	add("no image", "%x: uint8[0,16,4,4]", w("int8", 24, 16, 3, 3), padded+"zero = 1")
+	for _, in := range []string{"%x: uint8[1,32,9,11]", "%x: uint8[3,32,9,11]"} {
+		cases = append(cases, Case{Name: "between images with channels last, " + in, In: in, Out: "%y", ChannelsLast: true,
+			Body: w("int8", 40, 32, 3, 3) + byteWeights("ww", "int8", 24, 40, 3, 3) + "%p = Max(%x, %x)\n" +
+				"%s = rammer.IntegerConv(%p, %w) {" + padded + "zero = 77}\n" +
+				strings.ReplaceAll(requantized("1,40,9,11", 40, 2), "%y =", "%q =") +
+				"\n%t = rammer.IntegerConv(%q, %ww) {" + padded + "zero = 3}\n%y = Add(%t, %t)"})
+	}
+	Check(t, wholeRange(cases))
+}

@@ -1,0 +1,81 @@
+package conv
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/contraction"
+	"github.com/rammerc/rammerc/lower/gemm"
+	"github.com/rammerc/rammerc/rkernels/functor"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// IntegerConv lowers rammer.IntegerConv: on tensor cores, or where the target's take no integers of 8 bits, or groups
+// have too few channels for a tile, through conv_direct.
+//
+// Tensor cores multiply the numbers of the input as they are stored, x, although those that count are x - zero. So the
+// padding is zero there, too, and every sum is too large by zero·Σw, which is known for each channel and subtracted.
+func IntegerConv(b *build.Builder, g *build.Group) error {
+	c, err := readConv(b, g)
+	if err != nil {
+		return err
+	}
+	if ir.Count(c.tail.Shape) == 0 {
+		b.Out(g.Outputs[0])
+		return nil
+	}
+	if c.w.Buf.Kind != roperator.Const {
+		return &build.NotConstant{Node: g.Anchor, Input: 1, Name: "W"}
+	}
+	c.zero, c.multiplied = g.Anchor.Int("zero", 0), ir.Int8
+	c.elements = contraction.ElementsOf(c.w, c.x, c.multiplied)
+	if c.isThin() || len(c.rowShapes(b)) == 0 {
+		return c.addDirectSums(b, g, ir.Int32)
+	}
+	if c.zero != 0 {
+		c.subtractZero(b)
+	}
+	if c.isProduct() {
+		return gemm.LowerProduct(b, g, c.product())
+	}
+	return addRows(b, g, c)
+}
+
+// subtractZero lets the tail subtract what the zero point adds to each sum.
+func (c *convolution) subtractZero(b *build.Builder) {
+	w, channels := c.w, c.groups*c.outC
+	excess := b.Packed(fmt.Sprintf("%s.zero%d", w.Buf.Name, c.zero), ir.Int32, channels, func() []byte {
+		data := w.Buf.Data()
+		out := make([]byte, 0, channels*int64(ir.Int32.Size()))
+		for m := range channels {
+			sum := int64(0)
+			first := w.Offset + m/c.outC*w.Strides[0] + m%c.outC*w.Strides[1]
+			for i := range c.inC * c.taps() {
+				channel, tap := i/c.taps(), i%c.taps()
+				d, h, x := c.tap(tap)
+				at := data[first+channel*w.Strides[2]+d*w.Strides[3]+h*w.Strides[4]+x*w.Strides[5]]
+				if w.DType() == ir.Int8 {
+					sum += int64(int8(at))
+				} else {
+					sum += int64(at)
+				}
+			}
+			out = binary.LittleEndian.AppendUint32(out, uint32(sum*c.zero))
+		}
+		return out
+	}, w)
+	dims := []int64{channels}
+	for range len(c.tail.Shape) - 2 {
+		dims = append(dims, 1)
+	}
+	c.tail.Operands = []roperator.View{roperator.Contiguous(excess.Buf, dims)}
+	c.tail.Own = functor.Apply("Sub", functor.Leaf(ir.Int32, 0), functor.Leaf(ir.Int32, 1))
+}
+
+// padding is the zero point in each byte of a word.
+func (c *convolution) padding() int64 {
+	const each = 0x01010101
+	return int64(uint8(c.zero)) * each
+}
