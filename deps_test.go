@@ -77,10 +77,11 @@ var allowed = map[string]string{
 	"profiler/timing":    "ir internal/tolerance precision",
 	"internal/progress":  "internal/diag",
 	"internal/outdir":    "internal/diag",
+	"internal/budget":    "ir ir/eval graphopt internal/tolerance precision",
 	"internal/engine":    "ir ir/eval ir/onnx internal/diag internal/runner internal/tensorio internal/tolerance internal/toolchain precision",
 	// The pipeline sees every stage; only commands see the pipeline.
 	"internal/driver": "ir ir/onnx graphopt lower rkernels roperator device profiler profiler/db profiler/measure profiler/model profiler/timing profiler/tune vdevice schedule " +
-		"codegen codegen/abi codegen/backend internal/diag internal/dump internal/engine internal/outdir internal/progress " +
+		"codegen codegen/abi codegen/backend internal/diag internal/budget internal/dump internal/engine internal/outdir internal/progress " +
 		"internal/runner internal/tensorio internal/toolchain precision",
 	"internal/commands":    "*",
 	"cmd/rammerc":          "internal/commands internal/driver internal/engine internal/diag precision",

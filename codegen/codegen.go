@@ -32,8 +32,20 @@ type Options struct {
 	Weights string
 	// Cost is the time of one rTask that the plan was made with, in nanoseconds, and whether it was measured, for
 	// NAME.plan.json; nil leaves it out.
-	Cost  func(*roperator.Candidate) (ns float64, measured bool)
+	Cost func(*roperator.Candidate) (ns float64, measured bool)
+	// ErrorBudget is what the precisions were chosen for; nil if they were given.
+	ErrorBudget *ErrorBudget
+
 	Tried []Try // the plans that were compared before this one was chosen, for NAME.plan.json
+}
+
+// ErrorBudget is how far outputs may be from those of ir/eval, as relative L2 error, and how far precisions were found to
+// make them when these were chosen for the budget.
+type ErrorBudget struct {
+	Allowed   float64 `json:"allowed"`
+	Predicted float64 `json:"predicted"`
+	Checked   float64 `json:"checked"`
+	Samples   int     `json:"samples"` // inferences that were checked
 }
 
 // Try is a plan that was compared with others.

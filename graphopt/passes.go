@@ -80,10 +80,13 @@ var Passes = []Pass{
 	{"fuse-squeeze-excite", fuseSqueezeExcite, "its convolutions are not to become groups of their own"},
 	{"split-dequantized", splitDequantized, "a value with several users would be stored as it is, and not in 8 bits"},
 	{"fuse", fuse, "elementwise chains before and after a contraction then need no memory pass of their own"},
-	{"narrow-storage", narrowStorage, "it is known now what is stored, and what stays in the registers of one kernel"},
+	{NarrowStorage, narrowStorage, "it is known now what is stored, and what stays in the registers of one kernel"},
 	{"concat-in-place", concatInPlace, "producers can write directly into the result of a Concat"},
 	{StoreChannelsLast, storeChannelsLast, "the operators between which values are stored are known"},
 }
+
+// NarrowStorage names the pass that stores values in 16 bits.
+const NarrowStorage = "narrow-storage"
 
 // SinkTransposes is to be left out where lowering has no kernels for channels-last images of floats; see
 // lower.ChannelsLast. StoreChannelsLast serves those of 8 bits then.
@@ -137,7 +140,7 @@ var Constraints = []Constraint{
 	{"extract-views", "sink-views", "sinking looks for View nodes"},
 	{"sink-views", "fuse", "fusion joins a node only with its direct users"},
 	{"split-dequantized", "fuse", "what makes a value is joined with its only user"},
-	{"fuse", "narrow-storage", "values inside a fused group are never stored, so they stay float32"},
+	{"fuse", NarrowStorage, "values inside a fused group are never stored, so they stay float32"},
 	{"fuse", "concat-in-place", "a value inside a fused group is never stored, so it cannot be stored in a Concat"},
 	{"sink-views", "gather-rows", "a view that is moved is no part of a chain any more"},
 	{"gather-rows", "fuse-gather-norm", "it looks for Gather"},

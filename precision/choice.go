@@ -21,6 +21,8 @@ type Rule struct {
 	// which * stands for any characters and ? for one.
 	Pattern   string
 	Precision Precision
+	// Exact says that Pattern is the name of a node and nothing else.
+	Exact bool
 	// File and Line are where the rule was written; they are empty for rules of the command line.
 	File string
 	Line int
@@ -48,7 +50,7 @@ func (r Rule) String() string { return r.Pattern + "=" + r.Precision.String() }
 
 // Matches reports whether the rule names the node of the ONNX model.
 func (r Rule) Matches(o ir.Origin) bool {
-	return r.Pattern == o.Name || r.Pattern == o.OpType || glob(r.Pattern, o.Name)
+	return r.Pattern == o.Name || !r.Exact && (r.Pattern == o.OpType || glob(r.Pattern, o.Name))
 }
 
 // glob reports whether the whole text matches a pattern with the wildcards * and ?. A * matches slashes, too: node

@@ -50,6 +50,12 @@ empty or holds the same library.`,
 		"largest number of plans that --plan auto builds and times on the GPU at hand; with 1 the cost model chooses")
 	f.DurationVar(&o.ProfileBudget, "profile-budget", driver.DefaultProfileBudget,
 		"how long to measure rTasks that the database lacks, on the GPU at hand; 0: not at all")
+	f.Float64Var(&o.ErrorBudget, "error-budget", 0,
+		"choose the fastest precision of each operator such that no output is off by more than this, as relative L2 "+
+			"error against the evaluator; measured on the CPU before anything is compiled")
+	f.StringArrayVar(&o.Calibrate, "calibrate", nil,
+		"data on which --error-budget measures: NAME=FILE for each input (repeatable), an .npz with all inputs, or a "+
+			"folder with test_data_set_* folders (default: random)")
 	f.BoolVar(&o.Verify, "verify", false,
 		"compare the outputs of the library with those of the evaluator before reporting success")
 	return cmd

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
@@ -39,8 +40,10 @@ type subject struct {
 	// precision is how the engine makes products of float32.
 	precision precision.Precision
 	weights   string // the form of weights, as --weights asks
-	dir       string // of the library, if there is one
-	cleanup   func()
+	// errorBudget is the relative L2 error that a library's precisions were chosen for, 0 if they were given.
+	errorBudget float64
+	dir         string // of the library, if there is one
+	cleanup     func()
 }
 
 // mode says how a library's program runs, and why. Both are "" for the evaluator.
@@ -241,43 +244,48 @@ func openDir(o SubjectOptions) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.precision, s.weights, err = builtPrecision(plan); err != nil {
+	if err := s.readBuilt(plan); err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// builtPrecision is the least accurate precision that nodes of a library have, and the form in which it stores weights,
-// as its plan says. Plans of older versions say nothing of precisions, and made no products on tensor cores.
-func builtPrecision(plan string) (p precision.Precision, weights string, err error) {
+// readBuilt completes a subject with what the plan of its library says: the least accurate precision that nodes have, the
+// form of weights, and the error that the precisions were chosen for. Plans of older versions say nothing of precisions,
+// and made no products on tensor cores.
+func (s *subject) readBuilt(plan string) error {
 	data, err := os.ReadFile(plan)
 	var head struct {
-		Precision   string   `json:"precision"`
-		PrecisionOf []string `json:"precision_of"`
-		Weights     string   `json:"weights"`
+		Precision   string               `json:"precision"`
+		PrecisionOf []string             `json:"precision_of"`
+		Weights     string               `json:"weights"`
+		ErrorBudget *codegen.ErrorBudget `json:"error_budget"`
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &head)
 	}
+	bad := func(message string) error { return &diag.Diagnostic{ID: "bad-plan", File: plan, Message: message} }
 	if err != nil {
-		message := "cannot read the library's plan: " + diag.Reason(err).Error()
-		return 0, "", &diag.Diagnostic{ID: "bad-plan", File: plan, Message: message}
+		return bad("cannot read the library's plan: " + diag.Reason(err).Error())
 	}
 	p, ok := precision.Parse(head.Precision)
 	if !ok && head.Precision != "" {
-		message := fmt.Sprintf("there is no precision %q", head.Precision)
-		return 0, "", &diag.Diagnostic{ID: "bad-plan", File: plan, Message: message}
+		return bad(fmt.Sprintf("there is no precision %q", head.Precision))
 	}
 	choice := precision.All(p)
 	for _, text := range head.PrecisionOf {
 		r, err := precision.ParseRule(text)
 		if err != nil {
-			return 0, "", &diag.Diagnostic{ID: "bad-plan", File: plan, Message: err.Error()}
+			return bad(err.Error())
 		}
 		choice.Rules = append(choice.Rules, r)
 	}
-	return choice.Coarsest(), head.Weights, nil
+	s.precision, s.weights = choice.Coarsest(), head.Weights
+	if head.ErrorBudget != nil {
+		s.errorBudget = head.ErrorBudget.Allowed
+	}
+	return nil
 }
 
 // openBuilt opens a built library as a subject; dir is where its plan is.

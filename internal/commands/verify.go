@@ -82,8 +82,12 @@ func (o *VerifyOptions) verify(job *driver.Job, s *subject) (*VerifyResult, erro
 		return nil, err
 	}
 	done := job.Stage("compare")
+	limit := o.Limit
+	if limit == 0 {
+		limit = s.errorBudget
+	}
 	comparer := engine.Comparer{
-		Engine: s.engine, Outputs: s.outputs, Model: s.model, Limit: o.Limit, Precision: s.precision,
+		Engine: s.engine, Outputs: s.outputs, Model: s.model, Limit: limit, Precision: s.precision,
 		Progress: job.Progress("comparing"),
 	}
 	c, err := comparer.Compare(samples)

@@ -6,8 +6,10 @@ import (
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/internal/budget"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/dump"
+	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/outdir"
 	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/ir"
@@ -32,7 +34,11 @@ type Compiled struct {
 	Timings   []progress.Timing  `json:"timings"`
 	Warnings  []*diag.Diagnostic `json:"warnings,omitempty"`
 	Verified  string             `json:"verified,omitempty"` // the engine that --verify compared with ir/eval
-	Library   string             `json:"library,omitempty"`
+	// Outputs are the differences that --verify found, and ErrorBudget what was chosen for --error-budget.
+	Outputs     []engine.OutputDiff `json:"outputs,omitempty"`
+	ErrorBudget *budget.Result      `json:"error_budget,omitempty"`
+
+	Library string `json:"library,omitempty"`
 }
 
 // Compilation is a model on its way through the stages. Each stage fills in what it makes.
@@ -50,6 +56,7 @@ type Compilation struct {
 	profiled *measure.Report // nil if nothing was to be measured
 	lab      *laboratory     // times plans; nil where there is nothing to time them on
 	tried    []codegen.Try   // the plans that were timed to choose one
+	budget   *budget.Result  // what --error-budget chose; nil without
 }
 
 // Compile makes a library directory of a model. It writes nothing there before every stage that can refuse the
@@ -93,6 +100,11 @@ func (c *Compilation) prepare(job *Job) (err error) {
 	opt := &c.opt
 	if c.model, err = Load(job, opt.ModelOptions, true); err != nil {
 		return err
+	}
+	if opt.ErrorBudget > 0 {
+		if err := c.chooseErrors(job); err != nil {
+			return err
+		}
 	}
 	c.graph = c.model.Graph
 	if c.dump, err = openDump(job, *opt); err != nil {
@@ -159,7 +171,7 @@ func (c *Compilation) Write(job *Job, out *outdir.Dir) (*Compiled, error) {
 	}
 	if c.opt.Verify {
 		var err error
-		if r.Verified, err = c.verifyBuilt(job, out.Work, r); err != nil {
+		if r.Verified, r.Outputs, err = c.verifyBuilt(job, out.Work, r); err != nil {
 			return nil, err
 		}
 	}
@@ -176,6 +188,6 @@ func (c *Compilation) Write(job *Job, out *outdir.Dir) (*Compiled, error) {
 		r.Library = filepath.Join(out.Path(), filepath.Base(r.Library))
 	}
 	r.Timings, r.Warnings, r.Tried = job.Timings, job.Warnings, c.tried
-	r.Profiled = c.profiled
+	r.Profiled, r.ErrorBudget = c.profiled, c.budget
 	return r, nil
 }

@@ -151,22 +151,26 @@ func Optimise(job *Job, g *ir.Graph, d *dump.Dir, opt CompileOptions) error {
 	}
 	done := job.Stage("optimise")
 	before := len(g.Nodes)
-	var without []string
-	if !slices.ContainsFunc(choice.Used(), lower.ChannelsLast) {
-		without = append(without, graphopt.SinkTransposes)
+	passes := opt.passes(choice)
+	passes.After = func(s graphopt.Step) error {
+		return d.Write("graphopt", s.Pass.Name, "rir", graphText(d, s.Graph))
 	}
-	err := graphopt.Run(g, graphopt.Options{
-		Check: opt.Check, Seed: opt.Seed, Precision: choice, ChannelsLast: lower.ChannelsLast, Weights: opt.Weights,
-		Disable: without,
-		After: func(s graphopt.Step) error {
-			return d.Write("graphopt", s.Pass.Name, "rir", graphText(d, s.Graph))
-		},
-	})
-	if err != nil {
+	if err := graphopt.Run(g, passes); err != nil {
 		return err
 	}
 	done("%d → %d nodes", before, len(g.Nodes))
 	return nil
+}
+
+// passes are the options of graphopt for a choice of precisions.
+func (o *CompileOptions) passes(choice precision.Choice) graphopt.Options {
+	out := graphopt.Options{
+		Check: o.Check, Seed: o.Seed, Precision: choice, ChannelsLast: lower.ChannelsLast, Weights: o.Weights,
+	}
+	if !slices.ContainsFunc(choice.Used(), lower.ChannelsLast) {
+		out.Disable = []string{graphopt.SinkTransposes}
+	}
+	return out
 }
 
 // unmatched reports the rules for precisions that name no node of the model.

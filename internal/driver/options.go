@@ -28,7 +28,11 @@ type CompileOptions struct {
 
 	Precision   string           // of package precision; "" for the default
 	PrecisionOf []precision.Rule // of nodes that are to have another one
-	Weights     string           // of Weights: how the weights of products of few rows are stored; "" for as they are
+	// ErrorBudget, if it is not 0, chooses the precisions: the fastest with which no output is off by more, as relative
+	// L2 error on the data of Calibrate.
+	ErrorBudget float64
+	Calibrate   []string // files or a folder; see calibrationData
+	Weights     string   // of Weights: how the weights of products of few rows are stored; "" for as they are
 
 	Tries    int    // how many plans are built and timed at most; below 2 the cost model decides
 	Verify   bool   // compare the result with the evaluator before reporting success
@@ -121,6 +125,7 @@ func (o *CompileOptions) Problems(l *diag.List) {
 	Choice(l, "policy", o.Policy, PolicyNames())
 	Choice(l, "precision", o.Precision, precision.Names())
 	Choice(l, "weights", o.Weights, Weights())
+	o.budgetProblems(l)
 	Choice(l, "emit", o.Emit, Emits())
 	if o.Code && o.Emit == EmitSources {
 		l.Add(diag.New("bad-flag", "--code measures the built library, and --emit %s makes none", o.Emit))

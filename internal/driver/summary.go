@@ -71,8 +71,14 @@ func (r *Compiled) SummaryLines() []string {
 	for _, k := range r.Code {
 		lines = append(lines, fmt.Sprintf("%9s  %s", progress.Bytes(k.Bytes), k.Instance))
 	}
+	if r.ErrorBudget != nil {
+		lines = append(lines, budgetLines(r.ErrorBudget)...)
+	}
 	if r.Verified != "" {
 		lines = append(lines, fmt.Sprintf("verified on the %s engine against the evaluator", r.Verified))
+	}
+	for _, o := range r.Outputs {
+		lines = append(lines, fmt.Sprintf("  %s: relative L2 error %.1e, largest difference %.1e", o.Name, o.RelL2, o.MaxAbs))
 	}
 	return lines
 }

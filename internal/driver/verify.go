@@ -10,33 +10,34 @@ import (
 )
 
 // verifyBuilt is compile --verify: it compares what was emitted into dir with the evaluator on the model as imported,
-// and returns the engine that ran it. Sources for a GPU that is not at hand run on the emulator.
-func (c *Compilation) verifyBuilt(job *Job, dir string, r *Compiled) (string, error) {
+// and returns the engine that ran it and how far each output was off. The limit is --error-budget where that was given,
+// else what tolerances allow for the precisions. Sources for a GPU that is not at hand run on the emulator.
+func (c *Compilation) verifyBuilt(job *Job, dir string, r *Compiled) (string, []engine.OutputDiff, error) {
 	m, err := Load(&Job{}, c.opt.ModelOptions, true)
 	if err == nil {
 		err = Reference(m.Graph, c.opt.Weights)
 	}
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	file, remove, err := c.runnable(job, dir, r)
 	defer remove()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	lib, err := engine.OpenLibrary(file, runner.Options{})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer lib.Close()
 	done := job.Stage("compare")
 	comparer := engine.Comparer{
 		Engine: lib, Outputs: engine.GraphPorts(m.Graph.Outputs), Model: m.Graph, Progress: job.Progress("comparing"),
-		Precision: c.opt.PrecisionChoice().Coarsest(),
+		Precision: c.opt.PrecisionChoice().Coarsest(), Limit: c.opt.ErrorBudget,
 	}
 	res, err := comparer.Compare(engine.RandomSamples(engine.GraphPorts(m.Graph.Inputs), 2, 1, 2))
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	worst := 0.0
 	for _, o := range res.Outputs {
@@ -44,11 +45,11 @@ func (c *Compilation) verifyBuilt(job *Job, dir string, r *Compiled) (string, er
 	}
 	done("%s engine against the evaluator, %d samples, rel L2 ≤ %.1e", lib.Name(), res.Samples, worst)
 	if !res.OK {
-		return "", &CheckError{
+		return "", nil, &CheckError{
 			"the library differs from the evaluator by more than the tolerance; run 'rammerc verify --bisect'",
 		}
 	}
-	return lib.Name(), nil
+	return lib.Name(), res.Outputs, nil
 }
 
 // runnable is the built library where this machine can run it, else the same sources built for the emulator in a

@@ -40,6 +40,12 @@ type Options struct {
 	// MaxBytes is the largest size of a tensor; a node that needs a larger one fails. 0 means 16 GiB. Without a limit,
 	// graphs that compute extents from data (ConstantOfShape, Range, …) could ask for any amount of memory.
 	MaxBytes int64
+	// Rounding emulates engines that round what they multiply or store to fewer digits than float32 has, by node. Nodes
+	// of subgraphs and of Fused bodies are looked up like others.
+	Rounding map[*ir.Node]Rounding
+	// Known are values that have been computed already. A node all of whose outputs are known is not run: so a graph can
+	// be run again from the node on that has changed.
+	Known map[*ir.Value]*ir.Tensor
 }
 
 const defaultMaxBytes = 16 << 30

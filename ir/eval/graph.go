@@ -145,6 +145,9 @@ func (r *runner) subgraph(g *ir.Graph, outer *scope, in []*ir.Tensor) ([]*ir.Ten
 
 // step runs one node; it takes the inputs from s and puts the outputs there.
 func (r *runner) step(n *ir.Node, s *scope) error {
+	if r.takeKnown(n, s) {
+		return nil
+	}
 	in := make([]*ir.Tensor, len(n.Inputs))
 	for i, v := range n.Inputs {
 		if v == nil {
@@ -170,13 +173,29 @@ func (r *runner) step(n *ir.Node, s *scope) error {
 	return nil
 }
 
+// takeKnown puts the outputs of n into s if all of them are known.
+func (r *runner) takeKnown(n *ir.Node, s *scope) bool {
+	for _, v := range n.Outputs {
+		if v != nil && r.opt.Known[v] == nil {
+			return false
+		}
+	}
+	for _, v := range n.Outputs {
+		if v != nil {
+			s.vals[v] = r.opt.Known[v]
+		}
+	}
+	return len(r.opt.Known) > 0
+}
+
 // node computes n, and checks that the outputs have the element types and shapes of their values.
 func (r *runner) node(n *ir.Node, s *scope, in []*ir.Tensor) ([]*ir.Tensor, error) {
 	f := r.ops[opKey{n.Domain, n.Op}]
 	if f == nil {
 		return nil, nodeError(n, fmt.Errorf("the operator has no evaluator"))
 	}
-	c := &call{Node: n, run: r, scope: s, in: in}
+	rounding := r.opt.Rounding[n]
+	c := &call{Node: n, run: r, scope: s, in: rounding.roundFactors(n, in)}
 	outs, err := c.do(f)
 	if err != nil {
 		return nil, nodeError(n, err)
@@ -192,7 +211,7 @@ func (r *runner) node(n *ir.Node, s *scope, in []*ir.Tensor) ([]*ir.Tensor, erro
 		if err := matches(v, outs[i], s.dims); err != nil {
 			return nil, nodeError(n, fmt.Errorf("output %d (%s): %w", i, v.Name, err))
 		}
-		res[i] = outs[i]
+		res[i] = rounding.Results.rounded(outs[i])
 	}
 	return res, nil
 }

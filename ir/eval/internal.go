@@ -35,6 +35,7 @@ func attention(c *call) []*ir.Tensor {
 		lq: int(rows(q)), lk: int(rows(k)), d: int(cols(q)), dv: int(cols(v)),
 		scale: c.Attr("scale").F, nanToZero: c.Attr("nan_to_zero").I != 0,
 		before: int(c.Attr("before").I), behind: int(c.Attr("behind").I),
+		format: c.run.opt.Rounding[c.Node].Factors,
 	}
 	spread := func(t *ir.Tensor, r, n int) []float64 {
 		return floats(broadcastTo(c, t, append(append([]int64{}, batch...), int64(r), int64(n))))
@@ -71,6 +72,7 @@ type head struct {
 	lq, lk, d, dv  int // rows of q, rows of k and v, columns of q and k, columns of v
 	scale          float64
 	before, behind int        // query i attends to keys i+before … i+behind
+	format         Format     // of the probabilities as factors
 	nanToZero      bool       // a row whose softmax is NaN, because all of it is masked, gives 0
 	stored         *ir.Tensor // [lk] of the element type: probabilities are stored there to round them
 }
@@ -86,6 +88,9 @@ func (h head) row(res, q, k, v, w []float64) {
 	for j, x := range w {
 		if h.nanToZero && math.IsNaN(x) {
 			continue
+		}
+		if h.format != Exact {
+			x = float64(h.format.round(float32(x)))
 		}
 		for i, y := range v[j*h.dv : (j+1)*h.dv] {
 			res[i] += x * y
