@@ -283,6 +283,10 @@ RT_DEVICE void load_fragments_across(uint32_t (&r)[4], const void* row);
 
 // The threads' registers hold operands and sums that the following products take (wgmma.fence).
 RT_DEVICE void multiply_begin();
+// The products that the thread has begun are all of a group (wgmma.commit_group). It stands in the branch in which they
+// were begun: otherwise ptxas adds synchronisation of its own at the next join of branches, and has products wait for
+// each other (its remarks C7519 and C7520).
+RT_DEVICE void multiply_end();
 // Begins d += A·B, or d = A·B if not add. Roundings are those of mma_tf32 (wgmma.mma_async.m64nNk8.tf32, .m64nNk16.f16
 // and .bf16).
 template <int N>

@@ -162,6 +162,7 @@ class GroupProducts {
       step<T::kTurn - 1>(part, acc);
       following<0>(part + 1, acc);
     }
+    rt::multiplied(acc);  // nothing is left to wait for, but ptxas cannot see that and would wait within the loop
     rt::cp_async_wait<0>();
   }
 
@@ -239,6 +240,7 @@ class GroupProducts {
         begin_product<T>(a.hi, b, true, acc);
       }
     }
+    rt::multiply_end();
   }
 
   const rt::Task& t_;

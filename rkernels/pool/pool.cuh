@@ -83,54 +83,66 @@ struct Pool {
   // How many places of a window along an axis lie in the input or its padding.
   RT_DEVICE static int padded(const Axis& x, int out) { return steps(x, x.limit - (out * x.stride - x.before)); }
 
-  // A place of a window that lies in the input, in the order in which elements are visited: the last axis runs fastest.
-  struct Visit {
-    int i, j, k;
+  RT_DEVICE static int length(const Range& r) { return r.to > r.from ? r.to - r.from : 0; }
 
-    RT_DEVICE void next(const Range& y, const Range& z) {
-      if (++k < z.to) return;
-      k = z.from;
-      if (++j < y.to) return;
-      j = y.from;
-      ++i;
+  // Goes through the places of a window that lie in the input; the last axis runs fastest. The offset of the next place
+  // follows from that of the last one, since addresses made anew for each would take many registers.
+  struct Visit {
+    int nj, nk;                // places along the axes
+    int64_t step, row, plane;  // from a place to the next in its row, from a row's end to the next row, and so on
+    int j = 0, k = 0;
+    int64_t at;  // elements from the beginning of the batch and channel
+
+    // steps: how far neighbours along each axis lie apart.
+    RT_DEVICE Visit(const Range& x, const Range& y, const Range& z, const int64_t (&steps)[3], int64_t first)
+        : nj(length(y)),
+          nk(length(z)),
+          step(steps[2]),
+          row(steps[1] - nk * steps[2]),
+          plane(steps[0] - nj * steps[1]),
+          at(first + x.from * steps[0] + y.from * steps[1] + z.from * steps[2]) {}
+
+    RT_DEVICE void next() {
+      at += step;
+      if (++k < nk) return;
+      k = 0;
+      at += row;
+      if (++j < nj) return;
+      j = 0;
+      at += plane;
     }
   };
-
-  RT_DEVICE static int length(const Range& r) { return r.to > r.from ? r.to - r.from : 0; }
 
   RT_DEVICE static void compute_one(const rt::Task& t, const Args& a, const int (&at)[5]) {
     const Axis &ax = a.axes[0], &ay = a.axes[1], &az = a.axes[2];
     const Range x = range(ax, at[2]), y = range(ay, at[3]), z = range(az, at[4]);
     const int n = length(x) * length(y) * length(z);
+    const int64_t dx = ax.dilation.d, dy = ay.dilation.d, dz = az.dilation.d;
     const T* src = t.ptr<const T>(a.src.ref) + at[0] * a.src.s[0] + at[1] * a.src.s[1];
+    Visit element(x, y, z, {dx * a.src.s[2], dy * a.src.s[3], dz * a.src.s[4]},
+                  x.begin * a.src.s[2] + y.begin * a.src.s[3] + z.begin * a.src.s[4]);
+    Visit index(x, y, z, {dx * ax.index_step, dy * ay.index_step, dz * az.index_step},
+                int64_t(x.begin) * ax.index_step + int64_t(y.begin) * ay.index_step + int64_t(z.begin) * az.index_step);
     Seen seen[V];
     RT_UNROLL
     for (int v = 0; v < V; ++v) seen[v].value = MAX ? least() : C(0);
-    Visit visit{x.from, y.from, z.from};
     // The elements of a batch are asked for before the first of them is used, so that a small window waits once for
     // the cache and not once for each of its rows.
     RK_NO_UNROLL
     for (int first = 0; first < n; first += kBatch) {
       Pack<T, V> pack[kBatch];
-      int64_t index[kBatch];
       RT_UNROLL
       for (int b = 0; b < kBatch; ++b) {
         if (first + b >= n) continue;
-        const int px = x.begin + visit.i * int(ax.dilation.d), py = y.begin + visit.j * int(ay.dilation.d);
-        const int pz = z.begin + visit.k * int(az.dilation.d);
-        pack[b] = *reinterpret_cast<const Pack<T, V>*>(src + px * a.src.s[2] + py * a.src.s[3] + pz * a.src.s[4]);
-        if constexpr (INDICES) {
-          index[b] = int64_t(px) * ax.index_step + int64_t(py) * ay.index_step + int64_t(pz) * az.index_step;
-        } else {
-          index[b] = 0;
-        }
-        visit.next(y, z);
+        pack[b] = *reinterpret_cast<const Pack<T, V>*>(src + element.at);
+        element.next();
       }
       RT_UNROLL
       for (int b = 0; b < kBatch; ++b) {
         if (first + b >= n) continue;
         RT_UNROLL
-        for (int v = 0; v < V; ++v) see(seen[v], C(Pro::apply(a.pro, pack[b].v[v])), index[b]);
+        for (int v = 0; v < V; ++v) see(seen[v], C(Pro::apply(a.pro, pack[b].v[v])), index.at);
+        if (INDICES) index.next();
       }
     }
     put(t, a, at, seen, n);

@@ -91,6 +91,12 @@ RT_DEVICE void multiply_begin() {
 #endif
 }
 
+RT_DEVICE void multiply_end() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+
 template <int N>
 RT_DEVICE void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -120,7 +126,7 @@ RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const vo
 template <int M>
 RT_DEVICE void multiplied(float (&d)[M]) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 0;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #endif
   RT_UNROLL
   for (int i = 0; i < M; ++i) asm volatile("" : "+f"(d[i])::"memory");

@@ -28,6 +28,7 @@ inline std::vector<GroupProduct>& begun_products() {
 }
 
 inline void multiply_begin() {}
+inline void multiply_end() {}
 
 template <int N>
 inline void begin_product(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add,

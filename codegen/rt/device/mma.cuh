@@ -20,6 +20,7 @@ RT_DEVICE void mma_int8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t 
 // Of a warp group of the running rTask; multiplied() returns when all products that it has begun are in d.
 RT_DEVICE void group_barrier(const Task&, int group) { detail::group_barrier(group); }
 RT_DEVICE void multiply_begin() { detail::multiply_begin(); }
+RT_DEVICE void multiply_end() { detail::multiply_end(); }
 template <int N>
 RT_DEVICE void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
   detail::multiply_tf32<N>(d, a, b, pitch, add);
