@@ -9,6 +9,7 @@ import (
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/precision"
+	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -17,6 +18,7 @@ type planOp struct {
 	Name      string  `json:"name"`
 	Kind      string  `json:"kind"`
 	Instance  string  `json:"instance"`
+	Kernel    string  `json:"rkernel"`
 	Tasks     int     `json:"rtasks"`
 	Threads   int     `json:"threads"`
 	Shared    int     `json:"shared_bytes"`
@@ -28,7 +30,27 @@ type planOp struct {
 	Arithmetic string `json:"arithmetic"`
 	Stored     string `json:"stored"`
 
+	Work  planWork `json:"work"` // of one rTask
 	Nodes []string `json:"nodes"`
+}
+
+// planWork is what an rTask has to do (roperator.Work), with what else the cost model goes by: the bytes of all constants
+// that the candidate refers to, and whether they come through the ring.
+type planWork struct {
+	Flops     float64 `json:"flops,omitempty"`
+	Tensor    float64 `json:"tensor_flops,omitempty"`
+	Const     float64 `json:"const_bytes,omitempty"`
+	Read      float64 `json:"read_bytes,omitempty"`
+	Write     float64 `json:"write_bytes,omitempty"`
+	Shared    float64 `json:"shared_operand_bytes,omitempty"`
+	Constants int64   `json:"constants_bytes,omitempty"`
+	Ring      bool    `json:"ring,omitempty"`
+}
+
+func (l *layout) work(c *roperator.Candidate) planWork {
+	w := &c.Work
+	return planWork{w.Flops, w.TensorFlops, w.ConstBytes, w.ReadBytes, w.WriteBytes, w.SharedBytes,
+		l.plan.Graph.ConstantBytes(c, map[int]bool{}), c.Stream != nil}
 }
 
 // writePlan writes NAME.plan.json: which rTask of which rOperator, so of which ONNX nodes, runs where
@@ -58,16 +80,20 @@ func (l *layout) writePlan(w io.Writer) error {
 		Predicted float64 `json:"predicted_us,omitempty"`
 		Tried     []Try   `json:"tried,omitempty"`
 	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.opt.Precision.Program.String(),
-		ruleTexts(l.opt.Precision), l.opt.Weights, l.opt.ErrorBudget, l.weightBytes, l.plan.ArenaLen, len(l.ops), l.steps(), l.predictedUS(), l.opt.Tried})
+		ruleTexts(l.opt.Precision), l.opt.Weights, l.opt.ErrorBudget, l.weightBytes, l.plan.ArenaLen, len(l.ops),
+		l.steps(),
+		l.predictedUS(), l.opt.Tried})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(b, "%s,\n \"ops\": [", head[:len(head)-1])
 	for i, u := range l.ops {
 		predicted, source := l.taskTime(u)
-		line, err := json.Marshal(planOp{u.op.ID, u.op.Name, u.op.Kind, l.instances[u.instance].label, u.cand.Tasks,
-			u.cand.Inst.Threads(), u.cand.Inst.Shared(), predicted, source, u.op.Precision.String(), u.cand.Inst.Arithmetic(),
-			u.cand.Writes[0].View.DType().String(), originNames(u.op.Origins)})
+		line, err := json.Marshal(planOp{u.op.ID, u.op.Name, u.op.Kind, l.instances[u.instance].label,
+			u.cand.Inst.Kernel.Name, u.cand.Tasks,
+			u.cand.Inst.Threads(), u.cand.Inst.Shared(), predicted, source, u.op.Precision.String(),
+			u.cand.Inst.Arithmetic(),
+			u.cand.Writes[0].View.DType().String(), l.work(u.cand), originNames(u.op.Origins)})
 		if err != nil {
 			return err
 		}

@@ -169,10 +169,14 @@ func (s *Spec) checkTensor(l *diag.List, file string, lines map[string]int) {
 func (s *Spec) checkKernels(l *diag.List, file string, lines map[string]int) {
 	for _, key := range slices.Sorted(maps.Keys(s.Kernels)) {
 		f := s.Kernels[key]
-		if !(f.Factor > 0) || math.IsInf(f.Factor, 0) || !(f.Latency >= 0) || math.IsInf(f.Latency, 0) {
-			l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Line: lines["rkernels."+key],
-				Message: fmt.Sprintf("rkernels.%s has latency_ns %v and factor %v, want a number not below 0 and a positive one",
-					key, f.Latency, f.Factor)})
+		for _, v := range []float64{f.Latency, f.Arithmetic, f.Shared, f.Traffic,
+			1 / (f.Latency + f.Arithmetic + f.Traffic)} {
+			if !(v >= 0) || math.IsInf(v, 0) {
+				l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Line: lines["rkernels."+key],
+					Message: fmt.Sprintf(
+						"rkernels.%s is %+v, want numbers not below 0, and not all of them 0", key, f)})
+				break
+			}
 		}
 	}
 }

@@ -36,19 +36,14 @@ type Spec struct {
 	Crowded int `yaml:"-"` // how many blocks of a launch share what is a vEU in an rProgram; 0 is 1
 }
 
-// KernelFit says what an rTask of an rKernel takes: Latency, in nanoseconds, and Factor times what its work takes at the
-// rates of the device.
+// KernelFit says what an rTask of an rKernel takes: Latency, in nanoseconds, and what is not hidden of the times that its
+// arithmetic, its operands from shared memory and its traffic take at the rates of the device. 1 is all of such a time;
+// more is that of code which reaches less than the device's rate.
 type KernelFit struct {
-	Latency float64 `yaml:"latency_ns"`
-	Factor  float64 `yaml:"factor"`
-}
-
-// KernelFit is the fit of an rKernel. One that was not fitted has the device's latency and the factor 1.
-func (s *Spec) KernelFit(name string) KernelFit {
-	if f, ok := s.Kernels[name]; ok {
-		return f
-	}
-	return KernelFit{Latency: s.Cost.Latency, Factor: 1}
+	Latency    float64 `yaml:"latency_ns"`
+	Arithmetic float64 `yaml:"arithmetic"`
+	Shared     float64 `yaml:"shared"`
+	Traffic    float64 `yaml:"traffic"`
 }
 
 // TensorTypes are the operands that device files know tensor cores to take. tf32 is float32 of which the instructions

@@ -157,7 +157,8 @@ file for use with --device. It measures the time that launches, flags, counters,
 the steps of an rProgram take, the bandwidths of L2 and device memory, and the rate of fp32 arithmetic. It
 takes about a minute, in which nothing else should use the GPU.
 
-With --report or --fit it compares the cost model with the rTasks that compile and tune have measured.`,
+With --report or --fit it compares the cost model with the rTasks that compile, tune and collect have measured, or
+with profiles of whole programs (--profiles).`,
 		Example: `  rammerc calibrate -o mine.yaml
   rammerc compile model.onnx --device mine.yaml`,
 		Args: cobra.NoArgs,
@@ -191,6 +192,7 @@ With --report or --fit it compares the cost model with the rTasks that compile a
 	f.BoolVar(&o.Force, "force", false, "replace files that exist already")
 	f.BoolVar(&report, "report", false, "measure nothing, and say how far the cost model for --base is from the measured "+
 		"rTasks of the database")
+	f.StringVar(&o.Profiles, "profiles", "", "folder with X.plan.json and X.profile.json, to use instead of the database")
 	f.StringVar(&o.Fit, "fit", "", "as --report, and write --base with its rKernels fitted to the database into this file")
 	return cmd
 }

@@ -26,7 +26,8 @@ type CalibrateOptions struct {
 	Base  string // device whose name and vEUs are kept; "" for none
 	Raw   string // file for every sample; "" for none
 	Force bool   // replace files
-	Fit   string // of ReportFit: device file to write, with a new fit; "" for none
+	// Of ReportFit: the device file to write, with a new fit, "" for none; and a folder of profiles, "" for the database.
+	Fit, Profiles string
 }
 
 // Calibrated is what `rammerc calibrate` reports.

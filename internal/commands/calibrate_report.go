@@ -3,6 +3,8 @@ package commands
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/rammerc/rammerc/device"
@@ -15,15 +17,17 @@ import (
 )
 
 // FitReport is what `rammerc calibrate --report` says: how far the cost model is from measured rTasks, with the device
-// file as it is and with its section rkernels fitted anew.
+// file as it is and with its section rkernels fitted anew; and with a fit to one half of the models, how far it is from
+// the other half.
 type FitReport struct {
-	Schema   string        `json:"schema"`
-	Device   string        `json:"device"`
-	Database string        `json:"database"`
-	Samples  int           `json:"samples"`
-	Now      []model.Error `json:"now"`
-	Fitted   []model.Error `json:"fitted"`
-	File     string        `json:"file,omitempty"` // with the new fit
+	Schema  string        `json:"schema"`
+	Device  string        `json:"device"`
+	Source  string        `json:"source"` // of the samples: the database, or a folder of profiles
+	Samples int           `json:"samples"`
+	Now     []model.Error `json:"now"`
+	Fitted  []model.Error `json:"fitted"`
+	HeldOut *model.Error  `json:"held_out,omitempty"` // of all rKernels
+	File    string        `json:"file,omitempty"`     // with the new fit
 }
 
 // ReportFit compares the model with the database and fits it. The device is the one of --base.
@@ -35,24 +39,21 @@ func ReportFit(o CalibrateOptions) (*FitReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := db.DefaultPath()
+	source, byModel, err := o.samples(spec)
 	if err != nil {
 		return nil, err
 	}
-	entries, _, err := db.ReadFile(path)
-	if err != nil {
-		return nil, &diag.Diagnostic{ID: "bad-database", File: path, Message: diag.Reason(err).Error()}
+	var samples []model.Sample
+	for _, name := range slices.Sorted(maps.Keys(byModel)) {
+		samples = append(samples, byModel[name]...)
 	}
-	shipped, err := db.Shipped()
-	if err != nil {
-		return nil, err
-	}
-	samples := samplesOf(db.Latest(append(shipped, entries...)), spec.Product)
 	if len(samples) == 0 {
-		return nil, diag.New("no-samples", "the database has nothing that was measured on %s", spec.Product)
+		return nil, diag.New("no-samples", "%s has nothing that was measured on %s", source, spec.Product)
 	}
 	r := &FitReport{
-		Schema: "rammerc/fit/v1", Device: spec.Name, Database: path, Samples: len(samples), Now: model.Errors(spec, samples),
+		Schema: "rammerc/fit/v2", Device: spec.Name, Source: source, Samples: len(samples),
+		Now:     model.Errors(spec, samples),
+		HeldOut: heldOut(spec, byModel),
 	}
 	spec.Kernels = model.Fit(spec, samples)
 	r.Fitted = model.Errors(spec, samples)
@@ -67,10 +68,50 @@ func ReportFit(o CalibrateOptions) (*FitReport, error) {
 	return r, outdir.WriteFile(o.Fit, text)
 }
 
-// samplesOf are the entries of a GPU as the model sees them, with constants in L2, and where there are constants once
-// more with them in DRAM.
-func samplesOf(entries []db.Entry, product string) []model.Sample {
-	var out []model.Sample
+// samples are what was measured on the device, by model: in profiles, or else in the database.
+func (o *CalibrateOptions) samples(spec *device.Spec) (source string, byModel map[string][]model.Sample, err error) {
+	if o.Profiles != "" {
+		byModel, err = profiled(o.Profiles, spec)
+		return o.Profiles, byModel, err
+	}
+	path, err := db.DefaultPath()
+	if err != nil {
+		return "", nil, err
+	}
+	entries, _, err := db.ReadFile(path)
+	if err != nil {
+		return "", nil, &diag.Diagnostic{ID: "bad-database", File: path, Message: diag.Reason(err).Error()}
+	}
+	shipped, err := db.Shipped()
+	if err != nil {
+		return "", nil, err
+	}
+	return path, samplesOf(db.Latest(append(shipped, entries...)), spec.Product), nil
+}
+
+// heldOut fits each half of the models and compares the fit with the other half; nil if there is only one model.
+func heldOut(spec *device.Spec, byModel map[string][]model.Sample) *model.Error {
+	var halves [2][]model.Sample
+	for i, name := range slices.Sorted(maps.Keys(byModel)) {
+		halves[i%2] = append(halves[i%2], byModel[name]...)
+	}
+	if len(halves[1]) == 0 {
+		return nil
+	}
+	var pairs []model.Pair
+	for i := range halves {
+		fitted := *spec
+		fitted.Kernels = model.Fit(&fitted, halves[i])
+		pairs = append(pairs, model.Pair{Spec: &fitted, Samples: halves[1-i]})
+	}
+	e := model.ErrorsOf(pairs...)[0]
+	return &e
+}
+
+// samplesOf are the entries of a GPU as the model sees them, by model: with constants in L2, and where there are
+// constants once more with them in DRAM.
+func samplesOf(entries []db.Entry, product string) map[string][]model.Sample {
+	out := map[string][]model.Sample{}
 	for _, e := range entries {
 		if e.GPU != product || e.Problem != "" || e.Times.Cold <= 0 {
 			continue
@@ -80,10 +121,10 @@ func samplesOf(entries []db.Entry, product string) []model.Sample {
 			Work: roperator.Work{Flops: e.Work.Flops, TensorFlops: e.Work.Tensor, ConstBytes: e.Work.Const,
 				ReadBytes: e.Work.Read, WriteBytes: e.Work.Write, SharedBytes: e.Work.Shared},
 		}}
-		out = append(out, s)
+		out[e.Model] = append(out[e.Model], s)
 		if e.Work.Constants > 0 && e.Times.DRAM > 0 && !s.Ring {
 			s.NS, s.Streamed = e.Times.DRAM, true
-			out = append(out, s)
+			out[e.Model] = append(out[e.Model], s)
 		}
 	}
 	return out
@@ -91,7 +132,7 @@ func samplesOf(entries []db.Entry, product string) []model.Sample {
 
 // Text prints a line for each rKernel, all together first.
 func (r *FitReport) Text(w io.Writer) {
-	fmt.Fprintf(w, "%s: the cost model against %d samples of %s\n", r.Device, r.Samples, r.Database)
+	fmt.Fprintf(w, "%s: the cost model against %d samples of %s\n", r.Device, r.Samples, r.Source)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "N\tMEDIAN\tP90\tWORST\tRATIO\tFITTED: MEDIAN\tP90\tWORST\t  RKERNEL; |PREDICTED / MEASURED - 1|")
 	for i, e := range r.Now {
@@ -99,10 +140,16 @@ func (r *FitReport) Text(w io.Writer) {
 		if name == "" {
 			name = "all"
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%.2f\t%s\t%s\t%s\t  %s\n", e.N, percent(e.Median), percent(e.P90), percent(e.Worst),
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%.2f\t%s\t%s\t%s\t  %s\n", e.N, percent(e.Median), percent(e.P90),
+			percent(e.Worst),
 			e.Ratio, percent(f.Median), percent(f.P90), percent(f.Worst), name)
 	}
 	t.Flush()
+	if e := r.HeldOut; e != nil {
+		fmt.Fprintf(w, "fitted to one half of the models, the other half: median %s, p90 %s, ratio %.2f\n",
+			percent(e.Median),
+			percent(e.P90), e.Ratio)
+	}
 	if r.File != "" {
 		fmt.Fprintln(w, r.File)
 	}

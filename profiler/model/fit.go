@@ -17,12 +17,12 @@ type Sample struct {
 }
 
 // fewest is how many samples of an rKernel a fit needs; with fewer the rKernel has none.
-const fewest = 8
+const fewest = 3
 
-// Fit finds, for each rKernel, the latency and the factor with which Time is nearest to the samples: the sum of
-// |predicted / measured - 1| is least. That is a linear problem, a·latency + b·factor = 1 with a = 1 / measured and
-// b = bound / measured; it is solved by least squares whose weights are the inverse of the errors of the round before.
-// So a few samples that no latency and factor explain do not spoil the others.
+// Fit finds, for each rKernel, the figures with which Time is nearest to the samples. That is a linear problem with four
+// unknowns, none below 0. It is solved by least squares of relative errors, whose weights are the inverse of the errors
+// of the round before, so that a few samples that no figures explain do not spoil the others. Where samples are few, or
+// alike, what they leave open is decided by the prior: the device's rates, all multiplied by one factor.
 func Fit(spec *device.Spec, samples []Sample) map[string]device.KernelFit {
 	byKernel := map[string][]Sample{}
 	for _, s := range samples {
@@ -37,35 +37,95 @@ func Fit(spec *device.Spec, samples []Sample) map[string]device.KernelFit {
 	return out
 }
 
-// Bounds of what a fit may say. A latency below that of one access or above that of several, and rTasks that are much
-// faster than the device's rates, are accidents of the samples.
 const (
-	leastLatency, mostLatency = 200, 4000
-	leastFactor, mostFactor   = 0.5, 20
-	fitRounds                 = 30
-	leastError                = 0.02 // of the weights
+	fitRounds  = 20
+	leastError = 0.05 // of the weights
+	priorShare = 2    // how many samples the prior counts for in each unknown
 )
 
+// terms are the unknowns of a fit, or what multiplies them: 1, and the three times of a Bound.
+type terms [4]float64
+
+func (b Bounds) terms() terms { return terms{1, b.Arithmetic, b.Shared, b.Traffic} }
+
+func (x terms) times(y terms) float64 { return x[0]*y[0] + x[1]*y[1] + x[2]*y[2] + x[3]*y[3] }
+
 func fitKernel(spec *device.Spec, list []Sample) device.KernelFit {
-	f := device.KernelFit{Latency: spec.Cost.Latency, Factor: 1}
-	for range fitRounds {
-		var aa, ab, bb, a1, b1 float64
-		for i := range list {
-			s := &list[i]
-			a, b := 1/s.NS, Bound(spec, &s.RTask, s.Streamed)/s.NS
-			w := 1 / max(leastError, math.Abs(a*f.Latency+b*f.Factor-1))
-			aa, ab, bb, a1, b1 = aa+w*a*a, ab+w*a*b, bb+w*b*b, a1+w*a, b1+w*b
+	rows := make([]terms, len(list))
+	ratios := make([]float64, len(list))
+	for i := range list {
+		b := BoundsOf(spec, &list[i].RTask, list[i].Streamed)
+		rows[i], ratios[i] = b.terms(), list[i].NS/(spec.Cost.Latency+b.longest())
+	}
+	factor := median(ratios)
+	prior := terms{factor * spec.Cost.Latency, factor, factor, factor}
+	x := prior
+	for round := range fitRounds {
+		var e equations
+		for i, row := range rows {
+			near := list[i].NS
+			if round > 0 { // errors count relative to both, or too short a time would be better than too long a one
+				near = math.Sqrt(near * max(1, row.times(x)))
+			}
+			e.add(row.by(1/near), list[i].NS/near,
+				math.Sqrt(list[i].NS/1000)/max(leastError, math.Abs(row.times(x)-list[i].NS)/near))
 		}
-		det := aa*bb - ab*ab
-		if det > 1e-9*aa*bb {
-			f.Latency = (a1*bb - b1*ab) / det
+		for j := range prior {
+			var row terms
+			sizes := make([]float64, len(rows))
+			for i := range rows {
+				sizes[i] = rows[i][j] / list[i].NS
+			}
+			row[j] = median(sizes)
+			e.add(row, row[j]*prior[j], priorShare)
 		}
-		f.Latency = min(max(f.Latency, leastLatency), mostLatency)
-		if bb > 0 {
-			f.Factor = min(max((b1-ab*f.Latency)/bb, leastFactor), mostFactor)
+		x = e.solve(x)
+	}
+	return device.KernelFit{
+		Latency: device.ThreeDigits(x[0]), Arithmetic: device.ThreeDigits(x[1]), Shared: device.ThreeDigits(x[2]),
+		Traffic: device.ThreeDigits(x[3]),
+	}
+}
+
+func (x terms) by(f float64) terms {
+	for j := range x {
+		x[j] *= f
+	}
+	return x
+}
+
+func median(list []float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[len(sorted)/2]
+}
+
+// equations are the normal equations of a least-squares problem.
+type equations struct {
+	a [4]terms
+	b terms
+}
+
+// add adds the equation row · x = y with a weight.
+func (e *equations) add(row terms, y, weight float64) {
+	for j := range row {
+		for k := range row {
+			e.a[j][k] += weight * row[j] * row[k]
+		}
+		e.b[j] += weight * row[j] * y
+	}
+}
+
+// solve finds the solution without negative unknowns, one unknown after another. Where the equations say nothing about
+// an unknown it keeps its value.
+func (e *equations) solve(x terms) terms {
+	for range 200 {
+		for j := range x {
+			if e.a[j][j] > 0 {
+				x[j] = max(0, x[j]+(e.b[j]-e.a[j].times(x))/e.a[j][j])
+			}
 		}
 	}
-	return device.KernelFit{Latency: device.ThreeDigits(f.Latency), Factor: device.ThreeDigits(f.Factor)}
+	return x
 }
 
 // Error says how far the model is from samples: quantiles of |predicted / measured - 1|, and the median of
@@ -80,12 +140,23 @@ type Error struct {
 }
 
 // Errors compares the model with samples, for each rKernel and, first and without a name, for all.
-func Errors(spec *device.Spec, samples []Sample) []Error {
+func Errors(spec *device.Spec, samples []Sample) []Error { return ErrorsOf(Pair{spec, samples}) }
+
+// Pair is a device as the model sees it, and samples to compare it with.
+type Pair struct {
+	Spec    *device.Spec
+	Samples []Sample
+}
+
+// ErrorsOf is Errors for several such pairs together.
+func ErrorsOf(pairs ...Pair) []Error {
 	ratios := map[string][]float64{}
-	for i := range samples {
-		s := &samples[i]
-		r := Time(spec, &s.RTask, s.Streamed) / s.NS
-		ratios[""], ratios[s.Kernel] = append(ratios[""], r), append(ratios[s.Kernel], r)
+	for _, p := range pairs {
+		for i := range p.Samples {
+			s := &p.Samples[i]
+			r := Time(p.Spec, &s.RTask, s.Streamed) / s.NS
+			ratios[""], ratios[s.Kernel] = append(ratios[""], r), append(ratios[s.Kernel], r)
+		}
 	}
 	var out []Error
 	for _, name := range slices.Sorted(maps.Keys(ratios)) {
@@ -97,7 +168,8 @@ func Errors(spec *device.Spec, samples []Sample) []Error {
 		sort.Float64s(list)
 		sort.Float64s(errors)
 		at := func(l []float64, q float64) float64 { return l[min(len(l)-1, int(q*float64(len(l))))] }
-		out = append(out, Error{name, len(list), at(errors, 0.5), at(errors, 0.9), errors[len(errors)-1], at(list, 0.5)})
+		out = append(out, Error{name, len(list), at(errors, 0.5), at(errors, 0.9), errors[len(errors)-1],
+			at(list, 0.5)})
 	}
 	return out
 }

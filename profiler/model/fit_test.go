@@ -4,16 +4,21 @@ import (
 	"math"
 	"testing"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// A fit finds the latency and the factor that samples were made with, though some of them are far off.
+// A fit finds the figures that samples were made with, though some of them are far off.
 func TestFit(t *testing.T) {
 	spec := h200(t)
+	want := device.KernelFit{Latency: 600, Arithmetic: 1.7, Shared: 0, Traffic: 0.5}
 	var samples []Sample
 	for i := range 40 {
-		s := Sample{RTask: RTask{Kernel: "gemm", Work: roperator.Work{Flops: 1e5 * float64(i+1)}, Tasks: 132, Threads: 256}}
-		s.NS = 600 + 1.7*Bound(spec, &s.RTask, false)
+		s := Sample{RTask: RTask{Kernel: "gemm", Tasks: 132, Threads: 256, Work: roperator.Work{
+			Flops: 1e5 * float64(i+1), ReadBytes: 1e4 * float64(1+i*7%13), SharedBytes: 1e5 * float64(1+i*5%11),
+		}}}
+		b := BoundsOf(spec, &s.RTask, false)
+		s.NS = want.Latency + want.Arithmetic*b.Arithmetic + want.Traffic*b.Traffic
 		if i%10 == 3 {
 			s.NS *= 3
 		}
@@ -24,18 +29,34 @@ func TestFit(t *testing.T) {
 	samples = append(samples, rare)
 	before := Errors(spec, samples)[0].Median
 	spec.Kernels = Fit(spec, samples)
-	f, ok := spec.Kernels["gemm"]
-	if !ok || math.Abs(f.Latency-600) > 10 || math.Abs(f.Factor-1.7) > 0.02 {
-		t.Errorf("%+v", f)
+	f := spec.Kernels["gemm"]
+	if math.Abs(f.Latency-want.Latency) > 30 || math.Abs(f.Arithmetic-want.Arithmetic) > 0.05 || f.Shared > 0.05 ||
+		math.Abs(f.Traffic-want.Traffic) > 0.05 {
+		t.Errorf("%+v, want %+v", f, want)
 	}
 	if _, ok := spec.Kernels["rare"]; ok {
 		t.Error("a single sample is fitted")
 	}
 	after := Errors(spec, samples)
-	if after[0].Kernel != "" || after[0].N != len(samples) || after[0].Median > 0.01 || after[0].Median >= before {
+	if after[0].Kernel != "" || after[0].N != len(samples) || after[0].Median > 0.02 || after[0].Median >= before {
 		t.Errorf("the median error was %v and is %+v", before, after[0])
 	}
 	if e := after[1]; e.Kernel != "gemm" || e.N != 40 || e.Worst < 0.5 || math.Abs(e.Ratio-1) > 0.02 {
 		t.Errorf("%+v", e)
+	}
+}
+
+// Few samples that are all alike make the rKernel slower as a whole, and leave the proportions to the device's rates.
+func TestFitOfFew(t *testing.T) {
+	spec := h200(t)
+	s := Sample{RTask: RTask{Kernel: "slow", Tasks: 40, Threads: 256, Work: roperator.Work{Flops: 1e5, ReadBytes: 3e4}}}
+	b := BoundsOf(spec, &s.RTask, false)
+	s.NS = 5 * (spec.Cost.Latency + b.longest())
+	spec.Kernels = Fit(spec, []Sample{s, s, s})
+	large := s.RTask
+	large.Work.Flops, large.Work.ReadBytes = 4e5, 12e4
+	one, four := Time(spec, &s.RTask, false)/s.NS, Time(spec, &large, false)/s.NS
+	if math.Abs(one-1) > 0.15 || four < 1.5 || four > 4 {
+		t.Errorf("%v of the sample, and %v of it for four times the work: %+v", one, four, spec.Kernels["slow"])
 	}
 }

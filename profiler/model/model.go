@@ -29,10 +29,15 @@ func New(spec *device.Spec, g *roperator.Graph) *Costs {
 	seen := map[int]bool{}
 	total := int64(0)
 	for _, op := range g.Ops {
-		total += m.constants(op.Candidates[0], seen)
+		total += g.ConstantBytes(op.Candidates[0], seen)
 	}
-	m.streamed = float64(total) > l2Share*float64(spec.L2Bytes)
+	m.streamed = Streamed(spec, total)
 	return m
+}
+
+// Streamed reports whether so many bytes of weights come from DRAM in each inference, because they do not stay in L2.
+func Streamed(spec *device.Spec, weights int64) bool {
+	return float64(weights) > l2Share*float64(spec.L2Bytes)
 }
 
 // Streamed reports whether the graph's weights come from DRAM in each inference, because they do not stay in L2.
@@ -55,8 +60,8 @@ type RTask struct {
 }
 
 // TaskTime is the latency of the first load and the last store, and the longest of three times that overlap: arithmetic,
-// operands from shared memory, and traffic with memory. By how much rTasks of an rKernel differ from that is a fit to
-// measured ones (device.KernelFit).
+// operands from shared memory, and traffic with memory. Of rKernels that were fitted to measured rTasks it is what the
+// fit says of these times (device.KernelFit).
 func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
 	t := m.describe(c)
 	if len(c.Exports) > 0 {
@@ -68,22 +73,33 @@ func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
 
 // Time is what an rTask takes in nanoseconds; streamed says that constants come from DRAM.
 func Time(spec *device.Spec, t *RTask, streamed bool) float64 {
-	fit := spec.KernelFit(t.Kernel)
-	return fit.Latency + fit.Factor*Bound(spec, t, streamed)
+	b := BoundsOf(spec, t, streamed)
+	if f, ok := spec.Kernels[t.Kernel]; ok {
+		return f.Latency + f.Arithmetic*b.Arithmetic + f.Shared*b.Shared + f.Traffic*b.Traffic
+	}
+	return spec.Cost.Latency + b.longest()
 }
 
-// Bound is what the work of an rTask takes at the rates of the device, in nanoseconds.
-func Bound(spec *device.Spec, t *RTask, streamed bool) float64 {
-	operands := t.Work.SharedBytes / (spec.SharedRate() / perSM(spec, t))
-	return max(arithmetic(spec, t), operands, traffic(spec, t, streamed))
+// Bounds are what the parts of an rTask's work take at the rates of the device, in nanoseconds: arithmetic, operands from
+// shared memory, and traffic with L2 and DRAM.
+type Bounds struct{ Arithmetic, Shared, Traffic float64 }
+
+// BoundsOf computes them; streamed says that constants come from DRAM.
+func BoundsOf(spec *device.Spec, t *RTask, streamed bool) Bounds {
+	return Bounds{
+		Arithmetic: arithmetic(spec, t), Shared: t.Work.SharedBytes / (spec.SharedRate() / perSM(spec, t)),
+		Traffic: traffic(spec, t, streamed),
+	}
 }
+
+func (b Bounds) longest() float64 { return max(b.Arithmetic, b.Shared, b.Traffic) }
 
 func (m *Costs) describe(c *roperator.Candidate) RTask {
 	t := RTask{
 		Kernel: c.Inst.Kernel.Name, Work: c.Work, Tasks: c.Tasks, Threads: m.instThreads(c.Inst), Ring: c.Stream != nil,
 	}
 	if m.streamed {
-		t.Constants = float64(m.constants(c, map[int]bool{}))
+		t.Constants = float64(m.graph.ConstantBytes(c, map[int]bool{}))
 	}
 	return t
 }
@@ -136,39 +152,6 @@ func reuse(spec *device.Spec, t *RTask) float64 {
 		return 1
 	}
 	return max(1, t.Work.ConstBytes*float64(active(spec, t))/t.Constants)
-}
-
-// constants is the size of the constant buffers that c's arguments refer to and that are not in seen, and adds them
-// to seen.
-func (m *Costs) constants(c *roperator.Candidate, seen map[int]bool) int64 {
-	sum := int64(0)
-	for _, f := range c.Args {
-		sum += m.constantsOf(f.Value, seen)
-	}
-	return sum
-}
-
-func (m *Costs) constantsOf(v rkernels.ArgValue, seen map[int]bool) int64 {
-	sum := int64(0)
-	switch v := v.(type) {
-	case rkernels.Ref:
-		if v.Buffer < 0 || v.Buffer >= len(m.graph.Buffers) || seen[v.Buffer] {
-			return 0
-		}
-		if b := m.graph.Buffers[v.Buffer]; b.Kind == roperator.Const {
-			seen[v.Buffer] = true
-			return b.Bytes()
-		}
-	case rkernels.List:
-		for _, x := range v {
-			sum += m.constantsOf(x, seen)
-		}
-	case rkernels.Struct:
-		for _, x := range v {
-			sum += m.constantsOf(x.Value, seen)
-		}
-	}
-	return sum
 }
 
 // instThreads remembers the result of the formula for threads, which is asked for often.
