@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# The Rammer paper's six models under several kinds of plan, and its Figure 17, each plan as a library of its own, timed in
+# turns on one GPU.
+#
+#   scripts/gpu_plans.sh MODELS OUT
+#
+# MODELS holds X.onnx files with their weights; those that bench/peers.py knows and that are not there are exported from
+# PyTorch. OUT gets plans.json and plans.png, a table on standard output, and logs.
+#
+# RAMMERC names the binary (default: built with go), PRECISION how products are made (default: fp32), NAMES the models,
+# PLANS their kinds of plan, FIGURE the models of Figure 17. STEPS=build stops before the GPU is needed, and the script
+# goes on from there when it is started again. The plans auto are made by timing TRIES plans, at most two models at a time.
+set -uo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+mkdir -p "$2/log" "$2/rows" "$2/models" "$2/lib"
+export models=$1
+out=$(cd "$2" && pwd)
+export out PRECISION=${PRECISION:-fp32} TRIES=${TRIES:-8}
+if [ -z "${RAMMERC:-}" ]; then
+  RAMMERC=$out/rammerc
+  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
+fi
+export RAMMERC XDG_CACHE_HOME=$out/cache
+export arch=${ARCH:-sm_90}
+read -ra names <<<"${NAMES:-resnext29_16x64d nasnet_cifar alexnet deepspeech2 lstm_tc seq2seq}"
+read -ra plans <<<"${PLANS:-base opara nimble waves rprogram critical-path}"
+read -ra figure <<<"${FIGURE:-lstm_tc resnext29_16x64d}"
+
+missing=()
+for n in "${names[@]}"; do [ -f "$models/$n.onnx" ] || missing+=("$n"); done
+if [ ${#missing[@]} -gt 0 ]; then
+  timeout 200 python3 "$root/bench/peers.py" --export "$out/models" "${missing[@]}" >"$out/log/export" 2>&1 || tail -n 3 "$out/log/export"
+fi
+
+build() { # NAME PLAN: a library, unless it is there
+  local file=$models/$1.onnx flags="--plan $2 --offline"
+  [ -f "$file" ] || file=$out/models/$1.onnx
+  case $2 in
+    wavefront) flags="--plan mixed --offline" ;;
+    model) flags="--tries 1 --offline" ;;
+    auto) flags="--tries $TRIES --profile-budget 0" ;;
+  esac
+  [ -f "$out/lib/$1.$2/lib$1.so" ] && return
+  # shellcheck disable=SC2086
+  timeout 300 nice "$RAMMERC" compile "$file" --target "$arch" --precision "$PRECISION" $flags --emit lib \
+    -o "$out/lib/$1.$2" --json >"$out/rows/$1.$2.compile.json" 2>"$out/log/$1.$2.compile" ||
+    echo "build FAILED: $1 $2: $(tail -n 1 "$out/log/$1.$2.compile")"
+}
+export -f build
+
+{
+  for n in "${names[@]}"; do for p in "${plans[@]}" wavefront model; do echo "$n $p"; done; done
+  for n in "${figure[@]}"; do for p in base base-selected mixed-fast wavefront; do echo "$n $p"; done; done
+} | sort -u | xargs -P "$(nproc)" -L 1 bash -c 'build "$@"' _
+echo "== built without a GPU: $SECONDS s"
+[ "${STEPS:-all}" = build ] && exit 0
+for n in "${names[@]}"; do echo "$n auto"; done | xargs -P 2 -L 1 bash -c 'build "$@"' _
+echo "== auto: $SECONDS s"
+
+for ((i = 0; i < ${ROUNDS:-2}; i++)); do
+  for l in "$out"/lib/*; do
+    timeout 60 "$RAMMERC" bench "$l" --runs "${RUNS:-150}" --json >"$out/rows/$(basename "$l").bench.$i.json" 2>>"$out/log/bench"
+  done
+done
+echo "== bench: $SECONDS s"
+python3 "$root/bench/plans.py" "$out" "$PRECISION" "${names[*]}" "${figure[*]}"
