@@ -1,7 +1,9 @@
 """Writes small ONNX files without the package onnx: what a file needs of ONNX's protobuf messages, field by field."""
+import struct
+
 import numpy as np
 
-TYPES = {"float32": 1, "float16": 10}  # TensorProto.DataType
+TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "float16": 10}  # TensorProto.DataType
 
 
 def _number(field, value):
@@ -23,7 +25,9 @@ def _bytes(field, data):
 
 
 def _attribute(name, value):
-    """AttributeProto of an integer, a list of integers, or a string."""
+    """AttributeProto of a number, a list of integers, or a string."""
+    if isinstance(value, float):
+        return _bytes(1, name) + _varint(2 << 3 | 5) + struct.pack("<f", value) + _number(20, 1)
     if isinstance(value, int):
         return _bytes(1, name) + _number(3, value) + _number(20, 2)
     if isinstance(value, str):

@@ -42,6 +42,8 @@ func operands(n *ir.Node) (list []int, products, ok bool) {
 		return []int{0, 1, 2}, true, true
 	case n.IsInternal("QuantizedMatMul"):
 		return []int{0}, false, true
+	case n.IsInternal("IntegerMatMul"), n.IsInternal("IntegerConv"):
+		return nil, false, true
 	case n.Op == "Einsum" || op.Kind == ir.KindConv || n.Is("MatMul") || n.Is("Gemm") || n.IsInternal("RMSMatMul"):
 		return []int{0, 1}, true, n.Op != "Einsum" || len(n.Inputs) == 2
 	case op.Kind == ir.KindReduce && !n.Is("Det"), op.Kind == ir.KindNorm, op.Kind == ir.KindPool:

@@ -365,6 +365,7 @@ def export_torch(only):
 
 def export_quantize(only):
     import onnx
+    import onnx.version_converter
     from onnxruntime import quantization as q
 
     class Samples(q.CalibrationDataReader):
@@ -375,16 +376,31 @@ def export_quantize(only):
         def get_next(self):
             return next(self.data, None)
 
-    def static(source, shape, out, **options):
+    def static(source, shape, out, opset=None, **options):
         with tempfile.TemporaryDirectory() as tmp:
-            path = os.path.join(tmp, "out.onnx")
-            q.quantize_static(os.path.join(OUT, source + ".onnx"), path, Samples("image", shape), **options)
+            path, read = os.path.join(tmp, "out.onnx"), os.path.join(OUT, source + ".onnx")
+            if opset:
+                model = onnx.version_converter.convert_version(onnx.load(read), opset)
+                read = os.path.join(tmp, "in.onnx")
+                onnx.save(onnx.shape_inference.infer_shapes(model), read)
+            q.quantize_static(read, path, Samples("image", shape), **options)
             save(onnx.load(path), out)
 
     def qdq():
         """QuantizeLinear and DequantizeLinear around every operator, weights by channel."""
         static("torch_unet", (1, 1, 24, 20), "quantize_qdq", quant_format=q.QuantFormat.QDQ, per_channel=True,
                activation_type=q.QuantType.QUInt8, weight_type=q.QuantType.QInt8)
+
+    def residual():
+        """Sums of two quantised images, a MaxPool of 8 bits; numbers with a sign whose zero points are not 0."""
+        static("torch_residual", (2, 3, 32, 32), "quantize_residual", quant_format=q.QuantFormat.QDQ, per_channel=True,
+               opset=13, activation_type=q.QuantType.QInt8, weight_type=q.QuantType.QInt8)
+
+    def mixer():
+        """Products of two factors that are computed, and of weights without a sign."""
+        static("torch_mixer", (3, 3, 16, 16), "quantize_mixer", quant_format=q.QuantFormat.QDQ,
+               activation_type=q.QuantType.QUInt8, weight_type=q.QuantType.QUInt8,
+               extra_options={"WeightSymmetric": False})
 
     def operators():
         """QLinearConv and its like, as far as ai.onnx has them."""
@@ -398,7 +414,7 @@ def export_quantize(only):
             q.quantize_dynamic(os.path.join(OUT, "torch_decoder.onnx"), path, op_types_to_quantize=["MatMul"])
             save(onnx.load(path), "quantize_dynamic")
 
-    for make in wanted([qdq, operators, dynamic], only):
+    for make in wanted([qdq, residual, mixer, operators, dynamic], only):
         make()
 
 
