@@ -10,10 +10,10 @@ import (
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/calibrate"
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/outdir"
 	"github.com/rammerc/rammerc/profiler/db"
 	"github.com/rammerc/rammerc/profiler/model"
-	"github.com/rammerc/rammerc/roperator"
 )
 
 // FitReport is what `rammerc calibrate --report` says: how far the cost model is from measured rTasks, with the device
@@ -116,11 +116,7 @@ func samplesOf(entries []db.Entry, product string) map[string][]model.Sample {
 		if e.GPU != product || e.Problem != "" || e.Times.Cold <= 0 {
 			continue
 		}
-		s := model.Sample{NS: e.Times.Cold, RTask: model.RTask{
-			Kernel: e.Kernel, Tasks: e.Tasks, Threads: e.Threads, Ring: e.Work.Streamed, Constants: e.Work.Constants,
-			Work: roperator.Work{Flops: e.Work.Flops, TensorFlops: e.Work.Tensor, ConstBytes: e.Work.Const,
-				ReadBytes: e.Work.Read, WriteBytes: e.Work.Write, SharedBytes: e.Work.Shared},
-		}}
+		s := model.Sample{NS: e.Times.Cold, RTask: driver.RTaskOf(&e)}
 		out[e.Model] = append(out[e.Model], s)
 		if e.Work.Constants > 0 && e.Times.DRAM > 0 && !s.Ring {
 			s.NS, s.Streamed = e.Times.DRAM, true

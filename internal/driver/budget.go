@@ -15,7 +15,6 @@ import (
 	"github.com/rammerc/rammerc/lower"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/profiler"
-	"github.com/rammerc/rammerc/profiler/measure"
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
@@ -129,7 +128,7 @@ func (c *Compilation) knownCosts(ops *roperator.Graph) (profiler.Costs, error) {
 	if err != nil || b == nil {
 		return modelled, err
 	}
-	return measure.NewCosts(ops, modelled, b.base, b.keys, modelled.Streamed())
+	return b.costs(c.spec, ops, modelled)
 }
 
 // budgetLines say what an error budget led to: a line on the whole, and one for each unit with another precision than the

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/internal/toolchain"
@@ -102,12 +103,30 @@ func (c *Compilation) costs(job *Job, ops *roperator.Graph) (profiler.Costs, err
 			Message: fmt.Sprintf("%s is not used: %s", p.Candidate.Inst.Name(), p.Text),
 		}})
 	}
-	costs, err := measure.NewCosts(ops, modelled, b.base, b.keys, modelled.Streamed())
+	costs, err := b.costs(c.spec, ops, modelled)
 	if err != nil {
 		return nil, err
 	}
 	c.cost = func(x *roperator.Candidate) (float64, bool) { return costs.TaskTime(x), costs.Measured(x) }
 	return costs, nil
+}
+
+// costs are those that the database has, and for other candidates the modelled ones on their scale.
+func (b *bench) costs(spec *device.Spec, ops *roperator.Graph, modelled *model.Costs) (*measure.Costs, error) {
+	remodel := func(e *db.Entry, streamed bool) float64 {
+		t := RTaskOf(e)
+		return model.Time(spec, &t, streamed)
+	}
+	return measure.NewCosts(ops, modelled, b.base, b.keys, modelled.Streamed(), remodel)
+}
+
+// RTaskOf is the rTask of an entry as the model sees it.
+func RTaskOf(e *db.Entry) model.RTask {
+	return model.RTask{
+		Kernel: e.Kernel, Tasks: e.Tasks, Threads: e.Threads, Ring: e.Work.Streamed, Constants: e.Work.Constants,
+		Work: roperator.Work{Flops: e.Work.Flops, TensorFlops: e.Work.Tensor, ConstBytes: e.Work.Const,
+			ReadBytes: e.Work.Read, WriteBytes: e.Work.Write, SharedBytes: e.Work.Shared},
+	}
 }
 
 // session measures rTasks for the compilation's device and precision, in a working folder.

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/gofrs/flock"
@@ -116,6 +118,17 @@ func (d *DB) Find(k Key) (Entry, bool) {
 	defer d.mu.Unlock()
 	e, ok := d.entries[k.ID()]
 	return e, ok
+}
+
+// Entries lists all entries, in the order of their keys' IDs.
+func (d *DB) Entries() []Entry {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]Entry, 0, len(d.entries))
+	for _, id := range slices.Sorted(maps.Keys(d.entries)) {
+		out = append(out, d.entries[id])
+	}
+	return out
 }
 
 // Append adds entries to the file. When it returns they are on the disk.

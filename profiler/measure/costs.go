@@ -10,20 +10,29 @@ import (
 
 // Costs answers with measurements where there are any. It implements profiler.Costs.
 //
-// Where a graph has measured candidates and others, the model's figures for the others are brought to the same scale:
-// they are multiplied by the median of measured over modelled times of the same rKernel, or of all rKernels if none of
-// it was measured. Otherwise an rKernel that the model underrates would look better than one that was measured.
+// Where a graph has measured candidates and others, the model's figures for the others are brought to the same scale.
+// They are multiplied by measured over modelled times of the same instance on other shapes, the nearer ones above all;
+// where there are none, by the median of the same rKernel, or of all rKernels. Otherwise an rKernel that the model
+// underrates would look better than one that was measured.
 type Costs struct {
 	model    profiler.Costs
 	measured map[*roperator.Candidate]db.Entry
-	streamed bool               // constants come from DRAM
-	scale    map[string]float64 // by rKernel; "" for all others
+	sources  map[*roperator.Candidate]string // of candidates that were not measured: db.Key.Source
+	streamed bool                            // constants come from DRAM
+	scale    map[string]float64              // by rKernel; "" for all others
+	near     neighbours
 }
 
 // NewCosts looks up the candidates of g. streamed says that its constants do not stay in L2 from one inference to the
-// next. Candidates with a problem count as not measured; Strike removes them.
-func NewCosts(g *roperator.Graph, model profiler.Costs, base *db.DB, keys *Keys, streamed bool) (*Costs, error) {
-	c := &Costs{model: model, measured: map[*roperator.Candidate]db.Entry{}, streamed: streamed}
+// next. remodel is what the model says of entries; with nil, shapes that were measured say nothing about others.
+// Candidates with a problem count as not measured; Strike removes them.
+func NewCosts(g *roperator.Graph, model profiler.Costs, base *db.DB, keys *Keys, streamed bool,
+	remodel Remodel) (*Costs,
+	error) {
+	c := &Costs{
+		model: model, measured: map[*roperator.Candidate]db.Entry{}, sources: map[*roperator.Candidate]string{},
+		streamed: streamed, near: newNeighbours(base.Entries(), keys.Machine(), streamed, remodel),
+	}
 	for _, op := range g.Ops {
 		for _, cand := range op.Candidates {
 			if !Measurable(cand) {
@@ -35,6 +44,8 @@ func NewCosts(g *roperator.Graph, model profiler.Costs, base *db.DB, keys *Keys,
 			}
 			if e, ok := base.Find(key); ok && e.Problem == "" {
 				c.measured[cand] = e
+			} else {
+				c.sources[cand] = key.Source
 			}
 		}
 	}
@@ -54,6 +65,9 @@ func (c *Costs) TaskTime(cand *roperator.Candidate) float64 {
 		return c.timeOf(cand, &e)
 	}
 	t := c.model.TaskTime(cand)
+	if s, ok := c.near.scale(c.sources[cand], t); ok {
+		return t * s
+	}
 	if s, ok := c.scale[cand.Inst.Kernel.Name]; ok {
 		return t * s
 	}
