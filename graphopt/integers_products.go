@@ -60,7 +60,8 @@ func (r *integers) weightedProduct(n *ir.Node, a *codes, scale float64, zero int
 	}
 	bias := n.Input(2)
 	if bias != nil {
-		if t := constantTree(bias, 0); t != nil && (t.Len() == 1 || t.Len() == columns && t.Dims[len(t.Dims)-1] == columns) {
+		if t := constantTree(bias, 0); t != nil &&
+			(t.Len() == 1 || t.Len() == columns && t.Dims[len(t.Dims)-1] == columns) {
 			for i, x := range repeated(numbers(t), int(columns)) {
 				shift[i] += x
 			}
@@ -101,7 +102,8 @@ func (r *integers) lineSum(v *ir.Value, axis, factor, more int64) *ir.Value {
 	shape[int64(len(shape))+axis] = ir.D(1)
 	wide := r.add("Cast", castAttrs("Cast", ir.Int32), n.Origins, ir.Int32, v.Shape, v.Name+".whole", v)
 	axes := r.constant(v.Name+".axis", ir.FromSlice(ir.Int64, []int64{axis}, 1))
-	out := r.add("ReduceSum", ir.Attrs{"keepdims": ir.IntAttr(1)}, n.Origins, ir.Int32, shape, v.Name+".sum", wide, axes)
+	out := r.add("ReduceSum", ir.Attrs{"keepdims": ir.IntAttr(1)}, n.Origins, ir.Int32, shape, v.Name+".sum",
+		wide, axes)
 	number := func(x int64) *ir.Value {
 		return r.constant(v.Name+".zero", ir.FromSlice(ir.Int32, []int32{int32(x)}))
 	}

@@ -195,7 +195,8 @@ func (r *integers) floats(what string, list []float64, behind int) *ir.Value {
 
 // becomeScaled makes the visited node Cast(sum)·scale + shift, each of which has a number for every index of the dim
 // before the last behind ones. more is a bias that is not constant, or nil.
-func (r *integers) becomeScaled(sum *ir.Value, scale, shift []float64, behind int, more *ir.Value, absorbed ...*ir.Node) {
+func (r *integers) becomeScaled(sum *ir.Value, scale, shift []float64, behind int, more *ir.Value,
+	absorbed ...*ir.Node) {
 	steps := []struct {
 		op string
 		by *ir.Value

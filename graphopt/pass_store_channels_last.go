@@ -60,11 +60,13 @@ type orderer struct {
 // newOrderer collects the results whose order can be chosen: those of 8 bits alone where no precision that is used has
 // kernels for others.
 func newOrderer(c *Context, g *ir.Graph) *orderer {
-	o := &orderer{opts: &c.Opts, isFree: map[*ir.Value]bool{}, next: map[*ir.Value]*ir.Value{}, gain: map[*ir.Value]float64{}}
+	o := &orderer{opts: &c.Opts, isFree: map[*ir.Value]bool{}, next: map[*ir.Value]*ir.Value{},
+		gain: map[*ir.Value]float64{}}
 	o.bytes = c.Opts.ChannelsLast != nil && !slices.ContainsFunc(c.Opts.Precision.Used(), c.Opts.ChannelsLast)
 	for _, n := range g.Nodes {
 		for _, v := range n.Outputs {
-			if v != nil && isImages(v) && (isByte(v.DType) || !o.bytes) && constantShapes(n) && orderRole(n) != fixedOrder && !slices.Contains(g.Outputs, v) {
+			if v != nil && isImages(v) && (isByte(v.DType) || !o.bytes) && constantShapes(n) &&
+				orderRole(n) != fixedOrder && !slices.Contains(g.Outputs, v) {
 				o.free = append(o.free, v)
 				o.isFree[v] = true
 			}
@@ -76,7 +78,8 @@ func newOrderer(c *Context, g *ir.Graph) *orderer {
 // isImages reports whether the order of v's dims makes a difference: v has several channels and several positions.
 func isImages(v *ir.Value) bool {
 	dims, ok := v.Shape.Consts()
-	return ok && len(dims) >= 3 && (v.DType.IsFloat() && v.DType.Size() <= 4 || isByte(v.DType)) && dims[1] > 1 && ir.Count(dims[2:]) > 1
+	return ok && len(dims) >= 3 && (v.DType.IsFloat() && v.DType.Size() <= 4 || isByte(v.DType)) && dims[1] > 1 &&
+		ir.Count(dims[2:]) > 1
 }
 
 func (o *orderer) set(v *ir.Value) *ir.Value {
@@ -229,7 +232,8 @@ func (o *orderer) weighConv(n *ir.Node) {
 
 // faster reports whether there are kernels for n's precision that gain by the order.
 func (o *orderer) faster(n *ir.Node) bool {
-	return isByte(dataOf(n, anchorOf(n)).DType) || o.opts.ChannelsLast == nil || o.opts.ChannelsLast(o.opts.Precision.Of(n))
+	return isByte(dataOf(n, anchorOf(n)).DType) || o.opts.ChannelsLast == nil ||
+		o.opts.ChannelsLast(o.opts.Precision.Of(n))
 }
 
 // isConstant reports whether w, an input of the anchor of n, is a constant of the graph, or a cast of one.

@@ -253,7 +253,8 @@ RT_DEVICE void load_fragments(uint32_t (&r)[4], const void* row);
 // (mma.sync.m16n8k16.f16, .bf16).
 RT_DEVICE void mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 RT_DEVICE void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
-// Of numbers of 8 bits a word of a fragment holds four that are neighbours along the depth, the first in the lowest byte:
+// Of numbers of 8 bits a word of a fragment holds four that are neighbours along the depth, the first in the lowest
+// byte:
 //
 //   A   16 rows, 32 deep     a[0], a[1] rows g, g + 8 at depths 4q to 4q + 3;  a[2], a[3] the same rows 16 deeper
 //   B   32 deep, 8 columns   b[0], b[1] depths 4q to 4q + 3 and 4q + 16 to 4q + 19 of column g

@@ -90,7 +90,8 @@ struct PackDrain {
   static constexpr int kElements = kRepeated < Most ? kRepeated : Most;
   static constexpr int kWanted = kElements > Epi::kPack ? kElements / Epi::kPack : 1;
   static constexpr int kBatch = kWanted * kRows <= Rows ? kWanted : Rows / kRows;
-  static_assert(Cols % Epi::kPack == 0 && Threads >= kAcross && Rows % (kBatch * kRows) == 0, "a tile is whole batches");
+  static_assert(Cols % Epi::kPack == 0 && Threads >= kAcross && Rows % (kBatch * kRows) == 0,
+                "a tile is whole batches");
 };
 
 // drain_elements by packs. The ends of the result along i2 are ends of packs.

@@ -37,7 +37,8 @@ struct ByteProducts {
 // A warp owns WM×WN elements of the tile, as WM/16 by WN/8 fragments of 16×8. KG groups of warps share the tile's k
 // range. An operand is held along k: by rows of A or columns of B, BK long; or across k: by values of k, BM or BN long.
 // Fragments of 16 bits come from either with one instruction, so operands are held as they can be copied, 16 bytes at a
-// time; those of 8 bits come from operands held along k. Constants are packed along k. Rows are padded by 16 bytes, so that the eight rows of a block fall on all banks.
+// time; those of 8 bits come from operands held along k. Constants are packed along k. Rows are padded by 16 bytes, so
+// that the eight rows of a block fall on all banks.
 template <class P, int BM_, int BN_, int BK_, int WM_, int WN_, int KG_, int ST_, bool AcrossA_, bool AcrossB_>
 struct NarrowTile {
   using Products = P;
@@ -64,8 +65,8 @@ struct NarrowTile {
 };
 
 // Which row of a block of 8×8 each lane gives the address of, as offsets in a stage. The blocks are in the order of a
-// fragment's words: of A the rows 0 and 8 at depth 0, then 16 bytes deeper; of two fragments of B the same depths of the
-// first, then of the second.
+// fragment's words: of A the rows 0 and 8 at depth 0, then 16 bytes deeper; of two fragments of B the same depths of
+// the first, then of the second.
 template <class T>
 struct NarrowPlace : MmaPlace<T> {
   int a, b;
@@ -117,9 +118,9 @@ RT_DEVICE void multiply_stage(const NarrowPlace<T>& at, const typename T::Elemen
   }
 }
 
-// The tile on tensor cores for elements of type E, with tf32 for float and integers of 8 bits for int8_t. A and B are the
-// types of the operands in memory, which say whether such integers have a sign. AcrossA and AcrossB count for 16 bits
-// alone.
+// The tile on tensor cores for elements of type E, with tf32 for float and integers of 8 bits for int8_t. A and B are
+// the types of the operands in memory, which say whether such integers have a sign. AcrossA and AcrossB count for 16
+// bits alone.
 template <class E, class A, class B, int BM, int BN, int BK, int WM, int WN, int KG, int ST, bool ConstA, bool ConstB,
           bool AcrossA, bool AcrossB, int Products>
 struct TensorTileOf {
@@ -133,8 +134,8 @@ struct TensorTileOf<float, A, B, BM, BN, BK, WM, WN, KG, ST, ConstA, ConstB, Acr
 template <class A, class B, int BM, int BN, int BK, int WM, int WN, int KG, int ST, bool ConstA, bool ConstB,
           bool AcrossA, bool AcrossB, int Products>
 struct TensorTileOf<int8_t, A, B, BM, BN, BK, WM, WN, KG, ST, ConstA, ConstB, AcrossA, AcrossB, Products> {
-  using type = NarrowTile<ByteProducts<std::is_signed_v<A>, std::is_signed_v<B>>, BM, BN, BK, WM, WN, KG, ST, AcrossA,
-                          AcrossB>;
+  using type =
+      NarrowTile<ByteProducts<std::is_signed_v<A>, std::is_signed_v<B>>, BM, BN, BK, WM, WN, KG, ST, AcrossA, AcrossB>;
 };
 template <class E, class A, class B, int BM, int BN, int BK, int WM, int WN, int KG, int ST, bool ConstA, bool ConstB,
           bool AcrossA, bool AcrossB, int Products>

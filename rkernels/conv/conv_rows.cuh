@@ -53,11 +53,11 @@ struct ConvRows {
             place((group * static_cast<int>(a.tiles_n.d) + nt) * a.tiles_k + kt0, T::kRightRows * T::kRightCols),
         t.tid};
     const In* x = t.template ptr<const In>(a.x) +
-                 place(image, a.win.step_n, place(group * static_cast<int>(a.runs.channels.d), a.win.step_c));
+                  place(image, a.win.step_n, place(group * static_cast<int>(a.runs.channels.d), a.win.step_c));
     typename T::Acc acc = {};
     if constexpr (Mode == kGatherRun) {
-      RunLoader<kThreads, BM, BK, BK, T::LDA, RANK, Pro, In, E> load_x(
-          x, a.win, a.runs, p0, a.positions, kt0 * BK, t.tid, a.pro, Padding<In>{a.padding});
+      RunLoader<kThreads, BM, BK, BK, T::LDA, RANK, Pro, In, E> load_x(x, a.win, a.runs, p0, a.positions, kt0 * BK,
+                                                                       t.tid, a.pro, Padding<In>{a.padding});
       multiply_tiles<T>(t, load_x, load_w, count, acc);
     } else {
       const Step* steps = t.template ptr<const Step>(a.steps) + kt0 * BK;

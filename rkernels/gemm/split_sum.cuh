@@ -7,8 +7,8 @@
 
 namespace rk {
 
-// A thread adds up V neighbours along i2 at a time; the extent of i2 is a multiple of V. Parts are of float32, or of int32
-// where the result is.
+// A thread adds up V neighbours along i2 at a time; the extent of i2 is a multiple of V. Parts are of float32, or of
+// int32 where the result is.
 template <int V, class Epi>
 struct SplitSum {
   using Sum = std::conditional_t<std::is_same_v<typename Epi::In, int32_t>, int32_t, float>;

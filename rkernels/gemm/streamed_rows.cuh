@@ -92,7 +92,7 @@ struct StreamedRows {
   struct Rows {
     const X* at;  // of the next span
     int64_t am, ak;
-    int rows, left;  // left: how many values of k there are from `at` on
+    int rows, left;                // left: how many values of k there are from `at` on
     float squares[Norm ? MB : 1];  // the sums of the squares of what was taken
 
     // Takes a span, with zeros where A ends. All of a run's loads of V values exist, or none of their values.

@@ -48,10 +48,11 @@ RT_DEVICE void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&
 
 template <bool SignedA, bool SignedB>
 RT_DEVICE void mma_int8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-#define RT_MMA_INT8(A, B)                                                                                              \
-  asm("mma.sync.aligned.m16n8k32.row.col.s32." A "." B ".s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, "  \
-      "%2, %3};"                                                                                                       \
-      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])                                                                 \
+#define RT_MMA_INT8(A, B)                                            \
+  asm("mma.sync.aligned.m16n8k32.row.col.s32." A "." B               \
+      ".s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, " \
+      "%2, %3};"                                                     \
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])               \
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]))
   if constexpr (SignedA && SignedB) {
     RT_MMA_INT8("s8", "s8");
