@@ -38,10 +38,12 @@ func (b *narrowBody) rewrite(narrow map[*ir.Value]ir.DType, list []int, products
 		}
 	}
 	b.body.Nodes = append(b.before, b.body.Nodes...)
-	if v := b.node.Outputs[0]; narrow[v] != ir.Invalid {
-		out := b.cast(b.body.Outputs[0], b.to)
-		b.body.Nodes = append(b.body.Nodes, out.Def)
-		b.body.Outputs[0] = out
+	for i, v := range b.node.Outputs {
+		if narrow[v] != ir.Invalid {
+			out := b.cast(b.body.Outputs[i], b.to)
+			b.body.Nodes = append(b.body.Nodes, out.Def)
+			b.body.Outputs[i] = out
+		}
 	}
 }
 
@@ -108,4 +110,9 @@ func (b *narrowBody) usesBeside(v *ir.Value, anchor *ir.Node, k int) bool {
 		}
 	}
 	return false
+}
+
+// isGatherNorm reports whether n normalises gathered rows, of which it widens and rounds all.
+func isGatherNorm(n *ir.Node) bool {
+	return n.IsInternal("Fused") && n.Attrs["anchor"].S == "GatherNorm"
 }

@@ -22,8 +22,8 @@ import (
 // cells read. A value that is moved, by a view or Gather for example, has the type of the moved elements; a constant
 // with numbers that are too large for 16 bits stays as it is.
 //
-// Requires: fused groups; every Fused node has one output. Leaves: the same operators, in Fused nodes where they need
-// Cast nodes. It changes nothing if no precision stores values in 16 bits.
+// Requires: fused groups; every Fused node that is no GatherNorm has one output. Leaves: the same operators, in Fused
+// nodes where they need Cast nodes. It changes nothing if no precision stores values in 16 bits.
 func narrowStorage(c *Context, g *ir.Graph) (bool, error) {
 	halves := slices.ContainsFunc(c.Opts.Precision.Used(), func(p precision.Precision) bool {
 		return p.Storage() != ir.Invalid
@@ -133,6 +133,10 @@ func (n *narrowing) classify(m *ir.Node) {
 	}
 	if op != nil && op.Kind == ir.KindShape {
 		return // only the shape of what it takes counts
+	}
+	if isGatherNorm(m) { // it widens and rounds all rows; its scale and bias are constants
+		n.want(n.storage(m), slices.Concat(m.Inputs, m.Outputs)...)
+		return
 	}
 	anchor := anchorOf(m)
 	if anchor == nil && len(m.Outputs) == 1 { // maps widen and round everything
@@ -265,25 +269,25 @@ func (n *narrowing) rewrite() bool {
 	return changed
 }
 
-// rewritten is a Fused node that computes what m does out of narrow values and to a narrow value, nil if m needs no
+// rewritten is a Fused node that computes what m does out of narrow values and to narrow values, nil if m needs no
 // change.
 func (n *narrowing) rewritten(m *ir.Node, narrow map[*ir.Value]ir.DType) *ir.Node {
 	anchor := anchorOf(m)
 	var list []int
 	products := false
-	if anchor != nil {
+	if anchor != nil && !isGatherNorm(m) {
 		var ok bool
-		if list, products, ok = operands(anchor); !ok {
+		if list, products, ok = operands(anchor); !ok || len(m.Outputs) != 1 {
 			return nil
 		}
 	}
-	if len(m.Outputs) != 1 {
+	if anchor == nil && len(m.Outputs) != 1 {
 		return nil
 	}
 	to := n.storage(m)
 	products = products && computesIn32(anchor) && to != ir.Float32
 	isNarrow := func(v *ir.Value) bool { return narrow[v] != ir.Invalid }
-	if !products && !isNarrow(m.Outputs[0]) && !slices.ContainsFunc(m.Inputs, isNarrow) {
+	if !products && !slices.ContainsFunc(slices.Concat(m.Inputs, m.Outputs), isNarrow) {
 		return nil
 	}
 	if !m.IsInternal("Fused") {

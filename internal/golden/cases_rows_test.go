@@ -10,7 +10,8 @@ import (
 // longer; and rows that are not whole quads.
 func TestNormalizeRows(t *testing.T) {
 	var cases []Case
-	for _, shape := range []string{"1,4", "7,96", "3,5,100", "197,192", "2,384", "9,388", "3,768", "2,1536", "2,1540",
+	for _, shape := range []string{"1,4", "7,96", "300,96", "200,192", "3,5,100", "197,192", "2,384", "9,388", "3,768",
+		"2,1536", "2,1540",
 		"3,98"} {
 		n := 0
 		fmt.Sscan(lastDim(shape), &n)
@@ -20,7 +21,7 @@ func TestNormalizeRows(t *testing.T) {
 			Case{Name: "rows without bias " + shape, In: "%x: float32[" + shape + "]", Out: "%y",
 				Body: weights("s", n) + "%y = LayerNormalization(%x, %s) {epsilon = 0.1f}"})
 	}
-	Check(t, WithLayouts(cases))
+	Check(t, WithStorage(WithLayouts(cases)))
 }
 
 // gatherNormCase normalises gathered rows of x, seen in the given shape, whose rows may be several of x. add
@@ -78,7 +79,7 @@ func TestGatherNorm(t *testing.T) {
 		}
 		return out
 	}
-	Check(t, WithLayouts([]Case{
+	Check(t, WithStorage(WithLayouts([]Case{
 		gatherNormCase("35,96", "5,7,96", order(35, 3), 0, false),
 		gatherNormCase("35,96", "35,96", order(35, 4), 1, false),
 		gatherNormCase("6,100", "2,3,100", order(6, 5), 2, true),
@@ -87,5 +88,5 @@ func TestGatherNorm(t *testing.T) {
 		gatherNormCase("5,64", "8,64", []int{4, 4, 0, 0, 1, 2, 3, 0}, 2, false), // rows that repeat
 		gatherNormCase("300,48", "300,48", order(300, 7), 2, true),              // more rows than warps
 		gatherNormCase("1,1536", "1,1536", []int{0}, 0, false),
-	}))
+	})))
 }

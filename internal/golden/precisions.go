@@ -28,6 +28,18 @@ func WithPrecisions(cases []Case) []Case {
 	return out
 }
 
+// WithStorage adds to every case its form with values stored in float16, and to every third that in bfloat16.
+func WithStorage(cases []Case) []Case {
+	out := slices.Clone(cases)
+	for i, c := range cases {
+		out = append(out, c.stored(precision.FP16))
+		if i%3 == 0 {
+			out = append(out, c.stored(precision.BF16))
+		}
+	}
+	return out
+}
+
 var (
 	inputName  = regexp.MustCompile(`%(\w+): float32`)
 	outputName = regexp.MustCompile(`%\w+`)

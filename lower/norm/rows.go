@@ -8,11 +8,13 @@ import (
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/elementwise"
 	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 )
 
 // rows is layer normalisation of rows that fit the registers of a warp, as normalize_rows does it: of b, or of a + b,
-// where b may be gathered. Views are [row][element], but a gathered b is [unit][element of a unit].
+// where b may be gathered. Views are [row][element], but a gathered b is [unit][element of a unit]. Each view may have
+// elements of float32 or of 16 bits.
 type rows struct {
 	n, count    int64
 	epsilon     float64
@@ -31,9 +33,10 @@ var rowShapes = []int64{1, 2, 3, 4, 6, 8, 12}
 // rowsFit reports whether rows of n elements have a form here.
 func rowsFit(n int64) bool { return n > 0 && n%quad == 0 && n <= rowShapes[len(rowShapes)-1]*quad*32 }
 
-// denseRows reports whether v is [row][element] with rows of consecutive, aligned elements of type float32.
+// denseRows reports whether v is [row][element] with rows of consecutive, aligned elements of float32 or 16 bits.
 func denseRows(v roperator.View) bool {
-	return v.DType() == ir.Float32 && v.Stride(1) == 1 && v.Stride(0)%quad == 0 && v.Offset%quad == 0
+	return v.DType().IsFloat() && functor.RealType(v.DType()) == ir.Float32 && v.Stride(1) == 1 &&
+		v.Stride(0)%quad == 0 && v.Offset%quad == 0
 }
 
 // wholeVector reports whether v shows n consecutive, aligned elements of a constant.
@@ -47,21 +50,29 @@ func (r *rows) candidates(b *build.Builder) []*roperator.Candidate {
 	const warps = 8
 	var out []*roperator.Candidate
 	last := int64(0)
-	for _, chunk := range []int64{warps, build.CeilDiv(build.CeilDiv(r.count, int64(b.Target().VEUs)), warps) * warps} {
-		if chunk != last {
-			out = append(out, r.candidate(b, chunk))
+	for _, perWarp := range []int64{1, build.CeilDiv(build.CeilDiv(r.count, int64(b.Target().VEUs)), warps)} {
+		if perWarp != last {
+			out = append(out, r.candidate(b, perWarp, warps*perWarp))
 		}
-		last = chunk
+		last = perWarp
 	}
 	return out
 }
 
-func (r *rows) candidate(b *build.Builder, chunk int64) *roperator.Candidate {
+// mostQuads is how many quads a lane has at most of several rows that are in registers at a time.
+const mostQuads = 4
+
+// candidate is the one in which a warp has perWarp rows, as many of them at a time as its registers take.
+func (r *rows) candidate(b *build.Builder, perWarp, chunk int64) *roperator.Candidate {
 	per := int64(0)
 	for _, s := range rowShapes {
 		if per == 0 && s*quad*32 >= r.n {
 			per = s
 		}
+	}
+	together := int64(1)
+	for together < perWarp && 2*together*per <= mostQuads {
+		together *= 2
 	}
 	index, unit := r.out, r.n
 	if r.index != nil {
@@ -79,7 +90,8 @@ func (r *rows) candidate(b *build.Builder, chunk int64) *roperator.Candidate {
 	}
 	elements := float64(chunk * r.n)
 	c := &roperator.Candidate{
-		Inst:  b.Instance("normalize_rows", per, r.a.Buf != nil, r.index != nil, r.sum.Buf != nil, r.bias.Buf != nil),
+		Inst: b.Instance("normalize_rows", per, together, r.a.Buf != nil, r.index != nil, r.sum.Buf != nil,
+			r.bias.Buf != nil, either(r.a).DType(), r.b.DType(), either(r.sum).DType(), r.out.DType()),
 		Tasks: int(build.CeilDiv(r.count, chunk)),
 		Args: []rkernels.Field{
 			arg.Ref("a", either(r.a)), arg.Ref("b", r.b), arg.Ref("index", index), arg.Ref("sum", either(r.sum)),
@@ -130,13 +142,13 @@ func (r *rows) packedIndex(b *build.Builder) roperator.View {
 }
 
 // plainRows is the normalisation of k's lines as rows, nil if it is not layer normalisation of whole, dense rows with
-// constant scale and bias and nothing before or after it.
+// constant scale and bias and nothing before or after it but conversions of elements.
 func plainRows(g *build.Group, k *lineKernel, stats *lineStats, operands []roperator.View) *rows {
 	matrix := func(v roperator.View) roperator.View {
 		return roperator.View{Buf: v.Buf, Offset: v.Offset, Shape: v.Shape[1:], Strides: v.Strides[1:]}
 	}
-	if !g.Anchor.Is("LayerNormalization") || g.Epilogue != nil || g.Prologue[0] != nil || stats.bits != 0 ||
-		k.src.Shape[0] != 1 || k.tail.Moves() {
+	if !g.Anchor.Is("LayerNormalization") || !onlyConverts(g.Epilogue) || !onlyConverts(g.Prologue[0]) ||
+		stats.bits != 0 || k.src.Shape[0] != 1 || k.tail.Moves() {
 		return nil
 	}
 	r := &rows{b: matrix(k.src), out: matrix(k.tail.Out), scale: operands[0]}
@@ -153,6 +165,15 @@ func plainRows(g *build.Group, k *lineKernel, stats *lineStats, operands []roper
 		return nil
 	}
 	return r
+}
+
+// onlyConverts reports whether e, which may be nil, is its operand, or one conversion of it from or to float32. That
+// is what a kernel does with elements that it loads and stores.
+func onlyConverts(e *functor.Expr) bool {
+	if e == nil || e.IsLeaf() {
+		return true
+	}
+	return e.Op == "Cast" && e.In[0].IsLeaf() && (e.DType == ir.Float32 || e.In[0].DType == ir.Float32)
 }
 
 // GatherNorm lowers a Fused node with the anchor GatherNorm.
@@ -173,7 +194,7 @@ func GatherNorm(b *build.Builder, g *build.Group) error {
 			r.readGathered(b, g, add.Inputs[1])
 			other = add.Inputs[0]
 		}
-		r.a = b.In(g.Outer(other))
+		r.a = b.In(g.Outer(stored(other)))
 	} else {
 		r.readGathered(b, g, x)
 	}
@@ -194,7 +215,7 @@ func GatherNorm(b *build.Builder, g *build.Group) error {
 	var finish []func()
 	for i, v := range body.Outputs {
 		w, done := writtenRows(b, b.Out(g.Outputs[i]), []int64{r.count, r.n})
-		if finish = append(finish, done); v == norm.Outputs[0] {
+		if finish = append(finish, done); stored(v) == norm.Outputs[0] {
 			r.out = w
 		} else {
 			r.sum = w
@@ -207,6 +228,14 @@ func GatherNorm(b *build.Builder, g *build.Group) error {
 	return nil
 }
 
+// stored is the value that v, in the body of a fused group, is a conversion of, or v itself.
+func stored(v *ir.Value) *ir.Value {
+	for v.Def != nil && v.Def.Is("Cast") {
+		v = v.Def.Inputs[0]
+	}
+	return v
+}
+
 // readGathered reads the source and the indices of v, if v is a Gather of rows seen in another shape.
 func (r *rows) readGathered(b *build.Builder, g *build.Group, v *ir.Value) {
 	for v.Def != nil && v.Def.IsInternal("View") {
@@ -217,8 +246,8 @@ func (r *rows) readGathered(b *build.Builder, g *build.Group, v *ir.Value) {
 	}
 	source := v.Def.Inputs[0]
 	dims := b.Extents(source, build.ForTiles)
-	for source.Def != nil && source.Def.IsInternal("View") {
-		source = source.Def.Inputs[0]
+	for source = stored(source); source.Def != nil && source.Def.IsInternal("View"); {
+		source = stored(source.Def.Inputs[0])
 	}
 	r.index = ir.Slice[int64](g.Outer(v.Def.Inputs[1]).Const)
 	r.b = denseMatrix(b, b.In(g.Outer(source)), dims)
