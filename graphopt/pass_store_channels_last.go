@@ -8,8 +8,9 @@ import (
 
 // storeChannelsLast decides which values are stored with their channels, dim 1, innermost. Convolutions on tensor cores
 // read and write such values in pieces of 16 bytes, while in row-major order the elements that a product needs are far
-// from each other. Nothing is converted: each value has one order, and an operator whose operands have different ones
-// reads some of them across.
+// from each other. Depthwise convolutions read and write them so in any arithmetic; other convolutions of scalar
+// arithmetic want rows of positions. Nothing is converted: each value has one order, and an operator whose operands
+// have different ones reads some of them across.
 //
 // Values that elementwise operators, pools and concatenations connect get the same order. For each such set the bytes
 // that operators read or write with advantage in channels-last order are weighed against those that they read or write
@@ -50,23 +51,19 @@ func channelsLast(rank int) []int {
 // orderer collects what speaks for and against storing values with their channels last.
 type orderer struct {
 	opts   *Options
-	bytes  bool                    // images of 8 bits alone are read with advantage in channels-last order
 	free   []*ir.Value             // results whose place lowering may choose, in the order of the graph
 	isFree map[*ir.Value]bool      // the same
 	next   map[*ir.Value]*ir.Value // towards the value that stands for a set (union-find)
 	gain   map[*ir.Value]float64   // of each set, in bytes, by the value that stands for it
 }
 
-// newOrderer collects the results whose order can be chosen: those of 8 bits alone where no precision that is used has
-// kernels for others.
 func newOrderer(c *Context, g *ir.Graph) *orderer {
 	o := &orderer{opts: &c.Opts, isFree: map[*ir.Value]bool{}, next: map[*ir.Value]*ir.Value{},
 		gain: map[*ir.Value]float64{}}
-	o.bytes = c.Opts.ChannelsLast != nil && !slices.ContainsFunc(c.Opts.Precision.Used(), c.Opts.ChannelsLast)
 	for _, n := range g.Nodes {
 		for _, v := range n.Outputs {
-			if v != nil && isImages(v) && (isByte(v.DType) || !o.bytes) && constantShapes(n) &&
-				orderRole(n) != fixedOrder && !slices.Contains(g.Outputs, v) {
+			if v != nil && isImages(v) && constantShapes(n) && orderRole(n) != fixedOrder &&
+				!slices.Contains(g.Outputs, v) {
 				o.free = append(o.free, v)
 				o.isFree[v] = true
 			}
@@ -186,7 +183,7 @@ func readGain(n *ir.Node, v *ir.Value) float64 {
 }
 
 // viewGain is the gain of reading v through a window. One that a copy would have to make loses; one that makes rows of
-// channels wins.
+// channels wins as much, since operators such as LayerNormalization would go across the others.
 func viewGain(w ir.Strided, v *ir.Value) float64 {
 	stored := ir.Dense(v.Shape.MustConsts())
 	step := int64(1)
@@ -200,7 +197,7 @@ func viewGain(w ir.Strided, v *ir.Value) float64 {
 	case !ok:
 		return -2 * bytesOf(v)
 	case through.IsDense():
-		return bytesOf(v)
+		return 2 * bytesOf(v)
 	}
 	return 0
 }
@@ -213,11 +210,11 @@ func (o *orderer) weighConv(n *ir.Node) {
 	inC, outC := channels/groups, out.Shape.MustConsts()[1]/groups
 	const leastTile, fewest = 16, 4   // output channels of a group worth a tile; channels that a thread has
 	run := int64(16 / x.DType.Size()) // channels that are copied at a time
-	rows := outC >= leastTile
+	rows := outC >= leastTile && o.onTensorCores(n)
 	if depthwise := a.Is("Conv") && inC == 1 && outC == 1 && len(x.Shape) == 4; depthwise {
 		inC, rows, run = channels, channels%fewest == 0, fewest
 	}
-	if !rows || !isConstant(n, a.Inputs[1]) || !o.faster(n) {
+	if !rows || !isConstant(n, a.Inputs[1]) {
 		o.add(x, -bytesOf(x))
 		o.add(out, -bytesOf(out))
 		return
@@ -230,10 +227,10 @@ func (o *orderer) weighConv(n *ir.Node) {
 	}
 }
 
-// faster reports whether there are kernels for n's precision that gain by the order.
-func (o *orderer) faster(n *ir.Node) bool {
-	return isByte(dataOf(n, anchorOf(n)).DType) || o.opts.ChannelsLast == nil ||
-		o.opts.ChannelsLast(o.opts.Precision.Of(n))
+// onTensorCores reports whether n, a convolution that is not depthwise, multiplies on tensor cores.
+func (o *orderer) onTensorCores(n *ir.Node) bool {
+	return isByte(dataOf(n, anchorOf(n)).DType) || o.opts.ConvolvesOnTensorCores == nil ||
+		o.opts.ConvolvesOnTensorCores(o.opts.Precision.Of(n))
 }
 
 // isConstant reports whether w, an input of the anchor of n, is a constant of the graph, or a cast of one.

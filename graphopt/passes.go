@@ -73,7 +73,7 @@ var Passes = []Pass{
 	{"common-subexpressions", commonSubexpressions, "the passes above have made more nodes equal"},
 	{"hoist-projections", hoistProjections, "one large product is faster than a small one in each step of a recurrence"},
 	{"sink-views", sinkViews, "a reshape between a contraction and an elementwise operator keeps them from fusing"},
-	{SinkTransposes, sinkTransposes, "so does a transpose"},
+	{"sink-transposes", sinkTransposes, "so does a transpose"},
 	{"extract-views", extractViews, "a view that was moved may follow another view now"},
 	{"gather-rows", gatherRows, "views of views, and the concatenations of views, would be copies"},
 	{"fuse-gather-norm", fuseGatherNorm, "its sum is not to become the epilogue of another group"},
@@ -88,12 +88,8 @@ var Passes = []Pass{
 // NarrowStorage names the pass that stores values in 16 bits.
 const NarrowStorage = "narrow-storage"
 
-// SinkTransposes is to be left out where lowering has no kernels for channels-last images of floats; see
-// lower.ChannelsLast. StoreChannelsLast serves those of 8 bits then.
-const (
-	SinkTransposes    = "sink-transposes"
-	StoreChannelsLast = "store-channels-last"
-)
+// StoreChannelsLast is the pass to leave out where nobody lowers the graph, such as for references.
+const StoreChannelsLast = "store-channels-last"
 
 // Constraint says that the first row of the pass Before must come before the first row of the pass After.
 type Constraint struct{ Before, After, Why string }
@@ -149,8 +145,8 @@ var Constraints = []Constraint{
 	{"sink-views", "fuse-squeeze-excite", "a view inside of the pattern hides it"},
 	{"fold-affine", "fuse-squeeze-excite", "biases must be inputs of the convolutions"},
 	{"fuse-squeeze-excite", "fuse", "the operators of the pattern must not be in groups of their own"},
-	{"extract-views", SinkTransposes, "sinking looks for View nodes"},
-	{SinkTransposes, "fuse", "fusion joins a node only with its direct users"},
+	{"extract-views", "sink-transposes", "sinking looks for View nodes"},
+	{"sink-transposes", "fuse", "fusion joins a node only with its direct users"},
 	{"fuse", StoreChannelsLast, "values inside a fused group are never stored"},
 	{"concat-in-place", StoreChannelsLast, "parts of one value have one order"},
 	{"fold-batch-norm", "fold-affine", "the scale and shift of a BatchNormalization fold into weights as any other"},
@@ -173,9 +169,9 @@ type Options struct {
 	// Precision says for each node in which type it is to store values, and weights. The zero value leaves all types as
 	// they are.
 	Precision precision.Choice
-	// ChannelsLast reports whether operators of a precision convolve faster where images have their channels innermost;
-	// nil means that all do.
-	ChannelsLast func(p precision.Precision) bool
+	// ConvolvesOnTensorCores reports whether convolutions that are not depthwise multiply on tensor cores in a
+	// precision. Those that do not are faster on images in row-major order. nil means that all do.
+	ConvolvesOnTensorCores func(p precision.Precision) bool
 	// Weights is the form in which the weights of products of few rows are to be stored, of WeightBits; "" leaves them.
 	Weights string
 	// Kernels says what fuses with what; nil means the built-in rKernels.
@@ -183,7 +179,8 @@ type Options struct {
 }
 
 // DefaultFoldLimit, in bytes, keeps the folding of Expand, Tile and ConstantOfShape from making the weights file large.
-const DefaultFoldLimit = 1 << 20
+// The masks of shifted windows in image networks, broadcast to all heads, are below it.
+const DefaultFoldLimit = 2 << 20
 
 // Step tells Options.After which pass has just run.
 type Step struct {

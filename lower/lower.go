@@ -200,9 +200,9 @@ func reportError(b *build.Builder, n *ir.Node, err error) {
 	}
 }
 
-// ChannelsLast reports whether there are kernels for products of the precision that are faster where images are stored
-// with their channels innermost: those that convolve on tensor cores.
-func ChannelsLast(p precision.Precision) bool { return conv.ChannelsLast(p) }
+// ConvolvesOnTensorCores reports whether convolutions that are not depthwise multiply on tensor cores in the precision.
+// Their kernels are faster where images are stored with their channels innermost.
+func ConvolvesOnTensorCores(p precision.Precision) bool { return conv.OnTensorCores(p) }
 
 // BindHelp says which inputs of the model, fixed when it is compiled, make values constant; see build.BindHelp.
 func BindHelp(values ...*ir.Value) string { return build.BindHelp(values...) }

@@ -77,9 +77,8 @@ func (c *compiled) attempt(to target) Result {
 	}
 	seed := uint64(len(c.t.data))
 	options := graphopt.Options{Check: true, Seed: seed, Precision: precision.All(to.precision)}
-	if seed%2 == 0 { // as compilations in most precisions do
-		options.Disable = []string{graphopt.SinkTransposes}
-		options.ChannelsLast = func(precision.Precision) bool { return false }
+	if seed%2 == 0 {
+		options.ConvolvesOnTensorCores = func(precision.Precision) bool { return false }
 	}
 	if err := graphopt.Run(m.Graph, options); err != nil {
 		return c.t.refused(compiling, err)

@@ -164,13 +164,10 @@ func Optimise(job *Job, g *ir.Graph, d *dump.Dir, opt CompileOptions) error {
 
 // passes are the options of graphopt for a choice of precisions.
 func (o *CompileOptions) passes(choice precision.Choice) graphopt.Options {
-	out := graphopt.Options{
-		Check: o.Check, Seed: o.Seed, Precision: choice, ChannelsLast: lower.ChannelsLast, Weights: o.Weights,
+	return graphopt.Options{
+		Check: o.Check, Seed: o.Seed, Precision: choice, Weights: o.Weights,
+		ConvolvesOnTensorCores: lower.ConvolvesOnTensorCores,
 	}
-	if !slices.ContainsFunc(choice.Used(), lower.ChannelsLast) {
-		out.Disable = []string{graphopt.SinkTransposes}
-	}
-	return out
 }
 
 // unmatched reports the rules for precisions that name no node of the model.

@@ -19,9 +19,8 @@ import (
 // implicit matrix product are positions, and its columns output channels. A filter with one tap is then a matrix
 // product as it stands.
 
-// ChannelsLast reports whether there are kernels for products of the precision that take channels-last images: those on
-// tensor cores.
-func ChannelsLast(p precision.Precision) bool { return contraction.Gathered(p).Products() == 1 }
+// OnTensorCores reports whether convolutions multiply on tensor cores in the precision, where the target has them.
+func OnTensorCores(p precision.Precision) bool { return contraction.Gathered(p).Products() == 1 }
 
 // isRows reports whether the input or the output has its channels last, and the target multiplies on tensor cores in
 // the builder's precision.
