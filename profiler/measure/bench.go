@@ -77,6 +77,9 @@ func (b *bench) run(ctx context.Context, done func(s *subject, e db.Entry, outpu
 			e.Problem, e.Times = oneLine(err.Error()), db.Times{}
 			output, err = "", nil
 		}
+		if err != nil && ctx.Err() != nil {
+			return nil // likewise, while it got operands
+		}
 		if err != nil {
 			return err
 		}

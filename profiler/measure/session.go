@@ -64,9 +64,13 @@ type Report struct {
 	DeviceSeconds float64 `json:"device_seconds"`
 }
 
-// perPart is how many instances a part has at most. Parts are compiled side by side; larger ones save what all have in
-// common, smaller ones are ready earlier.
-const perPart = 6
+// perPart is how many instances a part has at most, and perKeptPart how many if its program is kept. Parts are compiled
+// side by side; larger ones save what all have in common, which on the device is the start of a process, and smaller ones
+// are ready earlier, which does not matter where they are built before.
+const (
+	perPart     = 6
+	perKeptPart = 32
+)
 
 // Run measures what the database lacks of the programs, until it is done or ctx ends. An instance that several programs
 // have is built once. Candidates that could not be built or measured in time are missing in the database as before;
@@ -110,7 +114,11 @@ func (s *Session) measure(ctx context.Context, groups []*group) (Report, error) 
 			instances[x.cand.Inst.Key()] = true
 		}
 	}
-	list := parts(groups, max(1, min(perPart, (len(instances)+s.Compilers-1)/s.Compilers)))
+	most := perPart
+	if s.Built != "" {
+		most = perKeptPart
+	}
+	list := parts(groups, max(1, min(most, (len(instances)+s.Compilers-1)/s.Compilers)))
 	machine := make(chan error, 1)
 	machineThere := sync.OnceValue(func() error { return <-machine })
 	if slices.ContainsFunc(list, func(p *part) bool { _, there := s.kept(p); return !there }) {
@@ -120,10 +128,7 @@ func (s *Session) measure(ctx context.Context, groups []*group) (Report, error) 
 	err = each(list, s.Compilers, func(p *part, built func()) error {
 		return s.part(ctx, dir, p, built, loaded, machineThere)
 	})
-	if err == nil {
-		err = s.settleRest()
-	}
-	return s.report, err
+	return s.report, errors.Join(err, s.settleRest())
 }
 
 // each calls do with every part, in their order as far as that goes. So many at a time have not called built yet. It
