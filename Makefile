@@ -2,7 +2,7 @@
 GO ?= go
 FUZZTIME ?= 10m
 
-.PHONY: check test race fuzz replay gpu generate fmt
+.PHONY: check test conformance race fuzz replay gpu generate fmt
 
 ## check: formatting, vet, staticcheck, dead code, generated files up to date, clean module file
 check:
@@ -17,6 +17,10 @@ check:
 ## test: every test that this machine can run
 test:
 	$(GO) test ./...
+
+## conformance: ONNX's backend tests on the emulator, all of them in every precision
+conformance:
+	RAMMER_CONFORMANCE_SHARE=1 $(GO) test ./internal/conformance -timeout 60m
 
 ## race: the race detector over the packages that start goroutines
 race:

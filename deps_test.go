@@ -94,7 +94,7 @@ var allowed = map[string]string{
 	"internal/difftest":    "*",
 	"internal/conformance": "*",
 	// The command is a test that runs on machines without Go.
-	"internal/conformance/cmd/conformance": "internal/conformance",
+	"internal/conformance/cmd/conformance": "internal/conformance precision",
 	"vdevice/vdevicetest":                  "*",
 	"profiler/measure/measuretest":         "internal/toolchain",
 }

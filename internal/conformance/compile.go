@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/graphopt"
@@ -24,7 +26,8 @@ type compiled struct {
 	bound   []string
 	outputs []string // names, in the order of the model
 
-	precision precision.Precision
+	// allowed is how far outputs may be off because of the precision, by name.
+	allowed map[string]float64
 }
 
 // target is the device, the kind of plan, and the precision.
@@ -41,7 +44,7 @@ func (t *test) compile(dir string, to target) (*compiled, Result) {
 	if err != nil {
 		return nil, t.refused(importing, err)
 	}
-	c := &compiled{t: t, outputs: names(m.Graph.Outputs), precision: to.precision}
+	c := &compiled{t: t, outputs: names(m.Graph.Outputs)}
 	if c.set, err = readSet(dir, names(m.Graph.Inputs), c.outputs); err != nil {
 		if t.traits.outside != "" {
 			return nil, Result{Name: t.Name, Status: Skip, Reason: t.traits.outside}
@@ -80,13 +83,57 @@ func (c *compiled) attempt(to target) Result {
 	if seed%2 == 0 {
 		options.ConvolvesOnTensorCores = func(precision.Precision) bool { return false }
 	}
+	exact := ir.Clone(m.Graph)
 	if err := graphopt.Run(m.Graph, options); err != nil {
+		return c.t.refused(compiling, err)
+	}
+	options.Precision = precision.Choice{}
+	if err := graphopt.Run(exact, options); err != nil {
+		return c.t.refused(compiling, err)
+	}
+	if c.allowed, err = c.bounds(exact, to.precision); err != nil {
 		return c.t.refused(compiling, err)
 	}
 	if c.plan, err = planFor(m.Graph, to); err != nil {
 		return c.t.refused(compiling, err)
 	}
 	return Result{}
+}
+
+// bounds are those of the outputs in a precision. There are none for graphs whose shapes depend on data, which are refused
+// later.
+func (c *compiled) bounds(g *ir.Graph, p precision.Precision) (map[string]float64, error) {
+	if p == precision.Strict || wantStatic(g) != nil {
+		return nil, nil
+	}
+	return bounds(g, c.set.in, p)
+}
+
+// usual reports whether c, which was compiled in a precision that is not the default, is the program of the default one.
+func (to target) usual(t *test, dir string, c *compiled) bool {
+	if to.precision == precision.FP32 {
+		return false
+	}
+	to.precision = precision.FP32
+	d, r := t.compile(dir, to)
+	return r.Status == "" && slices.Equal(c.bound, d.bound) && fingerprint(c.plan) == fingerprint(d.plan)
+}
+
+// fingerprint tells programs apart: by their steps, the rKernel instances with their arguments, and the types of buffers.
+// Constants of one name, type and size are packed from the same data.
+func fingerprint(p *vdevice.Plan) string {
+	var b strings.Builder
+	b.Write(vdevice.FormatPlan(p))
+	for id, pick := range p.Pick {
+		if pick >= 0 {
+			c := p.Graph.Ops[id].Candidates[pick]
+			fmt.Fprintf(&b, "%s %d %v\n", c.Inst.Key(), c.Tasks, c.Args)
+		}
+	}
+	for _, buf := range p.Graph.Buffers {
+		fmt.Fprintf(&b, "%s %v %v %d\n", buf.Name, buf.Kind, buf.DType, buf.Elems)
+	}
+	return b.String()
 }
 
 // planFor lowers and schedules g, and verifies both.

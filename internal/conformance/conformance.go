@@ -44,6 +44,8 @@ type Result struct {
 	Reason string   `json:"reason,omitempty"` // why it was skipped: one of few texts, by which skips are counted
 	Detail string   `json:"detail,omitempty"` // more about a failure or skip
 	Bound  []string `json:"bound,omitempty"`  // inputs that were fixed at compile time
+	// Usual says that the program is the one of the default precision, which is tested with that, and was not run again.
+	Usual bool `json:"usual,omitempty"`
 }
 
 func failed(c Case, err error) Result {
@@ -124,7 +126,7 @@ func Counts(results []Result) map[Status]int {
 // "conformance ENGINE: N passed, N failed, N skipped".
 func Summary(engine string, results []Result) string {
 	var b strings.Builder
-	bound := 0
+	bound, usual := 0, 0
 	for _, r := range results {
 		if r.Status == Fail {
 			fmt.Fprintf(&b, "FAIL %s: %s\n", r.Name, r.Detail)
@@ -132,12 +134,18 @@ func Summary(engine string, results []Result) string {
 		if r.Status == Pass && len(r.Bound) > 0 {
 			bound++
 		}
+		if r.Usual {
+			usual++
+		}
 	}
 	for _, g := range byReason(results) {
 		fmt.Fprintf(&b, "%5d skipped: %s\n", len(g.names), g.reason)
 	}
 	if bound > 0 {
 		fmt.Fprintf(&b, "%5d of those that passed have inputs fixed at compile time\n", bound)
+	}
+	if usual > 0 {
+		fmt.Fprintf(&b, "%5d of those that passed have the program of the default precision\n", usual)
 	}
 	n := Counts(results)
 	fmt.Fprintf(&b, "conformance %s: %d passed, %d failed, %d skipped\n", engine, n[Pass], n[Fail], n[Skip])

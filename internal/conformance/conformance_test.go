@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -79,25 +79,53 @@ func TestEmulator(t *testing.T) {
 	check(t, "emu", expectedEmu, results)
 }
 
-// multiplying matches tests of operators that multiply, of which the precision changes results.
-var multiplying = regexp.MustCompile(`^test_(matmul_[234]d|gemm_|basic_conv_|conv_with|convtranspose)`)
+// precisionShare is the part of the suite that runs in each precision in a normal test run: one in so many cases. The variable
+// RAMMER_CONFORMANCE_SHARE sets it; make conformance runs all.
+const precisionShare = 12
 
-// TestHalf runs tests of operators that multiply with values stored in float16: they pass within limits that follow from
-// its unit roundoff.
-func TestHalf(t *testing.T) {
+// shareOf draws a share of the cases from a seed.
+func shareOf(t *testing.T, cases []Case, seed uint64) (some []Case) {
+	t.Helper()
+	share := precisionShare
+	if text := os.Getenv("RAMMER_CONFORMANCE_SHARE"); text != "" {
+		var err error
+		if share, err = strconv.Atoi(text); err != nil || share < 1 {
+			t.Fatalf("RAMMER_CONFORMANCE_SHARE is %q, want a number from 1 on", text)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, seed))
+	for _, c := range cases {
+		if r.IntN(share) == 0 {
+			some = append(some, c)
+		}
+	}
+	return some
+}
+
+// TestPrecisions runs the suite in every precision that is not the default. All results must be within bounds that follow
+// from the precision (see bounder). Cases of which the program is the same as in the default precision, as that of most
+// operators that neither multiply nor store anything, are not run again. A share of the cases is drawn from a seed, other
+// cases for each precision.
+func TestPrecisions(t *testing.T) {
 	cases := suiteCases(t)
 	if _, err := toolchain.FindCxx(""); err != nil {
 		t.Skip(err)
 	}
-	cases = slices.DeleteFunc(cases, func(c Case) bool { return !multiplying.MatchString(c.Name) })
-	results, err := Run(context.Background(), "emu", cases, Options{Progress: t.Logf, Precision: precision.FP16})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range results {
-		if r.Status == Fail {
-			t.Errorf("%s: %s", r.Name, r.Detail)
-		}
+	for _, name := range []string{"strict", "tf32", "fp16", "bf16"} {
+		t.Run(name, func(t *testing.T) {
+			p, _ := precision.Parse(name)
+			some := shareOf(t, cases, uint64(p))
+			results, err := Run(context.Background(), "emu", some, Options{Progress: t.Logf, Precision: p})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log("\n" + Summary("emu", results))
+			for _, r := range results {
+				if r.Status == Fail {
+					t.Errorf("%s: %s", r.Name, r.Detail)
+				}
+			}
+		})
 	}
 }
 

@@ -51,6 +51,11 @@ Float outputs may be off by 1e-3 of each element's value, as ONNX's own runner a
 2e-3 and bfloat16 by 1.6e-2. Everything else must be equal. Of models that draw random numbers only types and
 shapes count. Every compiled program runs twice, and the second run counts.
 
+The same tests run in every precision. Their results may be off by more: by bounds that follow from the unit roundoff
+of the precision, from the lengths of products and from the largest elements of operands, and from nothing that comes
+out (internal/conformance/bounds.go has the formulas). Tests whose programs are those of the default precision are not
+run again. A normal test run takes a share of them, drawn from a seed; make conformance takes all.
+
     RAMMER_ONNX_TESTS=FOLDER go test ./internal/conformance
     go run ./internal/conformance/cmd/conformance -tests FOLDER -engine eval|emu|gpu
 

@@ -9,8 +9,10 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"strings"
 
 	"github.com/rammerc/rammerc/internal/conformance"
+	"github.com/rammerc/rammerc/precision"
 )
 
 func main() {
@@ -37,6 +39,14 @@ func run() (ok bool, err error) {
 	flag.StringVar(&opt.Keep, "keep", "", "keep sources and programs in this folder")
 	flag.StringVar(&opt.Device, "device", "", "device to plan for; default: emu4 or h200")
 	flag.StringVar(&opt.Plan, "plan", "", "kind of plan: auto, rprogram, waves, base")
+	flag.Func("precision", "precision of compiled programs: "+strings.Join(precision.Names(), ", "),
+		func(s string) error {
+			if p, ok := precision.Parse(s); ok {
+				opt.Precision = p
+				return nil
+			}
+			return fmt.Errorf("there is no precision %q", s)
+		})
 	flag.StringVar(&opt.Optimize, "O", "", "optimisation flag of the compiler; default: -O1 for the emulator, -O3 for nvcc")
 	flag.Parse()
 	filter, err := regexp.Compile(*only)
