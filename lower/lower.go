@@ -34,8 +34,11 @@ func Lower(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precisio
 	for _, v := range g.Inputs {
 		b.AddInput(v)
 	}
+	parts := concatenated(g)
 	for _, v := range g.Outputs {
-		b.SendTo(v, b.AddOutput(v))
+		if out := b.AddOutput(v); !parts[v] {
+			b.SendTo(v, out)
+		}
 	}
 	placeConcats(b, g)
 	for _, n := range g.Nodes {
@@ -64,6 +67,23 @@ func constantExtents(b *build.Builder, g *ir.Graph) error {
 		}
 	}
 	return b.Problems()
+}
+
+// concatenated are the values that are written straight into other values. Where one of them is an output of the graph,
+// too, the copy is made for the output, since others in the graph wait for what it is a part of.
+func concatenated(g *ir.Graph) map[*ir.Value]bool {
+	parts := map[*ir.Value]bool{}
+	for _, n := range g.Nodes {
+		if !n.IsInternal("Concat") {
+			continue
+		}
+		for k, v := range n.Inputs {
+			if n.Ints("in_place")[k] != 0 {
+				parts[v] = true
+			}
+		}
+	}
+	return parts
 }
 
 // placeConcats decides where values are written that become parts of other values. The inputs that a rammer.Concat
