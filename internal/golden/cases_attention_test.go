@@ -113,6 +113,40 @@ func TestAttentionSplit(t *testing.T) {
 		{Name: "joined groups", In: decoder, Out: "%z", Body: "%y = rammer.Attention(%q, %k, %v) {scale = 0.2}\n" +
 			"%t = Transpose(%y) {perm = [0, 3, 1, 2, 4]}\n%z = Relu(%t)"},
 		padded, none, zero,
+		attention("ten queries", qkv("2,", 10, 1030, 64, 64), "%q, %k, %v", "scale = 0.125"),
+	}))
+}
+
+// Few queries: attention_few, with one to eight rows in a tile, heads of all sizes, keys that do not fill the turns, and
+// caches in another type than the queries.
+func TestAttentionFew(t *testing.T) {
+	cache := func(name, q, kv string, depth int) Case {
+		wide := func(n, d string) string {
+			if d == "float32" {
+				return fmt.Sprintf("%%%sr = Cast(%%p%s) {to = 16}\n%%%sw = Cast(%%%sr) {to = 1}\n", n, n, n, n)
+			}
+			return fmt.Sprintf("%%%sw = Cast(%%p%s) {to = 1}\n", n, n)
+		}
+		in := fmt.Sprintf("%%q: %s[1,2,4,1,%d], %%k: %s[1,2,1,75,%d], %%v: %s[1,2,1,75,%d]", q, depth, kv, depth, kv, depth)
+		return Case{Name: name, In: in, Out: "%y", Body: fused("Attention", strings.ReplaceAll(in, "%", "%p"),
+			wide("q", q)+wide("k", kv)+wide("v", kv)+"%z = rammer.Attention(%qw, %kw, %vw) {scale = 0.2}", "%z", "%q, %k, %v")}
+	}
+	Check(t, WithLayouts([]Case{
+		attention("one key", qkv("", 1, 1, 4, 4), "%q, %k, %v", "scale = 0.25"),
+		attention("two rows", qkv("3,", 2, 37, 32, 28), "%q, %k, %v", "scale = 0.25"),
+		attention("three rows of 128", qkv("1,", 3, 70, 128, 128), "%q, %k, %v", "scale = 0.1"),
+		attention("256", qkv("2,", 1, 41, 256, 252), "%q, %k, %v", "scale = 0.06"),
+		attention("eight rows of 256", "%q: float32[1,8,1,256], %k: float32[1,1,35,256], %v: float32[1,1,35,256]", "%q, %k, %v",
+			"scale = 0.06"),
+		attention("twelve heads", "%q: float32[1,12,1,16], %k: float32[1,1,300,16], %v: float32[1,1,300,16], "+
+			"%m: float32[12,1,300]", "%q, %k, %v, %m", "scale = 0.2"),
+		attention("halves", "%q: float16[2,1,64], %k: float16[2,170,64], %v: float16[2,170,64]", "%q, %k, %v",
+			"scale = 0.125"),
+		attention("halves of 256", "%q: bfloat16[2,5,256], %k: bfloat16[2,50,256], %v: bfloat16[2,50,256]", "%q, %k, %v",
+			"scale = 0.06"),
+		cache("wide cache", "bfloat16", "float32", 64),
+		cache("narrow cache", "float32", "bfloat16", 128),
+		attention("odd sizes", qkv("2,", 3, 35, 7, 13), "%q, %k, %v", "scale = 0.5"),
 	}))
 }
 

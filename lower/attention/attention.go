@@ -18,13 +18,17 @@ import (
 type attention struct {
 	q, k, v, mask              roperator.View // [b0][b1][b2][row][col]
 	queries, keys, depth, cols int64
-	elem                       ir.DType // of q, k and v; the mask is float32
+	elem                       ir.DType // of q, k and v, unless few; the mask is float32
 	scale                      float32
 	nanToZero                  int64
 	// Query i attends to the keys from i + before to i + behind.
 	before, behind int64
 	// So many heads lie side by side in a row of the output; 1 where every head has rows of its own.
 	joined int64
+	// few says that attention_few carries it out. It reads q, k and v as they are stored and converts them as converted
+	// says; q may have another element type than k and v.
+	few       bool
+	converted [3]*functor.Expr
 }
 
 // Attention lowers a group whose anchor is the internal operator Attention.
@@ -56,8 +60,16 @@ func Attention(b *build.Builder, g *build.Group) error {
 // add adds the rOperators of a. Where too few rTasks would share many keys, rTasks have parts of the keys, and a second
 // rOperator joins what they leave.
 func (a *attention) add(b *build.Builder, g *build.Group, t *tails.Tail) {
+	if a.few {
+		a.addFew(b, g, t)
+		return
+	}
 	shapes := a.usefulShapes(b)
-	splits := a.splits(b.Target(), shapes, b.Share(g))
+	var tiles []*headRows
+	for _, s := range shapes {
+		tiles = append(tiles, a.rows(s.bq))
+	}
+	splits := a.splits(b.Target(), tiles, b.Share(g))
 	if splits == 1 {
 		b.Add(g.Kind(), a.candidates(b, shapes, t)...)
 		return
@@ -134,29 +146,47 @@ func elementOf(b *build.Builder, g *build.Group) ir.DType {
 }
 
 // loaded is the element type of input i behind its prologue.
-func loaded(g *build.Group, i int) ir.DType {
-	if e := g.Prologue[i]; e != nil {
-		return e.DType
+func loaded(g *build.Group, i int) ir.DType { return behind(g.Prologue[i], g.Inputs[i]) }
+
+// behind is the element type of v behind a prologue, which may be nil.
+func behind(prologue *functor.Expr, v *ir.Value) ir.DType {
+	if prologue != nil {
+		return prologue.DType
 	}
-	return g.Inputs[i].DType
+	return v.DType
 }
 
+// readAttention reads the inputs as they stand in memory where attention_few takes them so. Otherwise they are brought to
+// one element type first.
 func readAttention(b *build.Builder, g *build.Group) (*attention, error) {
+	var prologue [4]*functor.Expr
+	copy(prologue[:], g.Prologue)
+	if areFew(b, g) {
+		q, kv := g.Inputs[0].DType, g.Inputs[1].DType
+		a, err := readAs(b, g, [4]ir.DType{q, kv, kv, ir.Float32}, [4]*functor.Expr{3: prologue[3]})
+		if err != nil {
+			return nil, err
+		}
+		a.few, a.converted = true, [3]*functor.Expr(prologue[:3])
+		return a, nil
+	}
 	elem := elementOf(b, g)
+	return readAs(b, g, [4]ir.DType{elem, elem, elem, ir.Float32}, prologue)
+}
+
+// readAs reads the inputs as elements of the given types, behind prologues.
+func readAs(b *build.Builder, g *build.Group, types [4]ir.DType, prologue [4]*functor.Expr) (*attention, error) {
 	var in [4]roperator.View
 	for i, v := range g.Inputs {
 		if v == nil {
 			continue
 		}
-		e, want := g.Prologue[i], elem
-		if i == 3 {
-			want = ir.Float32
-		}
-		if loaded(g, i) != want {
+		e := prologue[i]
+		if d := behind(e, v); d != types[i] {
 			if e == nil {
 				e = functor.Leaf(v.DType, 0)
 			}
-			e = functor.Cast(want, e)
+			e = functor.Cast(types[i], e)
 		}
 		var err error
 		if in[i], err = elementwise.Mapped(b, e, v); err != nil {
@@ -167,7 +197,7 @@ func readAttention(b *build.Builder, g *build.Group) (*attention, error) {
 	batch := shape[:len(shape)-2]
 	last := func(v roperator.View, d int) int64 { return v.Shape[len(v.Shape)-d] }
 	a := &attention{
-		elem: elem, queries: last(in[0], 2), keys: last(in[1], 2), depth: last(in[0], 1), cols: last(in[2], 1),
+		elem: types[1], queries: last(in[0], 2), keys: last(in[1], 2), depth: last(in[0], 1), cols: last(in[2], 1),
 		scale: float32(g.Anchor.Float("scale", 1)), nanToZero: g.Anchor.Int("nan_to_zero", 0),
 		before: g.Anchor.Int("before", -ir.Unbounded), behind: g.Anchor.Int("behind", ir.Unbounded),
 	}

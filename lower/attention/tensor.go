@@ -63,39 +63,13 @@ func (a *attention) products(b *build.Builder) int64 {
 
 // tensorCandidate binds attention_mma. With splits it leaves its sums in t.Out, which is one of partialSums.
 func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int64, t *tails.Tail) *roperator.Candidate {
-	r := a.rows(s.bq)
-	r.splits = splits
-	part, joined, outBox := int64(0), a.joined, a.tileBox(r)
-	if splits > 1 {
-		part, joined, outBox = 1, 1, r.partBox(a.cols+partColumns)
-	}
-	reads := roperator.AppendRead(nil, a.q, r.box(true, a.depth))
-	reads = roperator.AppendRead(reads, a.k, r.box(false, a.depth))
-	reads = roperator.AppendRead(reads, a.v, r.box(false, a.cols))
-	mask, masked := a.q, int64(0)
-	if a.mask.Buf != nil {
-		reads = roperator.AppendRead(reads, a.mask, r.maskBox)
-		mask, masked = a.mask, 1
-	}
-	if part == 0 {
-		reads = append(reads, t.Reads(outBox)...)
-	}
+	c := a.split(a.rows(s.bq), splits, t)
 	return &roperator.Candidate{
-		Inst: b.Instance("attention_mma", a.elem, s.bq, a.size(), s.kg, s.kt, s.wq, a.products(b), masked, part,
+		Inst: b.Instance("attention_mma", a.elem, s.bq, a.size(), s.kg, s.kt, s.wq, a.products(b), c.masked, c.part,
 			a.loadMode(), t.Functor),
-		Tasks: int(r.tasks()),
-		Args: []rkernels.Field{
-			{Name: "q", Value: arg.HeadMatrix(a.q)}, {Name: "k", Value: arg.HeadMatrix(a.k)},
-			{Name: "v", Value: arg.HeadMatrix(a.v)}, {Name: "mask", Value: arg.HeadMatrix(mask)},
-			{Name: "out", Value: arg.Operand3(t.Out)}, {Name: "rows", Value: r.args()},
-			arg.Div("joined", joined), arg.Int("batch", ir.Count(r.batch)), arg.Int("keys", a.keys), arg.Int("split_keys", r.splitKeys()),
-			arg.Int("depth", a.depth), arg.Int("columns", a.cols), arg.Int("before", r.before), arg.Int("behind", r.behind),
-			arg.Int("nan_to_zero", a.nanToZero),
-			{Name: "scale", Value: rkernels.Float(a.scale)}, {Name: "epi", Value: t.Args},
-		},
-		Reads:  reads,
-		Writes: []roperator.Access{{View: t.Out, Box: outBox}},
-		Work:   a.tensorWork(s, r, a.products(b), masked == 1, t),
+		Tasks: int(c.rows.tasks()), Args: c.args, Reads: c.reads,
+		Writes: []roperator.Access{{View: t.Out, Box: c.outBox}},
+		Work:   a.tensorWork(s, c.rows, a.products(b), c.masked == 1, t),
 	}
 }
 
@@ -136,18 +110,19 @@ const (
 	leastGain = 0.1
 )
 
-// splits is how many rTasks share the keys of the same rows, if a share of the target carries them out.
-func (a *attention) splits(t *target.Target, shapes []tensorShape, share float64) int64 {
+// splits is how many rTasks share the keys of the same rows, if a share of the target carries them out. shapes are the
+// tiles of rows that candidates have.
+func (a *attention) splits(t *target.Target, shapes []*headRows, share float64) int64 {
 	if len(shapes) == 0 {
 		return 1
 	}
 	slots := max(1, int64(math.Round(share*float64(t.VEUs))))
 	perSM := float64(t.VEUs) / float64(t.SMs)
-	bytes := float64(a.elem.Size()) * float64(a.depth+a.cols)
+	bytes := float64(a.k.DType().Size()) * float64(a.depth+a.cols)
 	time := func(splits int64) float64 {
 		least := math.Inf(1)
-		for _, s := range shapes {
-			r := a.rows(s.bq)
+		for _, shape := range shapes {
+			r := *shape
 			r.splits = splits
 			move := float64(r.mostKeys()) * bytes / (t.L2Rate / perSM)
 			rounds := float64(build.CeilDiv(r.tasks(), slots))

@@ -166,9 +166,6 @@ struct AttentionMma {
   }
 
  private:
-  static RT_DEVICE int most(int a, int b) { return a > b ? a : b; }
-  static RT_DEVICE int least(int a, int b) { return a < b ? a : b; }
-
   // The products are added to the mask. `key` is that of the lane's first element. Finite numbers stay finite.
   static RT_DEVICE void start_scores(const Rows& rows, int key, Scores& x) {
     RT_UNROLL

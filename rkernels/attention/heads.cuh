@@ -18,6 +18,9 @@ struct HeadMatrix {
   }
 };
 
+RT_DEVICE int most(int a, int b) { return a > b ? a : b; }
+RT_DEVICE int least(int a, int b) { return a < b ? a : b; }
+
 RT_DEVICE float minus_infinity() { return -__builtin_huge_valf(); }
 
 // Where a result goes: the output is [batch and head][query][column], or it is [batch][query][head and column] with so

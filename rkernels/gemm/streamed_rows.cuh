@@ -10,8 +10,8 @@
 //	multiply      the lane's sums of products of a unit
 //
 // With Norm the rows of A are normalised: C is also divided by the root of the mean square of its row of A, as it is
-// behind the prologue, plus an epsilon. Each warp adds up the squares of its share of A while it takes it, so this costs
-// no pass over A.
+// behind the prologue, plus an epsilon. Each warp adds up the squares of its share of A while it takes it, so this
+// costs no pass over A.
 #pragma once
 
 #include <cmath>
