@@ -60,7 +60,8 @@ func (plan *Plan) Ring() Ring {
 			r.Side = spec.SharedBound()
 		}
 	}
-	for r.StageBytes = max(usualStage, least); r.StageBytes > least; r.StageBytes = max(r.StageBytes/2, least) {
+	// Whole units in a stage leave none of it empty.
+	for r.StageBytes = ceilDiv(usualStage, least) * least; r.StageBytes > least; r.StageBytes = max(r.StageBytes/2, least) {
 		if plan.room(r.Side, r.StageBytes) >= leastRing {
 			break
 		}

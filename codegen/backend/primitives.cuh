@@ -167,7 +167,8 @@ RT_DEVICE void copies_arrive(uint64_t* bar);
 // All lanes of the loader's warp: copies bytes, a multiple of 16, into a stage, and completes a phase of its full
 // mbarrier when they are there. Source and stage are aligned to 16 (cp.async.bulk).
 RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes);
-// A lane has read what it needs of a stage: it arrives at the stage's empty mbarrier.
+// All lanes of a warp, which have met after they read what they need of a stage: the warp arrives at the stage's empty
+// mbarrier. One lane does so for all, since arrivals at one mbarrier are carried out one after another.
 RT_DEVICE void free_stage(char* stage, int bytes, uint64_t* empty);
 
 // ---- Clusters ---- Words of 32 bits that blocks of a cluster store into each other's shared memory, and gates:

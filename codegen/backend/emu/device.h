@@ -189,9 +189,10 @@ inline void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t b
   emu::running_block->mbarrier_arrive(mbarrier(full));
 }
 
-// When all lanes have given a stage back, it is poisoned: a lane that reads it later finds NaNs. ThreadSanitizer does
+// When all warps have given a stage back, it is poisoned: a lane that reads it later finds NaNs. ThreadSanitizer does
 // not see that; for it the next copy into the stage is what overwrites it.
 RT_EMU_QUIET inline void free_stage(char* stage, int bytes, uint64_t* empty) {
+  if (thread_index() % emu::kWarp != 0) return;
   if (!emu::running_block->mbarrier_arrive(mbarrier(empty))) return;
   volatile char* p = stage;
   for (int i = 0; i < bytes; ++i) p[i] = static_cast<char>(0xFF);

@@ -20,7 +20,7 @@
 namespace rt {
 
 // A ring in shared memory: the stages, and behind them their mbarriers. `full` of a stage completes a phase when the
-// chunk has come, `empty` when all threads that compute have read it.
+// chunk has come, `empty` when all warps that compute have read it.
 template <int StageBytes>
 class Ring {
  public:
@@ -40,7 +40,7 @@ class Ring {
       RT_NO_UNROLL
       for (uint32_t i = 0; i < count_; ++i) {
         detail::mbarrier_init(full_ + i, detail::kFillArrivals);
-        detail::mbarrier_init(full_ + count_ + i, threads);
+        detail::mbarrier_init(full_ + count_ + i, threads / 32);
       }
       detail::mbarrier_init_done();
     }
