@@ -10,8 +10,8 @@
 
 namespace rt {
 
-// Waits for the launches before, for an rTask of K. An rKernel that is Early does so itself, once its weights are on their
-// way; but where the executor brings a step's operands, these are inputs, and it has waited already (run_plain).
+// Waits for the launches before, for an rTask of K. An rKernel that is Early does so itself, once its weights are on
+// their way; but where the executor brings a step's operands, these are inputs, and it has waited already (run_plain).
 template <class K>
 RT_DEVICE void follow_launches() {
   if constexpr (!Early<K>) detail::wait_for_launches_before();
