@@ -26,6 +26,10 @@ RK_ANY R Cast(T x) {
     return x;
   } else if constexpr (is_narrow_int<T>) {
     return Cast<R>(int32_t(x));
+  } else if constexpr (std::is_same_v<R, float> && (std::is_same_v<T, int8_t> || std::is_same_v<T, uint8_t>)) {
+    // In the lowest bits of 2^23, which takes no conversion. Of a sign the bit is 0 for negative numbers.
+    constexpr uint32_t kSign = std::is_same_v<T, int8_t> ? 0x80 : 0;
+    return bit_cast<float>(0x4b000000u | (uint8_t(x) ^ kSign)) - (8388608.0f + float(kSign));
   } else if constexpr (std::is_same_v<R, bool>) {
     return !(Calc<T>(x) == Calc<T>(0));
   } else if constexpr (is_narrow_int<R> && is_float<T>) {
@@ -37,6 +41,17 @@ RK_ANY R Cast(T x) {
   } else {
     return R(x);
   }
+}
+
+// Cast(Round(x) + zero) to integers of 8 bits, where zero is a whole number. Behind the addition of 1.5·2^23 the lowest
+// bits of a float are those of the nearest whole number.
+template <class R>
+RK_ANY R RoundTo(float x, float zero) {
+  static_assert(sizeof(R) == 1);
+  constexpr float kWhole = 12582912.0f;
+  const float y = fminf(fmaxf(x, float(kLowest<R>) - zero), float(kHighest<R>) - zero);
+  const R rounded = R(bit_cast<int32_t>(y + kWhole) + int32_t(zero));
+  return x == x ? rounded : R(0);
 }
 
 // The same to a narrow float, with ONNX's attributes saturate and round_mode, which is for powers of two alone.

@@ -66,6 +66,7 @@ type Operand struct {
 
 // New completes f.
 func New(f Functor) *Functor {
+	f.Roots = withRounding(f.Roots)
 	f.scalars = scalarsOf(f.Roots)
 	f.key = f.spell()
 	return &f
