@@ -42,10 +42,11 @@ class Row:
         return 2 * self.batch * height * width * self.out * (taps + self.pointwise)
 
     def model(self, precision, dtype):
-        """The operator on images in the order in which the compiler stores them inside a model of this precision. A
-        transposition of an input or output is a way to say how it is stored, and costs nothing."""
+        """The operator on images in the order in which the compiler stores them inside a model of this precision: with
+        their channels last for tensor cores, and for depthwise convolutions in any precision. A transposition of an
+        input or output is a way to say how it is stored, and costs nothing."""
         rng = np.random.default_rng(self.channels + self.out)
-        last = precision != "strict"
+        last = precision not in ("strict", "fp32") or self.groups == self.channels
         consts, nodes = [], []
 
         def conv(x, y, out, inner, filter, **attributes):
