@@ -61,7 +61,7 @@ func beginParts(plans []*vdevice.Plan, opt Options, kernels fs.FS) (*layout, err
 	if len(plans) == 0 {
 		panic("BUG: a program of no models")
 	}
-	b := &layout{plan: &vdevice.Plan{Spec: plans[0].Spec}, opt: opt, kernels: kernels, constAt: map[int]int64{}}
+	b := &layout{plan: &vdevice.Plan{Spec: plans[0].Spec}, opt: opt, sources: kernels, constAt: map[int]int64{}}
 	for i, plan := range plans {
 		partOpt := opt
 		partOpt.Name = fmt.Sprintf("%s_%d", opt.Name, i)
@@ -71,7 +71,8 @@ func beginParts(plans []*vdevice.Plan, opt Options, kernels fs.FS) (*layout, err
 		}
 		b.parts = append(b.parts, p)
 	}
-	b.instances, b.functors, b.rings = distinctInstances(b.parts), distinctFunctors(b.parts), ring(b.parts)
+	b.instances, b.functors = distinctInstances(b.parts), distinctFunctors(b.parts)
+	b.useKernels(b.parts)
 	return b, nil
 }
 
@@ -82,6 +83,7 @@ func (l *layout) countOps() {
 			l.instances[i].ops = append(l.instances[i].ops, in.ops...) // only their number counts
 		}
 	}
+	l.joinKernels()
 }
 
 // writeBundle writes NAME.cu.

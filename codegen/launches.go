@@ -9,6 +9,7 @@ import (
 
 // launch is a kernel launch. schema.LaunchRow says what each number means to the host.
 type launch struct {
+	kernel                int // number of its kernel
 	grid, threads, shared int
 	chunks                int // of streamed weights, in the block that has the most
 	overlap               bool

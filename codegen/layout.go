@@ -18,7 +18,7 @@ import (
 type layout struct {
 	plan    *vdevice.Plan
 	opt     Options
-	kernels fs.FS     // where the instances' sources are
+	sources fs.FS     // where the instances' sources are
 	hash    uint64    // of the weights file, known once it is written
 	parts   []*layout // of a bundle: the models that share this program
 	part    bool      // shares the program of a bundle, which has no C interface
@@ -35,7 +35,9 @@ type layout struct {
 
 	segments   []segmentTables
 	tableBytes int64
-	lines      int          // of the step arrays of all segments
+	lines      int      // of the step arrays of all segments
+	kernels    []kernel // of the program
+	kernelOf   func(vdevice.Needs) int
 	rings      vdevice.Ring // of the program's
 	staging    staging
 
@@ -79,7 +81,7 @@ func newLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) 
 // beginLayout collects what the plan uses. Instances and functors get their numbers later, in finish, since several
 // models may share them.
 func beginLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) {
-	l := &layout{plan: plan, opt: opt, kernels: kernels, opIndex: map[int32]int{}, constAt: map[int]int64{}}
+	l := &layout{plan: plan, opt: opt, sources: kernels, opIndex: map[int32]int{}, constAt: map[int]int64{}}
 	g := plan.Graph
 	if n := len(g.Inputs) + len(g.Outputs); n > schema.MaxSpaces-schema.FirstPortSpace {
 		return nil, problem("too-many-ports", "the model has %d inputs and outputs, a program takes %d at most",
@@ -101,8 +103,9 @@ func (l *layout) file() *layout {
 
 // finish makes the program tables, with the numbers that instances have in the program of the given layouts.
 func (l *layout) finish(program []*layout) error {
-	l.functors, l.rings = distinctFunctors(program), ring(program)
+	l.functors = distinctFunctors(program)
 	l.useInstances(distinctInstances(program))
+	l.useKernels(program)
 	for i := range l.plan.Segments {
 		if err := l.addSegment(i); err != nil {
 			return err
@@ -296,16 +299,6 @@ func (l *layout) spaces() int {
 		n = max(n, p.spaces())
 	}
 	return n
-}
-
-// ring chooses the ring of weights that the models share.
-func ring(ls []*layout) vdevice.Ring {
-	all := *ls[0].plan
-	all.Segments = nil
-	for _, l := range ls {
-		all.Segments = append(all.Segments, l.plan.Segments...)
-	}
-	return all.Ring()
 }
 
 func alignUp(n, to int64) int64 { return (n + to - 1) / to * to }

@@ -53,7 +53,7 @@ func (s *source) launchRows() {
 	s.rows("LaunchRow", "launch_rows", len(all), func(i int) schema.Row {
 		x := all[i]
 		row := schema.LaunchRow{
-			Grid: x.grid, Threads: x.threads, Shared: x.shared, Chunks: x.chunks, Overlap: x.overlap, Alone: x.alone,
+			Kernel: x.kernel, Grid: x.grid, Threads: x.threads, Shared: x.shared, Chunks: x.chunks, Overlap: x.overlap, Alone: x.alone,
 			FirstVEU: x.firstVEU, Ranges: uint64(x.ranges), Stream: x.stream,
 			WaitBegin: len(waits), WaitCount: len(x.after), Awaited: x.awaited,
 			Op: schema.Expr(fmt.Sprint(x.op)), FirstStep: x.first, StepStride: x.stride, Weights: x.weights,

@@ -77,12 +77,13 @@ func (l *layout) writePlan(w io.Writer) error {
 		ROps        int          `json:"roperators"`
 		RTasks      int          `json:"rtasks"`
 		// Predicted is what an inference takes by the costs that the plan was made with; 0 if there were none.
-		Predicted float64 `json:"predicted_us,omitempty"`
-		Tried     []Try   `json:"tried,omitempty"`
+		Predicted float64  `json:"predicted_us,omitempty"`
+		Tried     []Try    `json:"tried,omitempty"`
+		Kernels   []Kernel `json:"kernels"`
 	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.opt.Precision.Program.String(),
 		ruleTexts(l.opt.Precision), l.opt.Weights, l.opt.ErrorBudget, l.weightBytes, l.plan.ArenaLen, len(l.ops),
 		l.steps(),
-		l.predictedUS(), l.opt.Tried})
+		l.predictedUS(), l.opt.Tried, l.describeKernels()})
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,13 @@ func (s *source) program() {
 	for i, in := range s.instances {
 		aliases[i] = "kernels::" + in.alias
 	}
-	s.printf("// The program, as the executor sees it.\nstruct Program : rt::Needs<%s> {\n", wrap(aliases, 27))
+	names := make([]string, len(s.kernels))
+	for k := range s.kernels {
+		names[k] = kernelName(k)
+		s.printf("struct %s;\n", names[k])
+	}
+	s.printf("\n// The program, as the executor sees it.\nstruct Program : rt::Needs<%s> {\n", wrap(aliases, 27))
+	s.printf("  using Kernels = rt::Kernels<%s>;\n", wrap(names, 30))
 	st, e, r := s.allStaging(), s.usedParts(), s.rings
 	for _, c := range []struct {
 		doc, kind, name string
@@ -41,35 +47,53 @@ func (s *source) program() {
 		{"whether loaders walk the steps of a vEU", "bool", "kWalked", e.walked},
 		{"whether loaders bring the weights of each block's only step", "bool", "kSingle", e.single},
 		{"vEUs of a multiprocessor", "int", "kVEUsPerSM", max(1, s.plan.Spec.VEUsPerSM)},
-		{"blocks of a multiprocessor, of one launch or of several that overlap", "int", "kBlocksPerSM", r.Blocks},
 		{"bytes of shared memory that keep a multiprocessor from holding two such blocks", "int", "kAlone", r.Alone},
 		{"bytes of a stage of the ring of streamed weights", "int", "kStageBytes", r.StageBytes},
 		{"bytes of shared memory of a vEU with a ring", "int", "kSharedBudget", r.Shared},
-		{"the same of a block of launches that overlap", "int", "kSideBudget", r.Side},
 	} {
 		s.printf("  static constexpr %s %s = %v;  // %s\n", c.kind, c.name, c.value, c.doc)
+	}
+	s.printf("};\n\n")
+	for k := range s.kernels {
+		s.kernel(k)
+	}
+}
+
+// kernel writes the struct of one of the program's kernels, which the executor is instantiated with.
+func (s *source) kernel(number int) {
+	k := &s.kernels[number]
+	s.note("", "%s.", kernelNote(k))
+	s.printf("struct %s : Program {\n", kernelName(number))
+	s.printf("  static constexpr int kBlocksPerSM = %d;  // blocks that it leaves registers for\n", k.Blocks)
+	s.printf("  static constexpr int kSideBudget = %d;  // bytes of shared memory of a block of launches that overlap\n",
+		k.Side)
+	if len(s.kernels) > 1 {
+		s.printf("  static constexpr int kThreads = %d;  // of its own launches\n", max(32, k.Needs.Threads))
+		if !k.Rings {
+			s.printf("  static constexpr int kStageBytes = 0;  // there are no loaders\n")
+		}
 	}
 	s.printf("\n  // Runs an rTask. There is one call for each instance: the size of the code follows their number.\n" +
 		"  template <class VEU>\n" +
 		"  RT_DEVICE static void compute(VEU& veu, [[maybe_unused]] int instance, const void* args, int rtask) {\n")
-	s.dispatch("compute", "args, rtask", "", func(in instance) bool { return !in.inst.Kernel.Resident })
+	s.dispatch("compute", "args, rtask", "", k, false)
 	s.printf("  }\n\n" +
 		"  // Runs steps, from the given one on, whose instance keeps operands on chip. Returns the step behind them.\n" +
 		"  template <class VEU>\n" +
 		"  RT_DEVICE static uint32_t run(VEU& veu, [[maybe_unused]] int instance, [[maybe_unused]] uint32_t step) {\n")
-	s.dispatch("run_resident", "step", " step + 1", func(in instance) bool { return in.inst.Kernel.Resident })
+	s.dispatch("run_resident", "step", " step + 1", k, true)
 	s.printf("  }\n};\n\n")
 }
 
-// dispatch prints the calls of the vEU's member that runs an instance, one for each instance that serves; no step names
-// another one. The calls form a chain of comparisons whose branches are marked as unlikely, of a number that is marked
+// dispatch prints the calls of the vEU's member that runs an instance, one for each instance that the kernel serves and
+// that is run in this way; no step of its launches names another one. The calls form a chain of comparisons whose branches are marked as unlikely, of a number that is marked
 // as the same in all threads of a warp. Of that nvcc makes a table of branches, and the bodies need no code for lanes
 // that are not together. Of a switch it makes a tree of comparisons that stand among the bodies, far from each other.
-func (s *source) dispatch(member, args, none string, serves func(instance) bool) {
+func (s *source) dispatch(member, args, none string, k *kernel, resident bool) {
 	var calls []string
 	var cases []int
 	for i, in := range s.instances {
-		if serves(in) {
+		if k.serves[i] && in.inst.Kernel.Resident == resident {
 			calls = append(calls, fmt.Sprintf("return veu.template %s<kernels::%s>(%s);", member, in.alias, args))
 			cases = append(cases, i)
 		}

@@ -248,15 +248,15 @@ func TestStages(t *testing.T) {
 	}
 	checks := `
 namespace {
-using Layout = rt::SharedLayout<Program>;
+using Layout = rt::SharedLayout<Kernel0>;
 constexpr int kAll = Layout::stages(0, 1000, true), kSide = Layout::stages(0, kAll, false);
 static_assert(Layout::stages(0, 1, false) == 1 && Layout::stages(0, 0, false) == 0);
 static_assert(2 <= kSide && kSide < kAll && Layout::bytes(0, kAll) <= Program::kSharedBudget);
-static_assert(Layout::bytes(0, kSide) <= Program::kSideBudget && Layout::bytes(0, kSide + 1) > Program::kSideBudget);
+static_assert(Layout::bytes(0, kSide) <= Kernel0::kSideBudget && Layout::bytes(0, kSide + 1) > Kernel0::kSideBudget);
 static_assert(Layout::stages(0, kAll + 1, false) == kAll && Layout::stages(0, kSide + 1, false) == kSide);
 // Blocks that are alone find no room beside each other, but beside one with a ring.
 constexpr size_t kAlone = Layout::alone(Layout::bytes(0, 0)), kReserved = 1 << 10, kRoom = 101 << 10;
-static_assert(2 * (kAlone + kReserved) > kRoom && kAlone + kReserved + Program::kSideBudget + kReserved <= kRoom);
+static_assert(2 * (kAlone + kReserved) > kRoom && kAlone + kReserved + Kernel0::kSideBudget + kReserved <= kRoom);
 static_assert(Layout::alone(kRoom) == kRoom);
 }
 `

@@ -61,7 +61,7 @@ func (l *layout) amalgamate() (*amalgam, error) {
 	names := []string{"rt/device/device.cuh", "rt/host/context.h"}
 	if len(l.functors) > 0 {
 		for _, h := range functorHeaders {
-			if _, err := fs.Stat(l.kernels, h); err == nil { // a set of kernels may do without
+			if _, err := fs.Stat(l.sources, h); err == nil { // a set of kernels may do without
 				names = append(names, h)
 			}
 		}
@@ -70,7 +70,7 @@ func (l *layout) amalgamate() (*amalgam, error) {
 		names = append(names, in.inst.Kernel.Source)
 	}
 	sort.Strings(names[2:])
-	a := newAmalgam(l.kernels, l.usedParts())
+	a := newAmalgam(l.sources, l.usedParts())
 	for _, n := range names {
 		if err := a.add(n, nil); err != nil {
 			return nil, err

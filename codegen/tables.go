@@ -111,6 +111,7 @@ func (l *layout) addLaunches(t *segmentTables, segment int, rows [][]vdevice.Ste
 			d.weights = blockStreamOf(blocks)
 		}
 		x := d.launch
+		x.kernel = l.kernelFor(d.tasks)
 		var ranges []byte
 		for _, r := range d.ranges {
 			ranges = r.Append(ranges)

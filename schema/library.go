@@ -112,6 +112,7 @@ func (r OpRow) Fields() []Field {
 // LaunchRow is a kernel launch. It has no more blocks, threads and shared memory than its rTasks need, unless it says
 // so.
 type LaunchRow struct {
+	Kernel  int  // which of Program::Kernels
 	Grid    int  // thread blocks
 	Threads int  // of a block, beside the loader's
 	Shared  int  // bytes of shared memory for an rTask, beside what the executor needs
@@ -136,6 +137,7 @@ type LaunchRow struct {
 // Fields lists the row's members as C++ names them.
 func (r LaunchRow) Fields() []Field {
 	return []Field{
+		{"kernel", r.Kernel},
 		{"grid", r.Grid},
 		{"threads", r.Threads},
 		{"shared", r.Shared},

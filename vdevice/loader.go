@@ -79,7 +79,8 @@ func (l *Loader) Take(start, end, ready, bytes float64) {
 // streams is what a simulation knows of the weights that a program streams.
 type streams struct {
 	rate    float64
-	ring    int
+	rings   []int    // bytes of the ring, for each wave; of an rProgram there is one
+	ring    int      // of the present launch
 	loaders []Loader // per vEU; nil: nothing streams
 }
 
@@ -90,12 +91,7 @@ func newStreams(seg Segment) streams {
 	if n.StreamStep == 0 {
 		return streams{}
 	}
-	r := plan.Ring()
-	shared := r.Side
-	if seg.Kind == RProgram {
-		shared = r.Shared
-	}
-	s := streams{ring: plan.room(shared, r.StageBytes) * r.StageBytes, loaders: make([]Loader, len(p.Steps))}
+	s := streams{rings: plan.ringBytes(), loaders: make([]Loader, len(p.Steps))}
 	weights, active := int64(0), 0
 	for v := range p.Steps {
 		before := weights
@@ -107,12 +103,31 @@ func newStreams(seg Segment) streams {
 		}
 	}
 	s.rate = p.Spec.LoadRate(min(active, p.Spec.VEUs()), weights)
-	s.open(0, p.Spec)
+	s.open(0, 0, p.Spec)
 	return s
 }
 
+// ringBytes is how many bytes of weights the ring of each launch of the plan's only segment holds.
+func (plan *Plan) ringBytes() []int {
+	seg, kernels := plan.Segments[0], plan.Kernels()
+	r := plan.RingOf(kernels)
+	bytes := func(n Needs, shared int) int { return n.stages(shared, r.StageBytes) * r.StageBytes }
+	if seg.Kind == RProgram {
+		return []int{bytes(seg.Program.Needs(), r.Shared)}
+	}
+	var out []int
+	kernel := plan.KernelOf(kernels)
+	for _, n := range seg.Program.launchNeeds() {
+		out = append(out, bytes(n, kernels[kernel(n)].Side))
+	}
+	return out
+}
+
 // open starts a launch whose loaders may begin at the given time.
-func (s *streams) open(at float64, spec *device.Spec) {
+func (s *streams) open(wave int, at float64, spec *device.Spec) {
+	if s.rings != nil {
+		s.ring = s.rings[min(wave, len(s.rings)-1)]
+	}
 	for v := range s.loaders {
 		s.loaders[v].Open(at, spec.Cost.Latency)
 	}

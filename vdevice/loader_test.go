@@ -138,26 +138,33 @@ func TestRing(t *testing.T) {
 	m := streamed(4, 64<<10)
 	p := alternating(spec, m.G)
 	plan := planOf(m.G, p)
-	if r := plan.Ring(); r.StageBytes < 1024 || r.Blocks != 1 || r.Shared != spec.SharedPerVEU ||
-		r.Side > spec.Shared/2 {
-		t.Errorf("an rProgram has the ring %+v", r)
+	kernel := func() Kernel {
+		list := plan.Kernels()
+		if len(list) != 1 {
+			t.Fatalf("a plan of equal launches has the kernels %+v", list)
+		}
+		return list[0]
+	}
+	if r, k := plan.Ring(), kernel(); r.StageBytes < 1024 || k.Blocks != 1 || r.Shared != spec.SharedPerVEU ||
+		k.Side > spec.Shared/2 {
+		t.Errorf("an rProgram has the ring %+v and the kernel %+v", r, k)
 	}
 	plan.Segments[0].Kind = Waves
-	if r := plan.Ring(); r.Blocks < 2 || 2*(r.Side+spec.Shared-spec.SharedPerVEU) > spec.Shared {
-		t.Errorf("waves have the ring %+v", r)
+	if k := kernel(); k.Blocks < 2 || 2*(k.Side+spec.Shared-spec.SharedPerVEU) > spec.Shared {
+		t.Errorf("waves have the kernel %+v", k)
 	}
 	reserved := spec.Shared - spec.SharedPerVEU
-	if r := plan.Ring(); 2*(r.Alone+reserved) <= spec.Shared || r.Alone+reserved+r.Side+reserved > spec.Shared {
+	if r := plan.Ring(); 2*(r.Alone+reserved) <= spec.Shared || r.Alone+reserved+kernel().Side+reserved > spec.Shared {
 		t.Errorf("two blocks that should be alone fit beside each other, or none with a ring beside one: %+v", r)
 	}
 	registers := plan.Spec.Registers
 	plan.Spec.Registers /= 4
-	if r := plan.Ring(); r.Blocks != 1 || r.Side != r.Shared {
+	if r, k := plan.Ring(), kernel(); k.Blocks != 1 || k.Side != r.Shared {
 		t.Errorf("launches whose blocks have no registers beside each other have the ring %+v", r)
 	}
 	plan.Spec.Registers = registers
 	plan.Spec.Cost.PDL = plan.Spec.Cost.Node
-	if r := plan.Ring(); r.Blocks != 1 || r.Side != r.Shared || r.Alone != 0 {
+	if r, k := plan.Ring(), kernel(); k.Blocks != 1 || k.Side != r.Shared || r.Alone != 0 {
 		t.Errorf("launches that do not overlap have the ring %+v", r)
 	}
 	plain := vdevicetest.New("plain")

@@ -1,6 +1,10 @@
 package vdevice
 
-import "github.com/rammerc/rammerc/schema"
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/schema"
+)
 
 // Ring is the shared memory through which the loaders of a plan's vEUs stream weights (rt/exec/ring.cuh).
 //
@@ -9,15 +13,13 @@ import "github.com/rammerc/rammerc/schema"
 // So no step can wait for a stage that only a later step would free.
 type Ring struct {
 	StageBytes int // 0: nothing streams
-	// Shared is how many bytes of shared memory a vEU of an rProgram may take, the ring included.
-	//
-	// Side is how many a block of another launch may take. It shares its multiprocessor with Blocks-1 blocks of
-	// other launches: while it computes, the loaders of the next launch fill their rings. A block that streams more
-	// weights than Shared holds takes Shared as well.
-	Shared, Side int
-	Blocks       int // how many thread blocks must find room on a multiprocessor, by their registers too
+	// Shared is how many bytes of shared memory a vEU of an rProgram may take, the ring included. A block of another
+	// launch shares its multiprocessor with blocks of other launches: while it computes, the loaders of the next launch
+	// fill their rings. It may take Kernel.Side bytes; one that streams more weights than Shared holds takes Shared as
+	// well.
+	Shared int
 	// Alone is how many bytes of shared memory a block must take so that a multiprocessor has room for no more than
-	// VEUsPerSM blocks of its kind, and for one of Side bytes beside them. It is for the launches of Program.Alone.
+	// VEUsPerSM blocks of its kind, and for one of half of its bytes beside them. It is for the launches of Program.Alone.
 	// Otherwise the blocks of a launch that comes while another runs would go in pairs to the multiprocessors that
 	// still have room, and end later than if each had one of those that become free. 0: launches do not overlap.
 	Alone int
@@ -33,36 +35,27 @@ const (
 )
 
 // Ring chooses the plan's ring.
-func (plan *Plan) Ring() Ring {
-	n, spec := plan.needs(), plan.Spec
-	perSM := max(1, spec.VEUsPerSM)
-	r := Ring{Blocks: perSM, Shared: spec.SharedBound(), Side: spec.SharedBound()}
+func (plan *Plan) Ring() Ring { return plan.RingOf(plan.Kernels()) }
+
+// RingOf is the ring of a plan with the given kernels.
+func (plan *Plan) RingOf(kernels []Kernel) Ring {
+	spec := plan.Spec
+	r := Ring{Shared: spec.SharedBound()}
 	if spec.LaunchesOverlap() {
-		r.Alone = spec.SharedBeside(perSM+1)/schema.SharedAlign*schema.SharedAlign + schema.SharedAlign
+		beside := spec.SharedBeside(max(1, spec.VEUsPerSM) + 1)
+		r.Alone = beside/schema.SharedAlign*schema.SharedAlign + schema.SharedAlign
 	}
-	if n.StreamStep == 0 {
+	step := plan.needs().StreamStep
+	if step == 0 {
 		return r
 	}
-	persistent, least := false, ceilDiv(n.StreamStep, schema.SharedAlign)*schema.SharedAlign
-	for _, s := range plan.Segments {
-		persistent = persistent || s.Kind == RProgram
+	fits := func(k Kernel) bool {
+		return k.Needs.StreamStep == 0 || k.Needs.stages(k.Side, r.StageBytes) >= leastRing
 	}
-	if side := spec.SharedBeside(overlapping*perSM) - schema.SharedAlign; spec.LaunchesOverlap() &&
-		plan.room(side, least) >= leastRing {
-		r.Side = side
-		// An rProgram's blocks want all registers for themselves.
-		for b := mostOverlapping; b >= overlapping && !persistent && r.Blocks == perSM; b-- {
-			if n.Registers <= spec.RegisterBoundOf(n.blockThreads(), b*perSM) {
-				r.Blocks = b * perSM
-			}
-		}
-		if r.Blocks == perSM && !persistent { // for want of registers no other block comes beside one
-			r.Side = spec.SharedBound()
-		}
-	}
+	least := leastStage(step)
 	// Whole units in a stage leave none of it empty.
 	for r.StageBytes = ceilDiv(usualStage, least) * least; r.StageBytes > least; r.StageBytes = max(r.StageBytes/2, least) {
-		if plan.room(r.Side, r.StageBytes) >= leastRing {
+		if !slices.ContainsFunc(kernels, func(k Kernel) bool { return !fits(k) }) {
 			break
 		}
 	}
@@ -81,21 +74,4 @@ func (plan *Plan) needs() Needs {
 		n.Join(s.Program.Needs())
 	}
 	return n
-}
-
-// room is the number of stages that have room in every segment that streams weights, if a block has so many bytes of
-// shared memory. It is -1 if no segment streams any.
-func (plan *Plan) room(shared, stage int) int {
-	least := -1
-	for _, s := range plan.Segments {
-		n := s.Program.Needs()
-		if n.StreamStep == 0 {
-			continue
-		}
-		room := max(0, shared-n.SharedBytes()-schema.ExecutorShared) / (stage + schema.StageBarrierBytes)
-		if least < 0 || room < least {
-			least = room
-		}
-	}
-	return least
 }

@@ -165,7 +165,7 @@ func (s *simulation) byWaves() {
 	early := 0.0 // when the loaders of the wave's launch begin
 	blocks := s.h.p.Blocks()
 	for w := int32(0); w < int32(s.h.waves); w++ {
-		s.streams.open(early, s.h.p.Spec)
+		s.streams.open(int(w), early, s.h.p.Spec)
 		s.slower = s.h.p.Spec.Crowding(blocks[w])
 		end, last := open, opener
 		for v, steps := range s.h.p.Steps {

@@ -30,6 +30,7 @@ type LibraryInspection struct {
 	Weights  int64            `json:"weights_bytes"`
 	Arena    int64            `json:"arena_bytes"`
 	Segments []SegmentSummary `json:"segments"`
+	Kernels  []codegen.Kernel `json:"kernels"`
 	Tried    []codegen.Try    `json:"tried,omitempty"` // plans that were timed before this one was chosen
 	// Precision is the program's, PrecisionOf the rules for nodes that have another one, and Operators what came of
 	// them.
@@ -137,10 +138,11 @@ func InspectPlan(job *driver.Job, o driver.CompileOptions) (r *LibraryInspection
 // describePlan reads the JSON form of a plan.
 func describePlan(data []byte) (*LibraryInspection, error) {
 	var head struct {
-		Version  string        `json:"rammerc"`
-		Weights  int64         `json:"weights_bytes"`
-		Arena    int64         `json:"arena_bytes"`
-		Tried    []codegen.Try `json:"tried"`
+		Version  string           `json:"rammerc"`
+		Weights  int64            `json:"weights_bytes"`
+		Arena    int64            `json:"arena_bytes"`
+		Tried    []codegen.Try    `json:"tried"`
+		Kernels  []codegen.Kernel `json:"kernels"`
 		Segments []struct {
 			Serial bool `json:"serial"`
 		} `json:"segments"`
@@ -154,7 +156,7 @@ func describePlan(data []byte) (*LibraryInspection, error) {
 	}
 	r := &LibraryInspection{
 		Name: p.Name, Model: p.Model, Version: head.Version, Device: p.Device, Arch: p.Arch, ROps: len(p.Ops),
-		Weights: head.Weights, Arena: head.Arena, Segments: []SegmentSummary{}, Tried: head.Tried,
+		Weights: head.Weights, Arena: head.Arena, Segments: []SegmentSummary{}, Tried: head.Tried, Kernels: head.Kernels,
 		Precision: p.Precision, PrecisionOf: p.PrecisionOf, Operators: []OpPrecision{},
 	}
 	for _, o := range p.Ops {
@@ -222,6 +224,10 @@ func (r *LibraryInspection) Text(w io.Writer) {
 	}
 	for i, s := range r.Segments {
 		fmt.Fprintf(t, "segment %d\t%s\n", i, s)
+	}
+	for _, k := range r.Kernels {
+		fmt.Fprintf(t, "kernel\t%s: registers for %s of %d threads a multiprocessor, about %d each; %s\n", k.Name,
+			progress.Count(k.Blocks, "block"), k.Threads, k.Registers, progress.Count(len(k.Instances), "rKernel instance"))
 	}
 	for _, x := range r.Tried {
 		fmt.Fprintf(t, "tried\t%s\n", strings.TrimSpace(driver.DescribeTry(x)))

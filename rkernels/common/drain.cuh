@@ -74,8 +74,8 @@ RT_DEVICE void drain_elements(const rt::Task& t, const Sum* sums, const rt::Oper
   }
 }
 
-// How the threads of a drain by packs divide the tile, and how many packs a thread has under way at once: what a turn of
-// the loop repeats is about as long for all epilogues, and no more than Most elements.
+// How the threads of a drain by packs divide the tile, and how many packs a thread has under way at once: what a turn
+// of the loop repeats is about as long for all epilogues, and no more than Most elements.
 template <int Threads, int Rows, int Cols, int Most, class Epi>
 struct PackDrain {
   static constexpr int kAcross = Cols / Epi::kPack;  // threads that share a row

@@ -81,6 +81,7 @@ var library = Group{
 			Doc: "LaunchRow is a kernel launch. It has no more blocks, threads and shared memory than its rTasks " +
 				"need, unless it says so.",
 			Fields: []Field{
+				{"kernel", "int", "", "which of Program::Kernels"},
 				{"grid", "int", "", "thread blocks"},
 				{"threads", "int", "", "of a block, beside the loader's"},
 				{"shared", "int", "", "bytes of shared memory for an rTask, beside what the executor needs"},

@@ -12,10 +12,10 @@
 
 namespace rt {
 
-template <class Program>
-__global__ void __launch_bounds__(SharedLayout<Program>::kMostThreads, Program::kBlocksPerSM)
-    vdevice_run(const __grid_constant__ LaunchArgs<Program::kSpaces> l) {
-  run_thread<Program>(l);
+template <class Kernel>
+__global__ void __launch_bounds__(SharedLayout<Kernel>::kMostThreads, Kernel::kBlocksPerSM)
+    vdevice_run(const __grid_constant__ LaunchArgs<Kernel::kSpaces> l) {
+  run_thread<Kernel>(l);
 }
 
 namespace dev {
@@ -243,36 +243,48 @@ inline int granted_multiprocessors(int device) {
   return sms;
 }
 
-template <class Program>
-Residency residency(int device, const Options&) {
+// Makes a kernel ready for launches on the device. All kernels and launches ask for the same split of a
+// multiprocessor's memory between L1 cache and shared memory, however little shared memory they use: launches that ask
+// for different splits do not run side by side.
+template <class Program, class Kernel>
+void prepare_kernel(int device) {
+  const auto describe_device = [&] { return "device " + std::to_string(device) + ", " + describe(device); };
   cudaFuncAttributes attributes;
-  cudaError_t e = cudaFuncGetAttributes(&attributes, vdevice_run<Program>);
+  cudaError_t e = cudaFuncGetAttributes(&attributes, vdevice_run<Kernel>);
   if (e != cudaSuccess) {
     cudaGetLastError();
     throw Error{kDeviceUnfit,
                 "the library holds code for compute capability × 100 = " RT_TEXT(__CUDA_ARCH_LIST__) "; device " +
                     std::to_string(device) + " is " + describe(device) + " (" + cudaGetErrorString(e) + ")"};
   }
-  using Layout = SharedLayout<Program>;
-  constexpr size_t shared = Layout::kMostBytes, alone = Layout::alone(shared);
-  e = cudaFuncSetAttribute(vdevice_run<Program>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(alone));
+  constexpr size_t kernel = SharedLayout<Kernel>::alone(SharedLayout<Kernel>::kMostBytes);
+  e = cudaFuncSetAttribute(vdevice_run<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kernel));
   if (e != cudaSuccess) {
     cudaGetLastError();
-    throw Error{kDeviceUnfit, "a vEU needs " + std::to_string(alone) + " bytes of shared memory; device " +
-                                  std::to_string(device) + ", " + describe(device) + ", has less"};
+    throw Error{kDeviceUnfit, "a vEU needs " + std::to_string(kernel) + " bytes of shared memory; " +
+                                  describe_device() + ", has less"};
   }
-  // All launches ask for the same split of a multiprocessor's memory between L1 cache and shared memory, however little
-  // shared memory they use: launches that ask for different splits do not run side by side.
+  using Layout = SharedLayout<Program>;
+  constexpr size_t shared = Layout::kMostBytes * Program::kVEUsPerSM, alone = Layout::alone(Layout::kMostBytes);
   int most = 1;
   check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device), "cudaDeviceGetAttribute");
-  constexpr size_t all = shared * Program::kBlocksPerSM > alone ? shared * Program::kBlocksPerSM : alone;
-  const size_t percent = (100 * all + static_cast<size_t>(most) - 1) / static_cast<size_t>(most);
-  check(cudaFuncSetAttribute(vdevice_run<Program>, cudaFuncAttributePreferredSharedMemoryCarveout,
+  const size_t percent =
+      (100 * (shared > alone ? shared : alone) + static_cast<size_t>(most) - 1) / static_cast<size_t>(most);
+  check(cudaFuncSetAttribute(vdevice_run<Kernel>, cudaFuncAttributePreferredSharedMemoryCarveout,
                              percent < 100 ? static_cast<int>(percent) : 100),
         "cudaFuncSetAttribute");
+}
+
+template <class Program>
+Residency residency(int device, const Options&) {
+  Program::Kernels::each([&]<class Kernel>(Kernel*) { prepare_kernel<Program, Kernel>(device); });
   int per_sm = 0, cooperative = 0;
-  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, vdevice_run<Program>, Layout::kMostThreads, shared),
-        "occupancy");
+  Program::Kernels::one(0, [&]<class Kernel>(Kernel*) {
+    using Layout = SharedLayout<Kernel>;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, vdevice_run<Kernel>, Layout::kMostThreads,
+                                                        Layout::kMostBytes),
+          "occupancy");
+  });
   check(cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device), "cudaDeviceGetAttribute");
   return Residency{per_sm * granted_multiprocessors(device), cooperative != 0, has_tenants(device)};
 }
@@ -281,15 +293,19 @@ template <class Program>
 int resident_clusters(int, int size, const Options&) {
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(size));
-  config.blockDim = dim3(SharedLayout<Program>::kMostThreads);
-  config.dynamicSmemBytes = SharedLayout<Program>::kMostBytes;
   cudaLaunchAttribute attribute = {};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim = {static_cast<unsigned>(size), 1, 1};
   config.attrs = &attribute;
   config.numAttrs = 1;
   int n = 0;
-  if (cudaOccupancyMaxActiveClusters(&n, vdevice_run<Program>, &config) == cudaSuccess) return n;
+  cudaError_t e = cudaSuccess;
+  Program::Kernels::one(0, [&]<class Kernel>(Kernel*) {
+    config.blockDim = dim3(SharedLayout<Kernel>::kMostThreads);
+    config.dynamicSmemBytes = SharedLayout<Kernel>::kMostBytes;
+    e = cudaOccupancyMaxActiveClusters(&n, vdevice_run<Kernel>, &config);
+  });
+  if (e == cudaSuccess) return n;
   cudaGetLastError();
   return 0;
 }
@@ -313,9 +329,6 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(static_cast<unsigned>(row.grid));
   config.blockDim = dim3(static_cast<unsigned>(row.threads) + (args.stages > 0 ? 32 : 0));
-  using Layout = SharedLayout<Program>;
-  config.dynamicSmemBytes = Layout::bytes(row.shared, static_cast<int>(args.stages));
-  if (row.alone && kind == LaunchKind::kOverlapping) config.dynamicSmemBytes = Layout::alone(config.dynamicSmemBytes);
   config.stream = s;
   cudaLaunchAttribute attributes[2] = {};
   config.attrs = attributes;
@@ -330,7 +343,12 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
     attributes[config.numAttrs].id = cudaLaunchAttributeClusterDimension;
     attributes[config.numAttrs++].val.clusterDim = {args.cluster, 1, 1};
   }
-  check(cudaLaunchKernelEx(&config, vdevice_run<Program>, args), "launch");
+  Program::Kernels::one(row.kernel, [&]<class Kernel>(Kernel*) {
+    using Layout = SharedLayout<Kernel>;
+    config.dynamicSmemBytes = Layout::bytes(row.shared, static_cast<int>(args.stages));
+    if (row.alone && kind == LaunchKind::kOverlapping) config.dynamicSmemBytes = Layout::alone(config.dynamicSmemBytes);
+    check(cudaLaunchKernelEx(&config, vdevice_run<Kernel>, args), "launch");
+  });
 }
 
 // Nothing to do: a launch that was refused has changed no flag, and after one that failed the device is lost.

@@ -9,10 +9,10 @@
 
 namespace rt {
 
-template <class Program>
+template <class Kernel>
 void vdevice_run(void* p) {
-  const auto& l = *static_cast<const LaunchArgs<Program::kSpaces>*>(p);
-  run_thread<Program>(l);
+  const auto& l = *static_cast<const LaunchArgs<Kernel::kSpaces>*>(p);
+  run_thread<Kernel>(l);
 }
 
 namespace dev {
@@ -125,7 +125,6 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
   LaunchArgs<Program::kSpaces> copy = args;
   emu::Launch l;
   l.grid = row.grid, l.threads = row.threads + (args.stages > 0 ? 32 : 0);
-  l.shared = SharedLayout<Program>::bytes(row.shared, static_cast<int>(args.stages));
   l.together = kind == LaunchKind::kCooperative || kind == LaunchKind::kGuarded;
   l.cluster = static_cast<int>(args.cluster);
   l.max_resident = residency<Program>(0, o).veus;
@@ -136,7 +135,12 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
   }
   l.seed = o.seed ? o.seed : environment("RAMMER_EMU_SEED", 1);
   emu::Failure f;
-  if (emu::run_launch(l, vdevice_run<Program>, &copy, &f)) return;
+  bool done = false;
+  Program::Kernels::one(row.kernel, [&]<class Kernel>(Kernel*) {
+    l.shared = SharedLayout<Kernel>::bytes(row.shared, static_cast<int>(args.stages));
+    done = emu::run_launch(l, vdevice_run<Kernel>, &copy, &f);
+  });
+  if (done) return;
   if (f.note.set) *copy.reports = to_report(f.note);
   throw Error{kRunFailed, f.text};
 }

@@ -1,10 +1,19 @@
 // What a program asks of the executor. An emitted Program derives from Needs and has, beside its own:
 //
+//   Kernels                          its CUDA kernels, a struct each; the first one is that of rPrograms
 //   kSpaces                          address spaces
 //   kMoves, kImports, kSlots         the most moves of a step, elements of the import area, words of slots
 //   kStageBytes, kSharedBudget, …    the ring of weights (layout.cuh)
+//
+// The struct of a kernel derives from Program. The executor is instantiated with it, and it has, beside its own:
+//
+//   kBlocksPerSM                     how many of its blocks a multiprocessor must have registers for
+//   kSideBudget                      the shared memory of a block of launches that overlap
 //   compute(veu, instance, …)        runs one rTask of an rKernel instance
 //   run(veu, instance, step)         runs the steps from `step` on that share what an instance keeps on chip
+//
+// Where instances need very different numbers of registers, a kernel has those of its own launches alone, and hides
+// constants of Program, such as kThreads, by what these launches need.
 #pragma once
 
 #include <initializer_list>
@@ -35,6 +44,22 @@ struct Needs {
   static constexpr bool kNearSteps = true;    // mode_near.cuh
   static constexpr bool kWalked = true;       // loaders that walk the steps of their vEU
   static constexpr bool kSingle = true;       // loaders of blocks that run one step each
+};
+
+// The CUDA kernels of a program.
+template <class... K>
+struct Kernels {
+  static constexpr int kCount = sizeof...(K);
+  // Calls body with a null pointer to the struct of kernel `number`, or of each kernel in order.
+  template <class Body>
+  static void one(int number, Body body) {
+    int i = 0;
+    ((i++ == number ? body(static_cast<K*>(nullptr)) : void()), ...);
+  }
+  template <class Body>
+  static void each(Body body) {
+    (body(static_cast<K*>(nullptr)), ...);
+  }
 };
 
 // rKernels that take their weights from Task::stream have kStreamStep: they take a multiple of so many bytes at a time.

@@ -110,7 +110,9 @@ void Context<Program>::launch_row(const SegmentRow& seg, int i, Args& args, dev:
   args.launch = static_cast<uint32_t>(i);
   args.first_veu = static_cast<uint32_t>(row.first_veu);
   args.shared = static_cast<uint32_t>(row.shared);
-  args.stages = static_cast<uint32_t>(SharedLayout<Program>::stages(row.shared, row.chunks, args.persistent != 0));
+  Program::Kernels::one(row.kernel, [&]<class Kernel>(Kernel*) {
+    args.stages = static_cast<uint32_t>(SharedLayout<Kernel>::stages(row.shared, row.chunks, args.persistent != 0));
+  });
   args.op_args = 0, args.op_words = 0;
   if (row.op >= 0) args.op_args = weights_->args_of(row.op), args.op_words = (model_.ops[row.op].args_bytes + 15) / 16;
   args.first_step = row.first_step, args.step_stride = row.step_stride, args.weights = row.weights;

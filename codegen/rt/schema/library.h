@@ -75,6 +75,7 @@ struct OpRow {
 // LaunchRow is a kernel launch. It has no more blocks, threads and shared memory than its rTasks need, unless it says
 // so.
 struct LaunchRow {
+  int kernel;    // which of Program::Kernels
   int grid;      // thread blocks
   int threads;   // of a block, beside the loader's
   int shared;    // bytes of shared memory for an rTask, beside what the executor needs

@@ -1,0 +1,99 @@
+package codegen
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/vdevice"
+)
+
+// kernel is a CUDA kernel of the program: a struct in C++ with the bodies of the instances that its launches run.
+type kernel struct {
+	vdevice.Kernel
+	serves []bool // by number of the instance
+}
+
+// useKernels finds out which kernels the program of the given layouts has, and the ring of weights that they share.
+func (l *layout) useKernels(program []*layout) {
+	all := *program[0].plan
+	all.Segments = nil
+	for _, p := range program {
+		all.Segments = append(all.Segments, p.plan.Segments...)
+	}
+	list := all.Kernels()
+	l.rings, l.kernelOf = all.RingOf(list), all.KernelOf(list)
+	l.kernels = nil
+	for _, k := range list {
+		l.kernels = append(l.kernels, kernel{k, make([]bool, len(l.instances))})
+	}
+}
+
+// kernelFor is the number of the kernel of a launch of the given rTasks, which serves their instances from then on.
+func (l *layout) kernelFor(tasks []vdevice.Task) int {
+	var n vdevice.Needs
+	used, last := map[int]bool{}, int32(-1)
+	for _, t := range tasks {
+		if t.Op == last {
+			continue
+		}
+		last = t.Op
+		if u := l.ops[l.opIndex[t.Op]]; !used[u.instance] {
+			used[u.instance] = true
+			n.AddCandidate(u.cand)
+		}
+	}
+	k := l.kernelOf(n)
+	for i := range used {
+		l.kernels[k].serves[i] = true
+	}
+	return k
+}
+
+// joinKernels says of the kernels of a shared program which instances they serve in any of its parts.
+func (l *layout) joinKernels() {
+	for _, p := range l.parts {
+		for k := range p.kernels {
+			for i, serves := range p.kernels[k].serves {
+				l.kernels[k].serves[i] = l.kernels[k].serves[i] || serves
+			}
+		}
+	}
+}
+
+// Kernel is what NAME.plan.json says of a CUDA kernel of the program.
+type Kernel struct {
+	Name      string `json:"name"`          // of the C++ struct
+	Blocks    int    `json:"blocks_per_sm"` // that a multiprocessor must have registers for
+	Ring      bool   `json:"ring"`          // whether its blocks may have a loader of weights
+	Threads   int    `json:"threads"`       // of a block, the loader's not counted
+	Registers int    `json:"registers"`     // of a thread, by the estimates of the rKernels' manifests
+	// Instances are those that its launches run, by the names that reports have for them.
+	Instances []string `json:"instances"`
+}
+
+func (l *layout) describeKernels() []Kernel {
+	out := make([]Kernel, 0, len(l.kernels))
+	for i := range l.kernels {
+		k := &l.kernels[i]
+		d := Kernel{Name: kernelName(i), Blocks: k.Blocks, Ring: k.Rings, Threads: k.Needs.Threads,
+			Registers: k.Needs.Registers, Instances: []string{}}
+		for n, serves := range k.serves {
+			if serves {
+				d.Instances = append(d.Instances, l.instances[n].label)
+			}
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// kernelName is the C++ name of a kernel's struct.
+func kernelName(k int) string { return fmt.Sprintf("Kernel%d", k) }
+
+// kernelNote says what tells a kernel from the others.
+func kernelNote(k *kernel) string {
+	ring := "streaming weights"
+	if !k.Rings {
+		ring = "none of which streams weights"
+	}
+	return fmt.Sprintf("Launches %s, of which a multiprocessor holds %s", ring, count(k.Blocks, "block"))
+}

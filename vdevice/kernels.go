@@ -1,0 +1,182 @@
+package vdevice
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/schema"
+)
+
+// Kernel is a CUDA kernel of a plan. A kernel holds the bodies of several rKernel instances, and all of its launches
+// have the registers of the largest one. So instances that need many registers are kept apart from the others, where
+// a multiprocessor could hold blocks of two launches of those:
+//
+//	one kernel             launch of 168 registers │ launch that needs 64 │ launch that needs 64
+//	a kernel for each      launch of 168 registers │ launch of 64
+//	                                               │   launch of 64: its blocks are there when the one before ends
+//
+// An instance whose launches are of several kernels is compiled for each of them.
+type Kernel struct {
+	KernelClass
+	Needs Needs // of all of its launches
+	Side  int   // how many bytes of shared memory a block of a launch that overlaps may take for its ring
+}
+
+// KernelClass tells the kernels of a plan apart.
+type KernelClass struct {
+	Rings  bool // its blocks may have a loader
+	Blocks int  // blocks of it that a multiprocessor must hold at once, by their registers
+}
+
+// crowds are the numbers of blocks that kernels are compiled for where they are kept apart, for each vEU of a
+// multiprocessor: without a ring, and with one.
+var crowds = map[bool][]int{false: {4, 2}, true: {2}}
+
+// kernelRule decides of which class the kernel of a launch is.
+type kernelRule struct {
+	spec *device.Spec
+	one  bool // all launches have the same kernel, of this class
+	all  KernelClass
+}
+
+// Kernels lists the plan's kernels, that of rPrograms first, then those of few blocks.
+func (plan *Plan) Kernels() []Kernel {
+	var out []Kernel
+	rule := plan.kernelRule()
+	plan.eachLaunch(func(n Needs) {
+		class := rule.classOf(n)
+		for i := range out {
+			if out[i].KernelClass == class {
+				out[i].Needs.Join(n)
+				return
+			}
+		}
+		out = append(out, Kernel{KernelClass: class, Needs: n})
+	})
+	if out == nil { // a plan without launches
+		out = []Kernel{{KernelClass: rule.all}}
+	}
+	for i := range out {
+		out[i].Side = plan.side(&out[i])
+	}
+	number := map[bool]int{true: 0, false: 1}
+	slices.SortFunc(out, func(a, b Kernel) int {
+		return cmp.Or(cmp.Compare(a.Blocks, b.Blocks), cmp.Compare(number[a.Rings], number[b.Rings]))
+	})
+	return out
+}
+
+// KernelOf returns the numbers among Kernels of the kernels of launches, by what these need.
+func (plan *Plan) KernelOf(kernels []Kernel) func(n Needs) int {
+	rule := plan.kernelRule()
+	return func(n Needs) int {
+		class := rule.classOf(n)
+		for i := range kernels {
+			if kernels[i].KernelClass == class {
+				return i
+			}
+		}
+		panic("BUG: a launch of no kernel")
+	}
+}
+
+// eachLaunch tells what each launch needs. The launches of an rProgram's segment count as one.
+func (plan *Plan) eachLaunch(visit func(n Needs)) {
+	for _, s := range plan.Segments {
+		if s.Kind == RProgram {
+			visit(s.Program.Needs())
+			continue
+		}
+		for _, n := range s.Program.launchNeeds() {
+			visit(n)
+		}
+	}
+}
+
+// launchNeeds is what each of the program's launches needs, if it is launched in waves.
+func (p *Program) launchNeeds() []Needs {
+	out, ops := make([]Needs, p.Waves), map[int32]Needs{}
+	for _, steps := range p.Steps {
+		for i := range steps {
+			w, op := steps[i].Wave, steps[i].Task.Op
+			if i > 0 && steps[i-1].Wave == w && steps[i-1].Task.Op == op {
+				continue
+			}
+			n, known := ops[op]
+			if !known {
+				n.AddCandidate(p.Candidate(op))
+				ops[op] = n
+			}
+			out[w].Join(n)
+		}
+	}
+	return out
+}
+
+// kernelRule finds out whether one kernel is enough: that is so in plans with rPrograms, whose blocks want all registers
+// for themselves, where launches do not overlap, and where blocks of any two launches have room beside each other. It is
+// also so where nothing streams weights. Tiles of warp groups do, and of all instances they need most registers. Without
+// them ConvNeXt took 5 % longer with several kernels: the bound that leaves room for two blocks costs some instances
+// loads that are on their way together.
+func (plan *Plan) kernelRule() kernelRule {
+	all, perSM := plan.needs(), max(1, plan.Spec.VEUsPerSM)
+	r := kernelRule{spec: plan.Spec, all: KernelClass{Rings: all.StreamStep > 0, Blocks: perSM}}
+	persistent := slices.ContainsFunc(plan.Segments, func(s Segment) bool { return s.Kind == RProgram })
+	r.one = persistent || !r.all.Rings || !plan.Spec.LaunchesOverlap() || beside(plan.Spec, &all, overlapping*perSM)
+	if persistent || !plan.Spec.LaunchesOverlap() || !r.all.Rings {
+		return r
+	}
+	for b := mostOverlapping; b >= overlapping && r.all.Blocks == perSM; b-- {
+		if beside(plan.Spec, &all, b*perSM) {
+			r.all.Blocks = b * perSM
+		}
+	}
+	return r
+}
+
+// classOf is the class of the kernel of a launch that needs n.
+func (r *kernelRule) classOf(n Needs) KernelClass {
+	if r.one {
+		return r.all
+	}
+	perSM := max(1, r.spec.VEUsPerSM)
+	c := KernelClass{Rings: n.StreamStep > 0, Blocks: perSM}
+	for _, b := range crowds[c.Rings] {
+		if beside(r.spec, &n, b*perSM) {
+			c.Blocks = b * perSM
+			break
+		}
+	}
+	return c
+}
+
+// beside reports whether a multiprocessor has registers for so many blocks of launches that need n.
+func beside(s *device.Spec, n *Needs, blocks int) bool {
+	return n.Registers <= s.RegisterBoundOf(n.blockThreads(), blocks)
+}
+
+// side is how many bytes of shared memory a block of a launch that overlaps may take. Half of a multiprocessor's is
+// left to the next launch, unless its blocks have no registers beside this one's or two stages find no room.
+func (plan *Plan) side(k *Kernel) int {
+	spec := plan.Spec
+	perSM := max(1, spec.VEUsPerSM)
+	persistent := slices.ContainsFunc(plan.Segments, func(s Segment) bool { return s.Kind == RProgram })
+	if !spec.LaunchesOverlap() || k.Needs.StreamStep == 0 || !persistent && k.Blocks == perSM {
+		return spec.SharedBound()
+	}
+	half := spec.SharedBeside(overlapping*perSM) - schema.SharedAlign
+	if k.Needs.stages(half, leastStage(k.Needs.StreamStep)) < leastRing {
+		return spec.SharedBound()
+	}
+	return half
+}
+
+// leastStage is the smallest stage that holds step bytes.
+func leastStage(step int) int { return ceilDiv(step, schema.SharedAlign) * schema.SharedAlign }
+
+// stages is how many stages of so many bytes have room in a block of so many bytes of shared memory, beside its other
+// needs.
+func (n *Needs) stages(shared, stage int) int {
+	return max(0, shared-n.SharedBytes()-schema.ExecutorShared) / (stage + schema.StageBarrierBytes)
+}
