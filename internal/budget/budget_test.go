@@ -144,4 +144,13 @@ func TestTakenBack(t *testing.T) {
 	if len(mixed.Choice.Rules) > 0 || mixed.Program != "fp16" {
 		t.Errorf("mixed precisions are chosen though they are slow: %v", mixed.Choice)
 	}
+	slight := search(t, 1e-2, 1, func(c precision.Choice, n *ir.Node) float64 {
+		if n.Name == "second" && c.Of(n) == precision.TF32 && len(c.Rules) > 0 {
+			return 0.9 * bySize(precision.All(precision.FP16), n) // 7 % of all
+		}
+		return bySize(c, n)
+	})
+	if len(slight.Choice.Rules) > 0 {
+		t.Errorf("mixed precisions are chosen that save less than models err by: %v", slight.Choice)
+	}
 }
