@@ -105,7 +105,7 @@ func (a *attention) result(b *build.Builder, v *ir.Value, shape []int64) tails.S
 	first := a.firstHead(rank)
 	a.joined = 1
 	if first < 0 || b.HasHome(v) || ir.Count(shape[first:rank-2]) == 1 {
-		return tails.Spec{DType: ir.Float32, Shape: shape, Cuts: [2]int{rank - 2, rank - 1}}
+		return tails.Spec{DType: ir.Float32, Shape: shape, Cuts: [2]int{rank - 2, rank - 1}, Run: a.cols}
 	}
 	a.joined = ir.Count(shape[first : rank-2])
 	var perm, dims []int64 // batch, query, heads, column
@@ -123,7 +123,7 @@ func (a *attention) result(b *build.Builder, v *ir.Value, shape []int64) tails.S
 	}
 	add(rank - 1)
 	b.Bind(v, roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, dims), dims).Permute(back))
-	return tails.Spec{DType: ir.Float32, Shape: dims, Perm: perm, Cuts: [2]int{first, first + 1}}
+	return tails.Spec{DType: ir.Float32, Shape: dims, Perm: perm, Cuts: [2]int{first, first + 1}, Run: a.cols}
 }
 
 // firstHead is the first dim of heads of an output of the given rank, -1 if there is none. Heads are one dim, or two
@@ -135,8 +135,8 @@ func (a *attention) firstHead(rank int) int {
 	return rank - 3
 }
 
-// elementOf is the element type of Q, K and V that the kernels read. Those for tensor cores widen 16-bit elements
-// themselves; otherwise these are widened before.
+// elementOf is the element type of Q, K and V that the kernels read. Those for tensor cores multiply 16-bit elements;
+// otherwise these are widened before.
 func elementOf(b *build.Builder, g *build.Group) ir.DType {
 	d := loaded(g, 0)
 	if !tensorCores(b) || d != loaded(g, 1) || d != loaded(g, 2) {
@@ -145,8 +145,21 @@ func elementOf(b *build.Builder, g *build.Group) ir.DType {
 	return d
 }
 
-// loaded is the element type of input i behind its prologue.
-func loaded(g *build.Group, i int) ir.DType { return behind(g.Prologue[i], g.Inputs[i]) }
+// loaded is the element type of input i behind its prologue, but for a conversion from 16 bits to float32 with which that
+// ends.
+func loaded(g *build.Group, i int) ir.DType { return behind(unwidened(g.Prologue[i]), g.Inputs[i]) }
+
+// unwidened is a prologue, which may be nil, without a conversion from 16 bits to float32 with which it ends: products of
+// the 16 bits are exact in float32.
+func unwidened(e *functor.Expr) *functor.Expr {
+	if e != nil && e.Op == "Cast" && e.DType == ir.Float32 && e.In[0].DType.IsFloat() && e.In[0].DType.Size() == 2 {
+		e = e.In[0]
+	}
+	if e != nil && e.IsLeaf() {
+		return nil
+	}
+	return e
+}
 
 // behind is the element type of v behind a prologue, which may be nil.
 func behind(prologue *functor.Expr, v *ir.Value) ir.DType {
@@ -171,6 +184,9 @@ func readAttention(b *build.Builder, g *build.Group) (*attention, error) {
 		return a, nil
 	}
 	elem := elementOf(b, g)
+	for i := range 3 {
+		prologue[i] = unwidened(prologue[i])
+	}
 	return readAs(b, g, [4]ir.DType{elem, elem, elem, ir.Float32}, prologue)
 }
 

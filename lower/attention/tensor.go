@@ -17,15 +17,25 @@ import (
 // has wq rows.
 type tensorShape struct{ bq, kg, kt, wq int64 }
 
-// tensorShapes are the shapes by the greatest head size that they are for, from many rTasks to few. Larger heads leave
-// less room for stages in shared memory, and for sums in registers.
-var tensorShapes = []struct {
+// shapesOfSize are the shapes for heads up to a size, from many rTasks to few.
+type shapesOfSize struct {
 	size   int64
 	shapes []tensorShape
-}{
-	{64, []tensorShape{{16, 8, 16, 16}, {32, 4, 16, 16}, {64, 2, 32, 16}, {128, 2, 32, 32}}},
-	{128, []tensorShape{{16, 8, 8, 16}, {32, 4, 16, 16}, {64, 2, 16, 16}}},
-	{256, []tensorShape{{32, 4, 8, 16}}},
+}
+
+// tensorShapes are the shapes by the size of an element. Larger heads leave less room for stages in shared memory, and
+// for sums in registers.
+var tensorShapes = map[int][]shapesOfSize{
+	4: {
+		{64, []tensorShape{{16, 8, 16, 16}, {32, 4, 16, 16}, {64, 2, 32, 16}, {128, 2, 32, 32}}},
+		{128, []tensorShape{{16, 8, 8, 16}, {32, 4, 16, 16}, {64, 2, 16, 16}}},
+		{256, []tensorShape{{32, 4, 8, 16}}},
+	},
+	2: {
+		{64, []tensorShape{{16, 8, 16, 16}, {32, 4, 32, 16}, {64, 2, 32, 16}, {128, 2, 32, 32}}},
+		{128, []tensorShape{{16, 8, 16, 16}, {32, 4, 16, 16}, {64, 2, 32, 16}}},
+		{256, []tensorShape{{32, 4, 16, 16}}},
+	},
 }
 
 // tensorCores reports whether products on tensor cores are asked for, and the target has them.
@@ -39,7 +49,7 @@ func (a *attention) usefulShapes(b *build.Builder) []tensorShape {
 		return nil
 	}
 	var out []tensorShape
-	for _, row := range tensorShapes {
+	for _, row := range tensorShapes[a.elem.Size()] {
 		if row.size < a.size() {
 			continue
 		}
@@ -53,7 +63,7 @@ func (a *attention) usefulShapes(b *build.Builder) []tensorShape {
 	return out
 }
 
-// products is how many products of tf32 stand for one. Operands of 16 bits are tf32 numbers.
+// products is how many products of tf32 stand for one. Operands of 16 bits are multiplied as they are.
 func (a *attention) products(b *build.Builder) int64 {
 	if a.elem != ir.Float32 {
 		return 1
@@ -81,15 +91,22 @@ func (a *attention) tensorWork(s tensorShape, r *headRows, products int64, maske
 	depth, size := float64(build.CeilDiv(a.depth, 16)*16), float64(a.size())
 	bq, warps := float64(s.bq), float64(s.bq/s.wq)
 	rows := float64(r.largest())
-	// Every element of K and V is rounded, or split in two, by each warp that multiplies it; every score takes about
-	// eight operations, and every stage rescales the sums.
-	scalar := warps*computed*(depth+size)*float64(products) + 8*bq*computed + computed/float64(s.kt)*bq*size
+	// Every score takes about eight operations, and every stage rescales the sums. Of float32 every element of K and V
+	// is rounded, or split in two, by each warp that multiplies it; two products of 16 bits take as long as one of
+	// tf32.
+	scalar, flops := 8*bq*computed+computed/float64(s.kt)*bq*size, 2*bq*computed*(depth+size)*float64(products)
+	if a.elem == ir.Float32 {
+		scalar += warps * computed * (depth + size) * float64(products)
+	} else {
+		flops /= 2
+	}
 	w := roperator.Work{
-		TensorFlops: 2 * bq * computed * (depth + size) * float64(products),
+		TensorFlops: flops,
 		Flops:       2 * scalar,
-		SharedBytes: 4 * (warps*computed*(depth+size) + computed/float64(s.kt)*bq*depth*float64((products+1)/2)),
-		WriteBytes:  t.Out.Bytes(rows * float64(a.cols)),
-		ReadBytes:   rows * float64(a.cols) * t.BytesPerElement(),
+		SharedBytes: float64(a.elem.Size()) * (warps*computed*(depth+size) +
+			computed/float64(s.kt)*bq*depth*float64((products+1)/2)),
+		WriteBytes: t.Out.Bytes(rows * float64(a.cols)),
+		ReadBytes:  rows * float64(a.cols) * t.BytesPerElement(),
 	}
 	w.AddRead(a.q, a.q.Bytes(rows*float64(a.depth)))
 	w.AddRead(a.k, a.k.Bytes(float64(keys*a.depth)))

@@ -9,36 +9,33 @@
 //   WQ             w0  w2          w0  w2         w: warp of the block; here BQ/WQ = 2
 //   WQ             w1  w3          w1  w3
 //
-// The probabilities of a warp stay in registers between the two products. The first product leaves a lane the columns
-// 2q and 2q+1 of a fragment, the second one wants depths q and q+4 from it. The sum over keys has no order, so the
-// lane's two columns are taken as these depths, and the rows of V are read in the same order.
+// The probabilities of a warp stay in registers between the two products (products.cuh).
 #pragma once
 
 #include <cmath>
 
-#include "attention/queries.cuh"
+#include "attention/products.cuh"
 
 namespace rk {
 
-// T is the element type of Q, K and V; 16-bit elements are widened on their way to shared memory, where they are tf32
-// numbers. DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. Products is 1 (tf32) or 3 (the
-// accuracy of float32). Without Masked there is no mask. With Part the rTask has only a part of the keys, and leaves
-// its sums for attention_sum. Mode is kLoadVec4 or kLoadByCol.
+// T is the element type of Q, K and V, which is multiplied as it is: float32 as tf32. DM is the head size (of Q, K and
+// V alike) rounded up to 32, 64, 128 or 256. Products is 1, or for float32 3 (its own accuracy). Without Masked there
+// is no mask. With Part the rTask has only a part of the keys, and leaves its sums for attention_sum. Mode is kLoadVec4
+// or kLoadByCol.
 template <class T, int BQ, int DM, int KG, int KT, int WQ, int Products, int Masked, int Part, int Mode, class Epi>
 struct AttentionMma {
-  static constexpr int kThreads = BQ / WQ * KG * 32;
-  static constexpr int kKeys = KG * KT;  // of a stage
-  static constexpr int kStages = 2;
-  static constexpr int MI = WQ / 16, NI = KT / 8, CI = DM / 8;  // fragments of a warp
-  static constexpr int LD = DM + 4, LDC = DM + 8;               // of operands and of sums in shared memory
-  static constexpr int kPlanes = Products == 3 ? 2 : 1;         // of the queries: both parts of each
-  static constexpr int kQueries = kPlanes * BQ * LD, kStage = kKeys * LD;
-  static constexpr int kRing = kQueries + 2 * kStages * kStage, kSums = KG * BQ * LDC;
-  static constexpr int kBody = kRing > kSums ? kRing : kSums, kStats = 2 * KG * BQ;
-  static constexpr int kShared = 4 * (kBody + kStats);
+  using Shape = AttentionShape<BQ, DM, KG, KT, WQ>;
+  using Place = typename Shape::Place;
+  using Scores = typename Shape::Scores;
+  using Multiply = AttentionProducts<T, Shape, Products>;
+  static constexpr int kThreads = Shape::kThreads, kKeys = Shape::kKeys, kStages = 2;
+  static constexpr int MI = Shape::MI, NI = Shape::NI, CI = Shape::CI;
+  static constexpr int LD = Multiply::LD, LDC = DM + 8;  // of operands and of sums in shared memory
+  static constexpr int kQueries = Multiply::kPlanes * BQ * LD, kStage = kKeys * LD;
+  static constexpr int kRing = (kQueries + 2 * kStages * kStage) * sizeof(T), kSums = 4 * KG * BQ * LDC;  // bytes
+  static constexpr int kBody = kRing > kSums ? kRing : kSums;
+  static constexpr int kShared = kBody + 4 * 2 * KG * BQ;
   static constexpr float kLog2e = 1.44269504088896340736f;
-  static_assert(BQ % WQ == 0 && WQ % 16 == 0 && KT % 8 == 0 && (NI == 1 || NI % 2 == 0) && DM % 16 == 0,
-                "warps have whole fragments");
 
   struct Args {
     HeadMatrix q, k, v, mask;
@@ -55,22 +52,11 @@ struct AttentionMma {
     typename Epi::Args epi;
   };
 
-  // Where a lane stands: its warp's first row and first key of a stage, and its place in fragments.
-  struct Place {
-    int lane, g, q, group, row, key;
-
-    RT_DEVICE explicit Place(int tid) : lane(tid % 32), g(lane / 4), q(lane % 4) {
-      const int warp = tid / 32;
-      group = rt::settled(warp / (BQ / WQ));
-      row = rt::settled(warp % (BQ / WQ) * WQ);
-      key = group * KT;
-    }
-  };
-
   // What a lane keeps for its rows, g and g + 8 of each fragment: the running maximum, its share of the sum of weights,
   // and its elements of the weighted sum of V. Maxima are those of scores · log2(e), so that weights are powers of 2.
   struct State {
-    float max[MI][2], sum[MI][2], out[MI][CI][4];
+    float max[MI][2], sum[MI][2];
+    typename Shape::Sums out;
 
     RT_DEVICE State() {
       RT_UNROLL
@@ -105,14 +91,12 @@ struct AttentionMma {
     }
   };
 
-  using Scores = float[MI][NI][4];
-
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     const HeadTile tile(a.rows, rtask);
     const Place at(t.tid);
-    float* sq = reinterpret_cast<float*>(t.smem);
-    float* sk = sq + kQueries;
-    float* sv = sk + kStages * kStage;
+    T* sq = reinterpret_cast<T*>(t.smem);
+    T* sk = sq + kQueries;
+    T* sv = sk + kStages * kStage;
     // The keys that some row of the tile attends to, of this split.
     const int first = most(tile.split * a.split_keys, tile.q0 + a.before);
     const int end = least(least((tile.split + 1) * a.split_keys, a.keys), tile.q0 + tile.queries + a.behind);
@@ -122,14 +106,15 @@ struct AttentionMma {
     const T* k = a.k.template head<T>(t, tile.b0, tile.b1, tile.b2) + first * a.k.row;
     const T* v = a.v.template head<T>(t, tile.b0, tile.b1, tile.b2) + first * a.v.row;
     // To the loaders the keys are the dim k of a product: each issue() brings those of the next stage.
-    using Loader = StridedLoader<kThreads, kKeys, DM, LD, false, Mode, NoPrologue, T, float>;
+    using Loader = StridedLoader<kThreads, kKeys, DM, LD, false, Mode, NoPrologue, T>;
     Loader load_k{k, a.k.row, a.k.col, end - first, a.depth, t.tid, none};
     Loader load_v{v, a.v.row, a.v.col, end - first, a.columns, t.tid, none};
-    using Queries = QueryLoader<T, kThreads, BQ, DM, LD, Products, Mode>;
+    using Queries = QueryLoader<T, kThreads, BQ, DM, LD, Mode>;
     Queries::issue(t.tid, a.q.template head<T>(t, tile.b0, tile.b1, tile.b2) + tile.q0 * a.q.row, a.q, a.rows, tile,
                    a.depth, sq);
     const Rows rows(t, a, tile, at, end);
     const int depth = a.depth;
+    const float factor = a.scale * kLog2e;
     State s;
     // Before the first stage is a turn that only brings it. The queries come together with its keys.
     RK_UNROLL(1)
@@ -148,25 +133,25 @@ struct AttentionMma {
       rt::cp_async_commit();
       if (i < 0) {
         rt::cp_async_wait<1>();
-        Queries::split(t.tid, a.scale * kLog2e, sq);
+        Multiply::template prepare<Queries>(t.tid, factor, sq);
         continue;
       }
       const int stage = i % kStages * kStage;
       if (left > 0) {
-        add_scores(at, sq, sk + stage, depth, x);
+        score(at, sq, sk + stage, depth, factor, x);
         if (!all_seen(rows, tile, key)) hide(rows, key + 2 * at.q, x);
         weigh(t, x, s);
       }
       rt::cp_async_wait<2>();
       t.sync();
-      if (left > 0) accumulate(at, sv + stage, x, s);
+      if (left > 0) Multiply::accumulate(at, sv + stage, x, s.out);
     }
     rt::cp_async_wait<0>();
     finish(t, a, tile, at, s);
   }
 
  private:
-  // The products are added to the mask. `key` is that of the lane's first element. Finite numbers stay finite.
+  // Scores begin as the mask. `key` is that of the lane's first element. Finite numbers stay finite.
   static RT_DEVICE void start_scores(const Rows& rows, int key, Scores& x) {
     RT_UNROLL
     for (int i = 0; i < MI; ++i) {
@@ -187,42 +172,17 @@ struct AttentionMma {
     }
   }
 
-  // x += Q·Kᵀ of the warp's rows and keys, two fragments deep at a time.
-  static RT_DEVICE void add_scores(const Place& at, const float* sq, const float* sk, int depth, Scores& x) {
-    const float* row_q = sq + (at.row + at.lane % 16) * LD + at.lane / 16 * 4;
-    // Of one fragment of keys both depths come in one load, of several one depth of two fragments.
-    const float* row_k = NI == 1 ? sk + (at.key + at.lane % 8) * LD + at.lane / 8 * 4
-                                 : sk + (at.key + at.lane / 16 * 8 + at.lane % 8) * LD + at.lane / 8 % 2 * 4;
-    RK_UNROLL(1)
-    for (int d = 0; d < depth; d += 16) {
-      Parts<Products, 2> k[2][NI];
-      const auto set = [&](Parts<Products, 2>& p, const uint32_t* r) {
-        p.set(0, rk::bit_cast<float>(r[0])), p.set(1, rk::bit_cast<float>(r[1]));
-      };
+  // Adds the scaled products to x.
+  static RT_DEVICE void score(const Place& at, const T* sq, const T* sk, int depth, float factor, Scores& x) {
+    if constexpr (!Multiply::kScaleScores) return Multiply::add_scores(at, sq, sk, depth, x);
+    Scores products = {};
+    Multiply::add_scores(at, sq, sk, depth, products);
+    RT_UNROLL
+    for (int i = 0; i < MI; ++i) {
       RT_UNROLL
-      for (int u = 0; u < (NI == 1 ? 1 : 2); ++u) {
+      for (int j = 0; j < NI; ++j) {
         RT_UNROLL
-        for (int j = 0; j < NI; j += 2) {
-          uint32_t r[4];
-          rt::load_fragments(r, row_k + d + 8 * u + 8 * j * LD);
-          set(k[u][j], r);
-          if constexpr (NI == 1) {
-            set(k[1][j], r + 2);
-          } else {
-            set(k[u][j + 1], r + 2);
-          }
-        }
-      }
-      RT_UNROLL
-      for (int u = 0; u < 2; ++u) {
-        RT_UNROLL
-        for (int i = 0; i < MI; ++i) {
-          Parts<Products, 4> q;
-          rt::load_fragments(q.hi, row_q + d + 8 * u + 16 * i * LD);
-          if constexpr (Products == 3) rt::load_fragments(q.lo, row_q + d + 8 * u + (BQ + 16 * i) * LD);
-          RT_UNROLL
-          for (int j = 0; j < NI; ++j) multiply_parts(q, k[u][j], x[i][j]);
-        }
+        for (int e = 0; e < 4; ++e) x[i][j][e] += products[i][j][e] * factor;
       }
     }
   }
@@ -281,31 +241,10 @@ struct AttentionMma {
     }
   }
 
-  // out += weights · V of the stage.
-  static RT_DEVICE void accumulate(const Place& at, const float* sv, const Scores& p, State& s) {
-    const float* v = sv + (at.key + 2 * at.q) * LD + at.g;
-    RT_UNROLL
-    for (int j = 0; j < NI; ++j) {
-      Parts<Products, 4> w[MI];
-      RT_UNROLL
-      for (int i = 0; i < MI; ++i) {
-        w[i].set(0, p[i][j][0]), w[i].set(1, p[i][j][2]), w[i].set(2, p[i][j][1]), w[i].set(3, p[i][j][3]);
-      }
-      RT_UNROLL
-      for (int c = 0; c < CI; ++c) {
-        Parts<Products, 2> b;
-        b.set(0, v[8 * c]), b.set(1, v[8 * c + LD]);
-        RT_UNROLL
-        for (int i = 0; i < MI; ++i) multiply_parts(w[i], b, s.out[i][c]);
-      }
-      v += 8 * LD;
-    }
-  }
-
   // Joins the sums of the warps that share rows, and stores the results.
   static RT_DEVICE void finish(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at, State& s) {
     float* sums = reinterpret_cast<float*>(t.smem);
-    float* stats = sums + kBody;  // [group][row]: maxima, and behind them sums
+    float* stats = sums + kBody / 4;  // [group][row]: maxima, and behind them sums
     RT_UNROLL
     for (int i = 0; i < MI; ++i) {
       RT_UNROLL
@@ -367,20 +306,41 @@ struct AttentionMma {
     for (int g = 0; g < KG; ++g) stats[g * BQ] = nothing ? kNothing : by[g] * inverse;
   }
 
+  // Stores the rows through the epilogue, in packs if it computes such. Columns of a head are whole packs then.
   static RT_DEVICE void store_rows(const rt::Task& t, const Args& a, const HeadTile& tile, const float* sums,
                                    const float* stats) {
+    constexpr int kPack = Epi::kPack, kAcross = DM / kPack;
+    using Sum = Pack<float, kPack>;
     const int batch = tile.batch(a.rows) + tile.split * a.batch;
     RK_UNROLL(1)
-    for (int e = t.tid; e < BQ * DM; e += kThreads) {
-      const int row = e / DM, col = e % DM;
+    for (int e = t.tid; e < BQ * kAcross; e += kThreads) {
+      const int row = e / kAcross, col = e % kAcross * kPack;
       const HeadRow r(a.rows, row);
       if (!r.inside(tile)) break;
-      float x = 0.0f;
+      if (col >= a.columns) continue;
+      Sum x = {};
       RT_UNROLL
-      for (int g = 0; g < KG; ++g) x += sums[(g * BQ + row) * LDC + col];
-      if (stats[row] == kNothing) x = 0.0f;
+      for (int g = 0; g < KG; ++g) {
+        const Sum more = *reinterpret_cast<const Sum*>(sums + (g * BQ + row) * LDC + col);
+        RT_UNROLL
+        for (int i = 0; i < kPack; ++i) x.v[i] += more.v[i];
+      }
+      if (stats[row] == kNothing) x = Sum{};
       const HeadPlace to(a.joined, batch + r.head, a.columns);
-      if (col < a.columns) store<Epi>(t, a.out, a.epi, x, to.i0, tile.q0 + r.query, to.first + col);
+      store_pack(t, a, x, to.i0, tile.q0 + r.query, to.first + col);
+    }
+  }
+
+  static RT_DEVICE void store_pack(const rt::Task& t, const Args& a, const Pack<float, Epi::kPack>& x, int i0, int i1,
+                                   int i2) {
+    if constexpr (Epi::kPack == 1) {
+      store<Epi>(t, a.out, a.epi, x.v[0], i0, i1, i2);
+    } else {
+      using Out = typename Epi::Out;
+      const auto column = Epi::load_column(t, a.epi, i0, i1, i2);
+      Out* to = t.template ptr<Out>(a.out.ref) + element(a.out, i0, i1, i2);
+      *reinterpret_cast<Pack<Out, Epi::kPack>*>(to) =
+          Epi::apply_pack(a.epi, column, Epi::load_row(t, a.epi, i0, i1, i2), x.v);
     }
   }
 };

@@ -120,6 +120,21 @@ struct bfloat16 {
   }
 };
 
+// Two numbers rounded to T, half or bfloat16, as neighbours in memory are: x in the lower half of the word.
+template <class T>
+RK_ANY uint32_t narrow_pair(float x, float y) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32_t pair;
+  if constexpr (std::is_same_v<T, half>) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(y), "f"(x));
+  } else {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(y), "f"(x));
+  }
+  return pair;
+#endif
+  return T(x).bits | uint32_t(T(y).bits) << 16;
+}
+
 // The type that arithmetic on elements of type T happens in: float for the 16-bit floats, T itself
 // for float and double, a 64-bit integer of the same signedness for integers.
 template <class T>
