@@ -2,7 +2,9 @@ package golden
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -123,4 +125,25 @@ func TestIntegerConv(t *testing.T) {
 				"\n%t = rammer.IntegerConv(%q, %ww) {" + padded + "zero = 3}\n%y = Add(%t, %t)"})
 	}
 	Check(t, wholeRange(cases))
+}
+
+// TestRoundingToBytes ends maps as QuantizeLinear does, on numbers between two whole ones, at and behind the ends of the
+// range, and on those that are none.
+func TestRoundingToBytes(t *testing.T) {
+	numbers := []float64{0.5, 1.5, -0.5, -1.5, 2.5, 126.5, 127.5, 128.5, 254.5, 255.5, -128.5, -129.5, 1e9, -1e9, 1e30,
+		-1e30, 0.49999997, -0.49999997, math.NaN(), math.Inf(1), math.Inf(-1)}
+	var cases []Case
+	for _, zero := range []int{0, 3, 128, -128} {
+		for to, name := range map[int]string{2: "uint8", 3: "int8"} {
+			for _, sum := range []string{"%r", "%o"} {
+				body := fmt.Sprintf("%%p = const float32[] {%d}\n%%r = Round(%%px)\n%%o = Add(%%r, %%p)\n%%z = Cast(%s) {to = %d}",
+					zero, sum, to)
+				cases = append(cases, Case{Name: fmt.Sprintf("%s of %s, zero point %d", name, sum, zero),
+					In: "%x: float32[61]", Out: "%y", Body: fused("map", "%px: float32[61]", body, "%z", "%x"),
+					Range: map[string][2]float64{"x": {-300, 300}}, Set: map[string][]float64{"x": numbers}})
+			}
+		}
+	}
+	slices.SortFunc(cases, func(a, b Case) int { return strings.Compare(a.Name, b.Name) })
+	Check(t, cases)
 }
