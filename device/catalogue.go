@@ -140,7 +140,8 @@ func Parse(file string, data []byte) (*Spec, error) {
 	}
 	s.Fitted.check(&l, file, lines)
 	s.checkTensor(&l, file, lines)
-	s.checkKernels(&l, file, lines)
+	checkKernels(&l, file, lines, "rkernels", s.Kernels)
+	checkKernels(&l, file, lines, "rkernels_in_programs", s.InPrograms)
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
@@ -166,15 +167,15 @@ func (s *Spec) checkTensor(l *diag.List, file string, lines map[string]int) {
 }
 
 // checkKernels reports fits of rKernels that are none.
-func (s *Spec) checkKernels(l *diag.List, file string, lines map[string]int) {
-	for _, key := range slices.Sorted(maps.Keys(s.Kernels)) {
-		f := s.Kernels[key]
+func checkKernels(l *diag.List, file string, lines map[string]int, section string, fits map[string]KernelFit) {
+	for _, key := range slices.Sorted(maps.Keys(fits)) {
+		f := fits[key]
 		for _, v := range []float64{f.Latency, f.Arithmetic, f.Shared, f.Traffic,
 			1 / (f.Latency + f.Arithmetic + f.Traffic)} {
 			if !(v >= 0) || math.IsInf(v, 0) {
-				l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Line: lines["rkernels."+key],
+				l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Line: lines[section+"."+key],
 					Message: fmt.Sprintf(
-						"rkernels.%s is %+v, want numbers not below 0, and not all of them 0", key, f)})
+						"%s.%s is %+v, want numbers not below 0, and not all of them 0", section, key, f)})
 				break
 			}
 		}

@@ -27,6 +27,11 @@ type Spec struct {
 	// fitted to measured rTasks (`rammerc calibrate --report`).
 	Kernels map[string]KernelFit `yaml:"rkernels,omitempty"`
 
+	// InPrograms is likewise fitted to rTasks in whole programs (`rammerc calibrate --profiles`). Finished plans are
+	// predicted with it, while Kernels decides between candidates: the figures with which plans come out best are not
+	// those that are nearest to the times of what was chosen. It is optional; without it plans are predicted with Kernels.
+	InPrograms map[string]KernelFit `yaml:"rkernels_in_programs,omitempty"`
+
 	Fitted Fit `yaml:"fit,omitempty"` // optional: all are 1
 
 	// Cost is what plans are made with: Measured, which is what a device file has under cost, times Fitted.

@@ -91,14 +91,14 @@ func TestSpec(t *testing.T) {
 	}
 	fromModels(&want.Cost, &h200.Measured)
 	latency, l2 := want.Cost.Latency, want.Cost.L2PerSM
-	want.Cost.Latency, want.Cost.L2PerSM, want.Kernels = h200.Measured.Latency, h200.Measured.L2PerSM, h200.Kernels
-	want.Measured, want.Fitted, want.Tensor = want.Cost, h200.Fitted, h200.Tensor
+	want.Cost.Latency, want.Cost.L2PerSM = h200.Measured.Latency, h200.Measured.L2PerSM
+	want.Measured, want.Kernels, want.InPrograms = want.Cost, h200.Kernels, h200.InPrograms
+	want.Fitted, want.Tensor = h200.Fitted, h200.Tensor
 	want.Cost = want.Fitted.Planned(want.Measured)
 	if d := cmp.Diff(want, s); d != "" {
 		t.Error(d)
 	}
-	for _, part := range []string{"measured", "NVIDIA Test 9", "driver 580.1", "CUDA 12.8", "medians of 3 runs",
-		"is that of h200"} {
+	for _, part := range []string{"measured", "NVIDIA Test 9", "driver 580.1", "CUDA 12.8", "of 3 runs", "is that of h200"} {
 		if !strings.Contains(s.Cost.Source, part) {
 			t.Errorf("the source does not say %q: %s", part, s.Cost.Source)
 		}
@@ -112,7 +112,7 @@ func TestSpec(t *testing.T) {
 	want.Name, want.VEUsPerSM, want.Measured.Source, want.Fitted, want.Tensor = "mine", 2, b.Cost.Source, base.Fitted,
 		base.Tensor
 	fromModels(&want.Measured, &device.Cost{})
-	want.Measured.Latency, want.Measured.L2PerSM, want.Kernels = latency, l2, nil
+	want.Measured.Latency, want.Measured.L2PerSM, want.Kernels, want.InPrograms = latency, l2, nil, nil
 	want.Cost = want.Measured
 	want.Cost.Hop *= 2
 	want.Clusters = device.Clusters{} // base has several vEUs in an SM

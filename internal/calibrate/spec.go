@@ -102,7 +102,7 @@ func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 // these are the latency of an rTask and the bandwidth that one multiprocessor has of L2: rTasks see more of the former,
 // and less of the latter, than the loops that calibrate times, whose addresses are known ahead.
 func takeFit(s, from *device.Spec) {
-	s.Fitted, s.Tensor, s.Kernels = from.Fitted, from.Tensor, from.Kernels
+	s.Fitted, s.Tensor, s.Kernels, s.InPrograms = from.Fitted, from.Tensor, from.Kernels, from.InPrograms
 	fromModels(&s.Measured, &from.Measured)
 	if from.Measured.Latency > 0 && from.Measured.L2PerSM > 0 {
 		s.Measured.Latency, s.Measured.L2PerSM = from.Measured.Latency, from.Measured.L2PerSM

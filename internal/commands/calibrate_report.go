@@ -50,13 +50,20 @@ func ReportFit(o CalibrateOptions) (*FitReport, error) {
 	if len(samples) == 0 {
 		return nil, diag.New("no-samples", "%s has nothing that was measured on %s", source, spec.Product)
 	}
+	fits := &spec.Kernels
+	if o.Profiles != "" {
+		fits = &spec.InPrograms
+	}
+	view := *spec
+	view.Kernels = *fits
 	r := &FitReport{
 		Schema: "rammerc/fit/v2", Device: spec.Name, Source: source, Samples: len(samples),
 		Now:     model.Errors(spec, samples),
 		HeldOut: heldOut(spec, byModel),
 	}
-	spec.Kernels = model.Fit(spec, samples)
-	r.Fitted = model.Errors(spec, samples)
+	*fits = model.Fit(spec, samples)
+	view.Kernels = *fits
+	r.Fitted = model.Errors(&view, samples)
 	if o.Fit == "" {
 		return r, nil
 	}

@@ -156,10 +156,13 @@ func (o *CompileOptions) wantsTries() bool {
 	return (o.Plan == "" || o.Plan == schedule.PlanAuto) && o.Tries > 1
 }
 
+// predict is what a plan is to take in nanoseconds.
+func (c *Compilation) predict(p schedule.Proposal) float64 { return schedule.Time(p.Plan, c.predictor) }
+
 // choose takes a plan.
 func (c *Compilation) choose(p schedule.Proposal) {
 	c.plan = p.Plan
-	c.summary = summarise(c.plan, p.Modelled)
+	c.summary = summarise(c.plan, c.predict(p))
 	for op, pick := range c.plan.Pick {
 		if _, measured := c.cost(c.plan.Graph.Ops[op].Candidates[pick]); measured {
 			c.summary.MeasuredCosts++
@@ -203,7 +206,7 @@ func (c *Compilation) try(job *Job, plans []schedule.Proposal) error {
 	}
 	for i, r := range results {
 		c.report(job, codegen.Try{
-			Plan: plans[i].Kind, ModelledUS: plans[i].Modelled / 1000, MeasuredUS: r.MeasuredUS, Problem: r.Problem,
+			Plan: plans[i].Kind, ModelledUS: c.predict(plans[i]) / 1000, MeasuredUS: r.MeasuredUS, Problem: r.Problem,
 			Chosen: i == best,
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx"
+	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/profiler/measure"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice"
@@ -43,14 +44,15 @@ type Compiled struct {
 
 // Compilation is a model on its way through the stages. Each stage fills in what it makes.
 type Compilation struct {
-	opt     CompileOptions
-	spec    *device.Spec // the device to compile for
-	dump    *dump.Dir    // nil without --dump
-	model   *onnx.Model  // as imported
-	graph   *ir.Graph    // the model's, which the passes change
-	plan    *vdevice.Plan
-	summary Summary
-	// cost is the time of one rTask that plans are made with, in nanoseconds, and whether it was measured.
+	opt       CompileOptions
+	spec      *device.Spec // the device to compile for
+	dump      *dump.Dir    // nil without --dump
+	model     *onnx.Model  // as imported
+	graph     *ir.Graph    // the model's, which the passes change
+	plan      *vdevice.Plan
+	summary   Summary
+	predictor profiler.Costs // of finished plans
+	// cost is the predictor's time of one rTask, in nanoseconds, and whether it was measured.
 	cost     func(*roperator.Candidate) (ns float64, measured bool)
 	bench    *bench          // where rTasks are measured; nil if they are not
 	profiled *measure.Report // nil if nothing was to be measured

@@ -82,7 +82,9 @@ func (o *CompileOptions) benchOf(path string, machine db.Machine, tools measure.
 // from ops.
 func (c *Compilation) costs(job *Job, ops *roperator.Graph) (profiler.Costs, error) {
 	modelled := model.New(c.spec, ops)
-	c.cost = func(x *roperator.Candidate) (float64, bool) { return modelled.TaskTime(x), false }
+	inPrograms := modelled.InPrograms()
+	c.predictor = inPrograms
+	c.cost = func(x *roperator.Candidate) (float64, bool) { return inPrograms.TaskTime(x), false }
 	b, err := c.opt.bench(c.spec.Arch, c.spec.Product)
 	if err != nil || b == nil {
 		return modelled, err
@@ -107,6 +109,7 @@ func (c *Compilation) costs(job *Job, ops *roperator.Graph) (profiler.Costs, err
 	if err != nil {
 		return nil, err
 	}
+	c.predictor = costs
 	c.cost = func(x *roperator.Candidate) (float64, bool) { return costs.TaskTime(x), costs.Measured(x) }
 	return costs, nil
 }

@@ -18,6 +18,15 @@ type Costs struct {
 	threads  sync.Map // *rkernels.Instance → int
 }
 
+// InPrograms models rTasks as they are in whole programs, for the prediction of finished plans (device.Spec.InPrograms).
+func (m *Costs) InPrograms() *Costs {
+	spec := *m.spec
+	if spec.InPrograms != nil {
+		spec.Kernels = spec.InPrograms
+	}
+	return New(&spec, m.graph)
+}
+
 // l2Share is the part of L2 in which weights stay from one inference to the next, beside the data that the program
 // makes.
 const l2Share = 0.8

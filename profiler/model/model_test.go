@@ -96,3 +96,20 @@ func TestSharedSM(t *testing.T) {
 		t.Errorf("%v ns alone on the SM, %v ns with another", a, b)
 	}
 }
+
+// Finished plans are predicted with figures of their own, if the device has any; candidates are compared with the others.
+func TestInPrograms(t *testing.T) {
+	spec := h200(t)
+	m := vdevicetest.New("model")
+	c := candidate(m, 132, 256, roperator.Work{Flops: 1e6}, 0)
+	name := c.Inst.Kernel.Name
+	spec.Kernels, spec.InPrograms = nil, map[string]device.KernelFit{name: {Latency: 5000}}
+	costs := New(spec, m.G)
+	if a, b := costs.TaskTime(c), costs.InPrograms().TaskTime(c); a == 5000 || b != 5000 {
+		t.Errorf("%v to choose by, %v to predict with", a, b)
+	}
+	spec.InPrograms = nil
+	if a, b := costs.TaskTime(c), costs.InPrograms().TaskTime(c); a != b {
+		t.Errorf("%v to choose by, %v to predict with, though there is nothing to predict with", a, b)
+	}
+}
