@@ -117,7 +117,7 @@ func TestAttentionSplit(t *testing.T) {
 	}))
 }
 
-// Few queries: attention_few, with one to eight rows in a tile, heads of all sizes, keys that do not fill the turns, and
+// Few queries: attention_few, with one to four rows in a tile, heads of all sizes, keys that do not fill the turns, and
 // caches in another type than the queries.
 func TestAttentionFew(t *testing.T) {
 	cache := func(name, q, kv string, depth int) Case {

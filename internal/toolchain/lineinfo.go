@@ -139,7 +139,7 @@ type lineUnit struct {
 	first             int // row of the sequence
 	address           uint64
 	file, line        int
-	inlinedAt         int // row, from 1; 0 for none
+	inlinedAt         int // row of the sequence, from 1; 0 for none
 	function          int // offset in names
 	section           string
 	spans             []Span
@@ -294,10 +294,11 @@ func (u *lineUnit) sequence() {
 	}
 }
 
-// frames are the frame of a row and those of the calls through which it was inlined, from the inside out.
+// frames are the frame of a row and those of the calls through which it was inlined, from the inside out. Each kernel
+// is a sequence, and rows are counted from its beginning.
 func (u *lineUnit) frames(at int) []Frame {
 	var out []Frame
-	for at >= 0 && at < len(u.rows) {
+	for at >= u.first && at < len(u.rows) {
 		r := u.rows[at]
 		if r.file == u.main {
 			f := Frame{Line: r.line}
@@ -306,10 +307,11 @@ func (u *lineUnit) frames(at int) []Frame {
 			}
 			out = append(out, f)
 		}
-		if r.inlinedAt > at { // a call comes before what is inlined there
+		call := u.first + r.inlinedAt - 1
+		if call >= at { // a call comes before what is inlined there
 			break
 		}
-		at = r.inlinedAt - 1
+		at = call
 	}
 	return out
 }

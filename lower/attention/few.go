@@ -14,8 +14,13 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// mostFewRows is how many rows of queries an rTask of attention_few has at most.
-const mostFewRows = 8
+const (
+	// mostFewQueries is how many queries there may be for attention_few.
+	mostFewQueries = 8
+	// mostFewRows is how many rows of queries an rTask of attention_few has at most. Each has sums of its own in
+	// registers, and code of its own that adds to them.
+	mostFewRows = 4
+)
 
 // onlyConverts reports whether e does nothing to float elements but convert them, to float32 in the end.
 func onlyConverts(e *functor.Expr) bool {
@@ -44,7 +49,7 @@ func areFew(b *build.Builder, g *build.Group) bool {
 		}
 	}
 	shape := b.Extents(g.Inputs[0], build.ForTiles)
-	return shape[len(shape)-2] <= mostFewRows && ir.Count(b.In(g.Inputs[1]).Shape) > 0
+	return shape[len(shape)-2] <= mostFewQueries && ir.Count(b.In(g.Inputs[1]).Shape) > 0
 }
 
 // inLoads reports whether the rows of v can be read n elements at a time, aligned.

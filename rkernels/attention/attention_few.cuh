@@ -145,7 +145,7 @@ struct AttentionFew {
         }
       }
     }
-    RT_UNROLL
+    RK_UNROLL(1)
     for (int d = kTeam / 2; d > 0; d /= 2) {
       RT_UNROLL
       for (int r = 0; r < R; ++r) {
@@ -200,7 +200,7 @@ struct AttentionFew {
 
   // Joins the sums of the teams of a warp; all of them have the result.
   static RT_DEVICE void join_teams(const rt::Task& t, State& s) {
-    RT_UNROLL
+    RK_UNROLL(1)
     for (int d = kTeam; d < 32; d *= 2) {
       RT_UNROLL
       for (int r = 0; r < R; ++r) {
@@ -243,7 +243,7 @@ struct AttentionFew {
       for (int w = 1; w < kWarps; ++w) max = fmaxf(max, from[w * R * LD + DM]);
       const float base = max == minus_infinity() ? 0.0f : max;
       float x = 0.0f, sum = 0.0f;
-      RT_UNROLL
+      RK_UNROLL(4)
       for (int w = 0; w < kWarps; ++w) {
         const float* of = from + w * R * LD;
         const float by = rt::exp2(of[DM] - base);

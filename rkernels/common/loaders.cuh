@@ -167,10 +167,6 @@ struct StridedLoader {
   }
 };
 
-// What a thread block announces of the weights that it will want. All blocks of a launch together should leave room in
-// L2 for what other launches have put there.
-constexpr int kMostAnnounced = 128 << 10;
-
 // Brings constants of type Src that are packed as one contiguous ROWS×COLS block for each k tile, padding included, to
 // a stage of Dst.
 template <int Threads, int ROWS, int COLS, int LD, class Src = float, class Dst = Src>
@@ -205,12 +201,6 @@ struct PackedLoader {
       }
     }
     next += ROWS * COLS;
-  }
-
-  // One thread says that `blocks` blocks from the next one on will be wanted.
-  RT_DEVICE void announce(int tid, int blocks) const {
-    constexpr int kBlock = ROWS * COLS * static_cast<int>(sizeof(Src)), kMost = kMostAnnounced / kBlock;
-    if (tid == 0 && blocks > 0) rt::prefetch(next, (blocks < kMost ? blocks : kMost) * kBlock);
   }
 };
 

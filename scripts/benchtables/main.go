@@ -40,7 +40,7 @@ func main() {
 var tables = map[string]func(results string) (string, error){
 	"models": func(results string) (string, error) { return from(results, "h200-models.json", modelTable) },
 	"precisions": func(results string) (string, error) {
-		return from(results, "h200-half.json", precisionTable)
+		return from(results, "h200-latency.json", precisionTable)
 	},
 	"chains": func(results string) (string, error) { return from(results, "h200-micro.json", chainTable) },
 	"steps":  func(results string) (string, error) { return from(results, "h200-micro.json", stepTable) },
