@@ -2,21 +2,13 @@ package roperator
 
 import "github.com/rammerc/rammerc/rkernels"
 
-// ConstantBytes is the size of the constant buffers that c's arguments refer to and that are not in seen, and adds their
-// IDs to seen.
-func (g *Graph) ConstantBytes(c *Candidate, seen map[int]bool) int64 {
-	sum := int64(0)
+// Refs calls visit with every buffer that c's arguments refer to, some more than once.
+func (c *Candidate) Refs(visit func(buffer int)) {
 	var walk func(v rkernels.ArgValue)
 	walk = func(v rkernels.ArgValue) {
 		switch v := v.(type) {
 		case rkernels.Ref:
-			if v.Buffer < 0 || v.Buffer >= len(g.Buffers) || seen[v.Buffer] {
-				return
-			}
-			if b := g.Buffers[v.Buffer]; b.Kind == Const {
-				seen[v.Buffer] = true
-				sum += b.Bytes()
-			}
+			visit(v.Buffer)
 		case rkernels.List:
 			for _, x := range v {
 				walk(x)
@@ -30,5 +22,18 @@ func (g *Graph) ConstantBytes(c *Candidate, seen map[int]bool) int64 {
 	for _, f := range c.Args {
 		walk(f.Value)
 	}
+}
+
+// ConstantBytes is the size of the constant buffers that c's arguments refer to and that are not in seen, and adds their
+// IDs to seen.
+func (g *Graph) ConstantBytes(c *Candidate, seen map[int]bool) int64 {
+	sum := int64(0)
+	c.Refs(func(id int) {
+		if id < 0 || id >= len(g.Buffers) || g.Buffers[id].Kind != Const || seen[id] {
+			return
+		}
+		seen[id] = true
+		sum += g.Buffers[id].Bytes()
+	})
 	return sum
 }

@@ -159,8 +159,9 @@ const (
 	// costs beside them, in operations of mma.sync: a warp group brings its rows of A into registers, and rounds
 	// numbers of float32 there.
 	groupShare, groupStage, groupHalfStage = 0.32, 240e3, 150e3
-	// groupDrain is how many stages' time a tile takes beside its stages. In a program, 24 stages of a tile of 128×192 took
-	// 27 µs on an H200 and 19 by themselves: no launch begins beside them, and sums leave a large tile slowly.
+	// groupDrain is how many stages' time a tile takes beside its stages: its first operands have to come, and the sums
+	// of a large tile leave slowly. It is fitted to whole models on an H200, of which tiles of warp groups made some
+	// slower when it was left out.
 	groupDrain = 8
 	// mostSplitColumns is the widest tile of three products: each has sums of its own beside those of the tile.
 	mostSplitColumns = 96

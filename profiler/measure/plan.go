@@ -8,7 +8,6 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/profiler/db"
-	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -150,7 +149,7 @@ func (gr *group) layOut() {
 		for _, a := range s.cand.Writes {
 			written[a.View.Buf.ID] = true
 		}
-		refs(s.cand, func(id int) {
+		s.cand.Refs(func(id int) {
 			if placed[id] {
 				return
 			}
@@ -182,32 +181,10 @@ func keysOf(m map[int]bool) func(yield func(int) bool) {
 	}
 }
 
-// refs calls visit with every buffer that a candidate's arguments refer to, some more than once.
-func refs(c *roperator.Candidate, visit func(buffer int)) {
-	var walk func(v rkernels.ArgValue)
-	walk = func(v rkernels.ArgValue) {
-		switch v := v.(type) {
-		case rkernels.Ref:
-			visit(v.Buffer)
-		case rkernels.List:
-			for _, x := range v {
-				walk(x)
-			}
-		case rkernels.Struct:
-			for _, x := range v {
-				walk(x.Value)
-			}
-		}
-	}
-	for _, f := range c.Args {
-		walk(f.Value)
-	}
-}
-
 // constants lists the constant buffers of a candidate.
 func constants(g *roperator.Graph, c *roperator.Candidate) []*roperator.Buffer {
 	var out []*roperator.Buffer
-	refs(c, func(id int) {
+	c.Refs(func(id int) {
 		if b := g.Buffers[id]; b.Kind == roperator.Const && !slices.Contains(out, b) {
 			out = append(out, b)
 		}
