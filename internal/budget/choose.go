@@ -15,9 +15,9 @@ const (
 	// closeTo is the part of the budget that is near enough.
 	closeTo = 0.8
 	// leastMixed is the part of its time that a mixture of precisions must promise to save against one precision
-	// throughout. All launches of a program share one kernel, with the registers of its largest rKernel: on an H200 the
-	// few tensor-core rKernels of mixtures that promised 6 and 12 % made SqueezeNet and ResNet-18 4 and 11 % slower,
-	// and those that promised 23 and 38 % made them 12 and 28 % faster.
+	// throughout. When all launches of a program shared one kernel, with the registers of its largest rKernel, mixtures
+	// that promised 6 and 11 % made SqueezeNet and ResNet-18 4 and 11 % slower on an H200, and those that promised 24 and
+	// 38 % made them 13 and 28 % faster (bench/results/h200-budget.json).
 	leastMixed = 0.15
 	// mostTakenBack is how many units are asked at most whether the model is faster without their choice: each question
 	// lowers the whole model.

@@ -8,8 +8,9 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Measured candidates cost what was measured, others what the model says on the same scale.
-func TestCosts(t *testing.T) {
+// emptyBase is a database without entries, and the keys of a machine.
+func emptyBase(t *testing.T) (*db.DB, *Keys) {
+	t.Helper()
 	base, err := db.Open(filepath.Join(t.TempDir(), "m"), "")
 	if err != nil {
 		t.Fatal(err)
@@ -18,6 +19,12 @@ func TestCosts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return base, keys
+}
+
+// Measured candidates cost what was measured, others what the model says on the same scale.
+func TestCosts(t *testing.T) {
+	base, keys := emptyBase(t)
 	g := scaleGraph(t, [][2]int{{10, none}, {20, none}, {25, none}})
 	c := g.Ops[0].Candidates
 	key, err := keys.Of(g, c[1])
@@ -49,14 +56,7 @@ func (byTasks) TaskTime(c *roperator.Candidate) float64 { return 1000 * float64(
 // What was measured of an instance on other shapes says how far the model is off for this one: the nearest shapes count
 // most, and other machines not at all.
 func TestNeighbours(t *testing.T) {
-	base, err := db.Open(filepath.Join(t.TempDir(), "m"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := NewKeys(db.Machine{GPU: "g"}, testKernels())
-	if err != nil {
-		t.Fatal(err)
-	}
+	base, keys := emptyBase(t)
 	g := scaleGraph(t, [][2]int{{10, none}, {20, none}})
 	c := g.Ops[0].Candidates // of 10 and 5 rTasks
 	key, err := keys.Of(g, c[0])
