@@ -103,8 +103,8 @@ func oneNumber(v *ir.Value) (float64, bool) {
 	return numbers(t)[0], true
 }
 
-// centred is a constant of 8 bits less its zero points, which broadcast to it, as the sum of one or two of int8: numbers
-// of uint8 less a zero point take nine bits.
+// centred is a constant of 8 bits less its zero points, which broadcast to it, as a sum of int8: numbers of uint8 less a
+// zero point take nine bits and thus two of them, and 255 takes three.
 func centred(w, zero *ir.Tensor) []*ir.Tensor {
 	if w.DType == ir.Int8 && (zero == nil || isExactly(&ir.Value{Const: zero}, 0)) {
 		return []*ir.Tensor{w}
@@ -113,17 +113,19 @@ func centred(w, zero *ir.Tensor) []*ir.Tensor {
 	if zero != nil {
 		wide = compute("Sub", nil, wide, convert(zero, ir.Int32))
 	}
-	first, rest := ir.NewTensor(ir.Int8, w.Dims...), ir.NewTensor(ir.Int8, w.Dims...)
-	more := false
-	for i, x := range ir.Slice[int32](wide) {
-		near := min(max(x, -128), 127)
-		ir.Slice[int8](first)[i], ir.Slice[int8](rest)[i] = int8(near), int8(x-near)
-		more = more || x != near
+	rest := slices.Clone(ir.Slice[int32](wide))
+	var parts []*ir.Tensor
+	for more := true; more; {
+		part := ir.NewTensor(ir.Int8, w.Dims...)
+		more = false
+		for i, x := range rest {
+			near := min(max(x, -128), 127)
+			ir.Slice[int8](part)[i], rest[i] = int8(near), x-near
+			more = more || x != near
+		}
+		parts = append(parts, part)
 	}
-	if more {
-		return []*ir.Tensor{first, rest}
-	}
-	return []*ir.Tensor{first}
+	return parts
 }
 
 // lineSums adds up the rows' elements of matrices [lines][depth], all parts together.

@@ -253,7 +253,7 @@ func (p *prepared) allFastest() bool {
 
 // choice gives the program the precision that most units have, and names the others.
 func (p *prepared) choice() precision.Choice {
-	var count [4]int
+	count := make([]int, len(levels))
 	for _, u := range p.units {
 		count[u.level]++
 	}
