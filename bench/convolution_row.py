@@ -52,8 +52,7 @@ class Row:
         def conv(x, y, out, inner, filter, **attributes):
             w = rng.standard_normal((out, inner, *filter)) / (inner * filter[0] * filter[1])**0.5
             consts.append(onnx_file.constant("w" + y, w, dtype))
-            consts.append(onnx_file.constant("c" + y, rng.standard_normal(out), dtype))
-            nodes.append(onnx_file.node("Conv", [x, "w" + y, "c" + y], [y], kernel_shape=list(filter), **attributes))
+            nodes.append(onnx_file.node("Conv", [x, "w" + y], [y], kernel_shape=list(filter), **attributes))
 
         x_last = last and self.channels >= FEWEST_LAST
         if x_last:
@@ -74,8 +73,7 @@ class Row:
                              dtype=dtype)])
 
     def vendor(self, torch, dtype):
-        """Ways to have cuDNN convolve: in either order of the images, by the algorithm that it measures to be fastest.
-        Ours adds a bias as well."""
+        """Ways to have cuDNN convolve: in either order of the images, by the algorithm that it measures to be fastest."""
         torch.backends.cudnn.benchmark = True
         conv = torch.nn.functional.conv2d
         random = lambda *dims: torch.randn(*dims, device="cuda").to(dtype)

@@ -1,4 +1,4 @@
-"""Convolutions with a bias out of ResNet-50, Inception v3, VGG, EfficientNet, ConvNeXt, ResNeXt and DeepLab."""
+"""Convolutions out of ResNet-50, Inception v3, VGG, EfficientNet, ConvNeXt, ResNeXt and DeepLab."""
 import convolution_row
 
 # name: (channels, height, width, output channels, filter, stride, padding, dilation, groups)

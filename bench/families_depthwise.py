@@ -1,4 +1,4 @@
-"""Depthwise convolutions with a bias out of MobileNet, EfficientNet and ConvNeXt, and depthwise ones with the pointwise
+"""Depthwise convolutions out of MobileNet, EfficientNet and ConvNeXt, and depthwise ones with the pointwise
 one that follows them."""
 import convolution_row
 

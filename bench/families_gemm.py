@@ -1,4 +1,5 @@
-"""Matrix products by weights, with a bias, out of BERT, ViT, ConvNeXt, GPT-2, VGG and AlexNet."""
+"""Matrix products by weights, with a bias, out of BERT, ViT, ConvNeXt and GPT-2. Those of few rows are in
+families_gemv.py."""
 import dataclasses
 
 import numpy as np
@@ -14,11 +15,10 @@ PRODUCTS = {
     "convnext_wide": (3136, [(96, 384), (384, 96)]),
     "convnext_mid": (196, [(384, 1536), (1536, 384)]),
     "gpt2": (64, [(768, 2304), (768, 3072)]),
-    "vgg11": (1, [(25088, 4096), (4096, 4096)]),
-    "alexnet": (1, [(9216, 4096), (4096, 1000)]),
 }
 BATCHES = (1, 8, 32)
 MOST_ROWS = 32768  # larger products say nothing new
+MOST_RANDOM = 65521  # as many random numbers are made, and repeated in larger weights
 
 
 @dataclasses.dataclass
@@ -28,36 +28,41 @@ class Row:
     m: int
     k: int
     n: int
+    family: str = "gemm"
 
     @property
     def name(self):
-        return f"gemm_{self.of}_b{self.batch}_{self.k}x{self.n}"
+        return f"{self.family}_{self.of}_b{self.batch}_{self.k}x{self.n}"
 
     @property
     def flops(self):
         return 2 * self.m * self.k * self.n
 
     def model(self, _, dtype):
-        """y = x·w + c, with random weights."""
+        """y = x·w, with random weights."""
         rng = np.random.default_rng(self.k + self.n)
-        weight = lambda name, *dims: onnx_file.constant(name, rng.standard_normal(dims) / self.k**0.5, dtype)
-        nodes = [onnx_file.node("MatMul", ["x", "w"], ["p"]), onnx_file.node("Add", ["p", "c"], ["y"])]
-        return onnx_file.model(self.name, nodes, [weight("w", self.k, self.n), weight("c", self.n)],
+        some = rng.standard_normal(MOST_RANDOM) / self.k**0.5
+        weights = onnx_file.constant("w", np.resize(some, (self.k, self.n)), dtype)
+        return onnx_file.model(self.name, [onnx_file.node("MatMul", ["x", "w"], ["y"])], [weights],
                                [onnx_file.value("x", self.m, self.k, dtype=dtype)],
                                [onnx_file.value("y", self.m, self.n, dtype=dtype)])
 
     def vendor(self, torch, dtype):
-        """Ways to have cuBLAS compute the product: with and without the bias, with either layout of the weights."""
+        """Ways to have cuBLAS compute the product: through either of its interfaces, with either layout of the weights."""
         x = torch.randn(self.m, self.k, device="cuda").to(dtype)
-        w = torch.randn(self.k, self.n, device="cuda").to(dtype)
-        t, c = w.t().contiguous(), torch.randn(self.n, device="cuda").to(dtype)
+        w = torch.randn(self.k, self.n, device="cuda").to(dtype) / self.k**0.5
+        turned = w.t().contiguous().t()
         y = torch.empty(self.m, self.n, device="cuda", dtype=dtype)
-        return {
-            "mm": lambda: torch.mm(x, w, out=y),
-            "mm, transposed": lambda: torch.mm(x, t.t(), out=y),
-            "linear": lambda: torch.nn.functional.linear(x, t, c),
-            "addmm": lambda: torch.addmm(c, x, w, out=y),
-        }
+
+        def way(library, weights):
+            def call():
+                torch.backends.cuda.preferred_blas_library(library)
+                torch.mm(x, weights, out=y)
+
+            return call
+
+        return {f"{library}, {layout}": way(library, weights) for library in ("cublas", "cublaslt")
+                for layout, weights in (("rows", w), ("columns", turned))}
 
 
 def rows():

@@ -1,23 +1,35 @@
 """Latency of PyTorch on the networks of networks.py, as JSON on standard output.
 
-Every network is replayed as a CUDA graph, inputs resident; the median of 300 replays by device events after 50 of
-warm-up, in milliseconds. fp32 is strict (no tf32), tf32 allows it in products and convolutions, and fp16 has weights and
-activations in half. With --inductor SECONDS the network is also compiled by torch.compile with the mode max-autotune in
-tf32; one that takes longer than SECONDS to compile has no time there. A network that cannot run is a row with the reason.
+A time is that of a CUDA graph's replay, inputs resident: the median of RUNS replays by device events after WARM_UP
+others, in milliseconds. fp32 is strict (no tf32), tf32 allows it in products and convolutions, and fp16 has weights and
+activations in half. cuDNN takes the algorithms that it measures to be fastest. A network that cannot run is a row with the
+reason.
 
-    python3 peers.py [--inductor SECONDS] [NAME…]    times them, all by default
-    python3 peers.py --export FOLDER NAME…           writes them as ONNX; needs the package onnx
+    python3 peers.py [NAME…]                       times them, all by default
+    python3 peers.py --inductor SECONDS [NAME…]    and Inductor's programs for them, see below
+    python3 peers.py --export FOLDER NAME…         writes them as ONNX; needs the package onnx
+
+Inductor compiles in the mode max-autotune, for tf32 and for fp16, each network and precision in a process of its own, as
+many at a time as there are processors. What is not compiled SECONDS after the start has no time. The processes stay, and
+nothing is timed before all have ended or wait and a line has come on standard input: so they can compile while other
+programs keep the GPU and the processors busy, and the line says that the GPU is free. Then they take turns. With 0 SECONDS
+nothing is compiled, and the line is waited for all the same.
 """
+import concurrent.futures
 import json
+import os
 import statistics
 import subprocess
 import sys
+import threading
+import time
 
 import torch
 
 from networks import MODELS
 
-RUNS, WARM_UP = 300, 50
+RUNS, WARM_UP = int(os.environ.get("RUNS", 300)), 50
+PRECISIONS, COMPILED = ("fp32", "tf32", "fp16"), ("tf32", "fp16")
 
 
 def export(folder, names):
@@ -69,20 +81,6 @@ def median_time(run, stream):
     return statistics.median(times)
 
 
-def time_inductor(name, seconds):
-    """The time of the compiled network, taken in a process of its own, since compiling may not end in time."""
-    done = subprocess.run([sys.executable, __file__, "--compiled", name], capture_output=True, text=True, timeout=seconds)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def compiled(name):
-    allow_tf32(True)
-    model, x = on_device(name)
-    with torch.no_grad():
-        fast = torch.compile(model, mode="max-autotune")
-        print(json.dumps(median_time(lambda: fast(x), torch.cuda.current_stream())))
-
-
 def allow_tf32(allowed):
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
@@ -103,33 +101,87 @@ def in_precision(name, precision):
     return model, x
 
 
-def times(name, inductor):
+class Compiled:
+    """A process that holds a network which Inductor has compiled, if it did so in time."""
+
+    def __init__(self, name, precision, deadline):
+        self.error, started = None, time.monotonic()
+        self.process = subprocess.Popen([sys.executable, __file__, "--compiled", name, precision], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        killer = threading.Timer(deadline - started, self.process.kill)
+        killer.start()
+        line = self.process.stdout.readline()
+        killer.cancel()
+        self.seconds = time.monotonic() - started
+        if not line:
+            self.error = f"failed or was stopped after {self.seconds:.0f} s"
+
+    def time(self):
+        if self.error:
+            raise RuntimeError(self.error)
+        answer, _ = self.process.communicate("go\n", timeout=60)
+        return json.loads(answer)
+
+
+def compile_all(names, seconds):
+    """The processes by network and precision, as soon as each of them waits or has ended."""
+    deadline = time.monotonic() + seconds
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        started = {(n, p): pool.submit(Compiled, n, p, deadline) for p in COMPILED for n in names}
+    return {key: process.result() for key, process in started.items()}
+
+
+def hold_compiled(name, precision):
+    """Compiles a network, says so on standard output, and times it when a line comes.
+
+    One call compiles it. cuDNN measures its algorithms later: by then other processes use the GPU at the same time."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what Inductor prints is for the log
+    model, x = in_precision(name, precision)
+    fast = torch.compile(model, mode="max-autotune-no-cudagraphs")
+    torch.backends.cudnn.benchmark = False
+    with torch.no_grad():
+        fast(x)
+    torch.cuda.synchronize()
+    print("compiled", file=answers, flush=True)
+    if sys.stdin.readline():
+        torch.backends.cudnn.benchmark = True
+        print(json.dumps(time_graph(fast, x)), file=answers, flush=True)
+
+
+def times(name, processes):
     row = {}
-    ways = {p: lambda p=p: time_graph(*in_precision(name, p)) for p in ("fp32", "tf32", "fp16")}
-    keys = {p: p + "_graph" for p in ways}
-    if inductor:
-        ways["inductor"], keys["inductor"] = lambda: time_inductor(name, inductor), "tf32_inductor"
-    for way, time in ways.items():
+    ways = {p + "_graph": lambda p=p: time_graph(*in_precision(name, p)) for p in PRECISIONS}
+    for p in PRECISIONS:
+        if process := processes.get((name, p)):
+            ways[p + "_inductor"] = process.time
+            row[p + "_inductor_compile_s"] = process.seconds
+    for way, measure in ways.items():
         try:
-            row[keys[way] + "_ms"] = time()
+            row[way + "_ms"] = measure()
         except Exception as e:  # a peer that cannot run is a row without a time
-            row[keys[way] + "_error"] = f"{type(e).__name__}: {e}"[:200]
+            row[way + "_error"] = f"{type(e).__name__}: {e}"[:200]
     return row
 
 
 def main():
-    arguments, inductor = sys.argv[1:], 0
+    arguments, processes = sys.argv[1:], {}
     if arguments[:1] == ["--export"]:
         return export(arguments[1], arguments[2:])
     if arguments[:1] == ["--compiled"]:
-        return compiled(arguments[1])
+        return hold_compiled(*arguments[1:])
+    seconds = None
     if arguments[:1] == ["--inductor"]:
-        inductor, arguments = float(arguments[1]), arguments[2:]
+        seconds, arguments = float(arguments[1]), arguments[2:]
+    names = [n for n in arguments or MODELS if n in MODELS]
+    if seconds is not None:
+        processes = compile_all(names, seconds) if seconds else {}
+        print("compiled", {key: p.error or round(p.seconds) for key, p in processes.items()}, file=sys.stderr, flush=True)
+        sys.stdin.readline()
     out = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "models": {}}
-    for name in arguments or MODELS:
-        if name not in MODELS:
-            continue
-        out["models"][name] = row = times(name, inductor)
+    for name in names:
+        out["models"][name] = row = times(name, processes)
         print(name, row, file=sys.stderr)
     json.dump(out, sys.stdout, indent=1)
 

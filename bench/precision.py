@@ -5,8 +5,8 @@
 A side is a precision, whose plans the cost model chose, or old for another version of rammerc; -measured and -auto after
 a precision are two ways to choose by measurement (see the script). The time of a side is the median of its rounds' medians.
 Ratios are how many times faster ours is: PyTorch's time over ours in the same precision, and that of the old version
-over strict, which both compute alike. PyTorch is the replay of a CUDA graph; the best peer in tf32 is the faster one of
-that and of Inductor. Means are over all models, over those of batch 1, and over those of a larger batch (name_bN).
+over strict, which both compute alike. PyTorch is the replay of a CUDA graph; the best peer in tf32 and in fp16 is the
+faster one of that and of what Inductor compiled. Means are over all models, over those of batch 1, and over those of a larger batch (name_bN).
 """
 import json
 import math
@@ -17,7 +17,7 @@ import sys
 
 from collect import load, made_with
 
-PEERS = {"fp32": ["pytorch_fp32"], "tf32": ["pytorch_tf32", "best_tf32"], "fp16": ["pytorch_fp16"], "bf16": ["pytorch_fp16"]}
+PEERS = {"fp32": ["pytorch_fp32"], "tf32": ["pytorch_tf32", "best_tf32"], "fp16": ["pytorch_fp16", "best_fp16"], "bf16": ["pytorch_fp16"]}
 
 
 def ratios_of(sides):
@@ -64,6 +64,23 @@ def of_compile(side, report, measured):
     return r
 
 
+def of_peers(peer):
+    """PyTorch's times by precision, those of Inductor's programs, and the better ones of both."""
+    r = {}
+    for precision in ("fp32", "tf32", "fp16"):
+        graph, inductor = (peer.get(f"{precision}_{way}_ms") for way in ("graph", "inductor"))
+        if graph:
+            r[f"pytorch_{precision}_ms"] = graph
+        if inductor:
+            r[f"inductor_{precision}_ms"] = inductor
+        if (graph or inductor) and precision != "fp32":
+            r[f"best_{precision}_ms"] = min(t for t in (graph, inductor) if t)
+        for way in ("compile_s", "error"):
+            if f"{precision}_inductor_{way}" in peer:
+                r[f"inductor_{precision}_{way}"] = peer[f"{precision}_inductor_{way}"]
+    return r
+
+
 def row(out, name, sides, peer):
     r = {}
     for side in sides:
@@ -79,14 +96,7 @@ def row(out, name, sides, peer):
         if v and "outputs" in v:
             r[key(side) + "_rel_l2"] = max((o["rel_l2"] for o in v["outputs"]), default=0)
             r[key(side) + "_ok"] = v["ok"]
-    for precision in ("fp32", "tf32", "fp16"):
-        if precision + "_graph_ms" in peer:
-            r[f"pytorch_{precision}_ms"] = peer[precision + "_graph_ms"]
-    if "tf32_inductor_ms" in peer:
-        r["inductor_tf32_ms"] = peer["tf32_inductor_ms"]
-    tf32 = [r[k] for k in ("pytorch_tf32_ms", "inductor_tf32_ms") if k in r]
-    if tf32:
-        r["best_tf32_ms"] = min(tf32)
+    r |= of_peers(peer)
     for ratio, (over, under) in ratios_of(sides).items():
         if over in r and under in r:
             r[ratio] = r[over] / r[under]
@@ -124,7 +134,7 @@ def main():
     }
     with open(f"{out}/precision.json", "w") as f:
         json.dump(result, f, indent=1)
-    columns = [key(s) + "_ms" for s in sides] + ["pytorch_fp32_ms", "best_tf32_ms", "pytorch_fp16_ms"] + list(ratios_of(sides))
+    columns = [key(s) + "_ms" for s in sides] + ["pytorch_fp32_ms", "best_tf32_ms", "best_fp16_ms"] + list(ratios_of(sides))
     columns += [key(s) + "_rel_l2" for s in sides if s != "old"]
     columns = [c for c in columns if any(c in r for r in rows.values())]
     print("model".ljust(22), *columns)

@@ -8,17 +8,20 @@
 # PyTorch. OUT gets precision.json and logs. RAMMERC names the binary (default: built with go). OLD names a binary of
 # another version, of which --precision is not asked; OLD_COMMIT says which. Every library is timed ROUNDS times, in turns
 # with the others of the model. CHECKED are the models whose results are compared with the evaluator's, all by default; a
-# space stands for none. INDUCTOR, if set, is how many seconds torch.compile may take for a model.
+# space stands for none. INDUCTOR, if set, is how many seconds torch.compile may take for all models together.
 #
 # SIDES are precisions, and old. The cost model chooses their plans; with -measured after the name measured costs do,
-# where RAMMER_CACHE has them, and with -auto the fastest of several plans is taken as well. PyTorch is timed while
-# the libraries are built that need no GPU for that; these builds have the lowest priority.
+# where RAMMER_CACHE has them, and with -auto the fastest of several plans is taken as well.
+#
+# First everything is made that need not be timed: libraries, what the evaluator computes, and what torch.compile makes of
+# the models; and the libraries' results are checked. Then PyTorch and the libraries have the GPU for themselves, one after
+# another.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 models=$1 out=$2
 shift 2
 names=("$@")
-mkdir -p "$out/lib" "$out/log" "$out/rows" "$out/models"
+mkdir -p "$out/lib" "$out/log" "$out/rows" "$out/models" "$out/reference"
 if [ -z "${RAMMERC:-}" ]; then
   RAMMERC=$out/rammerc
   (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
@@ -29,10 +32,18 @@ arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | hea
 export arch
 read -ra sides <<<"${SIDES:-${OLD:+old }strict fp32 tf32 fp16 bf16}"
 
+# The processes of torch.compile give way to those of nvcc, whose times are recorded.
+mkfifo "$out/free.$$"
+exec 3<>"$out/free.$$"
+rm "$out/free.$$"
+nice -n 10 timeout 900 python3 "$root/bench/peers.py" --inductor "${INDUCTOR:-0}" "${names[@]}" <&3 >"$out/peers.json" 2>"$out/log/peers" &
+peers=$!
+
 missing=()
 for n in "${names[@]}"; do [ -f "$models/$n.onnx" ] || missing+=("$n"); done
 if [ ${#missing[@]} -gt 0 ]; then
-  python3 "$root/bench/peers.py" --export "$out/models" "${missing[@]}" >"$out/log/export" 2>&1 || tail -n 3 "$out/log/export"
+  printf '%s\n' "${missing[@]}" | xargs -P 8 -n 2 python3 "$root/bench/peers.py" --export "$out/models" >"$out/log/export" 2>&1 ||
+    tail -n 3 "$out/log/export"
 fi
 echo "== export: $SECONDS s"
 
@@ -47,6 +58,10 @@ for d in json.load(sys.stdin)["dims"] or []:
     print("--dim", d + "=" + ("32" if d.startswith("seq") else "1"))'
 }
 
+outputs() { # NAME: the names of its outputs
+  "$RAMMERC" inspect "$(model "$1")" --json 2>/dev/null | python3 -c 'import json, sys; [print(o["name"]) for o in json.load(sys.stdin)["outputs"]]'
+}
+
 build() { # NAME SIDE
   local binary=$RAMMERC flags="--precision ${2%%-*}"
   case $2 in
@@ -59,21 +74,51 @@ build() { # NAME SIDE
   timeout 400 "$binary" compile "$(model "$1")" $(dims "$1") --target "$arch" --emit lib $flags -o "$out/lib/$1.$2" --json \
     >"$out/rows/$1.$2.compile.json" 2>"$out/log/$1.$2.compile" || echo "build FAILED: $1 $2: $(tail -n 1 "$out/log/$1.$2.compile")"
 }
-export -f model dims build
 
-build_sides() { # PATTERN: the libraries of all models and of the sides that match it
-  local n s
-  for n in "${names[@]}"; do for s in "${sides[@]}"; do [[ $s =~ $1 ]] && echo "$n $s"; done; done |
-    nice -n 19 xargs -r -P "$(nproc)" -L 1 bash -c 'build "$@"' _
+refer() { # NAME: what the evaluator makes of random inputs
+  # shellcheck disable=SC2046
+  timeout 300 "$RAMMERC" run "$(model "$1")" $(dims "$1") --engine eval --random 1 -o "$out/reference/$1.npz" -q 2>"$out/log/$1.eval" >/dev/null ||
+    echo "evaluator FAILED: $1: $(tail -n 1 "$out/log/$1.eval")"
 }
 
-timeout 500 python3 "$root/bench/peers.py" ${INDUCTOR:+--inductor "$INDUCTOR"} "${names[@]}" >"$out/peers.json" 2>"$out/log/peers" &
-peers=$!
+check() { # NAME SIDE: the library's results against the evaluator's
+  [ "$2" = old ] || [ ! -f "$out/lib/$1.$2/lib$1.so" ] && return
+  local expected
+  expected=$(outputs "$1" | sed "s|.*|--expect &=$out/reference/$1.npz|")
+  # shellcheck disable=SC2086
+  timeout 200 "$RAMMERC" verify "$out/lib/$1.$2" --random 1 $expected --json \
+    >"$out/rows/$1.$2.verify.json" 2>"$out/log/$1.$2.verify" || echo "verify FAILED: $1 $2: $(tail -n 1 "$out/log/$1.$2.verify")"
+}
+export -f model dims outputs build refer check
+
+sides_of() { # PATTERN NAME…: the models with the sides that match it
+  local n s pattern=$1
+  shift
+  for n in "$@"; do for s in "${sides[@]}"; do [[ $s =~ $pattern ]] && echo "$n $s"; done; done
+}
+
+build_sides() { # PATTERN
+  sides_of "$1" "${names[@]}" | xargs -r -P "$(nproc)" -L 1 bash -c 'build "$@"' _
+}
+
+check_sides() { # PATTERN
+  # shellcheck disable=SC2086
+  sides_of "$1" ${CHECKED:-${names[*]}} | xargs -r -P 8 -L 1 bash -c 'check "$@"' _
+}
+
+# shellcheck disable=SC2086
+printf '%s\n' ${CHECKED:-${names[*]}} | nice -n 19 xargs -r -P 4 -L 1 bash -c 'refer "$@"' _ &
+references=$!
 build_sides '^[^-]*(-measured)?$'
-echo "== build without a GPU: $SECONDS s"
+wait $references
+echo "== build: $SECONDS s"
+check_sides '^[^-]*(-measured)?$'
+echo "== verify: $SECONDS s"
+echo free >&3
 wait $peers
 echo "== peers: $SECONDS s"
 build_sides '-auto$'
+check_sides '-auto$'
 echo "== build, plans timed: $SECONDS s"
 
 for n in "${names[@]}"; do
@@ -85,13 +130,4 @@ for n in "${names[@]}"; do
   done
 done
 echo "== bench: $SECONDS s"
-check() { # NAME SIDE
-  [ "$2" = old ] || [ ! -f "$out/lib/$1.$2/lib$1.so" ] && return
-  # shellcheck disable=SC2046
-  timeout 200 "$RAMMERC" verify "$out/lib/$1.$2" --model "$(model "$1")" $(dims "$1") --json \
-    >"$out/rows/$1.$2.verify.json" 2>"$out/log/$1.$2.verify" || echo "verify FAILED: $1 $2: $(tail -n 1 "$out/log/$1.$2.verify")"
-}
-export -f check
-for n in ${CHECKED:-${names[*]}}; do for s in "${sides[@]}"; do echo "$n $s"; done; done | xargs -r -P 8 -L 1 bash -c 'check "$@"' _
-echo "== verify: $SECONDS s"
 python3 "$root/bench/precision.py" "$out" "${sides[*]}" "${names[@]}"

@@ -18,7 +18,7 @@ type VerifyOptions struct {
 	SubjectOptions
 	Model      string   // reference model of a library directory
 	Inputs     []string // NAME=FILE; a file with more samples than the input's first dim makes a series
-	Expect     []string // NAME=FILE: expected outputs; else ir/eval computes them
+	Expect     []string // NAME=FILE: expected outputs, of random inputs if there are no others; else ir/eval computes them
 	Data       string   // folder with test_data_set_* folders, or one of them
 	RandomSeed uint64
 	RandomMax  int64
@@ -129,9 +129,10 @@ func (o *VerifyOptions) collect(s *subject) (*engine.Samples, error) {
 	case o.Data != "":
 		return engine.DataSets(o.Data, s.inputs, s.outputs)
 	case len(o.Inputs) > 0:
-		return engine.Series(s.inputs, s.outputs, o.Inputs, o.Expect)
+		return engine.Series(s.inputs, s.outputs, o.Inputs, o.Expect, nil)
 	case len(o.Expect) > 0:
-		return nil, diag.New("bad-flag", "--expect needs --input: outputs belong to inputs")
+		drawn := engine.RandomInputs(s.inputs, o.RandomSeed, max(o.RandomMax, 1))
+		return engine.Series(s.inputs, s.outputs, nil, o.Expect, drawn)
 	}
 	return engine.RandomSamples(s.inputs, max(o.Samples, 1), o.RandomSeed, max(o.RandomMax, 1)), nil
 }

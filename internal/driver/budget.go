@@ -93,7 +93,7 @@ func calibrationData(ports []engine.Port, data []string) (*engine.Samples, error
 		}
 		data = specs
 	}
-	return engine.Series(ports, nil, data, nil)
+	return engine.Series(ports, nil, data, nil, nil)
 }
 
 // timesIn says what the rOperators of the model take if it is compiled in the precisions of a choice. Measured costs count

@@ -21,13 +21,18 @@ type column struct {
 }
 
 // Series cuts files that hold many samples along the first axis into inferences. input and expect are NAME=FILE
-// flags for inputs and outputs. All files that are cut must hold equally many samples.
-func Series(inputs, outputs []Port, input, expect []string) (*Samples, error) {
+// flags for inputs and outputs. All files that are cut must hold equally many samples. Inputs that no flag gives are
+// taken from drawn, the same ones for every inference; where that is nil every input needs a file.
+func Series(inputs, outputs []Port, input, expect []string, drawn Tensors) (*Samples, error) {
 	var l diag.List
 	in := readColumns(&l, inputs, input, "input")
 	want := readColumns(&l, outputs, expect, "output")
 	for _, p := range inputs {
-		if l.Errors() == 0 && !hasColumn(in, p.Name) {
+		switch {
+		case l.Errors() > 0 || hasColumn(in, p.Name):
+		case drawn != nil:
+			in = append(in, &column{Port: p, whole: drawn[p.Name]})
+		default:
 			l.Add(missingInput(p.Name))
 		}
 	}

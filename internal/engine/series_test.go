@@ -31,7 +31,7 @@ func TestSeriesIsCutAlongTheFirstAxis(t *testing.T) {
 	inputs := []Port{{"x", ir.Int32, []int64{2, 3}}, {"k", ir.Int32, []int64{5}}}
 	outputs := []Port{{"y", ir.Int32, []int64{2}}}
 	x, k, y := write("x", 7, 3), write("k", 5), write("y", 7)
-	set, err := Series(inputs, outputs, []string{x, k}, []string{y})
+	set, err := Series(inputs, outputs, []string{x, k}, []string{y}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,14 +59,33 @@ func TestSeriesIsCutAlongTheFirstAxis(t *testing.T) {
 		{x, write("y", 7, 1), "is int32[7,1], want int32[2] or more samples"},
 		{strings.Replace(x, "x=", "z=", 1), y, `there is no input "z"`},
 	} {
-		if _, err := Series(inputs, outputs, []string{c.in, k}, []string{c.expect}); err == nil ||
+		if _, err := Series(inputs, outputs, []string{c.in, k}, []string{c.expect}, nil); err == nil ||
 			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}
-	if _, err := Series(inputs, outputs, []string{x}, nil); len(diag.All(err)) != 1 ||
+	if _, err := Series(inputs, outputs, []string{x}, nil, nil); len(diag.All(err)) != 1 ||
 		diag.All(err)[0].Port != "input k" {
 		t.Errorf("missing input: %v", err)
+	}
+}
+
+// Inputs without a file are the same for every inference.
+func TestSeriesTakesDrawnInputs(t *testing.T) {
+	inputs := []Port{{"x", ir.Int32, []int64{1}}, {"k", ir.Int32, []int64{5}}}
+	path := filepath.Join(t.TempDir(), "x.npy")
+	if err := tensorio.WriteNPY(path, ir.FromSlice(ir.Int32, []int32{7, 8, 9}, 3)); err != nil {
+		t.Fatal(err)
+	}
+	drawn := Tensors{"x": ir.NewTensor(ir.Int32, 1), "k": ir.NewTensor(ir.Int32, 5)}
+	set, err := Series(inputs, nil, []string{"x=" + path}, nil, drawn)
+	if err != nil || set.N != 3 {
+		t.Fatalf("%v, %v", set, err)
+	}
+	for i := range 3 {
+		if in := set.At(i).In; in["k"] != drawn["k"] || fmt.Sprint(in["x"].Data) != fmt.Sprintf("[%d]", 7+i) {
+			t.Errorf("inference %d: %v", i, in)
+		}
 	}
 }
 
