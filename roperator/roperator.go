@@ -78,6 +78,9 @@ type Access struct {
 	// Box fills lo and hi, as long as View.Shape, with the part [lo, hi) that an rTask reads or writes. The part may
 	// be larger than what is read, but must be exactly what is written. A nil Box stands for the whole view.
 	Box func(task int, lo, hi []int64)
+	// Pointwise says of a read that an rTask needs each element of the part for nothing but the element at the same place
+	// of what it writes, and reads it before it writes that one. See Candidate.Replaceable.
+	Pointwise bool
 }
 
 // Work is what one rTask has to do, for modelled costs. All figures are those of the largest rTask.

@@ -3,6 +3,7 @@ package roperator
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/rkernels"
@@ -25,6 +26,7 @@ func Verify(g *Graph) error {
 		for _, c := range op.Candidates {
 			verifyCandidate(&l, op, c, written)
 			verifyStream(&l, g, op, c)
+			verifyPointwise(&l, op, c)
 		}
 		for _, a := range op.Candidates[0].Writes {
 			written[a.View.Buf.ID] = true
@@ -166,6 +168,36 @@ func verifyBounds(l *diag.List, op *ROperator, name string, v View) {
 		l.Add(opDiag(op, fmt.Sprintf("%s: view of %s covers elements %d…%d of %d", name, v.Buf.Name, lo, hi,
 			v.Buf.Elems)))
 	}
+}
+
+// verifyPointwise checks that rTasks read of replaceable operands what they write of the result.
+func verifyPointwise(l *diag.List, op *ROperator, c *Candidate) {
+	_, operands := c.Replaceable()
+	for i := range c.Reads {
+		r := &c.Reads[i]
+		if !listed(operands, r.View.Buf) {
+			continue
+		}
+		for t := range c.Tasks {
+			if !slices.Equal(r.part(t), c.Writes[0].part(t)) {
+				l.Add(opDiag(op, fmt.Sprintf("%s: rTask %d reads another part of the pointwise operand %s than it writes",
+					c.Inst.Name(), t, r.View.Buf.Name)))
+				break
+			}
+		}
+	}
+}
+
+// part is the part of the view that an rTask accesses: the lower bounds of all dims, then the upper ones.
+func (a *Access) part(task int) []int64 {
+	n := len(a.View.Shape)
+	out := make([]int64, 2*n)
+	if a.Box == nil {
+		copy(out[n:], a.View.Shape)
+	} else {
+		a.Box(task, out[:n], out[n:])
+	}
+	return out
 }
 
 // verifyTiling checks that the boxes that are written are disjoint and cover the whole view. It keeps one bit for

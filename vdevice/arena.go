@@ -14,7 +14,8 @@ const ArenaAlign = 256
 
 // LayoutArena gives every arena buffer that the plan's rTasks access its place, and sets Arena and ArenaLen. Two
 // buffers share bytes only where every access of one comes before every access of the other, by edges and by waves.
-// Inputs and outputs of the program are never in the arena.
+// Inputs and outputs of the program are never in the arena. A result takes the place of an operand that its rOperator
+// alone still needs, if it reads each element of it just before it writes that of the result (in place, see inherit).
 //
 // There are two ways to lay it out. One places the largest buffers first, each as low as possible, which makes a small
 // arena. The other places buffers in the order of their first accesses, each where bytes were freed most recently. It
@@ -23,7 +24,7 @@ const ArenaAlign = 256
 func LayoutArena(plan *Plan) {
 	l := newLayout(plan)
 	plan.layoutWords()
-	ids := l.placeable()
+	ids := l.inherit(l.placeable())
 	if len(ids) <= mostCompared {
 		l.pack(ids)
 		if float64(plan.ArenaLen) <= l2Share*float64(plan.Spec.L2Bytes) {
@@ -55,9 +56,11 @@ func (l *layout) begin() {
 	}
 }
 
-// set gives a buffer its place.
+// set gives a buffer, and those that inherit from it, their place.
 func (l *layout) set(id int, off, size int64) {
-	l.plan.Arena[id] = off
+	for x := id; x >= 0; x = l.heir(x) {
+		l.plan.Arena[x] = off
+	}
 	l.plan.ArenaLen = max(l.plan.ArenaLen, off+size)
 }
 
@@ -103,7 +106,13 @@ func (plan *Plan) layoutWords() {
 
 type layout struct {
 	plan   *Plan
-	lives  []life // per buffer
+	at     [][]At  // per rOperator, per rTask: its place
+	seg    []int32 // per rOperator
+	orders []*order
+	pos    [][]int // per segment: of each place in one legal order of all
+	lanes  int
+	lives  []life      // per buffer
+	heirs  map[int]int // buffer → the one that takes its place
 	placed []placement
 }
 
@@ -121,27 +130,31 @@ type placement struct {
 
 func newLayout(plan *Plan) *layout {
 	at, seg := findTasks(plan)
-	l := &layout{plan: plan, lives: make([]life, len(plan.Graph.Buffers))}
-	orders := make([]*order, len(plan.Segments))
-	positions := make([][]int, len(plan.Segments))
-	at0, lanes := 0, 1
+	l := &layout{plan: plan, at: at, seg: seg, lives: make([]life, len(plan.Graph.Buffers)), lanes: 1,
+		orders: make([]*order, len(plan.Segments)), pos: make([][]int, len(plan.Segments))}
+	at0 := 0
 	for i, s := range plan.Segments {
 		h, cycle := newOrder(s.Program, s.Kind)
 		if cycle != nil {
 			panic("BUG: the arena of a program with circular waits")
 		}
-		orders[i], positions[i] = h, h.positions(at0)
+		l.orders[i], l.pos[i] = h, h.positions(at0)
 		at0 += len(h.topo)
-		lanes = max(lanes, h.lanes())
+		l.lanes = max(l.lanes, h.lanes())
 	}
-	toLanes(at, seg, orders)
-	for id, u := range bufferUses(plan, at, seg, lanes) {
-		l.lives[id] = life{use: u}
-		if u.firstSeg >= 0 {
-			l.lives[id].measure(orders[u.firstSeg], positions[u.firstSeg], orders[u.lastSeg], positions[u.lastSeg])
-		}
+	toLanes(at, seg, l.orders)
+	for id, u := range bufferUses(plan, at, seg, l.lanes, nil) {
+		l.lives[id] = l.lifeOf(u)
 	}
 	return l
+}
+
+func (l *layout) lifeOf(u use) life {
+	x := life{use: u}
+	if u.firstSeg >= 0 {
+		x.measure(l.orders[u.firstSeg], l.pos[u.firstSeg], l.orders[u.lastSeg], l.pos[u.lastSeg])
+	}
+	return x
 }
 
 // positions numbers the positions on lanes, by id, in an order that happens-before allows, from n on. It uses no more

@@ -23,12 +23,13 @@ type Stats struct {
 	Slots      int   `json:"slots"`     // pieces of data that are taken from a cluster's shared memory
 	Longest    int   `json:"longest"`   // most steps of one vEU in all segments
 	ArenaBytes int64 `json:"arena_bytes"`
+	InPlace    int   `json:"in_place"`  // results that lie where an operand of their rOperator lay
 	Instances  int   `json:"instances"` // distinct rKernel instances
 }
 
 // Stats counts.
 func (plan *Plan) Stats() Stats {
-	s := Stats{Segments: len(plan.Segments), ArenaBytes: plan.ArenaLen}
+	s := Stats{Segments: len(plan.Segments), ArenaBytes: plan.ArenaLen, InPlace: plan.inPlace()}
 	keys := map[string]bool{}
 	var length []int
 	for _, seg := range plan.Segments {
@@ -84,6 +85,6 @@ func (s Stats) String() string {
 	if s.Slots > 0 {
 		fmt.Fprintf(&b, "%d pieces of data through shared memory of clusters\n", s.Slots)
 	}
-	fmt.Fprintf(&b, "arena %d bytes\n", s.ArenaBytes)
+	fmt.Fprintf(&b, "arena %d bytes, %d results in place\n", s.ArenaBytes, s.InPlace)
 	return b.String()
 }

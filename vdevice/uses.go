@@ -10,8 +10,9 @@ type use struct {
 }
 
 // bufferUses finds the uses of every arena buffer. All rTasks of an rOperator count as accessing all buffers that any
-// of them accesses. at has the rTasks' positions on lanes, and seg the segment of each rOperator.
-func bufferUses(plan *Plan, at [][]At, seg []int32, lanes int) []use {
+// of them accesses. at has the rTasks' positions on lanes, and seg the segment of each rOperator. Accesses count only
+// where counts says so; nil counts all.
+func bufferUses(plan *Plan, at [][]At, seg []int32, lanes int, counts func(op, buf int) bool) []use {
 	uses := make([]use, len(plan.Graph.Buffers))
 	for i := range uses {
 		uses[i] = use{firstSeg: -1, lastSeg: -1}
@@ -26,7 +27,9 @@ func bufferUses(plan *Plan, at [][]At, seg []int32, lanes int) []use {
 		}
 		touches := f.take()
 		for _, buf := range arenaBuffers(op.Candidates[plan.Pick[id]]) {
-			uses[buf].add(seg[id], touches, f)
+			if counts == nil || counts(id, buf) {
+				uses[buf].add(seg[id], touches, f)
+			}
 		}
 	}
 	return uses

@@ -18,7 +18,7 @@ func (v *verifier) arena() {
 			len(plan.Arena), len(plan.Graph.Buffers))})
 		return
 	}
-	uses := bufferUses(plan, v.at, v.seg, v.lanes)
+	uses := bufferUses(plan, v.at, v.seg, v.lanes, nil)
 	var live []int
 	for id, b := range plan.Graph.Buffers {
 		if why := v.badPlace(b, &uses[id]); why != "" {
@@ -28,7 +28,7 @@ func (v *verifier) arena() {
 		}
 	}
 	if v.l.Errors() == 0 {
-		v.succession(live, uses)
+		v.succession(live, uses, v.others())
 		v.flush()
 	}
 }
@@ -58,7 +58,9 @@ type span struct {
 //
 //	bytes     │ A A A A │ B B │            C takes bytes of A and of B. Both are compared with C; what had those bytes
 //	          │   C C C C C   │            before A or B was compared with A or B, and so is ordered before C as well.
-func (v *verifier) succession(live []int, uses []use) {
+//
+// others has of operands that results replace the accesses that count.
+func (v *verifier) succession(live []int, uses []use, others map[inheritance]use) {
 	starts := v.starts(live, uses)
 	sort.SliceStable(live, func(i, j int) bool { return starts[live[i]] < starts[live[j]] })
 	var owners []span // disjoint, ascending
@@ -73,7 +75,11 @@ func (v *verifier) succession(live []int, uses []use) {
 			o := owners[hi]
 			if !seen[o.buf] {
 				seen[o.buf] = true
-				v.succeeds(o.buf, id, uses)
+				old := uses[o.buf]
+				if u, ok := others[inheritance{o.buf, id}]; ok {
+					old = u
+				}
+				v.succeeds(o.buf, id, &old, &uses[id])
 			}
 			if o.from < from {
 				parts = append(parts, span{o.from, from, o.buf})
@@ -108,9 +114,8 @@ func (v *verifier) starts(live []int, uses []use) map[int]int {
 	return out
 }
 
-// succeeds reports accesses of the buffer old that may come after an access of the buffer next.
-func (v *verifier) succeeds(old, next int, uses []use) {
-	a, b := &uses[old], &uses[next]
+// succeeds reports accesses of the buffer old, which are a, that may come after an access of the buffer next, which are b.
+func (v *verifier) succeeds(old, next int, a, b *use) {
 	if a.lastSeg < b.firstSeg {
 		return
 	}
@@ -137,6 +142,26 @@ func (v *verifier) succeeds(old, next int, uses []use) {
 			})
 		}
 	}
+}
+
+// others finds the results that lie exactly where a replaceable operand of their rOperator lies, and those accesses of
+// the operands that must be complete before.
+func (v *verifier) others() map[inheritance]use {
+	plan := v.plan
+	by := map[int]inheritanceOf{} // by operand
+	for _, x := range plan.inheritances() {
+		if plan.Arena[x.operand] >= 0 && plan.Arena[x.operand] == plan.Arena[x.result] {
+			by[x.operand] = x
+		}
+	}
+	if len(by) == 0 {
+		return nil
+	}
+	uses, out := disturbances(plan, v.at, v.seg, v.lanes, by), map[inheritance]use{}
+	for operand, x := range by {
+		out[x.inheritance] = uses[operand]
+	}
+	return out
 }
 
 func (v *verifier) name(buf int) string { return v.plan.Graph.Buffers[buf].Name }

@@ -18,12 +18,15 @@ type Summary struct {
 	Instances   int     `json:"instances"`
 	PredictedUS float64 `json:"predicted_us"`
 	// MeasuredCosts is of how many rOperators the prediction counts with measured rTasks; the others are modelled.
-	MeasuredCosts int   `json:"measured_costs"`
-	ArenaBytes    int64 `json:"arena_bytes"`
-	SourceBytes   int64 `json:"source_bytes"`
-	WeightBytes   int64 `json:"weight_bytes"`
-	CodeBytes     int64 `json:"code_bytes,omitempty"`
-	Registers     int   `json:"registers,omitempty"`
+	MeasuredCosts int `json:"measured_costs"`
+	// ArenaBytes is the peak of the memory for what the program makes, its outputs apart; InPlace is how many results of
+	// rOperators take the memory of one of their operands there.
+	ArenaBytes  int64 `json:"arena_bytes"`
+	InPlace     int   `json:"in_place"`
+	SourceBytes int64 `json:"source_bytes"`
+	WeightBytes int64 `json:"weight_bytes"`
+	CodeBytes   int64 `json:"code_bytes,omitempty"`
+	Registers   int   `json:"registers,omitempty"`
 }
 
 // summarise counts what a plan is made of; ns is its time by the cost model, in nanoseconds.
@@ -31,7 +34,7 @@ func summarise(p *vdevice.Plan, ns float64) Summary {
 	st := p.Stats()
 	return Summary{
 		ROperators: st.ROperators, RTasks: st.RTasks, Segments: st.Segments, Launches: st.Launches, Waits: st.Waits,
-		VEUs: p.Spec.VEUs(), Instances: st.Instances, ArenaBytes: st.ArenaBytes,
+		VEUs: p.Spec.VEUs(), Instances: st.Instances, ArenaBytes: st.ArenaBytes, InPlace: st.InPlace,
 		PredictedUS: ns / 1000,
 	}
 }

@@ -69,6 +69,7 @@ type prepared struct {
 	offsets []int64 // where each buffer begins in the memory
 	size    int64   // bytes of the memory
 	ids     [][]int // [rOperator][candidate] number by which the program knows it
+	inPlace [][]int // likewise, with the result in the place of an operand; -1 where there is none to replace
 	tables  []moveTable
 }
 
@@ -104,7 +105,7 @@ func prepare(c *Case, src *source) (*prepared, error) {
 		p.size += (b.Bytes() + guard + align - 1) / align * align
 	}
 	for _, op := range p.g.Ops {
-		var ids []int
+		var ids, inPlace []int
 		for _, cand := range op.Candidates {
 			var t *moveTable
 			if len(cand.Exports) > 0 {
@@ -113,10 +114,23 @@ func prepare(c *Case, src *source) (*prepared, error) {
 				p.size += (int64(len(t.data)) + align - 1) / align * align
 			}
 			ids = append(ids, src.add(cand, p.offsets, t))
+			inPlace = append(inPlace, p.addInPlace(src, cand))
 		}
-		p.ids = append(p.ids, ids)
+		p.ids, p.inPlace = append(p.ids, ids), append(p.inPlace, inPlace)
 	}
 	return p, nil
+}
+
+// addInPlace adds a candidate with its result in the place of a replaceable operand, and returns its number; -1 if it has
+// no such operand.
+func (p *prepared) addInPlace(src *source, c *roperator.Candidate) int {
+	result, operands := c.Replaceable()
+	if len(operands) == 0 {
+		return -1
+	}
+	offsets := slices.Clone(p.offsets)
+	offsets[result.ID] = offsets[operands[0].ID]
+	return src.add(c, offsets, nil)
 }
 
 // keepTensor leaves rOperators that have candidates on tensor cores no others: those are the same under every precision.
@@ -175,6 +189,9 @@ func (p *prepared) check(srv *server) error {
 			if err := p.checkTasks(srv, op.Candidates[k], ids[k], mem, after); err != nil {
 				return where(err)
 			}
+			if err := p.checkInPlace(srv, op.Candidates[k], p.inPlace[i][k], mem, after); err != nil {
+				return where(err)
+			}
 			mem = after
 		}
 		if err := p.compare(mem); err != nil {
@@ -218,6 +235,24 @@ func short(t *ir.Tensor) string {
 		s = s[:600] + "…"
 	}
 	return s
+}
+
+// checkInPlace runs a candidate with its result in the place of an operand. The result must be the same as in after, or
+// it reads an element of the operand after it has written the one in its place.
+func (p *prepared) checkInPlace(srv *server, c *roperator.Candidate, id int, before, after []byte) error {
+	if id < 0 {
+		return nil
+	}
+	got, err := srv.run(id, -1, before)
+	if err != nil {
+		return fmt.Errorf("in place: %w", err)
+	}
+	result, operands := c.Replaceable()
+	at, there := p.offsets[operands[0].ID], p.offsets[result.ID]
+	if n := result.Bytes(); !bytes.Equal(got[at:at+n], after[there:there+n]) {
+		return fmt.Errorf("its result is another one if it replaces %s", operands[0].Name)
+	}
+	return nil
 }
 
 // checkTasks runs about four rTasks of a candidate alone, on a memory in which only the constants and what its read

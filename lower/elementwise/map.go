@@ -211,6 +211,7 @@ func (l *mapLayout) candidate(b *build.Builder, t build.Tiling, body *functor.Fu
 			c.Work.ReadBytes += n
 		}
 	}
+	roperator.Pointwise(c.Reads)
 	return c
 }
 

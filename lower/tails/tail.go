@@ -118,13 +118,14 @@ func (t *Tail) Finish(b *build.Builder) {
 	}
 }
 
-// Reads are the reads of the operands, for rTasks that compute the boxes of the output that box gives.
+// Reads are the reads of the operands, for rTasks that compute the boxes of the output that box gives. A kernel reads an
+// element of an operand where it stores the element of the output, so the output may take the operand's memory.
 func (t *Tail) Reads(box func(task int, lo, hi []int64)) []roperator.Access {
 	var out []roperator.Access
 	for _, v := range t.operands {
 		out = roperator.AppendRead(out, v, box)
 	}
-	return out
+	return roperator.Pointwise(out)
 }
 
 // BytesPerElement is how many bytes of operands are read for one element of the output. Constants do not count.

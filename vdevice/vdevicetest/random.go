@@ -159,3 +159,31 @@ func Exchange(chains, steps int, width, tasks int64) *roperator.Graph {
 	}
 	return m.G
 }
+
+// Pointwise makes a random graph whose values have one shape. An rOperator reads up to three of them, each pointwise or
+// as a whole.
+func Pointwise(seed uint64, ops int) *roperator.Graph {
+	r := &randomizer{Rand: rand.New(rand.NewPCG(seed, 3)), Maker: New("pointwise")}
+	dims := r.dims()
+	r.values = append(r.values, r.Buffer(roperator.Input, dims...))
+	for i := range ops {
+		kind := roperator.Arena
+		if i == ops-1 {
+			kind = roperator.Output
+		}
+		out := r.Buffer(kind, dims...)
+		g := Grid{Shape: dims, Tile: []int64{r.Int64N(dims[0]) + 1, r.Int64N(dims[1]) + 1}}
+		var reads []roperator.Access
+		for range r.IntN(3) + 1 {
+			v := r.values[max(0, len(r.values)-1-r.IntN(4))]
+			if r.IntN(3) == 0 {
+				reads = append(reads, Whole(v))
+			} else {
+				reads = append(reads, roperator.Pointwise([]roperator.Access{g.Of(v)})...)
+			}
+		}
+		r.Op(r.Candidate(g.Tasks(), 1000, reads, []roperator.Access{g.Of(out)}))
+		r.values = append(r.values, out)
+	}
+	return r.G
+}
