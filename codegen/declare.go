@@ -109,3 +109,39 @@ func BlockInitialisers(c *roperator.Candidate, offsets []int64) string {
 	}
 	return b.String()
 }
+
+// MoveInitialisers spells the moves of a candidate whose operands the executor brings and whose results it takes, as
+// rt::Move: of each rTask the same number of imports, then of exports. Moves of no elements fill up where an rTask has
+// fewer. All data are in plain memory.
+func MoveInitialisers(c *roperator.Candidate, offsets []int64) (text string, imports, exports int) {
+	tasks := make([][2][]string, c.Tasks)
+	for t := range tasks {
+		tasks[t] = [2][]string{plainMoves(c.Imports, offsets, t), plainMoves(c.Exports, offsets, t)}
+		imports, exports = max(imports, len(tasks[t][0])), max(exports, len(tasks[t][1]))
+	}
+	var b strings.Builder
+	for _, sides := range tasks {
+		for side, n := range []int{imports, exports} {
+			for i := range n {
+				move := "{}"
+				if i < len(sides[side]) {
+					move = sides[side][i]
+				}
+				b.WriteString(move + ", ")
+			}
+		}
+	}
+	return b.String(), imports, exports
+}
+
+func plainMoves(list []roperator.Staged, offsets []int64, task int) []string {
+	var out []string
+	for i := range list {
+		buf := list[i].Access.View.Buf
+		for _, r := range list[i].AppendRuns(nil, task) {
+			at := rkernels.Ref{Buffer: buf.ID, Offset: roperator.WordBytes * r.Elem}
+			out = append(out, fmt.Sprintf("{%s.bits, %d, %d, %d}", RefInitialiser(at, offsets), r.At, r.Stride, r.Count))
+		}
+	}
+	return out
+}

@@ -64,3 +64,33 @@ func TestMeasuredCosts(t *testing.T) {
 		}
 	}
 }
+
+// Candidates whose weights stay on chip, and whose operands the executor brings, are measured like the others: in shared
+// memory they find what they would find there in a program, and they compute what the others compute.
+func TestResidentCosts(t *testing.T) {
+	t.Parallel()
+	cxx := compiler(t)
+	path := filepath.Join(t.TempDir(), "measured.jsonl")
+	o := CompileOptions{Tries: 1, Emit: EmitSources, ProfileBudget: 5 * time.Minute}
+	var err error
+	if o.rTasks, err = o.benchOf(path, db.Machine{GPU: "emulator"}, measuretest.Tools{Cxx: cxx}); err != nil {
+		t.Fatal(err)
+	}
+	o.Path, o.Target, o.Out = "testdata/two_cells.rir", TargetEmu, filepath.Join(t.TempDir(), "out")
+	r, err := Compile(&Job{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := r.Profiled; p == nil || p.Missing == 0 || p.Measured != p.Missing || len(p.Problems) > 0 {
+		t.Fatalf("%+v", p)
+	}
+	measured := map[string]int{}
+	for _, e := range o.rTasks.base.Entries() {
+		if e.Times.Cold > 0 && e.Times.Wave > 0 {
+			measured[e.Kernel]++
+		}
+	}
+	if measured["recurrent_cell"] == 0 || measured["recurrent_cell_resident"] == 0 {
+		t.Errorf("measured are %v", measured)
+	}
+}

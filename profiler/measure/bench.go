@@ -281,7 +281,7 @@ func (b *bench) time(s *subject, e *db.Entry) (err error) {
 	if t.Cold, err = b.timeOne(s, "cold", e); err != nil {
 		return err
 	}
-	best := b.s.best(s.group, t.Cold)
+	best := b.s.best(s, t.Cold)
 	if t.Cold <= possible*best {
 		if t.Wave, err = b.timeOne(s, "warm", e); err != nil {
 			return err

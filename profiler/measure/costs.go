@@ -35,9 +35,6 @@ func NewCosts(g *roperator.Graph, model profiler.Costs, base *db.DB, keys *Keys,
 	}
 	for _, op := range g.Ops {
 		for _, cand := range op.Candidates {
-			if !Measurable(cand) {
-				continue
-			}
 			key, err := keys.Of(g, cand)
 			if err != nil {
 				return nil, err
@@ -53,9 +50,9 @@ func NewCosts(g *roperator.Graph, model profiler.Costs, base *db.DB, keys *Keys,
 	return c, nil
 }
 
-// Measurable reports whether rTasks of the candidate can be measured by themselves. Those whose operands the executor
-// brings, or keeps on chip, cannot: they are nothing without the steps around them.
-func Measurable(c *roperator.Candidate) bool {
+// Standalone reports whether rTasks of the candidate need nothing of the steps around them: the executor does not bring
+// their operands, and keeps nothing on chip for them. What is measured of others is the time from when all that is there.
+func Standalone(c *roperator.Candidate) bool {
 	return c.Resident == nil && len(c.Imports) == 0 && len(c.Exports) == 0 && !c.Inst.Kernel.Resident
 }
 
@@ -77,9 +74,12 @@ func (c *Costs) TaskTime(cand *roperator.Candidate) float64 {
 	return t
 }
 
-// timeOf chooses among the times of an entry. In a program other code runs before, so the code is cold. Streamed weights
-// pass beside the computation, so they count as near.
+// timeOf chooses among the times of an entry. In a program other code runs before, so the code is cold; but steps that keep
+// operands on chip run many times. Streamed weights pass beside the computation, so they count as near.
 func (c *Costs) timeOf(cand *roperator.Candidate, e *db.Entry) float64 {
+	if !Standalone(cand) && e.Times.Wave > 0 {
+		return e.Times.Wave
+	}
 	if c.streamed && cand.Stream == nil && e.Times.DRAM > 0 {
 		return e.Times.DRAM
 	}
@@ -145,7 +145,7 @@ func Strike(g *roperator.Graph, base *db.DB, keys *Keys) ([]Problem, error) {
 // usable reports whether a scheduler can do with these candidates: at least one that needs nothing of the steps around.
 func usable(list []*roperator.Candidate) bool {
 	for _, c := range list {
-		if Measurable(c) {
+		if Standalone(c) {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/codegen/backend"
+	"github.com/rammerc/rammerc/roperator"
 )
 
 // machineSources are the C++ of the machine.
@@ -40,16 +41,27 @@ func (p *part) name() string { return fmt.Sprintf("part%d", p.number) }
 func (p *part) source() string {
 	var b, entries strings.Builder
 	decls := codegen.NewDeclarations()
-	kernels := map[string]string{}
+	kernels, areas := map[string]string{}, p.areas()
 	for i, s := range p.subjects {
 		s.entry = i
 		alias, isNew := decls.Instance(s.cand.Inst)
 		if isNew {
 			kernels[alias] = fmt.Sprintf("kernel_%d", len(kernels))
-			decls.Printf("MEASURED_KERNEL(%s, %s)\n", alias, kernels[alias])
+			of := alias
+			if area, staged := areas[s.cand.Inst.Key()]; staged {
+				of = kernels[alias] + "_staged"
+				decls.Printf("using %s = measure::Staged<%s, %d>;\n", of, alias, area)
+			}
+			decls.Printf("MEASURED_KERNEL(%s, %s)\n", of, kernels[alias])
 		}
 		s.kernel = kernels[alias]
-		blocks := "nullptr"
+		blocks, moves, imports, exports := "nullptr", "nullptr", 0, 0
+		if !Standalone(s.cand) {
+			var text string
+			moves = fmt.Sprintf("moves_%d", i)
+			text, imports, exports = codegen.MoveInitialisers(s.cand, s.group.offsets)
+			fmt.Fprintf(&b, "static const rt::Move %s[] = {%s};\n", moves, text)
+		}
 		if s.cand.Stream != nil {
 			blocks = fmt.Sprintf("blocks_%d", i)
 			fmt.Fprintf(&b, "static const measure::Block %s[] = {%s};\n", blocks,
@@ -57,13 +69,26 @@ func (p *part) source() string {
 		}
 		fmt.Fprintf(&b, "static %s::Args args_%d = {%s};\n", alias, i,
 			codegen.Initialiser(s.cand.Args, s.group.offsets))
-		fmt.Fprintf(&entries, "    {measure::launch_of<%s_of>, measure::code_of<%s_of>, &args_%d, %s, %d},\n", s.kernel,
-			s.kernel, i, blocks, s.cand.Tasks)
+		fmt.Fprintf(&entries, "    {measure::launch_of<%s_of>, measure::code_of<%s_of>, &args_%d, %s, %s, %d, %d, %d},\n",
+			s.kernel, s.kernel, i, blocks, moves, imports, exports, s.cand.Tasks)
 	}
 	return "#include \"machine/entry.cuh\"\n#include \"common/math.cuh\"\n#include \"common/operand.cuh\"\n" +
 		decls.Includes() + decls.String() + b.String() +
 		"const measure::Entry measure::entries[] = {\n" + entries.String() + "};\n" +
 		fmt.Sprintf("const int measure::entry_count = %d;\n", len(p.subjects))
+}
+
+// areas has the words that the candidates of an instance import at most, for instances whose operands the executor
+// brings or that keep something on chip.
+func (p *part) areas() map[string]int64 {
+	out := map[string]int64{}
+	for _, s := range p.subjects {
+		if !Standalone(s.cand) {
+			key := s.cand.Inst.Key()
+			out[key] = max(out[key], roperator.WholeQuads(s.cand.ImportArea()))
+		}
+	}
+	return out
 }
 
 func (p *part) write(dir string) error {

@@ -16,7 +16,8 @@ type verdicts struct {
 	left    int
 	entries []db.Entry
 	outputs []string // files; "" where there is nothing to compare
-	best    float64  // the shortest cold time of all rTasks, ns
+	// best is the shortest cold time of all rTasks, ns, of candidates that are standalone and of the others.
+	best map[bool]float64
 }
 
 // judge gives a problem to every entry whose candidate computed something else than the others. The candidate that most

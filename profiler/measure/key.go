@@ -119,6 +119,9 @@ func argsText(g *roperator.Graph, c *roperator.Candidate) string {
 	for _, f := range c.Args {
 		a.value(f.Name, f.Value)
 	}
+	if len(c.Imports)+len(c.Exports) > 0 {
+		fmt.Fprintf(&a.b, "%d imports in %d words, %d exports;", len(c.Imports), c.ImportArea(), len(c.Exports))
+	}
 	if c.Stream != nil {
 		ref, n := c.Stream(0)
 		a.value("stream", ref)

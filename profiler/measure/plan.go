@@ -104,26 +104,27 @@ func (w *planning) add(p Program, op *roperator.ROperator) error {
 	return nil
 }
 
-// subjectsOf describes the measurable candidates of an rOperator that are not hopeless. The signature is the same for
+// subjectsOf describes the candidates of an rOperator that are not hopeless. Those that find their operands on chip are
+// compared with each other: they take less because others have done a part of the work. The signature is the same for
 // rOperators with the same candidates.
 func subjectsOf(g *roperator.Graph, op *roperator.ROperator, costs profiler.Costs, keys *Keys,
 	veus int) (list []*subject,
 	signature string, err error) {
-	best := math.Inf(1)
+	best := map[bool]float64{true: math.Inf(1), false: math.Inf(1)}
 	for _, c := range op.Candidates {
-		if !Measurable(c) || c.Tasks == 0 {
+		if c.Tasks == 0 {
 			continue
 		}
 		s := &subject{cand: c, modelled: costs.TaskTime(c)}
 		s.total = s.modelled * float64((c.Tasks+veus-1)/veus)
-		best = min(best, s.total)
+		best[Standalone(c)] = min(best[Standalone(c)], s.total)
 		if s.key, err = keys.Of(g, c); err != nil {
 			return nil, "", err
 		}
 		signature += s.key.ID()
 		list = append(list, s)
 	}
-	list = slices.DeleteFunc(list, func(s *subject) bool { return s.total > hopeless*best })
+	list = slices.DeleteFunc(list, func(s *subject) bool { return s.total > hopeless*best[Standalone(s.cand)] })
 	return list, signature, nil
 }
 
@@ -149,7 +150,7 @@ func (gr *group) layOut() {
 		for _, a := range s.cand.Writes {
 			written[a.View.Buf.ID] = true
 		}
-		s.cand.Refs(func(id int) {
+		eachBuffer(s.cand, func(id int) {
 			if placed[id] {
 				return
 			}
@@ -181,10 +182,20 @@ func keysOf(m map[int]bool) func(yield func(int) bool) {
 	}
 }
 
+// eachBuffer visits the buffers that a candidate's arguments refer to, and those whose elements the executor moves.
+func eachBuffer(c *roperator.Candidate, visit func(id int)) {
+	c.Refs(visit)
+	for _, list := range [][]roperator.Staged{c.Imports, c.Exports} {
+		for i := range list {
+			visit(list[i].Access.View.Buf.ID)
+		}
+	}
+}
+
 // constants lists the constant buffers of a candidate.
 func constants(g *roperator.Graph, c *roperator.Candidate) []*roperator.Buffer {
 	var out []*roperator.Buffer
-	c.Refs(func(id int) {
+	eachBuffer(c, func(id int) {
 		if b := g.Buffers[id]; b.Kind == roperator.Const && !slices.Contains(out, b) {
 			out = append(out, b)
 		}

@@ -82,7 +82,7 @@ func (s *Session) Run(ctx context.Context, programs ...Program) (Report, error) 
 	}
 	s.report, s.verdicts, s.total = Report{}, map[*group]*verdicts{}, 0
 	for _, gr := range groups {
-		s.verdicts[gr] = &verdicts{left: len(gr.subjects)}
+		s.verdicts[gr] = &verdicts{left: len(gr.subjects), best: map[bool]float64{}}
 		s.total += len(gr.subjects)
 	}
 	s.report.Missing = s.total
@@ -266,15 +266,16 @@ func workOf(x *subject) db.Work {
 	return out
 }
 
-// best is the shortest time of all rTasks of any of the group's candidates so far, of which ns is the latest.
-func (s *Session) best(gr *group, ns float64) float64 {
+// best is the shortest time of all rTasks of any candidate of the subject's group so far that is like it: standalone, or
+// not. ns is the subject's own.
+func (s *Session) best(x *subject, ns float64) float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := s.verdicts[gr]
-	if v.best == 0 || ns < v.best {
-		v.best = ns
+	best, like := s.verdicts[x.group].best, Standalone(x.cand)
+	if best[like] == 0 || ns < best[like] {
+		best[like] = ns
 	}
-	return v.best
+	return best[like]
 }
 
 // settle takes the result of a subject. When all of its group are there they are judged and appended.

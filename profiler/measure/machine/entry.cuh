@@ -15,6 +15,8 @@ using rt::harness::Block;
 struct Job {
   Bases bases;
   const Block* weights;  // of each rTask, if it streams them
+  const rt::Move* moves;  // of each rTask: its imports, then its exports, if the executor carries them out
+  int imports, exports;   // how many of them an rTask has
   const int* first;
   const int* rtasks;
   uint64_t* cycles;
@@ -38,6 +40,21 @@ struct Layout<K> {
   static constexpr size_t kShared = kRing + WeightRing::bytes(kStages);
 };
 
+// The kernel of candidates whose operands the executor brings, or whose weights stay on chip, and how many words they
+// import at most. See run_staged.
+template <class K, int kWords>
+struct Staged {
+  using Kernel = K;
+  using Args = typename K::Args;
+  static constexpr int kThreads = K::kThreads;
+  static constexpr int kImports = (K::kShared + 127) / 128 * 128;
+  static constexpr int kShared = kImports + 4 * kWords;
+};
+template <class K>
+concept IsStaged = requires { K::kImports; };
+template <class K>
+concept KeepsOnChip = requires { typename K::Resident; };
+
 template <rt::Streams K>
 RT_DEVICE void load(const Job& job, int from, int to) {
   typename Layout<K>::WeightRing ring(rt::detail::shared_base() + Layout<K>::kRing, Layout<K>::kStages);
@@ -52,7 +69,49 @@ RT_DEVICE void load(const Job& job, int from, int to) {
 }
 
 // One thread of a launch.
+// Runs one rTask whose operands the executor brings. In a program it has waited for them, and has loaded its weights
+// steps before, so neither is a part of its time: the cycles that it returns.
+template <IsStaged S>
+RT_DEVICE uint64_t run_staged(const typename S::Args& args, const Job& job, rt::Task t, int rtask) {
+  using K = typename S::Kernel;
+  const rt::Move* moves = job.moves + rtask * (job.imports + job.exports);
+  float* in = reinterpret_cast<float*>(t.smem + S::kImports);
+  for (int k = 0; k < job.imports; ++k) {
+    for (int i = t.tid; i < moves[k].count; i += K::kThreads) {
+      in[moves[k].staged + i] = t.ptr<const float>(rt::Ref{moves[k].at})[i * moves[k].step];
+    }
+  }
+  t.in = in, t.exports = moves + job.imports, t.export_count = job.exports;
+  t.sync();
+  uint64_t begin = 0;
+  if constexpr (KeepsOnChip<K>) {
+    typename K::Resident kept;
+    K::load(t, args, rtask, kept);
+    K::prepare(t, args, rtask, kept);
+    t.sync();
+    begin = rt::detail::clock_cycles();
+    K::compute_rtask(t, args, rtask, kept);
+  } else {
+    begin = rt::detail::clock_cycles();
+    K::compute_rtask(t, args, rtask);
+  }
+  t.sync();
+  return rt::detail::clock_cycles() - begin;
+}
+
+template <IsStaged K>
+RT_DEVICE void run_thread(const typename K::Args& args, const Job& job) {
+  const int block = rt::detail::block_index(), tid = rt::detail::thread_index();
+  rt::Task t{tid, rt::detail::shared_base(), job.bases.at, K::kThreads};
+  uint64_t spent = 0;
+  for (int i = job.first[block]; i < job.first[block + 1]; ++i) {
+    spent += run_staged<K>(args, job, t, job.rtasks[i]);
+  }
+  if (tid == 0) job.cycles[block] = spent;
+}
+
 template <class K>
+  requires(!IsStaged<K>)
 RT_DEVICE void run_thread(const typename K::Args& args, const Job& job) {
   const int block = rt::detail::block_index(), tid = rt::detail::thread_index();
   const int from = job.first[block], to = job.first[block + 1];
@@ -96,6 +155,8 @@ struct Entry {
   Code (*code)();
   const void* args;
   const Block* weights;  // of its rTasks, on the host; null if it streams none
+  const rt::Move* moves;  // likewise: imports and exports of each rTask; null if it moves its data itself
+  int imports, exports;
   int rtasks;
 };
 

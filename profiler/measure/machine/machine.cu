@@ -151,22 +151,29 @@ class Machine {
     std::printf("ok %d %d %d\n", c.registers, c.local, c.shared);
   }
 
+  // Releases a table in device memory, and makes another one of the rows at `from`, if there are any.
+  template <class Row>
+  Row* replace(Row* old, const Row* from, size_t rows) {
+    if (old) device_.release(old);
+    if (!from) return nullptr;
+    Row* to = reinterpret_cast<Row*>(device_.allocate(sizeof(Row) * rows));
+    device_.upload(to, from, sizeof(Row) * rows);
+    return to;
+  }
+
   // Makes the launch's description, with room for the cycles of so many launches.
   Job job(const Entry& e, int launches) {
     Job j{};
     for (char*& b : j.bases.at) b = memory_;
-    if (weights_) device_.release(weights_);
-    weights_ = nullptr;
-    if (e.weights) {
-      weights_ = reinterpret_cast<Block*>(device_.allocate(sizeof(Block) * size_t(e.rtasks)));
-      device_.upload(weights_, e.weights, sizeof(Block) * size_t(e.rtasks));
-    }
+    weights_ = replace(weights_, e.weights, size_t(e.rtasks));
+    moves_ = replace(moves_, e.moves, size_t(e.rtasks) * size_t(e.imports + e.exports));
     const size_t need = sizeof(uint64_t) * size_t(launches) * size_t(blocks_);
     if (need > cycles_bytes_) {
       if (cycles_) device_.release(cycles_);
       cycles_ = reinterpret_cast<uint64_t*>(device_.allocate(need)), cycles_bytes_ = need;
     }
-    j.weights = weights_, j.first = table_, j.rtasks = table_ + blocks_ + 1, j.cycles = cycles_;
+    j.weights = weights_, j.moves = moves_, j.imports = e.imports, j.exports = e.exports;
+    j.first = table_, j.rtasks = table_ + blocks_ + 1, j.cycles = cycles_;
     return j;
   }
 
@@ -248,6 +255,7 @@ class Machine {
   int* table_ = nullptr;
   int blocks_ = 0;
   Block* weights_ = nullptr;
+  rt::Move* moves_ = nullptr;
   uint64_t* cycles_ = nullptr;
 };
 
