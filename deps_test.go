@@ -82,7 +82,7 @@ var allowed = map[string]string{
 	// The pipeline sees every stage; only commands see the pipeline.
 	"internal/driver": "ir ir/onnx graphopt lower rkernels roperator device profiler profiler/db profiler/measure profiler/model profiler/timing profiler/tune vdevice schedule " +
 		"codegen codegen/abi codegen/backend internal/diag internal/budget internal/dump internal/engine internal/outdir internal/progress " +
-		"internal/runner internal/tensorio internal/toolchain precision",
+		"internal/runner internal/tensorio internal/toolchain internal/trace precision",
 	"internal/commands":    "*",
 	"cmd/rammerc":          "internal/commands internal/driver internal/engine internal/diag precision",
 	"internal/tolerance":   "ir precision",

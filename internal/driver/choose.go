@@ -33,7 +33,9 @@ const (
 // laboratory builds and times plans. Tests have one whose clock is made up.
 type laboratory struct {
 	build func(dir, name string) error // compiles NAME.cu in dir into libNAME.so
-	open  runner.Options
+	// traced does so with tracing; nil if nothing can be traced.
+	traced func(dir, name string) error
+	open   runner.Options
 	// clock returns what a plan takes in microseconds; raw are the bytes of its inputs.
 	clock func(plan string, l *engine.Library, raw [][]byte) (float64, error)
 }
@@ -53,11 +55,14 @@ func (o *CompileOptions) laboratory(arch string) *laboratory {
 	if err != nil {
 		return nil
 	}
-	return &laboratory{
-		build: func(dir, name string) error {
-			_, err := nvcc.BuildLibrary(context.Background(), dir, name, []string{arch})
+	build := func(flags ...string) func(dir, name string) error {
+		return func(dir, name string) error {
+			_, err := nvcc.BuildLibrary(context.Background(), dir, name, []string{arch}, flags...)
 			return err
-		},
+		}
+	}
+	return &laboratory{
+		build: build(), traced: build(TraceFlag),
 		open: runner.Options{OnDevice: true},
 		clock: func(_ string, l *engine.Library, raw [][]byte) (float64, error) {
 			ms, err := l.Bench(raw, warmUpRuns, timedRuns)

@@ -1,9 +1,11 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 
@@ -67,12 +69,13 @@ func newTuneSpace(c *Compilation, job *Job, ops *roperator.Graph, costs profiler
 	return s, nil
 }
 
-// worthTrying lists the candidates that a schedule may demand of an rOperator, and the time that the best of them takes.
+// worthTrying lists the candidates that a schedule may demand of an rOperator, the best first, and the time that the best
+// of them takes.
 func (s *tuneSpace) worthTrying(op *roperator.ROperator) (ids []string, least float64) {
 	least = math.Inf(1)
 	veus := s.c.spec.VEUs()
 	total := func(x *roperator.Candidate) float64 {
-		if !measure.Measurable(x) {
+		if !measure.Standalone(x) {
 			return math.Inf(1)
 		}
 		return s.costs.TaskTime(x) * float64((x.Tasks+veus-1)/veus)
@@ -80,8 +83,10 @@ func (s *tuneSpace) worthTrying(op *roperator.ROperator) (ids []string, least fl
 	for _, x := range op.Candidates {
 		least = min(least, total(x))
 	}
-	for _, x := range op.Candidates {
-		if t := total(x); t <= within*least && !math.IsInf(t, 1) {
+	sorted := slices.Clone(op.Candidates)
+	slices.SortStableFunc(sorted, func(a, b *roperator.Candidate) int { return cmp.Compare(total(a), total(b)) })
+	for _, x := range sorted {
+		if t := total(x); t <= within*least && !math.IsInf(t, 1) && !slices.Contains(ids, s.idOf[x]) {
 			ids = append(ids, s.idOf[x])
 		}
 	}

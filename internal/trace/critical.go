@@ -188,3 +188,15 @@ func (t *Timeline) launchesBefore(l int) []int {
 	}
 	return out
 }
+
+// Contributions are what each rOperator adds to the time of the inference, in nanoseconds, by its number in the plan:
+// of the steps on the critical path the time that they computed, and the time before them in which nothing on the path
+// did. They add up to the end of the last step.
+func (t *Timeline) Contributions() []float64 {
+	out := make([]float64, len(t.Plan.Ops))
+	for _, l := range t.Critical() {
+		r := &t.Runs[l.Run]
+		out[r.Op] += l.Gap + r.Compute()
+	}
+	return out
+}

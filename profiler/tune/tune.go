@@ -2,11 +2,12 @@
 //
 // A Schedule is a few decisions, from which the scheduler makes a whole plan: a kind of plan, a policy, and for some
 // classes of rOperators the candidate that they must have. What plans are, how they are predicted, built and timed, is
-// the caller's (Space). Search first times all kinds and policies, then changes the best so far:
+// the caller's (Space). Search first times the kinds and policies that are promising, then sweeps through the candidates
+// of all classes at once (sweep.go), then changes the best so far:
 //
-//	kinds × policies ─▶ timed ─▶ the fastest few ─▶ changed at random ─▶ the most promising by prediction ─┐
-//	                      ▲                                                                              │
-//	                      └───────────────────────────────────────── timed ◀────────────────────────────┘
+//	kinds × policies ─▶ timed ─▶ candidates swept ─▶ the fastest few ─▶ changed at random ─▶ the most promising ─┐
+//	                                                      ▲                                                     │
+//	                                                      └──────────────────── timed ◀────────────────────────┘
 //
 // Each timing is a Trial, which the caller keeps; a search that is started again goes on from the trials that it is
 // given. All choices come from a seed.
@@ -35,7 +36,7 @@ type Schedule struct {
 // Class is a set of rOperators that have the same candidates.
 type Class struct {
 	Name       string   // of the class, of content
-	Candidates []string // names, of content
+	Candidates []string // names, of content; the most promising by the costs first
 	Share      float64  // of the program's time, as predicted
 }
 
@@ -62,6 +63,9 @@ type Space interface {
 	Classes() []Class
 	// Predict makes the plan of a schedule and verifies it. It is called from several goroutines.
 	Predict(Schedule) (Prediction, error)
+	// Attribute builds schedules with tracing, runs them, and says of each what classes took of its time; nil for those
+	// that could not be traced. It ends early when ctx does.
+	Attribute(ctx context.Context, list []Schedule) ([][]Part, error)
 	// Time times schedules and returns a trial for each, in order. If alone, each is built by itself, as it will be used.
 	// It ends early when ctx does; then some have a Problem.
 	Time(ctx context.Context, list []Schedule, alone bool) ([]Trial, error)
@@ -71,7 +75,8 @@ type Space interface {
 type Options struct {
 	Seed  uint64
 	Batch int // how many schedules are timed together
-	// Until is when no new batch is begun. A batch is not begun either if the last one took longer than what is left.
+	// Until is when the search is to end. A batch is not begun if less is left than twice what the last one took: the
+	// comparison at the end takes about as long as a batch.
 	Until time.Time
 	// Known are the trials of earlier searches. Keep takes each new one.
 	Known []Trial
@@ -105,6 +110,7 @@ type search struct {
 	trials []Trial
 	plans  map[string]bool // that were timed
 	first  Schedule
+	took   time.Duration // the latest batch
 }
 
 // Search looks for a faster schedule than first until opt.Until. The result is never slower than first: at the end both
@@ -130,26 +136,43 @@ func (s *search) note(t Trial) {
 
 // run times batches until the time is up or nothing new comes up.
 func (s *search) run(ctx context.Context) error {
-	took := time.Duration(0)
-	next := s.begin()
-	if len(next) == 0 { // an earlier search has timed them
+	if err := s.batches(ctx, s.begin()); err != nil {
+		return err
+	}
+	swept, err := s.sweep(ctx)
+	if err != nil {
+		return err
+	}
+	next := swept
+	if len(next) == 0 {
 		next = s.children()
 	}
-	for ; ; next = s.children() {
-		left := time.Until(s.opt.Until)
-		if len(next) == 0 || left <= 0 || left < took || ctx.Err() != nil {
-			return nil
-		}
-		for len(next) > 0 && time.Until(s.opt.Until) > took {
-			n := min(len(next), s.opt.Batch)
-			begun := time.Now()
-			if err := s.time(ctx, next[:n]); err != nil {
-				return err
-			}
-			next, took = next[n:], time.Since(begun)
-			s.show(took)
+	for ; s.goesOn(ctx, next); next = s.children() {
+		if err := s.batches(ctx, next); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// goesOn reports whether there is something to time, and time for it and for the comparison at the end.
+func (s *search) goesOn(ctx context.Context, next []Schedule) bool {
+	left := time.Until(s.opt.Until)
+	return len(next) > 0 && left > 0 && left >= 2*s.took && ctx.Err() == nil
+}
+
+// batches times a list, some at a time.
+func (s *search) batches(ctx context.Context, list []Schedule) error {
+	for s.goesOn(ctx, list) {
+		n := min(len(list), s.opt.Batch)
+		begun := time.Now()
+		if err := s.time(ctx, list[:n]); err != nil {
+			return err
+		}
+		list, s.took = list[n:], time.Since(begun)
+		s.show(s.took)
+	}
+	return nil
 }
 
 func (s *search) time(ctx context.Context, list []Schedule) error {
@@ -183,15 +206,23 @@ func same(a, b Schedule) bool {
 	return a.Kind == b.Kind && a.Policy == b.Policy && maps.Equal(a.Picks, b.Picks)
 }
 
-// begin lists what is timed before anything is known: first, and every kind with every policy.
+// mostBegun is how many plans of kinds and policies are timed before candidates are looked at. There are three times as
+// many, but most are slower by far.
+const mostBegun = 16
+
+// begin lists what is timed before anything is known: first, and the most promising kinds and policies.
 func (s *search) begin() []Schedule {
-	list := []Schedule{s.first}
+	list := []Schedule{}
 	for _, policy := range s.space.Policies() {
 		for _, kind := range s.space.Kinds() {
 			list = append(list, Schedule{Kind: kind, Policy: policy})
 		}
 	}
-	return s.fresh(list, 0)
+	first := s.fresh([]Schedule{s.first}, 0)
+	rest := slices.DeleteFunc(s.fresh(append([]Schedule{s.first}, list...), mostBegun), func(x Schedule) bool {
+		return same(x, s.first)
+	})
+	return append(first, rest...)
 }
 
 // fresh keeps schedules whose plans are legal and were not timed, the most promising first; most 0 keeps all.

@@ -20,6 +20,8 @@ import (
 type madeUp struct {
 	classes int
 	timed   [][]Schedule
+	swept   int  // schedules that were traced
+	roomy   bool // everything fits
 	pause   time.Duration
 }
 
@@ -49,10 +51,28 @@ func (m *madeUp) us(x Schedule) float64 {
 }
 
 func (m *madeUp) Predict(x Schedule) (Prediction, error) {
-	if x.Picks["op0"] == "c" {
+	if x.Picks["op0"] == "c" && !m.roomy {
 		return Prediction{}, errors.New("it does not fit")
 	}
 	return Prediction{Plan: db.Hash(fmt.Sprint(x)), US: float64(len(fmt.Sprint(x)))}, nil
+}
+
+// Attribute says of each class what it takes.
+func (m *madeUp) Attribute(_ context.Context, list []Schedule) ([][]Part, error) {
+	var out [][]Part
+	for _, x := range list {
+		var parts []Part
+		for i, c := range m.Classes() {
+			p := Part{Class: c.Name, Candidate: x.Picks[c.Name], Count: 1, US: 100}
+			if p.Candidate == []string{"a", "b", "c"}[i%3] {
+				p.US = 90
+			}
+			parts = append(parts, p)
+		}
+		out = append(out, parts)
+	}
+	m.swept += len(list)
+	return out, nil
 }
 
 func (m *madeUp) Time(_ context.Context, list []Schedule, alone bool) ([]Trial, error) {
@@ -100,6 +120,45 @@ func TestSearch(t *testing.T) {
 	}
 	if last := space.timed[len(space.timed)-1]; !same(last[0], start) {
 		t.Errorf("at the end %+v was compared, not what the search began with", last)
+	}
+}
+
+// One sweep through the candidates finds the best one of every class, however many classes there are.
+func TestSweep(t *testing.T) {
+	space := &madeUp{classes: 60, roomy: true}
+	opt := options(func([]Trial) error { return nil })
+	opt.Until = time.Now().Add(time.Hour)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	opt.Show = func(s Status) {
+		if space.swept > 0 { // the batch after the sweep
+			cancel()
+		}
+	}
+	r, err := Search(ctx, space, start, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 60*90 - 5.0; r.Best.US != want || space.swept > 4 {
+		t.Errorf("%v µs after %d traced programs and %d trials, want %v", r.Best.US, space.swept, r.Tries, want)
+	}
+}
+
+// A sweep says nothing of classes whose candidates all take the same, and of programs that could not be traced.
+func TestGains(t *testing.T) {
+	s := &search{space: &madeUp{classes: 2}}
+	got := s.gains([][]Part{
+		{{"op0", "a", 2, 20}, {"op1", "a", 1, 10}},
+		nil,
+		{{"op0", "b", 2, 19.8}, {"op1", "b", 1, 8}},
+		{{"op0", "c", 1, 30}, {"op1", "b", 1, 7}},
+	})
+	if len(got) != 1 || got[0] != (gain{"op1", "b", 2.5}) {
+		t.Errorf("%+v", got)
+	}
+	if x := taking(Schedule{Kind: "waves", Picks: map[string]string{"op0": "c"}}, got, 0); x.Picks["op0"] != "c" ||
+		x.Picks["op1"] != "b" {
+		t.Errorf("%+v", x)
 	}
 }
 
