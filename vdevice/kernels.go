@@ -16,6 +16,10 @@ import (
 //	a kernel for each      launch of 168 registers │ launch of 64
 //	                                               │   launch of 64: its blocks are there when the one before ends
 //
+// Instances that multiply by warp groups have kernels of their own, one for each set of them that a launch runs. In a
+// kernel with two of them ptxas gives the sums of each registers of their own. Those of two large tiles are more than a
+// thread has: then ptxas spills, and has every product wait for the one before (its remark C7512).
+//
 // An instance whose launches are of several kernels is compiled for each of them.
 type Kernel struct {
 	KernelClass
@@ -27,6 +31,8 @@ type Kernel struct {
 type KernelClass struct {
 	Rings  bool // its blocks may have a loader
 	Blocks int  // blocks of it that a multiprocessor must hold at once, by their registers
+	// WarpGroups are the keys of its instances that multiply by warp groups, as in Needs.
+	WarpGroups string
 }
 
 // crowds are the numbers of blocks that kernels are compiled for where they are kept apart, for each vEU of a
@@ -36,8 +42,10 @@ var crowds = map[bool][]int{false: {4, 2}, true: {2}}
 // kernelRule decides of which class the kernel of a launch is.
 type kernelRule struct {
 	spec *device.Spec
-	one  bool // all launches have the same kernel, of this class
-	all  KernelClass
+	// persistent says that the plan has rPrograms, and all launches the same kernel. one says that all launches have
+	// kernels of one class but for their warp groups. The class is all.
+	persistent, one bool
+	all             KernelClass
 }
 
 // Kernels lists the plan's kernels, that of rPrograms first, then those of few blocks.
@@ -62,7 +70,8 @@ func (plan *Plan) Kernels() []Kernel {
 	}
 	number := map[bool]int{true: 0, false: 1}
 	slices.SortFunc(out, func(a, b Kernel) int {
-		return cmp.Or(cmp.Compare(a.Blocks, b.Blocks), cmp.Compare(number[a.Rings], number[b.Rings]))
+		return cmp.Or(cmp.Compare(a.Blocks, b.Blocks), cmp.Compare(number[a.Rings], number[b.Rings]),
+			cmp.Compare(a.WarpGroups, b.WarpGroups))
 	})
 	return out
 }
@@ -122,9 +131,9 @@ func (p *Program) launchNeeds() []Needs {
 func (plan *Plan) kernelRule() kernelRule {
 	all, perSM := plan.needs(), max(1, plan.Spec.VEUsPerSM)
 	r := kernelRule{spec: plan.Spec, all: KernelClass{Rings: all.StreamStep > 0, Blocks: perSM}}
-	persistent := slices.ContainsFunc(plan.Segments, func(s Segment) bool { return s.Kind == RProgram })
-	r.one = persistent || !r.all.Rings || !plan.Spec.LaunchesOverlap() || beside(plan.Spec, &all, overlapping*perSM)
-	if persistent || !plan.Spec.LaunchesOverlap() || !r.all.Rings {
+	r.persistent = plan.persistent()
+	r.one = r.persistent || !r.all.Rings || !plan.Spec.LaunchesOverlap() || beside(plan.Spec, &all, overlapping*perSM)
+	if r.persistent || !plan.Spec.LaunchesOverlap() || !r.all.Rings {
 		return r
 	}
 	for b := mostOverlapping; b >= overlapping && r.all.Blocks == perSM; b-- {
@@ -135,13 +144,23 @@ func (plan *Plan) kernelRule() kernelRule {
 	return r
 }
 
+// persistent reports whether the plan has rPrograms.
+func (plan *Plan) persistent() bool {
+	return slices.ContainsFunc(plan.Segments, func(s Segment) bool { return s.Kind == RProgram })
+}
+
 // classOf is the class of the kernel of a launch that needs n.
 func (r *kernelRule) classOf(n Needs) KernelClass {
-	if r.one {
+	if r.persistent {
 		return r.all
 	}
+	if r.one {
+		c := r.all
+		c.WarpGroups = n.WarpGroups
+		return c
+	}
 	perSM := max(1, r.spec.VEUsPerSM)
-	c := KernelClass{Rings: n.StreamStep > 0, Blocks: perSM}
+	c := KernelClass{Rings: n.StreamStep > 0, Blocks: perSM, WarpGroups: n.WarpGroups}
 	for _, b := range crowds[c.Rings] {
 		if beside(r.spec, &n, b*perSM) {
 			c.Blocks = b * perSM
@@ -161,8 +180,7 @@ func beside(s *device.Spec, n *Needs, blocks int) bool {
 func (plan *Plan) side(k *Kernel) int {
 	spec := plan.Spec
 	perSM := max(1, spec.VEUsPerSM)
-	persistent := slices.ContainsFunc(plan.Segments, func(s Segment) bool { return s.Kind == RProgram })
-	if !spec.LaunchesOverlap() || k.Needs.StreamStep == 0 || !persistent && k.Blocks == perSM {
+	if !spec.LaunchesOverlap() || k.Needs.StreamStep == 0 || !plan.persistent() && k.Blocks == perSM {
 		return spec.SharedBound()
 	}
 	half := spec.SharedBeside(overlapping*perSM) - schema.SharedAlign

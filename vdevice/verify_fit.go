@@ -2,6 +2,8 @@ package vdevice
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
@@ -18,6 +20,8 @@ type Needs struct {
 	SlotWords  int   // words of 4 bytes for slots of a cluster
 	KeptWords  int   // words behind the slots, in which operands of near steps wait that come from memory
 	StreamStep int   // the bytes that a stage of the ring of weights must hold; 0: nothing streams
+	// WarpGroups are the keys of the instances that multiply by warp groups, in order, each with an end of line.
+	WarpGroups string
 }
 
 // AddCandidate raises the needs to those of the candidate's rTasks.
@@ -26,9 +30,13 @@ func (n *Needs) AddCandidate(c *roperator.Candidate) {
 	if c.Inst.Kernel.Near {
 		kept = schema.KeptParts * int(c.ImportArea())
 	}
+	warpGroups := ""
+	if c.Inst.Kernel.OnlyArch > 0 {
+		warpGroups = c.Inst.Key() + "\n"
+	}
 	n.Join(Needs{
-		KeptWords: kept,
-		Threads:   c.Inst.Threads(), Shared: c.Inst.Shared(), Registers: c.Inst.Registers(), Imports: c.ImportArea(),
+		KeptWords: kept, WarpGroups: warpGroups,
+		Threads: c.Inst.Threads(), Shared: c.Inst.Shared(), Registers: c.Inst.Registers(), Imports: c.ImportArea(),
 		StreamStep: c.Inst.StreamStep(),
 	})
 }
@@ -39,6 +47,11 @@ func (n *Needs) Join(m Needs) {
 	n.Imports, n.SlotWords, n.KeptWords = max(n.Imports, m.Imports), max(n.SlotWords, m.SlotWords),
 		max(n.KeptWords, m.KeptWords)
 	n.StreamStep = max(n.StreamStep, m.StreamStep)
+	if m.WarpGroups != "" && m.WarpGroups != n.WarpGroups {
+		keys := append(strings.SplitAfter(n.WarpGroups, "\n"), strings.SplitAfter(m.WarpGroups, "\n")...)
+		slices.Sort(keys)
+		n.WarpGroups = strings.Join(slices.Compact(keys), "")
+	}
 }
 
 // blockThreads is how many threads the thread block of a vEU has. Where weights are streamed it has one more warp, the

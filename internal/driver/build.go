@@ -84,6 +84,7 @@ func (c *Compilation) buildCUDA(job *Job, dir string, r *Compiled, flags []strin
 	for _, k := range b.Kernels {
 		r.Summary.CodeBytes += k.CodeBytes
 		r.Summary.Registers = max(r.Summary.Registers, k.Registers)
+		r.Summary.SpilledBytes += k.SpillStores
 	}
 	r.Library = filepath.Join(dir, "lib"+r.Name+".so")
 	done("%s of code, %d registers", progress.Bytes(r.Summary.CodeBytes), r.Summary.Registers)

@@ -132,6 +132,29 @@ func TestCodeOfLargeTilesIsSmall(t *testing.T) {
 	}
 }
 
+// TestWarpGroupsDoNotSpill: instances of warp groups in one kernel would have registers for the sums of each.
+func TestWarpGroupsDoNotSpill(t *testing.T) {
+	needMeasuredNVCC(t)
+	g := &graphMaker{&onnxpb.GraphProto{Name: proto.String("products")}}
+	g.product()
+	g.weights("w5", 3072, 768)
+	g.node("MatMul", "narrow", "y2", "w5")
+	g.node("Gelu", "y3", "narrow")
+	g.Output = append(g.Output, floats("y3", 1024, 768))
+	o := CompileOptions{Out: t.TempDir(), Target: "sm_90", Offline: true, Emit: EmitLibrary, Precision: "tf32"}
+	o.Path = g.write(t)
+	r, err := Compile(&Job{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Summary.SpilledBytes > 0 {
+		t.Errorf("%d bytes of registers are spilled", r.Summary.SpilledBytes)
+	}
+	if r.Summary.Instances != 2 {
+		t.Errorf("%d instances, want two of warp groups", r.Summary.Instances)
+	}
+}
+
 // largeTiles are models of an image's convolutions and of a wide product, with activations behind them. They are one
 // only if `together` says so: the tiles of warp groups have all registers of a multiprocessor, and in one model other
 // instances would have them, too, and unroll further.

@@ -27,6 +27,8 @@ type Summary struct {
 	WeightBytes int64 `json:"weight_bytes"`
 	CodeBytes   int64 `json:"code_bytes,omitempty"`
 	Registers   int   `json:"registers,omitempty"`
+	// SpilledBytes is how many bytes of registers a thread of the kernels stores in memory, because it has too few.
+	SpilledBytes int `json:"spilled_bytes,omitempty"`
 }
 
 // summarise counts what a plan is made of; ns is its time by the cost model, in nanoseconds.
@@ -68,6 +70,9 @@ func (r *Compiled) SummaryLines() []string {
 	code := progress.Count(s.Instances, "kernel instance")
 	if s.CodeBytes > 0 {
 		code += fmt.Sprintf(", %s of machine code, %d registers", progress.Bytes(s.CodeBytes), s.Registers)
+	}
+	if s.SpilledBytes > 0 {
+		code += fmt.Sprintf(" and %d bytes spilled", s.SpilledBytes)
 	}
 	lines = append(lines, fmt.Sprintf("%s; %s of weights, %s of activations",
 		code, progress.Bytes(s.WeightBytes), progress.Bytes(s.ArenaBytes)))
