@@ -21,15 +21,8 @@ type NodeDiff struct {
 }
 
 func (d *NodeDiff) String() string {
-	names := ""
-	for i, o := range d.Origins {
-		if i > 0 {
-			names += ", "
-		}
-		names += fmt.Sprintf("%s (%s)", o.Name, o.OpType)
-	}
-	return fmt.Sprintf("%s of %s from %s, in %s: rel L2 %.3g, max abs %.3g",
-		d.Value, d.Op, names, d.Stage, d.Diff.RelL2, d.Diff.MaxAbs)
+	return fmt.Sprintf("%s of %s, in %s: rel L2 %.3g, max abs %.3g",
+		d.Value, producer(d.Op, d.Origins), d.Stage, d.Diff.RelL2, d.Diff.MaxAbs)
 }
 
 // bisect finds the first node whose result differs by more than the limit, which is the relative L2 error relL2 or,

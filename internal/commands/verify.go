@@ -40,8 +40,10 @@ type VerifyResult struct {
 	OK        bool                `json:"ok"`
 	Repeats   int                 `json:"repeats,omitempty"`
 	Differing int                 `json:"repeats_differing"` // runs whose result has other bits than the first
-	Bisected  bool                `json:"bisected,omitempty"`
-	FirstBad  *NodeDiff           `json:"first_difference,omitempty"` // nil although bisected: no node differs by itself
+	// Overflow is set where outputs differ and a value of the first sample does not fit the type that it is stored in.
+	Overflow *Overflow `json:"overflow,omitempty"`
+	Bisected bool      `json:"bisected,omitempty"`
+	FirstBad *NodeDiff `json:"first_difference,omitempty"` // nil although bisected: no node differs by itself
 }
 
 // Verify compares an engine with the evaluator or with expected outputs. When they differ by more than the tolerance,
@@ -57,10 +59,18 @@ func Verify(job *driver.Job, o VerifyOptions) (r *VerifyResult, err error) {
 		err = closingError(closed, o.Sanitize)
 	}
 	if err == nil && !r.OK {
-		err = &driver.CheckError{Message: fmt.Sprintf("%s differs from %s by more than the tolerance", r.Engine,
-			r.Reference)}
+		err = &driver.CheckError{Message: r.failure()}
 	}
 	return r, err
+}
+
+// failure says that the outputs differ, and why if that is known.
+func (r *VerifyResult) failure() string {
+	text := fmt.Sprintf("%s differs from %s by more than the tolerance", r.Engine, r.Reference)
+	if r.Overflow != nil {
+		text += fmt.Sprintf(": values overflow to infinity (%s)", r.Overflow)
+	}
+	return text
 }
 
 // closingError is the error of a library's process that ended badly after it had answered everything. ThreadSanitizer
@@ -105,6 +115,9 @@ func (o *VerifyOptions) verify(job *driver.Job, s *subject) (*VerifyResult, erro
 		if err := r.repeat(job, s, samples.At(0), o.Repeat); err != nil {
 			return nil, err
 		}
+	}
+	if !r.OK && s.model != nil {
+		r.Overflow = findOverflow(s.model, samples.At(0).In, s.precision)
 	}
 	if !r.OK && o.Bisect {
 		r.Bisected = true
@@ -231,6 +244,9 @@ func (r *VerifyResult) Text(w io.Writer) {
 	t.Flush()
 	if r.Repeats > 0 {
 		fmt.Fprintf(w, "%d of %d repeated runs differ in some bit\n", r.Differing, r.Repeats)
+	}
+	if r.Overflow != nil {
+		fmt.Fprintf(w, "overflow: %s\n", r.Overflow)
 	}
 	switch {
 	case r.FirstBad != nil:
