@@ -21,8 +21,9 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// DefaultTries is how many plans `compile --plan auto` times when --tries does not say.
-const DefaultTries = 8
+// DefaultTries is how many plans `compile --plan auto` times when --tries does not say: where rOperators can run side by
+// side that is the plan of the costs, that of the model alone, and eight kinds, those of the papers among them.
+const DefaultTries = 10
 
 // A plan's time is the median of timedRuns runs after warmUpRuns others.
 const (
@@ -185,8 +186,9 @@ func (c *Compilation) try(job *Job, plans []schedule.Proposal) error {
 	defer remove()
 	done := job.Stage("try")
 	inputs := engine.RandomInputs(engine.GraphPorts(c.graph.Inputs), 1, 2)
+	bench := &planBench{lab: c.lab, plans: plans, opt: slices.Repeat([]codegen.Options{c.emission()}, len(plans)), inputs: inputs}
 	comparison := &timing.Comparison{
-		Bench: &planBench{lab: c.lab, plans: plans, opt: c.emission(), inputs: inputs}, Dir: dir, Verify: c.opt.Verify,
+		Bench: bench, Dir: dir, Verify: c.opt.Verify,
 		Precision: c.opt.PrecisionChoice().Coarsest(),
 		Reference: func() (engine.Tensors, error) { return c.evaluate(inputs) },
 		Progress:  job.Progress("timing plans"), Waiting: job.Waiting,
