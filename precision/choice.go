@@ -144,6 +144,15 @@ func (c Choice) Used() []Precision {
 // byError has the precisions from the most to the least accurate.
 var byError = []Precision{Strict, FP32, TF32, FP16, BF16}
 
+// MoreAccurate lists the precisions whose results are within what p allows, from the next one to the most accurate: those
+// whose products are more accurate.
+func (p Precision) MoreAccurate() []Precision {
+	out := slices.Clone(byError[:slices.Index(byError, p)])
+	out = slices.DeleteFunc(out, func(q Precision) bool { return q.Storage() != ir.Invalid }) // of another range
+	slices.Reverse(out)
+	return out
+}
+
 // Coarsest is the least accurate precision that nodes may have. How far results may be from those of the evaluator
 // depends on it.
 func (c Choice) Coarsest() Precision {

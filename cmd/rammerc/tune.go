@@ -13,7 +13,8 @@ func (a *app) tuneCommand() *cobra.Command {
 		Use:   "tune MODEL",
 		Short: "Search for the fastest schedule of a model on the GPU at hand",
 		Long: `tune first measures the rTasks of all candidates that the database lacks, then schedules: kinds of plan,
-policies, and which candidates carry out which rOperators. Every schedule is verified before it is built. A
+policies, which candidates carry out which rOperators, and precisions: those that are more accurate than the
+flags ask for, and with --error-budget all that are inside it. Every schedule is verified before it is built. A
 search can be stopped at any time; started again it goes on. It never ends with a slower schedule than it
 began with. compile uses the result wherever model, flags, GPU, driver and compiler are the same.`,
 		Example: `  rammerc tune model.onnx --budget 10m

@@ -70,6 +70,9 @@ type Result struct {
 	Samples     int     `json:"samples"`
 	Evaluations int     `json:"evaluations"`
 	Checks      int     `json:"checks"` // how often the whole was checked
+	// Alternatives are the other choices that were checked and are inside the budget. By the times of single rOperators
+	// they are slower; as whole programs they need not be.
+	Alternatives []*Result `json:"-"`
 }
 
 // UnitChoice is what was chosen for one unit.

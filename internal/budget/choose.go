@@ -112,7 +112,8 @@ type best struct {
 	s      *Search
 	p      *prepared
 	checks int
-	found  *Result // nil if there is none
+	found  *Result   // nil if there is none
+	inside []*Result // all choices that are inside the budget
 	// uniformUS is the least time of one precision throughout, infinite until that is known.
 	uniformUS float64
 	last      *Result
@@ -149,6 +150,9 @@ func (b *best) try(choice precision.Choice) (*Result, error) {
 	r.TimeUS = ns / 1000
 	b.checks++
 	b.last = r
+	if r.Checked <= b.s.Budget {
+		b.inside = append(b.inside, r)
+	}
 	if r.Checked <= b.s.Budget && (b.found == nil || r.TimeUS < min(b.found.TimeUS, (1-leastMixed)*b.uniformUS)) {
 		b.found = r
 	}
@@ -161,7 +165,12 @@ func (b *best) done() (*Result, error) {
 	if r == nil {
 		r = b.last
 	}
-	r.Checks, r.Evaluations = b.checks, b.s.done
+	for _, x := range append(slices.Clone(b.inside), r) {
+		x.Checks, x.Evaluations = b.checks, b.s.done
+		if x.Choice.String() != r.Choice.String() {
+			r.Alternatives = append(r.Alternatives, x)
+		}
+	}
 	return r, nil
 }
 

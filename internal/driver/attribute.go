@@ -43,7 +43,7 @@ func (s *tuneSpace) Attribute(ctx context.Context, list []tune.Schedule) ([][]tu
 		if dirs[i], err = os.MkdirTemp(dir, ""); err != nil {
 			return nil, err
 		}
-		if err := codegen.Emit(plans[i].Plan, s.c.emission(), codegen.Dir(dirs[i])); err != nil {
+		if err := codegen.Emit(plans[i].Plan, s.graph(x.Precision).c.emission(), codegen.Dir(dirs[i])); err != nil {
 			return nil, err
 		}
 	}
@@ -54,7 +54,7 @@ func (s *tuneSpace) Attribute(ctx context.Context, list []tune.Schedule) ([][]tu
 	for i := range list {
 		if built[i] && ctx.Err() == nil {
 			if ns, err := s.contributions(dirs[i]); err == nil {
-				out[i] = s.parts(plans[i], ns)
+				out[i] = s.graph(list[i].Precision).parts(plans[i], ns)
 			}
 		}
 	}
@@ -123,12 +123,12 @@ func (s *tuneSpace) contributions(dir string) ([]float64, error) {
 }
 
 // parts adds up by class what the rOperators of a plan took.
-func (s *tuneSpace) parts(p schedule.Proposal, ns []float64) []tune.Part {
+func (g *tunedGraph) parts(p schedule.Proposal, ns []float64) []tune.Part {
 	at := map[[2]string]int{}
 	var out []tune.Part
 	for op, pick := range p.Plan.Pick {
 		c := p.Plan.Graph.Ops[op].Candidates[pick]
-		key := [2]string{s.classOf[c], s.idOf[c]}
+		key := [2]string{g.classOf[c], g.idOf[c]}
 		i, ok := at[key]
 		if !ok {
 			i = len(out)

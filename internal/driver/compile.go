@@ -131,7 +131,7 @@ func PlanGraph(job *Job, opt CompileOptions, g *ir.Graph) (*Compilation, error) 
 
 // schedule runs the stages from the optimised graph to the verified plan.
 func (c *Compilation) schedule(job *Job) error {
-	ops, err := Lower(job, c.graph, c.spec, c.opt)
+	ops, err := c.lowered(job)
 	if err != nil {
 		return Explain(err, c.model)
 	}

@@ -16,7 +16,7 @@ import (
 type planBench struct {
 	lab    *laboratory
 	plans  []schedule.Proposal
-	opt    codegen.Options // with which the chosen plan will be emitted
+	opt    []codegen.Options // with which each plan will be emitted if it is chosen
 	inputs engine.Tensors
 
 	mu     sync.Mutex
@@ -27,7 +27,7 @@ type planBench struct {
 // chosen, since the code around a plan makes a difference to its time.
 func (b *planBench) Emit(dir string, variants []int) error {
 	if len(variants) == 1 {
-		return codegen.Emit(b.plans[variants[0]].Plan, b.opt, codegen.Dir(dir))
+		return codegen.Emit(b.plans[variants[0]].Plan, b.opt[variants[0]], codegen.Dir(dir))
 	}
 	b.mu.Lock()
 	if b.shared == nil {
@@ -39,15 +39,18 @@ func (b *planBench) Emit(dir string, variants []int) error {
 	for k, i := range variants {
 		plans[k] = b.plans[i].Plan
 	}
-	return codegen.EmitVariants(plans, b.opt, codegen.Dir(dir))
+	return codegen.EmitVariants(plans, b.opt[variants[0]], codegen.Dir(dir))
 }
 
+// name is the prefix of all libraries, which are of one model.
+func (b *planBench) name() string { return abi.Identifier(b.opt[0].Name) }
+
 // Build compiles it.
-func (b *planBench) Build(dir string) error { return b.lab.build(dir, abi.Identifier(b.opt.Name)) }
+func (b *planBench) Build(dir string) error { return b.lab.build(dir, b.name()) }
 
 // Open opens one of its plans.
 func (b *planBench) Open(dir string, variant, position int) (timing.Program, error) {
-	opt, name := b.lab.open, abi.Identifier(b.opt.Name)
+	opt, name := b.lab.open, b.name()
 	opt.Name, opt.Weights = name, filepath.Join(dir, name+".weights")
 	if b.shared[dir] {
 		opt.Name = codegen.VariantName(name, position)

@@ -1,12 +1,14 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +51,7 @@ type Tuned struct {
 
 // TuneSpace says how large the search is.
 type TuneSpace struct {
+	Precisions []string `json:"precisions"` // beside those of the flags
 	Kinds      []string `json:"kinds"`
 	Policies   []string `json:"policies"`
 	Classes    int      `json:"classes"`    // rOperators with different candidates, of which there is a choice
@@ -94,6 +97,11 @@ func Tune(job *Job, opt TuneOptions) (r *Tuned, err error) {
 	if err != nil {
 		return nil, Explain(err, c.model)
 	}
+	c.opt.ProfileBudget /= time.Duration(1 + len(c.others()))
+	if c.bench, err = c.opt.bench(spec.Arch, spec.Product); err != nil {
+		return nil, err
+	}
+	asked, _ := c.programOf(ops) // before candidates are removed that are known to be wrong
 	costs, err := c.costs(job, ops)
 	if err != nil {
 		return nil, diag.InFile(err, opt.Path)
@@ -105,7 +113,7 @@ func Tune(job *Job, opt TuneOptions) (r *Tuned, err error) {
 			Help: "schedules are timed: run tune where it is, with nvcc and without --offline",
 		}
 	}
-	return c.tune(job, opt, ops, costs, begun.Add(opt.Budget))
+	return c.tune(job, opt, asked, ops, costs, begun.Add(opt.Budget))
 }
 
 // Validate reports flags that make no sense.
@@ -121,11 +129,14 @@ func (o *TuneOptions) Validate() error {
 	return l.Err()
 }
 
-// tune searches from where the candidates have been measured.
-func (c *Compilation) tune(job *Job, opt TuneOptions, ops *roperator.Graph, costs profiler.Costs,
+// tune searches from where the candidates have been measured. asked is the key of the program that the flags ask for.
+func (c *Compilation) tune(job *Job, opt TuneOptions, asked string, ops *roperator.Graph, costs profiler.Costs,
 	until time.Time) (*Tuned, error) {
 	space, err := newTuneSpace(c, job, ops, costs)
 	if err != nil {
+		return nil, err
+	}
+	if err := space.addOthers(); err != nil {
 		return nil, err
 	}
 	r := &Tuned{Schema: "rammerc/tune/v1", Model: filepath.Base(opt.Path), Profiled: c.profiled}
@@ -167,24 +178,86 @@ func (c *Compilation) tune(job *Job, opt TuneOptions, ops *roperator.Graph, cost
 	if err != nil {
 		return nil, err
 	}
-	r.Plan = c.tunedFile(space.program())
+	g := space.graph(got.Best.Schedule.Precision)
+	r.Plan = c.tunedFile(g.program())
 	if err := os.MkdirAll(filepath.Dir(r.Plan), 0o777); err != nil {
 		return nil, err
 	}
-	return r, outdir.WriteFile(r.Plan, vdevice.FormatPlan(best.Plan))
+	if err := outdir.WriteFile(r.Plan, vdevice.FormatPlan(best.Plan)); err != nil {
+		return nil, err
+	}
+	return r, c.keepPrecisions(asked, g.name)
+}
+
+// keepPrecisions notes in which precisions a program was fastest, for compile; "" stands for those of the flags.
+func (c *Compilation) keepPrecisions(program, name string) error {
+	file := c.precisionsFile(program)
+	if name != "" {
+		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+			return err
+		}
+		return outdir.WriteFile(file, []byte(name+"\n"))
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// precisionsFile is the file beside the plan of a program that names other precisions, in which it was faster.
+func (c *Compilation) precisionsFile(program string) string {
+	return strings.TrimSuffix(c.tunedFile(program), ".rprog") + ".precision"
+}
+
+// tunedPrecisions are the precisions in which a search found the program of ops to be faster than in those of the flags,
+// if compile may choose the plan and these precisions are still among those that may be tried.
+func (c *Compilation) tunedPrecisions(ops *roperator.Graph) (inPrecisions, bool) {
+	program, ok := c.programOf(ops)
+	if !ok {
+		return inPrecisions{}, false
+	}
+	text, err := os.ReadFile(c.precisionsFile(program))
+	if err != nil {
+		return inPrecisions{}, false
+	}
+	list := c.others()
+	i := slices.IndexFunc(list, func(x inPrecisions) bool { return x.name() == strings.TrimSpace(string(text)) })
+	if i < 0 {
+		return inPrecisions{}, false
+	}
+	return list[i], true
+}
+
+// programOf is the key of the program of ops; ok is false where no search has left a plan that compile may take.
+func (c *Compilation) programOf(ops *roperator.Graph) (key string, ok bool) {
+	if c.bench == nil || c.opt.Plan != "" && c.opt.Plan != schedule.PlanAuto {
+		return "", false
+	}
+	ids := map[*roperator.Candidate]string{}
+	for _, op := range ops.Ops {
+		for _, x := range op.Candidates {
+			id, err := c.bench.keys.Of(ops, x)
+			if err != nil {
+				return "", false
+			}
+			ids[x] = id.ID()
+		}
+	}
+	return programHash(c, ops, ids), true
 }
 
 // secondsFor is about what a candidate takes to be measured, with its part of a build on one processor.
 const secondsFor = 0.3
 
 func (c *Compilation) describeSpace(s *tuneSpace, costs profiler.Costs) (TuneSpace, error) {
-	d := TuneSpace{Kinds: s.Kinds(), Policies: s.Policies(), Classes: len(s.classes)}
-	for _, x := range s.classes {
+	classes := s.Classes("")
+	d := TuneSpace{Precisions: s.Precisions()[1:], Kinds: s.Kinds(), Policies: s.Policies(), Classes: len(classes)}
+	for _, x := range classes {
 		d.Candidates += len(x.Candidates)
 	}
 	session := measure.Session{DB: c.bench.base, Keys: c.bench.keys, VEUs: c.spec.VEUs()}
 	var err error
-	d.Missing, err = session.Missing(measure.Program{Graph: s.ops, Costs: costs})
+	d.Missing, err = session.Missing(measure.Program{Graph: s.graphs[0].ops, Costs: costs})
 	d.SecondsFor = secondsFor * float64(d.Missing)
 	return d, err
 }
@@ -199,20 +272,11 @@ func (c *Compilation) tunedFile(program string) string {
 // tunedPlan is the plan that a search has found for this program on this machine, if compile may choose the plan.
 func (c *Compilation) tunedPlan(ops *roperator.Graph, costs profiler.Costs) (schedule.Proposal, bool) {
 	none := schedule.Proposal{}
-	if c.bench == nil || c.opt.Plan != "" && c.opt.Plan != schedule.PlanAuto {
+	program, ok := c.programOf(ops)
+	if !ok {
 		return none, false
 	}
-	ids := map[*roperator.Candidate]string{}
-	for _, op := range ops.Ops {
-		for _, x := range op.Candidates {
-			key, err := c.bench.keys.Of(ops, x)
-			if err != nil {
-				return none, false
-			}
-			ids[x] = key.ID()
-		}
-	}
-	file := c.tunedFile(programHash(c, ops, ids))
+	file := c.tunedFile(program)
 	if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
 		return none, false
 	}
@@ -226,9 +290,10 @@ func (c *Compilation) tunedPlan(ops *roperator.Graph, costs profiler.Costs) (sch
 
 // Text prints what was found.
 func (r *Tuned) Text(w io.Writer) {
-	fmt.Fprintf(w, "%s: %s with %s in all; kinds of plan: %s; policies: %s\n", r.Model,
+	fmt.Fprintf(w, "%s: %s with %s in all; kinds of plan: %s; policies: %s; other precisions: %s\n", r.Model,
 		progress.Count(r.Space.Classes, "choice"), progress.Count(r.Space.Candidates, "candidate"),
-		strings.Join(r.Space.Kinds, ", "), strings.Join(r.Space.Policies, ", "))
+		strings.Join(r.Space.Kinds, ", "), strings.Join(r.Space.Policies, ", "),
+		cmp.Or(strings.Join(r.Space.Precisions, ", "), "none"))
 	if r.Space.Missing > 0 {
 		fmt.Fprintf(w, "%s not measured yet, about %.0f s of one processor\n",
 			progress.Count(r.Space.Missing, "candidate"), r.Space.SecondsFor)
@@ -240,6 +305,6 @@ func (r *Tuned) Text(w io.Writer) {
 	fmt.Fprintf(w, "%.1f µs instead of %.1f µs (%.2f times as fast), after %s, %d of which could not be timed\n",
 		r.BestUS,
 		r.FirstUS, r.FirstUS/r.BestUS, progress.Count(r.Tries, "schedule"), r.Problems)
-	fmt.Fprintf(w, "%s, policy %s, %s\n%s\n", r.Best.Kind, r.Best.Policy,
+	fmt.Fprintf(w, "%s%s, policy %s, %s\n%s\n", strings.TrimPrefix(r.Best.Precision+" ", " "), r.Best.Kind, r.Best.Policy,
 		progress.Count(len(r.Best.Picks), "demand"), r.Plan)
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/profiler/db"
 	"github.com/rammerc/rammerc/profiler/measure"
@@ -22,63 +23,109 @@ import (
 
 // tuneSpace is the tune.Space of a model: what plans are, and how they are predicted, built and timed.
 type tuneSpace struct {
-	c       *Compilation
-	job     *Job
-	ops     *roperator.Graph
-	costs   profiler.Costs
-	classes []tune.Class
-	classOf map[*roperator.Candidate]string // of the candidate's rOperator
-	idOf    map[*roperator.Candidate]string
+	c      *Compilation
+	job    *Job
+	graphs []*tunedGraph // the first has the precisions that the flags ask for
 
 	mu    sync.Mutex
 	plans map[string]schedule.Proposal // by the text of the schedule
 	texts map[string]string            // likewise: hashes of the plans
 }
 
+// tunedGraph is the model in certain precisions, lowered.
+type tunedGraph struct {
+	name    string // of the precisions, in schedules
+	c       *Compilation
+	ops     *roperator.Graph
+	costs   profiler.Costs
+	classes []tune.Class
+	classOf map[*roperator.Candidate]string // of the candidate's rOperator
+	idOf    map[*roperator.Candidate]string
+}
+
 // within is how many times slower than the best candidate of its rOperator one may be, by the costs, to be tried.
 const within = 2.5
 
 func newTuneSpace(c *Compilation, job *Job, ops *roperator.Graph, costs profiler.Costs) (*tuneSpace, error) {
-	s := &tuneSpace{
-		c: c, job: job, ops: ops, costs: costs, plans: map[string]schedule.Proposal{}, texts: map[string]string{},
+	s := &tuneSpace{c: c, job: job, plans: map[string]schedule.Proposal{}, texts: map[string]string{}}
+	return s, s.add("", c, ops, costs)
+}
+
+// addOthers adds the model in the other precisions that may be tried. What their candidates take is measured as far as
+// each compilation's budget for that goes.
+func (s *tuneSpace) addOthers() error {
+	for _, x := range s.c.others() {
+		d, err := s.c.in(x)
+		if err != nil {
+			return err
+		}
+		ops, err := Lower(&Job{}, d.graph, d.spec, d.opt)
+		if err != nil {
+			return Explain(err, d.model)
+		}
+		costs, err := d.costs(s.job, ops)
+		if err != nil {
+			return err
+		}
+		if err := s.add(x.name(), d, ops, costs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds a lowered graph.
+func (s *tuneSpace) add(name string, c *Compilation, ops *roperator.Graph, costs profiler.Costs) error {
+	g := &tunedGraph{
+		name: name, c: c, ops: ops, costs: costs,
 		classOf: map[*roperator.Candidate]string{}, idOf: map[*roperator.Candidate]string{},
 	}
 	at := map[string]int{} // class → index in classes
 	for _, op := range ops.Ops {
 		name := ""
 		for _, x := range op.Candidates {
-			key, err := c.bench.keys.Of(ops, x)
+			key, err := s.c.bench.keys.Of(ops, x)
 			if err != nil {
-				return nil, err
+				return err
 			}
-			s.idOf[x] = key.ID()
+			g.idOf[x] = key.ID()
 			name += key.ID()
 		}
 		name = db.Hash(name)
 		for _, x := range op.Candidates {
-			s.classOf[x] = name
+			g.classOf[x] = name
 		}
-		worth, least := s.worthTrying(op)
+		worth, least := g.worthTrying(op)
 		if i, ok := at[name]; ok {
-			s.classes[i].Share += least
+			g.classes[i].Share += least
 		} else if len(worth) > 1 {
-			at[name] = len(s.classes)
-			s.classes = append(s.classes, tune.Class{Name: name, Candidates: worth, Share: least})
+			at[name] = len(g.classes)
+			g.classes = append(g.classes, tune.Class{Name: name, Candidates: worth, Share: least})
 		}
 	}
-	return s, nil
+	s.graphs = append(s.graphs, g)
+	return nil
+}
+
+// graph is the model in the precisions of a schedule.
+func (s *tuneSpace) graph(precisions string) *tunedGraph {
+	i := slices.IndexFunc(s.graphs, func(g *tunedGraph) bool { return g.name == precisions })
+	if i < 0 {
+		return nil
+	}
+	return s.graphs[i]
 }
 
 // worthTrying lists the candidates that a schedule may demand of an rOperator, the best first, and the time that the best
 // of them takes.
-func (s *tuneSpace) worthTrying(op *roperator.ROperator) (ids []string, least float64) {
+func (g *tunedGraph) worthTrying(op *roperator.ROperator) (ids []string, least float64) {
 	least = math.Inf(1)
-	veus := s.c.spec.VEUs()
+	veus := g.c.spec.VEUs()
 	total := func(x *roperator.Candidate) float64 {
 		if !measure.Standalone(x) {
 			return math.Inf(1)
 		}
-		return s.costs.TaskTime(x) * float64((x.Tasks+veus-1)/veus)
+		return g.costs.TaskTime(x) * float64((x.Tasks+veus-1)/veus)
 	}
 	for _, x := range op.Candidates {
 		least = min(least, total(x))
@@ -86,8 +133,8 @@ func (s *tuneSpace) worthTrying(op *roperator.ROperator) (ids []string, least fl
 	sorted := slices.Clone(op.Candidates)
 	slices.SortStableFunc(sorted, func(a, b *roperator.Candidate) int { return cmp.Compare(total(a), total(b)) })
 	for _, x := range sorted {
-		if t := total(x); t <= within*least && !math.IsInf(t, 1) && !slices.Contains(ids, s.idOf[x]) {
-			ids = append(ids, s.idOf[x])
+		if t := total(x); t <= within*least && !math.IsInf(t, 1) && !slices.Contains(ids, g.idOf[x]) {
+			ids = append(ids, g.idOf[x])
 		}
 	}
 	if math.IsInf(least, 1) {
@@ -96,15 +143,22 @@ func (s *tuneSpace) worthTrying(op *roperator.ROperator) (ids []string, least fl
 	return ids, least
 }
 
-// Kinds, Policies and Classes are what schedules differ in.
-func (s *tuneSpace) Kinds() []string       { return schedule.KindsToTry(s.c.spec) }
-func (s *tuneSpace) Policies() []string    { return PolicyNames() }
-func (s *tuneSpace) Classes() []tune.Class { return s.classes }
+// Precisions, Kinds, Policies and Classes are what schedules differ in.
+func (s *tuneSpace) Precisions() []string {
+	var out []string
+	for _, g := range s.graphs {
+		out = append(out, g.name)
+	}
+	return out
+}
+func (s *tuneSpace) Kinds() []string                        { return schedule.KindsToTry(s.c.spec) }
+func (s *tuneSpace) Policies() []string                     { return PolicyNames() }
+func (s *tuneSpace) Classes(precisions string) []tune.Class { return s.graph(precisions).classes }
 
 // demanded are costs under which the scheduler takes what a schedule demands: the other candidates of the class become
 // so expensive that they come into question only where the demanded one does not fit.
 type demanded struct {
-	*tuneSpace
+	*tunedGraph
 	picks map[string]string
 }
 
@@ -128,8 +182,12 @@ func (s *tuneSpace) proposal(x tune.Schedule) (schedule.Proposal, error) {
 	if ok {
 		return p, nil
 	}
+	g := s.graph(x.Precision)
+	if g == nil {
+		return p, fmt.Errorf("the model is not tried in %s", x.Precision) // a trial with other flags was
+	}
 	opt := schedule.Options{Plan: x.Kind, Policy: x.Policy}
-	list, err := schedule.Proposals(s.ops, s.c.spec, demanded{s, x.Picks}, opt, 1)
+	list, err := schedule.Proposals(g.ops, g.c.spec, demanded{g, x.Picks}, opt, 1)
 	if err != nil {
 		return p, err
 	}
@@ -159,7 +217,7 @@ func (s *tuneSpace) hash(x tune.Schedule, p schedule.Proposal) string {
 	h := s.texts[name]
 	s.mu.Unlock()
 	if h == "" {
-		h = db.Hash(string(vdevice.FormatPlan(p.Plan)))
+		h = db.Hash(x.Precision + "\n" + string(vdevice.FormatPlan(p.Plan)))
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.texts[name] = h
@@ -189,9 +247,12 @@ func (s *tuneSpace) Time(_ context.Context, list []tune.Schedule, alone bool) ([
 	}
 	defer remove()
 	inputs := engine.RandomInputs(engine.GraphPorts(s.c.graph.Inputs), 1, 2)
+	bench := &planBench{lab: s.c.lab, plans: plans, inputs: inputs}
+	for _, x := range list {
+		bench.opt = append(bench.opt, s.graph(x.Precision).c.emission())
+	}
 	comparison := &timing.Comparison{
-		Bench: &planBench{lab: s.c.lab, plans: plans, opt: s.c.emission(), inputs: inputs}, Dir: dir, Rounds: 1,
-		Precision: s.c.opt.PrecisionChoice().Coarsest(), Groups: s.groups(plans, alone),
+		Bench: bench, Dir: dir, Rounds: 1, Precision: s.coarsest(), Groups: s.groups(plans, alone),
 		Reference: func() (engine.Tensors, error) { return s.c.evaluate(inputs) },
 		Progress:  s.job.Progress("timing schedules"), Waiting: s.job.Waiting,
 	}
@@ -208,25 +269,43 @@ func (s *tuneSpace) Time(_ context.Context, list []tune.Schedule, alone bool) ([
 	return trials, nil
 }
 
-// groups says which plans share a library: plans whose blocks have equally many threads, so few that many libraries are
-// built at a time; alone, none do.
+// coarsest is the least accurate precision of any node in any schedule.
+func (s *tuneSpace) coarsest() precision.Precision {
+	all := s.c.opt.PrecisionChoice()
+	for _, g := range s.graphs {
+		for _, p := range g.c.opt.PrecisionChoice().Used() {
+			all.Rules = append(all.Rules, precision.Rule{Precision: p})
+		}
+	}
+	return all.Coarsest()
+}
+
+// groups says which plans share a library: plans of one graph whose blocks have equally many threads, so few that many
+// libraries are built at a time; alone, none do.
 func (s *tuneSpace) groups(plans []schedule.Proposal, alone bool) []int {
+	type alike struct {
+		graph   *roperator.Graph
+		threads int
+	}
 	out := make([]int, len(plans))
-	open, used, next := map[int]int{}, map[int]int{}, 0 // by threads: the library that is being filled; its plans
+	open, used, next := map[alike]int{}, map[alike]int{}, 0 // the library that is being filled; its plans
 	for i, p := range plans {
-		threads := planThreads(p.Plan)
-		if n := used[threads]; alone || n == 0 || n == perLibrary {
-			open[threads], used[threads] = next, 0
+		key := alike{p.Plan.Graph, planThreads(p.Plan)}
+		if n := used[key]; alone || n == 0 || n == perLibrary {
+			open[key], used[key] = next, 0
 			next++
 		}
-		used[threads]++
-		out[i] = open[threads]
+		used[key]++
+		out[i] = open[key]
 	}
 	return out
 }
 
-// program is the key under which trials of a graph are kept: whatever decides which plans there are.
-func (s *tuneSpace) program() string { return programHash(s.c, s.ops, s.idOf) }
+// program is the key under which trials are kept: whatever decides which plans there are in the precisions of the flags.
+func (s *tuneSpace) program() string { return s.graphs[0].program() }
+
+// program is likewise that of one graph.
+func (g *tunedGraph) program() string { return programHash(g.c, g.ops, g.idOf) }
 
 func programHash(c *Compilation, ops *roperator.Graph, idOf map[*roperator.Candidate]string) string {
 	var b strings.Builder

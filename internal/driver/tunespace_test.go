@@ -53,11 +53,11 @@ func spaceOf(t *testing.T, cxx *toolchain.Cxx, us map[string]float64) *tuneSpace
 func TestAttribute(t *testing.T) {
 	t.Parallel()
 	space := spaceOf(t, compiler(t), nil)
-	if len(space.Classes()) == 0 {
+	if len(space.Classes("")) == 0 {
 		t.Fatal("the model leaves nothing to choose")
 	}
 	picks := map[string]string{}
-	for _, c := range space.Classes() {
+	for _, c := range space.Classes("") {
 		picks[c.Name] = c.Candidates[len(c.Candidates)-1]
 	}
 	list := []tune.Schedule{{Kind: schedule.PlanWaves}, {Kind: schedule.PlanWaves, Picks: picks}}
@@ -73,8 +73,8 @@ func TestAttribute(t *testing.T) {
 				t.Errorf("program %d: %+v, demanded is %s", i, p, want)
 			}
 		}
-		if count != len(space.ops.Ops) || us <= 0 {
-			t.Errorf("program %d: %d of %d rOperators added %v µs", i, count, len(space.ops.Ops), us)
+		if count != len(space.graphs[0].ops.Ops) || us <= 0 {
+			t.Errorf("program %d: %d of %d rOperators added %v µs", i, count, len(space.graphs[0].ops.Ops), us)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (s *search) sweep(ctx context.Context) ([]Schedule, error) {
 		return nil, err
 	}
 	s.took = time.Since(begun)
-	gains := s.gains(parts)
+	gains := s.gains(base.Precision, parts)
 	var out []Schedule
 	for _, least := range []float64{0, 0.5} { // of the whole gain: all classes; those that make half of it
 		out = append(out, taking(base, gains, least))
@@ -55,14 +55,15 @@ func (s *search) sweep(ctx context.Context) ([]Schedule, error) {
 
 // programs lists the schedules of a sweep. Classes with fewer candidates begin again, so that each has several samples.
 func (s *search) programs(base Schedule) []Schedule {
-	most := 0
-	for _, c := range s.space.Classes() {
+	most, classes := 0, s.space.Classes(base.Precision)
+	for _, c := range classes {
 		most = max(most, min(mostSwept, len(c.Candidates)))
 	}
 	var out []Schedule
 	for k := range most {
-		x := Schedule{Kind: base.Kind, Policy: base.Policy, Picks: map[string]string{}}
-		for _, c := range s.space.Classes() {
+		x := base
+		x.Picks = map[string]string{}
+		for _, c := range classes {
 			x.Picks[c.Name] = c.Candidates[k%min(mostSwept, len(c.Candidates))]
 		}
 		out = append(out, x)
@@ -76,8 +77,9 @@ type gain struct {
 	us               float64
 }
 
-// gains compares the candidates of each class with what the class had in the first program. The largest come first.
-func (s *search) gains(programs [][]Part) []gain {
+// gains compares the candidates of each class with what the class had in the first of some programs, which have the same
+// precisions. The largest come first.
+func (s *search) gains(precision string, programs [][]Part) []gain {
 	type sum struct {
 		us    float64
 		count int
@@ -103,7 +105,7 @@ func (s *search) gains(programs [][]Part) []gain {
 		}
 	}
 	var out []gain
-	for _, c := range s.space.Classes() {
+	for _, c := range s.space.Classes(precision) {
 		h := had[c.Name]
 		if h.count == 0 {
 			continue
@@ -127,7 +129,8 @@ func (s *search) gains(programs [][]Part) []gain {
 
 // taking is the schedule that has the candidates of the largest gains, until no more than so much of all gains is left.
 func taking(base Schedule, gains []gain, left float64) Schedule {
-	x := Schedule{Kind: base.Kind, Policy: base.Policy, Picks: map[string]string{}}
+	x := base
+	x.Picks = map[string]string{}
 	for class, candidate := range base.Picks {
 		x.Picks[class] = candidate
 	}

@@ -1,7 +1,7 @@
 // Package tune searches for the fastest schedule of a program by timing schedules on the device at hand.
 //
-// A Schedule is a few decisions, from which the scheduler makes a whole plan: a kind of plan, a policy, and for some
-// classes of rOperators the candidate that they must have. What plans are, how they are predicted, built and timed, is
+// A Schedule is a few decisions, from which a whole plan is made: the precisions of the model, a kind of plan, a policy,
+// and for some classes of rOperators the candidate that they must have. What plans are, how they are predicted, built and timed, is
 // the caller's (Space). Search first times the kinds and policies that are promising, then sweeps through the candidates
 // of all classes at once (sweep.go), then changes the best so far:
 //
@@ -27,6 +27,9 @@ import (
 
 // Schedule says how a plan is made.
 type Schedule struct {
+	// Precision names the precisions of the model's nodes; "" stands for what the flags ask for.
+	Precision string `json:"precision,omitempty"`
+
 	Kind   string `json:"kind"`   // of plan
 	Policy string `json:"policy"` // that makes its waves
 	// Picks has the candidate that rOperators of a class must have, by class; others are the scheduler's choice.
@@ -58,9 +61,10 @@ type Prediction struct {
 
 // Space is what is searched.
 type Space interface {
+	Precisions() []string // the first is ""
 	Kinds() []string
 	Policies() []string
-	Classes() []Class
+	Classes(precision string) []Class
 	// Predict makes the plan of a schedule and verifies it. It is called from several goroutines.
 	Predict(Schedule) (Prediction, error)
 	// Attribute builds schedules with tracing, runs them, and says of each what classes took of its time; nil for those
@@ -203,26 +207,33 @@ func (s *search) show(took time.Duration) {
 }
 
 func same(a, b Schedule) bool {
-	return a.Kind == b.Kind && a.Policy == b.Policy && maps.Equal(a.Picks, b.Picks)
+	return a.Precision == b.Precision && a.Kind == b.Kind && a.Policy == b.Policy && maps.Equal(a.Picks, b.Picks)
 }
 
-// mostBegun is how many plans of kinds and policies are timed before candidates are looked at. There are three times as
-// many, but most are slower by far.
-const mostBegun = 16
+// mostBegun is how many plans of kinds and policies are timed before candidates are looked at, and mostOther how many in
+// each of the other precisions. There are more, but most are slower by far.
+const mostBegun, mostOther = 16, 3
 
 // begin lists what is timed before anything is known: first, and the most promising kinds and policies.
 func (s *search) begin() []Schedule {
-	list := []Schedule{}
-	for _, policy := range s.space.Policies() {
-		for _, kind := range s.space.Kinds() {
-			list = append(list, Schedule{Kind: kind, Policy: policy})
+	out := s.fresh([]Schedule{s.first}, 0)
+	for _, precision := range s.space.Precisions() {
+		list, most := []Schedule{}, mostOther
+		if precision == s.first.Precision {
+			list, most = append(list, s.first), mostBegun
+		}
+		for _, policy := range s.space.Policies() {
+			for _, kind := range s.space.Kinds() {
+				list = append(list, Schedule{Precision: precision, Kind: kind, Policy: policy})
+			}
+		}
+		for _, x := range s.fresh(list, most) {
+			if !same(x, s.first) {
+				out = append(out, x)
+			}
 		}
 	}
-	first := s.fresh([]Schedule{s.first}, 0)
-	rest := slices.DeleteFunc(s.fresh(append([]Schedule{s.first}, list...), mostBegun), func(x Schedule) bool {
-		return same(x, s.first)
-	})
-	return append(first, rest...)
+	return out
 }
 
 // fresh keeps schedules whose plans are legal and were not timed, the most promising first; most 0 keeps all.
@@ -280,84 +291,6 @@ func (s *search) best(most int) []Trial {
 	}
 	slices.SortStableFunc(out, func(a, b Trial) int { return cmp.Compare(a.US, b.US) })
 	return out[:min(most, len(out))]
-}
-
-// How children are made: from so many parents, so many for each place in a batch; half of the batch are those that the
-// costs prefer, the other half are drawn, because the costs may be wrong.
-const (
-	parents      = 4
-	perPlace     = 2
-	mostChanges  = 3
-	changesOfAll = 8 // one of so many children changes the kind or the policy instead of candidates
-)
-
-// children changes the fastest schedules. It gives up when it finds nothing new for long.
-func (s *search) children() []Schedule {
-	from := s.best(parents)
-	if len(from) == 0 {
-		return nil
-	}
-	var list []Schedule
-	for range perPlace * s.opt.Batch {
-		// Faster parents are taken more often: the first half the time, the second a quarter, and so on.
-		i := 0
-		for i+1 < len(from) && s.r.IntN(2) == 0 {
-			i++
-		}
-		list = append(list, s.change(from[i].Schedule))
-	}
-	drawn := s.fresh(list, 0)
-	promising := s.fresh(drawn, (s.opt.Batch+1)/2)
-	for _, x := range drawn {
-		if len(promising) >= s.opt.Batch {
-			break
-		}
-		if !slices.ContainsFunc(promising, func(y Schedule) bool { return same(x, y) }) {
-			promising = append(promising, x)
-		}
-	}
-	return promising
-}
-
-// change returns a schedule that differs from x in one to three picks, or in its kind or policy.
-func (s *search) change(x Schedule) Schedule {
-	y := Schedule{Kind: x.Kind, Policy: x.Policy, Picks: maps.Clone(x.Picks)}
-	classes := s.space.Classes()
-	if s.r.IntN(changesOfAll) == 0 || len(classes) == 0 {
-		if kinds, policies := s.space.Kinds(), s.space.Policies(); s.r.IntN(2) == 0 {
-			y.Kind = kinds[s.r.IntN(len(kinds))]
-		} else {
-			y.Policy = policies[s.r.IntN(len(policies))]
-		}
-		return y
-	}
-	if y.Picks == nil {
-		y.Picks = map[string]string{}
-	}
-	for range 1 + s.r.IntN(mostChanges) {
-		c := s.draw(classes)
-		if y.Picks[c.Name] != "" && s.r.IntN(4) == 0 {
-			delete(y.Picks, c.Name) // back to the scheduler's choice
-			continue
-		}
-		y.Picks[c.Name] = c.Candidates[s.r.IntN(len(c.Candidates))]
-	}
-	return y
-}
-
-// draw takes a class; one that takes more of the program's time comes up more often.
-func (s *search) draw(classes []Class) Class {
-	sum := 0.0
-	for _, c := range classes {
-		sum += c.Share
-	}
-	x := s.r.Float64() * sum
-	for _, c := range classes {
-		if x -= c.Share; x < 0 {
-			return c
-		}
-	}
-	return classes[s.r.IntN(len(classes))]
 }
 
 // clear is the part of the first schedule's time that another may take at most to replace it: less is chance.

@@ -22,13 +22,20 @@ type madeUp struct {
 	timed   [][]Schedule
 	swept   int  // schedules that were traced
 	roomy   bool // everything fits
+	exact   bool // there is a more accurate precision, which is faster
 	pause   time.Duration
 }
 
+func (m *madeUp) Precisions() []string {
+	if m.exact {
+		return []string{"", "exact"}
+	}
+	return []string{""}
+}
 func (m *madeUp) Kinds() []string    { return []string{"waves", "rprogram"} }
 func (m *madeUp) Policies() []string { return []string{"wavefront", "balanced"} }
 
-func (m *madeUp) Classes() []Class {
+func (m *madeUp) Classes(string) []Class {
 	var out []Class
 	for i := range m.classes {
 		out = append(out, Class{Name: fmt.Sprint("op", i), Candidates: []string{"a", "b", "c"}, Share: float64(i + 1)})
@@ -47,6 +54,9 @@ func (m *madeUp) us(x Schedule) float64 {
 	if x.Kind == "rprogram" {
 		t -= 5
 	}
+	if x.Precision == "exact" {
+		t /= 2
+	}
 	return t
 }
 
@@ -62,7 +72,7 @@ func (m *madeUp) Attribute(_ context.Context, list []Schedule) ([][]Part, error)
 	var out [][]Part
 	for _, x := range list {
 		var parts []Part
-		for i, c := range m.Classes() {
+		for i, c := range m.Classes("") {
 			p := Part{Class: c.Name, Candidate: x.Picks[c.Name], Count: 1, US: 100}
 			if p.Candidate == []string{"a", "b", "c"}[i%3] {
 				p.US = 90
@@ -147,7 +157,7 @@ func TestSweep(t *testing.T) {
 // A sweep says nothing of classes whose candidates all take the same, and of programs that could not be traced.
 func TestGains(t *testing.T) {
 	s := &search{space: &madeUp{classes: 2}}
-	got := s.gains([][]Part{
+	got := s.gains("", [][]Part{
 		{{"op0", "a", 2, 20}, {"op1", "a", 1, 10}},
 		nil,
 		{{"op0", "b", 2, 19.8}, {"op1", "b", 1, 8}},
@@ -159,6 +169,15 @@ func TestGains(t *testing.T) {
 	if x := taking(Schedule{Kind: "waves", Picks: map[string]string{"op0": "c"}}, got, 0); x.Picks["op0"] != "c" ||
 		x.Picks["op1"] != "b" {
 		t.Errorf("%+v", x)
+	}
+}
+
+// Other precisions are tried, and searched in where they are faster.
+func TestPrecisions(t *testing.T) {
+	space := &madeUp{classes: 6, exact: true}
+	r, err := Search(t.Context(), space, start, options(func([]Trial) error { return nil }))
+	if err != nil || r.Best.Schedule.Precision != "exact" || r.Best.US >= 300 || r.First.Schedule.Precision != "" {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 
