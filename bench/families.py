@@ -5,9 +5,10 @@
     python3 families.py time OUT PRECISION… [--family FAMILY…]
 
 The second form times the libraries OUT/lib/NAME.PRECISION, which scripts/gpu_families.sh has built, and what PyTorch
-calls for the same operator: cuBLAS or cuDNN. It writes OUT/families.json and prints it as a table. A time is that of
-one call among CHAIN calls that are captured into one CUDA graph, so that it holds no launch of a graph; of several
-ways to call the vendor's library the fastest counts. Ratios are the vendor's time over ours.
+calls for the same operator: cuBLAS, cuDNN or what scaled_dot_product_attention chooses among. It writes OUT/FAMILY.json
+and prints it as a table. A time is that of one call among CHAIN calls that are captured into one CUDA graph, so that it
+holds no launch of a graph; of several ways to call the vendor's library the fastest counts. All calls have the same
+operands, which are in L2 if they find room there. Ratios are the vendor's time over ours.
 
 A family is a module families_NAME.py beside this file. Its rows() gives objects with a name that can be that of a
 library, `of` and `batch` for the table, flops, model(precision, dtype) for the bytes of an ONNX file whose elements are
@@ -24,6 +25,8 @@ import os
 import re
 import statistics
 import sys
+
+from collect import made_with
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHAIN = 20     # calls in a graph
@@ -113,14 +116,14 @@ def fastest(calls):
     return best, name
 
 
-def time_row(out, family, row, precision):
+def time_row(out, row, precision):
     import torch
 
     dtype = getattr(torch, DTYPES[precision])
     tf32 = precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     vendor, way = fastest(row.vendor(torch, dtype))
-    r = {"family": family, "name": row.name, "model": row.of, "batch": row.batch, "precision": precision,
+    r = {"name": row.name, "model": row.of, "batch": row.batch, "precision": precision,
          "flops": row.flops, "vendor_us": vendor, "vendor": way}
     folder = f"{out}/lib/{row.name}.{precision}"
     if os.path.exists(f"{folder}/lib{row.name}.so"):
@@ -134,31 +137,33 @@ def mean(values):
 
 
 def summary(rows):
-    """Geometric means and worst ratios by family, precision and batch."""
+    """Geometric means and least ratios by precision and batch."""
     groups = {}
     for r in rows:
         if "ratio" in r:
-            groups.setdefault((r["family"], r["precision"], r["batch"]), []).append(r["ratio"])
-    return [{"family": f, "precision": p, "batch": b, "rows": len(v), "mean": mean(v), "worst": min(v)}
-            for (f, p, b), v in sorted(groups.items())]
+            groups.setdefault((r["precision"], r["batch"]), []).append(r["ratio"])
+    return [{"precision": p, "batch": b, "rows": len(v), "geometric_mean": mean(v), "least": min(v)}
+            for (p, b), v in sorted(groups.items())]
 
 
 def time_all(out, precisions, names, only):
     import torch
 
-    rows = []
+    made = {"schema": "rammerc/families/v1", **made_with(), "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(),
+            "calls": CHAIN}
+    results = {}
     for family, row in families(names, only):
         for precision in precisions:
-            r = time_row(out, family, row, precision)
-            rows.append(r)
+            r = time_row(out, row, precision)
+            results.setdefault(family, []).append(r)
             print(f"{r['name']:28} {precision:5} vendor {r['vendor_us']:8.2f} ({r['vendor']})  ours "
                   f"{r.get('ours_us', math.nan):8.2f}  {r.get('ratio', math.nan):5.2f}", flush=True)
-    for s in summary(rows):
-        print(f"{s['family']:10} {s['precision']:5} batch {s['batch']:3}: {s['rows']} rows, mean {s['mean']:.2f}, "
-              f"worst {s['worst']:.2f}")
-    with open(f"{out}/families.json", "w") as f:
-        json.dump({"gpu": torch.cuda.get_device_name(), "torch": torch.__version__, "chain": CHAIN, "rows": rows,
-                   "summary": summary(rows)}, f, indent=1)
+    for family, rows in results.items():
+        for s in summary(rows):
+            print(f"{family:10} {s['precision']:5} batch {s['batch']:3}: {s['rows']} rows, mean {s['geometric_mean']:.2f}, "
+                  f"least {s['least']:.2f}")
+        with open(f"{out}/{family}.json", "w") as f:
+            json.dump({**made, "family": family, "summary": summary(rows), "rows": rows}, f, indent=1)
 
 
 def main():

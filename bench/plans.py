@@ -17,8 +17,17 @@ from collect import load, made_with
 
 # Kinds of plan by their names in the figure. The paper says by how much each is faster than the one before in the average
 # of its two models (§5.2.4): fast over base-fast 2.89, selected over fast 1.44, and base-fast over base-selected 1.84.
-FIGURE = {"base-fast": "base", "base-selected": "base-selected", "rammer-fast": "mixed-fast", "rammer-selected": "wavefront"}
+FIGURE = {"base-fast": "base", "rammer-fast": "mixed-fast", "base-selected": "base-selected", "rammer-selected": "wavefront"}
 PAPER = {"rammer-fast / base-fast": 2.89, "rammer-selected / rammer-fast": 1.44, "base-fast / base-selected": 1.84}
+
+# What the paper measured on a V100 at batch 1, in milliseconds: the kinds of Figure 17 in the order above, and RammerBase
+# and Rammer of Figure 11.
+PAPER_FIGURE_MS = {"lstm_tc": (29.7, 5.38, 52.8, 4.73), "resnext29_16x64d": (10.9, 6.09, 29.2, 4.63)}
+PAPER_MODELS_MS = {"resnext29_16x64d": (10.94, 4.63), "nasnet_cifar": (2.97, 1.74), "alexnet": (0.961, 0.958),
+                   "deepspeech2": (7.89, 4.69), "lstm_tc": (29.7, 4.73), "seq2seq": (9.27, 3.66)}
+
+# The bars of the picture: plans by their names in the papers.
+BARS = {"RammerBase": "base", "Opara": "opara", "wavefront (Algorithm 1)": "wavefront", "critical-path": "critical-path", "auto": "auto"}
 
 
 def row(out, name):
@@ -73,6 +82,7 @@ def figure(models, names):
 
 
 def plot(result, picture):
+    """Draws the models under the papers' plans, and Figure 17, beside what the Rammer paper has."""
     try:
         import matplotlib
     except ImportError:
@@ -81,24 +91,39 @@ def plot(result, picture):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    drawing, axes = plt.subplots(1, 2, figsize=(12, 4))
-    for axis, (title, groups) in zip(axes, (
-        ("latency over auto", {n: {p: t / m["measured_us"]["auto"] for p, t in m["measured_us"].items()}
-                               for n, m in result["models"].items() if "auto" in m["measured_us"]}),
-        ("kernel choice (Figure 17): latency over rammer-selected", {
-            n: {k: t / ks["rammer-selected"] for k, t in ks.items() if t}
-            for n, ks in result["figure_17"]["measured_us"].items() if ks["rammer-selected"]}),
-    )):
-        labels = sorted({k for g in groups.values() for k in g})
-        for i, label in enumerate(labels):
-            at = [j + 0.8 * i / max(1, len(labels)) for j in range(len(groups))]
-            axis.bar(at, [g.get(label, 0) for g in groups.values()], 0.8 / max(1, len(labels)), label=label)
-        axis.set_xticks([j + 0.4 for j in range(len(groups))], list(groups), rotation=20)
-        axis.axhline(1, color="grey", linewidth=0.5)
-        axis.set(title=title, ylim=(0, 6))
-        axis.legend(fontsize=6)
+    drawing, (left, right) = plt.subplots(1, 2, figsize=(14, 4.5), width_ratios=(3, 2))
+    models = {n: m["measured_us"] for n, m in result["models"].items() if "auto" in m["measured_us"]}
+    groups = {}
+    for n, times in models.items():
+        groups[n] = {label: times[plan] / times["auto"] for label, plan in BARS.items() if plan in times}
+        if n in PAPER_MODELS_MS:
+            base, rammer = PAPER_MODELS_MS[n]
+            groups[n]["the paper: RammerBase / Rammer, V100"] = base / rammer
+    bars(left, groups)
+    left.set(title="latency over that of auto", yscale="log")
+    groups = {}
+    for n, times in result["figure_17"]["measured_us"].items():
+        if times["rammer-selected"]:
+            groups[n] = {kind: us / times["rammer-selected"] for kind, us in times.items() if us}
+            groups[n + "\nthe paper, V100"] = dict(zip(FIGURE, (ms / PAPER_FIGURE_MS[n][-1] for ms in PAPER_FIGURE_MS[n])))
+    bars(right, groups)
+    right.set(title="kernel choice (Figure 17): latency over that of rammer-selected", yscale="log")
     drawing.tight_layout()
-    drawing.savefig(picture, dpi=130)
+    drawing.savefig(picture, dpi=110)
+
+
+def bars(axis, groups):
+    """Bars side by side for the values of each group, with their heights above them."""
+    labels = list(dict.fromkeys(k for g in groups.values() for k in g))
+    width = 0.85 / max(1, len(labels))
+    for i, label in enumerate(labels):
+        places = [(j + i * width, g[label]) for j, g in enumerate(groups.values()) if label in g]
+        drawn = axis.bar(*zip(*places), width, label=label, hatch="//" if label.startswith("the paper") else None)
+        axis.bar_label(drawn, fmt="%.2f", fontsize=6, rotation=90, padding=2)
+    axis.set_xticks([j + 0.4 for j in range(len(groups))], list(groups), rotation=12, fontsize=8)
+    axis.axhline(1, color="grey", linewidth=0.5)
+    axis.margins(y=0.15)
+    axis.legend(fontsize=7)
 
 
 def main():

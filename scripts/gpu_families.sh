@@ -4,7 +4,7 @@
 #
 #   scripts/gpu_families.sh OUT [FAMILY…]
 #
-# OUT gets families.json, libraries and logs. Variables of the environment:
+# OUT gets FAMILY.json, libraries and logs. Variables of the environment:
 #
 #   RAMMERC      the binary; by default it is built with go
 #   ONLY         a pattern: only rows whose names contain it

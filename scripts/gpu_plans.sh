@@ -8,11 +8,12 @@
 # PyTorch. OUT gets plans.json and plans.png, a table on standard output, and logs.
 #
 # RAMMERC names the binary (default: built with go), PRECISION how products are made (default: fp32), NAMES the models,
-# PLANS their kinds of plan, FIGURE the models of Figure 17. STEPS=build stops before the GPU is needed, and the script
-# goes on from there when it is started again. The plans auto are made by timing TRIES plans, at most two models at a time.
+# PLANS their kinds of plan, FIGURE the models of Figure 17. The plans auto are made by timing TRIES plans. STEPS=build
+# stops before anything is timed that counts, and the script goes on from there when it is started again: by then all that
+# nvcc has to compile is compiled, also for the plans that auto tries.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-mkdir -p "$2/log" "$2/rows" "$2/models" "$2/lib"
+mkdir -p "$2/log" "$2/rows" "$2/models" "$2/lib" "$2/nvcc"
 export models=$1
 out=$(cd "$2" && pwd)
 export out PRECISION=${PRECISION:-fp32} TRIES=${TRIES:-8}
@@ -21,6 +22,7 @@ if [ -z "${RAMMERC:-}" ]; then
   (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
 fi
 export RAMMERC XDG_CACHE_HOME=$out/cache
+export REAL_NVCC=${NVCC:-nvcc} NVCC=$root/scripts/nvcc_once.sh NVCC_KEPT=$out/nvcc
 export arch=${ARCH:-sm_90}
 read -ra names <<<"${NAMES:-resnext29_16x64d nasnet_cifar alexnet deepspeech2 lstm_tc seq2seq}"
 read -ra plans <<<"${PLANS:-base opara nimble waves rprogram critical-path}"
@@ -46,15 +48,21 @@ build() { # NAME PLAN: a library, unless it is there
     -o "$out/lib/$1.$2" --json >"$out/rows/$1.$2.compile.json" 2>"$out/log/$1.$2.compile" ||
     echo "build FAILED: $1 $2: $(tail -n 1 "$out/log/$1.$2.compile")"
 }
-export -f build
+
+try() { # NAME: makes the plan auto, so that nvcc has compiled what it tries, and makes nothing of the times
+  build "$1" auto
+  rm -rf "$out/lib/$1.auto"
+}
+export -f build try
 
 {
-  for n in "${names[@]}"; do for p in "${plans[@]}" wavefront model; do echo "$n $p"; done; done
-  for n in "${figure[@]}"; do for p in base base-selected mixed-fast wavefront; do echo "$n $p"; done; done
-} | sort -u | xargs -P "$(nproc)" -L 1 bash -c 'build "$@"' _
-echo "== built without a GPU: $SECONDS s"
+  for n in "${names[@]}"; do echo "try $n"; done
+  for n in "${names[@]}"; do for p in "${plans[@]}" wavefront model; do echo "build $n $p"; done; done
+  for n in "${figure[@]}"; do for p in base base-selected mixed-fast wavefront; do echo "build $n $p"; done; done
+} | sort -ru | xargs -P "$(nproc)" -L 1 bash -c '"$@"' _
+echo "== built: $SECONDS s"
 [ "${STEPS:-all}" = build ] && exit 0
-for n in "${names[@]}"; do echo "$n auto"; done | xargs -P 2 -L 1 bash -c 'build "$@"' _
+for n in "${names[@]}"; do build "$n" auto; done
 echo "== auto: $SECONDS s"
 
 for ((i = 0; i < ${ROUNDS:-2}; i++)); do
