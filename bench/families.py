@@ -25,6 +25,7 @@ import os
 import re
 import statistics
 import sys
+import warnings
 
 from collect import made_with
 
@@ -181,6 +182,7 @@ def main():
     if a.what == "models":
         write_models(a.folder, a.precision, a.family, a.only)
     else:
+        warnings.simplefilter("ignore")  # of ways that a library refuses
         time_all(a.out, a.precision, a.family, a.only)
 
 

@@ -75,9 +75,7 @@ def of_peers(peer):
             r[f"inductor_{precision}_ms"] = inductor
         if (graph or inductor) and precision != "fp32":
             r[f"best_{precision}_ms"] = min(t for t in (graph, inductor) if t)
-        for way in ("compile_s", "error"):
-            if f"{precision}_inductor_{way}" in peer:
-                r[f"inductor_{precision}_{way}"] = peer[f"{precision}_inductor_{way}"]
+        r |= {key: value for key, value in peer.items() if key.startswith(precision + "_inductor_") and key != f"{precision}_inductor_ms"}
     return r
 
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rammerc/rammerc/internal/commands"
@@ -30,15 +32,20 @@ began with. compile uses the result wherever model, flags, GPU, driver and compi
 			return nil
 		},
 	}
-	modelFlags(cmd, &o.ModelOptions)
-	compileFlags(cmd, &o.CompileOptions)
+	measuringFlags(cmd, &o.CompileOptions, &o.Budget, "how long to measure and search in all")
 	f := cmd.Flags()
-	f.DurationVar(&o.Budget, "budget", driver.DefaultTuneBudget, "how long to measure and search in all")
 	f.Uint64Var(&o.Search, "seed", 1, "seed of the search")
 	f.IntVar(&o.Batch, "batch", driver.DefaultTuneBatch, "how many schedules are built and timed together")
 	f.BoolVar(&o.CandidatesOnly, "candidates-only", false, "measure rTasks, and search for no schedule")
 	f.BoolVar(&o.DryRun, "dry-run", false, "say what would be measured and searched, and stop")
 	return cmd
+}
+
+// measuringFlags are those of commands that measure what compiling a model can use.
+func measuringFlags(cmd *cobra.Command, o *driver.CompileOptions, budget *time.Duration, usage string) {
+	modelFlags(cmd, &o.ModelOptions)
+	compileFlags(cmd, o)
+	cmd.Flags().DurationVar(budget, "budget", driver.DefaultTuneBudget, usage)
 }
 
 func (a *app) collectCommand() *cobra.Command {
@@ -63,10 +70,8 @@ for a short time only.`,
 			return nil
 		},
 	}
-	modelFlags(cmd, &o.ModelOptions)
-	compileFlags(cmd, &o.CompileOptions)
+	measuringFlags(cmd, &o.CompileOptions, &o.Budget, "how long to build and to measure in all")
 	f := cmd.Flags()
-	f.DurationVar(&o.Budget, "budget", driver.DefaultTuneBudget, "how long to build and to measure in all")
 	f.StringVar(&o.Built, "built", "", "folder in which the programs that measure are kept")
 	f.BoolVar(&o.BuildOnly, "build-only", false, "make these programs, and measure nothing")
 	return cmd

@@ -26,9 +26,8 @@ type Costs struct {
 // NewCosts looks up the candidates of g. streamed says that its constants do not stay in L2 from one inference to the
 // next. remodel is what the model says of entries; with nil, shapes that were measured say nothing about others.
 // Candidates with a problem count as not measured; Strike removes them.
-func NewCosts(g *roperator.Graph, model profiler.Costs, base *db.DB, keys *Keys, streamed bool,
-	remodel Remodel) (*Costs,
-	error) {
+func NewCosts(g *roperator.Graph, model profiler.Costs, base *db.DB, keys *Keys, streamed bool, remodel Remodel,
+) (*Costs, error) {
 	c := &Costs{
 		model: model, measured: map[*roperator.Candidate]db.Entry{}, sources: map[*roperator.Candidate]string{},
 		streamed: streamed, near: newNeighbours(base.Entries(), keys.Machine(), streamed, remodel),
