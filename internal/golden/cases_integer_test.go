@@ -85,6 +85,8 @@ func TestIntegerMatMul(t *testing.T) {
 		"%y = rammer.IntegerMatMul(%p, %q)")
 	add("constant on the left", "%b: uint8[64,90]", byteWeights("x", "int8", 33, 64)+matmul)
 	add("split sum", "%x: uint8[20,2100]", byteWeights("b", "int8", 2100, 40)+matmul)
+	add("split sum of warp groups", "%x: int8[70,2100]", byteWeights("b", "uint8", 2100, 40)+matmul)
+	add("edges of warp groups", "%x: uint8[129,48]", byteWeights("b", "int8", 48, 193)+matmul)
 	add("nothing to sum", "%x: uint8[5,0], %b: int8[0,33]", matmul)
 	add("no rows", "%x: uint8[0,5], %b: int8[5,33]", matmul)
 	add("requantized", "%x: uint8[33,64]", byteWeights("w", "int8", 64, 48)+"%s = rammer.IntegerMatMul(%x, %w)\n"+
@@ -108,6 +110,7 @@ func TestIntegerConv(t *testing.T) {
 	add("3x3 with zero point", "%x: uint8[1,32,9,11]", w("int8", 40, 32, 3, 3), padded+"zero = 131")
 	add("3x3 of uint8 weights", "%x: int8[2,16,6,5]", w("uint8", 20, 16, 3, 3), padded+"zero = -7")
 	add("3x3 strided", "%x: int8[1,48,9,9]", w("int8", 64, 48, 3, 3), padded+"strides = [2, 2], zero = -128")
+	add("3x3 of many positions", "%x: uint8[1,16,13,13]", w("int8", 100, 16, 3, 3), padded+"zero = 9")
 	add("few channels", "%x: uint8[1,3,17,19]", w("int8", 32, 3, 7, 7), "pads = [3, 3, 3, 3], strides = [2, 2], zero = 114")
 	add("primes", "%x: uint8[2,13,7,5]", w("int8", 23, 13, 3, 3), padded+"zero = 5")
 	add("dilated groups", "%x: int8[1,32,9,9]", w("int8", 64, 16, 3, 3), padded+"dilations = [2, 2], group = 2, zero = 9")

@@ -141,7 +141,7 @@ func RowShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) 
 }
 
 // groupShapes are the tiles of warp groups, from few rTasks to many. A stage is 128 bytes deep: 32 values of float32,
-// of which the table speaks, or twice as many of 16 bits.
+// of which the table speaks, or twice as many of 16 bits, or four times as many of 8 bits.
 var groupShapes = []TileShape{
 	{128, 192, 32, 64, 192, 1, 4, 1, ir.Float32, true},
 	{128, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true},
@@ -157,8 +157,13 @@ const (
 	groupArch = 90
 	// groupShare is the part of the time of mma.sync that the products of warp groups take, and groupStage what a stage
 	// costs beside them, in operations of mma.sync: a warp group brings its rows of A into registers, and rounds
-	// numbers of float32 there.
-	groupShare, groupStage, groupHalfStage = 0.32, 240e3, 150e3
+	// numbers of float32 there. Numbers of 16 and 8 bits need no rounding.
+	groupShare, groupStage, groupNarrowStage = 0.32, 240e3, 150e3
+	// integerShare is the part of the time of tf32 products that those of integers of 8 bits take by mma.sync. Tensor
+	// cores make them four times as fast, of which tiles gain half. It is fitted to ResNet-50 with one and eight images
+	// on an H200: with 1 tiles of warp groups were taken where they are slower, with 1/4 they were not where they are
+	// faster.
+	integerShare = 0.5
 	// groupDrain is how many stages' time a tile takes beside its stages: its first operands have to come, and the sums
 	// of a large tile leave slowly. It is fitted to whole models on an H200, of which tiles of warp groups made some
 	// slower when it was left out.
@@ -169,14 +174,14 @@ const (
 
 // GroupShapes are the shapes of warp groups that are useful for an m×n product with a constant on the right.
 func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
-	half := isHalf(e.Multiplied) && e.Left == e.Multiplied && e.Right == e.Multiplied && p != precision.Strict
-	if !t.Is(groupArch) || !half && (e != Float32s || p.Products() == 0) || t.Rate(target.Tensor, e.Multiplied) == 0 {
+	narrow := groupsTakeNarrow(p, e)
+	if !t.Is(groupArch) || !narrow && (e != Float32s || p.Products() == 0) || t.Rate(target.Tensor, e.Multiplied) == 0 {
 		return nil
 	}
 	var out []TileShape
 	for _, s := range groupShapes {
-		if half {
-			s.BK, s.multiplied = 2*s.BK, e.Multiplied
+		if narrow {
+			s.BK, s.multiplied = s.BK*groupRatio(e.Multiplied), e.Multiplied
 		} else {
 			s.products = p.Products()
 		}
@@ -187,12 +192,24 @@ func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64
 	return out
 }
 
+// groupsTakeNarrow reports whether warp groups multiply such elements of 16 or 8 bits as they stand in memory.
+func groupsTakeNarrow(p precision.Precision, e Elements) bool {
+	if e.Multiplied == ir.Int8 {
+		return true
+	}
+	return isHalf(e.Multiplied) && e.Left == e.Multiplied && e.Right == e.Multiplied && p != precision.Strict
+}
+
+// groupRatio is how many numbers of type d stand in the bytes of one of float32, and how many times as many products of
+// them warp groups make in the same time.
+func groupRatio(d ir.DType) int64 { return int64(ir.Float32.Size() / d.Size()) }
+
 // groupFlops is what so many stages of a tile of warp groups cost, in tf32 products of mma.sync.
 func (s TileShape) groupFlops(flops, stages float64) float64 {
 	flops *= (stages + groupDrain) / max(stages, 1)
 	stages += groupDrain
-	if isHalf(s.multiplied) {
-		return groupShare*flops/2 + groupHalfStage*stages
+	if s.multiplied != ir.Float32 {
+		return groupShare*flops/float64(groupRatio(s.multiplied)) + groupNarrowStage*stages
 	}
 	return float64(s.products) * (groupShare*flops + groupStage*stages)
 }
@@ -233,8 +250,12 @@ func (s TileShape) Kernel(scalar string) string {
 // cores multiply, and functors.
 func (s TileShape) Params(layout []any, left, right ir.DType, functors ...any) []any {
 	if s.groups {
+		multiplied := s.multiplied
+		if multiplied == ir.Int8 { // either type of 8 bits
+			multiplied = right
+		}
 		return append(append([]any{s.BM, s.BN, s.kg, s.st, s.products}, layout...),
-			append([]any{left, s.multiplied}, functors...)...)
+			append([]any{left, multiplied}, functors...)...)
 	}
 	out := []any{s.BM, s.BN, s.BK, s.tm, s.tn, s.kg, s.st}
 	if s.products > 0 {
@@ -335,6 +356,8 @@ func (s TileShape) Multiplications(e Elements, k float64) roperator.Work {
 	switch {
 	case s.groups:
 		w.TensorFlops = s.groupFlops(flops, math.Ceil(k/float64(s.BK)))
+	case s.multiplied == ir.Int8:
+		w.TensorFlops = flops * integerShare
 	case s.products > 0:
 		w.TensorFlops = flops * float64(s.products)
 	default:

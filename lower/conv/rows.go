@@ -182,8 +182,9 @@ func (c *convolution) rowsCandidate(b *build.Builder, s contraction.TileShape, t
 	}
 	args := []rkernels.Field{arg.Ref("x", c.x), arg.Ref("w", w)}
 	if !s.Groups() {
-		args = append(args, c.stepsRef(b, k, w), arg.Int("padding", c.padding()))
+		args = append(args, c.stepsRef(b, k, w))
 	}
+	args = append(args, arg.Int("padding", c.padding()))
 	candidate := &roperator.Candidate{
 		Tasks: int(c.images * splits * c.groups * tm * tn),
 		Args: append(args, []rkernels.Field{

@@ -142,9 +142,4 @@ template <class E, class A, class B, int BM, int BN, int BK, int WM, int WN, int
 using TensorTile =
     typename TensorTileOf<E, A, B, BM, BN, BK, WM, WN, KG, ST, ConstA, ConstB, AcrossA, AcrossB, Products>::type;
 
-// The type as which an operand in memory is read. Bytes are read as what a stage holds, so that they are copied as they
-// are.
-template <class E, class Memory>
-using StagedAs = std::conditional_t<sizeof(E) == 1, E, Memory>;
-
 }  // namespace rk

@@ -173,4 +173,9 @@ inline constexpr T kHighest = std::numeric_limits<T>::max();
 template <class T>
 inline constexpr bool is_float = std::is_floating_point_v<Calc<T>>;
 
+// The type as which a tile on tensor cores, whose stages hold elements of type E, reads an operand in memory. Bytes are
+// read as what a stage holds, so that they are copied as they are; the instruction knows which of them have a sign.
+template <class E, class Memory>
+using StagedAs = std::conditional_t<sizeof(E) == 1, E, Memory>;
+
 }  // namespace rk

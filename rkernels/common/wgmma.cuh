@@ -1,5 +1,6 @@
 // The tile of a product on tensor cores that are driven by warp groups: wgmma.m64nNk8 on tf32 operands, m64nNk16 on
-// those of 16 bits, with float32 sums. What tf32 is, and what three products are, says mma.cuh.
+// those of 16 bits, with float32 sums, and m64nNk32 on integers of 8 bits, with int32 sums. What tf32 is, and what three
+// products are, says mma.cuh.
 //
 // A warp group multiplies 64 rows by all columns of the tile, so that B is read once from shared memory for 64 rows. It
 // brings its rows of A by itself into a ring of its own, and waits for no other group but where stages of B run out:
@@ -20,8 +21,10 @@ struct GroupPlace;
 
 // KG groups of warp groups share the tile's k range: each takes its share of every stage, which is 128 bytes deep. A
 // stage of A has ST places. B comes from the stream, packed as [plane][k / kPer][column][k % kPer] a stage, where kPer
-// values are 16 bytes; with three products there are two planes.
-template <class E, int BM_, int BN_, int KG_, int ST_, int Products_>
+// values are 16 bytes; with three products there are two planes. A is the element type of the left operand in memory, E
+// of what is multiplied: of integers of 8 bits these are the types of the left and of the right operand, and a stage
+// holds bytes of either.
+template <class A, class E, int BM_, int BN_, int KG_, int ST_, int Products_>
 struct GroupTile {
   using Element = E;
   static constexpr int kSize = sizeof(E), kPer = 16 / kSize, kDeep = 32 / kSize;  // kDeep: values of k of a product
@@ -41,7 +44,9 @@ struct GroupTile {
   static constexpr int kParts = BN == 256 ? 4 : (kProducts == 3 && BM * BN > 4096 ? 2 : 1);
   static constexpr int kSteps = kSlice / kDeep / kParts;  // products of a part
   static constexpr int kTurn = kParts > 2 ? kParts : 2;   // parts of a turn of the loop
-  using Acc = float[BN / 2];
+  using Left = A;
+  using Sum = std::conditional_t<kSize == 1, int32_t, float>;
+  using Acc = Sum[BN / 2];
   using At = GroupPlace<GroupTile>;
   static_assert(BM % 64 == 0 && kGroups <= rt::detail::kMostGroups, "a tile is whole warp groups");
   static_assert(kSteps > 0 && kSlice % (kDeep * kParts) == 0, "a part is whole products deep");
@@ -94,7 +99,7 @@ class GroupStages {
   int left_ = 0;  // how many stages of the front chunk have not been given back
 };
 
-// A fragment of A: the parts of float32 numbers, or numbers of 16 bits as they are.
+// A fragment of A: the parts of float32 numbers, or numbers of 16 and 8 bits as they are.
 template <class E, int Products>
 struct GroupFragment {
   uint32_t hi[4];
@@ -129,6 +134,9 @@ template <class T>
 RT_DEVICE void begin_product(const uint32_t (&a)[4], const char* b, bool add, typename T::Acc& d) {
   if constexpr (std::is_same_v<typename T::Element, float>) {
     rt::multiply_tf32<T::BN>(d, a, b, T::kPitch, add);
+  } else if constexpr (T::kSize == 1) {
+    constexpr bool kSignedA = std::is_signed_v<typename T::Left>, kSignedB = std::is_signed_v<typename T::Element>;
+    rt::multiply_int8<T::BN, kSignedA, kSignedB>(d, a, b, T::kPitch, add);
   } else if constexpr (std::is_same_v<typename T::Element, half>) {
     rt::multiply_f16<T::BN>(d, a, b, T::kPitch, add);
   } else {
@@ -259,20 +267,21 @@ class GroupProducts {
 
 // Puts what a thread owns of columns From to From + T::kColumns of the tile into its group's sums.
 template <class T, int From>
-RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, float* sums) {
+RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, typename T::Sum* sums) {
+  using Two = Pack<typename T::Sum, 2>;
   sums += (at.kg * T::BM + at.m + at.g) * T::LDC + 2 * at.q;
   RT_UNROLL
   for (int j = 0; j < T::kColumns / 8; ++j) {
-    const float* d = acc + From / 2 + 4 * j;
-    float* p = sums + 8 * j;
-    *reinterpret_cast<Pack<float, 2>*>(p) = Pack<float, 2>{{d[0], d[1]}};
-    *reinterpret_cast<Pack<float, 2>*>(p + 8 * T::LDC) = Pack<float, 2>{{d[2], d[3]}};
+    const typename T::Sum* d = acc + From / 2 + 4 * j;
+    typename T::Sum* p = sums + 8 * j;
+    *reinterpret_cast<Two*>(p) = Two{{d[0], d[1]}};
+    *reinterpret_cast<Two*>(p + 8 * T::LDC) = Two{{d[2], d[3]}};
   }
 }
 
 // The same where `from` is known only when the program runs.
 template <class T, int First = 0>
-RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, int from, float* sums) {
+RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, int from, typename T::Sum* sums) {
   if (from == First) {
     put_columns<T, First>(at, acc, sums);
   } else if constexpr (First + T::kColumns < T::BN) {
@@ -285,7 +294,7 @@ template <class T, class Epi>
 RT_DEVICE void drain_groups(const rt::Task& t, const typename T::Acc& acc, const rt::Operand3& out,
                             const typename Epi::Args& epi, const TilePlace& place) {
   constexpr int kMost = T::BN > 128 ? 8 : 16;  // beside the sums of the columns that come later
-  float* sums = reinterpret_cast<float*>(t.smem);
+  auto* sums = reinterpret_cast<typename T::Sum*>(t.smem);
   const typename T::At at(t.tid);
   TilePlace columns = place;
   RK_UNROLL(1)

@@ -8,16 +8,19 @@
 
 namespace rk {
 
-// The input's channels come in aligned runs of 16 bytes. RANK, X and E are as in conv_rows.
+// The input's channels come in aligned runs of 16 bytes. RANK and X are as in conv_rows. E is what is multiplied, and of
+// integers of 8 bits the type of the filter.
 template <int BM, int BN, int KG, int ST, int Products, int RANK, class X, class E, class Epi, class Pro>
 struct ConvWgmma {
-  using T = GroupTile<E, BM, BN, KG, ST, Products>;
+  using T = GroupTile<X, E, BM, BN, KG, ST, Products>;
+  using In = StagedAs<E, X>;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
   static constexpr int kStreamStep = T::kStageB;
 
   struct Args {
     rt::Ref x, w;
+    uint32_t padding;  // what stands outside of an input of 8 bits, in each byte
     rt::Operand3 out;  // [image·split][position][channel]
     Div groups;
     int32_t out_channels;  // of a group
@@ -40,9 +43,10 @@ struct ConvWgmma {
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
     const typename T::At at(t.tid);
     const int channel = group * static_cast<int>(a.runs.channels.d);
-    const X* x = t.inputs(t.template ptr<const X>(a.x) + place(image, a.win.step_n, channel));
-    using Rows = RunLoader<128, 64, T::kSlice, T::BK, T::LDA, RANK, Pro, X, E>;
-    Rows rows(x, a.win, a.runs, p0 + at.row, a.positions, kt0 * T::BK + at.kg * T::kSlice, t.tid % 128, a.pro);
+    const In* x = t.inputs(t.template ptr<const In>(a.x) + place(image, a.win.step_n, channel));
+    using Rows = RunLoader<128, 64, T::kSlice, T::BK, T::LDA, RANK, Pro, In, E>;
+    Rows rows(x, a.win, a.runs, p0 + at.row, a.positions, kt0 * T::BK + at.kg * T::kSlice, t.tid % 128, a.pro,
+              Padding<In>{a.padding});
     typename T::Acc acc = {};
     GroupProducts<T, Rows> products(t, rows, count);
     products.run(acc);

@@ -1,5 +1,5 @@
-// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32, for a constant B that is packed and
-// streamed: one BM×BN tile an rTask, multiplied by warp groups.
+// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32, or int32 for integers of 8 bits, for a
+// constant B that is packed and streamed: one BM×BN tile an rTask, multiplied by warp groups.
 #pragma once
 
 #include "common/loaders.cuh"
@@ -11,7 +11,8 @@ namespace rk {
 // part of k only; i0 counts (split, batch).
 template <int BM, int BN, int KG, int ST, int Products, int ModeA, class A, class E, class Epi, class Pro>
 struct GemmWgmma {
-  using T = GroupTile<E, BM, BN, KG, ST, Products>;
+  using T = GroupTile<A, E, BM, BN, KG, ST, Products>;
+  using In = StagedAs<E, A>;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
   static constexpr int kStreamStep = T::kStageB;
@@ -38,8 +39,8 @@ struct GemmWgmma {
     const int m0 = mt * BM, kt0 = split * a.split_k;
     const int m = m0 + at.row, k = kt0 * T::BK + at.kg * T::kSlice;
     const int count = a.tiles_k - kt0 < a.split_k ? a.tiles_k - kt0 : a.split_k;
-    const A* pa = t.inputs(t.template ptr<const A>(a.a) +
-                           place(b0, a.a0, place(b1, a.a1, place(b2, a.a2, place(m, a.am, place(k, a.ak))))));
+    const In* pa = t.inputs(t.template ptr<const In>(a.a) +
+                            place(b0, a.a0, place(b1, a.a1, place(b2, a.a2, place(m, a.am, place(k, a.ak))))));
     typename T::Acc acc = {};
     Rows rows{{pa, a.am, a.ak, a.M - m, a.K - k, t.tid % 128, a.pro}};
     GroupProducts<T, Rows> products(t, rows, count);
@@ -50,7 +51,7 @@ struct GemmWgmma {
  private:
   // Brings a group's rows of the next k tile, its share of k.
   struct Rows {
-    StridedLoader<128, 64, T::kSlice, T::LDA, true, ModeA, Pro, A, E> window;
+    StridedLoader<128, 64, T::kSlice, T::LDA, true, ModeA, Pro, In, E> window;
     RT_DEVICE void issue(E* stage) {
       window.issue(stage);
       if constexpr (T::KG > 1) window.template pass<T::BK - T::kSlice>();

@@ -31,40 +31,49 @@ struct GroupProduct;
 #define RT_R13 "%104, %105, %106, %107, %108, %109, %110, %111"
 #define RT_R14 "%112, %113, %114, %115, %116, %117, %118, %119"
 #define RT_R15 "%120, %121, %122, %123, %124, %125, %126, %127"
-#define RT_D(i)                                                                                                       \
-  "+f"(d[8 * i]), "+f"(d[8 * i + 1]), "+f"(d[8 * i + 2]), "+f"(d[8 * i + 3]), "+f"(d[8 * i + 4]), "+f"(d[8 * i + 5]), \
-      "+f"(d[8 * i + 6]), "+f"(d[8 * i + 7])
-#define RT_GROUP_INSTRUCTION(NAME, TYPES, MORE, N, TEXT, A0, A1, A2, A3, B, ADD, ...)                               \
-  RT_DEVICE static void NAME(float(&d)[N / 2], const uint32_t(&a)[4], uint64_t b, int add) {                        \
+// The sums, as operands of type TYPE: "f" or "r".
+#define RT_D(TYPE, i)                                                                                                 \
+  "+" TYPE(d[8 * i]), "+" TYPE(d[8 * i + 1]), "+" TYPE(d[8 * i + 2]), "+" TYPE(d[8 * i + 3]), "+" TYPE(d[8 * i + 4]), \
+      "+" TYPE(d[8 * i + 5]), "+" TYPE(d[8 * i + 6]), "+" TYPE(d[8 * i + 7])
+#define RT_D16(TYPE) RT_D(TYPE, 0)
+#define RT_D32(TYPE) RT_D16(TYPE), RT_D(TYPE, 1)
+#define RT_D64(TYPE) RT_D32(TYPE), RT_D(TYPE, 2), RT_D(TYPE, 3)
+#define RT_D96(TYPE) RT_D64(TYPE), RT_D(TYPE, 4), RT_D(TYPE, 5)
+#define RT_D128(TYPE) RT_D96(TYPE), RT_D(TYPE, 6), RT_D(TYPE, 7)
+#define RT_D192(TYPE) RT_D128(TYPE), RT_D(TYPE, 8), RT_D(TYPE, 9), RT_D(TYPE, 10), RT_D(TYPE, 11)
+#define RT_D256(TYPE) RT_D192(TYPE), RT_D(TYPE, 12), RT_D(TYPE, 13), RT_D(TYPE, 14), RT_D(TYPE, 15)
+#define RT_GROUP_INSTRUCTION(NAME, TYPES, MORE, SUM, SUMS, N, TEXT, A0, A1, A2, A3, B, ADD)                         \
+  RT_DEVICE static void NAME(SUM(&d)[N / 2], const uint32_t(&a)[4], uint64_t b, int add) {                          \
     asm volatile("{.reg .pred p; setp.ne.b32 p, %" #ADD ", 0; wgmma.mma_async.sync.aligned.m64n" #N TYPES " {" TEXT \
-                 "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", p, 1, 1" MORE ";}"                          \
-                 : __VA_ARGS__                                                                                      \
+                 "}, {%" #A0 ", %" #A1 ", %" #A2 ", %" #A3 "}, %" #B ", p" MORE ";}"                                \
+                 : RT_D##N(SUMS)                                                                                    \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                                   \
   }
-#define RT_GROUP_PRODUCT(N, ...)                                           \
-  template <>                                                              \
-  struct GroupProduct<N> {                                                 \
-    RT_GROUP_INSTRUCTION(tf32, "k8.f32.tf32.tf32", "", N, __VA_ARGS__)     \
-    RT_GROUP_INSTRUCTION(f16, "k16.f32.f16.f16", ", 0", N, __VA_ARGS__)    \
-    RT_GROUP_INSTRUCTION(bf16, "k16.f32.bf16.bf16", ", 0", N, __VA_ARGS__) \
+#define RT_GROUP_PRODUCT(N, ...)                                                             \
+  template <>                                                                                \
+  struct GroupProduct<N> {                                                                   \
+    RT_GROUP_INSTRUCTION(tf32, "k8.f32.tf32.tf32", ", 1, 1", float, "f", N, __VA_ARGS__)     \
+    RT_GROUP_INSTRUCTION(f16, "k16.f32.f16.f16", ", 1, 1, 0", float, "f", N, __VA_ARGS__)    \
+    RT_GROUP_INSTRUCTION(bf16, "k16.f32.bf16.bf16", ", 1, 1, 0", float, "f", N, __VA_ARGS__) \
+    RT_GROUP_INSTRUCTION(s8s8, "k32.s32.s8.s8", "", int32_t, "r", N, __VA_ARGS__)            \
+    RT_GROUP_INSTRUCTION(s8u8, "k32.s32.s8.u8", "", int32_t, "r", N, __VA_ARGS__)            \
+    RT_GROUP_INSTRUCTION(u8s8, "k32.s32.u8.s8", "", int32_t, "r", N, __VA_ARGS__)            \
+    RT_GROUP_INSTRUCTION(u8u8, "k32.s32.u8.u8", "", int32_t, "r", N, __VA_ARGS__)            \
   };
-RT_GROUP_PRODUCT(16, RT_R0, 8, 9, 10, 11, 12, 13, RT_D(0))
-RT_GROUP_PRODUCT(32, RT_R0 ", " RT_R1, 16, 17, 18, 19, 20, 21, RT_D(0), RT_D(1))
-RT_GROUP_PRODUCT(64, RT_R0 ", " RT_R1 ", " RT_R2 ", " RT_R3, 32, 33, 34, 35, 36, 37, RT_D(0), RT_D(1), RT_D(2), RT_D(3))
-RT_GROUP_PRODUCT(96, RT_R0 ", " RT_R1 ", " RT_R2 ", " RT_R3 ", " RT_R4 ", " RT_R5, 48, 49, 50, 51, 52, 53, RT_D(0),
-                 RT_D(1), RT_D(2), RT_D(3), RT_D(4), RT_D(5))
+RT_GROUP_PRODUCT(16, RT_R0, 8, 9, 10, 11, 12, 13)
+RT_GROUP_PRODUCT(32, RT_R0 ", " RT_R1, 16, 17, 18, 19, 20, 21)
+RT_GROUP_PRODUCT(64, RT_R0 ", " RT_R1 ", " RT_R2 ", " RT_R3, 32, 33, 34, 35, 36, 37)
+RT_GROUP_PRODUCT(96, RT_R0 ", " RT_R1 ", " RT_R2 ", " RT_R3 ", " RT_R4 ", " RT_R5, 48, 49, 50, 51, 52, 53)
 RT_GROUP_PRODUCT(128, RT_R0 ", " RT_R1 ", " RT_R2 ", " RT_R3 ", " RT_R4 ", " RT_R5 ", " RT_R6 ", " RT_R7, 64, 65, 66,
-                 67, 68, 69, RT_D(0), RT_D(1), RT_D(2), RT_D(3), RT_D(4), RT_D(5), RT_D(6), RT_D(7))
+                 67, 68, 69)
 RT_GROUP_PRODUCT(192,
                  RT_R0 ", " RT_R1 ", " RT_R2 ", " RT_R3 ", " RT_R4 ", " RT_R5 ", " RT_R6 ", " RT_R7 ", " RT_R8
                        ", " RT_R9 ", " RT_R10 ", " RT_R11,
-                 96, 97, 98, 99, 100, 101, RT_D(0), RT_D(1), RT_D(2), RT_D(3), RT_D(4), RT_D(5), RT_D(6), RT_D(7),
-                 RT_D(8), RT_D(9), RT_D(10), RT_D(11))
+                 96, 97, 98, 99, 100, 101)
 RT_GROUP_PRODUCT(256,
                  RT_R0 ", " RT_R1 ", " RT_R2 ", " RT_R3 ", " RT_R4 ", " RT_R5 ", " RT_R6 ", " RT_R7 ", " RT_R8
                        ", " RT_R9 ", " RT_R10 ", " RT_R11 ", " RT_R12 ", " RT_R13 ", " RT_R14 ", " RT_R15,
-                 128, 129, 130, 131, 132, 133, RT_D(0), RT_D(1), RT_D(2), RT_D(3), RT_D(4), RT_D(5), RT_D(6), RT_D(7),
-                 RT_D(8), RT_D(9), RT_D(10), RT_D(11), RT_D(12), RT_D(13), RT_D(14), RT_D(15))
+                 128, 129, 130, 131, 132, 133)
 #undef RT_R0
 #undef RT_R1
 #undef RT_R2
@@ -82,6 +91,13 @@ RT_GROUP_PRODUCT(256,
 #undef RT_R14
 #undef RT_R15
 #undef RT_D
+#undef RT_D16
+#undef RT_D32
+#undef RT_D64
+#undef RT_D96
+#undef RT_D128
+#undef RT_D192
+#undef RT_D256
 #undef RT_GROUP_PRODUCT
 #undef RT_GROUP_INSTRUCTION
 
@@ -122,14 +138,34 @@ RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const vo
 #endif
 }
 
+template <int N, bool SignedA, bool SignedB>
+RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  if constexpr (SignedA && SignedB) {
+    GroupProduct<N>::s8s8(d, a, group_operand(b, pitch), add);
+  } else if constexpr (SignedA) {
+    GroupProduct<N>::s8u8(d, a, group_operand(b, pitch), add);
+  } else if constexpr (SignedB) {
+    GroupProduct<N>::u8s8(d, a, group_operand(b, pitch), add);
+  } else {
+    GroupProduct<N>::u8u8(d, a, group_operand(b, pitch), add);
+  }
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+
 // The empty statements keep the compiler from reading d before the wait.
-template <int M>
-RT_DEVICE void multiplied(float (&d)[M]) {
+RT_DEVICE void keep_behind(float& x) { asm volatile("" : "+f"(x)::"memory"); }
+RT_DEVICE void keep_behind(int32_t& x) { asm volatile("" : "+r"(x)::"memory"); }
+
+template <class Sum, int M>
+RT_DEVICE void multiplied(Sum (&d)[M]) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
 #endif
   RT_UNROLL
-  for (int i = 0; i < M; ++i) asm volatile("" : "+f"(d[i])::"memory");
+  for (int i = 0; i < M; ++i) keep_behind(d[i]);
 }
 
 }  // namespace rt::detail

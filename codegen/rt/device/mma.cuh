@@ -33,8 +33,12 @@ template <int N>
 RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
   detail::multiply_bf16<N>(d, a, b, pitch, add);
 }
-template <int M>
-RT_DEVICE void multiplied(float (&d)[M]) {
+template <int N, bool SignedA, bool SignedB>
+RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+  detail::multiply_int8<N, SignedA, SignedB>(d, a, b, pitch, add);
+}
+template <class Sum, int M>
+RT_DEVICE void multiplied(Sum (&d)[M]) {
   detail::multiplied(d);
 }
 
