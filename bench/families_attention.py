@@ -8,11 +8,9 @@ import onnx_file
 
 # name: (samples for one input, heads of queries, heads of keys and values, queries, keys, size of a head, causal)
 SHAPES = {
-    "bert32": (1, 12, 12, 32, 32, 64, False),
     "bert128": (1, 12, 12, 128, 128, 64, False),
     "bert512": (1, 12, 12, 512, 512, 64, False),
     "vit_tiny": (1, 3, 3, 197, 197, 64, False),
-    "vit_base": (1, 12, 12, 197, 197, 64, False),
     "swin_56": (64, 3, 3, 49, 49, 32, False),
     "swin_14": (4, 12, 12, 49, 49, 32, False),
     "gpt2_64": (1, 12, 12, 64, 64, 64, True),

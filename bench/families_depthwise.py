@@ -5,9 +5,7 @@ import convolution_row
 # name: (channels, height = width, filter, stride, output channels of a pointwise convolution behind it, or 0)
 SHAPES = {
     "mobilenet_112": (32, 112, 3, 1, 0),
-    "mobilenet_56_stride": (144, 112, 3, 2, 0),
     "mobilenet_14": (512, 14, 3, 1, 0),
-    "efficientnet_28": (240, 28, 5, 1, 0),
     "efficientnet_14": (672, 14, 5, 1, 0),
     "efficientnet_7": (1152, 7, 5, 1, 0),
     "convnext_56": (96, 56, 7, 1, 0),

@@ -57,9 +57,9 @@ class Result(torch.nn.Module):
         return y if isinstance(y, torch.Tensor) else y[0]
 
 
-def time_graph(model, x):
+def time_graph(model, x, stream=None):
     """The median time of a replay of model(x) as a CUDA graph, in milliseconds."""
-    stream = torch.cuda.Stream()
+    stream = stream or torch.cuda.Stream()
     with torch.no_grad(), torch.cuda.stream(stream):
         for _ in range(5):
             model(x)
@@ -140,19 +140,21 @@ def compile_all(names, seconds):
 def hold_compiled(name, precision, mode):
     """Compiles a network, says so on standard output, and times it when a line comes.
 
-    One call compiles it. cuDNN measures its algorithms later: by then other processes use the GPU at the same time."""
+    One call compiles it, on the stream on which it is timed. cuDNN measures its algorithms later: by then other processes
+    use the GPU at the same time."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what Inductor prints is for the log
     model, x = in_precision(name, precision)
     fast = torch.compile(model, mode=mode)
     torch.backends.cudnn.benchmark = False
-    with torch.no_grad():
+    stream = torch.cuda.Stream()
+    with torch.no_grad(), torch.cuda.stream(stream):
         fast(x)
-    torch.cuda.synchronize()
+    stream.synchronize()
     print("compiled", file=answers, flush=True)
     if sys.stdin.readline():
         torch.backends.cudnn.benchmark = True
-        print(json.dumps(time_graph(fast, x)), file=answers, flush=True)
+        print(json.dumps(time_graph(fast, x, stream)), file=answers, flush=True)
 
 
 def times(name, processes):

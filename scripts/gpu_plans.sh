@@ -7,10 +7,12 @@
 # MODELS holds X.onnx files with their weights; those that bench/peers.py knows and that are not there are exported from
 # PyTorch. OUT gets plans.json and plans.png, a table on standard output, and logs.
 #
-# RAMMERC names the binary (default: built with go), PRECISION how products are made (default: fp32), NAMES the models,
-# PLANS their kinds of plan, FIGURE the models of Figure 17. The plans auto are made by timing TRIES plans. STEPS=build
-# stops before anything is timed that counts, and the script goes on from there when it is started again: by then all that
-# nvcc has to compile is compiled, also for the plans that auto tries.
+# RAMMERC names the binary (default: built with go), PRECISION how products are made (default: fp32), and NAMES the models.
+# PLANS are their kinds of plan, beside wavefront (Algorithm 1), auto, and model, which the cost model chooses alone.
+# FIGURE names the models of Figure 17. The plans auto are made by timing TRIES plans.
+#
+# STEPS=build stops before anything is timed that counts, and the script goes on from there when it is started again: by
+# then all that nvcc has to compile is compiled, also for the plans that auto tries.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$2/log" "$2/rows" "$2/models" "$2/lib" "$2/nvcc"
@@ -25,7 +27,7 @@ export RAMMERC XDG_CACHE_HOME=$out/cache
 export REAL_NVCC=${NVCC:-nvcc} NVCC=$root/scripts/nvcc_once.sh NVCC_KEPT=$out/nvcc
 export arch=${ARCH:-sm_90}
 read -ra names <<<"${NAMES:-resnext29_16x64d nasnet_cifar alexnet deepspeech2 lstm_tc seq2seq}"
-read -ra plans <<<"${PLANS:-base opara nimble waves rprogram critical-path}"
+read -ra plans <<<"${PLANS:-base opara critical-path}"
 read -ra figure <<<"${FIGURE:-lstm_tc resnext29_16x64d}"
 
 missing=()
@@ -50,8 +52,10 @@ build() { # NAME PLAN: a library, unless it is there
 }
 
 try() { # NAME: makes the plan auto, so that nvcc has compiled what it tries, and makes nothing of the times
+  [ -e "$out/nvcc/$1" ] && return
   build "$1" auto
   rm -rf "$out/lib/$1.auto"
+  touch "$out/nvcc/$1"
 }
 export -f build try
 

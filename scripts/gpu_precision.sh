@@ -13,6 +13,8 @@
 # SIDES are precisions, and old. The cost model chooses their plans; with -measured after the name measured costs do,
 # where RAMMER_CACHE has them, and with -auto the fastest of several plans is taken as well.
 #
+# BEFORE_TIMING is a command that is run when everything is made and nothing has been timed yet.
+#
 # First everything is made that need not be timed: libraries, what the evaluator computes, and what torch.compile makes of
 # the models; and the libraries' results are checked. Then PyTorch and the libraries have the GPU for themselves, one after
 # another.
@@ -114,6 +116,9 @@ wait $references
 echo "== build: $SECONDS s"
 check_sides '^[^-]*(-measured)?$'
 echo "== verify: $SECONDS s"
+until grep -q '^compiled' "$out/log/peers" || ! kill -0 $peers 2>/dev/null; do sleep 0.5; done
+echo "== inductor: $SECONDS s"
+eval "${BEFORE_TIMING:-}"
 echo free >&3
 wait $peers
 echo "== peers: $SECONDS s"
