@@ -59,13 +59,21 @@ func dispatches(plan *vdevice.Plan, segment int, rows [][]vdevice.Step) []dispat
 		onStreams(parts, seg)
 	} else {
 		for w := range parts {
-			parts[w].overlap = w > 0 && !seg.Serial || w == 0 && plan.Overlaps(segment)
+			parts[w].overlap = w > 0 && !seg.Serial || w == 0 && (plan.Overlaps(segment) || begins(plan, segment))
 		}
 		for _, w := range seg.Program.Alone {
 			parts[w].alone = true
 		}
 	}
 	return append(out, parts...)
+}
+
+// begins reports that the first launch of a segment is that of an inference, and may start while what the caller put on
+// the stream before is still running, such as the inference before: until it has waited for all launches before, it reads
+// tables and weights alone, which nobody changes. An rProgram needs the whole device, so there is none at either end.
+func begins(plan *vdevice.Plan, segment int) bool {
+	first, last := plan.Segments[0], plan.Segments[len(plan.Segments)-1]
+	return segment == 0 && !first.Serial && first.Kind != vdevice.RProgram && last.Kind != vdevice.RProgram
 }
 
 // waves lists one launch a wave.

@@ -167,8 +167,8 @@ func TestAllKindsInOnePlan(t *testing.T) {
 	}
 }
 
-// What overlaps follows from the kinds of segments: never the first launch of an inference, after a
-// persistent launch, across streams or where the segment is serial.
+// What overlaps follows from the kinds of segments: never what comes after a persistent launch, across streams or where
+// the segment is serial.
 func TestOverlap(t *testing.T) {
 	s := forkPlan(t, 4, 64)
 	s.forked()
@@ -208,8 +208,20 @@ func TestOverlap(t *testing.T) {
 			t.Errorf("%v after %v: launches overlap %s, want %s", c.seg.Kind, c.before.Kind, got, c.want)
 		}
 	}
-	if d := dispatches(&vdevice.Plan{Segments: []vdevice.Segment{graph}}, 0, usedVEUs(graph.Program)); d[0].overlap {
-		t.Error("the first launch of an inference overlaps what the caller put before it")
+	for _, c := range []struct {
+		segments []vdevice.Segment
+		want     bool
+	}{
+		{[]vdevice.Segment{graph}, true},
+		{[]vdevice.Segment{waves, parallel}, true},
+		{[]vdevice.Segment{serial}, false},
+		{[]vdevice.Segment{graph, rprogram}, false}, // which may still run when the next inference begins
+	} {
+		d := dispatches(&vdevice.Plan{Segments: c.segments}, 0, usedVEUs(c.segments[0].Program))
+		if d[0].overlap != c.want {
+			t.Errorf("%d segments from %v: that the first launch overlaps is %t", len(c.segments), c.segments[0].Kind,
+				d[0].overlap)
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ struct Pool {
   // The result of the elements of a window that have been visited so far.
   struct Seen {
     C value;          // extreme, or sum
-    int count = 0;    // elements
+    int count = 0;    // elements, if there are indices
     int64_t at = -1;  // index of the extreme
   };
 
@@ -55,13 +55,15 @@ struct Pool {
   }
 
   RT_DEVICE static void see(Seen& s, C x, int64_t at) {
-    if constexpr (MAX) {
+    if constexpr (INDICES) {
       // Of equal elements the first one stays, and so does the first NaN.
       if (s.count == 0 || x > s.value || (!(x == x) && s.value == s.value)) s.value = x, s.at = at;
+      ++s.count;
+    } else if constexpr (MAX) {
+      if (x > s.value || !(x == x)) s.value = x;
     } else {
       s.value += x;
     }
-    ++s.count;
   }
 
   // The places of a window along an axis that lie in the input: begin + k·dilation for k in [from, to).
@@ -102,14 +104,14 @@ struct Pool {
           plane(steps[0] - nj * steps[1]),
           at(first + x.from * steps[0] + y.from * steps[1] + z.from * steps[2]) {}
 
+    // Without branches: it stands in the code once for each element of a batch.
     RT_DEVICE void next() {
-      at += step;
-      if (++k < nk) return;
-      k = 0;
-      at += row;
-      if (++j < nj) return;
-      j = 0;
-      at += plane;
+      const bool row_ends = ++k == nk;
+      j += row_ends;
+      const bool plane_ends = j == nj;
+      at += step + (row_ends ? row : 0) + (plane_ends ? plane : 0);
+      k = row_ends ? 0 : k;
+      j = plane_ends ? 0 : j;
     }
   };
 
@@ -148,6 +150,17 @@ struct Pool {
     put(t, a, at, seen, n);
   }
 
+  // x / d, rounded as a division rounds it, by the reciprocal of d (Markstein's correction of x · 1/d). V divisions would be
+  // a quarter of the kernel's code.
+  RT_DEVICE static C quotient(C x, C d, C reciprocal) {
+    if constexpr (std::is_same_v<C, float>) {
+      const float near = x * reciprocal, rest = fmaf(-near, d, x);
+      return rest == rest ? fmaf(rest, reciprocal, near) : near;  // an infinite x leaves no rest
+    } else {
+      return x / d;
+    }
+  }
+
   // Stores the results of V channels, of which the windows' n elements in the input have been seen.
   RT_DEVICE static void put(const rt::Task& t, const Args& a, const int (&at)[5], const Seen (&seen)[V], int n) {
     using Out = typename Epi::Out;
@@ -155,11 +168,12 @@ struct Pool {
     const int cube[3] = {at[0], at[1], place};
     const int divisor =
         a.divisor == 1 ? padded(a.axes[0], at[2]) * padded(a.axes[1], at[3]) * padded(a.axes[2], at[4]) : n;
+    const C reciprocal = MAX ? C(1) : C(1) / C(divisor);
     Pack<Out, V> out;
     RT_UNROLL
     for (int v = 0; v < V; ++v) {
       C result = seen[v].value;
-      if (!MAX && a.divisor != 2) result = result / C(divisor);
+      if (!MAX && a.divisor != 2) result = quotient(result, C(divisor), reciprocal);
       out.v[v] = Epi::apply(t, a.epi, fn::Cast<typename Epi::In>(result), at[0], at[1] + v, place);
     }
     store_pack<Out, V>(t, a.dst, cube, out);
