@@ -42,6 +42,9 @@ var tables = map[string]func(results string) (string, error){
 	"precisions": func(results string) (string, error) {
 		return from(results, "h200-latency.json", precisionTable)
 	},
+	"means": func(results string) (string, error) {
+		return from(results, "h200-latency.json", meansTable)
+	},
 	"families": familyTable,
 	"chains":   func(results string) (string, error) { return from(results, "h200-micro.json", chainTable) },
 	"steps":    func(results string) (string, error) { return from(results, "h200-micro.json", stepTable) },
@@ -141,38 +144,6 @@ func modelTable(m *models) [][]string {
 			ms := x.Bench.P50
 			rows = append(rows, []string{name, f(ms, 3), f(x.PyTorch.FP32, 3), f(x.PyTorch.FP32/ms, 2),
 				f(x.PyTorch.TF32/ms, 2)})
-		}
-	}
-	return rows
-}
-
-// precisions is a file of schema rammerc/gpu-precision/v2. The table has the models that both sides were measured with.
-type precisions struct {
-	Models map[string]struct {
-		FP32        float64 `json:"fp32_ms"`
-		TF32        float64 `json:"tf32_ms"`
-		FP16        float64 `json:"fp16_ms"`
-		PyTorchFP32 float64 `json:"pytorch_fp32_ms"`
-		PyTorchTF32 float64 `json:"pytorch_tf32_ms"`
-		PyTorchFP16 float64 `json:"pytorch_fp16_ms"`
-		// The better ones of PyTorch's CUDA graph and of Inductor's program; 0 where there is none of the latter.
-		BestTF32 float64 `json:"best_tf32_ms"`
-		BestFP16 float64 `json:"best_fp16_ms"`
-	}
-}
-
-func precisionTable(p *precisions) [][]string {
-	rows := [][]string{{
-		"model", "fp32, ms", "PyTorch", "ratio", "tf32, ms", "PyTorch", "ratio", "fp16, ms", "PyTorch", "ratio",
-	}}
-	for _, name := range slices.Sorted(maps.Keys(p.Models)) {
-		if x := p.Models[name]; x.PyTorchFP32 > 0 && x.FP32 > 0 {
-			tf32, fp16 := cmp.Or(x.BestTF32, x.PyTorchTF32), cmp.Or(x.BestFP16, x.PyTorchFP16)
-			rows = append(rows, []string{
-				name, f(x.FP32, 3), f(x.PyTorchFP32, 3), f(x.PyTorchFP32/x.FP32, 2),
-				f(x.TF32, 3), f(tf32, 3), f(tf32/x.TF32, 2),
-				f(x.FP16, 3), f(fp16, 3), f(fp16/x.FP16, 2),
-			})
 		}
 	}
 	return rows

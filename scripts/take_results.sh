@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Puts what scripts/gpu_results.sh left in a folder into bench/results, and README's tables are made from it.
+#
+#   scripts/take_results.sh OUT
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+results=$root/bench/results
+cp "$1/precision/precision.json" "$results/h200-latency.json"
+for family in gemm gemv conv depthwise attention; do
+  cp "$1/families/$family.json" "$results/h200-$family.json"
+done
+cp "$1/plans/plans.json" "$results/h200-plans.json"
+cp "$1/plans/plans.png" "$results/h200-plans.png"
+cd "$root" && go generate ./scripts/benchtables
