@@ -142,6 +142,7 @@ func Parse(file string, data []byte) (*Spec, error) {
 	s.checkTensor(&l, file, lines)
 	checkKernels(&l, file, lines, "rkernels", s.Kernels)
 	checkKernels(&l, file, lines, "rkernels_in_programs", s.InPrograms)
+	checkSlower(&l, file, lines, s.Slower)
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
@@ -178,6 +179,16 @@ func checkKernels(l *diag.List, file string, lines map[string]int, section strin
 						"%s.%s is %+v, want numbers not below 0, and not all of them 0", section, key, f)})
 				break
 			}
+		}
+	}
+}
+
+// checkSlower reports factors that make rTasks faster in programs than by themselves, or are none.
+func checkSlower(l *diag.List, file string, lines map[string]int, factors map[string]float64) {
+	for _, key := range slices.Sorted(maps.Keys(factors)) {
+		if v := factors[key]; !(v >= 1) || math.IsInf(v, 0) {
+			l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Line: lines["slower_in_programs."+key],
+				Message: fmt.Sprintf("slower_in_programs.%s is %v, want a number of at least 1", key, v)})
 		}
 	}
 }

@@ -68,3 +68,18 @@ func TestTensorRates(t *testing.T) {
 		}
 	}
 }
+
+// An rKernel without a factor of its own counts with the median of the others; without any the factor is 1.
+func TestSlowerInPrograms(t *testing.T) {
+	s := &Spec{}
+	if f := s.SlowerInPrograms("gemm"); f != 1 {
+		t.Errorf("without factors it is %v", f)
+	}
+	s.Slower = map[string]float64{"a": 1.1, "b": 3, "c": 1.5}
+	if f := s.SlowerInPrograms("b"); f != 3 {
+		t.Errorf("the factor of b is %v", f)
+	}
+	if f := s.SlowerInPrograms("gemm"); f != 1.5 {
+		t.Errorf("the median is %v", f)
+	}
+}

@@ -2,6 +2,11 @@
 // A description is a YAML file; those of known devices are built in.
 package device
 
+import (
+	"maps"
+	"slices"
+)
+
 // Spec describes a device as the scheduler sees it. It is read from a YAML device file; `rammerc
 // calibrate` writes one for the GPU at hand.
 type Spec struct {
@@ -32,6 +37,11 @@ type Spec struct {
 	// those that are nearest to the times of what was chosen. It is optional; without it plans are predicted with Kernels.
 	InPrograms map[string]KernelFit `yaml:"rkernels_in_programs,omitempty"`
 
+	// Slower says how many times as long an rTask of an rKernel takes in a program as by itself: in a program its code and
+	// operands come from elsewhere, and blocks of the launches before and after are on its multiprocessor. Measured costs
+	// are multiplied with it. It is optional: measured costs count as they are.
+	Slower map[string]float64 `yaml:"slower_in_programs,omitempty"`
+
 	Fitted Fit `yaml:"fit,omitempty"` // optional: all are 1
 
 	// Cost is what plans are made with: Measured, which is what a device file has under cost, times Fitted.
@@ -49,6 +59,15 @@ type KernelFit struct {
 	Arithmetic float64 `yaml:"arithmetic"`
 	Shared     float64 `yaml:"shared"`
 	Traffic    float64 `yaml:"traffic"`
+}
+
+// SlowerInPrograms is the entry of Slower for an rKernel, or the median of all for one that has none.
+func (s *Spec) SlowerInPrograms(kernel string) float64 {
+	if f, ok := s.Slower[kernel]; ok || len(s.Slower) == 0 {
+		return max(f, 1)
+	}
+	all := slices.Sorted(maps.Values(s.Slower))
+	return all[len(all)/2]
 }
 
 // TensorTypes are the operands that device files know tensor cores to take. tf32 is float32 of which the instructions

@@ -18,11 +18,12 @@ type profilePlan struct {
 	Device  string
 	Weights int64 `json:"weights_bytes"`
 	Ops     []struct {
-		Name    string
-		Kernel  string `json:"rkernel"`
-		RTasks  int
-		Threads int
-		Work    struct {
+		Name       string
+		Kernel     string `json:"rkernel"`
+		Arithmetic string
+		RTasks     int
+		Threads    int
+		Work       struct {
 			Flops     float64
 			Tensor    float64 `json:"tensor_flops"`
 			Const     float64 `json:"const_bytes"`
@@ -83,7 +84,7 @@ func profiled(dir string, spec *device.Spec) (map[string][]model.Sample, error) 
 			out[p.Model] = append(out[p.Model], model.Sample{
 				NS: ns, Streamed: model.Streamed(spec, p.Weights),
 				RTask: model.RTask{
-					Kernel: op.Kernel, Tasks: op.RTasks, Threads: op.Threads, Ring: w.Ring, Constants: w.Constants,
+					Kernel: model.Name(op.Kernel, op.Arithmetic), Tasks: op.RTasks, Threads: op.Threads, Ring: w.Ring, Constants: w.Constants,
 					Work: roperator.Work{Flops: w.Flops, TensorFlops: w.Tensor, ConstBytes: w.Const, ReadBytes: w.Read,
 						WriteBytes: w.Write, SharedBytes: w.Shared},
 				},

@@ -17,7 +17,7 @@ import (
 )
 
 // FitReport is what `rammerc calibrate --report` says: how far the cost model is from measured rTasks, with the device
-// file as it is and with its section rkernels fitted anew; and with a fit to one half of the models, how far it is from
+// file as it is and with its section rkernels fitted anew, or rkernels_in_programs and slower_in_programs; and with a fit to one half of the models, how far it is from
 // the other half.
 type FitReport struct {
 	Schema  string        `json:"schema"`
@@ -62,6 +62,13 @@ func ReportFit(o CalibrateOptions) (*FitReport, error) {
 		HeldOut: heldOut(spec, byModel),
 	}
 	*fits = model.Fit(spec, samples)
+	if o.Profiles != "" {
+		if _, alone, err := measuredSamples(spec); err != nil {
+			return nil, err
+		} else if len(alone) > 0 {
+			spec.Slower = model.Slower(spec, samples, slices.Concat(slices.Collect(maps.Values(alone))...))
+		}
+	}
 	view.Kernels = *fits
 	r.Fitted = model.Errors(&view, samples)
 	if o.Fit == "" {
@@ -81,6 +88,11 @@ func (o *CalibrateOptions) samples(spec *device.Spec) (source string, byModel ma
 		byModel, err = profiled(o.Profiles, spec)
 		return o.Profiles, byModel, err
 	}
+	return measuredSamples(spec)
+}
+
+// measuredSamples are those of the database.
+func measuredSamples(spec *device.Spec) (source string, byModel map[string][]model.Sample, err error) {
 	path, err := db.DefaultPath()
 	if err != nil {
 		return "", nil, err

@@ -120,13 +120,20 @@ func (b *bench) costs(spec *device.Spec, ops *roperator.Graph, modelled *model.C
 		t := RTaskOf(e)
 		return model.Time(spec, &t, streamed)
 	}
-	return measure.NewCosts(ops, modelled, b.base, b.keys, modelled.Streamed(), remodel)
+	costs, err := measure.NewCosts(ops, modelled, b.base, b.keys, modelled.Streamed(), remodel)
+	if err != nil {
+		return nil, err
+	}
+	costs.InPrograms(func(c *roperator.Candidate) float64 {
+		return spec.SlowerInPrograms(model.Name(c.Inst.Kernel.Name, c.Inst.Arithmetic()))
+	})
+	return costs, nil
 }
 
 // RTaskOf is the rTask of an entry as the model sees it.
 func RTaskOf(e *db.Entry) model.RTask {
 	return model.RTask{
-		Kernel: e.Kernel, Tasks: e.Tasks, Threads: e.Threads, Ring: e.Work.Streamed, Constants: e.Work.Constants,
+		Kernel: model.Name(e.Kernel, e.Arithmetic), Tasks: e.Tasks, Threads: e.Threads, Ring: e.Work.Streamed, Constants: e.Work.Constants,
 		Work: roperator.Work{Flops: e.Work.Flops, TensorFlops: e.Work.Tensor, ConstBytes: e.Work.Const,
 			ReadBytes: e.Work.Read, WriteBytes: e.Work.Write, SharedBytes: e.Work.Shared},
 	}

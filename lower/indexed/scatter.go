@@ -108,8 +108,8 @@ func (s *scatter) add(b *build.Builder, p *tails.Plain) error {
 				arg.Int("elements", n), arg.Int("range", span), arg.Int("count", s.count), arg.Int("size", s.size),
 				{Name: "places", Value: s.places},
 			},
-			Reads: roperator.AppendRead(roperator.AppendRead(roperator.AppendRead(nil, src, t.Box), index, nil),
-				updates, nil),
+			Reads: roperator.AppendRead(roperator.AppendRead(
+				roperator.Pointwise(roperator.AppendRead(nil, src, t.Box)), index, nil), updates, nil),
 			Writes: []roperator.Access{{View: dst, Box: t.Box}},
 		}
 		c.Work.Flops = float64(20 * s.count)

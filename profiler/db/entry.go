@@ -84,10 +84,13 @@ type Entry struct {
 	V int `json:"v"`
 	Key
 	// What a reader of the file wants to know beside the key.
-	Kernel   string  `json:"rkernel"`
-	Instance string  `json:"instance"` // name and parameters
-	Op       string  `json:"op"`       // what the rOperator computes
-	Model    string  `json:"model"`    // where it was met first
+	Kernel   string `json:"rkernel"`
+	Instance string `json:"instance"` // name and parameters
+	// Arithmetic is what it multiplies on tensor cores, "scalar" if it does not use them.
+	Arithmetic string `json:"arithmetic,omitempty"`
+
+	Op       string  `json:"op"`    // what the rOperator computes
+	Model    string  `json:"model"` // where it was met first
 	Tasks    int     `json:"rtasks"`
 	Threads  int     `json:"threads"`
 	Modelled float64 `json:"modelled_ns,omitempty"` // what the cost model said then

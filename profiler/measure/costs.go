@@ -21,7 +21,12 @@ type Costs struct {
 	streamed bool                            // constants come from DRAM
 	scale    map[string]float64              // by rKernel; "" for all others
 	near     neighbours
+	slower   func(c *roperator.Candidate) float64 // how many times as long it takes in a program; nil: 1
 }
+
+// InPrograms says how many times as long rTasks take in programs as by themselves, which is how they are measured. It
+// does not count for those whose operands are on chip: they are measured with the work of others left out.
+func (c *Costs) InPrograms(slower func(c *roperator.Candidate) float64) { c.slower = slower }
 
 // NewCosts looks up the candidates of g. streamed says that its constants do not stay in L2 from one inference to the
 // next. remodel is what the model says of entries; with nil, shapes that were measured say nothing about others.
@@ -55,8 +60,16 @@ func Standalone(c *roperator.Candidate) bool {
 	return c.Resident == nil && len(c.Imports) == 0 && len(c.Exports) == 0 && !c.Inst.Kernel.Resident
 }
 
-// TaskTime is the measured time of an rTask of c, or what the model says on the scale of the measurements.
+// TaskTime is the measured time of an rTask of c, or what the model says on the scale of the measurements, as it is in
+// programs.
 func (c *Costs) TaskTime(cand *roperator.Candidate) float64 {
+	if c.slower == nil || !Standalone(cand) {
+		return c.byItself(cand)
+	}
+	return c.byItself(cand) * c.slower(cand)
+}
+
+func (c *Costs) byItself(cand *roperator.Candidate) float64 {
 	if e, ok := c.measured[cand]; ok {
 		return c.timeOf(cand, &e)
 	}

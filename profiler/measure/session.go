@@ -248,7 +248,8 @@ func complaint(err error) string {
 // entryOf is a subject's entry, still without times.
 func (s *Session) entryOf(x *subject) db.Entry {
 	return db.Entry{
-		Key: x.key, Kernel: x.cand.Inst.Kernel.Name, Instance: x.cand.Inst.Name(), Op: x.group.op.Kind,
+		Key: x.key, Kernel: x.cand.Inst.Kernel.Name, Instance: x.cand.Inst.Name(),
+		Arithmetic: x.cand.Inst.Arithmetic(), Op: x.group.op.Kind,
 		Model: x.group.model, Tasks: x.cand.Tasks,
 		Threads: x.cand.Inst.Threads(), Modelled: tenth(x.modelled), Work: workOf(x),
 	}

@@ -19,7 +19,7 @@ type Sample struct {
 // fewest is how many samples of an rKernel a fit needs; with fewer the rKernel has none.
 const fewest = 3
 
-// Fit finds, for each rKernel, the figures with which Time is nearest to the samples. That is a linear problem with four
+// Fit finds, for each rKernel and each type that it multiplies, the figures with which Time is nearest to the samples. That is a linear problem with four
 // unknowns, none below 0. It is solved by least squares of relative errors, whose weights are the inverse of the errors
 // of the round before, so that a few samples that no figures explain do not spoil the others. Where samples are few, or
 // alike, what they leave open is decided by the prior: the device's rates, all multiplied by one factor.
@@ -126,6 +126,28 @@ func (e *equations) solve(x terms) terms {
 		}
 	}
 	return x
+}
+
+// Slower says by how much rTasks take longer in programs than by themselves, from samples of both: for each rKernel the
+// ratio of the medians of measured over modelled times, at least 1. The model is that of the device's rates alone.
+func Slower(spec *device.Spec, inPrograms, byThemselves []Sample) map[string]float64 {
+	bare := *spec
+	bare.Kernels = nil
+	ratios := func(samples []Sample) map[string][]float64 {
+		out := map[string][]float64{}
+		for i := range samples {
+			s := &samples[i]
+			out[s.Kernel] = append(out[s.Kernel], s.NS/Time(&bare, &s.RTask, s.Streamed))
+		}
+		return out
+	}
+	in, alone, out := ratios(inPrograms), ratios(byThemselves), map[string]float64{}
+	for name, list := range in {
+		if len(list) >= fewest && len(alone[name]) >= fewest {
+			out[name] = device.ThreeDigits(max(1, median(list)/median(alone[name])))
+		}
+	}
+	return out
 }
 
 // Error says how far the model is from samples: quantiles of |predicted / measured - 1|, and the median of

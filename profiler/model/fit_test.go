@@ -60,3 +60,45 @@ func TestFitOfFew(t *testing.T) {
 		t.Errorf("%v of the sample, and %v of it for four times the work: %+v", one, four, spec.Kernels["slow"])
 	}
 }
+
+// What programs make of rTasks is the ratio of two medians, at least 1, where there are enough samples of both.
+func TestSlower(t *testing.T) {
+	spec := h200(t)
+	samples := func(kernel string, factor float64, n int) []Sample {
+		var out []Sample
+		for i := range n {
+			s := Sample{RTask: RTask{Kernel: kernel, Tasks: 132, Threads: 256, Work: roperator.Work{Flops: 1e5 * float64(i+1)}}}
+			s.NS = factor * Time(spec, &s.RTask, false)
+			out = append(out, s)
+		}
+		return out
+	}
+	var in, alone []Sample
+	for _, x := range []struct {
+		name      string
+		in, alone float64
+		n         int
+	}{{"slower/tf32", 1.8, 0.9, 5}, {"faster", 0.8, 1, 5}, {"rare", 3, 1, 2}} {
+		in, alone = append(in, samples(x.name, x.in, x.n)...), append(alone, samples(x.name, x.alone, x.n)...)
+	}
+	got := Slower(spec, append(in, samples("unknown", 2, 9)...), alone)
+	if len(got) != 2 || got["slower/tf32"] != 2 || got["faster"] != 1 {
+		t.Errorf("%v", got)
+	}
+}
+
+// A fit is for the type that tensor cores multiply, or for all types.
+func TestFitOf(t *testing.T) {
+	spec := h200(t)
+	spec.Kernels = map[string]device.KernelFit{"gemm/fp16": {Latency: 10}, "gemm": {Latency: 20}, "conv/tf32": {Latency: 30}}
+	for name, want := range map[string]float64{
+		Name("gemm", "fp16"): 10, Name("gemm", "tf32"): 20, Name("gemm", "scalar"): 20, Name("conv", "tf32"): 30,
+	} {
+		if got := Time(spec, &RTask{Kernel: name, Tasks: 1, Threads: 32}, false); got != want {
+			t.Errorf("%s takes %v, want %v", name, got, want)
+		}
+	}
+	if _, ok := fitOf(spec, Name("conv", "fp16")); ok {
+		t.Error("what was fitted to tf32 counts for fp16")
+	}
+}

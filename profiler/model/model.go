@@ -3,6 +3,7 @@
 package model
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/rammerc/rammerc/device"
@@ -12,10 +13,10 @@ import (
 
 // Costs models rTasks on one device. It implements profiler.Costs.
 type Costs struct {
-	spec     *device.Spec
-	graph    *roperator.Graph
-	streamed bool     // the weights do not stay in L2 from one inference to the next
-	threads  sync.Map // *rkernels.Instance → int
+	spec      *device.Spec
+	graph     *roperator.Graph
+	streamed  bool     // the weights do not stay in L2 from one inference to the next
+	instances sync.Map // *rkernels.Instance → instance
 }
 
 // InPrograms models rTasks as they are in whole programs, for the prediction of finished plans (device.Spec.InPrograms).
@@ -61,7 +62,7 @@ const ringOverL2 = 2
 
 // RTask is what the model knows of an rTask: of which rKernel it is, its work, and how many there are.
 type RTask struct {
-	Kernel         string
+	Kernel         string // Name of it
 	Work           roperator.Work
 	Tasks, Threads int
 	Ring           bool    // its constants come through the ring
@@ -83,10 +84,29 @@ func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
 // Time is what an rTask takes in nanoseconds; streamed says that constants come from DRAM.
 func Time(spec *device.Spec, t *RTask, streamed bool) float64 {
 	b := BoundsOf(spec, t, streamed)
-	if f, ok := spec.Kernels[t.Kernel]; ok {
+	if f, ok := fitOf(spec, t.Kernel); ok {
 		return f.Latency + f.Arithmetic*b.Arithmetic + f.Shared*b.Shared + f.Traffic*b.Traffic
 	}
 	return spec.Cost.Latency + b.longest()
+}
+
+// fitOf finds the fit to an rKernel by its Name. A fit under the name without the arithmetic is for all types.
+func fitOf(spec *device.Spec, name string) (device.KernelFit, bool) {
+	f, ok := spec.Kernels[name]
+	if !ok && len(spec.Kernels) > 0 {
+		kernel, _, _ := strings.Cut(name, "/")
+		f, ok = spec.Kernels[kernel]
+	}
+	return f, ok
+}
+
+// Name is what device files call an rKernel that multiplies what arithmetic says (rkernels.Instance.Arithmetic), such as
+// "gemm_mma/fp16". Tensor cores take different times for different types, so that one rKernel is several here.
+func Name(kernel, arithmetic string) string {
+	if arithmetic == "" || arithmetic == "scalar" {
+		return kernel
+	}
+	return kernel + "/" + arithmetic
 }
 
 // Bounds are what the parts of an rTask's work take at the rates of the device, in nanoseconds: arithmetic, operands from
@@ -104,9 +124,8 @@ func BoundsOf(spec *device.Spec, t *RTask, streamed bool) Bounds {
 func (b Bounds) longest() float64 { return max(b.Arithmetic, b.Shared, b.Traffic) }
 
 func (m *Costs) describe(c *roperator.Candidate) RTask {
-	t := RTask{
-		Kernel: c.Inst.Kernel.Name, Work: c.Work, Tasks: c.Tasks, Threads: m.instThreads(c.Inst), Ring: c.Stream != nil,
-	}
+	in := m.instance(c.Inst)
+	t := RTask{Kernel: in.name, Work: c.Work, Tasks: c.Tasks, Threads: in.threads, Ring: c.Stream != nil}
 	if m.streamed {
 		t.Constants = float64(m.graph.ConstantBytes(c, map[int]bool{}))
 	}
@@ -163,12 +182,18 @@ func reuse(spec *device.Spec, t *RTask) float64 {
 	return max(1, t.Work.ConstBytes*float64(active(spec, t))/t.Constants)
 }
 
-// instThreads remembers the result of the formula for threads, which is asked for often.
-func (m *Costs) instThreads(in *rkernels.Instance) int {
-	if n, ok := m.threads.Load(in); ok {
-		return n.(int)
+// instance is what is known of an instance.
+type instance struct {
+	name    string // Name of its rKernel
+	threads int
+}
+
+// instance remembers what formulas and parameters say, which is asked for often.
+func (m *Costs) instance(in *rkernels.Instance) instance {
+	if x, ok := m.instances.Load(in); ok {
+		return x.(instance)
 	}
-	n := in.Threads()
-	m.threads.Store(in, n)
-	return n
+	x := instance{Name(in.Kernel.Name, in.Arithmetic()), in.Threads()}
+	m.instances.Store(in, x)
+	return x
 }

@@ -1,6 +1,7 @@
 // ScatterND and ScatterElements. An rTask has a range of the output: it copies the data there, and then applies those
 // updates that fall into the range, in their order. Each element is always written by the same thread, so the result
-// does not depend on timing, even where several updates fall on one element.
+// does not depend on timing, even where several updates fall on one element. Where the output takes the place of the data
+// there is nothing to copy: what is appended to a cache is all that is written.
 #pragma once
 
 #include "common/math.cuh"
@@ -80,7 +81,9 @@ struct Scatter {
     const I* index = t.ptr<const I>(a.index);
     T* dst = t.ptr<T>(a.dst);
     int* places = reinterpret_cast<int*>(t.smem);
-    for (int e = lo + t.tid; e < hi; e += kThreads) dst[e] = src[e];
+    if (dst != src) {
+      for (int e = lo + t.tid; e < hi; e += kThreads) dst[e] = src[e];
+    }
     RK_NO_UNROLL
     for (int base = 0; base < a.count; base += kThreads) {
       if (base + t.tid < a.count) places[t.tid] = a.places.place(index, base + t.tid);
