@@ -17,8 +17,8 @@ import (
 )
 
 // FitReport is what `rammerc calibrate --report` says: how far the cost model is from measured rTasks, with the device
-// file as it is and with its section rkernels fitted anew, or rkernels_in_programs and slower_in_programs; and with a fit to one half of the models, how far it is from
-// the other half.
+// file as it is and with a section fitted anew: rkernels, or with profiles rkernels_in_programs and slower_in_programs.
+// With a fit to one half of the models it says how far that is from the other half.
 type FitReport struct {
 	Schema  string        `json:"schema"`
 	Device  string        `json:"device"`

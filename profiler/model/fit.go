@@ -19,10 +19,11 @@ type Sample struct {
 // fewest is how many samples of an rKernel a fit needs; with fewer the rKernel has none.
 const fewest = 3
 
-// Fit finds, for each rKernel and each type that it multiplies, the figures with which Time is nearest to the samples. That is a linear problem with four
-// unknowns, none below 0. It is solved by least squares of relative errors, whose weights are the inverse of the errors
-// of the round before, so that a few samples that no figures explain do not spoil the others. Where samples are few, or
-// alike, what they leave open is decided by the prior: the device's rates, all multiplied by one factor.
+// Fit finds, for each rKernel and each type that it multiplies, the figures with which Time is nearest to the samples.
+// That is a linear problem with four unknowns, none below 0. It is solved by least squares of relative errors, whose
+// weights are the inverse of the errors of the round before, so that a few samples that no figures explain do not spoil
+// the others. Where samples are few, or alike, what they leave open is decided by the prior: the device's rates, all
+// multiplied by one factor.
 func Fit(spec *device.Spec, samples []Sample) map[string]device.KernelFit {
 	byKernel := map[string][]Sample{}
 	for _, s := range samples {
