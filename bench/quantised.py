@@ -7,6 +7,7 @@ resnet50_qdq, bert_qdq: the same with QuantizeLinear and DequantizeLinear where 
 around convolutions, additions, pools and the last product; around products with weights. Activations are uint8, weights
 int8 with a scale for each output channel.
 resnet50_qop: the same as QLinearConv and QLinearMatMul. bert_dynamic: DynamicQuantizeLinear and MatMulInteger.
+resnet_tiny_qdq, bert_tiny_qdq: a few small layers of the same kinds.
 
 Weights are random, of such a size that activations of every layer have about the same variance. So all of them are
 quantised with a few scales, and few saturate.
@@ -126,7 +127,7 @@ class Convolutions(Graph):
         return self.quantized(self.add("MaxPool", [x], **window), 0)
 
 
-def resnet50(form, batch=1):
+def resnet50(form, batch=1, stages=STAGES, side=224, classes=1000):
     g = Convolutions(form, 1)
     x = "image"
     if form == "qop":
@@ -134,9 +135,9 @@ def resnet50(form, batch=1):
         x = g.add("QuantizeLinear", [x, s, z]), 128
     else:
         x = g.quantized(x)
-    x = g.pool(g.conv(x, 3, 64, 7, 2))
-    channels = 64
-    for blocks, width, stride in STAGES:
+    channels = stages[0][1]
+    x = g.pool(g.conv(x, 3, channels, 7, 2))
+    for blocks, width, stride in stages:
         for b in range(blocks):
             step = stride if b == 0 else 1
             y = g.conv(g.conv(x, channels, width, 1), width, width, 3, step)
@@ -149,13 +150,13 @@ def resnet50(form, batch=1):
         x = g.add("DequantizeLinear", [x[0], s, z])
     x = g.quantized(g.add("GlobalAveragePool", [x]), 0)
     x = g.quantized(g.add("Flatten", [x]), 0)
-    codes, scales = g.codes(1000, channels), g.scales(1000, channels)
+    codes, scales = g.codes(classes, channels), g.scales(classes, channels)
     if form == "qop":
         g.form = "qdq"
         x = g.quantized(x, 0)
     w = g.weights(codes, scales, 0)
-    g.nodes.append(node("Gemm", [x, w, g.bias(1000, scales)], ["logits"], transB=1))
-    return g.file("resnet50", [value("image", batch, 3, 224, 224)], [value("logits", batch, 1000)])
+    g.nodes.append(node("Gemm", [x, w, g.bias(classes, scales)], ["logits"], transB=1))
+    return g.file("resnet50", [value("image", batch, 3, side, side)], [value("logits", batch, classes)])
 
 
 # BERT.
@@ -211,6 +212,7 @@ def bert(form, layers=2, batch=1, tokens=128, width=768, heads=12, inner=3072):
 MODELS = {
     "resnet50_float": lambda: resnet50("float"), "resnet50_qdq": lambda: resnet50("qdq"), "resnet50_qop": lambda: resnet50("qop"),
     "resnet50_float_b8": lambda: resnet50("float", 8), "resnet50_qdq_b8": lambda: resnet50("qdq", 8),
+    "resnet_tiny_qdq": lambda: resnet50("qdq", 2, ((1, 16, 1), (2, 24, 2)), 24, 10),
     "bert_float": lambda: bert("float"), "bert_qdq": lambda: bert("qdq"), "bert_dynamic": lambda: bert("dynamic"),
     "bert_float_b8": lambda: bert("float", batch=8), "bert_qdq_b8": lambda: bert("qdq", batch=8),
     "bert_tiny_qdq": lambda: bert("qdq", 1, 2, 9, 48, 3, 80), "bert_tiny_dynamic": lambda: bert("dynamic", 1, 2, 9, 48, 3, 80),

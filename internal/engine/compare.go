@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rammerc/rammerc/internal/tolerance"
 	"github.com/rammerc/rammerc/ir"
@@ -49,7 +50,7 @@ type Comparer struct {
 // Compare runs all samples through the engine and keeps the worst difference of each output.
 func (c *Comparer) Compare(samples *Samples) (*Comparison, error) {
 	r := &Comparison{Reference: Expected, OK: true}
-	worst := map[string]*OutputDiff{}
+	worst, quantised := map[string]*OutputDiff{}, c.Limit == 0 && quantises(c.Model)
 	for i := range samples.N {
 		x := samples.At(i)
 		got, err := c.Engine.Run(x.In)
@@ -65,8 +66,11 @@ func (c *Comparer) Compare(samples *Samples) (*Comparison, error) {
 		}
 		for _, p := range c.Outputs {
 			if w := want[p.Name]; w != nil {
-				worsen(worst, p, keepRows(got[p.Name], x.Keep), keepRows(w, x.Keep),
-					LimitFor(p.DType, c.Precision, c.Limit))
+				limit := LimitFor(p.DType, c.Precision, c.Limit)
+				if quantised {
+					limit = quantisedLimit(p.DType, limit)
+				}
+				worsen(worst, p, keepRows(got[p.Name], x.Keep), keepRows(w, x.Keep), limit)
 			}
 		}
 		r.Samples++
@@ -80,6 +84,24 @@ func (c *Comparer) Compare(samples *Samples) (*Comparison, error) {
 		}
 	}
 	return r, nil
+}
+
+// quantises reports whether g rounds floats that it has computed to 8 bits.
+func quantises(g *ir.Graph) bool {
+	return g != nil && slices.ContainsFunc(g.Nodes, func(n *ir.Node) bool {
+		return n.Is("QuantizeLinear") || n.Is("DynamicQuantizeLinear")
+	})
+}
+
+// quantisedLimit is the limit of outputs of type d in models that quantise, where that of other models is usual.
+func quantisedLimit(d ir.DType, usual tolerance.Limit) tolerance.Limit {
+	switch {
+	case d == ir.Int8 || d == ir.Uint8:
+		return tolerance.Quantised
+	case d.IsFloat():
+		usual.L2 = max(usual.L2, tolerance.Quantised.L2)
+	}
+	return usual
 }
 
 // LimitFor is how far an output of type d may be from its reference: by relative L2 error l2, or where that is 0 as the

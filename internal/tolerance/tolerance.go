@@ -25,6 +25,12 @@ var Limits = map[ir.DType]Limit{
 	ir.BFloat16: {Abs: 1e-2, L2: 2e-2},
 }
 
+// Quantised is the limit of floats and codes of models that round to 8 bits between operators. Floats that two right
+// engines compute differently in the last bit may be rounded to neighbouring codes, and from layer to layer such steps add
+// up: ONNX Runtime differs so from itself, with and without its fusions (bench/results/quantised-steps.json). By root mean
+// square they must not be more than a step, of which eight standard deviations have 256.
+var Quantised = Limit{Abs: 1, L2: 1.0 / 32}
+
 // Difference describes how got differs from want.
 type Difference struct {
 	Name     string  `json:"name"`
