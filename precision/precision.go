@@ -14,7 +14,7 @@ type Precision uint8
 
 const (
 	// FP32 is the default: the accuracy of float32 by whatever method is fastest. On tensor cores every operand is split
-	// in two tf32 numbers, and three products of these are added.
+	// in two numbers of float16, where one operand is constant, or of tf32, and three products of these are added.
 	FP32 Precision = iota
 	// Strict makes every product in IEEE float32, so that results do not depend on what hardware is at hand.
 	Strict
@@ -45,7 +45,7 @@ func Parse(name string) (p Precision, ok bool) {
 
 func (p Precision) String() string { return names[p] }
 
-// Products is how many tf32 products on tensor cores stand for one product of float32; 0 where tensor cores are not used.
+// Products is how many products on tensor cores stand for one product of float32; 0 where tensor cores are not used.
 // Where values are stored in 16 bits, what is left of float32, such as weights that are too large for 16 bits, needs no
 // more digits than these have.
 func (p Precision) Products() int64 {

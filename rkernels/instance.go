@@ -74,15 +74,21 @@ func (in *Instance) Int(name string) int64 {
 	panic("BUG: " + in.Kernel.Name + " has no parameter " + name)
 }
 
-// Arithmetic names what the instance multiplies on tensor cores: "tf32", "tf32x3" for three products that make up one of
-// float32, "fp16", "bf16" or "int8". It is "scalar" where tensor cores are not used.
+// packedMode is the value of a parameter BMode for an operand that is a packed constant (rk::kLoadPacked).
+const packedMode = 3
+
+// Arithmetic names what the instance multiplies on tensor cores: "tf32", "fp16", "bf16" or "int8"; "fp16x3" and "tf32x3"
+// for three products that make up one of float32, of parts of float16 where an operand is a packed constant. It is
+// "scalar" where tensor cores are not used.
 func (in *Instance) Arithmetic() string {
-	products := int64(0)
+	products, packed := int64(0), in.Kernel.Packing != ""
 	multiplied := "float"
 	for i, p := range in.Kernel.Params {
 		switch {
 		case p.Name == "Products":
 			products = in.Values[i].Int
+		case p.Name == "BMode":
+			packed = in.Values[i].Int == packedMode
 		case p.Kind == ParamType && (p.Name == "E" || p.Name == "T"):
 			multiplied = in.Values[i].Text
 		}
@@ -92,6 +98,8 @@ func (in *Instance) Arithmetic() string {
 		return "scalar"
 	case multiplied != "float":
 		return map[string]string{"rk::half": "fp16", "rk::bfloat16": "bf16", "int8_t": "int8", "uint8_t": "int8"}[multiplied]
+	case products == 3 && packed:
+		return "fp16x3"
 	case products == 3:
 		return "tf32x3"
 	}

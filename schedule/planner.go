@@ -276,7 +276,13 @@ func (p *planner) fastestOf(plans ...*vdevice.Plan) *vdevice.Plan {
 // better.
 func (p *planner) branches() bool { return len(p.g.Ops) > len(p.waves) }
 
-func (p *planner) time(plan *vdevice.Plan) float64 { return Time(plan, p.costs) }
+// time is how long the plan takes by the model. It may be one in which launches share a kernel that should not.
+func (p *planner) time(plan *vdevice.Plan) float64 {
+	if plan.GroupsSpill() {
+		return groupsWait * Time(plan, p.costs)
+	}
+	return Time(plan, p.costs)
+}
 
 // Time is how long the plan takes by the costs, in ns.
 func Time(plan *vdevice.Plan, costs profiler.Costs) float64 {

@@ -191,17 +191,25 @@ func joinLaunches(groups []*group) []*group {
 // scheduleWave selects candidates for the wave's rOperators and places their rTasks after base, which has cur's
 // earlier waves. If the rTasks of the fastest candidates do not fill the device, it takes these. Otherwise it takes
 // the best of three selections: the fastest candidates, the most efficient ones, and, beyond the paper, those that
-// are fastest on the share of the device that each rOperator can expect.
+// are fastest on the share of the device that each rOperator can expect. Where the fastest ones are too many kinds of
+// tiles of warp groups, there is a selection without such tiles.
 func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *trial {
 	found := map[*choice]*deps{}
 	fast, tasks := s.pick(wave, fastest)
 	best := s.try(fast, cur, base, found)
-	if tasks < s.spec.VEUs() || s.fastOnly {
+	var others [][]picked
+	if tasks >= s.spec.VEUs() && !s.fastOnly {
+		slim, _ := s.pick(wave, efficient)
+		others = append(others, slim, s.fitting(wave))
+	}
+	if s.groupsFactor(fast, cur) > 1 && !s.fastOnly {
+		others = append(others, s.withoutGroups(wave))
+	}
+	if others == nil {
 		return best
 	}
-	slim, _ := s.pick(wave, efficient)
 	tried := [][]picked{fast}
-	for _, other := range [][]picked{slim, s.fitting(wave)} {
+	for _, other := range others {
 		if slices.ContainsFunc(tried, func(x []picked) bool { return slices.Equal(x, other) }) {
 			continue
 		}
@@ -222,7 +230,7 @@ func (s *scheduler) try(wave []picked, cur *current, base *placer, found map[*ch
 	for _, x := range order {
 		tasks += x.choice.c.Tasks
 	}
-	t.placer.slower = s.spec.Crowding(min(tasks, s.spec.VEUs()))
+	t.placer.slower = s.spec.Crowding(min(tasks, s.spec.VEUs())) * s.groupsFactor(wave, cur)
 	for _, x := range order {
 		d := found[x.choice]
 		if d == nil {

@@ -3,6 +3,7 @@ package vdevice
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/schema"
@@ -168,6 +169,20 @@ func (r *kernelRule) classOf(n Needs) KernelClass {
 		}
 	}
 	return c
+}
+
+// GroupsSpill reports whether a kernel for these needs has too few registers for all of its instances that multiply by
+// warp groups, of which each has its own.
+func (n *Needs) GroupsSpill(s *device.Spec) bool {
+	const shared = 56 // what a thread needs beside sums and operands
+	count := strings.Count(n.WarpGroups, "\n")
+	bound := s.RegisterBoundOf(n.blockThreads(), max(1, s.VEUsPerSM))
+	return count > 1 && shared+count*(n.Registers-shared) > bound
+}
+
+// GroupsSpill reports whether that is so of any of the plan's kernels.
+func (plan *Plan) GroupsSpill() bool {
+	return slices.ContainsFunc(plan.Kernels(), func(k Kernel) bool { return k.Needs.GroupsSpill(plan.Spec) })
 }
 
 // beside reports whether a multiprocessor has registers for so many blocks of launches that need n.

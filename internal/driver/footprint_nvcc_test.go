@@ -33,16 +33,18 @@ func needMeasuredNVCC(t *testing.T) {
 var moreCode = map[string]int64{
 	// All registers of a tile's sums are named in its code one by one, and what comes next is fetched in two places, into
 	// registers of either parity.
-	"gemm_wgmma": 14 << 10,
-	"conv_wgmma": 18 << 10, // the places of an image's rows are computed as well
+	"gemm_wgmma": 17 << 10, // numbers of float32 are split in parts as well
+	"conv_wgmma": 20 << 10, // the places of an image's rows are computed as well
 	// Two products of three parts each, and between them a softmax of all registers of the scores. Its loops are unrolled
 	// along the head, which keeps the queries in registers.
 	"attention_mma": 24 << 10,
 	"attention_few": 24 << 10, // up to four rows have a softmax and sums of their own
+	// Rows of the filter are unrolled, for several positions of four channels each.
+	"conv_depthwise": 12 << 10,
 	// Up to eight rows have sums of their own, and partial sums of lanes are added in registers.
 	"gemv_stream": 10 << 10,
 	// Epilogues compute packs of four, so that a long one, like that of SiLU, stands there four times.
-	"conv_tiled": 12 << 10, "conv_pointwise": 11 << 10, "gemm_tiled": 10 << 10, "conv_rows": 10 << 10,
+	"conv_tiled": 12 << 10, "conv_pointwise": 11 << 10, "gemm_tiled": 10 << 10, "conv_rows": 12 << 10,
 }
 
 // smallInstances compiles a model as a user without a GPU at hand does, and names its rKernel instances with their

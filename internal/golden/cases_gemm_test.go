@@ -8,8 +8,11 @@ import (
 	"testing"
 )
 
-// weights is a statement that defines %name as a float32 constant with random elements.
-func weights(name string, dims ...int) string {
+// weights is a statement that defines %name as a float32 constant with random elements of about 1.
+func weights(name string, dims ...int) string { return weightsOf(name, 0, dims...) }
+
+// weightsOf is the same with elements of about ten to the given power.
+func weightsOf(name string, power int, dims ...int) string {
 	rng := rand.New(rand.NewPCG(uint64(len(name)), uint64(dims[0])))
 	n, shape := 1, make([]string, len(dims))
 	for i, d := range dims {
@@ -18,9 +21,38 @@ func weights(name string, dims ...int) string {
 	}
 	values := make([]string, n)
 	for i := range values {
-		values[i] = fmt.Sprintf("%.3f", rng.NormFloat64())
+		values[i] = fmt.Sprintf("%.3fe%d", rng.NormFloat64(), power)
 	}
 	return fmt.Sprintf("%%%s = const float32[%s] {%s}\n", name, strings.Join(shape, ","), strings.Join(values, ", "))
+}
+
+// powers is a statement that defines %name as a float32 constant with powers of ten from one exponent to another.
+func powers(name, shape string, n int, from, to float64) string {
+	values := make([]string, n)
+	for i := range values {
+		values[i] = fmt.Sprintf("%g", math.Pow(10, from+(to-from)*float64(i)/float64(n-1)))
+	}
+	return fmt.Sprintf("%%%s = const float32[%s] {%s}\n", name, shape, strings.Join(values, ", "))
+}
+
+// ofManySizes are products with a constant whose numbers are far from 1, or far from each other. To split numbers in
+// parts of float16 takes scales there.
+func ofManySizes() []Case {
+	const matmul, scaled = "%y = MatMul(%x, %b)", "%s = Mul(%x, %f)\n%m = MatMul(%s, %b)\n"
+	zeros := map[string][]float64{"x": make([]float64, 150)}
+	var cases []Case
+	for _, c := range []struct{ name, body string }{
+		{"rows of many sizes", powers("f", "130,1", 130, -34, 34) + weights("b", 70, 96) + scaled + "%y = Div(%m, %f)"},
+		{"numbers that grow along k", powers("f", "1,70", 70, -20, 20) + weights("b", 70, 96) + scaled + "%y = Neg(%m)"},
+		{"numbers that shrink along k", powers("f", "1,70", 70, 20, -20) + weights("b", 70, 96) + scaled + "%y = Neg(%m)"},
+		{"large constant", weightsOf("b", 30, 70, 96) + matmul},
+		{"small constant", weightsOf("b", -30, 70, 96) + matmul},
+		{"constant of zeros", weightsOf("b", -60, 70, 96) + matmul},
+	} {
+		cases = append(cases, Case{Name: c.name, In: "%x: float32[130,70]", Body: c.body, Out: "%y"})
+	}
+	return append(cases, Case{Name: "rows that begin with zeros", In: "%x: float32[130,70]", Set: zeros,
+		Body: weights("b", 70, 96) + matmul, Out: "%y"})
 }
 
 func TestMatMul(t *testing.T) {
@@ -263,3 +295,5 @@ func TestWarpGroups(t *testing.T) {
 	)
 	Check(t, WithPrecisions(cases))
 }
+
+func TestManySizes(t *testing.T) { Check(t, ofManySizes()) }

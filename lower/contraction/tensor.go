@@ -16,38 +16,38 @@ import (
 // arithmetic, small ones by what they bring from L2: a tile of 32×32 brings four times as much for each product as one
 // of 128×128.
 var tensorShapes = []TileShape{
-	{128, 128, 32, 64, 32, 1, 2, 0, 0, false},
-	{64, 128, 32, 32, 32, 1, 3, 0, 0, false},
-	{128, 64, 32, 32, 32, 1, 3, 0, 0, false},
-	{64, 64, 32, 32, 32, 2, 3, 0, 0, false},
-	{64, 32, 32, 32, 16, 2, 3, 0, 0, false},
-	{32, 64, 32, 16, 32, 2, 3, 0, 0, false},
-	{32, 32, 32, 16, 16, 2, 4, 0, 0, false},
+	{128, 128, 32, 64, 32, 1, 2, 0, 0, false, false},
+	{64, 128, 32, 32, 32, 1, 3, 0, 0, false, false},
+	{128, 64, 32, 32, 32, 1, 3, 0, 0, false, false},
+	{64, 64, 32, 32, 32, 2, 3, 0, 0, false, false},
+	{64, 32, 32, 32, 16, 2, 3, 0, 0, false, false},
+	{32, 64, 32, 16, 32, 2, 3, 0, 0, false, false},
+	{32, 32, 32, 16, 16, 2, 4, 0, 0, false, false},
 }
 
 // halfShapes are those for numbers of 16 bits. Stages are as large in bytes as those of float32 or smaller, and so they
 // are deeper, where tiles are small.
 var halfShapes = []TileShape{
-	{128, 128, 32, 64, 32, 1, 4, 1, 0, false},
-	{64, 128, 32, 32, 32, 1, 4, 1, 0, false},
-	{128, 64, 32, 32, 32, 1, 4, 1, 0, false},
-	{64, 64, 64, 32, 32, 2, 3, 1, 0, false},
-	{64, 32, 64, 32, 16, 2, 4, 1, 0, false},
-	{32, 64, 64, 16, 32, 2, 4, 1, 0, false},
-	{32, 32, 64, 16, 16, 2, 4, 1, 0, false},
-	{16, 64, 64, 16, 16, 2, 4, 1, 0, false},
+	{128, 128, 32, 64, 32, 1, 4, 1, 0, false, false},
+	{64, 128, 32, 32, 32, 1, 4, 1, 0, false, false},
+	{128, 64, 32, 32, 32, 1, 4, 1, 0, false, false},
+	{64, 64, 64, 32, 32, 2, 3, 1, 0, false, false},
+	{64, 32, 64, 32, 16, 2, 4, 1, 0, false, false},
+	{32, 64, 64, 16, 32, 2, 4, 1, 0, false, false},
+	{32, 32, 64, 16, 16, 2, 4, 1, 0, false, false},
+	{16, 64, 64, 16, 16, 2, 4, 1, 0, false, false},
 }
 
 // byteShapes are those for integers of 8 bits, of which a stage has twice as many in the same bytes.
 var byteShapes = []TileShape{
-	{128, 128, 64, 64, 32, 1, 4, 1, ir.Int8, false},
-	{64, 128, 64, 32, 32, 1, 4, 1, ir.Int8, false},
-	{128, 64, 64, 32, 32, 1, 4, 1, ir.Int8, false},
-	{64, 64, 128, 32, 32, 2, 3, 1, ir.Int8, false},
-	{64, 32, 128, 32, 16, 2, 4, 1, ir.Int8, false},
-	{32, 64, 128, 16, 32, 2, 4, 1, ir.Int8, false},
-	{32, 32, 128, 16, 16, 2, 4, 1, ir.Int8, false},
-	{16, 64, 128, 16, 16, 2, 4, 1, ir.Int8, false},
+	{128, 128, 64, 64, 32, 1, 4, 1, ir.Int8, false, false},
+	{64, 128, 64, 32, 32, 1, 4, 1, ir.Int8, false, false},
+	{128, 64, 64, 32, 32, 1, 4, 1, ir.Int8, false, false},
+	{64, 64, 128, 32, 32, 2, 3, 1, ir.Int8, false, false},
+	{64, 32, 128, 32, 16, 2, 4, 1, ir.Int8, false, false},
+	{32, 64, 128, 16, 32, 2, 4, 1, ir.Int8, false, false},
+	{32, 32, 128, 16, 16, 2, 4, 1, ir.Int8, false, false},
+	{16, 64, 128, 16, 16, 2, 4, 1, ir.Int8, false, false},
 }
 
 // ByteShapes are the shapes for m×n products of integers of 8 bits, nil if the target's tensor cores multiply none.
@@ -103,26 +103,26 @@ func shapesIn(shapes []TileShape, products int64, d ir.DType) []TileShape {
 // rowShapes are the tiles of convolutions whose rows are positions of channels-last images, from few rTasks to many.
 // Where they are small, a stage is deep and there are several, because what brings operands is then waited for longest.
 var rowShapes = []TileShape{
-	{128, 128, 32, 64, 32, 1, 3, 0, 0, false},
-	{64, 128, 32, 32, 32, 1, 3, 0, 0, false},
-	{128, 64, 32, 32, 32, 1, 4, 0, 0, false},
-	{64, 64, 32, 32, 32, 2, 4, 0, 0, false},
-	{64, 32, 64, 32, 16, 2, 3, 0, 0, false},
-	{32, 64, 64, 16, 32, 2, 3, 0, 0, false},
-	{32, 32, 64, 16, 16, 2, 4, 0, 0, false},
+	{128, 128, 32, 64, 32, 1, 3, 0, 0, false, false},
+	{64, 128, 32, 32, 32, 1, 3, 0, 0, false, false},
+	{128, 64, 32, 32, 32, 1, 4, 0, 0, false, false},
+	{64, 64, 32, 32, 32, 2, 4, 0, 0, false, false},
+	{64, 32, 64, 32, 16, 2, 3, 0, 0, false, false},
+	{32, 64, 64, 16, 32, 2, 3, 0, 0, false, false},
+	{32, 32, 64, 16, 16, 2, 4, 0, 0, false, false},
 }
 
 // RowShapes are those shapes of such a convolution that its m×n result fills well; the smallest one if there is none
 // and the result is no narrower than half of it. There are none where the target does not multiply such elements on
 // tensor cores, or the precision does not allow it.
 func RowShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
-	shapes := shapesIn(rowShapes, 1, ir.Float32)
+	shapes := ForConstant(shapesIn(rowShapes, p.Products(), ir.Float32))
 	switch {
 	case e.Multiplied == ir.Int8:
 		shapes = byteShapes[:len(byteShapes)-1]
 	case isHalf(e.Multiplied) && p != precision.Strict:
 		shapes = shapesIn(halfShapes[:len(halfShapes)-1], 1, e.Multiplied) // without that for very few rows
-	case e != Float32s || p.Products() != 1:
+	case e != Float32s || p.Products() == 0:
 		return nil
 	}
 	if t.Rate(target.Tensor, shapes[0].multiplied) == 0 {
@@ -143,13 +143,22 @@ func RowShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) 
 // groupShapes are the tiles of warp groups, from few rTasks to many. A stage is 128 bytes deep: 32 values of float32,
 // of which the table speaks, or twice as many of 16 bits, or four times as many of 8 bits.
 var groupShapes = []TileShape{
-	{128, 192, 32, 64, 192, 1, 4, 1, ir.Float32, true},
-	{128, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true},
-	{128, 96, 32, 64, 96, 1, 4, 1, ir.Float32, true},
-	{64, 128, 32, 64, 128, 2, 6, 1, ir.Float32, true},
-	{64, 96, 32, 64, 96, 2, 6, 1, ir.Float32, true},
-	{64, 64, 32, 64, 64, 2, 6, 1, ir.Float32, true},
-	{64, 32, 32, 64, 32, 2, 6, 1, ir.Float32, true},
+	{128, 192, 32, 64, 192, 1, 4, 1, ir.Float32, true, false},
+	{128, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true, false},
+	{128, 96, 32, 64, 96, 1, 4, 1, ir.Float32, true, false},
+	{64, 128, 32, 64, 128, 2, 6, 1, ir.Float32, true, false},
+	{64, 96, 32, 64, 96, 2, 6, 1, ir.Float32, true, false},
+	{64, 64, 32, 64, 64, 2, 6, 1, ir.Float32, true, false},
+	{64, 32, 32, 64, 32, 2, 6, 1, ir.Float32, true, false},
+}
+
+// splitShapes are those for three products of parts of float16. Wider tiles have no registers for the sums of a stage
+// beside their own. The shapes are few, because each instance is in a kernel of its own.
+var splitShapes = []TileShape{
+	{128, 96, 32, 64, 96, 1, 4, 3, ir.Float32, true, true},
+	{128, 64, 32, 64, 64, 1, 4, 3, ir.Float32, true, true},
+	{64, 96, 32, 64, 96, 2, 6, 3, ir.Float32, true, true},
+	{64, 64, 32, 64, 64, 2, 6, 3, ir.Float32, true, true},
 }
 
 const (
@@ -168,8 +177,10 @@ const (
 	// of a large tile leave slowly. It is fitted to whole models on an H200, of which tiles of warp groups made some
 	// slower when it was left out.
 	groupDrain = 8
-	// mostSplitColumns is the widest tile of three products: each has sums of its own beside those of the tile.
-	mostSplitColumns = 96
+	// splitRate is how many products of tf32 take as long as three of parts of float16.
+	splitRate = 1.5
+	// splitStage is the same for three products of parts, which a warp group makes of its rows of A.
+	splitStage = 100e3
 )
 
 // GroupShapes are the shapes of warp groups that are useful for an m×n product with a constant on the right.
@@ -178,14 +189,16 @@ func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64
 	if !t.Is(groupArch) || !narrow && (e != Float32s || p.Products() == 0) || t.Rate(target.Tensor, e.Multiplied) == 0 {
 		return nil
 	}
+	shapes := groupShapes
+	if !narrow && p.Products() == 3 {
+		shapes = splitShapes
+	}
 	var out []TileShape
-	for _, s := range groupShapes {
+	for _, s := range shapes {
 		if narrow {
 			s.BK, s.multiplied = s.BK*groupRatio(e.Multiplied), e.Multiplied
-		} else {
-			s.products = p.Products()
 		}
-		if m > s.BM/2 && n > s.BN/2 && (s.products == 1 || s.BN <= mostSplitColumns) {
+		if m > s.BM/2 && n > s.BN/2 {
 			out = append(out, s)
 		}
 	}
@@ -211,16 +224,19 @@ func (s TileShape) groupFlops(flops, stages float64) float64 {
 	if s.multiplied != ir.Float32 {
 		return groupShare*flops/float64(groupRatio(s.multiplied)) + groupNarrowStage*stages
 	}
-	return float64(s.products) * (groupShare*flops + groupStage*stages)
+	if s.split {
+		return splitRate*groupShare*flops + splitStage*stages
+	}
+	return groupShare*flops + groupStage*stages
 }
 
 // Groups says that the shape is for warp groups, which take their constants from a stream.
 func (s TileShape) Groups() bool { return s.groups }
 
-// Gathered is the precision of contractions with a data operand that is brought in small pieces: convolutions. Three
-// products keep two parts of the filter in shared memory, and what they gain in arithmetic they lose in bringing these
-// and the input, so that such contractions are float32 throughout unless tf32 is asked for.
-func Gathered(p precision.Precision) precision.Precision {
+// LeftConstant is the precision of contractions with a constant on the left: convolutions of images whose positions lie
+// beside each other. They have no form with three products, so that they are float32 throughout unless tf32 is asked
+// for.
+func LeftConstant(p precision.Precision) precision.Precision {
 	if p.Products() == 3 {
 		return precision.Strict
 	}
@@ -279,7 +295,7 @@ func (s TileShape) Products() int64 { return s.products }
 
 // PackedSuffix tells the names of constants apart that are packed for different arithmetic.
 func (s TileShape) PackedSuffix() string {
-	suffix := map[int64]string{1: ".tf32", 3: ".tf32x2"}[s.products]
+	suffix := map[int64]string{1: ".tf32", 3: ".parts"}[s.products]
 	if isHalf(s.multiplied) || s.multiplied == ir.Int8 {
 		suffix = ".lines"
 	}
@@ -289,17 +305,9 @@ func (s TileShape) PackedSuffix() string {
 	return suffix
 }
 
-// planes is how many numbers stand in packed constants for one: three products take both parts of it.
-func (s TileShape) planes() int64 {
-	if s.products == 3 {
-		return 2
-	}
-	return 1
-}
-
 // PackedBlock is how many numbers a packed block has of one k tile with so many lines, which are rows of the matrix on
 // the left or columns of the one on the right.
-func (s TileShape) PackedBlock(lines int64) int64 { return s.planes() * lines * s.BK }
+func (s TileShape) PackedBlock(lines int64) int64 { return lines * s.BK }
 
 // PackedPlace is where element k of a line stands in a packed constant whose lines have tk k tiles each; a tile has so
 // many lines. It is PackedPlace(line, 0) + PackedPlace(0, k). Blocks of scalar shapes are [k][line], those of tensor
@@ -307,7 +315,7 @@ func (s TileShape) PackedBlock(lines int64) int64 { return s.planes() * lines * 
 // first plane.
 func (s TileShape) PackedPlace(lines, tk, line, k int64) int64 {
 	block := (line/lines*tk + k/s.BK) * s.PackedBlock(lines)
-	if s.groups {
+	if s.groups && !s.split {
 		run := PerLoad(s.multiplied)
 		return block + k%s.BK/run*run*lines + line%lines*run + k%run
 	}
@@ -317,24 +325,18 @@ func (s TileShape) PackedPlace(lines, tk, line, k int64) int64 {
 	return block + k%s.BK*lines + line%lines
 }
 
-// FinishPacked makes of float32 numbers, which stand in the first planes of packed blocks, what tensor cores take: the
-// numbers as tf32, and where there is a second plane, what is left of them there. It changes nothing where other types
-// are multiplied.
+// FinishPacked makes of float32 numbers in packed blocks what tensor cores take: the numbers as tf32, or parts of them.
+// It changes nothing where other types are multiplied.
 func (s TileShape) FinishPacked(b []byte, lines int64) []byte {
-	if s.products == 0 || s.multiplied != ir.Float32 {
+	switch {
+	case s.split:
+		return s.splitPacked(b, lines)
+	case s.products == 0 || s.multiplied != ir.Float32:
 		return b
 	}
 	le := binary.LittleEndian
-	plane := int64(ir.Float32.Size()) * lines * s.BK
-	for from := int64(0); from < int64(len(b)); from += plane * s.planes() {
-		for at := from; at < from+plane; at += int64(ir.Float32.Size()) {
-			x := math.Float32frombits(le.Uint32(b[at:]))
-			high := tf32(x)
-			le.PutUint32(b[at:], math.Float32bits(high))
-			if s.planes() == 2 {
-				le.PutUint32(b[at+plane:], math.Float32bits(tf32(x-high)))
-			}
-		}
+	for at := 0; at < len(b); at += ir.Float32.Size() {
+		le.PutUint32(b[at:], math.Float32bits(tf32(math.Float32frombits(le.Uint32(b[at:])))))
 	}
 	return b
 }
@@ -359,11 +361,19 @@ func (s TileShape) Multiplications(e Elements, k float64) roperator.Work {
 	case s.multiplied == ir.Int8:
 		w.TensorFlops = flops * integerShare
 	case s.products > 0:
-		w.TensorFlops = flops * float64(s.products)
+		w.TensorFlops = flops * s.perProduct()
 	default:
 		w.Flops = flops
 	}
 	return w
+}
+
+// perProduct is how many products of tf32 take as long as those that stand for one.
+func (s TileShape) perProduct() float64 {
+	if s.split {
+		return splitRate
+	}
+	return float64(s.products)
 }
 
 // multiplyTime is how long one multiprocessor takes to multiply a tile k deep, in nanoseconds.

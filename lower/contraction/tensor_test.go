@@ -69,43 +69,89 @@ func TestTF32(t *testing.T) {
 }
 
 // TestPackedPlaces: every element of a matrix has a place of its own inside the packed constant, which is the sum of
-// the places of its row and of its depth; and the two planes of three products add up to the number.
+// the places of its row and of its depth.
 func TestPackedPlaces(t *testing.T) {
-	const rows, depth = 70, 50
 	for _, s := range []TileShape{tileShapes[3], withProducts(tensorShapes[3], 1), withProducts(tensorShapes[3], 3),
-		withProducts(groupShapes[5], 1), withProducts(groupShapes[5], 3)} {
-		tk, tm := (depth+s.BK-1)/s.BK, (rows+s.BM-1)/s.BM
-		packed := make([]byte, 4*tm*tk*s.PackedBlock(s.BM))
-		want := map[int64]float32{}
-		rng := rand.New(rand.NewPCG(3, 4))
-		for r := range int64(rows) {
-			for k := range int64(depth) {
-				at := s.PackedPlace(s.BM, tk, r, k)
-				if at != s.PackedPlace(s.BM, tk, r, 0)+s.PackedPlace(s.BM, tk, 0, k) {
-					t.Fatalf("%+v: the place of (%d, %d) is not the sum of its row's and its depth's", s, r, k)
-				}
-				if _, taken := want[at]; taken {
-					t.Fatalf("%+v: two elements at place %d", s, at)
-				}
-				want[at] = float32(rng.NormFloat64())
-				binary.LittleEndian.PutUint32(packed[4*at:], math.Float32bits(want[at]))
-			}
+		withProducts(groupShapes[5], 1), splitShapes[3]} {
+		packed, want := packedMatrix(t, s, 1)
+		packed = s.FinishPacked(packed, s.BM)
+		if s.Products() == 3 {
+			continue // TestSplitConstants
 		}
-		s.FinishPacked(packed, s.BM)
-		bound := map[int64]float64{0: 0, 1: 1.0 / (1 << 11), 3: 1.0 / (1 << 22)}[s.Products()]
-		for at, x := range want {
-			got := float64(math.Float32frombits(binary.LittleEndian.Uint32(packed[4*at:])))
-			if s.planes() == 2 {
-				got += float64(math.Float32frombits(binary.LittleEndian.Uint32(packed[4*(at+s.BM*s.BK):])))
-			}
-			if off := math.Abs(got - float64(x)); off > bound*math.Abs(float64(x)) {
-				t.Fatalf("%+v: %g is packed as %g", s, x, got)
+		bound := map[int64]float64{0: 0, 1: 1.0 / (1 << 11)}[s.Products()]
+		for at, e := range want {
+			got := math.Float32frombits(binary.LittleEndian.Uint32(packed[4*at:]))
+			if off := math.Abs(float64(got) - float64(e.x)); off > bound*math.Abs(float64(e.x)) {
+				t.Fatalf("%+v: %g is packed as %g", s, e.x, got)
 			}
 		}
 	}
 }
 
+// element is one of a matrix: row r, depth k.
+type element struct {
+	r, k int64
+	x    float32
+}
+
+// packedMatrix has random elements of about the given size at their places, before FinishPacked.
+func packedMatrix(t *testing.T, s TileShape, size float64) (packed []byte, want map[int64]element) {
+	const rows, depth = 70, 50
+	tk, tm := (depth+s.BK-1)/s.BK, (rows+s.BM-1)/s.BM
+	packed = make([]byte, 4*tm*tk*s.PackedBlock(s.BM))
+	want = map[int64]element{}
+	rng := rand.New(rand.NewPCG(3, 4))
+	for r := range int64(rows) {
+		for k := range int64(depth) {
+			at := s.PackedPlace(s.BM, tk, r, k)
+			if at != s.PackedPlace(s.BM, tk, r, 0)+s.PackedPlace(s.BM, tk, 0, k) {
+				t.Fatalf("%+v: the place of (%d, %d) is not the sum of its row's and its depth's", s, r, k)
+			}
+			if _, taken := want[at]; taken {
+				t.Fatalf("%+v: two elements at place %d", s, at)
+			}
+			want[at] = element{r, k, float32(size * rng.NormFloat64())}
+			binary.LittleEndian.PutUint32(packed[4*at:], math.Float32bits(want[at].x))
+		}
+	}
+	return packed, want
+}
+
+// TestSplitConstants: the parts of a number stand where its thread takes them, and their sum divided by the scale is the
+// number but for a unit in its last place, however large or small the constant is.
+func TestSplitConstants(t *testing.T) {
+	le := binary.LittleEndian
+	for _, s := range []TileShape{withProducts(tensorShapes[3], 3), splitShapes[3]} {
+		for _, size := range []float64{1, 1e-30, 1e36} {
+			packed, want := packedMatrix(t, s, size)
+			blocks := int64(len(packed))
+			packed = s.FinishPacked(packed, s.BM)
+			if got := int64(len(packed)) / 4; got != s.PackedElements(blocks/4) {
+				t.Fatalf("%+v: %d elements for blocks of %d", s, got, blocks/4)
+			}
+			inverse := float64(math.Float32frombits(le.Uint32(packed[blocks:])))
+			tk := (50 + s.BK - 1) / s.BK
+			for _, e := range want {
+				block := 4 * s.PackedBlock(s.BM) * (e.r/s.BM*tk + e.k/s.BK)
+				line, place := e.r%s.BM, e.k%s.BK/16*16+pairedDepth(e.k%16)
+				hi, behind := block+2*(2*line*s.BK+place), 2*s.BK
+				if s.groups {
+					hi, behind = block+place/8*(16*s.BM)+16*line+place%8*2, 2*s.BM*s.BK
+				}
+				got := (ir.FromFloat16(le.Uint16(packed[hi:])) + ir.FromFloat16(le.Uint16(packed[hi+behind:]))) * inverse
+				if off := math.Abs(got - float64(e.x)); off > math.Abs(float64(e.x))/(1<<22)+size/(1<<36) {
+					t.Fatalf("%+v: %g is packed as %g", s, e.x, got)
+				}
+			}
+		}
+	}
+}
+
+// pairedDepth is where a fragment 16 deep has depth k of memory: lane q has depths q and q + 4 of either half of it,
+// which are neighbours 2q and 2q + 1 to the instruction.
+func pairedDepth(k int64) int64 { return k/8*8 + k%4*2 + k%8/4 }
+
 func withProducts(s TileShape, products int64) TileShape {
 	s.products, s.multiplied = products, ir.Float32
-	return s
+	return ForConstant([]TileShape{s})[0]
 }

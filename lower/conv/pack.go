@@ -18,7 +18,7 @@ func packFilter(b *build.Builder, c *convolution, s contraction.TileShape, lines
 	tm := build.CeilDiv(c.outC, lines)
 	elems := c.groups * tm * k.tiles * s.PackedBlock(lines)
 	name := fmt.Sprintf("%s.filter%dx%d.%d%s", w.Buf.Name, lines, s.BK, k.mode, s.PackedSuffix())
-	return b.Packed(name, c.elements.Left, elems, func() []byte {
+	return b.Packed(name, c.elements.Left, s.PackedElements(elems), func() []byte {
 		pk := pack.New(w, elems, c.elements.Left)
 		rows := pack.NewAxis(c.outC, func(m int64) (int64, int64) {
 			return m * w.Strides[1], s.PackedPlace(lines, k.tiles, m, 0)

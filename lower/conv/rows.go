@@ -20,7 +20,7 @@ import (
 // product as it stands.
 
 // OnTensorCores reports whether convolutions multiply on tensor cores in the precision, where the target has them.
-func OnTensorCores(p precision.Precision) bool { return contraction.Gathered(p).Products() == 1 }
+func OnTensorCores(p precision.Precision) bool { return p.Products() > 0 }
 
 // isRows reports whether the input or the output has its channels last, and the target multiplies on tensor cores in
 // the builder's precision.
@@ -44,8 +44,7 @@ func channelsLast(v roperator.View) bool {
 
 // rowShapes are the tiles on tensor cores that suit the result.
 func (c *convolution) rowShapes(b *build.Builder) []contraction.TileShape {
-	p := contraction.Gathered(b.Precision())
-	return contraction.RowShapes(b.Target(), p, c.elements, c.images*c.positions(), c.outC)
+	return contraction.RowShapes(b.Target(), b.Precision(), c.elements, c.images*c.positions(), c.outC)
 }
 
 // permuteTail lets the tail show the result as [image][position][channel].
@@ -99,8 +98,8 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 	}
 	shapes := c.rowShapes(b)
 	if c.wholeRuns() {
-		p := contraction.Gathered(b.Precision())
-		shapes = append(shapes, contraction.GroupShapes(b.Target(), p, c.elements, c.positions(), c.outC)...)
+		shapes = append(shapes,
+			contraction.GroupShapes(b.Target(), b.Precision(), c.elements, c.positions(), c.outC)...)
 	}
 	tasks := func(s contraction.TileShape) int64 {
 		return c.images * c.groups * build.CeilDiv(c.positions(), s.BM) * build.CeilDiv(c.outC, s.BN)
@@ -184,7 +183,7 @@ func (c *convolution) rowsCandidate(b *build.Builder, s contraction.TileShape, t
 	if !s.Groups() {
 		args = append(args, c.stepsRef(b, k, w))
 	}
-	args = append(args, arg.Int("padding", c.padding()))
+	args = append(args, s.ScaleRef(w), arg.Int("padding", c.padding()))
 	candidate := &roperator.Candidate{
 		Tasks: int(c.images * splits * c.groups * tm * tn),
 		Args: append(args, []rkernels.Field{

@@ -16,7 +16,7 @@ func addImplicitGemm(b *build.Builder, g *build.Group, c *convolution) error {
 	if err := c.checkRange(); err != nil {
 		return err
 	}
-	shapes := contraction.UsefulShapes(b.Target(), contraction.Gathered(b.Precision()), c.elements, c.outC, c.positions())
+	shapes := contraction.UsefulShapes(b.Target(), contraction.LeftConstant(b.Precision()), c.elements, c.outC, c.positions())
 	tasks := func(s contraction.TileShape) int64 {
 		return c.images * c.groups * build.CeilDiv(c.outC, s.BM) * build.CeilDiv(c.positions(), s.BN)
 	}

@@ -25,7 +25,7 @@ func packColumns(b *build.Builder, p contraction.Product, s contraction.TileShap
 	block := tn * tk * s.PackedBlock(s.BN)
 	elems := pack.Batches(v) * block
 	name := fmt.Sprintf("%s.columns%dx%d%s", v.Buf.Name, s.BK, s.BN, s.PackedSuffix())
-	return b.Packed(name, p.Elements.Right, elems, func() []byte {
+	return b.Packed(name, p.Elements.Right, s.PackedElements(elems), func() []byte {
 		pk := pack.New(v, elems, p.Elements.Right)
 		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.PackedPlace(s.BN, tk, 0, i) })
 		cols := pack.NewAxis(n, func(j int64) (int64, int64) { return j * v.Strides[4], s.PackedPlace(s.BN, tk, j, 0) })
@@ -78,6 +78,9 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 		return ir.Count(p.Batch) * build.CeilDiv(p.M, s.BM) * build.CeilDiv(p.N, s.BN)
 	}
 	shapes := contraction.UsefulShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N)
+	if p.B.Buf.Kind == roperator.Const {
+		shapes = contraction.ForConstant(shapes)
+	}
 	// A prologue computes on the way to shared memory. It would wait for its operands while warp groups wait for it.
 	if p.B.Buf.Kind == roperator.Const && p.Prologue == nil {
 		shapes = append(shapes, contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N)...)
@@ -160,7 +163,7 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor,
 		bStrides, bk, bn = pack.BatchStrides(p.B, tn*tk*s.PackedBlock(s.BN)), 0, 0
 	}
 	args := []rkernels.Field{
-		arg.Ref("a", p.A), arg.Ref("b", c.b), {Name: "out", Value: arg.Operand3(c.tail.Out)},
+		arg.Ref("a", p.A), arg.Ref("b", c.b), s.ScaleRef(c.b), {Name: "out", Value: arg.Operand3(c.tail.Out)},
 		arg.Int("M", p.M), arg.Int("N", p.N), arg.Int("K", p.K), arg.Div("tiles_m", tm), arg.Div("tiles_n", tn),
 		arg.Int("tiles_k", tk), arg.Int("split_k", splitK), arg.Div("splits", c.splits),
 		arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),

@@ -42,7 +42,7 @@ func AddLeftConstant(b *build.Builder, g *build.Group, p contraction.Product) {
 
 // Add adds the rOperators of c, with candidates that have the packed constant on the left.
 func Add(b *build.Builder, g *build.Group, c *Product) {
-	shapes := contraction.UsefulShapes(b.Target(), contraction.Gathered(b.Precision()), c.Elements, c.OutC, c.Positions)
+	shapes := contraction.UsefulShapes(b.Target(), contraction.LeftConstant(b.Precision()), c.Elements, c.OutC, c.Positions)
 	tasks := func(s contraction.TileShape) int64 {
 		return c.Images * c.Groups * build.CeilDiv(c.OutC, s.BM) * build.CeilDiv(c.Positions, s.BN)
 	}

@@ -3,7 +3,7 @@
 // A tensor core reads the upper 19 bits of a float32 (1 sign, 8 exponent, 10 mantissa: tf32). With one product an
 // operand is rounded to them. With three, each operand x is split in two parts, hi = tf32(x) and
 // lo = tf32(x - hi), and hi·hi + hi·lo + lo·hi has the accuracy of a float32 product. What is left out, lo·lo, is
-// below half a unit in the last place.
+// below half a unit in the last place. Where an operand is constant, parts of float16 are faster (split_tile.cuh).
 #pragma once
 
 #include "common/tile.cuh"
@@ -17,18 +17,18 @@ struct MmaPlace;
 // A warp owns WM×WN elements of the tile, as WM/16 by WN/8 fragments of 16×8. KG groups of warps share the tile's
 // k range. A is held by rows, BK long. So is a constant B, by columns of the matrix; what is produced is held by rows,
 // BN long. Rows are padded so that the lanes of a fragment's load fall on all banks.
-// Constants are packed as tf32, and where there are three products as two planes, hi before lo.
+// Constants are packed as tf32.
 template <int BM_, int BN_, int BK_, int WM_, int WN_, int KG_, int ST_, bool ConstA_, bool ConstB_, int Products_>
 struct MmaTile {
   static constexpr int BM = BM_, BN = BN_, BK = BK_, WM = WM_, WN = WN_, KG = KG_, ST = ST_;
   static constexpr bool ConstA = ConstA_, ConstB = ConstB_;
   static constexpr bool kAcrossA = false, kAcrossB = !ConstB;
-  static constexpr int kProducts = Products_, kPlanes = Products_ == 3 ? 2 : 1;
+  static constexpr int kProducts = Products_;
   static constexpr int kGroup = BM / WM * (BN / WN) * 32;
   static constexpr int kThreads = kGroup * KG;
   static constexpr int LDA = BK + 4, LDB = ConstB ? BK + 4 : BN + 8, LDC = BN + 8;
-  static constexpr int kLeftRows = BM * kPlanes, kLeftCols = BK, kRightRows = BN * kPlanes, kRightCols = BK;
-  static constexpr int kStageA = (ConstA ? kPlanes : 1) * BM * LDA, kStageB = ConstB ? kRightRows * LDB : BK * LDB;
+  static constexpr int kLeftRows = BM, kLeftCols = BK, kRightRows = BN, kRightCols = BK;
+  static constexpr int kStageA = BM * LDA, kStageB = ConstB ? kRightRows * LDB : BK * LDB;
   static constexpr int kRing = ST * (kStageA + kStageB);
   static constexpr int kSums = KG * BM * LDC;
   static constexpr int kShared = 4 * (kRing > kSums ? kRing : kSums);
@@ -40,7 +40,7 @@ struct MmaTile {
   static_assert(WM % 16 == 0 && WN % 16 == 0 && BM % WM == 0 && BN % WN == 0,
                 "a tile is whole warp tiles of whole fragments");
   static_assert(kSlice % 8 == 0, "a slice is whole fragments deep");
-  static_assert(kProducts == 1 || kProducts == 3, "tf32, or float32 out of three products");
+  static_assert(kProducts == 1 || kProducts == 3 && !ConstA && !ConstB, "tf32, or float32 out of three products");
 };
 
 // Where a thread's first elements of a fragment are: row g and k or column q of it.
@@ -90,7 +90,6 @@ RT_DEVICE void multiply_parts(const Parts<Products, 4>& a, const Parts<Products,
 template <class T>
 RT_DEVICE void multiply_stage(const MmaPlace<T>& at, const float* sa, const float* sb, float (&acc)[T::MI][T::NI][4]) {
   constexpr int P = T::kProducts;
-  constexpr bool kApart = P == 3;
   // The rows that a lane gives the address of: of A in the order of a fragment's registers, of B of two fragments.
   const float* row_a = sa + (at.m + at.lane % 16) * T::LDA + at.group * T::kSlice + at.lane / 16 * 4;
   const float* row_b =
@@ -112,7 +111,6 @@ RT_DEVICE void multiply_stage(const MmaPlace<T>& at, const float* sa, const floa
           a[i].set(e, rk::bit_cast<float>(r[e]));
         }
       }
-      if constexpr (T::ConstA && kApart) rt::load_fragments(a[i].lo, row_a + (T::BM + 16 * i) * T::LDA);
     }
     if constexpr (T::ConstB) {
       RT_UNROLL
@@ -120,10 +118,6 @@ RT_DEVICE void multiply_stage(const MmaPlace<T>& at, const float* sa, const floa
         uint32_t r[4];
         rt::load_fragments(r, row_b + 8 * j * T::LDB);
         b[j].hi[0] = r[0], b[j].hi[1] = r[1], b[j + 1].hi[0] = r[2], b[j + 1].hi[1] = r[3];
-        if constexpr (kApart) {
-          rt::load_fragments(r, row_b + (T::BN + 8 * j) * T::LDB);
-          b[j].lo[0] = r[0], b[j].lo[1] = r[1], b[j + 1].lo[0] = r[2], b[j + 1].lo[1] = r[3];
-        }
       }
     } else {
       RT_UNROLL

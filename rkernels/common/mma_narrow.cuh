@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/mma.cuh"
+#include "common/split_tile.cuh"
 #include "common/types.cuh"
 
 namespace rk {
@@ -130,6 +131,10 @@ template <class A, class B, int BM, int BN, int BK, int WM, int WN, int KG, int 
           bool AcrossA, bool AcrossB, int Products>
 struct TensorTileOf<float, A, B, BM, BN, BK, WM, WN, KG, ST, ConstA, ConstB, AcrossA, AcrossB, Products> {
   using type = MmaTile<BM, BN, BK, WM, WN, KG, ST, ConstA, ConstB, Products>;
+};
+template <class A, class B, int BM, int BN, int BK, int WM, int WN, int KG, int ST, bool AcrossA, bool AcrossB>
+struct TensorTileOf<float, A, B, BM, BN, BK, WM, WN, KG, ST, false, true, AcrossA, AcrossB, 3> {
+  using type = SplitTile<BM, BN, BK, WM, WN, KG, ST>;
 };
 template <class A, class B, int BM, int BN, int BK, int WM, int WN, int KG, int ST, bool ConstA, bool ConstB,
           bool AcrossA, bool AcrossB, int Products>

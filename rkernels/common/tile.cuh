@@ -189,14 +189,28 @@ struct RingOf {
   }
 };
 
+// The inverse of the scale of a constant that is packed as parts of float16 (split.cuh), which stands in memory. Tiles
+// that take such parts say kSplit; others have no scale.
+template <class T>
+struct ConstantScale {
+  static constexpr bool kUsed = requires { requires T::kSplit; };
+  float inverse = 1.0f;
+  ConstantScale() = default;
+  RT_DEVICE ConstantScale(const rt::Task& t, const rt::Ref& ref) {
+    if constexpr (kUsed) inverse = rt::ld_const(t.template ptr<const float>(ref));
+  }
+};
+
 // Runs count k tiles through the ring. LoadA and LoadB have issue(stage) for one k tile after the other,
 // called by all threads; what a thread copies is its own until the barrier after cp_async_wait. Loaders that have
 // kConstant set bring nothing that the program produces; the others begin when the launches before have ended.
 template <class T, class LoadA, class LoadB>
-RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, int count, typename T::Acc& acc) {
+RT_DEVICE void multiply_tiles(const rt::Task& t, LoadA& load_a, LoadB& load_b, int count, typename T::Acc& acc,
+                              const ConstantScale<T>& scale = {}) {
   using Element = typename T::Element;
   const RingOf<T, LoadA, LoadB> ring{reinterpret_cast<Element*>(t.smem)};
-  const typename T::At at(t.tid);
+  typename T::At at(t.tid);
+  if constexpr (ConstantScale<T>::kUsed) at.scale = scale.inverse;
   ring.begin(t, load_a, load_b, count);
   int stage = 0;  // to fill next; the one behind it is the next to multiply
   RK_UNROLL(1)

@@ -1,6 +1,6 @@
 // The tile of a product on tensor cores that are driven by warp groups: wgmma.m64nNk8 on tf32 operands, m64nNk16 on
-// those of 16 bits, with float32 sums, and m64nNk32 on integers of 8 bits, with int32 sums. What tf32 is, and what three
-// products are, says mma.cuh.
+// those of 16 bits, with float32 sums, and m64nNk32 on integers of 8 bits, with int32 sums. What tf32 is says mma.cuh,
+// and how three products of float16 make one of float32, split.cuh.
 //
 // A warp group multiplies 64 rows by all columns of the tile, so that B is read once from shared memory for 64 rows. It
 // brings its rows of A by itself into a ring of its own, and waits for no other group but where stages of B run out:
@@ -12,6 +12,7 @@
 #pragma once
 
 #include "common/mma.cuh"
+#include "common/split.cuh"
 #include "common/types.cuh"
 
 namespace rk {
@@ -20,16 +21,19 @@ template <class T>
 struct GroupPlace;
 
 // KG groups of warp groups share the tile's k range: each takes its share of every stage, which is 128 bytes deep. A
-// stage of A has ST places. B comes from the stream, packed as [plane][k / kPer][column][k % kPer] a stage, where kPer
-// values are 16 bytes; with three products there are two planes. A is the element type of the left operand in memory, E
-// of what is multiplied: of integers of 8 bits these are the types of the left and of the right operand, and a stage
-// holds bytes of either.
+// stage of A has ST places. B comes from the stream, packed as [k / n][column][k % n] a stage, where n values are 16
+// bytes. With three products the values are of float16, and there are two such planes a stage, hi before lo. A is the
+// element type of the left operand in memory, E of what is multiplied: of integers of 8 bits these are the types of the
+// left and of the right operand, and a stage holds bytes of either.
 template <class A, class E, int BM_, int BN_, int KG_, int ST_, int Products_>
 struct GroupTile {
   using Element = E;
-  static constexpr int kSize = sizeof(E), kPer = 16 / kSize, kDeep = 32 / kSize;  // kDeep: values of k of a product
-  static constexpr int BM = BM_, BN = BN_, BK = 128 / kSize, KG = KG_, ST = ST_;
-  static constexpr int kProducts = Products_, kPlanes = Products_ == 3 ? 2 : 1;
+  static constexpr int BM = BM_, BN = BN_, BK = 128 / sizeof(E), KG = KG_, ST = ST_;
+  static constexpr int kProducts = Products_;
+  static constexpr bool kSplit = Products_ == 3;
+  using Multiplied = std::conditional_t<Products_ == 3, half, E>;
+  static constexpr int kSize = sizeof(E), kPer = 16 / kSize;
+  static constexpr int kDeep = 32 / sizeof(Multiplied);  // values of k of a product
   static constexpr int kRowGroups = BM / 64, kGroups = kRowGroups * KG;
   static constexpr int kThreads = 128 * kGroups;
   static constexpr int kSlice = BK / KG, LDA = kSlice + kPer;
@@ -38,10 +42,10 @@ struct GroupTile {
   static constexpr int kColumns = BN % 96 == 0 ? 96 : BN < 64 ? BN : 64, LDC = kColumns + 8;
   static constexpr int kRing = kSize * kGroups * ST * kStageA, kSums = 4 * KG * BM * LDC;
   static constexpr int kShared = kRing > kSums ? kRing : kSums;
-  static constexpr int kPitch = 16 * BN;                                 // bytes from 16 bytes of depth to the next
-  static constexpr int kPlane = 8 * kPitch, kStageB = kPlanes * kPlane;  // bytes
+  static constexpr int kPitch = 16 * BN;  // bytes from 16 bytes of depth to the next
+  static constexpr int kStageB = 8 * kPitch, kPlane = kProducts == 3 ? kStageB / 2 : kStageB;  // bytes
   // A stage is taken in parts, so that what is multiplied and what comes next fit the registers.
-  static constexpr int kParts = BN == 256 ? 4 : (kProducts == 3 && BM * BN > 4096 ? 2 : 1);
+  static constexpr int kParts = BN == 256 ? 4 : 1;
   static constexpr int kSteps = kSlice / kDeep / kParts;  // products of a part
   static constexpr int kTurn = kParts > 2 ? kParts : 2;   // parts of a turn of the loop
   using Left = A;
@@ -115,29 +119,18 @@ struct GroupFragment<float, 1> : Parts<1, 4> {
     for (int i = 0; i < 4; ++i) this->set(i, rk::bit_cast<float>(words[i]));
   }
 };
-// Tensor cores do not see the lower bits of either part, so that these need not be cleared. Infinities and NaNs stay.
 template <>
-struct GroupFragment<float, 3> {
-  uint32_t hi[4], lo[4];
-  RT_DEVICE void take(const uint32_t (&words)[4]) {
-    RT_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const float x = rk::bit_cast<float>(words[i]);
-      hi[i] = words[i] + (__builtin_fabsf(x) < __builtin_inff() ? 0x1000u : 0u);
-      lo[i] = rk::bit_cast<uint32_t>(x - rk::bit_cast<float>(hi[i] & 0xffffe000u));
-    }
-  }
-};
+struct GroupFragment<float, 3> : SplitFragment {};
 
 // Begins d += A·B for one fragment of the group's rows.
 template <class T>
 RT_DEVICE void begin_product(const uint32_t (&a)[4], const char* b, bool add, typename T::Acc& d) {
-  if constexpr (std::is_same_v<typename T::Element, float>) {
+  if constexpr (std::is_same_v<typename T::Multiplied, float>) {
     rt::multiply_tf32<T::BN>(d, a, b, T::kPitch, add);
   } else if constexpr (T::kSize == 1) {
     constexpr bool kSignedA = std::is_signed_v<typename T::Left>, kSignedB = std::is_signed_v<typename T::Element>;
     rt::multiply_int8<T::BN, kSignedA, kSignedB>(d, a, b, T::kPitch, add);
-  } else if constexpr (std::is_same_v<typename T::Element, half>) {
+  } else if constexpr (std::is_same_v<typename T::Multiplied, half>) {
     rt::multiply_f16<T::BN>(d, a, b, T::kPitch, add);
   } else {
     rt::multiply_bf16<T::BN>(d, a, b, T::kPitch, add);
@@ -150,13 +143,14 @@ class GroupProducts {
   using E = typename T::Element;
 
  public:
-  RT_DEVICE GroupProducts(const rt::Task& t, LoadA& load_a, int count)
+  RT_DEVICE GroupProducts(const rt::Task& t, LoadA& load_a, int count, const ConstantScale<T>& scale)
       : t_(t),
         at_(t.tid),
         load_a_(load_a),
         stages_(t.stream),
         ring_(reinterpret_cast<E*>(t.smem) + at_.group * T::ST * T::kStageA),
         row_(ring_ + (at_.m - at_.row + at_.lane % 16) * T::LDA + at_.lane / 16 * T::kPer),
+        scale_(scale.inverse),
         parts_(count * T::kParts),
         unsent_(count) {}
 
@@ -193,11 +187,27 @@ class GroupProducts {
       from_ = row_ + fetched_ * T::kStageA;
       fetched_ = fetched_ + 1 == T::ST ? 0 : fetched_ + 1;
     }
+    take(from_ + P % T::kParts * T::kSteps * T::kDeep, fragments_[P % 2]);
     RT_UNROLL
-    for (int k = 0; k < T::kSteps; ++k) {
-      uint32_t r[4];
-      rt::load_fragments(r, from_ + (P % T::kParts * T::kSteps + k) * T::kDeep);
-      fragments_[P % 2][k].take(r);
+    for (int i = 0; i < 2 && T::kProducts == 3; ++i) down_[P % 2][i] = scales_.down(i) * scale_;
+  }
+
+  // The fragments of a part, whose first row is given.
+  RT_DEVICE void take(const E* row, GroupFragment<E, T::kProducts> (&fragments)[T::kSteps]) {
+    if constexpr (T::kProducts == 3) {
+      WideFragment wide[T::kSteps];
+      RT_UNROLL
+      for (int k = 0; k < T::kSteps; ++k) wide[k].load(row + k * T::kDeep);
+      scales_.cover(wide);
+      RT_UNROLL
+      for (int k = 0; k < T::kSteps; ++k) fragments[k].take(wide[k], scales_);
+    } else {
+      RT_UNROLL
+      for (int k = 0; k < T::kSteps; ++k) {
+        uint32_t r[4];
+        rt::load_fragments(r, row + k * T::kDeep);
+        fragments[k].take(r);
+      }
     }
   }
 
@@ -219,12 +229,10 @@ class GroupProducts {
     if (!kMayBeFirst || part >= 0) begin<P>(acc, apart);
     if (part + 1 < parts_) fetch<(P + 1) % T::kTurn>();
     if (kMayBeFirst && part < 0) return;
-    // Tensor cores cut off the bits that do not fit while they add. Sums of three products are made in parts, and these
-    // added in float32, for the same reason as in mma.cuh.
     if constexpr (T::kProducts == 3) {
       rt::multiplied(apart);
       RT_UNROLL
-      for (int i = 0; i < T::BN / 2; ++i) acc[i] += apart[i];
+      for (int i = 0; i < T::BN / 2; ++i) acc[i] += apart[i] * down_[P % 2][i / 2 % 2];
     } else {
       rt::multiplied(acc);
     }
@@ -235,18 +243,19 @@ class GroupProducts {
   template <int P>
   RT_DEVICE void begin(typename T::Acc& acc, typename T::Acc& apart) {
     if constexpr (P % T::kParts == 0) b_ = stages_.next() + at_.kg * (T::kPlane / T::KG);
+    const char* b = b_ + P % T::kParts * T::kSteps * (2 * T::kPitch);
+    const auto& a = fragments_[P % 2];
     rt::multiply_begin();
+    if constexpr (T::kProducts == 3) {
+      RT_UNROLL
+      for (int k = 0; k < T::kSteps; ++k) {  // what is small is added first, and loses least
+        begin_product<T>(a[k].lo, b + k * (2 * T::kPitch), k > 0, apart);
+        begin_product<T>(a[k].hi, b + k * (2 * T::kPitch) + T::kPlane, true, apart);
+      }
+    }
     RT_UNROLL
     for (int k = 0; k < T::kSteps; ++k) {
-      const auto& a = fragments_[P % 2][k];
-      const char* b = b_ + (P % T::kParts * T::kSteps + k) * (2 * T::kPitch);
-      if constexpr (T::kProducts == 3) {
-        begin_product<T>(a.lo, b, k > 0, apart);
-        begin_product<T>(a.hi, b + T::kPlane, true, apart);
-        begin_product<T>(a.hi, b, true, apart);
-      } else {
-        begin_product<T>(a.hi, b, true, acc);
-      }
+      begin_product<T>(a[k].hi, b + k * (2 * T::kPitch), true, T::kProducts == 3 ? apart : acc);
     }
     rt::multiply_end();
   }
@@ -260,6 +269,9 @@ class GroupProducts {
   const E* from_ = nullptr;
   const char* b_ = nullptr;
   GroupFragment<E, T::kProducts> fragments_[2][T::kSteps];  // of one part of a stage, and of the one that comes next
+  RowScales scales_;                                        // of three products
+  float down_[2][2];                                        // what sums of these fragments' rows are multiplied by
+  float scale_;                                             // the inverse of the constant's scale
   int parts_;
   int unsent_;                  // how many stages of A have not been sent for
   int sent_ = 0, fetched_ = 0;  // the next ones' places in the ring

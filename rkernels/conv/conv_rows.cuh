@@ -24,7 +24,7 @@ struct ConvRows {
   static constexpr bool kEarly = true;
 
   struct Args {
-    rt::Ref x, w, steps;
+    rt::Ref x, w, steps, scale;  // scale is that of the filter's parts, where there are three products
     uint32_t padding;  // what stands outside of an input of 8 bits, in each byte
     rt::Operand3 out;  // [image·split][position][channel]
     Div groups;
@@ -54,16 +54,17 @@ struct ConvRows {
         t.tid};
     const In* x = t.template ptr<const In>(a.x) +
                   place(image, a.win.step_n, place(group * static_cast<int>(a.runs.channels.d), a.win.step_c));
+    const ConstantScale<T> scale(t, a.scale);
     typename T::Acc acc = {};
     if constexpr (Mode == kGatherRun) {
       RunLoader<kThreads, BM, BK, BK, T::LDA, RANK, Pro, In, E> load_x(x, a.win, a.runs, p0, a.positions, kt0 * BK,
                                                                        t.tid, a.pro, Padding<In>{a.padding});
-      multiply_tiles<T>(t, load_x, load_w, count, acc);
+      multiply_tiles<T>(t, load_x, load_w, count, acc, scale);
     } else {
       const Step* steps = t.template ptr<const Step>(a.steps) + kt0 * BK;
       GatherLoader<kThreads, BK, BM, 1, T::LDA, Mode, RANK, 4, Pro, In, E> load_x(
           t, x, steps, a.win, p0 + t.tid % BM, a.positions, a.pro, Padding<In>{a.padding});
-      multiply_tiles<T>(t, load_x, load_w, count, acc);
+      multiply_tiles<T>(t, load_x, load_w, count, acc, scale);
     }
     const int c0 = group * a.out_channels;
     drain_tile<T, Epi>(t, acc, a.out, a.epi, {i0, p0, c0 + n0, a.positions, c0 + a.out_channels});

@@ -19,8 +19,8 @@ struct ConvWgmma {
   static constexpr int kStreamStep = T::kStageB;
 
   struct Args {
-    rt::Ref x, w;
-    uint32_t padding;  // what stands outside of an input of 8 bits, in each byte
+    rt::Ref x, w, scale;  // scale is that of the filter's parts, where there are three products
+    uint32_t padding;     // what stands outside of an input of 8 bits, in each byte
     rt::Operand3 out;  // [image·split][position][channel]
     Div groups;
     int32_t out_channels;  // of a group
@@ -48,7 +48,7 @@ struct ConvWgmma {
     Rows rows(x, a.win, a.runs, p0 + at.row, a.positions, kt0 * T::BK + at.kg * T::kSlice, t.tid % 128, a.pro,
               Padding<In>{a.padding});
     typename T::Acc acc = {};
-    GroupProducts<T, Rows> products(t, rows, count);
+    GroupProducts<T, Rows> products(t, rows, count, ConstantScale<T>(t, a.scale));
     products.run(acc);
     drain_groups<T, Epi>(t, acc, a.out, a.epi, {i0, p0, c0 + nt * BN, a.positions, c0 + a.out_channels});
   }

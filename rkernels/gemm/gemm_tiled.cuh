@@ -19,7 +19,7 @@ struct GemmOf {
   static constexpr bool kEarly = true;
 
   struct Args {
-    rt::Ref a, b;
+    rt::Ref a, b, scale;  // scale is that of B's parts, where it is a constant and there are three products
     rt::Operand3 out;  // [split·batch][m][n]
     int32_t M, N, K;
     Div tiles_m, tiles_n;
@@ -57,7 +57,7 @@ struct GemmOf {
     if constexpr (ModeB == kLoadPacked) {
       PackedLoader<kThreads, T::kRightRows, T::kRightCols, T::LDB, B, E> load_b{
           pb + place(nt * a.tiles_k + kt0, T::kRightRows * T::kRightCols), t.tid};
-      multiply_tiles<T>(t, load_a, load_b, count, acc);
+      multiply_tiles<T>(t, load_a, load_b, count, acc, ConstantScale<T>(t, a.scale));
     } else {
       const NoPrologue::Args none{};
       pb += place(kt0 * BK, a.bk, place(n0, a.bn));

@@ -18,7 +18,7 @@ struct GemmWgmma {
   static constexpr int kStreamStep = T::kStageB;
 
   struct Args {
-    rt::Ref a, b;
+    rt::Ref a, b, scale;  // scale is that of B's parts, where there are three products
     rt::Operand3 out;  // [split·batch][m][n]
     int32_t M, N, K;
     Div tiles_m, tiles_n;
@@ -43,7 +43,7 @@ struct GemmWgmma {
                             place(b0, a.a0, place(b1, a.a1, place(b2, a.a2, place(m, a.am, place(k, a.ak))))));
     typename T::Acc acc = {};
     Rows rows{{pa, a.am, a.ak, a.M - m, a.K - k, t.tid % 128, a.pro}};
-    GroupProducts<T, Rows> products(t, rows, count);
+    GroupProducts<T, Rows> products(t, rows, count, ConstantScale<T>(t, a.scale));
     products.run(acc);
     drain_groups<T, Epi>(t, acc, a.out, a.epi, {i0, m0, nt * BN, a.M, a.N});
   }

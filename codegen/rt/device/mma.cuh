@@ -17,6 +17,14 @@ RT_DEVICE void mma_int8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t 
   detail::mma_int8<SignedA, SignedB>(d, a, b);
 }
 
+// Whether the predicate holds in every lane.
+RT_DEVICE bool all_lanes(bool predicate) { return detail::all_lanes(predicate); }
+// The largest of what the four lanes have that share a row of a fragment.
+RT_DEVICE float row_maximum(float x) {
+  x = fmaxf(x, detail::shfl_xor(x, 1));
+  return fmaxf(x, detail::shfl_xor(x, 2));
+}
+
 // Of a warp group of the running rTask; multiplied() returns when all products that it has begun are in d.
 RT_DEVICE void group_barrier(const Task&, int group) { detail::group_barrier(group); }
 RT_DEVICE void multiply_begin() { detail::multiply_begin(); }

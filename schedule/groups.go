@@ -1,0 +1,53 @@
+package schedule
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/vdevice"
+)
+
+// Of tiles of warp groups a launch can run few kinds: ptxas gives each instance of them in a kernel registers of its
+// own, and when there are too many, it spills registers and lets no product begin before the one before has ended.
+
+// groupsWait is how many times longer tiles of warp groups take then. A VGG-11 took 2.3 times as long, ResNet-50 with 32
+// images about 3 times.
+const groupsWait = 2.5
+
+// groupsFactor is groupsWait for a wave whose kernel would hold too many instances of warp groups, otherwise 1. A wave
+// that becomes a part of an rProgram is in one kernel with the waves before it.
+func (s *scheduler) groupsFactor(wave []picked, cur *current) float64 {
+	var n vdevice.Needs
+	for _, x := range wave {
+		if x.choice.multipliesByGroups() {
+			n.AddCandidate(x.choice.c)
+		}
+	}
+	if cur.group.kind == vdevice.RProgram {
+		for _, earlier := range cur.group.waves {
+			for _, o := range earlier {
+				if o.choice.multipliesByGroups() {
+					n.AddCandidate(o.choice.c)
+				}
+			}
+		}
+	}
+	if n.GroupsSpill(s.spec) {
+		return groupsWait
+	}
+	return 1
+}
+
+func (c *choice) multipliesByGroups() bool { return c.c.Inst.Kernel.OnlyArch > 0 }
+
+// withoutGroups picks for each rOperator the fastest candidate that does not multiply by warp groups, if there is one.
+func (s *scheduler) withoutGroups(wave []int32) []picked {
+	out, _ := s.pick(wave, func(choices []choice) *choice {
+		others := slices.DeleteFunc(slices.Clone(choices), func(c choice) bool { return c.multipliesByGroups() })
+		if len(others) == 0 {
+			return fastest(choices)
+		}
+		best := fastest(others)
+		return &choices[slices.IndexFunc(choices, func(c choice) bool { return c.c == best.c })]
+	})
+	return out
+}
