@@ -53,6 +53,9 @@ type Session struct {
 	verdicts map[*group]*verdicts
 	report   Report
 	total    int
+	judging  sync.WaitGroup // groups that are being judged, which takes no time of the device
+	judges   chan struct{}  // how many are at a time
+	failed   error          // of judging
 }
 
 // Report says what a session did.
@@ -80,7 +83,8 @@ func (s *Session) Run(ctx context.Context, programs ...Program) (Report, error) 
 	if err != nil {
 		return Report{}, err
 	}
-	s.report, s.verdicts, s.total = Report{}, map[*group]*verdicts{}, 0
+	s.report, s.verdicts, s.total, s.failed = Report{}, map[*group]*verdicts{}, 0, nil
+	s.judges = make(chan struct{}, runtime.NumCPU())
 	for _, gr := range groups {
 		s.verdicts[gr] = &verdicts{left: len(gr.subjects), best: map[bool]float64{}}
 		s.total += len(gr.subjects)
@@ -128,7 +132,8 @@ func (s *Session) measure(ctx context.Context, groups []*group) (Report, error) 
 	err = each(list, s.Compilers, func(p *part, built func()) error {
 		return s.part(ctx, dir, p, built, loaded, machineThere)
 	})
-	return s.report, errors.Join(err, s.settleRest())
+	err = errors.Join(err, s.settleRest())
+	return s.report, err
 }
 
 // each calls do with every part, in their order as far as that goes. So many at a time have not called built yet. It
@@ -289,36 +294,46 @@ func (s *Session) settle(x *subject, e db.Entry, output string) error {
 	if s.Progress != nil {
 		s.Progress(s.report.Measured, s.total)
 	}
-	if v.left--; v.left > 0 {
-		return nil
+	if v.left--; v.left == 0 {
+		s.conclude(x.group, v)
 	}
-	return s.conclude(x.group, v)
+	return s.failed
 }
 
-// settleRest judges the groups some of whose candidates could not be measured in time.
+// settleRest judges the groups some of whose candidates could not be measured in time, and waits for all.
 func (s *Session) settleRest() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	for gr, v := range s.verdicts {
 		if v.left > 0 && len(v.entries) > 0 {
-			if err := s.conclude(gr, v); err != nil {
-				return err
-			}
+			s.conclude(gr, v)
 		}
 	}
-	return nil
+	s.mu.Unlock()
+	s.judging.Wait()
+	return s.failed
 }
 
-func (s *Session) conclude(gr *group, v *verdicts) error {
-	if err := v.judge(gr, s.Precision); err != nil {
-		return err
-	}
-	for _, e := range v.entries {
-		if e.Problem != "" {
-			s.report.Problems = append(s.report.Problems, e)
+// conclude has a group judged and appended while others are measured: to compare what the candidates computed may take
+// longer than to time them. Nothing is added to the group from then on.
+func (s *Session) conclude(gr *group, v *verdicts) {
+	s.judging.Add(1)
+	go func() {
+		defer s.judging.Done()
+		s.judges <- struct{}{}
+		defer func() { <-s.judges }()
+		err := v.judge(gr, s.Precision)
+		if err == nil {
+			err = s.DB.Append(v.entries...)
 		}
-	}
-	return s.DB.Append(v.entries...)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, e := range v.entries {
+			if e.Problem != "" {
+				s.report.Problems = append(s.report.Problems, e)
+			}
+		}
+		s.failed = errors.Join(s.failed, err)
+	}()
 }
 
 // Missing is how many candidates of the program Run would measure.
