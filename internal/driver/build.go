@@ -85,6 +85,9 @@ func (c *Compilation) buildCUDA(job *Job, dir string, r *Compiled, flags []strin
 		r.Summary.CodeBytes += k.CodeBytes
 		r.Summary.Registers = max(r.Summary.Registers, k.Registers)
 		r.Summary.SpilledBytes += k.SpillStores
+		if k.Serialised {
+			r.Summary.Serialised++
+		}
 	}
 	r.Library = filepath.Join(dir, "lib"+r.Name+".so")
 	done("%s of code, %d registers", progress.Bytes(r.Summary.CodeBytes), r.Summary.Registers)

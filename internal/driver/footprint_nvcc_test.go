@@ -75,6 +75,9 @@ func smallInstances(t *testing.T, path, precision string) string {
 			t.Errorf("%s is %d bytes, want at most %d", k.Instance, k.Bytes, most)
 		}
 	}
+	if r.Summary.Serialised > 0 {
+		t.Errorf("ptxas serialises the products of warp groups in %d kernels", r.Summary.Serialised)
+	}
 	plans, err := filepath.Glob(filepath.Join(o.Out, "*.plan.json"))
 	if err != nil || len(plans) != 1 {
 		t.Fatalf("plans %v, %v", plans, err)
@@ -118,6 +121,7 @@ func TestCodeOfLargeTilesIsSmall(t *testing.T) {
 		"strict": {"conv_tiled_", "conv_pointwise_", "gemm_tiled_", "TM8_TN8"},
 		"fp32":   {"gemm_wgmma_", "Products3"},
 		"tf32":   {"conv_rows_", "conv_wgmma_", "gemm_wgmma_", "Products1"},
+		"fp16":   {"conv_wgmma_", "rk__half_rk__half"},
 	} {
 		t.Run(precision, func(t *testing.T) {
 			t.Parallel()
@@ -134,26 +138,31 @@ func TestCodeOfLargeTilesIsSmall(t *testing.T) {
 	}
 }
 
-// TestWarpGroupsDoNotSpill: instances of warp groups in one kernel would have registers for the sums of each.
+// TestWarpGroupsDoNotSpill: instances of warp groups in one kernel would have registers for the sums of each. So would
+// one whose manifest says that two blocks of it have room on a multiprocessor when they have not. Then registers are
+// spilled, and products wait for each other.
 func TestWarpGroupsDoNotSpill(t *testing.T) {
 	needMeasuredNVCC(t)
-	g := &graphMaker{&onnxpb.GraphProto{Name: proto.String("products")}}
-	g.product()
-	g.weights("w5", 3072, 768)
-	g.node("MatMul", "narrow", "y2", "w5")
-	g.node("Gelu", "y3", "narrow")
-	g.Output = append(g.Output, floats("y3", 1024, 768))
-	o := CompileOptions{Out: t.TempDir(), Target: "sm_90", Offline: true, Emit: EmitLibrary, Precision: "tf32"}
-	o.Path = g.write(t)
-	r, err := Compile(&Job{}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Summary.SpilledBytes > 0 {
-		t.Errorf("%d bytes of registers are spilled", r.Summary.SpilledBytes)
-	}
-	if r.Summary.Instances != 2 {
-		t.Errorf("%d instances, want two of warp groups", r.Summary.Instances)
+	for _, precision := range []string{"fp32", "tf32", "fp16"} {
+		t.Run(precision, func(t *testing.T) {
+			t.Parallel()
+			g := &graphMaker{&onnxpb.GraphProto{Name: proto.String("products")}}
+			g.product()
+			g.weights("w5", 3072, 768)
+			g.node("MatMul", "narrow", "y2", "w5")
+			g.node("Gelu", "y3", "narrow")
+			g.Output = append(g.Output, floats("y3", 1024, 768))
+			o := CompileOptions{Out: t.TempDir(), Target: "sm_90", Offline: true, Emit: EmitLibrary, Precision: precision}
+			o.Path = g.write(t)
+			r, err := Compile(&Job{}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Summary.SpilledBytes > 0 || r.Summary.Serialised > 0 {
+				t.Errorf("%d bytes of registers are spilled, products of %d kernels serialised", r.Summary.SpilledBytes,
+					r.Summary.Serialised)
+			}
+		})
 	}
 }
 

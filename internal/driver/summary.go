@@ -29,6 +29,8 @@ type Summary struct {
 	Registers   int   `json:"registers,omitempty"`
 	// SpilledBytes is how many bytes of registers a thread of the kernels stores in memory, because it has too few.
 	SpilledBytes int `json:"spilled_bytes,omitempty"`
+	// Serialised is of how many kernels ptxas has the products of warp groups wait for each other.
+	Serialised int `json:"serialised_kernels,omitempty"`
 }
 
 // summarise counts what a plan is made of; ns is its time by the cost model, in nanoseconds.
@@ -73,6 +75,9 @@ func (r *Compiled) SummaryLines() []string {
 	}
 	if s.SpilledBytes > 0 {
 		code += fmt.Sprintf(" and %d bytes spilled", s.SpilledBytes)
+	}
+	if s.Serialised > 0 {
+		code += fmt.Sprintf(", %d kernels with serialised products", s.Serialised)
 	}
 	lines = append(lines, fmt.Sprintf("%s; %s of weights, %s of activations",
 		code, progress.Bytes(s.WeightBytes), progress.Bytes(s.ArenaBytes)))

@@ -138,6 +138,9 @@ type Kernel struct {
 	SpillStores int    `json:"spill_store_bytes"`
 	SpillLoads  int    `json:"spill_load_bytes"`
 	CodeBytes   int64  `json:"code_bytes"`
+	// Serialised says that ptxas has every wgmma instruction wait for the one before: there are too few registers, or it
+	// did not see where products begin and end.
+	Serialised bool `json:"serialised,omitempty"`
 }
 
 // BuildLibrary compiles NAME.cu in dir for the given architectures into libNAME.so and libNAME.a.
@@ -225,12 +228,19 @@ var (
 	entryText = regexp.MustCompile(`Compiling entry function '([^']+)' for '([^']+)'`)
 	stackText = regexp.MustCompile(`(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads`)
 	usedText  = regexp.MustCompile(`Used (\d+) registers`)
+	// ptxas says this of a function before it compiles it, or in between.
+	serialText = regexp.MustCompile(`wgmma\.mma_async instructions are serialized .*function '([^']+)'`)
 )
 
 // readKernels reads what ptxas -v printed.
 func readKernels(output string) []Kernel {
 	var ks []Kernel
+	serialised := map[string]bool{}
 	for _, line := range strings.Split(output, "\n") {
+		if m := serialText.FindStringSubmatch(line); m != nil {
+			serialised[m[1]] = true
+			continue
+		}
 		if m := entryText.FindStringSubmatch(line); m != nil {
 			ks = append(ks, Kernel{Name: m[1], Arch: m[2]})
 			continue
@@ -245,6 +255,9 @@ func readKernels(output string) []Kernel {
 		if m := usedText.FindStringSubmatch(line); m != nil {
 			k.Registers = atoi(m[1])
 		}
+	}
+	for i := range ks {
+		ks[i].Serialised = serialised[ks[i].Name]
 	}
 	sort.Slice(ks, func(i, j int) bool {
 		return ks[i].Arch < ks[j].Arch || ks[i].Arch == ks[j].Arch && ks[i].Name < ks[j].Name

@@ -123,9 +123,13 @@ ptxas info    : Function properties for b
 ptxas info    : Used 56 registers, used 2 barriers, 464 bytes cmem[0]
 ptxas info    : Compiling entry function 'b' for 'sm_80'
 ptxas info    : Used 40 registers
+ptxas info    : (C7512) Potential Performance Loss: wgmma.mma_async instructions are serialized due to insufficient register resources for the wgmma pipeline in the function 'w'
+ptxas info    : Compiling entry function 'w' for 'sm_90a'
+ptxas info    : Used 96 registers
 `)
-	if len(ks) != 2 || ks[0] != (Kernel{Name: "b", Arch: "sm_80", Registers: 40}) ||
-		ks[1] != (Kernel{Name: "b", Arch: "sm_90", Registers: 56, StackBytes: 16, SpillStores: 24, SpillLoads: 28}) {
+	if len(ks) != 3 || ks[0] != (Kernel{Name: "b", Arch: "sm_80", Registers: 40}) ||
+		ks[1] != (Kernel{Name: "b", Arch: "sm_90", Registers: 56, StackBytes: 16, SpillStores: 24, SpillLoads: 28}) ||
+		ks[2] != (Kernel{Name: "w", Arch: "sm_90a", Registers: 96, Serialised: true}) {
 		t.Errorf("%+v", ks)
 	}
 }
