@@ -48,6 +48,26 @@ RK_ANY double pow(double x, double y) { return ::pow(x, y); }
 RK_ANY float mod(float x, float y) { return ::fmodf(x, y); }
 RK_ANY double mod(double x, double y) { return ::fmod(x, y); }
 
+// x·Φ(x), where Φ is the normal distribution's function. With a = |x| it is max(x, 0) - a·Φ(-a), and Φ(-a) = 2^P(a) for a
+// polynomial P that is fitted such that Φ is off by 5e-8 at most. From 5.5 on a·Φ(-a) is less than 1.1e-7, and stays what
+// it is there. erfc, which is exact for the smallest numbers as well, takes four times as many instructions, of which
+// epilogues of wide products were bound.
+RK_ANY float gelu(float x) {
+  const float a = fminf(fabsf(x), 5.5f);
+  float p = 1.858524e-7f;
+  p = p * a - 4.464814950596e-6f;
+  p = p * a + 4.273956610636e-5f;
+  p = p * a - 1.7776641560416e-4f;
+  p = p * a - 1.8299340387834e-4f;
+  p = p * a + 7.138434876870858e-3f;
+  p = p * a - 5.255140100213448e-2f;
+  p = p * a - 0.4591900715510185f;
+  p = p * a - 1.1511073730071293f;
+  p = p * a - 0.999999950519423f;
+  return (x < 0.0f ? x * 0.0f : x) - a * exp2f(p);  // of NaN, and of minus infinity, it is NaN
+}
+RK_ANY double gelu(double x) { return 0.5 * x * erfc(x * -0.70710678118654752440); }
+
 template <class R>
 RK_ANY R softplus(R x) {
   return (x < R(0) ? R(0) : x) + log1p(exp(-abs(x)));

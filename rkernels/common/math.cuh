@@ -243,7 +243,7 @@ RK_ANY R Gelu(T operand, Tag approximate) {
     const C inner = C(0.79788456080286535588) * (x + C(0.044715) * x * x * x);
     return R(C(0.5) * x * (C(1) + real::tanh(inner)));
   }
-  return R(C(0.5) * x * real::erfc(x * C(-0.70710678118654752440)));
+  return R(real::gelu(x));
 }
 
 // Shrink computes with real numbers also where x is an integer, since bias and lambd are floats.
