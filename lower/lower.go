@@ -18,6 +18,7 @@ import (
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/conv"
 	"github.com/rammerc/rammerc/lower/elementwise"
+	"github.com/rammerc/rammerc/lower/squeeze"
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
@@ -41,6 +42,7 @@ func Lower(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precisio
 		}
 	}
 	placeConcats(b, g)
+	announceSqueezes(b, g)
 	for _, n := range g.Nodes {
 		lowerNode(b, n)
 	}
@@ -178,6 +180,21 @@ func copyOutputs(b *build.Builder, g *ir.Graph) {
 		}
 		b.Enter(&build.Group{Node: node})
 		elementwise.Copy(b, roperator.Contiguous(buf, src.Shape), src)
+	}
+}
+
+// announceSqueezes asks for the squeezes of values that squeeze and excitation alone uses.
+func announceSqueezes(b *build.Builder, g *ir.Graph) {
+	uses := ir.Uses(g)
+	for _, n := range g.Nodes {
+		grp, err := build.NewGroup(n)
+		if err != nil || grp.Compound != "SqueezeExcite" {
+			continue
+		}
+		b.Enter(grp)
+		if v := squeeze.Source(grp); v != nil && len(uses[v]) == 1 {
+			squeeze.Announce(b, grp, v)
+		}
 	}
 }
 

@@ -20,15 +20,16 @@ import (
 // Builder holds what is known of one graph while it is lowered: where each value lies, and the rOperators so
 // far. Lowerings ask it for the views of values and add rOperators to it.
 type Builder struct {
-	graph  *roperator.Graph
-	views  map[*ir.Value]roperator.View // values that have been produced, and inputs
-	homes  map[*ir.Value]roperator.View // where a value must be written: graph outputs, concats in place
-	consts map[*ir.Tensor]*roperator.Buffer
-	packed map[string]*roperator.Buffer // by layout and sources
-	names  map[string]int               // how many rOperators have been named after a node
-	diags  diag.List
-	group  *Group // being lowered, for names and origins
-	shares map[*ir.Node]float64
+	graph    *roperator.Graph
+	views    map[*ir.Value]roperator.View // values that have been produced, and inputs
+	homes    map[*ir.Value]roperator.View // where a value must be written: graph outputs, concats in place
+	consts   map[*ir.Tensor]*roperator.Buffer
+	packed   map[string]*roperator.Buffer // by layout and sources
+	names    map[string]int               // how many rOperators have been named after a node
+	diags    diag.List
+	group    *Group // being lowered, for names and origins
+	shares   map[*ir.Node]float64
+	squeezes map[*ir.Value]*Squeeze // of the values that are squeezed
 
 	target    target.Target
 	kernels   *rkernels.Catalogue
@@ -47,7 +48,7 @@ func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.
 		views: map[*ir.Value]roperator.View{}, homes: map[*ir.Value]roperator.View{},
 		consts: map[*ir.Tensor]*roperator.Buffer{}, packed: map[string]*roperator.Buffer{},
 		names: map[string]int{}, shares: shares(g),
-		target: t, kernels: kernels, precision: p, open: map[*ir.Value]bool{},
+		squeezes: map[*ir.Value]*Squeeze{}, target: t, kernels: kernels, precision: p, open: map[*ir.Value]bool{},
 	}
 }
 

@@ -35,10 +35,14 @@ func addDepthwise(b *build.Builder, g *build.Group, c *convolution) error {
 	c.permuteTail()
 	t := tails.New(b, g, c.tail)
 	w := packTaps(b, c)
+	if s := b.Squeeze(g.Outputs[0]); s != nil && s.W.Shape[1] <= depthwiseThreads && !t.Moves() {
+		b.Add(g.Kind()+" (squeeze)", c.squeezed(b, t, w, s))
+		return nil
+	}
 	var out []*roperator.Candidate
 	for _, run := range []int64{4, 2, 1} {
 		if run < 2*c.out[2] {
-			out = append(out, c.depthwiseCandidate(b, t, w, run))
+			out = append(out, c.depthwiseCandidate(b, "conv_depthwise", t, w, run))
 		}
 	}
 	b.Add(g.Kind(), out...)
@@ -69,7 +73,7 @@ var depthwiseWidths = map[int64]bool{3: true, 5: true, 7: true}
 
 // depthwiseCandidate computes so many positions of a row in a thread. An rTask has as many rows and channels as keep
 // its threads busy once.
-func (c *convolution) depthwiseCandidate(b *build.Builder, t *tails.Tail, w roperator.View,
+func (c *convolution) depthwiseCandidate(b *build.Builder, kernel string, t *tails.Tail, w roperator.View,
 	run int64) *roperator.Candidate {
 	width, stride := c.kernel[2], c.stride[2]
 	if !depthwiseWidths[width] || stride > 2 || c.dilation[2] != 1 {
@@ -95,7 +99,7 @@ func (c *convolution) depthwiseCandidate(b *build.Builder, t *tails.Tail, w rope
 	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
 	out := float64(4 * quads * rows * c.out[2])
 	return &roperator.Candidate{
-		Inst:  b.Instance("conv_depthwise", width, stride, run, c.x.DType(), w.DType(), t.Functor, pro),
+		Inst:  b.Instance(kernel, width, stride, run, c.x.DType(), w.DType(), t.Functor, pro),
 		Tasks: int(c.images * tq * tr),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.x), arg.Ref("w", w), {Name: "out", Value: arg.Operand3(t.Out)},
@@ -114,4 +118,34 @@ func (c *convolution) depthwiseCandidate(b *build.Builder, t *tails.Tail, w rope
 			WriteBytes: t.Out.Bytes(out),
 		},
 	}
+}
+
+// squeezed is the candidate that squeezes what it makes. As all candidates of an rOperator write the same parts, there is
+// one: of the runs whose rTasks have a vEU each, the one with most rTasks; else the one with fewest.
+func (c *convolution) squeezed(b *build.Builder, t *tails.Tail, w roperator.View, s *build.Squeeze) *roperator.Candidate {
+	var best *roperator.Candidate
+	for _, run := range []int64{4, 2, 1} {
+		if run >= 2*c.out[2] {
+			continue
+		}
+		d := c.depthwiseCandidate(b, "conv_depthwise_squeeze", t, w, run)
+		if best == nil || d.Tasks <= b.Target().VEUs {
+			best = d
+		}
+	}
+	units := s.W.Shape[1]
+	s.Parts = int64(best.Tasks) / c.images
+	s.Part = b.Temp("squeezed", ir.Float32, []int64{c.images, s.Parts, units})
+	channels := float64(min(c.groups, depthwiseThreads))
+	best.Args = []rkernels.Field{
+		{Name: "conv", Value: rkernels.Struct(best.Args)}, arg.Ref("weights", s.W), arg.Ref("part", s.Part),
+		arg.Div("units", units), {Name: "positions", Value: rkernels.Float(float64(c.positions()))},
+	}
+	best.Writes = append(best.Writes, roperator.Access{View: s.Part, Box: func(task int, lo, hi []int64) {
+		lo[0], lo[1], lo[2] = int64(task)/s.Parts, int64(task)%s.Parts, 0
+		hi[0], hi[1], hi[2] = lo[0]+1, lo[1]+1, units
+	}})
+	best.Work.ConstBytes += s.W.Bytes(channels * float64(units))
+	best.Work.WriteBytes += s.Part.Bytes(float64(units))
+	return best
 }

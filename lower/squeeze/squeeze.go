@@ -6,7 +6,8 @@
 //
 // It becomes two rOperators. The first makes the means and their product with the first matrix, in parts that are sums
 // over some channels and positions. The second adds up the parts and does the rest. So there are two steps that all of
-// the device takes part in, where the five operators would be five, three of which have little to do.
+// the device takes part in, where the five operators would be five, three of which have little to do. A depthwise
+// convolution that makes x does what the first one would (build.Squeeze).
 package squeeze
 
 import (
@@ -48,13 +49,44 @@ func Excite(b *build.Builder, g *build.Group) error {
 	if s.out.Count() == 0 {
 		return nil
 	}
-	part := s.addSqueeze(b)
+	var part roperator.View
+	if made := b.Squeeze(Source(g)); made != nil && made.Part.Buf != nil {
+		part, s.parts = made.Part, made.Parts
+	} else {
+		part = s.addSqueeze(b)
+	}
 	s.addExcite(b, part)
 	if s.copied.Buf != nil {
 		dense, _ := s.out.Reshape(s.copied.Shape)
 		elementwise.Copy(b, s.copied, dense)
 	}
 	return nil
+}
+
+// Source is the value of the graph whose channels the group multiplies, nil if the body has another form.
+func Source(g *build.Group) *ir.Value {
+	for _, n := range g.Node.Attrs["body"].G.Nodes {
+		if n.Is("ReduceMean") || n.Is("GlobalAveragePool") {
+			return g.Outer(uncast(n.Inputs[0]))
+		}
+	}
+	return nil
+}
+
+// Announce asks whoever makes v, the source of the group, for its squeeze.
+func Announce(b *build.Builder, g *build.Group, v *ir.Value) {
+	for _, n := range g.Node.Attrs["body"].G.Nodes {
+		if n.Is("Conv") {
+			b.WantSqueeze(v, &build.Squeeze{W: packedFirst(b, filter(b, g.Outer(n.Inputs[1])))})
+			return
+		}
+	}
+}
+
+// packedFirst is the first matrix, [unit][channel], as rKernels that squeeze read it: [channel][unit].
+func packedFirst(b *build.Builder, w roperator.View) roperator.View {
+	v := packed(b, w.Permute([]int64{1, 0}), "squeeze")
+	return roperator.Contiguous(v.Buf, []int64{w.Shape[1], w.Shape[0]})
 }
 
 // The channels of an rTask are fixed by how its threads share them, and so are the most positions that one may have.
@@ -83,7 +115,7 @@ func (s *block) addSqueeze(b *build.Builder) roperator.View {
 	chunks := s.chunks(b, squeezed, mostSqueezed)
 	s.parts, s.chunk = blocks*chunks, build.CeilDiv(s.positions, chunks)
 	part := b.Temp("squeezed", ir.Float32, []int64{s.images, s.parts, s.units})
-	w := packed(b, s.w1.Permute([]int64{1, 0}), "squeeze")
+	w := packedFirst(b, s.w1)
 	tiles := tiling{s, squeezed, s.chunk}
 	per := min(squeezed, s.channels)
 	elements := float64(per * s.chunk)

@@ -263,13 +263,14 @@ RT_DEVICE void drain_tile(const rt::Task& t, const typename T::Acc& acc, const r
   drain_sums<T::kThreads, T::BM, T::BN, T::LDC, T::KG, 16, Epi>(t, sums, out, epi, place);
 }
 
-// Stores one element of the result through the epilogue; (i0, i1, i2) are its coordinates.
+// Stores one element of the result through the epilogue, and returns it; (i0, i1, i2) are its coordinates.
 template <class Epi>
-RT_DEVICE void store(const rt::Task& t, const rt::Operand3& out, const typename Epi::Args& epi, float x, int i0, int i1,
+RT_DEVICE auto store(const rt::Task& t, const rt::Operand3& out, const typename Epi::Args& epi, float x, int i0, int i1,
                      int i2) {
   using Out = typename Epi::Out;
-  t.template ptr<Out>(out.ref)[element(out, i0, i1, i2)] =
-      Epi::apply(t, epi, static_cast<typename Epi::In>(x), i0, i1, i2);
+  const Out y = Epi::apply(t, epi, static_cast<typename Epi::In>(x), i0, i1, i2);
+  t.template ptr<Out>(out.ref)[element(out, i0, i1, i2)] = y;
+  return y;
 }
 
 }  // namespace rk
