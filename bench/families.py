@@ -19,6 +19,7 @@ import argparse
 import ctypes
 import glob
 import importlib
+import itertools
 import json
 import math
 import os
@@ -118,18 +119,21 @@ def fastest(calls):
 
 
 def time_row(out, row, precision):
+    """The times of a row in a precision; only the vendor's where there is no library of ours."""
     import torch
 
     dtype = getattr(torch, DTYPES[precision])
     tf32 = precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
     vendor, way = fastest(row.vendor(torch, dtype))
-    r = {"name": row.name, "model": row.of, "batch": row.batch, "precision": precision,
-         "flops": row.flops, "vendor_us": vendor, "vendor": way}
+    r = {"name": row.name, "model": row.of, "batch": row.batch, "precision": precision, "flops": row.flops,
+         "vendor_us": vendor, "vendor": way}
     folder = f"{out}/lib/{row.name}.{precision}"
     if os.path.exists(f"{folder}/lib{row.name}.so"):
         r["ours_us"] = microseconds(Ours(folder, row.name))
         r["ratio"] = vendor / r["ours_us"]
+    print(f"{r['name']:28} {precision:5} vendor {vendor:8.2f} ({way})  ours {r.get('ours_us', math.nan):8.2f}  "
+          f"{r.get('ratio', math.nan):5.2f}", flush=True)
     return r
 
 
@@ -148,23 +152,18 @@ def summary(rows):
 
 
 def time_all(out, precisions, names, only):
+    """Times family after family, so that what is done is there if the script is stopped."""
     import torch
 
     made = {"schema": "rammerc/families/v1", **made_with(), "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(),
             "calls": CHAIN}
-    results = {}
-    for family, row in families(names, only):
-        for precision in precisions:
-            r = time_row(out, row, precision)
-            results.setdefault(family, []).append(r)
-            print(f"{r['name']:28} {precision:5} vendor {r['vendor_us']:8.2f} ({r['vendor']})  ours "
-                  f"{r.get('ours_us', math.nan):8.2f}  {r.get('ratio', math.nan):5.2f}", flush=True)
-    for family, rows in results.items():
-        for s in summary(rows):
+    for family, rows in itertools.groupby(families(names, only), key=lambda pair: pair[0]):
+        results = [time_row(out, row, precision) for _, row in rows for precision in precisions]
+        for s in summary(results):
             print(f"{family:10} {s['precision']:5} batch {s['batch']:3}: {s['rows']} rows, mean {s['geometric_mean']:.2f}, "
-                  f"least {s['least']:.2f}")
+                  f"least {s['least']:.2f}", flush=True)
         with open(f"{out}/{family}.json", "w") as f:
-            json.dump({**made, "family": family, "summary": summary(rows), "rows": rows}, f, indent=1)
+            json.dump({**made, "family": family, "summary": summary(results), "rows": results}, f, indent=1)
 
 
 def main():

@@ -10,8 +10,8 @@ reason.
     python3 peers.py --export FOLDER NAME…         writes them as ONNX; needs the package onnx
 
 Inductor compiles for tf32 and for fp16, in the default mode and then with max-autotune, and the faster program counts.
-Each network, precision and mode has a process of its own; as many compile at a time as there are processors, and what is
-not compiled SECONDS after the start has no time. The processes stay, and nothing is timed before all have ended or wait
+Each network, precision and mode has a process of its own; half as many compile at a time as there are processors, and what
+is not compiled SECONDS after the start has no time. The processes stay, and nothing is timed before all have ended or wait
 and a line has come on standard input: so they can compile while other programs keep the GPU and the processors busy, and
 the line says that the GPU is free. Then they take turns. With 0 SECONDS nothing is compiled, and the line is waited for
 all the same.
@@ -106,6 +106,8 @@ def in_precision(name, precision):
 class Compiled:
     """A process that holds a network which Inductor has compiled, if it did so in time."""
 
+    silent = 0  # processes that gave no time when asked; after two of them no other is asked
+
     def __init__(self, name, precision, mode, deadline):
         self.error, started = None, time.monotonic()
         if started > deadline:
@@ -122,9 +124,14 @@ class Compiled:
             self.error = f"failed or was stopped after {self.seconds:.0f} s"
 
     def time(self):
-        if self.error:
-            raise RuntimeError(self.error)
-        answer, _ = self.process.communicate("go\n", timeout=60)
+        if self.error or Compiled.silent == 2:
+            raise RuntimeError(self.error or "was not asked, since others did not answer")
+        try:
+            answer, _ = self.process.communicate("go\n", timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            Compiled.silent += 1
+            raise
         return json.loads(answer)
 
 
@@ -132,7 +139,7 @@ def compile_all(names, seconds):
     """The processes by network, precision and mode, as soon as each of them waits or has ended."""
     deadline = time.monotonic() + seconds
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(max(1, os.cpu_count() // 2)) as pool:
         started = {(n, p, m): pool.submit(Compiled, n, p, m, deadline) for m in MODES for p in COMPILED for n in names}
     return {key: process.result() for key, process in started.items()}
 

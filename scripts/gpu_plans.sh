@@ -11,7 +11,7 @@
 # PLANS are their kinds of plan, beside wavefront (Algorithm 1), auto, and model, which the cost model chooses alone.
 # FIGURE names the models of Figure 17. The plans auto are made by timing TRIES plans.
 #
-# STEPS=build stops before anything is timed that counts, and the script goes on from there when it is started again: by
+# STEPS=build stops before anything is timed that counts, and STEPS=time goes on from there with what has been built: by
 # then all that nvcc has to compile is compiled, also for the plans that auto tries.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -59,14 +59,14 @@ try() { # NAME: makes the plan auto, so that nvcc has compiled what it tries, an
 }
 export -f build try
 
-{
+[ "${STEPS:-all}" = time ] || {
   for n in "${names[@]}"; do echo "try $n"; done
   for n in "${names[@]}"; do for p in "${plans[@]}" wavefront model; do echo "build $n $p"; done; done
   for n in "${figure[@]}"; do for p in base base-selected mixed-fast wavefront; do echo "build $n $p"; done; done
 } | sort -ru | xargs -P "$(nproc)" -L 1 bash -c '"$@"' _
 echo "== built: $SECONDS s"
 [ "${STEPS:-all}" = build ] && exit 0
-for n in "${names[@]}"; do build "$n" auto; done
+for n in "${names[@]}"; do [ "${STEPS:-all}" = time ] && [ ! -e "$out/nvcc/$n" ] || build "$n" auto; done
 echo "== auto: $SECONDS s"
 
 for ((i = 0; i < ${ROUNDS:-2}; i++)); do

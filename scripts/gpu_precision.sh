@@ -109,7 +109,7 @@ check_sides() { # PATTERN
 }
 
 # shellcheck disable=SC2086
-printf '%s\n' ${CHECKED:-${names[*]}} | nice -n 19 xargs -r -P 4 -L 1 bash -c 'refer "$@"' _ &
+printf '%s\n' ${CHECKED:-${names[*]}} | xargs -r -P 8 -L 1 bash -c 'refer "$@"' _ &
 references=$!
 build_sides '^[^-]*(-measured)?$'
 wait $references

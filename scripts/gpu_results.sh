@@ -12,15 +12,16 @@
 #
 #   RAMMERC     the binary; by default it is built with go
 #   TIMED       the models that are timed in fp32, tf32 and fp16
-#   INDUCTOR    how many seconds torch.compile may take for all of them, 200 by default
+#   INDUCTOR    how many seconds torch.compile may take for all of them, 150 by default
 #   FAMILIES    the families of operators, all by default
+#   COMPILING   how many seconds compiling operators and plans may take, 150 by default; what is there by then is timed
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$2"
 models=$(cd "$1" && pwd) out=$(cd "$2" && pwd)
 read -ra timed <<<"${TIMED:-bert_l2_b1_s128 bert_l2_b1_s512 convnext_tiny efficientnet_b0 googlenet gpt2_l2 inception_v3 mobilenet_v3_small \
   resnet50 squeezenet1_1 swin_t vgg11 vit_tiny_patch16_224 bert_l2_b8_s128 resnet50_b8 convnext_tiny_b8 resnet50_b32}"
-read -ra families <<<"${FAMILIES:-gemm gemv conv depthwise attention}"
+read -ra families <<<"${FAMILIES:-gemm conv depthwise attention gemv}"
 if [ -z "${RAMMERC:-}" ]; then
   RAMMERC=$out/rammerc
   (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
@@ -28,30 +29,34 @@ fi
 export RAMMERC
 other=$(($(nvidia-smi -L | wc -l) > 1 ? 1 : 0)) # the GPU of operators and plans
 
-operators() { # STEPS NICENESS
-  STEPS=$1 CUDA_VISIBLE_DEVICES=$other nice -n "$2" "$root/scripts/gpu_families.sh" "$out/families" "${families[@]}" >>"$out/operators.log" 2>&1
+# run SECONDS NICENESS SCRIPT…: on the GPU of operators and plans
+run() {
+  CUDA_VISIBLE_DEVICES=$other timeout "$1" nice -n "$2" "$root/scripts/${@:3}"
 }
-plans() { # STEPS NICENESS
-  STEPS=$1 CUDA_VISIBLE_DEVICES=$other nice -n "$2" "$root/scripts/gpu_plans.sh" "$models" "$out/plans" >>"$out/plans.log" 2>&1
+operators() { # SECONDS NICENESS STEPS
+  STEPS=$3 run "$1" "$2" gpu_families.sh "$out/families" "${families[@]}" >>"$out/operators.log" 2>&1
+}
+plans() { # SECONDS NICENESS STEPS
+  STEPS=$3 run "$1" "$2" gpu_plans.sh "$models" "$out/plans" >>"$out/plans.log" 2>&1
 }
 
 # The libraries of models are compiled before all else: what nvcc takes for them is recorded.
 rm -f "$out/built" "$out/quiet"
 {
-  operators "models build" 15 &
-  plans build 15
+  operators "${COMPILING:-150}" 5 "models build" &
+  plans "${COMPILING:-150}" 12 build
   wait
   touch "$out/built"
 } &
-SIDES=${SIDES:-fp32 tf32 fp16} ROUNDS=${ROUNDS:-2} RUNS=${RUNS:-150} INDUCTOR=${INDUCTOR:-200} CUDA_VISIBLE_DEVICES=0 \
+SIDES=${SIDES:-fp32 tf32 fp16} ROUNDS=${ROUNDS:-1} RUNS=${RUNS:-300} INDUCTOR=${INDUCTOR:-150} CUDA_VISIBLE_DEVICES=0 \
   BEFORE_TIMING="until [ -e '$out/built' ]; do sleep 0.5; done; touch '$out/quiet'" \
   "$root/scripts/gpu_precision.sh" "$models" "$out/precision" "${timed[@]}" >"$out/precision.log" 2>&1 &
 precision=$!
 until [ -e "$out/quiet" ] || ! kill -0 $precision 2>/dev/null; do sleep 0.5; done
 echo "== everything is compiled: $SECONDS s"
 [ "$other" = 0 ] && wait $precision
-operators time 0
-plans time 0
+operators 200 0 time
+plans 200 0 time
 wait
 echo "== everything is timed: $SECONDS s"
 tail -n 12 "$out/operators.log" "$out/plans.log"
