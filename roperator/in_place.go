@@ -9,8 +9,8 @@ func Pointwise(reads []Access) []Access {
 }
 
 // Replaceable lists the operands whose memory the candidate's result may have from the start, and the buffer of the
-// result. An operand is replaceable if the result is all of its buffer, and all reads of the operand are pointwise and see
-// it as the result is seen, element for element:
+// result. An operand is replaceable if the result is all of its buffer, and all reads of the operand are pointwise and
+// see it as the result is seen, element for element:
 //
 //	r = relu(conv(x) + y)      y[i] is read for r[i] alone, and before r[i] is written: r may lie where y lies
 //	r = softmax(y)             y[i] is read for all of r's row: r must lie elsewhere

@@ -34,8 +34,8 @@ func TestInPlaceChains(t *testing.T) {
 		m.Op(m.Candidate(g.Tasks(), 1, pointwise(x), []roperator.Access{g.Of(y)}))
 	})
 	if s := maps.Stats(); s.ArenaBytes != bytes || s.InPlace != 5 {
-		t.Errorf("a chain of maps takes %d bytes, %d results in place; want %d bytes, 5 in place", s.ArenaBytes, s.InPlace,
-			bytes)
+		t.Errorf("a chain of maps takes %d bytes, %d results in place; want %d bytes, 5 in place", s.ArenaBytes,
+			s.InPlace, bytes)
 	}
 
 	blocks := build(func(m *vdevicetest.Maker, x, y roperator.View) {

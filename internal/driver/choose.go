@@ -186,7 +186,9 @@ func (c *Compilation) try(job *Job, plans []schedule.Proposal) error {
 	defer remove()
 	done := job.Stage("try")
 	inputs := engine.RandomInputs(engine.GraphPorts(c.graph.Inputs), 1, 2)
-	bench := &planBench{lab: c.lab, plans: plans, opt: slices.Repeat([]codegen.Options{c.emission()}, len(plans)), inputs: inputs}
+	bench := &planBench{
+		lab: c.lab, plans: plans, opt: slices.Repeat([]codegen.Options{c.emission()}, len(plans)), inputs: inputs,
+	}
 	comparison := &timing.Comparison{
 		Bench: bench, Dir: dir, Verify: c.opt.Verify,
 		Precision: c.opt.PrecisionChoice().Coarsest(),

@@ -86,8 +86,8 @@ func (c *Costs) byItself(cand *roperator.Candidate) float64 {
 	return t
 }
 
-// timeOf chooses among the times of an entry. In a program other code runs before, so the code is cold; but steps that keep
-// operands on chip run many times. Streamed weights pass beside the computation, so they count as near.
+// timeOf chooses among the times of an entry. In a program other code runs before, so the code is cold; but steps that
+// keep operands on chip run many times. Streamed weights pass beside the computation, so they count as near.
 func (c *Costs) timeOf(cand *roperator.Candidate, e *db.Entry) float64 {
 	if !Standalone(cand) && e.Times.Wave > 0 {
 		return e.Times.Wave

@@ -67,7 +67,8 @@ func TestSlower(t *testing.T) {
 	samples := func(kernel string, factor float64, n int) []Sample {
 		var out []Sample
 		for i := range n {
-			s := Sample{RTask: RTask{Kernel: kernel, Tasks: 132, Threads: 256, Work: roperator.Work{Flops: 1e5 * float64(i+1)}}}
+			work := roperator.Work{Flops: 1e5 * float64(i+1)}
+			s := Sample{RTask: RTask{Kernel: kernel, Tasks: 132, Threads: 256, Work: work}}
 			s.NS = factor * Time(spec, &s.RTask, false)
 			out = append(out, s)
 		}
@@ -90,7 +91,9 @@ func TestSlower(t *testing.T) {
 // A fit is for the type that tensor cores multiply, or for all types.
 func TestFitOf(t *testing.T) {
 	spec := h200(t)
-	spec.Kernels = map[string]device.KernelFit{"gemm/fp16": {Latency: 10}, "gemm": {Latency: 20}, "conv/tf32": {Latency: 30}}
+	spec.Kernels = map[string]device.KernelFit{
+		"gemm/fp16": {Latency: 10}, "gemm": {Latency: 20}, "conv/tf32": {Latency: 30},
+	}
 	for name, want := range map[string]float64{
 		Name("gemm", "fp16"): 10, Name("gemm", "tf32"): 20, Name("gemm", "scalar"): 20, Name("conv", "tf32"): 30,
 	} {

@@ -1,9 +1,9 @@
 // Package tune searches for the fastest schedule of a program by timing schedules on the device at hand.
 //
-// A Schedule is a few decisions, from which a whole plan is made: the precisions of the model, a kind of plan, a policy,
-// and for some classes of rOperators the candidate that they must have. What plans are, how they are predicted, built and timed, is
-// the caller's (Space). Search first times the kinds and policies that are promising, then sweeps through the candidates
-// of all classes at once (sweep.go), then changes the best so far:
+// A Schedule is a few decisions, from which a whole plan is made: the precisions of the model, a kind of plan, a
+// policy, and for some classes of rOperators the candidate that they must have. What plans are, how they are predicted,
+// built and timed, is the caller's (Space). Search first times the kinds and policies that are promising, then sweeps
+// through the candidates of all classes at once (sweep.go), then changes the best so far:
 //
 //	kinds × policies ─▶ timed ─▶ candidates swept ─▶ the fastest few ─▶ changed at random ─▶ the most promising ─┐
 //	                                                      ▲                                                     │
