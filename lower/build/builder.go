@@ -25,6 +25,7 @@ type Builder struct {
 	homes    map[*ir.Value]roperator.View // where a value must be written: graph outputs, concats in place
 	consts   map[*ir.Tensor]*roperator.Buffer
 	packed   map[string]*roperator.Buffer // by layout and sources
+	largest  map[int]float32              // magnitudes in constants, by their buffers; see Fits
 	names    map[string]int               // how many rOperators have been named after a node
 	diags    diag.List
 	group    *Group // being lowered, for names and origins
@@ -47,7 +48,8 @@ func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.
 		graph: &roperator.Graph{Name: g.Name},
 		views: map[*ir.Value]roperator.View{}, homes: map[*ir.Value]roperator.View{},
 		consts: map[*ir.Tensor]*roperator.Buffer{}, packed: map[string]*roperator.Buffer{},
-		names: map[string]int{}, shares: shares(g),
+		largest: map[int]float32{},
+		names:   map[string]int{}, shares: shares(g),
 		squeezes: map[*ir.Value]*Squeeze{}, target: t, kernels: kernels, precision: p, open: map[*ir.Value]bool{},
 	}
 }

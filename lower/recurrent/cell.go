@@ -285,7 +285,7 @@ func (c *cell) previous() roperator.View {
 }
 
 func cellArgs(b *build.Builder, c *cell, s gemv.Shape, tiles int64, act []rkernels.Struct) []rkernels.Field {
-	w, bias := packCell(b, c, s), packCellBias(b, c, s)
+	w, bias := packCell(b, c, s, element), packCellBias(b, c, s)
 	optional := func(v roperator.View) rkernels.Ref {
 		if v.Buf == nil {
 			return bias.Ref()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/gemv"
 	"github.com/rammerc/rammerc/lower/pack"
@@ -12,14 +13,17 @@ import (
 )
 
 // packCell packs [W, R]. Column unit·rows + row of the packed matrix holds the unit's row of a gate: along k first
-// the part from W, if there is one, then the part from R.
-func packCell(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
+// the part from W, if there is one, then the part from R. Elements are packed as type d.
+func packCell(b *build.Builder, c *cell, s gemv.Shape, d ir.DType) roperator.View {
 	rows := cellRows[c.kind]
 	k, n := c.inputs+c.hidden, c.hidden*int64(len(rows))
 	elems := build.CeilDiv(n, s.Columns()) * s.BlockElems(k)
 	name := fmt.Sprintf("%s.cell%d.slices%dx%dx%dx%d", c.weightName(), c.kind, s.Columns(), s.C, s.LK, s.WK)
-	return b.Packed(name, element, elems, func() []byte {
-		pk := pack.New(c.r, elems, element)
+	if d != element {
+		name += "." + d.String()
+	}
+	return b.Packed(name, d, elems, func() []byte {
+		pk := pack.New(c.r, elems, d)
 		put := func(v roperator.View, first, count int64, gate func(r gateRow) int64) {
 			ks := pack.NewAxis(count, func(i int64) (int64, int64) { return i * v.Strides[1], s.Offset(k, first+i, 0) })
 			for q, row := range rows {
@@ -34,7 +38,7 @@ func packCell(b *build.Builder, c *cell, s gemv.Shape) roperator.View {
 		}
 		put(c.r, c.inputs, c.hidden, func(r gateRow) int64 { return r.r })
 		if !c.projected {
-			pk.From(c.w, element)
+			pk.From(c.w, d)
 			put(c.w, 0, c.inputs, func(r gateRow) int64 { return r.w })
 		}
 		return pk.Bytes()

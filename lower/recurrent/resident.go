@@ -1,6 +1,7 @@
 package recurrent
 
 import (
+	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/contraction"
@@ -19,6 +20,9 @@ const (
 	residentShared    = 180 << 10
 )
 
+// loadRegisters is how many registers a load of 16 bytes fills.
+const loadRegisters = 4
+
 // stepBytes is how many bytes of weights the threads of an rTask load at a time: one load each.
 const stepBytes = 256 * 16
 
@@ -30,13 +34,14 @@ var residentShapes = []struct{ c, lk int64 }{
 
 // residentCell is a slice of a cell whose weights stay on chip.
 type residentCell struct {
-	gemv.Shape         // how the weights are packed
-	regs, shared int64 // steps of k in registers and in shared memory
+	gemv.Shape            // how the weights are packed
+	weights      ir.DType // as what they are packed
+	regs, shared int64    // steps of k in registers and in shared memory
 	units        int64
 }
 
-// residentCells lists the slices whose weights fit on chip, for a cell whose inputs have k values.
-func residentCells(c *cell, k int64) []residentCell {
+// residentCells lists the slices whose weights, of the given type, fit on chip, for a cell whose inputs have k values.
+func residentCells(c *cell, k int64, weights ir.DType) []residentCell {
 	rows := int64(len(cellRows[c.kind]))
 	mb := int64(1)
 	for mb < c.batch && mb < gemv.MostRows {
@@ -44,13 +49,14 @@ func residentCells(c *cell, k int64) []residentCell {
 	}
 	var out []residentCell
 	for _, s := range residentShapes {
-		r := residentCell{Shape: gemv.Shape{MB: mb, C: s.c, LK: s.lk, WK: 1, Run: weightRun}}
+		run := contraction.PerLoad(weights)
+		r := residentCell{Shape: gemv.Shape{MB: mb, C: s.c, LK: s.lk, WK: 1, Run: run}, weights: weights}
 		if r.Columns()%rows != 0 {
 			continue
 		}
 		r.units = r.Columns() / rows
 		steps := build.CeilDiv(k, r.Depth())
-		r.regs = min(steps, residentRegisters/(contraction.PerLoad(element)*s.c))
+		r.regs = min(steps, residentRegisters/(loadRegisters*s.c))
 		r.shared = steps - r.regs
 		if mb*r.units > 256 || mb*s.c > 16 || r.shared*s.c*stepBytes > residentShared {
 			continue
@@ -67,10 +73,22 @@ func residentCandidates(b *build.Builder, c *cell) []*roperator.Candidate {
 		return nil
 	}
 	var out []*roperator.Candidate
-	for _, r := range residentCells(c, c.inputs+c.hidden) {
-		out = append(out, residentCandidate(b, c, r))
+	for _, d := range residentWeights(b, c) {
+		for _, r := range residentCells(c, c.inputs+c.hidden, d) {
+			out = append(out, residentCandidate(b, c, r))
+		}
 	}
 	return out
+}
+
+// residentWeights are the types of weights on chip: float32, and that in which the precision stores values, of which
+// twice as many fit, unless some weight is too large for it.
+func residentWeights(b *build.Builder, c *cell) []ir.DType {
+	d := b.Precision().Storage()
+	if d == ir.Invalid || !b.Fits(c.r, d) || !c.projected && !b.Fits(c.w, d) {
+		return []ir.DType{element}
+	}
+	return []ir.DType{element, d}
 }
 
 // stageable reports whether the rows of the cell's operands are contiguous.
@@ -131,7 +149,7 @@ type residentLayout struct {
 
 func residentCandidate(b *build.Builder, c *cell, r residentCell) *roperator.Candidate {
 	tiles, blocks := build.CeilDiv(c.hidden, r.units), build.CeilDiv(c.batch, r.MB)
-	values := []any{c.kind, r.MB, r.C, r.LK, r.regs, r.shared, c.has()}
+	values := []any{c.kind, r.MB, r.C, r.LK, r.regs, r.shared, c.has(), r.weights}
 	var actArgs []rkernels.Struct
 	for _, e := range []*functor.Expr{c.f, c.g, c.act} {
 		f, args := tails.Prologue(c.x.DType(), e)
@@ -147,9 +165,13 @@ func residentCandidate(b *build.Builder, c *cell, r residentCell) *roperator.Can
 	l.arguments(b, tiles, actArgs)
 	k, mb := c.inputs+c.hidden, float64(min(r.MB, c.batch))
 	columns := float64(r.units * int64(len(cellRows[c.kind])))
+	conversions := 0.0 // of weights of 16 bits, in every step
+	if r.weights != element {
+		conversions = float64(k) * columns
+	}
 	l.cand.Work = roperator.Work{
-		Flops:      2*mb*float64(k)*columns + 40*mb*columns,
-		ConstBytes: c.r.Bytes(float64(k) * columns),
+		Flops:      2*mb*float64(k)*columns + conversions + 40*mb*columns,
+		ConstBytes: float64(r.weights.Size()) * float64(k) * columns,
 		ReadBytes:  c.x.Bytes(mb * float64(k+2*r.units+c.projections()*r.units)),
 		WriteBytes: c.out0.Bytes(mb * float64(r.units) * float64(len(l.cand.Writes))),
 	}
@@ -236,7 +258,7 @@ func (l *residentLayout) results() {
 // arguments packs the weights and fills in the arguments.
 func (l *residentLayout) arguments(b *build.Builder, tiles int64, act []rkernels.Struct) {
 	c := l.c
-	w, bias := packCell(b, c, l.r.Shape), packCellBias(b, c, l.r.Shape)
+	w, bias := packCell(b, c, l.r.Shape, l.r.weights), packCellBias(b, c, l.r.Shape)
 	l.cand.Resident = w.Buf
 	optional := func(v roperator.View) rkernels.Ref {
 		if v.Buf == nil {

@@ -10,14 +10,16 @@
 
 namespace rk {
 
-// How 8 warps divide the product. LK lanes share the k of a row of weights, four values of k each. So a warp has 32/LK
-// rows side by side: a group; it has C groups. A step is LK·4 values of k. Weights are packed as
-// [step][warp][group][lane] of four floats. SR steps of them are kept in registers, SS in shared memory.
-template <int Kind, int MB, int C, int LK, int SR, int SS, int Has, class F, class G, class H>
+// How 8 warps divide the product. Weights are of type W: float, or 16 bits, of which twice as many fit on chip. LK lanes
+// share the k of a row of weights, a run of 16 bytes each, four or eight values of k. So a warp has 32/LK rows side by
+// side: a group; it has C groups. A step is LK runs. Weights are packed as [step][warp][group][lane] of runs. SR steps of
+// them are kept in registers, SS in shared memory.
+template <int Kind, int MB, int C, int LK, int SR, int SS, int Has, class W, class F, class G, class H>
 struct CellResident {
+  using Run = WeightRun<W>;
   static constexpr int kThreads = 256;
   static constexpr int kWarps = kThreads / 32, LC = 32 / LK, BN = kWarps * LC * C;
-  static constexpr int kStep = LK * 4;
+  static constexpr int kRun = kPerLoad<W>, kStep = LK * kRun;
   static constexpr int kSumBytes = 4 * MB * BN;
   static constexpr int kShared = kSumBytes + SS * kWarps * C * 32 * 16;
   static constexpr int kRows = kCellRows<Kind>;
@@ -61,7 +63,7 @@ struct CellResident {
   // What a thread keeps from step to step: weights; the biases of its unit, or of its gate alone; the unit's c, and
   // where c is in memory.
   struct Resident {
-    float4v w[SR > 0 ? SR : 1][C];
+    Run w[SR > 0 ? SR : 1][C];
     float bias[kBiases], peep[3];
     Mine mine;
     float c;
@@ -84,14 +86,14 @@ struct CellResident {
     mine.any = (own < MB) & (mine.batch < a.batch) & (mine.unit < a.hidden);
     const int lane = t.tid % 32, warp = t.tid / 32;
     constexpr int kBlock = (SR + SS) * kStep * BN;
-    const float4v* w =
-        reinterpret_cast<const float4v*>(t.template ptr<const float>(a.w) + place(tile, kBlock)) + warp * C * 32 + lane;
+    const Run* w =
+        reinterpret_cast<const Run*>(t.template ptr<const W>(a.w) + place(tile, kBlock)) + warp * C * 32 + lane;
     RT_UNROLL
     for (int s = 0; s < SR; ++s) {
       RT_UNROLL
       for (int c = 0; c < C; ++c) r.w[s][c] = rt::ld_const(w + (s * kWarps * C + c) * 32);
     }
-    float4v* shared = kept(t);
+    Run* shared = kept(t);
     RK_UNROLL(1)
     for (int s = 0; s < SS; ++s) {
       RT_UNROLL
@@ -195,32 +197,37 @@ struct CellResident {
     next_c(t, a, r, mine, live ? c : c0);
   }
 
-  static RT_DEVICE float4v* kept(const rt::Task& t) {
-    return reinterpret_cast<float4v*>(t.smem + kSumBytes) + (t.tid / 32) * C * 32 + t.tid % 32;
+  static RT_DEVICE Run* kept(const rt::Task& t) {
+    return reinterpret_cast<Run*>(t.smem + kSumBytes) + (t.tid / 32) * C * 32 + t.tid % 32;
   }
 
   static RT_DEVICE void multiply(const rt::Task& t, const Args& a, const Resident& r, float (&sums)[MB * C]) {
-    const int K = a.inputs + a.hidden, kl = t.tid % LK * 4;
+    const int K = a.inputs + a.hidden, kl = t.tid % LK * kRun;
     const float* x = t.in + a.x + kl;
-    const float4v* shared = kept(t);
+    const Run* shared = kept(t);
     RT_UNROLL
     for (int s = 0; s < SR; ++s) {
-      const bool last = SS == 0 && s == SR - 1;
-      RT_UNROLL
-      for (int m = 0; m < MB; ++m) {
-        const float4v v = last ? quad_at_end(x + m * K + s * kStep, K - s * kStep - kl) : quad(x + m * K + s * kStep);
-        RT_UNROLL
-        for (int c = 0; c < C; ++c) add(sums[m * C + c], v, r.w[s][c]);
-      }
+      multiply_step(x + s * kStep, K, SS == 0 && s == SR - 1 ? K - s * kStep - kl : kRun, r.w[s], sums);
     }
     RK_UNROLL(2)
     for (int s = 0; s < SS; ++s) {
       const int k = (SR + s) * kStep;
+      Run w[C];
       RT_UNROLL
-      for (int m = 0; m < MB; ++m) {
-        const float4v v = s == SS - 1 ? quad_at_end(x + m * K + k, K - k - kl) : quad(x + m * K + k);
+      for (int c = 0; c < C; ++c) w[c] = shared[(s * kWarps * C + c) * 32];
+      multiply_step(x + k, K, s == SS - 1 ? K - k - kl : kRun, w, sums);
+    }
+  }
+
+  // Adds the products of a step, of whose runs so many values of k exist at least; the rest are zeros.
+  static RT_DEVICE void multiply_step(const float* x, int K, int left, const Run (&w)[C], float (&sums)[MB * C]) {
+    RT_UNROLL
+    for (int m = 0; m < MB; ++m) {
+      RT_UNROLL
+      for (int i = 0; i < kRun; i += 4) {
+        const float4v v = left > i ? quad(x + m * K + i) : float4v{0.0f, 0.0f, 0.0f, 0.0f};
         RT_UNROLL
-        for (int c = 0; c < C; ++c) add(sums[m * C + c], v, shared[(s * kWarps * C + c) * 32]);
+        for (int c = 0; c < C; ++c) add(sums[m * C + c], v, w[c].v + i);
       }
     }
   }
@@ -228,14 +235,11 @@ struct CellResident {
   // Four inputs at once. Rows of x are contiguous, and K and the place of x are multiples of four, so the address is
   // aligned.
   static RT_DEVICE float4v quad(const float* p) { return *reinterpret_cast<const float4v*>(p); }
-  static RT_DEVICE float4v quad_at_end(const float* p, int left) {
-    return left > 0 ? quad(p) : float4v{0.0f, 0.0f, 0.0f, 0.0f};
-  }
-  static RT_DEVICE void add(float& sum, const float4v& v, const float4v& w) {
-    sum += v.x * w.x;
-    sum += v.y * w.y;
-    sum += v.z * w.z;
-    sum += v.w * w.w;
+  static RT_DEVICE void add(float& sum, const float4v& v, const W* w) {
+    sum += v.x * float(w[0]);
+    sum += v.y * float(w[1]);
+    sum += v.z * float(w[2]);
+    sum += v.w * float(w[3]);
   }
 
   // Adds up the lanes' shares. The sums are at [m·BN + row] of the result, in shared memory.
