@@ -61,3 +61,36 @@ func TestRewrite(t *testing.T) {
 		t.Errorf("a figure is missing: %v", err)
 	}
 }
+
+// A family's file has means by precision and batch; one that lacks a batch is refused.
+func TestFamilyTable(t *testing.T) {
+	dir := t.TempDir()
+	write := func(family, batches string) {
+		var rows []string
+		for _, precision := range []string{"tf32", "fp16"} {
+			for _, batch := range strings.Fields(batches) {
+				rows = append(rows, `{"precision": "`+precision+`", "batch": `+batch+
+					`, "rows": 9, "geometric_mean": 1.25, "least": 0.5}`)
+			}
+		}
+		text := `{"summary": [` + strings.Join(rows, ",") + `]}`
+		if err := os.WriteFile(dir+"/h200-"+family+".json", []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range familyNames {
+		write(name, "1 8 32")
+	}
+	got, err := familyTable(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(got), "\n")
+	if len(lines) != 2+2*len(familyNames) || lines[2] != "| gemm | tf32 | 9 | 1.25 | 0.50 | 1.25 | 0.50 | 1.25 | 0.50 |" {
+		t.Errorf("got\n%s", got)
+	}
+	write("conv", "1 8")
+	if _, err := familyTable(dir); err == nil || !strings.Contains(err.Error(), "conv.json has no tf32 at batch 32") {
+		t.Errorf("conv lacks a batch: %v", err)
+	}
+}
