@@ -120,8 +120,9 @@ type Cost struct {
 	Tagged   float64 `yaml:"tagged_ns"`    // optional: tagged word written to payload in the reader's shared memory
 	Cluster  float64 `yaml:"cluster_ns"`   // optional: the same through distributed shared memory
 	Step     float64 `yaml:"step_ns"`      // dispatch of one step
-	// Optional: how many times longer an rTask takes with another on its SM.
-	Beside float64 `yaml:"beside_factor,omitempty"`
+	// Optional: the part of the time in which an rTask keeps its SM's arithmetic or memory busy that it adds to the time
+	// of each other rTask on that SM.
+	Beside float64 `yaml:"beside_share,omitempty"`
 	// Optional: in an rProgram, what a step adds that sets its flag or a counter.
 	Publish    float64 `yaml:"publish_ns,omitempty"`
 	Latency    float64 `yaml:"latency_ns"`            // an rTask's first load and last store, which nothing hides
@@ -147,7 +148,7 @@ var costDefaults = []costDefault{
 	{"pdl_ns", func(c *Cost) *float64 { return &c.PDL }, func(c *Cost) float64 { return c.Node }},
 	{"cold_launch_ns", func(c *Cost) *float64 { return &c.Cold }, func(c *Cost) float64 { return 0 }}, // as others
 	{"publish_ns", func(c *Cost) *float64 { return &c.Publish }, func(*Cost) float64 { return 0 }},
-	{"beside_factor", func(c *Cost) *float64 { return &c.Beside }, func(*Cost) float64 { return 0 }}, // as 2
+	{"beside_share", func(c *Cost) *float64 { return &c.Beside }, func(*Cost) float64 { return 1 }},
 	{"barrier_ns", func(c *Cost) *float64 { return &c.Barrier }, func(c *Cost) float64 { return 1.6 * c.Hop }},
 	{"counter_ns", func(c *Cost) *float64 { return &c.Counter }, func(c *Cost) float64 { return 1.6 * c.Hop }},
 	{"tagged_ns", func(c *Cost) *float64 { return &c.Tagged }, func(c *Cost) float64 { return 0.6 * c.Hop }},
@@ -178,26 +179,12 @@ func (s *Spec) RegisterBoundOf(threads, blocks int) int {
 // SharedBound is how much shared memory a vEU may have with all vEUs of an SM resident at once.
 func (s *Spec) SharedBound() int { return min(s.SharedPerVEU, s.Shared/s.VEUsPerSM) }
 
-// Slowdown is how many times longer rTasks take of which so many share an SM. Two take less than twice as long as one
-// by itself where they hide each other's latencies.
-func (s *Spec) Slowdown(together int) float64 {
-	switch f := s.Cost.Beside; {
-	case together < 2:
-		return 1
-	case f == 0:
-		return float64(together)
-	default:
-		return f * float64(together) / 2
-	}
-}
+// Sharing is how many of so many blocks that run at once share a multiprocessor.
+func (s *Spec) Sharing(blocks int) int { return max(1, (blocks+s.SMs-1)/s.SMs) }
 
-// Crowding is Slowdown for so many rTasks that run at once, evenly on all SMs. Costs of rTasks count with as many on an
-// SM as the device has vEUs there; so only vEUs of a Crowd slow each other down.
-func (s *Spec) Crowding(active int) float64 {
-	if s.Crowded < 2 {
-		return 1
-	}
-	return s.Slowdown((active + s.SMs - 1) / s.SMs * s.Crowded / s.VEUsPerSM)
+// Together is Sharing, counted in the vEUs of an rProgram.
+func (s *Spec) Together(blocks int) int {
+	return max(1, s.Sharing(blocks)*max(1, s.Crowded)/max(1, s.VEUsPerSM))
 }
 
 // Crowd returns a description of the device for launches of ordinary thread blocks, so many of which may share what is

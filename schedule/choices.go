@@ -223,5 +223,19 @@ func fastestOn(veus int, choices []choice) *choice {
 	return best
 }
 
+// fastestOf is the choice with the smallest run time in a launch of at most so many blocks.
+func fastestOf(choices []choice, spec *device.Spec, blocks int) *choice {
+	best, least := &choices[0], 0.0
+	for i := range choices {
+		c := &choices[i]
+		n := min(blocks, c.c.Tasks)
+		time := c.taskTime * float64((c.c.Tasks+n-1)/n) * vdevice.Crowding(spec, c.c, c.ready-spec.Cost.Step, n)
+		if i == 0 || time < least {
+			best, least = c, time
+		}
+	}
+	return best
+}
+
 // work is the sum of the times of all rTasks.
 func (c *choice) work() float64 { return c.taskTime * float64(c.c.Tasks) }

@@ -26,7 +26,10 @@ type placer struct {
 	loaders   []vdevice.Loader
 	ring      int     // bytes
 	publish   float64 // what a step adds that others may wait for
-	slower    float64 // how many times longer rTasks of the wave take because others share their multiprocessors
+	blocks    int     // of the launch that is being placed; 0 in an rProgram
+	limit     int     // how many vEUs it may have; 0: all
+	factor    float64 // how many times longer all rTasks of the wave take (groupsFactor)
+	slower    float64 // how many times longer rTasks of the rOperator at hand take because blocks share multiprocessors
 	opened    float64 // when the launch before this one began, and with it this one's loaders
 	residence *residence
 	wave      int // being placed
@@ -50,7 +53,7 @@ type placerScratch struct {
 func newPlacer(spec *device.Spec, placed []*placedOp, residence *residence, kind vdevice.SegmentKind) *placer {
 	n := spec.VEUs()
 	return &placer{
-		ring: vdevice.UsualRing(spec, kind), publish: publishing(spec, kind), slower: 1,
+		ring: vdevice.UsualRing(spec, kind), publish: publishing(spec, kind), factor: 1, slower: 1,
 		spec: spec, placed: placed, residence: residence, busy: make([]float64, n),
 		placerScratch: &placerScratch{
 			flags: make([]int32, n), set: make([]float64, n), produced: make([]bool, n),
@@ -98,6 +101,14 @@ func (p *placer) launch() {
 		p.loaders[v].Open(p.opened, p.spec.Cost.Latency)
 	}
 	p.opened = t
+}
+
+// usable is how many vEUs the launch at hand may have.
+func (p *placer) usable() int {
+	if p.limit > 0 {
+		return min(p.limit, len(p.busy))
+	}
+	return len(p.busy)
 }
 
 // front is a task set as the placer sees it: which vEUs its rTasks are on, and when they end there.
@@ -166,10 +177,11 @@ func (f *front) fill(flags []int32, set []float64) {
 // is 0 2 4, then 1 3 5. rTask 1 then finds a vEU that has waited for the same inputs already, for rTask 0 or 2.
 func (p *placer) place(op int32, ch *choice, d *deps) *placedOp {
 	n := len(d.of)
+	p.slower = p.factor * vdevice.Crowding(p.spec, ch.c, ch.ready-p.spec.Cost.Step, p.blocks)
 	o := &placedOp{op: op, choice: ch, deps: d, veu: make([]int32, n), end: make([]float64, n),
 		order: make([]int32, 0, n)}
 	fronts := make([]*front, len(d.sets))
-	rounds := (n + len(p.busy) - 1) / len(p.busy)
+	rounds := (n + p.usable() - 1) / p.usable()
 	for first := range rounds {
 		for t := first; t < n; t += rounds {
 			o.order = append(o.order, int32(t))
@@ -294,7 +306,7 @@ func (p *placer) earliest() int32 {
 		free = p.residence.free[p.wave]
 	}
 	best, start := int32(-1), 0.0
-	for v := range int32(len(p.busy)) {
+	for v := range int32(p.usable()) {
 		if free != nil && !free[v] {
 			continue
 		}
@@ -307,7 +319,7 @@ func (p *placer) earliest() int32 {
 		return best
 	}
 	best, start = 0, p.start(0)
-	for v := int32(1); int(v) < len(p.busy); v++ {
+	for v := int32(1); int(v) < p.usable(); v++ {
 		if s := p.start(v); s < start {
 			best, start = v, s
 		}

@@ -124,7 +124,11 @@ func lowerBound(g *roperator.Graph, plan *vdevice.Plan, costs profiler.Costs) fl
 			longest = max(longest, end[id][task])
 		}
 	}
-	return max(longest, work/float64(plan.Spec.VEUs()))
+	veus := plan.Spec.VEUs()
+	for _, s := range plan.Segments { // launches may have more blocks than that
+		veus = max(veus, s.Program.Spec.VEUs())
+	}
+	return max(longest, work/float64(veus))
 }
 
 // serialTime is what all rTasks take one after another, each with its dispatch and its edges, and with all launches.

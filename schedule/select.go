@@ -62,6 +62,16 @@ func (s *scheduler) fitting(wave []int32) []picked {
 	return out
 }
 
+// crowding picks for each rOperator the candidate that is fastest in a launch of so many blocks, several of which may
+// share a multiprocessor.
+func (s *scheduler) crowding(wave []int32, blocks int) []picked {
+	out := make([]picked, len(wave))
+	for i, op := range wave {
+		out[i] = picked{op, s.pickOne(op, func(choices []choice) *choice { return fastestOf(choices, s.spec, blocks) })}
+	}
+	return out
+}
+
 // picked is an rOperator of a wave with the candidate that is to carry it out.
 type picked struct {
 	op     int32

@@ -126,15 +126,16 @@ func (p *Program) launchNeeds() []Needs {
 
 // kernelRule finds out whether one kernel is enough: that is so in plans with rPrograms, whose blocks want all registers
 // for themselves, where launches do not overlap, and where blocks of any two launches have room beside each other. It is
-// also so where nothing streams weights. Tiles of warp groups do, and of all instances they need most registers. Without
-// them ConvNeXt took 5 % longer with several kernels: the bound that leaves room for two blocks costs some instances
-// loads that are on their way together.
+// also so where nothing streams weights, unless blocks of one launch are to share a multiprocessor. Tiles of warp groups
+// stream, and of all instances they need most registers. Without them ConvNeXt took 5 % longer with several kernels: the
+// bound that leaves room for two blocks costs some instances loads that are on their way together.
 func (plan *Plan) kernelRule() kernelRule {
 	all, perSM := plan.needs(), max(1, plan.Spec.VEUsPerSM)
 	r := kernelRule{spec: plan.Spec, all: KernelClass{Rings: all.StreamStep > 0, Blocks: perSM}}
 	r.persistent = plan.persistent()
-	r.one = r.persistent || !r.all.Rings || !plan.Spec.LaunchesOverlap() || beside(plan.Spec, &all, overlapping*perSM)
-	if r.persistent || !plan.Spec.LaunchesOverlap() || !r.all.Rings {
+	alike := r.persistent || !plan.Spec.LaunchesOverlap() || !r.all.Rings && !plan.Crowded()
+	r.one = alike || beside(plan.Spec, &all, overlapping*perSM)
+	if alike {
 		return r
 	}
 	for b := mostOverlapping; b >= overlapping && r.all.Blocks == perSM; b-- {
@@ -144,6 +145,17 @@ func (plan *Plan) kernelRule() kernelRule {
 	}
 	return r
 }
+
+// Crowded reports whether some launch has more blocks than the device has vEUs.
+func (plan *Plan) Crowded() bool {
+	return slices.ContainsFunc(plan.Segments, func(s Segment) bool {
+		return s.Kind == Waves && s.Program.Spec.Crowded > 1 &&
+			slices.Max(append(s.Program.Blocks(), 0)) > plan.Spec.VEUs()
+	})
+}
+
+// Streams reports whether some vEU streams weights.
+func (plan *Plan) Streams() bool { return plan.needs().StreamStep > 0 }
 
 // persistent reports whether the plan has rPrograms.
 func (plan *Plan) persistent() bool {

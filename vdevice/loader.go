@@ -78,10 +78,11 @@ func (l *Loader) Take(start, end, ready, bytes float64) {
 
 // streams is what a simulation knows of the weights that a program streams.
 type streams struct {
-	rate    float64
-	rings   []int    // bytes of the ring, for each wave; of an rProgram there is one
-	ring    int      // of the present launch
-	loaders []Loader // per vEU; nil: nothing streams
+	rates   []float64 // bytes that a loader brings in a ns, for each wave; of an rProgram there is one
+	rate    float64   // in the present launch
+	rings   []int     // bytes of the ring, for each wave; of an rProgram there is one
+	ring    int       // of the present launch
+	loaders []Loader  // per vEU; nil: nothing streams
 }
 
 func newStreams(seg Segment) streams {
@@ -102,7 +103,14 @@ func newStreams(seg Segment) streams {
 			active++
 		}
 	}
-	s.rate = p.Spec.LoadRate(min(active, p.Spec.VEUs()), weights)
+	// Only where several blocks of a launch share a multiprocessor do more loaders bring weights than there are vEUs.
+	s.rates = []float64{p.Spec.LoadRate(min(active, p.Spec.VEUs()), weights)}
+	if p.Spec.Crowded > 1 {
+		s.rates = nil
+		for _, blocks := range p.Blocks() {
+			s.rates = append(s.rates, p.Spec.LoadRate(min(active, p.Spec.SMs*p.Spec.Sharing(blocks)), weights))
+		}
+	}
 	s.open(0, 0, p.Spec)
 	return s
 }
@@ -127,6 +135,7 @@ func (plan *Plan) ringBytes() []int {
 func (s *streams) open(wave int, at float64, spec *device.Spec) {
 	if s.rings != nil {
 		s.ring = s.rings[min(wave, len(s.rings)-1)]
+		s.rate = s.rates[min(wave, len(s.rates)-1)]
 	}
 	for v := range s.loaders {
 		s.loaders[v].Open(at, spec.Cost.Latency)

@@ -342,13 +342,15 @@ func TestNodeText(t *testing.T) {
 	}
 }
 
-// Launches in waves may have several blocks for each vEU of the device, which slow each other down by the device's
-// factor. An rProgram may not, since its blocks must be on the device all at once.
+// Launches in waves may have several blocks for each vEU of the device, each of which takes longer by a part of the time
+// in which the other one keeps the multiprocessor busy. An rProgram may not, since its blocks must be on the device all
+// at once.
 func TestCrowdedLaunches(t *testing.T) {
 	m := vdevicetest.New("crowded")
-	m.Op(m.Candidate(6, 0, nil, nil))
+	c := m.Candidate(6, 0, nil, nil)
+	m.Op(c)
 	spec := *testSpec(t, 3)
-	spec.Cost.Beside = 1.5
+	spec.Cost.Beside = 0.75
 	plan := func(kind SegmentKind, blocks int) *Plan {
 		b := NewBuilder(spec.Crowd(blocks), m.G)
 		b.Pick(0, 0)
@@ -367,11 +369,26 @@ func TestCrowdedLaunches(t *testing.T) {
 	}
 	const task = 10_000.0
 	cost := func(Task) float64 { return task }
-	for blocks, want := range map[int]float64{1: 2 * (task + spec.Cost.Step), 2: 1.5*task + spec.Cost.Step} {
-		tl, err := SimulateSegment(plan(Waves, blocks).Segments[0], cost)
-		if err != nil || tl.Makespan != want {
-			t.Errorf("%d blocks on an SM: %v ns, %v, want %v", blocks, tl.Makespan, err, want)
+	for _, x := range []struct {
+		blocks int
+		busy   float64 // part of the time
+		want   float64
+	}{
+		{1, 0.4, 2 * (task + spec.Cost.Step)},
+		{2, 0.4, (1+0.75*0.4)*task + spec.Cost.Step},
+		{2, 0.9, 2*0.9*task + spec.Cost.Step}, // as long as both keep it busy
+	} {
+		c.Work = roperator.Work{Flops: x.busy * task * spec.Cost.FlopsPerSM}
+		tl, err := SimulateSegment(plan(Waves, x.blocks).Segments[0], cost)
+		if err != nil || math.Abs(tl.Makespan-x.want) > 1e-6*x.want {
+			t.Errorf("%d blocks on an SM, busy for %v: %v ns, %v, want %v", x.blocks, x.busy, tl.Makespan, err, x.want)
 		}
+	}
+	c.Work = roperator.Work{}
+	full := spec
+	full.Registers = 1024
+	if f := Crowding(full.Crowd(2), c, task, 6); f != 2 {
+		t.Errorf("two blocks that have no room beside each other take %v times as long, want 2", f)
 	}
 	if _, err := ParsePlan("x", FormatPlan(plan(Waves, 2)), m.G, &spec); err != nil {
 		t.Error(err)

@@ -74,7 +74,7 @@ func SimulateSegment(seg Segment, cost func(Task) float64) (*Timeline, error) {
 		return nil, cycleDiag(p, cycle)
 	}
 	s := &simulation{
-		h: h, cost: cost, slower: 1, why: make([]At, len(h.topo)),
+		h: h, cost: cost, why: make([]At, len(h.topo)),
 		between: LaunchCost(&p.Spec.Cost, Waves, false, !seg.Serial),
 		t:       &Timeline{Busy: make([]float64, h.veus), VEUs: min(h.veus, p.Spec.VEUs())},
 	}
@@ -101,9 +101,10 @@ type simulation struct {
 	t    *Timeline
 	why  []At // per step id: the step whose end decided when it started; VEU -1 for none
 
-	between float64         // from one launch of a stream to the next
-	slower  float64         // how many times longer rTasks take at present, because others share their multiprocessors
-	last    []lastAnnounced // per meeting point of the order
+	between float64           // from one launch of a stream to the next
+	blocks  int               // of the launch at hand, if some of them share a multiprocessor
+	slower  map[int32]float64 // per rOperator of that launch: its Crowding
+	last    []lastAnnounced   // per meeting point of the order
 	streams streams
 }
 
@@ -166,7 +167,7 @@ func (s *simulation) byWaves() {
 	blocks := s.h.p.Blocks()
 	for w := int32(0); w < int32(s.h.waves); w++ {
 		s.streams.open(int(w), early, s.h.p.Spec)
-		s.slower = s.h.p.Spec.Crowding(blocks[w])
+		s.crowd(blocks[w])
 		end, last := open, opener
 		for v, steps := range s.h.p.Steps {
 			for ; int(next[v]) < len(steps) && steps[next[v]].Wave == w; next[v]++ {
@@ -187,6 +188,23 @@ func (s *simulation) byWaves() {
 		}
 		open, opener = end+s.between, last
 	}
+}
+
+// crowd begins a launch of so many blocks.
+func (s *simulation) crowd(blocks int) {
+	if s.blocks = 0; s.h.p.Spec.Together(blocks) > 1 {
+		s.blocks, s.slower = blocks, map[int32]float64{}
+	}
+}
+
+// crowding is how many times longer an rTask of op takes in the launch at hand, which by itself takes ns.
+func (s *simulation) crowding(op int32, ns float64) float64 {
+	f, ok := s.slower[op]
+	if !ok {
+		f = Crowding(s.h.p.Spec, s.h.p.Candidate(op), ns, s.blocks)
+		s.slower[op] = f
+	}
+	return f
 }
 
 // Blocks is the number of vEUs that have steps in each wave.
@@ -215,7 +233,11 @@ func (s *simulation) overlaps() bool { return s.between < s.h.p.Spec.Cost.Node }
 
 func (s *simulation) run(at At, start float64, why At) {
 	step := &s.h.p.Steps[at.VEU][at.Order]
-	end := start + s.h.p.Spec.Cost.Step + s.cost(step.Task)*s.slower
+	ns := s.cost(step.Task)
+	if s.blocks > 0 {
+		ns *= s.crowding(step.Task.Op, ns)
+	}
+	end := start + s.h.p.Spec.Cost.Step + ns
 	end = s.streams.end(at.VEU, start, end, s.h.p.streamBytes(step.Task))
 	if s.h.kind == RProgram && len(step.Out) > 0 {
 		end += s.h.p.Spec.Cost.Publish
