@@ -120,7 +120,7 @@ class Compiled:
         line = self.process.stdout.readline()
         killer.cancel()
         self.seconds = time.monotonic() - started
-        if not line:
+        if line != "compiled\n":
             self.error = f"failed or was stopped after {self.seconds:.0f} s"
 
     def time(self):
