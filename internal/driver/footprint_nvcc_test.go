@@ -43,6 +43,8 @@ var moreCode = map[string]int64{
 	"conv_depthwise": 12 << 10,
 	// Up to eight rows have sums of their own, and partial sums of lanes are added in registers.
 	"gemv_stream": 10 << 10,
+	// The parts of the input are made in two places, and groups of weights of 4 bits have scales of their own.
+	"gemv_mma": 16 << 10,
 	// Epilogues compute packs of four, so that a long one, like that of SiLU, stands there four times.
 	"conv_tiled": 12 << 10, "conv_pointwise": 11 << 10, "gemm_tiled": 10 << 10, "conv_rows": 12 << 10,
 }

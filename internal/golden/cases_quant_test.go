@@ -84,8 +84,8 @@ func TestQuantizedWeights(t *testing.T) {
 	perColumn.Body = strings.Replace(perColumn.Body, "%y = ", weights("c", 20)+"%m = ", 1) + "\n%y = Add(%m, %c)"
 	cases = append(cases, batched, vector, fusedCase, perColumn)
 	for _, shape := range [][3]int{{1, 512, 40}, {3, 640, 12}, {8, 520, 12}, {1, 4200, 7}} {
-		c := quantizedCase(ir.Int4, shape[0], shape[1], shape[2], 8, true, false)
-		c.Name, c.Body = "normalised "+c.Name, strings.Replace(c.Body, "{block = 8}", "{block = 8, rms_epsilon = 0.25f}", 1)
+		c := quantizedCase(ir.Int4, shape[0], shape[1], shape[2], 16, true, false)
+		c.Name, c.Body = "normalised "+c.Name, strings.Replace(c.Body, "{block = 16}", "{block = 16, rms_epsilon = 0.25f}", 1)
 		cases = append(cases, c)
 	}
 	for _, d := range []string{"float16", "bfloat16", "float64"} {
