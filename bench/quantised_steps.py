@@ -2,6 +2,7 @@
 
     python3 quantised_steps.py RAMMERC OUT.json [NAME…]     NAME as in quantised.py, of form qdq
     python3 quantised_steps.py --bundle DIR NAME…           the whole models, with NAME.npz: inputs and what comes out
+    python3 quantised_steps.py --cut DIR NAME…              the models layer by layer, for `rammerc verify --random-max 256`
 
 Every QuantizeLinear of activations becomes an output of the model, so that the codes of all layers are compared and not
 only what comes out at the end. This is done in two ways:
@@ -105,6 +106,13 @@ def whole_model(name):
     return model, inputs, expose(model), floats
 
 
+def write_cut(folder, names):
+    for name in names:
+        model, _, codes, _ = whole_model(name)
+        cut(model, set(codes))
+        onnx.save(model, os.path.join(folder, name + "_cut.onnx"))
+
+
 def bundle(folder, names):
     for name in names:
         path = os.path.join(folder, name)
@@ -127,6 +135,8 @@ def compare(rammerc, name):
 def main():
     if sys.argv[1] == "--bundle":
         return bundle(sys.argv[2], sys.argv[3:])
+    if sys.argv[1] == "--cut":
+        return write_cut(sys.argv[2], sys.argv[3:])
     rammerc, out, names = sys.argv[1], sys.argv[2], sys.argv[3:] or ["resnet50_qdq", "bert_qdq", "bert_tiny_qdq"]
     result = {"schema": "rammerc/quantised-steps/v1", "onnxruntime": onnxruntime.__version__,
               "models": {name: compare(rammerc, name) for name in names}}
