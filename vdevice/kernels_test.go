@@ -41,3 +41,25 @@ func TestKernelsOfWarpGroups(t *testing.T) {
 		}
 	}
 }
+
+// Of instances of warp groups in one kernel each has registers of its own: two large ones are too many for a thread.
+func TestGroupsSpill(t *testing.T) {
+	spec, err := device.Find("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		needs Needs
+		want  bool
+	}{
+		"one large":      {needsOf(168, "x"), false},
+		"the same twice": {needsOf(168, "x", "x"), false},
+		"two large":      {needsOf(168, "x", "y"), true},
+		"two small":      {needsOf(90, "x", "y"), false},
+		"four small":     {needsOf(90, "x", "y", "z", "w"), true},
+	} {
+		if got := c.needs.GroupsSpill(spec); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
+	}
+}
