@@ -26,8 +26,12 @@ func Check(t *testing.T, cases []Case) {
 	}
 	src := newSource()
 	var ready []*prepared
+	some := turns{}
+	if len(cases) < fewCases {
+		some = nil
+	}
 	for i := range cases {
-		p, err := prepare(&cases[i], src)
+		p, err := prepare(&cases[i], src, some)
 		if err != nil {
 			t.Errorf("%s: %v", cases[i].Name, err)
 			continue
@@ -73,7 +77,7 @@ type prepared struct {
 	tables  []moveTable
 }
 
-func prepare(c *Case, src *source) (*prepared, error) {
+func prepare(c *Case, src *source, some turns) (*prepared, error) {
 	g, err := c.Graph()
 	if err != nil {
 		return nil, err
@@ -99,6 +103,9 @@ func prepare(c *Case, src *source) (*prepared, error) {
 	}
 	if c.Precision == precision.TF32 {
 		keepTensor(p.g)
+	}
+	for _, op := range p.g.Ops {
+		some.thin(op)
 	}
 	for _, b := range p.g.Buffers {
 		p.offsets = append(p.offsets, p.size)
@@ -141,6 +148,37 @@ func keepTensor(g *roperator.Graph) {
 			continue
 		}
 		op.Candidates = slices.DeleteFunc(op.Candidates, scalar)
+	}
+}
+
+// turns counts, by rKernel, in how many cases of a test it had so many candidates that only some of them ran.
+type turns map[string]int
+
+const (
+	// manyTiles is from how many candidates of one rKernel, which differ in their tiles, an rOperator has every second one
+	// checked, and in the next such case of the test the others: compiling them is what a test's time goes to.
+	manyTiles = 6
+	// fewCases is the number of cases from which a test does so.
+	fewCases = 8
+)
+
+func (some turns) thin(op *roperator.ROperator) {
+	if some == nil {
+		return
+	}
+	of, met := map[string]int{}, map[string]int{}
+	for _, c := range op.Candidates {
+		of[c.Inst.Kernel.Name]++
+	}
+	op.Candidates = slices.DeleteFunc(op.Candidates, func(c *roperator.Candidate) bool {
+		name := c.Inst.Kernel.Name
+		met[name]++
+		return of[name] >= manyTiles && (met[name]+some[name])%2 == 0
+	})
+	for name, n := range of {
+		if n >= manyTiles {
+			some[name]++
+		}
 	}
 }
 
