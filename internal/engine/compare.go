@@ -86,10 +86,18 @@ func (c *Comparer) Compare(samples *Samples) (*Comparison, error) {
 	return r, nil
 }
 
-// quantises reports whether g rounds floats that it has computed to 8 bits.
+// quantises reports whether g rounds floats that it has computed to 8 bits: by itself in one operator, or, after import,
+// in several, of which the last is a Cast.
 func quantises(g *ir.Graph) bool {
 	return g != nil && slices.ContainsFunc(g.Nodes, func(n *ir.Node) bool {
-		return n.Is("QuantizeLinear") || n.Is("DynamicQuantizeLinear")
+		if n.Is("QuantizeLinear") || n.Is("DynamicQuantizeLinear") {
+			return true
+		}
+		if !n.Is("Cast") || n.Outputs[0] == nil {
+			return false
+		}
+		from, to := n.Inputs[0], n.Outputs[0].DType
+		return (to == ir.Int8 || to == ir.Uint8) && from.DType.IsFloat() && from.Def != nil
 	})
 }
 

@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/tolerance"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/onnx"
 )
 
 // TestQuantisedLimit: models that round to 8 bits may be off by a step, and others by what is usual.
@@ -22,6 +24,15 @@ func TestQuantisedLimit(t *testing.T) {
 		}
 		if got := quantises(g); got != want {
 			t.Errorf("%s: quantises is %v", op, got)
+		}
+	}
+	for _, name := range []string{"resnet_tiny_qdq", "bert_tiny_qdq"} { // import makes several operators of one
+		m, err := onnx.Load(filepath.Join("../../testdata/models/quantised", name+".onnx"), onnx.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !quantises(m.Graph) {
+			t.Errorf("%s does not quantise after import", name)
 		}
 	}
 	usual := tolerance.LimitFor(ir.Float32)
