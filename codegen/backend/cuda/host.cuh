@@ -100,8 +100,12 @@ inline void* allocate(size_t bytes) {
   return p;
 }
 inline void release(void* p) { cudaFree(p); }
+// Waits until the bytes are there: cudaMemcpy may return before, and a stream that the caller made without blocking is
+// not ordered behind it, so that the first launch there could read tables that have not come.
 inline void upload(void* to, const void* from, size_t n) {
-  if (n > 0) check(cudaMemcpy(to, from, n, cudaMemcpyHostToDevice), "copy to the device");
+  if (n == 0) return;
+  check(cudaMemcpy(to, from, n, cudaMemcpyHostToDevice), "copy to the device");
+  check(cudaStreamSynchronize(cudaStreamLegacy), "copy to the device");
 }
 inline void download(void* to, const void* from, size_t n) {
   if (n > 0) check(cudaMemcpy(to, from, n, cudaMemcpyDeviceToHost), "copy from the device");
@@ -112,7 +116,10 @@ inline void upload_async(void* to, const void* from, size_t n, Stream s) {
 inline void download_async(void* to, const void* from, size_t n, Stream s) {
   if (n > 0) check(cudaMemcpyAsync(to, from, n, cudaMemcpyDeviceToHost, s), "copy from the device");
 }
-inline void clear(void* p, size_t n) { check(cudaMemset(p, 0, n), "cudaMemset"); }
+inline void clear(void* p, size_t n) {
+  check(cudaMemset(p, 0, n), "cudaMemset");
+  check(cudaStreamSynchronize(cudaStreamLegacy), "cudaMemset");
+}
 
 inline Stream make_stream() {
   Stream s = nullptr;
