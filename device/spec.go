@@ -148,7 +148,7 @@ var costDefaults = []costDefault{
 	{"pdl_ns", func(c *Cost) *float64 { return &c.PDL }, func(c *Cost) float64 { return c.Node }},
 	{"cold_launch_ns", func(c *Cost) *float64 { return &c.Cold }, func(c *Cost) float64 { return 0 }}, // as others
 	{"publish_ns", func(c *Cost) *float64 { return &c.Publish }, func(*Cost) float64 { return 0 }},
-	{"beside_share", func(c *Cost) *float64 { return &c.Beside }, func(*Cost) float64 { return 1 }},
+	{"beside_share", func(c *Cost) *float64 { return &c.Beside }, func(*Cost) float64 { return 0 }}, // as 1
 	{"barrier_ns", func(c *Cost) *float64 { return &c.Barrier }, func(c *Cost) float64 { return 1.6 * c.Hop }},
 	{"counter_ns", func(c *Cost) *float64 { return &c.Counter }, func(c *Cost) float64 { return 1.6 * c.Hop }},
 	{"tagged_ns", func(c *Cost) *float64 { return &c.Tagged }, func(c *Cost) float64 { return 0.6 * c.Hop }},

@@ -25,8 +25,12 @@ func Crowding(spec *device.Spec, c *roperator.Candidate, ns float64, blocks int)
 	if !n.fitTogether(spec, together) {
 		return float64(together)
 	}
+	adds := spec.Cost.Beside
+	if adds == 0 {
+		adds = 1
+	}
 	share := busy(spec, c, blocks) / ns
-	return max(1+spec.Cost.Beside*float64(together-1)*share, float64(together)*share)
+	return max(1+adds*float64(together-1)*share, float64(together)*share)
 }
 
 // fitTogether reports whether a multiprocessor has registers and shared memory for so many blocks.

@@ -269,8 +269,8 @@ RT_DEVICE void load_fragments_across(uint32_t (&r)[4], const void* row);
 
 // ---- Matrix instructions of a warp group ---- All 128 threads of four neighbouring warps call these together, the
 // first of which has a number that four divides, on architectures of which the manifest says so (sm_90a). They multiply
-// 64 rows of A by N columns of B, 32 bytes deep: 8 numbers of tf32, 16 of 16 bits, 32 of 8 bits. N is one of 16, 32, 64,
-// 96, 128, 192, 256.
+// 64 rows of A by N columns of B, 32 bytes deep: 8 numbers of tf32, 16 of 16 bits, 32 of 8 bits. N is one of 16, 32,
+// 64, 96, 128, 192, 256.
 //
 //   A   in registers: warp w holds rows 16w to 16w + 15 as a fragment for mma_tf32, mma_f16, mma_bf16 or mma_int8
 //   B   in shared memory, as two blocks of 16 bytes of depth: a block has N columns of 16 aligned bytes each, one
@@ -297,8 +297,8 @@ RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const vo
 // The same with integers of 8 bits, whose products and sums are those of mma_int8 (wgmma.mma_async.m64nNk32.s32).
 template <int N, bool SignedA, bool SignedB>
 RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
-// Waits until all products that the thread has begun are in d (wgmma.wait_group). Sum is float or int32_t. What copies have written of B can be
-// written anew behind it.
+// Waits until all products that the thread has begun are in d (wgmma.wait_group). Sum is float or int32_t. What copies
+// have written of B can be written anew behind it.
 template <class Sum, int M>
 RT_DEVICE void multiplied(Sum (&d)[M]);
 

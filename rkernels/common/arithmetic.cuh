@@ -48,10 +48,10 @@ RK_ANY double pow(double x, double y) { return ::pow(x, y); }
 RK_ANY float mod(float x, float y) { return ::fmodf(x, y); }
 RK_ANY double mod(double x, double y) { return ::fmod(x, y); }
 
-// x·Φ(x), where Φ is the normal distribution's function. With a = |x| it is max(x, 0) - a·Φ(-a), and Φ(-a) = 2^P(a) for a
-// polynomial P that is fitted such that Φ is off by 5e-8 at most. From 5.5 on a·Φ(-a) is less than 1.1e-7, and stays what
-// it is there. erfc, which is exact for the smallest numbers as well, takes four times as many instructions, of which
-// epilogues of wide products were bound.
+// x·Φ(x), where Φ is the normal distribution's function. With a = |x| it is max(x, 0) - a·Φ(-a), and Φ(-a) = 2^P(a) for
+// a polynomial P that is fitted such that Φ is off by 5e-8 at most. From 5.5 on a·Φ(-a) is less than 1.1e-7, and stays
+// what it is there. erfc, which is exact for the smallest numbers as well, takes four times as many instructions, of
+// which epilogues of wide products were bound.
 RK_ANY float gelu(float x) {
   const float a = fminf(fabsf(x), 5.5f);
   float p = 1.858524e-7f;

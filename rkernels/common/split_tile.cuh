@@ -38,8 +38,8 @@ RT_DEVICE void multiply_stage(SplitPlace<T>& at, const float* sa, const float* s
   // The rows that a lane gives the address of: of A in the order of a fragment's registers, of B the depths of hi, then
   // those of lo.
   const float* row_a = sa + (at.m + at.lane % 16) * T::LDA + at.group * T::kSlice + at.lane / 16 * 4;
-  const float* row_b =
-      sb + (at.n + at.lane % 8) * T::LDB + at.lane / 16 * (T::BK / 2) + at.group * (T::kSlice / 2) + at.lane / 8 % 2 * 4;
+  const float* row_b = sb + (at.n + at.lane % 8) * T::LDB + at.lane / 16 * (T::BK / 2) + at.group * (T::kSlice / 2) +
+                       at.lane / 8 % 2 * 4;
   RK_UNROLL(1)
   for (int k = 0; k < T::kSlice; k += 16) {
     SplitFragment a[T::MI];

@@ -112,8 +112,8 @@ struct GroupFragment {
     for (int i = 0; i < 4; ++i) hi[i] = words[i];
   }
 };
-// Numbers are rounded to tf32, to the nearest, ties away from zero. Tensor cores do not see the lower bits, so that these
-// need not be cleared. Infinities and NaNs stay.
+// Numbers are rounded to tf32, to the nearest, ties away from zero. Tensor cores do not see the lower bits, so that
+// these need not be cleared. Infinities and NaNs stay.
 template <>
 struct GroupFragment<float, 1> {
   uint32_t hi[4];

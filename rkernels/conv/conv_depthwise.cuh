@@ -45,8 +45,8 @@ struct ConvDepthwise {
   }
 
  protected:
-  // Computes the tile whose first row and quad of channels are r0 and q0, and adds to total what the thread stores. Where
-  // a tile has one quad, or no more elements than threads, all that is of one quad.
+  // Computes the tile whose first row and quad of channels are r0 and q0, and adds to total what the thread stores.
+  // Where a tile has one quad, or no more elements than threads, all that is of one quad.
   static RT_DEVICE void compute_tile(const rt::Task& t, const Args& a, int image, int r0, int q0, Quad& total) {
     const int count = static_cast<int>(a.quads.d * a.segments.d) * a.rows;
     RK_UNROLL(1)

@@ -1,5 +1,5 @@
-// A depthwise convolution (conv_depthwise.cuh) before squeeze and excitation: beside its results an rTask makes its part of
-// the product of the channels' means with a matrix, which excite.cuh adds up:
+// A depthwise convolution (conv_depthwise.cuh) before squeeze and excitation: beside its results an rTask makes its
+// part of the product of the channels' means with a matrix, which excite.cuh adds up:
 //
 //	part[image][tile][unit] = Σ_c w[c][unit] · Σ_p out[image][p][c] / positions    over the c and p of the tile
 #pragma once

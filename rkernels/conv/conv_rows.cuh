@@ -25,8 +25,8 @@ struct ConvRows {
 
   struct Args {
     rt::Ref x, w, steps, scale;  // scale is that of the filter's parts, where there are three products
-    uint32_t padding;  // what stands outside of an input of 8 bits, in each byte
-    rt::Operand3 out;  // [image·split][position][channel]
+    uint32_t padding;            // what stands outside of an input of 8 bits, in each byte
+    rt::Operand3 out;            // [image·split][position][channel]
     Div groups;
     int32_t out_channels;  // of a group
     int32_t positions;     // of one image

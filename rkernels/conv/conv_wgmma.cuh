@@ -8,8 +8,8 @@
 
 namespace rk {
 
-// The input's channels come in aligned runs of 16 bytes. RANK and X are as in conv_rows. E is what is multiplied, and of
-// integers of 8 bits the type of the filter.
+// The input's channels come in aligned runs of 16 bytes. RANK and X are as in conv_rows. E is what is multiplied, and
+// of integers of 8 bits the type of the filter.
 template <int BM, int BN, int KG, int ST, int Products, int RANK, class X, class E, class Epi, class Pro>
 struct ConvWgmma {
   using T = GroupTile<X, E, BM, BN, KG, ST, Products>;
@@ -21,7 +21,7 @@ struct ConvWgmma {
   struct Args {
     rt::Ref x, w, scale;  // scale is that of the filter's parts, where there are three products
     uint32_t padding;     // what stands outside of an input of 8 bits, in each byte
-    rt::Operand3 out;  // [image·split][position][channel]
+    rt::Operand3 out;     // [image·split][position][channel]
     Div groups;
     int32_t out_channels;  // of a group
     int32_t positions;     // of one image

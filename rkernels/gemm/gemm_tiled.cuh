@@ -20,7 +20,7 @@ struct GemmOf {
 
   struct Args {
     rt::Ref a, b, scale;  // scale is that of B's parts, where it is a constant and there are three products
-    rt::Operand3 out;  // [split·batch][m][n]
+    rt::Operand3 out;     // [split·batch][m][n]
     int32_t M, N, K;
     Div tiles_m, tiles_n;
     int32_t tiles_k, split_k;  // k tiles of the whole contraction and of one split

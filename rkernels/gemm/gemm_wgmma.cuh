@@ -1,5 +1,5 @@
-// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32, or int32 for integers of 8 bits, for a
-// constant B that is packed and streamed: one BM×BN tile an rTask, multiplied by warp groups.
+// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32, or int32 for integers of 8 bits, for
+// a constant B that is packed and streamed: one BM×BN tile an rTask, multiplied by warp groups.
 #pragma once
 
 #include "common/loaders.cuh"
@@ -19,7 +19,7 @@ struct GemmWgmma {
 
   struct Args {
     rt::Ref a, b, scale;  // scale is that of B's parts, where there are three products
-    rt::Operand3 out;  // [split·batch][m][n]
+    rt::Operand3 out;     // [split·batch][m][n]
     int32_t M, N, K;
     Div tiles_m, tiles_n;
     int32_t tiles_k, split_k;  // k tiles of the whole contraction and of one split

@@ -1,8 +1,8 @@
-// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32 on tensor cores, for few rows (M ≤ MB)
-// and a constant B of 8 or 4 bits, which is packed and streamed. The time of such a product is that in which its
-// weights arrive. So what a weight takes in instructions must be little: mma.sync multiplies 16 columns by 16 values of k
-// at once, and adds up over the lanes of a warp on the way. B's columns are the rows of the instruction's left fragment;
-// its right fragment, which is eight wide, has the rows of A:
+// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32 on tensor cores, for few rows (M ≤
+// MB) and a constant B of 8 or 4 bits, which is packed and streamed. The time of such a product is that in which its
+// weights arrive. So what a weight takes in instructions must be little: mma.sync multiplies 16 columns by 16 values of
+// k at once, and adds up over the lanes of a warp on the way. B's columns are the rows of the instruction's left
+// fragment; its right fragment, which is eight wide, has the rows of A:
 //
 //	          16 values of k                rows of A, in P parts each
 //	       ┌────────────────────┐          ┌──┬──┬──┬──┐
@@ -10,8 +10,8 @@
 //	 cols. │  come from the ring│     of k │m0│m1│m0│  │
 //	       └────────────────────┘          └──┴──┴──┴──┘
 //
-// A value of A with more digits than 16 bits hold is the sum of P parts, of which each has the digits that those before it
-// lack; a float32 is three parts with eight digits each. Parts are columns of the right fragment that would be zero
+// A value of A with more digits than 16 bits hold is the sum of P parts, of which each has the digits that those before
+// it lack; a float32 is three parts with eight digits each. Parts are columns of the right fragment that would be zero
 // otherwise, so they cost nothing. Products are exact in float32.
 //
 // With Norm the rows of A are normalised: C is also divided by the root of the mean square of its row of A, as it is
@@ -28,9 +28,9 @@
 namespace rk {
 
 // How 8 warps divide the product. WK warps share the k of the same 16 columns, and the 8/WK sets of such warps have 16
-// columns each: together a group. A slice is what all warps take of a group's weights at a time, U lines each. The parts
-// of A are in shared memory, for at most KS values of k at a time, a span. The stream has, for each span, the slices of
-// one group after another. X is the element type of A, of which one load brings V values.
+// columns each: together a group. A slice is what all warps take of a group's weights at a time, U lines each. The
+// parts of A are in shared memory, for at most KS values of k at a time, a span. The stream has, for each span, the
+// slices of one group after another. X is the element type of A, of which one load brings V values.
 template <int MB, int P, int WK, int U, int KS, int V, int Norm, class X, class F, class Epi, class Pro>
 struct GemvLines {
   using E = typename F::Element;
@@ -44,7 +44,8 @@ struct GemvLines {
   static constexpr int kRows = MB < 2 ? 2 : MB;
   static constexpr int kFragments = (P * kRows + 7) / 8;
   // Shared memory: A's parts [pair of steps][part][row][quarter of a fragment's depth] of 16 bytes, their sums over the
-  // values that share a scale [group of steps][row], partial sums [wk][part][row][column], and sums of squares [row][warp].
+  // values that share a scale [group of steps][row], partial sums [wk][part][row][column], and sums of squares
+  // [row][warp].
   static constexpr int kOutputs = P == 1 ? 256 : 128;  // of an rTask, at most
   static constexpr int kPair = P * MB * 64, kStaged = KS / 32 * kPair;
   static constexpr int kTotals = 4 * KS / (kMmaDepth * F::kGroup) * kRows;
@@ -92,15 +93,16 @@ struct GemvLines {
     int here_ = 0;  // and of the front chunk
   };
 
-  // Where a lane stands: it has the columns g and g + 8 of its warp's tile, the values 4t to 4t + 3 of each step, and the
-  // sums of the rows 2t and 2t + 1 of each right fragment.
+  // Where a lane stands: it has the columns g and g + 8 of its warp's tile, the values 4t to 4t + 3 of each step, and
+  // the sums of the rows 2t and 2t + 1 of each right fragment.
   struct Place {
     int tid, lane, warp, wk, wc, g, t;
     RT_DEVICE explicit Place(int id)
         : tid(id), lane(id % 32), warp(id / 32), wk(warp % WK), wc(warp / WK), g(lane / 4), t(lane % 4) {}
   };
 
-  // Of the lane's two columns, and two rows of each right fragment: [fragment][(g, 2t), (g, 2t+1), (g+8, 2t), (g+8, 2t+1)].
+  // Of the lane's two columns, and two rows of each right fragment: [fragment][(g, 2t), (g, 2t+1), (g+8, 2t), (g+8,
+  // 2t+1)].
   using Sums = float[kFragments][4];
 
   struct Staged {
@@ -139,8 +141,8 @@ struct GemvLines {
     return total;
   }
 
-  // Brings the values of all rows from k0 on to shared memory, zeros where A ends. All of the V values that a load brings
-  // exist, or none. Runs of 8 values are loaded together, as far as a thread has several.
+  // Brings the values of all rows from k0 on to shared memory, zeros where A ends. All of the V values that a load
+  // brings exist, or none. Runs of 8 values are loaded together, as far as a thread has several.
   static RT_DEVICE void stage(const rt::Task& t, const Args& a, const X* x, const Staged& s, const Place& at,
                               int span) {
     constexpr int kTurn = 8 * kThreads, kMost = P == 1 ? 4 : 2, kWant = ceil_div(KS, kTurn);
@@ -271,7 +273,8 @@ struct GemvLines {
     }
   }
 
-  // Adds a lane's sums of group g, of so many columns of the rTask, to the partial ones, or stores them in the first span.
+  // Adds a lane's sums of group g, of so many columns of the rTask, to the partial ones, or stores them in the first
+  // span.
   static RT_DEVICE void store_sums(const Staged& s, const Place& at, int g, int columns, bool first, const Sums& sums) {
     RT_UNROLL
     for (int f = 0; f < kFragments; ++f) {

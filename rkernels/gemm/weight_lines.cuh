@@ -1,12 +1,12 @@
 // How weights of 8 and 4 bits stand in the stream of gemv_mma.cuh: in lines, of which each lane of a warp takes 16
-// bytes. A line has 16 columns and as many values of k as that is. In each step of 16 values, lane 4·g + t has those of the
-// columns g and g + 8 for the values 4t to 4t + 3.
+// bytes. A line has 16 columns and as many values of k as that is. In each step of 16 values, lane 4·g + t has those of
+// the columns g and g + 8 for the values 4t to 4t + 3.
 //
-// Weights of 8 or 4 bits stand for (w - zero)·scale. They are not converted. A weight u, masked out of its word where it
-// stands, in the lower bits of a half of the word, is a subnormal number u·2^k of 16 bits, and the instruction takes
-// these as they are. So eight weights of 4 bits take four masks and a shift. In bfloat16, k is -133 or less far down, so A
-// is multiplied by 2^80 beforehand, and the sums by what is then missing: they are those of float32 as long as A is less
-// than 2^47 in magnitude.
+// Weights of 8 or 4 bits stand for (w - zero)·scale. They are not converted. A weight u, masked out of its word where
+// it stands, in the lower bits of a half of the word, is a subnormal number u·2^k of 16 bits, and the instruction takes
+// these as they are. So eight weights of 4 bits take four masks and a shift. In bfloat16, k is -133 or less far down,
+// so A is multiplied by 2^80 beforehand, and the sums by what is then missing: they are those of float32 as long as A
+// is less than 2^47 in magnitude.
 #pragma once
 
 #include <cstdint>
@@ -64,8 +64,8 @@ struct CodeLines {
       a[2] = first >> 8 & 0x00ff00ffu, a[3] = second >> 8 & 0x00ff00ffu;
     }
   }
-  // What A is multiplied by, and what sums of the columns 0 to 7 and 8 to 15 of a tile are multiplied by in turn. Weights
-  // of 4 bits stand four bits higher in the latter.
+  // What A is multiplied by, and what sums of the columns 0 to 7 and 8 to 15 of a tile are multiplied by in turn.
+  // Weights of 4 bits stand four bits higher in the latter.
   static constexpr bool kWide = std::is_same_v<E, bfloat16>;
   static constexpr float kFactor = kWide ? 0x1p80f : 1.0f;
   static RT_DEVICE float unscale(int upper) {

@@ -1,7 +1,7 @@
 // ScatterND and ScatterElements. An rTask has a range of the output: it copies the data there, and then applies those
 // updates that fall into the range, in their order. Each element is always written by the same thread, so the result
-// does not depend on timing, even where several updates fall on one element. Where the output takes the place of the data
-// there is nothing to copy: what is appended to a cache is all that is written.
+// does not depend on timing, even where several updates fall on one element. Where the output takes the place of the
+// data there is nothing to copy: what is appended to a cache is all that is written.
 #pragma once
 
 #include "common/math.cuh"

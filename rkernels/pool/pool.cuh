@@ -150,8 +150,8 @@ struct Pool {
     put(t, a, at, seen, n);
   }
 
-  // x / d, rounded as a division rounds it, by the reciprocal of d (Markstein's correction of x · 1/d). V divisions would be
-  // a quarter of the kernel's code.
+  // x / d, rounded as a division rounds it, by the reciprocal of d (Markstein's correction of x · 1/d). V divisions
+  // would be a quarter of the kernel's code.
   RT_DEVICE static C quotient(C x, C d, C reciprocal) {
     if constexpr (std::is_same_v<C, float>) {
       const float near = x * reciprocal, rest = fmaf(-near, d, x);

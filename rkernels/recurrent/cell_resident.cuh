@@ -10,10 +10,10 @@
 
 namespace rk {
 
-// How 8 warps divide the product. Weights are of type W: float, or 16 bits, of which twice as many fit on chip. LK lanes
-// share the k of a row of weights, a run of 16 bytes each, four or eight values of k. So a warp has 32/LK rows side by
-// side: a group; it has C groups. A step is LK runs. Weights are packed as [step][warp][group][lane] of runs. SR steps of
-// them are kept in registers, SS in shared memory.
+// How 8 warps divide the product. Weights are of type W: float, or 16 bits, of which twice as many fit on chip. LK
+// lanes share the k of a row of weights, a run of 16 bytes each, four or eight values of k. So a warp has 32/LK rows
+// side by side: a group; it has C groups. A step is LK runs. Weights are packed as [step][warp][group][lane] of runs.
+// SR steps of them are kept in registers, SS in shared memory.
 template <int Kind, int MB, int C, int LK, int SR, int SS, int Has, class W, class F, class G, class H>
 struct CellResident {
   using Run = WeightRun<W>;

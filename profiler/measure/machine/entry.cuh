@@ -14,7 +14,7 @@ using rt::harness::Block;
 // A launch. Block b computes rtasks[first[b]] … rtasks[first[b + 1] - 1], and notes in cycles[b] what they took.
 struct Job {
   Bases bases;
-  const Block* weights;  // of each rTask, if it streams them
+  const Block* weights;   // of each rTask, if it streams them
   const rt::Move* moves;  // of each rTask: its imports, then its exports, if the executor carries them out
   int imports, exports;   // how many of them an rTask has
   const int* first;
@@ -154,7 +154,7 @@ struct Entry {
   bool (*launch)(const void* args, const Job&, int blocks, void* stream, char (&error)[256]);
   Code (*code)();
   const void* args;
-  const Block* weights;  // of its rTasks, on the host; null if it streams none
+  const Block* weights;   // of its rTasks, on the host; null if it streams none
   const rt::Move* moves;  // likewise: imports and exports of each rTask; null if it moves its data itself
   int imports, exports;
   int rtasks;
