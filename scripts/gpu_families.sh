@@ -42,6 +42,11 @@ if [[ $steps == *" build "* ]]; then
   echo "== build: $SECONDS s"
 fi
 if [[ $steps == *" time "* ]]; then
-  python3 "$root/bench/families.py" time "$out" "${precisions[@]}" --only "${ONLY:-}" --family "$@"
+  # A process for each family: after an error on the GPU a process can time nothing else.
+  [ $# -gt 0 ] || set -- gemm conv depthwise attention gemv
+  for family in "$@"; do
+    python3 "$root/bench/families.py" time "$out" "${precisions[@]}" --only "${ONLY:-}" --family "$family" || failed=1
+  done
   echo "== time: $SECONDS s"
 fi
+exit "${failed:-0}"
