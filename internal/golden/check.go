@@ -155,11 +155,11 @@ func keepTensor(g *roperator.Graph) {
 type turns map[string]int
 
 const (
-	// manyTiles is from how many candidates of one rKernel, which differ in their tiles, an rOperator has every second one
-	// checked, and in the next such case of the test the others: compiling them is what a test's time goes to.
-	manyTiles = 6
+	// mostTiles is how many candidates of one rKernel, which differ in their tiles, an rOperator has checked. In the next
+	// case of the test it is the turn of the next ones: compiling them is what a test's time goes to.
+	mostTiles = 2
 	// fewCases is the number of cases from which a test does so.
-	fewCases = 8
+	fewCases = 6
 )
 
 func (some turns) thin(op *roperator.ROperator) {
@@ -172,11 +172,14 @@ func (some turns) thin(op *roperator.ROperator) {
 	}
 	op.Candidates = slices.DeleteFunc(op.Candidates, func(c *roperator.Candidate) bool {
 		name := c.Inst.Kernel.Name
+		n := of[name]
+		first := some[name] * mostTiles % n
+		place := (met[name] - first + n) % n
 		met[name]++
-		return of[name] >= manyTiles && (met[name]+some[name])%2 == 0
+		return place >= mostTiles
 	})
 	for name, n := range of {
-		if n >= manyTiles {
+		if n > mostTiles {
 			some[name]++
 		}
 	}

@@ -1,9 +1,9 @@
 // Package golden tests rKernels and lowerings. It lowers small graphs, compiles the candidates of every rOperator for
 // the emulator, runs them, and compares the outputs with what ir/eval computes. These are all candidates, but for those
-// of one rKernel that differ in many tiles: of them it is every second one, and in the next case of the test the others.
-// It also runs single rTasks in a memory in which everything outside of their declared read boxes is poisoned, and looks
-// for writes outside of their declared write boxes. Schedules order rTasks by these boxes, so a box that is too small is
-// a race in a plan.
+// of one rKernel that differ in their tiles: of them it is two, and in the next cases of the test the others. It also
+// runs single rTasks in a memory in which everything outside of their declared read boxes is poisoned, and looks for
+// writes outside of their declared write boxes. Schedules order rTasks by these boxes, so a box that is too small is a
+// race in a plan.
 //
 // To test an operator, add cases to the table of its family in cases_*_test.go. The package is for tests only.
 package golden
