@@ -5,8 +5,8 @@
     python3 bench/compare_plans.py table OUT.json                  times and simulated times of all plans
     python3 bench/compare_plans.py plot ROWS OUT.json PICTURE.png  speedups beside those of Rammer's §5.2.5
 
-A library has a variant for each plan, with a C interface of its own. All variants run in one process, in turns: three
-rounds of runs on the device, each run between two events, medians of the fastest round.
+A library has a variant for each of its plans, with a C interface of its own. All plans of a model run in one process, in
+turns: three rounds of runs on the device, each run between two events, medians of the fastest round.
 """
 
 import concurrent.futures
@@ -47,7 +47,7 @@ class IO(ctypes.Structure):
 
 def build(folder):
     """Builds every library of the folder. Those that fail are reported and left out."""
-    arch = os.environ.get("ARCH", "sm_90").replace("sm_", "")
+    arch = os.environ.get("ARCH", "sm_90a").replace("sm_", "")
 
     def one(name):
         path = os.path.join(folder, name)
@@ -121,21 +121,24 @@ def time(folder, rows_path, out_path):
     result = {"schema": "rammerc/compare-plans/v1", "gpu": torch.cuda.get_device_name(), "models": []}
     with torch.cuda.stream(stream):
         for row in rows(rows_path):
-            name = row["name"]
-            library = os.path.join(folder, name, f"lib{name}.so")
-            if not os.path.exists(library):
+            paths = {x["name"]: os.path.join(folder, x["name"], f"lib{x['name']}.so") for x in row["libraries"]}
+            variants = {}
+            for x in row["libraries"]:
+                if not os.path.exists(paths[x["name"]]):
+                    continue
+                lib = ctypes.CDLL(paths[x["name"]])
+                variants.update({plan: Variant(lib, folder, x["name"], i) for i, plan in enumerate(x["plans"])})
+            if not variants:
                 continue
-            lib = ctypes.CDLL(library)
-            variants = [Variant(lib, folder, name, i) for i in range(len(row["plans"]))]
-            best = [math.inf] * len(variants)
-            for v in variants:
+            best = dict.fromkeys(variants, math.inf)
+            for v in variants.values():
                 v.measure(WARM_UP, stream)
             for _ in range(ROUNDS):
-                for i, v in enumerate(variants):
-                    best[i] = min(best[i], statistics.median(v.measure(RUNS, stream)))
-            for v in variants:
+                for plan, v in variants.items():
+                    best[plan] = min(best[plan], statistics.median(v.measure(RUNS, stream)))
+            for v in variants.values():
                 v.close()
-            row["measured_us"] = dict(zip(row["plans"], best))
+            row["measured_us"] = best
             result["models"].append(row)
             with open(out_path, "w") as f:
                 json.dump(result, f, indent=1)
@@ -158,15 +161,15 @@ def table(path):
     print("| model | " + " | ".join(plans) + " |")
     print("|---" * (len(plans) + 1) + "|")
     for m in models:
-        cells = [f"{m['measured_us'][p]:.1f} ({m['simulated_us'][p]:.1f})" for p in plans]
+        cells = [f"{m['measured_us'].get(p, math.nan):.1f} ({m['simulated_us'][p]:.1f})" for p in plans]
         print(f"| {m['name']} | " + " | ".join(cells) + " |")
     for p in plans:
-        off = [m["simulated_us"][p] / m["measured_us"][p] for m in models]
+        off = [m["simulated_us"][p] / m["measured_us"][p] for m in models if p in m["measured_us"]]
         print(f"{p}: simulated / measured {statistics.median(off):.2f} in the median, {min(off):.2f} to {max(off):.2f}")
 
 
 def speedups(models, key, slow, fast):
-    return [m[key][slow] / m[key][fast] for m in models]
+    return [m[key][slow] / m[key][fast] for m in models if {slow, fast} <= m[key].keys()]
 
 
 def plot(rows_path, measured_path, picture):

@@ -81,6 +81,19 @@ func TestVariants(t *testing.T) {
 			}
 		}
 	}
+	// One process runs one plan after another; a plan that does not exist leaves it as it was.
+	l := open[0]
+	for _, i := range []int{2, 1, 3, 0} {
+		if err := l.Switch(VariantName("fork", i)); (err != nil) != (i == 3) {
+			t.Errorf("switching to plan %d: %v", i, err)
+		}
+		if want := []string{"parallel", "graph", "rprogram", "graph"}[i]; l.Launch.Mode != want {
+			t.Errorf("plan %d runs as %s, want %s", i, l.Launch.Mode, want)
+		}
+		if n := s.forkMismatches(t, l); n > 0 {
+			t.Errorf("plan %d: %d elements are wrong", i, n)
+		}
+	}
 	if nvcc, err := toolchain.FindNVCC(""); err == nil {
 		if _, err := nvcc.BuildLibrary(t.Context(), dir, "fork", []string{"sm_90"}); err != nil {
 			t.Error(err)

@@ -132,7 +132,7 @@ func (p *Program) launchNeeds() []Needs {
 func (plan *Plan) kernelRule() kernelRule {
 	all, perSM := plan.needs(), max(1, plan.Spec.VEUsPerSM)
 	r := kernelRule{spec: plan.Spec, all: KernelClass{Rings: all.StreamStep > 0, Blocks: perSM}}
-	r.persistent = plan.persistent()
+	r.persistent = plan.Persistent()
 	alike := r.persistent || !plan.Spec.LaunchesOverlap() || !r.all.Rings && !plan.Crowded()
 	r.one = alike || beside(plan.Spec, &all, overlapping*perSM)
 	if alike {
@@ -157,8 +157,8 @@ func (plan *Plan) Crowded() bool {
 // Streams reports whether some vEU streams weights.
 func (plan *Plan) Streams() bool { return plan.needs().StreamStep > 0 }
 
-// persistent reports whether the plan has rPrograms.
-func (plan *Plan) persistent() bool {
+// Persistent reports whether the plan has rPrograms.
+func (plan *Plan) Persistent() bool {
 	return slices.ContainsFunc(plan.Segments, func(s Segment) bool { return s.Kind == RProgram })
 }
 
@@ -207,7 +207,7 @@ func beside(s *device.Spec, n *Needs, blocks int) bool {
 func (plan *Plan) side(k *Kernel) int {
 	spec := plan.Spec
 	perSM := max(1, spec.VEUsPerSM)
-	if !spec.LaunchesOverlap() || k.Needs.StreamStep == 0 || !plan.persistent() && k.Blocks == perSM {
+	if !spec.LaunchesOverlap() || k.Needs.StreamStep == 0 || !plan.Persistent() && k.Blocks == perSM {
 		return spec.SharedBound()
 	}
 	half := spec.SharedBeside(overlapping*perSM) - schema.SharedAlign

@@ -63,7 +63,7 @@ type TuneSpace struct {
 // DefaultTuneBudget and DefaultTuneBatch are what tune does without --budget and --batch.
 const (
 	DefaultTuneBudget = 10 * time.Minute
-	DefaultTuneBatch  = 24
+	DefaultTuneBatch  = 48
 )
 
 // candidateShare is the part of the budget that measuring rTasks may take.

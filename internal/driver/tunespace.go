@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -225,8 +226,14 @@ func (s *tuneSpace) hash(x tune.Schedule, p schedule.Proposal) string {
 	return h
 }
 
-// perLibrary is how many schedules share a library while they are searched: so few that all processors build.
-const perLibrary = 3
+// A library that schedules share has so many plans, and so many rKernel instances and rOperators of all plans together,
+// at most. Plans cost it little more than their tables: SqueezeNet's library takes 8 s of the compiler with one plan and
+// 9 s with ten of the same instances.
+const (
+	perLibrary   = 32
+	mostOfThem   = 48   // instances
+	mostOperated = 4000 // rOperators
+)
 
 // Time builds the schedules and times them. Those that are timed alone are timed in more rounds, because it is decided
 // then.
@@ -260,6 +267,7 @@ func (s *tuneSpace) Time(_ context.Context, list []tune.Schedule, alone bool) ([
 		comparison.Rounds = 4
 	}
 	results, err := comparison.Run()
+	bench.Close()
 	if err != nil {
 		return nil, err
 	}
@@ -280,25 +288,49 @@ func (s *tuneSpace) coarsest() precision.Precision {
 	return all.Coarsest()
 }
 
-// groups says which plans share a library: plans of one graph whose blocks have equally many threads, so few that many
-// libraries are built at a time; alone, none do.
+// groups says which plans share a library; alone, none do. A CUDA kernel has registers for all instances that it serves,
+// and rPrograms share one kernel with all launches of their library. So plans only share one with others of their graph
+// whose blocks have equally many threads, and which are rPrograms, or crowd multiprocessors, likewise.
 func (s *tuneSpace) groups(plans []schedule.Proposal, alone bool) []int {
 	type alike struct {
-		graph   *roperator.Graph
-		threads int
+		graph               *roperator.Graph
+		threads             int
+		persistent, crowded bool
 	}
 	out := make([]int, len(plans))
-	open, used, next := map[alike]int{}, map[alike]int{}, 0 // the library that is being filled; its plans
+	filling, next := map[alike]*sharedLibrary{}, 0
 	for i, p := range plans {
-		key := alike{p.Plan.Graph, planThreads(p.Plan)}
-		if n := used[key]; alone || n == 0 || n == perLibrary {
-			open[key], used[key] = next, 0
+		key := alike{p.Plan.Graph, planThreads(p.Plan), p.Plan.Persistent(), p.Plan.Crowded()}
+		l := filling[key]
+		if alone || l == nil || !l.add(p.Plan) {
+			l = &sharedLibrary{number: next, instances: map[string]bool{}}
+			l.add(p.Plan)
+			filling[key] = l
 			next++
 		}
-		used[key]++
-		out[i] = open[key]
+		out[i] = l.number
 	}
 	return out
+}
+
+// sharedLibrary is one that is being filled with plans.
+type sharedLibrary struct {
+	number, plans, rOperators int
+	instances                 map[string]bool
+}
+
+// add adds a plan if there is room for it, or nothing else is there.
+func (l *sharedLibrary) add(plan *vdevice.Plan) bool {
+	instances := maps.Clone(l.instances)
+	for op, pick := range plan.Pick {
+		instances[plan.Graph.Ops[op].Candidates[pick].Inst.Key()] = true
+	}
+	n := len(plan.Pick)
+	if l.plans > 0 && (l.plans == perLibrary || len(instances) > mostOfThem || l.rOperators+n > mostOperated) {
+		return false
+	}
+	l.plans, l.rOperators, l.instances = l.plans+1, l.rOperators+n, instances
+	return true
 }
 
 // program is the key under which trials are kept: whatever decides which plans there are in the precisions of the flags.

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/toolchain"
@@ -76,5 +77,37 @@ func TestAttribute(t *testing.T) {
 		if count != len(space.graphs[0].ops.Ops) || us <= 0 {
 			t.Errorf("program %d: %d of %d rOperators added %v µs", i, count, len(space.graphs[0].ops.Ops), us)
 		}
+	}
+}
+
+// Schedules that share a library are timed in one process, one after another, and what they compute agrees. rPrograms
+// have a library of their own.
+func TestTimeShared(t *testing.T) {
+	t.Parallel()
+	space := spaceOf(t, compiler(t), map[string]float64{schedule.PlanRProgram: 70, schedule.PlanGraph: 60})
+	built := 0
+	build := space.c.lab.build
+	var mu sync.Mutex
+	space.c.lab.build = func(dir, name string) error {
+		mu.Lock()
+		built++
+		mu.Unlock()
+		return build(dir, name)
+	}
+	var list []tune.Schedule
+	for _, kind := range []string{schedule.PlanWaves, schedule.PlanRProgram, schedule.PlanGraph, schedule.PlanBase} {
+		list = append(list, tune.Schedule{Kind: kind})
+	}
+	trials, err := space.Time(t.Context(), list, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []float64{100, 70, 60, 100} {
+		if x := trials[i]; x.US != want || x.Problem != "" || x.Schedule.Kind != list[i].Kind {
+			t.Errorf("%+v, want %v µs", x, want)
+		}
+	}
+	if built != 2 {
+		t.Errorf("%d libraries were built, want one of launches and one of rPrograms", built)
 	}
 }

@@ -247,6 +247,23 @@ func (l *Lib) Trace(inputs [][]byte, warmUp int) ([]byte, error) {
 	return l.request(4, uint32(warmUp), 0, inputs)
 }
 
+// Switch goes on with another variant of the library, whose functions have the given prefix, in the same process. If it
+// fails the library goes on as before.
+func (l *Lib) Switch(name string) error {
+	head := binary.LittleEndian.AppendUint32(nil, 7)
+	head = binary.LittleEndian.AppendUint32(head, uint32(len(name)))
+	greeting, err := l.call([][]byte{binary.LittleEndian.AppendUint32(head, 0), []byte(name)})
+	if err != nil {
+		return err
+	}
+	var info Info
+	if err := json.Unmarshal(greeting, &info); err != nil {
+		return err
+	}
+	l.Info = info
+	return nil
+}
+
 func (l *Lib) request(kind, a, b uint32, inputs [][]byte) ([]byte, error) {
 	if len(inputs) != len(l.Inputs) {
 		return nil, fmt.Errorf("the model has %d inputs, got %d", len(l.Inputs), len(inputs))

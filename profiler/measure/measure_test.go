@@ -121,10 +121,34 @@ func emulated(t *testing.T) (*Session, *Keys) {
 	}, keys
 }
 
+// onGPU is a session on the GPU at hand.
+func onGPU(t *testing.T) (*Session, *Keys) {
+	t.Helper()
+	s, keys := emulated(t)
+	nvcc, err := toolchain.FindNVCC("")
+	if err != nil {
+		t.Skip(err)
+	}
+	arch := toolchain.LocalArch(t.Context())
+	if arch == "" {
+		t.Skip("no GPU")
+	}
+	s.Tools = GPUTools{NVCC: nvcc, Arch: arch}
+	return s, keys
+}
+
 // Candidates that are right get times; one that hangs, faults, computes something wrong or does not build gets a line
 // that says so, stands in nobody's way, and is removed from the graph.
 func TestFlaws(t *testing.T) {
-	s, keys := emulated(t)
+	for name, session := range map[string]func(*testing.T) (*Session, *Keys){"emulator": emulated, "GPU": onGPU} {
+		t.Run(name, func(t *testing.T) {
+			s, keys := session(t)
+			testFlaws(t, s, keys)
+		})
+	}
+}
+
+func testFlaws(t *testing.T, s *Session, keys *Keys) {
 	list := [][2]int{{10, wrong}, {10, none}, {20, hangs}, {25, none}, {30, faults}, {50, none}, {60, doesNotBuild}}
 	want := []string{"wrong numbers", "", "no end after 2s", "", "its process ended", "", "it does not build"}
 	g := scaleGraph(t, list)

@@ -13,7 +13,11 @@ const (
 	perPlace     = 2
 	mostChanges  = 3
 	changesOfAll = 8 // one of so many children changes the kind, the policy or the precisions instead of candidates
+	poorOfAll    = 6 // one of so many changes draws from all candidates, even if a sweep found them to be slow
 )
+
+// patience is how often children are drawn again if all of them are known.
+const patience = 8
 
 // children changes the fastest schedules. It gives up when it finds nothing new for long.
 func (s *search) children() []Schedule {
@@ -21,16 +25,21 @@ func (s *search) children() []Schedule {
 	if len(from) == 0 {
 		return nil
 	}
-	var list []Schedule
-	for range perPlace * s.opt.Batch {
-		// Faster parents are taken more often: the first half the time, the second a quarter, and so on.
-		i := 0
-		for i+1 < len(from) && s.r.IntN(2) == 0 {
-			i++
+	var drawn []Schedule
+	for range patience {
+		var list []Schedule
+		for range perPlace * s.opt.Batch {
+			// Faster parents are taken more often: the first half the time, the second a quarter, and so on.
+			i := 0
+			for i+1 < len(from) && s.r.IntN(2) == 0 {
+				i++
+			}
+			list = append(list, s.change(from[i].Schedule))
 		}
-		list = append(list, s.change(from[i].Schedule))
+		if drawn = s.fresh(list, 0); len(drawn) > 0 {
+			break
+		}
 	}
-	drawn := s.fresh(list, 0)
 	promising := s.fresh(drawn, (s.opt.Batch+1)/2)
 	for _, x := range drawn {
 		if len(promising) >= s.opt.Batch {
@@ -66,7 +75,14 @@ func (s *search) change(x Schedule) Schedule {
 			delete(y.Picks, c.Name) // back to the scheduler's choice
 			continue
 		}
-		y.Picks[c.Name] = c.Candidates[s.r.IntN(len(c.Candidates))]
+		candidates := c.Candidates
+		if poor := s.poor[x.Precision][c.Name]; s.r.IntN(poorOfAll) > 0 {
+			candidates = slices.DeleteFunc(slices.Clone(candidates),
+				func(x string) bool { return slices.Contains(poor, x) })
+		}
+		if len(candidates) > 0 {
+			y.Picks[c.Name] = one(s.r, candidates)
+		}
 	}
 	return y
 }

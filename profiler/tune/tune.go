@@ -115,12 +115,15 @@ type search struct {
 	plans  map[string]bool // that were timed
 	first  Schedule
 	took   time.Duration // the latest batch
+	// poor has the candidates that were slower by far than others in a sweep, by precisions and class.
+	poor map[string]map[string][]string
 }
 
 // Search looks for a faster schedule than first until opt.Until. The result is never slower than first: at the end both
 // are built alone and timed once more, and the faster one is the result.
 func Search(ctx context.Context, space Space, first Schedule, opt Options) (Result, error) {
-	s := &search{space: space, opt: opt, first: first, plans: map[string]bool{}}
+	s := &search{space: space, opt: opt, first: first, plans: map[string]bool{},
+		poor: map[string]map[string][]string{}}
 	for _, t := range opt.Known {
 		if !t.Final {
 			s.note(t)

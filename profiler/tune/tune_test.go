@@ -157,12 +157,16 @@ func TestSweep(t *testing.T) {
 // A sweep says nothing of classes whose candidates all take the same, and of programs that could not be traced.
 func TestGains(t *testing.T) {
 	s := &search{space: &madeUp{classes: 2}}
-	got := s.gains("", [][]Part{
+	all := s.contributions([][]Part{
 		{{"op0", "a", 2, 20}, {"op1", "a", 1, 10}},
 		nil,
 		{{"op0", "b", 2, 19.8}, {"op1", "b", 1, 8}},
 		{{"op0", "c", 1, 30}, {"op1", "b", 1, 7}},
 	})
+	if got := all.poor(); !slices.Equal(got["op0"], []string{"c"}) || !slices.Equal(got["op1"], []string{"a"}) {
+		t.Errorf("slower by far are %v", got)
+	}
+	got := s.gains("", all)
 	if len(got) != 1 || got[0] != (gain{"op1", "b", 2.5}) {
 		t.Errorf("%+v", got)
 	}

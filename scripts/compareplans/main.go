@@ -1,6 +1,6 @@
 // Command compareplans compares kinds of plan, for ONNX models or for random modules of NASBench-101 (Rammer §5.2.5). It
-// prints a line of JSON for each: what every plan takes in simulation. With -emit it also writes a library for each that
-// has all plans as variants, which bench/compare_plans.py times.
+// prints a line of JSON for each: what every plan takes in simulation. With -emit it also writes libraries that have the plans
+// as variants, one for the launches and one for the rPrograms of each, which bench/compare_plans.py times.
 //
 //	compareplans -cells 5000 > simulated.jsonl
 //	compareplans -cells 50 -emit DIR > simulated.jsonl
@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -34,11 +35,35 @@ type row struct {
 	Cell      *cell              `json:"cell,omitempty"`
 	Irregular bool               `json:"irregular,omitempty"` // operations of different kinds in one wave of the cell
 	ROps      int                `json:"roperators"`
-	Plans     []string           `json:"plans"` // in the order of the library's variants
+	Plans     []string           `json:"plans"`
+	Libraries []library          `json:"libraries"`
 	Simulated map[string]float64 `json:"simulated_us"`
 	Launches  map[string]int     `json:"launches"`
 
 	path string // of an ONNX model
+}
+
+// library is one that several plans of a model share. rPrograms have a library of their own: all launches beside them
+// would have the registers of their kernel.
+type library struct {
+	Name  string   `json:"name"`
+	Plans []string `json:"plans"` // in the order of the library's variants
+	made  []*vdevice.Plan
+}
+
+// add puts a plan into the library of its like.
+func (r *row) add(kind string, plan *vdevice.Plan) {
+	name := r.Name
+	if plan.Persistent() {
+		name += "_rprogram"
+	}
+	i := slices.IndexFunc(r.Libraries, func(l library) bool { return l.Name == name })
+	if i < 0 {
+		i = len(r.Libraries)
+		r.Libraries = append(r.Libraries, library{Name: name})
+	}
+	l := &r.Libraries[i]
+	l.Plans, l.made = append(l.Plans, kind), append(l.made, plan)
 }
 
 // compiler is what all rows are compiled with.
@@ -128,7 +153,6 @@ func (c *compiler) compile(r *row) error {
 	}
 	r.ROps, r.Simulated, r.Launches = len(ops.Ops), map[string]float64{}, map[string]int{}
 	costs := model.New(c.spec, ops)
-	var made []*vdevice.Plan
 	for _, kind := range r.Plans {
 		plan, err := schedule.Schedule(ops, c.spec, costs, schedule.Options{Plan: kind})
 		if err != nil {
@@ -144,9 +168,14 @@ func (c *compiler) compile(r *row) error {
 			return err
 		}
 		r.Simulated[kind], r.Launches[kind] = ns/1000, plan.Stats().Launches
-		made = append(made, plan)
+		r.add(kind, plan)
 	}
-	return c.write(r.Name, made)
+	for _, l := range r.Libraries {
+		if err := c.write(l.Name, l.made); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // graph is the model of a row.

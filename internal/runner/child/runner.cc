@@ -14,6 +14,8 @@
 //   4  trace: a warm-up runs, then one more; the reply holds what that one recorded
 //   5  one run; the reply holds a double, milliseconds by the host's clock
 //   6  how the context runs by now, as JSON; no inputs follow
+//   7  another variant of the library: its prefix follows, a bytes, instead of inputs, and the reply is a greeting.
+//      Its context replaces the one before, unless none could be made
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -23,6 +25,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -57,7 +60,7 @@ struct Library {
 
   Library(const char* path, const std::string& prefix) {
     const Clock::time_point start = Clock::now();
-    void* lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void* lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // the same handle each time
     if (!lib) throw Failure{-1, dlerror()};
     auto find = [&](auto& to, const char* name) {
       void* f = dlsym(lib, (prefix + name).c_str());
@@ -85,7 +88,8 @@ class Driver {
     int (*retain)(void**, int) = nullptr;
     int (*set_current)(void*) = nullptr;
     find(init, "cuInit"), find(retain, "cuDevicePrimaryCtxRetain"), find(set_current, "cuCtxSetCurrent");
-    find(alloc_, "cuMemAlloc_v2"), find(to_device_, "cuMemcpyHtoD_v2"), find(to_host_, "cuMemcpyDtoH_v2");
+    find(alloc_, "cuMemAlloc_v2"), find(free_, "cuMemFree_v2");
+    find(to_device_, "cuMemcpyHtoD_v2"), find(to_host_, "cuMemcpyDtoH_v2");
     find(make_stream_, "cuStreamCreate"), find(sync_, "cuStreamSynchronize"), find(make_event_, "cuEventCreate");
     find(record_, "cuEventRecord"), find(elapsed_, "cuEventElapsedTime"), find(event_sync_, "cuEventSynchronize");
     void* context = nullptr;
@@ -100,15 +104,19 @@ class Driver {
     check(alloc_(&p, n < 256 ? 256 : n), "cuMemAlloc");
     return reinterpret_cast<char*>(p);
   }
+  void free(void* p) { free_(reinterpret_cast<unsigned long long>(p)); }
   void to_device(void* to, const void* from, size_t n) {
     if (n > 0) check(to_device_(reinterpret_cast<unsigned long long>(to), from, n), "cuMemcpyHtoD");
   }
   void to_host(void* to, const void* from, size_t n) {
     if (n > 0) check(to_host_(to, reinterpret_cast<unsigned long long>(from), n), "cuMemcpyDtoH");
   }
-  void* event() {
+  // The nth event that times are taken with.
+  void* event(size_t n) {
+    if (n < events_.size()) return events_[n];
     void* e = nullptr;
     check(make_event_(&e, 0), "cuEventCreate");
+    events_.push_back(e);
     return e;
   }
   void record(void* e) { check(record_(e, stream), "cuEventRecord"); }
@@ -126,7 +134,9 @@ class Driver {
   static void check(int code, const char* what) {
     if (code != 0) throw Failure{-1, std::string(what) + ": CUDA driver error " + std::to_string(code)};
   }
+  std::vector<void*> events_;
   int (*alloc_)(unsigned long long*, size_t);
+  int (*free_)(unsigned long long);
   int (*to_device_)(unsigned long long, const void*, size_t);
   int (*to_host_)(void*, unsigned long long, size_t);
   int (*make_stream_)(void**, unsigned);
@@ -147,12 +157,12 @@ std::vector<void*> pointers(Buffers& b) {
 
 class Session {
  public:
-  Session(const Library& lib, std::map<std::string, std::string> options) : lib_(lib) {
+  Session(const char* path, const std::string& prefix, std::map<std::string, std::string> options) : lib_(path, prefix) {
     auto number = [&](const char* key) { return std::strtoull(options[key].c_str(), nullptr, 0); };
     on_device_ = number("on_device") != 0;
     const Clock::time_point start = Clock::now();
     const int device = static_cast<int>(number("device"));
-    if (on_device_) driver_ = new Driver(device > 0 ? device - 1 : 0);
+    if (on_device_) driver_ = &driver(device > 0 ? device - 1 : 0);
     model_options o = {};
     o.size = sizeof o;
     if (!options["weights"].empty()) o.weights_path = options["weights"].c_str();
@@ -173,7 +183,11 @@ class Session {
       for (int i = 0; i < io_->output_count; ++i) device_out_.push_back(driver_->alloc(io_->outputs[i].bytes));
     }
   }
-  ~Session() { lib_.destroy(ctx_); }
+  ~Session() {
+    lib_.destroy(ctx_);
+    for (void* p : device_in_) driver_->free(p);
+    for (void* p : device_out_) driver_->free(p);
+  }
 
   std::string greeting() const {
     std::string s = "{\"inputs\":[";
@@ -242,6 +256,13 @@ class Session {
     return ms;
   }
 
+  // Reads a variant's prefix of so many bytes.
+  static std::string read_prefix(uint32_t n) {
+    std::string prefix(n, 0);
+    read_all(prefix.data(), n);
+    return prefix;
+  }
+
   static void read_all(void* to, size_t n) {
     char* p = static_cast<char*>(to);
     while (n > 0) {
@@ -252,6 +273,12 @@ class Session {
   }
 
  private:
+  // The driver that all sessions use: they are on one device.
+  static Driver& driver(int device) {
+    static Driver one(device);
+    return one;
+  }
+
   void check(int status) {
     if (status != 0) throw Failure{status, lib_.last_error(ctx_)};
   }
@@ -263,16 +290,15 @@ class Session {
 
   // Device events around each run, all of them queued at once.
   std::vector<double> device_times(uint32_t runs) {
-    std::vector<void*> from, to;
-    for (uint32_t i = 0; i < runs; ++i) from.push_back(driver_->event()), to.push_back(driver_->event());
+    for (uint32_t i = 0; i < 2 * runs; ++i) driver_->event(i);
     for (uint32_t i = 0; i < runs; ++i) {
-      driver_->record(from[i]);
+      driver_->record(driver_->event(2 * i));
       check(lib_.run_async(ctx_, driver_->stream, device_in_.data(), device_out_.data()));
-      driver_->record(to[i]);
+      driver_->record(driver_->event(2 * i + 1));
     }
     driver_->sync();
     std::vector<double> ms;
-    for (uint32_t i = 0; i < runs; ++i) ms.push_back(driver_->elapsed(from[i], to[i]));
+    for (uint32_t i = 0; i < runs; ++i) ms.push_back(driver_->elapsed(driver_->event(2 * i), driver_->event(2 * i + 1)));
     return ms;
   }
 
@@ -301,7 +327,7 @@ class Session {
     }
   }
 
-  const Library& lib_;
+  const Library lib_;
   Driver* driver_ = nullptr;
   bool on_device_ = false;
   double create_ms_ = 0;
@@ -368,15 +394,19 @@ int main(int argc, char** argv) {
     if (eq != std::string::npos) options[arg.substr(0, eq)] = arg.substr(eq + 1);
   }
   try {
-    Library lib(argv[1], argv[2]);
-    Session session(lib, options);
-    reply(0, session.greeting());
+    std::unique_ptr<Session> session(new Session(argv[1], argv[2], options));
+    reply(0, session->greeting());
     for (;;) {
       uint32_t request[3];
       Session::read_all(request, sizeof request);
       if (request[0] == 0) return 0;
       try {
-        reply(0, serve(session, request));
+        if (request[0] == 7) {  // the weights, which variants share, stay on the device meanwhile
+          session.reset(new Session(argv[1], Session::read_prefix(request[1]), options));
+          reply(0, session->greeting());
+          continue;
+        }
+        reply(0, serve(*session, request));
       } catch (const Failure& f) {
         reply(f.status ? f.status : -1, f.text);
       }
