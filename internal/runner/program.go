@@ -14,8 +14,13 @@ import (
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
+// runnerSource and driverSource are the child's program and what it includes beside model.h.
+//
 //go:embed child/runner.cc
 var runnerSource string
+
+//go:embed child/driver.h
+var driverSource string
 
 var building sync.Mutex
 
@@ -28,7 +33,8 @@ func cachedProgram(ctx context.Context, cxx *toolchain.Cxx, flags []string) (str
 		return "", err
 	}
 	header := abi.Header("model")
-	key := sha256.Sum256([]byte(strings.Join(append([]string{cxx.Path, version, header, runnerSource}, flags...),
+	key := sha256.Sum256([]byte(strings.Join(append([]string{cxx.Path, version, header, runnerSource, driverSource},
+		flags...),
 		"\x00")))
 	dir, err := cacheDir()
 	if err != nil {
@@ -43,7 +49,7 @@ func cachedProgram(ctx context.Context, cxx *toolchain.Cxx, flags []string) (str
 		return "", err
 	}
 	defer os.RemoveAll(tmp)
-	for name, text := range map[string]string{"model.h": header, "runner.cc": runnerSource} {
+	for name, text := range map[string]string{"model.h": header, "driver.h": driverSource, "runner.cc": runnerSource} {
 		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o666); err != nil {
 			return "", err
 		}
