@@ -25,17 +25,18 @@ var allowed = map[string]string{
 	"ir":                 "internal/diag",
 	"ir/onnx":            "ir ir/onnx/onnxpb internal/diag internal/npy",
 	"ir/eval":            "ir",
+	"ir/axes":            "ir internal/diag",
 	// What fuses with an operator is in the manifests of its rKernels.
 	"graphopt":         "ir ir/eval rkernels internal/diag internal/dump precision",
 	"rkernels":         "ir rkernels/functor internal/diag",
 	"rkernels/functor": "ir",
-	"roperator":        "ir rkernels internal/diag precision",
+	"roperator":        "ir ir/axes rkernels internal/diag precision",
 	// Lowering, from what all share to the table of all families: each row may import what stands above it.
 	"precision":         "ir",
 	"lower/target":      "device ir",
 	"lower/arg":         "rkernels rkernels/functor roperator",
 	"lower/pack":        "ir rkernels/functor roperator",
-	"lower/build":       "ir rkernels rkernels/functor roperator lower/arg lower/target internal/diag precision",
+	"lower/build":       "ir ir/axes rkernels rkernels/functor roperator lower/arg lower/target internal/diag precision",
 	"lower/elementwise": "ir rkernels rkernels/functor roperator lower/arg lower/build",
 	"lower/tails":       "ir rkernels rkernels/functor roperator lower/arg lower/build lower/elementwise",
 	"lower/contraction": families + "lower/target lower/tails precision",
@@ -54,7 +55,7 @@ var allowed = map[string]string{
 	"lower/squeeze":     families + "lower/tails lower/pack",
 	"lower/source":      families + "lower/tails",
 	"lower/views":       families,
-	"lower": "ir rkernels roperator device lower/target lower/build lower/elementwise lower/attention lower/conv lower/einsum lower/gemm " +
+	"lower": "ir ir/axes rkernels roperator device lower/target lower/build lower/elementwise lower/attention lower/conv lower/einsum lower/gemm " +
 		"lower/indexed lower/norm lower/pool lower/recurrent lower/reduce lower/sampling lower/source lower/squeeze lower/views precision",
 	"profiler":       "ir rkernels roperator device internal/diag",
 	"profiler/model": "profiler ir rkernels roperator device internal/diag",
@@ -65,7 +66,7 @@ var allowed = map[string]string{
 	"device":             "internal/diag",
 	"vdevice":            "device rkernels roperator internal/diag schema",
 	"schedule":           "device roperator profiler vdevice internal/diag internal/dump",
-	"codegen":            "ir device rkernels rkernels/functor roperator vdevice codegen/abi codegen/backend codegen/rt internal/diag internal/dump internal/toolchain schema precision",
+	"codegen":            "ir ir/axes device rkernels rkernels/functor roperator vdevice codegen/abi codegen/backend codegen/rt internal/diag internal/dump internal/toolchain schema precision",
 	"codegen/rt":         "",
 	"schema":             "",
 	"schema/describe":    "",
@@ -80,7 +81,7 @@ var allowed = map[string]string{
 	"internal/budget":    "ir ir/eval graphopt internal/tolerance precision",
 	"internal/engine":    "ir ir/eval ir/onnx internal/diag internal/runner internal/tensorio internal/tolerance internal/toolchain precision",
 	// The pipeline sees every stage; only commands see the pipeline.
-	"internal/driver": "ir ir/onnx graphopt lower rkernels roperator device profiler profiler/db profiler/measure profiler/model profiler/timing profiler/tune vdevice schedule " +
+	"internal/driver": "ir ir/axes ir/onnx graphopt lower rkernels roperator device profiler profiler/db profiler/measure profiler/model profiler/timing profiler/tune vdevice schedule " +
 		"codegen codegen/abi codegen/backend internal/diag internal/budget internal/dump internal/engine internal/outdir internal/progress " +
 		"internal/runner internal/tensorio internal/toolchain internal/trace precision",
 	"internal/commands":    "*",

@@ -39,16 +39,25 @@ func (s *source) interfaceCode() {
 	if s.owner != nil {
 		in, open, end = s.opt.Name+"::", "namespace "+s.opt.Name+" {\n", "}  // namespace "+s.opt.Name+"\n"
 	}
+	context, model := "rt::Context<Program>", in+"model"
+	if s.general() {
+		context, model = "GeneralContext", model+", "+in+"general"
+	}
+	text := strings.ReplaceAll(interfaceText, "@CONTEXT@", context)
+	if s.general() {
+		text = strings.Replace(text, "using Context", generalContext+"\nusing Context", 1) + generalFunctions
+	}
 	s.printf("%s", strings.NewReplacer(
+		"@MODEL@", model, "@DIMS_INFO@", strings.Join(quotes(s.dimsInfo(), 80), "\n    "),
 		"@NAME@", s.opt.Name, "@IN@", in, "@OPEN@", open, "@CLOSE@", end,
 		"@BUILD_INFO@", strings.Join(quotes(info, 80), "\n    "),
-	).Replace(interfaceText))
+	).Replace(text))
 }
 
 const interfaceText = `// The C interface of @NAME@.h. No exception leaves it.
 namespace {
 @OPEN@
-using Context = rt::Context<Program>;
+using Context = @CONTEXT@;
 thread_local std::string create_error;
 
 const char build_info[] =
@@ -104,7 +113,7 @@ int @NAME@_create(const @NAME@_options* options, @NAME@_ctx** ctx) {
   return rt::guarded(
       [&] {
         if (!ctx) throw rt::Error{rt::kBadArgument, "ctx is a null pointer"};
-        *ctx = reinterpret_cast<@NAME@_ctx*>(new @IN@Context(@IN@model, @IN@options_of(options)));
+        *ctx = reinterpret_cast<@NAME@_ctx*>(new @IN@Context(@MODEL@, @IN@options_of(options)));
       },
       [](const std::string& text) { @IN@create_error = text; });
 }

@@ -28,6 +28,9 @@ func (s *source) model() {
 		Inputs: "input_rows", InputCount: len(s.inputs), Outputs: "output_rows", OutputCount: len(s.outputs),
 	})
 	s.printf("%s;\n\n", row.text(0))
+	if s.general() {
+		s.generalTables()
+	}
 }
 
 func (s *source) opRows() {

@@ -59,6 +59,9 @@ var functorHeaders = []string{"common/math.cuh", "common/operand.cuh"}
 // amalgamate joins the run time and the headers of the used rKernels.
 func (l *layout) amalgamate() (*amalgam, error) {
 	names := []string{"rt/device/device.cuh", "rt/host/context.h"}
+	if l.general() {
+		names[1] = "rt/host/general.h"
+	}
 	if len(l.functors) > 0 {
 		for _, h := range functorHeaders {
 			if _, err := fs.Stat(l.sources, h); err == nil { // a set of kernels may do without

@@ -160,5 +160,8 @@ func (l *layout) header() string {
 		}
 	}
 	b.WriteString(" */\n" + abi.Header(l.opt.Name))
+	if l.general() {
+		b.WriteString(abi.GeneralHeader(l.opt.Name))
+	}
 	return b.String()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/conv"
 	"github.com/rammerc/rammerc/lower/elementwise"
@@ -26,9 +27,20 @@ import (
 )
 
 // Lower builds the rOperator graph of g for a device, with the rKernels of a catalogue. The dims of g must all be
-// constants. Products of float32 are made in the precision that p gives to their nodes. Nodes that cannot be lowered are reported all at once.
+// constants. Products of float32 are made in the precision that p gives to their nodes. Nodes that cannot be lowered are
+// reported all at once.
 func Lower(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Choice) (*roperator.Graph, error) {
+	return lowerGraph(g, nil, t, kernels, p)
+}
+
+// lowerGraph is Lower where only a run knows the extents of the axes that x, unless it is nil, names. The dims of g are
+// the largest ones then.
+func lowerGraph(g *ir.Graph, x *axes.Axes, t target.Target, kernels *rkernels.Catalogue,
+	p precision.Choice) (*roperator.Graph, error) {
 	b := build.New(g, t, kernels, p)
+	if x != nil {
+		b.SetAxes(x)
+	}
 	if err := constantExtents(b, g); err != nil {
 		return nil, err
 	}
@@ -244,11 +256,17 @@ func ConvolvesOnTensorCores(p precision.Precision) bool { return conv.OnTensorCo
 // BindHelp says which inputs of the model, fixed when it is compiled, make values constant; see build.BindHelp.
 func BindHelp(values ...*ir.Value) string { return build.BindHelp(values...) }
 
-// ForDevice is Lower for the device that spec describes, with the built-in rKernels.
+// ForDevice is Lower for the device that spec describes, with the built-in rKernels, where all runs have the same
+// extents.
 func ForDevice(g *ir.Graph, spec *device.Spec, p precision.Choice) (*roperator.Graph, error) {
+	return General(g, nil, spec, p)
+}
+
+// General is ForDevice where only a run knows the extents of axes that x names.
+func General(g *ir.Graph, x *axes.Axes, spec *device.Spec, p precision.Choice) (*roperator.Graph, error) {
 	kernels, err := rkernels.BuiltIn()
 	if err != nil {
 		return nil, err
 	}
-	return Lower(g, target.Of(spec), kernels, p)
+	return lowerGraph(g, x, target.Of(spec), kernels, p)
 }

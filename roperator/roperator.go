@@ -10,14 +10,15 @@ package roperator
 
 import (
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
 )
 
-// Extent is a number of elements that is a constant when the program is compiled. What has this type could not be a
-// bound that the program learns only when it runs: the arena is laid out from the sizes of buffers, views carry
-// strides, and rTasks are counted. Lowering gets extents from build.Builder.Extents alone, which says why each of them
-// has to be a constant.
+// Extent is a number of elements that is a constant when the program is compiled: the arena is laid out from the sizes
+// of buffers, views carry strides, and rTasks are counted. Of a dim with a range it is the largest extent; what a run
+// has less than that is told to the rKernels that must know it (Candidate.Live). Lowering gets extents from
+// build.Builder.Extents alone, which says why each of them has to be a constant.
 type Extent = int64
 
 // BufferKind says where a buffer lives.
@@ -113,6 +114,15 @@ type Candidate struct {
 	// constant, aligned to StreamAlign, in the order in which it is read. Candidates have it if and only if their
 	// instances stream. The constant must be among the references of Args too.
 	Stream func(task int) (ref rkernels.Ref, bytes int64)
+	// Live are the members of Args that are extents which only a run knows. Args has the largest ones.
+	Live []LiveArg
+}
+
+// LiveArg is a member of an rKernel's Args that holds the extent of an axis. The rKernel must read and write no more
+// where the extent is smaller.
+type LiveArg struct {
+	Member string
+	Axis   axes.Axis
 }
 
 // StreamBytes is the length of the block of weights of an rTask, 0 if c streams none.
@@ -153,6 +163,8 @@ type Graph struct {
 	Buffers []*Buffer // by ID
 	Inputs  []Port
 	Outputs []Port
+	// Ranges are the dims whose extents only a run knows. Shapes, boxes and counts of rTasks are those of the largest.
+	Ranges []axes.Range
 }
 
 // Port is an input or output of the program.
@@ -160,7 +172,8 @@ type Port struct {
 	Name   string
 	DType  ir.DType
 	Dims   []Extent
-	Buffer int // Buffer.ID
+	Buffer int         // Buffer.ID
+	Axes   []axes.Axis // which of the dims depend on the run, and on what; nil if none does
 }
 
 // Canonise computes the coordinates of every buffer from the views that all candidates have on it. Candidates have no

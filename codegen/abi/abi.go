@@ -34,6 +34,12 @@ func Header(name string) string {
 	return strings.NewReplacer("@NAME@", name, "@GUARD@", strings.ToUpper(name)+"_H").Replace(headerTemplate)
 }
 
+//go:embed general.h.in
+var generalTemplate string
+
+// GeneralHeader is what stands behind Header for libraries of general programs, whose inputs have dims with ranges.
+func GeneralHeader(name string) string { return strings.ReplaceAll(generalTemplate, "@NAME@", name) }
+
 // Identifier turns text into an identifier of C, C++, Go and Python: runs of other characters than ASCII letters and
 // digits become one _, none is at the ends, and what begins with a digit or is a word that one of these languages
 // reserves gets m_ in front. C++ reserves names with two underscores in a row, so there are none.

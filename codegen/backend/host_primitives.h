@@ -14,7 +14,7 @@
 namespace rt::dev {
 
 // Devices and memory.
-static_assert(requires(int device, size_t n, void* p, const void* q, Stream s) {
+static_assert(requires(int device, size_t n, size_t pitch, void* p, const void* q, Stream s) {
   // The number of the device that the calling thread uses.
   { current_device() } -> std::same_as<int>;
   // Makes a device current while it lives.
@@ -30,6 +30,9 @@ static_assert(requires(int device, size_t n, void* p, const void* q, Stream s) {
   // Copies in the order of a stream. Host memory must stay until the stream has been waited for.
   { upload_async(p, q, n, s) } -> std::same_as<void>;
   { download_async(p, q, n, s) } -> std::same_as<void>;
+  // The same for n rows of bytes, from one of which to the next it is a pitch there and another here. Both sides may be
+  // host or device memory.
+  { copy_rows_async(p, pitch, q, pitch, n, n, s) } -> std::same_as<void>;
   // Fills device memory with zeros.
   { clear(p, n) } -> std::same_as<void>;
   // Makes device memory undefined, where a back end checks programs; else nothing.

@@ -80,7 +80,7 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) error 
 		l.Items = append(l.Items, diag.All(driver.Explain(diag.InFile(err, o.Path), m))...)
 		g = staticPart(g)
 	}
-	ops, err := driver.Lower(job, g, spec, o)
+	ops, err := driver.Lower(job, g, nil, spec, o)
 	if err != nil || l.Errors() > 0 {
 		return joinProblems(&l, driver.Explain(err, m))
 	}

@@ -95,11 +95,12 @@ func openSubject(job *driver.Job, o SubjectOptions) (*subject, error) {
 	if o.Engine == "" {
 		o.Engine = engine.Best()
 	}
-	m, err := driver.Load(job, o.ModelOptions, true)
+	m, err := driver.LoadOpen(job, o.ModelOptions)
 	if err != nil {
 		return nil, err
 	}
 	s := newSubject(m.Graph)
+	s.inputs, s.outputs = o.Ports(m.Graph)
 	s.model = m.Graph
 	if err := driver.Reference(m.Graph, o.Weights); err != nil {
 		return nil, err
@@ -244,11 +245,28 @@ func openDir(o SubjectOptions) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.readBuilt(plan); err != nil {
+	if err = s.readBuilt(plan); err == nil {
+		err = s.fixDims(o.Dims)
+	}
+	if err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// fixDims gives extents to dims of a library that have ranges there, as --dim says.
+func (s *subject) fixDims(dims []string) error {
+	if !s.general() {
+		return nil
+	}
+	return driver.FixDims(s.engine.(*engine.Library).Ranges.Symbols, dims)
+}
+
+// general reports whether s is a library whose dims have ranges.
+func (s *subject) general() bool {
+	l, ok := s.engine.(*engine.Library)
+	return ok && l.Ranges != nil
 }
 
 // readBuilt completes a subject with what the plan of its library says: the least accurate precision that nodes have, the

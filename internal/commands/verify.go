@@ -165,7 +165,10 @@ func (o *VerifyOptions) reference(job *driver.Job, s *subject) error {
 		return nil
 	}
 	o.ModelOptions.Path = o.Model // from here on for bisect too
-	ref, err := driver.Load(job, o.ModelOptions, true)
+	if s.general() {
+		o.ModelOptions.Dims = nil // the library takes all of their range
+	}
+	ref, err := driver.Load(job, o.ModelOptions, !s.general())
 	if err != nil {
 		return err
 	}

@@ -257,7 +257,7 @@ func planThreads(plan *vdevice.Plan) int {
 
 // evaluate is what the model as it was imported computes.
 func (c *Compilation) evaluate(in engine.Tensors) (engine.Tensors, error) {
-	m, err := Load(&Job{}, c.opt.ModelOptions, true)
+	m, err := LoadOpen(&Job{}, c.opt.ModelOptions)
 	if err != nil {
 		return nil, err
 	}

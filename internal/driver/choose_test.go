@@ -237,7 +237,7 @@ func TestPlanOfTheModelIsTried(t *testing.T) {
 	if err := c.prepare(&Job{}); err != nil {
 		t.Fatal(err)
 	}
-	ops, err := Lower(&Job{}, c.graph, spec, o)
+	ops, err := Lower(&Job{}, c.graph, nil, spec, o)
 	if err != nil {
 		t.Fatal(err)
 	}

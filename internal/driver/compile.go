@@ -13,6 +13,7 @@ import (
 	"github.com/rammerc/rammerc/internal/outdir"
 	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/ir/onnx"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/profiler/measure"
@@ -49,6 +50,7 @@ type Compilation struct {
 	dump      *dump.Dir    // nil without --dump
 	model     *onnx.Model  // as imported
 	graph     *ir.Graph    // the model's, which the passes change
+	axes      *axes.Axes   // of the graph, if dims have ranges; else nil
 	plan      *vdevice.Plan
 	summary   Summary
 	predictor profiler.Costs // of finished plans
@@ -100,6 +102,9 @@ func Plan(job *Job, opt CompileOptions) (*Compilation, error) {
 // prepare runs the stages from the model to the optimised graph.
 func (c *Compilation) prepare(job *Job) (err error) {
 	opt := &c.opt
+	if ranges := opt.ranges(); len(ranges) > 0 {
+		return c.prepareGeneral(job, ranges)
+	}
 	if c.model, err = Load(job, opt.ModelOptions, true); err != nil {
 		return err
 	}

@@ -6,18 +6,19 @@ import (
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/ir/onnx"
 	"github.com/rammerc/rammerc/lower"
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Lower cuts an optimised graph into rOperators for a device.
-func Lower(job *Job, g *ir.Graph, spec *device.Spec, opt CompileOptions) (*roperator.Graph, error) {
+// Lower cuts an optimised graph into rOperators for a device. x are its axes if dims have ranges, else nil.
+func Lower(job *Job, g *ir.Graph, x *axes.Axes, spec *device.Spec, opt CompileOptions) (*roperator.Graph, error) {
 	done := job.Stage("lower")
 	if err := ConstantShapes(g); err != nil {
 		return nil, diag.InFile(err, opt.Path)
 	}
-	ops, err := lower.ForDevice(g, spec, opt.PrecisionChoice())
+	ops, err := lower.General(g, x, spec, opt.PrecisionChoice())
 	if err != nil {
 		return nil, diag.InFile(err, opt.Path)
 	}

@@ -21,12 +21,12 @@ import (
 type ModelOptions struct {
 	Path   string
 	Shapes []string // "input=1x3x224x224"
-	Dims   []string // "batch=1"
+	Dims   []string // "batch=1", "seq=1..512", "batch=1,4,16"
 	Binds  []string // "shape=[1,2]", "axes=@file.pb"
 }
 
 // onnxOptions parses the flags and reports all that is wrong with them at once. static makes a symbolic dim that is not
-// bound an error.
+// bound an error. Dims with ranges are not bound.
 func (o *ModelOptions) onnxOptions(static bool) (onnx.Options, error) {
 	opt := onnx.Options{Shapes: map[string][]int64{}, Dims: map[string]int64{}, RequireStatic: static}
 	var l diag.List
@@ -42,17 +42,20 @@ func (o *ModelOptions) onnxOptions(static bool) (onnx.Options, error) {
 		}
 		opt.Shapes[name] = dims
 	}
+	seen := map[string]bool{}
 	for _, s := range o.Dims {
 		name, text, ok := cutLast(s, "=")
-		n, err := strconv.ParseInt(text, 10, 64)
-		if !ok || err != nil || n < 0 {
-			l.Add(diag.New("bad-flag", "--dim %q: want NAME=NUMBER", s))
+		r, err := parseDim(name, text)
+		if !ok || err != nil {
+			l.Add(diag.New("bad-flag", "--dim %q: %v", s, err))
 			continue
 		}
-		if _, twice := opt.Dims[name]; twice {
+		if seen[name] {
 			l.Add(diag.New("bad-flag", "--dim %s is given twice", name))
 		}
-		opt.Dims[name] = n
+		if seen[name] = true; r.Lo == r.Hi {
+			opt.Dims[name] = r.Lo
+		}
 	}
 	opt.Bind = o.bound(&l)
 	return opt, l.Err()
@@ -82,8 +85,11 @@ func parseShape(s string) ([]int64, error) {
 	return dims, nil
 }
 
-// Load reads the model. static makes a symbolic dim that is not bound an error.
+// Load reads the model. static makes a symbolic dim that is not bound an error, and so one with a range.
 func Load(job *Job, o ModelOptions, static bool) (*onnx.Model, error) {
+	if err := o.noRanges("this command"); err != nil {
+		return nil, err
+	}
 	opt, err := o.onnxOptions(static)
 	if err != nil {
 		return nil, err

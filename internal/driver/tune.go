@@ -89,11 +89,14 @@ func Tune(job *Job, opt TuneOptions) (r *Tuned, err error) {
 	if opt.DryRun {
 		opt.ProfileBudget = 0
 	}
+	if err := opt.noRanges("tune"); err != nil {
+		return nil, err
+	}
 	c := &Compilation{opt: opt.CompileOptions, spec: spec}
 	if err := c.prepare(job); err != nil {
 		return nil, err
 	}
-	ops, err := Lower(job, c.graph, c.spec, c.opt)
+	ops, err := Lower(job, c.graph, c.axes, c.spec, c.opt)
 	if err != nil {
 		return nil, Explain(err, c.model)
 	}

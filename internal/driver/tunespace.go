@@ -60,7 +60,7 @@ func (s *tuneSpace) addOthers() error {
 		if err != nil {
 			return err
 		}
-		ops, err := Lower(&Job{}, d.graph, d.spec, d.opt)
+		ops, err := Lower(&Job{}, d.graph, d.axes, d.spec, d.opt)
 		if err != nil {
 			return Explain(err, d.model)
 		}

@@ -38,7 +38,7 @@ func spaceOf(t *testing.T, cxx *toolchain.Cxx, us map[string]float64) *tuneSpace
 	if err := c.prepare(job); err != nil {
 		t.Fatal(err)
 	}
-	ops, err := Lower(job, c.graph, spec, o)
+	ops, err := Lower(job, c.graph, nil, spec, o)
 	if err != nil {
 		t.Fatal(err)
 	}

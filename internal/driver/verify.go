@@ -13,7 +13,7 @@ import (
 // and returns the engine that ran it and how far each output was off. The limit is --error-budget where that was given,
 // else what tolerances allow for the precisions. Sources for a GPU that is not at hand run on the emulator.
 func (c *Compilation) verifyBuilt(job *Job, dir string, r *Compiled) (string, []engine.OutputDiff, error) {
-	m, err := Load(&Job{}, c.opt.ModelOptions, true)
+	m, err := LoadOpen(&Job{}, c.opt.ModelOptions)
 	if err == nil {
 		err = Reference(m.Graph, c.opt.Weights)
 	}
@@ -31,11 +31,12 @@ func (c *Compilation) verifyBuilt(job *Job, dir string, r *Compiled) (string, []
 	}
 	defer lib.Close()
 	done := job.Stage("compare")
+	inputs, outputs := c.opt.Ports(m.Graph)
 	comparer := engine.Comparer{
-		Engine: lib, Outputs: engine.GraphPorts(m.Graph.Outputs), Model: m.Graph, Progress: job.Progress("comparing"),
+		Engine: lib, Outputs: outputs, Model: m.Graph, Progress: job.Progress("comparing"),
 		Precision: c.opt.PrecisionChoice().Coarsest(), Limit: c.opt.ErrorBudget,
 	}
-	res, err := comparer.Compare(engine.RandomSamples(engine.GraphPorts(m.Graph.Inputs), 2, 1, 2))
+	res, err := comparer.Compare(engine.RandomSamples(inputs, 2, 1, 2))
 	if err != nil {
 		return "", nil, err
 	}

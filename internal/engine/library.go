@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rammerc/rammerc/internal/diag"
@@ -33,6 +35,17 @@ func (l *Library) Ports() (inputs, outputs []Port, err error) {
 	if inputs, err = ports(l.Inputs); err == nil {
 		outputs, err = ports(l.Outputs)
 	}
+	if r := l.Ranges; r != nil && err == nil {
+		WithSymbols(inputs, r.Symbols, func(i, d int) string { return r.Inputs[i].Dims[d] })
+		WithSymbols(outputs, r.Symbols, func(i, d int) string { return r.Outputs[i].Dims[d] })
+		for i := range outputs {
+			for d, text := range r.Outputs[i].Dims {
+				if text != strconv.FormatInt(outputs[i].Dims[d], 10) { // such as a product of symbols
+					outputs[i].Dims[d] = AnyExtent
+				}
+			}
+		}
+	}
 	return inputs, outputs, err
 }
 
@@ -43,14 +56,17 @@ func ports(ts []runner.Tensor) ([]Port, error) {
 		if !ok {
 			return nil, fmt.Errorf("the library's %s has element type %d, which is not known", t.Name, t.DType)
 		}
-		out[i] = Port{t.Name, d, t.Dims}
+		out[i] = Port{Name: t.Name, DType: d, Dims: slices.Clone(t.Dims)}
 	}
 	return out, nil
 }
 
-// Raw are the bytes of the inputs, in the library's order.
+// Raw are the bytes of the inputs, in the library's order. If its dims have ranges, what follows is for their extents.
 func (l *Library) Raw(in Tensors) ([][]byte, error) {
 	var raw [][]byte
+	if err := l.setDims(in); err != nil {
+		return nil, err
+	}
 	for _, p := range l.Inputs {
 		t := in[p.Name]
 		if t == nil {
@@ -59,6 +75,25 @@ func (l *Library) Raw(in Tensors) ([][]byte, error) {
 		raw = append(raw, t.LittleEndian())
 	}
 	return raw, nil
+}
+
+// setDims sets the extents of the library to those of the inputs, if it takes others than it has now.
+func (l *Library) setDims(in Tensors) error {
+	if l.Ranges == nil {
+		return nil
+	}
+	dims, same := make([][]int64, len(l.Inputs)), true
+	for i, p := range l.Inputs {
+		if in[p.Name] == nil {
+			return nil // Raw reports it
+		}
+		dims[i] = in[p.Name].Dims
+		same = same && slices.Equal(dims[i], p.Dims)
+	}
+	if same {
+		return nil
+	}
+	return l.SetDims(dims)
 }
 
 // Run is one inference.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/tensorio"
 	"github.com/rammerc/rammerc/ir"
 )
@@ -16,7 +17,32 @@ import (
 type Port struct {
 	Name  string
 	DType ir.DType
-	Dims  []int64 // AnyExtent where only an inference tells the extent, in outputs
+	Dims  []int64 // AnyExtent where only an inference tells the extent
+	// Symbols are the names and ranges of the dims that have ranges; nil for other dims, and at the end.
+	Symbols []*runner.Symbol
+}
+
+// symbol is the symbol of dim d, nil if it has none.
+func (p *Port) symbol(d int) *runner.Symbol {
+	if d < len(p.Symbols) {
+		return p.Symbols[d]
+	}
+	return nil
+}
+
+// WithSymbols tells ports the symbols of their dims; dims spells those of each port.
+func WithSymbols(ports []Port, symbols []runner.Symbol, dims func(port, dim int) string) {
+	for i := range ports {
+		p := &ports[i]
+		p.Symbols = make([]*runner.Symbol, len(p.Dims))
+		for d := range p.Dims {
+			for k := range symbols {
+				if symbols[k].Name == dims(i, d) {
+					p.Symbols[d], p.Dims[d] = &symbols[k], AnyExtent
+				}
+			}
+		}
+	}
 }
 
 // AnyExtent is the extent of an output dim that depends on data.
@@ -34,7 +60,7 @@ func GraphPorts(vs []*ir.Value) []Port {
 			}
 			dims[k] = n
 		}
-		out[i] = Port{v.Name, v.DType, dims}
+		out[i] = Port{Name: v.Name, DType: v.DType, Dims: dims}
 	}
 	return out
 }

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/rammerc/rammerc/ir"
 )
@@ -12,11 +14,30 @@ func RandomInputs(ports []Port, seed uint64, limit int64) Tensors {
 	in := Tensors{}
 	for i, p := range ports {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
-		t := ir.NewTensor(p.DType, p.Dims...)
+		t := ir.NewTensor(p.DType, drawnDims(&ports[i], seed)...)
 		fillRandom(t, r, limit)
 		in[p.Name] = t
 	}
 	return in
+}
+
+// drawnDims are the dims of a port, with extents drawn for those that have ranges. Dims of the same symbol get the same
+// extent.
+func drawnDims(p *Port, seed uint64) []int64 {
+	dims := slices.Clone(p.Dims)
+	for d := range dims {
+		s := p.symbol(d)
+		if s == nil {
+			continue
+		}
+		h := fnv.New64a()
+		h.Write([]byte(s.Name))
+		r := rand.New(rand.NewPCG(seed, h.Sum64()))
+		if dims[d] = s.Min + r.Int64N(s.Max-s.Min+1); len(s.Values) > 0 {
+			dims[d] = s.Values[r.IntN(len(s.Values))]
+		}
+	}
+	return dims
 }
 
 func fillRandom(t *ir.Tensor, r *rand.Rand, limit int64) {

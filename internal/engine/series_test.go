@@ -28,8 +28,8 @@ func TestSeriesIsCutAlongTheFirstAxis(t *testing.T) {
 		}
 		return name + "=" + path
 	}
-	inputs := []Port{{"x", ir.Int32, []int64{2, 3}}, {"k", ir.Int32, []int64{5}}}
-	outputs := []Port{{"y", ir.Int32, []int64{2}}}
+	inputs := []Port{{Name: "x", DType: ir.Int32, Dims: []int64{2, 3}}, {Name: "k", DType: ir.Int32, Dims: []int64{5}}}
+	outputs := []Port{{Name: "y", DType: ir.Int32, Dims: []int64{2}}}
 	x, k, y := write("x", 7, 3), write("k", 5), write("y", 7)
 	set, err := Series(inputs, outputs, []string{x, k}, []string{y}, nil)
 	if err != nil {
@@ -72,7 +72,7 @@ func TestSeriesIsCutAlongTheFirstAxis(t *testing.T) {
 
 // Inputs without a file are the same for every inference.
 func TestSeriesTakesDrawnInputs(t *testing.T) {
-	inputs := []Port{{"x", ir.Int32, []int64{1}}, {"k", ir.Int32, []int64{5}}}
+	inputs := []Port{{Name: "x", DType: ir.Int32, Dims: []int64{1}}, {Name: "k", DType: ir.Int32, Dims: []int64{5}}}
 	path := filepath.Join(t.TempDir(), "x.npy")
 	if err := tensorio.WriteNPY(path, ir.FromSlice(ir.Int32, []int32{7, 8, 9}, 3)); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestRandomInputsCoverTheirRange(t *testing.T) {
 	var ports []Port
 	for _, d := range []ir.DType{ir.Float32, ir.Float64, ir.Float16, ir.BFloat16, ir.Int8, ir.Int16, ir.Int32, ir.Int64,
 		ir.Uint8, ir.Uint16, ir.Uint32, ir.Uint64, ir.Bool} {
-		ports = append(ports, Port{d.String(), d, []int64{n}})
+		ports = append(ports, Port{Name: d.String(), DType: d, Dims: []int64{n}})
 	}
 	for _, limit := range []int64{1, 50, 1000} {
 		for _, p := range ports {

@@ -32,7 +32,7 @@ func cachedProgram(ctx context.Context, cxx *toolchain.Cxx, flags []string) (str
 	if err != nil {
 		return "", err
 	}
-	header := abi.Header("model")
+	header := abi.Header("model") + abi.GeneralHeader("model")
 	key := sha256.Sum256([]byte(strings.Join(append([]string{cxx.Path, version, header, runnerSource, driverSource},
 		flags...),
 		"\x00")))

@@ -67,7 +67,8 @@ type Info struct {
 	Load    float64         `json:"load_ms"`   // to load the library
 	Create  float64         `json:"create_ms"` // to make a context, with the driver's start and the weights' upload
 	Build   json.RawMessage `json:"build"`
-	Launch  RunInfo         `json:"run"` // after the latest call
+	Launch  RunInfo         `json:"run"`    // after the latest call
+	Ranges  *Ranges         `json:"ranges"` // of a general program; nil if the extents are fixed
 }
 
 // RunInfo says how the library's context runs its program. That can change when a device refuses an rProgram.

@@ -18,7 +18,8 @@ import (
 type attention struct {
 	q, k, v, mask              roperator.View // [b0][b1][b2][row][col]
 	queries, keys, depth, cols int64
-	elem                       ir.DType // of q, k and v, unless few; the mask is float32
+	live                       []roperator.LiveArg // the number of keys, if only a run knows it
+	elem                       ir.DType            // of q, k and v, unless few; the mask is float32
 	scale                      float32
 	nanToZero                  int64
 	// Query i attends to the keys from i + before to i + behind.
@@ -216,6 +217,9 @@ func readAs(b *build.Builder, g *build.Group, types [4]ir.DType, prologue [4]*fu
 		elem: types[1], queries: last(in[0], 2), keys: last(in[1], 2), depth: last(in[0], 1), cols: last(in[2], 1),
 		scale: float32(g.Anchor.Float("scale", 1)), nanToZero: g.Anchor.Int("nan_to_zero", 0),
 		before: g.Anchor.Int("before", -ir.Unbounded), behind: g.Anchor.Int("behind", ir.Unbounded),
+	}
+	if keys := b.Axis(g.Inputs[1], -2); keys.Dynamic() {
+		a.live = []roperator.LiveArg{{Member: "keys", Axis: keys}}
 	}
 	if a.keys == 0 {
 		a.nanToZero = 1 // a sum of nothing

@@ -49,6 +49,7 @@ func (a *attention) scalarCandidate(b *build.Builder, bq int64, t *tails.Tail) *
 			arg.Int("has_mask", hasMask), arg.Int("nan_to_zero", a.nanToZero),
 			{Name: "scale", Value: rkernels.Float(a.scale)}, {Name: "epi", Value: t.Args},
 		},
+		Live:   a.live,
 		Reads:  append(reads, t.Reads(outBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: outBox}},
 		Work: roperator.Work{

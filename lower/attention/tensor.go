@@ -77,7 +77,7 @@ func (a *attention) tensorCandidate(b *build.Builder, s tensorShape, splits int6
 	return &roperator.Candidate{
 		Inst: b.Instance("attention_mma", a.elem, s.bq, a.size(), s.kg, s.kt, s.wq, a.products(b), c.masked, c.part,
 			a.loadMode(), t.Functor),
-		Tasks: int(c.rows.tasks()), Args: c.args, Reads: c.reads,
+		Tasks: int(c.rows.tasks()), Args: c.args, Live: a.live, Reads: c.reads,
 		Writes: []roperator.Access{{View: t.Out, Box: c.outBox}},
 		Work:   a.tensorWork(s, c.rows, a.products(b), c.masked == 1, t),
 	}

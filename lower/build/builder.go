@@ -11,6 +11,7 @@ import (
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/rkernels"
@@ -37,6 +38,7 @@ type Builder struct {
 	open      map[*ir.Value]bool // values whose extents have been reported
 	tooOld    map[string]bool    // kernels of the current group that the target cannot run
 	precision precision.Choice
+	axes      *axes.Axes // nil if all extents are the same in all runs
 }
 
 // New starts to lower g for a target, with the kernels of a catalogue and the precisions that p gives to nodes.
@@ -69,8 +71,26 @@ func (b *Builder) AddOutput(v *ir.Value) roperator.View {
 func (b *Builder) port(ports *[]roperator.Port, kind roperator.BufferKind, v *ir.Value, dims []int64) roperator.View {
 	buf := b.NewBuffer(v.Name, kind, v.DType, dims)
 	buf.Index = len(*ports)
-	*ports = append(*ports, roperator.Port{Name: v.Name, DType: v.DType, Dims: dims, Buffer: buf.ID})
+	p := roperator.Port{Name: v.Name, DType: v.DType, Dims: dims, Buffer: buf.ID}
+	if b.axes != nil {
+		p.Axes = b.axes.Of[v]
+	}
+	*ports = append(*ports, p)
 	return roperator.Contiguous(buf, dims)
+}
+
+// SetAxes says which axes of the graph's values have extents that only a run knows. It comes before all else.
+func (b *Builder) SetAxes(x *axes.Axes) { b.axes, b.graph.Ranges = x, x.Ranges }
+
+// Axis is the axis of dim d of a value of the graph, counted from the last one if d is negative.
+func (b *Builder) Axis(v *ir.Value, d int) axes.Axis {
+	if d < 0 {
+		d += len(v.Shape)
+	}
+	if b.axes == nil {
+		return axes.StaticAxis(b.Extents(v, ForTiles)[d])
+	}
+	return b.axes.Of[v][d]
 }
 
 // OutputBuffer is the buffer of output i of the program.

@@ -147,7 +147,7 @@ func (c *compiler) compile(r *row) error {
 	if err := driver.Optimise(job, g, nil, c.opt); err != nil {
 		return err
 	}
-	ops, err := driver.Lower(job, g, c.spec, c.opt)
+	ops, err := driver.Lower(job, g, nil, c.spec, c.opt)
 	if err != nil {
 		return err
 	}

@@ -116,6 +116,11 @@ inline void upload_async(void* to, const void* from, size_t n, Stream s) {
 inline void download_async(void* to, const void* from, size_t n, Stream s) {
   if (n > 0) check(cudaMemcpyAsync(to, from, n, cudaMemcpyDeviceToHost, s), "copy from the device");
 }
+inline void copy_rows_async(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t bytes, size_t rows,
+                            Stream s) {
+  if (bytes == 0 || rows == 0) return;
+  check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, bytes, rows, cudaMemcpyDefault, s), "copy of rows");
+}
 inline void clear(void* p, size_t n) {
   check(cudaMemset(p, 0, n), "cudaMemset");
   check(cudaStreamSynchronize(cudaStreamLegacy), "cudaMemset");

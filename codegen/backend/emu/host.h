@@ -41,6 +41,12 @@ inline void upload(void* to, const void* from, size_t n) {
 inline void download(void* to, const void* from, size_t n) { upload(to, from, n); }
 inline void upload_async(void* to, const void* from, size_t n, Stream) { upload(to, from, n); }
 inline void download_async(void* to, const void* from, size_t n, Stream) { upload(to, from, n); }
+inline void copy_rows_async(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t bytes, size_t rows,
+                            Stream) {
+  for (size_t i = 0; i < rows; ++i) {
+    upload(static_cast<char*>(to) + i * to_pitch, static_cast<const char*>(from) + i * from_pitch, bytes);
+  }
+}
 inline void clear(void* p, size_t n) { std::memset(p, 0, n); }
 inline Stream make_stream() { return nullptr; }
 inline Stream make_side_stream() { return nullptr; }

@@ -34,6 +34,7 @@ class Context {
     choose_mode();
     const std::string path = o.weights_path ? o.weights_path : library_folder() + "/" + m.weights_file;
     weights_ = share_weights(m, path, device_);
+    args_at_ = weights_->args();
     arena_ = DeviceBuffer(m.arena_bytes);
     flags_ = DeviceBuffer(flag_bytes());
     dev::clear(flags_.get(), flag_bytes());
@@ -103,7 +104,7 @@ class Context {
   // The message of the latest call that failed. It stays valid until the next call with this context that fails.
   const char* error() const { return error_.c_str(); }
 
- private:
+ protected:
   using Args = LaunchArgs<Program::kSpaces>;
 
   // The pointers of an inference, and its CUDA graph, which is made when these pointers come for the second time.
@@ -269,6 +270,7 @@ class Context {
   int device_;
   EarlyScope scope_;
   std::shared_ptr<Weights> weights_;
+  char* args_at_ = nullptr;  // the Args of all rOperators, in device memory
   DeviceBuffer arena_, flags_, tagged_;
   std::unique_ptr<TraceBuffers> trace_;
   std::unique_ptr<Report[], DropReports> reports_;

@@ -45,7 +45,7 @@ bool Context<Program>::launch_graph(dev::Stream stream, const void* const* in, v
 template <class Program>
 void Context<Program>::launch_all(dev::Stream stream, const void* const* in, void* const* out) {
   Args args = {};
-  args.args = weights_->args();
+  args.args = args_at_;
   args.tagged = reinterpret_cast<uint64_t*>(tagged_.get());
   args.reports = reports_.get();
   args.patience_ns = options_.patience_ns;

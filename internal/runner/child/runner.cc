@@ -16,6 +16,8 @@
 //   6  how the context runs by now, as JSON; no inputs follow
 //   7  another variant of the library: its prefix follows, a bytes, instead of inputs, and the reply is a greeting.
 //      Its context replaces the one before, unless none could be made
+//   8  sets the extents of what follows: instead of inputs, an int64 for each dim of each input is behind the request;
+//      the reply holds the inputs and outputs with these extents, as JSON
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -51,6 +53,10 @@ struct Library {
   decltype(&model_build_info) build_info;
   decltype(&model_run_info) run_info;
   decltype(&model_trace) trace;
+  // Only libraries whose inputs have dims with ranges have these.
+  decltype(&model_set_dims) set_dims = nullptr;
+  decltype(&model_ctx_io) ctx_io = nullptr;
+  decltype(&model_dims_info) dims_info = nullptr;
 
   double load_ms;  // how long it took to load
 
@@ -66,6 +72,9 @@ struct Library {
     find(create, "_create"), find(run, "_run"), find(run_async, "_run_async"), find(destroy, "_destroy");
     find(last_error, "_last_error"), find(io_info, "_io_info");
     find(build_info, "_build_info"), find(run_info, "_run_info"), find(trace, "_trace");
+    if (dlsym(lib, (prefix + "_set_dims").c_str())) {
+      find(set_dims, "_set_dims"), find(ctx_io, "_ctx_io"), find(dims_info, "_dims_info");
+    }
     load_ms = milliseconds_since(start);
   }
 };
@@ -112,14 +121,35 @@ class Session {
     for (void* p : device_out_) driver_->free(p);
   }
 
+  // Buffers have room for the largest extents.
+  std::string set_dims() {
+    if (!lib_.set_dims) throw Failure{-1, "the library's extents are fixed"};
+    std::vector<std::vector<int64_t>> dims;
+    std::vector<const int64_t*> list;
+    for (int i = 0; i < io_->input_count; ++i) {
+      dims.emplace_back(static_cast<size_t>(io_->inputs[i].rank) + 1);
+      read_all(dims.back().data(), sizeof(int64_t) * static_cast<size_t>(io_->inputs[i].rank));
+    }
+    for (const std::vector<int64_t>& d : dims) list.push_back(d.data());
+    check(lib_.set_dims(ctx_, list.data()));
+    io_ = lib_.ctx_io(ctx_);
+    return "{" + described() + "}";
+  }
+
   std::string greeting() const {
-    std::string s = "{\"inputs\":[";
+    std::string s = "{" + described();
+    if (lib_.dims_info) s += std::string(",\"ranges\":") + lib_.dims_info();
+    char times[100];
+    std::snprintf(times, sizeof times, ",\"load_ms\":%.6f,\"create_ms\":%.6f", lib_.load_ms, create_ms_);
+    return s + times + ",\"build\":" + lib_.build_info() + ",\"run\":" + run_info() + "}";
+  }
+
+  std::string described() const {
+    std::string s = "\"inputs\":[";
     tensors(s, io_->inputs, io_->input_count);
     s += "],\"outputs\":[";
     tensors(s, io_->outputs, io_->output_count);
-    char times[100];
-    std::snprintf(times, sizeof times, "],\"load_ms\":%.6f,\"create_ms\":%.6f", lib_.load_ms, create_ms_);
-    return s + times + ",\"build\":" + lib_.build_info() + ",\"run\":" + run_info() + "}";
+    return s + "]";
   }
 
   std::string run_info() const { return lib_.run_info(ctx_); }
@@ -280,6 +310,7 @@ void reply(int32_t status, const std::string& payload) {
 
 std::string serve(Session& s, const uint32_t request[3]) {
   if (request[0] == 6) return s.run_info();
+  if (request[0] == 8) return s.set_dims();
   s.read_inputs();
   switch (request[0]) {
     case 1: s.run(); return s.outputs();

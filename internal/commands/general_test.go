@@ -1,0 +1,138 @@
+package commands
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/ir"
+)
+
+// encoderText is a transformer encoder in the manner of BERT, with symbolic batch and seq: token and position
+// embeddings, positions by Range, a padding mask, layers with heads of 16, and a pooled first token.
+type encoderText struct {
+	strings.Builder
+	random        *rand.Rand
+	hidden, heads int
+	consts        int
+}
+
+// weight declares a constant of random elements in [-scale, scale) and returns its name.
+func (e *encoderText) weight(scale float64, dims ...int) string {
+	e.consts++
+	name, n, text := fmt.Sprintf("%%w%d", e.consts), 1, make([]string, len(dims))
+	for i, d := range dims {
+		n, text[i] = n*d, fmt.Sprint(d)
+	}
+	elems := make([]string, n)
+	for i := range elems {
+		elems[i] = fmt.Sprintf("%.4f", scale*(2*e.random.Float64()-1))
+	}
+	fmt.Fprintf(e, "  %s = const float32[%s] {%s}\n", name, strings.Join(text, ","), strings.Join(elems, ", "))
+	return name
+}
+
+// linear computes x·w + b and returns the name of the result.
+func (e *encoderText) linear(out, x string, from, to int) string {
+	w, b := e.weight(0.3, from, to), e.weight(0.1, to)
+	fmt.Fprintf(e, "  %%%s.p = MatMul(%s, %s)\n  %%%s = Add(%%%s.p, %s)\n", out, x, w, out, out, b)
+	return "%" + out
+}
+
+func (e *encoderText) norm(out, x string) string {
+	scale, bias := e.weight(1, e.hidden), e.weight(0.1, e.hidden)
+	fmt.Fprintf(e, "  %%%s = LayerNormalization(%s, %s, %s)\n", out, x, scale, bias)
+	return "%" + out
+}
+
+// layer is self-attention and two linear layers, each added to its input and normalised.
+func (e *encoderText) layer(k int, x string) string {
+	at := func(name string) string { return fmt.Sprintf("l%d.%s", k, name) }
+	for _, m := range []string{"q", "k", "v"} {
+		y := e.linear(at(m), x, e.hidden, e.hidden)
+		fmt.Fprintf(e, "  %%%s.r = Reshape(%s, %%heads)\n  %%%s.t = Transpose(%%%s.r) {perm = [0, 2, %s]}\n", at(m), y,
+			at(m), at(m), map[string]string{"q": "1, 3", "k": "3, 1", "v": "1, 3"}[m])
+	}
+	fmt.Fprintf(e, "  %%%s = MatMul(%%%s.t, %%%s.t)\n", at("s"), at("q"), at("k"))
+	fmt.Fprintf(e, "  %%%s = Mul(%%%s, %%scale)\n  %%%s = Add(%%%s, %%mask)\n", at("ss"), at("s"), at("sm"), at("ss"))
+	fmt.Fprintf(e, "  %%%s = Softmax(%%%s)\n  %%%s = MatMul(%%%s, %%%s.t)\n", at("p"), at("sm"), at("o"), at("p"), at("v"))
+	fmt.Fprintf(e, "  %%%s = Transpose(%%%s) {perm = [0, 2, 1, 3]}\n  %%%s = Reshape(%%%s, %%rows)\n", at("ot"), at("o"),
+		at("or"), at("ot"))
+	y := e.linear(at("d"), "%"+at("or"), e.hidden, e.hidden)
+	fmt.Fprintf(e, "  %%%s = Add(%s, %s)\n", at("a"), x, y)
+	x = e.norm(at("n"), "%"+at("a"))
+	y = e.linear(at("f"), x, e.hidden, 2*e.hidden)
+	fmt.Fprintf(e, "  %%%s = Gelu(%s)\n", at("g"), y)
+	y = e.linear(at("h"), "%"+at("g"), 2*e.hidden, e.hidden)
+	fmt.Fprintf(e, "  %%%s = Add(%s, %s)\n", at("b"), x, y)
+	return e.norm(at("m"), "%"+at("b"))
+}
+
+// encoder writes the model and returns its path.
+func encoder(t *testing.T, layers int) string {
+	t.Helper()
+	e := &encoderText{random: rand.New(rand.NewPCG(1, 2)), hidden: 64, heads: 4}
+	e.WriteString("graph \"encoder\" (%ids: int64[batch,seq], %padding: float32[batch,seq]) {\n")
+	fmt.Fprintf(e, "  %%heads = const int64[4] {0, 0, %d, %d}\n  %%rows = const int64[3] {0, 0, %d}\n", e.heads,
+		e.hidden/e.heads, e.hidden)
+	e.WriteString("  %scale = const float32[] {0.25}\n  %hide = const float32[] {-100}\n  %zero = const int64[] {0}\n" +
+		"  %one = const int64[] {1}\n  %between = const int64[2] {1, 2}\n")
+	tokens, positions := e.weight(1, 32, e.hidden), e.weight(1, 40, e.hidden)
+	fmt.Fprintf(e, "  %%x.t = Gather(%s, %%ids)\n  %%shape = Shape(%%ids)\n  %%n = Gather(%%shape, %%one)\n"+
+		"  %%places = Range(%%zero, %%n, %%one)\n  %%x.p = Gather(%s, %%places)\n  %%x.s = Add(%%x.t, %%x.p)\n", tokens, positions)
+	e.WriteString("  %hidden = Mul(%padding, %hide)\n  %mask = Unsqueeze(%hidden, %between)\n")
+	x := e.norm("x", "%x.s")
+	for k := range layers {
+		x = e.layer(k, x)
+	}
+	fmt.Fprintf(e, "  %%first = Gather(%s, %%zero) {axis = 1}\n", x)
+	pooled := e.linear("pool", "%first", e.hidden, e.hidden)
+	fmt.Fprintf(e, "  %%pooled = Tanh(%s)\n  return %s, %%pooled\n}\n", pooled, x)
+	return inferred(t, e.String())
+}
+
+// inferred writes a graph whose nodes' results have no types in the text, and returns its path.
+func inferred(t *testing.T, text string) string {
+	t.Helper()
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "  %") && !strings.Contains(line, " = const ") {
+			lines[i] = strings.Replace(line, " = ", ": invalid? = ", 1)
+		}
+	}
+	g, err := ir.ParseText("test", []byte(strings.Join(lines, "\n")), ir.ParseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ir.InferShapes(g).Err(); err != nil {
+		t.Fatal(err)
+	}
+	path, whole := filepath.Join(t.TempDir(), "model.rir"), &strings.Builder{}
+	if err := ir.Print(whole, g, ir.PrintOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(whole.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// One compilation serves all extents of the ranges: the results are the evaluator's at extents drawn at random.
+func TestGeneralProgram(t *testing.T) {
+	needCxx(t)
+	o := VerifyOptions{Samples: 20, RandomSeed: 1, RandomMax: 32}
+	o.Path, o.Engine = encoder(t, 2), engine.Emu
+	o.Dims = []string{"batch=1..4", "seq=1..32"}
+	r, err := Verify(&driver.Job{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.OK || r.Samples != 20 || len(r.Outputs) != 2 {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,205 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/axes"
+	"github.com/rammerc/rammerc/ir/onnx"
+)
+
+// mostExtent is the largest extent that a range may have: places in tensors have 32 bits.
+const mostExtent = 1 << 30
+
+// parseDim reads the value of --dim NAME=VALUE: a number, a range such as 1..512, or a list such as 1,4,16. Lo and Hi
+// of a number are the same.
+func parseDim(name, text string) (axes.Range, error) {
+	r := axes.Range{Name: name}
+	lo, hi, isRange := strings.Cut(text, "..")
+	parts := []string{lo, hi}
+	if !isRange {
+		parts = strings.Split(text, ",")
+	}
+	var list []int64
+	for _, p := range parts {
+		n, err := strconv.ParseInt(p, 10, 64)
+		if err != nil || n < 0 {
+			return r, errors.New("want NAME=NUMBER, NAME=1..512 or NAME=1,4,16")
+		}
+		list = append(list, n)
+	}
+	if isRange && list[0] > list[1] {
+		return r, errors.New("a range begins with its smallest extent")
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	r.Lo, r.Hi = list[0], list[len(list)-1]
+	if len(list) > 1 && (r.Lo < 1 || r.Hi > mostExtent) {
+		return r, fmt.Errorf("the extents of a range are at least 1 and at most %d", mostExtent)
+	}
+	if !isRange && len(list) > 1 {
+		r.Values = list
+	}
+	return r, nil
+}
+
+// ranges are the dims of --dim that have more than one extent, by name. Flags that make no sense are not among them;
+// onnxOptions reports them.
+func (o *ModelOptions) ranges() []axes.Range {
+	var out []axes.Range
+	for _, s := range o.Dims {
+		if name, text, ok := cutLast(s, "="); ok {
+			if r, err := parseDim(name, text); err == nil && r.Lo < r.Hi {
+				out = append(out, r)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b axes.Range) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// with is o with one extent for each range.
+func (o ModelOptions) with(ranges []axes.Range, extents []int64) ModelOptions {
+	var dims []string
+	for _, s := range o.Dims {
+		name, _, _ := cutLast(s, "=")
+		if i := slices.IndexFunc(ranges, func(r axes.Range) bool { return r.Name == name }); i >= 0 {
+			s = fmt.Sprintf("%s=%d", name, extents[i])
+		}
+		dims = append(dims, s)
+	}
+	o.Dims = dims
+	return o
+}
+
+// LoadOpen is Load for the evaluator, which takes any extents: dims with ranges stay symbols.
+func LoadOpen(job *Job, o ModelOptions) (*onnx.Model, error) {
+	ranges := o.ranges()
+	if len(ranges) == 0 {
+		return Load(job, o, true)
+	}
+	o.Dims = slices.DeleteFunc(slices.Clone(o.Dims), func(s string) bool {
+		name, _, _ := cutLast(s, "=")
+		return slices.ContainsFunc(ranges, func(r axes.Range) bool { return r.Name == name })
+	})
+	return Load(job, o, false)
+}
+
+// Ports are the inputs and outputs of a model that LoadOpen has read. Dims with ranges have their symbols.
+func (o *ModelOptions) Ports(g *ir.Graph) (inputs, outputs []engine.Port) {
+	var symbols []runner.Symbol
+	for _, r := range o.ranges() {
+		symbols = append(symbols, runner.Symbol{Name: r.Name, Min: r.Lo, Max: r.Hi, Values: r.Values})
+	}
+	side := func(values []*ir.Value) []engine.Port {
+		ports := engine.GraphPorts(values)
+		engine.WithSymbols(ports, symbols, func(i, d int) string { return values[i].Shape[d].String() })
+		return ports
+	}
+	return side(g.Inputs), side(g.Outputs)
+}
+
+// noRanges refuses dims with ranges for what only knows models of fixed extents.
+func (o *ModelOptions) noRanges(what string) error {
+	if r := o.ranges(); len(r) > 0 {
+		return &diag.Diagnostic{ID: "bad-flag", File: o.Path, Message: fmt.Sprintf("--dim %s: %s needs one extent", r[0], what)}
+	}
+	return nil
+}
+
+// prepareGeneral is prepare for a model whose dims have ranges. The graph is that of the largest extents; at a few
+// others the model is imported and optimised again, which shows what depends on the extents.
+func (c *Compilation) prepareGeneral(job *Job, ranges []axes.Range) error {
+	asked := c.opt.ModelOptions
+	if c.opt.ErrorBudget > 0 {
+		return asked.noRanges("--error-budget")
+	}
+	open, err := LoadOpen(&Job{}, asked)
+	if err != nil {
+		return err
+	}
+	if err := knownSymbols(open, ranges); err != nil {
+		return diag.InFile(err, asked.Path)
+	}
+	var shapes []ir.Shape
+	for _, v := range open.Graph.Inputs {
+		shapes = append(shapes, v.Shape)
+	}
+	var points []axes.Point
+	for k, extents := range axes.Extents(ranges) {
+		d := &Compilation{opt: c.opt, spec: c.spec}
+		d.opt.ModelOptions = asked.with(ranges, extents)
+		quiet := job
+		if k > 0 {
+			quiet, d.opt.Dump = &Job{}, ""
+		}
+		if err := d.prepare(quiet); err != nil {
+			return err
+		}
+		if k == 0 {
+			c.model, c.graph, c.dump = d.model, d.graph, d.dump
+		}
+		points = append(points, axes.Point{Graph: d.graph, Extents: extents})
+	}
+	done := job.Stage("axes")
+	c.axes, err = axes.Analyse(ranges, shapes, points)
+	if err != nil {
+		return Explain(diag.InFile(err, asked.Path), c.model)
+	}
+	done("%s, shown to hold for all by the rules of %d operators", rangesText(ranges), len(c.graph.Nodes))
+	return nil
+}
+
+func rangesText(ranges []axes.Range) string {
+	parts := make([]string, len(ranges))
+	for i, r := range ranges {
+		parts[i] = r.String()
+	}
+	return strings.Join(parts, " ")
+}
+
+// knownSymbols refuses ranges of symbols that no input has.
+func knownSymbols(m *onnx.Model, ranges []axes.Range) error {
+	var l diag.List
+	symbols := map[string]bool{}
+	for _, v := range m.Graph.Inputs {
+		for _, d := range v.Shape {
+			d.Symbols(symbols)
+		}
+	}
+	for _, r := range ranges {
+		if !symbols[r.Name] {
+			l.Add(diag.New("unknown-dim", "--dim %s: no input has a dim of that name; there are %s", r,
+				strings.Join(m.Dims, ", ")))
+		}
+	}
+	return l.Err()
+}
+
+// FixDims narrows the symbols of a library to what --dim says of them, for one inference or several.
+func FixDims(symbols []runner.Symbol, dims []string) error {
+	var l diag.List
+	for _, text := range dims {
+		name, value, _ := cutLast(text, "=")
+		r, err := parseDim(name, value)
+		i := slices.IndexFunc(symbols, func(s runner.Symbol) bool { return s.Name == name })
+		switch {
+		case err != nil:
+			l.Add(diag.New("bad-flag", "--dim %q: %v", text, err))
+		case i < 0:
+			l.Add(diag.New("unknown-dim", "--dim %s: the library has no dim with a range of that name", text))
+		case r.Lo < symbols[i].Min || r.Hi > symbols[i].Max:
+			l.Add(diag.New("bad-flag", "--dim %s: the library takes %d to %d", text, symbols[i].Min, symbols[i].Max))
+		default:
+			symbols[i].Min, symbols[i].Max, symbols[i].Values = r.Lo, r.Hi, r.Values
+		}
+	}
+	return l.Err()
+}

@@ -1,0 +1,49 @@
+package runner
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+)
+
+// Ranges is what the library of a general program says of its dims. Inputs and Outputs of Info have the largest
+// extents, until SetDims sets others.
+type Ranges struct {
+	Symbols []Symbol `json:"symbols"`
+	Inputs  []Dims   `json:"inputs"`
+	Outputs []Dims   `json:"outputs"`
+}
+
+// Symbol is the name of a dim with the extents that it may have.
+type Symbol struct {
+	Name   string  `json:"name"`
+	Min    int64   `json:"min"`
+	Max    int64   `json:"max"`
+	Values []int64 `json:"values"` // the only ones allowed, if there are any
+}
+
+// Dims are the dims of a tensor: numbers, symbols, or products of these, such as batch·seq.
+type Dims struct {
+	Name string   `json:"name"`
+	Dims []string `json:"dims"`
+}
+
+// SetDims sets the extents of the inferences that follow, those of each input, and with them Inputs and Outputs. The
+// library must be that of a general program.
+func (l *Lib) SetDims(dims [][]int64) error {
+	data := append(binary.LittleEndian.AppendUint32(nil, 8), make([]byte, 8)...)
+	for i, t := range l.Inputs {
+		if len(dims[i]) != len(t.Dims) {
+			return fmt.Errorf("input %s has %d dims, got %d", t.Name, len(t.Dims), len(dims[i]))
+		}
+		for _, n := range dims[i] {
+			data = binary.LittleEndian.AppendUint64(data, uint64(n))
+		}
+	}
+	reply, err := l.call([][]byte{data})
+	if err != nil {
+		return err
+	}
+	l.Inputs, l.Outputs = nil, nil
+	return json.Unmarshal(reply, &l.Info)
+}

@@ -1,0 +1,244 @@
+package axes
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/ir"
+)
+
+// Point is the graph as the passes leave it for certain extents of the ranges.
+type Point struct {
+	Graph   *ir.Graph
+	Extents []int64 // of each range
+}
+
+// Extents proposes what to give to Analyse: for the largest extents and for some others in which no two ranges agree,
+// neither with each other nor with themselves. They are near the largest, because passes look at sizes: the further
+// apart the extents, the more the graphs may differ. They avoid 1, at which axes disappear; so a short range is left at
+// its upper end.
+func Extents(ranges []Range) [][]int64 {
+	const others = 2
+	out := make([][]int64, others+1)
+	for i, r := range ranges {
+		var list []int64
+		for n := r.Hi - 1; n >= max(r.Lo, 2) && len(list) < others+len(ranges); n-- {
+			list = append(list, n)
+		}
+		for n := r.Hi + 1; len(list) < others+len(ranges); n++ {
+			list = append(list, n)
+		}
+		out[0] = append(out[0], r.Hi)
+		for k := range others {
+			out[k+1] = append(out[k+1], list[(k+i)%len(list)])
+		}
+	}
+	return out
+}
+
+// Analyse finds the axes of all values of points[0].Graph, which is that of the largest extents. inputs are the shapes
+// of its inputs with symbols. The other points show what of the graph depends on the extents: the graphs must be the
+// same but for shapes, windows of views, and constants that are longer where an extent is larger. Operators for which
+// dead elements could reach live ones are reported, all at once.
+func Analyse(ranges []Range, inputs []ir.Shape, points []Point) (*Axes, error) {
+	a := &analyser{Axes: Axes{ranges, map[*ir.Value][]Axis{}}, points: points}
+	main := points[0].Graph
+	a.twins = make([]map[*ir.Value]*ir.Value, len(points))
+	for k := 1; k < len(points); k++ {
+		a.twins[k] = map[*ir.Value]*ir.Value{}
+		if d := pairGraphs(a.twins[k], main, points[k].Graph); d != nil {
+			d.Message += fmt.Sprintf(" (with %s)", a.extentsText(k))
+			return nil, &diag.List{Items: []*diag.Diagnostic{d}}
+		}
+	}
+	for i, v := range main.Inputs {
+		a.input(v, inputs[i])
+	}
+	for _, n := range main.Nodes {
+		a.node(n)
+	}
+	for _, v := range main.Outputs {
+		if v.Const != nil {
+			a.axesOf(nil, v)
+		}
+	}
+	return &a.Axes, a.diags.Err()
+}
+
+// analyser follows the axes through a graph.
+type analyser struct {
+	Axes
+	points []Point
+	twins  []map[*ir.Value]*ir.Value // of each point but the first: its value for a value of points[0]
+	diags  diag.List
+}
+
+func (a *analyser) extentsText(k int) string {
+	text := ""
+	for i, r := range a.Ranges {
+		if i > 0 {
+			text += ", "
+		}
+		text += fmt.Sprintf("%s=%d", r.Name, a.points[k].Extents[i])
+	}
+	return text
+}
+
+// input takes the axes of an input from its symbolic shape, whose dims must be numbers or symbols.
+func (a *analyser) input(v *ir.Value, shape ir.Shape) {
+	list := make([]Axis, len(shape))
+	for i, d := range shape {
+		n, _ := v.Shape[i].Const()
+		list[i] = StaticAxis(n)
+		for s, r := range a.Ranges {
+			if d.Equal(ir.Sym(r.Name)) {
+				list[i] = Axis{{s, r.Hi}}
+			}
+		}
+	}
+	a.Of[v] = list
+	if !a.agree(v, list) {
+		a.diags.Add(&diag.Diagnostic{ID: "dynamic-dim", Port: "input " + v.Name, DType: v.DType.String(),
+			Message: fmt.Sprintf("a dim of the shape %v is computed from symbols with a range", shape),
+			Help:    "give its symbols one value each"})
+	}
+}
+
+// at is the value for v in the graph of point k.
+func (a *analyser) at(k int, v *ir.Value) *ir.Value {
+	if k == 0 {
+		return v
+	}
+	return a.twins[k][v]
+}
+
+// dims are the extents of v at point k.
+func (a *analyser) dims(k int, v *ir.Value) []int64 {
+	dims, _ := a.at(k, v).Shape.Consts()
+	return dims
+}
+
+// agree reports whether the axes have the extents that v has at all points.
+func (a *analyser) agree(v *ir.Value, list []Axis) bool {
+	for k, p := range a.points {
+		dims := a.dims(k, v)
+		if len(dims) != len(list) {
+			return false
+		}
+		for i, x := range list {
+			if x.At(p.Extents) != dims[i] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// axisOf is the axis with the extents that axis d of v has at the points: static, or one symbol.
+func (a *analyser) axisOf(v *ir.Value, d int) (Axis, bool) {
+	fits := func(x Axis) bool {
+		for k, p := range a.points {
+			if a.dims(k, v)[d] != x.At(p.Extents) {
+				return false
+			}
+		}
+		return true
+	}
+	if x := StaticAxis(a.dims(0, v)[d]); fits(x) {
+		return x, true
+	}
+	for s, r := range a.Ranges {
+		if x := (Axis{{s, r.Hi}}); fits(x) {
+			return x, true
+		}
+	}
+	return nil, false
+}
+
+// varies reports whether the shape of v differs between the points.
+func (a *analyser) varies(v *ir.Value) bool { return !a.agree(v, StaticAxes(a.dims(0, v))) }
+
+// axesOf are the axes of an operand of n. Those of constants follow from their extents and elements.
+func (a *analyser) axesOf(n *ir.Node, v *ir.Value) []Axis {
+	if list, ok := a.Of[v]; ok {
+		return list
+	}
+	list, problem := StaticAxes(a.dims(0, v)), ""
+	if v.Const != nil {
+		list, problem = a.constantAxes(v)
+	}
+	if problem != "" {
+		a.refuse(n, "%s", problem)
+	}
+	a.Of[v] = list
+	return list
+}
+
+// refuse reports that n cannot be a part of a general program.
+func (a *analyser) refuse(n *ir.Node, format string, args ...any) {
+	d := &diag.Diagnostic{ID: "dynamic-axis", Message: fmt.Sprintf(format, args...),
+		Help: "give one value to the dims that it depends on"}
+	if n != nil {
+		d.Node, d.Op, d.Domain = n.Name, n.Op, n.Domain
+		if len(n.Origins) > 0 {
+			d.Node, d.Op, d.Domain = n.Origins[0].Name, n.Origins[0].OpType, ""
+		}
+	}
+	a.diags.Add(d)
+}
+
+// node finds the axes of what n makes.
+func (a *analyser) node(n *ir.Node) {
+	if n.IsInternal("Fused") {
+		a.fused(n)
+		return
+	}
+	in := make([][]Axis, len(n.Inputs))
+	dynamic := false
+	for i, v := range n.Inputs {
+		if v != nil && !shapeOperand(n, i) {
+			in[i] = a.axesOf(n, v)
+			dynamic = dynamic || anyDynamic(in[i])
+		}
+	}
+	for _, v := range n.Outputs {
+		dynamic = dynamic || v != nil && a.varies(v)
+	}
+	var out [][]Axis
+	var err error
+	if dynamic {
+		out, err = a.apply(n, in)
+	}
+	for i, v := range n.Outputs {
+		if v == nil {
+			continue
+		}
+		list := StaticAxes(a.dims(0, v))
+		if dynamic && err == nil && i < len(out) {
+			list = out[i]
+		}
+		a.Of[v] = list
+		if err == nil && !a.agree(v, list) {
+			err = fmt.Errorf("the shape of its output %d does not follow from the axes of its inputs", i)
+		}
+	}
+	if err != nil {
+		a.refuse(n, "has no form for extents that only a run knows: %v", err)
+	}
+}
+
+// fused follows the axes through the body of a Fused node.
+func (a *analyser) fused(n *ir.Node) {
+	body := n.Attrs["body"].G
+	for i, v := range body.Inputs {
+		a.Of[v] = a.axesOf(n, n.Inputs[i])
+	}
+	for _, m := range body.Nodes {
+		a.node(m)
+	}
+	for i, v := range n.Outputs {
+		if v != nil {
+			a.Of[v] = a.axesOf(n, body.Outputs[i])
+		}
+	}
+}

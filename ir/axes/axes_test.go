@@ -1,0 +1,129 @@
+package axes_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/axes"
+)
+
+var ranges = []axes.Range{{Name: "batch", Lo: 1, Hi: 4}, {Name: "seq", Lo: 1, Hi: 32, Values: []int64{1, 8, 32}}}
+
+// analyse parses the body of a graph, with inputs like "%x: float32[batch,seq,8]" and results like "%y", and follows
+// its axes. Dims in the body that depend on the extents are spelled @batch, @seq, or @(batch*seq).
+func analyse(t *testing.T, inputs, body, results string) (*axes.Axes, *ir.Graph, error) {
+	t.Helper()
+	var points []axes.Point
+	var shapes []ir.Shape
+	for _, extents := range axes.Extents(ranges) {
+		b, s := extents[0], extents[1]
+		text := strings.NewReplacer("@batch", fmt.Sprint(b), "@seq", fmt.Sprint(s), "@both", fmt.Sprint(b*s),
+			"@row", fmt.Sprint(8*s), "@last", fmt.Sprint(8*(s-1)), "@mean", fmt.Sprint(1/float64(s)),
+			"@ones", strings.TrimSuffix(strings.Repeat("1, ", int(s)), ", ")).Replace(body)
+		lines := strings.Split(text, "\n")
+		for i, line := range lines {
+			if !strings.Contains(line, "const") {
+				lines[i] = strings.Replace(line, " = ", ": invalid? = ", 1)
+			}
+		}
+		text = fmt.Sprintf("graph \"g\" (%s) {\n%s\nreturn %s\n}\n", inputs, strings.Join(lines, "\n"), results)
+		g, err := ir.ParseText("g", []byte(text), ir.ParseOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		shapes = nil
+		for _, v := range g.Inputs {
+			shapes = append(shapes, v.Shape)
+		}
+		if err := ir.BindDims(g, map[string]int64{"batch": b, "seq": s}).Err(); err != nil {
+			t.Fatal(err)
+		}
+		points = append(points, axes.Point{Graph: g, Extents: extents})
+	}
+	x, err := axes.Analyse(ranges, shapes, points)
+	return x, points[0].Graph, err
+}
+
+// The extents that are looked at tell all ranges apart, and begin with the largest.
+func TestExtents(t *testing.T) {
+	all := append([]axes.Range{{Name: "a", Lo: 1, Hi: 2}, {Name: "b", Lo: 1, Hi: 4}, {Name: "c", Lo: 4, Hi: 4000}}, ranges...)
+	points := axes.Extents(all)
+	for i := range all {
+		if points[0][i] != all[i].Hi {
+			t.Errorf("the first extent of %v is %d", all[i], points[0][i])
+		}
+		for j := range all {
+			same := i != j
+			for k := range points {
+				same = same && points[k][i] == points[k][j]
+				if k > 0 && points[k][i] < 2 {
+					t.Errorf("%v is looked at where it has %d elements", all[i], points[k][i])
+				}
+			}
+			if same {
+				t.Errorf("%v and %v have the same extents", all[i], all[j])
+			}
+		}
+	}
+}
+
+// Axes of results by the operators that make them.
+func TestRules(t *testing.T) {
+	for _, c := range []struct{ inputs, body, want string }{
+		{"%x: float32[batch,seq,8]", "%y = Relu(%x)", "batch seq 8"},
+		{"%x: float32[batch,seq,8], %z: float32[seq,1]", "%y = Add(%x, %z)", "batch seq 8"},
+		{"%x: float32[batch,seq,8]", "%w = const float32[8,3] splat(0.5)\n%y = MatMul(%x, %w)", "batch seq 3"},
+		{"%x: float32[batch,8]", "%w = const float32[3,8] splat(0.5)\n%y = Gemm(%x, %w) {transB = 1}", "batch 3"},
+		{"%x: float32[batch,seq,8]", "%y = rammer.View(%x) {offset = 0, shape = [@both, 2, 4], strides = [8, 4, 1]}",
+			"batch·seq 2 4"},
+		{"%x: float32[batch,seq,8]",
+			"%y = rammer.View(%x) {offset = 0, shape = [@batch, 8, @seq], strides = [@row, 1, 8]}", "batch 8 seq"},
+		{"%x: float32[batch,seq,8]", "%y = rammer.View(%x) {offset = 4, shape = [@batch, 4], strides = [@row, 1]}", "batch 4"},
+		{"%x: float32[seq]", "%y = rammer.View(%x) {offset = 0, shape = [@batch, @seq], strides = [0, 1]}", "batch seq"},
+		{"%x: float32[batch,seq,8]", "%s = const int64[2] {@both, 8}\n%y = Reshape(%x, %s)", "batch·seq 8"},
+		{"%x: float32[batch,seq,8]", "%s = const int64[3] {@batch, @seq, 8}\n%t = Transpose(%x) {perm = [1, 0, 2]}\n" +
+			"%k = const int64[2] {@both, 8}\n%y = Reshape(%t, %k)", "seq·batch 8"},
+		{"%x: float32[batch,seq,8]", "%y = Softmax(%x)", "batch seq 8"},
+		{"%x: float32[batch,seq,8]", "%k = const int64[1] {2}\n%y = ReduceMean(%x, %k) {keepdims = 0}", "batch seq"},
+		{"%x: int64[batch,seq]", "%w = const float32[9,8] splat(0.5)\n%y = Gather(%w, %x)", "batch seq 8"},
+		{"%x: float32[batch,2,seq,8]", "%y = rammer.Attention(%x, %x, %x)", "batch 2 seq 8"},
+		{"%x: float32[batch,3,8,8]", "%w = const float32[4,3,3,3] splat(0.5)\n%y = Conv(%x, %w)", "batch 4 6 6"},
+		{"%x: float32[seq]", "%c = const float32[@seq] {@ones}\n%y = Mul(%x, %c)", "seq"},
+	} {
+		x, g, err := analyse(t, c.inputs, c.body, "%y")
+		if err != nil {
+			t.Errorf("%s: %v", c.body, err)
+			continue
+		}
+		var got []string
+		for _, a := range x.Of[g.Outputs[0]] {
+			got = append(got, a.Text(ranges))
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%s: the axes are %s, want %s", c.body, s, c.want)
+		}
+	}
+}
+
+// What would let dead elements reach live ones is refused.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct{ inputs, body, want string }{
+		{"%x: float32[batch,seq]", "%y = Softmax(%x)", "over which it normalises is [seq]"},
+		{"%x: float32[batch,seq]", "%k = const int64[1] {1}\n%y = ReduceSum(%x, %k)", "what it reduces is [seq]"},
+		{"%x: float32[batch,seq,8], %z: float32[8,seq]", "%y = MatMul(%z, %x)", "over which it sums is [seq,seq]"},
+		{"%x: float32[batch,seq,8]", "%y = rammer.View(%x) {offset = @last, shape = [@batch, 8], strides = [@row, 1]}",
+			"where its window starts depends on the extent of [seq]"},
+		{"%x: float32[seq]", "%c = const float32[] {@mean}\n%y = Mul(%x, %c)", "elements of the constant c depend"},
+		{"%x: float32[batch,seq]", "%k = const int64[] {1}\n%y = CumSum(%x, %k)", "no rule says"},
+		{"%x: float32[batch,seq,8]", "%s = const int64[2] {@both, 8}\n%a = Reshape(%x, %s)\n" +
+			"%t = Transpose(%x) {perm = [1, 0, 2]}\n%b = Reshape(%t, %s)\n%y = Add(%a, %b)", "[batch·seq] beside [seq·batch]"},
+		{"%x: float32[batch,3,seq,8]", "%y = MaxPool(%x) {kernel_shape = [2, 2]}", "an image is [3,seq,8]"},
+	} {
+		_, _, err := analyse(t, c.inputs, c.body, "%y")
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "[dynamic-axis]") {
+			t.Errorf("%s: %v", c.body, err)
+		}
+	}
+}

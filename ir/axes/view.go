@@ -1,0 +1,113 @@
+package axes
+
+import (
+	"fmt"
+
+	"github.com/rammerc/rammerc/ir"
+)
+
+// viewAxes are the axes of the result of a View. At each point the window must show the same of the input: each dim of
+// it either walks through adjacent factors of the input as a whole, or through a part of a static factor, or repeats
+// elements. Where it fixes the index of a factor, that index must be the same at all points. For example, on
+// x[batch,seq,64]
+//
+//	{0, [batch,64,seq], [seq·64,1,64]}   is x transposed: axes batch, 64, seq
+//	{0, [batch·seq,64], [64,1]}          is x reshaped: the first axis has the factors batch and seq
+//	{64·(seq-1), [batch,64], [seq·64,1]} is refused: the last of seq elements is another one in each run
+func (a *analyser) viewAxes(n *ir.Node, in []Axis) ([]Axis, error) {
+	factors := join(in...)
+	windows := make([]ir.Strided, len(a.points))
+	strides := make([][]int64, len(a.points)) // of each factor
+	for k, p := range a.points {
+		windows[k] = ir.ViewOf(a.at(k, n.Outputs[0]).Def)
+		strides[k] = make([]int64, len(factors))
+		step := int64(1)
+		for i := len(factors) - 1; i >= 0; i-- {
+			strides[k][i] = step
+			step *= factors[i : i+1].At(p.Extents)
+		}
+	}
+	if err := a.sameStart(factors, windows, strides); err != nil {
+		return nil, err
+	}
+	out := make([]Axis, len(windows[0].Shape))
+	for d := range out {
+		x, ok := a.dimAxis(factors, windows, strides, d)
+		if !ok {
+			return nil, fmt.Errorf("dim %d of its window on %s shows different parts of it at different extents", d,
+				a.text(in))
+		}
+		out[d] = x
+	}
+	return out, nil
+}
+
+// sameStart checks that the window starts at the same index of each factor at all points.
+func (a *analyser) sameStart(factors Axis, windows []ir.Strided, strides [][]int64) error {
+	for i, f := range factors {
+		var first int64
+		for k, p := range a.points {
+			index := windows[k].Offset / strides[k][i] % factors[i:i+1].At(p.Extents)
+			if k > 0 && index != first {
+				return fmt.Errorf("where its window starts depends on the extent of %s", a.text([]Axis{{f}}))
+			}
+			first = index
+		}
+	}
+	return nil
+}
+
+// dimAxis is the axis that dim d of the windows walks through.
+func (a *analyser) dimAxis(factors Axis, windows []ir.Strided, strides [][]int64, d int) (Axis, bool) {
+	all := func(holds func(k int) bool) bool {
+		for k := range a.points {
+			if !holds(k) {
+				return false
+			}
+		}
+		return true
+	}
+	static := all(func(k int) bool { return windows[k].Shape[d] == windows[0].Shape[d] })
+	if static && windows[0].Shape[d] == 1 {
+		return StaticAxis(1), true
+	}
+	if all(func(k int) bool { return windows[k].Strides[d] == 0 }) {
+		return a.repeated(windows, d, static)
+	}
+	for last := range factors {
+		for first := last; first >= 0; first-- { // whole factors, of which at least one is dynamic
+			run := factors[first : last+1]
+			if run.Dynamic() && all(func(k int) bool {
+				return windows[k].Strides[d] == strides[k][last] &&
+					windows[k].Shape[d] == run.At(a.points[k].Extents)
+			}) {
+				return run, true
+			}
+		}
+		if f := factors[last]; static && f.Symbol == Static && all(func(k int) bool {
+			step := windows[0].Strides[d] / strides[0][last]
+			reach := step * (windows[0].Shape[d] - 1)
+			return step != 0 && windows[k].Strides[d] == step*strides[k][last] && max(reach, -reach) < f.N
+		}) {
+			return StaticAxis(windows[0].Shape[d]), true
+		}
+	}
+	return nil, false
+}
+
+// repeated is the axis of a dim along which elements repeat.
+func (a *analyser) repeated(windows []ir.Strided, d int, static bool) (Axis, bool) {
+	if static {
+		return StaticAxis(windows[0].Shape[d]), true
+	}
+	for s, r := range a.Ranges {
+		fits := true
+		for k, p := range a.points {
+			fits = fits && windows[k].Shape[d] == p.Extents[s]
+		}
+		if fits {
+			return Axis{{s, r.Hi}}, true
+		}
+	}
+	return nil, false
+}
