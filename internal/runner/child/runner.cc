@@ -89,7 +89,8 @@ std::vector<void*> pointers(Buffers& b) {
 
 class Session {
  public:
-  Session(const char* path, const std::string& prefix, std::map<std::string, std::string> options) : lib_(path, prefix) {
+  Session(const char* path, const std::string& prefix, std::map<std::string, std::string> options)
+      : lib_(path, prefix) {
     auto number = [&](const char* key) { return std::strtoull(options[key].c_str(), nullptr, 0); };
     on_device_ = number("on_device") != 0;
     const Clock::time_point start = Clock::now();
@@ -251,7 +252,8 @@ class Session {
     }
     driver_->sync();
     std::vector<double> ms;
-    for (uint32_t i = 0; i < runs; ++i) ms.push_back(driver_->elapsed(driver_->event(2 * i), driver_->event(2 * i + 1)));
+    for (uint32_t i = 0; i < runs; ++i)
+      ms.push_back(driver_->elapsed(driver_->event(2 * i), driver_->event(2 * i + 1)));
     return ms;
   }
 
