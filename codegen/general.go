@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/ir/axes"
+	"github.com/rammerc/rammerc/roperator"
 )
 
 // general reports whether the program is a general one: whether only a run knows some extents.
@@ -34,6 +35,10 @@ func (s *source) generalTables() {
 	s.printf("const rt::Range ranges[] = {\n%s};\n\n", strings.Join(rows, ""))
 	s.generalPorts("input", s.inputs)
 	s.generalPorts("output", s.outputs)
+	s.printf("// Tells the rules of an rOperator the extents of a run.\n"+
+		"void set_rules(rt::LiveRule (&live)[%d], const int64_t* extents) {\n"+
+		"  for (int i = 0; i < %d; ++i) live[i].extent = static_cast<uint32_t>(extents[i]);\n}\n\n", len(g.Ranges),
+		len(g.Ranges))
 	s.applyExtents()
 	s.printf("const rt::General general = {%d, ranges, input_axes, output_axes, apply_extents};\n\n", len(g.Ranges))
 }
@@ -70,14 +75,93 @@ func (s *source) generalPorts(side string, ports []port) {
 	s.printf("const rt::GeneralPort %s_axes[] = {\n%s    {},\n};\n\n", side, strings.Join(rows, ""))
 }
 
-// applyExtents writes the function that puts the extents of a run into Args.
+// ranges is how many dims of a general program have ranges; 0 for others.
+func (l *layout) ranges() int {
+	for _, p := range l.parts {
+		if n := p.ranges(); n > 0 {
+			return n
+		}
+	}
+	if l.plan.Graph == nil {
+		return 0
+	}
+	return len(l.plan.Graph.Ranges)
+}
+
+// argsType is the C++ type of a row of arguments of an instance.
+func (l *layout) argsType(in instance) string {
+	if l.general() {
+		return fmt.Sprintf("rt::GeneralArgs<kernels::%s::Args, %d>", in.alias, l.ranges())
+	}
+	return "kernels::" + in.alias + "::Args"
+}
+
+// liveRule says from which index on rTask t writes along axes of a range: (t / div mod mod) · step, or further.
+type liveRule struct{ div, mod, step int64 }
+
+// liveTree is the initialiser of the rules of a candidate, with the largest extents.
+func (s *source) liveTree(c *roperator.Candidate) tree {
+	t := tree{head: ".live = ", list: true}
+	for i, r := range liveRules(c, s.plan.Graph) {
+		text := fmt.Sprintf("{%d, %d, %d, %d}", r.div, r.mod, r.step, s.plan.Graph.Ranges[i].Hi)
+		t.items = append(t.items, tree{head: text})
+	}
+	return t
+}
+
+// liveRules finds the rules of a candidate, one for each range.
+func liveRules(c *roperator.Candidate, g *roperator.Graph) []liveRule {
+	first := make([][]int64, c.Tasks)
+	for t := range first {
+		first[t] = c.FirstLive(g.Buffers, len(g.Ranges), t)
+	}
+	out := make([]liveRule, len(g.Ranges))
+	for s := range out {
+		out[s] = ruleOf(first, s)
+	}
+	return out
+}
+
+// ruleOf finds a rule for range s. first has the first indices of all rTasks, or lower bounds; a rule must not be above
+// them. Where there is none, the rule says 0 of all rTasks.
+func ruleOf(first [][]int64, s int) liveRule {
+	n := int64(len(first))
+	r := liveRule{div: 1, mod: n, step: 0}
+	for r.div < n && first[r.div][s] == 0 {
+		r.div++
+	}
+	if r.div == n {
+		return liveRule{1, 1, 0}
+	}
+	r.step = first[r.div][s]
+	for r.mod = 1; r.mod*r.div < n && first[r.mod*r.div][s] != 0; {
+		r.mod++
+	}
+	for t := range n {
+		if t/r.div%r.mod*r.step > first[t][s] {
+			return liveRule{1, 1, 0}
+		}
+	}
+	return r
+}
+
+// applyExtents writes the function that puts the extents of a run into Args, and into the rules of live rTasks.
 func (s *source) applyExtents() {
-	s.printf("// Writes the extents of a run into the Args of the rOperators that must know them.\n" +
-		"void apply_extents([[maybe_unused]] char* const* args, [[maybe_unused]] const int64_t* extents) {\n")
+	s.printf("// Writes the extents of a run into the Args of the rOperators that must know them, and into their rules.\n" +
+		"void apply_extents(char* const* args, const int64_t* extents) {\n")
 	for i, u := range s.ops {
-		for _, live := range u.cand.Live {
-			s.printf("  reinterpret_cast<kernels::%s::Args*>(args[%d])->%s = static_cast<int32_t>(%s);\n",
-				s.instances[u.instance].alias, i, live.Member, extentText(live.Axis))
+		in := s.instances[u.instance]
+		if len(u.cand.Live) > 0 {
+			s.printf("  {\n    auto& row = *reinterpret_cast<%s*>(args[%d]);\n", s.argsType(in), i)
+			for _, live := range u.cand.Live {
+				s.printf("    row.args.%s = static_cast<int32_t>(%s);\n", live.Member, extentText(live.Axis))
+			}
+			s.printf("  }\n")
+		}
+	}
+	for _, in := range s.instances {
+		for _, i := range in.ops {
+			s.printf("  set_rules(reinterpret_cast<%s*>(args[%d])->live, extents);\n", s.argsType(in), i)
 		}
 	}
 	s.printf("}\n\n")

@@ -15,6 +15,7 @@ type parts struct {
 	slots      bool // data that come through slots in shared memory
 	walked     bool // loaders that walk the steps of their vEU
 	single     bool // loaders of blocks that run one step each
+	general    bool // rTasks that have nothing to do where extents are small
 }
 
 func (e *parts) add(o parts) {
@@ -22,6 +23,7 @@ func (e *parts) add(o parts) {
 	e.direct, e.near = e.direct || o.direct, e.near || o.near
 	e.moves, e.slots = e.moves || o.moves, e.slots || o.slots
 	e.walked, e.single = e.walked || o.walked, e.single || o.single
+	e.general = e.general || o.general
 }
 
 // partHeaders are the headers of the run time that a program can do without. What refers to a header that is left out
@@ -39,12 +41,13 @@ var partHeaders = []struct {
 	{"rt/exec/edge_tagged.cuh", func(e parts) bool { return e.moves }},
 	{"rt/exec/edge_slot.cuh", func(e parts) bool { return e.slots }},
 	{"rt/exec/ring.cuh", func(e parts) bool { return e.walked || e.single }},
+	{"rt/exec/live.cuh", func(e parts) bool { return e.general }},
 }
 
 // usedParts finds what some launch uses, of any model that shares the program.
 func (l *layout) usedParts() parts {
 	st := l.allStaging()
-	e := parts{resident: st.resident, moves: st.moves > 0, slots: st.slots > 0}
+	e := parts{resident: st.resident, moves: st.moves > 0, slots: st.slots > 0, general: l.general()}
 	for _, t := range l.segments {
 		e.add(t.parts)
 		e.persistent = e.persistent || t.kind == vdevice.RProgram

@@ -168,11 +168,14 @@ func (s *source) arguments() {
 		if len(in.ops) == 0 { // another model of the bundle has it
 			continue
 		}
-		s.printf("static kernels::%s::Args %s[] = {\n", in.alias, argsName(in))
+		s.printf("static %s %s[] = {\n", s.argsType(in), argsName(in))
 		for _, i := range in.ops {
 			u := s.ops[i]
 			s.printf("%s", noteLines("    // ", comment(s.opTitle(u))))
 			args := s.argsTree(u.cand.Args)
+			if s.general() {
+				args = tree{list: true, items: []tree{{head: ".args = ", list: true, items: args.items}, s.liveTree(u.cand)}}
+			}
 			s.printf("    %s,\n", args.text(4))
 		}
 		s.printf("};\n\n")

@@ -48,6 +48,9 @@ type Buffer struct {
 	// Canon has the weights of the coordinates in which the boxes of the buffer are given, from large to small; each
 	// divides the one before it, and the last is 1. Graph.Canonise computes them from all views.
 	Canon []int64
+	// Factors are the axes along which elements lie, from the outermost to the innermost, where only a run knows how
+	// many of them are live; nil if nothing is known of them.
+	Factors axes.Axis
 }
 
 // Bytes is the buffer's size.

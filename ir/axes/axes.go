@@ -114,9 +114,9 @@ func (a Axis) At(extents []int64) int64 {
 // anyDynamic reports whether one of the axes is dynamic.
 func anyDynamic(list []Axis) bool { return slices.ContainsFunc(list, Axis.Dynamic) }
 
-// join is the axis whose elements are numbered by those of list, the last one fastest. Adjacent static factors become
+// Join is the axis whose elements are numbered by those of list, the last one fastest. Adjacent static factors become
 // one, and static factors of 1 are left out, so that equal axes have equal factors.
-func join(list ...Axis) Axis {
+func Join(list ...Axis) Axis {
 	out := Axis{}
 	for _, a := range list {
 		for _, f := range a {

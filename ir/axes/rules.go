@@ -99,24 +99,24 @@ func same(_ *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 
 // reshape groups the factors of the input anew. Static factors may be divided where no dynamic ones are between.
 func reshape(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
-	rest := slices.Clone(join(in[0]...))
+	rest := slices.Clone(Join(in[0]...))
 	v := n.Outputs[0]
 	var out []Axis
 	for d := range a.dims(0, v) {
 		var x Axis
-		for len(rest) > 0 && !a.fits(v, d, join(x)) {
+		for len(rest) > 0 && !a.fits(v, d, Join(x)) {
 			f := rest[0]
-			if f.Symbol != Static || join(append(slices.Clone(x), f)).Largest() <= a.dims(0, v)[d] {
+			if f.Symbol != Static || Join(append(slices.Clone(x), f)).Largest() <= a.dims(0, v)[d] {
 				x, rest = append(x, f), rest[1:]
 				continue
 			}
-			part := a.dims(0, v)[d] / join(x).Largest()
+			part := a.dims(0, v)[d] / Join(x).Largest()
 			if part <= 1 || f.N%part != 0 {
 				return nil, errors.New("its result has parts of dims whose extents only a run knows")
 			}
 			x, rest[0].N = append(x, Factor{Static, part}), f.N/part
 		}
-		out = append(out, join(x))
+		out = append(out, Join(x))
 	}
 	return [][]Axis{out}, nil
 }

@@ -15,7 +15,7 @@ import (
 //	{0, [batch·seq,64], [64,1]}          is x reshaped: the first axis has the factors batch and seq
 //	{64·(seq-1), [batch,64], [seq·64,1]} is refused: the last of seq elements is another one in each run
 func (a *analyser) viewAxes(n *ir.Node, in []Axis) ([]Axis, error) {
-	factors := join(in...)
+	factors := Join(in...)
 	windows := make([]ir.Strided, len(a.points))
 	strides := make([][]int64, len(a.points)) // of each factor
 	for k, p := range a.points {

@@ -110,10 +110,9 @@ func (a *attention) result(b *build.Builder, v *ir.Value, shape []int64) tails.S
 	}
 	a.joined = ir.Count(shape[first : rank-2])
 	var perm, dims []int64 // batch, query, heads, column
-	back := make([]int64, rank)
+	var order []int
 	add := func(d int) {
-		back[d] = int64(len(perm))
-		perm, dims = append(perm, int64(d)), append(dims, shape[d])
+		perm, dims, order = append(perm, int64(d)), append(dims, shape[d]), append(order, d)
 	}
 	for d := range first {
 		add(d)
@@ -123,7 +122,7 @@ func (a *attention) result(b *build.Builder, v *ir.Value, shape []int64) tails.S
 		add(d)
 	}
 	add(rank - 1)
-	b.Bind(v, roperator.Contiguous(b.NewBuffer(v.Name, roperator.Arena, v.DType, dims), dims).Permute(back))
+	b.StoreIn(v, order)
 	return tails.Spec{DType: ir.Float32, Shape: dims, Perm: perm, Cuts: [2]int{first, first + 1}, Run: a.cols}
 }
 

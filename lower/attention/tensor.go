@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/tails"
@@ -167,6 +168,8 @@ const partColumns = 2
 // [split·batch][query][column].
 func (a *attention) partialSums(b *build.Builder, splits int64) *tails.Tail {
 	part := b.Temp("partial", ir.Float32, []int64{splits * ir.Count(a.q.Shape[:3]), a.queries, a.cols + partColumns})
+	part.Buf.Factors = axes.Join(axes.StaticAxis(splits), a.q.Axis(0), a.q.Axis(1), a.q.Axis(2), a.q.Axis(3),
+		axes.StaticAxis(a.cols+partColumns))
 	f, args := tails.Epilogue(ir.Float32, functor.Leaf(ir.Float32, 0), nil)
 	return &tails.Tail{Functor: f, Args: args, Out: part}
 }

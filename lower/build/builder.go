@@ -74,6 +74,7 @@ func (b *Builder) port(ports *[]roperator.Port, kind roperator.BufferKind, v *ir
 	p := roperator.Port{Name: v.Name, DType: v.DType, Dims: dims, Buffer: buf.ID}
 	if b.axes != nil {
 		p.Axes = b.axes.Of[v]
+		buf.Factors = axes.Join(p.Axes...)
 	}
 	*ports = append(*ports, p)
 	return roperator.Contiguous(buf, dims)
@@ -183,7 +184,37 @@ func (b *Builder) Out(v *ir.Value) roperator.View {
 // Store makes a buffer in the arena for v, whose elements stand there in v's order.
 func (b *Builder) Store(v *ir.Value) roperator.View {
 	dims := b.Extents(v, ForBuffer)
-	return roperator.InOrder(b.NewBuffer(v.Name, roperator.Arena, v.DType, dims), dims, v.Order)
+	buf := b.NewBuffer(v.Name, roperator.Arena, v.DType, dims)
+	b.storeAxes(buf, v, v.Order)
+	return roperator.InOrder(buf, dims, v.Order)
+}
+
+// storeAxes tells a buffer that it has the axes of v in the given order, from the outermost to the innermost; a nil order
+// is that of v's dims.
+func (b *Builder) storeAxes(buf *roperator.Buffer, v *ir.Value, order []int) {
+	if b.axes == nil {
+		return
+	}
+	list := b.axes.Of[v]
+	if list == nil {
+		return // a value that lowering has made
+	}
+	if order != nil {
+		list = make([]axes.Axis, len(order))
+		for i, d := range order {
+			list[i] = b.axes.Of[v][d]
+		}
+	}
+	buf.Factors = axes.Join(list...)
+}
+
+// StoreIn makes a buffer in the arena for v, whose dims lie there in the given order, from the outermost to the
+// innermost, and binds v to it.
+func (b *Builder) StoreIn(v *ir.Value, order []int) {
+	dims := b.Extents(v, ForBuffer)
+	buf := b.NewBuffer(v.Name, roperator.Arena, v.DType, dims)
+	b.storeAxes(buf, v, order)
+	b.Bind(v, roperator.InOrder(buf, dims, order))
 }
 
 // Temp makes a buffer in the arena for data that one rOperator of the group hands to another.

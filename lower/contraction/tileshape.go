@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/lower/target"
@@ -197,6 +198,7 @@ func AddSplit(b *build.Builder, g *build.Group, kind string, e Elements, s tails
 	}
 	shape := t.Out.Shape
 	part := b.Temp("partial", e.Sum, []int64{shape[0] * splits, shape[1], shape[2]})
+	part.Buf.Factors = axes.Join(t.Out.Axis(0), axes.StaticAxis(splits), t.Out.Axis(1), t.Out.Axis(2))
 	functor, args := tails.PackedEpilogue(e.Sum, functor.Leaf(e.Sum, 0), nil, part, s.Run)
 	b.AddParts(kind, roperator.Parts{Count: splits, Length: shape[1] * shape[2], Sum: true},
 		make(&tails.Tail{Functor: functor, Args: args, Out: part}, splits)...)

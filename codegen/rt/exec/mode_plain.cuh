@@ -9,6 +9,7 @@
 
 #include "rt/exec/edge_launch.cuh"
 #include "rt/exec/imports.cuh"
+#include "rt/exec/live.cuh"
 #include "rt/exec/ring.cuh"
 #include "rt/exec/veu.cuh"
 
@@ -35,6 +36,19 @@ RT_DEVICE void VEU<Program>::compute(const void* args, int rtask) {
   static_assert(K::kThreads % 32 == 0 && K::kThreads <= Program::kThreads && K::kShared <= Program::kShared);
   static_assert(sizeof(typename K::Args) <= kMaxArgsBytes, "an rKernel's Args take at most 1 KB");
   const typename K::Args& a = *static_cast<const typename K::Args*>(args);
+  if constexpr (Program::kRanges > 0) {
+    // Others count on what is given away by tags and slots, whether it is live or not.
+    if (c_.ring[now_ % c_.kSteps].exports == 0 &&
+        is_dead<typename K::Args, Program::kRanges>(args, static_cast<uint32_t>(rtask))) {
+      detail::wait_for_launches_before();
+      if constexpr (Streams<K>) {
+        Layout::WeightRing::skip(this->stream(), chunks_);
+        detail::expect_streamed(chunks_.count, false);
+        next_.pass(chunks_.count, l_.stages);
+      }
+      return;
+    }
+  }
   follow_launches<K>();
   if constexpr (Streams<K>) {
     static_assert(Layout::kHasRing && Program::kStageBytes >= K::kStreamStep);

@@ -34,6 +34,9 @@ struct Needs {
   static constexpr int kShared = most(0, {Kernels::kShared...});
   static constexpr int kArgsBytes = (most(16, {static_cast<int>(sizeof(typename Kernels::Args))...}) + 15) / 16 * 16;
 
+  // How many dims have ranges (live.cuh).
+  static constexpr int kRanges = 0;
+
   // The least shared memory of a block that shares a multiprocessor with none of its kind.
   static constexpr int kAlone = 0;
 

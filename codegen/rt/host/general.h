@@ -227,10 +227,10 @@ class GeneralContext : public Context<Program> {
 
   const General& general_;
   std::vector<int64_t> extents_;
-  std::vector<char> args_;      // the Args of all rOperators, as the device has them
-  std::vector<char*> places_;   // of each rOperator's in them
+  std::vector<char> args_;     // the Args of all rOperators, as the device has them
+  std::vector<char*> places_;  // of each rOperator's in them
   DeviceBuffer on_device_;
-  bool changed_ = false;        // args_ differs from what the device has
+  bool changed_ = false;  // args_ differs from what the device has
 };
 
 }  // namespace rt
