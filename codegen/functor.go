@@ -80,18 +80,19 @@ func printEpilogue(s *strings.Builder, f *functor.Functor) {
 	fmt.Fprintf(s, "static constexpr bool kIdentity = %t;\n", f.Identity)
 	fmt.Fprintf(s, "static constexpr int kLength = %d;\n", functor.Length(root))
 	printHold(s, f)
-	s.WriteString("static RT_DEVICE Out apply(const rt::Task& t, const Args& a, const Held& held, In x, int i0, int i1, int i2) {\n")
-	for i, o := range f.Operands {
-		value := "held." + leafName(o.Leaf)
-		if !o.Const {
-			value = loadOperand("operand", o, i)
+	s.WriteString("static RT_DEVICE Out apply(const Args& a, const Held& held, const Brought& brought, In x) {\n")
+	for _, o := range f.Operands {
+		from := "brought"
+		if o.Const {
+			from = "held"
 		}
-		fmt.Fprintf(s, "  const %s %s = %s;\n", rkernels.ElementType(o.DType), leafName(o.Leaf), value)
+		fmt.Fprintf(s, "  const %s %s = %s.%s;\n", rkernels.ElementType(o.DType), leafName(o.Leaf), from,
+			leafName(o.Leaf))
 	}
 	printLines(s, "  ", lines)
 	fmt.Fprintf(s, "  return %s;\n}\n", results[0])
 	s.WriteString("static RT_DEVICE Out apply(const rt::Task& t, const Args& a, In x, int i0, int i1, int i2) {\n" +
-		"  return apply(t, a, hold(t, a, i0, i1, i2), x, i0, i1, i2);\n}\n")
+		"  return apply(a, hold(t, a, i0, i1, i2), bring(t, a, i0, i1, i2), x);\n}\n")
 	fmt.Fprintf(s, "static constexpr int kPack = %d;\n", max(1, f.Pack))
 	if f.Pack > 1 {
 		printEpiloguePack(s, f, lines, results[0])
@@ -134,19 +135,24 @@ func printEpiloguePack(s *strings.Builder, f *functor.Functor, lines []string, r
 	fmt.Fprintf(s, "    out.v[i] = %s;\n  }\n  return out;\n}\n", result)
 }
 
-// printHold prints what loads the constants among an epilogue's operands. A kernel can do that long before it has a
-// result.
+// printHold prints what loads an epilogue's operands: the constants, which a kernel can hold long before it has a
+// result, and the others, which it can bring as soon as it may read what the program produces.
 func printHold(s *strings.Builder, f *functor.Functor) {
-	var members, loads []string
-	for i, o := range f.Operands {
-		if o.Const {
-			members = append(members, fmt.Sprintf(" %s %s;", rkernels.ElementType(o.DType), leafName(o.Leaf)))
-			loads = append(loads, loadOperand("const_operand", o, i))
+	for _, part := range []struct {
+		name, function, load string
+		constant             bool
+	}{{"Held", "hold", "const_operand", true}, {"Brought", "bring", "operand", false}} {
+		var members, loads []string
+		for i, o := range f.Operands {
+			if o.Const == part.constant {
+				members = append(members, fmt.Sprintf(" %s %s;", rkernels.ElementType(o.DType), leafName(o.Leaf)))
+				loads = append(loads, loadOperand(part.load, o, i))
+			}
 		}
+		fmt.Fprintf(s, "struct %s {%s };\nstatic RT_DEVICE %s %s(const rt::Task& t, const Args& a, int i0, int i1, int i2) {\n"+
+			"  return {%s};\n}\n", part.name, strings.Join(members, ""), part.name, part.function,
+			strings.Join(loads, ", "))
 	}
-	fmt.Fprintf(s, "struct Held {%s };\n", strings.Join(members, ""))
-	fmt.Fprintf(s, "static RT_DEVICE Held hold(const rt::Task& t, const Args& a, int i0, int i1, int i2) {\n  return {%s};\n}\n",
-		strings.Join(loads, ", "))
 }
 
 func loadOperand(load string, o functor.Operand, i int) string {

@@ -15,7 +15,7 @@ var recipes = []func(r *generator, x *ir.Value){
 	softmaxRecipe, layerNormRecipe, geluRecipe, attentionRecipe, attentionRecipe, reshapeRecipe, transposeRecipe,
 	whereRecipe, reduceRecipe, repeatRecipe, ifRecipe, sliceRecipe, concatRecipe, sunkRecipe,
 	acrossRecipe,
-	spectrumRecipe, loopRecipe, cellRecipe, rotaryRecipe, projectionsRecipe, projectionsRecipe,
+	spectrumRecipe, loopRecipe, cellRecipe, rotaryRecipe, cacheRecipe, projectionsRecipe, projectionsRecipe,
 }
 
 func unaryRecipe(r *generator, x *ir.Value) {

@@ -132,6 +132,8 @@ var internalOps = []Op{
 // Compounds are anchors of Fused nodes whose bodies have several operators that are not elementwise, and which rKernels
 // carry out together. Each says what form the body has.
 var Compounds = []struct{ Anchor, Form string }{
+	{"CachedAttention", "Attention of rows and appended ones: Concat, Reshape, Unsqueeze, Attention, and rotary embeddings of " +
+		"the queries and the new keys: Slice, Neg, Concat, Mul, Add"},
 	{"GatherNorm", "LayerNormalization of gathered rows, or of their sum with others: Views, Gather, Add, LayerNormalization"},
 	{"SqueezeExcite", "x·gate(Conv(inner(Conv(mean(x))))): means of channels, 1×1 convolutions, elementwise inner and gate"},
 }

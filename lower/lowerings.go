@@ -128,8 +128,9 @@ var lowerings = []row{
 
 // compounds are the lowerings of ir.Compounds.
 var compounds = map[string]build.Lowering{
-	"GatherNorm":    norm.GatherNorm,
-	"SqueezeExcite": squeeze.Excite,
+	"CachedAttention": attention.Cached,
+	"GatherNorm":      norm.GatherNorm,
+	"SqueezeExcite":   squeeze.Excite,
 }
 
 // findLowering returns the row for an operator, or the map lowering for elementwise groups.

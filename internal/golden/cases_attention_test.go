@@ -95,8 +95,10 @@ func TestAttention(t *testing.T) {
 // Few queries and many keys: rTasks have parts of the keys, and another rOperator joins them.
 func TestAttentionSplit(t *testing.T) {
 	decoder := "%q: float32[1,2,4,1,32], %k: float32[1,2,1,1000,32], %v: float32[1,2,1,1000,32]"
-	padded := attention("hidden parts", qkv("2,", 2, 1000, 32, 32)+", %m: float32[1000]", "%q, %k, %v, %m", "scale = 0.2")
-	padded.Set = map[string][]float64{"m": append(slices.Repeat([]float64{0}, 150), slices.Repeat([]float64{-inf()}, 850)...)}
+	padded := attention("hidden parts", qkv("2,", 2, 1000, 32, 32)+", %m: float32[1000]", "%q, %k, %v, %m",
+		"scale = 0.2")
+	padded.Set = map[string][]float64{"m": append(slices.Repeat([]float64{0}, 150),
+		slices.Repeat([]float64{-inf()}, 850)...)}
 	none := padded
 	none.Name = "hidden rows"
 	none.Set = map[string][]float64{"m": slices.Repeat([]float64{-inf()}, 1000)}
@@ -117,6 +119,62 @@ func TestAttentionSplit(t *testing.T) {
 	}))
 }
 
+// cachedAttention is attention of `queries` new tokens in groups of heads that share keys and values, beside a cache of
+// so many. factors is how many rows of the factors of a rotary embedding there are, 0 without one.
+func cachedAttention(d string, heads, group, past, queries, depth, factors int, attrs string) Case {
+	in := fmt.Sprintf("%%q: %[1]s[2,%[2]d,%[3]d,%[4]d], %%pk: %[1]s[2,%[5]d,%[6]d,%[4]d], %%k: %[1]s[2,%[5]d,%[3]d,%[4]d], "+
+		"%%pv: %[1]s[2,%[5]d,%[6]d,%[4]d], %%v: %[1]s[2,%[5]d,%[3]d,%[4]d]", d, heads*group, queries, depth,
+		heads, past)
+	args := "%q, %pk, %k, %pv, %v"
+	var body strings.Builder
+	q, k := "%q_", "%k_"
+	if factors > 0 {
+		in += fmt.Sprintf(", %%c: %[1]s[%[2]d,%[3]d], %%s: %[1]s[%[2]d,%[3]d]", d, factors, depth)
+		args += ", %c, %s"
+		fmt.Fprintf(&body, "%%zero = const int64[1] {0}\n%%half = const int64[1] {%d}\n%%whole = const int64[1] {%d}\n"+
+			"%%last = const int64[1] {-1}\n", depth/2, depth)
+		for _, x := range []string{"q", "k"} {
+			body.WriteString(strings.ReplaceAll("%Xlow = Slice(%X_, %zero, %half, %last)\n"+
+				"%Xhigh = Slice(%X_, %half, %whole, %last)\n%Xneg = Neg(%Xhigh)\n"+
+				"%Xturned = Concat(%Xneg, %Xlow) {axis = -1}\n%Xstraight = Mul(%X_, %c_)\n"+
+				"%Xacross = Mul(%s_, %Xturned)\n%Xe = Add(%Xstraight, %Xacross)\n", "X", x))
+		}
+		q, k = "%qe", "%ke"
+	}
+	for _, x := range [][3]string{{"k", "%pk_", k}, {"v", "%pv_", "%v_"}} {
+		fmt.Fprintf(&body, "%%%[1]sall = Concat(%[2]s, %[3]s) {axis = 2}\n", x[0], x[1], x[2])
+	}
+	if group > 1 {
+		fmt.Fprintf(&body, "%%pair = const int64[1] {2}\n%%kwide = Unsqueeze(%%kall, %%pair)\n"+
+			"%%vwide = Unsqueeze(%%vall, %%pair)\n%%shape = const int64[5] {2, %d, %d, %d, %d}\n%%qwide = Reshape(%s, %%shape)\n"+
+			"%%z = rammer.Attention(%%qwide, %%kwide, %%vwide) {%s}", heads, group, queries, depth, q, attrs)
+	} else {
+		fmt.Fprintf(&body, "%%z = rammer.Attention(%s, %%kall, %%vall) {%s}", q, attrs)
+	}
+	var inner []string
+	for _, x := range strings.Split(in, ", %") {
+		name, typ, _ := strings.Cut(strings.TrimPrefix(x, "%"), ":")
+		inner = append(inner, "%"+name+"_:"+typ)
+	}
+	return Case{Name: fmt.Sprintf("%s, %d heads of %d in groups of %d, %d and %d keys, %d factors", d,
+		heads*group, depth,
+		group, past, queries, factors), In: in, Out: "%y",
+		Body: fused("CachedAttention", strings.Join(inner, ", "), body.String(), "%z", args)}
+}
+
+// New keys and values lie apart from those before them, and are embedded with the queries.
+func TestCachedAttention(t *testing.T) {
+	Check(t, []Case{
+		cachedAttention("float32", 2, 1, 30, 1, 32, 0, "scale = 0.2"),
+		cachedAttention("float32", 2, 4, 75, 1, 64, 1, "scale = 0.125"),
+		cachedAttention("float32", 1, 4, 1, 1, 32, 1, "scale = 0.2"),
+		cachedAttention("float32", 2, 2, 37, 3, 32, 3, "scale = 0.2, behind = 37"),
+		cachedAttention("float32", 1, 4, 1023, 1, 64, 1, "scale = 0.125"),
+		cachedAttention("float16", 2, 4, 75, 2, 64, 2, "scale = 0.125"),
+		cachedAttention("bfloat16", 1, 2, 300, 1, 128, 1, "scale = 0.1"),
+	})
+}
+
 // Few queries: attention_few, with one to four rows in a tile, heads of all sizes, keys that do not fill the turns, and
 // caches in another type than the queries.
 func TestAttentionFew(t *testing.T) {
@@ -127,22 +185,26 @@ func TestAttentionFew(t *testing.T) {
 			}
 			return fmt.Sprintf("%%%sw = Cast(%%p%s) {to = 1}\n", n, n)
 		}
-		in := fmt.Sprintf("%%q: %s[1,2,4,1,%d], %%k: %s[1,2,1,75,%d], %%v: %s[1,2,1,75,%d]", q, depth, kv, depth, kv, depth)
+		in := fmt.Sprintf("%%q: %s[1,2,4,1,%d], %%k: %s[1,2,1,75,%d], %%v: %s[1,2,1,75,%d]", q, depth, kv, depth,
+			kv, depth)
 		return Case{Name: name, In: in, Out: "%y", Body: fused("Attention", strings.ReplaceAll(in, "%", "%p"),
-			wide("q", q)+wide("k", kv)+wide("v", kv)+"%z = rammer.Attention(%qw, %kw, %vw) {scale = 0.2}", "%z", "%q, %k, %v")}
+			wide("q", q)+wide("k", kv)+wide("v", kv)+"%z = rammer.Attention(%qw, %kw, %vw) {scale = 0.2}", "%z",
+			"%q, %k, %v")}
 	}
 	Check(t, WithLayouts([]Case{
 		attention("one key", qkv("", 1, 1, 4, 4), "%q, %k, %v", "scale = 0.25"),
 		attention("two rows", qkv("3,", 2, 37, 32, 28), "%q, %k, %v", "scale = 0.25"),
 		attention("three rows of 128", qkv("1,", 3, 70, 128, 128), "%q, %k, %v", "scale = 0.1"),
 		attention("256", qkv("2,", 1, 41, 256, 252), "%q, %k, %v", "scale = 0.06"),
-		attention("eight rows of 256", "%q: float32[1,8,1,256], %k: float32[1,1,35,256], %v: float32[1,1,35,256]", "%q, %k, %v",
+		attention("eight rows of 256", "%q: float32[1,8,1,256], %k: float32[1,1,35,256], %v: float32[1,1,35,256]",
+			"%q, %k, %v",
 			"scale = 0.06"),
 		attention("twelve heads", "%q: float32[1,12,1,16], %k: float32[1,1,300,16], %v: float32[1,1,300,16], "+
 			"%m: float32[12,1,300]", "%q, %k, %v, %m", "scale = 0.2"),
 		attention("halves", "%q: float16[2,1,64], %k: float16[2,170,64], %v: float16[2,170,64]", "%q, %k, %v",
 			"scale = 0.125"),
-		attention("halves of 256", "%q: bfloat16[2,5,256], %k: bfloat16[2,50,256], %v: bfloat16[2,50,256]", "%q, %k, %v",
+		attention("halves of 256", "%q: bfloat16[2,5,256], %k: bfloat16[2,50,256], %v: bfloat16[2,50,256]",
+			"%q, %k, %v",
 			"scale = 0.06"),
 		cache("wide cache", "bfloat16", "float32", 64),
 		cache("narrow cache", "float32", "bfloat16", 128),

@@ -30,6 +30,8 @@ type attention struct {
 	// says; q may have another element type than k and v.
 	few       bool
 	converted [3]*functor.Expr
+	// appended are the last keys and values, if they do not lie behind k and v.
+	appended *appended
 }
 
 // Attention lowers a group whose anchor is the internal operator Attention.
@@ -48,14 +50,20 @@ func Attention(b *build.Builder, g *build.Group) error {
 	if err != nil {
 		return err
 	}
-	spec := a.result(b, g.Outputs[0], shape)
-	if d != ir.Float32 {
-		spec.Own = functor.Cast(d, functor.Leaf(ir.Float32, 0))
+	a.lower(b, g, shape)
+	return nil
+}
+
+// lower adds what computes a, with a result of the given shape.
+func (a *attention) lower(b *build.Builder, g *build.Group, shape []int64) {
+	out := g.Outputs[0]
+	spec := a.result(b, out, shape)
+	if out.DType != ir.Float32 {
+		spec.Own = functor.Cast(out.DType, functor.Leaf(ir.Float32, 0))
 	}
 	t := tails.New(b, g, spec)
 	a.add(b, g, t)
 	t.Finish(b)
-	return nil
 }
 
 // add adds the rOperators of a. Where too few rTasks would share many keys, rTasks have parts of the keys, and a second
@@ -223,9 +231,8 @@ func readAs(b *build.Builder, g *build.Group, types [4]ir.DType, prologue [4]*fu
 	if a.keys == 0 {
 		a.nanToZero = 1 // a sum of nothing
 	}
-	if fusing := b.Fusing(g.Anchor); !fusing.Within("depth", a.depth) || !fusing.Within("columns", a.cols) {
-		return nil, fmt.Errorf("its heads have %d and %d columns; at most %d and %d have a compiled form",
-			a.depth, a.cols, fusing.Limits["depth"], fusing.Limits["columns"])
+	if err := a.checkSize(b, g.Anchor); err != nil {
+		return nil, err
 	}
 	wide := func(v roperator.View, rows, cols int64) roperator.View {
 		return v.Broadcast(append(append([]int64{}, batch...), rows, cols))
@@ -241,6 +248,16 @@ func readAs(b *build.Builder, g *build.Group, types [4]ir.DType, prologue [4]*fu
 		a.mask = views[3]
 	}
 	return a, nil
+}
+
+// checkSize reports heads that are too large for the kernels of n.
+func (a *attention) checkSize(b *build.Builder, n *ir.Node) error {
+	fusing := b.Fusing(n)
+	if fusing.Within("depth", a.depth) && fusing.Within("columns", a.cols) {
+		return nil
+	}
+	return fmt.Errorf("its heads have %d and %d columns; at most %d and %d have a compiled form", a.depth, a.cols,
+		fusing.Limits["depth"], fusing.Limits["columns"])
 }
 
 // size is the head size that the kernel is bound to.

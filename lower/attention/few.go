@@ -117,6 +117,7 @@ func (a *attention) fewCandidate(b *build.Builder, splits int64, t *tails.Tail) 
 		pro[i], args = tails.Prologue(v.DType(), a.converted[i])
 		c.args = append(c.args, rkernels.Field{Name: [...]string{"pro_q", "pro_k", "pro_v"}[i], Value: args})
 	}
+	c.args = append(c.args, rkernels.Field{Name: "appended", Value: a.appended.args()})
 	rows := int64(1)
 	for rows < c.rows.largest() {
 		rows *= 2
@@ -134,8 +135,8 @@ func (a *attention) fewCandidate(b *build.Builder, splits int64, t *tails.Tail) 
 		w.AddRead(a.mask, a.mask.Bytes(most*keys))
 	}
 	return &roperator.Candidate{
-		Inst: b.Instance("attention_few", a.q.DType(), a.k.DType(), rows, a.size(), c.masked, c.part, t.Functor,
-			pro[0], pro[1], pro[2]),
+		Inst: b.Instance("attention_few", a.q.DType(), a.k.DType(), rows, a.size(), c.masked, c.part, a.appended.form(),
+			t.Functor, pro[0], pro[1], pro[2]),
 		Tasks: int(c.rows.tasks()), Args: c.args, Live: a.live, Reads: c.reads,
 		Writes: []roperator.Access{{View: t.Out, Box: c.outBox}}, Work: w,
 	}
@@ -159,8 +160,12 @@ func (a *attention) split(r *headRows, splits int64, t *tails.Tail) *splitAttent
 		c.part, joined, c.outBox = 1, 1, r.partBox(a.cols+partColumns)
 	}
 	c.reads = roperator.AppendRead(nil, a.q, r.box(true, a.depth))
-	c.reads = roperator.AppendRead(c.reads, a.k, r.box(false, a.depth))
-	c.reads = roperator.AppendRead(c.reads, a.v, r.box(false, a.cols))
+	if a.appended != nil {
+		c.reads = append(c.reads, a.appended.reads(r, a.k, a.v)...)
+	} else {
+		c.reads = roperator.AppendRead(c.reads, a.k, r.box(false, a.depth))
+		c.reads = roperator.AppendRead(c.reads, a.v, r.box(false, a.cols))
+	}
 	mask := a.q
 	if a.mask.Buf != nil {
 		c.reads = roperator.AppendRead(c.reads, a.mask, r.maskBox)

@@ -9,6 +9,10 @@
 //   head size 64, 16 bits     lanes 0 … 7    8 … 15   16 … 23  24 … 31
 //   team                      0              1        2        3         of warp 0; 32 teams in all
 //   keys                      0, 32, 64 …    1, 33 …  2, 34 …  3, 35 …
+//
+// The keys and values of new tokens may lie apart from those of the tokens before (Appended): then the cache of a decoder
+// is read where its caller left it. With a rotary embedding, row x of the queries and of the new keys becomes
+// x·cos + (-x_high, x_low)·sin when it is loaded; each lane loads the element of the other half as well.
 #pragma once
 
 #include <cmath>
@@ -17,10 +21,27 @@
 
 namespace rk {
 
+// The last keys and values, where they do not lie behind the others. FORM is what attention_few calls Appended.
+template <int FORM>
+struct AppendedRows {};
+template <>
+struct AppendedRows<1> {
+  int32_t past;  // how many keys lie before them, in K and V
+  HeadMatrix k, v;
+};
+template <>
+struct AppendedRows<2> {
+  int32_t past;
+  HeadMatrix k, v;
+  HeadMatrix cos, sin;  // of the rotary embedding, a row for each new key and each query, or one for all
+};
+
 // Q is the element type of the queries, T that of K and V. A tile has up to R rows. DM is the head size rounded up to
-// 32, 64, 128 or 256. Without Masked there is no mask. With Part the rTask leaves its sums for attention_sum. The
+// 32, 64, 128 or 256. Without Masked there is no mask. With Part the rTask leaves its sums for attention_sum. If
+// Appended is not 0, the last keys and values lie apart; if it is 2, they and the queries are embedded, and Q is T. The
 // prologues ProQ, ProK and ProV only convert: a zero stays one.
-template <class Q, class T, int R, int DM, int Masked, int Part, class Epi, class ProQ, class ProK, class ProV>
+template <class Q, class T, int R, int DM, int Masked, int Part, int Appended, class Epi, class ProQ, class ProK,
+          class ProV>
 struct AttentionFew {
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
   static constexpr int kPer = kPerLoad<T>;
@@ -49,6 +70,7 @@ struct AttentionFew {
     typename ProQ::Args pro_q;
     typename ProK::Args pro_k;
     typename ProV::Args pro_v;
+    AppendedRows<Appended> appended;
   };
 
   // What the lanes of a team keep for the rows: the running maximum and the sum of weights, which all of them have,
@@ -60,6 +82,41 @@ struct AttentionFew {
   // What a lane reads of some rows of a matrix.
   using Line = Pack<T, kPer>[kAtOnce][kLoads];
 
+  // K or V of a tile: the rows in front, and those that are appended.
+  struct Rows {
+    const T *from, *behind;
+    int row, row_behind;  // element strides
+    int past;             // rows in front
+
+    RT_DEVICE Rows(const rt::Task& t, const Args& a, const HeadMatrix& m, const HeadTile& tile)
+        : from(m.template head<T>(t, tile.b0, tile.b1, tile.b2)), behind(from), row(static_cast<int>(m.row)) {
+      if constexpr (Appended != 0) {
+        const HeadMatrix& other = &m == &a.k ? a.appended.k : a.appended.v;
+        behind = other.template head<T>(t, tile.b0, tile.b1, tile.b2);
+        row_behind = static_cast<int>(other.row), past = a.appended.past;
+      }
+    }
+    RT_DEVICE const T* at(int i) const {
+      if constexpr (Appended != 0) {
+        if (i >= past) return ahead(behind, i - past, row_behind);
+      }
+      return ahead(from, i, row);
+    }
+    // The lane's columns of rows key, key + kTeams …; zeros behind the end.
+    RT_DEVICE void load(int key, int end, int columns, int lane, Line& line) const {
+      RT_UNROLL
+      for (int u = 0; u < kAtOnce; ++u) {
+        const int i = key + u * kTeams;
+        RT_UNROLL
+        for (int c = 0; c < kLoads; ++c) {
+          const int col = column(lane, c * kPer);
+          line[u][c] = Pack<T, kPer>{};
+          if (i < end && col < columns) line[u][c] = *reinterpret_cast<const Pack<T, kPer>*>(at(i) + col);
+        }
+      }
+    }
+  };
+
   // The lane's column number i; those of one load follow each other.
   static RT_DEVICE int column(int lane, int i) { return (i / kPer * kTeam + lane % kTeam) * kPer + i % kPer; }
 
@@ -69,8 +126,7 @@ struct AttentionFew {
     // The keys that some row of the tile attends to, of this split.
     const int first = most(tile.split * a.split_keys, tile.q0 + a.before);
     const int end = least(least((tile.split + 1) * a.split_keys, a.keys), tile.q0 + tile.queries + a.behind);
-    const T* k = a.k.template head<T>(t, tile.b0, tile.b1, tile.b2);
-    const T* v = a.v.template head<T>(t, tile.b0, tile.b1, tile.b2);
+    const Rows k(t, a, a.k, tile), v(t, a, a.v, tile);
     float q[R][kOwn];
     load_queries(t, a, tile, lane, q);
     State s;
@@ -86,8 +142,9 @@ struct AttentionFew {
     for (int i = 0; i < turns; ++i) {
       const int key = first + i * kTeams * kAtOnce + team;
       Line line_k, line_v;
-      load(k, a.k, key, end, a.depth, lane, line_k);
-      load(v, a.v, key, end, a.columns, lane, line_v);
+      k.load(key, end, a.depth, lane, line_k);
+      v.load(key, end, a.columns, lane, line_v);
+      if constexpr (Appended == 2) embed_new(t, a, tile, key, end, lane, line_k);
       float x[R][kAtOnce];
       scores(t, a, tile, q, line_k, key, end, x);
       add(a, x, line_v, s);
@@ -110,23 +167,52 @@ struct AttentionFew {
       for (int i = 0; i < kOwn; i += kVec) {
         const int col = column(lane, i);
         Pack<Q, kVec> p = {};
-        if (row.inside(tile) && col < a.depth) p = *reinterpret_cast<const Pack<Q, kVec>*>(from + col);
+        if (row.inside(tile) && col < a.depth) {
+          p = *reinterpret_cast<const Pack<Q, kVec>*>(from + col);
+          if constexpr (Appended == 2) embed(t, a, tile, from, tile.q0 + row.query, col, p);
+        }
         RT_UNROLL
         for (int e = 0; e < kVec; ++e) q[r][i + e] = float(ProQ::apply(a.pro_q, p.v[e])) * (a.scale * kLog2e);
       }
     }
   }
 
-  // The lane's columns of rows key, key + kTeams …; zeros behind the end.
-  static RT_DEVICE void load(const T* from, const HeadMatrix& m, int key, int end, int columns, int lane, Line& line) {
+  // The rotary embedding of elements x, from column col on, of a row that begins at `row`; turn is its number among
+  // those that have factors of their own.
+  template <int N>
+  static RT_DEVICE void embed(const rt::Task& t, const Args& a, const HeadTile& tile, const T* row, int turn, int col,
+                              Pack<T, N>& x) {
+    const int half = a.depth / 2;
+    const bool high = col >= half;
+    const HeadMatrix &cos = a.appended.cos, &sin = a.appended.sin;
+    const auto factors = [&](const HeadMatrix& m) {
+      return *reinterpret_cast<const Pack<T, N>*>(m.template head<T>(t, tile.b0, tile.b1, tile.b2) +
+                                                  place(turn, m.row, col));
+    };
+    const auto other = *reinterpret_cast<const Pack<T, N>*>(row + (high ? col - half : col + half));
+    const auto c = factors(cos), s = factors(sin);
+    RT_UNROLL
+    for (int i = 0; i < N; ++i) {
+      const float across = float(other.v[i]) * float(s.v[i]);
+      x.v[i] = T(float(x.v[i]) * float(c.v[i]) + (high ? across : -across));
+    }
+  }
+
+  // Embeds those of a team's keys of this turn that are new.
+  static RT_DEVICE void embed_new(const rt::Task& t, const Args& a, const HeadTile& tile, int key, int end, int lane,
+                                  Line& line) {
+    if (key + (kAtOnce - 1) * kTeams < a.appended.past) return;
+    const HeadMatrix& m = a.appended.k;
+    const T* k = m.template head<T>(t, tile.b0, tile.b1, tile.b2);
     RT_UNROLL
     for (int u = 0; u < kAtOnce; ++u) {
-      const int row = key + u * kTeams;
+      const int i = key + u * kTeams - a.appended.past;
       RT_UNROLL
       for (int c = 0; c < kLoads; ++c) {
         const int col = column(lane, c * kPer);
-        line[u][c] = Pack<T, kPer>{};
-        if (row < end && col < columns) line[u][c] = *reinterpret_cast<const Pack<T, kPer>*>(from + row * m.row + col);
+        if (i >= 0 && i + a.appended.past < end && col < a.depth) {
+          embed(t, a, tile, k + place(i, m.row), i, col, line[u][c]);
+        }
       }
     }
   }

@@ -306,6 +306,8 @@ struct GemvLines {
     typename Epi::Held held = {};
     if (writes) held = Epi::hold(t, a.epi, batch, m, n);
     x = t.inputs(x);
+    typename Epi::Brought brought = {};
+    if (writes) brought = Epi::bring(t, a.epi, batch, m, n);
     RK_UNROLL(1)
     for (int span = 0; span < a.spans; ++span) {
       if (span > 0) t.sync();  // all warps have read the parts of the span before
@@ -329,7 +331,7 @@ struct GemvLines {
       for (int i = 0; i < 8; ++i) square += s.squares[m * 8 + i];
       sum /= sqrtf(square / static_cast<float>(a.K) + a.epsilon);
     }
-    *to = Epi::apply(t, a.epi, held, static_cast<typename Epi::In>(sum), batch, m, n);
+    *to = Epi::apply(a.epi, held, brought, static_cast<typename Epi::In>(sum));
   }
 };
 

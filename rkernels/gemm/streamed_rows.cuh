@@ -149,6 +149,7 @@ struct StreamedRows {
     const bool writes = m < a.M && n < a.N;
     typename Epi::Out* to = t.template ptr<typename Epi::Out>(a.out.ref) + (writes ? element(a.out, batch, m, n) : 0);
     typename Epi::Held held = {};
+    typename Epi::Brought brought = {};
     if (writes) held = Epi::hold(t, a.epi, batch, m, n);
     float* partial = reinterpret_cast<float*>(t.smem);
     float* mine = partial + wk * MB * columns + wc * C;
@@ -160,6 +161,7 @@ struct StreamedRows {
     int span = spans + 1, g = 1, left_units = spans * groups;
     if constexpr (!kCompact) {
       rows.at = t.inputs(rows.at);
+      if (writes) brought = Epi::bring(t, a.epi, batch, m, n);
       rows.take(a.pro, in);
       span = spans, g = groups;
       if (--left_units == 0) units.done();
@@ -199,7 +201,10 @@ struct StreamedRows {
       }
       g -= turn;
       if (g == 0) {
-        if (first) rows.at = t.inputs(rows.at);
+        if (first) {
+          rows.at = t.inputs(rows.at);
+          if (writes) brought = Epi::bring(t, a.epi, batch, m, n);
+        }
         g = groups;
         if (--span > 0) rows.take(a.pro, in);
       }
@@ -225,7 +230,7 @@ struct StreamedRows {
         for (int i = 1; i < WK; ++i) square += squares[m * WK + i];
         sum /= sqrtf(square / static_cast<float>(a.K) + a.epsilon);
       }
-      *to = Epi::apply(t, a.epi, held, static_cast<typename Epi::In>(sum), batch, m, n);
+      *to = Epi::apply(a.epi, held, brought, static_cast<typename Epi::In>(sum));
     }
   }
 };
