@@ -100,7 +100,9 @@ func Tune(job *Job, opt TuneOptions) (r *Tuned, err error) {
 	if err != nil {
 		return nil, Explain(err, c.model)
 	}
-	c.opt.ProfileBudget /= time.Duration(1 + len(c.others()))
+	if len(c.others()) > 0 {
+		c.opt.ProfileBudget /= 2 // the other half is for all other precisions
+	}
 	if c.bench, err = c.opt.bench(spec.Arch, spec.Product); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/precision"
@@ -52,14 +53,16 @@ func newTuneSpace(c *Compilation, job *Job, ops *roperator.Graph, costs profiler
 	return s, s.add("", c, ops, costs)
 }
 
-// addOthers adds the model in the other precisions that may be tried. What their candidates take is measured as far as
-// each compilation's budget for that goes.
+// addOthers adds the model in the other precisions that may be tried. What their candidates take is measured within the
+// same budget as for the first precision, which they share.
 func (s *tuneSpace) addOthers() error {
-	for _, x := range s.c.others() {
+	others := s.c.others()
+	for _, x := range others {
 		d, err := s.c.in(x)
 		if err != nil {
 			return err
 		}
+		d.opt.ProfileBudget /= time.Duration(len(others))
 		ops, err := Lower(&Job{}, d.graph, d.axes, d.spec, d.opt)
 		if err != nil {
 			return Explain(err, d.model)
