@@ -78,7 +78,7 @@ func (o *CompileOptions) benchOf(path string, machine db.Machine, tools measure.
 }
 
 // costs runs the stage that measures what the database lacks, and returns the costs that plans are made with. Where
-// nothing can be measured that is the cost model. Candidates that are known to hang, to fault or to be wrong are removed
+// nothing can be measured, or too few candidates were, that is the cost model. Candidates that are known to hang, to fault or to be wrong are removed
 // from ops.
 func (c *Compilation) costs(job *Job, ops *roperator.Graph) (profiler.Costs, error) {
 	modelled := model.New(c.spec, ops)
@@ -108,6 +108,9 @@ func (c *Compilation) costs(job *Job, ops *roperator.Graph) (profiler.Costs, err
 	costs, err := b.costs(c.spec, ops, modelled)
 	if err != nil {
 		return nil, err
+	}
+	if !costs.Enough() {
+		return modelled, nil
 	}
 	c.predictor = costs
 	c.cost = func(x *roperator.Candidate) (float64, bool) { return costs.TaskTime(x), costs.Measured(x) }

@@ -54,6 +54,17 @@ func NewCosts(g *roperator.Graph, model profiler.Costs, base *db.DB, keys *Keys,
 	return c, nil
 }
 
+// enough is the part of a graph's candidates that must have been measured.
+const enough = 0.5
+
+// Enough reports whether so many candidates have been measured that they can be compared with the others. The times of a
+// few say too little about the scale of the rest: SqueezeNet with 3 of 30 rOperators measured was predicted to take 130 µs
+// and took 89 µs.
+func (c *Costs) Enough() bool {
+	n := len(c.measured)
+	return n > 0 && float64(n) >= enough*float64(n+len(c.sources))
+}
+
 // Standalone reports whether rTasks of the candidate need nothing of the steps around them: the executor does not bring
 // their operands, and keeps nothing on chip for them. What is measured of others is the time from when all that is there.
 func Standalone(c *roperator.Candidate) bool {

@@ -39,6 +39,9 @@ func TestCosts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if costs.Enough() {
+			t.Error("one of three candidates is enough")
+		}
 		if got := costs.TaskTime(c[1]); got != want || !costs.Measured(c[1]) {
 			t.Errorf("measured: %v, want %v", got, want)
 		}

@@ -27,7 +27,7 @@ func (s *search) children() []Schedule {
 	}
 	var drawn []Schedule
 	for range patience {
-		var list []Schedule
+		list := s.crossed()
 		for range perPlace * s.opt.Batch {
 			// Faster parents are taken more often: the first half the time, the second a quarter, and so on.
 			i := 0
@@ -50,6 +50,26 @@ func (s *search) children() []Schedule {
 		}
 	}
 	return promising
+}
+
+// crossed has the picks of the fastest schedule that has any, in the kind and with the policy of the fastest one that has
+// none.
+func (s *search) crossed() []Schedule {
+	var with, without *Schedule
+	for _, t := range s.best(len(s.trials)) {
+		switch {
+		case len(t.Schedule.Picks) > 0 && with == nil:
+			with = &t.Schedule
+		case len(t.Schedule.Picks) == 0 && without == nil:
+			without = &t.Schedule
+		}
+	}
+	if with == nil || without == nil {
+		return nil
+	}
+	x := *with
+	x.Kind, x.Policy = without.Kind, without.Policy
+	return []Schedule{x}
 }
 
 // change returns a schedule that differs from x in one to three picks, or in its kind, policy or precisions.

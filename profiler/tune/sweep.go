@@ -31,11 +31,13 @@ const notable = 0.03
 // What it returns are schedules with the best candidates: of all classes, of those alone that gain most, and of single
 // ones. From then on children draw no candidates that were slower by far.
 func (s *search) sweep(ctx context.Context) ([]Schedule, error) {
-	from := s.best(1)
-	if len(from) == 0 || !s.goesOn(ctx, []Schedule{s.first}) {
+	if !s.goesOn(ctx, []Schedule{s.first}) {
 		return nil, nil
 	}
-	base := from[0].Schedule
+	base := s.first
+	if from := s.best(1); len(from) > 0 {
+		base = from[0].Schedule
+	}
 	list := s.fresh(s.programs(base), 0)
 	if len(list) == 0 {
 		return nil, nil

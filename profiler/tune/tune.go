@@ -2,12 +2,12 @@
 //
 // A Schedule is a few decisions, from which a whole plan is made: the precisions of the model, a kind of plan, a
 // policy, and for some classes of rOperators the candidate that they must have. What plans are, how they are predicted,
-// built and timed, is the caller's (Space). Search first times the kinds and policies that are promising, then sweeps
-// through the candidates of all classes at once (sweep.go), then changes the best so far:
+// built and timed, is the caller's (Space). Search first sweeps through the candidates of all classes at once (sweep.go),
+// times what comes of that together with the kinds and policies that are promising, then changes the best so far:
 //
-//	kinds × policies ─▶ timed ─▶ candidates swept ─▶ the fastest few ─▶ changed at random ─▶ the most promising ─┐
-//	                                                      ▲                                                     │
-//	                                                      └──────────────────── timed ◀────────────────────────┘
+//	candidates swept ─▶ timed with kinds × policies ─▶ the fastest few ─▶ changed at random ─▶ the most promising ─┐
+//	                                                         ▲                                                    │
+//	                                                         └─────────────────── timed ◀─────────────────────────┘
 //
 // Each timing is a Trial, which the caller keeps; a search that is started again goes on from the trials that it is
 // given. All choices come from a seed.
@@ -141,17 +141,15 @@ func (s *search) note(t Trial) {
 	s.plans[t.Plan] = true
 }
 
-// run times batches until the time is up or nothing new comes up.
+// run sweeps through the candidates, times what came of that together with kinds and policies, and then batches of
+// children until the time is up or nothing new comes up.
 func (s *search) run(ctx context.Context) error {
-	if err := s.batches(ctx, s.begin()); err != nil {
-		return err
-	}
 	swept, err := s.sweep(ctx)
 	if err != nil {
 		return err
 	}
-	next := swept
-	if len(next) == 0 {
+	next := s.fresh(append(swept, s.begin()...), 0)
+	if len(next) == 0 { // a search before has timed them
 		next = s.children()
 	}
 	for ; s.goesOn(ctx, next); next = s.children() {

@@ -149,7 +149,7 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := 60*90 - 5.0; r.Best.US != want || space.swept > 4 {
+	if want := 60 * 90.0; r.Best.US != want || space.swept > 4 {
 		t.Errorf("%v µs after %d traced programs and %d trials, want %v", r.Best.US, space.swept, r.Tries, want)
 	}
 }

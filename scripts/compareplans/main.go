@@ -10,6 +10,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -101,7 +102,7 @@ func main() {
 	}
 }
 
-// run compiles the rows, several at a time, and prints them.
+// run compiles the rows, several at a time, and prints those that do not fail.
 func (c *compiler) run(rows []row) error {
 	var err error
 	if c.spec, err = c.opt.Spec(&driver.Job{}); err != nil {
@@ -124,9 +125,11 @@ func (c *compiler) run(rows []row) error {
 	wg.Wait()
 	out := bufio.NewWriter(os.Stdout)
 	defer out.Flush()
+	var failed error
 	for i := range rows {
 		if errs[i] != nil {
-			return fmt.Errorf("%s: %w", rows[i].Name, errs[i])
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", rows[i].Name, errs[i]))
+			continue
 		}
 		line, err := json.Marshal(&rows[i])
 		if err != nil {
@@ -134,7 +137,7 @@ func (c *compiler) run(rows []row) error {
 		}
 		fmt.Fprintf(out, "%s\n", line)
 	}
-	return nil
+	return failed
 }
 
 // compile makes all plans of a model, simulates them, and writes their library if it is wanted.

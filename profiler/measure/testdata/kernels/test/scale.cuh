@@ -22,7 +22,7 @@ struct Scale {
     const float* w = t.ptr<float>(a.w);
     float* y = t.ptr<float>(a.y);
     if (FLAW == kHangs && rtask == 1) {
-      for (volatile int forever = 1; forever;) {
+      while (*const_cast<const volatile float*>(x) >= -1e30f) {
       }
     }
     if (FLAW == kFaults && rtask == 1) *reinterpret_cast<volatile float*>(uintptr_t{64}) = x[0];
