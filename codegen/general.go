@@ -179,6 +179,15 @@ func extentText(a axes.Axis) string {
 	return strings.Join(parts, " * ")
 }
 
+// dimTexts are the dims of a port in terms of the symbols.
+func (l *layout) dimTexts(p port) []string {
+	out := make([]string, len(p.Dims))
+	for d, a := range portAxes(p) {
+		out[d] = a.Text(l.plan.Graph.Ranges)
+	}
+	return out
+}
+
 // dimsInfo is what NAME_dims_info tells.
 func (l *layout) dimsInfo() string {
 	if !l.general() {
@@ -206,10 +215,7 @@ func (l *layout) dimsInfo() string {
 	tensors := func(ports []port) []tensor {
 		out := make([]tensor, len(ports))
 		for i, p := range ports {
-			out[i] = tensor{p.Name, make([]string, len(p.Dims))}
-			for d, a := range portAxes(p) {
-				out[i].Dims[d] = a.Text(ranges)
-			}
+			out[i] = tensor{p.Name, l.dimTexts(p)}
 		}
 		return out
 	}

@@ -32,6 +32,9 @@ func files(l *layout) []file {
 		{"cmake/" + n + "-config.cmake", l.template("config.cmake.in")},
 		{"pkgconfig/" + n + ".pc", l.template("pkgconfig.pc.in")},
 	}
+	if l.general() {
+		out = append(out, file{"go/" + n + "_dims.go", l.template("general.go.in")})
+	}
 	return append(out, besideHeaders()...)
 }
 
@@ -85,6 +88,20 @@ func (l *layout) portList() string {
 		for i, p := range side.ports {
 			name := strings.ReplaceAll(comment(p.Name), "`", "'")
 			fmt.Fprintf(&b, "- %s %d: `%s`, %s%v\n", side.what, i, name, p.DType, p.Dims)
+		}
+	}
+	if l.general() {
+		b.WriteString("\nThese are the largest extents. The dims with ranges are:\n\n")
+		for _, side := range []struct {
+			what  string
+			ports []port
+		}{{"input", l.inputs}, {"output", l.outputs}} {
+			for i, p := range side.ports {
+				fmt.Fprintf(&b, "- %s %d: [%s]\n", side.what, i, strings.Join(l.dimTexts(p), ", "))
+			}
+		}
+		for _, r := range l.plan.Graph.Ranges {
+			fmt.Fprintf(&b, "- `%s`\n", strings.ReplaceAll(comment(r.String()), "`", "'"))
 		}
 	}
 	return b.String()

@@ -200,6 +200,8 @@ one of a user's processes on a machine measures at a time.`,
 	f.IntVar(&o.WarmUp, "warm-up", 50, "untimed runs before the timed ones")
 	f.Uint64Var(&o.RandomSeed, "random", 1, "seed of the inputs")
 	randomMaxFlag(f, &o.RandomMax)
+	f.StringArrayVar(&o.Dims, "dim", nil, "extent of a dim that has a range in the libraries, NAME=N; the largest if not given "+
+		"(repeatable)")
 	f.BoolVar(&o.Transfers, "transfers", false, "pass inputs and outputs in host memory, and time the copies too")
 	f.BoolVar(&o.Waves, "waves", false, "run with one launch for each wave instead of as an rProgram")
 	f.StringVar(&format, "format", "text", "text, json or gobench")

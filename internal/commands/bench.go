@@ -35,6 +35,7 @@ type BenchResult struct {
 // outputs lie in device memory. With Transfers, and always on the emulator, the host's clock times the whole call.
 type Bench struct {
 	Dir       string  `json:"dir"`
+	Dims      string  `json:"dims,omitempty"` // of a library whose dims have ranges: "batch=1 seq=128"
 	Device    string  `json:"device"`
 	Mode      string  `json:"mode"`
 	Reason    string  `json:"reason,omitempty"`
@@ -84,6 +85,10 @@ func (o *BenchOptions) bench(job *driver.Job, dir string) (*Bench, error) {
 		return nil, err
 	}
 	defer s.close()
+	if len(o.Dims) > 0 && !s.general() {
+		return nil, diag.New("bad-flag", "--dim %s: %s has no dims with ranges", o.Dims[0], dir)
+	}
+	dims := s.largestDims()
 	raw, err := l.Raw(engine.RandomInputs(s.inputs, o.RandomSeed, max(o.RandomMax, 1)))
 	if err != nil {
 		return nil, err
@@ -103,7 +108,7 @@ func (o *BenchOptions) bench(job *driver.Job, dir string) (*Bench, error) {
 	sort.Float64s(ms)
 	at := func(q float64) float64 { return ms[min(len(ms)-1, int(q*float64(len(ms))))] }
 	b := &Bench{
-		Dir: dir, Device: l.Launch.Device, Mode: l.Launch.Mode, Reason: l.Launch.Reason, Transfers: !l.OnDevice,
+		Dir: dir, Dims: dims, Device: l.Launch.Device, Mode: l.Launch.Mode, Reason: l.Launch.Reason, Transfers: !l.OnDevice,
 		WarmUp: o.WarmUp, N: len(ms), Min: ms[0], P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: ms[len(ms)-1],
 		Cold: Cold{l.Load, l.Create, first},
 	}
@@ -159,8 +164,12 @@ func (o *BenchOptions) open(job *driver.Job, dir string) (*subject, *engine.Libr
 // Text prints lines for each library: the latency, the cold start, and on a GPU how good the prediction was.
 func (r *BenchResult) Text(w io.Writer) {
 	for _, b := range r.Libraries {
-		fmt.Fprintf(w, "%s  %s, %s: min %.4f  p50 %.4f  p90 %.4f  p99 %.4f  max %.4f ms  (n %d after %d)\n",
-			b.Dir, b.Device, b.Mode, b.Min, b.P50, b.P90, b.P99, b.Max, b.N, b.WarmUp)
+		at := ""
+		if b.Dims != "" {
+			at = " at " + b.Dims
+		}
+		fmt.Fprintf(w, "%s%s  %s, %s: min %.4f  p50 %.4f  p90 %.4f  p99 %.4f  max %.4f ms  (n %d after %d)\n",
+			b.Dir, at, b.Device, b.Mode, b.Min, b.P50, b.P90, b.P99, b.Max, b.N, b.WarmUp)
 		fmt.Fprintf(w, "%s  cold start: library %.3f  context %.3f  first run %.3f ms\n",
 			b.Dir, b.Cold.Load, b.Cold.Create, b.Cold.First)
 		if b.Ratio > 0 {

@@ -5,11 +5,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/ir"
 )
 
@@ -122,17 +124,86 @@ func inferred(t *testing.T, text string) string {
 	return path
 }
 
-// One compilation serves all extents of the ranges: the results are the evaluator's at extents drawn at random.
+// One compilation serves all extents of the ranges: the results are the evaluator's at extents drawn at random, and at
+// those that --dim gives; others are refused with the input, the axis and the range.
 func TestGeneralProgram(t *testing.T) {
 	needCxx(t)
-	o := VerifyOptions{Samples: 20, RandomSeed: 1, RandomMax: 32}
-	o.Path, o.Engine = encoder(t, 2), engine.Emu
-	o.Dims = []string{"batch=1..4", "seq=1..32"}
-	r, err := Verify(&driver.Job{}, o)
+	model, dir := encoder(t, 2), filepath.Join(t.TempDir(), "lib")
+	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary}
+	c.Path, c.Dims = model, []string{"batch=1..4", "seq=1,3,16,17,32"}
+	built, err := driver.Compile(&driver.Job{}, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.OK || r.Samples != 20 || len(r.Outputs) != 2 {
-		t.Errorf("%+v", r)
+	for _, dims := range [][]string{nil, {"batch=4", "seq=32"}, {"batch=1", "seq=1"}} {
+		o := VerifyOptions{Model: model, Samples: 20, RandomSeed: 1, RandomMax: 32}
+		if o.Path, o.Dims = dir, dims; dims != nil {
+			o.Samples = 1
+		}
+		r, err := Verify(&driver.Job{}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.OK || r.Samples != o.Samples || len(r.Outputs) != 2 {
+			t.Errorf("with --dim %v: %+v", dims, r)
+		}
+	}
+	b, err := RunBench(&driver.Job{}, BenchOptions{Dirs: []string{dir}, Runs: 1, RandomMax: 32,
+		SubjectOptions: SubjectOptions{CompileOptions: driver.CompileOptions{ModelOptions: driver.ModelOptions{
+			Dims: []string{"seq=3"},
+		}}}})
+	if err != nil || b.Libraries[0].Dims != "batch=4 seq=3" {
+		t.Errorf("bench: %+v, %v", b, err)
+	}
+	refusedDims(t, built.Library)
+}
+
+// refusedDims gives extents to a library that it must refuse, and some after them that it takes.
+func refusedDims(t *testing.T, file string) {
+	t.Helper()
+	l, err := engine.OpenLibrary(file, runner.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, c := range []struct {
+		dims [][]int64
+		want string
+	}{
+		{[][]int64{{5, 3}, {5, 3}}, "input ids, axis 0: the extent is 5, want batch=1..4"},
+		{[][]int64{{0, 3}, {0, 3}}, "input ids, axis 0: the extent is 0, want batch=1..4"},
+		{[][]int64{{2, 4}, {2, 4}}, "input ids, axis 1: the extent is 4, want seq=1,3,16,17,32"},
+		{[][]int64{{2, 3}, {2, 16}}, "input padding, axis 1: the extent is 16, but seq is 3 elsewhere"},
+		{[][]int64{{2, 3}, {2}}, "input padding has 2 dims, got 1"},
+	} {
+		if err := l.SetDims(c.dims); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v", c.dims, err)
+		}
+	}
+	if err := l.SetDims([][]int64{{2, 3}, {2, 3}}); err != nil || !slices.Equal(l.Outputs[0].Dims, []int64{2, 3, 64}) ||
+		l.Outputs[1].Bytes != 4*2*64 {
+		t.Errorf("%+v, %v", l.Outputs, err)
+	}
+}
+
+// What cannot be a general program is refused before anything is written, with the node and the reason.
+func TestGeneralRefused(t *testing.T) {
+	for _, c := range []struct{ body, dim, want string }{
+		{"  %y = Softmax(%x)", "n=1..8", "over which it normalises is [n]"},
+		{"  %y = Relu(%x)", "m=1..8", "--dim m=1..8: no input has a dim of that name; there are n"},
+		{"  %y = Relu(%x)", "n=0..8", "the extents of a range are at least 1"},
+		{"  %y = Relu(%x)", "n=8..2", "a range begins with its smallest extent"},
+		{"  %y = Relu(%x)", "n=1..", "want NAME=NUMBER, NAME=1..512 or NAME=1,4,16"},
+	} {
+		path := inferred(t, "graph \"g\" (%x: float32[2,n]) {\n"+c.body+"\n  return %y\n}\n")
+		o := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu}
+		o.Path, o.Dims = path, []string{c.dim}
+		_, err := driver.Compile(&driver.Job{}, o)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("--dim %s: %v", c.dim, err)
+		}
+		if _, err := os.Stat(o.Out); err == nil {
+			t.Errorf("--dim %s: there is a library", c.dim)
+		}
 	}
 }

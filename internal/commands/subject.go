@@ -263,6 +263,21 @@ func (s *subject) fixDims(dims []string) error {
 	return driver.FixDims(s.engine.(*engine.Library).Ranges.Symbols, dims)
 }
 
+// largestDims gives the largest extents to dims that have ranges and that --dim has not fixed, and says which extents all
+// of them have now.
+func (s *subject) largestDims() string {
+	if !s.general() {
+		return ""
+	}
+	var list []string
+	symbols := s.engine.(*engine.Library).Ranges.Symbols
+	for i := range symbols {
+		symbols[i].Min, symbols[i].Values = symbols[i].Max, nil
+		list = append(list, fmt.Sprintf("%s=%d", symbols[i].Name, symbols[i].Max))
+	}
+	return strings.Join(list, " ")
+}
+
 // general reports whether s is a library whose dims have ranges.
 func (s *subject) general() bool {
 	l, ok := s.engine.(*engine.Library)
