@@ -272,13 +272,16 @@ RT_DEVICE void load_fragments_across(uint32_t (&r)[4], const void* row);
 // 64 rows of A by N columns of B, 32 bytes deep: 8 numbers of tf32, 16 of 16 bits, 32 of 8 bits. N is one of 16, 32,
 // 64, 96, 128, 192, 256.
 //
-//   A   in registers: warp w holds rows 16w to 16w + 15 as a fragment for mma_tf32, mma_f16, mma_bf16 or mma_int8
+//   A   in registers: warp w holds rows 16w to 16w + 15 as a fragment for mma_tf32, mma_f16, mma_bf16 or mma_int8; or
+//       swizzled in shared memory: rows of 128 bytes, one behind the other from a multiple of 1024 bytes on, in which
+//       run r of 16 bytes of row i is the one at r ^ i % 8. `a` is where the first of the two runs that are multiplied
+//       is in row 0.
 //   B   in shared memory, as two blocks of 16 bytes of depth: a block has N columns of 16 aligned bytes each, one
 //       behind the other. `pitch` is the bytes from the first block to the second.
 //   D   warp w holds rows 16w to 16w + 15; d[4j] to d[4j + 3] are a fragment D of mma_tf32 for columns 8j to 8j + 7
 //
 // The instructions run beside the threads, one after another. Until multiplied() has returned, the operands must stay
-// as they are, and d must not be touched.
+// as they are, and d must not be touched. multiplied_but() says the same of the operands of earlier products.
 
 // The threads' registers hold operands and sums that the following products take (wgmma.fence).
 RT_DEVICE void multiply_begin();
@@ -297,9 +300,21 @@ RT_DEVICE void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const vo
 // The same with integers of 8 bits, whose products and sums are those of mma_int8 (wgmma.mma_async.m64nNk32.s32).
 template <int N, bool SignedA, bool SignedB>
 RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
+// The same with A in shared memory.
+template <int N>
+RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add);
+template <int N>
+RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add);
+// What the thread has stored to shared memory, and its copies that have landed there, can be read by products that are
+// begun behind the next barrier (fence.proxy.async). Bulk copies need no such fence.
+RT_DEVICE void operands_written();
 // Waits until all products that the thread has begun are in d (wgmma.wait_group). Sum is float or int32_t. What copies
-// have written of B can be written anew behind it.
+// have written of the operands can be written anew behind it.
 template <class Sum, int M>
 RT_DEVICE void multiplied(Sum (&d)[M]);
+// Waits until the operands of all products have been read but those of the latest Groups groups. No d may be touched
+// before multiplied().
+template <int Groups>
+RT_DEVICE void multiplied_but();
 
 }  // namespace rt::detail

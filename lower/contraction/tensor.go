@@ -140,99 +140,6 @@ func RowShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) 
 	return out
 }
 
-// groupShapes are the tiles of warp groups, from few rTasks to many. A stage is 128 bytes deep: 32 values of float32,
-// of which the table speaks, or twice as many of 16 bits, or four times as many of 8 bits.
-var groupShapes = []TileShape{
-	{128, 192, 32, 64, 192, 1, 4, 1, ir.Float32, true, false},
-	{128, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true, false},
-	{128, 96, 32, 64, 96, 1, 4, 1, ir.Float32, true, false},
-	{64, 128, 32, 64, 128, 2, 6, 1, ir.Float32, true, false},
-	{64, 96, 32, 64, 96, 2, 6, 1, ir.Float32, true, false},
-	{64, 64, 32, 64, 64, 2, 6, 1, ir.Float32, true, false},
-	{64, 32, 32, 64, 32, 2, 6, 1, ir.Float32, true, false},
-}
-
-// splitShapes are those for three products of parts of float16. Wider tiles have no registers for the sums of a stage
-// beside their own. The shapes are few, because each instance is in a kernel of its own.
-var splitShapes = []TileShape{
-	{128, 96, 32, 64, 96, 1, 4, 3, ir.Float32, true, true},
-	{128, 64, 32, 64, 64, 1, 4, 3, ir.Float32, true, true},
-	{64, 96, 32, 64, 96, 2, 6, 3, ir.Float32, true, true},
-	{64, 64, 32, 64, 64, 2, 6, 3, ir.Float32, true, true},
-}
-
-const (
-	// groupArch is the architecture whose warp groups multiply (wgmma).
-	groupArch = 90
-	// groupShare is the part of the time of mma.sync that the products of warp groups take, and groupStage what a stage
-	// costs beside them, in operations of mma.sync: a warp group brings its rows of A into registers, and rounds
-	// numbers of float32 there. Numbers of 16 and 8 bits need no rounding.
-	groupShare, groupStage, groupNarrowStage = 0.32, 240e3, 150e3
-	// integerShare is the part of the time of tf32 products that those of integers of 8 bits take by mma.sync. Tensor
-	// cores make them four times as fast, of which tiles gain half. It is fitted to ResNet-50 with one and eight images
-	// on an H200: with 1 tiles of warp groups were taken where they are slower, with 1/4 they were not where they are
-	// faster.
-	integerShare = 0.5
-	// groupDrain is how many stages' time a tile takes beside its stages: its first operands have to come, and the sums
-	// of a large tile leave slowly. It is fitted to whole models on an H200, of which tiles of warp groups made some
-	// slower when it was left out.
-	groupDrain = 8
-	// splitRate is how many products of tf32 take as long as three of parts of float16.
-	splitRate = 1.5
-	// splitStage is the same for three products of parts, which a warp group makes of its rows of A.
-	splitStage = 100e3
-)
-
-// GroupShapes are the shapes of warp groups that are useful for an m×n product with a constant on the right.
-func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
-	narrow := groupsTakeNarrow(p, e)
-	if !t.Is(groupArch) || !narrow && (e != Float32s || p.Products() == 0) || t.Rate(target.Tensor, e.Multiplied) == 0 {
-		return nil
-	}
-	shapes := groupShapes
-	if !narrow && p.Products() == 3 {
-		shapes = splitShapes
-	}
-	var out []TileShape
-	for _, s := range shapes {
-		if narrow {
-			s.BK, s.multiplied = s.BK*groupRatio(e.Multiplied), e.Multiplied
-		}
-		if m > s.BM/2 && n > s.BN/2 {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// groupsTakeNarrow reports whether warp groups multiply such elements of 16 or 8 bits as they stand in memory.
-func groupsTakeNarrow(p precision.Precision, e Elements) bool {
-	if e.Multiplied == ir.Int8 {
-		return true
-	}
-	return isHalf(e.Multiplied) && e.Left == e.Multiplied && e.Right == e.Multiplied && p != precision.Strict
-}
-
-// groupRatio is how many numbers of type d stand in the bytes of one of float32, and how many times as many products of
-// them warp groups make in the same time.
-func groupRatio(d ir.DType) int64 { return int64(ir.Float32.Size() / d.Size()) }
-
-// groupFlops is what so many stages of a tile of warp groups cost, in tf32 products of mma.sync.
-func (s TileShape) groupFlops(flops, stages float64) float64 {
-	flops *= (stages + groupDrain) / max(stages, 1)
-	stages += groupDrain
-	if s.multiplied != ir.Float32 {
-		return groupShare*flops/float64(groupRatio(s.multiplied)) + groupNarrowStage*stages
-	}
-	if s.split {
-		return splitRate*groupShare*flops + splitStage*stages
-	}
-	return groupShare*flops + groupStage*stages
-}
-
-// Groups says that the shape is for warp groups, which take their constants from a stream.
-func (s TileShape) Groups() bool { return s.groups }
-
 // LeftConstant is the precision of contractions with a constant on the left: convolutions of images whose positions lie
 // beside each other. They have no form with three products, so that they are float32 throughout unless tf32 is asked
 // for.
@@ -357,7 +264,7 @@ func (s TileShape) Multiplications(e Elements, k float64) roperator.Work {
 	flops := 2 * float64(s.BM*s.BN) * k
 	switch {
 	case s.groups:
-		w.TensorFlops = s.groupFlops(flops, math.Ceil(k/float64(s.BK)))
+		w.TensorFlops = s.groupFlops(flops, math.Ceil(k/float64(s.groupDepth())))
 	case s.multiplied == ir.Int8:
 		w.TensorFlops = flops * integerShare
 	case s.products > 0:

@@ -95,7 +95,12 @@ RT_DEVICE void put4(Dst* dst, const Src* src, bool ok, const typename Pro::Args&
 // at k = 0. Each call of issue() brings the next k tile. The loader keeps copies of what it needs of an rTask's
 // arguments: they are in shared memory, which any asynchronous copy may change as far as nvcc can know, so it would
 // read them again after each copy.
-template <int Threads, int ROWS, int COLS, int LD, bool KCols, int Mode, class Pro, class Src = float, class Dst = Src>
+//
+// Swizzled stages have rows of 128 bytes whose eight runs of 16 bytes change places: run r of row i is the one at
+// r ^ i % 8. Then a row's copies fill one line of all banks, and so do eight reads of the same run of different rows.
+// Tensor cores know this order.
+template <int Threads, int ROWS, int COLS, int LD, bool KCols, int Mode, class Pro, class Src = float, class Dst = Src,
+          bool Swizzled = false>
 struct StridedLoader {
   static constexpr bool kConstant = false;
   // A thread's elements, or runs of neighbours, are one below the other, and the lanes of a warp lie along the columns.
@@ -109,6 +114,7 @@ struct StridedLoader {
                        kBatch = kCopies < 4 ? kCopies : 4;  // in all, in a turn of a loop
   static_assert(Threads % kAcross == 0 && (kCount % Threads == 0 || kCount < Threads),
                 "threads cover whole lines of the window");
+  static_assert(!Swizzled || kAlongRows && kStep % 8 == 0, "a thread's runs are at the same place of each row");
 
   using Copy = Transfer<Src, Dst, kVec, Pro>;
 
@@ -130,7 +136,7 @@ struct StridedLoader {
     next = base + place(r, row_step, place(c, col_step));
     left_along = kAlongRows ? rows - r : cols - c;
     left_across = kAlongRows ? cols - c : rows - r;
-    to = r * LD + c;
+    to = r * LD + (Swizzled ? c ^ r % 8 * kPerLoad<Dst> : c);
   }
 
   RT_DEVICE void issue(Dst* stage) {

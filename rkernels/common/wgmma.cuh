@@ -3,12 +3,15 @@
 // and how three products of float16 make one of float32, split.cuh.
 //
 // A warp group multiplies 64 rows by all columns of the tile, so that B is read once from shared memory for 64 rows. It
-// brings its rows of A by itself into a ring of its own, and waits for no other group but where stages of B run out:
+// brings its rows of A by itself into a ring of its own, and waits for no other group but where stages of B run out.
+// Two stages are in work at once: while tensor cores multiply one, the threads prepare the next.
 //
-//   B(s) has come ─▶ begin products of stage s ─▶ A(s + 1) has come ─▶ into registers ─▶ wait for the products ─▶ …
-//                    └─ tensor cores ───────────────────────────────────────────────────┘
+//   threads        begin s │ s - 1 is done: give its B back │ A(s + 1) has come: send for more │ B(s + 1) has come │ …
+//   tensor cores   s - 1   │ s ───────────────────────────────────────────────────────────────────────────────────▶ …
 //
-// While one group waits, tensor cores multiply for another.
+// Numbers of 16 bits are multiplied as they are, and tensor cores read their A in shared memory. Those of float32 pass
+// through registers, where they are rounded to tf32 or split: tensor cores would cut off what does not fit, which shows
+// as a bias. Integers of 8 bits pass through registers as they are.
 #pragma once
 
 #include "common/mma.cuh"
@@ -20,34 +23,44 @@ namespace rk {
 template <class T>
 struct GroupPlace;
 
-// KG groups of warp groups share the tile's k range: each takes its share of every stage, which is 128 bytes deep. A
-// stage of A has ST places. B comes from the stream, packed as [k / n][column][k % n] a stage, where n values are 16
-// bytes. With three products the values are of float16, and there are two such planes a stage, hi before lo. A is the
-// element type of the left operand in memory, E of what is multiplied: of integers of 8 bits these are the types of the
-// left and of the right operand, and a stage holds bytes of either.
-template <class A, class E, int BM_, int BN_, int KG_, int ST_, int Products_>
+// KG groups of warp groups share the tile's k range: each takes 128 bytes of the depth of every stage, or with three
+// products its share of 128 bytes. A's ring has ST stages. B comes from the stream, packed as [k / n][column][k % n] a
+// stage, where n values are 16 bytes. With three products the values are of float16, and there are two such planes a
+// stage, hi before lo. A is the element type of the left operand in memory, E of what is multiplied: of integers of 8
+// bits these are the types of the left and of the right operand, and a stage holds bytes of either. Swizzled says that
+// the rows of A may be swizzled in shared memory (common/loaders.cuh). Of those that are, numbers of 16 bits are read
+// there by tensor cores.
+template <class A, class E, int BM_, int BN_, int KG_, int ST_, int Products_, bool Swizzled_>
 struct GroupTile {
   using Element = E;
-  static constexpr int BM = BM_, BN = BN_, BK = 128 / sizeof(E), KG = KG_, ST = ST_;
+  static constexpr int BM = BM_, BN = BN_, KG = KG_, ST = ST_;
   static constexpr int kProducts = Products_;
-  static constexpr bool kSplit = Products_ == 3;
+  static constexpr bool kSplit = Products_ == 3, kSwizzled = Swizzled_ && !kSplit;
+  static constexpr bool kShareA = kSwizzled && sizeof(E) == 2;
   using Multiplied = std::conditional_t<Products_ == 3, half, E>;
   static constexpr int kSize = sizeof(E), kPer = 16 / kSize;
   static constexpr int kDeep = 32 / sizeof(Multiplied);  // values of k of a product
   static constexpr int kRowGroups = BM / 64, kGroups = kRowGroups * KG;
   static constexpr int kThreads = 128 * kGroups;
-  static constexpr int kSlice = BK / KG, LDA = kSlice + kPer;
-  static constexpr int kStageA = 64 * LDA;
+  // Values of k of a group's stage, and of a stage. With three products, what comes next has no registers but for half.
+  static constexpr int kSlice = 128 / kSize / (kSplit ? KG : 1), BK = KG * kSlice;
+  // A group's stage of A, in elements. Rows that are not swizzled are padded against bank conflicts. The ring has room
+  // for padded rows, so that swizzled ones can begin at a multiple of kAlign bytes.
+  static constexpr int kPadded = kSlice + kPer, LDA = kSwizzled ? kSlice : kPadded, kStageA = 64 * LDA;
+  static constexpr int kAlign = 1024;
   // Results are stored by so many columns at a time.
   static constexpr int kColumns = BN % 96 == 0 ? 96 : BN < 64 ? BN : 64, LDC = kColumns + 8;
-  static constexpr int kRing = kSize * kGroups * ST * kStageA, kSums = 4 * KG * BM * LDC;
+  static constexpr int kRing = kSize * kGroups * ST * 64 * kPadded, kSums = 4 * KG * BM * LDC;
   static constexpr int kShared = kRing > kSums ? kRing : kSums;
   static constexpr int kPitch = 16 * BN;  // bytes from 16 bytes of depth to the next
-  static constexpr int kStageB = 8 * kPitch, kPlane = kProducts == 3 ? kStageB / 2 : kStageB;  // bytes
+  static constexpr int kStageB = BK / kPer * kPitch, kPlane = kSplit ? kStageB / 2 : kStageB;  // bytes
   // A stage is taken in parts, so that what is multiplied and what comes next fit the registers.
-  static constexpr int kParts = BN == 256 ? 4 : 1;
-  static constexpr int kSteps = kSlice / kDeep / kParts;  // products of a part
-  static constexpr int kTurn = kParts > 2 ? kParts : 2;   // parts of a turn of the loop
+  static constexpr int kParts = kShareA ? 1 : BN == 256 ? 4 : BN == 192 ? 2 : 1;
+  static constexpr int kSteps = kSlice / kDeep / kParts;               // products of a part
+  static constexpr int kTurn = kShareA ? 1 : kParts > 2 ? kParts : 2;  // parts of a turn of the loop
+  // How many stages of A are on their way before the first is multiplied. A place is free when its stage is in
+  // registers; where tensor cores read it, when they have multiplied it, a stage later.
+  static constexpr int kAhead = kShareA ? ST - 2 : ST - 1;
   using Left = A;
   using Sum = std::conditional_t<kSize == 1, int32_t, float>;
   using Acc = Sum[BN / 2];
@@ -74,33 +87,42 @@ struct GroupPlace {
   }
 };
 
-// The stages of B as they come through the stream, of which a chunk may hold several.
+// The stages of B as they come through the stream, of which a chunk may hold several. A stage may be read after the
+// next one has been taken, until it is done.
 template <class T>
 class GroupStages {
  public:
-  RT_DEVICE explicit GroupStages(const rt::Stream& stream) : stream_(stream) {}
+  RT_DEVICE explicit GroupStages(const rt::Stream& stream)
+      : taken_(stream), given_back_(stream), chunk_(stream.chunk_bytes()) {}
   // The next stage; waits until it has come.
   RT_DEVICE const char* next() {
     if (left_ == 0) {
-      at_ = stream_.front();
-      left_ = stream_.chunk_bytes() / T::kStageB;
+      at_ = taken_.front();
+      taken_.pass();
+      left_ = chunk_;
     } else {
       at_ += T::kStageB;
     }
+    left_ -= T::kStageB;
     return at_;
   }
-  // Nobody of the warp reads the stage any more.
-  RT_DEVICE void done(bool last) {
-    if (--left_ == 0 || last) {
-      stream_.pop();
-      left_ = 0;
-    }
+  // The warp does not read the stage any more that was taken first of those that are not done.
+  RT_DEVICE void done() {
+    read_ += T::kStageB;
+    if (read_ == chunk_) end();
+  }
+  // All stages are done. The last chunk may hold fewer of them.
+  RT_DEVICE void end() {
+    if (read_ > 0) given_back_.pop();
+    read_ = 0;
   }
 
  private:
-  rt::Stream stream_;
+  rt::Stream taken_, given_back_;
   const char* at_ = nullptr;
-  int left_ = 0;  // how many stages of the front chunk have not been given back
+  int chunk_;     // bytes of a chunk
+  int left_ = 0;  // bytes of the latest chunk that have not been taken
+  int read_ = 0;  // bytes of the first chunk that has not been given back, which are done
 };
 
 // A fragment of A: the parts of float32 numbers, or numbers of 16 and 8 bits as they are.
@@ -143,6 +165,16 @@ RT_DEVICE void begin_product(const uint32_t (&a)[4], const char* b, bool add, ty
   }
 }
 
+// The same for 64 rows of A in shared memory.
+template <class T>
+RT_DEVICE void begin_product(const char* a, const char* b, bool add, typename T::Acc& d) {
+  if constexpr (std::is_same_v<typename T::Element, half>) {
+    rt::multiply_f16_swizzled<T::BN>(d, a, b, T::kPitch, add);
+  } else {
+    rt::multiply_bf16_swizzled<T::BN>(d, a, b, T::kPitch, add);
+  }
+}
+
 // Multiplies `count` stages. load_a has issue(stage) for one k tile of the group's rows after another.
 template <class T, class LoadA>
 class GroupProducts {
@@ -154,8 +186,10 @@ class GroupProducts {
         at_(t.tid),
         load_a_(load_a),
         stages_(t.stream),
-        ring_(reinterpret_cast<E*>(t.smem) + at_.group * T::ST * T::kStageA),
-        row_(ring_ + (at_.m - at_.row + at_.lane % 16) * T::LDA + at_.lane / 16 * T::kPer),
+        ring_(reinterpret_cast<E*>(T::kSwizzled ? rt::aligned_shared<T::kAlign>(t.smem) : t.smem) +
+              at_.group * T::ST * T::kStageA),
+        row_((at_.m - at_.row + at_.lane % 16) * T::LDA +
+             (T::kSwizzled ? at_.lane / 16 ^ at_.lane % 8 : at_.lane / 16) * T::kPer),
         scale_(scale.inverse),
         parts_(count * T::kParts),
         unsent_(count) {}
@@ -164,17 +198,23 @@ class GroupProducts {
   // is no other code for that.
   RT_DEVICE void run(typename T::Acc& acc) {
     RK_UNROLL(1)
-    for (int s = 0; s < T::ST - 1; ++s) send();
+    for (int s = 0; s < T::kAhead; ++s) send();
     RK_UNROLL(1)
     for (int part = -1; part < parts_; part += T::kTurn) {
       step<T::kTurn - 1>(part, acc);
       following<0>(part + 1, acc);
     }
-    rt::multiplied(acc);  // nothing is left to wait for, but ptxas cannot see that and would wait within the loop
+    rt::multiplied(acc);
+    if (kBeside && parts_ > 0) stages_.done();  // a sum of nothing has no stages
+    stages_.end();
     rt::cp_async_wait<0>();
   }
 
  private:
+  // Whether tensor cores go on with the next part at once. The sums of three products are made apart for each part, and
+  // threads add them up in between.
+  static constexpr bool kBeside = !T::kSplit;
+
   // Begins to bring the next stage of A.
   RT_DEVICE void send() {
     if (unsent_ > 0) load_a_.issue(ring_ + sent_ * T::kStageA);
@@ -183,27 +223,28 @@ class GroupProducts {
     sent_ = sent_ + 1 == T::ST ? 0 : sent_ + 1;
   }
 
-  // Takes part P of a turn of A into registers.
+  // Waits for part P of a turn of A. Takes it into registers, unless tensor cores read it in shared memory.
   template <int P>
   RT_DEVICE void fetch() {
     if constexpr (P % T::kParts == 0) {
-      rt::cp_async_wait<T::ST - 2>();
+      rt::cp_async_wait<T::kAhead - 1>();
+      if constexpr (T::kShareA) rt::operands_written();
       rt::group_barrier(t_, at_.group);
-      send();  // into the place of the stage before, which all threads of the group have in registers
-      from_ = row_ + fetched_ * T::kStageA;
+      send();  // into a place that nobody reads any more: all threads of the group are behind the barrier
+      from_ = ring_ + fetched_ * T::kStageA;
       fetched_ = fetched_ + 1 == T::ST ? 0 : fetched_ + 1;
     }
-    take(from_ + P % T::kParts * T::kSteps * T::kDeep, fragments_[P % 2]);
+    if constexpr (!T::kShareA) take(P % T::kParts * T::kSteps * T::kDeep, fragments_[P % 2]);
     RT_UNROLL
     for (int i = 0; i < 2 && T::kProducts == 3; ++i) down_[P % 2][i] = scales_.down(i) * scale_;
   }
 
-  // The fragments of a part, whose first row is given.
-  RT_DEVICE void take(const E* row, GroupFragment<E, T::kProducts> (&fragments)[T::kSteps]) {
+  // The fragments of a part that begins so deep in the stage.
+  RT_DEVICE void take(int from, GroupFragment<E, T::kProducts> (&fragments)[T::kSteps]) {
     if constexpr (T::kProducts == 3) {
       WideFragment wide[T::kSteps];
       RT_UNROLL
-      for (int k = 0; k < T::kSteps; ++k) wide[k].load(row + k * T::kDeep);
+      for (int k = 0; k < T::kSteps; ++k) wide[k].load(from_ + row_ + from + k * T::kDeep);
       scales_.cover(wide);
       RT_UNROLL
       for (int k = 0; k < T::kSteps; ++k) fragments[k].take(wide[k], scales_);
@@ -211,7 +252,8 @@ class GroupProducts {
       RT_UNROLL
       for (int k = 0; k < T::kSteps; ++k) {
         uint32_t r[4];
-        rt::load_fragments(r, row + k * T::kDeep);
+        const int deep = from + k * T::kDeep;
+        rt::load_fragments(r, from_ + (T::kSwizzled ? row_ ^ deep : row_ + deep));
         fragments[k].take(r);
       }
     }
@@ -226,23 +268,28 @@ class GroupProducts {
     }
   }
 
-  // Multiplies part P of a turn, and fetches what comes next meanwhile.
+  // Begins to multiply part P of a turn, and fetches what comes next meanwhile. The part before has been multiplied by
+  // then: its registers, and the place of its stage, are free.
   template <int P>
   RT_DEVICE void step(int part, typename T::Acc& acc) {
     if (part >= parts_) return;
     constexpr bool kMayBeFirst = P == T::kTurn - 1;
     typename T::Acc apart;
-    if (!kMayBeFirst || part >= 0) begin<P>(acc, apart);
+    if (!kMayBeFirst || part >= 0) {
+      begin<P>(acc, apart);
+      if constexpr (kBeside) {
+        rt::multiplied_but<1>();
+        if (P % T::kParts == 0 && part > 0) stages_.done();
+      }
+    }
     if (part + 1 < parts_) fetch<(P + 1) % T::kTurn>();
-    if (kMayBeFirst && part < 0) return;
-    if constexpr (T::kProducts == 3) {
+    if constexpr (!kBeside) {
+      if (kMayBeFirst && part < 0) return;
       rt::multiplied(apart);
       RT_UNROLL
       for (int i = 0; i < T::BN / 2; ++i) acc[i] += apart[i] * down_[P % 2][i / 2 % 2];
-    } else {
-      rt::multiplied(acc);
+      if constexpr (P % T::kParts == T::kParts - 1) stages_.done();
     }
-    if constexpr (P % T::kParts == T::kParts - 1) stages_.done(part + 1 >= parts_);
   }
 
   // Begins the products of part P of a turn.
@@ -261,7 +308,11 @@ class GroupProducts {
     }
     RT_UNROLL
     for (int k = 0; k < T::kSteps; ++k) {
-      begin_product<T>(a[k].hi, b + k * (2 * T::kPitch), true, T::kProducts == 3 ? apart : acc);
+      if constexpr (T::kShareA) {
+        begin_product<T>(reinterpret_cast<const char*>(from_ + k * T::kDeep), b + k * (2 * T::kPitch), true, acc);
+      } else {
+        begin_product<T>(a[k].hi, b + k * (2 * T::kPitch), true, T::kProducts == 3 ? apart : acc);
+      }
     }
     rt::multiply_end();
   }
@@ -271,8 +322,8 @@ class GroupProducts {
   LoadA& load_a_;
   GroupStages<T> stages_;
   E* ring_;
-  const E* row_;  // the row of the first stage whose address the lane gives
-  const E* from_ = nullptr;
+  int row_;                  // where in a stage the row begins whose address the lane gives
+  const E* from_ = nullptr;  // the stage that was fetched last
   const char* b_ = nullptr;
   GroupFragment<E, T::kProducts> fragments_[2][T::kSteps];  // of one part of a stage, and of the one that comes next
   RowScales scales_;                                        // of three products

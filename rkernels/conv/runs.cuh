@@ -18,13 +18,15 @@ struct Runs {
 
 // Brings COLS values of k for ROWS positions to [position][k] of a stage with LD elements a row, and goes on by STEP
 // values of k. Lanes lie along k, so that a warp brings whole lines of 128 bytes. A thread brings the same k of several
-// positions, of which it keeps the place in the input.
-template <int Threads, int ROWS, int COLS, int STEP, int LD, int RANK, class Pro, class Src = float, class Dst = Src>
+// positions, of which it keeps the place in the input. Swizzled is as in StridedLoader.
+template <int Threads, int ROWS, int COLS, int STEP, int LD, int RANK, class Pro, class Src = float, class Dst = Src,
+          bool Swizzled = false>
 struct RunLoader {
   static constexpr bool kConstant = false;
   static constexpr int kVec = kPerLoad<Src>;
   static constexpr int kAcross = COLS / kVec, kStep = Threads / kAcross, kCopies = ROWS / kStep;
   static_assert(Threads % kAcross == 0 && ROWS % kStep == 0, "threads cover whole rows of the stage");
+  static_assert(!Swizzled || kStep % 8 == 0, "a thread's runs are at the same place of each row");
 
   const Src* base;  // of the image and group
   const Window& win;
@@ -42,7 +44,7 @@ struct RunLoader {
         win(v),
         runs(r),
         k(k0 + tid % kAcross * kVec),
-        to(tid / kAcross * LD + tid % kAcross * kVec),
+        to(tid / kAcross * LD + (tid % kAcross * kVec ^ (Swizzled ? tid / kAcross % 8 * kPerLoad<Dst> : 0))),
         pro(prologue),
         padding(outside) {
     RT_UNROLL

@@ -1,5 +1,5 @@
-// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32, or int32 for integers of 8 bits, for
-// a constant B that is packed and streamed: one BM×BN tile an rTask, multiplied by warp groups.
+// C[b][m][n] = epilogue(Σ_k prologue(A[b][m][k]) · B[b][k][n]), summed in float32, or in int32 for integers of 8 bits,
+// for a constant B that is packed and streamed: one BM×BN tile an rTask, multiplied by warp groups.
 #pragma once
 
 #include "common/loaders.cuh"
@@ -11,7 +11,7 @@ namespace rk {
 // part of k only; i0 counts (split, batch).
 template <int BM, int BN, int KG, int ST, int Products, int ModeA, class A, class E, class Epi, class Pro>
 struct GemmWgmma {
-  using T = GroupTile<A, E, BM, BN, KG, ST, Products>;
+  using T = GroupTile<A, E, BM, BN, KG, ST, Products, ModeA == kLoadVec4>;
   using In = StagedAs<E, A>;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
@@ -51,7 +51,7 @@ struct GemmWgmma {
  private:
   // Brings a group's rows of the next k tile, its share of k.
   struct Rows {
-    StridedLoader<128, 64, T::kSlice, T::LDA, true, ModeA, Pro, In, E> window;
+    StridedLoader<128, 64, T::kSlice, T::LDA, true, ModeA, Pro, In, E, T::kSwizzled> window;
     RT_DEVICE void issue(E* stage) {
       window.issue(stage);
       if constexpr (T::KG > 1) window.template pass<T::BK - T::kSlice>();

@@ -10,6 +10,11 @@ RT_DEVICE uint64_t group_operand(const void* b, int pitch) {
   return uint64_t{128 >> 4} << 32 | static_cast<uint64_t>(pitch >> 4) << 16 | (shared_address(b) & 0x3ffff) >> 4;
 }
 
+// The descriptor of rows of 128 bytes with a swizzle of as many: 1024 bytes from eight rows to the next eight.
+RT_DEVICE uint64_t swizzled_operand(const void* a) {
+  return uint64_t{1} << 62 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 16 | (shared_address(a) & 0x3ffff) >> 4;
+}
+
 // What the instructions of N columns are called with: inline PTX has no lists of registers but those that are written
 // out.
 template <int N>
@@ -49,9 +54,20 @@ struct GroupProduct;
                  : RT_D##N(SUMS)                                                                                    \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add));                                   \
   }
+// The same with A in shared memory. There are fewer operands, so that the first three numbers are those of the
+// descriptors and of ADD.
+#define RT_GROUP_SHARED(NAME, TYPES, N, TEXT, A, B, ADD, ...)                                                       \
+  RT_DEVICE static void NAME(float(&d)[N / 2], uint64_t a, uint64_t b, int add) {                                   \
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %" #ADD ", 0; wgmma.mma_async.sync.aligned.m64n" #N TYPES " {" TEXT \
+                 "}, %" #A ", %" #B ", p, 1, 1, 0, 0;}"                                                             \
+                 : RT_D##N("f")                                                                                     \
+                 : "l"(a), "l"(b), "r"(add));                                                                       \
+  }
 #define RT_GROUP_PRODUCT(N, ...)                                                             \
   template <>                                                                                \
   struct GroupProduct<N> {                                                                   \
+    RT_GROUP_SHARED(f16_swizzled, "k16.f32.f16.f16", N, __VA_ARGS__)                         \
+    RT_GROUP_SHARED(bf16_swizzled, "k16.f32.bf16.bf16", N, __VA_ARGS__)                      \
     RT_GROUP_INSTRUCTION(tf32, "k8.f32.tf32.tf32", ", 1, 1", float, "f", N, __VA_ARGS__)     \
     RT_GROUP_INSTRUCTION(f16, "k16.f32.f16.f16", ", 1, 1, 0", float, "f", N, __VA_ARGS__)    \
     RT_GROUP_INSTRUCTION(bf16, "k16.f32.bf16.bf16", ", 1, 1, 0", float, "f", N, __VA_ARGS__) \
@@ -100,6 +116,7 @@ RT_GROUP_PRODUCT(256,
 #undef RT_D256
 #undef RT_GROUP_PRODUCT
 #undef RT_GROUP_INSTRUCTION
+#undef RT_GROUP_SHARED
 
 RT_DEVICE void multiply_begin() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -152,6 +169,36 @@ RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const 
   }
 #else
   static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+
+template <int N>
+RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  GroupProduct<N>::f16_swizzled(d, swizzled_operand(a), group_operand(b, pitch), add);
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+template <int N>
+RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  GroupProduct<N>::bf16_swizzled(d, swizzled_operand(a), group_operand(b, pitch), add);
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+
+RT_DEVICE void operands_written() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+template <int Groups>
+RT_DEVICE void multiplied_but() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Groups) : "memory");
 #endif
 }
 

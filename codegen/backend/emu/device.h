@@ -17,6 +17,7 @@ inline float exp2(float x) { return std::exp2(x); }
 inline int settled(int x) { return x; }
 inline float settled(float x) { return x; }
 
+RT_EMU_QUIET inline uintptr_t shared_address(const void* p) { return reinterpret_cast<uintptr_t>(p); }
 RT_EMU_QUIET inline int thread_index() { return emu::running_block->thread_index(); }
 RT_EMU_QUIET inline int block_index() { return emu::running_block->index(); }
 RT_EMU_QUIET inline int block_threads() { return emu::running_block->threads(); }

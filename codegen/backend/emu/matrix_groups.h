@@ -1,5 +1,6 @@
 // Matrix instructions of a warp group, on the emulator. They are carried out as late as hardware may: when the thread
-// waits for them. So an rKernel that overwrites B or reads its sums before that gets wrong numbers.
+// waits for them. So an rKernel that overwrites operands in shared memory, or reads its sums, before that gets wrong
+// numbers.
 #pragma once
 
 #include <vector>
@@ -8,27 +9,77 @@
 
 namespace rt::detail {
 
-// A product that a thread has begun: its own elements of D, and the words of the two rows of A that these come from.
+// B in shared memory: blocks of 16 bytes of depth, so many bytes apart.
+struct SharedColumns {
+  const char* at;
+  int pitch;
+
+  // Word k, of 8, of a column.
+  uint32_t word(int column, int k) const {
+    uint32_t w;
+    std::memcpy(&w, at + k / 4 * pitch + 16 * column + 4 * (k % 4), 4);
+    return w;
+  }
+  void check() const {
+    if (reinterpret_cast<uintptr_t>(at) % 16 != 0 || pitch % 16 != 0) {
+      emu::running_block->fail("a matrix in shared memory that is not aligned to 16 bytes");
+    }
+  }
+};
+
+// Rows of A in shared memory, 128 bytes each. The hardware exchanges runs of 16 bytes by their addresses.
+struct SwizzledRows {
+  const char* at;
+
+  // Word k, of 8, of a row.
+  uint32_t word(int row, int k) const {
+    const uintptr_t plain = shared_address(at) + static_cast<uintptr_t>(128 * row + 4 * k);
+    const uintptr_t swizzled = plain ^ (plain >> 7 & 7) << 4;
+    uint32_t w;
+    std::memcpy(&w, at + (swizzled - shared_address(at)), 4);
+    return w;
+  }
+  void check() const {
+    if (shared_address(at) % 1024 >= 128 || shared_address(at) % 32 != 0) {
+      emu::running_block->fail("swizzled rows that do not begin at a multiple of 1024 bytes");
+    }
+  }
+};
+
+// A product that a thread has begun: its own elements of D, and the words of the two rows of A that these come from. If
+// A is in shared memory, the words are read when the product is carried out.
 struct GroupProduct {
   void* d;
   int columns;
   uint32_t rows[2][8];
-  const char* b;
-  int pitch;
+  SwizzledRows a;  // its address is null where A is in registers
+  SharedColumns b;
   bool add;
   void (*finish)(const GroupProduct&);  // finish_product of the types that are multiplied
 };
 
-// The products that each thread of the running block has begun. Blocks are OS threads.
-inline std::vector<GroupProduct>& begun_products() {
-  static thread_local std::vector<std::vector<GroupProduct>> begun;
+// The products that a thread has begun, and how many of them belong to each group that it has ended.
+struct BegunProducts {
+  std::vector<GroupProduct> products;
+  std::vector<size_t> groups;
+};
+
+// What each thread of the running block has begun. Blocks are OS threads.
+inline BegunProducts& begun_products() {
+  static thread_local std::vector<BegunProducts> begun;
   const size_t tid = static_cast<size_t>(thread_index());
   if (begun.size() <= tid) begun.resize(tid + 1);
   return begun[tid];
 }
 
 inline void multiply_begin() {}
-inline void multiply_end() {}
+inline void multiply_end() {
+  BegunProducts& begun = begun_products();
+  size_t open = begun.products.size();
+  for (const size_t n : begun.groups) open -= n;
+  begun.groups.push_back(open);
+}
+inline void operands_written() {}
 
 // Adds the products of the numbers of a word of A and one of B. Those of floats are exact in float32.
 inline void add_tf32(float& d, uint32_t x, uint32_t y) { d += tf32_value(x) * tf32_value(y); }
@@ -56,9 +107,7 @@ inline void finish_product(const GroupProduct& p) {
       Sum& d = static_cast<Sum*>(p.d)[4 * j + e];
       if (!p.add) d = 0;
       for (int k = 0; k < 8; ++k) {
-        uint32_t y;
-        std::memcpy(&y, p.b + k / 4 * p.pitch + 16 * (8 * j + 2 * q + e % 2) + 4 * (k % 4), 4);
-        AddWord(d, p.rows[e / 2][k], y);
+        AddWord(d, p.rows[e / 2][k], p.b.word(8 * j + 2 * q + e % 2, k));
       }
     }
   }
@@ -67,17 +116,26 @@ inline void finish_product(const GroupProduct& p) {
 template <int N, class Sum, void (*AddWord)(Sum&, uint32_t, uint32_t)>
 inline void begin_product(Sum (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
   static_assert(N % 8 == 0 && N >= 16 && N <= 256);
-  if (reinterpret_cast<uintptr_t>(b) % 16 != 0 || pitch % 16 != 0) {
-    emu::running_block->fail("a matrix in shared memory that is not aligned to 16 bytes");
-  }
+  const SharedColumns right{static_cast<const char*>(b), pitch};
+  right.check();
   const uint32_t none[2] = {0, 0};
   const uint32_t(*fragment)[6] = emu::running_block->share_fragments(a, none);
   const int g = thread_index() % emu::kWarp / 4;
-  GroupProduct p{d, N, {}, static_cast<const char*>(b), pitch, add, finish_product<Sum, AddWord>};
+  GroupProduct p{d, N, {}, {}, right, add, finish_product<Sum, AddWord>};
   for (int k = 0; k < 8; ++k) {
     for (int lower = 0; lower < 2; ++lower) p.rows[lower][k] = fragment[4 * g + k % 4][lower + k / 4 * 2];
   }
-  begun_products().push_back(p);
+  begun_products().products.push_back(p);
+}
+
+template <int N, void (*AddWord)(float&, uint32_t, uint32_t)>
+inline void begin_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+  static_assert(N % 8 == 0 && N >= 16 && N <= 256);
+  const SwizzledRows left{static_cast<const char*>(a)};
+  const SharedColumns right{static_cast<const char*>(b), pitch};
+  left.check();
+  right.check();
+  begun_products().products.push_back(GroupProduct{d, N, {}, left, right, add, finish_product<float, AddWord>});
 }
 
 template <int N>
@@ -97,10 +155,46 @@ inline void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const voi
   begin_product<N, int32_t, add_bytes<SignedA, SignedB>>(d, a, b, pitch, add);
 }
 
+template <int N>
+inline void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+  begin_swizzled<N, add_pair<float16_value>>(d, a, b, pitch, add);
+}
+template <int N>
+inline void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+  begin_swizzled<N, add_pair<bfloat16_value>>(d, a, b, pitch, add);
+}
+
+// Reads the words of A from shared memory: of rows g and g + 8 of the warp's 16.
+inline void read_rows(GroupProduct& p) {
+  const int warp = thread_index() % 128 / emu::kWarp, g = thread_index() % emu::kWarp / 4;
+  for (int k = 0; k < 8; ++k) {
+    for (int lower = 0; lower < 2; ++lower) p.rows[lower][k] = p.a.word(16 * warp + g + 8 * lower, k);
+  }
+}
+
+// Carries out all products but those of the latest groups, so many of them.
+inline void finish_groups(size_t left) {
+  BegunProducts& begun = begun_products();
+  if (begun.groups.size() <= left) return;
+  const auto last = begun.groups.end() - static_cast<std::ptrdiff_t>(left);
+  size_t n = 0;
+  for (auto g = begun.groups.begin(); g != last; ++g) n += *g;
+  for (size_t i = 0; i < n; ++i) {
+    GroupProduct& p = begun.products[i];
+    if (p.a.at) read_rows(p);
+    p.finish(p);
+  }
+  begun.products.erase(begun.products.begin(), begun.products.begin() + static_cast<std::ptrdiff_t>(n));
+  begun.groups.erase(begun.groups.begin(), last);
+}
+
 template <class Sum, int M>
 inline void multiplied(Sum (&)[M]) {
-  for (const GroupProduct& p : begun_products()) p.finish(p);
-  begun_products().clear();
+  finish_groups(0);
+}
+template <int Groups>
+inline void multiplied_but() {
+  finish_groups(Groups);
 }
 
 }  // namespace rt::detail

@@ -45,9 +45,27 @@ template <int N, bool SignedA, bool SignedB>
 RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
   detail::multiply_int8<N, SignedA, SignedB>(d, a, b, pitch, add);
 }
+template <int N>
+RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+  detail::multiply_f16_swizzled<N>(d, a, b, pitch, add);
+}
+template <int N>
+RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+  detail::multiply_bf16_swizzled<N>(d, a, b, pitch, add);
+}
+// Shared memory from the next multiple of so many bytes on.
+template <int Bytes>
+RT_DEVICE char* aligned_shared(char* p) {
+  return p + (Bytes - detail::shared_address(p) % Bytes) % Bytes;
+}
+RT_DEVICE void operands_written() { detail::operands_written(); }
 template <class Sum, int M>
 RT_DEVICE void multiplied(Sum (&d)[M]) {
   detail::multiplied(d);
+}
+template <int Groups>
+RT_DEVICE void multiplied_but() {
+  detail::multiplied_but<Groups>();
 }
 
 }  // namespace rt

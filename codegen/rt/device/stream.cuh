@@ -44,6 +44,9 @@ struct RingPlace {
 //     …
 //     s.pop();                          // gives its stage back to the loader
 //   }
+//
+// A warp that still reads a chunk when it takes the next one has two copies of the stream: one goes on by front() and
+// pass(), and the other gives the chunks back in the same order, by pop().
 class Stream {
  public:
   Stream() = default;
@@ -76,6 +79,11 @@ class Stream {
     detail::note_chunk();
     watch_.pen.frees(number());
     detail::free_stage(stage(), stage_bytes_, full_ + count_ + next_.stage);
+    pass();
+  }
+
+  // Goes on to the next chunk, and leaves the giving back of the front one to another copy of the stream.
+  RT_DEVICE void pass() {
     if (++next_.stage == count_) next_.stage = 0, ++next_.phase;
   }
 
