@@ -12,7 +12,7 @@ type kernel struct {
 	serves []bool // by number of the instance
 }
 
-// useKernels finds out which kernels the program of the given layouts has, and the ring of weights that they share.
+// useKernels finds out which kernels the program of the given layouts has, and their rings of weights.
 func (l *layout) useKernels(program []*layout) {
 	all := *program[0].plan
 	all.Segments = nil
@@ -92,7 +92,7 @@ func kernelName(k int) string { return fmt.Sprintf("Kernel%d", k) }
 // kernelNote says what tells a kernel from the others.
 func kernelNote(k *kernel) string {
 	ring := "streaming weights"
-	if !k.Rings {
+	if k.StageBytes == 0 {
 		ring = "none of which streams weights"
 	}
 	return fmt.Sprintf("Launches %s, of which a multiprocessor holds %s", ring, count(k.Blocks, "block"))

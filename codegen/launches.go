@@ -202,13 +202,13 @@ type piece struct {
 	step  int
 }
 
-// mostChunks is the number of chunks that the block with the most of them streams.
-func (d *dispatch) mostChunks(r vdevice.Ring) int {
+// mostChunks is the number of chunks that the block with the most of them streams, in a launch of the given kernel.
+func (d *dispatch) mostChunks(k *vdevice.Kernel) int {
 	most := int64(0)
 	for _, blocks := range d.streams {
 		n := int64(0)
 		for _, b := range blocks {
-			chunk := int64(r.Chunk(b.step))
+			chunk := int64(k.Chunk(b.step))
 			n += (b.bytes + chunk - 1) / chunk
 		}
 		most = max(most, n)

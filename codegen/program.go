@@ -48,7 +48,7 @@ func (s *source) program() {
 		{"whether loaders bring the weights of each block's only step", "bool", "kSingle", e.single},
 		{"vEUs of a multiprocessor", "int", "kVEUsPerSM", max(1, s.plan.Spec.VEUsPerSM)},
 		{"bytes of shared memory that keep a multiprocessor from holding two such blocks", "int", "kAlone", r.Alone},
-		{"bytes of a stage of the ring of streamed weights", "int", "kStageBytes", r.StageBytes},
+		{"bytes of a stage of a ring of streamed weights, at most", "int", "kStageBytes", r.StageBytes},
 		{"bytes of shared memory of a vEU with a ring", "int", "kSharedBudget", r.Shared},
 	} {
 		s.printf("  static constexpr %s %s = %v;  // %s\n", c.kind, c.name, c.value, c.doc)
@@ -74,8 +74,8 @@ func (s *source) kernel(number int) {
 		k.Side)
 	if len(s.kernels) > 1 {
 		s.printf("  static constexpr int kThreads = %d;  // of its own launches\n", max(32, k.Needs.Threads))
-		if !k.Rings {
-			s.printf("  static constexpr int kStageBytes = 0;  // there are no loaders\n")
+		if k.StageBytes != s.rings.StageBytes {
+			s.printf("  static constexpr int kStageBytes = %d;  // of a ring of its own launches\n", k.StageBytes)
 		}
 	}
 	s.printf("\n  // Runs an rTask. There is one call for each instance: the size of the code follows their number.\n" +

@@ -43,10 +43,14 @@ func (l *layout) addSegment(segment int) error {
 		l.lines += e.Lines() + 1 // the guard's
 	}
 	l.staging.raise(staging{slots: e.SharedWords()})
-	if err := l.addSteps(&t, e, rows); err != nil {
+	launches := dispatches(l.plan, segment, rows)
+	for i := range launches {
+		launches[i].kernel = l.kernelFor(launches[i].tasks)
+	}
+	if err := l.addSteps(&t, e, rows, launches[len(launches)-p.Waves:]); err != nil {
 		return err
 	}
-	l.addLaunches(&t, segment, rows)
+	l.addLaunches(&t, seg, launches)
 	t.data = padTo(t.data, 16)
 	l.tableBytes += int64(len(t.data))
 	l.segments = append(l.segments, t)
@@ -61,13 +65,14 @@ func (t *segmentTables) put(b []byte) int64 {
 	return at
 }
 
-// addSteps adds the tables of a segment's steps, vEU by vEU, and of what they wait for and move.
-func (l *layout) addSteps(t *segmentTables, e *vdevice.Encoder, rows [][]vdevice.Step) error {
+// addSteps adds the tables of a segment's steps, vEU by vEU, and of what they wait for and move. waves are the launches
+// of the segment's waves, one for each.
+func (l *layout) addSteps(t *segmentTables, e *vdevice.Encoder, rows [][]vdevice.Step, waves []dispatch) error {
 	var steps, waits, moves []byte
 	for v, vs := range rows {
 		for i := range vs {
 			waits = padTo(waits, 16) // the executor copies waits in pairs
-			row := l.stepRow(vs[i].Task)
+			row := l.stepRow(vs[i].Task, waves[vs[i].Wave].kernel)
 			x := e.Step(vdevice.At{VEU: int32(v), Order: int32(i)}, &row)
 			if n := len(x.Waits); n > math.MaxUint16 {
 				return problem("too-many-waits", "a step waits for %d others, the program tables hold %d",
@@ -97,26 +102,24 @@ func (l *layout) addSteps(t *segmentTables, e *vdevice.Encoder, rows [][]vdevice
 }
 
 // addLaunches adds the rows of a segment's launches, and the ranges of steps that their thread blocks walk.
-func (l *layout) addLaunches(t *segmentTables, segment int, rows [][]vdevice.Step) {
-	seg := l.plan.Segments[segment]
-	for i, d := range dispatches(l.plan, segment, rows) {
+func (l *layout) addLaunches(t *segmentTables, seg vdevice.Segment, launches []dispatch) {
+	for i, d := range launches {
 		d.op = -1
 		if op, ok := d.only(seg.Program); ok && (i > 0 || seg.Kind != vdevice.RProgram) {
 			d.op = l.opIndex[op]
 			d.first, d.stride = d.strideOf()
 			blocks := make([]weightBlock, d.grid)
 			for b, task := range d.tasks {
-				blocks[b] = l.stream(d.op, task.Index)
+				blocks[b] = l.stream(d.op, task.Index, d.kernel)
 			}
 			d.weights = blockStreamOf(blocks)
 		}
 		x := d.launch
-		x.kernel = l.kernelFor(d.tasks)
 		var ranges []byte
 		for _, r := range d.ranges {
 			ranges = r.Append(ranges)
 		}
-		x.ranges, x.chunks = t.put(ranges), d.mostChunks(l.rings)
+		x.ranges, x.chunks = t.put(ranges), d.mostChunks(&l.kernels[d.kernel].Kernel)
 		t.launches = append(t.launches, x)
 	}
 }
@@ -151,10 +154,10 @@ func (l *layout) mostVEUs() int {
 	return n
 }
 
-// stepRow is a step's row of the program tables, as far as the rTask alone decides it.
-func (l *layout) stepRow(t vdevice.Task) schema.Step {
+// stepRow is a step's row of the program tables, as far as the rTask and the kernel that runs it decide it.
+func (l *layout) stepRow(t vdevice.Task, kernel int) schema.Step {
 	op := l.opIndex[t.Op]
-	stream := l.stream(op, t.Index)
+	stream := l.stream(op, t.Index, kernel)
 	return schema.Step{
 		Op: uint32(op), RTask: uint32(t.Index), Instance: uint16(l.ops[op].instance),
 		Stream: stream.at, StreamWords: stream.words, ChunkWords: stream.chunkWords, Chunks: stream.chunks,
@@ -165,13 +168,14 @@ func (l *layout) stepRow(t vdevice.Task) schema.Step {
 // length, the length of a chunk and the number of chunks.
 type weightBlock struct{ at, words, chunkWords, chunks uint32 }
 
-func (l *layout) stream(op int, rtask int32) weightBlock {
+// stream is the weight block of an rTask that the given kernel runs.
+func (l *layout) stream(op int, rtask int32, kernel int) weightBlock {
 	c := l.ops[op].cand
 	if c.Stream == nil {
 		return weightBlock{}
 	}
 	ref, n := c.Stream(int(rtask))
-	chunk := l.rings.Chunk(c.Inst.StreamStep())
+	chunk := l.kernels[kernel].Chunk(c.Inst.StreamStep())
 	return weightBlock{
 		at: uint32((l.constAt[ref.Buffer] + ref.Offset) / schema.StreamUnit), words: uint32(n / schema.StreamUnit),
 		chunkWords: uint32(chunk / schema.StreamUnit), chunks: uint32((n + int64(chunk) - 1) / int64(chunk)),

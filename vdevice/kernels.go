@@ -26,6 +26,8 @@ type Kernel struct {
 	KernelClass
 	Needs Needs // of all of its launches
 	Side  int   // how many bytes of shared memory a block of a launch that overlaps may take for its ring
+	// StageBytes is the size of a stage of its rings. 0: nothing streams.
+	StageBytes int
 }
 
 // KernelClass tells the kernels of a plan apart.
@@ -67,7 +69,7 @@ func (plan *Plan) Kernels() []Kernel {
 		out = []Kernel{{KernelClass: rule.all}}
 	}
 	for i := range out {
-		out[i].Side = plan.side(&out[i])
+		plan.chooseRing(&out[i])
 	}
 	number := map[bool]int{true: 0, false: 1}
 	slices.SortFunc(out, func(a, b Kernel) int {

@@ -119,14 +119,15 @@ func newStreams(seg Segment) streams {
 func (plan *Plan) ringBytes() []int {
 	seg, kernels := plan.Segments[0], plan.Kernels()
 	r := plan.RingOf(kernels)
-	bytes := func(n Needs, shared int) int { return n.stages(shared, r.StageBytes) * r.StageBytes }
+	bytes := func(n Needs, shared, stage int) int { return n.stages(shared, stage) * stage }
 	if seg.Kind == RProgram {
-		return []int{bytes(seg.Program.Needs(), r.Shared)}
+		return []int{bytes(seg.Program.Needs(), r.Shared, r.StageBytes)}
 	}
 	var out []int
 	kernel := plan.KernelOf(kernels)
 	for _, n := range seg.Program.launchNeeds() {
-		out = append(out, bytes(n, kernels[kernel(n)].Side))
+		k := &kernels[kernel(n)]
+		out = append(out, bytes(n, k.Side, k.StageBytes))
 	}
 	return out
 }

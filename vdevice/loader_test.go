@@ -178,6 +178,46 @@ func TestRing(t *testing.T) {
 	}
 }
 
+// Each kernel has two stages at least, in the part of shared memory that its launches may take: an rKernel that takes
+// large units does not make the stages of other kernels large.
+func TestRingOfEachKernel(t *testing.T) {
+	spec, err := device.Find("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := streamed(4, 96<<10)
+	p := alternating(spec, m.G)
+	for id := range p.Ops { // tiles with the units and registers of those of warp groups
+		registers, step := 168, 32<<10
+		if id%2 == 1 {
+			registers, step = 80, 12<<10
+		}
+		p.Candidate(int32(id)).Inst = vdevicetest.StreamInstance(256, 72<<10, registers, step)
+	}
+	p.Waves = len(p.Ops) // a launch of each rOperator
+	for _, steps := range p.Steps {
+		for i := range steps {
+			steps[i].Wave = steps[i].Task.Op
+		}
+	}
+	plan := planOf(m.G, p)
+	plan.Segments[0].Kind = Waves
+	kernels := plan.Kernels()
+	if len(kernels) != 2 {
+		t.Fatalf("launches of different registers have the kernels %+v", kernels)
+	}
+	for _, k := range kernels {
+		step := k.Needs.StreamStep
+		if n := k.Needs.stages(k.Side, k.StageBytes); n < 2 || k.StageBytes < step || k.Chunk(step)%step != 0 {
+			t.Errorf("a kernel for units of %d bytes has %d stages of %d bytes", step, n, k.StageBytes)
+		}
+	}
+	if one, two := &kernels[0], &kernels[1]; one.Side != spec.SharedBound() || two.Side >= spec.SharedBound()/2+1024 ||
+		one.StageBytes == two.StageBytes {
+		t.Errorf("the kernels are %+v", kernels)
+	}
+}
+
 func TestRingMustFit(t *testing.T) {
 	spec := testSpec(t, 2)
 	m := streamed(2, 64<<10)

@@ -1,18 +1,16 @@
 package vdevice
 
-import (
-	"slices"
+import "github.com/rammerc/rammerc/schema"
 
-	"github.com/rammerc/rammerc/schema"
-)
-
-// Ring is the shared memory through which the loaders of a plan's vEUs stream weights (rt/exec/ring.cuh).
+// Ring is the shared memory through which the loaders of a plan's vEUs stream weights (rt/exec/ring.cuh). Each kernel
+// has stages of a size of its own (Kernel.StageBytes).
 //
 // A ring of any size from two stages on is legal. The loader fills stages in the order in which the vEU's steps read
 // them and waits for nothing but a free stage. Every step gives all of its stages back before the next one takes any.
-// So no step can wait for a stage that only a later step would free.
+// So no step can wait for a stage that only a later step would free. But an rTask may take a chunk before it gives back
+// the one before, so that a block which streams several chunks needs two stages.
 type Ring struct {
-	StageBytes int // 0: nothing streams
+	StageBytes int // the largest stage of any kernel; 0: nothing streams
 	// Shared is how many bytes of shared memory a vEU of an rProgram may take, the ring included. A block of another
 	// launch shares its multiprocessor with blocks of other launches: while it computes, the loaders of the next launch
 	// fill their rings. It may take Kernel.Side bytes; one that streams more weights than Shared holds takes Shared as
@@ -45,25 +43,28 @@ func (plan *Plan) RingOf(kernels []Kernel) Ring {
 		beside := spec.SharedBeside(max(1, spec.VEUsPerSM) + 1)
 		r.Alone = beside/schema.SharedAlign*schema.SharedAlign + schema.SharedAlign
 	}
-	step := plan.needs().StreamStep
-	if step == 0 {
-		return r
-	}
-	fits := func(k Kernel) bool {
-		return k.Needs.StreamStep == 0 || k.Needs.stages(k.Side, r.StageBytes) >= leastRing
-	}
-	least := leastStage(step)
-	// Whole units in a stage leave none of it empty.
-	for r.StageBytes = ceilDiv(usualStage, least) * least; r.StageBytes > least; r.StageBytes = max(r.StageBytes/2, least) {
-		if !slices.ContainsFunc(kernels, func(k Kernel) bool { return !fits(k) }) {
-			break
-		}
+	for i := range kernels {
+		r.StageBytes = max(r.StageBytes, kernels[i].StageBytes)
 	}
 	return r
 }
 
+// chooseRing sets the size of the kernel's stages, and how much of shared memory its rings may take. Whole units of the
+// largest of its rKernels in a stage leave none of it empty.
+func (plan *Plan) chooseRing(k *Kernel) {
+	k.Side = plan.side(k)
+	if k.Needs.StreamStep == 0 {
+		return
+	}
+	least := leastStage(k.Needs.StreamStep)
+	k.StageBytes = ceilDiv(usualStage, least) * least
+	for k.StageBytes > least && k.Needs.stages(k.Side, k.StageBytes) < leastRing {
+		k.StageBytes = max(k.StageBytes/2, least)
+	}
+}
+
 // Chunk is how many bytes of weights are in a stage at a time, for an rKernel that takes step bytes together.
-func (r Ring) Chunk(step int) int { return r.StageBytes / step * step }
+func (k *Kernel) Chunk(step int) int { return k.StageBytes / step * step }
 
 func ceilDiv(n, by int) int { return (n + by - 1) / by }
 
