@@ -112,6 +112,8 @@ func TestIntegerConv(t *testing.T) {
 	add("3x3 strided", "%x: int8[1,48,9,9]", w("int8", 64, 48, 3, 3), padded+"strides = [2, 2], zero = -128")
 	add("3x3 of many positions", "%x: uint8[1,16,13,13]", w("int8", 100, 16, 3, 3), padded+"zero = 9")
 	add("few channels", "%x: uint8[1,3,17,19]", w("int8", 32, 3, 7, 7), "pads = [3, 3, 3, 3], strides = [2, 2], zero = 114")
+	add("few channels of int8", "%x: int8[2,2,11,9]", w("int8", 20, 2, 3, 3), padded+"dilations = [2, 1], zero = -7")
+	add("one channel, deep", "%x: uint8[1,1,5,6,7]", w("uint8", 17, 1, 3, 3, 3), "zero = 0")
 	add("primes", "%x: uint8[2,13,7,5]", w("int8", 23, 13, 3, 3), padded+"zero = 5")
 	add("dilated groups", "%x: int8[1,32,9,9]", w("int8", 64, 16, 3, 3), padded+"dilations = [2, 2], group = 2, zero = 9")
 	add("depthwise", "%x: uint8[2,12,9,8]", w("int8", 12, 1, 3, 3), padded+"group = 12, zero = 131")

@@ -33,6 +33,7 @@ type convolution struct {
 	prologue   *functor.Expr
 	multiplied ir.DType
 	zero       int64                // the zero point of an input of integers
+	pixels     bool                 // an element of x is all channels of a place, as packPixels makes them
 	elements   contraction.Elements // with the weights on the left
 	tail       tails.Spec
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/contraction"
+	"github.com/rammerc/rammerc/lower/elementwise"
 	"github.com/rammerc/rammerc/lower/gemm"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
@@ -40,7 +41,41 @@ func IntegerConv(b *build.Builder, g *build.Group) error {
 	if c.isProduct() {
 		return gemm.LowerProduct(b, g, c.product())
 	}
+	if c.groups == 1 && c.inC < pixelChannels && !c.transposed {
+		if err := c.packPixels(b); err != nil {
+			return err
+		}
+	}
 	return addRows(b, g, c)
+}
+
+// pixelChannels is how many channels of 8 bits one element of packed pixels has.
+const pixelChannels = 4
+
+// packPixels has an rOperator of its own put the few channels of each place into one number of 32 bits, the first in the
+// lowest byte: so conv_rows brings them with one asynchronous copy, and not each through a register. The bytes behind
+// the last channel are zero, as their weights are.
+func (c *convolution) packPixels(b *build.Builder) error {
+	word := map[ir.DType]ir.DType{ir.Uint8: ir.Uint32, ir.Int8: ir.Int32}[c.x.DType()]
+	shape := append([]int64{}, c.x.Shape...)
+	shape[1] = 1
+	pixels := b.Temp("pixels", word, shape)
+	var leaves []roperator.View
+	var root *functor.Expr
+	for i := range c.inC {
+		channel := c.x
+		channel.Shape, channel.Offset = shape, c.x.Offset+i*c.x.Strides[1]
+		leaves = append(leaves, channel)
+		e := functor.Apply("BitwiseAnd", functor.Cast(word, functor.Leaf(c.x.DType(), int(i))), functor.Scalar(word, 0xff))
+		if i > 0 {
+			e = functor.Apply("Mul", e, functor.Scalar(word, float64(int64(1)<<(8*i))))
+			e = functor.Apply("BitwiseOr", root, e)
+		}
+		root = e
+	}
+	c.x, c.pixels = pixels, true
+	return elementwise.Add(b, elementwise.Map{Kind: "Pixels", Outs: []roperator.View{pixels},
+		Roots: []*functor.Expr{root}, Leaves: leaves})
 }
 
 // subtractZero lets the tail subtract what the zero point adds to each sum.

@@ -49,12 +49,15 @@ const nowhere = 1 << 29
 
 // packSteps makes conv_tiled's table of steps: for each k, how far the input's element is from that of the first tap.
 func packSteps(b *build.Builder, c *convolution, k gatherK) roperator.View {
-	rows, behind := k.tiles*k.bk, int64(0)
+	rows, behind := k.tiles*k.bk/k.word, int64(0)
 	if k.mode == schema.GatherTap {
 		rows, behind = k.tiles, 1
 	}
 	name := fmt.Sprintf("steps%d.%d channels.kernel%v.dilation%v.strides%v.%d", k.mode, k.channels, c.kernel,
 		c.dilation, c.inputSteps(), k.bk)
+	if k.word > 1 {
+		name += ".pixels"
+	}
 	return b.Packed(name, ir.Int32, stepFields*(rows+behind), func() []byte {
 		bytes := stepFields * int64(ir.Int32.Size())
 		out := make([]byte, 0, bytes*(rows+behind))
@@ -75,6 +78,9 @@ func (c *convolution) inputSteps() [4]int64 {
 // step is row i of the table: offset, depth, height and width.
 func (c *convolution) step(k gatherK, i int64) [stepFields]int64 {
 	channel, tap, upper := i/k.taps, i%k.taps, int64(0)
+	if k.word > 1 && i >= k.taps {
+		return [stepFields]int64{0, 0, nowhere, 0}
+	}
 	if k.mode == schema.GatherTap {
 		tap = i / k.channelTiles
 		channel = i % k.channelTiles * k.bk

@@ -140,7 +140,7 @@ func (c *convolution) rowProduct() (contraction.Product, bool) {
 // fit conv_rows' 16 bits.
 func (c *convolution) wholeRuns() bool {
 	per := contraction.PerLoad(c.x.DType())
-	ok := !c.transposed && c.kernel[0] == 1 && c.pad[0] == 0 && c.stride[0] == 1 && c.in[0] == c.out[0] &&
+	ok := !c.pixels && !c.transposed && c.kernel[0] == 1 && c.pad[0] == 0 && c.stride[0] == 1 && c.in[0] == c.out[0] &&
 		c.inC%per == 0 && c.x.Strides[1] == 1 && c.x.Offset%per == 0
 	for _, d := range []int{0, 2, 3, 4} {
 		ok = ok && c.x.Stride(d)%per == 0
@@ -152,9 +152,12 @@ func (c *convolution) wholeRuns() bool {
 }
 
 func (c *convolution) rowK(bk int64) gatherK {
-	k := gatherK{mode: schema.GatherTable, bk: bk, channels: c.inC, taps: c.taps()}
+	k := gatherK{mode: schema.GatherTable, bk: bk, channels: c.inC, taps: c.taps(), word: 1}
 	k.tiles = build.CeilDiv(c.inC*k.taps, bk)
 	switch {
+	case c.pixels:
+		k.word = pixelChannels
+		k.tiles = build.CeilDiv(k.word*k.taps, bk)
 	case c.transposed:
 		k.mode = schema.GatherTransposed
 	case c.wholeRuns():

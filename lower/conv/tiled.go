@@ -53,11 +53,12 @@ type gatherK struct {
 	taps         int64
 	channelTiles int64 // k tiles of a tap, by tap
 	tiles        int64 // k tiles
+	word         int64 // values of k that are one element of the input; with pixels several, else 1
 }
 
 // gatherK goes tap by tap if that pads the channels little.
 func (c *convolution) gatherK(bk int64) gatherK {
-	k := gatherK{mode: schema.GatherTable, bk: bk, channels: c.inC, taps: c.taps(),
+	k := gatherK{mode: schema.GatherTable, bk: bk, channels: c.inC, taps: c.taps(), word: 1,
 		channelTiles: build.CeilDiv(c.inC, bk)}
 	k.tiles = build.CeilDiv(c.inC*k.taps, bk)
 	if c.transposed {
@@ -84,6 +85,9 @@ func (k *gatherK) at(channel, tap int64) int64 {
 	case schema.GatherRun:
 		return tap*k.channels + channel
 	}
+	if k.word > 1 {
+		return tap*k.word + channel
+	}
 	return channel*k.taps + tap
 }
 
@@ -91,6 +95,9 @@ func (k *gatherK) at(channel, tap int64) int64 {
 func (k *gatherK) channelRange(from, to int64) (lo, hi int64) {
 	if from >= to {
 		return 0, 0
+	}
+	if k.word > 1 { // elements of the input have all channels
+		return 0, 1
 	}
 	if k.mode == schema.GatherRun {
 		return 0, k.channels

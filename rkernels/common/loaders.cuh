@@ -44,7 +44,8 @@ struct Transfer {
 };
 
 // What stands outside of an input. Numbers of 8 bits have a zero point, so that it need not be 0; of other types it is.
-template <class Src, bool Bytes = sizeof(Src) == 1>
+// Integers of 32 bits are four of 8 bits.
+template <class Src, bool Bytes = std::is_integral_v<Src>>
 struct Padding {
   Padding() = default;
   RT_DEVICE explicit Padding(uint32_t) {}
@@ -60,7 +61,7 @@ struct Padding<Src, true> {
 template <class Src, class Dst, int N, class Pro>
 RT_DEVICE void put_padded(const Transfer<Src, Dst, N, Pro>& copy, Dst* dst, const Src* src, bool ok,
                           const typename Pro::Args& pro, const Padding<Src>& padding) {
-  if constexpr (sizeof(Src) == 1) {
+  if constexpr (std::is_integral_v<Src>) {
     if (!ok && padding.word != 0) {
       if constexpr (N >= 4) {
         Pack<uint32_t, N / 4> words;

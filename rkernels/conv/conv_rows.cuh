@@ -16,8 +16,12 @@ namespace rk {
 template <int BM, int BN, int BK, int WM, int WN, int KG, int ST, int Products, int Mode, int RANK, class X, class W,
           class E, class Epi, class Pro>
 struct ConvRows {
+  // An input of few channels of 8 bits may have the channels of a place in one word, which is copied as it is.
+  static constexpr bool kPixels = std::is_same_v<X, int32_t> || std::is_same_v<X, uint32_t>;
+  static constexpr int kWord = kPixels ? sizeof(X) / sizeof(E) : 1;  // values of k of an element of X
   using T = TensorTile<E, X, W, BM, BN, BK, WM, WN, KG, ST, false, true, false, false, Products>;
-  using In = StagedAs<E, X>;
+  using In = std::conditional_t<kPixels, X, StagedAs<E, X>>;
+  using Staged = std::conditional_t<kPixels, X, E>;
   using Weight = StagedAs<E, W>;
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = T::kShared;
@@ -61,14 +65,20 @@ struct ConvRows {
                                                                        t.tid, a.pro, Padding<In>{a.padding});
       multiply_tiles<T>(t, load_x, load_w, count, acc, scale);
     } else {
-      const Step* steps = t.template ptr<const Step>(a.steps) + kt0 * BK;
-      GatherLoader<kThreads, BK, BM, 1, T::LDA, Mode, RANK, 4, Pro, In, E> load_x(
-          t, x, steps, a.win, p0 + t.tid % BM, a.positions, a.pro, Padding<In>{a.padding});
+      const Step* steps = t.template ptr<const Step>(a.steps) + kt0 * (BK / kWord);
+      Words load_x{{t, x, steps, a.win, p0 + t.tid % BM, a.positions, a.pro, Padding<In>{a.padding}}};
       multiply_tiles<T>(t, load_x, load_w, count, acc, scale);
     }
     const int c0 = group * a.out_channels;
     drain_tile<T, Epi>(t, acc, a.out, a.epi, {i0, p0, c0 + n0, a.positions, c0 + a.out_channels});
   }
+
+ private:
+  using Gather = GatherLoader<kThreads, BK / kWord, BM, 1, T::LDA / kWord, Mode, RANK, 4, Pro, In, Staged>;
+  // Brings elements of X to a stage of E.
+  struct Words : Gather {
+    RT_DEVICE void issue(E* stage) { Gather::issue(reinterpret_cast<Staged*>(stage)); }
+  };
 };
 
 }  // namespace rk
