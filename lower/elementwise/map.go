@@ -82,7 +82,7 @@ func Add(b *build.Builder, m Map) error {
 	}
 	body := l.functor(m)
 	var candidates []*roperator.Candidate
-	for i, target := range build.MapTargets(m.Outs[0].Count()) {
+	for i, target := range mapTargets(m.Outs[0].Count(), int64(b.Target().VEUs)) {
 		t := l.tiling(target)
 		if i > 0 && t.Tasks == candidates[i-1].Tasks {
 			break
@@ -96,6 +96,18 @@ func Add(b *build.Builder, m Map) error {
 	}
 	b.Add(m.Kind, candidates...)
 	return nil
+}
+
+// mapTargets are sizes of tiles, in elements: those of other work that moves elements, and where these are too many for
+// each vEU to have one, but not two, the size of which each has one.
+func mapTargets(total, veus int64) []int64 {
+	const grain = 1024
+	targets := build.MapTargets(total)
+	last := targets[len(targets)-1]
+	if tasks := build.CeilDiv(total, last); tasks > veus && tasks <= 2*veus {
+		targets = append(targets, build.CeilDiv(build.CeilDiv(total, veus), grain)*grain)
+	}
+	return targets
 }
 
 // mapLayout has a map's operands in one iteration space.
