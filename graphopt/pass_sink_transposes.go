@@ -9,15 +9,30 @@ import "github.com/rammerc/rammerc/ir"
 //
 // z' is z in the other order of dims, which is a window again. So z is read across, unless it is stored in that order.
 //
+// Behind a transpose there may be another view, which joins dims that were not neighbours before. Both move behind
+// operators whose other operands are single numbers. For example, the heads of attention are joined and then quantised:
+//
+//	Attention ─▶ transpose ─▶ reshape ─▶ Mul(40)     becomes     Attention ─▶ Mul(40) ─▶ transpose ─▶ reshape
+//
 // Requires: views extracted. Leaves: elementwise operators directly behind operators that take an epilogue.
 func sinkTransposes(c *Context, g *ir.Graph) (bool, error) {
 	return sink(c, g, func(n *ir.Node) sunkView {
-		perm := dimOrder(n)
-		if perm == nil {
-			return nil
+		if perm := dimOrder(n); perm != nil {
+			return transposeView{perm}
 		}
-		return transposeView{perm}
+		if isReshape(n) && n.Inputs[0].Def != nil && dimOrder(n.Inputs[0].Def) != nil {
+			return joinedView{}
+		}
+		return nil
 	})
+}
+
+// joinedView is a reshape of a transposed value. Only single numbers are the same on both of its sides.
+type joinedView struct{}
+
+func (joinedView) before(_ *maker, v *ir.Value, root, _ []int64) (*ir.Value, bool) {
+	dims, ok := v.Shape.Consts()
+	return v, ok && ir.Count(dims) == 1 && len(dims) <= len(root)
 }
 
 // dimOrder says for each dim of a View which dim of its input it is. It is nil if the View does anything else than

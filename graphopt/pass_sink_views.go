@@ -101,7 +101,11 @@ func (s *sinker) sinkable(n *ir.Node) *ir.Node {
 		if d == nil || s.kind(d) == nil || !v.Shape.Equal(n.Outputs[0].Shape) || view != nil {
 			continue
 		}
-		if s.c.onAnchor(d.Inputs[0]) && len(s.uses[v]) == 1 && len(s.uses[d.Inputs[0]]) == 1 {
+		shown := d.Inputs[0]
+		if _, joined := s.kind(d).(joinedView); joined && len(s.uses[shown]) == 1 {
+			shown = shown.Def.Inputs[0]
+		}
+		if s.c.onAnchor(shown) && len(s.uses[v]) == 1 && len(s.uses[d.Inputs[0]]) == 1 && len(s.uses[shown]) == 1 {
 			view = d
 		}
 	}
