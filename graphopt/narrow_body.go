@@ -112,7 +112,8 @@ func (b *narrowBody) usesBeside(v *ir.Value, anchor *ir.Node, k int) bool {
 	return false
 }
 
-// isGatherNorm reports whether n normalises gathered rows, of which it widens and rounds all.
-func isGatherNorm(n *ir.Node) bool {
-	return n.IsInternal("Fused") && n.Attrs["anchor"].S == "GatherNorm"
+// normalizesWholeRows reports whether n is a compound that normalises rows. Its rKernels widen what they load and round what they
+// store, of all operands and results.
+func normalizesWholeRows(n *ir.Node) bool {
+	return n.IsInternal("Fused") && (n.Attrs["anchor"].S == "GatherNorm" || n.Attrs["anchor"].S == "QuantizedNorm")
 }

@@ -22,7 +22,7 @@ import (
 // cells read. A value that is moved, by a view or Gather for example, has the type of the moved elements; a constant
 // with numbers that are too large for 16 bits stays as it is.
 //
-// Requires: fused groups; every Fused node that is no GatherNorm has one output. Leaves: the same operators, in Fused
+// Requires: fused groups; every Fused node that does not normalise rows has one output. Leaves: the same operators, in Fused
 // nodes where they need Cast nodes. It changes nothing if no precision stores values in 16 bits.
 func narrowStorage(c *Context, g *ir.Graph) (bool, error) {
 	halves := slices.ContainsFunc(c.Opts.Precision.Used(), func(p precision.Precision) bool {
@@ -134,7 +134,7 @@ func (n *narrowing) classify(m *ir.Node) {
 	if op != nil && op.Kind == ir.KindShape {
 		return // only the shape of what it takes counts
 	}
-	if isGatherNorm(m) { // it widens and rounds all rows; its scale and bias are constants
+	if normalizesWholeRows(m) { // it widens and rounds all rows; its scale and bias are constants
 		n.want(n.storage(m), slices.Concat(m.Inputs, m.Outputs)...)
 		return
 	}
@@ -275,7 +275,7 @@ func (n *narrowing) rewritten(m *ir.Node, narrow map[*ir.Value]ir.DType) *ir.Nod
 	anchor := anchorOf(m)
 	var list []int
 	products := false
-	if anchor != nil && !isGatherNorm(m) {
+	if anchor != nil && !normalizesWholeRows(m) {
 		var ok bool
 		if list, products, ok = operands(anchor); !ok || len(m.Outputs) != 1 {
 			return nil

@@ -130,6 +130,7 @@ var lowerings = []row{
 var compounds = map[string]build.Lowering{
 	"CachedAttention": attention.Cached,
 	"GatherNorm":      norm.GatherNorm,
+	"QuantizedNorm":   norm.QuantizedNorm,
 	"SqueezeExcite":   squeeze.Excite,
 }
 

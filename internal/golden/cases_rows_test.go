@@ -90,3 +90,37 @@ func TestGatherNorm(t *testing.T) {
 		gatherNormCase("1,1536", "1,1536", []int{0}, 0, false),
 	})))
 }
+
+// quantizedNormCase normalises rows of x and stores codes of 8 bits of them; with kept, the rows as well.
+func quantizedNormCase(shape, codes string, zero int, bias, kept bool) Case {
+	n, count := lastDim(shape), 0
+	fmt.Sscan(n, &count)
+	number := map[string]int{"uint8": 2, "int8": 3}[codes]
+	in, args, operands, constants := fmt.Sprintf("%%px: float32[%s], %%ps: float32[%s]", shape, n), "%x, %s",
+		"%px, %ps", weights("s", count)
+	if bias {
+		in, args, operands = in+fmt.Sprintf(", %%pb: float32[%s]", n), args+", %b1", operands+", %pb"
+		constants += weights("b1", count)
+	}
+	body := "%c = const float32[] {37.5}\n%o = const float32[] {" + fmt.Sprint(zero) + "}\n" +
+		"%z = LayerNormalization(" + operands + ")\n%m = Mul(%z, %c)\n%r = Round(%m)\n%t = Add(%r, %o)\n" +
+		fmt.Sprintf("%%q = Cast(%%t) {to = %d}", number)
+	results, outs := "%q", "%y"
+	if kept {
+		results, outs = "%z, %q", "%rows, %y"
+	}
+	node := strings.Replace(fused("QuantizedNorm", in, body, results, args), "%y = ", outs+" = ", 1)
+	return Case{Name: fmt.Sprintf("%s to %s less %d, bias %t, kept %t", shape, codes, zero, bias, kept),
+		In: "%x: float32[" + shape + "]", Body: constants + node, Out: outs}
+}
+
+func TestQuantizedNorm(t *testing.T) {
+	Check(t, WithStorage(WithLayouts([]Case{
+		quantizedNormCase("1,4", "uint8", 128, true, true),
+		quantizedNormCase("7,96", "int8", 0, true, true),
+		quantizedNormCase("300,96", "uint8", 3, false, false),
+		quantizedNormCase("2,3,100", "int8", -5, true, false),
+		quantizedNormCase("3,768", "uint8", 0, false, true),
+		quantizedNormCase("1,1536", "uint8", 255, true, true),
+	})))
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/elementwise"
+	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
@@ -20,7 +21,9 @@ type rows struct {
 	epsilon     float64
 	a, b        roperator.View // a.Buf is nil without a sum
 	index       []int64        // which units of b make up the rows; nil if b is the rows
-	sum, out    roperator.View // sum.Buf is nil if nobody wants it
+	sum, out    roperator.View // Buf is nil if nobody wants it
+	codes       roperator.View // what coded makes of the result; Buf is nil if nobody wants it
+	coded       *functor.Expr  // of leaf 0, an element of the result as float32
 	scale, bias roperator.View // constants of n elements; bias.Buf is nil if there is none
 }
 
@@ -33,10 +36,11 @@ var rowShapes = []int64{1, 2, 3, 4, 6, 8, 12}
 // rowsFit reports whether rows of n elements have a form here.
 func rowsFit(n int64) bool { return n > 0 && n%quad == 0 && n <= rowShapes[len(rowShapes)-1]*quad*32 }
 
-// denseRows reports whether v is [row][element] with rows of consecutive, aligned elements of float32 or 16 bits.
+// denseRows reports whether v is [row][element] with rows of consecutive, aligned elements of float32 or 16 bits, which
+// kernels load, or of codes of 8 bits, which they only store.
 func denseRows(v roperator.View) bool {
-	return v.DType().IsFloat() && functor.RealType(v.DType()) == ir.Float32 && v.Stride(1) == 1 &&
-		v.Stride(0)%quad == 0 && v.Offset%quad == 0
+	float := v.DType().IsFloat() && functor.RealType(v.DType()) == ir.Float32
+	return (float || v.DType().Size() == 1) && v.Stride(1) == 1 && v.Stride(0)%quad == 0 && v.Offset%quad == 0
 }
 
 // wholeVector reports whether v shows n consecutive, aligned elements of a constant.
@@ -74,47 +78,75 @@ func (r *rows) candidate(b *build.Builder, perWarp, chunk int64) *roperator.Cand
 	for together < perWarp && 2*together*per <= mostQuads {
 		together *= 2
 	}
-	index, unit := r.out, r.n
-	if r.index != nil {
-		index, unit = r.packedIndex(b), r.b.Shape[1]
-	}
-	either := func(v roperator.View) roperator.View {
-		if v.Buf == nil {
-			return r.out
-		}
-		return v
-	}
 	box := func(task int, lo, hi []int64) {
 		lo[0], hi[0] = int64(task)*chunk, min(int64(task+1)*chunk, r.count)
 		lo[1], hi[1] = 0, r.n
 	}
 	elements := float64(chunk * r.n)
+	coded, epi := tails.Epilogue(ir.Float32, r.coded, nil)
 	c := &roperator.Candidate{
 		Inst: b.Instance("normalize_rows", per, together, r.a.Buf != nil, r.index != nil, r.sum.Buf != nil,
-			r.bias.Buf != nil, either(r.a).DType(), r.b.DType(), either(r.sum).DType(), r.out.DType()),
+			r.out.Buf != nil, r.codes.Buf != nil, r.bias.Buf != nil, loadedType(r.a), r.b.DType(), loadedType(r.sum),
+			loadedType(r.out), coded),
 		Tasks: int(build.CeilDiv(r.count, chunk)),
-		Args: []rkernels.Field{
-			arg.Ref("a", either(r.a)), arg.Ref("b", r.b), arg.Ref("index", index), arg.Ref("sum", either(r.sum)),
-			arg.Ref("out", r.out), arg.Ref("scale", r.scale), arg.Ref("bias", either(r.bias)),
-			arg.Int("a_step", either(r.a).Stride(0)), arg.Int("b_step", r.b.Stride(0)),
-			arg.Int("sum_step", either(r.sum).Stride(0)), arg.Int("out_step", r.out.Stride(0)),
-			arg.Div("unit", unit/quad), arg.Int("units", r.n/unit), arg.Int("rows", r.count), arg.Int("chunk", chunk),
-			arg.Int("n", r.n), {Name: "epsilon", Value: rkernels.Float(r.epsilon)},
-		},
-		Reads:  roperator.AppendRead(nil, r.b, r.sourceBox(chunk, box)),
-		Writes: []roperator.Access{{View: r.out, Box: box}},
-		Work:   roperator.Work{Flops: 10 * elements, WriteBytes: r.out.Bytes(elements)},
+		Args:  append(r.args(b, chunk), rkernels.Field{Name: "epi", Value: epi}),
+		Reads: roperator.AppendRead(nil, r.b, r.sourceBox(chunk, box)),
+		Work:  roperator.Work{Flops: 10 * elements},
+	}
+	for _, v := range r.results() {
+		c.Writes = append(c.Writes, roperator.Access{View: v, Box: box})
+		c.Work.WriteBytes += v.Bytes(elements)
 	}
 	c.Work.AddRead(r.b, r.b.Bytes(elements))
 	if r.a.Buf != nil {
 		c.Reads = roperator.AppendRead(c.Reads, r.a, box)
 		c.Work.AddRead(r.a, r.a.Bytes(elements))
 	}
-	if r.sum.Buf != nil {
-		c.Writes = append(c.Writes, roperator.Access{View: r.sum, Box: box})
-		c.Work.WriteBytes += r.sum.Bytes(elements)
-	}
 	return c
+}
+
+// loadedType is the element type of v; of what is not used it is any.
+func loadedType(v roperator.View) ir.DType {
+	if v.Buf == nil {
+		return ir.Float32
+	}
+	return v.DType()
+}
+
+// args are the arguments, but for the epilogue's.
+func (r *rows) args(b *build.Builder, chunk int64) []rkernels.Field {
+	first := r.results()[0]
+	index, unit := first, r.n
+	if r.index != nil {
+		index, unit = r.packedIndex(b), r.b.Shape[1]
+	}
+	used := func(v roperator.View) roperator.View {
+		if v.Buf == nil {
+			return first
+		}
+		return v
+	}
+	return []rkernels.Field{
+		arg.Ref("a", used(r.a)), arg.Ref("b", r.b), arg.Ref("index", index), arg.Ref("sum", used(r.sum)),
+		arg.Ref("out", used(r.out)), arg.Ref("codes", used(r.codes)), arg.Ref("scale", r.scale),
+		arg.Ref("bias", used(r.bias)),
+		arg.Int("a_step", used(r.a).Stride(0)), arg.Int("b_step", r.b.Stride(0)),
+		arg.Int("sum_step", used(r.sum).Stride(0)), arg.Int("out_step", used(r.out).Stride(0)),
+		arg.Int("codes_step", used(r.codes).Stride(0)),
+		arg.Div("unit", unit/quad), arg.Int("units", r.n/unit), arg.Int("rows", r.count), arg.Int("chunk", chunk),
+		arg.Int("n", r.n), {Name: "epsilon", Value: rkernels.Float(r.epsilon)},
+	}
+}
+
+// results are the views that are written.
+func (r *rows) results() []roperator.View {
+	var out []roperator.View
+	for _, v := range []roperator.View{r.out, r.codes, r.sum} {
+		if v.Buf != nil {
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 // sourceBox is the box of b that an rTask reads: its rows, or all units between the first and the last that it gathers.
@@ -151,7 +183,7 @@ func plainRows(g *build.Group, k *lineKernel, stats *lineStats, operands []roper
 		stats.bits != 0 || k.src.Shape[0] != 1 || k.tail.Moves() {
 		return nil
 	}
-	r := &rows{b: matrix(k.src), out: matrix(k.tail.Out), scale: operands[0]}
+	r := &rows{b: matrix(k.src), out: matrix(k.tail.Out), scale: operands[0], coded: functor.Leaf(ir.Float32, 0)}
 	r.count, r.n, r.epsilon = r.b.Shape[0], r.b.Shape[1], g.Anchor.Float("epsilon", 1e-5)
 	if len(operands) > 1 {
 		r.bias = operands[1]
@@ -179,13 +211,8 @@ func onlyConverts(e *functor.Expr) bool {
 // GatherNorm lowers a Fused node with the anchor GatherNorm.
 func GatherNorm(b *build.Builder, g *build.Group) error {
 	body := g.Node.Attrs["body"].G
-	r := &rows{}
-	var norm *ir.Node
-	for _, n := range body.Nodes {
-		if n.Is("LayerNormalization") {
-			norm = n
-		}
-	}
+	r := &rows{coded: functor.Leaf(ir.Float32, 0)}
+	norm := normOf(body)
 	x := norm.Inputs[0]
 	if add := x.Def; add != nil && add.Is("Add") {
 		r.readGathered(b, g, add.Inputs[0])
@@ -198,16 +225,8 @@ func GatherNorm(b *build.Builder, g *build.Group) error {
 	} else {
 		r.readGathered(b, g, x)
 	}
-	shape := b.Extents(x, build.ForTiles)
-	r.n = shape[len(shape)-1]
-	r.count = ir.Count(shape[:len(shape)-1])
-	if r.index == nil || !rowsFit(r.n) {
+	if r.readNorm(b, g, norm); r.index == nil || !rowsFit(r.n) {
 		return fmt.Errorf("the fused body is not that of a normalisation of gathered rows")
-	}
-	r.epsilon = norm.Float("epsilon", 1e-5)
-	r.scale = elementwise.Contiguous(b, b.In(g.Outer(norm.Inputs[1])))
-	if v := norm.Input(2); v != nil {
-		r.bias = elementwise.Contiguous(b, b.In(g.Outer(v)))
 	}
 	if r.a.Buf != nil {
 		r.a = denseMatrix(b, r.a, []int64{r.count, r.n})
@@ -226,6 +245,54 @@ func GatherNorm(b *build.Builder, g *build.Group) error {
 		done()
 	}
 	return nil
+}
+
+// QuantizedNorm lowers a Fused node with the anchor QuantizedNorm.
+func QuantizedNorm(b *build.Builder, g *build.Group) error {
+	body := g.Node.Attrs["body"].G
+	r := &rows{}
+	norm := normOf(body)
+	if r.readNorm(b, g, norm); !rowsFit(r.n) {
+		return fmt.Errorf("the fused body is not that of a normalisation of rows")
+	}
+	dims := []int64{r.count, r.n}
+	r.b = denseMatrix(b, b.In(g.Outer(stored(norm.Inputs[0]))), dims)
+	var finish []func()
+	for i, v := range body.Outputs {
+		w, done := writtenRows(b, b.Out(g.Outputs[i]), dims)
+		if finish = append(finish, done); v.DType.IsFloat() {
+			r.out = w
+			continue
+		}
+		r.codes, r.coded = w, functor.NewReader(norm.Outputs[0]).Expr(v)
+	}
+	b.Add(g.Kind(), r.candidates(b)...)
+	for _, done := range finish {
+		done()
+	}
+	return nil
+}
+
+// normOf is the normalisation of a fused body.
+func normOf(body *ir.Graph) *ir.Node {
+	for _, n := range body.Nodes {
+		if n.Is("LayerNormalization") {
+			return n
+		}
+	}
+	panic("BUG: the body of a compound that normalises has no LayerNormalization")
+}
+
+// readNorm reads the extents, and the constants of a normalisation in a fused body.
+func (r *rows) readNorm(b *build.Builder, g *build.Group, norm *ir.Node) {
+	shape := b.Extents(norm.Inputs[0], build.ForTiles)
+	r.n = shape[len(shape)-1]
+	r.count = ir.Count(shape[:len(shape)-1])
+	r.epsilon = norm.Float("epsilon", 1e-5)
+	r.scale = elementwise.Contiguous(b, b.In(g.Outer(norm.Inputs[1])))
+	if v := norm.Input(2); v != nil {
+		r.bias = elementwise.Contiguous(b, b.In(g.Outer(v)))
+	}
 }
 
 // stored is the value that v, in the body of a fused group, is a conversion of, or v itself.

@@ -5,6 +5,8 @@
 //	b[row] = b's units number index[row][0], index[row][1], …        GATHER: runs of elements, side by side
 //	sum[row] = x[row]                                                SUM
 //
+// The result is stored as it is (KEPT), or Epi(result) is (CODED), which has 8 bits, or both are.
+//
 // A warp has ROWS rows at a time, kWarps apart, in registers, and reads them once. What it loads of all of them is on
 // its way together, and their reductions overlap. Elements in memory are float32 or 16 bits, those in registers
 // float32. Rows are dense and aligned to four elements.
@@ -19,19 +21,22 @@ namespace rk {
 
 // PER is how many quads of elements a lane has of a row. A, B, Sum and Out are the element types in memory; those of
 // operands that are not used do not count.
-template <int PER, int ROWS, bool ADD, bool GATHER, bool SUM, bool BIAS, class A, class B, class Sum, class Out>
+template <int PER, int ROWS, bool ADD, bool GATHER, bool SUM, bool KEPT, bool CODED, bool BIAS, class A, class B,
+          class Sum, class Out, class Epi>
 struct NormalizeRows {
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
   static constexpr int kShared = 0;
 
   struct Args {
-    rt::Ref a, b, index, sum, out, scale, bias;  // those that are not used are any
-    int64_t a_step, b_step, sum_step, out_step;  // elements from one row to the next; from one unit to the next for b
+    rt::Ref a, b, index, sum, out, codes, scale, bias;  // those that are not used are any
+    // Elements from one row to the next; from one unit to the next for b.
+    int64_t a_step, b_step, sum_step, out_step, codes_step;
     Div unit;                                    // quads of a unit
     int32_t units;                               // of a row
     int32_t rows, chunk;                         // of all rTasks, and of one
     int32_t n;                                   // elements of a row
     float epsilon;
+    typename Epi::Args epi;
   };
 
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& args, int rtask) {
@@ -87,7 +92,6 @@ struct NormalizeRows {
     Factors late;
     if constexpr (!kEarly) late.load(t, args, lane);
     const Factors& factors = kEarly ? early : late;
-    Out* out = t.ptr<Out>(args.out);
     RT_UNROLL
     for (int r = 0; r < ROWS; ++r) variance[r] = 1.0f / fn::real::sqrt(variance[r] + args.epsilon);
     RT_UNROLL
@@ -95,8 +99,20 @@ struct NormalizeRows {
       RT_UNROLL
       for (int u = 0; u < PER; ++u) {
         const int i = row + r * kWarps, q = lane + 32 * u;
-        if (i < end && q < quads) put(out + place(i, args.out_step, 4 * q), factors.apply(x[r][u], variance[r], u));
+        if (i < end && q < quads) put_result(t, args, i, q, factors.apply(x[r][u], variance[r], u));
       }
+    }
+  }
+
+  // Stores quad q of row i of the result.
+  static RT_DEVICE void put_result(const rt::Task& t, const Args& args, int i, int q, const Quad& y) {
+    if constexpr (KEPT) put(t.ptr<Out>(args.out) + place(i, args.out_step, 4 * q), y);
+    if constexpr (CODED) {
+      using Code = typename Epi::Out;
+      Pack<Code, 4> codes;
+      RT_UNROLL
+      for (int e = 0; e < 4; ++e) codes.v[e] = Epi::apply(t, args.epi, y.v[e], 0, i, 4 * q + e);
+      *reinterpret_cast<Pack<Code, 4>*>(t.ptr<Code>(args.codes) + place(i, args.codes_step, 4 * q)) = codes;
     }
   }
 
