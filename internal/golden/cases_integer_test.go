@@ -132,8 +132,16 @@ func TestIntegerConv(t *testing.T) {
 	Check(t, wholeRange(cases))
 }
 
-// TestRoundingToBytes ends maps as QuantizeLinear does, on numbers between two whole ones, at and behind the ends of the
-// range, and on those that are none.
+// dequantized is the code of TestRoundingToBytes as a float.
+const dequantized = "\n%f = Cast(%z) {to = 1}"
+
+// lessZero subtracts a zero point from that: the one that was added, or another.
+func lessZero(zero int) string {
+	return fmt.Sprintf("\n%%n = const float32[] {%d}\n%%d = Add(%%f, %%n)", -zero)
+}
+
+// TestRoundingToBytes ends maps as QuantizeLinear does, and as DequantizeLinear goes on, on numbers between two whole ones,
+// at and behind the ends of the range, and on those that are none.
 func TestRoundingToBytes(t *testing.T) {
 	numbers := []float64{0.5, 1.5, -0.5, -1.5, 2.5, 126.5, 127.5, 128.5, 254.5, 255.5, -128.5, -129.5, 1e9, -1e9, 1e30,
 		-1e30, 0.49999997, -0.49999997, math.NaN(), math.Inf(1), math.Inf(-1)}
@@ -141,11 +149,15 @@ func TestRoundingToBytes(t *testing.T) {
 	for _, zero := range []int{0, 3, 128, -128} {
 		for to, name := range map[int]string{2: "uint8", 3: "int8"} {
 			for _, sum := range []string{"%r", "%o"} {
-				body := fmt.Sprintf("%%p = const float32[] {%d}\n%%r = Round(%%px)\n%%o = Add(%%r, %%p)\n%%z = Cast(%s) {to = %d}",
-					zero, sum, to)
-				cases = append(cases, Case{Name: fmt.Sprintf("%s of %s, zero point %d", name, sum, zero),
-					In: "%x: float32[61]", Out: "%y", Body: fused("map", "%px: float32[61]", body, "%z", "%x"),
-					Range: map[string][2]float64{"x": {-300, 300}}, Set: map[string][]float64{"x": numbers}})
+				for _, result := range []string{"%z", "%f", "%d", "%d other"} {
+					body := fmt.Sprintf("%%p = const float32[] {%d}\n%%r = Round(%%px)\n%%o = Add(%%r, %%p)\n%%z = Cast(%s) {to = %d}",
+						zero, sum, to)
+					body += map[string]string{"%z": "", "%f": dequantized, "%d": dequantized + lessZero(zero),
+						"%d other": dequantized + lessZero(zero+2)}[result]
+					cases = append(cases, Case{Name: fmt.Sprintf("%s of %s to %s, zero point %d", name, sum, result, zero),
+						In: "%x: float32[61]", Out: "%y", Body: fused("map", "%px: float32[61]", body, result[:2], "%x"),
+						Range: map[string][2]float64{"x": {-300, 300}}, Set: map[string][]float64{"x": numbers}})
+				}
 			}
 		}
 	}

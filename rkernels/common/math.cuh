@@ -7,6 +7,7 @@
 
 #include "common/arithmetic.cuh"
 #include "common/narrow.cuh"
+#include "common/rounding.cuh"
 #include "common/types.cuh"
 
 namespace rk {
@@ -43,18 +44,7 @@ RK_ANY R Cast(T x) {
   }
 }
 
-// Cast(Round(x) + zero) to integers of 8 bits, where zero is a whole number. Behind the addition of 1.5·2^23 the lowest
-// bits of a float are those of the nearest whole number.
-template <class R>
-RK_ANY R RoundTo(float x, float zero) {
-  static_assert(sizeof(R) == 1);
-  constexpr float kWhole = 12582912.0f;
-  const float y = fminf(fmaxf(x, float(kLowest<R>) - zero), float(kHighest<R>) - zero);
-  const R rounded = R(bit_cast<int32_t>(y + kWhole) + int32_t(zero));
-  return x == x ? rounded : R(0);
-}
-
-// The same to a narrow float, with ONNX's attributes saturate and round_mode, which is for powers of two alone.
+// Cast to a narrow float, with ONNX's attributes saturate and round_mode, which is for powers of two alone.
 template <class R, class T>
 RK_ANY R Cast(T x, int saturate, Tag mode) {
   float f;

@@ -49,7 +49,7 @@ struct GroupTile {
   static constexpr int kPadded = kSlice + kPer, LDA = kSwizzled ? kSlice : kPadded, kStageA = 64 * LDA;
   static constexpr int kAlign = 1024;
   // Results are stored by so many columns at a time.
-  static constexpr int kColumns = BN % 96 == 0 ? 96 : BN < 64 ? BN : 64, LDC = kColumns + 8;
+  static constexpr int kColumns = BN == 96 ? 96 : BN < 64 ? BN : 64, LDC = kColumns + 8;
   static constexpr int kRing = kSize * kGroups * ST * 64 * kPadded, kSums = 4 * KG * BM * LDC;
   static constexpr int kShared = kRing > kSums ? kRing : kSums;
   static constexpr int kPitch = 16 * BN;  // bytes from 16 bytes of depth to the next

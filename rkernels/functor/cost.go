@@ -37,4 +37,4 @@ func opLength(op string) int64 {
 
 // longOperators are operators of few operations but several instructions: comparisons that let NaN pass, and a
 // quotient.
-var longOperators = map[string]int64{OpRound: 5, "Clip": 6, "HardSigmoid": 12, "HardSwish": 18}
+var longOperators = map[string]int64{OpRound: 5, OpBetween: 4, "Clip": 6, "HardSigmoid": 12, "HardSwish": 18}
