@@ -49,6 +49,7 @@ var allowed = map[string]string{
 	"lower/indexed":     families + "lower/tails",
 	"lower/norm":        families + "lower/tails",
 	"lower/pool":        families + "lower/tails",
+	"lower/quantize":    families,
 	"lower/recurrent":   families + "lower/tails lower/contraction lower/gemv lower/pack",
 	"lower/reduce":      families + "lower/tails",
 	"lower/sampling":    families + "lower/tails",
@@ -56,7 +57,7 @@ var allowed = map[string]string{
 	"lower/source":      families + "lower/tails",
 	"lower/views":       families,
 	"lower": "ir ir/axes rkernels roperator device lower/target lower/build lower/elementwise lower/attention lower/conv lower/einsum lower/gemm " +
-		"lower/indexed lower/norm lower/pool lower/recurrent lower/reduce lower/sampling lower/source lower/squeeze lower/views precision",
+		"lower/indexed lower/norm lower/pool lower/quantize lower/recurrent lower/reduce lower/sampling lower/source lower/squeeze lower/views precision",
 	"profiler":       "ir rkernels roperator device internal/diag",
 	"profiler/model": "profiler ir rkernels roperator device internal/diag",
 	"profiler/db":    "",

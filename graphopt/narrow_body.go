@@ -112,8 +112,9 @@ func (b *narrowBody) usesBeside(v *ir.Value, anchor *ir.Node, k int) bool {
 	return false
 }
 
-// normalizesWholeRows reports whether n is a compound that normalises rows. Its rKernels widen what they load and round what they
-// store, of all operands and results.
-func normalizesWholeRows(n *ir.Node) bool {
-	return n.IsInternal("Fused") && (n.Attrs["anchor"].S == "GatherNorm" || n.Attrs["anchor"].S == "QuantizedNorm")
+// convertsTensors reports whether n is a compound whose rKernels widen what they load and round what they store, of all
+// operands and results. A scale among these is a single number, which is not narrowed.
+func convertsTensors(n *ir.Node) bool {
+	anchor := n.Attrs["anchor"].S
+	return n.IsInternal("Fused") && (anchor == "GatherNorm" || anchor == "QuantizedNorm" || anchor == "DynamicQuantize")
 }

@@ -19,10 +19,10 @@ import (
 //
 // Inputs and outputs of the model keep their types. So do values that an operator takes which is neither rewritten in
 // this way nor a mere move of elements: recurrent states, masks of attention, the scales of normalisations, and what
-// cells read. A value that is moved, by a view or Gather for example, has the type of the moved elements; a constant
+// cells read. Single numbers do, too. A value that is moved, by a view or Gather for example, has the type of the moved elements; a constant
 // with numbers that are too large for 16 bits stays as it is.
 //
-// Requires: fused groups; every Fused node that does not normalise rows has one output. Leaves: the same operators, in Fused
+// Requires: fused groups; every Fused node but compounds has one output. Leaves: the same operators, in Fused
 // nodes where they need Cast nodes. It changes nothing if no precision stores values in 16 bits.
 func narrowStorage(c *Context, g *ir.Graph) (bool, error) {
 	halves := slices.ContainsFunc(c.Opts.Precision.Used(), func(p precision.Precision) bool {
@@ -36,6 +36,7 @@ func narrowStorage(c *Context, g *ir.Graph) (bool, error) {
 	n.pinInterface()
 	for _, m := range g.Nodes {
 		n.classify(m)
+		n.pinSingle(m)
 	}
 	for _, m := range g.Nodes {
 		if list := moves(m); list != nil {
@@ -124,6 +125,16 @@ func (n *narrowing) pinInterface() {
 	}
 }
 
+// pinSingle keeps the types of single numbers, such as scales: 16 bits of them save nothing, and would lose digits of
+// whatever they are multiplied by.
+func (n *narrowing) pinSingle(m *ir.Node) {
+	for _, v := range m.Outputs {
+		if v != nil && isOne(v.Shape) {
+			n.pin(v)
+		}
+	}
+}
+
 // classify joins values, and says which types m wants them in.
 func (n *narrowing) classify(m *ir.Node) {
 	op := ir.LookupOp(m.Domain, m.Op)
@@ -134,7 +145,7 @@ func (n *narrowing) classify(m *ir.Node) {
 	if op != nil && op.Kind == ir.KindShape {
 		return // only the shape of what it takes counts
 	}
-	if normalizesWholeRows(m) { // it widens and rounds all rows; its scale and bias are constants
+	if convertsTensors(m) { // operands that are not narrowed are constants
 		n.want(n.storage(m), slices.Concat(m.Inputs, m.Outputs)...)
 		return
 	}
@@ -275,7 +286,7 @@ func (n *narrowing) rewritten(m *ir.Node, narrow map[*ir.Value]ir.DType) *ir.Nod
 	anchor := anchorOf(m)
 	var list []int
 	products := false
-	if anchor != nil && !normalizesWholeRows(m) {
+	if anchor != nil && !convertsTensors(m) {
 		var ok bool
 		if list, products, ok = operands(anchor); !ok || len(m.Outputs) != 1 {
 			return nil

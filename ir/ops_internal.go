@@ -134,6 +134,7 @@ var internalOps = []Op{
 var Compounds = []struct{ Anchor, Form string }{
 	{"CachedAttention", "Attention of rows and appended ones: Concat, Reshape, Unsqueeze, Attention, and rotary embeddings of " +
 		"the queries and the new keys: Slice, Neg, Concat, Mul, Add"},
+	{"DynamicQuantize", "codes of 8 bits of a tensor, their scale and their zero point: ReduceMax, ReduceMin, elementwise operators"},
 	{"GatherNorm", "LayerNormalization of gathered rows, or of their sum with others: Views, Gather, Add, LayerNormalization"},
 	{"QuantizedNorm", "LayerNormalization and the elementwise operators, with single numbers, that quantise its result"},
 	{"SqueezeExcite", "x·gate(Conv(inner(Conv(mean(x))))): means of channels, 1×1 convolutions, elementwise inner and gate"},

@@ -11,6 +11,7 @@ import (
 	"github.com/rammerc/rammerc/lower/indexed"
 	"github.com/rammerc/rammerc/lower/norm"
 	"github.com/rammerc/rammerc/lower/pool"
+	"github.com/rammerc/rammerc/lower/quantize"
 	"github.com/rammerc/rammerc/lower/recurrent"
 	"github.com/rammerc/rammerc/lower/reduce"
 	"github.com/rammerc/rammerc/lower/sampling"
@@ -129,6 +130,7 @@ var lowerings = []row{
 // compounds are the lowerings of ir.Compounds.
 var compounds = map[string]build.Lowering{
 	"CachedAttention": attention.Cached,
+	"DynamicQuantize": quantize.Dynamic,
 	"GatherNorm":      norm.GatherNorm,
 	"QuantizedNorm":   norm.QuantizedNorm,
 	"SqueezeExcite":   squeeze.Excite,
