@@ -24,9 +24,9 @@ func TestRandomGraphs(t *testing.T) {
 	}
 	// The generator makes no recurrent operators, no weights so large that they would be quantised, which does change
 	// results (TestQuantizeWeights), and none that are, nor other numbers of 8 bits (testdata/recognize-quantized,
-	// testdata/fuse-quantized-norm).
+	// testdata/fuse-quantized-norm, testdata/fuse-dynamic-quantization).
 	for _, name := range []string{"expand-recurrent", "quantize-weights", "recognize-quantized", "split-dequantized",
-		"fuse-quantized-norm"} {
+		"fuse-quantized-norm", "fuse-dynamic-quantization"} {
 		changes[name] = 1
 	}
 	for _, p := range Passes {

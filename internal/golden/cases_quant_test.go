@@ -2,7 +2,9 @@ package golden
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,4 +98,35 @@ func TestQuantizedWeights(t *testing.T) {
 		cases = append(cases, c, wide)
 	}
 	Check(t, WithLayouts(cases))
+}
+
+// dynamicCase is a DynamicQuantizeLinear of x as it is after the passes.
+func dynamicCase(shape string) Case {
+	dims := "[" + shape + "]"
+	body := "%zero = const float32[] {0}\n%steps = const float32[] {255}\n%most = ReduceMax(%px) {keepdims = 0}\n" +
+		"%high = Max(%most, %zero)\n%least = ReduceMin(%px) {keepdims = 0}\n%low = Min(%least, %zero)\n" +
+		"%width = Sub(%high, %low)\n%s = Div(%width, %steps)\n%n = Neg(%low)\n%o = Div(%n, %s)\n%p = Round(%o)\n" +
+		"%z = Cast(%p) {to = 2}\n%w = Cast(%z) {to = 1}\n%d = Div(%px, %s)\n%r = Round(%d)\n%t = Add(%r, %w)\n" +
+		"%q = Cast(%t) {to = 2}"
+	node := fused("DynamicQuantize", "%px: float32"+dims, body, "%s, %z, %q", "%x")
+	return Case{Name: "dynamic " + shape, In: "%x: float32" + dims,
+		Body: strings.Replace(node, "%y = ", "%scale, %point, %y = ", 1), Out: "%scale, %point, %y"}
+}
+
+// Tensors of one part and of many, of which the last one is short; with positive numbers alone, whose range includes 0;
+// of zeros, whose scale is 0; and with a NaN.
+func TestDynamicQuantize(t *testing.T) {
+	cases := []Case{dynamicCase("2"), dynamicCase("3,5"), dynamicCase("4,1024"), dynamicCase("2,3,1000"), dynamicCase("7,1999")}
+	for name, numbers := range map[string][2]float64{"positive": {3, 9}, "negative": {-9, -3}, "zeros": {0, 0}} {
+		c := dynamicCase("5,36")
+		c.Name += ", " + name
+		c.Range = map[string][2]float64{"x": numbers}
+		cases = append(cases, c)
+	}
+	c := dynamicCase("6,50")
+	c.Name += ", NaN"
+	c.Set = map[string][]float64{"x": {math.NaN()}}
+	cases = append(cases, c)
+	slices.SortFunc(cases, func(a, b Case) int { return strings.Compare(a.Name, b.Name) })
+	Check(t, WithStorage(WithLayouts(cases)))
 }
