@@ -70,12 +70,17 @@ func (b *narrowBody) roundOperand(anchor *ir.Node, k int) {
 	if v == nil || v.Def != nil && v.Def.Op == "Cast" && v.Def.Inputs[0].DType == b.to {
 		return
 	}
-	if i := slices.Index(b.body.Inputs, v); i >= 0 && b.node.Inputs[i].Const != nil {
-		w := b.n.narrowed(b.node.Inputs[i], b.to)
+	i := slices.Index(b.body.Inputs, v)
+	stored := v // the constant that v is, of the body or of the graph
+	if i >= 0 {
+		stored = b.node.Inputs[i]
+	}
+	if stored.Const != nil {
+		w := b.n.narrowed(stored, b.to)
 		if w == nil {
 			return
 		}
-		if b.usesBeside(v, anchor, k) {
+		if i < 0 || b.usesBeside(v, anchor, k) {
 			b.body.Inputs = append(b.body.Inputs, &ir.Value{Name: b.n.c.Name(v.Name), DType: b.to, Shape: v.Shape})
 			b.node.Inputs = append(b.node.Inputs, w)
 			i = len(b.body.Inputs) - 1
