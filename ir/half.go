@@ -59,6 +59,11 @@ var narrowForms = map[DType]struct {
 	Float4E2M1:     {sign: 3, fraction: 1, bias: 1, special: 8},
 }
 
+// FromHalf is the function that gives the values of numbers of type d, which has 16 bits; nil for other types.
+func FromHalf(d DType) func(bits uint16) float64 {
+	return map[DType]func(bits uint16) float64{Float16: FromFloat16, BFloat16: FromBFloat16}[d]
+}
+
 // FromBFloat16 is the value of a bfloat16, given as its bits: the upper half of a float32.
 func FromBFloat16(bits uint16) float64 { return float64(math.Float32frombits(uint32(bits) << 16)) }
 

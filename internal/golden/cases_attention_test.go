@@ -31,6 +31,14 @@ func inAllPrecisions(cases []Case) []Case {
 	return out
 }
 
+// halvesWithConstantMask has a mask of 16 bits that is a constant; 0x3800 is 0.5, and 0xc000 is -2.
+func halvesWithConstantMask() Case {
+	c := attention("halves, constant mask", "%q: float16[2,3,16], %k: float16[2,2,16], %v: float16[2,2,8]", "%q, %k, %v, %m",
+		"scale = 0.25")
+	c.Body = "%m = const float16[3,2] {0x3800, 0xc000, 0, 0x3800, 0xc000, 0}\n" + c.Body
+	return c
+}
+
 func TestAttention(t *testing.T) {
 	cases := []Case{
 		attention("halves", "%q: float16[2,9,16], %k: float16[2,11,16], %v: float16[2,11,8], %m: float16[9,11]",
@@ -89,7 +97,7 @@ func TestAttention(t *testing.T) {
 	lowest := attention("rows masked by the lowest float32", qkv("", 3, 40, 16, 16)+", %m: float32[3,40]", "%q, %k, %v, %m",
 		"scale = 0.25")
 	lowest.Set = map[string][]float64{"m": slices.Repeat([]float64{-3.4028234663852886e38}, 60)}
-	Check(t, inAllPrecisions(WithLayouts(append(cases, lowest))))
+	Check(t, inAllPrecisions(WithLayouts(append(cases, lowest, halvesWithConstantMask()))))
 }
 
 // Few queries and many keys: rTasks have parts of the keys, and another rOperator joins them.
