@@ -51,7 +51,7 @@ var allowed = map[string]string{
 	"lower/pool":        families + "lower/tails",
 	"lower/quantize":    families,
 	"lower/recurrent":   families + "lower/tails lower/contraction lower/gemv lower/pack",
-	"lower/reduce":      families + "lower/tails",
+	"lower/reduce":      families + "ir/axes lower/tails",
 	"lower/sampling":    families + "lower/tails",
 	"lower/squeeze":     families + "lower/tails lower/pack",
 	"lower/source":      families + "lower/tails",

@@ -16,7 +16,8 @@ import (
 )
 
 // encoderText is a transformer encoder in the manner of BERT, with symbolic batch and seq: token and position
-// embeddings, positions by Range, a padding mask, layers with heads of 16, and a pooled first token.
+// embeddings, positions by Range, a padding mask and layers with heads of 16. The first token, the mean of all and a mean
+// whose weights are a softmax over all are pooled.
 type encoderText struct {
 	strings.Builder
 	random        *rand.Rand
@@ -83,7 +84,7 @@ func encoder(t *testing.T, layers int) string {
 	fmt.Fprintf(e, "  %%heads = const int64[4] {0, 0, %d, %d}\n  %%rows = const int64[3] {0, 0, %d}\n", e.heads,
 		e.hidden/e.heads, e.hidden)
 	e.WriteString("  %scale = const float32[] {0.25}\n  %hide = const float32[] {-100}\n  %zero = const int64[] {0}\n" +
-		"  %one = const int64[] {1}\n  %between = const int64[2] {1, 2}\n")
+		"  %one = const int64[] {1}\n  %seq = const int64[1] {1}\n  %between = const int64[2] {1, 2}\n")
 	tokens, positions := e.weight(1, 32, e.hidden), e.weight(1, 40, e.hidden)
 	fmt.Fprintf(e, "  %%x.t = Gather(%s, %%ids)\n  %%shape = Shape(%%ids)\n  %%n = Gather(%%shape, %%one)\n"+
 		"  %%places = Range(%%zero, %%n, %%one)\n  %%x.p = Gather(%s, %%places)\n  %%x.s = Add(%%x.t, %%x.p)\n", tokens, positions)
@@ -93,7 +94,11 @@ func encoder(t *testing.T, layers int) string {
 		x = e.layer(k, x)
 	}
 	fmt.Fprintf(e, "  %%first = Gather(%s, %%zero) {axis = 1}\n", x)
-	pooled := e.linear("pool", "%first", e.hidden, e.hidden)
+	fmt.Fprintf(e, "  %%share.s = MatMul(%s, %s)\n  %%share = Softmax(%%share.s) {axis = 1}\n", x, e.weight(0.3, e.hidden, 1))
+	fmt.Fprintf(e, "  %%shared = Mul(%s, %%share)\n  %%sum = ReduceSum(%%shared, %%seq) {keepdims = 0}\n", x)
+	fmt.Fprintf(e, "  %%mean = ReduceMean(%s, %%seq) {keepdims = 0}\n  %%both = Add(%%sum, %%mean)\n", x)
+	e.WriteString("  %all = Add(%both, %first)\n")
+	pooled := e.linear("pool", "%all", e.hidden, e.hidden)
 	fmt.Fprintf(e, "  %%pooled = Tanh(%s)\n  return %s, %%pooled\n}\n", pooled, x)
 	return inferred(t, e.String())
 }
@@ -189,7 +194,7 @@ func refusedDims(t *testing.T, file string) {
 // What cannot be a general program is refused before anything is written, with the node and the reason.
 func TestGeneralRefused(t *testing.T) {
 	for _, c := range []struct{ body, dim, want string }{
-		{"  %y = Softmax(%x)", "n=1..8", "over which it normalises is [n]"},
+		{"  %k = const int64[] {1}\n  %y = CumSum(%x, %k)", "n=1..8", "no rule says which of its elements depend"},
 		{"  %y = Relu(%x)", "m=1..8", "--dim m=1..8: no input has a dim of that name; there are n"},
 		{"  %y = Relu(%x)", "n=0..8", "the extents of a range are at least 1"},
 		{"  %y = Relu(%x)", "n=8..2", "a range begins with its smallest extent"},

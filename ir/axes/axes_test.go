@@ -87,6 +87,9 @@ func TestRules(t *testing.T) {
 			"%k = const int64[2] {@both, 8}\n%y = Reshape(%t, %k)", "seq·batch 8"},
 		{"%x: float32[batch,seq,8]", "%y = Softmax(%x)", "batch seq 8"},
 		{"%x: float32[batch,seq,8]", "%k = const int64[1] {2}\n%y = ReduceMean(%x, %k) {keepdims = 0}", "batch seq"},
+		{"%x: float32[batch,seq]", "%y = Softmax(%x)", "batch seq"},
+		{"%x: float32[batch,seq,8]", "%k = const int64[2] {1, 2}\n%y = ReduceMean(%x, %k) {keepdims = 1}", "batch 1 1"},
+		{"%x: float32[batch,seq,8]", "%y = ArgMax(%x) {axis = 1, keepdims = 0}", "batch 8"},
 		{"%x: int64[batch,seq]", "%w = const float32[9,8] splat(0.5)\n%y = Gather(%w, %x)", "batch seq 8"},
 		{"%x: float32[batch,2,seq,8]", "%y = rammer.Attention(%x, %x, %x)", "batch 2 seq 8"},
 		{"%x: float32[batch,3,8,8]", "%w = const float32[4,3,3,3] splat(0.5)\n%y = Conv(%x, %w)", "batch 4 6 6"},
@@ -110,8 +113,11 @@ func TestRules(t *testing.T) {
 // What would let dead elements reach live ones is refused.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ inputs, body, want string }{
-		{"%x: float32[batch,seq]", "%y = Softmax(%x)", "over which it normalises is [seq]"},
-		{"%x: float32[batch,seq]", "%k = const int64[1] {1}\n%y = ReduceSum(%x, %k)", "what it reduces is [seq]"},
+		{"%x: float32[batch,seq]", "%k = const int64[1] {@both}\n%r = Reshape(%x, %k)\n%y = Softmax(%r)",
+			"over which it normalises is [batch·seq]"},
+		{"%x: float32[batch,seq]", "%y = ReduceSum(%x)", "what it reduces is [batch·seq]"},
+		{"%x: float32[batch,seq]", "%w = const float32[@seq] {@ones}\n%y = LayerNormalization(%x, %w)",
+			"over which it normalises is [seq]"},
 		{"%x: float32[batch,seq,8], %z: float32[8,seq]", "%y = MatMul(%z, %x)", "over which it sums is [seq,seq]"},
 		{"%x: float32[batch,seq,8]", "%y = rammer.View(%x) {offset = @last, shape = [@batch, 8], strides = [@row, 1]}",
 			"where its window starts depends on the extent of [seq]"},

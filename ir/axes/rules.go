@@ -261,9 +261,18 @@ func lastAxes(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 	return out, nil
 }
 
+// alongAxis normalises along an axis, whose extent its rKernels are told in each run.
 func alongAxis(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
-	x := in[0][axisAttr(n, -1, len(in[0]))]
-	return [][]Axis{in[0]}, a.static("the axis over which it normalises", x)
+	return [][]Axis{in[0]}, a.begins("the axis over which it normalises", in[0][axisAttr(n, -1, len(in[0]))])
+}
+
+// begins is an error unless the live elements along an axis are the first ones, so that their number tells them apart:
+// at most the outermost factor is dynamic. what says what the axis is.
+func (a *analyser) begins(what string, x Axis) error {
+	if len(x) > 1 && x[1:].Dynamic() {
+		return fmt.Errorf("%s is %s", what, a.text([]Axis{x}))
+	}
+	return nil
 }
 
 // gather takes from a static axis: an index from the end, or one out of range, means the same in all runs then.
@@ -275,6 +284,7 @@ func gather(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 	return [][]Axis{slices.Concat(in[0][:at], in[1], in[0][at+1:])}, nil
 }
 
+// reduction is over axes, of which its rKernels are told in each run how many elements they have.
 func reduction(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 	keep := n.Int("keepdims", 1) != 0
 	var out, over []Axis
@@ -289,7 +299,7 @@ func reduction(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 		}
 		over = append(over, x)
 	}
-	return [][]Axis{out}, a.static("what it reduces", over...)
+	return [][]Axis{out}, a.begins("what it reduces", Join(over...))
 }
 
 // reducedAxes says which axes of an input of the given rank a reduction is over.

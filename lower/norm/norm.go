@@ -61,6 +61,7 @@ type lineKernel struct {
 	pro   *functor.Functor
 	args  rkernels.Struct // of the prologue
 	flops float64         // for each element
+	live  []roperator.LiveArg
 }
 
 // candidate fills in everything but the instance and the arguments in front of and behind the common ones.
@@ -69,7 +70,7 @@ func (k *lineKernel) candidate(t build.Tiling, inst *rkernels.Instance, args []r
 	box := build.LineBox(t, k.axis, n)
 	elements := float64(t.Largest() * n)
 	c := &roperator.Candidate{
-		Inst: inst, Tasks: t.Tasks, Args: args,
+		Inst: inst, Tasks: t.Tasks, Args: args, Live: k.live,
 		Reads:  roperator.AppendRead(k.tail.Reads(box), k.src, box),
 		Writes: []roperator.Access{{View: k.tail.Out, Box: box}},
 		Work: roperator.Work{
@@ -105,6 +106,9 @@ func Softmax(b *build.Builder, g *build.Group) error {
 	k := lineKernel{src: tails.InputCube(b, b.In(x), cuts), axis: 1, flops: 20}
 	k.tail = tails.New(b, g, tails.Spec{DType: build.AnchorType(g), Shape: shape, Cuts: cuts})
 	k.pro, k.args = tails.Prologue(x.DType, g.Prologue[0])
+	if rank > 0 && b.Axis(x, axis).Dynamic() {
+		k.live = []roperator.LiveArg{{Member: "n", Axis: b.Axis(x, axis)}}
+	}
 	cube := k.src.Shape
 	s := newLineShape(cube[1], cube[0]*cube[2], cube[2] >= 8 && k.src.Strides[2] != 0 &&
 		k.src.Strides[2] < k.src.Strides[1])

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/elementwise"
@@ -68,6 +69,7 @@ type reduceShape struct {
 	kept    roperator.View // shaped like the output: the first element that each output is reduced from
 	reduced roperator.View // the reduced space
 	whole   int64          // what a mean divides by
+	live    axes.Axis      // the reduced space, in which live elements are the first ones
 }
 
 func lowerReduction(b *build.Builder, g *build.Group, r reduction) error {
@@ -77,17 +79,23 @@ func lowerReduction(b *build.Builder, g *build.Group, r reduction) error {
 		b.Out(g.Outputs[0])
 		return nil
 	}
-	axes := make([]int64, len(r.axes))
+	over := make([]int64, len(r.axes))
 	for i, a := range r.axes {
-		if axes[i] = a; a < 0 {
-			axes[i] += int64(len(src.Shape))
+		if over[i] = a; a < 0 {
+			over[i] += int64(len(src.Shape))
 		}
 	}
 	s := reduceShape{op: r.op, src: src, pro: g.Prologue[0], in: src.DType(), out: build.AnchorType(g)}
-	s.split(src, axes, r.keep)
+	for _, d := range slices.Sorted(slices.Values(over)) {
+		s.live = axes.Join(s.live, b.Axis(g.Inputs[0], int(d)))
+	}
+	if s.live.Dynamic() {
+		slices.Sort(over)
+	}
+	s.split(src, over, r.keep)
 	if !s.fits() {
-		s.src = denseReduction(b, src, axes)
-		s.split(s.src, lastAxes(len(src.Shape), len(axes)), false)
+		s.src = denseReduction(b, src, over)
+		s.split(s.src, lastAxes(len(src.Shape), len(over)), false)
 		s.kept, _ = s.kept.Reshape(shape)
 	}
 	return addReduction(b, g, s)
@@ -116,7 +124,15 @@ func (s *reduceShape) split(src roperator.View, axes []int64, keep bool) {
 // fits reports whether the kernel's addressing expresses the reduction.
 func (s *reduceShape) fits() bool {
 	_, ok := tails.CubeCuts(s.kept.Shape, s.kept)
-	return ok && len(s.reduced.Shape) <= 3
+	return ok && len(s.reduced.Shape) <= s.mostDims()
+}
+
+// mostDims is how many dims the reduced space may have. Live elements are the first ones of a single dim.
+func (s *reduceShape) mostDims() int {
+	if s.live.Dynamic() {
+		return 1
+	}
+	return 3
 }
 
 // denseReduction copies src so that the reduced dims come last.
@@ -178,7 +194,7 @@ func addReduction(b *build.Builder, g *build.Group, s reduceShape) error {
 // parts is into how many partial results each output is split: a divisor of the outermost run of the
 // reduced space, or 1.
 func (s *reduceShape) parts() int64 {
-	if s.kept.Count() > 64 || s.reduced.Count() < 1<<15 {
+	if s.kept.Count() > 64 || s.reduced.Count() < 1<<15 || s.live.Dynamic() {
 		return 1
 	}
 	best := int64(1)
@@ -229,7 +245,7 @@ func flat(v roperator.View) (roperator.View, bool) { return v.Collapse() }
 // reduceCandidates offers a fine and a coarse tiling.
 func reduceCandidates(b *build.Builder, s reduceShape, cuts [2]int, t *tails.Tail) ([]*roperator.Candidate, error) {
 	kept, ok := s.kept.Collapse(cuts[0], cuts[1])
-	if !ok || len(s.reduced.Shape) > 3 {
+	if !ok || len(s.reduced.Shape) > s.mostDims() {
 		return nil, fmt.Errorf("its input's layout cannot be reduced over these axes")
 	}
 	lines, across := s.threads(kept)
@@ -291,6 +307,9 @@ func (s *reduceShape) candidate(b *build.Builder, kept roperator.View, tiles bui
 			{Name: "pro", Value: proArgs}, {Name: "epi", Value: t.Args},
 		},
 		Writes: []roperator.Access{{View: t.Out, Box: tiles.Box}},
+	}
+	if s.live.Dynamic() {
+		c.Live = []roperator.LiveArg{{Member: "count", Axis: s.live}, {Member: "whole", Axis: s.live}}
 	}
 	read := roperator.View{
 		Buf: kept.Buf, Offset: kept.Offset,
