@@ -10,6 +10,7 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
 )
 
@@ -61,6 +62,13 @@ func Check(job *driver.Job, o driver.CompileOptions) (r *CheckReport, err error)
 // refusal runs the stages that can refuse a model. When a stage finds problems, the next one looks at the graph without
 // the nodes that have them, so that the problems of several stages show at once.
 func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) error {
+	if o.HasRanges() {
+		ops, err := driver.LowerGeneral(job, o, spec)
+		if err != nil {
+			return err
+		}
+		return scheduled(job, o, spec, ops)
+	}
 	var l diag.List
 	m, err := driver.LoadPartly(job, o.ModelOptions)
 	if m == nil || err != nil && len(diag.All(err)) == 0 {
@@ -84,6 +92,11 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) error 
 	if err != nil || l.Errors() > 0 {
 		return joinProblems(&l, driver.Explain(err, m))
 	}
+	return scheduled(job, o, spec, ops)
+}
+
+// scheduled runs the last stage that can refuse a model.
+func scheduled(job *driver.Job, o driver.CompileOptions, spec *device.Spec, ops *roperator.Graph) (err error) {
 	job.Stage("schedule")
 	costs := model.New(spec, ops)
 	if driver.IsPlanText(o.Plan) {

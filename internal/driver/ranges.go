@@ -7,12 +7,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/ir/onnx"
+	"github.com/rammerc/rammerc/roperator"
 )
 
 // mostExtent is the largest extent that a range may have: places in tensors have 32 bits.
@@ -112,6 +114,19 @@ func (o *ModelOptions) noRanges(what string) error {
 		return &diag.Diagnostic{ID: "bad-flag", File: o.Path, Message: fmt.Sprintf("--dim %s: %s needs one extent", r[0], what)}
 	}
 	return nil
+}
+
+// HasRanges reports whether dims have ranges, so that the model becomes a general program.
+func (o *ModelOptions) HasRanges() bool { return len(o.ranges()) > 0 }
+
+// LowerGeneral runs the stages from a model whose dims have ranges to its rOperators.
+func LowerGeneral(job *Job, opt CompileOptions, spec *device.Spec) (*roperator.Graph, error) {
+	c := &Compilation{opt: opt, spec: spec}
+	if err := c.prepare(job); err != nil {
+		return nil, err
+	}
+	ops, err := Lower(job, c.graph, c.axes, spec, opt)
+	return ops, Explain(err, c.model)
 }
 
 // prepareGeneral is prepare for a model whose dims have ranges. The graph is that of the largest extents; at a few
