@@ -2,6 +2,7 @@ package axes
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
@@ -41,7 +42,7 @@ func Extents(ranges []Range) [][]int64 {
 // same but for shapes, windows of views, and constants that are longer where an extent is larger. Operators for which
 // dead elements could reach live ones are reported, all at once.
 func Analyse(ranges []Range, inputs []ir.Shape, points []Point) (*Axes, error) {
-	a := &analyser{Axes: Axes{ranges, map[*ir.Value][]Axis{}}, points: points}
+	a := &analyser{Axes: Axes{ranges, map[*ir.Value][]Axis{}}, points: points, unknown: map[*ir.Value]bool{}}
 	main := points[0].Graph
 	a.twins = make([]map[*ir.Value]*ir.Value, len(points))
 	for k := 1; k < len(points); k++ {
@@ -71,6 +72,8 @@ type analyser struct {
 	points []Point
 	twins  []map[*ir.Value]*ir.Value // of each point but the first: its value for a value of points[0]
 	diags  diag.List
+	// unknown are the values that refused nodes make, and what depends on them. Of nodes that read them nothing is said.
+	unknown map[*ir.Value]bool
 }
 
 func (a *analyser) extentsText(k int) string {
@@ -193,6 +196,9 @@ func (a *analyser) node(n *ir.Node) {
 		a.fused(n)
 		return
 	}
+	if a.spoilt(n.Inputs, n.Outputs) {
+		return
+	}
 	in := make([][]Axis, len(n.Inputs))
 	dynamic := false
 	for i, v := range n.Inputs {
@@ -223,13 +229,32 @@ func (a *analyser) node(n *ir.Node) {
 		}
 	}
 	if err != nil {
+		for _, v := range n.Outputs {
+			a.unknown[v] = true
+		}
 		a.refuse(n, "has no form for extents that only a run knows: %v", err)
 	}
+}
+
+// spoilt reports whether one of the inputs is unknown; then the outputs are, too.
+func (a *analyser) spoilt(inputs, outputs []*ir.Value) bool {
+	if !slices.ContainsFunc(inputs, func(v *ir.Value) bool { return v != nil && a.unknown[v] }) {
+		return false
+	}
+	for _, v := range outputs {
+		if v != nil {
+			a.unknown[v], a.Of[v] = true, StaticAxes(a.dims(0, v))
+		}
+	}
+	return true
 }
 
 // fused follows the axes through the body of a Fused node.
 func (a *analyser) fused(n *ir.Node) {
 	body := n.Attrs["body"].G
+	if a.spoilt(n.Inputs, n.Outputs) {
+		return
+	}
 	for i, v := range body.Inputs {
 		a.Of[v] = a.axesOf(n, n.Inputs[i])
 	}
@@ -238,7 +263,7 @@ func (a *analyser) fused(n *ir.Node) {
 	}
 	for i, v := range n.Outputs {
 		if v != nil {
-			a.Of[v] = a.axesOf(n, body.Outputs[i])
+			a.Of[v], a.unknown[v] = a.axesOf(n, body.Outputs[i]), a.unknown[body.Outputs[i]]
 		}
 	}
 }

@@ -33,6 +33,8 @@ func init() {
 		"LayerNormalization": lastAxes, "rammer.RMSNormalization": lastAxes,
 		"Softmax": alongAxis, "LogSoftmax": alongAxis,
 		"Gather": gather,
+
+		"rammer.LSTMCell": cell, "rammer.GRUCell": cell, "rammer.RNNCell": cell,
 	}
 	for _, op := range []string{
 		"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
@@ -319,6 +321,32 @@ func reducedAxes(n *ir.Node, rank int) []bool {
 		out[(d+int64(rank))%int64(rank)] = true
 	}
 	return out
+}
+
+// cell is a step of a recurrence, of which each sequence of a batch is independent.
+func cell(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
+	batch := in[0][0]
+	for i, l := range in {
+		switch {
+		case l == nil:
+		case len(l) > 0 && l[0].Equal(batch) && (i == 0 || batch.Dynamic()): // x, a state, or lengths of sequences
+			if err := a.static("a row of an operand", l[1:]...); err != nil {
+				return nil, err
+			}
+		default:
+			if err := a.static("a parameter or state", l...); err != nil {
+				return nil, err
+			}
+		}
+	}
+	out := make([][]Axis, len(n.Outputs))
+	for i, v := range n.Outputs {
+		if v != nil {
+			out[i] = StaticAxes(a.dims(0, v))
+			out[i][0] = batch
+		}
+	}
+	return out, nil
 }
 
 // images is an operator that computes each image of a batch by itself.
