@@ -212,3 +212,19 @@ func TestGeneralRefused(t *testing.T) {
 		}
 	}
 }
+
+// Recurrences and convolutions take each sequence and each image of a batch by itself.
+func TestGeneralDigits(t *testing.T) {
+	needCxx(t)
+	for _, name := range []string{"digits_lstm_dyn", "digits_branchy_dyn"} {
+		o := VerifyOptions{Samples: 4, RandomSeed: 1, RandomMax: 2}
+		o.Path, o.Dims, o.Engine = models+name+".onnx", []string{"batch=1..4"}, engine.Emu
+		r, err := Verify(&driver.Job{}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.OK {
+			t.Errorf("%s: %+v", name, r.Outputs)
+		}
+	}
+}

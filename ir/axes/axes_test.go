@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/axes"
 )
@@ -107,6 +108,15 @@ func TestRules(t *testing.T) {
 		if s := strings.Join(got, " "); s != c.want {
 			t.Errorf("%s: the axes are %s, want %s", c.body, s, c.want)
 		}
+	}
+}
+
+// Of what follows a refused node nothing is said.
+func TestRefusedOnce(t *testing.T) {
+	_, _, err := analyse(t, "%x: float32[batch,seq]",
+		"%k = const int64[] {1}\n%a = CumSum(%x, %k)\n%b = CumSum(%a, %k)\n%y = Add(%b, %x)", "%y")
+	if all := diag.All(err); len(all) != 1 || all[0].Op != "CumSum" {
+		t.Errorf("%v", err)
 	}
 }
 
