@@ -10,6 +10,7 @@ import (
 type kernel struct {
 	vdevice.Kernel
 	serves []bool // by number of the instance
+	parts  parts  // that its launches use
 }
 
 // useKernels finds out which kernels the program of the given layouts has, and their rings of weights.
@@ -23,7 +24,7 @@ func (l *layout) useKernels(program []*layout) {
 	l.rings, l.kernelOf = all.RingOf(list), all.KernelOf(list)
 	l.kernels = nil
 	for _, k := range list {
-		l.kernels = append(l.kernels, kernel{k, make([]bool, len(l.instances))})
+		l.kernels = append(l.kernels, kernel{Kernel: k, serves: make([]bool, len(l.instances))})
 	}
 }
 
@@ -48,13 +49,15 @@ func (l *layout) kernelFor(tasks []vdevice.Task) int {
 	return k
 }
 
-// joinKernels says of the kernels of a shared program which instances they serve in any of its parts.
+// joinKernels says of the kernels of a shared program which instances they serve in any of its models, and what the
+// launches use.
 func (l *layout) joinKernels() {
 	for _, p := range l.parts {
 		for k := range p.kernels {
 			for i, serves := range p.kernels[k].serves {
 				l.kernels[k].serves[i] = l.kernels[k].serves[i] || serves
 			}
+			l.kernels[k].parts.add(p.kernels[k].parts)
 		}
 	}
 }

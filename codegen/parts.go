@@ -5,7 +5,9 @@ import (
 	"github.com/rammerc/rammerc/vdevice"
 )
 
-// parts says which parts of the executor a program uses. The others are not printed.
+// parts says which parts of the executor some launches use. The executor has no code for the others: it is compiled
+// once for each kernel of the program, with the parts of this kernel's launches, and headers whose parts no kernel uses
+// are not printed at all.
 type parts struct {
 	persistent bool // rPrograms, whose vEUs wait for each other
 	resident   bool // instances that keep operands on chip from step to step
@@ -13,17 +15,43 @@ type parts struct {
 	near       bool // runs with near steps
 	moves      bool // operands or results that the executor moves
 	slots      bool // data that come through slots in shared memory
-	walked     bool // loaders that walk the steps of their vEU
-	single     bool // loaders of blocks that run one step each
+	walked     bool // loaders that read in the step table what weights their blocks need
+	single     bool // loaders that are told by the launch what weights their blocks need
+	several    bool // blocks of several steps
+	told       bool // launches of one rOperator and a step a block, which name the arguments themselves
+	sought     bool // launches whose blocks find their arguments by the step table
+	lookUp     bool // launches whose blocks look up their steps in a table
 	general    bool // rTasks that have nothing to do where extents are small
 }
 
+// partRows has a row for each part: its field, the constant by which the executor is told of it, and what that means.
+// Constants stand in the struct of a kernel, and where there is none the part goes with a number or header of the
+// program.
+var partRows = []struct {
+	field     func(e *parts) *bool
+	name, doc string
+}{
+	{func(e *parts) *bool { return &e.persistent }, "kPersistent",
+		"whether there is an rProgram, whose vEUs wait for each other"},
+	{func(e *parts) *bool { return &e.resident }, "kHasResident",
+		"whether instances keep operands on chip from step to step"},
+	{func(e *parts) *bool { return &e.direct }, "kDirectSteps", "whether runs have direct steps"},
+	{func(e *parts) *bool { return &e.near }, "kNearSteps", "whether runs have near steps"},
+	{func(e *parts) *bool { return &e.moves }, "", ""},
+	{func(e *parts) *bool { return &e.slots }, "", ""},
+	{func(e *parts) *bool { return &e.walked }, "kWalked", "whether loaders read the step table"},
+	{func(e *parts) *bool { return &e.single }, "kSingle", "whether launches tell loaders what each block needs"},
+	{func(e *parts) *bool { return &e.several }, "kSeveralSteps", "whether blocks run several steps"},
+	{func(e *parts) *bool { return &e.told }, "kArgsTold", "whether launches name the arguments of all their steps"},
+	{func(e *parts) *bool { return &e.sought }, "kArgsSought", "whether steps name their arguments"},
+	{func(e *parts) *bool { return &e.lookUp }, "kStepsSought", "whether blocks look up their steps in a table"},
+	{func(e *parts) *bool { return &e.general }, "", ""},
+}
+
 func (e *parts) add(o parts) {
-	e.persistent, e.resident = e.persistent || o.persistent, e.resident || o.resident
-	e.direct, e.near = e.direct || o.direct, e.near || o.near
-	e.moves, e.slots = e.moves || o.moves, e.slots || o.slots
-	e.walked, e.single = e.walked || o.walked, e.single || o.single
-	e.general = e.general || o.general
+	for _, r := range partRows {
+		*r.field(e) = *r.field(e) || *r.field(&o)
+	}
 }
 
 // partHeaders are the headers of the run time that a program can do without. What refers to a header that is left out
@@ -47,22 +75,37 @@ var partHeaders = []struct {
 // usedParts finds what some launch uses, of any model that shares the program.
 func (l *layout) usedParts() parts {
 	st := l.allStaging()
-	e := parts{resident: st.resident, moves: st.moves > 0, slots: st.slots > 0, general: l.general()}
-	for _, t := range l.segments {
-		e.add(t.parts)
-		e.persistent = e.persistent || t.kind == vdevice.RProgram
-		for _, x := range t.launches {
-			streams, knows := x.chunks > 0, x.weights.Words > 0
-			e.walked, e.single = e.walked || streams && !knows, e.single || streams && knows
-		}
-	}
-	for _, p := range l.parts {
-		e.add(p.usedParts())
+	e := parts{moves: st.moves > 0, slots: st.slots > 0, general: l.general()}
+	for i := range l.kernels {
+		e.add(l.partsOf(&l.kernels[i]))
 	}
 	return e
 }
 
-// noteStep notes what a step's row in the program tables uses.
+// partsOf finds what a kernel's launches use. An instance that keeps operands on chip is served by the kernels of its
+// own launches alone.
+func (l *layout) partsOf(k *kernel) parts {
+	e := k.parts
+	for i, serves := range k.serves {
+		e.resident = e.resident || serves && l.instances[i].inst.Kernel.Resident
+	}
+	return e
+}
+
+// noteSteps notes what the rows of a segment's steps in the program tables use: direct and near steps are those of
+// rPrograms, which have one kernel.
 func (e *parts) noteStep(row *schema.Step) {
 	e.direct, e.near = e.direct || row.Direct > 0, e.near || row.Near > 0
+}
+
+// noteLaunch notes what a launch of a segment uses, whose blocks have the given numbers of steps.
+func (e *parts) noteLaunch(t *segmentTables, d *dispatch) {
+	e.persistent = e.persistent || t.kind == vdevice.RProgram
+	e.direct, e.near = e.direct || t.parts.direct, e.near || t.parts.near
+	streams, knows := d.streams != nil, d.weights.Words > 0
+	e.walked, e.single = e.walked || streams && !knows, e.single || streams && knows
+	e.told, e.sought, e.lookUp = e.told || d.op >= 0, e.sought || d.op < 0, e.lookUp || d.stride == 0
+	for _, r := range d.ranges {
+		e.several = e.several || r.Last > r.First+1
+	}
 }

@@ -30,7 +30,7 @@ func (s *source) program() {
 	}
 	s.printf("\n// The program, as the executor sees it.\nstruct Program : rt::Needs<%s> {\n", wrap(aliases, 27))
 	s.printf("  using Kernels = rt::Kernels<%s>;\n", wrap(names, 30))
-	st, e, r := s.allStaging(), s.usedParts(), s.rings
+	st, r := s.allStaging(), s.rings
 	for _, c := range []struct {
 		doc, kind, name string
 		value           any
@@ -40,12 +40,6 @@ func (s *source) program() {
 		{"the most moves of a step", "int", "kMoves", st.moves},
 		{"elements of the import area", "int", "kImports", st.imports},
 		{"words of slots, and behind them of what near steps keep", "int", "kSlots", st.slots},
-		{"whether instances keep operands on chip from step to step", "bool", "kHasResident", e.resident},
-		{"whether runs have direct steps", "bool", "kDirectSteps", e.direct},
-		{"whether runs have near steps", "bool", "kNearSteps", e.near},
-		{"whether there is an rProgram, whose vEUs wait for each other", "bool", "kPersistent", e.persistent},
-		{"whether loaders walk the steps of a vEU", "bool", "kWalked", e.walked},
-		{"whether loaders bring the weights of each block's only step", "bool", "kSingle", e.single},
 		{"vEUs of a multiprocessor", "int", "kVEUsPerSM", max(1, s.plan.Spec.VEUsPerSM)},
 		{"bytes of shared memory that keep a multiprocessor from holding two such blocks", "int", "kAlone", r.Alone},
 		{"bytes of a stage of a ring of streamed weights, at most", "int", "kStageBytes", r.StageBytes},
@@ -76,6 +70,12 @@ func (s *source) kernel(number int) {
 		s.printf("  static constexpr int kThreads = %d;  // of its own launches\n", max(32, k.Needs.Threads))
 		if k.StageBytes != s.rings.StageBytes {
 			s.printf("  static constexpr int kStageBytes = %d;  // of a ring of its own launches\n", k.StageBytes)
+		}
+	}
+	used := s.partsOf(k)
+	for _, r := range partRows {
+		if r.name != "" {
+			s.printf("  static constexpr bool %s = %v;  // %s\n", r.name, *r.field(&used), r.doc)
 		}
 	}
 	s.printf("\n  // Runs an rTask. There is one call for each instance: the size of the code follows their number.\n" +

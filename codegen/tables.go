@@ -115,6 +115,7 @@ func (l *layout) addLaunches(t *segmentTables, seg vdevice.Segment, launches []d
 			d.weights = blockStreamOf(blocks)
 		}
 		x := d.launch
+		l.kernels[d.kernel].parts.noteLaunch(t, &d)
 		var ranges []byte
 		for _, r := range d.ranges {
 			ranges = r.Append(ranges)

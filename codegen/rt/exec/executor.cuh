@@ -27,10 +27,13 @@ RT_DEVICE void run_loader(const LaunchArgs<Program::kSpaces>& l) {
   const uint32_t block = static_cast<uint32_t>(detail::block_index());
   Watch watch{Report{}, l.reports, 2 * l.patience_ns, ChunkPen(l), l.delays, l.first_veu + block};
   const char* weights = l.bases[kWeightsSpace];
+  const StepRange mine = own_steps<Program>(l);
   if (Program::kSingle && (!Program::kWalked || l.weights.words > 0)) {
-    load_block(ring, l.weights, own_steps(l).first, weights, watch);
+    load_block(ring, l.weights, mine.first, weights, watch);
+  } else if constexpr (Program::kWalked && Program::kSeveralSteps) {
+    load_weights(ring, l.steps, mine, weights, watch);
   } else if constexpr (Program::kWalked) {
-    load_weights(ring, l.steps, own_steps(l), weights, watch);
+    if (mine.first < mine.last) load_step(ring, l.steps, mine.first, weights, watch);
   }
 }
 

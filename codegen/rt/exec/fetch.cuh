@@ -75,11 +75,30 @@ RT_DEVICE void VEU<Program>::fetch_operands(uint32_t i) {
   }
 }
 
+// What the first steps need, which has not been fetched while others ran: two ways to memory, or one where the launch
+// has told where the Args of its only step are.
+template <class Program>
+RT_DEVICE void VEU<Program>::fetch_first() {
+  constexpr uint32_t kRows = Program::kSeveralSteps ? 4 : 1, kOthers = Program::kSeveralSteps ? 2 : 1;
+  RT_NO_UNROLL
+  for (uint32_t i = first_; i < first_ + kRows; ++i) fetch_step(i);
+  if (Program::kArgsTold && l_.op_words > 0) fetch_args(first_, l_.op_args, l_.op_words);
+  cp_async_commit();
+  settle();
+  if constexpr (Program::kArgsSought) {
+    if (l_.op_words > 0) return;
+    RT_NO_UNROLL
+    for (uint32_t i = first_; i < first_ + kOthers; ++i) fetch_operands(i);
+    cp_async_commit();
+    settle();
+  }
+}
+
 // Makes i the current step, and starts the copies of what later steps need.
 template <class Program>
 RT_DEVICE void VEU<Program>::prefetch(uint32_t i) {
   now_ = i;
-  if (!fetches()) return;
+  if (!Program::kSeveralSteps || !fetches()) return;
   fetch_operands(i + 2);
   fetch_step(i + 4);
   cp_async_commit();

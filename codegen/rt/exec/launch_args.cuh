@@ -47,10 +47,10 @@ struct LaunchArgs : TraceArgs {
 };
 
 // The steps of the block that asks.
-template <class Args>
-RT_DEVICE StepRange own_steps(const Args& l) {
+template <class Program>
+RT_DEVICE StepRange own_steps(const LaunchArgs<Program::kSpaces>& l) {
   const uint32_t b = static_cast<uint32_t>(detail::block_index());
-  if (l.step_stride == 0) return l.ranges[b];
+  if (Program::kStepsSought && l.step_stride == 0) return l.ranges[b];
   const uint32_t first = l.first_step + b * l.step_stride;
   return StepRange{first, first + 1};
 }

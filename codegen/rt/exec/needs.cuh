@@ -40,13 +40,19 @@ struct Needs {
   // The least shared memory of a block that shares a multiprocessor with none of its kind.
   static constexpr int kAlone = 0;
 
-  // Parts of the executor. The code of a part that is false is left out, and its headers may be missing. The headers
-  // of moves, slots and the ring may be missing where a program has none of them (codegen/parts.go).
-  static constexpr bool kPersistent = true;   // rPrograms: flags, counters, the guard
-  static constexpr bool kDirectSteps = true;  // mode_direct.cuh
-  static constexpr bool kNearSteps = true;    // mode_near.cuh
-  static constexpr bool kWalked = true;       // loaders that walk the steps of their vEU
-  static constexpr bool kSingle = true;       // loaders of blocks that run one step each
+  // Parts of the executor. The code of a part that is false is left out, and where no kernel has it, its headers may be
+  // missing. Each kernel has constants of its own, by what its launches use (codegen/parts.go). The headers of moves,
+  // slots and the ring may be missing where a program has none of them.
+  static constexpr bool kPersistent = true;    // rPrograms: flags, counters, the guard
+  static constexpr bool kHasResident = true;   // mode_resident.cuh
+  static constexpr bool kDirectSteps = true;   // mode_direct.cuh
+  static constexpr bool kNearSteps = true;     // mode_near.cuh
+  static constexpr bool kWalked = true;        // loaders that read the step table
+  static constexpr bool kSingle = true;        // loaders of launches that tell them what each block needs
+  static constexpr bool kSeveralSteps = true;  // blocks of several steps, whose descriptors are fetched ahead
+  static constexpr bool kArgsTold = true;      // launches with LaunchArgs::op_words
+  static constexpr bool kArgsSought = true;    // launches without
+  static constexpr bool kStepsSought = true;   // launches without LaunchArgs::step_stride
 };
 
 // The CUDA kernels of a program.

@@ -63,7 +63,9 @@ class Ring {
   }
 
   // Called by all lanes of the loader's warp: copies a weight block of so many words into the ring, chunk by chunk,
-  // from the given place on.
+  // from the given place on. With Announce it allows the next launch to begin when the ring is full for the first time:
+  // the rest comes as the rTask gives stages back.
+  template <bool Announce = false>
   RT_DEVICE void feed(RingPlace& at, const char* block, uint32_t words, uint32_t chunk_words, Watch& w) {
     RT_NO_UNROLL
     while (words > 0) {
@@ -78,7 +80,11 @@ class Ring {
       note_landed(w);
       block += 16 * static_cast<size_t>(n);
       words -= n;
-      if (++at.stage == count_) at.stage = 0, ++at.phase;
+      if (++at.stage == count_) {
+        at.stage = 0;
+        if (Announce && at.phase == 0) detail::allow_next_launch();
+        ++at.phase;
+      }
     }
   }
 
@@ -118,11 +124,20 @@ RT_DEVICE void load_block(Ring& ring, const BlockStream& s, uint32_t step, const
   RingPlace at;
   watch.pen.turn(step);
   random_pause(watch.delays, Pause::kLoad, watch.veu, step);
-  const char* block = weights + 16 * static_cast<size_t>(s.at + b * s.stride);
-  const uint32_t ringful = ring.count() * s.chunk_words, first = words < ringful ? words : ringful;
-  ring.feed(at, block, first, s.chunk_words, watch);
-  detail::allow_next_launch();  // the ring is full: the rest comes as the rTask gives stages back
-  ring.feed(at, block + 16 * static_cast<size_t>(first), words - first, s.chunk_words, watch);
+  ring.template feed<true>(at, weights + 16 * static_cast<size_t>(s.at + b * s.stride), words, s.chunk_words, watch);
+  if (at.phase == 0) detail::allow_next_launch();  // the ring has room for more than the block
+  ring.close(watch);
+}
+
+// Brings the weight block of a thread block that runs one step. Where it is stands in the step table.
+template <class Ring>
+RT_DEVICE void load_step(Ring& ring, const Step* steps, uint32_t step, const char* weights, Watch& watch) {
+  RingPlace at;
+  const Step& s = steps[step];
+  const uint32_t block = ld_const(&s.stream), words = ld_const(&s.stream_words), chunk = ld_const(&s.chunk_words);
+  watch.pen.turn(step);
+  random_pause(watch.delays, Pause::kLoad, watch.veu, step);
+  ring.feed(at, weights + 16 * static_cast<size_t>(block), words, chunk, watch);
   ring.close(watch);
 }
 

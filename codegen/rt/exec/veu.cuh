@@ -85,6 +85,7 @@ class VEU {
 
   // ---- fetch.cuh ----
 
+  RT_DEVICE void fetch_first();
   RT_DEVICE void fetch_step(uint32_t i);
   RT_DEVICE void fetch_args(uint32_t i, uint32_t at, uint32_t words);
   RT_DEVICE void fetch_operands(uint32_t i);
@@ -92,6 +93,7 @@ class VEU {
 
   // ---- walk.cuh, mode_plain.cuh ----
 
+  RT_DEVICE uint32_t run_steps(uint32_t i);
   RT_DEVICE void run_plain(uint32_t i);
   RT_DEVICE void await(uint32_t i);
   RT_DEVICE void end(uint32_t i);

@@ -11,7 +11,7 @@ namespace rt {
 
 template <class Program>
 RT_DEVICE void VEU<Program>::run() {
-  const StepRange mine = own_steps(l_);
+  const StepRange mine = own_steps<Program>(l_);
   const uint32_t first = mine.first, last = mine.last;
   if (first == last) {
     // The launch's end stands for the end of all launches before, so vEUs without steps wait for those, too.
@@ -20,35 +20,28 @@ RT_DEVICE void VEU<Program>::run() {
     return;
   }
   first_ = first, last_ = last;
-  // What the first steps need has not been fetched while others ran: two ways to memory, or one where the launch has
-  // told where the Args of its only step are.
-  RT_NO_UNROLL
-  for (uint32_t i = first; i < first + 4; ++i) fetch_step(i);
-  if (l_.op_words > 0) fetch_args(first, l_.op_args, l_.op_words);
-  cp_async_commit();
-  settle();
-  if (l_.op_words == 0) {
-    RT_NO_UNROLL
-    for (uint32_t i = first; i < first + 2; ++i) fetch_operands(i);
-    cp_async_commit();
-    settle();
-  }
+  fetch_first();
   if constexpr (Tracer::kTraces) {
     detail::wait_for_launches_before();
     trace_.ready();
   }
-  RT_NO_UNROLL
-  for (uint32_t i = first; i < last;) {
-    if constexpr (Program::kHasResident) {
-      const Step& s = c_.ring[i % c_.kSteps];
-      if (s.run > 0) {
-        i = Program::run(*this, s.instance, i);
-        continue;
-      }
-    }
-    run_plain(i);
-    ++i;
+  if constexpr (Program::kSeveralSteps) {
+    RT_NO_UNROLL
+    for (uint32_t i = first; i < last;) i = run_steps(i);
+  } else {
+    run_steps(first);
   }
+}
+
+// Runs step i, and if it is the first of a run, the whole run. Returns the step behind.
+template <class Program>
+RT_DEVICE uint32_t VEU<Program>::run_steps(uint32_t i) {
+  if constexpr (Program::kHasResident) {
+    const Step& s = c_.ring[i % c_.kSteps];
+    if (s.run > 0) return Program::run(*this, s.instance, i);
+  }
+  run_plain(i);
+  return i + 1;
 }
 
 // All vEUs, also those without steps, go on to the epoch of the next launch.
