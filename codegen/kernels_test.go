@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +12,8 @@ import (
 )
 
 // Launches that leave registers for blocks of another launch have a kernel of their own: it holds the instances of
-// these launches and no others, and no code for weights that none of them streams.
+// these launches and no others, and no code for weights that none of them streams, nor for any other part of the executor
+// that these launches do without.
 func TestKernelsApart(t *testing.T) {
 	t.Parallel()
 	s := streamedPlan(t, 2, 4, 512)
@@ -30,10 +32,12 @@ func TestKernelsApart(t *testing.T) {
 		"Kernel0": {"kBlocksPerSM = 1;", "kernels::test_stencil_streamed", "kernels::test_stencil>", true},
 		"Kernel1": {"kBlocksPerSM = 2;", "kernels::test_stencil", "kernels::test_stencil_streamed", false},
 	} {
+		loads := fmt.Sprintf("kSingle = %t;", want.ring)
 		_, body, found := strings.Cut(string(text), "struct "+kernel+" : Program {")
 		body, _, _ = strings.Cut(body, "\n};")
 		if !found || !strings.Contains(body, want.blocks) || !strings.Contains(body, want.instance) ||
-			strings.Contains(body, want.other) || strings.Contains(body, "kStageBytes = 0") == want.ring {
+			strings.Contains(body, want.other) || strings.Contains(body, "kStageBytes = 0") == want.ring ||
+			!strings.Contains(body, loads) || !strings.Contains(body, "kPersistent = false;") {
 			t.Errorf("%s is\n%s", kernel, body)
 		}
 	}
