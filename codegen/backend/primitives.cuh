@@ -158,6 +158,9 @@ RT_DEVICE void cp_async_commit();
 // Waits for all of the thread's groups but the N latest.
 template <int N>
 RT_DEVICE void cp_async_wait();
+// Begins to bring so many bytes of constants from device memory to L2, if there is a way to say so. Both numbers are
+// multiples of 16.
+RT_DEVICE void prefetch(const void* gmem, uint32_t bytes);
 // The thread arrives at the mbarrier when all copies that it has begun have landed; it does not wait
 // (cp.async.mbarrier.arrive.noinc).
 RT_DEVICE void copies_arrive(uint64_t* bar);

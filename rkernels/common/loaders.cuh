@@ -174,6 +174,10 @@ struct StridedLoader {
   }
 };
 
+// What a thread block announces of the weights that it will want. All blocks of a launch together should leave room in
+// L2 for what other launches have put there.
+constexpr int kMostAnnounced = 128 << 10;
+
 // Brings constants of type Src that are packed as one contiguous ROWS×COLS block for each k tile, padding included, to
 // a stage of Dst.
 template <int Threads, int ROWS, int COLS, int LD, class Src = float, class Dst = Src>
@@ -185,12 +189,14 @@ struct PackedLoader {
 
   const Src* next;
   int to;
-  bool mine;
+  bool mine, announces;
 
-  RT_DEVICE PackedLoader(const Src* blocks, int tid)
+  // `first` says that of the rTasks that read these constants it is this one that announces them.
+  RT_DEVICE PackedLoader(const Src* blocks, int tid, bool first = false)
       : next(blocks + kVec * tid),
         to(tid / kAcross * LD + tid % kAcross * kVec),
-        mine(kCount % Threads == 0 || tid < kCount) {}
+        mine(kCount % Threads == 0 || tid < kCount),
+        announces(first && tid == 0) {}
 
   RT_DEVICE void issue(Dst* stage) {
     if (mine) {
@@ -208,6 +214,12 @@ struct PackedLoader {
       }
     }
     next += ROWS * COLS;
+  }
+
+  // One thread says that `blocks` blocks from the next one on will be wanted.
+  RT_DEVICE void announce(int blocks) const {
+    constexpr int kBlock = ROWS * COLS * static_cast<int>(sizeof(Src)), kMost = kMostAnnounced / kBlock;
+    if (announces && blocks > 0) rt::prefetch(next, (blocks < kMost ? blocks : kMost) * kBlock);
   }
 };
 

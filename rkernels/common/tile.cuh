@@ -175,8 +175,8 @@ struct RingOf {
   RT_DEVICE typename T::Element* a(int s) const { return ring + s * T::kStageA; }
   RT_DEVICE typename T::Element* b(int s) const { return ring + T::ST * T::kStageA + s * T::kStageB; }
 
-  // Constants of the stages that are free at first are on their way before the launches before have ended, and before
-  // any input is asked for.
+  // Constants are on their way before the launches before have ended, and before any input is asked for: those of the
+  // stages that are free at first, and to L2 what follows.
   RT_DEVICE void begin(const rt::Task& t, LoadA& load_a, LoadB& load_b, int count) const {
     if constexpr (LoadA::kConstant || LoadB::kConstant) {
       RK_UNROLL(1)
@@ -184,6 +184,8 @@ struct RingOf {
         if constexpr (LoadA::kConstant) load_a.issue(a(s));
         if constexpr (LoadB::kConstant) load_b.issue(b(s));
       }
+      if constexpr (LoadA::kConstant) load_a.announce(count - (T::ST - 1));
+      if constexpr (LoadB::kConstant) load_b.announce(count - (T::ST - 1));
     }
     t.wait_for_inputs();
   }

@@ -56,7 +56,7 @@ struct GemmOf {
     typename T::Acc acc = {};
     if constexpr (ModeB == kLoadPacked) {
       PackedLoader<kThreads, T::kRightRows, T::kRightCols, T::LDB, B, E> load_b{
-          pb + place(nt * a.tiles_k + kt0, T::kRightRows * T::kRightCols), t.tid};
+          pb + place(nt * a.tiles_k + kt0, T::kRightRows * T::kRightCols), t.tid, mt == 0};
       multiply_tiles<T>(t, load_a, load_b, count, acc, ConstantScale<T>(t, a.scale));
     } else {
       const NoPrologue::Args none{};

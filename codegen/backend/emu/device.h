@@ -265,6 +265,7 @@ template <int N>
 inline void cp_async_wait() {
   emu::running_block->finish_copies(N);
 }
+inline void prefetch(const void*, uint32_t) {}
 
 }  // namespace rt::detail
 

@@ -73,4 +73,7 @@ RT_DEVICE void cp_async_wait() {
   detail::cp_async_wait<N>();
 }
 
+// Begins to bring so many bytes of weights to L2: a hint. Both numbers are multiples of 16.
+RT_DEVICE void prefetch(const void* gmem, uint32_t bytes) { detail::prefetch(gmem, bytes); }
+
 }  // namespace rt
