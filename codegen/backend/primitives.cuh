@@ -56,6 +56,8 @@ RT_DEVICE T shfl_down(T v, int delta);
 RT_DEVICE int64_t mad_wide(int a, int b, int64_t c);
 // 2^x, off by a few units in the last place at most. What is below the normal numbers may be 0 (ex2.approx.ftz).
 RT_DEVICE float exp2(float x);
+// The larger of two numbers, or a NaN if one of them is (max.NaN).
+RT_DEVICE float larger(float a, float b);
 // How many bits are set.
 RT_DEVICE uint32_t bits(uint32_t v);
 // x, which the compiler must compute here: it can neither move the computation to where x is used, nor repeat it there.

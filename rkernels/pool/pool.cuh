@@ -38,7 +38,9 @@ struct Pool {
   static constexpr int kHeight = LAST ? 2 : 3, kWidth = LAST ? 3 : 4, kChannels = LAST ? 4 : 1;  // dims of tiles
   static constexpr int kThreads = 256;
   static constexpr int kShared = 0;
-  static constexpr int kBatch = 9;  // elements of a window that are loaded at a time: all of one of 3×3
+  // Rows of a window, and elements of each, that are loaded at a time: all of a window of 3×3. Where indices are wanted,
+  // elements are visited in the order of the rows.
+  static constexpr int kRows = INDICES ? 1 : 3, kAcross = 3;
 
   // The result of the elements of a window that have been visited so far.
   struct Seen {
@@ -59,6 +61,8 @@ struct Pool {
       // Of equal elements the first one stays, and so does the first NaN.
       if (s.count == 0 || x > s.value || (!(x == x) && s.value == s.value)) s.value = x, s.at = at;
       ++s.count;
+    } else if constexpr (MAX && std::is_same_v<C, float>) {
+      s.value = rt::larger(x, s.value);
     } else if constexpr (MAX) {
       if (x > s.value || !(x == x)) s.value = x;
     } else {
@@ -87,73 +91,66 @@ struct Pool {
 
   RT_DEVICE static int length(const Range& r) { return r.to > r.from ? r.to - r.from : 0; }
 
-  // Goes through the places of a window that lie in the input; the last axis runs fastest. The offset of the next place
-  // follows from that of the last one, since addresses made anew for each would take many registers.
-  struct Visit {
-    int nj, nk;                // places along the axes
-    int64_t step, row, plane;  // from a place to the next in its row, from a row's end to the next row, and so on
-    int j = 0, k = 0;
-    int64_t at;  // elements from the beginning of the batch and channel
-
-    // steps: how far neighbours along each axis lie apart.
-    RT_DEVICE Visit(const Range& x, const Range& y, const Range& z, const int64_t (&steps)[3], int64_t first)
-        : nj(length(y)),
-          nk(length(z)),
-          step(steps[2]),
-          row(steps[1] - nk * steps[2]),
-          plane(steps[0] - nj * steps[1]),
-          at(first + x.from * steps[0] + y.from * steps[1] + z.from * steps[2]) {}
-
-    // Without branches: it stands in the code once for each element of a batch.
-    RT_DEVICE void next() {
-      const bool row_ends = ++k == nk;
-      j += row_ends;
-      const bool plane_ends = j == nj;
-      at += step + (row_ends ? row : 0) + (plane_ends ? plane : 0);
-      k = row_ends ? 0 : k;
-      j = plane_ends ? 0 : j;
-    }
-  };
-
   RT_DEVICE static void compute_one(const rt::Task& t, const Args& a, const int (&at)[5]) {
     const Axis &ax = a.axes[0], &ay = a.axes[1], &az = a.axes[2];
     const Range x = range(ax, at[2]), y = range(ay, at[3]), z = range(az, at[4]);
-    const int n = length(x) * length(y) * length(z);
-    const int64_t dx = ax.dilation.d, dy = ay.dilation.d, dz = az.dilation.d;
     const T* src = t.ptr<const T>(a.src.ref) + at[0] * a.src.s[0] + at[1] * a.src.s[1];
-    Visit element(x, y, z, {dx * a.src.s[2], dy * a.src.s[3], dz * a.src.s[4]},
-                  x.begin * a.src.s[2] + y.begin * a.src.s[3] + z.begin * a.src.s[4]);
-    Visit index(x, y, z, {dx * ax.index_step, dy * ay.index_step, dz * az.index_step},
-                int64_t(x.begin) * ax.index_step + int64_t(y.begin) * ay.index_step + int64_t(z.begin) * az.index_step);
     Seen seen[V];
     RT_UNROLL
     for (int v = 0; v < V; ++v) seen[v].value = MAX ? least() : C(0);
-    // The elements of a batch are asked for before the first of them is used, so that a small window waits once for
-    // the cache and not once for each of its rows.
     RK_NO_UNROLL
-    for (int first = 0; first < n; first += kBatch) {
-      Pack<T, V> pack[kBatch];
-      RT_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
-        if (first + b >= n) continue;
-        pack[b] = *reinterpret_cast<const Pack<T, V>*>(src + element.at);
-        element.next();
-      }
-      RT_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
-        if (first + b >= n) continue;
-        RT_UNROLL
-        for (int v = 0; v < V; ++v) see(seen[v], C(Pro::apply(a.pro, pack[b].v[v])), index.at);
-        if (INDICES) index.next();
+    for (int i = x.from; i < x.to; ++i) {
+      RK_NO_UNROLL
+      for (int j = y.from; j < y.to; j += kRows) {
+        RK_NO_UNROLL
+        for (int k = z.from; k < z.to; k += kAcross) {
+          const int place[3] = {x.begin + i * int(ax.dilation.d), y.begin + j * int(ay.dilation.d),
+                                z.begin + k * int(az.dilation.d)};
+          see_block(a, src, place, y.to - j, z.to - k, seen);
+        }
       }
     }
-    put(t, a, at, seen, n);
+    put(t, a, at, seen, length(x) * length(y) * length(z));
+  }
+
+  // Visits kRows×kAcross elements from the given place on, of which so many exist. All are asked for before the first of
+  // them is used, so that a small window waits once for the cache and not once for each of its elements.
+  RT_DEVICE static void see_block(const Args& a, const T* src, const int (&place)[3], int rows, int across,
+                                  Seen (&seen)[V]) {
+    const int down = int(a.axes[1].dilation.d) * a.src.s[3], next = int(a.axes[2].dilation.d) * a.src.s[4];
+    const int first = place[0] * a.src.s[2] + place[1] * a.src.s[3] + place[2] * a.src.s[4];
+    Pack<T, V> pack[kRows][kAcross];
+    RT_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      RT_UNROLL
+      for (int c = 0; c < kAcross; ++c) {
+        if (r < rows && c < across)
+          pack[r][c] = *reinterpret_cast<const Pack<T, V>*>(src + (first + r * down + c * next));
+      }
+    }
+    int64_t index = 0;
+    if constexpr (INDICES) {
+      RT_UNROLL
+      for (int d = 0; d < 3; ++d) index += int64_t(place[d]) * a.axes[d].index_step;
+    }
+    RT_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      RT_UNROLL
+      for (int c = 0; c < kAcross; ++c) {
+        if (r >= rows || c >= across) continue;
+        RT_UNROLL
+        for (int v = 0; v < V; ++v) see(seen[v], C(Pro::apply(a.pro, pack[r][c].v[v])), index);
+        if (INDICES) index += int64_t(a.axes[2].dilation.d) * a.axes[2].index_step;
+      }
+    }
   }
 
   // x / d, rounded as a division rounds it, by the reciprocal of d (Markstein's correction of x · 1/d). V divisions
-  // would be a quarter of the kernel's code.
+  // would be a quarter of the kernel's code. What is rounded to 16 bits behind it needs no correction.
   RT_DEVICE static C quotient(C x, C d, C reciprocal) {
-    if constexpr (std::is_same_v<C, float>) {
+    if constexpr (sizeof(typename Epi::In) == 2) {
+      return x * reciprocal;
+    } else if constexpr (std::is_same_v<C, float>) {
       const float near = x * reciprocal, rest = fmaf(-near, d, x);
       return rest == rest ? fmaf(rest, reciprocal, near) : near;  // an infinite x leaves no rest
     } else {

@@ -70,6 +70,15 @@ RT_DEVICE float exp2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+RT_DEVICE float larger(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  return a > b || a != a ? a : b;
+#else
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+#endif
+}
 RT_DEVICE uint32_t bits(uint32_t v) { return static_cast<uint32_t>(__popc(v)); }
 
 // The compiler takes x for a number that came from elsewhere.

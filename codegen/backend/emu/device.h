@@ -14,6 +14,7 @@ inline uint64_t global_place(const void* p) { return reinterpret_cast<uintptr_t>
 inline void* global_at(uint64_t place) { return reinterpret_cast<void*>(static_cast<uintptr_t>(place)); }
 inline int64_t mad_wide(int a, int b, int64_t c) { return int64_t{a} * b + c; }
 inline float exp2(float x) { return std::exp2(x); }
+inline float larger(float a, float b) { return a > b || a != a ? a : b; }
 inline int settled(int x) { return x; }
 inline float settled(float x) { return x; }
 

@@ -17,6 +17,9 @@ RT_DEVICE int64_t mad_wide(int a, int b, int64_t c) { return detail::mad_wide(a,
 // 2^x, off by a few units in the last place at most. What is below the normal numbers may be 0.
 RT_DEVICE float exp2(float x) { return detail::exp2(x); }
 
+// The larger of two numbers, or a NaN if one of them is.
+RT_DEVICE float larger(float a, float b) { return detail::larger(a, b); }
+
 // x, which the compiler must compute here. Otherwise it may move the computation under a branch where x is used, or
 // repeat it in a loop. Values of types other than int and float are returned as they are.
 template <class T>
