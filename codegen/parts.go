@@ -24,9 +24,8 @@ type parts struct {
 	general    bool // rTasks that have nothing to do where extents are small
 }
 
-// partRows has a row for each part: its field, the constant by which the executor is told of it, and what that means.
-// Constants stand in the struct of a kernel, and where there is none the part goes with a number or header of the
-// program.
+// partRows has a row for each part: its field, the constant in a kernel's struct that tells the executor of it, and what
+// that means. Parts without a constant follow from numbers of the program, such as kMoves.
 var partRows = []struct {
 	field     func(e *parts) *bool
 	name, doc string
@@ -92,13 +91,12 @@ func (l *layout) partsOf(k *kernel) parts {
 	return e
 }
 
-// noteSteps notes what the rows of a segment's steps in the program tables use: direct and near steps are those of
-// rPrograms, which have one kernel.
+// noteStep notes what a step's row in the program tables uses.
 func (e *parts) noteStep(row *schema.Step) {
 	e.direct, e.near = e.direct || row.Direct > 0, e.near || row.Near > 0
 }
 
-// noteLaunch notes what a launch of a segment uses, whose blocks have the given numbers of steps.
+// noteLaunch notes what a launch of the segment t uses.
 func (e *parts) noteLaunch(t *segmentTables, d *dispatch) {
 	e.persistent = e.persistent || t.kind == vdevice.RProgram
 	e.direct, e.near = e.direct || t.parts.direct, e.near || t.parts.near
