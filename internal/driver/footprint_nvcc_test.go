@@ -41,6 +41,8 @@ var moreCode = map[string]int64{
 	"attention_few": 24 << 10, // up to four rows have a softmax and sums of their own
 	// Rows of the filter are unrolled, for several positions of four channels each.
 	"conv_depthwise": 12 << 10,
+	// Units of the patch are put together from several loads, whose places are computed one by one.
+	"conv_patch": 10 << 10,
 	// Up to eight rows have sums of their own, and partial sums of lanes are added in registers.
 	"gemv_stream": 10 << 10,
 	// The parts of the input are made in two places, and groups of weights of 4 bits have scales of their own.

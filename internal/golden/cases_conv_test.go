@@ -2,7 +2,10 @@ package golden
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/rammerc/rammerc/precision"
 )
 
 // convCase is a convolution of x with constant weights, with a constant bias if bias is its length.
@@ -121,6 +124,40 @@ func TestConvChannelsLast(t *testing.T) {
 				"%m = Conv(%px, %pw) {pads = [1, 1, 1, 1]}\n%z = Mul(%m, %pr)", "%z", "%x, %w, %r"), Out: "%y"},
 	}
 	Check(t, WithPrecisions(OnlyChannelsLast(cases)))
+}
+
+// Images with few channels, whose rows and columns may be innermost: first layers of networks.
+func TestConvPatch(t *testing.T) {
+	conv := func(x string, w []int, bias int, attrs string) Case { return convCase("Conv", x, w, bias, attrs) }
+	cases := []Case{
+		conv("2,3,33,30", []int{40, 3, 7, 7}, 40, "pads = [3, 3, 3, 3], strides = [2, 2]"),
+		conv("1,3,40,36", []int{96, 3, 4, 4}, 96, "strides = [4, 4]"),
+		conv("2,1,17,19", []int{64, 1, 3, 3}, 0, "pads = [1, 0, 2, 1]"),
+		conv("1,4,21,40", []int{24, 4, 3, 5}, 24, "pads = [1, 2, 1, 2], strides = [1, 2]"),
+		conv("1,3,59,59", []int{64, 3, 11, 11}, 64, "pads = [2, 2, 2, 2], strides = [4, 4]"),
+		conv("1,7,12,70", []int{70, 7, 2, 3}, 70, "strides = [3, 1]"), // of 16 bits alone
+		{Name: "prologue and epilogue", In: "%x: float32[2,3,18,20], %r: float32[2,33,9,10]",
+			Body: weights("w", 33, 3, 3, 3) +
+				fused("Conv", "%px: float32[2,3,18,20], %pw: float32[33,3,3,3], %pr: float32[2,33,9,10]",
+					"%a = Relu(%px)\n%m = Conv(%a, %pw) {pads = [1, 1, 1, 1], strides = [2, 2]}\n%z = Add(%m, %pr)", "%z",
+					"%x, %w, %r"), Out: "%y"},
+	}
+	for i := range cases {
+		c := &cases[i]
+		c.Out, c.Body = "%last", strings.TrimRight(c.Body, "\n")+"\n%last = Transpose(%y) {perm = [0, 2, 3, 1]}"
+	}
+	Check(t, inEachArithmetic(cases))
+}
+
+// inEachArithmetic are the cases in float32, with products of tf32, and in a type of 16 bits.
+func inEachArithmetic(cases []Case) []Case {
+	var out []Case
+	for i, c := range cases {
+		tf32 := c
+		tf32.Name, tf32.Precision = c.Name+", tf32", precision.TF32
+		out = append(out, c, tf32, c.stored([]precision.Precision{precision.FP16, precision.BF16}[i%2]))
+	}
+	return out
 }
 
 func TestConvTranspose(t *testing.T) {

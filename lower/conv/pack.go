@@ -14,23 +14,30 @@ import (
 
 // packFilter packs W as [group][channel tile][k tile][block], in tiles of so many output channels.
 func packFilter(b *build.Builder, c *convolution, s contraction.TileShape, lines int64, k gatherK) roperator.View {
+	return packLines(b, c, s, lines, k.tiles, fmt.Sprint(k.mode), k.at)
+}
+
+// packLines packs W likewise. A tile of channels has so many k tiles, and at says which k a channel has under a tap;
+// order is a name for that.
+func packLines(b *build.Builder, c *convolution, s contraction.TileShape, lines, tiles int64, order string,
+	at func(channel, tap int64) int64) roperator.View {
 	w := c.w
 	tm := build.CeilDiv(c.outC, lines)
-	elems := c.groups * tm * k.tiles * s.PackedBlock(lines)
-	name := fmt.Sprintf("%s.filter%dx%d.%d%s", w.Buf.Name, lines, s.BK, k.mode, s.PackedSuffix())
+	elems := c.groups * tm * tiles * s.PackedBlock(lines)
+	name := fmt.Sprintf("%s.filter%dx%d.%s%s", w.Buf.Name, lines, s.BK, order, s.PackedSuffix())
 	return b.Packed(name, c.elements.Left, s.PackedElements(elems), func() []byte {
 		pk := pack.New(w, elems, c.elements.Left)
 		rows := pack.NewAxis(c.outC, func(m int64) (int64, int64) {
-			return m * w.Strides[1], s.PackedPlace(lines, k.tiles, m, 0)
+			return m * w.Strides[1], s.PackedPlace(lines, tiles, m, 0)
 		})
-		cols := pack.NewAxis(c.inC*k.taps, func(i int64) (int64, int64) {
-			ch, tap := i/k.taps, i%k.taps
+		cols := pack.NewAxis(c.inC*c.taps(), func(i int64) (int64, int64) {
+			ch, tap := i/c.taps(), i%c.taps()
 			d, h, x := c.tap(tap)
 			return ch*w.Strides[2] + d*w.Strides[3] + h*w.Strides[4] + x*w.Strides[5],
-				s.PackedPlace(lines, k.tiles, 0, k.at(ch, tap))
+				s.PackedPlace(lines, tiles, 0, at(ch, tap))
 		})
 		for g := range c.groups {
-			pk.Put(w.Offset+g*w.Strides[0], s.PackedPlace(lines, k.tiles, g*tm*lines, 0), rows, cols)
+			pk.Put(w.Offset+g*w.Strides[0], s.PackedPlace(lines, tiles, g*tm*lines, 0), rows, cols)
 		}
 		return s.FinishPacked(pk.Bytes(), lines)
 	}, w)

@@ -35,6 +35,16 @@ struct ByteProducts {
   }
 };
 
+// d += A·B of fragments of E that are 32 bytes deep, of float as tf32.
+template <class E>
+RT_DEVICE void multiply_fragments(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+  if constexpr (std::is_same_v<E, float>) {
+    rt::mma_tf32(d, a, b);
+  } else {
+    HalfProducts<E>::multiply(d, a, b);
+  }
+}
+
 // A warp owns WM×WN elements of the tile, as WM/16 by WN/8 fragments of 16×8. KG groups of warps share the tile's k
 // range. An operand is held along k: by rows of A or columns of B, BK long; or across k: by values of k, BM or BN long.
 // Fragments of 16 bits come from either with one instruction, so operands are held as they can be copied, 16 bytes at a

@@ -27,13 +27,15 @@ namespace rk {
 struct WideFragment {
   uint32_t words[8];  // the even ones are of row g, the odd ones of row g + 8
   RT_DEVICE void load(const float* row) {
-    uint32_t r[4];
+    uint32_t r[2][4];
+    rt::load_fragments(r[0], row);
+    rt::load_fragments(r[1], row + 8);
+    take(r);
+  }
+  // Takes what the two loads bring.
+  RT_DEVICE void take(const uint32_t (&r)[2][4]) {
     RT_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      rt::load_fragments(r, row + 8 * half);
-      RT_UNROLL
-      for (int i = 0; i < 4; ++i) words[4 * half + i] = r[i];
-    }
+    for (int i = 0; i < 8; ++i) words[i] = r[i / 4][i % 4];
   }
 };
 

@@ -1,0 +1,239 @@
+// Convolution of images with few channels, the first one of a network, on tensor cores. An rTask computes some rows of
+// the output. What it reads of the image, its patch, and all its weights are brought to shared memory at once, so that
+// it waits for memory once. The patch is made of units of 16 bytes: all channels of one pixel, or of two pixels of 16
+// bits beside each other, with zeros where there are fewer channels. The depth of the matrix product is counted in
+// units, too: k = (filter row, unit of that row, place in the unit).
+//
+//	patch, a row of the image    u0 u1 u2 u3 u4 u5 u6 …       the window of output column c begins at unit c·phases
+//	in shared memory             u0 u2 u4 u6 … │ u1 u3 u5 …   phases = 2: units that are so many apart are neighbours
+//
+// In this order the units of neighbouring output columns under one unit of the filter are neighbours in shared memory.
+// So they are rows of 16 bytes as load_fragments takes them, and the left operand of the product is never written down:
+// its rows overlap in the patch.
+#pragma once
+
+#include "common/mma_narrow.cuh"
+#include "conv/gather.cuh"
+#include "rt/device/device.cuh"
+
+namespace rk {
+
+// PIXELS is how many pixels a unit has, and ROOM the bytes of shared memory of an rTask. X is the element type of the
+// image, E what is multiplied and what weights are packed as.
+template <int BM, int BN, int WM, int WN, int Products, int PIXELS, int ROOM, class X, class E, class Epi, class Pro>
+struct ConvPatch {
+  // The warps share a tile of BM positions as in other kernels. Its depth of stages plays no part here.
+  using T = TensorTile<E, X, E, BM, BN, 32, WM, WN, 1, 1, false, true, false, false, Products>;
+  static constexpr int kThreads = T::kThreads;
+  static constexpr int kShared = ROOM;
+  static constexpr bool kEarly = true;
+  static constexpr int kUnit = 16 / static_cast<int>(sizeof(E));  // elements
+  static constexpr int kChannels = kUnit / PIXELS;                // channels of a pixel, with those that are zero
+  using Unit = Pack<E, kUnit>;
+
+  struct Args {
+    rt::Ref x, w, scale;  // scale is that of the weights' parts, where there are three products
+    rt::Operand3 out;     // [image][position][channel], or all images as one
+    int32_t out_channels;
+    Div tiles_r, tiles_n;     // tiles of rows and of output channels
+    int32_t rows;             // rows of the output, of an rTask
+    int32_t image_positions;  // of an image, where all images are one; else 0
+    int32_t channels;         // of the image
+    int32_t patch_rows;
+    Div patch_units;      // of a row of the patch
+    Div phases;           // units from a window to the next one in a row
+    int32_t plane;        // units of one phase of a row of the patch
+    Div filter_units;     // of a row of the filter
+    int32_t units;        // of the whole filter
+    Div depth;            // units of a packed line of weights: as many and, behind them, those that fill a fragment
+    int32_t patch, sums;  // where the patch and the sums of a tile begin in shared memory
+    Window win;
+    typename Epi::Args epi;
+    typename Pro::Args pro;
+  };
+
+  // rTasks count (image, tile of output channels, tile of rows), the last one fastest.
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    int image = rtask;
+    const int r0 = take_digit(image, a.tiles_r) * a.rows, n0 = take_digit(image, a.tiles_n) * BN;
+    const Operands in(t, a);
+    bring_weights(t, a, n0, in);
+    find_offsets(t, a, in);
+    const ConstantScale<T> scale(t, a.scale);
+    t.wait_for_inputs();
+    bring_patch(t, a, t.template ptr<const X>(a.x) + place(image, a.win.step_n), r0, in.patch);
+    rt::cp_async_commit();
+    rt::cp_async_wait<0>();
+    t.sync();
+    const int columns = static_cast<int>(a.win.out_w.d), left = static_cast<int>(a.win.out_h.d) - r0;
+    const int count = (left < a.rows ? left : a.rows) * columns;
+    const int i0 = a.image_positions > 0 ? 0 : image, p0 = image * a.image_positions + r0 * columns;
+    float* sums = reinterpret_cast<float*>(t.smem + a.sums);
+    RK_UNROLL(1)
+    for (int m0 = 0; m0 < count; m0 += BM) {
+      typename T::Acc acc = {};
+      typename T::At at(t.tid);
+      if constexpr (Products == 3) at.scale = scale.inverse;
+      multiply(a, in, at, m0, count, acc);
+      t.sync();  // the sums of the tile before have left, and those of a single tile may lie on the patch
+      put_sums(at, acc, sums);
+      t.sync();
+      drain_sums<kThreads, BM, BN, T::LDC, 1, 16, Epi>(t, sums, a.out, a.epi,
+                                                       {i0, p0 + m0, n0, p0 + count, a.out_channels});
+    }
+  }
+
+ private:
+  // What stands in shared memory: lines of weights, one for each output channel; how far each unit of the filter is
+  // from the first one, in units of the patch; a unit of zeros; and the patch. A line is followed by a unit that is not
+  // used, so that neighbouring lines fall on different banks.
+  struct Operands {
+    E* weights;
+    int line;  // elements from line to line
+    int* offsets;
+    Unit *zeros, *patch;
+    RT_DEVICE Operands(const rt::Task& t, const Args& a) {
+      weights = reinterpret_cast<E*>(t.smem);
+      line = (static_cast<int>(a.depth.d) + 1) * kUnit;
+      patch = reinterpret_cast<Unit*>(t.smem + a.patch);
+      zeros = patch - 1;
+      offsets = reinterpret_cast<int*>(weights + BN * line);
+    }
+  };
+
+  static RT_DEVICE void bring_weights(const rt::Task& t, const Args& a, int n0, const Operands& in) {
+    const int units = static_cast<int>(a.depth.d);
+    const E* from = t.template ptr<const E>(a.w) + place(n0, units * kUnit);
+    RK_UNROLL(2)
+    for (int i = t.tid; i < BN * units; i += kThreads) {
+      rt::cp_async16(in.weights + (i + a.depth.quotient(i)) * kUnit, from + i * kUnit);
+    }
+  }
+
+  // Units behind the filter have an offset below zero, which stands for the unit of zeros.
+  static RT_DEVICE void find_offsets(const rt::Task& t, const Args& a, const Operands& in) {
+    for (int u = t.tid; u < static_cast<int>(a.depth.d); u += kThreads) {
+      int row = u;
+      int column = take_digit(row, a.filter_units);
+      const int phase = take_digit(column, a.phases);
+      in.offsets[u] = u < a.units ? row * row_units(a) + phase * a.plane + column : -1;
+    }
+    if (t.tid == 0) *in.zeros = Unit{};
+  }
+
+  static RT_DEVICE int row_units(const Args& a) { return static_cast<int>(a.phases.d) * a.plane; }
+
+  // A thread brings a few units at a time, whose loads are on their way together. What is outside of the image is zero.
+  static RT_DEVICE void bring_patch(const rt::Task& t, const Args& a, const X* image, int r0, Unit* patch) {
+    constexpr int kBatch = 2;
+    const Window& win = a.win;
+    const int h0 = r0 * static_cast<int>(win.stride_h.d) - win.pad_h;
+    const int count = a.patch_rows * static_cast<int>(a.patch_units.d);
+    const int step_c = static_cast<int>(win.step_c), step_w = static_cast<int>(win.step_w), channels = a.channels;
+    RK_UNROLL(1)
+    for (int e = t.tid; e < count; e += kBatch * kThreads) {
+      X held[kBatch][kUnit];
+      uint32_t exist[kBatch] = {};  // a bit for each element
+      int to[kBatch];
+      RT_UNROLL
+      for (int b = 0; b < kBatch; ++b) {
+        int row = e + b * kThreads;
+        int column = take_digit(row, a.patch_units);
+        const int h = h0 + row, w = column * PIXELS - win.pad_w;
+        const bool inside = static_cast<unsigned>(h) < static_cast<unsigned>(win.in_h) && row < a.patch_rows;
+        const X* from = image + place(h, win.step_h, place(w, step_w));
+        RT_UNROLL
+        for (int i = 0; i < kUnit; ++i) {
+          const int c = i % kChannels, pixel = i / kChannels;
+          const bool ok = inside && c < channels && static_cast<unsigned>(w + pixel) < static_cast<unsigned>(win.in_w);
+          held[b][i] = ok ? from[c * step_c + pixel * step_w] : X();
+          exist[b] |= uint32_t(ok) << i;
+        }
+        const int phase = take_digit(column, a.phases);
+        to[b] = row < a.patch_rows ? row * row_units(a) + phase * a.plane + column : -1;
+      }
+      RT_UNROLL
+      for (int b = 0; b < kBatch; ++b) {
+        Unit unit;
+        RT_UNROLL
+        for (int i = 0; i < kUnit; ++i) {
+          // The prologue does not see what is outside.
+          const bool ok = Pro::kIdentity || (exist[b] >> i & 1) != 0;
+          unit.v[i] = ok ? multiplied(float(Pro::apply(a.pro, held[b][i]))) : E();
+        }
+        if (to[b] >= 0) patch[to[b]] = unit;
+      }
+    }
+  }
+
+  // Tensor cores cut off the bits of float32 that tf32 has not; numbers are rounded here instead.
+  static RT_DEVICE E multiplied(float x) {
+    if constexpr (std::is_same_v<E, float> && Products == 1) {
+      return rk::bit_cast<float>(rt::to_tf32(x));
+    } else {
+      return E(x);
+    }
+  }
+
+  // The unit of the patch with which the window of position m of the rTask begins. Positions that do not exist are
+  // multiplied for nothing.
+  static RT_DEVICE const Unit* window(const Args& a, const Unit* patch, int m, int count) {
+    int row = m < count ? m : 0;
+    const int column = take_digit(row, a.win.out_w);
+    return patch + row * static_cast<int>(a.win.stride_h.d) * row_units(a) + column;
+  }
+
+  // The lane's rows of the fragments of the left operand, at unit u of the filter or, in the upper lanes, the next one.
+  struct Rows {
+    const Unit* windows[T::MI];
+    const int* offsets;
+    const Unit* zeros;
+    RT_DEVICE Rows(const Args& a, const Operands& in, const typename T::At& at, int m0, int count)
+        : offsets(in.offsets + at.lane / 16), zeros(in.zeros) {
+      RT_UNROLL
+      for (int i = 0; i < T::MI; ++i) windows[i] = window(a, in.patch, m0 + at.m + 16 * i + at.lane % 16, count);
+    }
+    RT_DEVICE void load(uint32_t (&r)[4], int i, int u) const {
+      const int offset = offsets[u];
+      rt::load_fragments(r, offset >= 0 ? windows[i] + offset : zeros);
+    }
+  };
+
+  // Adds the products of the tile from position m0 on.
+  static RT_DEVICE void multiply(const Args& a, const Operands& in, typename T::At& at, int m0, int count,
+                                 typename T::Acc& acc) {
+    const Rows rows(a, in, at, m0, count);
+    if constexpr (Products == 3) {
+      const float* columns = in.weights + split_column(at, in.line, static_cast<int>(a.depth.d) * kUnit / 2);
+      RK_UNROLL(1)
+      for (int u = 0; u < static_cast<int>(a.depth.d); u += 4) {
+        multiply_split(at, columns + u / 2 * kUnit, in.line, acc, [&](WideFragment& wide, int i) {
+          uint32_t r[2][4];
+          rows.load(r[0], i, u), rows.load(r[1], i, u + 2);
+          wide.take(r);
+        });
+      }
+    } else {
+      const E* columns = in.weights + (at.n + at.lane / 16 * 8 + at.lane % 8) * in.line + at.lane / 8 % 2 * kUnit;
+      RK_UNROLL(2)
+      for (int u = 0; u < static_cast<int>(a.depth.d); u += 2) {
+        uint32_t left[T::MI][4], right[T::NI][2];
+        RT_UNROLL
+        for (int i = 0; i < T::MI; ++i) rows.load(left[i], i, u);
+        RT_UNROLL
+        for (int j = 0; j < T::NI; j += 2) {
+          uint32_t r[4];
+          rt::load_fragments(r, columns + 8 * j * in.line + u * kUnit);
+          right[j][0] = r[0], right[j][1] = r[1], right[j + 1][0] = r[2], right[j + 1][1] = r[3];
+        }
+        RT_UNROLL
+        for (int i = 0; i < T::MI; ++i) {
+          RT_UNROLL
+          for (int j = 0; j < T::NI; ++j) multiply_fragments<E>(acc[i][j], left[i], right[j]);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace rk
