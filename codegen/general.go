@@ -188,6 +188,15 @@ func (l *layout) dimTexts(p port) []string {
 	return out
 }
 
+// rangeTexts are the ranges of dims, as --dim spells them.
+func (l *layout) rangeTexts() []string {
+	var out []string
+	for _, r := range l.plan.Graph.Ranges {
+		out = append(out, r.String())
+	}
+	return out
+}
+
 // dimsInfo is what NAME_dims_info tells.
 func (l *layout) dimsInfo() string {
 	if !l.general() {

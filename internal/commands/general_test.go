@@ -160,6 +160,10 @@ func TestGeneralProgram(t *testing.T) {
 	if err != nil || b.Libraries[0].Dims != "batch=4 seq=3" {
 		t.Errorf("bench: %+v, %v", b, err)
 	}
+	i, err := InspectLibrary(&driver.Job{}, dir)
+	if err != nil || !slices.Equal(i.Dims, []string{"batch=1..4", "seq=1,3,16,17,32"}) {
+		t.Errorf("inspect: %+v, %v", i, err)
+	}
 	refusedDims(t, built.Library)
 }
 
@@ -226,5 +230,30 @@ func TestGeneralDigits(t *testing.T) {
 		if !r.OK {
 			t.Errorf("%s: %+v", name, r.Outputs)
 		}
+	}
+}
+
+// Tensors are dense for the extents of a run, wherever in them the dims with ranges are.
+func TestGeneralShapes(t *testing.T) {
+	needCxx(t)
+	path := inferred(t, `graph "shapes" (%x: float32[a,b,3,c], %s: float32[], %k: int32[b]) {
+  %flat = const int64[2] {-1, 3}
+  %perm = Transpose(%x) {perm = [3, 0, 1, 2]}
+  %rows = Reshape(%perm, %flat)
+  %y = Relu(%rows)
+  %z = Mul(%x, %s)
+  %n = Add(%k, %k)
+  %b = Softmax(%x)
+  return %y, %z, %n, %b, %perm
+}
+`)
+	o := VerifyOptions{Samples: 20, RandomSeed: 3, RandomMax: 100}
+	o.Path, o.Dims, o.Engine = path, []string{"a=1..3", "b=2,5", "c=1..7"}, engine.Emu
+	r, err := Verify(&driver.Job{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.OK || len(r.Outputs) != 5 {
+		t.Errorf("%+v", r.Outputs)
 	}
 }

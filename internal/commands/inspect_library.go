@@ -36,6 +36,7 @@ type LibraryInspection struct {
 	// them.
 	Precision   string        `json:"precision"`
 	PrecisionOf []string      `json:"precision_of,omitempty"`
+	Dims        []string      `json:"dims,omitempty"` // those whose extents only a run knows, with their ranges
 	Operators   []OpPrecision `json:"operators"`
 	// Predicted is what a plan in text form takes by the cost model, in microseconds.
 	Predicted float64 `json:"predicted_us,omitempty"`
@@ -139,6 +140,7 @@ func InspectPlan(job *driver.Job, o driver.CompileOptions) (r *LibraryInspection
 func describePlan(data []byte) (*LibraryInspection, error) {
 	var head struct {
 		Version  string           `json:"rammerc"`
+		Dims     []string         `json:"dims"`
 		Weights  int64            `json:"weights_bytes"`
 		Arena    int64            `json:"arena_bytes"`
 		Tried    []codegen.Try    `json:"tried"`
@@ -157,7 +159,7 @@ func describePlan(data []byte) (*LibraryInspection, error) {
 	r := &LibraryInspection{
 		Name: p.Name, Model: p.Model, Version: head.Version, Device: p.Device, Arch: p.Arch, ROps: len(p.Ops),
 		Weights: head.Weights, Arena: head.Arena, Segments: []SegmentSummary{}, Tried: head.Tried, Kernels: head.Kernels,
-		Precision: p.Precision, PrecisionOf: p.PrecisionOf, Operators: []OpPrecision{},
+		Precision: p.Precision, PrecisionOf: p.PrecisionOf, Dims: head.Dims, Operators: []OpPrecision{},
 	}
 	for _, o := range p.Ops {
 		r.Operators = append(r.Operators, OpPrecision{o.Name, o.Kind, Computed{o.Precision, o.Arithmetic, o.Stored},
@@ -212,6 +214,9 @@ func (r *LibraryInspection) Text(w io.Writer) {
 		fmt.Fprintf(t, "plan\t%s, of %s, %.1f µs predicted\n", r.Plan, r.Model, r.Predicted)
 	} else {
 		fmt.Fprintf(t, "library\t%s, made from %s by rammerc %s\n", r.Name, r.Model, r.Version)
+	}
+	if len(r.Dims) > 0 {
+		fmt.Fprintf(t, "dims\t%s, as a run has them\n", strings.Join(r.Dims, " "))
 	}
 	fmt.Fprintf(t, "planned for\t%s (%s)\n", r.Device, r.Arch)
 	fmt.Fprintf(t, "program\t%s, %s; %s of weights, %s of activations\n", progress.Count(r.ROps, "rOperator"),
