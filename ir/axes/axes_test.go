@@ -131,6 +131,8 @@ func TestRefused(t *testing.T) {
 		{"%x: float32[batch,seq,8], %z: float32[8,seq]", "%y = MatMul(%z, %x)", "over which it sums is [seq,seq]"},
 		{"%x: float32[batch,seq,8]", "%y = rammer.View(%x) {offset = @last, shape = [@batch, 8], strides = [@row, 1]}",
 			"where its window starts depends on the extent of [seq]"},
+		{"%x: float32[batch,seq,8]", "%y = rammer.View(%x) {offset = 4, shape = [@batch, 8], strides = [@row, 1]}",
+			"runs over the end of [8]"},
 		{"%x: float32[seq]", "%c = const float32[] {@mean}\n%y = Mul(%x, %c)", "elements of the constant c depend"},
 		{"%x: float32[batch,seq]", "%k = const int64[] {1}\n%y = CumSum(%x, %k)", "no rule says"},
 		{"%x: float32[batch,seq,8]", "%s = const int64[2] {@both, 8}\n%a = Reshape(%x, %s)\n" +

@@ -31,15 +31,41 @@ func (a *analyser) viewAxes(n *ir.Node, in []Axis) ([]Axis, error) {
 		return nil, err
 	}
 	out := make([]Axis, len(windows[0].Shape))
+	lo, hi := make([]int64, len(factors)), make([]int64, len(factors)) // indices of each factor that the window reaches
+	for i, f := range factors {
+		lo[i] = windows[0].Offset / strides[0][i] % f.N
+		hi[i] = lo[i]
+	}
 	for d := range out {
-		x, ok := a.dimAxis(factors, windows, strides, d)
+		w, ok := a.dimWalk(factors, windows, strides, d)
 		if !ok {
 			return nil, fmt.Errorf("dim %d of its window on %s shows different parts of it at different extents", d,
 				a.text(in))
 		}
-		out[d] = x
+		out[d] = w.axis
+		for i := w.first; i < w.behind; i++ {
+			reach := w.step * (w.axis.Largest() - 1)
+			if w.whole {
+				reach = factors[i].N - 1
+			}
+			lo[i], hi[i] = lo[i]+min(reach, 0), hi[i]+max(reach, 0)
+		}
+	}
+	for i, f := range factors {
+		if lo[i] < 0 || hi[i] >= f.N {
+			return nil, fmt.Errorf("its window on %s runs over the end of %s", a.text(in), a.text([]Axis{{f}}))
+		}
 	}
 	return out, nil
+}
+
+// walk is how a dim of a window walks through the factors [first, behind) of the input: through all of their elements,
+// or by steps through a part of one static factor. A dim along which elements repeat walks through none.
+type walk struct {
+	axis          Axis
+	first, behind int
+	whole         bool
+	step          int64
 }
 
 // sameStart checks that the window starts at the same index of each factor at all points.
@@ -57,8 +83,8 @@ func (a *analyser) sameStart(factors Axis, windows []ir.Strided, strides [][]int
 	return nil
 }
 
-// dimAxis is the axis that dim d of the windows walks through.
-func (a *analyser) dimAxis(factors Axis, windows []ir.Strided, strides [][]int64, d int) (Axis, bool) {
+// dimWalk is how dim d of the windows walks, in the same way at all points.
+func (a *analyser) dimWalk(factors Axis, windows []ir.Strided, strides [][]int64, d int) (walk, bool) {
 	all := func(holds func(k int) bool) bool {
 		for k := range a.points {
 			if !holds(k) {
@@ -69,10 +95,11 @@ func (a *analyser) dimAxis(factors Axis, windows []ir.Strided, strides [][]int64
 	}
 	static := all(func(k int) bool { return windows[k].Shape[d] == windows[0].Shape[d] })
 	if static && windows[0].Shape[d] == 1 {
-		return StaticAxis(1), true
+		return walk{axis: StaticAxis(1)}, true
 	}
 	if all(func(k int) bool { return windows[k].Strides[d] == 0 }) {
-		return a.repeated(windows, d, static)
+		x, ok := a.repeated(windows, d, static)
+		return walk{axis: x}, ok
 	}
 	for last := range factors {
 		for first := last; first >= 0; first-- { // whole factors, of which at least one is dynamic
@@ -81,18 +108,16 @@ func (a *analyser) dimAxis(factors Axis, windows []ir.Strided, strides [][]int64
 				return windows[k].Strides[d] == strides[k][last] &&
 					windows[k].Shape[d] == run.At(a.points[k].Extents)
 			}) {
-				return run, true
+				return walk{axis: run, first: first, behind: last + 1, whole: true}, true
 			}
 		}
-		if f := factors[last]; static && f.Symbol == Static && all(func(k int) bool {
-			step := windows[0].Strides[d] / strides[0][last]
-			reach := step * (windows[0].Shape[d] - 1)
-			return step != 0 && windows[k].Strides[d] == step*strides[k][last] && max(reach, -reach) < f.N
-		}) {
-			return StaticAxis(windows[0].Shape[d]), true
+		step := windows[0].Strides[d] / strides[0][last]
+		if f := factors[last]; static && f.Symbol == Static && step != 0 && max(step, -step) < f.N &&
+			all(func(k int) bool { return windows[k].Strides[d] == step*strides[k][last] }) {
+			return walk{axis: StaticAxis(windows[0].Shape[d]), first: last, behind: last + 1, step: step}, true
 		}
 	}
-	return nil, false
+	return walk{}, false
 }
 
 // repeated is the axis of a dim along which elements repeat.
