@@ -56,7 +56,7 @@ STEPS = {
 
 DECODERS = {
     "decoder": {"layers": 2, "tokens": 32, "past": 0, "hidden": 256, "mlp": 688, "heads": 8, "kv_heads": 4, "vocabulary": 512},
-    "token_tiny": {"layers": 2, "tokens": 1, "past": 31, "hidden": 256, "mlp": 640, "heads": 8, "kv_heads": 2, "vocabulary": 512},
+    "token_tiny": {"layers": 2, "tokens": 1, "past": 255, "hidden": 256, "mlp": 640, "heads": 8, "kv_heads": 2, "vocabulary": 512},
     "token_1b": {"layers": 16, "tokens": 1, "past": 255, "hidden": 2048, "mlp": 8192, "heads": 32, "kv_heads": 8, "vocabulary": 32000},
 }
 

@@ -66,8 +66,11 @@ func printLines(s *strings.Builder, indent string, lines []string) {
 func printEpilogue(s *strings.Builder, f *functor.Functor) {
 	root := f.Roots[0]
 	lines, results := printExpressions(f, func(k int) string {
-		if k == 0 {
+		switch {
+		case k == 0:
 			return "x"
+		case k == f.Pair:
+			return "y"
 		}
 		return leafName(k)
 	})
@@ -80,7 +83,11 @@ func printEpilogue(s *strings.Builder, f *functor.Functor) {
 	fmt.Fprintf(s, "static constexpr bool kIdentity = %t;\n", f.Identity)
 	fmt.Fprintf(s, "static constexpr int kLength = %d;\n", functor.Length(root))
 	printHold(s, f)
-	s.WriteString("static RT_DEVICE Out apply(const Args& a, const Held& held, const Brought& brought, In x) {\n")
+	second := ""
+	if f.Pair > 0 {
+		second = ", In y"
+	}
+	fmt.Fprintf(s, "static RT_DEVICE Out apply(const Args& a, const Held& held, const Brought& brought, In x%s) {\n", second)
 	for _, o := range f.Operands {
 		from := "brought"
 		if o.Const {
@@ -91,6 +98,9 @@ func printEpilogue(s *strings.Builder, f *functor.Functor) {
 	}
 	printLines(s, "  ", lines)
 	fmt.Fprintf(s, "  return %s;\n}\n", results[0])
+	if f.Pair > 0 {
+		return
+	}
 	s.WriteString("static RT_DEVICE Out apply(const rt::Task& t, const Args& a, In x, int i0, int i1, int i2) {\n" +
 		"  return apply(a, hold(t, a, i0, i1, i2), bring(t, a, i0, i1, i2), x);\n}\n")
 	fmt.Fprintf(s, "static constexpr int kPack = %d;\n", max(1, f.Pack))

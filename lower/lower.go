@@ -19,6 +19,7 @@ import (
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/conv"
 	"github.com/rammerc/rammerc/lower/elementwise"
+	"github.com/rammerc/rammerc/lower/gemm"
 	"github.com/rammerc/rammerc/lower/squeeze"
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
@@ -55,8 +56,11 @@ func lowerGraph(g *ir.Graph, x *axes.Axes, t target.Target, kernels *rkernels.Ca
 	}
 	placeConcats(b, g)
 	announceSqueezes(b, g)
+	gemm.Announce(b, g)
 	for _, n := range g.Nodes {
-		lowerNode(b, n)
+		if !b.Paired(n) {
+			lowerNode(b, n)
+		}
 	}
 	copyOutputs(b, g)
 	return b.Finish()

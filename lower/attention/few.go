@@ -20,6 +20,8 @@ const (
 	// mostFewRows is how many rows of queries an rTask of attention_few has at most. Each has sums of its own in
 	// registers, and code of its own that adds to them.
 	mostFewRows = 4
+	// joinLatencies is what it takes a product to join the parts of its row, in latencies of the target.
+	joinLatencies = 0.5
 )
 
 // onlyConverts reports whether e does nothing to float elements but convert them, to float32 in the end.
@@ -69,7 +71,8 @@ func inLoads(v roperator.View, n int64) bool {
 // addFew adds attention of few rows. Each rTask reads its keys once for all rows; where the heads are too few to occupy
 // the target, rTasks have parts of the keys.
 func (a *attention) addFew(b *build.Builder, g *build.Group, t *tails.Tail) {
-	splits := a.fewSplits(b.Target(), b.Share(g))
+	parts := b.Parts(g.Outputs[0])
+	splits := a.fewSplits(b.Target(), b.Share(g), parts != nil)
 	if splits == 1 {
 		b.Add(g.Kind(), a.fewCandidate(b, 1, t))
 		return
@@ -77,21 +80,33 @@ func (a *attention) addFew(b *build.Builder, g *build.Group, t *tails.Tail) {
 	part := a.partialSums(b, splits)
 	b.AddParts(g.Kind(), roperator.Parts{Count: splits, Length: part.Out.Count() / splits},
 		a.fewCandidate(b, splits, part))
+	if parts != nil {
+		*parts = build.Parts{View: part.Out, Splits: splits, Columns: a.cols, NaNToZero: a.nanToZero}
+		return
+	}
 	b.Add(g.Kind()+" (sum)", a.sumCandidates(b, part.Out, splits, t)...)
 }
 
 // fewSplits is how many rTasks share the keys of the same rows, if a share of the target carries them out. An rTask
-// waits for memory once a turn, and its turns follow each other; so does the rOperator that joins the parts.
-func (a *attention) fewSplits(t *target.Target, share float64) int64 {
-	const threads, atOnce = 256, 2
+// waits for memory once a turn, and its turns follow each other; so does the rOperator that joins the parts, unless a
+// product does that.
+func (a *attention) fewSplits(t *target.Target, share float64, joined bool) int64 {
+	const threads, mostOwn = 256, 4
 	team := min(warp, a.size()/contraction.PerLoad(a.k.DType()))
+	atOnce := int64(2)
+	if a.size()/team <= mostOwn {
+		atOnce = 4
+	}
 	turn := threads / team * atOnce // keys
 	slots := max(1, int64(math.Round(share*float64(t.VEUs))))
 	time := func(splits int64) float64 {
 		r := a.rows(mostFewRows)
 		r.splits = splits
 		x := float64(build.CeilDiv(r.tasks(), slots)) * (startLatencies + float64(build.CeilDiv(r.mostKeys(), turn)))
-		if splits > 1 {
+		switch {
+		case splits > 1 && joined:
+			x += joinLatencies
+		case splits > 1:
 			x += sumLatencies
 		}
 		return x

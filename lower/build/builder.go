@@ -32,6 +32,9 @@ type Builder struct {
 	group    *Group // being lowered, for names and origins
 	shares   map[*ir.Node]float64
 	squeezes map[*ir.Value]*Squeeze // of the values that are squeezed
+	parts    map[*ir.Value]*Parts   // of results of attention, and of views of them
+	seconds  map[*ir.Node]*Group    // of products, those that are carried out with them
+	paired   map[*ir.Node]bool      // those that are carried out with others
 
 	target    target.Target
 	kernels   *rkernels.Catalogue
@@ -52,7 +55,8 @@ func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.
 		consts: map[*ir.Tensor]*roperator.Buffer{}, packed: map[string]*roperator.Buffer{},
 		largest: map[int]float32{},
 		names:   map[string]int{}, shares: shares(g),
-		squeezes: map[*ir.Value]*Squeeze{}, target: t, kernels: kernels, precision: p, open: map[*ir.Value]bool{},
+		squeezes: map[*ir.Value]*Squeeze{}, parts: map[*ir.Value]*Parts{}, seconds: map[*ir.Node]*Group{},
+		paired: map[*ir.Node]bool{}, target: t, kernels: kernels, precision: p, open: map[*ir.Value]bool{},
 	}
 }
 
@@ -262,6 +266,9 @@ func (b *Builder) Packed(name string, d ir.DType, elems int64, pack func() []byt
 
 // Precision is how the group that is being lowered makes products of float32.
 func (b *Builder) Precision() precision.Precision { return b.precision.Of(b.group.Node) }
+
+// PrecisionOf is how g makes products of float32.
+func (b *Builder) PrecisionOf(g *Group) precision.Precision { return b.precision.Of(g.Node) }
 
 // Target is the device that is lowered for.
 func (b *Builder) Target() *target.Target { return &b.target }

@@ -24,15 +24,20 @@ func (p *Product) LeftConstant() bool {
 
 // Product is a batched matrix product C[…][m][n] = Σ_k A[…][m][k]·B[…][k][n] on its way to a kernel.
 type Product struct {
-	Kind     string
-	M, N, K  int64
-	Batch    []int64        // common batch dims; normalise leaves three
-	A, B     roperator.View // [batch…][m][k] and [batch…][k][n], broadcast with stride 0
-	Prologue *functor.Expr  // of A's elements, which are floats of 32 bits or 16
+	Kind    string
+	M, N, K int64
+	Batch   []int64        // common batch dims; normalise leaves three
+	A, B    roperator.View // [batch…][m][k] and [batch…][k][n], broadcast with stride 0
+	// Second, unless its Buf is nil, is the constant of another product of the same rows, in the form of B. Its results are
+	// operands of the tail (tails.Pair). Only matrix-vector kernels that stream B do that.
+	Second   roperator.View
+	Prologue *functor.Expr // of A's elements, which are floats of 32 bits or 16
 	Tail     tails.Spec
 	// RootMeanSquare, if it is not nil, asks for each row of the result to be divided by the root mean square of its row
 	// of A behind the prologue; it is what is added to the mean square. Only the matrix-vector kernels do that.
 	RootMeanSquare *float32
+	// Parts, if it is not nil, is what A's only row has to be joined of. Only the kernels that stream B do that.
+	Parts *build.Parts
 	// Multiplied is the type of elements that are multiplied; Elements are those of the kernels that may carry it out,
 	// which LowerProduct finds out.
 	Multiplied ir.DType
@@ -60,6 +65,9 @@ func (p *Product) FoldBatch(out roperator.View) {
 	}
 	p.A = a
 	p.B = roperator.DropDims(p.B, nb)
+	if p.Second.Buf != nil {
+		p.Second = roperator.DropDims(p.Second, nb)
+	}
 	p.M *= ir.Count(p.Batch)
 	p.Batch = nil
 	p.A.Shape = p.A.Shape[1:]
@@ -69,8 +77,15 @@ func (p *Product) FoldBatch(out roperator.View) {
 
 // Normalise brings the batch to exactly three dims. Operands whose strides do not allow that are copied.
 func (p *Product) Normalise(b *build.Builder) {
-	views := NormaliseBatch(b, p.Batch, p.A, p.B)
+	in := []roperator.View{p.A, p.B}
+	if p.Second.Buf != nil {
+		in = append(in, p.Second)
+	}
+	views := NormaliseBatch(b, p.Batch, in...)
 	p.A, p.B = views[0], views[1]
+	if p.Second.Buf != nil {
+		p.Second = views[2]
+	}
 	p.Batch = p.A.Shape[:3]
 }
 

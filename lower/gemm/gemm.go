@@ -47,7 +47,24 @@ func MatMul(b *build.Builder, g *build.Group) error {
 	}
 	p.A = x.Broadcast(append(append([]int64{}, batch...), p.M, p.K))
 	p.B = y.Broadcast(append(append([]int64{}, batch...), p.K, p.N))
+	if second := b.Second(g); second != nil {
+		f, err := contraction.ReadFactors(b, second, true)
+		if err != nil {
+			return err
+		}
+		p.Second = f.Y.Broadcast(append(append([]int64{}, batch...), p.K, p.N))
+		p.Tail.Pair = &tails.Pair{Value: second.Outputs[0], Epilogue: second.Epilogue}
+	}
+	p.Parts = partsOf(b, g)
 	return LowerProduct(b, g, p)
+}
+
+// partsOf are the parts of which the input of g is still to be joined, nil if there are none.
+func partsOf(b *build.Builder, g *build.Group) *build.Parts {
+	if parts := b.Parts(g.Inputs[0]); parts != nil && parts.View.Buf != nil {
+		return parts
+	}
+	return nil
 }
 
 // rootMeanSquare is what is added to the mean squares of rows by which the anchor divides them, nil if it does not.

@@ -21,12 +21,7 @@ func QuantizedMatMul(b *build.Builder, g *build.Group) error {
 			return &build.NotConstant{Node: g.Anchor, Input: i, Name: []string{"x", "w", "scale", "zero"}[i]}
 		}
 	}
-	w, scale := g.Inputs[1], g.Inputs[2].Const
-	var zero *ir.Tensor
-	if len(g.Inputs) > 3 && g.Inputs[3] != nil {
-		zero = g.Inputs[3].Const
-	}
-	q := gemv.NewQuantized(b.In(w), w.Const, scale, zero, g.Anchor.Int("block", 1))
+	q := quantized(b, g)
 	f, err := contraction.ReadFactors(b, g, true)
 	if err != nil {
 		return err
@@ -41,9 +36,9 @@ func QuantizedMatMul(b *build.Builder, g *build.Group) error {
 	p := contraction.Product{
 		Kind: "MatMul", Batch: shape[:cuts[0]], M: x.Shape[last-1], K: q.K, N: q.N, A: x, Prologue: f.Prologue,
 		Multiplied: x.DType(), Tail: tails.Spec{DType: g.Anchor.Outputs[0].DType, Shape: shape, Cuts: cuts},
-		RootMeanSquare: rootMeanSquare(g),
+		RootMeanSquare: rootMeanSquare(g), Parts: partsOf(b, g),
 	}
-	if ir.Count(x.Shape[:last]) <= gemv.MostRows && ir.Count(shape) > 0 && addFewRows(b, g, p, q, w.Name) {
+	if ir.Count(x.Shape[:last]) <= gemv.MostRows && ir.Count(shape) > 0 && addFewRows(b, g, p, q) {
 		return nil
 	}
 	if p.Prologue != nil {
@@ -58,21 +53,52 @@ func matrixShape(p contraction.Product) []int64 {
 	return append(append([]int64{}, p.Batch...), p.K, p.N)
 }
 
+// quantized are the weights of a rammer.QuantizedMatMul.
+func quantized(b *build.Builder, g *build.Group) *gemv.Quantized {
+	var zero *ir.Tensor
+	if len(g.Inputs) > 3 && g.Inputs[3] != nil {
+		zero = g.Inputs[3].Const
+	}
+	w := g.Inputs[1]
+	return gemv.NewQuantized(b.In(w), w.Const, g.Inputs[2].Const, zero, g.Anchor.Int("block", 1))
+}
+
 // addFewRows adds a product that reads the weights as they are. It returns false if there is no kernel for it.
-func addFewRows(b *build.Builder, g *build.Group, p contraction.Product, q *gemv.Quantized, name string) bool {
+func addFewRows(b *build.Builder, g *build.Group, p contraction.Product, q *gemv.Quantized) bool {
 	if functor.RealType(p.Multiplied) != ir.Float32 || q.K == 0 {
 		return false
 	}
-	p.B = roperator.Contiguous(q.View.Buf, []int64{q.K, q.N}).Broadcast(matrixShape(p))
-	if d := p.Tail.DType; q.PerColumn() {
-		scale := ir.FromSlice(ir.Float32, q.Scales, q.N)
-		p.Tail.Own = functor.Cast(d, functor.Apply("Mul", functor.Leaf(ir.Float32, 0), functor.Leaf(ir.Float32, 1)))
-		p.Tail.Operands = []roperator.View{b.Constant(name+".scale", scale)}
-		p.Tail.DType = ir.Float32
+	matrix := func(q *gemv.Quantized) roperator.View {
+		return roperator.Contiguous(q.View.Buf, []int64{q.K, q.N}).Broadcast(matrixShape(p))
+	}
+	p.B = matrix(q)
+	weights := []*gemv.Quantized{q}
+	own, operands := columnScales(b, g, p.Tail.DType, q)
+	if second := b.Second(g); second != nil {
+		r := quantized(b, second)
+		weights, p.Second = append(weights, r), matrix(r)
+		pair := &tails.Pair{Value: second.Outputs[0], Epilogue: second.Epilogue}
+		pair.Own, pair.Operands = columnScales(b, second, p.Tail.DType, r)
+		p.Tail.Pair = pair
+	}
+	if own != nil {
+		p.Tail.Own, p.Tail.Operands, p.Tail.DType = own, operands, ir.Float32
 	}
 	p.FoldBatch(p.Tail.Arrange(b.Out(g.Outputs[0])))
 	p.Normalise(b)
-	return gemv.AddQuantized(b, g, p, q)
+	return gemv.AddQuantized(b, g, p, weights)
+}
+
+// columnScales multiplies sums by the scales of columns, if all weights of a column have one. Then the result of type d
+// is leaf 0, and the scales are leaf 1.
+func columnScales(b *build.Builder, g *build.Group, d ir.DType,
+	q *gemv.Quantized) (*functor.Expr, []roperator.View) {
+	if !q.PerColumn() {
+		return nil, nil
+	}
+	scale := ir.FromSlice(ir.Float32, q.Scales, q.N)
+	own := functor.Cast(d, functor.Apply("Mul", functor.Leaf(ir.Float32, 0), functor.Leaf(ir.Float32, 1)))
+	return own, []roperator.View{b.Constant(g.Inputs[1].Name+".scale", scale)}
 }
 
 // dequantized is the constant of the numbers that q stands for. Those that are multiplied in 16 bits are rounded when

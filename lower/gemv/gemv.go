@@ -65,7 +65,7 @@ func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
 	t := tails.New(b, g, p.Tail)
 	pro, proArgs := tails.Prologue(p.A.DType(), p.Prologue)
 	var candidates []*roperator.Candidate
-	if p.RootMeanSquare == nil {
+	if p.RootMeanSquare == nil && p.Second.Buf == nil && p.Parts == nil {
 		for _, s := range gemvShapes(b.Target(), p.Elements, p.M, p.N, p.K) {
 			candidates = append(candidates, gemvCandidate(b, p, s, t, pro, proArgs))
 		}

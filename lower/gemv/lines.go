@@ -2,6 +2,7 @@ package gemv
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
@@ -46,10 +47,10 @@ const (
 // lineShape has the parameters of gemv_mma. The columns are cut into groups, and k into spans and these into slices.
 // mb is the most rows, p of how many parts of 16 bits a value of the input is the sum, wk how many warps share the k of a
 // column, u how many lines a warp has in a slice, ks for how many values of k there is shared memory, and v how many
-// values of the input one load brings.
+// values of the input one load brings. pairs is 2 if groups of two matrices take turns.
 type lineShape struct {
 	lineWeights
-	mb, p, wk, u, ks, v int64
+	mb, p, wk, u, ks, v, pairs int64
 
 	spans, slices int64 // slices of a span
 	groups, all   int64 // of an rTask, and of all columns
@@ -103,7 +104,7 @@ func parts(x, e ir.DType) int64 {
 // lineShapes are the shapes worth trying for the product, with about one rTask, or a few, for each vEU of the target,
 // which takes lines.
 func lineShapes(t *target.Target, p *contraction.Product, w lineWeights) []lineShape {
-	s := lineShape{lineWeights: w, mb: 1, v: 1}
+	s := lineShape{lineWeights: w, mb: 1, v: 1, pairs: pairs(p)}
 	for s.mb < p.M {
 		s.mb *= 2
 	}
@@ -116,7 +117,7 @@ func lineShapes(t *target.Target, p *contraction.Product, w lineWeights) []lineS
 	}
 	var out []lineShape
 	for _, perVEU := range []int64{1, 2, 4} {
-		s.groups = min(build.CeilDiv(s.all, perVEU*int64(t.VEUs)), s.mostOutputs()/s.mb/s.columns())
+		s.groups = wholePairs(s.all, perVEU*int64(t.VEUs), s.mostOutputs()/s.mb/s.columns(), s.pairs)
 		if n := len(out); n == 0 || out[n-1].groups != s.groups {
 			out = append(out, s)
 		}
@@ -140,10 +141,10 @@ func (s *lineShape) cut(n, k, veus int64) bool {
 		for _, u := range []int64{4, 2, 1} {
 			t := *s
 			t.wk, t.u = wk, u
-			if t.columns()*t.mb > t.mostOutputs() || u*t.steps()%2 != 0 || !t.cutSpans(k) {
+			if t.columns()*t.mb*t.pairs > t.mostOutputs() || u*t.steps()%2 != 0 || !t.cutSpans(k) {
 				continue
 			}
-			t.all = build.CeilDiv(n, t.columns())
+			t.all = t.pairs * build.CeilDiv(n, t.columns())
 			if weights := build.CeilDiv(t.all, veus) * t.columns() * t.spans * t.slices; best < 0 ||
 				weights*t.slice() < best {
 				best, chosen = weights*t.slice(), t
@@ -211,7 +212,7 @@ func lineCandidates(b *build.Builder, p contraction.Product, w lineWeights, t *t
 
 func lineCandidate(b *build.Builder, p contraction.Product, s lineShape, t *tails.Tail, pro *functor.Functor,
 	proArgs rkernels.Struct, packed roperator.View) *roperator.Candidate {
-	bn, tiles := s.groups*s.columns(), s.tasks()
+	bn, tiles := s.groups/s.pairs*s.columns(), s.tasks()
 	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1,
 		KSplit: p.K}
 	batchStep := pack.BatchStrides(p.B, s.stored()*s.groupBytes())
@@ -220,11 +221,11 @@ func lineCandidate(b *build.Builder, p contraction.Product, s lineShape, t *tail
 	weights := float64(s.groups * s.columns() * s.spans * s.slices * s.slice())
 	format := rkernels.Struct{{Name: "zero", Value: rkernels.Float(s.zero)}}
 	return &roperator.Candidate{
-		Inst: b.Instance("gemv_mma", s.mb, s.p, s.wk, s.u, s.ks, s.v, normalises(&p), p.A.DType(), s.element, s.bits,
-			s.form, s.group, s.scaleBytes(), t.Functor, pro),
+		Inst: b.Instance("gemv_mma", s.mb, s.p, s.wk, s.u, s.ks, s.v, normalises(&p), s.pairs, joined(&p), p.A.DType(),
+			s.element, s.bits, s.form, s.group, s.scaleBytes(), t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
 		Args: []rkernels.Field{
-			arg.Ref("a", p.A), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},
+			arg.Ref("a", stored(&p)), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},
 			arg.Int("M", p.M), arg.Int("N", p.N), arg.Int("K", p.K), arg.Int("spans", s.spans),
 			arg.Int("slices", s.slices),
 			arg.Int("groups", s.groups), arg.Int("all_groups", s.all), arg.Div("tiles_n", tiles),
@@ -232,7 +233,8 @@ func lineCandidate(b *build.Builder, p contraction.Product, s lineShape, t *tail
 			arg.Int("a0", p.A.Stride(0)), arg.Int("a1", p.A.Stride(1)), arg.Int("a2", p.A.Stride(2)),
 			arg.Int("am", p.A.Stride(3)), arg.Int("ak", p.A.Stride(4)),
 			{Name: "epsilon", Value: rkernels.Float(epsilon(&p))},
-			{Name: "format", Value: format}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
+			{Name: "format", Value: format}, {Name: "joined", Value: joinedArgs(&p)}, {Name: "epi", Value: t.Args},
+			{Name: "pro", Value: proArgs},
 		},
 		Stream: func(task int) (rkernels.Ref, int64) {
 			tile, batch := int64(task)%tiles, int64(task)/tiles
@@ -241,20 +243,20 @@ func lineCandidate(b *build.Builder, p contraction.Product, s lineShape, t *tail
 			first := b0*batchStep[0] + b1*batchStep[1] + b2*batchStep[2] + tile*s.groups*s.groupBytes()
 			return rkernels.Ref{Buffer: packed.Buf.ID, Offset: first}, groups * s.groupBytes()
 		},
-		Reads:  append(at.Reads(p.A, p.B), t.Reads(at.OutBox)...),
+		Reads:  append(readsOf(&p, &at), t.Reads(at.OutBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
 		Work: roperator.Work{
 			Flops:       2 * float64(s.p*p.M*s.spans*s.slices*s.slice()), // of the parts of the input
 			TensorFlops: weights * 8 * float64(build.CeilDiv(s.p*max(2, s.mb), 8)),
 			ConstBytes:  bytes,
-			ReadBytes:   p.A.Bytes(float64(p.M*p.K)) + results*t.BytesPerElement(),
+			ReadBytes:   inputBytes(&p) + results*t.BytesPerElement(),
 			WriteBytes:  t.Out.Bytes(results),
 			SharedBytes: bytes,
 		},
 	}
 }
 
-// packedName names what is packed of a constant after all that its order depends on.
+// packedName names what is packed of constants after all that its order depends on.
 func (s *lineShape) packedName(constant string) string {
 	name := fmt.Sprintf("%s.lines%dx%dx%dx%dx%dx%d", constant, s.bits, s.wk, s.u, s.slices, s.form, s.group)
 	if s.spans > 1 {
@@ -263,37 +265,54 @@ func (s *lineShape) packedName(constant string) string {
 	return name
 }
 
-// packCodeLines packs weights of 8 or 4 bits, and their scales.
-func packCodeLines(b *build.Builder, q *Quantized, s lineShape) roperator.View {
-	total := s.stored() * s.groupBytes()
-	return b.Packed(s.packedName(q.View.Buf.Name), ir.Uint8, total, func() []byte {
-		out := make([]byte, total)
-		codes := q.Codes()
-		type place struct{ at, number int64 }
-		columns := make([]place, q.N)
-		for j := range columns {
-			columns[j].at, columns[j].number = s.place(0, int64(j))
-		}
-		for i := range q.K {
-			at, number := s.place(i, 0)
-			for j, c := range columns {
-				bit := (number + c.number) * s.bits
-				out[at+c.at+bit/8] |= codes[i*q.N+int64(j)] << (bit % 8)
-			}
-		}
-		if s.form != noScales {
-			s.packScales(out, q)
-		}
-		return out
-	}, q.View)
+// column is where column j of matrix number `which` stands among those of all matrices.
+func (s *lineShape) column(j int64, which int) int64 {
+	return turn(j, int64(which), s.pairs, s.columns())
 }
 
-// packScales writes the scales behind the lines of each slice.
-func (s *lineShape) packScales(out []byte, q *Quantized) {
+// packCodeLines packs weights of 8 or 4 bits, and their scales.
+func packCodeLines(b *build.Builder, weights []*Quantized, s lineShape) roperator.View {
+	total := s.stored() * s.groupBytes()
+	var names []string
+	var views []roperator.View
+	for _, q := range weights {
+		names, views = append(names, q.View.Buf.Name), append(views, q.View)
+	}
+	return b.Packed(s.packedName(strings.Join(names, "+")), ir.Uint8, total, func() []byte {
+		out := make([]byte, total)
+		for which, q := range weights {
+			s.packCodes(out, q, which)
+			if s.form != noScales {
+				s.packScales(out, q, which)
+			}
+		}
+		return out
+	}, views...)
+}
+
+// packCodes writes the weights of matrix number `which`.
+func (s *lineShape) packCodes(out []byte, q *Quantized, which int) {
+	codes := q.Codes()
+	type place struct{ at, number int64 }
+	columns := make([]place, q.N)
+	for j := range columns {
+		columns[j].at, columns[j].number = s.place(0, s.column(int64(j), which))
+	}
+	for i := range q.K {
+		at, number := s.place(i, 0)
+		for j, c := range columns {
+			bit := (number + c.number) * s.bits
+			out[at+c.at+bit/8] |= codes[i*q.N+int64(j)] << (bit % 8)
+		}
+	}
+}
+
+// packScales writes the scales of matrix number `which` behind the lines of each slice.
+func (s *lineShape) packScales(out []byte, q *Quantized, which int) {
 	for i := int64(0); i < q.K; i += lineDepth * s.group {
 		row := min(i/q.Block, int64(len(q.Scales))/q.N-1) * q.N
 		for j := range q.N {
-			q.putScale(s.form, out[s.scaleAt(i, j):], row+j)
+			q.putScale(s.form, out[s.scaleAt(i, s.column(j, which)):], row+j)
 		}
 	}
 }

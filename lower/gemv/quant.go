@@ -9,6 +9,7 @@ import (
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/contraction"
 	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -96,17 +97,26 @@ func (q *Quantized) form() int64 {
 	return form
 }
 
-// AddQuantized adds a product of few rows with quantised weights, for which p.B stands. It returns false if no kernel
-// takes weights in groups of this length, or if the target has no matrix instructions or no room for a loader.
-func AddQuantized(b *build.Builder, g *build.Group, p contraction.Product, q *Quantized) bool {
-	w, ok := q.codeLines(p.A.DType())
+// TakesQuantized reports whether there are kernels for weights whose scales belong to so many of k.
+func TakesQuantized(t *target.Target, block, k int64) bool {
+	return takesLines(t) && (block >= k || block%lineDepth == 0)
+}
+
+// AddQuantized adds a product of few rows with quantised weights, for which p.B stands, and with those for which p.Second
+// stands, if there are two. It returns false if no kernel takes weights in groups of this length, or if the target has no
+// matrix instructions or no room for a loader.
+func AddQuantized(b *build.Builder, g *build.Group, p contraction.Product, weights []*Quantized) bool {
+	w, ok := weights[0].codeLines(p.A.DType())
 	if !ok || !takesLines(b.Target()) {
 		return false
+	}
+	for _, q := range weights {
+		w.form = max(w.form, q.form())
 	}
 	t := tails.New(b, g, p.Tail)
 	pro, proArgs := tails.Prologue(p.A.DType(), p.Prologue)
 	b.Add(g.Kind(), lineCandidates(b, p, w, t, pro, proArgs, func(s lineShape) roperator.View {
-		return packCodeLines(b, q, s)
+		return packCodeLines(b, weights, s)
 	})...)
 	t.Finish(b)
 	return true

@@ -18,10 +18,11 @@ import (
 // streamShape has the parameters of gemv_stream. The columns are cut into groups, and k into spans; a unit of the
 // stream is one span of one group. mb is the most rows, c how many columns of a group a warp has, t of how many units
 // the sums over lanes are made together, wk how many warps share the k of a column, kq how many runs of k a lane
-// keeps, and v how many values one load of the input brings. A run is what one load of weights brings.
+// keeps, and v how many values one load of the input brings. A run is what one load of weights brings. pairs is 2 if
+// groups of two matrices take turns.
 type streamShape struct {
-	mb, c, t, wk, kq, v int64
-	run                 int64
+	mb, c, t, wk, kq, v, pairs int64
+	run                        int64
 
 	spans       int64
 	groups, all int64 // of an rTask, and of all columns
@@ -74,7 +75,7 @@ const mostInputs = 32
 // streamShapes are the shapes worth trying. As much of the input as possible is in registers; k is shared by as many
 // warps as waste little on padding; and there is about one rTask, or a few, for each vEU of the target.
 func streamShapes(t *target.Target, p *contraction.Product) []streamShape {
-	s := streamShape{mb: 1, v: 1, run: contraction.PerLoad(p.Elements.Right)}
+	s := streamShape{mb: 1, v: 1, run: contraction.PerLoad(p.Elements.Right), pairs: pairs(p)}
 	for s.mb < p.M {
 		s.mb *= 2
 	}
@@ -90,13 +91,13 @@ func streamShapes(t *target.Target, p *contraction.Product) []streamShape {
 		s.v = n
 	}
 	// Units of twice that, 32 KB, if a vEU has several rTasks. With many rows there are no registers for them.
-	if s.mb <= 2 && s.c < 4 && build.CeilDiv(p.N, s.columns()) > int64(t.VEUs) {
+	if s.mb <= 2 && s.c < 4 && s.pairs*build.CeilDiv(p.N, s.columns()) > int64(t.VEUs) {
 		s.c *= 2
 	}
-	s.all = build.CeilDiv(p.N, s.columns())
+	s.all = s.pairs * build.CeilDiv(p.N, s.columns())
 	var out []streamShape
 	for _, perVEU := range []int64{1, 4} {
-		s.groups = min(build.CeilDiv(s.all, perVEU*int64(t.VEUs)), streamThreads/s.mb/s.columns())
+		s.groups = wholePairs(s.all, perVEU*int64(t.VEUs), streamThreads/s.mb/s.columns(), s.pairs)
 		// Sums over lanes take hardly longer for eight values than for one.
 		for s.t = 1; 2*s.t*s.mb*s.c <= 8 && s.t < s.groups; {
 			s.t *= 2
@@ -154,27 +155,28 @@ func epsilon(p *contraction.Product) float32 {
 
 func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape, t *tails.Tail, pro *functor.Functor,
 	proArgs rkernels.Struct) *roperator.Candidate {
-	packed := packStream(b, p.B, p.Elements.Right, p.K, p.N, s)
+	packed := packStream(b, &p, s)
 	batchStep := pack.BatchStrides(p.B, s.stored()*s.groupElems())
-	bn, tiles := s.groups*s.columns(), s.tasks()
+	bn, tiles := s.groups/s.pairs*s.columns(), s.tasks()
 	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: p.M, BN: bn, TM: 1, TN: tiles, Splits: 1,
 		KSplit: p.K}
 	block := s.groups * s.groupElems()
 	results := float64(p.M * min(bn, p.N))
 	size := int64(packed.DType().Size())
 	return &roperator.Candidate{
-		Inst: b.Instance("gemv_stream", s.mb, s.c, s.t, s.wk, s.kq, s.v, normalises(&p), p.A.DType(), packed.DType(),
-			t.Functor, pro),
+		Inst: b.Instance("gemv_stream", s.mb, s.c, s.t, s.wk, s.kq, s.v, normalises(&p), s.pairs, joined(&p), p.A.DType(),
+			packed.DType(), t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
 		Args: []rkernels.Field{
-			arg.Ref("a", p.A), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},
+			arg.Ref("a", stored(&p)), arg.Ref("b", packed), {Name: "out", Value: arg.Operand3(t.Out)},
 			arg.Int("M", p.M), arg.Int("N", p.N), arg.Int("K", p.K), arg.Int("spans", s.spans),
 			arg.Int("groups", s.groups), arg.Int("all_groups", s.all), arg.Div("tiles_n", tiles),
 			arg.Div("batch1", p.Batch[1]), arg.Div("batch2", p.Batch[2]),
 			arg.Int("a0", p.A.Stride(0)), arg.Int("a1", p.A.Stride(1)), arg.Int("a2", p.A.Stride(2)),
 			arg.Int("am", p.A.Stride(3)), arg.Int("ak", p.A.Stride(4)),
 			{Name: "epsilon", Value: rkernels.Float(epsilon(&p))},
-			{Name: "format", Value: rkernels.Struct{}}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
+			{Name: "format", Value: rkernels.Struct{}}, {Name: "joined", Value: joinedArgs(&p)},
+			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},
 		Stream: func(task int) (rkernels.Ref, int64) {
 			tile, batch := int64(task)%tiles, int64(task)/tiles
@@ -183,31 +185,41 @@ func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape,
 			first := b0*batchStep[0] + b1*batchStep[1] + b2*batchStep[2] + tile*block
 			return rkernels.Ref{Buffer: packed.Buf.ID, Offset: size * first}, size * groups * s.groupElems()
 		},
-		Reads:  append(at.Reads(p.A, p.B), t.Reads(at.OutBox)...),
+		Reads:  append(readsOf(&p, &at), t.Reads(at.OutBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: at.OutBox}},
 		Work: roperator.Work{
 			Flops:      2 * float64(p.M*block),
 			ConstBytes: packed.Bytes(float64(block)),
-			ReadBytes:  p.A.Bytes(float64(p.M*p.K)) + results*t.BytesPerElement(),
+			ReadBytes:  inputBytes(&p) + results*t.BytesPerElement(),
 			WriteBytes: t.Out.Bytes(results),
 		},
 	}
 }
 
-// packStream packs B[batch][k][n] for gemv_stream, in the order in which rTasks take it from the stream:
-// [rTask][span][group][run][c][warp][lane], of runs of elements of type d along k.
-func packStream(b *build.Builder, v roperator.View, d ir.DType, k, n int64, s streamShape) roperator.View {
+// packStream packs B[batch][k][n] for gemv_stream, and Second with it, in the order in which rTasks take it from the
+// stream: [rTask][span][group][run][c][warp][lane], of runs of elements along k.
+func packStream(b *build.Builder, p *contraction.Product, s streamShape) roperator.View {
+	d, matrices := p.Elements.Right, []roperator.View{p.B}
+	name := p.B.Buf.Name
+	if s.pairs > 1 {
+		matrices, name = append(matrices, p.Second), name+"+"+p.Second.Buf.Name
+	}
 	block := s.stored() * s.groupElems()
-	elems := pack.Batches(v) * block
-	name := fmt.Sprintf("%s.stream%dx%dx%dx%d", v.Buf.Name, s.c, s.wk, s.kq, s.spans)
+	elems := pack.Batches(p.B) * block
+	name = fmt.Sprintf("%s.stream%dx%dx%dx%d", name, s.c, s.wk, s.kq, s.spans)
 	if s.spans > 1 {
 		name += fmt.Sprintf("x%d", s.groups)
 	}
 	return b.Packed(name, d, elems, func() []byte {
-		pk := pack.New(v, elems, d)
-		rows := pack.NewAxis(k, func(i int64) (int64, int64) { return i * v.Strides[3], s.offset(i, 0) })
-		cols := pack.NewAxis(n, func(j int64) (int64, int64) { return j * v.Strides[4], s.offset(0, j) })
-		pack.EachBatch(v, func(offset, batch int64) { pk.Put(offset, batch*block, rows, cols) })
+		pk := pack.New(p.B, elems, d)
+		for which, v := range matrices {
+			pk.From(v, d)
+			rows := pack.NewAxis(p.K, func(i int64) (int64, int64) { return i * v.Strides[3], s.offset(i, 0) })
+			cols := pack.NewAxis(p.N, func(j int64) (int64, int64) {
+				return j * v.Strides[4], s.offset(0, turn(j, int64(which), s.pairs, s.columns()))
+			})
+			pack.EachBatch(v, func(offset, batch int64) { pk.Put(offset, batch*block, rows, cols) })
+		}
 		return pk.Bytes()
-	}, v)
+	}, matrices...)
 }

@@ -69,6 +69,19 @@ func inPacks(v roperator.View, n int64) bool {
 
 func epilogue(in ir.DType, root *functor.Expr, operands []roperator.View,
 	pack int) (*functor.Functor, rkernels.Struct) {
+	f := functor.NewEpilogue(in, root, loads(operands, pack), pack)
+	return f, epilogueArgs(f, operands)
+}
+
+// pairEpilogue is Epilogue where leaf `pair` is the kernel's second result.
+func pairEpilogue(in ir.DType, root *functor.Expr, pair int,
+	operands []roperator.View) (*functor.Functor, rkernels.Struct) {
+	f := functor.NewPairEpilogue(in, root, pair, loads(operands, 1))
+	return f, epilogueArgs(f, operands)
+}
+
+// loads says how operands, leaves 1…, are loaded.
+func loads(operands []roperator.View, pack int) []functor.Operand {
 	var list []functor.Operand
 	for i, v := range operands {
 		o := functor.Operand{Leaf: i + 1, DType: v.DType(), Const: v.Buf.Kind == roperator.Const}
@@ -77,7 +90,10 @@ func epilogue(in ir.DType, root *functor.Expr, operands []roperator.View,
 		}
 		list = append(list, o)
 	}
-	f := functor.NewEpilogue(in, root, list, pack)
+	return list
+}
+
+func epilogueArgs(f *functor.Functor, operands []roperator.View) rkernels.Struct {
 	args := rkernels.Struct{}
 	if len(operands) > 0 {
 		var list rkernels.List
@@ -86,5 +102,5 @@ func epilogue(in ir.DType, root *functor.Expr, operands []roperator.View,
 		}
 		args = append(args, rkernels.Field{Name: "op", Value: list})
 	}
-	return f, append(args, arg.Scalars(f)...)
+	return append(args, arg.Scalars(f)...)
 }

@@ -44,10 +44,41 @@ type Spec struct {
 	// broadcast to Shape. It is nil if there is none.
 	Own      *functor.Expr
 	Operands []roperator.View
+	// Pair is the second result of a kernel that makes each element of two; nil for others.
+	Pair *Pair
 	// Run says that the kernel can store neighbours along i2 together: its tiles begin and end at multiples of Run
 	// along i2. It is 0 for kernels that store elements one by one.
 	Run int64
 }
+
+// Pair is the second of two results of a kernel, for which Value, an operand of the group's epilogue, stands. Own is the
+// last arithmetic of what would have computed it, as in Spec, and Epilogue what follows on that (leaf 0), nil for nothing.
+type Pair struct {
+	Value    *ir.Value
+	Own      *functor.Expr
+	Operands []roperator.View
+	Epilogue *functor.Expr
+}
+
+// expression computes the second result, which is leaf number `leaf`, from there to where the group takes it, and the
+// operands from leaf `first` on.
+func (p *Pair) expression(d ir.DType, leaf, first int) *functor.Expr {
+	e := functor.Leaf(d, leaf)
+	if p.Own != nil {
+		leaves := []*functor.Expr{e}
+		for i, v := range p.Operands {
+			leaves = append(leaves, functor.Leaf(v.DType(), first+i))
+		}
+		e = functor.Graft(p.Own, leaves)
+	}
+	if p.Epilogue != nil {
+		e = functor.Graft(p.Epilogue, []*functor.Expr{e})
+	}
+	return e
+}
+
+// pairLeaf is the leaf of the second result, behind those of all operands.
+const pairLeaf = 1 << 10
 
 // New prepares the functor and its operands for output 0 of the group. If the output cannot be seen as a cube, the
 // kernel writes a dense buffer, which Finish copies.
@@ -57,10 +88,17 @@ func New(b *build.Builder, g *build.Group, s Spec) *Tail {
 		root = s.Own
 	}
 	operands := append([]roperator.View{}, s.Operands...)
+	pair := 0
 	if g.Epilogue != nil {
 		leaves := []*functor.Expr{root}
-		for i, v := range g.Extra {
-			leaves = append(leaves, functor.Leaf(v.DType, len(s.Operands)+1+i))
+		for _, v := range g.Extra {
+			if s.Pair != nil && v == s.Pair.Value {
+				pair = pairLeaf
+				leaves = append(leaves, s.Pair.expression(s.DType, pair, len(operands)+1))
+				operands = append(operands, s.Pair.Operands...)
+				continue
+			}
+			leaves = append(leaves, functor.Leaf(v.DType, len(operands)+1))
 			operands = append(operands, b.In(v))
 		}
 		root = functor.Graft(g.Epilogue, leaves)
@@ -70,7 +108,11 @@ func New(b *build.Builder, g *build.Group, s Spec) *Tail {
 		t.operands = append(t.operands, asCube(b, v, s))
 	}
 	t.placeOut(b, s.Arrange(b.Out(g.Outputs[0])), s)
-	t.Functor, t.Args = PackedEpilogue(s.DType, root, t.operands, t.Out, s.Run)
+	if pair > 0 {
+		t.Functor, t.Args = pairEpilogue(s.DType, root, pair, t.operands)
+	} else {
+		t.Functor, t.Args = PackedEpilogue(s.DType, root, t.operands, t.Out, s.Run)
+	}
 	return t
 }
 

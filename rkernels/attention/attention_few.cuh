@@ -49,7 +49,7 @@ struct AttentionFew {
   static constexpr int kLoads = DM / (kTeam * kPer);             // of a lane for a row of K or V
   static constexpr int kOwn = kLoads * kPer;                     // columns of a lane
   static constexpr int kTeams = kThreads / kTeam;
-  static constexpr int kAtOnce = 2;  // keys of a team on the way together
+  static constexpr int kAtOnce = kOwn <= 4 ? 4 : 2;  // keys of a team on the way together
   static constexpr int LD = DM + 2;  // a row of sums, its maximum and its sum of weights
   static constexpr int kShared = 4 * kWarps * R * LD;
   static constexpr float kLog2e = 1.44269504088896340736f;

@@ -35,6 +35,9 @@ type Functor struct {
 	Roots []*Expr
 	// In is the element type of leaf 0 of an epilogue or prologue.
 	In ir.DType
+	// Pair is the leaf that stands for the second result of kernels that make each element of two, which has type In, too;
+	// 0 for others.
+	Pair int
 	// Identity says that the functor changes nothing, so that kernels may leave it out.
 	Identity bool
 	// Operands stand behind the leaves, in the order in which they are passed: for epilogues leaves 1…, for maps
@@ -79,6 +82,11 @@ func NewEpilogue(in ir.DType, root *Expr, operands []Operand, pack int) *Functor
 		Form: Epilogue, In: in, Roots: []*Expr{root}, Operands: operands, Identity: root.IsLeaf() && root.Leaf == 0,
 		Pack: pack,
 	})
+}
+
+// NewPairEpilogue is NewEpilogue for kernels that make each element of two results; leaf pair is the second one.
+func NewPairEpilogue(in ir.DType, root *Expr, pair int, operands []Operand) *Functor {
+	return New(Functor{Form: Epilogue, In: in, Roots: []*Expr{root}, Operands: operands, Pair: pair, Pack: 1})
 }
 
 // NewPrologue computes e from an element of type in; a nil e is the element itself.
@@ -166,6 +174,9 @@ var sameCode = map[string]string{"Dropout": "Identity", "CastLike": "Cast"}
 func (f *Functor) spell() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %s %t %dx%d@%d s%d", f.Form, f.In, f.Identity, f.Rank, f.Pack, f.Coordinates, len(f.scalars))
+	if f.Pair > 0 {
+		fmt.Fprintf(&b, " pair %d", f.Pair)
+	}
 	for _, o := range f.Operands {
 		fmt.Fprintf(&b, " %d:%s:%t:%t:%t", o.Leaf, o.DType, o.Const, o.Repeats, o.Still)
 	}

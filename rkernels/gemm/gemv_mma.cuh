@@ -15,12 +15,13 @@
 // otherwise, so they cost nothing. Products are exact in float32.
 //
 // With Norm the rows of A are normalised: C is also divided by the root of the mean square of its row of A, as it is
-// behind the prologue, plus an epsilon.
+// behind the prologue, plus an epsilon. Pairs and Joined are as in streamed_rows.cuh.
 #pragma once
 
 #include <cmath>
 
 #include "common/mma_narrow.cuh"
+#include "common/parts.cuh"
 #include "common/tile.cuh"
 #include "gemm/weight_lines.cuh"
 #include "rt/device/device.cuh"
@@ -31,7 +32,8 @@ namespace rk {
 // columns each: together a group. A slice is what all warps take of a group's weights at a time, U lines each. The
 // parts of A are in shared memory, for at most KS values of k at a time, a span. The stream has, for each span, the
 // slices of one group after another. X is the element type of A, of which one load brings V values.
-template <int MB, int P, int WK, int U, int KS, int V, int Norm, class X, class F, class Epi, class Pro>
+template <int MB, int P, int WK, int U, int KS, int V, int Norm, int Pairs, int Joined, class X, class F, class Epi,
+          class Pro>
 struct GemvLines {
   using E = typename F::Element;
   static constexpr int kThreads = 256;
@@ -50,7 +52,9 @@ struct GemvLines {
   static constexpr int kPair = P * MB * 64, kStaged = KS / 32 * kPair;
   static constexpr int kTotals = 4 * KS / (kMmaDepth * F::kGroup) * kRows;
   static constexpr int kPartial = 4 * WK * P * kOutputs;
-  static constexpr int kShared = kStaged + kTotals + kPartial + 4 * Norm * 8 * MB;
+  static constexpr int kOwn = kStaged + kTotals + kPartial + 4 * Norm * 8 * MB;
+  static constexpr int kShared = kOwn + JoinedRow<Joined>::kShared;
+  static_assert(Joined == 0 || Norm == 0 && MB == 1, "a row that is joined is the only one");
   static_assert(KS % kSlice == 0, "a span is whole slices");
 
   struct Args {
@@ -58,12 +62,13 @@ struct GemvLines {
     rt::Operand3 out;  // [batch][m][n]
     int32_t M, N, K;
     int32_t spans, slices;       // slices of a group in a span
-    int32_t groups, all_groups;  // how many groups an rTask has, and B
+    int32_t groups, all_groups;  // how many groups an rTask has, and B; with pairs, of both products
     Div tiles_n;
     Div batch1, batch2;          // batch = (b0·batch1 + b1)·batch2 + b2
     int64_t a0, a1, a2, am, ak;  // element strides of A over b0, b1, b2, m, k
     float epsilon;               // added to the mean square
     typename F::Args format;
+    typename JoinedRow<Joined>::Args joined;
     typename Epi::Args epi;
     typename Pro::Args pro;
   };
@@ -299,13 +304,18 @@ struct GemvLines {
     const int groups = a.spans > 1 || a.groups < left ? a.groups : left;
     Slices slices(t, a.spans * groups * a.slices);
     // The element of the output that this thread will write.
-    const int columns = groups * kColumns;
-    const int m = t.tid / columns, n = tile * a.groups * kColumns + t.tid % columns;
+    const int columns = groups * kColumns, outputs = columns / Pairs;
+    const int m = t.tid / outputs, in = t.tid % outputs, n = tile * (a.groups / Pairs) * kColumns + in;
     const bool writes = m < a.M && n < a.N;
     typename Epi::Out* to = t.template ptr<typename Epi::Out>(a.out.ref) + (writes ? element(a.out, batch, m, n) : 0);
     typename Epi::Held held = {};
     if (writes) held = Epi::hold(t, a.epi, batch, m, n);
-    x = t.inputs(x);
+    if constexpr (Joined > 0) {
+      t.wait_for_inputs();
+      x = JoinedRow<Joined>::join(t, a.joined, a.K, reinterpret_cast<float*>(t.smem + kOwn));
+    } else {
+      x = t.inputs(x);
+    }
     typename Epi::Brought brought = {};
     if (writes) brought = Epi::bring(t, a.epi, batch, m, n);
     RK_UNROLL(1)
@@ -322,23 +332,32 @@ struct GemvLines {
     }
     t.sync();
     if (!writes) return;
-    float sum = 0;
-    RT_UNROLL
-    for (int i = 0; i < WK * P; ++i) sum += s.partial[i * MB * columns + t.tid];
+    float by = 1.0f;
     if constexpr (Norm) {
       float square = 0;
       RT_UNROLL
       for (int i = 0; i < 8; ++i) square += s.squares[m * 8 + i];
-      sum /= sqrtf(square / static_cast<float>(a.K) + a.epsilon);
+      by = sqrtf(square / static_cast<float>(a.K) + a.epsilon);
     }
-    *to = Epi::apply(a.epi, held, brought, static_cast<typename Epi::In>(sum));
+    const auto sum = [&](int column) {
+      float x = 0;
+      RT_UNROLL
+      for (int i = 0; i < WK * P; ++i) x += s.partial[i * MB * columns + column];
+      return static_cast<typename Epi::In>(Norm ? x / by : x);
+    };
+    if constexpr (Pairs == 2) {
+      const int first = m * columns + in / kColumns * 2 * kColumns + in % kColumns;
+      *to = Epi::apply(a.epi, held, brought, sum(first), sum(first + kColumns));
+    } else {
+      *to = Epi::apply(a.epi, held, brought, sum(t.tid));
+    }
   }
 };
 
 // Weights have BITS bits, and groups of GROUP steps share a scale of SB bytes a line.
-template <int MB, int P, int WK, int U, int KS, int V, int Norm, class X, class E, int BITS, int FORM, int GROUP,
-          int SB, class Epi, class Pro>
-struct GemvMma : GemvLines<MB, P, WK, U, KS, V, Norm, X, CodeLines<E, BITS, FORM, GROUP>, Epi, Pro> {
+template <int MB, int P, int WK, int U, int KS, int V, int Norm, int Pairs, int Joined, class X, class E, int BITS,
+          int FORM, int GROUP, int SB, class Epi, class Pro>
+struct GemvMma : GemvLines<MB, P, WK, U, KS, V, Norm, Pairs, Joined, X, CodeLines<E, BITS, FORM, GROUP>, Epi, Pro> {
   static_assert(CodeLines<E, BITS, FORM, GROUP>::kScales == SB);
 };
 

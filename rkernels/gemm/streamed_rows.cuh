@@ -12,11 +12,16 @@
 // With Norm the rows of A are normalised: C is also divided by the root of the mean square of its row of A, as it is
 // behind the prologue, plus an epsilon. Each warp adds up the squares of its share of A while it takes it, so this
 // costs no pass over A.
+//
+// With Pairs = 2, groups of columns of two products with the same rows take turns, and the epilogue makes an element of
+// the sums of both, as the gate and the other factor of a gated layer need it. With Joined, A is a result of attention
+// that is still in parts (common/parts.cuh).
 #pragma once
 
 #include <cmath>
 
 #include "common/gemv.cuh"
+#include "common/parts.cuh"
 #include "common/tile.cuh"
 #include "rt/device/device.cuh"
 
@@ -27,7 +32,8 @@ namespace rk {
 // lanes are a span. The stream comes in units: the weights of a group over a span. T units make a turn: their products
 // are kept in registers, and the lanes' sums of a turn are exchanged together. V is how many values of a run one load
 // of A brings.
-template <int MB, int C, int T, int WK, int KQ, int V, int Norm, class X, class F, class Epi, class Pro>
+template <int MB, int C, int T, int WK, int KQ, int V, int Norm, int Pairs, int Joined, class X, class F, class Epi,
+          class Pro>
 struct StreamedRows {
   static constexpr int kThreads = 256;
   static constexpr int WC = 8 / WK;
@@ -38,8 +44,9 @@ struct StreamedRows {
   static constexpr int kRuns = 32 * kRun * WK;  // values of k in one run of all lanes and warps
   static constexpr int kSpan = KQ * kRuns;
   static constexpr int kPartial = WK * kThreads;  // partial sums [wk][m][column]
-  // Behind them, with Norm, are the sums of squares [m][wk].
-  static constexpr int kShared = 4 * (kPartial + Norm * WK * MB);
+  // Behind them are, with Norm, the sums of squares [m][wk], or the row that was joined.
+  static constexpr int kShared = 4 * (kPartial + Norm * WK * MB) + JoinedRow<Joined>::kShared;
+  static_assert(Joined == 0 || Norm == 0 && MB == 1, "a row that is joined is the only one");
   static constexpr int kStreamStep = Weights::kBytes;
   static constexpr bool kCompact = MB >= 8;  // one body for all units, also the first: less code, but slower
   static constexpr int kSums = MB * C;
@@ -51,12 +58,13 @@ struct StreamedRows {
     rt::Operand3 out;  // [batch][m][n]
     int32_t M, N, K;
     int32_t spans;
-    int32_t groups, all_groups;  // how many groups an rTask has, and B
+    int32_t groups, all_groups;  // how many groups an rTask has, and B; with pairs, of both products
     Div tiles_n;
     Div batch1, batch2;          // batch = (b0·batch1 + b1)·batch2 + b2
     int64_t a0, a1, a2, am, ak;  // element strides of A over b0, b1, b2, m, k
     float epsilon;               // added to the mean square
     typename F::Args format;
+    typename JoinedRow<Joined>::Args joined;
     typename Epi::Args epi;
     typename Pro::Args pro;
   };
@@ -144,8 +152,8 @@ struct StreamedRows {
     const int left = a.all_groups - tile * a.groups;
     const int groups = a.spans > 1 || a.groups < left ? a.groups : left;
     // The element of the output that this thread will write.
-    const int columns = groups * kColumns;
-    const int m = t.tid / columns, n = tile * a.groups * kColumns + t.tid % columns;
+    const int columns = groups * kColumns, outputs = columns / Pairs;
+    const int m = t.tid / outputs, in = t.tid % outputs, n = tile * (a.groups / Pairs) * kColumns + in;
     const bool writes = m < a.M && n < a.N;
     typename Epi::Out* to = t.template ptr<typename Epi::Out>(a.out.ref) + (writes ? element(a.out, batch, m, n) : 0);
     typename Epi::Held held = {};
@@ -155,14 +163,22 @@ struct StreamedRows {
     float* mine = partial + wk * MB * columns + wc * C;
     const int k = (wk * 32 + lane) * kRun, spans = a.spans;
     Rows rows{x + k * a.ak, a.am, a.ak, a.M, a.K - k, {}};
-    Input in;
+    Input input;
+    const auto begin = [&] {
+      if constexpr (Joined > 0) {
+        t.wait_for_inputs();
+        rows.at = JoinedRow<Joined>::join(t, a.joined, a.K, partial + kPartial) + k;
+      } else {
+        rows.at = t.inputs(rows.at);
+      }
+      if (writes) brought = Epi::bring(t, a.epi, batch, m, n);
+    };
     // Before the inputs are waited for, the first unit is in registers and the second on its way. Then each unit is
     // multiplied while the next one comes. After the units of a turn, the lanes' sums are added up.
     int span = spans + 1, g = 1, left_units = spans * groups;
     if constexpr (!kCompact) {
-      rows.at = t.inputs(rows.at);
-      if (writes) brought = Epi::bring(t, a.epi, batch, m, n);
-      rows.take(a.pro, in);
+      begin();
+      rows.take(a.pro, input);
       span = spans, g = groups;
       if (--left_units == 0) units.done();
     }
@@ -174,7 +190,7 @@ struct StreamedRows {
       const bool first = kCompact && span > spans;
       const int turn = T == 1 || T < g ? T : g;
       const auto unit = [&] {
-        if (!first) F::multiply(in, w, a.format, sums + (T - 1) * kSums);
+        if (!first) F::multiply(input, w, a.format, sums + (T - 1) * kSums);
         if (left_units > 0) units.next(w, --left_units == 0);
       };
       if constexpr (T == 1) {
@@ -201,12 +217,9 @@ struct StreamedRows {
       }
       g -= turn;
       if (g == 0) {
-        if (first) {
-          rows.at = t.inputs(rows.at);
-          if (writes) brought = Epi::bring(t, a.epi, batch, m, n);
-        }
+        if (first) begin();
         g = groups;
-        if (--span > 0) rows.take(a.pro, in);
+        if (--span > 0) rows.take(a.pro, input);
       }
     } while (span > 0);
     float* squares = partial + kPartial;
@@ -221,16 +234,25 @@ struct StreamedRows {
     }
     t.sync();
     if (writes) {
-      float sum = partial[t.tid];
-      RT_UNROLL
-      for (int i = 1; i < WK; ++i) sum += partial[i * MB * columns + t.tid];
+      float by = 1.0f;
       if constexpr (Norm) {
         float square = squares[m * WK];
         RT_UNROLL
         for (int i = 1; i < WK; ++i) square += squares[m * WK + i];
-        sum /= sqrtf(square / static_cast<float>(a.K) + a.epsilon);
+        by = sqrtf(square / static_cast<float>(a.K) + a.epsilon);
       }
-      *to = Epi::apply(a.epi, held, brought, static_cast<typename Epi::In>(sum));
+      const auto sum = [&](int column) {
+        float x = partial[column];
+        RT_UNROLL
+        for (int i = 1; i < WK; ++i) x += partial[i * MB * columns + column];
+        return static_cast<typename Epi::In>(Norm ? x / by : x);
+      };
+      if constexpr (Pairs == 2) {
+        const int first = m * columns + in / kColumns * 2 * kColumns + in % kColumns;
+        *to = Epi::apply(a.epi, held, brought, sum(first), sum(first + kColumns));
+      } else {
+        *to = Epi::apply(a.epi, held, brought, sum(t.tid));
+      }
     }
   }
 };
