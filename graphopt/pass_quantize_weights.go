@@ -2,6 +2,7 @@ package graphopt
 
 import (
 	"math"
+	"sync"
 
 	"github.com/rammerc/rammerc/ir"
 )
@@ -126,28 +127,40 @@ func quantize(w *ir.Tensor, bits int) *quantized {
 	q.w, q.scale = ir.NewTensor(d, k, n), ir.NewTensor(ir.Float32, groups, n)
 	codes, scales := ir.Slice[int8](q.w), ir.Slice[float32](q.scale)
 	x := ir.Slice[float32](w)
-	least, most := float64(-(int(1) << (bits - 1))), float64(int(1)<<(bits-1)-1)
-	extreme := make([]float32, n)
+	var done sync.WaitGroup
 	for g := range groups {
-		rows := x[g*q.block*n : min((g+1)*q.block, k)*n]
-		clear(extreme)
-		for i, v := range rows {
-			if e := &extreme[int64(i)%n]; abs32(v) > abs32(*e) {
-				*e = v
-			}
-		}
-		group := scales[g*n : (g+1)*n]
-		for j, e := range extreme {
-			group[j] = scaleFor(e, bits)
-		}
-		for i, v := range rows {
-			if s := group[int64(i)%n]; s != 0 {
-				code := math.RoundToEven(float64(v) / float64(s))
-				codes[g*q.block*n+int64(i)] = int8(min(max(code, least), most))
+		done.Go(func() {
+			first, last := g*q.block*n, min((g+1)*q.block, k)*n
+			quantizeRows(codes[first:last], scales[g*n:(g+1)*n], x[first:last], bits)
+		})
+	}
+	done.Wait()
+	return q
+}
+
+// quantizeRows rounds rows x of weights that have a scale for each column.
+func quantizeRows(codes []int8, scales, x []float32, bits int) {
+	least, most := float64(-(int(1) << (bits - 1))), float64(int(1)<<(bits-1)-1)
+	n := len(scales)
+	extreme := make([]float32, n)
+	for first := 0; first < len(x); first += n {
+		for j, v := range x[first : first+n] {
+			if abs32(v) > abs32(extreme[j]) {
+				extreme[j] = v
 			}
 		}
 	}
-	return q
+	for j, e := range extreme {
+		scales[j] = scaleFor(e, bits)
+	}
+	for first := 0; first < len(x); first += n {
+		for j, v := range x[first : first+n] {
+			if s := scales[j]; s != 0 {
+				code := math.RoundToEven(float64(v) / float64(s))
+				codes[first+j] = int8(min(max(code, least), most))
+			}
+		}
+	}
 }
 
 func abs32(x float32) float32 { return math.Float32frombits(math.Float32bits(x) &^ (1 << 31)) }

@@ -20,15 +20,19 @@ func quantizedMatMul(c *call) []*ir.Tensor {
 		}
 	}
 	scales := values[float64](scale)
-	v := values[float64](w)
+	zeros := make([]float64, len(scales))
 	if zero != nil {
-		for i, z := range tiledRows(values[float64](zero), int(n), int(block), len(v)) {
-			v[i] -= z
+		zeros = values[float64](zero)
+	}
+	v := make([]float64, k*n)
+	c.parallel(int(k), func(i int) {
+		row, group := v[i*int(n):][:n], i/int(block)*int(n)
+		load(row, w, i*int(n))
+		s, z := scales[group:][:n], zeros[group:][:n]
+		for j := range row {
+			row[j] = (row[j] - z[j]) * s[j]
 		}
-	}
-	for i, s := range tiledRows(scales, int(n), int(block), len(v)) {
-		v[i] *= s
-	}
+	})
 	x := c.arg(0)
 	if a, ok := c.Attrs["rms_epsilon"]; ok {
 		x = rowsNormalised(x, a.F)
@@ -77,13 +81,4 @@ func integerConv(c *call) []*ir.Tensor {
 		ir.Slice[int32](out)[i] = int32(int64(v))
 	}
 	return one(out)
-}
-
-// tiledRows repeats each row of n numbers block times, count numbers in all.
-func tiledRows(rows []float64, n, block, count int) []float64 {
-	out := make([]float64, count)
-	for i := range out {
-		out[i] = rows[i/n/block*n+i%n]
-	}
-	return out
 }
