@@ -164,7 +164,8 @@ func gemvStreamCandidate(b *build.Builder, p contraction.Product, s streamShape,
 	results := float64(p.M * min(bn, p.N))
 	size := int64(packed.DType().Size())
 	return &roperator.Candidate{
-		Inst: b.Instance("gemv_stream", s.mb, s.c, s.t, s.wk, s.kq, s.v, normalises(&p), s.pairs, joined(&p), p.A.DType(),
+		Inst: b.Instance("gemv_stream", s.mb, s.c, s.t, s.wk, s.kq, s.v, normalises(&p), s.pairs, joined(&p),
+			p.A.DType(),
 			packed.DType(), t.Functor, pro),
 		Tasks: int(ir.Count(p.Batch) * tiles),
 		Args: []rkernels.Field{

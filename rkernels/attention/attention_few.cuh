@@ -10,8 +10,8 @@
 //   team                      0              1        2        3         of warp 0; 32 teams in all
 //   keys                      0, 32, 64 …    1, 33 …  2, 34 …  3, 35 …
 //
-// The keys and values of new tokens may lie apart from those of the tokens before (Appended): then the cache of a decoder
-// is read where its caller left it. With a rotary embedding, row x of the queries and of the new keys becomes
+// The keys and values of new tokens may lie apart from those of the tokens before (Appended): then the cache of a
+// decoder is read where its caller left it. With a rotary embedding, row x of the queries and of the new keys becomes
 // x·cos + (-x_high, x_low)·sin when it is loaded; each lane loads the element of the other half as well.
 #pragma once
 

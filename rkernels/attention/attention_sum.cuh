@@ -1,5 +1,5 @@
-// Joins what the rTasks of attention leave that have a part of the keys each (common/parts.cuh). Part s of row (b, q) is
-// part[s·batch + b][q].
+// Joins what the rTasks of attention leave that have a part of the keys each (common/parts.cuh). Part s of row (b, q)
+// is part[s·batch + b][q].
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// Joins what rTasks of attention leave that have a part of the keys each. Part s of a row has the weighted sum of V in its
-// first columns, and behind it the maximum of the scores, in powers of 2, to which the weights are relative, and the sum
-// of the weights:
+// Joins what rTasks of attention leave that have a part of the keys each. Part s of a row has the weighted sum of V in
+// its first columns, and behind it the maximum of the scores, in powers of 2, to which the weights are relative, and the
+// sum of the weights:
 //
 //   row = Σ_s 2^(max_s - max)·part_s / Σ_s 2^(max_s - max)·sum_s,   max = the largest max_s
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace rk {
 
-// V neighbours of a row. Loads bring two of them, if V is even; parts are aligned for that where their columns are even.
+// V neighbours of a row. Loads bring two of them, if V is even: parts are aligned for that if their columns are even.
 template <int V>
 class JoinedParts {
  public:

@@ -110,7 +110,8 @@ struct StreamedRows {
       for (int m = 0; m < MB; ++m) {
         RT_UNROLL
         for (int q = 0; q < KQ; ++q) {
-          const X* p = ahead(at, m, static_cast<int>(am)) + q * kRuns * (V > 1 ? 1 : ak);
+          // A row that was joined lies in shared memory, of which `ahead` knows nothing.
+          const X* p = (Joined > 0 ? at : ahead(at, m, static_cast<int>(am))) + q * kRuns * (V > 1 ? 1 : ak);
           RT_UNROLL
           for (int i = 0; i < kRun / V; ++i) {
             held[m][q][i] = Pack<X, V>{};
