@@ -9,7 +9,6 @@ import (
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
-	"github.com/rammerc/rammerc/rkernels/functor"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schema"
 )
@@ -199,9 +198,8 @@ func AddSplit(b *build.Builder, g *build.Group, kind string, e Elements, s tails
 	shape := t.Out.Shape
 	part := b.Temp("partial", e.Sum, []int64{shape[0] * splits, shape[1], shape[2]})
 	part.Buf.Factors = axes.Join(t.Out.Axis(0), axes.StaticAxis(splits), t.Out.Axis(1), t.Out.Axis(2))
-	functor, args := tails.PackedEpilogue(e.Sum, functor.Leaf(e.Sum, 0), nil, part, s.Run)
 	b.AddParts(kind, roperator.Parts{Count: splits, Length: shape[1] * shape[2], Sum: true},
-		make(&tails.Tail{Functor: functor, Args: args, Out: part}, splits)...)
+		make(t.PartialSums(e.Sum, part, s.Run), splits)...)
 	b.Add(g.Kind()+" (sum)", splitSums(b, part, t, splits)...)
 	t.Finish(b)
 }

@@ -1,6 +1,7 @@
 package tails
 
 import (
+	"math"
 	"testing"
 
 	"github.com/rammerc/rammerc/ir"
@@ -41,6 +42,38 @@ func TestPacks(t *testing.T) {
 	} {
 		if got := packOf(c.root, c.operands, c.out, c.run); got != c.want {
 			t.Errorf("%s: packs of %d, want %d", c.what, got, c.want)
+		}
+	}
+}
+
+// Where a group ends in a Relu of its anchor's result, rTasks that store partial sums run the same code as rTasks that
+// store the result: a Relu that minus infinity is given to changes nothing.
+func TestPartialSumsOfRelu(t *testing.T) {
+	out := roperator.Contiguous(&roperator.Buffer{DType: ir.Float32}, []int64{1, 3, 8})
+	x := functor.Leaf(ir.Float32, 0)
+	relu, sigmoid := functor.Apply("Relu", x), functor.Apply("Sigmoid", x)
+	for _, c := range []struct {
+		what string
+		root *functor.Expr
+		same bool
+	}{
+		{"Relu", relu, true},
+		{"Relu of Relu", functor.Apply("Relu", relu), false},
+		{"Sigmoid", sigmoid, false},
+		{"Relu of Sigmoid", functor.Apply("Relu", sigmoid), false},
+	} {
+		tail := &Tail{floored: isRelu(c.root)}
+		root := c.root
+		if tail.floored {
+			root = atLeast(root, 0)
+		}
+		whole, _ := PackedEpilogue(ir.Float32, root, nil, out, 8)
+		parts := tail.PartialSums(ir.Float32, out, 8)
+		if got := whole.Key() == parts.Functor.Key(); got != c.same {
+			t.Errorf("%s: the same code as partial sums: %t, want %t", c.what, got, c.same)
+		}
+		if c.same && !math.IsInf(float64(parts.Functor.Scalars()[0]), -1) {
+			t.Errorf("%s: partial sums are at least %g", c.what, parts.Functor.Scalars()[0])
 		}
 	}
 }

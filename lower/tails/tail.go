@@ -4,6 +4,9 @@
 package tails
 
 import (
+	"math"
+	"slices"
+
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
@@ -32,6 +35,7 @@ type Tail struct {
 	Out      roperator.View   // as [i0][i1][i2]
 	home     *roperator.View  // where out must be copied to when the destination cannot be seen as [i0][i1][i2]
 	temp     roperator.View   // the dense stand-in for home
+	floored  bool             // the functor is a Relu and nothing else
 }
 
 // Spec describes the result of a kernel for New.
@@ -103,7 +107,10 @@ func New(b *build.Builder, g *build.Group, s Spec) *Tail {
 		}
 		root = functor.Graft(g.Epilogue, leaves)
 	}
-	t := &Tail{}
+	t := &Tail{floored: isRelu(root)}
+	if t.floored {
+		root = atLeast(root, 0)
+	}
 	for _, v := range operands {
 		t.operands = append(t.operands, asCube(b, v, s))
 	}
@@ -114,6 +121,30 @@ func New(b *build.Builder, g *build.Group, s Spec) *Tail {
 		t.Functor, t.Args = PackedEpilogue(s.DType, root, t.operands, t.Out, s.Run)
 	}
 	return t
+}
+
+// PartialSums is the functor of an rOperator that stores sums of float32 as they are, into out, for another rOperator
+// that adds them up and has this tail. Where the tail is a Relu it is the same functor, of minus infinity instead of 0:
+// then rOperators that are split and others that are not run the same code.
+func (t *Tail) PartialSums(sum ir.DType, out roperator.View, run int64) *Tail {
+	root := functor.Leaf(sum, 0)
+	if t.floored && sum == ir.Float32 {
+		root = atLeast(functor.Apply("Relu", root), math.Inf(-1))
+	}
+	f, args := PackedEpilogue(sum, root, nil, out, run)
+	return &Tail{Functor: f, Args: args, Out: out}
+}
+
+// isRelu reports whether e is the Relu of a float32 result, and nothing else.
+func isRelu(e *functor.Expr) bool {
+	return e.Op == "Relu" && e.DType == ir.Float32 && e.In[0].IsLeaf() && e.In[0].Leaf == 0 && e.In[0].DType == ir.Float32
+}
+
+// atLeast is a Relu whose smallest result is a scalar, and so an argument of the functor.
+func atLeast(relu *functor.Expr, least float64) *functor.Expr {
+	e := *relu
+	e.In = append(slices.Clone(relu.In), functor.Scalar(ir.Float32, least))
+	return &e
 }
 
 // Arrange broadcasts v to the output's shape and puts its dims in the order of the kernel.

@@ -167,6 +167,12 @@ RK_ANY R Relu(T x) {
   return Calc<R>(x) < Calc<R>(0) ? R(0) : R(x);
 }
 
+// The same with another smallest result than 0.
+template <class R, class T>
+RK_ANY R Relu(T x, float least) {
+  return x < least ? R(least) : R(x);
+}
+
 template <class R, class T, class S>
 RK_ANY R PRelu(T operand, S slope) {
   if constexpr (is_float<R>) {
