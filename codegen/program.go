@@ -91,9 +91,10 @@ func (s *source) kernel(number int) {
 }
 
 // dispatch prints the calls of the vEU's member that runs an instance, one for each instance that the kernel serves and
-// that is run in this way; no step of its launches names another one. The calls form a chain of comparisons whose branches are marked as unlikely, of a number that is marked
-// as the same in all threads of a warp. Of that nvcc makes a table of branches, and the bodies need no code for lanes
-// that are not together. Of a switch it makes a tree of comparisons that stand among the bodies, far from each other.
+// that is run in this way; no step of its launches names another one. The calls form a chain of comparisons whose
+// branches are marked as unlikely, of a number that is marked as the same in all threads of a warp. Of that nvcc makes a
+// table of branches, and the bodies need no code for lanes that are not together. Of a switch it makes a tree of
+// comparisons that stand among the bodies, far from each other.
 func (s *source) dispatch(member, args, none string, k *kernel, resident bool) {
 	var calls []string
 	var cases []int
