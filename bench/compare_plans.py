@@ -3,6 +3,7 @@
     python3 bench/compare_plans.py build DIR                       nvcc, as many at a time as there are processors
     python3 bench/compare_plans.py time DIR ROWS OUT.json          ROWS is what compareplans printed; needs PyTorch
     python3 bench/compare_plans.py table OUT.json                  times and simulated times of all plans
+    python3 bench/compare_plans.py auto OUT.json fp32=A.json,B.json tf32=C.json   auto by timing, over each other kind of plan
     python3 bench/compare_plans.py plot ROWS OUT.json PICTURE.png  speedups beside those of Rammer's §5.2.5
 
 A library has a variant for each of its plans, with a C interface of its own. All plans of a model run in one process, in
@@ -17,6 +18,8 @@ import os
 import statistics
 import subprocess
 import sys
+
+from collect import made_with
 
 RUNS, WARM_UP, ROUNDS = 30, 5, 3
 
@@ -168,6 +171,38 @@ def table(path):
         print(f"{p}: simulated / measured {statistics.median(off):.2f} in the median, {min(off):.2f} to {max(off):.2f}")
 
 
+# RammerBase is never tried, and a launch for each rOperator in sequence only where nothing else is left.
+NOT_TRIED = {"base", "graph"}
+PLAN_NAMES = {"auto": "model"}
+
+
+def auto(out_path, *sources):
+    """Joins what was timed in several precisions. auto is the fastest plan of those that it tries; the plan that is called
+    auto in the files is what the cost model chooses alone, model here."""
+    result = {"schema": "rammerc/shared-plans/v1", **made_with(), "precisions": {}}
+    for source in sources:
+        precision, _, paths = source.partition("=")
+        models = {}
+        for path in paths.split(","):
+            with open(path) as f:
+                for m in json.load(f)["models"]:
+                    times = {PLAN_NAMES.get(k, k): round(us, 1) for k, us in m["measured_us"].items()}
+                    predicted = {PLAN_NAMES.get(k, k): round(us, 1) for k, us in m["simulated_us"].items()}
+                    best = min((k for k in times if k not in NOT_TRIED), key=times.get)
+                    models[m["name"]] = {"roperators": m["roperators"], "measured_us": times, "predicted_us": predicted,
+                                         "auto": {"kind": best, "us": times[best]}}
+        faster = {}
+        for kind in sorted({k for m in models.values() for k in m["measured_us"]}):
+            ratios = [m["measured_us"][kind] / m["auto"]["us"] for m in models.values() if kind in m["measured_us"]]
+            faster[kind] = {"geometric_mean": round(geometric_mean(ratios), 3), "least": round(min(ratios), 3),
+                            "most": round(max(ratios), 3), "models": len(ratios)}
+        result["precisions"][precision] = {"auto_faster_than": faster, "models": models}
+        print(precision, json.dumps(faster))
+    with open(out_path, "w") as f:
+        json.dump(result, f, indent=1)
+        f.write("\n")
+
+
 def speedups(models, key, slow, fast):
     return [m[key][slow] / m[key][fast] for m in models if {slow, fast} <= m[key].keys()]
 
@@ -204,7 +239,7 @@ def plot(rows_path, measured_path, picture):
 
 
 if __name__ == "__main__":
-    commands = {"build": build, "time": time, "table": table, "plot": plot}
+    commands = {"build": build, "time": time, "table": table, "auto": auto, "plot": plot}
     if len(sys.argv) < 3 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     commands[sys.argv[1]](*sys.argv[2:])
