@@ -173,10 +173,12 @@ func (c *compiler) compile(r *row) error {
 		r.Simulated[kind], r.Launches[kind] = ns/1000, plan.Stats().Launches
 		r.add(kind, plan)
 	}
-	for _, l := range r.Libraries {
+	for i := range r.Libraries {
+		l := &r.Libraries[i]
 		if err := c.write(l.Name, l.made); err != nil {
 			return err
 		}
+		l.made = nil // thousands of rows have no room for their plans
 	}
 	return nil
 }
