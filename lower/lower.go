@@ -28,8 +28,8 @@ import (
 )
 
 // Lower builds the rOperator graph of g for a device, with the rKernels of a catalogue. The dims of g must all be
-// constants. Products of float32 are made in the precision that p gives to their nodes. Nodes that cannot be lowered are
-// reported all at once.
+// constants. Products of float32 are made in the precision that p gives to their nodes. Nodes that cannot be lowered
+// are reported all at once.
 func Lower(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Choice) (*roperator.Graph, error) {
 	return lowerGraph(g, nil, t, kernels, p)
 }
@@ -263,10 +263,14 @@ func BindHelp(values ...*ir.Value) string { return build.BindHelp(values...) }
 // ForDevice is Lower for the device that spec describes, with the built-in rKernels, where all runs have the same
 // extents.
 func ForDevice(g *ir.Graph, spec *device.Spec, p precision.Choice) (*roperator.Graph, error) {
-	return General(g, nil, spec, p)
+	kernels, err := rkernels.BuiltIn()
+	if err != nil {
+		return nil, err
+	}
+	return Lower(g, target.Of(spec), kernels, p)
 }
 
-// General is ForDevice where only a run knows the extents of axes that x names.
+// General is ForDevice where only a run knows the extents of axes that x names; x may be nil if there are none.
 func General(g *ir.Graph, x *axes.Axes, spec *device.Spec, p precision.Choice) (*roperator.Graph, error) {
 	kernels, err := rkernels.BuiltIn()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 )
 
 // encoderText is a transformer encoder in the manner of BERT, with symbolic batch and seq: token and position
-// embeddings, positions by Range, a padding mask and layers with heads of 16. The first token, the mean of all and a mean
-// whose weights are a softmax over all are pooled.
+// embeddings, positions by Range, a padding mask and layers with heads of 16. The first token, the mean of all and a
+// mean whose weights are a softmax over all are pooled.
 type encoderText struct {
 	strings.Builder
 	random        *rand.Rand
@@ -63,8 +63,10 @@ func (e *encoderText) layer(k int, x string) string {
 	}
 	fmt.Fprintf(e, "  %%%s = MatMul(%%%s.t, %%%s.t)\n", at("s"), at("q"), at("k"))
 	fmt.Fprintf(e, "  %%%s = Mul(%%%s, %%scale)\n  %%%s = Add(%%%s, %%mask)\n", at("ss"), at("s"), at("sm"), at("ss"))
-	fmt.Fprintf(e, "  %%%s = Softmax(%%%s)\n  %%%s = MatMul(%%%s, %%%s.t)\n", at("p"), at("sm"), at("o"), at("p"), at("v"))
-	fmt.Fprintf(e, "  %%%s = Transpose(%%%s) {perm = [0, 2, 1, 3]}\n  %%%s = Reshape(%%%s, %%rows)\n", at("ot"), at("o"),
+	fmt.Fprintf(e, "  %%%s = Softmax(%%%s)\n  %%%s = MatMul(%%%s, %%%s.t)\n", at("p"), at("sm"), at("o"), at("p"),
+		at("v"))
+	fmt.Fprintf(e, "  %%%s = Transpose(%%%s) {perm = [0, 2, 1, 3]}\n  %%%s = Reshape(%%%s, %%rows)\n", at("ot"),
+		at("o"),
 		at("or"), at("ot"))
 	y := e.linear(at("d"), "%"+at("or"), e.hidden, e.hidden)
 	fmt.Fprintf(e, "  %%%s = Add(%s, %s)\n", at("a"), x, y)
@@ -87,14 +89,16 @@ func encoder(t *testing.T, layers int) string {
 		"  %one = const int64[] {1}\n  %seq = const int64[1] {1}\n  %between = const int64[2] {1, 2}\n")
 	tokens, positions := e.weight(1, 32, e.hidden), e.weight(1, 40, e.hidden)
 	fmt.Fprintf(e, "  %%x.t = Gather(%s, %%ids)\n  %%shape = Shape(%%ids)\n  %%n = Gather(%%shape, %%one)\n"+
-		"  %%places = Range(%%zero, %%n, %%one)\n  %%x.p = Gather(%s, %%places)\n  %%x.s = Add(%%x.t, %%x.p)\n", tokens, positions)
+		"  %%places = Range(%%zero, %%n, %%one)\n  %%x.p = Gather(%s, %%places)\n  %%x.s = Add(%%x.t, %%x.p)\n", tokens,
+		positions)
 	e.WriteString("  %hidden = Mul(%padding, %hide)\n  %mask = Unsqueeze(%hidden, %between)\n")
 	x := e.norm("x", "%x.s")
 	for k := range layers {
 		x = e.layer(k, x)
 	}
 	fmt.Fprintf(e, "  %%first = Gather(%s, %%zero) {axis = 1}\n", x)
-	fmt.Fprintf(e, "  %%share.s = MatMul(%s, %s)\n  %%share = Softmax(%%share.s) {axis = 1}\n", x, e.weight(0.3, e.hidden, 1))
+	fmt.Fprintf(e, "  %%share.s = MatMul(%s, %s)\n  %%share = Softmax(%%share.s) {axis = 1}\n", x,
+		e.weight(0.3, e.hidden, 1))
 	fmt.Fprintf(e, "  %%shared = Mul(%s, %%share)\n  %%sum = ReduceSum(%%shared, %%seq) {keepdims = 0}\n", x)
 	fmt.Fprintf(e, "  %%mean = ReduceMean(%s, %%seq) {keepdims = 0}\n  %%both = Add(%%sum, %%mean)\n", x)
 	e.WriteString("  %all = Add(%both, %first)\n")

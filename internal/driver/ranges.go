@@ -111,7 +111,8 @@ func (o *ModelOptions) Ports(g *ir.Graph) (inputs, outputs []engine.Port) {
 // noRanges refuses dims with ranges for what only knows models of fixed extents.
 func (o *ModelOptions) noRanges(what string) error {
 	if r := o.ranges(); len(r) > 0 {
-		return &diag.Diagnostic{ID: "bad-flag", File: o.Path, Message: fmt.Sprintf("--dim %s: %s needs one extent", r[0], what)}
+		return &diag.Diagnostic{ID: "bad-flag", File: o.Path,
+			Message: fmt.Sprintf("--dim %s: %s needs one extent", r[0], what)}
 	}
 	return nil
 }

@@ -10,10 +10,10 @@
 //	                                                        . . . . . .
 //
 // The elements of a value that exist in a run are live, the others are dead: nobody cares what they hold. The program
-// computes the live ones correctly if no operator lets a live element depend on a dead one. Most operators promise that:
-// an elementwise operator, the rows of a product, the images of a convolution. Where an operator sums over an axis, its
-// rKernel must be told how much of the axis is live. Analyse follows the axes through the graph and checks each operator
-// by a rule (rules.go). An operator without a rule is refused with its name.
+// computes the live ones correctly if no operator lets a live element depend on a dead one. Most operators promise
+// that: an elementwise operator, the rows of a product, the images of a convolution. Where an operator sums over an
+// axis, its rKernel must be told how much of the axis is live. Analyse follows the axes through the graph and checks
+// each operator by a rule (rules.go). An operator without a rule is refused with its name.
 //
 // Boxes only shrink in such a program: an rTask reads and writes what it does at the largest extents, or less. So what
 // Verify shows of the plan at the largest extents holds for all.

@@ -49,7 +49,8 @@ func analyse(t *testing.T, inputs, body, results string) (*axes.Axes, *ir.Graph,
 
 // The extents that are looked at tell all ranges apart, and begin with the largest.
 func TestExtents(t *testing.T) {
-	all := append([]axes.Range{{Name: "a", Lo: 1, Hi: 2}, {Name: "b", Lo: 1, Hi: 4}, {Name: "c", Lo: 4, Hi: 4000}}, ranges...)
+	all := append([]axes.Range{{Name: "a", Lo: 1, Hi: 2}, {Name: "b", Lo: 1, Hi: 4}, {Name: "c", Lo: 4, Hi: 4000}},
+		ranges...)
 	points := axes.Extents(all)
 	for i := range all {
 		if points[0][i] != all[i].Hi {
@@ -81,8 +82,10 @@ func TestRules(t *testing.T) {
 			"batch·seq 2 4"},
 		{"%x: float32[batch,seq,8]",
 			"%y = rammer.View(%x) {offset = 0, shape = [@batch, 8, @seq], strides = [@row, 1, 8]}", "batch 8 seq"},
-		{"%x: float32[batch,seq,8]", "%y = rammer.View(%x) {offset = 4, shape = [@batch, 4], strides = [@row, 1]}", "batch 4"},
-		{"%x: float32[seq]", "%y = rammer.View(%x) {offset = 0, shape = [@batch, @seq], strides = [0, 1]}", "batch seq"},
+		{"%x: float32[batch,seq,8]", "%y = rammer.View(%x) {offset = 4, shape = [@batch, 4], strides = [@row, 1]}",
+			"batch 4"},
+		{"%x: float32[seq]", "%y = rammer.View(%x) {offset = 0, shape = [@batch, @seq], strides = [0, 1]}",
+			"batch seq"},
 		{"%x: float32[batch,seq,8]", "%s = const int64[2] {@both, 8}\n%y = Reshape(%x, %s)", "batch·seq 8"},
 		{"%x: float32[batch,seq,8]", "%s = const int64[3] {@batch, @seq, 8}\n%t = Transpose(%x) {perm = [1, 0, 2]}\n" +
 			"%k = const int64[2] {@both, 8}\n%y = Reshape(%t, %k)", "seq·batch 8"},
@@ -136,7 +139,8 @@ func TestRefused(t *testing.T) {
 		{"%x: float32[seq]", "%c = const float32[] {@mean}\n%y = Mul(%x, %c)", "elements of the constant c depend"},
 		{"%x: float32[batch,seq]", "%k = const int64[] {1}\n%y = CumSum(%x, %k)", "no rule says"},
 		{"%x: float32[batch,seq,8]", "%s = const int64[2] {@both, 8}\n%a = Reshape(%x, %s)\n" +
-			"%t = Transpose(%x) {perm = [1, 0, 2]}\n%b = Reshape(%t, %s)\n%y = Add(%a, %b)", "[batch·seq] beside [seq·batch]"},
+			"%t = Transpose(%x) {perm = [1, 0, 2]}\n%b = Reshape(%t, %s)\n%y = Add(%a, %b)",
+			"[batch·seq] beside [seq·batch]"},
 		{"%x: float32[batch,3,seq,8]", "%y = MaxPool(%x) {kernel_shape = [2, 2]}", "an image is [3,seq,8]"},
 	} {
 		_, _, err := analyse(t, c.inputs, c.body, "%y")

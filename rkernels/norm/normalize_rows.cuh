@@ -31,10 +31,10 @@ struct NormalizeRows {
     rt::Ref a, b, index, sum, out, codes, scale, bias;  // those that are not used are any
     // Elements from one row to the next; from one unit to the next for b.
     int64_t a_step, b_step, sum_step, out_step, codes_step;
-    Div unit;                                    // quads of a unit
-    int32_t units;                               // of a row
-    int32_t rows, chunk;                         // of all rTasks, and of one
-    int32_t n;                                   // elements of a row
+    Div unit;             // quads of a unit
+    int32_t units;        // of a row
+    int32_t rows, chunk;  // of all rTasks, and of one
+    int32_t n;            // elements of a row
     float epsilon;
     typename Epi::Args epi;
   };

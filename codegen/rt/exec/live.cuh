@@ -4,8 +4,8 @@
 //
 //   number of the rTask = (… · mod + digit) · div + …        first index = digit · step
 //
-// For example, rTasks of a product have 64 rows each, and 12 of them a batch entry: the digit of the rows has the div 1,
-// the mod 12 and the step 64; that of the batch the div 12. A rule whose step is 0 holds for all rTasks.
+// For example, rTasks of a product have 64 rows each, and 12 of them make up a batch entry: the digit of the rows has
+// the div 1, the mod 12 and the step 64, that of the batch the div 12. By a rule whose step is 0 no rTask ends early.
 #pragma once
 
 #include "rt/device/types.cuh"

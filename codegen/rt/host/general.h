@@ -1,9 +1,10 @@
 // A general program: one whose inputs have dims with ranges, and which computes with the extents that a run has.
 //
 // Buffers are laid out for the largest extents, and every element lies where it does in them; elements beyond the
-// extents of the run, dead ones, are computed with the others or not at all, and nobody reads them. The caller's tensors
-// are dense for the extents of the run, so they are copied to and from tensors of the largest extents. rKernels that sum
-// over such an axis have its extent among their Args. A context has Args of its own, in which set_dims writes it.
+// extents of the run, dead ones, are computed with the others or not at all, and nobody reads them. The caller's
+// tensors are dense for the extents of the run, so they are copied to and from tensors of the largest extents.
+// rKernels that sum over such an axis have its extent among their Args. A context has Args of its own, in which
+// set_dims writes it.
 #pragma once
 
 #include <climits>
@@ -186,8 +187,8 @@ class GeneralContext : public Context<Program> {
     if (!dev::capturing(s)) this->fence_->set(s);
   }
 
-  // Copies a tensor from its dense form to that of the largest extents, or back. Neighbouring factors are one as long as
-  // the inner ones are as large as they can be; so what is left are rows, blocks of rows, and so on.
+  // Copies a tensor from its dense form to that of the largest extents, or back. Neighbouring factors are one as
+  // long as the inner ones are as large as they can be; so what is left are rows, blocks of rows, and so on.
   void copy(const GeneralPort& port, char* wide, char* dense, bool in, dev::Stream s) const {
     struct Level {
       size_t n, wide, dense;  // how many, and the bytes from one to the next
