@@ -39,6 +39,19 @@ func halvesWithConstantMask() Case {
 	return c
 }
 
+// quantizedAttention has codes of 8 bits for results, in the epilogue.
+func quantizedAttention(codes string, number int) Case {
+	body := "%a = rammer.Attention(%pq, %pk, %pv) {scale = 0.25}\n%c = const float32[] {40}\n%m = Mul(%a, %c)\n" +
+		fmt.Sprintf("%%r = Round(%%m)\n%%z = Cast(%%r) {to = %d}", number)
+	in := strings.NewReplacer("%q", "%pq", "%k", "%pk", "%v", "%pv").Replace(qkv("2,3,", 18, 40, 16, 16))
+	return Case{Name: "quantised to " + codes, In: qkv("2,3,", 18, 40, 16, 16), Out: "%y",
+		Body: fused("Attention", in, body, "%z", "%q, %k, %v")}
+}
+
+func TestQuantizedAttention(t *testing.T) {
+	Check(t, []Case{quantizedAttention("int8", 3), quantizedAttention("uint8", 2)})
+}
+
 func TestAttention(t *testing.T) {
 	cases := []Case{
 		attention("halves", "%q: float16[2,9,16], %k: float16[2,11,16], %v: float16[2,11,8], %m: float16[9,11]",

@@ -50,16 +50,15 @@ func Attention(b *build.Builder, g *build.Group) error {
 	if err != nil {
 		return err
 	}
-	a.lower(b, g, shape)
+	a.lower(b, g, shape, d)
 	return nil
 }
 
-// lower adds what computes a, with a result of the given shape.
-func (a *attention) lower(b *build.Builder, g *build.Group, shape []int64) {
-	out := g.Outputs[0]
-	spec := a.result(b, out, shape)
-	if out.DType != ir.Float32 {
-		spec.Own = functor.Cast(out.DType, functor.Leaf(ir.Float32, 0))
+// lower adds what computes a, with a result of the given shape, and of type d in front of the epilogue.
+func (a *attention) lower(b *build.Builder, g *build.Group, shape []int64, d ir.DType) {
+	spec := a.result(b, g.Outputs[0], shape)
+	if d != ir.Float32 {
+		spec.Own = functor.Cast(d, functor.Leaf(ir.Float32, 0))
 	}
 	t := tails.New(b, g, spec)
 	a.add(b, g, t)

@@ -35,7 +35,7 @@ func Cached(b *build.Builder, g *build.Group) error {
 	if err != nil {
 		return err
 	}
-	a.lower(b, g, shape)
+	a.lower(b, g, shape, g.Outputs[0].DType)
 	return nil
 }
 
