@@ -7,7 +7,8 @@ resnet50_qdq, bert_qdq: the same with QuantizeLinear and DequantizeLinear where 
 around convolutions, additions, pools and the last product; around products with weights. Activations are uint8, weights
 int8 with a scale for each output channel.
 resnet50_qop: the same as QLinearConv and QLinearMatMul. bert_dynamic: DynamicQuantizeLinear and MatMulInteger.
-resnet_tiny_qdq, bert_tiny_qdq: a few small layers of the same kinds.
+resnet_tiny_qdq, bert_tiny_qdq: a few small layers of the same kinds. In those called _signed activations are int8, in
+those called _plain weights are uint8 with one scale and one zero point for all channels.
 
 Weights are random, of such a size that activations of every layer have about the same variance. So all of them are
 quantised with a few scales, and few saturate.
@@ -23,10 +24,10 @@ LEVELS = 40.0  # codes that stand for the standard deviation of activations
 
 
 class Graph:
-    """Nodes and constants; form is float, qdq, qop or dynamic."""
+    """Nodes and constants; form is float, qdq, qop or dynamic. signed and plain are as above."""
 
-    def __init__(self, form, seed):
-        self.form, self.random = form, np.random.default_rng(seed)
+    def __init__(self, form, seed, signed=False, plain=False):
+        self.form, self.random, self.signed, self.plain = form, np.random.default_rng(seed), signed, plain
         self.nodes, self.constants, self.count = [], [], 0
 
     def fresh(self, base):
@@ -50,7 +51,8 @@ class Graph:
         """x through QuantizeLinear and DequantizeLinear."""
         if self.form != "qdq":
             return x
-        s, z = self.constant("scale", np.float32(scale)), self.constant("zero", zero, "uint8")
+        z = self.constant("zero", zero - 128, "int8") if self.signed else self.constant("zero", zero, "uint8")
+        s = self.constant("scale", np.float32(scale))
         return self.add("DequantizeLinear", [self.add("QuantizeLinear", [x, s, z]), s, z])
 
     def codes(self, *shape):
@@ -59,7 +61,8 @@ class Graph:
 
     def scales(self, count, depth):
         """Scales of weights that keep the variance of what they multiply."""
-        return (self.random.uniform(0.9, 1.1, count) / (LEVELS * np.sqrt(depth))).astype(np.float32)
+        size = 1 if self.plain else count
+        return np.resize(self.random.uniform(0.9, 1.1, size) / (LEVELS * np.sqrt(depth)), count).astype(np.float32)
 
     def weights(self, codes, scales, axis):
         """Constants by channel, dequantised."""
@@ -67,6 +70,10 @@ class Graph:
         shape[axis] = -1
         if self.form in ("float", "dynamic"):
             return self.constant("weights", codes * scales.reshape(shape))
+        if self.plain:
+            return self.add("DequantizeLinear", [
+                self.constant("codes", codes.astype(np.int16) + 128, "uint8"), self.constant("scale", scales[0]),
+                self.constant("zero", 128, "uint8")])
         return self.add("DequantizeLinear", [
             self.constant("codes", codes, "int8"), self.constant("scales", scales),
             self.constant("zeros", np.zeros(len(scales)), "int8")], axis=axis)
@@ -127,8 +134,8 @@ class Convolutions(Graph):
         return self.quantized(self.add("MaxPool", [x], **window), 0)
 
 
-def resnet50(form, batch=1, stages=STAGES, side=224, classes=1000):
-    g = Convolutions(form, 1)
+def resnet50(form, batch=1, stages=STAGES, side=224, classes=1000, **kinds):
+    g = Convolutions(form, 1, **kinds)
     x = "image"
     if form == "qop":
         s, z = g.constant("scale", np.float32(1 / LEVELS)), g.constant("zero", 128, "uint8")
@@ -187,8 +194,8 @@ class Transformer(Graph):
         return self.add("Transpose", [self.add("Reshape", [x, shape])], perm=perm)
 
 
-def bert(form, layers=2, batch=1, tokens=128, width=768, heads=12, inner=3072):
-    g = Transformer(form, 2)
+def bert(form, layers=2, batch=1, tokens=128, width=768, heads=12, inner=3072, **kinds):
+    g = Transformer(form, 2, **kinds)
     depth = width // heads
     x = g.normalised("hidden", width)
     for _ in range(layers):
@@ -209,13 +216,25 @@ def bert(form, layers=2, batch=1, tokens=128, width=768, heads=12, inner=3072):
     return g.file("bert", [value("hidden", batch, tokens, width)], [value("out", batch, tokens, width)])
 
 
+def resnet_tiny(form, **kinds):
+    return resnet50(form, 2, ((1, 16, 1), (2, 24, 2)), 24, 10, **kinds)
+
+
+def bert_tiny(form, **kinds):
+    return bert(form, 1, 2, 9, 48, 3, 80, **kinds)
+
+
 MODELS = {
     "resnet50_float": lambda: resnet50("float"), "resnet50_qdq": lambda: resnet50("qdq"), "resnet50_qop": lambda: resnet50("qop"),
     "resnet50_float_b8": lambda: resnet50("float", 8), "resnet50_qdq_b8": lambda: resnet50("qdq", 8),
-    "resnet_tiny_qdq": lambda: resnet50("qdq", 2, ((1, 16, 1), (2, 24, 2)), 24, 10),
+    "resnet_tiny_qdq": lambda: resnet_tiny("qdq"), "resnet_tiny_qop": lambda: resnet_tiny("qop"),
+    "resnet_tiny_signed_qdq": lambda: resnet_tiny("qdq", signed=True),
+    "resnet_tiny_plain_qdq": lambda: resnet_tiny("qdq", plain=True),
     "bert_float": lambda: bert("float"), "bert_qdq": lambda: bert("qdq"), "bert_dynamic": lambda: bert("dynamic"),
     "bert_float_b8": lambda: bert("float", batch=8), "bert_qdq_b8": lambda: bert("qdq", batch=8),
-    "bert_tiny_qdq": lambda: bert("qdq", 1, 2, 9, 48, 3, 80), "bert_tiny_dynamic": lambda: bert("dynamic", 1, 2, 9, 48, 3, 80),
+    "bert_tiny_qdq": lambda: bert_tiny("qdq"), "bert_tiny_dynamic": lambda: bert_tiny("dynamic"),
+    "bert_tiny_signed_qdq": lambda: bert_tiny("qdq", signed=True),
+    "bert_tiny_plain_qdq": lambda: bert_tiny("qdq", plain=True),
 }
 
 

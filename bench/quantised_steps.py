@@ -1,17 +1,20 @@
 """Compares quantised models with ONNX Runtime, in quantisation steps.
 
-    python3 quantised_steps.py RAMMERC OUT.json [NAME…]     NAME as in quantised.py, of form qdq
+    python3 quantised_steps.py RAMMERC OUT.json [NAME…]     NAME as in quantised.py, but for models of float32
     python3 quantised_steps.py --bundle DIR NAME…           the whole models, with NAME.npz: inputs and what comes out
     python3 quantised_steps.py --cut DIR NAME…              the models layer by layer, for `rammerc verify --random-max 256`
 
-Every QuantizeLinear of activations becomes an output of the model, so that the codes of all layers are compared and not
-only what comes out at the end. This is done in two ways:
+All codes of activations become outputs of the model: results of QuantizeLinear and DynamicQuantizeLinear, and of
+operators that work on codes. So the codes of all layers are compared and not only what comes out at the end. This is
+done in two ways:
 
 whole           The model as it is. A code that differs makes other codes in the layers behind, so that differences grow.
-layer_by_layer  Every DequantizeLinear of activations reads an input of the model, which is given the codes that ONNX
-                Runtime has there. So each layer is compared by itself.
+layer_by_layer  Whoever reads codes reads an input of the model, which is given the codes that ONNX Runtime has there. So
+                each layer is compared by itself.
 
-The engine is rammerc's evaluator, with which `rammerc verify` compares GPUs. ONNX Runtime computes everything twice: with
+The engine is rammerc's evaluator, with which `rammerc verify` compares GPUs, or what ENGINE of the environment names:
+emu or gpu, for which models are compiled. "equal" says of each model whether every layer by itself is within one step of
+one of ONNX Runtime's two ways, and the script fails if that is false for any. ONNX Runtime computes everything twice: with
 its fusions, which multiply integers, and node by node in float32. How far these two are apart shows what is right.
 
 Needs the packages onnx and onnxruntime.
@@ -29,11 +32,13 @@ import onnxruntime
 import quantised
 
 BEHIND = "_given"
+MAKERS = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul")
+ENGINE = os.environ.get("ENGINE", "eval")
 
 
 def expose(model):
     """Makes the codes of all activations outputs of the model, and names them in order."""
-    codes = [n.output[0] for n in model.graph.node if n.op_type == "QuantizeLinear"]
+    codes = [n.output[0] for n in model.graph.node if n.op_type in MAKERS]
     known = {v.name: v for v in onnx.shape_inference.infer_shapes(model).graph.value_info}
     model.graph.output.extend(known[name] for name in codes)
     return codes
@@ -60,7 +65,7 @@ def onnx_runtime(path, inputs, level):
 
 
 def evaluator(rammerc, path, inputs, folder):
-    command = [rammerc, "run", path, "--engine", "eval", "-q", "-o", folder]
+    command = [rammerc, "run", path, "--engine", ENGINE, "-q", "-o", folder]
     for name, x in inputs.items():
         np.save(os.path.join(folder, name + ".input.npy"), x)
         command += ["--input", f"{name}={os.path.join(folder, name)}.input.npy"]
@@ -129,7 +134,8 @@ def compare(rammerc, name):
     given = {c + BEHIND: known[c] for c in codes}
     given |= {v.name: inputs[v.name] for v in model.graph.input if v.name in inputs}
     by_layer, _ = compared(rammerc, model, given, codes, floats)
-    return {"whole": whole, "layer_by_layer": by_layer}
+    most = min(by_layer[way]["most_steps"] for way in ("ours_against_fused", "ours_against_plain"))
+    return {"equal": most <= 1, "whole": whole, "layer_by_layer": by_layer}
 
 
 def main():
@@ -137,12 +143,15 @@ def main():
         return bundle(sys.argv[2], sys.argv[3:])
     if sys.argv[1] == "--cut":
         return write_cut(sys.argv[2], sys.argv[3:])
-    rammerc, out, names = sys.argv[1], sys.argv[2], sys.argv[3:] or ["resnet50_qdq", "bert_qdq", "bert_tiny_qdq"]
-    result = {"schema": "rammerc/quantised-steps/v1", "onnxruntime": onnxruntime.__version__,
+    rammerc, out, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    names = names or [name for name in quantised.MODELS if "float" not in name and "_b8" not in name]
+    result = {"schema": "rammerc/quantised-steps/v2", "onnxruntime": onnxruntime.__version__, "engine": ENGINE,
               "models": {name: compare(rammerc, name) for name in names}}
     with open(out, "w") as f:
         json.dump(result, f, indent=1)
         f.write("\n")
+    if wrong := [name for name, row in result["models"].items() if not row["equal"]]:
+        sys.exit(f"more than one step apart: {', '.join(wrong)}")
 
 
 if __name__ == "__main__":
