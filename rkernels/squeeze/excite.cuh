@@ -72,7 +72,9 @@ struct Excite {
     weights(t, a, c0, channels, 0, now);
     make_units(t, a, image, units, scales + CB);
     const float scale = channel_product(t, a, c0, channels, units, now);
-    if (t.tid % kPer == 0 && c < channels) scales[c] = Gate::apply(t, a.gate, gate, scale, image, c0 + c, 0);
+    if (t.tid % kPer == 0 && c < channels) {
+      scales[c] = Gate::apply(a.gate, gate, Gate::bring(t, a.gate, image, c0 + c, 0), scale);
+    }
     t.sync();
     Y* out = t.ptr<Y>(a.out) + place(image, a.out_n, place(c0 + mine.c, a.out_c, place(p0 + mine.first, a.out_p)));
     RT_UNROLL
@@ -113,7 +115,7 @@ struct Excite {
       if (t.tid < n) {
         RK_UNROLL(4)
         for (int i = 1; i < sharers; ++i) s += sums[i * n + t.tid];
-        units[first + t.tid] = Inner::apply(t, a.inner, held, s, image, first + t.tid, 0);
+        units[first + t.tid] = Inner::apply(a.inner, held, Inner::bring(t, a.inner, image, first + t.tid, 0), s);
       }
       t.sync();
     }

@@ -1,0 +1,155 @@
+package conv
+
+import (
+	"slices"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Depthwise convolutions through conv_depthwise_patch.
+
+// depthwiseRooms are the sizes of shared memory, in bytes, for which there are instances of conv_depthwise_patch.
+var depthwiseRooms = []int64{16 << 10, 32 << 10, 48 << 10, 64 << 10, 96 << 10, 128 << 10}
+
+// depthwiseRuns are the positions that a thread may compute: so many columns of so many rows.
+var depthwiseRuns = [][2]int64{{7, 2}, {7, 1}, {4, 2}, {4, 1}, {2, 1}, {1, 1}}
+
+// depthwiseQuads are the numbers of quads of channels that an rTask may have.
+var depthwiseQuads = []int64{16, 8, 4}
+
+// depthwisePatch is what an rTask of conv_depthwise_patch computes: quads of channels, of whole rows of the output. A
+// thread computes so many columns of so many rows. A row has so many segments of columns, and the rTask so many groups
+// of rows.
+type depthwisePatch struct {
+	columns, rows           int64
+	quads, segments, groups int64
+	tq, tr                  int64 // tiles
+	height, width           int64 // of the patch
+	room                    int64
+}
+
+// depthwisePatches are tiles of several shapes. There are none if the filter is none for the kernel.
+func (c *convolution) depthwisePatches(b *build.Builder) []depthwisePatch {
+	if !depthwiseWidths[c.kernel[2]] || c.stride[1] != c.stride[2] || c.stride[1] > 2 || c.dilation[1] != 1 ||
+		c.dilation[2] != 1 || !c.servesPatches(b) {
+		return nil
+	}
+	var out []depthwisePatch
+	for _, run := range depthwiseRuns {
+		if run[0] >= 2*c.out[2] || run[1] >= 2*c.out[1] {
+			continue
+		}
+		for _, quads := range depthwiseQuads {
+			for _, few := range []bool{false, true} {
+				p, ok := c.depthwisePatch(b, run, quads, few)
+				if ok && !slices.Contains(out, p) {
+					out = append(out, p)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// servesPatches reports whether copying patches is worth while. On an H200 it is in 16 bits. In float32 it is where the
+// largest tiles are more than vEUs; by itself an rTask of conv_depthwise has the first elements sooner.
+func (c *convolution) servesPatches(b *build.Builder) bool {
+	largest := depthwiseThreads * channelsAtOnce * depthwiseRuns[0][0] * depthwiseRuns[0][1]
+	return c.x.DType().Size() < ir.Float32.Size() ||
+		c.images*c.positions()*c.groups > int64(b.Target().VEUs)*largest
+}
+
+// depthwisePatch is a tile that has an element for each thread, or, with few, a smaller one so that there is one for
+// each vEU. ok is false if its patch does not fit.
+func (c *convolution) depthwisePatch(b *build.Builder, run [2]int64, quads int64, few bool) (p depthwisePatch,
+	ok bool) {
+	p = depthwisePatch{columns: run[0], rows: run[1], segments: build.CeilDiv(c.out[2], run[0])}
+	least := depthwiseQuads[len(depthwiseQuads)-1]
+	if quads*p.segments > depthwiseThreads || quads > least && quads/2*channelsAtOnce >= c.groups {
+		return p, false
+	}
+	p.quads = quads
+	p.tq = build.CeilDiv(c.groups/channelsAtOnce, p.quads)
+	groups := build.CeilDiv(c.out[1], p.rows)
+	p.groups = build.EvenChunk(groups, depthwiseThreads/(p.quads*p.segments))
+	if want := int64(b.Target().VEUs) / (c.images * p.tq); few && want > 0 {
+		p.groups = min(p.groups, build.CeilDiv(groups, want))
+	}
+	p.tr = build.CeilDiv(groups, p.groups)
+	p.height = (p.groups*p.rows-1)*c.stride[1] + c.kernel[1]
+	p.width = (p.segments*p.columns-1)*c.stride[2] + c.kernel[2]
+	at, _ := slices.BinarySearch(depthwiseRooms,
+		c.depthwiseWeights(p)+p.height*p.width*p.quads*channelsAtOnce*int64(c.x.DType().Size()))
+	if at == len(depthwiseRooms) || depthwiseRooms[at] > int64(b.Target().SharedPerVEU) {
+		return p, false
+	}
+	p.room = depthwiseRooms[at]
+	return p, true
+}
+
+// depthwiseWeights is how many bytes of shared memory the weights of a tile take, as float32.
+func (c *convolution) depthwiseWeights(p depthwisePatch) int64 {
+	return 4 * c.taps() * p.quads * channelsAtOnce
+}
+
+func (c *convolution) depthwisePatchCandidate(b *build.Builder, t *tails.Tail, w roperator.View,
+	p depthwisePatch) *roperator.Candidate {
+	channels := p.quads * channelsAtOnce
+	outBox := func(task int, lo, hi []int64) {
+		i := int64(task)
+		row, channel := i/p.tq%p.tr*p.groups*p.rows, i%p.tq*channels
+		lo[0], hi[0] = i/p.tq/p.tr, i/p.tq/p.tr+1
+		lo[1], hi[1] = row*c.out[2], min(row+p.groups*p.rows, c.out[1])*c.out[2]
+		lo[2], hi[2] = channel, min(channel+channels, c.groups)
+	}
+	readBox := func(task int, lo, hi []int64) {
+		outBox(task, lo, hi)
+		p0, p1 := lo[1], hi[1]
+		lo[1], hi[1] = lo[2], hi[2]
+		c.spatialBox(p0, p1, lo[2:], hi[2:])
+	}
+	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
+	return &roperator.Candidate{
+		Inst: b.Instance("conv_depthwise_patch", c.kernel[2], c.stride[2], p.columns, p.rows, p.quads, p.room,
+			c.x.DType(), w.DType(),
+			t.Functor, pro),
+		Tasks: int(c.images * p.tr * p.tq),
+		Args: []rkernels.Field{
+			arg.Ref("x", c.x), arg.Ref("w", w), {Name: "out", Value: arg.Operand3(t.Out)},
+			arg.Div("segments", p.segments), arg.Int("groups", p.groups),
+			arg.Int("channels", c.groups), arg.Div("tiles_r", p.tr), arg.Div("tiles_q", p.tq),
+			arg.Int("patch_rows", p.height), arg.Div("patch_columns", p.width), arg.Int("filter_h", c.kernel[1]),
+			arg.Int("patch", c.depthwiseWeights(p)),
+			{Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
+		},
+		Reads:  append(roperator.AppendRead(nil, c.x, readBox), t.Reads(outBox)...),
+		Writes: []roperator.Access{{View: t.Out, Box: outBox}},
+		Work:   c.depthwisePatchWork(t, w, p, readBox),
+	}
+}
+
+// warpLanes are the threads of a warp, and leastBusy those of as many warps as a multiprocessor runs at once: fewer of
+// them take as long.
+const warpLanes, leastBusy = 32, 128
+
+// depthwisePatchWork is the work of an rTask. Threads without an element wait for the others.
+func (c *convolution) depthwisePatchWork(t *tails.Tail, w roperator.View, p depthwisePatch,
+	readBox func(task int, lo, hi []int64)) roperator.Work {
+	busy := max(leastBusy, build.CeilDiv(p.quads*p.segments*p.groups, warpLanes)*warpLanes)
+	perThread := float64(channelsAtOnce * p.columns * p.rows)
+	out := float64(channelsAtOnce * p.quads * min(p.groups*p.rows, c.out[1]) * min(p.segments*p.columns, c.out[2]))
+	span := float64((p.columns-1)*c.stride[2] + c.kernel[2])
+	loads := float64(c.kernel[1]+(p.rows-1)*c.stride[1])*span + float64(c.taps()*p.rows)
+	return roperator.Work{
+		Flops:       2 * float64(busy) * perThread * float64(c.taps()),
+		SharedBytes: float64(busy) * loads * channelsAtOnce * 4,
+		ConstBytes:  w.Bytes(float64(channelsAtOnce * p.quads * c.taps())),
+		ReadBytes:   c.inputBytes(readBox) + out*t.BytesPerElement(),
+		WriteBytes:  t.Out.Bytes(out),
+	}
+}

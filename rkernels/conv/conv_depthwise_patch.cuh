@@ -1,0 +1,205 @@
+// Depthwise convolution of channels-last images, as conv_depthwise.cuh, with what an rTask reads in shared memory: its
+// patch of the image, and its weights as float32. All of that comes at once, so that the rTask waits for memory once. A
+// thread computes four channels of RW positions in each of RH rows below each other, whose windows overlap. A row of
+// the patch that it has loaded into registers serves all of them:
+//
+//	row of the patch      0 1 2 3 4 5 6 7        a filter of 7 rows, RH = 2, stride 1
+//	filter row, sum 0     0 1 2 3 4 5 6
+//	filter row, sum 1       0 1 2 3 4 5 6
+#pragma once
+
+#include "common/loaders.cuh"
+#include "common/tile.cuh"
+#include "conv/gather.cuh"
+#include "rt/device/device.cuh"
+
+namespace rk {
+
+// FW is the filter's width and STRIDE that of positions in either direction. An rTask has QUADS times four channels,
+// and ROOM bytes of shared memory. X and W are the element types of input and weights; sums are float32.
+template <int FW, int STRIDE, int RW, int RH, int QUADS, int ROOM, class X, class W, class Epi, class Pro>
+struct ConvDepthwisePatch {
+  static constexpr int kThreads = 256;
+  static constexpr int kShared = ROOM;
+  static constexpr bool kEarly = true;
+  static constexpr int V = 4;                           // channels of a thread
+  static constexpr int kSpan = (RW - 1) * STRIDE + FW;  // positions of the patch that a row of sums meets
+  using Quad = Pack<float, V>;
+  using Stored = Pack<X, V>;
+
+  struct Args {
+    rt::Ref x, w;      // w is packed as [tap][channel]
+    rt::Operand3 out;  // [image][position][channel]
+    Div segments;      // runs of RW positions in a row of the output
+    int32_t groups;    // of RH rows, of an rTask
+    int32_t channels;  // a multiple of four
+    Div tiles_r, tiles_q;
+    int32_t patch_rows;
+    Div patch_columns;
+    int32_t filter_h;
+    int32_t patch;  // where it begins in shared memory, behind the weights
+    Window win;
+    typename Epi::Args epi;
+    typename Pro::Args pro;
+  };
+
+  // rTasks count (image, tile of rows, tile of channels), the last one fastest.
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    int image = rtask;
+    const int c0 = take_digit(image, a.tiles_q) * QUADS * V;
+    const int row0 = take_digit(image, a.tiles_r) * a.groups * RH;
+    Quad* weights = reinterpret_cast<Quad*>(t.smem);
+    Stored* patch = reinterpret_cast<Stored*>(t.smem + a.patch);
+    bring_weights(t, a, c0, weights);
+    t.wait_for_inputs();
+    bring_patch(t, a, t.template ptr<const X>(a.x) + place(image, a.win.step_n, c0), row0, c0, patch);
+    rt::cp_async_commit();
+    rt::cp_async_wait<0>();
+    t.sync();
+    const int quad = t.tid % QUADS;
+    int group = t.tid / QUADS;
+    const int segment = take_digit(group, a.segments);
+    if (group >= a.groups || c0 + quad * V >= a.channels) return;
+    Quad sum[RH][RW] = {};
+    add_rows(a, weights + quad, patch + quad, group * RH * STRIDE, segment * RW * STRIDE, sum);
+    store_sums(t, a, image, row0 + group * RH, segment * RW, c0 + quad * V, sum);
+  }
+
+ private:
+  static RT_DEVICE void bring_weights(const rt::Task& t, const Args& a, int c0, Quad* weights) {
+    const W* from = t.template ptr<const W>(a.w) + c0;
+    const int count = a.filter_h * FW * QUADS;
+    RK_UNROLL(2)
+    for (int e = t.tid; e < count; e += kThreads) {
+      const int channel = e % QUADS * V;
+      if (c0 + channel >= a.channels) continue;
+      const W* w = from + place(e / QUADS, a.channels, channel);
+      if constexpr (std::is_same_v<W, float>) {
+        rt::cp_async16(weights + e, w);
+      } else {
+        weights[e] = floats(rt::ld_const(reinterpret_cast<const Pack<W, V>*>(w)));
+      }
+    }
+  }
+
+  // What is outside of the image is zero, and so are the channels behind the last one.
+  static RT_DEVICE void bring_patch(const rt::Task& t, const Args& a, const X* image, int row0, int c0, Stored* patch) {
+    using Copy = Transfer<X, X, V, Pro>;
+    constexpr int kBatch = Copy::kAsync ? 1 : 4;
+    const Window& win = a.win;
+    const int h0 = row0 * STRIDE - win.pad_h, w0 = -win.pad_w;
+    const int count = a.patch_rows * static_cast<int>(a.patch_columns.d) * QUADS;
+    RK_UNROLL(1)
+    for (int e = t.tid; e < count; e += kBatch * kThreads) {
+      Copy copies[kBatch];
+      const X* from[kBatch];
+      bool ok[kBatch];
+      RT_UNROLL
+      for (int b = 0; b < kBatch; ++b) {
+        int h = (e + b * kThreads) / QUADS;
+        const int channel = (e + b * kThreads) % QUADS * V, w = w0 + take_digit(h, a.patch_columns);
+        h += h0;
+        ok[b] = static_cast<unsigned>(h) < static_cast<unsigned>(win.in_h) &
+                static_cast<unsigned>(w) < static_cast<unsigned>(win.in_w) & c0 + channel < a.channels;
+        from[b] = image + place(h, win.step_h, place(w, win.step_w, channel));
+        copies[b].take(from[b], ok[b] && e + b * kThreads < count);
+      }
+      RT_UNROLL
+      for (int b = 0; b < kBatch; ++b) {
+        if (e + b * kThreads >= count) break;
+        copies[b].put(reinterpret_cast<X*>(patch + e + b * kThreads), from[b], ok[b], a.pro);
+      }
+    }
+  }
+
+  template <class S>
+  static RT_DEVICE Quad floats(const Pack<S, V>& stored) {
+    Quad x;
+    RT_UNROLL
+    for (int i = 0; i < V; ++i) x.v[i] = float(stored.v[i]);
+    return x;
+  }
+
+  // Adds up the windows whose first elements are those of the patch at (row, column).
+  static RT_DEVICE void add_rows(const Args& a, const Quad* weights, const Stored* patch, int row, int column,
+                                 Quad (&sum)[RH][RW]) {
+    const int pitch = static_cast<int>(a.patch_columns.d) * QUADS;
+    patch += row * pitch + column * QUADS;
+    RK_UNROLL(1)
+    for (int h = 0; h < a.filter_h + (RH - 1) * STRIDE; ++h) {
+      Quad xs[kSpan];
+      RT_UNROLL
+      for (int i = 0; i < kSpan; ++i) xs[i] = floats(patch[i * QUADS]);
+      RT_UNROLL
+      for (int r = 0; r < RH; ++r) {
+        const int fh = h - r * STRIDE;
+        if (RH == 1 || static_cast<unsigned>(fh) < static_cast<unsigned>(a.filter_h)) {
+          add_row(weights + fh * FW * QUADS, xs, sum[r]);
+        }
+      }
+      patch += pitch;
+    }
+  }
+
+  // Adds what a row of the filter makes of the positions xs.
+  static RT_DEVICE void add_row(const Quad* weights, const Quad (&xs)[kSpan], Quad (&sum)[RW]) {
+    RT_UNROLL
+    for (int f = 0; f < FW; ++f) {
+      const Quad w = weights[f * QUADS];
+      RT_UNROLL
+      for (int r = 0; r < RW; ++r) {
+        RT_UNROLL
+        for (int i = 0; i < V; ++i) sum[r].v[i] += xs[r * STRIDE + f].v[i] * w.v[i];
+      }
+    }
+  }
+
+  static RT_DEVICE void store_sums(const rt::Task& t, const Args& a, int image, int row, int column, int channel,
+                                   const Quad (&sum)[RH][RW]) {
+    using Out = typename Epi::Out;
+    const int width = static_cast<int>(a.win.out_w.d), left = width - column, step = static_cast<int>(a.out.s1);
+    const auto shared = operands_of(t, a, image, channel);
+    int p = row * width + column;
+    // A number, so that the compiler sees at every store that it goes to global memory and changes no argument.
+    int64_t line = rt::place_of(t.template ptr<Out>(a.out.ref) + element(a.out, image, p, channel));
+    RT_UNROLL
+    for (int h = 0; h < RH; ++h) {
+      if (row + h >= static_cast<int>(a.win.out_h.d)) return;
+      int64_t to = line;
+      RT_UNROLL
+      for (int r = 0; r < RW; ++r) {
+        if (r < left) store_quad(t, a, shared, sum[h][r], image, p + r, channel, to);
+        to = rt::mad_wide(step, static_cast<int>(sizeof(Out)), to);
+      }
+      p += width;
+      line = rt::mad_wide(step * width, static_cast<int>(sizeof(Out)), line);
+    }
+  }
+
+  // The operands of the epilogue that all positions share, if it computes four channels at once.
+  static RT_DEVICE auto operands_of(const rt::Task& t, const Args& a, int image, int channel) {
+    if constexpr (Epi::kPack == V) {
+      return Epi::load_column(t, a.epi, image, 0, channel);
+    } else {
+      return 0;
+    }
+  }
+
+  template <class Shared>
+  static RT_DEVICE void store_quad(const rt::Task& t, const Args& a, const Shared& shared, const Quad& sum, int image,
+                                   int p, int channel, int64_t to) {
+    if constexpr (Epi::kPack == V) {
+      using Out = typename Epi::Out;
+      typename Epi::In in[V];
+      RT_UNROLL
+      for (int i = 0; i < V; ++i) in[i] = static_cast<typename Epi::In>(sum.v[i]);
+      const auto own = Epi::load_row(t, a.epi, image, p, channel);
+      *rt::at_place<Pack<Out, V>>(to) = Epi::apply_pack(a.epi, shared, own, in);
+    } else {
+      RT_UNROLL
+      for (int i = 0; i < V; ++i) store<Epi>(t, a.out, a.epi, sum.v[i], image, p, channel + i);
+    }
+  }
+};
+
+}  // namespace rk
