@@ -26,6 +26,8 @@ type Kernel struct {
 	KernelClass
 	Needs Needs // of all of its launches
 	Side  int   // how many bytes of shared memory a block of a launch that overlaps may take for its ring
+	// Crowds says that some launch has more blocks than the device has vEUs, so that they share multiprocessors.
+	Crowds bool
 	// StageBytes is the size of a stage of its rings. 0: nothing streams.
 	StageBytes int
 }
@@ -55,15 +57,16 @@ type kernelRule struct {
 func (plan *Plan) Kernels() []Kernel {
 	var out []Kernel
 	rule := plan.kernelRule()
-	plan.eachLaunch(func(n Needs) {
+	plan.eachLaunch(func(n Needs, crowds bool) {
 		class := rule.classOf(n)
 		for i := range out {
 			if out[i].KernelClass == class {
 				out[i].Needs.Join(n)
+				out[i].Crowds = out[i].Crowds || crowds
 				return
 			}
 		}
-		out = append(out, Kernel{KernelClass: class, Needs: n})
+		out = append(out, Kernel{KernelClass: class, Needs: n, Crowds: crowds})
 	})
 	if out == nil { // a plan without launches
 		out = []Kernel{{KernelClass: rule.all}}
@@ -93,15 +96,17 @@ func (plan *Plan) KernelOf(kernels []Kernel) func(n Needs) int {
 	}
 }
 
-// eachLaunch tells what each launch needs. The launches of an rProgram's segment count as one.
-func (plan *Plan) eachLaunch(visit func(n Needs)) {
+// eachLaunch tells what each launch needs, and whether it has more blocks than the device has vEUs. The launches of an
+// rProgram's segment count as one.
+func (plan *Plan) eachLaunch(visit func(n Needs, crowds bool)) {
 	for _, s := range plan.Segments {
 		if s.Kind == RProgram {
-			visit(s.Program.Needs())
+			visit(s.Program.Needs(), false)
 			continue
 		}
-		for _, n := range s.Program.launchNeeds() {
-			visit(n)
+		blocks := s.Program.Blocks()
+		for w, n := range s.Program.launchNeeds() {
+			visit(n, s.Kind == Waves && blocks[w] > plan.Spec.VEUs())
 		}
 	}
 }
@@ -205,11 +210,16 @@ func beside(s *device.Spec, n *Needs, blocks int) bool {
 }
 
 // side is how many bytes of shared memory a block of a launch that overlaps may take. Half of a multiprocessor's is
-// left to the next launch, unless its blocks have no registers beside this one's or two stages find no room.
+// left to the next launch, unless its blocks have no registers beside this one's or two stages find no room. Tiles of
+// warp groups take all of it, unless two of them are to share a multiprocessor: they wait for B when a ring is small,
+// and that costs more than what the next launch gains by beginning early.
 func (plan *Plan) side(k *Kernel) int {
 	spec := plan.Spec
 	perSM := max(1, spec.VEUsPerSM)
 	if !spec.LaunchesOverlap() || k.Needs.StreamStep == 0 || !plan.Persistent() && k.Blocks == perSM {
+		return spec.SharedBound()
+	}
+	if k.WarpGroups != "" && !k.Crowds {
 		return spec.SharedBound()
 	}
 	half := spec.SharedBeside(overlapping*perSM) - schema.SharedAlign

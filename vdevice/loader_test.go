@@ -218,6 +218,27 @@ func TestRingOfEachKernel(t *testing.T) {
 	}
 }
 
+// Tiles of warp groups have all of shared memory for their rings, unless two of their blocks share a multiprocessor.
+func TestRingOfWarpGroups(t *testing.T) {
+	spec, err := device.Find("h200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := planOf(streamed(1, 1024).G, alternating(spec, streamed(1, 1024).G))
+	plan.Segments[0].Kind = Waves
+	for _, c := range []struct {
+		groups string
+		crowds bool
+		whole  bool
+	}{{"", false, false}, {"x\n", false, true}, {"x\n", true, false}} {
+		k := Kernel{KernelClass: KernelClass{Rings: true, Blocks: 2, WarpGroups: c.groups}, Crowds: c.crowds,
+			Needs: Needs{Threads: 256, Shared: 72 << 10, Registers: 80, StreamStep: 12 << 10}}
+		if plan.chooseRing(&k); (k.Side == spec.SharedBound()) != c.whole {
+			t.Errorf("a ring of the groups %q in launches that crowd (%t) may take %d bytes", c.groups, c.crowds, k.Side)
+		}
+	}
+}
+
 func TestRingMustFit(t *testing.T) {
 	spec := testSpec(t, 2)
 	m := streamed(2, 64<<10)
