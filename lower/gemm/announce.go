@@ -33,10 +33,10 @@ func Announce(b *build.Builder, g *ir.Graph) {
 // mostPaired is how many rows products may have that are carried out in pairs.
 const mostPaired = 4
 
-// fewRows reports whether g is a product of a few rows with a constant matrix of 8 or 4 bits, whose kernels stream it.
+// fewRows reports whether g is a product of a few rows with a constant matrix, whose kernels stream it.
 func fewRows(b *build.Builder, g *build.Group) bool {
 	n := g.Anchor
-	if n == nil || !n.IsInternal("QuantizedMatMul") {
+	if n == nil || !n.Is("MatMul") && !n.IsInternal("RMSMatMul") && !n.IsInternal("QuantizedMatMul") {
 		return false
 	}
 	x, w := g.Inputs[0], g.Inputs[1]
@@ -48,6 +48,9 @@ func fewRows(b *build.Builder, g *build.Group) bool {
 	rows, k := ir.Count(shape[:len(shape)-1]), shape[len(shape)-1]
 	if rows > mostPaired || !gemv.Normalises(b.Target(), rows, k) {
 		return false
+	}
+	if !n.IsInternal("QuantizedMatMul") {
+		return functor.RealType(n.Inputs[1].DType) == ir.Float32
 	}
 	for _, v := range g.Inputs[2:] {
 		if v != nil && v.Const == nil {
