@@ -189,6 +189,15 @@ func (p *appended) form() int64 {
 	return 2
 }
 
+// early is 1 if the keys and values in front of appended ones are inputs of the model, which are there before the
+// queries are: the parameter Early of attention_few.
+func (a *attention) early() int64 {
+	if a.appended != nil && a.k.Buf.Kind == roperator.Input && a.v.Buf.Kind == roperator.Input {
+		return 1
+	}
+	return 0
+}
+
 // args are the appended keys and values as an argument of attention_few.
 func (p *appended) args() rkernels.Struct {
 	if p == nil {

@@ -151,7 +151,7 @@ func (a *attention) fewCandidate(b *build.Builder, splits int64, t *tails.Tail) 
 	}
 	return &roperator.Candidate{
 		Inst: b.Instance("attention_few", a.q.DType(), a.k.DType(), rows, a.size(), c.masked, c.part, a.appended.form(),
-			t.Functor, pro[0], pro[1], pro[2]),
+			a.early(), t.Functor, pro[0], pro[1], pro[2]),
 		Tasks: int(c.rows.tasks()), Args: c.args, Live: a.live, Reads: c.reads,
 		Writes: []roperator.Access{{View: t.Out, Box: c.outBox}}, Work: w,
 	}

@@ -36,13 +36,22 @@ struct AppendedRows<2> {
   HeadMatrix cos, sin;  // of the rotary embedding, a row for each new key and each query, or one for all
 };
 
+// rKernels with kEarly wait for their inputs by themselves.
+template <int EARLY>
+struct BeginsEarly {};
+template <>
+struct BeginsEarly<1> {
+  static constexpr bool kEarly = true;
+};
+
 // Q is the element type of the queries, T that of K and V. A tile has up to R rows. DM is the head size rounded up to
 // 32, 64, 128 or 256. Without Masked there is no mask. With Part the rTask leaves its sums for attention_sum. If
-// Appended is not 0, the last keys and values lie apart; if it is 2, they and the queries are embedded, and Q is T. The
-// prologues ProQ, ProK and ProV only convert: a zero stays one.
-template <class Q, class T, int R, int DM, int Masked, int Part, int Appended, class Epi, class ProQ, class ProK,
-          class ProV>
-struct AttentionFew {
+// Appended is not 0, the last keys and values lie apart; if it is 2, they and the queries are embedded, and Q is T. If
+// Early is 1, the others are inputs of the model, and are asked for before the rTask's inputs have come. The prologues
+// ProQ, ProK and ProV only convert: a zero stays one.
+template <class Q, class T, int R, int DM, int Masked, int Part, int Appended, int Early, class Epi, class ProQ,
+          class ProK, class ProV>
+struct AttentionFew : BeginsEarly<Early> {
   static constexpr int kThreads = 256, kWarps = kThreads / 32;
   static constexpr int kPer = kPerLoad<T>;
   static constexpr int kTeam = DM / kPer < 32 ? DM / kPer : 32;  // lanes of a team
@@ -50,7 +59,7 @@ struct AttentionFew {
   static constexpr int kOwn = kLoads * kPer;                     // columns of a lane
   static constexpr int kTeams = kThreads / kTeam;
   static constexpr int kAtOnce = kOwn <= 4 ? 4 : 2;  // keys of a team on the way together
-  static constexpr int LD = DM + 2;  // a row of sums, its maximum and its sum of weights
+  static constexpr int LD = DM + 2;                  // a row of sums, its maximum and its sum of weights
   static constexpr int kShared = 4 * kWarps * R * LD;
   static constexpr float kLog2e = 1.44269504088896340736f;
 
@@ -96,13 +105,7 @@ struct AttentionFew {
         row_behind = static_cast<int>(other.row), past = a.appended.past;
       }
     }
-    RT_DEVICE const T* at(int i) const {
-      if constexpr (Appended != 0) {
-        if (i >= past) return ahead(behind, i - past, row_behind);
-      }
-      return ahead(from, i, row);
-    }
-    // The lane's columns of rows key, key + kTeams …; zeros behind the end.
+    // The lane's columns of those of rows key, key + kTeams … that are in front; zeros for others.
     RT_DEVICE void load(int key, int end, int columns, int lane, Line& line) const {
       RT_UNROLL
       for (int u = 0; u < kAtOnce; ++u) {
@@ -111,9 +114,27 @@ struct AttentionFew {
         for (int c = 0; c < kLoads; ++c) {
           const int col = column(lane, c * kPer);
           line[u][c] = Pack<T, kPer>{};
-          if (i < end && col < columns) line[u][c] = *reinterpret_cast<const Pack<T, kPer>*>(at(i) + col);
+          if (i < (Appended != 0 ? least(end, past) : end) && col < columns) take(from, i, row, col, line[u][c]);
         }
       }
+    }
+    // And of those that are appended.
+    RT_DEVICE void load_behind(int key, int end, int columns, int lane, Line& line) const {
+      if (key + (kAtOnce - 1) * kTeams < past) return;
+      RT_UNROLL
+      for (int u = 0; u < kAtOnce; ++u) {
+        const int i = key + u * kTeams;
+        RT_UNROLL
+        for (int c = 0; c < kLoads; ++c) {
+          const int col = column(lane, c * kPer);
+          if (i >= past && i < end && col < columns) take(behind, i - past, row_behind, col, line[u][c]);
+        }
+      }
+    }
+
+   private:
+    static RT_DEVICE void take(const T* first, int i, int step, int col, Pack<T, kPer>& to) {
+      to = *reinterpret_cast<const Pack<T, kPer>*>(ahead(first, i, step) + col);
     }
   };
 
@@ -127,6 +148,15 @@ struct AttentionFew {
     const int first = most(tile.split * a.split_keys, tile.q0 + a.before);
     const int end = least(least((tile.split + 1) * a.split_keys, a.keys), tile.q0 + tile.queries + a.behind);
     const Rows k(t, a, a.k, tile), v(t, a, a.v, tile);
+    // All teams of a warp make the same number of turns, since they exchange their sums together. The first keys and
+    // values are on their way before the queries are there.
+    const int turn = kTeams * kAtOnce, turns = ceil_div(end - first, turn);
+    int key = first + t.tid / kTeam;
+    Line line_k, line_v;
+    if constexpr (Early != 0) t.wait_for_model();
+    k.load(key, end, a.depth, lane, line_k);
+    v.load(key, end, a.columns, lane, line_v);
+    if constexpr (Early != 0) t.wait_for_inputs();
     float q[R][kOwn];
     load_queries(t, a, tile, lane, q);
     State s;
@@ -136,14 +166,17 @@ struct AttentionFew {
       RT_UNROLL
       for (int i = 0; i < kOwn; ++i) s.out[r][i] = 0.0f;
     }
-    // All teams of a warp make the same number of turns, since they exchange their sums together.
-    const int team = t.tid / kTeam, turns = ceil_div(end - first, kTeams * kAtOnce);
     RK_UNROLL(1)
     for (int i = 0; i < turns; ++i) {
-      const int key = first + i * kTeams * kAtOnce + team;
-      Line line_k, line_v;
-      k.load(key, end, a.depth, lane, line_k);
-      v.load(key, end, a.columns, lane, line_v);
+      if (i > 0) {
+        key += turn;
+        k.load(key, end, a.depth, lane, line_k);
+        v.load(key, end, a.columns, lane, line_v);
+      }
+      if constexpr (Appended != 0) {
+        k.load_behind(key, end, a.depth, lane, line_k);
+        v.load_behind(key, end, a.columns, lane, line_v);
+      }
       if constexpr (Appended == 2) embed_new(t, a, tile, key, end, lane, line_k);
       float x[R][kAtOnce];
       scores(t, a, tile, q, line_k, key, end, x);

@@ -3,6 +3,7 @@
 
 #include "rt/device/backend.cuh"
 #include "rt/device/gates.cuh"
+#include "rt/device/pending.cuh"
 #include "rt/device/stream.cuh"
 
 namespace rt {
@@ -31,6 +32,8 @@ struct Task {
   uint32_t* slots;     // the vEU's own slots, in shared memory; null in programs without clusters
   uint64_t* gates;     // the mbarriers of the slots' gates
   Stream stream = {};  // its weights, if the rKernel streams them
+  // What an rKernel that begins early waits for when it asks for its inputs, beside launches.
+  Pending pending = {};
 
   // The address that a Ref stands for.
   template <class T>
@@ -38,17 +41,23 @@ struct Task {
     return reinterpret_cast<T*>(detail::global(bases[r.bits >> kSpaceShift] + (r.bits & kRefOffsetMask)));
   }
 
-  // An rKernel that streams weights, or has kEarly, may start before the launches before it have ended. Each thread
-  // calls one of these once, before it touches anything that the program produces. The first gives p back. Other
-  // rKernels start later, and need not call them.
+  // An rKernel that streams weights, or has kEarly, may start before the launches before it have ended, and before the
+  // steps have ended that it waits for. Each thread calls one of these once, before it touches anything that the
+  // program produces. The first gives p back. Other rKernels start later, and need not call them.
   template <class T>
   RT_DEVICE const T* inputs(const T* p) const {
     detail::note_inputs();
+    if (pending.count > 0) pending.wait(tid);
     return reinterpret_cast<const T*>(detail::inputs(reinterpret_cast<const char*>(p)));
   }
 
+  // Such an rKernel calls this before it touches inputs of the model, if it does so before it asks for its own. Then
+  // whatever the caller's stream did before the inference has ended.
+  RT_DEVICE void wait_for_model() const { detail::wait_for_launches_before(); }
+
   RT_DEVICE void wait_for_inputs() const {
     detail::note_inputs();
+    if (pending.count > 0) pending.wait(tid);
     detail::wait_for_launches_before();
   }
 

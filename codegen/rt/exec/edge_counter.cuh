@@ -5,14 +5,4 @@
 // differs.
 #pragma once
 
-#include "rt/exec/veu.cuh"
-
-namespace rt {
-
-// The value of a counter once all of w.order steps have added to it in this launch, as they did in each launch before.
-template <class Program>
-RT_DEVICE uint64_t VEU<Program>::counter_target(Wait w) const {
-  return (launches_ + 1) * w.order;
-}
-
-}  // namespace rt
+#include "rt/device/pending.cuh"

@@ -8,8 +8,9 @@
 //                                           block barrier
 //                                           all threads read the results
 //
-// The barriers of both blocks and the release and fence between them order the results of all threads before the reads
-// of all threads.
+// The polling is Pending::wait (rt/device/pending.cuh): rKernels that begin early call it themselves, with their
+// weights and addresses in hand. The barriers of both blocks and the release and fence between them order the results
+// of all threads before the reads of all threads.
 #pragma once
 
 #include "rt/exec/edge_counter.cuh"
@@ -17,41 +18,20 @@
 
 namespace rt {
 
-// Waits for `count` flags and counters: the first ones are staged in shared memory, `all` are in the program tables.
+// What step i waits for: nothing outside of rPrograms.
 template <class Program>
-RT_DEVICE void VEU<Program>::wait(const Wait* staged, const Wait* all, uint32_t count, Place p) {
-  if (tid_ < 32) {
-    delay(Pause::kWait, p.order);
-    RT_NO_UNROLL
-    for (uint32_t first = 0; first < count; first += 32) {
-      const uint32_t n = first + static_cast<uint32_t>(tid_);
-      Wait w{0, 0};
-      if (n < count) w = n < kStagedWaits ? staged[n] : all[n];
-      poll(n < count, w, p);
-    }
-    detail::fence_acq_rel_gpu();
-  }
-  detail::block_barrier(threads_);
-}
-
-// Each lane polls a word, if it has one (`mine`). All lanes leave together, when the words of all have come.
-template <class Program>
-RT_DEVICE void VEU<Program>::poll(bool mine, Wait w, Place p) {
-  const uint64_t* flag = line(w.veu & ~kCounterWait);
-  const uint64_t target = w.veu & kCounterWait ? counter_target(w) : flag_target(w);
-  detail::Patience patience(l_.patience_ns);
-  for (;;) {
-    const uint64_t seen = mine ? detail::load_relaxed_gpu(flag) : target;
-    if (detail::all_lanes(seen >= target)) return;
-    patience.spent(seen < target, l_.reports,
-                   Report{kWaitReport, l_.segment, veu_, p.order, w.veu, w.order, p.op, p.rtask, target, seen});
-  }
-}
-
-// The value of a vEU's flag once its step has been published.
-template <class Program>
-RT_DEVICE uint64_t VEU<Program>::flag_target(Wait w) const {
-  return epoch_ + w.order + 1;
+RT_DEVICE Pending VEU<Program>::pending(uint32_t i) const {
+  const Step& s = c_.ring[i % c_.kSteps];
+  return Pending{c_.waits[i % c_.kOperands],
+                 l_.waits + s.wait_begin,
+                 persistent() ? s.wait_count : 0u,
+                 threads_,
+                 l_.flags,
+                 epoch_,
+                 launches_,
+                 l_.patience_ns,
+                 l_.reports,
+                 Report{kWaitReport, l_.segment, veu_, i - first_, 0, 0, s.op, s.rtask, 0, 0}};
 }
 
 // Publishes a step in the vEU's flag (signal), and in the counter on line `add`, unless that is 0. A block barrier

@@ -1,7 +1,7 @@
 // Plain steps: those whose instance keeps nothing on chip from step to step.
 //
 //   prefetch   descriptors of later steps are asked for
-//   await      flags, counters
+//   await      flags, counters; an rKernel that is Early waits for these itself, when it asks for its inputs
 //   bring      operands that go through the import area
 //   compute    launches before, the rTask; an rKernel that is Early waits for these launches itself
 //   end        all threads meet; the step is published
@@ -21,12 +21,21 @@ RT_DEVICE void VEU<Program>::run_plain(uint32_t i) {
   prefetch(i);
   detail::poison(smem_, static_cast<int>(l_.shared), threads_);
   if (persistent() || s.imports > 0) detail::wait_for_launches_before();
-  await(i);
+  if (!waits_late(i)) await(i);
   bring(i);
   place_ = Place{i - first_, s.op, s.rtask};
   chunks_ = Chunks{s.chunk_words, s.chunks};
   Program::compute(*this, s.instance, c_.args[i % c_.kOperands], static_cast<int>(s.rtask));
   end(i);
+}
+
+// Whether the rTask of a step waits for other steps itself (Task::inputs). A tracing build waits before it, so that the
+// trace tells waiting from computing; and so do steps whose operands the executor brings.
+template <class Program>
+RT_DEVICE bool VEU<Program>::waits_late(uint32_t i) const {
+  if constexpr (!Program::kPersistent || Tracer::kTraces) return false;
+  const Step& s = c_.ring[i % c_.kSteps];
+  return persistent() && s.wait_count > 0 && s.imports == 0 && Program::early(s.instance);
 }
 
 // Runs one rTask of K on the vEU's first K::kThreads threads.
@@ -41,6 +50,9 @@ RT_DEVICE void VEU<Program>::compute(const void* args, int rtask) {
     if (c_.ring[now_ % c_.kSteps].exports == 0 &&
         is_dead<typename K::Args, Program::kRanges>(args, static_cast<uint32_t>(rtask))) {
       detail::wait_for_launches_before();
+      if constexpr (Early<K> && Program::kPersistent) {
+        if (waits_late(now_)) pending(now_).wait(tid_);
+      }
       if constexpr (Streams<K>) {
         Layout::WeightRing::skip(this->stream(), chunks_);
         detail::expect_streamed(chunks_.count, false);
@@ -50,12 +62,17 @@ RT_DEVICE void VEU<Program>::compute(const void* args, int rtask) {
     }
   }
   follow_launches<K>();
+  Pending late = {};
+  if constexpr (Early<K> && Program::kPersistent) {
+    if (waits_late(now_)) late = pending(now_);
+    if (tid_ >= K::kThreads && late.count > 0) late.wait(tid_);
+  }
   if constexpr (Streams<K>) {
     static_assert(Layout::kHasRing && Program::kStageBytes >= K::kStreamStep);
     const Stream stream = this->stream();
     if (K::kThreads == Program::kThreads || tid_ < K::kThreads) {
       Task t = task<K>();
-      t.stream = stream;
+      t.stream = stream, t.pending = late;
       K::compute_rtask(t, a, rtask);
     } else {
       Layout::WeightRing::skip(stream, chunks_);
@@ -63,7 +80,9 @@ RT_DEVICE void VEU<Program>::compute(const void* args, int rtask) {
     detail::expect_streamed(chunks_.count, tid_ < K::kThreads);
     next_.pass(chunks_.count, l_.stages);
   } else if (tid_ < K::kThreads) {
-    K::compute_rtask(task<K>(), a, rtask);
+    Task t = task<K>();
+    t.pending = late;
+    K::compute_rtask(t, a, rtask);
     if constexpr (Early<K>) detail::expect_streamed(0, true);
   }
 }

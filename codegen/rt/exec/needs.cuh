@@ -22,6 +22,15 @@
 
 namespace rt {
 
+// rKernels that take their weights from Task::stream have kStreamStep: they take a multiple of so many bytes at a time.
+template <class K>
+concept Streams = requires { K::kStreamStep; };
+
+// rKernels that begin with their weights and wait for their inputs by themselves (Task::inputs, Task::wait_for_inputs):
+// those that stream, and those that have kEarly.
+template <class K>
+concept Early = Streams<K> || requires { K::kEarly; };
+
 // The most that the rKernel instances of a program need. A Program hides the constants behind them where it knows
 // better.
 template <class... Kernels>
@@ -36,6 +45,18 @@ struct Needs {
 
   // How many dims have ranges (live.cuh).
   static constexpr int kRanges = 0;
+
+  // Whether an instance begins early; false for those that have no bit in a word.
+  RT_HOST_DEVICE static constexpr uint64_t early_ones() {
+    uint64_t ones = 0;
+    int i = 0;
+    ((ones |= Early<Kernels> && i < 64 ? uint64_t{1} << i : 0, ++i), ...);
+    return ones;
+  }
+  RT_DEVICE static bool early(uint32_t instance) {
+    constexpr uint64_t kOnes = early_ones();
+    return instance < 64 && (kOnes >> instance & 1) != 0;
+  }
 
   // The least shared memory of a block that shares a multiprocessor with none of its kind.
   static constexpr int kAlone = 0;
@@ -70,15 +91,6 @@ struct Kernels {
     (body(static_cast<K*>(nullptr)), ...);
   }
 };
-
-// rKernels that take their weights from Task::stream have kStreamStep: they take a multiple of so many bytes at a time.
-template <class K>
-concept Streams = requires { K::kStreamStep; };
-
-// rKernels that begin with their weights and wait for their inputs by themselves (Task::inputs, Task::wait_for_inputs):
-// those that stream, and those that have kEarly.
-template <class K>
-concept Early = Streams<K> || requires { K::kEarly; };
 
 // rKernels with direct steps (mode_direct.cuh) of few enough operands: kDirect, by their manifests.
 template <class K>

@@ -20,11 +20,10 @@
 // 64 bits and do not wrap: a device that published a step each nanosecond would take 584 years.
 #pragma once
 
-#include "rt/device/types.cuh"
+#include "rt/device/pending.cuh"
 
 namespace rt {
 
-constexpr uint32_t kFlagStride = 16;   // words in a line
 constexpr uint32_t kEpochWord = 1;     // in a vEU's line
 constexpr uint32_t kLaunchesWord = 2;  // in a vEU's line
 

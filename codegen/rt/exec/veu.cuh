@@ -95,6 +95,7 @@ class VEU {
 
   RT_DEVICE uint32_t run_steps(uint32_t i);
   RT_DEVICE void run_plain(uint32_t i);
+  RT_DEVICE bool waits_late(uint32_t i) const;
   RT_DEVICE void await(uint32_t i);
   RT_DEVICE void end(uint32_t i);
   template <int Left = 0>
@@ -148,11 +149,8 @@ class VEU {
 
   // ---- edge_*.cuh ----
 
-  RT_DEVICE void wait(const Wait* staged, const Wait* all, uint32_t count, Place p);
-  RT_DEVICE void poll(bool mine, Wait w, Place p);
+  RT_DEVICE Pending pending(uint32_t i) const;
   RT_DEVICE void publish(uint32_t order, bool signal, uint32_t add);
-  RT_DEVICE uint64_t flag_target(Wait w) const;
-  RT_DEVICE uint64_t counter_target(Wait w) const;
   RT_DEVICE uint64_t* line(uint32_t number) const { return l_.flags + number * kFlagStride; }
   RT_DEVICE uint32_t tag() const;
   RT_DEVICE void import_tagged(const Move& m, uint32_t at, uint32_t stride, Place p);

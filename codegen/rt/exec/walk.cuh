@@ -72,7 +72,10 @@ RT_DEVICE void VEU<Program>::await(uint32_t i) {
   const Place p{i - first_, s.op, s.rtask};
   trace_.begin(p.order, p.op, p.rtask);
   if constexpr (Program::kPersistent) {
-    if (persistent() && s.wait_count > 0) wait(c_.waits[i % c_.kOperands], l_.waits + s.wait_begin, s.wait_count, p);
+    if (persistent() && s.wait_count > 0) {
+      if (tid_ < 32) delay(Pause::kWait, p.order);
+      pending(i).wait(tid_);
+    }
   }
   trace_.mark(p.order, kReady);
 }
