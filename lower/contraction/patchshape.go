@@ -13,7 +13,8 @@ var patchShapes = []TileShape{
 	{64, 32, 0, 16, 16, 1, 1, 0, 0, false, false},
 }
 
-// PatchShapes are the tiles of conv_patch of which an m×n result fills more than half. A stage of them is the whole
+// PatchShapes are the tiles of conv_patch of which an m×n result fills more than half; the widest ones alone where these
+// divide the columns, because narrower ones copy each patch several times. A stage of them is the whole
 // sum, which has k values. There are none where RowShapes has none, and none for integers.
 func PatchShapes(t *target.Target, p precision.Precision, e Elements, m, n, k int64) []TileShape {
 	rows := RowShapes(t, p, e, m, n)
@@ -21,7 +22,11 @@ func PatchShapes(t *target.Target, p precision.Precision, e Elements, m, n, k in
 		return nil
 	}
 	var out []TileShape
+	widest := patchShapes[0].BN
 	for _, s := range patchShapes {
+		if n%widest == 0 && s.BN < widest {
+			continue
+		}
 		s.BK, s.products, s.multiplied, s.split = k, rows[0].products, rows[0].multiplied, rows[0].split
 		if m > s.BM/2 && n > s.BN/2 {
 			out = append(out, s)
