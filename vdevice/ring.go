@@ -49,17 +49,18 @@ func (plan *Plan) RingOf(kernels []Kernel) Ring {
 	return r
 }
 
-// chooseRing sets the size of the kernel's stages, and how much of shared memory its rings may take. Whole units of the
-// largest of its rKernels in a stage leave none of it empty.
+// chooseRing sets the size of the kernel's stages, and how much of shared memory its rings may take. Stages hold whole
+// units of the plan's rKernel with the largest ones; a large stage is one copy and one wait for several units of others.
+// Where two of them find no room they are smaller.
 func (plan *Plan) chooseRing(k *Kernel) {
 	k.Side = plan.side(k)
 	if k.Needs.StreamStep == 0 {
 		return
 	}
-	least := leastStage(k.Needs.StreamStep)
-	k.StageBytes = ceilDiv(usualStage, least) * least
+	least, largest := leastStage(k.Needs.StreamStep), leastStage(max(k.Needs.StreamStep, plan.needs().StreamStep))
+	k.StageBytes = ceilDiv(usualStage, largest) * largest
 	for k.StageBytes > least && k.Needs.stages(k.Side, k.StageBytes) < leastRing {
-		k.StageBytes = max(k.StageBytes/2, least)
+		k.StageBytes = max(k.StageBytes/2/schema.SharedAlign*schema.SharedAlign, least)
 	}
 }
 
