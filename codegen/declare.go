@@ -83,6 +83,10 @@ func initialiserOf(v rkernels.ArgValue, offsets []int64) string {
 		return fmt.Sprintf("rk::bit_cast<float>(uint32_t(%d))", math.Float32bits(float32(v)))
 	case rkernels.Ref:
 		return RefInitialiser(v, offsets)
+	case rkernels.TiledMatrix: // without a tensor map, which the emulator does not need
+		return fmt.Sprintf("{.at = RT_ARENA(%d), .row_bytes = %d, .columns = %d, .rows = %d, .box_rows = %d, "+
+			".element_bytes = %d}", offsets[v.Matrix.Buffer]+v.Matrix.Offset, v.RowBytes, v.Columns, v.Rows, v.BoxRows,
+			v.ElementBytes)
 	case rkernels.List:
 		parts := make([]string, len(v))
 		for i, e := range v {

@@ -42,6 +42,9 @@ type layout struct {
 	staging    staging
 
 	inputs, outputs []port
+
+	tensorMaps  []schema.TiledMatrix
+	tensorMapOf map[rkernels.TiledMatrix]int // index in tensorMaps
 }
 
 type usedOp struct {
@@ -89,6 +92,7 @@ func beginLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error
 	}
 	l.collectOps()
 	l.collectConstants(l.ops)
+	l.collectTensorMaps()
 	l.namePorts()
 	return l, nil
 }
@@ -249,6 +253,8 @@ func walkRefs(v rkernels.ArgValue, visit func(rkernels.Ref)) {
 	switch v := v.(type) {
 	case rkernels.Ref:
 		visit(v)
+	case rkernels.TiledMatrix:
+		visit(v.Matrix)
 	case rkernels.List:
 		for _, e := range v {
 			walkRefs(e, visit)

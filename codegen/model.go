@@ -26,6 +26,7 @@ func (s *source) model() {
 		Ops: "op_rows", OpCount: len(s.ops), Segments: "segment_rows", SegmentCount: len(s.segments),
 		Launches: "launch_rows", LaunchWaits: "launch_waits",
 		Inputs: "input_rows", InputCount: len(s.inputs), Outputs: "output_rows", OutputCount: len(s.outputs),
+		TensorMaps: s.tensorMapRows(), TensorMapCount: len(s.tensorMaps),
 	})
 	s.printf("%s;\n\n", row.text(0))
 	if s.general() {

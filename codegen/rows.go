@@ -38,7 +38,7 @@ func memberTree(head string, v any) (t tree, zero bool) {
 		t = rowTree(head, v)
 		return t, len(t.items) == 0
 	case schema.Expr:
-		return tree{head: head + string(v)}, false
+		return tree{head: head + string(v)}, v == ""
 	case string:
 		return stringTree(head, v), false
 	case bool:

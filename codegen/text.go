@@ -58,6 +58,8 @@ func (l *layout) valueTree(head string, v rkernels.ArgValue) tree {
 		return tree{head: head + floatLiteral(float32(v))}
 	case rkernels.Ref:
 		return tree{head: head + "{" + l.ref(v) + "}"}
+	case rkernels.TiledMatrix:
+		return rowTree(head, l.tensorMaps[l.tensorMapOf[v]])
 	case rkernels.List:
 		items := make([]tree, len(v))
 		for i, e := range v {

@@ -149,7 +149,7 @@ type Field struct {
 	Value ArgValue
 }
 
-// ArgValue is Int, Float, Ref, List or Struct.
+// ArgValue is Int, Float, Ref, TiledMatrix, List or Struct.
 type ArgValue interface{ argValue() }
 
 type (
@@ -163,14 +163,24 @@ type (
 		Buffer int   // roperator.Buffer.ID
 		Offset int64 // bytes
 	}
+	// TiledMatrix initialises an rt::TiledMatrix, a matrix in the arena of which copy engines bring boxes of BoxRows rows
+	// of 128 bytes.
+	TiledMatrix struct {
+		Matrix        Ref
+		Columns, Rows int64 // in elements
+		RowBytes      int64 // from a row to the next
+		BoxRows       int64
+		ElementBytes  int64 // 2 or 4
+	}
 	// List initialises an array member.
 	List []ArgValue
 	// Struct initialises a nested struct member.
 	Struct []Field
 )
 
-func (Int) argValue()    {}
-func (Float) argValue()  {}
-func (Ref) argValue()    {}
-func (List) argValue()   {}
-func (Struct) argValue() {}
+func (Int) argValue()         {}
+func (Float) argValue()       {}
+func (Ref) argValue()         {}
+func (TiledMatrix) argValue() {}
+func (List) argValue()        {}
+func (Struct) argValue()      {}

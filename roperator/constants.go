@@ -9,6 +9,8 @@ func (c *Candidate) Refs(visit func(buffer int)) {
 		switch v := v.(type) {
 		case rkernels.Ref:
 			visit(v.Buffer)
+		case rkernels.TiledMatrix:
+			visit(v.Matrix.Buffer)
 		case rkernels.List:
 			for _, x := range v {
 				walk(x)

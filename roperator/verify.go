@@ -140,6 +140,8 @@ func eachRef(v rkernels.ArgValue, visit func(rkernels.Ref)) {
 	switch v := v.(type) {
 	case rkernels.Ref:
 		visit(v)
+	case rkernels.TiledMatrix:
+		visit(v.Matrix)
 	case rkernels.List:
 		for _, e := range v {
 			eachRef(e, visit)

@@ -213,23 +213,25 @@ func (r PortRow) Fields() []Field {
 
 // Model is the whole program.
 type Model struct {
-	Name         string
-	WeightsFile  string
-	WeightsHash  Expr
-	WeightsBytes uint64 // constants, from the start of the payload
-	TablesBytes  uint64 // program tables, behind them
-	ArenaBytes   uint64
-	TaggedBytes  uint64 // tagged words
-	Ops          Expr
-	OpCount      int
-	Segments     Expr
-	SegmentCount int
-	Launches     Expr // those of all segments, one segment behind the other
-	LaunchWaits  Expr
-	Inputs       Expr
-	InputCount   int
-	Outputs      Expr
-	OutputCount  int
+	Name           string
+	WeightsFile    string
+	WeightsHash    Expr
+	WeightsBytes   uint64 // constants, from the start of the payload
+	TablesBytes    uint64 // program tables, behind them
+	ArenaBytes     uint64
+	TaggedBytes    uint64 // tagged words
+	Ops            Expr
+	OpCount        int
+	Segments       Expr
+	SegmentCount   int
+	Launches       Expr // those of all segments, one segment behind the other
+	LaunchWaits    Expr
+	Inputs         Expr
+	InputCount     int
+	Outputs        Expr
+	OutputCount    int
+	TensorMaps     Expr // what they are made from, in the order in which they stand
+	TensorMapCount int
 }
 
 // Fields lists the row's members as C++ names them.
@@ -252,5 +254,7 @@ func (r Model) Fields() []Field {
 		{"input_count", r.InputCount},
 		{"outputs", r.Outputs},
 		{"output_count", r.OutputCount},
+		{"tensor_maps", r.TensorMaps},
+		{"tensor_map_count", r.TensorMapCount},
 	}
 }

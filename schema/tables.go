@@ -23,6 +23,8 @@ const (
 	MaxSpaces = 256
 	// SpaceShift is the first bit of the address space in an rt::Ref; the bits below are a byte offset.
 	SpaceShift = 56
+	// TensorMapBytes is the size of a tensor map. Those of a program stand behind its arena, aligned to as many bytes.
+	TensorMapBytes = 128
 	// NearCountMask selects from Step.Near how many steps are near ones.
 	NearCountMask = (1 << 16) - 1
 	// NearPlainShift is the bit of Step.Near that says that the first operand is in memory; those of the other operands
@@ -190,5 +192,30 @@ func (r BlockStream) Fields() []Field {
 		{"chunk_words", r.ChunkWords},
 		{"last", r.Last},
 		{"last_words", r.LastWords},
+	}
+}
+
+// TiledMatrix is a matrix in the arena of which copy engines bring boxes (TMA): BoxRows rows of 128 bytes. It is a
+// member of Args, and a row of what the host makes tensor maps from.
+type TiledMatrix struct {
+	At           uint64 // the first element, as an rt::Ref
+	Map          uint64 // the tensor map, as an rt::Ref
+	RowBytes     uint64 // from a row to the next
+	Columns      uint32 // in elements
+	Rows         uint32
+	BoxRows      uint32
+	ElementBytes uint32 // 2, or 4 for numbers of float32, which copies round to tf32
+}
+
+// Fields lists the row's members as C++ names them.
+func (r TiledMatrix) Fields() []Field {
+	return []Field{
+		{"at", r.At},
+		{"map", r.Map},
+		{"row_bytes", r.RowBytes},
+		{"columns", r.Columns},
+		{"rows", r.Rows},
+		{"box_rows", r.BoxRows},
+		{"element_bytes", r.ElementBytes},
 	}
 }

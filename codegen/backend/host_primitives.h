@@ -35,6 +35,9 @@ static_assert(requires(int device, size_t n, size_t pitch, void* p, const void* 
   { copy_rows_async(p, pitch, q, pitch, n, n, s) } -> std::same_as<void>;
   // Fills device memory with zeros.
   { clear(p, n) } -> std::same_as<void>;
+  // Makes the tensor map of a matrix, in host memory of kTensorMapBytes that is aligned to 64 bytes. The first pointer
+  // is the device address of the matrix's first element. Throws where the driver knows no tensor maps.
+  { make_tensor_map(TiledMatrix{}, p, p) } -> std::same_as<void>;
   // Makes device memory undefined, where a back end checks programs; else nothing.
   { poison(p, n) } -> std::same_as<void>;
   // After a launch failed: makes flags or words, of so many bytes, fit for another launch, where the device is still of

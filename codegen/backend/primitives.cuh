@@ -169,6 +169,16 @@ RT_DEVICE void copies_arrive(uint64_t* bar);
 // All lanes of the loader's warp: copies bytes, a multiple of 16, into a stage, and completes a phase of its full
 // mbarrier when they are there. Source and stage are aligned to 16 (cp.async.bulk).
 RT_DEVICE void fill_stage(char* stage, uint64_t* full, const char* from, uint32_t bytes);
+// One thread: copies a box of a matrix (TiledMatrix) into shared memory, and completes a phase of the mbarrier when it
+// is there; that has one arrival a phase. The box is the one whose first element is at the given column and row of the
+// matrix. In shared memory it is rows of 128 bytes from a multiple of 1024 bytes on, swizzled as matrix instructions of
+// warp groups take them. Elements outside the matrix become zeros, and numbers of float32 are rounded to tf32, to the
+// nearest. `first` is the address of the matrix, and `map` that of its tensor map (cp.async.bulk.tensor, sm_90).
+RT_DEVICE void fill_box(char* stage, uint64_t* full, const char* map, const char* first, const TiledMatrix& m,
+                        uint32_t column, uint32_t row);
+// Behind it copies of the thread find what other threads stored before the thread waited for them, in global memory and
+// in shared (fence.proxy.async).
+RT_DEVICE void stored_before_copies();
 // All lanes of a warp, which have met after they read what they need of a stage: the warp arrives at the stage's empty
 // mbarrier. One lane does so for all, since arrivals at one mbarrier are carried out one after another.
 RT_DEVICE void free_stage(char* stage, int bytes, uint64_t* empty);

@@ -4,6 +4,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
+	"github.com/rammerc/rammerc/rkernels"
 )
 
 // groupShapes are the tiles of warp groups, from few rTasks to many. A stage is 128 bytes deep for each group that
@@ -18,6 +19,10 @@ var groupShapes = []TileShape{
 	{64, 64, 64, 64, 64, 2, 4, 1, ir.Float32, true, false},
 	{64, 32, 64, 64, 32, 2, 4, 1, ir.Float32, true, false},
 }
+
+// boxShape is the tile of large products whose rows the copy engine brings. Threads hold nothing but sums, so that it is
+// wider than others.
+var boxShape = TileShape{128, 256, 32, 64, 256, 1, 4, 1, ir.Float32, true, false}
 
 // splitShapes are those for three products of parts of float16. Wider tiles have no registers for the sums of a stage
 // beside their own. The shapes are few, because each instance is in a kernel of its own.
@@ -50,8 +55,9 @@ const (
 	splitStage = 100e3
 )
 
-// GroupShapes are the shapes of warp groups that are useful for an m×n product with a constant on the right.
-func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
+// GroupShapes are the shapes of warp groups that are useful for an m×n product with a constant on the right. boxed says
+// that the copy engine can bring its rows.
+func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64, boxed bool) []TileShape {
 	narrow := groupsTakeNarrow(p, e)
 	if !t.Is(groupArch) || !narrow && (e != Float32s || p.Products() == 0) || t.Rate(target.Tensor, e.Multiplied) == 0 {
 		return nil
@@ -59,6 +65,8 @@ func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64
 	shapes := groupShapes
 	if !narrow && p.Products() == 3 {
 		shapes = splitShapes
+	} else if boxed {
+		shapes = append([]TileShape{boxShape}, shapes...)
 	}
 	var out []TileShape
 	for _, s := range shapes {
@@ -108,3 +116,19 @@ func (s TileShape) groupFlops(flops, stages float64) float64 {
 
 // Groups says that the shape is for warp groups, which take their constants from a stream.
 func (s TileShape) Groups() bool { return s.groups }
+
+// Boxes reports whether the copy engine brings the rows of tiles of the shape.
+func (s TileShape) Boxes() bool { return s == boxShape }
+
+// BoxedParams are the template arguments of the form whose rows of A the copy engine brings.
+func (s TileShape) BoxedParams(functors ...any) []any {
+	return append([]any{s.BM, s.BN, s.kg, s.st}, functors...)
+}
+
+// Boxes is a matrix of float32 of which the copy engine brings the rows of a warp group, 64 at a time.
+func Boxes(first rkernels.Ref, rows, columns, stride int64) rkernels.TiledMatrix {
+	size := int64(ir.Float32.Size())
+	return rkernels.TiledMatrix{
+		Matrix: first, Columns: columns, Rows: rows, RowBytes: stride * size, BoxRows: 64, ElementBytes: size,
+	}
+}

@@ -100,7 +100,7 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 	shapes := c.rowShapes(b)
 	if c.wholeRuns() {
 		shapes = append(shapes,
-			contraction.GroupShapes(b.Target(), b.Precision(), c.elements, c.positions(), c.outC)...)
+			contraction.GroupShapes(b.Target(), b.Precision(), c.elements, c.positions(), c.outC, false)...)
 	}
 	tasks := func(s contraction.TileShape) int64 {
 		return c.images * c.groups * build.CeilDiv(c.positions(), s.BM) * build.CeilDiv(c.outC, s.BN)
@@ -138,7 +138,7 @@ func (c *convolution) rowProduct() (contraction.Product, bool) {
 	w, _ := c.w.Collapse(2)
 	p := contraction.Product{
 		Kind: c.kind, M: c.positions(), K: c.inC, N: c.outC, A: x, B: w.Permute([]int64{1, 0}),
-		Prologue: c.prologue, Multiplied: c.multiplied, Tail: c.tail,
+		Prologue: c.prologue, Image: true, Multiplied: c.multiplied, Tail: c.tail,
 	}
 	p.Tail.Cuts[0] = 0
 	return p, true

@@ -83,7 +83,8 @@ func addGemm(b *build.Builder, g *build.Group, p contraction.Product) {
 	}
 	// A prologue computes on the way to shared memory. It would wait for its operands while warp groups wait for it.
 	if p.B.Buf.Kind == roperator.Const && p.Prologue == nil {
-		shapes = append(shapes, contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N)...)
+		groups := contraction.GroupShapes(b.Target(), b.Precision(), p.Elements, p.M, p.N, tileable(p))
+		shapes = append(shapes, groups...)
 	}
 	splits := contraction.SplitsFor(b.Target(), p.Elements, shapes, tasks, p.K, ir.Count(p.Tail.Shape), b.Share(g))
 	splits = contraction.FullSplits(shapes, p.K, splits)
@@ -157,6 +158,9 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor,
 	case s.Products() > 0:
 		layout = []any{c.acrossA, c.acrossB, c.modeA, c.modeB}
 	}
+	if s.Boxes() {
+		return c.boxed(b)
+	}
 	inst := b.Instance(s.Kernel("gemm_tiled"), s.Params(layout, p.A.DType(), c.b.DType(), c.tail.Functor, pro)...)
 	bStrides, bk, bn := [3]int64{p.B.Stride(0), p.B.Stride(1), p.B.Stride(2)}, p.B.Stride(3), p.B.Stride(4)
 	if c.modeB == schema.LoadPacked {
@@ -175,6 +179,14 @@ func (c *gemmCandidate) candidate(b *build.Builder, pro *functor.Functor,
 			arg.Int("bk", bk), arg.Int("bn", bn))
 	}
 	args = append(args, rkernels.Field{Name: "epi", Value: c.tail.Args}, rkernels.Field{Name: "pro", Value: proArgs})
+	return c.with(inst, args, bStrides)
+}
+
+// with makes the candidate of an instance and its arguments. bStrides are the steps of B along the batch, in elements.
+func (c *gemmCandidate) with(inst *rkernels.Instance, args []rkernels.Field, bStrides [3]int64) *roperator.Candidate {
+	p, s := c.p, c.s
+	tm, tn, tk := build.CeilDiv(p.M, s.BM), build.CeilDiv(p.N, s.BN), build.CeilDiv(p.K, s.BK)
+	splitK := build.CeilDiv(tk, c.splits)
 	at := contraction.ProductTiles{Batch: p.Batch, M: p.M, N: p.N, K: p.K, BM: s.BM, BN: s.BN, TM: tm, TN: tn,
 		Splits: c.splits, KSplit: splitK * s.BK}
 	depth := float64(min(splitK*s.BK, tk*s.BK))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/codegen/backend"
+	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -69,13 +70,24 @@ func (p *part) source() string {
 		}
 		fmt.Fprintf(&b, "static %s::Args args_%d = {%s};\n", alias, i,
 			codegen.Initialiser(s.cand.Args, s.group.offsets))
-		fmt.Fprintf(&entries, "    {measure::launch_of<%s_of>, measure::code_of<%s_of>, &args_%d, %s, %s, %d, %d, %d},\n",
-			s.kernel, s.kernel, i, blocks, moves, imports, exports, s.cand.Tasks)
+		fmt.Fprintf(&entries,
+			"    {measure::launch_of<%s_of>, measure::code_of<%s_of>, &args_%d, %s, %s, %d, %d, %d, %s},\n",
+			s.kernel, s.kernel, i, blocks, moves, imports, exports, s.cand.Tasks, s.tiledMatrix())
 	}
 	return "#include \"machine/entry.cuh\"\n#include \"common/math.cuh\"\n#include \"common/operand.cuh\"\n" +
 		decls.Includes() + decls.String() + b.String() +
 		"const measure::Entry measure::entries[] = {\n" + entries.String() + "};\n" +
 		fmt.Sprintf("const int measure::entry_count = %d;\n", len(p.subjects))
+}
+
+// tiledMatrix is the address of the argument whose tensor map the machine makes.
+func (s *subject) tiledMatrix() string {
+	for _, f := range s.cand.Args {
+		if _, ok := f.Value.(rkernels.TiledMatrix); ok {
+			return fmt.Sprintf("&args_%d.%s", s.entry, f.Name)
+		}
+	}
+	return "nullptr"
 }
 
 // areas has the words that the candidates of an instance import at most, for instances whose operands the executor

@@ -148,6 +148,9 @@ func (a *argsWriter) value(name string, v rkernels.ArgValue) {
 		}
 		buf := a.g.Buffers[v.Buffer]
 		fmt.Fprintf(&a.b, "%s=b%d %v %v[%d]+%d;", name, n, buf.Kind == roperator.Const, buf.DType, buf.Elems, v.Offset)
+	case rkernels.TiledMatrix:
+		a.value(name, v.Matrix)
+		fmt.Fprintf(&a.b, "%dx%d by %d in %d;", v.Rows, v.Columns, v.RowBytes, v.BoxRows)
 	case rkernels.List:
 		fmt.Fprintf(&a.b, "%s=[", name)
 		for _, x := range v {

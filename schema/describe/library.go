@@ -148,6 +148,8 @@ var library = Group{
 				{"input_count", "int", "", ""},
 				{"outputs", "const PortRow*", "", ""},
 				{"output_count", "int", "", ""},
+				{"tensor_maps", "const TiledMatrix*", "Expr", "what they are made from, in the order in which they stand"},
+				{"tensor_map_count", "int", "", ""},
 			},
 		},
 	},

@@ -27,6 +27,10 @@ var tables = Group{
 		{Name: "SpaceShift", Value: "56",
 			Doc: "SpaceShift is the first bit of the address space in an rt::Ref; the bits below are a byte offset."},
 
+		{Name: "TensorMapBytes", Value: "128",
+			Doc: "TensorMapBytes is the size of a tensor map. Those of a program stand behind its arena, aligned to " +
+				"as many bytes."},
+
 		{Name: "NearCountMask", Value: "(1 << 16) - 1",
 			Doc: "NearCountMask selects from Step.Near how many steps are near ones."},
 		{Name: "NearPlainShift", Value: "16",
@@ -127,6 +131,18 @@ var tables = Group{
 				{"at", "uint32_t", "", ""}, {"stride", "uint32_t", "", ""}, {"words", "uint32_t", "", ""},
 				{"chunk_words", "uint32_t", "", "length of the chunks that a block's weights are cut into"},
 				{"last", "uint32_t", "", ""}, {"last_words", "uint32_t", "", ""},
+			},
+		}, {
+			Name: "TiledMatrix",
+			Doc: "TiledMatrix is a matrix in the arena of which copy engines bring boxes (TMA): BoxRows rows of " +
+				"128 bytes. It is a member of Args, and a row of what the host makes tensor maps from.",
+			Fields: []Field{
+				{"at", "uint64_t", "", "the first element, as an rt::Ref"},
+				{"map", "uint64_t", "", "the tensor map, as an rt::Ref"},
+				{"row_bytes", "uint64_t", "", "from a row to the next"},
+				{"columns", "uint32_t", "", "in elements"}, {"rows", "uint32_t", "", ""},
+				{"box_rows", "uint32_t", "", ""},
+				{"element_bytes", "uint32_t", "", "2, or 4 for numbers of float32, which copies round to tf32"},
 			},
 		},
 	},

@@ -9,6 +9,7 @@
 #include "backend/cuda/watchdog.cuh"
 #include "backend/cuda/mbarriers.cuh"
 #include "backend/cuda/copies.cuh"
+#include "backend/cuda/boxes.cuh"
 #include "backend/cuda/clusters.cuh"
 #include "backend/cuda/launches.cuh"
 #include "backend/cuda/matrix.cuh"

@@ -7,6 +7,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include "backend/cuda/tensor_map.cuh"
 #include "rt/exec/executor.cuh"
 #include "rt/host/model.h"
 
@@ -120,6 +121,9 @@ inline void copy_rows_async(void* to, size_t to_pitch, const void* from, size_t 
                             Stream s) {
   if (bytes == 0 || rows == 0) return;
   check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, bytes, rows, cudaMemcpyDefault, s), "copy of rows");
+}
+inline void make_tensor_map(const TiledMatrix& m, void* first, void* map) {
+  if (!encode_tensor_map(m, first, map)) throw Error{kDeviceUnfit, "the driver makes no tensor map of a matrix"};
 }
 inline void clear(void* p, size_t n) {
   check(cudaMemset(p, 0, n), "cudaMemset");

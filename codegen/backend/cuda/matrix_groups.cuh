@@ -56,18 +56,19 @@ struct GroupProduct;
   }
 // The same with A in shared memory. There are fewer operands, so that the first three numbers are those of the
 // descriptors and of ADD.
-#define RT_GROUP_SHARED(NAME, TYPES, N, TEXT, A, B, ADD, ...)                                                       \
+#define RT_GROUP_SHARED(NAME, TYPES, MORE, N, TEXT, A, B, ADD, ...)                                                 \
   RT_DEVICE static void NAME(float(&d)[N / 2], uint64_t a, uint64_t b, int add) {                                   \
     asm volatile("{.reg .pred p; setp.ne.b32 p, %" #ADD ", 0; wgmma.mma_async.sync.aligned.m64n" #N TYPES " {" TEXT \
-                 "}, %" #A ", %" #B ", p, 1, 1, 0, 0;}"                                                             \
+                 "}, %" #A ", %" #B ", p" MORE ";}"                                                                 \
                  : RT_D##N("f")                                                                                     \
                  : "l"(a), "l"(b), "r"(add));                                                                       \
   }
 #define RT_GROUP_PRODUCT(N, ...)                                                             \
   template <>                                                                                \
   struct GroupProduct<N> {                                                                   \
-    RT_GROUP_SHARED(f16_swizzled, "k16.f32.f16.f16", N, __VA_ARGS__)                         \
-    RT_GROUP_SHARED(bf16_swizzled, "k16.f32.bf16.bf16", N, __VA_ARGS__)                      \
+    RT_GROUP_SHARED(tf32_swizzled, "k8.f32.tf32.tf32", ", 1, 1", N, __VA_ARGS__)             \
+    RT_GROUP_SHARED(f16_swizzled, "k16.f32.f16.f16", ", 1, 1, 0, 0", N, __VA_ARGS__)         \
+    RT_GROUP_SHARED(bf16_swizzled, "k16.f32.bf16.bf16", ", 1, 1, 0, 0", N, __VA_ARGS__)      \
     RT_GROUP_INSTRUCTION(tf32, "k8.f32.tf32.tf32", ", 1, 1", float, "f", N, __VA_ARGS__)     \
     RT_GROUP_INSTRUCTION(f16, "k16.f32.f16.f16", ", 1, 1, 0", float, "f", N, __VA_ARGS__)    \
     RT_GROUP_INSTRUCTION(bf16, "k16.f32.bf16.bf16", ", 1, 1, 0", float, "f", N, __VA_ARGS__) \
@@ -172,6 +173,14 @@ RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const 
 #endif
 }
 
+template <int N>
+RT_DEVICE void multiply_tf32_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  GroupProduct<N>::tf32_swizzled(d, swizzled_operand(a), group_operand(b, pitch), add);
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
 template <int N>
 RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)

@@ -272,4 +272,5 @@ inline void prefetch(const void*, uint32_t) {}
 
 #include "backend/emu/cluster.h"
 #include "backend/emu/matrix.h"
+#include "backend/emu/boxes.h"
 #include "backend/emu/matrix_groups.h"

@@ -156,6 +156,10 @@ inline void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const voi
 }
 
 template <int N>
+inline void multiply_tf32_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+  begin_swizzled<N, add_tf32>(d, a, b, pitch, add);
+}
+template <int N>
 inline void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
   begin_swizzled<N, add_pair<float16_value>>(d, a, b, pitch, add);
 }

@@ -58,6 +58,10 @@ template <int Bytes>
 RT_DEVICE char* aligned_shared(char* p) {
   return p + (Bytes - detail::shared_address(p) % Bytes) % Bytes;
 }
+template <int N>
+RT_DEVICE void multiply_tf32_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+  detail::multiply_tf32_swizzled<N>(d, a, b, pitch, add);
+}
 RT_DEVICE void operands_written() { detail::operands_written(); }
 template <class Sum, int M>
 RT_DEVICE void multiplied(Sum (&d)[M]) {

@@ -73,6 +73,9 @@ class Stream {
     return stage();
   }
 
+  // What waits of the rTask tell the watchdog.
+  RT_DEVICE const Watch& watch() const { return watch_; }
+
   // Gives the front chunk's stage back. The warp must not read the chunk any more. All lanes of a warp call it.
   RT_DEVICE void pop() {
     detail::sync_warp();  // each lane has waited for the chunk by itself; from here on they are together again

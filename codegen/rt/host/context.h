@@ -35,7 +35,8 @@ class Context {
     const std::string path = o.weights_path ? o.weights_path : library_folder() + "/" + m.weights_file;
     weights_ = share_weights(m, path, device_);
     args_at_ = weights_->args();
-    arena_ = DeviceBuffer(m.arena_bytes);
+    arena_ = DeviceBuffer(tensor_maps_at() + kTensorMapBytes * static_cast<size_t>(m.tensor_map_count));
+    make_tensor_maps();
     flags_ = DeviceBuffer(flag_bytes());
     dev::clear(flags_.get(), flag_bytes());
     // Tag 0 is no launch's, so words that were never written are not taken for any.
@@ -144,6 +145,20 @@ class Context {
       if (seg.kind == kRProgram) lines += guard_line(seg) + 1;
     }
     return sizeof(uint64_t) * kFlagStride * static_cast<size_t>(lines);
+  }
+
+  // Where tensor maps stand behind the arena.
+  size_t tensor_maps_at() const {
+    return (model_.arena_bytes + kTensorMapBytes - 1) / kTensorMapBytes * kTensorMapBytes;
+  }
+
+  void make_tensor_maps() {
+    for (int i = 0; i < model_.tensor_map_count; ++i) {
+      const TiledMatrix& m = model_.tensor_maps[i];
+      alignas(64) char map[kTensorMapBytes] = {};
+      dev::make_tensor_map(m, arena_.get() + m.at, map);
+      dev::upload(arena_.get() + m.map, map, sizeof map);
+    }
   }
 
   // For tests: makes flags, counters and words what so many inferences leave behind (preset.h).

@@ -140,6 +140,8 @@ struct Model {
   int input_count;
   const PortRow* outputs;
   int output_count;
+  const TiledMatrix* tensor_maps;  // what they are made from, in the order in which they stand
+  int tensor_map_count;
 };
 
 }  // namespace rt

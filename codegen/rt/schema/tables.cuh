@@ -31,6 +31,9 @@ constexpr uint64_t kMaxSpaces = 256;
 // SpaceShift is the first bit of the address space in an rt::Ref; the bits below are a byte offset.
 constexpr uint32_t kSpaceShift = 56;
 
+// TensorMapBytes is the size of a tensor map. Those of a program stand behind its arena, aligned to as many bytes.
+constexpr uint32_t kTensorMapBytes = 128;
+
 // NearCountMask selects from Step.Near how many steps are near ones.
 constexpr uint32_t kNearCountMask = (1u << 16) - 1;
 
@@ -140,6 +143,18 @@ struct BlockStream {
   uint32_t chunk_words;  // length of the chunks that a block's weights are cut into
   uint32_t last;
   uint32_t last_words;
+};
+
+// TiledMatrix is a matrix in the arena of which copy engines bring boxes (TMA): BoxRows rows of 128 bytes. It is a
+// member of Args, and a row of what the host makes tensor maps from.
+struct TiledMatrix {
+  uint64_t at;         // the first element, as an rt::Ref
+  uint64_t map;        // the tensor map, as an rt::Ref
+  uint64_t row_bytes;  // from a row to the next
+  uint32_t columns;    // in elements
+  uint32_t rows;
+  uint32_t box_rows;
+  uint32_t element_bytes;  // 2, or 4 for numbers of float32, which copies round to tf32
 };
 
 }  // namespace rt

@@ -10,6 +10,10 @@
 
 #include "machine/entry.cuh"
 
+#if defined(__CUDACC__)
+#include "backend/cuda/tensor_map.cuh"
+#endif
+
 namespace measure {
 
 // A part of the memory.
@@ -92,6 +96,9 @@ class Device {
     return p;
   }
   void release(void* p) { check(cudaFree(p)); }
+  static bool encode(const rt::TiledMatrix& m, void* first, void* map) {
+    return rt::dev::encode_tensor_map(m, first, map);
+  }
   void upload(void* to, const void* from, size_t bytes) { check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice)); }
   void download(void* to, const void* from, size_t bytes) {
     check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost));
@@ -143,6 +150,7 @@ class Device {
   void release(void* p) { std::free(p); }
   void upload(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
   void download(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
+  static bool encode(const rt::TiledMatrix&, void*, void*) { return true; }
   void wait() {}
   void* stream() { return nullptr; }
   double rate() { return 1; }

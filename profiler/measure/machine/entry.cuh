@@ -11,6 +11,9 @@ namespace measure {
 using rt::harness::Bases;
 using rt::harness::Block;
 
+// The address space of the tensor map; all others are the machine's memory.
+constexpr int kMapSpace = rt::harness::kSpaces - 1;
+
 // A launch. Block b computes rtasks[first[b]] … rtasks[first[b + 1] - 1], and notes in cycles[b] what they took.
 struct Job {
   Bases bases;
@@ -158,6 +161,7 @@ struct Entry {
   const rt::Move* moves;  // likewise: imports and exports of each rTask; null if it moves its data itself
   int imports, exports;
   int rtasks;
+  rt::TiledMatrix* matrix;  // the member of args whose tensor map the machine makes; null if there is none
 };
 
 // The source of candidates defines these.

@@ -165,6 +165,7 @@ class Machine {
   Job job(const Entry& e, int launches) {
     Job j{};
     for (char*& b : j.bases.at) b = memory_;
+    if (e.matrix) j.bases.at[kMapSpace] = tensor_map(*e.matrix);
     weights_ = replace(weights_, e.weights, size_t(e.rtasks));
     moves_ = replace(moves_, e.moves, size_t(e.rtasks) * size_t(e.imports + e.exports));
     const size_t need = sizeof(uint64_t) * size_t(launches) * size_t(blocks_);
@@ -175,6 +176,16 @@ class Machine {
     j.weights = weights_, j.moves = moves_, j.imports = e.imports, j.exports = e.exports;
     j.first = table_, j.rtasks = table_ + blocks_ + 1, j.cycles = cycles_;
     return j;
+  }
+
+  // Makes the tensor map of a candidate's matrix, and says in the candidate's arguments where it is.
+  char* tensor_map(rt::TiledMatrix& m) {
+    if (!map_) map_ = device_.allocate(rt::kTensorMapBytes);
+    alignas(64) char map[rt::kTensorMapBytes] = {};
+    if (!Device::encode(m, memory_ + (m.at & rt::kRefOffsetMask), map)) fail("the driver makes no tensor map");
+    device_.upload(map_, map, sizeof map);
+    m.map = RT_REF(kMapSpace, 0);
+    return map_;
   }
 
   void launch(const Entry& e, const Job& j) {
@@ -257,6 +268,7 @@ class Machine {
   Block* weights_ = nullptr;
   rt::Move* moves_ = nullptr;
   uint64_t* cycles_ = nullptr;
+  char* map_ = nullptr;  // the tensor map of the candidate that runs
 };
 
 const Machine::Command Machine::kCommands[9] = {
