@@ -9,9 +9,9 @@ import (
 // Of tiles of warp groups a launch can run few kinds: ptxas gives each instance of them in a kernel registers of its
 // own, and when there are too many, it spills registers and lets no product begin before the one before has ended.
 
-// groupsWait is how many times longer tiles of warp groups take then. rPrograms of GoogLeNet and Inception took 2.4 and 2.1
-// times as long (bench/results/h200-groups.json). Inception in fp32 is 11 % slower without this factor, but four ResNets
-// are 1 to 5 % faster: not every launch that is counted so has too few registers.
+// groupsWait is how many times longer tiles of warp groups take then. Whole rPrograms of GoogLeNet and Inception took 2.5 and
+// 2.1 times as long (bench/results/h200-groups.json). Without this factor Inception in fp32 is 11 % slower, and four
+// programs of ResNet-50 are 1 to 5 % faster; why has not been looked into.
 const groupsWait = 2.5
 
 // groupsFactor is groupsWait for a wave whose kernel would hold too many instances of warp groups, otherwise 1. A wave
