@@ -26,6 +26,7 @@ import os
 import re
 import statistics
 import sys
+import traceback
 import warnings
 
 from collect import made_with
@@ -35,6 +36,7 @@ CHAIN = 20     # calls in a graph
 REPLAYS = 30   # graphs that are timed, at most
 FEWEST = 5     # and at least, where they take longer together than
 LONG = 20e3    # so many microseconds
+AGAIN = 3      # the exit status if rows are left for another process
 DTYPES = {"strict": "float32", "fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
@@ -107,11 +109,14 @@ def microseconds(call):
 
 def fastest(calls):
     """The least time of several ways to call, and the name of the way. Ways that the library refuses do not count."""
+    import torch
+
     best, name = math.inf, None
     for way, call in calls.items():
         try:
             us = microseconds(call)
         except RuntimeError:
+            torch.cuda.synchronize()  # raises again if the process can use the GPU no more
             continue
         if us < best:
             best, name = us, way
@@ -151,19 +156,44 @@ def summary(rows):
             for (p, b), v in sorted(groups.items())]
 
 
+def known_rows(path):
+    """The rows of a file that an earlier process has begun; none if there is no such file."""
+    try:
+        with open(path) as f:
+            return json.load(f)["rows"]
+    except OSError:
+        return []
+
+
 def time_all(out, precisions, names, only):
-    """Times family after family, so that what is done is there if the script is stopped."""
+    """Times family after family. A family's file is written after every row and holds what is done if the script is
+    stopped; rows that it has are not timed again. After an error on the GPU a process can time nothing else: the row
+    says so, the process ends with status AGAIN, and the next one goes on with the row after it."""
     import torch
 
     made = {"schema": "rammerc/families/v1", **made_with(), "torch": torch.__version__, "cudnn": torch.backends.cudnn.version(),
             "calls": CHAIN}
     for family, rows in itertools.groupby(families(names, only), key=lambda pair: pair[0]):
-        results = [time_row(out, row, precision) for _, row in rows for precision in precisions]
+        path = f"{out}/{family}.json"
+        results = known_rows(path)
+        done = {(r["name"], r["precision"]) for r in results}
+        for row, precision in [(row, p) for _, row in rows for p in precisions if (row.name, p) not in done]:
+            error = None
+            try:
+                results.append(time_row(out, row, precision))
+            except RuntimeError as e:
+                error = f"{type(e).__name__}: {e}".split("\n")[0]
+                print(f"{row.name:28} {precision:5} {error}", flush=True)
+                results.append({"name": row.name, "model": row.of, "batch": row.batch, "precision": precision,
+                                "error": error})
+            with open(path, "w") as f:
+                json.dump({**made, "family": family, "summary": summary(results), "rows": results}, f, indent=1)
+            if error:
+                traceback.print_exc()
+                sys.exit(AGAIN)
         for s in summary(results):
             print(f"{family:10} {s['precision']:5} batch {s['batch']:3}: {s['rows']} rows, mean {s['geometric_mean']:.2f}, "
                   f"least {s['least']:.2f}", flush=True)
-        with open(f"{out}/{family}.json", "w") as f:
-            json.dump({**made, "family": family, "summary": summary(results), "rows": results}, f, indent=1)
 
 
 def main():

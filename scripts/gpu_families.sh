@@ -42,10 +42,15 @@ if [[ $steps == *" build "* ]]; then
   echo "== build: $SECONDS s"
 fi
 if [[ $steps == *" time "* ]]; then
-  # A process for each family: after an error on the GPU a process can time nothing else.
   [ $# -gt 0 ] || set -- gemm conv depthwise attention gemv
   for family in "$@"; do
-    python3 "$root/bench/families.py" time "$out" "${precisions[@]}" --only "${ONLY:-}" --family "$family" || failed=1
+    rm -f "$out/$family.json"
+    again=3 # the status of a process that must leave the rest to another one
+    while [ $again = 3 ]; do
+      python3 "$root/bench/families.py" time "$out" "${precisions[@]}" --only "${ONLY:-}" --family "$family"
+      again=$?
+      [ $again = 0 ] || failed=1
+    done
   done
   echo "== time: $SECONDS s"
 fi
