@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,8 +42,9 @@ var moreCode = map[string]int64{
 	"attention_few": 24 << 10, // up to four rows have a softmax and sums of their own
 	// Rows of the filter are unrolled, for several positions of four channels each.
 	"conv_depthwise": 12 << 10,
-	// Units of the patch are put together from several loads, whose places are computed one by one.
-	"conv_patch": 10 << 10,
+	// Units of the patch are put together from several loads, whose places are computed one by one, and tiles have the
+	// packs of a long epilogue, see below.
+	"conv_patch": 14 << 10,
 	// Up to eight rows have sums of their own, and partial sums of lanes are added in registers.
 	"gemv_stream": 10 << 10,
 	// The parts of the input are made in two places, and groups of weights of 4 bits have scales of their own.
@@ -63,8 +65,11 @@ func smallInstances(t *testing.T, path, precision string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	measured := 0
-	for _, k := range r.Code {
+	// Where two instances of one kernel have loops in common, ptxas keeps one of them, and its bytes are counted with
+	// either instance. What is left of the other one is so short that it can be told by it.
+	const remnant = 512
+	measured, spare := 0, int64(0)
+	for _, k := range slices.Backward(r.Code) { // the shortest first
 		if strings.HasPrefix(k.Instance, "(") {
 			continue
 		}
@@ -75,8 +80,13 @@ func smallInstances(t *testing.T, path, precision string) string {
 				most = more
 			}
 		}
+		if k.Bytes < remnant {
+			spare += most - k.Bytes
+		}
 		if k.Bytes > most {
-			t.Errorf("%s is %d bytes, want at most %d", k.Instance, k.Bytes, most)
+			if spare -= k.Bytes - most; spare < 0 {
+				t.Errorf("%s is %d bytes, want at most %d", k.Instance, k.Bytes, most)
+			}
 		}
 	}
 	if r.Summary.Serialised > 0 {

@@ -78,8 +78,8 @@ func (o *CompileOptions) benchOf(path string, machine db.Machine, tools measure.
 }
 
 // costs runs the stage that measures what the database lacks, and returns the costs that plans are made with. Where
-// nothing can be measured, or too few candidates were, that is the cost model. Candidates that are known to hang, to fault or to be wrong are removed
-// from ops.
+// nothing can be measured, or too few candidates were, that is the cost model. Candidates that are known to hang, to fault
+// or to be wrong are removed from ops.
 func (c *Compilation) costs(job *Job, ops *roperator.Graph) (profiler.Costs, error) {
 	modelled := model.New(c.spec, ops)
 	inPrograms := modelled.InPrograms()

@@ -8,7 +8,6 @@ import (
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/profiler/db"
 	"github.com/rammerc/rammerc/profiler/measure/measuretest"
-	"github.com/rammerc/rammerc/profiler/model"
 )
 
 // A search may try what is more accurate than the flags ask for, but nothing else; rules leave it no choice.
@@ -90,7 +89,7 @@ func TestSpaceOfPrecisions(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	strict := space.graph("strict")
-	if _, ok := strict.costs.(*model.Costs); ok || strict.ops == space.graphs[0].ops {
+	if strict.costs == space.graphs[0].costs || strict.ops == space.graphs[0].ops {
 		t.Error("the model in another precision is not lowered or costed by itself")
 	}
 	for _, op := range strict.ops.Ops {

@@ -1,6 +1,6 @@
 // Joins what rTasks of attention leave that have a part of the keys each. Part s of a row has the weighted sum of V in
-// its first columns, and behind it the maximum of the scores, in powers of 2, to which the weights are relative, and the
-// sum of the weights:
+// its first columns, and behind it the maximum of the scores, in powers of 2, to which the weights are relative, and
+// the sum of the weights:
 //
 //   row = Σ_s 2^(max_s - max)·part_s / Σ_s 2^(max_s - max)·sum_s,   max = the largest max_s
 #pragma once

@@ -12,8 +12,8 @@ namespace fn {
 // Behind the addition of 1.5·2^23 the lowest bits of a float of at most 2^22 are those of the nearest whole number.
 inline constexpr float kWhole = 12582912.0f;
 
-// Cast(Round(x) + zero) to integers of 8 bits, where zero is a whole number. NaN becomes 0; of the unsigned type that is
-// the lowest number, which fmaxf gives for NaN.
+// Cast(Round(x) + zero) to integers of 8 bits, where zero is a whole number. NaN becomes 0; of the unsigned type that
+// is the lowest number, which fmaxf gives for NaN.
 template <class R>
 RK_ANY R RoundTo(float x, float zero) {
   static_assert(sizeof(R) == 1);

@@ -1,5 +1,5 @@
-// C[m][n] = epilogue(Σ_k A[m][k] · B[k][n]) in tf32, summed in float32, for a constant B that is packed and streamed, and an A
-// whose tiles the copy engine brings (TMA): one BM×BN tile an rTask, multiplied by warp groups.
+// C[m][n] = epilogue(Σ_k A[m][k] · B[k][n]) in tf32, summed in float32, for a constant B that is packed and streamed,
+// and an A whose tiles the copy engine brings (TMA): one BM×BN tile an rTask, multiplied by warp groups.
 #pragma once
 
 #include "common/wgmma_boxes.cuh"

@@ -38,8 +38,8 @@ struct Pool {
   static constexpr int kHeight = LAST ? 2 : 3, kWidth = LAST ? 3 : 4, kChannels = LAST ? 4 : 1;  // dims of tiles
   static constexpr int kThreads = 256;
   static constexpr int kShared = 0;
-  // Rows of a window, and elements of each, that are loaded at a time: all of a window of 3×3. Where indices are wanted,
-  // elements are visited in the order of the rows.
+  // Rows of a window, and elements of each, that are loaded at a time: all of a window of 3×3. Where indices are
+  // wanted, elements are visited in the order of the rows.
   static constexpr int kRows = INDICES ? 1 : 3, kAcross = 3;
 
   // The result of the elements of a window that have been visited so far.
@@ -113,8 +113,8 @@ struct Pool {
     put(t, a, at, seen, length(x) * length(y) * length(z));
   }
 
-  // Visits kRows×kAcross elements from the given place on, of which so many exist. All are asked for before the first of
-  // them is used, so that a small window waits once for the cache and not once for each of its elements.
+  // Visits kRows×kAcross elements from the given place on, of which so many exist. All are asked for before the first
+  // of them is used, so that a small window waits once for the cache and not once for each of its elements.
   RT_DEVICE static void see_block(const Args& a, const T* src, const int (&place)[3], int rows, int across,
                                   Seen (&seen)[V]) {
     const int down = int(a.axes[1].dilation.d) * a.src.s[3], next = int(a.axes[2].dilation.d) * a.src.s[4];

@@ -5,8 +5,8 @@
 
 namespace rk {
 
-// An rTask joins the ranges of all parts, and quantises `chunk` elements, V of them at a time in a thread. The first one
-// also stores the scale and the zero point, for whoever reads the codes.
+// An rTask joins the ranges of all parts, and quantises `chunk` elements, V of them at a time in a thread. The first
+// one also stores the scale and the zero point, for whoever reads the codes.
 template <int V, class X>
 struct DynamicCodes {
   static constexpr int kThreads = RangeThreads::kThreads;
