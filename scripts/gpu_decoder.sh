@@ -4,9 +4,10 @@
 #
 #   scripts/gpu_decoder.sh OUT
 #
-# OUT gets decoder.json (bench/results/h200-decoder.json) and logs. RAMMERC names the binary (default: built with go), and
-# MODEL another model of bench/models.py. HBM is the memory's bandwidth in bytes per second (default: an H200's). Each
-# rProgram is verified for VERIFY seconds at most (default 120); the evaluator takes long for so many weights.
+# OUT gets decoder.json (bench/results/h200-decoder.json) and logs. RAMMERC names the binary (default: built with go),
+# ARCH the architecture (default: that of this machine's GPU), and MODEL another model of bench/models.py. HBM is the
+# memory's bandwidth in bytes per second (default: an H200's). Each rProgram is verified for VERIFY seconds at most
+# (default 120); the evaluator takes long for so many weights.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1/log" "$1/models"
@@ -16,12 +17,13 @@ if [ -z "${RAMMERC:-}" ]; then
   RAMMERC=$out/rammerc
   (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
 fi
+arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
 python3 "$root/bench/models.py" "$out/models" "$model" || exit 1
 compiled() { # NAME PLAN FLAGS…
   local name=$1 plan=$2
   shift 2
-  "$RAMMERC" compile "$out/models/$model.onnx" --offline --plan "$plan" "$@" -o "$out/lib_$name" --json \
-    >"$out/$name.compile.json" 2>"$out/log/$name.compile"
+  "$RAMMERC" compile "$out/models/$model.onnx" --target "$arch" --offline --plan "$plan" "$@" \
+    -o "$out/lib_$name" --json >"$out/$name.compile.json" 2>"$out/log/$name.compile"
 }
 for plan in waves rprogram; do
   compiled "bf16.$plan" $plan --precision bf16 &
@@ -61,7 +63,7 @@ for form, size in (("bf16", 2), ("int4", 4)):
     row = result["forms"][form] = {"embedding_bytes": rows * width * size}
     for plan in ("waves", "rprogram"):
         compiled, bench = read(f"{form}.{plan}.compile.json"), read(f"{form}.{plan}.bench.json")
-        if not compiled or not bench:
+        if not compiled or "summary" not in compiled or not bench or "libraries" not in bench:
             continue
         made, timed = compiled["summary"], bench["libraries"][0]
         row["weight_bytes"] = made["weight_bytes"]

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Quantised models beside the same networks in fp16 on the GPU at hand, and how far their results are from the evaluator's.
+# Quantised models beside the same networks in fp16 on the GPU at hand, and how far their results are from those of the
+# evaluator.
 #
 #   scripts/gpu_int8.sh OUT [NAME…]
 #
 # OUT gets int8.json, the models, libraries and logs. NAME are pairs QUANTISED:FLOAT of bench/quantised.py; by default
 # ResNet-50 and BERT with one and with eight images or sequences, and a BERT that is quantised dynamically. RAMMERC names
-# the binary (default: built with go). Every library is timed ROUNDS times (3), in turns with all others.
+# the binary (default: built with go), and ARCH the architecture (default: that of this machine's GPU). Every library is
+# timed ROUNDS times (3), in turns with all others.
 set -uo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1/lib" "$1/rows" "$1/models"
@@ -18,7 +20,8 @@ if [ -z "${RAMMERC:-}" ]; then
   RAMMERC=$out/rammerc
   (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
 fi
-export RAMMERC out
+arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
+export RAMMERC out arch
 mapfile -t models < <(printf '%s\n' "${pairs[@]}" | tr : '\n' | sort -u)
 (cd "$root/bench" && python3 quantised.py "$out/models" "${models[@]}") || exit 1
 
@@ -27,7 +30,8 @@ step() { # STEP NAME COMMAND…: its JSON and its log are in rows
   timeout 300 "$RAMMERC" "${@:3}" --json >"$row.json" 2>"$row.err" || echo "$1 FAILED: $2: $(tail -n 1 "$row.err")"
 }
 build() { # NAME
-  step compile "$1" compile "$out/models/$1.onnx" --precision fp16 --offline --emit lib -o "$out/lib/$1"
+  step compile "$1" compile "$out/models/$1.onnx" --target "$arch" --precision fp16 --offline --emit lib \
+    -o "$out/lib/$1"
 }
 check() { # NAME
   step verify "$1" verify "$out/lib/$1" --model "$out/models/$1.onnx"

@@ -72,7 +72,7 @@ func planKinds() string {
 // deviceFlags say what to compile for.
 func deviceFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 	f := cmd.Flags()
-	f.StringVar(&o.Target, "target", "", "sm_90, sm_80, … or emu (default: the GPU at hand, else emu)")
+	f.StringVar(&o.Target, "target", "", "sm_90, sm_80, … or emu (default: the GPU at hand; without one, and with --offline, emu)")
 	f.StringVar(&o.Device, "device", "", "device to schedule for: a name that 'rammerc devices' lists, or a YAML file")
 	f.BoolVar(&o.Offline, "offline", false, "choose by the cost model alone, and do not use a GPU")
 }
