@@ -159,7 +159,7 @@ const (
 	// case of the test it is the turn of the next ones: compiling them is what a test's time goes to.
 	mostTiles = 2
 	// fewCases is the number of cases from which a test does so.
-	fewCases = 6
+	fewCases = 3
 )
 
 func (some turns) thin(op *roperator.ROperator) {
