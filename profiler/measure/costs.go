@@ -58,8 +58,7 @@ func NewCosts(g *roperator.Graph, model profiler.Costs, base *db.DB, keys *Keys,
 const enough = 0.5
 
 // Enough reports whether so many candidates have been measured that they can be compared with the others. The times of a
-// few say too little about the scale of the rest: SqueezeNet with 3 of 30 rOperators measured was predicted to take 130 µs
-// and took 89 µs.
+// few say too little about the scale of the rest.
 func (c *Costs) Enough() bool {
 	n := len(c.measured)
 	return n > 0 && float64(n) >= enough*float64(n+len(c.sources))
