@@ -26,10 +26,7 @@ func Check(t *testing.T, cases []Case) {
 	}
 	src := newSource()
 	var ready []*prepared
-	some := turns{}
-	if len(cases) < fewCases {
-		some = nil
-	}
+	some := newTurns(len(cases))
 	for i := range cases {
 		p, err := prepare(&cases[i], src, some)
 		if err != nil {
@@ -77,7 +74,7 @@ type prepared struct {
 	tables  []moveTable
 }
 
-func prepare(c *Case, src *source, some turns) (*prepared, error) {
+func prepare(c *Case, src *source, some *turns) (*prepared, error) {
 	g, err := c.Graph()
 	if err != nil {
 		return nil, err
@@ -151,37 +148,35 @@ func keepTensor(g *roperator.Graph) {
 	}
 }
 
-// turns counts, by rKernel, in how many cases of a test it had so many candidates that only some of them ran.
-type turns map[string]int
+// turns chooses the candidates of each rKernel that a case runs, since compiling all of them is what a test's time goes
+// to. Candidates of one rKernel differ in their tiles. They take turns, so that in a test whose cases have the same
+// candidates each of these runs at least once.
+type turns struct {
+	cases int            // of the test
+	begun map[string]int // by rKernel: at which of its candidates the next case begins
+}
 
-const (
-	// mostTiles is how many candidates of one rKernel, which differ in their tiles, an rOperator has checked. In the next
-	// case of the test it is the turn of the next ones: compiling them is what a test's time goes to.
-	mostTiles = 2
-	// fewCases is the number of cases from which a test does so.
-	fewCases = 3
-)
+// leastTiles is how many candidates of one rKernel an rOperator has checked at least.
+const leastTiles = 2
 
-func (some turns) thin(op *roperator.ROperator) {
-	if some == nil {
-		return
-	}
+func newTurns(cases int) *turns { return &turns{cases: cases, begun: map[string]int{}} }
+
+// thin leaves an rOperator the candidates whose turn it is.
+func (some *turns) thin(op *roperator.ROperator) {
 	of, met := map[string]int{}, map[string]int{}
 	for _, c := range op.Candidates {
 		of[c.Inst.Kernel.Name]++
 	}
+	share := func(n int) int { return min(n, max(leastTiles, (n+some.cases-1)/some.cases)) }
 	op.Candidates = slices.DeleteFunc(op.Candidates, func(c *roperator.Candidate) bool {
 		name := c.Inst.Kernel.Name
 		n := of[name]
-		first := some[name] * mostTiles % n
-		place := (met[name] - first + n) % n
+		place := (met[name] - some.begun[name]%n + n) % n
 		met[name]++
-		return place >= mostTiles
+		return place >= share(n)
 	})
 	for name, n := range of {
-		if n > mostTiles {
-			some[name]++
-		}
+		some.begun[name] += share(n)
 	}
 }
 
