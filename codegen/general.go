@@ -10,14 +10,7 @@ import (
 )
 
 // general reports whether the program is a general one: whether only a run knows some extents.
-func (l *layout) general() bool {
-	for _, p := range l.parts {
-		if p.general() {
-			return true
-		}
-	}
-	return l.plan.Graph != nil && len(l.plan.Graph.Ranges) > 0
-}
+func (l *layout) general() bool { return l.ranges() > 0 }
 
 // generalTables writes the rows from which the host run time takes and sets the extents of a run.
 func (s *source) generalTables() {

@@ -230,9 +230,7 @@ func (l *layout) functorType(f *functor.Functor) string {
 func (l *layout) collectConstants(ops []usedOp) {
 	used := map[int]bool{}
 	for _, u := range ops {
-		for _, f := range u.cand.Args {
-			walkRefs(f.Value, func(r rkernels.Ref) { used[r.Buffer] = true })
-		}
+		u.cand.Refs(func(id int) { used[id] = true })
 		for i := range u.cand.Imports {
 			used[u.cand.Imports[i].Access.View.Buf.ID] = true
 		}
@@ -247,23 +245,6 @@ func (l *layout) collectConstants(ops []usedOp) {
 		at = alignUp(at+b.Bytes(), schema.ConstantAlign)
 	}
 	l.weightBytes = at
-}
-
-func walkRefs(v rkernels.ArgValue, visit func(rkernels.Ref)) {
-	switch v := v.(type) {
-	case rkernels.Ref:
-		visit(v)
-	case rkernels.TiledMatrix:
-		visit(v.Matrix)
-	case rkernels.List:
-		for _, e := range v {
-			walkRefs(e, visit)
-		}
-	case rkernels.Struct:
-		for _, f := range v {
-			walkRefs(f.Value, visit)
-		}
-	}
 }
 
 func (l *layout) namePorts() {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/rammerc/rammerc/internal/diag"
-	"github.com/rammerc/rammerc/rkernels"
 )
 
 // Verify checks an rOperator graph. What each candidate writes must be inside its buffers and cover its outputs
@@ -112,9 +111,7 @@ func verifyStream(l *diag.List, g *Graph, op *ROperator, c *Candidate) {
 		return
 	}
 	used := map[int]bool{}
-	for _, f := range c.Args {
-		eachRef(f.Value, func(r rkernels.Ref) { used[r.Buffer] = true })
-	}
+	c.Refs(func(id int) { used[id] = true })
 	for t := range c.Tasks {
 		ref, n := c.Stream(t)
 		why := ""
@@ -132,23 +129,6 @@ func verifyStream(l *diag.List, g *Graph, op *ROperator, c *Candidate) {
 			l.Add(opDiag(op, fmt.Sprintf("%s: the weight block of rTask %d, %d bytes at %d, %s", name, t, n, ref.Offset,
 				why)))
 			return
-		}
-	}
-}
-
-func eachRef(v rkernels.ArgValue, visit func(rkernels.Ref)) {
-	switch v := v.(type) {
-	case rkernels.Ref:
-		visit(v)
-	case rkernels.TiledMatrix:
-		visit(v.Matrix)
-	case rkernels.List:
-		for _, e := range v {
-			eachRef(e, visit)
-		}
-	case rkernels.Struct:
-		for _, f := range v {
-			eachRef(f.Value, visit)
 		}
 	}
 }
