@@ -123,35 +123,46 @@ func (a *analyser) dims(k int, v *ir.Value) []int64 {
 
 // agree reports whether the axes have the extents that v has at all points.
 func (a *analyser) agree(v *ir.Value, list []Axis) bool {
-	for k, p := range a.points {
-		dims := a.dims(k, v)
-		if len(dims) != len(list) {
+	for k := range a.points {
+		if len(a.dims(k, v)) != len(list) {
 			return false
 		}
-		for i, x := range list {
-			if x.At(p.Extents) != dims[i] {
-				return false
-			}
+	}
+	for d, x := range list {
+		if !a.fits(x, a.extentsOf(v, d)) {
+			return false
 		}
 	}
 	return true
 }
 
-// axisOf is the axis with the extents that axis d of v has at the points: static, or one symbol.
-func (a *analyser) axisOf(v *ir.Value, d int) (Axis, bool) {
-	fits := func(x Axis) bool {
-		for k, p := range a.points {
-			if a.dims(k, v)[d] != x.At(p.Extents) {
-				return false
-			}
+// extentsOf gives the extent of dim d of v at each point.
+func (a *analyser) extentsOf(v *ir.Value, d int) func(k int) int64 {
+	return func(k int) int64 { return a.dims(k, v)[d] }
+}
+
+// fits reports whether x has the given extent at each point.
+func (a *analyser) fits(x Axis, extent func(k int) int64) bool {
+	return a.all(func(k int) bool { return x.At(a.points[k].Extents) == extent(k) })
+}
+
+// all reports whether something holds at each point.
+func (a *analyser) all(holds func(k int) bool) bool {
+	for k := range a.points {
+		if !holds(k) {
+			return false
 		}
-		return true
 	}
-	if x := StaticAxis(a.dims(0, v)[d]); fits(x) {
+	return true
+}
+
+// axisWith is the axis that has the given extent at each point: static, or one symbol.
+func (a *analyser) axisWith(extent func(k int) int64) (Axis, bool) {
+	if x := StaticAxis(extent(0)); a.fits(x, extent) {
 		return x, true
 	}
 	for s, r := range a.Ranges {
-		if x := (Axis{{s, r.Hi}}); fits(x) {
+		if x := (Axis{{s, r.Hi}}); a.fits(x, extent) {
 			return x, true
 		}
 	}

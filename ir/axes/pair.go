@@ -95,7 +95,7 @@ func paired(twin map[*ir.Value]*ir.Value, v, w *ir.Value) bool {
 // triangular mask, the elements that all points have must be the same. The problem says why they are not.
 func (a *analyser) constantAxes(v *ir.Value) (list []Axis, problem string) {
 	for d := range a.dims(0, v) {
-		x, ok := a.axisOf(v, d)
+		x, ok := a.axisWith(a.extentsOf(v, d))
 		if !ok {
 			return StaticAxes(a.dims(0, v)), "the extents of the constant " + v.Name + " are computed from those of a run"
 		}

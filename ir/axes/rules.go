@@ -106,7 +106,7 @@ func reshape(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 	var out []Axis
 	for d := range a.dims(0, v) {
 		var x Axis
-		for len(rest) > 0 && !a.fits(v, d, Join(x)) {
+		for len(rest) > 0 && !a.fits(Join(x), a.extentsOf(v, d)) {
 			f := rest[0]
 			if f.Symbol != Static || Join(append(slices.Clone(x), f)).Largest() <= a.dims(0, v)[d] {
 				x, rest = append(x, f), rest[1:]
@@ -121,16 +121,6 @@ func reshape(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 		out = append(out, Join(x))
 	}
 	return [][]Axis{out}, nil
-}
-
-// fits reports whether axis d of v has the extents of x at all points.
-func (a *analyser) fits(v *ir.Value, d int, x Axis) bool {
-	for k, p := range a.points {
-		if a.dims(k, v)[d] != x.At(p.Extents) {
-			return false
-		}
-	}
-	return true
 }
 
 func transpose(_ *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {

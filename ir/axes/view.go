@@ -85,54 +85,28 @@ func (a *analyser) sameStart(factors Axis, windows []ir.Strided, strides [][]int
 
 // dimWalk is how dim d of the windows walks, in the same way at all points.
 func (a *analyser) dimWalk(factors Axis, windows []ir.Strided, strides [][]int64, d int) (walk, bool) {
-	all := func(holds func(k int) bool) bool {
-		for k := range a.points {
-			if !holds(k) {
-				return false
-			}
-		}
-		return true
-	}
-	static := all(func(k int) bool { return windows[k].Shape[d] == windows[0].Shape[d] })
-	if static && windows[0].Shape[d] == 1 {
+	extent := func(k int) int64 { return windows[k].Shape[d] }
+	static := a.fits(StaticAxis(extent(0)), extent)
+	if static && extent(0) == 1 {
 		return walk{axis: StaticAxis(1)}, true
 	}
-	if all(func(k int) bool { return windows[k].Strides[d] == 0 }) {
-		x, ok := a.repeated(windows, d, static)
+	if a.all(func(k int) bool { return windows[k].Strides[d] == 0 }) { // elements repeat
+		x, ok := a.axisWith(extent)
 		return walk{axis: x}, ok
 	}
 	for last := range factors {
 		for first := last; first >= 0; first-- { // whole factors, of which at least one is dynamic
 			run := factors[first : last+1]
-			if run.Dynamic() && all(func(k int) bool {
-				return windows[k].Strides[d] == strides[k][last] &&
-					windows[k].Shape[d] == run.At(a.points[k].Extents)
-			}) {
+			if run.Dynamic() && a.fits(run, extent) &&
+				a.all(func(k int) bool { return windows[k].Strides[d] == strides[k][last] }) {
 				return walk{axis: run, first: first, behind: last + 1, whole: true}, true
 			}
 		}
 		step := windows[0].Strides[d] / strides[0][last]
 		if f := factors[last]; static && f.Symbol == Static && step != 0 && max(step, -step) < f.N &&
-			all(func(k int) bool { return windows[k].Strides[d] == step*strides[k][last] }) {
-			return walk{axis: StaticAxis(windows[0].Shape[d]), first: last, behind: last + 1, step: step}, true
+			a.all(func(k int) bool { return windows[k].Strides[d] == step*strides[k][last] }) {
+			return walk{axis: StaticAxis(extent(0)), first: last, behind: last + 1, step: step}, true
 		}
 	}
 	return walk{}, false
-}
-
-// repeated is the axis of a dim along which elements repeat.
-func (a *analyser) repeated(windows []ir.Strided, d int, static bool) (Axis, bool) {
-	if static {
-		return StaticAxis(windows[0].Shape[d]), true
-	}
-	for s, r := range a.Ranges {
-		fits := true
-		for k, p := range a.points {
-			fits = fits && windows[k].Shape[d] == p.Extents[s]
-		}
-		if fits {
-			return Axis{{s, r.Hi}}, true
-		}
-	}
-	return nil, false
 }
