@@ -12,19 +12,11 @@
 # nvcc needs no GPU, so libraries can be built elsewhere: run STEPS=build ARCH=sm_90 there with the same commit, and
 # name the OUT of that run in PREBUILT here. Of that folder only NAME.lib.json and lib/NAME/libNAME.so are needed.
 set -uo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
 models=$1 out=$2
 shift 2
 steps=${STEPS:-build verify persistent waves cross cprogram sanitize repeat bench peers}
 mkdir -p "$out/lib" "$out/one" "$out/sm_80" "$out/log"
-if [ -z "${RAMMERC:-}" ]; then
-  RAMMERC=$out/rammerc
-  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
-fi
-export RAMMERC models out
-export XDG_CACHE_HOME=$out/cache
-arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
-export arch
+source "$(dirname "$0")/gpu_common.sh"
 names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
   for f in "$models"/*.onnx; do names+=("$(basename "$f" .onnx)"); done
@@ -32,14 +24,6 @@ fi
 sanitized=${SANITIZED:-digits_branchy digits_lstm squeezenet1_1}
 repeated=${REPEATED:-squeezenet1_1}
 programs=${PROGRAMS:-digits_branchy}
-
-dims() { # the symbolic dims of a model, all bound to small numbers
-  "$RAMMERC" inspect "$models/$1.onnx" --json 2>/dev/null | python3 -c '
-import json, sys
-for d in json.load(sys.stdin)["dims"] or []:
-    print("--dim", d + "=" + ("32" if d.startswith("seq") else "1"))'
-}
-export -f dims
 
 build() { # NAME DIR FLAGS…
   local n=$1 dir=$2

@@ -13,39 +13,18 @@
 # and the script goes on from there when it is started again. LIMIT is how many seconds measuring may take in all,
 # BUILD_LIMIT how many building may take for each precision. PREDICT=0 leaves out the table of predictions.
 set -uo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
 models=$1 out=$2
 shift 2
 names=("$@")
 [ ${#names[@]} -gt 0 ] || names=(squeezenet1_1 resnet50 bert_l4_s32 vit_tiny_patch16_224 googlenet resnet18
   mobilenet_v3_small efficientnet_b0 inception_v3 resnext29_16x64d nasnet_cifar lstm_tc seq2seq deepspeech2 gpt2_l2 alexnet)
 mkdir -p "$out/log" "$out/models" "$out/lib" "$out/rows"
-out=$(cd "$out" && pwd)
-if [ -z "${RAMMERC:-}" ]; then
-  RAMMERC=$out/rammerc
-  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
-fi
-export RAMMERC models out
-export XDG_CACHE_HOME=$out/cache RAMMER_CACHE=$out/measured.jsonl
+source "$(dirname "$0")/gpu_common.sh"
+export RAMMER_CACHE=$out/measured.jsonl
 LIMIT=${LIMIT:-120}
 STARTED=$(date +%s)
 
-missing=()
-for n in "${names[@]}"; do [ -f "$models/$n.onnx" ] || missing+=("$n"); done
-if [ ${#missing[@]} -gt 0 ]; then
-  timeout 200 python3 "$root/bench/peers.py" --export "$out/models" "${missing[@]}" >"$out/log/export" 2>&1 || tail -n 3 "$out/log/export"
-fi
-
-model() { # NAME: its file
-  if [ -f "$models/$1.onnx" ]; then echo "$models/$1.onnx"; else echo "$out/models/$1.onnx"; fi
-}
-
-dims() { # NAME: all symbolic dims of a model, bound to small numbers
-  "$RAMMERC" inspect "$(model "$1")" --json 2>/dev/null | python3 -c '
-import json, sys
-for d in json.load(sys.stdin)["dims"] or []:
-    print("--dim", d + "=" + ("32" if d.startswith("seq") else "1"))' 2>/dev/null
-}
+export_missing "${names[@]}"
 
 collect() { # PRECISION FLAG…: the candidates of all models
   local p=$1 files=() n
@@ -60,7 +39,7 @@ predict() { # PRECISION NAME: builds what the costs choose, from what is measure
     -o "$out/lib/$2.$1" --json >"$out/rows/$2.$1.compile.json" 2>"$out/log/$2.$1.compile" ||
     echo "FAILED: $2 $1: $(tail -n 1 "$out/log/$2.$1.compile")"
 }
-export -f model dims predict
+export -f predict
 
 for p in ${PRECISIONS:-tf32 fp32}; do
   collect "$p" --build-only --budget "${BUILD_LIMIT:-200}s" >/dev/null 2>"$out/log/build.$p" || tail -n 1 "$out/log/build.$p"

@@ -9,15 +9,10 @@
 # memory's bandwidth in bytes per second (default: an H200's). Each rProgram is verified for VERIFY seconds at most
 # (default 120); the evaluator takes long for so many weights.
 set -uo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1/log" "$1/models"
-out=$(cd "$1" && pwd)
+out=$1
+source "$(dirname "$0")/gpu_common.sh"
 model=${MODEL:-token_1b}
-if [ -z "${RAMMERC:-}" ]; then
-  RAMMERC=$out/rammerc
-  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
-fi
-arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
 python3 "$root/bench/models.py" "$out/models" "$model" || exit 1
 compiled() { # NAME PLAN FLAGS…
   local name=$1 plan=$2

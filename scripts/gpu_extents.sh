@@ -6,26 +6,22 @@
 # MODEL is an .onnx file whose dims are called batch and seq, with its weights. OUT gets extents.json, the libraries and
 # logs. One library is compiled for seq=1..512 and verified at every extent; one more for each extent that is timed.
 #
-# Variables of the environment: RAMMERC, the binary (default: built with go); EXTENTS, "16 64 200 333 512"; PRECISIONS,
-# "fp32 fp16"; STEPS, "build time"; CUDA_ARCH of --target, sm_90; ROUNDS (3), in each of which all libraries are timed.
+# Variables of the environment, beside RAMMERC and ARCH: EXTENTS, "16 64 200 333 512"; PRECISIONS, "fp32 fp16"; STEPS,
+# "build time", of which build needs no GPU; ROUNDS (3), in each of which all libraries are timed.
 set -uo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$2/lib" "$2/rows"
-model=$(realpath "$1") out=$(cd "$2" && pwd)
+model=$(realpath "$1") out=$2
+source "$(dirname "$0")/gpu_common.sh"
+export model
 read -ra extents <<<"${EXTENTS:-16 64 200 333 512}"
 read -ra precisions <<<"${PRECISIONS:-fp32 fp16}"
-if [ -z "${RAMMERC:-}" ]; then
-  RAMMERC=$out/rammerc
-  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
-fi
-export RAMMERC out model
 
 step() { # NAME COMMAND…: its JSON and its log are in rows
   local row=$out/rows/$1
   timeout 200 "$RAMMERC" "${@:2}" --json >"$row.json" 2>"$row.err" || echo "FAILED: $1: $(tail -n 1 "$row.err")"
 }
 build() { # PRECISION NAME RANGE
-  step "$2.$1.compile" compile "$model" --name model --precision "$1" --target "${CUDA_ARCH:-sm_90}" --offline --emit lib \
+  step "$2.$1.compile" compile "$model" --name model --precision "$1" --target "$arch" --offline --emit lib \
     --dim batch=1 --dim "seq=$3" -o "$out/lib/$2.$1"
 }
 export -f step build

@@ -12,18 +12,12 @@
 #   ARCH         the architecture to compile for, by default that of this machine's GPU
 #   STEPS        which of models, build and time are done, all by default; "models build" needs no GPU
 set -uo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
 out=$1
 shift
 mkdir -p "$out/lib" "$out/log" "$out/models"
 steps=" ${STEPS:-models build time} "
 read -ra precisions <<<"${PRECISIONS:-tf32 fp16}"
-if [ -z "${RAMMERC:-}" ]; then
-  RAMMERC=$out/rammerc
-  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
-fi
-export RAMMERC out
-export XDG_CACHE_HOME=$out/cache
+source "$(dirname "$0")/gpu_common.sh"
 
 build() { # NAME PRECISION
   timeout 200 "$RAMMERC" compile "$out/models/$2/$1.onnx" --target "$arch" --offline --emit lib --precision "$2" \
@@ -35,8 +29,6 @@ if [[ $steps == *" models "* ]]; then
   python3 "$root/bench/families.py" models "$out/models" "${precisions[@]}" --only "${ONLY:-}" --family "$@" >"$out/names" || exit 1
 fi
 if [[ $steps == *" build "* ]]; then
-  arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
-  export arch
   while read -r n; do for p in "${precisions[@]}"; do echo "$n $p"; done; done <"$out/names" |
     xargs -P "$(nproc)" -L 1 bash -c 'build "$@"' _
   echo "== build: $SECONDS s"

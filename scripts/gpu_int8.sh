@@ -9,19 +9,13 @@
 # the binary (default: built with go), and ARCH the architecture (default: that of this machine's GPU). Every library is
 # timed ROUNDS times (3), in turns with all others.
 set -uo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$1/lib" "$1/rows" "$1/models"
-out=$(cd "$1" && pwd)
+out=$1
 shift
 pairs=("$@")
 [ ${#pairs[@]} -gt 0 ] || pairs=(resnet50_qdq:resnet50_float resnet50_qdq_b8:resnet50_float_b8 bert_qdq:bert_float
   bert_qdq_b8:bert_float_b8 bert_dynamic:bert_float)
-if [ -z "${RAMMERC:-}" ]; then
-  RAMMERC=$out/rammerc
-  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
-fi
-arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
-export RAMMERC out arch
+source "$(dirname "$0")/gpu_common.sh"
 mapfile -t models < <(printf '%s\n' "${pairs[@]}" | tr : '\n' | sort -u)
 (cd "$root/bench" && python3 quantised.py "$out/models" "${models[@]}") || exit 1
 

@@ -21,20 +21,12 @@
 # and name the OUT of that run in PREBUILT here. Of that folder only NAME.PLAN.compile.json and
 # lib/NAME.PLAN/libNAME.so are needed.
 set -uo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
 out=$1
 shift
 steps=${STEPS:-calibrate models build verify bench peers}
 nvcc=${NVCC:-nvcc}
 mkdir -p "$out/models" "$out/lib" "$out/log" "$out/plans"
-out=$(cd "$out" && pwd)
-if [ -z "${RAMMERC:-}" ]; then
-  RAMMERC=$out/rammerc
-  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
-fi
-arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
-export RAMMERC root out arch
-export XDG_CACHE_HOME=$out/cache
+source "$(dirname "$0")/gpu_common.sh"
 names=("$@")
 if [ ${#names[@]} -eq 0 ]; then
   mapfile -t names < <(python3 "$root/bench/models.py" --list | python3 -c 'import json, sys; print(*json.load(sys.stdin), sep="\n")')

@@ -14,31 +14,19 @@
 # STEPS=build stops before anything is timed that counts, and STEPS=time goes on from there with what has been built: by
 # then all that nvcc has to compile is compiled, also for the plans that auto tries.
 set -uo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$2/log" "$2/rows" "$2/models" "$2/lib" "$2/nvcc"
-export models=$1
-out=$(cd "$2" && pwd)
-export out PRECISION=${PRECISION:-fp32} TRIES=${TRIES:-8}
-if [ -z "${RAMMERC:-}" ]; then
-  RAMMERC=$out/rammerc
-  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
-fi
-export RAMMERC XDG_CACHE_HOME=$out/cache
+models=$1 out=$2
+source "$(dirname "$0")/gpu_common.sh"
+export PRECISION=${PRECISION:-fp32} TRIES=${TRIES:-8}
 export REAL_NVCC=${NVCC:-nvcc} NVCC=$root/scripts/nvcc_once.sh NVCC_KEPT=$out/nvcc
-export arch=${ARCH:-sm_90}
 read -ra names <<<"${NAMES:-resnext29_16x64d nasnet_cifar alexnet deepspeech2 lstm_tc seq2seq}"
 read -ra plans <<<"${PLANS:-base opara critical-path}"
 read -ra figure <<<"${FIGURE:-lstm_tc resnext29_16x64d}"
 
-missing=()
-for n in "${names[@]}"; do [ -f "$models/$n.onnx" ] || missing+=("$n"); done
-if [ ${#missing[@]} -gt 0 ]; then
-  timeout 200 python3 "$root/bench/peers.py" --export "$out/models" "${missing[@]}" >"$out/log/export" 2>&1 || tail -n 3 "$out/log/export"
-fi
+export_missing "${names[@]}"
 
 build() { # NAME PLAN: a library, unless it is there
-  local file=$models/$1.onnx flags="--plan $2 --offline"
-  [ -f "$file" ] || file=$out/models/$1.onnx
+  local flags="--plan $2 --offline"
   case $2 in
     wavefront) flags="--plan mixed --offline" ;;
     model) flags="--tries 1 --offline" ;;
@@ -46,7 +34,7 @@ build() { # NAME PLAN: a library, unless it is there
   esac
   [ -f "$out/lib/$1.$2/lib$1.so" ] && return
   # shellcheck disable=SC2086
-  timeout 300 nice "$RAMMERC" compile "$file" --target "$arch" --precision "$PRECISION" $flags --emit lib \
+  timeout 300 nice "$RAMMERC" compile "$(model "$1")" --target "$arch" --precision "$PRECISION" $flags --emit lib \
     -o "$out/lib/$1.$2" --json >"$out/rows/$1.$2.compile.json" 2>"$out/log/$1.$2.compile" ||
     echo "build FAILED: $1 $2: $(tail -n 1 "$out/log/$1.$2.compile")"
 }

@@ -19,19 +19,12 @@
 # the models; and the libraries' results are checked. Then PyTorch and the libraries have the GPU for themselves, one after
 # another.
 set -uo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
 models=$1 out=$2
 shift 2
 names=("$@")
 mkdir -p "$out/lib" "$out/log" "$out/rows" "$out/models" "$out/reference"
-if [ -z "${RAMMERC:-}" ]; then
-  RAMMERC=$out/rammerc
-  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
-fi
-export RAMMERC OLD=${OLD:-} models out
-export XDG_CACHE_HOME=$out/cache
-arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
-export arch
+source "$(dirname "$0")/gpu_common.sh"
+export OLD=${OLD:-}
 read -ra sides <<<"${SIDES:-${OLD:+old }strict fp32 tf32 fp16 bf16}"
 
 # The processes of torch.compile give way to those of nvcc, whose times are recorded.
@@ -41,24 +34,8 @@ rm "$out/free.$$"
 nice -n 10 timeout 900 python3 "$root/bench/peers.py" --inductor "${INDUCTOR:-0}" "${names[@]}" <&3 >"$out/peers.json" 2>"$out/log/peers" &
 peers=$!
 
-missing=()
-for n in "${names[@]}"; do [ -f "$models/$n.onnx" ] || missing+=("$n"); done
-if [ ${#missing[@]} -gt 0 ]; then
-  printf '%s\n' "${missing[@]}" | xargs -P 8 -n 2 python3 "$root/bench/peers.py" --export "$out/models" >"$out/log/export" 2>&1 ||
-    tail -n 3 "$out/log/export"
-fi
+export_missing "${names[@]}"
 echo "== export: $SECONDS s"
-
-model() { # NAME: its file
-  if [ -f "$models/$1.onnx" ]; then echo "$models/$1.onnx"; else echo "$out/models/$1.onnx"; fi
-}
-
-dims() { # NAME: all symbolic dims of a model, bound to small numbers
-  "$RAMMERC" inspect "$(model "$1")" --json 2>/dev/null | python3 -c '
-import json, sys
-for d in json.load(sys.stdin)["dims"] or []:
-    print("--dim", d + "=" + ("32" if d.startswith("seq") else "1"))'
-}
 
 outputs() { # NAME: the names of its outputs
   "$RAMMERC" inspect "$(model "$1")" --json 2>/dev/null | python3 -c 'import json, sys; [print(o["name"]) for o in json.load(sys.stdin)["outputs"]]'
@@ -91,7 +68,7 @@ check() { # NAME SIDE: the library's results against the evaluator's
   timeout 200 "$RAMMERC" verify "$out/lib/$1.$2" --random 1 $expected --json \
     >"$out/rows/$1.$2.verify.json" 2>"$out/log/$1.$2.verify" || echo "verify FAILED: $1 $2: $(tail -n 1 "$out/log/$1.$2.verify")"
 }
-export -f model dims outputs build refer check
+export -f outputs build refer check
 
 sides_of() { # PATTERN NAME…: the models with the sides that match it
   local n s pattern=$1

@@ -16,17 +16,12 @@
 #   FAMILIES    the families of operators, all by default
 #   COMPILING   how many seconds compiling operators and plans may take, 150 by default; what is there by then is timed
 set -uo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$2"
-models=$(cd "$1" && pwd) out=$(cd "$2" && pwd)
+models=$1 out=$2
+source "$(dirname "$0")/gpu_common.sh"
 read -ra timed <<<"${TIMED:-bert_l2_b1_s128 bert_l2_b1_s512 convnext_tiny efficientnet_b0 googlenet gpt2_l2 inception_v3 mobilenet_v3_small \
   resnet50 squeezenet1_1 swin_t vgg11 vit_tiny_patch16_224 bert_l2_b8_s128 resnet50_b8 convnext_tiny_b8 resnet50_b32}"
 read -ra families <<<"${FAMILIES:-gemm conv depthwise attention gemv}"
-if [ -z "${RAMMERC:-}" ]; then
-  RAMMERC=$out/rammerc
-  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
-fi
-export RAMMERC
 other=$(($(nvidia-smi -L | wc -l) > 1 ? 1 : 0)) # the GPU of operators and plans
 
 # run SECONDS NICENESS SCRIPT…: on the GPU of operators and plans

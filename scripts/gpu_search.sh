@@ -14,16 +14,11 @@
 #
 # STEPS=build stops before anything is timed that counts, and STEPS=time goes on from there.
 set -uo pipefail
-root=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$2/log" "$2/rows" "$2/models" "$2/lib" "$2/nvcc"
-export models=$1
-out=$(cd "$2" && pwd)
-export out PRECISION=${PRECISION:-tf32} TRIES=${TRIES:-10}
-if [ -z "${RAMMERC:-}" ]; then
-  RAMMERC=$out/rammerc
-  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
-fi
-export RAMMERC XDG_CACHE_HOME=$out/cache RAMMER_CACHE=$out/measured.jsonl
+models=$1 out=$2
+source "$(dirname "$0")/gpu_common.sh"
+export PRECISION=${PRECISION:-tf32} TRIES=${TRIES:-10}
+export RAMMER_CACHE=$out/measured.jsonl
 export REAL_NVCC=${NVCC:-nvcc} NVCC=$root/scripts/nvcc_once.sh NVCC_KEPT=$out/nvcc
 read -ra names <<<"${NAMES:-squeezenet1_1 resnet50 bert_l2_b1_s128 vit_tiny_patch16_224 googlenet nasnet_cifar}"
 read -ra auto <<<"${AUTO-${names[*]}}"
@@ -31,20 +26,12 @@ read -ra tuned <<<"${TUNED-squeezenet1_1 bert_l2_b1_s128}"
 read -ra mixed <<<"${MIXED-squeezenet1_1}"
 export mixed_error=${MIXED_ERROR:-1e-3}
 
-missing=()
-for n in "${names[@]}"; do [ -f "$models/$n.onnx" ] || missing+=("$n"); done
-if [ ${#missing[@]} -gt 0 ]; then
-  timeout 200 python3 "$root/bench/peers.py" --export "$out/models" "${missing[@]}" >"$out/log/export" 2>&1 || tail -n 3 "$out/log/export"
-fi
-
-model() { # NAME: its file
-  if [ -f "$models/$1.onnx" ]; then echo "$models/$1.onnx"; else echo "$out/models/$1.onnx"; fi
-}
+export_missing "${names[@]}"
 
 build() { # NAME SIDE FLAG…: a library
   local n=$1 side=$2
   shift 2
-  timeout 200 "$RAMMERC" compile "$(model "$n")" --emit lib -o "$out/lib/$n.$side" --json "$@" \
+  timeout 200 "$RAMMERC" compile "$(model "$n")" --target "$arch" --emit lib -o "$out/lib/$n.$side" --json "$@" \
     >"$out/rows/$n.$side.compile.json" 2>"$out/log/$n.$side.compile" ||
     echo "build FAILED: $n $side: $(tail -n 1 "$out/log/$n.$side.compile")"
 }
@@ -57,7 +44,7 @@ tune() { # NAME SIDE FLAG…: searches, and builds what it found; it begins with
     >"$out/rows/$n.$side.tune.json" 2>"$out/log/$n.$side.tune" || echo "tune FAILED: $n: $(tail -n 1 "$out/log/$n.$side.tune")"
   RAMMER_CACHE=$base/measured.jsonl build "$n" "$side" --tries 1 --profile-budget 0 "$@"
 }
-export -f model build tune
+export -f build tune
 
 if [ "${STEPS:-all}" != time ]; then
   {

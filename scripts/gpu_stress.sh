@@ -26,10 +26,9 @@
 # the OUT of that run in PREBUILT here. Of that folder only lib/NAME.PLAN.BUILD/{libNAME.so,sum} are needed.
 set -uo pipefail
 read -r up _ </proc/uptime
-root=$(cd "$(dirname "$0")/.." && pwd)
-models=$(cd "$1" && pwd)
 mkdir -p "$2/lib" "$2/log" "$2/models" "$2/rows"
-out=$(cd "$2" && pwd)
+models=$1 out=$2
+source "$(dirname "$0")/gpu_common.sh"
 steps=${STEPS:-delays contexts devices sanitize mps}
 delayed=${DELAYED:-digits_lstm:rprogram:100000 sparse_8_short:rprogram:20000 group_8_short:clusters-8:20000 decoder:rprogram:20000}
 sanitized=${SANITIZED:-chain_512:rprogram squeezenet1_1:rprogram digits_lstm:rprogram digits_attention:waves}
@@ -37,14 +36,7 @@ sanitized=${SANITIZED:-chain_512:rprogram squeezenet1_1:rprogram digits_lstm:rpr
 shared=${SHARED:-chain_512:rprogram digits_branchy:rprogram}
 tools=${TOOLS:-memcheck racecheck synccheck}
 plans=${PLANS:-rprogram}
-if [ -z "${RAMMERC:-}" ]; then
-  RAMMERC=$out/rammerc
-  (cd "$root" && go build -o "$RAMMERC" ./cmd/rammerc) || exit 1
-fi
-arch=${ARCH:-sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -1 | tr -d '. ')}
 gpus=$(nvidia-smi --list-gpus 2>/dev/null | wc -l)
-export RAMMERC root models out arch
-export XDG_CACHE_HOME=$out/cache
 rm -f "$out"/rows/*
 
 row() { # FILE STEP KEY=VALUE… [FILE…]: a row of stress.json, and of the output
@@ -54,10 +46,6 @@ row() { # FILE STEP KEY=VALUE… [FILE…]: a row of stress.json, and of the out
 import json, sys
 r = json.load(open(sys.argv[1]))
 print(json.dumps({k: v for k, v in r.items() if k not in ("log", "hazards")}))' "$file"
-}
-
-model() { # NAME: the file; one of bench/models.py is there already
-  if [ -f "$models/$1.onnx" ]; then echo "$models/$1.onnx"; else echo "$out/models/$1.onnx"; fi
 }
 
 dir() { # NAME PLAN BUILD
@@ -90,7 +78,7 @@ build() { # NAME PLAN BUILD
   emit "$1" "$2" "$3" --emit lib $flags || { echo "build FAILED: $1 $2: $(tail -n 2 "$out/log/$1.$2.$3.compile")" && return 1; }
   (cd "$here" && sha256sum "$1.weights" >sum)
 }
-export -f model dir emit build
+export -f dir emit build
 
 # Prints what the chosen steps run, one line NAME PLAN BUILD each.
 wanted() {
