@@ -2,8 +2,10 @@
 
     python3 collect.py OUT [MODEL…]
 """
+import glob
 import json
 import os
+import statistics
 import subprocess
 import sys
 
@@ -24,14 +26,46 @@ def shell(*command):
 
 
 def made_with():
-    """What results were made with: the GPUs, driver and nvcc of this machine, and the commit."""
+    """What results were made with: the GPUs (one name where all are alike), driver and nvcc of this machine, and the commit."""
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
     return {
-        "gpu": shell("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").replace("\n", ", "),
+        "gpu": ", ".join(dict.fromkeys(shell("nvidia-smi", "--query-gpu=name", "--format=csv,noheader").split("\n"))),
         "driver": shell("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").split("\n")[0],
         "nvcc": shell(os.environ.get("NVCC") or "nvcc", "--version").split("\n")[-1],
         "commit": os.environ.get("COMMIT") or shell("git", "-C", root, "rev-parse", "HEAD"),
     }
+
+
+def rows(out, name, kind):
+    """What steps of a script printed to rows/NAME.KIND.json, in the order of their names; nothing of missing or broken files."""
+    for path in sorted(glob.glob(f"{out}/rows/{name}.{kind}.json")):
+        if r := load(path):
+            yield r
+
+
+def p50_ms(out, name):
+    """The median time of a library in each round in which it was timed."""
+    return [r["libraries"][0]["p50_ms"] for r in rows(out, name, "bench.*") if "libraries" in r]
+
+
+def verified(out, name):
+    """How far a library's results are from the evaluator's, if they were compared."""
+    for r in rows(out, name, "verify"):
+        if "outputs" in r:
+            return {"rel_l2": max(o["rel_l2"] for o in r["outputs"]), "right": all(o["ok"] for o in r["outputs"])}
+    return {}
+
+
+def timed_programs(out, name):
+    """For each program of a model that was compiled and timed: its name, what compile and bench printed, and the measured
+    and the predicted microseconds."""
+    for path in sorted(glob.glob(f"{out}/rows/{name}.*.compile.json")):
+        program = path[len(f"{out}/rows/{name}."):-len(".compile.json")]
+        compiled = load(path)
+        rounds = [1000 * ms for ms in p50_ms(out, f"{name}.{program}")]
+        if rounds and compiled and "summary" in compiled:
+            yield program, compiled, {"measured_us": statistics.median(rounds), "rounds_us": rounds,
+                                      "predicted_us": compiled["summary"]["predicted_us"]}
 
 
 def row(out, name, peers):

@@ -2,34 +2,16 @@
 
     python3 int8.py OUT QUANTISED:FLOAT…
 """
-import glob
 import json
 import os
 import statistics
-import subprocess
 import sys
 
-
-def rows(out, name, kind):
-    """What a step of the script has printed about a model; of files that are missing or broken nothing."""
-    for path in sorted(glob.glob(os.path.join(out, "rows", f"{name}.{kind}.json"))):
-        try:
-            with open(path) as f:
-                yield json.load(f)
-        except ValueError:
-            pass
+from collect import made_with, p50_ms, verified
 
 
 def measured(out, name):
-    row = {"fp16_ms": [r["libraries"][0]["p50_ms"] for r in rows(out, name, "bench.*")]}
-    for r in rows(out, name, "verify"):
-        row["rel_l2"] = max(o["rel_l2"] for o in r["outputs"])
-        row["right"] = all(o["ok"] for o in r["outputs"])
-    return row
-
-
-def asked(*command):
-    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return {"fp16_ms": p50_ms(out, name), **verified(out, name)}
 
 
 def main():
@@ -37,9 +19,7 @@ def main():
     models = {name: measured(out, name) for pair in pairs for name in pair}
     ratios = {q: statistics.median(models[f]["fp16_ms"]) / statistics.median(models[q]["fp16_ms"])
               for q, f in pairs if models[f]["fp16_ms"] and models[q]["fp16_ms"]}
-    gpu, _, driver = asked("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").partition(", ")
-    result = {"schema": "rammerc/int8/v3", "gpu": gpu.split("\n")[0], "driver": driver.split("\n")[0],
-              "commit": asked("git", "-C", os.path.dirname(os.path.abspath(__file__)), "rev-parse", "HEAD"),
+    result = {"schema": "rammerc/int8/v4", **made_with(),
               "fp16_over_int8": ratios, "models": models}
     with open(os.path.join(out, "int8.json"), "w") as f:
         json.dump(result, f, indent=1)

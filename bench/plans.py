@@ -7,13 +7,12 @@ anything ran. Plans are named as `rammerc compile --plan` has them; wavefront is
 model is what the cost model chooses alone, and auto what is chosen by timing. The kinds of Figure 17 are RammerBase and
 Algorithm 1, each with the rKernels that are fastest by themselves and with those that are selected for waves.
 """
-import glob
 import json
 import math
 import statistics
 import sys
 
-from collect import load, made_with
+from collect import made_with, timed_programs
 
 # Kinds of plan by their names in the figure. The paper says by how much each is faster than the one before in the average
 # of its two models (§5.2.4): fast over base-fast 2.89, selected over fast 1.44, and base-fast over base-selected 1.84.
@@ -33,17 +32,9 @@ BARS = {"RammerBase": "base", "Opara": "opara", "wavefront (Algorithm 1)": "wave
 def row(out, name):
     """Measured and predicted microseconds of all plans of a model."""
     r = {"measured_us": {}, "predicted_us": {}, "rounds_us": {}, "launches": {}}
-    for path in sorted(glob.glob(f"{out}/rows/{name}.*.compile.json")):
-        plan = path[len(f"{out}/rows/{name}."):-len(".compile.json")]
-        compiled = load(path)
-        rounds, i = [], 0
-        while b := load(f"{out}/rows/{name}.{plan}.bench.{i}.json"):
-            rounds.append(1000 * b["libraries"][0]["p50_ms"])
-            i += 1
-        if not rounds or not compiled or "summary" not in compiled:
-            continue
-        r["measured_us"][plan], r["rounds_us"][plan] = statistics.median(rounds), rounds
-        r["predicted_us"][plan] = compiled["summary"]["predicted_us"]
+    for plan, compiled, times in timed_programs(out, name):
+        for k, v in times.items():
+            r[k][plan] = v
         r["launches"][plan] = compiled["summary"]["launches"]
         if plan == "auto":
             r["tried"] = compiled.get("tried", [])

@@ -13,7 +13,7 @@ import os
 import statistics
 import sys
 
-from collect import load, made_with
+from collect import load, made_with, timed_programs
 
 # What each kind of program is compared with.
 BASES = {"measured": "model", "auto": "model", "tuned": "model", "mixed": "fp32"}
@@ -22,18 +22,10 @@ BASES = {"measured": "model", "auto": "model", "tuned": "model", "mixed": "fp32"
 def row(out, name):
     """Times of all programs of a model, what they were predicted to take, and what was tried."""
     r = {"measured_us": {}, "rounds_us": {}, "predicted_us": {}, "measured_costs": {}}
-    for path in sorted(glob.glob(f"{out}/rows/{name}.*.compile.json")):
-        side = path[len(f"{out}/rows/{name}."):-len(".compile.json")]
-        compiled = load(path)
-        rounds, i = [], 0
-        while b := load(f"{out}/rows/{name}.{side}.bench.{i}.json"):
-            rounds.append(1000 * b["libraries"][0]["p50_ms"])
-            i += 1
-        if not rounds or not compiled or "summary" not in compiled:
-            continue
+    for side, compiled, times in timed_programs(out, name):
+        for k, v in times.items():
+            r[k][side] = v
         summary = compiled["summary"]
-        r["measured_us"][side], r["rounds_us"][side] = statistics.median(rounds), rounds
-        r["predicted_us"][side] = summary["predicted_us"]
         r["measured_costs"][side] = [summary["measured_costs"], summary["roperators"]]
         if side == "auto":
             r["tried"] = compiled.get("tried", [])

@@ -37,38 +37,4 @@ for form in bf16 int4; do
     >"$out/$form.verify.json" 2>"$out/log/$form.verify"
   flags=(--weights int4)
 done
-export out model HBM=${HBM:-4.8e12}
-python3 - <<'P'
-import json, os
-
-out, hbm = os.environ["out"], float(os.environ["HBM"])
-rows, width = 32000, 2048  # of the table of embeddings, of which a token reads one row
-
-
-def read(name):
-    try:
-        with open(os.path.join(out, name)) as f:
-            return json.load(f)
-    except (OSError, ValueError):
-        return None
-
-
-result = {"schema": "rammerc/decoder/v3", "model": os.environ["model"], "hbm_bytes_per_s": hbm, "forms": {}}
-for form, size in (("bf16", 2), ("int4", 4)):
-    row = result["forms"][form] = {"embedding_bytes": rows * width * size}
-    for plan in ("waves", "rprogram"):
-        compiled, bench = read(f"{form}.{plan}.compile.json"), read(f"{form}.{plan}.bench.json")
-        if not compiled or "summary" not in compiled or not bench or "libraries" not in bench:
-            continue
-        made, timed = compiled["summary"], bench["libraries"][0]
-        row["weight_bytes"] = made["weight_bytes"]
-        read_bytes = made["weight_bytes"] - row["embedding_bytes"]
-        row[plan] = {"p50_ms": timed["p50_ms"], "predicted_ms": timed.get("predicted_ms"), "launches": made["launches"],
-                     "code_bytes": made.get("code_bytes"), "registers": made.get("registers"),
-                     "share_of_hbm": round(read_bytes / hbm / timed["p50_ms"] * 1e3, 4)}
-        result["gpu"] = timed["device"]
-    row["verified"] = read(f"{form}.verify.json")
-with open(os.path.join(out, "decoder.json"), "w") as f:
-    json.dump(result, f, indent=1)
-    f.write("\n")
-P
+python3 "$root/bench/decoder.py" "$out" "$model" "${HBM:-4.8e12}"

@@ -16,8 +16,8 @@
 # BEFORE_TIMING is a command that is run when everything is made and nothing has been timed yet.
 #
 # First everything is made that need not be timed: libraries, what the evaluator computes, and what torch.compile makes of
-# the models; and the libraries' results are checked. Then PyTorch and the libraries have the GPU for themselves, one after
-# another.
+# the models; and the libraries' results are checked. Then the libraries and PyTorch have the GPU for themselves, one after
+# another. precision.json is written after the libraries, too: if PyTorch takes too long for the time there is, ours is there.
 set -uo pipefail
 models=$1 out=$2
 shift 2
@@ -96,9 +96,6 @@ echo "== verify: $SECONDS s"
 until grep -q '^compiled' "$out/log/peers" || ! kill -0 $peers 2>/dev/null; do sleep 0.5; done
 echo "== inductor: $SECONDS s"
 eval "${BEFORE_TIMING:-}"
-echo free >&3
-wait $peers
-echo "== peers: $SECONDS s"
 build_sides '-auto$'
 check_sides '-auto$'
 echo "== build, plans timed: $SECONDS s"
@@ -112,4 +109,8 @@ for n in "${names[@]}"; do
   done
 done
 echo "== bench: $SECONDS s"
+python3 "$root/bench/precision.py" "$out" "${sides[*]}" "${names[@]}" >/dev/null
+echo free >&3
+wait $peers
+echo "== peers: $SECONDS s"
 python3 "$root/bench/precision.py" "$out" "${sides[*]}" "${names[@]}"

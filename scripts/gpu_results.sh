@@ -14,6 +14,7 @@
 #   TIMED       the models that are timed in fp32, tf32 and fp16
 #   INDUCTOR    how many seconds torch.compile may take for all of them, 150 by default
 #   FAMILIES    the families of operators, all by default
+#   PLANS       the kinds of plan of gpu_plans.sh; 0 leaves plans out
 #   COMPILING   how many seconds compiling operators and plans may take, 150 by default; what is there by then is timed
 set -uo pipefail
 mkdir -p "$2"
@@ -32,6 +33,7 @@ operators() { # SECONDS NICENESS STEPS
   STEPS=$3 run "$1" "$2" gpu_families.sh "$out/families" "${families[@]}" >>"$out/operators.log" 2>&1
 }
 plans() { # SECONDS NICENESS STEPS
+  [ "${PLANS:-}" != 0 ] || return 0
   STEPS=$3 run "$1" "$2" gpu_plans.sh "$models" "$out/plans" >>"$out/plans.log" 2>&1
 }
 
@@ -54,5 +56,5 @@ operators 200 0 time
 plans 200 0 time
 wait
 echo "== everything is timed: $SECONDS s"
-tail -n 12 "$out/operators.log" "$out/plans.log"
+tail -n 12 "$out"/{operators,plans}.log 2>/dev/null
 cat "$out/precision.log"

@@ -9,6 +9,8 @@ cp "$1/precision/precision.json" "$results/h200-latency.json"
 for family in gemm gemv conv depthwise attention; do
   cp "$1/families/$family.json" "$results/h200-$family.json"
 done
-cp "$1/plans/plans.json" "$results/h200-plans.json"
-cp "$1/plans/plans.png" "$results/h200-plans.png"
+if [ -d "$1/plans" ]; then # the run may have left them out
+  cp "$1/plans/plans.json" "$results/h200-plans.json"
+  cp "$1/plans/plans.png" "$results/h200-plans.png"
+fi
 cd "$root" && go generate ./scripts/benchtables
