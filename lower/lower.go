@@ -263,11 +263,7 @@ func BindHelp(values ...*ir.Value) string { return build.BindHelp(values...) }
 // ForDevice is Lower for the device that spec describes, with the built-in rKernels, where all runs have the same
 // extents.
 func ForDevice(g *ir.Graph, spec *device.Spec, p precision.Choice) (*roperator.Graph, error) {
-	kernels, err := rkernels.BuiltIn()
-	if err != nil {
-		return nil, err
-	}
-	return Lower(g, target.Of(spec), kernels, p)
+	return General(g, nil, spec, p)
 }
 
 // General is ForDevice where only a run knows the extents of axes that x names; x may be nil if there are none.

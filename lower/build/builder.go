@@ -187,10 +187,16 @@ func (b *Builder) Out(v *ir.Value) roperator.View {
 
 // Store makes a buffer in the arena for v, whose elements stand there in v's order.
 func (b *Builder) Store(v *ir.Value) roperator.View {
+	return b.store(v, v.Order)
+}
+
+// store makes a buffer in the arena for v, whose dims lie there in the given order, from the outermost to the innermost;
+// a nil order is that of v's dims.
+func (b *Builder) store(v *ir.Value, order []int) roperator.View {
 	dims := b.Extents(v, ForBuffer)
 	buf := b.NewBuffer(v.Name, roperator.Arena, v.DType, dims)
-	b.storeAxes(buf, v, v.Order)
-	return roperator.InOrder(buf, dims, v.Order)
+	b.storeAxes(buf, v, order)
+	return roperator.InOrder(buf, dims, order)
 }
 
 // storeAxes tells a buffer that it has the axes of v in the given order, from the outermost to the innermost; a nil order
@@ -215,10 +221,7 @@ func (b *Builder) storeAxes(buf *roperator.Buffer, v *ir.Value, order []int) {
 // StoreIn makes a buffer in the arena for v, whose dims lie there in the given order, from the outermost to the
 // innermost, and binds v to it.
 func (b *Builder) StoreIn(v *ir.Value, order []int) {
-	dims := b.Extents(v, ForBuffer)
-	buf := b.NewBuffer(v.Name, roperator.Arena, v.DType, dims)
-	b.storeAxes(buf, v, order)
-	b.Bind(v, roperator.InOrder(buf, dims, order))
+	b.Bind(v, b.store(v, order))
 }
 
 // Temp makes a buffer in the arena for data that one rOperator of the group hands to another.

@@ -14,9 +14,9 @@ var patchShapes = []TileShape{
 }
 
 // PatchShapes are the tiles of conv_patch of which an m×n result fills more than half; the widest ones alone where these
-// divide the columns, because narrower ones copy each patch several times. A stage of them is the whole
-// sum, which has k values. There are none where RowShapes has none, and none for integers.
-func PatchShapes(t *target.Target, p precision.Precision, e Elements, m, n, k int64) []TileShape {
+// divide the columns, because narrower ones copy each patch several times. Their stage is the whole sum, so that the
+// caller sets BK: a multiple of FragmentRuns. There are none where RowShapes has none, and none for integers.
+func PatchShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
 	rows := RowShapes(t, p, e, m, n)
 	if len(rows) == 0 || e.Multiplied == ir.Int8 {
 		return nil
@@ -27,7 +27,7 @@ func PatchShapes(t *target.Target, p precision.Precision, e Elements, m, n, k in
 		if n%widest == 0 && s.BN < widest {
 			continue
 		}
-		s.BK, s.products, s.multiplied, s.split = k, rows[0].products, rows[0].multiplied, rows[0].split
+		s.products, s.multiplied, s.split = rows[0].products, rows[0].multiplied, rows[0].split
 		if m > s.BM/2 && n > s.BN/2 {
 			out = append(out, s)
 		}

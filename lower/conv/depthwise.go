@@ -105,12 +105,7 @@ func (c *convolution) depthwiseCandidate(b *build.Builder, kernel string, t *tai
 		lo[1], hi[1] = r*rows*c.out[2], min((r+1)*rows, c.out[1])*c.out[2]
 		lo[2], hi[2] = q*quads*4, min((q+1)*quads*4, c.groups)
 	}
-	readBox := func(task int, lo, hi []int64) {
-		outBox(task, lo, hi)
-		p0, p1 := lo[1], hi[1]
-		lo[1], hi[1] = lo[2], hi[2]
-		c.spatialBox(p0, p1, lo[2:], hi[2:])
-	}
+	readBox := c.depthwiseInput(outBox)
 	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
 	out := float64(4 * quads * rows * c.out[2])
 	return &roperator.Candidate{
@@ -132,6 +127,16 @@ func (c *convolution) depthwiseCandidate(b *build.Builder, kernel string, t *tai
 			ReadBytes:  c.inputBytes(readBox) + out*t.BytesPerElement(),
 			WriteBytes: t.Out.Bytes(out),
 		},
+	}
+}
+
+// depthwiseInput is what rTasks read of the input whose parts of the output [image][position][channel] are outBox.
+func (c *convolution) depthwiseInput(outBox func(task int, lo, hi []int64)) func(task int, lo, hi []int64) {
+	return func(task int, lo, hi []int64) {
+		outBox(task, lo, hi)
+		p0, p1 := lo[1], hi[1]
+		lo[1], hi[1] = lo[2], hi[2]
+		c.spatialBox(p0, p1, lo[2:], hi[2:])
 	}
 }
 

@@ -107,12 +107,7 @@ func (c *convolution) depthwisePatchCandidate(b *build.Builder, t *tails.Tail, w
 		lo[1], hi[1] = row*c.out[2], min(row+p.groups*p.rows, c.out[1])*c.out[2]
 		lo[2], hi[2] = channel, min(channel+channels, c.groups)
 	}
-	readBox := func(task int, lo, hi []int64) {
-		outBox(task, lo, hi)
-		p0, p1 := lo[1], hi[1]
-		lo[1], hi[1] = lo[2], hi[2]
-		c.spatialBox(p0, p1, lo[2:], hi[2:])
-	}
+	readBox := c.depthwiseInput(outBox)
 	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
 	return &roperator.Candidate{
 		Inst: b.Instance("conv_depthwise_patch", c.kernel[2], c.stride[2], p.columns, p.rows, p.quads, p.room,

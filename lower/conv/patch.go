@@ -61,7 +61,7 @@ type patchTile struct {
 	shape       contraction.TileShape
 	units       patchUnits
 	rows        int64 // of the output
-	patchRows   int64
+	height      int64 // of the patch
 	patch, sums int64 // where they begin, in bytes
 	room        int64
 }
@@ -75,7 +75,7 @@ func (c *convolution) patchTiles(b *build.Builder) []patchTile {
 	target := b.Target()
 	runs := c.kernel[1] * u.filter
 	var out []patchTile
-	for _, s := range contraction.PatchShapes(target, b.Precision(), c.elements, c.positions(), c.outC, 0) {
+	for _, s := range contraction.PatchShapes(target, b.Precision(), c.elements, c.positions(), c.outC) {
 		s.BK = build.CeilDiv(runs, s.FragmentRuns()) * s.FragmentRuns() * u.elements
 		for i, rows := range patchRows {
 			t, ok := c.patchTile(s, u, rows, int64(target.SharedPerVEU))
@@ -92,11 +92,11 @@ func (c *convolution) patchTiles(b *build.Builder) []patchTile {
 // patchTile places what an rTask of so many rows has in shared memory. The sums of the only tile of an rTask stand
 // where its operands stood. ok is false if there is not enough room.
 func (c *convolution) patchTile(s contraction.TileShape, u patchUnits, rows, most int64) (t patchTile, ok bool) {
-	t = patchTile{shape: s, units: u, rows: rows, patchRows: (rows-1)*c.stride[1] + c.kernel[1]}
+	t = patchTile{shape: s, units: u, rows: rows, height: (rows-1)*c.stride[1] + c.kernel[1]}
 	lines := s.BN * (s.BK/u.elements + 1)
 	offsets := build.CeilDiv(int64(ir.Int32.Size())*s.BK/u.elements, unitBytes)
 	t.patch = unitBytes * (lines + offsets + 1) // a unit of zeros stands before the patch
-	end := t.patch + unitBytes*t.patchRows*u.phases*u.plane
+	end := t.patch + unitBytes*t.height*u.phases*u.plane
 	if rows*c.out[2] > s.BM {
 		t.sums = end
 	}
@@ -151,7 +151,7 @@ func (c *convolution) patchCandidate(b *build.Builder, p patchTile, t *tails.Tai
 	args := []rkernels.Field{
 		arg.Ref("x", c.x), arg.Ref("w", w), s.ScaleRef(w), {Name: "out", Value: arg.Operand3(t.Out)},
 		arg.Int("out_channels", c.outC), arg.Div("tiles_r", tr), arg.Div("tiles_n", tn), arg.Int("rows", p.rows),
-		arg.Int("image_positions", positions), arg.Int("channels", c.inC), arg.Int("patch_rows", p.patchRows),
+		arg.Int("image_positions", positions), arg.Int("channels", c.inC), arg.Int("patch_rows", p.height),
 		arg.Div("patch_units", u.phases*(c.out[2]-1)+u.filter), arg.Div("phases", u.phases), arg.Int("plane", u.plane),
 		arg.Div("filter_units", u.filter), arg.Int("units", c.kernel[1]*u.filter), arg.Div("depth", depth),
 		arg.Int("patch", p.patch), arg.Int("sums", p.sums),
