@@ -22,6 +22,8 @@
 // cause panic with "BUG:".
 package ir
 
+import "github.com/rammerc/rammerc/internal/diag"
+
 // ReferenceOpset is the ai.onnx opset whose semantics every Node has.
 const ReferenceOpset = 22
 
@@ -103,6 +105,21 @@ func (n *Node) Is(op string) bool { return n.Domain == "" && n.Op == op }
 
 // IsInternal reports whether n is the internal operator op.
 func (n *Node) IsInternal(op string) bool { return n.Domain == InternalDomain && n.Op == op }
+
+// NodeDiag is a diagnostic about n, or about the ONNX node that n comes from.
+func NodeDiag(n *Node, id, msg string) *diag.Diagnostic {
+	d := &diag.Diagnostic{ID: id, Node: n.Name, Op: n.Op, Domain: n.Domain, Message: msg}
+	if len(n.Origins) > 0 {
+		d.Node, d.Op, d.Domain = n.Origins[0].Name, n.Origins[0].OpType, ""
+	}
+	for _, in := range n.Inputs {
+		if in != nil {
+			d.DType = in.DType.String()
+			break
+		}
+	}
+	return d
+}
 
 // AttrKind tells which field of an Attr holds its value. The kinds are those of ONNX's AttributeProto.
 type AttrKind uint8

@@ -218,7 +218,7 @@ func announceSqueezes(b *build.Builder, g *ir.Graph) {
 func lowerNode(b *build.Builder, n *ir.Node) {
 	grp, err := build.NewGroup(n)
 	if err != nil {
-		b.Report(build.NodeDiag(n, "unsupported-op", err.Error()))
+		b.Report(ir.NodeDiag(n, "unsupported-op", err.Error()))
 		return
 	}
 	b.Enter(grp)
@@ -242,14 +242,14 @@ func reportError(b *build.Builder, n *ir.Node, err error) {
 	var missing *build.NotConstant
 	switch {
 	case errors.As(err, &missing):
-		d := build.NodeDiag(n, "not-constant", err.Error())
+		d := ir.NodeDiag(n, "not-constant", err.Error())
 		d.Help = build.BindHelp(missing.Node.Input(missing.Input))
 		if g := b.Group(); g != nil && missing.Node == g.Anchor {
 			d.Help = build.BindHelp(g.Inputs[missing.Input]) // outside of a fused body
 		}
 		b.Report(d)
 	case err != nil:
-		b.Report(build.NodeDiag(n, "unsupported-op", err.Error()))
+		b.Report(ir.NodeDiag(n, "unsupported-op", err.Error()))
 	}
 }
 

@@ -29,7 +29,7 @@ var reasons = map[string]reason{
 
 // reportMissing reports a node whose operator has no lowering.
 func reportMissing(b *build.Builder, n *ir.Node, op string) {
-	d := build.NodeDiag(n, "unsupported-op", "operator "+op+" has no compiled form")
+	d := ir.NodeDiag(n, "unsupported-op", "operator "+op+" has no compiled form")
 	if r, ok := reasons[op]; ok {
 		d.Message += ": " + r.why
 		if r.bind {

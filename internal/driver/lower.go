@@ -63,18 +63,10 @@ func ConstantShapes(g *ir.Graph) error {
 
 // dataDependent says that the shape of output i of n depends on data.
 func dataDependent(n *ir.Node, i int) *diag.Diagnostic {
-	d := &diag.Diagnostic{
-		ID: "data-dependent-shape", Node: n.Name, Op: n.Op, Domain: n.Domain, Port: fmt.Sprintf("output %d", i),
-		Message: fmt.Sprintf("the shape %v depends on data", n.Outputs[i].Shape),
-		Help: "rammerc compiles static shapes: make what determines it a constant of the model; " +
-			"the engine eval runs it as it is",
-	}
-	if len(n.Origins) > 0 {
-		d.Node, d.Op, d.Domain = n.Origins[0].Name, n.Origins[0].OpType, ""
-	}
-	if in := n.Input(0); in != nil {
-		d.DType = in.DType.String()
-	}
+	d := ir.NodeDiag(n, "data-dependent-shape", fmt.Sprintf("the shape %v depends on data", n.Outputs[i].Shape))
+	d.Port = fmt.Sprintf("output %d", i)
+	d.Help = "rammerc compiles static shapes: make what determines it a constant of the model; " +
+		"the engine eval runs it as it is"
 	if help := lower.BindHelp(n.Inputs...); help != "" {
 		d.Help = help
 	}

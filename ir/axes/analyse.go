@@ -188,16 +188,13 @@ func (a *analyser) axesOf(n *ir.Node, v *ir.Value) []Axis {
 	return list
 }
 
-// refuse reports that n cannot be a part of a general program.
+// refuse reports that n, or a constant that is an output of the graph (n is nil), cannot be a part of a general program.
 func (a *analyser) refuse(n *ir.Node, format string, args ...any) {
-	d := &diag.Diagnostic{ID: "dynamic-axis", Message: fmt.Sprintf(format, args...),
-		Help: "give one value to the dims that it depends on"}
+	d := &diag.Diagnostic{ID: "dynamic-axis", Message: fmt.Sprintf(format, args...)}
 	if n != nil {
-		d.Node, d.Op, d.Domain = n.Name, n.Op, n.Domain
-		if len(n.Origins) > 0 {
-			d.Node, d.Op, d.Domain = n.Origins[0].Name, n.Origins[0].OpType, ""
-		}
+		d = ir.NodeDiag(n, d.ID, d.Message)
 	}
+	d.Help = "give one value to the dims that it depends on"
 	a.diags.Add(d)
 }
 

@@ -34,12 +34,8 @@ func pairGraphs(twin map[*ir.Value]*ir.Value, g, other *ir.Graph) *diag.Diagnost
 
 func pairNodes(twin map[*ir.Value]*ir.Value, n, m *ir.Node) *diag.Diagnostic {
 	differ := func(what string) *diag.Diagnostic {
-		d := &diag.Diagnostic{ID: "dynamic-structure", Node: n.Name, Op: n.Op, Domain: n.Domain,
-			Message: what + " depends on the extents of dims with a range",
-			Help:    "choose a range in which it does not, or give the dims one value each"}
-		if len(n.Origins) > 0 {
-			d.Node, d.Op, d.Domain = n.Origins[0].Name, n.Origins[0].OpType, ""
-		}
+		d := ir.NodeDiag(n, "dynamic-structure", what+" depends on the extents of dims with a range")
+		d.Help = "choose a range in which it does not, or give the dims one value each"
 		return d
 	}
 	if n.Op != m.Op || n.Domain != m.Domain || len(n.Inputs) != len(m.Inputs) || len(n.Outputs) != len(m.Outputs) {

@@ -140,21 +140,6 @@ func (b *Builder) SendTo(v *ir.Value, home roperator.View) {
 	}
 }
 
-// NodeDiag is a diagnostic about n, or about the ONNX node that n comes from.
-func NodeDiag(n *ir.Node, id, msg string) *diag.Diagnostic {
-	d := &diag.Diagnostic{ID: id, Node: n.Name, Op: n.Op, Domain: n.Domain, Message: msg}
-	if len(n.Origins) > 0 {
-		d.Node, d.Op, d.Domain = n.Origins[0].Name, n.Origins[0].OpType, ""
-	}
-	for _, in := range n.Inputs {
-		if in != nil {
-			d.DType = in.DType.String()
-			break
-		}
-	}
-	return d
-}
-
 // In is the view from which v is read: v is an input, a constant, or made by an earlier node.
 func (b *Builder) In(v *ir.Value) roperator.View {
 	if view, ok := b.views[v]; ok {
@@ -281,7 +266,7 @@ func (b *Builder) Target() *target.Target { return &b.target }
 func (b *Builder) Instance(name string, values ...any) *rkernels.Instance {
 	k, err := b.kernels.Find(name)
 	if err != nil {
-		b.Report(NodeDiag(b.group.Node, "no-kernel", err.Error()))
+		b.Report(ir.NodeDiag(b.group.Node, "no-kernel", err.Error()))
 		return nil
 	}
 	if !b.target.Runs(k.MinArch) {
@@ -338,7 +323,7 @@ func (b *Builder) reportNone(kind string) {
 		return // the missing kernels have been reported
 	}
 	needs := strings.Join(slices.Sorted(maps.Keys(b.tooOld)), ", ")
-	b.Report(NodeDiag(b.group.Node, "unsupported-op", fmt.Sprintf("%s has no rKernel that %s can run: %s", kind,
+	b.Report(ir.NodeDiag(b.group.Node, "unsupported-op", fmt.Sprintf("%s has no rKernel that %s can run: %s", kind,
 		b.target.Name, needs)))
 }
 

@@ -46,7 +46,7 @@ func (b *Builder) Extents(v *ir.Value, need Need) []int64 {
 func notStatic(v *ir.Value, need Need) *diag.Diagnostic {
 	d := &diag.Diagnostic{}
 	if v.Def != nil {
-		d = NodeDiag(v.Def, "", "")
+		d = ir.NodeDiag(v.Def, "", "")
 	}
 	d.ID, d.Port, d.DType = "dynamic-extent", "value "+v.Name, v.DType.String()
 	d.Message = fmt.Sprintf("the shape %v is not constant: %s", v.Shape, need)

@@ -1,6 +1,7 @@
 package elementwise
 
 import (
+	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/rkernels"
@@ -20,7 +21,7 @@ func Copy(b *build.Builder, dst, src roperator.View) {
 	leaf := functor.Leaf(src.DType(), 0)
 	m := Map{Kind: "copy", Outs: []roperator.View{dst}, Roots: []*functor.Expr{leaf}, Leaves: []roperator.View{src}}
 	if err := Add(b, m); err != nil {
-		b.Report(build.NodeDiag(b.Group().Node, "unsupported-op", "copying it: "+err.Error()))
+		b.Report(ir.NodeDiag(b.Group().Node, "unsupported-op", "copying it: "+err.Error()))
 	}
 }
 
