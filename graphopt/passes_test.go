@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
 	"github.com/rammerc/rammerc/precision"
@@ -237,4 +238,27 @@ func tensorDiff(got, want *ir.Tensor, tolerance float64) string {
 		}
 	}
 	return ""
+}
+
+// TestFoldingRevealsMistakes: folding makes extents known that inference could not follow, here because they were
+// computed in floating-point numbers. What is then wrong is a mistake of the model, and is reported as such.
+func TestFoldingRevealsMistakes(t *testing.T) {
+	g, err := ir.ParseText("g.rir", []byte(`graph "g" (%x: float32[1,1,4], %w: float32[1,1,9]) {
+  %amount = const float32[1] {1.5}
+  %none = const int64[1] {0}
+  %up: float32[1] = Ceil(%amount)
+  %n: int64[1] = Cast(%up) {to = 7}
+  %pads: int64[6] = Concat(%none, %none, %n, %none, %none, %n) {axis = 0}
+  %p: float32[1,1,unk__0] = Pad(%x, %pads) {mode = "reflect"}
+  %y: float32? = Conv(%p, %w) name "too wide"
+  return %y
+}
+`), ir.ParseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = Run(g, Options{})
+	if found := diag.All(err); len(found) != 1 || found[0].ID != "bad-shape" || found[0].Node != "too wide" {
+		t.Errorf("got %v, want that the window of the Conv is too wide", err)
+	}
 }

@@ -82,6 +82,9 @@ type Graph struct {
 	Outputs []*Value
 	Consts  []*Value
 	Nodes   []*Node
+	// Untyped marks a branch of an If that is wrong for the shapes at hand, so that taking it would fail. Its values may
+	// lack types, and passes leave it alone. Only InferShapes writes it.
+	Untyped bool
 }
 
 // Input returns input i, or nil when the node leaves it out or has fewer inputs.

@@ -26,43 +26,28 @@ func (c *InferContext) setFrom(i int, v *Value) {
 
 // inferIf: extents in which the branches differ become fresh symbols, and a rank in which they differ becomes unknown.
 //
-// If the condition is known, the other branch can never run. It need not be correct for the shapes at hand, so its
-// errors are dropped, and its outputs do not count. Exporters write such branches to handle inputs of several ranks.
+// A branch may be wrong for the shapes at hand: exporters write branches for inputs of several ranks, of which one fits.
+// That is no mistake of the model as long as the other branch can be taken. The errors of such a branch are dropped, and
+// the other one alone gives the outputs their types. So it is, too, where the condition is known.
 func inferIf(c *InferContext) {
 	c.wantOne(0)
-	then, other := c.attr("then_branch").G, c.attr("else_branch").G
-	excluded := c.excludedBranch()
-	ok := true
-	for _, b := range []struct {
-		attr string
-		g    *Graph
-	}{{"then_branch", then}, {"else_branch", other}} {
-		if b.attr == excluded {
-			ok = c.unchecked(func() bool { return c.body(b.attr, b.g) }) && ok
-		} else {
-			ok = c.body(b.attr, b.g) && ok
-		}
-		if len(b.g.Inputs) != 0 {
-			ok = c.badAttr(b.attr, "the graph has %d inputs, wanted none", len(b.g.Inputs))
-		}
-		if len(b.g.Outputs) < len(c.Node.Outputs) || len(b.g.Outputs) != len(then.Outputs) {
-			ok = c.badAttr(b.attr, "the graph has %d outputs, the node %d", len(b.g.Outputs), len(c.Node.Outputs))
-		}
-	}
-	if !ok {
+	then, other := c.branch("then_branch"), c.branch("else_branch")
+	if then == nil || other == nil || !c.wantBranchOutputs(then, other) {
 		return
 	}
-	for i, v := range then.Outputs {
-		w := other.Outputs[i]
-		if v.DType != w.DType && v.DType != Invalid && w.DType != Invalid {
-			c.Report("bad-type", c.outputPlace(i), "the branches give %v and %v", v.DType, w.DType)
-			continue
+	possible := c.possibleBranches(then, other)
+	for _, b := range possible {
+		if b.graph.Untyped {
+			c.in.diags.Items = append(c.in.diags.Items, b.problems.Items...)
 		}
-		switch excluded {
-		case "then_branch":
-			c.setFrom(i, w)
-		case "else_branch":
-			c.setFrom(i, v)
+	}
+	for i, v := range then.graph.Outputs {
+		w := other.graph.Outputs[i]
+		switch {
+		case v.DType != w.DType && v.DType != Invalid && w.DType != Invalid:
+			c.Report("bad-type", c.outputPlace(i), "the branches give %v and %v", v.DType, w.DType)
+		case len(possible) == 1:
+			c.setFrom(i, possible[0].graph.Outputs[i])
 		default:
 			c.setType(i, v.DType)
 			c.set(i, c.in.unite(v.Shape, w.Shape))
@@ -70,28 +55,61 @@ func inferIf(c *InferContext) {
 	}
 }
 
-// excludedBranch is the attribute of the branch that can never run, "" when the condition is not known.
-func (c *InferContext) excludedBranch() string {
-	elems := c.elems(0)
-	if len(elems) != 1 {
-		return ""
-	}
-	cond, known := elems[0].Const()
-	switch {
-	case !known:
-		return ""
-	case cond != 0:
-		return "else_branch"
-	}
-	return "then_branch"
+// branch is a branch of an If with the problems that inference has found in it.
+type branch struct {
+	graph    *Graph
+	problems *diag.List
 }
 
-// unchecked runs f and drops the errors that it reports.
-func (c *InferContext) unchecked(f func() bool) bool {
+// branch infers the graph of an attribute. It returns nil, and reports why, if the graph cannot be a branch.
+func (c *InferContext) branch(attr string) *branch {
+	b := &branch{c.attr(attr).G, &diag.List{}}
 	kept := c.in.diags
-	defer func() { c.in.diags = kept }()
-	c.in.diags = &diag.List{}
-	return f()
+	c.in.diags = b.problems
+	inferred := c.body(attr, b.graph)
+	c.in.diags = kept
+	b.graph.Untyped = b.problems.Errors() > 0
+	if !inferred {
+		kept.Items = append(kept.Items, b.problems.Items...)
+		return nil
+	}
+	if n := len(b.graph.Inputs); n != 0 {
+		c.badAttr(attr, "the graph has %d inputs, wanted none", n)
+		return nil
+	}
+	return b
+}
+
+// wantBranchOutputs wants both branches to give as many values as the node has outputs.
+func (c *InferContext) wantBranchOutputs(then, other *branch) bool {
+	n, m := len(then.graph.Outputs), len(other.graph.Outputs)
+	ok := true
+	if n < len(c.Node.Outputs) {
+		ok = c.badAttr("then_branch", "the graph has %d outputs, the node %d", n, len(c.Node.Outputs))
+	}
+	if m < len(c.Node.Outputs) || m != n {
+		ok = c.badAttr("else_branch", "the graph has %d outputs, the node %d", m, len(c.Node.Outputs))
+	}
+	return ok
+}
+
+// possibleBranches are the branches that can be taken: the one that the condition selects, if it is known, and otherwise
+// those without errors. If both have errors, both are returned, so that the errors are reported.
+func (c *InferContext) possibleBranches(then, other *branch) []*branch {
+	if elems := c.elems(0); len(elems) == 1 {
+		if cond, known := elems[0].Const(); known && cond != 0 {
+			return []*branch{then}
+		} else if known {
+			return []*branch{other}
+		}
+	}
+	switch {
+	case then.graph.Untyped == other.graph.Untyped:
+		return []*branch{then, other}
+	case then.graph.Untyped:
+		return []*branch{other}
+	}
+	return []*branch{then}
 }
 
 // unite is a shape for a value that may have either of two: an extent in which they differ becomes a fresh symbol, and

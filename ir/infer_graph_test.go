@@ -151,6 +151,39 @@ func forget(g *Graph) {
 	}
 }
 
+// TestBranchThatCannotBeTaken: a branch that is wrong for the shapes at hand is no error while the other one is right, and
+// the other one says what the results are. If both are wrong, the errors of both are reported.
+func TestBranchThatCannotBeTaken(t *testing.T) {
+	const text = `graph "g" (%c: bool[], %x: float32[2,3]) {
+  %y: float32? = If(%c) {else_branch = graph "else" () {
+    %e: float32? = Softmax(%x) {axis = WRONG} name "of rank five"
+    return %e
+  }, then_branch = graph "then" () {
+    %t: float32? = Softmax(%x) {axis = RIGHT} name "of rank two"
+    return %t
+  }}
+  return %y
+}
+`
+	g := mustParse(t, strings.NewReplacer("WRONG", "4", "RIGHT", "1").Replace(text))
+	if list := InferShapes(g); len(list.Items) > 0 {
+		t.Errorf("one branch is right: %v", list)
+	}
+	if got := g.Outputs[0].Shape.String(); got != "[2,3]" {
+		t.Errorf("the result has the shape %s, want [2,3]", got)
+	}
+	if n := g.Nodes[0]; !n.Attrs["else_branch"].G.Untyped || n.Attrs["then_branch"].G.Untyped {
+		t.Errorf("the wrong branch is not the one that is marked")
+	}
+	if err := Verify(g); err != nil {
+		t.Error(err)
+	}
+	g = mustParse(t, strings.NewReplacer("WRONG", "4", "RIGHT", "5").Replace(text))
+	if list := InferShapes(g); len(list.Items) != 2 {
+		t.Errorf("both branches are wrong: got %v, want two errors", list)
+	}
+}
+
 func TestBindDims(t *testing.T) {
 	g := mustParse(t, `graph "g" (%x: float32[batch,(seq+1)/(2),unk__0], %k: int64[1]) {
   %y: float32? = Expand(%x, %k)

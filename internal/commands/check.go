@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -82,6 +83,9 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) error 
 		}
 	}
 	if err := driver.Optimise(job, g, nil, o); err != nil {
+		if slices.ContainsFunc(l.Items, func(d *diag.Diagnostic) bool { return d.ID == "unbound-dim" }) {
+			return &l // the extents that readable gave to these dims may be what does not fit
+		}
 		return joinProblems(&l, driver.Explain(diag.InFile(err, o.Path), m))
 	}
 	if err := driver.ConstantShapes(g); err != nil {

@@ -42,6 +42,7 @@ type importer struct {
 	inlined    int         // what inlining has added so far, in the units of nodeCost
 	namer      *ir.Namer
 	bind       map[string]int64                // Options.Dims and what Options.Shapes implies
+	untied     map[string]bool                 // symbols for which Options.Shapes gives several extents
 	declared   map[*ir.Value]declared          // types that the model declares for values, used where inference fails
 	free       map[*onnxpb.GraphProto][]string // results of freeNames
 	sparse     int64                           // bytes that sparse tensors have been expanded to
@@ -67,6 +68,7 @@ func newImporter(file string, pb *onnxpb.ModelProto, dir string, size int64, opt
 		functions:  map[functionKey]*function{},
 		namer:      ir.NewNamer(&ir.Graph{}),
 		bind:       map[string]int64{},
+		untied:     map[string]bool{},
 		declared:   map[*ir.Value]declared{},
 		free:       map[*onnxpb.GraphProto][]string{},
 		complained: map[string]bool{}, places: map[string]*place{}, tensors: map[*onnxpb.TensorProto]*ir.Tensor{},

@@ -39,6 +39,15 @@ func typeOf(pb *onnxpb.TypeProto) (t declared, err error) {
 // unnamed stands for an extent that the model neither gives nor names, until nameDims names it.
 var unnamed = ir.Sym("")
 
+// unknownExtent is what some exporters, such as Paddle's, write for an extent that they do not know.
+const unknownExtent = -1
+
+// anonymous are the names that exporters write for every extent that they do not know. Two extents of such a name have
+// nothing to do with each other.
+var anonymous = map[string]bool{
+	"": true, "?": true, "-1": true, "None": true, "none": true, "unk": true, "unknown": true, "dynamic": true,
+}
+
 func parseShape(pb *onnxpb.TensorShapeProto) (ir.Shape, error) {
 	if len(pb.Dim) > maxRank {
 		return nil, fmt.Errorf("the rank is %d, at most %d is supported", len(pb.Dim), maxRank)
@@ -48,10 +57,15 @@ func parseShape(pb *onnxpb.TensorShapeProto) (ir.Shape, error) {
 	for i, d := range pb.Dim {
 		switch v := d.GetValue().(type) {
 		case *onnxpb.TensorShapeProto_Dimension_DimValue:
-			s[i] = ir.D(v.DimValue)
+			if s[i] = ir.D(v.DimValue); v.DimValue == unknownExtent {
+				s[i] = unnamed
+				continue
+			}
 			consts = append(consts, v.DimValue)
 		case *onnxpb.TensorShapeProto_Dimension_DimParam:
-			s[i] = ir.Sym(v.DimParam)
+			if s[i] = ir.Sym(v.DimParam); anonymous[v.DimParam] {
+				s[i] = unnamed
+			}
 		default:
 			s[i] = unnamed
 		}
@@ -115,6 +129,7 @@ type modelInput struct {
 	// value is the constant to which Options.Bind binds the input, nil if it does not. The graph then has a constant in
 	// place of the input.
 	value *ir.Tensor
+	given []int64 // its shape by Options.Shapes or Options.Bind, nil if they do not say it; -1 keeps the model's extent
 }
 
 // readInputs reads the types of the main graph's inputs and applies the options to them.
@@ -149,6 +164,7 @@ func (im *importer) readInputs(pb *onnxpb.GraphProto, initialized map[string]boo
 	}
 	im.applyBind(list)
 	im.applyShapes(list)
+	im.untie(list)
 	im.applyDims(list)
 	im.requireStatic(list)
 	return list
@@ -167,7 +183,9 @@ func typeID(err error) string {
 	return "bad-type"
 }
 
-// applyShapes applies Options.Shapes. Where the model has a symbol, the given extent binds the symbol in all inputs.
+// applyShapes applies Options.Shapes. Where the model has a symbol, the given extent binds the symbol in all inputs. If
+// shapes are given that have several extents for one symbol, each input gets its own extent: exporters give one name to
+// extents that have nothing to do with each other.
 func (im *importer) applyShapes(list []modelInput) {
 	for _, name := range sortedKeys(im.opts.Shapes) {
 		if in := im.inputNamed(list, name, "the model has no such input"); in != nil {
@@ -218,11 +236,25 @@ func (im *importer) applyShape(in *modelInput, want []int64) {
 			continue
 		}
 		if old, bound := im.bind[name]; bound && old != n {
-			im.portf("dim-conflict", inputPort(in.name), "", "dim %d is %q, which is %d already and cannot be %d, too",
-				i, name, old, n)
-			continue
+			im.untied[name] = true
 		}
 		im.bind[name] = n
+	}
+	in.given = want
+}
+
+// untie replaces symbols for which the options give several extents by these, each in its input. Inputs whose shape is
+// not given keep the symbol.
+func (im *importer) untie(list []modelInput) {
+	for _, in := range list {
+		for i, n := range in.given {
+			if name, ok := plainSymbol(in.typ.shape[i]); ok && im.untied[name] && n >= 0 {
+				in.typ.shape[i] = ir.D(n)
+			}
+		}
+	}
+	for name := range im.untied {
+		delete(im.bind, name)
 	}
 }
 

@@ -8,6 +8,26 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx"
 )
 
+// TestExtentsThatExportersDoNotKnow: -1 and names such as "?" say nothing about an extent, and tie it to no other.
+func TestExtentsThatExportersDoNotKnow(t *testing.T) {
+	model := newModel(17).in("x float32[-1,unknown]", "y float32[unknown,-1]").out("z float32").node("z = MatMul(x,y)")
+	m, err := model.parse(t, onnx.Options{Dims: map[string]int64{"x_dim_1": 3, "y_dim_0": 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := m.Graph.Inputs[0].Shape.String() + " " + m.Graph.Inputs[1].Shape.String()
+	if want := "[x_dim_0,3] [3,y_dim_1]"; got != want {
+		t.Errorf("the shapes are %s, want %s", got, want)
+	}
+	shapes := map[string][]int64{"x": {2, 5}, "y": {5, 4}}
+	if m, err = model.parse(t, onnx.Options{Shapes: shapes, RequireStatic: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Graph.Outputs[0].Shape.String(); got != "[2,4]" {
+		t.Errorf("the output's shape is %s, want [2,4]", got)
+	}
+}
+
 func TestOptions(t *testing.T) {
 	model := newModel(17).in("x float32[batch,seq,8]", "y float32[batch,?,8]").
 		out("z float32[batch,seq,8]").node("z = Add(x,y)")
@@ -32,8 +52,8 @@ func TestOptions(t *testing.T) {
 		{"unknown dim", onnx.Options{Dims: dims{"bath": 2}}, "", "unknown-dim", "its dims are: batch, seq, y_dim_1"},
 		{"unknown input", onnx.Options{Shapes: shapes{"q": {2}}}, "", "unknown-input", "the inputs are: x, y"},
 		{"rank", onnx.Options{Shapes: shapes{"x": {2, 8}}}, "", "bad-shape", "rank 2"},
-		{"conflict of shapes", onnx.Options{Shapes: shapes{"x": {2, 3, 8}, "y": {4, 3, 8}}}, "", "dim-conflict",
-			"2 already"},
+		{"shapes that differ untie", onnx.Options{Shapes: shapes{"x": {1, 3, 8}, "y": {4, -1, 8}}},
+			"[1,3,8] [4,y_dim_1,8]", "", ""},
 		{"conflict of both", onnx.Options{Shapes: shapes{"x": {2, 3, 8}}, Dims: dims{"batch": 4}}, "", "dim-conflict",
 			"bound to 4"},
 		{"negative", onnx.Options{Dims: dims{"batch": -4}}, "", "bad-dim", "-4"},
