@@ -113,6 +113,31 @@ func TestBackEndsAreChosen(t *testing.T) {
 	}
 }
 
+// Headers that stand beside a program are included inside its unnamed namespace, where headers of the system must not be.
+func TestHeadersBesideAProgramIncludeTheSystemFirst(t *testing.T) {
+	t.Parallel()
+	system := regexp.MustCompile(`(?m)^\s*#\s*include\s*<`)
+	for _, b := range All {
+		if b.Beside == "" {
+			continue
+		}
+		files := b.Sources()
+		names, err := fs.Glob(files, "*.h")
+		if err != nil || len(names) < 5 {
+			t.Fatalf("%s: %d headers, %v", b.Name, len(names), err)
+		}
+		for _, name := range names {
+			data, err := fs.ReadFile(files, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := system.Match(data); got != (name == b.First) {
+				t.Errorf("%s: %s includes headers of the system: %v; only %s does", b.Name, name, got, b.First)
+			}
+		}
+	}
+}
+
 func TestFor(t *testing.T) {
 	t.Parallel()
 	for target, want := range map[string]string{"sm_90": "cuda", "sm_120a": "cuda", "emu": "emu", "gfx942": ""} {

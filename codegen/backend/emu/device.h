@@ -2,8 +2,6 @@
 // the block that the running OS thread is.
 #pragma once
 
-#include <cmath>
-
 #include "backend/emu/block_run.h"
 #include "backend/emu/block_sync.h"
 

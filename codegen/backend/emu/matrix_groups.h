@@ -3,8 +3,6 @@
 // numbers.
 #pragma once
 
-#include <vector>
-
 #include "backend/emu/matrix.h"
 
 namespace rt::detail {
