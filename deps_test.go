@@ -19,7 +19,8 @@ var allowed = map[string]string{
 	"internal/dump":      "",
 	"internal/npy":       "",
 	"internal/tensorio":  "ir ir/onnx internal/npy",
-	"internal/toolchain": "",
+	"internal/process":   "",
+	"internal/toolchain": "internal/process",
 	"codegen/abi":        "schema",
 	"ir/onnx/onnxpb":     "",
 	"ir":                 "internal/diag",
@@ -62,7 +63,7 @@ var allowed = map[string]string{
 	"profiler/model": "profiler ir rkernels roperator device internal/diag",
 	"profiler/db":    "",
 	"profiler/tune":  "profiler/db",
-	"profiler/measure": "codegen codegen/backend codegen/rt internal/toolchain internal/tolerance ir precision profiler " +
+	"profiler/measure": "codegen codegen/backend codegen/rt internal/process internal/toolchain internal/tolerance ir precision profiler " +
 		"profiler/db profiler/timing rkernels roperator",
 	"device":             "internal/diag",
 	"vdevice":            "device rkernels roperator internal/diag schema",
@@ -73,8 +74,8 @@ var allowed = map[string]string{
 	"schema/describe":    "",
 	"schema/generate":    "schema/describe",
 	"codegen/backend":    "codegen/rt",
-	"internal/runner":    "codegen/abi internal/toolchain internal/diag",
-	"internal/calibrate": "codegen/backend internal/toolchain device",
+	"internal/runner":    "codegen/abi internal/process internal/toolchain internal/diag",
+	"internal/calibrate": "codegen/backend internal/process internal/toolchain device",
 	"internal/trace":     "schema",
 	"profiler/timing":    "ir internal/tolerance precision",
 	"internal/progress":  "internal/diag",
@@ -86,7 +87,7 @@ var allowed = map[string]string{
 		"codegen codegen/abi codegen/backend internal/diag internal/budget internal/dump internal/engine internal/outdir internal/progress " +
 		"internal/runner internal/tensorio internal/toolchain internal/trace precision",
 	"internal/commands":    "*",
-	"cmd/rammerc":          "internal/commands internal/driver internal/engine internal/diag precision",
+	"cmd/rammerc":          "internal/commands internal/driver internal/engine internal/diag internal/process precision",
 	"internal/tolerance":   "ir precision",
 	"scripts/benchtables":  "",
 	"scripts/testcount":    "",

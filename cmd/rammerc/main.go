@@ -9,26 +9,29 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/process"
 )
 
-// exitInterrupted is the exit status of a command that the user stopped.
-const exitInterrupted = 130
+// exitSignal is the exit status of a command that a signal stopped, less the signal's number.
+const exitSignal = 128
 
 func main() {
 	a := newApp(os.Args[1:], os.Stdout, os.Stderr)
 	a.job = driver.NewJob(os.Stderr)
 	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
-		<-interrupted
+		s := <-interrupted
+		process.EndAll()
 		a.job.Folders.Abandon()
-		os.Exit(exitInterrupted)
+		os.Exit(exitSignal + int(s.(syscall.Signal)))
 	}()
 	os.Exit(a.run())
 }
@@ -121,7 +124,7 @@ func (a *app) root() *cobra.Command {
 into rTasks, and a schedule made at compile time places every rTask on a virtual execution unit.
 
 MODEL is an ONNX file, or a graph in text form (.rir) as --dump writes it after every stage.
-Exit status: 0 ok, 1 internal error, 2 wrong input, 3 a check failed, 4 a tool is missing.
+Exit status: 0 ok, 1 internal error, 2 wrong input, 3 a check failed, 4 a tool is missing or fails.
 Flags take precedence over rammerc.yaml (in the current folder, or --config), and that over defaults.
 Results go to standard output, progress and messages to standard error.`,
 		SilenceErrors: true,
@@ -135,6 +138,7 @@ Results go to standard output, progress and messages to standard error.`,
 	root.PersistentFlags().BoolP("quiet", "q", false, "no progress on standard error")
 	root.PersistentFlags().String("config", "", "configuration file (default: rammerc.yaml when there is one)")
 	root.PersistentFlags().Bool("print-config", false, "print the flags in force, as a configuration file, and stop")
+	root.Version = driver.Version().Version
 	root.AddCommand(
 		a.compileCommand(), a.tuneCommand(), a.collectCommand(), a.runCommand(), a.verifyCommand(), a.benchCommand(),
 		a.profileCommand(), a.checkCommand(),
@@ -146,9 +150,35 @@ Results go to standard output, progress and messages to standard error.`,
 		c.Args = argsUnlessConfig(c.Args)
 		c.RunE = a.withConfig(c.RunE)
 	}
+	root.SetHelpCommand(helpCommand(root))
 	completeFlags(root)
 	addCompletion(root)
 	return root
+}
+
+// helpCommand is cobra's, except that a command that is not there is an error.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show the manual of a command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return diag.New("unknown-command", "there is no command %q; 'rammerc help' lists them", strings.Join(args, " "))
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, c := range root.Commands() {
+				if len(args) == 0 && c.IsAvailableCommand() {
+					names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
 }
 
 // argsUnlessConfig checks the positional arguments, except with --print-config, which needs none.

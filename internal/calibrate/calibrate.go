@@ -11,12 +11,12 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/rammerc/rammerc/codegen/backend"
+	"github.com/rammerc/rammerc/internal/process"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
@@ -56,22 +56,21 @@ const patience = 5 * time.Minute
 func Run(ctx context.Context, program string, progress func(done, total int)) (*Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program)
+	cmd := process.Command(ctx, program)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := process.Start(cmd); err != nil {
 		return nil, err
 	}
 	r, parseErr := Parse(out, progress)
 	if parseErr != nil {
 		_, _ = io.Copy(io.Discard, out) // the program must not block on a full pipe
 	}
-	if err := cmd.Wait(); err != nil {
+	if err := process.Wait(cmd); err != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			err = errors.New("no end after " + patience.String())
 		}

@@ -10,10 +10,10 @@ import (
 // Exit statuses of the command, as its manual has them.
 const (
 	ExitOK       = 0
-	ExitInternal = 1 // a bug of rammerc, or a machine that fails: a full disk, a compiler that crashes
+	ExitInternal = 1 // a bug of rammerc, or a machine that fails: a full disk
 	ExitInput    = 2 // the user's model, data, flags or files
 	ExitCheck    = 3 // what the user asked to be checked does not hold
-	ExitTool     = 4 // nvcc, a C++ compiler or a GPU is missing
+	ExitTool     = 4 // nvcc, a C++ compiler or a GPU is missing, or the compiler fails
 )
 
 // CheckError says that a check the user asked for did not hold: results differ, or there was a data race.
@@ -32,7 +32,7 @@ func ExitCode(err error) int {
 		return ExitInternal
 	case errors.As(err, &check):
 		return ExitCheck
-	case toolchain.IsMissing(err):
+	case toolchain.IsMissing(err), toolchain.HasFailed(err):
 		return ExitTool
 	case len(diag.All(err)) > 0:
 		return ExitInput

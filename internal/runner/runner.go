@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/internal/process"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
@@ -131,7 +132,7 @@ func Open(ctx context.Context, lib string, opt Options) (*Lib, error) {
 	}
 	args := append(append([]string{}, opt.Under...), exe, lib, opt.Name)
 	args = append(args, opt.arguments()...)
-	l := &Lib{cmd: exec.CommandContext(ctx, args[0], args[1:]...), stderr: &tail{}}
+	l := &Lib{cmd: process.Command(ctx, args[0], args[1:]...), stderr: &tail{}}
 	l.cmd.Env = append(os.Environ(), opt.Env...)
 	l.cmd.Stderr = l.stderr
 	if l.in, err = l.cmd.StdinPipe(); err != nil {
@@ -140,7 +141,7 @@ func Open(ctx context.Context, lib string, opt Options) (*Lib, error) {
 	if l.out, err = l.cmd.StdoutPipe(); err != nil {
 		return nil, err
 	}
-	if err := l.cmd.Start(); err != nil {
+	if err := process.Start(l.cmd); err != nil {
 		return nil, err
 	}
 	greeting, err := l.reply()
@@ -334,7 +335,7 @@ func (l *Lib) crash() error {
 func (l *Lib) finish() error {
 	l.wait.Do(func() {
 		l.in.Close()
-		l.end = l.cmd.Wait()
+		l.end = process.Wait(l.cmd)
 	})
 	return l.end
 }

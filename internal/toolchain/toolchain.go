@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/rammerc/rammerc/internal/process"
 )
 
 // Missing is the error for a tool that this machine lacks.
@@ -47,6 +49,12 @@ func (f *Failed) Error() string {
 
 func (f *Failed) Unwrap() error { return f.Err }
 
+// HasFailed reports whether err says that a tool failed.
+func HasFailed(err error) bool {
+	var f *Failed
+	return errors.As(err, &f)
+}
+
 // Run is one finished command.
 type Run struct {
 	Command []string
@@ -56,14 +64,13 @@ type Run struct {
 
 // run executes a command in dir and waits for it.
 func run(ctx context.Context, dir string, command ...string) (*Run, error) {
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd := process.Command(ctx, command[0], command[1:]...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	cmd.WaitDelay = 5 * time.Second
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	start := time.Now()
-	err := cmd.Run()
+	err := process.Run(cmd)
 	r := &Run{Command: command, Output: out.String(), Took: time.Since(start)}
 	if err != nil {
 		if ctx.Err() != nil {

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/rammerc/rammerc/internal/process"
 )
 
 // child is a running machine.
@@ -33,9 +35,8 @@ func isBroken(err error) bool {
 
 // start starts the machine of a part's program.
 func start(ctx context.Context, program string, patience time.Duration) (*child, error) {
-	c := &child{cmd: exec.CommandContext(ctx, program), lines: make(chan string, 1), limited: patience}
+	c := &child{cmd: process.Command(ctx, program), lines: make(chan string, 1), limited: patience}
 	c.cmd.Stderr = &c.stderr
-	c.cmd.WaitDelay = 5 * time.Second
 	var err error
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func start(ctx context.Context, program string, patience time.Duration) (*child,
 	if err != nil {
 		return nil, err
 	}
-	if err := c.cmd.Start(); err != nil {
+	if err := process.Start(c.cmd); err != nil {
 		return nil, err
 	}
 	go func() {
@@ -80,10 +81,10 @@ func (c *child) ask(format string, args ...any) (string, error) {
 
 // end kills the machine and returns why.
 func (c *child) end(why string) error {
-	_ = c.cmd.Process.Kill()
+	process.End(c.cmd)
 	for range c.lines { // until the reader has seen the end
 	}
-	_ = c.cmd.Wait()
+	_ = process.Wait(c.cmd)
 	if state := c.cmd.ProcessState; why == "its process ended" && state != nil {
 		why += ": " + state.String()
 	}
@@ -95,5 +96,5 @@ func (c *child) close() {
 	_ = c.in.Close()
 	for range c.lines {
 	}
-	_ = c.cmd.Wait()
+	_ = process.Wait(c.cmd)
 }
