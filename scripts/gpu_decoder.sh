@@ -31,10 +31,8 @@ for form in bf16 int4; do
       2>"$out/log/$form.$plan.bench"
   done
 done
-flags=(--precision bf16)
 for form in bf16 int4; do
-  timeout "${VERIFY:-120}" "$RAMMERC" verify "$out/lib_$form.rprogram" --model "$out/models/$model.onnx" "${flags[@]}" --json \
+  timeout "${VERIFY:-120}" "$RAMMERC" verify "$out/lib_$form.rprogram" --model "$out/models/$model.onnx" --json \
     >"$out/$form.verify.json" 2>"$out/log/$form.verify"
-  flags=(--weights int4)
 done
 python3 "$root/bench/decoder.py" "$out" "$model" "${HBM:-4.8e12}"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/precision"
 )
@@ -29,6 +30,9 @@ empty or holds the same library.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Path, o.Command = args[0], a.command()
+			if o.Tries == 0 { // for the driver: as many as it sees fit
+				return diag.New("bad-flag", "--tries 0: want at least one plan")
+			}
 			r, err := driver.Compile(a.job, o)
 			if err != nil {
 				return err

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,9 +37,14 @@ func rejectCompileFlags(cmd *cobra.Command, path string) error {
 		return nil
 	}
 	var l diag.List
-	for _, name := range []string{
-		"target", "device", "offline", "plan", "policy", "check", "check-seed", "dump", "debug", "tsan",
-	} {
+	names := []string{
+		"target", "device", "offline", "plan", "policy", "precision", "precision-of", "weights", "check", "check-seed", "dump",
+		"debug", "tsan",
+	}
+	if !given(cmd, "model") { // the reference of a library is a model, too
+		names = append(names, "shape", "bind")
+	}
+	for _, name := range names {
 		if given(cmd, name) {
 			l.Add(diag.New("bad-flag", "--%s applies only to models, and %s is a library directory, which is compiled already",
 				name, path))
@@ -169,44 +177,104 @@ func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench LIBDIR…",
 		Short: "Measure the latency of compiled libraries",
-		Long: `bench runs each library on random inputs and prints min, p50, p90, p99 and max of the latency. On a GPU,
+		Long: `bench runs each library on random inputs and prints min, p50, p90, p99, max and mean of the latency. On a GPU,
 inputs and outputs are in device memory, and times are measured with device events; with --transfers the
 host's clock measures the whole call with its copies. Before that it measures, by the host's clock, what a
 new process needs: loading the library, creating a context, and the first run. A lock makes sure that only
-one of a user's processes on a machine measures at a time.`,
+one of a user's processes on a machine measures at a time.
+
+With --baseline it compares each library with an earlier one: with its library directory, which is timed in
+turns with the new one, or with the times that --save has written on the same device. The exit status is 3 if
+one is slower by more than --max-regress and chance makes that less probable than 1 %.`,
+		Example: `  rammerc bench out
+  rammerc bench out --baseline before --max-regress 5%
+  rammerc bench out --save times.json
+  rammerc bench out --baseline times.json --max-regress 10%`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Dirs = args
-			if !slices.Contains(benchFormats, format) {
-				return diag.New("bad-flag", "--format %q: want one of %s", format, strings.Join(benchFormats, ", "))
-			}
-			r, err := commands.RunBench(a.job, o)
-			if err != nil {
-				return err
-			}
-			switch format {
-			case "text":
-				a.emit(cmd, r, r.Text)
-			case "json":
-				printJSON(a.stdout, r)
-			case "gobench":
-				a.emit(cmd, r, r.GoBench)
-			}
-			return nil
+			return a.bench(cmd, o, format)
 		},
 	}
+	benchFlags(cmd, &o)
+	cmd.Flags().StringVar(&format, "format", "text", "text, json or gobench")
+	return cmd
+}
+
+// bench checks what only the command line knows, times, and prints the result in one of benchFormats.
+func (a *app) bench(cmd *cobra.Command, o commands.BenchOptions, format string) error {
+	if !slices.Contains(benchFormats, format) {
+		return diag.New("bad-flag", "--format %q: want one of %s", format, strings.Join(benchFormats, ", "))
+	}
+	if given(cmd, "max-regress") && len(o.Baselines) == 0 {
+		return diag.New("bad-flag", "--max-regress says by how much --baseline may be exceeded, and there is none")
+	}
+	if !given(cmd, "rounds") && len(o.Baselines) == 0 && o.Save == "" {
+		o.Rounds = 1
+	}
+	r, err := commands.RunBench(a.job, o)
+	if r == nil {
+		return err
+	}
+	switch format {
+	case "text":
+		a.emit(cmd, r, r.Text)
+	case "json":
+		printJSON(a.stdout, r)
+	case "gobench":
+		a.emit(cmd, r, r.GoBench)
+	}
+	if err != nil {
+		a.job.Printf("error: %v\n", err)
+		return shown{err}
+	}
+	return nil
+}
+
+func benchFlags(cmd *cobra.Command, o *commands.BenchOptions) {
 	f := cmd.Flags()
 	f.IntVar(&o.Runs, "runs", 300, "timed runs")
-	f.IntVar(&o.WarmUp, "warm-up", 50, "untimed runs before the timed ones")
+	f.IntVar(&o.Rounds, "rounds", 20, "rounds in which they are timed with --save and --baseline; those of a library and its "+
+		"baseline alternate")
+	f.IntVar(&o.WarmUp, "warm-up", 50, "untimed runs; each round begins with its share of them")
 	f.Uint64Var(&o.RandomSeed, "random", 1, "seed of the inputs")
 	randomMaxFlag(f, &o.RandomMax)
 	f.StringArrayVar(&o.Dims, "dim", nil, "extent of a dim that has a range in the libraries, NAME=N; the largest if not given "+
 		"(repeatable)")
 	f.BoolVar(&o.Transfers, "transfers", false, "pass inputs and outputs in host memory, and time the copies too")
 	f.BoolVar(&o.Waves, "waves", false, "run with one launch for each wave instead of as an rProgram")
-	f.StringVar(&format, "format", "text", "text, json or gobench")
-	return cmd
+	f.StringVar(&o.Save, "save", "", "write the result as JSON into this file, for a later --baseline")
+	f.StringArrayVar(&o.Baselines, "baseline", nil,
+		"file that --save has written, or the library directory that a library is "+
+			"compared with (repeatable: one for each LIBDIR)")
+	o.MaxRegress = 0.05
+	f.Var(percentFlag{&o.MaxRegress}, "max-regress", "by how much of the baseline's latency a library may be slower")
 }
+
+// percentFlag is a flag with a part of something: 5% or 0.05.
+type percentFlag struct{ part *float64 }
+
+func (p percentFlag) String() string {
+	if p.part == nil {
+		return ""
+	}
+	return strconv.FormatFloat(100**p.part, 'g', -1, 64) + "%"
+}
+
+func (p percentFlag) Set(text string) error {
+	number, ofHundred := strings.CutSuffix(text, "%")
+	x, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(x >= 0) || math.IsInf(x, 0) {
+		return fmt.Errorf("want a part that is not negative, such as 5%% or 0.05")
+	}
+	if ofHundred {
+		x /= 100
+	}
+	*p.part = x
+	return nil
+}
+
+func (p percentFlag) Type() string { return "percent" }
 
 // valueFlags say what the inputs of one inference hold.
 func valueFlags(f *pflag.FlagSet, inputs *[]string, seed *uint64, usual uint64, most *int64) {

@@ -1,12 +1,13 @@
 package commands
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
@@ -19,22 +20,33 @@ type BenchOptions struct {
 	SubjectOptions
 	Dirs       []string
 	Runs       int
+	Rounds     int // in which the runs are timed; 0 for one
 	WarmUp     int
 	RandomSeed uint64
 	RandomMax  int64
 	Transfers  bool // inputs and outputs in host memory: times include the copies
+	Save       string
+	// Baselines are what the libraries are compared with: a file that Save has written, or one library directory for each
+	// of Dirs. MaxRegress is by which part of the baseline's latency a library may be slower.
+	Baselines  []string
+	MaxRegress float64
 }
 
 // BenchResult is what `rammerc bench` reports.
 type BenchResult struct {
 	Schema    string  `json:"schema"`
 	Libraries []Bench `json:"libraries"`
+	// Comparisons say for each library how its latency has changed, if there are baselines.
+	Comparisons []Comparison `json:"comparisons,omitempty"`
 }
+
+const benchSchema = "rammerc/bench/v2"
 
 // Bench is the latency of one library, in milliseconds. On a GPU, device events time an inference whose inputs and
 // outputs lie in device memory. With Transfers, and always on the emulator, the host's clock times the whole call.
 type Bench struct {
 	Dir       string  `json:"dir"`
+	Name      string  `json:"name"`           // the prefix of the library's symbols
 	Dims      string  `json:"dims,omitempty"` // of a library whose dims have ranges: "batch=1 seq=128"
 	Device    string  `json:"device"`
 	Mode      string  `json:"mode"`
@@ -47,7 +59,10 @@ type Bench struct {
 	P90       float64 `json:"p90_ms"`
 	P99       float64 `json:"p99_ms"`
 	Max       float64 `json:"max_ms"`
-	Cold      Cold    `json:"cold_start"`
+	Mean      float64 `json:"mean_ms"`
+	// Rounds are the medians of the rounds in which the runs were timed.
+	Rounds []float64 `json:"rounds_ms"`
+	Cold   Cold      `json:"cold_start"`
 	// Predicted is what the plan was expected to take when it was made; 0 if the folder does not say so.
 	Predicted float64 `json:"predicted_ms,omitempty"`
 	Ratio     float64 `json:"predicted_by_measured,omitempty"` // Predicted / P50
@@ -61,62 +76,171 @@ type Cold struct {
 	First  float64 `json:"first_ms"`  // the first run
 }
 
-// RunBench times libraries one after another.
+// validate reports flags that make no sense together.
+func (o *BenchOptions) validate() error {
+	var l diag.List
+	if o.Runs < 1 || o.WarmUp < 0 {
+		l.Add(diag.New("bad-flag", "--runs %d --warm-up %d: want at least one run and no negative number", o.Runs,
+			o.WarmUp))
+	}
+	if o.Rounds < 1 || o.Rounds > o.Runs {
+		l.Add(diag.New("bad-flag", "--rounds %d: want at least one round, and one run in each of them", o.Rounds))
+	}
+	if o.Save != "" {
+		if info, err := os.Stat(filepath.Dir(o.Save)); err != nil || !info.IsDir() {
+			l.Add(diag.New("cannot-write", "--save %s: there is no such folder", o.Save))
+		}
+	}
+	return l.Err()
+}
+
+// RunBench times libraries one after another, and each in turns with its baseline if that is a library, too. The result
+// is there, with an error, if a library is slower than it may be.
 func RunBench(job *driver.Job, o BenchOptions) (r *BenchResult, err error) {
 	defer job.Guard(&err)
-	if o.Runs < 1 || o.WarmUp < 0 {
-		return nil, diag.New("bad-flag", "--runs %d --warm-up %d: want at least one run and no negative number",
-			o.Runs, o.WarmUp)
+	o.Rounds = cmp.Or(o.Rounds, 1)
+	if err := o.validate(); err != nil {
+		return nil, err
 	}
-	r = &BenchResult{Schema: "rammerc/bench/v1", Libraries: []Bench{}}
-	for _, dir := range o.Dirs {
-		b, err := o.bench(job, dir)
+	base, err := o.baselines()
+	if err != nil {
+		return nil, err
+	}
+	r = &BenchResult{Schema: benchSchema, Libraries: []Bench{}}
+	for i, dir := range o.Dirs {
+		b, before, err := o.bench(job, dir, base.dir(i))
+		if err == nil && base != nil {
+			var c Comparison
+			c, err = base.compare(*b, before, o.MaxRegress)
+			r.Comparisons = append(r.Comparisons, c)
+		}
 		if err != nil {
 			return nil, err
 		}
 		r.Libraries = append(r.Libraries, *b)
 	}
-	return r, nil
+	if o.Save != "" {
+		if err := r.save(o.Save); err != nil {
+			return nil, err
+		}
+	}
+	return r, r.regression(o.MaxRegress)
 }
 
-func (o *BenchOptions) bench(job *driver.Job, dir string) (*Bench, error) {
+// timed is an open library, and what has been measured of it.
+type timed struct {
+	subject *subject
+	library *engine.Library
+	raw     [][]byte
+	dir     string
+	dims    string
+	first   float64   // ms of the first run
+	ms      []float64 // of all timed runs
+	rounds  []float64 // the median of each round
+}
+
+// bench times a library, in turns with a baseline if there is one.
+func (o *BenchOptions) bench(job *driver.Job, dir, baseline string) (b, before *Bench, err error) {
+	var all []*timed
+	defer func() {
+		for _, t := range all {
+			t.subject.close()
+		}
+	}()
+	for _, d := range []string{dir, baseline} {
+		if d == "" {
+			continue
+		}
+		t, err := o.prepare(job, d)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, t)
+	}
+	if all[0].library.Name() != engine.Emu {
+		defer timing.Alone(job.Waiting)()
+	}
+	done := job.Stage("bench")
+	if err := o.time(all, job.Progress("timing")); err != nil {
+		return nil, nil, err
+	}
+	b = o.result(all[0])
+	if len(all) > 1 {
+		before = o.result(all[1])
+	}
+	done("%s: p50 %.4f ms", dir, b.P50)
+	return b, before, nil
+}
+
+// prepare opens a library and draws its inputs.
+func (o *BenchOptions) prepare(job *driver.Job, dir string) (*timed, error) {
 	s, l, err := o.open(job, dir)
 	if err != nil {
 		return nil, err
 	}
-	defer s.close()
-	if len(o.Dims) > 0 && !s.general() {
-		return nil, diag.New("bad-flag", "--dim %s: %s has no dims with ranges", o.Dims[0], dir)
-	}
-	dims := s.largestDims()
-	raw, err := l.Raw(engine.RandomInputs(s.inputs, o.RandomSeed, max(o.RandomMax, 1)))
-	if err != nil {
+	t := &timed{subject: s, library: l, dir: dir}
+	t.dims = s.largestDims()
+	if t.raw, err = l.Raw(engine.RandomInputs(s.inputs, o.RandomSeed, max(o.RandomMax, 1))); err != nil {
+		s.close()
 		return nil, err
 	}
-	if l.Name() != engine.Emu {
-		defer timing.Alone(job.Waiting)()
+	return t, nil
+}
+
+// time runs all libraries in turns, a round each. Every round begins with its share of the untimed runs, since another
+// library may have run before.
+func (o *BenchOptions) time(all []*timed, progress func(done, of int)) error {
+	for _, t := range all {
+		var err error
+		if t.first, err = t.library.Time(t.raw); err != nil {
+			return err
+		}
 	}
-	done := job.Stage("bench")
-	first, err := l.Time(raw)
-	if err != nil {
-		return nil, err
+	for round := range o.Rounds {
+		for _, t := range all {
+			ms, err := t.library.Bench(t.raw, share(o.WarmUp, round, o.Rounds), share(o.Runs, round, o.Rounds))
+			if err != nil {
+				return err
+			}
+			t.ms = append(t.ms, ms...)
+			t.rounds = append(t.rounds, median(ms))
+		}
+		progress(round+1, o.Rounds)
 	}
-	ms, err := l.Bench(raw, o.WarmUp, o.Runs)
-	if err != nil {
-		return nil, err
+	return nil
+}
+
+// share is how many of n are in a round; the first rounds have what cannot be divided.
+func share(n, round, rounds int) int {
+	if round < n%rounds {
+		return n/rounds + 1
 	}
-	sort.Float64s(ms)
+	return n / rounds
+}
+
+// median is the upper median of values, which are not empty.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+func (o *BenchOptions) result(t *timed) *Bench {
+	ms, l := slices.Sorted(slices.Values(t.ms)), t.library
 	at := func(q float64) float64 { return ms[min(len(ms)-1, int(q*float64(len(ms))))] }
-	b := &Bench{
-		Dir: dir, Dims: dims, Device: l.Launch.Device, Mode: l.Launch.Mode, Reason: l.Launch.Reason, Transfers: !l.OnDevice,
-		WarmUp: o.WarmUp, N: len(ms), Min: ms[0], P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: ms[len(ms)-1],
-		Cold: Cold{l.Load, l.Create, first},
+	sum := 0.0
+	for _, x := range ms {
+		sum += x
 	}
-	if b.Predicted = predictedMS(dir); b.Predicted > 0 && b.P50 > 0 && l.Name() != engine.Emu {
+	b := &Bench{
+		Dir: t.dir, Name: t.subject.name, Dims: t.dims, Device: l.Launch.Device, Mode: l.Launch.Mode,
+		Reason:    l.Launch.Reason,
+		Transfers: !l.OnDevice, WarmUp: o.WarmUp, N: len(ms), Min: ms[0], P50: at(0.5), P90: at(0.9), P99: at(0.99),
+		Max: ms[len(ms)-1], Mean: sum / float64(len(ms)), Rounds: t.rounds, Cold: Cold{l.Load, l.Create, t.first},
+	}
+	if b.Predicted = predictedMS(t.dir); b.Predicted > 0 && b.P50 > 0 && l.Name() != engine.Emu {
 		b.Ratio = b.Predicted / b.P50
 	}
-	done("%s: p50 %.4f ms", dir, b.P50)
-	return b, nil
+	return b
 }
 
 // predictedMS reads from NAME.plan.json in a library directory what the plan was expected to take; 0 without one.
@@ -168,14 +292,15 @@ func (r *BenchResult) Text(w io.Writer) {
 		if b.Dims != "" {
 			at = " at " + b.Dims
 		}
-		fmt.Fprintf(w, "%s%s  %s, %s: min %.4f  p50 %.4f  p90 %.4f  p99 %.4f  max %.4f ms  (n %d after %d)\n",
-			b.Dir, at, b.Device, b.Mode, b.Min, b.P50, b.P90, b.P99, b.Max, b.N, b.WarmUp)
+		fmt.Fprintf(w, "%s%s  %s, %s: min %.4f  p50 %.4f  p90 %.4f  p99 %.4f  max %.4f  mean %.4f ms  (n %d after %d)\n",
+			b.Dir, at, b.Device, b.Mode, b.Min, b.P50, b.P90, b.P99, b.Max, b.Mean, b.N, b.WarmUp)
 		fmt.Fprintf(w, "%s  cold start: library %.3f  context %.3f  first run %.3f ms\n",
 			b.Dir, b.Cold.Load, b.Cold.Create, b.Cold.First)
 		if b.Ratio > 0 {
 			fmt.Fprintf(w, "%s  predicted %.4f ms: %.2f of what was measured\n", b.Dir, b.Predicted, b.Ratio)
 		}
 	}
+	r.compared(w)
 }
 
 // GoBench prints the medians in the format of Go's benchmarks, which benchstat reads.

@@ -29,6 +29,9 @@ type SubjectOptions struct {
 	Delays   uint64 // seed of random sleeps of vEUs, which a debug build has; 0 for none
 	RunUnder string // command line under which the library's process runs, such as compute-sanitizer
 	OnDevice bool   // on a GPU: inputs and outputs stay in device memory
+
+	// dimsOfModel says that Dims may be of a model that a library is compared with.
+	dimsOfModel bool
 }
 
 // subject is something to run.
@@ -43,6 +46,7 @@ type subject struct {
 	// errorBudget is the relative L2 error that a library's precisions were chosen for, 0 if they were given.
 	errorBudget float64
 	dir         string // of the library, if there is one
+	name        string // of a library directory's library: the prefix of its files and symbols
 	cleanup     func()
 }
 
@@ -245,8 +249,9 @@ func openDir(o SubjectOptions) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.name = name
 	if err = s.readBuilt(plan); err == nil {
-		err = s.fixDims(o.Dims)
+		err = s.fixDims(o.Dims, o.dimsOfModel)
 	}
 	if err != nil {
 		s.close()
@@ -255,9 +260,13 @@ func openDir(o SubjectOptions) (*subject, error) {
 	return s, nil
 }
 
-// fixDims gives extents to dims of a library that have ranges there, as --dim says.
-func (s *subject) fixDims(dims []string) error {
+// fixDims gives extents to dims of a library that have ranges there, as --dim says. A library without such dims takes none
+// unless they are those of a model that it is compared with.
+func (s *subject) fixDims(dims []string, ofModel bool) error {
 	if !s.general() {
+		if len(dims) > 0 && !ofModel {
+			return diag.New("bad-flag", "--dim %s: the library %s has no dims with ranges", dims[0], s.dir)
+		}
 		return nil
 	}
 	return driver.FixDims(s.engine.(*engine.Library).Ranges.Symbols, dims)

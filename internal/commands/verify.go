@@ -50,6 +50,7 @@ type VerifyResult struct {
 // it returns a result as well as an error, which is a *driver.CheckError.
 func Verify(job *driver.Job, o VerifyOptions) (r *VerifyResult, err error) {
 	defer job.Guard(&err)
+	o.dimsOfModel = o.Model != ""
 	s, err := openSubject(job, o.SubjectOptions)
 	if err != nil {
 		return nil, err

@@ -43,6 +43,9 @@ func parseDim(name, text string) (axes.Range, error) {
 	slices.Sort(list)
 	list = slices.Compact(list)
 	r.Lo, r.Hi = list[0], list[len(list)-1]
+	if r.Hi == 0 {
+		return r, errors.New("a dim without elements leaves nothing to compute")
+	}
 	if len(list) > 1 && (r.Lo < 1 || r.Hi > mostExtent) {
 		return r, fmt.Errorf("the extents of a range are at least 1 and at most %d", mostExtent)
 	}
