@@ -279,7 +279,7 @@ const generalFunctions = `
 extern "C" {
 
 int @NAME@_set_dims(@NAME@_ctx* ctx, const int64_t* const dims[]) {
-  if (!ctx) return @NAME@_BAD_ARGUMENT;
+  if (!ctx) return @IN@no_context();
   return rt::guarded([&] { @IN@context_of(ctx).set_dims(dims); },
                      [ctx](const std::string& text) { @IN@context_of(ctx).set_error(text); });
 }

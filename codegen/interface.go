@@ -82,6 +82,9 @@ rt::Options options_of(const @NAME@_options* o) {
   if (o->size != sizeof *o) {
     throw rt::Error{rt::kBadArgument, "options.size is not sizeof(@NAME@_options)"};
   }
+  if (o->device < 0) {
+    throw rt::Error{rt::kBadArgument, "options.device is negative; it is a CUDA device + 1, or 0 for the current one"};
+  }
   if (o->mode < rt::kAutoMode || o->mode > rt::kWavesMode) {
     throw rt::Error{rt::kBadArgument, "options.mode is unknown"};
   }
@@ -98,6 +101,12 @@ rt::Options options_of(const @NAME@_options* o) {
   }
 #endif
   return r;
+}
+
+// Without a context there is none to keep a message in.
+int no_context() {
+  return rt::guarded([] { throw rt::Error{rt::kBadArgument, "ctx is a null pointer"}; },
+                     [](const std::string& text) { create_error = text; });
 }
 
 Context& context_of(const @NAME@_ctx* ctx) {
@@ -119,7 +128,7 @@ int @NAME@_create(const @NAME@_options* options, @NAME@_ctx** ctx) {
 }
 
 int @NAME@_run(@NAME@_ctx* ctx, const void* const in[], void* const out[], @NAME@_memory memory) {
-  if (!ctx) return @NAME@_BAD_ARGUMENT;
+  if (!ctx) return @IN@no_context();
   return rt::guarded(
       [&] {
         if (memory != @NAME@_HOST && memory != @NAME@_DEVICE) {
@@ -131,7 +140,7 @@ int @NAME@_run(@NAME@_ctx* ctx, const void* const in[], void* const out[], @NAME
 }
 
 int @NAME@_run_async(@NAME@_ctx* ctx, void* stream, const void* const in[], void* const out[]) {
-  if (!ctx) return @NAME@_BAD_ARGUMENT;
+  if (!ctx) return @IN@no_context();
   return rt::guarded(
       [&] { @IN@context_of(ctx).run_async(static_cast<rt::dev::Stream>(stream), in, out); },
       [ctx](const std::string& text) { @IN@context_of(ctx).set_error(text); });
@@ -154,9 +163,13 @@ const char* @NAME@_run_info(const @NAME@_ctx* ctx) {
 }
 
 int @NAME@_trace(@NAME@_ctx* ctx, void* buffer, size_t* bytes) {
-  if (!ctx || !bytes) return @NAME@_BAD_ARGUMENT;
-  return rt::guarded([&] { @IN@context_of(ctx).trace(buffer, bytes); },
-                     [ctx](const std::string& text) { @IN@context_of(ctx).set_error(text); });
+  if (!ctx) return @IN@no_context();
+  return rt::guarded(
+      [&] {
+        if (!bytes) throw rt::Error{rt::kBadArgument, "bytes is a null pointer"};
+        @IN@context_of(ctx).trace(buffer, bytes);
+      },
+      [ctx](const std::string& text) { @IN@context_of(ctx).set_error(text); });
 }
 
 }  // extern "C"

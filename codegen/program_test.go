@@ -178,3 +178,25 @@ func TestHostileNames(t *testing.T) {
 		t.Errorf("%d elements are wrong", n)
 	}
 }
+
+// What callers do wrong has a status and a message each, and no effect.
+func TestAbuseOfTheInterface(t *testing.T) {
+	t.Parallel()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: ", err)
+	}
+	dir, _ := userFolder(t)
+	source, err := os.ReadFile("testdata/abuse.c")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "abuse.c"), source, 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	command(t, dir, cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "abuse.c", "-L.", "-lstencil", "-Wl,-rpath,"+dir, "-o",
+		"abuse")
+	if out := command(t, dir, "./abuse"); out != "0 failures\n" {
+		t.Error(out)
+	}
+}

@@ -14,6 +14,7 @@
 #include "rt/exec/executor.cuh"
 #include "rt/host/environment.h"
 #include "rt/host/model.h"
+#include "rt/host/pointers.h"
 #include "rt/host/preset.h"
 
 #include "rt/host/backend.h"
@@ -65,7 +66,7 @@ class Context {
   void run_async(dev::Stream stream, const void* const* in, void* const* out) {
     std::lock_guard<std::mutex> hold(mutex_);
     dev::DeviceScope scope(device_);
-    check_pointers(in, out, true);
+    check(in, out, true);
     waited_for_ = false;
     explained([&] { enqueue(stream, in, out); });
   }
@@ -74,7 +75,7 @@ class Context {
   void run(const void* const* in, void* const* out, bool on_host) {
     std::lock_guard<std::mutex> hold(mutex_);
     dev::DeviceScope scope(device_);
-    check_pointers(in, out, !on_host);
+    check(in, out, !on_host);
     waited_for_ = true;
     explained([&] {
       run_once(in, out, on_host);
@@ -112,6 +113,8 @@ class Context {
   struct Recorded {
     std::vector<const void*> key;
     std::unique_ptr<dev::Graph> graph;
+    int failures = 0;  // attempts to record it
+    int skip = 0;      // so many inferences are launched row by row before the next attempt
   };
   static constexpr size_t kRecorded = 8;
 #if defined(RT_DEBUG)
@@ -192,22 +195,12 @@ class Context {
   bool guarded() const;
   bool gave_up();
 
-  // Throws unless every tensor with elements has a pointer, aligned to 16 bytes where kernels use it in place, since
-  // they load vectors.
-  void check_pointers(const void* const* in, void* const* out, bool in_place) const {
-    for (int i = 0; i < model_.input_count; ++i) {
-      check_pointer("input ", model_.inputs[i], in ? in[i] : nullptr, in_place);
-    }
-    for (int i = 0; i < model_.output_count; ++i) {
-      check_pointer("output ", model_.outputs[i], out ? out[i] : nullptr, in_place);
-    }
-  }
-
-  static void check_pointer(const char* side, const PortRow& port, const void* p, bool in_place) {
-    if (!p && port.bytes > 0) throw Error{kBadArgument, std::string(side) + port.name + " is a null pointer"};
-    if (in_place && reinterpret_cast<uintptr_t>(p) % 16 != 0) {
-      throw Error{kBadArgument, std::string(side) + port.name + " is not aligned to 16 bytes"};
-    }
+  void check(const void* const* in, void* const* out, bool in_place) const {
+    check_pointers(model_, in_place, [&](bool is_output, int i) {
+      const PortRow& port = is_output ? model_.outputs[i] : model_.inputs[i];
+      const void* const p = is_output ? (out ? out[i] : nullptr) : (in ? in[i] : nullptr);
+      return Span{is_output ? "output " : "input ", port.name, p, static_cast<size_t>(port.bytes)};
+    });
   }
 
   // Device memory for inputs and outputs of callers whose tensors are in host memory.
@@ -243,6 +236,7 @@ class Context {
   // context_launch.h
   void enqueue(dev::Stream stream, const void* const* in, void* const* out);
   bool launch_graph(dev::Stream stream, const void* const* in, void* const* out);
+  bool record(Recorded& r, const void* const* in, void* const* out);
   void launch_all(dev::Stream stream, const void* const* in, void* const* out);
   void launch_segment(const SegmentRow& seg, Args& args, dev::Stream stream);
   bool launch_whole(const SegmentRow& seg, Args& args, dev::Stream stream);
@@ -270,6 +264,7 @@ class Context {
     recorded_.clear();
     fence_.reset();
     streams_.reset();
+    recording_.reset();
     stream_.reset();
     reports_.reset();
     trace_.reset();
@@ -289,7 +284,10 @@ class Context {
   DeviceBuffer arena_, flags_, tagged_;
   std::unique_ptr<TraceBuffers> trace_;
   std::unique_ptr<Report[], DropReports> reports_;
-  std::unique_ptr<OwnStream> stream_;
+  // Inferences that the host waits for run on stream_, behind what the caller has put on the legacy default stream.
+  // Graphs are recorded on a stream that is not ordered with that one, because work of any thread there would end the
+  // recording.
+  std::unique_ptr<OwnStream> stream_, recording_;
   std::unique_ptr<dev::Fence> fence_;
   std::unique_ptr<SideStreams> streams_;
   std::vector<DeviceBuffer> staging_;

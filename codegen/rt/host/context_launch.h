@@ -27,8 +27,8 @@ bool Context<Program>::launch_graph(dev::Stream stream, const void* const* in, v
   key.insert(key.end(), out, out + model_.output_count);
   for (Recorded& r : recorded_) {
     if (r.key != key) continue;
+    if (!r.graph && !record(r, in, out)) return false;
     try {
-      if (!r.graph) r.graph.reset(new dev::Graph(stream_->get(), [&] { launch_all(stream_->get(), in, out); }));
       r.graph->launch(stream);
       return true;
     } catch (const Error& e) {
@@ -38,8 +38,29 @@ bool Context<Program>::launch_graph(dev::Stream stream, const void* const* in, v
     }
   }
   if (recorded_.size() == kRecorded) recorded_.erase(recorded_.begin());
-  recorded_.push_back(Recorded{std::move(key), nullptr});
+  recorded_.emplace_back();
+  recorded_.back().key = std::move(key);
   return false;
+}
+
+// Records the graph of an inference. False: recording failed, which is no failure of the inference. It is tried again
+// after one, three, seven and so on inferences with the same pointers.
+template <class Program>
+bool Context<Program>::record(Recorded& r, const void* const* in, void* const* out) {
+  if (r.skip > 0) {
+    --r.skip;
+    return false;
+  }
+  try {
+    if (!recording_) recording_.reset(new OwnStream(dev::make_side_stream()));
+    const dev::Stream s = recording_->get();
+    r.graph.reset(new dev::Graph(s, [&] { launch_all(s, in, out); }));
+    return true;
+  } catch (const Error&) {
+    r.failures = std::min(r.failures + 1, 10);
+    r.skip = (1 << r.failures) - 1;
+    return false;
+  }
 }
 
 template <class Program>

@@ -97,7 +97,7 @@ class GeneralContext : public Context<Program> {
   void run_async(dev::Stream stream, const void* const* in, void* const* out) {
     std::lock_guard<std::mutex> hold(this->mutex_);
     dev::DeviceScope scope(this->device_);
-    check_pointers(in, out);
+    check(in, out);
     if (changed_ && dev::capturing(stream)) {
       throw Error{kBadArgument, "the dims have changed: run once with them before a stream is captured"};
     }
@@ -109,7 +109,7 @@ class GeneralContext : public Context<Program> {
   void run(const void* const* in, void* const* out, bool) {
     std::lock_guard<std::mutex> hold(this->mutex_);
     dev::DeviceScope scope(this->device_);
-    check_pointers(in, out);
+    check(in, out);
     this->waited_for_ = true;
     this->explained([&] {
       const dev::Stream s = this->stream_->get();
@@ -161,13 +161,15 @@ class GeneralContext : public Context<Program> {
     return s;
   }
 
-  void check_pointers(const void* const* in, void* const* out) const {
-    for (int i = 0; i < this->model_.input_count; ++i) {
-      this->check_pointer("input ", this->model_.inputs[i], in ? in[i] : nullptr, false);
-    }
-    for (int i = 0; i < this->model_.output_count; ++i) {
-      this->check_pointer("output ", this->model_.outputs[i], out ? out[i] : nullptr, false);
-    }
+  // The caller's tensors are copied, so that outputs may stand where inputs stood.
+  void check(const void* const* in, void* const* out) const {
+    check_pointers(this->model_, false, [&](bool is_output, int i) {
+      const GeneralPort& port = is_output ? general_.outputs[i] : general_.inputs[i];
+      size_t bytes = port.element;
+      for (int d = 0; d < port.rank; ++d) bytes *= static_cast<size_t>(extent(port, d));
+      const void* const p = is_output ? (out ? out[i] : nullptr) : (in ? in[i] : nullptr);
+      return Span{is_output ? "output " : "input ", port.name, p, bytes};
+    });
   }
 
   // Puts an inference on the stream, with the copies of its tensors.
