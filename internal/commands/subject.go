@@ -151,7 +151,7 @@ func (s *subject) compile(job *driver.Job, o SubjectOptions, plan planner) error
 	}
 	s.cleanup = remove
 	s.dir = filepath.Join(tmp, "lib")
-	r, err := planned.Write(job, outdir.Fresh(s.dir))
+	r, err := planned.Write(job, outdir.Fresh(s.dir, planned.Name()))
 	if err == nil {
 		s.engine, err = engine.OpenLibrary(r.Library, o.runnerOptions())
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/rammerc/rammerc/codegen"
-	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/trace"
 	"github.com/rammerc/rammerc/profiler/timing"
@@ -72,7 +71,7 @@ func (s *tuneSpace) buildTraced(ctx context.Context, dirs []string) []bool {
 			defer wg.Done()
 			free <- struct{}{}
 			defer func() { <-free }()
-			built[i] = ctx.Err() == nil && s.c.lab.traced(dir, abi.Identifier(s.c.opt.name())) == nil
+			built[i] = ctx.Err() == nil && s.c.lab.traced(dir, s.c.Name()) == nil
 		}()
 	}
 	wg.Wait()
@@ -81,7 +80,7 @@ func (s *tuneSpace) buildTraced(ctx context.Context, dirs []string) []bool {
 
 // contributions runs the traced library in a folder. It returns what each rOperator adds to the time, in nanoseconds.
 func (s *tuneSpace) contributions(dir string) ([]float64, error) {
-	name := abi.Identifier(s.c.opt.name())
+	name := s.c.Name()
 	opt := s.c.lab.open
 	opt.Name, opt.Weights = name, filepath.Join(dir, name+".weights")
 	text, err := os.ReadFile(filepath.Join(dir, name+".plan.json"))

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"github.com/rammerc/rammerc/codegen"
-	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/codegen/backend"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/progress"
@@ -130,7 +129,7 @@ func (c *Compilation) PlanJSON() ([]byte, error) {
 	if err := c.emitTo(files); err != nil {
 		return nil, err
 	}
-	return files[abi.Identifier(c.opt.name())+".plan.json"], nil
+	return files[c.Name()+".plan.json"], nil
 }
 
 // emitTo writes sources, header and weights.

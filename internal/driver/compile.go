@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 
 	"github.com/rammerc/rammerc/codegen"
-	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/budget"
 	"github.com/rammerc/rammerc/internal/diag"
@@ -71,7 +70,7 @@ func Compile(job *Job, opt CompileOptions) (r *Compiled, err error) {
 		return nil, err
 	}
 	job.Printf("%s\n", opt.Path)
-	out, err := outdir.Open(opt.Out, abi.Identifier(opt.name()))
+	out, err := outdir.Open(opt.Out, opt.libraryName())
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +156,9 @@ func (c *Compilation) schedule(job *Job) error {
 	return nil
 }
 
+// Name is the library's name: the prefix of its files and functions.
+func (c *Compilation) Name() string { return c.opt.libraryName() }
+
 // Write emits the library into a working folder of out, builds it there, checks it if --verify asks for that, and
 // moves the files over.
 func (c *Compilation) Write(job *Job, out *outdir.Dir) (*Compiled, error) {
@@ -165,7 +167,7 @@ func (c *Compilation) Write(job *Job, out *outdir.Dir) (*Compiled, error) {
 	}
 	defer out.Discard()
 	r := &Compiled{
-		Schema: "rammerc/compile/v1", Name: abi.Identifier(c.opt.name()), Dir: out.Path(), Target: c.spec.Arch,
+		Schema: "rammerc/compile/v1", Name: c.Name(), Dir: out.Path(), Target: c.spec.Arch,
 		Device: c.spec.Name, Summary: c.summary,
 	}
 	if err := c.emit(job, out.Work, r); err != nil {

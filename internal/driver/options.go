@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/precision"
@@ -167,6 +168,9 @@ func (o *CompileOptions) name() string {
 	}
 	return strings.TrimSuffix(filepath.Base(o.Path), filepath.Ext(o.Path))
 }
+
+// libraryName is name as an identifier, which is how files and functions of the library begin.
+func (o *CompileOptions) libraryName() string { return abi.Identifier(o.name()) }
 
 // Spec finds the device to schedule for: --device, or the known one of the target's architecture.
 func (o *CompileOptions) Spec(job *Job) (*device.Spec, error) {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gofrs/flock"
+
 	"github.com/rammerc/rammerc/internal/diag"
 )
 
@@ -16,12 +18,21 @@ func WriteFile(file string, data []byte) error {
 	return nil
 }
 
+// temporaryFile is how the names of temporary files begin. They are locked, so that those of dead processes can be told.
+const temporaryFile = hiddenPrefix + "write-"
+
 func replaceFile(file string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".rammerc-*")
+	sweep(filepath.Dir(file))
+	tmp, err := os.CreateTemp(filepath.Dir(file), temporaryFile+"*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(tmp.Name()) // fails once the file has its name
+	lock := flock.New(tmp.Name())
+	if _, err := lock.TryLock(); err != nil {
+		return err
+	}
+	defer lock.Close()
 	_, err = tmp.Write(data)
 	if e := tmp.Close(); err == nil {
 		err = e

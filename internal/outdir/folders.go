@@ -9,30 +9,41 @@ import (
 // Folders makes the working folders of a command and removes those that are left when the user interrupts it. The
 // zero value is ready. Its methods may be called from several goroutines.
 type Folders struct {
-	mu   sync.Mutex
-	made map[string]bool // folders that are not removed yet
+	mu    sync.Mutex
+	made  map[*working]bool // folders that are not removed yet
+	swept map[string]bool   // parents where the folders of dead processes have been removed
 }
 
-// Make makes a folder as os.MkdirTemp does. Either remove, which never is nil, or Abandon removes it.
+// Make makes a folder in parent, or in the system's folder for temporary files if parent is "". The pattern is that of
+// os.MkdirTemp, and begins with "rammerc-" or ".rammerc-". Either remove, which never is nil, or Abandon removes the
+// folder; if the process is killed, a later one does that makes a folder in the same parent.
 func (f *Folders) Make(parent, pattern string) (dir string, remove func(), err error) {
 	// The lock is taken before the folder is made, so that Abandon either sees the folder or comes before it.
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if dir, err = os.MkdirTemp(parent, pattern); err != nil {
+	if f.made == nil {
+		f.made, f.swept = map[*working]bool{}, map[string]bool{}
+	}
+	if parent == "" {
+		parent = os.TempDir()
+	}
+	if !f.swept[parent] {
+		sweep(parent)
+		f.swept[parent] = true
+	}
+	w, err := makeWorking(parent, pattern)
+	if err != nil {
 		return "", func() {}, err
 	}
-	if f.made == nil {
-		f.made = map[string]bool{}
-	}
-	f.made[dir] = true
-	return dir, func() { f.remove(dir) }, nil
+	f.made[w] = true
+	return w.files(), func() { f.remove(w) }, nil
 }
 
-func (f *Folders) remove(dir string) {
+func (f *Folders) remove(w *working) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.made, dir)
-	os.RemoveAll(dir)
+	delete(f.made, w)
+	w.remove()
 }
 
 // abandonTries bounds how often Abandon tries to remove one folder. With the pause between two tries it gives up
@@ -43,11 +54,11 @@ const abandonTries = 100
 // for good, so that a stage which still runs in another goroutine blocks when it asks for a folder.
 func (f *Folders) Abandon() {
 	f.mu.Lock()
-	for dir := range f.made {
+	for w := range f.made {
 		// A stage or a compiler that still writes into the folder may put a file there after the others were
 		// removed and before the folder itself is.
 		for range abandonTries {
-			if os.RemoveAll(dir) == nil {
+			if w.remove() == nil {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
