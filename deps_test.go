@@ -16,16 +16,17 @@ const families = "ir rkernels rkernels/functor roperator lower/arg lower/build l
 // "*" allows all.
 var allowed = map[string]string{
 	"internal/diag":      "",
-	"internal/dump":      "",
-	"internal/npy":       "",
-	"internal/tensorio":  "ir ir/onnx internal/npy",
+	"internal/limits":    "",
+	"internal/dump":      "internal/limits",
+	"internal/npy":       "internal/limits",
+	"internal/tensorio":  "ir ir/onnx internal/limits internal/npy",
 	"internal/process":   "",
 	"internal/toolchain": "internal/process",
 	"codegen/abi":        "schema",
 	"ir/onnx/onnxpb":     "",
 	"ir":                 "internal/diag",
-	"ir/onnx":            "ir ir/onnx/onnxpb internal/diag internal/npy",
-	"ir/eval":            "ir",
+	"ir/onnx":            "ir ir/onnx/onnxpb internal/diag internal/limits internal/npy",
+	"ir/eval":            "ir internal/limits",
 	"ir/axes":            "ir internal/diag",
 	// What fuses with an operator is in the manifests of its rKernels.
 	"graphopt":         "ir ir/eval rkernels internal/diag internal/dump precision",
@@ -65,7 +66,7 @@ var allowed = map[string]string{
 	"profiler/tune":  "profiler/db",
 	"profiler/measure": "codegen codegen/backend codegen/rt internal/process internal/toolchain internal/tolerance ir precision profiler " +
 		"profiler/db profiler/timing rkernels roperator",
-	"device":             "internal/diag",
+	"device":             "internal/diag internal/limits",
 	"vdevice":            "device rkernels roperator internal/diag schema",
 	"schedule":           "device roperator profiler vdevice internal/diag internal/dump",
 	"codegen":            "ir ir/axes device rkernels rkernels/functor roperator vdevice codegen/abi codegen/backend codegen/rt internal/diag internal/dump internal/toolchain schema precision",
@@ -81,13 +82,13 @@ var allowed = map[string]string{
 	"internal/progress":  "internal/diag",
 	"internal/outdir":    "internal/diag",
 	"internal/budget":    "ir ir/eval graphopt internal/tolerance precision",
-	"internal/engine":    "ir ir/eval ir/onnx internal/diag internal/runner internal/tensorio internal/tolerance internal/toolchain precision",
+	"internal/engine":    "ir ir/eval ir/onnx internal/diag internal/limits internal/runner internal/tensorio internal/tolerance internal/toolchain precision",
 	// The pipeline sees every stage; only commands see the pipeline.
 	"internal/driver": "ir ir/axes ir/onnx graphopt lower rkernels roperator device profiler profiler/db profiler/measure profiler/model profiler/timing profiler/tune vdevice schedule " +
 		"codegen codegen/abi codegen/backend internal/diag internal/budget internal/dump internal/engine internal/outdir internal/progress " +
-		"internal/runner internal/tensorio internal/toolchain internal/trace precision",
+		"internal/limits internal/runner internal/tensorio internal/toolchain internal/trace precision",
 	"internal/commands":    "*",
-	"cmd/rammerc":          "internal/commands internal/driver internal/engine internal/diag internal/process precision",
+	"cmd/rammerc":          "internal/commands internal/driver internal/engine internal/diag internal/limits internal/process precision",
 	"internal/tolerance":   "ir precision",
 	"scripts/benchtables":  "",
 	"scripts/testcount":    "",

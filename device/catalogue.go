@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -22,6 +21,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/limits"
 )
 
 //go:embed devices/*.yaml
@@ -58,9 +58,6 @@ func All() []*Spec {
 	return out
 }
 
-// maxDeviceFile bounds a device file; real ones have 1 KB.
-const maxDeviceFile = 1 << 20
-
 // Find returns the built-in device of that name, or reads a device file.
 func Find(nameOrFile string) (*Spec, error) {
 	var names []string
@@ -76,7 +73,7 @@ func Find(nameOrFile string) (*Spec, error) {
 			Help: "known devices are " + strings.Join(names, ", ") + "; a device file ends in .yaml",
 		}
 	}
-	data, err := readLimited(nameOrFile, maxDeviceFile)
+	data, err := limits.Read(nameOrFile, limits.SmallText)
 	if err != nil {
 		var pe *fs.PathError
 		if errors.As(err, &pe) {
@@ -86,19 +83,6 @@ func Find(nameOrFile string) (*Spec, error) {
 			err.Error()}
 	}
 	return Parse(nameOrFile, data)
-}
-
-func readLimited(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("it has more than %d bytes", limit)
-	}
-	return data, err
 }
 
 // Parse reads a device file. Every field that is not optional must be there and no other; file is for

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -14,6 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/limits"
 )
 
 const defaultConfig = "rammerc.yaml"
@@ -40,6 +41,13 @@ func (a *app) withConfig(runE func(*cobra.Command, []string) error) func(*cobra.
 			return a.printConfig(cmd)
 		}
 		a.job.Quiet, _ = cmd.Flags().GetBool("quiet")
+		if text, _ := cmd.Flags().GetString("max-memory"); text != "" {
+			n, err := limits.ParseBytes(text)
+			if err != nil {
+				return diag.New("bad-flag", "--max-memory: %v", err)
+			}
+			limits.SetMemory(n)
+		}
 		return runE(cmd, args)
 	}
 }
@@ -50,7 +58,7 @@ func applyConfig(cmd *cobra.Command) error {
 	if !named {
 		file = defaultConfig
 	}
-	data, err := os.ReadFile(file)
+	data, err := limits.Read(file, limits.SmallText)
 	if errors.Is(err, fs.ErrNotExist) && !named {
 		return nil
 	}
@@ -73,7 +81,11 @@ func applyConfig(cmd *cobra.Command) error {
 	}
 	for _, key := range sortedKeys(sections[cmd.Name()]) {
 		node := sections[cmd.Name()][key]
+		before := l.Errors()
 		setFlag(&l, cmd.Flags(), file, key, &node)
+		if !named && l.Errors() == before {
+			checkOutside(&l, cmd.Flags(), file, key, node.Line)
+		}
 	}
 	return l.Err()
 }
@@ -95,6 +107,10 @@ func setFlag(l *diag.List, flags *pflag.FlagSet, file, key string, node *yaml.No
 	f := flags.Lookup(key)
 	if f == nil || unconfigurable[key] {
 		bad(node, "there is no flag %q to configure; there are %s", key, strings.Join(configurable(flags), ", "))
+		return
+	}
+	if why := commandLineOnly[key]; why != "" {
+		bad(node, "flag %q %s, so only the command line may set it", key, why)
 		return
 	}
 	if f.Changed {
@@ -121,7 +137,7 @@ func setFlag(l *diag.List, flags *pflag.FlagSet, file, key string, node *yaml.No
 func configurable(flags *pflag.FlagSet) []string {
 	var names []string
 	flags.VisitAll(func(f *pflag.Flag) {
-		if !unconfigurable[f.Name] {
+		if !unconfigurable[f.Name] && commandLineOnly[f.Name] == "" {
 			names = append(names, f.Name)
 		}
 	})
@@ -150,6 +166,33 @@ func flagValues(f *pflag.Flag, node *yaml.Node) (values []*yaml.Node, ok bool) {
 // unconfigurable are flags that cannot stand in a configuration, because they say what to do with one.
 var unconfigurable = map[string]bool{"config": true, "print-config": true, "help": true}
 
+// commandLineOnly are flags that only the command line may set, with the reason. A configuration file may lie in a
+// folder that somebody else has filled, and whoever works there must not run that person's programs.
+var commandLineOnly = map[string]string{
+	"run-under":  "names a program to run",
+	"built":      "names a folder of programs to run",
+	"max-memory": "protects from the files at hand",
+}
+
+// writing are flags that name files or folders to write. The configuration file of the current folder, which nobody has
+// named, may set them only to places in that folder.
+var writing = map[string]bool{
+	"out": true, "dump": true, "html": true, "perfetto": true, "raw": true, "fit": true, "file": true,
+}
+
+// checkOutside reports a flag that the configuration has set to a place outside of the current folder.
+func checkOutside(l *diag.List, flags *pflag.FlagSet, file, key string, line int) {
+	f := flags.Lookup(key)
+	if !writing[key] || f.Annotations[fromConfig] == nil || filepath.IsLocal(f.Value.String()) {
+		return
+	}
+	l.Add(&diag.Diagnostic{
+		ID: "bad-config", File: file, Line: line,
+		Message: fmt.Sprintf("flag %q: %s is not in this folder", key, f.Value),
+		Help:    "give it on the command line, or name the file with --config",
+	})
+}
+
 // fromConfig annotates flags that the configuration file set.
 const fromConfig = "from-config"
 
@@ -163,7 +206,7 @@ func given(cmd *cobra.Command, name string) bool {
 func (a *app) printConfig(cmd *cobra.Command) error {
 	values := map[string]any{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !unconfigurable[f.Name] {
+		if !unconfigurable[f.Name] && commandLineOnly[f.Name] == "" {
 			values[f.Name] = flagValue(f)
 		}
 	})

@@ -137,6 +137,8 @@ Results go to standard output, progress and messages to standard error.`,
 	root.PersistentFlags().Bool("json", false, "print the result as JSON on standard output")
 	root.PersistentFlags().BoolP("quiet", "q", false, "no progress on standard error")
 	root.PersistentFlags().String("config", "", "configuration file (default: rammerc.yaml when there is one)")
+	root.PersistentFlags().String("max-memory", "", "the most that the tensors of one stage may take, such as 2GiB "+
+		"(default: half of what the process can have)")
 	root.PersistentFlags().Bool("print-config", false, "print the flags in force, as a configuration file, and stop")
 	root.Version = driver.Version().Version
 	root.AddCommand(

@@ -12,6 +12,7 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/profiler/timing"
 )
 
@@ -245,11 +246,11 @@ func (o *BenchOptions) result(t *timed) *Bench {
 
 // predictedMS reads from NAME.plan.json in a library directory what the plan was expected to take; 0 without one.
 func predictedMS(dir string) float64 {
-	files, _ := filepath.Glob(filepath.Join(dir, "*.plan.json"))
+	files := limits.Matching(dir, "*.plan.json")
 	if len(files) != 1 {
 		return 0
 	}
-	data, err := os.ReadFile(files[0])
+	data, err := limits.Read(files[0], limits.LargeText)
 	if err != nil {
 		return 0
 	}

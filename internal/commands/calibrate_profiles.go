@@ -3,11 +3,11 @@ package commands
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/profiler/model"
 	"github.com/rammerc/rammerc/roperator"
 )
@@ -51,8 +51,8 @@ type profileReport struct {
 // profiled reads all X.profile.json in a folder that has X.plan.json beside it. Of each rOperator the mean of its rTasks
 // is a sample: code was cold and neighbours were there, as in the program.
 func profiled(dir string, spec *device.Spec) (map[string][]model.Sample, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.profile.json"))
-	if err != nil || len(files) == 0 {
+	files := limits.Matching(dir, "*.profile.json")
+	if len(files) == 0 {
 		return nil, &diag.Diagnostic{ID: "no-samples", File: dir, Message: "has no file X.profile.json"}
 	}
 	out := map[string][]model.Sample{}
@@ -95,7 +95,7 @@ func profiled(dir string, spec *device.Spec) (map[string][]model.Sample, error) 
 }
 
 func readJSON(file string, to any) error {
-	data, err := os.ReadFile(file)
+	data, err := limits.Read(file, limits.LargeText)
 	if err == nil {
 		err = json.Unmarshal(data, to)
 	}

@@ -43,7 +43,7 @@ func runCProgram(t *testing.T, target string) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)
 	}
-	images, err := tensorio.Read(models+"digits_test.npz:images", "")
+	images, err := tensorio.Read(models+"digits_test.npz:images", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func runCProgram(t *testing.T, target string) {
 	if agree == absent || agree != (err == nil) || agree && target == "emu" {
 		t.Errorf("on devices 0 and 1: %v\n%s", err, out)
 	}
-	want, err := tensorio.Read(models+"digits_branchy_logits.npy", "")
+	want, err := tensorio.Read(models+"digits_branchy_logits.npy", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

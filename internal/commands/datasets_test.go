@@ -18,11 +18,11 @@ import (
 // TestVerifyDataSets writes folders as the ONNX project's tests have them.
 func TestVerifyDataSets(t *testing.T) {
 	dir := t.TempDir()
-	images, err := tensorio.Read(models+"digits_test.npz:images", "")
+	images, err := tensorio.Read(models+"digits_test.npz:images", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	logits, err := tensorio.Read(models+"digits_lstm_logits.npy", "")
+	logits, err := tensorio.Read(models+"digits_lstm_logits.npy", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -12,6 +11,7 @@ import (
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/internal/trace"
 )
@@ -98,7 +98,7 @@ func InspectLibrary(job *driver.Job, dir string) (r *LibraryInspection, err erro
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(file)
+	data, err := limits.Read(file, limits.LargeText)
 	if err != nil {
 		return nil, &diag.Diagnostic{ID: "cannot-read", File: file, Message: diag.Reason(err).Error()}
 	}

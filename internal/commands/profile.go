@@ -13,6 +13,7 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/internal/trace"
@@ -114,7 +115,7 @@ func readPlan(dir string) (*trace.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(path)
+	data, err := limits.Read(path, limits.LargeText)
 	if err != nil {
 		return nil, &diag.Diagnostic{ID: "cannot-read", File: path, Message: diag.Reason(err).Error()}
 	}
@@ -222,7 +223,7 @@ func (o *SubjectOptions) tracedEngine(job *driver.Job, plan *trace.Plan) (string
 // copySources copies what a build of the library needs.
 func copySources(from, to, name string) error {
 	files := []string{name + ".cu", name + ".h", name + ".map"}
-	headers, _ := filepath.Glob(filepath.Join(from, "cudaemu", "*.h"))
+	headers := limits.Matching(filepath.Join(from, "cudaemu"), "*.h")
 	for _, h := range headers {
 		files = append(files, filepath.Join("cudaemu", filepath.Base(h)))
 	}
@@ -230,7 +231,7 @@ func copySources(from, to, name string) error {
 		return err
 	}
 	for _, f := range files {
-		data, err := os.ReadFile(filepath.Join(from, f))
+		data, err := limits.Read(filepath.Join(from, f), limits.Memory())
 		if err != nil {
 			return &diag.Diagnostic{
 				ID: "no-sources", File: filepath.Join(from, f), Message: diag.Reason(err).Error(),

@@ -12,6 +12,7 @@ import (
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/internal/outdir"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
@@ -214,7 +215,7 @@ func (o *SubjectOptions) runnerOptions() runner.Options {
 
 // planFile is the path of the plan in a library directory.
 func planFile(dir string) (string, error) {
-	plans, _ := filepath.Glob(filepath.Join(dir, "*.plan.json"))
+	plans := limits.Matching(dir, "*.plan.json")
 	if len(plans) != 1 {
 		return "", &diag.Diagnostic{
 			ID: "not-a-library", File: dir,
@@ -297,7 +298,7 @@ func (s *subject) general() bool {
 // form of weights, and the error that the precisions were chosen for. Plans of older versions say nothing of precisions,
 // and made no products on tensor cores.
 func (s *subject) readBuilt(plan string) error {
-	data, err := os.ReadFile(plan)
+	data, err := limits.Read(plan, limits.LargeText)
 	var head struct {
 		Precision   string               `json:"precision"`
 		PrecisionOf []string             `json:"precision_of"`

@@ -27,7 +27,7 @@ func (o *ModelOptions) bound(l *diag.List) map[string]*ir.Tensor {
 			continue
 		}
 		if file, isFile := strings.CutPrefix(text, "@"); isFile {
-			t, err := tensorio.Read(file, name)
+			t, err := tensorio.Read(file, name, nil)
 			if err != nil {
 				l.Add(&diag.Diagnostic{ID: "bad-input", File: file, Port: "input " + name,
 					Message: diag.Reason(err).Error()})

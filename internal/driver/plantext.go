@@ -1,11 +1,11 @@
 package driver
 
 import (
-	"os"
 	"path/filepath"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/schedule"
@@ -19,7 +19,7 @@ func IsPlanText(plan string) bool { return filepath.Ext(plan) == ".rprog" }
 // or what makes the plan illegal.
 func ReadPlan(file string, ops *roperator.Graph, spec *device.Spec, costs profiler.Costs) (schedule.Proposal, error) {
 	none := schedule.Proposal{}
-	text, err := os.ReadFile(file)
+	text, err := limits.Read(file, limits.LargeText)
 	if err != nil {
 		return none, &diag.Diagnostic{
 			ID: "bad-rprog", File: file, Message: "cannot read the plan: " + diag.Reason(err).Error(),

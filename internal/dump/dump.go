@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/rammerc/rammerc/internal/limits"
 )
 
 // Dir is a dump directory. The methods of a nil *Dir do nothing, so that callers need not ask whether a dump is wanted.
@@ -60,7 +62,7 @@ func Create(path string) (*Dir, error) {
 }
 
 func (d *Dir) removeEarlier() error {
-	data, err := os.ReadFile(filepath.Join(d.path, indexName))
+	data, err := limits.Read(filepath.Join(d.path, indexName), limits.SmallText)
 	if err != nil || !bytes.HasPrefix(data, []byte(indexHeader+"\n")) {
 		return nil // no dump of ours
 	}
@@ -78,11 +80,7 @@ func (d *Dir) removeEarlier() error {
 }
 
 func (d *Dir) removeConstants() error {
-	files, err := filepath.Glob(filepath.Join(d.path, constants, "*.bin"))
-	if err != nil {
-		return err
-	}
-	for _, f := range files {
+	for _, f := range limits.Matching(filepath.Join(d.path, constants), "*.bin") {
 		if !hashed.MatchString("sha256:" + strings.TrimSuffix(filepath.Base(f), ".bin")) {
 			continue
 		}

@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/rammerc/rammerc/internal/limits"
 )
 
 // Read returns the content of a file of a dump. Where the file only says that nothing has changed, that is the content
 // of the file which it names; file says which one it was. Files that no dump has written are read as they are.
 func Read(path string) (text []byte, file string, err error) {
-	if text, err = os.ReadFile(path); err != nil {
+	if text, err = limits.Read(path, limits.LargeText); err != nil {
 		return nil, path, err
 	}
 	rest, same := bytes.CutPrefix(text, []byte(unchanged))
@@ -23,7 +25,7 @@ func Read(path string) (text []byte, file string, err error) {
 		return nil, path, fmt.Errorf("it stands for %q, which is no file of a dump", name)
 	}
 	file = filepath.Join(filepath.Dir(path), name)
-	if text, err = os.ReadFile(file); err == nil && bytes.HasPrefix(text, []byte(unchanged)) {
+	if text, err = limits.Read(file, limits.LargeText); err == nil && bytes.HasPrefix(text, []byte(unchanged)) {
 		err = fmt.Errorf("it stands for %s, which stands for another file itself", name)
 	}
 	return text, file, err
@@ -35,7 +37,7 @@ func Constant(file, hash string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(path)
+	data, err := limits.Read(path, limits.Memory())
 	if os.IsNotExist(err) {
 		return nil, fmt.Errorf("there is no file %s beside the text", filepath.Join(constants, filepath.Base(path)))
 	}

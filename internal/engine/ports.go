@@ -104,14 +104,14 @@ func (p *Port) Shape() string {
 	return "[" + strings.Join(parts, ",") + "]"
 }
 
-// accepts returns an error that says why t cannot be a value of p, nil if it can.
-func (p *Port) accepts(t *ir.Tensor) error {
-	same := t.DType == p.DType && len(t.Dims) == len(p.Dims)
+// accepts returns an error that says why a tensor of a type and shape cannot be a value of p, nil if it can.
+func (p *Port) accepts(d ir.DType, dims []int64) error {
+	same := d == p.DType && len(dims) == len(p.Dims)
 	for i := 0; same && i < len(p.Dims); i++ {
-		same = p.Dims[i] == AnyExtent || p.Dims[i] == t.Dims[i]
+		same = p.Dims[i] == AnyExtent || p.Dims[i] == dims[i]
 	}
 	if !same {
-		return fmt.Errorf("is %v%v, want %v%s", t.DType, ir.Dims(t.Dims...), p.DType, p.Shape())
+		return fmt.Errorf("is %v%v, want %v%s", d, ir.Dims(dims...), p.DType, p.Shape())
 	}
 	return nil
 }
@@ -126,10 +126,24 @@ func ReadInputs(ports []Port, specs []string, drawn Tensors) (Tensors, error) {
 		name, file, ok := strings.Cut(s, "=")
 		switch {
 		case ok:
-			t, err := tensorio.Read(file, name)
+			var accept tensorio.Accept
+			if p := FindPort(ports, name); p != nil {
+				accept = p.accepts
+			}
+			t, err := tensorio.Read(file, name, accept)
 			addInput(&l, in, ports, name, file, t, err)
 		case strings.HasSuffix(s, ".npz"):
-			all, err := tensorio.ReadAll(s)
+			all, err := tensorio.ReadAll(s, func(name string, d ir.DType, dims []int64) bool {
+				p := FindPort(ports, name)
+				if p == nil {
+					return false
+				}
+				err := p.accepts(d, dims)
+				if err != nil {
+					l.Add(badInput(s, "input "+name, err))
+				}
+				return err == nil
+			})
 			if err != nil {
 				l.Add(&diag.Diagnostic{ID: "bad-input", File: s, Message: diag.Reason(err).Error()})
 			}
@@ -167,8 +181,10 @@ func addInput(l *diag.List, in Tensors, ports []Port, name, file string, t *ir.T
 				PortList(ports),
 		})
 		return
+	case err == nil && t == nil:
+		return // what is wrong with it has been said
 	case err == nil:
-		err = p.accepts(t)
+		err = p.accepts(t.DType, t.Dims)
 	}
 	if err != nil {
 		l.Add(badInput(file, "input "+name, err))

@@ -2,12 +2,11 @@ package engine
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
-	"sort"
 
 	"github.com/rammerc/rammerc/internal/diag"
-	"github.com/rammerc/rammerc/ir/onnx"
+	"github.com/rammerc/rammerc/internal/limits"
+	"github.com/rammerc/rammerc/internal/tensorio"
 )
 
 // Sample is one inference with what should come out of it.
@@ -36,11 +35,10 @@ func RandomSamples(inputs []Port, n int, seed uint64, limit int64) *Samples {
 // DataSets reads test data in the layout of the ONNX project: input_0.pb … and output_0.pb … in dir, or in each of
 // its test_data_set_* folders.
 func DataSets(dir string, inputs, outputs []Port) (*Samples, error) {
-	sets, _ := filepath.Glob(filepath.Join(dir, "test_data_set_*"))
+	sets := limits.Matching(dir, "test_data_set_*")
 	if len(sets) == 0 {
 		sets = []string{dir}
 	}
-	sort.Strings(sets)
 	var all []Sample
 	var l diag.List
 	for _, set := range sets {
@@ -55,17 +53,7 @@ func DataSets(dir string, inputs, outputs []Port) (*Samples, error) {
 func readDataSet(l *diag.List, dir, what string, ports []Port, to Tensors) {
 	for i, p := range ports {
 		file := filepath.Join(dir, fmt.Sprintf("%s_%d.pb", what, i))
-		data, err := os.ReadFile(file)
-		if err != nil {
-			l.Add(&diag.Diagnostic{
-				ID: "cannot-read", File: file, Port: what + " " + p.Name, Message: diag.Reason(err).Error(),
-			})
-			continue
-		}
-		_, t, err := onnx.ReadTensorPB(data)
-		if err == nil {
-			err = p.accepts(t)
-		}
+		t, err := tensorio.Read(file, p.Name, p.accepts)
 		if err != nil {
 			l.Add(badInput(file, what+" "+p.Name, err))
 			continue

@@ -82,7 +82,7 @@ func readColumns(l *diag.List, ports []Port, specs []string, what string) []*col
 		case hasColumn(out, name):
 			l.Add(diag.New("bad-flag", "%s %s is given twice", what, name))
 		default:
-			t, err := tensorio.Read(file, name)
+			t, err := tensorio.Read(file, name, p.acceptsRows)
 			var c *column
 			if err == nil {
 				c, err = newColumn(*p, t)
@@ -97,14 +97,25 @@ func readColumns(l *diag.List, ports []Port, specs []string, what string) []*col
 	return out
 }
 
-func newColumn(p Port, t *ir.Tensor) (*column, error) {
-	if p.accepts(t) == nil {
-		return &column{Port: p, whole: t}, nil
+// acceptsRows returns an error that says why a tensor of a type and shape has neither a value of p nor several of them
+// along its first axis.
+func (p *Port) acceptsRows(d ir.DType, dims []int64) error {
+	if p.accepts(d, dims) == nil {
+		return nil
 	}
-	cuttable := len(p.Dims) > 0 && p.Dims[0] > 0 && len(t.Dims) == len(p.Dims)
-	if !cuttable || t.DType != p.DType || t.Dims[0] == 0 || !ir.Dims(t.Dims[1:]...).Equal(ir.Dims(p.Dims[1:]...)) {
-		return nil, fmt.Errorf("is %v%v, want %v%s or more samples along the first axis",
-			t.DType, ir.Dims(t.Dims...), p.DType, p.Shape())
+	cuttable := len(p.Dims) > 0 && p.Dims[0] > 0 && len(dims) == len(p.Dims)
+	if !cuttable || d != p.DType || dims[0] == 0 || !ir.Dims(dims[1:]...).Equal(ir.Dims(p.Dims[1:]...)) {
+		return fmt.Errorf("is %v%v, want %v%s or more samples along the first axis", d, ir.Dims(dims...), p.DType, p.Shape())
+	}
+	return nil
+}
+
+func newColumn(p Port, t *ir.Tensor) (*column, error) {
+	if err := p.acceptsRows(t.DType, t.Dims); err != nil {
+		return nil, err
+	}
+	if p.accepts(t.DType, t.Dims) == nil {
+		return &column{Port: p, whole: t}, nil
 	}
 	return &column{Port: p, raw: t.LittleEndian(), rows: t.Dims[0]}, nil
 }

@@ -98,7 +98,7 @@ func TestRandomInputsCoverTheirRange(t *testing.T) {
 	}
 	for _, limit := range []int64{1, 50, 1000} {
 		for _, p := range ports {
-			lo, hi := limits(RandomInputs([]Port{p}, 3, limit)[p.Name])
+			lo, hi := most(RandomInputs([]Port{p}, 3, limit)[p.Name])
 			wantLo, wantHi := 0.0, float64(limit-1)
 			switch {
 			case p.DType.IsFloat():
@@ -117,7 +117,7 @@ func TestRandomInputsCoverTheirRange(t *testing.T) {
 	}
 }
 
-func limits(t *ir.Tensor) (lo, hi float64) {
+func most(t *ir.Tensor) (lo, hi float64) {
 	lo, hi = math.Inf(1), math.Inf(-1)
 	for i := range t.Len() {
 		x := tolerance.At(t, i)

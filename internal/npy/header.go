@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 )
@@ -20,26 +21,31 @@ type arrayHeader struct {
 	shape   []int64
 }
 
-// parseHeader splits a file into its header and the elements.
-func parseHeader(data []byte) (arrayHeader, []byte, error) {
-	if len(data) < 10 || string(data[:6]) != magic {
-		return arrayHeader{}, nil, errors.New("not a NumPy array: the file does not start like a .npy file")
+// readHeader reads what stands before the elements of an array of size bytes, and returns how many bytes that is.
+func readHeader(r io.Reader, size uint64) (h arrayHeader, length uint64, err error) {
+	start := make([]byte, 12)
+	if _, err := io.ReadFull(r, start[:10]); err != nil || string(start[:6]) != magic {
+		return h, 0, errors.New("not a NumPy array: the file does not start like a .npy file")
 	}
-	if data[6] < 1 || data[6] > 3 {
-		return arrayHeader{}, nil, fmt.Errorf("version %d.%d of the .npy format is not known", data[6], data[7])
+	if start[6] < 1 || start[6] > 3 {
+		return h, 0, fmt.Errorf("version %d.%d of the .npy format is not known", start[6], start[7])
 	}
-	start, length := 10, int(binary.LittleEndian.Uint16(data[8:]))
-	if data[6] >= 2 {
-		if len(data) < 12 {
-			return arrayHeader{}, nil, errors.New("not a NumPy array: the header is truncated")
+	at, n := uint64(10), uint64(binary.LittleEndian.Uint16(start[8:]))
+	if start[6] >= 2 {
+		if _, err := io.ReadFull(r, start[10:]); err != nil {
+			return h, 0, errors.New("not a NumPy array: the header is truncated")
 		}
-		start, length = 12, int(binary.LittleEndian.Uint32(data[8:]))
+		at, n = 12, uint64(binary.LittleEndian.Uint32(start[8:]))
 	}
-	if length > maxHeader || length > len(data)-start {
-		return arrayHeader{}, nil, errors.New("not a NumPy array: the header is truncated or too long")
+	if n > maxHeader || at+n > size {
+		return h, 0, errors.New("not a NumPy array: the header is truncated or too long")
 	}
-	h, err := parseDict(string(data[start : start+length]))
-	return h, data[start+length:], err
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return h, 0, errors.New("not a NumPy array: the header is truncated or too long")
+	}
+	h, err = parseDict(string(text))
+	return h, at + n, err
 }
 
 // parseDict reads the Python literal in the header that describes the array, for example

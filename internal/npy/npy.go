@@ -2,16 +2,21 @@
 //
 // It reads arrays of bool, of integers of 8 to 64 bits and of floats of 16 to 64 bits, of either byte order and in C
 // or Fortran order. In memory they are always in C order. NEP 1 and the documentation of numpy.lib.format define the
-// format. Files are not trusted: the package allocates no more than the size of a file justifies.
+// format. Files are not trusted: headers are read first, and what they claim must fit the file, the memory that the
+// process may take, and what the caller wants (Accept), before elements are read.
 package npy
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math/bits"
 	"os"
+	"reflect"
+
+	"github.com/rammerc/rammerc/internal/limits"
 )
 
 // Array is an n-dimensional array in row-major order. Data is a slice whose element type is that of DType: []float32
@@ -54,18 +59,28 @@ func kindNamed(name string) (kind, bool) {
 	return kind{}, false
 }
 
-// ReadFile reads a .npy file.
-func ReadFile(path string) (*Array, error) {
-	data, err := os.ReadFile(path)
+// Accept returns an error if the caller does not want an array of this element type and shape. name is that of the
+// archive's member, "" outside of archives. The elements of an array that is refused are not read.
+type Accept func(name, dtype string, shape []int64) error
+
+// ReadFile reads a .npy file. accept may be nil.
+func ReadFile(path string, accept Accept) (*Array, error) {
+	f, size, err := limits.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(data)
+	defer f.Close()
+	return read(f, uint64(size), "", accept)
 }
 
 // Parse decodes the bytes of a .npy file.
 func Parse(data []byte) (*Array, error) {
-	h, body, err := parseHeader(data)
+	return read(bytes.NewReader(data), uint64(len(data)), "", nil)
+}
+
+// read decodes an array of size bytes, with its header.
+func read(r io.Reader, size uint64, name string, accept Accept) (*Array, error) {
+	h, headerBytes, err := readHeader(r, size)
 	if err != nil {
 		return nil, err
 	}
@@ -74,20 +89,42 @@ func Parse(data []byte) (*Array, error) {
 		return nil, err
 	}
 	hi, want := bits.Mul64(uint64(n), uint64(h.kind.size))
-	if hi != 0 || want != uint64(len(body)) {
+	if hi != 0 || want != size-headerBytes {
 		return nil, fmt.Errorf("not a NumPy array: %s%v does not fit the %d bytes behind the header",
-			h.kind.name, h.shape, len(body))
+			h.kind.name, h.shape, size-headerBytes)
+	}
+	if accept != nil {
+		if err := accept(name, h.kind.name, h.shape); err != nil {
+			return nil, err
+		}
+	}
+	most := want
+	if h.fortran {
+		most *= 2 // there are two copies while the order is changed
+	}
+	if err := limits.CheckMemory(fmt.Sprintf("%s%v", h.kind.name, h.shape), int64(most)); err != nil {
+		return nil, err
 	}
 	a := &Array{DType: h.kind.name, Shape: h.shape, Data: h.kind.make(n)}
-	if n > 0 {
-		if _, err := binary.Decode(body, h.order, a.Data); err != nil {
-			panic("BUG: " + err.Error()) // the length has been checked
-		}
+	if err := readElements(r, h.order, a.Data); err != nil {
+		return nil, fmt.Errorf("not a NumPy array: %w", err)
 	}
 	if h.fortran {
 		a.Data = rowMajor(a.Data, a.Shape)
 	}
 	return a, nil
+}
+
+// readElements fills a slice. binary.Read has a copy of what it reads, so it is called for a part at a time.
+func readElements(r io.Reader, order binary.ByteOrder, data any) error {
+	const part = 1 << 16
+	elements := reflect.ValueOf(data)
+	for i := 0; i < elements.Len(); i += part {
+		if err := binary.Read(r, order, elements.Slice(i, min(i+part, elements.Len())).Interface()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // count is the product of extents. It refuses negative extents and products that overflow.

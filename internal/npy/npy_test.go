@@ -139,15 +139,15 @@ numpy.savez_compressed("b.npz", **{k: numpy.asfortranarray(a[k]) for k in a})`
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	got, err := ReadZip(filepath.Join(dir, "b.npz"))
+	got, err := ReadZip(filepath.Join(dir, "b.npz"), nil)
 	if err != nil || !reflect.DeepEqual(got, members) {
 		t.Errorf("got %v, %v, want %v", got, err, members)
 	}
-	one, err := ReadZipMember(filepath.Join(dir, "b.npz"), "int32")
+	one, err := ReadZipMember(filepath.Join(dir, "b.npz"), "int32", nil)
 	if err != nil || one.DType != "int32" {
 		t.Errorf("member: %v, %v", one, err)
 	}
-	if _, err := ReadZipMember(filepath.Join(dir, "b.npz"), "nope"); err == nil ||
+	if _, err := ReadZipMember(filepath.Join(dir, "b.npz"), "nope", nil); err == nil ||
 		!strings.Contains(err.Error(), "float16") {
 		t.Errorf("missing member: %v", err)
 	}

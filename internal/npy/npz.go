@@ -6,8 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
+
+	"github.com/rammerc/rammerc/internal/limits"
 )
 
 // Member is an array of an .npz archive.
@@ -20,20 +21,28 @@ type Member struct {
 // than that is refused before anything is allocated for it.
 const maxDeflate = 1100
 
-// ReadZip reads all arrays of an .npz file in file order.
-func ReadZip(path string) ([]Member, error) {
-	data, err := os.ReadFile(path)
+// Skip is what an Accept returns to skip a member of an archive. ReadZip lists it without its array.
+var Skip = errors.New("skip this array")
+
+// ReadZip reads the arrays of an .npz file in file order. accept may be nil.
+func ReadZip(path string, accept Accept) ([]Member, error) {
+	f, size, err := limits.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return ParseZip(data)
+	defer f.Close()
+	return readZip(f, size, accept)
 }
 
 // ParseZip decodes the bytes of an .npz file.
 func ParseZip(data []byte) ([]Member, error) {
-	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	return readZip(bytes.NewReader(data), int64(len(data)), nil)
+}
+
+func readZip(r io.ReaderAt, size int64, accept Accept) ([]Member, error) {
+	z, err := openZip(r, size)
 	if err != nil {
-		return nil, fmt.Errorf("not an .npz archive: %w", err)
+		return nil, err
 	}
 	var out []Member
 	for _, f := range z.File {
@@ -41,8 +50,8 @@ func ParseZip(data []byte) ([]Member, error) {
 		if !ok {
 			continue
 		}
-		a, err := readMember(f)
-		if err != nil {
+		a, err := readMember(f, name, accept)
+		if err != nil && !errors.Is(err, Skip) {
 			return nil, fmt.Errorf("array %q: %w", name, err)
 		}
 		out = append(out, Member{name, a})
@@ -50,28 +59,40 @@ func ParseZip(data []byte) ([]Member, error) {
 	return out, nil
 }
 
-// ReadZipMember reads one array of an .npz file.
-func ReadZipMember(path, name string) (*Array, error) {
-	z, err := zip.OpenReader(path)
+// openZip reads the directory of an archive, for which archive/zip allocates in proportion to the size of the file.
+func openZip(r io.ReaderAt, size int64) (*zip.Reader, error) {
+	if err := limits.CheckMemory("an archive of that size", size); err != nil {
+		return nil, err
+	}
+	z, err := zip.NewReader(r, size)
 	if err != nil {
-		var p *os.PathError
-		if errors.As(err, &p) {
-			return nil, err
-		}
 		return nil, fmt.Errorf("not an .npz archive: %w", err)
 	}
-	defer z.Close()
+	return z, nil
+}
+
+// ReadZipMember reads one array of an .npz file. accept may be nil.
+func ReadZipMember(path, name string, accept Accept) (*Array, error) {
+	file, size, err := limits.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	z, err := openZip(file, size)
+	if err != nil {
+		return nil, err
+	}
 	var names []string
 	for _, f := range z.File {
 		if f.Name == name+".npy" {
-			return readMember(f)
+			return readMember(f, name, accept)
 		}
 		names = append(names, strings.TrimSuffix(f.Name, ".npy"))
 	}
 	return nil, fmt.Errorf("the archive has no array %q; it has: %s", name, strings.Join(names, ", "))
 }
 
-func readMember(f *zip.File) (*Array, error) {
+func readMember(f *zip.File, name string, accept Accept) (*Array, error) {
 	if f.UncompressedSize64 > (f.CompressedSize64+16)*maxDeflate {
 		return nil, errors.New("the archive claims an impossible size")
 	}
@@ -80,11 +101,15 @@ func readMember(f *zip.File) (*Array, error) {
 		return nil, err
 	}
 	defer r.Close()
-	var buf bytes.Buffer
-	if _, err := io.Copy(&buf, r); err != nil {
+	a, err := read(r, f.UncompressedSize64, name, accept)
+	if err != nil {
 		return nil, err
 	}
-	return Parse(buf.Bytes())
+	// At the end archive/zip compares the checksum.
+	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		return nil, errors.Join(errors.New("the archive is damaged"), err)
+	}
+	return a, nil
 }
 
 // WriteZip writes an .npz archive without compression. Equal members give equal bytes.

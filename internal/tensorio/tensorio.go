@@ -12,26 +12,44 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/internal/npy"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx"
 )
 
+// Accept returns an error if the caller does not want a tensor of this type and shape, which then is not read.
+type Accept func(d ir.DType, dims []int64) error
+
 // Read reads the tensor in a .npy or .pb file, or one array of an .npz archive, which path names as FILE.npz:ARRAY.
-// Without ARRAY it takes the archive's array called name, or the only one there is.
-func Read(path, name string) (*ir.Tensor, error) {
+// Without ARRAY it takes the archive's array called name, or the only one there is. accept may be nil.
+func Read(path, name string, accept Accept) (*ir.Tensor, error) {
 	if file, member, ok := splitMember(path); ok {
-		return convert(npy.ReadZipMember(file, member))
+		return convert(npy.ReadZipMember(file, member, accept.array()))
 	}
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".npy":
-		return convert(npy.ReadFile(path))
+		return convert(npy.ReadFile(path, accept.array()))
 	case ".npz":
-		return readArchive(path, name)
+		return readArchive(path, name, accept.array())
 	case ".pb":
-		return readPB(path)
+		return readPB(path, accept)
 	}
 	return nil, errors.New("the file name must end in .npy, .npz or .pb")
+}
+
+// array asks the same of an array of NumPy's.
+func (f Accept) array() npy.Accept {
+	if f == nil {
+		return nil
+	}
+	return func(_, dtype string, shape []int64) error {
+		d, ok := ir.ParseDType(dtype)
+		if !ok {
+			return fmt.Errorf("element type %s is not supported", dtype)
+		}
+		return f(d, shape)
+	}
 }
 
 // splitMember splits FILE.npz:ARRAY.
@@ -43,15 +61,15 @@ func splitMember(path string) (file, member string, ok bool) {
 	return path[:i+4], path[i+5:], true
 }
 
-func readArchive(path, name string) (*ir.Tensor, error) {
-	members, err := npy.ReadZip(path)
+func readArchive(path, name string, accept npy.Accept) (*ir.Tensor, error) {
+	members, err := npy.ReadZip(path, func(string, string, []int64) error { return npy.Skip })
 	if err != nil {
 		return nil, err
 	}
 	var names []string
 	for _, m := range members {
 		if m.Name == name || len(members) == 1 {
-			return FromArray(m.Array)
+			return convert(npy.ReadZipMember(path, m.Name, accept))
 		}
 		names = append(names, m.Name)
 	}
@@ -59,12 +77,18 @@ func readArchive(path, name string) (*ir.Tensor, error) {
 		name, path, strings.Join(names, ", "))
 }
 
-func readPB(path string) (*ir.Tensor, error) {
-	data, err := os.ReadFile(path)
+// maxPB is the largest protobuf message there is, in bytes.
+const maxPB = 1 << 31
+
+func readPB(path string, accept Accept) (*ir.Tensor, error) {
+	data, err := limits.Read(path, min(maxPB, limits.Memory()))
 	if err != nil {
 		return nil, err
 	}
 	_, t, err := onnx.ReadTensorPB(data)
+	if err == nil && accept != nil {
+		err = accept(t.DType, t.Dims)
+	}
 	return t, err
 }
 
@@ -75,14 +99,25 @@ func convert(a *npy.Array, err error) (*ir.Tensor, error) {
 	return FromArray(a)
 }
 
-// ReadAll reads every array of an .npz archive by name.
-func ReadAll(path string) (map[string]*ir.Tensor, error) {
-	members, err := npy.ReadZip(path)
+// ReadAll reads the arrays of an .npz archive by name. Those that want does not accept are listed without a tensor; it
+// may be nil.
+func ReadAll(path string, want func(name string, d ir.DType, dims []int64) bool) (map[string]*ir.Tensor, error) {
+	members, err := npy.ReadZip(path, func(name, dtype string, shape []int64) error {
+		d, ok := ir.ParseDType(dtype)
+		if ok && want != nil && !want(name, d, shape) {
+			return npy.Skip
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]*ir.Tensor{}
 	for _, m := range members {
+		if m.Array == nil {
+			out[m.Name] = nil
+			continue
+		}
 		t, err := FromArray(m.Array)
 		if err != nil {
 			return nil, fmt.Errorf("array %q: %w", m.Name, err)

@@ -33,23 +33,23 @@ func TestReadWrite(t *testing.T) {
 	writeArchive(t, file("one.npz"), "other", x)
 	writeArchive(t, file("two.npz"), "x", x, "y", ir.FromSlice(ir.Bool, []bool{true}, 1))
 	for _, path := range []string{"x.npy", "x.pb", "one.npz", "two.npz", "two.npz:x"} {
-		got, err := Read(file(path), "x")
+		got, err := Read(file(path), "x", nil)
 		if err != nil || !reflect.DeepEqual(got, x) {
 			t.Errorf("%s: got %v, %v, want %v", path, got, err, x)
 		}
 	}
-	all, err := ReadAll(file("two.npz"))
+	all, err := ReadAll(file("two.npz"), nil)
 	if err != nil || len(all) != 2 || all["y"].DType != ir.Bool {
 		t.Errorf("all: got %v, %v", all, err)
 	}
 	for path, want := range map[string]string{
 		"two.npz:z": "x, y", "x.txt": "must end", "none.npy": "no such file", "none.npz:x": "no such file",
 	} {
-		if _, err := Read(file(path), "x"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Read(file(path), "x", nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error with %q", path, err, want)
 		}
 	}
-	if _, err := Read(file("two.npz"), "z"); err == nil || !strings.Contains(err.Error(), "x, y") {
+	if _, err := Read(file("two.npz"), "z", nil); err == nil || !strings.Contains(err.Error(), "x, y") {
 		t.Errorf("no array z: got %v", err)
 	}
 }
@@ -82,11 +82,11 @@ func TestBFloat16(t *testing.T) {
 }
 
 func TestDigitsReference(t *testing.T) {
-	images, err := Read("../../testdata/models/digits_test.npz", "images")
+	images, err := Read("../../testdata/models/digits_test.npz", "images", nil)
 	if err != nil || !reflect.DeepEqual(images.Dims, []int64{297, 1, 8, 8}) {
 		t.Errorf("images: %v, %v", images, err)
 	}
-	logits, err := Read("../../testdata/models/digits_lstm_logits.npy", "")
+	logits, err := Read("../../testdata/models/digits_lstm_logits.npy", "", nil)
 	if err != nil || !reflect.DeepEqual(logits.Dims, []int64{297, 10}) {
 		t.Errorf("logits: %v, %v", logits, err)
 	}

@@ -41,7 +41,7 @@ func checkModel(t *testing.T, base string) {
 	}
 	in := map[string]*ir.Tensor{}
 	for _, v := range m.Graph.Inputs {
-		a, err := npy.ReadFile(base + "." + v.Name + ".in.npy")
+		a, err := npy.ReadFile(base+"."+v.Name+".in.npy", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func checkModel(t *testing.T, base string) {
 		t.Fatal(err)
 	}
 	t.Logf("%d nodes in %v", len(m.Graph.Nodes), time.Since(start).Round(time.Millisecond))
-	ref, err := npy.ReadZip(base + ".ref.npz")
+	ref, err := npy.ReadZip(base+".ref.npz", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestDigits(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				a, err := npy.ReadFile(dir + "digits_" + name + "_logits.npy")
+				a, err := npy.ReadFile(dir+"digits_"+name+"_logits.npy", nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -121,7 +121,7 @@ func TestDigits(t *testing.T) {
 
 func mustZip(t *testing.T, path, member string) *ir.Tensor {
 	t.Helper()
-	a, err := npy.ReadZipMember(path, member)
+	a, err := npy.ReadZipMember(path, member, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -255,7 +255,7 @@ func TestRewritesAgainstONNXRuntime(t *testing.T) {
 			if reason, err := os.ReadFile(base + ".err"); err == nil {
 				t.Fatalf("ONNX Runtime: %s", reason)
 			}
-			want, err := tensorio.ReadAll(base + ".out.npz")
+			want, err := tensorio.ReadAll(base+".out.npz", nil)
 			if err != nil || len(want) != len(c.model.Graph.Output) {
 				t.Fatalf("%d reference outputs, %v", len(want), err)
 			}
