@@ -77,7 +77,7 @@ var allowed = map[string]string{
 	"codegen/backend":    "codegen/rt",
 	"internal/runner":    "codegen/abi internal/process internal/toolchain internal/diag",
 	"internal/calibrate": "codegen/backend internal/process internal/toolchain device",
-	"internal/trace":     "schema",
+	"internal/trace":     "schema internal/diag",
 	"profiler/timing":    "ir internal/tolerance precision",
 	"internal/progress":  "internal/diag",
 	"internal/outdir":    "internal/diag",

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/roperator"
@@ -89,7 +90,7 @@ func (l *layout) writePlan(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "%s,\n \"ops\": [", head[:len(head)-1])
+	fmt.Fprintf(b, "%s,\n \"ops\": [", diag.PrintableJSON(head[:len(head)-1]))
 	for i, u := range l.ops {
 		predicted, source := l.taskTime(u)
 		line, err := json.Marshal(planOp{u.op.ID, u.op.Name, u.op.Kind, l.instances[u.instance].label,
@@ -100,7 +101,7 @@ func (l *layout) writePlan(w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(b, "%s\n  %s", comma(i), line)
+		fmt.Fprintf(b, "%s\n  %s", comma(i), diag.PrintableJSON(line))
 	}
 	fmt.Fprint(b, "],\n \"segments\": [")
 	for i, seg := range l.plan.Segments {

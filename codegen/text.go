@@ -7,21 +7,23 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// comment makes text from a model safe inside a // comment: one line, no splice with the next one.
+// comment makes text from a model safe inside a // comment: one line, no splice with the next one, and nothing that an
+// editor shows otherwise than a compiler reads it.
 func comment(text string) string {
 	clean := strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == '\u2028' || r == '\u2029' || r == '\u0085' {
+		if r == '\n' || r == '\t' || r == '\r' {
 			return ' '
 		}
 		return r
 	}, text)
-	clean = strings.ReplaceAll(clean, "??", "? ?") // trigraphs can spell a backslash
-	return strings.TrimRight(strings.ToValidUTF8(clean, "?"), "\\ ")
+	clean = strings.ReplaceAll(diag.Printable(clean), "??", "? ?") // trigraphs can spell a backslash
+	return strings.TrimRight(clean, "\\ ")
 }
 
 // nodeNames lists ONNX nodes for a comment or a report; long lists are cut.

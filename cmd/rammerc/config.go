@@ -68,7 +68,7 @@ func applyConfig(cmd *cobra.Command) error {
 	}
 	var sections map[string]map[string]yaml.Node
 	if err := yaml.Unmarshal(data, &sections); err != nil {
-		return &diag.Diagnostic{ID: "bad-config", File: file, Message: err.Error(), Help: "map command names to flags"}
+		return &diag.Diagnostic{ID: "bad-config", File: file, Message: strings.ReplaceAll(err.Error(), "\n ", ""), Help: "map command names to flags"}
 	}
 	var l diag.List
 	for _, name := range sortedKeys(sections) {

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,15 +40,38 @@ func main() {
 // app is one invocation of rammerc.
 type app struct {
 	args           []string // as typed, without the program's name
-	stdout, stderr io.Writer
+	stdout         *output
+	stderr         io.Writer
 	job            *driver.Job
 	started        bool // the command line was understood, and the command has begun
 }
 
 func newApp(args []string, stdout, stderr io.Writer) *app {
-	a := &app{args: args, stdout: stdout, stderr: stderr, job: &driver.Job{}}
+	a := &app{args: args, stdout: &output{w: stdout}, stderr: stderr, job: &driver.Job{}}
 	a.job.W = stderr
 	return a
+}
+
+// output is standard output. It keeps the first error, such as that of a full disk, so that a result that was not
+// written whole is no success.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+func (o *output) problem() error {
+	if o.err == nil {
+		return nil
+	}
+	return fmt.Errorf("cannot write to standard output: %w", diag.Reason(o.err))
 }
 
 // command is the whole command line, for the script with which a dump repeats it.
@@ -60,6 +84,9 @@ func (a *app) run() int {
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	cmd, err := root.ExecuteC()
+	if err == nil {
+		err = a.stdout.problem()
+	}
 	if err == nil {
 		return driver.ExitOK
 	}
@@ -90,7 +117,7 @@ func (a *app) report(cmd *cobra.Command, err error, code int) {
 		}{"rammerc/error/v1", code, err.Error(), list})
 	}
 	if len(list) == 0 {
-		fmt.Fprintf(a.stderr, "error: %v\n", err)
+		fmt.Fprintf(diag.Writer(a.stderr), "error: %v\n", err)
 	}
 	for _, d := range list {
 		fmt.Fprintf(a.stderr, "%v: %v\n", d.Severity, d)
@@ -108,12 +135,14 @@ func (a *app) wantsJSON(cmd *cobra.Command) bool {
 }
 
 func printJSON(w io.Writer, v any) {
-	enc := json.NewEncoder(w)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil && errors.As(err, new(*json.UnsupportedValueError)) {
+	if err := enc.Encode(v); err != nil {
 		panic("BUG: " + err.Error())
 	}
+	w.Write(diag.PrintableJSON(text.Bytes()))
 }
 
 func (a *app) root() *cobra.Command {
@@ -199,5 +228,5 @@ func (a *app) emit(cmd *cobra.Command, v any, text func(w io.Writer)) {
 		printJSON(a.stdout, v)
 		return
 	}
-	text(a.stdout)
+	text(diag.Writer(a.stdout))
 }

@@ -14,6 +14,7 @@ import (
 var modelKinds = map[string]func() []byte{
 	"relu":          func() []byte { return encode(reluModel(fixed(2, 3))) },
 	"symbolic":      func() []byte { return encode(reluModel([]dim{named("batch"), named("seq"), sized(4)})) },
+	"hostile-names": hostileNames,
 	"huge":          func() []byte { return encode(reluModel(fixed(1<<62, 1<<62))) },
 	"huge-product":  func() []byte { return encode(reluModel(fixed(1<<31, 1<<31, 1<<31))) },
 	"negative":      func() []byte { return encode(reluModel(fixed(-3, 4))) },
@@ -32,6 +33,19 @@ var modelKinds = map[string]func() []byte{
 	"other-random":  func() []byte { return noise(2, 100000) },
 	"empty":         func() []byte { return nil },
 	"only-versions": func() []byte { return encode(&onnxpb.ModelProto{IrVersion: proto.Int64(8)}) },
+}
+
+// hostileNames is a model each of whose names would rewrite what a terminal shows, or let source code read otherwise than
+// it compiles.
+func hostileNames() []byte {
+	evil := func(name string) string { return name + "\x1b[2J\r\x00\x7f\nerror: forged\u202e\u2066*/#error\u0085" }
+	m := reluModel(fixed(2, 3))
+	m.ProducerName = proto.String(evil("producer"))
+	m.Graph.Name = proto.String(evil("graph"))
+	m.Graph.Input[0].Name, m.Graph.Output[0].Name = proto.String(evil("x")), proto.String(evil("y"))
+	n := m.Graph.Node[0]
+	n.Name, n.Input[0], n.Output[0] = proto.String(evil("node")), evil("x"), evil("y")
+	return encode(m)
 }
 
 func encode(m *onnxpb.ModelProto) []byte {

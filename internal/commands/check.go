@@ -183,7 +183,8 @@ func (r *CheckReport) Text(w io.Writer) {
 			reason += "; " + row.Help
 		}
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n",
-			row.Count, dash(op), dash(opset), dash(row.DType), reason, dash(nodeList(row.Nodes)))
+			row.Count, diag.Printable(dash(op)), dash(opset), dash(row.DType), diag.Printable(reason),
+			diag.Printable(dash(nodeList(row.Nodes))))
 	}
 	t.Flush()
 	if n := r.Problems(); n == 1 {

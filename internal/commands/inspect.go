@@ -150,20 +150,20 @@ func graphWork(g *ir.Graph) (flops, bytes int64) {
 // Text prints the inspection for people.
 func (r *Inspection) Text(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "model\t%s\n", r.Model)
+	fmt.Fprintf(t, "model\t%s\n", diag.Printable(r.Model))
 	if r.IRVersion > 0 {
-		fmt.Fprintf(t, "written by\t%s, IR version %d, %s\n", r.Producer, r.IRVersion, opsetText(r.Opsets))
+		fmt.Fprintf(t, "written by\t%s, IR version %d, %s\n", diag.Printable(r.Producer), r.IRVersion, opsetText(r.Opsets))
 	} else {
 		fmt.Fprintf(t, "text form\tof %s\n", opsetText(r.Opsets))
 	}
 	for _, p := range r.Inputs {
-		fmt.Fprintf(t, "input\t%s  %s%s\n", p.Name, p.DType, p.Shape)
+		fmt.Fprintf(t, "input\t%s  %s%s\n", diag.Printable(p.Name), p.DType, diag.Printable(p.Shape))
 	}
 	for _, p := range r.Outputs {
-		fmt.Fprintf(t, "output\t%s  %s%s\n", p.Name, p.DType, p.Shape)
+		fmt.Fprintf(t, "output\t%s  %s%s\n", diag.Printable(p.Name), p.DType, diag.Printable(p.Shape))
 	}
 	if len(r.Dims) > 0 {
-		fmt.Fprintf(t, "open dims\t%s  (bind with --dim NAME=N)\n", strings.Join(r.Dims, ", "))
+		fmt.Fprintf(t, "open dims\t%s  (bind with --dim NAME=N)\n", diag.Printable(strings.Join(r.Dims, ", ")))
 	}
 	fmt.Fprintf(t, "parameters\t%d (%s of constants)\n", r.Parameters, progress.Bytes(r.ConstBytes))
 	if r.Flops > 0 {
@@ -193,7 +193,7 @@ func opsetText(opsets map[string]int64) string {
 		if d == "" {
 			d = "ai.onnx"
 		}
-		parts = append(parts, fmt.Sprintf("%s %d", d, v))
+		parts = append(parts, fmt.Sprintf("%s %d", diag.Printable(d), v))
 	}
 	sort.Strings(parts)
 	return strings.Join(parts, ", ")
@@ -202,7 +202,7 @@ func opsetText(opsets map[string]int64) string {
 func opText(ops []OpCount) string {
 	parts := make([]string, len(ops))
 	for i, o := range ops {
-		parts[i] = fmt.Sprintf("%d %s", o.Count, o.Op)
+		parts[i] = fmt.Sprintf("%d %s", o.Count, diag.Printable(o.Op))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -211,9 +211,10 @@ func summariseSegment(s *trace.Segment, serial bool) SegmentSummary {
 func (r *LibraryInspection) Text(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if r.Plan != "" {
-		fmt.Fprintf(t, "plan\t%s, of %s, %.1f µs predicted\n", r.Plan, r.Model, r.Predicted)
+		fmt.Fprintf(t, "plan\t%s, of %s, %.1f µs predicted\n", diag.Printable(r.Plan), diag.Printable(r.Model), r.Predicted)
 	} else {
-		fmt.Fprintf(t, "library\t%s, made from %s by rammerc %s\n", r.Name, r.Model, r.Version)
+		fmt.Fprintf(t, "library\t%s, made from %s by rammerc %s\n", diag.Printable(r.Name), diag.Printable(r.Model),
+			diag.Printable(r.Version))
 	}
 	if len(r.Dims) > 0 {
 		fmt.Fprintf(t, "dims\t%s, as a run has them\n", strings.Join(r.Dims, " "))

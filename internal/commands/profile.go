@@ -335,7 +335,7 @@ func (p *Profile) opTable(w io.Writer) {
 		}
 		fmt.Fprintf(t, "%.1f\t%.2f\t%.2f\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t%s\t%s\t%s\t%s\t%s\t  %s\n",
 			o.Compute, o.Mean, o.Max, o.Load, o.Wait, o.Import, o.Stall, o.RTasks, percent(o.Share), predicted, ratio,
-			by, o.Arithmetic, opLabel(o))
+			by, o.Arithmetic, diag.Printable(opLabel(o)))
 	}
 	t.Flush()
 	p.more(w, len(p.Ops), "rOperator")

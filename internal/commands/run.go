@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/tolerance"
@@ -118,7 +119,7 @@ func (r *RunResult) Text(w io.Writer) {
 		return
 	}
 	for _, o := range r.Outputs {
-		fmt.Fprintf(w, "%s  %s%v", o.Name, o.DType, ir.Dims(o.Dims...))
+		fmt.Fprintf(w, "%s  %s%v", diag.Printable(o.Name), o.DType, ir.Dims(o.Dims...))
 		if o.Min != nil {
 			fmt.Fprintf(w, "  min %.6g  max %.6g", *o.Min, *o.Max)
 		}

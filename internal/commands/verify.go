@@ -243,7 +243,7 @@ func (r *VerifyResult) Text(w io.Writer) {
 			classes = fmt.Sprintf("%d of %d", o.Classes.Same, o.Classes.Rows)
 		}
 		fmt.Fprintf(t, "%s\t%s\t%.3g\t%.3g\t%.4g\t%.3g\t%s\t%s\t%s\n",
-			o.Name, o.DType, o.MaxAbs, o.MaxRel, o.MaxULP, o.RelL2, o.Passing, classes, result)
+			diag.Printable(o.Name), o.DType, o.MaxAbs, o.MaxRel, o.MaxULP, o.RelL2, o.Passing, classes, result)
 	}
 	t.Flush()
 	if r.Repeats > 0 {

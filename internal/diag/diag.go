@@ -47,7 +47,7 @@ type Diagnostic struct {
 func (d *Diagnostic) Error() string {
 	var b strings.Builder
 	if d.File != "" {
-		b.WriteString(d.File)
+		b.WriteString(Printable(d.File))
 		if d.Line > 0 {
 			fmt.Fprintf(&b, ":%d", d.Line)
 		}
@@ -59,9 +59,9 @@ func (d *Diagnostic) Error() string {
 			fmt.Fprintf(&b, " %q", d.Node)
 		}
 		if d.Op != "" {
-			op := d.Op
+			op := Printable(d.Op)
 			if d.Domain != "" {
-				op = d.Domain + "." + op
+				op = Printable(d.Domain) + "." + op
 			}
 			if d.Opset > 0 {
 				op = fmt.Sprintf("%s, opset %d", op, d.Opset)
@@ -74,11 +74,11 @@ func (d *Diagnostic) Error() string {
 		b.WriteString(": ")
 	}
 	if d.Port != "" {
-		b.WriteString(d.Port + ": ")
+		b.WriteString(Printable(d.Port) + ": ")
 	}
-	b.WriteString(d.Message)
+	b.WriteString(Printable(d.Message))
 	if d.Help != "" {
-		b.WriteString("; " + d.Help)
+		b.WriteString("; " + Printable(d.Help))
 	}
 	if d.ID != "" {
 		fmt.Fprintf(&b, " [%s]", d.ID)

@@ -56,7 +56,17 @@ func Open(dir, name string) (*Dir, error) {
 		return nil, o.cannotWrite(errors.New("is a file, a directory is wanted"))
 	}
 	o.exists = true
-	return o, o.mayReplace(nil)
+	return o, o.locked(func() error { return o.mayReplace(nil) })
+}
+
+// locked calls do while no other compilation moves files in the library directory.
+func (o *Dir) locked(do func() error) error {
+	lock := flock.New(o.final, flock.SetFlag(os.O_RDONLY))
+	if err := lock.Lock(); err != nil {
+		return o.cannotWrite(err)
+	}
+	defer lock.Close()
+	return do()
 }
 
 // mayReplace returns an error if the library directory holds what is not this library's, or if one of the files of new
@@ -182,7 +192,7 @@ func (o *Dir) Commit() ([]string, error) {
 			return o.paths(files), err
 		}
 	}
-	if err := o.update(files); err != nil {
+	if err := o.locked(func() error { return o.update(files) }); err != nil {
 		return nil, err
 	}
 	o.remove()
@@ -209,13 +219,9 @@ func (o *Dir) moveWhole(files *fileList) (bool, error) {
 	return true, nil
 }
 
-// update replaces the files of the older library. The list names the files of both while this goes on.
+// update replaces the files of the older library, while the directory is locked. The list names the files of both while
+// this goes on.
 func (o *Dir) update(files *fileList) error {
-	lock := flock.New(o.final, flock.SetFlag(os.O_RDONLY))
-	if err := lock.Lock(); err != nil {
-		return o.cannotWrite(err)
-	}
-	defer lock.Close()
 	if err := o.mayReplace(files); err != nil {
 		return err
 	}

@@ -249,18 +249,8 @@ func TestOutDirManyAtOnce(t *testing.T) {
 		}
 		var all sync.WaitGroup
 		for i := range 20 {
-			o, err := Open(final, "net")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := o.Begin(&Folders{}); err != nil {
-				t.Fatal(err)
-			}
-			mustPut(t, filepath.Join(o.Work, "net.a"), strconv.Itoa(i))
-			mustPut(t, filepath.Join(o.Work, "net.b"), strconv.Itoa(i))
 			all.Go(func() {
-				defer o.Discard()
-				if _, err := o.Commit(); err != nil {
+				if err := compileInto(final, "net.a", strconv.Itoa(i), "net.b", strconv.Itoa(i)); err != nil {
 					t.Error(err)
 				}
 			})

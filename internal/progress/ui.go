@@ -69,7 +69,7 @@ func (u *UI) Running() string {
 // Printf writes to standard error unless the user asked for quiet.
 func (u *UI) Printf(format string, args ...any) {
 	if u.W != nil && !u.Quiet {
-		fmt.Fprintf(u.W, format, args...)
+		fmt.Fprintf(diag.Writer(u.W), format, args...)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"github.com/rammerc/rammerc/internal/diag"
 )
 
 //go:embed page.html
@@ -72,7 +74,8 @@ func (t *Timeline) WriteHTML(w io.Writer, r *Report) error {
 	if err != nil {
 		return err
 	}
-	title := html.EscapeString(t.Plan.Name)
+	data = diag.PrintableJSON(data)
+	title := html.EscapeString(diag.Printable(t.Plan.Name))
 	before, after, _ := strings.Cut(strings.ReplaceAll(page, "@TITLE@", title), "@DATA@")
 	for _, part := range []string{before, string(data), after} {
 		if _, err := io.WriteString(w, part); err != nil {

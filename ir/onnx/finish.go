@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
@@ -28,6 +29,28 @@ func (im *importer) finish() {
 			im.portf("unknown-type", fmt.Sprintf("output %q", v.Name), "", "its element type cannot be inferred")
 		}
 		im.checkDeclared(v)
+	}
+	im.cleanPorts(g.Inputs, "input")
+	im.cleanPorts(g.Outputs, "output")
+}
+
+// cleanPorts takes out of the names of inputs or outputs what a C string cannot hold or Python cannot decode, so that a
+// library calls them as the graph does. Names that are the same then are refused.
+func (im *importer) cleanPorts(vs []*ir.Value, what string) {
+	names := map[string]bool{}
+	for _, v := range vs {
+		names[v.Name] = true
+	}
+	for _, v := range vs {
+		clean := strings.ReplaceAll(strings.ToValidUTF8(v.Name, "\ufffd"), "\x00", "\ufffd")
+		if clean == v.Name {
+			continue
+		}
+		if names[clean] {
+			im.portf("bad-name", fmt.Sprintf("%s %q", what, v.Name), "",
+				"becomes %q without bytes that are no text, and another %s is called so", clean, what)
+		}
+		names[clean], v.Name = true, clean
 	}
 }
 
