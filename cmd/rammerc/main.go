@@ -39,11 +39,11 @@ func main() {
 
 // app is one invocation of rammerc.
 type app struct {
-	args           []string // as typed, without the program's name
-	stdout         *output
-	stderr         io.Writer
-	job            *driver.Job
-	started        bool // the command line was understood, and the command has begun
+	args    []string // as typed, without the program's name
+	stdout  *output
+	stderr  io.Writer
+	job     *driver.Job
+	started bool // the command line was understood, and the command has begun
 }
 
 func newApp(args []string, stdout, stderr io.Writer) *app {

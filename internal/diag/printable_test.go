@@ -9,7 +9,7 @@ import (
 
 func TestPrintable(t *testing.T) {
 	for text, want := range map[string]string{
-		"plain name/ü 漢字 🙂": "plain name/ü 漢字 🙂",
+		"plain name/ü 漢字 🙂":  "plain name/ü 漢字 🙂",
 		"\x1b[2J":            "<U+001B>[2J",
 		"a\rb\x00c\x7fd\n\t": "a<U+000D>b<U+0000>c<U+007F>d<U+000A><U+0009>",
 		"\u202e/* \u2066x":   "<U+202E>/* <U+2066>x",
