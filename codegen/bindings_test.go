@@ -40,19 +40,35 @@ sys.path.insert(0, "python")
 import stencil
 x, want = np.fromfile("x", np.float32), np.fromfile("want", np.float32)
 class Foreign:  # another framework's tensor on the CPU
-    def __dlpack__(self, **kw): return x.__dlpack__(**kw)
-    def __dlpack_device__(self): return x.__dlpack_device__()
+    def __init__(self, x): self.x, self.shape, self.dtype = x, x.shape, x.dtype
+    def __dlpack__(self, **kw): return self.x.__dlpack__(**kw)
+    def __dlpack_device__(self): return self.x.__dlpack_device__()
+def refused(call, text):
+    try: call()
+    except ValueError as e: assert text in str(e), (text, e)
+    else: raise AssertionError(f"no error: {text}")
 with stencil.Model() as m:
     assert [t.name for t in m.inputs] == ["x"] and m.inputs[0].shape == (128,), m.inputs
-    for given in ([x], {"x": x}, [Foreign()]):
+    assert m.device == 0
+    every_other = np.repeat(x, 2)[::2]
+    for given in ([x], {"x": x}, [Foreign(x)], [every_other], [Foreign(every_other)]):
         np.testing.assert_allclose(m(given)[0], want, atol=1e-5)
-    into = [np.zeros(128, np.float32)]
-    m([x], out=into)
-    np.testing.assert_allclose(into[0], want, atol=1e-5)
-    for bad in ([x[:5]], [x.astype(np.float64)], {"y": x}, []):
-        try: m(bad)
-        except ValueError: pass
-        else: raise AssertionError(f"{bad} was taken")
+    for into in ([np.zeros(128, np.float32)], [Foreign(np.zeros(128, np.float32))]):
+        assert m([x], out=into) is into
+        np.testing.assert_allclose(getattr(into[0], "x", into[0]), want, atol=1e-5)
+    bits = x.view(np.int32)
+    for bad, text in (([x[:5]], "want x: float32[128], got float32[5]"), ([x.astype(np.float64)], "got float64[128]"),
+                      ({"y": x}, "want inputs ['x'], got ['y']"), ([], "want 1 tensors, got 0"), ([bits], "got int32[128]"),
+                      ([Foreign(bits)], "got int32[128]")):
+        refused(lambda: m(bad), text)
+    for bad, text in (([], "out: want 1 tensors, got 0"), ([np.zeros(128)], "want y: float32[128], got float64[128]"),
+                      ([np.zeros((2, 128), np.float32)], "got float32[2, 128]"), ([[0.0] * 128], "want an array"),
+                      ([np.zeros(256, np.float32)[::2]], "is not contiguous"),
+                      ([Foreign(np.zeros(256, np.float32)[::2])], "is not contiguous"),
+                      ([Foreign(bits.copy())], "want y: float32[128], got int32, shape [128]")):
+        refused(lambda: m([x], out=bad), text)
+    refused(lambda: m.run_async([x]), "must be CUDA tensors")
+refused(lambda: m([x]), "the model is closed")
 try: stencil.Model(weights="none")
 except stencil.Error as e: assert e.status == 2, e.status
 else: raise AssertionError("no weights were taken")
@@ -61,6 +77,9 @@ print("fine")
 	if out := command(t, dir, "python3", "-c", script); out != "fine\n" {
 		t.Error(out)
 	}
+	// The module finds the library and its weights beside it, too.
+	command(t, dir, "sh", "-c", "mkdir moved && cp python/stencil.py libstencil.so stencil.weights moved")
+	command(t, filepath.Join(dir, "moved"), "python3", "-c", "import stencil; stencil.Model().close()")
 }
 
 func TestGoPackage(t *testing.T) {

@@ -58,8 +58,9 @@ void Context<Program>::set_mode(bool persistent, const std::string& why) {
     const SegmentRow& seg = model_.segments[i];
     launches_ += seg.kind == kRProgram && persistent_ ? 1 : seg.launches - first_launch(seg);
   }
-  infos_.emplace_back(new std::string("{\"schema\":1,\"device\":\"" + dev::describe(device_) + "\",\"mode\":\"" +
-                                      kinds() + "\",\"reason\":\"" + why + "\"}"));
+  infos_.emplace_back(new std::string("{\"schema\":1,\"device\":\"" + dev::describe(device_) +
+                                      "\",\"index\":" + std::to_string(device_) + ",\"mode\":\"" + kinds() +
+                                      "\",\"reason\":\"" + why + "\"}"));
   info_ = infos_.back().get();
 }
 

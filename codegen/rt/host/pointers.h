@@ -18,8 +18,8 @@ struct Span {
   size_t bytes;
 };
 
-// Throws unless a tensor with elements has a pointer, aligned to 16 bytes where kernels use it in place, since they load
-// vectors.
+// Throws unless a tensor with elements has a pointer, aligned to 16 bytes where kernels use it in place, since they
+// load vectors.
 inline void check_pointer(const Span& s, bool in_place) {
   if (!s.first && s.bytes > 0) throw Error{kBadArgument, std::string(s.side) + s.name + " is a null pointer"};
   if (in_place && reinterpret_cast<uintptr_t>(s.first) % 16 != 0) {
