@@ -185,7 +185,7 @@ func (s *scope) supported(p *place, n *ir.Node) bool {
 	case row == nil && !hasRules("", n.Op):
 		s.unsupported(p, n, "the operator is not supported",
 			"see the supported operators with rammerc ops, or replace it in the model")
-	case row != nil && p.opset < int64(row.Since) && p.opset > 0:
+	case row != nil && p.opset < int64(row.Since) && p.opset > 0 && !hasRuleFor(n.Op, p.opset):
 		s.unsupported(p, n, fmt.Sprintf("the operator exists from opset %d on", row.Since),
 			"declare the opset that the model was written in")
 	default:

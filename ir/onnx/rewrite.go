@@ -26,7 +26,8 @@ var rules = []rule{
 	{"BatchNormalization", minOpset, 9, batchNormSpatial, "with spatial=0 every position has its own statistics"},
 	{"BatchNormalization", minOpset, 14, batchNormOutputs,
 		"more than one output meant training, which is not supported"},
-	{"BatchNormalization", 14, always, batchNormTraining, "training is not supported"},
+	{"BatchNormalization", 14, always, batchNormTraining,
+		"in training mode written out as its formula with the statistics of x"},
 	{"Bernoulli", 15, always, seedByName, "a node without a seed gets one that depends on its name"},
 	{"Cast", minOpset, always, castTarget, "element types that are not supported are reported by name"},
 	{"CausalConvWithState", 27, always, causalConvWithState,
@@ -41,6 +42,7 @@ var rules = []rule{
 	{"GridSample", 16, 20, gridSampleMode, "the modes were called bilinear and bicubic"},
 	{"GroupNormalization", 18, always, groupNorm, "written out as an InstanceNormalization of the groups"},
 	{"Hardmax", minOpset, always, hardmax, "written out as ArgMax and OneHot"},
+	{"LayerNormalization", minOpset, 17, keptAsItIs, "ONNX Runtime's optimiser writes it into models of all opsets"},
 	{"LinearAttention", 27, always, linearAttention, "written out step by step"},
 	{"LogSoftmax", minOpset, 13, matrixSoftmax, "all axes from axis on counted as one"},
 	{"LpNormalization", minOpset, always, lpNorm, "written out as a division by ReduceL1 or ReduceL2"},
@@ -75,6 +77,7 @@ var rules = []rule{
 	{"RotaryEmbedding", 23, always, rotaryEmbedding, "written out as its formula"},
 	{"Scan", 8, 9, scan8, "all inputs and outputs had a batch axis"},
 	{"Scatter", 9, 11, rename("ScatterElements"), "ScatterElements, its newer name"},
+	{"SimplifiedLayerNormalization", minOpset, always, rmsNorm, "RMSNormalization, its standard name"},
 	{"Slice", minOpset, 10, sliceInputs, "starts, ends and axes were attributes"},
 	{"Softmax", minOpset, 13, matrixSoftmax, "all axes from axis on counted as one"},
 	{"SoftmaxCrossEntropyLoss", 12, always, softmaxCrossEntropyLoss,
@@ -136,6 +139,11 @@ func hasRules(domain, op string) bool {
 	return slices.ContainsFunc(rulesOf(domain), func(r rule) bool { return r.op == op })
 }
 
+// hasRuleFor reports whether a rule applies to an operator of the standard domain in an opset.
+func hasRuleFor(op string, opset int64) bool {
+	return slices.ContainsFunc(rules, func(r rule) bool { return r.op == op && opset >= r.from && opset < r.before })
+}
+
 // rewriting is the application of rules to one node. A rule either changes n, or it emits nodes that define n's outputs
 // and calls finish.
 type rewriting struct {
@@ -149,10 +157,13 @@ type rewriting struct {
 // run applies the rules for the node's operator and opset. An operator that no rule has rewritten must exist in the
 // reference opset.
 func (c *rewriting) run() {
-	op := c.n.Op
+	op, opset := c.n.Op, c.p.opset
+	if c.p.domain != "" {
+		opset = max(opset, 1) // models often lack the import of a domain that their runtime has built in
+	}
 	applied := false
 	for _, r := range rulesOf(c.p.domain) {
-		if r.op == op && c.p.opset >= r.from && c.p.opset < r.before && !c.refused {
+		if r.op == op && opset >= r.from && opset < r.before && !c.refused {
 			applied = true
 			r.do(c)
 		}
@@ -355,6 +366,9 @@ func fillSlice[T any](s []T, x T) {
 func dropAttr(name string) func(*rewriting) {
 	return func(c *rewriting) { delete(c.n.Attrs, name) }
 }
+
+// keptAsItIs is a rule for an operator that models have before the opset that introduced it, with the same meaning.
+func keptAsItIs(*rewriting) {}
 
 // rename is a rule for an operator that later opsets have under another name.
 func rename(op string) func(*rewriting) {

@@ -21,6 +21,13 @@ type attentionRule struct {
 	scale, softcap float64   // 0: the default scale; no soft cap
 	mode           int64     // qk_matmul_output_mode: which stage of the scores is output 3
 	precision      ir.DType  // of the softmax
+	// terms are added to the scores, beside those that the standard operator's inputs say; each is of the shape [batch or
+	// 1][heads or 1][length or 1][keys].
+	terms []*ir.Value
+	// sink is one more score of each query head, [heads or 1], whose probability is dropped; nil for none.
+	sink *ir.Value
+	// standard says that the node has the inputs of ONNX's Attention, of which some are masks.
+	standard bool
 }
 
 // attention rewrites Attention. Its outputs are Y, present_key, present_value and the scores.
@@ -28,30 +35,39 @@ func attention(c *rewriting) {
 	if !c.arity(3, 7) {
 		return
 	}
-	a := &attentionRule{rewriting: c}
+	a := &attentionRule{rewriting: c, standard: true}
 	if !a.readInputs() || !a.readAttributes() {
 		return
 	}
-	presentKey, presentValue := a.present()
+	presentKey, presentValue := a.present(a.n.Input(5))
+	y, scores := a.attended()
+	if !c.refused {
+		c.finish(y, presentKey, presentValue, scores)
+	}
+}
+
+// attended is the sum of the values, weighted by the probabilities of their keys, in the shape of the output, and the
+// scores that mode selects. After an error both are nil.
+func (a *attentionRule) attended() (y, scores *ir.Value) {
 	if !a.formGroups() {
-		return
+		return nil, nil
 	}
 	scores, probabilities := a.probabilities()
-	if c.refused {
-		return
+	if a.refused {
+		return nil, nil
 	}
-	v, ok := c.dtypeOf(a.v)
+	v, ok := a.dtypeOf(a.v)
 	if !ok {
-		return
+		return nil, nil
 	}
-	y := c.emit("MatMul", nil, c.cast(probabilities, v), a.v)
+	y = a.emit("MatMul", nil, a.cast(probabilities, v), a.v)
 	if a.group > 1 {
-		y = c.joinHeads(y, a.heads)
+		y = a.joinHeads(y, a.heads)
 	}
 	if a.flat {
-		y = c.reshape(c.transpose(y, 0, 2, 1, 3), 0, 0, -1)
+		y = a.reshape(a.transpose(y, 0, 2, 1, 3), 0, 0, -1)
 	}
-	c.finish(c.cast(y, a.dtype), presentKey, presentValue, scores)
+	return a.cast(y, a.dtype), scores
 }
 
 func (a *attentionRule) readInputs() bool {
@@ -114,10 +130,10 @@ func (c *rewriting) joinHeads(x *ir.Value, heads int64) *ir.Value {
 }
 
 // present appends the new keys and values to the past ones. The results are outputs 1 and 2.
-func (a *attentionRule) present() (key, value *ir.Value) {
+func (a *attentionRule) present(pastValue *ir.Value) (key, value *ir.Value) {
 	if a.pastKey != nil {
 		a.k = a.concat(2, a.pastKey, a.k)
-		a.v = a.concat(2, a.n.Input(5), a.v)
+		a.v = a.concat(2, pastValue, a.v)
 	}
 	return a.k, a.v
 }
@@ -172,13 +188,27 @@ func (a *attentionRule) probabilities() (scores, p *ir.Value) {
 		x = a.emit("Add", nil, x, bias)
 	}
 	stages[2] = x
-	p = a.emit("Softmax", axisAttr(-1), a.cast(x, a.precision))
+	p = a.softmax(a.cast(x, a.precision))
 	stages[3] = p
 	scores = a.cast(stages[a.mode], a.dtype)
 	if a.group > 1 && a.n.Output(3) != nil {
 		scores = a.joinHeads(scores, a.heads)
 	}
 	return scores, p
+}
+
+// softmax is the softmax of the scores x along the keys. The sink is a key of its own, which has no value.
+func (a *attentionRule) softmax(x *ir.Value) *ir.Value {
+	if a.sink == nil {
+		return a.emit("Softmax", axisAttr(-1), x)
+	}
+	column := a.unsqueeze(a.cast(a.sink, a.precision), 1, 2)
+	if one, known := a.knownExtent(a.sink, 0); a.group > 1 && !(known && one == 1) {
+		column = a.unsqueeze(a.reshape(a.cast(a.sink, a.precision), a.kvHeads, a.group), 2, 3)
+	}
+	like := a.slice(x, -1, 0, 1)
+	sink := a.emit("Expand", nil, column, a.emit("Shape", nil, like))
+	return a.slice(a.emit("Softmax", axisAttr(-1), a.concat(-1, x, sink)), -1, 0, -1)
 }
 
 // scores are the products of queries and keys, both of which are multiplied with root before.
@@ -215,7 +245,11 @@ func (a *attentionRule) rootOfScale() *ir.Value {
 // not. It is nil when there is no mask.
 func (a *attentionRule) bias() *ir.Value {
 	var sum *ir.Value
-	for _, term := range []*ir.Value{a.maskBias(), a.causalBias(), a.paddingBias()} {
+	terms := []*ir.Value{a.maskBias(), a.causalBias(), a.paddingBias()}
+	for _, term := range a.terms {
+		terms = append(terms, a.grouped(term, 4))
+	}
+	for _, term := range terms {
 		switch {
 		case term == nil:
 		case sum == nil:
@@ -247,7 +281,7 @@ func (a *attentionRule) lengthAxis() int {
 // maskBias is the input attn_mask as a term of the bias.
 func (a *attentionRule) maskBias() *ir.Value {
 	mask := a.n.Input(3)
-	if mask == nil {
+	if mask == nil || !a.standard {
 		return nil
 	}
 	d, ok := a.dtypeOf(mask)
@@ -258,11 +292,16 @@ func (a *attentionRule) maskBias() *ir.Value {
 	if d == ir.Bool {
 		mask = a.masked(mask)
 	}
-	mask = a.lengthened(a.cast(mask, a.dtype), rank)
+	return a.grouped(a.lengthened(a.cast(mask, a.dtype), rank), rank)
+}
+
+// grouped gives a mask of the given rank, [batch][heads][length][keys] without the first ones, the axis of groups that
+// the scores have.
+func (a *attentionRule) grouped(mask *ir.Value, rank int) *ir.Value {
 	if a.group == 1 || rank < 3 {
 		return mask
 	}
-	heads, known := a.knownExtent(a.n.Input(3), rank-3)
+	heads, known := a.knownExtent(mask, rank-3)
 	switch {
 	case !known:
 		a.later("unknown-extent", "the number of heads of the mask cannot be inferred, but the operator's rewriting depends on it")
@@ -309,7 +348,7 @@ func (a *attentionRule) causalBias() *ir.Value {
 // paddingBias masks the keys from the length on that nonpad_kv_seqlen gives for each batch, nil without this input.
 func (a *attentionRule) paddingBias() *ir.Value {
 	lengths := a.n.Input(6)
-	if lengths == nil {
+	if lengths == nil || !a.standard {
 		return nil
 	}
 	axes := upTo(1, int64(a.lengthAxis())+2)

@@ -6,13 +6,72 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Operators of ONNX Runtime's own domain that models with quantised weights contain.
+// The operators of ONNX Runtime's own domain, com.microsoft: what its optimiser fuses, what its quantiser writes, and
+// what its builders of language models export. contrib_*.go have the rules.
 
 // contribDomain is the domain of ONNX Runtime's own operators.
 const contribDomain = "com.microsoft"
 
+// What several rules say about themselves.
+const (
+	asStandard = "the standard operator of this name"
+	asFormula  = "written out as its formula"
+	between    = "computed between dequantisation and quantisation"
+	exactly32  = "written out as a MatMul in int32, whose result is scaled"
+	softmaxed  = "written out as a softmax between two products"
+)
+
 var contribRules = []rule{
+	{"Attention", 1, always, contribAttention, softmaxed},
+	{"BiasAdd", 1, always, biasAdd, asFormula},
+	{"BiasGelu", 1, always, gelu("none"), asFormula},
+	{"BiasSoftmax", 1, always, biasSoftmax, asFormula},
+	{"BiasSplitGelu", 1, always, biasSplitGelu, asFormula},
+	{"DequantizeLinear", 1, always, dequantizeLinear, asFormula},
+	{"DynamicQuantizeLSTM", 1, always, quantizedLSTM, "written out as a Scan of steps with exact products"},
+	{"DynamicQuantizeMatMul", 1, always, dynamicQuantizeMatMul, exactly32},
+	{"EmbedLayerNormalization", 1, always, embedLayerNorm, "written out as the LayerNormalization of a sum of rows"},
+	{"FastGelu", 1, always, gelu("tanh"), asFormula},
+	{"FusedConv", 1, always, fusedConv, "Conv, a sum and an activation"},
+	{"FusedGemm", 1, always, fusedGemm, "Gemm and an activation"},
+	{"FusedMatMul", 1, always, fusedMatMul, "Transpose, MatMul and a factor"},
+	{"FusedMatMulActivation", 1, always, fusedMatMul, "FusedMatMul and an activation"},
+	{"GatherBlockQuantized", 1, always, gatherBlockQuantized, "Gather, whose result is dequantised"},
+	{"Gelu", 1, always, gelu("none"), asStandard},
+	{"GemmFastGelu", 1, always, gemmFastGelu, "MatMul, a sum and Gelu"},
+	{"GroupNorm", 1, always, contribGroupNorm, "written out as an InstanceNormalization of the groups"},
+	{"GroupQueryAttention", 1, always, groupQueryAttention, softmaxed},
+	{"MatMulInteger16", 1, always, matMulInteger16, "MatMul in int32"},
+	{"MatMulIntegerToFloat", 1, always, matMulIntegerToFloat, exactly32},
 	{"MatMulNBits", 1, always, matMulNBits, "written out as DequantizeLinear of the weights, and MatMul"},
+	{"MoE", 1, always, experts, "written out as products of all experts, of which those that are selected count"},
+	{"MultiHeadAttention", 1, always, multiHeadAttention, softmaxed},
+	{"NhwcConv", 1, always, nhwcConv, "Conv between two Transposes"},
+	{"NhwcFusedConv", 1, always, nhwcConv, "Conv and an activation between two Transposes"},
+	{"NhwcMaxPool", 1, always, nhwcMaxPool, "MaxPool between two Transposes"},
+	{"PackedAttention", 1, always, packedAttention, softmaxed},
+	{"QAttention", 1, always, quantizedAttention, softmaxed},
+	{"QGemm", 1, always, qGemm, exactly32},
+	{"QLinearAdd", 1, always, qlinearBinary("Add"), between},
+	{"QLinearAveragePool", 1, always,
+		qlinearPool("AveragePool", "auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"), between},
+	{"QLinearConcat", 1, always, qlinearConcat, between},
+	{"QLinearConv", 1, always, contribQLinearConv, asStandard},
+	{"QLinearGlobalAveragePool", 1, always, qlinearPool("GlobalAveragePool"), between},
+	{"QLinearLeakyRelu", 1, always, qlinearUnary("LeakyRelu", "alpha"), between},
+	{"QLinearMul", 1, always, qlinearBinary("Mul"), between},
+	{"QLinearReduceMean", 1, always, qlinearReduceMean, between},
+	{"QLinearSigmoid", 1, always, qlinearUnary("Sigmoid"), between},
+	{"QLinearSoftmax", 1, always, qlinearSoftmax, between},
+	{"QLinearWhere", 1, always, qlinearWhere, between},
+	{"QMoE", 1, always, quantizedExperts, "written out as MoE of dequantised weights"},
+	{"QuantizeLinear", 1, always, quantizeLinear, asFormula},
+	{"QuickGelu", 1, always, quickGelu, asFormula},
+	{"RotaryEmbedding", 1, always, contribRotary, asFormula},
+	{"SkipGroupNorm", 1, always, contribGroupNorm, "a sum and GroupNorm"},
+	{"SkipLayerNormalization", 1, always, skipNorm(false), "a sum and LayerNormalization"},
+	{"SkipSimplifiedLayerNormalization", 1, always, skipNorm(true), "a sum and RMSNormalization"},
+	{"TransposeMatMul", 1, always, fusedMatMul, "FusedMatMul, its newer name"},
 }
 
 // matMulNBits is A[…,K]·Wᵀ + bias, where W[N,K] has 4 or 8 bits, a scale for each row and block of it, and zero points,

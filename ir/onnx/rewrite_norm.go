@@ -63,11 +63,54 @@ func batchNormOutputs(c *rewriting) {
 	}
 }
 
-// batchNormTraining refuses training, which from opset 14 on is chosen by an attribute.
+// batchNormTraining writes out the formula for training_mode = 1, which from opset 14 on makes BatchNormalization take the
+// statistics of x itself. Models for inference have it where weights are standardised. The outputs running_mean and
+// running_var mix the inputs mean and var with these statistics.
 func batchNormTraining(c *rewriting) {
-	if c.takeInt("training_mode", 0) != 0 || len(c.n.Outputs) > 1 {
-		c.refuse("training-mode", "attribute training_mode", trainingHelp, "only inference is supported")
+	if c.takeInt("training_mode", 0) == 0 {
+		if len(c.n.Outputs) > 1 {
+			c.refuse("bad-arity", "output 1", "", "there are running statistics only with training_mode = 1")
+		}
+		return
 	}
+	if !c.arity(5, 5) {
+		return
+	}
+	x, momentum, epsilon := c.n.Input(0), c.takeFloat("momentum", 0.9), c.takeFloat("epsilon", 1e-5)
+	shape, ok := c.shapeOf(x)
+	d, ok2 := c.dtypeOf(x)
+	if !ok || !ok2 {
+		return
+	}
+	if len(shape) < 2 {
+		c.refuse("bad-rank", "input 0 (X)", "", "the rank is %d, wanted at least 2", len(shape))
+		return
+	}
+	wide := d
+	if d != ir.Float64 {
+		wide = ir.Float32
+	}
+	axes := c.ints("axes", append([]int64{0}, upTo(2, int64(len(shape)))...)...)
+	channel := func(i int) *ir.Value { // input i, one number for each channel, in a shape that broadcasts to that of x
+		return c.unsqueeze(c.cast(c.n.Input(i), wide), upTo(1, int64(len(shape))-1)...)
+	}
+	xs := c.cast(x, wide)
+	mean := c.emit("ReduceMean", nil, xs, axes)
+	centred := c.emit("Sub", nil, xs, mean)
+	variance := c.emit("ReduceMean", nil, c.emit("Mul", nil, centred, centred), axes)
+	deviation := c.emit("Sqrt", nil, c.emit("Add", nil, variance, c.number("epsilon", epsilon, wide)))
+	scaled := c.emit("Mul", nil, c.emit("Div", nil, centred, deviation), channel(1))
+	y := c.cast(c.emit("Add", nil, scaled, channel(2)), d)
+	running := func(i int, statistic *ir.Value) *ir.Value {
+		if c.n.Output(i-2) == nil {
+			return nil
+		}
+		t := c.s.typeOf(c.n.Input(i)).dtype
+		old := c.emit("Mul", nil, c.cast(c.n.Input(i), wide), c.number("momentum", momentum, wide))
+		flat := c.emit("Squeeze", nil, statistic, axes)
+		return c.cast(c.emit("Add", nil, old, c.emit("Mul", nil, flat, c.number("rest", 1-momentum, wide))), t)
+	}
+	c.finish(y, running(3, mean), running(4, variance))
 }
 
 // batchNormSpatial writes out the formula for spatial = 0, where scale, B, mean and var have the shape of X without the
@@ -267,13 +310,15 @@ func upTo(low, high int64) []int64 {
 	return out
 }
 
-// rmsNorm is x/sqrt(mean of squares + epsilon)·scale, with the mean over the axes from axis on. 16-bit floats are
-// normalised in float32, which is what the default of stash_type means.
+// rmsNorm is x/sqrt(mean of squares + epsilon)·scale, with the mean over the axes from axis on.
 func rmsNorm(c *rewriting) {
+	if !c.arity(2, 2) {
+		return
+	}
 	x, axis := c.n.Input(0), c.takeInt("axis", -1)
-	d, ok := c.dtypeOf(x)
-	shape, ok2 := c.shapeOf(x)
-	if !ok || !ok2 {
+	delete(c.n.Attrs, "stash_type")
+	shape, ok := c.shapeOf(x)
+	if !ok || !c.noStatistics() {
 		return
 	}
 	rank := int64(len(shape))
@@ -281,24 +326,32 @@ func rmsNorm(c *rewriting) {
 		c.refuse("bad-attribute", "attribute axis", "", "the axis %d is outside rank %d", axis, rank)
 		return
 	}
-	narrow := d == ir.Float16 || d == ir.BFloat16
-	wide := x
-	if narrow {
-		wide = c.emit("Cast", ir.Attrs{"to": ir.IntAttr(ir.Float32.ONNX())}, x)
-	}
-	eps := c.scalar("epsilon", c.takeFloat("epsilon", float64(float32(1e-5))), wide)
-	if c.refused {
-		return
-	}
 	if axis < 0 {
 		axis += rank
 	}
-	mean := c.emit("ReduceMean", nil, c.emit("Mul", nil, wide, wide), c.ints("axes", upTo(axis, rank)...))
-	y := c.emit("Div", nil, wide, c.emit("Sqrt", nil, c.emit("Add", nil, mean, eps)))
-	if narrow {
-		y = c.emit("Cast", ir.Attrs{"to": ir.IntAttr(d.ONNX())}, y)
+	y := c.byRootMeanSquare(x, c.takeFloat("epsilon", float64(float32(1e-5))), upTo(axis, rank)...)
+	if !c.refused {
+		c.become("Mul", nil, y, c.n.Input(1))
 	}
-	c.become("Mul", nil, y, c.n.Input(1))
+}
+
+// byRootMeanSquare is x/sqrt(mean of squares + epsilon), with the mean over axes. 16-bit floats are normalised in
+// float32, which is what the default of stash_type means.
+func (c *rewriting) byRootMeanSquare(x *ir.Value, epsilon float64, axes ...int64) *ir.Value {
+	d, ok := c.dtypeOf(x)
+	if !ok {
+		return nil
+	}
+	wide := x
+	if d == ir.Float16 || d == ir.BFloat16 {
+		wide = c.cast(x, ir.Float32)
+	}
+	eps := c.scalar("epsilon", epsilon, wide)
+	if c.refused {
+		return nil
+	}
+	mean := c.emit("ReduceMean", nil, c.emit("Mul", nil, wide, wide), c.ints("axes", axes...))
+	return c.cast(c.emit("Div", nil, wide, c.emit("Sqrt", nil, c.emit("Add", nil, mean, eps))), d)
 }
 
 // swish is x·sigmoid(alpha·x).

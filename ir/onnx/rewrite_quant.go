@@ -156,28 +156,34 @@ func dequantizeLinear(c *rewriting) {
 	c.finish(c.cast(y, d))
 }
 
-// dynamicQuantizeLinear quantises x to uint8, with a scale and a zero point that follow from the range of x. The range
-// is widened to contain 0, which must be representable exactly.
+// dynamicQuantizeLinear quantises x to uint8, with a scale and a zero point that follow from the range of x.
 func dynamicQuantizeLinear(c *rewriting) {
 	if !c.arity(1, 1) {
 		return
 	}
-	x := c.n.Input(0)
+	y, scale, point := c.dynamicallyQuantized(c.n.Input(0))
+	if !c.refused {
+		c.finish(y, scale, point)
+	}
+}
+
+// dynamicallyQuantized is x in uint8, its scale and its zero point. The range is widened to contain 0, which must be
+// representable exactly.
+func (c *rewriting) dynamicallyQuantized(x *ir.Value) (y, scale, point *ir.Value) {
 	d, ok := c.dtypeOf(x)
 	if !ok {
-		return
+		return nil, nil, nil
 	}
 	zero, steps := c.number("zero", 0, d), c.number("steps", math.MaxUint8, d)
 	if c.refused {
-		return
+		return nil, nil, nil
 	}
 	whole := ir.Attrs{"keepdims": ir.IntAttr(0)}
 	high := c.emit("Max", nil, c.emit("ReduceMax", whole, x), zero)
 	low := c.emit("Min", nil, c.emit("ReduceMin", whole, x), zero)
-	scale := c.emit("Div", nil, c.emit("Sub", nil, high, low), steps)
-	point := c.quantized(c.emit("Div", nil, c.emit("Neg", nil, low), scale), nil, ir.Uint8)
-	y := c.quantized(c.emit("Div", nil, x, scale), point, ir.Uint8)
-	c.finish(y, scale, point)
+	scale = c.emit("Div", nil, c.emit("Sub", nil, high, low), steps)
+	point = c.quantized(c.emit("Div", nil, c.emit("Neg", nil, low), scale), nil, ir.Uint8)
+	return c.quantized(c.emit("Div", nil, x, scale), point, ir.Uint8), scale, point
 }
 
 // centred is x less its zero point, in type d.
@@ -298,6 +304,13 @@ func qlinearConv(c *rewriting) {
 	if !c.arity(8, 9) {
 		return
 	}
+	if y := c.qlinearConvolved(); !c.refused {
+		c.finish(y)
+	}
+}
+
+// qlinearConvolved is the result of a node with the inputs and attributes of QLinearConv.
+func (c *rewriting) qlinearConvolved() *ir.Value {
 	x, w := c.n.Input(0), c.n.Input(3)
 	sum := c.convolved(x, c.n.Input(2), w, c.n.Input(5))
 	if bias := c.n.Input(8); bias != nil {
@@ -305,8 +318,8 @@ func qlinearConv(c *rewriting) {
 	}
 	d, ok := c.dtypeOf(c.n.Input(7))
 	if !ok || c.refused {
-		return
+		return nil
 	}
 	ratio := c.ratio(c.n.Input(1), c.perChannel(c.n.Input(4), w, 1), c.n.Input(6))
-	c.finish(c.quantized(c.emit("Mul", nil, c.cast(sum, ir.Float32), ratio), c.n.Input(7), d))
+	return c.quantized(c.emit("Mul", nil, c.cast(sum, ir.Float32), ratio), c.n.Input(7), d)
 }
