@@ -108,7 +108,8 @@ func (m *contribMask) maskByLength(i int, total *ir.Value) {
 		before := m.emit("Less", nil, keys, column(ends))
 		m.keep(m.emit("And", nil, before, m.emit("GreaterOrEqual", nil, keys, column(starts))), m.filter)
 	case isConst(count) && isConst(batch):
-		m.refuse("unsupported-op", fmt.Sprintf("input %d", i), "", "a mask of shape [%v] for a batch of %v is not supported",
+		m.refuse("unsupported-op", fmt.Sprintf("input %d", i), "",
+			"a mask of shape [%v] for a batch of %v is not supported",
 			count, batch)
 	default:
 		m.later("unknown-extent", "the batch cannot be inferred, but the meaning of the mask depends on it")

@@ -49,7 +49,8 @@ func quantizedExperts(c *rewriting) {
 		c.refuse("unsupported-op", "attribute quant_type", "", "weights of type %s are not supported", kind)
 	}
 	if c.takeInt("weights_prepacked", -1) == 1 {
-		c.refuse("unsupported-op", "attribute weights_prepacked", "", "weights in the layout of one device are not supported")
+		c.refuse("unsupported-op", "attribute weights_prepacked", "",
+			"weights in the layout of one device are not supported")
 	}
 	for i := range e.weights {
 		own := c.takeInt(fmt.Sprintf("fc%d_expert_weight_bits", i+1), bits)
@@ -111,7 +112,8 @@ func (e *expertsRule) finishExperts() {
 	c := e.rewriting
 	e.k = c.takeInt("k", 1)
 	e.normalize = c.takeInt("normalize_routing_weights", 0) != 0 || e.normalize
-	e.activation = c.takeString("activation_type", "relu", "relu", "gelu", "silu", "swiglu", "identity", "relu2", "geglu")
+	e.activation = c.takeString("activation_type", "relu", "relu", "gelu", "silu", "swiglu", "identity", "relu2",
+		"geglu")
 	e.fusion = c.takeInt("swiglu_fusion", 0)
 	e.alpha, e.beta = c.takeFloat("activation_alpha", 1), c.takeFloat("activation_beta", 0)
 	e.limit = c.takeFloat("swiglu_limit", 0)
@@ -228,7 +230,8 @@ func (e *expertsRule) routed(count int64) *ir.Value {
 	weights = c.emit("Mul", nil, c.cast(weights, ir.Float32), chosen)
 	if e.normalize {
 		sum := c.emit("ReduceSum", nil, weights, c.ints("axes", -1))
-		weights = c.emit("Div", nil, weights, c.emit("Max", nil, sum, c.number("tiny", math.SmallestNonzeroFloat32, ir.Float32)))
+		weights = c.emit("Div", nil, weights, c.emit("Max", nil, sum,
+			c.number("tiny", math.SmallestNonzeroFloat32, ir.Float32)))
 	}
 	return c.cast(weights, d)
 }

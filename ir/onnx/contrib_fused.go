@@ -312,7 +312,8 @@ func (c *rewriting) keptWords(ids, mask *ir.Value) *ir.Value {
 	if mask == nil {
 		of = ids
 	}
-	ones := c.cast(c.emit("Equal", nil, c.cast(of, ir.Int32), c.constant("one", ir.FromSlice(ir.Int32, []int32{1}))), ir.Int32)
+	ones := c.cast(c.emit("Equal", nil, c.cast(of, ir.Int32), c.constant("one", ir.FromSlice(ir.Int32, []int32{1}))),
+		ir.Int32)
 	if mask == nil {
 		ones = c.emit("Mul", nil, ones, c.constant("none", ir.FromSlice(ir.Int32, []int32{0})))
 	}

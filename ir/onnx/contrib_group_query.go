@@ -84,7 +84,8 @@ func (g *groupQuery) readAttributes() bool {
 		c.refuse("unsupported-op", "attribute causal", "", "only 1 is supported")
 	}
 	if g.kvHeads < 1 || g.heads%max(g.kvHeads, 1) != 0 {
-		c.refuse("bad-attribute", "attribute kv_num_heads", "", "%d query heads are no multiple of %d", g.heads, g.kvHeads)
+		c.refuse("bad-attribute", "attribute kv_num_heads", "", "%d query heads are no multiple of %d", g.heads,
+			g.kvHeads)
 	}
 	if c.n.Input(5) == nil {
 		c.refuse("missing-input", "input 5 (seqlens_k)", "", "the input is absent, the operator needs it")
