@@ -8,7 +8,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -19,7 +18,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/rammerc/rammerc/codegen"
 	"github.com/rammerc/rammerc/device"
@@ -102,42 +101,53 @@ func main() {
 	}
 }
 
-// run compiles the rows, several at a time, and prints those that do not fail.
+// run compiles the rows, several at a time, and prints those that do not fail, each as soon as all before it are
+// printed. What a row was made of is gone then, so that thousands of rows take as much memory as a few.
 func (c *compiler) run(rows []row) error {
 	var err error
 	if c.spec, err = c.opt.Spec(&driver.Job{}); err != nil {
 		return err
 	}
-	errs := make([]error, len(rows))
-	next := make(chan int)
-	var wg sync.WaitGroup
+	lines := make([]chan result, len(rows))
+	for i := range lines {
+		lines[i] = make(chan result, 1)
+	}
+	var next atomic.Int64
 	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for i := range next {
-				errs[i] = c.compile(&rows[i])
+		go func() {
+			for i := int(next.Add(1)) - 1; i < len(rows); i = int(next.Add(1)) - 1 {
+				lines[i] <- c.line(&rows[i])
 			}
-		})
+		}()
 	}
-	for i := range rows {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
-	out := bufio.NewWriter(os.Stdout)
-	defer out.Flush()
 	var failed error
-	for i := range rows {
-		if errs[i] != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", rows[i].Name, errs[i]))
+	for i := range lines {
+		r := <-lines[i]
+		if r.err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", rows[i].Name, r.err))
 			continue
 		}
-		line, err := json.Marshal(&rows[i])
-		if err != nil {
+		if _, err := os.Stdout.Write(append(r.line, '\n')); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%s\n", line)
 	}
 	return failed
+}
+
+// result is what becomes of a row: a line of JSON, or an error.
+type result struct {
+	line []byte
+	err  error
+}
+
+// line compiles a row.
+func (c *compiler) line(r *row) result {
+	if err := c.compile(r); err != nil {
+		return result{err: err}
+	}
+	line, err := json.Marshal(r)
+	*r = row{Name: r.Name}
+	return result{line, err}
 }
 
 // compile makes all plans of a model, simulates them, and writes their library if it is wanted.
@@ -178,7 +188,7 @@ func (c *compiler) compile(r *row) error {
 		if err := c.write(l.Name, l.made); err != nil {
 			return err
 		}
-		l.made = nil // thousands of rows have no room for their plans
+		l.made = nil
 	}
 	return nil
 }
