@@ -126,7 +126,9 @@ func Parse(file string, data []byte) (*Spec, error) {
 	s.checkTensor(&l, file, lines)
 	checkKernels(&l, file, lines, "rkernels", s.Kernels)
 	checkKernels(&l, file, lines, "rkernels_in_programs", s.InPrograms)
-	checkSlower(&l, file, lines, s.Slower)
+	checkFactors(&l, file, lines, "slower_in_programs", 1, s.Slower)
+	checkFactors(&l, file, lines, "programs", 0, s.Programs.Modelled)
+	checkFactors(&l, file, lines, "programs", 0, s.Programs.Measured)
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
@@ -167,13 +169,25 @@ func checkKernels(l *diag.List, file string, lines map[string]int, section strin
 	}
 }
 
-// checkSlower reports factors that make rTasks faster in programs than by themselves, or are none.
-func checkSlower(l *diag.List, file string, lines map[string]int, factors map[string]float64) {
+// checkFactors reports factors that are below the least, or are none. slower_in_programs has none that make rTasks faster
+// in programs than by themselves.
+func checkFactors(l *diag.List, file string, lines map[string]int, section string, least float64,
+	factors map[string]float64) {
 	for _, key := range slices.Sorted(maps.Keys(factors)) {
-		if v := factors[key]; !(v >= 1) || math.IsInf(v, 0) {
-			l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Line: lines["slower_in_programs."+key],
-				Message: fmt.Sprintf("slower_in_programs.%s is %v, want a number of at least 1", key, v)})
+		v := factors[key]
+		if v > 0 && v >= least && !math.IsInf(v, 0) {
+			continue
 		}
+		want := "a positive number"
+		if least > 0 {
+			want = fmt.Sprintf("a number of at least %v", least)
+		}
+		line := lines[section+"."+key]
+		if line == 0 {
+			line = lines[section]
+		}
+		l.Add(&diag.Diagnostic{ID: "bad-device-file", File: file, Line: line,
+			Message: fmt.Sprintf("%s.%s is %v, want %s", section, key, v, want)})
 	}
 }
 
@@ -256,7 +270,7 @@ func specRules(s *Spec) []specRule {
 		{"memory_bytes", s.Memory, s.Memory > 0, "a positive number"},
 		costRule("launch_ns", c.Launch, true), costRule("node_ns", c.Node, true), costRule("pdl_ns", c.PDL, true),
 		costRule("cold_launch_ns", c.Cold, true), costRule("publish_ns", c.Publish, true),
-		costRule("beside_share", c.Beside, true),
+		costRule("beside_share", c.Beside, true), costRule("no_room_ns", c.NoRoom, true),
 		costRule("hop_ns", c.Hop, true), costRule("wait_each_ns", c.WaitEach, true),
 		costRule("barrier_ns", c.Barrier, true), costRule("counter_ns", c.Counter, true),
 		costRule("tagged_ns", c.Tagged, true), costRule("cluster_ns", c.Cluster, true),

@@ -83,3 +83,15 @@ func TestSlowerInPrograms(t *testing.T) {
 		t.Errorf("the median is %v", f)
 	}
 }
+
+// What is chosen by one set of factors is predicted with another, if the device has one.
+func TestMeasuredInPrograms(t *testing.T) {
+	s := &Spec{Slower: map[string]float64{"a": 2}}
+	if f := s.MeasuredInPrograms("a"); f != 2 {
+		t.Errorf("without factors for programs it is %v", f)
+	}
+	s.Programs.Measured = map[string]float64{"a": 0.9, "b": 0.5, "c": 0.7}
+	if a, x := s.MeasuredInPrograms("a"), s.MeasuredInPrograms("x"); a != 0.9 || x != 0.7 {
+		t.Errorf("%v, and %v for an rKernel without a factor", a, x)
+	}
+}

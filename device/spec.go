@@ -42,6 +42,10 @@ type Spec struct {
 	// are multiplied with it. It is optional: measured costs count as they are.
 	Slower map[string]float64 `yaml:"slower_in_programs,omitempty"`
 
+	// Programs makes of predicted rTasks what they add to whole programs that were timed (`rammerc calibrate --programs`).
+	// It is optional: without it predictions are sums of rTasks, launches and waits.
+	Programs ProgramFit `yaml:"programs,omitempty"`
+
 	Fitted Fit `yaml:"fit,omitempty"` // optional: all are 1
 
 	// Cost is what plans are made with: Measured, which is what a device file has under cost, times Fitted.
@@ -61,13 +65,36 @@ type KernelFit struct {
 	Traffic    float64 `yaml:"traffic"`
 }
 
+// ProgramFit has factors by rKernel: for times that are modelled with InPrograms, and for those that were measured of
+// rTasks by themselves. Slower decides which of these candidates is chosen; what is chosen is predicted with Measured.
+type ProgramFit struct {
+	Modelled map[string]float64 `yaml:"modelled,omitempty"`
+	Measured map[string]float64 `yaml:"measured,omitempty"`
+}
+
+// MeasuredInPrograms is the entry of Programs.Measured for an rKernel, or the median of all for one that has none. Without
+// any it is that of Slower.
+func (s *Spec) MeasuredInPrograms(kernel string) float64 {
+	if len(s.Programs.Measured) == 0 {
+		return s.SlowerInPrograms(kernel)
+	}
+	if f, ok := s.Programs.Measured[kernel]; ok {
+		return f
+	}
+	return medianOf(s.Programs.Measured)
+}
+
+func medianOf(factors map[string]float64) float64 {
+	all := slices.Sorted(maps.Values(factors))
+	return all[len(all)/2]
+}
+
 // SlowerInPrograms is the entry of Slower for an rKernel, or the median of all for one that has none.
 func (s *Spec) SlowerInPrograms(kernel string) float64 {
 	if f, ok := s.Slower[kernel]; ok || len(s.Slower) == 0 {
 		return max(f, 1)
 	}
-	all := slices.Sorted(maps.Values(s.Slower))
-	return all[len(all)/2]
+	return medianOf(s.Slower)
 }
 
 // TensorTypes are the operands that device files know tensor cores to take. tf32 is float32 of which the instructions
@@ -112,7 +139,9 @@ type Cost struct {
 	Node   float64 `yaml:"node_ns"`   // optional: of a dependent graph node
 	PDL    float64 `yaml:"pdl_ns"`    // optional: of a dependent node with programmatic dependent launch
 	// Optional: of an ordinary launch after an rProgram, or of the first.
-	Cold     float64 `yaml:"cold_launch_ns,omitempty"`
+	Cold float64 `yaml:"cold_launch_ns,omitempty"`
+	// Optional: how much later a dependent launch begins whose blocks find no room beside those of the launch before it.
+	NoRoom   float64 `yaml:"no_room_ns,omitempty"`
 	Hop      float64 `yaml:"hop_ns"`       // flag written on one SM and seen on another
 	WaitEach float64 `yaml:"wait_each_ns"` // more for each further flag waited for
 	Barrier  float64 `yaml:"barrier_ns"`   // optional: of all vEUs, from the last arrival to the last departure
@@ -148,6 +177,7 @@ var costDefaults = []costDefault{
 	{"pdl_ns", func(c *Cost) *float64 { return &c.PDL }, func(c *Cost) float64 { return c.Node }},
 	{"cold_launch_ns", func(c *Cost) *float64 { return &c.Cold }, func(c *Cost) float64 { return 0 }}, // as others
 	{"publish_ns", func(c *Cost) *float64 { return &c.Publish }, func(*Cost) float64 { return 0 }},
+	{"no_room_ns", func(c *Cost) *float64 { return &c.NoRoom }, func(*Cost) float64 { return 0 }},
 	{"beside_share", func(c *Cost) *float64 { return &c.Beside }, func(*Cost) float64 { return 0 }}, // as 1
 	{"barrier_ns", func(c *Cost) *float64 { return &c.Barrier }, func(c *Cost) float64 { return 1.6 * c.Hop }},
 	{"counter_ns", func(c *Cost) *float64 { return &c.Counter }, func(c *Cost) float64 { return 1.6 * c.Hop }},

@@ -1,6 +1,10 @@
 package schedule
 
 import (
+	"math"
+
+	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -24,11 +28,39 @@ func decideAlone(plan *vdevice.Plan) {
 		busy, streams := arithmetic(p)
 		blocks := p.Blocks()
 		for w := range busy {
-			if !streams[w] && blocks[w] <= plan.Spec.VEUs() && busy[w] > p.Spec.Cost.PDL {
+			if isAlone(plan.Spec, busy[w], blocks[w], streams[w]) {
 				p.Alone = append(p.Alone, int32(w))
 			}
 		}
 	}
+}
+
+// isAlone is the decision for a launch of so many blocks, the arithmetic of which takes busy ns at most.
+func isAlone(spec *device.Spec, busy float64, blocks int, streams bool) bool {
+	return !streams && blocks <= spec.VEUs() && busy > spec.Cost.PDL
+}
+
+// roomOf is what a launch for a wave takes of the device that has so many blocks.
+func (s *scheduler) roomOf(wave []picked, blocks int) *vdevice.Room {
+	var n vdevice.Needs
+	busy, tasks := 0.0, 0
+	for _, x := range wave {
+		n.AddCandidate(x.choice.c)
+		tasks += x.choice.c.Tasks
+		busy = max(busy, arithmeticOf(s.spec, x.choice.c))
+	}
+	busy *= math.Ceil(float64(tasks) / float64(max(1, blocks)))
+	r := vdevice.NewRoom(s.spec, &n, blocks, isAlone(s.device, busy, blocks, n.StreamStep > 0))
+	return &r
+}
+
+// arithmeticOf is how long the arithmetic of an rTask takes, in ns.
+func arithmeticOf(spec *device.Spec, c *roperator.Candidate) float64 {
+	ns := c.Work.Flops / spec.Cost.FlopsPerSM
+	if c.Work.TensorFlops > 0 {
+		ns += c.Work.TensorFlops / spec.TensorRate("tf32")
+	}
+	return ns
 }
 
 // arithmetic is, for each launch of a program, how long the arithmetic takes of the block with the most, in ns, and
@@ -42,10 +74,7 @@ func arithmetic(p *vdevice.Program) (busy []float64, streams []bool) {
 				sum = 0
 			}
 			w, c := steps[o].Wave, p.Candidate(steps[o].Task.Op)
-			sum += c.Work.Flops / p.Spec.Cost.FlopsPerSM
-			if c.Work.TensorFlops > 0 {
-				sum += c.Work.TensorFlops / p.Spec.TensorRate("tf32")
-			}
+			sum += arithmeticOf(p.Spec, c)
 			busy[w] = max(busy[w], sum)
 			streams[w] = streams[w] || c.StreamBytes(int(steps[o].Task.Index)) > 0
 		}

@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/rammerc/rammerc/device"
@@ -286,92 +285,6 @@ func (p *planner) fastestOf(plans ...*vdevice.Plan) *vdevice.Plan {
 // branches reports that some wave has several rOperators, so that an order of rTasks other than that of waves may be
 // better.
 func (p *planner) branches() bool { return len(p.g.Ops) > len(p.waves) }
-
-// time is how long the plan takes by the model. It may be one in which launches share a kernel that should not.
-func (p *planner) time(plan *vdevice.Plan) float64 {
-	if plan.GroupsSpill() {
-		return groupsWait * Time(plan, p.costs)
-	}
-	return Time(plan, p.costs)
-}
-
-// Time is how long the plan takes by the costs, in ns.
-func Time(plan *vdevice.Plan, costs profiler.Costs) float64 {
-	ns, err := vdevice.PlanTime(plan, func(t vdevice.Task) float64 {
-		return costs.TaskTime(plan.Graph.Ops[t.Op].Candidates[plan.Pick[t.Op]])
-	})
-	if err != nil {
-		panic("BUG: a plan whose steps wait for each other: " + err.Error())
-	}
-	return ns
-}
-
-// Proposal is a plan that may turn out to be the fastest.
-type Proposal struct {
-	Kind     string
-	Plan     *vdevice.Plan
-	Modelled float64 // ns
-}
-
-// unlikely is how many times longer than the first plan another may take by the model to be measured. Of plans of one
-// graph the model has underrated some twice as much as others.
-const unlikely = 1.6
-
-// Proposals makes up to most different plans to measure, the most different kinds first. The first is what Schedule
-// makes; for a kind of plan other than PlanAuto it is the only one. Errors are Schedule's.
-func Proposals(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, opt Options, most int) ([]Proposal, error) {
-	p, kind, err := plannerFor(g, spec, costs, opt)
-	if err != nil {
-		return nil, err
-	}
-	first := p.laidOut(kind.make(p))
-	out := []Proposal{{Kind: kind.name, Plan: first, Modelled: p.time(first)}}
-	if kind.name != PlanAuto || most <= 1 {
-		return out, nil
-	}
-	texts := [][]byte{vdevice.FormatPlan(first)}
-	for _, v := range toTry(spec) {
-		if len(out) >= most {
-			break
-		}
-		if v.wide && !p.branches() {
-			continue
-		}
-		plan := p.laidOut(v.make(p))
-		text := vdevice.FormatPlan(plan)
-		k := slices.IndexFunc(texts, func(t []byte) bool { return bytes.Equal(t, text) })
-		modelled := p.time(plan)
-		switch {
-		case k < 0 && modelled <= unlikely*out[0].Modelled:
-			texts = append(texts, text)
-			out = append(out, Proposal{Kind: v.name, Plan: plan, Modelled: modelled})
-		case k == 0 && out[0].Kind == PlanAuto:
-			out[0].Kind = v.name
-		}
-	}
-	return out, nil
-}
-
-// KindsToTry names the kinds of plans to measure on a device, in the order in which they are tried.
-func KindsToTry(spec *device.Spec) []string {
-	var names []string
-	for _, k := range toTry(spec) {
-		names = append(names, k.name)
-	}
-	return names
-}
-
-// toTry lists the kinds of plans to measure on a device, in the order in which they are tried.
-func toTry(spec *device.Spec) []planKind {
-	var out []planKind
-	for _, k := range kinds {
-		if k.try > 0 && k.suits(spec) {
-			out = append(out, k)
-		}
-	}
-	slices.SortFunc(out, func(a, b planKind) int { return a.try - b.try })
-	return out
-}
 
 // laidOut decides what the kinds of plans have in common: how steps are run, which launches have multiprocessors to
 // themselves, and where buffers live.

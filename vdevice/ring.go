@@ -40,8 +40,7 @@ func (plan *Plan) RingOf(kernels []Kernel) Ring {
 	spec := plan.Spec
 	r := Ring{Shared: spec.SharedBound()}
 	if spec.LaunchesOverlap() {
-		beside := spec.SharedBeside(max(1, spec.VEUsPerSM) + 1)
-		r.Alone = beside/schema.SharedAlign*schema.SharedAlign + schema.SharedAlign
+		r.Alone = aloneShared(spec)
 	}
 	for i := range kernels {
 		r.StageBytes = max(r.StageBytes, kernels[i].StageBytes)

@@ -157,8 +157,8 @@ file for use with --device. It measures the time that launches, flags, counters,
 the steps of an rProgram take, the bandwidths of L2 and device memory, and the rate of fp32 arithmetic. It
 takes about a minute, in which nothing else should use the GPU.
 
-With --report or --fit it compares the cost model with the rTasks that compile, tune and collect have measured, or
-with profiles of whole programs (--profiles).`,
+With --report or --fit it compares the cost model with the rTasks that compile, tune and collect have measured, with
+profiles of whole programs (--profiles), or predictions with the times of programs (--programs).`,
 		Example: `  rammerc calibrate -o mine.yaml
   rammerc compile model.onnx --device mine.yaml`,
 		Args: cobra.NoArgs,
@@ -193,7 +193,9 @@ with profiles of whole programs (--profiles).`,
 	f.BoolVar(&report, "report", false, "measure nothing, and say how far the cost model for --base is from the measured "+
 		"rTasks of the database")
 	f.StringVar(&o.Profiles, "profiles", "", "folder with X.plan.json and X.profile.json, to use instead of the database")
-	f.StringVar(&o.Fit, "fit", "", "as --report, and write --base with its rKernels fitted to the database into this file")
+	f.StringVar(&o.Programs, "programs", "", "folder with X.compile.json and X.bench.json, as compile and bench print "+
+		"them with --json, to use instead of the database")
+	f.StringVar(&o.Fit, "fit", "", "as --report, and write --base with what was fitted into this file")
 	return cmd
 }
 

@@ -103,6 +103,7 @@ func Spec(r *Result, base *device.Spec, driver string) (*device.Spec, error) {
 // and less of the latter, than the loops that calibrate times, whose addresses are known ahead.
 func takeFit(s, from *device.Spec) {
 	s.Fitted, s.Tensor, s.Kernels, s.InPrograms = from.Fitted, from.Tensor, from.Kernels, from.InPrograms
+	s.Slower, s.Programs = from.Slower, from.Programs
 	fromModels(&s.Measured, &from.Measured)
 	if from.Measured.Latency > 0 && from.Measured.L2PerSM > 0 {
 		s.Measured.Latency, s.Measured.L2PerSM = from.Measured.Latency, from.Measured.L2PerSM
@@ -111,7 +112,7 @@ func takeFit(s, from *device.Spec) {
 
 // fromModels copies the costs that come from whole models.
 func fromModels(to, from *device.Cost) {
-	to.Cold, to.Publish, to.Beside = from.Cold, from.Publish, from.Beside
+	to.Cold, to.Publish, to.Beside, to.NoRoom = from.Cold, from.Publish, from.Beside, from.NoRoom
 }
 
 // fitFor is the known device of that product, or else of that architecture, that has a fit; nil if there is none. A fit

@@ -26,8 +26,9 @@ type CalibrateOptions struct {
 	Base  string // device whose name and vEUs are kept; "" for none
 	Raw   string // file for every sample; "" for none
 	Force bool   // replace files
-	// Of ReportFit: the device file to write, with a new fit, "" for none; and a folder of profiles, "" for the database.
-	Fit, Profiles string
+	// Of ReportFit: the device file to write, with a new fit, "" for none; and a folder of profiles or of programs that were
+	// timed, both "" for the database.
+	Fit, Profiles, Programs string
 }
 
 // Calibrated is what `rammerc calibrate` reports.

@@ -59,8 +59,8 @@ func profiled(dir string, spec *device.Spec) (map[string][]model.Sample, error) 
 	for _, file := range files {
 		var p profilePlan
 		var r profileReport
-		if info, err := os.Stat(file); err == nil && info.Size() == 0 {
-			continue // of a run that failed
+		if empty(file) {
+			continue
 		}
 		if err := readJSON(file, &r); err != nil {
 			return nil, err
@@ -92,6 +92,12 @@ func profiled(dir string, spec *device.Spec) (map[string][]model.Sample, error) 
 		}
 	}
 	return out, nil
+}
+
+// empty reports that a file is one of a run that failed.
+func empty(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Size() == 0
 }
 
 func readJSON(file string, to any) error {

@@ -27,7 +27,18 @@ type FitReport struct {
 	Now     []model.Error `json:"now"`
 	Fitted  []model.Error `json:"fitted"`
 	HeldOut *model.Error  `json:"held_out,omitempty"` // of all rKernels
-	File    string        `json:"file,omitempty"`     // with the new fit
+	// Programs are errors of whole programs, with --programs. Samples are programs then.
+	Programs []ProgramFit `json:"programs,omitempty"`
+	File     string       `json:"file,omitempty"` // with the new fit
+}
+
+// ProgramFit says how far predictions of whole programs are from what they took: now, with factors fitted to them, and with
+// factors fitted to the programs of all other models. The last two are empty where there are too few programs.
+type ProgramFit struct {
+	Costs   string      `json:"costs"` // modelled or measured
+	Now     model.Error `json:"now"`
+	Fitted  model.Error `json:"fitted"`
+	HeldOut model.Error `json:"held_out"`
 }
 
 // ReportFit compares the model with the database and fits it. The device is the one of --base.
@@ -38,6 +49,13 @@ func ReportFit(o CalibrateOptions) (*FitReport, error) {
 	spec, err := device.Find(o.Base)
 	if err != nil {
 		return nil, err
+	}
+	if o.Programs != "" {
+		r := &FitReport{Schema: "rammerc/fit/v2", Device: spec.Name, Source: o.Programs}
+		if err := r.fitPrograms(o.Programs, spec); err != nil {
+			return nil, err
+		}
+		return r, r.write(o.Fit, spec)
 	}
 	source, byModel, err := o.samples(spec)
 	if err != nil {
@@ -71,15 +89,20 @@ func ReportFit(o CalibrateOptions) (*FitReport, error) {
 	}
 	view.Kernels = *fits
 	r.Fitted = model.Errors(&view, samples)
-	if o.Fit == "" {
-		return r, nil
+	return r, r.write(o.Fit, spec)
+}
+
+// write writes the device file with the new fit, if one is wanted.
+func (r *FitReport) write(file string, spec *device.Spec) error {
+	if file == "" {
+		return nil
 	}
 	text, err := calibrate.YAML(spec)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r.File = o.Fit
-	return r, outdir.WriteFile(o.Fit, text)
+	r.File = file
+	return outdir.WriteFile(file, text)
 }
 
 // samples are what was measured on the device, by model: in profiles, or else in the database.
@@ -145,8 +168,12 @@ func samplesOf(entries []db.Entry, product string) map[string][]model.Sample {
 	return out
 }
 
-// Text prints a line for each rKernel, all together first.
+// Text prints a line for each rKernel, all together first, or a line for the programs of each kind of costs.
 func (r *FitReport) Text(w io.Writer) {
+	if r.Programs != nil {
+		r.programText(w)
+		return
+	}
 	fmt.Fprintf(w, "%s: the cost model against %d samples of %s\n", r.Device, r.Samples, r.Source)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "N\tMEDIAN\tP90\tWORST\tRATIO\tFITTED: MEDIAN\tP90\tWORST\t  RKERNEL; |PREDICTED / MEASURED - 1|")
@@ -168,4 +195,22 @@ func (r *FitReport) Text(w io.Writer) {
 	if r.File != "" {
 		fmt.Fprintln(w, r.File)
 	}
+}
+
+func (r *FitReport) programText(w io.Writer) {
+	fmt.Fprintf(w, "%s: predictions against %d programs of %s\n", r.Device, r.Samples, r.Source)
+	for _, p := range r.Programs {
+		fmt.Fprintf(w, "%s costs: %d programs, %s\n", p.Costs, p.Now.N, errorText(p.Now))
+		if p.Fitted.N > 0 {
+			fmt.Fprintf(w, "  fitted: %s\n  fitted without the model: %s\n", errorText(p.Fitted), errorText(p.HeldOut))
+		}
+	}
+	if r.File != "" {
+		fmt.Fprintln(w, r.File)
+	}
+}
+
+func errorText(e model.Error) string {
+	return fmt.Sprintf("|predicted / measured - 1| median %s, p90 %s, worst %s, ratio %.2f", percent(e.Median), percent(e.P90),
+		percent(e.Worst), e.Ratio)
 }

@@ -168,7 +168,7 @@ func (c *Compilation) predict(p schedule.Proposal) float64 { return schedule.Tim
 // choose takes a plan.
 func (c *Compilation) choose(p schedule.Proposal) {
 	c.plan = p.Plan
-	c.summary = summarise(c.plan, c.predict(p))
+	c.summary = summarise(c.plan, c.predictor)
 	for op, pick := range c.plan.Pick {
 		if _, measured := c.cost(c.plan.Graph.Ops[op].Candidates[pick]); measured {
 			c.summary.MeasuredCosts++

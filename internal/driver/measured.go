@@ -112,25 +112,26 @@ func (c *Compilation) costs(job *Job, ops *roperator.Graph) (profiler.Costs, err
 	if !costs.Enough() {
 		return modelled, nil
 	}
-	c.predictor = costs
-	c.cost = func(x *roperator.Candidate) (float64, bool) { return costs.TaskTime(x), costs.Measured(x) }
-	return costs, nil
+	predictor := costs.InPrograms(func(x *roperator.Candidate) float64 {
+		return c.spec.MeasuredInPrograms(model.NameOf(x))
+	})
+	c.predictor = predictor
+	c.cost = func(x *roperator.Candidate) (float64, bool) { return predictor.TaskTime(x), costs.Measured(x) }
+	return forChoices(c.spec, costs), nil
 }
 
-// costs are those that the database has, and for other candidates the modelled ones on their scale.
+// forChoices are measured costs as candidates are compared with.
+func forChoices(spec *device.Spec, costs *measure.Costs) *measure.Costs {
+	return costs.InPrograms(func(x *roperator.Candidate) float64 { return spec.SlowerInPrograms(model.NameOf(x)) })
+}
+
+// costs are those of rTasks by themselves that the database has, and for other candidates the modelled ones on their scale.
 func (b *bench) costs(spec *device.Spec, ops *roperator.Graph, modelled *model.Costs) (*measure.Costs, error) {
 	remodel := func(e *db.Entry, streamed bool) float64 {
 		t := RTaskOf(e)
 		return model.Time(spec, &t, streamed)
 	}
-	costs, err := measure.NewCosts(ops, modelled, b.base, b.keys, modelled.Streamed(), remodel)
-	if err != nil {
-		return nil, err
-	}
-	costs.InPrograms(func(c *roperator.Candidate) float64 {
-		return spec.SlowerInPrograms(model.Name(c.Inst.Kernel.Name, c.Inst.Arithmetic()))
-	})
-	return costs, nil
+	return measure.NewCosts(ops, modelled, b.base, b.keys, modelled.Streamed(), remodel)
 }
 
 // RTaskOf is the rTask of an entry as the model sees it.

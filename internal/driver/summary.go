@@ -4,6 +4,9 @@ import (
 	"fmt"
 
 	"github.com/rammerc/rammerc/internal/progress"
+	"github.com/rammerc/rammerc/profiler"
+	"github.com/rammerc/rammerc/profiler/model"
+	"github.com/rammerc/rammerc/schedule"
 	"github.com/rammerc/rammerc/vdevice"
 )
 
@@ -17,6 +20,8 @@ type Summary struct {
 	VEUs        int     `json:"veus"`
 	Instances   int     `json:"instances"`
 	PredictedUS float64 `json:"predicted_us"`
+	// PredictedParts is what of that the rTasks of the critical path take, by rKernel and what it multiplies.
+	PredictedParts map[string]float64 `json:"predicted_parts_us"`
 	// MeasuredCosts is of how many rOperators the prediction counts with measured rTasks; the others are modelled.
 	MeasuredCosts int `json:"measured_costs"`
 	// ArenaBytes is the peak of the memory for what the program makes, its outputs apart; InPlace is how many results of
@@ -33,13 +38,17 @@ type Summary struct {
 	Serialised int `json:"serialised_kernels,omitempty"`
 }
 
-// summarise counts what a plan is made of; ns is its time by the cost model, in nanoseconds.
-func summarise(p *vdevice.Plan, ns float64) Summary {
+// summarise counts what a plan is made of, and predicts it with the costs.
+func summarise(p *vdevice.Plan, costs profiler.Costs) Summary {
 	st := p.Stats()
+	parts := schedule.Parts(p, costs, model.NameOf)
+	for name := range parts {
+		parts[name] /= 1000
+	}
 	return Summary{
 		ROperators: st.ROperators, RTasks: st.RTasks, Segments: st.Segments, Launches: st.Launches, Waits: st.Waits,
 		VEUs: p.Spec.VEUs(), Instances: st.Instances, ArenaBytes: st.ArenaBytes, InPlace: st.InPlace,
-		PredictedUS: ns / 1000,
+		PredictedUS: schedule.Time(p, costs) / 1000, PredictedParts: parts,
 	}
 }
 

@@ -24,9 +24,14 @@ type Costs struct {
 	slower   func(c *roperator.Candidate) float64 // how many times as long it takes in a program; nil: 1
 }
 
-// InPrograms says how many times as long rTasks take in programs as by themselves, which is how they are measured. It
-// does not count for those whose operands are on chip: they are measured with the work of others left out.
-func (c *Costs) InPrograms(slower func(c *roperator.Candidate) float64) { c.slower = slower }
+// InPrograms returns the costs of rTasks in programs, where they take so many times as long as by themselves, which is how
+// they are measured. It does not count for those whose operands are on chip: they are measured with the work of others
+// left out.
+func (c *Costs) InPrograms(slower func(c *roperator.Candidate) float64) *Costs {
+	d := *c
+	d.slower = slower
+	return &d
+}
 
 // NewCosts looks up the candidates of g. streamed says that its constants do not stay in L2 from one inference to the
 // next. remodel is what the model says of entries; with nil, shapes that were measured say nothing about others.

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/rammerc/rammerc/device"
 )
@@ -183,16 +182,7 @@ func ErrorsOf(pairs ...Pair) []Error {
 	}
 	var out []Error
 	for _, name := range slices.Sorted(maps.Keys(ratios)) {
-		list := ratios[name]
-		errors := make([]float64, len(list))
-		for i, r := range list {
-			errors[i] = math.Abs(r - 1)
-		}
-		sort.Float64s(list)
-		sort.Float64s(errors)
-		at := func(l []float64, q float64) float64 { return l[min(len(l)-1, int(q*float64(len(l))))] }
-		out = append(out, Error{name, len(list), at(errors, 0.5), at(errors, 0.9), errors[len(errors)-1],
-			at(list, 0.5)})
+		out = append(out, errorOf(name, ratios[name]))
 	}
 	return out
 }

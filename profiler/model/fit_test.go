@@ -105,3 +105,36 @@ func TestFitOf(t *testing.T) {
 		t.Error("what was fitted to tf32 counts for fp16")
 	}
 }
+
+// A fit to whole programs finds the factors that they were made with, though one of them was timed badly. An rKernel that
+// hardly takes part keeps its time.
+func TestFitPrograms(t *testing.T) {
+	want := map[string]float64{"a": 0.5, "b": 1.4, "rare": 3}
+	var programs []Program
+	for i := range 12 {
+		p := Program{Model: string(rune('k' + i/2)), Parts: map[string]float64{
+			"a": 1e5 * float64(1+i%5), "b": 1e5 * float64(1+i*3%7), "rare": 100,
+		}, Predicted: 5e4}
+		p.Measured = p.Predicted
+		for name, part := range p.Parts {
+			p.Predicted += part
+			p.Measured += want[name] * part
+		}
+		if i == 3 {
+			p.Measured *= 2
+		}
+		programs = append(programs, p)
+	}
+	got := FitPrograms(programs)
+	if math.Abs(got["a"]-0.5) > 0.03 || math.Abs(got["b"]-1.4) > 0.07 || math.Abs(got["rare"]-1) > 0.05 {
+		t.Errorf("%v, want %v but for rare, 1", got, want)
+	}
+	before, _ := ProgramErrors(programs, nil)
+	now, heldOut := ProgramErrors(programs, got)
+	if now.N != 12 || now.Median > 0.02 || now.Worst < 0.4 || before.Median < 5*now.Median {
+		t.Errorf("%+v, without factors %+v", now, before)
+	}
+	if heldOut.N != 12 || heldOut.Median > 0.05 {
+		t.Errorf("of models that the fit does not know: %+v", heldOut)
+	}
+}

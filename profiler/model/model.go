@@ -15,18 +15,25 @@ import (
 type Costs struct {
 	spec      *device.Spec
 	graph     *roperator.Graph
-	streamed  bool     // the weights do not stay in L2 from one inference to the next
-	instances sync.Map // *rkernels.Instance → instance
+	streamed  bool               // the weights do not stay in L2 from one inference to the next
+	factors   map[string]float64 // by Name, of rTasks in whole programs; nil: 1
+	instances sync.Map           // *rkernels.Instance → instance
 }
 
-// InPrograms models rTasks as they are in whole programs, for the prediction of finished plans (device.Spec.InPrograms).
+// InPrograms models rTasks as they are in whole programs, for the prediction of finished plans (device.Spec.InPrograms
+// and Programs).
 func (m *Costs) InPrograms() *Costs {
 	spec := *m.spec
 	if spec.InPrograms != nil {
 		spec.Kernels = spec.InPrograms
 	}
-	return New(&spec, m.graph)
+	p := New(&spec, m.graph)
+	p.factors = spec.Programs.Modelled
+	return p
 }
+
+// NameOf is the Name of the candidate's rKernel.
+func NameOf(c *roperator.Candidate) string { return Name(c.Inst.Kernel.Name, c.Inst.Arithmetic()) }
 
 // l2Share is the part of L2 in which weights stay from one inference to the next, beside the data that the program
 // makes.
@@ -74,11 +81,15 @@ type RTask struct {
 // fit says of these times (device.KernelFit).
 func (m *Costs) TaskTime(c *roperator.Candidate) float64 {
 	t := m.describe(c)
+	return factorOf(m.factors, t.Kernel) * m.byWork(c, &t)
+}
+
+func (m *Costs) byWork(c *roperator.Candidate, t *RTask) float64 {
 	if len(c.Exports) > 0 {
 		// The weights are on chip, and the operands in shared memory, when the rTask starts.
-		return max(arithmetic(m.spec, &t), shared(m.spec, &t)) + m.spec.Cost.Latency/4
+		return max(arithmetic(m.spec, t), shared(m.spec, t)) + m.spec.Cost.Latency/4
 	}
-	return Time(m.spec, &t, m.streamed)
+	return Time(m.spec, t, m.streamed)
 }
 
 // Time is what an rTask takes in nanoseconds; streamed says that constants come from DRAM.

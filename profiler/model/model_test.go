@@ -108,7 +108,11 @@ func TestInPrograms(t *testing.T) {
 	if a, b := costs.TaskTime(c), costs.InPrograms().TaskTime(c); a == 5000 || b != 5000 {
 		t.Errorf("%v to choose by, %v to predict with", a, b)
 	}
-	spec.InPrograms = nil
+	spec.Programs.Modelled = map[string]float64{name: 0.6}
+	if a, b := costs.TaskTime(c), costs.InPrograms().TaskTime(c); a == 3000 || b != 3000 {
+		t.Errorf("with a factor for programs %v to choose by, %v to predict with", a, b)
+	}
+	spec.Programs.Modelled, spec.InPrograms = nil, nil
 	if a, b := costs.TaskTime(c), costs.InPrograms().TaskTime(c); a != b {
 		t.Errorf("%v to choose by, %v to predict with, though there is nothing to predict with", a, b)
 	}
