@@ -21,6 +21,7 @@ var allowed = map[string]string{
 	"internal/npy":       "internal/limits",
 	"internal/tensorio":  "ir ir/onnx internal/limits internal/npy",
 	"internal/process":   "",
+	"internal/wheel":     "",
 	"internal/toolchain": "internal/process",
 	"codegen/abi":        "schema",
 	"ir/onnx/onnxpb":     "",
@@ -86,7 +87,7 @@ var allowed = map[string]string{
 	// The pipeline sees every stage; only commands see the pipeline.
 	"internal/driver": "ir ir/axes ir/onnx graphopt lower rkernels roperator device profiler profiler/db profiler/measure profiler/model profiler/timing profiler/tune vdevice schedule " +
 		"codegen codegen/abi codegen/backend internal/diag internal/budget internal/dump internal/engine internal/outdir internal/progress " +
-		"internal/limits internal/runner internal/tensorio internal/toolchain internal/trace precision",
+		"internal/limits internal/runner internal/tensorio internal/toolchain internal/trace precision internal/wheel",
 	"internal/commands":    "*",
 	"cmd/rammerc":          "internal/commands internal/driver internal/engine internal/diag internal/limits internal/process precision",
 	"internal/tolerance":   "ir precision",

@@ -46,8 +46,8 @@ empty or holds the same library.`,
 	f.StringVarP(&o.Out, "out", "o", "out", "library directory")
 	f.StringVar(&o.Name, "name", "", "prefix of symbols and files (default: the model's file name)")
 	compileFlags(cmd, &o)
-	f.StringVar(&o.Emit, "emit", driver.EmitAll, "what to produce: cu (sources), lib (the built library) or all, "+
-		"which is cu alone if the compiler is missing")
+	f.StringVar(&o.Emit, "emit", driver.EmitAll, "what to produce: cu (sources), lib (the built library), wheel (the "+
+		"library and a Python wheel of it) or all, which is cu and lib, or cu alone if the compiler is missing")
 	f.BoolVar(&o.Code, "code", false, "report the size of the machine code of each rKernel instance; "+
 		"the library keeps line information, which profilers use too")
 	f.IntVar(&o.Tries, "tries", driver.DefaultTries,

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"rammerc": ma
 //	npy FILE VALUE…          a .npy file of int64
 //	lib DIR                  copies the library of digits_branchy, built once for all scripts
 //
-// and the conditions [cxx] and [nvcc]. $MODELS is testdata/models.
+// and the conditions [cxx], [nvcc], [gpu] and [numpy]. $MODELS is testdata/models.
 func TestScripts(t *testing.T) {
 	models, err := filepath.Abs("../../testdata/models")
 	if err != nil {
@@ -72,6 +72,8 @@ func condition(name string) (bool, error) {
 	case "nvcc":
 		_, err := toolchain.FindNVCC("")
 		return err == nil, nil
+	case "numpy":
+		return exec.Command("python3", "-c", "import numpy, pip").Run() == nil, nil
 	case "gpu":
 		return toolchain.LocalArch(context.Background()) != "", nil
 	}

@@ -67,7 +67,7 @@ func (c *Compilation) buildCUDA(job *Job, dir string, r *Compiled, flags []strin
 	}
 	nvcc, err := toolchain.FindNVCC("")
 	if err != nil {
-		if c.opt.Emit == EmitLibrary || c.opt.Code {
+		if c.opt.withoutSources() || c.opt.Code {
 			return err
 		}
 		job.Printf("  nvcc is not at hand: sources only\n")
@@ -99,7 +99,7 @@ func (c *Compilation) buildCUDA(job *Job, dir string, r *Compiled, flags []strin
 func (c *Compilation) buildEmulated(job *Job, dir string, r *Compiled, flags []string) error {
 	cxx, err := toolchain.FindCxx("")
 	if err != nil {
-		if c.opt.Emit == EmitLibrary || c.opt.Verify {
+		if c.opt.withoutSources() || c.opt.Verify {
 			return err
 		}
 		job.Printf("  no C++ compiler is at hand: sources only\n")

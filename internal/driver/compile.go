@@ -184,7 +184,12 @@ func (c *Compilation) Write(job *Job, out *outdir.Dir) (*Compiled, error) {
 			return nil, err
 		}
 	}
-	if c.opt.Emit == EmitLibrary {
+	if c.opt.Emit == EmitWheel {
+		if err := c.writeWheel(out.Work, r); err != nil {
+			return nil, err
+		}
+	}
+	if c.opt.withoutSources() {
 		if err := removeSources(out.Work, r.Name); err != nil {
 			return nil, err
 		}

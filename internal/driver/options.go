@@ -56,9 +56,10 @@ type CompileOptions struct {
 
 // What compilation produces.
 const (
-	EmitSources = "cu"  // sources, header and weights
-	EmitLibrary = "lib" // header, weights and the built library
-	EmitAll     = "all" // both; sources alone where the compiler is missing
+	EmitSources = "cu"    // sources, header and weights
+	EmitLibrary = "lib"   // header, weights and the built library
+	EmitWheel   = "wheel" // the same, and a Python wheel of it
+	EmitAll     = "all"   // sources and library; sources alone where the compiler is missing
 )
 
 // targetDevices is the device that stands for an architecture when --device names none.
@@ -101,7 +102,10 @@ func Weights() []string { return []string{"int8", "int4"} }
 func PlanDoc(name string) string { return schedule.PlanDoc(name) }
 
 // Emits lists what compilation can produce.
-func Emits() []string { return []string{EmitAll, EmitSources, EmitLibrary} }
+func Emits() []string { return []string{EmitAll, EmitSources, EmitLibrary, EmitWheel} }
+
+// withoutSources reports whether the built library is wanted alone, so that it must be possible to build it.
+func (o *CompileOptions) withoutSources() bool { return o.Emit == EmitLibrary || o.Emit == EmitWheel }
 
 // Choice adds a problem for a flag whose value is neither empty nor one of those known.
 func Choice(l *diag.List, flag, value string, known []string) {
