@@ -37,6 +37,10 @@ type Options struct {
 	ErrorBudget *ErrorBudget
 
 	Tried []Try // the plans that were compared before this one was chosen, for NAME.plan.json
+
+	// Specials are the plans of special programs: programs beside a general one for parts of its ranges, the smallest
+	// first. Their graphs have its ranges in its order; a range may have a single extent there.
+	Specials []*vdevice.Plan
 }
 
 // ErrorBudget is how far outputs may be from those of ir/eval, as relative L2 error, and how far precisions were found to

@@ -3,6 +3,7 @@ package codegen
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rammerc/rammerc/ir/axes"
@@ -33,7 +34,22 @@ func (s *source) generalTables() {
 		"  for (int i = 0; i < %d; ++i) live[i].extent = static_cast<uint32_t>(extents[i]);\n}\n\n", len(g.Ranges),
 		len(g.Ranges))
 	s.applyExtents()
-	s.printf("const rt::General general = {%d, ranges, input_axes, output_axes, apply_extents};\n\n", len(g.Ranges))
+	specials, name := s.specialRows(), stringTree("", jsonText(s.extentsText()))
+	s.printf("const rt::General general = {%s, %d, ranges, input_axes, output_axes, apply_extents, %d, %s};\n\n",
+		name.text(0), len(g.Ranges), len(s.specials), specials)
+}
+
+// specialRows writes the rows of the special programs, and returns their name.
+func (s *source) specialRows() string {
+	if len(s.specials) == 0 {
+		return "nullptr"
+	}
+	s.printf("// The special programs, the smallest first.\nconst rt::Special specials[] = {\n")
+	for _, p := range s.specials {
+		s.printf("    {&%s::model, &%s::general},\n", p.opt.Name, p.opt.Name)
+	}
+	s.printf("};\n")
+	return "specials"
 }
 
 func joinInts(list []int64) string {
@@ -190,6 +206,17 @@ func (l *layout) rangeTexts() []string {
 	return out
 }
 
+// extentsText names the program by the extents that it takes: "batch=1..8 seq=1..512".
+func (l *layout) extentsText() string { return strings.Join(l.rangeTexts(), " ") }
+
+func jsonText(text string) string {
+	data, err := json.Marshal(text)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return string(data)
+}
+
 // dimsInfo is what NAME_dims_info tells.
 func (l *layout) dimsInfo() string {
 	if !l.general() {
@@ -209,6 +236,8 @@ func (l *layout) dimsInfo() string {
 		Symbols []symbol `json:"symbols"`
 		Inputs  []tensor `json:"inputs"`
 		Outputs []tensor `json:"outputs"`
+		// Programs are the extents that the special programs take, the smallest first, and those of the general one.
+		Programs []string `json:"programs"`
 	}
 	ranges := l.plan.Graph.Ranges
 	for _, r := range ranges {
@@ -222,6 +251,9 @@ func (l *layout) dimsInfo() string {
 		return out
 	}
 	info.Inputs, info.Outputs = tensors(l.inputs), tensors(l.outputs)
+	for _, p := range append(slices.Clone(l.specials), l) {
+		info.Programs = append(info.Programs, p.extentsText())
+	}
 	data, err := json.Marshal(info)
 	if err != nil {
 		panic("BUG: " + err.Error())
@@ -233,7 +265,7 @@ func (l *layout) dimsInfo() string {
 const generalContext = `class GeneralContext : public rt::GeneralContext<Program> {
  public:
   GeneralContext(const rt::Model& m, const rt::General& g, const rt::Options& o)
-      : rt::GeneralContext<Program>(m, g, o), general_(g) {
+      : rt::GeneralContext<Program>(m, g, o), model_(m), general_(g) {
     describe();
   }
   void set_dims(const int64_t* const* dims) {
@@ -268,6 +300,7 @@ const generalContext = `class GeneralContext : public rt::GeneralContext<Program
     }
   }
 
+  const rt::Model& model_;
   const rt::General& general_;
   Described inputs_, outputs_;
   @NAME@_io io_ = {};
@@ -281,6 +314,12 @@ extern "C" {
 int @NAME@_set_dims(@NAME@_ctx* ctx, const int64_t* const dims[]) {
   if (!ctx) return @IN@no_context();
   return rt::guarded([&] { @IN@context_of(ctx).set_dims(dims); },
+                     [ctx](const std::string& text) { @IN@context_of(ctx).set_error(text); });
+}
+
+int @NAME@_limit_specials(@NAME@_ctx* ctx, int most) {
+  if (!ctx) return @NAME@_BAD_ARGUMENT;
+  return rt::guarded([&] { @IN@context_of(ctx).limit_specials(most); },
                      [ctx](const std::string& text) { @IN@context_of(ctx).set_error(text); });
 }
 

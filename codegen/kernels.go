@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rammerc/rammerc/vdevice"
 )
@@ -13,18 +14,42 @@ type kernel struct {
 	parts  parts  // that its launches use
 }
 
-// useKernels finds out which kernels the program of the given layouts has, and their rings of weights.
+// useKernels finds out which kernels the program of the given layouts has, and their rings of weights. A kernel of
+// rPrograms must hold all that any launch of the plan needs. So among a general program and its special ones, those with
+// rPrograms have kernels of their own, which come first.
 func (l *layout) useKernels(program []*layout) {
-	all := *program[0].plan
-	all.Segments = nil
-	for _, p := range program {
-		all.Segments = append(all.Segments, p.plan.Segments...)
+	groups := [][]*layout{program}
+	if len(program[0].opt.Specials) > 0 {
+		groups = [][]*layout{nil, nil}
+		for _, p := range program {
+			g := 1
+			if p.plan.Persistent() {
+				g = 0
+			}
+			groups[g] = append(groups[g], p)
+		}
 	}
-	list := all.Kernels()
-	l.rings, l.kernelOf = all.RingOf(list), all.KernelOf(list)
 	l.kernels = nil
-	for _, k := range list {
-		l.kernels = append(l.kernels, kernel{Kernel: k, serves: make([]bool, len(l.instances))})
+	for _, group := range groups {
+		if len(group) == 0 {
+			continue
+		}
+		all := *group[0].plan
+		all.Segments = nil
+		for _, p := range group {
+			all.Segments = append(all.Segments, p.plan.Segments...)
+		}
+		list, first := all.Kernels(), len(l.kernels)
+		for _, k := range list {
+			l.kernels = append(l.kernels, kernel{Kernel: k, serves: make([]bool, len(l.instances))})
+		}
+		rings := all.RingOf(list)
+		rings.StageBytes = max(rings.StageBytes, l.rings.StageBytes)
+		l.rings = rings
+		if slices.Contains(group, l) {
+			of := all.KernelOf(list)
+			l.kernelOf = func(n vdevice.Needs) int { return first + of(n) }
+		}
 	}
 }
 

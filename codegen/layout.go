@@ -20,9 +20,14 @@ type layout struct {
 	opt     Options
 	sources fs.FS     // where the instances' sources are
 	hash    uint64    // of the weights file, known once it is written
-	parts   []*layout // of a bundle: the models that share this program
-	part    bool      // shares the program of a bundle, which has no C interface
-	owner   *layout   // of variants: the layout whose weights file is theirs, too
+	parts   []*layout // of a program that several plans share: their layouts
+	part    bool      // shares such a program, and has no C interface of its own
+	owner   *layout   // of variants and special programs: the layout whose weights file is theirs, too
+
+	specials []*layout // of a general program: its special programs, the smallest first
+	shared   *layout   // of a general program with special ones: that of the program that all of them share
+	packed   []byte    // of a special program: its tables, packed
+	packedAt int64     // where they stand among the tables of the file
 
 	ops       []usedOp
 	opIndex   map[int32]int // rOperator ID → index in ops
@@ -77,6 +82,9 @@ func newLayout(plan *vdevice.Plan, opt Options, kernels fs.FS) (*layout, error) 
 	l, err := beginLayout(plan, opt, kernels)
 	if err != nil {
 		return nil, err
+	}
+	if len(opt.Specials) > 0 {
+		return l, l.addSpecials()
 	}
 	return l, l.finish([]*layout{l})
 }

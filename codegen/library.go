@@ -35,6 +35,9 @@ func files(l *layout) []file {
 	if l.general() {
 		out = append(out, file{"go/" + n + "_dims.go", l.template("general.go.in")})
 	}
+	for _, p := range l.specials {
+		out = append(out, file{p.planFile(), p.writePlan})
+	}
 	return append(out, besideHeaders()...)
 }
 

@@ -21,7 +21,8 @@ func (s *source) model() {
 	row := rowTree("const rt::Model model = ", schema.Model{
 		Name: s.opt.Name, WeightsFile: s.file().opt.Name + ".weights",
 		WeightsHash:  schema.Expr(fmt.Sprintf("0x%016x", s.file().hash)),
-		WeightsBytes: uint64(s.weightBytes), TablesBytes: uint64(s.file().tableBytes),
+		WeightsBytes: uint64(s.weightBytes), TablesBytes: uint64(s.file().fileTables()),
+		OwnTablesBytes: uint64(s.tableBytes), PackedAt: uint64(s.packedAt), PackedBytes: uint64(len(s.packed)),
 		ArenaBytes: uint64(s.plan.ArenaLen), TaggedBytes: 8 * uint64(s.plan.WordsLen),
 		Ops: "op_rows", OpCount: len(s.ops), Segments: "segment_rows", SegmentCount: len(s.segments),
 		Launches: "launch_rows", LaunchWaits: "launch_waits",

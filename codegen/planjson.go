@@ -72,19 +72,21 @@ func (l *layout) writePlan(w io.Writer) error {
 		// PrecisionOf are the nodes with another precision, as rules of the command line.
 		PrecisionOf []string `json:"precision_of,omitempty"`
 		// Dims are the dims whose extents only a run knows, as --dim spells them.
-		Dims    []string     `json:"dims,omitempty"`
-		Quant   string       `json:"weights,omitempty"`
-		Budget  *ErrorBudget `json:"error_budget,omitempty"`
-		Weights int64        `json:"weights_bytes"`
-		Arena   int64        `json:"arena_bytes"`
-		ROps    int          `json:"roperators"`
-		RTasks  int          `json:"rtasks"`
+		Dims []string `json:"dims,omitempty"`
+		// Specials are the special programs of a general one, the smallest first.
+		Specials []SpecialPlan `json:"specials,omitempty"`
+		Quant    string        `json:"weights,omitempty"`
+		Budget   *ErrorBudget  `json:"error_budget,omitempty"`
+		Weights  int64         `json:"weights_bytes"`
+		Arena    int64         `json:"arena_bytes"`
+		ROps     int           `json:"roperators"`
+		RTasks   int           `json:"rtasks"`
 		// Predicted is what an inference takes by the costs that the plan was made with; 0 if there were none.
 		Predicted float64  `json:"predicted_us,omitempty"`
 		Tried     []Try    `json:"tried,omitempty"`
 		Kernels   []Kernel `json:"kernels"`
 	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.opt.Precision.Program.String(),
-		ruleTexts(l.opt.Precision), l.rangeTexts(), l.opt.Weights, l.opt.ErrorBudget, l.weightBytes, l.plan.ArenaLen, len(l.ops),
+		ruleTexts(l.opt.Precision), l.rangeTexts(), l.describeSpecials(), l.opt.Weights, l.opt.ErrorBudget, l.weightBytes, l.plan.ArenaLen, len(l.ops),
 		l.steps(),
 		l.predictedUS(), l.opt.Tried, l.describeKernels()})
 	if err != nil {

@@ -24,7 +24,11 @@ func (s *source) printf(format string, args ...any) { fmt.Fprintf(s.w, format, a
 // writeSource writes NAME.cu.
 func (l *layout) writeSource(w io.Writer) error {
 	s := &source{l, bufio.NewWriterSize(w, 1<<18)}
-	run, err := l.amalgamate()
+	program := s
+	if l.shared != nil {
+		program = &source{l.shared, s.w}
+	}
+	run, err := program.amalgamate()
 	if err != nil {
 		return err
 	}
@@ -36,10 +40,13 @@ func (l *layout) writeSource(w io.Writer) error {
 		"namespace {\n\n")
 	s.printf("%s", run.body.String())
 	s.ports()
-	s.functorStructs()
-	s.instanceAliases()
+	program.functorStructs()
+	program.instanceAliases()
+	program.program()
+	for _, p := range l.specials {
+		s.partTables(p)
+	}
 	s.arguments()
-	s.program()
 	s.model()
 	s.printf("}  // namespace\n\n")
 	s.interfaceCode()
@@ -60,7 +67,7 @@ var functorHeaders = []string{"common/math.cuh", "common/operand.cuh"}
 func (l *layout) amalgamate() (*amalgam, error) {
 	names := []string{"rt/device/device.cuh", "rt/host/context.h"}
 	if l.general() {
-		names[1] = "rt/host/general.h"
+		names[1] = "rt/host/special.h"
 	}
 	if len(l.functors) > 0 {
 		for _, h := range functorHeaders {

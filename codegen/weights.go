@@ -15,7 +15,7 @@ func (l *layout) writeWeights(w io.Writer) (uint64, error) {
 	header := schema.WeightsHeader{
 		Magic: [8]byte([]byte(schema.WeightsMagic)), Version: schema.WeightsVersion,
 		HeaderBytes:  schema.WeightsHeaderBytes,
-		WeightsBytes: uint64(l.weightBytes), TablesBytes: uint64(l.tableBytes),
+		WeightsBytes: uint64(l.weightBytes), TablesBytes: uint64(l.fileTables()),
 	}
 	if _, err := w.Write(header.Append(nil)); err != nil {
 		return 0, err
@@ -57,6 +57,11 @@ func (l *layout) writePayload(w io.Writer) error {
 			if _, err := w.Write(s.data); err != nil {
 				return err
 			}
+		}
+	}
+	for _, p := range l.specials {
+		if _, err := w.Write(p.packed); err != nil {
+			return err
 		}
 	}
 	return nil

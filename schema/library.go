@@ -218,6 +218,9 @@ type Model struct {
 	WeightsHash    Expr
 	WeightsBytes   uint64 // constants, from the start of the payload
 	TablesBytes    uint64 // program tables, behind them
+	OwnTablesBytes uint64 // of those the program's own
+	PackedAt       uint64 // where these stand among them, if they are packed (rt/host/unpack.h)
+	PackedBytes    uint64 // 0: they are not packed, and stand first
 	ArenaBytes     uint64
 	TaggedBytes    uint64 // tagged words
 	Ops            Expr
@@ -242,6 +245,9 @@ func (r Model) Fields() []Field {
 		{"weights_hash", r.WeightsHash},
 		{"weights_bytes", r.WeightsBytes},
 		{"tables_bytes", r.TablesBytes},
+		{"own_tables_bytes", r.OwnTablesBytes},
+		{"packed_at", r.PackedAt},
+		{"packed_bytes", r.PackedBytes},
 		{"arena_bytes", r.ArenaBytes},
 		{"tagged_bytes", r.TaggedBytes},
 		{"ops", r.Ops},

@@ -99,6 +99,9 @@ func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 	f.StringVar(&o.Weights, "weights", "",
 		"how weights are stored that are multiplied by few rows: int8 (a scale for each column), "+
 			"int4 (a scale for each column and 64 weights) (default: as they are)")
+	f.StringArrayVar(&o.Typical, "typical", nil,
+		"extents for which a library whose dims have ranges gets programs of their own, NAME=32,128 (repeatable), or auto: "+
+			"halves of the largest")
 	f.BoolVar(&o.Check, "check", false, "run the verifier of every stage, and shuffle the nodes before every pass")
 	f.Uint64Var(&o.Seed, "check-seed", 1, "seed of the shuffling under --check")
 	f.StringVar(&o.Dump, "dump", "", "write the result of every stage, in text form, into this directory")

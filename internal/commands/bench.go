@@ -47,8 +47,9 @@ const benchSchema = "rammerc/bench/v2"
 // outputs lie in device memory. With Transfers, and always on the emulator, the host's clock times the whole call.
 type Bench struct {
 	Dir       string  `json:"dir"`
-	Name      string  `json:"name"`           // the prefix of the library's symbols
-	Dims      string  `json:"dims,omitempty"` // of a library whose dims have ranges: "batch=1 seq=128"
+	Name      string  `json:"name"`              // the prefix of the library's symbols
+	Dims      string  `json:"dims,omitempty"`    // of a library whose dims have ranges: "batch=1 seq=128"
+	Program   string  `json:"program,omitempty"` // which one runs, by the extents that it takes
 	Device    string  `json:"device"`
 	Mode      string  `json:"mode"`
 	Reason    string  `json:"reason,omitempty"`
@@ -233,7 +234,7 @@ func (o *BenchOptions) result(t *timed) *Bench {
 		sum += x
 	}
 	b := &Bench{
-		Dir: t.dir, Name: t.subject.name, Dims: t.dims, Device: l.Launch.Device, Mode: l.Launch.Mode,
+		Dir: t.dir, Name: t.subject.name, Dims: t.dims, Program: l.Launch.Program, Device: l.Launch.Device, Mode: l.Launch.Mode,
 		Reason:    l.Launch.Reason,
 		Transfers: !l.OnDevice, WarmUp: o.WarmUp, N: len(ms), Min: ms[0], P50: at(0.5), P90: at(0.9), P99: at(0.99),
 		Max: ms[len(ms)-1], Mean: sum / float64(len(ms)), Rounds: t.rounds, Cold: Cold{l.Load, l.Create, t.first},
@@ -291,7 +292,7 @@ func (r *BenchResult) Text(w io.Writer) {
 	for _, b := range r.Libraries {
 		at := ""
 		if b.Dims != "" {
-			at = " at " + b.Dims
+			at = " at " + b.Dims + " by " + b.Program
 		}
 		fmt.Fprintf(w, "%s%s  %s, %s: min %.4f  p50 %.4f  p90 %.4f  p99 %.4f  max %.4f  mean %.4f ms  (n %d after %d)\n",
 			b.Dir, at, b.Device, b.Mode, b.Min, b.P50, b.P90, b.P99, b.Max, b.Mean, b.N, b.WarmUp)

@@ -38,6 +38,8 @@ type LibraryInspection struct {
 	PrecisionOf []string      `json:"precision_of,omitempty"`
 	Dims        []string      `json:"dims,omitempty"` // those whose extents only a run knows, with their ranges
 	Operators   []OpPrecision `json:"operators"`
+	// Specials are the special programs of a library whose dims have ranges, the smallest first.
+	Specials []codegen.SpecialPlan `json:"specials,omitempty"`
 	// Predicted is what a plan in text form takes by the cost model, in microseconds.
 	Predicted float64 `json:"predicted_us,omitempty"`
 }
@@ -139,12 +141,13 @@ func InspectPlan(job *driver.Job, o driver.CompileOptions) (r *LibraryInspection
 // describePlan reads the JSON form of a plan.
 func describePlan(data []byte) (*LibraryInspection, error) {
 	var head struct {
-		Version  string           `json:"rammerc"`
-		Dims     []string         `json:"dims"`
-		Weights  int64            `json:"weights_bytes"`
-		Arena    int64            `json:"arena_bytes"`
-		Tried    []codegen.Try    `json:"tried"`
-		Kernels  []codegen.Kernel `json:"kernels"`
+		Version  string                `json:"rammerc"`
+		Dims     []string              `json:"dims"`
+		Specials []codegen.SpecialPlan `json:"specials"`
+		Weights  int64                 `json:"weights_bytes"`
+		Arena    int64                 `json:"arena_bytes"`
+		Tried    []codegen.Try         `json:"tried"`
+		Kernels  []codegen.Kernel      `json:"kernels"`
 		Segments []struct {
 			Serial bool `json:"serial"`
 		} `json:"segments"`
@@ -159,7 +162,8 @@ func describePlan(data []byte) (*LibraryInspection, error) {
 	r := &LibraryInspection{
 		Name: p.Name, Model: p.Model, Version: head.Version, Device: p.Device, Arch: p.Arch, ROps: len(p.Ops),
 		Weights: head.Weights, Arena: head.Arena, Segments: []SegmentSummary{}, Tried: head.Tried, Kernels: head.Kernels,
-		Precision: p.Precision, PrecisionOf: p.PrecisionOf, Dims: head.Dims, Operators: []OpPrecision{},
+		Precision: p.Precision, PrecisionOf: p.PrecisionOf, Dims: head.Dims, Specials: head.Specials,
+		Operators: []OpPrecision{},
 	}
 	for _, o := range p.Ops {
 		r.Operators = append(r.Operators, OpPrecision{o.Name, o.Kind, Computed{o.Precision, o.Arithmetic, o.Stored},
@@ -230,6 +234,14 @@ func (r *LibraryInspection) Text(w io.Writer) {
 	}
 	for i, s := range r.Segments {
 		fmt.Fprintf(t, "segment %d\t%s\n", i, s)
+	}
+	for _, x := range r.Specials {
+		fmt.Fprintf(t, "special program\t%s: %s, %s of activations, %s of tables (%s packed)", x.Dims,
+			progress.Count(x.Launches, "launch"), progress.Bytes(x.Arena), progress.Bytes(x.Tables), progress.Bytes(x.Packed))
+		if x.Predicted > 0 {
+			fmt.Fprintf(t, ", %.1f µs predicted", x.Predicted)
+		}
+		fmt.Fprintln(t)
 	}
 	for _, k := range r.Kernels {
 		fmt.Fprintf(t, "kernel\t%s: registers for %s of %d threads a multiprocessor, about %d each; %s\n", k.Name,

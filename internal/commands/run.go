@@ -29,6 +29,7 @@ type RunResult struct {
 	Engine  string       `json:"engine"`
 	Mode    string       `json:"mode,omitempty"` // how a library's program ran, and why
 	Reason  string       `json:"reason,omitempty"`
+	Program string       `json:"program,omitempty"` // which one of a library whose dims have ranges, by its extents
 	Outputs []OutputInfo `json:"outputs"`
 	Files   []string     `json:"files,omitempty"`
 }
@@ -65,6 +66,7 @@ func Run(job *driver.Job, o RunOptions) (r *RunResult, err error) {
 	}
 	r = &RunResult{Schema: "rammerc/run/v1", Engine: s.engine.Name()}
 	r.Mode, r.Reason = s.mode()
+	r.Program = s.program()
 	done("%s", s.how())
 	for _, p := range s.outputs {
 		r.Outputs = append(r.Outputs, describeOutput(p.Name, out[p.Name]))

@@ -59,13 +59,25 @@ func (s *subject) mode() (mode, reason string) {
 	return "", ""
 }
 
+// program says which program of a library whose dims have ranges ran last, by the extents that it takes.
+func (s *subject) program() string {
+	if l, ok := s.engine.(*engine.Library); ok {
+		return l.Launch.Program
+	}
+	return ""
+}
+
 // how describes the engine, and for a library how its program runs.
 func (s *subject) how() string {
 	mode, reason := s.mode()
 	if mode == "" {
 		return s.engine.Name()
 	}
-	return fmt.Sprintf("%s, %s: %s", s.engine.Name(), mode, reason)
+	text := fmt.Sprintf("%s, %s: %s", s.engine.Name(), mode, reason)
+	if p := s.program(); p != "" {
+		text += ", the program for " + p
+	}
+	return text
 }
 
 func (s *subject) close() error {

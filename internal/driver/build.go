@@ -135,7 +135,7 @@ func (c *Compilation) PlanJSON() ([]byte, error) {
 // emitTo writes sources, header and weights.
 func (c *Compilation) emitTo(files codegen.Sink) error {
 	opt := c.emission()
-	opt.Tried = c.tried
+	opt.Tried, opt.Specials = c.tried, c.specials
 	return diag.InFile(codegen.Emit(c.plan, opt, files), c.opt.Path)
 }
 

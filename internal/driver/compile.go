@@ -60,6 +60,11 @@ type Compilation struct {
 	lab      *laboratory     // times plans; nil where there is nothing to time them on
 	tried    []codegen.Try   // the plans that were timed to choose one
 	budget   *budget.Result  // what --error-budget chose; nil without
+	// specials are the special programs of a general one, the smallest first, and ranges the dims that have them.
+	specials []*vdevice.Plan
+	ranges   []axes.Range
+	// known are the rKernel instances that other programs of the library have, by their keys.
+	known map[string]bool
 }
 
 // Compile makes a library directory of a model. It writes nothing there before every stage that can refuse the
@@ -95,7 +100,10 @@ func Plan(job *Job, opt CompileOptions) (*Compilation, error) {
 	if err := c.prepare(job); err != nil {
 		return nil, err
 	}
-	return c, c.schedule(job)
+	if err := c.schedule(job); err != nil {
+		return nil, err
+	}
+	return c, c.planSpecials(job)
 }
 
 // prepare runs the stages from the model to the optimised graph.

@@ -34,6 +34,9 @@ type CompileOptions struct {
 	ErrorBudget float64
 	Calibrate   []string // files or a folder; see calibrationData
 	Weights     string   // of Weights: how the weights of products of few rows are stored; "" for as they are
+	// Typical are extents that runs are likely to have, as NAME=32,128 of dims with ranges: special programs are made for
+	// them. SampledSpecials alone leaves the choice to the compiler.
+	Typical []string
 
 	Tries    int    // how many plans are built and timed at most; below 2 the cost model decides
 	Verify   bool   // compare the result with the evaluator before reporting success
@@ -131,6 +134,11 @@ func (o *CompileOptions) Problems(l *diag.List) {
 	Choice(l, "precision", o.Precision, precision.Names())
 	Choice(l, "weights", o.Weights, Weights())
 	o.budgetProblems(l)
+	if _, err := o.typical(o.ranges()); err != nil {
+		for _, d := range diag.All(err) {
+			l.Add(d)
+		}
+	}
 	Choice(l, "emit", o.Emit, Emits())
 	if o.Code && o.Emit == EmitSources {
 		l.Add(diag.New("bad-flag", "--code measures the built library, and --emit %s makes none", o.Emit))

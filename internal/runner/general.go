@@ -12,6 +12,8 @@ type Ranges struct {
 	Symbols []Symbol `json:"symbols"`
 	Inputs  []Dims   `json:"inputs"`
 	Outputs []Dims   `json:"outputs"`
+	// Programs are the extents that the library's special programs take, the smallest first, and those of the general one.
+	Programs []string `json:"programs"`
 }
 
 // Symbol is the name of a dim with the extents that it may have.
@@ -45,5 +47,8 @@ func (l *Lib) SetDims(dims [][]int64) error {
 		return err
 	}
 	l.Inputs, l.Outputs = nil, nil
-	return json.Unmarshal(reply, &l.Info)
+	if err := json.Unmarshal(reply, &l.Info); err != nil {
+		return err
+	}
+	return l.refresh()
 }

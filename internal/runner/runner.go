@@ -77,6 +77,8 @@ type RunInfo struct {
 	Device string `json:"device"`
 	Mode   string `json:"mode"` // kinds of segments that run: "rprogram", "waves+parallel", …
 	Reason string `json:"reason"`
+	// Program is that of Ranges.Programs which runs, in a library whose dims have ranges.
+	Program string `json:"program"`
 }
 
 // StatusError is a failure that the library reported.

@@ -16,6 +16,11 @@ type Plan struct {
 	Precision string `json:"precision"`
 	// PrecisionOf are nodes with another precision, as PATTERN=PRECISION.
 	PrecisionOf []string `json:"precision_of"`
+	// Specials are the special programs of a general one: the extents that they take, and the files of their plans.
+	Specials []struct {
+		Dims string `json:"dims"`
+		Plan string `json:"plan"`
+	} `json:"specials"`
 
 	Ops      []Op      `json:"ops"`
 	Segments []Segment `json:"segments"`

@@ -36,6 +36,9 @@ type Range struct {
 
 // String is the range as the flag --dim spells it.
 func (r Range) String() string {
+	if r.Lo == r.Hi {
+		return fmt.Sprintf("%s=%d", r.Name, r.Lo)
+	}
 	if r.Values == nil {
 		return fmt.Sprintf("%s=%d..%d", r.Name, r.Lo, r.Hi)
 	}
@@ -44,6 +47,11 @@ func (r Range) String() string {
 		parts[i] = fmt.Sprint(v)
 	}
 	return r.Name + "=" + strings.Join(parts, ",")
+}
+
+// Allows reports whether a run may have n.
+func (r Range) Allows(n int64) bool {
+	return r.Lo <= n && n <= r.Hi && (r.Values == nil || slices.Contains(r.Values, n))
 }
 
 // Static is the Symbol of a Factor that is the same in all runs.
@@ -74,6 +82,25 @@ func StaticAxes(dims []int64) []Axis {
 	out := make([]Axis, len(dims))
 	for i, n := range dims {
 		out[i] = StaticAxis(n)
+	}
+	return out
+}
+
+// Within is x with the numbers that its ranges have among others: range i becomes number of[i] of ranges, which may say
+// that other extents are allowed.
+func (x *Axes) Within(ranges []Range, of []int) *Axes {
+	out := &Axes{ranges, map[*ir.Value][]Axis{}}
+	for v, list := range x.Of {
+		renamed := make([]Axis, len(list))
+		for i, a := range list {
+			renamed[i] = slices.Clone(a)
+			for k, f := range a {
+				if f.Symbol != Static {
+					renamed[i][k].Symbol = of[f.Symbol]
+				}
+			}
+		}
+		out.Of[v] = renamed
 	}
 	return out
 }

@@ -29,12 +29,12 @@ class Context {
   static_assert(dev::Launches<Program, LaunchArgs<Program::kSpaces>>);
 
  public:
-  Context(const Model& m, const Options& o)
+  // Weights are those of the program if others have loaded them already; otherwise they come from the weights file.
+  Context(const Model& m, const Options& o, std::shared_ptr<Weights> weights = nullptr)
       : model_(m), options_(o), device_(o.device < 0 ? dev::current_device() : o.device), scope_(device_) {
     if (options_.patience_ns == 0) options_.patience_ns = 10'000'000'000;
     choose_mode();
-    const std::string path = o.weights_path ? o.weights_path : library_folder() + "/" + m.weights_file;
-    weights_ = share_weights(m, path, device_);
+    weights_ = weights ? weights : load_weights();
     args_at_ = weights_->args();
     arena_ = DeviceBuffer(tensor_maps_at() + kTensorMapBytes * static_cast<size_t>(m.tensor_map_count));
     make_tensor_maps();
@@ -139,6 +139,12 @@ class Context {
    private:
     std::unique_ptr<dev::DeviceScope> scope_;
   };
+
+  std::shared_ptr<Weights> load_weights() const {
+    const char* given = options_.weights_path;
+    const std::string path = given ? given : library_folder() + "/" + model_.weights_file;
+    return share_weights(model_, path, device_, [&] { return std::make_shared<Weights>(model_, path); });
+  }
 
   // The bytes of all segments' step arrays, which stand one behind the other.
   size_t flag_bytes() const {

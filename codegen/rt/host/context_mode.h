@@ -58,9 +58,10 @@ void Context<Program>::set_mode(bool persistent, const std::string& why) {
     const SegmentRow& seg = model_.segments[i];
     launches_ += seg.kind == kRProgram && persistent_ ? 1 : seg.launches - first_launch(seg);
   }
+  const std::string program = options_.program ? std::string(",\"program\":") + options_.program : "";
   infos_.emplace_back(new std::string("{\"schema\":1,\"device\":\"" + dev::describe(device_) +
                                       "\",\"index\":" + std::to_string(device_) + ",\"mode\":\"" + kinds() +
-                                      "\",\"reason\":\"" + why + "\"}"));
+                                      "\",\"reason\":\"" + why + "\"" + program + "}"));
   info_ = infos_.back().get();
 }
 

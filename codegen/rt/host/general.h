@@ -1,10 +1,11 @@
-// A general program: one whose inputs have dims with ranges, and which computes with the extents that a run has.
+// A general program: one whose inputs have dims with ranges, and which computes with the extents that a run has. Its
+// special programs, of parts of these ranges, are general programs, too (special.h).
 //
 // Buffers are laid out for the largest extents, and every element lies where it does in them; elements beyond the
 // extents of the run, dead ones, are computed with the others or not at all, and nobody reads them. The caller's
-// tensors are dense for the extents of the run, so they are copied to and from tensors of the largest extents.
-// rKernels that sum over such an axis have its extent among their Args. A context has Args of its own, in which
-// set_dims writes it.
+// tensors are dense for the extents of the run, so they are copied to and from tensors of the largest extents, unless
+// that is what they are. rKernels that sum over such an axis have its extent among their Args. A program has Args of
+// its own in each context, in which set_extents writes it.
 #pragma once
 
 #include <climits>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "rt/host/context.h"
+#include "rt/host/unpack.h"
 
 namespace rt {
 
@@ -38,21 +40,42 @@ struct GeneralPort {
   const Factor* factors;
 };
 
+struct Special;
+
 // What a general program has beside a Model.
 struct General {
+  const char* name;  // the extents that it takes, as JSON
   int range_count;
   const Range* ranges;
   const GeneralPort *inputs, *outputs;
   // Writes extents into the Args of rOperators, by their numbers.
   void (*apply)(char* const* args, const int64_t* extents);
+  int special_count;
+  const Special* specials;  // the smallest first
 };
 
+// A program for a part of the ranges of a general one, with the same ranges in the same order.
+struct Special {
+  const Model* model;
+  const General* general;
+};
+
+inline bool allows(const Range& r, int64_t n) {
+  if (n < r.lo || n > r.hi) return false;
+  for (int i = 0; i < r.value_count; ++i) {
+    if (r.values[i] == n) return true;
+  }
+  return r.value_count == 0;
+}
+
+// One program of a library in a context: the general one, or a special one.
 template <class Program>
-class GeneralContext : public Context<Program> {
+class GeneralProgram : public Context<Program> {
   using Base = Context<Program>;
 
  public:
-  GeneralContext(const Model& m, const General& g, const Options& o) : Base(m, o), general_(g) {
+  GeneralProgram(const Model& m, const General& g, const Options& o, std::shared_ptr<Weights> weights = nullptr)
+      : Base(m, named(o, g), weights), general_(g) {
     dev::DeviceScope scope(this->device_);
     for (int i = 0; i < g.range_count; ++i) extents_.push_back(g.ranges[i].hi);
     size_t bytes = 0;
@@ -73,12 +96,9 @@ class GeneralContext : public Context<Program> {
     }
   }
 
-  // Sets the extents of the inferences that follow: for each input as many as it has dims.
-  void set_dims(const int64_t* const* dims) {
+  // Sets the extents of the inferences that follow, which the program must take.
+  void set_extents(const std::vector<int64_t>& extents) {
     std::lock_guard<std::mutex> hold(this->mutex_);
-    if (!dims && this->model_.input_count > 0) throw Error{kBadArgument, "dims is a null pointer"};
-    std::vector<int64_t> extents(extents_.size(), -1);
-    for (int i = 0; i < this->model_.input_count; ++i) read_dims(i, dims[i], extents);
     if (extents == extents_) return;
     dev::DeviceScope scope(this->device_);
     if (this->used_) this->fence_->wait();  // Args that are being copied stay as they are
@@ -87,14 +107,8 @@ class GeneralContext : public Context<Program> {
     general_.apply(places_.data(), extents_.data());
   }
 
-  // The extent of dim d of a port at present.
-  int64_t extent(const GeneralPort& port, int d) const {
-    int64_t n = 1;
-    for (int k = port.cuts[d]; k < port.cuts[d + 1]; ++k) n *= extent(port.factors[k]);
-    return n;
-  }
-
-  void run_async(dev::Stream stream, const void* const* in, void* const* out) {
+  // The inference follows those of `before`, another program of the context, if there is one.
+  void run_async(dev::Stream stream, const void* const* in, void* const* out, GeneralProgram* before) {
     std::lock_guard<std::mutex> hold(this->mutex_);
     dev::DeviceScope scope(this->device_);
     check(in, out);
@@ -102,11 +116,10 @@ class GeneralContext : public Context<Program> {
       throw Error{kBadArgument, "the dims have changed: run once with them before a stream is captured"};
     }
     this->waited_for_ = false;
-    this->explained([&] { put(stream, in, out); });
+    this->explained([&] { put(stream, in, out, true, before); });
   }
 
-  // Host and device memory are told apart by their addresses.
-  void run(const void* const* in, void* const* out, bool) {
+  void run(const void* const* in, void* const* out, bool on_host, GeneralProgram* before) {
     std::lock_guard<std::mutex> hold(this->mutex_);
     dev::DeviceScope scope(this->device_);
     check(in, out);
@@ -114,79 +127,104 @@ class GeneralContext : public Context<Program> {
     this->explained([&] {
       const dev::Stream s = this->stream_->get();
       for (int tries = 0; tries < 2; ++tries) {
-        put(s, in, out);
+        put(s, in, out, !on_host, before);
         dev::wait_for(s);
         if (!this->gave_up()) break;
       }
     });
   }
 
- private:
-  int64_t extent(const Factor& f) const { return f.range < 0 ? f.n : extents_[static_cast<size_t>(f.range)]; }
-
-  // Takes the ranges' extents from the dims of input i. Every dim of an input is a number or one range.
-  void read_dims(int i, const int64_t* dims, std::vector<int64_t>& extents) const {
-    const GeneralPort& port = general_.inputs[i];
-    if (!dims && port.rank > 0) throw Error{kBadArgument, "the dims of input " + std::string(port.name) + " are null"};
-    for (int d = 0; d < port.rank; ++d) {
-      const Factor& f = port.factors[port.cuts[d]];
-      const std::string what = "input " + std::string(port.name) + ", axis " + std::to_string(d) + ": the extent is " +
-                               std::to_string(dims[d]);
-      if (f.range < 0) {
-        if (dims[d] != f.n) throw Error{kBadArgument, what + ", want " + std::to_string(f.n)};
-        continue;
-      }
-      const Range& r = general_.ranges[f.range];
-      int64_t& known = extents[static_cast<size_t>(f.range)];
-      if (!allows(r, dims[d])) throw Error{kBadArgument, what + ", want " + text(r)};
-      if (known >= 0 && known != dims[d]) {
-        throw Error{kBadArgument, what + ", but " + r.name + " is " + std::to_string(known) + " elsewhere"};
-      }
-      known = dims[d];
-    }
+  // Waits until no inference of the program runs.
+  void settle() {
+    std::lock_guard<std::mutex> hold(this->mutex_);
+    dev::DeviceScope scope(this->device_);
+    if (this->used_) this->fence_->wait();
   }
 
-  static bool allows(const Range& r, int64_t n) {
-    if (n < r.lo || n > r.hi) return false;
-    for (int i = 0; i < r.value_count; ++i) {
-      if (r.values[i] == n) return true;
-    }
-    return r.value_count == 0;
-  }
-
-  static std::string text(const Range& r) {
-    std::string s = std::string(r.name) + "=";
-    if (r.value_count == 0) return s + std::to_string(r.lo) + ".." + std::to_string(r.hi);
-    for (int i = 0; i < r.value_count; ++i) s += (i > 0 ? "," : "") + std::to_string(r.values[i]);
-    return s;
-  }
-
-  // The caller's tensors are copied, so that outputs may stand where inputs stood.
-  void check(const void* const* in, void* const* out) const {
-    check_pointers(this->model_, false, [&](bool is_output, int i) {
-      const GeneralPort& port = is_output ? general_.outputs[i] : general_.inputs[i];
-      size_t bytes = port.element;
-      for (int d = 0; d < port.rank; ++d) bytes *= static_cast<size_t>(extent(port, d));
-      const void* const p = is_output ? (out ? out[i] : nullptr) : (in ? in[i] : nullptr);
-      return Span{is_output ? "output " : "input ", port.name, p, bytes};
+  // The weights of one of its special programs, whose tables are unpacked unless another context has done so.
+  std::shared_ptr<Weights> weights_of(const Model& special) const {
+    dev::DeviceScope scope(this->device_);
+    return share_weights(special, "", this->device_, [&] {
+      const char* packed = this->weights_->packed().data() + (special.packed_at - this->model_.own_tables_bytes);
+      return std::make_shared<Weights>(special, *this->weights_, Unpacker(packed, special.packed_bytes).table());
     });
   }
 
+  int device() const { return this->device_; }
+
+ private:
+  static Options named(Options o, const General& g) {
+    o.program = g.name;
+    return o;
+  }
+
+  int64_t extent(const Factor& f) const { return f.range < 0 ? f.n : extents_[static_cast<size_t>(f.range)]; }
+
+  // Whether all extents of a tensor are the largest ones.
+  bool whole(const GeneralPort& port) const {
+    for (int k = 0; k < port.cuts[port.rank]; ++k) {
+      if (extent(port.factors[k]) != port.factors[k].n) return false;
+    }
+    return true;
+  }
+
+  // The memory of a tensor of the caller.
+  Span span(bool is_output, int i, const void* p) const {
+    const GeneralPort& port = is_output ? general_.outputs[i] : general_.inputs[i];
+    size_t bytes = port.element;
+    for (int k = 0; k < port.cuts[port.rank]; ++k) bytes *= static_cast<size_t>(extent(port.factors[k]));
+    return Span{is_output ? "output " : "input ", port.name, p, bytes};
+  }
+
+  // Outputs may stand where inputs stood: then one of them is copied.
+  void check(const void* const* in, void* const* out) const {
+    check_pointers(this->model_, false, [&](bool is_output, int i) {
+      return span(is_output, i, is_output ? (out ? out[i] : nullptr) : (in ? in[i] : nullptr));
+    });
+  }
+
+  // Decides where the inference finds its tensors: those on the device that have the largest extents where they are, if
+  // no output would overwrite an input there, and others where their copies stand.
+  void place(const void* const* in, void* const* out, bool on_device) {
+    auto in_place = [&](const GeneralPort& port, const void* p) {
+      return on_device && reinterpret_cast<uintptr_t>(p) % 16 == 0 && whole(port);
+    };
+    used_in_.assign(this->staged_in_.begin(), this->staged_in_.end());
+    used_out_.assign(this->staged_out_.begin(), this->staged_out_.end());
+    for (int i = 0; i < this->model_.input_count; ++i) {
+      if (in_place(general_.inputs[i], in[i])) used_in_[static_cast<size_t>(i)] = in[i];
+    }
+    for (int i = 0; i < this->model_.output_count; ++i) {
+      bool apart = in_place(general_.outputs[i], out[i]);
+      for (int k = 0; k < this->model_.input_count; ++k) {
+        const bool used = used_in_[static_cast<size_t>(k)] == in[k];
+        apart = apart && !(used && overlap(span(true, i, out[i]), span(false, k, in[k])));
+      }
+      if (apart) used_out_[static_cast<size_t>(i)] = out[i];
+    }
+  }
+
   // Puts an inference on the stream, with the copies of its tensors.
-  void put(dev::Stream s, const void* const* in, void* const* out) {
-    if (this->used_ && !dev::capturing(s)) this->fence_->join(s);  // what is copied to is no longer read
+  void put(dev::Stream s, const void* const* in, void* const* out, bool on_device, GeneralProgram* before) {
+    const bool captured = dev::capturing(s);
+    if (before && before->used_ && !captured) before->fence_->join(s);
+    if (this->used_ && !captured) this->fence_->join(s);  // what is copied to is no longer read
     if (changed_) dev::upload_async(on_device_.get(), args_.data(), args_.size(), s);
     changed_ = false;
-    for (int i = 0; i < this->model_.input_count; ++i) {
-      copy(general_.inputs[i], static_cast<char*>(this->staged_in_[static_cast<size_t>(i)]),
+    place(in, out, on_device);
+    for (size_t i = 0; i < used_in_.size(); ++i) {
+      if (used_in_[i] == in[i]) continue;
+      copy(general_.inputs[i], static_cast<char*>(this->staged_in_[i]),
            const_cast<char*>(static_cast<const char*>(in[i])), true, s);
     }
-    this->enqueue(s, this->staged_in_.data(), this->staged_out_.data());
-    for (int i = 0; i < this->model_.output_count; ++i) {
-      copy(general_.outputs[i], static_cast<char*>(this->staged_out_[static_cast<size_t>(i)]),
-           static_cast<char*>(out[i]), false, s);
+    this->enqueue(s, used_in_.data(), used_out_.data());
+    bool copied = false;
+    for (size_t i = 0; i < used_out_.size(); ++i) {
+      if (used_out_[i] == out[i]) continue;
+      copy(general_.outputs[i], static_cast<char*>(used_out_[i]), static_cast<char*>(out[i]), false, s);
+      copied = true;
     }
-    if (!dev::capturing(s)) this->fence_->set(s);
+    if (copied && !captured) this->fence_->set(s);
   }
 
   // Copies a tensor from its dense form to that of the largest extents, or back. Neighbouring factors are one as
@@ -233,7 +271,9 @@ class GeneralContext : public Context<Program> {
   std::vector<char> args_;     // the Args of all rOperators, as the device has them
   std::vector<char*> places_;  // of each rOperator's in them
   DeviceBuffer on_device_;
-  bool changed_ = false;  // args_ differs from what the device has
+  bool changed_ = false;              // args_ differs from what the device has
+  std::vector<const void*> used_in_;  // where the inference finds its tensors
+  std::vector<void*> used_out_;
 };
 
 }  // namespace rt

@@ -36,8 +36,10 @@ struct Options {
   const char* weights_path = nullptr;  // null: beside the library
   int device = -1;                     // -1: the current one
   int mode = kAutoMode;
-  uint64_t seed = 0;         // emulator: order of threads; 0 asks the environment
-  int max_resident = 0;      // emulator: co-resident blocks; 0 asks the environment
+  uint64_t seed = 0;     // emulator: order of threads; 0 asks the environment
+  int max_resident = 0;  // emulator: co-resident blocks; 0 asks the environment
+  // The extents that the program takes, as JSON; null for a program that is the only one of its library.
+  const char* program = nullptr;
   uint64_t patience_ns = 0;  // debug builds: how long a wait may take; 0 is ten seconds
   uint64_t delays = 0;       // debug builds: seed of random sleeps; 0 is none
 };

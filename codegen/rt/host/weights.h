@@ -105,33 +105,46 @@ class DeviceBuffer {
   char* at_ = nullptr;
 };
 
-// Constants, tables and arguments of the program on one device.
+// Constants, tables and arguments of a program on one device. The special programs of a general one have its constants.
 class Weights {
  public:
-  Weights(const Model& m, const std::string& path) : constants_(m.weights_bytes) {
+  Weights(const Model& m, const std::string& path) : constants_(std::make_shared<DeviceBuffer>(m.weights_bytes)) {
     WeightsReader in(m, path);
     std::vector<char> chunk(size_t{8} << 20);
     for (uint64_t done = 0; done < m.weights_bytes;) {
       const size_t n =
           static_cast<size_t>(m.weights_bytes - done < chunk.size() ? m.weights_bytes - done : chunk.size());
       in.read(chunk.data(), n);
-      dev::upload(constants_.get() + done, chunk.data(), n);
+      dev::upload(constants() + done, chunk.data(), n);
       done += n;
     }
     std::vector<char> tables(static_cast<size_t>(m.tables_bytes));
     in.read(tables.data(), tables.size());
     in.check();
-    place_args(m, tables);
-    tables_ = DeviceBuffer(tables.size());
-    dev::upload(tables_.get(), tables.data(), tables.size());
+    const auto own = static_cast<std::ptrdiff_t>(m.own_tables_bytes);
+    packed_.assign(tables.begin() + own, tables.end());
+    tables.resize(m.own_tables_bytes);
+    place(m, tables);
   }
-  char* constants() const { return constants_.get(); }
+  // Those of a special program with the given tables.
+  Weights(const Model& m, const Weights& general, std::vector<char> tables) : constants_(general.constants_) {
+    place(m, tables);
+  }
+  char* constants() const { return constants_->get(); }
   char* tables() const { return tables_.get(); }
   char* args() const { return args_.get(); }
   // The offset of an rOperator's Args in args().
   uint32_t args_of(int op) const { return offsets_[static_cast<size_t>(op)]; }
+  // The tables of the file that stand behind the program's own: the packed ones of special programs.
+  const std::vector<char>& packed() const { return packed_; }
 
  private:
+  void place(const Model& m, std::vector<char>& tables) {
+    place_args(m, tables);
+    tables_ = DeviceBuffer(tables.size());
+    dev::upload(tables_.get(), tables.data(), tables.size());
+  }
+
   // Packs the Args of all rOperators one behind the other, and writes into each step's row where its own are. They are
   // in the source, not in the weights file, because only the compiler knows their layout.
   void place_args(const Model& m, std::vector<char>& tables) {
@@ -157,7 +170,9 @@ class Weights {
     dev::upload(args_.get(), packed.data(), packed.size());
   }
 
-  DeviceBuffer constants_, tables_, args_;
+  std::shared_ptr<DeviceBuffer> constants_;
+  std::vector<char> packed_;
+  DeviceBuffer tables_, args_;
   std::vector<uint32_t> offsets_;  // of the rOperators' Args
 };
 
@@ -173,9 +188,10 @@ inline void check_weights(const Model& m, const std::string& path) {
   in.check();
 }
 
-// The weights of a model on a device. The first context loads them, and the last one releases them. A context that
-// names another file shares them, too, if that file holds the same.
-inline std::shared_ptr<Weights> share_weights(const Model& m, const std::string& path, int device) {
+// The weights of a model on a device. The first context loads them by make, and the last one releases them. A context
+// that names another file shares them, too, if that file holds the same.
+template <class Make>
+std::shared_ptr<Weights> share_weights(const Model& m, const std::string& path, int device, Make make) {
   struct Entry {
     std::weak_ptr<Weights> weights;
     std::string path;
@@ -188,7 +204,7 @@ inline std::shared_ptr<Weights> share_weights(const Model& m, const std::string&
     if (path != e.path) check_weights(m, path);
     return w;
   }
-  auto w = std::make_shared<Weights>(m, path);
+  const std::shared_ptr<Weights> w = make();
   e = Entry{w, path};
   return w;
 }

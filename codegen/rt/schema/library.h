@@ -126,8 +126,11 @@ struct Model {
   const char* name;
   const char* weights_file;
   uint64_t weights_hash;
-  uint64_t weights_bytes;  // constants, from the start of the payload
-  uint64_t tables_bytes;   // program tables, behind them
+  uint64_t weights_bytes;     // constants, from the start of the payload
+  uint64_t tables_bytes;      // program tables, behind them
+  uint64_t own_tables_bytes;  // of those the program's own
+  uint64_t packed_at;         // where these stand among them, if they are packed (rt/host/unpack.h)
+  uint64_t packed_bytes;      // 0: they are not packed, and stand first
   uint64_t arena_bytes;
   uint64_t tagged_bytes;  // tagged words
   const OpRow* ops;

@@ -1,0 +1,220 @@
+// The context of a library whose dims have ranges: its general program, and the special programs that its runs have
+// asked for.
+//
+//   seq=1..32   seq=1..64   seq=1..128   seq=1..512        set_dims(50) takes the first program from the left that
+//    special     special     special      general          takes 50; here the one of seq=1..64
+//
+// Programs have an arena, flags and graphs of their own and share the constants. A special program is made when
+// set_dims first asks for it, and its tables are unpacked then. A context keeps as many of them as limit_specials says;
+// the one that was not used for longest goes. Where the device has no memory for another one, the general program runs.
+#pragma once
+
+#include <atomic>
+#include <forward_list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "rt/host/general.h"
+
+namespace rt {
+
+template <class Program>
+class GeneralContext {
+  using One = GeneralProgram<Program>;
+
+ public:
+  GeneralContext(const Model& m, const General& g, const Options& o)
+      : model_(m), general_(g), options_(o), whole_(m, g, o), current_(&whole_) {
+    for (int i = 0; i < g.range_count; ++i) extents_.push_back(g.ranges[i].hi);
+    options_.device = whole_.device();
+    kept_.resize(static_cast<size_t>(g.special_count));
+    describe();
+  }
+
+  // Sets the extents of the inferences that follow: for each input as many as it has dims.
+  void set_dims(const int64_t* const* dims) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    if (!dims && model_.input_count > 0) throw Error{kBadArgument, "dims is a null pointer"};
+    std::vector<int64_t> extents(extents_.size(), -1);
+    for (int i = 0; i < model_.input_count; ++i) read_dims(i, dims[i], extents);
+    if (extents == extents_) return;
+    extents_ = extents;
+    turn();
+  }
+
+  // Keeps at most so many special programs on the device.
+  void limit_specials(int most) {
+    if (most < 0) throw Error{kBadArgument, "the number of special programs is below 0"};
+    std::lock_guard<std::mutex> hold(mutex_);
+    most_ = most;
+    turn();
+  }
+
+  // The extent of dim d of a port at present.
+  int64_t extent(const GeneralPort& port, int d) const {
+    int64_t n = 1;
+    for (int k = port.cuts[d]; k < port.cuts[d + 1]; ++k) {
+      const Factor& f = port.factors[k];
+      n *= f.range < 0 ? f.n : extents_[static_cast<size_t>(f.range)];
+    }
+    return n;
+  }
+
+  void run_async(dev::Stream stream, const void* const* in, void* const* out) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    current_->run_async(stream, in, out, before());
+    latest_ = current_;
+    describe();
+  }
+
+  // Host and device memory are told apart by their addresses, but tensors on the host are never used in place.
+  void run(const void* const* in, void* const* out, bool on_host) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    current_->run(in, out, on_host, before());
+    latest_ = current_;
+    describe();
+  }
+
+  void trace(void* to, size_t* bytes) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    current_->trace(to, bytes);
+  }
+
+  // How the context runs at present, as JSON.
+  const char* info() const { return info_; }
+
+  void set_error(const std::string& text) { whole_.set_error(text); }
+  const char* error() const { return whole_.error(); }
+
+ private:
+  // A special program on the device.
+  struct Kept {
+    std::unique_ptr<One> program;
+    uint64_t turn = 0;  // when it was chosen last
+  };
+
+  // The program that ran last, if it is another than the one that runs next.
+  One* before() const { return latest_ == current_ ? nullptr : latest_; }
+
+  // Makes the program for the present extents the current one.
+  void turn() {
+    One* next = &whole_;
+    for (size_t i = 0; i < kept_.size() && next == &whole_; ++i) {
+      if (takes(*general_.specials[i].general)) next = special(i);
+      if (next == nullptr) break;
+    }
+    if (next == nullptr) next = &whole_;
+    next->set_extents(extents_);
+    current_ = next;
+    make_room(most_);
+    describe();
+  }
+
+  // Keeps what the current program says of itself: callers may look at it when the program has gone.
+  void describe() {
+    const char* said = current_->info();
+    for (const std::string& known : infos_) {
+      if (known == said) {
+        info_ = known.c_str();
+        return;
+      }
+    }
+    infos_.emplace_front(said);
+    info_ = infos_.front().c_str();
+  }
+
+  bool takes(const General& g) const {
+    for (size_t i = 0; i < extents_.size(); ++i) {
+      if (!allows(g.ranges[i], extents_[i])) return false;
+    }
+    return true;
+  }
+
+  // Special program i; null if there is no room for it.
+  One* special(size_t i) {
+    if (most_ == 0) return nullptr;
+    if (!kept_[i].program) {
+      make_room(most_ - 1);
+      const Special& s = general_.specials[i];
+      try {
+        kept_[i].program.reset(new One(*s.model, *s.general, options_, whole_.weights_of(*s.model)));
+      } catch (const Error& e) {
+        if (e.code != kOutOfMemory) throw;
+        return nullptr;
+      }
+    }
+    kept_[i].turn = ++turns_;
+    return kept_[i].program.get();
+  }
+
+  // Drops those special programs that were not used for longest, until so many are left.
+  void make_room(int left) {
+    for (;;) {
+      int count = 0;
+      Kept* oldest = nullptr;
+      for (Kept& k : kept_) {
+        if (!k.program) continue;
+        ++count;
+        if (!oldest || k.turn < oldest->turn) oldest = &k;
+      }
+      if (count <= left) return;
+      oldest->program->settle();
+      if (latest_ == oldest->program.get()) latest_ = nullptr;
+      if (current_ == oldest->program.get()) current_ = &whole_;
+      oldest->program.reset();
+    }
+  }
+
+  // Takes the ranges' extents from the dims of input i. Every dim of an input is a number or one range.
+  void read_dims(int i, const int64_t* dims, std::vector<int64_t>& extents) const {
+    const GeneralPort& port = general_.inputs[i];
+    if (!dims && port.rank > 0) throw Error{kBadArgument, "the dims of input " + std::string(port.name) + " are null"};
+    for (int d = 0; d < port.rank; ++d) {
+      const Factor& f = port.factors[port.cuts[d]];
+      const bool fixed = f.range < 0;
+      const Range* r = fixed ? nullptr : &general_.ranges[f.range];
+      if (fixed ? dims[d] == f.n : allows(*r, dims[d])) {
+        if (fixed) continue;
+        int64_t& known = extents[static_cast<size_t>(f.range)];
+        if (known < 0 || known == dims[d]) {
+          known = dims[d];
+          continue;
+        }
+        throw Error{kBadArgument,
+                    where(i, d, dims[d]) + ", but " + r->name + " is " + std::to_string(known) + " elsewhere"};
+      }
+      throw Error{kBadArgument, where(i, d, dims[d]) + ", want " + (fixed ? std::to_string(f.n) : text(*r))};
+    }
+  }
+
+  std::string where(int input, int axis, int64_t n) const {
+    return "input " + std::string(general_.inputs[input].name) + ", axis " + std::to_string(axis) + ": the extent is " +
+           std::to_string(n);
+  }
+
+  static std::string text(const Range& r) {
+    std::string s = std::string(r.name) + "=";
+    if (r.value_count == 0) return s + std::to_string(r.lo) + ".." + std::to_string(r.hi);
+    for (int i = 0; i < r.value_count; ++i) s += (i > 0 ? "," : "") + std::to_string(r.values[i]);
+    return s;
+  }
+
+  static constexpr int kMostSpecials = 16;  // unless limit_specials says otherwise
+
+  const Model& model_;
+  const General& general_;
+  Options options_;
+  std::vector<int64_t> extents_;
+  One whole_;
+  std::vector<Kept> kept_;
+  One *current_, *latest_ = nullptr;
+  int most_ = kMostSpecials;
+  std::forward_list<std::string> infos_;
+  std::atomic<const char*> info_{nullptr};
+  uint64_t turns_ = 0;
+  std::mutex mutex_;
+};
+
+}  // namespace rt
