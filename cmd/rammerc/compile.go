@@ -62,6 +62,9 @@ empty or holds the same library.`,
 			"folder with test_data_set_* folders (default: random)")
 	f.BoolVar(&o.Verify, "verify", false,
 		"compare the outputs of the library with those of the evaluator before reporting success")
+	f.StringArrayVar(&o.Inputs, "input", nil, "samples of an input for --verify, NAME=FILE (repeatable; others are drawn)")
+	f.Int64Var(&o.RandomMax, "random-max", 0,
+		"for --verify, integers are drawn from [0, N) where the model does not say what they can be (default 2)")
 	return cmd
 }
 

@@ -285,5 +285,5 @@ func valueFlags(f *pflag.FlagSet, inputs *[]string, seed *uint64, usual uint64, 
 }
 
 func randomMaxFlag(f *pflag.FlagSet, most *int64) {
-	f.Int64Var(most, "random-max", 100, "integers are drawn from [0, N)")
+	f.Int64Var(most, "random-max", 100, "integers are drawn from [0, N) where the model does not say what they can be")
 }

@@ -136,7 +136,7 @@ type planner func(driver.CompileOptions) (*driver.Compilation, error)
 
 // newSubject is a subject with the inputs and outputs of a graph.
 func newSubject(g *ir.Graph) *subject {
-	return &subject{inputs: engine.GraphPorts(g.Inputs), outputs: engine.GraphPorts(g.Outputs), cleanup: func() {}}
+	return &subject{inputs: engine.InputPorts(g), outputs: engine.GraphPorts(g.Outputs), cleanup: func() {}}
 }
 
 // openGraph compiles a graph that is optimised already, and opens the engine.

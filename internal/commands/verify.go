@@ -174,6 +174,7 @@ func (o *VerifyOptions) reference(job *driver.Job, s *subject) error {
 		return err
 	}
 	s.model = ref.Graph
+	engine.WithDomains(s.inputs, s.model)
 	if err := driver.Reference(s.model, s.weights); err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func (s *tuneSpace) contributions(dir string) ([]float64, error) {
 		return nil, err
 	}
 	defer l.Close()
-	raw, err := l.Raw(engine.RandomInputs(engine.GraphPorts(s.c.graph.Inputs), 1, 2))
+	raw, err := l.Raw(engine.RandomInputs(engine.InputPorts(s.c.graph), 1, 2))
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func (c *Compilation) chooseErrors(job *Job) error {
 
 // calibration has the inputs on which errors are measured: those of --calibrate, or random ones as --verify takes them.
 func (c *Compilation) calibration() ([]engine.Tensors, error) {
-	ports := engine.GraphPorts(c.model.Graph.Inputs)
+	ports := engine.InputPorts(c.model.Graph)
 	samples := engine.RandomSamples(ports, 2, 1, 2)
 	if len(c.opt.Calibrate) > 0 {
 		var err error

@@ -188,7 +188,7 @@ func (c *Compilation) try(job *Job, plans []schedule.Proposal) error {
 	}
 	defer remove()
 	done := job.Stage("try")
-	inputs := engine.RandomInputs(engine.GraphPorts(c.graph.Inputs), 1, 2)
+	inputs := engine.RandomInputs(engine.InputPorts(c.graph), 1, 2)
 	bench := &planBench{
 		lab: c.lab, plans: plans, opt: slices.Repeat([]codegen.Options{c.emission()}, len(plans)), inputs: inputs,
 	}

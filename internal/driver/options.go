@@ -38,14 +38,18 @@ type CompileOptions struct {
 	// them. SampledSpecials alone leaves the choice to the compiler.
 	Typical []string
 
-	Tries    int    // how many plans are built and timed at most; below 2 the cost model decides
-	Verify   bool   // compare the result with the evaluator before reporting success
-	Check    bool   // run the verifiers between all stages, and shuffle the order of nodes
-	Seed     uint64 // of that shuffling
-	Debug    bool   // build with the watchdog, which reports waits that never end
-	Code     bool   // report how much machine code each rKernel instance is
-	Trace    bool   // build so that every vEU records what it does
-	Sanitize bool   // build the emulated library with ThreadSanitizer
+	Tries  int  // how many plans are built and timed at most; below 2 the cost model decides
+	Verify bool // compare the result with the evaluator before reporting success
+	// Inputs are what Verify runs on: NAME=FILE, where a file may hold many samples. Those that are not given are drawn;
+	// integers of which the model says nothing lie in [0, RandomMax), or are 0 and 1 if that is 0.
+	Inputs    []string
+	RandomMax int64
+	Check     bool   // run the verifiers between all stages, and shuffle the order of nodes
+	Seed      uint64 // of that shuffling
+	Debug     bool   // build with the watchdog, which reports waits that never end
+	Code      bool   // report how much machine code each rKernel instance is
+	Trace     bool   // build so that every vEU records what it does
+	Sanitize  bool   // build the emulated library with ThreadSanitizer
 
 	Dump    string   // directory for every stage's text form
 	Command []string // the command line, which the dump keeps
@@ -148,6 +152,12 @@ func (o *CompileOptions) Problems(l *diag.List) {
 	}
 	if o.ProfileBudget < 0 {
 		l.Add(diag.New("bad-flag", "--profile-budget %v: want a time, not below 0", o.ProfileBudget))
+	}
+	if !o.Verify && (len(o.Inputs) > 0 || o.RandomMax != 0) {
+		l.Add(diag.New("bad-flag", "--input and --random-max say on what --verify runs, and it is not given"))
+	}
+	if o.RandomMax < 0 {
+		l.Add(diag.New("bad-flag", "--random-max %d: want at least 1", o.RandomMax))
 	}
 	if o.Verify && o.Emit == EmitSources {
 		l.Add(diag.New("bad-flag", "--verify runs the library, and --emit %s makes none", o.Emit))

@@ -108,7 +108,9 @@ func (o *ModelOptions) Ports(g *ir.Graph) (inputs, outputs []engine.Port) {
 		engine.WithSymbols(ports, symbols, func(i, d int) string { return values[i].Shape[d].String() })
 		return ports
 	}
-	return side(g.Inputs), side(g.Outputs)
+	inputs, outputs = side(g.Inputs), side(g.Outputs)
+	engine.WithDomains(inputs, g)
+	return inputs, outputs
 }
 
 // noRanges refuses dims with ranges for what only knows models of fixed extents.

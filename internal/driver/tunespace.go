@@ -256,7 +256,7 @@ func (s *tuneSpace) Time(_ context.Context, list []tune.Schedule, alone bool) ([
 		return nil, err
 	}
 	defer remove()
-	inputs := engine.RandomInputs(engine.GraphPorts(s.c.graph.Inputs), 1, 2)
+	inputs := engine.RandomInputs(engine.InputPorts(s.c.graph), 1, 2)
 	bench := &planBench{lab: s.c.lab, plans: plans, inputs: inputs}
 	for _, x := range list {
 		bench.opt = append(bench.opt, s.graph(x.Precision).c.emission())

@@ -36,7 +36,11 @@ func (c *Compilation) verifyBuilt(job *Job, dir string, r *Compiled) (string, []
 		Engine: lib, Outputs: outputs, Model: m.Graph, Progress: job.Progress("comparing"),
 		Precision: c.opt.PrecisionChoice().Coarsest(), Limit: c.opt.ErrorBudget,
 	}
-	res, err := comparer.Compare(engine.RandomSamples(inputs, 2, 1, 2))
+	samples, err := c.opt.verifySamples(inputs, outputs)
+	if err != nil {
+		return "", nil, err
+	}
+	res, err := comparer.Compare(samples)
 	if err != nil {
 		return "", nil, err
 	}
@@ -51,6 +55,15 @@ func (c *Compilation) verifyBuilt(job *Job, dir string, r *Compiled) (string, []
 		}
 	}
 	return lib.Name(), res.Outputs, nil
+}
+
+// verifySamples are the inferences that --verify compares.
+func (o *CompileOptions) verifySamples(inputs, outputs []engine.Port) (*engine.Samples, error) {
+	limit := max(o.RandomMax, 2)
+	if len(o.Inputs) == 0 {
+		return engine.RandomSamples(inputs, 2, 1, limit), nil
+	}
+	return engine.Series(inputs, outputs, o.Inputs, nil, engine.RandomInputs(inputs, 1, limit))
 }
 
 // runnable is the built library where this machine can run it, else the same sources built for the emulator in a

@@ -20,6 +20,8 @@ type Port struct {
 	Dims  []int64 // AnyExtent where only an inference tells the extent
 	// Symbols are the names and ranges of the dims that have ranges; nil for other dims, and at the end.
 	Symbols []*runner.Symbol
+	// Domain is where the input's numbers must lie by what the model does with them; nil if nothing is known.
+	Domain *Domain
 }
 
 // symbol is the symbol of dim d, nil if it has none.
@@ -63,6 +65,23 @@ func GraphPorts(vs []*ir.Value) []Port {
 		out[i] = Port{Name: v.Name, DType: v.DType, Dims: dims}
 	}
 	return out
+}
+
+// WithDomains tells the inputs of a graph, or of a library that was made of it, where their numbers must lie.
+func WithDomains(inputs []Port, g *ir.Graph) {
+	domains := Domains(g)
+	for i := range inputs {
+		if d, ok := domains[inputs[i].Name]; ok {
+			inputs[i].Domain = &d
+		}
+	}
+}
+
+// InputPorts describes the inputs of a graph.
+func InputPorts(g *ir.Graph) []Port {
+	ports := GraphPorts(g.Inputs)
+	WithDomains(ports, g)
+	return ports
 }
 
 // Fits reports whether a port of a library is this port of its model: the compiler may know extents that the model's

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
@@ -9,13 +10,18 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// RandomInputs draws a value for every port from a seed: floats uniform in [-1, 1), integers in [0, limit), bools.
+// RandomInputs draws a value for every port from a seed: floats uniform in [-1, 1), integers in the domain of their port
+// or, if it has none, bytes of all values and other integers in [0, limit), and bools.
 func RandomInputs(ports []Port, seed uint64, limit int64) Tensors {
 	in := Tensors{}
 	for i, p := range ports {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		t := ir.NewTensor(p.DType, drawnDims(&ports[i], seed)...)
-		fillRandom(t, r, limit)
+		if p.Domain != nil {
+			fillDomain(t, r, *p.Domain)
+		} else {
+			fillRandom(t, r, limit)
+		}
 		in[p.Name] = t
 	}
 	return in
@@ -40,6 +46,54 @@ func drawnDims(p *Port, seed uint64) []int64 {
 	return dims
 }
 
+// fillDomain draws whole numbers of a domain.
+func fillDomain(t *ir.Tensor, r *rand.Rand, in Domain) {
+	list := make([]int64, t.Len())
+	for i := range list {
+		list[i] = in.Low + r.Int64N(in.High-in.Low)
+	}
+	if in.Sorted {
+		slices.SortFunc(list, func(a, b int64) int { return cmp.Compare(b, a) })
+	}
+	switch d := t.Data.(type) {
+	case []float32:
+		assignWhole(d, list)
+	case []float64:
+		assignWhole(d, list)
+	case []int8:
+		assignWhole(d, list)
+	case []int16:
+		assignWhole(d, list)
+	case []int32:
+		assignWhole(d, list)
+	case []int64:
+		assignWhole(d, list)
+	case []uint8:
+		assignWhole(d, list)
+	case []uint32:
+		assignWhole(d, list)
+	case []uint64:
+		assignWhole(d, list)
+	case []uint16:
+		for i, x := range list {
+			switch t.DType {
+			case ir.Float16:
+				d[i] = ir.ToFloat16(float32(x))
+			case ir.BFloat16:
+				d[i] = ir.ToBFloat16(float32(x))
+			default:
+				d[i] = uint16(x)
+			}
+		}
+	}
+}
+
+func assignWhole[T int8 | int16 | int32 | int64 | uint8 | uint32 | uint64 | float32 | float64](to []T, list []int64) {
+	for i, x := range list {
+		to[i] = T(x)
+	}
+}
+
 func fillRandom(t *ir.Tensor, r *rand.Rand, limit int64) {
 	switch d := t.Data.(type) {
 	case []float32:
@@ -59,7 +113,7 @@ func fillRandom(t *ir.Tensor, r *rand.Rand, limit int64) {
 			d[i] = r.IntN(2) == 1
 		}
 	case []int8:
-		fillInts(d, r, min(limit, 1<<(t.DType.Bits()-1)-1))
+		fillCodes(d, t.DType, r)
 	case []int16:
 		fillInts(d, r, min(limit, math.MaxInt16))
 	case []int32:
@@ -67,7 +121,7 @@ func fillRandom(t *ir.Tensor, r *rand.Rand, limit int64) {
 	case []int64:
 		fillInts(d, r, limit)
 	case []uint8:
-		fillInts(d, r, min(limit, narrowLimit(t.DType)))
+		fillCodes(d, t.DType, r)
 	case []uint32:
 		fillInts(d, r, min(limit, math.MaxUint32))
 	case []uint64:
@@ -86,15 +140,21 @@ func randomBits(t ir.DType, r *rand.Rand, limit int64) uint16 {
 	return uint16(r.Int64N(min(limit, 1<<16)))
 }
 
-// narrowLimit is the number of codes of a type of at most 8 bits from 0 on that stand for finite numbers.
-func narrowLimit(t ir.DType) int64 {
-	if t.IsNarrowFloat() {
-		return 1 << (t.Bits() - 2)
+// fillCodes draws all values of a type of at most 8 bits; of a floating-point type, numbers from 0 on that are finite.
+func fillCodes[T int8 | uint8](d []T, t ir.DType, r *rand.Rand) {
+	low, count := int64(0), int64(1)<<t.Bits()
+	switch {
+	case t.IsNarrowFloat():
+		count = 1 << (t.Bits() - 2)
+	case t == ir.Int8 || t == ir.Int4 || t == ir.Int2:
+		low = -count / 2
 	}
-	return 1<<t.Bits() - 1
+	for i := range d {
+		d[i] = T(low + r.Int64N(count))
+	}
 }
 
-func fillInts[T int8 | int16 | int32 | int64 | uint8 | uint32 | uint64](d []T, r *rand.Rand, limit int64) {
+func fillInts[T int16 | int32 | int64 | uint32 | uint64](d []T, r *rand.Rand, limit int64) {
 	for i := range d {
 		d[i] = T(r.Int64N(limit))
 	}

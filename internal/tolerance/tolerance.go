@@ -42,6 +42,7 @@ type Difference struct {
 	RelL2    float64 `json:"rel_l2"`  // ‖got - want‖ / ‖want‖
 	At       int64   `json:"at"`      // element of MaxAbs
 	Special  int64   `json:"special"` // elements where one is NaN or infinite and the other differs
+	Unequal  int64   `json:"unequal"` // elements that differ at all
 	Problem  string  `json:"problem,omitempty"`
 }
 
@@ -83,6 +84,7 @@ func (d *Difference) measure(got, want *ir.Tensor) {
 			}
 			continue
 		}
+		d.Unequal++
 		if math.IsNaN(g) || math.IsNaN(w) || math.IsInf(g, 0) || math.IsInf(w, 0) {
 			d.Special++
 			continue
