@@ -1,11 +1,14 @@
 package commands
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"gopkg.in/yaml.v3"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/progress"
@@ -24,9 +27,23 @@ type DeviceRow struct {
 	Plans []string
 }
 
+// MarshalJSON gives the figures the names that they have in device files.
+func (r DeviceRow) MarshalJSON() ([]byte, error) {
+	text, err := yaml.Marshal(r.Spec)
+	if err != nil {
+		return nil, err
+	}
+	row := map[string]any{}
+	if err := yaml.Unmarshal(text, &row); err != nil {
+		return nil, err
+	}
+	row["plans"] = r.Plans
+	return json.Marshal(row)
+}
+
 // Devices lists the known devices.
 func Devices() (*DeviceList, error) {
-	list := &DeviceList{Schema: "rammerc/devices/v1", Devices: []DeviceRow{}}
+	list := &DeviceList{Schema: "rammerc/devices/v2", Devices: []DeviceRow{}}
 	for _, s := range device.All() {
 		list.Devices = append(list.Devices, DeviceRow{s, schedule.PlansFor(s)})
 	}
@@ -44,17 +61,47 @@ func (r DeviceRow) plans() string {
 	if missing == nil {
 		return "all"
 	}
-	return "all but " + strings.Join(missing, ", ")
+	return strings.ReplaceAll("all but "+strings.Join(missing, ", "), "clusters-8, clusters-4, clusters-2", "clusters")
 }
 
-// Text prints the list.
+// Text prints the list, and below it where the figures of each device come from.
 func (l *DeviceList) Text(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "DEVICE\tPRODUCT\tARCH\tSMS\tVEUS\tTHREADS\tSHARED\tHOP\tDRAM\tPLANS\tFIGURES")
+	fmt.Fprintln(t, "DEVICE\tPRODUCT\tARCH\tSMS\tVEUS\tTHREADS\tSHARED\tHOP\tDRAM\tPLANS")
 	for _, s := range l.Devices {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%.0f ns\t%.0f GB/s\t%s\t%s\n", s.Name, s.Product, s.Arch, s.SMs,
-			s.VEUs(), s.Threads, progress.Bytes(int64(s.SharedPerVEU)), s.Cost.Hop, s.Cost.DRAM, s.plans(),
-			s.Cost.Source)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%.0f ns\t%.0f GB/s\t%s\n", s.Name, s.Product, s.Arch, s.SMs,
+			s.VEUs(), s.Threads, progress.Bytes(int64(s.SharedPerVEU)), s.Cost.Hop, s.Cost.DRAM, s.plans())
 	}
 	t.Flush()
+	for _, s := range l.Devices {
+		fmt.Fprintln(w)
+		for i, line := range wrapped(s.Cost.Source, textWidth-figuresIndent) {
+			name := ""
+			if i == 0 {
+				name = s.Name
+			}
+			fmt.Fprintf(w, "%-*s%s\n", figuresIndent, name, line)
+		}
+	}
+}
+
+const (
+	textWidth     = 120 // columns of what people read
+	figuresIndent = 9   // of what stands below the table of devices
+)
+
+// wrapped breaks a text into lines of at most so many columns, as far as its words allow.
+func wrapped(text string, columns int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > columns {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, line)
 }

@@ -12,7 +12,8 @@ import (
 // Limit is how far a result may be from the reference. Either no element is further than Abs away, or the tensor as a
 // whole has ‖got - want‖ ≤ L2·‖want‖. The zero Limit, that of integers and bools, asks for equality.
 type Limit struct {
-	Abs, L2 float64
+	Abs float64 `json:"abs"`
+	L2  float64 `json:"l2"`
 }
 
 // Limits is the table, by element type. Two engines that are both right differ so much because they add in different

@@ -49,6 +49,7 @@ func (c *Cxx) BuildLibrary(ctx context.Context, dir, name string, flags ...strin
 	args := append([]string{c.Path}, c.extra...)
 	args = append(args, "-std=c++20", "-O2", "-fPIC", "-shared", "-pthread")
 	if runtime.GOOS == "linux" {
+		args = append(args, "-Wl,-soname=lib"+name+".so")
 		if _, err := os.Stat(filepath.Join(dir, name+".map")); err == nil {
 			args = append(args, "-Wl,--version-script="+name+".map")
 		}

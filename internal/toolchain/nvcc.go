@@ -165,7 +165,8 @@ func (n *NVCC) BuildLibrary(ctx context.Context, dir, name string, archs []strin
 	compile = append(compile, arch...)
 	compile = append(compile, "-Xptxas", "-v", "-Xcompiler", "-fPIC", "-Xcompiler", "-fvisibility=hidden",
 		"-frandom-seed="+name, "--keep", "--keep-dir", keep, "-c", name+".cu", "-o", object)
-	shared := []string{n.Path, "-shared", "-Xcompiler", "-fPIC", "-Xlinker", "--version-script=" + name + ".map"}
+	shared := []string{n.Path, "-shared", "-Xcompiler", "-fPIC", "-Xlinker", "--version-script=" + name + ".map",
+		"-Xlinker", "-soname=lib" + name + ".so"}
 	link := append(shared, arch...)
 	link = append(append(link, object, "-o", "lib"+name+".so"), n.libraryFlags()...)
 	if err := b.run(ctx, keep, compile); err != nil {
