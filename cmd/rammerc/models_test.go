@@ -143,7 +143,7 @@ func unsupportedModel() []byte {
 // operator without a compiled form. What depends on one of them is no problem of its own.
 func fiveModel() []byte {
 	d := fixed(1, 4)
-	custom := node("mine", "FusedMatMul", []string{"x", "x"}, []string{"b"})
+	custom := node("mine", "Frobnicate", []string{"x", "x"}, []string{"b"})
 	custom.Domain = proto.String("com.microsoft")
 	pool := node("pool", "MaxPool", []string{"w"}, []string{"p"}, &onnxpb.AttributeProto{
 		Name: proto.String("kernel_shape"), Type: onnxpb.AttributeProto_INTS.Enum(), Ints: []int64{2, 2, 2, 2},
