@@ -71,7 +71,7 @@ func beginParts(plans []*vdevice.Plan, opt Options, kernels fs.FS) (*layout, err
 		}
 		b.parts = append(b.parts, p)
 	}
-	b.instances, b.functors = distinctInstances(b.parts), distinctFunctors(b.parts)
+	b.instances, b.functors, b.live = distinctInstances(b.parts), distinctFunctors(b.parts), sizesOf(b.parts)
 	b.useKernels(b.parts)
 	return b, nil
 }

@@ -11,7 +11,21 @@ import (
 )
 
 // general reports whether the program is a general one: whether only a run knows some extents.
-func (l *layout) general() bool { return l.ranges() > 0 }
+func (l *layout) general() bool { return l.live.rules > 0 }
+
+// visible are the outputs of the model, without those that tell the host extents.
+func (l *layout) visible() []port {
+	n := slices.IndexFunc(l.outputs, func(p port) bool { return p.Counts > 0 })
+	if n < 0 {
+		return l.outputs
+	}
+	return l.outputs[:n]
+}
+
+// countOutput is the number of the output that tells the host the extent of a range that the device finds, or -1.
+func (l *layout) countOutput(r int) int {
+	return slices.IndexFunc(l.outputs, func(p port) bool { return p.Counts == r+1 })
+}
 
 // generalTables writes the rows from which the host run time takes and sets the extents of a run.
 func (s *source) generalTables() {
@@ -24,19 +38,20 @@ func (s *source) generalTables() {
 			s.printf("const int64_t %s[] = {%s};\n", values, joinInts(r.Values))
 		}
 		name := stringTree("", r.Name)
-		rows[i] = fmt.Sprintf("    {%s, %d, %d, %s, %d},\n", name.text(0), r.Lo, r.Hi, values, len(r.Values))
+		rows[i] = fmt.Sprintf("    {%s, %d, %d, %s, %d, %v, %d},\n", name.text(0), r.Lo, r.Hi, values, len(r.Values),
+			r.Counted, s.countOutput(i))
 	}
 	s.printf("const rt::Range ranges[] = {\n%s};\n\n", strings.Join(rows, ""))
 	s.generalPorts("input", s.inputs)
-	s.generalPorts("output", s.outputs)
-	s.printf("// Tells the rules of an rOperator the extents of a run.\n"+
+	s.generalPorts("output", s.visible())
+	s.printf("// Tells the rules of an rOperator the extents of a run that the host knows.\n"+
 		"void set_rules(rt::LiveRule (&live)[%d], const int64_t* extents) {\n"+
-		"  for (int i = 0; i < %d; ++i) live[i].extent = static_cast<uint32_t>(extents[i]);\n}\n\n", len(g.Ranges),
-		len(g.Ranges))
+		"  for (rt::LiveRule& r : live) {\n"+
+		"    if (!r.found) r.extent = static_cast<uint32_t>(extents[r.range]);\n  }\n}\n\n", s.live.rules)
 	s.applyExtents()
 	specials, name := s.specialRows(), stringTree("", jsonText(s.extentsText()))
-	s.printf("const rt::General general = {%s, %d, ranges, input_axes, output_axes, apply_extents, %d, %s};\n\n",
-		name.text(0), len(g.Ranges), len(s.specials), specials)
+	s.printf("const rt::General general = {%s, %d, ranges, input_axes, %d, output_axes, apply_extents, %d, %s};\n\n",
+		name.text(0), len(g.Ranges), len(s.visible()), len(s.specials), specials)
 }
 
 // specialRows writes the rows of the special programs, and returns their name.
@@ -84,85 +99,18 @@ func (s *source) generalPorts(side string, ports []port) {
 	s.printf("const rt::GeneralPort %s_axes[] = {\n%s    {},\n};\n\n", side, strings.Join(rows, ""))
 }
 
-// ranges is how many dims of a general program have ranges; 0 for others.
-func (l *layout) ranges() int {
-	for _, p := range l.parts {
-		if n := p.ranges(); n > 0 {
-			return n
-		}
-	}
-	if l.plan.Graph == nil {
-		return 0
-	}
-	return len(l.plan.Graph.Ranges)
-}
-
-// argsType is the C++ type of a row of arguments of an instance.
-func (l *layout) argsType(in instance) string {
-	if l.general() {
-		return fmt.Sprintf("rt::GeneralArgs<kernels::%s::Args, %d>", in.alias, l.ranges())
-	}
-	return "kernels::" + in.alias + "::Args"
-}
-
-// liveRule says from which index on rTask t writes along axes of a range: (t / div mod mod) · step, or further.
-type liveRule struct{ div, mod, step int64 }
-
-// liveTree is the initialiser of the rules of a candidate, with the largest extents.
-func (s *source) liveTree(c *roperator.Candidate) tree {
-	t := tree{head: ".live = ", list: true}
-	for i, r := range liveRules(c, s.plan.Graph) {
-		text := fmt.Sprintf("{%d, %d, %d, %d}", r.div, r.mod, r.step, s.plan.Graph.Ranges[i].Hi)
-		t.items = append(t.items, tree{head: text})
-	}
-	return t
-}
-
-// liveRules finds the rules of a candidate, one for each range.
-func liveRules(c *roperator.Candidate, g *roperator.Graph) []liveRule {
-	first := make([][]int64, c.Tasks)
-	for t := range first {
-		first[t] = c.FirstLive(g.Buffers, len(g.Ranges), t)
-	}
-	out := make([]liveRule, len(g.Ranges))
-	for s := range out {
-		out[s] = ruleOf(first, s)
-	}
-	return out
-}
-
-// ruleOf finds a rule for range s. first has the first indices of all rTasks, or lower bounds; a rule must not be above
-// them. Where there is none, the rule says 0 of all rTasks.
-func ruleOf(first [][]int64, s int) liveRule {
-	n := int64(len(first))
-	r := liveRule{div: 1, mod: n, step: 0}
-	for r.div < n && first[r.div][s] == 0 {
-		r.div++
-	}
-	if r.div == n {
-		return liveRule{1, 1, 0}
-	}
-	r.step = first[r.div][s]
-	for r.mod = 1; r.mod*r.div < n && first[r.mod*r.div][s] != 0; {
-		r.mod++
-	}
-	for t := range n {
-		if t/r.div%r.mod*r.step > first[t][s] {
-			return liveRule{1, 1, 0}
-		}
-	}
-	return r
-}
-
 // applyExtents writes the function that puts the extents of a run into Args, and into the rules of live rTasks.
 func (s *source) applyExtents() {
 	s.printf("// Writes the extents of a run into the Args of the rOperators that must know them, and into their rules.\n" +
 		"void apply_extents(char* const* args, const int64_t* extents) {\n")
 	for i, u := range s.ops {
 		in := s.instances[u.instance]
-		if len(u.cand.Live) > 0 {
+		known := slices.DeleteFunc(slices.Clone(u.cand.Live), func(l roperator.LiveArg) bool {
+			return s.foundFactor(l.Axis) >= 0
+		})
+		if len(known) > 0 {
 			s.printf("  {\n    auto& row = *reinterpret_cast<%s*>(args[%d]);\n", s.argsType(in), i)
-			for _, live := range u.cand.Live {
+			for _, live := range known {
 				s.printf("    row.args.%s = static_cast<int32_t>(%s);\n", live.Member, extentText(live.Axis))
 			}
 			s.printf("  }\n")
@@ -201,6 +149,10 @@ func (l *layout) dimTexts(p port) []string {
 func (l *layout) rangeTexts() []string {
 	var out []string
 	for _, r := range l.plan.Graph.Ranges {
+		if r.Counted {
+			out = append(out, fmt.Sprintf("%s: 0 to %d, which the program finds", r.Name, r.Hi))
+			continue
+		}
 		out = append(out, r.String())
 	}
 	return out
@@ -233,15 +185,22 @@ func (l *layout) dimsInfo() string {
 		Dims []string `json:"dims"`
 	}
 	var info struct {
-		Symbols []symbol `json:"symbols"`
+		Symbols []symbol `json:"symbols"`         // that the extents of inputs tell
+		Found   []symbol `json:"found,omitempty"` // that the program finds
 		Inputs  []tensor `json:"inputs"`
 		Outputs []tensor `json:"outputs"`
 		// Programs are the extents that the special programs take, the smallest first, and those of the general one.
 		Programs []string `json:"programs"`
 	}
 	ranges := l.plan.Graph.Ranges
+	info.Symbols = []symbol{}
 	for _, r := range ranges {
-		info.Symbols = append(info.Symbols, symbol{r.Name, r.Lo, r.Hi, r.Values})
+		x := symbol{r.Name, r.Lo, r.Hi, r.Values}
+		if r.Counted {
+			info.Found = append(info.Found, x)
+		} else {
+			info.Symbols = append(info.Symbols, x)
+		}
 	}
 	tensors := func(ports []port) []tensor {
 		out := make([]tensor, len(ports))
@@ -250,7 +209,7 @@ func (l *layout) dimsInfo() string {
 		}
 		return out
 	}
-	info.Inputs, info.Outputs = tensors(l.inputs), tensors(l.outputs)
+	info.Inputs, info.Outputs = tensors(l.inputs), tensors(l.visible())
 	for _, p := range append(slices.Clone(l.specials), l) {
 		info.Programs = append(info.Programs, p.extentsText())
 	}
@@ -272,18 +231,27 @@ const generalContext = `class GeneralContext : public rt::GeneralContext<Program
     rt::GeneralContext<Program>::set_dims(dims);
     describe();
   }
+  void run(const void* const* in, void* const* out, bool on_host) {
+    rt::GeneralContext<Program>::run(in, out, on_host);
+    describe();
+  }
+  void run_async(rt::dev::Stream stream, const void* const* in, void* const* out) {
+    rt::GeneralContext<Program>::run_async(stream, in, out);
+    describe();
+  }
   const @NAME@_io* io() const { return &io_; }
 
  private:
-  // A tensor with the extents of the next inference.
+  // Tensors with the extents of the next inference, and those that the latest one has found. Their bytes have room for
+  // all that could be found.
   struct Described {
     std::vector<std::vector<int64_t>> dims;
     std::vector<@NAME@_tensor> tensors;
   };
   void describe() {
     describe(inputs_, input_tensors, general_.inputs, model_.input_count);
-    describe(outputs_, output_tensors, general_.outputs, model_.output_count);
-    io_ = {model_.input_count, inputs_.tensors.data(), model_.output_count, outputs_.tensors.data()};
+    describe(outputs_, output_tensors, general_.outputs, general_.output_count);
+    io_ = {model_.input_count, inputs_.tensors.data(), general_.output_count, outputs_.tensors.data()};
   }
   void describe(Described& to, const @NAME@_tensor* largest, const rt::GeneralPort* ports, int count) {
     to.dims.resize(static_cast<size_t>(count)), to.tensors.assign(largest, largest + count);
@@ -294,7 +262,7 @@ const generalContext = `class GeneralContext : public rt::GeneralContext<Program
       t.bytes = ports[i].element;
       for (int d = 0; d < ports[i].rank; ++d) {
         dims.push_back(extent(ports[i], d));
-        t.bytes *= static_cast<size_t>(dims.back());
+        t.bytes *= static_cast<size_t>(extent(ports[i], d, true));
       }
       t.dims = dims.data();
     }

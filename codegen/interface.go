@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
@@ -49,7 +50,7 @@ func (s *source) interfaceCode() {
 	}
 	s.printf("%s", strings.NewReplacer(
 		"@MODEL@", model, "@DIMS_INFO@", strings.Join(quotes(s.dimsInfo(), 80), "\n    "),
-		"@NAME@", s.opt.Name, "@IN@", in, "@OPEN@", open, "@CLOSE@", end,
+		"@OUTPUTS@", fmt.Sprint(len(s.visible())), "@NAME@", s.opt.Name, "@IN@", in, "@OPEN@", open, "@CLOSE@", end,
 		"@BUILD_INFO@", strings.Join(quotes(info, 80), "\n    "),
 	).Replace(text))
 }
@@ -74,7 +75,7 @@ const char build_info[] =
 #endif
     ",\"engine\":\"" RT_ENGINE "\"}";
 
-const @NAME@_io io = {model.input_count, input_tensors, model.output_count, output_tensors};
+const @NAME@_io io = {model.input_count, input_tensors, @OUTPUTS@, output_tensors};
 
 rt::Options options_of(const @NAME@_options* o) {
   rt::Options r;

@@ -47,6 +47,7 @@ type layout struct {
 	staging    staging
 
 	inputs, outputs []port
+	live            liveSizes // of the program
 
 	tensorMaps  []schema.TiledMatrix
 	tensorMapOf map[rkernels.TiledMatrix]int // index in tensorMaps
@@ -115,7 +116,7 @@ func (l *layout) file() *layout {
 
 // finish makes the program tables, with the numbers that instances have in the program of the given layouts.
 func (l *layout) finish(program []*layout) error {
-	l.functors = distinctFunctors(program)
+	l.functors, l.live = distinctFunctors(program), sizesOf(program)
 	l.useInstances(distinctInstances(program))
 	l.useKernels(program)
 	for i := range l.plan.Segments {

@@ -87,7 +87,7 @@ func (l *layout) portList() string {
 	for _, side := range []struct {
 		what  string
 		ports []port
-	}{{"input", l.inputs}, {"output", l.outputs}} {
+	}{{"input", l.inputs}, {"output", l.visible()}} {
 		for i, p := range side.ports {
 			name := strings.ReplaceAll(comment(p.Name), "`", "'")
 			fmt.Fprintf(&b, "- %s %d: `%s`, %s%v\n", side.what, i, name, p.DType, p.Dims)
@@ -98,13 +98,13 @@ func (l *layout) portList() string {
 		for _, side := range []struct {
 			what  string
 			ports []port
-		}{{"input", l.inputs}, {"output", l.outputs}} {
+		}{{"input", l.inputs}, {"output", l.visible()}} {
 			for i, p := range side.ports {
 				fmt.Fprintf(&b, "- %s %d: [%s]\n", side.what, i, strings.Join(l.dimTexts(p), ", "))
 			}
 		}
-		for _, r := range l.plan.Graph.Ranges {
-			fmt.Fprintf(&b, "- `%s`\n", strings.ReplaceAll(comment(r.String()), "`", "'"))
+		for _, r := range l.rangeTexts() {
+			fmt.Fprintf(&b, "- `%s`\n", strings.ReplaceAll(comment(r), "`", "'"))
 		}
 	}
 	return b.String()

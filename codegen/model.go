@@ -14,7 +14,7 @@ func (s *source) model() {
 	s.segmentRows()
 	if !s.part {
 		s.portTensors("input", s.inputs)
-		s.portTensors("output", s.outputs)
+		s.portTensors("output", s.visible())
 	}
 	s.portRows("input", s.inputs)
 	s.portRows("output", s.outputs)
@@ -30,7 +30,7 @@ func (s *source) model() {
 		TensorMaps: s.tensorMapRows(), TensorMapCount: len(s.tensorMaps),
 	})
 	s.printf("%s;\n\n", row.text(0))
-	if s.general() {
+	if s.general() && (!s.part || s.owner != nil) {
 		s.generalTables()
 	}
 }

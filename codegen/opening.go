@@ -19,7 +19,7 @@ func (s *source) opening() {
 	for _, side := range []struct {
 		what  string
 		ports []port
-	}{{"in ", s.inputs}, {"out", s.outputs}} {
+	}{{"in ", s.inputs}, {"out", s.visible()}} {
 		for _, p := range side.ports {
 			s.note("  ", "%s  %s  %s%v", side.what, p.Name, p.DType, p.Dims)
 		}

@@ -47,11 +47,7 @@ func (s *source) program() {
 	} {
 		s.printf("  static constexpr %s %s = %v;  // %s\n", c.kind, c.name, c.value, c.doc)
 	}
-	if n := s.ranges(); n > 0 {
-		s.printf("  static constexpr int kRanges = %d;  // dims whose extents only a run knows\n", n)
-		s.printf("  static constexpr int kArgsBytes =  // with the rules that say which rTasks have nothing to do\n"+
-			"      Needs::kArgsBytes + %d * static_cast<int>(sizeof(rt::LiveRule));\n", n)
-	}
+	s.liveSizeConstants()
 	s.printf("};\n\n")
 	for k := range s.kernels {
 		s.kernel(k)

@@ -181,8 +181,8 @@ func (s *source) arguments() {
 			s.printf("%s", noteLines("    // ", comment(s.opTitle(u))))
 			args := s.argsTree(u.cand.Args)
 			if s.general() {
-				args = tree{list: true, items: []tree{{head: ".args = ", list: true, items: args.items},
-					s.liveTree(u.cand)}}
+				args = tree{list: true, items: append([]tree{{head: ".args = ", list: true, items: args.items}},
+					s.liveTrees(u)...)}
 			}
 			s.printf("    %s,\n", args.text(4))
 		}

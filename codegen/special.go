@@ -31,6 +31,7 @@ func (l *layout) addSpecials() error {
 	shared := &layout{plan: &vdevice.Plan{Spec: l.plan.Spec}, opt: l.opt, sources: l.sources, parts: program,
 		specials: l.specials, constAt: map[int]int64{}}
 	shared.instances, shared.functors = distinctInstances(program), distinctFunctors(program)
+	shared.live = sizesOf(program)
 	shared.useKernels(program)
 	for _, p := range program {
 		if err := p.finish(program); err != nil {

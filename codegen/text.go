@@ -157,7 +157,7 @@ func (l *layout) header() string {
 	for _, side := range []struct {
 		what  string
 		ports []port
-	}{{"in", l.inputs}, {"out", l.outputs}} {
+	}{{"in", l.inputs}, {"out", l.visible()}} {
 		for i, p := range side.ports {
 			name := strings.ReplaceAll(comment(p.Name), "*/", "* /")
 			fmt.Fprintf(&b, " * %s[%d]  %s %s%v\n", side.what, i, name, p.DType, p.Dims)

@@ -49,6 +49,8 @@ var Passes = []Pass{
 	{"inline-branches", inlineBranches, "conditions inside unrolled loops have become constants"},
 	{"unroll-loops", unrollLoops, "loops inside unrolled loops have a known number of iterations now"},
 	{"fold-constants", foldConstants, "the counters of these inner loops are constants, too"},
+	{"count-extents", countExtents, "what a run finds gets names; other passes need extents that are numbers"},
+	{"fold-constants", foldConstants, "the extents that exporters compute with are numbers now"},
 	{"decompose", decompose, "later passes optimise the products and gathers of which transforms, grids and windows are made"},
 	{"fold-constants", foldConstants, "decomposed operators compute with constants, such as matrices and indices"},
 	{"remove-identity", removeIdentity, "Identity, Dropout and casts to the same type hide patterns"},
@@ -107,6 +109,8 @@ var Constraints = []Constraint{
 	{"fold-constants", "inline-branches", "conditions must be constants"},
 	{"fold-constants", "unroll-loops", "numbers of runs must be constants"},
 	{"unroll-loops", "decompose", "operators in a loop's body are to be decomposed, too"},
+	{"unroll-loops", "count-extents", "what loops find has a place of its own in each run"},
+	{"count-extents", "decompose", "shapes must be constants"},
 	{"fold-constants", "decompose", "lengths, axes and shapes must be constants"},
 	{"decompose", "common-subexpressions", "equal matrices and indices of several nodes become one"},
 	{"inline-branches", "common-subexpressions", "nodes of a branch merge with those around it"},
@@ -188,6 +192,9 @@ type Options struct {
 	ConvolvesOnTensorCores func(p precision.Precision) bool
 	// Weights is the form in which the weights of products of few rows are to be stored, of WeightBits; "" leaves them.
 	Weights string
+	// Extent says which extent the results of a counted operator have, of whose symbol most is a bound: that bound, or
+	// another number to see what depends on it. Where it is nil, operators that find elements stay as they are.
+	Extent func(symbol string, most int64) int64
 	// Kernels says what fuses with what; nil means the built-in rKernels.
 	Kernels *rkernels.Catalogue
 }

@@ -89,7 +89,7 @@ func testPassFile(t *testing.T, file string, pass *Pass) {
 		t.Fatal(err)
 	}
 	after := ir.Clone(before)
-	opts, tolerance := Options{}, 2e-5
+	opts, tolerance := Options{Extent: func(_ string, most int64) int64 { return most }}, 2e-5
 	if pass.Name == "narrow-storage" {
 		opts.Precision, tolerance = precision.All(precision.FP16), 2e-3
 	}
@@ -102,7 +102,7 @@ func testPassFile(t *testing.T, file string, pass *Pass) {
 	if err := ir.Verify(after); err != nil {
 		t.Errorf("the pass left an invalid graph: %v", err)
 	}
-	sameResults(t, before, after, 1, tolerance)
+	sameResults(t, before, exact(after), 1, tolerance)
 	text := printed(t, after)
 	if *update {
 		rewrite(t, file, archive, text)
@@ -111,6 +111,19 @@ func testPassFile(t *testing.T, file string, pass *Pass) {
 	if text != string(out.Data) {
 		t.Errorf("got:\n%s\nwant:\n%s", text, out.Data)
 	}
+}
+
+// exact is g with results of counted operators that have no more places than are used, so that other results are those of
+// the graph before they were counted.
+func exact(g *ir.Graph) *ir.Graph {
+	g = ir.Clone(g)
+	for _, n := range g.Nodes {
+		if n.Counted() {
+			delete(n.Attrs, "extent")
+		}
+	}
+	ir.InferShapes(g)
+	return g
 }
 
 func section(a *txtar.Archive, name string) *txtar.File {

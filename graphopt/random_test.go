@@ -24,9 +24,10 @@ func TestRandomGraphs(t *testing.T) {
 	}
 	// The generator makes no recurrent operators, no weights so large that they would be quantised, which does change
 	// results (TestQuantizeWeights), and none that are, nor other numbers of 8 bits (testdata/recognize-quantized,
-	// testdata/fuse-quantized-norm, testdata/fuse-dynamic-quantization).
+	// testdata/fuse-quantized-norm, testdata/fuse-dynamic-quantization). Without Options.Extent nothing is counted
+	// (testdata/count-extents).
 	for _, name := range []string{"expand-recurrent", "quantize-weights", "recognize-quantized", "split-dequantized",
-		"fuse-quantized-norm", "fuse-dynamic-quantization"} {
+		"fuse-quantized-norm", "fuse-dynamic-quantization", "count-extents"} {
 		changes[name] = 1
 	}
 	for _, p := range Passes {

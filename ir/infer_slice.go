@@ -29,7 +29,9 @@ func inferSlice(c *InferContext) {
 		out[axis] = c.in.fresh()
 		if p.starts != nil && p.ends != nil {
 			if n, ok := p.steps[i].Const(); ok && !c.in.hasUnknown(p.starts[i]) && !c.in.hasUnknown(p.ends[i]) {
-				out[axis] = sliceExtent(s[axis], p.starts[i], p.ends[i], n)
+				if e := sliceExtent(s[axis], p.starts[i], p.ends[i], n); e.Equal(s[axis]) || !c.in.found(s[axis]) {
+					out[axis] = e
+				}
 			}
 		}
 	}
@@ -37,6 +39,18 @@ func inferSlice(c *InferContext) {
 	if len(s) == 1 && len(axes) == 1 && p.starts != nil && p.ends != nil {
 		c.setElems(0, sliceElems(c.elems(0), p.starts[0], p.ends[0], p.steps[0]))
 	}
+}
+
+// found reports whether an extent depends on what a run finds, so that nothing may be assumed of it.
+func (in *inferrer) found(d Dim) bool {
+	set := map[string]bool{}
+	d.Symbols(set)
+	for name := range set {
+		if !in.used[name] {
+			return true
+		}
+	}
+	return false
 }
 
 // sliceParams are Slice's inputs with defaults filled in. Entry i of starts, ends and steps belongs to axes[i]. starts

@@ -22,6 +22,7 @@ var Ops = slices.Concat(
 	recurrentOps,
 	controlOps,
 	internalOps,
+	countedOps,
 )
 
 var opIndex = indexOps(Ops)

@@ -93,6 +93,11 @@ var lowerings = []row{
 	{"", "CumProd", indexed.CumSum},
 	{"", "TopK", indexed.TopK},
 
+	// Operators that find elements, and say how many.
+	{ir.InternalDomain, "NonZero", indexed.NonZero},
+	{ir.InternalDomain, "Range", indexed.CountUp},
+	{ir.InternalDomain, "NonMaxSuppression", indexed.NonMaxSuppression},
+
 	// Operators that read between the elements of planes.
 	{"", "GridSample", sampling.GridSample},
 	{"", "RoiAlign", sampling.RoiAlign},

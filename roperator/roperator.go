@@ -119,6 +119,15 @@ type Candidate struct {
 	Stream func(task int) (ref rkernels.Ref, bytes int64)
 	// Live are the members of Args that are extents which only a run knows. Args has the largest ones.
 	Live []LiveArg
+	// Counts are the extents that the device has found of axes of what the candidate writes, and of those in Live. Reads
+	// has them, too.
+	Counts []Count
+}
+
+// Count is the extent of a range that the device finds, as one int64.
+type Count struct {
+	Range int // index in Graph.Ranges
+	View  View
 }
 
 // LiveArg is a member of an rKernel's Args that holds the extent of an axis. The rKernel must read and write no more
@@ -177,6 +186,9 @@ type Port struct {
 	Dims   []Extent
 	Buffer int         // Buffer.ID
 	Axes   []axes.Axis // which of the dims depend on the run, and on what; nil if none does
+	// Counts is 1 + the number of a range that the device finds, if the port tells its extent and no result of the model;
+	// otherwise 0. Such outputs come last.
+	Counts int
 }
 
 // Canonise computes the coordinates of every buffer from the views that all candidates have on it. Candidates have no

@@ -82,11 +82,19 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) error 
 			return &l
 		}
 	}
+	o.FindExtents()
 	if err := driver.Optimise(job, g, nil, o); err != nil {
 		if slices.ContainsFunc(l.Items, func(d *diag.Diagnostic) bool { return d.ID == "unbound-dim" }) {
 			return &l // the extents that readable gave to these dims may be what does not fit
 		}
 		return joinProblems(&l, driver.Explain(diag.InFile(err, o.Path), m))
+	}
+	if o.Finds() && l.Errors() == 0 {
+		ops, err := driver.LowerGeneral(job, o, spec)
+		if err != nil {
+			return err
+		}
+		return scheduled(job, o, spec, ops)
 	}
 	if err := driver.ConstantShapes(g); err != nil {
 		l.Items = append(l.Items, diag.All(driver.Explain(diag.InFile(err, o.Path), m))...)

@@ -108,10 +108,15 @@ func Plan(job *Job, opt CompileOptions) (*Compilation, error) {
 
 // prepare runs the stages from the model to the optimised graph.
 func (c *Compilation) prepare(job *Job) (err error) {
-	opt := &c.opt
-	if ranges := opt.ranges(); len(ranges) > 0 {
+	if ranges := c.opt.ranges(); len(ranges) > 0 {
 		return c.prepareGeneral(job, ranges)
 	}
+	return c.prepareFixed(job)
+}
+
+// optimised imports the model, whose dims have one extent each, and runs the passes.
+func (c *Compilation) optimised(job *Job) (err error) {
+	opt := &c.opt
 	if c.model, err = Load(job, opt.ModelOptions, true); err != nil {
 		return err
 	}

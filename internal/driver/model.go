@@ -171,7 +171,7 @@ func Optimise(job *Job, g *ir.Graph, d *dump.Dir, opt CompileOptions) error {
 // passes are the options of graphopt for a choice of precisions.
 func (o *CompileOptions) passes(choice precision.Choice) graphopt.Options {
 	return graphopt.Options{
-		Check: o.Check, Seed: o.Seed, Precision: choice, Weights: o.Weights,
+		Check: o.Check, Seed: o.Seed, Precision: choice, Weights: o.Weights, Extent: o.finding(),
 		ConvolvesOnTensorCores: lower.ConvolvesOnTensorCores,
 	}
 }

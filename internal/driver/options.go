@@ -27,6 +27,8 @@ type CompileOptions struct {
 	Emit    string // of Emits
 	Offline bool   // no GPU is looked for
 
+	found *foundExtents // what a run finds; nil: operators that find elements stay as they are
+
 	Precision   string           // of package precision; "" for the default
 	PrecisionOf []precision.Rule // of nodes that are to have another one
 	// ErrorBudget, if it is not 0, chooses the precisions: the fastest with which no output is off by more, as relative

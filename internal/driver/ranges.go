@@ -135,8 +135,7 @@ func LowerGeneral(job *Job, opt CompileOptions, spec *device.Spec) (*roperator.G
 	return ops, Explain(err, c.model)
 }
 
-// prepareGeneral is prepare for a model whose dims have ranges. The graph is that of the largest extents; at a few
-// others the model is imported and optimised again, which shows what depends on the extents.
+// prepareGeneral is prepare for a model whose dims have ranges. The graph is that of the largest extents.
 func (c *Compilation) prepareGeneral(job *Job, ranges []axes.Range) error {
 	asked := c.opt.ModelOptions
 	if c.opt.ErrorBudget > 0 {
@@ -153,28 +152,49 @@ func (c *Compilation) prepareGeneral(job *Job, ranges []axes.Range) error {
 	for _, v := range open.Graph.Inputs {
 		shapes = append(shapes, v.Shape)
 	}
+	hi := make([]int64, len(ranges))
+	for i, r := range ranges {
+		hi[i] = r.Hi
+	}
+	c.opt.ModelOptions = asked.with(ranges, hi)
+	c.opt.FindExtents()
+	err = c.optimised(job)
+	c.opt.ModelOptions = asked
+	if err != nil {
+		return err
+	}
+	return c.proveGeneral(job, asked, ranges, shapes)
+}
+
+// proveGeneral shows that the graph, which has the largest extents, is right for all of them. The model is imported and
+// optimised again at a few others, which shows what depends on the extents: on those of ranges, and on those that a run
+// finds. shapes are those of the inputs with symbols.
+func (c *Compilation) proveGeneral(job *Job, asked ModelOptions, ranges []axes.Range, shapes []ir.Shape) error {
+	all := slices.Concat(ranges, c.opt.found.ranges)
 	var points []axes.Point
-	for k, extents := range axes.Extents(ranges) {
-		d := &Compilation{opt: c.opt, spec: c.spec}
-		d.opt.ModelOptions = asked.with(ranges, extents)
-		quiet := job
-		if k > 0 {
-			quiet, d.opt.Dump = &Job{}, ""
-		}
-		if err := d.prepare(quiet); err != nil {
-			return err
-		}
+	for k, extents := range axes.Extents(all) {
 		if k == 0 {
-			c.model, c.graph, c.dump = d.model, d.graph, d.dump
+			points = append(points, axes.Point{Graph: c.graph, Extents: extents})
+			continue
+		}
+		d := &Compilation{opt: c.opt, spec: c.spec}
+		d.opt.ModelOptions, d.opt.Dump = asked.with(ranges, extents), ""
+		d.opt.found = &foundExtents{at: map[string]int64{}}
+		for i, r := range all[len(ranges):] {
+			d.opt.found.at[r.Name] = extents[len(ranges)+i]
+		}
+		if err := d.optimised(&Job{}); err != nil {
+			return err
 		}
 		points = append(points, axes.Point{Graph: d.graph, Extents: extents})
 	}
 	done := job.Stage("axes")
-	c.axes, err = axes.Analyse(ranges, shapes, points)
+	x, err := axes.Analyse(all, shapes, points)
 	if err != nil {
 		return Explain(diag.InFile(err, asked.Path), c.model)
 	}
-	done("%s, shown to hold for all by the rules of %d operators", rangesText(ranges), len(c.graph.Nodes))
+	c.axes = x
+	done("%s, shown to hold for all by the rules of %d operators", rangesText(all), len(c.graph.Nodes))
 	return nil
 }
 

@@ -112,6 +112,9 @@ func (l *Library) Run(in Tensors) (Tensors, error) {
 	}
 	out := Tensors{}
 	for i, p := range outs {
+		if n := ir.Count(p.Dims) * int64(p.DType.Size()); l.Ranges != nil && n <= int64(len(res[i])) {
+			res[i] = res[i][:n] // what a run finds may take less than there is room for
+		}
 		if out[p.Name], err = ir.TensorFromBytes(p.DType, p.Dims, res[i]); err != nil {
 			return nil, err
 		}

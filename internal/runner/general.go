@@ -3,13 +3,16 @@ package runner
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 )
 
 // Ranges is what the library of a general program says of its dims. Inputs and Outputs of Info have the largest
 // extents, until SetDims sets others.
 type Ranges struct {
 	Symbols []Symbol `json:"symbols"`
+	Found   []Symbol `json:"found"` // extents that a run finds
 	Inputs  []Dims   `json:"inputs"`
 	Outputs []Dims   `json:"outputs"`
 	// Programs are the extents that the library's special programs take, the smallest first, and those of the general one.
@@ -51,4 +54,22 @@ func (l *Lib) SetDims(dims [][]int64) error {
 		return err
 	}
 	return l.refresh()
+}
+
+// readDims takes the extents of outputs from what a run of a general program has returned, and returns the rest.
+func (l *Lib) readDims(data []byte) ([]byte, error) {
+	if l.Ranges == nil {
+		return data, nil
+	}
+	for i := range l.Outputs {
+		t := &l.Outputs[i]
+		if len(data) < 8*len(t.Dims) {
+			return nil, errors.New("BUG: the runner sent too little")
+		}
+		t.Dims = slices.Clone(t.Dims)
+		for d := range t.Dims {
+			t.Dims[d], data = int64(binary.LittleEndian.Uint64(data)), data[8:]
+		}
+	}
+	return data, nil
 }

@@ -179,10 +179,14 @@ func (o *Options) arguments() []string {
 	return args
 }
 
-// Run carries out one inference. It takes the bytes of every input, in order, and returns those of every output.
+// Run carries out one inference. It takes the bytes of every input, in order, and returns those of every output. Where the
+// run has found extents, Outputs has them then, and the bytes that such an output does not need follow its elements.
 func (l *Lib) Run(inputs [][]byte) ([][]byte, error) {
 	data, err := l.request(1, 0, 0, inputs)
 	if err != nil {
+		return nil, err
+	}
+	if data, err = l.readDims(data); err != nil {
 		return nil, err
 	}
 	out := make([][]byte, len(l.Outputs))

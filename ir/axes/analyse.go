@@ -74,6 +74,8 @@ type analyser struct {
 	diags  diag.List
 	// unknown are the values that refused nodes make, and what depends on them. Of nodes that read them nothing is said.
 	unknown map[*ir.Value]bool
+	// compound says that the node is in one of ir.Compounds, whose rKernels are told no more than where rows end.
+	compound bool
 }
 
 func (a *analyser) extentsText(k int) string {
@@ -266,9 +268,11 @@ func (a *analyser) fused(n *ir.Node) {
 	for i, v := range body.Inputs {
 		a.Of[v] = a.axesOf(n, n.Inputs[i])
 	}
+	a.compound = ir.IsCompound(n.Str("anchor", ""))
 	for _, m := range body.Nodes {
 		a.node(m)
 	}
+	a.compound = false
 	for i, v := range n.Outputs {
 		if v != nil {
 			a.Of[v], a.unknown[v] = a.axesOf(n, body.Outputs[i]), a.unknown[body.Outputs[i]]

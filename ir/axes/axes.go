@@ -15,6 +15,10 @@
 // axis, its rKernel must be told how much of the axis is live. Analyse follows the axes through the graph and checks
 // each operator by a rule (rules.go). An operator without a rule is refused with its name.
 //
+// Some extents are not even known before a run: counted operators (ir.Node.Counted) find elements, and how many there
+// are is an extent that later operators read in device memory. Such an extent may be 0. For the rest it is a symbol as
+// any other, with the range from 0 to the most that can be found.
+//
 // Boxes only shrink in such a program: an rTask reads and writes what it does at the largest extents, or less. So what
 // Verify shows of the plan at the largest extents holds for all.
 package axes
@@ -27,11 +31,14 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// Range is a symbolic dim of the model's inputs with the extents that it may have in a run.
+// Range is a dim with the extents that it may have in a run: a symbolic dim of the model's inputs, whose extent the
+// host knows before the run, or a number that the device finds in the run, such as how many elements are not 0.
 type Range struct {
 	Name   string
-	Lo, Hi int64   // 1 ≤ Lo < Hi
+	Lo, Hi int64   // 1 ≤ Lo < Hi; of those that the device finds Lo is 0
 	Values []int64 // the only extents that are allowed, ascending; nil if all from Lo to Hi are
+	// Counted says that the device finds the extent: it is the count of the counted operator whose symbol is Name.
+	Counted bool
 }
 
 // String is the range as the flag --dim spells it.
@@ -108,6 +115,11 @@ func (x *Axes) Within(ranges []Range, of []int) *Axes {
 // Dynamic reports whether the extent of the axis depends on the run.
 func (a Axis) Dynamic() bool {
 	return slices.ContainsFunc(a, func(f Factor) bool { return f.Symbol != Static })
+}
+
+// Has reports whether range s is a factor of the axis.
+func (a Axis) Has(s int) bool {
+	return slices.ContainsFunc(a, func(f Factor) bool { return f.Symbol == s })
 }
 
 // Equal reports whether live elements lie at the same places along both axes.

@@ -1,6 +1,7 @@
 package axes
 
 import (
+	"fmt"
 	"reflect"
 
 	"github.com/rammerc/rammerc/internal/diag"
@@ -8,7 +9,7 @@ import (
 )
 
 // pairGraphs finds for each value of g the one of other that is at the same place. The graphs must have the same nodes
-// with the same attributes, but for the windows of views.
+// with the same attributes, but for the windows of views and the extents of counted operators.
 func pairGraphs(twin map[*ir.Value]*ir.Value, g, other *ir.Graph) *diag.Diagnostic {
 	if len(g.Inputs) != len(other.Inputs) || len(g.Outputs) != len(other.Outputs) || len(g.Nodes) != len(other.Nodes) {
 		return &diag.Diagnostic{ID: "dynamic-structure",
@@ -43,7 +44,10 @@ func pairNodes(twin map[*ir.Value]*ir.Value, n, m *ir.Node) *diag.Diagnostic {
 	}
 	for i, v := range n.Inputs {
 		if !paired(twin, v, m.Inputs[i]) {
-			return differ("what it reads")
+			if v == nil || v.Const == nil || m.Inputs[i] == nil || m.Inputs[i].Const == nil {
+				return differ("what it reads")
+			}
+			n.Inputs[i] = apart(twin, v, m.Inputs[i])
 		}
 	}
 	if len(n.Attrs) != len(m.Attrs) {
@@ -57,6 +61,7 @@ func pairNodes(twin map[*ir.Value]*ir.Value, n, m *ir.Node) *diag.Diagnostic {
 				return d
 			}
 		case n.IsInternal("View"): // viewAxes compares them
+		case name == "extent" && n.Counted():
 		case !reflect.DeepEqual(x, y):
 			return differ("attribute " + name)
 		}
@@ -70,6 +75,15 @@ func pairNodes(twin map[*ir.Value]*ir.Value, n, m *ir.Node) *diag.Diagnostic {
 		}
 	}
 	return nil
+}
+
+// apart is a constant of its own for one use of v, of which w is the twin. Constants that happen to be equal at some
+// extents are one there.
+func apart(twin map[*ir.Value]*ir.Value, v, w *ir.Value) *ir.Value {
+	c := *v
+	c.Name = fmt.Sprintf("%s.%d", v.Name, len(twin))
+	twin[&c] = w
+	return &c
 }
 
 // paired reports whether w is the value for v. Constants are paired when they are met first.

@@ -32,7 +32,9 @@ func init() {
 
 		"LayerNormalization": lastAxes, "rammer.RMSNormalization": lastAxes,
 		"Softmax": alongAxis, "LogSoftmax": alongAxis,
-		"Gather": gather,
+		"Gather": gather, "GatherND": gatherND, "TopK": alongLines,
+
+		"rammer.NonZero": nonZero, "rammer.NonMaxSuppression": nonMaxSuppression, "rammer.Range": countUp,
 
 		"rammer.LSTMCell": cell, "rammer.GRUCell": cell, "rammer.RNNCell": cell,
 	}
@@ -51,7 +53,9 @@ func init() {
 }
 
 // shapeOperand reports whether input i of n says the shape of the result, which the outputs' extents tell as well.
-func shapeOperand(n *ir.Node, i int) bool { return i == 1 && (n.Is("Reshape") || n.Is("Expand")) }
+func shapeOperand(n *ir.Node, i int) bool {
+	return i == 1 && (n.Is("Reshape") || n.Is("Expand") || n.Is("TopK"))
+}
 
 // apply applies the rule for n.
 func (a *analyser) apply(n *ir.Node, in [][]Axis) ([][]Axis, error) {
@@ -267,10 +271,15 @@ func (a *analyser) begins(what string, x Axis) error {
 	return nil
 }
 
-// gather takes from a static axis: an index from the end, or one out of range, means the same in all runs then.
+// gather takes from an axis whose extent its rKernel is told in each run, because an index may count from the end. Known
+// indices are different: passes make them of slices, which have fewer elements where the axis has.
 func gather(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 	at := axisAttr(n, 0, len(in[0]))
-	if err := a.static("the axis from which it takes elements", in[0][at]); err != nil {
+	err := a.begins("the axis from which it takes elements", in[0][at])
+	if n.Inputs[1].Const != nil || a.compound {
+		err = a.static("the axis from which it takes elements", in[0][at])
+	}
+	if err != nil {
 		return nil, err
 	}
 	return [][]Axis{slices.Concat(in[0][:at], in[1], in[0][at+1:])}, nil

@@ -190,6 +190,10 @@ var evaluators = map[opKey]opFunc{
 	{"", "Loop"}: loop,
 	{"", "Scan"}: scan,
 
+	{ir.InternalDomain, "NonZero"}:           filledUp(nonZero, 1),
+	{ir.InternalDomain, "Range"}:             filledUp(countUp, 0),
+	{ir.InternalDomain, "NonMaxSuppression"}: filledUp(nonMaxSuppression, 0),
+
 	{ir.InternalDomain, "View"}:      view,
 	{ir.InternalDomain, "Concat"}:    concat,
 	{ir.InternalDomain, "Fused"}:     fused,

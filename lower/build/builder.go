@@ -41,7 +41,8 @@ type Builder struct {
 	open      map[*ir.Value]bool // values whose extents have been reported
 	tooOld    map[string]bool    // kernels of the current group that the target cannot run
 	precision precision.Choice
-	axes      *axes.Axes // nil if all extents are the same in all runs
+	axes      *axes.Axes             // nil if all extents are the same in all runs
+	counts    map[int]roperator.View // of ranges, the extents that the device has found so far
 }
 
 // New starts to lower g for a target, with the kernels of a catalogue and the precisions that p gives to nodes.
@@ -57,6 +58,7 @@ func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.
 		names:   map[string]int{}, shares: shares(g),
 		squeezes: map[*ir.Value]*Squeeze{}, parts: map[*ir.Value]*Parts{}, seconds: map[*ir.Node]*Group{},
 		paired: map[*ir.Node]bool{}, target: t, kernels: kernels, precision: p, open: map[*ir.Value]bool{},
+		counts: map[int]roperator.View{},
 	}
 }
 
@@ -290,6 +292,9 @@ func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) {
 	if len(candidates) == 0 {
 		b.reportNone(kind)
 		return
+	}
+	for _, c := range candidates {
+		b.readCounts(c)
 	}
 	base := b.group.Node.Name
 	if base == "" {

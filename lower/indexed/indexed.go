@@ -32,6 +32,7 @@ func Gather(b *build.Builder, g *build.Group) error {
 		unit = elementwise.PackWidth
 	}
 	size := float64(data.DType().Size())
+	live := liveNumber("extent", b.Axis(g.Anchor.Inputs[0], axis))
 	b.Add(g.Kind(), build.MoveCandidates(dst.Shape, unit, func(t build.Tiling) *roperator.Candidate {
 		c := &roperator.Candidate{
 			Inst:  b.Instance("gather", unit, data.DType(), indices.DType()),
@@ -49,6 +50,7 @@ func Gather(b *build.Builder, g *build.Group) error {
 			t.Box(task, l[:], h[:])
 			lo[0], hi[0] = l[1], h[1]
 		})
+		c.Live = live
 		elements := float64(t.Largest())
 		c.Work.WriteBytes = elements * size
 		c.Work.AddRead(src, elements*size)

@@ -110,7 +110,11 @@ func TopK(b *build.Builder, g *build.Group) error {
 		if len(candidates) > 0 && t.Tasks == candidates[0].Tasks {
 			break
 		}
-		candidates = append(candidates, topKCandidate(p.Node, inst, src, dst, t))
+		c := topKCandidate(p.Node, inst, src, dst, t)
+		if len(in.Shape) > 0 {
+			c.Live = liveNumber("n", b.Axis(g.Inputs[0], axis))
+		}
+		candidates = append(candidates, c)
 	}
 	b.Add(g.Kind(), candidates...)
 	done[0]()

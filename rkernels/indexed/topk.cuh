@@ -100,8 +100,9 @@ struct TopKSort {
       RK_NO_UNROLL
       for (int i = t.tid; i < a.k; i += kThreads) {
         const int at[3] = {c.at[0], i, c.at[1]};
-        store<T>(t, a.values, at, fn::Cast<T>(s.value[i]));
-        store<int64_t>(t, a.indices, at, s.index[i]);
+        const bool there = i < a.n;  // where only a run knows n, the last places may be left over
+        store<T>(t, a.values, at, there ? fn::Cast<T>(s.value[i]) : T(0));
+        store<int64_t>(t, a.indices, at, there ? s.index[i] : 0);
       }
     }
   }
@@ -133,6 +134,12 @@ struct TopKRank {
         const int at[3] = {c.at[0], rank, c.at[1]};
         store<T>(t, a.values, at, src[i * a.src.s[1]]);
         store<int64_t>(t, a.indices, at, i);
+      }
+      RK_NO_UNROLL
+      for (int i = a.n + t.tid; i < a.k; i += kThreads) {
+        const int at[3] = {c.at[0], i, c.at[1]};
+        store<T>(t, a.values, at, T(0));
+        store<int64_t>(t, a.indices, at, 0);
       }
     }
   }

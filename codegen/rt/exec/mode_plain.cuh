@@ -45,10 +45,8 @@ RT_DEVICE void VEU<Program>::compute(const void* args, int rtask) {
   static_assert(K::kThreads % 32 == 0 && K::kThreads <= Program::kThreads && K::kShared <= Program::kShared);
   static_assert(sizeof(typename K::Args) <= kMaxArgsBytes, "an rKernel's Args take at most 1 KB");
   const typename K::Args& a = *static_cast<const typename K::Args*>(args);
-  if constexpr (Program::kRanges > 0) {
-    // Others count on what is given away by tags and slots, whether it is live or not.
-    if (c_.ring[now_ % c_.kSteps].exports == 0 &&
-        is_dead<typename K::Args, Program::kRanges>(args, static_cast<uint32_t>(rtask))) {
+  if constexpr (Program::kRules > 0) {
+    if (idle<K>(args, static_cast<uint32_t>(rtask))) {
       detail::wait_for_launches_before();
       if constexpr (Early<K> && Program::kPersistent) {
         if (waits_late(now_)) pending(now_).wait(tid_);

@@ -43,8 +43,8 @@ struct Needs {
   static constexpr int kShared = most(0, {Kernels::kShared...});
   static constexpr int kArgsBytes = (most(16, {static_cast<int>(sizeof(typename Kernels::Args))...}) + 15) / 16 * 16;
 
-  // How many dims have ranges (live.cuh).
-  static constexpr int kRanges = 0;
+  // The most rules of an rOperator, and members of Args that follow from what the device finds (live.cuh).
+  static constexpr int kRules = 0, kMembers = 0;
 
   // Whether an instance begins early; false for those that have no bit in a word.
   RT_HOST_DEVICE static constexpr uint64_t early_ones() {

@@ -4,6 +4,7 @@
 //   walk.cuh           from step to step
 //   fetch.cuh          brings descriptors of the steps ahead into shared memory
 //   mode_plain.cuh     a step whose instance keeps nothing on chip
+//   live.cuh           a step that has nothing to do in a run with small extents
 //   mode_resident.cuh  a run of steps that share what their instance keeps on chip
 //   mode_direct.cuh    steps of a run whose threads poll tagged words themselves
 //   mode_near.cuh      steps of a run whose threads take words from slots themselves
@@ -100,6 +101,8 @@ class VEU {
   RT_DEVICE void end(uint32_t i);
   template <int Left = 0>
   RT_DEVICE void settle();
+  template <class K>
+  RT_DEVICE bool idle(const void* args, uint32_t rtask);
   RT_DEVICE Stream stream() const;
   template <class K>
   RT_DEVICE Task task() const;

@@ -6,6 +6,10 @@
 // tensors are dense for the extents of the run, so they are copied to and from tensors of the largest extents, unless
 // that is what they are. rKernels that sum over such an axis have its extent among their Args. A program has Args of
 // its own in each context, in which set_extents writes it.
+//
+// Extents that the device finds in a run are outputs of the model that its caller does not see: they come behind the
+// others. After a run the host reads them, and then copies the tensors that have such extents. So an inference with
+// them is waited for, also by run_async.
 #pragma once
 
 #include <climits>
@@ -23,6 +27,8 @@ struct Range {
   int64_t lo, hi;
   const int64_t* values;  // the only extents that are allowed, ascending; or null
   int value_count;
+  bool found;  // the device finds the extent
+  int output;  // the output of the model that tells it, or -1 where no tensor of the caller has it
 };
 
 // A part of a dim of a tensor: the largest extent, and the number of the range that it belongs to, or -1.
@@ -47,7 +53,9 @@ struct General {
   const char* name;  // the extents that it takes, as JSON
   int range_count;
   const Range* ranges;
-  const GeneralPort *inputs, *outputs;
+  const GeneralPort* inputs;
+  int output_count;  // that the caller sees
+  const GeneralPort* outputs;
   // Writes extents into the Args of rOperators, by their numbers.
   void (*apply)(char* const* args, const int64_t* extents);
   int special_count;
@@ -115,9 +123,15 @@ class GeneralProgram : public Context<Program> {
     if (changed_ && dev::capturing(stream)) {
       throw Error{kBadArgument, "the dims have changed: run once with them before a stream is captured"};
     }
+    if (tells() && dev::capturing(stream)) {
+      throw Error{kBadArgument, "outputs have extents that a run finds: it cannot be captured"};
+    }
     this->waited_for_ = false;
     this->explained([&] { put(stream, in, out, true, before); });
   }
+
+  // The extents of the latest inference, with those that it has found.
+  const std::vector<int64_t>& extents() const { return extents_; }
 
   void run(const void* const* in, void* const* out, bool on_host, GeneralProgram* before) {
     std::lock_guard<std::mutex> hold(this->mutex_);
@@ -160,25 +174,35 @@ class GeneralProgram : public Context<Program> {
 
   int64_t extent(const Factor& f) const { return f.range < 0 ? f.n : extents_[static_cast<size_t>(f.range)]; }
 
-  // Whether all extents of a tensor are the largest ones.
+  bool found(const Factor& f) const { return f.range >= 0 && general_.ranges[f.range].found; }
+
+  // Whether tensors of the caller have extents that the device finds. Outputs of the model behind theirs tell them.
+  bool tells() const { return this->model_.output_count > general_.output_count; }
+
+  // Whether all extents of a tensor are known to be the largest ones.
   bool whole(const GeneralPort& port) const {
     for (int k = 0; k < port.cuts[port.rank]; ++k) {
-      if (extent(port.factors[k]) != port.factors[k].n) return false;
+      if (extent(port.factors[k]) != port.factors[k].n || found(port.factors[k])) return false;
     }
     return true;
   }
 
-  // The memory of a tensor of the caller.
+  // The memory of a tensor of the caller, with room for all that a run could find.
   Span span(bool is_output, int i, const void* p) const {
+    if (is_output && i >= general_.output_count) return Span{"output ", this->model_.outputs[i].name, nullptr, 0};
     const GeneralPort& port = is_output ? general_.outputs[i] : general_.inputs[i];
     size_t bytes = port.element;
-    for (int k = 0; k < port.cuts[port.rank]; ++k) bytes *= static_cast<size_t>(extent(port.factors[k]));
+    for (int k = 0; k < port.cuts[port.rank]; ++k) {
+      const Factor& f = port.factors[k];
+      bytes *= static_cast<size_t>(found(f) ? f.n : extent(f));
+    }
     return Span{is_output ? "output " : "input ", port.name, p, bytes};
   }
 
   // Outputs may stand where inputs stood: then one of them is copied.
   void check(const void* const* in, void* const* out) const {
     check_pointers(this->model_, false, [&](bool is_output, int i) {
+      if (is_output && i >= general_.output_count) return span(true, i, nullptr);
       return span(is_output, i, is_output ? (out ? out[i] : nullptr) : (in ? in[i] : nullptr));
     });
   }
@@ -194,7 +218,7 @@ class GeneralProgram : public Context<Program> {
     for (int i = 0; i < this->model_.input_count; ++i) {
       if (in_place(general_.inputs[i], in[i])) used_in_[static_cast<size_t>(i)] = in[i];
     }
-    for (int i = 0; i < this->model_.output_count; ++i) {
+    for (int i = 0; i < general_.output_count; ++i) {
       bool apart = in_place(general_.outputs[i], out[i]);
       for (int k = 0; k < this->model_.input_count; ++k) {
         const bool used = used_in_[static_cast<size_t>(k)] == in[k];
@@ -218,8 +242,9 @@ class GeneralProgram : public Context<Program> {
            const_cast<char*>(static_cast<const char*>(in[i])), true, s);
     }
     this->enqueue(s, used_in_.data(), used_out_.data());
+    if (tells()) read_extents(s);
     bool copied = false;
-    for (size_t i = 0; i < used_out_.size(); ++i) {
+    for (size_t i = 0; i < static_cast<size_t>(general_.output_count); ++i) {
       if (used_out_[i] == out[i]) continue;
       copy(general_.outputs[i], static_cast<char*>(used_out_[i]), static_cast<char*>(out[i]), false, s);
       copied = true;
@@ -227,9 +252,26 @@ class GeneralProgram : public Context<Program> {
     if (copied && !captured) this->fence_->set(s);
   }
 
+  // Waits for the inference, and takes the extents that it has found. After one that failed they may be anything.
+  void read_extents(dev::Stream s) {
+    std::vector<int64_t> told(extents_.size());
+    for (size_t r = 0; r < told.size(); ++r) {
+      const int output = general_.ranges[r].output;
+      if (output >= 0) dev::download_async(&told[r], used_out_[static_cast<size_t>(output)], sizeof told[r], s);
+    }
+    dev::wait_for(s);
+    for (size_t r = 0; r < told.size(); ++r) {
+      const Range& range = general_.ranges[r];
+      if (range.output >= 0) extents_[r] = std::max<int64_t>(0, std::min(told[r], range.hi));
+    }
+  }
+
   // Copies a tensor from its dense form to that of the largest extents, or back. Neighbouring factors are one as
   // long as the inner ones are as large as they can be; so what is left are rows, blocks of rows, and so on.
   void copy(const GeneralPort& port, char* wide, char* dense, bool in, dev::Stream s) const {
+    for (int k = 0; k < port.cuts[port.rank]; ++k) {
+      if (extent(port.factors[k]) == 0) return;
+    }
     struct Level {
       size_t n, wide, dense;  // how many, and the bytes from one to the next
     };

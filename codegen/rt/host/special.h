@@ -39,6 +39,9 @@ class GeneralContext {
     if (!dims && model_.input_count > 0) throw Error{kBadArgument, "dims is a null pointer"};
     std::vector<int64_t> extents(extents_.size(), -1);
     for (int i = 0; i < model_.input_count; ++i) read_dims(i, dims[i], extents);
+    for (size_t r = 0; r < extents.size(); ++r) {
+      if (general_.ranges[r].found) extents[r] = extents_[r];
+    }
     if (extents == extents_) return;
     extents_ = extents;
     turn();
@@ -52,12 +55,14 @@ class GeneralContext {
     turn();
   }
 
-  // The extent of dim d of a port at present.
-  int64_t extent(const GeneralPort& port, int d) const {
+  // The extent of dim d of a port at present. What the device finds is what the latest run has found, or the most that it
+  // could.
+  int64_t extent(const GeneralPort& port, int d, bool most = false) const {
     int64_t n = 1;
     for (int k = port.cuts[d]; k < port.cuts[d + 1]; ++k) {
       const Factor& f = port.factors[k];
-      n *= f.range < 0 ? f.n : extents_[static_cast<size_t>(f.range)];
+      const bool largest = f.range < 0 || (most && general_.ranges[f.range].found);
+      n *= largest ? f.n : extents_[static_cast<size_t>(f.range)];
     }
     return n;
   }
@@ -66,6 +71,7 @@ class GeneralContext {
     std::lock_guard<std::mutex> hold(mutex_);
     current_->run_async(stream, in, out, before());
     latest_ = current_;
+    learn();
     describe();
   }
 
@@ -74,6 +80,7 @@ class GeneralContext {
     std::lock_guard<std::mutex> hold(mutex_);
     current_->run(in, out, on_host, before());
     latest_ = current_;
+    learn();
     describe();
   }
 
@@ -94,6 +101,13 @@ class GeneralContext {
     std::unique_ptr<One> program;
     uint64_t turn = 0;  // when it was chosen last
   };
+
+  // Takes the extents that the latest inference has found.
+  void learn() {
+    for (size_t r = 0; r < extents_.size(); ++r) {
+      if (general_.ranges[r].found) extents_[r] = latest_->extents()[r];
+    }
+  }
 
   // The program that ran last, if it is another than the one that runs next.
   One* before() const { return latest_ == current_ ? nullptr : latest_; }
@@ -127,7 +141,7 @@ class GeneralContext {
 
   bool takes(const General& g) const {
     for (size_t i = 0; i < extents_.size(); ++i) {
-      if (!allows(g.ranges[i], extents_[i])) return false;
+      if (!g.ranges[i].found && !allows(g.ranges[i], extents_[i])) return false;
     }
     return true;
   }

@@ -53,7 +53,7 @@ struct Library {
   decltype(&model_build_info) build_info;
   decltype(&model_run_info) run_info;
   decltype(&model_trace) trace;
-  // Only libraries whose inputs have dims with ranges have these.
+  // Only libraries of general programs have these.
   decltype(&model_set_dims) set_dims = nullptr;
   decltype(&model_ctx_io) ctx_io = nullptr;
   decltype(&model_dims_info) dims_info = nullptr;
@@ -168,8 +168,17 @@ class Session {
     for (int i = 0; i < io_->output_count; ++i) driver_->to_host(out_[i].data(), device_out_[i], io_->outputs[i].bytes);
   }
 
+  // The outputs. Those of a general program have the extents of this run, which stand in front of them all, and as many
+  // bytes as they may take.
   std::string outputs() const {
     std::string s;
+    if (lib_.ctx_io) {
+      const model_io* io = lib_.ctx_io(ctx_);
+      for (int i = 0; i < io->output_count; ++i) {
+        const model_tensor& t = io->outputs[i];
+        s.append(reinterpret_cast<const char*>(t.dims), sizeof(int64_t) * static_cast<size_t>(t.rank));
+      }
+    }
     for (int i = 0; i < io_->output_count; ++i) s.append(out_[i].data(), io_->outputs[i].bytes);
     return s;
   }

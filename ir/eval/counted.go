@@ -1,0 +1,37 @@
+package eval
+
+import "github.com/rammerc/rammerc/ir"
+
+// filledUp makes the counted operator of op, whose result has as many elements along axis as it finds. They are filled up
+// with zeros to the attribute extent; the second result says how many there are.
+func filledUp(op func(*call) []*ir.Tensor, axis int) func(*call) []*ir.Tensor {
+	return func(c *call) []*ir.Tensor {
+		found := op(c)[0]
+		n := found.Dims[axis]
+		count := ir.FromSlice(ir.Int64, []int64{n}, 1)
+		if !c.HasAttr("extent") {
+			return []*ir.Tensor{found, count}
+		}
+		dims := append([]int64{}, found.Dims...)
+		if dims[axis] = c.Attr("extent").I; n > dims[axis] {
+			fail("it finds %d elements, and its result has room for %d", n, dims[axis])
+		}
+		out := c.alloc(found.DType, dims)
+		from, to := ir.Slice[int64](found), ir.Slice[int64](out)
+		inner := int(ir.Count(dims[axis+1:]))
+		width, wide := int(n)*inner, int(dims[axis])*inner
+		for row := range int(ir.Count(dims[:axis])) {
+			copy(to[row*wide:], from[row*width:(row+1)*width])
+		}
+		return []*ir.Tensor{out, count}
+	}
+}
+
+// countUp is the list of the numbers from 0 to n - 1.
+func countUp(c *call) []*ir.Tensor {
+	out := c.alloc(ir.Int64, []int64{max(scalarInt(c.arg(0)), 0)})
+	for i := range ir.Slice[int64](out) {
+		ir.Slice[int64](out)[i] = int64(i)
+	}
+	return one(out)
+}
