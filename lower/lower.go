@@ -243,9 +243,9 @@ func reportError(b *build.Builder, n *ir.Node, err error) {
 	switch {
 	case errors.As(err, &missing):
 		d := ir.NodeDiag(n, "not-constant", err.Error())
-		d.Help = build.BindHelp(missing.Node.Input(missing.Input))
+		d.Help = b.BindHelp(missing.Node.Input(missing.Input))
 		if g := b.Group(); g != nil && missing.Node == g.Anchor {
-			d.Help = build.BindHelp(g.Inputs[missing.Input]) // outside of a fused body
+			d.Help = b.BindHelp(g.Inputs[missing.Input]) // outside of a fused body
 		}
 		b.Report(d)
 	case err != nil:
@@ -258,7 +258,7 @@ func reportError(b *build.Builder, n *ir.Node, err error) {
 func ConvolvesOnTensorCores(p precision.Precision) bool { return conv.OnTensorCores(p) }
 
 // BindHelp says which inputs of the model, fixed when it is compiled, make values constant; see build.BindHelp.
-func BindHelp(values ...*ir.Value) string { return build.BindHelp(values...) }
+func BindHelp(g *ir.Graph, values ...*ir.Value) string { return build.BindHelp(g, values...) }
 
 // ForDevice is Lower for the device that spec describes, with the built-in rKernels, where all runs have the same
 // extents.

@@ -33,7 +33,7 @@ func reportMissing(b *build.Builder, n *ir.Node, op string) {
 	if r, ok := reasons[op]; ok {
 		d.Message += ": " + r.why
 		if r.bind {
-			d.Help = build.BindHelp(n.Inputs...)
+			d.Help = b.BindHelp(n.Inputs...)
 		}
 	}
 	b.Report(d)

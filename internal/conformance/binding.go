@@ -6,51 +6,6 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// shapePorts are the inputs of operators that determine the shape of a result, or which of several bodies runs. The
-// compiler must know their values.
-var shapePorts = map[string][]int{
-	"AffineGrid":      {1},
-	"BlackmanWindow":  {0},
-	"CenterCropPad":   {1},
-	"Col2Im":          {1, 2},
-	"ConstantOfShape": {0},
-	"CumProd":         {1},
-	"CumSum":          {1},
-	"DFT":             {1, 2},
-	"Dropout":         {1, 2},
-	"Expand":          {1},
-	"HammingWindow":   {0},
-	"HannWindow":      {0},
-	"If":              {0},
-	"Loop":            {0, 1},
-	"MaxUnpool":       {2},
-	"MelWeightMatrix": {0, 1, 2, 3, 4},
-	"OneHot":          {1},
-	"Pad":             {1, 3},
-	"Range":           {0, 1, 2},
-	"ReduceL1":        {1},
-	"ReduceL2":        {1},
-	"ReduceLogSum":    {1},
-	"ReduceLogSumExp": {1},
-	"ReduceMax":       {1},
-	"ReduceMean":      {1},
-	"ReduceMin":       {1},
-	"ReduceProd":      {1},
-	"ReduceSum":       {1},
-	"ReduceSumSquare": {1},
-	"Reshape":         {1},
-	"Resize":          {1, 2, 3},
-	"STFT":            {1, 3},
-	"Slice":           {1, 2, 3, 4},
-	"Split":           {1},
-	"Squeeze":         {1},
-	"Tile":            {1},
-	"TopK":            {1},
-	"Trilu":           {1},
-	"Unsqueeze":       {1},
-	"Upsample":        {1},
-}
-
 // weightPorts are inputs that the compiler only takes as constants, because it packs them.
 var weightPorts = map[string][]int{
 	"GRU":  {1, 2, 3},
@@ -79,7 +34,7 @@ type shapeWalk struct{ seen, weights map[*ir.Value]bool }
 
 func (w *shapeWalk) graph(g *ir.Graph) {
 	for _, n := range g.Nodes {
-		for _, i := range shapePorts[n.Op] {
+		for _, i := range ir.ShapePorts[n.Op] {
 			w.need(n.Input(i))
 		}
 		for _, i := range weightPorts[n.Op] {

@@ -54,7 +54,7 @@ func ConstantShapes(g *ir.Graph) error {
 			}
 			open[v] = true
 			if !inherited {
-				l.Add(dataDependent(n, i))
+				l.Add(dataDependent(g, n, i))
 			}
 		}
 	}
@@ -62,12 +62,12 @@ func ConstantShapes(g *ir.Graph) error {
 }
 
 // dataDependent says that the shape of output i of n depends on data.
-func dataDependent(n *ir.Node, i int) *diag.Diagnostic {
+func dataDependent(g *ir.Graph, n *ir.Node, i int) *diag.Diagnostic {
 	d := ir.NodeDiag(n, "data-dependent-shape", fmt.Sprintf("the shape %v depends on data", n.Outputs[i].Shape))
 	d.Port = fmt.Sprintf("output %d", i)
 	d.Help = "rammerc compiles static shapes: make what determines it a constant of the model; " +
 		"the engine eval runs it as it is"
-	if help := lower.BindHelp(n.Inputs...); help != "" {
+	if help := lower.BindHelp(g, n.Inputs...); help != "" {
 		d.Help = help
 	}
 	return d

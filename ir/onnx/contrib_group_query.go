@@ -151,7 +151,14 @@ func (g *groupQuery) append(past, tokens *ir.Value) *ir.Value {
 	}
 	places := g.emit("Add", nil, g.countTo(g.extentOf(tokens, 2)), g.first) // [batch][length]
 	places = g.emit("Expand", nil, g.unsqueeze(places, 1, 3), g.shapeValue(tokens))
-	return g.emit("ScatterElements", axisAttr(2), room, places, tokens)
+	stored := g.emit("ScatterElements", axisAttr(2), room, places, tokens)
+	if batch, known := g.knownExtent(past, 0); known && batch == 1 || room == past {
+		return stored
+	}
+	// Sequences that are shorter than the longest one have zeros behind their tokens.
+	end := g.emit("Add", nil, g.first, g.extentOf(tokens, 2))
+	there := g.emit("Less", nil, g.unsqueeze(g.countTo(g.extentOf(stored, 2)), 1), g.unsqueeze(end, 1, 3))
+	return g.emit("Where", nil, there, stored, g.scalar("none", 0, stored))
 }
 
 // fits reports whether the cache is known to have room for all tokens.

@@ -75,6 +75,7 @@ var rules = []rule{
 	{"Resize", 11, always, resizeInputs, "empty inputs roi, scales and sizes stood for absent ones"},
 	{"RoiAlign", 10, 16, roiAlign10, "coordinates were not shifted by half a pixel"},
 	{"RotaryEmbedding", 23, always, rotaryEmbedding, "written out as its formula"},
+	{"STFT", 17, always, stftSignal, "a signal without an axis for the parts of its numbers gets one"},
 	{"Scan", 8, 9, scan8, "all inputs and outputs had a batch axis"},
 	{"Scatter", 9, 11, rename("ScatterElements"), "ScatterElements, its newer name"},
 	{"SimplifiedLayerNormalization", minOpset, always, rmsNorm, "RMSNormalization, its standard name"},

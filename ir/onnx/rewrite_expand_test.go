@@ -55,6 +55,11 @@ func expansionCases() []rewriteCase {
 	cases[len(cases)-1].model.OpsetImport = append(cases[len(cases)-1].model.OpsetImport,
 		&onnxpb.OperatorSetIdProto{Domain: proto.String("ai.onnx.preview"), Version: proto.Int64(1)})
 
+	add("STFT of rank 2", 17, []string{"x float32[2,20]"}, "y float32", "y = STFT(x,s,w)", "")
+	cases[len(cases)-1].model.init(scalarInt("s", 3), tensor("w", []float32{0.5, 1, 2, 1, 0.5, 0.25}))
+	add("BatchNormalization trained", 14, []string{"x float32[2,3,4]", "s float32[3]", "b float32[3]", "m float32[3]",
+		"v float32[3]"}, "y float32; r float32; u float32", "y,r,u = BatchNormalization(x,s,b,m,v)",
+		"it trains only in builds for training", attr("training_mode", 1), attr("momentum", 0.8))
 	add("LpPool", 18, []string{"x float32[2,3,7,8]"}, "y float32", "y = LpPool(x)", "",
 		attr("kernel_shape", []int64{2, 3}),
 		attr("pads", []int64{0, 1, 1, 1}), attr("strides", []int64{1, 2}), attr("p", 3))
@@ -118,6 +123,13 @@ func expansionCases() []rewriteCase {
 		cases[len(cases)-1].model.init(targets[0])
 	}
 	return append(cases, contribCases()...)
+}
+
+// scalarInt is an initializer of rank 0.
+func scalarInt(name string, x int64) *onnxpb.TensorProto {
+	t := tensor(name, []int64{x})
+	t.Dims = nil
+	return t
 }
 
 // symbolic replaces the extents that choose picks by symbols; equal extents get the same one.

@@ -73,3 +73,10 @@ func scan8(c *rewriting) {
 	item.Nodes = []*ir.Node{n}
 	c.become("Scan", ir.Attrs{"body": ir.GraphAttr(item), "num_scan_inputs": ir.IntAttr(int64(len(inputs)))}, inputs...)
 }
+
+// stftSignal gives a real signal [batch][samples] the axis of the standard, [batch][samples][1].
+func stftSignal(c *rewriting) {
+	if x := c.n.Input(0); x != nil && len(c.s.typeOf(x).shape) == 2 {
+		c.n.Inputs = append([]*ir.Value{c.unsqueeze(x, 2)}, c.n.Inputs[1:]...)
+	}
+}

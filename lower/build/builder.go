@@ -21,6 +21,7 @@ import (
 // Builder holds what is known of one graph while it is lowered: where each value lies, and the rOperators so
 // far. Lowerings ask it for the views of values and add rOperators to it.
 type Builder struct {
+	source   *ir.Graph // what is lowered
 	graph    *roperator.Graph
 	views    map[*ir.Value]roperator.View // values that have been produced, and inputs
 	homes    map[*ir.Value]roperator.View // where a value must be written: graph outputs, concats in place
@@ -51,7 +52,7 @@ func New(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.
 		panic("BUG: lowering for no device")
 	}
 	return &Builder{
-		graph: &roperator.Graph{Name: g.Name},
+		source: g, graph: &roperator.Graph{Name: g.Name},
 		views: map[*ir.Value]roperator.View{}, homes: map[*ir.Value]roperator.View{},
 		consts: map[*ir.Tensor]*roperator.Buffer{}, packed: map[string]*roperator.Buffer{},
 		largest: map[int]float32{},

@@ -22,13 +22,13 @@ func (e *NotConstant) Error() string {
 // more elements are data.
 const mostBound = 64
 
-// BindHelp suggests how to make values constant: by fixing the inputs of the model from which they are computed, if
-// these can be shapes, axes and the like. It is empty if there are none.
-func BindHelp(values ...*ir.Value) string {
+// BindHelp suggests how to make values of g constant: by fixing the inputs of the model from which they are computed, if
+// these are shapes, axes, conditions and the like, and no data. It is empty if there are none.
+func BindHelp(g *ir.Graph, values ...*ir.Value) string {
 	var flags []string
 	for _, v := range ir.InputsBehind(values...) {
 		dims, known := v.Shape.Consts()
-		if known && ir.Count(dims) > mostBound || len(v.Shape) > 1 || !known && v.DType.IsFloat() {
+		if known && ir.Count(dims) > mostBound || len(v.Shape) > 1 || !known && v.DType.IsFloat() || ir.IsData(g, v) {
 			continue
 		}
 		example := "[1,2]"
@@ -42,6 +42,9 @@ func BindHelp(values ...*ir.Value) string {
 	}
 	return "fix its value when compiling, e.g. " + strings.Join(flags, " ") + " (or =@FILE)"
 }
+
+// BindHelp is BindHelp for values of the graph that is lowered.
+func (b *Builder) BindHelp(values ...*ir.Value) string { return BindHelp(b.source, values...) }
 
 // ConstInts is the value of input i of n, which must be a constant of integers; name is what ONNX calls the input.
 func ConstInts(n *ir.Node, i int, name string) ([]int64, error) {
