@@ -158,7 +158,7 @@ func fiveModel() []byte {
 		node("after", "Neg", []string{"a"}, []string{"e"}),
 		node("type", "Softmax", []string{"i"}, []string{"c"}),
 		node("before", "Sqrt", []string{"x"}, []string{"s"}),
-		node("places", "NonZero", []string{"s"}, []string{"n"}),
+		node("places", "Unique", []string{"s"}, []string{"n"}),
 		pool)
 	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{Domain: proto.String("com.microsoft"),
 		Version: proto.Int64(1)})
