@@ -23,6 +23,8 @@ import time
 
 import torch
 
+from collect import made_with
+
 LAYERS, HIDDEN, CALLS, ROUNDS = 2, 768, int(os.environ.get("CALLS", 300)), 5
 PAIRS = [(16, 17), (64, 65), (200, 201), (333, 334), (64, 333)]
 
@@ -173,9 +175,8 @@ def ours(folder, most):
 
 def gather(out, files):
     rows = [json.load(open(f)) for f in files]
-    result = {"schema": "rammerc/lengths/v1", "gpu": torch.cuda.get_device_name(), "torch": torch.__version__,
-              "cuda": torch.version.cuda, "commit": os.environ.get("COMMIT", ""), "model": f"BERT of {LAYERS} layers, fp32",
-              "rows": rows}
+    result = {"schema": "rammerc/lengths/v1", **made_with(), "torch": torch.__version__,
+              "model": f"BERT of {LAYERS} layers, fp32", "rows": rows}
     by = {r["way"]: r["beyond_weights_bytes"] for r in rows}
     peer = by.get("a CUDA graph of PyTorch for each length")
     if peer and "rammerc" in by:

@@ -11,10 +11,19 @@ import (
 	"github.com/rammerc/rammerc/internal/driver"
 )
 
-// specialLibrary compiles an encoder for ranges of extents with special programs for three combinations of them.
+// TestSpecial has one library for all of its parts: an encoder for ranges of extents, with special programs for three
+// combinations of them.
+func TestSpecial(t *testing.T) {
+	needCxx(t)
+	t.Parallel()
+	model, dir := specialLibrary(t)
+	t.Run("programs", func(t *testing.T) { specialPrograms(t, model, dir) })
+	t.Run("in place", func(t *testing.T) { specialInPlace(t, dir) })
+	t.Run("Go package", func(t *testing.T) { specialGoPackage(t, dir) })
+}
+
 func specialLibrary(t *testing.T) (model, dir string) {
 	t.Helper()
-	needCxx(t)
 	model, dir = encoder(t, 1), filepath.Join(t.TempDir(), "lib")
 	c := driver.CompileOptions{Out: dir, Name: "encoder", Target: driver.TargetEmu, Emit: driver.EmitAll}
 	c.Path, c.Dims, c.Typical = model, []string{"batch=1,2", "seq=1..24"}, []string{"batch=1", "seq=5"}
@@ -26,9 +35,7 @@ func specialLibrary(t *testing.T) (model, dir string) {
 
 // Special programs compute what the general one does, each for the extents that are its own; a run says which one it was,
 // and inspect lists them.
-func TestSpecialPrograms(t *testing.T) {
-	t.Parallel()
-	model, dir := specialLibrary(t)
+func specialPrograms(t *testing.T, model, dir string) {
 	all := []string{"batch=1 seq=1..5", "batch=1,2 seq=1..5", "batch=1 seq=1..24", "batch=1,2 seq=1..24"}
 	for _, c := range []struct {
 		dims []string
@@ -136,13 +143,75 @@ func main() {
 }
 `
 
-func TestSpecialGoPackage(t *testing.T) {
+// inPlaceUser runs a library with tensors in host memory and in device memory, which are the same on the emulator, at
+// extents at which tensors in device memory are used in place; then with an output that lies where an input does.
+const inPlaceUser = `
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "encoder.h"
+
+static void check(encoder_ctx *c, int status) {
+  if (status == encoder_OK) return;
+  printf("%s\n", encoder_last_error(c));
+  exit(1);
+}
+
+static int differ(encoder_ctx *c, int64_t batch, int64_t seq) {
+  const int64_t dims[] = {batch, seq};
+  const int64_t *const both[] = {dims, dims};
+  check(c, encoder_set_dims(c, both));
+  const encoder_io *io = encoder_ctx_io(c);
+  void *in[2], *out[2][2], *shared[2];
+  for (int i = 0; i < 2; i++) {
+    in[i] = aligned_alloc(64, (io->inputs[i].bytes + 63) / 64 * 64);
+    memset(in[i], 0, io->inputs[i].bytes);
+    for (int k = 0; k < 2; k++) out[k][i] = aligned_alloc(64, (io->outputs[i].bytes + 63) / 64 * 64);
+  }
+  for (int i = 0; i < batch * seq; i++) ((int64_t *)in[0])[i] = i % 32;
+  shared[0] = aligned_alloc(64, (io->outputs[0].bytes + 63) / 64 * 64);
+  shared[1] = out[1][1];
+  memcpy(shared[0], in[1], io->inputs[1].bytes);
+  check(c, encoder_run(c, (const void *const *)in, out[0], encoder_HOST));
+  check(c, encoder_run(c, (const void *const *)in, out[1], encoder_DEVICE));
+  int n = memcmp(out[0][0], out[1][0], io->outputs[0].bytes) != 0;
+  n += memcmp(out[0][1], out[1][1], io->outputs[1].bytes) != 0;
+  in[1] = shared[0];
+  check(c, encoder_run(c, (const void *const *)in, shared, encoder_DEVICE));
+  n += memcmp(out[0][0], shared[0], io->outputs[0].bytes) != 0;
+  return n + (memcmp(out[0][1], shared[1], io->outputs[1].bytes) != 0);
+}
+
+int main(void) {
+  encoder_ctx *c;
+  check(NULL, encoder_create(NULL, &c));
+  printf("%d %d %d\n", differ(c, 2, 24), differ(c, 1, 5), differ(c, 1, 4));
+  encoder_destroy(c);
+  return 0;
+}
+`
+
+func specialInPlace(t *testing.T, dir string) {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "inplace.c"), []byte(inPlaceUser), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command("sh", "-c", cc+" inplace.c -L. -lencoder -Wl,-rpath,. -o inplace && ./inplace")
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil || string(out) != "0 0 0\n" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func specialGoPackage(t *testing.T, dir string) {
 	for _, tool := range []string{"go", "cc"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skip(err)
 		}
 	}
-	_, dir := specialLibrary(t)
 	user := filepath.Join(dir, "user")
 	if err := os.MkdirAll(user, 0o777); err != nil {
 		t.Fatal(err)
