@@ -1,18 +1,22 @@
-"""What 512 sequence lengths take of a GPU, in memory and in time: a general program beside PyTorch's ways.
+"""What 512 sequence lengths take of a GPU, in memory and in time: libraries for a range of lengths beside PyTorch.
 
-    python3 lengths.py ours LIBDIR LENGTHS      a library that rammerc compiled for a range of lengths
+    python3 lengths.py general LIBDIR LENGTHS   a library that rammerc compiled for a range of lengths
+    python3 lengths.py special LIBDIR LENGTHS   one that has special programs, too
     python3 lengths.py graphs LENGTHS           a CUDA graph of PyTorch for each length, in one memory pool
     python3 lengths.py compiled LENGTHS         torch.compile(dynamic=True), one program for all lengths
     python3 lengths.py gather OUT ROW…          joins the rows into OUT
 
-The model is a BERT of two layers, and LENGTHS the largest length. Each way but the last prints one row as JSON and has a
-process of its own. Memory is what the device has less of than before, by cudaMemGetInfo, so it counts graphs, pools, code
-and arenas alike. It is taken three times: `weights_bytes` when the model is loaded, `one_bytes` when one length has
-run, the largest, and `all_bytes` when every length from 1 on has run. What lengths cost is all_bytes - weights_bytes.
+The model is a BERT of two layers, and LENGTHS the largest length. Each way but the last prints one row as JSON and has
+a process of its own. Memory is what the device has less of than before, by cudaMemGetInfo, so it counts graphs, pools,
+code and arenas alike: `loaded_bytes` when the model is there, `one_bytes` when one length has run, the largest, and
+`all_bytes` when every length from 1 on has run. `memory_ratios` compare each way with the graphs, first by what it
+takes beside the parameters of the model, then by what the other lengths take beside one. A library with special
+programs stores some weights in several packings; what it has more of them than the general program alone counts with
+the other lengths.
 
 Times are in microseconds of the host's clock, for a call whose tensors lie on the device, averaged over a loop that
-ends with one wait: `same_us` with one of two neighbouring lengths each time, `turns_us` with both in turns.
-`switch_us` is the difference.
+ends with one wait: `same_us` with one of two lengths each time, `turns_us` with both in turns. `switch_us` is the
+difference.
 """
 import ctypes
 import json
@@ -62,9 +66,10 @@ def switches(call_of, most):
     return rows
 
 
-def measured(way, base, call_of, most, loaded):
-    """The row of a way. call_of(n) is a call of length n; loaded is what is in use with the model's weights."""
-    row = {"way": way, "lengths": most, "weights_bytes": loaded - base}
+def measured(base, loaded, call_of, most):
+    """The row of a way. call_of(n) is a call of length n; base and loaded are what was in use before the model, and
+    with it."""
+    row = {"lengths": most, "loaded_bytes": loaded - base}
     call_of(most)()
     row["one_bytes"] = used() - base
     start = time.perf_counter()
@@ -72,7 +77,6 @@ def measured(way, base, call_of, most, loaded):
         call_of(n)()
     torch.cuda.synchronize()
     row["all_seconds"], row["all_bytes"] = time.perf_counter() - start, used() - base
-    row["beyond_weights_bytes"] = row["all_bytes"] - row["weights_bytes"]
     row["switches"] = switches(call_of, most)
     return row
 
@@ -88,12 +92,11 @@ def graphs(most):
     base = used()
     model = network()
     ids, kept, pool = torch.randint(0, 1000, (1, most), device="cuda"), {}, torch.cuda.graph_pool_handle()
-    loaded = used()
+    loaded, side = used(), torch.cuda.Stream()
 
     def call_of(n):
         if n not in kept:
             x = ids[:, :n].clone()
-            side = torch.cuda.Stream()
             with torch.no_grad(), torch.cuda.stream(side):
                 model(x)
             torch.cuda.synchronize()
@@ -110,7 +113,7 @@ def graphs(most):
 
         return call
 
-    row = measured("a CUDA graph of PyTorch for each length", base, call_of, most, loaded)
+    row = measured(base, loaded, call_of, most)
     row["capture_ms"] = row["all_seconds"] / most * 1e3
     return row
 
@@ -131,7 +134,7 @@ def compiled(most):
 
         return call
 
-    return measured("torch.compile(dynamic=True)", base, call_of, most, loaded)
+    return measured(base, loaded, call_of, most)
 
 
 class Library:
@@ -141,9 +144,9 @@ class Library:
         name = next(f[3:-3] for f in os.listdir(folder) if f.startswith("lib") and f.endswith(".so"))
         lib = ctypes.CDLL(os.path.join(folder, f"lib{name}.so"))
         self.set_dims, self.run = lib[f"{name}_set_dims"], lib[f"{name}_run_async"]
-        self.context, error = ctypes.c_void_p(), lib[f"{name}_last_error"]
-        error.restype = ctypes.c_char_p
-        self.error = error
+        self.error = lib[f"{name}_last_error"]
+        self.error.restype = ctypes.c_char_p
+        self.context = ctypes.c_void_p()
         self.check(lib[f"{name}_create"](None, ctypes.byref(self.context)))
         self.weights = os.path.getsize(os.path.join(folder, f"{name}.weights"))
 
@@ -167,23 +170,39 @@ def ours(folder, most):
     ids, out = torch.randint(0, 1000, (1, most), device="cuda"), torch.empty(1, most, HIDDEN, device="cuda")
     base = used()
     library = Library(folder)
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        row = measured("rammerc", base, lambda n: library.call_of(ids, out, n), most, base + library.weights)
+    loaded = used()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        row = measured(base, loaded, lambda n: library.call_of(ids, out, n), most)
+    row["weights_file_bytes"] = library.weights
     return row
 
 
+def ratios(by):
+    """What the graphs take over what a way of ours takes: beside the parameters, and of the other lengths alone."""
+    parameters, peer = by["graphs"]["loaded_bytes"], by["graphs"]
+    out = {}
+    for way in ("general", "special"):
+        if way in by and "general" in by:
+            row = by[way]
+            packings = row["weights_file_bytes"] - by["general"]["weights_file_bytes"]
+            others = row["all_bytes"] - row["one_bytes"] + packings
+            out[way] = {"beside_parameters": (peer["all_bytes"] - parameters) / (row["all_bytes"] - parameters),
+                        "other_lengths": (peer["all_bytes"] - peer["one_bytes"]) / max(others, 1)}
+    return out
+
+
 def gather(out, files):
-    rows = [json.load(open(f)) for f in files]
+    by = {r["way"]: r for r in map(lambda f: json.load(open(f)), files)}
     result = {"schema": "rammerc/lengths/v1", **made_with(), "torch": torch.__version__,
-              "model": f"BERT of {LAYERS} layers, fp32", "rows": rows}
-    by = {r["way"]: r["beyond_weights_bytes"] for r in rows}
-    peer = by.get("a CUDA graph of PyTorch for each length")
-    if peer and "rammerc" in by:
-        result["memory_ratio"] = peer / by["rammerc"]
+              "model": f"BERT of {LAYERS} layers, fp32",
+              "memory_ratios": ratios(by) if "graphs" in by else {}, "ways": by}
     with open(out, "w") as f:
         json.dump(result, f, indent=1)
         f.write("\n")
+    for way, row in by.items():
+        print(f"{way}: {row['all_bytes'] / 1e6:.0f} MB, of one length {row['one_bytes'] / 1e6:.0f}; a change of length "
+              f"{statistics.median(s['switch_us'] for s in row['switches']):.1f} µs; "
+              + ", ".join(f"{k} {v:.1f}" for k, v in result["memory_ratios"].get(way, {}).items()))
 
 
 def main():
@@ -192,9 +211,8 @@ def main():
         return gather(args[0], args[1:])
     torch.cuda.init()
     torch.ones(1, device="cuda")
-    ways = {"ours": lambda: ours(args[0], int(args[1])), "graphs": lambda: graphs(int(args[0])),
-            "compiled": lambda: compiled(int(args[0]))}
-    print(json.dumps(ways[way]()))
+    ways = {"general": ours, "special": ours, "graphs": graphs, "compiled": compiled}
+    print(json.dumps({"way": way, **ways[way](*args[:-1], int(args[-1]))}))
 
 
 if __name__ == "__main__":

@@ -4,12 +4,12 @@
 #   scripts/gpu_extents.sh MODEL OUT
 #
 # MODEL is an .onnx file whose dims are called batch and seq, with its weights: a BERT of two layers. OUT gets
-# extents.json, lengths.json, the libraries and logs. For seq=1..512 there are a library of the general program alone and
-# one with special programs, which is verified at every extent; and a library for each extent that is timed.
+# extents.json, lengths.json, the libraries and logs. For seq=1..512 there are a library of the general program alone
+# and one with special programs, which is verified at every extent; and a library for each extent that is timed.
 #
 # Variables of the environment, beside RAMMERC and ARCH: EXTENTS, "16 64 200 333 512"; PRECISIONS, "fp32 fp16"; STEPS,
-# "build time lengths", of which build needs no GPU, and lengths needs PyTorch: it measures what all lengths from 1 to 512
-# take of memory, and what changing the length takes of time (bench/lengths.py); ROUNDS (3), in each of which all
+# "build time lengths", of which build needs no GPU, and lengths needs PyTorch: it measures what all lengths from 1 to
+# 512 take of memory, and what changing the length takes of time (bench/lengths.py); ROUNDS (3), in each of which all
 # libraries are timed.
 set -uo pipefail
 mkdir -p "$2/lib" "$2/rows"
@@ -56,7 +56,7 @@ if [[ $steps == *" time "* ]]; then
 fi
 if [[ $steps == *" lengths "* ]]; then
   rows=()
-  for way in "ours $out/lib/special.${precisions[0]}" graphs compiled; do
+  for way in "general $out/lib/general.${precisions[0]}" "special $out/lib/special.${precisions[0]}" graphs compiled; do
     row=$out/rows/lengths.${way%% *}.json
     # shellcheck disable=SC2086
     timeout 300 python3 "$root/bench/lengths.py" $way 512 >"$row" 2>"${row%json}err" && rows+=("$row") ||

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,23 +22,37 @@ const mostSampled = 5
 // mostSpecials is how many special programs a library has at most.
 const mostSpecials = 16
 
-// newKernel is the part of its time by which an rKernel instance must be faster in a special program, if no program of
-// the library has it yet. A new instance is more code and, with most, another packing of weights.
-const newKernel = 0.06
+// A candidate whose rKernel instance the library does not have yet must be faster by newKernel of its time, to be worth
+// the code, and one that wants weights in another packing by newPacking, to be worth the memory.
+const (
+	newKernel  = 0.03
+	newPacking = 0.15
+)
 
-// sharing are costs by which instances that a library has are preferred to others.
+// sharing are costs by which candidates are preferred whose code and weights the library has already.
 type sharing struct {
 	profiler.Costs
-	known map[string]bool
+	ops   *roperator.Graph
+	known map[string]bool // keys of instances, and of packed constants
 }
 
-// TaskTime is that of the costs, with the price of a new instance.
+// TaskTime is that of the costs, with the price of what is new.
 func (s *sharing) TaskTime(c *roperator.Candidate) float64 {
-	t := s.Costs.TaskTime(c)
+	price := 1.0
 	if !s.known[c.Inst.Key()] {
-		t *= 1 + newKernel
+		price += newKernel
 	}
-	return t
+	c.Refs(func(id int) {
+		if b := s.ops.Buffers[id]; b.Kind == roperator.Const && !s.known[constantKey(b)] {
+			price = max(price, 1+newPacking)
+		}
+	})
+	return price * s.Costs.TaskTime(c)
+}
+
+// constantKey names a constant in the same way in the graphs of all programs of a library.
+func constantKey(b *roperator.Buffer) string {
+	return fmt.Sprintf("%s %v %d", b.Name, b.DType, b.Elems)
 }
 
 // planSpecials runs the stages up to the schedule for the special programs of a general one. Each is planned as the
@@ -50,39 +65,77 @@ func (c *Compilation) planSpecials(job *Job) error {
 	done := job.Stage("specials")
 	c.known = map[string]bool{}
 	c.note(c.plan)
+	kept := []planned{{c.plan, largest(c.ranges), c.summary.PredictedUS}}
 	var texts []string
 	for i := len(points) - 1; i >= 0; i-- { // the largest first: its instances suit the next one best
-		plan, err := c.special(points[i])
+		p, err := c.special(points[i])
 		text := rangesText(partOf(c.ranges, points[i]))
 		if err != nil {
 			job.Printf("  no special program for %s: %v\n", text, diag.Reason(err))
 			continue
 		}
-		c.note(plan)
-		c.specials = append([]*vdevice.Plan{plan}, c.specials...)
-		texts = append([]string{text}, texts...)
+		if c.opt.samples() && !p.pays(kept) {
+			continue
+		}
+		kept = append(kept, p)
+		c.note(p.plan)
+		c.specials = append([]*vdevice.Plan{p.plan}, c.specials...)
+		texts = append([]string{fmt.Sprintf("%s (%.1f µs)", text, p.us)}, texts...)
 	}
 	done("%s: %s", progress.Count(len(texts), "special program"), strings.Join(texts, ", "))
 	return nil
 }
 
-// note remembers the instances of a plan.
+// planned is a program of a library: the largest extents that it takes, and its predicted time in microseconds.
+type planned struct {
+	plan    *vdevice.Plan
+	extents []int64
+	us      float64
+}
+
+// mostLoss is by how much of its time a special program may be predicted to be slower than one for larger extents. It
+// need not be faster: predictions for few rows have been wrong by a quarter, and what is compared is the time of the
+// larger program at its own extents.
+const mostLoss = 0.1
+
+// pays reports whether p is not much slower than any of the others that take its extents.
+func (p *planned) pays(others []planned) bool {
+	for _, o := range others {
+		takes := true
+		for i, n := range p.extents {
+			takes = takes && n <= o.extents[i]
+		}
+		if takes && p.us > (1+mostLoss)*o.us {
+			return false
+		}
+	}
+	return true
+}
+
+// note remembers the instances and the constants of a plan.
 func (c *Compilation) note(plan *vdevice.Plan) {
 	for op, pick := range plan.Pick {
-		if pick >= 0 {
-			c.known[plan.Graph.Ops[op].Candidates[pick].Inst.Key()] = true
+		if pick < 0 {
+			continue
 		}
+		x := plan.Graph.Ops[op].Candidates[pick]
+		c.known[x.Inst.Key()] = true
+		x.Refs(func(id int) {
+			if b := plan.Graph.Buffers[id]; b.Kind == roperator.Const {
+				c.known[constantKey(b)] = true
+			}
+		})
 	}
 }
 
 // special plans the special program whose largest extents are given.
-func (c *Compilation) special(extents []int64) (*vdevice.Plan, error) {
+func (c *Compilation) special(extents []int64) (p planned, err error) {
 	d := &Compilation{opt: c.opt, spec: c.spec, known: c.known}
 	d.opt.ModelOptions = c.opt.narrowed(c.ranges, extents)
 	d.opt.Tries, d.opt.ProfileBudget, d.opt.Dump, d.opt.Typical = 1, 0, "", nil
 	quiet := &Job{}
 	if err := d.prepare(quiet); err != nil {
-		return nil, err
+		return p, err
 	}
 	ranges := partOf(c.ranges, extents)
 	if d.axes != nil {
@@ -93,10 +146,19 @@ func (c *Compilation) special(extents []int64) (*vdevice.Plan, error) {
 		d.axes = d.axes.Within(ranges, numbers)
 	}
 	if err := d.schedule(quiet); err != nil {
-		return nil, err
+		return p, err
 	}
 	d.plan.Graph.Ranges = ranges // also where all extents are fixed, so that nothing follows them
-	return d.plan, nil
+	return planned{d.plan, extents, d.summary.PredictedUS}, nil
+}
+
+// largest are the largest extents of ranges.
+func largest(ranges []axes.Range) []int64 {
+	out := make([]int64, len(ranges))
+	for i, r := range ranges {
+		out[i] = r.Hi
+	}
+	return out
 }
 
 // partOf are the parts of ranges up to the given extents.
@@ -170,9 +232,10 @@ func work(extents []int64) int64 {
 	return n
 }
 
-// sampled are the extents for which special programs are made where --typical leaves that to the compiler: the smaller values of lists,
-// and of the range with the most extents the largest one halved again and again. So a run needs at least about half of
-// the work that its program does. If these are too many, only the range with the most extents has special programs.
+// sampled are the extents for which special programs are made where --typical leaves that to the compiler. Of lists they
+// are the smaller values. Of a single range they are the largest extent halved again and again, so that a run needs at
+// least about half of the work that its program does. Of several ranges the one with the most extents is divided by four
+// instead, and of the others the smallest extent counts. If these are too many, they are those of one range alone.
 func sampled(ranges []axes.Range) [][]int64 {
 	if len(ranges) == 0 {
 		return nil
@@ -183,30 +246,37 @@ func sampled(ranges []axes.Range) [][]int64 {
 			longest = i
 		}
 	}
+	divisor, most := int64(2), mostSampled
+	if len(ranges) > 1 {
+		divisor, most = 4, 2
+	}
 	for i, r := range ranges {
-		if r.Values != nil {
+		switch {
+		case r.Values != nil:
 			out[i] = slices.Clone(r.Values[:len(r.Values)-1])
-		} else if i == longest {
-			for n := (r.Hi + 1) / 2; n > r.Lo && len(out[i]) < mostSampled; n = (n + 1) / 2 {
+		case i != longest:
+			out[i] = []int64{r.Lo}
+		default:
+			for n := (r.Hi + divisor - 1) / divisor; n > r.Lo && len(out[i]) < most; n = (n + divisor - 1) / divisor {
 				out[i] = append([]int64{n}, out[i]...)
 			}
 		}
 		programs *= len(out[i]) + 1
 	}
 	if programs > mostSampled+1 {
-		for i := range out {
-			if i != longest {
-				out[i] = nil
-			}
-		}
-		out[longest] = out[longest][max(0, len(out[longest])-mostSampled):]
+		one := make([][]int64, len(ranges))
+		one[longest] = out[longest][max(0, len(out[longest])-mostSampled):]
+		return one
 	}
 	return out
 }
 
+// samples reports whether the compiler chooses the extents of special programs.
+func (o *CompileOptions) samples() bool { return slices.Equal(o.Typical, []string{SampledSpecials}) }
+
 // typical are the extents of each range that --typical names, but the largest.
 func (o *CompileOptions) typical(ranges []axes.Range) ([][]int64, error) {
-	if slices.Equal(o.Typical, []string{SampledSpecials}) {
+	if o.samples() {
 		return sampled(ranges), nil
 	}
 	var l diag.List

@@ -6,16 +6,17 @@ import (
 	"testing"
 )
 
-// Special programs are made for what --typical names or, with auto, for the values of lists and halves of the largest
-// extent.
+// Special programs are made for what --typical names or, with auto, for smaller values of lists and fractions of the
+// largest extent.
 func TestSpecialExtents(t *testing.T) {
 	for _, c := range []struct{ dims, typical, want string }{
 		{"seq=1..512", "auto", "[[16] [32] [64] [128] [256]]"},
 		{"seq=1..5", "auto", "[[2] [3]]"},
 		{"seq=100..300", "auto", "[[150]]"},
 		{"batch=1,4,16", "auto", "[[1] [4]]"},
-		{"batch=1..8 seq=1..64", "auto", "[[8 2] [8 4] [8 8] [8 16] [8 32]]"},
-		{"batch=1,4 seq=100..200", "auto", "[[1 200]]"},
+		{"batch=1..8 seq=1..64", "auto", "[[1 4] [1 16] [8 4] [1 64] [8 16]]"},
+		{"batch=1,4 seq=100..200", "auto", "[[1 100] [1 200] [4 100]]"},
+		{"a=1..4 b=1..8 c=1..64", "auto", "[[4 8 4] [4 8 16]]"},
 		{"seq=1..512", "", "[]"},
 		{"seq=1..512", "seq=128,32,512", "[[32] [128]]"},
 		{"batch=1,4,16 seq=1..8", "batch=1 seq=3", "[[1 3] [1 8] [16 3]]"},

@@ -108,8 +108,6 @@ class GeneralProgram : public Context<Program> {
   void set_extents(const std::vector<int64_t>& extents) {
     std::lock_guard<std::mutex> hold(this->mutex_);
     if (extents == extents_) return;
-    dev::DeviceScope scope(this->device_);
-    if (this->used_) this->fence_->wait();  // Args that are being copied stay as they are
     extents_ = extents;
     changed_ = true;
     general_.apply(places_.data(), extents_.data());
@@ -228,12 +226,26 @@ class GeneralProgram : public Context<Program> {
     }
   }
 
+  // Puts a copy of the Args to the device on the stream. The copy reads a duplicate, so that the host may go on to other
+  // extents without waiting for it; there are a few duplicates, which take turns.
+  void upload_args(dev::Stream s) {
+    Duplicate& d = duplicates_[next_duplicate_++ % kDuplicates];
+    if (d.read) {
+      d.read->wait();
+    } else {
+      d.read.reset(new dev::Fence);
+    }
+    d.args = args_;
+    dev::upload_async(on_device_.get(), d.args.data(), d.args.size(), s);
+    d.read->set(s);
+  }
+
   // Puts an inference on the stream, with the copies of its tensors.
   void put(dev::Stream s, const void* const* in, void* const* out, bool on_device, GeneralProgram* before) {
     const bool captured = dev::capturing(s);
     if (before && before->used_ && !captured) before->fence_->join(s);
     if (this->used_ && !captured) this->fence_->join(s);  // what is copied to is no longer read
-    if (changed_) dev::upload_async(on_device_.get(), args_.data(), args_.size(), s);
+    if (changed_) upload_args(s);
     changed_ = false;
     place(in, out, on_device);
     for (size_t i = 0; i < used_in_.size(); ++i) {
@@ -308,12 +320,21 @@ class GeneralProgram : public Context<Program> {
     for (size_t i = 0; i < l.n; ++i) copy_levels(levels, count - 1, wide + i * l.wide, dense + i * l.dense, in, s);
   }
 
+  // What the device copies Args from, and when it has done so.
+  struct Duplicate {
+    std::vector<char> args;
+    std::unique_ptr<dev::Fence> read;
+  };
+  static constexpr unsigned kDuplicates = 4;
+
   const General& general_;
   std::vector<int64_t> extents_;
   std::vector<char> args_;     // the Args of all rOperators, as the device has them
   std::vector<char*> places_;  // of each rOperator's in them
   DeviceBuffer on_device_;
-  bool changed_ = false;              // args_ differs from what the device has
+  bool changed_ = false;  // args_ differs from what the device has
+  Duplicate duplicates_[kDuplicates];
+  unsigned next_duplicate_ = 0;
   std::vector<const void*> used_in_;  // where the inference finds its tensors
   std::vector<void*> used_out_;
 };
