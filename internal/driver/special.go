@@ -62,6 +62,10 @@ func (c *Compilation) planSpecials(job *Job) error {
 	if err != nil || len(points) == 0 {
 		return err
 	}
+	if c.opt.Finds() {
+		job.Printf("  no special programs: a run finds extents itself, and what it finds has another bound in each\n")
+		return nil
+	}
 	done := job.Stage("specials")
 	c.known = map[string]bool{}
 	c.note(c.plan)

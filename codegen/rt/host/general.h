@@ -226,8 +226,8 @@ class GeneralProgram : public Context<Program> {
     }
   }
 
-  // Puts a copy of the Args to the device on the stream. The copy reads a duplicate, so that the host may go on to other
-  // extents without waiting for it; there are a few duplicates, which take turns.
+  // Puts a copy of the Args to the device on the stream. The copy reads a duplicate, so that the host may go on to
+  // other extents without waiting for it; there are a few duplicates, which take turns.
   void upload_args(dev::Stream s) {
     Duplicate& d = duplicates_[next_duplicate_++ % kDuplicates];
     if (d.read) {

@@ -55,8 +55,8 @@ class GeneralContext {
     turn();
   }
 
-  // The extent of dim d of a port at present. What the device finds is what the latest run has found, or the most that it
-  // could.
+  // The extent of dim d of a port at present. What the device finds is what the latest run has found, or the most that
+  // it could.
   int64_t extent(const GeneralPort& port, int d, bool most = false) const {
     int64_t n = 1;
     for (int k = port.cuts[d]; k < port.cuts[d + 1]; ++k) {
