@@ -11,7 +11,9 @@ import (
 )
 
 // general reports whether the program is a general one: whether only a run knows some extents.
-func (l *layout) general() bool { return l.live.rules > 0 }
+func (l *layout) general() bool {
+	return l.plan.Graph != nil && len(l.plan.Graph.Ranges) > 0 || slices.ContainsFunc(l.parts, (*layout).general)
+}
 
 // visible are the outputs of the model, without those that tell the host extents.
 func (l *layout) visible() []port {
@@ -47,7 +49,7 @@ func (s *source) generalTables() {
 	s.printf("// Tells the rules of an rOperator the extents of a run that the host knows.\n"+
 		"void set_rules(rt::LiveRule (&live)[%d], const int64_t* extents) {\n"+
 		"  for (rt::LiveRule& r : live) {\n"+
-		"    if (!r.found) r.extent = static_cast<uint32_t>(extents[r.range]);\n  }\n}\n\n", s.live.rules)
+		"    if (r.found == rt::kKnown) r.extent = static_cast<uint32_t>(extents[r.range]);\n  }\n}\n\n", s.live.rules)
 	s.applyExtents()
 	specials, name := s.specialRows(), stringTree("", jsonText(s.extentsText()))
 	s.printf("const rt::General general = {%s, %d, ranges, input_axes, %d, output_axes, apply_extents, %d, %s};\n\n",

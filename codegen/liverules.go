@@ -16,13 +16,12 @@ type liveSizes struct{ rules, members int }
 func sizesOf(program []*layout) liveSizes {
 	var most liveSizes
 	for _, l := range program {
-		if l.plan.Graph == nil || len(l.plan.Graph.Ranges) == 0 {
-			continue
+		if l.general() {
+			most.rules = max(most.rules, 1)
 		}
-		most.rules = max(most.rules, 1)
 		for _, u := range l.ops {
 			most.rules = max(most.rules, len(l.rulesOf(u.cand)))
-			if len(u.cand.Counts) > 0 {
+			if len(u.cand.Counts)+len(u.cand.Conditions) > 0 {
 				most.members = max(most.members, 1, len(l.foundMembers(u.cand)))
 			}
 		}
@@ -32,7 +31,7 @@ func sizesOf(program []*layout) liveSizes {
 
 // argsType is the C++ type of a row of arguments of an instance.
 func (l *layout) argsType(in instance) string {
-	if l.general() {
+	if l.live.rules > 0 {
 		return fmt.Sprintf("rt::GeneralArgs<kernels::%s::Args, %d, %d>", in.alias, l.live.rules, l.live.members)
 	}
 	return "kernels::" + in.alias + "::Args"
@@ -40,7 +39,7 @@ func (l *layout) argsType(in instance) string {
 
 // liveSizeConstants writes what the executor must know of the rows of arguments.
 func (s *source) liveSizeConstants() {
-	if !s.general() {
+	if s.live.rules == 0 {
 		return
 	}
 	s.printf("  static constexpr int kRules = %d;  // of rTasks with nothing to do, for an rOperator\n"+
@@ -54,18 +53,28 @@ func (s *source) liveSizeConstants() {
 type liveRule struct{ div, mod, step int64 }
 
 // rangeRule is the rule of an rOperator for a range. count is where the device finds its extent, nil if the host knows
-// it.
+// it. A rule for a condition is that of a range whose extent is 1 where the condition holds, and otherwise 0.
 type rangeRule struct {
 	liveRule
-	number int
+	number int // of the range
+	most   int64
 	count  *roperator.View
+	found  string // what is at count, as rt::Found spells it
 }
 
-// rulesOf are the rules of a candidate for the ranges that matter to it.
+// rulesOf are the rules of a candidate for its conditions, and for the ranges that matter to it.
 func (l *layout) rulesOf(c *roperator.Candidate) []rangeRule {
 	var out []rangeRule
+	for i := range c.Conditions {
+		x := &c.Conditions[i]
+		found := "kTrue"
+		if x.Not {
+			found = "kFalse"
+		}
+		out = append(out, rangeRule{liveRule{1, 1, 1}, 0, 1, &x.View, found})
+	}
 	for r, rule := range liveRules(c, l.plan.Graph) {
-		x := rangeRule{rule, r, nil}
+		x := rangeRule{rule, r, l.plan.Graph.Ranges[r].Hi, nil, "kExtent"}
 		told := slices.ContainsFunc(c.Live, func(m roperator.LiveArg) bool { return m.Axis.Has(r) })
 		if i := slices.IndexFunc(c.Counts, func(n roperator.Count) bool { return n.Range == r }); i >= 0 {
 			x.count = &c.Counts[i].View
@@ -100,9 +109,9 @@ func (s *source) liveTrees(u usedOp) []tree {
 	live := tree{head: ".live = ", list: true}
 	found := false
 	for _, r := range rules {
-		text := fmt.Sprintf("{%d, %d, %d, %d, %d", r.div, r.mod, r.step, s.plan.Graph.Ranges[r.number].Hi, r.number)
+		text := fmt.Sprintf("{%d, %d, %d, %d, %d", r.div, r.mod, r.step, r.most, r.number)
 		if r.count != nil {
-			text += ", 1, {" + s.ref(r.count.Ref()) + "}"
+			text += fmt.Sprintf(", rt::%s, {%s}", r.found, s.ref(r.count.Ref()))
 			found = true
 		}
 		live.items = append(live.items, tree{head: text + "}"})
@@ -113,7 +122,7 @@ func (s *source) liveTrees(u usedOp) []tree {
 	list := tree{head: ".member = ", list: true}
 	for _, m := range s.foundMembers(u.cand) {
 		r := s.foundFactor(m.Axis)
-		at := slices.IndexFunc(rules, func(x rangeRule) bool { return x.number == r })
+		at := slices.IndexFunc(rules, func(x rangeRule) bool { return x.found == "kExtent" && x.number == r })
 		list.items = append(list.items, tree{head: fmt.Sprintf("{offsetof(kernels::%s::Args, %s), %d, %d}",
 			s.instances[u.instance].alias, m.Member, at, m.Axis.Largest()/s.plan.Graph.Ranges[r].Hi)})
 	}

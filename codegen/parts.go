@@ -21,7 +21,7 @@ type parts struct {
 	told       bool // launches of one rOperator and a step a block, which name the arguments themselves
 	sought     bool // launches whose blocks find their arguments by the step table
 	lookUp     bool // launches whose blocks look up their steps in a table
-	general    bool // rTasks that have nothing to do where extents are small
+	general    bool // rTasks that have nothing to do where extents are small, or in branches that are not taken
 }
 
 // partRows has a row for each part: its field, the constant in a kernel's struct that tells the executor of it, and what
@@ -74,7 +74,7 @@ var partHeaders = []struct {
 // usedParts finds what some launch uses, of any model that shares the program.
 func (l *layout) usedParts() parts {
 	st := l.allStaging()
-	e := parts{moves: st.moves > 0, slots: st.slots > 0, general: l.general()}
+	e := parts{moves: st.moves > 0, slots: st.slots > 0, general: l.live.rules > 0}
 	for i := range l.kernels {
 		e.add(l.partsOf(&l.kernels[i]))
 	}

@@ -180,7 +180,7 @@ func (s *source) arguments() {
 			u := s.ops[i]
 			s.printf("%s", noteLines("    // ", comment(s.opTitle(u))))
 			args := s.argsTree(u.cand.Args)
-			if s.general() {
+			if s.live.rules > 0 {
 				args = tree{list: true, items: append([]tree{{head: ".args = ", list: true, items: args.items}},
 					s.liveTrees(u)...)}
 			}

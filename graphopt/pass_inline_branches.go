@@ -28,6 +28,23 @@ func (s *sweep) inline(n *ir.Node, cond bool) {
 	if !s.canInline(n, branch) {
 		return
 	}
+	s.adopt(n, branch)
+	for i, old := range n.Outputs {
+		if old == nil {
+			continue
+		}
+		v := branch.Outputs[i]
+		if s.output[old] && !s.takeOutput(old, v) {
+			panic("BUG: a branch cannot be inlined although it was checked")
+		}
+		s.by[old] = v
+		s.uses[v] += s.uses[old]
+	}
+	s.drop, s.changed = true, true
+}
+
+// adopt puts the nodes of a branch of n before n.
+func (s *sweep) adopt(n *ir.Node, branch *ir.Graph) {
 	// The names of a branch need to differ only from those around it, so the graph may have them elsewhere.
 	ir.EachGraph(branch, func(g *ir.Graph) {
 		for _, v := range g.Consts {
@@ -51,18 +68,6 @@ func (s *sweep) inline(n *ir.Node, cond bool) {
 	s.g.Consts = append(s.g.Consts, branch.Consts...)
 	s.nodes = append(s.nodes, branch.Nodes...)
 	s.resolve(branch.Outputs)
-	for i, old := range n.Outputs {
-		if old == nil {
-			continue
-		}
-		v := branch.Outputs[i]
-		if s.output[old] && !s.takeOutput(old, v) {
-			panic("BUG: a branch cannot be inlined although it was checked")
-		}
-		s.by[old] = v
-		s.uses[v] += s.uses[old]
-	}
-	s.drop, s.changed = true, true
 }
 
 // canInline reports whether the branch's results can take over the names of those results of n that are outputs of the

@@ -24,6 +24,13 @@ func inferView(c *InferContext) {
 	c.set(0, out)
 }
 
+// inferSelect: x and y have one shape.
+func inferSelect(c *InferContext) {
+	if c.wantOne(0) && c.wantShape(2, c.shape(1)) {
+		c.set(0, c.shape(1))
+	}
+}
+
 // viewSpan is the smallest and the largest index that a window reaches; empty is true for a window without elements.
 func viewSpan(offset int64, shape, strides []int64) (lo, hi int64, empty bool) {
 	lo, hi = offset, offset

@@ -24,6 +24,13 @@ var internalOps = []Op{
 		Attrs:   []AttrSpec{required("axis", AttrInt), required("in_place", AttrInts)},
 		Doc:     "a Concat; the inputs marked in_place are written directly into the result",
 	},
+	// What only x or only y needs is not computed where the other one is selected (lower.conditions).
+	{
+		Domain: InternalDomain, Name: "Select", Since: 1, Kind: KindIndexed, Infer: inferSelect,
+		Inputs:  []Port{port("condition", "", boolType), port("x", "T", anyType), port("y", "T", anyType)},
+		Outputs: []Port{port("z", "T", anyType)},
+		Doc:     "x if the condition, a single element, is true, otherwise y, which has the same shape",
+	},
 	// The body has as many inputs and outputs as the node, and uses no values of the graphs around it. anchor is the name
 	// of the body's one node that is not elementwise, or "map" when all of them are. Nodes before the anchor are its
 	// prologue, nodes behind it its epilogue. The anchor may also be one of Compounds.

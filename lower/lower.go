@@ -57,7 +57,9 @@ func lowerGraph(g *ir.Graph, x *axes.Axes, t target.Target, kernels *rkernels.Ca
 	placeConcats(b, g)
 	announceSqueezes(b, g)
 	gemm.Announce(b, g)
-	for _, n := range g.Nodes {
+	of := conditions(g)
+	b.SetConditions(of)
+	for _, n := range inOrder(g.Nodes, of) {
 		if !b.Paired(n) {
 			lowerNode(b, n)
 		}

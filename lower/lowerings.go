@@ -93,6 +93,8 @@ var lowerings = []row{
 	{"", "CumProd", indexed.CumSum},
 	{"", "TopK", indexed.TopK},
 
+	{ir.InternalDomain, "Select", indexed.Select},
+
 	// Operators that find elements, and say how many.
 	{ir.InternalDomain, "NonZero", indexed.NonZero},
 	{ir.InternalDomain, "Range", indexed.CountUp},

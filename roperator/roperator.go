@@ -122,6 +122,14 @@ type Candidate struct {
 	// Counts are the extents that the device has found of axes of what the candidate writes, and of those in Live. Reads
 	// has them, too.
 	Counts []Count
+	// Conditions are those without which nobody needs what the candidate writes. Reads has them, too.
+	Conditions []Condition
+}
+
+// Condition is one bool that the program computes; Not turns it around.
+type Condition struct {
+	View View
+	Not  bool
 }
 
 // Count is the extent of a range that the device finds, as one int64.

@@ -9,6 +9,7 @@ import (
 	"github.com/rammerc/rammerc/graphopt"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/ir/onnx"
 	"github.com/rammerc/rammerc/lower"
 	"github.com/rammerc/rammerc/precision"
@@ -78,15 +79,22 @@ func (c *compiled) attempt(to target) Result {
 	if err != nil {
 		return c.t.refused(importing, err)
 	}
+	found := &axes.Found{}
 	seed := uint64(len(c.t.data))
 	options := graphopt.Options{Check: true, Seed: seed, Precision: precision.All(to.precision)}
 	if seed%2 == 0 {
 		options.ConvolvesOnTensorCores = func(precision.Precision) bool { return false }
 	}
 	exact := ir.Clone(m.Graph)
+	options.Extent = found.Extent
 	if err := graphopt.Run(m.Graph, options); err != nil {
 		return c.t.refused(compiling, err)
 	}
+	x, err := c.axes(m.Graph, found.Ranges, opt, options)
+	if err != nil {
+		return c.t.refused(compiling, err)
+	}
+	options.Extent = nil
 	options.Precision = precision.Choice{}
 	if err := graphopt.Run(exact, options); err != nil {
 		return c.t.refused(compiling, err)
@@ -94,10 +102,42 @@ func (c *compiled) attempt(to target) Result {
 	if c.allowed, err = c.bounds(exact, to.precision); err != nil {
 		return c.t.refused(compiling, err)
 	}
-	if c.plan, err = planFor(m.Graph, to); err != nil {
+	if c.plan, err = planFor(m.Graph, x, to); err != nil {
 		return c.t.refused(compiling, err)
 	}
 	return Result{}
+}
+
+// axes are those of a graph that finds elements in a run, nil for others.
+func (c *compiled) axes(g *ir.Graph, ranges []axes.Range, load onnx.Options, passes graphopt.Options) (*axes.Axes, error) {
+	if len(ranges) == 0 {
+		return nil, nil
+	}
+	points := []axes.Point{{Graph: g}}
+	for k, extents := range axes.Extents(ranges) {
+		if k == 0 {
+			points[0].Extents = extents
+			continue
+		}
+		m, err := c.t.load(load)
+		if err != nil {
+			return nil, err
+		}
+		found := &axes.Found{At: map[string]int64{}}
+		for i, r := range ranges {
+			found.At[r.Name] = extents[i]
+		}
+		passes.Extent = found.Extent
+		if err := graphopt.Run(m.Graph, passes); err != nil {
+			return nil, err
+		}
+		points = append(points, axes.Point{Graph: m.Graph, Extents: extents})
+	}
+	var shapes []ir.Shape
+	for _, v := range g.Inputs {
+		shapes = append(shapes, v.Shape)
+	}
+	return axes.Analyse(ranges, shapes, points)
 }
 
 // bounds are those of the outputs in a precision. There are none for graphs whose shapes depend on data, which are refused
@@ -136,12 +176,12 @@ func fingerprint(p *vdevice.Plan) string {
 	return b.String()
 }
 
-// planFor lowers and schedules g, and verifies both.
-func planFor(g *ir.Graph, to target) (*vdevice.Plan, error) {
+// planFor lowers and schedules g, and verifies both. x are its axes if a run finds extents.
+func planFor(g *ir.Graph, x *axes.Axes, to target) (*vdevice.Plan, error) {
 	if err := wantStatic(g); err != nil {
 		return nil, err
 	}
-	ops, err := lower.ForDevice(g, to.spec, precision.All(to.precision))
+	ops, err := lower.General(g, x, to.spec, precision.All(to.precision))
 	if err != nil {
 		return nil, err
 	}

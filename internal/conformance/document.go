@@ -73,8 +73,9 @@ func boundText(compiled []Result) string {
 			passed++
 		}
 	}
-	return fmt.Sprintf("\nA compiled program has static shapes. In %d of the tests it passes, inputs that determine shapes (axes,\n"+
-		"shape, k, …) or that it packs (weights of LSTM, GRU and RNN) were fixed to their values at compile time.\n", passed)
+	return fmt.Sprintf("\nExtents of a compiled program are known, or have a bound that follows from the model. In %d of the tests that it\n"+
+		"passes, inputs that determine shapes (axes, shape, k, …) or that it packs (weights of LSTM, GRU and RNN) were fixed\n"+
+		"to their values at compile time.\n", passed)
 }
 
 func count(names []string) string {

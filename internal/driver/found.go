@@ -5,34 +5,19 @@ import (
 	"github.com/rammerc/rammerc/ir/axes"
 )
 
-// foundExtents are the extents that the device finds in a run, as a pass names them.
-type foundExtents struct {
-	ranges []axes.Range
-	at     map[string]int64 // the extents to optimise the graph for; the largest ones where it has none
-}
-
-// extent is graphopt.Options.Extent.
-func (f *foundExtents) extent(symbol string, most int64) int64 {
-	f.ranges = append(f.ranges, axes.Range{Name: symbol, Lo: 0, Hi: most, Counted: true})
-	if n, ok := f.at[symbol]; ok {
-		return n
-	}
-	return most
-}
-
 // FindExtents lets Optimise give names and bounds to the extents that a run finds; Finds reports afterwards whether there
 // are any. Such a model becomes a general program (LowerGeneral).
-func (o *CompileOptions) FindExtents() { o.found = &foundExtents{} }
+func (o *CompileOptions) FindExtents() { o.found = &axes.Found{} }
 
 // Finds reports whether a run finds extents.
-func (o *CompileOptions) Finds() bool { return o.found != nil && len(o.found.ranges) > 0 }
+func (o *CompileOptions) Finds() bool { return o.found != nil && len(o.found.Ranges) > 0 }
 
 // finding is the option of the passes that names extents, nil if operators that find elements are to stay as they are.
 func (o *CompileOptions) finding() func(symbol string, most int64) int64 {
 	if o.found == nil {
 		return nil
 	}
-	return o.found.extent
+	return o.found.Extent
 }
 
 // prepareFixed is prepare for a model whose dims have no ranges. If a run finds extents, the model becomes a general

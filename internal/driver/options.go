@@ -11,6 +11,7 @@ import (
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/schedule"
 )
@@ -27,7 +28,7 @@ type CompileOptions struct {
 	Emit    string // of Emits
 	Offline bool   // no GPU is looked for
 
-	found *foundExtents // what a run finds; nil: operators that find elements stay as they are
+	found *axes.Found // what a run finds; nil: operators that find elements stay as they are
 
 	Precision   string           // of package precision; "" for the default
 	PrecisionOf []precision.Rule // of nodes that are to have another one

@@ -170,7 +170,7 @@ func (c *Compilation) prepareGeneral(job *Job, ranges []axes.Range) error {
 // optimised again at a few others, which shows what depends on the extents: on those of ranges, and on those that a run
 // finds. shapes are those of the inputs with symbols.
 func (c *Compilation) proveGeneral(job *Job, asked ModelOptions, ranges []axes.Range, shapes []ir.Shape) error {
-	all := slices.Concat(ranges, c.opt.found.ranges)
+	all := slices.Concat(ranges, c.opt.found.Ranges)
 	var points []axes.Point
 	for k, extents := range axes.Extents(all) {
 		if k == 0 {
@@ -179,9 +179,9 @@ func (c *Compilation) proveGeneral(job *Job, asked ModelOptions, ranges []axes.R
 		}
 		d := &Compilation{opt: c.opt, spec: c.spec}
 		d.opt.ModelOptions, d.opt.Dump = asked.with(ranges, extents), ""
-		d.opt.found = &foundExtents{at: map[string]int64{}}
+		d.opt.found = &axes.Found{At: map[string]int64{}}
 		for i, r := range all[len(ranges):] {
-			d.opt.found.at[r.Name] = extents[len(ranges)+i]
+			d.opt.found.At[r.Name] = extents[len(ranges)+i]
 		}
 		if err := d.optimised(&Job{}); err != nil {
 			return err

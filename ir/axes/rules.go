@@ -23,6 +23,10 @@ func init() {
 			return [][]Axis{list}, err
 		},
 		"Identity": same, "Dropout": same,
+		"rammer.Select": func(a *analyser, _ *ir.Node, in [][]Axis) ([][]Axis, error) {
+			list, err := a.broadcast(in[1], in[2])
+			return [][]Axis{list}, err
+		},
 		"Reshape": reshape, "Flatten": reshape, "Squeeze": reshape, "Unsqueeze": reshape,
 		"Transpose": transpose, "rammer.Concat": concat, "Concat": concat,
 

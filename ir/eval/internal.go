@@ -11,6 +11,14 @@ func view(c *call) []*ir.Tensor {
 	return one(viewOf(c, c.arg(0), c.Attr("offset").I, c.Attr("shape").Ints, c.Attr("strides").Ints))
 }
 
+// selectOp takes one of two tensors.
+func selectOp(c *call) []*ir.Tensor {
+	if scalar[int64](c.arg(0)) != 0 {
+		return one(c.arg(1))
+	}
+	return one(c.arg(2))
+}
+
 // fused runs the body.
 func fused(c *call) []*ir.Tensor { return c.body(c.Attr("body").G, c.in) }
 

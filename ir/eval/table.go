@@ -195,6 +195,7 @@ var evaluators = map[opKey]opFunc{
 	{ir.InternalDomain, "NonMaxSuppression"}: filledUp(nonMaxSuppression, 0),
 
 	{ir.InternalDomain, "View"}:      view,
+	{ir.InternalDomain, "Select"}:    selectOp,
 	{ir.InternalDomain, "Concat"}:    concat,
 	{ir.InternalDomain, "Fused"}:     fused,
 	{ir.InternalDomain, "LSTMCell"}:  lstmCell,

@@ -42,8 +42,10 @@ type Builder struct {
 	open      map[*ir.Value]bool // values whose extents have been reported
 	tooOld    map[string]bool    // kernels of the current group that the target cannot run
 	precision precision.Choice
-	axes      *axes.Axes             // nil if all extents are the same in all runs
-	counts    map[int]roperator.View // of ranges, the extents that the device has found so far
+	axes      *axes.Axes // nil if all extents are the same in all runs
+	// conditions are those under which nodes are needed at all.
+	conditions map[*ir.Node][]Condition
+	counts     map[int]roperator.View // of ranges, the extents that the device has found so far
 }
 
 // New starts to lower g for a target, with the kernels of a catalogue and the precisions that p gives to nodes.
@@ -296,6 +298,7 @@ func (b *Builder) Add(kind string, candidates ...*roperator.Candidate) {
 	}
 	for _, c := range candidates {
 		b.readCounts(c)
+		b.readConditions(c)
 	}
 	base := b.group.Node.Name
 	if base == "" {

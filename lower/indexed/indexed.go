@@ -274,3 +274,16 @@ func OneHot(b *build.Builder, g *build.Group) error {
 			g.Loaded(2, functor.Leaf(values.DType, 1)))
 	})
 }
+
+// Select is a map that reads the condition with each element.
+func Select(b *build.Builder, g *build.Group) error {
+	dims := b.Extents(g.Outputs[0], build.ForTiles)
+	condition := b.In(g.Inputs[0])
+	condition, _ = condition.Reshape(nil)
+	leaves := []roperator.View{condition.Broadcast(dims), b.In(g.Inputs[1]), b.In(g.Inputs[2])}
+	return elementwise.AnchorMap(b, g, leaves, func(func(d int) *functor.Expr) *functor.Expr {
+		x, y := g.Inputs[1], g.Inputs[2]
+		return functor.Where(g.Loaded(0, functor.Leaf(ir.Bool, 0)), g.Loaded(1, functor.Leaf(x.DType, 1)),
+			g.Loaded(2, functor.Leaf(y.DType, 2)))
+	})
+}

@@ -28,12 +28,16 @@ struct LiveDiv {
   }
 };
 
+// Where the extent of a rule comes from: the host, an int64 that the device finds, or a bool by which the extent is 1 or
+// 0. The rTasks of a branch of an If have such a rule, and end at once where the branch is not taken.
+enum Found : uint32_t { kKnown, kExtent, kTrue, kFalse };
+
 struct alignas(16) LiveRule {
   LiveDiv div, mod;
   uint32_t step;
   uint32_t extent;  // of the range in this run
   uint32_t range;   // its number
-  uint32_t found;   // 1: the device finds the extent in the run, and it is at `count`
+  Found found;      // unless the host knows the extent, it is at `count`
   Ref count;
 };
 
@@ -45,7 +49,7 @@ struct LiveMember {
 // The members that follow from extents which the device finds. The host writes the others.
 template <int N>
 struct LiveMembers {
-  uint32_t found;  // 1: some of the rules or members are of such extents
+  uint32_t found;  // 1: some of the rules or members are
   LiveMember member[N];
 };
 template <>
@@ -77,9 +81,13 @@ RT_DEVICE bool is_dead(const General& g, uint32_t rtask) {
 template <class General>
 RT_DEVICE void learn_extents(General& g, char* const* bases) {
   for (LiveRule& r : g.live) {
-    if (!r.found) continue;
+    if (r.found == kKnown) continue;
     const char* at = bases[r.count.bits >> kSpaceShift] + (r.count.bits & kRefOffsetMask);
-    r.extent = static_cast<uint32_t>(*reinterpret_cast<const int64_t*>(at));
+    if (r.found == kExtent) {
+      r.extent = static_cast<uint32_t>(*reinterpret_cast<const int64_t*>(at));
+    } else {
+      r.extent = (*reinterpret_cast<const uint8_t*>(at) != 0) == (r.found == kTrue);
+    }
   }
   for (const LiveMember& m : g.members.member) {
     const uint32_t n = m.scale * g.live[m.rule].extent;

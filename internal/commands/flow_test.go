@@ -1,0 +1,99 @@
+package commands
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/engine"
+	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/eval"
+)
+
+// flowText decides by computed conditions, one inside of another, and by how many elements it finds. Branches read values
+// around them, and return some as they are.
+const flowText = `graph "flow" (%x: float32[8,16], %t: float32[], %w: float32[16,16]) {
+  %zero = const int64[1] {0}
+  %limit = const float32[] {0.5}
+  %three = const int64[] {3}
+  %none = const int64[0] {}
+  %one = const int64[1] {1}
+  %column = Slice(%x, %zero, %one, %one)
+  %flat = Squeeze(%column, %one)
+  %sum = ReduceSum(%flat)
+  %total = Reshape(%sum, %none)
+  %more = Greater(%total, %t)
+  %y: invalid?, %s = If(%more) {then_branch = graph "then" () {
+      %p: float32[8,16] = MatMul(%x, %w)
+      %far: bool[] = Greater(%total, %limit)
+      %q: float32[8,16] = If(%far) {then_branch = graph "far" () {
+          %a: float32[8,16] = MatMul(%p, %w)
+          %b: float32[8,16] = Tanh(%a)
+          return %b
+        }, else_branch = graph "near" () {
+          %c: float32[8,16] = Exp(%p)
+          return %c
+        }}
+      %m: float32[8,1] = ReduceMax(%q, %one)
+      return %q, %m
+    }, else_branch = graph "else" () {
+      %n: float32[8,1] = ReduceMin(%x, %one)
+      return %x, %n
+    }}
+  %z = Add(%y, %s)
+  %mask = Greater(%flat, %t)
+  %rows = Compress(%x, %mask) {axis = 0}
+  %shape = Shape(%rows)
+  %count = Gather(%shape, %zero) {axis = 0}
+  %number = Reshape(%count, %none)
+  %many = Greater(%number, %three)
+  %best = ReduceMax(%rows, %zero)
+  %k = If(%many) {then_branch = graph "many" () {
+      %d: float32[1,16] = MatMul(%best, %w)
+      return %d
+    }, else_branch = graph "few" () {
+      %e: float32[1,16] = Neg(%best)
+      return %e
+    }}
+  return %y, %z, %k, %rows
+}
+`
+
+// Programs take the branches that the evaluator takes, as rPrograms and in waves.
+func TestFlow(t *testing.T) {
+	needCxx(t)
+	model := inferred(t, flowText)
+	c := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Emit: driver.EmitLibrary}
+	c.Path = model
+	built, err := driver.Compile(&driver.Job{}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := driver.Load(&driver.Job{}, driver.ModelOptions{Path: model}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
+		lib, err := engine.OpenLibrary(built.Library, runner.Options{Mode: mode})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, threshold := range []float32{-9, 0, 9, 0.4, -0.4, -9} {
+			in := engine.RandomInputs(engine.GraphPorts(m.Graph.Inputs), uint64(i), 1)
+			in["t"] = ir.FromSlice(ir.Float32, []float32{threshold})
+			want, err := eval.Run(m.Graph, in, eval.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := lib.Run(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameFound(t, m.Graph, got, want)
+		}
+		if err := lib.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
