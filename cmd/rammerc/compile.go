@@ -84,6 +84,12 @@ func deviceFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 	f.BoolVar(&o.Offline, "offline", false, "choose by the cost model alone, and do not use a GPU")
 }
 
+func typicalFlag(cmd *cobra.Command, o *driver.CompileOptions) {
+	cmd.Flags().StringArrayVar(&o.Typical, "typical", nil,
+		"extents for which a library whose dims have ranges gets programs of their own, NAME=32,128 (repeatable), or auto: "+
+			"halves of the largest")
+}
+
 // compileFlags are shared by the commands that compile on the way.
 func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 	deviceFlags(cmd, o)
@@ -102,9 +108,7 @@ func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 	f.StringVar(&o.Weights, "weights", "",
 		"how weights are stored that are multiplied by few rows: int8 (a scale for each column), "+
 			"int4 (a scale for each column and 64 weights) (default: as they are)")
-	f.StringArrayVar(&o.Typical, "typical", nil,
-		"extents for which a library whose dims have ranges gets programs of their own, NAME=32,128 (repeatable), or auto: "+
-			"halves of the largest")
+	typicalFlag(cmd, o)
 	f.BoolVar(&o.Check, "check", false, "run the verifier of every stage, and shuffle the nodes before every pass")
 	f.Uint64Var(&o.Seed, "check-seed", 1, "seed of the shuffling under --check")
 	f.StringVar(&o.Dump, "dump", "", "write the result of every stage, in text form, into this directory")

@@ -21,7 +21,9 @@ type CheckReport struct {
 	Model  string `json:"model"`
 	Device string `json:"device"`
 	// Rows has one entry for each kind of problem.
-	Rows     []CheckRow         `json:"problems"`
+	Rows []CheckRow `json:"problems"`
+	// Programs are those of a library whose dims have ranges: "general seq=1..512", "special seq=1..64".
+	Programs []string           `json:"programs,omitempty"`
 	Warnings []*diag.Diagnostic `json:"warnings,omitempty"`
 }
 
@@ -57,6 +59,9 @@ func Check(job *driver.Job, o driver.CompileOptions) (r *CheckReport, err error)
 		return nil, err
 	}
 	r.group(found)
+	if len(found) == 0 {
+		r.Programs = o.ProgramTexts()
+	}
 	return r, nil
 }
 
@@ -174,6 +179,9 @@ func (r *CheckReport) Problems() int {
 func (r *CheckReport) Text(w io.Writer) {
 	if len(r.Rows) == 0 {
 		fmt.Fprintf(w, "%s: nothing stands in the way of compiling for %s\n", r.Model, r.Device)
+		for _, p := range r.Programs {
+			fmt.Fprintf(w, "  a %s\n", strings.Replace(p, " ", " program for ", 1))
+		}
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -26,7 +26,7 @@ const mostSpecials = 16
 // the code, and one that wants weights in another packing by newPacking, to be worth the memory.
 const (
 	newKernel  = 0.03
-	newPacking = 0.15
+	newPacking = 0.3
 )
 
 // sharing are costs by which candidates are preferred whose code and weights the library has already.
@@ -130,6 +130,21 @@ func (c *Compilation) note(plan *vdevice.Plan) {
 			}
 		})
 	}
+}
+
+// ProgramTexts says which programs a library has whose dims have ranges. With sampled extents there may be fewer special
+// programs: none is made that is predicted to be slower than another that can do its work.
+func (o *CompileOptions) ProgramTexts() []string {
+	c := &Compilation{opt: *o}
+	points, err := c.specialExtents()
+	if err != nil || len(c.ranges) == 0 {
+		return nil
+	}
+	out := []string{"general " + rangesText(c.ranges)}
+	for i := len(points) - 1; i >= 0; i-- {
+		out = append(out, "special "+rangesText(partOf(c.ranges, points[i])))
+	}
+	return out
 }
 
 // special plans the special program whose largest extents are given.
