@@ -2,7 +2,7 @@
 GO ?= go
 FUZZTIME ?= 10m
 
-.PHONY: check test conformance race fuzz replay gpu generate fmt
+.PHONY: check test conformance race fuzz replay zoo gpu generate fmt
 
 ## check: formatting, vet, staticcheck, dead code, generated files up to date, clean module file
 check:
@@ -33,6 +33,11 @@ fuzz:
 ## replay: differences of emitted sources and plans against REV for every bundled model
 replay:
 	./scripts/replay.sh $(REV)
+
+## zoo: the models of scripts/zoo/models.txt, compiled, run and compared with ONNX Runtime; needs Python with onnxruntime
+zoo:
+	$(GO) build -o .zoo/rammerc ./cmd/rammerc
+	$(or $(RAMMER_PYTHON),python3) scripts/zoo/zoo.py --rammerc .zoo/rammerc --cache .zoo --engine $(or $(ENGINE),eval) --table docs/ZOO.md
 
 ## gpu: build, correctness, compute-sanitizer, timing and peers on the GPU of this machine
 gpu:

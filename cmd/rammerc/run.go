@@ -82,6 +82,7 @@ first, unless the engine is eval.`,
 	f := cmd.Flags()
 	valueFlags(f, &o.Inputs, &o.RandomSeed, 0, &o.RandomMax)
 	f.StringVarP(&o.Out, "out", "o", "", "write NAME.npy for each output into this directory, or all into this .npz file")
+	f.StringVar(&o.SaveInputs, "save-inputs", "", "write the inputs likewise, so that others can run on them")
 	return cmd
 }
 

@@ -21,6 +21,7 @@ type RunOptions struct {
 	RandomSeed uint64
 	RandomMax  int64
 	Out        string // folder for NAME.npy of each output, or a file .npz for all
+	SaveInputs string // the same for the inputs, so that others can run on them
 }
 
 // RunResult is what `rammerc run` reports.
@@ -58,6 +59,11 @@ func Run(job *driver.Job, o RunOptions) (r *RunResult, err error) {
 	in, err := o.inputs(s.inputs)
 	if err != nil {
 		return nil, err
+	}
+	if o.SaveInputs != "" {
+		if _, err := engine.WriteTensors(o.SaveInputs, in); err != nil {
+			return nil, err
+		}
 	}
 	done := job.Stage("run")
 	out, err := s.engine.Run(in)
