@@ -198,6 +198,9 @@ func domainHelp(domain string) string {
 	switch domain {
 	case "com.microsoft":
 		return "export the model without optimising it for ONNX Runtime"
+	case "com.microsoft.nchwc":
+		return "ONNX Runtime has stored the weights for one kind of CPU; save the model with its extended optimisations, " +
+			"not with all, or without any"
 	case "ai.onnx.ml":
 		return "classical machine learning is out of scope; export only the neural network"
 	}
