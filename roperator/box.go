@@ -251,16 +251,38 @@ func (b *Buffer) split(a int64, digits *[MaxDims]int64) {
 // first, since boxes that are written must be exact. A stride becomes a weight if it divides, or is divided by, each
 // of the weights so far, and as long as there are fewer than MaxDims.
 func (b *Buffer) canonise(writes, reads []View) {
-	kept := []int64{1}
+	kept, most := []int64{1}, MaxDims
+	if b.Elems >= maxCoordinate {
+		most -= 2 // narrow adds two at most, since fewer than 2^63 elements exist
+	}
 	for _, views := range [][]View{writes, reads} {
 		for _, s := range stridesOf(views) {
-			if len(kept) < MaxDims && s < b.Elems && fits(kept, s) {
+			if len(kept) < most && s < b.Elems && fits(kept, s) {
 				kept = append(kept, s)
 			}
 		}
 	}
 	sort.Slice(kept, func(i, j int) bool { return kept[i] > kept[j] })
-	b.Canon = kept
+	b.Canon = narrow(kept, b.Elems)
+}
+
+// maxCoordinate is the largest extent of a coordinate, so that a box can have 32-bit coordinates.
+const maxCoordinate = 1 << 30
+
+// narrow makes weights for a buffer of so many elements of which no coordinate has an extent above maxCoordinate. An
+// outermost coordinate that is larger gets another one before it. A larger one further in becomes the outermost: those
+// before it are left out, so that boxes hold more elements than they should.
+func narrow(weights []int64, elems int64) []int64 {
+	for i := len(weights) - 1; i > 0; i-- {
+		if weights[i-1]/weights[i] > maxCoordinate {
+			weights = weights[i:]
+			break
+		}
+	}
+	for elems/weights[0] >= maxCoordinate {
+		weights = append([]int64{weights[0] * maxCoordinate}, weights...)
+	}
+	return weights
 }
 
 // stridesOf lists the distinct strides above 1 of dims with more than one element, the most frequent first, larger

@@ -49,6 +49,9 @@ func (v *verifier) all() error {
 	}
 	v.programs()
 	v.complete()
+	if v.l.Errors() == 0 {
+		v.extents()
+	}
 	for k := range edgeRows {
 		edgeRows[k].whole(v)
 	}
