@@ -15,7 +15,7 @@ using rt::float4v;
 
 RT_DEVICE constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-// Takes the last digit, of base d, off n.
+// Takes the last digit, of base d, off n, which is not negative.
 RT_DEVICE int take_digit(int& n, const Div& d) {
   const int q = d.quotient(n), digit = n - q * static_cast<int>(d.d);
   n = q;

@@ -108,6 +108,7 @@ struct GatherLoader {
     } else {
       int id = d - s.depth, ih = h - s.height, iw = w - s.width;
       ok = id >= 0 && ih >= 0 && iw >= 0;
+      id = ok ? id : 0, ih = ok ? ih : 0, iw = ok ? iw : 0;  // take_digit knows no digits of negative numbers
       int rest = take_digit(ih, win.stride_h) | take_digit(iw, win.stride_w);
       if constexpr (RANK == 3) rest |= take_digit(id, win.stride_d);
       ok = ok && rest == 0 && within(id, ih, iw);
