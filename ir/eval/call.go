@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/ir"
 )
 
@@ -21,6 +22,7 @@ type call struct {
 	run   *runner
 	scope *scope       // of the graph that the node is in
 	in    []*ir.Tensor // by input; nil where the node leaves one out
+	made  atomic.Int64 // bytes of the tensors that it has made so far
 }
 
 // NodeError is an error of one node. For an error inside a subgraph, Err is the NodeError of the inner node.
@@ -111,8 +113,9 @@ func (c *call) alloc(d ir.DType, dims []int64) *ir.Tensor {
 	return ir.NewTensor(d, dims...)
 }
 
-// checkSize fails unless a tensor of these dims is within Options.MaxBytes. Dims of 0 count as 1: a tensor may be empty
-// and have another extent of 2^60, over which an operator would loop.
+// checkSize fails unless a tensor of these dims, with those that are live and that the call has made, is within
+// Options.MaxBytes, and counts it. Dims of 0 count as 1: a tensor may be empty and have another extent of 2^60, over
+// which an operator would loop.
 func (c *call) checkSize(d ir.DType, dims []int64) {
 	n := int64(max(d.Size(), 1))
 	for _, e := range dims {
@@ -123,10 +126,18 @@ func (c *call) checkSize(d ir.DType, dims []int64) {
 	for _, e := range dims {
 		e = max(e, 1)
 		if n > c.run.opt.MaxBytes/e {
-			fail("a %v tensor of dims %v is larger than the limit of %d bytes", d, dims, c.run.opt.MaxBytes)
+			c.tooLarge(d, dims)
 		}
 		n *= e
 	}
+	if c.made.Add(n) > c.run.opt.MaxBytes-c.run.live {
+		c.tooLarge(d, dims)
+	}
+}
+
+func (c *call) tooLarge(d ir.DType, dims []int64) {
+	fail("a %v tensor of dims %v, beside the %s of other values, is more than the limit of %s (--max-memory)", d, dims,
+		limits.Bytes(c.run.live), limits.Bytes(c.run.opt.MaxBytes))
 }
 
 // parallel calls f for every i in [0, n), in any order, from at most Workers goroutines. If a call panics or fails,

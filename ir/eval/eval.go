@@ -25,6 +25,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/ir"
 )
 
@@ -37,8 +38,9 @@ type Options struct {
 	Workers int
 	// Progress is called after each node of the outermost graph.
 	Progress func(done, total int)
-	// MaxBytes is the largest size of a tensor; a node that needs a larger one fails. 0 means 16 GiB. Without a limit,
-	// graphs that compute extents from data (ConstantOfShape, Range, …) could ask for any amount of memory.
+	// MaxBytes is the most that all live values may take together, constants excepted; a node whose results would take
+	// more fails. 0 means limits.Memory(). Without a limit, graphs that compute extents from data (ConstantOfShape,
+	// Range, …), or that double a tensor again and again, could ask for any amount of memory.
 	MaxBytes int64
 	// Rounding emulates engines that round what they multiply or store to fewer digits than float32 has, by node. Nodes
 	// of subgraphs and of Fused bodies are looked up like others.
@@ -47,8 +49,6 @@ type Options struct {
 	// be run again from the node on that has changed.
 	Known map[*ir.Value]*ir.Tensor
 }
-
-const defaultMaxBytes = 16 << 30
 
 // Run computes g's outputs from its inputs; both are keyed by the names of values. The results may share memory with
 // inputs and constants, so they must not be written to. The error says which input or which node is wrong; errors that
@@ -98,7 +98,7 @@ func newRunner(opt Options) *runner {
 		opt.Workers = runtime.GOMAXPROCS(0)
 	}
 	if opt.MaxBytes <= 0 {
-		opt.MaxBytes = defaultMaxBytes
+		opt.MaxBytes = limits.Memory()
 	}
 	return &runner{opt: opt, ops: evaluators, plans: map[*ir.Graph]*plan{}}
 }

@@ -13,6 +13,7 @@ type runner struct {
 	ops      map[opKey]opFunc // evaluators; a field, since the functions of If and Loop may not refer to the table
 	plans    map[*ir.Graph]*plan
 	progress func(done, total int) // Options.Progress; the first graph that runs, the outermost one, takes it
+	live     int64                 // bytes of the values in all scopes
 }
 
 // scope holds the values of a graph that is running.
@@ -20,6 +21,23 @@ type scope struct {
 	parent *scope                   // of the graph around it
 	vals   map[*ir.Value]*ir.Tensor // live values: those that a later node still reads
 	dims   map[string]int64         // extents of symbolic dims
+}
+
+// set gives v a value in s.
+func (r *runner) set(s *scope, v *ir.Value, t *ir.Tensor) {
+	r.drop(s, v)
+	s.vals[v] = t
+	if t != nil {
+		r.live += t.Bytes()
+	}
+}
+
+// drop forgets the value of v in s.
+func (r *runner) drop(s *scope, v *ir.Value) {
+	if t := s.vals[v]; t != nil {
+		r.live -= t.Bytes()
+	}
+	delete(s.vals, v)
 }
 
 // lookup finds v in the scope and those around it. It returns nil if v has not been computed, or is no longer live.
@@ -114,7 +132,7 @@ func (r *runner) graph(g *ir.Graph, s *scope, in []*ir.Tensor) ([]*ir.Tensor, er
 		return nil, fmt.Errorf("graph %q takes %d inputs, got %d", g.Name, len(g.Inputs), len(in))
 	}
 	for i, v := range g.Inputs {
-		s.vals[v] = in[i]
+		r.set(s, v, in[i])
 	}
 	p := r.planOf(g)
 	for i, n := range g.Nodes {
@@ -122,7 +140,7 @@ func (r *runner) graph(g *ir.Graph, s *scope, in []*ir.Tensor) ([]*ir.Tensor, er
 			return nil, err
 		}
 		for _, v := range p.dead[i] {
-			delete(s.vals, v)
+			r.drop(s, v)
 		}
 		if progress != nil {
 			progress(i+1, len(g.Nodes))
@@ -132,6 +150,11 @@ func (r *runner) graph(g *ir.Graph, s *scope, in []*ir.Tensor) ([]*ir.Tensor, er
 	for i, v := range g.Outputs {
 		if outs[i] = s.lookup(v); outs[i] == nil {
 			return nil, fmt.Errorf("output %q of graph %q is never computed", v.Name, g.Name)
+		}
+	}
+	for _, t := range s.vals {
+		if t != nil {
+			r.live -= t.Bytes()
 		}
 	}
 	return outs, nil
@@ -165,7 +188,7 @@ func (r *runner) step(n *ir.Node, s *scope) error {
 		if v == nil {
 			continue
 		}
-		s.vals[v] = outs[i]
+		r.set(s, v, outs[i])
 		if r.opt.Observe != nil {
 			r.opt.Observe(v, outs[i])
 		}
@@ -182,7 +205,7 @@ func (r *runner) takeKnown(n *ir.Node, s *scope) bool {
 	}
 	for _, v := range n.Outputs {
 		if v != nil {
-			s.vals[v] = r.opt.Known[v]
+			r.set(s, v, r.opt.Known[v])
 		}
 	}
 	return len(r.opt.Known) > 0

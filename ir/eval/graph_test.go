@@ -229,7 +229,7 @@ func TestFused(t *testing.T) {
 func TestMemoryLimit(t *testing.T) {
 	in := []*ir.Tensor{i64(1<<40, 1<<40)}
 	_, err := Node(nodeOf("", "ConstantOfShape", nil, 1, in), in)
-	if err == nil || !strings.Contains(err.Error(), "larger than the limit") {
+	if err == nil || !strings.Contains(err.Error(), "more than the limit") {
 		t.Errorf("got %v", err)
 	}
 	in = []*ir.Tensor{i64(1000)}
