@@ -13,7 +13,7 @@ import "github.com/rammerc/rammerc/ir"
 // Requires: RMSNormalization recognised, constants folded. Leaves: rammer.RMSMatMul of at most 8 rows with constant
 // weights, in place of normalisations of the last axis all of whose users are such products.
 func absorbNorms(c *Context, g *ir.Graph) (bool, error) {
-	uses := ir.Uses(c.Root)
+	uses := c.usesIn(g)
 	absorbs := map[*ir.Value]bool{}
 	for _, n := range g.Nodes {
 		if n.IsInternal("RMSNormalization") && n.Int("axis", -1) == int64(len(n.Inputs[0].Shape))-1 &&

@@ -19,7 +19,7 @@ import (
 // Requires: constants folded; runs before views are extracted and weights quantised. Leaves: MatMul and
 // rammer.RMSMatMul of at most 8 rows, with a Split behind them.
 func joinProducts(c *Context, g *ir.Graph) (bool, error) {
-	j := &productJoiner{c: c, uses: ir.Uses(c.Root), sets: map[productKey][]*ir.Node{}}
+	j := &productJoiner{c: c, uses: c.usesIn(g), sets: map[productKey][]*ir.Node{}}
 	for _, n := range g.Nodes {
 		if key, ok := j.key(n); ok {
 			j.sets[key] = append(j.sets[key], n)

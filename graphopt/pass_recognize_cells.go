@@ -93,7 +93,7 @@ type cellFinder struct {
 
 func newCellFinder(c *Context, g *ir.Graph) *cellFinder {
 	f := &cellFinder{
-		c: c, g: g, uses: ir.Uses(c.Root), here: map[*ir.Node]bool{}, claimed: map[*ir.Node]bool{},
+		c: c, g: g, uses: c.usesIn(g), here: map[*ir.Node]bool{}, claimed: map[*ir.Node]bool{},
 		byOut: map[*ir.Value]*cellMatch{}, byC: map[*ir.Value]*cellMatch{}, isR: map[string]bool{},
 		partner: map[string][]block{},
 	}

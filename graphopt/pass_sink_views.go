@@ -31,7 +31,7 @@ type sunkView interface {
 func sink(c *Context, g *ir.Graph, kind func(n *ir.Node) sunkView) (bool, error) {
 	changed := false
 	for {
-		s := &sinker{c: c, g: g, kind: kind, uses: ir.Uses(c.Root)}
+		s := &sinker{c: c, g: g, kind: kind, uses: c.usesIn(g)}
 		for _, n := range g.Nodes {
 			s.visit(n)
 		}

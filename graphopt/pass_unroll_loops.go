@@ -14,21 +14,28 @@ import (
 // Requires: constants folded. Leaves: loops whose number of iterations is not known, or that would have more than
 // maxUnrolled nodes. The results are Identity nodes with the names of the loop's.
 func unrollLoops(c *Context, g *ir.Graph) (bool, error) {
-	budget := maxUnrolled
 	return c.sweepAll(g, func(s *sweep, n *ir.Node) {
 		if !n.Is("Loop") && !n.Is("Scan") {
 			return
 		}
-		u := &unrolling{maker: newMaker(s.g, s.c.names, n), s: s, n: n, body: n.Attrs["body"].G, budget: budget}
+		u := &unrolling{maker: newMaker(s.g, s.c.names, n), s: s, n: n, body: n.Attrs["body"].G}
+		u.size = nodesOf(u.body)
 		if u.loop() || u.scan() {
 			u.commit()
-			budget = u.budget
+			c.unrollBudget -= u.copied
 		}
 	}), nil
 }
 
-// maxUnrolled is how many nodes one run of the pass may add to a graph.
+// maxUnrolled is how many nodes unrolling may add to a model, those of nested graphs among them.
 const maxUnrolled = 1 << 14
+
+// nodesOf counts the nodes of a graph and of those nested in it.
+func nodesOf(g *ir.Graph) int {
+	n := 0
+	ir.EachGraph(g, func(g *ir.Graph) { n += len(g.Nodes) })
+	return n
+}
 
 // unrolling collects the nodes of one loop. The graph changes only in commit, so unrolling can be given up before.
 type unrolling struct {
@@ -37,7 +44,8 @@ type unrolling struct {
 	n      *ir.Node
 	body   *ir.Graph
 	consts []*ir.Value
-	budget int
+	size   int           // nodes of the body, with those of nested graphs
+	copied int           // nodes that have been written out
 	final  []*ir.Value   // the results: carried values after the last iteration, then scan outputs
 	scans  [][]*ir.Value // by scan output and iteration
 }
@@ -143,7 +151,9 @@ func entry(list []int64, i int) int64 {
 // run writes out one iteration: a copy of the body with the values in for its inputs. It returns the results, and false
 // if the budget is used up.
 func (u *unrolling) run(in []*ir.Value) ([]*ir.Value, bool) {
-	if u.budget -= len(u.body.Nodes); u.budget < 0 {
+	u.copied += u.size
+	u.s.c.unrollWork -= u.size
+	if u.copied > u.s.c.unrollBudget || u.s.c.unrollWork < 0 {
 		return nil, false
 	}
 	body := ir.Clone(u.body)

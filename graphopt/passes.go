@@ -281,8 +281,12 @@ func disabled(names []string, passes []Pass) (map[string]bool, error) {
 // apply runs p on every graph. If something changed it then removes dead code and infers types again.
 func (c *Context) apply(p *Pass) (bool, error) {
 	changed := false
+	c.forget()
 	for queue := []*ir.Graph{c.Root}; len(queue) > 0; queue = queue[1:] {
 		ch, err := p.Fn(c, queue[0])
+		if ch || err != nil {
+			c.forget()
+		}
 		if err != nil {
 			return changed, err
 		}

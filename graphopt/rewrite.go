@@ -14,8 +14,43 @@ type Context struct {
 	names *ir.Namer
 	// foldBudget is how many bytes of constants folding may still add; see sweep.foldLimit.
 	foldBudget int64
-	kernels    *rkernels.Catalogue
+	// unrollBudget is how many nodes unrolling may still add, and unrollWork how many it may still copy, those of loops
+	// among them that it gives up.
+	unrollBudget, unrollWork int
+	kernels                  *rkernels.Catalogue
+
+	// uses and counts are what usesIn and useCounts have found, nil since the model has changed. A pass visits every graph
+	// of a model, of which there can be thousands, and each visit asks for the uses in the whole model.
+	uses   map[*ir.Value][]ir.Use
+	counts map[*ir.Value]int
 }
+
+// usesIn lists the uses of all values in the whole model, for a pass that visits graph g. For nested graphs the result is
+// that of the graph before, unless the pass has changed something. It must not be changed.
+func (c *Context) usesIn(g *ir.Graph) map[*ir.Value][]ir.Use {
+	if g == c.Root {
+		c.forget()
+	}
+	if c.uses == nil {
+		c.uses = ir.Uses(c.Root)
+	}
+	return c.uses
+}
+
+// useCounts are the numbers of uses. Whoever changes them changes the model, and calls forget.
+func (c *Context) useCounts(g *ir.Graph) map[*ir.Value]int {
+	uses := c.usesIn(g)
+	if c.counts == nil {
+		c.counts = map[*ir.Value]int{}
+		for v, list := range uses {
+			c.counts[v] = len(list)
+		}
+	}
+	return c.counts
+}
+
+// forget makes the next usesIn look at the model again.
+func (c *Context) forget() { c.uses, c.counts = nil, nil }
 
 // fusing is what fuses with n according to the manifests of its rKernels; it is empty where nothing does.
 func (c *Context) fusing(n *ir.Node) *rkernels.Fusing {
@@ -32,7 +67,8 @@ func newContext(g *ir.Graph, opts Options, kernels *rkernels.Catalogue) *Context
 	if opts.FoldLimit == 0 {
 		opts.FoldLimit = DefaultFoldLimit
 	}
-	c := &Context{Root: g, Opts: opts, names: ir.NewNamer(g), foldBudget: foldSlack, kernels: kernels}
+	c := &Context{Root: g, Opts: opts, names: ir.NewNamer(g), foldBudget: foldSlack, kernels: kernels,
+		unrollBudget: maxUnrolled, unrollWork: 4 * maxUnrolled}
 	ir.EachGraph(g, func(g *ir.Graph) {
 		for _, v := range g.Consts {
 			c.foldBudget += v.Const.Bytes()
@@ -67,10 +103,7 @@ type sweep struct {
 
 // sweepOnce applies rule to every node of g once and returns whether anything changed.
 func (c *Context) sweepOnce(g *ir.Graph, rule func(s *sweep, n *ir.Node)) bool {
-	s := &sweep{c: c, g: g, uses: map[*ir.Value]int{}, output: map[*ir.Value]bool{}, by: map[*ir.Value]*ir.Value{}}
-	for v, list := range ir.Uses(c.Root) {
-		s.uses[v] = len(list)
-	}
+	s := &sweep{c: c, g: g, uses: c.useCounts(g), output: map[*ir.Value]bool{}, by: map[*ir.Value]*ir.Value{}}
 	for _, v := range c.Root.Outputs {
 		s.output[v] = true
 	}
@@ -85,6 +118,9 @@ func (c *Context) sweepOnce(g *ir.Graph, rule func(s *sweep, n *ir.Node)) bool {
 	}
 	g.Nodes = s.nodes
 	ir.ReplaceMany(c.Root, s.by)
+	if s.changed {
+		c.forget()
+	}
 	return s.changed
 }
 
@@ -207,7 +243,11 @@ func (s *sweep) fold(results []*ir.Tensor) {
 	s.drop, s.changed = true, true
 }
 
-// mergeOrigins joins the nodes' origins, each once, in order of first appearance.
+// mostOrigins bounds the origins of a node. A node that stands for more of the model's nodes, such as one for thousands
+// of equal ones, keeps the first; without a bound the lists of such a model would be longer than the model.
+const mostOrigins = 256
+
+// mergeOrigins joins the nodes' origins, each once, in order of first appearance, and mostOrigins at most.
 func mergeOrigins(nodes ...*ir.Node) []ir.Origin {
 	var out []ir.Origin
 	seen := map[ir.Origin]bool{}
@@ -216,7 +256,7 @@ func mergeOrigins(nodes ...*ir.Node) []ir.Origin {
 			continue
 		}
 		for _, o := range n.Origins {
-			if !seen[o] {
+			if !seen[o] && len(out) < mostOrigins {
 				seen[o] = true
 				out = append(out, o)
 			}
