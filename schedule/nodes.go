@@ -98,9 +98,24 @@ func (s *scheduler) ofNodes(seg vdevice.Segment, chosen []*choice) *vdevice.Plan
 	return plan
 }
 
+// mostOnStreams is how many launches are tried as a parallel graph without being asked for. Ordering them takes a clock
+// of all streams for each launch, and a graph may have nearly as many streams as launches.
+const mostOnStreams = 1 << 12
+
+func (s *scheduler) launchesOf(g *group) int {
+	n := 0
+	for _, wave := range g.waves {
+		n += len(wave)
+	}
+	return n
+}
+
 // faster returns the segment, which has the group's waves, or the same rOperators as a parallel graph if that is
 // clearly faster by the model.
 func (s *scheduler) faster(seg vdevice.Segment, g *group) vdevice.Segment {
+	if s.launchesOf(g) > mostOnStreams {
+		return seg
+	}
 	var ops []int32
 	chosen := make([]*choice, len(s.g.Ops))
 	for _, wave := range g.waves {

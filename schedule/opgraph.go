@@ -21,25 +21,65 @@ type opAccess struct {
 
 func newOpGraph(g *roperator.Graph) *opGraph {
 	o := &opGraph{g: g, preds: make([][]int32, len(g.Ops))}
-	past := make([][]opAccess, len(g.Buffers))
+	past := make([]accessBlocks, len(g.Buffers))
 	stamp := make([]int32, len(g.Ops)) // last rOperator that noted this one as a predecessor, plus one
 	for id, op := range g.Ops {
 		mine := opAccesses(op)
 		for i := range mine {
-			for j := range past[mine[i].box.Buf] {
-				x := &past[mine[i].box.Buf][j]
-				if stamp[x.op] != int32(id)+1 && (x.write || mine[i].write) && x.box.Overlaps(&mine[i].box) {
-					stamp[x.op] = int32(id) + 1
-					o.preds[id] = append(o.preds[id], x.op)
+			past[mine[i].box.Buf].conflicts(&mine[i], func(op int32) {
+				if stamp[op] != int32(id)+1 {
+					stamp[op] = int32(id) + 1
+					o.preds[id] = append(o.preds[id], op)
 				}
-			}
+			})
 		}
 		slices.Sort(o.preds[id])
 		for _, a := range mine {
-			past[a.box.Buf] = append(past[a.box.Buf], a)
+			past[a.box.Buf].add(a)
 		}
 	}
 	return o
+}
+
+// accessBlocks are accesses to one buffer in the order of rOperators, in blocks that have bounds. Thousands of rOperators
+// may write parts of one buffer, such as the result of a Concat; neighbours in order write neighbouring parts, so most
+// blocks can be passed over.
+type accessBlocks []accessBlock
+
+type accessBlock struct {
+	bounds   roperator.Box // of all accesses of the block
+	writes   bool          // one of them writes
+	accesses []opAccess
+}
+
+const blockAccesses = 64
+
+func (l *accessBlocks) add(a opAccess) {
+	if k := len(*l) - 1; k >= 0 && len((*l)[k].accesses) < blockAccesses {
+		b := &(*l)[k]
+		b.writes = b.writes || a.write
+		b.accesses = append(b.accesses, a)
+		for d := range b.bounds.N {
+			b.bounds.Lo[d], b.bounds.Hi[d] = min(b.bounds.Lo[d], a.box.Lo[d]), max(b.bounds.Hi[d], a.box.Hi[d])
+		}
+		return
+	}
+	*l = append(*l, accessBlock{a.box, a.write, []opAccess{a}})
+}
+
+// conflicts calls yield for the rOperators of accesses that overlap with a, where one of both writes.
+func (l accessBlocks) conflicts(a *opAccess, yield func(op int32)) {
+	for i := range l {
+		if !l[i].writes && !a.write || !l[i].bounds.Overlaps(&a.box) {
+			continue
+		}
+		for j := range l[i].accesses {
+			x := &l[i].accesses[j]
+			if (x.write || a.write) && x.box.Overlaps(&a.box) {
+				yield(x.op)
+			}
+		}
+	}
 }
 
 // opAccesses covers what any candidate's rTasks access by the boxes of their views, each box once.

@@ -256,13 +256,16 @@ func (p *planner) best() *vdevice.Plan {
 		likely = append(likely, plan)
 	}
 	best := p.fastestOf(likely...)
-	others := []*vdevice.Plan{p.parallel(), p.graph()}
+	others := []*vdevice.Plan{p.graph()}
+	if len(p.g.Ops) <= mostOnStreams {
+		others = []*vdevice.Plan{p.parallel(), p.graph()}
+	}
 	for _, size := range []int{8, 4} {
 		if plan := p.tryClusters(size); plan != nil {
 			others = append(others, plan)
 		}
 	}
-	if p.branches() {
+	if p.branches() && len(p.g.Ops) <= mostOnStreams {
 		others = append(others, p.otherOrders(inOrder)...)
 	}
 	if other := p.fastestOf(others...); p.time(other) < clearly*p.time(best) {
