@@ -122,6 +122,9 @@ func openSubject(job *driver.Job, o SubjectOptions) (*subject, error) {
 	if err := driver.Reference(m.Graph, o.Weights); err != nil {
 		return nil, err
 	}
+	if err := s.fitsMemory(); err != nil {
+		return nil, err
+	}
 	if o.Engine == engine.Eval {
 		s.engine = &engine.Evaluator{Graph: m.Graph, File: o.Path, Progress: job.Progress("evaluating")}
 		return s, nil
@@ -129,6 +132,14 @@ func openSubject(job *driver.Job, o SubjectOptions) (*subject, error) {
 	return s, s.compile(job, o, func(opt driver.CompileOptions) (*driver.Compilation, error) {
 		return driver.Plan(job, opt)
 	})
+}
+
+// fitsMemory refuses a subject whose inputs or outputs the process cannot hold.
+func (s *subject) fitsMemory() error {
+	if err := engine.CheckMemory("inputs", s.inputs); err != nil {
+		return err
+	}
+	return engine.CheckMemory("outputs", s.outputs)
 }
 
 // planner is a stage of the compiler from options to a plan.
@@ -265,6 +276,9 @@ func openDir(o SubjectOptions) (*subject, error) {
 	s.name = name
 	if err = s.readBuilt(plan); err == nil {
 		err = s.fixDims(o.Dims, o.dimsOfModel)
+	}
+	if err == nil {
+		err = s.fitsMemory()
 	}
 	if err != nil {
 		s.close()

@@ -130,10 +130,24 @@ func (o *VerifyOptions) verify(job *driver.Job, s *subject) (*VerifyResult, erro
 // samples collects inferences from --data, from --input, or at random.
 func (o *VerifyOptions) samples(s *subject) (*engine.Samples, error) {
 	samples, err := o.collect(s)
+	if err == nil {
+		err = checkSamples(samples.N)
+	}
 	if err == nil && !samples.Expected && s.model == nil {
 		err = diag.New("missing-reference", "nothing to compare with: give --model MODEL, --expect NAME=FILE or --data DIR")
 	}
 	return samples, err
+}
+
+// maxSamples is how many inferences one command compares. Each takes a run of the evaluator.
+const maxSamples = 1 << 20
+
+// checkSamples refuses numbers of inferences that no command comes to the end of.
+func checkSamples(n int) error {
+	if n < 1 || n > maxSamples {
+		return diag.New("bad-flag", "%d samples: want 1 to %d", n, maxSamples)
+	}
+	return nil
 }
 
 func (o *VerifyOptions) collect(s *subject) (*engine.Samples, error) {
@@ -148,7 +162,7 @@ func (o *VerifyOptions) collect(s *subject) (*engine.Samples, error) {
 		drawn := engine.RandomInputs(s.inputs, o.RandomSeed, max(o.RandomMax, 1))
 		return engine.Series(s.inputs, s.outputs, nil, o.Expect, drawn)
 	}
-	return engine.RandomSamples(s.inputs, max(o.Samples, 1), o.RandomSeed, max(o.RandomMax, 1)), nil
+	return engine.RandomSamples(s.inputs, o.Samples, o.RandomSeed, max(o.RandomMax, 1)), nil
 }
 
 // reference loads --model for a library directory.

@@ -2,9 +2,12 @@ package driver
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/ir/onnx"
@@ -16,6 +19,9 @@ import (
 func Lower(job *Job, g *ir.Graph, x *axes.Axes, spec *device.Spec, opt CompileOptions) (*roperator.Graph, error) {
 	done := job.Stage("lower")
 	if err := ConstantShapes(g); err != nil {
+		return nil, diag.InFile(err, opt.Path)
+	}
+	if err := fitsMemory(g, spec); err != nil {
 		return nil, diag.InFile(err, opt.Path)
 	}
 	ops, err := lower.General(g, x, spec, opt.PrecisionChoice())
@@ -33,6 +39,75 @@ func Lower(job *Job, g *ir.Graph, x *axes.Axes, spec *device.Spec, opt CompileOp
 	}
 	done("%d rOperators, %d candidates", len(ops.Ops), candidates)
 	return ops, nil
+}
+
+// fitsMemory refuses a model that cannot be in the device's memory: one with strings, or whose inputs, outputs and constants, or one of whose
+// values, take more. What follows may then count on extents whose products do not overflow.
+func fitsMemory(g *ir.Graph, spec *device.Spec) error {
+	var l diag.List
+	total := int64(0)
+	for _, v := range slices.Concat(g.Inputs, g.Outputs, g.Consts) {
+		total = addBytes(total, valueBytes(v))
+	}
+	for _, v := range slices.Concat(g.Inputs, g.Outputs) {
+		if v.DType == ir.String {
+			l.Add(&diag.Diagnostic{ID: "unsupported-type", Port: fmt.Sprintf("%q", v.Name), DType: "string",
+				Message: "strings have no compiled form"})
+			return l.Err()
+		}
+	}
+	if total > spec.Memory {
+		l.Add(&diag.Diagnostic{ID: "too-large", Message: fmt.Sprintf(
+			"inputs, outputs and constants take %s, and %s has %s of memory", bytesText(total), spec.Name, bytesText(spec.Memory)),
+		})
+		return l.Err()
+	}
+	for _, n := range g.Nodes {
+		for i, v := range n.Outputs {
+			if v == nil || valueBytes(v) <= spec.Memory {
+				continue
+			}
+			d := ir.NodeDiag(n, "too-large", fmt.Sprintf("%v%v takes %s, and %s has %s of memory", v.DType, v.Shape,
+				bytesText(valueBytes(v)), spec.Name, bytesText(spec.Memory)))
+			d.Port = fmt.Sprintf("output %d", i)
+			l.Add(d)
+		}
+	}
+	return l.Err()
+}
+
+// tooManyBytes stands for all numbers of bytes that no memory holds.
+const tooManyBytes = math.MaxInt64
+
+func addBytes(a, b int64) int64 {
+	if a > tooManyBytes-b {
+		return tooManyBytes
+	}
+	return a + b
+}
+
+// valueBytes is what a value takes, 0 if its shape is not known. An extent of 0 counts as 1: a tensor without elements
+// can have other extents that no loop would come to the end of.
+func valueBytes(v *ir.Value) int64 {
+	dims, ok := v.Shape.Consts()
+	if !ok {
+		return 0
+	}
+	bytes := int64(max(v.DType.Size(), 1))
+	for _, d := range dims {
+		if d = max(d, 1); bytes > tooManyBytes/d {
+			return tooManyBytes
+		}
+		bytes *= d
+	}
+	return bytes
+}
+
+func bytesText(n int64) string {
+	if n == tooManyBytes {
+		return "more than 8 EiB"
+	}
+	return limits.Bytes(n)
 }
 
 // ConstantShapes refuses values whose shape is only known when the model runs. It reports the nodes that make such

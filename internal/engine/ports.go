@@ -3,11 +3,13 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/tensorio"
 	"github.com/rammerc/rammerc/ir"
@@ -90,6 +92,29 @@ func (m *Port) Fits(library Port) bool {
 	return m.DType == library.DType && slices.EqualFunc(m.Dims, library.Dims, func(model, compiled int64) bool {
 		return model == compiled || model == AnyExtent
 	})
+}
+
+// CheckMemory returns an error if the values of ports take more memory together than the process may use for them.
+func CheckMemory(what string, ports []Port) error {
+	total := int64(0)
+	for _, p := range ports {
+		bytes := int64(max(p.DType.Size(), 1))
+		for d, n := range p.Dims {
+			if s := p.symbol(d); s != nil {
+				n = s.Max
+			}
+			if n = max(n, 1); bytes > math.MaxInt64/n {
+				bytes = math.MaxInt64
+				break
+			}
+			bytes *= n
+		}
+		total += min(bytes, math.MaxInt64-total)
+	}
+	if err := limits.CheckMemory("the model's "+what, total); err != nil {
+		return &diag.Diagnostic{ID: "too-large", Message: err.Error()}
+	}
+	return nil
 }
 
 // FindPort returns the port of that name, nil if there is none.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
@@ -23,6 +24,7 @@ type external struct {
 	rootErr error
 	files   map[string]*dataFile // by location
 	cache   map[extKey]any       // elements that have been read
+	taken   int64                // their bytes
 }
 
 // dataFile is an open file of external data, or the reason why it could not be opened.
@@ -128,6 +130,10 @@ func (e *external) read(kv []*onnxpb.StringStringEntryProto, d ir.DType, n int64
 	if data, ok := e.cache[key]; ok {
 		return data, nil
 	}
+	if err := limits.CheckMemory("external data", e.taken+want); err != nil {
+		return nil, fmt.Errorf("external data %q: %w", x.location, err)
+	}
+	e.taken += want
 	if f.read += want; f.read > maxOverlap*f.size {
 		return nil, fmt.Errorf("external data %q: the tensors overlap so much that they are more than %d times the file",
 			x.location, maxOverlap)

@@ -29,6 +29,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
@@ -117,6 +118,9 @@ func readModel(path string) ([]byte, error) {
 	}
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("is not a regular file")
+	}
+	if err := limits.CheckMemory("the file", info.Size()); err != nil && info.Size() <= maxFile {
+		return nil, err
 	}
 	if info.Size() > maxFile {
 		return nil, fmt.Errorf("has %d bytes, more than the 2 GiB of a protobuf message", info.Size())

@@ -31,6 +31,11 @@ func Einsum(b *build.Builder, g *build.Group) error {
 	ranks := make([]int, len(g.Inputs))
 	for i, v := range g.Inputs {
 		ranks[i] = len(v.Shape)
+		for _, d := range v.Shape {
+			if n, ok := d.Const(); ok && n == 0 {
+				return fmt.Errorf("an axis of operand %d has no elements, which has no compiled form", i)
+			}
+		}
 	}
 	eq, err := ir.ParseEinsum(g.Anchor.Attrs["equation"].S, ranks)
 	if err != nil {

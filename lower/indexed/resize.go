@@ -41,6 +41,11 @@ func Resize(b *build.Builder, g *build.Group) error {
 	if err != nil {
 		return err
 	}
+	for _, a := range axes {
+		if err := build.CheckTable(a.out); err != nil {
+			return err
+		}
+	}
 	if p.Node.Str("mode", "nearest") == "nearest" {
 		err = resizeNearest(b, p, axes)
 	} else {

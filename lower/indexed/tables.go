@@ -157,6 +157,9 @@ func Pad(b *build.Builder, g *build.Group) error {
 			a += int64(rank)
 		}
 		if before, behind := pads[i], pads[len(axes)+i]; before != 0 || behind != 0 {
+			if err := build.CheckTable(m.dst.Shape[a]); err != nil {
+				return err
+			}
 			m.tables[a] = padTable(before, m.src.Shape[a], m.dst.Shape[a], mode)
 		}
 	}

@@ -76,7 +76,11 @@ func Range(b *build.Builder, g *build.Group) error {
 		}
 	}
 	result := g.Anchor.Outputs[0]
-	t := ir.NewTensor(result.DType, b.Extents(result, build.ForValue)...)
+	dims := b.Extents(result, build.ForValue)
+	if err := build.CheckTable(ir.Count(dims)); err != nil {
+		return err
+	}
+	t := ir.NewTensor(result.DType, dims...)
 	start, delta := g.Anchor.Input(0).Const, g.Anchor.Input(2).Const
 	switch d := t.Data.(type) {
 	case []float32:
