@@ -16,6 +16,8 @@ func decompose(c *Context, g *ir.Graph) (bool, error) {
 	return c.sweepOnce(g, func(s *sweep, n *ir.Node) {
 		if f := decompositions[n.Op]; f != nil && n.Domain == "" && constantShapes(n) {
 			f(&decomposer{s, n})
+		} else if n.Is("Sum") || n.Is("Max") || n.Is("Min") {
+			(&decomposer{s, n}).operands()
 		}
 	}), nil
 }
@@ -42,6 +44,30 @@ var decompositions = map[string]func(d *decomposer){
 	"RandomUniformLike": (*decomposer).random,
 	"ReverseSequence":   (*decomposer).reverseSequence,
 	"STFT":              (*decomposer).stft,
+}
+
+// mostOperands is how many inputs a Sum, Max or Min keeps. In C++ it is an expression that is nested as deep as it has
+// inputs.
+const mostOperands = 64
+
+// operands makes a tree of nodes with mostOperands inputs of one that has more.
+func (d *decomposer) operands() {
+	in := d.n.Inputs
+	if len(in) <= mostOperands {
+		return
+	}
+	for len(in) > mostOperands {
+		var parts []*ir.Value
+		for part := range slices.Chunk(in, mostOperands) {
+			if len(part) > 1 {
+				parts = append(parts, d.op(d.n.Op, nil, part...))
+			} else {
+				parts = append(parts, part[0])
+			}
+		}
+		in = parts
+	}
+	d.replace(d.n.Op, nil, in...)
 }
 
 // controlFlow are the operators that other passes remove where conditions and numbers of iterations are constants.

@@ -20,6 +20,10 @@ func unrollLoops(c *Context, g *ir.Graph) (bool, error) {
 		}
 		u := &unrolling{maker: newMaker(s.g, s.c.names, n), s: s, n: n, body: n.Attrs["body"].G}
 		u.size = nodesOf(u.body)
+		if unrolledNodes(n, c.unrollBudget) > c.unrollBudget {
+			c.unrollBudget = 0 // what is nested in it need not be written out either: the loop stays
+			return
+		}
 		if u.loop() || u.scan() {
 			u.commit()
 			c.unrollBudget -= u.copied
@@ -29,6 +33,34 @@ func unrollLoops(c *Context, g *ir.Graph) (bool, error) {
 
 // maxUnrolled is how many nodes unrolling may add to a model, those of nested graphs among them.
 const maxUnrolled = 1 << 14
+
+// unrolledNodes is how many nodes a loop becomes when it is written out, and the loops in its body as well. Above most it
+// is any number above most. Loops whose number of iterations is not a constant count once.
+func unrolledNodes(n *ir.Node, most int) int {
+	size := 0
+	for _, m := range n.Attrs["body"].G.Nodes {
+		switch {
+		case m.Is("Loop") || m.Is("Scan"):
+			size += unrolledNodes(m, most)
+		default:
+			size++
+			for _, g := range m.Subgraphs() {
+				size += nodesOf(g)
+			}
+		}
+		if size > most {
+			return size
+		}
+	}
+	trips := int64(1)
+	if v := n.Input(0); n.Is("Loop") && v != nil && v.Const != nil && v.Const.Len() == 1 {
+		trips = max(ir.Slice[int64](convert(v.Const, ir.Int64))[0], 0)
+	}
+	if size > 0 && trips > int64(most/size) {
+		return most + 1
+	}
+	return size * int(trips)
+}
 
 // nodesOf counts the nodes of a graph and of those nested in it.
 func nodesOf(g *ir.Graph) int {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -273,5 +274,67 @@ func TestFoldingRevealsMistakes(t *testing.T) {
 	err = Run(g, Options{})
 	if found := diag.All(err); len(found) != 1 || found[0].ID != "bad-shape" || found[0].Node != "too wide" {
 		t.Errorf("got %v, want that the window of the Conv is too wide", err)
+	}
+}
+
+// Loops that would not end when they are written out stay as they are, at once, and with what is nested in them.
+func TestUnrollingHasABudget(t *testing.T) {
+	text := "graph \"g\" (%x: float32[4]) {\n  %trips = const int64[] {10}\n  %yes = const bool[] {true}\n  %y: float32[4] = " +
+		nestedLoops(8) + "\n  return %y\n}\n"
+	g, err := ir.ParseText("loops.rir", []byte(text), ir.ParseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(g, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := nodesOf(g); n > 100 {
+		t.Errorf("there are %d nodes, of 10⁸ that unrolling would make", n)
+	}
+}
+
+// nestedLoops are so many loops within each other.
+func nestedLoops(depth int) string {
+	if depth == 0 {
+		return "Sin(%x)"
+	}
+	x := "%x"
+	inner := nestedLoops(depth - 1)
+	n := strconv.Itoa(depth)
+	return "Loop(%trips, %yes, " + x + ") {body = graph \"b" + n + "\" (%i" + n + ": int64[], %c" + n + ": bool[], %a" + n +
+		": float32[4]) {\n  %o" + n + ": float32[4] = " + inner + "\n  return %c" + n + ", %o" + n + "\n}}"
+}
+
+// A Sum of thousands of operands becomes a tree, which computes the same.
+func TestSumOfManyOperands(t *testing.T) {
+	for _, op := range []string{"Sum", "Max", "Min"} {
+		const n = 1000
+		var in, add []string
+		for i := range n {
+			add = append(add, fmt.Sprintf("  %%c%d = const float32[1] {%d}\n  %%a%d: float32[1] = Mul(%%x, %%c%d)\n", i, i, i, i))
+			in = append(in, fmt.Sprintf("%%a%d", i))
+		}
+		text := "graph \"g\" (%x: float32[1]) {\n" + strings.Join(add, "") + "  %y: float32[1] = " + op + "(" +
+			strings.Join(in, ", ") + ")\n  return %y\n}\n"
+		g, err := ir.ParseText("wide.rir", []byte(text), ir.ParseOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Run(g, Options{Disable: []string{"fuse"}}); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range g.Nodes {
+			if len(m.Inputs) > mostOperands {
+				t.Errorf("%s has %d operands", m.Op, len(m.Inputs))
+			}
+		}
+		out, err := eval.Run(g, map[string]*ir.Tensor{"x": ir.FromSlice(ir.Float32, []float32{2}, 1)}, eval.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]float32{"Sum": 2 * n * (n - 1) / 2, "Max": 2 * (n - 1), "Min": 0}[op]
+		if got := ir.Slice[float32](out["y"])[0]; got != want {
+			t.Errorf("%s: %v, want %v", op, got, want)
+		}
 	}
 }

@@ -166,7 +166,7 @@ func runHostile(exe string, c *hostile.Case) (r hostileResult) {
 		r.problem = "a dump: " + text[:min(len(text), 600)]
 	case r.status != 0 && r.status != 2:
 		r.problem = fmt.Sprintf("status %d: %.600s", r.status, text)
-	case r.status == 2 && !strings.Contains(text, "error: "):
+	case r.status == 2 && !strings.Contains(text, "error: ") && !strings.Contains(text, "the way of compiling"):
 		r.problem = "no message: " + text
 	case r.memory > hostileMemory:
 		r.problem = fmt.Sprintf("%d MB resident", r.memory>>20)

@@ -124,6 +124,9 @@ func Choice(l *diag.List, flag, value string, known []string) {
 	}
 }
 
+// maxName is the most characters of a library's name, which file names and identifiers begin with.
+const maxName = 128
+
 // Validate reports every flag that makes no sense, before any work is done.
 func (o *CompileOptions) Validate() error {
 	var l diag.List
@@ -133,6 +136,11 @@ func (o *CompileOptions) Validate() error {
 
 // Problems adds everything that makes no sense in the flags.
 func (o *CompileOptions) Problems(l *diag.List) {
+	if len(o.libraryName()) > maxName {
+		d := diag.New("bad-flag", "the library's name has %d characters, at most %d are wanted", len(o.libraryName()), maxName)
+		d.Help = "choose another with --name"
+		l.Add(d)
+	}
 	Choice(l, "target", o.Target, Targets())
 	if !IsPlanText(o.Plan) {
 		Choice(l, "plan", o.Plan, Plans())

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/limits"
 	"github.com/rammerc/rammerc/internal/tensorio"
 	"github.com/rammerc/rammerc/ir"
 )
@@ -106,6 +107,11 @@ func (p *Port) acceptsRows(d ir.DType, dims []int64) error {
 	cuttable := len(p.Dims) > 0 && p.Dims[0] > 0 && len(dims) == len(p.Dims)
 	if !cuttable || d != p.DType || dims[0] == 0 || !ir.Dims(dims[1:]...).Equal(ir.Dims(p.Dims[1:]...)) {
 		return fmt.Errorf("is %v%v, want %v%s or more samples along the first axis", d, ir.Dims(dims...), p.DType, p.Shape())
+	}
+	// While the samples are cut, there are several copies of them.
+	const copies = 4
+	if err := limits.CheckMemory("copies of the samples", copies*ir.Count(dims)*int64(d.Size())); err != nil {
+		return err
 	}
 	return nil
 }

@@ -42,6 +42,9 @@ type Options struct {
 	// more fails. 0 means limits.Memory(). Without a limit, graphs that compute extents from data (ConstantOfShape,
 	// Range, …), or that double a tensor again and again, could ask for any amount of memory.
 	MaxBytes int64
+	// MaxNodes is how many nodes may be run in all, those of each iteration of a loop among them; 0 means 4 million. A few
+	// nested loops would not come to an end in any lifetime.
+	MaxNodes int64
 	// Rounding emulates engines that round what they multiply or store to fewer digits than float32 has, by node. Nodes
 	// of subgraphs and of Fused bodies are looked up like others.
 	Rounding map[*ir.Node]Rounding
@@ -49,6 +52,8 @@ type Options struct {
 	// be run again from the node on that has changed.
 	Known map[*ir.Value]*ir.Tensor
 }
+
+const defaultMaxNodes = 4 << 20
 
 // Run computes g's outputs from its inputs; both are keyed by the names of values. The results may share memory with
 // inputs and constants, so they must not be written to. The error says which input or which node is wrong; errors that
@@ -99,6 +104,9 @@ func newRunner(opt Options) *runner {
 	}
 	if opt.MaxBytes <= 0 {
 		opt.MaxBytes = limits.Memory()
+	}
+	if opt.MaxNodes <= 0 {
+		opt.MaxNodes = defaultMaxNodes
 	}
 	return &runner{opt: opt, ops: evaluators, plans: map[*ir.Graph]*plan{}}
 }

@@ -14,6 +14,7 @@ type runner struct {
 	plans    map[*ir.Graph]*plan
 	progress func(done, total int) // Options.Progress; the first graph that runs, the outermost one, takes it
 	live     int64                 // bytes of the values in all scopes
+	ran      int64                 // nodes so far
 }
 
 // scope holds the values of a graph that is running.
@@ -168,6 +169,9 @@ func (r *runner) subgraph(g *ir.Graph, outer *scope, in []*ir.Tensor) ([]*ir.Ten
 
 // step runs one node; it takes the inputs from s and puts the outputs there.
 func (r *runner) step(n *ir.Node, s *scope) error {
+	if r.ran++; r.ran > r.opt.MaxNodes {
+		return nodeError(n, fmt.Errorf("%d nodes have been run, and more are not: a loop has too many iterations", r.opt.MaxNodes))
+	}
 	if r.takeKnown(n, s) {
 		return nil
 	}
