@@ -49,7 +49,6 @@ func (c *Case) Write(dir string) error {
 type Sources struct {
 	Models map[string][]byte // by name, without .onnx
 	Device []byte            // a device file
-	Graph  []byte            // a graph in text form, .rir
 	Plan   []byte            // a plan in text form, .rprog, of the model PlanOf
 	PlanOf string
 }

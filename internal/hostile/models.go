@@ -96,7 +96,7 @@ func endlessModels(*Sources) []Case {
 	}
 	add("branches-14", newGraph().input("x", 4).yes("yes").node("If", []string{"yes"}, []string{"y"},
 		subgraph("then_branch", branches(14, "t")), subgraph("else_branch", branches(14, "e"))).output("y"))
-	for _, n := range []int{2000, 20000} {
+	for _, n := range []int{1000, 10000} {
 		for _, op := range []string{"Sum", "Concat", "Max"} {
 			add(fmt.Sprintf("%s-of-%d", op, n), wide(op, n))
 		}

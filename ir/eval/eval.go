@@ -42,7 +42,7 @@ type Options struct {
 	// more fails. 0 means limits.Memory(). Without a limit, graphs that compute extents from data (ConstantOfShape,
 	// Range, …), or that double a tensor again and again, could ask for any amount of memory.
 	MaxBytes int64
-	// MaxNodes is how many nodes may be run in all, those of each iteration of a loop among them; 0 means 4 million. A few
+	// MaxNodes is how many nodes may be run in all, those of each iteration of a loop among them; 0 means a million. A few
 	// nested loops would not come to an end in any lifetime.
 	MaxNodes int64
 	// Rounding emulates engines that round what they multiply or store to fewer digits than float32 has, by node. Nodes
@@ -53,7 +53,7 @@ type Options struct {
 	Known map[*ir.Value]*ir.Tensor
 }
 
-const defaultMaxNodes = 4 << 20
+const defaultMaxNodes = 1 << 20
 
 // Run computes g's outputs from its inputs; both are keyed by the names of values. The results may share memory with
 // inputs and constants, so they must not be written to. The error says which input or which node is wrong; errors that
