@@ -24,7 +24,7 @@ var touchSections = []touchSection{
 		"internal/conformance/binding.go", // which of ONNX's own test cases need constants
 	}},
 	{"An operator", "GridSample", regexp.MustCompile(`"GridSample"`), []string{
-		"graphopt/", "internal/conformance/", "ir/onnx/",
+		"graphopt/", "internal/conformance/", "internal/hostile/", "ir/onnx/",
 		"internal/difftest/disputes.go", // where other engines differ from the standard
 	}},
 	{"A kernel", "cumsum", regexp.MustCompile(`\bcumsum\b|CumSum<`), []string{"ir/eval/"}},
