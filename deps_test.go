@@ -43,7 +43,7 @@ var allowed = map[string]string{
 	"lower/elementwise": "ir rkernels rkernels/functor roperator lower/arg lower/build",
 	"lower/tails":       "ir rkernels rkernels/functor roperator lower/arg lower/build lower/elementwise",
 	"lower/contraction": families + "ir/axes lower/target lower/tails precision",
-	"lower/gemv":        families + "lower/target lower/tails lower/contraction lower/pack",
+	"lower/gemv":        families + "lower/target lower/tails lower/contraction lower/pack precision",
 	"lower/pointwise":   families + "lower/tails lower/contraction lower/pack",
 	"lower/gemm":        families + "lower/tails lower/contraction lower/pack lower/gemv lower/pointwise",
 	"lower/einsum":      families + "lower/tails lower/contraction lower/gemm",

@@ -77,11 +77,11 @@ func (in *Instance) Int(name string) int64 {
 // packedMode is the value of a parameter BMode for an operand that is a packed constant (rk::kLoadPacked).
 const packedMode = 3
 
-// Arithmetic names what the instance multiplies on tensor cores: "tf32", "fp16", "bf16" or "int8"; "fp16x3" and "tf32x3"
-// for three products that make up one of float32, of parts of float16 where an operand is a packed constant. It is
-// "scalar" where tensor cores are not used.
+// Arithmetic names what the instance multiplies on tensor cores: "tf32", "fp16", "bf16" or "int8"; "fp16x3" and
+// "tf32x3" for three products that make up one of float32, of parts of float16 where an operand is a constant packed as
+// such. It is "scalar" where tensor cores are not used.
 func (in *Instance) Arithmetic() string {
-	products, packed := int64(0), in.Kernel.Packing != ""
+	products, packed := int64(0), in.Kernel.Packing != "" && !in.Kernel.WholeConstants
 	multiplied := "float"
 	for i, p := range in.Kernel.Params {
 		switch {

@@ -84,6 +84,9 @@ type Kernel struct {
 	Fuses map[string]*Fusing `yaml:"fuses,omitempty"`
 	// Packing describes the order into which constants are packed. The code that does it is beside the lowering.
 	Packing string `yaml:"packing,omitempty"`
+	// WholeConstants says that packed constants of float32 are whole numbers of float32 even where three products make up
+	// one: the rKernel makes their parts itself.
+	WholeConstants bool `yaml:"whole_constants,omitempty"`
 
 	Source                              string   `yaml:"-"` // path of the .cuh in Files
 	threads, shared, registers, streams *Formula `yaml:"-"`

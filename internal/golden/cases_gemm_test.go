@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/rammerc/rammerc/precision"
 )
 
 // weights is a statement that defines %name as a float32 constant with random elements of about 1.
@@ -164,6 +166,35 @@ func TestNormalisedRows(t *testing.T) {
 				"%z", "%x, %b, %r"), Out: "%y",
 	})
 	Check(t, WithLayouts(cases))
+}
+
+// TestSkinnyProducts multiplies few rows on tensor cores: rows that leave places of fragments empty, sums that are
+// padded to slices or end within a lane's values, inputs that cannot be loaded in whole, and from 9 rows on sums that
+// are split.
+func TestSkinnyProducts(t *testing.T) {
+	var cases []Case
+	add := func(in, body string) {
+		cases = append(cases, Case{Name: in, In: in, Body: body, Out: "%y"})
+	}
+	for _, size := range [][3]int{{3, 128, 70}, {8, 1300, 40}, {5, 333, 9}, {8, 512, 600},
+		{9, 1028, 530}, {32, 1100, 500}} {
+		m, k, n := size[0], size[1], size[2]
+		add(fmt.Sprintf("%%x: float32[%d,%d]", m, k), weights("b", k, n)+"%y = MatMul(%x, %b)")
+	}
+	add("%x: float32[2,4,260]", weights("b", 45, 260)+weights("c", 45)+
+		"%v = rammer.View(%x) {shape = [8,260], strides = [260,1]}\n%y = Gemm(%v, %b, %c) {transB = 1, alpha = 0.5}")
+	add("%x: float32[3,2,4,132]", weights("b", 2, 132, 21)+"%y = MatMul(%x, %b)")
+	add("%x: float32[6,1100], %r: float32[6,20]", weights("b", 1100, 20)+weights("c", 20)+fused("MatMul",
+		"%px: float32[6,1100], %pb: float32[1100,20], %pc: float32[20], %pr: float32[6,20]",
+		"%l = Abs(%px)\n%m = MatMul(%l, %pb)\n%s = Add(%m, %pc)\n%u = LeakyRelu(%s)\n%z = Mul(%u, %pr)", "%z",
+		"%x, %b, %c, %r"))
+	add("%x: float32[4,516]", weights("b", 516, 33)+"%y = rammer.RMSMatMul(%x, %b) {rms_epsilon = 0.25f}")
+	for i := range cases {
+		c := cases[i]
+		c.Name, c.Precision = c.Name+", tf32", precision.TF32
+		cases = append(cases, c)
+	}
+	Check(t, WithStorage(cases))
 }
 
 func TestGemm(t *testing.T) {

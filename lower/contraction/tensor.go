@@ -241,6 +241,11 @@ func (s TileShape) FinishPacked(b []byte, lines int64) []byte {
 	case s.products == 0 || s.multiplied != ir.Float32:
 		return b
 	}
+	return RoundToTF32(b)
+}
+
+// RoundToTF32 rounds float32 numbers to tf32, in place.
+func RoundToTF32(b []byte) []byte {
 	le := binary.LittleEndian
 	for at := 0; at < len(b); at += ir.Float32.Size() {
 		le.PutUint32(b[at:], math.Float32bits(tf32(math.Float32frombits(le.Uint32(b[at:])))))

@@ -63,6 +63,7 @@ func LowerProduct(b *build.Builder, g *build.Group, p contraction.Product) error
 	switch {
 	case p.B.Buf.Kind == roperator.Const && p.M <= gemv.MostRows:
 		gemv.AddGemv(b, g, p)
+	case gemv.AddSkinny(b, g, p):
 	case p.A.Buf.Kind == roperator.Const && p.B.Buf.Kind != roperator.Const && p.LeftConstant():
 		pointwise.AddLeftConstant(b, g, p)
 	default:

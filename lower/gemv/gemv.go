@@ -55,14 +55,24 @@ func gemvShapes(t *target.Target, e contraction.Elements, m, n, k int64) []Shape
 	return shapes
 }
 
-// stagedInputs is how many values of the input gemv_packed keeps in shared memory at a time; every warp takes whole steps
-// of them.
+// stagedInputs is how many values of the input gemv_packed keeps in shared memory at a time; every warp takes whole
+// steps of them.
 const stagedInputs = 8192
 
-// AddGemv adds a product of few rows with a constant. Each rTask computes some of the columns. Where rows are normalised,
-// Normalises must be true.
+// AddGemv adds a product of few rows with a constant. Each rTask computes some of the columns. Where rows are
+// normalised, Normalises must be true.
 func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
 	t := tails.New(b, g, p.Tail)
+	if TakesSkinny(b.Target(), &p, b.Precision()) {
+		b.Add(g.Kind(), skinnyCandidate(b, p, t, skinnyShapeOf(b.Target(), &p, b.Precision())))
+	} else {
+		b.Add(g.Kind(), scalarCandidates(b, p, t)...)
+	}
+	t.Finish(b)
+}
+
+// scalarCandidates are those whose threads multiply numbers one by one.
+func scalarCandidates(b *build.Builder, p contraction.Product, t *tails.Tail) []*roperator.Candidate {
 	pro, proArgs := tails.Prologue(p.A.DType(), p.Prologue)
 	var candidates []*roperator.Candidate
 	if p.RootMeanSquare == nil && p.Second.Buf == nil && p.Parts == nil {
@@ -75,8 +85,7 @@ func AddGemv(b *build.Builder, g *build.Group, p contraction.Product) {
 			candidates = append(candidates, gemvStreamCandidate(b, p, s, t, pro, proArgs))
 		}
 	}
-	b.Add(g.Kind(), candidates...)
-	t.Finish(b)
+	return candidates
 }
 
 // Normalises reports whether the kernels for m rows divide them by their root mean squares on the way. The loader of

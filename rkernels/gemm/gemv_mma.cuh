@@ -23,6 +23,7 @@
 #include "common/mma_narrow.cuh"
 #include "common/parts.cuh"
 #include "common/tile.cuh"
+#include "gemm/chunked_slices.cuh"
 #include "gemm/weight_lines.cuh"
 #include "rt/device/device.cuh"
 
@@ -73,30 +74,7 @@ struct GemvLines {
     typename Pro::Args pro;
   };
 
-  // Takes slices off the stream.
-  class Slices {
-   public:
-    RT_DEVICE Slices(const rt::Task& t, int left) : stream_(t.stream), left_(left) {}
-    RT_DEVICE const char* next() {
-      if (here_ == 0) {
-        at_ = reinterpret_cast<const char*>(stream_.front());
-        here_ = stream_.chunk_bytes() / kStreamStep;
-      }
-      const char* slice = at_;
-      at_ += kStreamStep, --here_, --left_;
-      return slice;
-    }
-    // Called when the warp has read the latest slice. The last chunk of a block may be shorter.
-    RT_DEVICE void done() {
-      if (here_ == 0 || left_ == 0) stream_.pop(), here_ = 0;
-    }
-
-   private:
-    rt::Stream stream_;
-    const char* at_ = nullptr;
-    int left_;      // slices of the rTask
-    int here_ = 0;  // and of the front chunk
-  };
+  using Slices = ChunkedSlices<kStreamStep>;
 
   // Where a lane stands: it has the columns g and g + 8 of its warp's tile, the values 4t to 4t + 3 of each step, and
   // the sums of the rows 2t and 2t + 1 of each right fragment.
