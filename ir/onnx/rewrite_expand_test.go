@@ -2,6 +2,7 @@ package onnx_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -60,6 +61,21 @@ func expansionCases() []rewriteCase {
 	add("BatchNormalization trained", 14, []string{"x float32[2,3,4]", "s float32[3]", "b float32[3]", "m float32[3]",
 		"v float32[3]"}, "y float32; r float32; u float32", "y,r,u = BatchNormalization(x,s,b,m,v)",
 		"it trains only in builds for training", attr("training_mode", 1), attr("momentum", 0.8))
+	half := func(name string, dims ...int64) *onnxpb.TensorProto {
+		x := ir.NewTensor(ir.Float16, dims...)
+		for i := range ir.Slice[uint16](x) {
+			ir.Slice[uint16](x)[i] = ir.ToFloat16(float32(math.Sin(float64(i))))
+		}
+		return constant(name, x)
+	}
+	for gates, op := range []string{1: "RNN", 3: "GRU", 4: "LSTM"} {
+		if op == "" {
+			continue
+		}
+		add(op+" in 16 bits", 14, []string{"i float32[3,1,4]"}, "y float16", "y = "+op+"(x,w,r)", "it has no such kernel",
+			attr("hidden_size", 5))
+		cases[len(cases)-1].model.init(half("x", 3, 1, 4), half("w", 1, 5*int64(gates), 4), half("r", 1, 5*int64(gates), 5))
+	}
 	add("LpPool", 18, []string{"x float32[2,3,7,8]"}, "y float32", "y = LpPool(x)", "",
 		attr("kernel_shape", []int64{2, 3}),
 		attr("pads", []int64{0, 1, 1, 1}), attr("strides", []int64{1, 2}), attr("p", 3))

@@ -79,3 +79,39 @@ func causalConvWithState(c *rewriting) {
 	}
 	c.finish(y, state)
 }
+
+const wideRecurrenceWhy = "16-bit floats are converted, and the states computed in float32"
+
+// wideRecurrence converts 16-bit floats to float32 in front of a recurrent operator, and its results back. Rounding the
+// state in each of many steps would add up, and no rKernel does it.
+func wideRecurrence(c *rewriting) {
+	if c.n.Input(0) == nil {
+		return
+	}
+	d := c.s.typeOf(c.n.Input(0)).dtype
+	if d != ir.Float16 && d != ir.BFloat16 {
+		return
+	}
+	in := make([]*ir.Value, len(c.n.Inputs))
+	for i, v := range c.n.Inputs {
+		if in[i] = v; v != nil && c.s.typeOf(v).dtype == d {
+			in[i] = c.cast(v, ir.Float32)
+		}
+	}
+	n := &ir.Node{Op: c.n.Op, Name: c.p.name, Inputs: in, Attrs: c.n.Attrs, Origins: c.p.origin()}
+	outs := make([]*ir.Value, len(c.n.Outputs))
+	for i, v := range c.n.Outputs {
+		if v != nil {
+			outs[i] = &ir.Value{Name: c.s.im.namer.Fresh(v.Name + "/wide")}
+		}
+	}
+	n.Outputs = outs
+	c.s.emit(n)
+	c.n.Attrs = nil
+	for i, v := range outs {
+		if v != nil {
+			c.emitTo(c.n.Outputs[i], "Cast", ir.Attrs{"to": ir.IntAttr(d.ONNX())}, v)
+		}
+	}
+	c.dropped = true
+}
