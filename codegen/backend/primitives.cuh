@@ -292,7 +292,9 @@ RT_DEVICE void load_fragments_across(uint32_t (&r)[4], const void* row);
 //       run r of 16 bytes of row i is the one at r ^ i % 8. `a` is where the first of the two runs that are multiplied
 //       is in row 0.
 //   B   in shared memory, as two blocks of 16 bytes of depth: a block has N columns of 16 aligned bytes each, one
-//       behind the other. `pitch` is the bytes from the first block to the second.
+//       behind the other. `pitch` is the bytes from the first block to the second. Or, of 16 bits, swizzled as A is:
+//       "columns" are N such rows of 128 bytes, one a column of B; "depths" are 16 such rows, one a depth, with 64
+//       columns of B in each, and `pitch` bytes behind them follow the rows with the next 64 columns.
 //   D   warp w holds rows 16w to 16w + 15; d[4j] to d[4j + 3] are a fragment D of mma_tf32 for columns 8j to 8j + 7
 //
 // The instructions run beside the threads, one after another. Until multiplied() has returned, the operands must stay
@@ -320,6 +322,15 @@ template <int N>
 RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add);
 template <int N>
 RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add);
+// The same with A and B in shared memory, B as columns; and with A in registers and B as depths.
+template <int N>
+RT_DEVICE void multiply_f16_columns(float (&d)[N / 2], const void* a, const void* b, bool add);
+template <int N>
+RT_DEVICE void multiply_bf16_columns(float (&d)[N / 2], const void* a, const void* b, bool add);
+template <int N>
+RT_DEVICE void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
+template <int N>
+RT_DEVICE void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
 // What the thread has stored to shared memory, and its copies that have landed there, can be read by products that are
 // begun behind the next barrier (fence.proxy.async). Bulk copies need no such fence.
 RT_DEVICE void operands_written();
@@ -331,5 +342,8 @@ RT_DEVICE void multiplied(Sum (&d)[M]);
 // before multiplied().
 template <int Groups>
 RT_DEVICE void multiplied_but();
+// The same, and the sums d of products that are not of these groups may be touched behind it.
+template <int Groups, int M>
+RT_DEVICE void multiplied_but(float (&d)[M]);
 
 }  // namespace rt::detail

@@ -10,9 +10,11 @@ RT_DEVICE uint64_t group_operand(const void* b, int pitch) {
   return uint64_t{128 >> 4} << 32 | static_cast<uint64_t>(pitch >> 4) << 16 | (shared_address(b) & 0x3ffff) >> 4;
 }
 
-// The descriptor of rows of 128 bytes with a swizzle of as many: 1024 bytes from eight rows to the next eight.
-RT_DEVICE uint64_t swizzled_operand(const void* a) {
-  return uint64_t{1} << 62 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 16 | (shared_address(a) & 0x3ffff) >> 4;
+// The descriptor of rows of 128 bytes with a swizzle of as many: 1024 bytes from eight rows to the next eight. Where rows
+// are depths, it has the bytes from the rows of 64 columns to those of the next 64, too.
+RT_DEVICE uint64_t swizzled_operand(const void* a, int pitch = 16) {
+  return uint64_t{1} << 62 | uint64_t{1024 >> 4} << 32 | static_cast<uint64_t>(pitch >> 4) << 16 |
+         (shared_address(a) & 0x3ffff) >> 4;
 }
 
 // What the instructions of N columns are called with: inline PTX has no lists of registers but those that are written
@@ -63,19 +65,21 @@ struct GroupProduct;
                  : RT_D##N("f")                                                                                     \
                  : "l"(a), "l"(b), "r"(add));                                                                       \
   }
-#define RT_GROUP_PRODUCT(N, ...)                                                             \
-  template <>                                                                                \
-  struct GroupProduct<N> {                                                                   \
-    RT_GROUP_SHARED(tf32_swizzled, "k8.f32.tf32.tf32", ", 1, 1", N, __VA_ARGS__)             \
-    RT_GROUP_SHARED(f16_swizzled, "k16.f32.f16.f16", ", 1, 1, 0, 0", N, __VA_ARGS__)         \
-    RT_GROUP_SHARED(bf16_swizzled, "k16.f32.bf16.bf16", ", 1, 1, 0, 0", N, __VA_ARGS__)      \
-    RT_GROUP_INSTRUCTION(tf32, "k8.f32.tf32.tf32", ", 1, 1", float, "f", N, __VA_ARGS__)     \
-    RT_GROUP_INSTRUCTION(f16, "k16.f32.f16.f16", ", 1, 1, 0", float, "f", N, __VA_ARGS__)    \
-    RT_GROUP_INSTRUCTION(bf16, "k16.f32.bf16.bf16", ", 1, 1, 0", float, "f", N, __VA_ARGS__) \
-    RT_GROUP_INSTRUCTION(s8s8, "k32.s32.s8.s8", "", int32_t, "r", N, __VA_ARGS__)            \
-    RT_GROUP_INSTRUCTION(s8u8, "k32.s32.s8.u8", "", int32_t, "r", N, __VA_ARGS__)            \
-    RT_GROUP_INSTRUCTION(u8s8, "k32.s32.u8.s8", "", int32_t, "r", N, __VA_ARGS__)            \
-    RT_GROUP_INSTRUCTION(u8u8, "k32.s32.u8.u8", "", int32_t, "r", N, __VA_ARGS__)            \
+#define RT_GROUP_PRODUCT(N, ...)                                                                    \
+  template <>                                                                                       \
+  struct GroupProduct<N> {                                                                          \
+    RT_GROUP_SHARED(tf32_swizzled, "k8.f32.tf32.tf32", ", 1, 1", N, __VA_ARGS__)                    \
+    RT_GROUP_SHARED(f16_swizzled, "k16.f32.f16.f16", ", 1, 1, 0, 0", N, __VA_ARGS__)                \
+    RT_GROUP_SHARED(bf16_swizzled, "k16.f32.bf16.bf16", ", 1, 1, 0, 0", N, __VA_ARGS__)             \
+    RT_GROUP_INSTRUCTION(tf32, "k8.f32.tf32.tf32", ", 1, 1", float, "f", N, __VA_ARGS__)            \
+    RT_GROUP_INSTRUCTION(f16, "k16.f32.f16.f16", ", 1, 1, 0", float, "f", N, __VA_ARGS__)           \
+    RT_GROUP_INSTRUCTION(bf16, "k16.f32.bf16.bf16", ", 1, 1, 0", float, "f", N, __VA_ARGS__)        \
+    RT_GROUP_INSTRUCTION(f16_depths, "k16.f32.f16.f16", ", 1, 1, 1", float, "f", N, __VA_ARGS__)    \
+    RT_GROUP_INSTRUCTION(bf16_depths, "k16.f32.bf16.bf16", ", 1, 1, 1", float, "f", N, __VA_ARGS__) \
+    RT_GROUP_INSTRUCTION(s8s8, "k32.s32.s8.s8", "", int32_t, "r", N, __VA_ARGS__)                   \
+    RT_GROUP_INSTRUCTION(s8u8, "k32.s32.s8.u8", "", int32_t, "r", N, __VA_ARGS__)                   \
+    RT_GROUP_INSTRUCTION(u8s8, "k32.s32.u8.s8", "", int32_t, "r", N, __VA_ARGS__)                   \
+    RT_GROUP_INSTRUCTION(u8u8, "k32.s32.u8.u8", "", int32_t, "r", N, __VA_ARGS__)                   \
   };
 RT_GROUP_PRODUCT(16, RT_R0, 8, 9, 10, 11, 12, 13)
 RT_GROUP_PRODUCT(32, RT_R0 ", " RT_R1, 16, 17, 18, 19, 20, 21)
@@ -198,6 +202,39 @@ RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const vo
 #endif
 }
 
+template <int N>
+RT_DEVICE void multiply_f16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  GroupProduct<N>::f16_swizzled(d, swizzled_operand(a), swizzled_operand(b), add);
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+template <int N>
+RT_DEVICE void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  GroupProduct<N>::f16_depths(d, a, swizzled_operand(b, pitch), add);
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+template <int N>
+RT_DEVICE void multiply_bf16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  GroupProduct<N>::bf16_swizzled(d, swizzled_operand(a), swizzled_operand(b), add);
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+template <int N>
+RT_DEVICE void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  GroupProduct<N>::bf16_depths(d, a, swizzled_operand(b, pitch), add);
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+
 RT_DEVICE void operands_written() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -214,6 +251,13 @@ RT_DEVICE void multiplied_but() {
 // The empty statements keep the compiler from reading d before the wait.
 RT_DEVICE void keep_behind(float& x) { asm volatile("" : "+f"(x)::"memory"); }
 RT_DEVICE void keep_behind(int32_t& x) { asm volatile("" : "+r"(x)::"memory"); }
+
+template <int Groups, int M>
+RT_DEVICE void multiplied_but(float (&d)[M]) {
+  multiplied_but<Groups>();
+  RT_UNROLL
+  for (int i = 0; i < M; ++i) keep_behind(d[i]);
+}
 
 template <class Sum, int M>
 RT_DEVICE void multiplied(Sum (&d)[M]) {

@@ -7,40 +7,68 @@
 
 namespace rt::detail {
 
-// B in shared memory: blocks of 16 bytes of depth, so many bytes apart.
+// Where a byte of swizzled rows of 128 bytes is, so many bytes behind the first: the hardware exchanges runs of 16 bytes
+// by their addresses.
+inline const char* swizzled_place(const char* first, int bytes) {
+  const uintptr_t plain = shared_address(first) + static_cast<uintptr_t>(bytes);
+  const uintptr_t swizzled = plain ^ (plain >> 7 & 7) << 4;
+  return first + (swizzled - shared_address(first));
+}
+
+// B in shared memory.
 struct SharedColumns {
   const char* at;
   int pitch;
+  uint32_t (*read)(const SharedColumns&, int column, int k);  // one of those below
 
   // Word k, of 8, of a column.
-  uint32_t word(int column, int k) const {
-    uint32_t w;
-    std::memcpy(&w, at + k / 4 * pitch + 16 * column + 4 * (k % 4), 4);
-    return w;
-  }
-  void check() const {
-    if (reinterpret_cast<uintptr_t>(at) % 16 != 0 || pitch % 16 != 0) {
-      emu::running_block->fail("a matrix in shared memory that is not aligned to 16 bytes");
-    }
-  }
+  uint32_t word(int column, int k) const { return read(*this, column, k); }
 };
 
-// Rows of A in shared memory, 128 bytes each. The hardware exchanges runs of 16 bytes by their addresses.
+// Blocks of 16 bytes of depth, so many bytes apart.
+inline uint32_t read_blocks(const SharedColumns& b, int column, int k) {
+  uint32_t w;
+  std::memcpy(&w, b.at + k / 4 * b.pitch + 16 * column + 4 * (k % 4), 4);
+  return w;
+}
+// Swizzled rows, each of which is a column.
+inline uint32_t read_columns(const SharedColumns& b, int column, int k) {
+  uint32_t w;
+  std::memcpy(&w, swizzled_place(b.at, 128 * column + 4 * k), 4);
+  return w;
+}
+// Swizzled rows, each of which is a depth of 64 columns of 16 bits. A word has two depths.
+inline uint32_t read_depths(const SharedColumns& b, int column, int k) {
+  uint16_t two[2];
+  for (int i = 0; i < 2; ++i) {
+    const char* rows = b.at + column / 64 * b.pitch;
+    std::memcpy(&two[i], swizzled_place(rows, 128 * (2 * k + i) + column % 64 * 2), 2);
+  }
+  return two[0] | static_cast<uint32_t>(two[1]) << 16;
+}
+
+inline void check_blocks(const void* b, int pitch) {
+  if (reinterpret_cast<uintptr_t>(b) % 16 != 0 || pitch % 16 != 0) {
+    emu::running_block->fail("a matrix in shared memory that is not aligned to 16 bytes");
+  }
+}
+// `within` is how far behind a multiple of 1024 bytes swizzled rows may begin.
+inline void check_swizzled(const void* rows, uintptr_t within) {
+  if (shared_address(rows) % 1024 > within || shared_address(rows) % 32 != 0) {
+    emu::running_block->fail("swizzled rows that do not begin at a multiple of 1024 bytes");
+  }
+}
+constexpr uintptr_t kInRow = 96;  // a product takes two of a row's eight runs of 16 bytes
+
+// Rows of A in shared memory, 128 bytes each.
 struct SwizzledRows {
   const char* at;
 
   // Word k, of 8, of a row.
   uint32_t word(int row, int k) const {
-    const uintptr_t plain = shared_address(at) + static_cast<uintptr_t>(128 * row + 4 * k);
-    const uintptr_t swizzled = plain ^ (plain >> 7 & 7) << 4;
     uint32_t w;
-    std::memcpy(&w, at + (swizzled - shared_address(at)), 4);
+    std::memcpy(&w, swizzled_place(at, 128 * row + 4 * k), 4);
     return w;
-  }
-  void check() const {
-    if (shared_address(at) % 1024 >= 128 || shared_address(at) % 32 != 0) {
-      emu::running_block->fail("swizzled rows that do not begin at a multiple of 1024 bytes");
-    }
   }
 };
 
@@ -112,10 +140,8 @@ inline void finish_product(const GroupProduct& p) {
 }
 
 template <int N, class Sum, void (*AddWord)(Sum&, uint32_t, uint32_t)>
-inline void begin_product(Sum (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+inline void begin_product(Sum (&d)[N / 2], const uint32_t (&a)[4], const SharedColumns& right, bool add) {
   static_assert(N % 8 == 0 && N >= 16 && N <= 256);
-  const SharedColumns right{static_cast<const char*>(b), pitch};
-  right.check();
   const uint32_t none[2] = {0, 0};
   const uint32_t(*fragment)[6] = emu::running_block->share_fragments(a, none);
   const int g = thread_index() % emu::kWarp / 4;
@@ -127,43 +153,71 @@ inline void begin_product(Sum (&d)[N / 2], const uint32_t (&a)[4], const void* b
 }
 
 template <int N, void (*AddWord)(float&, uint32_t, uint32_t)>
-inline void begin_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+inline void begin_swizzled(float (&d)[N / 2], const void* a, const SharedColumns& right, bool add) {
   static_assert(N % 8 == 0 && N >= 16 && N <= 256);
+  check_swizzled(a, kInRow);
   const SwizzledRows left{static_cast<const char*>(a)};
-  const SharedColumns right{static_cast<const char*>(b), pitch};
-  left.check();
-  right.check();
   begun_products().products.push_back(GroupProduct{d, N, {}, left, right, add, finish_product<float, AddWord>});
+}
+
+inline SharedColumns blocks(const void* b, int pitch) {
+  check_blocks(b, pitch);
+  return {static_cast<const char*>(b), pitch, read_blocks};
+}
+inline SharedColumns columns(const void* b) {
+  check_swizzled(b, kInRow);
+  return {static_cast<const char*>(b), 0, read_columns};
+}
+inline SharedColumns depths(const void* b, int pitch) {
+  check_swizzled(b, 0);
+  check_swizzled(static_cast<const char*>(b) + pitch, 0);
+  return {static_cast<const char*>(b), pitch, read_depths};
 }
 
 template <int N>
 inline void multiply_tf32(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, float, add_tf32>(d, a, b, pitch, add);
+  begin_product<N, float, add_tf32>(d, a, blocks(b, pitch), add);
 }
 template <int N>
 inline void multiply_f16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, float, add_pair<float16_value>>(d, a, b, pitch, add);
+  begin_product<N, float, add_pair<float16_value>>(d, a, blocks(b, pitch), add);
 }
 template <int N>
 inline void multiply_bf16(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, float, add_pair<bfloat16_value>>(d, a, b, pitch, add);
+  begin_product<N, float, add_pair<bfloat16_value>>(d, a, blocks(b, pitch), add);
 }
 template <int N, bool SignedA, bool SignedB>
 inline void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
-  begin_product<N, int32_t, add_bytes<SignedA, SignedB>>(d, a, b, pitch, add);
+  begin_product<N, int32_t, add_bytes<SignedA, SignedB>>(d, a, blocks(b, pitch), add);
 }
 
 template <int N>
 inline void multiply_tf32_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, add_tf32>(d, a, b, pitch, add);
+  begin_swizzled<N, add_tf32>(d, a, blocks(b, pitch), add);
 }
 template <int N>
 inline void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, add_pair<float16_value>>(d, a, b, pitch, add);
+  begin_swizzled<N, add_pair<float16_value>>(d, a, blocks(b, pitch), add);
 }
 template <int N>
 inline void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, add_pair<bfloat16_value>>(d, a, b, pitch, add);
+  begin_swizzled<N, add_pair<bfloat16_value>>(d, a, blocks(b, pitch), add);
+}
+template <int N>
+inline void multiply_f16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
+  begin_swizzled<N, add_pair<float16_value>>(d, a, columns(b), add);
+}
+template <int N>
+inline void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+  begin_product<N, float, add_pair<float16_value>>(d, a, depths(b, pitch), add);
+}
+template <int N>
+inline void multiply_bf16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
+  begin_swizzled<N, add_pair<bfloat16_value>>(d, a, columns(b), add);
+}
+template <int N>
+inline void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+  begin_product<N, float, add_pair<bfloat16_value>>(d, a, depths(b, pitch), add);
 }
 
 // Reads the words of A from shared memory: of rows g and g + 8 of the warp's 16.
@@ -196,6 +250,10 @@ inline void multiplied(Sum (&)[M]) {
 }
 template <int Groups>
 inline void multiplied_but() {
+  finish_groups(Groups);
+}
+template <int Groups, int M>
+inline void multiplied_but(float (&)[M]) {
   finish_groups(Groups);
 }
 

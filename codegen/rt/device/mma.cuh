@@ -53,6 +53,22 @@ template <int N>
 RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
   detail::multiply_bf16_swizzled<N>(d, a, b, pitch, add);
 }
+template <int N>
+RT_DEVICE void multiply_f16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
+  detail::multiply_f16_columns<N>(d, a, b, add);
+}
+template <int N>
+RT_DEVICE void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+  detail::multiply_f16_depths<N>(d, a, b, pitch, add);
+}
+template <int N>
+RT_DEVICE void multiply_bf16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
+  detail::multiply_bf16_columns<N>(d, a, b, add);
+}
+template <int N>
+RT_DEVICE void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
+  detail::multiply_bf16_depths<N>(d, a, b, pitch, add);
+}
 // Shared memory from the next multiple of so many bytes on.
 template <int Bytes>
 RT_DEVICE char* aligned_shared(char* p) {
@@ -70,6 +86,10 @@ RT_DEVICE void multiplied(Sum (&d)[M]) {
 template <int Groups>
 RT_DEVICE void multiplied_but() {
   detail::multiplied_but<Groups>();
+}
+template <int Groups, int M>
+RT_DEVICE void multiplied_but(float (&d)[M]) {
+  detail::multiplied_but<Groups>(d);
 }
 
 }  // namespace rt
