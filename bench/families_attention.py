@@ -42,7 +42,7 @@ class Row:
         return 4 * self.samples * self.heads * self.queries * self.keys * self.size // (2 if self.causal else 1)
 
     def model(self, _, dtype):
-        """y = softmax(q·kᵀ · scale + mask)·v, as exporters write it."""
+        """y = softmax(q·kᵀ · scale + mask)·v, as exporters write it. PyTorch's writes a causal mask as -inf."""
         nodes, constants = [], [onnx_file.constant("scale", np.float64(self.size**-0.5), dtype)]
         add = lambda op, inputs, output, **attributes: nodes.append(onnx_file.node(op, inputs, [output], **attributes))
         keys, values = "k", "v"
@@ -53,7 +53,7 @@ class Row:
         add("Mul", ["products", "scale"], "scores")
         scores = "scores"
         if self.causal:
-            mask = np.triu(np.full((self.queries, self.keys), -1e4), 1)
+            mask = np.triu(np.full((self.queries, self.keys), -np.inf), 1)
             constants.append(onnx_file.constant("mask", mask, dtype))
             add("Add", ["scores", "mask"], "masked")
             scores = "masked"

@@ -144,3 +144,31 @@ func TestLargeHeads(t *testing.T) {
 		}
 	}
 }
+
+// Warp groups multiply in attention where a GPU has them, elements have 16 bits, and enough queries share keys. They are
+// beside the kernels of other GPUs, of which few tasks may be faster.
+func TestAttentionByWarpGroups(t *testing.T) {
+	const body = "%y = rammer.Attention(%q, %k, %k) {scale = 0.125f}"
+	for _, c := range []struct {
+		name, device, in string
+		want             bool
+	}{
+		{"heads of 16 bits", "h200", "%q: float16[2,4,64,64], %k: float16[2,4,80,64]", true},
+		{"on the emulator", "emu4", "%q: bfloat16[2,4,64,64], %k: bfloat16[2,4,80,64]", true},
+		{"without warp groups", "a100", "%q: float16[2,4,64,64], %k: float16[2,4,80,64]", false},
+		{"float32", "h200", "%q: float32[2,4,64,64], %k: float32[2,4,80,64]", false},
+		{"few queries", "h200", "%q: float16[2,4,16,64], %k: float16[2,4,80,64]", false},
+		{"rows that are no whole loads", "h200", "%q: float16[2,4,64,60], %k: float16[2,4,80,60]", false},
+	} {
+		g, err := Lower(parsed(t, c.in, body), testTarget(c.device), testKernels(), precision.Choice{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := roperator.Verify(g); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if count := kernelsOf(g); (count["attention_wgmma"] > 0) != c.want || count["attention_mma"] == 0 {
+			t.Errorf("%s: candidates %v", c.name, count)
+		}
+	}
+}

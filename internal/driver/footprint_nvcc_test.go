@@ -39,7 +39,9 @@ var moreCode = map[string]int64{
 	// Two products of three parts each, and between them a softmax of all registers of the scores. Its loops are unrolled
 	// along the head, which keeps the queries in registers.
 	"attention_mma": 24 << 10,
-	"attention_few": 24 << 10, // up to four rows have a softmax and sums of their own
+	// The first stage begins before the loop, and the last product stands behind it.
+	"attention_wgmma": 24 << 10,
+	"attention_few":   24 << 10, // up to four rows have a softmax and sums of their own
 	// Rows of the filter are unrolled, for several positions of four channels each.
 	"conv_depthwise": 12 << 10,
 	// Units of the patch are put together from several loads, whose places are computed one by one, and tiles have the

@@ -113,6 +113,49 @@ func TestAttention(t *testing.T) {
 	Check(t, inAllPrecisions(WithLayouts(append(cases, lowest, halvesWithConstantMask()))))
 }
 
+// halfHeads are inputs q[b…,lq,d], k[b…,lk,d] and v[b…,lk,dv] of 16 bits.
+func halfHeads(t, b string, lq, lk, d, dv int) string {
+	return strings.ReplaceAll(qkv(b, lq, lk, d, dv), "float32", t)
+}
+
+// Queries that fill most of a warp group's 64 rows, so that warp groups multiply: with tiles of a head for each group,
+// keys that several share, rows that several share, and keys that end within a stage.
+func TestAttentionByWarpGroups(t *testing.T) {
+	masked := attention("hidden keys and rows", halfHeads("float16", "2,3,", 40, 70, 32, 32)+", %m: float16[40,70]",
+		"%q, %k, %v, %m", "scale = 0.2, nan_to_zero = 1")
+	masked.Set = map[string][]float64{"m": slices.Repeat([]float64{-inf()}, 90)}
+	Check(t, []Case{
+		attention("windows", halfHeads("float16", "3,4,", 49, 49, 32, 32), "%q, %k, %v", "scale = 0.2"),
+		attention("windows of three heads", halfHeads("bfloat16", "3,3,", 49, 49, 32, 32), "%q, %k, %v",
+			"scale = 0.2"),
+		attention("windows with a bias", halfHeads("float16", "3,3,", 49, 49, 32, 32)+", %m: float16[3,49,49]",
+			"%q, %k, %v, %m", "scale = 0.2"),
+		attention("heads of 64", halfHeads("float16", "1,4,", 133, 133, 64, 64), "%q, %k, %v", "scale = 0.125"),
+		attention("many stages", halfHeads("bfloat16", "1,2,", 130, 420, 64, 64), "%q, %k, %v", "scale = 0.125"),
+		attention("a ragged tile", halfHeads("float16", "5,", 70, 65, 40, 56), "%q, %k, %v", "scale = 0.15"),
+		attention("causal", halfHeads("float16", "1,2,", 200, 200, 64, 64), "%q, %k, %v",
+			"scale = 0.125, before = -1000, behind = 0"),
+		attention("causal with heads of 128", halfHeads("float16", "1,1,", 200, 200, 128, 128), "%q, %k, %v",
+			"scale = 0.09, before = -1000, behind = 0"),
+		attention("a window of keys", halfHeads("bfloat16", "2,", 150, 180, 128, 120), "%q, %k, %v",
+			"scale = 0.09, before = -20, behind = 31"),
+		attention("mask of 128", halfHeads("float16", "1,3,", 66, 130, 128, 128)+", %m: float16[66,130]",
+			"%q, %k, %v, %m", "scale = 0.09"),
+		attention("heads of 256", halfHeads("float16", "1,", 100, 75, 256, 248), "%q, %k, %v", "scale = 0.06"),
+		attention("a mask for heads of 256", halfHeads("bfloat16", "2,", 128, 64, 256, 256)+", %m: bfloat16[2,1,64]",
+			"%q, %k, %v, %m", "scale = 0.06"),
+		attention("heads that share keys", "%q: float16[2,2,4,70,64], %k: float16[2,2,1,90,64], %v: float16[2,2,1,90,64]",
+			"%q, %k, %v", "scale = 0.125"),
+		attention("short heads that share keys",
+			"%q: float16[2,2,4,20,64], %k: float16[2,2,1,90,64], %v: float16[2,2,1,90,64]", "%q, %k, %v",
+			"scale = 0.125"),
+		attention("parts of the keys", halfHeads("float16", "1,", 64, 1100, 64, 64), "%q, %k, %v", "scale = 0.125"),
+		attention("large scores", halfHeads("float16", "1,2,", 40, 200, 32, 32), "%q, %k, %v", "scale = 20.0"),
+		attention("a negative scale", halfHeads("float16", "1,2,", 40, 100, 32, 32), "%q, %k, %v", "scale = -0.2"),
+		masked,
+	})
+}
+
 // Few queries and many keys: rTasks have parts of the keys, and another rOperator joins them.
 func TestAttentionSplit(t *testing.T) {
 	decoder := "%q: float32[1,2,4,1,32], %k: float32[1,2,1,1000,32], %v: float32[1,2,1,1000,32]"

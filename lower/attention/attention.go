@@ -87,6 +87,9 @@ func (a *attention) add(b *build.Builder, g *build.Group, t *tails.Tail) {
 	for _, s := range shapes {
 		candidates = append(candidates, a.tensorCandidate(b, s, splits, part))
 	}
+	for _, s := range a.usefulGroups(b) {
+		candidates = append(candidates, a.groupCandidate(b, s, splits, part))
+	}
 	b.AddParts(g.Kind(), roperator.Parts{Count: splits, Length: part.Out.Count() / splits}, candidates...)
 	b.Add(g.Kind()+" (sum)", a.sumCandidates(b, part.Out, splits, t)...)
 }
@@ -100,6 +103,9 @@ func (a *attention) candidates(b *build.Builder, shapes []tensorShape, t *tails.
 	var out []*roperator.Candidate
 	for _, s := range shapes {
 		out = append(out, a.tensorCandidate(b, s, 1, t))
+	}
+	for _, s := range a.usefulGroups(b) {
+		out = append(out, a.groupCandidate(b, s, 1, t))
 	}
 	return out
 }

@@ -24,10 +24,15 @@ func (a *attention) rows(bq int64) *headRows {
 	if a.k.Stride(2) == 0 && a.v.Stride(2) == 0 {
 		r.heads = max(1, min(r.batch[2], bq/max(r.per, 1)))
 	}
-	for a.joined > 1 && r.batch[2] > a.joined && a.joined%r.heads != 0 {
-		r.heads-- // so that a tile lies in one row of heads of the output
-	}
+	a.keepJoined(r)
 	return r
+}
+
+// keepJoined gives tiles fewer heads where a tile would not lie in one row of heads of the output.
+func (a *attention) keepJoined(r *headRows) {
+	for a.joined > 1 && r.batch[2] > a.joined && a.joined%r.heads != 0 {
+		r.heads--
+	}
 }
 
 // largest is how many rows a tile has at most.

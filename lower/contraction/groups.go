@@ -34,8 +34,6 @@ var splitShapes = []TileShape{
 }
 
 const (
-	// groupArch is the architecture whose warp groups multiply (wgmma).
-	groupArch = 90
 	// groupShare is the part of the time of mma.sync that the products of warp groups take, and groupStage what a stage
 	// costs beside them, in operations of mma.sync: a warp group brings its rows of A into registers, and rounds
 	// numbers of float32 there. Numbers of 16 and 8 bits need no rounding.
@@ -59,7 +57,7 @@ const (
 // that the copy engine can bring its rows.
 func GroupShapes(t *target.Target, p precision.Precision, e Elements, m, n int64, boxed bool) []TileShape {
 	narrow := groupsTakeNarrow(p, e)
-	if !t.Is(groupArch) || !narrow && (e != Float32s || p.Products() == 0) || t.Rate(target.Tensor, e.Multiplied) == 0 {
+	if !t.WarpGroups() || !narrow && (e != Float32s || p.Products() == 0) || t.Rate(target.Tensor, e.Multiplied) == 0 {
 		return nil
 	}
 	shapes := groupShapes

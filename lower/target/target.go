@@ -96,3 +96,9 @@ func (t *Target) Runs(arch int) bool { return arch <= t.Arch }
 
 // Is reports whether the target has what GPUs of compute capability arch/10 have for themselves.
 func (t *Target) Is(arch int) bool { return t.Arch == arch || t.Arch == AnyArch }
+
+// warpGroupArch is the architecture whose warp groups multiply (wgmma).
+const warpGroupArch = 90
+
+// WarpGroups reports whether warp groups multiply on the target.
+func (t *Target) WarpGroups() bool { return t.Is(warpGroupArch) }

@@ -1,0 +1,350 @@
+// out[b][q] = softmax(scale·Q[b][q]·Kᵀ[b] + mask[b][q])·V[b] by the warp groups of tensor cores, for Q, K and V of 16
+// bits. The scores are never in memory: the sums of Q·Kᵀ become weights where they are, in registers, and those are the
+// left operand of the product with V.
+//
+// A warp group has 64 rows of queries. What comes next is brought, and products are made, while threads compute the
+// weights of a stage of KT keys; and the products of one warp group run while others compute weights:
+//
+//   threads        begin Q·K(i) │ send for a later stage │ Q·K(i) is done: weights(i) │ begin weights(i)·V(i) │ …
+//   tensor cores   weights(i-1)·V(i-1), Q·K(i) ─────────▶│ those of other groups ────▶│ weights(i)·V(i) ─────▶ …
+//
+// What the WG warp groups of an rTask share is its Way:
+//
+//   kApart       nothing: each has a head of the rTask's tile. rTasks of few keys fill a multiprocessor so.
+//   kShareKeys   the keys: the rTask has a tile of 64·WG rows, and a stage is brought once for all of them.
+//   kShareRows   the rows: each takes every WG-th stage of keys, and in the end their sums are joined.
+#pragma once
+
+#include "attention/results.cuh"
+#include "common/loaders.cuh"
+#include "common/types.cuh"
+#include "rt/device/mma.cuh"
+
+namespace rk {
+
+enum AttentionWay { kApart = 0, kShareKeys = 1, kShareRows = 2 };
+
+// Rows of up to DM numbers of 16 bits in shared memory, as matrix instructions take them: blocks of 64 columns one behind
+// the other, each with ROWS swizzled rows of 128 bytes. Threads copy runs of 16 bytes.
+template <int ROWS, int DM, int Threads>
+struct HeadBlocks {
+  static constexpr int kColumns = 64, kBlock = ROWS * kColumns;  // of a block; its elements
+  static constexpr int kElements = (DM < kColumns ? 1 : DM / kColumns) * kBlock;
+  static constexpr int kRun = 8, kAcross = DM / kRun, kDown = Threads / kAcross, kCopies = ROWS / kDown;
+  static_assert(Threads % kAcross == 0 && ROWS % kDown == 0, "threads cover whole rows");
+
+  // Where a run of a row begins.
+  static RT_DEVICE int place(int row, int run) {
+    return run / 8 * kBlock + row * kColumns + (run % 8 ^ row % 8) * kRun;
+  }
+};
+
+// Brings keys or values, ROWS of them at a time, and zeros behind their end.
+template <class T, int ROWS, int DM, int Threads>
+class HeadLoader {
+  using Blocks = HeadBlocks<ROWS, DM, Threads>;
+
+ public:
+  // `first` is the first row of all, of which there are `rows` with `columns` columns.
+  RT_DEVICE HeadLoader(const T* first, int64_t to_row, int rows, int columns, int tid)
+      : row_(tid / Blocks::kAcross), run_(tid % Blocks::kAcross), step_(static_cast<int>(to_row)) {
+    next_ = first + rk::place(row_, step_, run_ * Blocks::kRun);
+    left_ = run_ * Blocks::kRun < columns ? rows - row_ : 0;
+  }
+
+  // Brings the next rows, and goes on by Step of them.
+  template <int Step>
+  RT_DEVICE void issue(T* stage) {
+    const T* from = next_;
+    RT_UNROLL
+    for (int i = 0; i < Blocks::kCopies; ++i) {
+      rt::cp_async_or_zero<16>(stage + Blocks::place(row_ + i * Blocks::kDown, run_), from, i * Blocks::kDown < left_);
+      from = ahead(from, Blocks::kDown, step_);
+    }
+    next_ = ahead(next_, Step, step_);
+    left_ -= Step;
+  }
+
+ private:
+  int row_, run_, step_, left_;
+  const T* next_;
+};
+
+// T is the element type of Q, K and V. DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. The
+// ring of stages has ST places. Without Masked there is no mask; then scale is not negative. With Part the rTask has only
+// a part of the keys, and leaves its sums for attention_sum.
+template <class T, int DM, int WG, int Way, int KT, int ST, int Products, int Masked, int Part, class Epi>
+struct AttentionWgmma {
+  static constexpr int kThreads = 128 * WG, kRows = 64;
+  static constexpr bool kTogether = Way == kShareKeys;
+  static constexpr int kTeam = Way == kShareRows ? WG : 1;  // warp groups that share rows
+  // Threads that bring a stage: all that share it, but for those that would have no part of it.
+  static constexpr int kSharing = kTogether ? (WG == 3 ? 256 : kThreads) : 128, kRuns = KT * DM / 8;
+  static constexpr int kLoading = kSharing < kRuns ? kSharing : kRuns;
+  using QueryBlocks = HeadBlocks<kRows, DM, 128>;
+  using KeyBlocks = HeadBlocks<KT, DM, kLoading>;
+  using Softmax = RunningSoftmax<1, KT / 8, DM / 8, Masked>;
+  using Results = AttentionResults<kRows, DM, kTeam, 128 * kTeam, Part, Epi>;
+  using Scores = typename Softmax::Scores;
+  static constexpr int kQueries = QueryBlocks::kElements, kHalf = KeyBlocks::kElements, kStage = 2 * kHalf;
+  // Elements of a warp group's own shared memory, and of the ring of all.
+  static constexpr int kOwn = kQueries + (kTogether ? 0 : ST * kStage), kShare = kTogether ? ST * kStage : 0;
+  static constexpr int kAlign = 1024;
+  static constexpr int kRings = static_cast<int>(sizeof(T)) * (WG * kOwn + kShare), kSums = WG / kTeam * Results::kSums;
+  static constexpr int kBody = kRings > kSums ? kRings : kSums;
+  static constexpr int kShared = kAlign + kBody + WG / kTeam * Results::kStats;
+
+  struct Args {
+    HeadMatrix q, k, v, mask;
+    rt::Operand3 out;  // see HeadPlace; parts are [split·batch][query][column], two columns wider
+    HeadRows rows;
+    Div joined;
+    int32_t batch;             // all heads of all batch entries
+    int32_t keys, split_keys;  // of all splits, of one
+    int32_t depth, columns;    // of Q and K, of V
+    // A query attends to keys from its own number plus `before` to its own number plus `behind`.
+    int32_t before, behind;
+    int32_t nan_to_zero;
+    float scale;
+    typename Epi::Args epi;
+  };
+
+  RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
+    const Place at(t.tid);
+    HeadTile tile(a.rows, rtask);
+    if constexpr (Way == kApart) {
+      if (at.group >= tile.heads) return;
+      tile.b2 += at.group, tile.heads = 1;
+    }
+    char* memory = rt::aligned_shared<kAlign>(t.smem);
+    T* sq = reinterpret_cast<T*>(memory) + at.group * kOwn;
+    T* ring = kTogether ? reinterpret_cast<T*>(memory) + WG * kOwn : sq + kQueries;
+    issue_queries(t, a, tile, at, sq);
+    Stages stages(t, a, tile, at, ring);
+    RK_UNROLL(1)
+    for (int i = 0; i < ST - 1; ++i) stages.send();
+
+    const typename Softmax::Rows rows(t, a, tile, at.row, stages.end);
+    const float factor = a.scale * kLog2e;
+    typename Softmax::State s;
+    if (stages.count > 0) attend(t, tile, at, rows, factor, sq, stages, s);
+    rt::cp_async_wait<0>();
+    finish(t, a, tile, at, Masked ? 1.0f : factor, s, memory);
+  }
+
+ private:
+  // Where a thread stands: its warp group, its number there, and its first row of the tile.
+  struct Place {
+    int group, tid, lane, first_row, row;
+
+    RT_DEVICE explicit Place(int all)
+        : group(rt::settled(all / 128)),
+          tid(all % 128),
+          lane(all % 32),
+          first_row(kTogether ? group * kRows : 0),
+          row(first_row + tid / 32 * 16 + lane / 4) {}
+    // The first of the lane's keys of fragments that begin with `key`.
+    RT_DEVICE int first_of(int key) const { return key + lane % 4 * 2; }
+  };
+
+  // Of the threads that share a ring.
+  static RT_DEVICE void ring_barrier(const rt::Task& t, const Place& at) {
+    if constexpr (kTogether) {
+      t.sync();
+    } else {
+      rt::group_barrier(t, at.group);
+    }
+  }
+
+  // The stages of keys and values of a warp group. They go through the ring's places one after another.
+  struct Stages {
+    static constexpr int kStep = Way == kShareRows ? WG * KT : KT;  // keys from a stage to the group's next one
+
+    int first, end, count;  // the first key, the end of all keys, and how many stages there are
+
+    // All keys are those of this split that some row of the tile attends to.
+    RT_DEVICE Stages(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at, T* ring)
+        : first(most(tile.split * a.split_keys, tile.q0 + a.before) + (Way == kShareRows ? at.group * KT : 0)),
+          end(least(least((tile.split + 1) * a.split_keys, a.keys), tile.q0 + tile.queries + a.behind)),
+          count(end > first ? ceil_div(end - first, kStep) : 0),
+          ring_(ring),
+          loads_(kLoading == (kTogether ? kThreads : 128) || t.tid < kLoading),
+          unsent_(count),
+          k_(a.k.template head<T>(t, tile.b0, tile.b1, tile.b2) + first * a.k.row, a.k.row, end - first, a.depth,
+             kTogether ? t.tid : at.tid),
+          v_(a.v.template head<T>(t, tile.b0, tile.b1, tile.b2) + first * a.v.row, a.v.row, end - first, a.columns,
+             kTogether ? t.tid : at.tid) {}
+
+    // Begins to bring the next stage, if there is one.
+    RT_DEVICE void send() {
+      if (unsent_ > 0 && loads_) {
+        k_.template issue<kStep>(ring_ + to_ * kStage);
+        v_.template issue<kStep>(ring_ + to_ * kStage + kHalf);
+      }
+      --unsent_;
+      rt::cp_async_commit();
+      to_ = following(to_);
+    }
+    // Waits for the next stage; `Behind` later ones may still be on their way. All threads that share the ring have ended
+    // then with the stage before the one that they took last, so that send() has a place.
+    template <int Behind>
+    RT_DEVICE const T* take(const rt::Task& t, const Place& at) {
+      rt::cp_async_wait<Behind>();
+      rt::operands_written();
+      ring_barrier(t, at);
+      const T* stage = ring_ + taken_ * kStage;
+      taken_ = following(taken_);
+      return stage;
+    }
+
+   private:
+    static RT_DEVICE int following(int place) { return place + 1 == ST ? 0 : place + 1; }
+
+    T* ring_;
+    bool loads_;
+    int unsent_, to_ = 0, taken_ = 0;
+    HeadLoader<T, KT, DM, kLoading> k_, v_;
+  };
+
+  // Adds all stages, of which there is one at least, to s.
+  static RT_DEVICE void attend(const rt::Task& t, const HeadTile& tile, const Place& at,
+                               const typename Softmax::Rows& rows, float factor, const T* sq, Stages& stages,
+                               typename Softmax::State& s) {
+    Scores x;
+    Weights w;
+    int key = stages.first, left = stages.count - 1;
+    const T* stage = stages.template take<ST - 2>(t, at);
+    begin_scores(sq, stage, x);
+    Mask mask(rows, at.first_of(key));
+    rt::multiplied(flat(x));
+    RK_UNROLL(1)
+    for (;;) {
+      // The product of the stage before with V may still run.
+      mask.add(factor, x);
+      if (!Softmax::all_seen(rows, tile, key)) Softmax::hide(rows, at.first_of(key), x);
+      typename Softmax::Factors keep;
+      Softmax::weigh(t, Masked ? 1.0f : factor, x, s, keep);
+      rt::multiplied(flat(s.out));
+      Softmax::rescale(keep, s.out);
+      narrow(x, w);
+      if (left-- == 0) break;
+      const T* values = stage + kHalf;
+      stage = stages.template take<ST - 3>(t, at);
+      key += Stages::kStep;
+      begin_scores(sq, stage, x);
+      begin_sums(values, w, s.out);
+      stages.send();
+      mask = Mask(rows, at.first_of(key));
+      rt::multiplied_but<1>(flat(x));
+    }
+    begin_sums(stage + kHalf, w, s.out);
+    rt::multiplied(flat(s.out));
+  }
+
+  static RT_DEVICE void finish(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at, float factor,
+                               typename Softmax::State& s, char* memory) {
+    constexpr bool kAlone = Way == kApart;  // the warp group is a team by itself
+    const typename Results::Place of_team{kTeam > 1 ? t.tid : at.tid, kTeam > 1 ? at.group : 0, at.row - at.first_row,
+                                          at.lane % 4};
+    char* own = kAlone ? memory + at.group * (kOwn * static_cast<int>(sizeof(T)))
+                       : memory + (kTogether ? at.group * Results::kSums : 0);
+    float* stats = reinterpret_cast<float*>(memory + kBody) + (kTeam > 1 ? 0 : at.group) * (Results::kStats / 4);
+    Results::template finish<1>(t, a, tile, at.first_row, of_team, factor, s, reinterpret_cast<float*>(own), stats,
+                                [&] {
+                                  if constexpr (kAlone) {
+                                    rt::group_barrier(t, at.group);
+                                  } else {
+                                    t.sync();
+                                  }
+                                });
+  }
+
+  // The elements of a lane as matrix instructions take them, in one list.
+  template <int N>
+  static RT_DEVICE auto flat(float (&x)[1][N][4]) -> float (&)[4 * N] {
+    return reinterpret_cast<float(&)[4 * N]>(x);
+  }
+
+  // Copies the warp group's rows of queries, and zeros where there is nothing.
+  static RT_DEVICE void issue_queries(const rt::Task& t, const Args& a, const HeadTile& tile, const Place& at, T* sq) {
+    const T* q = a.q.template head<T>(t, tile.b0, tile.b1, tile.b2) + tile.q0 * a.q.row;
+    const int run = at.tid % QueryBlocks::kAcross;
+    RK_UNROLL(2)
+    for (int i = 0; i < QueryBlocks::kCopies; ++i) {
+      const int row = at.tid / QueryBlocks::kAcross + i * QueryBlocks::kDown;
+      const HeadRow r(a.rows, at.first_row + row);
+      const bool ok = r.inside(tile) && run * QueryBlocks::kRun < a.depth;
+      const T* from = ok ? q + r.head * a.q.s2 + r.query * a.q.row + run * QueryBlocks::kRun : q;
+      rt::cp_async_or_zero<16>(sq + QueryBlocks::place(row, run), from, ok);
+    }
+  }
+
+  // The mask of a lane's scores, if there is one. It is on its way while scores are computed.
+  template <int M, class = void>
+  struct MaskOf {
+    RT_DEVICE MaskOf(const typename Softmax::Rows&, int) {}
+    RT_DEVICE void add(float, Scores&) const {}
+  };
+  template <class Any>
+  struct MaskOf<1, Any> {
+    Scores of;
+    RT_DEVICE MaskOf(const typename Softmax::Rows& rows, int key) { Softmax::load_mask(rows, key, of); }
+    // Scales the scores, and adds the mask.
+    RT_DEVICE void add(float factor, Scores& x) const {
+      RT_UNROLL
+      for (int j = 0; j < KT / 8; ++j) {
+        RT_UNROLL
+        for (int e = 0; e < 4; ++e) x[0][j][e] = x[0][j][e] * factor + of[0][j][e];
+      }
+    }
+  };
+  using Mask = MaskOf<Masked>;
+
+  // Begins x = Q·Kᵀ.
+  static RT_DEVICE void begin_scores(const T* sq, const T* sk, Scores& x) {
+    rt::multiply_begin();
+    RT_UNROLL
+    for (int d = 0; d < DM; d += 16) {
+      const T* q = sq + d / 64 * QueryBlocks::kBlock + d % 64;
+      const T* k = sk + d / 64 * KeyBlocks::kBlock + d % 64;
+      if constexpr (std::is_same_v<T, half>) {
+        rt::multiply_f16_columns<KT>(flat(x), q, k, d > 0);
+      } else {
+        rt::multiply_bf16_columns<KT>(flat(x), q, k, d > 0);
+      }
+    }
+    rt::multiply_end();
+  }
+
+  // Weights as a left operand: numbers of T. They need no exchange between lanes: what the first product leaves a lane of
+  // two neighbouring fragments is a fragment of the second one.
+  using Weights = uint32_t[KT / 16][4];
+  static RT_DEVICE void narrow(const Scores& p, Weights& w) {
+    RT_UNROLL
+    for (int j = 0; j < KT / 16; ++j) {
+      RT_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const float* two = p[0][2 * j + e / 2] + e % 2 * 2;
+        w[j][e] = narrow_pair<T>(two[0], two[1]);
+      }
+    }
+  }
+
+  // Begins out += weights · V.
+  static RT_DEVICE void begin_sums(const T* sv, const Weights& w, typename Softmax::Sums& out) {
+    rt::multiply_begin();
+    RT_UNROLL
+    for (int j = 0; j < KT / 16; ++j) {
+      const T* v = sv + j * 16 * KeyBlocks::kColumns;
+      constexpr int kPitch = static_cast<int>(sizeof(T)) * KeyBlocks::kBlock;
+      if constexpr (std::is_same_v<T, half>) {
+        rt::multiply_f16_depths<DM>(flat(out), w[j], v, kPitch, true);
+      } else {
+        rt::multiply_bf16_depths<DM>(flat(out), w[j], v, kPitch, true);
+      }
+    }
+    rt::multiply_end();
+  }
+};
+
+}  // namespace rk

@@ -1,0 +1,158 @@
+// How tiles of attention end: the sums of warps that share rows are joined, and rows are stored through the epilogue.
+#pragma once
+
+#include "attention/softmax.cuh"
+
+namespace rk {
+
+// Of BQ rows, which a team of Threads threads has in KG groups of warps. A group has the sums of its keys for all rows.
+// With Part the results are sums for attention_sum.
+template <int BQ, int DM, int KG, int Threads, int Part, class Epi>
+struct AttentionResults {
+  static constexpr int LDC = DM + 8;                                         // of sums in shared memory, in floats
+  static constexpr int kSums = 4 * KG * BQ * LDC, kStats = 4 * 2 * KG * BQ;  // bytes
+
+  // Where a thread stands: its number in the team, its group, its first row of the team's, and its place in fragments.
+  struct Place {
+    int tid, group, row, q;
+  };
+
+  // Joins the sums and stores the results. The team's rows begin with row `first` of the tile. `sums` and `stats` are
+  // shared memory of the team; the former may be in use by others until the next barrier, which is what sync() is.
+  template <int MI, class State, class Args, class Sync>
+  static RT_DEVICE void finish(const rt::Task& t, const Args& a, const HeadTile& tile, int first, const Place& at,
+                               float factor, State& s, float* sums, float* stats, Sync sync) {
+    float by[MI][2];
+    RT_UNROLL
+    for (int i = 0; i < MI; ++i) {
+      RT_UNROLL
+      for (int h = 0; h < 2; ++h) {
+        float sum = s.sum[i][h];
+        sum += rt::shfl_xor(t, sum, 1);
+        sum += rt::shfl_xor(t, sum, 2);
+        const int row = row_of(at, i, h);
+        if constexpr (KG == 1) {
+          by[i][h] = alone(t, a, tile, first + row, at.q == 0, s.base[i][h] * factor, sum);
+        } else if (at.q == 0) {
+          stats[row] = s.base[i][h] * factor, stats[KG * BQ + row] = sum;
+        }
+      }
+    }
+    sync();
+    if constexpr (KG > 1) {
+      RK_UNROLL(1)
+      for (int row = at.tid; row < BQ; row += Threads) join_groups(t, a, tile, first + row, stats + row);
+      sync();
+    }
+    RT_UNROLL
+    for (int i = 0; i < MI; ++i) {
+      RT_UNROLL
+      for (int h = 0; h < 2; ++h)
+        put_row(s.out[i], 2 * h, KG == 1 ? by[i][h] : stats[row_of(at, i, h)],
+                sums + row_of(at, i, h) * LDC + 2 * at.q);
+    }
+    sync();
+    store_rows(t, a, tile, first, at.tid, sums, stats);
+  }
+
+ private:
+  // A factor for rows that become 0 whatever their sums are: those that nan_to_zero is for.
+  static constexpr float kNothing = -1.0f;
+
+  static RT_DEVICE int row_of(const Place& at, int i, int h) { return at.group * BQ + at.row + 16 * i + 8 * h; }
+
+  // Puts a lane's elements e and e + 1 of a row's fragments into shared memory, multiplied by a factor. Rows that become
+  // 0 do so whatever their sums are.
+  static RT_DEVICE void put_row(const float (&out)[DM / 8][4], int e, float by, float* to) {
+    RT_UNROLL
+    for (int c = 0; c < DM / 8; ++c) {
+      const bool nothing = KG == 1 && by == kNothing;
+      *reinterpret_cast<Pack<float, 2>*>(to + 8 * c) =
+          Pack<float, 2>{{nothing ? 0.0f : out[c][e] * by, nothing ? 0.0f : out[c][e + 1] * by}};
+    }
+  }
+
+  // What the sums of a row are multiplied with that one group has. One of the lanes that share the row is to tell.
+  template <class Args>
+  static RT_DEVICE float alone(const rt::Task& t, const Args& a, const HeadTile& tile, int row, bool tells, float max,
+                               float sum) {
+    if constexpr (Part != 0) {
+      if (tells) store_stats(t, a, tile, row, max, sum);
+      return 1.0f;
+    }
+    return a.nan_to_zero && !(sum > 0.0f) ? kNothing : 1.0f / sum;
+  }
+
+  // Stores the maximum and the sum of a row of parts.
+  template <class Args>
+  static RT_DEVICE void store_stats(const rt::Task& t, const Args& a, const HeadTile& tile, int row, float max,
+                                    float sum) {
+    const HeadRow r(a.rows, row);
+    if (!r.inside(tile)) return;
+    const int i0 = tile.batch(a.rows) + tile.split * a.batch + r.head, i1 = tile.q0 + r.query;
+    store<Epi>(t, a.out, a.epi, max, i0, i1, a.columns);
+    store<Epi>(t, a.out, a.epi, sum, i0, i1, a.columns + 1);
+  }
+
+  // Puts into stats[g·BQ] what the sums of group g of a row are multiplied with.
+  template <class Args>
+  static RT_DEVICE void join_groups(const rt::Task& t, const Args& a, const HeadTile& tile, int row, float* stats) {
+    float max = stats[0], sum = 0.0f;
+    RT_UNROLL
+    for (int g = 1; g < KG; ++g) max = fmaxf(max, stats[g * BQ]);
+    const float base = max == minus_infinity() ? 0.0f : max;
+    float by[KG];
+    RT_UNROLL
+    for (int g = 0; g < KG; ++g) {
+      by[g] = rt::exp2(stats[g * BQ] - base);
+      sum += by[g] * stats[(KG + g) * BQ];
+    }
+    if constexpr (Part != 0) store_stats(t, a, tile, row, max, sum);
+    const bool nothing = !Part && a.nan_to_zero && !(sum > 0.0f);
+    const float inverse = Part ? 1.0f : 1.0f / sum;
+    RT_UNROLL
+    for (int g = 0; g < KG; ++g) stats[g * BQ] = nothing ? kNothing : by[g] * inverse;
+  }
+
+  // Stores the rows through the epilogue, in packs if it computes such. Columns of a head are whole packs then.
+  template <class Args>
+  static RT_DEVICE void store_rows(const rt::Task& t, const Args& a, const HeadTile& tile, int first, int tid,
+                                   const float* sums, const float* stats) {
+    constexpr int kPack = Epi::kPack, kAcross = DM / kPack, kAtOnce = KG == 1 && Epi::kLength <= 4 ? 4 : 1;
+    using Sum = Pack<float, kPack>;
+    const int batch = tile.batch(a.rows) + tile.split * a.batch;
+    RK_UNROLL(kAtOnce)
+    for (int e = tid; e < BQ * kAcross; e += Threads) {
+      const int row = e / kAcross, col = e % kAcross * kPack;
+      const HeadRow r(a.rows, first + row);
+      if (!r.inside(tile)) break;
+      if (col >= a.columns) continue;
+      Sum x = {};
+      RT_UNROLL
+      for (int g = 0; g < KG; ++g) {
+        const Sum more = *reinterpret_cast<const Sum*>(sums + (g * BQ + row) * LDC + col);
+        RT_UNROLL
+        for (int i = 0; i < kPack; ++i) x.v[i] += more.v[i];
+      }
+      if (KG > 1 && stats[row] == kNothing) x = Sum{};
+      const HeadPlace to(a.joined, batch + r.head, a.columns);
+      store_pack(t, a, x, to.i0, tile.q0 + r.query, to.first + col);
+    }
+  }
+
+  template <class Args>
+  static RT_DEVICE void store_pack(const rt::Task& t, const Args& a, const Pack<float, Epi::kPack>& x, int i0, int i1,
+                                   int i2) {
+    if constexpr (Epi::kPack == 1) {
+      store<Epi>(t, a.out, a.epi, x.v[0], i0, i1, i2);
+    } else {
+      using Out = typename Epi::Out;
+      const auto column = Epi::load_column(t, a.epi, i0, i1, i2);
+      Out* to = t.template ptr<Out>(a.out.ref) + element(a.out, i0, i1, i2);
+      *reinterpret_cast<Pack<Out, Epi::kPack>*>(to) =
+          Epi::apply_pack(a.epi, column, Epi::load_row(t, a.epi, i0, i1, i2), x.v);
+    }
+  }
+};
+
+}  // namespace rk
