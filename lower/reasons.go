@@ -18,7 +18,7 @@ var reasons = map[string]reason{
 	"DFT":               {"its length and axis must be constant at compile time, and its matrix have at most 2^26 elements", true},
 	"Det":               {"matrices have at most 6 rows in compiled form", false},
 	"If":                {"its condition is computed, and the results of its branches differ in shape", true},
-	"Loop":              {"how often it runs must be constant at compile time, and its runs have at most 16384 nodes together", true},
+	"Loop":              {"how often it runs needs a bound, its runs have at most 16384 nodes together, and if its condition is computed it has no scan outputs", true},
 	"MaxRoiPool":        {"only the evaluator has it", false},
 	"NonMaxSuppression": {"how many boxes it could find does not follow from the model", false},
 	"NonZero":           {"how many elements it could find does not follow from the model", false},

@@ -12,11 +12,12 @@ import (
 )
 
 // flowText decides by computed conditions, one inside of another, and by how many elements it finds. Branches read values
-// around them, and return some as they are.
+// around them, and return some as they are. Loops end by a computed condition, and after a computed number of runs.
 const flowText = `graph "flow" (%x: float32[8,16], %t: float32[], %w: float32[16,16]) {
   %zero = const int64[1] {0}
   %limit = const float32[] {0.5}
   %three = const int64[] {3}
+  %six = const int64[] {6}
   %none = const int64[0] {}
   %one = const int64[1] {1}
   %column = Slice(%x, %zero, %one, %one)
@@ -56,7 +57,22 @@ const flowText = `graph "flow" (%x: float32[8,16], %t: float32[], %w: float32[16
       %e: float32[1,16] = Neg(%best)
       return %e
     }}
-  return %y, %z, %k, %rows
+  %often = Min(%number, %three)
+  %last: invalid?, %steps = Loop(%six, %more, %x, %zero) {body = graph "body" (%i: int64[], %on: bool[], %v: float32[8,16],
+      %before: int64[1]) {
+      %u: float32[8,16] = MatMul(%v, %w)
+      %g: float32[8,16] = Tanh(%u)
+      %r: float32[8] = ReduceMax(%g, %one) {keepdims = 0}
+      %r.all: float32[] = ReduceSum(%r) {keepdims = 0}
+      %go: bool[] = Greater(%r.all, %limit)
+      %after: int64[1] = Add(%before, %one)
+      return %go, %g, %after
+    }}
+  %some = Loop(%often, _, %x) {body = graph "some" (%j: int64[], %still: bool[], %h: float32[8,16]) {
+      %o: float32[8,16] = MatMul(%h, %w)
+      return %still, %o
+    }}
+  return %y, %z, %k, %rows, %last, %steps, %some
 }
 `
 

@@ -35,6 +35,10 @@ const foundText = `graph "found" (%x: float32[40,8], %t: float32[], %boxes: floa
   %tuples = Transpose(%places)
   %elements = GatherND(%x, %tuples)
   %relu = Relu(%elements)
+  %marked = ScatterND(%x, %tuples, %relu) {reduction = "add"}
+  %picks = Transpose(%where)
+  %doubled = Add(%rows, %rows)
+  %expert = ScatterND(%x, %picks, %doubled)
   %mean = ReduceMean(%rows, %zero) {keepdims = 0}
   %sum = ReduceSum(%rows, %zero) {keepdims = 1}
   %share = Softmax(%rows) {axis = 0}
@@ -58,7 +62,7 @@ const foundText = `graph "found" (%x: float32[40,8], %t: float32[], %boxes: floa
   %selected.at = Squeeze(%selected.last, %one)
   %table = Squeeze(%boxes, %zero)
   %taken = Gather(%table, %selected.at)
-  return %rows, %where, %relu, %mean, %sum, %share, %list, %scaled, %best, %best.rows, %first, %joined, %selected, %taken, %n
+  return %rows, %where, %relu, %marked, %expert, %mean, %sum, %share, %list, %scaled, %best, %best.rows, %first, %joined, %selected, %taken, %n
 }
 `
 

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math"
+	"slices"
 
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/lower"
 	"github.com/rammerc/rammerc/precision"
 	"github.com/rammerc/rammerc/profiler"
@@ -24,14 +26,16 @@ func (c *Case) static() (*ir.Graph, error) {
 	return g, ir.BindDims(g, bindings(c)).Err()
 }
 
-// lower is the rOperator graph of the case for a device. With optimise the graph passes through graphopt first.
+// lower is the rOperator graph of the case for a device. With optimise the graph passes through graphopt first, which
+// counts what operators find; without it they have no compiled form.
 func (c *Case) lower(optimise bool, deviceName string) (*roperator.Graph, error) {
 	g, err := c.static()
 	if err != nil {
 		return nil, err
 	}
+	var x *axes.Axes
 	if optimise {
-		if g, err = c.optimized(g); err != nil {
+		if g, x, err = c.counted(g); err != nil {
 			return nil, err
 		}
 	}
@@ -42,7 +46,40 @@ func (c *Case) lower(optimise bool, deviceName string) (*roperator.Graph, error)
 	if err != nil {
 		return nil, err
 	}
-	return lower.ForDevice(g, spec, precision.Choice{})
+	return lower.General(g, x, spec, precision.Choice{})
+}
+
+// counted is what graphopt makes of g, and its axes if a run finds extents.
+func (c *Case) counted(g *ir.Graph) (*ir.Graph, *axes.Axes, error) {
+	found := &axes.Found{}
+	h, err := c.optimized(g, found.Extent)
+	if err != nil || len(found.Ranges) == 0 {
+		return h, nil, err
+	}
+	var shapes []ir.Shape
+	for _, v := range h.Inputs {
+		shapes = append(shapes, v.Shape)
+	}
+	var points []axes.Point
+	for k, extents := range axes.Extents(found.Ranges) {
+		at := &axes.Found{At: map[string]int64{}}
+		for i, r := range found.Ranges {
+			at.At[r.Name] = extents[i]
+		}
+		p := h
+		if k > 0 {
+			if p, err = c.optimized(g, at.Extent); err != nil {
+				return nil, nil, err
+			}
+		}
+		points = append(points, axes.Point{Graph: p, Extents: extents})
+	}
+	x, err := axes.Analyse(found.Ranges, shapes, points)
+	if slices.ContainsFunc(diag.All(err), func(d *diag.Diagnostic) bool { return d.Node == "" }) {
+		h, err = c.optimized(g, nil) // which names what finds elements
+		return h, nil, err
+	}
+	return h, x, err
 }
 
 // wantStatic reports values whose extents depend on data, as the command compile does.
@@ -73,7 +110,7 @@ const unsupportedID = "unsupported-op"
 // empty if err is about something else.
 func unsupported(err error) (nodes []string, why string) {
 	for _, d := range diag.All(err) {
-		if d.ID != unsupportedID && d.ID != "not-constant" {
+		if !slices.Contains([]string{unsupportedID, "not-constant", "dynamic-axis", "dynamic-structure"}, d.ID) {
 			return nil, ""
 		}
 		nodes = append(nodes, d.Node)

@@ -2,6 +2,7 @@ package axes
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/rammerc/rammerc/ir"
@@ -61,6 +62,24 @@ func gatherND(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 	}
 	from := batch + int(in[1][last].Largest())
 	return [][]Axis{slices.Concat(in[1][:last], in[0][from:])}, nil
+}
+
+// scatter applies the live updates, whose number its rKernel is told, to data that is the same in all runs.
+func scatter(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
+	if err := a.static("what it changes", in[0]...); err != nil {
+		return nil, err
+	}
+	last := len(in[1])
+	if n.Is("ScatterND") {
+		last--
+		if err := a.static("a tuple of indices, or an update", append(slices.Clone(in[1][last:]), in[2][last:]...)...); err != nil {
+			return nil, err
+		}
+	}
+	if len(in[2]) < last || !slices.EqualFunc(in[1][:last], in[2][:last], Axis.Equal) {
+		return nil, fmt.Errorf("its indices are %s and its updates %s", a.text(in[1]), a.text(in[2]))
+	}
+	return [][]Axis{in[0]}, a.begins("its updates", Join(in[1][:last]...))
 }
 
 // alongLines selects among the live elements of each line, whose number its rKernel is told: so many in all runs, or all.

@@ -37,6 +37,7 @@ func init() {
 		"LayerNormalization": lastAxes, "rammer.RMSNormalization": lastAxes,
 		"Softmax": alongAxis, "LogSoftmax": alongAxis,
 		"Gather": gather, "GatherND": gatherND, "TopK": alongLines,
+		"ScatterND": scatter, "ScatterElements": scatter,
 
 		"rammer.NonZero": nonZero, "rammer.NonMaxSuppression": nonMaxSuppression, "rammer.Range": countUp,
 

@@ -29,6 +29,7 @@ func ScatterND(b *build.Builder, g *build.Group) error {
 	s := scatter{
 		updates: "rk::TupleUpdates", places: rkernels.Struct{{Name: "tuples", Value: tuples}},
 		count: ir.Count(indices[:last]), size: ir.Count(shape[k:]),
+		live: liveNumber("count", b.AxesOf(g.Anchor.Inputs[1])[:last]...),
 	}
 	return s.add(b, p)
 }
@@ -59,7 +60,7 @@ func ScatterElements(b *build.Builder, g *build.Group) error {
 			arg.Int("rank", int64(rank)), {Name: "extent", Value: extent}, {Name: "step", Value: step},
 			arg.Int("axis_extent", shape[axis]), arg.Int("axis_step", ir.Count(shape[axis+1:])),
 		},
-		count: ir.Count(indices), size: 1,
+		count: ir.Count(indices), size: 1, live: liveNumber("count", b.AxesOf(g.Anchor.Inputs[1])...),
 	}
 	return s.add(b, p)
 }
@@ -70,6 +71,7 @@ type scatter struct {
 	places  rkernels.Struct
 	count   int64 // updates
 	size    int64 // elements of an update
+	live    []roperator.LiveArg
 }
 
 var scatterReductions = map[string]string{
@@ -110,7 +112,7 @@ func (s *scatter) add(b *build.Builder, p *tails.Plain) error {
 			},
 			Reads: roperator.AppendRead(roperator.AppendRead(
 				roperator.Pointwise(roperator.AppendRead(nil, src, t.Box)), index, nil), updates, nil),
-			Writes: []roperator.Access{{View: dst, Box: t.Box}},
+			Writes: []roperator.Access{{View: dst, Box: t.Box}}, Live: s.live,
 		}
 		c.Work.Flops = float64(20 * s.count)
 		c.Work.WriteBytes = float64(span) * size
