@@ -51,20 +51,18 @@ type OutputInfo struct {
 // Run carries out one inference.
 func Run(job *driver.Job, o RunOptions) (r *RunResult, err error) {
 	defer job.Guard(&err)
+	var in engine.Tensors
+	o.ready = func(s *subject) (err error) {
+		if in, err = o.inputs(s.inputs); err == nil && o.SaveInputs != "" {
+			_, err = engine.WriteTensors(o.SaveInputs, in)
+		}
+		return err
+	}
 	s, err := openSubject(job, o.SubjectOptions)
 	if err != nil {
 		return nil, err
 	}
 	defer s.finish(&err)
-	in, err := o.inputs(s.inputs)
-	if err != nil {
-		return nil, err
-	}
-	if o.SaveInputs != "" {
-		if _, err := engine.WriteTensors(o.SaveInputs, in); err != nil {
-			return nil, err
-		}
-	}
 	done := job.Stage("run")
 	out, err := s.engine.Run(in)
 	if err != nil {

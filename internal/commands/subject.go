@@ -31,6 +31,10 @@ type SubjectOptions struct {
 	RunUnder string // command line under which the library's process runs, such as compute-sanitizer
 	OnDevice bool   // on a GPU: inputs and outputs stay in device memory
 
+	// ready is called, if it is set, when the inputs and outputs are known and nothing has been compiled yet. So data that do
+	// not fit are reported at once.
+	ready func(*subject) error
+
 	// dimsOfModel says that Dims may be of a model that a library is compared with.
 	dimsOfModel bool
 }
@@ -122,7 +126,7 @@ func openSubject(job *driver.Job, o SubjectOptions) (*subject, error) {
 	if err := driver.Reference(m.Graph, o.Weights); err != nil {
 		return nil, err
 	}
-	if err := s.fitsMemory(); err != nil {
+	if err := o.isReady(s); err != nil {
 		return nil, err
 	}
 	if o.Engine == engine.Eval {
@@ -134,12 +138,18 @@ func openSubject(job *driver.Job, o SubjectOptions) (*subject, error) {
 	})
 }
 
-// fitsMemory refuses a subject whose inputs or outputs the process cannot hold.
-func (s *subject) fitsMemory() error {
+// isReady refuses a subject whose inputs or outputs the process cannot hold, and calls ready.
+func (o *SubjectOptions) isReady(s *subject) error {
 	if err := engine.CheckMemory("inputs", s.inputs); err != nil {
 		return err
 	}
-	return engine.CheckMemory("outputs", s.outputs)
+	if err := engine.CheckMemory("outputs", s.outputs); err != nil {
+		return err
+	}
+	if o.ready == nil {
+		return nil
+	}
+	return o.ready(s)
 }
 
 // planner is a stage of the compiler from options to a plan.
@@ -278,7 +288,7 @@ func openDir(o SubjectOptions) (*subject, error) {
 		err = s.fixDims(o.Dims, o.dimsOfModel)
 	}
 	if err == nil {
-		err = s.fitsMemory()
+		err = o.isReady(s)
 	}
 	if err != nil {
 		s.close()

@@ -50,12 +50,19 @@ type VerifyResult struct {
 // it returns a result as well as an error, which is a *driver.CheckError.
 func Verify(job *driver.Job, o VerifyOptions) (r *VerifyResult, err error) {
 	defer job.Guard(&err)
+	var samples *engine.Samples
 	o.dimsOfModel = o.Model != ""
+	o.ready = func(s *subject) (err error) {
+		if err = o.reference(job, s); err == nil {
+			samples, err = o.samples(s)
+		}
+		return err
+	}
 	s, err := openSubject(job, o.SubjectOptions)
 	if err != nil {
 		return nil, err
 	}
-	r, err = o.verify(job, s)
+	r, err = o.verify(job, s, samples)
 	if closed := s.close(); err == nil && closed != nil {
 		err = closingError(closed, o.Sanitize)
 	}
@@ -84,14 +91,7 @@ func closingError(err error, sanitized bool) error {
 	return err
 }
 
-func (o *VerifyOptions) verify(job *driver.Job, s *subject) (*VerifyResult, error) {
-	if err := o.reference(job, s); err != nil {
-		return nil, err
-	}
-	samples, err := o.samples(s)
-	if err != nil {
-		return nil, err
-	}
+func (o *VerifyOptions) verify(job *driver.Job, s *subject, samples *engine.Samples) (*VerifyResult, error) {
 	done := job.Stage("compare")
 	limit := o.Limit
 	if limit == 0 {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/rammerc/rammerc/internal/diag"
 )
 
 // Folders makes the working folders of a command and removes those that are left when the user interrupts it. The
@@ -32,6 +34,10 @@ func (f *Folders) Make(parent, pattern string) (dir string, remove func(), err e
 		f.swept[parent] = true
 	}
 	w, err := makeWorking(parent, pattern)
+	if err != nil && parent == os.TempDir() {
+		err = &diag.Diagnostic{ID: "cannot-write", File: parent, Message: diag.Reason(err).Error(),
+			Help: "TMPDIR names the folder for temporary files"}
+	}
 	if err != nil {
 		return "", func() {}, err
 	}

@@ -61,7 +61,7 @@ func (n *NVCC) Version(ctx context.Context) (string, error) {
 	}
 	m := releaseText.FindStringSubmatch(r.Output)
 	if m == nil {
-		return "", fmt.Errorf("%s --version does not tell its release", n.Path)
+		return "", &Failed{Command: []string{n.Path, "--version"}, Output: r.Output, Err: errors.New("tells no release")}
 	}
 	return m[1], nil
 }
