@@ -8,7 +8,8 @@
 # PyTorch. OUT gets precision.json and logs. RAMMERC names the binary (default: built with go). OLD names a binary of
 # another version, of which --precision is not asked; OLD_COMMIT says which. Every library is timed ROUNDS times, in turns
 # with the others of the model. CHECKED are the models whose results are compared with the evaluator's, all by default; a
-# space stands for none. INDUCTOR, if set, is how many seconds torch.compile may take for all models together.
+# space stands for none. INDUCTOR, if set, is how many seconds torch.compile may take for all models together. PEERS, if
+# set, is what bench/peers.py has printed in another run on such a GPU, instead of timing PyTorch in this one.
 #
 # SIDES are precisions, and old. The cost model chooses their plans; with -measured after the name measured costs do,
 # where RAMMER_CACHE has them, and with -auto the fastest of several plans is taken as well.
@@ -31,7 +32,12 @@ read -ra sides <<<"${SIDES:-${OLD:+old }strict fp32 tf32 fp16 bf16}"
 mkfifo "$out/free.$$"
 exec 3<>"$out/free.$$"
 rm "$out/free.$$"
-nice -n 10 timeout 900 python3 "$root/bench/peers.py" --inductor "${INDUCTOR:-0}" "${names[@]}" <&3 >"$out/peers.json" 2>"$out/log/peers" &
+if [ -n "${PEERS:-}" ]; then
+  cp "$PEERS" "$out/peers.json" &
+else
+  nice -n 10 timeout 900 python3 "$root/bench/peers.py" --inductor "${INDUCTOR:-0}" "${names[@]}" <&3 >"$out/peers.json" \
+    2>"$out/log/peers" &
+fi
 peers=$!
 
 export_missing "${names[@]}"
