@@ -88,6 +88,24 @@ func TestThreadSanitizer(t *testing.T) {
 	if !findsRace(s, dir) {
 		t.Error("a missing barrier inside an rTask was not reported")
 	}
+	counted := newStencilPlan(t, 3, 4, 64)
+	counted.count(2)
+	for _, x := range []struct {
+		what      string
+		s         *stencilPlan
+		old, with string
+	}{
+		{"publishing without release", newStencilPlan(t, 3, 4, 64), "detail::store_release_gpu(flag", "detail::store_relaxed_gpu(flag"},
+		{"counting without release", counted, "detail::add_release_gpu(counter)", "detail::add_relaxed_gpu(counter)"},
+		{"a wait without its fence", newStencilPlan(t, 3, 4, 64), "      detail::fence_acq_rel_gpu();\n    }\n    detail::block_barrier",
+			"    }\n    detail::block_barrier"},
+	} {
+		dir := emitStencil(t, x.s, Options{})
+		replaceIn(t, filepath.Join(dir, "stencil.cu"), x.old, x.with)
+		if !findsRace(x.s, dir) {
+			t.Errorf("%s was not reported", x.what)
+		}
+	}
 }
 
 func replaceIn(t *testing.T, path, old, with string) {

@@ -42,6 +42,14 @@ struct Fiber {
   const void* sleeps_on = nullptr;  // the mbarrier that it waits for
   uint32_t chunks = 0;              // how many chunks of weights its rTask has taken
   uint32_t inputs = 0;              // how often its rTask has asked for its inputs
+#if defined(RT_EMU_TSAN)
+  // For ThreadSanitizer, which knows no fences: whether a fence orders what the thread did before its relaxed stores,
+  // and the words that it has loaded since its last fence.
+  static constexpr int kSeen = 64;
+  bool fenced = false;
+  int seen_count = 0;
+  const uint64_t* seen[kSeen];
+#endif
 };
 
 struct Barrier {
@@ -100,6 +108,25 @@ class Block {
     note_.op = n.op, note_.rtask = n.rtask, note_.expected = n.expected, note_.seen = n.seen;
   }
   RT_EMU_QUIET void clear_note() { note_.set = 0; }
+#if defined(RT_EMU_TSAN)
+  // A fence orders what the thread did before it, or knew by a barrier, before its relaxed stores behind it. What the
+  // thread knows by a later barrier is not ordered by that fence.
+  RT_EMU_QUIET void fence() {
+    for (int i = 0; i < current_->seen_count; ++i) order_acquire(const_cast<uint64_t*>(current_->seen[i]));
+    current_->seen_count = 0;
+    current_->fenced = true;
+  }
+  RT_EMU_QUIET bool fenced() const { return current_->fenced; }
+  RT_EMU_QUIET void unfence() { current_->fenced = false; }
+  RT_EMU_QUIET void saw(const uint64_t* p) {
+    Fiber* f = current_;
+    if (f->seen_count > 0 && f->seen[f->seen_count - 1] == p) return;
+    if (f->seen_count == Fiber::kSeen) fail("a thread loads more words than the emulator remembers, without a fence");
+    f->seen[f->seen_count++] = p;
+  }
+#else
+  RT_EMU_QUIET void unfence() {}
+#endif
   RT_EMU_QUIET void barrier(int id, int expected) { wait_at(barriers_[id], expected); }
   RT_EMU_QUIET void barrier_arrive(int id, int expected) { arrive_at(barriers_[id], expected, false); }
   RT_EMU_QUIET void warp_barrier() { wait_at(warps_[current_->tid / kWarp].barrier, lanes(current_->tid / kWarp)); }

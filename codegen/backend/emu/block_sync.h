@@ -11,6 +11,7 @@ inline void Block::wait_at(Barrier& b, int expected) {
   arrive_at(b, expected, true);
   suspend();
   order_acquire(&b.order[parity]);
+  unfence();
 }
 
 inline void Block::arrive_at(Barrier& b, int expected, bool waits) {

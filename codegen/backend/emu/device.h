@@ -42,16 +42,22 @@ RT_EMU_QUIET inline void wait_for_used(uint32_t odd, int threads) {
 constexpr int kMostGroups = 8;
 RT_EMU_QUIET inline void group_barrier(int group) { emu::running_block->barrier(8 + group, 128); }
 
-// ThreadSanitizer does not know fences. Under it the accesses to flags themselves are acquires and releases instead.
+// ThreadSanitizer does not know fences, so it is told what they order: a relaxed load is an acquire once a fence comes
+// behind it, and a relaxed store is a release where a fence stands before it. Without their fences both order nothing.
 #if defined(RT_EMU_TSAN)
-inline void fence_acq_rel_gpu() {}
-inline uint64_t load_relaxed_gpu(const uint64_t* p) { return __atomic_load_n(p, __ATOMIC_ACQUIRE); }
+inline void fence_acq_rel_gpu() { emu::running_block->fence(); }
+inline uint64_t load_relaxed_gpu(const uint64_t* p) {
+  emu::running_block->saw(p);
+  return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
 inline void store_relaxed_gpu(uint64_t* p, uint64_t v) {
-  __atomic_store_n(p, v, __ATOMIC_RELEASE);
+  if (emu::running_block->fenced()) emu::order_release(p);
+  __atomic_store_n(p, v, __ATOMIC_RELAXED);
   emu::running_block->grid()->publish();
 }
 inline void add_relaxed_gpu(uint64_t* p) {
-  __atomic_fetch_add(p, 1, __ATOMIC_RELEASE);
+  if (emu::running_block->fenced()) emu::order_release(p);
+  __atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
   emu::running_block->grid()->publish();
 }
 #else
