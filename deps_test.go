@@ -93,6 +93,7 @@ var allowed = map[string]string{
 	"internal/tolerance":   "ir precision",
 	"scripts/benchtables":  "",
 	"scripts/testcount":    "",
+	"scripts/mutate":       "",
 	"scripts/compareplans": "codegen device internal/driver ir profiler/model schedule vdevice",
 	// Test-only packages; nothing imports them (see forbidden).
 	"internal/golden":      "*",

@@ -3,6 +3,7 @@ package npy
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -192,4 +193,41 @@ func zeros(dtype string, shape ...int64) *Array {
 		n *= d
 	}
 	return &Array{DType: dtype, Shape: append([]int64{}, shape...), Data: k.make(n)}
+}
+
+// A file has what its header says, no more and no less.
+func TestLengthMustFit(t *testing.T) {
+	var b bytes.Buffer
+	if err := Write(&b, zeros("float32", 2, 3)); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{-24, -1, 1, 4, 24} {
+		data := append(bytes.Clone(b.Bytes()), make([]byte, max(n, 0))...)
+		data = data[:b.Len()+n]
+		if _, err := Parse(data); err == nil || !strings.Contains(err.Error(), "does not fit") {
+			t.Errorf("%+d bytes: %v", n, err)
+		}
+	}
+}
+
+// What the caller does not want is refused before its elements are read.
+func TestAcceptComesFirst(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.npy")
+	var b bytes.Buffer
+	if err := Write(&b, zeros("float32", 2, 3)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, b.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	no := errors.New("not wanted")
+	_, err := ReadFile(file, func(name, dtype string, shape []int64) error {
+		if name != "" || dtype != "float32" || !reflect.DeepEqual(shape, []int64{2, 3}) {
+			t.Errorf("asked for %q %s %v", name, dtype, shape)
+		}
+		return no
+	})
+	if !errors.Is(err, no) {
+		t.Errorf("got %v", err)
+	}
 }
