@@ -2,7 +2,7 @@
 GO ?= go
 FUZZTIME ?= 10m
 
-.PHONY: check test conformance race fuzz replay zoo gpu generate fmt
+.PHONY: check test conformance race fuzz mutate replay zoo gpu generate fmt
 
 ## check: formatting, vet, staticcheck, dead code, generated files up to date, clean module file
 check:
@@ -29,6 +29,10 @@ race:
 ## fuzz: each fuzz target for FUZZTIME
 fuzz:
 	./scripts/fuzz.sh $(FUZZTIME)
+
+## mutate: plants errors one at a time; fails if the tests of their packages do not notice one
+mutate:
+	$(GO) run ./scripts/mutate $(if $(ONLY),-only "$(ONLY)")
 
 ## replay: differences of emitted sources and plans against REV for every bundled model
 replay:

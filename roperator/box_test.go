@@ -104,3 +104,37 @@ func TestBoxesCoverAddresses(t *testing.T) {
 		t.Errorf("only %d of %d conversions are exact", exactCount, rounds)
 	}
 }
+
+// Where coordinates cannot say which elements a part has, the boxes hold all addresses between its first and its last.
+func TestInexactAndReversedParts(t *testing.T) {
+	buf := &Buffer{Elems: 24, DType: ir.Float32, Canon: []int64{4, 1}}
+	for _, c := range []struct {
+		what          string
+		offset, count int64
+		stride        int64
+		exact         bool
+	}{
+		{"a stride that is no weight", 1, 4, 3, false},
+		{"the same to the end of the buffer", 2, 8, 3, false},
+		{"a stride of -1", 10, 7, -1, true},
+		{"a stride of -4", 22, 5, -4, true},
+		{"a stride of -3", 20, 5, -3, false},
+	} {
+		v := View{Buf: buf, Offset: c.offset, Shape: []int64{c.count}, Strides: []int64{c.stride}}
+		lo, hi := []int64{0}, []int64{c.count}
+		boxes, exact := v.appendBoxes(nil, lo, hi)
+		if exact != c.exact {
+			t.Errorf("%s: exact is %v", c.what, exact)
+		}
+		want := addressSet(v, lo, hi)
+		got, _ := boxSet(buf, boxes)
+		for a := range want {
+			if !got[a] {
+				t.Errorf("%s: %v lack address %d", c.what, boxes, a)
+			}
+		}
+		if exact && len(got) != len(want) {
+			t.Errorf("%s: %v hold %d addresses, want %d", c.what, boxes, len(got), len(want))
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
@@ -24,13 +25,14 @@ func (e *CheckError) Error() string { return e.Message }
 // ExitCode maps an error to the process's exit status.
 func ExitCode(err error) int {
 	var check *CheckError
+	var crash *runner.Crash
 	var internal *InternalError
 	switch {
 	case err == nil:
 		return ExitOK
 	case errors.As(err, &internal):
 		return ExitInternal
-	case errors.As(err, &check):
+	case errors.As(err, &check), errors.As(err, &crash) && crash.Under != "":
 		return ExitCheck
 	case toolchain.IsMissing(err), toolchain.HasFailed(err):
 		return ExitTool

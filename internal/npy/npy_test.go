@@ -231,3 +231,13 @@ func TestAcceptComesFirst(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Nobody needs a header of 64 KB, and nothing is allocated for one.
+func TestLongHeader(t *testing.T) {
+	text := "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }" + strings.Repeat(" ", maxHeader) + "\n"
+	data := append([]byte(magic), 2, 0, byte(len(text)), byte(len(text)>>8), byte(len(text)>>16), 0)
+	data = append(append(data, text...), make([]byte, 8)...)
+	if _, err := Parse(data); err == nil || !strings.Contains(err.Error(), "too long") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -196,6 +196,15 @@ func TestOutDirFillsAnEmptyOne(t *testing.T) {
 	assertTree(t, final, ".", "net.cu", "net.files.json")
 }
 
+// A folder with files of which no list tells is the user's.
+func TestOutDirRefusesOthersFolders(t *testing.T) {
+	final := t.TempDir()
+	mustPut(t, filepath.Join(final, "net.plan.json"), "mine")
+	if _, err := Open(final, "net"); err == nil || !strings.Contains(err.Error(), "not this library's") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // However far a compilation came before it was killed, the next one may go on.
 func TestOutDirAfterKill(t *testing.T) {
 	final := filepath.Join(t.TempDir(), "out")

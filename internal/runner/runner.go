@@ -94,20 +94,6 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s: %s", abi.StatusText(e.Code), e.Text)
 }
 
-// Crash is the error of a child process that has ended when it should not.
-type Crash struct {
-	State  string // "signal: segmentation fault", "exit status 66"
-	Stderr string // the end of what it printed
-}
-
-func (e *Crash) Error() string {
-	s := "the library's process ended: " + e.State
-	if e.Stderr != "" {
-		s += "\n" + e.Stderr
-	}
-	return s
-}
-
 // Lib is an opened library. Its methods may be called from one goroutine at a time.
 type Lib struct {
 	Info
@@ -115,6 +101,7 @@ type Lib struct {
 	in     io.WriteCloser
 	out    io.Reader
 	stderr *tail
+	under  string // Options.Under, as one text
 	wait   sync.Once
 	end    error
 }
@@ -132,9 +119,14 @@ func Open(ctx context.Context, lib string, opt Options) (*Lib, error) {
 	if opt.Name == "" {
 		opt.Name = strings.TrimSuffix(strings.TrimPrefix(filepath.Base(lib), "lib"), filepath.Ext(lib))
 	}
+	if len(opt.Under) > 0 {
+		if _, err := exec.LookPath(opt.Under[0]); err != nil {
+			return nil, &toolchain.Missing{Tool: opt.Under[0], Help: "the library's process was to run under it"}
+		}
+	}
 	args := append(append([]string{}, opt.Under...), exe, lib, opt.Name)
 	args = append(args, opt.arguments()...)
-	l := &Lib{cmd: process.Command(ctx, args[0], args[1:]...), stderr: &tail{}}
+	l := &Lib{cmd: process.Command(ctx, args[0], args[1:]...), stderr: &tail{}, under: strings.Join(opt.Under, " ")}
 	l.cmd.Env = append(os.Environ(), opt.Env...)
 	l.cmd.Stderr = l.stderr
 	if l.in, err = l.cmd.StdinPipe(); err != nil {
@@ -335,7 +327,7 @@ func (l *Lib) crash() error {
 	if l.cmd.ProcessState != nil {
 		state = l.cmd.ProcessState.String()
 	}
-	return &Crash{state, l.stderr.String()}
+	return &Crash{state, l.stderr.String(), l.under}
 }
 
 func (l *Lib) finish() error {
@@ -352,7 +344,7 @@ func (l *Lib) Close() error {
 		return l.crash()
 	}
 	if err := l.finish(); err != nil {
-		return &Crash{l.cmd.ProcessState.String(), l.stderr.String()}
+		return &Crash{l.cmd.ProcessState.String(), l.stderr.String(), l.under}
 	}
 	return nil
 }
