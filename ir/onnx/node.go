@@ -202,7 +202,7 @@ func domainHelp(domain string) string {
 		return "ONNX Runtime has stored the weights for one kind of CPU; save the model with its extended optimisations, " +
 			"not with all, or without any"
 	case "ai.onnx.ml":
-		return "classical machine learning is out of scope; export only the neural network"
+		return "of classical machine learning, scalers, linear models and trees with numbers as labels are supported"
 	}
 	return "export the model with standard operators, or with the operator as a model-local function"
 }

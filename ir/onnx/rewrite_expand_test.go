@@ -138,7 +138,7 @@ func expansionCases() []rewriteCase {
 			attr("reduction", reduction))
 		cases[len(cases)-1].model.init(targets[0])
 	}
-	return append(cases, contribCases()...)
+	return append(append(cases, contribCases()...), mlCases()...)
 }
 
 // scalarInt is an initializer of rank 0.

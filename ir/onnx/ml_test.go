@@ -1,0 +1,91 @@
+package onnx_test
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
+)
+
+// mlCases has a case for each operator of ai.onnx.ml.
+func mlCases() []rewriteCase {
+	x := []string{"x float32[5,3]"}
+	list := []contribCase{
+		{in: x, call: "y = Scaler(x)", attrs: attrs(attr("offset", []float32{0.5, 0.1, -1}),
+			attr("scale", []float32{2, 3, 0.5}))},
+		{name: "Normalizer MAX", in: x, call: "y = Normalizer(x)", attrs: attrs(attr("norm", "MAX"))},
+		{name: "Normalizer L1", in: x, call: "y = Normalizer(x)", attrs: attrs(attr("norm", "L1"))},
+		{name: "Normalizer L2", in: x, call: "y = Normalizer(x)", attrs: attrs(attr("norm", "L2"))},
+		{in: x, call: "y = Binarizer(x)", attrs: attrs(attr("threshold", 0.25))},
+		{in: x, call: "y = Imputer(x)", attrs: attrs(attr("imputed_value_floats", []float32{1, 2, 3}),
+			attr("replaced_value_float", 0.0))},
+		{in: []string{"x float32[5,3]", "z float32[5,2]"}, call: "y = FeatureVectorizer(x,z)",
+			attrs: attrs(attr("inputdimensions", []int64{3, 2}))},
+		{in: x, inits: inits(integers("i", ir.Int64, []int64{2}, 2, 0)), call: "y = ArrayFeatureExtractor(x,i)"},
+		{in: x, call: "y = LinearRegressor(x)", attrs: attrs(attr("coefficients", []float32{1, 2, 3, -1, 0.5, 2}),
+			attr("intercepts", []float32{0.5, -1}), attr("targets", 2))},
+		{in: x, call: "l,y = LinearClassifier(x)", out: "l int64; y float32", attrs: attrs(
+			attr("coefficients", []float32{1, 2, 3, -1, 0.5, 2, 0, 1, -2}), attr("intercepts", []float32{0.5, -1, 0}),
+			attr("classlabels_ints", []int64{4, 7, 9}), attr("post_transform", "SOFTMAX"))},
+	}
+	list = append(list, treeCases()...)
+	var cases []rewriteCase
+	for _, c := range list {
+		outputs, rest, _ := strings.Cut(c.call, " = ")
+		out := c.out
+		if out == "" {
+			out = "y float32"
+		}
+		m := newModel(17).in(c.in...).out(strings.Split(out, "; ")...).init(c.inits...).
+			node(outputs+" = ai.onnx.ml::"+rest, c.attrs...)
+		m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{
+			Domain: proto.String("ai.onnx.ml"), Version: proto.Int64(3),
+		})
+		name := c.name
+		if name == "" {
+			name, _, _ = strings.Cut(rest, "(")
+		}
+		cases = append(cases, rewriteCase{name: "ML " + name, model: m})
+	}
+	return cases
+}
+
+// treeCases are forests of two trees, of which the first has three leaves and the second two.
+func treeCases() []contribCase {
+	forest := attrs(attr("nodes_treeids", []int64{0, 0, 0, 0, 0, 1, 1, 1}),
+		attr("nodes_nodeids", []int64{0, 1, 2, 3, 4, 0, 1, 2}),
+		attr("nodes_featureids", []int64{0, 0, 1, 0, 0, 2, 0, 0}),
+		attr("nodes_values", []float32{0.1, 0, -0.2, 0, 0, 0.3, 0, 0}),
+		attr("nodes_modes", []string{"BRANCH_LEQ", "LEAF", "BRANCH_LEQ", "LEAF", "LEAF", "BRANCH_LEQ", "LEAF", "LEAF"}),
+		attr("nodes_truenodeids", []int64{1, 0, 3, 0, 0, 1, 0, 0}),
+		attr("nodes_falsenodeids", []int64{2, 0, 4, 0, 0, 2, 0, 0}))
+	with := func(more ...*onnxpb.AttributeProto) []*onnxpb.AttributeProto {
+		return append(attrs(forest...), more...)
+	}
+	tree, node := []int64{0, 0, 0, 1, 1}, []int64{1, 3, 4, 1, 2}
+	classes := func(ids []int64, weights []float32, labels []int64,
+		more ...*onnxpb.AttributeProto) []*onnxpb.AttributeProto {
+		return with(append(attrs(attr("class_treeids", tree), attr("class_nodeids", node), attr("class_ids", ids),
+			attr("class_weights", weights), attr("classlabels_int64s", labels)), more...)...)
+	}
+	targets := attrs(attr("target_treeids", tree), attr("target_nodeids", node),
+		attr("target_ids", []int64{0, 0, 0, 0, 0}),
+		attr("target_weights", []float32{1, -2, 3, 0.5, -0.5}), attr("n_targets", 1))
+	const two = "l int64; y float32"
+	x := []string{"x float32[7,3]"}
+	return []contribCase{
+		{in: x, call: "y = TreeEnsembleRegressor(x)",
+			attrs: with(append(targets, attr("base_values", []float32{0.25}))...)},
+		{name: "TreeEnsembleRegressor average", in: x, call: "y = TreeEnsembleRegressor(x)",
+			attrs: with(append(targets, attr("aggregate_function", "AVERAGE"))...)},
+		{in: x, out: two, call: "l,y = TreeEnsembleClassifier(x)", attrs: classes([]int64{0, 1, 2, 0, 2},
+			[]float32{0.5, 0.75, 0.25, 0.5, 0.6}, []int64{3, 5, 8})},
+		{name: "TreeEnsembleClassifier of two, logistic", in: x, out: two, call: "l,y = TreeEnsembleClassifier(x)",
+			attrs: classes([]int64{0, 0, 0, 0, 0}, []float32{0.5, -0.75, 0.25, -0.5, 0.6}, []int64{0, 1},
+				attr("post_transform", "LOGISTIC"), attr("base_values", []float32{0.1}))},
+		{name: "TreeEnsembleClassifier of two", in: x, out: two, call: "l,y = TreeEnsembleClassifier(x)",
+			attrs: classes([]int64{1, 1, 1, 1, 1}, []float32{0.1, 0.4, 0.3, 0.5, 0.2}, []int64{0, 1})},
+	}
+}
