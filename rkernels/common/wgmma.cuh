@@ -334,27 +334,32 @@ class GroupProducts {
   int sent_ = 0, fetched_ = 0;  // the next ones' places in the ring
 };
 
-// Puts what a thread owns of columns From to From + T::kColumns of the tile into its group's sums.
-template <class T, int From>
-RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, typename T::Sum* sums) {
+// Puts what a thread owns of columns From to From + T::kColumns of the tile into its group's sums. Its two rows go to
+// rows[0] and rows[1] there; if Some, not where these are below zero.
+template <class T, int From, bool Some>
+RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, const int (&rows)[2],
+                           typename T::Sum* sums) {
   using Two = Pack<typename T::Sum, 2>;
-  sums += (at.kg * T::BM + at.m + at.g) * T::LDC + 2 * at.q;
+  sums += at.kg * T::BM * T::LDC + 2 * at.q;
   RT_UNROLL
   for (int j = 0; j < T::kColumns / 8; ++j) {
     const typename T::Sum* d = acc + From / 2 + 4 * j;
-    typename T::Sum* p = sums + 8 * j;
-    *reinterpret_cast<Two*>(p) = Two{{d[0], d[1]}};
-    *reinterpret_cast<Two*>(p + 8 * T::LDC) = Two{{d[2], d[3]}};
+    RT_UNROLL
+    for (int r = 0; r < 2; ++r) {
+      if (Some && rows[r] < 0) continue;
+      *reinterpret_cast<Two*>(sums + rows[r] * T::LDC + 8 * j) = Two{{d[2 * r], d[2 * r + 1]}};
+    }
   }
 }
 
 // The same where `from` is known only when the program runs.
-template <class T, int First = 0>
-RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, int from, typename T::Sum* sums) {
+template <class T, bool Some, int First = 0>
+RT_DEVICE void put_columns(const GroupPlace<T>& at, const typename T::Acc& acc, const int (&rows)[2], int from,
+                           typename T::Sum* sums) {
   if (from == First) {
-    put_columns<T, First>(at, acc, sums);
+    put_columns<T, First, Some>(at, acc, rows, sums);
   } else if constexpr (First + T::kColumns < T::BN) {
-    put_columns<T, First + T::kColumns>(at, acc, from, sums);
+    put_columns<T, Some, First + T::kColumns>(at, acc, rows, from, sums);
   }
 }
 
@@ -365,11 +370,12 @@ RT_DEVICE void drain_groups(const rt::Task& t, const typename T::Acc& acc, const
   constexpr int kMost = T::BN > 128 ? 8 : 16;  // beside the sums of the columns that come later
   auto* sums = reinterpret_cast<typename T::Sum*>(t.smem);
   const typename T::At at(t.tid);
+  const int rows[2] = {at.m + at.g, at.m + at.g + 8};
   TilePlace columns = place;
   RK_UNROLL(1)
   for (int from = 0; from < T::BN && columns.i2 < place.end2; from += T::kColumns) {
     t.sync();
-    put_columns<T>(at, acc, from, sums);
+    put_columns<T, false>(at, acc, rows, from, sums);
     t.sync();
     drain_sums<T::kThreads, T::BM, T::kColumns, T::LDC, T::KG, kMost, Epi>(t, sums, out, epi, columns);
     columns.i2 += T::kColumns;

@@ -4,8 +4,8 @@
 
 namespace rt::detail {
 
-// The matrix descriptor of B: its address, the bytes from one block of depths to the next, and those from eight columns
-// to the next eight, which are 128; without swizzling.
+// The matrix descriptor of an operand in blocks: its address, the bytes from one block of depths to the next, and those
+// from eight columns or rows to the next eight, which are 128; without swizzling.
 RT_DEVICE uint64_t group_operand(const void* b, int pitch) {
   return uint64_t{128 >> 4} << 32 | static_cast<uint64_t>(pitch >> 4) << 16 | (shared_address(b) & 0x3ffff) >> 4;
 }
@@ -68,9 +68,9 @@ struct GroupProduct;
 #define RT_GROUP_PRODUCT(N, ...)                                                                    \
   template <>                                                                                       \
   struct GroupProduct<N> {                                                                          \
-    RT_GROUP_SHARED(tf32_swizzled, "k8.f32.tf32.tf32", ", 1, 1", N, __VA_ARGS__)                    \
-    RT_GROUP_SHARED(f16_swizzled, "k16.f32.f16.f16", ", 1, 1, 0, 0", N, __VA_ARGS__)                \
-    RT_GROUP_SHARED(bf16_swizzled, "k16.f32.bf16.bf16", ", 1, 1, 0, 0", N, __VA_ARGS__)             \
+    RT_GROUP_SHARED(tf32_shared, "k8.f32.tf32.tf32", ", 1, 1", N, __VA_ARGS__)                    \
+    RT_GROUP_SHARED(f16_shared, "k16.f32.f16.f16", ", 1, 1, 0, 0", N, __VA_ARGS__)                \
+    RT_GROUP_SHARED(bf16_shared, "k16.f32.bf16.bf16", ", 1, 1, 0, 0", N, __VA_ARGS__)             \
     RT_GROUP_INSTRUCTION(tf32, "k8.f32.tf32.tf32", ", 1, 1", float, "f", N, __VA_ARGS__)            \
     RT_GROUP_INSTRUCTION(f16, "k16.f32.f16.f16", ", 1, 1, 0", float, "f", N, __VA_ARGS__)           \
     RT_GROUP_INSTRUCTION(bf16, "k16.f32.bf16.bf16", ", 1, 1, 0", float, "f", N, __VA_ARGS__)        \
@@ -180,7 +180,7 @@ RT_DEVICE void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const 
 template <int N>
 RT_DEVICE void multiply_tf32_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  GroupProduct<N>::tf32_swizzled(d, swizzled_operand(a), group_operand(b, pitch), add);
+  GroupProduct<N>::tf32_shared(d, swizzled_operand(a), group_operand(b, pitch), add);
 #else
   static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
 #endif
@@ -188,7 +188,7 @@ RT_DEVICE void multiply_tf32_swizzled(float (&d)[N / 2], const void* a, const vo
 template <int N>
 RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  GroupProduct<N>::f16_swizzled(d, swizzled_operand(a), group_operand(b, pitch), add);
+  GroupProduct<N>::f16_shared(d, swizzled_operand(a), group_operand(b, pitch), add);
 #else
   static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
 #endif
@@ -196,7 +196,32 @@ RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const voi
 template <int N>
 RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  GroupProduct<N>::bf16_swizzled(d, swizzled_operand(a), group_operand(b, pitch), add);
+  GroupProduct<N>::bf16_shared(d, swizzled_operand(a), group_operand(b, pitch), add);
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+
+template <int N>
+RT_DEVICE void multiply_tf32_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  GroupProduct<N>::tf32_shared(d, group_operand(a, pitch_a), group_operand(b, pitch), add);
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+template <int N>
+RT_DEVICE void multiply_f16_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  GroupProduct<N>::f16_shared(d, group_operand(a, pitch_a), group_operand(b, pitch), add);
+#else
+  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
+#endif
+}
+template <int N>
+RT_DEVICE void multiply_bf16_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  GroupProduct<N>::bf16_shared(d, group_operand(a, pitch_a), group_operand(b, pitch), add);
 #else
   static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
 #endif
@@ -205,7 +230,7 @@ RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const vo
 template <int N>
 RT_DEVICE void multiply_f16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  GroupProduct<N>::f16_swizzled(d, swizzled_operand(a), swizzled_operand(b), add);
+  GroupProduct<N>::f16_shared(d, swizzled_operand(a), swizzled_operand(b), add);
 #else
   static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
 #endif
@@ -221,7 +246,7 @@ RT_DEVICE void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], co
 template <int N>
 RT_DEVICE void multiply_bf16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  GroupProduct<N>::bf16_swizzled(d, swizzled_operand(a), swizzled_operand(b), add);
+  GroupProduct<N>::bf16_shared(d, swizzled_operand(a), swizzled_operand(b), add);
 #else
   static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
 #endif

@@ -15,7 +15,7 @@ inline const char* swizzled_place(const char* first, int bytes) {
   return first + (swizzled - shared_address(first));
 }
 
-// B in shared memory.
+// B in shared memory. A may stand there in blocks: then what is called a column is a row of A.
 struct SharedColumns {
   const char* at;
   int pitch;
@@ -60,12 +60,14 @@ inline void check_swizzled(const void* rows, uintptr_t within) {
 }
 constexpr uintptr_t kInRow = 96;  // a product takes two of a row's eight runs of 16 bytes
 
-// Rows of A in shared memory, 128 bytes each.
-struct SwizzledRows {
+// Rows of A in shared memory: in blocks, so many bytes apart, or, if that is 0, swizzled rows of 128 bytes.
+struct SharedRows {
   const char* at;
+  int pitch;
 
   // Word k, of 8, of a row.
   uint32_t word(int row, int k) const {
+    if (pitch != 0) return read_blocks({at, pitch, read_blocks}, row, k);
     uint32_t w;
     std::memcpy(&w, swizzled_place(at, 128 * row + 4 * k), 4);
     return w;
@@ -78,7 +80,7 @@ struct GroupProduct {
   void* d;
   int columns;
   uint32_t rows[2][8];
-  SwizzledRows a;  // its address is null where A is in registers
+  SharedRows a;  // its address is null where A is in registers
   SharedColumns b;
   bool add;
   void (*finish)(const GroupProduct&);  // finish_product of the types that are multiplied
@@ -156,7 +158,14 @@ template <int N, void (*AddWord)(float&, uint32_t, uint32_t)>
 inline void begin_swizzled(float (&d)[N / 2], const void* a, const SharedColumns& right, bool add) {
   static_assert(N % 8 == 0 && N >= 16 && N <= 256);
   check_swizzled(a, kInRow);
-  const SwizzledRows left{static_cast<const char*>(a)};
+  const SharedRows left{static_cast<const char*>(a), 0};
+  begun_products().products.push_back(GroupProduct{d, N, {}, left, right, add, finish_product<float, AddWord>});
+}
+template <int N, void (*AddWord)(float&, uint32_t, uint32_t)>
+inline void begin_blocks(float (&d)[N / 2], const void* a, int pitch_a, const SharedColumns& right, bool add) {
+  static_assert(N % 8 == 0 && N >= 16 && N <= 256);
+  check_blocks(a, pitch_a);
+  const SharedRows left{static_cast<const char*>(a), pitch_a};
   begun_products().products.push_back(GroupProduct{d, N, {}, left, right, add, finish_product<float, AddWord>});
 }
 
@@ -218,6 +227,19 @@ inline void multiply_bf16_columns(float (&d)[N / 2], const void* a, const void* 
 template <int N>
 inline void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
   begin_product<N, float, add_pair<bfloat16_value>>(d, a, depths(b, pitch), add);
+}
+
+template <int N>
+inline void multiply_tf32_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
+  begin_blocks<N, add_tf32>(d, a, pitch_a, blocks(b, pitch), add);
+}
+template <int N>
+inline void multiply_f16_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
+  begin_blocks<N, add_pair<float16_value>>(d, a, pitch_a, blocks(b, pitch), add);
+}
+template <int N>
+inline void multiply_bf16_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
+  begin_blocks<N, add_pair<bfloat16_value>>(d, a, pitch_a, blocks(b, pitch), add);
 }
 
 // Reads the words of A from shared memory: of rows g and g + 8 of the warp's 16.
