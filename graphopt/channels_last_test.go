@@ -1,11 +1,41 @@
 package graphopt
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/precision"
 )
+
+// TestGroupsOfFewChannels shows that convolutions in groups want channels innermost where groups, or as many as four of
+// them together, fill the fragments of tensor cores, and not otherwise.
+func TestGroupsOfFewChannels(t *testing.T) {
+	for _, c := range []struct {
+		channels, group int
+		last            bool
+	}{{8, 4, true}, {4, 8, true}, {2, 16, true}, {1, 30, false}, {5, 6, false}, {4, 3, false}} {
+		n := c.channels * c.group
+		g, err := ir.ParseText("test", fmt.Appendf(nil, `graph "g" (%%x: float32[1,%d,6,6]) {
+  %%w = const float32[%d,%d,3,3] splat(0.3)
+  %%given: float32[1,%d,6,6] = Neg(%%x)
+  %%a: float32[1,%d,6,6] = Conv(%%given, %%w) {group = %d, pads = [1, 1, 1, 1]}
+  %%y: float32[1,%d,6,6] = Conv(%%a, %%w) {group = %d, pads = [1, 1, 1, 1]}
+  return %%y
+}
+`, n, n, c.channels, n, n, c.group, n, c.group), ir.ParseOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := &Context{Root: g}
+		if _, err := storeChannelsLast(ctx, g); err != nil {
+			t.Fatal(err)
+		}
+		if got := g.Outputs[0].Def.Inputs[0].Order != nil; got != c.last {
+			t.Errorf("%d groups of %d channels: channels last %t, want %t", c.group, c.channels, got, c.last)
+		}
+	}
+}
 
 // TestConvolutionsWithoutTensorCores shows for which convolutions images are stored with their channels innermost, with
 // and without tensor cores: depthwise ones gain in any case, and so do operators that read rows of channels. The result

@@ -210,7 +210,8 @@ func (o *orderer) weighConv(n *ir.Node) {
 	inC, outC := channels/groups, out.Shape.MustConsts()[1]/groups
 	const leastTile, fewest = 16, 4   // output channels of a group worth a tile; channels that a thread has
 	run := int64(16 / x.DType.Size()) // channels that are copied at a time
-	rows := outC >= leastTile && o.onTensorCores(n)
+	few := outC < leastTile && a.Is("Conv") && x.DType.IsFloat() && fillsFragments(groups, inC, outC, run)
+	rows := (outC >= leastTile || few) && o.onTensorCores(n)
 	if depthwise := a.Is("Conv") && inC == 1 && outC == 1 && len(x.Shape) == 4; depthwise {
 		inC, rows, run = channels, channels%fewest == 0, fewest
 	}
@@ -220,11 +221,23 @@ func (o *orderer) weighConv(n *ir.Node) {
 		return
 	}
 	o.add(out, bytesOf(out))
-	if inC%run == 0 && a.Op != "ConvTranspose" {
+	if (inC%run == 0 || few) && a.Op != "ConvTranspose" {
 		o.add(x, bytesOf(x))
 	} else {
 		o.add(x, -bytesOf(x))
 	}
+}
+
+// fillsFragments reports whether groups of so many channels fill the fragments of tensor cores, of eight output channels
+// and runs of the input's, where not more than four of them are joined to one. conv_groups serves such groups.
+func fillsFragments(groups, inC, outC, run int64) bool {
+	const columns, mostJoined = 8, 4
+	for joined := int64(1); groups > 1 && joined <= mostJoined; joined++ {
+		if groups%joined == 0 && joined*inC%run == 0 && joined*outC%columns == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // onTensorCores reports whether n, a convolution that is not depthwise, multiplies on tensor cores.

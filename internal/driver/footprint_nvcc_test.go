@@ -46,7 +46,9 @@ var moreCode = map[string]int64{
 	"conv_depthwise": 12 << 10,
 	// Units of the patch are put together from several loads, whose places are computed one by one, and tiles have the
 	// packs of a long epilogue, see below.
-	"conv_patch": 14 << 10,
+	"conv_patch":  14 << 10,
+	"conv_groups": 14 << 10, // likewise, but that its copies are of 16 bytes
+	"conv_taps":   20 << 10, // two tiles one below the other, and the places of pixels and of the output's positions
 	// Up to eight rows have sums of their own, and partial sums of lanes are added in registers.
 	"gemv_stream": 10 << 10,
 	// The parts of the input are made in two places, and groups of weights of 4 bits have scales of their own.

@@ -149,6 +149,53 @@ func TestConvPatch(t *testing.T) {
 	Check(t, inEachArithmetic(cases))
 }
 
+// Groups of few channels: conv_groups.
+func TestConvGroups(t *testing.T) {
+	conv := func(x string, w []int, bias int, attrs string) Case { return convCase("Conv", x, w, bias, attrs) }
+	cases := []Case{
+		conv("2,64,9,10", []int{64, 8, 3, 3}, 64, "group = 8, pads = [1, 1, 1, 1]"),
+		conv("1,48,9,17", []int{48, 16, 3, 3}, 0, "group = 3, pads = [0, 1, 2, 1], strides = [2, 1]"), // 48 of 64 columns
+		conv("1,96,7,12", []int{96, 32, 3, 3}, 96, "group = 3, pads = [1, 1, 1, 1], strides = [2, 2]"),
+		conv("3,40,9,9", []int{40, 4, 3, 3}, 40, "group = 10, pads = [2, 2, 2, 2], dilations = [2, 2]"), // joined
+		conv("1,32,19,20", []int{64, 8, 1, 5}, 64, "group = 4, pads = [0, 2, 0, 2]"),                    // widens
+		conv("1,128,11,9", []int{64, 16, 2, 2}, 64, "group = 8, dilations = [3, 1]"),
+		conv("2,32,6,70", []int{32, 2, 3, 3}, 32, "group = 16, pads = [1, 1, 1, 1]"), // several tiles of a row
+		{Name: "prologue and epilogue", In: "%x: float32[2,64,9,9], %r: float32[2,64,9,9]",
+			Body: weights("w", 64, 8, 3, 3) + weights("b", 64) + fused("Conv",
+				"%px: float32[2,64,9,9], %pw: float32[64,8,3,3], %pb: float32[64], %pr: float32[2,64,9,9]",
+				"%a = Relu(%px)\n%m = Conv(%a, %pw, %pb) {pads = [1, 1, 1, 1], group = 8}\n%s = Add(%m, %pr)\n%z = Relu(%s)",
+				"%z", "%x, %w, %b, %r"), Out: "%y"},
+	}
+	Check(t, inEachArithmetic(OnlyChannelsLast(cases)))
+}
+
+// Filters of several taps that warp groups multiply: conv_taps.
+func TestConvTaps(t *testing.T) {
+	conv := func(x string, w []int, bias int, attrs string) Case { return convCase("Conv", x, w, bias, attrs) }
+	cases := []Case{
+		conv("3,64,10,9", []int{72, 64, 3, 3}, 72, "pads = [1, 1, 1, 1]"),
+		conv("1,64,13,17", []int{136, 64, 3, 3}, 0, "pads = [0, 1, 2, 3]"),
+		conv("2,72,12,11", []int{40, 72, 1, 7}, 40, "pads = [0, 3, 0, 3]"), // channels that do not fill a stage
+		conv("2,64,12,11", []int{40, 64, 5, 1}, 40, ""),
+		conv("2,64,14,13", []int{72, 64, 3, 3}, 72, "pads = [2, 3, 2, 3], dilations = [2, 3]"),
+		conv("1,320,9,9", []int{72, 320, 3, 3}, 0, "pads = [1, 1, 1, 1]"), // split
+		conv("2,64,19,18", []int{72, 64, 3, 3}, 72, "pads = [1, 1, 1, 1], strides = [2, 2]"),
+		conv("1,64,26,25", []int{40, 64, 4, 3}, 0, "pads = [2, 0, 1, 2], strides = [2, 2], dilations = [1, 2]"),
+		conv("2,64,9,21", []int{40, 64, 2, 3}, 40, "pads = [0, 1, 0, 1], strides = [1, 2]"),
+		conv("2,128,9,9", []int{128, 64, 3, 3}, 128, "group = 2, pads = [1, 1, 1, 1]"),
+		{Name: "prologue and epilogue", In: "%x: float32[2,64,9,9], %r: float32[2,72,9,9]",
+			Body: weights("w", 72, 64, 3, 3) + weights("b", 72) + fused("Conv",
+				"%px: float32[2,64,9,9], %pw: float32[72,64,3,3], %pb: float32[72], %pr: float32[2,72,9,9]",
+				"%a = Relu(%px)\n%m = Conv(%a, %pw, %pb) {pads = [1, 1, 1, 1]}\n%s = Add(%m, %pr)\n%z = Relu(%s)",
+				"%z", "%x, %w, %b, %r"), Out: "%y"},
+	}
+	var all []Case
+	for i, c := range OnlyChannelsLast(cases) {
+		all = append(all, inEachArithmetic([]Case{c})[1+i%2])
+	}
+	Check(t, all)
+}
+
 // inEachArithmetic are the cases in float32, with products of tf32, and in a type of 16 bits.
 func inEachArithmetic(cases []Case) []Case {
 	var out []Case

@@ -116,6 +116,21 @@ var rowShapes = []TileShape{
 // and the result is no narrower than half of it. There are none where the target does not multiply such elements on
 // tensor cores, or the precision does not allow it.
 func RowShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
+	shapes := rowShapesOf(t, p, e)
+	var out []TileShape
+	for _, s := range shapes {
+		if m > s.BM/2 && n > s.BN/2 {
+			out = append(out, s)
+		}
+	}
+	if len(shapes) > 0 && out == nil && n >= shapes[len(shapes)-1].BN/2 {
+		out = shapes[len(shapes)-1:]
+	}
+	return out
+}
+
+// rowShapesOf are the shapes for all results.
+func rowShapesOf(t *target.Target, p precision.Precision, e Elements) []TileShape {
 	shapes := ForConstant(shapesIn(rowShapes, p.Products(), ir.Float32))
 	switch {
 	case e.Multiplied == ir.Int8:
@@ -128,16 +143,7 @@ func RowShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) 
 	if t.Rate(target.Tensor, shapes[0].multiplied) == 0 {
 		return nil
 	}
-	var out []TileShape
-	for _, s := range shapes {
-		if m > s.BM/2 && n > s.BN/2 {
-			out = append(out, s)
-		}
-	}
-	if smallest := shapes[len(shapes)-1]; out == nil && n >= smallest.BN/2 {
-		out = append(out, smallest)
-	}
-	return out
+	return shapes
 }
 
 // LeftConstant is the precision of contractions with a constant on the left: convolutions of images whose positions lie

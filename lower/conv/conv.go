@@ -50,7 +50,11 @@ func Conv(b *build.Builder, g *build.Group) error {
 	switch {
 	case c.isDepthwiseRows(b, g):
 		return addDepthwise(b, g, c)
-	case functor.RealType(c.multiplied) != ir.Float32 || c.w.Buf.Kind != roperator.Const || c.isThin():
+	case functor.RealType(c.multiplied) != ir.Float32 || c.w.Buf.Kind != roperator.Const:
+		return addDirect(b, g, c)
+	case c.isThinRows(b):
+		return addThinRows(b, g, c)
+	case c.isThin():
 		return addDirect(b, g, c)
 	case c.isProduct():
 		return gemm.LowerProduct(b, g, c.product())

@@ -75,8 +75,7 @@ func (c *convolution) patchTiles(b *build.Builder) []patchTile {
 	target := b.Target()
 	runs := c.kernel[1] * u.filter
 	var out []patchTile
-	for _, s := range contraction.PatchShapes(target, b.Precision(), c.elements, c.positions(), c.outC) {
-		s.BK = build.CeilDiv(runs, s.FragmentRuns()) * s.FragmentRuns() * u.elements
+	for _, s := range contraction.PatchShapes(target, b.Precision(), c.elements, c.positions(), c.outC, runs*u.elements) {
 		for i, rows := range patchRows {
 			t, ok := c.patchTile(s, u, rows, int64(target.SharedPerVEU))
 			tasks := c.images * build.CeilDiv(c.out[1], rows) * build.CeilDiv(c.outC, s.BN)
@@ -162,17 +161,16 @@ func (c *convolution) patchCandidate(b *build.Builder, p patchTile, t *tails.Tai
 		Tasks: int(c.images * tr * tn), Args: args,
 		Reads:  append(roperator.AppendRead(nil, c.x, readBox), t.Reads(outBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: outBox}},
-		Work:   c.patchWork(p, t, w, readBox),
+		Work:   c.windowWork(s, t, w, min(p.rows, c.out[1])*c.out[2], min(s.BN, c.outC), readBox),
 	}
 }
 
-// patchWork is the work of an rTask, which multiplies whole tiles one after another.
-func (c *convolution) patchWork(p patchTile, t *tails.Tail, w roperator.View,
+// windowWork is the work of an rTask of conv_patch or conv_groups, which multiplies whole tiles one after another. It
+// computes so many positions of so many output channels.
+func (c *convolution) windowWork(s contraction.TileShape, t *tails.Tail, w roperator.View, positions, channels int64,
 	readBox func(task int, lo, hi []int64)) roperator.Work {
-	s := p.shape
-	positions := float64(min(p.rows, c.out[1]) * c.out[2])
-	results := positions * float64(min(s.BN, c.outC))
-	tiles := float64(build.CeilDiv(int64(positions), s.BM))
+	results := float64(positions * channels)
+	tiles := float64(build.CeilDiv(positions, s.BM))
 	work := s.Multiplications(c.elements, float64(s.BK))
 	work.TensorFlops *= tiles
 	work.SharedBytes *= tiles

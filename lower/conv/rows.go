@@ -28,6 +28,28 @@ func (c *convolution) isRows(b *build.Builder, g *build.Group) bool {
 	return len(c.rowShapes(b)) > 0 && (channelsLast(c.x) || channelsLast(b.Out(g.Outputs[0])))
 }
 
+// isThinRows reports whether groups have too few channels for a tile of conv_rows, but conv_groups serves them.
+func (c *convolution) isThinRows(b *build.Builder) bool {
+	return len(c.rowShapes(b)) == 0 && len(c.groupTiles(b)) > 0
+}
+
+// addThinRows adds a convolution through conv_groups alone.
+func addThinRows(b *build.Builder, g *build.Group, c *convolution) error {
+	if err := c.checkRange(); err != nil {
+		return err
+	}
+	c.permuteTail()
+	c.tail.Run = c.groups * c.outC
+	t := tails.New(b, g, c.tail)
+	var out []*roperator.Candidate
+	for _, p := range c.groupTiles(b) {
+		out = append(out, c.groupCandidate(b, p, t, false))
+	}
+	b.Add(g.Kind(), out...)
+	t.Finish(b)
+	return nil
+}
+
 // channelsLast reports whether dim 1 of v, of more than one element, is the innermost one of those that have more than
 // one element, and another one is too.
 func channelsLast(v roperator.View) bool {
@@ -105,11 +127,16 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 	tasks := func(s contraction.TileShape) int64 {
 		return c.images * c.groups * build.CeilDiv(c.positions(), s.BM) * build.CeilDiv(c.outC, s.BN)
 	}
+	taps := c.tapTiles(b)
+	var tiles []contraction.TapTiles
+	for i := range taps {
+		tiles = append(tiles, taps[i].tiles())
+	}
 	splits := contraction.SplitsFor(b.Target(), c.elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
-		b.Share(g))
+		b.Share(g), tiles...)
 	splits = contraction.FullSplits(shapes, c.inC*c.taps(), splits)
-	patches := single.patchTiles(b)
-	if len(patches) > 0 {
+	patches, groups := single.patchTiles(b), single.groupTiles(b)
+	if len(patches)+len(groups) > 0 {
 		splits = 1
 	}
 	contraction.AddSplit(b, g, c.kind, c.elements, c.tail, splits,
@@ -120,6 +147,14 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 			}
 			for _, p := range patches {
 				out = append(out, single.patchCandidate(b, p, t, c.images < single.images))
+			}
+			for i, p := range taps {
+				if tiles[i].Splits(splits) {
+					out = append(out, c.tapCandidate(b, p, t, splits))
+				}
+			}
+			for _, p := range groups {
+				out = append(out, single.groupCandidate(b, p, t, c.images < single.images))
 			}
 			return out
 		})

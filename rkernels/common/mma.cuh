@@ -37,7 +37,7 @@ struct MmaTile {
   using Element = float;  // of a stage
   using Acc = float[MI][NI][4];
   using At = MmaPlace<MmaTile>;
-  static_assert(WM % 16 == 0 && WN % 16 == 0 && BM % WM == 0 && BN % WN == 0,
+  static_assert(WM % 16 == 0 && WN % 8 == 0 && BM % WM == 0 && BN % WN == 0,
                 "a tile is whole warp tiles of whole fragments");
   static_assert(kSlice % 8 == 0, "a slice is whole fragments deep");
   static_assert(kProducts == 1 || kProducts == 3 && !ConstA && !ConstB, "tf32, or float32 out of three products");
@@ -89,6 +89,7 @@ RT_DEVICE void multiply_parts(const Parts<Products, 4>& a, const Parts<Products,
 // acc += A·B of one stage, this group's share of k.
 template <class T>
 RT_DEVICE void multiply_stage(const MmaPlace<T>& at, const float* sa, const float* sb, float (&acc)[T::MI][T::NI][4]) {
+  static_assert(T::NI % 2 == 0, "fragments of B come in pairs");
   constexpr int P = T::kProducts;
   // The rows that a lane gives the address of: of A in the order of a fragment's registers, of B of two fragments.
   const float* row_a = sa + (at.m + at.lane % 16) * T::LDA + at.group * T::kSlice + at.lane / 16 * 4;

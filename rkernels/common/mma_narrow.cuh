@@ -70,7 +70,7 @@ struct NarrowTile {
   using Acc = typename P::Sum[MI][NI][4];
   using At = NarrowPlace<NarrowTile>;
   static_assert(sizeof(Element) == 2 || !kAcrossA && !kAcrossB, "fragments of 8 bits come from operands held along k");
-  static_assert(WM % 16 == 0 && WN % 16 == 0 && BM % WM == 0 && BN % WN == 0,
+  static_assert(WM % 16 == 0 && WN % 8 == 0 && BM % WM == 0 && BN % WN == 0,
                 "a tile is whole warp tiles of whole fragments");
   static_assert(kSlice % (2 * kRun) == 0, "a slice is whole fragments deep");
 };
@@ -104,6 +104,7 @@ RT_DEVICE void load_narrow_fragments(uint32_t (&r)[4], const void* row) {
 template <class T>
 RT_DEVICE void multiply_stage(const NarrowPlace<T>& at, const typename T::Element* sa, const typename T::Element* sb,
                               typename T::Acc& acc) {
+  static_assert(T::NI % 2 == 0, "fragments of B come in pairs");
   constexpr int kDepth = 2 * T::kRun;
   sa += at.a, sb += at.b;
   RK_UNROLL(2)

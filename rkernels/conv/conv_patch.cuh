@@ -7,13 +7,12 @@
 //	patch, a row of the image    u0 u1 u2 u3 u4 u5 u6 …       the window of output column c begins at unit c·phases
 //	in shared memory             u0 u2 u4 u6 … │ u1 u3 u5 …   phases = 2: units that are so many apart are neighbours
 //
-// In this order the units of neighbouring output columns under one unit of the filter are neighbours in shared memory.
-// So they are rows of 16 bytes as load_fragments takes them, and the left operand of the product is never written down:
-// its rows overlap in the patch.
+// In this order the units of neighbouring output columns under one unit of the filter are neighbours in shared memory,
+// from where windows.cuh multiplies them.
 #pragma once
 
-#include "common/mma_narrow.cuh"
 #include "conv/gather.cuh"
+#include "conv/windows.cuh"
 #include "rt/device/device.cuh"
 
 namespace rk {
@@ -27,9 +26,11 @@ struct ConvPatch {
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = ROOM;
   static constexpr bool kEarly = true;
-  static constexpr int kUnit = 16 / static_cast<int>(sizeof(E));  // elements
-  static constexpr int kChannels = kUnit / PIXELS;                // channels of a pixel, with those that are zero
-  using Unit = Pack<E, kUnit>;
+  using Product = Windows<T, Products, E>;
+  using Unit = typename Product::Unit;
+  using Operands = typename Product::Operands;
+  static constexpr int kUnit = Product::kUnit;
+  static constexpr int kChannels = kUnit / PIXELS;  // channels of a pixel, with those that are zero
 
   struct Args {
     rt::Ref x, w, scale;  // scale is that of the weights' parts, where there are three products
@@ -56,8 +57,8 @@ struct ConvPatch {
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     int image = rtask;
     const int r0 = take_digit(image, a.tiles_r) * a.rows, n0 = take_digit(image, a.tiles_n) * BN;
-    const Operands in(t, a);
-    bring_weights(t, a, n0, in);
+    const Operands in(t, static_cast<int>(a.depth.d), a.patch);
+    Product::bring_weights(t, a.w, a.depth, n0, in);
     find_offsets(t, a, in);
     const ConstantScale<T> scale(t, a.scale);
     t.wait_for_inputs();
@@ -68,48 +69,14 @@ struct ConvPatch {
     const int columns = static_cast<int>(a.win.out_w.d), left = static_cast<int>(a.win.out_h.d) - r0;
     const int count = (left < a.rows ? left : a.rows) * columns;
     const int i0 = a.image_positions > 0 ? 0 : image, p0 = image * a.image_positions + r0 * columns;
-    float* sums = reinterpret_cast<float*>(t.smem + a.sums);
-    RK_UNROLL(1)
-    for (int m0 = 0; m0 < count; m0 += BM) {
-      typename T::Acc acc = {};
-      typename T::At at(t.tid);
-      if constexpr (Products == 3) at.scale = scale.inverse;
-      multiply(a, in, at, m0, count, acc);
-      t.sync();  // the sums of the tile before have left, and those of a single tile may lie on the patch
-      put_sums(at, acc, sums);
-      t.sync();
-      drain_sums<kThreads, BM, BN, T::LDC, 1, 16, Epi>(t, sums, a.out, a.epi,
-                                                       {i0, p0 + m0, n0, p0 + count, a.out_channels});
-    }
+    const auto rows = [&](const typename T::At& at, int m0) {
+      return typename Product::Rows(in, at, [&](int m) { return window(a, in.patch, m0 + m, count); });
+    };
+    Product::template compute<Epi>(t, in, scale, count, a.sums, a.out, a.epi, {i0, p0, n0, p0 + count, a.out_channels},
+                                   rows);
   }
 
  private:
-  // What stands in shared memory: lines of weights, one for each output channel; how far each unit of the filter is
-  // from the first one, in units of the patch; a unit of zeros; and the patch. A line is followed by a unit that is not
-  // used, so that neighbouring lines fall on different banks.
-  struct Operands {
-    E* weights;
-    int line;  // elements from line to line
-    int* offsets;
-    Unit *zeros, *patch;
-    RT_DEVICE Operands(const rt::Task& t, const Args& a) {
-      weights = reinterpret_cast<E*>(t.smem);
-      line = (static_cast<int>(a.depth.d) + 1) * kUnit;
-      patch = reinterpret_cast<Unit*>(t.smem + a.patch);
-      zeros = patch - 1;
-      offsets = reinterpret_cast<int*>(weights + BN * line);
-    }
-  };
-
-  static RT_DEVICE void bring_weights(const rt::Task& t, const Args& a, int n0, const Operands& in) {
-    const int units = static_cast<int>(a.depth.d);
-    const E* from = t.template ptr<const E>(a.w) + place(n0, units * kUnit);
-    RK_UNROLL(2)
-    for (int i = t.tid; i < BN * units; i += kThreads) {
-      rt::cp_async16(in.weights + (i + a.depth.quotient(i)) * kUnit, from + i * kUnit);
-    }
-  }
-
   // Units behind the filter have an offset below zero, which stands for the unit of zeros.
   static RT_DEVICE void find_offsets(const rt::Task& t, const Args& a, const Operands& in) {
     for (int u = t.tid; u < static_cast<int>(a.depth.d); u += kThreads) {
@@ -159,19 +126,10 @@ struct ConvPatch {
         for (int i = 0; i < kUnit; ++i) {
           // The prologue does not see what is outside.
           const bool ok = Pro::kIdentity || (exist[b] >> i & 1) != 0;
-          unit.v[i] = ok ? multiplied(float(Pro::apply(a.pro, held[b][i]))) : E();
+          unit.v[i] = ok ? Product::multiplied(float(Pro::apply(a.pro, held[b][i]))) : E();
         }
         if (to[b] >= 0) patch[to[b]] = unit;
       }
-    }
-  }
-
-  // Tensor cores cut off the bits of float32 that tf32 has not; numbers are rounded here instead.
-  static RT_DEVICE E multiplied(float x) {
-    if constexpr (std::is_same_v<E, float> && Products == 1) {
-      return rk::bit_cast<float>(rt::to_tf32(x));
-    } else {
-      return E(x);
     }
   }
 
@@ -181,58 +139,6 @@ struct ConvPatch {
     int row = m < count ? m : 0;
     const int column = take_digit(row, a.win.out_w);
     return patch + row * static_cast<int>(a.win.stride_h.d) * row_units(a) + column;
-  }
-
-  // The lane's rows of the fragments of the left operand, at unit u of the filter or, in the upper lanes, the next one.
-  struct Rows {
-    const Unit* windows[T::MI];
-    const int* offsets;
-    const Unit* zeros;
-    RT_DEVICE Rows(const Args& a, const Operands& in, const typename T::At& at, int m0, int count)
-        : offsets(in.offsets + at.lane / 16), zeros(in.zeros) {
-      RT_UNROLL
-      for (int i = 0; i < T::MI; ++i) windows[i] = window(a, in.patch, m0 + at.m + 16 * i + at.lane % 16, count);
-    }
-    RT_DEVICE void load(uint32_t (&r)[4], int i, int u) const {
-      const int offset = offsets[u];
-      rt::load_fragments(r, offset >= 0 ? windows[i] + offset : zeros);
-    }
-  };
-
-  // Adds the products of the tile from position m0 on.
-  static RT_DEVICE void multiply(const Args& a, const Operands& in, typename T::At& at, int m0, int count,
-                                 typename T::Acc& acc) {
-    const Rows rows(a, in, at, m0, count);
-    if constexpr (Products == 3) {
-      const float* columns = in.weights + split_column(at, in.line, static_cast<int>(a.depth.d) * kUnit / 2);
-      RK_UNROLL(1)
-      for (int u = 0; u < static_cast<int>(a.depth.d); u += 4) {
-        multiply_split(at, columns + u / 2 * kUnit, in.line, acc, [&](WideFragment& wide, int i) {
-          uint32_t r[2][4];
-          rows.load(r[0], i, u), rows.load(r[1], i, u + 2);
-          wide.take(r);
-        });
-      }
-    } else {
-      const E* columns = in.weights + (at.n + at.lane / 16 * 8 + at.lane % 8) * in.line + at.lane / 8 % 2 * kUnit;
-      RK_UNROLL(2)
-      for (int u = 0; u < static_cast<int>(a.depth.d); u += 2) {
-        uint32_t left[T::MI][4], right[T::NI][2];
-        RT_UNROLL
-        for (int i = 0; i < T::MI; ++i) rows.load(left[i], i, u);
-        RT_UNROLL
-        for (int j = 0; j < T::NI; j += 2) {
-          uint32_t r[4];
-          rt::load_fragments(r, columns + 8 * j * in.line + u * kUnit);
-          right[j][0] = r[0], right[j][1] = r[1], right[j + 1][0] = r[2], right[j + 1][1] = r[3];
-        }
-        RT_UNROLL
-        for (int i = 0; i < T::MI; ++i) {
-          RT_UNROLL
-          for (int j = 0; j < T::NI; ++j) multiply_fragments<E>(acc[i][j], left[i], right[j]);
-        }
-      }
-    }
   }
 };
 

@@ -68,9 +68,9 @@ struct GroupProduct;
 #define RT_GROUP_PRODUCT(N, ...)                                                                    \
   template <>                                                                                       \
   struct GroupProduct<N> {                                                                          \
-    RT_GROUP_SHARED(tf32_shared, "k8.f32.tf32.tf32", ", 1, 1", N, __VA_ARGS__)                    \
-    RT_GROUP_SHARED(f16_shared, "k16.f32.f16.f16", ", 1, 1, 0, 0", N, __VA_ARGS__)                \
-    RT_GROUP_SHARED(bf16_shared, "k16.f32.bf16.bf16", ", 1, 1, 0, 0", N, __VA_ARGS__)             \
+    RT_GROUP_SHARED(tf32_shared, "k8.f32.tf32.tf32", ", 1, 1", N, __VA_ARGS__)                      \
+    RT_GROUP_SHARED(f16_shared, "k16.f32.f16.f16", ", 1, 1, 0, 0", N, __VA_ARGS__)                  \
+    RT_GROUP_SHARED(bf16_shared, "k16.f32.bf16.bf16", ", 1, 1, 0, 0", N, __VA_ARGS__)               \
     RT_GROUP_INSTRUCTION(tf32, "k8.f32.tf32.tf32", ", 1, 1", float, "f", N, __VA_ARGS__)            \
     RT_GROUP_INSTRUCTION(f16, "k16.f32.f16.f16", ", 1, 1, 0", float, "f", N, __VA_ARGS__)           \
     RT_GROUP_INSTRUCTION(bf16, "k16.f32.bf16.bf16", ", 1, 1, 0", float, "f", N, __VA_ARGS__)        \
