@@ -3,7 +3,7 @@
 // A pass is a row of Passes: a name, a function, and the reason why it is at its place. Run applies the rows in order.
 // Constraints lists the orders between passes that matter, and a test checks them. Each pass is in pass_<name>.go; the
 // comment of its function says what the pass requires of the graph and what form it leaves. Files attention_*.go,
-// decompose_*.go, algebra_*.go, cell_*.go and narrow_*.go are parts of the passes of that name.
+// count_*.go, decompose_*.go, algebra_*.go, cell_*.go and narrow_*.go are parts of the passes of that name.
 //
 // Passes keep the results of the graph, up to the rounding of folded float32 weights. They keep the names of inputs and
 // outputs, which are part of the model's interface, and the Origins of the nodes that they replace.

@@ -21,7 +21,9 @@ type CheckReport struct {
 	Model  string `json:"model"`
 	Device string `json:"device"`
 	// Rows has one entry for each kind of problem.
-	Rows []CheckRow `json:"problems"`
+	// Found are the extents that only a run finds, with their bounds: "nonzero_0=0..60".
+	Found []string   `json:"found,omitempty"`
+	Rows  []CheckRow `json:"problems"`
 	// Programs are those of a library whose dims have ranges: "general seq=1..512", "special seq=1..64".
 	Programs []string           `json:"programs,omitempty"`
 	Warnings []*diag.Diagnostic `json:"warnings,omitempty"`
@@ -52,7 +54,7 @@ func Check(job *driver.Job, o driver.CompileOptions) (r *CheckReport, err error)
 		return nil, err
 	}
 	r = &CheckReport{Schema: "rammerc/check/v1", Model: o.Path, Device: spec.Name, Rows: []CheckRow{}}
-	err = refusal(job, o, spec)
+	r.Found, err = refusal(job, o, spec)
 	r.Warnings = job.Warnings
 	found := diag.All(err)
 	if err != nil && len(found) == 0 {
@@ -66,40 +68,33 @@ func Check(job *driver.Job, o driver.CompileOptions) (r *CheckReport, err error)
 }
 
 // refusal runs the stages that can refuse a model. When a stage finds problems, the next one looks at the graph without
-// the nodes that have them, so that the problems of several stages show at once.
-func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) error {
+// the nodes that have them, so that the problems of several stages show at once. It returns the extents that only a run
+// finds.
+func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) (found []string, err error) {
 	if o.HasRanges() {
-		ops, err := driver.LowerGeneral(job, o, spec)
-		if err != nil {
-			return err
-		}
-		return scheduled(job, o, spec, ops)
+		return general(job, o, spec)
 	}
 	var l diag.List
 	m, err := driver.LoadPartly(job, o.ModelOptions)
 	if m == nil || err != nil && len(diag.All(err)) == 0 {
-		return err
+		return nil, err
 	}
 	g := m.Graph
 	if err != nil {
 		l.Items = append(l.Items, diag.All(err)...)
 		if g = readable(m, l.Items); g == nil {
-			return &l
+			return nil, &l
 		}
 	}
 	o.FindExtents()
 	if err := driver.Optimise(job, g, nil, o); err != nil {
 		if slices.ContainsFunc(l.Items, func(d *diag.Diagnostic) bool { return d.ID == "unbound-dim" }) {
-			return &l // the extents that readable gave to these dims may be what does not fit
+			return nil, &l // the extents that readable gave to these dims may be what does not fit
 		}
-		return joinProblems(&l, driver.Explain(diag.InFile(err, o.Path), m))
+		return nil, joinProblems(&l, driver.Explain(diag.InFile(err, o.Path), m))
 	}
 	if o.Finds() && l.Errors() == 0 {
-		ops, err := driver.LowerGeneral(job, o, spec)
-		if err != nil {
-			return err
-		}
-		return scheduled(job, o, spec, ops)
+		return general(job, o, spec)
 	}
 	if err := driver.ConstantShapes(g); err != nil {
 		l.Items = append(l.Items, diag.All(driver.Explain(diag.InFile(err, o.Path), m))...)
@@ -107,9 +102,23 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) error 
 	}
 	ops, err := driver.Lower(job, g, nil, spec, o)
 	if err != nil || l.Errors() > 0 {
-		return joinProblems(&l, driver.Explain(err, m))
+		return nil, joinProblems(&l, driver.Explain(err, m))
 	}
-	return scheduled(job, o, spec, ops)
+	return nil, scheduled(job, o, spec, ops)
+}
+
+// general runs the stages for a model with extents that only a run knows, and returns those that it finds itself.
+func general(job *driver.Job, o driver.CompileOptions, spec *device.Spec) (found []string, err error) {
+	ops, err := driver.LowerGeneral(job, o, spec)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range ops.Ranges {
+		if r.Counted {
+			found = append(found, r.String())
+		}
+	}
+	return found, scheduled(job, o, spec, ops)
 }
 
 // scheduled runs the last stage that can refuse a model.
@@ -179,6 +188,9 @@ func (r *CheckReport) Problems() int {
 func (r *CheckReport) Text(w io.Writer) {
 	if len(r.Rows) == 0 {
 		fmt.Fprintf(w, "%s: nothing stands in the way of compiling for %s\n", r.Model, r.Device)
+		for _, f := range r.Found {
+			fmt.Fprintf(w, "  the program finds %s\n", f)
+		}
 		for _, p := range r.Programs {
 			fmt.Fprintf(w, "  a %s\n", strings.Replace(p, " ", " program for ", 1))
 		}

@@ -1,8 +1,11 @@
 package commands
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/driver"
@@ -66,10 +69,89 @@ const foundText = `graph "found" (%x: float32[40,8], %t: float32[], %boxes: floa
 }
 `
 
+// detectorEnd is the part of detectorText behind the classes.
+const detectorEnd = `  %far = ReduceMax(%b) {keepdims = 0}
+  %step = Add(%far, %unit)
+  %class = Cast(%l) {to = 1}
+  %offset = Mul(%class, %step)
+  %column = Unsqueeze(%offset, %one)
+  %moved = Add(%b, %column)
+  %batch = Unsqueeze(%moved, %zero)
+  %row = Unsqueeze(%s, %zero)
+  %mark = Unsqueeze(%row, %zero)
+  %selected = NonMaxSuppression(%batch, %mark, %all, %overlap)
+  %last = Gather(%selected, %two) {axis = 1}
+  %places = Squeeze(%last, %one)
+  %keep = Slice(%places, %zero, %few, %zero)
+  %y = Gather(%b, %keep)
+  %z = Gather(%s, %keep)
+  %w = Gather(%l, %keep)
+  return %y, %z, %w
+}
+`
+
+// detectorText is what exporters write behind a detector: the best boxes of each class among those with enough score, all
+// of them together, moved apart by their classes for one NonMaxSuppression, and the first few of what is left.
+func detectorText(classes int) string {
+	b := &strings.Builder{}
+	b.WriteString(`graph "detector" (%boxes: float32[60,4], %logits: float32[60,4], %t: float32[]) {
+  %zero = const int64[1] {0}
+  %one = const int64[1] {1}
+  %two = const int64[1] {2}
+  %flat = const int64[1] {-1}
+  %most = const int64[1] {10}
+  %few = const int64[1] {12}
+  %all = const int64[1] {9223372036854775807}
+  %overlap = const float32[1] {0.5}
+  %begin = const int64[] {0}
+  %unit = const float32[] {1}
+  %scores = Softmax(%logits)
+`)
+	var parts [3][]string
+	for c := 1; c < classes; c++ {
+		fmt.Fprintf(b, strings.ReplaceAll(`  %%c@ = const int64[] {%d}
+  %%s@ = Gather(%%scores, %%c@) {axis = 1}
+  %%m@ = Greater(%%s@, %%t)
+  %%n@ = NonZero(%%m@)
+  %%at@ = Reshape(%%n@, %%flat)
+  %%found@ = Gather(%%s@, %%at@)
+  %%box@ = Gather(%%boxes, %%at@)
+  %%shape@ = Shape(%%found@)
+  %%number@ = Gather(%%shape@, %%begin)
+  %%row@ = Unsqueeze(%%number@, %%zero)
+  %%both@ = Concat(%%most, %%row@) {axis = 0}
+  %%least@ = ReduceMin(%%both@) {keepdims = 0}
+  %%k@ = Reshape(%%least@, %%flat)
+  %%v@: invalid?, %%i@ = TopK(%%found@, %%k@)
+  %%b@ = Gather(%%box@, %%i@)
+  %%extent@ = Shape(%%v@)
+  %%l@ = ConstantOfShape(%%extent@) {value = int64[1] {%d}}
+`, "@", fmt.Sprint(c)), c, c)
+		for i, name := range []string{"b", "v", "l"} {
+			parts[i] = append(parts[i], "%"+name+strconv.Itoa(c))
+		}
+	}
+	for i, name := range []string{"b", "s", "l"} {
+		fmt.Fprintf(b, "  %%%s = Concat(%s) {axis = 0}\n", name, strings.Join(parts[i], ", "))
+	}
+	b.WriteString(detectorEnd)
+	return b.String()
+}
+
 // One library finds nothing, some and all; its results have the extents and elements of the evaluator's.
 func TestFoundExtents(t *testing.T) {
+	findsAsEvaluator(t, foundText, []float32{0, 2, -2, 0.9, -0.5, 2})
+}
+
+func TestDetector(t *testing.T) {
+	findsAsEvaluator(t, detectorText(4), []float32{0.3, 1, 0.2, 0, 0.35})
+}
+
+// findsAsEvaluator compares the library of a graph with the evaluator, for several values of the input t.
+func findsAsEvaluator(t *testing.T, text string, thresholds []float32) {
+	t.Helper()
 	needCxx(t)
-	model := inferred(t, foundText)
+	model := inferred(t, text)
 	c := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Emit: driver.EmitLibrary}
 	c.Path = model
 	built, err := driver.Compile(&driver.Job{}, c)
@@ -85,7 +167,7 @@ func TestFoundExtents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, threshold := range []float32{0, 2, -2, 0.9, -0.5, 2} {
+		for i, threshold := range thresholds {
 			in := engine.RandomInputs(engine.GraphPorts(m.Graph.Inputs), uint64(i), 1)
 			in["t"] = ir.FromSlice(ir.Float32, []float32{threshold})
 			want, err := eval.Run(m.Graph, in, eval.Options{})
