@@ -154,6 +154,7 @@ func (taggedEdges) whole(v *verifier) {
 			}
 		}
 	}
+	v.wordsLen()
 	if len(home) == 0 {
 		return
 	}
@@ -187,6 +188,18 @@ func (v *verifier) carriedBy(id int32, home map[int]int, bad func(buf int, forma
 		if !v.plan.Segments[seg].Program.CarryOf(buf).HasPlain() {
 			bad(buf, "has no plain copy, which %s in segment %d reads", opName(v.plan.Graph.Ops[id]), v.seg[id])
 		}
+	}
+}
+
+// wordsLen checks that the plan asks for no more tagged words than lines of them for all buffers hold: the run time
+// allocates what the plan says.
+func (v *verifier) wordsLen() {
+	most := int64(0)
+	for _, b := range v.plan.Graph.Buffers {
+		most += (b.Elems + 15) / 16 * 16
+	}
+	if v.plan.WordsLen < 0 || v.plan.WordsLen > most {
+		v.l.Add(v.problem(badCarry, "the plan has %d tagged words, all its buffers take %d", v.plan.WordsLen, most))
 	}
 }
 

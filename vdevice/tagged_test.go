@@ -36,6 +36,7 @@ func TestPlantedTagFaults(t *testing.T) {
 			p.Candidate(4).Imports = nil
 		}, badCarry, "has no plain copy, which"},
 		{"words of too few buffers", func(plan *Plan, _ *Program) { plan.Words = plan.Words[:1] }, badPlan, "tagged words for 1 buffers"},
+		{"words that no buffer needs", func(plan *Plan, _ *Program) { plan.WordsLen = 1<<63 - 1 }, badCarry, "tagged words, all its buffers take"},
 		{"words out of range", func(plan *Plan, _ *Program) { plan.Words[1] = plan.WordsLen }, badCarry, "want them inside"},
 		{"words of two buffers", func(plan *Plan, _ *Program) { plan.Words[2] = plan.Words[1] }, badCarry, "shares tagged words"},
 		{"an edge left out", func(_ *Plan, p *Program) {

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -88,7 +89,9 @@ func (c *Compilation) buildCUDA(job *Job, dir string, r *Compiled, flags []strin
 			r.Summary.Serialised++
 		}
 	}
-	r.Library = filepath.Join(dir, "lib"+r.Name+".so")
+	if r.Library, err = built(dir, r.Name, nvcc.Path); err != nil {
+		return err
+	}
 	done("%s of code, %d registers", progress.Bytes(r.Summary.CodeBytes), r.Summary.Registers)
 	if c.opt.Code {
 		return c.footprint(job, dir, r, b.Spans)
@@ -115,9 +118,20 @@ func (c *Compilation) buildEmulated(job *Job, dir string, r *Compiled, flags []s
 	if err != nil {
 		return err
 	}
-	r.Library = filepath.Join(dir, "lib"+r.Name+".so")
+	if r.Library, err = built(dir, r.Name, cxx.Path); err != nil {
+		return err
+	}
 	done("%s", filepath.Base(r.Library))
 	return nil
+}
+
+// built is the library that a compiler has written. One that says it succeeded and wrote none has failed all the same.
+func built(dir, name, compiler string) (string, error) {
+	lib := filepath.Join(dir, "lib"+name+".so")
+	if fileSize(lib) == 0 {
+		return "", &toolchain.Failed{Command: []string{compiler}, Err: fmt.Errorf("it wrote no %s", filepath.Base(lib))}
+	}
+	return lib, nil
 }
 
 // Summary says what the program is made of.
