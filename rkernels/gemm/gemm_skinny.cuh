@@ -12,8 +12,8 @@
 // Weights go from the ring to registers, and are multiplied. A comes to registers from memory, because each warp has
 // values of k of its own: it would read in shared memory what no other warp reads. What a warp multiplies at a time is
 // a block: kDepth values of k, which are 64 bytes of a row of A, by C tiles of 16 columns. A lane has 16 of these 64
-// bytes, which make the right fragments of two instructions. While a block is multiplied, the rows of the next two are
-// on their way.
+// bytes, which make the right fragments of two instructions. While a block is multiplied, the rows of the next ones
+// are on their way.
 //
 // With Norm the rows of A are normalised, and with Pairs = 2 tiles of two products take turns, as in streamed_rows.cuh.
 #pragma once
@@ -74,6 +74,9 @@ struct GemmSkinny {
     RT_DEVICE explicit Place(int id)
         : tid(id), lane(id % 32), warp(rt::settled(id / 32)), wk(warp % WK), wc(warp / WK), g(lane / 4), t(lane % 4) {}
   };
+
+  // How many blocks of A are on their way at once. A slice of few columns is there sooner than memory answers.
+  static constexpr int kAhead = MB > 8 ? 2 : Products == 3 ? 3 : 4;
 
   using Left = SkinnyParts<E, Products, 4>;
   using Right = SkinnyParts<E, Products, 2>;
@@ -257,20 +260,20 @@ struct GemmSkinny {
     std::conditional_t<MB == 8, Outputs, NoOutputs> outputs(t, a, i0, n0);
     ChunkedSlices<kStreamStep> slices(t, count);
     Rows rows(a, t.inputs(x), at, (first * WK + at.wk) * kDepth + at.t * kOwn);
-    Block blocks[2];
-    rows.take(blocks[0]);
-    rows.take(blocks[1]);
+    Block blocks[kAhead];
+    RT_UNROLL
+    for (int b = 0; b < kAhead; ++b) rows.take(blocks[b]);
     outputs.bring(t, a);
     Sums sums = {};
     float square = 0;
     RK_UNROLL(1)
-    for (int i = 0; i < count; i += 2) {
+    for (int i = 0; i < count; i += kAhead) {
       RT_UNROLL
-      for (int b = 0; b < 2; ++b) {
-        if (i + b == count) break;
+      for (int b = 0; b < kAhead; ++b) {
+        if (i + b >= count) break;
         multiply_slice(a, blocks[b], slices.next(), at, sums, square);
         slices.done();
-        if (i + b + 2 < count) rows.take(blocks[b]);
+        if (i + b + kAhead < count) rows.take(blocks[b]);
       }
     }
     float* partial = reinterpret_cast<float*>(t.smem);
