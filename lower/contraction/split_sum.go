@@ -1,12 +1,17 @@
 package contraction
 
 import (
+	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/tails"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
+
+// manyRTasks is how many rTasks for each vEU adding up may take before they have more elements instead. A block takes
+// longer to start than a thread takes for two quads.
+const manyRTasks = 2
 
 // splitSums are candidates that add up the partial sums part[i0·splits + s][i1][i2] into t.Out.
 func splitSums(b *build.Builder, part roperator.View, t *tails.Tail, splits int64) []*roperator.Candidate {
@@ -15,18 +20,23 @@ func splitSums(b *build.Builder, part roperator.View, t *tails.Tail, splits int6
 	if n := PerLoad(part.DType()); t.Out.Shape[2]%n == 0 {
 		vec, targets = n, []int64{512, 1024}
 	}
+	most := targets[1]
+	if each := build.CeilDiv(ir.Count(t.Out.Shape), manyRTasks*int64(b.Target().VEUs)); vec > 1 && each > most {
+		return append(out, splitSum(b, part, t, splits, vec, 2, each))
+	}
 	for _, target := range targets {
-		out = append(out, splitSum(b, part, t, splits, vec, target))
+		out = append(out, splitSum(b, part, t, splits, vec, 1, target))
 	}
 	return out
 }
 
-// splitSum adds up tiles of about target elements of [i1][i2], which are whole rows where rows are short, vec elements
-// at a time.
-func splitSum(b *build.Builder, part roperator.View, t *tails.Tail, splits, vec, target int64) *roperator.Candidate {
+// splitSum adds up tiles of about target elements of [i1][i2], which are whole rows where rows are short, quads of vec
+// elements each and so many quads at a time.
+func splitSum(b *build.Builder, part roperator.View, t *tails.Tail, splits, vec, quads,
+	target int64) *roperator.Candidate {
 	d0, d1, d2 := t.Out.Shape[0], t.Out.Shape[1], t.Out.Shape[2]
-	cols := min(d2, target)
-	rows := min(d1, max(1, target/cols))
+	cols := min(d2, build.CeilDiv(target, vec)*vec)
+	rows := min(d1, max(1, (target+(quads-1)*cols/2)/cols))
 	t1, t2 := build.CeilDiv(d1, rows), build.CeilDiv(d2, cols)
 	box := func(task int, lo, hi []int64) {
 		i := int64(task)
@@ -46,7 +56,7 @@ func splitSum(b *build.Builder, part roperator.View, t *tails.Tail, splits, vec,
 	}
 	elems := float64(rows * cols)
 	return &roperator.Candidate{
-		Inst: b.Instance("split_sum", vec, t.Functor), Tasks: int(d0 * t1 * t2), Args: args,
+		Inst: b.Instance("split_sum", vec, quads, t.Functor), Tasks: int(d0 * t1 * t2), Args: args,
 		Reads:  append(roperator.AppendRead(nil, part, partBox), t.Reads(box)...),
 		Writes: []roperator.Access{{View: t.Out, Box: box}},
 		Work: roperator.Work{

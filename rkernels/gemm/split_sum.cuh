@@ -7,14 +7,15 @@
 
 namespace rk {
 
-// A thread adds up V neighbours along i2 at a time; the extent of i2 is a multiple of V. Parts are of float32, or of
-// int32 where the result is.
-template <int V, class Epi>
+// A thread adds up V neighbours along i2 at a time, a quad, and Q quads at once; the extent of i2 is a multiple of V.
+// Parts are of float32, or of int32 where the result is.
+template <int V, int Q, class Epi>
 struct SplitSum {
   using Sum = std::conditional_t<std::is_same_v<typename Epi::In, int32_t>, int32_t, float>;
+  using Quad = Pack<Sum, V>;
   static constexpr int kThreads = 256;
   static constexpr int kShared = 0;
-  static constexpr int kBatch = 8;  // parts that are on their way at the same time
+  static constexpr int kBatch = 8 / Q;  // parts of each quad that are on their way at the same time
 
   struct Args {
     rt::Ref part;
@@ -34,35 +35,59 @@ struct SplitSum {
     const int64_t plane = static_cast<int64_t>(a.d1) * a.d2;
     const Sum* part = t.template ptr<const Sum>(a.part) + i0 * a.splits * plane;
     RK_UNROLL(1)
-    for (int e = t.tid; e < a.rows * cols; e += kThreads) {
-      int i1 = e;
-      const int i2 = (c0 + take_digit(i1, a.cols)) * V;
-      i1 += r0;
-      if (i1 < a.d1 && i2 < a.d2) add_up(t, a, part + static_cast<int64_t>(i1) * a.d2 + i2, plane, i0, i1, i2);
+    for (int e = t.tid; e < a.rows * cols; e += Q * kThreads) {
+      Place at[Q];
+      RT_UNROLL
+      for (int q = 0; q < Q; ++q) {
+        int i1 = e + q * kThreads;
+        at[q].exists = i1 < a.rows * cols;
+        at[q].i2 = (c0 + take_digit(i1, a.cols)) * V;
+        at[q].i1 = i1 + r0;
+        at[q].exists = at[q].exists && at[q].i1 < a.d1 && at[q].i2 < a.d2;
+      }
+      add_up(t, a, part, plane, i0, at);
     }
   }
 
  private:
-  // All loads of a batch stand before its first addition, and all results before the first store. The last batch reads
-  // the last part again for those that do not exist.
-  static RT_DEVICE void add_up(const rt::Task& t, const Args& a, const Sum* src, int64_t plane, int i0, int i1,
-                               int i2) {
-    using Out = typename Epi::Out;
-    Sum sum[V] = {};
+  struct Place {
+    int i1, i2;
+    bool exists;
+  };
+
+  // All loads of a batch stand before its first addition, and all results of a quad before their store.
+  static RT_DEVICE void add_up(const rt::Task& t, const Args& a, const Sum* part, int64_t plane, int i0,
+                               const Place (&at)[Q]) {
+    Sum sum[Q][V] = {};
     RK_UNROLL(1)
     for (int s = 0; s < a.splits; s += kBatch) {
-      Pack<Sum, V> x[kBatch];
+      Quad x[Q][kBatch];
       RT_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
-        const int which = s + b < a.splits ? s + b : a.splits - 1;
-        x[b] = *reinterpret_cast<const Pack<Sum, V>*>(src + which * plane);
+      for (int q = 0; q < Q; ++q) {
+        const Sum* src = part + static_cast<int64_t>(at[q].i1) * a.d2 + at[q].i2;
+        RT_UNROLL
+        for (int b = 0; b < kBatch; ++b) {
+          x[q][b] = Quad{};
+          if (at[q].exists && s + b < a.splits) x[q][b] = *reinterpret_cast<const Quad*>(src + (s + b) * plane);
+        }
       }
       RT_UNROLL
-      for (int b = 0; b < kBatch; ++b) {
+      for (int q = 0; q < Q; ++q) {
         RT_UNROLL
-        for (int v = 0; v < V; ++v) sum[v] += s + b < a.splits ? x[b].v[v] : Sum(0);
+        for (int b = 0; b < kBatch; ++b) {
+          RT_UNROLL
+          for (int v = 0; v < V; ++v) sum[q][v] += x[q][b].v[v];
+        }
       }
     }
+    RT_UNROLL
+    for (int q = 0; q < Q; ++q) {
+      if (at[q].exists) store(t, a, sum[q], i0, at[q].i1, at[q].i2);
+    }
+  }
+
+  static RT_DEVICE void store(const rt::Task& t, const Args& a, const Sum (&sum)[V], int i0, int i1, int i2) {
+    using Out = typename Epi::Out;
     Out result[V];
     RT_UNROLL
     for (int v = 0; v < V; ++v) {
