@@ -20,8 +20,8 @@ var groupShapes = []TileShape{
 	{64, 32, 64, 64, 32, 2, 4, 1, ir.Float32, true, false},
 }
 
-// boxShape is the tile of large products whose rows the copy engine brings. Threads hold nothing but sums, so that it is
-// wider than others.
+// boxShape is the tile of large products whose rows the copy engine brings. Threads hold nothing but sums, so that it
+// is wider than others.
 var boxShape = TileShape{128, 256, 32, 64, 256, 1, 4, 1, ir.Float32, true, false}
 
 // splitShapes are those for three products of parts of float16. Wider tiles have no registers for the sums of a stage
@@ -34,24 +34,43 @@ var splitShapes = []TileShape{
 }
 
 const (
-	// groupShare is the part of the time of mma.sync that the products of warp groups take, and groupStage what a stage
-	// costs beside them, in operations of mma.sync: a warp group brings its rows of A into registers, and rounds
-	// numbers of float32 there. Numbers of 16 and 8 bits need no rounding.
-	groupShare, groupStage, groupNarrowStage = 0.32, 240e3, 150e3
+	// groupShare is the part of the time of mma.sync that the products of warp groups take.
+	groupShare = 0.32
 	// integerShare is the part of the time of tf32 products that those of integers of 8 bits take by mma.sync. Tensor
 	// cores make them four times as fast, of which tiles gain half. It is fitted to ResNet-50 with one and eight images
 	// on an H200: with 1 tiles of warp groups were taken where they are slower, with 1/4 they were not where they are
 	// faster.
 	integerShare = 0.5
-	// groupDrain is how many stages' time a tile takes beside its stages: its first operands have to come, and the sums
-	// of a large tile leave slowly. It is fitted to whole models on an H200, of which tiles of warp groups made some
-	// slower when it was left out.
-	groupDrain = 8
 	// splitRate is how many products of tf32 take as long as three of parts of float16.
 	splitRate = 1.5
-	// splitStage is the same for three products of parts, which a warp group makes of its rows of A.
-	splitStage = 100e3
 )
+
+// groupCost is what a tile of warp groups costs beside its products: stage for each stage, in operations of mma.sync,
+// since a warp group brings its rows of A and may have to round or split them; and as much as `drain` stages more,
+// since its first operands have to come, and the sums of a large tile leave slowly.
+type groupCost struct{ stage, drain float64 }
+
+// The costs are fitted to whole models on an H200, of which tiles of warp groups made some slower when drains were left
+// out; those of 16 bits to what launches add to the time of chains of products.
+var (
+	tf32Cost  = groupCost{240e3, 8}
+	splitCost = groupCost{100e3, 8}
+	halfCost  = groupCost{70e3, 5}
+	byteCost  = groupCost{150e3, 8}
+)
+
+// cost is that of the shape's tiles.
+func (s TileShape) cost() groupCost {
+	switch {
+	case s.multiplied == ir.Int8:
+		return byteCost
+	case isHalf(s.multiplied):
+		return halfCost
+	case s.split:
+		return splitCost
+	}
+	return tf32Cost
+}
 
 // GroupShapes are the shapes of warp groups that are useful for an m×n product with a constant on the right. boxed says
 // that the copy engine can bring its rows.
@@ -101,15 +120,15 @@ func (s TileShape) groupDepth() int64 {
 
 // groupFlops is what so many stages of a tile of warp groups cost, in tf32 products of mma.sync.
 func (s TileShape) groupFlops(flops, stages float64) float64 {
-	flops *= (stages + groupDrain) / max(stages, 1)
-	stages += groupDrain
-	if s.multiplied != ir.Float32 {
-		return groupShare*flops/float64(groupRatio(s.multiplied)) + groupNarrowStage*stages
+	c := s.cost()
+	flops *= groupShare * (stages + c.drain) / max(stages, 1)
+	switch {
+	case s.multiplied != ir.Float32:
+		flops /= float64(groupRatio(s.multiplied))
+	case s.split:
+		flops *= splitRate
 	}
-	if s.split {
-		return splitRate*groupShare*flops + splitStage*stages
-	}
-	return groupShare*flops + groupStage*stages
+	return flops + c.stage*(stages+c.drain)
 }
 
 // Groups says that the shape is for warp groups, which take their constants from a stream.

@@ -21,6 +21,9 @@ var tapShapes = []TileShape{
 // products, wait, and copy a share of the image's next channels.
 const tapStage = 40e3
 
+// tapDrain is how many stages' time such a tile takes beside its stages, as with other tiles of warp groups (groupCost).
+const tapDrain = 8
+
 // TapTiles are tiles of conv_taps: so many of a shape, whose sums are so many stages of channels, of so many taps each.
 // StageBytes is what an rTask brings for a stage of channels.
 type TapTiles struct {
@@ -54,7 +57,7 @@ func TapShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) 
 // TapFlops is what so many stages of a tile of conv_taps cost, in tf32 products of mma.sync.
 func (s TileShape) TapFlops(stages int64) float64 {
 	product := groupShare * 2 * float64(s.BM*s.BN*s.BK) / float64(groupRatio(s.multiplied))
-	return float64(stages+groupDrain) * (product + tapStage)
+	return float64(stages+tapDrain) * (product + tapStage)
 }
 
 // GroupSums is the shared memory through which the sums of a tile of warp groups leave, so many columns at a time.
