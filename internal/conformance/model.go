@@ -93,6 +93,8 @@ var skipReasons = map[string]string{
 	"unsupported-dtype":    "element type of an operator",
 	"unsupported-opset":    "operator set",
 	"data-dependent-shape": "data-dependent shape",
+	"dynamic-axis":         "data-dependent shape",
+	"dynamic-structure":    "data-dependent shape",
 	"not-constant":         "input that is not constant",
 	"training-mode":        "training",
 }
