@@ -12,3 +12,17 @@ type Costs interface {
 	// the loader brings streamed weights to shared memory, which passes beside the computation.
 	TaskTime(c *roperator.Candidate) float64
 }
+
+// Predictor is implemented by costs that are for comparing candidates. Its prediction is nearer to what rTasks take in
+// programs that were chosen with them.
+type Predictor interface {
+	Prediction() Costs
+}
+
+// PredictionOf is what finished plans are predicted with.
+func PredictionOf(costs Costs) Costs {
+	if p, ok := costs.(Predictor); ok {
+		return p.Prediction()
+	}
+	return costs
+}

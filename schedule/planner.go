@@ -14,6 +14,7 @@ type planner struct {
 	g                       *roperator.Graph
 	spec                    *device.Spec
 	costs                   profiler.Costs
+	prediction              profiler.Costs // of finished plans
 	ops                     *opGraph
 	plain, resident, staged [][]choice // per rOperator
 	forClusters             [][]choice // likewise, for data that stay in a cluster
@@ -27,7 +28,7 @@ func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, pol
 	if err != nil {
 		return nil, err
 	}
-	p := &planner{g: g, spec: spec, costs: costs, ops: newOpGraph(g)}
+	p := &planner{g: g, spec: spec, costs: costs, prediction: profiler.PredictionOf(costs), ops: newOpGraph(g)}
 	p.plain, p.resident, p.staged, p.forClusters = splitChoices(choices)
 	p.waves = policy.waves(p)
 	return p, nil
@@ -249,13 +250,7 @@ const clearly = 0.95
 // another plan if it is clearly faster than that.
 func (p *planner) best() *vdevice.Plan {
 	inOrder := p.rprogram()
-	likely := []*vdevice.Plan{mixed(1)(p), p.inWaves(), inOrder}
-	// Without streamed weights one kernel is better, in which only one block fits a multiprocessor: several of them made
-	// EfficientNet 9 % and ConvNeXt 4 % slower.
-	if plan := crowded(2)(p); plan.Streams() {
-		likely = append(likely, plan)
-	}
-	best := p.fastestOf(likely...)
+	best := p.fastestOf(mixed(1)(p), p.launchesOfWaves(), inOrder)
 	others := []*vdevice.Plan{p.graph()}
 	if len(p.g.Ops) <= mostOnStreams {
 		others = []*vdevice.Plan{p.parallel(), p.graph()}
@@ -272,6 +267,19 @@ func (p *planner) best() *vdevice.Plan {
 		return other
 	}
 	return best
+}
+
+// launchesOfWaves is the plan in waves with one or with two blocks on a multiprocessor, whichever is predicted to be faster.
+// They are the same candidates in other numbers, or nearly so. What decides is by how much larger tiles wait for each
+// other, and of that predictions know more than costs by which single candidates are chosen.
+func (p *planner) launchesOfWaves() *vdevice.Plan {
+	one, two := p.inWaves(), crowded(2)(p)
+	// Without streamed weights one kernel is better, in which only one block fits a multiprocessor: several of them made
+	// EfficientNet 9 % and ConvNeXt 4 % slower.
+	if two.Streams() && Time(two, p.prediction) < Time(one, p.prediction) {
+		return two
+	}
+	return one
 }
 
 // fastestOf is the plan that takes the least time by the model, the first one of equals.

@@ -128,11 +128,7 @@ func (c *Compilation) knownCosts(ops *roperator.Graph) (profiler.Costs, error) {
 	if err != nil || b == nil {
 		return modelled, err
 	}
-	costs, err := b.costs(c.spec, ops, modelled)
-	if err != nil {
-		return nil, err
-	}
-	return forChoices(c.spec, costs), nil
+	return b.costs(c.spec, ops, modelled)
 }
 
 // budgetLines say what an error budget led to: a line on the whole, and one for each unit with another precision than the

@@ -82,9 +82,8 @@ func (o *CompileOptions) benchOf(path string, machine db.Machine, tools measure.
 // or to be wrong are removed from ops.
 func (c *Compilation) costs(job *Job, ops *roperator.Graph) (profiler.Costs, error) {
 	modelled := model.New(c.spec, ops)
-	inPrograms := modelled.InPrograms()
-	c.predictor = inPrograms
-	c.cost = func(x *roperator.Candidate) (float64, bool) { return inPrograms.TaskTime(x), false }
+	c.predictor = modelled.Prediction()
+	c.cost = func(x *roperator.Candidate) (float64, bool) { return c.predictor.TaskTime(x), false }
 	b, err := c.opt.bench(c.spec.Arch, c.spec.Product)
 	if err != nil || b == nil {
 		return modelled, err
@@ -112,26 +111,24 @@ func (c *Compilation) costs(job *Job, ops *roperator.Graph) (profiler.Costs, err
 	if !costs.Enough() {
 		return modelled, nil
 	}
-	predictor := costs.InPrograms(func(x *roperator.Candidate) float64 {
-		return c.spec.MeasuredInPrograms(model.NameOf(x))
-	})
-	c.predictor = predictor
-	c.cost = func(x *roperator.Candidate) (float64, bool) { return predictor.TaskTime(x), costs.Measured(x) }
-	return forChoices(c.spec, costs), nil
+	c.predictor = costs.Prediction()
+	c.cost = func(x *roperator.Candidate) (float64, bool) { return c.predictor.TaskTime(x), costs.Measured(x) }
+	return costs, nil
 }
 
-// forChoices are measured costs as candidates are compared with.
-func forChoices(spec *device.Spec, costs *measure.Costs) *measure.Costs {
-	return costs.InPrograms(func(x *roperator.Candidate) float64 { return spec.SlowerInPrograms(model.NameOf(x)) })
-}
-
-// costs are those of rTasks by themselves that the database has, and for other candidates the modelled ones on their scale.
+// costs are those that the database has, and for other candidates the modelled ones on their scale.
 func (b *bench) costs(spec *device.Spec, ops *roperator.Graph, modelled *model.Costs) (*measure.Costs, error) {
 	remodel := func(e *db.Entry, streamed bool) float64 {
 		t := RTaskOf(e)
 		return model.Time(spec, &t, streamed)
 	}
-	return measure.NewCosts(ops, modelled, b.base, b.keys, modelled.Streamed(), remodel)
+	costs, err := measure.NewCosts(ops, modelled, b.base, b.keys, modelled.Streamed(), remodel)
+	if err != nil {
+		return nil, err
+	}
+	return costs.InPrograms(
+		func(c *roperator.Candidate) float64 { return spec.SlowerInPrograms(model.NameOf(c)) },
+		func(c *roperator.Candidate) float64 { return spec.MeasuredInPrograms(model.NameOf(c)) }), nil
 }
 
 // RTaskOf is the rTask of an entry as the model sees it.

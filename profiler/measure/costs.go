@@ -21,16 +21,28 @@ type Costs struct {
 	streamed bool                            // constants come from DRAM
 	scale    map[string]float64              // by rKernel; "" for all others
 	near     neighbours
-	slower   func(c *roperator.Candidate) float64 // how many times as long it takes in a program; nil: 1
+	slower   Slower // how many times as long it takes in a program; nil: 1
+	predicts *Costs // of plans; nil: the same
 }
 
-// InPrograms returns the costs of rTasks in programs, where they take so many times as long as by themselves, which is how
-// they are measured. It does not count for those whose operands are on chip: they are measured with the work of others
-// left out.
-func (c *Costs) InPrograms(slower func(c *roperator.Candidate) float64) *Costs {
-	d := *c
-	d.slower = slower
+// Slower says how many times as long an rTask takes in a program as by itself, which is how it is measured.
+type Slower func(c *roperator.Candidate) float64
+
+// InPrograms returns the costs of rTasks in programs: those that candidates are compared with, and those that the plans of
+// what was chosen are predicted with. The factors do not count for rTasks whose operands are on chip: these are measured
+// with the work of others left out.
+func (c *Costs) InPrograms(choices, predictions Slower) *Costs {
+	d, p := *c, *c
+	d.slower, p.slower, d.predicts = choices, predictions, &p
 	return &d
+}
+
+// Prediction are the costs for finished plans.
+func (c *Costs) Prediction() profiler.Costs {
+	if c.predicts == nil {
+		return c
+	}
+	return c.predicts
 }
 
 // NewCosts looks up the candidates of g. streamed says that its constants do not stay in L2 from one inference to the

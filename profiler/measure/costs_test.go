@@ -48,7 +48,11 @@ func TestCosts(t *testing.T) {
 		if got := costs.TaskTime(c[0]); got != want || costs.Measured(c[0]) {
 			t.Errorf("modelled as 100, which is %v on the scale of what was measured: %v", want, got)
 		}
-		costs = costs.InPrograms(func(x *roperator.Candidate) float64 { return float64(x.Tasks) })
+		factor := func(x *roperator.Candidate) float64 { return float64(x.Tasks) }
+		costs = costs.InPrograms(factor, func(*roperator.Candidate) float64 { return 0.5 })
+		if got := costs.Prediction().TaskTime(c[1]); got != want/2 {
+			t.Errorf("predicted in programs: %v, want half of %v", got, want)
+		}
 		if got := costs.TaskTime(c[1]); got != want*float64(c[1].Tasks) {
 			t.Errorf("in programs it takes %d times as long: %v", c[1].Tasks, got)
 		}

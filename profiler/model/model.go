@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/profiler"
 	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
@@ -31,6 +32,9 @@ func (m *Costs) InPrograms() *Costs {
 	p.factors = spec.Programs.Modelled
 	return p
 }
+
+// Prediction is InPrograms.
+func (m *Costs) Prediction() profiler.Costs { return m.InPrograms() }
 
 // NameOf is the Name of the candidate's rKernel.
 func NameOf(c *roperator.Candidate) string { return Name(c.Inst.Kernel.Name, c.Inst.Arithmetic()) }
