@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"syscall"
 	"testing"
 
 	"github.com/rammerc/rammerc/profiler/model"
@@ -58,7 +59,8 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-// BenchmarkScale schedules and verifies programs of a hundred thousand and of a million rTasks, wide ones and deep ones.
+// BenchmarkScale schedules and verifies programs of a hundred thousand and of a million rTasks, wide ones and deep ones. It
+// reports the seconds of processors, which others on the machine do not change, beside those of the clock.
 func BenchmarkScale(b *testing.B) {
 	spec := deviceOf(b, "h200")
 	for _, c := range []struct {
@@ -74,12 +76,23 @@ func BenchmarkScale(b *testing.B) {
 			b.Run(c.name+"/"+kind, func(b *testing.B) {
 				g := c.make()
 				b.ReportAllocs()
+				before := processorSeconds(b)
 				for b.Loop() {
 					if err := vdevice.Verify(mustSchedule(b, g, spec, Options{Plan: kind})); err != nil {
 						b.Fatal(err)
 					}
 				}
+				b.ReportMetric((processorSeconds(b)-before)/float64(b.N), "cpu-s/op")
 			})
 		}
 	}
+}
+
+// processorSeconds is how long this process has computed, on all processors.
+func processorSeconds(b *testing.B) float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
