@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice"
 	"github.com/rammerc/rammerc/vdevice/vdevicetest"
@@ -68,6 +69,14 @@ func TestArithmetic(t *testing.T) {
 	busy, _ = arithmetic(p)
 	if want := 20 + 200/spec.TensorRate("tf32"); busy[0] != want {
 		t.Errorf("%v ns of arithmetic with tensor cores, want %v", busy[0], want)
+	}
+	inst, kernel := *a.Inst, *a.Inst.Kernel
+	kernel.Params = []rkernels.Param{{Name: "Products"}, {Name: "E", Kind: rkernels.ParamType}}
+	inst.Kernel, inst.Values = &kernel, []rkernels.Value{{Int: 1}, {Text: "rk::half"}}
+	a.Inst, spec.Tensor = &inst, map[string]float64{"tf32": 100, "float16": 200}
+	busy, _ = arithmetic(p)
+	if want := 20 + 200/spec.TensorRate("float16"); busy[0] != want {
+		t.Errorf("%v ns of arithmetic of halves, want %v", busy[0], want)
 	}
 }
 
