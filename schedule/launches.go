@@ -1,8 +1,6 @@
 package schedule
 
 import (
-	"math"
-
 	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/roperator"
 	"github.com/rammerc/rammerc/vdevice"
@@ -40,20 +38,6 @@ func decideAlone(plan *vdevice.Plan) {
 // isAlone is the decision for a launch of so many blocks, the arithmetic of which takes busy ns at most.
 func isAlone(spec *device.Spec, busy float64, blocks int, streams bool) bool {
 	return !streams && blocks <= spec.VEUs() && busy > spec.Cost.PDL
-}
-
-// roomOf is what a launch for a wave takes of the device that has so many blocks.
-func (s *scheduler) roomOf(wave []picked, blocks int) *vdevice.Room {
-	var n vdevice.Needs
-	busy, tasks := 0.0, 0
-	for _, x := range wave {
-		n.AddCandidate(x.choice.c)
-		tasks += x.choice.c.Tasks
-		busy = max(busy, arithmeticOf(s.spec, x.choice.c))
-	}
-	busy *= math.Ceil(float64(tasks) / float64(max(1, blocks)))
-	r := vdevice.NewRoom(s.spec, &n, blocks, isAlone(s.device, busy, blocks, n.StreamStep > 0))
-	return &r
 }
 
 // arithmeticOf is how long the arithmetic of an rTask takes, in ns.

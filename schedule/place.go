@@ -103,16 +103,6 @@ func (p *placer) launch() {
 	p.opened = t
 }
 
-// wait lets all rTasks of the launch that has begun start later.
-func (p *placer) wait(ns float64) {
-	if ns == 0 {
-		return
-	}
-	for v := range p.busy {
-		p.busy[v] += ns
-	}
-}
-
 // usable is how many vEUs the launch at hand may have.
 func (p *placer) usable() int {
 	if p.limit > 0 {

@@ -269,17 +269,30 @@ func (p *planner) best() *vdevice.Plan {
 	return best
 }
 
-// launchesOfWaves is the plan in waves with one or with two blocks on a multiprocessor, whichever is predicted to be faster.
-// They are the same candidates in other numbers, or nearly so. What decides is by how much larger tiles wait for each
-// other, and of that predictions know more than costs by which single candidates are chosen.
+// launchesOfWaves is the plan in waves with one or with two blocks on a multiprocessor. Without streamed weights it is the
+// former: one kernel is better then, in which only one block fits a multiprocessor. Several of them made EfficientNet 9 %
+// and ConvNeXt 4 % slower.
 func (p *planner) launchesOfWaves() *vdevice.Plan {
 	one, two := p.inWaves(), crowded(2)(p)
-	// Without streamed weights one kernel is better, in which only one block fits a multiprocessor: several of them made
-	// EfficientNet 9 % and ConvNeXt 4 % slower.
-	if two.Streams() && Time(two, p.prediction) < Time(one, p.prediction) {
+	if !two.Streams() {
+		return one
+	}
+	if !manyTasks(one) {
+		return p.fastestOf(one, two)
+	}
+	if Time(two, p.prediction) < Time(one, p.prediction) {
 		return two
 	}
 	return one
+}
+
+// manyTasks reports whether launches have twice as many rTasks as the device has vEUs, on average. Then blocks that share a
+// multiprocessor are the same rTasks in other places, and of these predictions know more than the costs by which single
+// candidates are chosen. Otherwise two blocks take smaller tiles.
+func manyTasks(plan *vdevice.Plan) bool {
+	const twice = 2
+	s := plan.Stats()
+	return s.RTasks > twice*s.Launches*plan.Spec.VEUs()
 }
 
 // fastestOf is the plan that takes the least time by the model, the first one of equals.

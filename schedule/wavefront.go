@@ -46,11 +46,10 @@ type group struct {
 type current struct {
 	group  *group
 	placer *placer
-	room   *vdevice.Room // of the latest wave, where waves are launches; nil: there is none yet
 }
 
 func (s *scheduler) newCurrent(kind vdevice.SegmentKind) *current {
-	return &current{group: &group{kind: kind}, placer: newPlacer(s.spec, s.placed, s.residence, kind)}
+	return &current{&group{kind: kind}, newPlacer(s.spec, s.placed, s.residence, kind)}
 }
 
 // trial is a wave that was placed at the end of a current segment to see how long that takes. Nothing has been
@@ -58,11 +57,10 @@ func (s *scheduler) newCurrent(kind vdevice.SegmentKind) *current {
 type trial struct {
 	placer *placer
 	ops    []*placedOp
-	room   *vdevice.Room // likewise
 }
 
 func (s *scheduler) commit(c *current, t *trial) {
-	c.placer, c.room = t.placer, t.room
+	c.placer = t.placer
 	for _, o := range t.ops {
 		o.group = c.group
 		s.placed[o.op] = o
@@ -262,10 +260,6 @@ func (s *scheduler) try(wave []picked, cur *current, base *placer, found map[*ch
 	t.placer.factor = s.groupsFactor(wave, cur)
 	if cur.group.kind == vdevice.Waves {
 		t.placer.blocks = min(tasks, t.placer.usable())
-		t.room = s.roomOf(wave, t.placer.blocks)
-		if cur.room != nil {
-			t.placer.wait(vdevice.NoRoomCost(s.spec, *cur.room, *t.room))
-		}
 	}
 	for _, x := range order {
 		d := found[x.choice]

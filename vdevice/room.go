@@ -48,7 +48,9 @@ func (r Room) Beside(spec *device.Spec, before Room) bool {
 		return true
 	}
 	reserved := spec.Shared - spec.SharedPerVEU // of each block
-	return r.Shared+before.Shared+2*reserved <= spec.Shared && r.Registers+before.Registers <= spec.Registers
+	n := spec.Sharing(before.Blocks)
+	return r.Shared+reserved+n*(before.Shared+reserved) <= spec.Shared &&
+		r.Registers+n*before.Registers <= spec.Registers
 }
 
 // NoRoomCost is how much later than others a launch begins that overlaps with the one before it but finds no room beside

@@ -25,6 +25,8 @@ func TestRoomBeside(t *testing.T) {
 		{"more than two halves", Room{132, half, 8192}, Room{132, half + 128, 8192}, false},
 		{"too many registers", Room{132, 4096, 40000}, Room{132, 4096, 30000}, false},
 		{"multiprocessors are free", Room{60, half, 40000}, Room{72, half + 128, 40000}, true},
+		{"two of the launch before share a multiprocessor", Room{200, half/2 - 2048, 8192}, Room{132, half, 8192}, true},
+		{"so that there is too little left", Room{200, half, 8192}, Room{132, half, 8192}, false},
 		{"not enough are", Room{60, half, 40000}, Room{73, half + 128, 40000}, false},
 	} {
 		if got := x.r.Beside(spec, x.before); got != x.want {
