@@ -40,7 +40,6 @@ func TileWork(s TileShape, e Elements, m, n, depth int64, t *tails.Tail, readByt
 	results := float64(min(s.BM, m) * min(s.BN, n))
 	w := s.Multiplications(e, float64(depth))
 	w.ConstBytes = float64(e.Left.Size()) * float64(s.BM*depth)
-	w.Flops += t.Flops(results)
 	w.WriteBytes = t.Out.Bytes(results)
 	w.ReadBytes = readBytes + results*t.BytesPerElement()
 	return w

@@ -60,7 +60,7 @@ func splitSum(b *build.Builder, part roperator.View, t *tails.Tail, splits, vec,
 		Reads:  append(roperator.AppendRead(nil, part, partBox), t.Reads(box)...),
 		Writes: []roperator.Access{{View: t.Out, Box: box}},
 		Work: roperator.Work{
-			Flops:      elems*float64(splits) + t.Flops(elems),
+			Flops:      elems * float64(splits),
 			ReadBytes:  part.Bytes(elems*float64(splits)) + elems*t.BytesPerElement(),
 			WriteBytes: elems * float64(t.Out.DType().Size()),
 		},

@@ -176,7 +176,6 @@ func (c *convolution) windowWork(s contraction.TileShape, t *tails.Tail, w roper
 	work.SharedBytes *= tiles
 	work.ConstBytes = w.Bytes(float64(s.PackedBlock(s.BN)))
 	work.ReadBytes = c.inputBytes(readBox) + results*t.BytesPerElement()
-	work.Flops += t.Flops(results)
 	work.WriteBytes = t.Out.Bytes(results)
 	return work
 }

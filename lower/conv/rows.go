@@ -284,7 +284,6 @@ func (c *convolution) rowsWork(s contraction.TileShape, depth int64, t *tails.Ta
 	results := rows * float64(min(s.BN, c.outC))
 	w := s.Multiplications(c.elements, float64(depth))
 	w.ConstBytes = float64(c.elements.Left.Size()) * float64(s.PackedBlock(s.BN)/s.BK*depth)
-	w.Flops += t.Flops(results)
 	w.WriteBytes = t.Out.Bytes(results)
 	w.ReadBytes = min(c.x.Bytes(rows*float64(depth)), 2*c.inputBytes(box))
 	if !c.wholeRuns() {

@@ -193,7 +193,6 @@ func (c *gemmCandidate) with(inst *rkernels.Instance, args []rkernels.Field, bSt
 	depth := float64(min(splitK*s.BK, tk*s.BK))
 	results := float64(min(s.BM, p.M) * min(s.BN, p.N))
 	work := s.Multiplications(p.Elements, depth)
-	work.Flops += c.tail.Flops(results)
 	work.WriteBytes, work.ReadBytes = c.tail.Out.Bytes(results), results*c.tail.BytesPerElement()
 	work.AddRead(p.A, p.A.Bytes(float64(min(s.BM, p.M))*depth))
 	right := float64(s.BN)

@@ -36,8 +36,6 @@ type Tail struct {
 	home     *roperator.View  // where out must be copied to when the destination cannot be seen as [i0][i1][i2]
 	temp     roperator.View   // the dense stand-in for home
 	floored  bool             // the functor is a Relu and nothing else
-	length   int64            // of the functor: about how many instructions an element takes
-	integers bool             // the kernel adds up integers
 }
 
 // Spec describes the result of a kernel for New.
@@ -109,7 +107,7 @@ func New(b *build.Builder, g *build.Group, s Spec) *Tail {
 		}
 		root = functor.Graft(g.Epilogue, leaves)
 	}
-	t := &Tail{floored: isRelu(root), length: functor.Length(root), integers: s.DType.IsInt()}
+	t := &Tail{floored: isRelu(root)}
 	if t.floored {
 		root = atLeast(root, 0)
 	}
@@ -180,20 +178,6 @@ func (t *Tail) placeOut(b *build.Builder, out roperator.View, s Spec) {
 	t.home = &out
 	t.temp = b.Temp("result", out.DType(), out.Shape)
 	t.Out, _ = t.temp.Collapse(s.Cuts[0], s.Cuts[1])
-}
-
-// hiddenLength is how many instructions an element may take without the tile taking longer: others wait for memory
-// meanwhile.
-const hiddenLength = 4
-
-// Flops is the work of so many elements of a result of products of integers. They are scaled and rounded several times, and
-// that takes as long as the products. An instruction counts as a multiply-add, which is two operations. Tails of other
-// products do not count: candidates for those were compared without them when their costs were chosen.
-func (t *Tail) Flops(elements float64) float64 {
-	if !t.integers {
-		return 0
-	}
-	return elements * 2 * float64(max(0, t.length-hiddenLength))
 }
 
 // Moves reports whether Finish has something to copy.

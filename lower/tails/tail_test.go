@@ -36,15 +36,3 @@ func TestEpilogueArguments(t *testing.T) {
 		t.Errorf("functor %+v", f)
 	}
 }
-
-// What follows on products of integers counts as arithmetic, but for the instructions that memory hides; what follows on
-// others does not count.
-func TestTailFlops(t *testing.T) {
-	integers, others := &Tail{length: hiddenLength + 10, integers: true}, &Tail{length: hiddenLength + 10}
-	if got := integers.Flops(100); got != 2000 {
-		t.Errorf("%v for 100 elements of ten instructions, want 2000", got)
-	}
-	if short := (&Tail{length: 2, integers: true}); short.Flops(100) != 0 || others.Flops(100) != 0 {
-		t.Errorf("%v for what memory hides, %v for sums of floats, want 0", short.Flops(100), others.Flops(100))
-	}
-}
