@@ -2,7 +2,6 @@ package contraction
 
 import (
 	"github.com/rammerc/rammerc/ir"
-	"github.com/rammerc/rammerc/lower/build"
 	"github.com/rammerc/rammerc/lower/target"
 	"github.com/rammerc/rammerc/precision"
 )
@@ -23,19 +22,6 @@ const tapStage = 40e3
 
 // tapDrain is how many stages' time such a tile takes beside its stages, as with other tiles of warp groups (groupCost).
 const tapDrain = 8
-
-// TapTiles are tiles of conv_taps: so many of a shape, whose sums are so many stages of channels, of so many taps each.
-// StageBytes is what an rTask brings for a stage of channels.
-type TapTiles struct {
-	Shape               TileShape
-	Tasks, Stages, Taps int64
-	StageBytes          float64
-}
-
-// Splits reports whether the sum can be split so often, at whole stages of channels and without an empty split.
-func (t TapTiles) Splits(splits int64) bool {
-	return build.CeilDiv(t.Stages, build.CeilDiv(t.Stages, splits)) == splits
-}
 
 // TapShapes are the tiles of conv_taps of which an m×n result fills more than half. Products are of tf32, or of numbers
 // of 16 bits as they stand in memory.

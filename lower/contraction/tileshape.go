@@ -119,8 +119,8 @@ const (
 // adding the parts up. k is the length of the sum, results the number of elements of the result; share is the part
 // of the target that rOperators beside this one leave to it.
 func SplitsFor(t *target.Target, e Elements, shapes []TileShape, tasks func(s TileShape) int64, k, results int64,
-	share float64, taps ...TapTiles) int64 {
-	m := splitModel{target: t, elements: e, shapes: shapes, tasks: tasks, k: k, results: results, taps: taps}
+	share float64) int64 {
+	m := splitModel{target: t, elements: e, shapes: shapes, tasks: tasks, k: k, results: results}
 	m.slots = max(1, int64(math.Round(share*float64(t.VEUs))))
 	best, least := int64(1), m.time(1)*(1-leastGain)
 	for n := int64(2); n <= min(k/leastSplit, 2*m.slots); n++ {
@@ -150,7 +150,6 @@ type splitModel struct {
 	tasks      func(s TileShape) int64 // tiles of the result
 	k, results int64
 	slots      int64 // rTasks that run at once
-	taps       []TapTiles
 }
 
 // time is how long the best shape takes with so many splits, in nanoseconds. An rTask multiplies, reads its operands
@@ -177,30 +176,10 @@ func (m *splitModel) time(splits int64) float64 {
 		}
 		least = min(least, time)
 	}
-	for _, tiles := range m.taps {
-		least = min(least, m.tapTime(tiles, splits))
-	}
 	if splits > 1 { // the partial sums are written and read
 		least += sumLatencies*t.Latency + 2*float64(m.elements.Sum.Size())*float64(m.results*splits)/(float64(m.slots)*t.L2Rate/perSM)
 	}
 	return least
-}
-
-// tapTime is how long tiles of conv_taps take, infinite if the sum cannot be split so for them.
-func (m *splitModel) tapTime(tiles TapTiles, splits int64) float64 {
-	if !tiles.Splits(splits) || FullSplits(m.shapes, m.k, splits) != splits {
-		return math.Inf(1)
-	}
-	t := m.target
-	perSM := float64(t.VEUs) / float64(t.SMs)
-	stages := build.CeilDiv(tiles.Stages, splits)
-	multiply := tiles.Shape.TapFlops(stages*tiles.Taps) / t.Rate(target.Tensor, ir.Float32) * perSM
-	move := bulkShare * tiles.StageBytes * float64(stages) / (t.L2Rate / perSM)
-	time := (startLatencies*t.Latency + max(multiply, move)) * float64(build.CeilDiv(tiles.Tasks*splits, m.slots))
-	if splits > 1 {
-		time += apartLatencies * t.Latency
-	}
-	return time
 }
 
 // AddSplit adds a contraction. make makes its candidates for a tail and a number of splits. With one split they

@@ -127,18 +127,14 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 	tasks := func(s contraction.TileShape) int64 {
 		return c.images * c.groups * build.CeilDiv(c.positions(), s.BM) * build.CeilDiv(c.outC, s.BN)
 	}
-	taps := c.tapTiles(b)
-	var tiles []contraction.TapTiles
-	for i := range taps {
-		tiles = append(tiles, taps[i].tiles())
-	}
 	splits := contraction.SplitsFor(b.Target(), c.elements, shapes, tasks, c.inC*c.taps(), ir.Count(c.tail.Shape),
-		b.Share(g), tiles...)
+		b.Share(g))
 	splits = contraction.FullSplits(shapes, c.inC*c.taps(), splits)
 	patches, groups := single.patchTiles(b), single.groupTiles(b)
 	if len(patches)+len(groups) > 0 {
 		splits = 1
 	}
+	taps := c.tapTiles(b, splits)
 	contraction.AddSplit(b, g, c.kind, c.elements, c.tail, splits,
 		func(t *tails.Tail, splits int64) []*roperator.Candidate {
 			var out []*roperator.Candidate
@@ -148,10 +144,8 @@ func addRows(b *build.Builder, g *build.Group, c *convolution) error {
 			for _, p := range patches {
 				out = append(out, single.patchCandidate(b, p, t, c.images < single.images))
 			}
-			for i, p := range taps {
-				if tiles[i].Splits(splits) {
-					out = append(out, c.tapCandidate(b, p, t, splits))
-				}
+			for _, p := range taps {
+				out = append(out, c.tapCandidate(b, p, t, splits))
 			}
 			for _, p := range groups {
 				out = append(out, single.groupCandidate(b, p, t, c.images < single.images))

@@ -21,8 +21,9 @@ import (
 // needs some beside them.
 var tapRooms = []int64{48 << 10, 64 << 10, 80 << 10, 96 << 10, 112 << 10, 128 << 10, 144 << 10, 168 << 10, 192 << 10}
 
-// mostPhases is how many phases conv_taps brings, all of which stand in shared memory.
-const mostPhases = 4
+// mostPhases is how many phases are worth bringing. Four leave the ring of the filter too little shared memory: the last
+// 3×3 convolution with a stride of 2 of ResNet-50, with 32 images, was slower with them on an H200.
+const mostPhases = 2
 
 // tapGrid is the images as conv_taps sees them: a line of pixels in which rows and images are followed by zeros. With
 // strides there is one for each phase, of every so many rows and columns.
@@ -119,30 +120,21 @@ type tapTile struct {
 	room   int64
 }
 
-// tapTiles are the tiles in which conv_taps can carry out the convolution.
-func (c *convolution) tapTiles(b *build.Builder) []tapTile {
+// tapTiles are the tiles in which conv_taps can carry out the convolution. A split of its sum must have whole stages of
+// channels, one at least.
+func (c *convolution) tapTiles(b *build.Builder, splits int64) []tapTile {
 	if !c.wholeRuns() || c.taps() == 1 || c.stride[1]*c.stride[2] > mostPhases ||
 		c.elements.Right != c.elements.Multiplied {
 		return nil
 	}
 	var out []tapTile
 	for _, s := range contraction.TapShapes(b.Target(), b.Precision(), c.elements, c.positions(), c.outC) {
-		if t, ok := c.tapTile(s, int64(b.Target().SharedPerVEU)); ok {
+		t, ok := c.tapTile(s, int64(b.Target().SharedPerVEU))
+		if per := build.CeilDiv(t.stages, splits); ok && build.CeilDiv(t.stages, per) == splits {
 			out = append(out, t)
 		}
 	}
 	return out
-}
-
-// tiles is the tile as those see it who decide how sums are split.
-func (t *tapTile) tiles() contraction.TapTiles {
-	c, s := t.grid.c, t.shape
-	size := int64(c.elements.Multiplied.Size())
-	return contraction.TapTiles{
-		Shape:  s,
-		Tasks:  c.images * c.groups * build.CeilDiv(t.grid.places(), s.BM) * build.CeilDiv(c.outC, s.BN),
-		Stages: t.stages, Taps: c.taps(), StageBytes: float64(size * s.BK * (t.count + s.BN*c.taps())),
-	}
 }
 
 // tapTile is the tile of a shape. ok is false if there is not enough room, or if the zeros between images fill a tile.
