@@ -2,7 +2,6 @@ package onnx
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/rammerc/rammerc/ir"
 )
@@ -337,7 +336,7 @@ func contribGroupNorm(c *rewriting) {
 	if !ok {
 		return
 	}
-	if groups < 1 || groups > math.MaxInt32 {
+	if groups < 1 || groups > 1<<16 {
 		c.refuse("bad-attribute", "attribute groups", "", "%d groups are not possible", groups)
 		return
 	}

@@ -29,6 +29,8 @@ func gatherBlockQuantized(c *rewriting) {
 	switch {
 	case !okA || !okG:
 		c.refuse("bad-attribute", "attribute quantize_axis", "", "the axes %d and %d are outside rank %d", axis, gather, rank)
+	case d == ir.Uint8 && bits != 2 && bits != 4 && bits != 8:
+		c.refuse("bad-attribute", "attribute bits", "", "numbers of %d bits are not supported, wanted 2, 4 or 8", bits)
 	case block < 0 || block > math.MaxInt32 || block == 0 && d.IsInt():
 		c.refuse("bad-attribute", "attribute block_size", "", "blocks of %d elements are not possible", block)
 	}

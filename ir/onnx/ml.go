@@ -117,6 +117,9 @@ func featureVectorizer(c *rewriting) {
 	c.takeInts("inputdimensions")
 	var parts []*ir.Value
 	for i := range c.n.Inputs {
+		if !c.needs(i) {
+			return
+		}
 		parts = append(parts, c.cast(c.n.Inputs[i], ir.Float32))
 	}
 	c.finish(c.concat(-1, parts...))

@@ -44,7 +44,14 @@ const mostTreeElements = 1 << 26
 // readForest reads the attributes of a tree ensemble; prefix is that of the weights' attributes. It reports what is
 // wrong and returns nil then.
 func readForest(c *rewriting, prefix string, targets int64) *forest {
+	if targets < 1 || targets > 1<<20 {
+		c.refuse("bad-attribute", "attribute n_targets", "", "%d targets are not possible", targets)
+		return nil
+	}
 	trees, order, roots := c.readTrees(prefix, targets)
+	if !c.refused && len(order) == 0 {
+		c.refuse("bad-attribute", "attribute nodes_treeids", "", "there are no trees")
+	}
 	if c.refused {
 		return nil
 	}
