@@ -117,7 +117,8 @@ func NonMaxSuppression(b *build.Builder, g *build.Group) error {
 	has := int64(0)
 	args := []rkernels.Field{
 		arg.Ref("boxes", boxes), arg.Ref("scores", scores), arg.Int("n", each), arg.Int("stride", each),
-		arg.Int("limit", limit), arg.Int("centered", g.Anchor.Int("center_point_box", 0)), arg.Div("classes", scores.Shape[1]),
+		arg.Int("limit", limit), arg.Int("centered", g.Anchor.Int("center_point_box", 0)),
+		arg.Int("ones", -1), arg.Div("classes", scores.Shape[1]),
 	}
 	var numbers []roperator.View
 	for i, name := range []string{"most", "overlap", "least"} {

@@ -17,6 +17,7 @@ struct NMSSelect : Count {
     int32_t n;              // boxes of a batch, in the run
     int32_t stride, limit;  // boxes that there may be in a batch, and that may be taken of a class
     int32_t centered;
+    int32_t ones;  // all bits are 1, which compilers do not know
     Div classes;
     rt::Ref most, overlap, least;  // numbers; which are there says `has`
     int32_t has;                   // bits: 1 overlap, 2 least
@@ -36,14 +37,17 @@ struct NMSSelect : Count {
     return {lesser(v[0], v[2]), lesser(v[1], v[3]), greater(v[0], v[2]), greater(v[1], v[3])};
   }
 
-  // A product that is rounded by itself, and never as a part of a sum.
-  RT_DEVICE static float product(float a, float b) { return float(double(a) * double(b)); }
+  // A product that is rounded by itself. Compilers make a product and a sum one operation with one rounding, unless
+  // something that they must carry out stands between.
+  RT_DEVICE static float product(float a, float b, int32_t ones) {
+    return __builtin_bit_cast(float, __builtin_bit_cast(int32_t, a * b) & ones);
+  }
 
-  RT_DEVICE static bool overlaps(const Box& a, const Box& b, float limit) {
+  RT_DEVICE static bool overlaps(const Box& a, const Box& b, float limit, int32_t ones) {
     const float h = lesser(a.y1, b.y1) - greater(a.y0, b.y0), w = lesser(a.x1, b.x1) - greater(a.x0, b.x0);
     if (!(h > 0) || !(w > 0)) return false;
-    const float common = product(w, h);
-    const float area_a = product(a.y1 - a.y0, a.x1 - a.x0), area_b = product(b.y1 - b.y0, b.x1 - b.x0);
+    const float common = product(w, h, ones);
+    const float area_a = product(a.y1 - a.y0, a.x1 - a.x0, ones), area_b = product(b.y1 - b.y0, b.x1 - b.x0, ones);
     const float both = area_a + area_b - common;
     return area_a > 0 && area_b > 0 && both > 0 && common > 0 && common / both > limit;
   }
@@ -104,7 +108,7 @@ struct NMSSelect : Count {
       RK_NO_UNROLL
       for (int i = t.tid; i < a.n; i += kThreads) {
         if (keys[i] == 0) continue;
-        if (i == k || overlaps(box(boxes + int64_t(i) * 4, a.centered != 0), chosen, overlap)) {
+        if (i == k || overlaps(box(boxes + int64_t(i) * 4, a.centered != 0), chosen, overlap, a.ones)) {
           keys[i] = 0;
         } else if (const uint64_t r = ranked(keys[i], i); r > mine) {
           mine = r;
