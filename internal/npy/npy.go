@@ -7,7 +7,6 @@
 package npy
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -71,11 +70,6 @@ func ReadFile(path string, accept Accept) (*Array, error) {
 	}
 	defer f.Close()
 	return read(f, uint64(size), "", accept)
-}
-
-// Parse decodes the bytes of a .npy file.
-func Parse(data []byte) (*Array, error) {
-	return read(bytes.NewReader(data), uint64(len(data)), "", nil)
 }
 
 // read decodes an array of size bytes, with its header.

@@ -2,7 +2,6 @@ package npy
 
 import (
 	"archive/zip"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +20,8 @@ type Member struct {
 // than that is refused before anything is allocated for it.
 const maxDeflate = 1100
 
-// Skip is what an Accept returns to skip a member of an archive. ReadZip lists it without its array.
-var Skip = errors.New("skip this array")
+// ErrSkip is what an Accept returns to skip a member of an archive. ReadZip lists it without its array.
+var ErrSkip = errors.New("skip this array")
 
 // ReadZip reads the arrays of an .npz file in file order. accept may be nil.
 func ReadZip(path string, accept Accept) ([]Member, error) {
@@ -32,11 +31,6 @@ func ReadZip(path string, accept Accept) ([]Member, error) {
 	}
 	defer f.Close()
 	return readZip(f, size, accept)
-}
-
-// ParseZip decodes the bytes of an .npz file.
-func ParseZip(data []byte) ([]Member, error) {
-	return readZip(bytes.NewReader(data), int64(len(data)), nil)
 }
 
 func readZip(r io.ReaderAt, size int64, accept Accept) ([]Member, error) {
@@ -51,7 +45,7 @@ func readZip(r io.ReaderAt, size int64, accept Accept) ([]Member, error) {
 			continue
 		}
 		a, err := readMember(f, name, accept)
-		if err != nil && !errors.Is(err, Skip) {
+		if err != nil && !errors.Is(err, ErrSkip) {
 			return nil, fmt.Errorf("array %q: %w", name, err)
 		}
 		out = append(out, Member{name, a})

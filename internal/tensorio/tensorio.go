@@ -62,7 +62,7 @@ func splitMember(path string) (file, member string, ok bool) {
 }
 
 func readArchive(path, name string, accept npy.Accept) (*ir.Tensor, error) {
-	members, err := npy.ReadZip(path, func(string, string, []int64) error { return npy.Skip })
+	members, err := npy.ReadZip(path, func(string, string, []int64) error { return npy.ErrSkip })
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func ReadAll(path string, want func(name string, d ir.DType, dims []int64) bool)
 	members, err := npy.ReadZip(path, func(name, dtype string, shape []int64) error {
 		d, ok := ir.ParseDType(dtype)
 		if ok && want != nil && !want(name, d, shape) {
-			return npy.Skip
+			return npy.ErrSkip
 		}
 		return nil
 	})
