@@ -54,5 +54,5 @@ func (s TileShape) GroupSums() int64 {
 
 // TapParams are the template arguments of conv_taps with so much shared memory.
 func (s TileShape) TapParams(room int64, functors ...any) []any {
-	return append([]any{s.BM, s.BN, room, s.multiplied}, functors...)
+	return append([]any{s.BM, s.BN, s.products, room, s.multiplied}, functors...)
 }

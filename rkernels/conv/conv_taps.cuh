@@ -35,10 +35,10 @@ RT_DEVICE void begin_blocks(const char* a, int pitch, const char* b, typename T:
 
 // ROOM is the bytes of shared memory beside the ring of the filter. E is the element type of the image, and of what is
 // multiplied: float as tf32.
-template <int BM, int BN, int ROOM, class E, class Epi, class Pro>
+template <int BM, int BN, int Products, int ROOM, class E, class Epi, class Pro>
 struct ConvTaps {
   // Two warp groups. Each has 64 rows of every 128, and multiplies them one after another by the same columns.
-  using T = GroupTile<E, E, 128, BN, 1, 4, 1, true>;
+  using T = GroupTile<E, E, 128, BN, 1, 4, Products, true>;
   static constexpr int kParts = BM / T::BM;
   using Acc = typename T::Acc[kParts];
   static constexpr int kThreads = T::kThreads;
