@@ -24,8 +24,8 @@ namespace rk {
 
 enum AttentionWay { kApart = 0, kShareKeys = 1, kShareRows = 2 };
 
-// Rows of up to DM numbers of 16 bits in shared memory, as matrix instructions take them: blocks of 64 columns one behind
-// the other, each with ROWS swizzled rows of 128 bytes. Threads copy runs of 16 bytes.
+// Rows of up to DM numbers of 16 bits in shared memory, as matrix instructions take them: blocks of 64 columns one
+// behind the other, each with ROWS swizzled rows of 128 bytes. Threads copy runs of 16 bytes.
 template <int ROWS, int DM, int Threads>
 struct HeadBlocks {
   static constexpr int kColumns = 64, kBlock = ROWS * kColumns;  // of a block; its elements
@@ -71,8 +71,8 @@ class HeadLoader {
 };
 
 // T is the element type of Q, K and V. DM is the head size (of Q, K and V alike) rounded up to 32, 64, 128 or 256. The
-// ring of stages has ST places. Without Masked there is no mask; then scale is not negative. With Part the rTask has only
-// a part of the keys, and leaves its sums for attention_sum.
+// ring of stages has ST places. Without Masked there is no mask; then scale is not negative. With Part the rTask has
+// only a part of the keys, and leaves its sums for attention_sum.
 template <class T, int DM, int WG, int Way, int KT, int ST, int Products, int Masked, int Part, class Epi>
 struct AttentionWgmma {
   static constexpr int kThreads = 128 * WG, kRows = 64;
@@ -185,8 +185,8 @@ struct AttentionWgmma {
       rt::cp_async_commit();
       to_ = following(to_);
     }
-    // Waits for the next stage; `Behind` later ones may still be on their way. All threads that share the ring have ended
-    // then with the stage before the one that they took last, so that send() has a place.
+    // Waits for the next stage; `Behind` later ones may still be on their way. All threads that share the ring have
+    // ended then with the stage before the one that they took last, so that send() has a place.
     template <int Behind>
     RT_DEVICE const T* take(const rt::Task& t, const Place& at) {
       rt::cp_async_wait<Behind>();
@@ -316,8 +316,8 @@ struct AttentionWgmma {
     rt::multiply_end();
   }
 
-  // Weights as a left operand: numbers of T. They need no exchange between lanes: what the first product leaves a lane of
-  // two neighbouring fragments is a fragment of the second one.
+  // Weights as a left operand: numbers of T. They need no exchange between lanes: what the first product leaves a lane
+  // of two neighbouring fragments is a fragment of the second one.
   using Weights = uint32_t[KT / 16][4];
   static RT_DEVICE void narrow(const Scores& p, Weights& w) {
     RT_UNROLL

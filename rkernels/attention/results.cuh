@@ -61,8 +61,8 @@ struct AttentionResults {
 
   static RT_DEVICE int row_of(const Place& at, int i, int h) { return at.group * BQ + at.row + 16 * i + 8 * h; }
 
-  // Puts a lane's elements e and e + 1 of a row's fragments into shared memory, multiplied by a factor. Rows that become
-  // 0 do so whatever their sums are.
+  // Puts a lane's elements e and e + 1 of a row's fragments into shared memory, multiplied by a factor. Rows that
+  // become 0 do so whatever their sums are.
   static RT_DEVICE void put_row(const float (&out)[DM / 8][4], int e, float by, float* to) {
     RT_UNROLL
     for (int c = 0; c < DM / 8; ++c) {

@@ -1,5 +1,5 @@
-// The softmax of attention over keys that come one stage after another: what a lane keeps of its rows, how scores become
-// weights, and which of them are hidden. Lanes hold scores and sums as fragments D of matrix instructions
+// The softmax of attention over keys that come one stage after another: what a lane keeps of its rows, how scores
+// become weights, and which of them are hidden. Lanes hold scores and sums as fragments D of matrix instructions
 // (codegen/backend/primitives.cuh).
 #pragma once
 
@@ -10,8 +10,8 @@ namespace rk {
 
 constexpr float kLog2e = 1.44269504088896340736f;
 
-// Of a warp, or of each warp of a warp group: MI fragments of rows, NI of the keys of a stage, CI of columns of the sum.
-// Without Masked there is no mask.
+// Of a warp, or of each warp of a warp group: MI fragments of rows, NI of the keys of a stage, CI of columns of the
+// sum. Without Masked there is no mask.
 template <int MI, int NI, int CI, int Masked>
 struct RunningSoftmax {
   using Scores = float[MI][NI][4];  // of a lane: rows and keys
@@ -58,8 +58,8 @@ struct RunningSoftmax {
     }
   };
 
-  // Brings the mask of keys that begin with `key`, the lane's first one, times log2(e); 0 without a mask. Finite numbers
-  // stay finite.
+  // Brings the mask of keys that begin with `key`, the lane's first one, times log2(e); 0 without a mask. Finite
+  // numbers stay finite.
   static RT_DEVICE void load_mask(const Rows& rows, int key, Scores& x) {
     RT_UNROLL
     for (int i = 0; i < MI; ++i) {
@@ -109,8 +109,8 @@ struct RunningSoftmax {
 
   // Turns scores into weights 2^(factor·(score - base)), for a factor that is not negative, and adds them up. The base
   // moves to the largest score only where weights would become greater than 2^kSlack, because then all that has been
-  // summed must be rescaled: weighted sums of V by `keep`. The quotient of the sums is the same either way. A row without
-  // any finite score keeps base -inf and sum 0, which AttentionResults turns into NaN or 0.
+  // summed must be rescaled: weighted sums of V by `keep`. The quotient of the sums is the same either way. A row
+  // without any finite score keeps base -inf and sum 0, which AttentionResults turns into NaN or 0.
   static RT_DEVICE void weigh(const rt::Task& t, float factor, Scores& x, State& s, Factors& keep) {
     RT_UNROLL
     for (int i = 0; i < MI; ++i) {

@@ -40,7 +40,7 @@ struct NMSSelect : Count {
   // A product that is rounded by itself. Compilers make a product and a sum one operation with one rounding, unless
   // something that they must carry out stands between.
   RT_DEVICE static float product(float a, float b, int32_t ones) {
-    return __builtin_bit_cast(float, __builtin_bit_cast(int32_t, a * b) & ones);
+    return __builtin_bit_cast(float, __builtin_bit_cast(int32_t, a* b) & ones);
   }
 
   RT_DEVICE static bool overlaps(const Box& a, const Box& b, float limit, int32_t ones) {

@@ -7,8 +7,8 @@
 
 namespace rt::detail {
 
-// Where a byte of swizzled rows of 128 bytes is, so many bytes behind the first: the hardware exchanges runs of 16 bytes
-// by their addresses.
+// Where a byte of swizzled rows of 128 bytes is, so many bytes behind the first: the hardware exchanges runs of 16
+// bytes by their addresses.
 inline const char* swizzled_place(const char* first, int bytes) {
   const uintptr_t plain = shared_address(first) + static_cast<uintptr_t>(bytes);
   const uintptr_t swizzled = plain ^ (plain >> 7 & 7) << 4;

@@ -1,6 +1,6 @@
 // rTasks of general programs that have nothing to do in a run: all that they write lies beyond the extents of the run.
-// They end at once. Behind the Args of each rOperator stand rules, one for each range that matters to it, which say of an
-// rTask from which index on it writes along axes of that range:
+// They end at once. Behind the Args of each rOperator stand rules, one for each range that matters to it, which say of
+// an rTask from which index on it writes along axes of that range:
 //
 //   number of the rTask = (… · mod + digit) · div + …        first index = digit · step
 //
@@ -28,8 +28,8 @@ struct LiveDiv {
   }
 };
 
-// Where the extent of a rule comes from: the host, an int64 that the device finds, or a bool by which the extent is 1 or
-// 0. The rTasks of a branch of an If have such a rule, and end at once where the branch is not taken.
+// Where the extent of a rule comes from: the host, an int64 that the device finds, or a bool by which the extent is 1
+// or 0. The rTasks of a branch of an If have such a rule, and end at once where the branch is not taken.
 enum Found : uint32_t { kKnown, kExtent, kTrue, kFalse };
 
 struct alignas(16) LiveRule {
@@ -95,8 +95,9 @@ RT_DEVICE void learn_extents(General& g, char* const* bases) {
   }
 }
 
-// Whether the rTask of the current step, one of K, has nothing to do. Where the device finds extents that belong into its
-// row of arguments, all threads first wait for the rTasks that do, also those of an rKernel that would begin earlier.
+// Whether the rTask of the current step, one of K, has nothing to do. Where the device finds extents that belong into
+// its row of arguments, all threads first wait for the rTasks that do, also those of an rKernel that would begin
+// earlier.
 template <class Program>
 template <class K>
 RT_DEVICE bool VEU<Program>::idle(const void* args, uint32_t rtask) {
