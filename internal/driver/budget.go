@@ -2,10 +2,12 @@ package driver
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 
 	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/graphopt"
 	"github.com/rammerc/rammerc/internal/budget"
 	"github.com/rammerc/rammerc/internal/diag"
@@ -121,9 +123,13 @@ func (c *Compilation) timesIn(choice precision.Choice) ([]budget.OpTime, error) 
 	return out, nil
 }
 
-// knownCosts are the modelled costs of ops, and the measured ones that the database has. Nothing is measured.
+// knownCosts are the modelled costs of ops, and the measured ones that the database has. Nothing is measured. Fits of an
+// rKernel to one type are left out: where not all types have one, they would decide between the precisions.
 func (c *Compilation) knownCosts(ops *roperator.Graph) (profiler.Costs, error) {
-	modelled := model.New(c.spec, ops)
+	spec := *c.spec
+	spec.Kernels = maps.Clone(spec.Kernels)
+	maps.DeleteFunc(spec.Kernels, func(name string, _ device.KernelFit) bool { return strings.Contains(name, "/") })
+	modelled := model.New(&spec, ops)
 	b, err := c.opt.bench(c.spec.Arch, c.spec.Product)
 	if err != nil || b == nil {
 		return modelled, err
