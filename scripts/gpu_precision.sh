@@ -43,8 +43,9 @@ peers=$!
 export_missing "${names[@]}"
 echo "== export: $SECONDS s"
 
-outputs() { # NAME: the names of its outputs
-  "$RAMMERC" inspect "$(model "$1")" --json 2>/dev/null | python3 -c 'import json, sys; [print(o["name"]) for o in json.load(sys.stdin)["outputs"]]'
+ports() { # NAME inputs|outputs: their names
+  "$RAMMERC" inspect "$(model "$1")" --json 2>/dev/null |
+    python3 -c 'import json, sys; [print(o["name"]) for o in json.load(sys.stdin)[sys.argv[1]]]' "$2"
 }
 
 build() { # NAME SIDE
@@ -60,21 +61,23 @@ build() { # NAME SIDE
     >"$out/rows/$1.$2.compile.json" 2>"$out/log/$1.$2.compile" || echo "build FAILED: $1 $2: $(tail -n 1 "$out/log/$1.$2.compile")"
 }
 
-refer() { # NAME: what the evaluator makes of random inputs
+refer() { # NAME: what the evaluator makes of random inputs, which fit the model; a library knows nothing of that
   # shellcheck disable=SC2046
-  timeout 300 "$RAMMERC" run "$(model "$1")" $(dims "$1") --engine eval --random 1 -o "$out/reference/$1.npz" -q 2>"$out/log/$1.eval" >/dev/null ||
+  timeout 300 "$RAMMERC" run "$(model "$1")" $(dims "$1") --engine eval --random 1 --save-inputs "$out/reference/$1.in.npz" \
+    -o "$out/reference/$1.npz" -q 2>"$out/log/$1.eval" >/dev/null ||
     echo "evaluator FAILED: $1: $(tail -n 1 "$out/log/$1.eval")"
 }
 
 check() { # NAME SIDE: the library's results against the evaluator's
   [ "$2" = old ] || [ ! -f "$out/lib/$1.$2/lib$1.so" ] && return
-  local expected
-  expected=$(outputs "$1" | sed "s|.*|--expect &=$out/reference/$1.npz|")
+  local given expected
+  given=$(ports "$1" inputs | sed "s|.*|--input &=$out/reference/$1.in.npz|")
+  expected=$(ports "$1" outputs | sed "s|.*|--expect &=$out/reference/$1.npz|")
   # shellcheck disable=SC2086
-  timeout 200 "$RAMMERC" verify "$out/lib/$1.$2" --random 1 $expected --json \
+  timeout 200 "$RAMMERC" verify "$out/lib/$1.$2" $given $expected --json \
     >"$out/rows/$1.$2.verify.json" 2>"$out/log/$1.$2.verify" || echo "verify FAILED: $1 $2: $(tail -n 1 "$out/log/$1.$2.verify")"
 }
-export -f outputs build refer check
+export -f ports build refer check
 
 sides_of() { # PATTERN NAME…: the models with the sides that match it
   local n s pattern=$1

@@ -119,7 +119,8 @@ another. The exit status is 3 if a difference is larger than the tolerance.`,
 	f.StringVar(&o.Model, "model", "", "reference model of a library directory")
 	f.StringArrayVar(&o.Inputs, "input", nil, "samples of an input, NAME=FILE (repeatable)")
 	f.StringArrayVar(&o.Expect, "expect", nil,
-		"expected samples of an output, NAME=FILE; without --input for the random inputs of --random (repeatable)")
+		"expected samples of an output, NAME=FILE; without --input for the inputs that --random draws, which are not those of "+
+			"the model if its operators want certain numbers: run --save-inputs keeps these (repeatable)")
 	f.StringVar(&o.Data, "data", "", "folder with test_data_set_* folders of input_N.pb and output_N.pb")
 	f.Uint64Var(&o.RandomSeed, "random", 1, "seed of random inputs when no data is given")
 	randomMaxFlag(f, &o.RandomMax)
