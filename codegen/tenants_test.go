@@ -48,7 +48,7 @@ func TestTenants(t *testing.T) {
 	}
 	cmd := exec.Command(filepath.Join(dir, "main"))
 	cmd.Env = append(os.Environ(), "RAMMER_EMU_TENANTS=1")
-	const want = `{"schema":1,"device":"CPU emulator","mode":"rprogram","reason":"the plan"}`
+	const want = `{"schema":1,"device":"CPU emulator","index":0,"mode":"rprogram","reason":"the plan"}`
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != want {
 		t.Errorf("it runs as %s (%v), want %s", out, err, want)
 	}

@@ -20,7 +20,7 @@ func lowerText(in, body string) (*roperator.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Lower(g, testTarget("h100"), testKernels(), precision.Choice{})
+	return lowerStatic(g, testTarget("h100"), testKernels(), precision.Choice{})
 }
 
 // parseGraph reads a graph from its inputs and statements; its output is %y.
@@ -41,6 +41,11 @@ func testTarget(name string) target.Target {
 		panic(err)
 	}
 	return target.Of(spec)
+}
+
+// lowerStatic lowers a graph of which all extents are known.
+func lowerStatic(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Choice) (*roperator.Graph, error) {
+	return lowerGraph(g, nil, t, kernels, p)
 }
 
 func testKernels() *rkernels.Catalogue {

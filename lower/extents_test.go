@@ -12,7 +12,7 @@ import (
 func TestDynamicExtents(t *testing.T) {
 	g := parsed(t, "%x: float32[batch,3,seq], %z: float32[2,3]",
 		"%r: invalid? = Relu(%x)\n%y = Softmax(%r)\n%w: invalid? = Relu(%z)")
-	_, err := Lower(g, testTarget("h100"), testKernels(), precision.Choice{})
+	_, err := lowerStatic(g, testTarget("h100"), testKernels(), precision.Choice{})
 	found := diag.All(err)
 	if len(found) != 3 {
 		t.Fatalf("want x, r and y reported, got %v", err)

@@ -27,15 +27,9 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// Lower builds the rOperator graph of g for a device, with the rKernels of a catalogue. The dims of g must all be
-// constants. Products of float32 are made in the precision that p gives to their nodes. Nodes that cannot be lowered
-// are reported all at once.
-func Lower(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Choice) (*roperator.Graph, error) {
-	return lowerGraph(g, nil, t, kernels, p)
-}
-
-// lowerGraph is Lower where only a run knows the extents of the axes that x, unless it is nil, names. The dims of g are
-// the largest ones then.
+// lowerGraph builds the rOperator graph of g for a device, with the rKernels of a catalogue. The dims of g must all be
+// constants; they are the largest ones where only a run knows the extents of axes, which x names then. Products of float32
+// are made in the precision that p gives to their nodes. Nodes that cannot be lowered are reported all at once.
 func lowerGraph(g *ir.Graph, x *axes.Axes, t target.Target, kernels *rkernels.Catalogue,
 	p precision.Choice) (*roperator.Graph, error) {
 	b := build.New(g, t, kernels, p)
@@ -262,7 +256,7 @@ func ConvolvesOnTensorCores(p precision.Precision) bool { return conv.OnTensorCo
 // BindHelp says which inputs of the model, fixed when it is compiled, make values constant; see build.BindHelp.
 func BindHelp(g *ir.Graph, values ...*ir.Value) string { return build.BindHelp(g, values...) }
 
-// ForDevice is Lower for the device that spec describes, with the built-in rKernels, where all runs have the same
+// ForDevice lowers g for the device that spec describes, with the built-in rKernels, where all runs have the same
 // extents.
 func ForDevice(g *ir.Graph, spec *device.Spec, p precision.Choice) (*roperator.Graph, error) {
 	return General(g, nil, spec, p)

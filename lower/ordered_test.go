@@ -19,7 +19,7 @@ func TestOrderedViewsAreNotCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.Nodes[0].Outputs[0].Order = c.order
-		lowered, err := Lower(g, testTarget("h100"), testKernels(), precision.Choice{})
+		lowered, err := lowerStatic(g, testTarget("h100"), testKernels(), precision.Choice{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -70,7 +70,7 @@ func TestKernelsOfLaterDevices(t *testing.T) {
 	kernels := edited(t, "gemm/gemv_stream.yaml", needs90)
 	in, body := "%a: float32[1,512]", weights("b", 512, 256)+"%y = MatMul(%a, %b)"
 	for device, want := range map[string]bool{"h200": true, "emu4": true, "a100": false, "v100": false} {
-		g, err := Lower(parsed(t, in, body), testTarget(device), kernels, precision.Choice{})
+		g, err := lowerStatic(parsed(t, in, body), testTarget(device), kernels, precision.Choice{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestNodesWithoutKernels(t *testing.T) {
 		{func(string) string { return "" }, "there is no rKernel softmax"},
 	} {
 		kernels := edited(t, "norm/softmax.yaml", c.edit)
-		_, err := Lower(parsed(t, "%x: float32[4,9]", "%r: invalid? = Relu(%x)\n%y = Softmax(%r)"), testTarget("a100"),
+		_, err := lowerStatic(parsed(t, "%x: float32[4,9]", "%r: invalid? = Relu(%x)\n%y = Softmax(%r)"), testTarget("a100"),
 			kernels, precision.Choice{})
 		ds := diag.All(err)
 		if len(ds) == 0 || !strings.Contains(ds[0].Message, c.want) || ds[0].Op != "Softmax" {
@@ -105,7 +105,7 @@ func TestSplitsFollowTheTarget(t *testing.T) {
 	in, body := "%a: float32[16,6000]", weights("b", 6000, 64)+"%y = MatMul(%a, %b)"
 	tasks := map[string]int{}
 	for _, device := range []string{"emu4", "h200", "v100"} {
-		g, err := Lower(parsed(t, in, body), testTarget(device), testKernels(), precision.Choice{})
+		g, err := lowerStatic(parsed(t, in, body), testTarget(device), testKernels(), precision.Choice{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestSplitsFollowTheTarget(t *testing.T) {
 			t.Error("no target is taken for a device")
 		}
 	}()
-	Lower(parsed(t, in, body), target.Target{}, testKernels(), precision.Choice{})
+	lowerStatic(parsed(t, in, body), target.Target{}, testKernels(), precision.Choice{})
 }
 
 // Attention with heads that no attention kernel takes is lowered as its parts.
@@ -135,7 +135,7 @@ func TestLargeHeads(t *testing.T) {
 		if err := graphopt.Run(g, graphopt.Options{Check: true}); err != nil {
 			t.Fatal(err)
 		}
-		ops, err := Lower(g, testTarget("h200"), testKernels(), precision.Choice{})
+		ops, err := lowerStatic(g, testTarget("h200"), testKernels(), precision.Choice{})
 		if err != nil {
 			t.Fatalf("%d columns: %v", columns, err)
 		}
@@ -160,7 +160,7 @@ func TestAttentionByWarpGroups(t *testing.T) {
 		{"few queries", "h200", "%q: float16[2,4,16,64], %k: float16[2,4,80,64]", false},
 		{"rows that are no whole loads", "h200", "%q: float16[2,4,64,60], %k: float16[2,4,80,60]", false},
 	} {
-		g, err := Lower(parsed(t, c.in, body), testTarget(c.device), testKernels(), precision.Choice{})
+		g, err := lowerStatic(parsed(t, c.in, body), testTarget(c.device), testKernels(), precision.Choice{})
 		if err != nil {
 			t.Fatal(err)
 		}

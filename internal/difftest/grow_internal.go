@@ -12,10 +12,21 @@ var internalGrowers = []grower{
 	{"View", growView}, {"Attention", growAttention}, {"QuantizedMatMul", growQuantizedMatMul},
 	{"RMSMatMul", growRMSMatMul},
 	{"IntegerMatMul", growIntegerMatMul}, {"IntegerConv", growIntegerConv},
-	{"RMSNormalization", growInternalRMSNorm},
+	{"RMSNormalization", growInternalRMSNorm}, {"Select", growSelect},
 	{"LSTMCell", func(r *generator) { growCell(r, "LSTMCell", 4, 3) }},
 	{"GRUCell", func(r *generator) { growCell(r, "GRUCell", 3, 2) }},
 	{"RNNCell", func(r *generator) { growCell(r, "RNNCell", 1, 1) }},
+}
+
+// growSelect adds a selection between two values of one shape.
+func growSelect(r *generator) {
+	x := r.of(nil, 0, 4)
+	y := r.shaped(x.DType, dimsOf(x)...)
+	cond := r.shaped(ir.Bool)
+	if r.one(3) {
+		cond = r.shaped(ir.Bool, 1)
+	}
+	r.nodes(ir.InternalDomain, "Select", 1, nil, cond, x, y)
 }
 
 // growView adds a View with random strides: its elements may overlap, run backwards or be broadcast.

@@ -138,7 +138,7 @@ func TestCodeOfLargeTilesIsSmall(t *testing.T) {
 	for precision, tiles := range map[string][]string{
 		"strict": {"conv_tiled_", "conv_pointwise_", "gemm_tiled_", "TM8_TN8"},
 		"fp32":   {"gemm_wgmma_", "Products3"},
-		"tf32":   {"conv_rows_", "conv_wgmma_", "gemm_wgmma_", "Products1"},
+		"tf32":   {"conv_taps_", "conv_groups_", "conv_wgmma_", "gemm_wgmma_", "Products1"},
 		"fp16":   {"conv_wgmma_", "rk__half_rk__half"},
 	} {
 		t.Run(precision, func(t *testing.T) {
@@ -197,7 +197,27 @@ func largeTiles(t *testing.T, together bool) []string {
 	}
 	h := &graphMaker{&onnxpb.GraphProto{Name: proto.String("product")}}
 	h.product()
-	return []string{g.write(t), h.write(t)}
+	k := &graphMaker{&onnxpb.GraphProto{Name: proto.String("taps")}}
+	k.taps()
+	return []string{g.write(t), h.write(t), k.write(t)}
+}
+
+// taps are convolutions whose filters have nine taps for each place of the image, and of groups.
+func (g *graphMaker) taps() {
+	g.Input = append(g.Input, floats("places", 32, 128, 28, 28))
+	g.weights("w7", 128, 128, 1, 1)
+	g.weights("w5", 128, 128, 3, 3)
+	g.weights("w6", 128, 16, 3, 3)
+	g.node("Conv", "c7", "places", "w7")
+	g.node("Relu", "a7", "c7")
+	ints(g.node("Conv", "c5", "a7", "w5"), "pads", 1, 1, 1, 1)
+	g.node("HardSwish", "a5", "c5")
+	groups := g.node("Conv", "c6", "a5", "w6")
+	ints(groups, "pads", 1, 1, 1, 1)
+	groups.Attribute = append(groups.Attribute, &onnxpb.AttributeProto{Name: proto.String("group"),
+		Type: onnxpb.AttributeProto_INT.Enum(), I: proto.Int64(8)})
+	g.node("HardSwish", "y3", "c6")
+	g.Output = append(g.Output, floats("y3", 32, 128, 28, 28))
 }
 
 func (g *graphMaker) product() {

@@ -157,7 +157,7 @@ type turns struct {
 }
 
 // leastTiles is how many candidates of one rKernel an rOperator has checked at least.
-const leastTiles = 2
+const leastTiles = 1
 
 func newTurns(cases int) *turns { return &turns{cases: cases, begun: map[string]int{}} }
 
