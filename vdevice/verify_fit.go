@@ -85,6 +85,17 @@ func (n *Needs) leastShared() int {
 		leastRing*(n.StreamStep+schema.SharedAlign+schema.StageBarrierBytes)
 }
 
+// executorShared is room for the executor's own part of shared memory where nothing is streamed: 2176 bytes on a GPU.
+const executorShared = 3 << 10
+
+// loadedShared is what a vEU must offer for the program to be loaded.
+func (n *Needs) loadedShared() int {
+	if n.StreamStep == 0 {
+		return n.leastShared() + executorShared
+	}
+	return n.leastShared()
+}
+
 // SlotRoom is how many words of slots have room beside the other needs, on a device.
 func (n Needs) SlotRoom(s *device.Spec) int {
 	n.SlotWords = 0
@@ -109,7 +120,7 @@ func (p *Program) Needs() Needs {
 // FitsOn reports whether a vEU of the device offers n.
 func (n Needs) FitsOn(s *device.Spec) bool {
 	threads := n.blockThreads()
-	return threads <= s.Threads && n.leastShared() <= s.SharedBound() && n.Registers <= s.RegisterBound(threads)
+	return threads <= s.Threads && n.loadedShared() <= s.SharedBound() && n.Registers <= s.RegisterBound(threads)
 }
 
 // LackingOn lists what of n a vEU of the device cannot offer while all vEUs are resident at once. The list is empty
@@ -120,7 +131,7 @@ func (n Needs) LackingOn(s *device.Spec) []string {
 	if threads > s.Threads {
 		out = append(out, fmt.Sprintf("%d threads, a vEU of %s has %d", threads, s.Name, s.Threads))
 	}
-	if shared := n.leastShared(); shared > s.SharedBound() {
+	if shared := n.loadedShared(); shared > s.SharedBound() {
 		out = append(out, fmt.Sprintf("%d bytes of shared memory, a vEU of %s has %d", shared, s.Name, s.SharedBound()))
 	}
 	if bound := s.RegisterBound(threads); n.Registers > bound {

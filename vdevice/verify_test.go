@@ -197,7 +197,8 @@ func TestResources(t *testing.T) {
 	}{
 		{256, 1024, 255, ""},
 		{512, 1024, 64, "512 threads"},
-		{256, 200_000, 64, "200000 bytes of shared memory"},
+		{256, 200_000, 64, "203072 bytes of shared memory"},
+		{256, 128 << 10, 64, "134144 bytes of shared memory"}, // nothing is left to the executor
 		{256, 1024, 256, "256 registers"},
 	} {
 		m := vdevicetest.New("r")
