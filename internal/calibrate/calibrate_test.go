@@ -93,8 +93,7 @@ func TestSpec(t *testing.T) {
 	latency, l2 := want.Cost.Latency, want.Cost.L2PerSM
 	want.Cost.Latency, want.Cost.L2PerSM = h200.Measured.Latency, h200.Measured.L2PerSM
 	want.Measured, want.Kernels, want.InPrograms = want.Cost, h200.Kernels, h200.InPrograms
-	want.Fitted, want.Tensor = h200.Fitted, h200.Tensor
-	want.Slower, want.Programs = h200.Slower, h200.Programs
+	want.Fitted, want.Tensor, want.Slower, want.Programs = h200.Fitted, h200.Tensor, h200.Slower, h200.Programs
 	want.Cost = want.Fitted.Planned(want.Measured)
 	if d := cmp.Diff(want, s); d != "" {
 		t.Error(d)
@@ -113,11 +112,10 @@ func TestSpec(t *testing.T) {
 	want.Name, want.VEUsPerSM, want.Measured.Source, want.Fitted, want.Tensor = "mine", 2, b.Cost.Source, base.Fitted,
 		base.Tensor
 	fromModels(&want.Measured, &device.Cost{})
-	want.Measured.Latency, want.Measured.L2PerSM, want.Kernels, want.InPrograms = latency, l2, nil, nil
-	want.Slower, want.Programs = nil, device.ProgramFit{}
+	want.Measured.Latency, want.Measured.L2PerSM = latency, l2
+	want.Kernels, want.InPrograms, want.Slower, want.Programs = nil, nil, nil, device.ProgramFit{}
 	want.Cost = want.Measured
-	want.Cost.Hop *= 2
-	want.Clusters = device.Clusters{} // base has several vEUs in an SM
+	want.Cost.Hop, want.Clusters = 2*want.Cost.Hop, device.Clusters{} // base has several vEUs in an SM
 	if d := cmp.Diff(want, b); d != "" {
 		t.Error(d)
 	}
