@@ -28,7 +28,7 @@ var allowed = map[string]string{
 	"ir":                 "internal/diag",
 	"ir/onnx":            "ir ir/onnx/onnxpb internal/diag internal/limits internal/npy",
 	"ir/eval":            "ir internal/limits",
-	"ir/axes":            "ir internal/diag",
+	"ir/axes":            "ir ir/eval internal/diag",
 	// What fuses with an operator is in the manifests of its rKernels.
 	"graphopt":         "ir ir/eval rkernels internal/diag internal/dump precision",
 	"rkernels":         "ir rkernels/functor internal/diag",

@@ -1,14 +1,7 @@
 package commands
 
 import (
-	"path/filepath"
 	"testing"
-
-	"github.com/rammerc/rammerc/internal/driver"
-	"github.com/rammerc/rammerc/internal/engine"
-	"github.com/rammerc/rammerc/internal/runner"
-	"github.com/rammerc/rammerc/ir"
-	"github.com/rammerc/rammerc/ir/eval"
 )
 
 // flowText decides by computed conditions, one inside of another, and by how many elements it finds. Branches read values
@@ -78,38 +71,5 @@ const flowText = `graph "flow" (%x: float32[8,16], %t: float32[], %w: float32[16
 
 // Programs take the branches that the evaluator takes, as rPrograms and in waves.
 func TestFlow(t *testing.T) {
-	needCxx(t)
-	model := inferred(t, flowText)
-	c := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Emit: driver.EmitLibrary}
-	c.Path = model
-	built, err := driver.Compile(&driver.Job{}, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := driver.Load(&driver.Job{}, driver.ModelOptions{Path: model}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, mode := range []runner.Mode{runner.RProgram, runner.Waves} {
-		lib, err := engine.OpenLibrary(built.Library, runner.Options{Mode: mode})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, threshold := range []float32{-9, 0, 9, 0.4, -0.4, -9} {
-			in := engine.RandomInputs(engine.GraphPorts(m.Graph.Inputs), uint64(i), 1)
-			in["t"] = ir.FromSlice(ir.Float32, []float32{threshold})
-			want, err := eval.Run(m.Graph, in, eval.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := lib.Run(in)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sameFound(t, m.Graph, got, want)
-		}
-		if err := lib.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	findsAsEvaluator(t, flowText, []float32{-9, 0, 9, 0.4, -0.4, -9})
 }

@@ -133,6 +133,34 @@ func inferred(t *testing.T, text string) string {
 	return path
 }
 
+// A number that depends on the extents in another way than near the largest ones stands in the way of a general program,
+// and of no other.
+func TestGeneralProgramOfOtherFunctions(t *testing.T) {
+	model := inferred(t, `graph "limited" (%x: float32[batch,seq]) {
+  %s = Shape(%x) {start = 1, end = 2}
+  %most = const int64[1] {20}
+  %n = Min(%s, %most)
+  %f = Cast(%n) {to = 1}
+  %y = Mul(%x, %f)
+  return %y
+}
+`)
+	compile := func(dims ...string) error {
+		c := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Emit: driver.EmitSources}
+		c.Path, c.Dims = model, dims
+		_, err := driver.Compile(&driver.Job{}, c)
+		return err
+	}
+	if err := compile("batch=2", "seq=1..32"); err == nil || !strings.Contains(err.Error(), "dynamic-function") {
+		t.Errorf("seq=1..32: %v, want dynamic-function", err)
+	}
+	for _, dims := range [][]string{{"batch=2", "seq=32"}, {"batch=1..4", "seq=32"}, {"batch=1..4", "seq=20..32"}} {
+		if err := compile(dims...); err != nil {
+			t.Errorf("%v: %v", dims, err)
+		}
+	}
+}
+
 // One compilation serves all extents of the ranges: the results are the evaluator's at extents drawn at random, and at
 // those that --dim gives; others are refused with the input, the axis and the range.
 func TestGeneralProgram(t *testing.T) {

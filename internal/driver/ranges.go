@@ -148,6 +148,9 @@ func (c *Compilation) prepareGeneral(job *Job, ranges []axes.Range) error {
 	if err := knownSymbols(open, ranges); err != nil {
 		return diag.InFile(err, asked.Path)
 	}
+	if err := axes.CheckFunctions(open.Graph, ranges); err != nil {
+		return Explain(diag.InFile(err, asked.Path), open)
+	}
 	var shapes []ir.Shape
 	for _, v := range open.Graph.Inputs {
 		shapes = append(shapes, v.Shape)

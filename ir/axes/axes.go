@@ -15,6 +15,9 @@
 // axis, its rKernel must be told how much of the axis is live. Analyse follows the axes through the graph and checks
 // each operator by a rule (rules.go). An operator without a rule is refused with its name.
 //
+// Graphs are compared at the largest extents and near them. CheckFunctions refuses models whose small numbers, such as
+// Min(seq, 128), are other functions of the extents further down.
+//
 // Some extents are not even known before a run: counted operators (ir.Node.Counted) find elements, and how many there
 // are is an extent that later operators read in device memory. Such an extent may be 0. For the rest it is a symbol as
 // any other, with the range from 0 to the most that can be found.

@@ -155,33 +155,47 @@ func quantizedAttention(c *rewriting) {
 	selfAttention(c, c.cast(c.emit("Add", nil, qkv, c.cast(in[2], ir.Float32)), d), 5, 8, -1)
 }
 
+// widths are the numbers of columns that queries, keys and values have in qkv along an axis, a third each if the attribute
+// qkv_hidden_sizes does not say. ok is false if the node cannot be rewritten, or not yet.
+func (m *contribMask) widths(qkv *ir.Value, axis int) (sizes []int64, ok bool) {
+	given, _ := m.take("qkv_hidden_sizes", ir.AttrInts)
+	width, known := m.knownExtent(qkv, axis)
+	switch sizes = given.Ints; {
+	case m.refused || !m.setType(qkv):
+		return nil, false
+	case !known:
+		m.later("unknown-extent", "the width of the weights cannot be inferred, but the operator's rewriting depends on it")
+		return nil, false
+	case len(sizes) == 0:
+		sizes = []int64{width / 3, width / 3, width / 3}
+	}
+	if len(sizes) != 3 || sizes[0]+sizes[1]+sizes[2] != width {
+		m.refuse("bad-attribute", "attribute qkv_hidden_sizes", "", "%v do not divide %d columns", sizes, width)
+		return nil, false
+	}
+	return sizes, true
+}
+
 // selfAttention attends with the queries, keys and values that are side by side in qkv. mask, past and bias are the
 // numbers of inputs; bias is -1 if the operator has none.
 func selfAttention(c *rewriting, qkv *ir.Value, mask, past, bias int) {
 	m := newContribAttention(c)
 	m.causal = c.takeInt("unidirectional", 0) != 0
-	sizes, given := c.take("qkv_hidden_sizes", ir.AttrInts)
 	for _, name := range []string{"past_present_share_buffer", "do_rotary"} {
 		if c.takeInt(name, 0) != 0 {
 			c.refuse("unsupported-op", "attribute "+name, "", "only 0 is supported")
 		}
 	}
 	c.takeInt("rotary_embedding_dim", 0)
-	width, known := c.knownExtent(qkv, 2)
-	switch {
-	case c.refused || !m.setType(qkv):
-		return
-	case !known:
-		c.later("unknown-extent", "the width of the weights cannot be inferred, but the operator's rewriting depends on it")
-		return
-	case !given || len(sizes.Ints) == 0:
-		sizes.Ints = []int64{width / 3, width / 3, width / 3}
-	}
-	if len(sizes.Ints) != 3 || sizes.Ints[0]+sizes.Ints[1]+sizes.Ints[2] != width || sizes.Ints[0] != sizes.Ints[1] {
-		c.refuse("bad-attribute", "attribute qkv_hidden_sizes", "", "%v do not divide %d columns", sizes.Ints, width)
+	sizes, ok := m.widths(qkv, 2)
+	if !ok {
 		return
 	}
-	q, k, v := sizes.Ints[0], sizes.Ints[1], sizes.Ints[2]
+	if sizes[0] != sizes[1] {
+		c.refuse("bad-attribute", "attribute qkv_hidden_sizes", "", "%v: queries and keys have different sizes", sizes)
+		return
+	}
+	q, k, v := sizes[0], sizes[1], sizes[2]
 	m.q, m.k = m.splitHeads(c.slice(qkv, 2, 0, q), m.heads), m.splitHeads(c.slice(qkv, 2, q, q+k), m.heads)
 	m.v = m.splitHeads(c.slice(qkv, 2, q+k, q+k+v), m.heads)
 	var pastValue *ir.Value
@@ -306,22 +320,11 @@ func packedAttention(c *rewriting) {
 	}
 	qkv := c.emit("Add", nil, c.emit("MatMul", nil, c.n.Input(0), c.n.Input(1)), c.n.Input(2))
 	m := newContribAttention(c)
-	sizes, given := c.take("qkv_hidden_sizes", ir.AttrInts)
-	width, known := c.knownExtent(qkv, 1)
-	switch {
-	case c.refused || !m.setType(qkv):
-		return
-	case !known:
-		c.later("unknown-extent", "the width of the weights cannot be inferred, but the operator's rewriting depends on it")
-		return
-	case !given:
-		sizes.Ints = []int64{width / 3, width / 3, width / 3}
-	}
-	if len(sizes.Ints) != 3 || sizes.Ints[0]+sizes.Ints[1]+sizes.Ints[2] != width {
-		c.refuse("bad-attribute", "attribute qkv_hidden_sizes", "", "%v do not divide %d columns", sizes.Ints, width)
+	sizes, ok := m.widths(qkv, 1)
+	if !ok {
 		return
 	}
-	q, k := sizes.Ints[0], sizes.Ints[0]+sizes.Ints[1]
+	q, k, width := sizes[0], sizes[0]+sizes[1], sizes[0]+sizes[1]+sizes[2]
 	tokens := c.unsqueeze(qkv, 0)
 	m.q, m.k = m.splitHeads(c.slice(tokens, 2, 0, q), m.heads), m.splitHeads(c.slice(tokens, 2, q, k), m.heads)
 	m.v = m.splitHeads(c.slice(tokens, 2, k, width), m.heads)
@@ -334,66 +337,4 @@ func packedAttention(c *rewriting) {
 	if y, _ := m.attended(); !c.refused {
 		c.finish(c.squeeze(y, 0))
 	}
-}
-
-// contribRotary is RotaryEmbedding with the positions in input 1: one for each token, or the first one of all sequences.
-func contribRotary(c *rewriting) {
-	if !c.arity(4, 4) {
-		return
-	}
-	rank, ok := c.rankOf(0, 3, 4)
-	ids, ok2 := c.rankOf(1, 0, 1, 2)
-	interleaved, heads := c.takeInt("interleaved", 0) != 0, c.takeInt("num_heads", 0)
-	turned := c.takeInt("rotary_embedding_dim", 0)
-	c.takeInt("is_packed_batching", 0)
-	if scale := c.takeFloat("scale", 1); scale != 1 {
-		c.refuse("unsupported-op", "attribute scale", "", "only 1 is supported")
-	}
-	if !ok || !ok2 || c.refused {
-		return
-	}
-	x, lengthAxis := c.n.Input(0), 1
-	if rank == 4 {
-		lengthAxis = 2
-	}
-	positions := c.n.Input(1)
-	if ids < 2 {
-		first := c.reshape(positions, 1, 1)
-		positions = c.emit("Add", nil, c.unsqueeze(c.countTo(c.extentOf(x, lengthAxis)), 0), first)
-	}
-	if rank == 3 {
-		if heads == 0 { // then the width of the tables says the size of a head
-			half, known := c.knownExtent(c.n.Input(2), 1)
-			width, known2 := c.knownExtent(x, 2)
-			if !known || !known2 || half < 1 || width%(2*half) != 0 {
-				c.later("unknown-extent", "the number of heads cannot be inferred, but the operator's rewriting depends on it")
-				return
-			}
-			heads = width / (2 * half)
-		}
-		x = c.splitHeads(x, heads)
-	}
-	y := c.turned(x, positions, c.n.Input(2), c.n.Input(3), turned, interleaved)
-	if rank == 3 {
-		y = c.reshape(c.transpose(y, 0, 2, 1, 3), 0, 0, -1)
-	}
-	c.finish(y)
-}
-
-// turned rotates the first size elements of each head of x[batch][heads][length][…] by the angles of positions, which
-// are [batch or 1][length]. If size is 0 the tables say it.
-func (c *rewriting) turned(x, positions, cos, sin *ir.Value, size int64, interleaved bool) *ir.Value {
-	if half, known := c.knownExtent(cos, 1); size == 0 && known {
-		size = 2 * half
-	}
-	table := func(t *ir.Value) *ir.Value { return c.unsqueeze(c.emit("Gather", axisAttr(0), t, positions), 1) }
-	part, rest := x, (*ir.Value)(nil)
-	if n, known := c.knownExtent(x, 3); size > 0 && (!known || n != size) {
-		part, rest = c.slice(x, 3, 0, size), c.slice(x, 3, size, math.MaxInt64)
-	}
-	y := c.rotated(part, table(cos), table(sin), interleaved)
-	if rest != nil {
-		y = c.concat(3, y, rest)
-	}
-	return y
 }
