@@ -4,8 +4,10 @@
 
 Each thread has a context of its own, and runs inferences on CUDA tensors of PyTorch: by turns on the library's own
 stream, on a stream of PyTorch, with new tensors and with the same ones, which the library records as a CUDA graph when
-they come again. One more thread multiplies and copies on the legacy default stream all the while. OUT gets threads.json,
-and the exit status is 1 if a call fails or a bit differs. The checks of tensors in the module are tried first.
+they come again. One more thread multiplies and copies on the legacy default stream all the while. Every 20 s a line says how
+far the threads are, and OUT gets threads.json, so that a run that is cut off leaves what it has shown. It has the memory
+of the process and of the device at each of these times: neither may grow. The exit status is 1 if a call fails, a bit
+differs, or a thread makes no progress for a minute. The checks of tensors in the module are tried first.
 """
 import glob
 import importlib.util
@@ -109,28 +111,69 @@ class Worker(threading.Thread):
                     self.problems.append(f"{os.path.basename(self.folder)}: run {self.runs} of thread {self.number} differs")
 
 
+def resident_mb():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+class Watch:
+    """Looks at the workers every 20 s, prints how far they are, and keeps the memory that was in use."""
+
+    def __init__(self, workers):
+        self.workers, self.start = workers, time.monotonic()
+        self.next, self.memory, self.stuck = self.start + 20, [], []
+        self.last, self.moved = [0] * len(workers), [self.start] * len(workers)
+
+    def look(self, beside):
+        now = time.monotonic()
+        if now < self.next:
+            return False
+        self.next = now + 20
+        free, total = torch.cuda.mem_get_info()
+        row = {"second": round(now - self.start), "host_mb": round(resident_mb(), 1), "device_mb": round((total - free) / 2**20, 1)}
+        self.memory.append(row)
+        for i, w in enumerate(self.workers):
+            if w.runs != self.last[i] or not w.is_alive():
+                self.last[i], self.moved[i] = w.runs, now
+            elif now - self.moved[i] > 60:
+                self.stuck = [f"thread {i} ({os.path.basename(w.folder)}) makes no progress after run {w.runs}"]
+        runs, problems = sum(w.runs for w in self.workers), [p for w in self.workers for p in w.problems]
+        print(f"{row['second']} s: {runs} inferences, {beside} kernels beside them, host {row['host_mb']} MB, "
+              f"device {row['device_mb']} MB, problems: {problems + self.stuck}", flush=True)
+        return True
+
+
 def main():
     out, seconds, count, folders = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), sys.argv[4:]
-    wrong = [f"{os.path.basename(f)}: {w}" for f in folders for w in checks(f)]
+    made, wrong = made_with(), [f"{os.path.basename(f)}: {w}" for f in folders for w in checks(f)]
     until, wanted = time.monotonic() + seconds, {}
     workers = [Worker(folders[i % len(folders)], i, until, wanted) for i in range(count)]
+    watch, beside = Watch(workers), 0
+
+    def report(ended):
+        problems = [p for w in workers for p in w.problems] + watch.stuck
+        runs = {os.path.basename(f): sum(w.runs for w in workers if w.folder == f) for f in folders}
+        result = {"schema": "rammerc/threads/v1", **made, "torch": torch.__version__, "threads": count,
+                  "seconds": round(time.monotonic() - watch.start, 1), "ended": ended, "inferences": runs,
+                  "default_stream_kernels": beside, "module_checks": wrong, "memory": watch.memory, "problems": problems,
+                  "ok": ended and not wrong and not problems}
+        with open(os.path.join(out, "threads.json"), "w") as f:
+            json.dump(result, f, indent=1)
+            f.write("\n")
+        return result
+
     for w in workers:
+        w.daemon = True  # a thread that hangs must not keep the process from ending
         w.start()
     a = torch.randn(512, 512, device="cuda")
-    beside = 0
-    while any(w.is_alive() for w in workers):
+    while any(w.is_alive() for w in workers) and not watch.stuck:
         (a @ a).sum().item()  # on the legacy default stream
         beside += 1
-    problems = [p for w in workers for p in w.problems]
-    runs = {os.path.basename(f): sum(w.runs for w in workers if w.folder == f) for f in folders}
-    result = {"schema": "rammerc/threads/v1", **made_with(), "torch": torch.__version__, "threads": count, "seconds": seconds,
-              "inferences": runs, "default_stream_kernels": beside, "module_checks": wrong, "problems": problems,
-              "ok": not wrong and not problems}
-    with open(os.path.join(out, "threads.json"), "w") as f:
-        json.dump(result, f, indent=1)
-        f.write("\n")
-    print(json.dumps(result, indent=1))
-    sys.exit(0 if result["ok"] else 1)
+        if watch.look(beside):
+            report(False)
+    result = report(True)
+    print(json.dumps(result, indent=1), flush=True)
+    os._exit(0 if result["ok"] else 1)
 
 
 main()
