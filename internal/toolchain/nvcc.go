@@ -2,7 +2,6 @@ package toolchain
 
 import (
 	"context"
-	"crypto/sha256"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // NVCC is CUDA's compiler.
@@ -153,23 +153,25 @@ func (n *NVCC) BuildLibrary(ctx context.Context, dir, name string, archs []strin
 	if err != nil {
 		return nil, err
 	}
-	keep, err := buildFolder(dir, name, append(append([]string{version}, arch...), flags...))
+	keep, err := buildFolder(dir, name)
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(keep)
 	common := append([]string{"-std=c++20", "-O3"}, flags...)
 	b := &Build{Compiler: "nvcc " + version, Flags: common, Archs: archs}
-	object := filepath.Join(keep, name+".o")
-	compile := append([]string{n.Path}, common...)
+	folder := filepath.Base(keep) // as seen from dir
+	object := filepath.Join(folder, name+".o")
+	unnamed, env := withoutFolder(name + ".cu")
+	compile := append(append([]string{n.Path}, common...), unnamed...)
 	compile = append(compile, arch...)
 	compile = append(compile, "-Xptxas", "-v", "-Xcompiler", "-fPIC", "-Xcompiler", "-fvisibility=hidden",
-		"-frandom-seed="+name, "--keep", "--keep-dir", keep, "-c", name+".cu", "-o", object)
+		"-frandom-seed="+name, "--keep", "--keep-dir", ".", "-c", name+".cu", "-o", name+".o")
 	shared := []string{n.Path, "-shared", "-Xcompiler", "-fPIC", "-Xlinker", "--version-script=" + name + ".map",
 		"-Xlinker", "-soname=lib" + name + ".so"}
 	link := append(shared, arch...)
 	link = append(append(link, object, "-o", "lib"+name+".so"), n.libraryFlags()...)
-	if err := b.run(ctx, keep, compile); err != nil {
+	if err := b.run(ctx, keep, compile, env...); err != nil {
 		return b, err
 	}
 	b.Kernels = readKernels(b.Runs[0].Output)
@@ -179,39 +181,34 @@ func (n *NVCC) BuildLibrary(ctx context.Context, dir, name string, archs []strin
 			return b, err
 		}
 	}
-	if err := b.run(ctx, dir, link); err != nil {
+	temporary := "TMPDIR=" + folder
+	if err := b.run(ctx, dir, link, temporary); err != nil {
 		return b, err
 	}
-	return b, b.run(ctx, dir, []string{n.Path, "-lib", object, "-o", "lib" + name + ".a"})
+	return b, b.run(ctx, dir, []string{n.Path, "-lib", object, "-o", "lib" + name + ".a"}, temporary)
 }
 
-// buildFolder makes a temporary folder with copies of the sources. nvcc derives symbols from the path of the file that
-// it compiles, so the folder is named after a hash of the content: then the same sources give the same bytes. While
-// another process builds the same sources the name is taken, and any other must do.
-func buildFolder(dir, name string, flags []string) (string, error) {
-	hash := sha256.New()
-	fmt.Fprintln(hash, flags)
-	files := map[string][]byte{}
+// buildFolder makes a folder in dir with copies of the sources, in which nvcc compiles them and keeps its intermediate
+// files. Whoever removes dir, or finds it abandoned, removes that folder with it. Line tables have the time of a source,
+// which is made the same for all builds.
+func buildFolder(dir, name string) (string, error) {
+	folder, err := os.MkdirTemp(dir, "nvcc-")
+	if err != nil {
+		return "", err
+	}
 	for _, ext := range []string{".cu", ".h"} {
 		data, err := os.ReadFile(filepath.Join(dir, name+ext))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // nvcc says so if it is needed
 		}
+		copied := filepath.Join(folder, name+ext)
+		if err == nil {
+			err = os.WriteFile(copied, data, 0o666)
+		}
+		if err == nil {
+			err = os.Chtimes(copied, sourceTime, sourceTime)
+		}
 		if err != nil {
-			return "", err
-		}
-		files[name+ext] = data
-		fmt.Fprintf(hash, "%d\n%s", len(data), data)
-	}
-	folder := filepath.Join(os.TempDir(), fmt.Sprintf("rammerc-nvcc-%x", hash.Sum(nil)[:8]))
-	err := os.Mkdir(folder, 0o700)
-	if err != nil {
-		if folder, err = os.MkdirTemp("", "rammerc-nvcc-"); err != nil {
-			return "", err
-		}
-	}
-	for file, data := range files {
-		if err := os.WriteFile(filepath.Join(folder, file), data, 0o666); err != nil {
 			os.RemoveAll(folder)
 			return "", err
 		}
@@ -219,8 +216,20 @@ func buildFolder(dir, name string, flags []string) (string, error) {
 	return folder, nil
 }
 
-func (b *Build) run(ctx context.Context, dir string, command []string) error {
-	r, err := run(ctx, dir, command...)
+// sourceTime is the time that sources have in line tables.
+var sourceTime = time.Unix(946684800, 0)
+
+// withoutFolder are flags and an environment that keep the name of the folder in which nvcc works out of what it writes.
+// From the path of a source cudafe++ and cicc derive the names of what is in unnamed namespaces, and line tables have
+// the current folder, as $PWD spells it. /proc/self/cwd is a spelling that holds everywhere. Temporary files are in the
+// folder, too.
+func withoutFolder(source string) (flags, env []string) {
+	path := "--orig_src_path_name " + source
+	return []string{"-Xcudafe", path, "-Xcicc", path}, []string{"PWD=/proc/self/cwd", "TMPDIR=."}
+}
+
+func (b *Build) run(ctx context.Context, dir string, command []string, env ...string) error {
+	r, err := runWith(ctx, dir, env, command...)
 	b.Runs = append(b.Runs, r)
 	return err
 }
@@ -327,7 +336,10 @@ func (n *NVCC) BuildObject(ctx context.Context, dir, source, object, arch string
 	if err != nil {
 		return nil, err
 	}
-	keep, err := os.MkdirTemp("", "rammerc-nvcc-")
+	keep, err := filepath.Abs(dir)
+	if err == nil {
+		keep, err = os.MkdirTemp(keep, "nvcc-")
+	}
 	if err != nil {
 		return nil, err
 	}

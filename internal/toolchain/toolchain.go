@@ -64,9 +64,14 @@ type Run struct {
 
 // run executes a command in dir and waits for it.
 func run(ctx context.Context, dir string, command ...string) (*Run, error) {
+	return runWith(ctx, dir, nil, command...)
+}
+
+// runWith is run with more variables in the environment, "NAME=VALUE".
+func runWith(ctx context.Context, dir string, env []string, command ...string) (*Run, error) {
 	cmd := process.Command(ctx, command[0], command[1:]...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Env = append(append(os.Environ(), "LC_ALL=C"), env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	start := time.Now()
