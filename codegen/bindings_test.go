@@ -1,11 +1,14 @@
 package codegen
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
 // userFolder is a library folder with the library built, and the expected output beside it.
@@ -141,25 +144,63 @@ func main() {
 	}
 }
 
+// Programs find the library by pkg-config and by CMake, where the compiler has put it and where it is installed, and link
+// the shared or the static one. They run from any folder.
 func TestBuildSystems(t *testing.T) {
 	t.Parallel()
 	dir, _ := userFolder(t)
-	main := "#include <stencil.h>\nint main(void) {\n  stencil_ctx *c;\n  return stencil_create(0, &c);\n}\n"
-	if err := os.WriteFile(filepath.Join(dir, "main.c"), []byte(main), 0o666); err != nil {
+	cxx, err := toolchain.FindCxx("")
+	if err == nil {
+		_, err = cxx.BuildLibrary(t.Context(), dir, "stencil", "-O0")
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("pkg-config", func(t *testing.T) {
-		need(t, "pkg-config", "--version")
-		need(t, "cc", "--version")
-		command(t, dir, "sh", "-c", "PKG_CONFIG_PATH=pkgconfig cc main.c $(PKG_CONFIG_PATH=pkgconfig pkg-config --cflags --libs stencil) -o user && ./user")
-	})
-	t.Run("cmake", func(t *testing.T) {
-		need(t, "cmake", "--version")
-		lists := fmt.Sprintf("cmake_minimum_required(VERSION 3.10)\nproject(user C)\nfind_package(stencil REQUIRED CONFIG PATHS %s/cmake)\n"+
-			"add_executable(user main.c)\ntarget_link_libraries(user stencil::stencil)\n", dir)
-		if err := os.WriteFile(filepath.Join(dir, "CMakeLists.txt"), []byte(lists), 0o666); err != nil {
+	user, prefix := t.TempDir(), filepath.Join(t.TempDir(), "installed")
+	writeFile := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(user, name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		command(t, dir, "sh", "-c", "cmake -B build . && cmake --build build && build/user")
+	}
+	writeFile("main.c", "#include <stencil.h>\nint main(void) {\n  stencil_ctx *c;\n  return stencil_create(0, &c);\n}\n")
+	pkgConfig := func(t *testing.T, folder string) {
+		t.Helper()
+		need(t, "pkg-config", "--version")
+		need(t, "cc", "--version")
+		command(t, user, "sh", "-c", "export PKG_CONFIG_PATH="+folder+
+			"; cc main.c $(pkg-config --cflags --libs 'stencil >= "+abi.Version+"') -o user && cd / && "+user+"/user")
+		if flags := command(t, user, "sh", "-c", "PKG_CONFIG_PATH="+folder+" pkg-config --cflags --libs stencil"); strings.Contains(flags, "..") {
+			t.Errorf("relative paths in %s", flags)
+		}
+	}
+	cmake := func(t *testing.T, folder string) {
+		t.Helper()
+		writeFile("CMakeLists.txt", "cmake_minimum_required(VERSION 3.14)\nproject(user C)\nfind_package(stencil "+abi.Version+
+			" REQUIRED CONFIG PATHS "+folder+" NO_DEFAULT_PATH)\nadd_executable(user main.c)\n"+
+			"target_link_libraries(user stencil::stencil)\nadd_executable(whole main.c)\n"+
+			"target_link_libraries(whole stencil::stencil_static)\nconfigure_file(${stencil_WEIGHTS} stencil.weights COPYONLY)\n")
+		command(t, user, "sh", "-c", "rm -rf build && cmake -B build . && cmake --build build && cd / && "+user+"/build/user && "+
+			user+"/build/whole")
+		for _, version := range []string{"0.9", "2.0", "1.99"} {
+			writeFile("CMakeLists.txt", "cmake_minimum_required(VERSION 3.14)\nproject(user C)\nfind_package(stencil "+version+
+				" QUIET CONFIG PATHS "+folder+" NO_DEFAULT_PATH)\nif(stencil_FOUND)\n  message(FATAL_ERROR found)\nendif()\n")
+			command(t, user, "sh", "-c", "rm -rf build && cmake -B build .")
+		}
+	}
+	t.Run("pkg-config", func(t *testing.T) { pkgConfig(t, dir) })
+	t.Run("cmake", func(t *testing.T) {
+		need(t, "cmake", "--version")
+		cmake(t, dir+"/cmake")
+	})
+	t.Run("installed", func(t *testing.T) {
+		need(t, "cmake", "--version")
+		command(t, dir, "sh", "-c", "cmake -B "+user+"/install . && cmake --install "+user+"/install --prefix "+prefix)
+		if err := os.RemoveAll(dir); err != nil { // nothing may come from there
+			t.Fatal(err)
+		}
+		cmake(t, prefix)
+		folder := command(t, prefix, "find", prefix, "-name", "pkgconfig")
+		pkgConfig(t, strings.TrimSpace(folder))
 	})
 }

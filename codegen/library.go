@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
@@ -30,7 +31,9 @@ func files(l *layout) []file {
 		{"go/" + n + ".go", l.template("module.go.in")},
 		{"go/go.mod", text(fmt.Sprintf("module %s\n\ngo 1.21\n", n))},
 		{"cmake/" + n + "-config.cmake", l.template("config.cmake.in")},
-		{"pkgconfig/" + n + ".pc", l.template("pkgconfig.pc.in")},
+		{"cmake/" + n + "-config-version.cmake", l.template("version.cmake.in")},
+		{"CMakeLists.txt", l.template("lists.cmake.in")},
+		{n + ".pc", l.template("pkgconfig.pc.in")},
 	}
 	if l.general() {
 		out = append(out, file{"go/" + n + "_dims.go", l.template("general.go.in")})
@@ -57,16 +60,20 @@ func (l *layout) template(name string) func(io.Writer) error {
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	arch := l.plan.Spec.Arch
-	if arch = toolchain.CodeArch(arch); !strings.HasPrefix(arch, "sm_") {
-		arch = "native"
+	arch, cuda := toolchain.CodeArch(l.plan.Spec.Arch), "ON"
+	if !strings.HasPrefix(arch, "sm_") {
+		arch, cuda = "native", "OFF"
 	}
+	major, _, _ := strings.Cut(abi.Version, ".")
 	return text(strings.NewReplacer(
 		"@NAME@", l.opt.Name,
 		"@MODEL@", plain(l.opt.Model),
 		"@VERSION@", plain(l.opt.Version),
 		"@DEVICE@", plain(deviceName(l.plan.Spec)),
 		"@ARCH@", arch,
+		"@CUDA@", cuda,
+		"@INTERFACE@", abi.Version,
+		"@MAJOR@", major,
 		"@PORTS@", l.portList(),
 	).Replace(string(data)))
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,7 +38,10 @@ func completeFlags(root *cobra.Command) {
 				_ = cmd.RegisterFlagCompletionFunc(flag, completeNames(names))
 			}
 		}
-		if strings.Contains(cmd.Use, "MODEL") {
+		switch {
+		case strings.Contains(cmd.Use, "LIBDIR"):
+			cmd.ValidArgsFunction = completeLibrary(strings.Contains(cmd.Use, "MODEL"), strings.Contains(cmd.Use, "…"))
+		case strings.Contains(cmd.Use, "MODEL"):
 			cmd.ValidArgsFunction = completeModel
 		}
 	}
@@ -79,4 +84,34 @@ func completeModel(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return []string{"onnx", "rir"}, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeLibrary offers the library directories in the folder of what has been typed, and models where a command takes
+// these, too. What only leads to either is left to the shell.
+func completeLibrary(models, several bool) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 && !several {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var found []string
+		for _, l := range driver.LibrariesIn(filepath.Dir(word + "x")) {
+			found = append(found, cobra.CompletionWithDesc(l.Dir, "library "+l.Name))
+		}
+		if models {
+			for _, pattern := range []string{"*.onnx", "*.rir"} {
+				files, _ := filepath.Glob(filepath.Join(filepath.Dir(word+"x"), pattern))
+				for _, f := range files {
+					found = append(found, cobra.CompletionWithDesc(f, "model"))
+				}
+			}
+		}
+		found = slices.DeleteFunc(found, func(c string) bool { return !strings.HasPrefix(c, word) })
+		if len(found) > 0 {
+			return found, cobra.ShellCompDirectiveNoFileComp
+		}
+		if models {
+			return completeModel(nil, nil, word)
+		}
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
 }

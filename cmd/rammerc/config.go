@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -66,9 +68,9 @@ func applyConfig(cmd *cobra.Command) error {
 		message := "cannot read the configuration: " + diag.Reason(err).Error()
 		return &diag.Diagnostic{ID: "bad-config", File: file, Message: message}
 	}
-	var sections map[string]map[string]yaml.Node
-	if err := yaml.Unmarshal(data, &sections); err != nil {
-		return &diag.Diagnostic{ID: "bad-config", File: file, Message: strings.ReplaceAll(err.Error(), "\n ", ""), Help: "map command names to flags"}
+	sections, err := readSections(file, data)
+	if err != nil {
+		return err
 	}
 	var l diag.List
 	for _, name := range sortedKeys(sections) {
@@ -88,6 +90,62 @@ func applyConfig(cmd *cobra.Command) error {
 		}
 	}
 	return l.Err()
+}
+
+// readSections reads the flags of each command from a configuration.
+func readSections(file string, data []byte) (map[string]map[string]yaml.Node, error) {
+	var l diag.List
+	bad := func(line int, format string, args ...any) {
+		l.Add(&diag.Diagnostic{ID: "bad-config", File: file, Line: line, Message: fmt.Sprintf(format, args...),
+			Help: "map command names to flags, such as compile: {target: sm_90}"})
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal(data, &document); err != nil {
+		line, message := yamlProblem(err)
+		bad(line, "%s", message)
+		return nil, l.Err()
+	}
+	sections := map[string]map[string]yaml.Node{}
+	if len(document.Content) == 0 { // nothing but comments
+		return sections, nil
+	}
+	commands := document.Content[0]
+	if commands.Kind != yaml.MappingNode {
+		bad(commands.Line, "want a map of commands, found %s", yamlKinds[commands.Kind])
+		return nil, l.Err()
+	}
+	for i := 0; i < len(commands.Content); i += 2 {
+		name, flags := commands.Content[i], commands.Content[i+1]
+		switch {
+		case flags.Kind == yaml.MappingNode:
+			section := map[string]yaml.Node{}
+			if err := flags.Decode(&section); err != nil {
+				line, message := yamlProblem(err)
+				bad(line, "%q: %s", name.Value, message)
+			}
+			sections[name.Value] = section
+		case flags.Tag == "!!null": // a command with nothing behind it
+			sections[name.Value] = nil
+		default:
+			bad(flags.Line, "%q: want a map of flags, found %s", name.Value, yamlKinds[flags.Kind])
+		}
+	}
+	return sections, l.Err()
+}
+
+// yamlKinds are what a user calls the kinds of nodes.
+var yamlKinds = map[yaml.Kind]string{
+	yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value", yaml.MappingNode: "a map", yaml.AliasNode: "an alias",
+}
+
+var yamlPlace = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\s*)?(?:line (\d+): )?(?s:(.*))$`)
+
+// yamlProblem is the line, or 0, and the text of an error of package yaml.
+func yamlProblem(err error) (line int, message string) {
+	m := yamlPlace.FindStringSubmatch(err.Error())
+	line, _ = strconv.Atoi(m[1])
+	first, _, _ := strings.Cut(m[2], "\n")
+	return line, first
 }
 
 func isCommand(root *cobra.Command, name string) bool {
@@ -129,9 +187,25 @@ func setFlag(l *diag.List, flags *pflag.FlagSet, file, key string, node *yaml.No
 			set = func() error { return p.SetAt(v.Value, file, v.Line) }
 		}
 		if err := set(); err != nil {
-			bad(v, "flag %q: %v", key, err)
+			bad(v, "flag %q: %v", key, plainFlagError(err))
 		}
 	}
+}
+
+// wanted says for types of flags whose errors speak of Go's functions what their values are.
+var wanted = map[string]string{
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number that is not negative",
+	"float64": "a number", "duration": "a duration such as 20s or 10m",
+}
+
+// plainFlagError is err in words for people who do not know Go.
+func plainFlagError(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) || wanted[bad.GetFlag().Value.Type()] == "" {
+		return err
+	}
+	f := bad.GetFlag()
+	return fmt.Errorf("--%s %q: want %s", f.Name, bad.GetValue(), wanted[f.Value.Type()])
 }
 
 func configurable(flags *pflag.FlagSet) []string {

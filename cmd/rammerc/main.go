@@ -169,6 +169,7 @@ Results go to standard output, progress and messages to standard error.`,
 	root.PersistentFlags().String("max-memory", "", "the most that the tensors of one stage may take, such as 2GiB "+
 		"(default: half of what the process can have)")
 	root.PersistentFlags().Bool("print-config", false, "print the flags in force, as a configuration file, and stop")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainFlagError(err) })
 	root.Version = driver.Version().Version
 	root.AddCommand(
 		a.compileCommand(), a.tuneCommand(), a.collectCommand(), a.runCommand(), a.verifyCommand(), a.benchCommand(),

@@ -9,6 +9,10 @@ import (
 	"github.com/rammerc/rammerc/schema"
 )
 
+// Version is that of the C interface, which packages of CMake and pkg-config have: the first number changes when a program
+// has to be changed to be compiled with another library, the second when functions or statuses are added.
+const Version = "1.0"
+
 var statusNames = [...]string{
 	schema.StatusOk: "ok", schema.StatusBadArgument: "bad argument",
 	schema.StatusWeightsMissing:  "weights file missing",

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strconv"
@@ -236,4 +237,19 @@ func DeclaredInputs(path string) []string {
 		out = append(out, v.Name)
 	}
 	return out
+}
+
+// LibraryDir is a library directory, by the list of files that compile leaves there.
+type LibraryDir struct{ Dir, Name string }
+
+// LibrariesIn lists the library directories in a folder, and the folder itself if it is one, for completion.
+func LibrariesIn(folder string) []LibraryDir {
+	var found []LibraryDir
+	for _, pattern := range []string{"*.files.json", "*/*.files.json"} {
+		files, _ := filepath.Glob(filepath.Join(folder, pattern))
+		for _, f := range files {
+			found = append(found, LibraryDir{filepath.Dir(f), strings.TrimSuffix(filepath.Base(f), ".files.json")})
+		}
+	}
+	return found
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -43,23 +44,36 @@ func (c *Cxx) Version(ctx context.Context) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// BuildLibrary compiles NAME.cu in dir for the emulator into libNAME.so. More flags, such as
-// -fsanitize=thread or -DRT_DEBUG, come behind the usual ones.
+// BuildLibrary compiles NAME.cu in dir for the emulator into libNAME.so, and libNAME.a where there is ar. More flags, such
+// as -fsanitize=thread or -DRT_DEBUG, come behind the usual ones.
 func (c *Cxx) BuildLibrary(ctx context.Context, dir, name string, flags ...string) (*Run, error) {
-	args := append([]string{c.Path}, c.extra...)
-	args = append(args, "-std=c++20", "-O2", "-fPIC", "-shared", "-pthread")
+	common := append(append([]string{c.Path}, c.extra...), "-std=c++20", "-O2", "-fPIC", "-pthread")
+	common = append(common, flags...)
+	object := name + ".o"
+	compile := append(slices.Clone(common), "-x", "c++", "-c", name+".cu", "-o", object)
+	defer os.Remove(filepath.Join(dir, object))
+	r, err := run(ctx, dir, compile...)
+	if err != nil {
+		return r, err
+	}
+	link := append(common, "-shared")
 	if runtime.GOOS == "linux" {
-		args = append(args, "-Wl,-soname=lib"+name+".so")
+		link = append(link, "-Wl,-soname=lib"+name+".so")
 		if _, err := os.Stat(filepath.Join(dir, name+".map")); err == nil {
-			args = append(args, "-Wl,--version-script="+name+".map")
+			link = append(link, "-Wl,--version-script="+name+".map")
 		}
 	}
-	args = append(args, flags...)
-	args = append(args, "-x", "c++", name+".cu", "-o", "lib"+name+".so")
+	link = append(link, object, "-o", "lib"+name+".so")
 	if runtime.GOOS == "linux" {
-		args = append(args, "-x", "none", "-ldl")
+		link = append(link, "-ldl")
 	}
-	return run(ctx, dir, args...)
+	if r, err := run(ctx, dir, link...); err != nil {
+		return r, err
+	}
+	if ar := lookAll([]string{"ar"}); ar != "" {
+		return run(ctx, dir, ar, "rcsD", "lib"+name+".a", object)
+	}
+	return r, nil
 }
 
 // BuildProgram compiles C++ sources in dir into an executable.
