@@ -42,7 +42,7 @@ func rejectCompileFlags(cmd *cobra.Command, path string) error {
 		"debug", "tsan",
 	}
 	if !given(cmd, "model") { // the reference of a library is a model, too
-		names = append(names, "shape", "bind")
+		names = append(names, "shape", "bind", "channel-block")
 	}
 	for _, name := range names {
 		if given(cmd, name) {

@@ -24,6 +24,8 @@ type ModelOptions struct {
 	Shapes []string // "input=1x3x224x224"
 	Dims   []string // "batch=1", "seq=1..512", "batch=1,4,16"
 	Binds  []string // "shape=[1,2]", "axes=@file.pb"
+
+	ChannelBlock int64 // onnx.Options.ChannelBlock
 }
 
 // onnxOptions parses the flags and reports all that is wrong with them at once. static makes a symbolic dim that is not
@@ -59,6 +61,9 @@ func (o *ModelOptions) onnxOptions(static bool) (onnx.Options, error) {
 		}
 	}
 	opt.Bind = o.bound(&l)
+	if opt.ChannelBlock = o.ChannelBlock; opt.ChannelBlock != 0 && opt.ChannelBlock != 8 && opt.ChannelBlock != 16 {
+		l.Add(diag.New("bad-flag", "--channel-block %d: want 8 or 16", opt.ChannelBlock))
+	}
 	return opt, l.Err()
 }
 

@@ -198,9 +198,8 @@ func domainHelp(domain string) string {
 	switch domain {
 	case "com.microsoft":
 		return "export the model without optimising it for ONNX Runtime"
-	case "com.microsoft.nchwc":
-		return "ONNX Runtime has stored the weights for one kind of CPU; save the model with its extended optimisations, " +
-			"not with all, or without any"
+	case nchwcDomain:
+		return "save the model with ONNX Runtime's extended optimisations, not with all, or without any"
 	case "ai.onnx.ml":
 		return "of classical machine learning, scalers, linear models and trees with numbers as labels are supported"
 	}

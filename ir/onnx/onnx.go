@@ -43,6 +43,9 @@ type Options struct {
 	// Bind makes inputs constants, by name. Elements of type int64 and float64 are converted to the input's element
 	// type, if it can hold them; a single number gets the input's rank.
 	Bind map[string]*ir.Tensor
+	// ChannelBlock is how many channels the blocks have in which ONNX Runtime stored a model's images and weights for a
+	// CPU, 8 or 16; 0 is as the weights say.
+	ChannelBlock int64
 	// RequireStatic makes every symbolic dim of an input that is left unbound an error.
 	RequireStatic bool
 	// Partial makes the import return, along with an error, the model as far as it could be read. Its graph lacks the

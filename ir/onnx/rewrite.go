@@ -113,6 +113,8 @@ func rulesOf(domain string) []rule {
 		return previewRules
 	case contribDomain:
 		return contribRules
+	case nchwcDomain:
+		return nchwcRules
 	case mlDomain:
 		return mlRules
 	}
@@ -129,7 +131,7 @@ type Rewrite struct {
 // Rewrites lists what the importer rewrites, sorted by domain and operator.
 func Rewrites() []Rewrite {
 	var out []Rewrite
-	for _, domain := range []string{"", previewDomain, contribDomain, mlDomain} {
+	for _, domain := range []string{"", previewDomain, contribDomain, nchwcDomain, mlDomain} {
 		for _, r := range rulesOf(domain) {
 			w := Rewrite{domain, r.op, r.from, r.before, r.why}
 			if r.before == always {
