@@ -2,7 +2,7 @@
 GO ?= go
 FUZZTIME ?= 10m
 
-.PHONY: check test conformance race fuzz mutate replay zoo gpu generate fmt
+.PHONY: check test conformance race fuzz soak sanitize mutate replay zoo gpu generate fmt
 
 ## check: formatting, vet, staticcheck, dead code, generated files up to date, clean module file
 check:
@@ -26,9 +26,14 @@ conformance:
 race:
 	$(GO) test -race ./ir/eval ./schedule/... ./internal/outdir ./internal/engine ./profiler/timing ./internal/driver ./internal/runner
 
-## fuzz: each fuzz target for FUZZTIME
+## fuzz: each fuzz target for FUZZTIME, or all of them together for TOTAL seconds
 fuzz:
-	./scripts/fuzz.sh $(FUZZTIME)
+	TOTAL=$(TOTAL) ./scripts/fuzz.sh $(FUZZTIME)
+
+## soak: compiles, runs and verifies models for SOAKTIME while processes are killed at random; nothing half written may be left
+soak:
+	$(GO) build -o .soak/rammerc ./cmd/rammerc
+	$(GO) run ./scripts/soak -rammerc .soak/rammerc -target $(or $(TARGET),emu) -for $(or $(SOAKTIME),1h) testdata/models/digits_*.onnx
 
 ## mutate: plants errors one at a time; fails if the tests of their packages do not notice one
 mutate:

@@ -76,7 +76,7 @@ var allowed = map[string]string{
 	"schema/describe":    "",
 	"schema/generate":    "schema/describe",
 	"codegen/backend":    "codegen/rt",
-	"internal/runner":    "codegen/abi internal/process internal/toolchain internal/diag",
+	"internal/runner":    "codegen/abi internal/outdir internal/process internal/toolchain internal/diag",
 	"internal/calibrate": "codegen/backend internal/process internal/toolchain device",
 	"internal/trace":     "schema internal/diag",
 	"profiler/timing":    "ir internal/tolerance precision",
@@ -94,6 +94,7 @@ var allowed = map[string]string{
 	"scripts/benchtables":  "",
 	"scripts/testcount":    "",
 	"scripts/mutate":       "",
+	"scripts/soak":         "internal/npy",
 	"scripts/compareplans": "codegen device internal/driver ir profiler/model schedule vdevice",
 	// Test-only packages; nothing imports them (see forbidden).
 	"internal/golden":      "*",

@@ -137,12 +137,13 @@ func (o *Dir) cannotWrite(err error) error {
 
 // Begin makes the working folder, and the parents of a library directory that does not exist yet.
 func (o *Dir) Begin(folders *Folders) error {
-	parent := o.final
-	if !o.exists {
-		parent = filepath.Dir(filepath.Clean(o.final))
-		if err := o.makeParents(parent); err != nil {
-			return o.cannotWrite(err)
-		}
+	parent := filepath.Dir(filepath.Clean(o.final))
+	if o.exists {
+		// A compilation that was killed before the directory existed has left its folder beside it.
+		folders.Sweep(parent)
+		parent = o.final
+	} else if err := o.makeParents(parent); err != nil {
+		return o.cannotWrite(err)
 	}
 	var err error
 	if o.Work, o.remove, err = folders.Make(parent, ".rammerc-*"); err != nil {

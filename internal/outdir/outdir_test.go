@@ -314,6 +314,20 @@ func TestSweep(t *testing.T) {
 		"rammerc-notes", "rammerc-notes/working")
 }
 
+// TestSweepBeside: a compilation that was killed before there was a library directory has left its folder beside it. The
+// next one into the directory, which exists by then, removes it.
+func TestSweepBeside(t *testing.T) {
+	root := t.TempDir()
+	left := filepath.Join(root, ".rammerc-3")
+	for range 2 {
+		mustPut(t, filepath.Join(left, markerName), markerText)
+		if err := compileInto(filepath.Join(root, "out"), "net.cu", "x"); err != nil {
+			t.Fatal(err)
+		}
+		assertTree(t, root, ".", "out", "out/net.cu", "out/net.files.json")
+	}
+}
+
 func assertTree(t *testing.T, root string, want ...string) {
 	t.Helper()
 	var got []string

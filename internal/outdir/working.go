@@ -61,9 +61,18 @@ func (w *working) files() string { return filepath.Join(w.outer, filesName) }
 
 // remove removes the folder before it gives the marker back, so that nobody else can think it abandoned.
 func (w *working) remove() error {
-	err := os.RemoveAll(w.outer)
+	err := removeWorking(w.outer)
 	w.marker.Close()
 	return err
+}
+
+// removeWorking removes a working folder, the marker last: a compiler whose parent was killed may still put a file into
+// it meanwhile, and then a later process must be able to tell what the folder is.
+func removeWorking(outer string) error {
+	if err := os.RemoveAll(filepath.Join(outer, filesName)); err != nil {
+		return err
+	}
+	return os.RemoveAll(outer)
 }
 
 // sweep removes the working folders and temporary files in parent whose processes are dead. What it cannot read or
@@ -78,7 +87,7 @@ func sweep(parent string) {
 		switch {
 		case !isWorking(e.Name()):
 		case e.IsDir() && abandoned(path):
-			os.RemoveAll(path)
+			_ = removeWorking(path)
 		case e.IsDir() && ownAndOld(path):
 			removeStillborn(path)
 		case e.Type().IsRegular() && strings.HasPrefix(e.Name(), temporaryFile) && ownAndOld(path) && unlocked(path):

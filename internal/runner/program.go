@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/rammerc/rammerc/codegen/abi"
+	"github.com/rammerc/rammerc/internal/outdir"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
@@ -44,11 +45,11 @@ func cachedProgram(ctx context.Context, cxx *toolchain.Cxx, flags []string) (str
 	if _, err := os.Stat(exe); err == nil {
 		return exe, nil
 	}
-	tmp, err := os.MkdirTemp(dir, "build-")
+	tmp, remove, err := outdir.Process.Make(dir, "rammerc-runner-")
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(tmp)
+	defer remove()
 	for name, text := range map[string]string{"model.h": header, "driver.h": driverSource, "runner.cc": runnerSource} {
 		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o666); err != nil {
 			return "", err

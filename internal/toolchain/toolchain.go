@@ -62,7 +62,8 @@ type Run struct {
 	Took    time.Duration
 }
 
-// run executes a command in dir and waits for it.
+// run executes a command in dir and waits for it. Compilers put their temporary files into dir as well, so that those of
+// a compiler that is killed go when the folder does.
 func run(ctx context.Context, dir string, command ...string) (*Run, error) {
 	return runWith(ctx, dir, nil, command...)
 }
@@ -70,8 +71,16 @@ func run(ctx context.Context, dir string, command ...string) (*Run, error) {
 // runWith is run with more variables in the environment, "NAME=VALUE".
 func runWith(ctx context.Context, dir string, env []string, command ...string) (*Run, error) {
 	cmd := process.Command(ctx, command[0], command[1:]...)
-	cmd.Dir = dir
-	cmd.Env = append(append(os.Environ(), "LC_ALL=C"), env...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	if dir != "" {
+		temporary, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		cmd.Dir = dir
+		cmd.Env = append(cmd.Env, "TMPDIR="+temporary)
+	}
+	cmd.Env = append(cmd.Env, env...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	start := time.Now()

@@ -133,3 +133,12 @@ ptxas info    : Used 96 registers
 		t.Errorf("%+v", ks)
 	}
 }
+
+// TestTemporaryFiles: a compiler puts its temporary files into the folder in which it works.
+func TestTemporaryFiles(t *testing.T) {
+	dir := t.TempDir()
+	r, err := run(t.Context(), dir, "sh", "-c", "echo $TMPDIR")
+	if err != nil || strings.TrimSpace(r.Output) != dir {
+		t.Errorf("it puts them into %q, %v", r.Output, err)
+	}
+}
