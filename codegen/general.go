@@ -40,8 +40,8 @@ func (s *source) generalTables() {
 			s.printf("const int64_t %s[] = {%s};\n", values, joinInts(r.Values))
 		}
 		name := stringTree("", r.Name)
-		rows[i] = fmt.Sprintf("    {%s, %d, %d, %s, %d, %v, %d},\n", name.text(0), r.Lo, r.Hi, values, len(r.Values),
-			r.Counted, s.countOutput(i))
+		rows[i] = fmt.Sprintf("    {%s, %d, %d, %s, %d, %v, %v, %d},\n", name.text(0), r.Lo, r.Hi, values, len(r.Values),
+			r.Counted, r.Derived(), s.countOutput(i))
 	}
 	s.printf("const rt::Range ranges[] = {\n%s};\n\n", strings.Join(rows, ""))
 	s.generalPorts("input", s.inputs)
@@ -51,8 +51,10 @@ func (s *source) generalTables() {
 		"  for (rt::LiveRule& r : live) {\n"+
 		"    if (r.found == rt::kKnown) r.extent = static_cast<uint32_t>(extents[r.range]);\n  }\n}\n\n", s.live.rules)
 	s.applyExtents()
+	s.deriveExtents()
 	specials, name := s.specialRows(), stringTree("", jsonText(s.extentsText()))
-	s.printf("const rt::General general = {%s, %d, ranges, input_axes, %d, output_axes, apply_extents, %d, %s};\n\n",
+	s.printf("const rt::General general = {%s, %d, ranges, input_axes, %d, output_axes, apply_extents, "+
+		"derive_extents, %d, %s};\n\n",
 		name.text(0), len(g.Ranges), len(s.visible()), len(s.specials), specials)
 }
 
@@ -126,6 +128,37 @@ func (s *source) applyExtents() {
 	s.printf("}\n\n")
 }
 
+// deriveExtents writes the function that computes the extents that are sums of others.
+func (s *source) deriveExtents() {
+	s.printf("// Computes the extents that are sums of others.\nvoid derive_extents(int64_t* extents) {\n")
+	ranges := s.plan.Graph.Ranges
+	none := true
+	for i, r := range ranges {
+		if !r.Derived() {
+			continue
+		}
+		none = false
+		terms, _ := r.Sum.Terms()
+		parts := make([]string, len(terms))
+		for k, t := range terms {
+			factors := []string{fmt.Sprint(t.Coef)}
+			for _, name := range t.Symbols {
+				at := slices.IndexFunc(ranges, func(r axes.Range) bool { return r.Name == name && !r.Derived() })
+				factors = append(factors, fmt.Sprintf("extents[%d]", at))
+			}
+			if t.Coef == 1 && len(factors) > 1 {
+				factors = factors[1:]
+			}
+			parts[k] = strings.Join(factors, " * ")
+		}
+		s.printf("  extents[%d] = %s;\n", i, strings.Join(parts, " + "))
+	}
+	if none {
+		s.printf("  (void)extents;\n")
+	}
+	s.printf("}\n\n")
+}
+
 // extentText is the extent of an axis in C++.
 func extentText(a axes.Axis) string {
 	parts := make([]string, len(a))
@@ -151,6 +184,9 @@ func (l *layout) dimTexts(p port) []string {
 func (l *layout) rangeTexts() []string {
 	var out []string
 	for _, r := range l.plan.Graph.Ranges {
+		if r.Derived() {
+			continue // the others tell it
+		}
 		if r.Counted {
 			out = append(out, fmt.Sprintf("%s: 0 to %d, which the program finds", r.Name, r.Hi))
 			continue
@@ -198,9 +234,11 @@ func (l *layout) dimsInfo() string {
 	info.Symbols = []symbol{}
 	for _, r := range ranges {
 		x := symbol{r.Name, r.Lo, r.Hi, r.Values}
-		if r.Counted {
+		switch {
+		case r.Derived():
+		case r.Counted:
 			info.Found = append(info.Found, x)
-		} else {
+		default:
 			info.Symbols = append(info.Symbols, x)
 		}
 	}

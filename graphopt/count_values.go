@@ -13,8 +13,11 @@ func (k *extentCounter) expression(n *ir.Node, d ir.Dim) *ir.Value {
 	if c, ok := d.Const(); ok {
 		return k.ints(c)
 	}
+	if k.open != nil && k.isExtent(d) {
+		return k.extentOf(n, d)
+	}
 	if name, ok := d.Symbol(); ok {
-		return k.count(name)
+		return k.symbolValue(n, name)
 	}
 	terms, ok := d.Terms()
 	if !ok {
@@ -27,11 +30,11 @@ func (k *extentCounter) expression(n *ir.Node, d ir.Dim) *ir.Value {
 			product = k.ints(t.Coef)
 		}
 		for _, s := range t.Symbols {
-			if product == nil {
-				product = k.count(s)
-			} else {
-				product = k.op(n, "Mul", nil, product, k.count(s))
+			x := k.symbolValue(n, s)
+			if product != nil {
+				x = k.op(n, "Mul", nil, product, x)
 			}
+			product = x
 		}
 		if sum == nil {
 			sum = product
@@ -40,6 +43,14 @@ func (k *extentCounter) expression(n *ir.Node, d ir.Dim) *ir.Value {
 		}
 	}
 	return sum
+}
+
+// symbolValue is an int64[1] with the extent of a symbol in a run.
+func (k *extentCounter) symbolValue(n *ir.Node, symbol string) *ir.Value {
+	if k.open != nil {
+		return k.toldSymbol(n, symbol)
+	}
+	return k.count(symbol)
 }
 
 // shapeOf is an int64[1] with the extent of the symbol d, which passes may fold where extents are numbers: the shape of
@@ -127,6 +138,16 @@ var shapePorts = map[string][]int{
 	"Reshape": {1}, "Expand": {1}, "ConstantOfShape": {0}, "Range": {0, 1, 2}, "TopK": {1},
 }
 
+// saysShape reports whether input i of n is needed for no more than the shape of the result, which is known.
+func (k *extentCounter) saysShape(n *ir.Node, i int) bool {
+	port := shapePort(n, i) || k.open != nil && i > 0 && settled[n.Op] && n.Domain == ""
+	return port && k.knownShape(n.Outputs[0].Shape)
+}
+
+// settled are operators whose operands behind the first one must be constants once the symbols of OpenExtents have
+// numbers. Package axes sees what becomes of them.
+var settled = map[string]bool{"Slice": true, "Split": true, "Tile": true, "Pad": true, "Resize": true}
+
 func shapePort(n *ir.Node, i int) bool {
 	if n.Domain != "" {
 		return false
@@ -145,7 +166,7 @@ func (k *extentCounter) countValues() {
 	k.nodes = nil
 	for _, n := range k.g.Nodes {
 		for i, v := range n.Inputs {
-			if k.depends(v) && !(shapePort(n, i) && k.knownShape(n.Outputs[0].Shape)) && !k.followed(n) {
+			if k.depends(v) && !k.saysShape(n, i) && !k.followed(n) {
 				n.Inputs[i] = k.elements(n, v)
 			}
 		}

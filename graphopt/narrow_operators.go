@@ -21,6 +21,9 @@ func moves(n *ir.Node) []*ir.Value {
 	case ir.KindView, ir.KindConcat:
 		return append(out, n.Inputs...)
 	case ir.KindIndexed:
+		if n.IsInternal("Append") {
+			return append(out, n.Inputs...)
+		}
 		if list, ok := moved[n.Op]; ok && n.Domain == "" {
 			for _, i := range list {
 				out = append(out, n.Input(i))

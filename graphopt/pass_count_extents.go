@@ -25,8 +25,7 @@ func countExtents(c *Context, g *ir.Graph) (bool, error) {
 	if g != c.Root || c.Opts.Extent == nil || !unknownShapes(g) {
 		return false, nil
 	}
-	k := &extentCounter{c: c, g: g, most: map[string]int64{}, counters: map[string]*ir.Node{},
-		lists: map[string]*ir.Value{}, values: map[string]*ir.Value{}, visited: map[*ir.Node]bool{}}
+	k := newExtentCounter(c, g)
 	for k.round(split) || k.round(finders) {
 		if err := k.settle(); err != nil {
 			return true, err
@@ -43,6 +42,12 @@ func countExtents(c *Context, g *ir.Graph) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+func newExtentCounter(c *Context, g *ir.Graph) *extentCounter {
+	return &extentCounter{c: c, g: g, most: map[string]int64{}, counters: map[string]*ir.Node{},
+		lists: map[string]*ir.Value{}, values: map[string]*ir.Value{}, told: map[string]*ir.Value{},
+		visited: map[*ir.Node]bool{}}
 }
 
 // settle completes a round: nodes are in order again, equal ones are one, and shapes are known. Of what has been made for
@@ -62,7 +67,7 @@ func (k *extentCounter) settle() error {
 	for _, n := range k.g.Nodes {
 		there[n] = true
 	}
-	for _, made := range []map[string]*ir.Value{k.lists, k.values} {
+	for _, made := range []map[string]*ir.Value{k.lists, k.values, k.told} {
 		for key, v := range made {
 			if !there[v.Def] {
 				delete(made, key)
@@ -87,7 +92,7 @@ func unknownShapes(g *ir.Graph) bool {
 	return false
 }
 
-// extentCounter is the state of countExtents.
+// extentCounter is the state of countExtents, and of OpenExtents.
 type extentCounter struct {
 	c        *Context
 	g        *ir.Graph
@@ -99,6 +104,11 @@ type extentCounter struct {
 	// visited are nodes whose inputs the device computes already.
 	visited  map[*ir.Node]bool
 	numbered int // numbers without names so far
+	// open are the bounds of symbols that are extents of inputs, in OpenExtents; told are the numbers that a run is told
+	// of them, by their text; made says that there is something new.
+	open map[string]ir.Interval
+	told map[string]*ir.Value
+	made bool
 }
 
 // split makes NonZero of what is a part of operators. Where another NonZero looks at the same elements, they find the same.
@@ -180,6 +190,7 @@ func (k *extentCounter) symbol(n *ir.Node, most int64) string {
 
 // node adds a node before the visited one and returns its result. Types are inferred after the round.
 func (k *extentCounter) node(from *ir.Node, domain, op string, attrs ir.Attrs, in ...*ir.Value) *ir.Value {
+	k.made = true
 	v := &ir.Value{Name: k.c.Name(from.Name + "/" + op)}
 	v.Def = &ir.Node{Op: op, Domain: domain, Name: from.Name, Inputs: in, Outputs: []*ir.Value{v}, Attrs: attrs,
 		Origins: from.Origins}
@@ -206,7 +217,7 @@ func (k *extentCounter) counted(from *ir.Node, op string, most int64, attrs ir.A
 
 // replace makes n the operator op, with the same results.
 func (k *extentCounter) replace(n *ir.Node, op string, attrs ir.Attrs, in ...*ir.Value) {
-	n.Op, n.Domain, n.Attrs, n.Inputs = op, "", attrs, in
+	n.Op, n.Domain, n.Attrs, n.Inputs, k.made = op, "", attrs, in, true
 	k.nodes = append(k.nodes, n)
 }
 

@@ -23,6 +23,7 @@ var Ops = slices.Concat(
 	controlOps,
 	internalOps,
 	countedOps,
+	extentOps,
 )
 
 var opIndex = indexOps(Ops)

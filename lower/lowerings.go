@@ -95,6 +95,10 @@ var lowerings = []row{
 
 	{ir.InternalDomain, "Select", indexed.Select},
 
+	// Extents that only a run knows, and what is appended behind them.
+	{ir.InternalDomain, "Extent", indexed.Extent},
+	{ir.InternalDomain, "Append", indexed.Append},
+
 	// Operators that find elements, and say how many.
 	{ir.InternalDomain, "NonZero", indexed.NonZero},
 	{ir.InternalDomain, "Range", indexed.CountUp},

@@ -50,6 +50,7 @@ type Compilation struct {
 	model     *onnx.Model  // as imported
 	graph     *ir.Graph    // the model's, which the passes change
 	axes      *axes.Axes   // of the graph, if dims have ranges; else nil
+	open      *openGraph   // how it was opened, if the model computes with extents; else nil
 	plan      *vdevice.Plan
 	summary   Summary
 	predictor profiler.Costs // of finished plans
@@ -108,6 +109,9 @@ func Plan(job *Job, opt CompileOptions) (*Compilation, error) {
 
 // prepare runs the stages from the model to the optimised graph.
 func (c *Compilation) prepare(job *Job) (err error) {
+	if err := c.opt.someElements(); err != nil {
+		return err
+	}
 	if ranges := c.opt.ranges(); len(ranges) > 0 {
 		return c.prepareGeneral(job, ranges)
 	}
@@ -117,7 +121,12 @@ func (c *Compilation) prepare(job *Job) (err error) {
 // optimised imports the model, whose dims have one extent each, and runs the passes.
 func (c *Compilation) optimised(job *Job) (err error) {
 	opt := &c.opt
-	if c.model, err = Load(job, opt.ModelOptions, true); err != nil {
+	if c.open != nil {
+		c.model, err = c.open.load(job, *opt)
+	} else {
+		c.model, err = Load(job, opt.ModelOptions, true)
+	}
+	if err != nil || c.open != nil && c.open.unchanged {
 		return err
 	}
 	if opt.ErrorBudget > 0 {

@@ -33,5 +33,5 @@ func (c *Compilation) prepareFixed(job *Job) error {
 	for _, v := range c.model.Graph.Inputs {
 		shapes = append(shapes, v.Shape)
 	}
-	return c.proveGeneral(job, c.opt.ModelOptions, nil, shapes)
+	return c.proveGeneral(job, c.opt.ModelOptions, nil, nil, shapes)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/graphopt"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/runner"
@@ -43,11 +44,8 @@ func parseDim(name, text string) (axes.Range, error) {
 	slices.Sort(list)
 	list = slices.Compact(list)
 	r.Lo, r.Hi = list[0], list[len(list)-1]
-	if r.Hi == 0 {
-		return r, errors.New("a dim without elements leaves nothing to compute")
-	}
-	if len(list) > 1 && (r.Lo < 1 || r.Hi > mostExtent) {
-		return r, fmt.Errorf("the extents of a range are at least 1 and at most %d", mostExtent)
+	if len(list) > 1 && r.Hi > mostExtent {
+		return r, fmt.Errorf("the extents of a range are at most %d", mostExtent)
 	}
 	if !isRange && len(list) > 1 {
 		r.Values = list
@@ -122,6 +120,18 @@ func (o *ModelOptions) noRanges(what string) error {
 	return nil
 }
 
+// someElements refuses dims that have no elements in any run of a program.
+func (o *ModelOptions) someElements() error {
+	var l diag.List
+	for _, s := range o.Dims {
+		name, text, _ := cutLast(s, "=")
+		if r, err := parseDim(name, text); err == nil && r.Hi == 0 {
+			l.Add(diag.New("bad-flag", "--dim %q: a dim without elements leaves nothing to compute", s))
+		}
+	}
+	return l.Err()
+}
+
 // HasRanges reports whether dims have ranges, so that the model becomes a general program.
 func (o *ModelOptions) HasRanges() bool { return len(o.ranges()) > 0 }
 
@@ -148,32 +158,104 @@ func (c *Compilation) prepareGeneral(job *Job, ranges []axes.Range) error {
 	if err := knownSymbols(open, ranges); err != nil {
 		return diag.InFile(err, asked.Path)
 	}
-	if err := axes.CheckFunctions(open.Graph, ranges); err != nil {
-		return Explain(diag.InFile(err, asked.Path), open)
-	}
 	var shapes []ir.Shape
 	for _, v := range open.Graph.Inputs {
 		shapes = append(shapes, v.Shape)
 	}
-	hi := make([]int64, len(ranges))
-	for i, r := range ranges {
-		hi[i] = r.Hi
+	if err = axes.CheckFunctions(open.Graph, ranges); err == nil {
+		err = c.closed(job, asked, ranges, shapes)
+	} else {
+		err = Explain(diag.InFile(err, asked.Path), open)
 	}
-	c.opt.ModelOptions = asked.with(ranges, hi)
+	if err == nil || !onlyDynamic(err) {
+		return err
+	}
+	if made, again := c.opened(job, asked, ranges, shapes); made {
+		return again
+	}
+	return err
+}
+
+// onlyDynamic reports whether all problems are with extents that differ between runs.
+func onlyDynamic(err error) bool {
+	all := diag.All(err)
+	for _, d := range all {
+		if !strings.HasPrefix(d.ID, "dynamic-") {
+			return false
+		}
+	}
+	return len(all) > 0
+}
+
+// closed compiles the model with the largest extents, and shows that it is right for all others. shapes are those of the
+// inputs with symbols.
+func (c *Compilation) closed(job *Job, asked ModelOptions, ranges []axes.Range, shapes []ir.Shape) error {
+	c.opt.ModelOptions = asked.with(ranges, largest(ranges))
 	c.opt.FindExtents()
-	err = c.optimised(job)
+	err := c.optimised(job)
 	c.opt.ModelOptions = asked
 	if err != nil {
 		return err
 	}
-	return c.proveGeneral(job, asked, ranges, shapes)
+	return c.proveGeneral(job, asked, ranges, nil, shapes)
+}
+
+// opened is closed for a model that computes with extents, or takes another part of a tensor in each run. Its operators
+// are made to do so on the device, while extents are symbols. made is false if there are none.
+func (c *Compilation) opened(job *Job, asked ModelOptions, ranges []axes.Range, shapes []ir.Shape) (made bool, err error) {
+	c.open = &openGraph{ranges: ranges, extents: largest(ranges), check: true}
+	c.opt.FindExtents()
+	if err = c.optimised(job); c.open.unchanged || err != nil {
+		return !c.open.unchanged, err
+	}
+	var sums []axes.Range
+	for _, d := range c.open.sums {
+		if r := axes.SumRange(ranges, d); r.Hi <= mostExtent && r.Lo < r.Hi {
+			sums = append(sums, r)
+		}
+	}
+	return true, c.proveGeneral(job, asked, ranges, sums, shapes)
+}
+
+// openGraph is how a model is opened (graphopt.OpenExtents).
+type openGraph struct {
+	ranges    []axes.Range
+	extents   []int64  // that the symbols are given then
+	sums      []ir.Dim // among the extents of its values
+	unchanged bool     // nothing was to be done
+	check     bool     // whether to look for numbers that are other functions of extents (axes.CheckFunctions)
+}
+
+// load imports the model, opens it, and gives extents to its symbols.
+func (o *openGraph) load(job *Job, opt CompileOptions) (*onnx.Model, error) {
+	m, err := LoadOpen(job, opt.ModelOptions)
+	if err != nil {
+		return nil, err
+	}
+	bounds, extents := map[string]ir.Interval{}, map[string]int64{}
+	for i, r := range o.ranges {
+		bounds[r.Name], extents[r.Name] = ir.Interval{Lo: r.Lo, Hi: r.Hi}, o.extents[i]
+	}
+	changed, err := graphopt.OpenExtents(m.Graph, bounds, opt.passes(opt.PrecisionChoice()))
+	if err != nil || !changed {
+		o.unchanged = !changed
+		return m, diag.InFile(err, opt.Path)
+	}
+	if o.check {
+		if err := axes.CheckFunctions(m.Graph, o.ranges); err != nil {
+			return m, Explain(diag.InFile(err, opt.Path), m)
+		}
+	}
+	o.sums = graphopt.ExtentSums(m.Graph)
+	return m, diag.InFile(graphopt.BindExtents(m.Graph, extents), opt.Path)
 }
 
 // proveGeneral shows that the graph, which has the largest extents, is right for all of them. The model is imported and
-// optimised again at a few others, which shows what depends on the extents: on those of ranges, and on those that a run
-// finds. shapes are those of the inputs with symbols.
-func (c *Compilation) proveGeneral(job *Job, asked ModelOptions, ranges []axes.Range, shapes []ir.Shape) error {
-	all := slices.Concat(ranges, c.opt.found.Ranges)
+// optimised again at a few others, which shows what depends on the extents: on those of ranges, on their sums, and on
+// those that a run finds. shapes are those of the inputs with symbols.
+func (c *Compilation) proveGeneral(job *Job, asked ModelOptions, ranges, sums []axes.Range, shapes []ir.Shape) error {
+	all := slices.Concat(ranges, sums, c.opt.found.Ranges)
+	known := len(ranges) + len(sums)
 	var points []axes.Point
 	for k, extents := range axes.Extents(all) {
 		if k == 0 {
@@ -182,9 +264,13 @@ func (c *Compilation) proveGeneral(job *Job, asked ModelOptions, ranges []axes.R
 		}
 		d := &Compilation{opt: c.opt, spec: c.spec}
 		d.opt.ModelOptions, d.opt.Dump = asked.with(ranges, extents), ""
+		if c.open != nil {
+			d.opt.ModelOptions = asked
+			d.open = &openGraph{ranges: ranges, extents: extents[:len(ranges)]}
+		}
 		d.opt.found = &axes.Found{At: map[string]int64{}}
-		for i, r := range all[len(ranges):] {
-			d.opt.found.At[r.Name] = extents[len(ranges)+i]
+		for i, r := range all[known:] {
+			d.opt.found.At[r.Name] = extents[known+i]
 		}
 		if err := d.optimised(&Job{}); err != nil {
 			return err
@@ -196,8 +282,8 @@ func (c *Compilation) proveGeneral(job *Job, asked ModelOptions, ranges []axes.R
 	if err != nil {
 		return Explain(diag.InFile(err, asked.Path), c.model)
 	}
-	c.axes = x
-	done("%s, shown to hold for all by the rules of %d operators", rangesText(all), len(c.graph.Nodes))
+	c.axes = x.Used(c.graph)
+	done("%s, shown to hold for all by the rules of %d operators", rangesText(c.axes.Ranges), len(c.graph.Nodes))
 	return nil
 }
 

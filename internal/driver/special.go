@@ -156,11 +156,13 @@ func (c *Compilation) special(extents []int64) (p planned, err error) {
 	if err := d.prepare(quiet); err != nil {
 		return p, err
 	}
-	ranges := partOf(c.ranges, extents)
+	ranges := c.partsOf(extents)
 	if d.axes != nil {
 		numbers := make([]int, len(d.axes.Ranges))
 		for i, r := range d.axes.Ranges {
-			numbers[i] = slices.IndexFunc(ranges, func(x axes.Range) bool { return x.Name == r.Name })
+			if numbers[i] = sameRange(ranges, r); numbers[i] < 0 {
+				return p, fmt.Errorf("no extent of the general program is %s", r.Name)
+			}
 		}
 		d.axes = d.axes.Within(ranges, numbers)
 	}
@@ -169,6 +171,33 @@ func (c *Compilation) special(extents []int64) (p planned, err error) {
 	}
 	d.plan.Graph.Ranges = ranges // also where all extents are fixed, so that nothing follows them
 	return planned{d.plan, extents, d.summary.PredictedUS}, nil
+}
+
+// partsOf are the ranges of the general program up to the given extents, with those of sums.
+func (c *Compilation) partsOf(extents []int64) []axes.Range {
+	parts := partOf(c.ranges, extents)
+	out := slices.Clone(parts)
+	for _, r := range c.axes.Ranges[len(parts):] {
+		out = append(out, axes.SumRange(parts, r.Sum))
+	}
+	return out
+}
+
+// sameRange is the number of the range that is r in a program in which the extents of some ranges are fixed; -1 if there
+// is none.
+func sameRange(ranges []axes.Range, r axes.Range) int {
+	fixed := map[string]int64{}
+	for _, x := range ranges {
+		if x.Lo == x.Hi && !x.Derived() {
+			fixed[x.Name] = x.Lo
+		}
+	}
+	return slices.IndexFunc(ranges, func(x axes.Range) bool {
+		if r.Derived() {
+			return x.Sum.Bind(fixed).Equal(r.Sum)
+		}
+		return x.Name == r.Name
+	})
 }
 
 // largest are the largest extents of ranges.

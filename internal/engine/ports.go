@@ -34,19 +34,52 @@ func (p *Port) symbol(d int) *runner.Symbol {
 	return nil
 }
 
-// WithSymbols tells ports the symbols of their dims; dims spells those of each port.
+// WithSymbols tells ports the symbols of their dims; dims spells those of each port: a number, a symbol, or a sum such as
+// past+1.
 func WithSymbols(ports []Port, symbols []runner.Symbol, dims func(port, dim int) string) {
 	for i := range ports {
 		p := &ports[i]
 		p.Symbols = make([]*runner.Symbol, len(p.Dims))
 		for d := range p.Dims {
-			for k := range symbols {
-				if symbols[k].Name == dims(i, d) {
-					p.Symbols[d], p.Dims[d] = &symbols[k], AnyExtent
-				}
+			if s := symbolOf(symbols, dims(i, d)); s != nil {
+				p.Symbols[d], p.Dims[d] = s, AnyExtent
 			}
 		}
 	}
+}
+
+// symbolOf is the symbol that a dim is, or one that stands for a sum of several; nil for other dims.
+func symbolOf(symbols []runner.Symbol, text string) *runner.Symbol {
+	for k := range symbols {
+		if symbols[k].Name == text {
+			return &symbols[k]
+		}
+	}
+	sum, err := ir.ParseDim(text)
+	if err != nil {
+		return nil
+	}
+	s, names := &runner.Symbol{Name: text}, map[string]bool{}
+	sum.Symbols(names)
+	for k := range symbols {
+		if names[symbols[k].Name] {
+			s.Parts = append(s.Parts, &symbols[k])
+			delete(names, symbols[k].Name)
+		}
+	}
+	if len(s.Parts) == 0 || len(names) > 0 {
+		return nil
+	}
+	i := sum.Bounds(func(name string) (ir.Interval, bool) {
+		for _, x := range s.Parts {
+			if x.Name == name {
+				return ir.Interval{Lo: x.Min, Hi: x.Max}, true
+			}
+		}
+		return ir.Interval{}, false
+	})
+	s.Min, s.Max = i.Lo, i.Hi
+	return s
 }
 
 // AnyExtent is the extent of an output dim that depends on data.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/ir"
 )
 
@@ -28,22 +29,40 @@ func RandomInputs(ports []Port, seed uint64, limit int64) Tensors {
 }
 
 // drawnDims are the dims of a port, with extents drawn for those that have ranges. Dims of the same symbol get the same
-// extent.
+// extent, and sums follow from their parts.
 func drawnDims(p *Port, seed uint64) []int64 {
 	dims := slices.Clone(p.Dims)
 	for d := range dims {
 		s := p.symbol(d)
-		if s == nil {
-			continue
-		}
-		h := fnv.New64a()
-		h.Write([]byte(s.Name))
-		r := rand.New(rand.NewPCG(seed, h.Sum64()))
-		if dims[d] = s.Min + r.Int64N(s.Max-s.Min+1); len(s.Values) > 0 {
-			dims[d] = s.Values[r.IntN(len(s.Values))]
+		switch {
+		case s == nil:
+		case s.Parts == nil:
+			dims[d] = drawnExtent(s, seed)
+		default:
+			bind := map[string]int64{}
+			for _, x := range s.Parts {
+				bind[x.Name] = drawnExtent(x, seed)
+			}
+			sum, err := ir.ParseDim(s.Name)
+			if err != nil {
+				panic("BUG: " + err.Error())
+			}
+			dims[d], _ = sum.Bind(bind).Const()
 		}
 	}
 	return dims
+}
+
+// drawnExtent is an extent that a symbol may have.
+func drawnExtent(s *runner.Symbol, seed uint64) int64 {
+	h := fnv.New64a()
+	h.Write([]byte(s.Name))
+	r := rand.New(rand.NewPCG(seed, h.Sum64()))
+	n := s.Min + r.Int64N(s.Max-s.Min+1)
+	if len(s.Values) > 0 {
+		n = s.Values[r.IntN(len(s.Values))]
+	}
+	return n
 }
 
 // fillDomain draws whole numbers of a domain.

@@ -25,9 +25,11 @@ type Symbol struct {
 	Min    int64   `json:"min"`
 	Max    int64   `json:"max"`
 	Values []int64 `json:"values"` // the only ones allowed, if there are any
+	// Parts are the symbols of the sum that Name spells, such as past+seq; nil where the extent is its own.
+	Parts []*Symbol `json:"-"`
 }
 
-// Dims are the dims of a tensor: numbers, symbols, or products of these, such as batch·seq.
+// Dims are the dims of a tensor: numbers, symbols, or sums and products of these, such as past+seq and batch·seq.
 type Dims struct {
 	Name string   `json:"name"`
 	Dims []string `json:"dims"`

@@ -19,22 +19,53 @@ type Point struct {
 // apart the extents, the more the graphs may differ. They avoid 1, at which axes disappear; so a short range is left at
 // its upper end.
 func Extents(ranges []Range) [][]int64 {
+	const attempts = 64
+	for shift := range attempts {
+		points := proposed(ranges, shift)
+		for _, p := range points {
+			Follow(ranges, p)
+		}
+		if shift == attempts-1 || toldApart(points) {
+			return points
+		}
+	}
+	panic("BUG: no attempt")
+}
+
+// proposed is Extents without the extents that are sums of others. Another shift is another choice.
+func proposed(ranges []Range, shift int) [][]int64 {
 	const others = 2
 	out := make([][]int64, others+1)
 	for i, r := range ranges {
 		var list []int64
-		for n := r.Hi - 1; n >= max(r.Lo, 2) && len(list) < others+len(ranges); n-- {
+		for n := r.Hi - 1; n >= max(r.Lo, 2) && len(list) < others+shift+len(ranges); n-- {
 			list = append(list, n)
 		}
-		for n := r.Hi + 1; len(list) < others+len(ranges); n++ {
+		for n := r.Hi + 1; len(list) < others+shift+len(ranges); n++ {
 			list = append(list, n)
 		}
 		out[0] = append(out[0], r.Hi)
 		for k := range others {
-			out[k+1] = append(out[k+1], list[(k+i)%len(list)])
+			out[k+1] = append(out[k+1], list[(k+i*(1+shift))%len(list)])
 		}
 	}
 	return out
+}
+
+// toldApart reports whether no two ranges have the same extent at each point.
+func toldApart(points [][]int64) bool {
+	for i := range points[0] {
+		for j := range i {
+			same := true
+			for _, p := range points {
+				same = same && p[i] == p[j]
+			}
+			if same {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Analyse finds the axes of all values of points[0].Graph, which is that of the largest extents. inputs are the shapes
@@ -89,14 +120,15 @@ func (a *analyser) extentsText(k int) string {
 	return text
 }
 
-// input takes the axes of an input from its symbolic shape, whose dims must be numbers or symbols.
+// input takes the axes of an input from its symbolic shape, whose dims must be numbers, symbols, or sums that have a
+// range.
 func (a *analyser) input(v *ir.Value, shape ir.Shape) {
 	list := make([]Axis, len(shape))
 	for i, d := range shape {
 		n, _ := v.Shape[i].Const()
 		list[i] = StaticAxis(n)
 		for s, r := range a.Ranges {
-			if d.Equal(ir.Sym(r.Name)) {
+			if d.Equal(a.expression(Axis{{s, r.Hi}})) {
 				list[i] = Axis{{s, r.Hi}}
 			}
 		}

@@ -22,6 +22,8 @@
 // are is an extent that later operators read in device memory. Such an extent may be 0. For the rest it is a symbol as
 // any other, with the range from 0 to the most that can be found.
 //
+// An extent that is a sum of others, such as past+seq, has a range of its own, too (sums.go).
+//
 // Boxes only shrink in such a program: an rTask reads and writes what it does at the largest extents, or less. So what
 // Verify shows of the plan at the largest extents holds for all.
 package axes
@@ -42,6 +44,8 @@ type Range struct {
 	Values []int64 // the only extents that are allowed, ascending; nil if all from Lo to Hi are
 	// Counted says that the device finds the extent: it is the count of the counted operator whose symbol is Name.
 	Counted bool
+	// Sum is not a number where the extent is a sum of those of other ranges, by their names, such as past+seq.
+	Sum ir.Dim
 }
 
 // String is the range as the flag --dim spells it.

@@ -44,7 +44,7 @@ func TestCheckFunctions(t *testing.T) {
 		{"the same everywhere", "%m = Equal(%s, %zero)", ""},
 		{"what varies near the largest", "%m = Mod(%s, %c)", ""},
 	} {
-		err := axes.CheckFunctions(open(t, "%x: float32[batch,seq,8]", head+c.body), ranges)
+		err := axes.CheckFunctions(open(t, "%x: float32[batch,seq,8]", head+c.body), ranges[:2])
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}

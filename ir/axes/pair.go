@@ -9,7 +9,7 @@ import (
 )
 
 // pairGraphs finds for each value of g the one of other that is at the same place. The graphs must have the same nodes
-// with the same attributes, but for the windows of views and the extents of counted operators.
+// with the same attributes, but for the windows of views and the extents that operators name.
 func pairGraphs(twin map[*ir.Value]*ir.Value, g, other *ir.Graph) *diag.Diagnostic {
 	if len(g.Inputs) != len(other.Inputs) || len(g.Outputs) != len(other.Outputs) || len(g.Nodes) != len(other.Nodes) {
 		return &diag.Diagnostic{ID: "dynamic-structure",
@@ -61,7 +61,7 @@ func pairNodes(twin map[*ir.Value]*ir.Value, n, m *ir.Node) *diag.Diagnostic {
 				return d
 			}
 		case n.IsInternal("View"): // viewAxes compares them
-		case name == "extent" && n.Counted():
+		case name == "extent" && (n.Counted() || n.IsInternal("Extent")):
 		case !reflect.DeepEqual(x, y):
 			return differ("attribute " + name)
 		}

@@ -40,6 +40,7 @@ func init() {
 		"ScatterND": scatter, "ScatterElements": scatter,
 
 		"rammer.NonZero": nonZero, "rammer.NonMaxSuppression": nonMaxSuppression, "rammer.Range": countUp,
+		"rammer.Append": appended, "CumSum": running,
 
 		"rammer.LSTMCell": cell, "rammer.GRUCell": cell, "rammer.RNNCell": cell,
 	}

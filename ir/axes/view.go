@@ -7,12 +7,13 @@ import (
 )
 
 // viewAxes are the axes of the result of a View. At each point the window must show the same of the input: each dim of
-// it either walks through adjacent factors of the input as a whole, or through a part of a static factor, or repeats
+// it either walks through adjacent factors of the input as a whole, or through a part of one factor, or repeats
 // elements. Where it fixes the index of a factor, that index must be the same at all points. For example, on
 // x[batch,seq,64]
 //
 //	{0, [batch,64,seq], [seq·64,1,64]}   is x transposed: axes batch, 64, seq
 //	{0, [batch·seq,64], [64,1]}          is x reshaped: the first axis has the factors batch and seq
+//	{0, [batch,new,64], [seq·64,64,1]}   are the first new of seq elements, if new is never larger than seq
 //	{64·(seq-1), [batch,64], [seq·64,1]} is refused: the last of seq elements is another one in each run
 func (a *analyser) viewAxes(n *ir.Node, in []Axis) ([]Axis, error) {
 	factors := Join(in...)
@@ -107,6 +108,24 @@ func (a *analyser) dimWalk(factors Axis, windows []ir.Strided, strides [][]int64
 			a.all(func(k int) bool { return windows[k].Strides[d] == step*strides[k][last] }) {
 			return walk{axis: StaticAxis(extent(0)), first: last, behind: last + 1, step: step}, true
 		}
+		if w, ok := a.partWalk(factors, windows, strides, d, last); ok {
+			return w, true
+		}
 	}
 	return walk{}, false
+}
+
+// partWalk is a walk through a part of factor i, from the same element on at all points, but through as many as another
+// axis has: the first seq of 512 positions, or all of seq elements but the first.
+func (a *analyser) partWalk(factors Axis, windows []ir.Strided, strides [][]int64, d, i int) (walk, bool) {
+	f, step := factors[i], windows[0].Strides[d]/strides[0][i]
+	x, ok := a.axisWith(func(k int) int64 { return windows[k].Shape[d] })
+	if !ok || step < 1 || !a.all(func(k int) bool { return windows[k].Strides[d] == step*strides[k][i] }) {
+		return walk{}, false
+	}
+	if f.Symbol != Static {
+		from := windows[0].Offset / strides[0][i] % f.N
+		ok = step == 1 && a.never(x, factors[i:i+1], from)
+	}
+	return walk{axis: x, first: i, behind: i + 1, step: step}, ok && step < f.N
 }

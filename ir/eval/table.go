@@ -193,6 +193,8 @@ var evaluators = map[opKey]opFunc{
 	{ir.InternalDomain, "NonZero"}:           filledUp(nonZero, 1),
 	{ir.InternalDomain, "Range"}:             filledUp(countUp, 0),
 	{ir.InternalDomain, "NonMaxSuppression"}: filledUp(nonMaxSuppression, 0),
+	{ir.InternalDomain, "Extent"}:            extent,
+	{ir.InternalDomain, "Append"}:            concat,
 
 	{ir.InternalDomain, "View"}:      view,
 	{ir.InternalDomain, "Select"}:    selectOp,

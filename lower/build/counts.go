@@ -19,6 +19,14 @@ func (b *Builder) AxesOf(v *ir.Value) []axes.Axis {
 	return b.axes.Of[v]
 }
 
+// Number is the axis that is as long as the number of an Extent says.
+func (b *Builder) Number(n *ir.Node) axes.Axis {
+	if b.axes == nil {
+		return axes.StaticAxis(n.Int("extent", 0))
+	}
+	return b.axes.Number(n)
+}
+
 // CountAt is where the count of a counted operator has to be; symbol is that of the count. v is the value of the graph
 // that the count is, nil if no operator computes with it. If an output of the program has an axis with that extent, the
 // caller must be told, so the count is written to an output of its own. Where v has another place already, the count must

@@ -27,7 +27,8 @@ struct Range {
   int64_t lo, hi;
   const int64_t* values;  // the only extents that are allowed, ascending; or null
   int value_count;
-  bool found;  // the device finds the extent
+  bool found;    // the device finds the extent
+  bool derived;  // it is a sum of others
   int output;  // the output of the model that tells it, or -1 where no tensor of the caller has it
 };
 
@@ -58,6 +59,8 @@ struct General {
   const GeneralPort* outputs;
   // Writes extents into the Args of rOperators, by their numbers.
   void (*apply)(char* const* args, const int64_t* extents);
+  // Computes the extents that are sums of others.
+  void (*derive)(int64_t* extents);
   int special_count;
   const Special* specials;  // the smallest first
 };

@@ -42,6 +42,8 @@ class GeneralContext {
     for (size_t r = 0; r < extents.size(); ++r) {
       if (general_.ranges[r].found) extents[r] = extents_[r];
     }
+    general_.derive(extents.data());
+    for (int i = 0; i < model_.input_count; ++i) check_sums(i, dims[i], extents);
     if (extents == extents_) return;
     extents_ = extents;
     turn();
@@ -141,7 +143,8 @@ class GeneralContext {
 
   bool takes(const General& g) const {
     for (size_t i = 0; i < extents_.size(); ++i) {
-      if (!g.ranges[i].found && !allows(g.ranges[i], extents_[i])) return false;
+      const Range& r = g.ranges[i];
+      if (!r.found && !r.derived && !allows(r, extents_[i])) return false;
     }
     return true;
   }
@@ -181,7 +184,8 @@ class GeneralContext {
     }
   }
 
-  // Takes the ranges' extents from the dims of input i. Every dim of an input is a number or one range.
+  // Takes the ranges' extents from the dims of input i. Every dim of an input is a number, one range, or a sum of ranges
+  // that other dims tell.
   void read_dims(int i, const int64_t* dims, std::vector<int64_t>& extents) const {
     const GeneralPort& port = general_.inputs[i];
     if (!dims && port.rank > 0) throw Error{kBadArgument, "the dims of input " + std::string(port.name) + " are null"};
@@ -189,6 +193,7 @@ class GeneralContext {
       const Factor& f = port.factors[port.cuts[d]];
       const bool fixed = f.range < 0;
       const Range* r = fixed ? nullptr : &general_.ranges[f.range];
+      if (r && r->derived) continue;
       if (fixed ? dims[d] == f.n : allows(*r, dims[d])) {
         if (fixed) continue;
         int64_t& known = extents[static_cast<size_t>(f.range)];
@@ -200,6 +205,19 @@ class GeneralContext {
                     where(i, d, dims[d]) + ", but " + r->name + " is " + std::to_string(known) + " elsewhere"};
       }
       throw Error{kBadArgument, where(i, d, dims[d]) + ", want " + (fixed ? std::to_string(f.n) : text(*r))};
+    }
+  }
+
+  // Checks the dims of input i that are sums.
+  void check_sums(int i, const int64_t* dims, const std::vector<int64_t>& extents) const {
+    const GeneralPort& port = general_.inputs[i];
+    for (int d = 0; d < port.rank; ++d) {
+      const Factor& f = port.factors[port.cuts[d]];
+      if (f.range < 0 || !general_.ranges[f.range].derived) continue;
+      const int64_t want = extents[static_cast<size_t>(f.range)];
+      if (dims[d] == want) continue;
+      throw Error{kBadArgument,
+                  where(i, d, dims[d]) + ", want " + general_.ranges[f.range].name + " = " + std::to_string(want)};
     }
   }
 

@@ -1,0 +1,82 @@
+package indexed
+
+import (
+	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/lower/arg"
+	"github.com/rammerc/rammerc/lower/build"
+	"github.com/rammerc/rammerc/lower/elementwise"
+	"github.com/rammerc/rammerc/lower/tails"
+	"github.com/rammerc/rammerc/rkernels"
+	"github.com/rammerc/rammerc/roperator"
+)
+
+// Extent writes a number of which the host tells the rKernel before each run.
+func Extent(b *build.Builder, g *build.Group) error {
+	p, err := tails.NewPlain(b, g)
+	if err != nil {
+		return err
+	}
+	to := p.Out()
+	b.Add(g.Kind(), &roperator.Candidate{
+		Inst: b.Instance("extent"), Tasks: 1,
+		Args:   []rkernels.Field{arg.Ref("to", to), arg.Int("n", g.Anchor.Int("extent", 0))},
+		Writes: []roperator.Access{{View: to}},
+		Live:   liveNumber("n", b.Number(g.Anchor)),
+		Work:   roperator.Work{WriteBytes: 8},
+	})
+	return p.Finish(b)
+}
+
+// Append sees its operands and its output as [a][along the axis][b]. Where in the output the rows stand is known to a run
+// alone, so an rTask may need any of them that can come to stand there.
+func Append(b *build.Builder, g *build.Group) error {
+	p, err := tails.NewPlain(b, g)
+	if err != nil || p.Empty() {
+		return err
+	}
+	axis := build.AxisOf(g.Anchor, 0, len(p.Ins[0].Shape))
+	cube := func(v roperator.View) []int64 {
+		return []int64{ir.Count(v.Shape[:axis]), v.Shape[axis], ir.Count(v.Shape[axis+1:])}
+	}
+	x := elementwise.Reshaped(b, p.Ins[0], cube(p.Ins[0]))
+	rows := elementwise.Reshaped(b, p.Ins[1], cube(p.Ins[1]))
+	dst, done := elementwise.Written(b, p.Out(), cube(p.Out()))
+	unit := int64(1)
+	if dst.Shape[2]%elementwise.PackWidth == 0 && elementwise.Packable(x) && elementwise.Packable(rows) &&
+		elementwise.Packable(dst) {
+		unit = elementwise.PackWidth
+	}
+	size := float64(dst.DType().Size())
+	first, most := x.Shape[1], rows.Shape[1]
+	live := liveNumber("first", b.Axis(g.Anchor.Inputs[0], axis))
+	b.Add(g.Kind(), build.MoveCandidates(dst.Shape, unit, func(t build.Tiling) *roperator.Candidate {
+		c := &roperator.Candidate{
+			Inst: b.Instance("append", unit, dst.DType()), Tasks: t.Tasks,
+			Args: []rkernels.Field{
+				{Name: "tiles", Value: t.Args()},
+				{Name: "x", Value: arg.Strided(x, unit)}, {Name: "rows", Value: arg.Strided(rows, unit)},
+				{Name: "dst", Value: arg.Strided(dst, unit)}, arg.Int("first", first), arg.Int("most", most),
+			},
+			Writes: []roperator.Access{{View: dst, Box: t.Box}},
+			Live:   live,
+		}
+		c.Reads = roperator.AppendRead(nil, x, partBox(t, 0, first))
+		c.Reads = roperator.AppendRead(c.Reads, rows, partBox(t, first, most))
+		elements := float64(t.Largest())
+		c.Work.WriteBytes = elements * size
+		c.Work.AddRead(x, elements*size)
+		return c
+	})...)
+	done()
+	return p.Finish(b)
+}
+
+// partBox is the part of an operand of n elements along the axis that a tile may need, if element 0 comes to stand at
+// place `behind` or before it.
+func partBox(t build.Tiling, behind, n int64) func(task int, lo, hi []int64) {
+	return func(task int, lo, hi []int64) {
+		t.Box(task, lo, hi)
+		lo[1] = min(max(lo[1]-behind, 0), max(n-1, 0))
+		hi[1] = min(max(hi[1], lo[1]+1), n)
+	}
+}
