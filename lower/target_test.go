@@ -172,3 +172,26 @@ func TestAttentionByWarpGroups(t *testing.T) {
 		}
 	}
 }
+
+// One token whose heads share many keys is multiplied on tensor cores where that fills the device, and by threads elsewhere.
+func TestAttentionOfOneToken(t *testing.T) {
+	const body = "%y = rammer.Attention(%q, %k, %k) {scale = 0.125f}"
+	for _, c := range []struct {
+		name, in string
+		want     bool
+	}{
+		{"shared keys", "%q: float16[8,8,4,1,128], %k: float16[8,8,1,256,128]", true},
+		{"few heads", "%q: float16[1,8,4,1,128], %k: float16[1,8,1,256,128]", false},
+		{"keys of one head", "%q: float16[8,32,1,128], %k: float16[8,32,256,128]", false},
+		{"few keys", "%q: float16[8,8,4,1,128], %k: float16[8,8,1,100,128]", false},
+		{"float32", "%q: float32[8,8,4,1,128], %k: float32[8,8,1,256,128]", false},
+	} {
+		g, err := Lower(parsed(t, c.in, body), testTarget("h200"), testKernels(), precision.Choice{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if count := kernelsOf(g); (count["attention_mma"] > 0) != c.want || (count["attention_few"] > 0) == c.want {
+			t.Errorf("%s: candidates %v", c.name, count)
+		}
+	}
+}

@@ -276,6 +276,16 @@ func TestAttentionFew(t *testing.T) {
 	}))
 }
 
+// One token whose heads share many keys: tensor cores multiply, and attention_few does not.
+func TestAttentionOfSharedKeys(t *testing.T) {
+	Check(t, []Case{
+		attention("four heads", "%q: float16[2,2,4,1,64], %k: float16[2,2,1,150,64], %v: float16[2,2,1,150,64]",
+			"%q, %k, %v", "scale = 0.125"),
+		attention("two tokens", "%q: bfloat16[3,1,2,2,32], %k: bfloat16[3,1,1,131,32], %v: bfloat16[3,1,1,131,32]",
+			"%q, %k, %v", "scale = 0.2, before = -1000, behind = 129"),
+	})
+}
+
 // Queries that attend to a band of keys: rTasks leave out keys that none of their queries attends to.
 func TestAttentionBands(t *testing.T) {
 	var cases []Case

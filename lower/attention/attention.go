@@ -50,6 +50,7 @@ func Attention(b *build.Builder, g *build.Group) error {
 	if err != nil {
 		return err
 	}
+	a.few = a.few && !a.multiply(b)
 	a.lower(b, g, shape, d)
 	return nil
 }

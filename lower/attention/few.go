@@ -54,6 +54,23 @@ func areFew(b *build.Builder, g *build.Group) bool {
 	return shape[len(shape)-2] <= mostFewQueries && ir.Count(b.In(g.Inputs[1]).Shape) > 0
 }
 
+const (
+	// leastShared is how many keys heads must share, and leastSharing the part of the vEUs that rTasks must occupy, for
+	// tensor cores to be faster.
+	leastShared, leastSharing = 128, 0.45
+)
+
+// multiply reports whether tensor cores are better for few rows that attention_few would take: many heads share many
+// keys. Threads multiply each key for every row; tensor cores have 16 rows at once, and time is that of reading K and V.
+func (a *attention) multiply(b *build.Builder) bool {
+	if !a.few || !tensorCores(b) || a.elem.Size() != 2 || a.q.DType() != a.elem || a.converted != [3]*functor.Expr{} {
+		return false
+	}
+	r := a.rows(groupRows / 4)
+	return r.largest() >= mostFewRows && a.keys >= leastShared &&
+		float64(r.tasks()) >= leastSharing*float64(b.Target().VEUs)
+}
+
 // inLoads reports whether the rows of v can be read n elements at a time, aligned.
 func inLoads(v roperator.View, n int64) bool {
 	last := len(v.Shape) - 1
