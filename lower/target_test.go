@@ -173,7 +173,8 @@ func TestAttentionByWarpGroups(t *testing.T) {
 	}
 }
 
-// One token whose heads share many keys is multiplied on tensor cores where that fills the device, and by threads elsewhere.
+// One token whose heads share many keys is multiplied on tensor cores where that fills the device, and by threads
+// elsewhere.
 func TestAttentionOfOneToken(t *testing.T) {
 	const body = "%y = rammer.Attention(%q, %k, %k) {scale = 0.125f}"
 	for _, c := range []struct {
@@ -186,7 +187,7 @@ func TestAttentionOfOneToken(t *testing.T) {
 		{"few keys", "%q: float16[8,8,4,1,128], %k: float16[8,8,1,100,128]", false},
 		{"float32", "%q: float32[8,8,4,1,128], %k: float32[8,8,1,256,128]", false},
 	} {
-		g, err := Lower(parsed(t, c.in, body), testTarget("h200"), testKernels(), precision.Choice{})
+		g, err := lowerStatic(parsed(t, c.in, body), testTarget("h200"), testKernels(), precision.Choice{})
 		if err != nil {
 			t.Fatal(err)
 		}

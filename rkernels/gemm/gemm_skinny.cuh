@@ -9,11 +9,10 @@
 //	cols.│        │            └──────┘
 //	     └────────┘                8
 //
-// Weights go from the ring to registers, and are multiplied. A comes to registers from memory, because each warp has
-// values of k of its own: it would read in shared memory what no other warp reads. What a warp multiplies at a time is
-// a block: kDepth values of k, which are 64 bytes of a row of A, by C tiles of 16 columns. A lane has 16 of these 64
-// bytes, which make the right fragments of two instructions. While a block is multiplied, the rows of the next ones
-// are on their way.
+// Weights go from the ring to registers, and are multiplied. Rows of A come to shared memory in pieces, of which several
+// are on the way at once: a warp that loads them by itself has too few bytes on the way for the time that memory takes
+// while weights stream. What a warp multiplies at a time is a block: kDepth values of k, which are 64 bytes of a row of
+// E, by C tiles of 16 columns. A lane has 16 of these 64 bytes, which make the right fragments of two instructions.
 //
 // With Norm the rows of A are normalised, and with Pairs = 2 tiles of two products take turns, as in streamed_rows.cuh.
 #pragma once
@@ -50,9 +49,19 @@ struct GemmSkinny {
   static constexpr int kOwn = kPerLoad<E>;            // values of k that a lane has of a block
   static constexpr int kDepth = 4 * kOwn;             // values of k of a block
   static constexpr int kStreamStep = 2 * C * 16 * kThreads;
-  static constexpr int LDC = kColumns + 4;  // of partial sums [wk][m][column]
+  // A piece has the rows' values for kPieceSlices slices: [row][k]. Rows are 64 bytes apart in the banks of shared
+  // memory, so that the lanes of two rows read all banks.
+  static constexpr int kSliceDepth = kDepth * WK, kWide = static_cast<int>(16 / sizeof(X));
+  static constexpr int kSliceBytes = MB * kSliceDepth * static_cast<int>(sizeof(X));
+  static constexpr int kPieceSlices = kSliceBytes < 8192 ? 8192 / kSliceBytes : 1;
+  static constexpr int kPieceDepth = kPieceSlices * kSliceDepth;
+  static constexpr int kPieces = kSliceBytes <= 8192 ? 4 : 3;
+  static constexpr int LDA = kPieceDepth + 4 * kWide;
+  static constexpr int kRowBytes = kPieces * MB * LDA * static_cast<int>(sizeof(X));
+  static constexpr int LDC = kColumns + 4;  // of partial sums [wk][m][column], in place of A
   static constexpr int kSums = 4 * WK * MB * LDC;
-  static constexpr int kShared = kSums + 4 * Norm * WK * MB;  // and sums of squares [m][wk]
+  static constexpr int kOperands = kRowBytes > kSums ? kRowBytes : kSums;
+  static constexpr int kShared = kOperands + 4 * Norm * WK * MB;  // and sums of squares [m][wk]
   static_assert(kOwn % V == 0 && C % Pairs == 0 && (MB == 8 || Norm == 0 && Pairs == 1), "");
 
   struct Args {
@@ -75,46 +84,79 @@ struct GemmSkinny {
         : tid(id), lane(id % 32), warp(rt::settled(id / 32)), wk(warp % WK), wc(warp / WK), g(lane / 4), t(lane % 4) {}
   };
 
-  // How many blocks of A are on their way at once. A slice of few columns is there sooner than memory answers.
-  static constexpr int kAhead = MB > 8 ? 2 : Products == 3 ? 3 : 4;
-
   using Left = SkinnyParts<E, Products, 4>;
   using Right = SkinnyParts<E, Products, 2>;
   using Sums = float[C][kRows][4];
 
-  // The lane's values of A in one block, as they are in memory.
-  struct Block {
-    Pack<X, V> held[kRows][kOwn / V];
-    int left;  // how many values of k there are from the lane's first on
+  // Brings A to shared memory piece by piece, for the slices of an rTask.
+  class Rows {
+   public:
+    // x is the rTask's first value of the first row.
+    RT_DEVICE Rows(const rt::Task& t, const Args& a, const X* x, int left)
+        : to_(reinterpret_cast<X*>(t.smem)),
+          from_(x),
+          row_(a.am),
+          ak_(V > 1 ? 1 : a.ak),
+          tid_(t.tid),
+          rows_(a.M),
+          left_(left) {}
+
+    // Sends for the next piece, with zeros where A ends.
+    RT_DEVICE void fetch() {
+      constexpr int kLoads = kPieceDepth / kWide;  // of a row
+      RT_UNROLL
+      for (int e = 0; e < MB * kLoads; e += kThreads) {
+        const int m = (e + tid_) / kLoads, k = (e + tid_) % kLoads * kWide;
+        if (MB * kLoads % kThreads != 0 && m >= MB) break;
+        X* to = to_ + (fetched_ * MB + m) * LDA + k;
+        const X* from = from_ + place(m, row_, place(k, ak_));
+        if constexpr (V == kWide) {
+          rt::cp_async_or_zero<16>(to, m < rows_ && k < left_ ? from : from_, m < rows_ && k < left_);
+        } else {
+          RT_UNROLL
+          for (int i = 0; i < kWide; i += V) {
+            Pack<X, V> held = {};
+            if (m < rows_ && k + i < left_) held = *reinterpret_cast<const Pack<X, V>*>(from + i * ak_);
+            *reinterpret_cast<Pack<X, V>*>(to + i) = held;
+          }
+        }
+      }
+      rt::cp_async_commit();
+      from_ += kPieceDepth * ak_, left_ -= kPieceDepth;
+      if (++fetched_ == kPieces) fetched_ = 0;
+    }
+    // Waits for the next piece. All threads call it. Then the piece before may be overwritten.
+    RT_DEVICE const X* next(const rt::Task& t) {
+      rt::cp_async_wait<kPieces - 2>();
+      t.sync();
+      const X* piece = to_ + here_ * (MB * LDA);
+      if (++here_ == kPieces) here_ = 0;
+      return piece;
+    }
+
+   private:
+    X* to_;
+    const X* from_;
+    int64_t row_, ak_;
+    int tid_, rows_, left_;       // left_: how many values of k there are from from_ on
+    int fetched_ = 0, here_ = 0;  // places of pieces
   };
 
-  // What a lane reads of A: rows g, g + 8, … of which those behind the last row are the last one again, since their
-  // products are not stored.
-  struct Rows {
-    const X* at[kRows];  // of the next block
-    int64_t ak;
-    int left;
+  // The lane's values of A in one block: rows g, g + 8, …
+  struct Block {
+    static constexpr int kLoad = kOwn < kWide ? kOwn : kWide;
+    Pack<X, kLoad> held[kRows][kOwn / kLoad];
+    int left;  // how many values of k there are from the lane's first on
 
-    RT_DEVICE Rows(const Args& a, const X* x, const Place& p, int k) : ak(V > 1 ? 1 : a.ak), left(a.K - k) {
-      RT_UNROLL
-      for (int r = 0; r < kRows; ++r) {
-        const int m = p.g + 8 * r;
-        at[r] = x + place(m < a.M ? m : a.M - 1, a.am, place(k, ak));
-      }
-    }
-    // Sends for a block, with zeros where A ends. All of the V values that a load brings exist, or none.
-    RT_DEVICE void take(Block& b) {
-      b.left = left;
+    RT_DEVICE void take(const X* first, int exist) {
+      left = exist;
       RT_UNROLL
       for (int r = 0; r < kRows; ++r) {
         RT_UNROLL
-        for (int i = 0; i < kOwn; i += V) {
-          b.held[r][i / V] = Pack<X, V>{};
-          if (i < left) b.held[r][i / V] = *reinterpret_cast<const Pack<X, V>*>(at[r] + i * ak);
+        for (int i = 0; i < kOwn; i += kLoad) {
+          held[r][i / kLoad] = *reinterpret_cast<const Pack<X, kLoad>*>(first + 8 * r * LDA + i);
         }
-        at[r] += kDepth * WK * ak;
       }
-      left -= kDepth * WK;
     }
   };
 
@@ -128,7 +170,7 @@ struct GemmSkinny {
     float x[kOwn];
     RT_UNROLL
     for (int i = 0; i < kOwn; ++i) {
-      const X held = b.held[r][i / V].v[i % V];
+      const X held = b.held[r][i / Block::kLoad].v[i % Block::kLoad];
       x[i] = Pro::kIdentity || i < b.left ? float(Pro::apply(a.pro, held)) : 0.0f;
       if constexpr (Norm) square += x[i] * x[i];
     }
@@ -193,7 +235,7 @@ struct GemmSkinny {
   // The elements of C that a thread of up to 8 rows stores. What their epilogue needs is on its way before the product
   // is made.
   struct Outputs {
-    static constexpr int kWide = kColumns / Pairs, kEach = ceil_div(8 * kWide, kThreads);
+    static constexpr int kOut = kColumns / Pairs, kEach = ceil_div(8 * kOut, kThreads);
     typename Epi::Held held[kEach] = {};
     typename Epi::Brought brought[kEach] = {};
     int tid, batch, first, end1, end2;
@@ -205,8 +247,8 @@ struct GemmSkinny {
         if (exists(e)) held[e] = Epi::hold(t, a.epi, batch, row(e), first + column(e));
       }
     }
-    RT_DEVICE int row(int e) const { return (tid + e * kThreads) / kWide; }
-    RT_DEVICE int column(int e) const { return (tid + e * kThreads) % kWide; }
+    RT_DEVICE int row(int e) const { return (tid + e * kThreads) / kOut; }
+    RT_DEVICE int column(int e) const { return (tid + e * kThreads) % kOut; }
     RT_DEVICE bool exists(int e) const { return row(e) < end1 && first + column(e) < end2; }
 
     RT_DEVICE void bring(const rt::Task& t, const Args& a) {
@@ -259,25 +301,30 @@ struct GemmSkinny {
     const X* x = t.template ptr<const X>(a.a) + place(b0, a.a0, place(b1, a.a1, place(b2, a.a2)));
     std::conditional_t<MB == 8, Outputs, NoOutputs> outputs(t, a, i0, n0);
     ChunkedSlices<kStreamStep> slices(t, count);
-    Rows rows(a, t.inputs(x), at, (first * WK + at.wk) * kDepth + at.t * kOwn);
-    Block blocks[kAhead];
-    RT_UNROLL
-    for (int b = 0; b < kAhead; ++b) rows.take(blocks[b]);
+    const int k0 = first * kSliceDepth, end = k0 + count * kSliceDepth;
+    Rows rows(t, a, t.inputs(x) + k0 * (V > 1 ? 1 : a.ak), (end < a.K ? end : a.K) - k0);
+    RK_UNROLL(1)
+    for (int p = 1; p < kPieces; ++p) rows.fetch();
     outputs.bring(t, a);
     Sums sums = {};
     float square = 0;
+    const int own = at.wk * kDepth + at.t * kOwn;  // the lane's first value of a slice
     RK_UNROLL(1)
-    for (int i = 0; i < count; i += kAhead) {
+    for (int i = 0; i < count; i += kPieceSlices) {
+      const X* piece = rows.next(t) + at.g * LDA + own;
+      rows.fetch();
       RT_UNROLL
-      for (int b = 0; b < kAhead; ++b) {
-        if (i + b >= count) break;
-        multiply_slice(a, blocks[b], slices.next(), at, sums, square);
+      for (int j = 0; j < kPieceSlices; ++j) {
+        if (i + j >= count) break;
+        Block block;
+        block.take(piece + j * kSliceDepth, a.K - k0 - (i + j) * kSliceDepth - own);
+        multiply_slice(a, block, slices.next(), at, sums, square);
         slices.done();
-        if (i + b + kAhead < count) rows.take(blocks[b]);
       }
     }
     float* partial = reinterpret_cast<float*>(t.smem);
-    float* squares = partial + kSums / 4;
+    float* squares = partial + kOperands / 4;
+    t.sync();  // all warps have read A
     put_sums(at, sums, partial);
     if constexpr (Norm) {
       square += rt::shfl_xor(t, square, 1);
