@@ -4,6 +4,7 @@
     python3 bench/compare_plans.py time DIR ROWS OUT.json          ROWS is what compareplans printed; needs PyTorch
     python3 bench/compare_plans.py table OUT.json                  times and simulated times of all plans
     python3 bench/compare_plans.py auto OUT.json fp32=A.json,B.json tf32=C.json   auto by timing, over each other kind of plan
+    python3 bench/compare_plans.py simulated ROWS COMMIT OUT.json  sums up what compareplans simulated, for bench/results
     python3 bench/compare_plans.py plot ROWS OUT.json PICTURE.png  speedups beside those of Rammer's §5.2.5
 
 A library has a variant for each of its plans, with a C interface of its own. All plans of a model run in one process, in
@@ -207,6 +208,30 @@ def speedups(models, key, slow, fast):
     return [m[key][slow] / m[key][fast] for m in models if {slow, fast} <= m[key].keys()]
 
 
+SIMULATED = {  # which plan over which, and of which modules
+    "base_over_mixed": ("base", "mixed", lambda m: True),
+    "base_over_critical_path": ("base", "critical-path", lambda m: True),
+    "barriers_over_rprogram_irregular": ("barriers", "rprogram", lambda m: m.get("irregular")),
+}
+
+
+def simulated(rows_path, commit, out):
+    """Writes the speedups of all modules, and their average and extremes."""
+    models = rows(rows_path)
+    result = {"schema": "rammerc/cells-simulated/v1", "device": "h200", "commit": commit, "seed": 1}
+    values = {}
+    for name, (slow, fast, wanted) in SIMULATED.items():
+        values[name] = found = [round(x, 3) for x in speedups([m for m in models if wanted(m)], "simulated_us", slow, fast)]
+        result[name] = {"modules": len(found), "average": round(statistics.fmean(found), 3), "most": max(found), "least": min(found)}
+    result["speedups"] = values
+    text = json.dumps(result, indent=1)
+    for name, found in values.items():  # a list a line
+        text = text.replace(json.dumps(found, indent=1).replace("\n", "\n  "), json.dumps(found))
+    with open(out, "w") as f:
+        f.write(text + "\n")
+    print({name: result[name] for name in SIMULATED})
+
+
 def plot(rows_path, measured_path, picture):
     """Draws the distribution of speedups: of Algorithm 1 over RammerBase, and of waits over barriers."""
     import matplotlib
@@ -239,7 +264,7 @@ def plot(rows_path, measured_path, picture):
 
 
 if __name__ == "__main__":
-    commands = {"build": build, "time": time, "table": table, "auto": auto, "plot": plot}
+    commands = {"build": build, "time": time, "table": table, "auto": auto, "simulated": simulated, "plot": plot}
     if len(sys.argv) < 3 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     commands[sys.argv[1]](*sys.argv[2:])
