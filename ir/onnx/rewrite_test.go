@@ -183,7 +183,7 @@ func TestRewrites(t *testing.T) {
 // TestRewriteRules checks that there is a case for every rule.
 func TestRewriteRules(t *testing.T) {
 	covered := map[string]bool{"Cast": true, "Reshape": true, "ReduceLogSum": true, "Scan": true, // tested elsewhere or alike
-		"MatMulNBits": true}
+		"MatMulNBits": true, "ReorderInput": true, "ReorderOutput": true}
 	for _, c := range rewriteCases() {
 		covered[c.model.Graph.Node[0].GetOpType()] = true
 	}
