@@ -107,16 +107,20 @@ func (l *layout) foundMembers(c *roperator.Candidate) []roperator.LiveArg {
 func (s *source) liveTrees(u usedOp) []tree {
 	rules := s.rulesOf(u.cand)
 	live := tree{head: ".live = ", list: true}
-	found := false
+	found := "rt::kNothingFound"
 	for _, r := range rules {
 		text := fmt.Sprintf("{%d, %d, %d, %d, %d", r.div, r.mod, r.step, r.most, r.number)
 		if r.count != nil {
 			text += fmt.Sprintf(", rt::%s, {%s}", r.found, s.ref(r.count.Ref()))
-			found = true
+			if r.found == "kExtent" {
+				found = "rt::kExtentsFound"
+			} else if found == "rt::kNothingFound" {
+				found = "rt::kOnlyConditions"
+			}
 		}
 		live.items = append(live.items, tree{head: text + "}"})
 	}
-	if !found {
+	if found == "rt::kNothingFound" {
 		return []tree{live}
 	}
 	list := tree{head: ".member = ", list: true}
@@ -126,7 +130,7 @@ func (s *source) liveTrees(u usedOp) []tree {
 		list.items = append(list.items, tree{head: fmt.Sprintf("{offsetof(kernels::%s::Args, %s), %d, %d}",
 			s.instances[u.instance].alias, m.Member, at, m.Axis.Largest()/s.plan.Graph.Ranges[r].Hi)})
 	}
-	members := tree{head: ".members = ", list: true, items: []tree{{head: ".found = 1"}}}
+	members := tree{head: ".members = ", list: true, items: []tree{{head: ".found = " + found}}}
 	if len(list.items) > 0 {
 		members.items = append(members.items, list)
 	}

@@ -13,6 +13,7 @@ type parts struct {
 	resident   bool // instances that keep operands on chip from step to step
 	direct     bool // runs with direct steps
 	near       bool // runs with near steps
+	jumps      bool // branches that vEUs jump over
 	moves      bool // operands or results that the executor moves
 	slots      bool // data that come through slots in shared memory
 	walked     bool // loaders that read in the step table what weights their blocks need
@@ -36,6 +37,7 @@ var partRows = []struct {
 		"whether instances keep operands on chip from step to step"},
 	{func(e *parts) *bool { return &e.direct }, "kDirectSteps", "whether runs have direct steps"},
 	{func(e *parts) *bool { return &e.near }, "kNearSteps", "whether runs have near steps"},
+	{func(e *parts) *bool { return &e.jumps }, "kJumps", "whether vEUs jump over branches that are not taken"},
 	{func(e *parts) *bool { return &e.moves }, "", ""},
 	{func(e *parts) *bool { return &e.slots }, "", ""},
 	{func(e *parts) *bool { return &e.walked }, "kWalked", "whether loaders read the step table"},
@@ -65,6 +67,7 @@ var partHeaders = []struct {
 	{"rt/exec/mode_resident.cuh", func(e parts) bool { return e.resident }},
 	{"rt/exec/mode_direct.cuh", func(e parts) bool { return e.direct }},
 	{"rt/exec/mode_near.cuh", func(e parts) bool { return e.near }},
+	{"rt/exec/jump.cuh", func(e parts) bool { return e.jumps }},
 	{"rt/exec/edge_tagged.cuh", func(e parts) bool { return e.moves }},
 	{"rt/exec/edge_slot.cuh", func(e parts) bool { return e.slots }},
 	{"rt/exec/ring.cuh", func(e parts) bool { return e.walked || e.single }},
@@ -93,13 +96,13 @@ func (l *layout) partsOf(k *kernel) parts {
 
 // noteStep notes what a step's row in the program tables uses.
 func (e *parts) noteStep(row *schema.Step) {
-	e.direct, e.near = e.direct || row.Direct > 0, e.near || row.Near > 0
+	e.direct, e.near, e.jumps = e.direct || row.Direct > 0, e.near || row.Near > 0, e.jumps || row.Jumps > 0
 }
 
 // noteLaunch notes what a launch of the segment t uses.
 func (e *parts) noteLaunch(t *segmentTables, d *dispatch) {
 	e.persistent = e.persistent || t.kind == vdevice.RProgram
-	e.direct, e.near = e.direct || t.parts.direct, e.near || t.parts.near
+	e.direct, e.near, e.jumps = e.direct || t.parts.direct, e.near || t.parts.near, e.jumps || t.parts.jumps
 	streams, knows := d.streams != nil, d.weights.Words > 0
 	e.walked, e.single = e.walked || streams && !knows, e.single || streams && knows
 	e.told, e.sought, e.lookUp = e.told || d.op >= 0, e.sought || d.op < 0, e.lookUp || d.stride == 0

@@ -74,12 +74,22 @@ func (l *layout) addSteps(t *segmentTables, e *vdevice.Encoder, rows [][]vdevice
 			waits = padTo(waits, 16) // the executor copies waits in pairs
 			row := l.stepRow(vs[i].Task, waves[vs[i].Wave].kernel)
 			x := e.Step(vdevice.At{VEU: int32(v), Order: int32(i)}, &row)
-			if n := len(x.Waits); n > math.MaxUint16 {
+			if n := len(x.Waits); n > math.MaxUint16-2*math.MaxUint8 {
 				return problem("too-many-waits", "a step waits for %d others, the program tables hold %d",
-					n, math.MaxUint16)
+					n, math.MaxUint16-2*math.MaxUint8)
+			}
+			if n := len(x.Jumps); n > math.MaxUint8 {
+				return problem("too-many-waits", "a step is in %d branches, the program tables hold %d", n, math.MaxUint8)
 			}
 			l.staging.moves = max(l.staging.moves, len(x.Imports)+len(x.Exports))
-			row.WaitBegin, row.WaitCount = uint32(len(waits)/schema.WaitBytes), uint16(len(x.Waits))
+			row.WaitBegin = uint32(len(waits) / schema.WaitBytes)
+			if t.kind == vdevice.RProgram {
+				for _, j := range x.Jumps {
+					waits = j.Append(waits)
+				}
+				row.Jumps = uint8(len(x.Jumps))
+			}
+			row.WaitCount = uint16(len(waits)/schema.WaitBytes-int(row.WaitBegin)) + uint16(len(x.Waits))
 			row.MoveBegin = uint32(len(moves) / schema.MoveBytes)
 			row.Imports, row.Exports = uint16(len(x.Imports)), uint16(len(x.Exports))
 			t.parts.noteStep(&row)

@@ -132,6 +132,15 @@ type Condition struct {
 	Not  bool
 }
 
+// SharedConditions is how many conditions both lists begin with.
+func SharedConditions(a, b []Condition) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n].Not == b[n].Not && a[n].View.Ref() == b[n].View.Ref() {
+		n++
+	}
+	return n
+}
+
 // Count is the extent of a range that the device finds, as one int64.
 type Count struct {
 	Range int // index in Graph.Ranges

@@ -23,13 +23,14 @@ func (p *planner) criticalPath() *vdevice.Plan {
 
 // otherOrders are the plans in which rTasks are not in the order of the policy's waves: a list schedule, and balanced
 // waves. A list schedule is made like the rProgram inOrder with a better order; where that takes much longer than
-// balanced waves, no order makes up for it.
+// balanced waves, no order makes up for it. Nor is there one where branches are jumped over: it would mix their steps.
 func (p *planner) otherOrders(inOrder *vdevice.Plan) []*vdevice.Plan {
 	q := *p
 	q.waves = p.balanced()
+	q.together = q.ops.together(q.waves)
 	balanced := q.fastestOf(mixed(1)(&q), q.inWaves())
 	out := []*vdevice.Plan{balanced}
-	if p.time(inOrder) < worthOrdering*p.time(balanced) {
+	if !p.ops.conditional() && p.time(inOrder) < worthOrdering*p.time(balanced) {
 		out = append(out, p.listed(inOrder.Pick))
 	}
 	return out

@@ -315,6 +315,7 @@ func (l *listScheduler) start(a arrival, veu int32) {
 func (l *listScheduler) plan() *vdevice.Plan {
 	plan := l.s.newPlan()
 	b := vdevice.NewBuilder(l.s.spec, l.s.g)
+	b.JumpOver()
 	fronts := make([][]*vdevice.Front, len(l.ops))
 	for op, o := range l.ops {
 		plan.Pick[op] = o.choice.index

@@ -19,6 +19,7 @@ type planner struct {
 	plain, resident, staged [][]choice // per rOperator
 	forClusters             [][]choice // likewise, for data that stay in a cluster
 	waves                   [][]int32  // of the policy
+	together                [][]int32  // the same for rPrograms: rOperators of one branch follow each other (branches.go)
 	cluster                 int        // vEUs in a cluster of an rProgram; 0: there are none
 	fastOnly                bool       // rOperators have the candidates that are fastest by themselves
 }
@@ -31,6 +32,7 @@ func newPlanner(g *roperator.Graph, spec *device.Spec, costs profiler.Costs, pol
 	p := &planner{g: g, spec: spec, costs: costs, prediction: profiler.PredictionOf(costs), ops: newOpGraph(g)}
 	p.plain, p.resident, p.staged, p.forClusters = splitChoices(choices)
 	p.waves = policy.waves(p)
+	p.together = p.ops.together(p.waves)
 	return p, nil
 }
 
@@ -41,7 +43,7 @@ func (p *planner) scheduler(resident bool) *scheduler {
 	s.costs, s.fastOnly = p.costs, p.fastOnly
 	if resident {
 		s.inClusters(p.cluster)
-		s.residence = newResidence(p.g, p.resident, p.staged, p.forClusters, p.waves, s.spec.VEUs(), s.cluster)
+		s.residence = newResidence(p.g, p.resident, p.staged, p.forClusters, p.together, s.spec.VEUs(), s.cluster)
 	}
 	return s
 }
@@ -106,7 +108,7 @@ func init() { // some kinds choose among others
 
 func (p *planner) rprogram() *vdevice.Plan {
 	s := p.scheduler(true)
-	return s.segments(s.single(p.waves, vdevice.RProgram))
+	return s.segments(s.single(p.together, vdevice.RProgram))
 }
 
 // clustered makes an rProgram whose vEUs are in clusters of the given size, which the device must have. If no data
@@ -120,13 +122,13 @@ func clustered(size int) func(*planner) *vdevice.Plan {
 	}
 }
 
-// tryClusters is the rProgram in clusters of the given size. It is nil if the device has no such clusters, or if no
-// data would stay in one.
+// tryClusters is the rProgram in clusters of the given size. It is nil if the device has no such clusters, if no data
+// would stay in one, or if there are branches to jump over, which clusters cannot do.
 func (p *planner) tryClusters(size int) *vdevice.Plan {
 	handsOver := func(choices [][]choice) bool {
 		return slices.ContainsFunc(choices, func(c []choice) bool { return len(c) > 0 })
 	}
-	if p.spec.Clusters.Of(size) == 0 || !handsOver(p.forClusters) && !handsOver(p.staged) && !handsOver(p.resident) {
+	if p.ops.conditional() || p.spec.Clusters.Of(size) == 0 || !handsOver(p.forClusters) && !handsOver(p.staged) && !handsOver(p.resident) {
 		return nil
 	}
 	q := *p
@@ -214,7 +216,7 @@ func (p *planner) mixedFast() *vdevice.Plan {
 func (p *planner) withBarriers() *vdevice.Plan {
 	s := p.scheduler(false)
 	s.barriers = true
-	return s.segments(s.single(p.waves, vdevice.RProgram))
+	return s.segments(s.single(p.together, vdevice.RProgram))
 }
 
 // mixed lets Algorithm 1 decide which waves form an rProgram; weight is how many times it counts the cost of a
@@ -223,7 +225,7 @@ func mixed(weight float64) func(*planner) *vdevice.Plan {
 	return func(p *planner) *vdevice.Plan {
 		s := p.scheduler(true)
 		s.launchWeight = weight
-		groups := joinLaunches(s.algorithm1(p.waves))
+		groups := joinLaunches(s.algorithm1(p.together))
 		plan := s.segments(groups)
 		for i, g := range groups {
 			if g.kind == vdevice.Waves && len(g.waves) > 1 {

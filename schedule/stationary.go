@@ -49,6 +49,8 @@ func splitChoices(all [][]choice) (plain, resident, staged, forClusters [][]choi
 	for op, choices := range all {
 		for _, ch := range choices {
 			switch {
+			case len(ch.c.Conditions) > 0 && (ch.c.Resident != nil || len(ch.c.Exports) > 0):
+				// An rTask that may be jumped over is in no run, and nobody polls what it writes.
 			case ch.c.Resident != nil:
 				resident[op] = append(resident[op], ch)
 			case ch.c.Inst.Kernel.Near:

@@ -292,6 +292,9 @@ func (s *scheduler) depsOf(x picked, cur *current) *deps {
 // build makes a group's program.
 func (s *scheduler) build(g *group, pick []int) *vdevice.Program {
 	b := vdevice.NewBuilder(s.spec, s.g)
+	if g.kind == vdevice.RProgram {
+		b.JumpOver()
+	}
 	for _, wave := range g.waves {
 		b.NextWave()
 		for _, o := range wave {

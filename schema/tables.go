@@ -9,6 +9,8 @@ import "encoding/binary"
 const (
 	// CounterWait, set in Wait.VEU, says that the other bits are the line of a counter in the step array.
 	CounterWait = 1 << 31
+	// JumpWaits is how many waits a Jump takes the room of.
+	JumpWaits = 2
 	// StreamUnit is the unit, in bytes, of places and lengths of streamed weight blocks.
 	StreamUnit = 16
 	// MaxArgsBytes is the most that the Args of one rOperator take, in bytes.
@@ -55,14 +57,17 @@ const (
 
 // Step is one entry of prog[vEU]: an rTask, and what the executor does before and after it.
 type Step struct {
-	Op          uint32 // the rOperator, as a row of the program's arguments
-	RTask       uint32 // the number of the rTask in it
-	Args        uint32 // byte offset of the rOperator's Args; filled in when the tables are loaded
-	WaitBegin   uint32 // the first of its waits; even, so that pairs of waits are 16-byte aligned
-	WaitCount   uint16
+	Op    uint32 // the rOperator, as a row of the program's arguments
+	RTask uint32 // the number of the rTask in it
+	Args  uint32 // byte offset of the rOperator's Args; filled in when the tables are loaded
+	// the first of its waits; even, so that pairs of waits are 16-byte aligned. Its jumps stand before the waits, and
+	// take the room of two each
+	WaitBegin   uint32
+	WaitCount   uint16 // with the room of its jumps
 	Instance    uint16 // number of the rKernel instance that computes it
 	ArgsWords   uint16 // length of its Args in units of 16 bytes; filled in when the tables are loaded
 	Signal      bool   // whether another step waits for this one, so that its completion must be published
+	Jumps       uint8  // how many conditions are tested before the step
 	Stream      uint32 // the place of its weight block in the weights space, in units of StreamUnit
 	StreamWords uint32 // length of the block in the same units; 0: the rTask streams nothing
 	MoveBegin   uint32 // the first of its imports, behind which its exports follow
@@ -92,7 +97,8 @@ func (r Step) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint16(b, r.WaitCount)
 	b = binary.LittleEndian.AppendUint16(b, r.Instance)
 	b = binary.LittleEndian.AppendUint16(b, r.ArgsWords)
-	b = binary.LittleEndian.AppendUint16(b, uint16(bit(r.Signal)))
+	b = append(b, uint8(bit(r.Signal)))
+	b = append(b, r.Jumps)
 	b = binary.LittleEndian.AppendUint32(b, r.Stream)
 	b = binary.LittleEndian.AppendUint32(b, r.StreamWords)
 	b = binary.LittleEndian.AppendUint32(b, r.MoveBegin)
@@ -121,6 +127,30 @@ const WaitBytes = 8
 func (r Wait) Append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, r.VEU)
 	b = binary.LittleEndian.AppendUint32(b, r.Order)
+	return b
+}
+
+// Jump says by which condition a vEU jumps over steps. A step has one for each condition that it has and the step
+// before it on its vEU has not.
+type Jump struct {
+	At    uint64 // an rt::Ref of the condition, a bool
+	Steps uint32 // how many steps to jump over, if the condition is not what it should be
+	// of the first one: so many of the step's waits are for the conditions, and come before the test
+	Gates  uint16
+	Unless bool // whether the condition should be false
+	Adds   bool // whether some of the steps add to counters
+}
+
+// JumpBytes is the size of a Jump.
+const JumpBytes = 16
+
+// Append appends the row to b as C++ lays it out.
+func (r Jump) Append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, r.At)
+	b = binary.LittleEndian.AppendUint32(b, r.Steps)
+	b = binary.LittleEndian.AppendUint16(b, r.Gates)
+	b = append(b, uint8(bit(r.Unless)))
+	b = append(b, uint8(bit(r.Adds)))
 	return b
 }
 

@@ -20,14 +20,16 @@ const ArenaAlign = 256
 // There are two ways to lay it out. One places the largest buffers first, each as low as possible, which makes a small
 // arena. The other places buffers in the order of their first accesses, each where bytes were freed most recently. It
 // is for programs whose data do not fit in L2 together, because such bytes are likely to be in L2 still. It is also for
-// so many buffers that the first way, which compares each with all others, would take long.
+// so many buffers that the first way, which compares each with all others, would take long. But it looks only at the last
+// buffer that had some bytes, and where rTasks of that may be jumped over this says nothing of the buffers before it; so
+// the arena of such a plan is always laid out in the first way.
 func LayoutArena(plan *Plan) {
 	l := newLayout(plan)
 	plan.layoutWords()
 	ids := l.inherit(l.placeable())
-	if len(ids) <= mostCompared {
+	if len(ids) <= mostCompared || plan.conditional() {
 		l.pack(ids)
-		if float64(plan.ArenaLen) <= l2Share*float64(plan.Spec.L2Bytes) {
+		if float64(plan.ArenaLen) <= l2Share*float64(plan.Spec.L2Bytes) || plan.conditional() {
 			return
 		}
 		packed, length := plan.Arena, plan.ArenaLen

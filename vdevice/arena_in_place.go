@@ -90,7 +90,7 @@ func (l *layout) inherit(ids []int) []int {
 		placeable[id] = true
 	}
 	list := slices.DeleteFunc(l.plan.inheritances(), func(x inheritanceOf) bool {
-		return !placeable[x.operand] || !placeable[x.result]
+		return !placeable[x.operand] || !placeable[x.result] || !l.plan.runTogether(x)
 	})
 	if len(list) == 0 {
 		return ids
@@ -119,6 +119,23 @@ func (l *layout) inherit(ids []int) []int {
 		all.lastSeg, all.last, all.end = l.lives[x.result].lastSeg, l.lives[x.result].last, l.lives[x.result].end
 	}
 	return slices.DeleteFunc(ids, func(id int) bool { _, has := first[id]; return has })
+}
+
+// runTogether reports that the rOperator which writes the result has the conditions of all that access the operand before.
+// If it could be jumped over alone, who waits for it would know nothing of these accesses.
+func (plan *Plan) runTogether(x inheritanceOf) bool {
+	mine := plan.Graph.Ops[x.op].Candidates[plan.Pick[x.op]].Conditions
+	for id, op := range plan.Graph.Ops[:x.op] {
+		c := op.Candidates[plan.Pick[id]]
+		if len(mine) == len(c.Conditions) && roperator.SharedConditions(mine, c.Conditions) == len(mine) {
+			continue
+		}
+		of := func(a roperator.Access) bool { return a.View.Buf.ID == x.operand }
+		if slices.ContainsFunc(c.Reads, of) || slices.ContainsFunc(c.Writes, of) {
+			return false
+		}
+	}
+	return true
 }
 
 // heir is the buffer that takes the place of another, -1 if there is none.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/rkernels"
 	"github.com/rammerc/rammerc/roperator"
 )
 
@@ -24,7 +25,10 @@ type Builder struct {
 	at       [][]At // per rOperator and rTask: its position; order -1 if it was not appended yet
 	wave     int32  // the earliest wave for steps that are appended from now on
 	pending  map[Task][]pendingEdge
-	row      [][]int32 // [vEU][order]: the step's row of clocks
+	row      [][]int32               // [vEU][order]: the step's row of clocks
+	sights   map[At]sight            // of steps with conditions (jumps.go)
+	gates    map[rkernels.Ref]*Front // by condition: the rTasks that compute it
+	jumping  bool
 	clocks   *clocks
 	need     []int32 // scratch: per vEU, order+1 of the last step to wait for
 	needVEUs []int32
@@ -37,6 +41,8 @@ type Builder struct {
 type Front struct {
 	at   []At    // one per vEU
 	join []int32 // the clock of a step that has waited for all of them; nil until somebody needs it
+	// of are the conditions of that step, which only matter where the Front has steps with conditions.
+	of []roperator.Condition
 
 	group int32 // its number among the counterGroups; -1 for a set that is too small for a counter
 }
@@ -49,12 +55,17 @@ func NewBuilder(spec *device.Spec, g *roperator.Graph) *Builder {
 		at:      make([][]At, len(g.Ops)),
 		pending: map[Task][]pendingEdge{},
 		row:     make([][]int32, n), clocks: newClocks(n), need: make([]int32, n),
+		sights: map[At]sight{}, gates: map[rkernels.Ref]*Front{},
 	}
 	for i := range b.p.Pick {
 		b.p.Pick[i] = -1
 	}
 	return b
 }
+
+// JumpOver says that vEUs jump over rTasks with conditions that do not hold: that the program is an rProgram. It comes
+// before all steps.
+func (b *Builder) JumpOver() { b.jumping = true }
 
 // Pick takes the rOperator into the program, carried out by the given candidate. Its rTasks can be
 // appended from then on.
@@ -159,53 +170,103 @@ func (b *Builder) Append(t Task, veu int32) {
 	}
 	at := At{veu, int32(len(b.p.Steps[veu]))}
 	step := Step{Task: t, Wave: b.wave}
-	row := int32(0)
 	if at.Order > 0 {
 		step.Wave = max(step.Wave, b.p.Steps[veu][at.Order-1].Wave)
-		row = b.row[veu][at.Order-1]
 	}
+	x := b.enter(&step, at)
+	last := len(x.rows) - 1
 	if pending := b.pending[t]; len(pending) > 0 {
 		delete(b.pending, t)
 		for k := range edgeRows {
 			if b.fronts = pendingOf(b.fronts[:0], pending, EdgeKind(k)); len(b.fronts) > 0 {
-				row = b.connect(&step, EdgeKind(k), at, row, b.fronts)
+				x.rows[last] = b.connect(&step, EdgeKind(k), at, x.rows[last], x.conditions)
 			}
 		}
 	}
+	if len(x.conditions) > 0 {
+		b.sights[at] = x
+	}
 	b.at[t.Op][t.Index] = at
-	b.row[veu] = append(b.row[veu], row)
+	b.row[veu] = append(b.row[veu], x.row())
 	b.p.Steps[veu] = append(b.p.Steps[veu], step)
 	b.p.Waves = max(b.p.Waves, int(step.Wave)+1)
 }
 
-// connect gives the step, which goes to at, its edges of one kind from the fronts, and returns the vEU's clock after
-// them. row is the clock before.
-func (b *Builder) connect(step *Step, kind EdgeKind, at At, row int32, fronts []*Front) int32 {
+// enter is what the vEU knows at a step that goes to at, before its edges but behind its gates, which the step gets here.
+func (b *Builder) enter(step *Step, at At) sight {
+	before := sight{rows: []int32{0}}
+	if at.Order > 0 {
+		last := At{at.VEU, at.Order - 1}
+		if x, ok := b.sights[last]; ok {
+			before = x
+		} else {
+			before.rows[0] = b.row[at.VEU][last.Order]
+		}
+	}
+	if !b.jumping {
+		return before
+	}
+	x, first := before.enter(b.p.conditionsOf(step))
+	b.fronts = b.fronts[:0]
+	for _, c := range x.conditions[first:] {
+		if f := b.gateOf(c); len(f.at) > 0 {
+			b.fronts = append(b.fronts, f)
+		}
+	}
+	if len(b.fronts) > 0 {
+		x.pass(first, b.connect(step, EdgeGate, at, x.rows[first], x.conditions[:first]))
+	}
+	return x
+}
+
+// gateOf is the Front of the rTasks that compute a condition.
+func (b *Builder) gateOf(c roperator.Condition) *Front {
+	f, ok := b.gates[c.View.Ref()]
+	if !ok {
+		f = b.Front(b.p.testedBy(c))
+		b.gates[c.View.Ref()] = f
+	}
+	return f
+}
+
+// knowledgeOf is the row of what a step with the given conditions learns from the completion of the one at at.
+func (b *Builder) knowledgeOf(at At, conditions []roperator.Condition) int32 {
+	if x, ok := b.sights[at]; ok {
+		return x.learned(conditions)
+	}
+	return b.row[at.VEU][at.Order]
+}
+
+// connect gives the step, which goes to at and has the given conditions, its edges of one kind from b.fronts, and
+// returns the vEU's clock after them. row is the clock before.
+func (b *Builder) connect(step *Step, kind EdgeKind, at At, row int32, conditions []roperator.Condition) int32 {
 	r := &edgeRows[kind]
 	if r.knows == dataOnly {
-		step.join(b.followed(at.VEU, kind, fronts, &step.Wave))
+		step.join(b.followed(at.VEU, kind, b.fronts, &step.Wave))
 		return row
 	}
-	edges := b.reduce(at.VEU, row, kind, fronts)
+	edges := b.reduce(at.VEU, row, kind, conditions)
 	if len(edges) == 0 {
 		return row
 	}
 	for _, e := range edges {
 		producer := b.p.stepAt(e.At)
-		if r.out != "" {
+		if r.byFlag {
+			producer.announce(Edge{Kind: EdgeFlag})
+		} else if r.out != "" {
 			producer.announce(Edge{Kind: kind})
 		}
 		step.Wave = max(step.Wave, producer.Wave+1)
 	}
 	step.join(edges)
-	r.use(b, at, fronts)
-	return b.advance(at.VEU, row, fronts)
+	r.use(b, at, b.fronts)
+	return b.advance(at.VEU, row, conditions)
 }
 
-// reduce lists, sorted by vEU, the edges that the vEU's clock and the other edges do not imply.
-func (b *Builder) reduce(veu, row int32, kind EdgeKind, fronts []*Front) []Edge {
+// reduce lists, sorted by vEU, the edges from b.fronts that the vEU's clock and the other edges do not imply.
+func (b *Builder) reduce(veu, row int32, kind EdgeKind, conditions []roperator.Condition) []Edge {
 	knows := b.clocks.row(row)
-	for _, f := range fronts {
+	for _, f := range b.fronts {
 		for _, at := range f.at {
 			if at.VEU != veu && at.Order >= knows[at.VEU] {
 				b.require(at)
@@ -218,7 +279,7 @@ func (b *Builder) reduce(veu, row int32, kind EdgeKind, fronts []*Front) []Edge 
 		edges = make([]Edge, 0, n)
 		lo, hi := b.waveRange()
 		for v, need := range b.need {
-			if at := (At{int32(v), need - 1}); need > 0 && (lo == hi || !b.implied(at)) {
+			if at := (At{int32(v), need - 1}); need > 0 && (lo == hi || !b.implied(at, conditions)) {
 				edges = append(edges, Edge{kind, at})
 			}
 		}
@@ -257,42 +318,44 @@ func (b *Builder) waveRange() (lo, hi int32) {
 	return lo, hi
 }
 
-// implied reports that another required step comes after the one at at, so that it is enough to wait for the other one.
+// implied reports that another required step comes after the one at at, so that it is enough for a step with the given
+// conditions to wait for the other one.
 // A step that comes after one of another vEU is in a later wave, and comparing waves is cheaper than comparing clocks.
-func (b *Builder) implied(at At) bool {
+func (b *Builder) implied(at At, conditions []roperator.Condition) bool {
 	wave := b.p.Steps[at.VEU][at.Order].Wave
 	for _, v := range b.needVEUs {
 		if v == at.VEU {
 			continue
 		}
 		o := b.need[v] - 1
-		if b.p.Steps[v][o].Wave > wave && b.clocks.row(b.row[v][o])[at.VEU] > at.Order {
+		other := b.knowledgeOf(At{v, o}, conditions)
+		if b.p.Steps[v][o].Wave > wave && b.clocks.row(other)[at.VEU] > at.Order {
 			return true
 		}
 	}
 	return false
 }
 
-// advance makes the clock of a step that knows row and has waited for all of fronts. Nobody asks for the entry of the
-// vEU itself, so that one need not be right.
-func (b *Builder) advance(veu, row int32, fronts []*Front) int32 {
+// advance makes the clock of a step with the given conditions that knows row and has waited for all of b.fronts. Nobody
+// asks for the entry of the vEU itself, so that one need not be right.
+func (b *Builder) advance(veu, row int32, conditions []roperator.Condition) int32 {
 	row = b.clocks.copyOf(row)
 	mine := b.clocks.row(row)
-	for _, f := range fronts {
-		b.joinFront(f)
+	for _, f := range b.fronts {
+		b.joinFront(f, conditions)
 		maxInto(mine, f.join)
 	}
 	mine[veu] = 0
 	return row
 }
 
-func (b *Builder) joinFront(f *Front) {
-	if f.join != nil {
+func (b *Builder) joinFront(f *Front, conditions []roperator.Condition) {
+	if f.join != nil && (len(b.sights) == 0 || sameList(f.of, conditions)) {
 		return
 	}
-	f.join = make([]int32, len(b.need))
+	f.join, f.of = make([]int32, len(b.need)), conditions
 	for _, at := range f.at {
-		maxInto(f.join, b.clocks.row(b.row[at.VEU][at.Order]))
+		maxInto(f.join, b.clocks.row(b.knowledgeOf(at, conditions)))
 	}
 	for _, at := range f.at {
 		f.join[at.VEU] = max(f.join[at.VEU], at.Order+1)

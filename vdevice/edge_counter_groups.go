@@ -205,8 +205,10 @@ func (p *Program) settleCounters(counters int) {
 	for _, steps := range p.Steps {
 		for o := range steps {
 			s := &steps[o]
-			for _, e := range s.InOf(EdgeFlag) {
-				p.stepAt(e.At).announce(Edge{Kind: EdgeFlag})
+			for _, e := range s.In {
+				if e.row().byFlag {
+					p.stepAt(e.At).announce(Edge{Kind: EdgeFlag})
+				}
 			}
 			c, adds := s.Adds()
 			if !adds {

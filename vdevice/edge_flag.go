@@ -26,8 +26,10 @@ func (flagEdges) form(v *verifier, _ int, s Segment) {
 	}
 	for _, steps := range p.Steps {
 		for o := range steps {
-			for _, e := range steps[o].InOf(EdgeFlag) {
-				waited[e.VEU][e.Order] = true
+			for _, e := range steps[o].In {
+				if e.row().byFlag {
+					waited[e.VEU][e.Order] = true
+				}
 			}
 		}
 	}

@@ -15,6 +15,7 @@ import (
 //	flag      one step stores a word, others poll it                   A ──▶ B
 //	tagged    the data themselves carry a tag that readers poll        A ══▶ B
 //	counter   many steps add one to a word, others poll the sum        A₁ A₂ A₃ ──▶ (3) ──▶ B₁ B₂
+//	gate      a flag that is waited for before a vEU tests a condition  c ──▶ (c?) B
 //	slot      tagged data in the shared memory of a cluster's block    A ══▶ B, in one cluster
 //
 // Program order, which the steps of one vEU have by themselves, needs no edge. Near steps are no kind of edge either:
@@ -29,6 +30,7 @@ type EdgeKind uint8
 // The kinds of edges.
 const (
 	EdgeLaunch EdgeKind = iota
+	EdgeGate
 	EdgeFlag
 	EdgeTagged
 	EdgeCounter
@@ -75,6 +77,8 @@ type edgeRow struct {
 	meets bool
 	// in and out are the words of the text form for Step.In and Step.Out; empty: steps have no such ends.
 	in, out string
+	// byFlag says that the step at the other end announces itself as for an edge by flag.
+	byFlag bool
 	// finding is the id of what Verify reports of such edges that are not in form.
 	finding string
 	// header is the file below codegen/rt that carries it out.
@@ -138,9 +142,14 @@ var edgeRows = []edgeRow{
 		knows: completion, finding: badWave, header: "exec/edge_launch.cuh",
 		edgeRules: launchEdges{noRules{EdgeLaunch}},
 	},
+	EdgeGate: {
+		name: "gate", doc: "a flag of a step that computes a condition, by which a vEU jumps over steps or does not",
+		knows: completion, polled: true, in: "if", byFlag: true, finding: badJump, header: "exec/jump.cuh",
+		edgeRules: gateEdges{noRules{EdgeGate}},
+	},
 	EdgeFlag: {
 		name: "flag", doc: "a word for each vEU, which holds the number of its last step that announced itself",
-		knows: completion, polled: true, in: "wait", out: "signal", finding: badWait, header: "exec/edge_flag.cuh",
+		knows: completion, polled: true, in: "wait", out: "signal", byFlag: true, finding: badWait, header: "exec/edge_flag.cuh",
 		edgeRules: flagEdges{noRules{EdgeFlag}},
 	},
 	EdgeTagged: {

@@ -22,7 +22,7 @@ func TestPlantedEdgeFaults(t *testing.T) {
 		{"a kind without ends", func(p *Program) { p.Steps[0][1].In = []Edge{{EdgeLaunch, At{1, 0}}} }, badWait,
 			"kind 0, which steps do not have"},
 		{"an announcement that steps do not make", func(p *Program) { p.Steps[0][1].Out = []Edge{{Kind: EdgeTagged}} },
-			badWait, "kind 2, which steps do not have"},
+			badWait, "kind 3, which steps do not have"},
 		{"a signal to a step", func(p *Program) { p.Steps[0][1].Out = []Edge{{EdgeFlag, At{1, 1}}} }, badWait,
 			"but names a step"},
 		{"a counter with an order", func(p *Program) { p.Steps[0][1].In = []Edge{{EdgeCounter, At{0, 1}}} }, badCounter,

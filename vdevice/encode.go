@@ -40,6 +40,7 @@ func (e *Encoder) SharedWords() int { return e.moves.SharedWords() }
 
 // Entries are the entries of one step. Waits are valid until the next call.
 type Entries struct {
+	Jumps            []schema.Jump
 	Waits            []schema.Wait
 	Imports, Exports []schema.Move
 }
@@ -53,7 +54,7 @@ func (e *Encoder) Step(at At, row *schema.Step) Entries {
 	}
 	e.moves.EncodeMode(at, row)
 	imports, exports := e.moves.Of(at)
-	return Entries{e.waits, imports, exports}
+	return Entries{e.jumps(at), e.waits, imports, exports}
 }
 
 // awaitFlag adds an entry to the step's waits: the flag of at's vEU must say that the step at at is complete.

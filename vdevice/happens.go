@@ -1,6 +1,11 @@
 package vdevice
 
-import "sort"
+import (
+	"slices"
+	"sort"
+
+	"github.com/rammerc/rammerc/roperator"
+)
 
 // order is the happens-before relation of one segment: what is known to be complete when a step starts.
 //
@@ -10,6 +15,8 @@ import "sort"
 //
 //	prog[0]   A ─── B ──┐                        clock of A, B   (–, 0)
 //	prog[1]   C ─── D ◀─┘ ─── E                  clock of C      (0, –), of D and E (2, –): A and B are complete
+//
+// Steps with conditions may be jumped over, and have a clock for each of their conditions besides (jumps.go).
 //
 // An rProgram may fall back on one launch per wave, where waves order the steps. It must be right both ways, so known
 // takes the weaker of the two.
@@ -21,11 +28,13 @@ type order struct {
 	p          *Program
 	kind       SegmentKind
 	veus       int
-	base       []int   // id of a step is base[VEU]+Order
-	row        []int32 // per step id: its row of clocks
-	clocks     *clocks // the entry for the step's own vEU means nothing
-	topo       []At    // all steps, each behind those that it comes after
-	waveStarts []int32 // [vEU][wave]: the order of the first step of that wave or a later one
+	base       []int        // id of a step is base[VEU]+Order
+	row        []int32      // per step id: its row of clocks
+	sights     map[At]sight // of steps with conditions (jumps.go)
+	places     map[Task]At  // of all rTasks; nil until somebody asks
+	clocks     *clocks      // the entry for the step's own vEU means nothing
+	topo       []At         // all steps, each behind those that it comes after
+	waveStarts []int32      // [vEU][wave]: the order of the first step of that wave or a later one
 	waves      int
 	nodes      *nodeOrder // of a segment whose launches are of one rOperator each; otherwise nil
 	meetings   []meeting  // of all kinds of edges, by kind and number
@@ -36,7 +45,7 @@ type order struct {
 type meeting struct {
 	at     []At    // the steps that announce themselves there
 	left   int     // how many of them are not complete yet
-	clock  int32   // row: what the complete ones know, themselves included
+	clock  int32   // row: what the complete ones know, themselves included, to steps without conditions
 	asleep []int32 // vEUs that wait for it
 }
 
@@ -54,7 +63,7 @@ func newOrder(p *Program, kind SegmentKind) (*order, []At) {
 	h.row = make([]int32, n)
 	h.topo = make([]At, 0, n)
 	if kind == RProgram {
-		h.clocks = newClocks(h.veus)
+		h.clocks, h.sights = newClocks(h.veus), map[At]sight{}
 		h.startMeetings()
 	}
 	if cycle := h.walk(); cycle != nil {
@@ -142,7 +151,7 @@ func (h *order) walk() []At {
 	asleep := make([][]int32, h.veus) // vEUs that wait for a step of this one
 	ready := make([]int32, 0, h.veus) // a stack of the vEUs that may go on
 	wakeAt := make([]int32, h.veus)   // the order of the step that a sleeping vEU waits for
-	current := make([]int32, h.veus)  // the clock of the vEU's latest step
+	current := make([]sight, h.veus)  // of the vEU's latest step
 	var awake []int32
 	for v := h.veus - 1; v >= 0; v-- {
 		ready = append(ready, int32(v))
@@ -161,16 +170,19 @@ func (h *order) walk() []At {
 				}
 				break
 			}
-			if h.kind == RProgram {
-				current[v] = h.clockOf(s, current[v])
-			}
-			h.row[h.base[v]+int(next[v])] = current[v]
 			at := At{v, next[v]}
+			if h.kind == RProgram {
+				current[v] = h.sightOf(s, current[v])
+				h.row[h.base[v]+int(next[v])] = current[v].row()
+				if len(current[v].conditions) > 0 {
+					h.sights[at] = current[v]
+				}
+			}
 			h.topo = append(h.topo, at)
 			next[v]++
 			cursor[v] = 0
 			asleep[v], awake = wake(asleep[v], wakeAt, next[v], awake[:0])
-			ready = append(append(ready, awake...), h.announce(s, at, current[v])...)
+			ready = append(append(ready, awake...), h.announce(s, at)...)
 		}
 	}
 	return h.cycle(next, cursor)
@@ -196,7 +208,7 @@ func (h *order) blocked(s *Step, next []int32, cursor *int) *Edge {
 
 // announce notes that the step at a place is complete, with its clock, at the meeting points that it announces itself
 // to. It returns the vEUs that may go on because this was the last step that they waited for there.
-func (h *order) announce(s *Step, at At, row int32) (awake []int32) {
+func (h *order) announce(s *Step, at At) (awake []int32) {
 	if h.kind.byLaunches() {
 		return nil
 	}
@@ -206,9 +218,7 @@ func (h *order) announce(s *Step, at At, row int32) (awake []int32) {
 			continue
 		}
 		m := &h.meetings[id]
-		clock := h.clocks.row(m.clock)
-		maxInto(clock, h.clocks.row(row))
-		clock[at.VEU] = max(clock[at.VEU], at.Order+1)
+		h.join(h.clocks.row(m.clock), at, nil)
 		if m.left--; m.left == 0 {
 			awake = append(awake, m.asleep...)
 			m.asleep = nil
@@ -230,25 +240,60 @@ func wake(sleepers, wakeAt []int32, done int32, awake []int32) (still, woken []i
 	return still, awake
 }
 
-// clockOf merges what the steps know that s knows to be complete by its edges into the clock row of the vEU.
-func (h *order) clockOf(s *Step, row int32) int32 {
-	if !s.learns() {
+// sightOf is what the vEU knows at step s, if it knew x at the step before.
+func (h *order) sightOf(s *Step, x sight) sight {
+	conditions := h.p.conditionsOf(s)
+	if len(conditions) == 0 && len(x.rows) == 1 {
+		x.rows[0] = h.clockOf(s.In, x.rows[0], nil)
+		return x
+	}
+	x, first := x.enter(conditions)
+	gates, others := s.InOf(EdgeGate), s.In[firstOf(s.In, EdgeGate+1):]
+	if len(gates) > 0 {
+		x.pass(first, h.clockOf(gates, x.rows[first], conditions[:first]))
+	}
+	last := len(x.rows) - 1
+	x.rows[last] = h.clockOf(others, x.rows[last], conditions)
+	return x
+}
+
+// clockOf merges what the steps know that a step with the given conditions knows to be complete by the edges into its
+// row of clocks.
+func (h *order) clockOf(edges []Edge, row int32, conditions []roperator.Condition) int32 {
+	if !slices.ContainsFunc(edges, func(e Edge) bool { return e.row().knows == completion }) {
 		return row
 	}
 	row = h.clocks.copyOf(row)
 	mine := h.clocks.row(row)
-	for _, e := range s.In {
+	for _, e := range edges {
 		if e.row().knows != completion {
 			continue
 		}
-		if m := h.meetingID(e); m >= 0 {
-			maxInto(mine, h.clocks.row(h.meetings[m].clock))
+		m := h.meetingID(e)
+		if m < 0 {
+			h.join(mine, e.At, conditions)
 			continue
 		}
-		maxInto(mine, h.clocks.row(h.row[h.base[e.VEU]+int(e.Order)]))
-		mine[e.VEU] = max(mine[e.VEU], e.Order+1)
+		maxInto(mine, h.clocks.row(h.meetings[m].clock))
+		if len(conditions) > 0 {
+			for _, at := range h.meetings[m].at {
+				if _, has := h.sights[at]; has {
+					h.join(mine, at, conditions)
+				}
+			}
+		}
 	}
 	return row
+}
+
+// join adds to a clock what a step with the given conditions learns from the completion of the one at at.
+func (h *order) join(clock []int32, at At, conditions []roperator.Condition) {
+	row := h.row[h.base[at.VEU]+int(at.Order)]
+	if x, ok := h.sights[at]; ok {
+		row = x.learned(conditions)
+	}
+	maxInto(clock, h.clocks.row(row))
+	clock[at.VEU] = max(clock[at.VEU], at.Order+1)
 }
 
 func maxInto(dst, src []int32) {

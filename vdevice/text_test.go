@@ -75,7 +75,7 @@ func TestTextErrors(t *testing.T) {
 		{"rTask", "\n0.1 wave", "\n0.2 wave", 0, "out of range"},
 		{"rOperator", "\n0.1 wave", "\n3.1 wave", 0, "out of range"},
 		{"word", " wave 0 #", " wave 0 signals", 0,
-			"want wait, signal, follow, counters, adds, plain, resident, direct, near, found"},
+			"want if, wait, signal, follow, counters, adds, plain, resident, direct, near, found"},
 		{"empty wait", " wave 0 #", " wave 0 wait signal", 0, "no step is named"},
 		{"counter of none", " wave 0 #", " wave 0 adds 0 #", 0, "out of range"},
 		{"empty counters", " wave 0 #", " wave 0 counters #", 0, "counters names no counter"},

@@ -17,6 +17,7 @@ const (
 	badWait        = "bad-wait"         // a wait for nothing, for oneself, out of order, or without signal
 	badCluster     = "bad-cluster"      // clusters that the device has not, or data that are not safe in them
 	badCounter     = "bad-counter"      // a counter that is not there, without additions or without waiters
+	badJump        = "bad-jump"         // conditions that are not known where they are tested, or steps that must be run
 	waitCycle      = "wait-cycle"       // the program would never end
 	badWave        = "bad-wave"         // waves decrease, or the launch-per-wave form would be wrong
 	unordered      = "unordered-access" // two accesses of which one writes, in no order or the wrong one

@@ -59,10 +59,15 @@ type span struct {
 //	bytes     │ A A A A │ B B │            C takes bytes of A and of B. Both are compared with C; what had those bytes
 //	          │   C C C C C   │            before A or B was compared with A or B, and so is ordered before C as well.
 //
-// others has of operands that results replace the accesses that count.
+// others has of operands that results replace the accesses that count. Where rTasks may be jumped over, each buffer is
+// compared with all before it that had some of its bytes.
 func (v *verifier) succession(live []int, uses []use, others map[inheritance]use) {
 	starts := v.starts(live, uses)
 	sort.SliceStable(live, func(i, j int) bool { return starts[live[i]] < starts[live[j]] })
+	if v.plan.conditional() {
+		v.successions(live, uses, others)
+		return
+	}
 	var owners []span // disjoint, ascending
 	for _, id := range live {
 		from := v.plan.Arena[id]
@@ -91,6 +96,25 @@ func (v *verifier) succession(live []int, uses []use, others map[inheritance]use
 		parts = append(parts, span{from, to, id})
 		sort.Slice(parts, func(i, j int) bool { return parts[i].from < parts[j].from })
 		owners = append(owners[:lo], append(parts, owners[hi:]...)...)
+	}
+}
+
+// successions compares each buffer with all of which it takes bytes.
+func (v *verifier) successions(live []int, uses []use, others map[inheritance]use) {
+	for i, id := range live {
+		from := v.plan.Arena[id]
+		to := from + v.plan.Graph.Buffers[id].Bytes()
+		for _, before := range live[:i] {
+			at := v.plan.Arena[before]
+			if at >= to || from >= at+v.plan.Graph.Buffers[before].Bytes() {
+				continue
+			}
+			old := uses[before]
+			if u, ok := others[inheritance{before, id}]; ok {
+				old = u
+			}
+			v.succeeds(before, id, &old, &uses[id])
+		}
 	}
 }
 

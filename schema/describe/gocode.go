@@ -118,6 +118,10 @@ func (s *Struct) goAppend(b *strings.Builder) {
 		switch {
 		case of == "char":
 			fmt.Fprintf(b, "\tb = append(b, %s[:]...)\n", name)
+		case of == "uint8_t" && count == "" && f.GoType == "bool":
+			fmt.Fprintf(b, "\tb = append(b, uint8(bit(%s)))\n", name)
+		case of == "uint8_t" && count == "":
+			fmt.Fprintf(b, "\tb = append(b, %s)\n", name)
 		case count != "":
 			fmt.Fprintf(b, "\tfor _, x := range %s {\n", name)
 			fmt.Fprintf(b, "\t\tb = binary.LittleEndian.Append%s(b, x)\n\t}\n", scalars[of].put)

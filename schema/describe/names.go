@@ -53,6 +53,7 @@ type scalar struct {
 
 var scalars = map[string]scalar{
 	"char":     {1, "byte", ""},
+	"uint8_t":  {1, "uint8", ""},
 	"uint16_t": {2, "uint16", "Uint16"},
 	"uint32_t": {4, "uint32", "Uint32"},
 	"uint64_t": {8, "uint64", "Uint64"},

@@ -11,6 +11,8 @@ var tables = Group{
 		{Name: "CounterWait", Value: "1 << 31",
 			Doc: "CounterWait, set in Wait.VEU, says that the other bits are the line of a counter in the step " +
 				"array."},
+		{Name: "JumpWaits", Value: "2",
+			Doc: "JumpWaits is how many waits a Jump takes the room of."},
 		{Name: "StreamUnit", Value: "16",
 			Doc: "StreamUnit is the unit, in bytes, of places and lengths of streamed weight blocks."},
 		{Name: "MaxArgsBytes", Value: "1024",
@@ -66,13 +68,14 @@ var tables = Group{
 				{"rtask", "uint32_t", "", "the number of the rTask in it"},
 				{"args", "uint32_t", "", "byte offset of the rOperator's Args; filled in when the tables are loaded"},
 				{"wait_begin", "uint32_t", "", "the first of its waits; even, so that pairs of waits are 16-byte " +
-					"aligned"},
-				{"wait_count", "uint16_t", "", ""},
+					"aligned. Its jumps stand before the waits, and take the room of two each"},
+				{"wait_count", "uint16_t", "", "with the room of its jumps"},
 				{"instance", "uint16_t", "", "number of the rKernel instance that computes it"},
 				{"args_words", "uint16_t", "", "length of its Args in units of 16 bytes; filled in when the tables " +
 					"are loaded"},
-				{"signal", "uint16_t", "bool", "whether another step waits for this one, so that its completion " +
+				{"signal", "uint8_t", "bool", "whether another step waits for this one, so that its completion " +
 					"must be published"},
+				{"jumps", "uint8_t", "", "how many conditions are tested before the step"},
 				{"stream", "uint32_t", "", "the place of its weight block in the weights space, in units of " +
 					"StreamUnit"},
 				{"stream_words", "uint32_t", "", "length of the block in the same units; 0: the rTask streams " +
@@ -98,6 +101,18 @@ var tables = Group{
 				"counter on the line " +
 				"that the other bits name must have got Order additions in this launch.",
 			Fields: []Field{{"veu", "uint32_t", "", ""}, {"order", "uint32_t", "", ""}},
+		}, {
+			Name: "Jump", Align: 16, Size: 16,
+			Doc: "Jump says by which condition a vEU jumps over steps. A step has one for each condition that it has " +
+				"and the step before it on its vEU has not.",
+			Fields: []Field{
+				{"at", "uint64_t", "", "an rt::Ref of the condition, a bool"},
+				{"steps", "uint32_t", "", "how many steps to jump over, if the condition is not what it should be"},
+				{"gates", "uint16_t", "", "of the first one: so many of the step's waits are for the conditions, " +
+					"and come before the test"},
+				{"unless", "uint8_t", "bool", "whether the condition should be false"},
+				{"adds", "uint8_t", "bool", "whether some of the steps add to counters"},
+			},
 		}, {
 			Name: "Move", Align: 16, Size: 32,
 			Doc: "Move tells where Count elements of 4 bytes are that an rTask takes from the import area, where " +

@@ -30,17 +30,19 @@ func TestGeneratedSchema(t *testing.T) {
 // Rows are encoded member by member in the order of the C++ struct, without gaps: as encoding/binary does it.
 func TestRowsAreEncodedInOrder(t *testing.T) {
 	for _, row := range []interface{ Append([]byte) []byte }{
-		&schema.Step{}, &schema.Wait{}, &schema.Move{}, &schema.StepRange{}, &schema.WeightsHeader{},
+		&schema.Step{}, &schema.Wait{}, &schema.Jump{}, &schema.Move{}, &schema.StepRange{}, &schema.WeightsHeader{},
 	} {
 		v := reflect.ValueOf(row).Elem()
 		var want []byte
 		for i := range v.NumField() {
 			f := v.Field(i)
 			switch f.Kind() {
-			case reflect.Bool: // C++ has a uint16_t
+			case reflect.Bool: // C++ has a uint8_t
 				f.SetBool(true)
-				want = append(want, 1, 0)
+				want = append(want, 1)
 				continue
+			case reflect.Uint8:
+				f.SetUint(uint64(i + 1))
 			case reflect.Array:
 				f.Index(0).SetUint(uint64(i + 1))
 			default:

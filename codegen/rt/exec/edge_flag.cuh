@@ -18,13 +18,22 @@
 
 namespace rt {
 
-// What step i waits for: nothing outside of rPrograms.
+// What step i waits for before its rTask: nothing outside of rPrograms.
 template <class Program>
 RT_DEVICE Pending VEU<Program>::pending(uint32_t i) const {
   const Step& s = c_.ring[i % c_.kSteps];
-  return Pending{c_.waits[i % c_.kOperands],
-                 l_.waits + s.wait_begin,
-                 persistent() ? s.wait_count : 0u,
+  const Wait *staged = c_.waits[i % c_.kOperands], *all = l_.waits + s.wait_begin;
+  uint32_t count = s.wait_count;
+  if constexpr (Program::kJumps) {
+    if (s.jumps > 0) {  // behind the test
+      staged = jumps_and_waits(i);
+      const uint32_t passed = kJumpWaits * s.jumps + reinterpret_cast<const Jump*>(staged)->gates;
+      staged += passed, all += passed, count -= passed;
+    }
+  }
+  return Pending{staged,
+                 all,
+                 persistent() ? count : 0u,
                  threads_,
                  l_.flags,
                  epoch_,

@@ -30,8 +30,17 @@ RT_DEVICE void run_loader(const LaunchArgs<Program::kSpaces>& l) {
   const StepRange mine = own_steps<Program>(l);
   if (Program::kSingle && (!Program::kWalked || l.weights.words > 0)) {
     load_block(ring, l.weights, mine.first, weights, watch);
+  } else if constexpr (Program::kWalked && Program::kJumps) {
+    auto* control = reinterpret_cast<typename Layout::ControlBlock*>(detail::shared_base());
+    uint32_t tests = 0;
+    auto verdict = [&] {
+      if (!l.persistent) return 0u;
+      detail::wait_for_loader(detail::block_threads());
+      return control->verdicts[tests++ % 2];
+    };
+    load_weights<true>(ring, l.steps, mine, weights, watch, verdict);
   } else if constexpr (Program::kWalked && Program::kSeveralSteps) {
-    load_weights(ring, l.steps, mine, weights, watch);
+    load_weights<false>(ring, l.steps, mine, weights, watch, [] { return 0u; });
   } else if constexpr (Program::kWalked) {
     if (mine.first < mine.last) load_step(ring, l.steps, mine.first, weights, watch);
   }

@@ -94,6 +94,19 @@ RT_DEVICE void VEU<Program>::fetch_first() {
   }
 }
 
+// What step i and those behind it need, where the walk goes on with it after a jump.
+template <class Program>
+RT_DEVICE void VEU<Program>::fetch_from(uint32_t i) {
+  RT_NO_UNROLL
+  for (uint32_t k = i; k < i + 4; ++k) fetch_step(k);
+  cp_async_commit();
+  settle();
+  RT_NO_UNROLL
+  for (uint32_t k = i; k < i + 2; ++k) fetch_operands(k);
+  cp_async_commit();
+  settle();
+}
+
 // Makes i the current step, and starts the copies of what later steps need.
 template <class Program>
 RT_DEVICE void VEU<Program>::prefetch(uint32_t i) {

@@ -16,10 +16,19 @@ namespace rt {
 template <int StageBytes>
 class Ring;  // ring.cuh
 
+// How the tests of conditions came out, for the loader: over how many steps to jump (jump.cuh). The results of two tests
+// are there, because the loader may read that of the one before while the next is made.
+template <bool Jumps>
+struct Verdicts {};
+template <>
+struct Verdicts<true> {
+  uint32_t verdicts[2];
+};
+
 // The executor's own shared memory. Rows of kSteps steps are in it, and the other descriptors of kOperands steps; step
 // i has places i % kSteps and i % kOperands.
-template <int Spaces, int ArgsBytes, int Moves>
-struct alignas(128) Control {
+template <int Spaces, int ArgsBytes, int Moves, bool Jumps>
+struct alignas(128) Control : Verdicts<Jumps> {
   static constexpr uint32_t kSteps = kStagedSteps, kOperands = kStagedOperands;
   char* bases[Spaces];
   Step ring[kSteps];
@@ -31,7 +40,7 @@ struct alignas(128) Control {
 // Where the parts begin, in bytes, and how much there is in all.
 template <class Program>
 struct SharedLayout {
-  using ControlBlock = Control<Program::kSpaces, Program::kArgsBytes, Program::kMoves>;
+  using ControlBlock = Control<Program::kSpaces, Program::kArgsBytes, Program::kMoves, Program::kJumps>;
   RT_HOST_DEVICE static constexpr size_t aligned(size_t bytes) {
     return (bytes + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
   }

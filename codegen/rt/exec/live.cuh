@@ -46,10 +46,14 @@ struct LiveMember {
   uint32_t at, rule, scale;
 };
 
+// What the device must be asked for a row of arguments. In an rProgram no rTask starts whose conditions do not hold
+// (jump.cuh), so there it need not be asked for these.
+enum FoundRules : uint32_t { kNothingFound, kExtentsFound, kOnlyConditions };
+
 // The members that follow from extents which the device finds. The host writes the others.
 template <int N>
 struct LiveMembers {
-  uint32_t found;  // 1: some of the rules or members are
+  uint32_t found;  // kExtentsFound: some of the rules or members are; kOnlyConditions: rules that are conditions
   LiveMember member[N];
 };
 template <>
@@ -104,7 +108,8 @@ RT_DEVICE bool VEU<Program>::idle(const void* args, uint32_t rtask) {
   using General = GeneralArgs<typename K::Args, Program::kRules, Program::kMembers>;
   const General& general = *static_cast<const General*>(args);
   if constexpr (Program::kMembers > 0) {
-    if (general.members.found) {
+    const bool conditions = general.members.found == kOnlyConditions;
+    if (general.members.found != kNothingFound && !(conditions && persistent())) {
       detail::wait_for_launches_before();
       if constexpr (Early<K> && Program::kPersistent) {
         if (waits_late(now_)) pending(now_).wait(tid_);

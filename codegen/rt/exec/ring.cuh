@@ -143,34 +143,47 @@ RT_DEVICE void load_step(Ring& ring, const Step* steps, uint32_t step, const cha
 
 // Walks the weight blocks of a vEU's steps. Each lane holds the place of one step's block: those of 32 steps are held,
 // and those of the 32 steps behind are on their way.
-template <class Ring>
-RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const char* weights, Watch& watch) {
+//
+// Where the vEU tests conditions (jump.cuh), verdict() says over how many steps it jumps, once for each step with jumps
+// that it comes to.
+template <bool Jumps, class Ring, class Verdict>
+RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const char* weights, Watch& watch,
+                            Verdict verdict) {
   struct Block {
-    uint32_t at, words, chunk;
+    uint32_t at, words, chunk, jumps;
   };
   const uint32_t lane = static_cast<uint32_t>(detail::thread_index()) % 32;
   auto fetch = [&](uint32_t i) {
-    Block b{0, 0, 0};
+    Block b{0, 0, 0, 0};
     if (i < mine.last) {
       const Step& s = steps[i];
-      b = Block{ld_const(&s.stream), ld_const(&s.stream_words), ld_const(&s.chunk_words)};
+      b = Block{ld_const(&s.stream), ld_const(&s.stream_words), ld_const(&s.chunk_words), Jumps ? s.jumps : 0u};
     }
     return b;
   };
   RingPlace at;
   Block next = fetch(mine.first + lane);
   RT_NO_UNROLL
-  for (uint32_t i = mine.first; i < mine.last; i += 32) {
+  for (uint32_t i = mine.first; i < mine.last;) {
     const Block held = next;
     next = fetch(i + 32 + lane);
-    const uint32_t n = mine.last - i < 32 ? mine.last - i : 32;
+    uint32_t n = mine.last - i < 32 ? mine.last - i : 32;
     RT_NO_UNROLL
     for (uint32_t k = 0; k < n; ++k) {
       const Block b = detail::shfl(held, static_cast<int>(k));
+      if (Jumps && b.jumps > 0) {
+        const uint32_t over = verdict();
+        if (over > 0) {
+          n = k + over;
+          next = fetch(i + n + lane);
+          break;
+        }
+      }
       watch.pen.turn(i + k);
       random_pause(watch.delays, Pause::kLoad, watch.veu, i + k);
       ring.feed(at, weights + 16 * static_cast<size_t>(b.at), b.words, b.chunk, watch);
     }
+    i += n;
   }
   ring.close(watch);
 }

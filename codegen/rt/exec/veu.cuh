@@ -8,6 +8,7 @@
 //   mode_resident.cuh  a run of steps that share what their instance keeps on chip
 //   mode_direct.cuh    steps of a run whose threads poll tagged words themselves
 //   mode_near.cuh      steps of a run whose threads take words from slots themselves
+//   jump.cuh           jumps over branches that are not taken
 //   imports.cuh        brings operands into the import area
 //   edge_launch.cuh, edge_flag.cuh, edge_counter.cuh, edge_tagged.cuh, edge_slot.cuh
 //                      how a step learns of other steps, one file for each kind of edge
@@ -87,6 +88,7 @@ class VEU {
   // ---- fetch.cuh ----
 
   RT_DEVICE void fetch_first();
+  RT_DEVICE void fetch_from(uint32_t i);
   RT_DEVICE void fetch_step(uint32_t i);
   RT_DEVICE void fetch_args(uint32_t i, uint32_t at, uint32_t words);
   RT_DEVICE void fetch_operands(uint32_t i);
@@ -106,6 +108,13 @@ class VEU {
   RT_DEVICE Stream stream() const;
   template <class K>
   RT_DEVICE Task task() const;
+
+  // ---- jump.cuh ----
+
+  RT_DEVICE uint32_t pass_test(uint32_t i);
+  RT_DEVICE uint32_t test(uint32_t i);
+  RT_DEVICE void jump(uint32_t i, uint32_t n);
+  RT_DEVICE const Wait* jumps_and_waits(uint32_t i) const;
 
   // ---- mode_direct.cuh ----
 
@@ -174,6 +183,7 @@ class VEU {
   Chunks chunks_ = {};   // how its weight block is cut
   RingPlace next_ = {};  // where the next chunk is in the ring
   uint32_t turn_ = 0;    // near steps so far
+  uint32_t tests_ = 0;   // of conditions so far, of which the loader was told
 };
 
 }  // namespace rt

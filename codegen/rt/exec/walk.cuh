@@ -4,6 +4,7 @@
 
 #include "rt/exec/edge_launch.cuh"
 #include "rt/exec/fetch.cuh"
+#include "rt/exec/jump.cuh"
 #include "rt/exec/mode_plain.cuh"
 #include "rt/exec/veu.cuh"
 
@@ -33,9 +34,14 @@ RT_DEVICE void VEU<Program>::run() {
   }
 }
 
-// Runs step i, and if it is the first of a run, the whole run. Returns the step behind.
+// Runs step i, and if it is the first of a run, the whole run, or jumps over a region that begins there. Returns the
+// step behind.
 template <class Program>
 RT_DEVICE uint32_t VEU<Program>::run_steps(uint32_t i) {
+  if constexpr (Program::kJumps) {
+    const uint32_t to = pass_test(i);
+    if (to != i) return to;
+  }
   if constexpr (Program::kHasResident) {
     const Step& s = c_.ring[i % c_.kSteps];
     if (s.run > 0) return Program::run(*this, s.instance, i);

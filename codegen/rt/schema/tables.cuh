@@ -10,6 +10,9 @@ namespace rt {
 // CounterWait, set in Wait.VEU, says that the other bits are the line of a counter in the step array.
 constexpr uint32_t kCounterWait = 1u << 31;
 
+// JumpWaits is how many waits a Jump takes the room of.
+constexpr uint32_t kJumpWaits = 2;
+
 // StreamUnit is the unit, in bytes, of places and lengths of streamed weight blocks.
 constexpr uint32_t kStreamUnit = 16;
 
@@ -64,14 +67,17 @@ enum MoveKind : uint16_t {
 
 // Step is one entry of prog[vEU]: an rTask, and what the executor does before and after it.
 struct alignas(16) Step {
-  uint32_t op;          // the rOperator, as a row of the program's arguments
-  uint32_t rtask;       // the number of the rTask in it
-  uint32_t args;        // byte offset of the rOperator's Args; filled in when the tables are loaded
-  uint32_t wait_begin;  // the first of its waits; even, so that pairs of waits are 16-byte aligned
-  uint16_t wait_count;
+  uint32_t op;     // the rOperator, as a row of the program's arguments
+  uint32_t rtask;  // the number of the rTask in it
+  uint32_t args;   // byte offset of the rOperator's Args; filled in when the tables are loaded
+  // the first of its waits; even, so that pairs of waits are 16-byte aligned. Its jumps stand before the waits, and
+  // take the room of two each
+  uint32_t wait_begin;
+  uint16_t wait_count;    // with the room of its jumps
   uint16_t instance;      // number of the rKernel instance that computes it
   uint16_t args_words;    // length of its Args in units of 16 bytes; filled in when the tables are loaded
-  uint16_t signal;        // whether another step waits for this one, so that its completion must be published
+  uint8_t signal;         // whether another step waits for this one, so that its completion must be published
+  uint8_t jumps;          // how many conditions are tested before the step
   uint32_t stream;        // the place of its weight block in the weights space, in units of StreamUnit
   uint32_t stream_words;  // length of the block in the same units; 0: the rTask streams nothing
   uint32_t move_begin;    // the first of its imports, behind which its exports follow
@@ -91,11 +97,11 @@ struct alignas(16) Step {
 static_assert(sizeof(Step) == 64);
 static_assert(offsetof(Step, op) == 0 && offsetof(Step, rtask) == 4 && offsetof(Step, args) == 8 &&
               offsetof(Step, wait_begin) == 12 && offsetof(Step, wait_count) == 16 && offsetof(Step, instance) == 18 &&
-              offsetof(Step, args_words) == 20 && offsetof(Step, signal) == 22 && offsetof(Step, stream) == 24 &&
-              offsetof(Step, stream_words) == 28 && offsetof(Step, move_begin) == 32 && offsetof(Step, imports) == 36 &&
-              offsetof(Step, exports) == 38 && offsetof(Step, run) == 40 && offsetof(Step, add) == 44 &&
-              offsetof(Step, chunk_words) == 48 && offsetof(Step, chunks) == 52 && offsetof(Step, direct) == 56 &&
-              offsetof(Step, near) == 60);
+              offsetof(Step, args_words) == 20 && offsetof(Step, signal) == 22 && offsetof(Step, jumps) == 23 &&
+              offsetof(Step, stream) == 24 && offsetof(Step, stream_words) == 28 && offsetof(Step, move_begin) == 32 &&
+              offsetof(Step, imports) == 36 && offsetof(Step, exports) == 38 && offsetof(Step, run) == 40 &&
+              offsetof(Step, add) == 44 && offsetof(Step, chunk_words) == 48 && offsetof(Step, chunks) == 52 &&
+              offsetof(Step, direct) == 56 && offsetof(Step, near) == 60);
 
 // Wait says that the step prog[VEU][Order] must be complete. With CounterWait set in VEU, the counter on the line that
 // the other bits name must have got Order additions in this launch.
@@ -105,6 +111,20 @@ struct Wait {
 };
 static_assert(sizeof(Wait) == 8);
 static_assert(offsetof(Wait, veu) == 0 && offsetof(Wait, order) == 4);
+
+// Jump says by which condition a vEU jumps over steps. A step has one for each condition that it has and the step
+// before it on its vEU has not.
+struct alignas(16) Jump {
+  uint64_t at;     // an rt::Ref of the condition, a bool
+  uint32_t steps;  // how many steps to jump over, if the condition is not what it should be
+  // of the first one: so many of the step's waits are for the conditions, and come before the test
+  uint16_t gates;
+  uint8_t unless;  // whether the condition should be false
+  uint8_t adds;    // whether some of the steps add to counters
+};
+static_assert(sizeof(Jump) == 16);
+static_assert(offsetof(Jump, at) == 0 && offsetof(Jump, steps) == 8 && offsetof(Jump, gates) == 12 &&
+              offsetof(Jump, unless) == 14 && offsetof(Jump, adds) == 15);
 
 // Move tells where Count elements of 4 bytes are that an rTask takes from the import area, where the executor brings
 // them before, or that it gives away by number.
