@@ -45,7 +45,8 @@ func (s *source) liveSizeConstants() {
 	s.printf("  static constexpr int kRules = %d;  // of rTasks with nothing to do, for an rOperator\n"+
 		"  static constexpr int kMembers = %d;  // of Args that follow from what the device finds\n"+
 		"  static constexpr int kArgsBytes =  // with both\n"+
-		"      Needs::kArgsBytes + kRules * static_cast<int>(sizeof(rt::LiveRule)) + %d;\n", s.live.rules, s.live.members,
+		"      Needs::kArgsBytes + kRules * static_cast<int>(sizeof(rt::LiveRule)) + %d;\n", s.live.rules,
+		s.live.members,
 		alignUp(int64(4+12*s.live.members), 16))
 }
 

@@ -79,7 +79,8 @@ func (l *layout) addSteps(t *segmentTables, e *vdevice.Encoder, rows [][]vdevice
 					n, math.MaxUint16-2*math.MaxUint8)
 			}
 			if n := len(x.Jumps); n > math.MaxUint8 {
-				return problem("too-many-waits", "a step is in %d branches, the program tables hold %d", n, math.MaxUint8)
+				return problem("too-many-waits", "a step is in %d branches, the program tables hold %d", n,
+					math.MaxUint8)
 			}
 			l.staging.moves = max(l.staging.moves, len(x.Imports)+len(x.Exports))
 			row.WaitBegin = uint32(len(waits) / schema.WaitBytes)

@@ -1,7 +1,11 @@
 package commands
 
 import (
+	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/rammerc/rammerc/schedule"
 )
 
 // flowText decides by computed conditions, one inside of another, and by how many elements it finds. Branches read values
@@ -71,5 +75,64 @@ const flowText = `graph "flow" (%x: float32[8,16], %t: float32[], %w: float32[16
 
 // Programs take the branches that the evaluator takes, as rPrograms and in waves.
 func TestFlow(t *testing.T) {
-	findsAsEvaluator(t, flowText, []float32{-9, 0, 9, 0.4, -0.4, -9})
+	findsAsEvaluator(t, flowText, schedule.PlanAuto, []float32{-9, 0, 9, 0.4, -0.4, -9})
+}
+
+// jumpsText has long branches: CHAIN is five products of all rows, each behind the one before. A branch has a branch of its
+// own, whose condition it computes, and what follows the first If reads what was there before.
+const jumpsText = `graph "jumps" (%x: float32[64,64], %t: float32[], %w: float32[64,64]) {
+  %zero = const float32[] {0}
+  %c = Greater(%t, %zero)
+  %y = If(%c) {then_branch = graph "then" () {
+      CHAIN(a, x, Tanh)
+      %m: float32[] = ReduceMax(%a5) {keepdims = 0}
+      %far: bool[] = Greater(%t, %m)
+      %q: float32[64,64] = If(%far) {then_branch = graph "far" () {
+          CHAIN(b, a5, Sigmoid)
+          return %b5
+        }, else_branch = graph "near" () {
+          CHAIN(d, a5, Neg)
+          return %d5
+        }}
+      return %q
+    }, else_branch = graph "else" () {
+      CHAIN(e, x, Sigmoid)
+      return %e5
+    }}
+  %z = Add(%y, %x)
+  %k = If(%c) {then_branch = graph "first" () {
+      %n: float32[64,64] = MatMul(%z, %x)
+      return %n
+    }, else_branch = graph "second" () {
+      %o: float32[64,64] = Neg(%z)
+      return %o
+    }}
+  return %y, %z, %k
+}
+`
+
+// chains writes out CHAIN(name, from, function).
+func chains(text string) string {
+	for {
+		before, rest, found := strings.Cut(text, "CHAIN(")
+		if !found {
+			return text
+		}
+		call, behind, _ := strings.Cut(rest, ")")
+		part := strings.Split(call, ", ")
+		var lines strings.Builder
+		from := part[1]
+		for i := 1; i <= 5; i++ {
+			fmt.Fprintf(&lines, "%%%[1]sp%[2]d: float32[64,64] = MatMul(%%%[3]s, %%w)\n"+
+				"%%%[1]s%[2]d: float32[64,64] = %[4]s(%%%[1]sp%[2]d)\n", part[0], i, from, part[2])
+			from = fmt.Sprint(part[0], i)
+		}
+		text = before + lines.String() + behind
+	}
+}
+
+// vEUs of an rProgram jump over branches that are not taken, also over those inside of others, and agree with the
+// evaluator in whatever order they do; the same program in waves does, too.
+func TestJumps(t *testing.T) {
+	findsAsEvaluator(t, chains(jumpsText), schedule.PlanRProgram, []float32{-1, 0.5, 2, -1, 9})
 }

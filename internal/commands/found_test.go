@@ -15,6 +15,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/ir/eval"
 	"github.com/rammerc/rammerc/precision"
+	"github.com/rammerc/rammerc/schedule"
 )
 
 // foundText selects elements by a mask in the ways that exporters write, and computes with what it has found: rows, their
@@ -140,20 +141,20 @@ func detectorText(classes int) string {
 
 // One library finds nothing, some and all; its results have the extents and elements of the evaluator's.
 func TestFoundExtents(t *testing.T) {
-	findsAsEvaluator(t, foundText, []float32{0, 2, -2, 0.9, -0.5, 2})
+	findsAsEvaluator(t, foundText, schedule.PlanAuto, []float32{0, 2, -2, 0.9, -0.5, 2})
 }
 
 func TestDetector(t *testing.T) {
-	findsAsEvaluator(t, detectorText(4), []float32{0.3, 1, 0.2, 0, 0.35})
+	findsAsEvaluator(t, detectorText(4), schedule.PlanAuto, []float32{0.3, 1, 0.2, 0, 0.35})
 }
 
 // findsAsEvaluator compares the library of a graph with the evaluator, for several values of the input t.
-func findsAsEvaluator(t *testing.T, text string, thresholds []float32) {
+func findsAsEvaluator(t *testing.T, text, plan string, thresholds []float32) {
 	t.Helper()
 	needCxx(t)
 	model := inferred(t, text)
 	c := driver.CompileOptions{Out: filepath.Join(t.TempDir(), "lib"), Target: driver.TargetEmu, Emit: driver.EmitLibrary}
-	c.Path = model
+	c.Path, c.Plan = model, plan
 	built, err := driver.Compile(&driver.Job{}, c)
 	if err != nil {
 		t.Fatal(err)

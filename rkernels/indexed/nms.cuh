@@ -52,11 +52,11 @@ struct NMSSelect : Count {
     return area_a > 0 && area_b > 0 && both > 0 && common > 0 && common / both > limit;
   }
 
-  // Larger for better scores, and never 0.
+  // Larger for better scores, and never 0: that of minus infinity is 0x007fffff.
   RT_DEVICE static uint32_t key(float score) {
     if (!(score == score)) return 1;
     const uint32_t bits = __builtin_bit_cast(uint32_t, score == 0 ? 0.0f : score);
-    return (bits >> 31 ? ~bits : bits | 0x80000000u) | 2;
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
   }
 
   // The largest v of all threads.
