@@ -79,6 +79,7 @@ var allowed = map[string]string{
 	"internal/runner":    "codegen/abi internal/outdir internal/process internal/toolchain internal/diag",
 	"internal/calibrate": "codegen/backend internal/process internal/toolchain device",
 	"internal/trace":     "schema internal/diag",
+	"internal/report":    "device internal/diag internal/trace",
 	"profiler/timing":    "ir internal/tolerance precision",
 	"internal/progress":  "internal/diag",
 	"internal/outdir":    "internal/diag",

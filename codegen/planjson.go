@@ -33,6 +33,9 @@ type planOp struct {
 
 	Work  planWork `json:"work"` // of one rTask
 	Nodes []string `json:"nodes"`
+	// Reads and Writes are the tensors that its rTasks read and write, as indices in buffers.
+	Reads  []int `json:"reads"`
+	Writes []int `json:"writes"`
 }
 
 // planWork is what an rTask has to do (roperator.Work), with what else the cost model goes by: the bytes of all constants
@@ -92,6 +95,7 @@ func (l *layout) writePlan(w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	buffers := &planBuffers{index: map[int]int{}}
 	fmt.Fprintf(b, "%s,\n \"ops\": [", diag.PrintableJSON(head[:len(head)-1]))
 	for i, u := range l.ops {
 		predicted, source := l.taskTime(u)
@@ -99,13 +103,18 @@ func (l *layout) writePlan(w io.Writer) error {
 			u.cand.Inst.Kernel.Name, u.cand.Tasks,
 			u.cand.Inst.Threads(), u.cand.Inst.Shared(), predicted, source, u.op.Precision.String(),
 			u.cand.Inst.Arithmetic(),
-			u.cand.Writes[0].View.DType().String(), l.work(u.cand), originNames(u.op.Origins)})
+			u.cand.Writes[0].View.DType().String(), l.work(u.cand), originNames(u.op.Origins),
+			buffers.of(l, u.cand.Reads), buffers.of(l, u.cand.Writes)})
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(b, "%s\n  %s", comma(i), diag.PrintableJSON(line))
 	}
-	fmt.Fprint(b, "],\n \"segments\": [")
+	fmt.Fprint(b, "],\n")
+	if err := buffers.write(b); err != nil {
+		return err
+	}
+	fmt.Fprint(b, " \"segments\": [")
 	for i, seg := range l.plan.Segments {
 		fmt.Fprintf(b, "%s\n  {\"kind\": %q, \"veus\": %d, \"waves\": %d, \"counters\": %d, \"cluster\": %d, \"serial\": %t,", comma(i), seg.Kind,
 			len(seg.Program.Steps), seg.Program.Waves, seg.Program.Counters, seg.Program.Cluster, seg.Serial)

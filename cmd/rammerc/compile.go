@@ -29,7 +29,7 @@ empty or holds the same library.`,
   rammerc compile bert.onnx -o out --dim batch=1 --dim seq=128 --target sm_90`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Path, o.Command = args[0], a.command()
+			o.Path, o.Command = args[0], command(cmd, args)
 			if o.Tries == 0 { // for the driver: as many as it sees fit
 				return diag.New("bad-flag", "--tries 0: want at least one plan")
 			}

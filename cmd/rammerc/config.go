@@ -252,6 +252,7 @@ var commandLineOnly = map[string]string{
 // named, may set them only to places in that folder.
 var writing = map[string]bool{
 	"out": true, "dump": true, "html": true, "perfetto": true, "raw": true, "fit": true, "file": true,
+	"extract": true, "save": true, "save-inputs": true,
 }
 
 // checkOutside reports a flag that the configuration has set to a place outside of the current folder.

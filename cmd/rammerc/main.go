@@ -74,9 +74,6 @@ func (o *output) problem() error {
 	return fmt.Errorf("cannot write to standard output: %w", diag.Reason(o.err))
 }
 
-// command is the whole command line, for the script with which a dump repeats it.
-func (a *app) command() []string { return append([]string{"rammerc"}, a.args...) }
-
 // run executes the command line and returns the exit status.
 func (a *app) run() int {
 	root := a.root()
@@ -173,7 +170,7 @@ Results go to standard output, progress and messages to standard error.`,
 	root.Version = driver.Version().Version
 	root.AddCommand(
 		a.compileCommand(), a.tuneCommand(), a.collectCommand(), a.runCommand(), a.verifyCommand(), a.benchCommand(),
-		a.profileCommand(), a.checkCommand(),
+		a.profileCommand(), a.reportCommand(), a.checkCommand(),
 		a.inspectCommand(), a.opsCommand(), a.devicesCommand(), a.calibrateCommand(), a.cacheCommand(),
 		a.versionCommand(),
 		a.manCommand(),

@@ -65,7 +65,7 @@ first, unless the engine is eval.`,
   rammerc run dump/007_graphopt_fold-constants.rir --engine eval --random 1`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Path, o.Command = args[0], a.command()
+			o.Path, o.Command = args[0], command(cmd, args)
 			if err := rejectCompileFlags(cmd, args[0]); err != nil {
 				return err
 			}
@@ -98,7 +98,7 @@ another. The exit status is 3 if a difference is larger than the tolerance.`,
   rammerc verify out --model model.onnx --random 7 --samples 3`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Path, o.Command = args[0], a.command()
+			o.Path, o.Command = args[0], command(cmd, args)
 			if err := rejectCompileFlags(cmd, args[0]); err != nil {
 				return err
 			}
@@ -127,6 +127,8 @@ another. The exit status is 3 if a difference is larger than the tolerance.`,
 	f.IntVar(&o.Samples, "samples", 1, "number of random samples")
 	f.Float64Var(&o.Limit, "limit", 0, "largest relative L2 error that is accepted, instead of that of the tolerance table")
 	f.BoolVar(&o.Bisect, "bisect", false, "if outputs differ, find the first node whose result differs")
+	f.StringVar(&o.Extract, "extract", "", "with --bisect, write the part of the model that makes that node's result into this "+
+		"folder: a model of its own, its inputs, and a script that compares it")
 	f.IntVar(&o.Repeat, "repeat", 0, "run the first sample this many times more, and compare all bits of the outputs")
 	f.BoolVar(&o.Sanitize, "tsan", false, "build the emulated library with ThreadSanitizer")
 	return cmd
@@ -148,7 +150,7 @@ needs no other files.`,
   rammerc profile out --warm-up 20 --top 30 --perfetto trace.json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Path, o.Command = args[0], a.command()
+			o.Path, o.Command = args[0], command(cmd, args)
 			if err := rejectCompileFlags(cmd, args[0]); err != nil {
 				return err
 			}
@@ -167,6 +169,39 @@ needs no other files.`,
 	f.IntVar(&o.Top, "top", 15, "rows of each table; 0 shows all")
 	f.StringVar(&o.Perfetto, "perfetto", "", "write the timeline in the trace-event form into this file")
 	f.StringVar(&o.HTML, "html", "", "write a page with timeline and tables into this file")
+	return cmd
+}
+
+func (a *app) reportCommand() *cobra.Command {
+	var o commands.ReportOptions
+	cmd := &cobra.Command{
+		Use:   "report LIBDIR",
+		Short: "Write a web page about a library: graph, schedule, memory, kernels, times",
+		Long: `report writes one web page that needs no other files: the graph of rOperators, the schedule along time as it
+was planned, the places of tensors in memory, the kernels, and the time that each rOperator was expected to
+take. If the library's sources and the compiler for them are at hand, it builds them with tracing, as profile
+does, and shows what was measured beside what was planned.`,
+		Example: `  rammerc report out
+  rammerc report out -o report.html --planned`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Path = args[0]
+			r, err := commands.Report(a.job, o)
+			if err != nil {
+				return err
+			}
+			a.emit(cmd, r, r.Text)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.Out, "out", "o", "report.html", "file of the page")
+	f.BoolVar(&o.NotTimed, "planned", false, "show what was planned, and measure nothing")
+	f.StringVar(&o.Engine, "engine", "", "emu or gpu (default: the one that the library is for, if it is at hand)")
+	f.StringArrayVar(&o.Dims, "dim", nil, "extent of a dim that has a range in the library, NAME=N; the largest if not given "+
+		"(repeatable)")
+	valueFlags(f, &o.Inputs, &o.RandomSeed, 1, &o.RandomMax)
+	f.IntVar(&o.WarmUp, "warm-up", 10, "runs before the one that is measured")
 	return cmd
 }
 

@@ -23,7 +23,7 @@ began with. compile uses the result wherever model, flags, GPU, driver and compi
   rammerc compile model.onnx -o out`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Path, o.Command = args[0], a.command()
+			o.Path, o.Command = args[0], command(cmd, args)
 			r, err := driver.Tune(a.job, o)
 			if err != nil {
 				return err
@@ -61,7 +61,7 @@ for a short time only.`,
   rammerc collect *.onnx --precision tf32 --built DIR --budget 2m`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Paths, o.Command = args, a.command()
+			o.Paths, o.Command = args, command(cmd, args)
 			r, err := driver.Collect(a.job, o)
 			if err != nil {
 				return err

@@ -36,30 +36,37 @@ type Profile struct {
 // RunProfile runs a traced build of a model or a library and says where the time went.
 func RunProfile(job *driver.Job, o ProfileOptions) (p *Profile, err error) {
 	defer job.Guard(&err)
+	p, t, err := runTraced(job, o)
+	if err == nil {
+		p.Files, err = o.writeFiles(t, p.Report)
+	}
+	return p, err
+}
+
+// runTraced runs a traced build of a model or a library.
+func runTraced(job *driver.Job, o ProfileOptions) (p *Profile, t *trace.Timeline, err error) {
 	if o.WarmUp < 0 || o.Top < 0 {
-		return nil, diag.New("bad-flag", "--warm-up %d --top %d: want no negative number", o.WarmUp, o.Top)
+		return nil, nil, diag.New("bad-flag", "--warm-up %d --top %d: want no negative number", o.WarmUp, o.Top)
 	}
 	if o.Engine == engine.Eval {
-		return nil, diag.New("bad-flag", "--engine eval runs no program that could be traced")
+		return nil, nil, diag.New("bad-flag", "--engine eval runs no program that could be traced")
 	}
 	if err := o.checkFiles(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	o.Random, o.Trace = true, true
 	s, err := openTraced(job, o.SubjectOptions)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer s.finish(&err)
-	t, err := o.trace(job, s)
-	if err != nil {
-		return nil, err
+	if t, err = o.trace(job, s); err != nil {
+		return nil, nil, err
 	}
 	p = &Profile{Report: t.Report(), top: o.Top}
 	l := s.engine.(*engine.Library)
 	p.Engine, p.Device, p.WarmUp = l.Name(), l.Launch.Device, o.WarmUp
-	p.Files, err = o.writeFiles(t, p.Report)
-	return p, err
+	return p, t, nil
 }
 
 // trace runs the subject and joins what it recorded with its plan.

@@ -25,7 +25,8 @@ type VerifyOptions struct {
 	Samples    int     // random samples when no data is given
 	Limit      float64 // relative L2 limit in place of the table's
 	Bisect     bool
-	Repeat     int // run the first sample this many times and compare bits
+	Extract    string // with Bisect: folder for the part of the model that differs
+	Repeat     int    // run the first sample this many times and compare bits
 }
 
 // VerifyResult is what `rammerc verify` reports.
@@ -50,6 +51,9 @@ type VerifyResult struct {
 // it returns a result as well as an error, which is a *driver.CheckError.
 func Verify(job *driver.Job, o VerifyOptions) (r *VerifyResult, err error) {
 	defer job.Guard(&err)
+	if o.Extract != "" {
+		o.Bisect = true
+	}
 	var samples *engine.Samples
 	o.dimsOfModel = o.Model != ""
 	o.ready = func(s *subject) (err error) {
@@ -122,7 +126,12 @@ func (o *VerifyOptions) verify(job *driver.Job, s *subject, samples *engine.Samp
 	}
 	if !r.OK && o.Bisect {
 		r.Bisected = true
-		r.FirstBad, err = bisect(job, o.SubjectOptions, samples.At(0).In, o.Limit)
+		var part *suspect
+		r.FirstBad, part, err = bisect(job, o.SubjectOptions, samples.At(0).In, o.Limit)
+		if part != nil && o.Extract != "" {
+			err = part.extract(o.Extract, o)
+			r.FirstBad.Extracted = o.Extract
+		}
 	}
 	return r, err
 }

@@ -121,6 +121,9 @@ func (c *Compilation) prepare(job *Job) (err error) {
 // optimised imports the model, whose dims have one extent each, and runs the passes.
 func (c *Compilation) optimised(job *Job) (err error) {
 	opt := &c.opt
+	if c.dump, err = openDump(job, *opt, c.spec.Arch); err != nil {
+		return err
+	}
 	if c.open != nil {
 		c.model, err = c.open.load(job, *opt)
 	} else {
@@ -135,9 +138,6 @@ func (c *Compilation) optimised(job *Job) (err error) {
 		}
 	}
 	c.graph = c.model.Graph
-	if c.dump, err = openDump(job, *opt); err != nil {
-		return err
-	}
 	if err := c.dump.Write("import", "model", "rir", graphText(c.dump, c.graph)); err != nil {
 		return err
 	}

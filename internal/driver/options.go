@@ -54,8 +54,8 @@ type CompileOptions struct {
 	Trace     bool   // build so that every vEU records what it does
 	Sanitize  bool   // build the emulated library with ThreadSanitizer
 
-	Dump    string   // directory for every stage's text form
-	Command []string // the command line, which the dump keeps
+	Dump    string // directory for every stage's text form, and for a bundle that repeats the command
+	Command []Word // the command line, which the dump keeps
 
 	// ProfileBudget is how long rTasks are measured that the database lacks; 0: none are.
 	ProfileBudget time.Duration

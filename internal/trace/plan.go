@@ -22,8 +22,32 @@ type Plan struct {
 		Plan string `json:"plan"`
 	} `json:"specials"`
 
+	PredictedUS  float64 `json:"predicted_us"`
+	WeightsBytes int64   `json:"weights_bytes"`
+	ArenaBytes   int64   `json:"arena_bytes"`
+
 	Ops      []Op      `json:"ops"`
 	Segments []Segment `json:"segments"`
+	Buffers  []Buffer  `json:"buffers"` // none in libraries of older versions
+	Kernels  []Kernel  `json:"kernels"`
+}
+
+// Buffer is a tensor that rTasks read or write.
+type Buffer struct {
+	Name   string `json:"name"`
+	Kind   string `json:"kind"` // "arena", "input" or "output"
+	DType  string `json:"dtype"`
+	Bytes  int64  `json:"bytes"`
+	Offset int64  `json:"offset"` // in the arena, or -1
+}
+
+// Kernel is a CUDA kernel of the program, in which instances of rKernels share registers and shared memory.
+type Kernel struct {
+	Name      string   `json:"name"`
+	Threads   int      `json:"threads"`
+	Registers int      `json:"registers"`
+	PerSM     int      `json:"blocks_per_sm"`
+	Instances []string `json:"instances"`
 }
 
 // Op is an rOperator.
@@ -42,6 +66,12 @@ type Op struct {
 	Precision  string `json:"precision"`
 	Arithmetic string `json:"arithmetic"`
 	Stored     string `json:"stored"`
+
+	Kernel  string `json:"rkernel"`
+	Threads int    `json:"threads"`
+	Shared  int    `json:"shared_bytes"`
+	Reads   []int  `json:"reads"` // indices in Plan.Buffers
+	Writes  []int  `json:"writes"`
 }
 
 // Segment is a part of the program: an rProgram, waves, or a graph of launches.
