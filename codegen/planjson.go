@@ -97,18 +97,8 @@ func (l *layout) writePlan(w io.Writer) error {
 	}
 	buffers := &planBuffers{index: map[int]int{}}
 	fmt.Fprintf(b, "%s,\n \"ops\": [", diag.PrintableJSON(head[:len(head)-1]))
-	for i, u := range l.ops {
-		predicted, source := l.taskTime(u)
-		line, err := json.Marshal(planOp{u.op.ID, u.op.Name, u.op.Kind, l.instances[u.instance].label,
-			u.cand.Inst.Kernel.Name, u.cand.Tasks,
-			u.cand.Inst.Threads(), u.cand.Inst.Shared(), predicted, source, u.op.Precision.String(),
-			u.cand.Inst.Arithmetic(),
-			u.cand.Writes[0].View.DType().String(), l.work(u.cand), originNames(u.op.Origins),
-			buffers.of(l, u.cand.Reads), buffers.of(l, u.cand.Writes)})
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(b, "%s\n  %s", comma(i), diag.PrintableJSON(line))
+	if err := l.writePlanOps(b, buffers); err != nil {
+		return err
 	}
 	fmt.Fprint(b, "],\n")
 	if err := buffers.write(b); err != nil {
@@ -127,6 +117,24 @@ func (l *layout) writePlan(w io.Writer) error {
 	}
 	fmt.Fprint(b, "]}\n")
 	return b.Flush()
+}
+
+// writePlanOps writes the rOperators, and numbers the tensors that they read and write.
+func (l *layout) writePlanOps(b *bufio.Writer, buffers *planBuffers) error {
+	for i, u := range l.ops {
+		predicted, source := l.taskTime(u)
+		line, err := json.Marshal(planOp{u.op.ID, u.op.Name, u.op.Kind, l.instances[u.instance].label,
+			u.cand.Inst.Kernel.Name, u.cand.Tasks,
+			u.cand.Inst.Threads(), u.cand.Inst.Shared(), predicted, source, u.op.Precision.String(),
+			u.cand.Inst.Arithmetic(),
+			u.cand.Writes[0].View.DType().String(), l.work(u.cand), originNames(u.op.Origins),
+			buffers.of(l, u.cand.Reads), buffers.of(l, u.cand.Writes)})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(b, "%s\n  %s", comma(i), diag.PrintableJSON(line))
+	}
+	return nil
 }
 
 // writeNodes writes what the launches of a parallel graph are and wait for.

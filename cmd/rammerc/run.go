@@ -214,9 +214,10 @@ func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench LIBDIR…",
 		Short: "Measure the latency of compiled libraries",
-		Long: `bench runs each library on random inputs and prints min, p50, p90, p99, max and mean of the latency. On a GPU,
-inputs and outputs are in device memory, and times are measured with device events; with --transfers the
-host's clock measures the whole call with its copies. Before that it measures, by the host's clock, what a
+		Long: `bench runs each library on random inputs and prints min, p50, p90, p99, max and mean of the latency, and the
+throughput. On a GPU, inputs and outputs are in device memory, and times are measured with device events;
+copies of inputs to the device and of outputs back are timed apart. With --transfers the host's clock
+measures the whole call with its copies. --contexts N also runs N contexts at once. Before that it measures, by the host's clock, what a
 new process needs: loading the library, creating a context, and the first run. A lock makes sure that only
 one of a user's processes on a machine measures at a time.
 
@@ -279,6 +280,7 @@ func benchFlags(cmd *cobra.Command, o *commands.BenchOptions) {
 	f.StringArrayVar(&o.Dims, "dim", nil, "extent of a dim that has a range in the libraries, NAME=N; the largest if not given "+
 		"(repeatable)")
 	f.BoolVar(&o.Transfers, "transfers", false, "pass inputs and outputs in host memory, and time the copies too")
+	f.IntVar(&o.Contexts, "contexts", 0, "time so many contexts at once, too, each in a thread of one process")
 	f.BoolVar(&o.Waves, "waves", false, "run with one launch for each wave instead of as an rProgram")
 	f.StringVar(&o.Save, "save", "", "write the result as JSON into this file, for a later --baseline")
 	f.StringArrayVar(&o.Baselines, "baseline", nil,

@@ -26,6 +26,7 @@ type BenchOptions struct {
 	RandomSeed uint64
 	RandomMax  int64
 	Transfers  bool // inputs and outputs in host memory: times include the copies
+	Contexts   int  // how many contexts run at once in a measurement of its own; 0 for none
 	Save       string
 	// Baselines are what the libraries are compared with: a file that Save has written, or one library directory for each
 	// of Dirs. MaxRegress is by which part of the baseline's latency a library may be slower.
@@ -62,6 +63,11 @@ type Bench struct {
 	P99       float64 `json:"p99_ms"`
 	Max       float64 `json:"max_ms"`
 	Mean      float64 `json:"mean_ms"`
+	// Throughput is how many inferences one context makes in a second, one after another: 1000 / Mean.
+	Throughput float64 `json:"inferences_per_s"`
+	// AtOnce are several contexts at a time, with --contexts, and Copies what moving inputs and outputs takes on a GPU.
+	AtOnce *AtOnce `json:"at_once,omitempty"`
+	Copies *Copies `json:"copies,omitempty"`
 	// Rounds are the medians of the rounds in which the runs were timed.
 	Rounds []float64 `json:"rounds_ms"`
 	Cold   Cold      `json:"cold_start"`
@@ -84,6 +90,9 @@ func (o *BenchOptions) validate() error {
 	if o.Runs < 1 || o.WarmUp < 0 {
 		l.Add(diag.New("bad-flag", "--runs %d --warm-up %d: want at least one run and no negative number", o.Runs,
 			o.WarmUp))
+	}
+	if o.Contexts < 0 || o.Contexts > mostContexts {
+		l.Add(diag.New("bad-flag", "--contexts %d: want at most %d", o.Contexts, mostContexts))
 	}
 	if o.Rounds < 1 || o.Rounds > o.Runs {
 		l.Add(diag.New("bad-flag", "--rounds %d: want at least one round, and one run in each of them", o.Rounds))
@@ -139,6 +148,8 @@ type timed struct {
 	first   float64   // ms of the first run
 	ms      []float64 // of all timed runs
 	rounds  []float64 // the median of each round
+	atOnce  *AtOnce   // of several contexts, if that is asked for
+	copies  *Copies   // nil where tensors are not in device memory
 }
 
 // bench times a library, in turns with a baseline if there is one.
@@ -166,11 +177,14 @@ func (o *BenchOptions) bench(job *driver.Job, dir, baseline string) (b, before *
 	if err := o.time(all, job.Progress("timing")); err != nil {
 		return nil, nil, err
 	}
+	if err := o.timeApart(all[0]); err != nil {
+		return nil, nil, err
+	}
 	b = o.result(all[0])
 	if len(all) > 1 {
 		before = o.result(all[1])
 	}
-	done("%s: p50 %.4f ms", dir, b.P50)
+	done("%s: p50 %.4f ms, %.1f inferences a second", dir, b.P50, b.Throughput)
 	return b, before, nil
 }
 
@@ -198,16 +212,21 @@ func (o *BenchOptions) time(all []*timed, progress func(done, of int)) error {
 			return err
 		}
 	}
+	total := o.Runs * len(all)
 	for round := range o.Rounds {
 		for _, t := range all {
-			ms, err := t.library.Bench(t.raw, share(o.WarmUp, round, o.Rounds), share(o.Runs, round, o.Rounds))
+			ms, err := t.round(share(o.WarmUp, round, o.Rounds), share(o.Runs, round, o.Rounds), func() {
+				done := 0
+				for _, x := range all {
+					done += len(x.ms)
+				}
+				progress(done, total)
+			})
 			if err != nil {
 				return err
 			}
-			t.ms = append(t.ms, ms...)
 			t.rounds = append(t.rounds, median(ms))
 		}
-		progress(round+1, o.Rounds)
 	}
 	return nil
 }
@@ -228,7 +247,7 @@ func median(values []float64) float64 {
 
 func (o *BenchOptions) result(t *timed) *Bench {
 	ms, l := slices.Sorted(slices.Values(t.ms)), t.library
-	at := func(q float64) float64 { return ms[min(len(ms)-1, int(q*float64(len(ms))))] }
+	at := func(q float64) float64 { return quantile(ms, q) }
 	sum := 0.0
 	for _, x := range ms {
 		sum += x
@@ -238,6 +257,7 @@ func (o *BenchOptions) result(t *timed) *Bench {
 		Reason:    l.Launch.Reason,
 		Transfers: !l.OnDevice, WarmUp: o.WarmUp, N: len(ms), Min: ms[0], P50: at(0.5), P90: at(0.9), P99: at(0.99),
 		Max: ms[len(ms)-1], Mean: sum / float64(len(ms)), Rounds: t.rounds, Cold: Cold{l.Load, l.Create, t.first},
+		Throughput: 1000 * float64(len(ms)) / sum, AtOnce: t.atOnce, Copies: t.copies,
 	}
 	if b.Predicted = predictedMS(t.dir); b.Predicted > 0 && b.P50 > 0 && l.Name() != engine.Emu {
 		b.Ratio = b.Predicted / b.P50
@@ -298,6 +318,14 @@ func (r *BenchResult) Text(w io.Writer) {
 			b.Dir, at, b.Device, b.Mode, b.Min, b.P50, b.P90, b.P99, b.Max, b.Mean, b.N, b.WarmUp)
 		fmt.Fprintf(w, "%s  cold start: library %.3f  context %.3f  first run %.3f ms\n",
 			b.Dir, b.Cold.Load, b.Cold.Create, b.Cold.First)
+		fmt.Fprintf(w, "%s  throughput: %.1f inferences/s of one context\n", b.Dir, b.Throughput)
+		if a := b.AtOnce; a != nil {
+			fmt.Fprintf(w, "%s  %d contexts at once: %.1f inferences/s, p50 %.4f  p99 %.4f  max %.4f ms  (n %d)\n",
+				b.Dir, a.Contexts, a.Throughput, a.P50, a.P99, a.Max, a.N)
+		}
+		if c := b.Copies; c != nil {
+			fmt.Fprintf(w, "%s  apart: host to device %.4f  compute %.4f  device to host %.4f ms\n", b.Dir, c.ToDevice, b.P50, c.ToHost)
+		}
 		if b.Ratio > 0 {
 			fmt.Fprintf(w, "%s  predicted %.4f ms: %.2f of what was measured\n", b.Dir, b.Predicted, b.Ratio)
 		}

@@ -15,13 +15,19 @@ import (
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
-// runnerSource and driverSource are the child's program and what it includes beside model.h.
+// runnerSource and what follows are the child's program and what it includes beside model.h.
 //
 //go:embed child/runner.cc
 var runnerSource string
 
 //go:embed child/driver.h
 var driverSource string
+
+//go:embed child/contexts.h
+var contextsSource string
+
+//go:embed child/library.h
+var librarySource string
 
 var building sync.Mutex
 
@@ -34,7 +40,7 @@ func cachedProgram(ctx context.Context, cxx *toolchain.Cxx, flags []string) (str
 		return "", err
 	}
 	header := abi.Header("model") + abi.GeneralHeader("model")
-	key := sha256.Sum256([]byte(strings.Join(append([]string{cxx.Path, version, header, runnerSource, driverSource},
+	key := sha256.Sum256([]byte(strings.Join(append([]string{cxx.Path, version, header, runnerSource, driverSource, contextsSource, librarySource},
 		flags...),
 		"\x00")))
 	dir, err := cacheDir()
@@ -50,7 +56,8 @@ func cachedProgram(ctx context.Context, cxx *toolchain.Cxx, flags []string) (str
 		return "", err
 	}
 	defer remove()
-	for name, text := range map[string]string{"model.h": header, "driver.h": driverSource, "runner.cc": runnerSource} {
+	for name, text := range map[string]string{"model.h": header, "driver.h": driverSource, "contexts.h": contextsSource,
+		"library.h": librarySource, "runner.cc": runnerSource} {
 		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o666); err != nil {
 			return "", err
 		}

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -194,25 +193,17 @@ func (l *Lib) Run(inputs [][]byte) ([][]byte, error) {
 // Bench carries out warmUp inferences and then as many as runs says, and returns the times of the latter in
 // milliseconds. With OnDevice device events take the times; without it the host's clock does, and transfers count.
 func (l *Lib) Bench(inputs [][]byte, warmUp, runs int) ([]float64, error) {
-	data, err := l.request(2, uint32(warmUp), uint32(runs), inputs)
-	if err != nil {
-		return nil, err
-	}
-	ms := make([]float64, len(data)/8)
-	for i := range ms {
-		ms[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[8*i:]))
-	}
-	return ms, nil
+	return l.times(2, uint32(warmUp), uint32(runs), inputs)
 }
 
 // Time carries out one inference and returns the milliseconds, by the host's clock, until its outputs exist. With
 // OnDevice transfers do not count. The first inference of a child is a cold one.
 func (l *Lib) Time(inputs [][]byte) (float64, error) {
-	data, err := l.request(5, 0, 0, inputs)
+	ms, err := l.times(5, 0, 0, inputs)
 	if err != nil {
 		return 0, err
 	}
-	return math.Float64frombits(binary.LittleEndian.Uint64(data)), nil
+	return ms[0], nil
 }
 
 // repeatFor is how long the child repeats an inference before it reports how far it is.

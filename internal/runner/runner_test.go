@@ -173,3 +173,23 @@ func TestOpenFails(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Several contexts run at once, as often as they are asked to; a failure of one is the result.
+func TestAtOnce(t *testing.T) {
+	l, err := Open(t.Context(), buildFake(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	all, each, err := l.AtOnce([][]byte{{1, 2, 3, 4}, {5}}, 3, 4)
+	if err != nil || len(each) != 12 || all <= 0 {
+		t.Errorf("%v ms in all, %v, %v", all, each, err)
+	}
+	var status *StatusError
+	if _, _, err := l.AtOnce([][]byte{{1, 2, 3, 4}, {100}}, 3, 4); !errors.As(err, &status) || status.Code != schema.StatusRunFailed {
+		t.Errorf("a failing context: %v", err)
+	}
+	if _, _, err := l.Copies([][]byte{{1, 2, 3, 4}, {5}}, 1); err == nil {
+		t.Error("copies without a device")
+	}
+}

@@ -18,7 +18,9 @@
 //      Its context replaces the one before, unless none could be made
 //   8  sets the extents of what follows: instead of inputs, an int64 for each dim of each input is behind the request;
 //      the reply holds the inputs and outputs with these extents, as JSON
-#include <dlfcn.h>
+//   9  a contexts at once, each in a thread, b runs of each; the reply holds doubles, milliseconds: how long all took, and
+//      each run
+//   10 a copies of all inputs to the device and of all outputs back, without runs; the reply holds 2a doubles
 #include <unistd.h>
 
 #include <chrono>
@@ -31,53 +33,12 @@
 #include <string>
 #include <vector>
 
+#include "contexts.h"
 #include "driver.h"
+#include "library.h"
 #include "model.h"
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-// The functions of the C interface, whatever their prefix.
-struct Library {
-  decltype(&model_create) create;
-  decltype(&model_run) run;
-  decltype(&model_run_async) run_async;
-  decltype(&model_destroy) destroy;
-  decltype(&model_last_error) last_error;
-  decltype(&model_io_info) io_info;
-  decltype(&model_build_info) build_info;
-  decltype(&model_run_info) run_info;
-  decltype(&model_trace) trace;
-  // Only libraries of general programs have these.
-  decltype(&model_set_dims) set_dims = nullptr;
-  decltype(&model_ctx_io) ctx_io = nullptr;
-  decltype(&model_dims_info) dims_info = nullptr;
-
-  double load_ms;  // how long it took to load
-
-  Library(const char* path, const std::string& prefix) {
-    const Clock::time_point start = Clock::now();
-    void* lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // the same handle each time
-    if (!lib) throw Failure{-1, dlerror()};
-    auto find = [&](auto& to, const char* name) {
-      void* f = dlsym(lib, (prefix + name).c_str());
-      if (!f) throw Failure{-1, std::string(path) + " has no function " + prefix + name};
-      to = reinterpret_cast<std::remove_reference_t<decltype(to)>>(f);
-    };
-    find(create, "_create"), find(run, "_run"), find(run_async, "_run_async"), find(destroy, "_destroy");
-    find(last_error, "_last_error"), find(io_info, "_io_info");
-    find(build_info, "_build_info"), find(run_info, "_run_info"), find(trace, "_trace");
-    if (dlsym(lib, (prefix + "_set_dims").c_str())) {
-      find(set_dims, "_set_dims"), find(ctx_io, "_ctx_io"), find(dims_info, "_dims_info");
-    }
-    load_ms = milliseconds_since(start);
-  }
-};
 
 using Buffers = std::vector<std::vector<char>>;
 
@@ -96,9 +57,10 @@ class Session {
     const Clock::time_point start = Clock::now();
     const int device = static_cast<int>(number("device"));
     if (on_device_) driver_ = &driver(device > 0 ? device - 1 : 0);
-    model_options o = {};
+    model_options& o = options_;
     o.size = sizeof o;
-    if (!options["weights"].empty()) o.weights_path = options["weights"].c_str();
+    weights_ = options["weights"];
+    if (!weights_.empty()) o.weights_path = weights_.c_str();
     o.device = static_cast<int>(number("device"));
     o.mode = static_cast<int>(number("mode"));
     o.watchdog_ns = number("watchdog_ns");
@@ -125,14 +87,13 @@ class Session {
   // Buffers have room for the largest extents.
   std::string set_dims() {
     if (!lib_.set_dims) throw Failure{-1, "the library's extents are fixed"};
-    std::vector<std::vector<int64_t>> dims;
-    std::vector<const int64_t*> list;
+    std::vector<std::vector<int64_t>>& dims = dims_;
+    dims.clear();
     for (int i = 0; i < io_->input_count; ++i) {
       dims.emplace_back(static_cast<size_t>(io_->inputs[i].rank) + 1);
       read_all(dims.back().data(), sizeof(int64_t) * static_cast<size_t>(io_->inputs[i].rank));
     }
-    for (const std::vector<int64_t>& d : dims) list.push_back(d.data());
-    check(lib_.set_dims(ctx_, list.data()));
+    check(lib_.set_dims(ctx_, dims_list().data()));
     io_ = lib_.ctx_io(ctx_);
     return "{" + described() + "}";
   }
@@ -200,6 +161,46 @@ class Session {
     return on_device_ ? device_times(runs) : host_times(runs);
   }
 
+  std::vector<double> at_once(uint32_t contexts, uint32_t runs) {
+    auto open = [this] {
+      std::pair<model_ctx*, Tensors> made;
+      const int status = lib_.create(&options_, &made.first);
+      if (status != 0) throw Failure{status, lib_.last_error(nullptr)};
+      if (!dims_.empty()) check(lib_.set_dims(made.first, dims_list().data()), made.first);
+      for (int i = 0; i < io_->input_count; ++i) {
+        made.second.in.push_back(on_device_ ? device_in_[i] : in_[i].data());  // all may read the same
+      }
+      for (const auto& x : out_)
+        made.second.out.push_back(on_device_ ? driver_->alloc(x.size()) : std::malloc(x.size()));
+      return made;
+    };
+    auto run = [this](model_ctx* c, Tensors& t) {
+      check(lib_.run(c, t.in.data(), t.out.data(), on_device_ ? model_DEVICE : model_HOST), c);
+    };
+    auto close = [this](model_ctx* c, Tensors& t) {
+      lib_.destroy(c);
+      for (void* p : t.out) on_device_ ? driver_->free(p) : std::free(p);
+    };
+    return ::at_once(contexts, runs, open, run, close);
+  }
+
+  // The milliseconds of so many copies of all inputs to the device, and then of all outputs back.
+  std::vector<double> copies(uint32_t n) {
+    if (!on_device_) throw Failure{-1, "tensors are not in device memory"};
+    std::vector<double> to, from;
+    for (uint32_t i = 0; i < n; ++i) {
+      const Clock::time_point start = Clock::now();
+      for (int k = 0; k < io_->input_count; ++k) driver_->to_device(device_in_[k], in_[k].data(), io_->inputs[k].bytes);
+      to.push_back(milliseconds_since(start));
+      const Clock::time_point back = Clock::now();
+      for (int k = 0; k < io_->output_count; ++k)
+        driver_->to_host(out_[k].data(), device_out_[k], io_->outputs[k].bytes);
+      from.push_back(milliseconds_since(back));
+    }
+    to.insert(to.end(), from.begin(), from.end());
+    return to;
+  }
+
   std::string trace(uint32_t warm_up) {
     for (uint32_t i = 0; i <= warm_up; ++i) run_in_place();
     size_t bytes = 0;
@@ -242,8 +243,16 @@ class Session {
     return one;
   }
 
-  void check(int status) {
-    if (status != 0) throw Failure{status, lib_.last_error(ctx_)};
+  void check(int status) { check(status, ctx_); }
+  void check(int status, model_ctx* ctx) {
+    if (status != 0) throw Failure{status, lib_.last_error(ctx)};
+  }
+
+  // The extents that set_dims has set, as the library takes them.
+  std::vector<const int64_t*> dims_list() const {
+    std::vector<const int64_t*> list;
+    for (const std::vector<int64_t>& d : dims_) list.push_back(d.data());
+    return list;
   }
 
   void run_in_place() {
@@ -294,6 +303,9 @@ class Session {
   const Library lib_;
   Driver* driver_ = nullptr;
   bool on_device_ = false;
+  model_options options_ = {};
+  std::string weights_;
+  std::vector<std::vector<int64_t>> dims_;
   double create_ms_ = 0;
   model_ctx* ctx_ = nullptr;
   const model_io* io_ = nullptr;
@@ -319,25 +331,25 @@ void reply(int32_t status, const std::string& payload) {
   write_all(payload.data(), n);
 }
 
+std::string doubles(const std::vector<double>& v) {
+  return std::string(reinterpret_cast<const char*>(v.data()), v.size() * sizeof(double));
+}
+
 std::string serve(Session& s, const uint32_t request[3]) {
   if (request[0] == 6) return s.run_info();
   if (request[0] == 8) return s.set_dims();
   s.read_inputs();
   switch (request[0]) {
     case 1: s.run(); return s.outputs();
-    case 2: {
-      const std::vector<double> ms = s.bench(request[1], request[2]);
-      return std::string(reinterpret_cast<const char*>(ms.data()), ms.size() * sizeof(double));
-    }
+    case 2: return doubles(s.bench(request[1], request[2]));
     case 3: {
       const uint32_t different = s.repeat(request[1], request[2] != 0);
       return std::string(reinterpret_cast<const char*>(&different), sizeof different);
     }
     case 4: return s.trace(request[1]);
-    case 5: {
-      const double ms = s.host_times(1)[0];
-      return std::string(reinterpret_cast<const char*>(&ms), sizeof ms);
-    }
+    case 5: return doubles(s.host_times(1));
+    case 9: return doubles(s.at_once(request[1], request[2]));
+    case 10: return doubles(s.copies(request[1]));
   }
   throw Failure{-1, "unknown request"};
 }
