@@ -190,6 +190,9 @@ func (t *Timeline) perVEU() []VEUTime {
 			n = max(n, v.VEU+1)
 		}
 	}
+	for i := range t.Runs { // a damaged trace can have steps of a vEU without its launch
+		n = max(n, t.Runs[i].VEU+1)
+	}
 	out := make([]VEUTime, n)
 	for i := range out {
 		out[i].VEU = i
