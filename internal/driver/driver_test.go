@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/runner"
 	"github.com/rammerc/rammerc/internal/toolchain"
 	"github.com/rammerc/rammerc/ir"
 )
@@ -74,6 +75,9 @@ func TestExitCode(t *testing.T) {
 		{&CheckError{"differs"}, ExitCheck},
 		{fmt.Errorf("more: %w", &toolchain.Missing{Tool: "nvcc"}), ExitTool},
 		{&InternalError{Bug: "x"}, ExitInternal},
+		{&runner.Crash{State: "signal: killed", Killed: true}, ExitTool},
+		{&runner.Crash{State: "signal: segmentation fault"}, ExitInternal},
+		{&runner.Crash{State: "exit status 66", Under: "sanitizer"}, ExitCheck},
 	} {
 		if got := ExitCode(c.err); got != c.want {
 			t.Errorf("%v: exit code %d, want %d", c.err, got, c.want)

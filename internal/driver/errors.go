@@ -14,7 +14,7 @@ const (
 	ExitInternal = 1 // a bug of rammerc, or a machine that fails: a full disk
 	ExitInput    = 2 // the user's model, data, flags or files
 	ExitCheck    = 3 // what the user asked to be checked does not hold
-	ExitTool     = 4 // nvcc, a C++ compiler or a GPU is missing, or the compiler fails
+	ExitTool     = 4 // a compiler or a GPU is missing, or a compiler fails, or a child is killed
 )
 
 // CheckError says that a check the user asked for did not hold: results differ, or there was a data race.
@@ -34,7 +34,7 @@ func ExitCode(err error) int {
 		return ExitInternal
 	case errors.As(err, &check), errors.As(err, &crash) && crash.Under != "":
 		return ExitCheck
-	case toolchain.IsMissing(err), toolchain.HasFailed(err):
+	case toolchain.IsMissing(err), toolchain.HasFailed(err), errors.As(err, &crash) && crash.Killed:
 		return ExitTool
 	case len(diag.All(err)) > 0:
 		return ExitInput

@@ -314,11 +314,7 @@ func (l *Lib) reply() ([]byte, error) {
 // crash waits for a child that has closed its output, and returns how it ended.
 func (l *Lib) crash() error {
 	l.finish()
-	state := "without a reply"
-	if l.cmd.ProcessState != nil {
-		state = l.cmd.ProcessState.String()
-	}
-	return &Crash{state, l.stderr.String(), l.under}
+	return newCrash(l.cmd.ProcessState, l.stderr.String(), l.under)
 }
 
 func (l *Lib) finish() error {
@@ -335,7 +331,7 @@ func (l *Lib) Close() error {
 		return l.crash()
 	}
 	if err := l.finish(); err != nil {
-		return &Crash{l.cmd.ProcessState.String(), l.stderr.String(), l.under}
+		return newCrash(l.cmd.ProcessState, l.stderr.String(), l.under)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rammerc/rammerc/codegen/abi"
@@ -145,6 +146,24 @@ func TestProtocol(t *testing.T) {
 	}
 	if _, err := run(1); !errors.As(err, &crash) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// TestKilled: whoever ends the library's process from outside is not taken for a crash of the library.
+func TestKilled(t *testing.T) {
+	lib := buildFake(t)
+	for signal, killed := range map[syscall.Signal]bool{syscall.SIGKILL: true, syscall.SIGTERM: true, syscall.SIGSEGV: false} {
+		l, err := Open(t.Context(), lib, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		var crash *Crash
+		if _, err := l.Run([][]byte{{1, 2, 3, 4}, {0}}); !errors.As(err, &crash) || crash.Killed != killed {
+			t.Errorf("%v: %v", signal, err)
+		}
 	}
 }
 
