@@ -126,17 +126,17 @@ func (m *mutation) try(dir string) (string, error) {
 	if len(tests) == 0 {
 		tests = []string{"./" + filepath.Dir(m.File)}
 	}
-	build := append([]string{"vet", "-overlay", overlay}, "./"+filepath.Dir(m.File))
-	if strings.HasSuffix(m.File, ".go") {
-		if out, err := exec.Command("go", build...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("it does not build:\n%s", out)
-		}
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	args := append([]string{"test", "-count=1", "-failfast", "-overlay", overlay, "-run", m.Run}, tests...)
-	if exec.CommandContext(ctx, "go", args...).Run() != nil {
+	args := append([]string{"test", "-count=1", "-failfast", "-vet=off", "-overlay", overlay, "-run", m.Run}, tests...)
+	out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()
+	switch text := string(out); {
+	case strings.Contains(text, "[build failed]") || strings.Contains(text, "[setup failed]"):
+		return "", fmt.Errorf("it does not build:\n%s", text)
+	case err != nil:
 		return noticed, nil
+	case !strings.Contains(text, "ok  ") || strings.Contains(text, "[no tests to run]"):
+		return "", fmt.Errorf("no tests were run:\n%s", text)
 	}
 	return survived, nil
 }

@@ -92,7 +92,7 @@ func (r *run) do() error {
 		return fmt.Errorf("after rammerc %s (killed: %q): %w", strings.Join(r.args, " "), r.killed, err)
 	}
 	if r.result != "" {
-		if err := checkResult(r.result, r.killed == ""); err != nil {
+		if err := checkResult(r.result, status == 0); err != nil {
 			return fmt.Errorf("after rammerc %s (killed: %q): %w", strings.Join(r.args, " "), r.killed, err)
 		}
 	}
