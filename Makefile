@@ -35,6 +35,10 @@ soak:
 	$(GO) build -o .soak/rammerc ./cmd/rammerc
 	$(GO) run ./scripts/soak -rammerc .soak/rammerc -target $(or $(TARGET),emu) -for $(or $(SOAKTIME),1h) testdata/models/digits_*.onnx
 
+## sanitize: abuses emitted libraries of all digits models and kinds of plans under AddressSanitizer and UBSan
+sanitize:
+	RAMMER_SANITIZE=all $(GO) test ./cmd/rammerc -run TestSanitizers -count=1 -timeout 3h
+
 ## mutate: plants errors one at a time; fails if the tests of their packages do not notice one
 mutate:
 	$(GO) run ./scripts/mutate $(if $(ONLY),-only "$(ONLY)")

@@ -101,7 +101,9 @@ type weakening struct {
 func weakened(t *testing.T) []weakening {
 	counted := newStencilPlan(t, 3, 4, 64)
 	counted.count(2)
+	both := bothSignals(t, 4, 4, 64)
 	return []weakening{
+		{"both signals without their fence", both, "    detail::fence_acq_rel_gpu();  // one for both\n", ""},
 		{"publishing without release", newStencilPlan(t, 3, 4, 64), "detail::store_release_gpu(flag", "detail::store_relaxed_gpu(flag"},
 		{"counting without release", counted, "detail::add_release_gpu(counter)", "detail::add_relaxed_gpu(counter)"},
 		{"a missing barrier inside an rTask", newStencilPlan(t, 3, 4, 64), "    t.sync();\n", ""},
@@ -240,6 +242,8 @@ func TestTakenDevice(t *testing.T) {
 		{[]string{"RAMMER_EMU_ROOM=5"}, "the device refused the rProgram: there is room for 5 of 8 blocks"},
 		{[]string{"RAMMER_EMU_ROOM=5", "RAMMER_EMU_COOPERATIVE=0"},
 			"of the rProgram's 8 vEUs only 5 were on the device at once"},
+		{[]string{"RAMMER_EMU_ROOM=7", "RAMMER_EMU_COOPERATIVE=0"},
+			"of the rProgram's 8 vEUs only 7 were on the device at once"},
 	} {
 		l := openLib(t, lib, runner.Options{Env: c.env})
 		if l.Launch.Mode != "rprogram" {

@@ -70,8 +70,7 @@ static_assert(requires(Stream s, Fence f, Graph g, void (*put)(), int count, Rep
 
 // Launches of a Program (exec/executor.cuh), with the arguments A of its kernel.
 template <class Program, class A>
-concept Launches = requires(const LaunchRow& row, LaunchKind kind, const A& args, Stream s, const Options& o, int n,
-                            const int* waits, void (*body)(int)) {
+concept Launches = requires(const LaunchRow& row, LaunchKind kind, const A& args, Stream s, const Options& o, int n) {
   // How many of the program's blocks the device can hold at once, and how it starts them. Throws where its code does
   // not run.
   { residency<Program>(n, o) } -> std::same_as<Residency>;
@@ -79,8 +78,9 @@ concept Launches = requires(const LaunchRow& row, LaunchKind kind, const A& args
   { resident_clusters<Program>(n, n, o) } -> std::same_as<int>;
   // Puts one launch on a stream, in the order that its kind says (LaunchKind).
   { launch<Program>(row, kind, args, s, o) } -> std::same_as<void>;
-  // Calls body(i) for launches 0 to n - 1 of a segment, in an order that their streams and waits allow.
-  each_launch(&row, n, waits, o, body);
+  // While a Together lives, launches, marks and joins of this thread may be put off until run(s), in any order that
+  // streams and events allow. All other streams have been joined with s then.
+  Together(o).run(s);
 };
 
 }  // namespace rt::dev

@@ -1,8 +1,10 @@
 // The emulator's definitions of the primitives of the host's side (backend/host_primitives.h). Device memory is host
-// memory, and a launch is over when the function returns, so streams, events and copies have nothing to do.
+// memory, and a launch is over when it has been carried out, so copies have nothing to wait for. What may still happen
+// in several orders are launches of several streams (streams.h).
 #pragma once
 
 #include "backend/emu/launch.h"
+#include "backend/emu/streams.h"
 #include "rt/exec/executor.cuh"
 #include "rt/host/environment.h"
 #include "rt/host/model.h"
@@ -17,7 +19,6 @@ void vdevice_run(void* p) {
 
 namespace dev {
 
-using Stream = void*;
 #define RT_ENGINE "emulator"
 
 inline int current_device() { return 0; }
@@ -49,19 +50,6 @@ inline void copy_rows_async(void* to, size_t to_pitch, const void* from, size_t 
 }
 inline void make_tensor_map(const TiledMatrix&, void*, void*) {}
 inline void clear(void* p, size_t n) { std::memset(p, 0, n); }
-inline Stream make_stream() { return nullptr; }
-inline Stream make_side_stream() { return nullptr; }
-inline void drop_stream(Stream) {}
-inline void wait_for(Stream) {}
-inline bool capturing(Stream) { return false; }
-
-class Fence {
- public:
-  void set(Stream) {}
-  void join(Stream) {}
-  void wait() {}
-};
-
 struct Graph {
   template <class Enqueue>
   Graph(Stream, Enqueue) {}
@@ -94,41 +82,8 @@ inline Report to_report(const emu::WaitNote& n) {
   return Report{n.set, n.segment, n.veu, n.step, n.on_veu, n.on_order, n.op, n.rtask, n.expected, n.seen};
 }
 
-// The order is drawn from the seed among those that streams and waits allow, and is another one every time: where a
-// wait is missing, results are wrong with some seeds.
-template <class Body>
-void each_launch(const LaunchRow* rows, int count, const int* waits, const Options& o, Body body) {
-  static std::atomic<uint64_t> calls{0};
-  const uint64_t seed = o.seed ? o.seed : environment("RAMMER_EMU_SEED", 1);
-  uint64_t state = (seed + (calls++ << 32)) * 0x9E3779B97F4A7C15ull | 1;
-  std::vector<int> open, before(static_cast<size_t>(count), 0), last;
-  std::vector<std::vector<int>> behind(static_cast<size_t>(count));
-  for (int i = 0; i < count; ++i) {
-    const LaunchRow& row = rows[i];
-    auto after = [&](int x) {
-      behind[static_cast<size_t>(x)].push_back(i);
-      ++before[static_cast<size_t>(i)];
-    };
-    if (static_cast<size_t>(row.stream) >= last.size()) last.resize(static_cast<size_t>(row.stream) + 1, -1);
-    if (last[static_cast<size_t>(row.stream)] >= 0) after(last[static_cast<size_t>(row.stream)]);
-    last[static_cast<size_t>(row.stream)] = i;
-    for (int w = 0; w < row.wait_count; ++w) after(waits[row.wait_begin + w]);
-    if (before[static_cast<size_t>(i)] == 0) open.push_back(i);
-  }
-  while (!open.empty()) {
-    state ^= state >> 12, state ^= state << 25, state ^= state >> 27;  // xorshift64*
-    const size_t k = static_cast<size_t>((state * 0x2545F4914F6CDD1Dull >> 32) % open.size());
-    const int i = open[k];
-    open.erase(open.begin() + static_cast<std::ptrdiff_t>(k));
-    body(i);
-    for (const int x : behind[static_cast<size_t>(i)]) {
-      if (--before[static_cast<size_t>(x)] == 0) open.push_back(x);
-    }
-  }
-}
-
 template <class Program>
-void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream, const Options& o) {
+void launch_now(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, const Options& o) {
   LaunchArgs<Program::kSpaces> copy = args;
   emu::Launch l;
   l.grid = row.grid, l.threads = row.threads + (args.stages > 0 ? 32 : 0);
@@ -150,6 +105,13 @@ void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSp
   if (done) return;
   if (f.note.set) *copy.reports = to_report(f.note);
   throw Error{kRunFailed, f.text};
+}
+
+template <class Program>
+void launch(const LaunchRow& row, LaunchKind kind, const LaunchArgs<Program::kSpaces>& args, Stream s,
+            const Options& o) {
+  if (!emu::queues) return launch_now<Program>(row, kind, args, o);
+  emu::queues->work(s, [&row, kind, args, &o] { launch_now<Program>(row, kind, args, o); });
 }
 
 // A launch that ended early leaves flags, epochs and tags of different launches. Nothing is running any more, so they

@@ -42,10 +42,11 @@ class SideStreams {
   template <class Launch>
   void run(const Model& m, const SegmentRow& seg, dev::Stream stream, const Options& options, Launch launch) {
     Set* set = seg.streams > 1 ? &free_set() : nullptr;
+    dev::Together together(options);
     if (set) set->fork.set(stream);
     std::vector<int> last(static_cast<size_t>(seg.streams), -1);  // the latest launch of each stream
     const LaunchRow* rows = m.launches + seg.first_launch;
-    dev::each_launch(rows, seg.launches, m.launch_waits, options, [&](int i) {
+    for (int i = 0; i < seg.launches; ++i) {
       const LaunchRow& row = rows[i];
       const dev::Stream s = row.stream == 0 ? stream : set->at(row.stream);
       int& before = last[static_cast<size_t>(row.stream)];
@@ -54,13 +55,14 @@ class SideStreams {
       for (int w = 0; w < row.wait_count; ++w) set->event(m.launch_waits[row.wait_begin + w]).join(s);
       launch(i, s);
       if (row.awaited) set->event(i).set(s);
-    });
+    }
     for (int k = 1; k < seg.streams; ++k) {
       const int i = last[static_cast<size_t>(k)];
       if (i < 0) continue;
       if (!rows[i].awaited) set->event(i).set(set->at(k));
       set->event(i).join(stream);
     }
+    together.run(stream);
   }
 
  private:

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/internal/toolchain"
+	"github.com/rammerc/rammerc/schedule"
+)
+
+// sanitized is a model and the flags with which it is compiled.
+type sanitized struct {
+	name  string
+	model string
+	flags []string
+}
+
+// sanitizedFew are the programs of TestSanitizers in a usual run: the kinds of segments, a ring, slots of clusters.
+var sanitizedFew = []sanitized{
+	{"digits_branchy-rprogram", "digits_branchy", []string{"--plan", "rprogram"}},
+	{"digits_attention-parallel", "digits_attention", []string{"--plan", "parallel"}},
+}
+
+// sanitizedAll are all digits models with each kind of plan, in each precision, and with a range of batches.
+func sanitizedAll(t *testing.T) []sanitized {
+	spec, err := device.Find("emu4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []sanitized
+	for _, model := range []string{"digits_attention", "digits_branchy", "digits_lstm"} {
+		for _, plan := range schedule.PlansFor(spec) {
+			all = append(all, sanitized{model + "-" + plan, model, []string{"--plan", plan}})
+		}
+		for _, precision := range []string{"strict", "tf32", "fp16", "bf16"} {
+			all = append(all, sanitized{model + "-" + precision, model, []string{"--precision", precision}})
+		}
+		all = append(all, sanitized{model + "-range", model + "_dyn", []string{"--dim", "batch=1..3", "--typical", "auto"}},
+			sanitized{model + "-debug", model, []string{"--plan", "rprogram", "--debug"}})
+	}
+	return all
+}
+
+// TestSanitizers uses emitted libraries as nobody should (testdata/abuse.cc), in programs that are built with
+// AddressSanitizer and UndefinedBehaviorSanitizer. With RAMMER_SANITIZE=all in the environment these are all models and
+// kinds of plans, otherwise a few.
+func TestSanitizers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("slow: builds programs with sanitizers")
+	}
+	t.Parallel()
+	cxx, err := toolchain.FindCxx("")
+	if err != nil {
+		t.Skip(err)
+	}
+	exe := hostileProgram(t)
+	cases := sanitizedFew
+	if os.Getenv("RAMMER_SANITIZE") == "all" {
+		cases = sanitizedAll(t)
+	}
+	other := filepath.Join(t.TempDir(), "other")
+	emit(t, exe, "../../testdata/models/digits_branchy.onnx", other, "--plan", "waves", "--name", "other")
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			emit(t, exe, "../../testdata/models/"+c.model+".onnx", dir, c.flags...)
+			name := c.model
+			source, err := filepath.Abs("testdata/abuse.cc")
+			if err != nil {
+				t.Fatal(err)
+			}
+			flags := []string{"-O0", "-g1", "-w", "-I.", "-DLIBRARY=" + name, "-fsanitize=address,undefined",
+				"-fno-sanitize-recover=undefined"}
+			if slices.Contains(c.flags, "--debug") {
+				flags = append(flags, "-DRT_DEBUG")
+			}
+			if _, err := cxx.BuildProgram(t.Context(), dir, "abuse", []string{source}, flags...); err != nil {
+				if strings.Contains(err.Error(), "-lasan") || strings.Contains(err.Error(), "-lubsan") {
+					t.Skip("the sanitizers are not installed: ", err)
+				}
+				t.Fatal(err)
+			}
+			cmd := exec.Command("./abuse", name+".weights", filepath.Join(other, "other.weights"))
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "ASAN_OPTIONS=detect_leaks=1", "UBSAN_OPTIONS=print_stacktrace=1")
+			if out, err := cmd.CombinedOutput(); err != nil || string(out) != "clean\n" {
+				t.Errorf("%v\n%.4000s", err, out)
+			}
+		})
+	}
+}
+
+// emit writes the sources of a library into a folder.
+func emit(t *testing.T, exe, model, dir string, flags ...string) {
+	t.Helper()
+	args := append([]string{"compile", model, "-q", "--offline", "--target", "emu", "--emit", "cu", "-o", dir}, flags...)
+	if out, err := exec.Command(exe, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
