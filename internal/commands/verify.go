@@ -260,6 +260,9 @@ func (r *VerifyResult) Text(w io.Writer) {
 		if !o.OK {
 			result = "DIFFERS"
 		}
+		if o.Sway > 0 {
+			result += fmt.Sprintf("; the model itself moves by %.2g when it is rounded otherwise", o.Sway)
+		}
 		if o.Problem != "" {
 			result = o.Problem
 		}

@@ -29,19 +29,25 @@ const swayFactor = 8
 // swayDraws is how many times inputs and weights are changed.
 const swayDraws = 3
 
-// explains reports whether the difference of an output is within the sway of the model.
-func (s *sway) explains(d tolerance.Difference) bool {
+// swayMost is how far off a program may be at most, as relative L2 error or share of the elements. Beyond that a wrong
+// program differs no more than a right one, and nothing has been shown.
+const swayMost = 0.25
+
+// explains reports whether the difference of an output is within the sway of the model, and how far it sways: by relative
+// L2, or by the share of elements that change where they are no floats; 0 if that was not measured.
+func (s *sway) explains(d tolerance.Difference) (ok bool, by float64) {
 	if s.want == nil || s.c.Limit > 0 || d.Problem != "" || !s.measure() {
-		return false
+		return false, 0
 	}
-	m := s.moved[d.Name]
-	if d.Special > swayFactor*m.Special || m.Unequal == 0 {
-		return false
-	}
+	m, off := s.moved[d.Name], d.RelL2
+	by = m.RelL2
 	if !s.want[d.Name].DType.IsFloat() {
-		return d.Unequal <= swayFactor*m.Unequal
+		n := float64(max(d.Elements, 1))
+		by, off = float64(m.Unequal)/n, float64(d.Unequal)/n
+	} else if d.MaxAbs > swayFactor*m.MaxAbs {
+		return false, by
 	}
-	return d.MaxAbs <= swayFactor*m.MaxAbs && d.RelL2 <= swayFactor*m.RelL2
+	return off <= min(swayFactor*by, swayMost) && d.Special <= swayFactor*m.Special && m.Unequal > 0, by
 }
 
 // measure fills moved. It returns false if the evaluator cannot run the changed model.
