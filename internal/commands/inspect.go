@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 	"text/tabwriter"
@@ -36,6 +37,7 @@ type Inspection struct {
 	Metadata   map[string]string `json:"metadata,omitempty"`
 	After      []OpCount         `json:"operators_after,omitempty"`
 
+	Strings  []string           `json:"strings,omitempty"` // those that the model knows; inputs and outputs hold their places
 	Warnings []*diag.Diagnostic `json:"warnings,omitempty"`
 }
 
@@ -44,6 +46,8 @@ type PortInfo struct {
 	Name  string `json:"name"`
 	DType string `json:"dtype"`
 	Shape string `json:"shape"`
+	// Text says that the elements are places in the list of strings, or other numbers for strings that it lacks.
+	Text bool `json:"text,omitempty"`
 }
 
 // OpCount counts an operator.
@@ -69,9 +73,9 @@ func Inspect(job *driver.Job, o driver.ModelOptions) (r *Inspection, err error) 
 	r = &Inspection{
 		Schema: "rammerc/inspect/v1", Model: g.Name, IRVersion: m.IRVersion, Opsets: m.Opsets,
 		Producer: strings.TrimSpace(m.Producer + " " + m.ProducerVersion), Dims: ir.Symbols(g),
-		Inputs: portInfos(g.Inputs), Outputs: portInfos(g.Outputs), Operators: countOps(g),
+		Inputs: portInfos(m, g.Inputs), Outputs: portInfos(m, g.Outputs), Operators: countOps(g),
 		Nodes: len(g.Nodes), ConstBytes: driver.ConstBytes(g), Metadata: m.Metadata, Functions: functionNames(m),
-		Warnings: m.Warnings,
+		Warnings: m.Warnings, Strings: m.Strings,
 	}
 	for _, v := range g.Consts {
 		if v.DType.IsFloat() {
@@ -92,10 +96,10 @@ func Inspect(job *driver.Job, o driver.ModelOptions) (r *Inspection, err error) 
 	return r, err
 }
 
-func portInfos(vs []*ir.Value) []PortInfo {
+func portInfos(m *onnx.Model, vs []*ir.Value) []PortInfo {
 	out := make([]PortInfo, len(vs))
 	for i, v := range vs {
-		out[i] = PortInfo{v.Name, v.DType.String(), v.Shape.String()}
+		out[i] = PortInfo{v.Name, v.DType.String(), v.Shape.String(), slices.Contains(m.Texts, v.Name)}
 	}
 	return out
 }
@@ -157,10 +161,13 @@ func (r *Inspection) Text(w io.Writer) {
 		fmt.Fprintf(t, "text form\tof %s\n", opsetText(r.Opsets))
 	}
 	for _, p := range r.Inputs {
-		fmt.Fprintf(t, "input\t%s  %s%s\n", diag.Printable(p.Name), p.DType, diag.Printable(p.Shape))
+		fmt.Fprintf(t, "input\t%s\n", p.text())
 	}
 	for _, p := range r.Outputs {
-		fmt.Fprintf(t, "output\t%s  %s%s\n", diag.Printable(p.Name), p.DType, diag.Printable(p.Shape))
+		fmt.Fprintf(t, "output\t%s\n", p.text())
+	}
+	if len(r.Strings) > 0 {
+		fmt.Fprintf(t, "strings\t%s\n", diag.Printable(strings.Join(r.Strings, ", ")))
 	}
 	if len(r.Dims) > 0 {
 		fmt.Fprintf(t, "open dims\t%s  (bind with --dim NAME=N)\n", diag.Printable(strings.Join(r.Dims, ", ")))
@@ -177,6 +184,14 @@ func (r *Inspection) Text(w io.Writer) {
 		fmt.Fprintf(t, "left\t%s\n", opText(r.After))
 	}
 	t.Flush()
+}
+
+func (p PortInfo) text() string {
+	s := fmt.Sprintf("%s  %s%s", diag.Printable(p.Name), p.DType, diag.Printable(p.Shape))
+	if p.Text {
+		s += "  numbers of strings"
+	}
+	return s
 }
 
 // flopCount prints n with a unit: "0.3 MFLOP", "11.4 GFLOP".

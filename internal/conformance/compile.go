@@ -46,7 +46,7 @@ func (t *test) compile(dir string, to target) (*compiled, Result) {
 		return nil, t.refused(importing, err)
 	}
 	c := &compiled{t: t, outputs: names(m.Graph.Outputs)}
-	if c.set, err = readSet(dir, names(m.Graph.Inputs), c.outputs); err != nil {
+	if c.set, err = readSet(dir, m, names(m.Graph.Inputs), c.outputs); err != nil {
 		if t.traits.outside != "" {
 			return nil, Result{Name: t.Name, Status: Skip, Reason: t.traits.outside}
 		}

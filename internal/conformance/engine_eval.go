@@ -29,7 +29,7 @@ func evaluate(c Case) Result {
 		return t.refused(importing, err)
 	}
 	for _, dir := range t.sets {
-		set, err := readSet(dir, names(m.Graph.Inputs), names(m.Graph.Outputs))
+		set, err := readSet(dir, m, names(m.Graph.Inputs), names(m.Graph.Outputs))
 		if err != nil {
 			if t.traits.outside != "" {
 				return Result{Name: c.Name, Status: Skip, Reason: t.traits.outside}

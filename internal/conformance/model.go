@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,14 +105,36 @@ type dataSet struct {
 	in, want map[string]*ir.Tensor
 }
 
-// readSet reads a data set for a graph whose inputs and outputs are as the model declares them.
-func readSet(dir string, inputs, outputs []string) (*dataSet, error) {
+// readSet reads a data set for the graph of m, whose inputs and outputs are as the model declares them.
+func readSet(dir string, m *onnx.Model, inputs, outputs []string) (*dataSet, error) {
 	in, err := readTensors(dir, "input", inputs)
 	if err != nil {
 		return nil, err
 	}
 	want, err := readTensors(dir, "output", outputs)
+	known := slices.Clone(m.Strings)
+	for _, set := range []map[string]*ir.Tensor{in, want} {
+		for _, name := range slices.Sorted(maps.Keys(set)) {
+			if set[name].DType == ir.String {
+				set[name] = numbered(set[name], &known)
+			}
+		}
+	}
 	return &dataSet{in, want}, err
+}
+
+// numbered is a tensor of strings as one of their places in a list, to which it adds those that are not in it.
+func numbered(t *ir.Tensor, known *[]string) *ir.Tensor {
+	out := ir.NewTensor(ir.Int64, t.Dims...)
+	for i, s := range ir.Slice[string](t) {
+		at := slices.Index(*known, s)
+		if at < 0 {
+			at = len(*known)
+			*known = append(*known, s)
+		}
+		ir.Slice[int64](out)[i] = int64(at)
+	}
+	return out
 }
 
 // readTensors reads KIND_0.pb, KIND_1.pb and so on, which belong to names in their order.

@@ -82,7 +82,7 @@ func (s *scope) attribute(p *place, b boundAttr) (ir.Attr, error) {
 	case onnxpb.AttributeProto_FLOATS:
 		return ir.FloatsAttr(widen(a.Floats)...), nil
 	case onnxpb.AttributeProto_STRINGS:
-		return ir.Attr{Kind: ir.AttrStrings, Strs: texts(a.Strings)}, nil
+		return ir.Attr{Kind: ir.AttrStrings, Strs: textsOf(a.Strings)}, nil
 	case onnxpb.AttributeProto_TENSOR:
 		if a.T == nil {
 			return ir.Attr{}, fmt.Errorf("the tensor is missing")
@@ -132,7 +132,7 @@ func widen(in []float32) []float64 {
 	return out
 }
 
-func texts(in [][]byte) []string {
+func textsOf(in [][]byte) []string {
 	out := make([]string, len(in))
 	for i, v := range in {
 		out[i] = string(v)
@@ -184,9 +184,9 @@ func (s *scope) constantTensor(b boundAttr) (*ir.Tensor, error) {
 	case "value_ints":
 		return ir.FromSlice(ir.Int64, a.Ints, int64(len(a.Ints))), nil
 	case "value_string":
-		return ir.FromSlice(ir.String, []string{string(a.GetS())}), nil
+		return s.im.texts.numbered([]string{string(a.GetS())}), nil
 	case "value_strings":
-		return ir.FromSlice(ir.String, texts(a.Strings), int64(len(a.Strings))), nil
+		return s.im.texts.numbered(textsOf(a.Strings), int64(len(a.Strings))), nil
 	}
 	return nil, fmt.Errorf("the operator has no such attribute")
 }

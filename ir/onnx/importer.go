@@ -49,6 +49,8 @@ type importer struct {
 	tensors    map[*onnxpb.TensorProto]*ir.Tensor
 	complained map[string]bool   // problems that have been reported and are reported only once
 	places     map[string]*place // by node name: where a node is, for what inference reports about it
+	texts      *texts
+	zipped     map[*ir.Value]bool // outputs that the model declares as maps from labels to scores; they are the scores
 
 	// poisoned holds the outputs of nodes, and the initializers, that were refused. Their types may be unknown. Errors
 	// that follow from that are not reported, because the user can do nothing about them.
@@ -60,6 +62,7 @@ type importer struct {
 type declared struct {
 	dtype ir.DType
 	shape ir.Shape
+	text  bool // strings, whose numbers are of type dtype
 }
 
 func newImporter(file string, pb *onnxpb.ModelProto, dir string, size int64, opts Options) *importer {
@@ -72,7 +75,7 @@ func newImporter(file string, pb *onnxpb.ModelProto, dir string, size int64, opt
 		declared:   map[*ir.Value]declared{},
 		free:       map[*onnxpb.GraphProto][]string{},
 		complained: map[string]bool{}, places: map[string]*place{}, tensors: map[*onnxpb.TensorProto]*ir.Tensor{},
-		poisoned: map[*ir.Value]bool{},
+		poisoned: map[*ir.Value]bool{}, texts: newTexts(), zipped: map[*ir.Value]bool{},
 	}
 }
 
@@ -88,6 +91,7 @@ func (im *importer) run() (*Model, error) {
 	im.collectFunctions()
 	im.model.Graph = im.mainGraph(opsets)
 	im.finish()
+	im.namePorts()
 	for _, f := range im.pb.Functions {
 		im.model.Functions = append(im.model.Functions, im.describe(f))
 	}

@@ -98,6 +98,9 @@ func (im *importer) tensor(pb *onnxpb.TensorProto) (*ir.Tensor, error) {
 	}
 	t, err := tensorReader{im.ext}.read(pb)
 	if err == nil {
+		if t.DType == ir.String {
+			t = im.texts.numbered(ir.Slice[string](t), t.Dims...)
+		}
 		im.tensors[pb] = t
 	}
 	return t, err
@@ -127,7 +130,7 @@ func (im *importer) dense(pb *onnxpb.SparseTensorProto) (*ir.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	if values.DType == ir.String {
+	if im.texts.tensors[values] {
 		return nil, errors.New("sparse tensors of strings are not supported")
 	}
 	flat, err := flatIndices(indices, pb.Dims, n, values.Len())

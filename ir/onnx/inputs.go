@@ -16,7 +16,9 @@ func typeOf(pb *onnxpb.TypeProto) (t declared, err error) {
 	case nil:
 		return declared{}, nil
 	case *onnxpb.TypeProto_TensorType:
-		t.dtype, err = parseDType(v.TensorType.GetElemType())
+		if t.dtype, err = parseDType(v.TensorType.GetElemType()); t.dtype == ir.String {
+			t.dtype, t.text = ir.Int64, true
+		}
 		if v.TensorType.Shape != nil {
 			var shapeErr error
 			if t.shape, shapeErr = parseShape(v.TensorType.Shape); err == nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // Operators of classical machine learning, the domain ai.onnx.ml, on numbers: what converters of scikit-learn pipelines
-// write. Strings, and maps from labels to scores, are not supported.
+// write. Strings are numbers (texts.go), and instead of a map from labels to scores there are the scores.
 
 // mlDomain is ONNX's domain for classical machine learning.
 const mlDomain = "ai.onnx.ml"
@@ -17,12 +17,17 @@ var mlRules = []rule{
 	{"Binarizer", 1, always, binarizer, asFormula},
 	{"FeatureVectorizer", 1, always, featureVectorizer, "Concat"},
 	{"Imputer", 1, always, imputer, "Where"},
+	{"LabelEncoder", 1, always, labelEncoder, "comparisons with all keys, and Gather"},
 	{"LinearClassifier", 1, always, linearClassifier, "MatMul and ArgMax"},
 	{"LinearRegressor", 1, always, linearRegressor, "MatMul and a sum"},
 	{"Normalizer", 1, always, normalizer, asFormula},
+	{"OneHotEncoder", 1, always, oneHotEncoder, "comparisons with all categories"},
+	{"SVMClassifier", 1, always, svmClassifier, "written out as its formula"},
+	{"SVMRegressor", 1, always, svmRegressor, "written out as its formula"},
 	{"Scaler", 1, always, scaler, asFormula},
 	{"TreeEnsembleClassifier", 1, always, treeClassifier, "written out as comparisons and two products for each tree"},
 	{"TreeEnsembleRegressor", 1, always, treeRegressor, "written out as comparisons and two products for each tree"},
+	{"ZipMap", 1, always, zipMap, "the scores, in the order of the labels"},
 }
 
 // takeFloats and takeInts remove a list attribute and return it, nil if it is absent.
@@ -188,21 +193,35 @@ func linearClassifier(c *rewriting) {
 	if !c.arity(1, 1) {
 		return
 	}
-	kind, labels := c.postTransform(), c.takeInts("classlabels_ints")
+	kind, labels := c.postTransform(), c.takeLabels("classlabels_ints", "classlabels_strings")
 	c.takeInt("multi_class", 0)
-	if len(labels) < 2 {
-		c.refuse("unsupported-op", "attribute classlabels_ints", "", "labels that are not numbers are not supported")
+	if c.refused {
 		return
 	}
-	scores := c.linear(int64(len(labels)))
+	scores := c.linear(labels.Len())
 	if c.refused {
 		return
 	}
 	c.finish(c.labelled(scores, labels), c.transformed(scores, kind))
 }
 
+// takeLabels removes the attribute that lists a classifier's labels, numbers or strings. The node is refused if there are
+// fewer than two.
+func (c *rewriting) takeLabels(ints, texts string) *ir.Tensor {
+	list := c.takeInts(ints)
+	names, _ := c.take(texts, ir.AttrStrings)
+	switch {
+	case len(list) > 1:
+		return ir.FromSlice(ir.Int64, list, int64(len(list)))
+	case len(names.Strs) > 1:
+		return c.s.im.texts.numbered(names.Strs, int64(len(names.Strs)))
+	}
+	c.refuse("unsupported-op", "attribute "+ints, "", "there are fewer than two labels")
+	return nil
+}
+
 // labelled is the label of the largest score of each row.
-func (c *rewriting) labelled(scores *ir.Value, labels []int64) *ir.Value {
+func (c *rewriting) labelled(scores *ir.Value, labels *ir.Tensor) *ir.Value {
 	best := c.emit("ArgMax", ir.Attrs{"axis": ir.IntAttr(-1), "keepdims": ir.IntAttr(0)}, scores)
-	return c.emit("Gather", axisAttr(0), c.ints("labels", labels...), best)
+	return c.emit("Gather", axisAttr(0), c.constant("labels", labels), best)
 }

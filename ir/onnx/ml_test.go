@@ -9,6 +9,18 @@ import (
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
 
+// newML is a model that uses ai.onnx.ml, with the input in, if it is not "".
+func newML(in string, out ...string) builder {
+	m := newModel(17).out(out...)
+	if in != "" {
+		m = m.in(in)
+	}
+	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{
+		Domain: proto.String("ai.onnx.ml"), Version: proto.Int64(3),
+	})
+	return m
+}
+
 // mlCases has a case for each operator of ai.onnx.ml.
 func mlCases() []rewriteCase {
 	x := []string{"x float32[5,3]"}
@@ -30,7 +42,7 @@ func mlCases() []rewriteCase {
 			attr("coefficients", []float32{1, 2, 3, -1, 0.5, 2, 0, 1, -2}), attr("intercepts", []float32{0.5, -1, 0}),
 			attr("classlabels_ints", []int64{4, 7, 9}), attr("post_transform", "SOFTMAX"))},
 	}
-	list = append(list, treeCases()...)
+	list = append(append(append(list, treeCases()...), encoderCases()...), svmCases()...)
 	var cases []rewriteCase
 	for _, c := range list {
 		outputs, rest, _ := strings.Cut(c.call, " = ")
@@ -38,11 +50,8 @@ func mlCases() []rewriteCase {
 		if out == "" {
 			out = "y float32"
 		}
-		m := newModel(17).in(c.in...).out(strings.Split(out, "; ")...).init(c.inits...).
+		m := newML("", strings.Split(out, "; ")...).in(c.in...).init(c.inits...).
 			node(outputs+" = ai.onnx.ml::"+rest, c.attrs...)
-		m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{
-			Domain: proto.String("ai.onnx.ml"), Version: proto.Int64(3),
-		})
 		name := c.name
 		if name == "" {
 			name, _, _ = strings.Cut(rest, "(")
@@ -88,4 +97,55 @@ func treeCases() []contribCase {
 		{name: "TreeEnsembleClassifier of two", in: x, out: two, call: "l,y = TreeEnsembleClassifier(x)",
 			attrs: classes([]int64{1, 1, 1, 1, 1}, []float32{0.1, 0.4, 0.3, 0.5, 0.2}, []int64{0, 1})},
 	}
+}
+
+// encoderCases exchange keys for values.
+func encoderCases() []contribCase {
+	x := []string{"x int8[3,4]"}
+	return []contribCase{
+		{in: []string{"x float32[2,3]"}, inits: inits(integers("i", ir.Int64, []int64{5}, 3, 9, 4, 3, 0)), out: "y float32",
+			call: "y = LabelEncoder(i)", attrs: attrs(attr("keys_int64s", []int64{3, 4, 5}),
+				attr("values_floats", []float32{0.5, 1.5, 2.5}), attr("default_float", -2.0))},
+		{name: "LabelEncoder of floats", in: []string{"x float32[2,3]"}, inits: inits(tensor("f", []float32{3, 0.5, 7})),
+			out: "y int64", call: "y = LabelEncoder(f)", attrs: attrs(attr("keys_floats", []float32{0.5, 3}),
+				attr("values_int64s", []int64{10, 20}))},
+		{in: x, inits: inits(integers("i", ir.Int64, []int64{2, 3}, 3, 9, 4, 3, 0, 1)), call: "y = OneHotEncoder(i)",
+			attrs: attrs(attr("cats_int64s", []int64{0, 4, 3}))},
+		{name: "OneHotEncoder of floats", in: x, inits: inits(tensor("f", []float32{2, 1, 5})), call: "y = OneHotEncoder(f)",
+			attrs: attrs(attr("cats_int64s", []int64{1, 2}))},
+	}
+}
+
+// svmCases are support vector machines of all kernels, with five vectors of three numbers.
+func svmCases() []contribCase {
+	vectors := []float32{0.5, -0.2, 0.1, 1, 0.3, -0.4, -0.7, 0.2, 0.9, 0.1, -0.6, 0.4, 0.8, 0.2, -0.1}
+	x := []string{"x float32[9,3]"}
+	kernel := func(name string, more ...*onnxpb.AttributeProto) []*onnxpb.AttributeProto {
+		return append(attrs(attr("kernel_type", name), attr("kernel_params", []float32{0.7, 0.2, 3}),
+			attr("support_vectors", vectors)), more...)
+	}
+	var list []contribCase
+	for _, k := range []string{"LINEAR", "POLY", "RBF", "SIGMOID"} {
+		list = append(list, contribCase{name: "SVMRegressor " + k, in: x, call: "y = SVMRegressor(x)",
+			attrs: kernel(k, attr("n_supports", 5), attr("coefficients", []float32{0.5, -1, 0.3, 0.8, -0.6}),
+				attr("rho", []float32{0.1}))})
+	}
+	list = append(list,
+		contribCase{name: "SVMRegressor of one class", in: x, call: "y = SVMRegressor(x)", attrs: kernel("RBF",
+			attr("n_supports", 5), attr("coefficients", []float32{0.5, 1, 0.3, 0.8, 0.6}), attr("rho", []float32{-1.9}),
+			attr("one_class", 1))})
+	three := attrs(attr("vectors_per_class", []int64{2, 1, 2}), attr("rho", []float32{0.1, -0.2, 0.05}),
+		attr("coefficients", []float32{0.5, -1, 0.3, 0.8, -0.6, 0.2, 0.9, -0.7, 0.1, -0.3}),
+		attr("classlabels_ints", []int64{4, 7, 9}))
+	probable := append(attrs(attr("prob_a", []float32{-1.5, -2, -1.2}), attr("prob_b", []float32{0.1, -0.1, 0.2})), three...)
+	two := attrs(attr("vectors_per_class", []int64{2, 3}), attr("rho", []float32{0.1}),
+		attr("coefficients", []float32{0.5, 1, -0.3, -0.8, -0.6}), attr("classlabels_ints", []int64{4, 7}))
+	for name, more := range map[string][]*onnxpb.AttributeProto{
+		"three": three, "three with probabilities": probable, "two": two,
+		"two with probabilities": append(attrs(attr("prob_a", []float32{-1.5}), attr("prob_b", []float32{0.1})), two...),
+	} {
+		list = append(list, contribCase{name: "SVMClassifier of " + name, in: x, out: "l int64; y float32",
+			call: "l,y = SVMClassifier(x)", attrs: kernel("RBF", more...)})
+	}
+	return list
 }

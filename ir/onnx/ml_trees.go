@@ -280,19 +280,20 @@ func treeClassifier(c *rewriting) {
 	if !c.arity(1, 1) {
 		return
 	}
-	kind, labels, base := c.postTransform(), c.takeInts("classlabels_int64s"), c.takeFloats("base_values")
+	kind, base := c.postTransform(), c.takeFloats("base_values")
+	labels := c.takeLabels("classlabels_int64s", "classlabels_strings")
 	ids, weights := c.n.Attrs["class_ids"].Ints, c.n.Attrs["class_weights"].Floats
-	if len(labels) < 2 || len(ids) == 0 {
-		c.refuse("unsupported-op", "attribute classlabels_int64s", "", "labels that are not numbers are not supported")
+	if c.refused || len(ids) == 0 {
+		c.refuse("bad-attribute", "attribute class_ids", "", "there are no labels or no weights")
 		return
 	}
-	f := readForest(c, "class", int64(len(labels)))
+	f := readForest(c, "class", labels.Len())
 	if c.refused {
 		return
 	}
 	y := c.emit("ReduceSum", ir.Attrs{"keepdims": ir.IntAttr(0)}, f.results(), c.ints("axes", 0))
 	one := !slices.ContainsFunc(ids, func(id int64) bool { return id != ids[0] })
-	if len(labels) != 2 || !one {
+	if labels.Len() != 2 || !one {
 		y = c.withBase(y, base)
 		c.finish(c.labelled(y, labels), c.transformed(y, kind))
 		return
@@ -307,7 +308,7 @@ func treeClassifier(c *rewriting) {
 		bound = 0.5
 	}
 	above := c.cast(c.squeeze(c.emit("Greater", nil, s, c.number("bound", bound, ir.Float32)), 1), ir.Int64)
-	label := c.emit("Gather", axisAttr(0), c.ints("labels", labels...), above)
+	label := c.emit("Gather", axisAttr(0), c.constant("labels", labels), above)
 	if ids[0] == 1 { // then the first label has scores of its own, which are all 0
 		c.finish(label, c.transformed(c.concat(1, c.slice(y, 1, 0, 1), s), kind))
 		return

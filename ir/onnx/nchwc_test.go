@@ -65,14 +65,15 @@ func testBlocked(t *testing.T, b int64) {
 		integers("a", ir.Int64, []int64{1}, 1)).
 		node("p = Conv(x,u)", pads).node("q = Relu(p)").node("r = Conv(q,v)").node("t = Conv(r,w)", pads, group).
 		node("k = Add(t,r)").node("m = MaxPool(k)", attr("kernel_shape", []int64{2, 2})).
-		node("y = Slice(m,s,e,a)")
+		node("n = AveragePool(m)", attr("kernel_shape", []int64{1, 2})).node("y = Slice(n,s,e,a)")
 	m := nchwc(newModel(17).in("x float32[2,3,6,5]").out("y float32").init(constant("u", blocked(first, b, false)),
 		constant("v", blocked(second, b, true)), constant("w", blocked(depthwise, b, false))).
 		node("q = com.microsoft.nchwc::Conv(x,u)", pads, attr("activation", "Relu")).
 		node("r = com.microsoft.nchwc::Conv(q,v)").
 		node("k = com.microsoft.nchwc::Conv(r,w,,r)", pads, group).
 		node("m = com.microsoft.nchwc::MaxPool(k)", attr("kernel_shape", []int64{2, 2})).
-		node("y = com.microsoft.nchwc::ReorderOutput(m)", attr("channels", int(b+4))))
+		node("n = com.microsoft.nchwc::AveragePool(m)", attr("kernel_shape", []int64{1, 2})).
+		node("y = com.microsoft.nchwc::ReorderOutput(n)", attr("channels", int(b+4))))
 	compareModels(t, plain, m, onnx.Options{ChannelBlock: b})
 }
 
@@ -90,6 +91,15 @@ func TestReorderedChannels(t *testing.T) {
 		node("r = com.microsoft.nchwc::Upsample(q)", attr("scales", []int64{1, 1, 2, 3})).
 		node("y = com.microsoft.nchwc::ReorderOutput(r)", attr("channels", 8), attr("channels_last", 1)))
 	compareModels(t, plain, m, onnx.Options{}) // 8 channels fill no block of 16
+}
+
+// TestBlockedPools pools whole images.
+func TestBlockedPools(t *testing.T) {
+	for _, op := range []string{"GlobalAveragePool", "GlobalMaxPool"} {
+		plain := newModel(17).in("x float32[2,8,3,3]").out("y float32").node("y = " + op + "(x)")
+		m := nchwc(newModel(17).in("x float32[2,8,3,3]").out("y float32").node("y = com.microsoft.nchwc::" + op + "(x)"))
+		compareModels(t, plain, m, onnx.Options{})
+	}
 }
 
 // filterOf has the first c channels of w.

@@ -84,7 +84,7 @@ func (s *scope) operator(p *place, pb *onnxpb.NodeProto) {
 	}
 	n := &ir.Node{Op: p.op, Domain: p.domain, Name: p.name, Inputs: inputs, Outputs: outputs, Attrs: attrs,
 		Origins: p.origin()}
-	if !s.supported(p, n) || !attrsOK {
+	if !s.supported(p, n) || !attrsOK || !s.takesStrings(p, n) {
 		s.refuse(outputs)
 		return
 	}
@@ -110,6 +110,7 @@ func (s *scope) emit(n *ir.Node) {
 			v.Def = n
 		}
 	}
+	s.im.texts.follow(n)
 	s.b.g.Nodes = append(s.b.g.Nodes, n)
 }
 
@@ -201,7 +202,7 @@ func domainHelp(domain string) string {
 	case nchwcDomain:
 		return "save the model with ONNX Runtime's extended optimisations, not with all, or without any"
 	case "ai.onnx.ml":
-		return "of classical machine learning, scalers, linear models and trees with numbers as labels are supported"
+		return "of classical machine learning, operators that make new strings or maps are not supported"
 	}
 	return "export the model with standard operators, or with the operator as a model-local function"
 }
@@ -227,7 +228,7 @@ func (s *scope) typeOf(v *ir.Value) declared {
 	if v.DType == ir.Invalid && !s.im.poisoned[v] {
 		s.b.infer()
 	}
-	t := declared{v.DType, v.Shape}
+	t := declared{dtype: v.DType, shape: v.Shape}
 	hint := s.im.declared[v]
 	if t.dtype == ir.Invalid {
 		t.dtype = hint.dtype

@@ -68,6 +68,11 @@ type Model struct {
 	Functions       []Function // model-local functions, in file order
 	Dims            []string   // symbolic dims of the inputs as declared, sorted; what Options.Dims may bind
 
+	// Strings are those that the model knows. In the graph a string is its number in this list, and any other number is
+	// a string that the model does not know. Texts names the inputs and outputs that hold such numbers.
+	Strings []string
+	Texts   []string
+
 	Warnings []*diag.Diagnostic
 }
 

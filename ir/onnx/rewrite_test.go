@@ -183,12 +183,12 @@ func TestRewrites(t *testing.T) {
 // TestRewriteRules checks that there is a case for every rule.
 func TestRewriteRules(t *testing.T) {
 	covered := map[string]bool{"Cast": true, "Reshape": true, "ReduceLogSum": true, "Scan": true, // tested elsewhere or alike
-		"MatMulNBits": true, "ReorderInput": true, "ReorderOutput": true}
+		"MatMulNBits": true, "ZipMap": true}
 	for _, c := range rewriteCases() {
 		covered[c.model.Graph.Node[0].GetOpType()] = true
 	}
 	for _, r := range onnx.Rewrites() {
-		if !covered[r.Op] {
+		if !covered[r.Op] && r.Domain != "com.microsoft.nchwc" { // whose models have several nodes, see nchwc_test.go
 			t.Errorf("no case for %v", r)
 		}
 	}

@@ -104,6 +104,7 @@ func (im *importer) mainGraph(opsets map[string]int64) *ir.Graph {
 		if in.bad {
 			im.poison(v)
 		}
+		im.texts.values[v] = in.typ.text
 		if in.value != nil && s.define(in.name, v) {
 			s.b.addConst(v, in.value)
 			continue
@@ -169,7 +170,7 @@ func (s *scope) outputs(pb *onnxpb.GraphProto) {
 		}
 		seen[name] = true
 		if s.main {
-			if _, err := typeOf(o.Type); err != nil && typeID(err) == "unsupported-dtype" {
+			if _, err := typeOf(o.Type); err != nil && typeID(err) == "unsupported-dtype" && !s.im.zipped[v] {
 				s.im.portf("unsupported-dtype", port, "", "%v", err)
 			}
 		}
@@ -207,7 +208,7 @@ func (s *scope) subgraph(p *place, pb *onnxpb.GraphProto) *ir.Graph {
 	}
 	inner.nodes(pb.Node)
 	inner.outputs(pb)
-	if inner.b.refused {
+	if inner.b.refused || !s.checkBody(p, g) {
 		return nil
 	}
 	return g

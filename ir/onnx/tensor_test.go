@@ -150,8 +150,8 @@ func TestConstants(t *testing.T) {
 		{attr("value_floats", []float32{1, 2}), ir.FromSlice(ir.Float32, []float32{1, 2}, 2)},
 		{attr("value_int", 7), ir.FromSlice(ir.Int64, []int64{7})},
 		{attr("value_ints", []int64{7, 8}), ir.FromSlice(ir.Int64, []int64{7, 8}, 2)},
-		{attr("value_string", "s"), ir.FromSlice(ir.String, []string{"s"})},
-		{attr("value_strings", []string{"s", "t"}), ir.FromSlice(ir.String, []string{"s", "t"}, 2)},
+		{attr("value_string", "s"), ir.FromSlice(ir.Int64, []int64{0})},
+		{attr("value_strings", []string{"s", "t"}), ir.FromSlice(ir.Int64, []int64{0, 1}, 2)},
 		{attr("sparse_value", sparse("", []int64{1, 3}, nil)), ir.FromSlice(ir.Float32, []float32{0, 5, 0, 6}, 2, 2)},
 	} {
 		m := newModel(17).out("y").node("y = Constant()", c.a).mustParse(t)
