@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir"
 )
 
@@ -28,12 +29,12 @@ func countExtents(c *Context, g *ir.Graph) (bool, error) {
 	k := newExtentCounter(c, g)
 	for k.round(split) || k.round(finders) {
 		if err := k.settle(); err != nil {
-			return true, err
+			return true, tooLarge(err)
 		}
 	}
 	k.countValues()
 	if err := k.settle(); err != nil {
-		return true, err
+		return true, tooLarge(err)
 	}
 	for _, n := range g.Nodes {
 		if n.Counted() {
@@ -41,7 +42,26 @@ func countExtents(c *Context, g *ir.Graph) (bool, error) {
 			n.Attrs["extent"] = ir.IntAttr(c.Opts.Extent(name, k.most[name]))
 		}
 	}
-	return true, nil
+	return true, tooLarge(ir.InferShapes(g).Err())
+}
+
+// tooLarge says of errors of inference that they are of the largest extents: the model has shapes that suit only what a
+// run finds, such as pieces whose lengths are found and add up to a known one. No program of the largest extents can
+// compute them. A model without such extents has no such errors.
+func tooLarge(err error) error {
+	if err == nil {
+		return nil
+	}
+	var l diag.List
+	for _, d := range diag.All(err) {
+		c := *d
+		c.ID = "data-dependent-shape"
+		c.Message = "the shapes depend on data, and with the most that a run may find " + d.Message
+		c.Help = "rammerc compiles shapes that follow from sums and products of extents; the engine eval runs the model as " +
+			"it is"
+		l.Add(&c)
+	}
+	return l.Err()
 }
 
 func newExtentCounter(c *Context, g *ir.Graph) *extentCounter {
