@@ -2,7 +2,7 @@
 GO ?= go
 FUZZTIME ?= 10m
 
-.PHONY: check test conformance race fuzz soak sanitize mutate replay zoo gpu generate fmt
+.PHONY: check test conformance race fuzz soak sanitize mutate replay zoo sweep gpu generate fmt
 
 ## check: formatting, vet, staticcheck, dead code, generated files up to date, clean module file
 check:
@@ -51,6 +51,11 @@ replay:
 zoo:
 	$(GO) build -o .zoo/rammerc ./cmd/rammerc
 	$(or $(RAMMER_PYTHON),python3) scripts/zoo/zoo.py --rammerc .zoo/rammerc --cache .zoo --engine $(or $(ENGINE),eval) --table docs/ZOO.md
+
+## sweep: models of torchvision, timm, transformers and scikit-learn (scripts/zoo/sweep.txt) as zoo does; needs these, too
+sweep:
+	$(GO) build -o .zoo/rammerc ./cmd/rammerc
+	$(or $(RAMMER_PYTHON),python3) scripts/zoo/sweep.py --rammerc .zoo/rammerc --cache .zoo/sweep --rows .zoo/sweep/rows.jsonl --table docs/SWEEP.md
 
 ## gpu: build, correctness, compute-sanitizer, timing and peers on the GPU of this machine
 gpu:

@@ -1,6 +1,7 @@
 package onnx_test
 
 import (
+	"math"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -94,9 +95,38 @@ func treeCases() []contribCase {
 		{name: "TreeEnsembleClassifier of two, logistic", in: x, out: two, call: "l,y = TreeEnsembleClassifier(x)",
 			attrs: classes([]int64{0, 0, 0, 0, 0}, []float32{0.5, -0.75, 0.25, -0.5, 0.6}, []int64{0, 1},
 				attr("post_transform", "LOGISTIC"), attr("base_values", []float32{0.1}))},
+		{name: "TreeEnsembleRegressor of deep trees", in: []string{"x float32[7,6]"}, call: "y = TreeEnsembleRegressor(x)",
+			attrs: deepTrees(3, 12)},
 		{name: "TreeEnsembleClassifier of two", in: x, out: two, call: "l,y = TreeEnsembleClassifier(x)",
 			attrs: classes([]int64{1, 1, 1, 1, 1}, []float32{0.1, 0.4, 0.3, 0.5, 0.2}, []int64{0, 1})},
 	}
+}
+
+// deepTrees are full trees whose matrices are too large. They compare in all ways but by equality, and missing numbers
+// go to either side.
+func deepTrees(trees, depth int) []*onnxpb.AttributeProto {
+	var tree, node, feature, yes, no, missing, leafTree, leafNode, leafTarget []int64
+	var value, weight []float32
+	var mode []string
+	modes := []string{"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE"}
+	for t := range trees {
+		for n := range 1<<(depth+1) - 1 {
+			tree, node, feature = append(tree, int64(t)), append(node, int64(n)), append(feature, int64((n*7+t)%6))
+			value, missing = append(value, float32(math.Sin(float64(n*3+t)))/2), append(missing, int64(n%2))
+			if n < 1<<depth-1 {
+				yes, no, mode = append(yes, int64(2*n+1)), append(no, int64(2*n+2)), append(mode, modes[n%4])
+				continue
+			}
+			yes, no, mode = append(yes, 0), append(no, 0), append(mode, "LEAF")
+			leafTree, leafNode, leafTarget = append(leafTree, int64(t)), append(leafNode, int64(n)), append(leafTarget, 0)
+			weight = append(weight, float32(n%101)/8)
+		}
+	}
+	return attrs(attr("nodes_treeids", tree), attr("nodes_nodeids", node), attr("nodes_featureids", feature),
+		attr("nodes_values", value), attr("nodes_modes", mode), attr("nodes_truenodeids", yes),
+		attr("nodes_falsenodeids", no), attr("nodes_missing_value_tracks_true", missing), attr("target_treeids", leafTree),
+		attr("target_nodeids", leafNode), attr("target_ids", leafTarget), attr("target_weights", weight),
+		attr("n_targets", 1))
 }
 
 // encoderCases exchange keys for values.

@@ -6,7 +6,7 @@ import (
 	"github.com/rammerc/rammerc/ir"
 )
 
-// forest holds decision trees as matrices. Each tree compares features with thresholds, all of them at once; a leaf is
+// forest holds decision trees as matrices, which is the faster form of small ones; walk is the other. Each tree compares features with thresholds, all of them at once; a leaf is
 // reached if all comparisons on the way to it went its way. Of the ways to a leaf let M be 1 where the comparison must
 // hold, -1 where it must not, and 0 for comparisons elsewhere. The results D of the comparisons, 1 or 0, reach the leaf
 // exactly if D·M is the number of those that must hold:
@@ -38,12 +38,19 @@ type treeNode struct {
 	weights           map[int64]float64 // by target, of a leaf
 }
 
-// mostTreeElements bounds the matrices of a forest.
-const mostTreeElements = 1 << 26
+// mostTreeElements bounds the lists of a forest, and mostMatrixElements the matrices, beyond which trees are walked.
+const (
+	mostTreeElements   = 1 << 26
+	mostMatrixElements = 1 << 25
+)
+
+// grove is a forest in one of its two forms. results are the numbers of the leaves that the rows of the input reach,
+// [trees][rows][targets].
+type grove interface{ results() *ir.Value }
 
 // readForest reads the attributes of a tree ensemble; prefix is that of the weights' attributes. It reports what is
 // wrong and returns nil then.
-func readForest(c *rewriting, prefix string, targets int64) *forest {
+func readForest(c *rewriting, prefix string, targets int64) grove {
 	if targets < 1 || targets > 1<<20 {
 		c.refuse("bad-attribute", "attribute n_targets", "", "%d targets are not possible", targets)
 		return nil
@@ -65,9 +72,8 @@ func readForest(c *rewriting, prefix string, targets int64) *forest {
 		}
 		f.nodes, f.leaves = max(f.nodes, inner), max(f.leaves, int64(len(trees[id]))-inner)
 	}
-	if f.trees*f.nodes*f.leaves > mostTreeElements || f.trees*f.leaves*targets > mostTreeElements {
-		c.refuse("unsupported-op", "", "", "%d trees of up to %d leaves are too many", f.trees, f.leaves)
-		return nil
+	if f.trees*f.nodes*f.leaves > mostMatrixElements || f.trees*f.leaves*targets > mostMatrixElements {
+		return newWalk(c, trees, order, roots, targets)
 	}
 	f.feature, f.threshold = make([]int64, f.trees*f.nodes), make([]float32, f.trees*f.nodes)
 	f.mode, f.missingTrue = make([]string, f.trees*f.nodes), make([]bool, f.trees*f.nodes)
