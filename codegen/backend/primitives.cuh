@@ -58,6 +58,8 @@ RT_DEVICE int64_t mad_wide(int a, int b, int64_t c);
 RT_DEVICE float exp2(float x);
 // The larger of two numbers, or a NaN if one of them is (max.NaN).
 RT_DEVICE float larger(float a, float b);
+// The larger ones of two pairs of numbers of 16 bits without a sign, which lie in a word each (max.u16x2).
+RT_DEVICE uint32_t larger_pairs(uint32_t a, uint32_t b);
 // How many bits are set.
 RT_DEVICE uint32_t bits(uint32_t v);
 // x, which the compiler must compute here: it can neither move the computation to where x is used, nor repeat it there.
@@ -288,10 +290,9 @@ RT_DEVICE void load_fragments_across(uint32_t (&r)[4], const void* row);
 // 64, 96, 128, 192, 256.
 //
 //   A   in registers: warp w holds rows 16w to 16w + 15 as a fragment for mma_tf32, mma_f16, mma_bf16 or mma_int8; or
-//       swizzled in shared memory: rows of 128 bytes, one behind the other from a multiple of 1024 bytes on, in which
-//       run r of 16 bytes of row i is the one at r ^ i % 8. `a` is where the first of the two runs that are multiplied
-//       is in row 0; or in blocks in shared memory, as B is: two blocks of 64 rows of 16 aligned bytes each, `pitch_a`
-//       bytes apart.
+//       swizzled in shared memory: rows of 128 bytes, one behind the other, in which run r of 16 bytes is the one at
+//       r ^ i % 8, if the row is number i from a multiple of 1024 bytes on. `a` is where the first of the two runs that
+//       are multiplied would be in the first row without swizzling. That may be any row.
 //   B   in shared memory, as two blocks of 16 bytes of depth: a block has N columns of 16 aligned bytes each, one
 //       behind the other. `pitch` is the bytes from the first block to the second. Or, of 16 bits, swizzled as A is:
 //       "columns" are N such rows of 128 bytes, one a column of B; "depths" are 16 such rows, one a depth, with 64
@@ -323,6 +324,8 @@ template <int N>
 RT_DEVICE void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add);
 template <int N>
 RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add);
+template <int N, bool SignedA, bool SignedB>
+RT_DEVICE void multiply_int8_swizzled(int32_t (&d)[N / 2], const void* a, const void* b, int pitch, bool add);
 // The same with A and B in shared memory, B as columns; and with A in registers and B as depths.
 template <int N>
 RT_DEVICE void multiply_f16_columns(float (&d)[N / 2], const void* a, const void* b, bool add);
@@ -332,13 +335,6 @@ template <int N>
 RT_DEVICE void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
 template <int N>
 RT_DEVICE void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add);
-// The same with A in blocks in shared memory.
-template <int N>
-RT_DEVICE void multiply_tf32_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add);
-template <int N>
-RT_DEVICE void multiply_f16_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add);
-template <int N>
-RT_DEVICE void multiply_bf16_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add);
 // What the thread has stored to shared memory, and its copies that have landed there, can be read by products that are
 // begun behind the next barrier (fence.proxy.async). Bulk copies need no such fence.
 RT_DEVICE void operands_written();

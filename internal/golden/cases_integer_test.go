@@ -51,7 +51,8 @@ func requantized(shape string, columns, to int) string {
 		dims = ""
 	}
 	broadcast := func(name string) string {
-		return strings.Replace(weights(name, columns), fmt.Sprintf("[%d]", columns), fmt.Sprintf("[%d%s]", columns, dims), 1)
+		return strings.Replace(weights(name, columns), fmt.Sprintf("[%d]", columns),
+			fmt.Sprintf("[%d%s]", columns, dims), 1)
 	}
 	return broadcast("scale") + broadcast("bias") + "%less = const float32[] {0.004}\n%zero = const float32[] {3}\n" +
 		"%f = Cast(%s) {to = 1}\n%m = Mul(%f, %scale)\n%l = Mul(%m, %less)\n%a = Add(%l, %bias)\n%r = Round(%a)\n" +
@@ -111,11 +112,13 @@ func TestIntegerConv(t *testing.T) {
 	add("3x3 of uint8 weights", "%x: int8[2,16,6,5]", w("uint8", 20, 16, 3, 3), padded+"zero = -7")
 	add("3x3 strided", "%x: int8[1,48,9,9]", w("int8", 64, 48, 3, 3), padded+"strides = [2, 2], zero = -128")
 	add("3x3 of many positions", "%x: uint8[1,16,13,13]", w("int8", 100, 16, 3, 3), padded+"zero = 9")
-	add("few channels", "%x: uint8[1,3,17,19]", w("int8", 32, 3, 7, 7), "pads = [3, 3, 3, 3], strides = [2, 2], zero = 114")
+	add("few channels", "%x: uint8[1,3,17,19]", w("int8", 32, 3, 7, 7),
+		"pads = [3, 3, 3, 3], strides = [2, 2], zero = 114")
 	add("few channels of int8", "%x: int8[2,2,11,9]", w("int8", 20, 2, 3, 3), padded+"dilations = [2, 1], zero = -7")
 	add("one channel, deep", "%x: uint8[1,1,5,6,7]", w("uint8", 17, 1, 3, 3, 3), "zero = 0")
 	add("primes", "%x: uint8[2,13,7,5]", w("int8", 23, 13, 3, 3), padded+"zero = 5")
-	add("dilated groups", "%x: int8[1,32,9,9]", w("int8", 64, 16, 3, 3), padded+"dilations = [2, 2], group = 2, zero = 9")
+	add("dilated groups", "%x: int8[1,32,9,9]", w("int8", 64, 16, 3, 3), padded+
+		"dilations = [2, 2], group = 2, zero = 9")
 	add("depthwise", "%x: uint8[2,12,9,8]", w("int8", 12, 1, 3, 3), padded+"group = 12, zero = 131")
 	add("line", "%x: uint8[1,16,30]", w("int8", 24, 16, 3), "pads = [1, 1], zero = 100")
 	add("volume", "%x: uint8[1,16,4,5,6]", w("int8", 24, 16, 3, 3, 3), "pads = [1, 1, 1, 1, 1, 1], zero = 100")
@@ -123,11 +126,21 @@ func TestIntegerConv(t *testing.T) {
 	add("split sum", "%x: uint8[1,256,3,3]", w("int8", 32, 256, 3, 3), padded+"zero = 100")
 	add("no image", "%x: uint8[0,16,4,4]", w("int8", 24, 16, 3, 3), padded+"zero = 1")
 	for _, in := range []string{"%x: uint8[1,32,9,11]", "%x: uint8[3,32,9,11]"} {
-		cases = append(cases, Case{Name: "between images with channels last, " + in, In: in, Out: "%y", ChannelsLast: true,
+		cases = append(cases, Case{Name: "between images with channels last, " + in, In: in, Out: "%y",
+			ChannelsLast: true,
 			Body: w("int8", 40, 32, 3, 3) + byteWeights("ww", "int8", 24, 40, 3, 3) + "%p = Max(%x, %x)\n" +
 				"%s = rammer.IntegerConv(%p, %w) {" + padded + "zero = 77}\n" +
 				strings.ReplaceAll(requantized("1,40,9,11", 40, 2), "%y =", "%q =") +
 				"\n%t = rammer.IntegerConv(%q, %ww) {" + padded + "zero = 3}\n%y = Add(%t, %t)"})
+	}
+	// Tiles of warp groups that share what taps read: channels that fill a stage or not, several images, a stride.
+	for _, c := range []struct{ in, filter, attrs string }{
+		{"uint8[2,144,10,9]", w("int8", 72, 144, 3, 3), padded + "zero = 131"},
+		{"int8[1,64,13,17]", w("uint8", 72, 64, 3, 3), "pads = [0, 1, 2, 3], zero = -7"},
+		{"uint8[3,32,9,17]", w("int8", 72, 32, 3, 3), padded + "strides = [1, 2], zero = 9"},
+	} {
+		cases = append(cases, Case{Name: "taps of " + c.in, In: "%x: " + c.in, Out: "%y", ChannelsLast: true,
+			Body: c.filter + "%p = Max(%x, %x)\n%s = rammer.IntegerConv(%p, %w) {" + c.attrs + "}\n%y = Neg(%s)"})
 	}
 	Check(t, wholeRange(cases))
 }
@@ -154,8 +167,10 @@ func TestRoundingToBytes(t *testing.T) {
 						zero, sum, to)
 					body += map[string]string{"%z": "", "%f": dequantized, "%d": dequantized + lessZero(zero),
 						"%d other": dequantized + lessZero(zero+2)}[result]
-					cases = append(cases, Case{Name: fmt.Sprintf("%s of %s to %s, zero point %d", name, sum, result, zero),
-						In: "%x: float32[61]", Out: "%y", Body: fused("map", "%px: float32[61]", body, result[:2], "%x"),
+					cases = append(cases, Case{Name: fmt.Sprintf("%s of %s to %s, zero point %d", name, sum,
+						result, zero),
+						In: "%x: float32[61]", Out: "%y",
+						Body:  fused("map", "%px: float32[61]", body, result[:2], "%x"),
 						Range: map[string][2]float64{"x": {-300, 300}}, Set: map[string][]float64{"x": numbers}})
 				}
 			}

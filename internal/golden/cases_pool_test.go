@@ -66,3 +66,14 @@ func TestPool(t *testing.T) {
 	)
 	Check(t, append(WithLayouts(cases), OnlyChannelsLast(cases)...))
 }
+
+// TestPoolOfBytes finds maxima of bytes whose channels lie beside each other, four at a time.
+func TestPoolOfBytes(t *testing.T) {
+	Check(t, []Case{
+		{Name: "bytes beside each other", In: "%x: uint8[2,16,9,10]", ChannelsLast: true, Out: "%y",
+			Body: "%p = Max(%x, %x)\n%q = MaxPool(%p) {kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]}\n" +
+				"%y = Max(%q, %q)"},
+		{Name: "signed bytes beside each other", In: "%x: int8[1,12,7,9]", ChannelsLast: true, Out: "%y",
+			Body: "%p = Max(%x, %x)\n%q = MaxPool(%p) {kernel_shape = [4, 2], dilations = [1, 2]}\n%y = Max(%q, %q)"},
+	})
+}

@@ -7,7 +7,7 @@ import (
 )
 
 // tapShapes are the tiles of conv_taps, from few rTasks to many. A stage is 128 bytes of channels deep, of one tap: 32
-// values of float32, of which the table speaks, or twice as many of 16 bits.
+// values of float32, of which the table speaks, or twice as many of 16 bits, or four times as many of 8.
 var tapShapes = []TileShape{
 	{128, 256, 32, 64, 256, 1, 4, 1, ir.Float32, true, false},
 	{256, 128, 32, 64, 128, 1, 4, 1, ir.Float32, true, false},
@@ -24,10 +24,10 @@ const tapStage = 40e3
 const tapDrain = 8
 
 // TapShapes are the tiles of conv_taps of which an m×n result fills more than half. Products are of tf32, or of numbers
-// of 16 bits as they stand in memory.
+// of 16 or 8 bits as they stand in memory.
 func TapShapes(t *target.Target, p precision.Precision, e Elements, m, n int64) []TileShape {
-	half := isHalf(e.Multiplied) && groupsTakeNarrow(p, e)
-	if !t.WarpGroups() || !half && (e != Float32s || p.Products() != 1) || t.Rate(target.Tensor, e.Multiplied) == 0 {
+	if !t.WarpGroups() || !groupsTakeNarrow(p, e) && (e != Float32s || p.Products() != 1) ||
+		t.Rate(target.Tensor, e.Multiplied) == 0 {
 		return nil
 	}
 	var out []TileShape
@@ -52,7 +52,8 @@ func (s TileShape) GroupSums() int64 {
 	return s.BM * (columns + 8) * int64(ir.Float32.Size())
 }
 
-// TapParams are the template arguments of conv_taps with so much shared memory.
-func (s TileShape) TapParams(room int64, functors ...any) []any {
-	return append([]any{s.BM, s.BN, s.products, room, s.multiplied}, functors...)
+// TapParams are the template arguments of conv_taps with so much shared memory, for an input and a filter of such
+// types. Only of integers of 8 bits these may differ.
+func (s TileShape) TapParams(room int64, x, w ir.DType, functors ...any) []any {
+	return append([]any{s.BM, s.BN, s.products, room, x, w}, functors...)
 }

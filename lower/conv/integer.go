@@ -35,6 +35,9 @@ func IntegerConv(b *build.Builder, g *build.Group) error {
 	if c.isThin() || len(c.rowShapes(b)) == 0 {
 		return c.addDirectSums(b, g, ir.Int32)
 	}
+	if exact := c.asHalves(); exact != nil && !c.isProduct() && len(exact.patchTiles(b)) > 0 {
+		return exact.addPatches(b, g)
+	}
 	if c.zero != 0 {
 		c.subtractZero(b)
 	}
@@ -47,6 +50,24 @@ func IntegerConv(b *build.Builder, g *build.Group) error {
 		}
 	}
 	return addRows(b, g, c)
+}
+
+// asHalves is the convolution with products of float16, nil if its sums may be larger than the whole numbers that
+// float32 has. All codes, less their zero point, are numbers of float16, so products and sums are exact. The zero point
+// is subtracted on the way, so that padding is 0.
+func (c *convolution) asHalves() *convolution {
+	const largest, exact = 255, 1 << 24
+	if c.inC*c.taps()*largest*largest > exact {
+		return nil
+	}
+	h := *c
+	h.multiplied, h.zero = ir.Float16, 0
+	h.elements = contraction.Elements{Left: ir.Float16, Right: c.x.DType(), Multiplied: ir.Float16, Sum: ir.Float32}
+	h.prologue = functor.Cast(ir.Float32, functor.Leaf(c.x.DType(), 0))
+	if c.zero != 0 {
+		h.prologue = functor.Apply("Sub", h.prologue, functor.Scalar(ir.Float32, float64(c.zero)))
+	}
+	return &h
 }
 
 // pixelChannels is how many channels of 8 bits one element of packed pixels has.

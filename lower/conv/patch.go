@@ -165,6 +165,25 @@ func (c *convolution) patchCandidate(b *build.Builder, p patchTile, t *tails.Tai
 	}
 }
 
+// addPatches adds a convolution through conv_patch alone.
+func (c *convolution) addPatches(b *build.Builder, g *build.Group) error {
+	if err := c.checkRange(); err != nil {
+		return err
+	}
+	c.permuteTail()
+	c.tail.Run = c.outC
+	single := *c
+	c.mergeImages(b, g)
+	t := tails.New(b, g, c.tail)
+	var out []*roperator.Candidate
+	for _, p := range single.patchTiles(b) {
+		out = append(out, single.patchCandidate(b, p, t, c.images < single.images))
+	}
+	b.Add(g.Kind(), out...)
+	t.Finish(b)
+	return nil
+}
+
 // windowWork is the work of an rTask of conv_patch or conv_groups, which multiplies whole tiles one after another. It
 // computes so many positions of so many output channels.
 func (c *convolution) windowWork(s contraction.TileShape, t *tails.Tail, w roperator.View, positions, channels int64,

@@ -115,7 +115,7 @@ type tapTile struct {
 	stages int64 // of a group's channels
 	pixels int64 // that a tile reads of a phase
 	count  int64 // that it reads of all phases
-	pitch  int64 // bytes from one block of all pixels to the next
+	bytes  int64 // of a stage
 	first  int64 // where the first stage begins
 	room   int64
 }
@@ -124,7 +124,7 @@ type tapTile struct {
 // channels, one at least.
 func (c *convolution) tapTiles(b *build.Builder, splits int64) []tapTile {
 	if !c.wholeRuns() || c.taps() == 1 || c.stride[1]*c.stride[2] > mostPhases ||
-		c.elements.Right != c.elements.Multiplied {
+		c.elements.Right != c.elements.Multiplied && c.elements.Multiplied != ir.Int8 {
 		return nil
 	}
 	var out []tapTile
@@ -142,12 +142,11 @@ func (c *convolution) tapTile(s contraction.TileShape, most int64) (t tapTile, o
 	t = tapTile{shape: s, grid: c.tapGrid(), stages: build.CeilDiv(c.inC, s.BK)}
 	t.pixels = s.BM + t.grid.reach
 	t.count = t.pixels * c.stride[1] * c.stride[2]
-	const placeBytes, banks = 4, 8
-	t.first = build.CeilDiv(placeBytes*(c.taps()+t.count), unitBytes) * unitBytes
-	t.pitch = unitBytes * (t.count + (banks+1-t.count%banks)%banks) // so that blocks of a pixel fall on different banks
-	const blocks, buffers = 8, 2
-	at, _ := slices.BinarySearch(tapRooms, max(t.first+buffers*blocks*t.pitch, s.GroupSums()))
-	if at == len(tapRooms) || tapRooms[at]+buffers*unitBytes*blocks*s.BN > most {
+	const placeBytes, pixelBytes, align, buffers = 4, 128, 1024, 2
+	t.first = placeBytes * (c.taps() + t.count)
+	t.bytes = build.CeilDiv(pixelBytes*t.count, align) * align
+	at, _ := slices.BinarySearch(tapRooms, max(t.first+align+buffers*t.bytes, s.GroupSums()))
+	if at == len(tapRooms) || tapRooms[at]+buffers*pixelBytes*s.BN > most {
 		return t, false
 	}
 	t.room = tapRooms[at]
@@ -187,16 +186,19 @@ func (c *convolution) tapCandidate(b *build.Builder, p tapTile, t *tails.Tail, s
 	}
 	block := int64(w.Bytes(float64(s.PackedBlock(s.BN))))
 	return &roperator.Candidate{
-		Inst:  b.Instance("conv_taps", s.TapParams(p.room, t.Functor, pro)...),
+		Inst:  b.Instance("conv_taps", s.TapParams(p.room, c.x.DType(), w.DType(), t.Functor, pro)...),
 		Tasks: int(c.images * splits * tm * c.groups * tn),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.x), arg.Ref("w", w), arg.Ref("table", grid.packTable(b, p.pixels)),
-			{Name: "out", Value: arg.Operand3(t.Out)}, arg.Div("groups", c.groups), arg.Int("out_channels", c.outC), arg.Int("in_channels", c.inC),
+			{Name: "out", Value: arg.Operand3(t.Out)}, arg.Div("groups", c.groups), arg.Int("out_channels", c.outC),
+			arg.Int("in_channels", c.inC),
 			arg.Div("tiles_m", tm), arg.Div("tiles_n", tn), arg.Int("stages", p.stages), arg.Int("split_stages", per),
 			arg.Div("splits", splits), arg.Div("grid_rows", grid.rows), arg.Div("grid_columns", grid.columns),
 			arg.Int("depth", c.out[0]), arg.Int("taps", c.taps()), arg.Int("before", grid.before),
-			arg.Div("pixels", p.pixels), arg.Int("count", p.count), arg.Int("pitch", p.pitch), arg.Int("first", p.first),
-			{Name: "win", Value: c.window()}, {Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
+			arg.Div("pixels", p.pixels), arg.Int("count", p.count), arg.Int("stage", p.bytes),
+			arg.Int("first", p.first),
+			arg.Int("padding", c.padding()), {Name: "win", Value: c.window()},
+			{Name: "epi", Value: t.Args}, {Name: "pro", Value: proArgs},
 		},
 		Reads:  append(roperator.AppendRead(nil, c.x, readBox), t.Reads(outBox)...),
 		Writes: []roperator.Access{{View: t.Out, Box: outBox}},

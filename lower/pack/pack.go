@@ -36,7 +36,7 @@ func (p *Packer) From(v roperator.View, d ir.DType) {
 func (p *Packer) Bytes() []byte { return p.block }
 
 // converter writes an element of type from as one of type to. Weights are rounded from float32 to 16-bit floats, to
-// nearest, ties to even; other types are only copied.
+// nearest, ties to even; integers of 8 bits become the float16 that they are; other types are only copied.
 func converter(from, to ir.DType) func(dst, src []byte) {
 	le := binary.LittleEndian
 	rounded := func(bits func(float32) uint16) func(dst, src []byte) {
@@ -46,6 +46,10 @@ func converter(from, to ir.DType) func(dst, src []byte) {
 	case from == to:
 		n := from.Size()
 		return func(dst, src []byte) { copy(dst[:n], src[:n]) }
+	case from == ir.Int8 && to == ir.Float16:
+		return func(dst, src []byte) { le.PutUint16(dst, ir.ToFloat16(float32(int8(src[0])))) }
+	case from == ir.Uint8 && to == ir.Float16:
+		return func(dst, src []byte) { le.PutUint16(dst, ir.ToFloat16(float32(src[0]))) }
 	case from == ir.Float32 && to == ir.Float16:
 		return rounded(ir.ToFloat16)
 	case from == ir.Float32 && to == ir.BFloat16:

@@ -29,6 +29,9 @@ func TestPackTypes(t *testing.T) {
 			return le.AppendUint16(nil, map[float32]uint16{1: 0x3c00, -2: 0xc000, 0.5: 0x3800, 3: 0x4200, 65504: 0x7bff,
 				1.0 / 3: 0x3555}[x])
 		}},
+		{ir.Int8, ir.Float16, func(x float32) []byte { return []byte{byte(int8(x))} }, func(x float32) []byte {
+			return le.AppendUint16(nil, ir.ToFloat16(float32(int8(x))))
+		}},
 		{ir.Int8, ir.Int8, func(x float32) []byte { return []byte{byte(int8(x))} },
 			func(x float32) []byte { return []byte{byte(int8(x))} }},
 		{ir.Int64, ir.Int64, func(x float32) []byte { return le.AppendUint64(nil, uint64(int64(x))) },

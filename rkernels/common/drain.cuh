@@ -90,8 +90,73 @@ struct PackDrain {
   static constexpr int kElements = kRepeated < Most ? kRepeated : Most;
   static constexpr int kWanted = kElements > Epi::kPack ? kElements / Epi::kPack : 1;
   static constexpr int kBatch = kWanted * kRows <= Rows ? kWanted : Rows / kRows;
+  // Memory answers later than a turn of the loop takes, above all where a long epilogue has one pack a turn. So the
+  // operands of rows come for kSpan turns at once, while those of the turns before are used: in 16 registers at most, or
+  // half of them beside many sums. Of more operands, or in the only turn, what a turn needs comes in it: kSpan is 0.
+  static constexpr int kTurns = Rows / (kBatch * kRows), kBytes = kBatch * static_cast<int>(sizeof(typename Epi::Row));
+  static constexpr int kRoom = (Most < 16 ? 16 : 32) / kBytes, kMostSpan = kTurns < 4 ? kTurns : 4;
+  static constexpr bool kWords = !std::is_empty_v<typename Epi::Row> && sizeof(typename Epi::Row) % 4 == 0;
+  static constexpr int kSpan = !kWords || kTurns == 1 ? 0 : kRoom < kMostSpan ? kRoom : kMostSpan;
   static_assert(Cols % Epi::kPack == 0 && Threads >= kAcross && Rows % (kBatch * kRows) == 0,
                 "a tile is whole batches");
+};
+
+// What an epilogue needs of the rows of a thread, for one turn of D's loop after another.
+template <class D, class Epi>
+class RowOperands {
+  using Row = typename Epi::Row;
+
+ public:
+  // The first row of the thread, and the last one of the tile. Behind that one nothing is loaded but it again.
+  RT_DEVICE RowOperands(const rt::Task& t, const typename Epi::Args& epi, int i0, int i1, int i2, int last)
+      : t_(t), epi_(epi), i0_(i0), i1_(i1), i2_(i2), last_(last) {
+    if constexpr (kWaiting > 0) bring();
+  }
+  RT_DEVICE void take(Row (&rows)[D::kBatch]) {
+    if constexpr (kWaiting > 0) {
+      if (turn_ == 0) {
+        RT_UNROLL
+        for (int b = 0; b < kWaiting; ++b) near_[b] = coming_[b];
+        bring();
+      }
+      RT_UNROLL
+      for (int b = 0; b < D::kBatch; ++b) rows[b] = bit_cast<Row>(near_[b]);
+      RT_UNROLL
+      for (int b = D::kBatch; b < kWaiting; ++b) near_[b - D::kBatch] = near_[b];
+      turn_ = turn_ + 1 == D::kSpan ? 0 : turn_ + 1;
+    } else {
+      RT_UNROLL
+      for (int b = 0; b < D::kBatch; ++b) rows[b] = load();
+    }
+  }
+
+ private:
+  static constexpr int kWaiting = D::kSpan * D::kBatch, kWords = (sizeof(Row) + 3) / 4;
+  // Operands wait as words: nvcc would keep each byte that passes from one turn of a loop to the next in a register of
+  // its own, if it knew of bytes.
+  struct Words {
+    int w[kWords];
+  };
+  RT_DEVICE void bring() {
+    RT_UNROLL
+    for (int b = 0; b < kWaiting; ++b) {
+      coming_[b] = bit_cast<Words>(load());
+      RT_UNROLL
+      for (int i = 0; i < kWords; ++i) coming_[b].w[i] = rt::settled(coming_[b].w[i]);
+    }
+  }
+  // The next row's.
+  RT_DEVICE Row load() {
+    const int at = i1_ < last_ ? i1_ : last_;
+    i1_ += D::kRows;
+    return Epi::load_row(t_, epi_, i0_, at, i2_);
+  }
+
+  const rt::Task& t_;
+  const typename Epi::Args& epi_;
+  int i0_, i1_, i2_, last_;
+  int turn_ = 0;
+  Words near_[kWaiting + 1], coming_[kWaiting + 1];
 };
 
 // drain_elements by packs. The ends of the result along i2 are ends of packs.
@@ -103,10 +168,13 @@ RT_DEVICE void drain_packs(const rt::Task& t, const Sum* sums, const rt::Operand
   using Results = Pack<Out, Epi::kPack>;
   using Sums = Pack<Sum, Epi::kPack>;
   const int row = t.tid / D::kAcross, col = t.tid % D::kAcross * Epi::kPack;
-  const int i2 = place.i2 + col, last1 = place.end1 - 1;
-  int i1 = place.i1 + row, left = place.end1 - i1;
+  const int i2 = place.i2 + col;
+  const int last1 = (place.i1 + Rows < place.end1 ? place.i1 + Rows : place.end1) - 1;
+  const int i1 = place.i1 + row;
+  int left = place.end1 - i1;
   if (D::kDraining < Threads && t.tid >= D::kDraining || i2 >= place.end2) return;
   const typename Epi::Column column = Epi::load_column(t, epi, place.i0, 0, i2);
+  RowOperands<D, Epi> operands(t, epi, place.i0, i1, i2, last1);
   const Sum* from = sums + row * LDC + col;
   // A number, so that the compiler sees at every store that it goes to global memory and changes no argument.
   int64_t to = rt::place_of(t.template ptr<Out>(out.ref) + element(out, place.i0, i1, i2));
@@ -114,11 +182,7 @@ RT_DEVICE void drain_packs(const rt::Task& t, const Sum* sums, const rt::Operand
   RK_UNROLL(1)
   for (int r = 0; r < Rows && left > 0; r += D::kBatch * D::kRows) {
     typename Epi::Row rows[D::kBatch];
-    RT_UNROLL
-    for (int b = 0; b < D::kBatch; ++b) {
-      const int at = i1 + b * D::kRows;
-      rows[b] = Epi::load_row(t, epi, place.i0, at < last1 ? at : last1, i2);
-    }
+    operands.take(rows);
     Results results[D::kBatch];
     RT_UNROLL
     for (int b = 0; b < D::kBatch; ++b) {
@@ -140,7 +204,6 @@ RT_DEVICE void drain_packs(const rt::Task& t, const Sum* sums, const rt::Operand
       if (b * D::kRows < left) *rt::at_place<Results>(to) = results[b];
       to = rt::mad_wide(step, D::kRows * static_cast<int>(sizeof(Out)), to);
     }
-    i1 += D::kBatch * D::kRows;
     left -= D::kBatch * D::kRows;
   }
 }

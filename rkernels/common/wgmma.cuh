@@ -168,7 +168,12 @@ RT_DEVICE void begin_product(const uint32_t (&a)[4], const char* b, bool add, ty
 // The same for 64 rows of A in shared memory.
 template <class T>
 RT_DEVICE void begin_product(const char* a, const char* b, bool add, typename T::Acc& d) {
-  if constexpr (std::is_same_v<typename T::Element, half>) {
+  if constexpr (std::is_same_v<typename T::Element, float>) {
+    rt::multiply_tf32_swizzled<T::BN>(d, a, b, T::kPitch, add);
+  } else if constexpr (T::kSize == 1) {
+    constexpr bool kSignedA = std::is_signed_v<typename T::Left>, kSignedB = std::is_signed_v<typename T::Element>;
+    rt::multiply_int8_swizzled<T::BN, kSignedA, kSignedB>(d, a, b, T::kPitch, add);
+  } else if constexpr (std::is_same_v<typename T::Element, half>) {
     rt::multiply_f16_swizzled<T::BN>(d, a, b, T::kPitch, add);
   } else {
     rt::multiply_bf16_swizzled<T::BN>(d, a, b, T::kPitch, add);

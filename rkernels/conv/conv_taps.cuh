@@ -9,9 +9,10 @@
 // well, so far further on. Some rows of a tile are at places of zeros, and are computed for nothing. With a stride of 2
 // there are four grids, the phases: of even and odd columns of even and odd rows. A tap has one of them.
 //
-// 128 bytes of the channels of all pixels that a tile reads are brought at a time, as blocks of 16 bytes of every
-// pixel. Tensor cores read rows of such blocks from any pixel on. While they multiply the taps of some channels, the
-// next channels come. The filter is streamed, one tap of these channels after another.
+// 128 bytes of the channels of all pixels that a tile reads are brought at a time, as swizzled rows, of which tensor
+// cores read 64 from any pixel on. While they multiply the taps of some channels, the
+// next channels come. The filter is streamed, one tap of these channels after another. Integers of 8 bits have a zero
+// point, which stands where others have zeros.
 #pragma once
 
 #include "common/loaders.cuh"
@@ -21,31 +22,20 @@
 
 namespace rk {
 
-// Begins d += A·B for 64 rows of A in blocks in shared memory.
-template <class T>
-RT_DEVICE void begin_blocks(const char* a, int pitch, const char* b, typename T::Acc& d) {
-  if constexpr (std::is_same_v<typename T::Element, float>) {
-    rt::multiply_tf32_blocks<T::BN>(d, a, pitch, b, T::kPitch, true);
-  } else if constexpr (std::is_same_v<typename T::Element, half>) {
-    rt::multiply_f16_blocks<T::BN>(d, a, pitch, b, T::kPitch, true);
-  } else {
-    rt::multiply_bf16_blocks<T::BN>(d, a, pitch, b, T::kPitch, true);
-  }
-}
-
-// ROOM is the bytes of shared memory beside the ring of the filter. E is the element type of the image, and of what is
-// multiplied: float as tf32.
-template <int BM, int BN, int Products, int ROOM, class E, class Epi, class Pro>
+// ROOM is the bytes of shared memory beside the ring of the filter. X is the element type of the image, E that of the
+// filter. They are one type, float for products of tf32, or integers of 8 bits with a sign or without.
+template <int BM, int BN, int Products, int ROOM, class X, class E, class Epi, class Pro>
 struct ConvTaps {
   // Two warp groups. Each has 64 rows of every 128, and multiplies them one after another by the same columns.
-  using T = GroupTile<E, E, 128, BN, 1, 4, Products, true>;
+  using T = GroupTile<X, E, 128, BN, 1, 4, Products, true>;
   static constexpr int kParts = BM / T::BM;
   using Acc = typename T::Acc[kParts];
   static constexpr int kThreads = T::kThreads;
   static constexpr int kShared = ROOM;
   static constexpr int kStreamStep = T::kStageB;
-  static constexpr int kUnit = 16 / static_cast<int>(sizeof(E));  // elements of a block of a pixel
-  static constexpr int kBlocks = 8;                               // blocks of a stage
+  static constexpr int kUnit = 16 / static_cast<int>(sizeof(E));  // elements that are copied at a time
+  static constexpr int kPixel = 128, kUnits = kPixel / 16;        // what a stage has of a pixel: bytes, and copies
+  using In = StagedAs<E, X>;
   static_assert(ROOM >= kParts * T::kSums, "the sums stand where the image stood");
 
   struct Args {
@@ -59,11 +49,12 @@ struct ConvTaps {
     Div grid_rows, grid_columns;  // of an image
     int32_t depth;                // images that are one
     int32_t taps;
-    int32_t before;  // places from where a tile begins to read to its first position
-    Div pixels;      // that a tile reads of a phase
-    int32_t count;   // that a tile reads of all phases
-    int32_t pitch;   // bytes from one block of all pixels to the next
-    int32_t first;   // where the first stage of the image begins, behind taps and places of pixels
+    int32_t before;    // places from where a tile begins to read to its first position
+    Div pixels;        // that a tile reads of a phase
+    int32_t count;     // that a tile reads of all phases
+    int32_t stage;     // bytes from one stage of the image to the next
+    int32_t first;     // where the first one may begin, behind taps and places of pixels
+    uint32_t padding;  // what stands outside of an input of 8 bits, in each byte
     Window win;
     typename Epi::Args epi;
     typename Pro::Args pro;
@@ -78,7 +69,7 @@ struct ConvTaps {
     const int count = a.stages - stage < a.split_stages ? a.stages - stage : a.split_stages;
     find_places(t, a, q0);
     const int channel = stage * T::BK;
-    const E* x = t.inputs(t.template ptr<const E>(a.x) + place(image, a.win.step_n, group * a.in_channels + channel));
+    const In* x = t.inputs(t.template ptr<const In>(a.x) + place(image, a.win.step_n, group * a.in_channels + channel));
     Acc acc = {};
     TapProducts products(t, a, x, a.in_channels - channel, count);
     products.run(acc);
@@ -141,13 +132,15 @@ struct ConvTaps {
   // The products of an rTask, stage after stage of channels.
   class TapProducts {
    public:
-    RT_DEVICE TapProducts(const rt::Task& t, const Args& a, const E* x, int channels, int count)
+    RT_DEVICE TapProducts(const rt::Task& t, const Args& a, const In* x, int channels, int count)
         : t_(t),
           a_(a),
           at_(t.tid),
           stages_(t.stream),
-          x_(x + t.tid % kBlocks * kUnit),
-          channels_(channels - t.tid % kBlocks * kUnit),
+          image_(rt::aligned_shared<T::kAlign>(t.smem + a.first)),
+          to_(t.tid / kUnits * kPixel + 16 * (t.tid % kUnits ^ t.tid / kUnits % 8)),
+          x_(x + t.tid % kUnits * kUnit),
+          channels_(channels - t.tid % kUnits * kUnit),
           count_(count) {}
 
     // The first turn of the loop has nothing to multiply, and only sends for the first stage. So there is no other code
@@ -159,11 +152,11 @@ struct ConvTaps {
       for (int s = -1; s < count_; ++s) {
         if (s >= 0) t_.sync();  // the stage is there, for all threads
         const bool more = s + 1 < count_;
-        const char* pixels = stage(s + 2) + 16 * at_.row;
+        const char* pixels = stage(s + 2) + kPixel * at_.row;
         RK_UNROLL(1)
         for (int tap = 0; tap < taps; ++tap) {
           if (s >= 0) {
-            begin(pixels + 16 * offsets[tap], acc);
+            begin(pixels + kPixel * offsets[tap], acc);
             rt::multiplied_but<1>();
             if (s + tap > 0) stages_.done();
           }
@@ -182,21 +175,24 @@ struct ConvTaps {
     }
 
    private:
-    RT_DEVICE char* stage(int s) const { return t_.smem + a_.first + s % 2 * (kBlocks * a_.pitch); }
+    RT_DEVICE char* stage(int s) const { return image_ + s % 2 * a_.stage; }
 
-    // Begins to bring the next stage of the image: a thread has one block of every so many pixels.
+    // Begins to bring the next stage of the image: a thread has 16 bytes of every so many pixels. That many is a multiple
+    // of eight, so that they are at the same place of each row.
     RT_DEVICE void send() {
-      using Copy = Transfer<E, E, kUnit, Pro>;
-      constexpr int kStep = kThreads / kBlocks, kBatch = 4;
+      using Copy = Transfer<In, E, kUnit, Pro>;
+      constexpr int kStep = kThreads / kUnits, kBatch = 4;
+      static_assert(kStep % 8 == 0);
       const int* places = reinterpret_cast<const int*>(t_.smem) + a_.taps;
       const int pixels = a_.count;
-      const E* x = x_;
+      const In* x = x_;
+      const Padding<In> padding(a_.padding);
       const bool exist = channels_ > 0;
-      char* to = stage(sent_) + t_.tid % kBlocks * a_.pitch;
+      char* to = stage(sent_) + to_;
       RK_UNROLL(1)
-      for (int i = t_.tid / kBlocks; i < pixels; i += kBatch * kStep) {
+      for (int i = t_.tid / kUnits; i < pixels; i += kBatch * kStep, to += kBatch * kStep * kPixel) {
         Copy copies[kBatch];
-        const E* from[kBatch];
+        const In* from[kBatch];
         bool ok[kBatch];
         RT_UNROLL
         for (int b = 0; b < kBatch; ++b) {
@@ -208,7 +204,7 @@ struct ConvTaps {
         RT_UNROLL
         for (int b = 0; b < kBatch; ++b) {
           if (i + b * kStep < pixels) {
-            copies[b].put(reinterpret_cast<E*>(to + 16 * (i + b * kStep)), from[b], ok[b], a_.pro);
+            put_padded(copies[b], reinterpret_cast<E*>(to + b * kStep * kPixel), from[b], ok[b], a_.pro, padding);
           }
         }
       }
@@ -223,11 +219,11 @@ struct ConvTaps {
       rt::cp_async_wait<0>();
       if constexpr (std::is_same_v<E, float>) {
         using Four = Pack<float, kUnit>;
-        char* to = stage(sent_ - 1) + t_.tid % kBlocks * a_.pitch;
+        char* to = stage(sent_ - 1) + to_;
         const int pixels = a_.count;
         RK_UNROLL(4)
-        for (int i = t_.tid / kBlocks; i < pixels; i += kThreads / kBlocks) {
-          Four* four = reinterpret_cast<Four*>(to + 16 * i);
+        for (int i = t_.tid / kUnits; i < pixels; i += kThreads / kUnits, to += kThreads / kUnits * kPixel) {
+          Four* four = reinterpret_cast<Four*>(to);
           Four values = *four;
           RT_UNROLL
           for (int e = 0; e < kUnit; ++e) values.v[e] = rk::bit_cast<float>(rt::to_tf32(values.v[e]));
@@ -240,13 +236,12 @@ struct ConvTaps {
     // Begins the products of a tap, whose pixel of the group's first row is given.
     RT_DEVICE void begin(const char* pixel, Acc& acc) {
       const char* b = stages_.next();
-      const int pitch = a_.pitch;
       rt::multiply_begin();
       RT_UNROLL
-      for (int k = 0; k < kBlocks / 2; ++k) {
+      for (int k = 0; k < kPixel / 32; ++k) {
         RT_UNROLL
         for (int part = 0; part < kParts; ++part) {
-          begin_blocks<T>(pixel + 16 * part * T::BM + 2 * k * pitch, pitch, b + k * (2 * T::kPitch), acc[part]);
+          begin_product<T>(pixel + kPixel * part * T::BM + 32 * k, b + k * (2 * T::kPitch), true, acc[part]);
         }
       }
       rt::multiply_end();
@@ -256,7 +251,9 @@ struct ConvTaps {
     const Args& a_;
     typename T::At at_;
     GroupStages<T> stages_;
-    const E* x_;    // the thread's block of the next stage's channels
+    char* image_;   // the stages
+    int to_;        // the thread's place in a stage
+    const In* x_;   // the thread's part of the next stage's channels
     int channels_;  // of the group, from there on
     int count_;
     int sent_ = 0;
@@ -273,7 +270,7 @@ struct ConvTaps {
       const Grid row(a, q0 + i / 2 * T::BM + at.m + at.g + i % 2 * 8);
       rows[i / 2][i % 2] = row.exists ? row.position - place.i1 : -1;
     }
-    auto* sums = reinterpret_cast<float*>(t.smem);
+    auto* sums = reinterpret_cast<typename T::Sum*>(t.smem);
     TilePlace columns = place;
     RK_UNROLL(1)
     for (int from = 0; from < BN && columns.i2 < place.end2; from += T::kColumns) {

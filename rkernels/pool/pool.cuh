@@ -42,6 +42,10 @@ struct Pool {
   // wanted, elements are visited in the order of the rows.
   static constexpr int kRows = INDICES ? 1 : 3, kAcross = 3;
 
+  // Maxima of bytes are found four at a time, in words.
+  static constexpr bool kBytes =
+      MAX && !INDICES && Pro::kIdentity && V % 4 == 0 && sizeof(T) == 1 && !is_float<Element>;
+
   // The result of the elements of a window that have been visited so far.
   struct Seen {
     C value;          // extreme, or sum
@@ -70,6 +74,39 @@ struct Pool {
     }
   }
 
+  // The same of V channels.
+  struct Each {
+    Seen seen[V];
+    RT_DEVICE Each() {
+      RT_UNROLL
+      for (int v = 0; v < V; ++v) seen[v].value = MAX ? least() : C(0);
+    }
+    RT_DEVICE void see_pack(const Args& a, const Pack<T, V>& pack, int64_t at) {
+      RT_UNROLL
+      for (int v = 0; v < V; ++v) see(seen[v], C(Pro::apply(a.pro, pack.v[v])), at);
+    }
+    RT_DEVICE C value(int v) const { return seen[v].value; }
+    RT_DEVICE int64_t at() const { return seen[0].at; }
+  };
+  // The maxima of V bytes as pairs of 16 bits: of those at even places the lower halves, of the others the upper ones,
+  // have the byte. Bytes with a sign are in the order of those without one when their first bit is changed.
+  struct Bytes {
+    using Words = Pack<uint32_t, (V + 3) / 4>;
+    static constexpr uint32_t kFlip = std::is_signed_v<T> ? 0x80808080u : 0;
+    uint32_t even[V / 4 + 1] = {}, odd[V / 4 + 1] = {};
+    RT_DEVICE void see_pack(const Args&, const Pack<T, V>& pack, int64_t) {
+      const Words words = bit_cast<Words>(pack);
+      RT_UNROLL
+      for (int i = 0; i < V / 4; ++i) {
+        even[i] = rt::larger_pairs(even[i], (words.v[i] ^ kFlip) & 0x00ff00ffu);
+        odd[i] = rt::larger_pairs(odd[i], (words.v[i] ^ kFlip) & 0xff00ff00u);
+      }
+    }
+    RT_DEVICE C value(int v) const { return C(static_cast<T>(((even[v / 4] | odd[v / 4]) ^ kFlip) >> 8 * (v % 4))); }
+    RT_DEVICE int64_t at() const { return -1; }
+  };
+  using Visited = std::conditional_t<kBytes, Bytes, Each>;
+
   // The places of a window along an axis that lie in the input: begin + k·dilation for k in [from, to).
   struct Range {
     int begin, from, to;
@@ -95,9 +132,7 @@ struct Pool {
     const Axis &ax = a.axes[0], &ay = a.axes[1], &az = a.axes[2];
     const Range x = range(ax, at[2]), y = range(ay, at[3]), z = range(az, at[4]);
     const T* src = t.ptr<const T>(a.src.ref) + at[0] * a.src.s[0] + at[1] * a.src.s[1];
-    Seen seen[V];
-    RT_UNROLL
-    for (int v = 0; v < V; ++v) seen[v].value = MAX ? least() : C(0);
+    Visited seen;
     RK_NO_UNROLL
     for (int i = x.from; i < x.to; ++i) {
       RK_NO_UNROLL
@@ -116,7 +151,7 @@ struct Pool {
   // Visits kRows×kAcross elements from the given place on, of which so many exist. All are asked for before the first
   // of them is used, so that a small window waits once for the cache and not once for each of its elements.
   RT_DEVICE static void see_block(const Args& a, const T* src, const int (&place)[3], int rows, int across,
-                                  Seen (&seen)[V]) {
+                                  Visited& seen) {
     const int down = int(a.axes[1].dilation.d) * a.src.s[3], next = int(a.axes[2].dilation.d) * a.src.s[4];
     const int first = place[0] * a.src.s[2] + place[1] * a.src.s[3] + place[2] * a.src.s[4];
     Pack<T, V> pack[kRows][kAcross];
@@ -138,8 +173,7 @@ struct Pool {
       RT_UNROLL
       for (int c = 0; c < kAcross; ++c) {
         if (r >= rows || c >= across) continue;
-        RT_UNROLL
-        for (int v = 0; v < V; ++v) see(seen[v], C(Pro::apply(a.pro, pack[r][c].v[v])), index);
+        seen.see_pack(a, pack[r][c], index);
         if (INDICES) index += int64_t(a.axes[2].dilation.d) * a.axes[2].index_step;
       }
     }
@@ -159,7 +193,7 @@ struct Pool {
   }
 
   // Stores the results of V channels, of which the windows' n elements in the input have been seen.
-  RT_DEVICE static void put(const rt::Task& t, const Args& a, const int (&at)[5], const Seen (&seen)[V], int n) {
+  RT_DEVICE static void put(const rt::Task& t, const Args& a, const int (&at)[5], const Visited& seen, int n) {
     using Out = typename Epi::Out;
     const int place = (at[2] * a.tiles.dims[kHeight] + at[3]) * a.tiles.dims[kWidth] + at[4];
     const int cube[3] = {at[0], at[1], place};
@@ -169,14 +203,14 @@ struct Pool {
     Pack<Out, V> out;
     RT_UNROLL
     for (int v = 0; v < V; ++v) {
-      C result = seen[v].value;
+      C result = seen.value(v);
       if (!MAX && a.divisor != 2) result = quotient(result, C(divisor), reciprocal);
       out.v[v] = Epi::apply(t, a.epi, fn::Cast<typename Epi::In>(result), at[0], at[1] + v, place);
     }
     store_pack<Out, V>(t, a.dst, cube, out);
     if constexpr (INDICES) {
       const int64_t base = (int64_t(at[0]) * a.tiles.dims[kChannels] + at[1]) * a.plane;
-      store<int64_t>(t, a.indices, cube, n == 0 ? 0 : base + seen[0].at);
+      store<int64_t>(t, a.indices, cube, n == 0 ? 0 : base + seen.at());
     }
   }
 

@@ -10,8 +10,8 @@ RT_DEVICE uint64_t group_operand(const void* b, int pitch) {
   return uint64_t{128 >> 4} << 32 | static_cast<uint64_t>(pitch >> 4) << 16 | (shared_address(b) & 0x3ffff) >> 4;
 }
 
-// The descriptor of rows of 128 bytes with a swizzle of as many: 1024 bytes from eight rows to the next eight. Where
-// rows are depths, it has the bytes from the rows of 64 columns to those of the next 64, too.
+// The descriptor of rows of 128 bytes with a swizzle of as many: 1024 bytes from eight rows to the next eight. The
+// hardware exchanges runs by the bits of their addresses, so that the first row may be any one. Where rows are depths, it has the bytes from the rows of 64 columns to those of the next 64, too.
 RT_DEVICE uint64_t swizzled_operand(const void* a, int pitch = 16) {
   return uint64_t{1} << 62 | uint64_t{1024 >> 4} << 32 | static_cast<uint64_t>(pitch >> 4) << 16 |
          (shared_address(a) & 0x3ffff) >> 4;
@@ -58,19 +58,23 @@ struct GroupProduct;
   }
 // The same with A in shared memory. There are fewer operands, so that the first three numbers are those of the
 // descriptors and of ADD.
-#define RT_GROUP_SHARED(NAME, TYPES, MORE, N, TEXT, A, B, ADD, ...)                                                 \
-  RT_DEVICE static void NAME(float(&d)[N / 2], uint64_t a, uint64_t b, int add) {                                   \
+#define RT_GROUP_SHARED(NAME, TYPES, MORE, SUM, SUMS, N, TEXT, A, B, ADD, ...)                                      \
+  RT_DEVICE static void NAME(SUM(&d)[N / 2], uint64_t a, uint64_t b, int add) {                                     \
     asm volatile("{.reg .pred p; setp.ne.b32 p, %" #ADD ", 0; wgmma.mma_async.sync.aligned.m64n" #N TYPES " {" TEXT \
                  "}, %" #A ", %" #B ", p" MORE ";}"                                                                 \
-                 : RT_D##N("f")                                                                                     \
+                 : RT_D##N(SUMS)                                                                                    \
                  : "l"(a), "l"(b), "r"(add));                                                                       \
   }
 #define RT_GROUP_PRODUCT(N, ...)                                                                    \
   template <>                                                                                       \
   struct GroupProduct<N> {                                                                          \
-    RT_GROUP_SHARED(tf32_shared, "k8.f32.tf32.tf32", ", 1, 1", N, __VA_ARGS__)                      \
-    RT_GROUP_SHARED(f16_shared, "k16.f32.f16.f16", ", 1, 1, 0, 0", N, __VA_ARGS__)                  \
-    RT_GROUP_SHARED(bf16_shared, "k16.f32.bf16.bf16", ", 1, 1, 0, 0", N, __VA_ARGS__)               \
+    RT_GROUP_SHARED(tf32_shared, "k8.f32.tf32.tf32", ", 1, 1", float, "f", N, __VA_ARGS__)          \
+    RT_GROUP_SHARED(f16_shared, "k16.f32.f16.f16", ", 1, 1, 0, 0", float, "f", N, __VA_ARGS__)      \
+    RT_GROUP_SHARED(bf16_shared, "k16.f32.bf16.bf16", ", 1, 1, 0, 0", float, "f", N, __VA_ARGS__)   \
+    RT_GROUP_SHARED(s8s8_shared, "k32.s32.s8.s8", "", int32_t, "r", N, __VA_ARGS__)                 \
+    RT_GROUP_SHARED(s8u8_shared, "k32.s32.s8.u8", "", int32_t, "r", N, __VA_ARGS__)                 \
+    RT_GROUP_SHARED(u8s8_shared, "k32.s32.u8.s8", "", int32_t, "r", N, __VA_ARGS__)                 \
+    RT_GROUP_SHARED(u8u8_shared, "k32.s32.u8.u8", "", int32_t, "r", N, __VA_ARGS__)                 \
     RT_GROUP_INSTRUCTION(tf32, "k8.f32.tf32.tf32", ", 1, 1", float, "f", N, __VA_ARGS__)            \
     RT_GROUP_INSTRUCTION(f16, "k16.f32.f16.f16", ", 1, 1, 0", float, "f", N, __VA_ARGS__)           \
     RT_GROUP_INSTRUCTION(bf16, "k16.f32.bf16.bf16", ", 1, 1, 0", float, "f", N, __VA_ARGS__)        \
@@ -202,26 +206,19 @@ RT_DEVICE void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const vo
 #endif
 }
 
-template <int N>
-RT_DEVICE void multiply_tf32_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
+template <int N, bool SignedA, bool SignedB>
+RT_DEVICE void multiply_int8_swizzled(int32_t (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  GroupProduct<N>::tf32_shared(d, group_operand(a, pitch_a), group_operand(b, pitch), add);
-#else
-  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
-#endif
-}
-template <int N>
-RT_DEVICE void multiply_f16_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  GroupProduct<N>::f16_shared(d, group_operand(a, pitch_a), group_operand(b, pitch), add);
-#else
-  static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
-#endif
-}
-template <int N>
-RT_DEVICE void multiply_bf16_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
-#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  GroupProduct<N>::bf16_shared(d, group_operand(a, pitch_a), group_operand(b, pitch), add);
+  const uint64_t left = swizzled_operand(a), right = group_operand(b, pitch);
+  if constexpr (SignedA && SignedB) {
+    GroupProduct<N>::s8s8_shared(d, left, right, add);
+  } else if constexpr (SignedA) {
+    GroupProduct<N>::s8u8_shared(d, left, right, add);
+  } else if constexpr (SignedB) {
+    GroupProduct<N>::u8s8_shared(d, left, right, add);
+  } else {
+    GroupProduct<N>::u8u8_shared(d, left, right, add);
+  }
 #else
   static_assert(N == 0, "warp groups multiply on sm_90a: compile with -arch=sm_90a");
 #endif

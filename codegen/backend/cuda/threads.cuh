@@ -79,6 +79,7 @@ RT_DEVICE float larger(float a, float b) {
   return y;
 #endif
 }
+RT_DEVICE uint32_t larger_pairs(uint32_t a, uint32_t b) { return __vmaxu2(a, b); }
 RT_DEVICE uint32_t bits(uint32_t v) { return static_cast<uint32_t>(__popc(v)); }
 
 // The compiler takes x for a number that came from elsewhere.

@@ -13,6 +13,10 @@ inline void* global_at(uint64_t place) { return reinterpret_cast<void*>(static_c
 inline int64_t mad_wide(int a, int b, int64_t c) { return int64_t{a} * b + c; }
 inline float exp2(float x) { return std::exp2(x); }
 inline float larger(float a, float b) { return a > b || a != a ? a : b; }
+inline uint32_t larger_pairs(uint32_t a, uint32_t b) {
+  const uint32_t low = (a & 0xffff) > (b & 0xffff) ? a : b, high = a >> 16 > b >> 16 ? a : b;
+  return (low & 0xffff) | (high & 0xffff0000);
+}
 inline int settled(int x) { return x; }
 inline float settled(float x) { return x; }
 

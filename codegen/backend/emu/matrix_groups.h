@@ -15,7 +15,7 @@ inline const char* swizzled_place(const char* first, int bytes) {
   return first + (swizzled - shared_address(first));
 }
 
-// B in shared memory. A may stand there in blocks: then what is called a column is a row of A.
+// B in shared memory.
 struct SharedColumns {
   const char* at;
   int pitch;
@@ -58,21 +58,8 @@ inline void check_swizzled(const void* rows, uintptr_t within) {
     emu::running_block->fail("swizzled rows that do not begin at a multiple of 1024 bytes");
   }
 }
-constexpr uintptr_t kInRow = 96;  // a product takes two of a row's eight runs of 16 bytes
-
-// Rows of A in shared memory: in blocks, so many bytes apart, or, if that is 0, swizzled rows of 128 bytes.
-struct SharedRows {
-  const char* at;
-  int pitch;
-
-  // Word k, of 8, of a row.
-  uint32_t word(int row, int k) const {
-    if (pitch != 0) return read_blocks({at, pitch, read_blocks}, row, k);
-    uint32_t w;
-    std::memcpy(&w, swizzled_place(at, 128 * row + 4 * k), 4);
-    return w;
-  }
-};
+constexpr uintptr_t kInRow = 96;     // a product takes two of a row's eight runs of 16 bytes
+constexpr uintptr_t kInRows = 1023;  // and A may begin with any row
 
 // A product that a thread has begun: its own elements of D, and the words of the two rows of A that these come from. If
 // A is in shared memory, the words are read when the product is carried out.
@@ -80,7 +67,7 @@ struct GroupProduct {
   void* d;
   int columns;
   uint32_t rows[2][8];
-  SharedRows a;  // its address is null where A is in registers
+  const char* a;  // swizzled rows in shared memory; null where A is in registers
   SharedColumns b;
   bool add;
   void (*finish)(const GroupProduct&);  // finish_product of the types that are multiplied
@@ -147,28 +134,20 @@ inline void begin_product(Sum (&d)[N / 2], const uint32_t (&a)[4], const SharedC
   const uint32_t none[2] = {0, 0};
   const uint32_t(*fragment)[6] = emu::running_block->share_fragments(a, none);
   const int g = thread_index() % emu::kWarp / 4;
-  GroupProduct p{d, N, {}, {}, right, add, finish_product<Sum, AddWord>};
+  GroupProduct p{d, N, {}, nullptr, right, add, finish_product<Sum, AddWord>};
   for (int k = 0; k < 8; ++k) {
     for (int lower = 0; lower < 2; ++lower) p.rows[lower][k] = fragment[4 * g + k % 4][lower + k / 4 * 2];
   }
   begun_products().products.push_back(p);
 }
 
-template <int N, void (*AddWord)(float&, uint32_t, uint32_t)>
-inline void begin_swizzled(float (&d)[N / 2], const void* a, const SharedColumns& right, bool add) {
+template <int N, class Sum, void (*AddWord)(Sum&, uint32_t, uint32_t)>
+inline void begin_swizzled(Sum (&d)[N / 2], const void* a, const SharedColumns& right, bool add) {
   static_assert(N % 8 == 0 && N >= 16 && N <= 256);
-  check_swizzled(a, kInRow);
-  const SharedRows left{static_cast<const char*>(a), 0};
-  begun_products().products.push_back(GroupProduct{d, N, {}, left, right, add, finish_product<float, AddWord>});
+  check_swizzled(a, kInRows);
+  const char* left = static_cast<const char*>(a);
+  begun_products().products.push_back(GroupProduct{d, N, {}, left, right, add, finish_product<Sum, AddWord>});
 }
-template <int N, void (*AddWord)(float&, uint32_t, uint32_t)>
-inline void begin_blocks(float (&d)[N / 2], const void* a, int pitch_a, const SharedColumns& right, bool add) {
-  static_assert(N % 8 == 0 && N >= 16 && N <= 256);
-  check_blocks(a, pitch_a);
-  const SharedRows left{static_cast<const char*>(a), pitch_a};
-  begun_products().products.push_back(GroupProduct{d, N, {}, left, right, add, finish_product<float, AddWord>});
-}
-
 inline SharedColumns blocks(const void* b, int pitch) {
   check_blocks(b, pitch);
   return {static_cast<const char*>(b), pitch, read_blocks};
@@ -202,19 +181,23 @@ inline void multiply_int8(int32_t (&d)[N / 2], const uint32_t (&a)[4], const voi
 
 template <int N>
 inline void multiply_tf32_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, add_tf32>(d, a, blocks(b, pitch), add);
+  begin_swizzled<N, float, add_tf32>(d, a, blocks(b, pitch), add);
 }
 template <int N>
 inline void multiply_f16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, add_pair<float16_value>>(d, a, blocks(b, pitch), add);
+  begin_swizzled<N, float, add_pair<float16_value>>(d, a, blocks(b, pitch), add);
 }
 template <int N>
 inline void multiply_bf16_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
-  begin_swizzled<N, add_pair<bfloat16_value>>(d, a, blocks(b, pitch), add);
+  begin_swizzled<N, float, add_pair<bfloat16_value>>(d, a, blocks(b, pitch), add);
+}
+template <int N, bool SignedA, bool SignedB>
+inline void multiply_int8_swizzled(int32_t (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+  begin_swizzled<N, int32_t, add_bytes<SignedA, SignedB>>(d, a, blocks(b, pitch), add);
 }
 template <int N>
 inline void multiply_f16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
-  begin_swizzled<N, add_pair<float16_value>>(d, a, columns(b), add);
+  begin_swizzled<N, float, add_pair<float16_value>>(d, a, columns(b), add);
 }
 template <int N>
 inline void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
@@ -222,31 +205,18 @@ inline void multiply_f16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const
 }
 template <int N>
 inline void multiply_bf16_columns(float (&d)[N / 2], const void* a, const void* b, bool add) {
-  begin_swizzled<N, add_pair<bfloat16_value>>(d, a, columns(b), add);
+  begin_swizzled<N, float, add_pair<bfloat16_value>>(d, a, columns(b), add);
 }
 template <int N>
 inline void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
   begin_product<N, float, add_pair<bfloat16_value>>(d, a, depths(b, pitch), add);
 }
 
-template <int N>
-inline void multiply_tf32_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
-  begin_blocks<N, add_tf32>(d, a, pitch_a, blocks(b, pitch), add);
-}
-template <int N>
-inline void multiply_f16_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
-  begin_blocks<N, add_pair<float16_value>>(d, a, pitch_a, blocks(b, pitch), add);
-}
-template <int N>
-inline void multiply_bf16_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
-  begin_blocks<N, add_pair<bfloat16_value>>(d, a, pitch_a, blocks(b, pitch), add);
-}
-
 // Reads the words of A from shared memory: of rows g and g + 8 of the warp's 16.
 inline void read_rows(GroupProduct& p) {
   const int warp = thread_index() % 128 / emu::kWarp, g = thread_index() % emu::kWarp / 4;
   for (int k = 0; k < 8; ++k) {
-    for (int lower = 0; lower < 2; ++lower) p.rows[lower][k] = p.a.word(16 * warp + g + 8 * lower, k);
+    for (int lower = 0; lower < 2; ++lower) std::memcpy(&p.rows[lower][k], swizzled_place(p.a, 128 * (16 * warp + g + 8 * lower) + 4 * k), 4);
   }
 }
 
@@ -259,7 +229,7 @@ inline void finish_groups(size_t left) {
   for (auto g = begun.groups.begin(); g != last; ++g) n += *g;
   for (size_t i = 0; i < n; ++i) {
     GroupProduct& p = begun.products[i];
-    if (p.a.at) read_rows(p);
+    if (p.a) read_rows(p);
     p.finish(p);
   }
   begun.products.erase(begun.products.begin(), begun.products.begin() + static_cast<std::ptrdiff_t>(n));

@@ -19,6 +19,8 @@ RT_DEVICE float exp2(float x) { return detail::exp2(x); }
 
 // The larger of two numbers, or a NaN if one of them is.
 RT_DEVICE float larger(float a, float b) { return detail::larger(a, b); }
+// The larger ones of two pairs of numbers of 16 bits without a sign, which lie in a word each.
+RT_DEVICE uint32_t larger_pairs(uint32_t a, uint32_t b) { return detail::larger_pairs(a, b); }
 
 // x, which the compiler must compute here. Otherwise it may move the computation under a branch where x is used, or
 // repeat it in a loop. Values of types other than int and float are returned as they are.

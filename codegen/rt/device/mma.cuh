@@ -78,17 +78,9 @@ template <int N>
 RT_DEVICE void multiply_tf32_swizzled(float (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
   detail::multiply_tf32_swizzled<N>(d, a, b, pitch, add);
 }
-template <int N>
-RT_DEVICE void multiply_tf32_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
-  detail::multiply_tf32_blocks<N>(d, a, pitch_a, b, pitch, add);
-}
-template <int N>
-RT_DEVICE void multiply_f16_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
-  detail::multiply_f16_blocks<N>(d, a, pitch_a, b, pitch, add);
-}
-template <int N>
-RT_DEVICE void multiply_bf16_blocks(float (&d)[N / 2], const void* a, int pitch_a, const void* b, int pitch, bool add) {
-  detail::multiply_bf16_blocks<N>(d, a, pitch_a, b, pitch, add);
+template <int N, bool SignedA, bool SignedB>
+RT_DEVICE void multiply_int8_swizzled(int32_t (&d)[N / 2], const void* a, const void* b, int pitch, bool add) {
+  detail::multiply_int8_swizzled<N, SignedA, SignedB>(d, a, b, pitch, add);
 }
 RT_DEVICE void operands_written() { detail::operands_written(); }
 template <class Sum, int M>
