@@ -2,6 +2,7 @@ package axes
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -15,7 +16,7 @@ import (
 
 const (
 	// mostCombinations is how many extents of all ranges together are tried. With more, ranges are tried one at a time.
-	mostCombinations = 4096
+	mostCombinations = 1024
 	// mostOfRange is how many extents of one range are tried then: the smallest, the largest, and those near powers of two.
 	mostOfRange = 1024
 	// mostElements is how large the tensors are with which models compute extents.
@@ -27,12 +28,13 @@ const (
 // elsewhere they are not. g is the model as it was imported, whose inputs have the ranges as symbols.
 func CheckFunctions(g *ir.Graph, ranges []Range) error {
 	points := Extents(ranges)
-	s := &series{ranges: ranges, points: len(points), numbers: map[place][]float64{}}
+	s := &series{ranges: ranges, points: len(points), nodes: g.Nodes, numbers: map[place][]float64{},
+		fixed: map[*ir.Value]*ir.Tensor{}}
 	for _, extents := range slices.Concat(points, combinations(ranges)) {
 		s.at = append(s.at, extents)
-		s.compute(g, extents)
+		s.compute(extents)
 	}
-	return s.check(g)
+	return s.check()
 }
 
 // combinations are the extents that are tried.
@@ -111,6 +113,10 @@ type series struct {
 	at      [][]int64 // the extents
 	numbers map[place][]float64
 	order   []place // of numbers
+	// nodes are those that compute with extents: at first all, then those that did at the first extents. fixed has what
+	// constants alone make.
+	nodes []*ir.Node
+	fixed map[*ir.Value]*ir.Tensor
 }
 
 // add keeps a number at the latest extents. What is not known at all of them is not kept.
@@ -123,30 +129,40 @@ func (s *series) add(p place, x float64) {
 	}
 }
 
-// compute runs the nodes of g that compute with extents.
-func (s *series) compute(g *ir.Graph, extents []int64) {
+// compute runs the nodes that compute with extents.
+func (s *series) compute(extents []int64) {
 	bound := map[string]int64{}
 	for i, r := range s.ranges {
 		bound[r.Name] = extents[i]
 	}
-	known := map[*ir.Value]*ir.Tensor{}
-	for _, n := range g.Nodes {
-		s.shapes(n, bound)
-		in, ok := operands(n, bound, known)
-		if !ok || !computes(n) {
-			continue
-		}
-		out, err := eval.NodeWith(n, in, eval.Options{Workers: 1, MaxBytes: 8 * mostElements * 8, MaxNodes: 1})
-		if err != nil {
-			continue // no extents of a model are computed so
-		}
-		for i, v := range n.Outputs {
-			if v != nil && out[i] != nil && out[i].Len() <= mostElements {
-				known[v] = out[i]
-				s.elements(v, out[i], bound)
-			}
+	known, kept := maps.Clone(s.fixed), []*ir.Node(nil)
+	for _, n := range s.nodes {
+		wanted := s.shapes(n, bound)
+		in, varies, ok := s.operands(n, bound, known)
+		if ok && computes(n) && s.run(n, in, varies, bound, known) || wanted {
+			kept = append(kept, n)
 		}
 	}
+	s.nodes = kept
+}
+
+// run computes n, and reports whether its results depend on extents.
+func (s *series) run(n *ir.Node, in []*ir.Tensor, varies bool, bound map[string]int64, known map[*ir.Value]*ir.Tensor) bool {
+	out, err := eval.NodeWith(n, in, eval.Options{Workers: 1, MaxBytes: 8 * mostElements * 8, MaxNodes: 1})
+	if err != nil {
+		return varies // no extents of a model are computed so, or at others only
+	}
+	for i, v := range n.Outputs {
+		switch {
+		case v == nil || out[i] == nil || out[i].Len() > mostElements:
+		case varies:
+			known[v] = out[i]
+			s.elements(v, out[i], bound)
+		default:
+			known[v], s.fixed[v] = out[i], out[i]
+		}
+	}
+	return varies
 }
 
 // computes reports whether the results of n follow from its operands alone.
@@ -155,8 +171,8 @@ func computes(n *ir.Node) bool {
 	return op != nil && op.Kind != ir.KindControl && op.Kind != ir.KindShape && !n.Counted()
 }
 
-// operands are the inputs of n as numbers; ok is false if one is not known.
-func operands(n *ir.Node, bound map[string]int64, known map[*ir.Value]*ir.Tensor) (in []*ir.Tensor, ok bool) {
+// operands are the inputs of n as numbers. varies says that one depends on extents; ok is false if one is not known.
+func (s *series) operands(n *ir.Node, bound map[string]int64, known map[*ir.Value]*ir.Tensor) (in []*ir.Tensor, varies, ok bool) {
 	for _, v := range n.Inputs {
 		switch {
 		case v == nil:
@@ -164,16 +180,16 @@ func operands(n *ir.Node, bound map[string]int64, known map[*ir.Value]*ir.Tensor
 		case v.Const != nil && v.Const.Len() <= mostElements:
 			in = append(in, v.Const)
 		case known[v] != nil:
-			in = append(in, known[v])
+			in, varies = append(in, known[v]), varies || s.fixed[v] == nil
 		default:
 			t := fromElems(v, bound)
 			if t == nil {
-				return nil, false
+				return nil, false, false
 			}
-			in = append(in, t)
+			in, varies = append(in, t), true
 		}
 	}
-	return in, len(in) > 0
+	return in, varies, len(in) > 0
 }
 
 // fromElems is a value whose elements inference knows as expressions, such as a shape, as numbers; nil if it knows not all.
@@ -220,8 +236,9 @@ func (s *series) elements(v *ir.Value, t *ir.Tensor, bound map[string]int64) {
 	}
 }
 
-// shapes keeps the extents of what n computes, unless they are sums of products of extents.
-func (s *series) shapes(n *ir.Node, bound map[string]int64) {
+// shapes keeps the extents of what n computes, unless they are sums of products of extents. It reports whether there are
+// any.
+func (s *series) shapes(n *ir.Node, bound map[string]int64) (any bool) {
 	for _, v := range n.Outputs {
 		if v == nil {
 			continue
@@ -230,11 +247,13 @@ func (s *series) shapes(n *ir.Node, bound map[string]int64) {
 			if _, plain := d.Terms(); plain {
 				continue
 			}
+			any = true
 			if x, ok := d.Bind(bound).Const(); ok {
 				s.add(place{v, true, i}, float64(x))
 			}
 		}
 	}
+	return any
 }
 
 func (s *series) isRange(name string) bool {
@@ -262,7 +281,7 @@ func number(t *ir.Tensor, i int64) (x float64, ok bool) {
 }
 
 // check reports every node with a number that is not everywhere what it is near the largest extents.
-func (s *series) check(g *ir.Graph) error {
+func (s *series) check() error {
 	var l diag.List
 	reported := map[*ir.Node]bool{}
 	for _, p := range s.order {
