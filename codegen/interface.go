@@ -148,7 +148,7 @@ int @NAME@_run_async(@NAME@_ctx* ctx, void* stream, const void* const in[], void
 }
 
 void @NAME@_destroy(@NAME@_ctx* ctx) {
-  if (ctx) delete &@IN@context_of(ctx);
+  if (ctx && !@IN@context_of(ctx).inherited()) delete &@IN@context_of(ctx);
 }
 
 const char* @NAME@_last_error(const @NAME@_ctx* ctx) {

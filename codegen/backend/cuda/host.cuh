@@ -34,6 +34,7 @@ inline int status_of(cudaError_t e) {
     case cudaErrorSystemDriverMismatch:
     case cudaErrorSystemNotReady:
     case cudaErrorDevicesUnavailable:
+    case cudaErrorInitializationError:
     case cudaErrorDeviceNotLicensed: return kNoDevice;
     // After these the CUDA context is of no more use.
     case cudaErrorIllegalAddress:
@@ -52,10 +53,29 @@ inline int status_of(cudaError_t e) {
   }
 }
 
+// What CUDA says of an error, and what a user needs to know beside it.
+inline std::string text_of(cudaError_t e) {
+  std::string text = cudaGetErrorString(e);
+  if (e == cudaErrorInsufficientDriver) {
+    int driver = 0, runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    auto release = [](int v) { return std::to_string(v / 1000) + "." + std::to_string(v % 1000 / 10); };
+    text += driver == 0 ? "; there is no driver" : "; the driver is for CUDA " + release(driver);
+    text += ", and the library was built with CUDA " + release(runtime);
+  }
+  size_t free = 0, total = 0;
+  if (e == cudaErrorMemoryAllocation && cudaMemGetInfo(&free, &total) == cudaSuccess) {
+    text += "; " + std::to_string(free >> 20) + " of " + std::to_string(total >> 20) + " MiB are free";
+  }
+  if (e == cudaErrorInitializationError) text += "; CUDA does not work in a child of fork whose parent has used it";
+  return text;
+}
+
 inline void check(cudaError_t e, const char* what) {
   if (e == cudaSuccess) return;
   cudaGetLastError();  // an error that is not sticky must not reach the caller's next call
-  throw Error{status_of(e), std::string(what) + ": " + cudaGetErrorString(e)};
+  throw Error{status_of(e), std::string(what) + ": " + text_of(e)};
 }
 
 inline int current_device() {
@@ -63,8 +83,8 @@ inline int current_device() {
   const cudaError_t e = cudaGetDeviceCount(&count);
   if (e != cudaSuccess || count == 0) {
     cudaGetLastError();
-    throw Error{kNoDevice, std::string("no CUDA device can be used: ") +
-                               (e == cudaSuccess ? "there is none" : cudaGetErrorString(e))};
+    throw Error{kNoDevice,
+                std::string("no CUDA device can be used: ") + (e == cudaSuccess ? "there is none" : text_of(e))};
   }
   check(cudaGetDevice(&device), "cudaGetDevice");
   return device;
@@ -80,7 +100,7 @@ class DeviceScope {
     changed_ = e == cudaSuccess;
     if (changed_) return;
     cudaGetLastError();
-    throw Error{kNoDevice, "CUDA device " + std::to_string(device) + ": " + cudaGetErrorString(e)};
+    throw Error{kNoDevice, "CUDA device " + std::to_string(device) + ": " + text_of(e)};
   }
   // Where the device was current already, nothing is set: the caller's CUDA context need not be the device's primary
   // one, and cudaSetDevice would make it that.

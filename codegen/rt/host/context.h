@@ -13,6 +13,7 @@
 
 #include "rt/exec/executor.cuh"
 #include "rt/host/environment.h"
+#include "rt/host/fork.h"
 #include "rt/host/model.h"
 #include "rt/host/pointers.h"
 #include "rt/host/preset.h"
@@ -64,6 +65,7 @@ class Context {
 
   // Puts one inference on the stream and returns. The pointers are to device memory.
   void run_async(dev::Stream stream, const void* const* in, void* const* out) {
+    check_process();
     std::lock_guard<std::mutex> hold(mutex_);
     dev::DeviceScope scope(device_);
     check(in, out, true);
@@ -73,6 +75,7 @@ class Context {
 
   // Runs one inference and waits for it. The pointers are to host or to device memory.
   void run(const void* const* in, void* const* out, bool on_host) {
+    check_process();
     std::lock_guard<std::mutex> hold(mutex_);
     dev::DeviceScope scope(device_);
     check(in, out, !on_host);
@@ -86,6 +89,7 @@ class Context {
   // Copies what the latest inference recorded (trace/trace.h), at most *bytes, and sets *bytes to its size. With a null
   // pointer it only does the latter.
   void trace(void* to, size_t* bytes) {
+    check_process();
     std::lock_guard<std::mutex> hold(mutex_);
     dev::DeviceScope scope(device_);
     const size_t size = trace_->size();
@@ -95,6 +99,9 @@ class Context {
     fence_->wait();
     trace_->read(static_cast<char*>(to));
   }
+
+  // Whether the context belongs to the parent of this process, which alone may use and destroy it.
+  bool inherited() const { return forks() != forks_; }
 
   // How the context runs, as JSON.
   const char* info() const { return info_.load()->c_str(); }
@@ -108,6 +115,13 @@ class Context {
 
  protected:
   using Args = LaunchArgs<Program::kSpaces>;
+
+  // Another thread of the parent may have held the mutex, so this comes before it is taken.
+  void check_process() const {
+    if (inherited()) {
+      throw Error{kBadArgument, "the context was made before fork; only the process that made it can use it"};
+    }
+  }
 
   // The pointers of an inference, and its CUDA graph, which is made when these pointers come for the second time.
   struct Recorded {
@@ -283,6 +297,7 @@ class Context {
 
   const Model& model_;
   Options options_;
+  const int forks_ = forks();
   int device_;
   EarlyScope scope_;
   std::shared_ptr<Weights> weights_;
