@@ -103,6 +103,13 @@ class Context {
   // Whether the context belongs to the parent of this process, which alone may use and destroy it.
   bool inherited() const { return forks() != forks_; }
 
+  // Another thread of the parent may have held the mutex, so this comes before it is taken.
+  void check_process() const {
+    if (inherited()) {
+      throw Error{kBadArgument, "the context was made before fork; only the process that made it can use it"};
+    }
+  }
+
   // How the context runs, as JSON.
   const char* info() const { return info_.load()->c_str(); }
 
@@ -115,13 +122,6 @@ class Context {
 
  protected:
   using Args = LaunchArgs<Program::kSpaces>;
-
-  // Another thread of the parent may have held the mutex, so this comes before it is taken.
-  void check_process() const {
-    if (inherited()) {
-      throw Error{kBadArgument, "the context was made before fork; only the process that made it can use it"};
-    }
-  }
 
   // The pointers of an inference, and its CUDA graph, which is made when these pointers come for the second time.
   struct Recorded {

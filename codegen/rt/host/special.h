@@ -35,6 +35,7 @@ class GeneralContext {
 
   // Sets the extents of the inferences that follow: for each input as many as it has dims.
   void set_dims(const int64_t* const* dims) {
+    whole_.check_process();
     std::lock_guard<std::mutex> hold(mutex_);
     if (!dims && model_.input_count > 0) throw Error{kBadArgument, "dims is a null pointer"};
     std::vector<int64_t> extents(extents_.size(), -1);
@@ -51,6 +52,7 @@ class GeneralContext {
 
   // Keeps at most so many special programs on the device.
   void limit_specials(int most) {
+    whole_.check_process();
     if (most < 0) throw Error{kBadArgument, "the number of special programs is below 0"};
     std::lock_guard<std::mutex> hold(mutex_);
     most_ = most;
@@ -70,6 +72,7 @@ class GeneralContext {
   }
 
   void run_async(dev::Stream stream, const void* const* in, void* const* out) {
+    whole_.check_process();
     std::lock_guard<std::mutex> hold(mutex_);
     current_->run_async(stream, in, out, before());
     latest_ = current_;
@@ -79,6 +82,7 @@ class GeneralContext {
 
   // Host and device memory are told apart by their addresses, but tensors on the host are never used in place.
   void run(const void* const* in, void* const* out, bool on_host) {
+    whole_.check_process();
     std::lock_guard<std::mutex> hold(mutex_);
     current_->run(in, out, on_host, before());
     latest_ = current_;
@@ -87,9 +91,12 @@ class GeneralContext {
   }
 
   void trace(void* to, size_t* bytes) {
+    whole_.check_process();
     std::lock_guard<std::mutex> hold(mutex_);
     current_->trace(to, bytes);
   }
+
+  bool inherited() const { return whole_.inherited(); }
 
   // How the context runs at present, as JSON.
   const char* info() const { return info_; }
