@@ -1,0 +1,104 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/internal/toolchain"
+)
+
+// shellBlock is a block of commands in a page. Those that are marked as console are shown and not run.
+var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
+
+// The commands of each page of the guide succeed as they stand, in a folder with the files that the guide speaks of.
+func TestGuide(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles several models")
+	}
+	if _, err := toolchain.FindCxx(""); err != nil {
+		t.Skip(err)
+	}
+	bin := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", bin+"/", ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	// The libraries run for less time than optimising them takes.
+	fast := filepath.Join(bin, "fast-c++")
+	if err := os.WriteFile(fast, []byte("#!/bin/sh\nexec c++ \"$@\" -O0\n"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CXX", fast)
+	pages, err := filepath.Glob("../../docs/guide/*.md")
+	if err != nil || len(pages) < 12 {
+		t.Fatal(pages, err)
+	}
+	index, err := os.ReadFile("../../docs/guide/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		name := filepath.Base(page)
+		t.Run(name, func(t *testing.T) {
+			if name != "README.md" && !strings.Contains(string(index), "("+name+")") {
+				t.Errorf("README.md does not name the page")
+			}
+			followGuide(t, page, bin)
+		})
+	}
+}
+
+// needed are tools that pages use beside a C++ compiler.
+var needed = map[string][]string{
+	"deploy-c.md": {"cmake", "--version"}, "deploy-python.md": {"python3", "-c", "import numpy, pip"}, "deploy-go.md": {"go", "version"},
+}
+
+func followGuide(t *testing.T, page, bin string) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tool := needed[filepath.Base(page)]; tool != nil {
+		if out, err := exec.Command(tool[0], tool[1:]...).CombinedOutput(); err != nil {
+			t.Skipf("%v: %v %s", tool, err, out)
+		}
+	}
+	dir := t.TempDir()
+	for to, from := range map[string]string{
+		"model.onnx": "digits_branchy.onnx", "model_dyn.onnx": "digits_branchy_dyn.onnx", "images.npz": "digits_test.npz",
+		"logits.npy": "digits_branchy_logits.npy",
+	} {
+		copyTo(t, filepath.Join(dir, to), filepath.Join("../../testdata/models", from))
+	}
+	var script strings.Builder
+	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
+		script.WriteString(block[1])
+	}
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", script.String())
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "GOFLAGS=-mod=mod", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func copyTo(t *testing.T, to, from string) {
+	t.Helper()
+	in, err := os.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+}
