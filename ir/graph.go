@@ -58,8 +58,8 @@ type Value struct {
 
 // Origin names an ONNX node that a Node or Value comes from.
 type Origin struct {
-	Name   string // node name, or "#index" when the model leaves it empty
-	OpType string
+	Name   string `json:"name"` // node name, or "#index" when the model leaves it empty
+	OpType string `json:"op_type"`
 }
 
 // Node applies an operator.

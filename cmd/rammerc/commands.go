@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -114,10 +116,7 @@ func (a *app) opsCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ops := commands.Ops(internal)
-			result := struct {
-				Schema string            `json:"schema"`
-				Ops    []commands.OpInfo `json:"operators"`
-			}{"rammerc/ops/v1", ops}
+			result := commands.OpList{Schema: "rammerc/ops/v1", Ops: ops}
 			a.emit(cmd, result, func(w io.Writer) {
 				if markdown {
 					commands.OpsMarkdown(w, ops)
@@ -210,6 +209,29 @@ func (a *app) versionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := driver.Version()
 			a.emit(cmd, r, r.Text)
+			return nil
+		},
+	}
+}
+
+func (a *app) schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema [FORM]",
+		Short: "Print the JSON Schema of what a command prints with --json",
+		Long: `schema prints the JSON Schema of a form of JSON, which its field "schema" names; without a FORM it lists them.
+Fields may be added to a form; what else changes gives it another name.`,
+		Example: `  rammerc schema rammerc/bench/v2`,
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				a.emit(cmd, commands.Forms(), func(w io.Writer) { fmt.Fprintln(w, strings.Join(commands.Forms(), "\n")) })
+				return nil
+			}
+			s, err := commands.JSONSchema(args[0])
+			if err != nil {
+				return err
+			}
+			printJSON(a.stdout, s)
 			return nil
 		},
 	}

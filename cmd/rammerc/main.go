@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rammerc/rammerc/internal/commands"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/process"
@@ -106,12 +107,7 @@ func (s shown) Unwrap() error { return s.error }
 func (a *app) report(cmd *cobra.Command, err error, code int) {
 	list := diag.All(err)
 	if a.wantsJSON(cmd) {
-		printJSON(a.stdout, struct {
-			Schema      string             `json:"schema"`
-			ExitCode    int                `json:"exit_code"`
-			Error       string             `json:"error"`
-			Diagnostics []*diag.Diagnostic `json:"diagnostics,omitempty"`
-		}{"rammerc/error/v1", code, err.Error(), list})
+		printJSON(a.stdout, commands.ErrorResult{Schema: "rammerc/error/v1", ExitCode: code, Error: err.Error(), Diagnostics: list})
 	}
 	if len(list) == 0 {
 		fmt.Fprintf(diag.Writer(a.stderr), "error: %v\n", err)
@@ -172,7 +168,7 @@ Results go to standard output, progress and messages to standard error.`,
 		a.compileCommand(), a.tuneCommand(), a.collectCommand(), a.runCommand(), a.verifyCommand(), a.benchCommand(),
 		a.profileCommand(), a.reportCommand(), a.checkCommand(),
 		a.inspectCommand(), a.opsCommand(), a.devicesCommand(), a.calibrateCommand(), a.cacheCommand(),
-		a.versionCommand(),
+		a.versionCommand(), a.schemaCommand(),
 		a.manCommand(),
 	)
 	for _, c := range root.Commands() {

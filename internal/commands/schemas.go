@@ -1,0 +1,126 @@
+package commands
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/rammerc/rammerc/internal/diag"
+	"github.com/rammerc/rammerc/internal/driver"
+	"github.com/rammerc/rammerc/internal/trace"
+)
+
+// forms are the forms of JSON that commands print with --json, by the values of their schema fields, with a value of the
+// Go type that is printed.
+var forms = map[string]any{
+	"rammerc/bench/v2": BenchResult{}, "rammerc/cache/v1": Cached{}, "rammerc/check/v1": CheckReport{},
+	"rammerc/collect/v1": driver.Collected{}, "rammerc/compile/v1": driver.Compiled{}, "rammerc/devices/v2": DeviceList{},
+	"rammerc/error/v1": ErrorResult{}, "rammerc/fit/v2": FitReport{}, "rammerc/inspect/v1": Inspection{},
+	"rammerc/inspect-library/v1": LibraryInspection{}, "rammerc/ops/v1": OpList{}, "rammerc/profile/v1": Profile{Report: &trace.Report{}},
+	"rammerc/report/v1": ReportResult{}, "rammerc/run/v1": RunResult{}, "rammerc/tune/v1": driver.Tuned{},
+	"rammerc/verify/v1": VerifyResult{}, "rammerc/version/v1": driver.VersionInfo{},
+}
+
+// ErrorResult is what commands print with --json when they fail.
+type ErrorResult struct {
+	Schema      string             `json:"schema"`
+	ExitCode    int                `json:"exit_code"`
+	Error       string             `json:"error"`
+	Diagnostics []*diag.Diagnostic `json:"diagnostics,omitempty"`
+}
+
+// OpList is what `rammerc ops` prints with --json.
+type OpList struct {
+	Schema string   `json:"schema"`
+	Ops    []OpInfo `json:"operators"`
+}
+
+// Forms lists the forms of JSON that have a schema document.
+func Forms() []string {
+	var names []string
+	for name := range forms {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// JSONSchema is the schema document of a form, in JSON Schema of draft 2020-12. Fields may be added to a form; what else
+// changes gives it another name.
+func JSONSchema(form string) (map[string]any, error) {
+	v, known := forms[form]
+	if !known {
+		return nil, diag.New("unknown-form", "there is no form %q; there are %s", form, strings.Join(Forms(), ", "))
+	}
+	s := schemaOf(reflect.TypeOf(v), nil)
+	s["$schema"], s["$id"] = "https://json-schema.org/draft/2020-12/schema", form
+	s["properties"].(map[string]any)["schema"] = map[string]any{"const": form}
+	return s, nil
+}
+
+// schemaOf describes what a Go type becomes in JSON. Types inside of themselves, outer has those around, may be anything
+// where they come again.
+func schemaOf(t reflect.Type, outer []reflect.Type) map[string]any {
+	if t.Kind() == reflect.Pointer {
+		return schemaOf(t.Elem(), outer)
+	}
+	own := reflect.PointerTo(t)
+	switch {
+	case slices.Contains(outer, t), own.Implements(reflect.TypeFor[json.Marshaler]()):
+		return map[string]any{}
+	case own.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return map[string]any{"type": "string"}
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		s := map[string]any{"type": "object", "properties": map[string]any{}}
+		required := addFields(s["properties"].(map[string]any), t, append(outer, t))
+		if len(required) > 0 {
+			s["required"] = required
+		}
+		return s
+	case reflect.Slice, reflect.Array:
+		// A nil slice is null.
+		return map[string]any{"type": []string{"array", "null"}, "items": schemaOf(t.Elem(), outer)}
+	case reflect.Map:
+		return map[string]any{"type": []string{"object", "null"}, "additionalProperties": schemaOf(t.Elem(), outer)}
+	case reflect.String:
+		return map[string]any{"type": "string"}
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Float32, reflect.Float64:
+		return map[string]any{"type": "number"}
+	case reflect.Interface:
+		return map[string]any{}
+	}
+	return map[string]any{"type": "integer"}
+}
+
+// addFields adds the fields of a struct, those of embedded structs too, and returns the names of those that are always
+// there.
+func addFields(properties map[string]any, t reflect.Type, outer []reflect.Type) (required []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		inner := f.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		switch {
+		case f.Anonymous && name == "" && inner.Kind() == reflect.Struct:
+			required = append(required, addFields(properties, inner, outer)...)
+			continue
+		case !f.IsExported() || name == "-":
+			continue
+		case name == "":
+			name = f.Name
+		}
+		properties[name] = schemaOf(f.Type, outer)
+		if !strings.Contains(options, "omit") && f.Type.Kind() != reflect.Pointer {
+			required = append(required, name)
+		}
+	}
+	return required
+}
