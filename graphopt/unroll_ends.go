@@ -67,7 +67,7 @@ func (u *unrolling) mayEnd(carried []*ir.Value) bool {
 		}
 	}
 	first := u.n.Inputs[2:]
-	return selectable(first, u.body.Outputs[1:1+len(first)])
+	return slices.EqualFunc(first, u.body.Outputs[1:1+len(first)], selectable)
 }
 
 // both is the conjunction of two conditions, of which the first may be absent.

@@ -201,3 +201,48 @@ func sameFound(t *testing.T, g *ir.Graph, got, want engine.Tensors) {
 		}
 	}
 }
+
+// regionsText looks at found boxes as exporters of detectors write it: an If that returns nothing where there are no
+// boxes, windows of an image at the boxes that are left, and a list of boxes of which some are changed.
+const regionsText = `graph "regions" (%x: float32[1,4,8,8], %boxes: float32[1,40,4], %scores: float32[1,1,40], %t: float32[]) {
+  %zero = const int64[1] {0}
+  %one = const int64[1] {1}
+  %two = const int64[1] {2}
+  %nothing = const int64[] {0}
+  %zeros = const int64[1,4] {0, 0, 0, 0}
+  %most = const int64[1] {30}
+  %overlap = const float32[1] {0.4}
+  %t.one = Reshape(%t, %one)
+  %selected = NonMaxSuppression(%boxes, %scores, %most, %overlap, %t.one)
+  %last = Gather(%selected, %two) {axis = 1}
+  %at = Squeeze(%last, %one)
+  %table = Squeeze(%boxes, %zero)
+  %taken = Gather(%table, %at)
+  %shape = Shape(%taken)
+  %count = ReduceProd(%shape) {keepdims = 0}
+  %empty = Equal(%count, %nothing)
+  %kept = If(%empty) {then_branch = graph "then" () {
+      %none = const int64[0] {}
+      return %none
+    }, else_branch = graph "else" () {
+      %column: float32[unk__8] = ReduceMax(%taken, %one) {keepdims = 0}
+      %wide: bool[unk__8] = Greater(%column, %t)
+      %places: int64[1,unk__9] = NonZero(%wide)
+      %list: int64[unk__9] = Squeeze(%places, %zero)
+      return %list
+    }}
+  %left = Gather(%taken, %kept)
+  %batch = Mul(%kept, %zero)
+  %windows = RoiAlign(%x, %left, %batch) {output_height = 2, output_width = 3}
+  %rows = Unsqueeze(%kept, %one)
+  %indices = Add(%rows, %zeros)
+  %twice = Add(%left, %left)
+  %changed = ScatterElements(%taken, %indices, %twice) {axis = 0}
+  return %left, %windows, %changed
+}
+`
+
+// An If that returns nothing under a condition is the beginning of what its other branch finds.
+func TestRegions(t *testing.T) {
+	findsAsEvaluator(t, regionsText, schedule.PlanAuto, []float32{-3, 0.5, 9, 1, -3})
+}

@@ -66,7 +66,15 @@ func gatherND(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 
 // scatter applies the live updates, whose number its rKernel is told, to data that is the same in all runs.
 func scatter(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
-	if err := a.static("what it changes", in[0]...); err != nil {
+	data := slices.Clone(in[0])
+	if n.Is("ScatterElements") { // its rKernel is told how long the axis is along which indices count
+		at := axisAttr(n, 0, len(data))
+		if err := a.begins("the axis along which it changes elements", data[at]); err != nil {
+			return nil, err
+		}
+		data = slices.Delete(data, at, at+1)
+	}
+	if err := a.static("what it changes", data...); err != nil {
 		return nil, err
 	}
 	last := len(in[1])

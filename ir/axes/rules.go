@@ -39,6 +39,8 @@ func init() {
 		"Gather": gather, "GatherND": gatherND, "TopK": alongLines,
 		"ScatterND": scatter, "ScatterElements": scatter,
 
+		"RoiAlign": regions,
+
 		"rammer.NonZero": nonZero, "rammer.NonMaxSuppression": nonMaxSuppression, "rammer.Range": countUp,
 		"rammer.Append": appended, "CumSum": running,
 
@@ -352,6 +354,20 @@ func cell(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 		}
 	}
 	return out, nil
+}
+
+// regions samples each region by itself, of which the rKernel is told in each run how many there are.
+func regions(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
+	if err := a.static("an image", in[0]...); err != nil {
+		return nil, err
+	}
+	count := in[1][0]
+	if !count.Equal(in[2][0]) {
+		return nil, fmt.Errorf("its regions are %s and their images %s", a.text(in[1]), a.text(in[2]))
+	}
+	out := StaticAxes(a.dims(0, n.Outputs[0]))
+	out[0] = count
+	return [][]Axis{out}, a.begins("the list of regions", count)
 }
 
 // images is an operator that computes each image of a batch by itself.

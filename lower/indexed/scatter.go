@@ -62,6 +62,7 @@ func ScatterElements(b *build.Builder, g *build.Group) error {
 		},
 		count: ir.Count(indices), size: 1, live: liveNumber("count", b.AxesOf(g.Anchor.Inputs[1])...),
 	}
+	s.live = append(s.live, liveNumber("places.axis_extent", b.Axis(g.Anchor.Inputs[0], axis))...)
 	return s.add(b, p)
 }
 

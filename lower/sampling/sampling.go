@@ -116,6 +116,7 @@ func RoiAlign(b *build.Builder, g *build.Group) error {
 			Args: []rkernels.Field{
 				{Name: "tiles", Value: t.Args()}, arg.Ref("src", src), arg.Ref("rois", rois), arg.Ref("batch", batch),
 				{Name: "dst", Value: arg.Strided(dst, 1)},
+				arg.Int("regions", out[0]),
 				arg.Int("batches", x.Shape[0]), arg.Int("height", x.Shape[2]), arg.Int("width", x.Shape[3]),
 				arg.Int("bins_h", out[2]), arg.Int("bins_w", out[3]), arg.Int("ratio", ratio),
 				arg.Int("half_pixel", flag(p.Node.Str("coordinate_transformation_mode", "half_pixel") == "half_pixel")),
@@ -128,6 +129,9 @@ func RoiAlign(b *build.Builder, g *build.Group) error {
 			}),
 			Writes: []roperator.Access{{View: dst, Box: t.Box}},
 			Work:   roperator.Work{Flops: elements * samples * 8, WriteBytes: elements * float64(x.DType().Size())},
+		}
+		if regions := b.Axis(g.Outputs[0], 0); regions.Dynamic() {
+			c.Live = []roperator.LiveArg{{Member: "regions", Axis: regions}}
 		}
 		c.Reads = roperator.AppendRead(c.Reads, rois, rowsBox(t, 4))
 		c.Reads = roperator.AppendRead(c.Reads, batch, rowsBox(t, 0))

@@ -16,6 +16,7 @@ struct RoiAlign {
     Tiles<3> tiles;
     rt::Ref src, rois, batch;  // dense: [batch][channel][plane], [region][4], [region]
     Strided<3> dst;
+    int32_t regions;  // in the run
     int32_t batches, height, width, bins_h, bins_w;
     int32_t ratio;  // samples along a bin, 0 for as many as it covers elements
     int32_t half_pixel, maximum;
@@ -98,6 +99,7 @@ struct RoiAlign {
     RK_NO_UNROLL
     for (int e = t.tid; e < tile.size; e += kThreads) {
       const Coordinates<3> c(a.tiles, tile, e);
+      if (c.at[0] >= a.regions) continue;
       const T* box = rois + c.at[0] * 4;
       const Span h(a, double(Calc<T>(box[0])), double(Calc<T>(box[2])), a.bins_w);
       const Span v(a, double(Calc<T>(box[1])), double(Calc<T>(box[3])), a.bins_h);
