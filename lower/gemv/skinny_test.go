@@ -38,3 +38,13 @@ func TestSkinnyColumnsAreAPermutation(t *testing.T) {
 		}
 	}
 }
+
+// TestSkinnyRowsAreStaged brings the rows of rTasks of many slices to shared memory.
+func TestSkinnyRowsAreStaged(t *testing.T) {
+	for _, c := range []struct{ slices, splits, want int64 }{{12, 1, 0}, {13, 1, 1}, {24, 2, 0}, {25, 2, 1}} {
+		s := skinnyShape{slices: c.slices, splits: c.splits}
+		if got := s.staged(); got != c.want {
+			t.Errorf("%d slices in %d splits: staged %d, want %d", c.slices, c.splits, got, c.want)
+		}
+	}
+}

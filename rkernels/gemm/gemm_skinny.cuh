@@ -9,10 +9,14 @@
 //	cols.│        │            └──────┘
 //	     └────────┘                8
 //
-// Weights go from the ring to registers, and are multiplied. Rows of A come to shared memory in pieces, of which several
-// are on the way at once: a warp that loads them by itself has too few bytes on the way for the time that memory takes
-// while weights stream. What a warp multiplies at a time is a block: kDepth values of k, which are 64 bytes of a row of
-// E, by C tiles of 16 columns. A lane has 16 of these 64 bytes, which make the right fragments of two instructions.
+// Weights go from the ring to registers, and are multiplied. What a warp multiplies at a time is a block: kDepth values
+// of k, which are 64 bytes of a row of E, by C tiles of 16 columns. A lane has 16 of these 64 bytes, which make the right
+// fragments of two instructions.
+//
+// A comes to registers from memory, since each warp has values of k of its own; while a block is multiplied, the rows of
+// the next ones are on their way. With Staged, A comes to shared memory in pieces, of which several are on the way at
+// once. An rTask of few slices has its first products later then; one of many would else have too few bytes of A on the
+// way for the time that memory takes while weights stream.
 //
 // With Norm the rows of A are normalised, and with Pairs = 2 tiles of two products take turns, as in streamed_rows.cuh.
 #pragma once
@@ -22,6 +26,7 @@
 
 #include "common/mma_narrow.cuh"
 #include "gemm/chunked_slices.cuh"
+#include "gemm/staged_rows.cuh"
 
 namespace rk {
 
@@ -41,7 +46,8 @@ struct SkinnyParts<float, 3, N> {
 // How 8 warps divide the product. WK warps share the k of the same C tiles of columns; the 8/WK sets of such warps have
 // C tiles each, which together are the columns of an rTask. Weights are in slices: a block of each warp. MB is the most
 // rows, X the element type of A, of which one load brings V values.
-template <int MB, int C, int WK, int V, int Products, int Norm, int Pairs, class X, class E, class Epi, class Pro>
+template <int MB, int C, int WK, int V, int Products, int Norm, int Pairs, int Staged, class X, class E, class Epi,
+          class Pro>
 struct GemmSkinny {
   static constexpr int kThreads = 256;
   static constexpr int kRows = MB / 8;                // right fragments
@@ -49,18 +55,15 @@ struct GemmSkinny {
   static constexpr int kOwn = kPerLoad<E>;            // values of k that a lane has of a block
   static constexpr int kDepth = 4 * kOwn;             // values of k of a block
   static constexpr int kStreamStep = 2 * C * 16 * kThreads;
-  // A piece has the rows' values for kPieceSlices slices: [row][k]. Rows are 64 bytes apart in the banks of shared
-  // memory, so that the lanes of two rows read all banks.
+  // Staged rows: a piece has the rows' values for kPieceSlices slices.
   static constexpr int kSliceDepth = kDepth * WK, kWide = static_cast<int>(16 / sizeof(X));
   static constexpr int kSliceBytes = MB * kSliceDepth * static_cast<int>(sizeof(X));
   static constexpr int kPieceSlices = kSliceBytes < 8192 ? 8192 / kSliceBytes : 1;
-  static constexpr int kPieceDepth = kPieceSlices * kSliceDepth;
-  static constexpr int kPieces = kSliceBytes <= 8192 ? 4 : 3;
-  static constexpr int LDA = kPieceDepth + 4 * kWide;
-  static constexpr int kRowBytes = kPieces * MB * LDA * static_cast<int>(sizeof(X));
+  using Rows = StagedRows<X, V, MB, kPieceSlices * kSliceDepth, kSliceBytes <= 8192 ? 4 : 3, kThreads>;
+  static constexpr int kRowBytes = Rows::kBytes, LDA = Rows::LDA;
   static constexpr int LDC = kColumns + 4;  // of partial sums [wk][m][column], in place of A
   static constexpr int kSums = 4 * WK * MB * LDC;
-  static constexpr int kOperands = kRowBytes > kSums ? kRowBytes : kSums;
+  static constexpr int kOperands = Staged && kRowBytes > kSums ? kRowBytes : kSums;
   static constexpr int kShared = kOperands + 4 * Norm * WK * MB;  // and sums of squares [m][wk]
   static_assert(kOwn % V == 0 && C % Pairs == 0 && (MB == 8 || Norm == 0 && Pairs == 1), "");
 
@@ -88,81 +91,64 @@ struct GemmSkinny {
   using Right = SkinnyParts<E, Products, 2>;
   using Sums = float[C][kRows][4];
 
-  // Brings A to shared memory piece by piece, for the slices of an rTask.
-  class Rows {
-   public:
-    // x is the rTask's first value of the first row.
-    RT_DEVICE Rows(const rt::Task& t, const Args& a, const X* x, int left)
-        : to_(reinterpret_cast<X*>(t.smem)),
-          from_(x),
-          row_(a.am),
-          ak_(V > 1 ? 1 : a.ak),
-          tid_(t.tid),
-          rows_(a.M),
-          left_(left) {}
-
-    // Sends for the next piece, with zeros where A ends.
-    RT_DEVICE void fetch() {
-      constexpr int kLoads = kPieceDepth / kWide;  // of a row
-      RT_UNROLL
-      for (int e = 0; e < MB * kLoads; e += kThreads) {
-        const int m = (e + tid_) / kLoads, k = (e + tid_) % kLoads * kWide;
-        if (MB * kLoads % kThreads != 0 && m >= MB) break;
-        X* to = to_ + (fetched_ * MB + m) * LDA + k;
-        const X* from = from_ + place(m, row_, place(k, ak_));
-        if constexpr (V == kWide) {
-          rt::cp_async_or_zero<16>(to, m < rows_ && k < left_ ? from : from_, m < rows_ && k < left_);
-        } else {
-          RT_UNROLL
-          for (int i = 0; i < kWide; i += V) {
-            Pack<X, V> held = {};
-            if (m < rows_ && k + i < left_) held = *reinterpret_cast<const Pack<X, V>*>(from + i * ak_);
-            *reinterpret_cast<Pack<X, V>*>(to + i) = held;
-          }
-        }
-      }
-      rt::cp_async_commit();
-      from_ += kPieceDepth * ak_, left_ -= kPieceDepth;
-      if (++fetched_ == kPieces) fetched_ = 0;
-    }
-    // Waits for the next piece. All threads call it. Then the piece before may be overwritten.
-    RT_DEVICE const X* next(const rt::Task& t) {
-      rt::cp_async_wait<kPieces - 2>();
-      t.sync();
-      const X* piece = to_ + here_ * (MB * LDA);
-      if (++here_ == kPieces) here_ = 0;
-      return piece;
-    }
-
-   private:
-    X* to_;
-    const X* from_;
-    int64_t row_, ak_;
-    int tid_, rows_, left_;       // left_: how many values of k there are from from_ on
-    int fetched_ = 0, here_ = 0;  // places of pieces
+  // The lane's values of A in one block, in loads of N: rows g, g + 8, …
+  template <int N>
+  struct Block {
+    Pack<X, N> held[kRows][kOwn / N];
+    int left;  // how many values of k there are from the lane's first on
   };
 
-  // The lane's values of A in one block: rows g, g + 8, …
-  struct Block {
-    static constexpr int kLoad = kOwn < kWide ? kOwn : kWide;
-    Pack<X, kLoad> held[kRows][kOwn / kLoad];
-    int left;  // how many values of k there are from the lane's first on
+  // How many blocks of A are on their way to registers at once.
+  static constexpr int kAhead = MB > 8 ? 2 : Products == 3 ? 3 : 4;
 
-    RT_DEVICE void take(const X* first, int exist) {
-      left = exist;
+  // What a lane reads of A into registers. Instead of rows behind the last one it reads the last one again, since their
+  // products are not stored.
+  struct OwnRows {
+    const X* at[kRows];  // of the next block
+    int64_t ak;
+    int left;
+
+    RT_DEVICE OwnRows(const Args& a, const X* x, const Place& p, int k) : ak(V > 1 ? 1 : a.ak), left(a.K - k) {
+      RT_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const int m = p.g + 8 * r;
+        at[r] = x + place(m < a.M ? m : a.M - 1, a.am, place(k, ak));
+      }
+    }
+    // Sends for a block, with zeros where A ends. All of the V values that a load brings exist, or none.
+    RT_DEVICE void take(Block<V>& b) {
+      b.left = left;
       RT_UNROLL
       for (int r = 0; r < kRows; ++r) {
         RT_UNROLL
-        for (int i = 0; i < kOwn; i += kLoad) {
-          held[r][i / kLoad] = *reinterpret_cast<const Pack<X, kLoad>*>(first + 8 * r * LDA + i);
+        for (int i = 0; i < kOwn; i += V) {
+          b.held[r][i / V] = Pack<X, V>{};
+          if (i < left) b.held[r][i / V] = *reinterpret_cast<const Pack<X, V>*>(at[r] + i * ak);
         }
+        at[r] += kDepth * WK * ak;
       }
+      left -= kDepth * WK;
     }
   };
 
+  static constexpr int kStagedLoad = kOwn < kWide ? kOwn : kWide;
+
+  // Takes a block whose first values of the lane are at `first` in shared memory.
+  static RT_DEVICE void take_staged(const X* first, int left, Block<kStagedLoad>& b) {
+    b.left = left;
+    RT_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      RT_UNROLL
+      for (int i = 0; i < kOwn; i += kStagedLoad) {
+        b.held[r][i / kStagedLoad] = *reinterpret_cast<const Pack<X, kStagedLoad>*>(first + 8 * r * LDA + i);
+      }
+    }
+  }
+
   // The right fragments of the two instructions of a block for row r of the lane. Adds up the squares of what they
   // hold.
-  static RT_DEVICE void fragments(const Args& a, const Block& b, int r, Right (&out)[2], float& square) {
+  template <int N>
+  static RT_DEVICE void fragments(const Args& a, const Block<N>& b, int r, Right (&out)[2], float& square) {
     if constexpr (Pro::kIdentity && !Norm && std::is_same_v<X, E> && sizeof(E) == 2) {
       memcpy(out, b.held[r], sizeof out);
       return;
@@ -170,7 +156,7 @@ struct GemmSkinny {
     float x[kOwn];
     RT_UNROLL
     for (int i = 0; i < kOwn; ++i) {
-      const X held = b.held[r][i / Block::kLoad].v[i % Block::kLoad];
+      const X held = b.held[r][i / N].v[i % N];
       x[i] = Pro::kIdentity || i < b.left ? float(Pro::apply(a.pro, held)) : 0.0f;
       if constexpr (Norm) square += x[i] * x[i];
     }
@@ -195,7 +181,8 @@ struct GemmSkinny {
   }
 
   // sums += a slice of weights · a block of A.
-  static RT_DEVICE void multiply_slice(const Args& a, const Block& b, const char* slice, const Place& at, Sums& sums,
+  template <int N>
+  static RT_DEVICE void multiply_slice(const Args& a, const Block<N>& b, const char* slice, const Place& at, Sums& sums,
                                        float& square) {
     struct alignas(16) Line {
       uint32_t words[4];
@@ -290,6 +277,52 @@ struct GemmSkinny {
     RT_DEVICE void bring(const rt::Task&, const Args&) {}
   };
 
+  // The sums of an rTask's slices, from slice number `first` on.
+  template <class Out>
+  static RT_DEVICE void multiply_own(const rt::Task& t, const Args& a, const X* x, const Place& at, int first,
+                                     ChunkedSlices<kStreamStep>& slices, int count, Out& outputs, Sums& sums,
+                                     float& square) {
+    OwnRows rows(a, x, at, (first * WK + at.wk) * kDepth + at.t * kOwn);
+    Block<V> blocks[kAhead];
+    RT_UNROLL
+    for (int b = 0; b < kAhead; ++b) rows.take(blocks[b]);
+    outputs.bring(t, a);
+    RK_UNROLL(1)
+    for (int i = 0; i < count; i += kAhead) {
+      RT_UNROLL
+      for (int b = 0; b < kAhead; ++b) {
+        if (i + b >= count) break;
+        multiply_slice(a, blocks[b], slices.next(), at, sums, square);
+        slices.done();
+        if (i + b + kAhead < count) rows.take(blocks[b]);
+      }
+    }
+  }
+  template <class Out>
+  static RT_DEVICE void multiply_staged(const rt::Task& t, const Args& a, const X* x, const Place& at, int first,
+                                        ChunkedSlices<kStreamStep>& slices, int count, Out& outputs, Sums& sums,
+                                        float& square) {
+    const int k0 = first * kSliceDepth, end = k0 + count * kSliceDepth;
+    const int64_t ak = V > 1 ? 1 : a.ak;
+    Rows rows(t, x + k0 * ak, a.am, ak, a.M, (end < a.K ? end : a.K) - k0);
+    rows.begin();
+    outputs.bring(t, a);
+    const int own = at.wk * kDepth + at.t * kOwn;  // the lane's first value of a slice
+    RK_UNROLL(1)
+    for (int i = 0; i < count; i += kPieceSlices) {
+      const X* piece = rows.next(t) + at.g * LDA + own;
+      rows.fetch();
+      RT_UNROLL
+      for (int j = 0; j < kPieceSlices; ++j) {
+        if (i + j >= count) break;
+        Block<kStagedLoad> block;
+        take_staged(piece + j * kSliceDepth, a.K - k0 - (i + j) * kSliceDepth - own, block);
+        multiply_slice(a, block, slices.next(), at, sums, square);
+        slices.done();
+      }
+    }
+  }
+
   RT_DEVICE static void compute_rtask(const rt::Task& t, const Args& a, int rtask) {
     const Place at(t.tid);
     int batch = rtask;
@@ -301,30 +334,17 @@ struct GemmSkinny {
     const X* x = t.template ptr<const X>(a.a) + place(b0, a.a0, place(b1, a.a1, place(b2, a.a2)));
     std::conditional_t<MB == 8, Outputs, NoOutputs> outputs(t, a, i0, n0);
     ChunkedSlices<kStreamStep> slices(t, count);
-    const int k0 = first * kSliceDepth, end = k0 + count * kSliceDepth;
-    Rows rows(t, a, t.inputs(x) + k0 * (V > 1 ? 1 : a.ak), (end < a.K ? end : a.K) - k0);
-    RK_UNROLL(1)
-    for (int p = 1; p < kPieces; ++p) rows.fetch();
-    outputs.bring(t, a);
+    x = t.inputs(x);
     Sums sums = {};
     float square = 0;
-    const int own = at.wk * kDepth + at.t * kOwn;  // the lane's first value of a slice
-    RK_UNROLL(1)
-    for (int i = 0; i < count; i += kPieceSlices) {
-      const X* piece = rows.next(t) + at.g * LDA + own;
-      rows.fetch();
-      RT_UNROLL
-      for (int j = 0; j < kPieceSlices; ++j) {
-        if (i + j >= count) break;
-        Block block;
-        block.take(piece + j * kSliceDepth, a.K - k0 - (i + j) * kSliceDepth - own);
-        multiply_slice(a, block, slices.next(), at, sums, square);
-        slices.done();
-      }
+    if constexpr (Staged) {
+      multiply_staged(t, a, x, at, first, slices, count, outputs, sums, square);
+      t.sync();  // all warps have read A
+    } else {
+      multiply_own(t, a, x, at, first, slices, count, outputs, sums, square);
     }
     float* partial = reinterpret_cast<float*>(t.smem);
     float* squares = partial + kOperands / 4;
-    t.sync();  // all warps have read A
     put_sums(at, sums, partial);
     if constexpr (Norm) {
       square += rt::shfl_xor(t, square, 1);
