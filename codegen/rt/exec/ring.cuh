@@ -1,8 +1,8 @@
 // The weight loader. Which weights a vEU's steps read, and in which order, is known before the launch. So one more warp
 // of the thread block, the loader, walks the vEU's steps ahead of the warps that compute, and copies their weight
-// blocks, cut into chunks, into a ring of stages in shared memory. It waits for free stages and for nothing else, so
-// the stream of weights goes on where steps wait for activations. Example: a ring of 3 stages; step 5 takes chunks 0
-// and 1, step 6 chunks 2 to 4.
+// blocks, cut into chunks, into a ring of stages in shared memory. It waits for free stages, and while too much is on
+// the way, and for nothing else, so the stream of weights goes on where steps wait for activations. Example: a ring of 3
+// stages; step 5 takes chunks 0 and 1, step 6 chunks 2 to 4.
 //
 //   chunk           0   1   2   3   4
 //   stage           0   1   2   0   1      number modulo stages
@@ -67,6 +67,7 @@ class Ring {
   // the rest comes as the rTask gives stages back.
   template <bool Announce = false>
   RT_DEVICE void feed(RingPlace& at, const char* block, uint32_t words, uint32_t chunk_words, Watch& w) {
+    uint32_t most = count_;  // chunks on the way; found out behind the first copy, which does not wait for that
     RT_NO_UNROLL
     while (words > 0) {
       const uint32_t n = words < chunk_words ? words : chunk_words;
@@ -75,11 +76,13 @@ class Ring {
       w.pen.asks(number, 16 * n);
       // In phase 0 every stage is free.
       if (at.phase > 0) wait(full + count_, at.phase - 1, w);
+      if (most < count_) await_landing(at, most, w);
       w.pen.issues(number);
       detail::fill_stage(at_ + at.stage * static_cast<uint32_t>(StageBytes), full, block, 16 * n);
       note_landed(w);
       block += 16 * static_cast<size_t>(n);
       words -= n;
+      most = 16 * chunk_words < kMostBytes ? kMostBytes / (16 * chunk_words) : 1;
       if (++at.stage == count_) {
         at.stage = 0;
         if (Announce && at.phase == 0) detail::allow_next_launch();
@@ -97,6 +100,17 @@ class Ring {
   }
 
  private:
+  // So many bytes may be on the way at once. That is more than the memory brings while one answer is on its way; what
+  // goes beyond it waits in front of the memory, and flags and results of other vEUs wait behind it.
+  static constexpr uint32_t kMostBytes = 64 << 10;
+
+  // Waits until the chunk has landed that is so many chunks in front of the given place.
+  RT_DEVICE void await_landing(RingPlace at, uint32_t chunks, Watch& w) const {
+    const bool wraps = at.stage < chunks;
+    if (wraps && at.phase == 0) return;
+    wait(full_ + (wraps ? at.stage + count_ - chunks : at.stage - chunks), wraps ? at.phase - 1 : at.phase, w);
+  }
+
   // A tracing build's loader looks meanwhile which copies have landed. It must have noted that of a stage's copy before
   // it fills the stage again.
   RT_DEVICE void wait(uint64_t* bar, uint32_t phase, Watch& w) const {
