@@ -110,9 +110,8 @@ func (c *convolution) depthwisePatchCandidate(b *build.Builder, t *tails.Tail, w
 	readBox := c.depthwiseInput(outBox)
 	pro, proArgs := tails.Prologue(c.x.DType(), c.prologue)
 	return &roperator.Candidate{
-		Inst: b.Instance("conv_depthwise_patch", c.kernel[2], c.stride[2], p.columns, p.rows, p.quads, p.room,
-			c.x.DType(), w.DType(),
-			t.Functor, pro),
+		Inst: b.Instance("conv_depthwise_patch", c.kernel[2], c.stride[2], p.columns, p.rows, p.quads,
+			c.depthwiseLoad(), p.room, c.x.DType(), w.DType(), t.Functor, pro),
 		Tasks: int(c.images * p.tr * p.tq),
 		Args: []rkernels.Field{
 			arg.Ref("x", c.x), arg.Ref("w", w), {Name: "out", Value: arg.Operand3(t.Out)},
@@ -126,6 +125,21 @@ func (c *convolution) depthwisePatchCandidate(b *build.Builder, t *tails.Tail, w
 		Writes: []roperator.Access{{View: t.Out, Box: outBox}},
 		Work:   c.depthwisePatchWork(t, w, p, readBox),
 	}
+}
+
+// depthwiseLoad is how many channels one copy of 16 bytes brings, or one of 8 bytes where the image is not aligned to
+// 16.
+func (c *convolution) depthwiseLoad() int64 {
+	const wide = 2 * channelsAtOnce
+	if c.x.DType().Size() != 2 || c.groups%wide != 0 || c.x.Offset%wide != 0 {
+		return channelsAtOnce
+	}
+	for d := range c.x.Shape {
+		if s := c.x.Stride(d); s != 1 && s%wide != 0 {
+			return channelsAtOnce
+		}
+	}
+	return wide
 }
 
 // warpLanes are the threads of a warp, and leastBusy those of as many warps as a multiprocessor runs at once: fewer of

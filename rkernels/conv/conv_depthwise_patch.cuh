@@ -16,8 +16,9 @@
 namespace rk {
 
 // FW is the filter's width and STRIDE that of positions in either direction. An rTask has QUADS times four channels,
-// and ROOM bytes of shared memory. X and W are the element types of input and weights; sums are float32.
-template <int FW, int STRIDE, int RW, int RH, int QUADS, int ROOM, class X, class W, class Epi, class Pro>
+// and ROOM bytes of shared memory. One copy brings LOAD channels of the image. X and W are the element types of input
+// and weights; sums are float32.
+template <int FW, int STRIDE, int RW, int RH, int QUADS, int LOAD, int ROOM, class X, class W, class Epi, class Pro>
 struct ConvDepthwisePatch {
   static constexpr int kThreads = 256;
   static constexpr int kShared = ROOM;
@@ -84,11 +85,11 @@ struct ConvDepthwisePatch {
 
   // What is outside of the image is zero, and so are the channels behind the last one.
   static RT_DEVICE void bring_patch(const rt::Task& t, const Args& a, const X* image, int row0, int c0, Stored* patch) {
-    using Copy = Transfer<X, X, V, Pro>;
-    constexpr int kBatch = Copy::kAsync ? 1 : 4;
+    using Copy = Transfer<X, X, LOAD, Pro>;
+    constexpr int kBatch = Copy::kAsync ? 1 : 16 / LOAD, kLoads = QUADS * V / LOAD;  // kLoads: of a pixel
     const Window& win = a.win;
     const int h0 = row0 * STRIDE - win.pad_h, w0 = -win.pad_w;
-    const int count = a.patch_rows * static_cast<int>(a.patch_columns.d) * QUADS;
+    const int count = a.patch_rows * static_cast<int>(a.patch_columns.d) * kLoads;
     RK_UNROLL(1)
     for (int e = t.tid; e < count; e += kBatch * kThreads) {
       Copy copies[kBatch];
@@ -96,8 +97,8 @@ struct ConvDepthwisePatch {
       bool ok[kBatch];
       RT_UNROLL
       for (int b = 0; b < kBatch; ++b) {
-        int h = (e + b * kThreads) / QUADS;
-        const int channel = (e + b * kThreads) % QUADS * V, w = w0 + take_digit(h, a.patch_columns);
+        int h = (e + b * kThreads) / kLoads;
+        const int channel = (e + b * kThreads) % kLoads * LOAD, w = w0 + take_digit(h, a.patch_columns);
         h += h0;
         ok[b] = static_cast<unsigned>(h) < static_cast<unsigned>(win.in_h) &
                 static_cast<unsigned>(w) < static_cast<unsigned>(win.in_w) & c0 + channel < a.channels;
@@ -107,7 +108,7 @@ struct ConvDepthwisePatch {
       RT_UNROLL
       for (int b = 0; b < kBatch; ++b) {
         if (e + b * kThreads >= count) break;
-        copies[b].put(reinterpret_cast<X*>(patch + e + b * kThreads), from[b], ok[b], a.pro);
+        copies[b].put(reinterpret_cast<X*>(patch) + (e + b * kThreads) * LOAD, from[b], ok[b], a.pro);
       }
     }
   }
