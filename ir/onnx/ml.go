@@ -25,6 +25,7 @@ var mlRules = []rule{
 	{"SVMClassifier", 1, always, svmClassifier, "written out as its formula"},
 	{"SVMRegressor", 1, always, svmRegressor, "written out as its formula"},
 	{"Scaler", 1, always, scaler, asFormula},
+	{"TreeEnsemble", 5, always, treeEnsemble, "comparisons and two products, or a walk through lists of nodes"},
 	{"TreeEnsembleClassifier", 1, always, treeClassifier, "comparisons and two products, or a walk through lists of nodes"},
 	{"TreeEnsembleRegressor", 1, always, treeRegressor, "comparisons and two products, or a walk through lists of nodes"},
 	{"ZipMap", 1, always, zipMap, "the scores, in the order of the labels"},

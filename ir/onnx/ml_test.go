@@ -17,7 +17,7 @@ func newML(in string, out ...string) builder {
 		m = m.in(in)
 	}
 	m.OpsetImport = append(m.OpsetImport, &onnxpb.OperatorSetIdProto{
-		Domain: proto.String("ai.onnx.ml"), Version: proto.Int64(3),
+		Domain: proto.String("ai.onnx.ml"), Version: proto.Int64(5),
 	})
 	return m
 }
@@ -95,11 +95,23 @@ func treeCases() []contribCase {
 		{name: "TreeEnsembleClassifier of two, logistic", in: x, out: two, call: "l,y = TreeEnsembleClassifier(x)",
 			attrs: classes([]int64{0, 0, 0, 0, 0}, []float32{0.5, -0.75, 0.25, -0.5, 0.6}, []int64{0, 1},
 				attr("post_transform", "LOGISTIC"), attr("base_values", []float32{0.1}))},
+		{in: x, call: "y = TreeEnsemble(x)", attrs: leavesApart(0, 1, 2)},
+		{name: "TreeEnsemble of other comparisons", in: x, call: "y = TreeEnsemble(x)", attrs: leavesApart(3, 5, 4)},
 		{name: "TreeEnsembleRegressor of deep trees", in: []string{"x float32[7,6]"}, call: "y = TreeEnsembleRegressor(x)",
 			attrs: deepTrees(3, 12)},
 		{name: "TreeEnsembleClassifier of two", in: x, out: two, call: "l,y = TreeEnsembleClassifier(x)",
 			attrs: classes([]int64{1, 1, 1, 1, 1}, []float32{0.1, 0.4, 0.3, 0.5, 0.2}, []int64{0, 1})},
 	}
+}
+
+// leavesApart are two trees of TreeEnsemble, with the comparisons modes: the first has two of them, the second one.
+func leavesApart(modes ...int64) []*onnxpb.AttributeProto {
+	return attrs(attr("tree_roots", []int64{0, 2}), attr("nodes_featureids", []int64{0, 2, 1}),
+		attr("nodes_splits", tensor("", []float32{0.1, -0.3, 0.2})), attr("nodes_modes", integers("", ir.Uint8, []int64{3}, modes...)),
+		attr("nodes_truenodeids", []int64{1, 0, 3}), attr("nodes_trueleafs", []int64{0, 1, 1}),
+		attr("nodes_falsenodeids", []int64{1, 2, 4}), attr("nodes_falseleafs", []int64{1, 1, 1}),
+		attr("leaf_targetids", []int64{0, 1, 0, 1, 0}), attr("n_targets", 2), attr("aggregate_function", 1),
+		attr("leaf_weights", tensor("", []float32{1, 2, -3, 0.5, 4})))
 }
 
 // deepTrees are full trees whose matrices are too large. They compare in all ways but by equality, and missing numbers

@@ -62,6 +62,12 @@ func readForest(c *rewriting, prefix string, targets int64) grove {
 	if c.refused {
 		return nil
 	}
+	return plantForest(c, trees, order, roots, targets)
+}
+
+// plantForest makes a forest of trees, in the order in which they are listed.
+func plantForest(c *rewriting, trees map[int64]map[int64]*treeNode, order []int64, roots map[int64]int64,
+	targets int64) grove {
 	f := &forest{rewriting: c, trees: int64(len(order)), nodes: 1, leaves: 1, targets: targets}
 	for _, id := range order {
 		inner := int64(0)

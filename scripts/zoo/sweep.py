@@ -78,8 +78,11 @@ def examine(source, name, how, args):
             row.update(exported=False, note=f"{type(e).__name__}: {e}".splitlines()[0][:200])
             return row
         gc.collect()
-        row.update(exported=True)
-        row.update(zoo.examine("-", str(path), flags, args))
+        row.update(exported=True, compiles=False, note="")
+        try:
+            row.update(zoo.examine("-", str(path), flags, args))
+        except Exception as e:  # one model's failure costs its row
+            row.update(note=f"{type(e).__name__}: {e}"[:300])
     return row
 
 

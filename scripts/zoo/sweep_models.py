@@ -1,4 +1,5 @@
 """Models of other libraries, with random weights and configurations as small as their kinds allow."""
+import contextlib
 import inspect
 
 import torch
@@ -75,7 +76,7 @@ def source_of(name):
     import torchvision
 
     return ("torchvision", name, ["script"]) if name in torchvision.models.list_models() else \
-        ("timm", name, ["dynamo"]) if "." not in name and is_timm(name) else ("transformers", name, ["script"])
+        ("timm", name, ["dynamo"]) if "." not in name and is_timm(name) else ("transformers", name, ["dynamo"])
 
 
 def is_timm(name):
@@ -168,7 +169,8 @@ def shrink(config, extra):
         except (AttributeError, NotImplementedError):
             continue
     if getattr(config, "layer_types", None) and hasattr(config, "num_hidden_layers"):
-        config.layer_types = config.layer_types[:config.num_hidden_layers]
+        with contextlib.suppress(AttributeError):  # some derive it from the number
+            config.layer_types = config.layer_types[:config.num_hidden_layers]
 
 
 def inputs_of(model, config):

@@ -40,7 +40,7 @@ def pipelines():
         "large forest": lambda: ensemble.RandomForestRegressor(500, max_depth=8, random_state=0),
         "boosting": lambda: ensemble.GradientBoostingClassifier(n_estimators=30, random_state=0),
         "histogram boosting": lambda: ensemble.HistGradientBoostingRegressor(max_iter=30, random_state=0),
-        "isolation forest": lambda: ensemble.IsolationForest(20, random_state=0),
+        "isolation forest": lambda: ensemble.IsolationForest(n_estimators=20, random_state=0),
         "neighbours": lambda: neighbors.KNeighborsClassifier(5),
         "neighbours' mean": lambda: neighbors.KNeighborsRegressor(4),
         "naive bayes": lambda: naive_bayes.GaussianNB(),
@@ -55,7 +55,7 @@ def pipelines():
         "stacked": lambda: ensemble.StackingClassifier(
             [("a", linear_model.LogisticRegression()), ("b", tree.DecisionTreeClassifier(max_depth=3, random_state=0))]),
         "voting": lambda: ensemble.VotingClassifier(
-            [("a", linear_model.LogisticRegression()), ("b", naive_bayes.GaussianNB())], voting="soft"),
+            [("a", linear_model.LogisticRegression()), ("b", naive_bayes.GaussianNB())], voting="soft", flatten_transform=False),
         "ada boost": lambda: ensemble.AdaBoostClassifier(n_estimators=10, random_state=0),
     }
 
