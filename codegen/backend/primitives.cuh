@@ -42,6 +42,8 @@ RT_DEVICE void sync_warp();
 RT_DEVICE bool all_lanes(bool predicate);
 // v, which is the same in all lanes, in a form that shows the compiler that it is: branches by it do not diverge.
 RT_DEVICE int same_in_warp(int v);
+// The same of a place in shared memory.
+RT_DEVICE const char* operand_in_warp(const char* p);
 // The value of lane `lane`, of the lane whose number differs by mask, of the lane delta further on (shfl.sync).
 template <class T>
 RT_DEVICE T shfl(T v, int lane);

@@ -53,19 +53,16 @@ type groupCost struct{ stage, drain float64 }
 // The costs are fitted to whole models on an H200, of which tiles of warp groups made some slower when drains were left
 // out; those of 16 bits to what launches add to the time of chains of products.
 var (
-	tf32Cost  = groupCost{240e3, 8}
-	splitCost = groupCost{100e3, 8}
-	halfCost  = groupCost{70e3, 5}
-	byteCost  = groupCost{150e3, 8}
+	tf32Cost   = groupCost{240e3, 8}
+	splitCost  = groupCost{100e3, 8}
+	narrowCost = groupCost{70e3, 5}
 )
 
 // cost is that of the shape's tiles.
 func (s TileShape) cost() groupCost {
 	switch {
-	case s.multiplied == ir.Int8:
-		return byteCost
-	case isHalf(s.multiplied):
-		return halfCost
+	case s.multiplied == ir.Int8, isHalf(s.multiplied):
+		return narrowCost
 	case s.split:
 		return splitCost
 	}

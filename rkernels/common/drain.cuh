@@ -91,8 +91,8 @@ struct PackDrain {
   static constexpr int kWanted = kElements > Epi::kPack ? kElements / Epi::kPack : 1;
   static constexpr int kBatch = kWanted * kRows <= Rows ? kWanted : Rows / kRows;
   // Memory answers later than a turn of the loop takes, above all where a long epilogue has one pack a turn. So the
-  // operands of rows come for kSpan turns at once, while those of the turns before are used: in 16 registers at most, or
-  // half of them beside many sums. Of more operands, or in the only turn, what a turn needs comes in it: kSpan is 0.
+  // operands of rows come for kSpan turns at once, while those of the turns before are used: in 16 registers at most,
+  // or half of them beside many sums. Of more operands, or in the only turn, what a turn needs comes in it: kSpan is 0.
   static constexpr int kTurns = Rows / (kBatch * kRows), kBytes = kBatch * static_cast<int>(sizeof(typename Epi::Row));
   static constexpr int kRoom = (Most < 16 ? 16 : 32) / kBytes, kMostSpan = kTurns < 4 ? kTurns : 4;
   static constexpr bool kWords = !std::is_empty_v<typename Epi::Row> && sizeof(typename Epi::Row) % 4 == 0;

@@ -9,9 +9,9 @@
 //   threads        begin s │ s - 1 is done: give its B back │ A(s + 1) has come: send for more │ B(s + 1) has come │ …
 //   tensor cores   s - 1   │ s ───────────────────────────────────────────────────────────────────────────────────▶ …
 //
-// Numbers of 16 bits are multiplied as they are, and tensor cores read their A in shared memory. Those of float32 pass
-// through registers, where they are rounded to tf32 or split: tensor cores would cut off what does not fit, which shows
-// as a bias. Integers of 8 bits pass through registers as they are.
+// Numbers of 16 bits and integers of 8 bits are multiplied as they are, and tensor cores read their A in shared memory.
+// Numbers of float32 pass through registers, where they are rounded to tf32 or split: tensor cores would cut off what
+// does not fit, which shows as a bias.
 #pragma once
 
 #include "common/mma.cuh"
@@ -28,15 +28,15 @@ struct GroupPlace;
 // stage, where n values are 16 bytes. With three products the values are of float16, and there are two such planes a
 // stage, hi before lo. A is the element type of the left operand in memory, E of what is multiplied: of integers of 8
 // bits these are the types of the left and of the right operand, and a stage holds bytes of either. Swizzled says that
-// the rows of A may be swizzled in shared memory (common/loaders.cuh). Of those that are, numbers of 16 bits are read
-// there by tensor cores.
+// the rows of A may be swizzled in shared memory (common/loaders.cuh). Of those that are, numbers of 16 and 8 bits
+// are read there by tensor cores.
 template <class A, class E, int BM_, int BN_, int KG_, int ST_, int Products_, bool Swizzled_>
 struct GroupTile {
   using Element = E;
   static constexpr int BM = BM_, BN = BN_, KG = KG_, ST = ST_;
   static constexpr int kProducts = Products_;
   static constexpr bool kSplit = Products_ == 3, kSwizzled = Swizzled_ && !kSplit;
-  static constexpr bool kShareA = kSwizzled && sizeof(E) == 2;
+  static constexpr bool kShareA = kSwizzled && sizeof(E) <= 2;
   using Multiplied = std::conditional_t<Products_ == 3, half, E>;
   static constexpr int kSize = sizeof(E), kPer = 16 / kSize;
   static constexpr int kDeep = 32 / sizeof(Multiplied);  // values of k of a product
@@ -300,9 +300,10 @@ class GroupProducts {
   // Begins the products of part P of a turn.
   template <int P>
   RT_DEVICE void begin(typename T::Acc& acc, typename T::Acc& apart) {
-    if constexpr (P % T::kParts == 0) b_ = stages_.next() + at_.kg * (T::kPlane / T::KG);
+    if constexpr (P % T::kParts == 0) b_ = rt::operand_in_warp(stages_.next() + at_.kg * (T::kPlane / T::KG));
     const char* b = b_ + P % T::kParts * T::kSteps * (2 * T::kPitch);
     const auto& a = fragments_[P % 2];
+    const char* rows = T::kShareA ? rt::operand_in_warp(reinterpret_cast<const char*>(from_)) : nullptr;
     rt::multiply_begin();
     if constexpr (T::kProducts == 3) {
       RT_UNROLL
@@ -314,7 +315,7 @@ class GroupProducts {
     RT_UNROLL
     for (int k = 0; k < T::kSteps; ++k) {
       if constexpr (T::kShareA) {
-        begin_product<T>(reinterpret_cast<const char*>(from_ + k * T::kDeep), b + k * (2 * T::kPitch), true, acc);
+        begin_product<T>(rows + k * 32, b + k * (2 * T::kPitch), true, acc);
       } else {
         begin_product<T>(a[k].hi, b + k * (2 * T::kPitch), true, T::kProducts == 3 ? apart : acc);
       }

@@ -177,8 +177,8 @@ struct ConvTaps {
    private:
     RT_DEVICE char* stage(int s) const { return image_ + s % 2 * a_.stage; }
 
-    // Begins to bring the next stage of the image: a thread has 16 bytes of every so many pixels. That many is a multiple
-    // of eight, so that they are at the same place of each row.
+    // Begins to bring the next stage of the image: a thread has 16 bytes of every so many pixels, at the same place of
+    // each row, since that many is a multiple of eight.
     RT_DEVICE void send() {
       using Copy = Transfer<In, E, kUnit, Pro>;
       constexpr int kStep = kThreads / kUnits, kBatch = 4;
@@ -235,7 +235,8 @@ struct ConvTaps {
 
     // Begins the products of a tap, whose pixel of the group's first row is given.
     RT_DEVICE void begin(const char* pixel, Acc& acc) {
-      const char* b = stages_.next();
+      const char* b = rt::operand_in_warp(stages_.next());
+      pixel = rt::operand_in_warp(pixel);
       rt::multiply_begin();
       RT_UNROLL
       for (int k = 0; k < kPixel / 32; ++k) {

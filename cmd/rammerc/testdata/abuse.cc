@@ -160,8 +160,8 @@ void damaged_weights(const char* weights, const char* other) {
     std::fclose(f);
     refused(what, path.c_str());
   };
-  for (const size_t n : {size_t{0}, size_t{1}, size_t{7}, size_t{8}, size_t{31}, good.size() / 2, good.size() - 9,
-                         good.size() - 1}) {
+  for (const size_t n :
+       {size_t{0}, size_t{1}, size_t{7}, size_t{8}, size_t{31}, good.size() / 2, good.size() - 9, good.size() - 1}) {
     with("weights cut to " + std::to_string(n), std::vector<char>(good.begin(), good.begin() + static_cast<long>(n)));
   }
   for (size_t at = 0; at < good.size(); at += good.size() / 13 + 1) {

@@ -7,14 +7,15 @@ namespace rt::detail {
 // The matrix descriptor of an operand in blocks: its address, the bytes from one block of depths to the next, and those
 // from eight columns or rows to the next eight, which are 128; without swizzling.
 RT_DEVICE uint64_t group_operand(const void* b, int pitch) {
-  return uint64_t{128 >> 4} << 32 | static_cast<uint64_t>(pitch >> 4) << 16 | (shared_address(b) & 0x3ffff) >> 4;
+  return uint64_t{128 >> 4} << 32 | static_cast<uint64_t>(pitch >> 4) << 16 | shared_address(b) >> 4;
 }
 
 // The descriptor of rows of 128 bytes with a swizzle of as many: 1024 bytes from eight rows to the next eight. The
-// hardware exchanges runs by the bits of their addresses, so that the first row may be any one. Where rows are depths, it has the bytes from the rows of 64 columns to those of the next 64, too.
+// hardware exchanges runs by the bits of their addresses, so that the first row may be any one. Where rows are depths, it
+// has the bytes from the rows of 64 columns to those of the next 64, too.
 RT_DEVICE uint64_t swizzled_operand(const void* a, int pitch = 16) {
   return uint64_t{1} << 62 | uint64_t{1024 >> 4} << 32 | static_cast<uint64_t>(pitch >> 4) << 16 |
-         (shared_address(a) & 0x3ffff) >> 4;
+         shared_address(a) >> 4;
 }
 
 // What the instructions of N columns are called with: inline PTX has no lists of registers but those that are written

@@ -216,7 +216,8 @@ inline void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], cons
 inline void read_rows(GroupProduct& p) {
   const int warp = thread_index() % 128 / emu::kWarp, g = thread_index() % emu::kWarp / 4;
   for (int k = 0; k < 8; ++k) {
-    for (int lower = 0; lower < 2; ++lower) std::memcpy(&p.rows[lower][k], swizzled_place(p.a, 128 * (16 * warp + g + 8 * lower) + 4 * k), 4);
+    for (int lower = 0; lower < 2; ++lower)
+      std::memcpy(&p.rows[lower][k], swizzled_place(p.a, 128 * (16 * warp + g + 8 * lower) + 4 * k), 4);
   }
 }
 

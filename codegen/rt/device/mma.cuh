@@ -69,6 +69,9 @@ template <int N>
 RT_DEVICE void multiply_bf16_depths(float (&d)[N / 2], const uint32_t (&a)[4], const void* b, int pitch, bool add) {
   detail::multiply_bf16_depths<N>(d, a, b, pitch, add);
 }
+// A place of an operand in shared memory that is the same in all lanes of a warp. Compilers know it of the result, and
+// make the descriptors of matrices without moving them from registers of lanes.
+RT_DEVICE const char* operand_in_warp(const char* p) { return detail::operand_in_warp(p); }
 // Shared memory from the next multiple of so many bytes on.
 template <int Bytes>
 RT_DEVICE char* aligned_shared(char* p) {

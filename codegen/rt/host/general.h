@@ -29,7 +29,7 @@ struct Range {
   int value_count;
   bool found;    // the device finds the extent
   bool derived;  // it is a sum of others
-  int output;  // the output of the model that tells it, or -1 where no tensor of the caller has it
+  int output;    // the output of the model that tells it, or -1 where no tensor of the caller has it
 };
 
 // A part of a dim of a tensor: the largest extent, and the number of the range that it belongs to, or -1.
