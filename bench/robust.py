@@ -112,7 +112,7 @@ def missing(folder):
 
 CASES = {  # the status that is wanted, words of the message, and which library
     "out_of_memory": (5, "MiB are free"), "leak": (0, ""), "device_lost": (10, ""), "no_device": (11, "no CUDA device"),
-    "wrong_gpu": (4, "sm_"), "damaged": (3, ""), "missing": (2, ".weights"),
+    "wrong_gpu": (4, "compute capability"), "damaged": (3, ""), "missing": (2, ".weights"),
 }
 
 

@@ -17,28 +17,28 @@ static void *in, *want; /* an input, and its output */
 static size_t bytes, out_bytes;
 static int failures;
 
-static void fail(const char *what, const stencil_ctx *ctx, int status) {
+static void fail(const char* what, const stencil_ctx* ctx, int status) {
   printf("%s: status %d, %s\n", what, status, stencil_last_error(ctx));
   __atomic_fetch_add(&failures, 1, __ATOMIC_RELAXED);
 }
 
-static void cycle(void *out) {
-  stencil_ctx *ctx = NULL;
+static void cycle(void* out) {
+  stencil_ctx* ctx = NULL;
   int status = stencil_create(NULL, &ctx);
   if (status != stencil_OK) {
     fail("create", NULL, status);
     return;
   }
   memset(out, 0, out_bytes);
-  status = stencil_run(ctx, (const void *const *)&in, &out, stencil_HOST);
+  status = stencil_run(ctx, (const void* const*)&in, &out, stencil_HOST);
   if (status != stencil_OK) fail("run", ctx, status);
   if (memcmp(out, want, out_bytes) != 0) fail("other bits", ctx, 0);
   stencil_destroy(ctx);
 }
 
-static void *cycles(void *n) {
-  void *out = malloc(out_bytes);
-  for (int i = 0; i < *(int *)n; ++i) cycle(out);
+static void* cycles(void* n) {
+  void* out = malloc(out_bytes);
+  for (int i = 0; i < *(int*)n; ++i) cycle(out);
   free(out);
   return NULL;
 }
@@ -51,7 +51,7 @@ static void at_once(int n) {
 
 static long resident_kb(void) {
   long pages = 0, ignored = 0;
-  FILE *f = fopen("/proc/self/statm", "r");
+  FILE* f = fopen("/proc/self/statm", "r");
   if (!f || fscanf(f, "%ld %ld", &ignored, &pages) != 2) pages = 0;
   if (f) fclose(f);
   return pages * (sysconf(_SC_PAGESIZE) / 1024);
@@ -64,7 +64,7 @@ static long held_kb(void) {
 }
 
 static int open_files(void) {
-  DIR *d = opendir("/proc/self/fd");
+  DIR* d = opendir("/proc/self/fd");
   int n = 0;
   while (d && readdir(d)) ++n;
   if (d) closedir(d);
@@ -72,8 +72,8 @@ static int open_files(void) {
 }
 
 /* A child of fork can neither use nor harm its parent's context. */
-static void forked(void *out) {
-  stencil_ctx *ctx = NULL;
+static void forked(void* out) {
+  stencil_ctx* ctx = NULL;
   int status = stencil_create(NULL, &ctx), child = 0;
   if (status != stencil_OK) {
     fail("create before fork", NULL, status);
@@ -81,7 +81,7 @@ static void forked(void *out) {
   }
   const pid_t pid = fork();
   if (pid == 0) {
-    status = stencil_run(ctx, (const void *const *)&in, &out, stencil_HOST);
+    status = stencil_run(ctx, (const void* const*)&in, &out, stencil_HOST);
     const int right = status == stencil_BAD_ARGUMENT && strstr(stencil_last_error(ctx), "before fork");
     stencil_destroy(ctx);
     _exit(right ? 0 : 1);
@@ -89,26 +89,26 @@ static void forked(void *out) {
   waitpid(pid, &child, 0);
   if (!WIFEXITED(child) || WEXITSTATUS(child) != 0) fail("a child's run", ctx, child);
   memset(out, 0, out_bytes);
-  status = stencil_run(ctx, (const void *const *)&in, &out, stencil_HOST);
+  status = stencil_run(ctx, (const void* const*)&in, &out, stencil_HOST);
   if (status != stencil_OK || memcmp(out, want, out_bytes) != 0) fail("the parent's run", ctx, status);
   stencil_destroy(ctx);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   int n = argc > 1 ? atoi(argv[1]) : 100;
   bytes = stencil_io_info()->inputs[0].bytes;
   in = malloc(bytes);
   out_bytes = stencil_io_info()->outputs[0].bytes;
   want = malloc(out_bytes);
-  void *out = malloc(out_bytes);
-  for (size_t i = 0; i < bytes / sizeof(float); ++i) ((float *)in)[i] = (float)(i % 17) - 8;
-  stencil_ctx *ctx = NULL;
+  void* out = malloc(out_bytes);
+  for (size_t i = 0; i < bytes / sizeof(float); ++i) ((float*)in)[i] = (float)(i % 17) - 8;
+  stencil_ctx* ctx = NULL;
   int status = stencil_create(NULL, &ctx);
   if (status != stencil_OK) {
     printf("status %d: %s\n", status, stencil_last_error(NULL));
     return 2;
   }
-  status = stencil_run(ctx, (const void *const *)&in, &want, stencil_HOST);
+  status = stencil_run(ctx, (const void* const*)&in, &want, stencil_HOST);
   if (status != stencil_OK) fail("the first run", ctx, status);
   stencil_destroy(ctx);
   forked(out);
@@ -124,7 +124,8 @@ int main(int argc, char **argv) {
   /* Allocators of threads keep what is free, in pieces; a context alone would be more than that. */
   if (grown > 65536) printf("memory grew by %ld KB in %d cycles\n", grown, n * kThreads), ++failures;
   if (open_files() > files) printf("%d files are open, there were %d\n", open_files(), files), ++failures;
-  fprintf(stderr, "%d cycles: %ld KB more are held, %ld KB more resident, %d files\n", n * kThreads, leaked, grown, open_files());
+  fprintf(stderr, "%d cycles: %ld KB more are held, %ld KB more resident, %d files\n", n * kThreads, leaked, grown,
+          open_files());
   printf("%d failures\n", failures);
   return 0;
 }

@@ -49,6 +49,16 @@ type extKey struct {
 // exporter writes many of those.
 const maxOverlap = 4
 
+// unreadable is the error of a file that cannot be opened. All tensors in it have the same one, which is reported once.
+type unreadable struct {
+	location string
+	err      error
+}
+
+func (u *unreadable) Error() string { return u.err.Error() }
+
+func (u *unreadable) Unwrap() error { return u.err }
+
 func newExternal(dir string) *external {
 	return &external{dir: dir, files: map[string]*dataFile{}, cache: map[extKey]any{}}
 }
@@ -117,7 +127,7 @@ func (e *external) read(kv []*onnxpb.StringStringEntryProto, d ir.DType, n int64
 	}
 	f := e.open(x.location)
 	if f.err != nil {
-		return nil, f.err
+		return nil, &unreadable{x.location, f.err}
 	}
 	if x.offset > f.size || want > f.size-x.offset {
 		return nil, fmt.Errorf("external data %q is too short: bytes %d to %d are wanted, the file has %d",

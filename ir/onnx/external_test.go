@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir/onnx"
 	"github.com/rammerc/rammerc/ir/onnx/onnxpb"
 )
@@ -98,6 +99,22 @@ func TestExternalData(t *testing.T) {
 			!strings.Contains(err.Error(), `initializer "w"`):
 			t.Errorf("%v: got %v, want external-data with %q", c.kv, err, c.want)
 		}
+	}
+}
+
+// A file that is missing is one error, however many tensors lie in it; another file is another.
+func TestMissingFileIsOneError(t *testing.T) {
+	m := newModel(17).out("y float32[2]").init(external("a", "location", "none.bin")).
+		init(external("b", "location", "none.bin", "offset", "8")).init(external("c", "location", "other.bin")).
+		node("s = Add(a,b)").node("y = Add(s,c)")
+	path := filepath.Join(t.TempDir(), "m.onnx")
+	if err := os.WriteFile(path, m.bytes(t), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	_, err := onnx.Load(path, onnx.Options{})
+	list := diag.All(err)
+	if len(list) != 2 || !strings.Contains(list[0].Message, "none.bin") || !strings.Contains(list[1].Message, "other.bin") {
+		t.Errorf("%v", err)
 	}
 }
 

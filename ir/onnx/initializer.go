@@ -65,7 +65,10 @@ func (s *scope) initializer(index int, name string, t *ir.Tensor, err error) {
 		return
 	}
 	if err != nil {
-		s.im.portf(tensorID(err), port, "", "%v", err)
+		var file *unreadable
+		if !errors.As(err, &file) || s.im.once("file "+file.location) {
+			s.im.portf(tensorID(err), port, "", "%v", err)
+		}
 		s.im.poison(v)
 		return
 	}

@@ -50,7 +50,8 @@ func serve(address string, workers, queue int, delay, drain, patience time.Durat
 		}
 		models = append(models, m)
 	}
-	described, err := json.Marshal(map[string]any{"inputs": describe(models[0].Inputs), "outputs": describe(models[0].Outputs)})
+	described, err := json.Marshal(map[string]any{"inputs": describe(models[0].Inputs),
+		"outputs": describe(models[0].Outputs)})
 	if err != nil {
 		return err
 	}

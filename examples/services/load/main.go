@@ -63,7 +63,8 @@ func main() {
 	out := flag.String("out", "", "file for the result, as JSON")
 	flag.Parse()
 	t := &tester{url: "http://" + *address, command: flag.Args()}
-	t.client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 512}}
+	t.client = &http.Client{Timeout: 30 * time.Second,
+		Transport: &http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 512}}
 	r, err := t.run(*seconds, *share, *connections)
 	if err != nil {
 		t.kill()
@@ -100,7 +101,8 @@ func (t *tester) run(seconds, share float64, connections int) (*result, error) {
 	if err := t.sample(); err != nil {
 		return nil, err
 	}
-	r := &result{Schema: "rammerc/service-load/v1", Service: filepath.Base(t.command[0]), CPUs: runtime.NumCPU(), Problems: []string{}}
+	r := &result{Schema: "rammerc/service-load/v1", Service: filepath.Base(t.command[0]), CPUs: runtime.NumCPU(),
+		Problems: []string{}}
 	r.Saturation = t.saturate(connections, min(10, max(2, seconds/10)))
 	r.Rate = share * r.Saturation
 	before := t.samples()
@@ -125,7 +127,8 @@ func (r *result) judge() {
 	bad(r.Errors > 0, "%d requests failed", r.Errors)
 	// Garbage collectors and allocators settle late: a tenth and 8 MB are no leak.
 	bad(r.MemoryMB[1] > 1.1*r.MemoryMB[0]+8, "memory grew from %.1f to %.1f MB", r.MemoryMB[0], r.MemoryMB[1])
-	bad(r.KilledLost > r.KilledOnTheWay, "%d requests were lost, and %d were on their way", r.KilledLost, r.KilledOnTheWay)
+	bad(r.KilledLost > r.KilledOnTheWay, "%d requests were lost, and %d were on their way", r.KilledLost,
+		r.KilledOnTheWay)
 	bad(r.StoppedCut > 0, "%d answers were cut off by SIGTERM", r.StoppedCut)
 	bad(r.StopStatus != 0, "exit status %d after SIGTERM", r.StopStatus)
 }
@@ -333,7 +336,8 @@ func (t *tester) underLoad(rate float64, end func()) (lost, onTheWay int) {
 		all.Go(func() {
 			answer, code, err := t.send()
 			t.onTheWay.Add(-1)
-			if refused := err != nil && errors.Is(err, syscall.ECONNREFUSED); !refused && (err != nil || code == http.StatusOK && !t.right(answer)) {
+			if refused := err != nil && errors.Is(err, syscall.ECONNREFUSED); !refused &&
+				(err != nil || code == http.StatusOK && !t.right(answer)) {
 				failed.Add(1)
 			}
 		})
