@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rammerc/rammerc/internal/runner"
@@ -311,6 +312,16 @@ func TestWeightsFile(t *testing.T) {
 		var status *runner.StatusError
 		if !errors.As(err, &status) || status.Code != c.code || !strings.Contains(status.Text, c.want) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
+		}
+	}
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, dir, "/dev/zero"} {
+		_, err := runner.Open(t.Context(), lib, runner.Options{Weights: path})
+		if err == nil || !strings.Contains(err.Error(), "is not a regular file") {
+			t.Errorf("%s: got %v", path, err)
 		}
 	}
 	_, err = runner.Open(t.Context(), lib, runner.Options{Weights: filepath.Join(dir, "none")})

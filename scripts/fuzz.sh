@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every fuzz target of the module in turn, each for the given time (default 10m), or with TOTAL=SECONDS in the
-# environment each for its share of that. ONLY=PATTERN picks targets by "package Name", such as 'ir/onnx FuzzNodes$'.
+# environment each for its share of that. ONLY=PATTERN picks targets by "package Name", such as 'ir/onnx FuzzNodes$',
+# and PACKAGES says where they are looked for (default: everywhere).
 # What a target finds lies in testdata/fuzz of its package afterwards.
 #
 # When an input reaches new code, Go first looks for a shorter one that does so too. By default it may look for 60 s
@@ -49,7 +50,7 @@ rate() {
 }
 
 targets=()
-for package in $("$go" list ./...); do
+for package in $("$go" list ${PACKAGES:-./...}); do
   for target in $("$go" test -list '^Fuzz' "$package" | grep '^Fuzz'); do
     [[ "$package $target" =~ ${ONLY:-.} ]] && targets+=("$package $target")
   done

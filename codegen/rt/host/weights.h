@@ -16,6 +16,7 @@
 #include <vector>
 
 #include <dlfcn.h>
+#include <sys/stat.h>
 
 #include "rt/exec/executor.cuh"
 #include "rt/host/hash.h"
@@ -36,8 +37,13 @@ inline std::string library_folder() {
 
 class WeightsReader {
  public:
-  WeightsReader(const Model& m, const std::string& path)
-      : model_(m), path_(path), file_(std::fopen(path.c_str(), "rb")) {
+  WeightsReader(const Model& m, const std::string& path) : model_(m), path_(path) {
+    // Opening a pipe would wait for whoever writes into it.
+    struct stat found;
+    if (stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) {
+      throw Error{kWeightsMissing, "weights file " + path + " is not a regular file"};
+    }
+    file_.reset(std::fopen(path.c_str(), "rb"));
     if (!file_) throw Error{kWeightsMissing, "weights file " + path + ": " + std::strerror(errno)};
     WeightsHeader h;
     if (std::fread(&h, 1, sizeof h, file_.get()) != sizeof h ||
