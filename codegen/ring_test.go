@@ -108,8 +108,8 @@ var ringFaults = []struct{ name, old, new string }{
 	{"LATE_READ", "const float* coef = reinterpret_cast<const float*>(s.front());",
 		"const float* coef = reinterpret_cast<const float*>(s.front());\n" +
 			"      if (FAULT) { rt::Stream early = s; early.pop(); }"},
-	{"NO_LOADER", "  for (uint32_t i = mine.first; i < mine.last; i += 32) {\n",
-		"  for (uint32_t i = mine.first; i < mine.last && !FAULT; i += 32) {\n"},
+	{"NO_LOADER", "  for (uint32_t i = mine.first; i < mine.last;) {\n",
+		"  for (uint32_t i = mine.first; i < mine.last && !FAULT;) {\n"},
 }
 
 // emitFaulty emits a program that streams, with the faults.
