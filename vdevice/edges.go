@@ -224,11 +224,6 @@ func (s *Step) Polls() int {
 	return n
 }
 
-// learns reports that the step knows other steps to be complete by its edges.
-func (s *Step) learns() bool {
-	return slices.ContainsFunc(s.In, func(e Edge) bool { return e.row().knows == completion })
-}
-
 // join adds edges of a kind that comes after those that the step has.
 func (s *Step) join(edges []Edge) {
 	if s.In == nil {

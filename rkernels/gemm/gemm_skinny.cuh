@@ -10,13 +10,13 @@
 //	     └────────┘                8
 //
 // Weights go from the ring to registers, and are multiplied. What a warp multiplies at a time is a block: kDepth values
-// of k, which are 64 bytes of a row of E, by C tiles of 16 columns. A lane has 16 of these 64 bytes, which make the right
-// fragments of two instructions.
+// of k, which are 64 bytes of a row of E, by C tiles of 16 columns. A lane has 16 of these 64 bytes, which make the
+// right fragments of two instructions.
 //
-// A comes to registers from memory, since each warp has values of k of its own; while a block is multiplied, the rows of
-// the next ones are on their way. With Staged, A comes to shared memory in pieces, of which several are on the way at
-// once. An rTask of few slices has its first products later then; one of many would else have too few bytes of A on the
-// way for the time that memory takes while weights stream.
+// A comes to registers from memory, since each warp has values of k of its own; while a block is multiplied, the rows
+// of the next ones are on their way. With Staged, A comes to shared memory in pieces, of which several are on the way
+// at once. An rTask of few slices has its first products later then; one of many would else have too few bytes of A on
+// the way for the time that memory takes while weights stream.
 //
 // With Norm the rows of A are normalised, and with Pairs = 2 tiles of two products take turns, as in streamed_rows.cuh.
 #pragma once

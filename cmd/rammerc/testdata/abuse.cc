@@ -1,6 +1,7 @@
 // Uses the C interface of any library as nobody should, in a program that is built with AddressSanitizer and
-// UndefinedBehaviorSanitizer. LIBRARY is the library's name; its sources are a part of the program, so that the sanitizers
-// see all of it. Each misuse has a status and a message, and the runs after it give the bytes of the first one.
+// UndefinedBehaviorSanitizer. LIBRARY is the library's name; its sources are a part of the program, so that the
+// sanitizers see all of it. Each misuse has a status and a message, and the runs after it give the bytes of the first
+// one.
 //
 //	abuse WEIGHTS OTHER [CONTEXTS]
 //

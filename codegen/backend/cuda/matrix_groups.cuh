@@ -11,8 +11,8 @@ RT_DEVICE uint64_t group_operand(const void* b, int pitch) {
 }
 
 // The descriptor of rows of 128 bytes with a swizzle of as many: 1024 bytes from eight rows to the next eight. The
-// hardware exchanges runs by the bits of their addresses, so that the first row may be any one. Where rows are depths, it
-// has the bytes from the rows of 64 columns to those of the next 64, too.
+// hardware exchanges runs by the bits of their addresses, so that the first row may be any one. Where rows are depths,
+// it has the bytes from the rows of 64 columns to those of the next 64, too.
 RT_DEVICE uint64_t swizzled_operand(const void* a, int pitch = 16) {
   return uint64_t{1} << 62 | uint64_t{1024 >> 4} << 32 | static_cast<uint64_t>(pitch >> 4) << 16 |
          shared_address(a) >> 4;

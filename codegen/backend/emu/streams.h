@@ -1,6 +1,6 @@
 // Streams of the emulator. What is put on a stream happens at once, except while a Together lives: then launches, marks
-// and joins wait in a queue for each stream, and are carried out in an order drawn from a seed, among those that streams
-// and events allow. So the order comes from the same calls that order launches on a GPU.
+// and joins wait in a queue for each stream, and are carried out in an order drawn from a seed, among those that
+// streams and events allow. So the order comes from the same calls that order launches on a GPU.
 #pragma once
 
 #include "rt/host/environment.h"

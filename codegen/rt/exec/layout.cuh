@@ -16,8 +16,8 @@ namespace rt {
 template <int StageBytes>
 class Ring;  // ring.cuh
 
-// How the tests of conditions came out, for the loader: over how many steps to jump (jump.cuh). The results of two tests
-// are there, because the loader may read that of the one before while the next is made.
+// How the tests of conditions came out, for the loader: over how many steps to jump (jump.cuh). The results of two
+// tests are there, because the loader may read that of the one before while the next is made.
 template <bool Jumps>
 struct Verdicts {};
 template <>

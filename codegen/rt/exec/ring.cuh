@@ -1,8 +1,8 @@
 // The weight loader. Which weights a vEU's steps read, and in which order, is known before the launch. So one more warp
 // of the thread block, the loader, walks the vEU's steps ahead of the warps that compute, and copies their weight
 // blocks, cut into chunks, into a ring of stages in shared memory. It waits for free stages, and while too much is on
-// the way, and for nothing else, so the stream of weights goes on where steps wait for activations. Example: a ring of 3
-// stages; step 5 takes chunks 0 and 1, step 6 chunks 2 to 4.
+// the way, and for nothing else, so the stream of weights goes on where steps wait for activations. Example: a ring of
+// 3 stages; step 5 takes chunks 0 and 1, step 6 chunks 2 to 4.
 //
 //   chunk           0   1   2   3   4
 //   stage           0   1   2   0   1      number modulo stages

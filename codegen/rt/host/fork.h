@@ -1,5 +1,5 @@
-// Processes that fork has made. They have their parent's memory, but none of its threads, and CUDA does not work in them
-// once the parent has used it. What belongs to the parent must not be touched there.
+// Processes that fork has made. They have their parent's memory, but none of its threads, and CUDA does not work in
+// them once the parent has used it. What belongs to the parent must not be touched there.
 #pragma once
 
 #if defined(__unix__) || defined(__APPLE__)

@@ -191,8 +191,8 @@ class GeneralContext {
     }
   }
 
-  // Takes the ranges' extents from the dims of input i. Every dim of an input is a number, one range, or a sum of ranges
-  // that other dims tell.
+  // Takes the ranges' extents from the dims of input i. Every dim of an input is a number, one range, or a sum of
+  // ranges that other dims tell.
   void read_dims(int i, const int64_t* dims, std::vector<int64_t>& extents) const {
     const GeneralPort& port = general_.inputs[i];
     if (!dims && port.rank > 0) throw Error{kBadArgument, "the dims of input " + std::string(port.name) + " are null"};

@@ -18,7 +18,8 @@
 //      Its context replaces the one before, unless none could be made
 //   8  sets the extents of what follows: instead of inputs, an int64 for each dim of each input is behind the request;
 //      the reply holds the inputs and outputs with these extents, as JSON
-//   9  a contexts at once, each in a thread, b runs of each; the reply holds doubles, milliseconds: how long all took, and
+//   9  a contexts at once, each in a thread, b runs of each; the reply holds doubles, milliseconds: how long all took,
+//      and
 //      each run
 //   10 a copies of all inputs to the device and of all outputs back, without runs; the reply holds 2a doubles
 #include <unistd.h>
