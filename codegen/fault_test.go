@@ -290,6 +290,10 @@ func TestWeightsFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	larger, err := os.ReadFile(filepath.Join(emitStencil(t, newStencilPlan(t, 2, 3, 128), Options{}), "stencil.weights"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	flipped := append([]byte{}, good...)
 	flipped[300] ^= 1
 	for _, c := range []struct {
@@ -299,6 +303,7 @@ func TestWeightsFile(t *testing.T) {
 		want string
 	}{
 		{"other", other, schema.StatusWeightsMismatch, "belongs to another program"},
+		{"larger", larger, schema.StatusWeightsMismatch, "its sizes differ"},
 		{"flipped", flipped, schema.StatusWeightsMismatch, "is damaged"},
 		{"short", good[:len(good)-20], schema.StatusWeightsMismatch, "is cut short"},
 		{"empty", nil, schema.StatusWeightsMismatch, "is not a weights file"},

@@ -57,11 +57,16 @@ func TestPackTables(t *testing.T) {
 	for i := range random {
 		random[i] = byte(rng.Uint32())
 	}
+	var counting []byte // whose first words are not 0
+	for i := range uint32(5000) {
+		counting = binary.LittleEndian.AppendUint32(counting, 3*i+1000)
+	}
 	for _, c := range []struct {
 		what string
 		data []byte
 		most int
 	}{
+		{"counting", counting, 200},
 		{"nothing", nil, 100}, {"a word", []byte{1, 2, 3, 4}, 100}, {"noise", random, len(random) + 100},
 		{"zeros", make([]byte, 40000), 100}, {"steps", steps, len(steps) / 50},
 		{"steps and noise", append(bytes.Clone(steps), random...), len(random) + len(steps)/20},

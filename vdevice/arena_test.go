@@ -1,6 +1,7 @@
 package vdevice
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/rammerc/rammerc/device"
@@ -146,6 +147,84 @@ func TestArenaAcrossSegments(t *testing.T) {
 	}
 	plan.Arena[1], plan.Arena[2] = 0, 0
 	wantIDs(t, Verify(plan), arenaUnordered)
+}
+
+// TestRestOfSharedBytes: where a small buffer has taken a part of a large one's bytes, the rest is still the large
+// one's. Both are vEU 0's; a buffer of vEU 1, which waits for nothing, must not take the rest.
+func TestRestOfSharedBytes(t *testing.T) {
+	m := vdevicetest.New("rest")
+	whole := func(b roperator.View) []roperator.Access { return []roperator.Access{vdevicetest.Whole(b)} }
+	large, middle, small := m.Buffer(roperator.Arena, 256), m.Buffer(roperator.Arena, 16), m.Buffer(roperator.Arena, 16)
+	other, a, b := m.Buffer(roperator.Arena, 16), m.Buffer(roperator.Output, 16), m.Buffer(roperator.Output, 16)
+	m.Op(m.Candidate(1, 1, nil, whole(large)))
+	m.Op(m.Candidate(1, 1, whole(large), whole(middle)))
+	m.Op(m.Candidate(1, 1, whole(middle), whole(small)))
+	m.Op(m.Candidate(1, 1, whole(small), whole(a)))
+	m.Op(m.Candidate(1, 1, nil, whole(other)))
+	m.Op(m.Candidate(1, 1, whole(other), whole(b)))
+	build := NewBuilder(testSpec(t, 2), m.G)
+	for op, veu := range []int32{0, 0, 0, 0, 1, 1} {
+		build.NextWave()
+		build.Pick(int32(op), 0)
+		build.Append(Task{int32(op), 0}, veu)
+	}
+	plan := planOf(m.G, build.Program())
+	plan.ArenaLen = 4096
+	for at, id := range map[int64]string{2048: "", 512: arenaUnordered} {
+		copy(plan.Arena, []int64{0, 3072, 0, at})
+		err := Verify(plan)
+		if id == "" && err != nil {
+			t.Fatal(err)
+		}
+		if id != "" {
+			wantIDs(t, err, id)
+		}
+	}
+}
+
+// TestArenaOfSuccessors: what a later segment still reads is not succeeded in an earlier one.
+func TestArenaOfSuccessors(t *testing.T) {
+	m := vdevicetest.New("successors")
+	const n = 256
+	whole := func(b roperator.View) []roperator.Access { return []roperator.Access{vdevicetest.Whole(b)} }
+	long, small, next := m.Buffer(roperator.Arena, n), m.Buffer(roperator.Arena, 16), m.Buffer(roperator.Arena, 16)
+	out := m.Buffer(roperator.Output, n)
+	m.Op(m.Candidate(1, 1, nil, whole(long)))
+	m.Op(m.Candidate(1, 1, nil, whole(small)))
+	m.Op(m.Candidate(1, 1, whole(small), whole(next)))
+	m.Op(m.Candidate(1, 1, append(whole(long), whole(next)...), whole(out)))
+	for _, cut := range []int{2, 4} { // rOperators of the first segment
+		plan := &Plan{Spec: testSpec(t, 2), Graph: m.G, Pick: make([]int, 4)}
+		order := []int32{0, 1, 2, 3}
+		for _, ops := range [][]int32{order[:cut], order[cut:]} {
+			b := NewBuilder(plan.Spec, m.G)
+			for _, op := range ops {
+				b.NextWave()
+				b.Pick(op, 0)
+				b.Append(Task{op, 0}, 0)
+			}
+			if len(ops) > 0 {
+				plan.Segments = append(plan.Segments, Segment{Kind: Waves, Program: b.Program()})
+			}
+		}
+		LayoutArena(plan)
+		if err := Verify(plan); err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range []struct {
+			what string
+			at   []int64
+		}{
+			{"small takes bytes of long", []int64{0, 256, 2048}}, {"next takes bytes of long", []int64{0, 2048, 256}},
+		} {
+			copy(plan.Arena, c.at)
+			plan.ArenaLen = 4096
+			wantIDs(t, Verify(plan), arenaUnordered)
+			if text := Verify(plan).Error(); i == 0 && cut == 2 && !strings.Contains(text, "until segment 1") {
+				t.Errorf("%s: %v", c.what, text)
+			}
+		}
+	}
 }
 
 // Of the places that are free a buffer takes the one that was in use last. A larger one takes several that lie side by

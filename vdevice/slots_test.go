@@ -136,6 +136,10 @@ func TestPlantedSlotFaults(t *testing.T) {
 			}
 		}, "still waits there"},
 		{"no such gate", func(_ *Plan, p *Program) { p.Slots[0].Gate = schema.Gates }, "with gate 8"},
+		{"at no multiple of four words", func(_ *Plan, p *Program) { p.Slots[0].At += 2 }, "out of range"},
+		{"beyond the end of its buffer", func(plan *Plan, p *Program) {
+			p.Slots[0].Hi = plan.Graph.Buffers[p.Slots[0].Buf].Elems + 4
+		}, "out of range"},
 		{"no such import", func(_ *Plan, p *Program) { p.Slots[0].Hi-- }, "not for something that it imports"},
 		{"from another cluster", func(_ *Plan, p *Program) { p.Cluster = 2 }, "from its own cluster"},
 		{"no such clusters", func(_ *Plan, p *Program) { p.Cluster = 3 }, "none of that size"},

@@ -103,52 +103,63 @@ func mutate(p *Program, r *rand.Rand) {
 	resignal(p)
 }
 
+// plantedFaults are changes to a plan, and what Verify must find then.
+var plantedFaults = []struct {
+	name string
+	do   func(*Plan, *Program)
+	want string
+}{
+	{"duplicate rTask", func(_ *Plan, p *Program) {
+		p.Steps[0] = append(p.Steps[0], Step{Task: p.Steps[1][0].Task, Wave: p.Steps[0][len(p.Steps[0])-1].Wave})
+	}, repeatedRTask},
+	{"missing rTask", func(_ *Plan, p *Program) { p.Steps[0] = p.Steps[0][:len(p.Steps[0])-1] }, missingRTask},
+	{"unknown rTask", func(_ *Plan, p *Program) { p.Steps[0][0].Task.Index = 99 }, badPlan},
+	{"unknown rOperator", func(_ *Plan, p *Program) { p.Steps[0][0].Task.Op = -7 }, badPlan},
+	{"the rTask behind the last", func(_ *Plan, p *Program) {
+		p.Steps[0][0].Task.Index = int32(p.Candidate(p.Steps[0][0].Task.Op).Tasks)
+	}, badPlan},
+	{"another candidate than the segment's", func(plan *Plan, _ *Program) { plan.Pick[0]++ }, badPlan},
+	{"more waves than steps", func(_ *Plan, p *Program) { p.Waves = p.Len() + 1 }, badPlan},
+	{"two waits for one vEU", func(_ *Plan, p *Program) {
+		p.Steps[0][len(p.Steps[0])-1].SetIn(EdgeFlag, flags(At{1, 0}, At{1, 1})...)
+		resignal(p)
+	}, badWait},
+	{"rOperator in no segment", func(_ *Plan, p *Program) { p.Pick[3] = -1 }, missingRTask},
+	{"two segments", func(plan *Plan, p *Program) {
+		plan.Segments = append(plan.Segments, Segment{Kind: RProgram, Program: p})
+	}, repeatedRTask},
+	{"wait for nothing", func(_ *Plan, p *Program) { p.Steps[0][0].SetIn(EdgeFlag, flags(At{1, 1 << 20})...) },
+		badWait},
+	{"wait for oneself", func(_ *Plan, p *Program) { p.Steps[0][1].SetIn(EdgeFlag, flags(At{0, 0})...) }, badWait},
+	{"waits out of order", func(_ *Plan, p *Program) { p.Steps[0][1].SetIn(EdgeFlag, flags(At{2, 0}, At{1, 0})...) }, badWait},
+	{"no signal", func(_ *Plan, p *Program) { p.Steps[firstWait(p).VEU][firstWait(p).Order].SetOut(EdgeFlag) },
+		badWait},
+	{"wave decreases", func(_ *Plan, p *Program) { p.Steps[0][0].Wave = int32(p.Waves - 1) }, badWave},
+	{"wave unknown", func(_ *Plan, p *Program) { p.Steps[0][0].Wave = 1 << 30 }, badWave},
+	{"all in one wave", func(_ *Plan, p *Program) {
+		for _, steps := range p.Steps {
+			for o := range steps {
+				steps[o].Wave = 0
+			}
+		}
+	}, badWave},
+	{"too many vEUs", func(_ *Plan, p *Program) { p.Steps = append(p.Steps, nil) }, doesNotFit},
+	{"circular waits", func(_ *Plan, p *Program) {
+		w := firstWait(p)
+		p.Steps[w.VEU][0].SetIn(EdgeFlag, flags(lastWaiter(p, w))...)
+		resignal(p)
+	}, waitCycle},
+	{"arena overlap", func(plan *Plan, _ *Program) { plan.Arena[2] = plan.Arena[1] }, arenaUnordered},
+	{"arena misaligned", func(plan *Plan, _ *Program) { plan.Arena[2] = 128 }, badArena},
+	{"arena too short", func(plan *Plan, _ *Program) { plan.ArenaLen = 256 }, badArena},
+	{"arena missing", func(plan *Plan, _ *Program) { plan.Arena[2] = -1 }, badArena},
+	{"input in arena", func(plan *Plan, _ *Program) { plan.Arena[0] = 0 }, badArena},
+}
+
 func TestPlantedFaults(t *testing.T) {
 	g := vdevicetest.Layers(4, 8, 8, 4, 4, false)
 	spec := testSpec(t, 4)
-	faults := []struct {
-		name string
-		do   func(*Plan, *Program)
-		want string
-	}{
-		{"duplicate rTask", func(_ *Plan, p *Program) {
-			p.Steps[0] = append(p.Steps[0], Step{Task: p.Steps[1][0].Task, Wave: p.Steps[0][len(p.Steps[0])-1].Wave})
-		}, repeatedRTask},
-		{"missing rTask", func(_ *Plan, p *Program) { p.Steps[0] = p.Steps[0][:len(p.Steps[0])-1] }, missingRTask},
-		{"unknown rTask", func(_ *Plan, p *Program) { p.Steps[0][0].Task.Index = 99 }, badPlan},
-		{"unknown rOperator", func(_ *Plan, p *Program) { p.Steps[0][0].Task.Op = -7 }, badPlan},
-		{"rOperator in no segment", func(_ *Plan, p *Program) { p.Pick[3] = -1 }, missingRTask},
-		{"two segments", func(plan *Plan, p *Program) {
-			plan.Segments = append(plan.Segments, Segment{Kind: RProgram, Program: p})
-		}, repeatedRTask},
-		{"wait for nothing", func(_ *Plan, p *Program) { p.Steps[0][0].SetIn(EdgeFlag, flags(At{1, 1 << 20})...) },
-			badWait},
-		{"wait for oneself", func(_ *Plan, p *Program) { p.Steps[0][1].SetIn(EdgeFlag, flags(At{0, 0})...) }, badWait},
-		{"waits out of order", func(_ *Plan, p *Program) { p.Steps[0][1].SetIn(EdgeFlag, flags(At{2, 0}, At{1, 0})...) }, badWait},
-		{"no signal", func(_ *Plan, p *Program) { p.Steps[firstWait(p).VEU][firstWait(p).Order].SetOut(EdgeFlag) },
-			badWait},
-		{"wave decreases", func(_ *Plan, p *Program) { p.Steps[0][0].Wave = int32(p.Waves - 1) }, badWave},
-		{"wave unknown", func(_ *Plan, p *Program) { p.Steps[0][0].Wave = 1 << 30 }, badWave},
-		{"all in one wave", func(_ *Plan, p *Program) {
-			for _, steps := range p.Steps {
-				for o := range steps {
-					steps[o].Wave = 0
-				}
-			}
-		}, badWave},
-		{"too many vEUs", func(_ *Plan, p *Program) { p.Steps = append(p.Steps, nil) }, doesNotFit},
-		{"circular waits", func(_ *Plan, p *Program) {
-			w := firstWait(p)
-			p.Steps[w.VEU][0].SetIn(EdgeFlag, flags(lastWaiter(p, w))...)
-			resignal(p)
-		}, waitCycle},
-		{"arena overlap", func(plan *Plan, _ *Program) { plan.Arena[2] = plan.Arena[1] }, arenaUnordered},
-		{"arena misaligned", func(plan *Plan, _ *Program) { plan.Arena[2] = 128 }, badArena},
-		{"arena too short", func(plan *Plan, _ *Program) { plan.ArenaLen = 256 }, badArena},
-		{"arena missing", func(plan *Plan, _ *Program) { plan.Arena[2] = -1 }, badArena},
-		{"input in arena", func(plan *Plan, _ *Program) { plan.Arena[0] = 0 }, badArena},
-	}
-	for _, f := range faults {
+	for _, f := range plantedFaults {
 		t.Run(f.name, func(t *testing.T) {
 			p := clone(naive(spec, g, 5, false))
 			p.Pick = append([]int{}, p.Pick...)
@@ -160,6 +171,28 @@ func TestPlantedFaults(t *testing.T) {
 			f.do(plan, p)
 			wantIDs(t, Verify(plan), f.want)
 		})
+	}
+}
+
+// TestTaggedEdgesOrderNoMemory: a step that waits for one vEU by a flag and takes tagged words of another knows what the
+// first has done, and nothing of the second.
+func TestTaggedEdgesOrderNoMemory(t *testing.T) {
+	m := vdevicetest.New("three")
+	p := &Program{Spec: testSpec(t, 3), Steps: make([][]Step, 3), Waves: 1, Pick: make([]int, 3)}
+	for v := range p.Steps {
+		out := m.Buffer(roperator.Output, 4)
+		m.Op(m.Candidate(1, 1, nil, []roperator.Access{vdevicetest.Whole(out)}))
+		p.Steps[v] = []Step{{Task: Task{Op: int32(v)}}}
+	}
+	p.Ops = m.G.Ops
+	p.Steps[0][0].Out = []Edge{{Kind: EdgeFlag}}
+	p.Steps[2][0].In = []Edge{{EdgeFlag, At{0, 0}}, {EdgeTagged, At{1, 0}}}
+	h, cycle := newOrder(p, RProgram)
+	if cycle != nil {
+		t.Fatal(cycle)
+	}
+	if flag, tagged := h.byWaits(At{2, 0}, 0), h.byWaits(At{2, 0}, 1); flag != 1 || tagged != 0 {
+		t.Errorf("it knows %d steps by the flag and %d by the tagged words, want 1 and 0", flag, tagged)
 	}
 }
 

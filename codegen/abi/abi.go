@@ -46,7 +46,9 @@ func GeneralHeader(name string) string { return strings.ReplaceAll(generalTempla
 
 // Identifier turns text into an identifier of C, C++, Go and Python: runs of other characters than ASCII letters and
 // digits become one _, none is at the ends, and what begins with a digit or is a word that one of these languages
-// reserves gets m_ in front. C++ reserves names with two underscores in a row, so there are none.
+// reserves, or the name of a header, module or package that users of the library need, gets m_ in front. What ends like
+// a file that the go command leaves out, as x_windows does, gets _m behind. C++ reserves names with two underscores in a
+// row, so there are none.
 func Identifier(text string) string {
 	var b strings.Builder
 	gap := false
@@ -62,11 +64,14 @@ func Identifier(text string) string {
 		}
 	}
 	s := b.String()
-	switch {
-	case s == "":
+	if s == "" {
 		return "model"
-	case s[0] >= '0' && s[0] <= '9', reserved[s]:
-		return "m_" + s
+	}
+	if s[0] >= '0' && s[0] <= '9' || taken(s) {
+		s = "m_" + s
+	}
+	if endsForGo(s) {
+		s += "_m"
 	}
 	return s
 }

@@ -48,13 +48,14 @@ func TestHashDoesNotDependOnCuts(t *testing.T) {
 }
 
 func FuzzIdentifier(f *testing.F) {
-	for _, s := range []string{"", "resnet50-v1.7", "7zip", "класс", "class", "a b\n", "_x", "int", "type"} {
+	for _, s := range []string{"", "resnet50-v1.7", "7zip", "класс", "class", "a b\n", "_x", "int", "type", "numpy",
+		"x_windows", "a_test", "string"} {
 		f.Add(s)
 	}
 	ok := regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*$`)
 	f.Fuzz(func(t *testing.T, s string) {
 		id := Identifier(s)
-		if !ok.MatchString(id) || reserved[id] || token.IsKeyword(id) {
+		if !ok.MatchString(id) || taken(id) || endsForGo(id) || token.IsKeyword(id) {
 			t.Errorf("%q becomes %q", s, id)
 		}
 		if strings.Contains(id, "__") || strings.HasSuffix(id, "_") {
@@ -64,6 +65,19 @@ func FuzzIdentifier(f *testing.F) {
 			t.Errorf("%q becomes %q, which becomes %q", s, id, Identifier(id))
 		}
 	})
+}
+
+// TestNamesOfFiles: NAME.h, NAME.py and NAME.go stand in for nothing else, and mean nothing of themselves.
+func TestNamesOfFiles(t *testing.T) {
+	for name, want := range map[string]string{
+		"numpy": "m_numpy", "os": "m_os", "errno": "m_errno", "C": "m_C", "string": "m_string", "init": "m_init",
+		"a_test": "a_test_m", "x_windows": "x_windows_m", "net_linux_arm64": "net_linux_arm64_m", "386": "m_386_m",
+		"test": "test", "windows": "windows", "c": "c", "resnet50": "resnet50", "x-linux": "x_linux_m",
+	} {
+		if got := Identifier(name); got != want || Identifier(got) != got {
+			t.Errorf("%q becomes %q, which becomes %q; want %q", name, got, Identifier(got), want)
+		}
+	}
 }
 
 func TestHeaderNamesOnlyItsPrefix(t *testing.T) {
