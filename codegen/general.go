@@ -10,14 +10,14 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// general reports whether the program is a general one: whether only a run knows some extents.
+// general reports whether the program is a general one: whether only a run knows some extents, or it keeps states.
 func (l *layout) general() bool {
-	return l.plan.Graph != nil && len(l.plan.Graph.Ranges) > 0 || slices.ContainsFunc(l.parts, (*layout).general)
+	return l.plan.Graph != nil && len(l.plan.Graph.Ranges) > 0 || len(l.states()) > 0 || slices.ContainsFunc(l.parts, (*layout).general)
 }
 
-// visible are the outputs of the model, without those that tell the host extents.
+// visible are the outputs of the model, without states and those that tell the host extents.
 func (l *layout) visible() []port {
-	n := slices.IndexFunc(l.outputs, func(p port) bool { return p.Counts > 0 })
+	n := slices.IndexFunc(l.outputs, func(p port) bool { return p.Counts > 0 || p.State != nil })
 	if n < 0 {
 		return l.outputs
 	}
@@ -40,10 +40,10 @@ func (s *source) generalTables() {
 			s.printf("const int64_t %s[] = {%s};\n", values, joinInts(r.Values))
 		}
 		name := stringTree("", r.Name)
-		rows[i] = fmt.Sprintf("    {%s, %d, %d, %s, %d, %v, %v, %d},\n", name.text(0), r.Lo, r.Hi, values, len(r.Values),
-			r.Counted, r.Derived(), s.countOutput(i))
+		rows[i] = fmt.Sprintf("    {%s, %d, %d, %s, %d, %v, %v, %v, %d},\n", name.text(0), r.Lo, r.Hi, values, len(r.Values),
+			r.Counted, r.Derived(), s.grows(i), s.countOutput(i))
 	}
-	s.printf("const rt::Range ranges[] = {\n%s};\n\n", strings.Join(rows, ""))
+	s.printf("const rt::Range ranges[] = {\n%s    {},\n};\n\n", strings.Join(rows, ""))
 	s.generalPorts("input", s.inputs)
 	s.generalPorts("output", s.visible())
 	s.printf("// Tells the rules of an rOperator the extents of a run that the host knows.\n"+
@@ -52,10 +52,11 @@ func (s *source) generalTables() {
 		"    if (r.found == rt::kKnown) r.extent = static_cast<uint32_t>(extents[r.range]);\n  }\n}\n\n", s.live.rules)
 	s.applyExtents()
 	s.deriveExtents()
+	s.statePorts()
 	specials, name := s.specialRows(), stringTree("", jsonText(s.extentsText()))
 	s.printf("const rt::General general = {%s, %d, ranges, input_axes, %d, output_axes, apply_extents, "+
-		"derive_extents, %d, %s};\n\n",
-		name.text(0), len(g.Ranges), len(s.visible()), len(s.specials), specials)
+		"derive_extents, %d, states, advance_extents, %d, %s};\n\n",
+		name.text(0), len(g.Ranges), len(s.visible()), len(s.states()), len(s.specials), specials)
 }
 
 // specialRows writes the rows of the special programs, and returns their name.
@@ -131,27 +132,12 @@ func (s *source) applyExtents() {
 // deriveExtents writes the function that computes the extents that are sums of others.
 func (s *source) deriveExtents() {
 	s.printf("// Computes the extents that are sums of others.\nvoid derive_extents(int64_t* extents) {\n")
-	ranges := s.plan.Graph.Ranges
 	none := true
-	for i, r := range ranges {
-		if !r.Derived() {
-			continue
+	for i, r := range s.plan.Graph.Ranges {
+		if r.Derived() {
+			none = false
+			s.printf("  extents[%d] = %s;\n", i, s.sumText(r.Sum))
 		}
-		none = false
-		terms, _ := r.Sum.Terms()
-		parts := make([]string, len(terms))
-		for k, t := range terms {
-			factors := []string{fmt.Sprint(t.Coef)}
-			for _, name := range t.Symbols {
-				at := slices.IndexFunc(ranges, func(r axes.Range) bool { return r.Name == name && !r.Derived() })
-				factors = append(factors, fmt.Sprintf("extents[%d]", at))
-			}
-			if t.Coef == 1 && len(factors) > 1 {
-				factors = factors[1:]
-			}
-			parts[k] = strings.Join(factors, " * ")
-		}
-		s.printf("  extents[%d] = %s;\n", i, strings.Join(parts, " + "))
 	}
 	if none {
 		s.printf("  (void)extents;\n")
@@ -217,6 +203,7 @@ func (l *layout) dimsInfo() string {
 		Min    int64   `json:"min"`
 		Max    int64   `json:"max"`
 		Values []int64 `json:"values,omitempty"`
+		State  bool    `json:"state,omitempty"` // it is how far a state has grown
 	}
 	type tensor struct {
 		Name string   `json:"name"`
@@ -228,12 +215,13 @@ func (l *layout) dimsInfo() string {
 		Inputs  []tensor `json:"inputs"`
 		Outputs []tensor `json:"outputs"`
 		// Programs are the extents that the special programs take, the smallest first, and those of the general one.
-		Programs []string `json:"programs"`
+		Programs []string    `json:"programs"`
+		States   []stateInfo `json:"states,omitempty"`
 	}
 	ranges := l.plan.Graph.Ranges
 	info.Symbols = []symbol{}
-	for _, r := range ranges {
-		x := symbol{r.Name, r.Lo, r.Hi, r.Values}
+	for i, r := range ranges {
+		x := symbol{r.Name, r.Lo, r.Hi, r.Values, l.grows(i)}
 		switch {
 		case r.Derived():
 		case r.Counted:
@@ -249,7 +237,7 @@ func (l *layout) dimsInfo() string {
 		}
 		return out
 	}
-	info.Inputs, info.Outputs = tensors(l.inputs), tensors(l.visible())
+	info.Inputs, info.Outputs, info.States = tensors(l.inputs), tensors(l.visible()), l.stateInfos()
 	for _, p := range append(slices.Clone(l.specials), l) {
 		info.Programs = append(info.Programs, p.extentsText())
 	}

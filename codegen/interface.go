@@ -48,6 +48,9 @@ func (s *source) interfaceCode() {
 	if s.general() {
 		text = strings.Replace(text, "using Context", generalContext+"\nusing Context", 1) + generalFunctions
 	}
+	if len(s.states()) > 0 {
+		text += stateFunctions
+	}
 	s.printf("%s", strings.NewReplacer(
 		"@MODEL@", model, "@DIMS_INFO@", strings.Join(quotes(s.dimsInfo(), 80), "\n    "),
 		"@OUTPUTS@", fmt.Sprint(len(s.visible())), "@NAME@", s.opt.Name, "@IN@", in, "@OPEN@", open, "@CLOSE@", end,

@@ -38,6 +38,9 @@ func files(l *layout) []file {
 	if l.general() {
 		out = append(out, file{"go/" + n + "_dims.go", l.template("general.go.in")})
 	}
+	if len(l.states()) > 0 {
+		out = append(out, file{"go/" + n + "_states.go", l.template("states.go.in")})
+	}
 	for _, p := range l.specials {
 		out = append(out, file{p.planFile(), p.writePlan})
 	}
@@ -110,6 +113,7 @@ func (l *layout) portList() string {
 				fmt.Fprintf(&b, "- %s %d: [%s]\n", side.what, i, strings.Join(l.dimTexts(p), ", "))
 			}
 		}
+		b.WriteString(l.stateList())
 		for _, r := range l.rangeTexts() {
 			fmt.Fprintf(&b, "- `%s`\n", strings.ReplaceAll(comment(r), "`", "'"))
 		}

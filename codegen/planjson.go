@@ -74,8 +74,8 @@ func (l *layout) writePlan(w io.Writer) error {
 		Prec    string `json:"precision"`
 		// PrecisionOf are the nodes with another precision, as rules of the command line.
 		PrecisionOf []string `json:"precision_of,omitempty"`
-		// Dims are the dims whose extents only a run knows, as --dim spells them.
-		Dims []string `json:"dims,omitempty"`
+		Dims        []string `json:"dims,omitempty"`   // those whose extents only a run knows, as --dim spells them
+		States      []string `json:"states,omitempty"` // that the library keeps (roperator.Port.StateText)
 		// Specials are the special programs of a general one, the smallest first.
 		Specials []SpecialPlan `json:"specials,omitempty"`
 		Quant    string        `json:"weights,omitempty"`
@@ -89,7 +89,7 @@ func (l *layout) writePlan(w io.Writer) error {
 		Tried     []Try    `json:"tried,omitempty"`
 		Kernels   []Kernel `json:"kernels"`
 	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.opt.Precision.Program.String(),
-		ruleTexts(l.opt.Precision), l.rangeTexts(), l.describeSpecials(), l.opt.Weights, l.opt.ErrorBudget, l.weightBytes, l.plan.ArenaLen, len(l.ops),
+		ruleTexts(l.opt.Precision), l.rangeTexts(), l.plan.Graph.StateTexts(), l.describeSpecials(), l.opt.Weights, l.opt.ErrorBudget, l.weightBytes, l.plan.ArenaLen, len(l.ops),
 		l.steps(),
 		l.predictedUS(), l.opt.Tried, l.describeKernels()})
 	if err != nil {

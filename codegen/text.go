@@ -167,5 +167,8 @@ func (l *layout) header() string {
 	if l.general() {
 		b.WriteString(abi.GeneralHeader(l.opt.Name))
 	}
+	if len(l.states()) > 0 {
+		b.WriteString(abi.StatesHeader(l.opt.Name))
+	}
 	return b.String()
 }

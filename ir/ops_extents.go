@@ -19,9 +19,19 @@ var extentOps = []Op{
 		Attrs:   []AttrSpec{required("axis", AttrInt)},
 		Doc:     "the Concat of x and rows along an axis on which only a run knows where x ends",
 	},
+	{
+		Domain: InternalDomain, Name: "WriteRows", Since: 1, Kind: KindIndexed, Infer: inferWriteRows,
+		Inputs:  []Port{port("state", "T", storedTypes), port("rows", "T", storedTypes)},
+		Outputs: []Port{port("y", "T", storedTypes)},
+		Attrs:   []AttrSpec{required("axis", AttrInt), required("of", AttrString), required("extent", AttrInt)},
+		Doc: "the state, in which rows replace those from the number on that `of` is in a run, and extent in this graph; " +
+			"in a program y has the place of the state",
+	},
 }
 
 // inferExtent gives no Elems: the number must not be folded where the graph has certain extents.
 func inferExtent(c *InferContext) { c.set(0, Dims(1)) }
 
 func inferAppend(c *InferContext) { inferConcat(c) }
+
+func inferWriteRows(c *InferContext) { c.set(0, c.shape(0)) }

@@ -45,7 +45,7 @@ func testTarget(name string) target.Target {
 
 // lowerStatic lowers a graph of which all extents are known.
 func lowerStatic(g *ir.Graph, t target.Target, kernels *rkernels.Catalogue, p precision.Choice) (*roperator.Graph, error) {
-	return lowerGraph(g, nil, t, kernels, p)
+	return lowerGraph(g, nil, nil, t, kernels, p)
 }
 
 func testKernels() *rkernels.Catalogue {

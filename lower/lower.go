@@ -30,7 +30,7 @@ import (
 // lowerGraph builds the rOperator graph of g for a device, with the rKernels of a catalogue. The dims of g must all be
 // constants; they are the largest ones where only a run knows the extents of axes, which x names then. Products of float32
 // are made in the precision that p gives to their nodes. Nodes that cannot be lowered are reported all at once.
-func lowerGraph(g *ir.Graph, x *axes.Axes, t target.Target, kernels *rkernels.Catalogue,
+func lowerGraph(g *ir.Graph, x *axes.Axes, states []State, t target.Target, kernels *rkernels.Catalogue,
 	p precision.Choice) (*roperator.Graph, error) {
 	b := build.New(g, t, kernels, p)
 	if x != nil {
@@ -39,12 +39,15 @@ func lowerGraph(g *ir.Graph, x *axes.Axes, t target.Target, kernels *rkernels.Ca
 	if err := constantExtents(b, g); err != nil {
 		return nil, err
 	}
-	for _, v := range g.Inputs {
+	for _, v := range g.Inputs[:len(g.Inputs)-len(states)] {
 		b.AddInput(v)
 	}
 	parts := concatenated(g)
-	for _, v := range g.Outputs {
-		if out := b.AddOutput(v); !parts[v] {
+	for i, v := range g.Outputs {
+		out := b.AddOutput(v)
+		if k := i - (len(g.Outputs) - len(states)); k >= 0 {
+			keepState(b, g.Inputs[len(g.Inputs)-len(states)+k], v, out, states[k])
+		} else if !parts[v] {
 			b.SendTo(v, out)
 		}
 	}
@@ -262,11 +265,37 @@ func ForDevice(g *ir.Graph, spec *device.Spec, p precision.Choice) (*roperator.G
 	return General(g, nil, spec, p)
 }
 
+// State says of an input and an output of a graph that a program keeps the latter as the former of its next run. States are
+// the last inputs and outputs of the graph, in the order of the list.
+type State struct {
+	// Axes are those of the input where Grows, the extent that grows by each run, is the name of a range; else both have the
+	// same shape, and Grows is "".
+	Axis     int
+	Grows    string
+	Next     ir.Dim // what the extent becomes
+	Capacity int64
+}
+
+// keepState gives input and output one place, which is that of an output of the program. What grows is written there in
+// place; anything else is copied there when it is no longer read.
+func keepState(b *build.Builder, input, output *ir.Value, at roperator.View, s State) {
+	b.KeepState(input, at, s.Axis, s.Grows, s.Next)
+	if s.Grows != "" {
+		b.SendTo(output, at)
+	}
+}
+
 // General is ForDevice where only a run knows the extents of axes that x names; x may be nil if there are none.
 func General(g *ir.Graph, x *axes.Axes, spec *device.Spec, p precision.Choice) (*roperator.Graph, error) {
+	return Stateful(g, x, nil, spec, p)
+}
+
+// Stateful is General for a program that keeps states.
+func Stateful(g *ir.Graph, x *axes.Axes, states []State, spec *device.Spec,
+	p precision.Choice) (*roperator.Graph, error) {
 	kernels, err := rkernels.BuiltIn()
 	if err != nil {
 		return nil, err
 	}
-	return lowerGraph(g, x, target.Of(spec), kernels, p)
+	return lowerGraph(g, x, states, target.Of(spec), kernels, p)
 }

@@ -98,6 +98,7 @@ var lowerings = []row{
 	// Extents that only a run knows, and what is appended behind them.
 	{ir.InternalDomain, "Extent", indexed.Extent},
 	{ir.InternalDomain, "Append", indexed.Append},
+	{ir.InternalDomain, "WriteRows", indexed.WriteRows},
 
 	// Operators that find elements, and say how many.
 	{ir.InternalDomain, "NonZero", indexed.NonZero},

@@ -51,6 +51,8 @@ type Buffer struct {
 	// Factors are the axes along which elements lie, from the outermost to the innermost, where only a run knows how
 	// many of them are live; nil if nothing is known of them.
 	Factors axes.Axis
+	// State says that the elements are there before the program runs, from the run before (Port.State).
+	State bool
 }
 
 // Bytes is the buffer's size.
@@ -206,6 +208,18 @@ type Port struct {
 	// Counts is 1 + the number of a range that the device finds, if the port tells its extent and no result of the model;
 	// otherwise 0. Such outputs come last.
 	Counts int
+	// State is not nil if the port is a state, which the context keeps. Such outputs come behind those of the caller.
+	State *State
+}
+
+// State is a value that a run takes from the run before and leaves to the next one, in the buffer of an output.
+type State struct {
+	Input string // the input of the model that the output is for the next run
+	// Axes are those of the input. Where the state grows, one of them is Grows of the ranges, of as many elements as there
+	// is room for, and Next is the extent that it has behind a run; else Grows is -1.
+	Axes  []axes.Axis
+	Grows int
+	Next  ir.Dim
 }
 
 // Canonise computes the coordinates of every buffer from the views that all candidates have on it. Candidates have no

@@ -81,7 +81,7 @@ func verifyCandidate(l *diag.List, op *ROperator, c *Candidate, written []bool) 
 		if a.View.Buf.Kind == Const {
 			l.Add(opDiag(op, name+" lists a constant as a read"))
 		}
-		if !written[a.View.Buf.ID] {
+		if !written[a.View.Buf.ID] && !a.View.Buf.State {
 			l.Add(opDiag(op, fmt.Sprintf("%s reads %s, which nothing wrote before", name, a.View.Buf.Name)))
 		}
 		verifyBounds(l, op, name, a.View)

@@ -176,7 +176,8 @@ func (r *residence) assign(waves, veus int) {
 }
 
 // tag finds the buffers that may travel in tagged words. Their writers are the members of one group, or a single
-// rOperator, and export them, and some rTask imports them.
+// rOperator, and export them, and some rTask imports them. The elements of a state are there before its writers run, so
+// their words would have no tags yet.
 func (r *residence) tag(g *roperator.Graph) {
 	writer := make([]any, len(g.Buffers)) // a group, or the ID of an rOperator
 	bad := make([]bool, len(g.Buffers))
@@ -207,7 +208,7 @@ func (r *residence) tag(g *roperator.Graph) {
 		}
 	}
 	for buf := range g.Buffers {
-		if writer[buf] != nil && imported[buf] && !bad[buf] {
+		if writer[buf] != nil && imported[buf] && !bad[buf] && !g.Buffers[buf].State {
 			r.tagged[buf] = true
 		}
 	}

@@ -149,6 +149,8 @@ func (taggedEdges) whole(v *verifier) {
 			if b := v.plan.Graph.Buffers[buf]; !roperator.IsWord(b.DType) || b.Kind == roperator.Input ||
 				b.Kind == roperator.Const {
 				bad(buf, "cannot be tagged: it is of type %v and kind %v", b.DType, b.Kind)
+			} else if b.State {
+				bad(buf, "cannot be tagged: it is a state, and has no words when the program begins")
 			} else if b.Kind == roperator.Output && !c.HasPlain() {
 				bad(buf, "is an output and has no plain copy")
 			}

@@ -49,6 +49,7 @@ status is 2 when there are any.`,
 	modelFlags(cmd, &o.ModelOptions)
 	deviceFlags(cmd, &o)
 	typicalFlag(cmd, &o)
+	stateFlag(cmd, &o)
 	return cmd
 }
 

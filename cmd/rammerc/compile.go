@@ -90,6 +90,12 @@ func typicalFlag(cmd *cobra.Command, o *driver.CompileOptions) {
 			"halves of the largest")
 }
 
+func stateFlag(cmd *cobra.Command, o *driver.CompileOptions) {
+	cmd.Flags().StringArrayVar(&o.States, "state", nil,
+		"an input that has the value of an output of the run before, INPUT=OUTPUT (repeatable), or auto: past… and present…; "+
+			"the library keeps it, and appends to caches in place")
+}
+
 // compileFlags are shared by the commands that compile on the way.
 func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 	deviceFlags(cmd, o)
@@ -109,6 +115,7 @@ func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 		"how weights are stored that are multiplied by few rows: int8 (a scale for each column), "+
 			"int4 (a scale for each column and 64 weights) (default: as they are)")
 	typicalFlag(cmd, o)
+	stateFlag(cmd, o)
 	f.BoolVar(&o.Check, "check", false, "run the verifier of every stage, and shuffle the nodes before every pass")
 	f.Uint64Var(&o.Seed, "check-seed", 1, "seed of the shuffling under --check")
 	f.StringVar(&o.Dump, "dump", "", "write the result of every stage, in text form, into this directory")

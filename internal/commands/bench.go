@@ -196,7 +196,11 @@ func (o *BenchOptions) prepare(job *driver.Job, dir string) (*timed, error) {
 	}
 	t := &timed{subject: s, library: l, dir: dir}
 	t.dims = s.largestDims()
-	if t.raw, err = l.Raw(engine.RandomInputs(s.inputs, o.RandomSeed, max(o.RandomMax, 1))); err != nil {
+	at, err := s.seek()
+	if err == nil {
+		t.raw, err = l.Raw(engine.RandomInputsAt(s.inputs, o.RandomSeed, max(o.RandomMax, 1), at))
+	}
+	if err != nil {
 		s.close()
 		return nil, err
 	}

@@ -26,6 +26,7 @@ type CheckReport struct {
 	Rows  []CheckRow `json:"problems"`
 	// Programs are those of a library whose dims have ranges: "general seq=1..512", "special seq=1..64".
 	Programs []string           `json:"programs,omitempty"`
+	States   []string           `json:"states,omitempty"` // that the library would keep from run to run
 	Warnings []*diag.Diagnostic `json:"warnings,omitempty"`
 }
 
@@ -54,7 +55,7 @@ func Check(job *driver.Job, o driver.CompileOptions) (r *CheckReport, err error)
 		return nil, err
 	}
 	r = &CheckReport{Schema: "rammerc/check/v1", Model: o.Path, Device: spec.Name, Rows: []CheckRow{}}
-	r.Found, err = refusal(job, o, spec)
+	r.Found, err = refusal(job, o, spec, &r.States)
 	r.Warnings = job.Warnings
 	found := diag.All(err)
 	if err != nil && len(found) == 0 {
@@ -69,10 +70,10 @@ func Check(job *driver.Job, o driver.CompileOptions) (r *CheckReport, err error)
 
 // refusal runs the stages that can refuse a model. When a stage finds problems, the next one looks at the graph without
 // the nodes that have them, so that the problems of several stages show at once. It returns the extents that only a run
-// finds.
-func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) (found []string, err error) {
-	if o.HasRanges() {
-		return general(job, o, spec)
+// finds, and the states that the library would keep.
+func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec, states *[]string) (found []string, err error) {
+	if o.HasRanges() || len(o.States) > 0 {
+		return general(job, o, spec, states)
 	}
 	var l diag.List
 	m, err := driver.LoadPartly(job, o.ModelOptions)
@@ -94,7 +95,7 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) (found
 		return nil, joinProblems(&l, driver.Explain(diag.InFile(err, o.Path), m))
 	}
 	if o.Finds() && l.Errors() == 0 {
-		return general(job, o, spec)
+		return general(job, o, spec, states)
 	}
 	if err := driver.ConstantShapes(g); err != nil {
 		l.Items = append(l.Items, diag.All(driver.Explain(diag.InFile(err, o.Path), m))...)
@@ -108,7 +109,7 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec) (found
 }
 
 // general runs the stages for a model with extents that only a run knows, and returns those that it finds itself.
-func general(job *driver.Job, o driver.CompileOptions, spec *device.Spec) (found []string, err error) {
+func general(job *driver.Job, o driver.CompileOptions, spec *device.Spec, states *[]string) (found []string, err error) {
 	ops, err := driver.LowerGeneral(job, o, spec)
 	if err != nil {
 		return nil, err
@@ -118,6 +119,7 @@ func general(job *driver.Job, o driver.CompileOptions, spec *device.Spec) (found
 			found = append(found, r.String())
 		}
 	}
+	*states = ops.StateTexts()
 	return found, scheduled(job, o, spec, ops)
 }
 
@@ -190,6 +192,9 @@ func (r *CheckReport) Text(w io.Writer) {
 		fmt.Fprintf(w, "%s: nothing stands in the way of compiling for %s\n", r.Model, r.Device)
 		for _, f := range r.Found {
 			fmt.Fprintf(w, "  the program finds %s\n", f)
+		}
+		for _, text := range r.States {
+			fmt.Fprintf(w, "  it keeps the state %s\n", diag.Printable(text))
 		}
 		for _, p := range r.Programs {
 			fmt.Fprintf(w, "  a %s\n", strings.Replace(p, " ", " program for ", 1))

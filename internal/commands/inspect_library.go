@@ -36,7 +36,8 @@ type LibraryInspection struct {
 	// them.
 	Precision   string        `json:"precision"`
 	PrecisionOf []string      `json:"precision_of,omitempty"`
-	Dims        []string      `json:"dims,omitempty"` // those whose extents only a run knows, with their ranges
+	Dims        []string      `json:"dims,omitempty"`   // those whose extents only a run knows, with their ranges
+	States      []string      `json:"states,omitempty"` // that the library keeps from run to run
 	Operators   []OpPrecision `json:"operators"`
 	// Specials are the special programs of a library whose dims have ranges, the smallest first.
 	Specials []codegen.SpecialPlan `json:"specials,omitempty"`
@@ -143,6 +144,7 @@ func describePlan(data []byte) (*LibraryInspection, error) {
 	var head struct {
 		Version  string                `json:"rammerc"`
 		Dims     []string              `json:"dims"`
+		States   []string              `json:"states"`
 		Specials []codegen.SpecialPlan `json:"specials"`
 		Weights  int64                 `json:"weights_bytes"`
 		Arena    int64                 `json:"arena_bytes"`
@@ -162,7 +164,7 @@ func describePlan(data []byte) (*LibraryInspection, error) {
 	r := &LibraryInspection{
 		Name: p.Name, Model: p.Model, Version: head.Version, Device: p.Device, Arch: p.Arch, ROps: len(p.Ops),
 		Weights: head.Weights, Arena: head.Arena, Segments: []SegmentSummary{}, Tried: head.Tried, Kernels: head.Kernels,
-		Precision: p.Precision, PrecisionOf: p.PrecisionOf, Dims: head.Dims, Specials: head.Specials,
+		Precision: p.Precision, PrecisionOf: p.PrecisionOf, Dims: head.Dims, States: head.States, Specials: head.Specials,
 		Operators: []OpPrecision{},
 	}
 	for _, o := range p.Ops {
@@ -222,6 +224,9 @@ func (r *LibraryInspection) Text(w io.Writer) {
 	}
 	if len(r.Dims) > 0 {
 		fmt.Fprintf(t, "dims\t%s, as a run has them\n", strings.Join(r.Dims, " "))
+	}
+	for _, text := range r.States {
+		fmt.Fprintf(t, "state\t%s\n", diag.Printable(text))
 	}
 	fmt.Fprintf(t, "planned for\t%s (%s)\n", r.Device, r.Arch)
 	fmt.Fprintf(t, "program\t%s, %s; %s of weights, %s of activations\n", progress.Count(r.ROps, "rOperator"),

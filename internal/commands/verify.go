@@ -103,7 +103,7 @@ func (o *VerifyOptions) verify(job *driver.Job, s *subject, samples *engine.Samp
 	}
 	comparer := engine.Comparer{
 		Engine: s.engine, Outputs: s.outputs, Model: s.model, Limit: limit, Precision: s.precision,
-		Progress: job.Progress("comparing"),
+		Progress: job.Progress("comparing"), Memory: engine.Memory{States: s.states(), Inputs: s.inputs},
 	}
 	c, err := comparer.Compare(samples)
 	if err != nil {
@@ -171,7 +171,7 @@ func (o *VerifyOptions) collect(s *subject) (*engine.Samples, error) {
 		drawn := engine.RandomInputs(s.inputs, o.RandomSeed, max(o.RandomMax, 1))
 		return engine.Series(s.inputs, s.outputs, nil, o.Expect, drawn)
 	}
-	return engine.RandomSamples(s.inputs, o.Samples, o.RandomSeed, max(o.RandomMax, 1)), nil
+	return engine.RandomSequence(s.inputs, s.ranges(), o.Samples, o.RandomSeed, max(o.RandomMax, 1)), nil
 }
 
 // reference loads --model for a library directory.
@@ -234,6 +234,14 @@ func (r *VerifyResult) repeat(job *driver.Job, s *subject, x engine.Sample, n in
 	l, ok := s.engine.(*engine.Library)
 	if !ok {
 		return diag.New("bad-flag", "--repeat needs the engine emu or gpu")
+	}
+	for _, x := range s.states() {
+		if x.Grows == "" {
+			return diag.New("bad-flag", "--repeat: the state %s changes from run to run", x.Input)
+		}
+		if err := l.ResetStates(); err != nil {
+			return err
+		}
 	}
 	raw, err := l.Raw(x.In)
 	if err != nil {

@@ -60,7 +60,7 @@ func Collect(job *Job, opt CollectOptions) (r *Collected, err error) {
 		if err := c.prepare(job); err != nil {
 			return nil, err
 		}
-		ops, err := Lower(job, c.graph, c.axes, spec, c.opt)
+		ops, err := lowerStateful(job, c.graph, c.axes, c.lowerStates(), spec, c.opt)
 		if err != nil {
 			return nil, Explain(err, c.model)
 		}

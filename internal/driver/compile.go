@@ -50,6 +50,7 @@ type Compilation struct {
 	model     *onnx.Model  // as imported
 	graph     *ir.Graph    // the model's, which the passes change
 	axes      *axes.Axes   // of the graph, if dims have ranges; else nil
+	states    []stateful   // what the library keeps from run to run
 	open      *openGraph   // how it was opened, if the model computes with extents; else nil
 	plan      *vdevice.Plan
 	summary   Summary
@@ -130,6 +131,9 @@ func (c *Compilation) optimised(job *Job) (err error) {
 		c.model, err = Load(job, opt.ModelOptions, true)
 	}
 	if err != nil || c.open != nil && c.open.unchanged {
+		return err
+	}
+	if err := c.keepStates(); err != nil {
 		return err
 	}
 	if opt.ErrorBudget > 0 {

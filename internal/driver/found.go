@@ -1,7 +1,7 @@
 package driver
 
 import (
-	"github.com/rammerc/rammerc/ir"
+	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir/axes"
 )
 
@@ -26,12 +26,17 @@ func (c *Compilation) prepareFixed(job *Job) error {
 	if c.opt.ErrorBudget == 0 { // whose evaluator wants graphs whose results are those of the model
 		c.opt.FindExtents()
 	}
+	if len(c.opt.States) > 0 {
+		m, err := Load(&Job{}, c.opt.ModelOptions, true)
+		if err == nil {
+			err = diag.InFile(c.findStates(m.Graph, nil), c.opt.Path)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if err := c.optimised(job); err != nil || !c.opt.Finds() {
 		return err
 	}
-	var shapes []ir.Shape
-	for _, v := range c.model.Graph.Inputs {
-		shapes = append(shapes, v.Shape)
-	}
-	return c.proveGeneral(job, c.opt.ModelOptions, nil, nil, shapes)
+	return c.proveGeneral(job, c.opt.ModelOptions, nil, nil, c.model.Graph.Inputs)
 }

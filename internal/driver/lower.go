@@ -17,6 +17,12 @@ import (
 
 // Lower cuts an optimised graph into rOperators for a device. x are its axes if dims have ranges, else nil.
 func Lower(job *Job, g *ir.Graph, x *axes.Axes, spec *device.Spec, opt CompileOptions) (*roperator.Graph, error) {
+	return lowerStateful(job, g, x, nil, spec, opt)
+}
+
+// lowerStateful is Lower for a program that keeps states.
+func lowerStateful(job *Job, g *ir.Graph, x *axes.Axes, states []lower.State, spec *device.Spec,
+	opt CompileOptions) (*roperator.Graph, error) {
 	done := job.Stage("lower")
 	if err := ConstantShapes(g); err != nil {
 		return nil, diag.InFile(err, opt.Path)
@@ -24,7 +30,7 @@ func Lower(job *Job, g *ir.Graph, x *axes.Axes, spec *device.Spec, opt CompileOp
 	if err := fitsMemory(g, spec); err != nil {
 		return nil, diag.InFile(err, opt.Path)
 	}
-	ops, err := lower.General(g, x, spec, opt.PrecisionChoice())
+	ops, err := lower.Stateful(g, x, states, spec, opt.PrecisionChoice())
 	if err != nil {
 		return nil, diag.InFile(err, opt.Path)
 	}

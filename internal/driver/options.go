@@ -41,6 +41,10 @@ type CompileOptions struct {
 	// them. SampledSpecials alone leaves the choice to the compiler.
 	Typical []string
 
+	// States are inputs that have the value of an output of the run before, as INPUT=OUTPUT; NamedStates alone asks for
+	// those that have the usual names. The library keeps them.
+	States []string
+
 	Tries  int  // how many plans are built and timed at most; below 2 the cost model decides
 	Verify bool // compare the result with the evaluator before reporting success
 	// Inputs are what Verify runs on: NAME=FILE, where a file may hold many samples. Those that are not given are drawn;

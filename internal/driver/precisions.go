@@ -56,7 +56,7 @@ func (c *Compilation) in(x inPrecisions) (*Compilation, error) {
 // lowered runs the stage lower: in the precisions of the flags, or in those in which a search found the program to be
 // faster.
 func (c *Compilation) lowered(job *Job) (*roperator.Graph, error) {
-	ops, err := Lower(job, c.graph, c.axes, c.spec, c.opt)
+	ops, err := lowerStateful(job, c.graph, c.axes, c.lowerStates(), c.spec, c.opt)
 	if err != nil || c.model == nil {
 		return ops, err
 	}
@@ -74,5 +74,5 @@ func (c *Compilation) lowered(job *Job) (*roperator.Graph, error) {
 	c.opt.Precision, c.opt.PrecisionOf, c.budget = d.opt.Precision, d.opt.PrecisionOf, d.budget
 	c.model, c.graph, c.axes = d.model, d.graph, d.axes
 	job.Printf("  a search has found %s to be faster\n", x.name())
-	return Lower(job, c.graph, c.axes, c.spec, c.opt)
+	return lowerStateful(job, c.graph, c.axes, c.lowerStates(), c.spec, c.opt)
 }

@@ -141,7 +141,7 @@ func LowerGeneral(job *Job, opt CompileOptions, spec *device.Spec) (*roperator.G
 	if err := c.prepare(job); err != nil {
 		return nil, err
 	}
-	ops, err := Lower(job, c.graph, c.axes, spec, opt)
+	ops, err := lowerStateful(job, c.graph, c.axes, c.lowerStates(), spec, opt)
 	return ops, Explain(err, c.model)
 }
 
@@ -158,9 +158,13 @@ func (c *Compilation) prepareGeneral(job *Job, ranges []axes.Range) error {
 	if err := knownSymbols(open, ranges); err != nil {
 		return diag.InFile(err, asked.Path)
 	}
-	var shapes []ir.Shape
-	for _, v := range open.Graph.Inputs {
-		shapes = append(shapes, v.Shape)
+	if err := c.findStates(open.Graph, ranges); err != nil {
+		return diag.InFile(err, asked.Path)
+	}
+	shapes := open.Graph.Inputs
+	if c.grows() {
+		_, err := c.opened(job, asked, ranges, shapes)
+		return err
 	}
 	if err = axes.CheckFunctions(open.Graph, ranges); err == nil {
 		err = c.closed(job, asked, ranges, shapes)
@@ -187,9 +191,9 @@ func onlyDynamic(err error) bool {
 	return len(all) > 0
 }
 
-// closed compiles the model with the largest extents, and shows that it is right for all others. shapes are those of the
-// inputs with symbols.
-func (c *Compilation) closed(job *Job, asked ModelOptions, ranges []axes.Range, shapes []ir.Shape) error {
+// closed compiles the model with the largest extents, and shows that it is right for all others. inputs are those of
+// the model with symbols.
+func (c *Compilation) closed(job *Job, asked ModelOptions, ranges []axes.Range, inputs []*ir.Value) error {
 	c.opt.ModelOptions = asked.with(ranges, largest(ranges))
 	c.opt.FindExtents()
 	err := c.optimised(job)
@@ -197,12 +201,12 @@ func (c *Compilation) closed(job *Job, asked ModelOptions, ranges []axes.Range, 
 	if err != nil {
 		return err
 	}
-	return c.proveGeneral(job, asked, ranges, nil, shapes)
+	return c.proveGeneral(job, asked, ranges, nil, inputs)
 }
 
 // opened is closed for a model that computes with extents, or takes another part of a tensor in each run. Its operators
 // are made to do so on the device, while extents are symbols. made is false if there are none.
-func (c *Compilation) opened(job *Job, asked ModelOptions, ranges []axes.Range, shapes []ir.Shape) (made bool, err error) {
+func (c *Compilation) opened(job *Job, asked ModelOptions, ranges []axes.Range, inputs []*ir.Value) (made bool, err error) {
 	c.open = &openGraph{ranges: ranges, extents: largest(ranges), check: true}
 	c.opt.FindExtents()
 	if err = c.optimised(job); c.open.unchanged || err != nil {
@@ -214,7 +218,7 @@ func (c *Compilation) opened(job *Job, asked ModelOptions, ranges []axes.Range, 
 			sums = append(sums, r)
 		}
 	}
-	return true, c.proveGeneral(job, asked, ranges, sums, shapes)
+	return true, c.proveGeneral(job, asked, ranges, sums, inputs)
 }
 
 // openGraph is how a model is opened (graphopt.OpenExtents).
@@ -252,8 +256,8 @@ func (o *openGraph) load(job *Job, opt CompileOptions) (*onnx.Model, error) {
 
 // proveGeneral shows that the graph, which has the largest extents, is right for all of them. The model is imported and
 // optimised again at a few others, which shows what depends on the extents: on those of ranges, on their sums, and on
-// those that a run finds. shapes are those of the inputs with symbols.
-func (c *Compilation) proveGeneral(job *Job, asked ModelOptions, ranges, sums []axes.Range, shapes []ir.Shape) error {
+// those that a run finds. inputs are those of the model with symbols.
+func (c *Compilation) proveGeneral(job *Job, asked ModelOptions, ranges, sums []axes.Range, inputs []*ir.Value) error {
 	all := slices.Concat(ranges, sums, c.opt.found.Ranges)
 	known := len(ranges) + len(sums)
 	var points []axes.Point
@@ -262,7 +266,7 @@ func (c *Compilation) proveGeneral(job *Job, asked ModelOptions, ranges, sums []
 			points = append(points, axes.Point{Graph: c.graph, Extents: extents})
 			continue
 		}
-		d := &Compilation{opt: c.opt, spec: c.spec}
+		d := &Compilation{opt: c.opt, spec: c.spec, states: c.states}
 		d.opt.ModelOptions, d.opt.Dump = asked.with(ranges, extents), ""
 		if c.open != nil {
 			d.opt.ModelOptions = asked
@@ -278,7 +282,7 @@ func (c *Compilation) proveGeneral(job *Job, asked ModelOptions, ranges, sums []
 		points = append(points, axes.Point{Graph: d.graph, Extents: extents})
 	}
 	done := job.Stage("axes")
-	x, err := axes.Analyse(all, shapes, points)
+	x, err := axes.Analyse(all, c.inputShapes(c.graph, inputs), points)
 	if err != nil {
 		return Explain(diag.InFile(err, asked.Path), c.model)
 	}

@@ -66,6 +66,10 @@ func (c *Compilation) planSpecials(job *Job) error {
 		job.Printf("  no special programs: a run finds extents itself, and what it finds has another bound in each\n")
 		return nil
 	}
+	if len(c.states) > 0 {
+		job.Printf("  no special programs: all programs of a library would have to share its states\n")
+		return nil
+	}
 	done := job.Stage("specials")
 	c.known = map[string]bool{}
 	c.note(c.plan)

@@ -96,7 +96,7 @@ func Tune(job *Job, opt TuneOptions) (r *Tuned, err error) {
 	if err := c.prepare(job); err != nil {
 		return nil, err
 	}
-	ops, err := Lower(job, c.graph, c.axes, c.spec, c.opt)
+	ops, err := lowerStateful(job, c.graph, c.axes, c.lowerStates(), c.spec, c.opt)
 	if err != nil {
 		return nil, Explain(err, c.model)
 	}

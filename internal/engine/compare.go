@@ -48,6 +48,8 @@ type Comparer struct {
 	// Precision is in which the engine makes products of float32: the table's limits depend on it.
 	Precision precision.Precision
 	Progress  func(done, total int) // of samples
+	// Memory has the states that a library keeps, for the evaluator, which keeps none.
+	Memory Memory
 }
 
 // Compare runs all samples through the engine and keeps the worst difference of each output.
@@ -56,17 +58,25 @@ func (c *Comparer) Compare(samples *Samples) (*Comparison, error) {
 	worst, quantised := map[string]*OutputDiff{}, c.Limit == 0 && quantises(c.Model)
 	for i := range samples.N {
 		x := samples.At(i)
+		if err := c.begin(x.Reset); err != nil {
+			return nil, err
+		}
 		got, err := c.Engine.Run(x.In)
 		if err != nil {
 			return nil, err
 		}
-		want, s := x.Want, &sway{c: c, in: x.In}
+		in := x.In
+		if c.Model != nil {
+			in = c.Memory.With(in, c.Model)
+		}
+		want, s := x.Want, &sway{c: c, in: in}
 		if want == nil {
 			r.Reference = Eval
-			if want, err = eval.Run(c.Model, x.In, eval.Options{}); err != nil {
+			if want, err = eval.Run(c.Model, in, eval.Options{}); err != nil {
 				return nil, EvalError(err, "")
 			}
 			s.want = want
+			c.Memory.Learn(want)
 		}
 		for _, p := range c.Outputs {
 			if w := want[p.Name]; w != nil {
@@ -88,6 +98,16 @@ func (c *Comparer) Compare(samples *Samples) (*Comparison, error) {
 		}
 	}
 	return r, nil
+}
+
+// begin empties the states of the engine and of the reference.
+func (c *Comparer) begin(reset bool) error {
+	l, ok := c.Engine.(*Library)
+	if !reset || !ok || len(c.Memory.States) == 0 {
+		return nil
+	}
+	c.Memory.Reset()
+	return l.ResetStates()
 }
 
 // quantises reports whether g rounds floats that it has computed to 8 bits: by itself in one operator, or, after import,

@@ -14,10 +14,15 @@ import (
 // RandomInputs draws a value for every port from a seed: floats uniform in [-1, 1), integers in the domain of their port
 // or, if it has none, bytes of all values and other integers in [0, limit), and bools.
 func RandomInputs(ports []Port, seed uint64, limit int64) Tensors {
+	return RandomInputsAt(ports, seed, limit, nil)
+}
+
+// RandomInputsAt is RandomInputs with certain extents for some symbols.
+func RandomInputsAt(ports []Port, seed uint64, limit int64, fixed map[string]int64) Tensors {
 	in := Tensors{}
 	for i, p := range ports {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
-		t := ir.NewTensor(p.DType, drawnDims(&ports[i], seed)...)
+		t := ir.NewTensor(p.DType, drawnDims(&ports[i], seed, fixed)...)
 		if p.Domain != nil {
 			fillDomain(t, r, *p.Domain)
 		} else {
@@ -29,19 +34,25 @@ func RandomInputs(ports []Port, seed uint64, limit int64) Tensors {
 }
 
 // drawnDims are the dims of a port, with extents drawn for those that have ranges. Dims of the same symbol get the same
-// extent, and sums follow from their parts.
-func drawnDims(p *Port, seed uint64) []int64 {
+// extent, sums follow from their parts, and some are fixed.
+func drawnDims(p *Port, seed uint64, fixed map[string]int64) []int64 {
 	dims := slices.Clone(p.Dims)
+	extent := func(s *runner.Symbol) int64 {
+		if n, ok := fixed[s.Name]; ok {
+			return n
+		}
+		return drawnExtent(s, seed)
+	}
 	for d := range dims {
 		s := p.symbol(d)
 		switch {
 		case s == nil:
 		case s.Parts == nil:
-			dims[d] = drawnExtent(s, seed)
+			dims[d] = extent(s)
 		default:
 			bind := map[string]int64{}
 			for _, x := range s.Parts {
-				bind[x.Name] = drawnExtent(x, seed)
+				bind[x.Name] = extent(x)
 			}
 			sum, err := ir.ParseDim(s.Name)
 			if err != nil {
@@ -53,8 +64,11 @@ func drawnDims(p *Port, seed uint64) []int64 {
 	return dims
 }
 
-// drawnExtent is an extent that a symbol may have.
+// drawnExtent is an extent that a symbol may have; states are empty.
 func drawnExtent(s *runner.Symbol, seed uint64) int64 {
+	if s.State {
+		return 0
+	}
 	h := fnv.New64a()
 	h.Write([]byte(s.Name))
 	r := rand.New(rand.NewPCG(seed, h.Sum64()))

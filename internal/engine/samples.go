@@ -16,6 +16,8 @@ type Sample struct {
 	// Keep is how many rows along the first axis of outputs count, 0 for all. In the last batch of a series, the
 	// rows behind them are padding.
 	Keep int64
+	// Reset says that the states which the library keeps are to be emptied first.
+	Reset bool
 }
 
 // Samples is a sequence of inferences, each made when it is asked for.

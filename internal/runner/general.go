@@ -17,6 +17,16 @@ type Ranges struct {
 	Outputs []Dims   `json:"outputs"`
 	// Programs are the extents that the library's special programs take, the smallest first, and those of the general one.
 	Programs []string `json:"programs"`
+	States   []State  `json:"states"` // that the library keeps
+}
+
+// State is an input of the model that is an output of the run before.
+type State struct {
+	Input, Output string
+	Dims          []string // of the input, as in Dims
+	Grows         string   // the symbol of the dim that grows, "" if none does
+	Next          string   // what it is behind a run: a sum of symbols
+	Room          int64    // what it can become
 }
 
 // Symbol is the name of a dim with the extents that it may have.
@@ -25,6 +35,7 @@ type Symbol struct {
 	Min    int64   `json:"min"`
 	Max    int64   `json:"max"`
 	Values []int64 `json:"values"` // the only ones allowed, if there are any
+	State  bool    `json:"state"`  // it is how far a state of the library has grown, and no dim of an input
 	// Parts are the symbols of the sum that Name spells, such as past+seq; nil where the extent is its own.
 	Parts []*Symbol `json:"-"`
 }
@@ -33,6 +44,20 @@ type Symbol struct {
 type Dims struct {
 	Name string   `json:"name"`
 	Dims []string `json:"dims"`
+}
+
+// ResetStates empties the states that the library keeps.
+func (l *Lib) ResetStates() error {
+	head := binary.LittleEndian.AppendUint32(nil, 11)
+	_, err := l.call([][]byte{append(head, make([]byte, 8)...)})
+	return err
+}
+
+// SeekStates sets how far the states of the library have grown.
+func (l *Lib) SeekStates(length int64) error {
+	head := append(binary.LittleEndian.AppendUint32(nil, 12), make([]byte, 8)...)
+	_, err := l.call([][]byte{binary.LittleEndian.AppendUint64(head, uint64(length))})
+	return err
 }
 
 // SetDims sets the extents of the inferences that follow, those of each input, and with them Inputs and Outputs. The

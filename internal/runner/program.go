@@ -39,7 +39,7 @@ func cachedProgram(ctx context.Context, cxx *toolchain.Cxx, flags []string) (str
 	if err != nil {
 		return "", err
 	}
-	header := abi.Header("model") + abi.GeneralHeader("model")
+	header := abi.Header("model") + abi.GeneralHeader("model") + abi.StatesHeader("model")
 	key := sha256.Sum256([]byte(strings.Join(append([]string{cxx.Path, version, header, runnerSource, driverSource, contextsSource, librarySource},
 		flags...),
 		"\x00")))

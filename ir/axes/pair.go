@@ -61,7 +61,7 @@ func pairNodes(twin map[*ir.Value]*ir.Value, n, m *ir.Node) *diag.Diagnostic {
 				return d
 			}
 		case n.IsInternal("View"): // viewAxes compares them
-		case name == "extent" && (n.Counted() || n.IsInternal("Extent")):
+		case name == "extent" && (n.Counted() || n.IsInternal("Extent") || n.IsInternal("WriteRows")):
 		case !reflect.DeepEqual(x, y):
 			return differ("attribute " + name)
 		}

@@ -42,7 +42,7 @@ func init() {
 		"RoiAlign": regions,
 
 		"rammer.NonZero": nonZero, "rammer.NonMaxSuppression": nonMaxSuppression, "rammer.Range": countUp,
-		"rammer.Append": appended, "CumSum": running,
+		"rammer.Append": appended, "rammer.WriteRows": written, "CumSum": running,
 
 		"rammer.LSTMCell": cell, "rammer.GRUCell": cell, "rammer.RNNCell": cell,
 	}

@@ -105,6 +105,21 @@ func appended(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 	return [][]Axis{out}, nil
 }
 
+// written puts rows into a state, from the number on that its rKernel is told, and no further than the state has room.
+func written(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
+	at := axisAttr(n, 0, len(in[0]))
+	for d, x := range in[1] {
+		if d != at && !x.Equal(in[0][d]) {
+			return nil, fmt.Errorf("its operands have %s beside %s", a.text(in[0]), a.text(in[1]))
+		}
+	}
+	end := a.Number(n).Largest() + in[1][at].Largest()
+	if in[0][at].Dynamic() || end > in[0][at].Largest() {
+		return nil, fmt.Errorf("the state has no room for %d elements", end)
+	}
+	return [][]Axis{in[0]}, a.begins("what it writes", in[1][at])
+}
+
 // running is a sum along an axis, of which a live element needs those before it.
 func running(a *analyser, n *ir.Node, in [][]Axis) ([][]Axis, error) {
 	if v := n.Input(1); v == nil || v.Const == nil || n.Int("reverse", 0) != 0 {
@@ -129,7 +144,7 @@ func (x *Axes) Used(g *ir.Graph) *Axes {
 	}
 	ir.EachGraph(g, func(g *ir.Graph) {
 		for _, n := range g.Nodes {
-			if n.IsInternal("Extent") {
+			if n.IsInternal("Extent") || n.IsInternal("WriteRows") {
 				for _, f := range x.Number(n) {
 					if f.Symbol != Static {
 						used[f.Symbol] = true
@@ -151,7 +166,7 @@ func (x *Axes) Used(g *ir.Graph) *Axes {
 	return x.Within(ranges, of)
 }
 
-// Number is the axis that is as long as the number of n, an Extent, says.
+// Number is the axis that is as long as the number of n says, which is an Extent or a WriteRows.
 func (x *Axes) Number(n *ir.Node) Axis {
 	d, err := ir.ParseDim(n.Attr("of").S)
 	if err != nil {

@@ -38,3 +38,18 @@ func countUp(c *call) []*ir.Tensor {
 
 // extent is the value of an expression of extents, in a graph that has these extents.
 func extent(c *call) []*ir.Tensor { return one(ir.FromSlice(ir.Int64, []int64{c.Attr("extent").I}, 1)) }
+
+// writeRows is the state with rows in the place of those from the attribute extent on.
+func writeRows(c *call) []*ir.Tensor {
+	state, rows := c.arg(0), c.arg(1)
+	axis := axisOf(c.Attr("axis").I, len(state.Dims))
+	first := c.Attr("extent").I
+	if first+rows.Dims[axis] > state.Dims[axis] {
+		fail("%d rows from row %d on are more than the %d of the state", rows.Dims[axis], first, state.Dims[axis])
+	}
+	out := c.alloc(state.DType, state.Dims)
+	e, strides := mustElems(out), rowMajor(state.Dims)
+	e.put(mustElems(state), state.Dims, strides, 0)
+	e.put(mustElems(rows), rows.Dims, strides, first*strides[axis])
+	return one(out)
+}

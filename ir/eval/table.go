@@ -195,6 +195,7 @@ var evaluators = map[opKey]opFunc{
 	{ir.InternalDomain, "NonMaxSuppression"}: filledUp(nonMaxSuppression, 0),
 	{ir.InternalDomain, "Extent"}:            extent,
 	{ir.InternalDomain, "Append"}:            concat,
+	{ir.InternalDomain, "WriteRows"}:         writeRows,
 
 	{ir.InternalDomain, "View"}:      view,
 	{ir.InternalDomain, "Select"}:    selectOp,

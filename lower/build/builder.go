@@ -89,6 +89,23 @@ func (b *Builder) port(ports *[]roperator.Port, kind roperator.BufferKind, v *ir
 	return roperator.Contiguous(buf, dims)
 }
 
+// KeepState makes the latest output, whose view is at, the place of a state: input has its elements there when the program
+// begins. Along dim axis it has as many as the range grows says, unless that is "".
+func (b *Builder) KeepState(input *ir.Value, at roperator.View, axis int, grows string, next ir.Dim) {
+	port := &b.graph.Outputs[len(b.graph.Outputs)-1]
+	s := &roperator.State{Input: input.Name, Grows: -1, Next: next}
+	s.Axes = axes.StaticAxes(port.Dims)
+	if b.axes != nil {
+		s.Axes = slices.Clone(b.axes.Of[input])
+	}
+	if grows != "" {
+		s.Grows = b.rangeOf(grows)
+		s.Axes[axis] = axes.Axis{{Symbol: s.Grows, N: port.Dims[axis]}}
+	}
+	port.State, at.Buf.State = s, true
+	b.views[input] = at
+}
+
 // SetAxes says which axes of the graph's values have extents that only a run knows. It comes before all else.
 func (b *Builder) SetAxes(x *axes.Axes) { b.axes, b.graph.Ranges = x, x.Ranges }
 

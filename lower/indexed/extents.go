@@ -1,6 +1,8 @@
 package indexed
 
 import (
+	"errors"
+
 	"github.com/rammerc/rammerc/ir"
 	"github.com/rammerc/rammerc/lower/arg"
 	"github.com/rammerc/rammerc/lower/build"
@@ -79,4 +81,55 @@ func partBox(t build.Tiling, behind, n int64) func(task int, lo, hi []int64) {
 		lo[1] = min(max(lo[1]-behind, 0), max(n-1, 0))
 		hi[1] = min(max(hi[1], lo[1]+1), n)
 	}
+}
+
+// WriteRows writes rows into a state, in whose place its output is. An rTask has some of the matrices along the axis and
+// what is behind it, whole: which of their rows it writes is known to a run alone.
+func WriteRows(b *build.Builder, g *build.Group) error {
+	p, err := tails.NewPlain(b, g)
+	if err != nil || p.Empty() {
+		return err
+	}
+	out := p.Out()
+	if out.Buf != p.Ins[0].Buf {
+		return errors.New("its output is not in the place of a state of the program")
+	}
+	axis := build.AxisOf(g.Anchor, 0, len(out.Shape))
+	cube := func(v roperator.View) []int64 {
+		return []int64{ir.Count(v.Shape[:axis]), v.Shape[axis], ir.Count(v.Shape[axis+1:])}
+	}
+	rows := elementwise.Reshaped(b, p.Ins[1], cube(p.Ins[1]))
+	dst, ok := out.Reshape(cube(out))
+	if !ok {
+		return errors.New("the state is not dense")
+	}
+	unit := int64(1)
+	if dst.Shape[2]%elementwise.PackWidth == 0 && elementwise.Packable(rows) && elementwise.Packable(dst) {
+		unit = elementwise.PackWidth
+	}
+	var made []*roperator.Candidate
+	for _, each := range []int64{1, 4, 16} {
+		if each > 1 && each/4 >= rows.Shape[0] {
+			break
+		}
+		extent := []int64{min(each, rows.Shape[0]), rows.Shape[1], rows.Shape[2] / unit}
+		t := build.TilingOf([]int64{rows.Shape[0], rows.Shape[1], rows.Shape[2] / unit}, extent)
+		t.Unit = unit
+		bytes := float64(t.Largest() * int64(dst.DType().Size()))
+		c := &roperator.Candidate{
+			Inst: b.Instance("write_rows", unit, dst.DType()), Tasks: t.Tasks,
+			Args: []rkernels.Field{
+				{Name: "tiles", Value: t.Args()}, {Name: "rows", Value: arg.Strided(rows, unit)},
+				{Name: "dst", Value: arg.Strided(dst, unit)}, arg.Int("first", g.Anchor.Int("extent", 0)),
+			},
+			Reads:  roperator.AppendRead(nil, rows, t.Box),
+			Writes: []roperator.Access{{View: dst, Box: build.WholeDim(t, 1, dst.Shape[1])}},
+			Live:   liveNumber("first", b.Number(g.Anchor)),
+			Work:   roperator.Work{WriteBytes: bytes},
+		}
+		c.Work.AddRead(rows, bytes)
+		made = append(made, c)
+	}
+	b.Add(g.Kind(), made...)
+	return p.Finish(b)
 }

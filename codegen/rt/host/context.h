@@ -313,6 +313,7 @@ class Context {
   std::unique_ptr<SideStreams> streams_;
   std::vector<DeviceBuffer> staging_;
   std::vector<void*> staged_in_, staged_out_;
+  std::vector<bool> kept_;  // outputs that are states, which the next inference begins with; empty if there are none
   std::vector<Recorded> recorded_;
   int launches_ = 0;
   uint64_t delayed_ = 0;  // inferences with random sleeps so far

@@ -78,7 +78,7 @@ void Context<Program>::launch_all(dev::Stream stream, const void* const* in, voi
   }
   for (int i = 0; i < model_.output_count; ++i) {
     args.bases[kFirstPortSpace + model_.input_count + i] = static_cast<char*>(out[i]);
-    dev::poison(out[i], model_.outputs[i].bytes);
+    if (kept_.empty() || !kept_[static_cast<size_t>(i)]) dev::poison(out[i], model_.outputs[i].bytes);
   }
   dev::poison(arena_.get(), model_.arena_bytes);
   for (int i = 0; i < model_.segment_count; ++i) {

@@ -29,6 +29,7 @@ struct Range {
   int value_count;
   bool found;    // the device finds the extent
   bool derived;  // it is a sum of others
+  bool state;    // it is how far a state has grown
   int output;    // the output of the model that tells it, or -1 where no tensor of the caller has it
 };
 
@@ -47,6 +48,14 @@ struct GeneralPort {
   const Factor* factors;
 };
 
+// An output of the model that the context keeps, and with which the next run begins. Its factors are those of the input
+// that it is for; a dim that grows has as many places as there is room for.
+struct StatePort {
+  GeneralPort port;
+  int output;
+  bool grows;
+};
+
 struct Special;
 
 // What a general program has beside a Model.
@@ -59,8 +68,10 @@ struct General {
   const GeneralPort* outputs;
   // Writes extents into the Args of rOperators, by their numbers.
   void (*apply)(char* const* args, const int64_t* extents);
-  // Computes the extents that are sums of others.
-  void (*derive)(int64_t* extents);
+  void (*derive)(int64_t* extents);  // computes those that are sums of others
+  int state_count;
+  const StatePort* states;
+  void (*advance)(int64_t* extents);  // lets states grow by a run
   int special_count;
   const Special* specials;  // the smallest first
 };
@@ -104,6 +115,11 @@ class GeneralProgram : public Context<Program> {
     // Indices beyond the extents of the first runs are zeros; later they are those of runs before.
     for (int i = 0; i < m.input_count; ++i) {
       dev::clear(this->staged_in_[static_cast<size_t>(i)], static_cast<size_t>(m.inputs[i].bytes));
+    }
+    if (g.state_count > 0) this->kept_.resize(static_cast<size_t>(m.output_count));
+    for (int i = 0; i < g.state_count; ++i) {
+      clear(g.states[i]);
+      this->kept_[static_cast<size_t>(g.states[i].output)] = true;
     }
   }
 
@@ -149,6 +165,35 @@ class GeneralProgram : public Context<Program> {
     });
   }
 
+  // Makes states that do not grow zeros.
+  void clear_states() {
+    settle();
+    dev::DeviceScope scope(this->device_);
+    for (int i = 0; i < general_.state_count; ++i) {
+      if (!general_.states[i].grows) clear(general_.states[i]);
+    }
+  }
+
+  size_t state_bytes() const {  // as dense tensors
+    size_t bytes = 0;
+    for (int i = 0; i < general_.state_count; ++i) bytes += dense_bytes(general_.states[i].port);
+    return bytes;
+  }
+
+  // Copies all states to the host, or from there, as dense tensors.
+  void move_states(char* host, bool in) {
+    settle();
+    std::lock_guard<std::mutex> hold(this->mutex_);
+    dev::DeviceScope scope(this->device_);
+    const dev::Stream s = this->stream_->get();
+    for (int i = 0; i < general_.state_count; ++i) {
+      const StatePort& p = general_.states[i];
+      copy(p.port, static_cast<char*>(this->staged_out_[static_cast<size_t>(p.output)]), host, in, s);
+      host += dense_bytes(p.port);
+    }
+    dev::wait_for(s);
+  }
+
   // Waits until no inference of the program runs.
   void settle() {
     std::lock_guard<std::mutex> hold(this->mutex_);
@@ -178,7 +223,17 @@ class GeneralProgram : public Context<Program> {
   bool found(const Factor& f) const { return f.range >= 0 && general_.ranges[f.range].found; }
 
   // Whether tensors of the caller have extents that the device finds. Outputs of the model behind theirs tell them.
-  bool tells() const { return this->model_.output_count > general_.output_count; }
+  bool tells() const { return this->model_.output_count > general_.output_count + general_.state_count; }
+
+  void clear(const StatePort& p) {
+    dev::clear(this->staged_out_[static_cast<size_t>(p.output)], this->model_.outputs[p.output].bytes);
+  }
+
+  size_t dense_bytes(const GeneralPort& port) const {
+    size_t bytes = port.element;
+    for (int k = 0; k < port.cuts[port.rank]; ++k) bytes *= static_cast<size_t>(extent(port.factors[k]));
+    return bytes;
+  }
 
   // Whether all extents of a tensor are known to be the largest ones.
   bool whole(const GeneralPort& port) const {

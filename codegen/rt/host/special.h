@@ -27,7 +27,11 @@ class GeneralContext {
  public:
   GeneralContext(const Model& m, const General& g, const Options& o)
       : model_(m), general_(g), options_(o), whole_(m, g, o), current_(&whole_) {
-    for (int i = 0; i < g.range_count; ++i) extents_.push_back(g.ranges[i].hi);
+    for (int i = 0; i < g.range_count; ++i) {
+      applied_.push_back(g.ranges[i].hi);
+      extents_.push_back(g.ranges[i].state ? g.ranges[i].lo : g.ranges[i].hi);
+    }
+    g.derive(extents_.data());
     options_.device = whole_.device();
     kept_.resize(static_cast<size_t>(g.special_count));
     describe();
@@ -41,13 +45,85 @@ class GeneralContext {
     std::vector<int64_t> extents(extents_.size(), -1);
     for (int i = 0; i < model_.input_count; ++i) read_dims(i, dims[i], extents);
     for (size_t r = 0; r < extents.size(); ++r) {
-      if (general_.ranges[r].found) extents[r] = extents_[r];
+      if (general_.ranges[r].found || general_.ranges[r].state) extents[r] = extents_[r];
     }
     general_.derive(extents.data());
     for (int i = 0; i < model_.input_count; ++i) check_sums(i, dims[i], extents);
-    if (extents == extents_) return;
+    check_states(extents);
     extents_ = extents;
-    turn();
+    if (extents != applied_) turn();
+  }
+
+  // Begins anew with empty states, and with zeros in those that do not grow.
+  void reset_states() {
+    std::lock_guard<std::mutex> hold(mutex_);
+    whole_.clear_states();
+    for (size_t r = 0; r < extents_.size(); ++r) {
+      if (general_.ranges[r].state) extents_[r] = general_.ranges[r].lo;
+    }
+    general_.derive(extents_.data());
+    begun_ = false;
+  }
+
+  // How far the states that grow have grown; -1 if there are none.
+  int64_t state_length() const {
+    size_t r = 0;
+    while (r < extents_.size() && !general_.ranges[r].state) ++r;
+    return r < extents_.size() ? extents_[r] : -1;
+  }
+
+  // Sets how far the states that grow have grown. More than they have is what is there.
+  void seek_states(int64_t length) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    if (length < 0 || length > capacity()) {
+      throw Error{kBadArgument,
+                  "a length of " + std::to_string(length) + ": the states have room for " + std::to_string(capacity())};
+    }
+    for (size_t r = 0; r < extents_.size(); ++r) {
+      if (general_.ranges[r].state) extents_[r] = length;
+    }
+    general_.derive(extents_.data());
+  }
+
+  // Copies the states to memory of the host. With a null pointer it only sets *bytes to what that takes.
+  void save_states(void* to, size_t* bytes) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    whole_.set_extents(extents_);
+    applied_ = extents_;
+    const size_t size = header_bytes() + whole_.state_bytes();
+    if (to && *bytes < size) throw Error{kBadArgument, "the states take " + std::to_string(size) + " bytes"};
+    *bytes = size;
+    if (!to) return;
+    char* at = static_cast<char*>(to);
+    std::memcpy(std::copy_n(kStateMagic, 8, at), extents_.data(), header_bytes() - 8);
+    whole_.move_states(at + header_bytes(), false);
+  }
+
+  // Goes on with states that a context of this library, or of one with the same states, has saved.
+  void load_states(const void* from, size_t bytes) {
+    std::lock_guard<std::mutex> hold(mutex_);
+    const char* at = static_cast<const char*>(from);
+    if (!from || bytes < header_bytes() || std::memcmp(at, kStateMagic, 8) != 0) {
+      throw Error{kBadArgument, "these are no saved states of this library"};
+    }
+    std::vector<int64_t> extents(extents_.size());
+    std::memcpy(extents.data(), at + 8, header_bytes() - 8);
+    for (size_t r = 0; r < extents.size(); ++r) {
+      const Range& range = general_.ranges[r];
+      const int64_t most = range.state ? capacity() : range.hi;
+      if (!range.derived && !range.found && (extents[r] < range.lo || extents[r] > most)) {
+        throw Error{kBadArgument, "in the saved states " + std::string(range.name) + " is " +
+                                      std::to_string(extents[r]) + ", want " + text(range)};
+      }
+    }
+    general_.derive(extents.data());
+    whole_.set_extents(extents);
+    applied_ = extents_ = first_ = extents;
+    if (bytes != header_bytes() + whole_.state_bytes()) {
+      throw Error{kBadArgument, "the saved states have another number of bytes"};
+    }
+    whole_.move_states(const_cast<char*>(at) + header_bytes(), true);
+    begun_ = true;
   }
 
   // Keeps at most so many special programs on the device.
@@ -66,7 +142,7 @@ class GeneralContext {
     for (int k = port.cuts[d]; k < port.cuts[d + 1]; ++k) {
       const Factor& f = port.factors[k];
       const bool largest = f.range < 0 || (most && general_.ranges[f.range].found);
-      n *= largest ? f.n : extents_[static_cast<size_t>(f.range)];
+      n *= largest ? f.n : applied_[static_cast<size_t>(f.range)];
     }
     return n;
   }
@@ -74,6 +150,7 @@ class GeneralContext {
   void run_async(dev::Stream stream, const void* const* in, void* const* out) {
     whole_.check_process();
     std::lock_guard<std::mutex> hold(mutex_);
+    prepare();
     current_->run_async(stream, in, out, before());
     latest_ = current_;
     learn();
@@ -84,6 +161,7 @@ class GeneralContext {
   void run(const void* const* in, void* const* out, bool on_host) {
     whole_.check_process();
     std::lock_guard<std::mutex> hold(mutex_);
+    prepare();
     current_->run(in, out, on_host, before());
     latest_ = current_;
     learn();
@@ -111,11 +189,71 @@ class GeneralContext {
     uint64_t turn = 0;  // when it was chosen last
   };
 
-  // Takes the extents that the latest inference has found.
+  // Makes the program that is to run take the extents, which the run before may have changed: states have grown.
+  void prepare() {
+    if (extents_ == applied_) return;
+    check_states(extents_);
+    for (int i = 0; i < model_.input_count; ++i) {
+      const GeneralPort& port = general_.inputs[i];
+      for (int k = 0; k < port.cuts[port.rank]; ++k) {
+        const int r = port.factors[k].range;
+        if (r >= 0 && extents_[static_cast<size_t>(r)] != applied_[static_cast<size_t>(r)]) {
+          throw Error{kBadArgument, "the extents of input " + std::string(port.name) +
+                                        " follow from how far the state has grown: set_dims comes first"};
+        }
+      }
+    }
+    turn();
+  }
+
+  // Checks that there is room in the states, and that they have the extents with which they began.
+  void check_states(const std::vector<int64_t>& extents) const {
+    for (size_t r = 0; r < extents.size(); ++r) {
+      const Range& range = general_.ranges[r];
+      if (range.state && extents[r] > range.hi) {
+        throw Error{kBadArgument, "the state is full: " + std::string(range.name) + " is " +
+                                      std::to_string(extents[r]) + ", want " + text(range) + "; reset it"};
+      }
+    }
+    for (int i = 0; begun_ && i < general_.state_count; ++i) {
+      const GeneralPort& port = general_.states[i].port;
+      for (int k = 0; k < port.cuts[port.rank]; ++k) {
+        const int at = port.factors[k].range;
+        if (at < 0 || general_.ranges[at].state) continue;
+        const size_t r = static_cast<size_t>(at);
+        if (extents[r] == first_[r]) continue;
+        throw Error{kBadArgument, std::string(general_.ranges[at].name) + " is " + std::to_string(extents[r]) +
+                                      ", but the state began with " + std::to_string(first_[r]) + "; reset it first"};
+      }
+    }
+  }
+
+  // What a state that grows has room for.
+  int64_t capacity() const {
+    int64_t most = 0;
+    for (int i = 0; i < general_.state_count; ++i) {
+      const GeneralPort& port = general_.states[i].port;
+      for (int k = 0; k < port.cuts[port.rank]; ++k) {
+        const Factor& f = port.factors[k];
+        if (f.range >= 0 && general_.ranges[f.range].state) most = f.n - 1;  // the last place stays empty
+      }
+    }
+    return most;
+  }
+
+  static constexpr const char* kStateMagic = "rtstate1";
+  size_t header_bytes() const { return 8 + 8 * extents_.size(); }
+
+  // Takes the extents that the latest inference has found, and lets states grow.
   void learn() {
     for (size_t r = 0; r < extents_.size(); ++r) {
-      if (general_.ranges[r].found) extents_[r] = latest_->extents()[r];
+      if (general_.ranges[r].found) applied_[r] = extents_[r] = latest_->extents()[r];
     }
+    if (general_.state_count == 0) return;
+    if (!begun_) first_ = extents_;
+    begun_ = true;
+    general_.advance(extents_.data());
+    general_.derive(extents_.data());
   }
 
   // The program that ran last, if it is another than the one that runs next.
@@ -130,6 +268,7 @@ class GeneralContext {
     }
     if (next == nullptr) next = &whole_;
     next->set_extents(extents_);
+    applied_ = extents_;
     current_ = next;
     make_room(most_);
     describe();
@@ -200,7 +339,7 @@ class GeneralContext {
       const Factor& f = port.factors[port.cuts[d]];
       const bool fixed = f.range < 0;
       const Range* r = fixed ? nullptr : &general_.ranges[f.range];
-      if (r && r->derived) continue;
+      if (r && (r->derived || r->state)) continue;
       if (fixed ? dims[d] == f.n : allows(*r, dims[d])) {
         if (fixed) continue;
         int64_t& known = extents[static_cast<size_t>(f.range)];
@@ -220,7 +359,7 @@ class GeneralContext {
     const GeneralPort& port = general_.inputs[i];
     for (int d = 0; d < port.rank; ++d) {
       const Factor& f = port.factors[port.cuts[d]];
-      if (f.range < 0 || !general_.ranges[f.range].derived) continue;
+      if (f.range < 0 || !(general_.ranges[f.range].derived || general_.ranges[f.range].state)) continue;
       const int64_t want = extents[static_cast<size_t>(f.range)];
       if (dims[d] == want) continue;
       throw Error{kBadArgument,
@@ -245,7 +384,9 @@ class GeneralContext {
   const Model& model_;
   const General& general_;
   Options options_;
-  std::vector<int64_t> extents_;
+  // Of the next inference; applied_ are those that the current program has, and first_ those with which states began.
+  std::vector<int64_t> extents_, applied_, first_;
+  bool begun_ = false;  // states are not those of reset_states
   One whole_;
   std::vector<Kept> kept_;
   One *current_, *latest_ = nullptr;

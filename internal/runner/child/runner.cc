@@ -22,6 +22,8 @@
 //      and
 //      each run
 //   10 a copies of all inputs to the device and of all outputs back, without runs; the reply holds 2a doubles
+//   11 empties the states that the library keeps; no inputs follow
+//   12 sets how far they have grown, an int64 behind the request; 2 to 5 leave them as far as they were
 #include <unistd.h>
 
 #include <chrono>
@@ -114,6 +116,17 @@ class Session {
     tensors(s, io_->outputs, io_->output_count);
     return s + "]";
   }
+
+  std::string set_states(bool seek) {
+    int64_t length = 0;
+    if (seek) read_all(&length, sizeof length);
+    if (!lib_.state_reset) throw Failure{-1, "the library keeps no states"};
+    check(seek ? lib_.state_seek(ctx_, length) : lib_.state_reset(ctx_));
+    return "";
+  }
+
+  // Whether runs leave the states that grow as they are.
+  void hold(bool on) { held_ = on && lib_.state_length ? lib_.state_length(ctx_) : -1; }
 
   std::string run_info() const { return lib_.run_info(ctx_); }
 
@@ -256,9 +269,14 @@ class Session {
     return list;
   }
 
+  void back() {
+    if (held_ >= 0) check(lib_.state_seek(ctx_, held_));
+  }
+
   void run_in_place() {
     std::vector<void*> in = on_device_ ? device_in_ : pointers(in_), out = on_device_ ? device_out_ : pointers(out_);
     check(lib_.run(ctx_, in.data(), out.data(), on_device_ ? model_DEVICE : model_HOST));
+    back();
   }
 
   // Device events around each run, all of them queued at once.
@@ -268,37 +286,13 @@ class Session {
       driver_->record(driver_->event(2 * i));
       check(lib_.run_async(ctx_, driver_->stream, device_in_.data(), device_out_.data()));
       driver_->record(driver_->event(2 * i + 1));
+      back();
     }
     driver_->sync();
     std::vector<double> ms;
     for (uint32_t i = 0; i < runs; ++i)
       ms.push_back(driver_->elapsed(driver_->event(2 * i), driver_->event(2 * i + 1)));
     return ms;
-  }
-
-  static void quote(std::string& s, const char* text) {
-    s += '"';
-    for (; *text; ++text) {
-      const unsigned char c = static_cast<unsigned char>(*text);
-      char escaped[8];
-      if (c < ' ' || c == '"' || c == '\\') {
-        std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
-        s += escaped;
-      } else {
-        s += *text;
-      }
-    }
-    s += '"';
-  }
-
-  static void tensors(std::string& s, const model_tensor* t, int count) {
-    for (int i = 0; i < count; ++i) {
-      s += i ? ",{\"name\":" : "{\"name\":";
-      quote(s, t[i].name);
-      s += ",\"dtype\":" + std::to_string(t[i].dtype) + ",\"bytes\":" + std::to_string(t[i].bytes) + ",\"dims\":[";
-      for (int d = 0; d < t[i].rank; ++d) s += (d ? "," : "") + std::to_string(t[i].dims[d]);
-      s += "]}";
-    }
   }
 
   const Library lib_;
@@ -308,6 +302,7 @@ class Session {
   std::string weights_;
   std::vector<std::vector<int64_t>> dims_;
   double create_ms_ = 0;
+  int64_t held_ = -1;  // how far states that grow are to have grown behind a run; -1: as far as they do
   model_ctx* ctx_ = nullptr;
   const model_io* io_ = nullptr;
   Buffers in_, out_, first_;
@@ -339,6 +334,8 @@ std::string doubles(const std::vector<double>& v) {
 std::string serve(Session& s, const uint32_t request[3]) {
   if (request[0] == 6) return s.run_info();
   if (request[0] == 8) return s.set_dims();
+  if (request[0] == 11 || request[0] == 12) return s.set_states(request[0] == 12);
+  s.hold(request[0] != 1);
   s.read_inputs();
   switch (request[0]) {
     case 1: s.run(); return s.outputs();
