@@ -196,8 +196,10 @@ func TestCoverage(t *testing.T) {
 			t.Errorf("nothing grows by the idiom %q", i.name)
 		}
 	}
-	for _, op := range ir.Ops { // Fused nodes are made by passes only
-		if !rows[op.Name] && op.Kind != ir.KindFused {
+	// Fused nodes are made by passes only, and so are these, where dims are symbols: tests of decoders compare them.
+	open := []string{"Extent", "Append", "WriteRows"}
+	for _, op := range ir.Ops {
+		if !rows[op.Name] && op.Kind != ir.KindFused && !(op.Domain == ir.InternalDomain && slices.Contains(open, op.Name)) {
 			t.Errorf("no row of growers has %s", op.Name)
 		}
 	}

@@ -70,6 +70,10 @@ func (c *Cxx) BuildLibrary(ctx context.Context, dir, name string, flags ...strin
 	if r, err := run(ctx, dir, link...); err != nil {
 		return r, err
 	}
+	// A compiler that said it succeeded and wrote nothing is found out by whoever looks for the library.
+	if _, err := os.Stat(filepath.Join(dir, object)); err != nil {
+		return r, nil
+	}
 	if ar := lookAll([]string{"ar"}); ar != "" {
 		return run(ctx, dir, ar, "rcsD", "lib"+name+".a", object)
 	}
