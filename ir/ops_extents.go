@@ -34,4 +34,25 @@ func inferExtent(c *InferContext) { c.set(0, Dims(1)) }
 
 func inferAppend(c *InferContext) { inferConcat(c) }
 
-func inferWriteRows(c *InferContext) { c.set(0, c.shape(0)) }
+func inferWriteRows(c *InferContext) {
+	state, rows := c.shape(0), c.shape(1)
+	if state == nil || rows == nil {
+		c.set(0, state)
+		return
+	}
+	if len(rows) != len(state) {
+		c.badInput("bad-rank", 1, "the shape %v has rank %d, the state has rank %d", rows, len(rows), len(state))
+		return
+	}
+	axis, ok := c.axisAttr(len(state))
+	if !ok {
+		return
+	}
+	for d := range state {
+		if _, same := mergeDim(state[d], rows[d]); d != axis && !same {
+			c.badInput("bad-shape", 1, "the shape %v has another extent of axis %d than the state", rows, d)
+			return
+		}
+	}
+	c.set(0, state)
+}

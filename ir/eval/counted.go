@@ -42,10 +42,18 @@ func extent(c *call) []*ir.Tensor { return one(ir.FromSlice(ir.Int64, []int64{c.
 // writeRows is the state with rows in the place of those from the attribute extent on.
 func writeRows(c *call) []*ir.Tensor {
 	state, rows := c.arg(0), c.arg(1)
+	if len(rows.Dims) != len(state.Dims) {
+		fail("rows of rank %d in a state of rank %d", len(rows.Dims), len(state.Dims))
+	}
 	axis := axisOf(c.Attr("axis").I, len(state.Dims))
+	for d, n := range rows.Dims {
+		if d != axis && n != state.Dims[d] {
+			fail("rows %v in a state %v", rows.Dims, state.Dims)
+		}
+	}
 	first := c.Attr("extent").I
-	if first+rows.Dims[axis] > state.Dims[axis] {
-		fail("%d rows from row %d on are more than the %d of the state", rows.Dims[axis], first, state.Dims[axis])
+	if first < 0 || first > state.Dims[axis]-rows.Dims[axis] {
+		fail("%d rows from row %d on are not among the %d of the state", rows.Dims[axis], first, state.Dims[axis])
 	}
 	out := c.alloc(state.DType, state.Dims)
 	e, strides := mustElems(out), rowMajor(state.Dims)

@@ -53,9 +53,13 @@ func mlCases() []rewriteCase {
 		}
 		m := newML("", strings.Split(out, "; ")...).in(c.in...).init(c.inits...).
 			node(outputs+" = ai.onnx.ml::"+rest, c.attrs...)
+		op, _, _ := strings.Cut(rest, "(")
+		if op == "TreeEnsembleRegressor" || op == "TreeEnsembleClassifier" { // version 5 has TreeEnsemble instead
+			m.OpsetImport[len(m.OpsetImport)-1].Version = proto.Int64(3)
+		}
 		name := c.name
 		if name == "" {
-			name, _, _ = strings.Cut(rest, "(")
+			name = op
 		}
 		cases = append(cases, rewriteCase{name: "ML " + name, model: m})
 	}
