@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/owulveryck/onnx-go"
+	"gonum.org/v1/gonum/graph"
 	"gorgonia.org/tensor"
 
 	"github.com/rammerc/rammerc/internal/npy"
@@ -144,16 +145,19 @@ func TestOtherExtents(t *testing.T) {
 	}
 }
 
+// node is a tensor of that name.
+func node(b *onnxgo.Backend, name string) graph.Node {
+	n := b.NewNode()
+	b.AddNode(n)
+	n.(onnx.Namer).SetName(name)
+	return n
+}
+
 // An operator that is not known is onnx-go's error, so that its programs can skip it.
 func TestNotImplemented(t *testing.T) {
 	b := onnxgo.New(onnxgo.Engine(onnxgo.Evaluator), onnxgo.Opset(9))
 	defer b.Close()
-	x := b.NewNode()
-	b.AddNode(x)
-	y := b.NewNode()
-	b.AddNode(y)
-	x.(onnx.Namer).SetName("x")
-	y.(onnx.Namer).SetName("y")
+	x, y := node(b, "x"), node(b, "y")
 	b.SetWeightedEdge(b.NewWeightedEdge(y, x, 0))
 	if err := b.ApplyOperation(onnx.Operation{Name: "Levitate"}, y); err != nil {
 		t.Fatal(err)
@@ -171,12 +175,7 @@ func TestNotImplemented(t *testing.T) {
 func TestSquareOfATransposedMatrix(t *testing.T) {
 	b := onnxgo.New(onnxgo.Engine(onnxgo.Evaluator), onnxgo.Opset(9))
 	defer b.Close()
-	x := b.NewNode()
-	b.AddNode(x)
-	y := b.NewNode()
-	b.AddNode(y)
-	x.(onnx.Namer).SetName("x")
-	y.(onnx.Namer).SetName("y")
+	x, y := node(b, "x"), node(b, "y")
 	for i := range 2 {
 		b.SetWeightedEdge(b.NewWeightedEdge(y, x, float64(i)))
 	}

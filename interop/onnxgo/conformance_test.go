@@ -2,7 +2,10 @@ package onnxgo_test
 
 import (
 	"cmp"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/owulveryck/onnx-go/backend"
@@ -21,7 +24,8 @@ const opset = 9
 type results struct{ passed, skipped, failed []string }
 
 // try runs onnx-go's tests on a back end, in a test of their own, whose failures are not ours.
-func try(t *testing.T, tests []func() *testbackend.TestCase, make func(*testbackend.TestCase) backend.ComputationBackend) (r results) {
+func try(t *testing.T, tests []func() *testbackend.TestCase,
+	make func(*testbackend.TestCase) backend.ComputationBackend) (r results) {
 	t.Helper()
 	for _, test := range tests {
 		tc := test()
@@ -63,17 +67,25 @@ func TestConformance(t *testing.T) {
 		what string
 		results
 	}{{"decoded by onnx-go", decoded}, {"with the file", file}, {"Gorgonia's back end", theirs}} {
-		t.Logf("%s: passed %d, skipped %d, failed %d of %d", r.what, len(r.passed), len(r.skipped), len(r.failed), len(tests))
+		t.Logf("%s: passed %d, skipped %d, failed %d of %d", r.what, len(r.passed), len(r.skipped), len(r.failed),
+			len(tests))
 	}
 	t.Logf("with the file failed: %q", file.failed)
 	t.Logf("with the file skipped: %q", file.skipped)
+	claim := fmt.Sprintf("%d of them pass on Gorgonia's, %d on this one as onnx-go decodes them, and %d with the files",
+		len(theirs.passed), len(decoded.passed), len(file.passed))
+	if text, err := os.ReadFile("README.md"); err != nil ||
+		!strings.Contains(strings.Join(strings.Fields(string(text)), " "), claim) {
+		t.Errorf("README.md does not say: %s (%v)", claim, err)
+	}
 	for _, name := range theirs.passed {
 		if !slices.Contains(decoded.passed, name) || !slices.Contains(file.passed, name) {
 			t.Errorf("%s passes on Gorgonia's back end and not on this one", name)
 		}
 	}
 	if len(decoded.passed) <= len(theirs.passed) || len(file.passed) < len(decoded.passed) {
-		t.Errorf("%d tests pass, %d with the files, and %d on Gorgonia's back end", len(decoded.passed), len(file.passed),
+		t.Errorf("%d tests pass, %d with the files, and %d on Gorgonia's back end", len(decoded.passed),
+			len(file.passed),
 			len(theirs.passed))
 	}
 }
