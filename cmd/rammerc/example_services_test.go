@@ -2,14 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 )
 
-// The services of examples/services are built for a model on the emulator, and stand a short load test, in which they are
-// killed and stopped, too.
+// The services of examples/services are built for a model on the emulator, and stand a short load test, in which
+// they are killed and stopped, too. With TRITONSERVER, which names its program, Triton Inference Server stands it,
+// too.
 func TestExampleServices(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a library and services")
@@ -34,12 +37,16 @@ func TestExampleServices(t *testing.T) {
 	} else {
 		t.Log("without cpp-httplib only the service in Go is tested")
 	}
+	if os.Getenv("TRITONSERVER") != "" {
+		services += " triton"
+	}
 	rammerc, out := filepath.Join(t.TempDir(), "rammerc"), t.TempDir()
 	if text, err := exec.Command("go", "build", "-o", rammerc, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, text)
 	}
 	cmd := exec.Command("bash", filepath.Join(examples, "load_test.sh"))
-	cmd.Env = append(os.Environ(), "SECONDS_EACH=2", "SERVICES="+services, "RAMMERC="+rammerc, "OUT="+out, "CGO_ENABLED=1")
+	cmd.Env = append(os.Environ(), "SECONDS_EACH=2", "SERVICES="+services, "RAMMERC="+rammerc, "OUT="+out, "CGO_ENABLED=1",
+		fmt.Sprintf("PORT=%d", freePort(t)))
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -61,4 +68,15 @@ func TestExampleServices(t *testing.T) {
 			t.Errorf("%s: %v\n%s", file, err, text)
 		}
 	}
+}
+
+// freePort is a port that is free now; the services take it at once.
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
 }

@@ -34,7 +34,7 @@ func TestGuide(t *testing.T) {
 	}
 	t.Setenv("CXX", fast)
 	pages, err := filepath.Glob("../../docs/guide/*.md")
-	if err != nil || len(pages) < 12 {
+	if err != nil || len(pages) < 13 {
 		t.Fatal(pages, err)
 	}
 	index, err := os.ReadFile("../../docs/guide/README.md")
@@ -54,7 +54,10 @@ func TestGuide(t *testing.T) {
 
 // needed are tools that pages use beside a C++ compiler.
 var needed = map[string][]string{
-	"deploy-c.md": {"cmake", "--version"}, "deploy-python.md": {"python3", "-c", "import numpy, pip"}, "deploy-go.md": {"go", "version"},
+	"deploy-c.md":      {"cmake", "--version"},
+	"deploy-go.md":     {"go", "version"},
+	"deploy-python.md": {"python3", "-c", "import numpy, pip"},
+	"triton.md":        {"bash", "-c", "cmake --version && python3 --version"},
 }
 
 func followGuide(t *testing.T, page, bin string) {
@@ -78,9 +81,14 @@ func followGuide(t *testing.T, page, bin string) {
 	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 		script.WriteString(block[1])
 	}
+	source, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command("bash", "-euo", "pipefail", "-c", script.String())
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "GOFLAGS=-mod=mod", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "GOFLAGS=-mod=mod", "GOWORK=off",
+		"RAMMERC_SRC="+source)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

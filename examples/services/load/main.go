@@ -1,17 +1,17 @@
-// Command load tests a service: it starts the service, finds how many requests a second it answers at most, and then
-// sends it 90 % of that for some time. No request may fail, and the memory of the process must not grow. Then it kills
-// the process and starts it again, and at last ends it while requests are on their way.
+// Command load tests a service: it starts the service, finds how many requests a second it answers at most, and
+// then sends it 90 % of that for some time, by turns, so that the share stays right when other work comes to the
+// machine. No request may fail, and the memory of the process must not grow. Then it kills the process and starts
+// it again, and at last ends it while requests are on their way.
 //
-//	load [-seconds 600] [-share 0.9] [-connections 16] [-out result.json] -- SERVICE ARGUMENT…
+//	load [-seconds 600] [-share 0.9] [-connections 16] [-triton MODEL] [-out result.json] -- SERVICE ARGUMENT…
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -27,23 +27,26 @@ import (
 	"time"
 )
 
-// result is what the test found. Times are milliseconds from when a request was due to the end of its answer, so a stalled
-// service shows in all requests that were due meanwhile.
+// result is what the test found. Times are milliseconds from when a request was due to the end of its answer, so a
+// stalled service shows in all requests that were due meanwhile.
 type result struct {
 	Schema     string  `json:"schema"`
 	Service    string  `json:"service"`
 	CPUs       int     `json:"cpus"`
-	Saturation float64 `json:"saturation_per_s"`
-	Rate       float64 `json:"rate_per_s"`
-	Seconds    float64 `json:"seconds"`
-	Requests   int     `json:"requests"`
-	Errors     int     `json:"errors"`
-	Refused    int     `json:"refused"` // with 503, because the queue was full
-	P50        float64 `json:"p50_ms"`
-	P99        float64 `json:"p99_ms"`
-	Max        float64 `json:"max_ms"`
-	MeanBatch  float64 `json:"mean_batch"`
-	// MemoryMB are the resident megabytes of the service, at a fifth of the time and at its end.
+	Saturation float64 `json:"saturation_per_s"` // the mean of saturations
+	// Saturations are what was answered in a second at most, measured before each minute.
+	Saturations []float64 `json:"saturations_per_s"`
+	Rate        float64   `json:"rate_per_s"`
+	Seconds     float64   `json:"seconds"`
+	Requests    int       `json:"requests"`
+	Errors      int       `json:"errors"`
+	Refused     int       `json:"refused"` // with 503, because the queue was full
+	P50         float64   `json:"p50_ms"`
+	P99         float64   `json:"p99_ms"`
+	Max         float64   `json:"max_ms"`
+	MeanBatch   float64   `json:"mean_batch"`
+	// MemoryMB are the resident megabytes of the service, after a fifth of the time, or the first minute, and at
+	// the end.
 	MemoryMB [2]float64 `json:"memory_mb"`
 	// Killed: requests that failed when the process was killed, and how many were on their way.
 	KilledLost     int     `json:"killed_lost"`
@@ -61,11 +64,17 @@ func main() {
 	connections := flag.Int("connections", 16, "requests at a time while saturation is measured")
 	address := flag.String("address", "127.0.0.1:8080", "where the service listens")
 	out := flag.String("out", "", "file for the result, as JSON")
+	name := flag.String("name", "", "what the result calls the service; by default the name of its file")
+	model := flag.String("triton", "", "the service is Triton Inference Server, and this is the model's name in it")
+	metrics := flag.String("metrics", "http://127.0.0.1:8002/metrics", "where Triton's counters are")
 	flag.Parse()
-	t := &tester{url: "http://" + *address, command: flag.Args()}
+	t := &tester{url: "http://" + *address, command: flag.Args(), protocol: plain{}}
+	if *model != "" {
+		t.protocol = triton{*model, *metrics}
+	}
 	t.client = &http.Client{Timeout: 30 * time.Second,
 		Transport: &http.Transport{MaxIdleConnsPerHost: 512, MaxConnsPerHost: 512}}
-	r, err := t.run(*seconds, *share, *connections)
+	r, err := t.run(cmp.Or(*name, filepath.Base(flag.Arg(0))), *seconds, *share, *connections)
 	if err != nil {
 		t.kill()
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -89,25 +98,24 @@ type tester struct {
 	command  []string
 	client   *http.Client
 	process  *exec.Cmd
-	body     []byte // a request
-	want     []byte // its answer
+	protocol protocol
+	request  message
+	want     []byte // the answer to it
 	onTheWay atomic.Int64
 }
 
-func (t *tester) run(seconds, share float64, connections int) (*result, error) {
+func (t *tester) run(name string, seconds, share float64, connections int) (*result, error) {
 	if _, err := t.start(); err != nil {
 		return nil, err
 	}
 	if err := t.sample(); err != nil {
 		return nil, err
 	}
-	r := &result{Schema: "rammerc/service-load/v1", Service: filepath.Base(t.command[0]), CPUs: runtime.NumCPU(),
+	r := &result{Schema: "rammerc/service-load/v1", Service: name, CPUs: runtime.NumCPU(),
 		Problems: []string{}}
-	r.Saturation = t.saturate(connections, min(10, max(2, seconds/10)))
-	r.Rate = share * r.Saturation
-	before := t.samples()
-	t.steady(r, seconds)
-	if after := t.samples(); after.batches > before.batches {
+	before := t.counts()
+	t.rounds(r, seconds, share, connections)
+	if after := t.counts(); after.batches > before.batches {
 		r.MeanBatch = (after.samples - before.samples) / (after.batches - before.batches)
 	}
 	if err := t.killAndRestart(r); err != nil {
@@ -143,7 +151,7 @@ func (t *tester) start() (time.Duration, error) {
 		return 0, err
 	}
 	for time.Since(begin) < 30*time.Second {
-		if res, err := t.client.Get(t.url + "/readyz"); err == nil {
+		if res, err := t.client.Get(t.url + t.protocol.ready()); err == nil {
 			res.Body.Close()
 			if res.StatusCode == http.StatusOK {
 				return time.Since(begin), nil
@@ -163,62 +171,33 @@ func (t *tester) kill() {
 
 // sample makes a request of random numbers, and keeps its answer, which all later ones must have.
 func (t *tester) sample() error {
-	var m struct {
-		Inputs []struct {
-			DType int     `json:"dtype"`
-			Dims  []int64 `json:"dims"`
-		} `json:"inputs"`
-	}
-	if err := t.get("/v1/model", &m); err != nil {
+	inputs, err := t.protocol.inputs(t.get)
+	if err != nil {
 		return err
 	}
-	for _, in := range m.Inputs {
-		if in.DType != 1 {
-			return fmt.Errorf("inputs of type %d; this test sends float32", in.DType)
-		}
-		n := int64(1)
-		for _, d := range in.Dims[1:] {
-			n *= d
-		}
+	var tensors [][]byte
+	for _, in := range inputs {
 		draw := rand.New(rand.NewPCG(1, 2))
-		for range n {
-			t.body = append(t.body, 0, 0, byte(draw.IntN(128)), 0x3f) // between 0.5 and 1
+		var data []byte
+		for range in.elements {
+			data = append(data, 0, 0, byte(draw.IntN(128)), 0x3f) // between 0.5 and 1
 		}
+		tensors = append(tensors, data)
 	}
-	answer, code, err := t.send()
+	t.request = t.protocol.request(inputs, tensors)
+	answer, code, err := t.send(t.request)
 	if err != nil || code != http.StatusOK {
-		return fmt.Errorf("the first request: status %d, %v", code, err)
+		return fmt.Errorf("the first request: status %d, %v, %.200s", code, err, answer)
 	}
 	t.want = answer
-	if _, code, err := t.post([]byte("short")); err != nil || code != http.StatusBadRequest {
+	if _, code, err := t.send(t.request.short()); err != nil || code != http.StatusBadRequest {
 		return fmt.Errorf("a short request: status %d, %v; want 400", code, err)
 	}
 	return nil
 }
 
-func (t *tester) get(path string, to any) error {
-	res, err := t.client.Get(t.url + path)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	return json.NewDecoder(res.Body).Decode(to)
-}
-
-func (t *tester) send() ([]byte, int, error) { return t.post(t.body) }
-
-func (t *tester) post(body []byte) ([]byte, int, error) {
-	res, err := t.client.Post(t.url+"/v1/infer", "application/octet-stream", bytes.NewReader(body))
-	if err != nil {
-		return nil, 0, err
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(res.Body)
-	return answer, res.StatusCode, err
-}
-
-// right reports whether an answer is as good as the first one: a sample's results depend on the program of its batch by
-// rounding only.
+// right reports whether an answer is as good as the first one: a sample's results depend on the program of its
+// batch by rounding only.
 func (t *tester) right(answer []byte) bool {
 	if len(answer) != len(t.want) {
 		return false
@@ -240,7 +219,7 @@ func (t *tester) saturate(connections int, seconds float64) float64 {
 	for range connections {
 		all.Go(func() {
 			for time.Now().Before(end) {
-				if _, code, err := t.send(); err == nil && code == http.StatusOK {
+				if _, code, err := t.send(t.request); err == nil && code == http.StatusOK {
 					answered.Add(1)
 				}
 			}
@@ -250,47 +229,71 @@ func (t *tester) saturate(connections int, seconds float64) float64 {
 	return float64(answered.Load()) / seconds
 }
 
+// round is how long requests are sent at one rate. Then saturation is measured again, so that the rate is the share
+// of what the machine can do now, whatever else runs on it.
+const round = 60 * time.Second
+
+func (t *tester) rounds(r *result, seconds, share float64, connections int) {
+	var s sent
+	begin := time.Now()
+	end := begin.Add(time.Duration(seconds * float64(time.Second)))
+	for first := true; first || time.Until(end) > round/10; first = false {
+		most := t.saturate(connections, min(3, max(1, seconds/10)))
+		r.Saturations = append(r.Saturations, most)
+		until := time.Now().Add(min(round, max(time.Second, time.Until(end))))
+		t.steady(r, &s, share*most, until)
+		now := t.memory()
+		if first || time.Since(begin) < end.Sub(begin)/5 {
+			r.MemoryMB[0] = now
+		}
+		r.MemoryMB[1] = now
+		fmt.Fprintf(os.Stderr, "%.0f of %.0f s: %d requests, %d errors, %.0f/s at most, %.1f MB\n",
+			time.Since(begin).Seconds(), seconds, r.Requests, r.Errors, most, now)
+	}
+	for _, x := range r.Saturations {
+		r.Saturation += x / float64(len(r.Saturations))
+	}
+	r.Rate, r.Seconds = float64(r.Requests)/s.took.Seconds(), s.took.Seconds()
+	slices.Sort(s.times)
+	if n := len(s.times); n > 0 {
+		r.P50, r.P99, r.Max = s.times[n/2], s.times[n*99/100], s.times[n-1]
+	}
+}
+
+// sent is what has been sent at steady rates.
+type sent struct {
+	mu    sync.Mutex
+	times []float64 // milliseconds of requests that were answered
+	took  time.Duration
+}
+
 // steady sends requests at the times at which they are due, whether earlier ones have been answered or not.
-func (t *tester) steady(r *result, seconds float64) {
-	var mu sync.Mutex
-	var times []float64
+func (t *tester) steady(r *result, s *sent, rate float64, until time.Time) {
 	var all sync.WaitGroup
 	begin := time.Now()
-	n := int(r.Rate * seconds)
-	shown := begin
+	n := max(1, int(rate*until.Sub(begin).Seconds()))
 	for i := range n {
-		due := begin.Add(time.Duration(float64(i) / r.Rate * float64(time.Second)))
+		due := begin.Add(time.Duration(float64(i) / rate * float64(time.Second)))
 		time.Sleep(time.Until(due))
-		if i == n/5 {
-			r.MemoryMB[0] = t.memory()
-		}
-		if time.Since(shown) > 20*time.Second {
-			shown = time.Now()
-			fmt.Fprintf(os.Stderr, "%.0f of %.0f s, %.1f MB\n", time.Since(begin).Seconds(), seconds, t.memory())
-		}
 		all.Go(func() {
-			answer, code, err := t.send()
+			answer, code, err := t.send(t.request)
 			took := time.Since(due).Seconds() * 1000
-			mu.Lock()
-			defer mu.Unlock()
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			switch {
 			case err == nil && code == http.StatusServiceUnavailable:
 				r.Refused++
 			case err != nil || code != http.StatusOK || !t.right(answer):
 				r.Errors++
-				fmt.Fprintf(os.Stderr, "request %d: status %d, %v\n", i, code, err)
+				fmt.Fprintf(os.Stderr, "request %d: status %d, %v\n", r.Requests+i, code, err)
 			default:
-				times = append(times, took)
+				s.times = append(s.times, took)
 			}
 		})
 	}
 	all.Wait()
-	r.MemoryMB[1] = t.memory()
-	r.Requests, r.Seconds = n, time.Since(begin).Seconds()
-	slices.Sort(times)
-	if len(times) > 0 {
-		r.P50, r.P99, r.Max = times[len(times)/2], times[len(times)*99/100], times[len(times)-1]
-	}
+	r.Requests += n
+	s.took += time.Since(begin)
 }
 
 // killAndRestart kills the process under load. Only what is on its way may be lost, and a new process serves at once.
@@ -305,7 +308,7 @@ func (t *tester) killAndRestart(r *result) error {
 		return err
 	}
 	r.RestartMS = took.Seconds() * 1000
-	answer, code, err := t.send()
+	answer, code, err := t.send(t.request)
 	if err != nil || code != http.StatusOK || !t.right(answer) {
 		return fmt.Errorf("after the restart: status %d, %v", code, err)
 	}
@@ -316,6 +319,19 @@ func (t *tester) killAndRestart(r *result) error {
 func (t *tester) stop(r *result) {
 	cut, _ := t.underLoad(r.Rate, func() {
 		t.process.Process.Signal(syscall.SIGTERM)
+		// Triton ends when all connections are closed, idle ones too.
+		ended := make(chan bool)
+		defer close(ended)
+		go func() {
+			for {
+				select {
+				case <-ended:
+					return
+				case <-time.After(50 * time.Millisecond):
+					t.client.CloseIdleConnections()
+				}
+			}
+		}()
 		if err := t.process.Wait(); err != nil {
 			r.StopStatus = t.process.ProcessState.ExitCode()
 		}
@@ -323,8 +339,8 @@ func (t *tester) stop(r *result) {
 	r.StoppedCut = cut
 }
 
-// underLoad sends requests for half a second, ends the service by end, and returns how many requests that were sent before
-// were lost, and how many were on their way. A connection that is not accepted any more has lost nothing.
+// underLoad sends requests for half a second, ends the service by end, and returns how many requests that were sent
+// before were lost, and how many were on their way. A connection that is not accepted any more has lost nothing.
 func (t *tester) underLoad(rate float64, end func()) (lost, onTheWay int) {
 	var failed atomic.Int64
 	var all sync.WaitGroup
@@ -334,7 +350,7 @@ func (t *tester) underLoad(rate float64, end func()) (lost, onTheWay int) {
 		<-ticker.C
 		t.onTheWay.Add(1)
 		all.Go(func() {
-			answer, code, err := t.send()
+			answer, code, err := t.send(t.request)
 			t.onTheWay.Add(-1)
 			if refused := err != nil && errors.Is(err, syscall.ECONNREFUSED); !refused &&
 				(err != nil || code == http.StatusOK && !t.right(answer)) {
@@ -357,28 +373,4 @@ func (t *tester) memory() float64 {
 	}
 	pages, _ := strconv.Atoi(fields[1])
 	return float64(pages*os.Getpagesize()) / (1 << 20)
-}
-
-type counts struct{ samples, batches float64 }
-
-// samples reads the counters of samples and of batches from /metrics.
-func (t *tester) samples() counts {
-	var c counts
-	res, err := t.client.Get(t.url + "/metrics")
-	if err != nil {
-		return c
-	}
-	defer res.Body.Close()
-	text, _ := io.ReadAll(res.Body)
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		n, _ := strconv.ParseFloat(value, 64)
-		if name == "service_samples_total" {
-			c.samples = n
-		}
-		if strings.HasPrefix(name, "service_batches_total{") {
-			c.batches += n
-		}
-	}
-	return c
 }
