@@ -46,8 +46,8 @@ func (s *tuneSpace) Attribute(ctx context.Context, list []tune.Schedule) ([][]tu
 			return nil, err
 		}
 	}
-	end := s.job.Waiting("building traced plans")
-	built := s.buildTraced(ctx, dirs)
+	one, end := s.job.Building("building traced plans", len(dirs))
+	built := s.buildTraced(ctx, dirs, one)
 	end()
 	defer timing.Alone(s.job.Waiting)()
 	for i := range list {
@@ -60,8 +60,8 @@ func (s *tuneSpace) Attribute(ctx context.Context, list []tune.Schedule) ([][]tu
 	return out, nil
 }
 
-// buildTraced compiles the sources in the folders and reports which of them it could compile.
-func (s *tuneSpace) buildTraced(ctx context.Context, dirs []string) []bool {
+// buildTraced compiles the sources in the folders and reports which of them it could compile; one is called after each.
+func (s *tuneSpace) buildTraced(ctx context.Context, dirs []string, one func()) []bool {
 	built := make([]bool, len(dirs))
 	free := make(chan struct{}, runtime.NumCPU())
 	var wg sync.WaitGroup
@@ -72,6 +72,7 @@ func (s *tuneSpace) buildTraced(ctx context.Context, dirs []string) []bool {
 			free <- struct{}{}
 			defer func() { <-free }()
 			built[i] = ctx.Err() == nil && s.c.lab.traced(dir, s.c.Name()) == nil
+			one()
 		}()
 	}
 	wg.Wait()

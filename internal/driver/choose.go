@@ -196,7 +196,7 @@ func (c *Compilation) try(job *Job, plans []schedule.Proposal) error {
 		Bench: bench, Dir: dir, Verify: c.opt.Verify,
 		Precision: c.opt.PrecisionChoice().Coarsest(),
 		Reference: func() (engine.Tensors, error) { return c.evaluate(inputs) },
-		Progress:  job.Progress("timing plans"), Waiting: job.Waiting,
+		Progress:  job.Progress("timing plans"), Waiting: job.Waiting, Building: job.Building,
 	}
 	for i := range plans {
 		comparison.Groups = append(comparison.Groups, i)

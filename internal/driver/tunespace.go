@@ -264,7 +264,7 @@ func (s *tuneSpace) Time(_ context.Context, list []tune.Schedule, alone bool) ([
 	comparison := &timing.Comparison{
 		Bench: bench, Dir: dir, Rounds: 1, Precision: s.coarsest(), Groups: s.groups(plans, alone),
 		Reference: func() (engine.Tensors, error) { return s.c.evaluate(inputs) },
-		Progress:  s.job.Progress("timing schedules"), Waiting: s.job.Waiting,
+		Progress:  s.job.Progress("timing schedules"), Waiting: s.job.Waiting, Building: s.job.Building,
 	}
 	if alone {
 		comparison.Rounds = 4

@@ -2,6 +2,7 @@ package progress
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -15,6 +16,22 @@ func Duration(d time.Duration) string {
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	}
 	return fmt.Sprintf("%.2f s", d.Seconds())
+}
+
+// Left says what time is left of work of which done of total parts, alike in length, took so long: ", about 40 s left".
+// It is "" as long as nothing is known, and when all is done.
+func Left(took time.Duration, done, total int) string {
+	if done <= 0 || done >= total {
+		return ""
+	}
+	left := time.Duration(float64(took) / float64(done) * float64(total-done))
+	switch {
+	case left < time.Minute:
+		return fmt.Sprintf(", about %d s left", int(math.Ceil(left.Seconds())))
+	case left < time.Hour:
+		return fmt.Sprintf(", about %d min left", int(math.Ceil(left.Minutes())))
+	}
+	return fmt.Sprintf(", about %.1f h left", left.Hours())
 }
 
 // Count prints a number of things with the noun in singular or plural: "1 segment", "2 segments", "2 launches".

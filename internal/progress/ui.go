@@ -2,14 +2,17 @@
 // repeats.
 //
 //	import       12 ms  118 nodes, 21 constants (97.5 KB), opset 17     Stage, when it ends
-//	timing plans  [=====>        ]  12 of 80                            Progress, on a terminal
-//	nvcc: 10 s so far                                                   Waiting, elsewhere every ten seconds
+//	timing plans  [=====>        ]  12/80 [10s:56s]                     Progress, on a terminal
+//	timing plans 12 of 80, about 56 s left                              Progress, elsewhere every ten seconds
+//	building plans: 20 s so far, 2 of 5, about 30 s left                Building, likewise
+//	nvcc: 10 s so far                                                   Waiting, likewise
 package progress
 
 import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -94,11 +97,12 @@ func (u *UI) Progress(what string) func(done, total int) {
 		return func(int, int) {}
 	}
 	if !u.TTY {
-		last := time.Now()
+		start := time.Now()
+		last := start
 		return func(done, total int) {
 			if time.Since(last) > progressEvery {
 				last = time.Now()
-				u.Printf("  %s %d of %d\n", what, done, total)
+				u.Printf("  %s %d of %d%s\n", what, done, total, Left(last.Sub(start), done, total))
 			}
 		}
 	}
@@ -114,15 +118,35 @@ func (u *UI) Progress(what string) func(done, total int) {
 
 // Waiting shows that work of unknown length goes on, such as that of another program, until end is called.
 func (u *UI) Waiting(what string) (end func()) {
+	_, end = u.Building(what, 1)
+	return end
+}
+
+// Building is Waiting for work of several parts, such as programs that compilers build side by side: whoever calls
+// built when a part has ended lets it show how many have, and what time is left. built may be called from any
+// goroutine.
+func (u *UI) Building(what string, parts int) (built, end func()) {
 	if u.W == nil || u.Quiet {
-		return func() {}
+		return func() {}, func() {}
 	}
-	every, tick := progressEvery, func(d time.Duration) { fmt.Fprintf(u.W, "  %s: %.0f s so far\n", what, d.Seconds()) }
-	clear := func() {}
+	var finished atomic.Int64
+	text := func(d time.Duration) string {
+		if parts < 2 {
+			return ""
+		}
+		n := int(finished.Load())
+		return fmt.Sprintf(", %d of %d%s", n, parts, Left(d, n, parts))
+	}
+	every, clear := progressEvery, func() {}
+	tick := func(d time.Duration) { fmt.Fprintf(u.W, "  %s: %.0f s so far%s\n", what, d.Seconds(), text(d)) }
 	if u.TTY {
 		bar := progressbar.NewOptions(-1, append(barOptions(u.W, what),
 			progressbar.OptionSpinnerType(14), progressbar.OptionSetElapsedTime(true))...)
-		every, tick, clear = 100*time.Millisecond, func(time.Duration) { _ = bar.Add(1) }, func() { _ = bar.Finish() }
+		every, clear = 100*time.Millisecond, func() { _ = bar.Finish() }
+		tick = func(d time.Duration) {
+			bar.Describe("  " + what + text(d))
+			_ = bar.Add(1)
+		}
 	}
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	start := time.Now()
@@ -140,7 +164,7 @@ func (u *UI) Waiting(what string) (end func()) {
 			}
 		}
 	}()
-	return func() { close(stop); <-stopped }
+	return func() { finished.Add(1) }, func() { close(stop); <-stopped }
 }
 
 func barOptions(w io.Writer, what string) []progressbar.Option {

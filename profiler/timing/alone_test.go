@@ -8,6 +8,8 @@ import (
 
 func silent(string) (end func()) { return func() {} }
 
+func silentBuilding(string, int) (built, end func()) { return func() {}, func() {} }
+
 func TestOneTimesAtOnce(t *testing.T) {
 	before := lockFile
 	lockFile = filepath.Join(t.TempDir(), "lock")

@@ -78,10 +78,11 @@ type Comparison struct {
 	Kept int
 	// Precision is how the variants make products of float32: it says how far their outputs may differ.
 	Precision precision.Precision
-	// Progress is told how many of all timings are done; Waiting shows that work of unknown length goes on until
-	// end is called.
+	// Progress is told how many of all timings are done. Waiting shows that work of unknown length goes on until end is
+	// called, and Building that of several parts, whose ends built tells.
 	Progress func(done, total int)
 	Waiting  func(what string) (end func())
+	Building func(what string, parts int) (built, end func())
 
 	results []Result
 	built   []place     // per variant
@@ -191,9 +192,10 @@ func (c *Comparison) buildAll(libraries []*library) {
 	if variants > 1 {
 		what = fmt.Sprintf("building %d plans", variants)
 	}
-	end := c.Waiting(what)
+	built, end := c.Building(what, len(libraries))
 	for range libraries {
 		c.note(<-finished)
+		built()
 	}
 	end()
 }

@@ -82,6 +82,7 @@ func compare(t *testing.T, b *fakeBench, verify bool, groups ...int) (results []
 	t.Helper()
 	c := &Comparison{
 		Bench: b, Groups: groups, Dir: t.TempDir(), Verify: verify, Progress: func(int, int) {}, Waiting: silent,
+		Building: silentBuilding,
 		Reference: func() (Tensors, error) {
 			asked++
 			return Tensors{"y": ir.FromSlice(ir.Float32, []float32{1}, 1)}, nil
@@ -214,7 +215,7 @@ func TestPrecisionSaysWhatIsWrong(t *testing.T) {
 			outputs: map[int][]float32{1: {1.002, 1.002, 1.002, 1.002}}}
 		comparison := &Comparison{
 			Bench: b, Groups: []int{0, 0}, Dir: t.TempDir(), Precision: c.p, Progress: func(int, int) {},
-			Waiting:   silent,
+			Waiting: silent, Building: silentBuilding,
 			Reference: func() (Tensors, error) { return Tensors{"y": ir.FromSlice(ir.Float32, []float32{1}, 1)}, nil },
 		}
 		results, err := comparison.Run()
