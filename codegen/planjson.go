@@ -57,41 +57,80 @@ func (l *layout) work(c *roperator.Candidate) planWork {
 		l.plan.Graph.ConstantBytes(c, map[int]bool{}), c.Stream != nil}
 }
 
-// writePlan writes NAME.plan.json: which rTask of which rOperator, so of which ONNX nodes, runs where
-// and when. steps[vEU][order] is [index in ops, rTask, wave, signal, counter it adds to, vEU and order of
-// each wait …]. A wait for counter c is -1-c and the number of its additions; -1 is no counter to add to.
-// The waves of a parallel graph are its nodes, whose stream s has the vEUs from s·vEUs of the device on.
-// follows are the steps that poll tagged data, see writeFollows.
+// PlanSchema names the form of NAME.plan.json, which the compiler writes. In older libraries it is a number.
+const PlanSchema = "rammerc/plan/v2"
+
+// PlanFile is NAME.plan.json: which rTask of which rOperator, so of which ONNX nodes, runs where and when.
+type PlanFile struct {
+	planHead
+	Ops      []planOp      `json:"ops"`
+	Buffers  []planBuffer  `json:"buffers"`
+	Segments []planSegment `json:"segments"`
+}
+
+// planHead is what the plan says of the program as a whole.
+type planHead struct {
+	Schema  string `json:"schema"`
+	Name    string `json:"name"`
+	Model   string `json:"model"`
+	Version string `json:"rammerc"`
+	Device  string `json:"device"`
+	Arch    string `json:"arch"`
+	Prec    string `json:"precision"`
+	// PrecisionOf are the nodes with another precision, as rules of the command line.
+	PrecisionOf []string `json:"precision_of,omitempty"`
+	Dims        []string `json:"dims,omitempty"`   // those whose extents only a run knows, as --dim spells them
+	States      []string `json:"states,omitempty"` // that the library keeps (roperator.Port.StateText)
+	// Specials are the special programs of a general one, the smallest first.
+	Specials []SpecialPlan `json:"specials,omitempty"`
+	Quant    string        `json:"weights,omitempty"`
+	Budget   *ErrorBudget  `json:"error_budget,omitempty"`
+	Weights  int64         `json:"weights_bytes"`
+	Arena    int64         `json:"arena_bytes"`
+	ROps     int           `json:"roperators"`
+	RTasks   int           `json:"rtasks"`
+	// Predicted is what an inference takes by the costs that the plan was made with; 0 if there were none.
+	Predicted float64  `json:"predicted_us,omitempty"`
+	Tried     []Try    `json:"tried,omitempty"`
+	Kernels   []Kernel `json:"kernels"`
+}
+
+// planSegment is a part of the program.
+type planSegment struct {
+	Kind     string `json:"kind"` // "rprogram", "waves", "graph" or "parallel"
+	VEUs     int    `json:"veus"`
+	Waves    int    `json:"waves"`
+	Counters int    `json:"counters"`
+	Cluster  int    `json:"cluster"` // the vEUs of a cluster; 0: there are no clusters
+	Serial   bool   `json:"serial"`  // whether launches do not overlap
+	// Nodes are the launches of a parallel graph.
+	Nodes []planNode `json:"nodes,omitempty"`
+	// Steps has for each vEU its steps, each of which is the index of an rOperator, an rTask, a wave, whether it signals,
+	// the counter that it adds to or -1, and in pairs the vEU and order of each step that it waits for. Instead of these
+	// a wait for counter c is -1-c and the number of its additions.
+	Steps [][][]int `json:"steps"`
+	// Follows are the steps that poll tagged data: vEU, order, and in pairs those of whom they poll.
+	Follows [][]int `json:"follows"`
+}
+
+// planNode is a launch of a parallel graph.
+type planNode struct {
+	Op     int   `json:"op"`
+	Stream int   `json:"stream"`
+	After  []int `json:"after"` // earlier nodes of other streams that it waits for
+}
+
+// writePlan writes NAME.plan.json, a PlanFile, step by step: the steps of large programs are many. The waves of a parallel
+// graph are its nodes, whose stream s has the vEUs from s·vEUs of the device on.
 func (l *layout) writePlan(w io.Writer) error {
 	b := bufio.NewWriterSize(w, 1<<18)
-	head, err := json.Marshal(struct {
-		Schema  int    `json:"schema"`
-		Name    string `json:"name"`
-		Model   string `json:"model"`
-		Version string `json:"rammerc"`
-		Device  string `json:"device"`
-		Arch    string `json:"arch"`
-		Prec    string `json:"precision"`
-		// PrecisionOf are the nodes with another precision, as rules of the command line.
-		PrecisionOf []string `json:"precision_of,omitempty"`
-		Dims        []string `json:"dims,omitempty"`   // those whose extents only a run knows, as --dim spells them
-		States      []string `json:"states,omitempty"` // that the library keeps (roperator.Port.StateText)
-		// Specials are the special programs of a general one, the smallest first.
-		Specials []SpecialPlan `json:"specials,omitempty"`
-		Quant    string        `json:"weights,omitempty"`
-		Budget   *ErrorBudget  `json:"error_budget,omitempty"`
-		Weights  int64         `json:"weights_bytes"`
-		Arena    int64         `json:"arena_bytes"`
-		ROps     int           `json:"roperators"`
-		RTasks   int           `json:"rtasks"`
-		// Predicted is what an inference takes by the costs that the plan was made with; 0 if there were none.
-		Predicted float64  `json:"predicted_us,omitempty"`
-		Tried     []Try    `json:"tried,omitempty"`
-		Kernels   []Kernel `json:"kernels"`
-	}{2, l.opt.Name, l.opt.Model, l.opt.Version, l.plan.Spec.Name, l.plan.Spec.Arch, l.opt.Precision.Program.String(),
-		ruleTexts(l.opt.Precision), l.rangeTexts(), l.plan.Graph.StateTexts(), l.describeSpecials(), l.opt.Weights, l.opt.ErrorBudget, l.weightBytes, l.plan.ArenaLen, len(l.ops),
-		l.steps(),
-		l.predictedUS(), l.opt.Tried, l.describeKernels()})
+	head, err := json.Marshal(planHead{
+		Schema: PlanSchema, Name: l.opt.Name, Model: l.opt.Model, Version: l.opt.Version, Device: l.plan.Spec.Name,
+		Arch: l.plan.Spec.Arch, Prec: l.opt.Precision.Program.String(), PrecisionOf: ruleTexts(l.opt.Precision),
+		Dims: l.rangeTexts(), States: l.plan.Graph.StateTexts(), Specials: l.describeSpecials(), Quant: l.opt.Weights,
+		Budget: l.opt.ErrorBudget, Weights: l.weightBytes, Arena: l.plan.ArenaLen, ROps: len(l.ops), RTasks: l.steps(),
+		Predicted: l.predictedUS(), Tried: l.opt.Tried, Kernels: l.describeKernels(),
+	})
 	if err != nil {
 		return err
 	}

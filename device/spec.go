@@ -185,6 +185,15 @@ var costDefaults = []costDefault{
 	{"cluster_ns", func(c *Cost) *float64 { return &c.Cluster }, func(c *Cost) float64 { return 0.6 * c.Hop }},
 }
 
+// OptionalCosts lists the keys of Cost that a device file may lack.
+func OptionalCosts() []string {
+	var keys []string
+	for _, d := range costDefaults {
+		keys = append(keys, d.key)
+	}
+	return keys
+}
+
 // MaxRegisters is the most registers a thread can address on the GPUs rammerc knows.
 const MaxRegisters = 255
 

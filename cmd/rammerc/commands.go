@@ -218,9 +218,10 @@ func (a *app) versionCommand() *cobra.Command {
 func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [FORM]",
-		Short: "Print the JSON Schema of what a command prints with --json",
+		Short: "Print the JSON Schema of what a command prints with --json, and of files",
 		Long: `schema prints the JSON Schema of a form of JSON, which its field "schema" names; without a FORM it lists them.
-Fields may be added to a form; what else changes gives it another name.`,
+The forms of files are those of NAME.plan.json, of device files, which are YAML, and of .rprog files, as an array of
+their lines. Fields may be added to a form; what else changes gives it another name.`,
 		Example: `  rammerc schema rammerc/bench/v2`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

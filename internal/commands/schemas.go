@@ -3,17 +3,24 @@ package commands
 import (
 	"encoding"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/rammerc/rammerc/codegen"
+	"github.com/rammerc/rammerc/device"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/trace"
+	"github.com/rammerc/rammerc/vdevice"
 )
 
+// DeviceForm names the form of device files.
+const DeviceForm = "rammerc/device/v1"
+
 // forms are the forms of JSON that commands print with --json, by the values of their schema fields, with a value of the
-// Go type that is printed.
+// Go type that is printed; and those of files, of which plans alone have a schema field.
 var forms = map[string]any{
 	"rammerc/bench/v2": BenchResult{}, "rammerc/cache/v1": Cached{}, "rammerc/check/v1": CheckReport{},
 	"rammerc/collect/v1": driver.Collected{}, "rammerc/compile/v1": driver.Compiled{}, "rammerc/devices/v2": DeviceList{},
@@ -21,6 +28,7 @@ var forms = map[string]any{
 	"rammerc/inspect-library/v1": LibraryInspection{}, "rammerc/ops/v1": OpList{}, "rammerc/profile/v1": Profile{Report: &trace.Report{}},
 	"rammerc/report/v1": ReportResult{}, "rammerc/run/v1": RunResult{}, "rammerc/tune/v1": driver.Tuned{},
 	"rammerc/verify/v1": VerifyResult{}, "rammerc/version/v1": driver.VersionInfo{},
+	codegen.PlanSchema: codegen.PlanFile{}, DeviceForm: device.Spec{}, vdevice.TextForm: nil,
 }
 
 // ErrorResult is what commands print with --json when they fail.
@@ -37,15 +45,8 @@ type OpList struct {
 	Ops    []OpInfo `json:"operators"`
 }
 
-// Forms lists the forms of JSON that have a schema document.
-func Forms() []string {
-	var names []string
-	for name := range forms {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+// Forms lists the forms that have a schema document.
+func Forms() []string { return slices.Sorted(maps.Keys(forms)) }
 
 // JSONSchema is the schema document of a form, in JSON Schema of draft 2020-12. Fields may be added to a form; what else
 // changes gives it another name.
@@ -54,17 +55,45 @@ func JSONSchema(form string) (map[string]any, error) {
 	if !known {
 		return nil, diag.New("unknown-form", "there is no form %q; there are %s", form, strings.Join(Forms(), ", "))
 	}
-	s := schemaOf(reflect.TypeOf(v), nil)
+	var s map[string]any
+	switch form {
+	case vdevice.TextForm:
+		s = linesSchema()
+	case DeviceForm:
+		s = describer{tag: "yaml"}.schemaOf(reflect.TypeOf(v), nil)
+		s["description"] = "a device file, which is YAML"
+		cost := s["properties"].(map[string]any)["cost"].(map[string]any)
+		cost["required"] = slices.DeleteFunc(cost["required"].([]string), func(name string) bool {
+			return slices.Contains(device.OptionalCosts(), name)
+		})
+	default:
+		s = describer{tag: "json"}.schemaOf(reflect.TypeOf(v), nil)
+		s["properties"].(map[string]any)["schema"] = map[string]any{"const": form}
+	}
 	s["$schema"], s["$id"] = "https://json-schema.org/draft/2020-12/schema", form
-	s["properties"].(map[string]any)["schema"] = map[string]any{"const": form}
 	return s, nil
 }
 
-// schemaOf describes what a Go type becomes in JSON. Types inside of themselves, outer has those around, may be anything
-// where they come again.
-func schemaOf(t reflect.Type, outer []reflect.Type) map[string]any {
+// linesSchema describes the text form of plans as an array of its lines.
+func linesSchema() map[string]any {
+	var kinds []map[string]any
+	for _, f := range vdevice.LineForms() {
+		kinds = append(kinds, map[string]any{"description": f.Doc, "pattern": f.Pattern})
+	}
+	return map[string]any{
+		"description": "the lines of a .rprog file, without comments, which # starts, and without empty lines",
+		"type":        "array", "items": map[string]any{"type": "string", "anyOf": kinds},
+	}
+}
+
+// describer describes Go types by what they become in a file; tag is the key of the struct tags that say how.
+type describer struct{ tag string }
+
+// schemaOf describes what a Go type becomes. Types inside of themselves, outer has those around, may be anything where
+// they come again.
+func (d describer) schemaOf(t reflect.Type, outer []reflect.Type) map[string]any {
 	if t.Kind() == reflect.Pointer {
-		return schemaOf(t.Elem(), outer)
+		return d.schemaOf(t.Elem(), outer)
 	}
 	own := reflect.PointerTo(t)
 	switch {
@@ -76,16 +105,16 @@ func schemaOf(t reflect.Type, outer []reflect.Type) map[string]any {
 	switch t.Kind() {
 	case reflect.Struct:
 		s := map[string]any{"type": "object", "properties": map[string]any{}}
-		required := addFields(s["properties"].(map[string]any), t, append(outer, t))
+		required := d.addFields(s["properties"].(map[string]any), t, append(outer, t))
 		if len(required) > 0 {
 			s["required"] = required
 		}
 		return s
 	case reflect.Slice, reflect.Array:
 		// A nil slice is null.
-		return map[string]any{"type": []string{"array", "null"}, "items": schemaOf(t.Elem(), outer)}
+		return map[string]any{"type": []string{"array", "null"}, "items": d.schemaOf(t.Elem(), outer)}
 	case reflect.Map:
-		return map[string]any{"type": []string{"object", "null"}, "additionalProperties": schemaOf(t.Elem(), outer)}
+		return map[string]any{"type": []string{"object", "null"}, "additionalProperties": d.schemaOf(t.Elem(), outer)}
 	case reflect.String:
 		return map[string]any{"type": "string"}
 	case reflect.Bool:
@@ -100,24 +129,24 @@ func schemaOf(t reflect.Type, outer []reflect.Type) map[string]any {
 
 // addFields adds the fields of a struct, those of embedded structs too, and returns the names of those that are always
 // there.
-func addFields(properties map[string]any, t reflect.Type, outer []reflect.Type) (required []string) {
+func (d describer) addFields(properties map[string]any, t reflect.Type, outer []reflect.Type) (required []string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		name, options, _ := strings.Cut(f.Tag.Get(d.tag), ",")
 		inner := f.Type
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
 		switch {
 		case f.Anonymous && name == "" && inner.Kind() == reflect.Struct:
-			required = append(required, addFields(properties, inner, outer)...)
+			required = append(required, d.addFields(properties, inner, outer)...)
 			continue
 		case !f.IsExported() || name == "-":
 			continue
 		case name == "":
 			name = f.Name
 		}
-		properties[name] = schemaOf(f.Type, outer)
+		properties[name] = d.schemaOf(f.Type, outer)
 		if !strings.Contains(options, "omit") && f.Type.Kind() != reflect.Pointer {
 			required = append(required, name)
 		}

@@ -3,15 +3,17 @@ package trace
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
 // Plan is the part of NAME.plan.json that a trace is joined with.
 type Plan struct {
-	Schema int    `json:"schema"`
-	Name   string `json:"name"`
-	Model  string `json:"model"`
-	Device string `json:"device"`
-	Arch   string `json:"arch"`
+	Schema PlanVersion `json:"schema"`
+	Name   string      `json:"name"`
+	Model  string      `json:"model"`
+	Device string      `json:"device"`
+	Arch   string      `json:"arch"`
 	// Precision is how products of float32 were asked to be made; empty in libraries of older versions.
 	Precision string `json:"precision"`
 	// PrecisionOf are nodes with another precision, as PATTERN=PRECISION.
@@ -30,6 +32,20 @@ type Plan struct {
 	Segments []Segment `json:"segments"`
 	Buffers  []Buffer  `json:"buffers"` // none in libraries of older versions
 	Kernels  []Kernel  `json:"kernels"`
+}
+
+// PlanVersion is the number of the form that a plan file has: 2 of rammerc/plan/v2. In older files it is a number.
+type PlanVersion int
+
+// UnmarshalJSON reads a number or the name of a form.
+func (v *PlanVersion) UnmarshalJSON(text []byte) error {
+	number := strings.TrimSuffix(strings.TrimPrefix(string(text), `"rammerc/plan/v`), `"`)
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return fmt.Errorf("the schema is %s, which is no form of plans", text)
+	}
+	*v = PlanVersion(n)
+	return nil
 }
 
 // Buffer is a tensor that rTasks read or write.
