@@ -247,19 +247,33 @@ func (s *sweep) fold(results []*ir.Tensor) {
 // of equal ones, keeps the first; without a bound the lists of such a model would be longer than the model.
 const mostOrigins = 256
 
-// mergeOrigins joins the nodes' origins, each once, in order of first appearance, and mostOrigins at most.
+// mergeOrigins joins the nodes' origins, each once, in order of first appearance, and mostOrigins at most. The origins of
+// one node differ from each other.
 func mergeOrigins(nodes ...*ir.Node) []ir.Origin {
 	var out []ir.Origin
-	seen := map[ir.Origin]bool{}
 	for _, n := range nodes {
-		if n == nil {
-			continue
+		switch {
+		case n == nil:
+		case out == nil:
+			out = n.Origins[:min(len(n.Origins), mostOrigins)]
+		case len(out) < mostOrigins: // in a long chain of nodes it soon is not
+			out = joinOrigins(out, n.Origins)
 		}
-		for _, o := range n.Origins {
-			if !seen[o] && len(out) < mostOrigins {
-				seen[o] = true
-				out = append(out, o)
-			}
+	}
+	return out
+}
+
+// joinOrigins is a new list: a, and what b has beside it, as far as there is room.
+func joinOrigins(a, b []ir.Origin) []ir.Origin {
+	out := slices.Clone(a)
+	seen := make(map[ir.Origin]bool, len(a))
+	for _, o := range a {
+		seen[o] = true
+	}
+	for _, o := range b {
+		if !seen[o] && len(out) < mostOrigins {
+			seen[o] = true
+			out = append(out, o)
 		}
 	}
 	return out

@@ -22,12 +22,14 @@ func ElementType(d ir.DType) string {
 	return t
 }
 
-// elementSize is how many bytes an element of a C++ type has, 0 for types that are none of elements.
-func elementSize(text string) int64 {
+// elementSizes are the bytes of an element of each C++ type of elements.
+var elementSizes = func() map[string]int64 {
+	sizes := map[string]int64{}
 	for d, t := range elementTypes {
-		if t == text {
-			return int64(d.Size())
-		}
+		sizes[t] = int64(d.Size())
 	}
-	return 0
-}
+	return sizes
+}()
+
+// elementSize is how many bytes an element of a C++ type has, 0 for types that are none of elements.
+func elementSize(text string) int64 { return elementSizes[text] }

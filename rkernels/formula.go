@@ -24,32 +24,34 @@ func ParseFormula(text string) (*Formula, error) {
 	return &Formula{text, e}, nil
 }
 
-// Eval computes the formula for the given parameters.
-func (f *Formula) Eval(env map[string]int64) (int64, error) { return evalExpr(f.expr, env, f.text) }
+// Eval computes the formula. parameter says what a parameter is, and whether there is one of that name.
+func (f *Formula) Eval(parameter func(name string) (int64, bool)) (int64, error) {
+	return evalExpr(f.expr, parameter, f.text)
+}
 
-func evalExpr(e ast.Expr, env map[string]int64, text string) (int64, error) {
+func evalExpr(e ast.Expr, parameter func(name string) (int64, bool), text string) (int64, error) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
 		return strconv.ParseInt(e.Value, 0, 64)
 	case *ast.Ident:
-		if v, ok := env[e.Name]; ok {
+		if v, ok := parameter(e.Name); ok {
 			return v, nil
 		}
 		return 0, fmt.Errorf("formula %q: unknown parameter %s", text, e.Name)
 	case *ast.ParenExpr:
-		return evalExpr(e.X, env, text)
+		return evalExpr(e.X, parameter, text)
 	case *ast.BinaryExpr:
-		a, err := evalExpr(e.X, env, text)
+		a, err := evalExpr(e.X, parameter, text)
 		if err != nil {
 			return 0, err
 		}
-		b, err := evalExpr(e.Y, env, text)
+		b, err := evalExpr(e.Y, parameter, text)
 		if err != nil {
 			return 0, err
 		}
 		return applyBinary(e.Op, a, b, text)
 	case *ast.CallExpr:
-		return evalCall(e, env, text)
+		return evalCall(e, parameter, text)
 	}
 	return 0, fmt.Errorf("formula %q: cannot use %T", text, e)
 }
@@ -74,16 +76,16 @@ func applyBinary(op token.Token, a, b int64, text string) (int64, error) {
 	return 0, fmt.Errorf("formula %q: cannot use operator %s", text, op)
 }
 
-func evalCall(e *ast.CallExpr, env map[string]int64, text string) (int64, error) {
+func evalCall(e *ast.CallExpr, parameter func(name string) (int64, bool), text string) (int64, error) {
 	fn, ok := e.Fun.(*ast.Ident)
 	if !ok || len(e.Args) != 2 || fn.Name != "max" && fn.Name != "min" {
 		return 0, fmt.Errorf("formula %q: only max(a, b) and min(a, b) can be called", text)
 	}
-	a, err := evalExpr(e.Args[0], env, text)
+	a, err := evalExpr(e.Args[0], parameter, text)
 	if err != nil {
 		return 0, err
 	}
-	b, err := evalExpr(e.Args[1], env, text)
+	b, err := evalExpr(e.Args[1], parameter, text)
 	if err != nil {
 		return 0, err
 	}

@@ -11,6 +11,8 @@ import (
 type Instance struct {
 	Kernel *Kernel
 	Values []Value // one per Kernel.Params, in order
+
+	threads, shared, registers, streamStep int
 }
 
 // Value binds one template parameter.
@@ -97,7 +99,8 @@ func (in *Instance) Arithmetic() string {
 	case products == 0:
 		return "scalar"
 	case multiplied != "float":
-		return map[string]string{"rk::half": "fp16", "rk::bfloat16": "bf16", "int8_t": "int8", "uint8_t": "int8"}[multiplied]
+		return map[string]string{"rk::half": "fp16", "rk::bfloat16": "bf16", "int8_t": "int8",
+			"uint8_t": "int8"}[multiplied]
 	case products == 3 && packed:
 		return "fp16x3"
 	case products == 3:
@@ -107,40 +110,51 @@ func (in *Instance) Arithmetic() string {
 }
 
 // Threads is the number of threads one rTask uses.
-func (in *Instance) Threads() int { return int(in.formula(in.Kernel.threads)) }
+func (in *Instance) Threads() int { return in.threads }
 
 // Shared is the bytes of shared memory one rTask uses.
-func (in *Instance) Shared() int { return int(in.formula(in.Kernel.shared)) }
+func (in *Instance) Shared() int { return in.shared }
 
 // Registers is the manifest's estimate of how many registers a thread needs. How many it gets is decided by nvcc.
-func (in *Instance) Registers() int { return int(in.formula(in.Kernel.registers)) }
+func (in *Instance) Registers() int { return in.registers }
 
 // StreamStep is how many bytes of weights an rTask takes at a time from the ring, 0 if it streams none.
-func (in *Instance) StreamStep() int {
-	if in.Kernel.streams == nil {
-		return 0
+func (in *Instance) StreamStep() int { return in.streamStep }
+
+// needs computes what the manifest's formulas say of the instance. The scheduler asks for it again and again, so Bind does
+// this once.
+func (in *Instance) needs() {
+	k := in.Kernel
+	in.threads, in.shared, in.registers = in.formula(k.threads), in.formula(k.shared), in.formula(k.registers)
+	if k.streams != nil {
+		in.streamStep = in.formula(k.streams)
 	}
-	return int(in.formula(in.Kernel.streams))
 }
 
 // formula computes f. An element type stands in it for the bytes of an element.
-func (in *Instance) formula(f *Formula) int64 {
-	env := map[string]int64{}
-	for i, p := range in.Kernel.Params {
-		switch p.Kind {
-		case ParamInt:
-			env[p.Name] = in.Values[i].Int
-		case ParamType:
-			if n := elementSize(in.Values[i].Text); n > 0 {
-				env[p.Name] = n
-			}
-		}
-	}
-	n, err := f.Eval(env)
+func (in *Instance) formula(f *Formula) int {
+	n, err := f.Eval(in.parameter)
 	if err != nil {
 		panic("BUG: manifest of " + in.Kernel.Name + ": " + err.Error())
 	}
-	return n
+	return int(n)
+}
+
+// parameter is what a formula's parameter stands for.
+func (in *Instance) parameter(name string) (int64, bool) {
+	for i, p := range in.Kernel.Params {
+		if p.Name != name {
+			continue
+		}
+		switch p.Kind {
+		case ParamInt:
+			return in.Values[i].Int, true
+		case ParamType:
+			n := elementSize(in.Values[i].Text)
+			return n, n > 0
+		}
+	}
+	return 0, false
 }
 
 // Field is one member of an rKernel's Args struct.

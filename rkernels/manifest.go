@@ -210,6 +210,7 @@ func (k *Kernel) Bind(values ...any) *Instance {
 			panic(fmt.Sprintf("BUG: %s.%s does not allow %v", k.Name, p.Name, v))
 		}
 	}
+	in.needs()
 	return in
 }
 

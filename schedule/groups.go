@@ -18,24 +18,23 @@ const groupsWait = 2.5
 // that becomes a part of an rProgram is in one kernel with the waves before it.
 func (s *scheduler) groupsFactor(wave []picked, cur *current) float64 {
 	var n vdevice.Needs
-	for _, x := range wave {
-		if x.choice.multipliesByGroups() {
-			n.AddCandidate(x.choice.c)
-		}
-	}
 	if cur.group.kind == vdevice.RProgram {
-		for _, earlier := range cur.group.waves {
-			for _, o := range earlier {
-				if o.choice.multipliesByGroups() {
-					n.AddCandidate(o.choice.c)
-				}
-			}
-		}
+		n = cur.group.warpGroups
+	}
+	for _, x := range wave {
+		x.choice.addWarpGroups(&n)
 	}
 	if n.GroupsSpill(s.spec) {
 		return groupsWait
 	}
 	return 1
+}
+
+// addWarpGroups raises n to what the choice needs, if it multiplies by warp groups.
+func (c *choice) addWarpGroups(n *vdevice.Needs) {
+	if c.multipliesByGroups() {
+		n.AddCandidate(c.c)
+	}
 }
 
 func (c *choice) multipliesByGroups() bool { return c.c.Inst.Kernel.OnlyArch > 0 }

@@ -71,7 +71,7 @@ func (f *freeVEUs) Less(i, j int) bool {
 	if x, y := f.p.busy[a], f.p.busy[b]; x != y {
 		return x < y
 	}
-	if f.p.loaders != nil {
+	if len(f.p.loaders) > 0 {
 		if x, y := f.p.loaders[a].Taken(), f.p.loaders[b].Taken(); x != y {
 			return x < y
 		}

@@ -37,7 +37,8 @@ type placer struct {
 	*placerScratch
 }
 
-// placerScratch is memory that is used within one call only. Slices have an entry for each vEU.
+// placerScratch is memory that a placer and its forks share. What it holds is of one call only, but for the forks that
+// nobody uses any more. Slices have an entry for each vEU.
 type placerScratch struct {
 	flags    []int32   // how many flags it would poll before the rTask at hand
 	set      []float64 // when the last of them is set
@@ -48,6 +49,8 @@ type placerScratch struct {
 
 	oneFlags []int32 // of a front that only one rTask waits for
 	oneSet   []float64
+
+	spare []*placer // forks that were dropped
 }
 
 func newPlacer(spec *device.Spec, placed []*placedOp, residence *residence, kind vdevice.SegmentKind) *placer {
@@ -71,16 +74,25 @@ func publishing(spec *device.Spec, kind vdevice.SegmentKind) float64 {
 	return 0
 }
 
-// fork returns a copy that can go on without changing this placer.
+// fork returns a copy that can go on without changing this placer. Each wave takes several; so the memory of those that
+// are no longer used serves again.
 func (p *placer) fork() *placer {
-	q := *p
-	q.busy = append([]float64{}, p.busy...)
-	q.loaders = nil
+	q := &placer{}
+	if k := len(p.spare) - 1; k >= 0 {
+		q, p.spare = p.spare[k], p.spare[:k]
+	}
+	busy, loaders := q.busy, q.loaders
+	*q = *p
+	q.busy = append(busy[:0], p.busy...)
+	q.loaders = loaders[:0]
 	for i := range p.loaders {
 		q.loaders = append(q.loaders, p.loaders[i].Fork())
 	}
-	return &q
+	return q
 }
+
+// drop says that nobody uses the placer any more.
+func (p *placer) drop() { p.spare = append(p.spare, p) }
 
 // makespan is when the last rTask ends of those placed so far.
 func (p *placer) makespan() float64 {
@@ -231,7 +243,7 @@ func (p *placer) runFrom(v int32, start float64, ch *choice, t int) float64 {
 	if ch.rate == 0 {
 		return end
 	}
-	if p.loaders == nil {
+	if len(p.loaders) == 0 {
 		p.loaders = make([]vdevice.Loader, len(p.busy))
 		for u := range p.loaders {
 			p.loaders[u].Open(0, p.spec.Cost.Latency)

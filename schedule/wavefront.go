@@ -26,13 +26,14 @@ type scheduler struct {
 
 	placed []*placedOp // per rOperator: nil until its wave is committed
 	cache  *tileCache
+	empty  map[vdevice.SegmentKind]*placer // before the first wave
 }
 
 func newScheduler(g *roperator.Graph, spec *device.Spec, ops *opGraph, choices [][]choice) *scheduler {
 	n := len(g.Ops)
 	return &scheduler{
 		g: g, device: spec, spec: spec, ops: ops, choices: choices, residence: &residence{},
-		placed: make([]*placedOp, n), cache: newTileCache(n),
+		placed: make([]*placedOp, n), cache: newTileCache(n), empty: map[vdevice.SegmentKind]*placer{},
 	}
 }
 
@@ -40,6 +41,8 @@ func newScheduler(g *roperator.Graph, spec *device.Spec, ops *opGraph, choices [
 type group struct {
 	kind  vdevice.SegmentKind
 	waves [][]*placedOp
+	// warpGroups is what the instances need that multiply by warp groups.
+	warpGroups vdevice.Needs
 }
 
 // current is the segment that waves are added to (P_curr in the paper).
@@ -49,7 +52,10 @@ type current struct {
 }
 
 func (s *scheduler) newCurrent(kind vdevice.SegmentKind) *current {
-	return &current{&group{kind: kind}, newPlacer(s.spec, s.placed, s.residence, kind)}
+	if s.empty[kind] == nil {
+		s.empty[kind] = newPlacer(s.spec, s.placed, s.residence, kind)
+	}
+	return &current{&group{kind: kind}, s.empty[kind].fork()}
 }
 
 // trial is a wave that was placed at the end of a current segment to see how long that takes. Nothing has been
@@ -60,10 +66,12 @@ type trial struct {
 }
 
 func (s *scheduler) commit(c *current, t *trial) {
+	c.placer.drop()
 	c.placer = t.placer
 	for _, o := range t.ops {
 		o.group = c.group
 		s.placed[o.op] = o
+		o.choice.addWarpGroups(&c.group.warpGroups)
 	}
 	c.group.waves = append(c.group.waves, t.ops)
 }
@@ -86,12 +94,12 @@ func (s *scheduler) single(waves [][]int32, kind vdevice.SegmentKind) []*group {
 	cur := s.newCurrent(kind)
 	for i, w := range waves {
 		cur.placer.wave = i
-		base := cur.placer
+		base := cur.placer.fork()
 		if kind == vdevice.Waves && i > 0 {
-			base = base.fork()
 			base.launch()
 		}
 		s.commit(cur, s.crowdedWave(w, cur, base))
+		base.drop()
 	}
 	if len(waves) == 0 {
 		return nil
@@ -114,14 +122,16 @@ func (s *scheduler) crowdedWave(wave []int32, cur *current, base *placer) *trial
 		b.limit = s.spec.VEUs() / most * crowd
 		b.ring = vdevice.UsualRing(s.device.Crowd(crowd), cur.group.kind)
 		t := s.scheduleWave(wave, cur, b)
+		b.drop()
 		if best == nil {
 			best = t
 			continue
 		}
 		saves, from := best.placer.makespan()-t.placer.makespan(), best.placer.makespan()-base.makespan()
 		if saves > max(leastRefinement*from, worthCrowding*s.spec.Cost.PDL) {
-			best = t
+			best, t = t, best
 		}
+		t.placer.drop()
 	}
 	return best
 }
@@ -147,9 +157,13 @@ func (s *scheduler) algorithm1(waves [][]int32) []*group {
 			apart := s.launchTime(waves, follows) + cur.placer.makespan() + s.launchTime(1, waves == 1) +
 				p2.placer.makespan()
 			if joined <= apart {
+				p2.placer.drop()
+				fresh.placer.drop()
 				s.commit(cur, p1)
 				continue
 			}
+			p1.placer.drop()
+			cur.placer.drop()
 			done = append(done, cur.group)
 		}
 		cur = fresh
@@ -241,9 +255,11 @@ func (s *scheduler) scheduleWave(wave []int32, cur *current, base *placer) *tria
 			continue
 		}
 		tried = append(tried, other)
-		if t := s.try(other, cur, base, found); t.placer.makespan() < best.placer.makespan() {
-			best = t
+		t := s.try(other, cur, base, found)
+		if t.placer.makespan() < best.placer.makespan() {
+			best, t = t, best
 		}
+		t.placer.drop()
 	}
 	return s.refine(best, cur, base, found)
 }

@@ -18,7 +18,14 @@ import (
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
-func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"rammerc": main}) }
+// TestMain makes this program act as rammerc in scripts. What it and the tests build for the emulator is not optimised:
+// that takes half the time, and the programs run for less than they are compiled.
+func TestMain(m *testing.M) {
+	if os.Getenv("CXXFLAGS") == "" {
+		os.Setenv("CXXFLAGS", "-O0")
+	}
+	testscript.Main(m, map[string]func(){"rammerc": main})
+}
 
 // TestScripts runs testdata/script/*.txtar. Beside testscript's own commands there are
 //

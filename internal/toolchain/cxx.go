@@ -13,10 +13,13 @@ import (
 type Cxx struct {
 	Path  string
 	extra []string // arguments that came with $CXX
+	flags []string // of $CXXFLAGS: they come behind those of libraries, so they can replace them
 }
 
-// FindCxx finds the compiler: the one that flag names, else $CXX, else c++, g++ or clang++ in PATH.
+// FindCxx finds the compiler: the one that flag names, else $CXX, else c++, g++ or clang++ in PATH. $CXXFLAGS holds more
+// flags for libraries, such as -O0, with which they are built in half the time and run slower.
 func FindCxx(flag string) (*Cxx, error) {
+	flags := strings.Fields(os.Getenv("CXXFLAGS"))
 	p, err := chosen("a C++ compiler", flag, "CXX")
 	if err != nil {
 		return nil, err
@@ -26,12 +29,12 @@ func FindCxx(flag string) (*Cxx, error) {
 		if name == "" {
 			name = os.Getenv("CXX")
 		}
-		return &Cxx{p, strings.Fields(name)[1:]}, nil
+		return &Cxx{p, strings.Fields(name)[1:], flags}, nil
 	}
 	if p = lookAll([]string{"c++", "g++", "clang++"}); p == "" {
 		return nil, &Missing{"a C++ compiler", "install g++ or clang++ (C++20), or set CXX"}
 	}
-	return &Cxx{Path: p}, nil
+	return &Cxx{Path: p, flags: flags}, nil
 }
 
 // Version is the first line of --version.
@@ -45,10 +48,10 @@ func (c *Cxx) Version(ctx context.Context) (string, error) {
 }
 
 // BuildLibrary compiles NAME.cu in dir for the emulator into libNAME.so, and libNAME.a where there is ar. More flags, such
-// as -fsanitize=thread or -DRT_DEBUG, come behind the usual ones.
+// as -fsanitize=thread or -DRT_DEBUG, come behind the usual ones and those of $CXXFLAGS.
 func (c *Cxx) BuildLibrary(ctx context.Context, dir, name string, flags ...string) (*Run, error) {
 	common := append(append([]string{c.Path}, c.extra...), "-std=c++20", "-O2", "-fPIC", "-pthread")
-	common = append(common, flags...)
+	common = append(append(common, c.flags...), flags...)
 	object := name + ".o"
 	compile := append(slices.Clone(common), "-x", "c++", "-c", name+".cu", "-o", object)
 	defer os.Remove(filepath.Join(dir, object))

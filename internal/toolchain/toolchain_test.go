@@ -22,7 +22,7 @@ func fakeTool(t *testing.T, dir, name, body string) string {
 }
 
 func clearTools(t *testing.T) {
-	for _, v := range []string{"NVCC", "CXX", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV"} {
+	for _, v := range []string{"NVCC", "CXX", "CXXFLAGS", "CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV"} {
 		t.Setenv(v, "")
 	}
 }
@@ -39,6 +39,27 @@ func TestMissingTools(t *testing.T) {
 	t.Setenv("NVCC", "/nowhere/nvcc")
 	if _, err := FindNVCC(""); !IsMissing(err) || !strings.Contains(err.Error(), "$NVCC") {
 		t.Errorf("$NVCC names nothing: got %v", err)
+	}
+}
+
+// Flags of $CXXFLAGS come behind the usual ones and before those that the caller adds: the last of several levels of
+// optimisation counts.
+func TestFlagsOfTheEnvironment(t *testing.T) {
+	clearTools(t)
+	dir := t.TempDir()
+	t.Setenv("CXX", fakeTool(t, dir, "cc", "echo \"$@\"\n")+" -one")
+	t.Setenv("CXXFLAGS", "-O0  -two")
+	cxx, err := FindCxx("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := cxx.BuildLibrary(t.Context(), dir, "model", "-three")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "-one -std=c++20 -O2 -fPIC -pthread -O0 -two -three "
+	if !strings.HasPrefix(r.Output, want) {
+		t.Errorf("got %q, want %q…", r.Output, want)
 	}
 }
 
