@@ -36,11 +36,22 @@ type Options struct {
 	// ErrorBudget is what the precisions were chosen for; nil if they were given.
 	ErrorBudget *ErrorBudget
 
+	// Generate says how a library searches of which one run produces a whole answer; nil for others.
+	Generate *Generation
+
 	Tried []Try // the plans that were compared before this one was chosen, for NAME.plan.json
 
 	// Specials are the plans of special programs: programs beside a general one for parts of its ranges, the smallest
 	// first. Their graphs have its ranges in its order; a range may have a single extent there.
 	Specials []*vdevice.Plan
+}
+
+// Generation is how a library produces answers, as NAME_dims_info and NAME.plan.json tell it.
+type Generation struct {
+	Search string      `json:"search"`
+	Ends   []int64     `json:"end_tokens,omitempty"` // that end an answer
+	Tokens int64       `json:"max_tokens"`           // of prompt and answer
+	Caches [][2]string `json:"caches"`               // of the decoder: inputs and the outputs that are longer
 }
 
 // ErrorBudget is how far outputs may be from those of ir/eval, as relative L2 error, and how far precisions were found to

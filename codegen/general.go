@@ -12,7 +12,8 @@ import (
 
 // general reports whether the program is a general one: whether only a run knows some extents, or it keeps states.
 func (l *layout) general() bool {
-	return l.plan.Graph != nil && len(l.plan.Graph.Ranges) > 0 || len(l.states()) > 0 || slices.ContainsFunc(l.parts, (*layout).general)
+	return l.plan.Graph != nil && len(l.plan.Graph.Ranges) > 0 || len(l.states()) > 0 ||
+		slices.ContainsFunc(l.parts, (*layout).general)
 }
 
 // visible are the outputs of the model, without states and those that tell the host extents.
@@ -40,7 +41,8 @@ func (s *source) generalTables() {
 			s.printf("const int64_t %s[] = {%s};\n", values, joinInts(r.Values))
 		}
 		name := stringTree("", r.Name)
-		rows[i] = fmt.Sprintf("    {%s, %d, %d, %s, %d, %v, %v, %v, %d},\n", name.text(0), r.Lo, r.Hi, values, len(r.Values),
+		rows[i] = fmt.Sprintf("    {%s, %d, %d, %s, %d, %v, %v, %v, %d},\n", name.text(0), r.Lo, r.Hi, values,
+			len(r.Values),
 			r.Counted, r.Derived(), s.grows(i), s.countOutput(i))
 	}
 	s.printf("const rt::Range ranges[] = {\n%s    {},\n};\n\n", strings.Join(rows, ""))
@@ -169,9 +171,9 @@ func (l *layout) dimTexts(p port) []string {
 // rangeTexts are the ranges of dims, as --dim spells them.
 func (l *layout) rangeTexts() []string {
 	var out []string
-	for _, r := range l.plan.Graph.Ranges {
-		if r.Derived() {
-			continue // the others tell it
+	for i, r := range l.plan.Graph.Ranges {
+		if r.Derived() || l.repeats() && l.grows(i) {
+			continue // others tell it, or the program counts it
 		}
 		if r.Counted {
 			out = append(out, fmt.Sprintf("%s: 0 to %d, which the program finds", r.Name, r.Hi))
@@ -217,13 +219,14 @@ func (l *layout) dimsInfo() string {
 		// Programs are the extents that the special programs take, the smallest first, and those of the general one.
 		Programs []string    `json:"programs"`
 		States   []stateInfo `json:"states,omitempty"`
+		Generate *Generation `json:"generate,omitempty"`
 	}
 	ranges := l.plan.Graph.Ranges
 	info.Symbols = []symbol{}
 	for i, r := range ranges {
 		x := symbol{r.Name, r.Lo, r.Hi, r.Values, l.grows(i)}
 		switch {
-		case r.Derived():
+		case r.Derived() || l.repeats() && l.grows(i):
 		case r.Counted:
 			info.Found = append(info.Found, x)
 		default:
@@ -238,6 +241,9 @@ func (l *layout) dimsInfo() string {
 		return out
 	}
 	info.Inputs, info.Outputs, info.States = tensors(l.inputs), tensors(l.visible()), l.stateInfos()
+	if info.Generate = l.opt.Generate; l.repeats() {
+		info.States = nil // a run leaves none behind
+	}
 	for _, p := range append(slices.Clone(l.specials), l) {
 		info.Programs = append(info.Programs, p.extentsText())
 	}

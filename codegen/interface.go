@@ -48,11 +48,14 @@ func (s *source) interfaceCode() {
 	if s.general() {
 		text = strings.Replace(text, "using Context", generalContext+"\nusing Context", 1) + generalFunctions
 	}
-	if len(s.states()) > 0 {
+	if s.repeats() {
+		text += generateFunction
+	}
+	if s.keeps() {
 		text += stateFunctions
 	}
 	s.printf("%s", strings.NewReplacer(
-		"@MODEL@", model, "@DIMS_INFO@", strings.Join(quotes(s.dimsInfo(), 80), "\n    "),
+		"@MODEL@", model, "@MODEL_TABLES@", in+"model", "@DIMS_INFO@", strings.Join(quotes(s.dimsInfo(), 80), "\n    "),
 		"@OUTPUTS@", fmt.Sprint(len(s.visible())), "@NAME@", s.opt.Name, "@IN@", in, "@OPEN@", open, "@CLOSE@", end,
 		"@BUILD_INFO@", strings.Join(quotes(info, 80), "\n    "),
 	).Replace(text))

@@ -38,8 +38,11 @@ func files(l *layout) []file {
 	if l.general() {
 		out = append(out, file{"go/" + n + "_dims.go", l.template("general.go.in")})
 	}
-	if len(l.states()) > 0 {
+	if l.keeps() {
 		out = append(out, file{"go/" + n + "_states.go", l.template("states.go.in")})
+	}
+	if l.repeats() {
+		out = append(out, file{"go/" + n + "_generate.go", l.template("generate.go.in")})
 	}
 	for _, p := range l.specials {
 		out = append(out, file{p.planFile(), p.writePlan})

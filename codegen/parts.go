@@ -14,6 +14,7 @@ type parts struct {
 	direct     bool // runs with direct steps
 	near       bool // runs with near steps
 	jumps      bool // branches that vEUs jump over
+	repeats    bool // a program that runs again and again in one launch
 	moves      bool // operands or results that the executor moves
 	slots      bool // data that come through slots in shared memory
 	walked     bool // loaders that read in the step table what weights their blocks need
@@ -38,6 +39,7 @@ var partRows = []struct {
 	{func(e *parts) *bool { return &e.direct }, "kDirectSteps", "whether runs have direct steps"},
 	{func(e *parts) *bool { return &e.near }, "kNearSteps", "whether runs have near steps"},
 	{func(e *parts) *bool { return &e.jumps }, "kJumps", "whether vEUs jump over branches that are not taken"},
+	{func(e *parts) *bool { return &e.repeats }, "kRepeats", "whether an rProgram runs again and again in one launch"},
 	{func(e *parts) *bool { return &e.moves }, "", ""},
 	{func(e *parts) *bool { return &e.slots }, "", ""},
 	{func(e *parts) *bool { return &e.walked }, "kWalked", "whether loaders read the step table"},
@@ -68,6 +70,7 @@ var partHeaders = []struct {
 	{"rt/exec/mode_direct.cuh", func(e parts) bool { return e.direct }},
 	{"rt/exec/mode_near.cuh", func(e parts) bool { return e.near }},
 	{"rt/exec/jump.cuh", func(e parts) bool { return e.jumps }},
+	{"rt/exec/repeat.cuh", func(e parts) bool { return e.repeats }},
 	{"rt/exec/edge_tagged.cuh", func(e parts) bool { return e.moves }},
 	{"rt/exec/edge_slot.cuh", func(e parts) bool { return e.slots }},
 	{"rt/exec/ring.cuh", func(e parts) bool { return e.walked || e.single }},
@@ -103,6 +106,7 @@ func (e *parts) noteStep(row *schema.Step) {
 func (e *parts) noteLaunch(t *segmentTables, d *dispatch) {
 	e.persistent = e.persistent || t.kind == vdevice.RProgram
 	e.direct, e.near, e.jumps = e.direct || t.parts.direct, e.near || t.parts.near, e.jumps || t.parts.jumps
+	e.repeats = e.repeats || t.parts.repeats
 	streams, knows := d.streams != nil, d.weights.Words > 0
 	e.walked, e.single = e.walked || streams && !knows, e.single || streams && knows
 	e.told, e.sought, e.lookUp = e.told || d.op >= 0, e.sought || d.op < 0, e.lookUp || d.stride == 0

@@ -81,6 +81,8 @@ type planHead struct {
 	PrecisionOf []string `json:"precision_of,omitempty"`
 	Dims        []string `json:"dims,omitempty"`   // those whose extents only a run knows, as --dim spells them
 	States      []string `json:"states,omitempty"` // that the library keeps (roperator.Port.StateText)
+	// Generate says how the library produces answers; then the states are those of its steps.
+	Generate *Generation `json:"generate,omitempty"`
 	// Specials are the special programs of a general one, the smallest first.
 	Specials []SpecialPlan `json:"specials,omitempty"`
 	Quant    string        `json:"weights,omitempty"`
@@ -127,7 +129,8 @@ func (l *layout) writePlan(w io.Writer) error {
 	head, err := json.Marshal(planHead{
 		Schema: PlanSchema, Name: l.opt.Name, Model: l.opt.Model, Version: l.opt.Version, Device: l.plan.Spec.Name,
 		Arch: l.plan.Spec.Arch, Prec: l.opt.Precision.Program.String(), PrecisionOf: ruleTexts(l.opt.Precision),
-		Dims: l.rangeTexts(), States: l.plan.Graph.StateTexts(), Specials: l.describeSpecials(), Quant: l.opt.Weights,
+		Dims: l.rangeTexts(), States: l.plan.Graph.StateTexts(), Generate: l.opt.Generate,
+		Specials: l.describeSpecials(), Quant: l.opt.Weights,
 		Budget: l.opt.ErrorBudget, Weights: l.weightBytes, Arena: l.plan.ArenaLen, ROps: len(l.ops), RTasks: l.steps(),
 		Predicted: l.predictedUS(), Tried: l.opt.Tried, Kernels: l.describeKernels(),
 	})

@@ -21,6 +21,14 @@ func (l *layout) grows(r int) bool {
 	return slices.ContainsFunc(l.outputs, func(p port) bool { return p.State != nil && p.State.Grows == r })
 }
 
+// repeats reports whether a run of the library is several of the program.
+func (l *layout) repeats() bool {
+	return l.plan.Graph != nil && l.plan.Graph.Repeats()
+}
+
+// keeps reports whether a run of the library leaves states to the next one.
+func (l *layout) keeps() bool { return len(l.states()) > 0 && !l.repeats() }
+
 // statePorts writes the rows of the states.
 func (s *source) statePorts() {
 	states := s.states()
@@ -33,7 +41,7 @@ func (s *source) statePorts() {
 	rows := make([]string, len(states))
 	for i, p := range states {
 		at := slices.IndexFunc(s.outputs, func(o port) bool { return o.Buffer == p.Buffer })
-		rows[i] = fmt.Sprintf("    {state_axes[%d], %d, %v},\n", i, at, p.State.Grows >= 0)
+		rows[i] = fmt.Sprintf("    {state_axes[%d], %d, %v, %v},\n", i, at, p.State.Grows >= 0, p.State.Repeats)
 	}
 	s.printf("const rt::StatePort states[] = {\n%s    {},\n};\n\n", strings.Join(rows, ""))
 	s.printf("// Sets the extents of states that grow to what they are behind a run.\n"+
@@ -68,7 +76,8 @@ func (l *layout) sumText(d ir.Dim) string {
 	for k, t := range terms {
 		factors := []string{fmt.Sprint(t.Coef)}
 		for _, name := range t.Symbols {
-			at := slices.IndexFunc(l.plan.Graph.Ranges, func(r axes.Range) bool { return r.Name == name && !r.Derived() })
+			at := slices.IndexFunc(l.plan.Graph.Ranges,
+				func(r axes.Range) bool { return r.Name == name && !r.Derived() })
 			factors = append(factors, fmt.Sprintf("extents[%d]", at))
 		}
 		if t.Coef == 1 && len(factors) > 1 {
@@ -107,6 +116,9 @@ func (l *layout) stateInfos() []stateInfo {
 // stateList says which states there are, for the library's README.
 func (l *layout) stateList() string {
 	text := ""
+	if l.repeats() {
+		return text
+	}
 	for _, t := range l.plan.Graph.StateTexts() {
 		text += fmt.Sprintf("- state: %s\n", strings.ReplaceAll(comment(t), "`", "'"))
 	}

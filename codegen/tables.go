@@ -43,6 +43,7 @@ func (l *layout) addSegment(segment int) error {
 		l.lines += e.Lines() + 1 // the guard's
 	}
 	l.staging.raise(staging{slots: e.SharedWords()})
+	t.parts.repeats = l.repeats() && len(l.plan.Segments) == 1 && seg.Kind == vdevice.RProgram && p.Cluster <= 1
 	launches := dispatches(l.plan, segment, rows)
 	for i := range launches {
 		launches[i].kernel = l.kernelFor(launches[i].tasks)

@@ -167,7 +167,10 @@ func (l *layout) header() string {
 	if l.general() {
 		b.WriteString(abi.GeneralHeader(l.opt.Name))
 	}
-	if len(l.states()) > 0 {
+	if l.repeats() {
+		b.WriteString(abi.GenerateHeader(l.opt.Name))
+	}
+	if l.keeps() {
 		b.WriteString(abi.StatesHeader(l.opt.Name))
 	}
 	return b.String()

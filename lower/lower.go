@@ -274,13 +274,15 @@ type State struct {
 	Grows    string
 	Next     ir.Dim // what the extent becomes
 	Capacity int64
+	Repeats  bool // see roperator.State
 }
 
 // keepState gives input and output one place, which is that of an output of the program. What grows is written there in
 // place; anything else is copied there when it is no longer read.
 func keepState(b *build.Builder, input, output *ir.Value, at roperator.View, s State) {
 	b.KeepState(input, at, s.Axis, s.Grows, s.Next)
-	if s.Grows != "" {
+	b.LatestState().Repeats = s.Repeats
+	if s.Grows != "" || s.Repeats {
 		b.SendTo(output, at)
 	}
 }

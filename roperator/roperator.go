@@ -220,6 +220,8 @@ type State struct {
 	Axes  []axes.Axis
 	Grows int
 	Next  ir.Dim
+	// Repeats says that a run repeats the whole program while the one element of the state, a bool, is true behind it.
+	Repeats bool
 }
 
 // Canonise computes the coordinates of every buffer from the views that all candidates have on it. Candidates have no

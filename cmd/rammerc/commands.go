@@ -16,7 +16,8 @@ import (
 // modelFlags adds the flags that specialise a model.
 func modelFlags(cmd *cobra.Command, o *driver.ModelOptions) {
 	cmd.Flags().StringArrayVar(&o.Shapes, "shape", nil, "shape of an input, NAME=1x3x224x224 (repeatable)")
-	cmd.Flags().StringArrayVar(&o.Dims, "dim", nil, "extent of a symbolic dim, NAME=N, or what a run may have, NAME=1..512 or NAME=1,4,16 (repeatable)")
+	cmd.Flags().StringArrayVar(&o.Dims, "dim", nil,
+		"extent of a symbolic dim, NAME=N, or what a run may have, NAME=1..512 or NAME=1,4,16 (repeatable)")
 	cmd.Flags().StringArrayVar(&o.Binds, "bind", nil, "make an input a constant, NAME=[1,2] or NAME=@FILE (repeatable)")
 	cmd.Flags().Int64Var(&o.ChannelBlock, "channel-block", 0,
 		"channels in a block of images and weights, 8 or 16, of a model that ONNX Runtime saved for a CPU")
@@ -50,6 +51,7 @@ status is 2 when there are any.`,
 	deviceFlags(cmd, &o)
 	typicalFlag(cmd, &o)
 	stateFlag(cmd, &o)
+	generateFlags(cmd, &o)
 	return cmd
 }
 

@@ -96,6 +96,16 @@ func stateFlag(cmd *cobra.Command, o *driver.CompileOptions) {
 			"the library keeps it, and appends to caches in place")
 }
 
+// generateFlags are about libraries that produce whole answers.
+func generateFlags(cmd *cobra.Command, o *driver.CompileOptions) {
+	f := cmd.Flags()
+	f.StringVar(&o.Generate, "generate", "",
+		"make a library of which one run produces a whole answer of a decoder, with the search "+
+			strings.Join(driver.Searches(), " or "))
+	f.Int64SliceVar(&o.EndTokens, "end-token", nil, "a token that ends an answer of --generate (repeatable)")
+	f.Int64Var(&o.MaxTokens, "max-tokens", 0, "how many tokens prompt and answer of --generate have at most, together")
+}
+
 // compileFlags are shared by the commands that compile on the way.
 func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 	deviceFlags(cmd, o)
@@ -116,6 +126,7 @@ func compileFlags(cmd *cobra.Command, o *driver.CompileOptions) {
 			"int4 (a scale for each column and 64 weights) (default: as they are)")
 	typicalFlag(cmd, o)
 	stateFlag(cmd, o)
+	generateFlags(cmd, o)
 	f.BoolVar(&o.Check, "check", false, "run the verifier of every stage, and shuffle the nodes before every pass")
 	f.Uint64Var(&o.Seed, "check-seed", 1, "seed of the shuffling under --check")
 	f.StringVar(&o.Dump, "dump", "", "write the result of every stage, in text form, into this directory")

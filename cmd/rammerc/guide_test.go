@@ -72,8 +72,9 @@ func followGuide(t *testing.T, page, bin string) {
 	}
 	dir := t.TempDir()
 	for to, from := range map[string]string{
-		"model.onnx": "digits_branchy.onnx", "model_dyn.onnx": "digits_branchy_dyn.onnx", "images.npz": "digits_test.npz",
-		"logits.npy": "digits_branchy_logits.npy",
+		"model.onnx": "digits_branchy.onnx", "model_dyn.onnx": "digits_branchy_dyn.onnx",
+		"images.npz": "digits_test.npz",
+		"logits.npy": "digits_branchy_logits.npy", "decoder.onnx": "decoders/gpt2.onnx",
 	} {
 		copyTo(t, filepath.Join(dir, to), filepath.Join("../../testdata/models", from))
 	}

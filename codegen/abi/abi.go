@@ -50,6 +50,12 @@ var statesTemplate string
 // StatesHeader is what stands behind GeneralHeader for libraries that keep states.
 func StatesHeader(name string) string { return strings.ReplaceAll(statesTemplate, "@NAME@", name) }
 
+//go:embed generate.h.in
+var generateTemplate string
+
+// GenerateHeader is what stands behind GeneralHeader for libraries of which one run produces whole answers.
+func GenerateHeader(name string) string { return strings.ReplaceAll(generateTemplate, "@NAME@", name) }
+
 // Identifier turns text into an identifier of C, C++, Go and Python: runs of other characters than ASCII letters and
 // digits become one _, none is at the ends, and what begins with a digit or is a word that one of these languages
 // reserves, or the name of a header, module or package that users of the library need, gets m_ in front. What ends like

@@ -26,7 +26,8 @@ type CheckReport struct {
 	Rows  []CheckRow `json:"problems"`
 	// Programs are those of a library whose dims have ranges: "general seq=1..512", "special seq=1..64".
 	Programs []string           `json:"programs,omitempty"`
-	States   []string           `json:"states,omitempty"` // that the library would keep from run to run
+	States   []string           `json:"states,omitempty"`   // that the library would keep from run to run
+	Generate string             `json:"generate,omitempty"` // how the library would produce answers
 	Warnings []*diag.Diagnostic `json:"warnings,omitempty"`
 }
 
@@ -63,7 +64,7 @@ func Check(job *driver.Job, o driver.CompileOptions) (r *CheckReport, err error)
 	}
 	r.group(found)
 	if len(found) == 0 {
-		r.Programs = o.ProgramTexts()
+		r.Programs, r.Generate = o.ProgramTexts(), o.GenerateText()
 	}
 	return r, nil
 }
@@ -71,8 +72,9 @@ func Check(job *driver.Job, o driver.CompileOptions) (r *CheckReport, err error)
 // refusal runs the stages that can refuse a model. When a stage finds problems, the next one looks at the graph without
 // the nodes that have them, so that the problems of several stages show at once. It returns the extents that only a run
 // finds, and the states that the library would keep.
-func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec, states *[]string) (found []string, err error) {
-	if o.HasRanges() || len(o.States) > 0 {
+func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec, states *[]string) (found []string,
+	err error) {
+	if o.HasRanges() || len(o.States) > 0 || o.Generate != "" {
 		return general(job, o, spec, states)
 	}
 	var l diag.List
@@ -109,7 +111,8 @@ func refusal(job *driver.Job, o driver.CompileOptions, spec *device.Spec, states
 }
 
 // general runs the stages for a model with extents that only a run knows, and returns those that it finds itself.
-func general(job *driver.Job, o driver.CompileOptions, spec *device.Spec, states *[]string) (found []string, err error) {
+func general(job *driver.Job, o driver.CompileOptions, spec *device.Spec, states *[]string) (found []string,
+	err error) {
 	ops, err := driver.LowerGeneral(job, o, spec)
 	if err != nil {
 		return nil, err
@@ -192,6 +195,9 @@ func (r *CheckReport) Text(w io.Writer) {
 		fmt.Fprintf(w, "%s: nothing stands in the way of compiling for %s\n", r.Model, r.Device)
 		for _, f := range r.Found {
 			fmt.Fprintf(w, "  the program finds %s\n", f)
+		}
+		if r.Generate != "" {
+			fmt.Fprintf(w, "  a run produces a whole answer: %s\n", r.Generate)
 		}
 		for _, text := range r.States {
 			fmt.Fprintf(w, "  it keeps the state %s\n", diag.Printable(text))

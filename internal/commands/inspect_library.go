@@ -34,11 +34,13 @@ type LibraryInspection struct {
 	Tried    []codegen.Try    `json:"tried,omitempty"` // plans that were timed before this one was chosen
 	// Precision is the program's, PrecisionOf the rules for nodes that have another one, and Operators what came of
 	// them.
-	Precision   string        `json:"precision"`
-	PrecisionOf []string      `json:"precision_of,omitempty"`
-	Dims        []string      `json:"dims,omitempty"`   // those whose extents only a run knows, with their ranges
-	States      []string      `json:"states,omitempty"` // that the library keeps from run to run
-	Operators   []OpPrecision `json:"operators"`
+	Precision   string   `json:"precision"`
+	PrecisionOf []string `json:"precision_of,omitempty"`
+	Dims        []string `json:"dims,omitempty"`   // those whose extents only a run knows, with their ranges
+	States      []string `json:"states,omitempty"` // that the library keeps from run to run
+	// Generate says how the library produces answers; then the states are those of its steps.
+	Generate  *codegen.Generation `json:"generate,omitempty"`
+	Operators []OpPrecision       `json:"operators"`
 	// Specials are the special programs of a library whose dims have ranges, the smallest first.
 	Specials []codegen.SpecialPlan `json:"specials,omitempty"`
 	// Predicted is what a plan in text form takes by the cost model, in microseconds.
@@ -145,6 +147,7 @@ func describePlan(data []byte) (*LibraryInspection, error) {
 		Version  string                `json:"rammerc"`
 		Dims     []string              `json:"dims"`
 		States   []string              `json:"states"`
+		Generate *codegen.Generation   `json:"generate"`
 		Specials []codegen.SpecialPlan `json:"specials"`
 		Weights  int64                 `json:"weights_bytes"`
 		Arena    int64                 `json:"arena_bytes"`
@@ -163,8 +166,10 @@ func describePlan(data []byte) (*LibraryInspection, error) {
 	}
 	r := &LibraryInspection{
 		Name: p.Name, Model: p.Model, Version: head.Version, Device: p.Device, Arch: p.Arch, ROps: len(p.Ops),
-		Weights: head.Weights, Arena: head.Arena, Segments: []SegmentSummary{}, Tried: head.Tried, Kernels: head.Kernels,
-		Precision: p.Precision, PrecisionOf: p.PrecisionOf, Dims: head.Dims, States: head.States, Specials: head.Specials,
+		Weights: head.Weights, Arena: head.Arena, Segments: []SegmentSummary{}, Tried: head.Tried,
+		Kernels:   head.Kernels,
+		Precision: p.Precision, PrecisionOf: p.PrecisionOf, Dims: head.Dims, States: head.States,
+		Generate: head.Generate, Specials: head.Specials,
 		Operators: []OpPrecision{},
 	}
 	for _, o := range p.Ops {
@@ -217,13 +222,17 @@ func summariseSegment(s *trace.Segment, serial bool) SegmentSummary {
 func (r *LibraryInspection) Text(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if r.Plan != "" {
-		fmt.Fprintf(t, "plan\t%s, of %s, %.1f µs predicted\n", diag.Printable(r.Plan), diag.Printable(r.Model), r.Predicted)
+		fmt.Fprintf(t, "plan\t%s, of %s, %.1f µs predicted\n", diag.Printable(r.Plan), diag.Printable(r.Model),
+			r.Predicted)
 	} else {
 		fmt.Fprintf(t, "library\t%s, made from %s by rammerc %s\n", diag.Printable(r.Name), diag.Printable(r.Model),
 			diag.Printable(r.Version))
 	}
 	if len(r.Dims) > 0 {
 		fmt.Fprintf(t, "dims\t%s, as a run has them\n", strings.Join(r.Dims, " "))
+	}
+	if r.Generate != nil {
+		fmt.Fprintf(t, "generates\t%s\n", r.Generate)
 	}
 	for _, text := range r.States {
 		fmt.Fprintf(t, "state\t%s\n", diag.Printable(text))
@@ -242,7 +251,8 @@ func (r *LibraryInspection) Text(w io.Writer) {
 	}
 	for _, x := range r.Specials {
 		fmt.Fprintf(t, "special program\t%s: %s, %s of activations, %s of tables (%s packed)", x.Dims,
-			progress.Count(x.Launches, "launch"), progress.Bytes(x.Arena), progress.Bytes(x.Tables), progress.Bytes(x.Packed))
+			progress.Count(x.Launches, "launch"), progress.Bytes(x.Arena), progress.Bytes(x.Tables),
+			progress.Bytes(x.Packed))
 		if x.Predicted > 0 {
 			fmt.Fprintf(t, ", %.1f µs predicted", x.Predicted)
 		}
@@ -250,7 +260,8 @@ func (r *LibraryInspection) Text(w io.Writer) {
 	}
 	for _, k := range r.Kernels {
 		fmt.Fprintf(t, "kernel\t%s: registers for %s of %d threads a multiprocessor, about %d each; %s\n", k.Name,
-			progress.Count(k.Blocks, "block"), k.Threads, k.Registers, progress.Count(len(k.Instances), "rKernel instance"))
+			progress.Count(k.Blocks, "block"), k.Threads, k.Registers,
+			progress.Count(len(k.Instances), "rKernel instance"))
 	}
 	for _, x := range r.Tried {
 		fmt.Fprintf(t, "tried\t%s\n", strings.TrimSpace(driver.DescribeTry(x)))

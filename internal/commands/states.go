@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"github.com/rammerc/rammerc/internal/driver"
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/runner"
 )
@@ -11,6 +12,12 @@ func (s *subject) ranges() *runner.Ranges {
 		return l.Ranges
 	}
 	return nil
+}
+
+// generates reports whether one run of a library produces a whole answer.
+func (s *subject) generates() bool {
+	r := s.ranges()
+	return r != nil && r.Generate != nil
 }
 
 // states are what a library keeps from run to run.
@@ -36,4 +43,23 @@ func (s *subject) seek() (map[string]int64, error) {
 		return at, s.engine.(*engine.Library).SeekStates(n)
 	}
 	return at, nil
+}
+
+// model is the subject of a model, which has no engine yet.
+func (o *SubjectOptions) model(job *driver.Job) (*subject, error) {
+	s := &subject{cleanup: func() {}}
+	if o.Generate != "" {
+		var err error
+		if s.search, s.inputs, s.outputs, err = driver.Searching(job, o.CompileOptions); err == nil {
+			s.model = s.search.Graph
+		}
+		return s, err
+	}
+	m, err := driver.LoadOpen(job, o.ModelOptions)
+	if err != nil {
+		return nil, err
+	}
+	s.inputs, s.outputs = o.Ports(m.Graph)
+	s.model = m.Graph
+	return s, nil
 }

@@ -45,6 +45,8 @@ type subject struct {
 	inputs  []engine.Port
 	outputs []engine.Port
 	model   *ir.Graph // as imported; nil for a library directory
+	// search is what the model becomes with --generate, and the reference of a library that generates; nil for others.
+	search *engine.Search
 	// precision is how the engine makes products of float32.
 	precision precision.Precision
 	weights   string // the form of weights, as --weights asks
@@ -116,21 +118,21 @@ func openSubject(job *driver.Job, o SubjectOptions) (*subject, error) {
 	if o.Engine == "" {
 		o.Engine = engine.Best()
 	}
-	m, err := driver.LoadOpen(job, o.ModelOptions)
+	s, err := o.model(job)
 	if err != nil {
 		return nil, err
 	}
-	s := newSubject(m.Graph)
-	s.inputs, s.outputs = o.Ports(m.Graph)
-	s.model = m.Graph
-	if err := driver.Reference(m.Graph, o.Weights); err != nil {
+	if err := driver.Reference(s.model, o.Weights); err != nil {
 		return nil, err
 	}
 	if err := o.isReady(s); err != nil {
 		return nil, err
 	}
 	if o.Engine == engine.Eval {
-		s.engine = &engine.Evaluator{Graph: m.Graph, File: o.Path, Progress: job.Progress("evaluating")}
+		s.engine = &engine.Evaluator{Graph: s.model, File: o.Path, Progress: job.Progress("evaluating")}
+		if s.search != nil {
+			s.engine = s.search
+		}
 		return s, nil
 	}
 	return s, s.compile(job, o, func(opt driver.CompileOptions) (*driver.Compilation, error) {
@@ -377,6 +379,9 @@ func openBuilt(lib, dir string, opt runner.Options) (*subject, error) {
 	if s.inputs, s.outputs, err = e.Ports(); err != nil {
 		e.Close()
 		return nil, err
+	}
+	if s.generates() {
+		engine.WithPrompts(s.inputs, nil)
 	}
 	return s, nil
 }

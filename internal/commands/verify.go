@@ -11,6 +11,7 @@ import (
 	"github.com/rammerc/rammerc/internal/engine"
 	"github.com/rammerc/rammerc/internal/progress"
 	"github.com/rammerc/rammerc/internal/runner"
+	"github.com/rammerc/rammerc/ir"
 )
 
 // VerifyOptions are the flags of `rammerc verify`.
@@ -104,6 +105,10 @@ func (o *VerifyOptions) verify(job *driver.Job, s *subject, samples *engine.Samp
 	comparer := engine.Comparer{
 		Engine: s.engine, Outputs: s.outputs, Model: s.model, Limit: limit, Precision: s.precision,
 		Progress: job.Progress("comparing"), Memory: engine.Memory{States: s.states(), Inputs: s.inputs},
+		Search: s.search,
+	}
+	if s.search != nil {
+		s.search.Slack = engine.LimitFor(ir.Float32, s.precision, limit).L2
 	}
 	c, err := comparer.Compare(samples)
 	if err != nil {
@@ -200,6 +205,11 @@ func (o *VerifyOptions) reference(job *driver.Job, s *subject) error {
 	engine.WithDomains(s.inputs, s.model)
 	if err := driver.Reference(s.model, s.weights); err != nil {
 		return err
+	}
+	if s.generates() {
+		s.search = &engine.Search{Graph: s.model, File: o.Model, Generation: *s.ranges().Generate}
+		engine.WithPrompts(s.inputs, s.model)
+		return s.search.Check()
 	}
 	return samePorts(o.Model, s)
 }

@@ -158,7 +158,7 @@ func (c *Compilation) emission() codegen.Options {
 	return codegen.Options{
 		Name: c.opt.name(), Version: Version().Version, Model: filepath.Base(c.opt.Path),
 		Precision: c.opt.PrecisionChoice(), Weights: c.opt.Weights, Cost: c.cost,
-		ErrorBudget: c.errorBudget(),
+		ErrorBudget: c.errorBudget(), Generate: c.opt.described(),
 	}
 }
 

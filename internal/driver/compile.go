@@ -113,6 +113,9 @@ func (c *Compilation) prepare(job *Job) (err error) {
 	if err := c.opt.someElements(); err != nil {
 		return err
 	}
+	if err := c.planGeneration(); err != nil {
+		return err
+	}
 	if ranges := c.opt.ranges(); len(ranges) > 0 {
 		return c.prepareGeneral(job, ranges)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rammerc/rammerc/codegen/abi"
 	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/graphopt"
 	"github.com/rammerc/rammerc/internal/diag"
 	"github.com/rammerc/rammerc/ir/axes"
 	"github.com/rammerc/rammerc/precision"
@@ -44,6 +45,14 @@ type CompileOptions struct {
 	// States are inputs that have the value of an output of the run before, as INPUT=OUTPUT; NamedStates alone asks for
 	// those that have the usual names. The library keeps them.
 	States []string
+
+	// Generate, of Searches or beam=N, makes a library whose one run produces a whole answer of a decoder. Such a library
+	// keeps the decoder's caches. EndTokens end an answer, and no row has more tokens than MaxTokens.
+	Generate  string
+	EndTokens []int64
+	MaxTokens int64
+	// generation is what Generate asks for, for the model at hand; nil without it.
+	generation *graphopt.Generation
 
 	Tries  int  // how many plans are built and timed at most; below 2 the cost model decides
 	Verify bool // compare the result with the evaluator before reporting success
@@ -141,7 +150,8 @@ func (o *CompileOptions) Validate() error {
 // Problems adds everything that makes no sense in the flags.
 func (o *CompileOptions) Problems(l *diag.List) {
 	if len(o.libraryName()) > maxName {
-		d := diag.New("bad-flag", "the library's name has %d characters, at most %d are wanted", len(o.libraryName()), maxName)
+		d := diag.New("bad-flag", "the library's name has %d characters, at most %d are wanted", len(o.libraryName()),
+			maxName)
 		d.Help = "choose another with --name"
 		l.Add(d)
 	}
@@ -153,6 +163,7 @@ func (o *CompileOptions) Problems(l *diag.List) {
 	Choice(l, "precision", o.Precision, precision.Names())
 	Choice(l, "weights", o.Weights, Weights())
 	o.budgetProblems(l)
+	o.generateProblems(l)
 	if _, err := o.typical(o.ranges()); err != nil {
 		for _, d := range diag.All(err) {
 			l.Add(d)

@@ -84,10 +84,15 @@ func (o ModelOptions) with(ranges []axes.Range, extents []int64) ModelOptions {
 
 // LoadOpen is Load for the evaluator, which takes any extents: dims with ranges stay symbols.
 func LoadOpen(job *Job, o ModelOptions) (*onnx.Model, error) {
-	ranges := o.ranges()
-	if len(ranges) == 0 {
+	if len(o.ranges()) == 0 {
 		return Load(job, o, true)
 	}
+	return loadSymbols(job, o)
+}
+
+// loadSymbols reads a model whose dims stay symbols unless they are given one extent.
+func loadSymbols(job *Job, o ModelOptions) (*onnx.Model, error) {
+	ranges := o.ranges()
 	o.Dims = slices.DeleteFunc(slices.Clone(o.Dims), func(s string) bool {
 		name, _, _ := cutLast(s, "=")
 		return slices.ContainsFunc(ranges, func(r axes.Range) bool { return r.Name == name })
@@ -206,7 +211,8 @@ func (c *Compilation) closed(job *Job, asked ModelOptions, ranges []axes.Range, 
 
 // opened is closed for a model that computes with extents, or takes another part of a tensor in each run. Its operators
 // are made to do so on the device, while extents are symbols. made is false if there are none.
-func (c *Compilation) opened(job *Job, asked ModelOptions, ranges []axes.Range, inputs []*ir.Value) (made bool, err error) {
+func (c *Compilation) opened(job *Job, asked ModelOptions, ranges []axes.Range, inputs []*ir.Value) (made bool,
+	err error) {
 	c.open = &openGraph{ranges: ranges, extents: largest(ranges), check: true}
 	c.opt.FindExtents()
 	if err = c.optimised(job); c.open.unchanged || err != nil {
@@ -233,6 +239,9 @@ type openGraph struct {
 // load imports the model, opens it, and gives extents to its symbols.
 func (o *openGraph) load(job *Job, opt CompileOptions) (*onnx.Model, error) {
 	m, err := LoadOpen(job, opt.ModelOptions)
+	if err == nil && opt.generation != nil {
+		err = diag.InFile(graphopt.Generate(m.Graph, *opt.generation), opt.Path)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,8 @@ import (
 const NamedStates = "auto"
 
 // usualNames are beginnings of names of inputs and outputs that are states in models of many exporters.
-var usualNames = [][2]string{{"past_key_values", "present_key_values"}, {"past_key_values", "present"}, {"past", "present"}}
+var usualNames = [][2]string{{"past_key_values", "present_key_values"}, {"past_key_values", "present"},
+	{"past", "present"}}
 
 // statePairs are the names of inputs and outputs that are states.
 func (o *CompileOptions) statePairs(g *ir.Graph) (pairs [][2]string, err error) {
@@ -81,6 +82,11 @@ func (c *Compilation) findStates(g *ir.Graph, ranges []axes.Range) error {
 		return diag.New("bad-flag", "--state does not go with --error-budget and --verify; verify LIBDIR --model MODEL does")
 	}
 	pairs, err := c.opt.statePairs(g)
+	if err == nil && c.opt.generation != nil {
+		c.opt.generation.States = pairs
+		pairs = append(pairs, graphopt.KeptValues()...)
+		err = graphopt.Generate(g, *c.opt.generation)
+	}
 	if err != nil {
 		return err
 	}
@@ -101,7 +107,7 @@ func (c *Compilation) findStates(g *ir.Graph, ranges []axes.Range) error {
 // 0 on, and the output is longer. Its capacity is a place more than it can ever need: then what a run has of it is a part
 // of it, and not all, at the largest extents, too.
 func stateOf(in, out *ir.Value, ranges []axes.Range) (stateful, *diag.Diagnostic) {
-	s := stateful{in.Name, out.Name, lower.State{Axis: -1}}
+	s := stateful{in.Name, out.Name, lower.State{Axis: -1, Repeats: in.Name == graphopt.RepeatState}}
 	if in.DType != out.DType || len(in.Shape) != len(out.Shape) {
 		return s, diag.New("", "it is %v%v, and output %s is %v%v", in.DType, in.Shape, out.Name, out.DType, out.Shape)
 	}
@@ -121,7 +127,8 @@ func stateOf(in, out *ir.Value, ranges []axes.Range) (stateful, *diag.Diagnostic
 		more := out.Shape[d].Sub(n).Bounds(bounds)
 		switch {
 		case s.Axis >= 0:
-			return s, diag.New("", "its shape %v and %v, that of output %s, differ in more than one dim", in.Shape, out.Shape, out.Name)
+			return s, diag.New("", "its shape %v and %v, that of output %s, differ in more than one dim", in.Shape,
+				out.Shape, out.Name)
 		case !one || !known || range_.Lo != 0:
 			return s, diag.New("", "its dim %d grows from %v to %v: it must be a symbol with a range from 0, as --dim past=0..1023",
 				d, n, out.Shape[d])
@@ -141,7 +148,8 @@ func (c *Compilation) keepStates() error {
 	}
 	var states []graphopt.State
 	for _, s := range c.states {
-		states = append(states, graphopt.State{Input: s.input, Output: s.output, Axis: s.Axis, Of: s.Grows, Capacity: s.Capacity})
+		states = append(states, graphopt.State{Input: s.input, Output: s.output, Axis: s.Axis, Of: s.Grows,
+			Capacity: s.Capacity})
 	}
 	err := graphopt.KeepStates(c.model.Graph, states, c.opt.passes(c.opt.PrecisionChoice()))
 	return diag.InFile(err, c.opt.Path)

@@ -50,6 +50,8 @@ type Comparer struct {
 	Progress  func(done, total int) // of samples
 	// Memory has the states that a library keeps, for the evaluator, which keeps none.
 	Memory Memory
+	// Search computes in the place of Model what a library that generates should answer; nil for others.
+	Search *Search
 }
 
 // Compare runs all samples through the engine and keeps the worst difference of each output.
@@ -72,7 +74,12 @@ func (c *Comparer) Compare(samples *Samples) (*Comparison, error) {
 		want, s := x.Want, &sway{c: c, in: in}
 		if want == nil {
 			r.Reference = Eval
-			if want, err = eval.Run(c.Model, in, eval.Options{}); err != nil {
+			if c.Search != nil {
+				want, err = c.Search.Follow(x.In, got)
+			} else {
+				want, err = eval.Run(c.Model, in, eval.Options{})
+			}
+			if err != nil {
 				return nil, EvalError(err, "")
 			}
 			s.want = want

@@ -18,6 +18,16 @@ type Ranges struct {
 	// Programs are the extents that the library's special programs take, the smallest first, and those of the general one.
 	Programs []string `json:"programs"`
 	States   []State  `json:"states"` // that the library keeps
+	// Generate says how a library searches of which one run produces a whole answer; nil for others.
+	Generate *Generation `json:"generate"`
+}
+
+// Generation is how a library produces answers.
+type Generation struct {
+	Search string      `json:"search"`
+	Ends   []int64     `json:"end_tokens"` // that end an answer
+	Tokens int64       `json:"max_tokens"` // of prompt and answer
+	Caches [][2]string `json:"caches"`     // of the decoder: inputs and the outputs that are longer
 }
 
 // State is an input of the model that is an output of the run before.

@@ -106,6 +106,11 @@ func (b *Builder) KeepState(input *ir.Value, at roperator.View, axis int, grows 
 	b.views[input] = at
 }
 
+// LatestState is the state that KeepState has made last.
+func (b *Builder) LatestState() *roperator.State {
+	return b.graph.Outputs[len(b.graph.Outputs)-1].State
+}
+
 // SetAxes says which axes of the graph's values have extents that only a run knows. It comes before all else.
 func (b *Builder) SetAxes(x *axes.Axes) { b.axes, b.graph.Ranges = x, x.Ranges }
 

@@ -12,6 +12,7 @@
 #include "rt/exec/edge_slot.cuh"
 #include "rt/exec/guard.cuh"
 #include "rt/exec/mode_resident.cuh"
+#include "rt/exec/repeat.cuh"
 #include "rt/exec/ring.cuh"
 #include "rt/exec/walk.cuh"
 
@@ -30,7 +31,7 @@ RT_DEVICE void run_loader(const LaunchArgs<Program::kSpaces>& l) {
   const StepRange mine = own_steps<Program>(l);
   if (Program::kSingle && (!Program::kWalked || l.weights.words > 0)) {
     load_block(ring, l.weights, mine.first, weights, watch);
-  } else if constexpr (Program::kWalked && Program::kJumps) {
+  } else if constexpr (Program::kWalked && (Program::kJumps || Program::kRepeats)) {
     auto* control = reinterpret_cast<typename Layout::ControlBlock*>(detail::shared_base());
     uint32_t tests = 0;
     auto verdict = [&] {
@@ -38,9 +39,15 @@ RT_DEVICE void run_loader(const LaunchArgs<Program::kSpaces>& l) {
       detail::wait_for_loader(detail::block_threads());
       return control->verdicts[tests++ % 2];
     };
-    load_weights<true>(ring, l.steps, mine, weights, watch, verdict);
+    RingPlace at;
+    do {
+      load_weights<Program::kJumps>(ring, l.steps, mine, at, weights, watch, verdict);
+    } while (Program::kRepeats && l.again && verdict() != 0);
+    ring.close(watch);
   } else if constexpr (Program::kWalked && Program::kSeveralSteps) {
-    load_weights<false>(ring, l.steps, mine, weights, watch, [] { return 0u; });
+    RingPlace at;
+    load_weights<false>(ring, l.steps, mine, at, weights, watch, [] { return 0u; });
+    ring.close(watch);
   } else if constexpr (Program::kWalked) {
     if (mine.first < mine.last) load_step(ring, l.steps, mine.first, weights, watch);
   }
@@ -56,6 +63,12 @@ RT_DEVICE void run_role(const LaunchArgs<Program::kSpaces>& l) {
   }
   VEU<Program> veu(l);
   veu.run();
+  if constexpr (Program::kRepeats) {
+    if (l.again) {
+      RT_NO_UNROLL
+      for (uint32_t run = 0; veu.runs_again(run); ++run) veu.run();
+    }
+  }
   veu.finish();
 }
 

@@ -7,6 +7,11 @@
 
 namespace rt {
 
+// A word of the Args that is another one in each run of a program that repeats: first + run · step, at `at` bytes.
+struct Patch {
+  uint32_t at, first, step;
+};
+
 // The kernel's parameter.
 template <int Spaces>
 struct LaunchArgs : TraceArgs {
@@ -42,6 +47,12 @@ struct LaunchArgs : TraceArgs {
   uint32_t guard_line;   // of the step array
   uint32_t guard_veus;   // how many blocks must be there
   uint64_t delays;       // seed of this launch's random sleeps, in debug builds; 0: none
+
+  // Of an rProgram that runs again and again in the launch (repeat.cuh): the bool that says so, null if it runs once,
+  // and what differs between runs.
+  const uint8_t* again;
+  const Patch* patches;
+  uint32_t patch_count;
 
   char* bases[Spaces];  // the address of each address space
 };

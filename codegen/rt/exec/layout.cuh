@@ -16,9 +16,10 @@ namespace rt {
 template <int StageBytes>
 class Ring;  // ring.cuh
 
-// How the tests of conditions came out, for the loader: over how many steps to jump (jump.cuh). The results of two
-// tests are there, because the loader may read that of the one before while the next is made.
-template <bool Jumps>
+// How the tests of conditions came out, for the loader: over how many steps to jump (jump.cuh), and for all threads,
+// whether the program runs again (repeat.cuh). The results of two tests are there, because somebody may read that of
+// the one before while the next is made.
+template <bool Tests>
 struct Verdicts {};
 template <>
 struct Verdicts<true> {
@@ -27,8 +28,8 @@ struct Verdicts<true> {
 
 // The executor's own shared memory. Rows of kSteps steps are in it, and the other descriptors of kOperands steps; step
 // i has places i % kSteps and i % kOperands.
-template <int Spaces, int ArgsBytes, int Moves, bool Jumps>
-struct alignas(128) Control : Verdicts<Jumps> {
+template <int Spaces, int ArgsBytes, int Moves, bool Tests>
+struct alignas(128) Control : Verdicts<Tests> {
   static constexpr uint32_t kSteps = kStagedSteps, kOperands = kStagedOperands;
   char* bases[Spaces];
   Step ring[kSteps];
@@ -40,7 +41,8 @@ struct alignas(128) Control : Verdicts<Jumps> {
 // Where the parts begin, in bytes, and how much there is in all.
 template <class Program>
 struct SharedLayout {
-  using ControlBlock = Control<Program::kSpaces, Program::kArgsBytes, Program::kMoves, Program::kJumps>;
+  using ControlBlock =
+      Control<Program::kSpaces, Program::kArgsBytes, Program::kMoves, Program::kJumps || Program::kRepeats>;
   RT_HOST_DEVICE static constexpr size_t aligned(size_t bytes) {
     return (bytes + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
   }

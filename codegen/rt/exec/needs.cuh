@@ -69,6 +69,7 @@ struct Needs {
   static constexpr bool kDirectSteps = true;   // mode_direct.cuh
   static constexpr bool kNearSteps = true;     // mode_near.cuh
   static constexpr bool kJumps = true;         // jump.cuh
+  static constexpr bool kRepeats = true;       // repeat.cuh
   static constexpr bool kWalked = true;        // loaders that read the step table
   static constexpr bool kSingle = true;        // loaders of launches that tell them what each block needs
   static constexpr bool kSeveralSteps = true;  // blocks of several steps, whose descriptors are fetched ahead

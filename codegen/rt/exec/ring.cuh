@@ -155,14 +155,14 @@ RT_DEVICE void load_step(Ring& ring, const Step* steps, uint32_t step, const cha
   ring.close(watch);
 }
 
-// Walks the weight blocks of a vEU's steps. Each lane holds the place of one step's block: those of 32 steps are held,
-// and those of the 32 steps behind are on their way.
+// Walks the weight blocks of a vEU's steps, which come into the ring from the given place on. Each lane holds the place
+// of one step's block: those of 32 steps are held, and those of the 32 steps behind are on their way.
 //
 // Where the vEU tests conditions (jump.cuh), verdict() says over how many steps it jumps, once for each step with jumps
 // that it comes to.
 template <bool Jumps, class Ring, class Verdict>
-RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const char* weights, Watch& watch,
-                            Verdict verdict) {
+RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, RingPlace& at, const char* weights,
+                            Watch& watch, Verdict verdict) {
   struct Block {
     uint32_t at, words, chunk, jumps;
   };
@@ -175,7 +175,6 @@ RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const
     }
     return b;
   };
-  RingPlace at;
   Block next = fetch(mine.first + lane);
   RT_NO_UNROLL
   for (uint32_t i = mine.first; i < mine.last;) {
@@ -199,7 +198,6 @@ RT_DEVICE void load_weights(Ring& ring, const Step* steps, StepRange mine, const
     }
     i += n;
   }
-  ring.close(watch);
 }
 
 }  // namespace rt

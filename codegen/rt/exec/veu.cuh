@@ -9,6 +9,7 @@
 //   mode_direct.cuh    steps of a run whose threads poll tagged words themselves
 //   mode_near.cuh      steps of a run whose threads take words from slots themselves
 //   jump.cuh           jumps over branches that are not taken
+//   repeat.cuh         a program that runs again and again in one launch
 //   imports.cuh        brings operands into the import area
 //   edge_launch.cuh, edge_flag.cuh, edge_counter.cuh, edge_tagged.cuh, edge_slot.cuh
 //                      how a step learns of other steps, one file for each kind of edge
@@ -51,6 +52,8 @@ class VEU {
 
   // Walks the vEU's steps of the launch (walk.cuh).
   RT_DEVICE void run();
+  // Behind a run of a program that repeats: whether it runs again (repeat.cuh).
+  RT_DEVICE bool runs_again(uint32_t run);
   // The end of a launch.
   RT_DEVICE void finish();
 
@@ -115,6 +118,11 @@ class VEU {
   RT_DEVICE uint32_t test(uint32_t i);
   RT_DEVICE void jump(uint32_t i, uint32_t n);
   RT_DEVICE const Wait* jumps_and_waits(uint32_t i) const;
+
+  // ---- repeat.cuh ----
+
+  RT_DEVICE void patch(uint32_t run, uint64_t verdict);
+  RT_DEVICE uint64_t await_verdict(const uint64_t* word, uint64_t verdict) const;
 
   // ---- mode_direct.cuh ----
 
@@ -183,7 +191,7 @@ class VEU {
   Chunks chunks_ = {};   // how its weight block is cut
   RingPlace next_ = {};  // where the next chunk is in the ring
   uint32_t turn_ = 0;    // near steps so far
-  uint32_t tests_ = 0;   // of conditions so far, of which the loader was told
+  uint32_t tests_ = 0;   // of conditions so far, and of whether the program runs again
 };
 
 }  // namespace rt

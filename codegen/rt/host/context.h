@@ -253,6 +253,13 @@ class Context {
     }
   }
 
+  // Whether the device repeats the program in one launch. A tracing build has room for the rows of one run.
+  bool repeats_on_device() const {
+    const SegmentRow& seg = model_.segments[0];
+    return repeats_ >= 0 && persistent_ && model_.segment_count == 1 && seg.kind == kRProgram && seg.cluster <= 1 &&
+           !kTraced;
+  }
+
   // context_launch.h
   void enqueue(dev::Stream stream, const void* const* in, void* const* out);
   bool launch_graph(dev::Stream stream, const void* const* in, void* const* out);
@@ -314,6 +321,11 @@ class Context {
   std::vector<DeviceBuffer> staging_;
   std::vector<void*> staged_in_, staged_out_;
   std::vector<bool> kept_;  // outputs that are states, which the next inference begins with; empty if there are none
+  // Of a program that repeats (exec/repeat.cuh): the output that says whether it does, or -1, and what differs between
+  // runs.
+  int repeats_ = -1;
+  DeviceBuffer patches_;
+  uint32_t patch_count_ = 0;
   std::vector<Recorded> recorded_;
   int launches_ = 0;
   uint64_t delayed_ = 0;  // inferences with random sleeps so far

@@ -101,6 +101,11 @@ void Context<Program>::launch_segment(const SegmentRow& seg, Args& args, dev::St
   args.cluster = args.persistent ? static_cast<uint32_t>(seg.cluster) : 0;
   args.guard_line = static_cast<uint32_t>(guard_line(seg));
   args.guard_veus = static_cast<uint32_t>(seg.veus);
+  const bool repeats = args.persistent && repeats_on_device();
+  args.again =
+      repeats ? reinterpret_cast<const uint8_t*>(args.bases[kFirstPortSpace + model_.input_count + repeats_]) : nullptr;
+  args.patches = reinterpret_cast<const Patch*>(patches_.get());
+  args.patch_count = patch_count_;
   if (seg.kind == kParallel) {
     streams_->run(model_, seg, stream, options_, [&](int i, dev::Stream s) { launch_row(seg, i, args, s); });
     return;
@@ -120,7 +125,7 @@ bool Context<Program>::launch_whole(const SegmentRow& seg, Args& args, dev::Stre
     if (!may_fall_back(e, stream)) throw;
     fall_back(refused(e));
   }
-  args.persistent = 0, args.guard_ns = 0, args.cluster = 0;
+  args.persistent = 0, args.guard_ns = 0, args.cluster = 0, args.again = nullptr;
   return false;
 }
 

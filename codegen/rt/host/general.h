@@ -12,83 +12,14 @@
 // them is waited for, also by run_async.
 #pragma once
 
-#include <climits>
 #include <string>
 #include <vector>
 
 #include "rt/host/context.h"
+#include "rt/host/ranges.h"
 #include "rt/host/unpack.h"
 
 namespace rt {
-
-// A dim whose extent a run tells, within a range.
-struct Range {
-  const char* name;
-  int64_t lo, hi;
-  const int64_t* values;  // the only extents that are allowed, ascending; or null
-  int value_count;
-  bool found;    // the device finds the extent
-  bool derived;  // it is a sum of others
-  bool state;    // it is how far a state has grown
-  int output;    // the output of the model that tells it, or -1 where no tensor of the caller has it
-};
-
-// A part of a dim of a tensor: the largest extent, and the number of the range that it belongs to, or -1.
-struct Factor {
-  int64_t n;
-  int range;
-};
-
-// A tensor of the caller. Dim d is the product of the factors cuts[d] to cuts[d + 1] - 1; the last one counts fastest.
-struct GeneralPort {
-  const char* name;
-  size_t element;  // bytes
-  int rank;
-  const int* cuts;
-  const Factor* factors;
-};
-
-// An output of the model that the context keeps, and with which the next run begins. Its factors are those of the input
-// that it is for; a dim that grows has as many places as there is room for.
-struct StatePort {
-  GeneralPort port;
-  int output;
-  bool grows;
-};
-
-struct Special;
-
-// What a general program has beside a Model.
-struct General {
-  const char* name;  // the extents that it takes, as JSON
-  int range_count;
-  const Range* ranges;
-  const GeneralPort* inputs;
-  int output_count;  // that the caller sees
-  const GeneralPort* outputs;
-  // Writes extents into the Args of rOperators, by their numbers.
-  void (*apply)(char* const* args, const int64_t* extents);
-  void (*derive)(int64_t* extents);  // computes those that are sums of others
-  int state_count;
-  const StatePort* states;
-  void (*advance)(int64_t* extents);  // lets states grow by a run
-  int special_count;
-  const Special* specials;  // the smallest first
-};
-
-// A program for a part of the ranges of a general one, with the same ranges in the same order.
-struct Special {
-  const Model* model;
-  const General* general;
-};
-
-inline bool allows(const Range& r, int64_t n) {
-  if (n < r.lo || n > r.hi) return false;
-  for (int i = 0; i < r.value_count; ++i) {
-    if (r.values[i] == n) return true;
-  }
-  return r.value_count == 0;
-}
 
 // One program of a library in a context: the general one, or a special one.
 template <class Program>
@@ -120,6 +51,7 @@ class GeneralProgram : public Context<Program> {
     for (int i = 0; i < g.state_count; ++i) {
       clear(g.states[i]);
       this->kept_[static_cast<size_t>(g.states[i].output)] = true;
+      if (g.states[i].repeats) this->repeats_ = g.states[i].output;
     }
   }
 
@@ -143,6 +75,9 @@ class GeneralProgram : public Context<Program> {
     if (tells() && dev::capturing(stream)) {
       throw Error{kBadArgument, "outputs have extents that a run finds: it cannot be captured"};
     }
+    if (this->repeats_ >= 0 && !this->repeats_on_device() && dev::capturing(stream)) {
+      throw Error{kBadArgument, "the program runs as often as it finds: it cannot be captured"};
+    }
     this->waited_for_ = false;
     this->explained([&] { put(stream, in, out, true, before); });
   }
@@ -164,6 +99,9 @@ class GeneralProgram : public Context<Program> {
       }
     });
   }
+
+  // Whether an inference runs the program several times, and leaves no states behind.
+  bool repeats() const { return this->repeats_ >= 0; }
 
   // Makes states that do not grow zeros.
   void clear_states() {
@@ -311,7 +249,11 @@ class GeneralProgram : public Context<Program> {
       copy(general_.inputs[i], static_cast<char*>(this->staged_in_[i]),
            const_cast<char*>(static_cast<const char*>(in[i])), true, s);
     }
-    this->enqueue(s, used_in_.data(), used_out_.data());
+    if (this->repeats_ < 0) {
+      this->enqueue(s, used_in_.data(), used_out_.data());
+    } else {
+      repeat(s);
+    }
     if (tells()) read_extents(s);
     bool copied = false;
     for (size_t i = 0; i < static_cast<size_t>(general_.output_count); ++i) {
@@ -321,6 +263,11 @@ class GeneralProgram : public Context<Program> {
     }
     if (copied && !captured) this->fence_->set(s);
   }
+
+  // repeat.h
+  void repeat(dev::Stream s);
+  void grow();
+  void find_patches(dev::Stream s);
 
   // Waits for the inference, and takes the extents that it has found. After one that failed they may be anything.
   void read_extents(dev::Stream s) {
@@ -393,8 +340,11 @@ class GeneralProgram : public Context<Program> {
   bool changed_ = false;  // args_ differs from what the device has
   Duplicate duplicates_[kDuplicates];
   unsigned next_duplicate_ = 0;
+  std::vector<int64_t> patched_;      // the extents that the patches of a program that repeats are for
   std::vector<const void*> used_in_;  // where the inference finds its tensors
   std::vector<void*> used_out_;
 };
 
 }  // namespace rt
+
+#include "rt/host/repeat.h"

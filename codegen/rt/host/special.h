@@ -249,7 +249,7 @@ class GeneralContext {
     for (size_t r = 0; r < extents_.size(); ++r) {
       if (general_.ranges[r].found) applied_[r] = extents_[r] = latest_->extents()[r];
     }
-    if (general_.state_count == 0) return;
+    if (general_.state_count == 0 || whole_.repeats()) return;
     if (!begun_) first_ = extents_;
     begun_ = true;
     general_.advance(extents_.data());

@@ -1,0 +1,124 @@
+package commands
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rammerc/rammerc/internal/driver"
+)
+
+const decoder = "../../testdata/models/decoders/gpt2.onnx"
+
+// A library that generates answers as the evaluator does, which runs the decoder token by token: rows with prompts of
+// different lengths, that end by a token or at the limit; in one launch, and in waves, between which the host looks.
+func TestGenerate(t *testing.T) {
+	needCxx(t)
+	dir := filepath.Join(t.TempDir(), "lib")
+	c := driver.CompileOptions{Out: dir, Target: driver.TargetEmu, Emit: driver.EmitLibrary, Check: true,
+		Generate: "greedy", MaxTokens: 20, EndTokens: []int64{7, 21}}
+	c.Path, c.Dims = decoder, []string{"batch_size=2"}
+	if _, err := driver.Compile(&driver.Job{}, c); err != nil {
+		t.Fatal(err)
+	}
+	for _, waves := range []bool{false, true} {
+		o := VerifyOptions{Model: decoder, Samples: 6, RandomSeed: 1}
+		o.Path, o.Waves = dir, waves
+		r, err := Verify(&driver.Job{}, o)
+		if err != nil || !r.OK || r.Samples != 6 || len(r.Outputs) != 2 {
+			t.Errorf("waves %v: %+v, %v", waves, r, err)
+		}
+	}
+	i, err := InspectLibrary(&driver.Job{}, dir)
+	var text bytes.Buffer
+	if err == nil {
+		i.Text(&text)
+	}
+	for _, want := range []string{"greedy, at most 20 tokens with the prompt, until 7 or 21",
+		"past_key_values.1.value float32[2,2,past_sequence_length,16], which grows in place to 19 at most in each run"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("inspect says nothing of %q: %s, %v", want, text.String(), err)
+		}
+	}
+	answersOf(t, dir)
+}
+
+// answersOf asks a library through its Python module: an answer depends on nothing that other runs have left behind, ends
+// where the limit says, and never goes on beyond the room that there is.
+func answersOf(t *testing.T, dir string) {
+	t.Helper()
+	script := fmt.Sprintf(`
+import sys
+sys.path.insert(0, %q)
+import gpt2
+m = gpt2.Model()
+assert m.ranges["generate"]["end_tokens"] == [7, 21] and not m.ranges.get("states")
+prompts = [[3, 5, 9], [11]]
+first = m.generate(prompts, 12)
+m.generate([[1] * 20, [2]], 20)
+assert m.generate(prompts, 12) == first
+assert [row[:len(p)] for row, p in zip(first, prompts)] == prompts
+for row, p in zip(first, prompts):
+    assert len(row) == 12 or row[-1] in (7, 21) and not set(row[len(p):-1]) & {7, 21}, first
+longest = m.generate(prompts)
+assert m.generate(prompts, 1000) == longest and all(len(row) <= 20 for row in longest)
+assert [row[:12] for row in longest] == [row[:12] for row in first]
+for bad in ([[1]], [[], [1]], [[1] * 21, [1]]):
+    try:
+        m.generate(bad)
+        raise SystemExit("answered")
+    except ValueError:
+        pass
+print("fine")
+`, filepath.Join(dir, "python"))
+	python := os.Getenv("RAMMER_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	if exec.Command(python, "-c", "import numpy").Run() != nil {
+		t.Log("no Python with numpy: its interface is not tested")
+		return
+	}
+	if out, err := exec.Command(python, "-c", script).CombinedOutput(); err != nil || string(out) != "fine\n" {
+		t.Errorf("%s: %v", out, err)
+	}
+}
+
+// What cannot generate is refused with the reason, and check says how a library would.
+func TestGenerateIsChecked(t *testing.T) {
+	other := inferred(t, `graph "other" (%x: float32[4], %past: float32[n]) {
+  %present = Concat(%past, %x) {axis = 0}
+  return %present
+}
+`)
+	for _, x := range []struct {
+		model, search, want string
+		most                int64
+		dims                []string
+	}{
+		{decoder, "greedy", "greedy, at most 16 tokens with the prompt, until 7", 16, nil},
+		{decoder, "best", `--generate "best": want one of greedy`, 16, nil},
+		{decoder, "greedy", "--max-tokens 2: want how many tokens", 2, nil},
+		{decoder, "", "--end-token and --max-tokens go with --generate", 16, nil},
+		{decoder, "greedy", "input input_ids is int64[1,4], want one token of each row", 16,
+			[]string{"sequence_length=4"}},
+		{decoder, "greedy", "--dim batch_size=1..4: with --generate it is one number", 16, []string{"batch_size=1..4"}},
+		{other, "greedy", "the model has no input input_ids", 16, nil},
+	} {
+		o := driver.CompileOptions{Target: driver.TargetEmu, Generate: x.search, MaxTokens: x.most,
+			EndTokens: []int64{7}}
+		o.Path, o.Dims = x.model, x.dims
+		r, err := Check(&driver.Job{}, o)
+		text := fmt.Sprint(err)
+		if err == nil {
+			text = fmt.Sprintf("%+v", r)
+		}
+		if !strings.Contains(text, x.want) {
+			t.Errorf("%s %s: %s", x.model, x.search, text)
+		}
+	}
+}
