@@ -77,6 +77,7 @@ var allowed = map[string]string{
 	"schema/generate":    "schema/describe",
 	"codegen/backend":    "codegen/rt",
 	"internal/runner":    "codegen/abi internal/outdir internal/process internal/toolchain internal/diag",
+	"internal/convert":   "codegen/backend codegen/rt internal/diag internal/limits internal/outdir internal/process internal/toolchain ir rkernels",
 	"internal/calibrate": "codegen/backend internal/process internal/toolchain device",
 	"internal/trace":     "schema internal/diag",
 	"internal/report":    "device internal/diag internal/trace",

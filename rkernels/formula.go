@@ -94,3 +94,9 @@ func evalCall(e *ast.CallExpr, parameter func(name string) (int64, bool), text s
 	}
 	return min(a, b), nil
 }
+
+// isName reports whether the formula is a single name.
+func (f *Formula) isName() bool {
+	_, ok := f.expr.(*ast.Ident)
+	return ok
+}

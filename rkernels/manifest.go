@@ -87,6 +87,8 @@ type Kernel struct {
 	// WholeConstants says that packed constants of float32 are whole numbers of float32 even where three products make up
 	// one: the rKernel makes their parts itself.
 	WholeConstants bool `yaml:"whole_constants,omitempty"`
+	// Custom is what only the manifests of converted kernels say.
+	Custom *Custom `yaml:"custom,omitempty"`
 
 	Source                              string   `yaml:"-"` // path of the .cuh in Files
 	threads, shared, registers, streams *Formula `yaml:"-"`

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs tools that tests use into the folder given: nvcc, which compiles emitted sources and needs no GPU, onnxruntime,
-# with which results are compared, and clang-format. All of them are optional: a test that lacks one is skipped and says
+# with which results are compared, tree-sitter, which parses kernels for `rammerc convert`, and clang-format. All of them are optional: a test that lacks one is skipped and says
 # why. If there is no C++ compiler, the script tries to install one, and fails if it cannot.
 #
-# After it, NVCC is DIR/nvcc/nvidia/cu13/bin/nvcc, and DIR/oracle/bin/python3 is a Python with onnxruntime.
+# After it, NVCC is DIR/nvcc/nvidia/cu13/bin/nvcc, and DIR/oracle/bin/python3 is a Python with onnxruntime and
+# tree-sitter.
 set -uo pipefail
 dir=$1
 mkdir -p "$dir"
@@ -38,6 +39,17 @@ install_oracle() {
   chmod +x "$dir/oracle/bin/python3"
 }
 
+install_parser() {
+  local packages=("tree-sitter==0.26.*" "tree-sitter-cuda==0.21.*")
+  if [ -d "$dir/oracle/packages" ]; then
+    "${pip[@]}" --target "$dir/oracle/packages" "${packages[@]}"
+  else
+    "$dir/oracle/bin/python3" -m pip install -q --disable-pip-version-check "${packages[@]}"
+  fi
+}
+
+parses() { "$dir/oracle/bin/python3" -c 'import tree_sitter, tree_sitter_cuda' 2>/dev/null; }
+
 works() { "$dir/oracle/bin/python3" -c 'import onnx, onnxruntime' 2>/dev/null; }
 
 command -v c++ >/dev/null || quietly_apt g++ || echo "g++ could not be installed"
@@ -55,5 +67,8 @@ if ! works; then
     rm -rf "$dir/oracle"
     echo "onnxruntime could not be installed"
   }
+fi
+if works && ! parses; then
+  install_parser && parses || echo "tree-sitter could not be installed"
 fi
 command -v c++ >/dev/null

@@ -167,7 +167,7 @@ Results go to standard output, progress and messages to standard error.`,
 	root.AddCommand(
 		a.compileCommand(), a.tuneCommand(), a.collectCommand(), a.runCommand(), a.verifyCommand(), a.benchCommand(),
 		a.profileCommand(), a.reportCommand(), a.checkCommand(),
-		a.inspectCommand(), a.opsCommand(), a.devicesCommand(), a.calibrateCommand(), a.cacheCommand(),
+		a.inspectCommand(), a.opsCommand(), a.devicesCommand(), a.calibrateCommand(), a.convertCommand(), a.cacheCommand(),
 		a.versionCommand(), a.schemaCommand(),
 		a.manCommand(),
 	)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/rammerc/rammerc/internal/convert"
 	"github.com/rammerc/rammerc/internal/toolchain"
 )
 
@@ -38,7 +40,7 @@ func TestMain(m *testing.M) {
 //	npy FILE VALUE…          a .npy file of int64
 //	lib DIR                  copies the library of digits_branchy, built once for all scripts
 //
-// and the conditions [cxx], [nvcc], [gpu] and [numpy]. $MODELS is testdata/models.
+// and the conditions [cxx], [nvcc], [gpu], [parser] and [numpy]. $MODELS is testdata/models.
 func TestScripts(t *testing.T) {
 	models, err := filepath.Abs("../../testdata/models")
 	if err != nil {
@@ -56,7 +58,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MODELS", models)
 			e.Setenv("XDG_CACHE_HOME", cache)
-			for _, v := range []string{"CXX", "NVCC", "CUDA_HOME", "CUDA_PATH"} {
+			for _, v := range []string{"CXX", "NVCC", "CUDA_HOME", "CUDA_PATH", convert.PythonVariable} {
 				e.Setenv(v, os.Getenv(v))
 			}
 			return nil
@@ -81,6 +83,8 @@ func condition(name string) (bool, error) {
 		return err == nil, nil
 	case "numpy":
 		return exec.Command("python3", "-c", "import numpy, pip").Run() == nil, nil
+	case "parser":
+		return exec.Command(cmp.Or(os.Getenv(convert.PythonVariable), "python3"), "-c", "import tree_sitter_cuda").Run() == nil, nil
 	case "gpu":
 		return toolchain.LocalArch(context.Background()) != "", nil
 	}

@@ -23,8 +23,9 @@ const DeviceForm = "rammerc/device/v1"
 // Go type that is printed; and those of files, of which plans alone have a schema field.
 var forms = map[string]any{
 	"rammerc/bench/v2": BenchResult{}, "rammerc/cache/v1": Cached{}, "rammerc/check/v1": CheckReport{},
-	"rammerc/collect/v1": driver.Collected{}, "rammerc/compile/v1": driver.Compiled{}, "rammerc/devices/v2": DeviceList{},
-	"rammerc/error/v1": ErrorResult{}, "rammerc/fit/v2": FitReport{}, "rammerc/inspect/v1": Inspection{},
+	"rammerc/collect/v1": driver.Collected{}, "rammerc/compile/v1": driver.Compiled{}, "rammerc/convert/v1": ConvertResult{},
+	"rammerc/devices/v2": DeviceList{},
+	"rammerc/error/v1":   ErrorResult{}, "rammerc/fit/v2": FitReport{}, "rammerc/inspect/v1": Inspection{},
 	"rammerc/inspect-library/v1": LibraryInspection{}, "rammerc/ops/v1": OpList{}, "rammerc/profile/v1": Profile{Report: &trace.Report{}},
 	"rammerc/report/v1": ReportResult{}, "rammerc/run/v1": RunResult{}, "rammerc/tune/v1": driver.Tuned{},
 	"rammerc/verify/v1": VerifyResult{}, "rammerc/version/v1": driver.VersionInfo{},

@@ -109,6 +109,14 @@ RT_DEVICE float settled(float x) {
 //   8 …    group_barrier    warp groups of the running rTask
 RT_DEVICE void block_barrier(int threads) { asm volatile("bar.sync 0, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void rtask_barrier(int threads) { asm volatile("bar.sync 1, %0;" ::"r"(threads) : "memory"); }
+RT_DEVICE int rtask_barrier_count(int threads, bool predicate) {
+  int count;
+  asm volatile("{.reg .pred p; setp.ne.u32 p, %2, 0; barrier.red.popc.u32 %0, 1, %1, p;}"
+               : "=r"(count)
+               : "r"(threads), "r"(static_cast<unsigned>(predicate))
+               : "memory");
+  return count;
+}
 RT_DEVICE void loader_ready(int threads) { asm volatile("bar.arrive 2, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void wait_for_loader(int threads) { asm volatile("bar.sync 2, %0;" ::"r"(threads) : "memory"); }
 RT_DEVICE void tell_fetched(uint32_t odd, int threads) {

@@ -54,6 +54,7 @@ struct Fiber {
 
 struct Barrier {
   int arrived = 0, expected = 0;
+  int counted[2] = {};      // how many had a predicate, one for each parity of generation
   unsigned generation = 0;  // how often it was complete; blocks are used for many launches, so this may wrap
   int first = kNone;        // of the list of fibres that wait
   char order[2] = {};       // addresses for ThreadSanitizer, one for each parity of generation
@@ -68,6 +69,10 @@ static_assert(sizeof(Mbarrier) == 8);
 
 struct Warp {
   Barrier barrier;
+  // Lanes that meet without the others: of converted kernels. A lane is in one group at a time.
+  Barrier groups[kWarp];
+  uint32_t masks[kWarp];  // of the groups
+  uint64_t own[kWarp][2];
   uint64_t slots[2][kWarp][2];
   uint32_t fragments[2][kWarp][6];  // of mma_tf32: a lane's four elements of A, then its two of B
 };
@@ -129,6 +134,9 @@ class Block {
 #endif
   RT_EMU_QUIET void barrier(int id, int expected) { wait_at(barriers_[id], expected); }
   RT_EMU_QUIET void barrier_arrive(int id, int expected) { arrive_at(barriers_[id], expected, false); }
+  RT_EMU_QUIET int count_at(int id, int expected, bool predicate);
+  RT_EMU_QUIET void meet(uint32_t mask);
+  RT_EMU_QUIET uint64_t (*warp_slots())[2] { return warps_[current_->tid / kWarp].own; }
   RT_EMU_QUIET void warp_barrier() { wait_at(warps_[current_->tid / kWarp].barrier, lanes(current_->tid / kWarp)); }
   RT_EMU_QUIET void exchange(const uint64_t in[2], int from_lane, uint64_t out[2]);
   RT_EMU_QUIET bool all_lanes(bool predicate);

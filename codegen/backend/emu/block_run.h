@@ -49,7 +49,10 @@ inline void Block::reset(Grid* grid, int index, uint64_t seed) {
   rng_ = (seed + 1) * 0x9E3779B97F4A7C15ull ^ (static_cast<uint64_t>(index) + 1) * 0xD1B54A32D192ED03ull;
   if (rng_ == 0) rng_ = 1;
   for (Barrier& b : barriers_) b.arrived = b.expected = 0, b.first = kNone;
-  for (int w = 0; w * kWarp < threads_; ++w) warps_[w].barrier.arrived = 0, warps_[w].barrier.first = kNone;
+  for (int w = 0; w * kWarp < threads_; ++w) {
+    warps_[w].barrier.arrived = 0, warps_[w].barrier.first = kNone;
+    for (Barrier& b : warps_[w].groups) b.arrived = 0, b.first = kNone;
+  }
   for (int i = 0; i < threads_; ++i) {
     Fiber& f = fibers_[i];
     f.next = kNone, f.parity = 0, f.copy_count = 0, f.open_group = 0, f.chunks = f.inputs = 0;

@@ -27,6 +27,31 @@ inline void Block::arrive_at(Barrier& b, int expected, bool waits) {
   b.arrived = 0, b.first = kNone, ++b.generation;
 }
 
+// The count of a generation is taken before the one after the next can begin, and that one begins with 0.
+inline int Block::count_at(int id, int expected, bool predicate) {
+  Barrier& b = barriers_[id];
+  const unsigned parity = b.generation & 1;
+  if (b.arrived == 0) b.counted[parity] = 0;
+  b.counted[parity] += predicate ? 1 : 0;
+  wait_at(b, expected);
+  return b.counted[parity];
+}
+
+// The lanes of the mask meet, and lanes of other masks may meet meanwhile.
+inline void Block::meet(uint32_t mask) {
+  Warp& w = warps_[current_->tid / kWarp];
+  if ((mask >> (current_->tid % kWarp) & 1) == 0) fail("a lane meets others by a mask that does not have it");
+  int at = kNone;
+  for (int i = 0; i < kWarp; ++i) {
+    if (w.groups[i].arrived > 0 && w.masks[i] == mask) at = i;
+  }
+  for (int i = 0; i < kWarp && at == kNone; ++i) {
+    if (w.groups[i].arrived == 0) at = i;
+  }
+  w.masks[at] = mask;
+  wait_at(w.groups[at], __builtin_popcount(mask));
+}
+
 constexpr int kClusterBarrier = kBarriers - 1;
 
 // First all threads of the block meet, then thread 0 waits for the other blocks of the cluster.

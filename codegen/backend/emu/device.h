@@ -28,6 +28,9 @@ RT_EMU_QUIET inline char* shared_base() { return emu::running_block->shared(); }
 
 RT_EMU_QUIET inline void block_barrier(int threads) { emu::running_block->barrier(0, threads); }
 RT_EMU_QUIET inline void rtask_barrier(int threads) { emu::running_block->barrier(1, threads); }
+RT_EMU_QUIET inline int rtask_barrier_count(int threads, bool predicate) {
+  return emu::running_block->count_at(1, threads, predicate);
+}
 RT_EMU_QUIET inline void loader_ready(int threads) { emu::running_block->barrier_arrive(2, threads); }
 RT_EMU_QUIET inline void wait_for_loader(int threads) { emu::running_block->barrier(2, threads); }
 RT_EMU_QUIET inline void tell_fetched(uint32_t odd, int threads) {
