@@ -270,7 +270,7 @@ func specRules(s *Spec) []specRule {
 		{"memory_bytes", s.Memory, s.Memory > 0, "a positive number"},
 		costRule("launch_ns", c.Launch, true), costRule("node_ns", c.Node, true), costRule("pdl_ns", c.PDL, true),
 		costRule("cold_launch_ns", c.Cold, true), costRule("publish_ns", c.Publish, true),
-		costRule("beside_share", c.Beside, true), costRule("no_room_ns", c.NoRoom, true),
+		costRule("beside_share", c.Beside, true),
 		costRule("hop_ns", c.Hop, true), costRule("wait_each_ns", c.WaitEach, true),
 		costRule("barrier_ns", c.Barrier, true), costRule("counter_ns", c.Counter, true),
 		costRule("tagged_ns", c.Tagged, true), costRule("cluster_ns", c.Cluster, true),

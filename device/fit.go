@@ -20,7 +20,6 @@ var costFields = []costField{
 	{"node_ns", func(c *Cost) *float64 { return &c.Node }},
 	{"pdl_ns", func(c *Cost) *float64 { return &c.PDL }},
 	{"cold_launch_ns", func(c *Cost) *float64 { return &c.Cold }},
-	{"no_room_ns", func(c *Cost) *float64 { return &c.NoRoom }},
 	{"beside_share", func(c *Cost) *float64 { return &c.Beside }},
 	{"publish_ns", func(c *Cost) *float64 { return &c.Publish }},
 	{"hop_ns", func(c *Cost) *float64 { return &c.Hop }},

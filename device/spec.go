@@ -139,9 +139,7 @@ type Cost struct {
 	Node   float64 `yaml:"node_ns"`   // optional: of a dependent graph node
 	PDL    float64 `yaml:"pdl_ns"`    // optional: of a dependent node with programmatic dependent launch
 	// Optional: of an ordinary launch after an rProgram, or of the first.
-	Cold float64 `yaml:"cold_launch_ns,omitempty"`
-	// Optional: how much later a dependent launch begins whose blocks find no room beside those of the launch before it.
-	NoRoom   float64 `yaml:"no_room_ns,omitempty"`
+	Cold     float64 `yaml:"cold_launch_ns,omitempty"`
 	Hop      float64 `yaml:"hop_ns"`       // flag written on one SM and seen on another
 	WaitEach float64 `yaml:"wait_each_ns"` // more for each further flag waited for
 	Barrier  float64 `yaml:"barrier_ns"`   // optional: of all vEUs, from the last arrival to the last departure
@@ -177,7 +175,6 @@ var costDefaults = []costDefault{
 	{"pdl_ns", func(c *Cost) *float64 { return &c.PDL }, func(c *Cost) float64 { return c.Node }},
 	{"cold_launch_ns", func(c *Cost) *float64 { return &c.Cold }, func(c *Cost) float64 { return 0 }}, // as others
 	{"publish_ns", func(c *Cost) *float64 { return &c.Publish }, func(*Cost) float64 { return 0 }},
-	{"no_room_ns", func(c *Cost) *float64 { return &c.NoRoom }, func(*Cost) float64 { return 0 }},
 	{"beside_share", func(c *Cost) *float64 { return &c.Beside }, func(*Cost) float64 { return 0 }}, // as 1
 	{"barrier_ns", func(c *Cost) *float64 { return &c.Barrier }, func(c *Cost) float64 { return 1.6 * c.Hop }},
 	{"counter_ns", func(c *Cost) *float64 { return &c.Counter }, func(c *Cost) float64 { return 1.6 * c.Hop }},

@@ -1,6 +1,9 @@
 package vdevice
 
-import "github.com/rammerc/rammerc/schema"
+import (
+	"github.com/rammerc/rammerc/device"
+	"github.com/rammerc/rammerc/schema"
+)
 
 // Ring is the shared memory through which the loaders of a plan's vEUs stream weights (rt/exec/ring.cuh). Each kernel
 // has stages of a size of its own (Kernel.StageBytes).
@@ -75,4 +78,10 @@ func (plan *Plan) needs() Needs {
 		n.Join(s.Program.Needs())
 	}
 	return n
+}
+
+// aloneShared is Ring.Alone.
+func aloneShared(spec *device.Spec) int {
+	beside := spec.SharedBeside(max(1, spec.VEUsPerSM) + 1)
+	return beside/schema.SharedAlign*schema.SharedAlign + schema.SharedAlign
 }

@@ -78,9 +78,6 @@ func SimulateSegment(seg Segment, cost func(Task) float64) (*Timeline, error) {
 		between: LaunchCost(&p.Spec.Cost, Waves, false, !seg.Serial),
 		t:       &Timeline{Busy: make([]float64, h.veus), VEUs: min(h.veus, p.Spec.VEUs())},
 	}
-	if s.overlaps() && seg.Kind != RProgram && p.Spec.Cost.NoRoom > 0 {
-		s.rooms = p.rooms()
-	}
 	s.last, s.streams = make([]lastAnnounced, len(h.meetings)), newStreams(seg)
 	for _, steps := range p.Steps {
 		s.t.Start = append(s.t.Start, make([]float64, len(steps)))
@@ -104,8 +101,7 @@ type simulation struct {
 	t    *Timeline
 	why  []At // per step id: the step whose end decided when it started; VEU -1 for none
 
-	between float64           // from one launch of a stream to the next, if it finds room beside that
-	rooms   []Room            // of the launches; nil where they do not overlap
+	between float64           // from one launch of a stream to the next
 	blocks  int               // of the launch at hand, if some of them share a multiprocessor
 	slower  map[int32]float64 // per rOperator of that launch: its Crowding
 	last    []lastAnnounced   // per meeting point of the order
@@ -191,18 +187,7 @@ func (s *simulation) byWaves() {
 			early = open
 		}
 		open, opener = end+s.between, last
-		if w+1 < int32(s.h.waves) {
-			open += s.late(int(w), int(w)+1)
-		}
 	}
-}
-
-// late is how much later launch w begins than one that finds room beside the launch before it.
-func (s *simulation) late(before, w int) float64 {
-	if s.rooms == nil {
-		return 0
-	}
-	return NoRoomCost(s.h.p.Spec, s.rooms[before], s.rooms[w])
 }
 
 // crowd begins a launch of so many blocks.

@@ -111,12 +111,12 @@ func (n *nodeSimulation) launch(w int32) {
 // becomesReady computes when a launch starts whose predecessors have all ended. If it waits for nothing but the launch
 // before it on its stream, it may have come to the device while that one was running.
 func (n *nodeSimulation) becomesReady(w int32) {
-	launch := func(x int32) float64 { return n.between + n.late(int(x), int(w)) }
+	launch := n.between
 	if len(n.h.p.node(int(w)).After) > 0 {
-		launch = func(int32) float64 { return n.h.p.Spec.Cost.Node }
+		launch = n.h.p.Spec.Cost.Node
 	}
 	n.after(int(w), func(x int32) {
-		if t := n.end[x] + launch(x); t >= n.ready[w] {
+		if t := n.end[x] + launch; t >= n.ready[w] {
 			n.ready[w], n.reason[w] = t, n.last[x]
 		}
 	})

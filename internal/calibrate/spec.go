@@ -112,7 +112,7 @@ func takeFit(s, from *device.Spec) {
 
 // fromModels copies the costs that come from whole models.
 func fromModels(to, from *device.Cost) {
-	to.Cold, to.Publish, to.Beside, to.NoRoom = from.Cold, from.Publish, from.Beside, from.NoRoom
+	to.Cold, to.Publish, to.Beside = from.Cold, from.Publish, from.Beside
 }
 
 // fitFor is the known device of that product, or else of that architecture, that has a fit; nil if there is none. A fit

@@ -13,15 +13,7 @@ import (
 // Decoders with caches whose length is a symbol: the evaluator, with which their libraries are compared at any extents,
 // agrees with onnxruntime at many.
 func TestDecodersWithCaches(t *testing.T) {
-	python, reason := findPython()
-	if reason != "" {
-		t.Skip(reason)
-	}
-	s, err := startRuntime(python)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.stop()
+	s := needRuntime(t)
 	for name, most := range map[string]map[string]int64{
 		"gpt2": {"batch_size": 3, "sequence_length": 6, "past_sequence_length": 40},
 		"whisper": {"batch_size": 2, "decoder_sequence_length": 5, "past_decoder_sequence_length": 30,
@@ -63,9 +55,8 @@ func decoderCase(t *testing.T, name string, data []byte, most map[string]int64, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Case{Name: name, Graph: model.Graph, Inputs: map[string]*ir.Tensor{}}
+	c := &Case{Name: name, Graph: model.Graph, Inputs: randomInputs(t, r, model.Graph, 50)}
 	for _, v := range model.Graph.Inputs {
-		c.Inputs[v.Name] = randomInput(t, r, v, 50)
 		if v.Name == "attention_mask" {
 			mask := ir.Slice[int64](c.Inputs[v.Name])
 			for i := range mask {

@@ -71,14 +71,36 @@ func exportedCases(t *testing.T) (cases []*Case, files [][]byte) {
 		}
 		h := fnv.New64a()
 		h.Write([]byte(m.name))
-		c := &Case{Name: m.name, Seed: h.Sum64(), Graph: model.Graph, Inputs: map[string]*ir.Tensor{}}
-		r := rand.New(rand.NewPCG(c.Seed, 1))
-		for _, v := range model.Graph.Inputs {
-			c.Inputs[v.Name] = randomInput(t, r, v, m.most)
-		}
+		c := &Case{Name: m.name, Seed: h.Sum64(), Graph: model.Graph}
+		c.Inputs = randomInputs(t, rand.New(rand.NewPCG(c.Seed, 1)), model.Graph, m.most)
 		cases, files = append(cases, c), append(files, data)
 	}
 	return cases, files
+}
+
+// randomInputs are inputs of a graph that r draws, integers from 0 to most - 1.
+func randomInputs(t *testing.T, r *rand.Rand, g *ir.Graph, most int64) map[string]*ir.Tensor {
+	t.Helper()
+	inputs := map[string]*ir.Tensor{}
+	for _, v := range g.Inputs {
+		inputs[v.Name] = randomInput(t, r, v, most)
+	}
+	return inputs
+}
+
+// needRuntime starts ONNX Runtime for the test, which is skipped where there is none.
+func needRuntime(t *testing.T) *runtimeServer {
+	t.Helper()
+	python, reason := findPython()
+	if reason != "" {
+		t.Skip(reason)
+	}
+	s, err := startRuntime(python)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.stop)
+	return s
 }
 
 func randomInput(t *testing.T, r *rand.Rand, v *ir.Value, most int64) *ir.Tensor {
@@ -138,10 +160,7 @@ func TestExportedModelsAreTelling(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := rand.New(rand.NewPCG(c.Seed, 2))
-		other := &Case{Inputs: map[string]*ir.Tensor{}}
-		for _, v := range c.Graph.Inputs {
-			other.Inputs[v.Name] = randomInput(t, r, v, exported[i].most)
-		}
+		other := &Case{Inputs: randomInputs(t, r, c.Graph, exported[i].most)}
 		got, err := other.evaluate(c.Graph)
 		if err != nil {
 			t.Fatal(err)
@@ -161,15 +180,7 @@ func telling(d tolerance.Difference) bool {
 
 // compareFiles runs the files with onnxruntime and compares the outputs with the reference.
 func compareFiles(t *testing.T, cases []*Case, files [][]byte) {
-	python, reason := findPython()
-	if reason != "" {
-		t.Skip(reason)
-	}
-	s, err := startRuntime(python)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.stop()
+	s := needRuntime(t)
 	for i, c := range cases {
 		if saturates() && bytes.Contains(files[i], []byte("MatMulInteger")) { // see saturates
 			t.Logf("%s: onnxruntime is no judge of it on this machine", c.Name)

@@ -17,7 +17,6 @@ EXPORTER is dynamo or script. What an exporter cannot export is no row of the ta
 Needs Python with torch, torchvision, timm, transformers, scikit-learn, skl2onnx, onnx, onnxruntime, onnxscript and
 onnxconverter-common.
 """
-import argparse
 import contextlib
 import gc
 import io
@@ -113,27 +112,16 @@ ZOO.md. {len(rows)} of the {wanted} models of the list have been examined so far
              "| source | model | how | nodes | compiles | error | sway | agrees | note |\n"
              "| --- | --- | --- | ---: | --- | ---: | ---: | --- | --- |\n")
     for r in made:
-        number = lambda key: f"{r[key]:.1e}" if key in r else ""
-        yes = {True: "yes", False: "**no**", None: ""}
-        text += (f'| {r["source"]} | {r["name"]} | {r["how"]} | {r.get("nodes", "")} | {yes[r["compiles"]]} | '
-                 f'{number("error")} | {number("sway")} | {yes[r.get("agrees")]} | {r["note"].replace("|", "/")} |\n')
+        text += f'| {r["source"]} | {r["name"]} | {r["how"]} | {r.get("nodes", "")} | {zoo.cells(r)} |\n'
     text += "\nNot exported: " + ("; ".join(f'{r["source"]} {r["name"]} {r["how"]} ({r["note"]})' for r in rows
                                             if not r["exported"]) or "none") + ".\n"
     return text
 
 
 def main():
-    here = pathlib.Path(__file__).parent
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--rammerc", default="rammerc", help="the binary")
-    p.add_argument("--list", type=pathlib.Path, default=here / "sweep.txt")
-    p.add_argument("--cache", type=pathlib.Path, default=pathlib.Path(".zoo"), help="folder for the models, one at a time")
-    p.add_argument("--engine", default="eval", choices=["eval", "emu", "gpu"])
+    p = zoo.parser(__doc__, "sweep.txt", 120)
     p.add_argument("--only", help="run one source")
-    p.add_argument("--timeout", type=int, default=120, help="seconds for one model")
     p.add_argument("--rows", type=pathlib.Path, help="append rows to this file, and skip those that it has")
-    p.add_argument("--table", type=pathlib.Path, help="write the table into this file")
-    p.add_argument("names", nargs="*")
     args = p.parse_args()
     warnings.simplefilter("ignore")
     args.cache.mkdir(parents=True, exist_ok=True)

@@ -266,24 +266,32 @@ at most {SMALL:g} do not count.
 | --- | --- | ---: | --- | ---: | ---: | --- | --- |
 """
     for r in rows:
-        number = lambda key: f"{r[key]:.1e}" if key in r else ""
-        yes = {True: "yes", False: "**no**", None: ""}
-        text += (f'| {r["package"]} | {pathlib.Path(r["file"]).name} | {r["nodes"]} | {yes[r["compiles"]]} | '
-                 f'{number("error")} | {number("sway")} | {yes[r.get("agrees")]} | {r["note"].replace("|", "/")} |\n')
+        text += f'| {r["package"]} | {pathlib.Path(r["file"]).name} | {r["nodes"]} | {cells(r)} |\n'
     return text
 
 
-def main():
-    here = pathlib.Path(__file__).parent
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def cells(r):
+    """The last cells of a row: whether the model compiles, what differs, and a note."""
+    number = lambda key: f"{r[key]:.1e}" if key in r else ""
+    yes = {True: "yes", False: "**no**", None: ""}
+    return " | ".join([yes[r["compiles"]], number("error"), number("sway"), yes[r.get("agrees")], r["note"].replace("|", "/")])
+
+
+def parser(doc, models, seconds):
+    """The flags of a program that examines the models of a list, each for so many seconds at most."""
+    p = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rammerc", default="rammerc", help="the binary")
-    p.add_argument("--list", type=pathlib.Path, default=here / "models.txt")
+    p.add_argument("--list", type=pathlib.Path, default=pathlib.Path(__file__).parent / models)
     p.add_argument("--cache", type=pathlib.Path, default=pathlib.Path(".zoo"), help="folder for the models")
     p.add_argument("--engine", default="eval", choices=["eval", "emu", "gpu"])
-    p.add_argument("--timeout", type=int, default=600, help="seconds for one model")
+    p.add_argument("--timeout", type=int, default=seconds, help="seconds for one model")
     p.add_argument("--table", type=pathlib.Path, help="write the table into this file")
     p.add_argument("names", nargs="*")
-    args = p.parse_args()
+    return p
+
+
+def main():
+    args = parser(__doc__, "models.txt", 600).parse_args()
     rows, failed = [], 0
     for package, file, flags in lines(args.list, args.names):
         try:
