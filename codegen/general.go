@@ -10,15 +10,16 @@ import (
 	"github.com/rammerc/rammerc/roperator"
 )
 
-// general reports whether the program is a general one: whether only a run knows some extents, or it keeps states.
+// general reports whether the program is a general one: whether only a run knows some extents, or it keeps states, or
+// looks at the values of operands.
 func (l *layout) general() bool {
-	return l.plan.Graph != nil && len(l.plan.Graph.Ranges) > 0 || len(l.states()) > 0 ||
+	return l.plan.Graph != nil && len(l.plan.Graph.Ranges) > 0 || len(l.visible()) < len(l.outputs) ||
 		slices.ContainsFunc(l.parts, (*layout).general)
 }
 
-// visible are the outputs of the model, without states and those that tell the host extents.
+// visible are the outputs of the model, without states and those that tell the host extents or what is wrong.
 func (l *layout) visible() []port {
-	n := slices.IndexFunc(l.outputs, func(p port) bool { return p.Counts > 0 || p.State != nil })
+	n := slices.IndexFunc(l.outputs, func(p port) bool { return p.Counts > 0 || p.State != nil || p.Requires != "" })
 	if n < 0 {
 		return l.outputs
 	}
@@ -55,10 +56,23 @@ func (s *source) generalTables() {
 	s.applyExtents()
 	s.deriveExtents()
 	s.statePorts()
+	s.requirements()
 	specials, name := s.specialRows(), stringTree("", jsonText(s.extentsText()))
 	s.printf("const rt::General general = {%s, %d, ranges, input_axes, %d, output_axes, apply_extents, "+
-		"derive_extents, %d, states, advance_extents, %d, %s};\n\n",
+		"derive_extents, %d, states, advance_extents, requirements, %d, %s};\n\n",
 		name.text(0), len(g.Ranges), len(s.visible()), len(s.states()), len(s.specials), specials)
+}
+
+// requirements writes the rows of the outputs that must be 0, and with which message a run fails otherwise.
+func (s *source) requirements() {
+	s.printf("const rt::Requirement requirements[] = {\n")
+	for i, p := range s.outputs {
+		if p.Requires != "" {
+			message := stringTree("", p.Requires)
+			s.printf("    {%d, %s},\n", i, message.text(0))
+		}
+	}
+	s.printf("    {},\n};\n\n")
 }
 
 // specialRows writes the rows of the special programs, and returns their name.

@@ -8,7 +8,8 @@ import (
 
 // deadCode removes nodes and constants on which no output depends, and optional results without a use.
 //
-// Requires: nothing. Leaves: only nodes, constants and optional results that are used.
+// Requires: nothing. Leaves: only nodes, constants and optional results that are used, and what a run must find
+// (rammer.Require).
 func deadCode(c *Context, g *ir.Graph) (bool, error) {
 	if g != c.Root {
 		return false, nil // removeDead walks the graphs inside the root itself
@@ -35,7 +36,7 @@ func (l *liveness) graph(g *ir.Graph) {
 	l.mark(g.Outputs)
 	kept := make([]*ir.Node, 0, len(g.Nodes))
 	for _, n := range slices.Backward(g.Nodes) {
-		if !slices.ContainsFunc(n.Outputs, func(v *ir.Value) bool { return l.live[v] }) {
+		if !n.IsInternal("Require") && !slices.ContainsFunc(n.Outputs, func(v *ir.Value) bool { return l.live[v] }) {
 			l.changed = true
 			continue
 		}

@@ -3,7 +3,7 @@
 // A pass is a row of Passes: a name, a function, and the reason why it is at its place. Run applies the rows in order.
 // Constraints lists the orders between passes that matter, and a test checks them. Each pass is in pass_<name>.go; the
 // comment of its function says what the pass requires of the graph and what form it leaves. Files attention_*.go,
-// count_*.go, decompose_*.go, algebra_*.go, cell_*.go and narrow_*.go are parts of the passes of that name.
+// count_*.go, decompose_*.go, operands_*.go, algebra_*.go, cell_*.go and narrow_*.go are parts of the passes of that name.
 //
 // Passes keep the results of the graph, up to the rounding of folded float32 weights. They keep the names of inputs and
 // outputs, which are part of the model's interface, and the Origins of the nodes that they replace.
@@ -44,6 +44,7 @@ var Passes = []Pass{
 	{"recognize-quantized", recognizeQuantized, "folding would make floats of quantised weights"},
 	{"fold-constants", foldConstants, "exporters compute shapes and scales with nodes; patterns need to see them as constants"},
 	{"inline-branches", inlineBranches, "when extents are bound, the conditions that exporters write are constants"},
+	{"read-operands", readOperands, "what a run reads in operands is not for other passes; they need shapes that are known"},
 	{"unroll-loops", unrollLoops, "a loop with a known number of iterations needs no control flow in the program"},
 	{"fold-constants", foldConstants, "in an unrolled loop the counter is a constant, and so is what follows from it"},
 	{"inline-branches", inlineBranches, "conditions inside unrolled loops have become constants"},
@@ -74,6 +75,7 @@ var Passes = []Pass{
 	{"fuse-cached-attention", fuseCachedAttention, "what appends keys and values, and turns them, needs no operators of its own"},
 	{"split-rotary", splitRotary, "the pieces of the embedding are views, once nothing concatenates them before they are added"},
 	{"expand-recurrent", expandRecurrent, "steps of different layers and directions can run side by side once they are nodes"},
+	{"open-cells", openCells, "cells without constant weights have no kernel"},
 	{"extract-views", extractViews, "operators that only rearrange elements need no kernel"},
 	{"common-subexpressions", commonSubexpressions, "the passes above have made more nodes equal"},
 	{"hoist-projections", hoistProjections, "one large product is faster than a small one in each step of a recurrence"},
@@ -110,6 +112,9 @@ var Constraints = []Constraint{
 	{"dead-code", "recognize-attention", "single-use checks must not count dead users"},
 	{"fold-constants", "inline-branches", "conditions must be constants"},
 	{"fold-constants", "unroll-loops", "numbers of runs must be constants"},
+	{"fold-constants", "read-operands", "operands that are constants say more than declarations"},
+	{"read-operands", "unroll-loops", "the number of runs of a loop may follow from what it collects"},
+	{"read-operands", "count-extents", "shapes that are declared need no names"},
 	{"unroll-loops", "decompose", "operators in a loop's body are to be decomposed, too"},
 	{"unroll-loops", "select-branches", "the conditions of some runs are constants"},
 	{"select-branches", "count-extents", "what branches find is to have a place of its own"},
@@ -148,6 +153,8 @@ var Constraints = []Constraint{
 	{"join-products", "quantize-weights", "float weights are joined"},
 	{"join-products", "extract-views", "it looks for Reshape and the like behind products"},
 	{"expand-recurrent", "hoist-projections", "it looks for cells"},
+	{"expand-recurrent", "open-cells", "it looks for cells"},
+	{"open-cells", "extract-views", "parts of weights are views"},
 	{"extract-views", "hoist-projections", "the steps of a sequence are recognised as views of it"},
 	{"hoist-projections", "fuse", "the hoisted product may get a prologue and an epilogue"},
 	{"expand-recurrent", "extract-views", "the cells' slices become views of views"},

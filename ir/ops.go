@@ -24,6 +24,7 @@ var Ops = slices.Concat(
 	internalOps,
 	countedOps,
 	extentOps,
+	operandOps,
 )
 
 var opIndex = indexOps(Ops)

@@ -100,6 +100,10 @@ var lowerings = []row{
 	{ir.InternalDomain, "Append", indexed.Append},
 	{ir.InternalDomain, "WriteRows", indexed.WriteRows},
 
+	// What a run must find to be right.
+	{ir.InternalDomain, "Require", indexed.Require},
+	{ir.InternalDomain, "Declared", views.Identity},
+
 	// Operators that find elements, and say how many.
 	{ir.InternalDomain, "NonZero", indexed.NonZero},
 	{ir.InternalDomain, "Range", indexed.CountUp},

@@ -208,6 +208,9 @@ type Port struct {
 	// Counts is 1 + the number of a range that the device finds, if the port tells its extent and no result of the model;
 	// otherwise 0. Such outputs come last.
 	Counts int
+	// Requires is what a run has to say if the port is not 0: the message of a rammer.Require. Such outputs come behind
+	// those of the caller; "" for others.
+	Requires string
 	// State is not nil if the port is a state, which the context keeps. Such outputs come behind those of the caller.
 	State *State
 }

@@ -40,6 +40,7 @@ type target struct {
 
 // compile makes the plan of a data set, whose inputs determine all shapes. If a first attempt fails because the
 // compiler must know an input's value, that input is bound to its value in the data set, and the second attempt counts.
+// Few tests need that: a run reads most operands.
 func (t *test) compile(dir string, to target) (*compiled, Result) {
 	m, err := t.load(onnx.Options{})
 	if err != nil {

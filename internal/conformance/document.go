@@ -73,9 +73,9 @@ func boundText(compiled []Result) string {
 			passed++
 		}
 	}
-	return fmt.Sprintf("\nExtents of a compiled program are known, or have a bound that follows from the model. In %d of the tests that it\n"+
-		"passes, inputs that determine shapes (axes, shape, k, …) or that it packs (weights of LSTM, GRU and RNN) were fixed\n"+
-		"to their values at compile time.\n", passed)
+	return fmt.Sprintf("\nExtents of a compiled program are known, or have a bound that follows from the model. Inputs that say axes, shapes,\n"+
+		"scales and the like are read in the run, which fails if they contradict a declared shape. In %d of the tests that it\n"+
+		"passes, such inputs were fixed to their values at compile time.\n", passed)
 }
 
 func count(names []string) string {

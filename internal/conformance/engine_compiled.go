@@ -279,6 +279,9 @@ func (j job) check(srv *server, i int) error {
 			return err
 		}
 		data = data[n:]
+		if p.Requires != "" && ir.Slice[int64](got[p.Name])[0] != 0 {
+			return errors.New(p.Requires)
+		}
 	}
 	if err := j.cut(got); err != nil {
 		return err

@@ -280,13 +280,21 @@ func growCumulative(r *generator, op string) {
 			attrs[name] = ir.IntAttr(1)
 		}
 	}
-	r.node(op, attrs, x, r.scalar(oneOf(r, indexes...), float64(r.axis(rankOf(x)))))
+	r.node(op, attrs, x, r.read(r.scalar(oneOf(r, indexes...), float64(r.axis(rankOf(x))))))
+}
+
+// read makes an input of the model of a constant, in some graphs, so that only a run knows the operand.
+func (r *generator) read(v *ir.Value) *ir.Value {
+	if v.Const == nil || !r.one(3) {
+		return v
+	}
+	return r.inputOf(v.Const)
 }
 
 func growTrilu(r *generator) {
 	in := []*ir.Value{r.of(nil, 2, 4)}
 	if r.one(2) {
-		in = append(in, r.scalar(ir.Int64, float64(r.IntN(7)-3)))
+		in = append(in, r.read(r.scalar(ir.Int64, float64(r.IntN(7)-3))))
 	}
 	r.node("Trilu", ir.Attrs{"upper": ir.IntAttr(int64(r.IntN(2)))}, in...)
 }

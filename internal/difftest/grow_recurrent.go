@@ -36,7 +36,14 @@ func growRecurrent(r *generator, op string, gates, kinds int64) {
 		s.steps, s.batch = s.batch, s.steps
 	}
 	attrs := r.recurrentAttrs(&s, op)
-	weights := func(dims ...int64) *ir.Value { return r.parameter(r.weights(s.d, 4, dims...)) }
+	given := r.one(6) // the model's inputs have weights
+	weights := func(dims ...int64) *ir.Value {
+		if t := r.weights(s.d, 4, dims...); given {
+			return r.inputOf(t)
+		} else {
+			return r.parameter(t)
+		}
+	}
 	rows := s.gates * s.hidden
 	in := []*ir.Value{x, weights(s.directions, rows, s.width), weights(s.directions, rows, s.hidden), nil, nil, nil}
 	if r.one(2) {

@@ -22,7 +22,7 @@ func init() {
 			list, err := a.viewAxes(n, in[0])
 			return [][]Axis{list}, err
 		},
-		"Identity": same, "Dropout": same,
+		"Identity": same, "Dropout": same, "rammer.Declared": same,
 		"rammer.Select": func(a *analyser, _ *ir.Node, in [][]Axis) ([][]Axis, error) {
 			list, err := a.broadcast(in[1], in[2])
 			return [][]Axis{list}, err

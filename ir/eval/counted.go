@@ -61,3 +61,11 @@ func writeRows(c *call) []*ir.Tensor {
 	e.put(mustElems(rows), rows.Dims, strides, first*strides[axis])
 	return one(out)
 }
+
+// require fails with its message unless its operand is 0.
+func require(c *call) []*ir.Tensor {
+	if scalarInt(c.arg(0)) != 0 {
+		fail("%s", c.Attr("message").S)
+	}
+	return one(c.arg(0))
+}

@@ -196,6 +196,8 @@ var evaluators = map[opKey]opFunc{
 	{ir.InternalDomain, "Extent"}:            extent,
 	{ir.InternalDomain, "Append"}:            concat,
 	{ir.InternalDomain, "WriteRows"}:         writeRows,
+	{ir.InternalDomain, "Declared"}:          identity,
+	{ir.InternalDomain, "Require"}:           require,
 
 	{ir.InternalDomain, "View"}:      view,
 	{ir.InternalDomain, "Select"}:    selectOp,

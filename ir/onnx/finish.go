@@ -9,7 +9,7 @@ import (
 )
 
 // finish infers the types of the whole graph, reports the errors of inference at the nodes of the model, and compares
-// the graph's outputs with their declarations.
+// the graph's outputs with their declarations, which it notes where inference knows less.
 func (im *importer) finish() {
 	g := im.model.Graph
 	found := ir.InferShapes(g)
@@ -23,6 +23,9 @@ func (im *importer) finish() {
 	}
 	if im.diags.Errors() > 0 {
 		return
+	}
+	if im.declareOutputs() {
+		ir.InferShapes(g)
 	}
 	for _, v := range g.Outputs {
 		if v.DType == ir.Invalid {

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/rammerc/rammerc/ir"
@@ -63,6 +64,17 @@ func (b *Builder) reportCount(symbol string, r int) roperator.View {
 	buf.Index = len(b.graph.Outputs)
 	b.graph.Outputs = append(b.graph.Outputs, roperator.Port{Name: symbol, DType: ir.Int64, Dims: dims, Buffer: buf.ID,
 		Counts: r + 1})
+	return roperator.Contiguous(buf, dims)
+}
+
+// Required adds an output of the program, one int64 that its caller does not see. A run in which it is not 0 fails with
+// the message.
+func (b *Builder) Required(message string) roperator.View {
+	dims := []int64{1}
+	buf := b.NewBuffer(message, roperator.Output, ir.Int64, dims)
+	buf.Index = len(b.graph.Outputs)
+	b.graph.Outputs = append(b.graph.Outputs, roperator.Port{Name: fmt.Sprintf("required %d", buf.Index), DType: ir.Int64,
+		Dims: dims, Buffer: buf.ID, Requires: message})
 	return roperator.Contiguous(buf, dims)
 }
 

@@ -8,8 +8,9 @@
 // its own in each context, in which set_extents writes it.
 //
 // Extents that the device finds in a run are outputs of the model that its caller does not see: they come behind the
-// others. After a run the host reads them, and then copies the tensors that have such extents. So an inference with
-// them is waited for, also by run_async.
+// others. After a run the host reads them, and then copies the tensors that have such extents. In the same way the host
+// learns that an input had a value for which the program was not made. So an inference with such outputs is waited for,
+// also by run_async.
 #pragma once
 
 #include <string>
@@ -73,7 +74,7 @@ class GeneralProgram : public Context<Program> {
       throw Error{kBadArgument, "the dims have changed: run once with them before a stream is captured"};
     }
     if (tells() && dev::capturing(stream)) {
-      throw Error{kBadArgument, "outputs have extents that a run finds: it cannot be captured"};
+      throw Error{kBadArgument, "the host looks at what a run finds: it cannot be captured"};
     }
     if (this->repeats_ >= 0 && !this->repeats_on_device() && dev::capturing(stream)) {
       throw Error{kBadArgument, "the program runs as often as it finds: it cannot be captured"};
@@ -160,7 +161,8 @@ class GeneralProgram : public Context<Program> {
 
   bool found(const Factor& f) const { return f.range >= 0 && general_.ranges[f.range].found; }
 
-  // Whether tensors of the caller have extents that the device finds. Outputs of the model behind theirs tell them.
+  // Whether the host has to look at outputs of the model behind those of the caller after a run: they tell extents that
+  // the device finds, or that something is wrong.
   bool tells() const { return this->model_.output_count > general_.output_count + general_.state_count; }
 
   void clear(const StatePort& p) {
@@ -254,7 +256,7 @@ class GeneralProgram : public Context<Program> {
     } else {
       repeat(s);
     }
-    if (tells()) read_extents(s);
+    if (tells()) read_hidden(s);
     bool copied = false;
     for (size_t i = 0; i < static_cast<size_t>(general_.output_count); ++i) {
       if (used_out_[i] == out[i]) continue;
@@ -269,14 +271,23 @@ class GeneralProgram : public Context<Program> {
   void grow();
   void find_patches(dev::Stream s);
 
-  // Waits for the inference, and takes the extents that it has found. After one that failed they may be anything.
-  void read_extents(dev::Stream s) {
-    std::vector<int64_t> told(extents_.size());
+  // Waits for the inference, takes the extents that it has found, and throws if something is wrong. After an inference
+  // that failed they may be anything.
+  void read_hidden(dev::Stream s) {
+    std::vector<int64_t> told(extents_.size()), broken;
+    for (const Requirement* r = general_.requirements; r->message; ++r) broken.push_back(0);
+    for (size_t i = 0; i < broken.size(); ++i) {
+      const int output = general_.requirements[i].output;
+      dev::download_async(&broken[i], used_out_[static_cast<size_t>(output)], sizeof broken[i], s);
+    }
     for (size_t r = 0; r < told.size(); ++r) {
       const int output = general_.ranges[r].output;
       if (output >= 0) dev::download_async(&told[r], used_out_[static_cast<size_t>(output)], sizeof told[r], s);
     }
     dev::wait_for(s);
+    for (size_t i = 0; i < broken.size(); ++i) {
+      if (broken[i] != 0) throw Error{kBadArgument, general_.requirements[i].message};
+    }
     for (size_t r = 0; r < told.size(); ++r) {
       const Range& range = general_.ranges[r];
       if (range.output >= 0) extents_[r] = std::max<int64_t>(0, std::min(told[r], range.hi));

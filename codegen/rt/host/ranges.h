@@ -41,6 +41,13 @@ struct StatePort {
   bool repeats;  // a bool: an inference runs the program again and again while it is true
 };
 
+// An output of the model that its caller does not see, one int64. A run in which it is not 0 fails with the message: an
+// input has a value for which the program was not made.
+struct Requirement {
+  int output;
+  const char* message;
+};
+
 struct Special;
 
 // What a general program has beside a Model.
@@ -57,6 +64,7 @@ struct General {
   int state_count;
   const StatePort* states;
   void (*advance)(int64_t* extents);  // lets states grow by a run
+  const Requirement* requirements;    // the last one has no message
   int special_count;
   const Special* specials;  // the smallest first
 };
