@@ -29,6 +29,10 @@ func (s *source) opening() {
 	s.printf("//\n")
 	s.programNotes()
 	n := s.opt.Name
+	if s.opt.cubin {
+		s.printf("//\n// On the GPU:  nvcc -std=c++20 -O3 -arch=ARCH -cubin %s.cu -o %s.cubin\n\n", n, n)
+		return
+	}
 	s.printf("//\n// On the GPU:  nvcc -std=c++20 -O3 -arch=ARCH -shared -Xcompiler -fPIC %s.cu -o lib%s.so\n", n, n)
 	s.printf("// On the CPU:  c++ -std=c++20 -O2 -shared -fPIC -pthread -x c++ %s.cu -o lib%s.so\n\n", n, n)
 }

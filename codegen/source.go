@@ -33,7 +33,9 @@ func (l *layout) writeSource(w io.Writer) error {
 		return err
 	}
 	s.opening()
-	s.printf("#include \"%s.h\"\n\n", l.opt.Name)
+	if !l.opt.cubin {
+		s.printf("#include \"%s.h\"\n\n", l.opt.Name)
+	}
 	s.printf("%s", run.includes())
 	s.printf("\n%s", unusedFunctions)
 	s.printf("// Two libraries made like this one can be linked into one program: all but the C interface is internal.\n" +
@@ -45,6 +47,11 @@ func (l *layout) writeSource(w io.Writer) error {
 	program.program()
 	for _, p := range l.specials {
 		s.partTables(p)
+	}
+	if l.opt.cubin {
+		s.printf("}  // namespace\n\n")
+		s.cubinCode()
+		return s.w.Flush()
 	}
 	s.arguments()
 	s.model()
@@ -66,7 +73,10 @@ var functorHeaders = []string{"common/math.cuh", "common/operand.cuh"}
 // amalgamate joins the run time and the headers of the used rKernels.
 func (l *layout) amalgamate() (*amalgam, error) {
 	names := []string{"rt/device/device.cuh", "rt/host/context.h"}
-	if l.general() {
+	switch {
+	case l.opt.cubin:
+		names[1] = "rt/host/cubin.h"
+	case l.general():
 		names[1] = "rt/host/special.h"
 	}
 	if len(l.functors) > 0 {
@@ -175,7 +185,11 @@ func (s *source) arguments() {
 		if len(in.ops) == 0 { // another model of the bundle has it
 			continue
 		}
-		s.printf("static %s %s[] = {\n", s.argsType(in), argsName(in))
+		if s.opt.cubin {
+			s.printf("RT_CUBIN_VARIABLE %s %s[] = {\n", s.argsType(in), cubinArgs(s.opt.Name, in))
+		} else {
+			s.printf("static %s %s[] = {\n", s.argsType(in), argsName(in))
+		}
 		for _, i := range in.ops {
 			u := s.ops[i]
 			s.printf("%s", noteLines("    // ", comment(s.opTitle(u))))

@@ -47,7 +47,8 @@ empty or holds the same library.`,
 	f.StringVar(&o.Name, "name", "", "prefix of symbols and files (default: the model's file name)")
 	compileFlags(cmd, &o)
 	f.StringVar(&o.Emit, "emit", driver.EmitAll, "what to produce: cu (sources), lib (the built library), wheel (the "+
-		"library and a Python wheel of it) or all, which is cu and lib, or cu alone if the compiler is missing")
+		"library and a Python wheel of it), cubin (machine code and the list of its launches, for callers of CUDA's driver "+
+		"interface) or all, which is cu and lib, or cu alone if the compiler is missing")
 	f.BoolVar(&o.Code, "code", false, "report the size of the machine code of each rKernel instance; "+
 		"the library keeps line information, which profilers use too")
 	f.IntVar(&o.Tries, "tries", driver.DefaultTries,

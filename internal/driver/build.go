@@ -81,14 +81,7 @@ func (c *Compilation) buildCUDA(job *Job, dir string, r *Compiled, flags []strin
 	if err != nil {
 		return err
 	}
-	for _, k := range b.Kernels {
-		r.Summary.CodeBytes += k.CodeBytes
-		r.Summary.Registers = max(r.Summary.Registers, k.Registers)
-		r.Summary.SpilledBytes += k.SpillStores
-		if k.Serialised {
-			r.Summary.Serialised++
-		}
-	}
+	r.Summary.addKernels(b.Kernels)
 	if r.Library, err = built(dir, r.Name, nvcc.Path); err != nil {
 		return err
 	}
@@ -97,6 +90,18 @@ func (c *Compilation) buildCUDA(job *Job, dir string, r *Compiled, flags []strin
 		return c.footprint(job, dir, r, b.Spans)
 	}
 	return nil
+}
+
+// addKernels adds what ptxas said of the kernels.
+func (s *Summary) addKernels(kernels []toolchain.Kernel) {
+	for _, k := range kernels {
+		s.CodeBytes += k.CodeBytes
+		s.Registers = max(s.Registers, k.Registers)
+		s.SpilledBytes += k.SpillStores
+		if k.Serialised {
+			s.Serialised++
+		}
+	}
 }
 
 func (c *Compilation) buildEmulated(job *Job, dir string, r *Compiled, flags []string) error {

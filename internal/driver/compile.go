@@ -188,6 +188,17 @@ func (c *Compilation) schedule(job *Job) error {
 // Name is the library's name: the prefix of its files and functions.
 func (c *Compilation) Name() string { return c.opt.libraryName() }
 
+// make emits the program into dir, and builds what --emit asks for.
+func (c *Compilation) make(job *Job, dir string, r *Compiled) error {
+	if c.opt.Emit == EmitCubin {
+		return c.writeCubin(job, dir, r)
+	}
+	if err := c.emit(job, dir, r); err != nil || c.opt.Emit == EmitSources {
+		return err
+	}
+	return c.build(job, dir, r)
+}
+
 // Write emits the library into a working folder of out, builds it there, checks it if --verify asks for that, and
 // moves the files over.
 func (c *Compilation) Write(job *Job, out *outdir.Dir) (*Compiled, error) {
@@ -199,13 +210,8 @@ func (c *Compilation) Write(job *Job, out *outdir.Dir) (*Compiled, error) {
 		Schema: "rammerc/compile/v1", Name: c.Name(), Dir: out.Path(), Target: c.spec.Arch,
 		Device: c.spec.Name, Summary: c.summary,
 	}
-	if err := c.emit(job, out.Work, r); err != nil {
+	if err := c.make(job, out.Work, r); err != nil {
 		return nil, err
-	}
-	if c.opt.Emit != EmitSources {
-		if err := c.build(job, out.Work, r); err != nil {
-			return nil, err
-		}
 	}
 	if c.opt.Verify {
 		var err error

@@ -82,6 +82,7 @@ const (
 	EmitSources = "cu"    // sources, header and weights
 	EmitLibrary = "lib"   // header, weights and the built library
 	EmitWheel   = "wheel" // the same, and a Python wheel of it
+	EmitCubin   = "cubin" // machine code and a list of its launches, for callers of CUDA's driver interface
 	EmitAll     = "all"   // sources and library; sources alone where the compiler is missing
 )
 
@@ -125,7 +126,7 @@ func Weights() []string { return []string{"int8", "int4"} }
 func PlanDoc(name string) string { return schedule.PlanDoc(name) }
 
 // Emits lists what compilation can produce.
-func Emits() []string { return []string{EmitAll, EmitSources, EmitLibrary, EmitWheel} }
+func Emits() []string { return []string{EmitAll, EmitSources, EmitLibrary, EmitWheel, EmitCubin} }
 
 // withoutSources reports whether the built library is wanted alone, so that it must be possible to build it.
 func (o *CompileOptions) withoutSources() bool { return o.Emit == EmitLibrary || o.Emit == EmitWheel }
@@ -170,9 +171,7 @@ func (o *CompileOptions) Problems(l *diag.List) {
 		}
 	}
 	Choice(l, "emit", o.Emit, Emits())
-	if o.Code && o.Emit == EmitSources {
-		l.Add(diag.New("bad-flag", "--code measures the built library, and --emit %s makes none", o.Emit))
-	}
+	o.withoutLibrary(l)
 	if o.Tries < 0 {
 		l.Add(diag.New("bad-flag", "--tries %d: want a number of plans, not below 0", o.Tries))
 	}
@@ -184,9 +183,6 @@ func (o *CompileOptions) Problems(l *diag.List) {
 	}
 	if o.RandomMax < 0 {
 		l.Add(diag.New("bad-flag", "--random-max %d: want at least 1", o.RandomMax))
-	}
-	if o.Verify && o.Emit == EmitSources {
-		l.Add(diag.New("bad-flag", "--verify runs the library, and --emit %s makes none", o.Emit))
 	}
 	if o.Device != "" {
 		if s, err := device.Find(o.Device); err != nil {
@@ -200,6 +196,27 @@ func (o *CompileOptions) Problems(l *diag.List) {
 	_, err := o.onnxOptions(true)
 	for _, d := range diag.All(err) {
 		l.Add(d)
+	}
+}
+
+// withoutLibrary adds the flags that need a library where --emit makes none.
+func (o *CompileOptions) withoutLibrary(l *diag.List) {
+	if o.Emit != EmitSources && o.Emit != EmitCubin {
+		return
+	}
+	if o.Code {
+		l.Add(diag.New("bad-flag", "--code measures the built library, and --emit %s makes none", o.Emit))
+	}
+	if o.Verify {
+		l.Add(diag.New("bad-flag", "--verify runs the library, and --emit %s makes none", o.Emit))
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"debug", o.Debug}, {"trace", o.Trace}, {"sanitize", o.Sanitize}} {
+		if f.set && o.Emit == EmitCubin {
+			l.Add(diag.New("bad-flag", "--%s is of the C++ run time, and a cubin has none", f.name))
+		}
 	}
 }
 
